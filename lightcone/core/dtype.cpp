@@ -1,0 +1,116 @@
+#include "lightcone/core/dtype.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace lc {
+namespace {
+
+template <class T>
+T read(const void* data, std::size_t i) {
+  T v;
+  std::memcpy(&v, static_cast<const std::byte*>(data) + i * sizeof(T), sizeof(T));
+  return v;
+}
+
+template <class T>
+void write(void* data, std::size_t i, T v) {
+  std::memcpy(static_cast<std::byte*>(data) + i * sizeof(T), &v, sizeof(T));
+}
+
+std::int64_t saturate(double v, std::int64_t lo, std::int64_t hi) {
+  if (std::isnan(v)) return 0;
+  if (v <= static_cast<double>(lo)) return lo;
+  if (v >= static_cast<double>(hi)) return hi;
+  return static_cast<std::int64_t>(v);
+}
+
+// Rounds a double to `mantissa` explicit bits with the exponent range of an IEEE type whose
+// smallest normal exponent is `emin`, then scales so that the result is an integer of bits.
+std::uint16_t narrow(double v, int mantissa, int emin, int emax, int bias) {
+  const std::uint16_t sign = std::signbit(v) ? 0x8000 : 0;
+  const std::uint16_t inf = static_cast<std::uint16_t>((emax + bias + 1) << mantissa);
+  if (std::isnan(v)) return static_cast<std::uint16_t>(sign | inf | (1u << (mantissa - 1)));
+  v = std::fabs(v);
+  if (v == 0) return sign;
+  if (std::isinf(v)) return static_cast<std::uint16_t>(sign | inf);
+  const int e = std::max(std::ilogb(v), emin);
+  // nearbyint rounds to nearest even; a carry into the next power of two just raises the exponent
+  const double units = std::nearbyint(std::scalbn(v, mantissa - e));
+  if (e > emax) return static_cast<std::uint16_t>(sign | inf);
+  const auto base = static_cast<std::uint32_t>(e + bias - 1) << mantissa;  // exponent field - 1
+  const auto bits = static_cast<std::uint32_t>(units) + base;
+  return static_cast<std::uint16_t>(sign | (bits >= inf ? inf : bits));
+}
+
+}  // namespace
+
+float f16_to_f32(std::uint16_t h) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(h & 0x8000) << 16;
+  const std::uint32_t exponent = (h >> 10) & 31, mantissa = h & 0x3ff;
+  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
+  if (exponent == 0) {
+    const float v = static_cast<float>(mantissa) * 0x1p-24f;
+    return sign ? -v : v;
+  }
+  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+}
+
+std::uint16_t f64_to_f16(double v) { return narrow(v, 10, -14, 15, 15); }
+std::uint16_t f32_to_f16(float v) { return f64_to_f16(v); }
+
+std::uint16_t f32_to_bf16(float v) {
+  const auto u = std::bit_cast<std::uint32_t>(v);
+  if (std::isnan(v)) return static_cast<std::uint16_t>((u >> 16) | 0x40);
+  return static_cast<std::uint16_t>((u + 0x7fff + ((u >> 16) & 1)) >> 16);
+}
+
+double load_f64(const void* d, DType t, std::size_t i) {
+  switch (t) {
+    case DType::F32: return read<float>(d, i);
+    case DType::F64: return read<double>(d, i);
+    case DType::F16: return f16_to_f32(read<std::uint16_t>(d, i));
+    case DType::BF16: return bf16_to_f32(read<std::uint16_t>(d, i));
+    default: return static_cast<double>(load_i64(d, t, i));
+  }
+}
+
+std::int64_t load_i64(const void* d, DType t, std::size_t i) {
+  switch (t) {
+    case DType::I32: return read<std::int32_t>(d, i);
+    case DType::I64: return read<std::int64_t>(d, i);
+    case DType::U8: return read<std::uint8_t>(d, i);
+    case DType::Bool: return read<std::uint8_t>(d, i) != 0;
+    default: {
+      constexpr auto lo = std::numeric_limits<std::int64_t>::min();
+      constexpr auto hi = std::numeric_limits<std::int64_t>::max();
+      return saturate(load_f64(d, t, i), lo, hi);
+    }
+  }
+}
+
+void store_f64(void* d, DType t, std::size_t i, double v) {
+  switch (t) {
+    case DType::F32: return write(d, i, static_cast<float>(v));
+    case DType::F64: return write(d, i, v);
+    case DType::F16: return write(d, i, f64_to_f16(v));
+    case DType::BF16: return write(d, i, narrow(v, 7, -126, 127, 127));
+    case DType::I32: return write(d, i, static_cast<std::int32_t>(saturate(v, INT32_MIN, INT32_MAX)));
+    case DType::I64: return write(d, i, saturate(v, INT64_MIN, INT64_MAX));
+    case DType::U8: return write(d, i, static_cast<std::uint8_t>(saturate(v, 0, 255)));
+    case DType::Bool: return write(d, i, static_cast<std::uint8_t>(v != 0));
+  }
+}
+
+void store_i64(void* d, DType t, std::size_t i, std::int64_t v) {
+  switch (t) {
+    case DType::I32: return write(d, i, static_cast<std::int32_t>(v));  // wraps, as PyTorch does
+    case DType::I64: return write(d, i, v);
+    case DType::U8: return write(d, i, static_cast<std::uint8_t>(v));
+    case DType::Bool: return write(d, i, static_cast<std::uint8_t>(v != 0));
+    default: return store_f64(d, t, i, static_cast<double>(v));
+  }
+}
+
+}  // namespace lc

@@ -1,0 +1,30 @@
+#include "lightcone/core/error.h"
+
+namespace lc {
+namespace {
+
+std::string sentence(std::string_view op, std::string_view problem, const Location& where) {
+  std::string s;
+  if (!op.empty()) s = std::string(op) + ": ";
+  s += problem;
+  if (where.known()) s += " (at " + where.str() + ")";
+  return s;
+}
+
+}  // namespace
+
+std::string Location::str() const {
+  if (!known()) return "";
+  std::string_view name = file;
+  if (const auto slash = name.find_last_of('/'); slash != name.npos) name.remove_prefix(slash + 1);
+  return std::string(name) + ":" + std::to_string(line);
+}
+
+Error::Error(std::string_view op, std::string_view problem, Location where)
+    : std::runtime_error(sentence(op, problem, where)), op_(op), problem_(problem), where_(where) {}
+
+void check(bool invariant, const char* what, const std::source_location& at) {
+  if (!invariant) throw Error("internal error", what, Location::here(at));
+}
+
+}  // namespace lc
