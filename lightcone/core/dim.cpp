@@ -1,0 +1,519 @@
+#include "lightcone/core/dim.h"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <ostream>
+#include <unordered_map>
+
+#include "lightcone/core/error.h"
+
+namespace lc {
+namespace {
+
+using i64 = std::int64_t;
+constexpr i64 kMax = i64{1} << 62;
+
+i64 floor_div(i64 a, i64 b) {
+  const i64 q = a / b;
+  return q - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
+i64 floor_mod(i64 a, i64 b) { return a - floor_div(a, b) * b; }
+
+i64 clamp(__int128 v) {
+  return static_cast<i64>(std::clamp<__int128>(v, -__int128{kMax}, __int128{kMax}));
+}
+Bounds add(Bounds a, Bounds b) {
+  return {clamp(__int128{a.lo} + b.lo), clamp(__int128{a.hi} + b.hi)};
+}
+Bounds mul(Bounds a, Bounds b) {
+  const __int128 p[] = {__int128{a.lo} * b.lo, __int128{a.lo} * b.hi, __int128{a.hi} * b.lo,
+                        __int128{a.hi} * b.hi};
+  return {clamp(*std::min_element(p, p + 4)), clamp(*std::max_element(p, p + 4))};
+}
+
+i64 exact(__int128 v) {
+  if (v > kMax || v < -kMax) throw Error("Dim", "a size or an offset exceeds 2^62");
+  return static_cast<i64>(v);
+}
+
+std::size_t mix(std::size_t h, std::size_t v) {
+  return h ^ (v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2));
+}
+
+// Ordering by text, not by address, keeps every run and every machine alike.
+bool before(const Dim::Atom* a, const Dim::Atom* b) {
+  if (a == b) return false;
+  if (const int c = a->text.compare(b->text)) return c < 0;
+  return std::pair(a->bounds.lo, a->bounds.hi) < std::pair(b->bounds.lo, b->bounds.hi);
+}
+bool before(const Dim::Term& a, const Dim::Term& b) {
+  return std::lexicographical_compare(
+      a.factors.begin(), a.factors.end(), b.factors.begin(), b.factors.end(),
+      [](const Dim::Atom* x, const Dim::Atom* y) { return before(x, y); });
+}
+
+struct Table {
+  std::mutex lock;
+  std::unordered_multimap<std::size_t, std::unique_ptr<const Dim::Atom>> atoms;
+  std::unordered_multimap<std::size_t, std::unique_ptr<const Dim::Sum>> sums;
+};
+Table& table() {
+  static Table* t = new Table;  // never destroyed: Dims may outlive static destruction
+  return *t;
+}
+
+}  // namespace
+
+// ---- construction -----------------------------------------------------------------------------
+
+const Dim::Atom* Dim::atom(Kind kind, std::string name, Bounds bounds, Dim a, Dim b) {
+  std::string text;
+  const bool is_index = kind == Kind::Symbol && !(a == Dim(0));
+  switch (kind) {
+    case Kind::Symbol: text = name; break;
+    case Kind::Div: text = "(" + a.str() + " / " + b.str() + ")"; break;
+    case Kind::Mod: text = "(" + a.str() + " % " + b.str() + ")"; break;
+    case Kind::Min: text = "min(" + a.str() + ", " + b.str() + ")"; break;
+    case Kind::Less: text = "(" + a.str() + " < " + b.str() + ")"; break;
+  }
+  const std::size_t h = std::hash<std::string>{}(text);
+  Table& t = table();
+  const std::lock_guard hold(t.lock);
+  for (auto [it, end] = t.atoms.equal_range(h); it != end; ++it) {
+    const Atom& x = *it->second;
+    if (x.kind == kind && x.name == name && x.a == a && x.b == b && x.bounds.lo == bounds.lo &&
+        x.bounds.hi == bounds.hi)
+      return &x;
+  }
+  auto made = std::make_unique<const Atom>(
+      Atom{kind, std::move(name), bounds, a, b, is_index, std::move(text)});
+  return t.atoms.emplace(h, std::move(made))->second.get();
+}
+
+Dim Dim::of(const Atom* a) { return make(0, {{{a}, 1}}); }
+
+Dim Dim::make(i64 constant, std::vector<Term> terms) {
+  std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) { return before(a, b); });
+  std::vector<Term> merged;
+  for (Term& t : terms) {
+    if (!merged.empty() && merged.back().factors == t.factors)
+      merged.back().coefficient = exact(__int128{merged.back().coefficient} + t.coefficient);
+    else
+      merged.push_back(std::move(t));
+  }
+  std::erase_if(merged, [](const Term& t) { return t.coefficient == 0; });
+  Dim d(constant);
+  if (merged.empty()) return d;
+  std::size_t h = merged.size();
+  Bounds bounds{0, 0};
+  for (const Term& t : merged) {
+    Bounds b{t.coefficient, t.coefficient};
+    for (const Atom* f : t.factors) {
+      h = mix(h, std::hash<const void*>{}(f));
+      b = mul(b, f->bounds);
+    }
+    h = mix(h, static_cast<std::size_t>(t.coefficient));
+    bounds = add(bounds, b);
+  }
+  Table& tab = table();
+  const std::lock_guard hold(tab.lock);
+  for (auto [it, end] = tab.sums.equal_range(h); it != end; ++it)
+    if (it->second->terms == merged) {
+      d.sum_ = it->second.get();
+      return d;
+    }
+  auto made = std::make_unique<const Sum>(Sum{std::move(merged), bounds, h});
+  d.sum_ = tab.sums.emplace(h, std::move(made))->second.get();
+  return d;
+}
+
+Dim Dim::symbol(std::string_view name, i64 lo, i64 hi) {
+  if (name.empty()) throw Error("Dim::symbol", "a symbol needs a name");
+  if (lo > hi)
+    throw Error("Dim::symbol", cat("the bounds of '", name, "' are empty: ", lo, " > ", hi));
+  if (lo == hi) return lo;
+  return of(atom(Kind::Symbol, std::string(name), {lo, hi}, 0, 0));
+}
+
+Dim Dim::index(int axis, const Dim& extent) {
+  if (extent == Dim(1)) return 0;
+  const Bounds b{0, std::max<i64>(extent.bounds().hi - 1, 0)};
+  return of(atom(Kind::Symbol, "i" + std::to_string(axis), b, extent == Dim(0) ? Dim(1) : extent, 0));
+}
+
+// ---- queries ----------------------------------------------------------------------------------
+
+const std::vector<Dim::Term>& Dim::terms() const {
+  static const std::vector<Term> none;
+  return sum_ ? sum_->terms : none;
+}
+
+std::optional<i64> Dim::constant() const {
+  if (sum_) return std::nullopt;
+  return constant_;
+}
+
+std::optional<std::string> Dim::name() const {
+  if (constant_ != 0 || terms().size() != 1) return std::nullopt;
+  const Term& t = terms()[0];
+  if (t.coefficient != 1 || t.factors.size() != 1 || t.factors[0]->kind != Kind::Symbol)
+    return std::nullopt;
+  return t.factors[0]->name;
+}
+
+Bounds Dim::bounds() const {
+  const Bounds c{constant_, constant_};
+  return sum_ ? add(c, sum_->bounds) : c;
+}
+
+std::size_t Dim::hash() const {
+  return mix(static_cast<std::size_t>(constant_), sum_ ? sum_->hash : 0);
+}
+
+i64 Dim::eval(const Bindings& env) const {
+  i64 v = constant_;
+  for (const Term& t : terms()) {
+    i64 p = t.coefficient;
+    for (const Atom* f : t.factors) {
+      switch (f->kind) {
+        case Kind::Symbol: {
+          const auto it = env.find(f->name);
+          if (it == env.end())
+            throw Error("Dim", cat("the size '", f->name, "' has no value yet: bind it"));
+          p = exact(__int128{p} * it->second);
+          break;
+        }
+        case Kind::Div: {
+          const i64 d = f->b.eval(env);
+          if (d == 0) throw Error("Dim", "division by zero in " + f->text);
+          p = exact(__int128{p} * floor_div(f->a.eval(env), d));
+          break;
+        }
+        case Kind::Mod: {
+          const i64 d = f->b.eval(env);
+          if (d == 0) throw Error("Dim", "division by zero in " + f->text);
+          p = exact(__int128{p} * floor_mod(f->a.eval(env), d));
+          break;
+        }
+        case Kind::Min:
+          p = exact(__int128{p} * std::min(f->a.eval(env), f->b.eval(env)));
+          break;
+        case Kind::Less:
+          p = f->a.eval(env) < f->b.eval(env) ? p : 0;
+          break;
+      }
+    }
+    v = exact(__int128{v} + p);
+  }
+  return v;
+}
+
+Dim Dim::substitute(const std::function<std::optional<Dim>(const std::string&)>& by) const {
+  if (!sum_) return *this;
+  Dim v = constant_;
+  for (const Term& t : terms()) {
+    Dim p = t.coefficient;
+    for (const Atom* f : t.factors) {
+      switch (f->kind) {
+        case Kind::Symbol: p = p * by(f->name).value_or(of(f)); break;
+        case Kind::Div: p = p * (f->a.substitute(by) / f->b.substitute(by)); break;
+        case Kind::Mod: p = p * (f->a.substitute(by) % f->b.substitute(by)); break;
+        case Kind::Min: p = p * min(f->a.substitute(by), f->b.substitute(by)); break;
+        case Kind::Less: p = p * less(f->a.substitute(by), f->b.substitute(by)); break;
+      }
+    }
+    v = v + p;
+  }
+  return v;
+}
+
+std::map<std::string, Bounds> Dim::symbols() const {
+  std::map<std::string, Bounds> found;
+  for (const Term& t : terms())
+    for (const Atom* f : t.factors) {
+      if (f->kind == Kind::Symbol) found.emplace(f->name, f->bounds);
+      if (f->kind != Kind::Symbol || f->is_index) {
+        found.merge(f->a.symbols());
+        found.merge(f->b.symbols());
+      }
+    }
+  return found;
+}
+
+std::string Dim::str() const {
+  std::string s;
+  for (const Term& t : terms()) {
+    std::string p;
+    for (const Atom* f : t.factors) p += (p.empty() ? "" : "*") + f->text;
+    if (t.coefficient == -1)
+      p = "-" + p;
+    else if (t.coefficient != 1)
+      p = std::to_string(t.coefficient) + "*" + p;
+    s += (s.empty() ? "" : " + ") + p;
+  }
+  if (constant_ != 0 || s.empty()) s += (s.empty() ? "" : " + ") + std::to_string(constant_);
+  return terms().size() + (constant_ != 0) > 1 ? "(" + s + ")" : s;
+}
+
+// ---- arithmetic -------------------------------------------------------------------------------
+
+namespace {
+
+// The largest value a Dim can take, as a Dim without loop indices: i -> extent - 1, x % b -> b-1.
+Dim upper(const Dim& d) {
+  Dim v = d.offset();
+  for (const Dim::Term& t : d.terms()) {
+    Dim p = t.coefficient;
+    bool non_negative = true;
+    for (const Dim::Atom* f : t.factors) non_negative = non_negative && f->bounds.lo >= 0;
+    for (const Dim::Atom* f : t.factors) {
+      Dim top = f->bounds.hi;
+      if (f->kind == Dim::Kind::Symbol)
+        top = f->is_index ? f->a - 1 : Dim::symbol(f->name, f->bounds.lo, f->bounds.hi);
+      else if (f->kind == Dim::Kind::Mod && f->b.bounds().lo > 0)
+        top = f->b - 1;
+      p = p * top;
+    }
+    if (t.coefficient > 0 && non_negative)
+      v = v + p;
+    else if (t.coefficient < 0 && non_negative)
+      v = v + 0;  // the smallest product of non-negative factors
+    else
+      return d.bounds().hi;
+  }
+  return v;
+}
+
+}  // namespace
+
+bool provably_below(const Dim& a, const Dim& b) {
+  if ((b - a).bounds().lo > 0) return true;
+  return !a.is_constant() && (b - upper(a)).bounds().lo > 0;
+}
+
+bool provably_different(const Dim& a, const Dim& b) {
+  const Bounds d = (a - b).bounds();
+  return d.lo > 0 || d.hi < 0;
+}
+
+namespace {
+
+// k*c*(x/c) + k*(x%c) == k*x,  and  k*c*((x/c) % n) + k*(x%c) == k*(x % (c*n))
+std::optional<Dim> recombined(const Dim& r) {
+  for (const auto& m : r.terms()) {
+    if (m.factors.size() != 1 || m.factors[0]->kind != Dim::Kind::Mod) continue;
+    const Dim x = m.factors[0]->a, c = m.factors[0]->b;
+    if (!c.is_constant()) continue;
+    const Dim quotient = x / c;
+    const auto one = [](const Dim& d) -> const Dim::Atom* {
+      return d.offset() == 0 && d.terms().size() == 1 && d.terms()[0].coefficient == 1 &&
+                     d.terms()[0].factors.size() == 1
+                 ? d.terms()[0].factors[0]
+                 : nullptr;
+    };
+    for (const auto& t : r.terms()) {
+      if (t.factors.size() != 1 || t.coefficient != m.coefficient * *c.constant()) continue;
+      const Dim::Atom* f = t.factors[0];
+      const Dim k = m.coefficient;
+      const Dim mod = x % c;
+      if (f == one(quotient)) return r - k * mod - k * c * quotient + k * x;
+      if (f->kind == Dim::Kind::Mod && f->a == quotient && f->b.is_constant() && f->b.offset() > 0)
+        return r - k * mod - k * c * (quotient % f->b) + k * (x % (c * f->b));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Dim operator+(const Dim& a, const Dim& b) {
+  const i64 constant = exact(__int128{a.constant_} + b.constant_);
+  if (!a.sum_ && !b.sum_) return constant;
+  if (!a.sum_ || !b.sum_) {
+    Dim r = a.sum_ ? a : b;
+    r.constant_ = constant;
+    return r;
+  }
+  std::vector<Dim::Term> terms = a.terms();
+  terms.insert(terms.end(), b.terms().begin(), b.terms().end());
+  const Dim r = Dim::make(constant, std::move(terms));
+  if (const auto better = recombined(r)) return *better;
+  return r;
+}
+
+Dim operator*(const Dim& a, const Dim& b) {
+  if (!a.sum_ && !b.sum_) return exact(__int128{a.constant_} * b.constant_);
+  std::vector<Dim::Term> terms;
+  for (const auto& x : a.terms())
+    for (const auto& y : b.terms()) {
+      Dim::Term t{x.factors, exact(__int128{x.coefficient} * y.coefficient)};
+      t.factors.insert(t.factors.end(), y.factors.begin(), y.factors.end());
+      std::sort(t.factors.begin(), t.factors.end(),
+                [](const Dim::Atom* p, const Dim::Atom* q) { return before(p, q); });
+      terms.push_back(std::move(t));
+    }
+  for (const auto& x : a.terms())
+    if (b.constant_) terms.push_back({x.factors, exact(__int128{x.coefficient} * b.constant_)});
+  for (const auto& y : b.terms())
+    if (a.constant_) terms.push_back({y.factors, exact(__int128{y.coefficient} * a.constant_)});
+  return Dim::make(exact(__int128{a.constant_} * b.constant_), std::move(terms));
+}
+
+Dim operator-(const Dim& a, const Dim& b) { return a + b * Dim(-1); }
+
+namespace {
+
+// a == whole * b + rest by long division on the leading term of b; used when b is symbolic.
+std::pair<Dim, Dim> divide(const Dim& a, const Dim& b, const std::function<Dim(const Dim::Term&)>& of) {
+  const Dim::Term& lead = b.terms()[0];
+  Dim whole = 0;
+  for (const Dim::Term& t : a.terms()) {
+    if (t.coefficient % lead.coefficient != 0) continue;
+    std::vector<const Dim::Atom*> left = t.factors;
+    bool divides = true;
+    for (const Dim::Atom* f : lead.factors) {
+      const auto it = std::find(left.begin(), left.end(), f);
+      if (it == left.end()) {
+        divides = false;
+        break;
+      }
+      left.erase(it);
+    }
+    if (!divides) continue;
+    const i64 k = t.coefficient / lead.coefficient;
+    whole = whole + (left.empty() ? Dim(k) : of({std::move(left), k}));
+  }
+  return {whole, a - whole * b};
+}
+
+}  // namespace
+
+Dim operator/(const Dim& a, const Dim& b) {
+  if (b == Dim(0)) throw Error("Dim", "division by zero");
+  if (b == Dim(1)) return a;
+  const Bounds ab = a.bounds(), bb = b.bounds();
+  if (bb.lo > 0 && ab.lo >= 0 && provably_below(a, b)) return 0;
+  if (const auto c = b.constant(); c && *c > 0) {
+    // (c*A + r) / c == A + r/c, and (g*A + k) / (g*c) == (A + k/g) / c for floor division
+    Dim whole = floor_div(a.constant_, *c), rest = floor_mod(a.constant_, *c);
+    std::vector<Dim::Term> in, out;
+    i64 g = *c;
+    for (const auto& t : a.terms()) {
+      if (t.coefficient % *c == 0) {
+        in.push_back({t.factors, t.coefficient / *c});
+      } else {
+        out.push_back(t);
+        g = std::gcd(g, t.coefficient);
+      }
+    }
+    whole = Dim::make(whole.constant_, std::move(in));
+    if (out.empty()) return whole;
+    for (auto& t : out) t.coefficient /= g;
+    rest = Dim::make(floor_div(rest.constant_, g), std::move(out));
+    const i64 d = *c / g;
+    if (d == 1) return whole + rest;
+    const Bounds rb = rest.bounds();
+    if (rb.lo >= 0 && rb.hi < d) return whole;
+    if (rest.constant_ == 0 && rest.terms().size() == 1 && rest.terms()[0].coefficient == 1 &&
+        rest.terms()[0].factors.size() == 1) {
+      const Dim::Atom* f = rest.terms()[0].factors[0];
+      const auto n = f->b.constant();
+      if (f->kind == Dim::Kind::Div && n && *n > 0) return whole + f->a / (f->b * Dim(d));
+      if (f->kind == Dim::Kind::Mod && n && *n > 0 && *n % d == 0)
+        return whole + (f->a / Dim(d)) % Dim(*n / d);
+    }
+    const Bounds q{floor_div(rb.lo, d), floor_div(rb.hi, d)};
+    return whole + Dim::of(Dim::atom(Dim::Kind::Div, "", q, rest, d));
+  }
+  if (!b.is_constant() && bb.lo > 0) {
+    const auto [whole, rest] = divide(a, b, [](const Dim::Term& t) { return Dim::make(0, {t}); });
+    if (rest.bounds().lo >= 0 && provably_below(rest, b)) return whole;
+  }
+  Bounds q{-kMax, kMax};
+  if (ab.lo >= 0 && bb.lo > 0) q = {ab.lo / bb.hi, ab.hi / bb.lo};
+  return Dim::of(Dim::atom(Dim::Kind::Div, "", q, a, b));
+}
+
+Dim operator%(const Dim& a, const Dim& b) {
+  if (b == Dim(0)) throw Error("Dim", "division by zero");
+  const Bounds ab = a.bounds(), bb = b.bounds();
+  if (bb.lo > 0 && ab.lo >= 0 && provably_below(a, b)) return a;
+  if (const auto c = b.constant(); c && *c > 0) {
+    // (c*A + r) % c == r % c, and (g*A + k) % (g*c) == g*((A + k/g) % c) + k%g
+    std::vector<Dim::Term> out;
+    i64 g = *c;
+    for (const auto& t : a.terms()) {
+      if (t.coefficient % *c == 0) continue;
+      const i64 k = floor_mod(t.coefficient, *c);
+      // keep a small negative coefficient: it has the tighter bounds
+      out.push_back({t.factors, t.coefficient < 0 && t.coefficient > -*c ? t.coefficient : k});
+      g = std::gcd(g, out.back().coefficient);
+    }
+    const i64 k = floor_mod(a.constant_, *c);
+    if (out.empty()) return k;
+    for (auto& t : out) t.coefficient /= g;
+    const Dim rest = Dim::make(floor_div(k, g), std::move(out));
+    const i64 d = *c / g;
+    if (d == 1) return Dim(floor_mod(k, g));
+    Dim inner = rest;
+    const Bounds rb = rest.bounds();
+    if (rb.lo < 0 || rb.hi >= d) {
+      const Dim::Atom* f = rest.constant_ == 0 && rest.terms().size() == 1 &&
+                                   rest.terms()[0].coefficient == 1 &&
+                                   rest.terms()[0].factors.size() == 1
+                               ? rest.terms()[0].factors[0]
+                               : nullptr;
+      if (f && f->kind == Dim::Kind::Mod && f->b.constant() && *f->b.constant() > 0 &&
+          *f->b.constant() % d == 0)
+        inner = f->a % Dim(d);
+      else
+        inner = Dim::of(Dim::atom(Dim::Kind::Mod, "", {0, d - 1}, rest, d));
+    }
+    return inner * Dim(g) + Dim(floor_mod(k, g));
+  }
+  if (!b.is_constant() && bb.lo > 0) {
+    const auto [whole, rest] = divide(a, b, [](const Dim::Term& t) { return Dim::make(0, {t}); });
+    if (rest.bounds().lo >= 0 && provably_below(rest, b)) return rest;
+  }
+  const Bounds r = bb.lo > 0 ? Bounds{0, bb.hi - 1} : Bounds{-kMax, kMax};
+  return Dim::of(Dim::atom(Dim::Kind::Mod, "", r, a, b));
+}
+
+Dim min(const Dim& a, const Dim& b) {
+  const Bounds d = (a - b).bounds();
+  if (d.hi <= 0) return a;
+  if (d.lo >= 0) return b;
+  const Bounds ab = a.bounds(), bb = b.bounds();
+  const Bounds r{std::min(ab.lo, bb.lo), std::min(ab.hi, bb.hi)};
+  const bool swap = b.str() < a.str();
+  return Dim::of(Dim::atom(Dim::Kind::Min, "", r, swap ? b : a, swap ? a : b));
+}
+
+Dim max(const Dim& a, const Dim& b) { return Dim(0) - min(Dim(0) - a, Dim(0) - b); }
+
+Dim less(const Dim& a, const Dim& b) {
+  const Dim d = a - b;
+  if (d.bounds().lo >= 0) return 0;
+  if (d.bounds().hi < 0 || provably_below(a, b)) return 1;
+  return Dim::of(Dim::atom(Dim::Kind::Less, "", {0, 1}, d, 0));
+}
+
+// ---- shapes -----------------------------------------------------------------------------------
+
+Dim product(const Shape& s) {
+  Dim p = 1;
+  for (const Dim& d : s) p = p * d;
+  return p;
+}
+
+std::string str(const Shape& s) {
+  std::string r = "[";
+  for (std::size_t i = 0; i < s.size(); ++i) r += (i ? ", " : "") + s[i].str();
+  return r + "]";
+}
+
+std::ostream& operator<<(std::ostream& out, const Dim& d) { return out << d.str(); }
+
+}  // namespace lc

@@ -1,0 +1,102 @@
+// Dim: the extent of an axis, or any integer derived from extents.
+//
+// A Dim is a polynomial over atoms with integer coefficients. An atom is a named, bounded symbol
+// (`seq`, 1 <= seq <= 4096), a loop index below an extent, or one of /, %, min, <. `/` and `%`
+// round towards minus infinity, so every rewrite in dim.cpp is exact for all integers.
+//
+// Dims are canonical and interned: equal values are one object, a Dim is 16 bytes, copying it is
+// free and == compares two words. Interned expressions live as long as the process.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lc {
+
+using Bindings = std::map<std::string, std::int64_t, std::less<>>;
+
+struct Bounds {
+  std::int64_t lo, hi;
+};
+
+class Dim {
+ public:
+  constexpr Dim(std::int64_t v = 0) : constant_(v) {}  // implicit: shapes read {3, s, 64}
+  constexpr Dim(int v) : constant_(v) {}
+
+  static Dim symbol(std::string_view name, std::int64_t lo, std::int64_t hi);
+  // The loop index of axis `axis`: a symbol "i<axis>" in [0, extent).
+  static Dim index(int axis, const Dim& extent);
+
+  bool is_constant() const { return sum_ == nullptr; }
+  std::optional<std::int64_t> constant() const;
+  std::optional<std::string> name() const;  // of a lone symbol
+  Bounds bounds() const;                     // guaranteed to hold, not always tight
+  std::int64_t eval(const Bindings& env) const;
+  Dim substitute(const std::function<std::optional<Dim>(const std::string& symbol)>& by) const;
+  std::map<std::string, Bounds> symbols() const;  // every named symbol inside, indices included
+  std::string str() const;
+  std::size_t hash() const;
+
+  friend Dim operator+(const Dim& a, const Dim& b);
+  friend Dim operator-(const Dim& a, const Dim& b);
+  friend Dim operator*(const Dim& a, const Dim& b);
+  friend Dim operator/(const Dim& a, const Dim& b);
+  friend Dim operator%(const Dim& a, const Dim& b);
+  friend Dim min(const Dim& a, const Dim& b);
+  friend Dim max(const Dim& a, const Dim& b);
+  friend Dim less(const Dim& a, const Dim& b);  // 0 or 1
+  friend bool operator==(const Dim& a, const Dim& b) = default;
+
+  // The expression tree, for code generators: constant() + sum of coefficient * product(factors).
+  enum class Kind : std::uint8_t { Symbol, Div, Mod, Min, Less };
+  struct Atom;
+  struct Term;
+  struct Sum;
+  std::int64_t offset() const { return constant_; }
+  const std::vector<Term>& terms() const;
+
+ private:
+  static Dim make(std::int64_t constant, std::vector<Term> terms);
+  static Dim of(const Atom* atom);
+  static const Atom* atom(Kind kind, std::string name, Bounds bounds, Dim a, Dim b);
+
+  std::int64_t constant_ = 0;
+  const Sum* sum_ = nullptr;  // interned; null when constant
+};
+
+struct Dim::Term {
+  std::vector<const Atom*> factors;  // sorted, at least one
+  std::int64_t coefficient;
+  friend bool operator==(const Term&, const Term&) = default;
+};
+struct Dim::Atom {
+  Kind kind;
+  std::string name;  // Symbol
+  Bounds bounds;
+  Dim a, b;  // operands; of an index symbol, a is its extent
+  bool is_index;
+  std::string text;
+};
+struct Dim::Sum {
+  std::vector<Term> terms;  // sorted, no zero coefficients
+  Bounds bounds;            // of the terms alone
+  std::size_t hash;
+};
+
+using Shape = std::vector<Dim>;
+Dim product(const Shape& shape);
+std::string str(const Shape& shape);  // "[2, seq, 64]"
+std::ostream& operator<<(std::ostream& out, const Dim& d);
+
+// Can the two extents be the same number? (Constants compare now, symbols when they are bound.)
+bool provably_different(const Dim& a, const Dim& b);
+bool provably_below(const Dim& a, const Dim& b);  // a < b for all values of the symbols
+
+}  // namespace lc

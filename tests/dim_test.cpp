@@ -1,0 +1,114 @@
+// A random integer expression keeps its value when it is simplified, and its bounds hold.
+#include "lightcone/core/dim.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+
+#include "lightcone/core/error.h"
+
+using namespace lc;
+using i64 = std::int64_t;
+
+namespace {
+
+i64 floor_div(i64 x, i64 y) {
+  const i64 q = x / y;
+  return q - ((x % y != 0) && ((x < 0) != (y < 0)));
+}
+
+struct Pair {
+  Dim dim;
+  std::function<i64(const Bindings&)> plain;
+};
+
+struct Generator {
+  std::mt19937 rng{1};
+  std::vector<Dim> vars = {Dim::symbol("a", 0, 7), Dim::symbol("b", 1, 63), Dim::symbol("c", 0, 2),
+                           Dim::index(0, Dim::symbol("b", 1, 63))};
+  std::vector<std::string> names = {"a", "b", "c", "i0"};
+
+  i64 pick(i64 lo, i64 hi) { return std::uniform_int_distribution<i64>(lo, hi)(rng); }
+
+  Pair leaf() {
+    if (pick(0, 2) == 0) {
+      const i64 c = pick(-9, 9);
+      return {c, [c](const Bindings&) { return c; }};
+    }
+    const auto k = static_cast<std::size_t>(pick(0, 3));
+    return {vars[k], [n = names[k]](const Bindings& e) { return e.find(n)->second; }};
+  }
+
+  Pair make(int depth) {
+    if (depth == 0 || pick(0, 5) == 0) return leaf();
+    const Pair a = make(depth - 1), b = make(depth - 1);
+    const auto f = a.plain, g = b.plain;
+    const i64 c = pick(1, 9);
+    switch (pick(0, 9)) {
+      case 0: return {a.dim + b.dim, [=](const Bindings& e) { return f(e) + g(e); }};
+      case 1: return {a.dim - b.dim, [=](const Bindings& e) { return f(e) - g(e); }};
+      case 2: return {a.dim * Dim(c), [=](const Bindings& e) { return f(e) * c; }};
+      case 3: return {a.dim / Dim(c), [=](const Bindings& e) { return floor_div(f(e), c); }};
+      case 4:
+        return {a.dim % Dim(c), [=](const Bindings& e) { return f(e) - floor_div(f(e), c) * c; }};
+      case 5: return {min(a.dim, b.dim), [=](const Bindings& e) { return std::min(f(e), g(e)); }};
+      case 6: return {less(a.dim, b.dim), [=](const Bindings& e) { return i64{f(e) < g(e)}; }};
+      case 7: return {max(a.dim, b.dim), [=](const Bindings& e) { return std::max(f(e), g(e)); }};
+      case 8: {  // symbolic divisor, as reshapes of symbolic shapes make
+        const Dim s = vars[1];
+        const auto n = [](const Bindings& e) { return e.find("b")->second; };
+        if (pick(0, 1))
+          return {a.dim / s, [=](const Bindings& e) { return floor_div(f(e), n(e)); }};
+        return {a.dim % s, [=](const Bindings& e) { return f(e) - floor_div(f(e), n(e)) * n(e); }};
+      }
+      default: return {a.dim * b.dim, [=](const Bindings& e) { return f(e) * g(e); }};
+    }
+  }
+};
+
+}  // namespace
+
+TEST(Dim, SimplificationKeepsTheValueAndBoundsHold) {
+  Generator gen;
+  for (int t = 0; t < 30000; ++t) {
+    Pair p;
+    try {
+      p = gen.make(4);
+    } catch (const Error&) {
+      continue;  // overflow of a product
+    }
+    for (int k = 0; k < 8; ++k) {
+      const i64 b = gen.pick(1, 63);
+      const Bindings e{{"a", gen.pick(0, 7)}, {"b", b}, {"c", gen.pick(0, 2)}, {"i0", gen.pick(0, b - 1)}};
+      const i64 x = p.dim.eval(e);
+      ASSERT_EQ(x, p.plain(e)) << p.dim.str() << " a=" << e.at("a") << " b=" << b << " c=" << e.at("c") << " i0=" << e.at("i0");
+      ASSERT_LE(p.dim.bounds().lo, x) << p.dim.str();
+      ASSERT_GE(p.dim.bounds().hi, x) << p.dim.str();
+      const Dim fixed = p.dim.substitute([&](const std::string& n) { return std::optional<Dim>(e.at(n)); });
+      ASSERT_EQ(fixed, Dim(x));
+    }
+  }
+}
+
+TEST(Dim, ReshapesCancel) {
+  const Dim s = Dim::symbol("s", 1, 100);
+  const Dim i = Dim::index(0, s), j = Dim::index(1, 12);
+  const Dim flat = i * 12 + j;
+  EXPECT_EQ(flat / Dim(12), i);
+  EXPECT_EQ(flat % Dim(12), j);
+  EXPECT_EQ((flat / Dim(3)) % Dim(4) * Dim(3) + flat % Dim(3), flat % Dim(12));
+  EXPECT_EQ((flat / Dim(12)) * Dim(12) + flat % Dim(12), flat);
+  const Dim k = Dim::index(2, s + 3);
+  EXPECT_EQ((i * (s + 3) + k) / (s + 3), i);
+  EXPECT_EQ((i * (s + 3) + k) % (s + 3), k);
+  EXPECT_EQ(((j * s + i) * 5) / (s * 5), j);
+  EXPECT_EQ((s + 1) * (s + 1), s * s + s * 2 + 1);
+  EXPECT_EQ(Dim::index(0, 8) / Dim(4) / Dim(2), Dim(0));
+}
+
+TEST(Dim, OverflowIsAnError) {
+  EXPECT_THROW(Dim(i64{1} << 40) * Dim(i64{1} << 40), Error);
+  EXPECT_THROW(Dim(3) / Dim(0), Error);
+  EXPECT_THROW(Dim::symbol("n", 1, 9).eval({}), Error);
+}
