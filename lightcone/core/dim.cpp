@@ -92,7 +92,7 @@ const Dim::Atom* Dim::atom(Kind kind, std::string name, Bounds bounds, Dim a, Di
   return t.atoms.emplace(h, std::move(made))->second.get();
 }
 
-Dim Dim::of(const Atom* a) { return make(0, {{{a}, 1}}); }
+Dim Dim::from(const Atom* a) { return make(0, {{{a}, 1}}); }
 
 Dim Dim::make(i64 constant, std::vector<Term> terms) {
   std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) { return before(a, b); });
@@ -131,16 +131,18 @@ Dim Dim::make(i64 constant, std::vector<Term> terms) {
 
 Dim Dim::symbol(std::string_view name, i64 lo, i64 hi) {
   if (name.empty()) throw Error("Dim::symbol", "a symbol needs a name");
+  if (name[0] == 'i' && name.find_first_not_of("0123456789", 1) == name.npos && name.size() > 1)
+    throw Error("Dim::symbol", cat("'", name, "' is the name of a loop index; take another"));
   if (lo > hi)
     throw Error("Dim::symbol", cat("the bounds of '", name, "' are empty: ", lo, " > ", hi));
   if (lo == hi) return lo;
-  return of(atom(Kind::Symbol, std::string(name), {lo, hi}, 0, 0));
+  return from(atom(Kind::Symbol, std::string(name), {lo, hi}, 0, 0));
 }
 
 Dim Dim::index(int axis, const Dim& extent) {
   if (extent == Dim(1)) return 0;
   const Bounds b{0, std::max<i64>(extent.bounds().hi - 1, 0)};
-  return of(atom(Kind::Symbol, "i" + std::to_string(axis), b, extent == Dim(0) ? Dim(1) : extent, 0));
+  return from(atom(Kind::Symbol, "i" + std::to_string(axis), b, extent == Dim(0) ? Dim(1) : extent, 0));
 }
 
 // ---- queries ----------------------------------------------------------------------------------
@@ -217,7 +219,7 @@ Dim Dim::substitute(const std::function<std::optional<Dim>(const std::string&)>&
     Dim p = t.coefficient;
     for (const Atom* f : t.factors) {
       switch (f->kind) {
-        case Kind::Symbol: p = p * by(f->name).value_or(of(f)); break;
+        case Kind::Symbol: p = p * by(f->name).value_or(from(f)); break;
         case Kind::Div: p = p * (f->a.substitute(by) / f->b.substitute(by)); break;
         case Kind::Mod: p = p * (f->a.substitute(by) % f->b.substitute(by)); break;
         case Kind::Min: p = p * min(f->a.substitute(by), f->b.substitute(by)); break;
@@ -425,7 +427,7 @@ Dim operator/(const Dim& a, const Dim& b) {
         return whole + (f->a / Dim(d)) % Dim(*n / d);
     }
     const Bounds q{floor_div(rb.lo, d), floor_div(rb.hi, d)};
-    return whole + Dim::of(Dim::atom(Dim::Kind::Div, "", q, rest, d));
+    return whole + Dim::from(Dim::atom(Dim::Kind::Div, "", q, rest, d));
   }
   if (!b.is_constant() && bb.lo > 0) {
     const auto [whole, rest] = divide(a, b, [](const Dim::Term& t) { return Dim::make(0, {t}); });
@@ -433,7 +435,7 @@ Dim operator/(const Dim& a, const Dim& b) {
   }
   Bounds q{-kMax, kMax};
   if (ab.lo >= 0 && bb.lo > 0) q = {ab.lo / bb.hi, ab.hi / bb.lo};
-  return Dim::of(Dim::atom(Dim::Kind::Div, "", q, a, b));
+  return Dim::from(Dim::atom(Dim::Kind::Div, "", q, a, b));
 }
 
 Dim operator%(const Dim& a, const Dim& b) {
@@ -469,7 +471,7 @@ Dim operator%(const Dim& a, const Dim& b) {
           *f->b.constant() % d == 0)
         inner = f->a % Dim(d);
       else
-        inner = Dim::of(Dim::atom(Dim::Kind::Mod, "", {0, d - 1}, rest, d));
+        inner = Dim::from(Dim::atom(Dim::Kind::Mod, "", {0, d - 1}, rest, d));
     }
     return inner * Dim(g) + Dim(floor_mod(k, g));
   }
@@ -478,7 +480,7 @@ Dim operator%(const Dim& a, const Dim& b) {
     if (rest.bounds().lo >= 0 && provably_below(rest, b)) return rest;
   }
   const Bounds r = bb.lo > 0 ? Bounds{0, bb.hi - 1} : Bounds{-kMax, kMax};
-  return Dim::of(Dim::atom(Dim::Kind::Mod, "", r, a, b));
+  return Dim::from(Dim::atom(Dim::Kind::Mod, "", r, a, b));
 }
 
 Dim min(const Dim& a, const Dim& b) {
@@ -488,7 +490,7 @@ Dim min(const Dim& a, const Dim& b) {
   const Bounds ab = a.bounds(), bb = b.bounds();
   const Bounds r{std::min(ab.lo, bb.lo), std::min(ab.hi, bb.hi)};
   const bool swap = b.str() < a.str();
-  return Dim::of(Dim::atom(Dim::Kind::Min, "", r, swap ? b : a, swap ? a : b));
+  return Dim::from(Dim::atom(Dim::Kind::Min, "", r, swap ? b : a, swap ? a : b));
 }
 
 Dim max(const Dim& a, const Dim& b) { return Dim(0) - min(Dim(0) - a, Dim(0) - b); }
@@ -497,7 +499,7 @@ Dim less(const Dim& a, const Dim& b) {
   const Dim d = a - b;
   if (d.bounds().lo >= 0) return 0;
   if (d.bounds().hi < 0 || provably_below(a, b)) return 1;
-  return Dim::of(Dim::atom(Dim::Kind::Less, "", {0, 1}, d, 0));
+  return Dim::from(Dim::atom(Dim::Kind::Less, "", {0, 1}, d, 0));
 }
 
 // ---- shapes -----------------------------------------------------------------------------------

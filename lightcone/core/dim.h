@@ -61,10 +61,10 @@ class Dim {
   struct Sum;
   std::int64_t offset() const { return constant_; }
   const std::vector<Term>& terms() const;
+  static Dim from(const Atom* atom);
 
  private:
   static Dim make(std::int64_t constant, std::vector<Term> terms);
-  static Dim of(const Atom* atom);
   static const Atom* atom(Kind kind, std::string name, Bounds bounds, Dim a, Dim b);
 
   std::int64_t constant_ = 0;

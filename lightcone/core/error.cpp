@@ -11,7 +11,17 @@ std::string sentence(std::string_view op, std::string_view problem, const Locati
   return s;
 }
 
+thread_local Location current_location;
+
 }  // namespace
+
+OpScope::OpScope(const Location& where) : outermost_(!current_location.known()) {
+  if (outermost_) current_location = where;
+}
+OpScope::~OpScope() {
+  if (outermost_) current_location = {};
+}
+Location OpScope::current() { return current_location; }
 
 std::string Location::str() const {
   if (!known()) return "";

@@ -28,10 +28,25 @@ struct Location {
   std::string str() const;  // "main.cpp:12", or "" when unknown
 };
 
+// While an OpScope lives, nodes and errors made by this thread carry its location. The outermost
+// scope wins, so that a user sees "softmax at model.cpp:12" and not a line of ours.
+class OpScope {
+ public:
+  explicit OpScope(const Location& where);
+  OpScope(const char* op, const std::source_location& at) : OpScope(Location::here(at, op)) {}
+  ~OpScope();
+  OpScope(const OpScope&) = delete;
+  OpScope& operator=(const OpScope&) = delete;
+  static Location current();
+
+ private:
+  bool outermost_;
+};
+
 class Error : public std::runtime_error {
  public:
   // `op` is the operation that failed, `problem` the sentence after "op: ".
-  Error(std::string_view op, std::string_view problem, Location where = {});
+  Error(std::string_view op, std::string_view problem, Location where = OpScope::current());
 
   const std::string& op() const { return op_; }
   const std::string& problem() const { return problem_; }

@@ -1,0 +1,322 @@
+#include "lightcone/core/graph.h"
+
+#include <bit>
+#include <deque>
+#include <limits>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "lightcone/core/graph_impl.h"
+#include "lightcone/core/tensor.h"
+
+namespace lc {
+namespace {
+
+std::size_t mix(std::size_t h, std::size_t v) {
+  return h ^ (v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2));
+}
+
+std::size_t hash(const Node& n) {
+  std::size_t h = static_cast<std::size_t>(n.op) * 31 + static_cast<std::size_t>(n.dtype);
+  for (const Edge& e : n.in) h = mix(mix(h, e.node), e.view.hash());
+  for (const Dim& d : n.shape) h = mix(h, d.hash());
+  h = mix(h, static_cast<std::size_t>(n.axis * 64 + n.mode));
+  h = mix(h, std::bit_cast<std::uint64_t>(n.value));
+  h = mix(h, n.index.hash());
+  h = mix(h, std::hash<std::string>{}(n.name));
+  return mix(h, std::hash<const void*>{}(n.kernel.get()));
+}
+
+bool same(const Node& a, const Node& b) {
+  return a.op == b.op && a.dtype == b.dtype && a.in == b.in && a.shape == b.shape &&
+         a.axis == b.axis && a.mode == b.mode && a.index == b.index && a.name == b.name &&
+         a.kernel == b.kernel &&
+         std::bit_cast<std::uint64_t>(a.value) == std::bit_cast<std::uint64_t>(b.value);
+}
+
+std::string text(const View& v) {
+  static constexpr std::string_view names[] = {"permute", "expand", "reshape", "slice", "pad", "unfold"};
+  std::string s;
+  for (const Move& m : v.moves()) {
+    s += "." + std::string(names[static_cast<int>(m.kind)]) + "(";
+    for (std::size_t i = 0; i < m.axes.size(); ++i) s += (i ? "," : "") + std::to_string(m.axes[i]);
+    if (m.kind != MoveKind::Permute) s += str(m.to);
+    if (!m.before.empty()) s += " from " + str(m.before);
+    for (auto k : m.step)
+      if (k != 1) s += " step " + std::to_string(k);
+    s += ")";
+  }
+  return s;
+}
+
+[[noreturn]] void refuse(const Node& n, const std::string& problem) {
+  throw Error(info(n.op).name, problem);
+}
+
+std::string operands(const Node& n) {
+  std::string s;
+  for (const Edge& e : n.in) s += (s.empty() ? "" : " and ") + str(e.view.shape());
+  return s;
+}
+
+void same_shapes(const Node& n, std::size_t first) {
+  for (std::size_t k = first + 1; k < n.in.size(); ++k) {
+    const Shape &a = n.in[first].view.shape(), &b = n.in[k].view.shape();
+    if (a.size() != b.size()) refuse(n, operands(n) + " have different ranks");
+    for (std::size_t i = 0; i < a.size(); ++i)
+      if (!(a[i] == b[i]))
+        refuse(n, cat(operands(n), " differ at axis ", i, ": ", a[i], " vs ", b[i]));
+  }
+}
+
+void axis_exists(const Node& n, const Shape& s) {
+  if (n.axis < 0 || n.axis >= static_cast<int>(s.size()))
+    refuse(n, cat("axis ", n.axis, " is not an axis of ", str(s)));
+}
+
+void infer_elementwise(Node& n, const Graph& g) {
+  const OpInfo& op = info(n.op);
+  const auto type = [&](std::size_t k) { return g[n.in[k].node].dtype; };
+  same_shapes(n, 0);
+  n.shape = n.in[0].view.shape();
+  const std::size_t first = op.types == Types::Select ? 1 : 0;
+  if (first == 1 && type(0) != DType::Bool)
+    refuse(n, cat("the condition is ", name(type(0)), ", not bool"));
+  for (std::size_t k = first + 1; k < n.in.size(); ++k)
+    if (type(k) != type(first))
+      refuse(n, cat("element types differ: ", name(type(first)), " and ", name(type(k)), "; convert one"));
+  if (op.types == Types::Float && !is_float(type(0)))
+    refuse(n, cat("needs a floating point operand, not ", name(type(0)), "; convert it"));
+  n.dtype = op.types == Types::Compare ? DType::Bool : type(first);
+}
+
+// out has the shape of the index; data may differ from it along the axis only.
+void along_axis(const Node& n, const Shape& data, const Shape& index) {
+  axis_exists(n, data);
+  if (data.size() != index.size()) refuse(n, operands(n) + " have different ranks");
+  for (std::size_t i = 0; i < data.size(); ++i)
+    if (static_cast<int>(i) != n.axis && !(data[i] == index[i]))
+      refuse(n, cat(operands(n), " differ at axis ", i, ": ", data[i], " vs ", index[i]));
+}
+
+void infer_structured(Node& n, const Graph& g) {
+  const auto type = [&](std::size_t k) { return g[n.in[k].node].dtype; };
+  const auto shape = [&](std::size_t k) -> const Shape& { return n.in[k].view.shape(); };
+  n.dtype = type(0);
+  switch (n.op) {
+    case Op::Gather:
+      along_axis(n, shape(0), shape(1));
+      if (is_float(type(1)) || type(1) == DType::Bool) refuse(n, "the index must be an integer");
+      n.shape = shape(1);
+      return;
+    case Op::Scatter:
+    case Op::ScatterAdd:
+      along_axis(n, shape(0), shape(1));
+      same_shapes(n, 1);
+      if (is_float(type(1)) || type(1) == DType::Bool) refuse(n, "the index must be an integer");
+      if (type(2) != type(0)) refuse(n, "base and source have different element types");
+      n.shape = shape(0);
+      return;
+    case Op::SliceScatter: {
+      along_axis(n, shape(0), shape(1));
+      if (type(1) != type(0)) refuse(n, "base and source have different element types");
+      const Dim room = shape(0)[n.axis] - n.index - shape(1)[n.axis];
+      if (n.index.bounds().hi < 0 || room.bounds().hi < 0)
+        refuse(n, cat("[", n.index, ", ", n.index + shape(1)[n.axis], ") leaves axis ", n.axis,
+                      " of ", str(shape(0))));
+      n.shape = shape(0);
+      return;
+    }
+    case Op::ArgSort:
+      axis_exists(n, shape(0));
+      n.shape = shape(0);
+      n.dtype = DType::I64;
+      return;
+    case Op::Dequantize: {
+      const QuantInfo& q = info(static_cast<QuantFormat>(n.mode));
+      n.shape = shape(0);
+      if (type(0) != DType::U8 || n.shape.empty()) refuse(n, "needs rows of u8 blocks");
+      if (!(n.shape.back() % Dim(q.bytes) == Dim(0)))
+        refuse(n, cat("rows of ", n.shape.back(), " bytes are not whole ", q.name, " blocks of ", q.bytes));
+      n.shape.back() = n.shape.back() / Dim(q.bytes) * Dim(q.elements);
+      n.dtype = DType::F32;
+      return;
+    }
+    default: check(false, "a structured composite without a shape rule");
+  }
+}
+
+}  // namespace
+
+void infer(Node& n, const Graph& g) {
+  const OpInfo& op = info(n.op);
+  if (op.kind != Kind::Kernel && static_cast<int>(n.in.size()) != op.arity)
+    refuse(n, cat("takes ", op.arity, " operands, not ", n.in.size()));
+  switch (op.kind) {
+    case Kind::Leaf:
+    case Kind::Kernel: return;
+    case Kind::Elementwise: return infer_elementwise(n, g);
+    case Kind::Copy:  // keeps the requested dtype
+      n.shape = n.in[0].view.shape();
+      return;
+    case Kind::Reduce: {
+      n.shape = n.in[0].view.shape();
+      axis_exists(n, n.shape);
+      n.shape.erase(n.shape.begin() + n.axis);
+      n.dtype = g[n.in[0].node].dtype;
+      return;
+    }
+    case Kind::Structured: return infer_structured(n, g);
+  }
+}
+
+Graph::Graph() : impl_(std::make_unique<Impl>()) { impl_->self = this; }
+Graph::Graph(Graph&& other) noexcept : impl_(std::move(other.impl_)) {
+  if (impl_) impl_->self = this;
+}
+Graph& Graph::operator=(Graph&& other) noexcept {
+  impl_ = std::move(other.impl_);
+  if (impl_) impl_->self = this;
+  return *this;
+}
+Graph::~Graph() = default;
+
+Graph Graph::clone() const {
+  Graph g;
+  *g.impl_ = *impl_;
+  g.impl_->self = &g;
+  return g;
+}
+
+const Node& Graph::operator[](NodeId id) const { return impl_->nodes[id]; }
+std::size_t Graph::size() const { return impl_->nodes.size(); }
+std::span<const Root> Graph::roots() const { return impl_->roots; }
+std::span<const Assignment> Graph::assignments() const { return impl_->assignments; }
+
+NodeId Graph::add(Node n) {
+  for (const Edge& e : n.in) {
+    check(e.node < size(), "an edge to a node that does not exist yet");
+    check(e.view.base() == impl_->nodes[e.node].shape, "an edge whose view does not fit its node");
+  }
+  infer(n, *this);
+  if (!n.where.known()) n.where = OpScope::current();
+  const std::size_t h = hash(n);
+  for (auto [it, end] = impl_->known.equal_range(h); it != end; ++it)
+    if (same(impl_->nodes[it->second], n)) return it->second;
+  if (size() >= std::numeric_limits<NodeId>::max()) throw Error("graph", "too many nodes");
+  const auto id = static_cast<NodeId>(size());
+  impl_->known.emplace(h, id);
+  impl_->nodes.push_back(std::move(n));
+  return id;
+}
+
+NodeId Graph::adopt(const Node& n, std::vector<Edge> in) {
+  Node copy = n;
+  copy.in = std::move(in);
+  return add(std::move(copy));
+}
+
+Tensor Graph::input(std::string_view name, Shape shape, DType dtype, const std::source_location& at) {
+  const OpScope scope("input", at);
+  if (name.empty()) throw Error("input", "an input needs a name");
+  if (!impl_->input_names.insert(std::string(name)).second)
+    throw Error("input", cat("'", name, "' exists already; names are unique in a graph"));
+  for (const Dim& d : shape)
+    if (d.bounds().lo < 0) throw Error("input", cat("'", name, "' of shape ", lc::str(shape), " has a negative extent"));
+  const View view(shape);
+  const NodeId id = add({.op = Op::Input, .dtype = dtype, .shape = std::move(shape), .name = std::string(name)});
+  return Tensor(*this, {id, view});
+}
+
+Tensor Graph::constant(double value, DType dtype) {
+  return Tensor(*this, {add({.op = Op::Constant, .dtype = dtype, .value = value}), View()});
+}
+
+Tensor Graph::index(Shape shape, Dim expression, DType dtype) {
+  const View view(shape);
+  return Tensor(*this, {add({.op = Op::Index, .dtype = dtype, .shape = std::move(shape), .index = expression}), view});
+}
+
+void Graph::output(std::string_view name, const Operand& value) {
+  const OpScope scope("output", value.at);
+  if (&value->impl() != impl_.get()) throw Error("output", "the tensor belongs to another graph");
+  root(name, value->edge());
+}
+
+void Graph::root(std::string_view name, Edge e) {
+  std::string unique(name);
+  if (unique.empty()) unique = "out" + std::to_string(impl_->roots.size());
+  for (const Root& r : impl_->roots)
+    if (r.name == unique) throw Error("output", cat("'", unique, "' exists already; names are unique in a graph"));
+  impl_->roots.push_back({std::move(unique), std::move(e)});
+}
+
+void Graph::assign(const Operand& state, const Operand& next) {
+  const OpScope scope("assign", state.at);
+  if (&state->impl() != impl_.get() || &next->impl() != impl_.get())
+    throw Error("assign", "the tensors belong to another graph");
+  const Edge s = state->edge();
+  if ((*this)[s.node].op != Op::Input || !s.view.identity())
+    throw Error("assign", "only an input, read as it is, can be state");
+  if (state->shape() != next->shape() || state->dtype() != next->dtype())
+    throw Error("assign", cat("'", (*this)[s.node].name, "' is ", name(state->dtype()), " ", lc::str(state->shape()),
+                              ", the new value ", name(next->dtype()), " ", lc::str(next->shape())));
+  assignment(s.node, next->edge());
+}
+
+void Graph::assignment(NodeId state, Edge next) {
+  for (const Assignment& a : impl_->assignments)
+    if (a.state == state)
+      throw Error("assign", cat("'", (*this)[state].name, "' is assigned twice"));
+  impl_->assignments.push_back({state, std::move(next)});
+}
+
+std::vector<bool> Graph::live() const {
+  std::vector<bool> live(size());
+  for (const Root& r : roots()) live[r.edge.node] = true;
+  for (const Assignment& a : assignments()) live[a.state] = live[a.next.node] = true;
+  for (std::size_t i = size(); i-- > 0;)
+    if (live[i])
+      for (const Edge& e : impl_->nodes[i].in) live[e.node] = true;
+  return live;
+}
+
+std::vector<int> Graph::uses() const {
+  std::vector<int> uses(size());
+  const auto alive = live();
+  for (const Root& r : roots()) ++uses[r.edge.node];
+  for (const Assignment& a : assignments()) ++uses[a.next.node];
+  for (std::size_t i = 0; i < size(); ++i)
+    if (alive[i])
+      for (const Edge& e : impl_->nodes[i].in) ++uses[e.node];
+  return uses;
+}
+
+std::string describe(const Node& n) {
+  std::string s = n.op == Op::Kernel ? kernel_name(*n.kernel) : std::string(info(n.op).name);
+  if (n.op == Op::Input) s += " " + n.name;
+  if (n.op == Op::Constant) s += " " + cat(n.value);
+  if (n.op == Op::Index || n.op == Op::SliceScatter) s += " " + n.index.str();
+  if (info(n.op).kind == Kind::Reduce || info(n.op).kind == Kind::Structured)
+    s += "<" + std::to_string(n.axis) + (n.mode ? "," + std::to_string(n.mode) : "") + ">";
+  return s;
+}
+
+std::string Graph::str() const {
+  std::string s;
+  const auto alive = live();
+  const auto edge = [&](const Edge& e) { return " %" + std::to_string(e.node) + text(e.view); };
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (!alive[i]) continue;
+    const Node& n = impl_->nodes[i];
+    s += "%" + std::to_string(i) + " = " + describe(n);
+    for (const Edge& e : n.in) s += edge(e);
+    s += " : " + std::string(name(n.dtype)) + lc::str(n.shape) + "\n";
+  }
+  for (const Root& r : roots()) s += r.name + " =" + edge(r.edge) + "\n";
+  for (const Assignment& a : assignments())
+    s += impl_->nodes[a.state].name + " :=" + edge(a.next) + "\n";
+  return s;
+}
+
+}  // namespace lc

@@ -1,0 +1,100 @@
+// Graph: an append-only DAG of immutable nodes. NodeIds are a topological order, equal nodes are
+// the same node, and nothing is ever removed: a pass builds a new graph (rewrite.h). So handles
+// stay valid through every compile, and dead nodes, duplicates and dangling edges cannot exist.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lightcone/core/dtype.h"
+#include "lightcone/core/error.h"
+#include "lightcone/core/op.h"
+#include "lightcone/core/view.h"
+
+namespace lc {
+
+using NodeId = std::uint32_t;
+
+// How a consumer reads a producer.
+struct Edge {
+  NodeId node = 0;
+  View view;
+  friend bool operator==(const Edge&, const Edge&) = default;
+};
+
+class Kernel;  // executable.h
+
+struct Node {
+  Op op = Op::Input;
+  DType dtype = DType::F32;
+  std::vector<Edge> in = {};
+  Shape shape = {};        // of the row-major result
+  int axis = 0;            // reductions, Gather, Scatter, SliceScatter, ArgSort
+  int mode = 0;            // ArgSort: 1 = descending;  Dequantize: a QuantFormat
+  double value = 0;        // Constant
+  Dim index = {};          // Index: an expression over i0, i1, ...;  SliceScatter: the start
+  std::string name = {};   // Input
+  std::shared_ptr<const Kernel> kernel = {};
+  Location where = {};     // not part of a node's identity
+};
+
+class Tensor;
+struct Operand;
+
+// After a run `state` (an Input) holds what `next` computed.
+struct Assignment {
+  NodeId state;
+  Edge next;
+};
+struct Root {
+  std::string name;
+  Edge edge;
+};
+
+class Graph {
+ public:
+  Graph();
+  Graph(Graph&&) noexcept;
+  Graph& operator=(Graph&&) noexcept;
+  ~Graph();
+  Graph clone() const;
+
+  // A named value given before each run (or once, for weights and state).
+  Tensor input(std::string_view name, Shape shape, DType dtype = DType::F32,
+               const std::source_location& at = std::source_location::current());
+  Tensor constant(double value, DType dtype = DType::F32);
+  // The integer `expression` over i0, i1, ... at each place of `shape`; arange(n) is {n}, i0.
+  Tensor index(Shape shape, Dim expression, DType dtype = DType::I64);
+
+  void output(std::string_view name, const Operand& value);
+  // `state` must be an input that no other assignment writes.
+  void assign(const Operand& state, const Operand& next);
+
+  // What the rest of the library needs.
+  NodeId add(Node n);  // infers shape and dtype; returns the existing node when there is one
+  NodeId adopt(const Node& n, std::vector<Edge> in);  // the same node of another graph
+  const Node& operator[](NodeId id) const;
+  std::size_t size() const;
+  std::span<const Root> roots() const;
+  void root(std::string_view name, Edge e);
+  std::span<const Assignment> assignments() const;
+  void assignment(NodeId state, Edge next);
+  std::vector<bool> live() const;  // reaches a root or an assignment
+  std::vector<int> uses() const;   // by live nodes, roots and assignments
+  std::string str() const;         // a line a node: what tests compare
+
+  struct Impl;
+  Impl& impl() const { return *impl_; }
+
+ private:
+  std::unique_ptr<Impl> impl_;  // heap-pinned: handles survive a move of the Graph
+};
+
+// Shape and dtype of a node from its operands; throws with the sentence a user reads.
+void infer(Node& n, const Graph& g);
+
+}  // namespace lc

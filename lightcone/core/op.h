@@ -1,0 +1,136 @@
+// The operations, in one table.
+//
+// Leaves, the twelve primitive operations, and a few composites: functions that arithmetic alone
+// cannot express exactly (inf * 0 is NaN, so `where` is not c*a + (1-c)*b). A composite is a
+// named node that also has a definition in the twelve (composite.cpp); a compiler that knows the
+// name emits the exact kernel, every other one inlines the definition.
+//
+// Code asks a row for its kind and never lists operations again.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <string_view>
+
+namespace lc {
+
+enum class Op : std::uint8_t {
+  Input, Constant, Index,                                                  // leaves
+  Log2, Exp2, Sin, Sqrt, Recip,                                            // the twelve: unary
+  Add, Mul, Mod, LessThan,                                                 // binary
+  SumReduce, MaxReduce,                                                    // over Node::axis
+  Contiguous,                                                              // a view made real; a cast
+  Where, Maximum, Minimum, Div, Pow, Equal,                                // elementwise composites
+  Gather, Scatter, ScatterAdd, SliceScatter, ArgSort, Dequantize,          // structured composites
+  Kernel,                                                                  // what a back end emits
+};
+
+enum class Kind : std::uint8_t { Leaf, Elementwise, Reduce, Copy, Structured, Kernel };
+
+// Operand and result types an operation accepts.
+enum class Types : std::uint8_t {
+  Any,      // all operands alike, result the same
+  Float,    // floating operands, result the same
+  Compare,  // all operands alike, result bool
+  Select,   // (bool, T, T) -> T
+  Free,     // checked by the operation itself
+};
+
+struct OpInfo {
+  Op op;
+  std::string_view name;
+  Kind kind;
+  int arity;
+  bool primitive;  // one of the twelve
+  bool commutes;
+  Types types;
+  double identity;                          // reductions: the value of an empty one
+  double (*f)(double, double, double);      // reference semantics on floats
+  std::int64_t (*i)(std::int64_t, std::int64_t, std::int64_t);  // and on integers
+  std::string_view c;                       // C spelling; $0, $1, $2 are the operands
+};
+
+inline constexpr double kInf = std::numeric_limits<double>::infinity();
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+namespace eval {
+using D = double;
+using I = std::int64_t;
+inline I wrap(std::uint64_t v) { return static_cast<I>(v); }
+inline I add(I a, I b) { return wrap(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b)); }
+inline I mul(I a, I b) { return wrap(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b)); }
+inline I div(I a, I b) { return b == 0 ? 0 : b == -1 ? wrap(0 - static_cast<std::uint64_t>(a)) : a / b; }
+inline I mod(I a, I b) { return b == 0 || b == -1 ? 0 : a % b; }
+inline D max(D a, D b) { return std::isnan(a) || a > b ? a : std::isnan(b) || b > a ? b : a == 0 && std::signbit(a) ? b : a; }
+inline D min(D a, D b) { return std::isnan(a) || a < b ? a : std::isnan(b) || b < a ? b : b == 0 && std::signbit(b) ? b : a; }
+inline I pow(I a, I b) {
+  if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
+  I r = 1;
+  for (; b > 0; b >>= 1, a = mul(a, a))
+    if (b & 1) r = mul(r, a);
+  return r;
+}
+}  // namespace eval
+
+// clang-format off
+inline constexpr OpInfo kOps[] = {
+  // op               name            kind              n  prim   comm.  types           identity  on floats                                                  on integers                                                C
+  {Op::Input,        "input",        Kind::Leaf,        0, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
+  {Op::Constant,     "constant",     Kind::Leaf,        0, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
+  {Op::Index,        "index",        Kind::Leaf,        0, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
+  {Op::Log2,         "log2",         Kind::Elementwise, 1, true,  false, Types::Float,   0,     [](double a, double, double) { return std::log2(a); },        nullptr,                                                   "lc_log2($0)"},
+  {Op::Exp2,         "exp2",         Kind::Elementwise, 1, true,  false, Types::Float,   0,     [](double a, double, double) { return std::exp2(a); },        nullptr,                                                   "lc_exp2($0)"},
+  {Op::Sin,          "sin",          Kind::Elementwise, 1, true,  false, Types::Float,   0,     [](double a, double, double) { return std::sin(a); },         nullptr,                                                   "lc_sin($0)"},
+  {Op::Sqrt,         "sqrt",         Kind::Elementwise, 1, true,  false, Types::Float,   0,     [](double a, double, double) { return std::sqrt(a); },        nullptr,                                                   "lc_sqrt($0)"},
+  {Op::Recip,        "recip",        Kind::Elementwise, 1, true,  false, Types::Float,   0,     [](double a, double, double) { return 1.0 / a; },             nullptr,                                                   "lc_recip($0)"},
+  {Op::Add,          "add",          Kind::Elementwise, 2, true,  true,  Types::Any,     0,     [](double a, double b, double) { return a + b; },             [](eval::I a, eval::I b, eval::I) { return eval::add(a, b); }, "lc_add($0, $1)"},
+  {Op::Mul,          "mul",          Kind::Elementwise, 2, true,  true,  Types::Any,     0,     [](double a, double b, double) { return a * b; },             [](eval::I a, eval::I b, eval::I) { return eval::mul(a, b); }, "lc_mul($0, $1)"},
+  {Op::Mod,          "mod",          Kind::Elementwise, 2, true,  false, Types::Any,     0,     [](double a, double b, double) { return std::fmod(a, b); },   [](eval::I a, eval::I b, eval::I) { return eval::mod(a, b); }, "lc_mod($0, $1)"},
+  {Op::LessThan,     "less_than",    Kind::Elementwise, 2, true,  false, Types::Compare, 0,     [](double a, double b, double) { return a < b ? 1.0 : 0.0; }, [](eval::I a, eval::I b, eval::I) { return eval::I{a < b}; }, "lc_less($0, $1)"},
+  {Op::SumReduce,    "sum",          Kind::Reduce,      1, true,  true,  Types::Any,     0,     [](double a, double b, double) { return a + b; },             [](eval::I a, eval::I b, eval::I) { return eval::add(a, b); }, "lc_add($0, $1)"},
+  {Op::MaxReduce,    "max",          Kind::Reduce,      1, true,  true,  Types::Any,     -kInf, [](double a, double b, double) { return eval::max(a, b); },   [](eval::I a, eval::I b, eval::I) { return a < b ? b : a; },   "lc_max($0, $1)"},
+  {Op::Contiguous,   "contiguous",   Kind::Copy,        1, true,  false, Types::Free,    0,     [](double a, double, double) { return a; },                   [](eval::I a, eval::I, eval::I) { return a; },             "$0"},
+  {Op::Where,        "where",        Kind::Elementwise, 3, false, false, Types::Select,  0,     [](double c, double a, double b) { return c != 0 ? a : b; },  [](eval::I c, eval::I a, eval::I b) { return c ? a : b; }, "lc_where($0, $1, $2)"},
+  {Op::Maximum,      "maximum",      Kind::Elementwise, 2, false, true,  Types::Any,     0,     [](double a, double b, double) { return eval::max(a, b); },   [](eval::I a, eval::I b, eval::I) { return a < b ? b : a; }, "lc_max($0, $1)"},
+  {Op::Minimum,      "minimum",      Kind::Elementwise, 2, false, true,  Types::Any,     0,     [](double a, double b, double) { return eval::min(a, b); },   [](eval::I a, eval::I b, eval::I) { return b < a ? b : a; }, "lc_min($0, $1)"},
+  {Op::Div,          "div",          Kind::Elementwise, 2, false, false, Types::Any,     0,     [](double a, double b, double) { return a / b; },             [](eval::I a, eval::I b, eval::I) { return eval::div(a, b); }, "lc_div($0, $1)"},
+  {Op::Pow,          "pow",          Kind::Elementwise, 2, false, false, Types::Any,     0,     [](double a, double b, double) { return std::pow(a, b); },    [](eval::I a, eval::I b, eval::I) { return eval::pow(a, b); }, "lc_pow($0, $1)"},
+  {Op::Equal,        "equal",        Kind::Elementwise, 2, false, true,  Types::Compare, 0,     [](double a, double b, double) { return a == b ? 1.0 : 0.0; }, [](eval::I a, eval::I b, eval::I) { return eval::I{a == b}; }, "lc_equal($0, $1)"},
+  {Op::Gather,       "gather",       Kind::Structured,  2, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
+  {Op::Scatter,      "scatter",      Kind::Structured,  3, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
+  {Op::ScatterAdd,   "scatter_add",  Kind::Structured,  3, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
+  {Op::SliceScatter, "slice_scatter",Kind::Structured,  2, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
+  {Op::ArgSort,      "argsort",      Kind::Structured,  1, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
+  {Op::Dequantize,   "dequantize",   Kind::Structured,  1, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
+  {Op::Kernel,       "kernel",       Kind::Kernel,      0, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
+};
+// clang-format on
+
+consteval bool rows_follow_the_enum() {
+  int primitives = 0;
+  for (int i = 0; const OpInfo& row : kOps) {
+    if (static_cast<int>(row.op) != i++) return false;
+    primitives += row.primitive;
+  }
+  return primitives == 12 && std::size(kOps) == static_cast<std::size_t>(Op::Kernel) + 1;
+}
+static_assert(rows_follow_the_enum(), "one row an operation, in order, and exactly twelve primitives");
+
+constexpr const OpInfo& info(Op op) { return kOps[static_cast<int>(op)]; }
+
+// Block formats of Dequantize: 32 elements in `bytes` bytes, as ggml stores them.
+enum class QuantFormat : std::uint8_t { Q8_0, Q4_0 };
+struct QuantInfo {
+  QuantFormat format;
+  std::string_view name;
+  int elements, bytes;
+};
+inline constexpr QuantInfo kQuantFormats[] = {
+    {QuantFormat::Q8_0, "q8_0", 32, 34},  // f16 scale, 32 x i8
+    {QuantFormat::Q4_0, "q4_0", 32, 18},  // f16 scale, 16 bytes: low nibbles, then high nibbles
+};
+constexpr const QuantInfo& info(QuantFormat f) { return kQuantFormats[static_cast<int>(f)]; }
+
+}  // namespace lc

@@ -1,0 +1,187 @@
+#include "lightcone/core/tensor.h"
+
+#include "lightcone/core/graph_impl.h"
+
+namespace lc {
+
+Tensor::Tensor(const Graph& graph, const Edge& edge) : graph_(&graph.impl()) {
+  graph_->edges.push_back(edge);
+  edge_ = static_cast<std::uint32_t>(graph_->edges.size() - 1);
+}
+
+Graph::Impl& Tensor::impl() const {
+  if (!graph_) throw Error("tensor", "this Tensor was never given a value");
+  return *graph_;
+}
+Graph& Tensor::graph() const { return *impl().self; }
+Edge Tensor::edge() const { return impl().edges[edge_]; }
+View Tensor::view() const { return impl().edges[edge_].view; }
+const Node& Tensor::node() const { return impl().nodes[impl().edges[edge_].node]; }
+Shape Tensor::shape() const { return impl().edges[edge_].view.shape(); }
+int Tensor::rank() const { return static_cast<int>(impl().edges[edge_].view.shape().size()); }
+DType Tensor::dtype() const { return node().dtype; }
+
+namespace {
+
+int wrap(int axis, int rank, const Shape& shape, const char* op) {
+  const int a = axis < 0 ? axis + rank : axis;
+  if (a < 0 || a >= rank) throw Error(op, cat("axis ", axis, " is not an axis of ", str(shape)));
+  return a;
+}
+
+}  // namespace
+
+Dim Tensor::extent(int axis) const { return shape()[wrap(axis, rank(), shape(), "extent")]; }
+
+Tensor Tensor::with(const View& v) const { return Tensor(graph(), {edge().node, v}); }
+
+Tensor Tensor::permute(std::vector<int> axes, const At& at) const {
+  const OpScope scope("permute", at);
+  for (int& a : axes) a = wrap(a, rank(), shape(), "permute");
+  return with(view().permute(std::move(axes)));
+}
+Tensor Tensor::transpose(int a, int b, const At& at) const {
+  const OpScope scope("transpose", at);
+  std::vector<int> axes(static_cast<std::size_t>(rank()));
+  for (int i = 0; i < rank(); ++i) axes[i] = i;
+  std::swap(axes[wrap(a, rank(), shape(), "transpose")], axes[wrap(b, rank(), shape(), "transpose")]);
+  return with(view().permute(std::move(axes)));
+}
+Tensor Tensor::expand(Shape to, const At& at) const {
+  const OpScope scope("expand", at);
+  return with(view().expand(std::move(to)));
+}
+Tensor Tensor::reshape(Shape to, const At& at) const {
+  const OpScope scope("reshape", at);
+  return with(view().reshape(std::move(to)));
+}
+Tensor Tensor::unsqueeze(int axis, const At& at) const {
+  const OpScope scope("unsqueeze", at);
+  Shape s = shape();
+  s.insert(s.begin() + wrap(axis, rank() + 1, s, "unsqueeze"), 1);
+  return with(view().reshape(std::move(s)));
+}
+Tensor Tensor::squeeze(int axis, const At& at) const {
+  const OpScope scope("squeeze", at);
+  Shape s = shape();
+  const int a = wrap(axis, rank(), s, "squeeze");
+  if (!(s[a] == Dim(1))) throw Error("squeeze", cat("axis ", a, " of ", str(s), " is not 1"));
+  s.erase(s.begin() + a);
+  return with(view().reshape(std::move(s)));
+}
+Tensor Tensor::slice(int axis, Dim begin, Dim end, std::int64_t step, const At& at) const {
+  const OpScope scope("slice", at);
+  Shape from(static_cast<std::size_t>(rank()), 0), extent = shape();
+  std::vector<std::int64_t> steps(from.size(), 1);
+  const int a = wrap(axis, rank(), extent, "slice");
+  if (step < 1) throw Error("slice", cat("the step ", step, " is not positive; flip the axis first"));
+  if ((end - begin).bounds().hi < 0) throw Error("slice", cat("the end ", end, " is before the beginning ", begin));
+  from[a] = begin;
+  extent[a] = (end - begin + (step - 1)) / Dim(step);
+  steps[a] = step;
+  return with(view().slice(std::move(from), std::move(extent), std::move(steps)));
+}
+Tensor Tensor::flip(int axis, const At& at) const {
+  const OpScope scope("flip", at);
+  Shape from(static_cast<std::size_t>(rank()), 0), extent = shape();
+  std::vector<std::int64_t> steps(from.size(), 1);
+  const int a = wrap(axis, rank(), extent, "flip");
+  from[a] = extent[a] - 1;
+  steps[a] = -1;
+  return with(view().slice(std::move(from), std::move(extent), std::move(steps)));
+}
+Tensor Tensor::pad(int axis, Dim before, Dim after, const At& at) const {
+  const OpScope scope("pad", at);
+  Shape b(static_cast<std::size_t>(rank()), 0), e = b;
+  const int a = wrap(axis, rank(), shape(), "pad");
+  b[a] = before;
+  e[a] = after;
+  return with(view().pad(std::move(b), std::move(e)));
+}
+Tensor Tensor::unfold(int axis, Dim size, std::int64_t stride, std::int64_t dilation, const At& at) const {
+  const OpScope scope("unfold", at);
+  return with(view().unfold(wrap(axis, rank(), shape(), "unfold"), size, stride, dilation));
+}
+
+Tensor Tensor::retrieve(std::string_view name) const {
+  graph().root(name, edge());
+  return *this;
+}
+
+Tensor apply(Op op, std::vector<Tensor> in, const std::source_location& at, Node n) {
+  const OpScope scope(info(op).name.data(), at);
+  n.op = op;
+  Graph& g = in.at(0).graph();
+  for (const Tensor& t : in) {
+    if (&t.impl() != &g.impl()) throw Error(info(op).name, "the operands belong to different graphs");
+    n.in.push_back(t.edge());
+  }
+  const NodeId id = g.add(std::move(n));
+  return Tensor(g, {id, View(g[id].shape)});
+}
+
+namespace prim {
+
+namespace {
+int axis_of(const Operand& a, int axis, const char* op) {
+  const OpScope scope(op, a.at);
+  return wrap(axis, a->rank(), a->shape(), op);
+}
+}  // namespace
+
+Tensor log2(Operand a) { return apply(Op::Log2, {a}, a.at); }
+Tensor exp2(Operand a) { return apply(Op::Exp2, {a}, a.at); }
+Tensor sin(Operand a) { return apply(Op::Sin, {a}, a.at); }
+Tensor sqrt(Operand a) { return apply(Op::Sqrt, {a}, a.at); }
+Tensor recip(Operand a) { return apply(Op::Recip, {a}, a.at); }
+Tensor add(Operand a, Operand b) { return apply(Op::Add, {a, b}, a.at); }
+Tensor mul(Operand a, Operand b) { return apply(Op::Mul, {a, b}, a.at); }
+Tensor mod(Operand a, Operand b) { return apply(Op::Mod, {a, b}, a.at); }
+Tensor less_than(Operand a, Operand b) { return apply(Op::LessThan, {a, b}, a.at); }
+Tensor sum_reduce(Operand a, int axis) {
+  return apply(Op::SumReduce, {a}, a.at, {.axis = axis_of(a, axis, "sum")});
+}
+Tensor max_reduce(Operand a, int axis) {
+  return apply(Op::MaxReduce, {a}, a.at, {.axis = axis_of(a, axis, "max")});
+}
+Tensor contiguous(Operand a) { return apply(Op::Contiguous, {a}, a.at, {.dtype = a->dtype()}); }
+Tensor cast(Operand a, DType to) {
+  return a->dtype() == to ? a.tensor : apply(Op::Contiguous, {a}, a.at, {.dtype = to});
+}
+Tensor where(Operand c, Operand a, Operand b) { return apply(Op::Where, {c, a, b}, c.at); }
+Tensor maximum(Operand a, Operand b) { return apply(Op::Maximum, {a, b}, a.at); }
+Tensor minimum(Operand a, Operand b) { return apply(Op::Minimum, {a, b}, a.at); }
+Tensor div(Operand a, Operand b) { return apply(Op::Div, {a, b}, a.at); }
+Tensor pow(Operand a, Operand b) { return apply(Op::Pow, {a, b}, a.at); }
+Tensor equal(Operand a, Operand b) { return apply(Op::Equal, {a, b}, a.at); }
+Tensor gather(Operand data, Operand index, int axis) {
+  return apply(Op::Gather, {data, index}, data.at, {.axis = axis_of(data, axis, "gather")});
+}
+Tensor scatter(Operand base, Operand index, Operand src, int axis) {
+  return apply(Op::Scatter, {base, index, src}, base.at, {.axis = axis_of(base, axis, "scatter")});
+}
+Tensor scatter_add(Operand base, Operand index, Operand src, int axis) {
+  return apply(Op::ScatterAdd, {base, index, src}, base.at, {.axis = axis_of(base, axis, "scatter_add")});
+}
+Tensor slice_scatter(Operand base, Operand src, int axis, Dim start) {
+  return apply(Op::SliceScatter, {base, src}, base.at,
+               {.axis = axis_of(base, axis, "slice_scatter"), .index = start});
+}
+Tensor argsort(Operand a, int axis, bool descending) {
+  return apply(Op::ArgSort, {a}, a.at, {.axis = axis_of(a, axis, "argsort"), .mode = descending});
+}
+Tensor dequantize(Operand bytes, QuantFormat format) {
+  return apply(Op::Dequantize, {bytes}, bytes.at, {.mode = static_cast<int>(format)});
+}
+
+}  // namespace prim
+
+Tensor full(const Graph& g, Shape shape, double value, DType dtype) {
+  Graph& graph = *g.impl().self;
+  return graph.constant(value, dtype).reshape(Shape(shape.size(), 1)).expand(std::move(shape));
+}
+Tensor full_like(Operand a, double value) {
+  return full(a->graph(), a->shape(), value, a->dtype());
+}
+
+}  // namespace lc

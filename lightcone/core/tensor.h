@@ -1,0 +1,114 @@
+// Tensor: a handle to an edge that nobody consumes yet. 16 bytes, trivially copyable, no data.
+// Models, definitions of composites, gradients and right-hand sides of rules are all written
+// with these functions; ops/ builds PyTorch's vocabulary on them.
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+#include <type_traits>
+#include <vector>
+
+#include "lightcone/core/graph.h"
+
+namespace lc {
+
+class Tensor {
+ public:
+  Tensor() = default;  // refers to nothing; using it is an Error
+  Tensor(const Graph& graph, const Edge& edge);
+
+  Edge edge() const;
+  View view() const;
+  const Node& node() const;
+  Shape shape() const;
+  int rank() const;
+  Dim extent(int axis) const;  // negative axes count from the end
+  DType dtype() const;
+  Graph& graph() const;
+  Graph::Impl& impl() const;
+  bool defined() const { return graph_ != nullptr; }
+
+  using At = std::source_location;
+  Tensor permute(std::vector<int> axes, const At& at = At::current()) const;
+  Tensor transpose(int a, int b, const At& at = At::current()) const;
+  Tensor expand(Shape to, const At& at = At::current()) const;
+  Tensor reshape(Shape to, const At& at = At::current()) const;
+  Tensor unsqueeze(int axis, const At& at = At::current()) const;
+  Tensor squeeze(int axis, const At& at = At::current()) const;
+  // Elements [begin, end) of an axis, every step-th; ends past the extent are errors.
+  Tensor slice(int axis, Dim begin, Dim end, std::int64_t step = 1, const At& at = At::current()) const;
+  Tensor flip(int axis, const At& at = At::current()) const;
+  Tensor pad(int axis, Dim before, Dim after, const At& at = At::current()) const;  // with zeros
+  Tensor unfold(int axis, Dim size, std::int64_t stride = 1, std::int64_t dilation = 1,
+                const At& at = At::current()) const;
+  Tensor with(const View& v) const;
+
+  // Makes the value a result of the graph, named `name` or "out<n>".
+  Tensor retrieve(std::string_view name = {}) const;
+
+ private:
+  friend class Graph;
+  Graph::Impl* graph_ = nullptr;
+  std::uint32_t edge_ = 0;
+};
+static_assert(std::is_trivially_copyable_v<Tensor>);
+
+// A tensor argument. The conversion happens at the call, so it knows the caller's line: this is
+// how operators, which cannot take a defaulted argument, put it into nodes and errors.
+struct Operand {
+  Tensor tensor;
+  std::source_location at;
+  Operand(Tensor t, const std::source_location& at = std::source_location::current())
+      : tensor(t), at(at) {}
+  const Tensor* operator->() const { return &tensor; }
+  operator Tensor() const { return tensor; }
+};
+
+// The vocabulary of the core: operands have one shape and (mostly) one dtype. PyTorch's
+// broadcasting, promoting functions of the same names live in ops/.
+namespace prim {
+// The twelve.
+Tensor log2(Operand a);
+Tensor exp2(Operand a);
+Tensor sin(Operand a);
+Tensor sqrt(Operand a);
+Tensor recip(Operand a);
+Tensor add(Operand a, Operand b);
+Tensor mul(Operand a, Operand b);
+Tensor mod(Operand a, Operand b);  // sign of the dividend, like C; x mod 0 is 0 for integers
+Tensor less_than(Operand a, Operand b);
+Tensor sum_reduce(Operand a, int axis);  // the axis goes away
+Tensor max_reduce(Operand a, int axis);
+Tensor contiguous(Operand a);
+Tensor cast(Operand a, DType to);  // Contiguous into another dtype; no node when it has it already
+
+// The composites.
+Tensor where(Operand condition, Operand a, Operand b);
+Tensor maximum(Operand a, Operand b);
+Tensor minimum(Operand a, Operand b);
+Tensor div(Operand a, Operand b);
+Tensor pow(Operand a, Operand b);
+Tensor equal(Operand a, Operand b);
+// out[i..] = data[i.. with axis replaced by index[i..]]; 0 where the index is out of range.
+Tensor gather(Operand data, Operand index, int axis);
+// base with base[i.. with axis replaced by index[i..]] set to src (the last writer wins), or
+// with src added there. Indices out of range write nothing.
+Tensor scatter(Operand base, Operand index, Operand src, int axis);
+Tensor scatter_add(Operand base, Operand index, Operand src, int axis);
+// base with [start, start + extent of src) of an axis replaced by src.
+Tensor slice_scatter(Operand base, Operand src, int axis, Dim start);
+// i64 indices that sort an axis; stable, NaN largest.
+Tensor argsort(Operand a, int axis, bool descending = false);
+// u8 [..., blocks * bytes] -> f32 [..., blocks * elements].
+Tensor dequantize(Operand bytes, QuantFormat format);
+}  // namespace prim
+
+Tensor full(const Graph& g, Shape shape, double value, DType dtype = DType::F32);
+Tensor full_like(Operand a, double value);  // shape and dtype of a
+Tensor apply(Op op, std::vector<Tensor> in, const std::source_location& at, Node attributes = {});
+
+// The definition of a composite in the twelve (which may use other composites). `n` gives the
+// attributes, `in` its operands.
+Tensor define(const Node& n, std::span<const Tensor> in);
+
+}  // namespace lc

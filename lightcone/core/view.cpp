@@ -1,0 +1,281 @@
+#include "lightcone/core/view.h"
+
+#include <algorithm>
+
+#include "lightcone/core/error.h"
+
+namespace lc {
+
+struct View::Data {
+  Shape base;
+  std::vector<Move> moves;
+  std::size_t hash;
+};
+
+namespace {
+
+std::size_t mix(std::size_t h, std::size_t v) { return (h ^ v) * 0x100000001b3ull; }
+std::size_t mix(std::size_t h, const Shape& s) {
+  for (const Dim& d : s) h = mix(h, d.hash());
+  return mix(h, s.size());
+}
+
+struct Cursor {
+  std::vector<Dim> index;
+  Dim valid = 1;
+};
+
+// Where does element c.index of the moved shape come from? One case per move.
+Cursor pull(const Move& m, const Shape& from, Cursor c) {
+  std::vector<Dim> in(from.size());
+  switch (m.kind) {
+    case MoveKind::Permute:
+      for (std::size_t i = 0; i < in.size(); ++i) in[m.axes[i]] = c.index[i];
+      break;
+    case MoveKind::Expand:
+      for (std::size_t i = 0; i < in.size(); ++i) in[i] = from[i] == m.to[i] ? c.index[i] : Dim(0);
+      break;
+    case MoveKind::Reshape: in = unravel(ravel(c.index, m.to), from); break;
+    case MoveKind::Slice:
+      for (std::size_t i = 0; i < in.size(); ++i) in[i] = m.before[i] + c.index[i] * m.step[i];
+      break;
+    case MoveKind::Pad:
+      for (std::size_t i = 0; i < in.size(); ++i) {
+        in[i] = c.index[i] - m.before[i];
+        c.valid = c.valid * less(Dim(-1), in[i]) * less(in[i], from[i]);
+      }
+      break;
+    case MoveKind::Unfold: {
+      in.assign(c.index.begin(), c.index.end() - 1);
+      const int a = m.axes[0];
+      in[a] = in[a] * Dim(m.step[0]) + c.index.back() * Dim(m.step[1]);
+      break;
+    }
+  }
+  return {std::move(in), c.valid};
+}
+
+// Two neighbouring moves as one, where that is exact.
+std::optional<Move> merged(const Move& a, const Move& b) {
+  if (a.kind != b.kind) return std::nullopt;
+  switch (a.kind) {
+    case MoveKind::Permute: {
+      Move m{MoveKind::Permute, b.to};
+      for (int axis : b.axes) m.axes.push_back(a.axes[axis]);
+      return m;
+    }
+    case MoveKind::Expand:
+    case MoveKind::Reshape: return b;
+    case MoveKind::Slice: {
+      Move m{MoveKind::Slice, b.to};
+      for (std::size_t i = 0; i < a.to.size(); ++i) {
+        m.before.push_back(a.before[i] + b.before[i] * Dim(a.step[i]));
+        m.step.push_back(a.step[i] * b.step[i]);
+      }
+      return m;
+    }
+    default: return std::nullopt;
+  }
+}
+
+bool does_nothing(const Move& m, const Shape& from) {
+  if (m.kind == MoveKind::Unfold || m.to != from) return false;
+  switch (m.kind) {
+    case MoveKind::Permute: return std::is_sorted(m.axes.begin(), m.axes.end());
+    case MoveKind::Slice:
+      return std::all_of(m.before.begin(), m.before.end(), [](const Dim& d) { return d == Dim(0); }) &&
+             std::all_of(m.step.begin(), m.step.end(), [](auto s) { return s == 1; });
+    default: return true;
+  }
+}
+
+}  // namespace
+
+Dim ravel(std::span<const Dim> index, const Shape& shape) {
+  Dim o = 0;
+  for (std::size_t i = 0; i < shape.size(); ++i) o = o * shape[i] + index[i];
+  return o;
+}
+
+std::vector<Dim> unravel(Dim offset, const Shape& shape) {
+  std::vector<Dim> index(shape.size(), 0);
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    if (shape[i] == Dim(1) || shape[i] == Dim(0)) continue;
+    bool outermost = true;
+    for (std::size_t k = 0; k < i; ++k) outermost = outermost && shape[k] == Dim(1);
+    index[i] = outermost ? offset : offset % shape[i];
+    if (!outermost) offset = offset / shape[i];
+  }
+  return index;
+}
+
+std::vector<Dim> index_symbols(const Shape& shape) {
+  std::vector<Dim> index;
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    index.push_back(Dim::index(static_cast<int>(i), shape[i]));
+  return index;
+}
+
+View::View() : View(Shape{}) {}
+View::View(Shape base) {
+  const std::size_t h = mix(0xcbf29ce484222325ull, base);
+  data_ = std::make_shared<const Data>(Data{std::move(base), {}, h});
+}
+
+const Shape& View::base() const { return data_->base; }
+const Shape& View::shape() const {
+  return data_->moves.empty() ? data_->base : data_->moves.back().to;
+}
+std::span<const Move> View::moves() const { return data_->moves; }
+std::size_t View::hash() const { return data_->hash; }
+
+bool operator==(const View& a, const View& b) {
+  if (a.data_ == b.data_) return true;
+  return a.data_->hash == b.data_->hash && a.data_->base == b.data_->base &&
+         a.data_->moves == b.data_->moves;
+}
+
+View View::with(Move m) const {
+  if (does_nothing(m, shape())) return *this;
+  Data d{data_->base, data_->moves, 0};
+  if (!d.moves.empty())
+    if (auto both = merged(d.moves.back(), m)) {
+      d.moves.pop_back();
+      m = std::move(*both);
+    }
+  if (!does_nothing(m, d.moves.empty() ? d.base : d.moves.back().to)) d.moves.push_back(std::move(m));
+  d.hash = mix(0xcbf29ce484222325ull, d.base);
+  for (const Move& x : d.moves) {
+    d.hash = mix(mix(mix(d.hash, static_cast<std::size_t>(x.kind)), x.to), x.before);
+    for (int a : x.axes) d.hash = mix(d.hash, static_cast<std::size_t>(a));
+    for (auto s : x.step) d.hash = mix(d.hash, static_cast<std::size_t>(s));
+  }
+  View v;
+  v.data_ = std::make_shared<const Data>(std::move(d));
+  return v;
+}
+
+View View::permute(std::vector<int> axes) const {
+  const int n = static_cast<int>(shape().size());
+  std::vector<int> sorted = axes;
+  std::sort(sorted.begin(), sorted.end());
+  bool ok = static_cast<int>(axes.size()) == n;
+  for (int i = 0; ok && i < n; ++i) ok = sorted[i] == i;
+  if (!ok) throw Error("permute", "the axes are not an order of all axes of " + str(shape()));
+  Shape to;
+  for (int a : axes) to.push_back(shape()[a]);
+  return with({MoveKind::Permute, std::move(to), std::move(axes)});
+}
+
+View View::expand(Shape to) const {
+  bool ok = to.size() == shape().size();
+  for (std::size_t i = 0; ok && i < to.size(); ++i)
+    ok = shape()[i] == to[i] || shape()[i] == Dim(1);
+  if (!ok) throw Error("expand", str(shape()) + " does not stretch to " + str(to));
+  return with({MoveKind::Expand, std::move(to)});
+}
+
+View View::reshape(Shape to) const {
+  const Dim have = product(shape()), want = product(to);
+  if (!(have == want))
+    throw Error("reshape", cat(str(shape()), " has ", have, " elements, ", str(to), " has ", want));
+  return with({MoveKind::Reshape, std::move(to)});
+}
+
+View View::slice(Shape begin, Shape extent, std::vector<std::int64_t> step) const {
+  if (step.empty()) step.assign(shape().size(), 1);
+  if (begin.size() != shape().size() || extent.size() != begin.size() || step.size() != begin.size())
+    throw Error("slice", "one begin, extent and step for each axis of " + str(shape()));
+  for (std::size_t i = 0; i < begin.size(); ++i) {
+    const Dim last = begin[i] + (extent[i] - 1) * Dim(step[i]);
+    const Dim low = step[i] < 0 ? last : begin[i], high = step[i] < 0 ? begin[i] : last;
+    if (extent[i].bounds().hi <= 0) continue;  // reads nothing
+    if (low.bounds().hi < 0 || (high - shape()[i]).bounds().lo >= 0)
+      throw Error("slice", cat("[", begin[i], " : +", extent[i], " : step ", step[i],
+                               "] leaves axis ", i, " of ", str(shape())));
+  }
+  return with({MoveKind::Slice, std::move(extent), {}, std::move(begin), std::move(step)});
+}
+
+View View::pad(Shape before, Shape after) const {
+  if (before.size() != shape().size() || after.size() != shape().size())
+    throw Error("pad", "one pair of widths for each axis of " + str(shape()));
+  Shape to;
+  bool nothing = true;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (before[i].bounds().hi < 0 || after[i].bounds().hi < 0)
+      throw Error("pad", cat("widths (", before[i], ", ", after[i], ") of axis ", i, " are negative"));
+    to.push_back(before[i] + shape()[i] + after[i]);
+    nothing = nothing && before[i] == Dim(0) && after[i] == Dim(0);
+  }
+  return nothing ? *this : with({MoveKind::Pad, std::move(to), {}, std::move(before)});
+}
+
+View View::unfold(int axis, Dim size, std::int64_t stride, std::int64_t dilation) const {
+  if (axis < 0 || axis >= static_cast<int>(shape().size()))
+    throw Error("unfold", cat("axis ", axis, " is not an axis of ", str(shape())));
+  if (stride < 1 || dilation < 1)
+    throw Error("unfold", cat("stride ", stride, " and dilation ", dilation, " must be positive"));
+  const Dim reach = (size - 1) * Dim(dilation) + 1;
+  if (size.bounds().hi < 1 || provably_below(shape()[axis], reach))
+    throw Error("unfold", cat("a window of ", reach, " does not fit axis ", axis, " of ", str(shape())));
+  Shape to = shape();
+  to[axis] = (shape()[axis] - reach) / Dim(stride) + 1;
+  to.push_back(size);
+  return with({MoveKind::Unfold, std::move(to), {axis}, {}, {stride, dilation}});
+}
+
+View View::then(const View& next) const {
+  if (next.base() != shape())
+    throw Error("view", str(next.base()) + " does not continue " + str(shape()));
+  if (identity()) return next;
+  View v = *this;
+  for (const Move& m : next.moves()) v = v.with(m);
+  return v;
+}
+
+View View::without_last(std::size_t n) const {
+  View v(base());
+  for (const Move& m : moves().first(moves().size() - n)) v = v.with(m);
+  return v;
+}
+
+View::Position View::locate(std::vector<Dim> index) const {
+  Cursor c{std::move(index)};
+  const auto m = moves();
+  for (std::size_t i = m.size(); i-- > 0;)
+    c = pull(m[i], i == 0 ? base() : m[i - 1].to, std::move(c));
+  return {ravel(c.index, base()), c.valid};
+}
+
+std::optional<View::Strided> View::strided() const {
+  const auto index = index_symbols(shape());
+  const Position at = locate(index);
+  if (!(at.valid == Dim(1))) return std::nullopt;
+  Strided s{at.offset, std::vector<Dim>(index.size(), 0)};
+  for (std::size_t i = 0; i < index.size(); ++i) {
+    if (index[i] == Dim(0)) continue;
+    const Dim::Atom* atom = index[i].terms()[0].factors[0];
+    for (const Dim::Term& t : at.offset.terms()) {
+      const auto uses = std::count(t.factors.begin(), t.factors.end(), atom);
+      if (uses > 1) return std::nullopt;
+      if (uses == 0) continue;
+      Dim k = t.coefficient;
+      for (const Dim::Atom* f : t.factors)
+        if (f != atom) k = k * Dim::from(f);
+      s.strides[i] = s.strides[i] + k;
+    }
+    s.offset = s.offset - s.strides[i] * index[i];
+  }
+  // what is left of an index inside /, %, min or < is not a stride
+  for (const auto& [name, b] : s.offset.symbols())
+    for (const Dim& i : index)
+      if (i.name() == name) return std::nullopt;
+  for (const Dim& k : s.strides)
+    for (const auto& [name, b] : k.symbols())
+      for (const Dim& i : index)
+        if (i.name() == name) return std::nullopt;
+  return s;
+}
+
+}  // namespace lc

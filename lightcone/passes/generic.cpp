@@ -1,0 +1,133 @@
+#include <algorithm>
+
+#include "lightcone/core/interpreter.h"
+#include "lightcone/passes/passes.h"
+
+namespace lc {
+namespace {
+
+bool unpadded_constant(const Graph& g, const Edge& e) {
+  return g[e.node].op == Op::Constant &&
+         std::none_of(e.view.moves().begin(), e.view.moves().end(),
+                      [](const Move& m) { return m.kind == MoveKind::Pad; });
+}
+
+// An elementwise node whose operands are all one number is that number, computed and rounded as
+// the reference computes it.
+std::optional<Tensor> fold(const Match& m) {
+  const Node& n = m.root.node();
+  std::vector<Value> in;
+  for (const Edge& e : n.in) {
+    const Node& c = m.graph[e.node];
+    if (!unpadded_constant(m.graph, e)) return std::nullopt;
+    in.push_back(evaluate(c, {}, {}, Rounding::Storage));
+  }
+  Node scalar = n;
+  scalar.shape = {};
+  const Value v = evaluate(scalar, in, {}, Rounding::Storage);
+  if (!is_float(v.dtype) && std::abs(v.i[0]) > (std::int64_t{1} << 53)) return std::nullopt;
+  return full(m.graph, n.shape, v.at(0), n.dtype);
+}
+
+// A copy into the same dtype is only a view.
+std::optional<Tensor> drop_copy(const Match& m) {
+  const Node& n = m.root.node();
+  if (m.graph[n.in[0].node].dtype != n.dtype) return std::nullopt;
+  return Tensor(m.graph, n.in[0]);
+}
+
+// Does every value of `a` survive a conversion to `b` and back?
+bool contains(DType b, DType a) {
+  if (a == b) return true;
+  switch (a) {
+    case DType::Bool: return true;
+    case DType::U8: return b != DType::Bool;
+    case DType::F16:
+    case DType::BF16: return b == DType::F32 || b == DType::F64;
+    case DType::F32: return b == DType::F64;
+    case DType::I32: return b == DType::I64 || b == DType::F64;
+    default: return false;
+  }
+}
+
+// A conversion there and back again.
+std::optional<Tensor> drop_round_trip(const Match& m) {
+  const Node& outer = m.root.node();
+  const Edge& e = outer.in[0];
+  const Node& inner = m.graph[e.node];
+  if (inner.op != Op::Contiguous) return std::nullopt;
+  const DType from = m.graph[inner.in[0].node].dtype;
+  if (from != outer.dtype || !contains(inner.dtype, from)) return std::nullopt;
+  return Tensor(m.graph, {inner.in[0].node, inner.in[0].view.then(e.view)});
+}
+
+// The maximum over an axis of extent 1 is the element.
+std::optional<Tensor> drop_max_of_one(const Match& m) {
+  const Node& n = m.root.node();
+  const Shape& s = n.in[0].view.shape();
+  if (!(s[static_cast<std::size_t>(n.axis)] == Dim(1))) return std::nullopt;
+  return Tensor(m.graph, n.in[0]).reshape(n.shape);
+}
+
+}  // namespace
+
+std::vector<Rule> generic_rules() {
+  const Pat x = any(), y = any(), c = any();
+  std::vector<Rule> rules = {
+      {"x * 1", x * 1.0, x},
+      {"x + -0", x + -0.0, x, For::Floats},
+      {"x + 0", x + 0.0, x, For::Integers},
+      {"x * 0", x * 0.0, Pat(0.0), For::Integers},
+      {"x * -1 * -1", (x * -1.0) * -1.0, x},
+      {"max(x, x)", maximum(x, x), x},
+      {"min(x, x)", minimum(x, x), x},
+      {"where(c, x, x)", where(c, x, x), x},
+      {"x < x", x < x, Pat(0.0)},
+      {"x / 1", op(Op::Div, {x, 1.0}), x},
+      {"x ^ 1", op(Op::Pow, {x, 1.0}), x},
+      {"max(max(x, y), y)", maximum(maximum(x, y), y), maximum(x, y), For::Integers},
+      {"x == x", op(Op::Equal, {x, x}), Pat(1.0), For::Integers},
+      {"copy", op(Op::Contiguous, {x}), drop_copy},
+      {"cast there and back", op(Op::Contiguous, {x}), drop_round_trip},
+      {"max of one", op(Op::MaxReduce, {x}), drop_max_of_one},
+  };
+  for (const OpInfo& row : kOps) {
+    if (row.kind != Kind::Elementwise && row.kind != Kind::Copy) continue;
+    std::vector<Pat> in;
+    for (int k = 0; k < row.arity; ++k) in.push_back(any());
+    rules.push_back({"fold " + std::string(row.name), op(row.op, in), fold});
+  }
+  return rules;
+}
+
+Compiler generic() {
+  const Compiler sweep = rewrite("generic", generic_rules());
+  Pass p = repeat(sweep, 3).passes()[0];
+  p.name = "generic";
+  return Compiler(std::move(p));
+}
+
+Compiler primitives_only() {
+  return Compiler({"primitives_only", [](const Graph& src, PassLog& log) {
+                     Graph g = src.clone();
+                     for (bool again = true; again;) {
+                       again = false;
+                       g = copy_graph(g, [&](Graph& dst, NodeId, Node n) {
+                         const OpInfo& op = info(n.op);
+                         const bool composite = !op.primitive && op.kind != Kind::Leaf && op.kind != Kind::Kernel;
+                         if (!composite) {
+                           const NodeId id = dst.add(std::move(n));
+                           return Edge{id, View(dst[id].shape)};
+                         }
+                         ++log.fired[std::string(op.name)];
+                         again = true;
+                         std::vector<Tensor> in;
+                         for (const Edge& e : n.in) in.emplace_back(dst, e);
+                         return define(n, in).edge();
+                       });
+                     }
+                     return g;
+                   }});
+}
+
+}  // namespace lc

@@ -1,0 +1,141 @@
+#include "lightcone/core/graph.h"
+
+#include <gtest/gtest.h>
+
+#include "lightcone/core/interpreter.h"
+#include "lightcone/core/tensor.h"
+#include "lightcone/passes/passes.h"
+
+using namespace lc;
+
+namespace {
+
+std::string message(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+Value floats(std::vector<double> v, std::vector<std::int64_t> shape) {
+  Value x = make_value(DType::F32, std::move(shape));
+  x.f = std::move(v);
+  return x;
+}
+
+Tensor matmul2(Tensor a, Tensor b) {
+  const Dim m = a.extent(0), k = a.extent(1), n = b.extent(1);
+  return prim::sum_reduce(prim::mul(a.unsqueeze(1).expand({m, n, k}),
+                                    b.permute({1, 0}).unsqueeze(0).expand({m, n, k})), 2);
+}
+
+}  // namespace
+
+TEST(Graph, EqualNodesAreOneNode) {
+  Graph g;
+  const Tensor a = g.input("a", {2, 3}), b = g.input("b", {2, 3});
+  const Tensor x = prim::add(a, b), y = prim::add(a, b);
+  EXPECT_EQ(x.edge(), y.edge());
+  EXPECT_NE(prim::add(b, a).edge().node, x.edge().node);
+}
+
+TEST(Graph, MatmulInTheTwelve) {
+  Graph g;
+  const Tensor a = g.input("a", {3, 1}), b = g.input("b", {1, 4});
+  g.output("c", matmul2(a, b));
+  const std::map<std::string, Value> in = {{"a", floats({1, 2, 3}, {3, 1})}, {"b", floats({1, 2, 3, 4}, {1, 4})}};
+  const Results r = interpret(g, in);
+  EXPECT_EQ(r.outputs.at("c").f, (std::vector<double>{1, 2, 3, 4, 2, 4, 6, 8, 3, 6, 9, 12}));
+  const Graph h = std::move(g);  // handles and the graph survive a move
+  EXPECT_EQ(interpret(h, in).outputs.at("c").f[11], 12);
+}
+
+TEST(Graph, ErrorsNameTheOperationTheShapesAndTheLine) {
+  Graph g;
+  const Tensor a = g.input("a", {2, 3}), b = g.input("b", {2, 4});
+  EXPECT_NE(message([&] { prim::add(a, b); }).find("add: [2, 3] and [2, 4] differ at axis 1: 3 vs 4 (at graph_test.cpp:"), std::string::npos)
+      << message([&] { prim::add(a, b); });
+  EXPECT_NE(message([&] { prim::sum_reduce(a, 2); }).find("sum: axis 2 is not an axis of [2, 3]"), std::string::npos);
+  EXPECT_NE(message([&] { a.reshape({5}); }).find("reshape: [2, 3] has 6 elements, [5] has 5"), std::string::npos);
+  EXPECT_NE(message([&] { g.input("a", {1}); }).find("'a' exists already"), std::string::npos);
+  Graph other;
+  EXPECT_NE(message([&] { prim::add(a, other.input("x", {2, 3})); }).find("different graphs"), std::string::npos);
+}
+
+TEST(Graph, StateIsAssigned) {
+  Graph g;
+  const Dim past = Dim::symbol("past", 0, 3);
+  const Tensor cache = g.input("cache", {4}), x = g.input("x", {1});
+  const Tensor next = prim::slice_scatter(cache, x, 0, past);
+  g.assign(cache, next);
+  g.output("seen", prim::sum_reduce(next.slice(0, 0, past + 1), 0));
+  const Results r = interpret(g, {{"cache", floats({1, 2, 0, 0}, {4})}, {"x", floats({5}, {1})}}, {{"past", 2}});
+  EXPECT_EQ(r.outputs.at("seen").f[0], 8);
+  EXPECT_EQ(r.states.at("cache").f, (std::vector<double>{1, 2, 5, 0}));
+}
+
+TEST(Generic, FoldsAndKeepsTheAnswer) {
+  Graph g;
+  const Tensor a = g.input("a", {2});
+  const Tensor two = prim::add(full_like(a, 1), full_like(a, 1));
+  const Tensor y = prim::mul(prim::contiguous(prim::mul(a, full_like(a, 1))), two);
+  g.output("y", y);
+  const Compiled c = transform(g, generic());
+  EXPECT_EQ(c.graph.str(), "%0 = input a : f32[2]\n%1 = constant 2 : f32[]\n"
+                             "%2 = mul %0 %1.reshape([1]).expand([2]) : f32[2]\ny = %2\n");
+  EXPECT_GT(c.log[0].fired.at("x * 1"), 0);
+  EXPECT_GT(c.log[0].fired.at("copy"), 0);
+}
+
+TEST(Primitives, EveryCompositeHasADefinitionInTheTwelve) {
+  Graph g;
+  const Tensor a = g.input("a", {4}), b = g.input("b", {4});
+  const Tensor i = g.input("i", {4}, DType::I64);
+  const Tensor c = prim::less_than(a, b);
+  g.output("where", prim::where(c, a, b));
+  g.output("maximum", prim::maximum(a, b));
+  g.output("minimum", prim::minimum(a, b));
+  g.output("div", prim::div(a, b));
+  g.output("pow", prim::pow(a, b));
+  g.output("ipow", prim::pow(i, full_like(i, 3)));
+  g.output("idiv", prim::div(i, full_like(i, -2)));
+  g.output("equal", prim::equal(a, b));
+  g.output("gather", prim::gather(a, i, 0));
+  g.output("scatter", prim::scatter(a, i, b, 0));
+  g.output("scatter_add", prim::scatter_add(a, i, b, 0));
+  g.output("slice_scatter", prim::slice_scatter(a, b.slice(0, 0, 2), 0, 1));
+  g.output("argsort", prim::argsort(a, 0));
+  g.output("argsort_down", prim::argsort(a, 0, true));
+  Value idx = make_value(DType::I64, {4});
+  idx.i = {2, 0, 2, 9};
+  const std::map<std::string, Value> in = {
+      {"a", floats({2, -3, 0.5, -3}, {4})}, {"b", floats({1, -3, 4, 2}, {4})}, {"i", idx}};
+  const Results want = interpret(g, in);
+  const Compiled p = transform(g, primitives_only());
+  for (NodeId id = 0; id < p.graph.size(); ++id)
+    if (p.graph.live()[id]) {
+      const OpInfo& op = info(p.graph[id].op);
+      EXPECT_TRUE(op.primitive || op.kind == Kind::Leaf) << op.name;
+    }
+  const Results got = interpret(p.graph, in);
+  for (const auto& [name, v] : want.outputs)
+    for (std::size_t k = 0; k < v.size(); ++k)
+      EXPECT_NEAR(got.outputs.at(name).at(k), v.at(k), 1e-9 * std::abs(v.at(k)) + 1e-12) << name << " " << k;
+}
+
+TEST(Primitives, DequantizeIsExact) {
+  for (const QuantInfo& q : kQuantFormats) {
+    Graph g;
+    const Tensor w = g.input("w", {3, 2 * q.bytes}, DType::U8);
+    g.output("v", prim::dequantize(w, q.format));
+    Value bytes = make_value(DType::U8, {3, 2 * q.bytes});
+    std::uint32_t seed = 7;
+    for (auto& b : bytes.i) b = (seed = seed * 1664525 + 1013904223) >> 24;
+    for (std::size_t k = 1; k < bytes.i.size(); k += static_cast<std::size_t>(q.bytes)) bytes.i[k] &= 0xbb;  // no inf or NaN scale
+    const Results want = interpret(g, {{"w", bytes}});
+    const Results got = interpret(transform(g, primitives_only()).graph, {{"w", bytes}});
+    EXPECT_EQ(want.outputs.at("v").f, got.outputs.at("v").f) << q.name;
+  }
+}
