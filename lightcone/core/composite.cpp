@@ -68,12 +68,15 @@ Tensor define_pow(std::span<const Tensor> in) {
                               where(equal(a, one), one, like(a, 0)));
     return where(less_than(b, like(b, 0)), unit, r);
   }
-  const Tensor zero = like(a, 0), magnitude = maximum(a, negate(a));
+  // 2^(b log2|a|), its sign from the parity of b, NaN (the log2 of -1) for a root of a negative
+  const auto number = [&](const Tensor& c) { return cast(c, a.dtype()); };
+  const Tensor zero = like(a, 0), one = like(a, 1);
+  const Tensor magnitude = where(equal(b, zero), one, maximum(a, negate(a)));
+  const Tensor negative = less_than(a, zero), broken = not_(equal(mod(b, one), zero));
+  const Tensor odd = not_(equal(mod(b, like(b, 2)), zero));
+  const auto minus_if = [&](const Tensor& c) { return add(one, mul(number(c), like(a, -2))); };
   const Tensor r = exp2(mul(b, log2(magnitude)));
-  const Tensor frac = mod(b, like(b, 1)), half = mod(b, like(b, 2));
-  const Tensor whole = equal(frac, zero), even = equal(half, zero);
-  const Tensor negative = where(whole, where(even, r, negate(r)), like(a, kNaN));
-  return where(equal(b, zero), like(a, 1), where(less_than(a, zero), negative, r));
+  return add(mul(r, minus_if(and_(negative, odd))), log2(minus_if(and_(negative, broken))));
 }
 
 Tensor define_equal(std::span<const Tensor> in) {
