@@ -1,0 +1,200 @@
+#include "lightcone/runtime/plan.h"
+
+#include <algorithm>
+#include <map>
+
+#include "lightcone/runtime/kernel.h"
+
+namespace lc {
+namespace {
+
+constexpr std::size_t kAlign = 64;
+std::size_t aligned(std::size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+
+std::size_t upper(const Dim& d, const char* what, const Location& where) {
+  const auto hi = d.bounds().hi;
+  if (hi < 0) return 0;
+  if (hi > (std::int64_t{1} << 46))
+    throw Error("plan", cat(what, " may need ", hi, " bytes; give its symbols smaller bounds"), where);
+  return static_cast<std::size_t>(hi);
+}
+
+// A best-fit allocator that replays the run: blocks are returned as soon as their last reader is
+// done, so the peak is known exactly and each request costs a logarithm.
+class Arena {
+ public:
+  std::size_t take(std::size_t bytes) {
+    bytes = aligned(std::max<std::size_t>(bytes, 1));
+    const auto fit = by_size_.lower_bound(bytes);
+    if (fit == by_size_.end()) return grow(bytes);
+    const std::size_t at = fit->second, size = fit->first;
+    erase(at, size);
+    if (size > bytes) insert(at + bytes, size - bytes);
+    return at;
+  }
+  void give(std::size_t at, std::size_t bytes) {
+    bytes = aligned(std::max<std::size_t>(bytes, 1));
+    auto next = by_place_.lower_bound(at);
+    if (next != by_place_.end() && next->first == at + bytes) {
+      bytes += next->second;
+      erase(next->first, next->second);
+    }
+    next = by_place_.lower_bound(at);
+    if (next != by_place_.begin()) {
+      const auto prev = std::prev(next);
+      if (prev->first + prev->second == at) {
+        at = prev->first;
+        bytes += prev->second;
+        erase(prev->first, prev->second);
+      }
+    }
+    insert(at, bytes);
+  }
+  std::size_t peak() const { return end_; }
+
+ private:
+  std::size_t grow(std::size_t bytes) {
+    std::size_t at = end_;
+    if (!by_place_.empty()) {  // extend a free block that touches the end
+      const auto last = std::prev(by_place_.end());
+      if (last->first + last->second == end_) {
+        at = last->first;
+        erase(last->first, last->second);
+      }
+    }
+    end_ = at + bytes;
+    return at;
+  }
+  void insert(std::size_t at, std::size_t size) {
+    by_place_[at] = size;
+    by_size_.emplace(size, at);
+  }
+  void erase(std::size_t at, std::size_t size) {
+    by_place_.erase(at);
+    for (auto [it, end] = by_size_.equal_range(size); it != end; ++it)
+      if (it->second == at) {
+        by_size_.erase(it);
+        return;
+      }
+  }
+  std::size_t end_ = 0;
+  std::map<std::size_t, std::size_t> by_place_;
+  std::multimap<std::size_t, std::size_t> by_size_;
+};
+
+struct Planner {
+  const Graph& g;
+  MemoryPlan plan;
+  std::vector<NodeId> last;   // last reader of each node; size() means "kept until the end"
+  std::vector<bool> is_state;
+  Arena arena;
+
+  explicit Planner(const Graph& graph) : g(graph) {
+    plan.nodes.resize(g.size());
+    plan.scratch.resize(g.size());
+    last.resize(g.size());
+    is_state.resize(g.size());
+    const auto live = g.live();
+    for (NodeId id = 0; id < g.size(); ++id)
+      if (live[id])
+        for (const Edge& e : g[id].in) last[e.node] = id;
+    const auto end = static_cast<NodeId>(g.size());
+    for (const Root& r : g.roots()) last[r.edge.node] = end;
+    for (const Assignment& a : g.assignments()) {
+      last[a.next.node] = end;
+      is_state[a.state] = true;
+    }
+  }
+
+  // The state that node `id` may overwrite: it is the state's next value, its kernel works in
+  // place on the state, and nothing reads the old value later.
+  const Assignment* overwrites(NodeId id) const {
+    const Node& n = g[id];
+    if (n.op != Op::Kernel) return nullptr;
+    for (const Assignment& a : g.assignments()) {
+      if (a.next.node != id || !a.next.view.identity() || last[a.state] != id) continue;
+      const bool rooted = std::any_of(g.roots().begin(), g.roots().end(), [&](const Root& r) { return r.edge.node == a.state; });
+      for (std::size_t k = 0; k < n.in.size() && !rooted; ++k)
+        if (n.in[k].node == a.state && n.kernel->in_place(k) &&
+            std::count_if(n.in.begin(), n.in.end(), [&](const Edge& e) { return e.node == a.state; }) == 1)
+          return &a;
+    }
+    return nullptr;
+  }
+
+  // An operand whose arena block the result can take over.
+  const Placement* reusable(NodeId id) const {
+    const Node& n = g[id];
+    if (n.op != Op::Kernel) return nullptr;
+    for (std::size_t k = 0; k < n.in.size(); ++k) {
+      const Placement& p = plan.nodes[n.in[k].node];
+      if (p.where == Placement::Where::Arena && last[n.in[k].node] == id && n.kernel->in_place(k) &&
+          p.bytes == plan.nodes[id].bytes)
+        return &p;
+    }
+    return nullptr;
+  }
+
+  void place(NodeId id, int workers) {
+    const Node& n = g[id];
+    Placement& p = plan.nodes[id];
+    p.bytes = upper_bytes(n);
+    if (n.op == Op::Input) {
+      p = {Placement::Where::Input, 0, id, p.bytes};
+      (is_state[id] ? plan.state_bytes : plan.input_bytes) += p.bytes;
+      return;
+    }
+    std::size_t scratch = 0;
+    if (n.op == Op::Kernel) {
+      scratch = upper(n.kernel->scratch_bytes(workers), "scratch memory", n.where);
+      if (scratch) plan.scratch[id] = arena.take(scratch);
+    }
+    std::vector<NodeId> done;
+    for (const Edge& e : n.in)
+      if (last[e.node] == id && std::find(done.begin(), done.end(), e.node) == done.end()) done.push_back(e.node);
+    if (const Assignment* a = overwrites(id)) {
+      p.where = Placement::Where::Input;
+      p.input = a->state;
+    } else if (const Placement* r = reusable(id)) {
+      p.where = Placement::Where::Arena;
+      p.offset = r->offset;
+      for (NodeId d : done)  // the block lives on under its new name
+        if (&plan.nodes[d] == r) {
+          done.erase(std::find(done.begin(), done.end(), d));
+          break;
+        }
+    } else {
+      p.where = Placement::Where::Arena;
+      p.offset = arena.take(p.bytes);
+    }
+    for (NodeId d : done)
+      if (plan.nodes[d].where == Placement::Where::Arena) arena.give(plan.nodes[d].offset, plan.nodes[d].bytes);
+    if (scratch) arena.give(plan.scratch[id], scratch);
+  }
+};
+
+}  // namespace
+
+std::size_t upper_bytes(const Node& n) {
+  return upper(product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype))), "a tensor", n.where);
+}
+
+MemoryPlan make_plan(const Graph& g, int workers) {
+  Planner p(g);
+  const auto live = g.live();
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (live[id]) p.place(id, workers);
+  for (const Assignment& a : g.assignments()) {
+    const Placement& next = p.plan.nodes[a.next.node];
+    if (!(next.where == Placement::Where::Input && next.input == a.state && a.next.node != a.state))
+      p.plan.copies.push_back(&a);
+  }
+  p.plan.arena_bytes = p.arena.peak();
+  return std::move(p.plan);
+}
+
+std::string MemoryPlan::str() const {
+  return cat("inputs and weights ", input_bytes, " B, state ", state_bytes, " B, arena ", arena_bytes, " B");
+}
+
+}  // namespace lc

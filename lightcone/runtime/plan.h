@@ -1,0 +1,38 @@
+// The static memory plan: where every buffer of a program lives, decided before anything runs.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "lightcone/core/graph.h"
+
+namespace lc {
+
+struct Placement {
+  enum class Where : std::uint8_t {
+    Nowhere,  // not live, or a state's new value that is written over the state itself
+    Arena,
+    Input,    // given by the user, or owned by the context
+  } where = Where::Nowhere;
+  std::size_t offset = 0;  // Arena: bytes from its start
+  NodeId input = 0;        // Input: whose buffer
+  std::size_t bytes = 0;   // for the largest sizes the symbols allow
+};
+
+struct MemoryPlan {
+  std::vector<Placement> nodes;      // by NodeId
+  std::vector<std::size_t> scratch;  // by NodeId: arena offset of a kernel's scratch
+  std::size_t arena_bytes = 0;       // exact: what a context allocates for values in flight
+  std::size_t input_bytes = 0;       // inputs that are not state, weights included
+  std::size_t state_bytes = 0;       // KV caches, moments, counters
+  std::vector<const Assignment*> copies;  // states whose new value is copied in after the run
+  std::string str() const;
+};
+
+MemoryPlan make_plan(const Graph& g, int workers);
+
+// Bytes of a node's value for the largest sizes its symbols allow.
+std::size_t upper_bytes(const Node& n);
+
+}  // namespace lc

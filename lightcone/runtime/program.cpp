@@ -1,0 +1,429 @@
+#include "lightcone/runtime/program.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "lightcone/core/graph_impl.h"
+#include "lightcone/runtime/memory.h"
+
+namespace lc {
+
+std::string kernel_name(const Kernel& k) { return k.name(); }
+
+namespace {
+
+class OneThread final : public Parallel {
+ public:
+  int workers() const override { return 1; }
+  void run(int tasks, void (*task)(void*, int, int), void* arg) override {
+    for (int t = 0; t < tasks; ++t) task(arg, t, 0);
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<Parallel> one_thread() {
+  static const auto p = std::make_shared<OneThread>();
+  return p;
+}
+
+struct Weight {
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+  std::shared_ptr<const void> owner;
+};
+
+struct Program::Impl {
+  Graph graph;
+  std::vector<PassLog> log;
+  MemoryPlan plan;
+  int workers = 1;
+  std::shared_ptr<Parallel> parallel;
+  std::vector<NodeId> order;                      // live nodes that compute
+  std::vector<std::vector<std::size_t>> sizes;    // by NodeId: where a kernel's sizes stand in dims
+  std::vector<Dim> dims;                          // every distinct size, evaluated once a binding
+  std::vector<Bounds> dim_bounds;
+  std::map<std::string, Bounds, std::less<>> symbols;
+  std::map<std::string, NodeId, std::less<>> inputs;
+  std::map<std::string, std::size_t, std::less<>> outputs;
+  std::vector<Edge> user_roots;                   // edges of the user's own graph, for get(Tensor)
+  std::map<NodeId, Weight> weights;
+
+  std::size_t dim(const Dim& d) {
+    const auto it = std::find(dims.begin(), dims.end(), d);
+    if (it != dims.end()) return static_cast<std::size_t>(it - dims.begin());
+    for (const auto& [name, b] : d.symbols()) symbols.emplace(name, b);
+    dims.push_back(d);
+    return dims.size() - 1;
+  }
+  void prepare();
+};
+
+void Program::Impl::prepare() {
+  const auto live = graph.live();
+  sizes.resize(graph.size());
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (!live[id]) continue;
+    const Node& n = graph[id];
+    for (const Dim& d : n.shape) dim(d);
+    if (n.op == Op::Input) {
+      inputs.emplace(n.name, id);
+      continue;
+    }
+    order.push_back(id);
+    for (const Edge& e : n.in)
+      for (const Dim& d : e.view.shape()) dim(d);
+    if (n.op == Op::Kernel) {
+      for (const Dim& d : n.kernel->sizes()) sizes[id].push_back(dim(d));
+      if (!parallel) parallel = n.kernel->parallel();
+    }
+  }
+  std::erase_if(symbols, [](const auto& s) {  // loop indices are not the user's to bind
+    return s.first[0] == 'i' && s.first.size() > 1 && s.first.find_first_not_of("0123456789", 1) == std::string::npos;
+  });
+  for (std::size_t k = 0; k < graph.roots().size(); ++k) outputs.emplace(graph.roots()[k].name, k);
+  if (!parallel) parallel = one_thread();
+  workers = parallel->workers();
+  plan = make_plan(graph, workers);
+}
+
+Program compile(const Graph& g, const Compiler& c, const CompileOptions& options) {
+  Program p;
+  p.impl_ = std::make_shared<Program::Impl>();
+  Compiled done = transform(g, c, options);
+  p.impl_->graph = std::move(done.graph);
+  p.impl_->log = std::move(done.log);
+  for (const Root& r : g.roots()) p.impl_->user_roots.push_back(r.edge);
+  p.impl_->prepare();
+  return p;
+}
+
+Program& Program::load(std::string_view input, const void* data, std::size_t bytes, std::shared_ptr<const void> owner) {
+  const auto it = impl_->inputs.find(input);
+  if (it == impl_->inputs.end()) return *this;  // nothing that is computed reads it
+  const Node& n = impl_->graph[it->second];
+  const std::size_t want = upper_bytes(n);
+  if (bytes != want)
+    throw Error("load", cat("'", std::string(input), "' of shape ", str(n.shape), " ", name(n.dtype), " takes ", want, " bytes, not ", bytes));
+  if (reinterpret_cast<std::uintptr_t>(data) % size_of(n.dtype) != 0)
+    throw Error("load", cat("the data of '", std::string(input), "' is not aligned to its elements"));
+  impl_->weights[it->second] = {data, bytes, std::move(owner)};
+  return *this;
+}
+
+const Graph& Program::graph() const { return impl_->graph; }
+std::span<const PassLog> Program::log() const { return impl_->log; }
+const MemoryPlan& Program::plan() const { return impl_->plan; }
+std::vector<std::string> Program::inputs() const {
+  std::vector<std::string> names;
+  for (const auto& [name, id] : impl_->inputs) names.push_back(name);
+  return names;
+}
+std::vector<std::string> Program::outputs() const {
+  std::vector<std::string> names;
+  for (const Root& r : impl_->graph.roots()) names.push_back(r.name);
+  return names;
+}
+std::size_t Program::kernels() const {
+  return static_cast<std::size_t>(std::count_if(impl_->order.begin(), impl_->order.end(), [&](NodeId id) { return impl_->graph[id].op == Op::Kernel; }));
+}
+std::size_t Program::interpreted() const { return impl_->order.size() - kernels(); }
+
+// ---- Context ----------------------------------------------------------------------------------
+
+struct Context::Impl {
+  std::shared_ptr<const Program::Impl> program;
+  std::shared_ptr<Parallel> parallel;
+  MemoryPlan own_plan;  // when this context has another number of workers
+  const MemoryPlan* plan;
+  Memory arena;
+  std::map<NodeId, Memory> owned;          // inputs and states this context holds
+  std::vector<const void*> input;          // by NodeId
+  std::vector<std::int64_t> given;         // by NodeId: elements set, -1 for whatever the size
+  Bindings bindings;
+  bool stale = true;
+  std::vector<std::int64_t> dims;
+  std::vector<std::vector<std::int64_t>> sizes;  // by NodeId
+  std::vector<const void*> operands;
+  bool profiling = false;
+  std::vector<double> seconds;
+
+  const Graph& graph() const { return program->graph; }
+  NodeId input_id(std::string_view name) const {
+    const auto it = program->inputs.find(name);
+    if (it == program->inputs.end()) {
+      std::string known;
+      for (const auto& [n, id] : program->inputs) known += (known.empty() ? "" : ", ") + n;
+      throw Error("set", cat("the program has no input '", name, "'; it has ", known.substr(0, 200)));
+    }
+    return it->second;
+  }
+  void* buffer(NodeId id) {  // of an input this context owns
+    Memory& m = owned[id];
+    const std::size_t bytes = plan->nodes[id].bytes;
+    if (!m.data()) m = Memory(bytes);
+    input[id] = m.data();
+    return m.data();
+  }
+  std::byte* place(NodeId id) const {
+    const Placement& p = plan->nodes[id];
+    if (p.where == Placement::Where::Arena) return arena.data() + p.offset;
+    return static_cast<std::byte*>(const_cast<void*>(input[p.input]));
+  }
+  void refresh();
+  void check_inputs() const;
+  void run_node(NodeId id);
+  void interpret_node(NodeId id);
+  void commit_states();
+  Value read(const Edge& e) const;
+  const Edge& output(std::string_view name) const;
+};
+
+Context::Context(const Program& p, std::shared_ptr<Parallel> parallel) : impl_(std::make_unique<Impl>()) {
+  Impl& c = *impl_;
+  c.program = p.impl_;
+  c.parallel = parallel ? std::move(parallel) : c.program->parallel;
+  c.plan = &c.program->plan;
+  if (c.parallel->workers() != c.program->workers) {
+    c.own_plan = make_plan(c.graph(), c.parallel->workers());
+    c.plan = &c.own_plan;
+  }
+  c.arena = Memory(c.plan->arena_bytes);
+  c.input.resize(c.graph().size());
+  c.given.assign(c.graph().size(), -1);
+  for (const auto& [id, w] : c.program->weights) c.input[id] = w.data;
+  for (const Assignment& a : c.graph().assignments()) {
+    c.buffer(a.state);
+  }
+  c.dims.resize(c.program->dims.size());
+  c.sizes.resize(c.graph().size());
+  std::size_t most = 0;
+  for (NodeId id : c.program->order) {
+    c.sizes[id].resize(c.program->sizes[id].size());
+    most = std::max(most, c.graph()[id].in.size());
+  }
+  c.operands.resize(most);
+  c.seconds.resize(c.graph().size());
+}
+Context::Context(Context&&) noexcept = default;
+Context& Context::operator=(Context&&) noexcept = default;
+Context::~Context() = default;
+
+Context& Context::bind(std::string_view symbol, std::int64_t value) {
+  const auto it = impl_->program->symbols.find(symbol);
+  if (it == impl_->program->symbols.end()) return *this;  // optimised away: any value will do
+  if (value < it->second.lo || value > it->second.hi)
+    throw Error("bind", cat(symbol, " = ", value, " is outside its bounds [", it->second.lo, ", ", it->second.hi, "]"));
+  const auto have = impl_->bindings.find(symbol);
+  if (have != impl_->bindings.end()) {
+    impl_->stale = impl_->stale || have->second != value;
+    have->second = value;
+  } else {
+    impl_->bindings.emplace(symbol, value);
+    impl_->stale = true;
+  }
+  return *this;
+}
+
+namespace {
+
+template <class T>
+void fill(void* to, DType type, std::span<const T> values) {
+  for (std::size_t k = 0; k < values.size(); ++k)
+    if constexpr (std::is_floating_point_v<T>) store_f64(to, type, k, values[k]);
+    else store_i64(to, type, k, values[k]);
+}
+
+void check_room(const Node& n, std::size_t have, std::size_t bytes) {
+  if (have * size_of(n.dtype) > bytes)
+    throw Error("set", cat("'", n.name, "' of shape ", str(n.shape), " takes at most ", bytes / size_of(n.dtype), " elements, not ", have));
+}
+
+}  // namespace
+
+Context& Context::set(std::string_view input, std::span<const float> values) {
+  const NodeId id = impl_->input_id(input);
+  const Node& n = impl_->graph()[id];
+  check_room(n, values.size(), impl_->plan->nodes[id].bytes);
+  fill(impl_->buffer(id), n.dtype, values);
+  impl_->given[id] = static_cast<std::int64_t>(values.size());
+  return *this;
+}
+Context& Context::set(std::string_view input, std::span<const std::int64_t> values) {
+  const NodeId id = impl_->input_id(input);
+  const Node& n = impl_->graph()[id];
+  check_room(n, values.size(), impl_->plan->nodes[id].bytes);
+  fill(impl_->buffer(id), n.dtype, values);
+  impl_->given[id] = static_cast<std::int64_t>(values.size());
+  return *this;
+}
+Context& Context::set(const Tensor& input, std::span<const float> values) {
+  if (input.node().op != Op::Input) throw Error("set", "only an input can be set");
+  return set(std::string_view(input.node().name), values);
+}
+Context& Context::set_bytes(std::string_view input, const void* data, std::size_t bytes) {
+  const NodeId id = impl_->input_id(input);
+  const Node& n = impl_->graph()[id];
+  check_room(n, bytes / size_of(n.dtype), impl_->plan->nodes[id].bytes);
+  if (bytes) std::memcpy(impl_->buffer(id), data, bytes);
+  impl_->given[id] = static_cast<std::int64_t>(bytes / size_of(n.dtype));
+  return *this;
+}
+Context& Context::use(std::string_view input, void* data, std::size_t bytes) {
+  const NodeId id = impl_->input_id(input);
+  if (bytes < impl_->plan->nodes[id].bytes)
+    throw Error("use", cat("'", input, "' needs ", impl_->plan->nodes[id].bytes, " bytes, not ", bytes));
+  impl_->owned.erase(id);
+  impl_->input[id] = data;
+  impl_->given[id] = -1;
+  return *this;
+}
+
+void Context::clear_states() {
+  for (const Assignment& a : impl_->graph().assignments())
+    std::memset(const_cast<void*>(impl_->input[a.state]), 0, impl_->plan->nodes[a.state].bytes);
+}
+
+void Context::Impl::refresh() {
+  for (const auto& [name, b] : program->symbols)
+    if (!bindings.contains(name)) throw Error("run", cat("the size '", name, "' has no value: bind it"));
+  for (std::size_t k = 0; k < dims.size(); ++k) {
+    dims[k] = program->dims[k].eval(bindings);
+  }
+  for (NodeId id : program->order) {
+    for (std::size_t k = 0; k < sizes[id].size(); ++k) sizes[id][k] = dims[program->sizes[id][k]];
+    std::int64_t bytes = static_cast<std::int64_t>(size_of(graph()[id].dtype));
+    for (const Dim& d : graph()[id].shape) {
+      const std::int64_t n = d.eval(bindings);
+      if (n < 0) throw Error("run", cat("an extent of ", str(graph()[id].shape), " is negative for these sizes"), graph()[id].where);
+      bytes *= n;
+    }
+    if (bytes > static_cast<std::int64_t>(plan->nodes[id].bytes))
+      throw Error("run", cat(str(graph()[id].shape), " is larger than planned for these sizes"), graph()[id].where);
+  }
+  stale = false;
+}
+
+void Context::Impl::check_inputs() const {
+  for (const auto& [name, id] : program->inputs) {
+    if (!input[id]) throw Error("run", cat("input '", name, "' has no value: set or load it"));
+    if (given[id] < 0) continue;
+    std::int64_t want = 1;
+    for (const Dim& d : graph()[id].shape) want *= d.eval(bindings);
+    if (want != given[id])
+      throw Error("run", cat("input '", name, "' of shape ", str(graph()[id].shape), " needs ", want, " elements for these sizes, not ", given[id]));
+  }
+}
+
+void Context::Impl::interpret_node(NodeId id) {
+  const Node& n = graph()[id];
+  std::vector<Value> in;
+  for (const Edge& e : n.in) in.push_back(read(e));
+  const OpScope scope(n.where);
+  write_value(evaluate(n, in, bindings, Rounding::Storage), place(id));
+}
+
+void Context::Impl::run_node(NodeId id) {
+  const Node& n = graph()[id];
+  if (n.op != Op::Kernel) return interpret_node(id);
+  for (std::size_t k = 0; k < n.in.size(); ++k) operands[k] = place(n.in[k].node);
+  n.kernel->run({{operands.data(), n.in.size()}, place(id), sizes[id], arena.data() + plan->scratch[id], *parallel});
+}
+
+void Context::Impl::commit_states() {
+  bool views = false;
+  for (const Assignment* a : plan->copies)
+    views = views || !a->next.view.identity() || graph()[a->next.node].op == Op::Input;
+  if (!views) {
+    for (const Assignment* a : plan->copies)
+      std::memcpy(const_cast<void*>(input[a->state]), place(a->next.node), plan->nodes[a->state].bytes);
+    return;
+  }
+  std::vector<Value> next;  // all are read before any is written
+  for (const Assignment* a : plan->copies) next.push_back(read(a->next));
+  for (std::size_t k = 0; k < next.size(); ++k) write_value(next[k], const_cast<void*>(input[plan->copies[k]->state]));
+}
+
+Context& Context::run() {
+  Impl& c = *impl_;
+  if (c.stale) c.refresh();
+  c.check_inputs();
+  for (NodeId id : c.program->order) {
+    if (!c.profiling) {
+      c.run_node(id);
+      continue;
+    }
+    const auto start = std::chrono::steady_clock::now();
+    c.run_node(id);
+    c.seconds[id] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  c.commit_states();
+  return *this;
+}
+
+Value Context::Impl::read(const Edge& e) const {
+  const Node& n = graph()[e.node];
+  if (n.op == Op::Input && !input[e.node]) throw Error("run", cat("input '", n.name, "' has no value: set or load it"));
+  return look_through(read_value(place(e.node), n.dtype, numbers(n.shape, bindings)), e.view, bindings);
+}
+
+const Edge& Context::Impl::output(std::string_view name) const {
+  const auto it = program->outputs.find(name);
+  if (it == program->outputs.end()) throw Error("get", cat("the program has no output '", name, "'; retrieve() it before compiling"));
+  return graph().roots()[it->second].edge;
+}
+
+Value Context::value(std::string_view output) const {
+  const auto state = impl_->program->inputs.find(output);
+  if (!impl_->program->outputs.contains(output) && state != impl_->program->inputs.end())
+    return impl_->read({state->second, View(impl_->graph()[state->second].shape)});
+  return impl_->read(impl_->output(output));
+}
+std::vector<double> Context::get_f64(std::string_view output) const {
+  const Value v = value(output);
+  std::vector<double> r(v.size());
+  for (std::size_t k = 0; k < r.size(); ++k) r[k] = v.at(k);
+  return r;
+}
+std::vector<float> Context::get(std::string_view output) const {
+  const auto v = get_f64(output);
+  return {v.begin(), v.end()};
+}
+std::vector<float> Context::get(const Tensor& t) const {
+  const auto& roots = impl_->program->user_roots;
+  for (std::size_t k = 0; k < roots.size(); ++k)
+    if (roots[k] == t.edge()) return get(impl_->graph().roots()[k].name);
+  throw Error("get", "the tensor is not an output; retrieve() it before compiling");
+}
+std::vector<std::int64_t> Context::get_i64(std::string_view output) const {
+  const Value v = value(output);
+  if (!is_float(v.dtype)) return v.i;
+  std::vector<std::int64_t> r;
+  for (double x : v.f) r.push_back(load_i64(&x, DType::F64, 0));
+  return r;
+}
+float Context::scalar(std::string_view output) const {
+  const auto v = get(output);
+  if (v.size() != 1) throw Error("scalar", cat("'", output, "' has ", v.size(), " elements"));
+  return v[0];
+}
+std::span<const std::byte> Context::bytes(std::string_view output) const {
+  const Edge& e = impl_->output(output);
+  if (!e.view.identity()) throw Error("bytes", cat("the output '", output, "' is a view; use get()"));
+  std::size_t n = size_of(impl_->graph()[e.node].dtype);
+  for (std::int64_t d : shape(output)) n *= static_cast<std::size_t>(d);
+  return {impl_->place(e.node), n};
+}
+std::vector<std::int64_t> Context::shape(std::string_view output) const {
+  return numbers(impl_->output(output).view.shape(), impl_->bindings);
+}
+void Context::profile(bool on) {
+  impl_->profiling = on;
+  std::fill(impl_->seconds.begin(), impl_->seconds.end(), 0);
+}
+const std::vector<double>& Context::seconds() const { return impl_->seconds; }
+
+}  // namespace lc

@@ -1,0 +1,97 @@
+// Program: a compiled graph. Context: one run's buffers.
+//
+//   Program p = compile(g, generic() | cpu());
+//   Context c(p);
+//   c.set(a, {1, 2, 3}).run();
+//   std::vector<float> y = c.get(b);
+//
+// A Program is immutable once its weights are loaded and may run from many threads at once, each
+// with a Context of its own. Context::run() allocates nothing when every node is a kernel; nodes
+// no back end took are run by the reference interpreter.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lightcone/core/compiler.h"
+#include "lightcone/core/interpreter.h"
+#include "lightcone/core/tensor.h"
+#include "lightcone/runtime/kernel.h"
+#include "lightcone/runtime/plan.h"
+
+namespace lc {
+
+class Program {
+ public:
+  // Gives an input its bytes for every context: a weight. `owner` keeps them alive; nothing is
+  // copied. The data must be aligned to its element size.
+  Program& load(std::string_view input, const void* data, std::size_t bytes, std::shared_ptr<const void> owner = {});
+
+  const Graph& graph() const;              // as the compilers left it
+  std::span<const PassLog> log() const;    // what each pass did
+  const MemoryPlan& plan() const;          // exact bytes, known before any weight is read
+  std::vector<std::string> inputs() const;
+  std::vector<std::string> outputs() const;
+  std::size_t kernels() const;             // nodes a back end runs
+  std::size_t interpreted() const;         // nodes left to the interpreter
+
+  struct Impl;
+  const Impl& impl() const { return *impl_; }
+
+ private:
+  friend Program compile(const Graph&, const Compiler&, const CompileOptions&);
+  std::shared_ptr<Impl> impl_;
+};
+
+Program compile(const Graph& g, const Compiler& c = {}, const CompileOptions& options = {});
+
+class Context {
+ public:
+  // `parallel` runs the kernels; by default what the back end was compiled with.
+  explicit Context(const Program& p, std::shared_ptr<Parallel> parallel = {});
+  Context(Context&&) noexcept;
+  Context& operator=(Context&&) noexcept;
+  ~Context();
+
+  // The number behind a symbolic extent, within its bounds.
+  Context& bind(std::string_view symbol, std::int64_t value);
+  // Copies data in, converting numbers to the input's dtype.
+  Context& set(std::string_view input, std::span<const float> values);
+  Context& set(std::string_view input, std::span<const std::int64_t> values);
+  Context& set(const Tensor& input, std::span<const float> values);
+  Context& set(const Tensor& input, std::initializer_list<float> values) {
+    return set(input, std::span<const float>(values.begin(), values.size()));
+  }
+  Context& set_bytes(std::string_view input, const void* data, std::size_t bytes);
+  // Uses the caller's memory for an input or a state; it must hold the largest size.
+  Context& use(std::string_view input, void* data, std::size_t bytes);
+  void clear_states();  // zero
+
+  Context& run();
+
+  // The result of an output (or what a state holds), converted.
+  std::vector<float> get(std::string_view output) const;
+  std::vector<float> get(const Tensor& output) const;
+  std::vector<double> get_f64(std::string_view output) const;
+  std::vector<std::int64_t> get_i64(std::string_view output) const;
+  float scalar(std::string_view output) const;
+  // The raw bytes in row-major order: valid until the next run. Outputs that are a view of
+  // something else are copied by the back end, so that this always works for compiled programs.
+  std::span<const std::byte> bytes(std::string_view output) const;
+  std::vector<std::int64_t> shape(std::string_view output) const;
+  Value value(std::string_view output) const;
+
+  // Seconds per node of the runs since profiling was switched on, by NodeId.
+  void profile(bool on);
+  const std::vector<double>& seconds() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lc
