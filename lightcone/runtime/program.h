@@ -40,9 +40,9 @@ class Program {
   std::size_t interpreted() const;         // nodes left to the interpreter
 
   struct Impl;
-  const Impl& impl() const { return *impl_; }
 
  private:
+  friend class Context;
   friend Program compile(const Graph&, const Compiler&, const CompileOptions&);
   std::shared_ptr<Impl> impl_;
 };
