@@ -1,0 +1,435 @@
+#include "lightcone/codegen/build.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "lightcone/core/tensor.h"
+
+namespace lc::ir {
+namespace {
+
+constexpr double kTooMuchAgain = 8;      // recomputing an expensive value this often
+constexpr int kTooManyCopies = 4;        // of one inlined node at different indices
+constexpr std::size_t kTooManyInstrs = 600;
+
+bool expensive(Op op) {
+  switch (op) {
+    case Op::Log2: case Op::Exp2: case Op::Sin: case Op::Pow: case Op::Mod: case Op::Sqrt:
+    case Op::Div: case Op::Recip: case Op::Gather: return true;
+    default: return false;
+  }
+}
+
+bool is_loop_symbol(const std::string& s) {
+  return s.size() > 1 && (s[0] == 'i') && s.find_first_not_of("0123456789", 1) == std::string::npos;
+}
+
+// Loop symbols are Dim::index numbers: outputs from 1000, reductions from 2000.
+constexpr int kOutput = 1000, kReduce = 2000;
+
+struct Splits {
+  std::vector<Dim> output;                      // extents of the output loops
+  std::map<NodeId, std::vector<Dim>> reduce;    // extents of a reduction's loops
+};
+
+struct TooBig {};
+
+class Builder {
+ public:
+  Builder(const Graph& g, const Region& r, Splits& splits) : g_(g), region_(r), splits_(splits) {}
+
+  Built build();
+  // A loop to cut in two: the one whose symbol is `symbol`, at a multiple of `by`.
+  struct Wish {
+    std::string symbol;
+    Dim by;
+  };
+  std::optional<Wish> wish;
+  std::map<std::string, std::pair<NodeId, std::size_t>> reduce_symbol;  // whose loop it is
+
+ private:
+  struct Key {
+    NodeId node;
+    std::vector<Dim> index;
+    Dim guard;
+    bool operator<(const Key& o) const {
+      if (node != o.node) return node < o.node;
+      if (index.size() != o.index.size()) return index.size() < o.index.size();
+      for (std::size_t k = 0; k < index.size(); ++k)
+        if (!(index[k] == o.index[k])) return order(index[k], o.index[k]);
+      return guard == o.guard ? false : order(guard, o.guard);
+    }
+    static bool order(const Dim& a, const Dim& b) {
+      return std::pair(a.offset(), &a.terms()) < std::pair(b.offset(), &b.terms());
+    }
+  };
+  struct Scope {
+    int loop;         // -1: outside of all
+    Block* block;
+  };
+
+  int depth_of(const Dim& d);
+  int add(Instr in, int depth, NodeId from);
+  int value(NodeId id, std::vector<Dim> index, const Dim& guard);
+  int read(const Edge& e, const std::vector<Dim>& index, const Dim& guard);
+  int load(NodeId id, const std::vector<Dim>& index, const Dim& guard);
+  int gather(NodeId id, const std::vector<Dim>& index, const Dim& guard);
+  int reduction(NodeId id, const std::vector<Dim>& index, const Dim& guard);
+  int elementwise(NodeId id, const std::vector<Dim>& index, const Dim& guard);
+  int buffer(NodeId id);
+  void look_for_splits(const Dim& d);
+  void offend(NodeId id) { offenders_.insert(id); }
+  double again(const Dim& used, int depth);
+  Block& block_at(int depth) { return depth == 0 ? kernel_.top : kernel_.loops[static_cast<std::size_t>(path_[static_cast<std::size_t>(depth) - 1])].body; }
+  void choose_lanes();
+
+  const Graph& g_;
+  const Region& region_;
+  Splits& splits_;
+  Kernel kernel_;
+  std::vector<int> path_;  // open loops, outermost first
+  std::vector<int> depth_; // by value
+  std::map<std::string, int> symbol_depth_;
+  std::map<Key, int> memo_;
+  std::map<NodeId, int> copies_;
+  std::map<NodeId, int> buffer_of_;
+  std::vector<NodeId> buffers_;
+  std::vector<bool> same_index_;
+  std::set<NodeId> offenders_;
+  int next_reduce_ = kReduce;
+};
+
+int Builder::depth_of(const Dim& d) {
+  int depth = 0;
+  for (const auto& [name, b] : d.symbols()) {
+    const auto it = symbol_depth_.find(name);
+    if (it != symbol_depth_.end()) depth = std::max(depth, it->second);
+  }
+  return depth;
+}
+
+// How often a value that uses these symbols is computed anew with the same result.
+double Builder::again(const Dim& used, int depth) {
+  const auto symbols = used.symbols();
+  double times = 1;
+  for (int k = 0; k < depth; ++k) {
+    const Loop& l = kernel_.loops[static_cast<std::size_t>(path_[static_cast<std::size_t>(k)])];
+    if (!symbols.contains(l.symbol)) times *= static_cast<double>(std::max<std::int64_t>(l.extent.bounds().hi, 1));
+  }
+  return times;
+}
+
+void Builder::look_for_splits(const Dim& d) {
+  if (wish) return;
+  for (const Dim::Term& t : d.terms())
+    for (const Dim::Atom* f : t.factors) {
+      if (f->kind == Dim::Kind::Symbol) continue;
+      look_for_splits(f->a);
+      look_for_splits(f->b);
+      if (wish || (f->kind != Dim::Kind::Div && f->kind != Dim::Kind::Mod)) continue;
+      const auto name = f->a.name();
+      if (!name || !is_loop_symbol(*name) || !symbol_depth_.contains(*name)) continue;
+      bool constant_divisor = true;
+      for (const auto& [s, b] : f->b.symbols()) constant_divisor = constant_divisor && !is_loop_symbol(s);
+      if (constant_divisor) wish = {*name, f->b};
+    }
+}
+
+int Builder::add(Instr in, int depth, NodeId from) {
+  if (kernel_.instrs.size() > kTooManyInstrs) {
+    offend(from);
+    throw TooBig{};
+  }
+  for (int k : {in.a, in.b, in.c})
+    if (k >= 0) depth = std::max(depth, depth_[static_cast<std::size_t>(k)]);
+  const int id = static_cast<int>(kernel_.instrs.size());
+  kernel_.instrs.push_back(std::move(in));
+  depth_.push_back(depth);
+  block_at(depth).items.push_back({false, id});
+  return id;
+}
+
+int Builder::buffer(NodeId id) {
+  const auto [it, fresh] = buffer_of_.try_emplace(id, static_cast<int>(buffers_.size()));
+  if (fresh) {
+    buffers_.push_back(id);
+    same_index_.push_back(true);
+    kernel_.buffers.push_back(g_[id].dtype);
+  }
+  return it->second;
+}
+
+int Builder::load(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
+  const Dim offset = ravel(index, g_[id].shape);
+  look_for_splits(offset);
+  look_for_splits(guard);
+  const int b = buffer(id);
+  if (!(offset == kernel_.store_offset)) same_index_[static_cast<std::size_t>(b)] = false;
+  return add({.code = Code::Load, .dtype = g_[id].dtype, .offset = offset, .valid = guard, .buffer = b},
+             std::max(depth_of(offset), depth_of(guard)), id);
+}
+
+int Builder::read(const Edge& e, const std::vector<Dim>& index, const Dim& guard) {
+  // locate() gives the flat offset; the producer wants an index of its own shape
+  const View::Position at = e.view.locate(index);
+  const Shape& s = g_[e.node].shape;
+  const Dim both = guard * at.valid;
+  if (at.valid == Dim(0)) {
+    return add({.code = Code::Constant, .dtype = g_[e.node].dtype}, 0, e.node);
+  }
+  const int v = value(e.node, unravel(at.offset, s), both);
+  const Code code = kernel_.instrs[static_cast<std::size_t>(v)].code;
+  if (at.valid == Dim(1) || ((code == Code::Load || code == Code::GatherLoad) && region_.is_buffer(e.node))) return v;
+  look_for_splits(at.valid);
+  const int c = add({.code = Code::Index, .dtype = DType::Bool, .offset = at.valid}, depth_of(at.valid), e.node);
+  const int zero = add({.code = Code::Constant, .dtype = g_[e.node].dtype}, 0, e.node);
+  return add({.code = Code::Apply, .dtype = g_[e.node].dtype, .op = Op::Where, .a = c, .b = v, .c = zero}, 0, e.node);
+}
+
+int Builder::gather(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
+  const Node& n = g_[id];
+  const int j = read(n.in[1], index, guard);
+  // offset = rest + j * stride: locate with the axis as a symbol of its own
+  const Shape& data = n.in[0].view.shape();
+  std::vector<Dim> at = index;
+  const Dim probe = Dim::index(9999, data[static_cast<std::size_t>(n.axis)]);
+  at[static_cast<std::size_t>(n.axis)] = probe;
+  const View::Position p = n.in[0].view.locate(at);
+  Dim stride = 0, rest = p.offset;
+  if (const auto name = probe.name()) {
+    const Dim zero = p.offset.substitute([&](const std::string& s) { return s == *name ? std::optional<Dim>(0) : std::nullopt; });
+    const Dim one = p.offset.substitute([&](const std::string& s) { return s == *name ? std::optional<Dim>(1) : std::nullopt; });
+    stride = one - zero;
+    rest = zero;
+    if (!(rest + stride * probe == p.offset) || !(p.valid == Dim(1)) || stride.symbols().contains(*name)) {
+      offend(n.in[0].node);  // the caller puts the data, as seen, into a buffer of its own
+      return j;
+    }
+  }
+  look_for_splits(rest);
+  const int b = buffer(n.in[0].node);
+  same_index_[static_cast<std::size_t>(b)] = false;
+  return add({.code = Code::GatherLoad, .dtype = n.dtype, .offset = rest, .valid = guard * p.valid, .stride = stride,
+              .extent = data[static_cast<std::size_t>(n.axis)], .buffer = b, .a = j},
+             std::max(depth_of(rest), depth_of(guard)), id);
+}
+
+int Builder::reduction(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
+  const Node& n = g_[id];
+  Dim used = guard;
+  int depth = depth_of(guard);
+  for (const Dim& d : index) {
+    depth = std::max(depth, depth_of(d));
+    used = used + d * Dim::symbol("_", 2, 3);  // only its symbols matter
+  }
+  if (depth < static_cast<int>(path_.size()) || again(used, depth) > 1.5) {
+    // A reduction that inner loops do not change belongs outside of them. It can stand there when
+    // they are still open only if nothing between depends on them, which block_at() ensures.
+    if (again(used, depth) > 1.5) offend(id);
+  }
+  const std::vector<int> saved(path_.begin() + depth, path_.end());
+  path_.resize(static_cast<std::size_t>(depth));
+  std::vector<Dim>& extents = splits_.reduce.try_emplace(id, std::vector<Dim>{n.in[0].view.shape()[static_cast<std::size_t>(n.axis)]}).first->second;
+  std::vector<Dim> symbols;
+  const int r = static_cast<int>(kernel_.reductions.size());
+  kernel_.reductions.push_back({n.op, n.dtype, -1, -1, -1});
+  std::vector<int> loops;
+  for (std::size_t k = 0; k < extents.size(); ++k) {
+    const Dim s = Dim::index(next_reduce_++, extents[k]);
+    symbols.push_back(s);
+    Loop l{"i" + std::to_string(next_reduce_ - 1), extents[k], {}, false, static_cast<int>(path_.size()), r, path_.empty() ? -1 : path_.back()};
+    loops.push_back(static_cast<int>(kernel_.loops.size()));
+    kernel_.loops.push_back(std::move(l));
+    path_.push_back(loops.back());
+    symbol_depth_[kernel_.loops.back().symbol] = static_cast<int>(path_.size());
+    reduce_symbol[kernel_.loops.back().symbol] = {id, k};
+  }
+  std::vector<Dim> inner = index;
+  inner.insert(inner.begin() + n.axis, ravel(symbols, extents));
+  const int v = read(n.in[0], inner, guard);
+  kernel_.reductions[static_cast<std::size_t>(r)].outer_loop = loops.front();
+  kernel_.reductions[static_cast<std::size_t>(r)].inner_loop = loops.back();
+  kernel_.reductions[static_cast<std::size_t>(r)].value = v;
+  for (std::size_t k = loops.size(); k-- > 1;)
+    kernel_.loops[static_cast<std::size_t>(loops[k - 1])].body.items.push_back({true, loops[k]});
+  path_.resize(static_cast<std::size_t>(depth));
+  block_at(depth).items.push_back({true, loops.front()});
+  path_.insert(path_.end(), saved.begin(), saved.end());
+  return add({.code = Code::Accumulator, .dtype = n.dtype, .buffer = r}, depth, id);
+}
+
+int Builder::elementwise(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
+  const Node& n = g_[id];
+  int in[3] = {-1, -1, -1};
+  for (std::size_t k = 0; k < n.in.size(); ++k) in[k] = read(n.in[k], index, guard);
+  const bool copy = n.op == Op::Contiguous;
+  const int v = add({.code = copy ? Code::Convert : Code::Apply, .dtype = n.dtype, .op = n.op, .a = in[0], .b = in[1], .c = in[2]}, 0, id);
+  if (expensive(n.op)) {
+    Dim used = 0;
+    for (const Dim& d : index) used = used + d * Dim::symbol("_", 2, 3);
+    if (id != region_.root && again(used, depth_[static_cast<std::size_t>(v)]) >= kTooMuchAgain) offend(id);
+  }
+  return v;
+}
+
+int Builder::value(NodeId id, std::vector<Dim> index, const Dim& guard) {
+  const Node& n = g_[id];
+  const Key key{id, index, guard};
+  if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
+  int v = -1;
+  if (region_.is_buffer(id)) {
+    v = load(id, index, guard);
+  } else {
+    if (info(n.op).kind != Kind::Leaf && ++copies_[id] > kTooManyCopies && id != region_.root) offend(id);
+    switch (info(n.op).kind) {
+      case Kind::Leaf:
+        if (n.op == Op::Constant) {
+          v = add({.code = Code::Constant, .dtype = n.dtype, .value = n.value}, 0, id);
+        } else {
+          const Dim d = n.index.substitute([&](const std::string& s) -> std::optional<Dim> {
+            if (!is_loop_symbol(s)) return std::nullopt;
+            const auto axis = static_cast<std::size_t>(std::stoi(s.substr(1)));
+            if (axis >= index.size()) return std::nullopt;
+            return index[axis];
+          });
+          look_for_splits(d);
+          v = add({.code = Code::Index, .dtype = n.dtype, .offset = d}, depth_of(d), id);
+        }
+        break;
+      case Kind::Elementwise:
+      case Kind::Copy: v = elementwise(id, index, guard); break;
+      case Kind::Reduce: v = reduction(id, index, guard); break;
+      case Kind::Structured:
+        check(n.op == Op::Gather, "a structured operation inside a loop kernel");
+        v = gather(id, index, guard);
+        break;
+      case Kind::Kernel: check(false, "a kernel inside a loop kernel");
+    }
+  }
+  memo_.emplace(key, v);
+  return v;
+}
+
+// Lanes go along the loop whose neighbours lie side by side in memory.
+void Builder::choose_lanes() {
+  const int outputs = kernel_.output_loops;
+  const std::string inner = outputs ? kernel_.loops[static_cast<std::size_t>(outputs) - 1].symbol : "";
+  int along_reduce = 0, along_output = 0;
+  bool reduces_inside = false;
+  const auto coefficient = [](const Dim& d, const std::string& symbol) -> std::int64_t {
+    for (const Dim::Term& t : d.terms())
+      if (t.factors.size() == 1 && t.factors[0]->kind == Dim::Kind::Symbol && t.factors[0]->name == symbol) return t.coefficient;
+    return 0;
+  };
+  for (const Reduction& r : kernel_.reductions) {
+    const Loop& outer = kernel_.loops[static_cast<std::size_t>(r.outer_loop)];
+    if (outer.depth < outputs || outputs == 0) continue;
+    reduces_inside = true;
+    const std::string& s = kernel_.loops[static_cast<std::size_t>(r.inner_loop)].symbol;
+    for (const Instr& i : kernel_.instrs)
+      if (i.code == Code::Load) {
+        along_reduce += coefficient(i.offset, s) == 1;
+        along_output += coefficient(i.offset, inner) == 1;
+      }
+  }
+  const bool lanes_on_output = outputs > 0 && (!reduces_inside || along_output > along_reduce);
+  if (lanes_on_output) kernel_.loops[static_cast<std::size_t>(outputs) - 1].lanes = true;
+  for (const Reduction& r : kernel_.reductions) {
+    Loop& l = kernel_.loops[static_cast<std::size_t>(r.inner_loop)];
+    l.lanes = std::none_of(l.body.items.begin(), l.body.items.end(), [](const Item& i) { return i.is_loop; });
+    for (int up = l.parent; up >= 0; up = kernel_.loops[static_cast<std::size_t>(up)].parent)
+      if (lanes_on_output && up == outputs - 1) l.lanes = false;
+  }
+}
+
+Built Builder::build() {
+  Built built;
+  const Node& root = g_[region_.root];
+  kernel_.dtype = root.dtype;
+  kernel_.output_loops = static_cast<int>(splits_.output.size());
+  std::vector<Dim> symbols;
+  for (std::size_t k = 0; k < splits_.output.size(); ++k) {
+    symbols.push_back(Dim::index(kOutput + static_cast<int>(k), splits_.output[k]));
+    kernel_.loops.push_back({"i" + std::to_string(kOutput + k), splits_.output[k], {}, false, static_cast<int>(k), -1, static_cast<int>(k) - 1});
+    path_.push_back(static_cast<int>(k));
+    symbol_depth_[kernel_.loops.back().symbol] = static_cast<int>(k) + 1;
+  }
+  const Dim flat = ravel(symbols, splits_.output);
+  kernel_.store_offset = flat;
+  const Shape& shape = root.shape;
+  std::vector<Dim> index = unravel(flat, shape);
+  if (region_.scatter) {
+    const Node& s = *region_.scatter;
+    index = unravel(flat, s.in[1].view.shape());
+    std::vector<Dim> to = index;
+    to[static_cast<std::size_t>(s.axis)] = to[static_cast<std::size_t>(s.axis)] + s.index;
+    kernel_.store_offset = ravel(to, s.shape);
+    look_for_splits(kernel_.store_offset);
+  }
+  try {
+    kernel_.result = region_.scatter ? read(region_.scatter->in[1], index, 1) : value(region_.root, index, 1);
+  } catch (const TooBig&) {
+    built.offenders.assign(offenders_.begin(), offenders_.end());
+    return built;
+  }
+  offenders_.erase(region_.root);
+  built.offenders.assign(offenders_.begin(), offenders_.end());
+  if (!built.offenders.empty()) return built;
+  for (std::size_t k = splits_.output.size(); k-- > 1;)
+    kernel_.loops[k - 1].body.items.push_back({true, static_cast<int>(k)});
+  if (!splits_.output.empty()) kernel_.top.items.push_back({true, 0});
+  choose_lanes();
+  kernel_.work = static_cast<double>(kernel_.instrs.size());
+  for (const Reduction& r : kernel_.reductions)
+    if (kernel_.loops[static_cast<std::size_t>(r.outer_loop)].depth >= kernel_.output_loops)
+      kernel_.work *= static_cast<double>(std::max<std::int64_t>(kernel_.loops[static_cast<std::size_t>(r.inner_loop)].extent.bounds().hi, 1));
+  std::set<std::string> sizes;
+  const auto collect = [&](const Dim& d) {
+    for (const auto& [name, b] : d.symbols())
+      if (!is_loop_symbol(name)) sizes.insert(name);
+  };
+  for (const Instr& i : kernel_.instrs)
+    for (const Dim* d : {&i.offset, &i.valid, &i.stride, &i.extent}) collect(*d);
+  for (const Loop& l : kernel_.loops) collect(l.extent);
+  collect(kernel_.store_offset);
+  kernel_.sizes.assign(sizes.begin(), sizes.end());
+  built.kernel = std::move(kernel_);
+  built.buffers = std::move(buffers_);
+  built.same_index = std::move(same_index_);
+  return built;
+}
+
+// Cuts the loop with extent `e` so that its inner part has extent `by`; false when it does not fit.
+bool cut(std::vector<Dim>& extents, std::size_t k, const Dim& by) {
+  if (!(extents[k] % by == Dim(0)) || extents[k] == by || by == Dim(1) || by.bounds().lo < 1) return false;
+  const Dim outer = extents[k] / by;
+  extents[k] = outer;
+  extents.insert(extents.begin() + static_cast<std::ptrdiff_t>(k) + 1, by);
+  return true;
+}
+
+}  // namespace
+
+Built build(const Graph& g, const Region& region) {
+  Splits splits;
+  const Shape& shape = region.scatter ? region.scatter->in[1].view.shape() : g[region.root].shape;
+  const Dim all = product(shape);
+  if (!shape.empty()) splits.output = {all};
+  std::set<std::string> refused;
+  for (int attempt = 0;; ++attempt) {
+    Builder b(g, region, splits);
+    Built built = b.build();
+    if (!built.offenders.empty() || !b.wish || attempt > 24) return built;
+    bool done = false;
+    if (const auto it = b.reduce_symbol.find(b.wish->symbol); it != b.reduce_symbol.end()) {
+      done = cut(splits.reduce[it->second.first], it->second.second, b.wish->by);
+    } else {
+      const auto k = static_cast<std::size_t>(std::stoi(b.wish->symbol.substr(1)) - kOutput);
+      if (k < splits.output.size()) done = cut(splits.output, k, b.wish->by);
+    }
+    if (!done) return built;  // the division stays: correct, only slower
+  }
+}
+
+}  // namespace lc::ir

@@ -1,0 +1,137 @@
+// Kernel IR run without a compiler: the fallback where none is installed, and the check that the
+// IR itself, not only its C text, means what the graph says.
+#include <map>
+
+#include "lightcone/codegen/render.h"
+
+namespace lc::ir {
+namespace {
+
+using i64 = std::int64_t;
+
+struct Register {
+  double f = 0;
+  i64 i = 0;
+};
+
+struct Machine {
+  const Kernel& k;
+  const void* const* in;
+  void* out;
+  Bindings env;
+  std::vector<Register> r;
+  std::vector<Register> acc;
+  i64 begin, end;
+
+  double as_float(int id) const { return r[static_cast<std::size_t>(id)].f; }
+  DType type(int id) const { return k.instrs[static_cast<std::size_t>(id)].dtype; }
+
+  void set(Register& to, DType t, double v) {
+    std::uint64_t raw = 0;
+    store_f64(&raw, t, 0, v);
+    if (is_float(t)) to.f = load_f64(&raw, t, 0);
+    else to.i = load_i64(&raw, t, 0);
+  }
+  void set(Register& to, DType t, i64 v) {
+    std::uint64_t raw = 0;
+    store_i64(&raw, t, 0, v);
+    if (is_float(t)) to.f = load_f64(&raw, t, 0);
+    else to.i = load_i64(&raw, t, 0);
+  }
+  void load(Register& to, const Instr& i, i64 offset) {
+    const void* p = in[i.buffer];
+    if (is_float(i.dtype)) to.f = load_f64(p, i.dtype, static_cast<std::size_t>(offset));
+    else to.i = load_i64(p, i.dtype, static_cast<std::size_t>(offset));
+  }
+  void apply(Register& to, Op op, DType operand, DType result, const Register& a, const Register& b, const Register& c,
+             bool condition_first) {
+    if (is_float(operand)) {
+      const double x = condition_first ? static_cast<double>(a.i) : a.f;
+      set(to, result, info(op).f(x, b.f, c.f));
+      if (!is_float(result)) to.i = info(op).f(x, b.f, c.f) != 0;
+    } else {
+      set(to, result, info(op).i(a.i, b.i, c.i));
+    }
+  }
+  void step(int id) {
+    const Instr& i = k.instrs[static_cast<std::size_t>(id)];
+    Register& to = r[static_cast<std::size_t>(id)];
+    static const Register none;
+    const auto reg = [&](int x) -> const Register& { return x >= 0 ? r[static_cast<std::size_t>(x)] : none; };
+    switch (i.code) {
+      case Code::Constant: set(to, i.dtype, i.value); break;
+      case Code::Index: set(to, i.dtype, i.offset.eval(env)); break;
+      case Code::Load:
+        to = {};
+        if (i.valid.eval(env) != 0) load(to, i, i.offset.eval(env));
+        break;
+      case Code::GatherLoad: {
+        to = {};
+        const i64 j = reg(i.a).i;
+        if (i.valid.eval(env) != 0 && j >= 0 && j < i.extent.eval(env)) load(to, i, i.offset.eval(env) + j * i.stride.eval(env));
+        break;
+      }
+      case Code::Apply: {
+        const int last = i.c >= 0 ? i.c : i.b >= 0 ? i.b : i.a;
+        apply(to, i.op, type(last), i.dtype, reg(i.a), reg(i.b), reg(i.c), i.op == Op::Where);
+        break;
+      }
+      case Code::Convert:
+        if (is_float(type(i.a))) set(to, i.dtype, reg(i.a).f);
+        else set(to, i.dtype, reg(i.a).i);
+        break;
+      case Code::Accumulator: to = acc[static_cast<std::size_t>(i.buffer)]; break;
+    }
+  }
+  void store() {
+    const auto at = static_cast<std::size_t>(k.store_offset.eval(env));
+    const Register& v = r[static_cast<std::size_t>(k.result)];
+    if (is_float(k.dtype)) store_f64(out, k.dtype, at, v.f);
+    else store_i64(out, k.dtype, at, v.i);
+  }
+  void start(int reduction) {
+    const Reduction& red = k.reductions[static_cast<std::size_t>(reduction)];
+    Register& a = acc[static_cast<std::size_t>(reduction)];
+    a = {};
+    if (red.op != Op::MaxReduce) return;
+    a.f = -kInf;
+    if (red.dtype == DType::I32) a.i = INT32_MIN;
+    if (red.dtype == DType::I64) a.i = INT64_MIN;
+  }
+  void block(const Block& b) {
+    for (const Item& i : b.items) {
+      if (i.is_loop) loop(i.id);
+      else step(i.id);
+    }
+  }
+  void loop(int id) {
+    const Loop& l = k.loops[static_cast<std::size_t>(id)];
+    const Reduction* red = l.reduction >= 0 ? &k.reductions[static_cast<std::size_t>(l.reduction)] : nullptr;
+    if (red && id == red->outer_loop) start(l.reduction);
+    const i64 from = id == 0 && !red ? begin : 0, to = id == 0 && !red ? end : l.extent.eval(env);
+    i64& symbol = env[l.symbol];
+    for (i64 v = from; v < to; ++v) {
+      symbol = v;
+      block(l.body);
+      if (red && id == red->inner_loop) {
+        Register& a = acc[static_cast<std::size_t>(l.reduction)];
+        const Register before = a;
+        apply(a, red->op, red->dtype, red->dtype, before, r[static_cast<std::size_t>(red->value)], {}, false);
+      }
+      if (!red && id == k.output_loops - 1) store();
+    }
+  }
+};
+
+}  // namespace
+
+void interpret(const Kernel& k, const void* const* in, void* out, const i64* n, i64 begin, i64 end) {
+  Machine m{k, in, out, {}, {}, {}, begin, end};
+  for (std::size_t s = 0; s < k.sizes.size(); ++s) m.env[k.sizes[s]] = n[s];
+  m.r.resize(k.instrs.size());
+  m.acc.resize(k.reductions.size());
+  m.block(k.top);
+  if (k.output_loops == 0) m.store();
+}
+
+}  // namespace lc::ir

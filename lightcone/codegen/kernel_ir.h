@@ -1,0 +1,82 @@
+// The kernel IR: a loop nest with named accumulators that computes one tensor.
+//
+// A kernel is built by pulling an output index back through the views of everything fused into it
+// (build.cpp). Each value stands in the scope of the innermost loop it depends on, so what a row
+// shares is computed once a row. Offsets are Dims over loop symbols: no division survives where
+// splitting a loop can remove it. Reductions carry an explicit number of lanes, so that the same
+// order of additions is used by every renderer, instruction set and thread count.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lightcone/core/graph.h"
+
+namespace lc::ir {
+
+inline constexpr int kLanes = 16;
+
+enum class Code : std::uint8_t {
+  Constant,     // value
+  Index,        // the integer `offset` over loop symbols
+  Load,         // buffer[offset] where valid, else 0
+  GatherLoad,   // buffer[offset + a * stride] where valid and 0 <= a < extent, else 0
+  Apply,        // op(a, b, c)
+  Convert,      // a in another dtype
+  Accumulator,  // what reduction `buffer` arrived at
+};
+
+// One value. Registers hold f32 for f16 and bf16, already rounded to the narrow type.
+struct Instr {
+  Code code = Code::Constant;
+  DType dtype = DType::F32;
+  double value = 0;
+  Dim offset = 0, valid = 1, stride = 0, extent = 0;
+  int buffer = 0;
+  Op op = Op::Input;
+  int a = -1, b = -1, c = -1;
+};
+
+struct Loop;
+struct Item {  // in order: a value, or a loop
+  bool is_loop;
+  int id;
+};
+struct Block {
+  std::vector<Item> items;
+};
+struct Loop {
+  std::string symbol;
+  Dim extent;
+  Block body;
+  bool lanes = false;  // the values of kLanes iterations stand side by side
+  int depth = 0;
+  int reduction = -1;  // the accumulator this loop feeds, -1 for an output loop
+  int parent = -1;     // the loop around it
+};
+
+struct Reduction {
+  Op op;  // SumReduce or MaxReduce
+  DType dtype;
+  int outer_loop, inner_loop;  // started before the outer, fed in the inner
+  int value;                   // what is accumulated
+};
+
+struct Kernel {
+  std::string name;                // "k_<content hash>"
+  std::vector<Instr> instrs;
+  std::vector<Loop> loops;         // outputs first, outermost first
+  std::vector<Reduction> reductions;
+  Block top;
+  int output_loops = 0;
+  int result = -1;                 // value stored
+  Dim store_offset = 0;            // over the output loops' symbols
+  DType dtype = DType::F32;
+  std::vector<DType> buffers;      // element types of the operand buffers
+  std::vector<std::string> sizes;  // user symbols, in the order of `n`
+  double work = 0;                 // rough operations an output element
+  std::string str() const;
+};
+
+}  // namespace lc::ir

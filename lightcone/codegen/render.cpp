@@ -1,0 +1,393 @@
+#include "lightcone/codegen/render.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace lc::ir {
+namespace {
+
+std::string_view suffix(DType t) {
+  switch (t) {
+    case DType::F64: return "_d";
+    case DType::I32: return "_i";
+    case DType::I64: return "_l";
+    case DType::U8: return "_b";
+    case DType::Bool: return "_t";
+    default: return "_f";
+  }
+}
+std::string_view register_type(DType t) {
+  switch (t) {
+    case DType::F64: return "double";
+    case DType::I32: return "int";
+    case DType::I64: return "long";
+    case DType::U8:
+    case DType::Bool: return "unsigned char";
+    default: return "float";
+  }
+}
+
+std::string number(double v, DType t) {
+  const auto quote = [&](std::string s) { return "(" + s + ")"; };
+  if (!is_float(t)) {
+    std::int64_t i = 0;
+    std::uint64_t raw = 0;
+    store_f64(&raw, t, 0, v);
+    i = load_i64(&raw, t, 0);
+    if (i == INT64_MIN) return "(-9223372036854775807L - 1)";
+    return quote(std::to_string(i) + (t == DType::I64 ? "L" : ""));
+  }
+  std::uint64_t raw = 0;
+  store_f64(&raw, t, 0, v);
+  v = load_f64(&raw, t, 0);
+  const bool wide = t == DType::F64;
+  if (std::isnan(v)) return wide ? "__builtin_nan(\"\")" : "__builtin_nanf(\"\")";
+  if (std::isinf(v)) return quote(std::string(v < 0 ? "-" : "") + (wide ? "__builtin_inf()" : "__builtin_inff()"));
+  char text[40];
+  std::snprintf(text, sizeof text, wide ? "%a" : "%af", v);
+  return quote(text);
+}
+
+// The C expression of an operation: its spelling in the op table with the type's suffix.
+std::string spell(Op op, DType operand, const std::string& a, const std::string& b, const std::string& c) {
+  std::string s;
+  for (std::size_t k = 0; k < info(op).c.size(); ++k) {
+    const char x = info(op).c[k];
+    if (x == '(' && k > 0) s += suffix(operand);
+    if (x == '$') {
+      const char which = info(op).c[++k];
+      s += which == '0' ? a : which == '1' ? b : c;
+    } else {
+      s += x;
+    }
+  }
+  return s;
+}
+
+std::string rounded(const std::string& v, DType t) {
+  if (t == DType::F16) return "lc_f16_to_f32(lc_f32_to_f16(" + v + "))";
+  if (t == DType::BF16) return "lc_bf16_to_f32(lc_f32_to_bf16(" + v + "))";
+  return v;
+}
+
+std::string_view short_name(DType t) {
+  return t == DType::Bool ? "bool" : name(t);
+}
+
+// A register of type `from` as a register of type `to`.
+std::string converted(const std::string& v, DType from, DType to) {
+  if (from == to) return v;
+  const auto wide = [](DType t) { return t == DType::F16 || t == DType::BF16 ? DType::F32 : t; };
+  if (from == DType::F64 && (to == DType::F16 || to == DType::BF16)) {
+    const std::string n(name(to));
+    return "lc_" + n + "_to_f32(lc_f64_to_" + n + "(" + v + "))";
+  }
+  if (to == DType::Bool) return "(unsigned char)((" + v + ") != 0)";
+  if (is_float(to)) return rounded("(" + std::string(register_type(to)) + ")(" + v + ")", to);
+  if (is_float(from)) return "lc_" + std::string(short_name(wide(from))) + "_to_" + std::string(short_name(to)) + "(" + v + ")";
+  return "(" + std::string(register_type(to)) + ")(" + v + ")";
+}
+
+std::string loaded(const std::string& buffer, DType t, const std::string& offset) {
+  const std::string v = buffer + "[" + offset + "]";
+  if (t == DType::F16) return "lc_f16_to_f32(" + v + ")";
+  if (t == DType::BF16) return "lc_bf16_to_f32(" + v + ")";
+  if (t == DType::Bool) return "(unsigned char)(" + v + " != 0)";
+  return v;
+}
+
+std::string stored(const std::string& v, DType t) {
+  if (t == DType::F16) return "lc_f32_to_f16(" + v + ")";
+  if (t == DType::BF16) return "lc_f32_to_bf16(" + v + ")";
+  return v;
+}
+
+std::string identity(const Reduction& r) {
+  if (r.op == Op::SumReduce) return number(0, r.dtype);
+  switch (r.dtype) {
+    case DType::I32: return number(INT32_MIN, r.dtype);
+    case DType::I64: return "(-9223372036854775807L - 1)";
+    case DType::U8:
+    case DType::Bool: return "0";
+    default: return number(-kInf, r.dtype);
+  }
+}
+
+class Renderer {
+ public:
+  Renderer(const Kernel& k, const Dialect& d) : k_(k), dialect_(d) { find_homes(k.top, 0); }
+  std::string text(std::string_view name);
+
+ private:
+  std::string dim(const Dim& d);
+  std::string atom(const Dim::Atom* a);
+  std::string value(int id) { return "v" + std::to_string(id) + (arrays_.contains(id) ? "[l]" : ""); }
+  std::string expression(const Instr& i);
+  void block(const Block& b, bool vector, const std::string& width);
+  void straight(const std::vector<int>& values, bool vector, const std::string& width);
+  void loop(int id, bool vector, const std::string& width);
+  void output_lanes(int id);
+  void reduction_loops(int id, bool vector, const std::string& width);
+  void update(const Loop& l, bool vector, const std::string& width);
+  void store() { line("out_[" + dim(k_.store_offset) + "] = " + stored(value(k_.result), k_.dtype) + ";"); }
+  bool innermost_output(int id) const { return id == k_.output_loops - 1; }
+  bool has_loops(const Block& b) const {
+    return std::any_of(b.items.begin(), b.items.end(), [](const Item& i) { return i.is_loop; });
+  }
+  void line(const std::string& s) { out_ += std::string(static_cast<std::size_t>(indent_) * 2, ' ') + s + "\n"; }
+  void open(const std::string& s) { line(s), ++indent_; }
+  void close(const std::string& s = "}") { --indent_, line(s); }
+  int find_homes(const Block& b, int next);
+  void find_arrays(int lane_loop);
+
+  const Kernel& k_;
+  const Dialect& dialect_;
+  std::string out_;
+  int indent_ = 0;
+  std::map<int, int> home_;    // value -> the straight segment it stands in
+  std::set<int> arrays_;       // values that live across segments inside output lanes
+  int lane_loop_ = -1;         // the output loop whose lanes we are inside of
+  std::string lane_base_;
+};
+
+int Renderer::find_homes(const Block& b, int next) {
+  ++next;
+  for (const Item& i : b.items) {
+    if (i.is_loop) {
+      next = find_homes(k_.loops[static_cast<std::size_t>(i.id)].body, next);
+      ++next;
+    } else {
+      home_[i.id] = next;
+    }
+  }
+  return next;
+}
+
+// Inside output lanes a value used in another segment needs a place for every lane.
+void Renderer::find_arrays(int lane_loop) {
+  std::set<int> inside;
+  const auto collect = [&](auto& self, const Block& b) -> void {
+    for (const Item& i : b.items) {
+      if (i.is_loop) self(self, k_.loops[static_cast<std::size_t>(i.id)].body);
+      else inside.insert(i.id);
+    }
+  };
+  collect(collect, k_.loops[static_cast<std::size_t>(lane_loop)].body);
+  for (int id : inside) {
+    const Instr& in = k_.instrs[static_cast<std::size_t>(id)];
+    for (int used : {in.a, in.b, in.c})
+      if (used >= 0 && inside.contains(used) && home_[used] != home_[id]) arrays_.insert(used);
+  }
+  for (const Reduction& r : k_.reductions)
+    if (inside.contains(r.value)) arrays_.insert(r.value);
+  // the segment that stores is the last one of the lane loop's own block
+  if (inside.contains(k_.result)) arrays_.insert(k_.result);
+}
+
+std::string Renderer::atom(const Dim::Atom* a) {
+  const auto nonnegative = [](const Dim& x, const Dim& y) { return x.bounds().lo >= 0 && y.is_constant() && y.offset() > 0; };
+  switch (a->kind) {
+    case Dim::Kind::Symbol: {
+      for (std::size_t k = 0; k < k_.sizes.size(); ++k)
+        if (k_.sizes[k] == a->name) return "n" + std::to_string(k);
+      return a->name;
+    }
+    case Dim::Kind::Div:
+      return nonnegative(a->a, a->b) ? "(" + dim(a->a) + " / " + dim(a->b) + ")" : "lc_floor_div(" + dim(a->a) + ", " + dim(a->b) + ")";
+    case Dim::Kind::Mod:
+      return nonnegative(a->a, a->b) ? "(" + dim(a->a) + " % " + dim(a->b) + ")" : "lc_floor_mod(" + dim(a->a) + ", " + dim(a->b) + ")";
+    case Dim::Kind::Min: {
+      const std::string x = dim(a->a), y = dim(a->b);
+      return "(" + x + " < " + y + " ? " + x + " : " + y + ")";
+    }
+    case Dim::Kind::Less: return "(" + dim(a->a) + " < " + dim(a->b) + ")";
+  }
+  return {};
+}
+
+std::string Renderer::dim(const Dim& d) {
+  std::string s;
+  for (const Dim::Term& t : d.terms()) {
+    std::string p = t.coefficient == 1 ? "" : std::to_string(t.coefficient) + "L";
+    for (const Dim::Atom* f : t.factors) p += (p.empty() ? "" : "*") + atom(f);
+    s += (s.empty() ? "" : " + ") + p;
+  }
+  if (d.offset() != 0 || s.empty()) s += (s.empty() ? "" : " + ") + std::to_string(d.offset()) + "L";
+  return d.is_constant() && d.offset() >= 0 ? s : "(" + s + ")";
+}
+
+std::string Renderer::expression(const Instr& i) {
+  const std::string buffer = "in" + std::to_string(i.buffer);
+  const auto zero = [&] { return std::string("(") + std::string(register_type(i.dtype)) + ")0"; };
+  switch (i.code) {
+    case Code::Constant: return number(i.value, i.dtype);
+    case Code::Index: return converted(dim(i.offset), DType::I64, i.dtype);
+    case Code::Load: {
+      const std::string v = loaded(buffer, i.dtype, dim(i.offset));
+      return i.valid == Dim(1) ? v : "(" + dim(i.valid) + " ? " + v + " : " + zero() + ")";
+    }
+    case Code::GatherLoad: {
+      const std::string j = "(long)" + value(i.a);
+      std::string guard = "(" + j + " >= 0 && " + j + " < " + dim(i.extent) + ")";
+      if (!(i.valid == Dim(1))) guard = "(" + dim(i.valid) + " && " + guard + ")";
+      return "(" + guard + " ? " + loaded(buffer, i.dtype, dim(i.offset) + " + " + j + " * " + dim(i.stride)) + " : " + zero() + ")";
+    }
+    case Code::Apply: {
+      const int last = i.c >= 0 ? i.c : i.b >= 0 ? i.b : i.a;
+      const DType operand = k_.instrs[static_cast<std::size_t>(last)].dtype;
+      const auto v = [&](int id) { return id >= 0 ? value(id) : std::string(); };
+      const std::string e = spell(i.op, operand, v(i.a), v(i.b), v(i.c));
+      return info(i.op).types == Types::Compare || i.op == Op::Where ? e : rounded(e, i.dtype);
+    }
+    case Code::Convert: return converted(value(i.a), k_.instrs[static_cast<std::size_t>(i.a)].dtype, i.dtype);
+    case Code::Accumulator: return "a" + std::to_string(i.buffer) + (lane_loop_ >= 0 ? "[l]" : "");
+  }
+  return {};
+}
+
+void Renderer::straight(const std::vector<int>& values, bool vector, const std::string& width) {
+  if (values.empty()) return;
+  if (vector) {
+    for (int id : values)
+      if (arrays_.contains(id))
+        line(std::string(register_type(k_.instrs[static_cast<std::size_t>(id)].dtype)) + " v" + std::to_string(id) + "[" + std::to_string(kLanes) + "];");
+    open("for (int l = 0; l < " + width + "; ++l) {");
+    line("const long " + k_.loops[static_cast<std::size_t>(lane_loop_)].symbol + " = " + lane_base_ + " + l;");
+  }
+  for (int id : values) {
+    const Instr& i = k_.instrs[static_cast<std::size_t>(id)];
+    const std::string e = expression(i);
+    line((arrays_.contains(id) ? "" : "const " + std::string(register_type(i.dtype)) + " ") + value(id) + " = " + e + ";");
+  }
+  if (vector) close();
+}
+
+void Renderer::block(const Block& b, bool vector, const std::string& width) {
+  std::vector<int> run;
+  for (const Item& i : b.items) {
+    if (!i.is_loop) {
+      run.push_back(i.id);
+      continue;
+    }
+    straight(run, vector, width);
+    run.clear();
+    loop(i.id, vector, width);
+  }
+  straight(run, vector, width);
+}
+
+// acc = op(acc, value), for one lane or for all.
+void Renderer::update(const Loop& l, bool vector, const std::string& width) {
+  const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
+  const std::string acc = "a" + std::to_string(l.reduction) + (vector || l.lanes ? "[l]" : "");
+  const std::string s = acc + " = " + rounded(spell(r.op, r.dtype, acc, value(r.value), ""), r.dtype) + ";";
+  if (vector) line("for (int l = 0; l < " + width + "; ++l) " + s);
+  else line(s);
+}
+
+void Renderer::reduction_loops(int id, bool vector, const std::string& width) {
+  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
+  const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
+  const std::string acc = "a" + std::to_string(l.reduction), type(register_type(r.dtype));
+  const bool lanes = k_.loops[static_cast<std::size_t>(r.inner_loop)].lanes;
+  if (id == r.outer_loop) {
+    if (vector || lanes) {
+      line(type + " " + acc + (lanes && !vector ? "_" : "") + "[" + std::to_string(kLanes) + "];");
+      line("for (int l = 0; l < " + std::to_string(kLanes) + "; ++l) " + acc + (lanes && !vector ? "_" : "") + "[l] = " + identity(r) + ";");
+    } else {
+      line(type + " " + acc + " = " + identity(r) + ";");
+    }
+  }
+  if (id == r.inner_loop && lanes && !vector) {
+    const std::string base = l.symbol + "_", full = std::to_string(kLanes);
+    line("long " + base + " = 0;");
+    for (const bool tail : {false, true}) {
+      open(tail ? "{" : "for (; " + base + " + " + full + " <= " + dim(l.extent) + "; " + base + " += " + full + ") {");
+      open("for (int l = 0; l < " + (tail ? "(int)(" + dim(l.extent) + " - " + base + ")" : full) + "; ++l) {");
+      line("const long " + l.symbol + " = " + base + " + l;");
+      for (const Item& i : l.body.items)
+        line("const " + std::string(register_type(k_.instrs[static_cast<std::size_t>(i.id)].dtype)) + " v" + std::to_string(i.id) + " = " + expression(k_.instrs[static_cast<std::size_t>(i.id)]) + ";");
+      line(acc + "_[l] = " + rounded(spell(r.op, r.dtype, acc + "_[l]", value(r.value), ""), r.dtype) + ";");
+      close();
+      close();
+    }
+  } else {
+    open("for (long " + l.symbol + " = 0; " + l.symbol + " < " + dim(l.extent) + "; ++" + l.symbol + ") {");
+    block(l.body, vector, width);
+    if (id == r.inner_loop) update(l, vector, width);
+    close();
+  }
+  if (id == r.outer_loop && lanes && !vector) {  // the lanes, folded in a fixed order
+    for (int half = kLanes / 2; half > 0; half /= 2)
+      line("for (int l = 0; l < " + std::to_string(half) + "; ++l) " + acc + "_[l] = " +
+           rounded(spell(r.op, r.dtype, acc + "_[l]", acc + "_[l + " + std::to_string(half) + "]", ""), r.dtype) + ";");
+    line("const " + type + " " + acc + " = " + acc + "_[0];");
+  }
+}
+
+void Renderer::output_lanes(int id) {
+  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
+  const std::string from = id == 0 ? "begin" : "0", to = id == 0 ? "end" : dim(l.extent);
+  if (!has_loops(l.body)) {
+    out_ += std::string(dialect_.parallel) + "\n";
+    open("for (long " + l.symbol + " = " + from + "; " + l.symbol + " < " + to + "; ++" + l.symbol + ") {");
+    block(l.body, false, "");
+    store();
+    close();
+    return;
+  }
+  const std::string base = l.symbol + "_", full = std::to_string(kLanes);
+  lane_loop_ = id;
+  lane_base_ = base;
+  find_arrays(id);
+  open("for (long " + base + " = " + from + "; " + base + " < " + to + "; " + base + " += " + full + ") {");
+  for (const bool tail : {false, true}) {
+    open(tail ? "else {" : "if (" + base + " + " + full + " <= " + to + ") {");
+    if (tail) line("const int w = (int)(" + to + " - " + base + ");");
+    const std::string width = tail ? "w" : full;
+    block(l.body, true, width);
+    open("for (int l = 0; l < " + width + "; ++l) {");
+    line("const long " + l.symbol + " = " + base + " + l;");
+    store();
+    close();
+    close();
+  }
+  close();
+  lane_loop_ = -1;
+}
+
+void Renderer::loop(int id, bool vector, const std::string& width) {
+  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
+  if (l.reduction >= 0) return reduction_loops(id, vector, width);
+  if (l.lanes) return output_lanes(id);
+  const std::string from = id == 0 ? "begin" : "0", to = id == 0 ? "end" : dim(l.extent);
+  open("for (long " + l.symbol + " = " + from + "; " + l.symbol + " < " + to + "; ++" + l.symbol + ") {");
+  block(l.body, vector, width);
+  if (innermost_output(id)) store();
+  close();
+}
+
+std::string Renderer::text(std::string_view name) {
+  open(std::string(dialect_.function) + " " + std::string(name) + "(const void* const* in, void* out, const long* n, long begin, long end) {");
+  for (std::size_t k = 0; k < k_.buffers.size(); ++k) {
+    const std::string type(info(k_.buffers[k]).c);
+    line("const " + type + "* in" + std::to_string(k) + " = (const " + type + "*)in[" + std::to_string(k) + "];");
+  }
+  const std::string type(info(k_.dtype).c);
+  line(type + "* out_ = (" + type + "*)out;");
+  for (std::size_t k = 0; k < k_.sizes.size(); ++k) line("const long n" + std::to_string(k) + " = n[" + std::to_string(k) + "];");
+  line("(void)in, (void)n, (void)begin, (void)end;");
+  block(k_.top, false, "");
+  if (k_.output_loops == 0) store();
+  close();
+  return std::move(out_);
+}
+
+}  // namespace
+
+std::string render(const Kernel& k, std::string_view name, const Dialect& dialect) {
+  return Renderer(k, dialect).text(name);
+}
+
+}  // namespace lc::ir
