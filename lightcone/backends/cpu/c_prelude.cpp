@@ -1,0 +1,183 @@
+// The functions generated C calls. No system header is included (they cost milliseconds a unit)
+// and every f32 function is branch-free, so that the compiler vectorises it inside lane loops.
+//
+// exp2: 2^x = 2^n * 2^f, |f| <= 1/2, a degree-6 minimax polynomial, scaled in two steps so that
+// subnormal results are right. log2: m * 2^e with m in [sqrt(1/2), sqrt(2)), log2(1+t) by the
+// series of atanh. sin: Cody-Waite reduction by pi in three parts for |x| < 1e4, libm beyond.
+#include "lightcone/backends/cpu/jit.h"
+
+namespace lc::cpu {
+
+std::string_view c_prelude() {
+  static constexpr std::string_view text = R"(
+typedef unsigned int u32; typedef unsigned long u64; typedef unsigned short u16; typedef unsigned char u8;
+double exp2(double); double log2(double); double sin(double); double fmod(double, double); double pow(double, double);
+float fmodf(float, float); float powf(float, float); float sinf(float);
+#define LC static inline __attribute__((always_inline))
+LC u32 lc_bits(float x) { u32 u; __builtin_memcpy(&u, &x, 4); return u; }
+LC float lc_float(u32 u) { float x; __builtin_memcpy(&x, &u, 4); return x; }
+LC long lc_floor_div(long a, long b) { if (b == 0) return 0; long q = a / b; return q - ((a % b != 0) & ((a < 0) != (b < 0))); }
+LC long lc_floor_mod(long a, long b) { return b == 0 ? 0 : a - lc_floor_div(a, b) * b; }
+
+LC float lc_exp2_f(float x) {
+  float c = x < -160.0f ? -160.0f : x > 160.0f ? 160.0f : x;
+  c = x == x ? c : 0.0f;
+  const float n = __builtin_rintf(c), f = c - n;
+  float p = 1.535336188319500e-4f;
+  p = __builtin_fmaf(p, f, 1.339887440266574e-3f);
+  p = __builtin_fmaf(p, f, 9.618437357674640e-3f);
+  p = __builtin_fmaf(p, f, 5.550332471162809e-2f);
+  p = __builtin_fmaf(p, f, 2.402264791363012e-1f);
+  p = __builtin_fmaf(p, f, 6.931472028550421e-1f);
+  p = __builtin_fmaf(p, f, 1.0f);
+  const int e = (int)n, h = e >> 1, g = e - h;
+  p = p * lc_float((u32)(h + 127) << 23) * lc_float((u32)(g + 127) << 23);
+  return x == x ? p : x;
+}
+LC float lc_log2_f(float x) {
+  const int tiny = x < 1.17549435e-38f;
+  const float y = tiny ? x * 8388608.0f : x;
+  const u32 b = lc_bits(y);
+  const u32 m0 = (b & 0x7fffffu) | 0x3f800000u;
+  int e = (int)((b >> 23) & 255u) - 127 - (tiny ? 23 : 0);
+  float m = lc_float(m0);
+  const int big = m > 1.41421356f;
+  m = big ? m * 0.5f : m;
+  e += big;
+  const float t = (m - 1.0f) / (m + 1.0f), s = t * t;
+  float p = 0.3205989f;
+  p = __builtin_fmaf(p, s, 0.4121986f);
+  p = __builtin_fmaf(p, s, 0.5770780f);
+  p = __builtin_fmaf(p, s, 0.96179669f);
+  const float r = __builtin_fmaf(t, s * p, t * 2.885390082f) + (float)e;
+  const float special = x == 0.0f ? -__builtin_inff() : x < 0.0f ? __builtin_nanf("") : x;
+  return (x > 0.0f) & (x < __builtin_inff()) ? r : special;
+}
+LC float lc_sin_f(float x) {
+  const float a = __builtin_fabsf(x);
+  const double xd = a < 1e6f ? (double)x : 0.0;
+  const double n = __builtin_rint(xd * 0.31830988618379067154);
+  const double r = __builtin_fma(n, -1.2246467991473532072e-16, __builtin_fma(n, -3.14159265358979311600, xd));
+  const double s = r * r;
+  double p = -2.5052108385441718775e-08;
+  p = __builtin_fma(p, s, 2.7557319223985890653e-06);
+  p = __builtin_fma(p, s, -1.9841269841269841253e-04);
+  p = __builtin_fma(p, s, 8.3333333333333332177e-03);
+  p = __builtin_fma(p, s, -1.6666666666666665741e-01);
+  const double v = __builtin_fma(r * s, p, r);
+  const int odd = (int)(long)n & 1;
+  const float y = (float)(odd ? -v : v);
+  return x == 0.0f ? x : a < 1e6f ? y : sinf(x);
+}
+LC float lc_sqrt_f(float x) { return __builtin_sqrtf(x); }
+LC float lc_recip_f(float x) { return 1.0f / x; }
+LC float lc_add_f(float a, float b) { return a + b; }
+LC float lc_mul_f(float a, float b) { return a * b; }
+LC float lc_div_f(float a, float b) { return a / b; }
+LC float lc_mod_f(float a, float b) { return fmodf(a, b); }
+LC u8 lc_less_f(float a, float b) { return a < b; }
+LC u8 lc_equal_f(float a, float b) { return a == b; }
+LC float lc_max_f(float a, float b) {
+  const float m = a > b ? a : b;
+  const float z = lc_float(lc_bits(a) & lc_bits(b));
+  const float v = a == b ? z : m;
+  return a != a ? a : b != b ? b : v;
+}
+LC float lc_min_f(float a, float b) {
+  const float m = a < b ? a : b;
+  const float z = lc_float(lc_bits(a) | lc_bits(b));
+  const float v = a == b ? z : m;
+  return a != a ? a : b != b ? b : v;
+}
+LC float lc_where_f(u8 c, float a, float b) { return c ? a : b; }
+LC float lc_pow_f(float a, float b) { return (float)pow((double)a, (double)b); }
+
+LC double lc_exp2_d(double x) { return exp2(x); }
+LC double lc_log2_d(double x) { return log2(x); }
+LC double lc_sin_d(double x) { return sin(x); }
+LC double lc_sqrt_d(double x) { return __builtin_sqrt(x); }
+LC double lc_recip_d(double x) { return 1.0 / x; }
+LC double lc_add_d(double a, double b) { return a + b; }
+LC double lc_mul_d(double a, double b) { return a * b; }
+LC double lc_div_d(double a, double b) { return a / b; }
+LC double lc_mod_d(double a, double b) { return fmod(a, b); }
+LC u8 lc_less_d(double a, double b) { return a < b; }
+LC u8 lc_equal_d(double a, double b) { return a == b; }
+LC double lc_max_d(double a, double b) { return a != a ? a : b != b ? b : a > b ? a : b > a ? b : a == 0 && __builtin_signbit(a) ? b : a; }
+LC double lc_min_d(double a, double b) { return a != a ? a : b != b ? b : a < b ? a : b < a ? b : b == 0 && __builtin_signbit(b) ? b : a; }
+LC double lc_where_d(u8 c, double a, double b) { return c ? a : b; }
+LC double lc_pow_d(double a, double b) { return pow(a, b); }
+
+#define LC_INTEGER(S, T, U) \
+LC T lc_add_##S(T a, T b) { return (T)((U)a + (U)b); } \
+LC T lc_mul_##S(T a, T b) { return (T)((U)a * (U)b); } \
+LC T lc_div_##S(T a, T b) { return b == 0 ? 0 : b == (T)-1 && (T)-1 < 0 ? (T)(0 - (U)a) : (T)(a / b); } \
+LC T lc_mod_##S(T a, T b) { return b == 0 || (b == (T)-1 && (T)-1 < 0) ? 0 : (T)(a % b); } \
+LC u8 lc_less_##S(T a, T b) { return a < b; } \
+LC u8 lc_equal_##S(T a, T b) { return a == b; } \
+LC T lc_max_##S(T a, T b) { return a < b ? b : a; } \
+LC T lc_min_##S(T a, T b) { return b < a ? b : a; } \
+LC T lc_where_##S(u8 c, T a, T b) { return c ? a : b; } \
+LC T lc_pow_##S(T a, T b) { if (b < 0) return a == 1 ? 1 : a == (T)-1 ? (b % 2 ? -1 : 1) : 0; \
+  U r = 1, x = (U)a; for (; b > 0; b >>= 1, x *= x) if (b & 1) r *= x; return (T)r; }
+LC_INTEGER(i, int, u32)
+LC_INTEGER(l, long, u64)
+LC_INTEGER(b, u8, u32)
+LC u8 lc_add_t(u8 a, u8 b) { return a | b; }
+LC u8 lc_mul_t(u8 a, u8 b) { return a & b; }
+LC u8 lc_div_t(u8 a, u8 b) { return a & b; }
+LC u8 lc_mod_t(u8 a, u8 b) { return 0; }
+LC u8 lc_pow_t(u8 a, u8 b) { return b ? a : 1; }
+LC u8 lc_less_t(u8 a, u8 b) { return a < b; }
+LC u8 lc_equal_t(u8 a, u8 b) { return a == b; }
+LC u8 lc_max_t(u8 a, u8 b) { return a | b; }
+LC u8 lc_min_t(u8 a, u8 b) { return a & b; }
+LC u8 lc_where_t(u8 c, u8 a, u8 b) { return c ? a : b; }
+
+#if defined(__F16C__) || defined(__ARM_FP16_FORMAT_IEEE)
+LC float lc_f16_to_f32(u16 h) { _Float16 x; __builtin_memcpy(&x, &h, 2); return (float)x; }
+LC u16 lc_f32_to_f16(float v) { _Float16 x = (_Float16)v; u16 h; __builtin_memcpy(&h, &x, 2); return h; }
+#else
+LC float lc_f16_to_f32(u16 h) {
+  const u32 s = (u32)(h & 0x8000) << 16, e = (h >> 10) & 31, m = h & 0x3ff;
+  const float v = e == 31 ? lc_float(0x7f800000u | (m << 13)) : e == 0 ? (float)m * 0x1p-24f : lc_float(((e + 112) << 23) | (m << 13));
+  return lc_float(lc_bits(v) | s);
+}
+LC u16 lc_f32_to_f16(float v) {
+  const u32 u = lc_bits(v), s = (u >> 16) & 0x8000, a = u & 0x7fffffff;
+  if (a > 0x7f800000u) return (u16)(s | 0x7e00);
+  if (a >= 0x477ff000u) return (u16)(s | 0x7c00);
+  if (a < 0x38800000u) return (u16)(s | (u32)__builtin_rintf(lc_float(a) * 0x1p24f));
+  return (u16)(s | (((a + 0xfff + ((a >> 13) & 1)) >> 13) - (112u << 10)));
+}
+#endif
+LC float lc_bf16_to_f32(u16 h) { return lc_float((u32)h << 16); }
+LC u16 lc_f32_to_bf16(float v) {
+  const u32 u = lc_bits(v);
+  return v != v ? (u16)((u >> 16) | 0x40) : (u16)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
+}
+LC float lc_odd_f(double v) {  /* rounds to odd, so that rounding again is as good as rounding once */
+  float f = (float)v;
+  u32 u = lc_bits(f);
+  if (v == v && (double)f != v && !(u & 1)) {
+    const int up = __builtin_fabs((double)f) < __builtin_fabs(v);
+    u = up ? u + 1 : u - 1;
+    if ((u & 0x7fffffff) > 0x7f800000u) u = lc_bits(f);
+  }
+  return lc_float(u);
+}
+LC u16 lc_f64_to_f16(double v) { return lc_f32_to_f16(lc_odd_f(v)); }
+LC u16 lc_f64_to_bf16(double v) { return lc_f32_to_bf16(lc_odd_f(v)); }
+#define LC_SATURATE(F, T, N, C, LO, HI) \
+LC C lc_##N##_to_##T(F v) { return v != v ? 0 : v <= (F)(LO) ? (C)(LO) : v >= (F)(HI) ? (C)(HI) : (C)v; }
+LC_SATURATE(float, i32, f32, int, -2147483647 - 1, 2147483647)
+LC_SATURATE(float, i64, f32, long, -9223372036854775807L - 1, 9223372036854775807L)
+LC_SATURATE(float, u8, f32, u8, 0, 255)
+LC_SATURATE(double, i32, f64, int, -2147483647 - 1, 2147483647)
+LC_SATURATE(double, i64, f64, long, -9223372036854775807L - 1, 9223372036854775807L)
+LC_SATURATE(double, u8, f64, u8, 0, 255)
+)";
+  return text;
+}
+
+}  // namespace lc::cpu

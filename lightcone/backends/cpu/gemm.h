@@ -1,0 +1,54 @@
+// C = A * B, the one dense kernel: packed and register-blocked for many rows, streaming for few.
+//
+// A is f32 with any strides. B is f32 with any strides, or a weight W[N, K] with contiguous rows
+// in a storage type; it is converted on the way in and multiplied in f32. Sums over K are never
+// split between threads and tiles depend on the shape alone: the same bits for any thread count.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lightcone/runtime/kernel.h"
+
+namespace lc::cpu {
+
+enum class WeightType : std::uint8_t { F32, F16, BF16, Q8_0, Q4_0 };
+
+struct Gemm {
+  std::int64_t m = 0, n = 0, k = 0;
+  const float* a = nullptr;
+  std::int64_t a_m = 0, a_k = 0;  // strides in elements
+  WeightType type = WeightType::F32;
+  const void* b = nullptr;
+  std::int64_t b_n = 0, b_k = 0;  // in elements; quantised: b_n in bytes, b_k unused
+  float* c = nullptr;
+  std::int64_t c_m = 0;           // the columns of C are neighbours
+};
+
+enum class Isa : std::uint8_t { Generic, Avx2, Avx512 };
+Isa detect_isa();             // the best this CPU has; $LIGHTCONE_ISA=generic|avx2|avx512 lowers it
+const char* name(Isa isa);
+
+// Largest scratch `gemm` uses for any m up to max_m.
+std::size_t gemm_scratch_bytes(std::int64_t n, std::int64_t k, int workers);
+// `batch` products whose pointers advance by the given steps (elements; quantised b: bytes).
+struct GemmBatch {
+  std::int64_t count = 1, a = 0, b = 0, c = 0;
+};
+void gemm(const Gemm& g, const GemmBatch& batch, Parallel& parallel, std::byte* scratch, Isa isa);
+
+// One instruction set's functions.
+struct GemmTable {
+  int mr, nr;
+  // rows [0, n) of W against m <= 4 rows of A: y[i * c_m + row]
+  void (*gemv)(const Gemm& g, std::int64_t row_begin, std::int64_t row_end);
+  // few rows of A against a B whose columns are neighbours, columns [begin, end)
+  void (*axpy)(const Gemm& g, std::int64_t begin, std::int64_t end);
+  void (*pack_a)(const Gemm& g, std::int64_t i0, std::int64_t rows, std::int64_t k0, std::int64_t depth, float* to);
+  void (*pack_b)(const Gemm& g, std::int64_t j0, std::int64_t columns, std::int64_t k0, std::int64_t depth, float* to);
+  // C[rows, columns] (+)= packed A [depth][mr] * packed B [depth][nr]
+  void (*tile)(const float* a, const float* b, std::int64_t depth, float* c, std::int64_t c_m, std::int64_t rows, std::int64_t columns, bool add);
+};
+extern const GemmTable kGemmGeneric, kGemmAvx2, kGemmAvx512;
+
+}  // namespace lc::cpu

@@ -1,0 +1,291 @@
+#include "lightcone/backends/cpu/jit.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <mutex>
+
+#include "lightcone/core/error.h"
+
+extern char** environ;
+
+namespace lc::cpu {
+namespace {
+
+constexpr std::size_t kFunctionsPerUnit = 6;
+
+// Two independent multiplicative mixes: a content hash, not a defence; the cache folder is ours.
+struct Hash {
+  std::uint64_t a = 0x9e3779b97f4a7c15ull, b = 0xc2b2ae3d27d4eb4full;
+  void add(std::string_view s) {
+    for (unsigned char c : s) {
+      a = (a ^ c) * 0x100000001b3ull;
+      b = (b + c) * 0xff51afd7ed558ccdull;
+      b ^= b >> 29;
+    }
+    a ^= s.size() + (a >> 31);
+  }
+  std::string hex() const {
+    char t[33];
+    std::snprintf(t, sizeof t, "%016llx%016llx", static_cast<unsigned long long>(a), static_cast<unsigned long long>(b));
+    return t;
+  }
+};
+
+std::string env(const char* name) {
+  const char* v = std::getenv(name);
+  return v ? v : "";
+}
+
+std::string on_path(const std::string& program) {
+  if (program.find('/') != std::string::npos) return ::access(program.c_str(), X_OK) == 0 ? program : "";
+  std::istringstream path(env("PATH").empty() ? "/usr/bin:/bin" : env("PATH"));
+  for (std::string dir; std::getline(path, dir, ':');) {
+    const std::string full = dir + "/" + program;
+    if (::access(full.c_str(), X_OK) == 0) return full;
+  }
+  return "";
+}
+
+// What the machine code depends on besides the text.
+std::string identity(const std::string& compiler) {
+  struct stat s {};
+  std::string id = compiler;
+  if (char* real = ::realpath(compiler.c_str(), nullptr)) {
+    id = real;
+    std::free(real);
+  }
+  if (::stat(id.c_str(), &s) == 0) id += cat(" ", s.st_size, " ", s.st_mtime);
+  std::ifstream cpu("/proc/cpuinfo");
+  for (std::string line; std::getline(cpu, line);)
+    if (line.rfind("model name", 0) == 0 || line.rfind("flags", 0) == 0 || line.rfind("Features", 0) == 0) {
+      id += line;
+      if (line.rfind("model", 0) != 0) break;
+    }
+  return id;
+}
+
+// A folder only we can write to; "" when there is none to be had.
+std::string cache_folder(const JitOptions& o) {
+  std::string dir = o.cache_dir.empty() ? env("LIGHTCONE_CACHE") : o.cache_dir;
+  if (dir == "off") return "";
+  if (dir.empty()) {
+    const std::string xdg = env("XDG_CACHE_HOME"), home = env("HOME");
+    if (!xdg.empty()) dir = xdg + "/lightcone";
+    else if (!home.empty()) dir = home + "/.cache/lightcone";
+    else return "";
+  }
+  for (std::size_t k = 1; k <= dir.size(); ++k)
+    if (k == dir.size() || dir[k] == '/') ::mkdir(dir.substr(0, k).c_str(), 0700);
+  struct stat s {};
+  if (::lstat(dir.c_str(), &s) != 0 || !S_ISDIR(s.st_mode) || s.st_uid != ::geteuid() || (s.st_mode & 022)) return "";
+  return dir;
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream f(path, std::ios::binary);
+  std::ostringstream s;
+  s << f.rdbuf();
+  return f ? std::move(s).str() : "";
+}
+
+// An entry is the object followed by its own checksum, so that a torn or edited file is not loaded.
+std::string sealed(const std::string& object) {
+  Hash h;
+  h.add(object);
+  return object + h.hex();
+}
+bool unseal(std::string& entry) {
+  if (entry.size() < 64) return false;
+  const std::string seal = entry.substr(entry.size() - 32);
+  entry.resize(entry.size() - 32);
+  Hash h;
+  h.add(entry);
+  return h.hex() == seal;
+}
+
+void write_entry(const std::string& path, const std::string& object) {
+  const std::string temp = path + "." + std::to_string(::getpid());
+  const std::string bytes = sealed(object);
+  const int fd = ::open(temp.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return;  // a cache that cannot be written is no error
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t n = ::write(fd, bytes.data() + done, bytes.size() - done);
+    if (n <= 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  ::close(fd);
+  if (done != bytes.size() || ::rename(temp.c_str(), path.c_str()) != 0) ::unlink(temp.c_str());
+}
+
+int memory_file(const std::string& content) {
+  const int fd = ::memfd_create("lightcone", MFD_CLOEXEC);
+  if (fd < 0) throw Error("jit", "the system gives no memory file");
+  std::size_t done = 0;
+  while (done < content.size()) {
+    const ssize_t n = ::write(fd, content.data() + done, content.size() - done);
+    if (n <= 0) {
+      ::close(fd);
+      throw Error("jit", "writing a memory file failed");
+    }
+    done += static_cast<std::size_t>(n);
+  }
+  ::lseek(fd, 0, SEEK_SET);
+  return fd;
+}
+
+std::string read_all(int fd) {
+  std::string s;
+  ::lseek(fd, 0, SEEK_SET);
+  std::array<char, 65536> buffer;
+  for (ssize_t n; (n = ::read(fd, buffer.data(), buffer.size())) > 0;) s.append(buffer.data(), static_cast<std::size_t>(n));
+  return s;
+}
+
+// One compiler process: source from one memory file, shared object into another, words into a third.
+struct Process {
+  int in = -1, out = -1, err = -1;
+  pid_t pid = -1;
+  Process(const std::string& compiler, const std::string& text) {
+    in = memory_file(text);
+    out = memory_file("");
+    err = memory_file("");
+    const std::string target = "/proc/self/fd/3";
+    const std::vector<std::string> args = {compiler, "-x", "c", "-std=gnu11", "-O3", "-march=native", "-fPIC", "-shared",
+                                           "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-w", "-pipe",
+                                           "-o", target, "-", "-lm"};
+    std::vector<char*> argv;
+    for (const std::string& a : args) argv.push_back(const_cast<char*>(a.c_str()));
+    argv.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, in, 0);
+    posix_spawn_file_actions_adddup2(&actions, err, 1);
+    posix_spawn_file_actions_adddup2(&actions, err, 2);
+    posix_spawn_file_actions_adddup2(&actions, out, 3);
+    const int rc = ::posix_spawn(&pid, compiler.c_str(), &actions, nullptr, argv.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (rc != 0) throw Error("jit", cat("cannot start ", compiler, ": ", std::strerror(rc)));
+  }
+  Process(const Process&) = delete;
+  ~Process() {
+    if (pid > 0) {
+      int status;
+      ::waitpid(pid, &status, 0);
+    }
+    for (int fd : {in, out, err})
+      if (fd >= 0) ::close(fd);
+  }
+  std::string finish(const std::string& compiler) {
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    pid = -1;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) throw Error("jit", compiler + " failed: " + read_all(err).substr(0, 600));
+    return read_all(out);
+  }
+};
+
+std::shared_ptr<void> open_library(const std::string& object) {
+  const int fd = memory_file(object);
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const char* why = handle ? "" : ::dlerror();
+  ::close(fd);
+  if (!handle) throw Error("jit", cat("cannot load a compiled kernel: ", why));
+  return {handle, [](void* h) { ::dlclose(h); }};
+}
+
+struct Unit {
+  std::vector<std::size_t> members;  // of the distinct sources
+  std::string text, key, object;
+};
+
+}  // namespace
+
+std::string find_compiler(const JitOptions& o) {
+  const std::string wish = o.compiler.empty() ? env("LIGHTCONE_CC") : o.compiler;
+  if (wish == "none") return "";
+  if (!wish.empty()) return on_path(wish);
+  for (const char* name : {"cc", "gcc", "clang"})
+    if (const std::string found = on_path(name); !found.empty()) return found;
+  return "";
+}
+
+Jitted jit(std::span<const Source> sources, const JitOptions& options) {
+  Jitted result;
+  result.functions.resize(sources.size());
+  if (sources.empty()) return result;
+  const std::string compiler = find_compiler(options);
+  if (compiler.empty()) throw Error("jit", "no C compiler was found; install gcc or clang, or set LIGHTCONE_CC");
+  static std::mutex lock;
+  static std::map<std::string, std::string> identities;
+  std::string id;
+  {
+    const std::lock_guard hold(lock);
+    std::string& known = identities[compiler];
+    if (known.empty()) known = identity(compiler);
+    id = known;
+  }
+  std::map<std::string, std::size_t> distinct;  // by name: names are content hashes
+  std::vector<std::size_t> unique;
+  for (std::size_t k = 0; k < sources.size(); ++k)
+    if (distinct.emplace(sources[k].name, unique.size()).second) unique.push_back(k);
+  std::vector<Unit> units;
+  for (std::size_t k = 0; k < unique.size(); ++k) {
+    if (k % kFunctionsPerUnit == 0) units.push_back({{}, std::string(c_prelude()), "", ""});
+    units.back().members.push_back(unique[k]);
+    units.back().text += sources[unique[k]].text;
+  }
+  const std::string dir = cache_folder(options);
+  std::vector<Unit*> missing;
+  for (Unit& u : units) {
+    Hash h;
+    h.add(u.text);
+    h.add(id);
+    u.key = h.hex();
+    if (!dir.empty()) {
+      u.object = read_file(dir + "/" + u.key + ".so");
+      if (!unseal(u.object)) u.object.clear();
+    }
+    if (u.object.empty()) missing.push_back(&u);
+    else ++result.cached;
+  }
+  const std::size_t jobs = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  for (std::size_t k = 0; k < missing.size(); k += jobs) {
+    std::vector<std::unique_ptr<Process>> running;
+    for (std::size_t j = k; j < std::min(missing.size(), k + jobs); ++j) running.push_back(std::make_unique<Process>(compiler, missing[j]->text));
+    for (std::size_t j = 0; j < running.size(); ++j) {
+      Unit& u = *missing[k + j];
+      u.object = running[j]->finish(compiler);
+      ++result.compiled;
+      if (!dir.empty()) write_entry(dir + "/" + u.key + ".so", u.object);
+    }
+  }
+  std::map<std::string, KernelFunction> functions;
+  for (Unit& u : units) {
+    const auto library = open_library(u.object);
+    result.libraries.push_back(library);
+    for (std::size_t m : u.members) {
+      void* f = ::dlsym(library.get(), sources[m].name.c_str());
+      if (!f) throw Error("jit", "a compiled kernel lacks its function");
+      functions[sources[m].name] = reinterpret_cast<KernelFunction>(f);
+    }
+  }
+  for (std::size_t k = 0; k < sources.size(); ++k) result.functions[k] = functions.at(sources[k].name);
+  return result;
+}
+
+}  // namespace lc::cpu

@@ -1,0 +1,35 @@
+// C text to callable functions: the system compiler, in batches, with a cache on disk.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lc::cpu {
+
+struct Source {
+  std::string name;  // the function the text defines
+  std::string text;
+};
+using KernelFunction = void (*)(const void* const* in, void* out, const long* n, long begin, long end);
+
+struct JitOptions {
+  std::string compiler = "";   // "": $LIGHTCONE_CC, else cc, gcc or clang; "none": no compiler
+  std::string cache_dir = "";  // "": $LIGHTCONE_CACHE, else $XDG_CACHE_HOME/lightcone or ~/.cache/lightcone; "off"
+};
+struct Jitted {
+  std::vector<KernelFunction> functions;  // in the order of the sources
+  std::vector<std::shared_ptr<void>> libraries;  // keep the code alive
+  int compiled = 0, cached = 0;                  // units
+};
+
+// The compiler's path, "" when there is none.
+std::string find_compiler(const JitOptions& options = {});
+// Throws an Error with the compiler's own first lines when it fails.
+Jitted jit(std::span<const Source> sources, const JitOptions& options = {});
+
+// The functions generated code calls, put before every unit.
+std::string_view c_prelude();
+
+}  // namespace lc::cpu

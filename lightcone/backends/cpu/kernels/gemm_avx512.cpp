@@ -1,0 +1,11 @@
+#if defined(__x86_64__)
+#define WIDTH 16
+#define MR 12
+#define TABLE kGemmAvx512
+#include "lightcone/backends/cpu/kernels/gemm.inl.h"
+#else
+#include "lightcone/backends/cpu/gemm.h"
+namespace lc::cpu {
+const GemmTable kGemmAvx512 = kGemmGeneric;
+}
+#endif

@@ -1,0 +1,90 @@
+#include "lightcone/backends/cpu/thread_pool.h"
+
+#include <sched.h>
+
+namespace lc::cpu {
+namespace {
+
+constexpr int kSpins = 4000;  // some microseconds: the usual gap between two kernels of a program
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) {
+  for (int w = 1; w < threads; ++w) threads_.emplace_back([this, w] { work(w); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    const std::lock_guard hold(lock_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  for (std::thread& t : threads_) t.join();
+}
+
+void ThreadPool::take(int worker) {
+  for (int t = next_.fetch_add(1); t < tasks_; t = next_.fetch_add(1)) task_(arg_, t, worker);
+}
+
+void ThreadPool::work(int worker) {
+  std::uint64_t seen = 0;
+  for (;;) {
+    int spins = 0;
+    while (job_.load(std::memory_order_acquire) == seen && !stop_ && ++spins < kSpins) pause();
+    if (job_.load(std::memory_order_acquire) == seen) {
+      std::unique_lock hold(lock_);
+      ++sleeping_;
+      wake_.wait(hold, [&] { return job_.load(std::memory_order_acquire) != seen || stop_; });
+      --sleeping_;
+    }
+    if (stop_) return;
+    seen = job_.load(std::memory_order_acquire);
+    take(worker);
+    busy_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+void ThreadPool::run(int tasks, void (*task)(void*, int, int), void* arg) {
+  if (threads_.empty() || tasks <= 1) {
+    for (int t = 0; t < tasks; ++t) task(arg, t, 0);
+    return;
+  }
+  const std::lock_guard turn(caller_);
+  tasks_ = tasks;
+  task_ = task;
+  arg_ = arg;
+  next_.store(0, std::memory_order_relaxed);
+  busy_.store(static_cast<int>(threads_.size()), std::memory_order_relaxed);
+  bool asleep;
+  {
+    const std::lock_guard hold(lock_);
+    job_.fetch_add(1, std::memory_order_release);
+    asleep = sleeping_ > 0;
+  }
+  if (asleep) wake_.notify_all();
+  take(0);
+  for (int spins = 0; busy_.load(std::memory_order_acquire) != 0;) {
+    if (++spins < 100000) pause();
+    else std::this_thread::yield();
+  }
+}
+
+int available_cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+std::shared_ptr<Parallel> threads(int n) {
+  if (n <= 0) n = available_cores();
+  if (n == 1) return one_thread();
+  return std::make_shared<ThreadPool>(n);
+}
+
+}  // namespace lc::cpu
