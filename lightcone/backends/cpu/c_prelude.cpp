@@ -6,7 +6,7 @@
 // series of atanh. sin: Cody-Waite reduction by pi in three parts for |x| < 1e4, libm beyond.
 #include "lightcone/backends/cpu/jit.h"
 
-namespace lc::cpu {
+namespace lc::host {
 
 std::string_view c_prelude() {
   static constexpr std::string_view text = R"(
@@ -180,4 +180,4 @@ LC_SATURATE(double, u8, f64, u8, 0, 255)
   return text;
 }
 
-}  // namespace lc::cpu
+}  // namespace lc::host

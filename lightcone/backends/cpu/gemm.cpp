@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace lc::cpu {
+namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
@@ -145,4 +145,4 @@ void gemm(const Gemm& g, const GemmBatch& batch, Parallel& parallel, std::byte* 
   for (i64 b = 0; b < batch.count; ++b) product(at(j, b), parallel, j.scratch, *j.t);
 }
 
-}  // namespace lc::cpu
+}  // namespace lc::host

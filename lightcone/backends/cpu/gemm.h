@@ -10,7 +10,7 @@
 
 #include "lightcone/runtime/kernel.h"
 
-namespace lc::cpu {
+namespace lc::host {
 
 enum class WeightType : std::uint8_t { F32, F16, BF16, Q8_0, Q4_0 };
 
@@ -51,4 +51,4 @@ struct GemmTable {
 };
 extern const GemmTable kGemmGeneric, kGemmAvx2, kGemmAvx512;
 
-}  // namespace lc::cpu
+}  // namespace lc::host

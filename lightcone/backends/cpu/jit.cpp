@@ -21,7 +21,7 @@
 
 extern char** environ;
 
-namespace lc::cpu {
+namespace lc::host {
 namespace {
 
 constexpr std::size_t kFunctionsPerUnit = 6;
@@ -288,4 +288,4 @@ Jitted jit(std::span<const Source> sources, const JitOptions& options) {
   return result;
 }
 
-}  // namespace lc::cpu
+}  // namespace lc::host

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace lc::cpu {
+namespace lc::host {
 
 struct Source {
   std::string name;  // the function the text defines
@@ -32,4 +32,4 @@ Jitted jit(std::span<const Source> sources, const JitOptions& options = {});
 // The functions generated code calls, put before every unit.
 std::string_view c_prelude();
 
-}  // namespace lc::cpu
+}  // namespace lc::host

@@ -2,7 +2,7 @@
 
 #include <sched.h>
 
-namespace lc::cpu {
+namespace lc::host {
 namespace {
 
 constexpr int kSpins = 4000;  // some microseconds: the usual gap between two kernels of a program
@@ -87,4 +87,4 @@ std::shared_ptr<Parallel> threads(int n) {
   return std::make_shared<ThreadPool>(n);
 }
 
-}  // namespace lc::cpu
+}  // namespace lc::host

@@ -9,7 +9,7 @@
 
 #include "lightcone/runtime/kernel.h"
 
-namespace lc::cpu {
+namespace lc::host {
 
 class ThreadPool final : public Parallel {
  public:
@@ -38,4 +38,4 @@ class ThreadPool final : public Parallel {
 int available_cores();  // that this process may use
 std::shared_ptr<Parallel> threads(int n);  // 0: all cores; 1: the calling thread alone
 
-}  // namespace lc::cpu
+}  // namespace lc::host

@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-namespace lc::cpu {
+namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
@@ -317,4 +317,4 @@ void tile(const float* a, const float* b, i64 depth, float* c, i64 c_m, i64 rows
 
 const GemmTable TABLE = {MR, kNr, gemv, axpy, pack_a, pack_b, tile};
 
-}  // namespace lc::cpu
+}  // namespace lc::host

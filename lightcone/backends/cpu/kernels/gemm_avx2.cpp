@@ -5,7 +5,7 @@
 #include "lightcone/backends/cpu/kernels/gemm.inl.h"
 #else
 #include "lightcone/backends/cpu/gemm.h"
-namespace lc::cpu {
+namespace lc::host {
 const GemmTable kGemmAvx2 = kGemmGeneric;
 }
 #endif

@@ -1,0 +1,293 @@
+// SumReduce(Mul(a, b)) is a contraction; which of its axes are rows, columns, batch or summed is
+// read off the strides of the two operands. The same analysis finds matrix products, batched
+// ones, vector products and attention scores.
+#include <algorithm>
+#include <optional>
+
+#include "lightcone/backends/cpu/lower.h"
+#include "lightcone/core/tensor.h"
+
+namespace lc::host {
+namespace {
+
+using i64 = std::int64_t;
+
+struct Linear {
+  Dim offset;
+  std::vector<Dim> strides;  // by loop symbol
+};
+
+// offset = constant + sum of strides[i] * symbols[i], or nothing.
+std::optional<Linear> linear(const Dim& d, const std::vector<Dim>& symbols) {
+  Linear l{d, std::vector<Dim>(symbols.size(), 0)};
+  const auto mentions = [&](const Dim& x) {
+    const auto all = x.symbols();
+    return std::any_of(symbols.begin(), symbols.end(), [&](const Dim& s) { return s.name() && all.contains(*s.name()); });
+  };
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    const auto name = symbols[i].name();
+    if (!name) continue;
+    const auto at = [&](i64 v) {
+      return d.substitute([&](const std::string& s) { return s == *name ? std::optional<Dim>(v) : std::nullopt; });
+    };
+    l.strides[i] = at(1) - at(0);
+    l.offset = l.offset - l.strides[i] * symbols[i];
+    if (mentions(l.strides[i])) return std::nullopt;
+  }
+  if (mentions(l.offset)) return std::nullopt;
+  return l;
+}
+
+struct Sides {
+  std::vector<Dim> symbols;  // output axes, then the summed one
+  View::Position at[2];
+  Edge edge[2];
+};
+
+std::optional<Sides> sides(const Graph& g, NodeId id) {
+  const Node& sum = g[id];
+  if (sum.op != Op::SumReduce || sum.dtype != DType::F32) return std::nullopt;
+  const Node& mul = g[sum.in[0].node];
+  if (mul.op != Op::Mul || sum.shape.empty()) return std::nullopt;
+  Sides s;
+  s.symbols = index_symbols(sum.shape);
+  const Dim k = Dim::index(100, sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)]);
+  std::vector<Dim> index = s.symbols;
+  index.insert(index.begin() + sum.axis, k);
+  s.symbols.push_back(k);
+  const View::Position inner = sum.in[0].view.locate(index);
+  if (!(inner.valid == Dim(1))) return std::nullopt;
+  const std::vector<Dim> mul_index = unravel(inner.offset, mul.shape);
+  for (int side = 0; side < 2; ++side) {
+    s.edge[side] = mul.in[static_cast<std::size_t>(side)];
+    s.at[side] = s.edge[side].view.locate(mul_index);
+  }
+  return s;
+}
+
+// Does each operand lack an output axis that the other has? Then it is worth a matrix kernel.
+bool worthwhile(const Sides& s) {
+  bool only[2] = {};
+  for (std::size_t i = 0; i + 1 < s.symbols.size(); ++i) {
+    const auto name = s.symbols[i].name();
+    if (!name) continue;
+    const bool in0 = s.at[0].offset.symbols().contains(*name), in1 = s.at[1].offset.symbols().contains(*name);
+    if (in0 != in1) only[in0 ? 0 : 1] = true;
+  }
+  const auto k = s.symbols.back().name();
+  return k && (only[0] || only[1]) && s.at[0].offset.symbols().contains(*k) && s.at[1].offset.symbols().contains(*k);
+}
+
+// The operand as it lies in memory: through a cast or a dequantisation when the kernel can read
+// the narrow type itself.
+struct Stored {
+  Edge edge;
+  WeightType type = WeightType::F32;
+};
+Stored look_through(const Graph& g, const Edge& e) {
+  const Node& n = g[e.node];
+  if (n.op == Op::Contiguous && n.in[0].view.identity()) {
+    const DType t = g[n.in[0].node].dtype;
+    if (t == DType::F16 || t == DType::BF16)
+      return {{n.in[0].node, e.view}, t == DType::F16 ? WeightType::F16 : WeightType::BF16};
+  }
+  if (n.op == Op::Dequantize && n.in[0].view.identity())
+    return {{n.in[0].node, View()}, static_cast<QuantFormat>(n.mode) == QuantFormat::Q8_0 ? WeightType::Q8_0 : WeightType::Q4_0};
+  return {e, WeightType::F32};
+}
+
+bool quantised(WeightType t) { return t == WeightType::Q8_0 || t == WeightType::Q4_0; }
+
+}  // namespace
+
+std::optional<Contraction> match_contraction(const Graph& g, NodeId id) {
+  const auto s = sides(g, id);
+  if (!s || !worthwhile(*s)) return std::nullopt;
+  for (const auto& p : s->at)
+    if (!(p.valid == Dim(1))) return std::nullopt;
+  const std::size_t rank = s->symbols.size() - 1;
+  std::optional<Linear> l[2] = {linear(s->at[0].offset, s->symbols), linear(s->at[1].offset, s->symbols)};
+  if (!l[0] || !l[1]) return std::nullopt;
+  // the columns of C: the innermost output axis that is not of extent one
+  std::size_t last = rank;
+  while (last > 0 && !s->symbols[last - 1].name()) --last;
+  if (last == 0) return std::nullopt;
+  const bool last0 = !(l[0]->strides[last - 1] == Dim(0)), last1 = !(l[1]->strides[last - 1] == Dim(0));
+  if (last0 == last1) return std::nullopt;  // both have it: no matrix kernel writes that order
+  const int b = last1 ? 1 : 0, a = 1 - b;
+  Contraction c;
+  const Stored w = look_through(g, s->edge[b]);
+  c.a_node = s->edge[a].node;
+  c.b_node = s->edge[b].node;
+  c.type = WeightType::F32;
+  const Dim k_stride = l[b]->strides[rank];
+  if (w.type != WeightType::F32 && k_stride == Dim(1)) {
+    bool blocks = l[b]->offset % Dim(32) == Dim(0);
+    for (std::size_t i = 0; i < rank; ++i) blocks = blocks && l[b]->strides[i] % Dim(32) == Dim(0);
+    if (!quantised(w.type) || blocks) {
+      c.type = w.type;
+      c.b_node = w.edge.node;
+    }
+  }
+  c.a_offset = l[a]->offset;
+  c.b_offset = l[b]->offset;
+  Dim stride = 1;
+  std::vector<Dim> c_strides(rank);
+  for (std::size_t i = rank; i-- > 0;) {
+    c_strides[i] = stride;
+    stride = stride * g[id].shape[i];
+  }
+  for (std::size_t i = 0; i < last; ++i)
+    c.axes.push_back({g[id].shape[i], l[a]->strides[i], l[b]->strides[i], c_strides[i]});
+  const Node& sum = g[id];
+  c.k = {sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)], l[a]->strides[rank], k_stride, 0};
+  return c;
+}
+
+Graph prepare_contractions(const Graph& g, PassLog& log) {
+  return copy_graph(g, [&](Graph& dst, NodeId, Node n) {
+    const NodeId id = dst.add(n);
+    const Edge made{id, View(dst[id].shape)};
+    const auto s = sides(dst, id);
+    if (!s || !worthwhile(*s) || match_contraction(dst, id)) return made;
+    // copy what cannot be read by strides, along the axes it really has, and expand it again
+    const Node sum = dst[id];
+    Shape full = sum.shape;
+    full.push_back(sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)]);
+    std::vector<Tensor> in;
+    for (int side = 0; side < 2; ++side) {
+      const Node& mul = dst[sum.in[0].node];
+      // the operand in the order (output axes, summed axis)
+      Tensor t(dst, s->edge[side]);
+      Tensor seen = t;
+      const View& v = sum.in[0].view;
+      if (!v.identity() && !(v.base() == mul.shape)) return made;
+      seen = t.with(t.view().then(v));
+      std::vector<int> order;
+      for (int i = 0; i <= static_cast<int>(sum.shape.size()); ++i)
+        if (i != sum.axis) order.push_back(i);
+      order.push_back(sum.axis);
+      seen = seen.permute(order);
+      if (s->at[side].valid == Dim(1) && linear(s->at[side].offset, s->symbols)) {
+        in.push_back(seen);
+        continue;
+      }
+      const auto used = s->at[side].offset.symbols(), valid = s->at[side].valid.symbols();
+      Tensor small = seen;
+      for (std::size_t i = 0; i < full.size(); ++i) {
+        const auto name = s->symbols[i].name();
+        if (name && !used.contains(*name) && !valid.contains(*name)) small = small.slice(static_cast<int>(i), 0, 1);
+      }
+      in.push_back(prim::contiguous(small).expand(full));
+      ++log.fired["operand copied for a contraction"];
+    }
+    return prim::sum_reduce(prim::mul(in[0], in[1]), static_cast<int>(full.size()) - 1).edge();
+  });
+}
+
+namespace {
+
+class ContractionKernel final : public Kernel {
+ public:
+  ContractionKernel(Contraction c, std::shared_ptr<Parallel> p) : c_(std::move(c)), parallel_(std::move(p)), isa_(detect_isa()) {
+    const auto add = [&](const Dim& d) { sizes_.push_back(d); };
+    add(c_.a_offset), add(c_.b_offset);
+    add(c_.k.extent), add(c_.k.a), add(c_.k.b);
+    for (const Contraction::Axis& x : c_.axes) add(x.extent), add(x.a), add(x.b), add(x.c);
+  }
+  std::string name() const override {
+    static constexpr const char* types[] = {"f32", "f16", "bf16", "q8_0", "q4_0"};
+    return std::string("matmul_") + types[static_cast<int>(c_.type)];
+  }
+  std::vector<Dim> sizes() const override { return sizes_; }
+  Dim scratch_bytes(int workers) const override {
+    return static_cast<i64>(gemm_scratch_bytes(c_.axes.back().extent.bounds().hi, c_.k.extent.bounds().hi, workers));
+  }
+  Dim flops() const override {
+    Dim f = c_.k.extent * 2;
+    for (const Contraction::Axis& x : c_.axes) f = f * x.extent;
+    return f;
+  }
+  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
+  void run(const Launch& l) const override;
+
+ private:
+  struct Axis {
+    i64 extent, a, b, c;
+  };
+  Contraction c_;
+  std::shared_ptr<Parallel> parallel_;
+  Isa isa_;
+  std::vector<Dim> sizes_;
+};
+
+constexpr std::size_t kMaxAxes = 16;
+
+void ContractionKernel::run(const Launch& l) const {
+  const i64* s = l.sizes.data();
+  const i64 a_offset = s[0], b_offset = s[1];
+  const std::int64_t unit = c_.type == WeightType::F32 ? 4 : 2;
+  const auto bytes = [&](i64 elements) {  // of B
+    return quantised(c_.type) ? elements / 32 * (c_.type == WeightType::Q8_0 ? 34 : 18) : elements * unit;
+  };
+  Gemm g;
+  g.k = s[2], g.a_k = s[3], g.b_k = s[4];
+  g.type = c_.type;
+  // every axis but the last: pick the longest that only A has as rows, loop over the others
+  Axis axis[kMaxAxes];
+  std::size_t count = 0;
+  const std::size_t n = c_.axes.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    const i64* p = s + 5 + 4 * i;
+    const Axis x{p[0], p[1], p[2], p[3]};
+    if (x.extent == 0) return;
+    if (i + 1 == n) {
+      g.n = x.extent;
+      g.b_n = x.b;
+    } else if (x.extent > 1) {
+      if (count > 0 && axis[count - 1].a == x.a * x.extent && axis[count - 1].b == x.b * x.extent && axis[count - 1].c == x.c * x.extent)
+        axis[count - 1] = {axis[count - 1].extent * x.extent, x.a, x.b, x.c};
+      else
+        axis[count++] = x;
+    }
+  }
+  std::size_t rows = count;
+  for (std::size_t i = 0; i < count; ++i)
+    if (axis[i].b == 0 && axis[i].a != 0 && (rows == count || axis[i].extent > axis[rows].extent)) rows = i;
+  g.m = 1, g.c_m = g.n;
+  if (rows < count) {
+    g.m = axis[rows].extent, g.a_m = axis[rows].a, g.c_m = axis[rows].c;
+    std::copy(axis + rows + 1, axis + count, axis + rows);
+    --count;
+  }
+  if (quantised(c_.type)) g.b_n = bytes(g.b_n), g.b_k = 1;
+  GemmBatch batch;
+  if (count > 0) {  // the longest of the rest is the batch, the others are plain loops
+    std::size_t longest = 0;
+    for (std::size_t i = 1; i < count; ++i)
+      if (axis[i].extent > axis[longest].extent) longest = i;
+    batch = {axis[longest].extent, axis[longest].a, quantised(c_.type) ? bytes(axis[longest].b) : axis[longest].b, axis[longest].c};
+    std::copy(axis + longest + 1, axis + count, axis + longest);
+    --count;
+  }
+  i64 index[kMaxAxes] = {};
+  for (;;) {
+    i64 a = a_offset, b = b_offset, c = 0;
+    for (std::size_t i = 0; i < count; ++i) a += index[i] * axis[i].a, b += index[i] * axis[i].b, c += index[i] * axis[i].c;
+    g.a = static_cast<const float*>(l.in[0]) + a;
+    g.b = static_cast<const std::byte*>(l.in[1]) + bytes(b);
+    g.c = static_cast<float*>(l.out) + c;
+    gemm(g, batch, l.parallel, l.scratch, isa_);
+    std::size_t i = count;
+    while (i > 0 && ++index[i - 1] == axis[i - 1].extent) index[--i] = 0;
+    if (i == 0) return;
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const Kernel> contraction_kernel(const Contraction& c, std::shared_ptr<Parallel> parallel) {
+  return std::make_shared<ContractionKernel>(c, std::move(parallel));
+}
+
+}  // namespace lc::host

@@ -1,0 +1,140 @@
+// Structured operations as ordinary functions over whole, contiguous operands.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "lightcone/backends/cpu/lower.h"
+
+namespace lc::host {
+namespace {
+
+using i64 = std::int64_t;
+
+class LibraryKernel : public Kernel {
+ public:
+  LibraryKernel(const Node& n, std::vector<DType> types, std::vector<Dim> sizes, std::shared_ptr<Parallel> p)
+      : op_(n.op), mode_(n.mode), dtype_(n.dtype), types_(std::move(types)), sizes_(std::move(sizes)), parallel_(std::move(p)) {}
+  std::string name() const override { return std::string(info(op_).name); }
+  std::vector<Dim> sizes() const override { return sizes_; }
+  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
+
+ protected:
+  Op op_;
+  int mode_;
+  DType dtype_;
+  std::vector<DType> types_;
+  std::vector<Dim> sizes_;
+  std::shared_ptr<Parallel> parallel_;
+};
+
+struct Rows {  // an axis as outer x length x inner
+  Dim outer = 1, length, inner = 1;
+  Rows(const Shape& s, int axis) : length(s[static_cast<std::size_t>(axis)]) {
+    for (int i = 0; i < axis; ++i) outer = outer * s[static_cast<std::size_t>(i)];
+    for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < s.size(); ++i) inner = inner * s[i];
+  }
+};
+
+// sizes: outer, base length, index length, inner
+class ScatterKernel final : public LibraryKernel {
+ public:
+  using LibraryKernel::LibraryKernel;
+  bool in_place(std::size_t k) const override { return k == 0; }
+  void run(const Launch& l) const override {
+    const i64 outer = l.sizes[0], length = l.sizes[1], count = l.sizes[2], inner = l.sizes[3];
+    const std::size_t size = size_of(dtype_);
+    if (l.out != l.in[0]) std::memcpy(l.out, l.in[0], static_cast<std::size_t>(outer * length * inner) * size);
+    for (i64 o = 0; o < outer; ++o)
+      for (i64 k = 0; k < count; ++k)
+        for (i64 i = 0; i < inner; ++i) {
+          const auto from = static_cast<std::size_t>((o * count + k) * inner + i);
+          const i64 j = load_i64(l.in[1], types_[1], from);
+          if (j < 0 || j >= length) continue;
+          const auto to = static_cast<std::size_t>((o * length + j) * inner + i);
+          if (op_ == Op::Scatter)
+            std::memcpy(static_cast<std::byte*>(l.out) + to * size, static_cast<const std::byte*>(l.in[2]) + from * size, size);
+          else if (is_float(dtype_))
+            store_f64(l.out, dtype_, to, load_f64(l.out, dtype_, to) + load_f64(l.in[2], dtype_, from));
+          else
+            store_i64(l.out, dtype_, to, eval::add(load_i64(l.out, dtype_, to), load_i64(l.in[2], dtype_, from)));
+        }
+  }
+};
+
+// sizes: outer, length, inner
+class ArgSortKernel final : public LibraryKernel {
+ public:
+  using LibraryKernel::LibraryKernel;
+  Dim scratch_bytes(int) const override { return sizes_[1] * 16; }
+  void run(const Launch& l) const override {
+    const i64 outer = l.sizes[0], length = l.sizes[1], inner = l.sizes[2];
+    auto* order = reinterpret_cast<i64*>(l.scratch);
+    const DType t = types_[0];
+    for (i64 o = 0; o < outer; ++o)
+      for (i64 i = 0; i < inner; ++i) {
+        const auto at = [&](i64 k) { return static_cast<std::size_t>((o * length + k) * inner + i); };
+        std::iota(order, order + length, 0);
+        const auto below = [&](i64 a, i64 b) {
+          if (!is_float(t)) return load_i64(l.in[0], t, at(a)) < load_i64(l.in[0], t, at(b));
+          const double x = load_f64(l.in[0], t, at(a)), y = load_f64(l.in[0], t, at(b));
+          return x < y || (y != y && x == x);
+        };
+        // equal elements keep their order because their places decide: no stable sort, which allocates
+        std::sort(order, order + length, [&](i64 a, i64 b) {
+          const bool ab = mode_ ? below(b, a) : below(a, b), ba = mode_ ? below(a, b) : below(b, a);
+          return ab || (!ba && a < b);
+        });
+        for (i64 k = 0; k < length; ++k) store_i64(l.out, DType::I64, at(k), order[k]);
+      }
+  }
+};
+
+// sizes: blocks
+class DequantizeKernel final : public LibraryKernel {
+ public:
+  using LibraryKernel::LibraryKernel;
+  void run(const Launch& l) const override {
+    struct Job {
+      const unsigned char* in;
+      float* out;
+      i64 blocks;
+      bool q8;
+    } j{static_cast<const unsigned char*>(l.in[0]), static_cast<float*>(l.out), l.sizes[0], static_cast<QuantFormat>(mode_) == QuantFormat::Q8_0};
+    l.parallel.run(static_cast<int>((j.blocks + 255) / 256), [](void* arg, int task, int) {
+      const Job& j = *static_cast<Job*>(arg);
+      for (i64 b = task * 256; b < std::min<i64>(j.blocks, task * 256 + 256); ++b) {
+        const unsigned char* p = j.in + b * (j.q8 ? 34 : 18);
+        const float d = f16_to_f32(static_cast<std::uint16_t>(p[0] | p[1] << 8));
+        float* y = j.out + b * 32;
+        for (int k = 0; k < 32; ++k)
+          y[k] = d * static_cast<float>(j.q8 ? static_cast<signed char>(p[2 + k]) : (k < 16 ? p[2 + k] & 15 : p[k - 14] >> 4) - 8);
+      }
+    }, &j);
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<const Kernel> library_kernel(const Graph& g, const Node& n, std::shared_ptr<Parallel> p) {
+  std::vector<DType> types;
+  for (const Edge& e : n.in) types.push_back(g[e.node].dtype);
+  const Shape& first = n.in[0].view.shape();
+  switch (n.op) {
+    case Op::Scatter:
+    case Op::ScatterAdd: {
+      const Rows base(first, n.axis);
+      const Dim count = n.in[1].view.shape()[static_cast<std::size_t>(n.axis)];
+      return std::make_shared<ScatterKernel>(n, types, std::vector<Dim>{base.outer, base.length, count, base.inner}, p);
+    }
+    case Op::ArgSort: {
+      const Rows r(first, n.axis);
+      return std::make_shared<ArgSortKernel>(n, types, std::vector<Dim>{r.outer, r.length, r.inner}, p);
+    }
+    default: {
+      const QuantInfo& q = info(static_cast<QuantFormat>(n.mode));
+      return std::make_shared<DequantizeKernel>(n, types, std::vector<Dim>{product(first) / Dim(q.bytes)}, p);
+    }
+  }
+}
+
+}  // namespace lc::host

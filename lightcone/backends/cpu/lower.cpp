@@ -1,0 +1,273 @@
+// Which values live in memory, and what computes them.
+//
+// Everything starts inlined into its only reader. A value gets memory when it must (outputs,
+// operands of matrix kernels, several readers) or when building a kernel shows that inlining it
+// would compute it too often; then the kernels concerned are built again.
+#include "lightcone/backends/cpu/lower.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <deque>
+#include <set>
+
+#include "lightcone/backends/cpu/thread_pool.h"
+#include "lightcone/core/tensor.h"
+
+namespace lc::host {
+namespace {
+
+// Operands of library kernels and results are wanted whole: a view of them becomes a copy.
+Graph make_contiguous(const Graph& src) {
+  Graph g = copy_graph(src, [](Graph& dst, NodeId, Node n) {
+    const bool library = info(n.op).kind == Kind::Structured && n.op != Op::Gather && n.op != Op::SliceScatter;
+    for (std::size_t k = 0; k < n.in.size(); ++k) {
+      Edge& e = n.in[k];
+      const bool plain_data = n.op == Op::Gather && k == 0 && !e.view.strided();
+      const bool base = n.op == Op::SliceScatter && k == 0 && !e.view.identity();
+      if ((library && !e.view.identity()) || plain_data || base) e = prim::contiguous(Tensor(dst, e)).edge();
+    }
+    const NodeId id = dst.add(std::move(n));
+    return Edge{id, View(dst[id].shape)};
+  });
+  const auto whole = [&](const Edge& e, bool copy_inputs) {
+    const Op op = g[e.node].op;
+    if (e.view.identity() && info(op).kind != Kind::Leaf) return e;
+    if (e.view.identity() && op == Op::Input && !copy_inputs) return e;
+    return prim::contiguous(Tensor(g, e)).edge();
+  };
+  std::vector<Root> roots(g.roots().begin(), g.roots().end());
+  std::vector<Assignment> assignments(g.assignments().begin(), g.assignments().end());
+  for (Root& r : roots) r.edge = whole(r.edge, false);
+  for (Assignment& a : assignments) a.next = whole(a.next, true);
+  // the same nodes under the new results
+  Graph out;
+  std::vector<Edge> to(g.size());
+  for (NodeId id = 0; id < g.size(); ++id) {
+    Node n = g[id];
+    for (Edge& e : n.in) e.node = to[e.node].node;
+    to[id].node = out.add(std::move(n));
+  }
+  for (const Root& r : roots) out.root(r.name, {to[r.edge.node].node, r.edge.view});
+  for (const Assignment& a : assignments) out.assignment(to[a.state].node, {to[a.next.node].node, a.next.view});
+  return out;
+}
+
+class Lowering {
+ public:
+  Lowering(const Graph& g, std::shared_ptr<Parallel> p, PassLog& log) : g_(g), parallel_(std::move(p)), log_(log) {}
+  Lowered run();
+
+ private:
+  bool is_library(const Node& n) const { return info(n.op).kind == Kind::Structured && n.op != Op::Gather; }
+  void choose_buffers();
+  bool trivial(NodeId id) const;
+  void build_loops();
+  std::vector<NodeId> reads(NodeId id) const;
+  NodeId emit(Graph& dst, NodeId id);
+
+  const Graph& g_;
+  std::shared_ptr<Parallel> parallel_;
+  PassLog& log_;
+  std::vector<bool> live_, buffer_;
+  std::map<NodeId, Contraction> contractions_;
+  std::map<NodeId, ir::Built> loops_;
+  std::vector<std::shared_ptr<LoopKernel>> made_;
+  std::map<std::string, std::string> names_;  // text -> function name
+  std::vector<NodeId> to_;
+};
+
+// Cheap enough to compute wherever it is read: constants, indices, and arithmetic on them.
+bool Lowering::trivial(NodeId id) const {
+  const Node& n = g_[id];
+  if (n.op == Op::Constant || n.op == Op::Index) return true;
+  const Kind k = info(n.op).kind;
+  if (k != Kind::Elementwise && k != Kind::Copy) return false;
+  return std::all_of(n.in.begin(), n.in.end(), [&](const Edge& e) {
+    const Op op = g_[e.node].op;
+    return op == Op::Constant || op == Op::Index;
+  });
+}
+
+void Lowering::choose_buffers() {
+  live_ = g_.live();
+  buffer_.assign(g_.size(), false);
+  for (const Root& r : g_.roots()) buffer_[r.edge.node] = true;
+  for (const Assignment& a : g_.assignments()) buffer_[a.next.node] = true;
+  for (NodeId id = 0; id < g_.size(); ++id) {
+    if (!live_[id]) continue;
+    const Node& n = g_[id];
+    if (n.op == Op::Input || is_library(n)) buffer_[id] = true;
+    if (is_library(n))
+      for (std::size_t k = 0; k < n.in.size(); ++k)
+        if (n.op != Op::SliceScatter || k == 0) buffer_[n.in[k].node] = true;
+    if (n.op == Op::Gather) buffer_[n.in[0].node] = true;
+    if (const auto c = match_contraction(g_, id)) {
+      contractions_.emplace(id, *c);
+      buffer_[id] = buffer_[c->a_node] = buffer_[c->b_node] = true;
+    }
+  }
+  // readers last to first: a value inlined into two kernels gets memory instead
+  constexpr NodeId kNone = ~NodeId{0}, kMany = ~NodeId{0} - 1;
+  std::vector<NodeId> kernel(g_.size(), kNone);
+  const auto used_by = [&](NodeId id, NodeId root) {
+    kernel[id] = kernel[id] == kNone || kernel[id] == root ? root : kMany;
+  };
+  for (NodeId id = static_cast<NodeId>(g_.size()); id-- > 0;) {
+    if (!live_[id]) continue;
+    const Node& n = g_[id];
+    if (!buffer_[id] && kernel[id] == kMany && !trivial(id)) buffer_[id] = true;
+    if (contractions_.contains(id)) continue;  // reads its buffers, and not through the product
+    for (const Edge& e : n.in) {
+      if (info(n.op).kind == Kind::Reduce && info(g_[e.node].op).kind == Kind::Reduce &&
+          product(g_[e.node].shape).bounds().hi > 256)
+        buffer_[e.node] = true;  // a reduction of a reduction: the inner one in parallel
+      used_by(e.node, buffer_[id] ? id : kernel[id]);
+    }
+  }
+}
+
+void Lowering::build_loops() {
+  std::deque<NodeId> todo;
+  std::set<NodeId> queued;
+  const auto push = [&](NodeId id) {
+    if (queued.insert(id).second) todo.push_back(id);
+  };
+  // only what is reachable through the chosen buffers is built
+  std::set<NodeId> wanted;
+  std::vector<NodeId> stack;
+  for (const Root& r : g_.roots()) stack.push_back(r.edge.node);
+  for (const Assignment& a : g_.assignments()) stack.push_back(a.next.node);
+  const auto settle = [&] {
+    while (!stack.empty()) {
+      const NodeId id = stack.back();
+      stack.pop_back();
+      if (!wanted.insert(id).second) continue;
+      const Node& n = g_[id];
+      if (n.op == Op::Input) continue;
+      if (const auto c = contractions_.find(id); c != contractions_.end()) {
+        stack.push_back(c->second.a_node);
+        stack.push_back(c->second.b_node);
+      } else if (is_library(n) && n.op != Op::SliceScatter) {
+        for (const Edge& e : n.in) stack.push_back(e.node);
+      } else {
+        push(id);
+      }
+    }
+  };
+  settle();
+  while (!todo.empty()) {
+    const NodeId id = todo.front();
+    todo.pop_front();
+    queued.erase(id);
+    const Node& n = g_[id];
+    ir::Region region{id, [&](NodeId k) { return k != id && buffer_[k]; }, n.op == Op::SliceScatter ? &n : nullptr};
+    ir::Built b = ir::build(g_, region);
+    if (!b.offenders.empty()) {
+      for (NodeId o : b.offenders) buffer_[o] = true;
+      push(id);
+      continue;
+    }
+    check(b.kernel.has_value(), "a kernel that could not be built");
+    for (NodeId k : b.buffers) stack.push_back(k);
+    if (n.op == Op::SliceScatter) stack.push_back(n.in[0].node);
+    loops_[id] = std::move(b);
+    settle();
+  }
+}
+
+NodeId Lowering::emit(Graph& dst, NodeId id) {
+  const Node& n = g_[id];
+  Node out{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
+  const auto reads = [&](NodeId k) {
+    check(to_[k] != ~NodeId{0}, "a kernel reads a value that is not in memory");
+    out.in.push_back({to_[k], View(dst[to_[k]].shape)});
+  };
+  if (n.op == Op::Input) return dst.add(n);
+  if (const auto c = contractions_.find(id); c != contractions_.end()) {
+    reads(c->second.a_node);
+    reads(c->second.b_node);
+    out.kernel = contraction_kernel(c->second, parallel_);
+  } else if (const auto b = loops_.find(id); b != loops_.end()) {
+    if (n.op == Op::SliceScatter) reads(n.in[0].node);
+    for (NodeId k : b->second.buffers) reads(k);
+    ir::Kernel k = std::move(*b->second.kernel);
+    const std::string text = ir::render(k, "@");
+    const auto [it, fresh] = names_.try_emplace(text, "");
+    if (fresh) {
+      char hex[24];
+      std::snprintf(hex, sizeof hex, "k_%016zx", std::hash<std::string>{}(text));
+      it->second = hex;
+    }
+    k.name = it->second;
+    Dim base_bytes = 0;
+    if (n.op == Op::SliceScatter) base_bytes = product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype)));
+    auto kernel = std::make_shared<LoopKernel>(std::move(k), b->second.same_index, parallel_, base_bytes);
+    made_.push_back(kernel);
+    out.kernel = std::move(kernel);
+  } else {
+    for (const Edge& e : n.in) reads(e.node);
+    out.kernel = library_kernel(g_, n, parallel_);
+  }
+  ++log_.fired[contractions_.contains(id) ? "matmul" : loops_.contains(id) ? "loop" : std::string(info(n.op).name)];
+  return dst.add(std::move(out));
+}
+
+Lowered Lowering::run() {
+  choose_buffers();
+  build_loops();
+  Graph dst;
+  to_.assign(g_.size(), ~NodeId{0});
+  for (NodeId id = 0; id < g_.size(); ++id) {
+    const bool library = is_library(g_[id]) && g_[id].op != Op::SliceScatter && live_[id];
+    if (g_[id].op == Op::Input ? live_[id] : contractions_.contains(id) || loops_.contains(id) || library) to_[id] = emit(dst, id);
+  }
+  for (const Root& r : g_.roots()) dst.root(r.name, {to_[r.edge.node], r.edge.view});
+  for (const Assignment& a : g_.assignments()) dst.assignment(to_[a.state], {to_[a.next.node], a.next.view});
+  return {std::move(dst), std::move(made_)};
+}
+
+void install(std::vector<std::shared_ptr<LoopKernel>>& loops, const CpuOptions& o, PassLog* log) {
+  if (!o.compiler || find_compiler(o.jit).empty()) return;
+  std::vector<Source> sources;
+  for (const auto& k : loops) sources.push_back({k->name(), k->text()});
+  const Jitted done = jit(sources, o.jit);
+  const auto code = std::make_shared<const std::vector<std::shared_ptr<void>>>(done.libraries);
+  for (std::size_t k = 0; k < loops.size(); ++k) loops[k]->install(done.functions[k], code);
+  if (log && done.compiled) log->fired["C units compiled"] = done.compiled;
+  if (log && done.cached) log->fired["C units from cache"] = done.cached;
+}
+
+}  // namespace
+
+Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log) {
+  const Graph ready = prepare_contractions(make_contiguous(g), log);
+  return Lowering(ready, parallel, log).run();
+}
+
+}  // namespace lc::host
+
+namespace lc {
+
+Compiler cpu(CpuOptions options) {
+  return Compiler({"cpu", [options](const Graph& g, PassLog& log) {
+                     host::Lowered l = host::lower(g, host::threads(options.threads), log);
+                     host::install(l.loops, options, &log);
+                     return std::move(l.graph);
+                   }});
+}
+
+std::vector<Graph> cpu_batch(std::vector<const Graph*> graphs, const CpuOptions& options) {
+  const auto parallel = host::threads(options.threads);
+  std::vector<Graph> done;
+  std::vector<std::shared_ptr<host::LoopKernel>> loops;
+  for (const Graph* g : graphs) {
+    PassLog log;
+    host::Lowered l = host::lower(*g, parallel, log);
+    loops.insert(loops.end(), l.loops.begin(), l.loops.end());
+    done.push_back(std::move(l.graph));
+  }
+  host::install(loops, options, nullptr);
+  return done;
+}
+
+}  // namespace lc

@@ -1,0 +1,66 @@
+// How the CPU back end cuts a graph into kernels.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/gemm.h"
+#include "lightcone/codegen/build.h"
+#include "lightcone/codegen/render.h"
+
+namespace lc::host {
+
+// A fused loop nest: generated code, or the interpreter of its IR.
+class LoopKernel final : public Kernel {
+ public:
+  LoopKernel(ir::Kernel ir, std::vector<bool> same_index, std::shared_ptr<Parallel> parallel,
+             Dim update_bytes = 0);
+  std::string name() const override { return ir_.name; }
+  std::vector<Dim> sizes() const override { return sizes_; }
+  bool in_place(std::size_t k) const override;
+  void run(const Launch& l) const override;
+  std::string source() const override { return ir::render(ir_, ir_.name); }
+  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
+  void install(KernelFunction f, std::shared_ptr<const void> code) { function_ = f, code_ = std::move(code); }
+  std::string text() const { return ir::render(ir_, ir_.name); }
+
+ private:
+  ir::Kernel ir_;
+  std::vector<Dim> sizes_;  // the IR's own, the outer extent, elements stored, bytes of an update's base
+  std::vector<bool> same_index_;
+  std::shared_ptr<Parallel> parallel_;
+  bool update_;             // operand 0 is the base that is overwritten in part
+  double work_;             // of one element
+  KernelFunction function_ = nullptr;
+  std::shared_ptr<const void> code_;
+};
+
+// A product summed over an axis, recognised by the strides of its operands.
+struct Contraction {
+  struct Axis {
+    Dim extent;
+    Dim a, b, c;  // strides in elements; c is 0 for the summed axis
+  };
+  std::vector<Axis> axes;  // of the output, outermost first
+  Axis k;
+  Dim a_offset, b_offset;
+  WeightType type = WeightType::F32;
+  NodeId a_node = 0, b_node = 0;
+};
+std::optional<Contraction> match_contraction(const Graph& g, NodeId id);
+// The operands of contractions whose strides cannot be told are copied first.
+Graph prepare_contractions(const Graph& g, PassLog& log);
+std::shared_ptr<const Kernel> contraction_kernel(const Contraction& c, std::shared_ptr<Parallel> parallel);
+
+// Scatter, argsort and the like: ordinary functions on whole, contiguous operands.
+std::shared_ptr<const Kernel> library_kernel(const Graph& g, const Node& n, std::shared_ptr<Parallel> parallel);
+
+struct Lowered {
+  Graph graph;
+  std::vector<std::shared_ptr<LoopKernel>> loops;  // that wait for their code
+};
+Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log);
+
+}  // namespace lc::host
