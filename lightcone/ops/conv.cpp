@@ -1,0 +1,182 @@
+// Convolution and pooling are sums and maxima over overlapping views.
+#include "lightcone/ops/internal.h"
+
+namespace lc {
+using namespace detail;
+
+namespace {
+
+int spatial_axes(const Operand& x, const char* op) {
+  const int n = x->rank() - 2;
+  if (n < 1 || n > 3) throw Error(op, "needs [batch, channels, 1 to 3 spatial axes], not " + str(x->shape()));
+  return n;
+}
+std::vector<int> per_axis(std::vector<int> v, int n, const char* op, const char* what) {
+  if (v.size() == 1) v.assign(static_cast<std::size_t>(n), v[0]);
+  if (static_cast<int>(v.size()) != n) throw Error(op, cat(what, " has ", v.size(), " numbers for ", n, " spatial axes"));
+  return v;
+}
+
+// Windows over every spatial axis; their elements are the last n axes.
+Tensor windows(Tensor x, int n, const std::vector<Dim>& kernel, const std::vector<int>& stride, const std::vector<int>& dilation) {
+  for (int i = 0; i < n; ++i) x = x.unfold(2 + i, kernel[static_cast<std::size_t>(i)], stride[static_cast<std::size_t>(i)], dilation[static_cast<std::size_t>(i)]);
+  return x;
+}
+
+}  // namespace
+
+Tensor conv(Operand x, Operand weight, const ConvOptions& o) {
+  const char* op = "conv";
+  const OpScope scope(op, x.at);
+  const int n = spatial_axes(x, op);
+  if (weight->rank() != n + 2) throw Error(op, cat("a weight ", str(weight->shape()), " does not fit ", str(x->shape())));
+  const auto stride = per_axis(o.stride, n, op, "stride"), padding = per_axis(o.padding, n, op, "padding"), dilation = per_axis(o.dilation, n, op, "dilation");
+  const Dim out = weight->extent(0), in = weight->extent(1);
+  if (o.groups < 1 || !(in * Dim(o.groups) == x->extent(1)) || !(out % Dim(o.groups) == Dim(0)))
+    throw Error(op, cat("a weight ", str(weight->shape()), " in ", o.groups, " groups does not fit ", str(x->shape())));
+  Tensor t = x;
+  std::vector<Dim> kernel;
+  for (int i = 0; i < n; ++i) {
+    t = t.pad(2 + i, padding[static_cast<std::size_t>(i)], padding[static_cast<std::size_t>(i)]);
+    kernel.push_back(weight->extent(2 + i));
+    const Dim reach = (kernel.back() - 1) * Dim(dilation[static_cast<std::size_t>(i)]) + 1;
+    if (provably_below(t.extent(2 + i), reach))
+      throw Error(op, cat("filter ", str(weight->shape()), " is larger than the padded image ", str(t.shape())));
+  }
+  t = windows(t, n, kernel, stride, dilation);  // [b, c, out..., k...]
+  const Dim b = x->extent(0), g = o.groups;
+  Shape places, full{b, g, out / g};
+  for (int i = 0; i < n; ++i) places.push_back(t.extent(2 + i));
+  full.insert(full.end(), places.begin(), places.end());
+  full.push_back(in);
+  full.insert(full.end(), kernel.begin(), kernel.end());
+  Shape grouped{b, g, in};
+  grouped.insert(grouped.end(), places.begin(), places.end());
+  grouped.insert(grouped.end(), kernel.begin(), kernel.end());
+  t = t.reshape(grouped);
+  std::vector<int> order{0, 1};  // channels go behind the places
+  for (int i = 0; i < n; ++i) order.push_back(3 + i);
+  order.push_back(2);
+  for (int i = 0; i < n; ++i) order.push_back(3 + n + i);
+  t = t.permute(order).unsqueeze(2);
+  Shape ws{1, g, out / g};
+  ws.insert(ws.end(), static_cast<std::size_t>(n), 1);
+  ws.push_back(in);
+  ws.insert(ws.end(), kernel.begin(), kernel.end());
+  Tensor r = prim::mul(t.expand(full), weight->reshape(ws).expand(full));
+  for (int i = 0; i <= n; ++i) r = prim::sum_reduce(r, r.rank() - 1);
+  Shape s{b, out};
+  s.insert(s.end(), places.begin(), places.end());
+  return r.reshape(s);
+}
+
+Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o) {
+  const char* op = "conv_transpose";
+  const OpScope scope(op, x.at);
+  const int n = spatial_axes(x, op);
+  const auto stride = per_axis(o.stride, n, op, "stride"), padding = per_axis(o.padding, n, op, "padding"), dilation = per_axis(o.dilation, n, op, "dilation");
+  if (o.groups != 1) throw Error(op, "groups are not supported yet");
+  if (weight->rank() != n + 2 || !(weight->extent(0) == x->extent(1)))
+    throw Error(op, cat("a weight ", str(weight->shape()), " does not fit ", str(x->shape())));
+  // zeros between the elements, then an ordinary convolution with the flipped filter
+  Tensor t = x, w = weight->transpose(0, 1);
+  ConvOptions inner{{1}, {0}, dilation, 1};
+  for (int i = 0; i < n; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    const Dim len = t.extent(2 + i);
+    Shape spread = t.shape();
+    t = t.unsqueeze(3 + i).pad(3 + i, 0, stride[k] - 1);
+    spread[2 + k] = len * Dim(stride[k]);
+    t = t.reshape(spread).slice(2 + i, 0, (len - 1) * Dim(stride[k]) + 1);
+    const Dim edge = (weight->extent(2 + i) - 1) * Dim(dilation[k]) - padding[k];
+    if (edge.bounds().lo < 0) throw Error(op, "the padding is larger than the filter");
+    t = t.pad(2 + i, edge, edge);
+    w = w.flip(2 + i);
+  }
+  return conv(t, w, inner);
+}
+
+Tensor max_pool(Operand x, std::vector<int> kernel, std::vector<int> stride, std::vector<int> padding) {
+  const OpScope scope("max_pool", x.at);
+  const int n = spatial_axes(x, "max_pool");
+  kernel = per_axis(kernel, n, "max_pool", "kernel");
+  stride = per_axis(stride.empty() ? kernel : stride, n, "max_pool", "stride");
+  padding = per_axis(padding, n, "max_pool", "padding");
+  Tensor t = x;
+  for (int i = 0; i < n; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    if (padding[k]) t = pad(t, 2 + i, padding[k], padding[k], PadMode::Constant, -kInf);
+  }
+  t = windows(t, n, {kernel.begin(), kernel.end()}, stride, std::vector<int>(static_cast<std::size_t>(n), 1));
+  for (int i = 0; i < n; ++i) t = prim::max_reduce(t, t.rank() - 1);
+  return t;
+}
+Tensor avg_pool(Operand x, std::vector<int> kernel, std::vector<int> stride, std::vector<int> padding) {
+  const OpScope scope("avg_pool", x.at);
+  const int n = spatial_axes(x, "avg_pool");
+  kernel = per_axis(kernel, n, "avg_pool", "kernel");
+  stride = per_axis(stride.empty() ? kernel : stride, n, "avg_pool", "stride");
+  padding = per_axis(padding, n, "avg_pool", "padding");
+  Tensor t = x;
+  double size = 1;
+  for (int i = 0; i < n; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    t = t.pad(2 + i, padding[k], padding[k]);
+    size *= kernel[k];
+  }
+  t = windows(t, n, {kernel.begin(), kernel.end()}, stride, std::vector<int>(static_cast<std::size_t>(n), 1));
+  for (int i = 0; i < n; ++i) t = prim::sum_reduce(t, t.rank() - 1);
+  return mul(t, 1 / size);
+}
+Tensor adaptive_avg_pool(Operand x, std::vector<int> output) {
+  const OpScope scope("adaptive_avg_pool", x.at);
+  const int n = spatial_axes(x, "adaptive_avg_pool");
+  output = per_axis(output, n, "adaptive_avg_pool", "output");
+  Tensor t = x;
+  for (int i = 0; i < n; ++i) {  // window j covers [floor(j n / m), ceil((j + 1) n / m))
+    const auto len = t.extent(2 + i).constant();
+    if (!len) throw Error("adaptive_avg_pool", "needs known extents");
+    const std::int64_t m = output[static_cast<std::size_t>(i)];
+    const int axis = 2 + i;
+    Tensor wide = t.unsqueeze(axis);
+    Shape s = wide.shape();
+    s[static_cast<std::size_t>(axis)] = m;
+    wide = wide.expand(s);
+    const Dim j = Dim::index(axis, m), k = Dim::index(axis + 1, *len);
+    const Dim from = j * Dim(*len) / Dim(m), to = (j * Dim(*len) + (*len + m - 1)) / Dim(m);
+    const Tensor inside = t.graph().index(s, less(from - 1, k) * less(k, to), DType::Bool);
+    const Tensor total = prim::sum_reduce(prim::where(inside, wide, full_like(wide, 0)), axis + 1);
+    t = prim::div(total, t.graph().index(total.shape(), to - from, t.dtype()));
+  }
+  return t;
+}
+Tensor interpolate(Operand x, std::vector<int> size, Interpolation mode, bool align_corners) {
+  const OpScope scope("interpolate", x.at);
+  const int n = spatial_axes(x, "interpolate");
+  size = per_axis(size, n, "interpolate", "size");
+  Tensor t = x;
+  for (int i = 0; i < n; ++i) {
+    const int axis = 2 + i;
+    const auto len = t.extent(axis).constant();
+    if (!len) throw Error("interpolate", "needs known extents");
+    const int m = size[static_cast<std::size_t>(i)];
+    Shape s = t.shape();
+    s[static_cast<std::size_t>(axis)] = m;
+    const Dim j = Dim::index(axis, m);
+    if (mode == Interpolation::Nearest) {
+      t = prim::gather(t, t.graph().index(s, j * Dim(*len) / Dim(m)), axis);
+      continue;
+    }
+    const Tensor place = t.graph().index(s, j, t.dtype());
+    const double ratio = align_corners ? (m > 1 ? static_cast<double>(*len - 1) / (m - 1) : 0) : static_cast<double>(*len) / m;
+    const Tensor at = align_corners ? mul(place, ratio) : clamp(add(mul(add(place, 0.5), ratio), -0.5), 0, kInf);
+    const Tensor low = floor(at), i0 = to(low, DType::I64);
+    const Tensor i1 = prim::minimum(add(i0, 1), full_like(i0, static_cast<double>(*len - 1)));
+    const Tensor f = prim::add(at, neg(low));
+    const Tensor a = prim::gather(t, i0, axis), b = prim::gather(t, i1, axis);
+    t = prim::add(prim::mul(a, add(neg(f), 1)), prim::mul(b, f));
+  }
+  return t;
+}
+
+}  // namespace lc

@@ -1,0 +1,192 @@
+// PyTorch's vocabulary, written in the twelve. Names and semantics are PyTorch's: broadcasting,
+// dtype promotion, negative axes, NaN, infinities, ties and empty tensors included. Nothing
+// computes here; each call adds nodes to the graph of its operands.
+//
+// Errors carry the user's line and read like
+//   matmul: [32, 784] x [512, 10]: inner dimensions differ: 784 vs 512 (at main.cpp:12)
+#pragma once
+
+#include <vector>
+
+#include "lightcone/core/tensor.h"
+
+namespace lc {
+
+// ---- arithmetic: operands broadcast (torch.broadcast_tensors) and promote (torch.result_type) ----
+Tensor operator+(Operand a, Operand b);
+Tensor operator-(Operand a, Operand b);
+Tensor operator*(Operand a, Operand b);
+Tensor operator/(Operand a, Operand b);  // true division; integers become f32
+Tensor operator%(Operand a, Operand b);  // torch.remainder: the sign of the divisor
+Tensor operator-(Operand a);
+Tensor operator+(Operand a, double b);  // a scalar never widens a floating tensor
+Tensor operator-(Operand a, double b);
+Tensor operator*(Operand a, double b);
+Tensor operator/(Operand a, double b);
+Tensor operator%(Operand a, double b);
+Tensor operator+(double a, Operand b);
+Tensor operator-(double a, Operand b);
+Tensor operator*(double a, Operand b);
+Tensor operator/(double a, Operand b);
+Tensor fmod(Operand a, Operand b);  // the sign of the dividend
+Tensor floor_divide(Operand a, Operand b);
+Tensor pow(Operand a, Operand b);
+Tensor pow(Operand a, double b);
+Tensor maximum(Operand a, Operand b);  // NaN wins
+Tensor minimum(Operand a, Operand b);
+Tensor clamp(Operand a, double low, double high);
+inline Tensor clip(Operand a, double low, double high) { return clamp(a, low, high); }
+
+// ---- comparisons and logic: results are bool -------------------------------------------------
+Tensor operator<(Operand a, Operand b);
+Tensor operator>(Operand a, Operand b);
+Tensor operator<=(Operand a, Operand b);
+Tensor operator>=(Operand a, Operand b);
+Tensor operator<(Operand a, double b);
+Tensor operator>(Operand a, double b);
+Tensor operator<=(Operand a, double b);
+Tensor operator>=(Operand a, double b);
+Tensor eq(Operand a, Operand b);
+Tensor ne(Operand a, Operand b);
+Tensor eq(Operand a, double b);
+Tensor logical_not(Operand a);
+Tensor logical_and(Operand a, Operand b);
+Tensor logical_or(Operand a, Operand b);
+Tensor logical_xor(Operand a, Operand b);
+Tensor isnan(Operand a);
+Tensor isinf(Operand a);
+Tensor isfinite(Operand a);
+Tensor where(Operand condition, Operand a, Operand b);
+Tensor where(Operand condition, Operand a, double b);
+Tensor masked_fill(Operand a, Operand mask, double value);
+
+// ---- unary: integers become f32 where the result is not whole ---------------------------------
+Tensor abs(Operand a);
+Tensor sign(Operand a);
+Tensor square(Operand a);
+Tensor exp(Operand a);
+Tensor exp2(Operand a);
+Tensor expm1(Operand a);
+Tensor log(Operand a);
+Tensor log2(Operand a);
+Tensor log1p(Operand a);
+Tensor sqrt(Operand a);
+Tensor rsqrt(Operand a);
+Tensor reciprocal(Operand a);
+Tensor sin(Operand a);
+Tensor cos(Operand a);
+Tensor tan(Operand a);
+Tensor tanh(Operand a);
+Tensor erf(Operand a);
+Tensor floor(Operand a);
+Tensor ceil(Operand a);
+Tensor trunc(Operand a);
+Tensor round(Operand a);  // halves to even
+Tensor to(Operand a, DType dtype);
+
+// ---- activations (torch.nn.functional) --------------------------------------------------------
+Tensor sigmoid(Operand a);
+Tensor logsigmoid(Operand a);
+Tensor relu(Operand a);
+Tensor relu6(Operand a);
+Tensor leaky_relu(Operand a, double negative_slope = 0.01);
+Tensor elu(Operand a, double alpha = 1.0);
+Tensor selu(Operand a);
+Tensor celu(Operand a, double alpha = 1.0);
+Tensor gelu(Operand a);       // approximate="none"
+Tensor gelu_tanh(Operand a);  // approximate="tanh"
+Tensor silu(Operand a);
+Tensor mish(Operand a);
+Tensor softplus(Operand a, double beta = 1.0, double threshold = 20.0);
+Tensor softsign(Operand a);
+Tensor hardtanh(Operand a, double low = -1, double high = 1);
+Tensor hardsigmoid(Operand a);
+Tensor hardswish(Operand a);
+
+// ---- reductions over `axes` (none given: all), negative axes count from the end -----------------
+using Axes = std::vector<int>;
+Tensor sum(Operand a, Axes axes = {}, bool keepdim = false);   // bool and u8 sum as i64
+Tensor mean(Operand a, Axes axes = {}, bool keepdim = false);
+Tensor amax(Operand a, Axes axes = {}, bool keepdim = false);  // NaN wins
+Tensor amin(Operand a, Axes axes = {}, bool keepdim = false);
+Tensor var(Operand a, Axes axes = {}, int correction = 1, bool keepdim = false);
+Tensor stddev(Operand a, Axes axes = {}, int correction = 1, bool keepdim = false);  // torch.std
+Tensor prod(Operand a, int axis, bool keepdim = false);
+Tensor logsumexp(Operand a, Axes axes = {}, bool keepdim = false);
+Tensor argmax(Operand a, int axis, bool keepdim = false);  // the first of equals; i64
+Tensor argmin(Operand a, int axis, bool keepdim = false);
+Tensor any(Operand a, Axes axes = {}, bool keepdim = false);
+Tensor all(Operand a, Axes axes = {}, bool keepdim = false);
+Tensor softmax(Operand a, int axis);
+Tensor log_softmax(Operand a, int axis);
+Tensor cumsum(Operand a, int axis);
+Tensor cumprod(Operand a, int axis);
+Tensor cummax(Operand a, int axis);  // the values
+
+// ---- shapes -----------------------------------------------------------------------------------
+Tensor broadcast_to(Operand a, Shape shape);
+Tensor flatten(Operand a, int first = 0, int last = -1);
+Tensor concat(const std::vector<Tensor>& parts, int axis);  // torch.cat
+Tensor stack(const std::vector<Tensor>& parts, int axis);
+std::vector<Tensor> split(Operand a, const std::vector<Dim>& sizes, int axis);
+std::vector<Tensor> chunk(Operand a, int chunks, int axis);
+Tensor slice(Operand a, int axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1);  // Python's rules
+enum class PadMode : std::uint8_t { Constant, Reflect, Replicate };
+Tensor pad(Operand a, int axis, int before, int after, PadMode mode = PadMode::Constant, double value = 0);
+Tensor roll(Operand a, std::int64_t shift, int axis);
+Tensor repeat(Operand a, const std::vector<int>& times);
+Tensor repeat_interleave(Operand a, int times, int axis);
+Tensor tril(Operand a, int diagonal = 0);
+Tensor triu(Operand a, int diagonal = 0);
+Tensor arange(Graph& g, Dim n, DType dtype = DType::I64);
+Tensor linspace(Graph& g, double from, double to, int steps);
+
+// ---- indexing ---------------------------------------------------------------------------------
+Tensor gather(Operand a, int axis, Operand index);
+Tensor index_select(Operand a, int axis, Operand index);  // index of rank 1
+Tensor embedding(Operand weight, Operand ids);            // [n, d], ids [...] -> [..., d]
+Tensor one_hot(Operand ids, Dim classes);                 // i64, classes last
+Tensor scatter(Operand a, int axis, Operand index, Operand src);
+Tensor scatter_add(Operand a, int axis, Operand index, Operand src);
+Tensor argsort(Operand a, int axis = -1, bool descending = false);
+struct Sorted {
+  Tensor values, indices;
+};
+Sorted sort(Operand a, int axis = -1, bool descending = false);  // stable
+Sorted topk(Operand a, Dim k, int axis = -1);
+
+// ---- linear algebra ---------------------------------------------------------------------------
+Tensor matmul(Operand a, Operand b);  // torch.matmul: vectors, matrices, broadcast batches
+Tensor linear(Operand x, Operand weight);  // x @ weight^T, weight [out, in]
+Tensor linear(Operand x, Operand weight, Operand bias);
+Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
+
+// ---- convolution and pooling; NC... layout, 1 to 3 spatial axes ----------------------------------
+struct ConvOptions {
+  std::vector<int> stride = {1}, padding = {0}, dilation = {1};  // one number for all axes, or one each
+  int groups = 1;
+};
+Tensor conv(Operand x, Operand weight, const ConvOptions& o = {});  // conv1d, conv2d, conv3d by rank
+Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o = {});
+Tensor max_pool(Operand x, std::vector<int> kernel, std::vector<int> stride = {}, std::vector<int> padding = {0});
+Tensor avg_pool(Operand x, std::vector<int> kernel, std::vector<int> stride = {}, std::vector<int> padding = {0});  // padding counts
+Tensor adaptive_avg_pool(Operand x, std::vector<int> output);
+enum class Interpolation : std::uint8_t { Nearest, Bilinear };
+Tensor interpolate(Operand x, std::vector<int> size, Interpolation mode, bool align_corners = false);
+
+// ---- normalisation ------------------------------------------------------------------------------
+Tensor layer_norm(Operand x, int axes, double eps = 1e-5);  // over the last `axes` axes, no affine part
+Tensor rms_norm(Operand x, double eps = 1e-6);              // over the last axis
+Tensor group_norm(Operand x, int groups, double eps = 1e-5);
+Tensor batch_norm(Operand x, Operand mean, Operand var, Operand weight, Operand bias, double eps = 1e-5);
+
+// ---- attention ----------------------------------------------------------------------------------
+// q [..., h, s, d], k and v [..., kv, t, d] with kv dividing h (grouped queries); mask is bool
+// (true: look) and broadcasts to [..., h, s, t]. scale 0 means 1 / sqrt(d).
+Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, double scale = 0);
+Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, Operand mask, double scale = 0);
+// Rotary embedding of x [..., s, d] by angles [s, d / 2]: pairs are neighbours (2i, 2i + 1), or
+// the two halves (i, i + d / 2).
+Tensor rope(Operand x, Operand cos, Operand sin, bool interleaved);
+
+}  // namespace lc

@@ -1,0 +1,180 @@
+#include "lightcone/ops/internal.h"
+
+namespace lc {
+namespace detail {
+
+Tensor reduce(Op op, Tensor t, const Axes& axes, bool keepdim) {
+  Shape kept = t.shape();
+  for (std::size_t k = axes.size(); k-- > 0;) {
+    t = op == Op::SumReduce ? prim::sum_reduce(t, axes[k]) : prim::max_reduce(t, axes[k]);
+    kept[static_cast<std::size_t>(axes[k])] = 1;
+  }
+  return keepdim ? t.reshape(kept) : t;
+}
+
+}  // namespace detail
+using namespace detail;
+#define LC_SCOPE(name) const OpScope scope(name, a.at)
+
+namespace {
+
+Dim count(const Tensor& t, const Axes& axes) {
+  Dim n = 1;
+  for (int x : axes) n = n * t.extent(x);
+  return n;
+}
+// An integer known when the sizes are, as a tensor of the shape of t.
+Tensor number(const Tensor& t, const Dim& n) {
+  if (const auto c = n.constant()) return full_like(t, static_cast<double>(*c));
+  return prim::cast(t.graph().index(t.shape(), n), t.dtype());
+}
+Tensor drop(Tensor t, const Axes& axes) {  // extents of 1
+  for (std::size_t k = axes.size(); k-- > 0;) t = t.squeeze(axes[k]);
+  return t;
+}
+
+}  // namespace
+
+Tensor sum(Operand a, Axes axes, bool keepdim) {
+  LC_SCOPE("sum");
+  axes = wrap_axes(std::move(axes), a, "sum");
+  const bool narrow = a->dtype() == DType::Bool || a->dtype() == DType::U8 || a->dtype() == DType::I32;
+  return reduce(Op::SumReduce, narrow ? prim::cast(a, DType::I64) : a.tensor, axes, keepdim);
+}
+Tensor mean(Operand a, Axes axes, bool keepdim) {
+  LC_SCOPE("mean");
+  axes = wrap_axes(std::move(axes), a, "mean");
+  const Tensor s = reduce(Op::SumReduce, as_float(a), axes, keepdim);
+  return prim::div(s, number(s, count(a, axes)));
+}
+Tensor amax(Operand a, Axes axes, bool keepdim) {
+  LC_SCOPE("amax");
+  axes = wrap_axes(std::move(axes), a, "amax");
+  return reduce(Op::MaxReduce, a, axes, keepdim);
+}
+Tensor amin(Operand a, Axes axes, bool keepdim) {
+  LC_SCOPE("amin");
+  axes = wrap_axes(std::move(axes), a, "amin");
+  if (is_float(a->dtype())) return neg(reduce(Op::MaxReduce, neg(a), axes, keepdim));
+  // -1 - x reverses the order of integers without overflow; of bools and bytes in a wider type
+  const Tensor w = a->dtype() == DType::I64 ? a.tensor : prim::cast(a, DType::I64);
+  return prim::cast(add(neg(reduce(Op::MaxReduce, add(neg(w), -1), axes, keepdim)), -1), a->dtype());
+}
+Tensor var(Operand a, Axes axes, int correction, bool keepdim) {
+  LC_SCOPE("var");
+  axes = wrap_axes(std::move(axes), a, "var");
+  const Tensor x = as_float(a), m = mean(x, axes, true);
+  const Tensor d = prim::add(x, neg(m.expand(x.shape())));
+  const Tensor s = reduce(Op::SumReduce, prim::mul(d, d), axes, keepdim);
+  return prim::div(s, prim::maximum(number(s, count(x, axes) - correction), full_like(s, 0)));
+}
+Tensor stddev(Operand a, Axes axes, int correction, bool keepdim) {
+  LC_SCOPE("std");
+  return prim::sqrt(var(a, std::move(axes), correction, keepdim));
+}
+Tensor prod(Operand a, int axis, bool keepdim) {
+  LC_SCOPE("prod");
+  axis = wrap_axis(axis, a->rank(), a->shape(), "prod");
+  const auto n = a->extent(axis).constant();
+  if (!n) throw Error("prod", "needs an extent known when the graph is built");
+  Tensor t = a->dtype() == DType::Bool || a->dtype() == DType::U8 ? prim::cast(a, DType::I64) : a.tensor;
+  if (*n == 0) {
+    Shape s = t.shape();
+    s[static_cast<std::size_t>(axis)] = 1;
+    t = full(t.graph(), s, 1, t.dtype());
+  }
+  for (std::int64_t len = std::max<std::int64_t>(*n, 1); len > 1;) {  // pairwise
+    const std::int64_t half = len / 2;
+    const Tensor pairs = prim::mul(t.slice(axis, 0, half), t.slice(axis, half, 2 * half));
+    t = len % 2 ? concat({pairs, t.slice(axis, 2 * half, len)}, axis) : pairs;
+    len = half + len % 2;
+  }
+  return keepdim ? t : t.squeeze(axis);
+}
+Tensor logsumexp(Operand a, Axes axes, bool keepdim) {
+  LC_SCOPE("logsumexp");
+  axes = wrap_axes(std::move(axes), a, "logsumexp");
+  const Tensor x = as_float(a), top = reduce(Op::MaxReduce, x, axes, true);
+  // an infinite maximum must not meet itself in a subtraction
+  const Tensor m = prim::where(isinf(top), full_like(top, 0), top);
+  const Tensor s = reduce(Op::SumReduce, exp(prim::add(x, neg(m.expand(x.shape())))), axes, true);
+  const Tensor r = prim::add(log(s), m);
+  return keepdim ? r : drop(r, axes);
+}
+Tensor argmax(Operand a, int axis, bool keepdim) {
+  LC_SCOPE("argmax");
+  axis = wrap_axis(axis, a->rank(), a->shape(), "argmax");
+  const Tensor x = a->dtype() == DType::Bool ? prim::cast(a, DType::U8) : a.tensor;
+  const Tensor top = reduce(Op::MaxReduce, x, {axis}, true).expand(x.shape());
+  Tensor hit = prim::equal(x, top);
+  if (is_float(x.dtype())) hit = logical_or(hit, isnan(x));  // NaN is the largest
+  // the first hit has the largest distance from the end
+  const Dim n = x.extent(axis);
+  const Tensor from_end = x.graph().index(x.shape(), n - Dim::index(axis, n));
+  const Tensor best = reduce(Op::MaxReduce, prim::where(hit, from_end, full_like(from_end, 0)), {axis}, keepdim);
+  return prim::add(number(best, n), neg(best));
+}
+Tensor argmin(Operand a, int axis, bool keepdim) {
+  LC_SCOPE("argmin");
+  if (is_float(a->dtype())) return argmax(neg(a), axis, keepdim);
+  const Tensor w = prim::cast(a, DType::I64);
+  return argmax(add(neg(w), -1), axis, keepdim);
+}
+Tensor any(Operand a, Axes axes, bool keepdim) {
+  LC_SCOPE("any");
+  axes = wrap_axes(std::move(axes), a, "any");
+  return reduce(Op::MaxReduce, prim::cast(a, DType::Bool), axes, keepdim);
+}
+Tensor all(Operand a, Axes axes, bool keepdim) {
+  LC_SCOPE("all");
+  return logical_not(any(logical_not(a), std::move(axes), keepdim));
+}
+Tensor softmax(Operand a, int axis) {
+  LC_SCOPE("softmax");
+  axis = wrap_axis(axis, a->rank(), a->shape(), "softmax");
+  const Tensor x = as_float(a), m = reduce(Op::MaxReduce, x, {axis}, true).expand(x.shape());
+  const Tensor e = exp(prim::add(x, neg(m)));
+  return prim::mul(e, prim::recip(reduce(Op::SumReduce, e, {axis}, true)).expand(x.shape()));
+}
+Tensor log_softmax(Operand a, int axis) {
+  LC_SCOPE("log_softmax");
+  axis = wrap_axis(axis, a->rank(), a->shape(), "log_softmax");
+  const Tensor x = as_float(a), m = reduce(Op::MaxReduce, x, {axis}, true).expand(x.shape());
+  const Tensor d = prim::add(x, neg(m));
+  return prim::add(d, neg(log(reduce(Op::SumReduce, exp(d), {axis}, true)).expand(x.shape())));
+}
+
+namespace {
+
+// x combined with itself shifted by 1, 2, 4, ...: a scan in log2(n) steps, whatever n will be.
+Tensor scan(const Tensor& x, int axis, double identity, Tensor (*combine)(Operand, Operand)) {
+  const Dim n = x.extent(axis);
+  Tensor t = x;
+  for (std::int64_t step = 1; step < n.bounds().hi; step *= 2) {
+    const Dim i = Dim::index(axis, n);
+    const Tensor inside = x.graph().index(x.shape(), less(Dim(step) - 1, i), DType::Bool);
+    const Tensor shifted = t.pad(axis, step, 0).slice(axis, 0, n);
+    t = combine(t, prim::where(inside, shifted, full_like(t, identity)));
+  }
+  return t;
+}
+
+}  // namespace
+
+Tensor cumsum(Operand a, int axis) {
+  LC_SCOPE("cumsum");
+  const bool narrow = a->dtype() == DType::Bool || a->dtype() == DType::U8 || a->dtype() == DType::I32;
+  return scan(narrow ? prim::cast(a, DType::I64) : a.tensor, wrap_axis(axis, a->rank(), a->shape(), "cumsum"), 0, prim::add);
+}
+Tensor cumprod(Operand a, int axis) {
+  LC_SCOPE("cumprod");
+  const bool narrow = a->dtype() == DType::Bool || a->dtype() == DType::U8 || a->dtype() == DType::I32;
+  return scan(narrow ? prim::cast(a, DType::I64) : a.tensor, wrap_axis(axis, a->rank(), a->shape(), "cumprod"), 1, prim::mul);
+}
+Tensor cummax(Operand a, int axis) {
+  LC_SCOPE("cummax");
+  const double lowest = is_float(a->dtype()) ? -kInf : a->dtype() == DType::I64 ? -0x1p63 : a->dtype() == DType::I32 ? -0x1p31 : 0;
+  return scan(a, wrap_axis(axis, a->rank(), a->shape(), "cummax"), lowest, prim::maximum);
+}
+
+}  // namespace lc
