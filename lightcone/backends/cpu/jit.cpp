@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -198,9 +199,19 @@ struct Process {
   }
 };
 
+// dlopen() takes a path it has seen for the library it loaded then, even when the descriptor's
+// number has been given to another file since. So no path is used twice: a counter is written
+// into it as "./" and "//".
+std::string fresh_path(int fd) {
+  static std::atomic<unsigned> counter{0};
+  std::string path = "/proc/self/fd/";
+  for (unsigned n = counter++; n > 0; n >>= 1) path += n & 1 ? "./" : "//";
+  return path + std::to_string(fd);
+}
+
 std::shared_ptr<void> open_library(const std::string& object) {
   const int fd = memory_file(object);
-  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  const std::string path = fresh_path(fd);
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   const char* why = handle ? "" : ::dlerror();
   ::close(fd);

@@ -1,0 +1,87 @@
+#include "lightcone/io/tokenizer.h"
+
+#include <algorithm>
+#include <limits>
+#include <unordered_map>
+
+#include "lightcone/core/error.h"
+#include "lightcone/io/tokenizer_kinds.h"
+#include "lightcone/io/utf8.h"
+
+namespace lc {
+
+Vocabulary::Type Tokenizer::type(int id) const {
+  return v_.types.empty() ? Vocabulary::Type::Normal : v_.types[static_cast<std::size_t>(id)];
+}
+
+bool Tokenizer::is_end(int id) const {
+  return (id == v_.eos && id >= 0) || std::find(v_.ends.begin(), v_.ends.end(), id) != v_.ends.end();
+}
+
+std::vector<int> Tokenizer::encode(std::string_view text, bool specials, bool parse_control) const {
+  require_utf8(text, "the text");
+  std::vector<int> out;
+  if (specials && v_.add_bos && v_.bos >= 0) out.push_back(v_.bos);
+  // Tokens the user defined, and control tokens when asked for, are cut out of the text first.
+  bool first = true;
+  std::size_t begin = 0;
+  const auto flush = [&](std::size_t end) {
+    if (end > begin) encode_text(text.substr(begin, end - begin), first, out), first = false;
+  };
+  const auto wanted = [&](std::size_t i) {
+    const Vocabulary::Type t = v_.types[i];
+    return !v_.pieces[i].empty() && (t == Vocabulary::Type::UserDefined || (parse_control && t == Vocabulary::Type::Control));
+  };
+  std::vector<std::size_t> special;
+  for (std::size_t i = 0; i < v_.types.size(); ++i)
+    if (wanted(i)) special.push_back(i);
+  std::sort(special.begin(), special.end(), [&](std::size_t a, std::size_t b) { return v_.pieces[a].size() > v_.pieces[b].size(); });
+  for (std::size_t at = 0; at < text.size() && !special.empty();) {
+    const auto hit = std::find_if(special.begin(), special.end(), [&](std::size_t i) { return text.substr(at).starts_with(v_.pieces[i]); });
+    if (hit == special.end()) {
+      ++at;
+      continue;
+    }
+    flush(at);
+    out.push_back(static_cast<int>(*hit));
+    at += v_.pieces[*hit].size();
+    begin = at;
+    first = v_.kind == Vocabulary::Kind::SentencePiece;  // a space prefix follows a special token again
+  }
+  flush(text.size());
+  if (specials && v_.add_eos && v_.eos >= 0) out.push_back(v_.eos);
+  return out;
+}
+
+std::string Tokenizer::decode(std::span<const int> ids) const {
+  std::string s;
+  bool first = true;
+  for (int id : ids) {
+    if (id < 0 || id >= size()) throw Error("tokenizer", cat("token ", id, " is outside the vocabulary of ", size()));
+    std::string p = piece(id);
+    if (first && !p.empty()) {
+      if (v_.kind == Vocabulary::Kind::SentencePiece && v_.space_prefix && p.front() == ' ') p.erase(0, 1);
+      if (v_.kind == Vocabulary::Kind::WordPiece && p.front() == ' ') p.erase(0, 1);
+      first = false;
+    }
+    s += p;
+  }
+  return s;
+}
+
+std::shared_ptr<const Tokenizer> make_tokenizer(Vocabulary v) {
+  const auto n = v.pieces.size();
+  if (n == 0) throw Error("tokenizer", "the vocabulary is empty");
+  if (n > static_cast<std::size_t>(std::numeric_limits<int>::max())) throw Error("tokenizer", "the vocabulary is too large");
+  if (!v.types.empty() && v.types.size() != n) throw Error("tokenizer", cat(v.types.size(), " token types for ", n, " tokens"));
+  if (!v.scores.empty() && v.scores.size() != n) throw Error("tokenizer", cat(v.scores.size(), " scores for ", n, " tokens"));
+  for (int* id : {&v.bos, &v.eos, &v.unk})
+    if (*id < -1 || *id >= static_cast<int>(n)) throw Error("tokenizer", cat("the special token ", *id, " is outside the vocabulary of ", n));
+  switch (v.kind) {
+    case Vocabulary::Kind::SentencePiece: return make_sentencepiece(std::move(v));
+    case Vocabulary::Kind::ByteBpe: return make_byte_bpe(std::move(v));
+    default: return make_wordpiece(std::move(v));
+  }
+}
+
+}  // namespace lc

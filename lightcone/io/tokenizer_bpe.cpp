@@ -1,0 +1,188 @@
+// Byte-level BPE (Radford et al. 2019): text is split by patterns, its bytes are written as
+// printable characters, and characters are joined in the order of the merges.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <utf8proc.h>
+
+#include "lightcone/core/error.h"
+#include "lightcone/io/tokenizer_kinds.h"
+#include "lightcone/io/utf8.h"
+
+namespace lc {
+namespace {
+
+// GPT-2's bytes as characters: printable Latin-1 stays, the rest moves above U+0100.
+struct ByteAlphabet {
+  std::array<std::string, 256> character;
+  std::unordered_map<std::uint32_t, int> byte;
+  ByteAlphabet() {
+    std::uint32_t next = 256;
+    for (int b = 0; b < 256; ++b) {
+      const bool plain = (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
+      const std::uint32_t c = plain ? static_cast<std::uint32_t>(b) : next++;
+      utf8_append(character[static_cast<std::size_t>(b)], c);
+      byte[c] = b;
+    }
+  }
+};
+const ByteAlphabet& alphabet() {
+  static const ByteAlphabet a;
+  return a;
+}
+
+// A compiled pattern; safe to use from many threads.
+class Pattern {
+ public:
+  explicit Pattern(const std::string& text) {
+    int error = 0;
+    PCRE2_SIZE at = 0;
+    code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &at, nullptr));
+    if (!code_) {
+      PCRE2_UCHAR message[160];
+      pcre2_get_error_message(error, message, sizeof message);
+      throw Error("tokenizer", cat("the split pattern '", text, "' is wrong at ", at, ": ", reinterpret_cast<const char*>(message)));
+    }
+    pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);  // where it cannot, matching interprets
+  }
+
+  // Calls piece(begin, end) for matches and for what lies between them.
+  template <class Piece>
+  void split(std::string_view text, const Piece& piece) const {
+    const std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> match(pcre2_match_data_create_from_pattern(code_.get(), nullptr), pcre2_match_data_free);
+    std::size_t done = 0;
+    for (std::size_t at = 0; at <= text.size();) {
+      const int rc = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at, PCRE2_NO_UTF_CHECK, match.get(), nullptr);
+      if (rc == PCRE2_ERROR_NOMATCH) break;
+      if (rc < 0) throw Error("tokenizer", cat("splitting the text failed (PCRE2 error ", rc, ")"));
+      const PCRE2_SIZE* v = pcre2_get_ovector_pointer(match.get());
+      if (v[1] == v[0]) {  // an empty match cuts nothing
+        at = v[1] + std::max<std::size_t>(1, v[1] < text.size() ? utf8_length(text, v[1]) : 1);
+        continue;
+      }
+      if (v[0] > done) piece(done, v[0]);
+      piece(v[0], v[1]);
+      at = done = v[1];
+    }
+    if (done < text.size()) piece(done, text.size());
+  }
+
+ private:
+  struct Free {
+    void operator()(pcre2_code* c) const { pcre2_code_free(c); }
+  };
+  std::unique_ptr<pcre2_code, Free> code_;
+};
+
+class ByteBpe final : public Tokenizer {
+ public:
+  explicit ByteBpe(Vocabulary v);
+  std::string piece(int id) const override;
+
+ private:
+  void encode_text(std::string_view text, bool first, std::vector<int>& out) const override;
+  void encode_word(std::string_view word, std::vector<int>& out) const;
+  StringMap ids_, ranks_;  // of pieces; of "left right"
+  std::vector<Pattern> patterns_;
+};
+
+ByteBpe::ByteBpe(Vocabulary v) : Tokenizer(std::move(v)) {
+  for (int i = 0; i < size(); ++i) ids_.try_emplace(v_.pieces[static_cast<std::size_t>(i)], i);
+  for (std::size_t i = 0; i < v_.merges.size(); ++i) ranks_.try_emplace(v_.merges[i].first + " " + v_.merges[i].second, static_cast<int>(i));
+  for (const std::string& s : v_.split) patterns_.emplace_back(s);
+}
+
+std::string compose(std::string_view text) {
+  utf8proc_uint8_t* made = nullptr;
+  const auto n = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()), &made,
+                              static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(made, std::free);
+  if (n < 0) throw Error("tokenizer", cat("cannot normalise the text: ", utf8proc_errmsg(n)));
+  return {reinterpret_cast<const char*>(made), static_cast<std::size_t>(n)};
+}
+
+void ByteBpe::encode_text(std::string_view text, bool, std::vector<int>& out) const {
+  const std::string composed = v_.nfc ? compose(text) : std::string();
+  if (v_.nfc) text = composed;
+  std::vector<std::string_view> words{text}, cut;
+  for (const Pattern& p : patterns_) {
+    cut.clear();
+    for (std::string_view w : words) p.split(w, [&](std::size_t b, std::size_t e) { cut.push_back(w.substr(b, e - b)); });
+    words.swap(cut);
+  }
+  for (std::string_view w : words) encode_word(w, out);
+}
+
+void ByteBpe::encode_word(std::string_view word, std::vector<int>& out) const {
+  std::string s;
+  for (char c : word) s += alphabet().character[static_cast<unsigned char>(c)];
+  if (v_.whole_words)
+    if (const auto it = ids_.find(s); it != ids_.end()) {
+      out.push_back(it->second);
+      return;
+    }
+  std::string key;
+  const auto merge = [&](std::string_view a, std::string_view b) -> std::optional<double> {
+    key.assign(a).append(1, ' ').append(b);
+    const auto it = ranks_.find(key);
+    return it == ranks_.end() ? std::nullopt : std::optional(static_cast<double>(it->second));
+  };
+  merge_symbols(s, merge, [&](std::string_view symbol) {
+    if (const auto it = ids_.find(symbol); it != ids_.end()) {
+      out.push_back(it->second);
+      return;
+    }
+    for (std::size_t at = 0; at < symbol.size();) {
+      const std::size_t n = std::max<std::size_t>(1, utf8_length(symbol, at));
+      const auto one = ids_.find(symbol.substr(at, n));
+      if (one != ids_.end()) out.push_back(one->second);
+      else if (v_.unk >= 0) out.push_back(v_.unk);
+      at += n;
+    }
+  });
+}
+
+std::string ByteBpe::piece(int id) const {
+  const Vocabulary::Type t = type(id);
+  if (t == Vocabulary::Type::Control) return "";
+  const std::string& p = v_.pieces[static_cast<std::size_t>(id)];
+  if (t == Vocabulary::Type::UserDefined) return p;
+  std::string s;
+  for (std::size_t at = 0; at < p.size();) {
+    std::size_t n;
+    const std::uint32_t c = utf8_decode(p, at, &n);
+    const auto it = alphabet().byte.find(c);
+    if (it == alphabet().byte.end()) return p;  // not byte-level: a token added as it is
+    s += static_cast<char>(it->second);
+    at += n;
+  }
+  return s;
+}
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> make_byte_bpe(Vocabulary v) { return std::make_shared<ByteBpe>(std::move(v)); }
+
+std::vector<std::string> split_patterns(std::string_view pre) {
+  // The patterns the models were trained with, as their tokenizer.json files give them.
+  static const std::string gpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))";
+  const auto modern = [](const std::string& digits) {
+    return R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)" + digits + R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  };
+  const auto is = [&](std::initializer_list<std::string_view> names) { return std::find(names.begin(), names.end(), pre) != names.end(); };
+  if (is({"llama3", "llama-v3", "llama-bpe", "falcon3", "dbrx", "smaug-bpe", "chatglm-bpe", "glm4", "pixtral", "llama4"})) return {modern(R"(\p{N}{1,3})")};
+  if (is({"qwen2", "stablelm2", "deepseek-r1-qwen", "hunyuan", "megrez"})) return {modern(R"(\p{N})")};
+  if (is({"starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b"})) return {R"(\p{N})", gpt2};
+  if (is({"deepseek-coder"})) return {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", R"([\x{4E00}-\x{9FA5}\x{0800}-\x{4E00}\x{AC00}-\x{D7FF}]+)", R"(\p{N})"};
+  if (is({"falcon"})) return {R"([\p{P}\$\+<=>\^~\|`]+)", gpt2, R"([0-9][0-9][0-9])"};
+  if (is({"tekken"}))
+    return {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+  if (is({"gpt-2", "gpt2", "mpt", "olmo", "jais", "phi-2", "roberta-bpe", "jina-es", "jina-de", "a.x-4.0", "mellum"})) return {gpt2};
+  if (is({"", "default"})) return {R"([\p{P}\$\+<=>\^~\|]+)", gpt2, R"(\p{N}+)", R"([0-9][0-9][0-9])"};
+  throw Error("tokenizer", cat("the pre-tokenizer '", pre, "' is not known"));
+}
+
+}  // namespace lc

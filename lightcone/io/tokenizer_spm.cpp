@@ -1,0 +1,97 @@
+// SentencePiece's BPE with byte fallback: pieces with scores, spaces written as U+2581.
+#include <cstdlib>
+
+#include "lightcone/core/error.h"
+#include "lightcone/io/tokenizer_kinds.h"
+#include "lightcone/io/utf8.h"
+
+namespace lc {
+namespace {
+
+constexpr std::string_view kSpace = "\xE2\x96\x81";
+
+class SentencePiece final : public Tokenizer {
+ public:
+  explicit SentencePiece(Vocabulary v);
+  std::string piece(int id) const override;
+
+ private:
+  void encode_text(std::string_view text, bool first, std::vector<int>& out) const override;
+  int byte_of(int id) const;  // -1: not a byte token
+
+  StringMap ids_;
+  int bytes_[256];
+};
+
+// "<0x0A>"
+int parse_byte(std::string_view p) {
+  if (p.size() != 6 || !p.starts_with("<0x") || p.back() != '>') return -1;
+  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
+  const int a = digit(p[3]), b = digit(p[4]);
+  return a < 0 || b < 0 ? -1 : a * 16 + b;
+}
+
+SentencePiece::SentencePiece(Vocabulary v) : Tokenizer(std::move(v)) {
+  std::fill(std::begin(bytes_), std::end(bytes_), -1);
+  for (int i = 0; i < size(); ++i) {
+    const auto n = static_cast<std::size_t>(i);
+    if (const int b = byte_of(i); b >= 0) {
+      if (bytes_[b] < 0) bytes_[b] = i;
+    } else if (type(i) != Vocabulary::Type::Control && type(i) != Vocabulary::Type::Unknown && type(i) != Vocabulary::Type::Unused) {
+      ids_.try_emplace(v_.pieces[n], i);
+    }
+  }
+}
+
+int SentencePiece::byte_of(int id) const {
+  if (!v_.types.empty() && type(id) != Vocabulary::Type::Byte) return -1;
+  return parse_byte(v_.pieces[static_cast<std::size_t>(id)]);
+}
+
+void SentencePiece::encode_text(std::string_view text, bool first, std::vector<int>& out) const {
+  std::string s;
+  const std::string_view space = v_.escape_spaces ? kSpace : std::string_view(" ");
+  if (first && v_.space_prefix) s += space;
+  for (char c : text) c == ' ' ? s.append(space) : s.append(1, c);
+  std::string joined;
+  const auto merge = [&](std::string_view a, std::string_view b) -> std::optional<double> {
+    joined.assign(a).append(b);
+    const auto it = ids_.find(joined);
+    if (it == ids_.end()) return std::nullopt;
+    return v_.scores.empty() ? static_cast<double>(it->second) : -static_cast<double>(v_.scores[static_cast<std::size_t>(it->second)]);
+  };
+  merge_symbols(s, merge, [&](std::string_view symbol) {
+    if (const auto it = ids_.find(symbol); it != ids_.end()) {
+      out.push_back(it->second);
+      return;
+    }
+    for (char c : symbol) {
+      const int id = bytes_[static_cast<unsigned char>(c)];
+      if (id < 0 && v_.unk < 0) throw Error("tokenizer", cat("no token for '", symbol, "', no byte tokens and no unknown token"));
+      out.push_back(id < 0 ? v_.unk : id);
+      if (id < 0) break;  // one unknown token a symbol
+    }
+  });
+}
+
+std::string SentencePiece::piece(int id) const {
+  const Vocabulary::Type t = type(id);
+  if (t == Vocabulary::Type::Control || id == v_.bos || id == v_.eos) return "";
+  if (const int b = byte_of(id); b >= 0) return std::string(1, static_cast<char>(b));
+  if (t == Vocabulary::Type::Unknown) return "\xEF\xBF\xBD";
+  const std::string& p = v_.pieces[static_cast<std::size_t>(id)];
+  if (!v_.escape_spaces) return p;
+  std::string s;
+  for (std::size_t at = 0; at < p.size();) {
+    const bool space = std::string_view(p).substr(at).starts_with(kSpace);
+    s += space ? ' ' : p[at];
+    at += space ? kSpace.size() : 1;
+  }
+  return s;
+}
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> make_sentencepiece(Vocabulary v) { return std::make_shared<SentencePiece>(std::move(v)); }
+
+}  // namespace lc

@@ -1,0 +1,180 @@
+#include "lightcone/io/weights.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "lightcone/core/error.h"
+#include "lightcone/io/gguf.h"
+#include "lightcone/io/mapped_file.h"
+#include "lightcone/io/quants.h"
+#include "lightcone/io/weights_internal.h"
+
+namespace lc {
+
+namespace fs = std::filesystem;
+
+std::int64_t StoredTensor::elements() const {
+  std::int64_t n = 1;
+  for (std::int64_t d : shape) n *= d;
+  return n;
+}
+
+// llama2.c: seven i32 (dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len), then
+// f32 tensors in a fixed order. A negative vocab_size says that the classifier has its own matrix.
+class Llama2cReader {
+ public:
+  Llama2cReader(Weights& w, const MappedFile& file) : w_(w), file_(file) {}
+  void read();
+
+ private:
+  void tensor(const std::string& name, std::vector<std::int64_t> shape);
+  void each_layer(const std::string& name, std::vector<std::int64_t> shape);
+  Weights& w_;
+  const MappedFile& file_;
+  std::size_t at_ = 28;
+};
+
+void Llama2cReader::tensor(const std::string& name, std::vector<std::int64_t> shape) {
+  StoredTensor t{.shape = std::move(shape), .type = "F32", .bytes = {}, .dtype = DType::F32};
+  const std::size_t n = static_cast<std::size_t>(t.elements()) * 4;
+  if (n > file_.bytes().size() - at_) throw Error("load", cat(file_.path(), ": truncated: it ends inside ", name));
+  t.bytes = file_.bytes().subspan(at_, n);
+  at_ += n;
+  if (!name.empty()) w_.tensors_.emplace(name, std::move(t));
+}
+
+void Llama2cReader::each_layer(const std::string& name, std::vector<std::int64_t> shape) {
+  for (std::int32_t i = 0; i < w_.llama2c_[2]; ++i) tensor(cat("model.layers.", i, ".", name, ".weight"), shape);
+}
+
+void Llama2cReader::read() {
+  w_.llama2c_.resize(7);
+  std::memcpy(w_.llama2c_.data(), file_.bytes().data(), 28);
+  const auto& h = w_.llama2c_;
+  const std::int64_t dim = h[0], hidden = h[1], heads = h[3], kv_heads = h[4], vocab = std::abs(static_cast<std::int64_t>(h[5])), context = h[6];
+  const bool sane = dim > 0 && dim <= 1 << 20 && hidden > 0 && hidden <= 1 << 22 && h[2] > 0 && h[2] <= 1000 && heads > 0 && heads <= dim &&
+                    kv_heads > 0 && heads % kv_heads == 0 && dim % heads == 0 && vocab > 0 && vocab <= 1 << 24 && context > 0 && context <= 1 << 24;
+  if (!sane) throw Error("load", cat(file_.path(), ": not a checkpoint this library knows (GGUF, safetensors or llama2.c .bin)"));
+  const std::int64_t kv = dim / heads * kv_heads;
+  tensor("model.embed_tokens.weight", {vocab, dim});
+  each_layer("input_layernorm", {dim});
+  each_layer("self_attn.q_proj", {dim, dim});
+  each_layer("self_attn.k_proj", {kv, dim});
+  each_layer("self_attn.v_proj", {kv, dim});
+  each_layer("self_attn.o_proj", {dim, dim});
+  each_layer("post_attention_layernorm", {dim});
+  each_layer("mlp.gate_proj", {hidden, dim});
+  each_layer("mlp.down_proj", {dim, hidden});
+  each_layer("mlp.up_proj", {hidden, dim});
+  tensor("model.norm.weight", {dim});
+  tensor("", {context, dim / heads});  // cosines and sines older versions stored
+  if (h[5] < 0) tensor("lm_head.weight", {vocab, dim});
+  if (at_ != file_.bytes().size()) throw Error("load", cat(file_.path(), ": ", file_.bytes().size() - at_, " bytes too many for its header"));
+}
+
+class GgufWeightsReader {
+ public:
+  static void read(Weights& w, const std::string& path) {
+    auto g = std::make_shared<GgufFile>(read_gguf(path));
+    const auto bytes = g->file->bytes();
+    for (const GgufTensor& t : g->tensors) {
+      StoredTensor s{.shape = t.shape, .type = std::string(ggml_type_name(t.type)), .bytes = bytes.subspan(t.offset, t.bytes)};
+      s.ggml = static_cast<int>(t.type);
+      if (s.type == "F32") s.dtype = DType::F32;
+      if (s.type == "F64") s.dtype = DType::F64;
+      if (s.type == "F16") s.dtype = DType::F16;
+      if (s.type == "BF16") s.dtype = DType::BF16;
+      if (s.type == "I32") s.dtype = DType::I32;
+      if (s.type == "I64") s.dtype = DType::I64;
+      if (s.type == "Q8_0") s.quant = QuantFormat::Q8_0;
+      if (s.type == "Q4_0") s.quant = QuantFormat::Q4_0;
+      w.tensors_.emplace(t.name, std::move(s));
+    }
+    w.format_ = "GGUF";
+    w.gguf_ = g;
+    w.owner_ = g->file;
+  }
+};
+
+namespace {
+
+// The file a directory means.
+fs::path inside(const fs::path& dir) {
+  for (const char* name : {"model.safetensors.index.json", "model.safetensors"})
+    if (fs::exists(dir / name)) return dir / name;
+  std::vector<fs::path> found;
+  for (const auto& e : fs::directory_iterator(dir)) {
+    const std::string ext = e.path().extension().string();
+    if (ext == ".safetensors" || ext == ".gguf") found.push_back(e.path());
+  }
+  if (found.size() == 1) return found.front();
+  throw Error("load", cat(dir.string(), found.empty() ? " holds no model.safetensors, shard index or GGUF file"
+                                                      : " holds several checkpoints: name one of the files"));
+}
+
+}  // namespace
+
+Weights Weights::open(const std::string& path) {
+  std::error_code ec;
+  if (!fs::exists(path, ec)) throw Error("load", cat("there is no file '", path, "'"));
+  const fs::path file = fs::is_directory(path, ec) ? inside(path) : fs::path(path);
+  Weights w;
+  w.path_ = path;
+  if (file.extension() == ".json") {
+    w.format_ = "safetensors";
+    w.owner_ = std::make_shared<std::vector<std::shared_ptr<const MappedFile>>>(io::add_safetensors(w, file.string()));
+  } else {
+    const auto mapped = MappedFile::open(file.string());
+    const auto bytes = mapped->bytes();
+    if (bytes.size() >= 4 && std::memcmp(bytes.data(), "GGUF", 4) == 0) {
+      GgufWeightsReader::read(w, file.string());
+      return w;
+    }
+    if (file.extension() == ".safetensors" || io::looks_like_safetensors(bytes)) {
+      w.format_ = "safetensors";
+      w.owner_ = std::make_shared<std::vector<std::shared_ptr<const MappedFile>>>(io::add_safetensors(w, file.string()));
+    } else {
+      if (bytes.size() < 28) throw Error("load", cat(path, ": too short for a checkpoint (", bytes.size(), " bytes)"));
+      w.format_ = "llama2.c";
+      Llama2cReader(w, *mapped).read();
+      w.owner_ = mapped;
+      return w;
+    }
+  }
+  if (const fs::path config = file.parent_path() / "config.json"; fs::exists(config, ec)) w.config_json_ = read_text_file(config.string());
+  return w;
+}
+
+const StoredTensor* Weights::find(std::string_view name) const {
+  const auto it = tensors_.find(name);
+  return it == tensors_.end() ? nullptr : &it->second;
+}
+const StoredTensor& Weights::at(std::string_view name) const {
+  if (const StoredTensor* t = find(name)) return *t;
+  throw Error("load", cat(path_, " has no tensor '", name, "'"));
+}
+std::size_t Weights::bytes() const {
+  std::size_t n = 0;
+  for (const auto& [name, t] : tensors_) n += t.bytes.size();
+  return n;
+}
+
+std::vector<float> Weights::read(const StoredTensor& t) {
+  std::vector<float> v(static_cast<std::size_t>(t.elements()));
+  if (t.ggml >= 0) {
+    dequantize_gguf(static_cast<std::uint32_t>(t.ggml), t.bytes.data(), t.elements(), v.data());
+    return v;
+  }
+  if (!t.dtype) throw Error("load", cat("values of type ", t.type, " cannot be read yet"));
+  for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(load_f64(t.bytes.data(), *t.dtype, i));
+  return v;
+}
+
+std::string read_text_file(const std::string& path, std::size_t limit) {
+  const auto f = MappedFile::open(path);
+  if (f->bytes().size() > limit) throw Error("load", cat(path, " is too large: ", f->bytes().size(), " bytes"));
+  return {reinterpret_cast<const char*>(f->bytes().data()), f->bytes().size()};
+}
+
+}  // namespace lc

@@ -1,0 +1,88 @@
+// Weights: the tensors of a checkpoint, where they lie in the mapped file. Nothing is copied and
+// nothing is converted until a model asks for it.
+//
+// Read: safetensors (one file, a shard index, or a directory holding either), GGUF, and llama2.c's
+// .bin. Any bytes give weights or an Error; a file can neither crash the reader nor make it
+// allocate more than the file holds.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lightcone/core/dtype.h"
+#include "lightcone/core/op.h"
+
+namespace lc {
+
+struct GgufFile;
+
+struct StoredTensor {
+  std::vector<std::int64_t> shape;       // row-major, the last axis contiguous
+  std::string type;                      // as its format calls it: "BF16", "Q4_K"
+  std::span<const std::byte> bytes;
+  // How a graph reads the bytes in place; when neither is set, only read() can.
+  std::optional<DType> dtype = {};
+  std::optional<QuantFormat> quant = {};
+  int ggml = -1;                         // GGUF's number of the type
+  std::int64_t elements() const;
+};
+
+class Weights {
+ public:
+  // A file, or a directory with config.json and safetensors inside.
+  static Weights open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const std::string& format() const { return format_; }  // "safetensors", "GGUF" or "llama2.c"
+  const std::map<std::string, StoredTensor, std::less<>>& tensors() const { return tensors_; }
+  const StoredTensor* find(std::string_view name) const;
+  const StoredTensor& at(std::string_view name) const;  // Error when it is not there
+  std::size_t bytes() const;                            // of all tensors
+
+  // The values as f32, whatever the storage (a copy).
+  static std::vector<float> read(const StoredTensor& t);
+
+  // What else the files say: config.json's text, the GGUF header, llama2.c's seven integers.
+  const std::string& config_json() const { return config_json_; }
+  const GgufFile* gguf() const { return gguf_.get(); }
+  std::span<const std::int32_t> llama2c() const { return llama2c_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }  // safetensors'
+  // Keeps the mappings alive.
+  std::shared_ptr<const void> owner() const { return owner_; }
+
+ private:
+  friend class SafetensorsReader;
+  friend class Llama2cReader;
+  friend class GgufWeightsReader;
+  std::string path_, format_, config_json_;
+  std::map<std::string, StoredTensor, std::less<>> tensors_;
+  std::map<std::string, std::string> metadata_;
+  std::shared_ptr<const GgufFile> gguf_;
+  std::vector<std::int32_t> llama2c_;
+  std::shared_ptr<const void> owner_;
+};
+
+// One tensor to be written.
+struct TensorToSave {
+  std::string name;
+  DType dtype;
+  std::vector<std::int64_t> shape;
+  std::span<const std::byte> bytes;
+};
+// Writes a safetensors file beside `path` and renames it over: a crash, a kill or a full disk
+// leaves either the old file or the new one.
+void save_safetensors(const std::string& path, std::span<const TensorToSave> tensors,
+                      const std::map<std::string, std::string>& metadata = {});
+
+// A file's text; Error when it is missing, not a regular file or longer than `limit` bytes.
+std::string read_text_file(const std::string& path, std::size_t limit = 256u << 20);
+
+}  // namespace lc

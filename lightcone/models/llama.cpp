@@ -1,0 +1,138 @@
+#include "lightcone/models/llama.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/io/gguf.h"
+#include "lightcone/passes/passes.h"
+
+namespace lc {
+namespace {
+
+namespace fs = std::filesystem;
+
+// How each parameter is given to the program once it is compiled.
+struct Binding {
+  std::string path;
+  const StoredTensor* stored;
+  bool convert;  // to f32, because no kernel reads the stored form
+};
+
+bool readable_in_place(const StoredTensor& t) {
+  if (t.quant) return true;
+  if (!t.dtype || (*t.dtype != DType::F32 && *t.dtype != DType::F16 && *t.dtype != DType::BF16)) return false;
+  return reinterpret_cast<std::uintptr_t>(t.bytes.data()) % size_of(*t.dtype) == 0;
+}
+
+void check_shape(const Weights& w, const std::string& name, const StoredTensor& t, const Shape& want) {
+  bool same = t.shape.size() == want.size();
+  for (std::size_t i = 0; same && i < want.size(); ++i) same = Dim(t.shape[i]) == want[i];
+  Shape have(t.shape.begin(), t.shape.end());
+  if (!same) throw Error("load", cat(w.path(), ": '", name, "' has the shape ", str(have), ", the model needs ", str(want)));
+}
+
+std::shared_ptr<const Tokenizer> find_tokenizer(const Weights& w, const LlamaOptions& o, std::int64_t vocab) {
+  if (!o.tokenizer.empty()) return load_tokenizer(o.tokenizer, static_cast<int>(vocab));
+  if (w.gguf() && w.gguf()->metadata.contains("tokenizer.ggml.tokens")) return tokenizer_from_gguf(*w.gguf());
+  const fs::path dir = fs::is_directory(w.path()) ? fs::path(w.path()) : fs::path(w.path()).parent_path();
+  for (const char* name : {"tokenizer.json", "tokenizer.model", "tokenizer.bin"})
+    if (fs::exists(dir / name)) return load_tokenizer((dir / name).string(), static_cast<int>(vocab));
+  return nullptr;
+}
+
+}  // namespace
+
+Llama Llama::load(const std::string& path, const LlamaOptions& o) {
+  const auto progress = [&](std::string_view stage, double part) {
+    if (o.progress) o.progress(stage, part);
+  };
+  progress("reading", 0);
+  const auto weights = std::make_shared<const Weights>(Weights::open(path));
+  Llama m;
+  m.config_ = LlamaConfig::from(*weights);
+  m.shape_.context = o.context > 0 ? o.context : std::min<std::int64_t>(m.config_.context, 4096);
+  m.shape_.chunk = std::clamp<std::int64_t>(o.chunk, 1, m.shape_.context);
+  m.shape_.all_logits = o.all_logits;
+  m.tokenizer_ = find_tokenizer(*weights, o, m.config_.vocab);
+
+  std::vector<Binding> bindings;
+  const Graph g = llama_graph(m.config_, m.shape_, [&](Graph& graph, const std::string& name, Shape shape) -> nn::Parameter {
+    const StoredTensor* t = weights->find(llama_file_name(*weights, name));
+    if (!t) return {};
+    check_shape(*weights, name, *t, shape);
+    const bool in_place = readable_in_place(*t);
+    bindings.push_back({name, t, !in_place});
+    if (!in_place) return nn::parameter(graph, name, std::move(shape), DType::F32);
+    return nn::parameter(graph, name, std::move(shape), t->dtype.value_or(DType::U8), t->quant);
+  });
+  progress("compiling", 0);
+  m.program_ = compile(g, o.compiler ? *o.compiler : generic() | cpu({.threads = o.threads}));
+  double done = 0;
+  for (const Binding& b : bindings) {
+    progress("loading", done++ / static_cast<double>(bindings.size()));
+    m.weight_bytes_ += b.convert ? static_cast<std::size_t>(b.stored->elements()) * 4 : b.stored->bytes.size();
+    if (!b.convert) {
+      m.program_.load(b.path, b.stored->bytes.data(), b.stored->bytes.size(), weights);
+      continue;
+    }
+    const auto values = std::make_shared<const std::vector<float>>(Weights::read(*b.stored));
+    m.converted_bytes_ += values->size() * 4;
+    m.program_.load(b.path, values->data(), values->size() * 4, values);
+  }
+  const auto f = std::make_shared<const std::vector<double>>(m.config_.rope_frequencies);
+  m.program_.load("rope.frequencies", f->data(), f->size() * 8, f);
+  progress("loading", 1);
+  return m;
+}
+
+const Tokenizer& Llama::tokenizer() const {
+  if (!tokenizer_) throw Error("tokenizer", "the checkpoint holds no tokenizer and none lies beside it: name one with --tokenizer FILE");
+  return *tokenizer_;
+}
+
+bool Llama::ends(int token) const {
+  return std::find(config_.eos.begin(), config_.eos.end(), token) != config_.eos.end() || (tokenizer_ && tokenizer_->is_end(token));
+}
+
+LlamaSession::LlamaSession(const Llama& model) : model_(&model), context_(model.program()) {}
+
+std::int64_t LlamaSession::room() const { return model_->shape().context - static_cast<std::int64_t>(tokens_.size()); }
+
+std::span<const float> LlamaSession::feed(std::span<const int> tokens) {
+  const LlamaShape& s = model_->shape();
+  if (tokens.empty()) throw Error("feed", "no tokens");
+  if (static_cast<std::int64_t>(tokens.size()) > room())
+    throw Error("feed", cat(tokens.size(), " tokens after ", tokens_.size(), " do not fit the context of ", s.context));
+  for (int t : tokens)
+    if (t < 0 || t >= model_->config().vocab) throw Error("feed", cat("token ", t, " is outside the vocabulary of ", model_->config().vocab));
+  logits_.clear();
+  std::span<const std::byte> out;
+  for (std::size_t at = 0; at < tokens.size();) {
+    const std::size_t n = std::min(tokens.size() - at, static_cast<std::size_t>(s.chunk));
+    ids_.assign(tokens.begin() + static_cast<std::ptrdiff_t>(at), tokens.begin() + static_cast<std::ptrdiff_t>(at + n));
+    context_.bind("seq", static_cast<std::int64_t>(n)).bind("past", static_cast<std::int64_t>(tokens_.size()));
+    context_.set("tokens", ids_).run();
+    tokens_.insert(tokens_.end(), tokens.begin() + static_cast<std::ptrdiff_t>(at), tokens.begin() + static_cast<std::ptrdiff_t>(at + n));
+    at += n;
+    if (s.all_logits) {
+      const std::vector<float> some = context_.get("logits");
+      logits_.insert(logits_.end(), some.begin(), some.end());
+    }
+  }
+  if (s.all_logits) return logits_;
+  if (model_->program().interpreted() > 0) {
+    logits_ = context_.get("logits");
+    return logits_;
+  }
+  const auto bytes = context_.bytes("logits");
+  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+
+void LlamaSession::reset() {
+  tokens_.clear();
+  context_.clear_states();
+}
+
+}  // namespace lc

@@ -1,0 +1,78 @@
+// Llama: a checkpoint compiled for this machine, and LlamaSession: one conversation with it.
+//
+//   const Llama model = Llama::load("tinyllama.gguf");
+//   LlamaSession chat(model);
+//   Sampler pick({.temperature = 0.8, .seed = 1});
+//   auto logits = chat.feed(model.tokenizer().encode("Once upon a time"));
+//   int id = pick(logits, chat.tokens());
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lightcone/core/compiler.h"
+#include "lightcone/io/tokenizer.h"
+#include "lightcone/models/llama_config.h"
+#include "lightcone/models/llama_graph.h"
+#include "lightcone/runtime/program.h"
+
+namespace lc {
+
+struct LlamaOptions {
+  std::int64_t context = 0;   // positions of the cache; 0: the model's own, at most 4096
+  std::int64_t chunk = 64;    // prompt tokens a run
+  bool all_logits = false;
+  std::optional<Compiler> compiler = {};  // default: generic() | cpu({threads})
+  int threads = 0;
+  std::string tokenizer = {}; // a file; "": what the checkpoint or its directory holds
+  // Called with what is being done and how much of it, 0 to 1.
+  std::function<void(std::string_view stage, double part)> progress = {};
+};
+
+class Llama {
+ public:
+  static Llama load(const std::string& path, const LlamaOptions& o = {});
+
+  const LlamaConfig& config() const { return config_; }
+  const LlamaShape& shape() const { return shape_; }
+  const Program& program() const { return program_; }
+  const Tokenizer& tokenizer() const;  // Error when there is none
+  bool has_tokenizer() const { return tokenizer_ != nullptr; }
+  bool ends(int token) const;          // an end-of-text token
+  std::size_t weight_bytes() const { return weight_bytes_; }       // as stored: what one token reads
+  std::size_t converted_bytes() const { return converted_bytes_; } // of it, unpacked into memory at load
+
+ private:
+  LlamaConfig config_;
+  LlamaShape shape_;
+  Program program_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::size_t weight_bytes_ = 0, converted_bytes_ = 0;
+};
+
+class LlamaSession {
+ public:
+  explicit LlamaSession(const Llama& model);
+  // Appends tokens and returns the logits of the last one, or of all of them when the model was
+  // loaded with all_logits: [vocab] or [tokens.size(), vocab], valid until the next call.
+  std::span<const float> feed(std::span<const int> tokens);
+  std::span<const float> feed(int token) { return feed({&token, 1}); }
+  std::span<const int> tokens() const { return tokens_; }
+  std::int64_t room() const;  // positions left
+  void reset();
+  Context& context() { return context_; }
+
+ private:
+  const Llama* model_;
+  Context context_;
+  std::vector<int> tokens_;
+  std::vector<std::int64_t> ids_;
+  std::vector<float> logits_;
+};
+
+}  // namespace lc

@@ -1,0 +1,210 @@
+#include "lightcone/models/llama_config.h"
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "lightcone/core/error.h"
+#include "lightcone/io/gguf.h"
+
+namespace lc {
+namespace {
+
+using Json = nlohmann::json;
+
+// How a context longer than the trained one is reached; Hugging Face's rope_scaling.
+struct Scaling {
+  std::string type = "default";
+  double factor = 1, low = 1, high = 4, original = 8192;
+};
+
+// Radians a position of each pair. llama3: long wavelengths are divided by the factor, short ones
+// kept, those between interpolated (transformers' modeling_rope_utils, "llama3").
+std::vector<double> frequencies(std::int64_t head_dim, double theta, const Scaling& s) {
+  std::vector<double> f;
+  for (std::int64_t i = 0; i < head_dim / 2; ++i) {
+    double w = std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
+    if (s.type == "linear") w /= s.factor;
+    if (s.type == "llama3") {
+      const double wavelength = 2 * std::numbers::pi / w;
+      const double blend = (s.original / wavelength - s.low) / (s.high - s.low);
+      w = wavelength > s.original / s.low ? w / s.factor : wavelength < s.original / s.high ? w : (1 - blend) * w / s.factor + blend * w;
+    }
+    f.push_back(w);
+  }
+  return f;
+}
+
+class JsonConfig {
+ public:
+  JsonConfig(const Weights& w) : path_(w.path()) {
+    try {
+      j_ = Json::parse(w.config_json());
+    } catch (const Json::exception& e) {
+      throw Error("load", cat(path_, ": config.json is not JSON: ", e.what()));
+    }
+    if (!j_.is_object()) throw Error("load", cat(path_, ": config.json is not an object"));
+    if (j_.contains("text_config") && j_["text_config"].is_object()) j_ = Json(j_["text_config"]);
+  }
+  std::optional<double> number(const char* key) const { return number(j_, key); }
+  std::optional<double> number(const Json& j, const char* key) const {
+    if (!j.contains(key) || j[key].is_null()) return std::nullopt;
+    if (!j[key].is_number()) throw Error("load", cat(path_, ": config.json: ", key, " is not a number"));
+    return j[key].get<double>();
+  }
+  std::string text(const char* key) const { return j_.contains(key) && j_[key].is_string() ? j_[key].get<std::string>() : ""; }
+  bool flag(const char* key, bool otherwise) const { return j_.contains(key) && j_[key].is_boolean() ? j_[key].get<bool>() : otherwise; }
+  Scaling scaling() const;
+  std::vector<int> eos() const;
+  std::optional<double> theta() const {
+    if (const auto t = number("rope_theta")) return t;
+    return j_.contains("rope_parameters") && j_["rope_parameters"].is_object() ? number(j_["rope_parameters"], "rope_theta") : std::nullopt;
+  }
+
+ private:
+  std::string path_;
+  Json j_;
+};
+
+Scaling JsonConfig::scaling() const {
+  Scaling s;
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    if (!j_.contains(key) || !j_[key].is_object()) continue;
+    const Json& r = j_[key];
+    for (const char* k : {"type", "rope_type"})
+      if (r.contains(k) && r[k].is_string()) s.type = r[k].get<std::string>();
+    s.factor = number(r, "factor").value_or(1);
+    s.low = number(r, "low_freq_factor").value_or(1);
+    s.high = number(r, "high_freq_factor").value_or(4);
+    s.original = number(r, "original_max_position_embeddings").value_or(8192);
+  }
+  if (s.type != "default" && s.type != "linear" && s.type != "llama3")
+    throw Error("load", cat(path_, ": RoPE scaling of type '", s.type, "' is not supported (default, linear and llama3 are)"));
+  return s;
+}
+
+std::vector<int> JsonConfig::eos() const {
+  std::vector<int> ids;
+  if (!j_.contains("eos_token_id")) return ids;
+  const Json& e = j_["eos_token_id"];
+  for (const Json& x : e.is_array() ? e : Json::array({e}))
+    if (x.is_number_integer()) ids.push_back(x.get<int>());
+  return ids;
+}
+
+std::int64_t whole(double v, const std::string& what, const std::string& path) {
+  if (!(v >= 1 && v <= 1e9) || v != std::floor(v)) throw Error("load", cat(path, ": ", what, " is ", v, ", which makes no model"));
+  return static_cast<std::int64_t>(v);
+}
+
+LlamaConfig from_json(const Weights& w) {
+  const JsonConfig j(w);
+  const std::string type = j.text("model_type");
+  if (!type.empty() && type != "llama" && type != "mistral" && type != "qwen2" && type != "qwen3")
+    throw Error("load", cat(w.path(), ": a model of type '", type, "' is not of the Llama family (llama, mistral, qwen2, qwen3)"));
+  const auto need = [&](const char* key) {
+    const auto v = j.number(key);
+    if (!v) throw Error("load", cat(w.path(), ": config.json has no ", key));
+    return whole(*v, key, w.path());
+  };
+  LlamaConfig c;
+  c.vocab = need("vocab_size"), c.hidden = need("hidden_size"), c.intermediate = need("intermediate_size");
+  c.layers = need("num_hidden_layers"), c.heads = need("num_attention_heads");
+  c.kv_heads = j.number("num_key_value_heads") ? need("num_key_value_heads") : c.heads;
+  c.head_dim = j.number("head_dim") ? need("head_dim") : c.hidden / c.heads;
+  c.context = j.number("max_position_embeddings") ? need("max_position_embeddings") : 2048;
+  c.eps = j.number("rms_norm_eps").value_or(1e-6);
+  c.rope_theta = j.theta().value_or(10000);
+  c.rope_frequencies = frequencies(c.head_dim, c.rope_theta, j.scaling());
+  if (j.number("sliding_window") && j.flag("use_sliding_window", type != "qwen2" && type != "qwen3")) c.window = need("sliding_window");
+  c.eos = j.eos();
+  if (const std::string act = j.text("hidden_act"); !act.empty() && act != "silu")
+    throw Error("load", cat(w.path(), ": the activation '", act, "' is not of the Llama family (silu)"));
+  return c;
+}
+
+LlamaConfig from_gguf(const Weights& w) {
+  const GgufFile& g = *w.gguf();
+  const std::string arch = g.text("general.architecture").value_or("");
+  if (arch != "llama" && arch != "mistral" && arch != "qwen2" && arch != "qwen3")
+    throw Error("load", cat(w.path(), ": a model of architecture '", arch, "' is not of the Llama family (llama, mistral, qwen2, qwen3)"));
+  const auto number = [&](const std::string& key) { return g.number(arch + "." + key); };
+  const auto need = [&](const std::string& key) {
+    const auto v = number(key);
+    if (!v) throw Error("load", cat(w.path(), ": the GGUF header has no ", arch, ".", key));
+    return whole(*v, key, w.path());
+  };
+  LlamaConfig c;
+  c.hidden = need("embedding_length"), c.intermediate = need("feed_forward_length");
+  c.layers = need("block_count"), c.heads = need("attention.head_count");
+  c.kv_heads = number("attention.head_count_kv") ? need("attention.head_count_kv") : c.heads;
+  c.head_dim = number("attention.key_length") ? need("attention.key_length") : c.hidden / c.heads;
+  c.context = need("context_length");
+  c.vocab = w.at("token_embd.weight").shape.at(0);
+  c.eps = number("attention.layer_norm_rms_epsilon").value_or(1e-5);
+  c.rope_theta = number("rope.freq_base").value_or(10000);
+  c.rope_interleaved = arch == "llama" || arch == "mistral";  // the others keep Hugging Face's halves
+  if (const auto n = number("rope.dimension_count"); n && static_cast<std::int64_t>(*n) != c.head_dim)
+    throw Error("load", cat(w.path(), ": rotating ", *n, " of ", c.head_dim, " dimensions is not supported"));
+  Scaling s;
+  if (const auto t = g.text(arch + ".rope.scaling.type"); t && *t != "none") s.type = *t;
+  s.factor = number("rope.scaling.factor").value_or(1);
+  if (s.type != "default" && s.type != "linear")
+    throw Error("load", cat(w.path(), ": RoPE scaling of type '", s.type, "' is not supported (linear is)"));
+  c.rope_frequencies = frequencies(c.head_dim, c.rope_theta, s);
+  if (const StoredTensor* f = w.find("rope_freqs.weight")) {  // Llama 3.1 and later: a divisor for each pair
+    const std::vector<float> by = Weights::read(*f);
+    if (by.size() != c.rope_frequencies.size()) throw Error("load", cat(w.path(), ": rope_freqs.weight has ", by.size(), " values, ", c.rope_frequencies.size(), " are needed"));
+    for (std::size_t i = 0; i < by.size(); ++i) c.rope_frequencies[i] /= static_cast<double>(by[i]);
+  }
+  if (number("attention.sliding_window").value_or(0) > 0) c.window = need("attention.sliding_window");
+  if (const auto e = g.number("tokenizer.ggml.eos_token_id")) c.eos.push_back(static_cast<int>(*e));
+  return c;
+}
+
+LlamaConfig from_llama2c(const Weights& w) {
+  const auto h = w.llama2c();
+  LlamaConfig c;
+  c.hidden = h[0], c.intermediate = h[1], c.layers = h[2], c.heads = h[3], c.kv_heads = h[4];
+  c.vocab = std::abs(h[5]), c.context = h[6], c.head_dim = c.hidden / c.heads;
+  c.rope_interleaved = true;
+  c.rope_frequencies = frequencies(c.head_dim, c.rope_theta, {});
+  c.eos = {1, 2};  // run.c stops at BOS as well
+  return c;
+}
+
+}  // namespace
+
+LlamaConfig LlamaConfig::from(const Weights& w) {
+  if (w.format() == "safetensors" && w.config_json().empty())
+    throw Error("load", cat(w.path(), ": a safetensors model needs its config.json beside it"));
+  LlamaConfig c = w.gguf() ? from_gguf(w) : w.format() == "safetensors" ? from_json(w) : from_llama2c(w);
+  if (c.heads % c.kv_heads != 0) throw Error("load", cat(w.path(), ": ", c.kv_heads, " key heads do not divide ", c.heads, " query heads"));
+  if (c.head_dim < 1 || c.head_dim % 2 != 0) throw Error("load", cat(w.path(), ": heads of size ", c.head_dim, " cannot be rotated"));
+  return c;
+}
+
+std::string llama_file_name(const Weights& w, const std::string& path) {
+  if (!w.gguf()) return path;
+  static constexpr std::pair<std::string_view, std::string_view> whole_names[] = {
+      {"model.embed_tokens.", "token_embd."}, {"model.norm.", "output_norm."}, {"lm_head.", "output."}};
+  for (const auto& [ours, theirs] : whole_names)
+    if (path.starts_with(ours)) return cat(theirs, path.substr(ours.size()));
+  static constexpr std::pair<std::string_view, std::string_view> parts[] = {
+      {"input_layernorm", "attn_norm"},     {"post_attention_layernorm", "ffn_norm"}, {"self_attn.q_proj", "attn_q"},
+      {"self_attn.k_proj", "attn_k"},       {"self_attn.v_proj", "attn_v"},           {"self_attn.o_proj", "attn_output"},
+      {"self_attn.q_norm", "attn_q_norm"},  {"self_attn.k_norm", "attn_k_norm"},      {"mlp.gate_proj", "ffn_gate"},
+      {"mlp.up_proj", "ffn_up"},            {"mlp.down_proj", "ffn_down"}};
+  constexpr std::string_view layers = "model.layers.";
+  if (!path.starts_with(layers)) return path;
+  const std::size_t dot = path.find('.', layers.size()), last = path.rfind('.');
+  const std::string number = path.substr(layers.size(), dot - layers.size()), part = path.substr(dot + 1, last - dot - 1);
+  for (const auto& [ours, theirs] : parts)
+    if (part == ours) return cat("blk.", number, ".", theirs, path.substr(last));
+  return path;
+}
+
+}  // namespace lc

@@ -1,0 +1,123 @@
+#include "lightcone/models/llama_graph.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "lightcone/ops/ops.h"
+
+namespace lc {
+namespace {
+
+class Builder {
+ public:
+  Builder(Graph& g, const LlamaConfig& c, const LlamaShape& s, const ParameterSource& p)
+      : g_(g), c_(c), s_(s), parameters_(p), seq_(Dim::symbol("seq", 1, s.chunk)), past_(Dim::symbol("past", 0, s.context - 1)) {}
+  void build();
+
+ private:
+  nn::Parameter parameter(const std::string& path, Shape shape) const { return parameters_(g_, path, std::move(shape)); }
+  nn::Parameter required(const std::string& path, Shape shape) const {
+    nn::Parameter p = parameter(path, std::move(shape));
+    if (!p.defined()) throw Error("llama", cat("the checkpoint has no '", path, "'"));
+    return p;
+  }
+  Tensor project(Tensor x, const std::string& path, std::int64_t in, std::int64_t out) const {
+    return nn::linear(x, required(path + ".weight", {out, in}), parameter(path + ".bias", {out}));
+  }
+  void angles();
+  Tensor mask() const;
+  Tensor heads(Tensor x, const std::string& path, const std::string& norm, std::int64_t count, bool rotate) const;
+  Tensor remember(const std::string& name, Tensor now) const;
+  Tensor attention(Tensor x, const std::string& layer, int i) const;
+  Tensor mlp(Tensor x, const std::string& layer) const;
+
+  Graph& g_;
+  const LlamaConfig& c_;
+  const LlamaShape& s_;
+  const ParameterSource& parameters_;
+  Dim seq_, past_;
+  Tensor cos_, sin_, mask_;
+};
+
+// Angles in f64: position * frequency loses nothing, whatever the context.
+void Builder::angles() {
+  const Dim half = c_.head_dim / 2;
+  const Tensor f = g_.input("rope.frequencies", {half}, DType::F64);
+  const Shape shape{seq_, half};
+  const Tensor position = g_.index(shape, past_ + Dim::index(0, seq_), DType::F64);
+  const Tensor a = position * broadcast_to(f, shape);
+  cos_ = prim::cast(sin(a + std::numbers::pi / 2), DType::F32);
+  sin_ = prim::cast(sin(a), DType::F32);
+}
+
+// [seq, past + seq]: which cached positions each token sees.
+Tensor Builder::mask() const {
+  const Shape shape{seq_, past_ + seq_};
+  const Tensor row = g_.index(shape, past_ + Dim::index(0, seq_)), column = g_.index(shape, Dim::index(1, past_ + seq_));
+  const Tensor causal = column <= row;
+  return c_.window > 0 ? logical_and(causal, row - column < static_cast<double>(c_.window)) : causal;
+}
+
+// x [seq, hidden] -> [count, seq, head_dim], normed where the model does, and rotated.
+Tensor Builder::heads(Tensor x, const std::string& path, const std::string& norm, std::int64_t count, bool rotate) const {
+  Tensor h = project(x, path, c_.hidden, count * c_.head_dim).reshape({seq_, count, c_.head_dim});
+  if (const nn::Parameter w = norm.empty() ? nn::Parameter{} : parameter(norm, {c_.head_dim}); w.defined()) h = nn::rms_norm(h, w, c_.eps);
+  h = h.permute({1, 0, 2});
+  return rotate ? rope(h, cos_, sin_, c_.rope_interleaved) : h;
+}
+
+// Writes the new positions into the cache and returns all positions so far, [kv, past + seq, d].
+Tensor Builder::remember(const std::string& name, Tensor now) const {
+  const Tensor cache = g_.input(name, {c_.kv_heads, s_.context, c_.head_dim});
+  const Tensor next = prim::slice_scatter(cache, now, 1, past_);
+  g_.assign(cache, next);
+  return next.slice(1, 0, past_ + seq_);
+}
+
+Tensor Builder::attention(Tensor x, const std::string& layer, int i) const {
+  const std::string at = layer + "self_attn.";
+  const std::int64_t group = c_.heads / c_.kv_heads;
+  const Tensor q = heads(x, at + "q_proj", at + "q_norm.weight", c_.heads, true).reshape({c_.kv_heads, group, seq_, c_.head_dim});
+  const Tensor k = remember(cat("cache.", i, ".key"), heads(x, at + "k_proj", at + "k_norm.weight", c_.kv_heads, true)).unsqueeze(1);
+  const Tensor v = remember(cat("cache.", i, ".value"), heads(x, at + "v_proj", "", c_.kv_heads, false)).unsqueeze(1);
+  Tensor scores = matmul(q, k.transpose(2, 3)) * (1 / std::sqrt(static_cast<double>(c_.head_dim)));
+  scores = where(mask_, scores, -kInf);
+  const Tensor y = matmul(softmax(scores, -1), v);  // [kv, group, seq, d]
+  const Tensor joined = y.permute({2, 0, 1, 3}).reshape({seq_, c_.heads * c_.head_dim});
+  return project(joined, at + "o_proj", c_.heads * c_.head_dim, c_.hidden);
+}
+
+Tensor Builder::mlp(Tensor x, const std::string& layer) const {
+  const Tensor gate = project(x, layer + "mlp.gate_proj", c_.hidden, c_.intermediate);
+  const Tensor up = project(x, layer + "mlp.up_proj", c_.hidden, c_.intermediate);
+  return project(silu(gate) * up, layer + "mlp.down_proj", c_.intermediate, c_.hidden);
+}
+
+void Builder::build() {
+  const nn::Parameter embedding = required("model.embed_tokens.weight", {c_.vocab, c_.hidden});
+  nn::Parameter head = parameter("lm_head.weight", {c_.vocab, c_.hidden});
+  if (!head.defined()) head = embedding;  // tied
+  angles();
+  mask_ = mask();
+  Tensor x = embedding.rows(g_.input("tokens", {seq_}, DType::I64));
+  for (int i = 0; i < c_.layers; ++i) {
+    const std::string layer = cat("model.layers.", i, ".");
+    x = x + attention(nn::rms_norm(x, required(layer + "input_layernorm.weight", {c_.hidden}), c_.eps), layer, i);
+    x = x + mlp(nn::rms_norm(x, required(layer + "post_attention_layernorm.weight", {c_.hidden}), c_.eps), layer);
+  }
+  if (!s_.all_logits) x = x.slice(0, seq_ - 1, seq_);
+  const Tensor logits = nn::linear(nn::rms_norm(x, required("model.norm.weight", {c_.hidden}), c_.eps), head);
+  g_.output("logits", s_.all_logits ? logits : logits.squeeze(0));
+}
+
+}  // namespace
+
+Graph llama_graph(const LlamaConfig& c, const LlamaShape& s, const ParameterSource& parameters) {
+  if (s.context < 1 || s.chunk < 1 || s.chunk > s.context)
+    throw Error("llama", cat("a cache of ", s.context, " positions cannot take chunks of ", s.chunk));
+  Graph g;
+  Builder(g, c, s, parameters).build();
+  return g;
+}
+
+}  // namespace lc

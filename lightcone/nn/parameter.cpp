@@ -1,0 +1,34 @@
+#include "lightcone/nn/parameter.h"
+
+#include "lightcone/ops/ops.h"
+
+namespace lc::nn {
+
+Parameter parameter(Graph& g, const std::string& path, Shape shape, DType dtype, std::optional<QuantFormat> quant) {
+  if (!quant) return {g.input(path, std::move(shape), dtype), {}};
+  const QuantInfo& q = info(*quant);
+  if (shape.empty() || !(shape.back() % Dim(q.elements) == Dim(0)))
+    throw Error("parameter", cat(path, ": rows of ", str(shape), " are not whole blocks of ", q.elements));
+  shape.back() = shape.back() / Dim(q.elements) * Dim(q.bytes);
+  return {g.input(path, std::move(shape), DType::U8), quant};
+}
+
+Tensor Parameter::value() const { return quant ? prim::dequantize(stored, *quant) : prim::cast(stored, DType::F32); }
+
+Tensor Parameter::rows(Operand ids) const {
+  const Tensor picked = embedding(stored, ids);
+  return quant ? prim::dequantize(picked, *quant) : prim::cast(picked, DType::F32);
+}
+
+Tensor linear(Operand x, const Parameter& weight, const Parameter& bias) {
+  const OpScope scope("linear", x.at);
+  const Tensor y = matmul(x, weight.value().transpose(0, 1));
+  return bias.defined() ? y + bias.value() : y;
+}
+
+Tensor rms_norm(Operand x, const Parameter& weight, double eps) {
+  const OpScope scope("rms_norm", x.at);
+  return lc::rms_norm(x, eps) * weight.value();
+}
+
+}  // namespace lc::nn

@@ -1,0 +1,175 @@
+// Every vocabulary against the ids of the reference implementation.
+#include "lightcone/io/tokenizer.h"
+
+#include <random>
+
+#include <nlohmann/json.hpp>
+
+#include "data.h"
+#include "lightcone/core/error.h"
+#include "lightcone/io/gguf.h"
+
+using namespace lc;
+using Json = nlohmann::json;
+
+namespace {
+
+std::vector<std::string> split(const std::string& s, const std::string& by) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0;;) {
+    const std::size_t next = s.find(by, at);
+    parts.push_back(s.substr(at, next == std::string::npos ? next : next - at));
+    if (next == std::string::npos) return parts;
+    at = next + by.size();
+  }
+}
+std::vector<int> numbers(const std::string& line) {
+  std::istringstream in(line);
+  std::vector<int> v;
+  for (int x; in >> x;) v.push_back(x);
+  return v;
+}
+
+class Vectors : public testing::TestWithParam<const char*> {};
+
+TEST_P(Vectors, Exact) {
+  const std::string base = std::string("tokenizers/ggml-vocab-") + GetParam() + ".gguf";
+  NEEDS_DATA(base);
+  const auto t = load_tokenizer(data(base));
+  const auto texts = split(slurp(data(base + ".inp")), "\n__ggml_vocab_test__\n");
+  const auto lines = split(slurp(data(base + ".out")), "\n");
+  ASSERT_GE(texts.size(), 40u);
+  int checked = 0;
+  for (std::size_t i = 0; i < texts.size() && i < lines.size(); ++i, ++checked)
+    EXPECT_EQ(t->encode(texts[i], false), numbers(lines[i])) << "case " << i << ": '" << texts[i] << "'";
+  EXPECT_GE(checked, 40);
+}
+
+TEST_P(Vectors, LongTexts) {
+  const std::string base = std::string("tokenizers/ggml-vocab-") + GetParam();
+  NEEDS_DATA(base + ".long.json");
+  NEEDS_DATA("datasets/tinyshakespeare/input.txt");
+  const auto t = load_tokenizer(data(base + ".gguf"));
+  const Json want = Json::parse(slurp(data(base + ".long.json")));
+  EXPECT_EQ(t->encode(slurp(data("datasets/tinyshakespeare/input.txt")).substr(0, 12000), false), want["shakespeare_12000"].get<std::vector<int>>());
+  std::string mixed = want["mixed_text"].get<std::string>();
+  for (std::size_t at; (at = mixed.find("\\n")) != std::string::npos;) mixed.replace(at, 2, "\n");  // as the reference's command line reads it
+  EXPECT_EQ(t->encode(mixed, false), want["mixed"].get<std::vector<int>>());
+}
+INSTANTIATE_TEST_SUITE_P(All, Vectors, testing::Values("llama-spm", "gpt-2", "falcon", "deepseek-coder", "bert-bge"), [](const auto& i) {
+  std::string s = i.param;
+  std::replace(s.begin(), s.end(), '-', '_');
+  return s;
+});
+
+TEST(Tokenizer, TheSameVocabularyFromThreeFiles) {
+  NEEDS_DATA("tokenizers/llama2/tokenizer.model");
+  const auto gguf = load_tokenizer(data("tokenizers/ggml-vocab-llama-spm.gguf"));
+  const auto model = load_tokenizer(data("tokenizers/llama2/tokenizer.model"));
+  const auto bin = load_tokenizer(data("tokenizers/llama2/tokenizer.bin"), 32000);
+  EXPECT_EQ(model->size(), 32000);
+  EXPECT_EQ(bin->size(), 32000);
+  for (const std::string& text : split(slurp(data("tokenizers/ggml-vocab-llama-spm.gguf.inp")), "\n__ggml_vocab_test__\n")) {
+    EXPECT_EQ(model->encode(text), gguf->encode(text)) << text;
+    if (text.find("\xE2\x96\x81") == std::string::npos) {
+      EXPECT_EQ(bin->encode(text), gguf->encode(text)) << text;
+    }
+    EXPECT_EQ(model->decode(model->encode(text)), text);
+  }
+}
+
+TEST(Tokenizer, LlamaReferences) {
+  for (const std::string name : {"stories260K", "babyllama361"}) {
+    NEEDS_DATA("llm/" + name);
+    const auto t = load_tokenizer(data("llm/" + name + "/tokenizer.bin"));
+    const Json expected = Json::parse(slurp(data("llm/" + name + "/expected/expected.json")));
+    for (const Json& c : expected["cases"]) {
+      EXPECT_EQ(t->encode(c["text"].get<std::string>()), c["ids"].get<std::vector<int>>());
+      EXPECT_EQ(t->decode(c["greedy_ids"].get<std::vector<int>>()), c["greedy_text"].get<std::string>());
+    }
+    EXPECT_EQ(t->encode(expected["eval"]["text"].get<std::string>()), expected["eval"]["ids"].get<std::vector<int>>());
+  }
+}
+
+TEST(Tokenizer, RoundTripsAndRefusesWhatIsNotUtf8) {
+  NEEDS_DATA("tokenizers");
+  std::mt19937 random(1);
+  for (const char* name : {"llama-spm", "gpt-2", "falcon", "deepseek-coder"}) {
+    const auto t = load_tokenizer(data(std::string("tokenizers/ggml-vocab-") + name + ".gguf"));
+    for (int i = 0; i < 200; ++i) {
+      std::string text;
+      for (int k = 0; k < 20; ++k) {
+        const char* pieces[] = {"a", "Z", " ", "  ", "\n", "\xC3\xA9", "\xE4\xBD\xA0", "\xF0\x9F\x98\x80", "7", "'s", "!", "\t"};
+        text += pieces[random() % std::size(pieces)];
+      }
+      EXPECT_EQ(t->decode(t->encode(text)), text) << name;
+    }
+    try {
+      t->encode("abc\xff");
+      ADD_FAILURE();
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("byte 0xff at offset 3"), std::string::npos) << e.what();
+    }
+    for (int i = 0; i < 500; ++i) {  // any bytes give ids or an Error
+      std::string bytes(random() % 40, 0);
+      for (char& c : bytes) c = static_cast<char>(random());
+      try {
+        t->encode(bytes);
+      } catch (const Error&) {
+      }
+    }
+  }
+}
+
+TEST(Tokenizer, ByteLevelFromJson) {
+  const TempDir dir;
+  spit(dir / "tokenizer.json", R"({
+    "added_tokens": [{"id": 6, "content": "<|endoftext|>", "special": true}],
+    "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+      {"type": "Split", "pattern": {"Regex": "\\p{N}{1,3}| ?\\p{L}+|\\s+"}, "behavior": "Isolated"},
+      {"type": "ByteLevel", "use_regex": false}]},
+    "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<|endoftext|>", "type_id": 0}}, {"Sequence": {"id": "A"}}]},
+    "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "\u0120": 3, "\u0120ab": 4, "1": 5}, "merges": ["a b", ["\u0120", "ab"]]}})");
+  const auto t = load_tokenizer(dir / "tokenizer.json");
+  EXPECT_EQ(t->encode("ab ab1"), (std::vector<int>{6, 2, 4, 5}));
+  EXPECT_EQ(t->decode(t->encode("ab ab1")), "ab ab1");
+  EXPECT_EQ(t->encode("<|endoftext|>a", false, true), (std::vector<int>{6, 0}));
+  EXPECT_TRUE(t->is_end(6));
+}
+
+TEST(Tokenizer, SentencePieceFromJson) {
+  const TempDir dir;
+  spit(dir / "tokenizer.json", R"({
+    "added_tokens": [{"id": 0, "content": "<unk>", "special": true}, {"id": 1, "content": "<s>", "special": true}, {"id": 2, "content": "</s>", "special": true}],
+    "normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "\u2581"}, {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]},
+    "model": {"type": "BPE", "byte_fallback": true, "unk_token": "<unk>", "vocab": {"<unk>": 0, "<s>": 1, "</s>": 2, "<0xC3>": 3, "<0xA9>": 4, "\u2581": 5, "a": 6, "b": 7, "ab": 8, "\u2581ab": 9}, "merges": ["a b", "\u2581 ab"]}})");
+  const auto t = load_tokenizer(dir / "tokenizer.json");
+  EXPECT_EQ(t->encode("ab ab", false), (std::vector<int>{9, 9}));
+  EXPECT_EQ(t->encode("\xC3\xA9", false), (std::vector<int>{5, 3, 4}));
+  EXPECT_EQ(t->decode(t->encode("ab \xC3\xA9")), "ab \xC3\xA9");
+}
+
+TEST(Tokenizer, DamagedFilesGiveErrors) {
+  NEEDS_DATA("llm/stories260K");
+  const TempDir dir;
+  for (const std::string file : {"llm/stories260K/tokenizer.bin", "tokenizers/llama2/tokenizer.model", "tokenizers/ggml-vocab-llama-spm.gguf"}) {
+    const std::string whole = slurp(data(file));
+    std::mt19937 random(2);
+    for (int i = 0; i < 60; ++i) {
+      std::string bytes = whole.substr(0, i < 30 ? whole.size() * static_cast<std::size_t>(i) / 30 : whole.size());
+      if (i >= 30)
+        for (int k = 0; k < 20; ++k) bytes[random() % std::min<std::size_t>(bytes.size(), 4000)] = static_cast<char>(random());
+      spit(dir / "x", bytes);
+      try {
+        load_tokenizer(dir / "x")->encode("Once upon a time", false);
+      } catch (const Error&) {
+      }
+    }
+  }
+  spit(dir / "bad.json", R"({"model": {"type": "BPE", "vocab": {"a": "b"}, "merges": []}})");
+  EXPECT_THROW(load_tokenizer(dir / "bad.json"), Error);
+  spit(dir / "deep.json", std::string(100000, '['));
+  EXPECT_THROW(load_tokenizer(dir / "deep.json"), Error);
+}
+
+}  // namespace
