@@ -87,7 +87,11 @@ TEST(Tokenizer, LlamaReferences) {
       EXPECT_EQ(t->encode(c["text"].get<std::string>()), c["ids"].get<std::vector<int>>());
       EXPECT_EQ(t->decode(c["greedy_ids"].get<std::vector<int>>()), c["greedy_text"].get<std::string>());
     }
-    EXPECT_EQ(t->encode(expected["eval"]["text"].get<std::string>()), expected["eval"]["ids"].get<std::vector<int>>());
+    const auto want = expected["eval"]["ids"].get<std::vector<int>>();  // cut at the model's context
+    auto have = t->encode(expected["eval"]["text"].get<std::string>());
+    ASSERT_GE(have.size(), want.size());
+    have.resize(want.size());
+    EXPECT_EQ(have, want);
   }
 }
 
