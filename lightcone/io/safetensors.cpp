@@ -233,6 +233,8 @@ void save_safetensors(const std::string& path, std::span<const TensorToSave> ten
   }
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
+  std::error_code ec;
+  if (fs::exists(path, ec) && !fs::is_regular_file(path, ec)) throw Error("save_safetensors", cat(path, " exists and is not a regular file"));
   std::string name = path + ".XXXXXX";
   Temporary tmp{{}, ::mkstemp(name.data())};
   if (tmp.fd < 0) throw Error("save_safetensors", cat("cannot create a file beside ", path, ": ", std::strerror(errno)));
