@@ -86,6 +86,8 @@ class Graph {
   std::vector<bool> live() const;  // reaches a root or an assignment
   std::vector<int> uses() const;   // by live nodes, roots and assignments
   std::string str() const;         // a line a node: what tests compare
+  std::string dot() const;         // for Graphviz; constants are written into their readers
+  std::string label(NodeId id) const;  // a few words for a picture
 
   struct Impl;
   Impl& impl() const { return *impl_; }

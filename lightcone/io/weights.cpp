@@ -75,8 +75,8 @@ void Llama2cReader::read() {
 
 class GgufWeightsReader {
  public:
-  static void read(Weights& w, const std::string& path) {
-    auto g = std::make_shared<GgufFile>(read_gguf(path));
+  static void read(Weights& w, std::shared_ptr<const MappedFile> file) {
+    auto g = std::make_shared<GgufFile>(read_gguf(std::move(file)));
     const auto bytes = g->file->bytes();
     for (const GgufTensor& t : g->tensors) {
       StoredTensor s{.shape = t.shape, .type = std::string(ggml_type_name(t.type)), .bytes = bytes.subspan(t.offset, t.bytes)};
@@ -115,33 +115,34 @@ fs::path inside(const fs::path& dir) {
 
 }  // namespace
 
+Weights Weights::open(std::shared_ptr<const MappedFile> file) {
+  Weights w;
+  w.path_ = file->path();
+  const auto bytes = file->bytes();
+  if (bytes.size() >= 4 && std::memcmp(bytes.data(), "GGUF", 4) == 0) {
+    GgufWeightsReader::read(w, file);
+    return w;
+  }
+  if (bytes.size() < 28) throw Error("load", cat(w.path_, ": too short for a checkpoint (", bytes.size(), " bytes)"));
+  w.format_ = "llama2.c";
+  Llama2cReader(w, *file).read();
+  w.owner_ = std::move(file);
+  return w;
+}
+
 Weights Weights::open(const std::string& path) {
   std::error_code ec;
   if (!fs::exists(path, ec)) throw Error("load", cat("there is no file '", path, "'"));
   const fs::path file = fs::is_directory(path, ec) ? inside(path) : fs::path(path);
+  const bool safetensors = file.extension() == ".json" || file.extension() == ".safetensors";
+  if (!safetensors) {
+    auto mapped = MappedFile::open(file.string());
+    if (!io::looks_like_safetensors(mapped->bytes())) return open(std::move(mapped));
+  }
   Weights w;
   w.path_ = path;
-  if (file.extension() == ".json") {
-    w.format_ = "safetensors";
-    w.owner_ = std::make_shared<std::vector<std::shared_ptr<const MappedFile>>>(io::add_safetensors(w, file.string()));
-  } else {
-    const auto mapped = MappedFile::open(file.string());
-    const auto bytes = mapped->bytes();
-    if (bytes.size() >= 4 && std::memcmp(bytes.data(), "GGUF", 4) == 0) {
-      GgufWeightsReader::read(w, file.string());
-      return w;
-    }
-    if (file.extension() == ".safetensors" || io::looks_like_safetensors(bytes)) {
-      w.format_ = "safetensors";
-      w.owner_ = std::make_shared<std::vector<std::shared_ptr<const MappedFile>>>(io::add_safetensors(w, file.string()));
-    } else {
-      if (bytes.size() < 28) throw Error("load", cat(path, ": too short for a checkpoint (", bytes.size(), " bytes)"));
-      w.format_ = "llama2.c";
-      Llama2cReader(w, *mapped).read();
-      w.owner_ = mapped;
-      return w;
-    }
-  }
+  w.format_ = "safetensors";
+  w.owner_ = std::make_shared<std::vector<std::shared_ptr<const MappedFile>>>(io::add_safetensors(w, file.string()));
   if (const fs::path config = file.parent_path() / "config.json"; fs::exists(config, ec)) w.config_json_ = read_text_file(config.string());
   return w;
 }

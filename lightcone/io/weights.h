@@ -23,6 +23,7 @@
 namespace lc {
 
 struct GgufFile;
+class MappedFile;
 
 struct StoredTensor {
   std::vector<std::int64_t> shape;       // row-major, the last axis contiguous
@@ -39,6 +40,8 @@ class Weights {
  public:
   // A file, or a directory with config.json and safetensors inside.
   static Weights open(const std::string& path);
+  // The same from bytes in memory: GGUF or llama2.c, which need no second file.
+  static Weights open(std::shared_ptr<const MappedFile> file);
 
   const std::string& path() const { return path_; }
   const std::string& format() const { return format_; }  // "safetensors", "GGUF" or "llama2.c"

@@ -45,13 +45,18 @@ std::shared_ptr<const Tokenizer> find_tokenizer(const Weights& w, const LlamaOpt
 }  // namespace
 
 Llama Llama::load(const std::string& path, const LlamaOptions& o) {
+  if (o.progress) o.progress("reading", 0);
+  return load(Weights::open(path), o);
+}
+
+Llama Llama::load(Weights opened, const LlamaOptions& o) {
   const auto progress = [&](std::string_view stage, double part) {
     if (o.progress) o.progress(stage, part);
   };
-  progress("reading", 0);
-  const auto weights = std::make_shared<const Weights>(Weights::open(path));
+  const auto weights = std::make_shared<const Weights>(std::move(opened));
   Llama m;
   m.config_ = LlamaConfig::from(*weights);
+  if (o.layers > 0) m.config_.layers = std::min<std::int64_t>(m.config_.layers, o.layers);
   m.shape_.context = o.context > 0 ? o.context : std::min<std::int64_t>(m.config_.context, 4096);
   m.shape_.chunk = std::clamp<std::int64_t>(o.chunk, 1, m.shape_.context);
   m.shape_.all_logits = o.all_logits;
@@ -68,17 +73,22 @@ Llama Llama::load(const std::string& path, const LlamaOptions& o) {
     return nn::parameter(graph, name, std::move(shape), t->dtype.value_or(DType::U8), t->quant);
   });
   progress("compiling", 0);
-  m.program_ = compile(g, o.compiler ? *o.compiler : generic() | cpu({.threads = o.threads}));
+  m.program_ = compile(g, o.compiler ? *o.compiler : generic() | cpu({.threads = o.threads}), {.observe = o.observe});
+  const bool tied = std::none_of(bindings.begin(), bindings.end(), [](const Binding& b) { return b.path == "lm_head.weight"; });
   double done = 0;
   for (const Binding& b : bindings) {
     progress("loading", done++ / static_cast<double>(bindings.size()));
-    m.weight_bytes_ += b.convert ? static_cast<std::size_t>(b.stored->elements()) * 4 : b.stored->bytes.size();
+    const std::size_t bytes = b.convert ? static_cast<std::size_t>(b.stored->elements()) * 4 : b.stored->bytes.size();
+    m.weight_bytes_ += bytes;
+    // of an embedding table that is not the head as well, a token reads one row
+    if (b.path != "model.embed_tokens.weight" || tied) m.bytes_per_token_ += bytes;
+    if (b.convert) m.converted_bytes_ += bytes;
+    if (!o.load_weights) continue;
     if (!b.convert) {
       m.program_.load(b.path, b.stored->bytes.data(), b.stored->bytes.size(), weights);
       continue;
     }
     const auto values = std::make_shared<const std::vector<float>>(Weights::read(*b.stored));
-    m.converted_bytes_ += values->size() * 4;
     m.program_.load(b.path, values->data(), values->size() * 4, values);
   }
   const auto f = std::make_shared<const std::vector<double>>(m.config_.rope_frequencies);

@@ -29,6 +29,10 @@ struct LlamaOptions {
   bool all_logits = false;
   std::optional<Compiler> compiler = {};  // default: generic() | cpu({threads})
   int threads = 0;
+  bool load_weights = true;   // false: only plan, for looking at a model
+  int layers = 0;             // only the first so many; 0: all
+  // Called after each pass; see CompileOptions.
+  std::function<void(const Pass&, const Graph& before, const Graph& after)> observe = {};
   std::string tokenizer = {}; // a file; "": what the checkpoint or its directory holds
   // Called with what is being done and how much of it, 0 to 1.
   std::function<void(std::string_view stage, double part)> progress = {};
@@ -37,6 +41,7 @@ struct LlamaOptions {
 class Llama {
  public:
   static Llama load(const std::string& path, const LlamaOptions& o = {});
+  static Llama load(Weights weights, const LlamaOptions& o = {});
 
   const LlamaConfig& config() const { return config_; }
   const LlamaShape& shape() const { return shape_; }
@@ -44,7 +49,8 @@ class Llama {
   const Tokenizer& tokenizer() const;  // Error when there is none
   bool has_tokenizer() const { return tokenizer_ != nullptr; }
   bool ends(int token) const;          // an end-of-text token
-  std::size_t weight_bytes() const { return weight_bytes_; }       // as stored: what one token reads
+  std::size_t weight_bytes() const { return weight_bytes_; }       // in memory
+  std::size_t bytes_per_token() const { return bytes_per_token_; } // of them, read for each token
   std::size_t converted_bytes() const { return converted_bytes_; } // of it, unpacked into memory at load
 
  private:
@@ -52,7 +58,7 @@ class Llama {
   LlamaShape shape_;
   Program program_;
   std::shared_ptr<const Tokenizer> tokenizer_;
-  std::size_t weight_bytes_ = 0, converted_bytes_ = 0;
+  std::size_t weight_bytes_ = 0, bytes_per_token_ = 0, converted_bytes_ = 0;
 };
 
 class LlamaSession {

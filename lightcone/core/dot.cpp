@@ -1,0 +1,45 @@
+// Graph::dot(): the graph in Graphviz's language.
+#include "lightcone/core/graph_impl.h"
+
+namespace lc {
+namespace {
+
+std::string escape(const std::string& s) {
+  std::string out;
+  for (char c : s) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string Graph::label(NodeId id) const {
+  const Node& n = (*this)[id];
+  if (n.op == Op::Input) return n.name;
+  if (n.op == Op::Constant) return cat(n.value);
+  if (n.op == Op::Kernel) return n.kernel ? kernel_name(*n.kernel) : "kernel";
+  std::string s(info(n.op).name);
+  if (n.op == Op::Index) s += " " + n.index.str();
+  for (const Edge& e : n.in)
+    if ((*this)[e.node].op == Op::Constant) s += cat(" ", (*this)[e.node].value);
+  return s;
+}
+
+std::string Graph::dot() const {
+  std::string s = "digraph lightcone {\n  node [shape=box, fontname=monospace];\n";
+  const std::vector<bool> alive = live();
+  for (NodeId id = 0; id < size(); ++id) {
+    const Node& n = (*this)[id];
+    if (!alive[id] || n.op == Op::Constant) continue;
+    s += cat("  n", id, " [label=\"", escape(label(id)), "\\n", lc::name(n.dtype), " ", escape(lc::str(n.shape)), "\"];\n");
+    for (const Edge& e : n.in)
+      if ((*this)[e.node].op != Op::Constant) s += cat("  n", e.node, " -> n", id, e.view.identity() ? "" : " [style=dashed]", ";\n");
+  }
+  for (const Root& r : roots()) s += cat("  \"", escape(r.name), "\" [shape=ellipse];\n  n", r.edge.node, " -> \"", escape(r.name), "\";\n");
+  for (const Assignment& a : assignments()) s += cat("  n", a.next.node, " -> n", a.state, " [style=dotted, constraint=false];\n");
+  return s + "}\n";
+}
+
+}  // namespace lc

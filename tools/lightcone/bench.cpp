@@ -1,0 +1,257 @@
+// lightcone bench: how near this machine's limits the library runs. Every figure is a ratio of two
+// things measured in turn within one run; a lone time on a shared machine means little.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <fstream>
+#include <random>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/limits.h"
+#include "lightcone/backends/cpu/thread_pool.h"
+#include "lightcone/core/error.h"
+#include "lightcone/models/llama_graph.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/memory.h"
+#include "lightcone/runtime/program.h"
+
+namespace lc::tool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string what = "all";
+  int threads = 0;
+  bool json = false;
+};
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+double seconds(const std::function<void()>& f) {
+  const double t = now();
+  f();
+  return now() - t;
+}
+
+// Random bytes that make sense as a weight of this kind, small enough that nothing overflows.
+void fill(std::byte* p, std::size_t bytes, DType dtype, std::optional<QuantFormat> quant, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  if (quant) {
+    const auto block = static_cast<std::size_t>(info(*quant).bytes);
+    for (std::size_t at = 0; at < bytes; at += 8) {
+      const std::uint64_t r = random();
+      std::memcpy(p + at, &r, std::min<std::size_t>(8, bytes - at));
+    }
+    for (std::size_t at = 0; at + block <= bytes; at += block) store_f64(p + at, DType::F16, 0, 2e-4);
+    return;
+  }
+  for (std::size_t i = 0, n = bytes / size_of(dtype); i < n; ++i)
+    store_f64(p, dtype, i, (static_cast<double>(random() >> 11) * 0x1p-53 - 0.5) * 0.04);
+}
+
+LlamaConfig tinyllama() {
+  LlamaConfig c{.vocab = 32000, .hidden = 2048, .intermediate = 5632, .layers = 22, .heads = 32, .kv_heads = 4, .head_dim = 64, .context = 2048, .rope_frequencies = {}};
+  for (int i = 0; i < 32; ++i) c.rope_frequencies.push_back(std::pow(10000.0, -2.0 * i / 64));
+  return c;
+}
+
+struct TempDir {
+  std::string path = (std::filesystem::temp_directory_path() / "lightcone-bench-XXXXXX").string();
+  TempDir() {
+    if (!::mkdtemp(path.data())) throw Error("bench", "cannot make a temporary folder");
+  }
+  ~TempDir() { std::filesystem::remove_all(path); }
+};
+
+Json decode(const Options& o, bool q8) {
+  const LlamaConfig config = tinyllama();
+  const LlamaShape shape{.context = 512, .chunk = 64};
+  std::vector<std::pair<std::string, Memory>> weights;
+  std::size_t read_per_token = 0, weight_bytes = 0;
+  const Graph g = llama_graph(config, shape, [&](Graph& graph, const std::string& path, Shape s) -> nn::Parameter {
+    if (path.ends_with(".bias") || path.ends_with("_norm.weight")) return {};
+    const bool matrix = s.size() == 2;
+    const auto quant = matrix && q8 ? std::optional(QuantFormat::Q8_0) : std::nullopt;
+    const DType dtype = matrix ? DType::BF16 : DType::F32;
+    const nn::Parameter p = nn::parameter(graph, path, s, dtype, quant);
+    const auto bytes = static_cast<std::size_t>(*product(p.stored.shape()).constant()) * size_of(p.stored.dtype());
+    weights.emplace_back(path, Memory(bytes));
+    fill(weights.back().second.data(), bytes, dtype, quant, weights.size());
+    weight_bytes += bytes;
+    if (path != "model.embed_tokens.weight") read_per_token += bytes;
+    return p;
+  });
+  const TempDir cache;
+  const CpuOptions cpu_options{.threads = o.threads, .jit = {.cache_dir = cache.path}};
+  Program p;
+  const double cold = seconds([&] { p = compile(g, generic() | cpu(cpu_options)); });
+  const double warm = seconds([&] { p = compile(g, generic() | cpu(cpu_options)); });
+  for (const auto& [name, m] : weights) p.load(name, m.data(), m.size());
+  p.load("rope.frequencies", config.rope_frequencies.data(), config.rope_frequencies.size() * 8);
+  Context c(p);
+  const double after_compile = peak_rss_bytes();
+  const std::vector<std::int64_t> prompt(64, 7), one(1, 9);
+  const double prefill = seconds([&] { c.bind("seq", 64).bind("past", 0).set("tokens", prompt).run(); });
+  auto pool = host::threads(o.threads);
+  std::vector<double> rate, limit;
+  std::int64_t past = 64;
+  double peak = 0;
+  for (int round = 0; round < 6; ++round) {
+    const double t = seconds([&] {
+      for (int i = 0; i < 8; ++i) c.bind("seq", 1).bind("past", past++).set("tokens", one).run();
+    });
+    rate.push_back(8 / t);
+    if (round == 0) peak = peak_rss_bytes();  // before the limit's own memory
+    limit.push_back(host::read_bandwidth(*pool, 512u << 20, 0.2));
+  }
+  const double plan = static_cast<double>(weight_bytes + p.plan().state_bytes + p.plan().arena_bytes);
+  const double used = median(rate) * static_cast<double>(read_per_token);
+  static_cast<void>(after_compile);
+  return {{"model", std::string("TinyLlama 1.1B, ") + (q8 ? "Q8_0" : "BF16")}, {"tok_per_s", median(rate)}, {"prefill_tok_per_s", 64 / prefill},
+          {"read_GB_per_s", used / 1e9}, {"limit_GB_per_s", median(limit) / 1e9}, {"share_of_limit", used / median(limit)},
+          {"compile_cold_s", cold}, {"compile_warm_s", warm}, {"peak_rss_over_plan", peak / plan}};
+}
+
+// A routine of another library, when it is installed.
+template <class F>
+F peer(const char* library, const char* function) {
+  void* h = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  return h ? reinterpret_cast<F>(::dlsym(h, function)) : nullptr;
+}
+using CblasSgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int);
+using DnnlSgemm = int (*)(char, char, std::int64_t, std::int64_t, std::int64_t, float, const float*, std::int64_t, const float*, std::int64_t, float, float*, std::int64_t);
+
+Json matmuls(const Options& o) {
+  const int threads = o.threads > 0 ? o.threads : host::available_cores();
+  ::setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
+  const auto blas = peer<CblasSgemm>("libopenblas.so.0", "cblas_sgemm");
+  DnnlSgemm dnnl = nullptr;
+  for (const char* name : {"libdnnl.so.3", "libdnnl.so.2", "libdnnl.so"})
+    if (!dnnl) dnnl = peer<DnnlSgemm>(name, "dnnl_sgemm");
+  if (const auto set = peer<void (*)(int)>("libopenblas.so.0", "openblas_set_num_threads")) set(threads);
+  Json all = Json::array();
+  for (int n : {512, 1024, 2048}) {
+    Graph g;
+    const Tensor a = g.input("a", {n, n}), b = g.input("b", {n, n});
+    g.output("c", matmul(a, b));
+    const Program p = compile(g, generic() | cpu({.threads = o.threads}));
+    Context c(p);
+    const auto count = static_cast<std::size_t>(n) * static_cast<std::size_t>(n);
+    std::vector<float> x(count), y(count), z(count);
+    fill(reinterpret_cast<std::byte*>(x.data()), count * 4, DType::F32, {}, 1);
+    fill(reinterpret_cast<std::byte*>(y.data()), count * 4, DType::F32, {}, 2);
+    c.use("a", x.data(), count * 4).use("b", y.data(), count * 4);
+    c.run();
+    std::vector<double> ours, theirs[2];
+    const int repeats = std::max(1, 2048 / n);
+    for (int round = 0; round < 9; ++round) {
+      ours.push_back(seconds([&] { for (int i = 0; i < repeats; ++i) c.run(); }) / repeats);
+      if (blas) theirs[0].push_back(seconds([&] { for (int i = 0; i < repeats; ++i) blas(101, 111, 111, n, n, n, 1, x.data(), n, y.data(), n, 0, z.data(), n); }) / repeats);
+      if (dnnl) theirs[1].push_back(seconds([&] { for (int i = 0; i < repeats; ++i) dnnl('N', 'N', n, n, n, 1, x.data(), n, y.data(), n, 0, z.data(), n); }) / repeats);
+    }
+    const double work = 2.0 * n * n * n / 1e9;
+    Json j{{"n", n}, {"GFLOP_per_s", work / median(ours)}};
+    double best = 0;
+    if (blas) j["openblas"] = work / median(theirs[0]), best = std::max(best, work / median(theirs[0]));
+    if (dnnl) j["onednn"] = work / median(theirs[1]), best = std::max(best, work / median(theirs[1]));
+    if (best > 0) j["share_of_best"] = work / median(ours) / best;
+    all.push_back(j);
+  }
+  return all;
+}
+
+Json fused(const Options& o) {
+  struct Case {
+    const char* name;
+    std::function<Tensor(Tensor)> f;
+  };
+  const Case cases[] = {{"softmax", [](Tensor x) { return softmax(x, -1); }}, {"layer_norm", [](Tensor x) { return layer_norm(x, 1, 1e-5); }}, {"gelu", [](Tensor x) { return gelu(x); }}};
+  auto pool = host::threads(o.threads);
+  Json all = Json::array();
+  for (const Case& k : cases) {
+    Graph g;
+    g.output("y", k.f(g.input("x", {4096, 4096})));
+    const Program p = compile(g, generic() | cpu({.threads = o.threads}));
+    Context c(p);
+    const std::size_t n = 4096 * 4096;
+    std::vector<float> x(n);
+    fill(reinterpret_cast<std::byte*>(x.data()), n * 4, DType::F32, {}, 3);
+    c.use("x", x.data(), n * 4);
+    c.run();
+    std::vector<double> rate, limit;
+    for (int round = 0; round < 7; ++round) {
+      rate.push_back(2.0 * static_cast<double>(n) * 4 / seconds([&] { c.run(); }));
+      limit.push_back(host::copy_bandwidth(*pool, 128u << 20, 0.05));
+    }
+    all.push_back({{"op", k.name}, {"kernels", p.kernels()}, {"GB_per_s", median(rate) / 1e9}, {"copy_GB_per_s", median(limit) / 1e9}, {"share_of_copy", median(rate) / median(limit)}});
+  }
+  return all;
+}
+
+std::string cpu_name() {
+  std::ifstream f("/proc/cpuinfo");
+  for (std::string line; std::getline(f, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  return "unknown processor";
+}
+
+void print(const Json& j) {
+  std::string s = j["machine"].get<std::string>() + "\n";
+  for (const auto& [part, rows] : j.items()) {
+    if (!rows.is_array()) continue;
+    s += part + "\n";
+    for (const Json& row : rows) {
+      s += " ";
+      for (const auto& [key, v] : row.items()) {
+        char text[64];
+        if (v.is_number_float()) std::snprintf(text, sizeof text, " %.3g", v.get<double>());
+        s += "  " + key + (v.is_number_float() ? std::string(text) : " " + (v.is_string() ? v.get<std::string>() : v.dump()));
+      }
+      s += "\n";
+    }
+  }
+  write_stdout(s);
+}
+
+void bench(const Options& o) {
+  Json j{{"machine", cat(cpu_name(), ", ", o.threads > 0 ? o.threads : host::available_cores(), " threads")}};
+  const auto wanted = [&](const char* part) { return o.what == "all" || o.what == part; };
+  if (wanted("decode") || o.what == "decode-q8") j["decode"].push_back(decode(o, true));
+  if (wanted("decode") || o.what == "decode-bf16") j["decode"].push_back(decode(o, false));
+  if (wanted("matmul")) j["matmul"] = matmuls(o);
+  if (wanted("fused")) j["fused"] = fused(o);
+  if (o.json) write_stdout(j.dump(2) + "\n");
+  else print(j);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  CLI::App* c = app.add_subcommand("bench", "How near this machine's limits the library runs");
+  c->footer(
+      "decode: a 1.1B Llama with random weights against the measured read bandwidth.\n"
+      "matmul: f32 against OpenBLAS and oneDNN, where they are installed.\n"
+      "fused: softmax, layer norm and gelu over 16M elements against the measured copy bandwidth.");
+  c->add_option("what", o->what, "all, decode, decode-q8, decode-bf16, matmul or fused")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"all", "decode", "decode-q8", "decode-bf16", "matmul", "fused"}))
+      ->type_name("PART");
+  c->add_option("--threads", o->threads, "0: all cores")->capture_default_str()->check(CLI::Range(0, 4096))->type_name("N");
+  c->add_flag("--json", o->json, "for scripts");
+  c->callback([o] { bench(*o); });
+}
+
+}  // namespace lc::tool

@@ -1,0 +1,77 @@
+#include "command.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+
+#include "lightcone/core/error.h"
+#include "lightcone/io/mapped_file.h"
+
+// The default model, put into the program by the assembler.
+extern "C" {
+extern const char lightcone_story_begin[], lightcone_story_end[];
+}
+asm(R"(
+  .section .rodata
+  .balign 64
+  .global lightcone_story_begin
+  .global lightcone_story_end
+lightcone_story_begin:
+  .incbin ")" LIGHTCONE_STORY_MODEL R"("
+lightcone_story_end:
+  .byte 0
+  .previous
+)");
+
+namespace lc::tool {
+
+Weights open_model(const std::string& name) {
+  if (name != "builtin") return Weights::open(name);
+  const auto bytes = std::as_bytes(std::span(lightcone_story_begin, static_cast<std::size_t>(lightcone_story_end - lightcone_story_begin)));
+  return Weights::open(MappedFile::view("builtin", bytes));
+}
+
+Progress::Progress() : terminal_(isatty(STDERR_FILENO) == 1) {}
+void Progress::show(std::string_view what, double part) {
+  if (!terminal_ || (shown_ && now() - last_ < 0.05)) return;
+  last_ = now();
+  shown_ = true;
+  constexpr int width = 30;
+  const int done = static_cast<int>(part * width);
+  std::string bar(static_cast<std::size_t>(width), '.');
+  std::fill(bar.begin(), bar.begin() + std::clamp(done, 0, width), '#');
+  std::fprintf(stderr, "\r%-10s [%s] %3.0f %%\x1b[K", std::string(what).c_str(), bar.c_str(), part * 100);
+  std::fflush(stderr);
+}
+void Progress::clear() {
+  if (shown_) std::fprintf(stderr, "\r\x1b[K");
+  shown_ = false;
+}
+
+std::string human_bytes(double n) {
+  const char* units[] = {"B", "kB", "MB", "GB", "TB"};
+  int u = 0;
+  for (; n >= 1000 && u < 4; ++u) n /= 1000;
+  char text[32];
+  std::snprintf(text, sizeof text, u == 0 ? "%.0f %s" : "%.1f %s", n, units[u]);
+  return text;
+}
+
+double peak_rss_bytes() {
+  rusage u = {};
+  getrusage(RUSAGE_SELF, &u);
+  return static_cast<double>(u.ru_maxrss) * 1024;
+}
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+void write_stdout(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    throw Error("write", cat("cannot write to the standard output: ", std::strerror(errno)));
+}
+
+}  // namespace lc::tool

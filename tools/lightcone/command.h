@@ -1,0 +1,41 @@
+// Shared by the subcommands of `lightcone`.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "lightcone/io/weights.h"
+
+namespace lc::tool {
+
+// Each adds its subcommand, with the callback that runs it.
+void add_generate(CLI::App& app);
+void add_inspect(CLI::App& app);
+void add_view(CLI::App& app);
+void add_bench(CLI::App& app);
+
+// A path, or "builtin" for the model inside this program.
+Weights open_model(const std::string& name);
+
+// A line that is redrawn, on a terminal only.
+class Progress {
+ public:
+  Progress();
+  ~Progress() { clear(); }
+  void show(std::string_view what, double part);  // 0 to 1
+  void clear();
+
+ private:
+  bool terminal_, shown_ = false;
+  double last_ = -1;
+};
+
+std::string human_bytes(double n);
+double peak_rss_bytes();
+double now();                             // seconds
+void write_stdout(std::string_view text); // Error when it cannot be written (a full disk)
+
+}  // namespace lc::tool

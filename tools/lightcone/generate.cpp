@@ -1,0 +1,130 @@
+// lightcone generate: text from a prompt.
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <random>
+
+#include "command.h"
+#include "lightcone/backends/cpu/limits.h"
+#include "lightcone/backends/cpu/thread_pool.h"
+#include "lightcone/core/error.h"
+#include "lightcone/io/utf8.h"
+#include "lightcone/models/llama.h"
+#include "lightcone/models/sampler.h"
+
+namespace lc::tool {
+namespace {
+
+struct Options {
+  std::string model, prompt, tokenizer;
+  int max_tokens = 256, threads = 0;
+  std::int64_t context = 0;
+  std::optional<std::uint64_t> seed;
+  SamplerOptions sampler{.temperature = 0.8, .top_p = 0.95};
+  bool quiet = false;
+};
+
+// Prints text as it comes, holding back the bytes of a character that is not complete.
+class Stream {
+ public:
+  void add(std::string_view bytes) {
+    held_ += bytes;
+    std::size_t whole = 0;
+    while (whole < held_.size()) {
+      const std::size_t n = utf8_length(held_, whole);
+      if (n == 0 && held_.size() - whole < 4) break;  // may become a character yet
+      whole += n == 0 ? 1 : n;
+    }
+    write_stdout(std::string_view(held_).substr(0, whole));
+    held_.erase(0, whole);
+  }
+  void finish() {
+    write_stdout(held_ + "\n");
+    held_.clear();
+  }
+
+ private:
+  std::string held_;
+};
+
+struct Timing {
+  double prompt = 0, decode = 0;
+  std::size_t prompt_tokens = 0, decoded = 0;
+};
+
+// One line: speed, how near the memory's limit, and memory used against memory planned.
+void report(const Llama& m, const Timing& t, int threads, std::uint64_t seed) {
+  const double rss = peak_rss_bytes();
+  const MemoryPlan& plan = m.program().plan();
+  const double planned = static_cast<double>(m.weight_bytes() + plan.state_bytes + plan.arena_bytes);
+  const double rate = t.decode > 0 ? static_cast<double>(t.decoded) / t.decode : 0;
+  const double limit = host::read_bandwidth(*host::threads(threads));
+  // every weight but the embedding table is read for each token; a tied table is read as the head
+  const double per_token = static_cast<double>(m.bytes_per_token());
+  std::fprintf(stderr, "prompt %zu tokens, %.1f tok/s | decode %zu tokens, %.1f tok/s, %.0f %% of %.1f GB/s | peak %s, plan %s | seed %llu\n", t.prompt_tokens,
+               t.prompt > 0 ? static_cast<double>(t.prompt_tokens) / t.prompt : 0, t.decoded, rate, 100 * rate * per_token / limit, limit / 1e9,
+               human_bytes(rss).c_str(), human_bytes(planned).c_str(), static_cast<unsigned long long>(seed));
+}
+
+void generate(const Options& o) {
+  SamplerOptions s = o.sampler;
+  s.seed = o.seed ? *o.seed : std::random_device{}();
+  Sampler pick(s);
+  std::string prompt = o.prompt;
+  if (prompt == "-") prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
+  require_utf8(prompt, "the prompt");
+  Progress progress;
+  LlamaOptions load{.context = o.context, .threads = o.threads, .tokenizer = o.tokenizer};
+  load.progress = [&](std::string_view what, double part) { progress.show(what, part); };
+  const Llama model = Llama::load(open_model(o.model), load);
+  progress.clear();
+  std::vector<int> ids = model.tokenizer().encode(prompt);
+  if (ids.empty()) throw Error("generate", "the prompt is empty, and this model has no token that begins a text");
+  LlamaSession session(model);
+  Timing t;
+  t.prompt_tokens = ids.size();
+  double begin = now();
+  std::span<const float> logits = session.feed(ids);
+  t.prompt = now() - begin;
+  Stream out;
+  out.add(model.tokenizer().decode(ids));
+  begin = now();
+  for (int n = 0; n < o.max_tokens; ++n) {
+    const int id = pick(logits, session.tokens());
+    if (model.ends(id)) break;
+    out.add(model.tokenizer().piece(id));
+    if (session.room() == 0 || n + 1 == o.max_tokens) break;
+    logits = session.feed(id);
+    ++t.decoded;
+  }
+  t.decode = now() - begin;
+  out.finish();
+  if (!o.quiet) report(model, t, o.threads, s.seed);
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  CLI::App* c = app.add_subcommand("generate", "Continue a text with a model of the Llama family");
+  c->footer(
+      "MODEL is a GGUF file, a llama2.c .bin, a .safetensors file, a folder with config.json and\n"
+      "safetensors, or 'builtin'. The text goes to the standard output, one line of figures to the\n"
+      "standard error. --temperature 0 always picks the likeliest token.");
+  c->add_option("model", o->model, "checkpoint, or 'builtin'")->required()->type_name("MODEL");
+  c->add_option("prompt", o->prompt, "how the text begins; '-' reads it from the standard input")->type_name("PROMPT");
+  c->add_option("--tokenizer", o->tokenizer, "when the checkpoint has none beside it")->type_name("FILE");
+  c->add_option("-n,--max-tokens", o->max_tokens, "stop after this many")->capture_default_str()->check(CLI::Range(1, 1 << 24))->type_name("N");
+  c->add_option("-t,--temperature", o->sampler.temperature, "0: greedy; higher: bolder")->capture_default_str()->type_name("T");
+  c->add_option("--top-k", o->sampler.top_k, "choose among the K likeliest; 0: all")->capture_default_str()->type_name("K");
+  c->add_option("--top-p", o->sampler.top_p, "choose among the likeliest that make up P")->capture_default_str()->type_name("P");
+  c->add_option("--min-p", o->sampler.min_p, "drop what is less than P times the best")->capture_default_str()->type_name("P");
+  c->add_option("--repetition-penalty", o->sampler.repetition_penalty, "above 1: repeat less")->capture_default_str()->type_name("R");
+  c->add_option("--seed", o->seed, "the same seed gives the same text")->type_name("N");
+  c->add_option("--threads", o->threads, "0: all cores")->capture_default_str()->check(CLI::Range(0, 4096))->type_name("N");
+  c->add_option("--context", o->context, "positions remembered; 0: the model's own, at most 4096")->capture_default_str()->check(CLI::Range(0, 1 << 24))->type_name("N");
+  c->add_flag("-q,--quiet", o->quiet, "no line of figures");
+  c->callback([o] { generate(*o); });
+}
+
+}  // namespace lc::tool

@@ -1,0 +1,36 @@
+// The command `lightcone`.
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "command.h"
+#include "lightcone/core/error.h"
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Lightcone: deep learning on twelve primitive operations.\n\n"
+      "  lightcone generate builtin \"Once upon a time\"     a story from the model inside this program\n"
+      "  lightcone generate llama.gguf \"Hello\" -n 50       any Llama, Mistral, TinyLlama or Qwen checkpoint\n"
+      "  lightcone inspect llama.gguf                      what is in a file, and what it will need\n"
+      "  lightcone view builtin -o graph.html              the graph before and after compiling\n"
+      "  lightcone bench                                   this machine's limits and how near we are");
+  app.name("lightcone");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string("lightcone ") + LIGHTCONE_VERSION);
+  app.get_formatter()->column_width(34);
+  lc::tool::add_generate(app);
+  lc::tool::add_inspect(app);
+  lc::tool::add_view(app);
+  lc::tool::add_bench(app);
+  try {
+    app.parse(argc, argv);
+    return 0;
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 1;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "lightcone: there is not enough memory\n");
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "lightcone: %s\n", e.what());
+  }
+  return 1;
+}
