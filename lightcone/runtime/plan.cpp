@@ -190,6 +190,13 @@ MemoryPlan make_plan(const Graph& g, int workers) {
       p.plan.copies.push_back(&a);
   }
   p.plan.arena_bytes = p.arena.peak();
+  for (const Root& r : g.roots()) {
+    const bool kept = std::any_of(p.plan.snapshots.begin(), p.plan.snapshots.end(), [&](const auto& s) { return s.first == r.edge.node; });
+    if (g[r.edge.node].op != Op::Input || !p.is_state[r.edge.node] || kept) continue;
+    const std::size_t offset = (p.plan.arena_bytes + 63) / 64 * 64;
+    p.plan.snapshots.emplace_back(r.edge.node, offset);
+    p.plan.arena_bytes = offset + p.plan.nodes[r.edge.node].bytes;
+  }
   return std::move(p.plan);
 }
 

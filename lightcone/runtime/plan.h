@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lightcone/core/graph.h"
@@ -26,6 +27,8 @@ struct MemoryPlan {
   std::size_t arena_bytes = 0;       // exact: what a context allocates for values in flight
   std::size_t input_bytes = 0;       // inputs that are not state, weights included
   std::size_t state_bytes = 0;       // KV caches, moments, counters
+  // States that are results too: where in the arena their value before the run is kept.
+  std::vector<std::pair<NodeId, std::size_t>> snapshots;
   std::vector<const Assignment*> copies;  // states whose new value is copied in after the run
   std::string str() const;
 };

@@ -81,6 +81,8 @@ void Program::Impl::prepare() {
       if (!parallel) parallel = n.kernel->parallel();
     }
   }
+  for (const Root& r : graph.roots())
+    for (const Dim& d : r.edge.view.shape()) dim(d);
   std::erase_if(symbols, [](const auto& s) {  // loop indices are not the user's to bind
     return s.first[0] == 'i' && s.first.size() > 1 && s.first.find_first_not_of("0123456789", 1) == std::string::npos;
   });
@@ -179,6 +181,8 @@ struct Context::Impl {
   void interpret_node(NodeId id);
   void commit_states();
   Value read(const Edge& e) const;
+  Value read_output(const Edge& e) const;
+  const std::byte* output_place(NodeId id) const;
   const Edge& output(std::string_view name) const;
 };
 
@@ -268,7 +272,8 @@ Context& Context::set_bytes(std::string_view input, const void* data, std::size_
   const NodeId id = impl_->input_id(input);
   const Node& n = impl_->graph()[id];
   check_room(n, bytes / size_of(n.dtype), impl_->plan->nodes[id].bytes);
-  if (bytes) std::memcpy(impl_->buffer(id), data, bytes);
+  void* to = impl_->buffer(id);
+  if (bytes) std::memcpy(to, data, bytes);
   impl_->given[id] = static_cast<std::int64_t>(bytes / size_of(n.dtype));
   return *this;
 }
@@ -351,6 +356,7 @@ Context& Context::run() {
   Impl& c = *impl_;
   if (c.stale) c.refresh();
   c.check_inputs();
+  for (const auto& [state, offset] : c.plan->snapshots) std::memcpy(c.arena.data() + offset, c.input[state], c.plan->nodes[state].bytes);
   for (NodeId id : c.program->order) {
     if (!c.profiling) {
       c.run_node(id);
@@ -370,6 +376,18 @@ Value Context::Impl::read(const Edge& e) const {
   return look_through(read_value(place(e.node), n.dtype, numbers(n.shape, bindings)), e.view, bindings);
 }
 
+// Where a result lies: for a state, what it held before the run.
+const std::byte* Context::Impl::output_place(NodeId id) const {
+  for (const auto& [state, offset] : plan->snapshots)
+    if (state == id) return arena.data() + offset;
+  return place(id);
+}
+Value Context::Impl::read_output(const Edge& e) const {
+  const Node& n = graph()[e.node];
+  if (n.op == Op::Input && !input[e.node]) throw Error("get", cat("input '", n.name, "' has no value: set or load it"));
+  return look_through(read_value(output_place(e.node), n.dtype, numbers(n.shape, bindings)), e.view, bindings);
+}
+
 const Edge& Context::Impl::output(std::string_view name) const {
   const auto it = program->outputs.find(name);
   if (it == program->outputs.end()) throw Error("get", cat("the program has no output '", name, "'; retrieve() it before compiling"));
@@ -380,7 +398,7 @@ Value Context::value(std::string_view output) const {
   const auto state = impl_->program->inputs.find(output);
   if (!impl_->program->outputs.contains(output) && state != impl_->program->inputs.end())
     return impl_->read({state->second, View(impl_->graph()[state->second].shape)});
-  return impl_->read(impl_->output(output));
+  return impl_->read_output(impl_->output(output));
 }
 std::vector<double> Context::get_f64(std::string_view output) const {
   const Value v = value(output);
@@ -415,7 +433,7 @@ std::span<const std::byte> Context::bytes(std::string_view output) const {
   if (!e.view.identity()) throw Error("bytes", cat("the output '", output, "' is a view; use get()"));
   std::size_t n = size_of(impl_->graph()[e.node].dtype);
   for (std::int64_t d : shape(output)) n *= static_cast<std::size_t>(d);
-  return {impl_->place(e.node), n};
+  return {impl_->output_place(e.node), n};
 }
 std::vector<std::int64_t> Context::shape(std::string_view output) const {
   return numbers(impl_->output(output).view.shape(), impl_->bindings);

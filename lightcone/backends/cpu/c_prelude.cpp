@@ -90,7 +90,10 @@ LC float lc_min_f(float a, float b) {
   return a != a ? a : b != b ? b : v;
 }
 LC float lc_where_f(u8 c, float a, float b) { return c ? a : b; }
-LC float lc_pow_f(float a, float b) { return (float)pow((double)a, (double)b); }
+// The exponent is hidden from GCC, which replaces pow(x, 0.5) by a square root that is wrong for
+// -inf when traps need not be kept.
+LC double lc_pow_d(double a, double b) { volatile double e = b; return b == 0.5 ? (a == -__builtin_inf() ? -a : __builtin_sqrt(a + 0.0)) : pow(a, e); }
+LC float lc_pow_f(float a, float b) { return (float)lc_pow_d((double)a, (double)b); }
 
 LC double lc_exp2_d(double x) { return exp2(x); }
 LC double lc_log2_d(double x) { return log2(x); }
@@ -106,7 +109,6 @@ LC u8 lc_equal_d(double a, double b) { return a == b; }
 LC double lc_max_d(double a, double b) { return a != a ? a : b != b ? b : a > b ? a : b > a ? b : a == 0 && __builtin_signbit(a) ? b : a; }
 LC double lc_min_d(double a, double b) { return a != a ? a : b != b ? b : a < b ? a : b < a ? b : b == 0 && __builtin_signbit(b) ? b : a; }
 LC double lc_where_d(u8 c, double a, double b) { return c ? a : b; }
-LC double lc_pow_d(double a, double b) { return pow(a, b); }
 
 #define LC_INTEGER(S, T, U) \
 LC T lc_add_##S(T a, T b) { return (T)((U)a + (U)b); } \

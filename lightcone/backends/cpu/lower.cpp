@@ -69,6 +69,7 @@ class Lowering {
   std::shared_ptr<Parallel> parallel_;
   PassLog& log_;
   std::vector<bool> live_, buffer_;
+  std::set<NodeId> wanted_;  // reachable through the buffers that kernels really read
   std::map<NodeId, Contraction> contractions_;
   std::map<NodeId, ir::Built> loops_;
   std::vector<std::shared_ptr<LoopKernel>> made_;
@@ -132,8 +133,6 @@ void Lowering::build_loops() {
   const auto push = [&](NodeId id) {
     if (queued.insert(id).second) todo.push_back(id);
   };
-  // only what is reachable through the chosen buffers is built
-  std::set<NodeId> wanted;
   std::vector<NodeId> stack;
   for (const Root& r : g_.roots()) stack.push_back(r.edge.node);
   for (const Assignment& a : g_.assignments()) stack.push_back(a.next.node);
@@ -141,7 +140,7 @@ void Lowering::build_loops() {
     while (!stack.empty()) {
       const NodeId id = stack.back();
       stack.pop_back();
-      if (!wanted.insert(id).second) continue;
+      if (!wanted_.insert(id).second) continue;
       const Node& n = g_[id];
       if (n.op == Op::Input) continue;
       if (const auto c = contractions_.find(id); c != contractions_.end()) {
@@ -218,8 +217,7 @@ Lowered Lowering::run() {
   Graph dst;
   to_.assign(g_.size(), ~NodeId{0});
   for (NodeId id = 0; id < g_.size(); ++id) {
-    const bool library = is_library(g_[id]) && g_[id].op != Op::SliceScatter && live_[id];
-    if (g_[id].op == Op::Input ? live_[id] : contractions_.contains(id) || loops_.contains(id) || library) to_[id] = emit(dst, id);
+    if (g_[id].op == Op::Input ? live_[id] : wanted_.contains(id)) to_[id] = emit(dst, id);
   }
   for (const Root& r : g_.roots()) dst.root(r.name, {to_[r.edge.node], r.edge.view});
   for (const Assignment& a : g_.assignments()) dst.assignment(to_[a.state], {to_[a.next.node], a.next.view});

@@ -1,0 +1,331 @@
+#include "lightcone/passes/random_graph.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "lightcone/core/tensor.h"
+
+namespace lc {
+namespace {
+
+class Generator {
+ public:
+  Generator(std::uint64_t seed, const RandomGraphOptions& o) : o_(o), random_(seed * 0x9E3779B97F4A7C15u + 1) {}
+  Graph run();
+
+ private:
+  int below(int n) { return static_cast<int>(random_() % static_cast<std::uint64_t>(n)); }
+  bool chance(int percent) { return below(100) < percent; }
+  template <class T>
+  T one_of(std::initializer_list<T> v) { return v.begin()[below(static_cast<int>(v.size()))]; }
+  Tensor any() { return pool_[static_cast<std::size_t>(below(static_cast<int>(pool_.size())))]; }
+  bool fits(const Shape& s) const { return product(s).bounds().hi <= o_.elements; }
+  std::string fresh() { return cat("x", names_++); }
+
+  DType dtype();
+  Shape shape();
+  Tensor input(Shape s, DType t) { return g_.input(fresh(), std::move(s), t); }
+  Tensor like(Tensor a, DType t);     // some tensor of a's shape and this dtype
+  Tensor like(Tensor a) { return like(a, a.dtype()); }
+  Tensor leaf();
+  Tensor move(Tensor a);
+  Tensor reshape(Tensor a);
+  Tensor elementwise();
+  Tensor reduce(Tensor a);
+  Tensor contraction();
+  Tensor normalise();
+  Tensor structured();
+  Tensor quantised();
+
+  RandomGraphOptions o_;
+  std::mt19937_64 random_;
+  Graph g_;
+  std::vector<Tensor> pool_;
+  int names_ = 0;
+  Dim n_ = Dim::symbol("n", 1, 7);
+};
+
+DType Generator::dtype() {
+  if (o_.floats_only) return chance(85) ? DType::F32 : DType::F64;
+  if (chance(60)) return DType::F32;
+  return one_of({DType::F64, DType::F16, DType::BF16, DType::I32, DType::I64, DType::U8, DType::Bool});
+}
+
+Shape Generator::shape() {
+  for (;;) {
+    Shape s;
+    const int rank = one_of({0, 1, 1, 2, 2, 2, 3, 3, 4});
+    for (int i = 0; i < rank; ++i) s.push_back(o_.symbols && chance(12) ? n_ : Dim(one_of({1, 1, 2, 3, 4, 5, 7, 8, 16, 17, 33})));
+    if (chance(2) && !s.empty()) s[static_cast<std::size_t>(below(rank))] = 0;
+    if (fits(s)) return s;
+  }
+}
+
+Tensor Generator::leaf() {
+  const Shape s = shape();
+  switch (below(8)) {
+    case 0: return full(g_, s, one_of({0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 3.0, kInf, -kInf, kNaN}), chance(80) ? DType::F32 : DType::F64);
+    case 1: {
+      Dim e = below(7) - 3;
+      for (std::size_t i = 0; i < s.size(); ++i) e = e + Dim::index(static_cast<int>(i), s[i]) * Dim(below(5) - 1);
+      if (chance(30)) e = e / Dim(1 + below(3));
+      if (chance(30)) e = e % Dim(1 + below(4));
+      return g_.index(s, e, one_of({DType::I64, DType::I32, DType::F32}));
+    }
+    default: return input(s, dtype());
+  }
+}
+
+Tensor Generator::like(Tensor a, DType t) {
+  std::vector<Tensor> fitting;
+  for (const Tensor& x : pool_)
+    if (x.shape() == a.shape() && x.dtype() == t) fitting.push_back(x);
+  if (!fitting.empty() && chance(60)) return fitting[static_cast<std::size_t>(below(static_cast<int>(fitting.size())))];
+  if (chance(20)) return full_like(prim::cast(a, t), one_of({0.0, 1.0, 2.0, 3.0}));
+  if (chance(30) && !a.shape().empty()) {  // broadcast along an axis
+    Shape s = a.shape();
+    s[static_cast<std::size_t>(below(a.rank()))] = 1;
+    return input(s, t).expand(a.shape());
+  }
+  return chance(30) ? prim::cast(a, t) : input(a.shape(), t);
+}
+
+Tensor Generator::reshape(Tensor a) {
+  const Shape s = a.shape();
+  if (s.size() >= 2 && chance(50)) {  // join two neighbours
+    const std::size_t i = static_cast<std::size_t>(below(a.rank() - 1));
+    Shape to(s.begin(), s.begin() + static_cast<std::ptrdiff_t>(i));
+    to.push_back(s[i] * s[i + 1]);
+    to.insert(to.end(), s.begin() + static_cast<std::ptrdiff_t>(i) + 2, s.end());
+    return a.reshape(to);
+  }
+  if (const auto n = product(s).constant(); n && *n > 0) {
+    const std::int64_t f = one_of({1, 2, 3, 4, 8});
+    if (*n % f == 0) return a.reshape(chance(50) ? Shape{f, *n / f} : Shape{*n / f, f});
+  }
+  return a.unsqueeze(below(a.rank() + 1));
+}
+
+Tensor Generator::move(Tensor a) {
+  if (a.rank() == 0) return a.unsqueeze(0);
+  const int axis = below(a.rank());
+  const auto extent = a.extent(axis).constant();
+  switch (below(8)) {
+    case 0: {
+      std::vector<int> axes(static_cast<std::size_t>(a.rank()));
+      for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int>(i);
+      std::shuffle(axes.begin(), axes.end(), random_);
+      return a.permute(axes);
+    }
+    case 1: return reshape(a);
+    case 2: {
+      if (!extent || *extent < 1) return a;
+      const int begin = below(static_cast<int>(*extent)), end = begin + 1 + below(static_cast<int>(*extent) - begin);
+      return a.slice(axis, begin, end, one_of({1, 1, 2, 3}));
+    }
+    case 3: return a.flip(axis);
+    case 4: return a.pad(axis, below(3), below(3));
+    case 5: {
+      Tensor u = a.unsqueeze(below(a.rank() + 1));
+      Shape s = u.shape();
+      for (Dim& d : s)
+        if (d == Dim(1) && chance(60)) d = chance(20) && o_.symbols ? n_ : Dim(2 + below(4));
+      return u.expand(s);
+    }
+    case 6:
+      if (!extent || *extent < 2) return a;
+      return a.unfold(axis, std::min<std::int64_t>(*extent, 1 + below(3)), 1 + below(2), 1);
+    default: return a.rank() >= 2 ? a.transpose(below(a.rank()), below(a.rank())) : a;
+  }
+}
+
+Tensor Generator::elementwise() {
+  const Tensor a = any();
+  const bool floating = is_float(a.dtype());
+  switch (below(floating ? 18 : 10)) {
+    case 0: return prim::add(a, like(a));
+    case 1: return prim::mul(a, like(a));
+    case 2: return prim::mod(a, like(a));
+    case 3: return prim::less_than(a, like(a));
+    case 4: return prim::equal(a, like(a));
+    case 5: {
+      const Tensor b = like(a), m = prim::maximum(a, b);
+      return chance(20) ? prim::maximum(m, b) : m;
+    }
+    case 6: return prim::minimum(a, like(a));
+    case 7: return prim::where(like(a, DType::Bool), a, like(a));
+    case 8:
+      if (chance(20)) return prim::cast(prim::cast(a, floating ? DType::F64 : DType::I64), a.dtype());
+      return chance(50) ? prim::contiguous(a) : prim::cast(a, dtype());
+    case 9: return prim::div(a, like(a));
+    case 10: return prim::log2(a);
+    case 11: return prim::exp2(a);
+    case 12: return prim::sin(a);
+    case 13: return prim::sqrt(a);
+    case 14: return prim::recip(a);
+    case 15: return prim::pow(a, chance(60) ? full_like(a, one_of({2.0, 3.0, 0.5, -1.0, 0.0, 1.0})) : like(a));
+    case 16: return prim::add(prim::mul(a, like(a)), full_like(a, one_of({0.5, -1.0, 2.0})));
+    default: return prim::mul(a, full_like(a, one_of({0.125, -1.0, 1.0, 0.0})));
+  }
+}
+
+Tensor Generator::reduce(Tensor a) {
+  if (a.rank() == 0) return a;
+  const int axis = below(a.rank());
+  return chance(55) ? prim::sum_reduce(a, axis) : prim::max_reduce(a, axis);
+}
+
+// sum over k of a[.., m, k] * b[.., k, n], one of them perhaps stored narrow, transposed or as a view.
+Tensor Generator::contraction() {
+  const Dim m = one_of({1, 2, 5, 9}), k = one_of({1, 3, 8, 32, 40}), n = o_.symbols && chance(15) ? n_ : Dim(one_of({1, 4, 7, 19}));
+  const bool batch = chance(25);
+  const auto operand = [&](Shape s) {
+    if (batch) s.insert(s.begin(), 2);
+    const DType t = chance(70) || o_.floats_only ? DType::F32 : one_of({DType::F16, DType::BF16});
+    if (chance(30)) {
+      std::swap(s[s.size() - 1], s[s.size() - 2]);
+      return prim::cast(input(s, t), DType::F32).transpose(-1, -2);
+    }
+    return prim::cast(input(s, t), DType::F32);
+  };
+  const Tensor a = operand({m, k}), b = operand({k, n});
+  Shape full = batch ? Shape{2, m, k, n} : Shape{m, k, n};
+  const int r = a.rank();
+  return prim::sum_reduce(prim::mul(a.unsqueeze(r).expand(full), b.unsqueeze(r - 2).expand(full)), r - 1);
+}
+
+// Softmax or a norm over the last axis: several reductions of one row.
+Tensor Generator::normalise() {
+  Tensor a = any();
+  if (a.dtype() != DType::F32 || a.rank() == 0) a = input({3, 17}, DType::F32);
+  const int last = a.rank() - 1;
+  const auto back = [&](Tensor t) { return t.unsqueeze(last).expand(a.shape()); };
+  if (chance(50)) {
+    const Tensor e = prim::exp2(prim::add(a, prim::mul(back(prim::max_reduce(a, last)), full_like(a, -1))));
+    return prim::mul(e, prim::recip(back(prim::sum_reduce(e, last))));
+  }
+  const Tensor s = prim::sum_reduce(prim::mul(a, a), last);
+  return prim::mul(a, back(prim::recip(prim::sqrt(prim::add(s, full_like(s, 1))))));
+}
+
+Tensor Generator::quantised() {
+  const QuantFormat f = chance(50) ? QuantFormat::Q8_0 : QuantFormat::Q4_0;
+  const int rows = 1 + below(3), blocks = 1 + below(2);
+  const Tensor w = prim::dequantize(input({rows, blocks * info(f).bytes}, DType::U8), f);
+  if (chance(40)) return w;
+  const Dim k = w.extent(1);
+  const int m = 1 + below(3);
+  const Tensor x = input({m, k}, DType::F32);
+  const Shape full{m, rows, k};
+  return prim::sum_reduce(prim::mul(x.unsqueeze(1).expand(full), w.unsqueeze(0).expand(full)), 2);
+}
+
+Tensor Generator::structured() {
+  if (chance(20)) return quantised();
+  Tensor a = any();
+  if (a.rank() == 0) a = a.unsqueeze(0);
+  const int axis = below(a.rank());
+  const auto index = [&](Dim count) {
+    Shape s = a.shape();
+    s[static_cast<std::size_t>(axis)] = count;
+    return input(s, chance(70) ? DType::I64 : DType::I32);
+  };
+  const auto source = [&](Tensor i) { return input(i.shape(), a.dtype()); };
+  switch (below(5)) {
+    case 0: return prim::gather(a, index(1 + below(4)), axis);
+    case 1: {
+      const Tensor i = index(1 + below(3));
+      return prim::scatter(a, i, source(i), axis);
+    }
+    case 2: {
+      if (a.dtype() == DType::Bool) return a;
+      const Tensor i = index(1 + below(3));
+      return prim::scatter_add(a, i, source(i), axis);
+    }
+    case 3: {
+      const auto extent = a.extent(axis).constant();
+      if (!extent || *extent < 1) return a;
+      const int size = 1 + below(static_cast<int>(*extent));
+      Shape s = a.shape();
+      s[static_cast<std::size_t>(axis)] = size;
+      return prim::slice_scatter(a, input(s, a.dtype()), axis, below(static_cast<int>(*extent) - size + 1));
+    }
+    default: return prim::argsort(a, axis, chance(40));
+  }
+}
+
+Graph Generator::run() {
+  for (int i = 0; i < 2 + below(3); ++i) pool_.push_back(leaf());
+  while (static_cast<int>(pool_.size()) < o_.nodes) {
+    const int kind = below(100);
+    Tensor t = kind < 40 ? elementwise() : kind < 66 ? move(any()) : kind < 80 ? reduce(any()) : kind < 87 ? contraction() : kind < 91 ? normalise()
+               : kind < 96 && o_.structured ? structured() : leaf();
+    if (fits(t.shape()) && t.rank() <= 5) pool_.push_back(t);
+  }
+  g_.output("y", pool_.back());
+  for (int i = below(3); i > 0; --i) g_.output(cat("y", i), any());
+  if (chance(20)) {  // something is remembered
+    const Tensor next = any();
+    bool symbolic = false;
+    for (const Dim& d : next.shape()) symbolic = symbolic || !d.is_constant();
+    if (!symbolic) {
+      const Tensor state = g_.input("state", next.shape(), next.dtype());
+      g_.assign(state, chance(50) && is_float(next.dtype()) ? prim::add(state, next) : next);
+      if (chance(50)) g_.output("before", state);
+    }
+  }
+  return std::move(g_);
+}
+
+}  // namespace
+
+Graph random_graph(std::uint64_t seed, const RandomGraphOptions& o) { return Generator(seed, o).run(); }
+
+Bindings random_bindings(const Graph& g, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Bindings env;
+  const auto add = [&](const Shape& shape) {
+    for (const Dim& d : shape)
+      for (const auto& [name, b] : d.symbols())
+        if (!env.contains(name)) env[name] = b.lo + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(std::min<std::int64_t>(b.hi - b.lo + 1, 64)));
+  };
+  const auto add_view = [&](const View& v) {
+    add(v.base());
+    for (const Move& m : v.moves()) add(m.to), add(m.before);
+  };
+  for (NodeId id = 0; id < g.size(); ++id) {
+    add(g[id].shape);
+    for (const Edge& e : g[id].in) add_view(e.view);
+  }
+  for (const Root& r : g.roots()) add_view(r.edge.view);
+  return env;
+}
+
+std::map<std::string, Value> random_inputs(const Graph& g, const Bindings& env, std::uint64_t seed, bool wild) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  const double special[] = {kNaN, kInf, -kInf, 0.0, -0.0, 1e30, -1e-30, 65504, 0.5, 1, -1, 2, 3};
+  std::map<std::string, Value> inputs;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const Node& n = g[id];
+    if (n.op != Op::Input) continue;
+    Value v = make_value(n.dtype, numbers(n.shape, env));
+    const bool odd = wild && random() % 4 == 0;
+    for (std::size_t k = 0; k < v.size(); ++k) {
+      if (!is_float(n.dtype)) {
+        const auto range = n.dtype == DType::Bool ? 2 : n.dtype == DType::U8 ? 256 : 16;
+        v.i[k] = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(range)) - (n.dtype == DType::I32 || n.dtype == DType::I64 ? 4 : 0);
+        continue;
+      }
+      v.f[k] = odd && random() % 6 == 0 ? special[random() % std::size(special)] : normal(random) * 2;
+    }
+    // what a device would hold: rounded to the dtype
+    std::vector<std::byte> stored(v.size() * size_of(n.dtype));
+    write_value(v, stored.data());
+    inputs[n.name] = read_value(stored.data(), n.dtype, v.shape);
+  }
+  return inputs;
+}
+
+}  // namespace lc

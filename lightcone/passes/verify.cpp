@@ -1,0 +1,232 @@
+#include "lightcone/passes/verify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iomanip>
+
+#include "lightcone/core/tensor.h"
+#include "lightcone/passes/random_graph.h"
+#include "lightcone/runtime/program.h"
+
+namespace lc {
+namespace {
+
+using Inputs = std::map<std::string, Value>;
+
+std::string number(double v) {
+  std::ostringstream s;
+  s << std::setprecision(9) << v;
+  return std::move(s).str();
+}
+
+// One value against its reference.
+std::optional<Difference> compare_values(const std::string& name, const Value& want, const Value& got, double slack, VerifyReport::Checked* stats) {
+  if (want.shape != got.shape || want.dtype != got.dtype || want.size() != got.size())
+    return Difference{name, 0, 0, 0, 0, cat("has ", got.size(), " elements of ", lc::name(got.dtype), ", not ", want.size(), " of ", lc::name(want.dtype))};
+  for (std::size_t k = 0; k < want.size(); ++k) {
+    const double w = want.at(k), g = got.at(k), bound = want.error_at(k);
+    if (std::isinf(bound) || std::isnan(bound)) {
+      if (stats) ++stats->undecided;
+      continue;
+    }
+    if (stats) ++stats->elements;
+    if (std::isnan(w) && std::isnan(g)) continue;
+    if (w == g) continue;
+    const double allowed = is_float(want.dtype) ? slack * bound + 1e-300 : slack * bound;
+    const double error = std::abs(w - g);
+    if (stats && allowed > 0 && error / allowed > stats->worst) stats->worst = error / allowed;
+    // what is far beyond the dtype's range may have overflowed
+    if (!(error <= allowed)) return Difference{name, k, w, g, allowed, ""};
+  }
+  return std::nullopt;
+}
+
+Difference failed(const std::exception& e) {
+  Difference d;
+  d.problem = e.what();
+  return d;
+}
+
+// A graph that computes `root` alone, with the nodes in `cut` replaced by inputs.
+Graph piece(const Graph& g, NodeId root, const std::vector<NodeId>& cut) {
+  Graph out;
+  std::vector<NodeId> to(g.size(), 0);
+  std::vector<bool> needed(g.size(), false);
+  needed[root] = true;
+  for (NodeId id = root + 1; id-- > 0;) {
+    if (!needed[id] || std::find(cut.begin(), cut.end(), id) != cut.end()) continue;
+    for (const Edge& e : g[id].in) needed[e.node] = true;
+  }
+  for (NodeId id = 0; id <= root; ++id) {
+    if (!needed[id]) continue;
+    if (std::find(cut.begin(), cut.end(), id) != cut.end()) {
+      to[id] = out.input(cat("cut", id), g[id].shape, g[id].dtype).edge().node;
+      continue;
+    }
+    std::vector<Edge> in;
+    for (const Edge& e : g[id].in) in.push_back({to[e.node], e.view});
+    to[id] = out.adopt(g[id], std::move(in));
+  }
+  out.output("result", Tensor(out, Edge{to[root], View(g[root].shape)}));
+  return out;
+}
+
+class Verifier {
+ public:
+  Verifier(const Graph& g, const Compiler& c, const VerifyOptions& o) : g_(g), c_(c), o_(o) {}
+  VerifyReport run();
+
+ private:
+  struct Trial {
+    Bindings env;
+    Inputs inputs;
+    Results want;
+  };
+  Trial trial(const Graph& g, std::uint64_t seed) const;
+  // The difference the passes make on this graph, if any.
+  std::optional<Difference> check(const Graph& g, std::span<const Pass> passes, const Trial& t, VerifyReport::Checked* stats) const;
+  void accuse(const Pass& p, std::size_t k, const Difference& d, const Trial& t);
+  void shrink(std::span<const Pass> passes);
+
+  const Graph& g_;
+  const Compiler& c_;
+  VerifyOptions o_;
+  VerifyReport report_;
+};
+
+Verifier::Trial Verifier::trial(const Graph& g, std::uint64_t seed) const {
+  Trial t;
+  t.env = random_bindings(g, seed);
+  for (const auto& [name, v] : o_.sizes) t.env[name] = v;
+  t.inputs = random_inputs(g, t.env, seed, o_.wild && seed % 2 == 0);
+  t.want = interpret(g, t.inputs, t.env, Rounding::Wide, true);
+  return t;
+}
+
+std::optional<Difference> Verifier::check(const Graph& g, std::span<const Pass> passes, const Trial& t, VerifyReport::Checked* stats) const {
+  try {
+    Compiler some;
+    for (const Pass& p : passes) some = some | Compiler(p);
+    const Compiled done = transform(g, some);
+    if (stats && !done.log.empty()) stats->fired = done.log.back().fired;
+    return compare(t.want, run_values(done.graph, t.inputs, t.env), o_.slack, stats);
+  } catch (const Error& e) {
+    return failed(e);
+  }
+}
+
+// Which rule of the pass it was, and on how little of the graph.
+void Verifier::accuse(const Pass& p, std::size_t k, const Difference& d, const Trial& t) {
+  Fault f{p.name, "", d.output, d.element, d.want, d.got, d.allowed, d.problem, ""};
+  std::vector<Pass> guilty(c_.passes().begin(), c_.passes().begin() + static_cast<std::ptrdiff_t>(k) + 1);
+  for (const Pass& part : p.parts) {
+    std::vector<Pass> passes = guilty;
+    passes.back() = part;
+    if (!check(g_, passes, t, nullptr)) continue;
+    f.rule = part.name;
+    guilty = passes;
+    break;
+  }
+  report_.fault = f;
+  if (o_.shrink) shrink(guilty);
+}
+
+void Verifier::shrink(std::span<const Pass> passes) {
+  // the first node that goes wrong when it is the only result
+  const auto wrong = [&](const Graph& g) -> std::optional<Difference> {
+    for (std::uint64_t s = o_.seed; s < o_.seed + 3; ++s)
+      if (const auto d = check(g, passes, trial(g, s), nullptr)) return d;
+    return std::nullopt;
+  };
+  const auto alive = g_.live();
+  for (NodeId id = 0; id < g_.size(); ++id) {
+    if (!alive[id] || info(g_[id].op).kind == Kind::Leaf) continue;
+    Graph smallest = piece(g_, id, {});
+    auto d = wrong(smallest);
+    if (!d) continue;
+    std::vector<NodeId> cut;
+    for (NodeId k = id; k-- > 0;) {  // near nodes first: each cut drops all that is above it
+      if (info(g_[k].op).kind == Kind::Leaf) continue;
+      cut.push_back(k);
+      Graph less = piece(g_, id, cut);
+      if (auto still = wrong(less)) {
+        smallest = std::move(less);
+        d = still;
+      } else {
+        cut.pop_back();
+      }
+    }
+    report_.fault->graph = smallest.str();
+    report_.fault->output = d->output, report_.fault->element = d->element;
+    report_.fault->want = d->want, report_.fault->got = d->got, report_.fault->allowed = d->allowed, report_.fault->problem = d->problem;
+    return;
+  }
+  report_.fault->graph = g_.str();  // only the whole shows it
+}
+
+VerifyReport Verifier::run() {
+  const auto passes = c_.passes();
+  for (const Pass& p : passes) report_.passes.emplace_back().pass = p.name;
+  for (int i = 0; i < o_.trials; ++i) {
+    const Trial t = trial(g_, o_.seed + static_cast<std::uint64_t>(i));
+    for (std::size_t k = 0; k < passes.size(); ++k) {
+      const auto d = check(g_, passes.first(k + 1), t, &report_.passes[k]);
+      if (!d) continue;
+      accuse(passes[k], k, *d, t);
+      return report_;
+    }
+  }
+  return report_;
+}
+
+}  // namespace
+
+std::string Difference::str() const {
+  if (!problem.empty()) return output.empty() ? problem : cat("'", output, "' ", problem);
+  return cat("'", output, "'[", element, "] is ", number(got), ", the reference says ", number(want), " within ", number(allowed));
+}
+
+std::optional<Difference> compare(const Results& want, const Results& got, double slack, VerifyReport::Checked* stats) {
+  for (const auto side : {&Results::outputs, &Results::states})
+    for (const auto& [name, v] : want.*side) {
+      const auto it = (got.*side).find(name);
+      if (it == (got.*side).end()) return Difference{name, 0, 0, 0, 0, "is missing"};
+      if (const auto d = compare_values(name, v, it->second, slack, stats)) return d;
+    }
+  return std::nullopt;
+}
+
+Results run_values(const Graph& g, const Inputs& inputs, const Bindings& env) {
+  const Program p = compile(g);
+  Context c(p);
+  for (const auto& [name, v] : env) c.bind(name, v);
+  std::vector<std::byte> bytes;
+  for (const std::string& name : p.inputs()) {
+    const auto it = inputs.find(name);
+    if (it == inputs.end()) throw Error("verify", cat("the input '", name, "' is missing"));
+    bytes.resize(it->second.size() * size_of(it->second.dtype));
+    write_value(it->second, bytes.data());
+    c.set_bytes(name, bytes.data(), bytes.size());
+  }
+  c.run();
+  Results r;
+  for (const Root& root : p.graph().roots()) r.outputs[root.name] = c.value(root.name);
+  for (const Assignment& a : p.graph().assignments()) r.states[p.graph()[a.state].name] = c.value(p.graph()[a.state].name);
+  return r;
+}
+
+VerifyReport verify(const Graph& g, const Compiler& c, const VerifyOptions& o) { return Verifier(g, c, o).run(); }
+
+std::string VerifyReport::str() const {
+  std::string s;
+  for (const Checked& p : passes) {
+    s += cat(p.pass, ": ", p.elements, " values agree, ", p.undecided, " undecided, worst error ", number(p.worst * 100), " % of what is allowed");
+    for (const auto& [rule, n] : p.fired) s += cat("\n  ", rule, " x", n);
+    s += "\n";
+  }
+  if (!fault) return s;
+  const Difference d{fault->output, fault->element, fault->want, fault->got, fault->allowed, fault->problem};
+  return s + cat("WRONG: pass '", fault->pass, "'", fault->rule.empty() ? "" : ", rule '" + fault->rule + "'", ": ", d.str(), "\non\n", fault->graph);
+}
+
+}  // namespace lc

@@ -1,0 +1,129 @@
+// Random graphs against the f64 reference: through generic(), through the interpreter of the kernel
+// IR, and, compiled, through the CPU back end with one and two threads.
+//
+// LIGHTCONE_RANDOM=10 runs ten times as many.
+#include <cstdlib>
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/passes/random_graph.h"
+#include "lightcone/passes/verify.h"
+
+using namespace lc;
+
+namespace {
+
+int times() {
+  const char* t = std::getenv("LIGHTCONE_RANDOM");
+  return t ? std::max(1, std::atoi(t)) : 1;
+}
+
+struct Case {
+  Graph graph;
+  Bindings env;
+  std::map<std::string, Value> inputs;
+  Results want;
+};
+Case make_case(std::uint64_t seed) {
+  Case c{random_graph(seed, {.nodes = 4 + static_cast<int>(seed % 14)}), {}, {}, {}};
+  c.env = random_bindings(c.graph, seed);
+  c.inputs = random_inputs(c.graph, c.env, seed, seed % 3 == 0);
+  c.want = interpret(c.graph, c.inputs, c.env, Rounding::Wide, true);
+  return c;
+}
+
+bool same_bits(const Results& a, const Results& b) {
+  for (const auto side : {&Results::outputs, &Results::states})
+    for (const auto& [name, v] : a.*side) {
+      const Value& w = (b.*side).at(name);
+      std::vector<std::byte> x(v.size() * size_of(v.dtype)), y(w.size() * size_of(w.dtype));
+      write_value(v, x.data()), write_value(w, y.data());
+      if (x != y) return false;
+    }
+  return true;
+}
+
+}  // namespace
+
+TEST(Random, GenericAndKernelIr) {
+  const int count = 20000 * times();
+  const Compiler interpreted = cpu({.threads = 1, .compiler = false});
+  std::map<std::string, int> fired;
+  VerifyReport::Checked stats;
+  int failures = 0;
+  for (int i = 0; i < count && failures < 5; ++i) {
+    const Case c = make_case(static_cast<std::uint64_t>(i));
+    for (const bool device : {false, true}) {
+      std::optional<Difference> d;
+      try {
+        const Compiled done = transform(c.graph, device ? generic() | interpreted : generic());
+        for (const PassLog& l : done.log)
+          for (const auto& [rule, n] : l.fired) fired[rule] += n;
+        d = compare(c.want, run_values(done.graph, c.inputs, c.env), 4, &stats);
+      } catch (const std::exception& e) {
+        d.emplace().problem = e.what();
+      }
+      if (d) {
+        ++failures;
+        ADD_FAILURE() << "seed " << i << (device ? ", kernel IR: " : ", generic: ") << d->str() << "\n" << c.graph.str();
+      }
+    }
+  }
+  // A test of passes must see them work.
+  for (const char* rule : {"matmul", "loop"}) EXPECT_GT(fired[rule], 100) << rule;
+  for (const Rule& r : generic_rules()) EXPECT_GT(fired[r.name], 0) << "the rule '" << r.name << "' never fired";
+  EXPECT_GT(stats.elements, 10 * stats.undecided);
+  RecordProperty("values", static_cast<int>(stats.elements / 1000));
+}
+
+TEST(Random, CompiledForTheCpu) {
+  const int count = 2000 * times(), batch = 250;
+  int failures = 0;
+  for (int begin = 0; begin < count && failures < 5; begin += batch) {
+    std::vector<Case> cases;
+    std::vector<Graph> tidy;
+    std::vector<const Graph*> graphs;
+    for (int i = begin; i < begin + batch; ++i) {
+      cases.push_back(make_case(1000000 + static_cast<std::uint64_t>(i)));
+      tidy.push_back(transform(cases.back().graph, generic()).graph);
+    }
+    for (const Graph& g : tidy) graphs.push_back(&g);
+    const std::vector<Graph> one = cpu_batch(graphs, {.threads = 1}), two = cpu_batch(graphs, {.threads = 2});
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      const Case& c = cases[i];
+      const Results a = run_values(one[i], c.inputs, c.env), b = run_values(two[i], c.inputs, c.env);
+      if (const auto d = compare(c.want, a, 4)) {
+        ++failures;
+        ADD_FAILURE() << "seed " << 1000000 + begin + static_cast<int>(i) << ": " << d->str() << "\n" << c.graph.str();
+      }
+      EXPECT_TRUE(same_bits(a, b)) << "threads change bits: seed " << 1000000 + begin + static_cast<int>(i);
+    }
+  }
+}
+
+// Arithmetic alone cannot select: 0 * inf is NaN. So the definitions of composites are held to the
+// reference where every value on the way is finite.
+TEST(Random, PrimitivesOnlyGiveTheSame) {
+  int checked = 0, failures = 0;
+  for (std::uint64_t i = 0; i < 2000 && failures < 5; ++i) {
+    Case c = make_case(2000000 + i);
+    c.inputs = random_inputs(c.graph, c.env, i, false);
+    Graph everything = c.graph.clone();
+    for (NodeId id = 0; id < c.graph.size(); ++id)
+      if (c.graph[id].op != Op::Input) everything.root(cat("node", id), {id, View(c.graph[id].shape)});
+    bool finite = true;
+    for (const auto& [name, v] : interpret(everything, c.inputs, c.env).outputs)
+      for (std::size_t k = 0; k < v.size(); ++k) finite = finite && std::isfinite(v.at(k));
+    if (!finite) continue;
+    ++checked;
+    c.want = interpret(c.graph, c.inputs, c.env, Rounding::Wide, true);
+    const auto d = compare(c.want, run_values(transform(c.graph, primitives_only()).graph, c.inputs, c.env), 16);
+    if (!d) continue;
+    ++failures;
+    ADD_FAILURE() << "seed " << 2000000 + i << ": " << d->str() << "\n" << c.graph.str();
+  }
+  EXPECT_GT(checked, 400);
+}
