@@ -121,6 +121,18 @@ double corner_error(const F& f, const double (&x)[3], const double (&e)[3], int 
   return worst;
 }
 
+// Does the function jump inside the box, between its corners? Boxes are taken four times as wide:
+// that is how far comparisons let a result stray.
+bool on_an_edge(Op op, const double (&x)[3], const double (&e)[3]) {
+  switch (op) {
+    case Op::Equal: case Op::LessThan: return std::fabs(x[0] - x[1]) <= 4 * (e[0] + e[1]);
+    case Op::Recip: return std::fabs(x[0]) <= 4 * e[0];
+    case Op::Div: return std::fabs(x[1]) <= 4 * e[1];
+    case Op::Pow: return std::fabs(x[0]) <= 4 * e[0] || (e[1] != 0 && x[0] < 0);  // whole exponents only
+    default: return false;
+  }
+}
+
 Value elementwise(const Node& n, std::span<const Value> in, const Ints& shape, Rounding r, bool track) {
   const OpInfo& op = info(n.op);
   Value out = make_value(n.dtype, shape);
@@ -148,6 +160,7 @@ Value elementwise(const Node& n, std::span<const Value> in, const Ints& shape, R
       if (floats) {
         bound += corner_error([&](double a, double b, double c) { return rounded(n.dtype, op.f(a, b, c), r); }, x, e, static_cast<int>(in.size()), out.at(k));
         // a box wider than the operand itself says nothing about a periodic function
+        if (on_an_edge(n.op, x, e)) bound = kInf;
         if (n.op == Op::Sin && e[0] > 0.5) bound = kInf;
         if (n.op == Op::Mod && e[0] + e[1] > 0.1 * std::fabs(x[1])) bound = kInf;
       } else {

@@ -59,6 +59,11 @@ struct Program::Impl {
     dims.push_back(d);
     return dims.size() - 1;
   }
+  void dims_of(const View& v) {
+    for (const Dim& d : v.base()) dim(d);
+    for (const Move& m : v.moves())
+      for (const Dim& d : m.to) dim(d);
+  }
   void prepare();
 };
 
@@ -74,15 +79,13 @@ void Program::Impl::prepare() {
       continue;
     }
     order.push_back(id);
-    for (const Edge& e : n.in)
-      for (const Dim& d : e.view.shape()) dim(d);
+    for (const Edge& e : n.in) dims_of(e.view);
     if (n.op == Op::Kernel) {
       for (const Dim& d : n.kernel->sizes()) sizes[id].push_back(dim(d));
       if (!parallel) parallel = n.kernel->parallel();
     }
   }
-  for (const Root& r : graph.roots())
-    for (const Dim& d : r.edge.view.shape()) dim(d);
+  for (const Root& r : graph.roots()) dims_of(r.edge.view);
   std::erase_if(symbols, [](const auto& s) {  // loop indices are not the user's to bind
     return s.first[0] == 'i' && s.first.size() > 1 && s.first.find_first_not_of("0123456789", 1) == std::string::npos;
   });
