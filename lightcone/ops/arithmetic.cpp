@@ -281,7 +281,7 @@ Tensor abs(Operand a) {
 Tensor sign(Operand a) {
   LC_SCOPE("sign");
   const Tensor zero = full_like(a, 0);
-  return prim::where(prim::less_than(zero, a), full_like(a, 1), prim::where(prim::less_than(a, zero), full_like(a, -1), prim::mul(a, zero)));
+  return prim::where(prim::less_than(zero, a), full_like(a, 1), prim::where(prim::less_than(a, zero), full_like(a, -1), zero));
 }
 Tensor square(Operand a) {
   LC_SCOPE("square");
@@ -335,7 +335,15 @@ Tensor sin(Operand a) {
 }
 Tensor cos(Operand a) {
   LC_SCOPE("cos");
-  return prim::sin(add(as_float(a), std::numbers::pi / 2));
+  // x + pi/2 in two parts: s, and the rounding error e of the sum and of pi/2 itself (Knuth's
+  // two-sum), so that the result is right near its zeros too: sin(s + e) = sin(s) - e sin(x).
+  const Tensor x = as_float(a);
+  const bool narrow = x.dtype() != DType::F64;
+  const double high = narrow ? static_cast<double>(static_cast<float>(std::numbers::pi / 2)) : std::numbers::pi / 2;
+  const double low = narrow ? std::numbers::pi / 2 - high : 6.123233995736766e-17;
+  const Tensor s = add(x, high), b = prim::add(s, neg(x));
+  const Tensor e = add(prim::add(prim::add(x, neg(prim::add(s, neg(b)))), add(neg(b), high)), low);
+  return prim::add(prim::sin(s), neg(prim::mul(e, prim::sin(x))));
 }
 Tensor tan(Operand a) {
   LC_SCOPE("tan");
@@ -367,12 +375,20 @@ Tensor erf(Operand a) {
   const Tensor signed_big = prim::where(prim::less_than(x, full_like(x, 0)), neg(big), big);
   return prim::where(prim::less_than(m, full_like(m, 0.5)), small, signed_big);
 }
+namespace {
+// `r`, where zeros take the sign of `a`.
+Tensor zero_of(const Tensor& a, const Tensor& r) {
+  const Tensor zero = full_like(r, 0);
+  return prim::where(prim::equal(r, zero), prim::mul(a, zero), r);
+}
+}  // namespace
+
 Tensor trunc(Operand a) {
   LC_SCOPE("trunc");
   if (!is_float(a->dtype())) return a;
   const Tensor r = prim::add(a, neg(prim::mod(a, full_like(a, 1))));
-  // infinities and NaN have no fraction; whole numbers keep the sign of zero
-  return prim::where(logical_or(logical_not(isfinite(a)), prim::equal(r, a)), a, prim::mul(r, full_like(r, 1)));
+  // infinities and NaN have no fraction
+  return prim::where(isfinite(a), zero_of(a, r), a);
 }
 Tensor floor(Operand a) {
   LC_SCOPE("floor");
@@ -392,7 +408,7 @@ Tensor round(Operand a) {
   const Tensor f = floor(a), d = prim::add(a, neg(f)), half = full_like(a, 0.5);
   const Tensor odd = prim::equal(abs(prim::mod(f, full_like(f, 2))), full_like(f, 1));
   const Tensor up = logical_or(prim::less_than(half, d), logical_and(prim::equal(d, half), odd));
-  return prim::where(up, add(f, 1), prim::where(isfinite(a), f, a));
+  return prim::where(isfinite(a), zero_of(a, prim::where(up, add(f, 1), f)), a);
 }
 
 }  // namespace lc

@@ -23,6 +23,12 @@ Tensor windows(Tensor x, int n, const std::vector<Dim>& kernel, const std::vecto
   return x;
 }
 
+Tensor add_channels(Tensor y, const Operand& bias) {
+  Shape s(static_cast<std::size_t>(y.rank()), 1);
+  s[1] = y.extent(1);
+  return y + bias->reshape(s);
+}
+
 }  // namespace
 
 Tensor conv(Operand x, Operand weight, const ConvOptions& o) {
@@ -63,11 +69,23 @@ Tensor conv(Operand x, Operand weight, const ConvOptions& o) {
   ws.insert(ws.end(), static_cast<std::size_t>(n), 1);
   ws.push_back(in);
   ws.insert(ws.end(), kernel.begin(), kernel.end());
-  Tensor r = prim::mul(t.expand(full), weight->reshape(ws).expand(full));
-  for (int i = 0; i <= n; ++i) r = prim::sum_reduce(r, r.rank() - 1);
+  // one summed axis of in * k elements, so that a back end sees a matrix product
+  Shape rows(full.begin(), full.end() - n - 1);
+  rows.push_back(in * product(kernel));
+  const Tensor r = prim::sum_reduce(prim::mul(t.expand(full).reshape(rows), weight->reshape(ws).expand(full).reshape(rows)), n + 3);
   Shape s{b, out};
   s.insert(s.end(), places.begin(), places.end());
   return r.reshape(s);
+}
+
+Tensor conv(Operand x, Operand weight, Operand bias, const ConvOptions& o) {
+  const OpScope scope("conv", x.at);
+  return add_channels(conv(x, weight, o), bias);
+}
+
+Tensor conv_transpose(Operand x, Operand weight, Operand bias, const ConvOptions& o) {
+  const OpScope scope("conv_transpose", x.at);
+  return add_channels(conv_transpose(x, weight, o), bias);
 }
 
 Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o) {
@@ -75,12 +93,18 @@ Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o) {
   const OpScope scope(op, x.at);
   const int n = spatial_axes(x, op);
   const auto stride = per_axis(o.stride, n, op, "stride"), padding = per_axis(o.padding, n, op, "padding"), dilation = per_axis(o.dilation, n, op, "dilation");
-  if (o.groups != 1) throw Error(op, "groups are not supported yet");
+  const auto extra = per_axis(o.output_padding, n, op, "output_padding");
   if (weight->rank() != n + 2 || !(weight->extent(0) == x->extent(1)))
     throw Error(op, cat("a weight ", str(weight->shape()), " does not fit ", str(x->shape())));
+  if (o.groups < 1 || !(x->extent(1) % Dim(o.groups) == Dim(0))) throw Error(op, cat(o.groups, " groups do not divide ", str(x->shape())));
   // zeros between the elements, then an ordinary convolution with the flipped filter
-  Tensor t = x, w = weight->transpose(0, 1);
-  ConvOptions inner{{1}, {0}, dilation, 1};
+  Tensor t = x;
+  Shape parts = weight->shape(), joined = parts;  // [in, out / g, k...] -> [out, in / g, k...]
+  parts[0] = parts[0] / Dim(o.groups);
+  parts.insert(parts.begin(), o.groups);
+  joined[0] = parts[2] * Dim(o.groups), joined[1] = parts[1];
+  Tensor w = weight->reshape(parts).transpose(1, 2).reshape(joined);
+  const ConvOptions inner{.dilation = dilation, .groups = o.groups};
   for (int i = 0; i < n; ++i) {
     const auto k = static_cast<std::size_t>(i);
     const Dim len = t.extent(2 + i);
@@ -90,7 +114,7 @@ Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o) {
     t = t.reshape(spread).slice(2 + i, 0, (len - 1) * Dim(stride[k]) + 1);
     const Dim edge = (weight->extent(2 + i) - 1) * Dim(dilation[k]) - padding[k];
     if (edge.bounds().lo < 0) throw Error(op, "the padding is larger than the filter");
-    t = t.pad(2 + i, edge, edge);
+    t = t.pad(2 + i, edge, edge + Dim(extra[k]));
     w = w.flip(2 + i);
   }
   return conv(t, w, inner);
@@ -128,16 +152,20 @@ Tensor avg_pool(Operand x, std::vector<int> kernel, std::vector<int> stride, std
   for (int i = 0; i < n; ++i) t = prim::sum_reduce(t, t.rank() - 1);
   return mul(t, 1 / size);
 }
-Tensor adaptive_avg_pool(Operand x, std::vector<int> output) {
-  const OpScope scope("adaptive_avg_pool", x.at);
-  const int n = spatial_axes(x, "adaptive_avg_pool");
-  output = per_axis(output, n, "adaptive_avg_pool", "output");
+namespace {
+
+// One axis in m windows, window j covering [floor(j n / m), ceil((j + 1) n / m)): what is outside is
+// replaced, and `reduce` gets the window's axis and its sizes.
+template <class Reduce>
+Tensor adaptive(const Operand& x, const char* op, std::vector<int> output, double outside, const Reduce& reduce) {
+  const OpScope scope(op, x.at);
+  const int n = spatial_axes(x, op);
+  output = per_axis(output, n, op, "output");
   Tensor t = x;
-  for (int i = 0; i < n; ++i) {  // window j covers [floor(j n / m), ceil((j + 1) n / m))
-    const auto len = t.extent(2 + i).constant();
-    if (!len) throw Error("adaptive_avg_pool", "needs known extents");
-    const std::int64_t m = output[static_cast<std::size_t>(i)];
-    const int axis = 2 + i;
+  for (int axis = 2; axis < n + 2; ++axis) {
+    const auto len = t.extent(axis).constant();
+    const int m = output[static_cast<std::size_t>(axis - 2)];
+    if (!len || m < 1) throw Error(op, "needs known extents and outputs of 1 or more");
     Tensor wide = t.unsqueeze(axis);
     Shape s = wide.shape();
     s[static_cast<std::size_t>(axis)] = m;
@@ -145,11 +173,23 @@ Tensor adaptive_avg_pool(Operand x, std::vector<int> output) {
     const Dim j = Dim::index(axis, m), k = Dim::index(axis + 1, *len);
     const Dim from = j * Dim(*len) / Dim(m), to = (j * Dim(*len) + (*len + m - 1)) / Dim(m);
     const Tensor inside = t.graph().index(s, less(from - 1, k) * less(k, to), DType::Bool);
-    const Tensor total = prim::sum_reduce(prim::where(inside, wide, full_like(wide, 0)), axis + 1);
-    t = prim::div(total, t.graph().index(total.shape(), to - from, t.dtype()));
+    t = reduce(prim::where(inside, wide, full_like(wide, outside)), axis + 1, to - from);
   }
   return t;
 }
+
+}  // namespace
+
+Tensor adaptive_avg_pool(Operand x, std::vector<int> output) {
+  return adaptive(x, "adaptive_avg_pool", std::move(output), 0, [](Tensor w, int axis, Dim size) {
+    const Tensor total = prim::sum_reduce(w, axis);
+    return prim::div(total, w.graph().index(total.shape(), size, w.dtype()));
+  });
+}
+Tensor adaptive_max_pool(Operand x, std::vector<int> output) {
+  return adaptive(x, "adaptive_max_pool", std::move(output), -kInf, [](Tensor w, int axis, Dim) { return prim::max_reduce(w, axis); });
+}
+
 Tensor interpolate(Operand x, std::vector<int> size, Interpolation mode, bool align_corners) {
   const OpScope scope("interpolate", x.at);
   const int n = spatial_axes(x, "interpolate");

@@ -165,12 +165,18 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
 struct ConvOptions {
   std::vector<int> stride = {1}, padding = {0}, dilation = {1};  // one number for all axes, or one each
   int groups = 1;
+  std::vector<int> output_padding = {0};  // conv_transpose alone
 };
-Tensor conv(Operand x, Operand weight, const ConvOptions& o = {});  // conv1d, conv2d, conv3d by rank
+// conv1d, conv2d and conv3d by rank: x [b, in, ...], weight [out, in / groups, k...], bias [out].
+Tensor conv(Operand x, Operand weight, const ConvOptions& o = {});
+Tensor conv(Operand x, Operand weight, Operand bias, const ConvOptions& o = {});
+// conv_transpose1d to 3d: weight [in, out / groups, k...].
 Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o = {});
+Tensor conv_transpose(Operand x, Operand weight, Operand bias, const ConvOptions& o = {});
 Tensor max_pool(Operand x, std::vector<int> kernel, std::vector<int> stride = {}, std::vector<int> padding = {0});
 Tensor avg_pool(Operand x, std::vector<int> kernel, std::vector<int> stride = {}, std::vector<int> padding = {0});  // padding counts
 Tensor adaptive_avg_pool(Operand x, std::vector<int> output);
+Tensor adaptive_max_pool(Operand x, std::vector<int> output);
 enum class Interpolation : std::uint8_t { Nearest, Bilinear };
 Tensor interpolate(Operand x, std::vector<int> size, Interpolation mode, bool align_corners = false);
 
