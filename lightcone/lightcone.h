@@ -1,0 +1,13 @@
+// Everything a small program needs: the typed face, sessions, compilers, the CPU.
+// Files, tokenizers and models have headers of their own (lightcone/io, lightcone/models).
+#pragma once
+
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/core/compiler.h"
+#include "lightcone/core/graph.h"
+#include "lightcone/core/tensor.h"
+#include "lightcone/nn/session.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/ops/typed.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"

@@ -1,0 +1,113 @@
+// Session: write a graph, set its inputs, compile it, run it, look at the results.
+//
+//   Session cx;
+//   auto a = cx.tensor<3, 1>().set({{1}, {2}, {3}});
+//   auto b = cx.tensor<1, 4>().set({{1, 2, 3, 4}});
+//   auto c = a.matmul(b).retrieve();
+//   cx.compile(generic() | cpu());
+//   cx.execute();
+//   std::cout << cx.str(c) << '\n';
+//
+// A thin shim over Graph, compile() and Context for small programs and for learning; its tensors
+// are typed (ops/typed.h).
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lightcone/ops/typed.h"
+
+namespace lc {
+
+class Compiler;
+class Program;
+class Session;
+
+namespace typed {
+
+// An input of a session.
+template <class E, Dim... D>
+class Variable : public Tensor<E, D...> {
+ public:
+  Variable(Tensor<E, D...> t, Session* s) : Tensor<E, D...>(t), session_(s) {}
+  // Rows as they are written, or all elements in row-major order. What can be counted is counted
+  // when this compiles.
+  template <std::size_t N>
+    requires(sizeof...(D) != 2)
+  Variable& set(const E (&v)[N]) {
+    static_assert(!counted() || count() == static_cast<std::int64_t>(N), "set: the number of elements is not that of the tensor");
+    return put(v, N);
+  }
+  template <std::size_t R, std::size_t C>
+    requires(sizeof...(D) == 2)
+  Variable& set(const E (&v)[R][C]) {
+    constexpr Shape s = Tensor<E, D...>::shape;
+    static_assert(s.rank == 2 && !differ(s.d[0], static_cast<long>(R)) && !differ(s.d[1], static_cast<long>(C)), "set: the rows are not those of the tensor");
+    return put(&v[0][0], R * C);
+  }
+  template <class Range>
+  Variable& set(const Range& v) { return put(std::data(v), std::size(v)); }
+
+ private:
+  static consteval bool counted() {
+    for (int i = 0; i < Tensor<E, D...>::shape.rank; ++i)
+      if (!Tensor<E, D...>::shape.d[i].number()) return false;
+    return true;
+  }
+  static consteval std::int64_t count() {
+    std::int64_t n = 1;
+    for (int i = 0; i < Tensor<E, D...>::shape.rank; ++i) n *= Tensor<E, D...>::shape.d[i].n;
+    return n;
+  }
+  Variable& put(const E* v, std::size_t n);
+  Session* session_;
+};
+
+}  // namespace typed
+
+class Session {
+ public:
+  Session();
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  Graph& graph();
+  template <typed::Dim... D>
+  auto tensor(std::initializer_list<std::int64_t> dims = {}, const std::source_location& at = std::source_location::current()) {
+    return typed::Variable<float, D...>(typed::input<float, D...>(graph(), next_name().c_str(), dims, at), this);
+  }
+  template <class E, typed::Dim... D>
+  auto tensor(std::initializer_list<std::int64_t> dims = {}, const std::source_location& at = std::source_location::current()) {
+    return typed::Variable<E, D...>(typed::input<E, D...>(graph(), next_name().c_str(), dims, at), this);
+  }
+  // Replaces what was compiled before; inputs keep their values, handles stay valid.
+  Session& compile(const Compiler& c);
+  Session& bind(std::string_view name, std::int64_t value);  // of a named extent
+  Session& execute();
+
+  std::vector<float> data(const Tensor& result) const;  // row-major
+  std::string str(const Tensor& result) const;          // "[[1, 2], [3, 4]]", a row a line
+  const Program& program() const;
+
+  void put(const Tensor& input, const void* data, std::size_t elements);
+
+ private:
+  std::string next_name();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Values in brackets, one row a line, as PyTorch prints a tensor.
+std::string format(std::span<const float> values, std::span<const std::int64_t> shape);
+
+template <class E, typed::Dim... D>
+typed::Variable<E, D...>& typed::Variable<E, D...>::put(const E* v, std::size_t n) {
+  session_->put(*this, v, n);
+  return *this;
+}
+
+}  // namespace lc
