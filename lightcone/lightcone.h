@@ -3,7 +3,7 @@
 #pragma once
 
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/core/compiler.h"
+#include "lightcone/runtime/compiler.h"
 #include "lightcone/core/graph.h"
 #include "lightcone/core/tensor.h"
 #include "lightcone/nn/session.h"

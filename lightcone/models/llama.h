@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lightcone/core/compiler.h"
+#include "lightcone/runtime/compiler.h"
 #include "lightcone/io/tokenizer.h"
 #include "lightcone/models/llama_config.h"
 #include "lightcone/models/llama_graph.h"

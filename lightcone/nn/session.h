@@ -38,14 +38,16 @@ class Variable : public Tensor<E, D...> {
   template <std::size_t N>
     requires(sizeof...(D) != 2)
   Variable& set(const E (&v)[N]) {
-    static_assert(!counted() || count() == static_cast<std::int64_t>(N), "set: the number of elements is not that of the tensor");
+    constexpr Shape s = Tensor<E, D...>::shape;
+    require<!counted() || count() == static_cast<std::int64_t>(N) ? Text() : Text("set: ").add(static_cast<std::int64_t>(N)).add(" elements for a tensor of ").add(s)>();
     return put(v, N);
   }
   template <std::size_t R, std::size_t C>
     requires(sizeof...(D) == 2)
   Variable& set(const E (&v)[R][C]) {
     constexpr Shape s = Tensor<E, D...>::shape;
-    static_assert(s.rank == 2 && !differ(s.d[0], static_cast<long>(R)) && !differ(s.d[1], static_cast<long>(C)), "set: the rows are not those of the tensor");
+    constexpr Shape given{{static_cast<long>(R), static_cast<long>(C)}, 2};
+    require<!differ(s.d[0], given.d[0]) && !differ(s.d[1], given.d[1]) ? Text() : Text("set: rows of ").add(given).add(" for a tensor of ").add(s)>();
     return put(&v[0][0], R * C);
   }
   template <class Range>

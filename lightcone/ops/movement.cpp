@@ -6,8 +6,10 @@ using namespace detail;
 
 Tensor broadcast_to(Operand a, Shape shape) {
   LC_SCOPE("broadcast_to");
-  if (broadcast(a->shape(), shape, "broadcast_to") != shape)
-    throw Error("broadcast_to", str(a->shape()) + " does not stretch to " + str(shape));
+  const Shape have = a->shape();
+  bool fits = have.size() <= shape.size();
+  for (std::size_t k = 1; fits && k <= have.size(); ++k) fits = have[have.size() - k] == Dim(1) || have[have.size() - k] == shape[shape.size() - k];
+  if (!fits) throw Error("broadcast_to", str(a->shape()) + " does not stretch to " + str(shape));
   return expand_to(a, shape);
 }
 Tensor flatten(Operand a, int first, int last) {

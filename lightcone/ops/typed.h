@@ -34,6 +34,11 @@ consteval void require() {
   if constexpr (sentence.s[0] != 0) static_cast<void>(sizeof(shape_error<sentence>));
 }
 
+template <class E, class F>
+consteval Text same_elements(const char* op) {
+  return std::is_same_v<E, F> ? Text() : Text(op).add(": element types differ: convert one with to<...>()");
+}
+
 // Run-time checks behind the promises; in typed.cpp, so that headers stay thin.
 lc::Tensor check_as(lc::Tensor t, const Shape& to, DType dtype, const std::source_location& at);
 lc::Tensor make_input(Graph& g, const char* name, const Shape& s, DType dtype, const std::int64_t* dims, int count, const std::source_location& at);
@@ -111,7 +116,7 @@ Tensor<E, D...> input(Graph& g, const char* name, std::initializer_list<std::int
 #define LC_BINARY(OP, SPELLING, RESULT)                                                              \
   template <class E, Dim... A, class F, Dim... B>                                                    \
   auto operator OP(const Tensor<E, A...>& a, const Tensor<F, B...>& b) {                             \
-    static_assert(std::is_same_v<E, F>, "element types differ: convert one with to<...>()");         \
+    require<same_elements<E, F>(SPELLING)>();                                                        \
     constexpr Inferred r = infer_broadcast(SPELLING, Tensor<E, A...>::shape, Tensor<F, B...>::shape); \
     require<r.error>();                                                                              \
     return wrap_as<RESULT, r.out>(Operand(a.untyped(), At()) OP Operand(b.untyped(), At()));                                       \
@@ -158,7 +163,7 @@ auto where(const Tensor<bool, C...>& c, const Tensor<E, A...>& a, const Tensor<E
 // ---- products -------------------------------------------------------------------------------------
 template <class E, Dim... A, class F, Dim... B>
 auto matmul(const Tensor<E, A...>& a, const Tensor<F, B...>& b, LC_AT) {
-  static_assert(std::is_same_v<E, F>, "element types differ: convert one with to<...>()");
+  require<same_elements<E, F>("matmul")>();
   constexpr Inferred r = infer_matmul(Tensor<E, A...>::shape, Tensor<F, B...>::shape);
   require<r.error>();
   return wrap_as<E, r.out>(lc::matmul(Operand(a.untyped(), at), Operand(b.untyped(), at)));

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "lightcone/core/compiler.h"
+#include "lightcone/runtime/compiler.h"
 #include "lightcone/core/tensor.h"
 
 namespace lc {

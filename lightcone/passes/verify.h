@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "lightcone/core/compiler.h"
+#include "lightcone/runtime/compiler.h"
 #include "lightcone/core/interpreter.h"
 
 namespace lc {

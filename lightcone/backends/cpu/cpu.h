@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lightcone/backends/cpu/jit.h"
-#include "lightcone/core/compiler.h"
+#include "lightcone/runtime/compiler.h"
 #include "lightcone/runtime/kernel.h"
 
 namespace lc {

@@ -1,4 +1,4 @@
-#include "lightcone/core/compiler.h"
+#include "lightcone/runtime/compiler.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""The command `lightcone` as a user meets it.
+
+    command_test.py PATH/TO/lightcone SOURCE_DIRECTORY [REFERENCE_DATA]
+"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LIGHTCONE, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
+DATA = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else pathlib.Path("/nowhere")
+STORY = json.loads((SOURCE / "models/story/reference.json").read_text())
+
+
+def run(*args, **kw):
+    return subprocess.run([LIGHTCONE, *map(os.fsencode, args)], capture_output=True, timeout=120, **kw)
+
+
+class Command(unittest.TestCase):
+    def refuses(self, r, *words):
+        """One sentence on the standard error, exit code 1, nothing else."""
+        err = r.stderr.decode(errors="replace")
+        self.assertEqual(r.returncode, 1, err)
+        self.assertTrue(err.startswith("lightcone: "), err)
+        self.assertEqual(err.count("\n"), 1, err)
+        for w in words:
+            self.assertIn(w, err)
+
+    def test_greedy_story_is_the_reference(self):
+        r = run("generate", "builtin", "Once upon a time", "--temperature", "0")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertEqual(r.stdout.decode(), STORY["text"] + "\n")
+        line = r.stderr.decode()
+        self.assertEqual(line.count("\n"), 1)
+        self.assertRegex(line, r"^prompt 5 tokens, [\d.]+ tok/s \| decode \d+ tokens, [\d.]+ tok/s, \d+ % of [\d.]+ GB/s \| peak [\d.]+ MB, plan [\d.]+ MB \| seed \d+\n$")
+
+    def test_a_seed_repeats_and_threads_change_nothing(self):
+        args = ["generate", "builtin", "The", "--seed", "5", "-n", "40", "-q"]
+        first = run(*args, "--threads", "1")
+        self.assertEqual(first.returncode, 0)
+        self.assertEqual(first.stderr, b"")
+        self.assertEqual(first.stdout, run(*args, "--threads", "2").stdout)
+        self.assertNotEqual(first.stdout, run("generate", "builtin", "The", "--seed", "6", "-n", "40", "-q").stdout)
+
+    def test_prompt_from_standard_input_and_token_limit(self):
+        r = run("generate", "builtin", "-", "-n", "3", "-q", "-t", "0", input=b"Once upon a time")
+        self.assertEqual(r.stdout.decode(), "Once upon a time, there was\n")
+
+    def test_bad_input_gives_one_sentence(self):
+        with tempfile.TemporaryDirectory() as d:
+            d = pathlib.Path(d)
+            story = (SOURCE / "models/story/story.gguf").read_bytes()
+            (d / "cut.gguf").write_bytes(story[: len(story) // 2])
+            (d / "empty").write_bytes(b"")
+            (d / "noise").write_bytes(os.urandom(5000))
+            (d / "bert.gguf").write_bytes(story.replace(b"llama", b"gptxx"))
+            self.refuses(run("generate", d / "none.gguf", "x"), "there is no file")
+            self.refuses(run("generate", d / "cut.gguf", "x"), "truncated")
+            self.refuses(run("generate", d / "empty", "x"), "empty")
+            self.refuses(run("generate", d / "noise", "x"))
+            self.refuses(run("generate", d / "bert.gguf", "x"), "gptxx")
+            self.refuses(run("generate", d, "x"), "holds no")
+            self.refuses(run("inspect", d / "none"), "there is no file")
+            self.refuses(run("view", "builtin", "-o", d / "no" / "folder.html"), "cannot write")
+        self.refuses(run("generate", "builtin", b"abc\xff"), "not UTF-8", "0xff", "offset 3")
+        self.refuses(run("generate", "builtin", "x", "--top-p", "2"), "top_p")
+        self.refuses(run("generate", "builtin", "x " * 2000), "do not fit the context of 384")
+        self.refuses(run("generate", "builtin", "x", "--tokenizer", "/nowhere/t.bin"), "/nowhere/t.bin")
+
+    def test_full_disk(self):
+        with open("/dev/full", "wb") as full:
+            r = subprocess.run([LIGHTCONE, "generate", "builtin", "Once"], stdout=full, stderr=subprocess.PIPE, timeout=60)
+        self.refuses(r, "No space left")
+
+    def test_wrong_usage(self):
+        for args in [[], ["generate"], ["nonsense"], ["generate", "builtin", "x", "--threads", "-3"]]:
+            self.assertEqual(run(*args).returncode, 1, args)
+
+    def test_help_teaches(self):
+        r = run("--help")
+        self.assertEqual(r.returncode, 0)
+        for word in ["generate", "inspect", "view", "bench", "Once upon a time"]:
+            self.assertIn(word, r.stdout.decode())
+        self.assertIn("--repetition-penalty", run("generate", "--help").stdout.decode())
+
+    def test_inspect(self):
+        j = json.loads(run("inspect", "builtin", "--json").stdout)
+        self.assertEqual(j["parameters"], 1771200)
+        self.assertEqual(j["model"]["layers"], 4)
+        n = j["needs"]
+        self.assertEqual(n["total"], n["weights"] + n["kv_cache"] + n["working"])
+        self.assertEqual(n["kv_cache"], 2 * 4 * 2 * 384 * 32 * 4)
+        self.assertIn("memory to run", run("inspect", "builtin").stdout.decode())
+
+    def test_view_is_one_page_that_needs_no_network(self):
+        with tempfile.TemporaryDirectory() as d:
+            out = pathlib.Path(d) / "graph.html"
+            self.assertEqual(run("view", "builtin", "-o", out).returncode, 0)
+            page = out.read_text()
+        self.assertEqual(page.count("<svg"), 3)
+        self.assertIn("matmul_bf16", page)
+        self.assertIsNone(re.search(r'(src|href)=', page))
+        self.assertTrue(run("view", "builtin", "--dot").stdout.startswith(b"digraph"))
+
+    def test_without_a_c_compiler(self):
+        env = dict(os.environ, LIGHTCONE_CC="none")
+        r = run("generate", "builtin", "Once upon a time", "-t", "0", "-n", "20", "-q", env=env)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertTrue(STORY["text"].startswith(r.stdout.decode().rstrip("\n")))
+
+    @unittest.skipUnless((DATA / "llm").exists(), "the reference data is not here")
+    def test_a_real_checkpoint(self):
+        r = run("generate", DATA / "llm/stories260K/hf", "Once upon a time", "-t", "0", "-n", "40", "-q", "--tokenizer", DATA / "llm/stories260K/tokenizer.bin")
+        want = json.loads((DATA / "llm/stories260K/expected/expected.json").read_text())["cases"][1]["greedy_text"]
+        self.assertTrue(want.startswith(r.stdout.decode().rstrip("\n")), r.stdout)
+
+
+unittest.main(argv=[sys.argv[0]], verbosity=1)

@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""Compiles every file of this folder and checks what the compiler says.
+
+    check.py COMPILER INCLUDE_DIRECTORY
+
+A file must fail, with the sentence of its first line ("// expect: ...") in the first line that the
+compiler says about the code; control.cpp must compile.
+"""
+import pathlib
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+compiler, include = sys.argv[1:3]
+folder = pathlib.Path(__file__).parent
+files = sorted(folder.glob("*.cpp"))
+
+
+def check(path):
+    expect = path.read_text().splitlines()[0].removeprefix("// expect: ")
+    run = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-I", include, str(path)], capture_output=True, text=True)
+    if path.stem == "control":
+        return None if run.returncode == 0 else "control.cpp does not compile:\n" + run.stderr
+    if run.returncode == 0:
+        return "%s compiles, but should not" % path.name
+    # lines that only say where a file was included from come before the message
+    said = [l for l in run.stderr.splitlines() if "In file included from" not in l and not l.strip().startswith("from ") and ": In " not in l.split("\u2018")[0].replace("In instantiation", "")]
+    said = [l for l in said if "In function" not in l and "In substitution" not in l]
+    if expect not in said[0]:
+        return "%s: the first line is\n  %s\nbut should say\n  %s" % (path.name, said[0], expect)
+    return None
+
+
+with ThreadPoolExecutor(2) as pool:
+    wrong = [w for w in pool.map(check, files) if w]
+print("%d files, %d wrong" % (len(files), len(wrong)))
+for w in wrong:
+    print(w)
+sys.exit(bool(wrong) or len(files) < 16)

@@ -1,0 +1,8 @@
+// expect: concat: [2, 3] and [2] have different ranks
+#include "lightcone/lightcone.h"
+using namespace lc::typed;
+
+void wrong(lc::Graph& g) {
+  static_cast<void>(g);
+  concat<0>(input<float, 2, 3>(g, "a"), input<float, 2>(g, "b"));
+}

@@ -1,0 +1,8 @@
+// expect: conv: a weight [8, 4, 3, 3] in 1 groups does not fit [1, 3, 9, 9]
+#include "lightcone/lightcone.h"
+using namespace lc::typed;
+
+void wrong(lc::Graph& g) {
+  static_cast<void>(g);
+  conv2d(input<float, 1, 3, 9, 9>(g, "x"), input<float, 8, 4, 3, 3>(g, "w"));
+}

@@ -1,0 +1,8 @@
+// expect: reshape: [batch, 6] has no extent seq for [seq, 6]
+#include "lightcone/lightcone.h"
+using namespace lc::typed;
+
+void wrong(lc::Graph& g) {
+  static_cast<void>(g);
+  reshape<"seq", 6>(input<float, "batch", 6>(g, "a"));
+}

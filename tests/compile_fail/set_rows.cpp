@@ -1,0 +1,8 @@
+// expect: set: rows of [2, 1] for a tensor of [3, 1]
+#include "lightcone/lightcone.h"
+using namespace lc::typed;
+
+void wrong(lc::Graph& g) {
+  static_cast<void>(g);
+  lc::Session cx; cx.tensor<3, 1>().set({{1.f}, {2.f}});
+}

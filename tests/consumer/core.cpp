@@ -1,0 +1,12 @@
+#include <cstdio>
+
+#include <lightcone/lightcone.h>
+
+int main() {
+  lc::Session cx;
+  auto a = cx.tensor<2, 2>().set({{1, 2}, {3, 4}});
+  const auto b = a.matmul(a).retrieve();
+  cx.compile(lc::generic() | lc::cpu()).execute();
+  std::puts(cx.str(b).c_str());
+  return cx.data(b)[3] == 22 ? 0 : 1;
+}

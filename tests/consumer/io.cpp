@@ -1,0 +1,14 @@
+#include <cstdio>
+
+#include <lightcone/core/error.h>
+#include <lightcone/models/llama.h>
+
+int main() {
+  try {
+    lc::Llama::load("/nowhere/model.gguf");
+  } catch (const lc::Error& e) {
+    std::puts(e.what());
+    return 0;
+  }
+  return 1;
+}

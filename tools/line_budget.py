@@ -1,0 +1,19 @@
+#!/usr/bin/env python3
+"""Keeps files short and the core small: lines of code, without blank lines and comments."""
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CORE, FILE = 2500, 600
+
+
+def code_lines(path):
+    return sum(1 for l in path.read_text().splitlines() if l.strip() and not l.strip().startswith("//"))
+
+
+files = [p for p in sorted((ROOT / "lightcone").rglob("*")) if p.suffix in (".h", ".cpp")]
+core = sum(code_lines(p) for p in files if p.relative_to(ROOT / "lightcone").parts[0] == "core")
+long = ["%s has %d lines" % (p.relative_to(ROOT), n) for p in files if (n := len(p.read_text().splitlines())) > FILE]
+print("core: %d of %d lines" % (core, CORE))
+print("\n".join(long))
+sys.exit(core > CORE or bool(long))
