@@ -64,7 +64,7 @@ class Command(unittest.TestCase):
             self.refuses(run("generate", d / "empty", "x"), "empty")
             self.refuses(run("generate", d / "noise", "x"))
             self.refuses(run("generate", d / "bert.gguf", "x"), "gptxx")
-            self.refuses(run("generate", d, "x"), "holds no")
+            self.refuses(run("generate", d, "x"), "several checkpoints")
             self.refuses(run("inspect", d / "none"), "there is no file")
             self.refuses(run("view", "builtin", "-o", d / "no" / "folder.html"), "cannot write")
         self.refuses(run("generate", "builtin", b"abc\xff"), "not UTF-8", "0xff", "offset 3")

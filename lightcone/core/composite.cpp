@@ -46,8 +46,7 @@ Tensor define_minimum(std::span<const Tensor> in) {
 Tensor define_div(std::span<const Tensor> in) {
   if (is_float(in[0].dtype())) return mul(in[0], recip(in[1]));
   if (in[0].dtype() == DType::Bool) return mul(in[0], in[1]);  // by zero gives zero
-  const Tensor rest = cast(mod(in[0], in[1]), DType::I64);  // u8 has no negative numbers
-  const Tensor whole = cast(add(cast(in[0], DType::I64), negate(rest)), DType::F64);
+  const Tensor whole = cast(add(in[0], negate(mod(in[0], in[1]))), DType::F64);
   const Tensor q = mul(whole, recip(cast(in[1], DType::F64)));
   const Tensor away = where(less_than(q, like(q, 0)), like(q, -0.5), like(q, 0.5));
   const Tensor zero = like(in[1], 0);

@@ -229,6 +229,7 @@ Tensor Graph::input(std::string_view name, Shape shape, DType dtype, const std::
 }
 
 Tensor Graph::constant(double value, DType dtype) {
+  if (dtype == DType::U8 && value < 0) value = static_cast<std::uint8_t>(static_cast<std::int64_t>(value));  // -1 wraps to 255
   return Tensor(*this, {add({.op = Op::Constant, .dtype = dtype, .value = value}), View()});
 }
 

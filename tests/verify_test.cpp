@@ -1,0 +1,153 @@
+// verify() finds what is wrong and says where; the rules of generic() hold on every kind of number.
+#include "lightcone/passes/verify.h"
+
+#include <cmath>
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/passes/random_graph.h"
+
+using namespace lc;
+
+namespace {
+
+Graph example() {
+  Graph g;
+  const Tensor x = g.input("x", {4, 7}), y = g.input("y", {4, 7}), w = g.input("w", {7, 3});
+  g.output("out", softmax(matmul(gelu(x + y * 2.0), w), 1));
+  g.output("sum", sum(x - y));
+  return g;
+}
+
+// The value of a pattern's right- or left-hand side.
+Tensor build(const Pat& p, const std::map<const PatNode*, Tensor>& variables, const Tensor& like) {
+  if (p->kind == PatNode::Kind::Any) return variables.at(p.operator->());
+  if (p->kind == PatNode::Kind::Literal) return full_like(like, p->value);
+  std::vector<Tensor> in;
+  for (const Pat& q : p->in) in.push_back(build(q, variables, like));
+  return apply(p->op, in, std::source_location::current());
+}
+void variables_of(const Pat& p, std::vector<const PatNode*>& v, std::vector<bool>& condition, bool is_condition = false) {
+  if (p->kind == PatNode::Kind::Any) {
+    if (std::find(v.begin(), v.end(), p.operator->()) == v.end()) v.push_back(p.operator->()), condition.push_back(is_condition);
+    return;
+  }
+  for (std::size_t i = 0; i < p->in.size(); ++i) variables_of(p->in[i], v, condition, p->op == Op::Where && i == 0);
+}
+
+}  // namespace
+
+TEST(Verify, RightCompilersPass) {
+  const Graph g = example();
+  const VerifyReport r = verify(g, generic() | cpu({.threads = 2}));
+  EXPECT_TRUE(r.ok()) << r.str();
+  ASSERT_EQ(r.passes.size(), 2u);
+  EXPECT_GT(r.passes[1].elements, 20u);
+  EXPECT_GT(r.passes[1].fired.at("matmul"), 0);
+}
+
+TEST(Verify, NamesTheGuiltyRuleAndShrinks) {
+  const Pat x = any(), y = any();
+  const Compiler wrong = rewrite("mine", {{"commute", x + y, y + x}, {"lose a sign", x * -1.0, x}, {"fine", maximum(x, x), x}});
+  const Graph g = example();
+  const VerifyReport r = verify(g, generic() | wrong | cpu({.threads = 1}));
+  ASSERT_FALSE(r.ok());
+  EXPECT_EQ(r.fault->pass, "mine");
+  EXPECT_EQ(r.fault->rule, "lose a sign");
+  EXPECT_NE(r.fault->graph.find("mul"), std::string::npos) << r.fault->graph;
+  EXPECT_LE(std::count(r.fault->graph.begin(), r.fault->graph.end(), '\n'), 6) << r.fault->graph;  // of some thirty lines
+  EXPECT_NE(r.str().find("lose a sign"), std::string::npos);
+}
+
+TEST(Verify, APassThatThrowsIsAFault) {
+  const Compiler broken(Pass{"broken", [](const Graph&, PassLog&) -> Graph { throw Error("broken", "on purpose"); }});
+  const Graph g = example();
+  const VerifyReport r = verify(g, generic() | broken);
+  ASSERT_FALSE(r.ok());
+  EXPECT_EQ(r.fault->pass, "broken");
+  EXPECT_NE(r.fault->problem.find("on purpose"), std::string::npos);
+}
+
+TEST(Verify, ComparisonDoesNotForgive) {
+  Value a = make_value(DType::F32, {3}), b = a;
+  const auto differs = [&] { return compare({{{"y", a}}, {}}, {{{"y", b}}, {}}, 4).has_value(); };
+  EXPECT_FALSE(differs());
+  b.f = {0, NAN, 0};
+  EXPECT_TRUE(differs());  // a NaN for a number
+  a.f = {0, NAN, 0}, b.f = {0, 0, 0};
+  EXPECT_TRUE(differs());  // a number for a NaN
+  a.f = {0, 1, 2}, b.f = {0, 1, 2.0000001};
+  EXPECT_TRUE(differs());  // no error is allowed where none is tracked
+  b = make_value(DType::F32, {2});
+  EXPECT_TRUE(differs());
+  b = make_value(DType::F64, {3});
+  EXPECT_TRUE(differs());
+  EXPECT_TRUE(compare({{{"y", a}}, {}}, {{}, {}}, 4).has_value());  // missing
+}
+
+// Both sides of each rule, bit for bit, on the numbers that break algebra.
+TEST(Rules, ExactRulesAreExact) {
+  const double odd[] = {NAN, INFINITY, -INFINITY, 0.0, -0.0, 1, -1, 0.5, 3, 1e30, -1e30, 1e-38, -1e-38, 1e-45, 65504, 255, 7, -3};
+  int checked = 0;
+  for (const Rule& rule : generic_rules()) {
+    if (!rule.to) continue;
+    EXPECT_EQ(rule.policy, Policy::Exact) << rule.name;
+    std::vector<const PatNode*> names;
+    std::vector<bool> condition;
+    variables_of(rule.from, names, condition);
+    for (const DType t : {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I32, DType::I64, DType::U8}) {
+      if ((rule.dtypes == For::Floats && !is_float(t)) || (rule.dtypes == For::Integers && is_float(t))) continue;
+      Graph g;
+      std::map<const PatNode*, Tensor> variables;
+      std::map<std::string, Value> values;
+      const std::int64_t n = std::size(odd) * std::size(odd);
+      for (std::size_t v = 0; v < names.size(); ++v) {
+        const DType type = condition[v] ? DType::Bool : t;
+        const std::string name = cat("v", v);
+        variables[names[v]] = g.input(name, {n}, type);
+        Value value = make_value(type, {n});
+        for (std::int64_t k = 0; k < n; ++k) {
+          const double x = odd[static_cast<std::size_t>(v % 2 ? k / static_cast<std::int64_t>(std::size(odd)) : k) % std::size(odd)];
+          if (is_float(type)) value.f[static_cast<std::size_t>(k)] = x;
+          else value.i[static_cast<std::size_t>(k)] = type == DType::Bool ? k % 2 : std::isfinite(x) && std::abs(x) < 1e6 ? static_cast<std::int64_t>(std::abs(x)) : 3;
+        }
+        std::vector<std::byte> stored(value.size() * size_of(type));
+        write_value(value, stored.data());
+        values[name] = read_value(stored.data(), type, {n});
+      }
+      if (variables.empty()) continue;
+      try {
+        const Tensor like = variables[names.back()];
+        g.output("from", build(rule.from, variables, like));
+        g.output("to", build(*rule.to, variables, like));
+      } catch (const Error&) {
+        continue;  // the operation has no such dtype
+      }
+      const Results r = interpret(g, values, {}, Rounding::Storage);
+      const Value &a = r.outputs.at("from"), &b = r.outputs.at("to");
+      for (std::size_t k = 0; k < a.size(); ++k, ++checked) {
+        const double x = a.at(k), y = b.at(k);
+        EXPECT_TRUE((std::isnan(x) && std::isnan(y)) || (x == y && std::signbit(x) == std::signbit(y))) << rule.name << " on " << name(t) << " " << k << ": " << x << " vs " << y;
+      }
+    }
+  }
+  EXPECT_GT(checked, 1000);
+}
+
+TEST(Compilers, StatisticsSkippingAndRepeating) {
+  Graph g;
+  const Tensor x = g.input("x", {3});
+  g.output("y", prim::mul(prim::mul(x, full_like(x, 1)), full_like(x, 1)));
+  const Compiled done = transform(g, generic());
+  EXPECT_EQ(done.graph.str().find("mul"), std::string::npos);
+  ASSERT_EQ(done.log.size(), 1u);
+  EXPECT_EQ(done.log[0].fired.at("x * 1"), 2);
+  EXPECT_NE(report(done.log).find("generic"), std::string::npos);
+  EXPECT_NE(transform(g, generic(), {.skip = {"generic"}, .observe = {}}).graph.str().find("mul"), std::string::npos);
+  EXPECT_NE(g.str().find("mul"), std::string::npos);  // the user's graph is not touched
+  EXPECT_NE(g.dot().find("digraph"), std::string::npos);
+}
