@@ -161,9 +161,11 @@ void rows(const Gemm& g, i64 row, i64 m0) {
     x[m] = g.a + (m0 + m) * g.a_m;
     for (int r = 0; r < R; ++r) acc[m][r] = vf{};
   }
+  // the same place of the next rows: what lies just ahead belongs to a row that is being read already
+  const i64 ahead = R * g.b_n * row_scale<T>();
   i64 k = 0;
   for (; k + kStep <= g.k; k += kStep) {
-    for (int r = 0; r < R; ++r) __builtin_prefetch(w[r] + 1024);
+    for (int r = 0; r < R; ++r) __builtin_prefetch(w[r] + ahead, 0, 2);
     dot_step<T, M, R>(w, x, k, acc);
     for (int r = 0; r < R; ++r) w[r] += step_bytes<T>();
   }
