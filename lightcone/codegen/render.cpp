@@ -22,8 +22,8 @@ std::string_view register_type(DType t) {
     case DType::F64: return "double";
     case DType::I32: return "int";
     case DType::I64: return "long";
-    case DType::U8:
-    case DType::Bool: return "unsigned char";
+    case DType::Bool: return "int";  // as wide as a float: comparisons stay in vectors
+    case DType::U8: return "unsigned char";
     default: return "float";
   }
 }
@@ -83,7 +83,7 @@ std::string converted(const std::string& v, DType from, DType to) {
     const std::string n(name(to));
     return "lc_" + n + "_to_f32(lc_f64_to_" + n + "(" + v + "))";
   }
-  if (to == DType::Bool) return "(unsigned char)((" + v + ") != 0)";
+  if (to == DType::Bool) return "(int)((" + v + ") != 0)";
   if (is_float(to)) return rounded("(" + std::string(register_type(to)) + ")(" + v + ")", to);
   if (is_float(from)) return "lc_" + std::string(short_name(wide(from))) + "_to_" + std::string(short_name(to)) + "(" + v + ")";
   return "(" + std::string(register_type(to)) + ")(" + v + ")";
@@ -93,7 +93,7 @@ std::string loaded(const std::string& buffer, DType t, const std::string& offset
   const std::string v = buffer + "[" + offset + "]";
   if (t == DType::F16) return "lc_f16_to_f32(" + v + ")";
   if (t == DType::BF16) return "lc_bf16_to_f32(" + v + ")";
-  if (t == DType::Bool) return "(unsigned char)(" + v + " != 0)";
+  if (t == DType::Bool) return "(int)(" + v + " != 0)";
   return v;
 }
 
@@ -291,10 +291,17 @@ void Renderer::reduction_loops(int id, bool vector, const std::string& width) {
   const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
   const std::string acc = "a" + std::to_string(l.reduction), type(register_type(r.dtype));
   const bool lanes = k_.loops[static_cast<std::size_t>(r.inner_loop)].lanes;
+  // A maximum of floats is one of integers in the order of the floats (a NaN above all): one cycle an
+  // element in the chain instead of a dozen.
+  const bool keyed = lanes && !vector && r.op == Op::MaxReduce && type == "float";
+  const auto key = [&](const std::string& v) { return keyed ? "lc_key_f(" + v + ")" : v; };
+  const auto join = [&](const std::string& a, const std::string& b) {
+    return keyed ? "lc_max_i(" + a + ", " + b + ")" : rounded(spell(r.op, r.dtype, a, b, ""), r.dtype);
+  };
   if (id == r.outer_loop) {
     if (vector || lanes) {
-      line(type + " " + acc + (lanes && !vector ? "_" : "") + "[" + std::to_string(kLanes) + "];");
-      line("for (int l = 0; l < " + std::to_string(kLanes) + "; ++l) " + acc + (lanes && !vector ? "_" : "") + "[l] = " + identity(r) + ";");
+      line((keyed ? "int" : type) + " " + acc + (lanes && !vector ? "_" : "") + "[" + std::to_string(kLanes) + "];");
+      line("for (int l = 0; l < " + std::to_string(kLanes) + "; ++l) " + acc + (lanes && !vector ? "_" : "") + "[l] = " + key(identity(r)) + ";");
     } else {
       line(type + " " + acc + " = " + identity(r) + ";");
     }
@@ -308,7 +315,7 @@ void Renderer::reduction_loops(int id, bool vector, const std::string& width) {
       line("const long " + l.symbol + " = " + base + " + l;");
       for (const Item& i : l.body.items)
         line("const " + std::string(register_type(k_.instrs[static_cast<std::size_t>(i.id)].dtype)) + " v" + std::to_string(i.id) + " = " + expression(k_.instrs[static_cast<std::size_t>(i.id)]) + ";");
-      line(acc + "_[l] = " + rounded(spell(r.op, r.dtype, acc + "_[l]", value(r.value), ""), r.dtype) + ";");
+      line(acc + "_[l] = " + join(acc + "_[l]", key(value(r.value))) + ";");
       close();
       close();
     }
@@ -320,9 +327,8 @@ void Renderer::reduction_loops(int id, bool vector, const std::string& width) {
   }
   if (id == r.outer_loop && lanes && !vector) {  // the lanes, folded in a fixed order
     for (int half = kLanes / 2; half > 0; half /= 2)
-      line("for (int l = 0; l < " + std::to_string(half) + "; ++l) " + acc + "_[l] = " +
-           rounded(spell(r.op, r.dtype, acc + "_[l]", acc + "_[l + " + std::to_string(half) + "]", ""), r.dtype) + ";");
-    line("const " + type + " " + acc + " = " + acc + "_[0];");
+      line("for (int l = 0; l < " + std::to_string(half) + "; ++l) " + acc + "_[l] = " + join(acc + "_[l]", acc + "_[l + " + std::to_string(half) + "]") + ";");
+    line("const " + type + " " + acc + " = " + (keyed ? "lc_unkey_f(" + acc + "_[0])" : acc + "_[0]") + ";");
   }
 }
 

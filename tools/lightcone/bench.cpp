@@ -186,8 +186,8 @@ Json fused(const Options& o) {
     const Program p = compile(g, generic() | cpu({.threads = o.threads}));
     Context c(p);
     const std::size_t n = 4096 * 4096;
-    std::vector<float> x(n);
-    fill(reinterpret_cast<std::byte*>(x.data()), n * 4, DType::F32, {}, 3);
+    Memory x(n * 4);
+    fill(x.data(), n * 4, DType::F32, {}, 3);
     c.use("x", x.data(), n * 4);
     c.run();
     std::vector<double> rate, limit;

@@ -16,12 +16,15 @@ float fmodf(float, float); float powf(float, float); float sinf(float);
 #define LC static inline __attribute__((always_inline))
 LC u32 lc_bits(float x) { u32 u; __builtin_memcpy(&u, &x, 4); return u; }
 LC float lc_float(u32 u) { float x; __builtin_memcpy(&x, &u, 4); return x; }
+// Floats as integers in the same order: -0 below +0, every NaN above infinity.
+LC int lc_key_f(float x) { const int b = (int)lc_bits(x); return x == x ? b ^ ((b >> 31) & 0x7fffffff) : 0x7fffffff; }
+LC float lc_unkey_f(int k) { return lc_float((u32)(k ^ ((k >> 31) & 0x7fffffff))); }
 LC long lc_floor_div(long a, long b) { if (b == 0) return 0; long q = a / b; return q - ((a % b != 0) & ((a < 0) != (b < 0))); }
 LC long lc_floor_mod(long a, long b) { return b == 0 ? 0 : a - lc_floor_div(a, b) * b; }
 
 LC float lc_exp2_f(float x) {
-  float c = x < -160.0f ? -160.0f : x > 160.0f ? 160.0f : x;
-  c = x == x ? c : 0.0f;
+  const u32 b = lc_bits(x), m = b & 0x7fffffffu;
+  const float c = lc_float((b & 0x80000000u) | (m < 0x43200000u ? m : 0x43200000u));  // within +-160, a NaN too
   const float n = __builtin_rintf(c), f = c - n;
   float p = 1.535336188319500e-4f;
   p = __builtin_fmaf(p, f, 1.339887440266574e-3f);
@@ -75,21 +78,17 @@ LC float lc_add_f(float a, float b) { return a + b; }
 LC float lc_mul_f(float a, float b) { return a * b; }
 LC float lc_div_f(float a, float b) { return a / b; }
 LC float lc_mod_f(float a, float b) { return fmodf(a, b); }
-LC u8 lc_less_f(float a, float b) { return a < b; }
-LC u8 lc_equal_f(float a, float b) { return a == b; }
+LC int lc_less_f(float a, float b) { return a < b; }
+LC int lc_equal_f(float a, float b) { return a == b; }
 LC float lc_max_f(float a, float b) {
-  const float m = a > b ? a : b;
-  const float z = lc_float(lc_bits(a) & lc_bits(b));
-  const float v = a == b ? z : m;
-  return a != a ? a : b != b ? b : v;
+  const float m = a > b || a != a ? a : b;  // b is a NaN, or not less
+  return a == b ? lc_float(lc_bits(a) & lc_bits(b)) : m;
 }
 LC float lc_min_f(float a, float b) {
-  const float m = a < b ? a : b;
-  const float z = lc_float(lc_bits(a) | lc_bits(b));
-  const float v = a == b ? z : m;
-  return a != a ? a : b != b ? b : v;
+  const float m = a < b || a != a ? a : b;
+  return a == b ? lc_float(lc_bits(a) | lc_bits(b)) : m;
 }
-LC float lc_where_f(u8 c, float a, float b) { return c ? a : b; }
+LC float lc_where_f(int c, float a, float b) { return c ? a : b; }
 // The exponent is hidden from GCC, which replaces pow(x, 0.5) by a square root that is wrong for
 // -inf when traps need not be kept.
 LC double lc_pow_d(double a, double b) { volatile double e = b; return b == 0.5 ? (a == -__builtin_inf() ? -a : __builtin_sqrt(a + 0.0)) : pow(a, e); }
@@ -104,37 +103,37 @@ LC double lc_add_d(double a, double b) { return a + b; }
 LC double lc_mul_d(double a, double b) { return a * b; }
 LC double lc_div_d(double a, double b) { return a / b; }
 LC double lc_mod_d(double a, double b) { return fmod(a, b); }
-LC u8 lc_less_d(double a, double b) { return a < b; }
-LC u8 lc_equal_d(double a, double b) { return a == b; }
+LC int lc_less_d(double a, double b) { return a < b; }
+LC int lc_equal_d(double a, double b) { return a == b; }
 LC double lc_max_d(double a, double b) { return a != a ? a : b != b ? b : a > b ? a : b > a ? b : a == 0 && __builtin_signbit(a) ? b : a; }
 LC double lc_min_d(double a, double b) { return a != a ? a : b != b ? b : a < b ? a : b < a ? b : b == 0 && __builtin_signbit(b) ? b : a; }
-LC double lc_where_d(u8 c, double a, double b) { return c ? a : b; }
+LC double lc_where_d(int c, double a, double b) { return c ? a : b; }
 
 #define LC_INTEGER(S, T, U) \
 LC T lc_add_##S(T a, T b) { return (T)((U)a + (U)b); } \
 LC T lc_mul_##S(T a, T b) { return (T)((U)a * (U)b); } \
 LC T lc_div_##S(T a, T b) { return b == 0 ? 0 : b == (T)-1 && (T)-1 < 0 ? (T)(0 - (U)a) : (T)(a / b); } \
 LC T lc_mod_##S(T a, T b) { return b == 0 || (b == (T)-1 && (T)-1 < 0) ? 0 : (T)(a % b); } \
-LC u8 lc_less_##S(T a, T b) { return a < b; } \
-LC u8 lc_equal_##S(T a, T b) { return a == b; } \
+LC int lc_less_##S(T a, T b) { return a < b; } \
+LC int lc_equal_##S(T a, T b) { return a == b; } \
 LC T lc_max_##S(T a, T b) { return a < b ? b : a; } \
 LC T lc_min_##S(T a, T b) { return b < a ? b : a; } \
-LC T lc_where_##S(u8 c, T a, T b) { return c ? a : b; } \
+LC T lc_where_##S(int c, T a, T b) { return c ? a : b; } \
 LC T lc_pow_##S(T a, T b) { if (b < 0) return a == 1 ? 1 : a == (T)-1 ? (b % 2 ? -1 : 1) : 0; \
   U r = 1, x = (U)a; for (; b > 0; b >>= 1, x *= x) if (b & 1) r *= x; return (T)r; }
 LC_INTEGER(i, int, u32)
 LC_INTEGER(l, long, u64)
 LC_INTEGER(b, u8, u32)
-LC u8 lc_add_t(u8 a, u8 b) { return a | b; }
-LC u8 lc_mul_t(u8 a, u8 b) { return a & b; }
-LC u8 lc_div_t(u8 a, u8 b) { return a & b; }
-LC u8 lc_mod_t(u8 a, u8 b) { return 0; }
-LC u8 lc_pow_t(u8 a, u8 b) { return b ? a : 1; }
-LC u8 lc_less_t(u8 a, u8 b) { return a < b; }
-LC u8 lc_equal_t(u8 a, u8 b) { return a == b; }
-LC u8 lc_max_t(u8 a, u8 b) { return a | b; }
-LC u8 lc_min_t(u8 a, u8 b) { return a & b; }
-LC u8 lc_where_t(u8 c, u8 a, u8 b) { return c ? a : b; }
+LC int lc_add_t(int a, int b) { return a | b; }
+LC int lc_mul_t(int a, int b) { return a & b; }
+LC int lc_div_t(int a, int b) { return a & b; }
+LC int lc_mod_t(int a, int b) { return 0; }
+LC int lc_pow_t(int a, int b) { return b ? a : 1; }
+LC int lc_less_t(int a, int b) { return a < b; }
+LC int lc_equal_t(int a, int b) { return a == b; }
+LC int lc_max_t(int a, int b) { return a | b; }
+LC int lc_min_t(int a, int b) { return a & b; }
+LC int lc_where_t(int c, int a, int b) { return c ? a : b; }
 
 #if defined(__F16C__) || defined(__ARM_FP16_FORMAT_IEEE)
 LC float lc_f16_to_f32(u16 h) { _Float16 x; __builtin_memcpy(&x, &h, 2); return (float)x; }

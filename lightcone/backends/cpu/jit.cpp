@@ -168,7 +168,7 @@ struct Process {
     // Not -O3: GCC 12 unrolls short inner loops there and then vectorises the outer one with
     // conditional loads of the wrong elements.
     const std::vector<std::string> args = {compiler, "-x", "c", "-std=gnu11", "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native", "-fPIC", "-shared",
-                                           "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-w", "-pipe",
+                                           "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-w", "-pipe",
                                            "-o", target, "-", "-lm"};
     std::vector<char*> argv;
     for (const std::string& a : args) argv.push_back(const_cast<char*>(a.c_str()));
