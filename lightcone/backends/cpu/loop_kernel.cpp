@@ -56,6 +56,8 @@ void LoopKernel::run(const Launch& l) const {
   Job j{&ir_, function_, in, l.out, l.sizes.data(), extent, extent};
   const double each = work_ * static_cast<double>(all) / static_cast<double>(extent);
   j.step = std::clamp<std::int64_t>(static_cast<std::int64_t>(kTaskWork / each), 1, extent);
+  // a few long ranges a worker: short ones in turns would cut the streams the prefetcher follows
+  j.step = std::max(j.step, extent / (4 * l.parallel.workers()));
   if (ir_.output_loops == 1) j.step = std::min(extent, (j.step + 63) / 64 * 64);  // whole cache lines
   l.parallel.run(static_cast<int>((extent + j.step - 1) / j.step), task, &j);
 }
