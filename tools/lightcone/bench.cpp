@@ -10,6 +10,7 @@
 #include <functional>
 #include <fstream>
 #include <random>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -133,6 +134,17 @@ F peer(const char* library, const char* function) {
 using CblasSgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int);
 using DnnlSgemm = int (*)(char, char, std::int64_t, std::int64_t, std::int64_t, float, const float*, std::int64_t, const float*, std::int64_t, float, float*, std::int64_t);
 
+// Seconds of one call, warm. The idle threads of some libraries spin for a while after their work, and
+// a processor that slept is slow at first: neither shall count against whoever comes next.
+double warm_seconds(const std::function<void()>& f) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  for (const double begin = now(); now() - begin < 0.04;) f();
+  const double begin = now();
+  int calls = 0;
+  do f(), ++calls; while (now() - begin < 0.08);
+  return (now() - begin) / calls;
+}
+
 Json matmuls(const Options& o) {
   const int threads = o.threads > 0 ? o.threads : host::available_cores();
   ::setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
@@ -155,11 +167,10 @@ Json matmuls(const Options& o) {
     c.use("a", x.data(), count * 4).use("b", y.data(), count * 4);
     c.run();
     std::vector<double> ours, theirs[2];
-    const int repeats = std::max(1, 2048 / n);
-    for (int round = 0; round < 9; ++round) {
-      ours.push_back(seconds([&] { for (int i = 0; i < repeats; ++i) c.run(); }) / repeats);
-      if (blas) theirs[0].push_back(seconds([&] { for (int i = 0; i < repeats; ++i) blas(101, 111, 111, n, n, n, 1, x.data(), n, y.data(), n, 0, z.data(), n); }) / repeats);
-      if (dnnl) theirs[1].push_back(seconds([&] { for (int i = 0; i < repeats; ++i) dnnl('N', 'N', n, n, n, 1, x.data(), n, y.data(), n, 0, z.data(), n); }) / repeats);
+    for (int round = 0; round < 5; ++round) {
+      ours.push_back(warm_seconds([&] { c.run(); }));
+      if (blas) theirs[0].push_back(warm_seconds([&] { blas(101, 111, 111, n, n, n, 1, x.data(), n, y.data(), n, 0, z.data(), n); }));
+      if (dnnl) theirs[1].push_back(warm_seconds([&] { dnnl('N', 'N', n, n, n, 1, x.data(), n, y.data(), n, 0, z.data(), n); }));
     }
     const double work = 2.0 * n * n * n / 1e9;
     Json j{{"n", n}, {"GFLOP_per_s", work / median(ours)}};

@@ -8,10 +8,10 @@ namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kDepth = 320;      // KC: a packed A block stays in L1/L2
+constexpr i64 kDepth = 256;      // KC: a strip of B and a tile of A fit the first-level cache
 constexpr i64 kRows = 144;       // MC, a multiple of every MR
 constexpr i64 kPanel = 1024;     // columns of B packed at a time
-constexpr i64 kColumns = 128;    // columns of one task
+constexpr i64 kColumns = 128;    // columns of one task, at least
 constexpr i64 kFewRows = 4;      // up to here B is streamed, not packed
 constexpr i64 kStreamRows = 32;  // weight rows of one streaming task
 
@@ -28,6 +28,7 @@ struct Job {
   float* panel;
   float* a_blocks;  // one a worker
   i64 j0, columns;
+  i64 rows, across;  // of one task: rows, columns
 };
 
 void stream(void* arg, int task, int) {
@@ -55,9 +56,9 @@ void compute_block(void* arg, int task, int worker) {
   const Job& j = *static_cast<Job*>(arg);
   const Gemm& g = *j.g;
   const i64 nr = j.t->nr, mr = j.t->mr;
-  const i64 across = (j.columns + kColumns - 1) / kColumns;
-  const i64 i0 = task / across * kRows, c0 = task % across * kColumns;
-  const i64 rows = std::min(kRows, g.m - i0), columns = std::min(kColumns, j.columns - c0);
+  const i64 side = (j.columns + j.across - 1) / j.across;
+  const i64 i0 = task / side * j.rows, c0 = task % side * j.across;
+  const i64 rows = std::min(j.rows, g.m - i0), columns = std::min(j.across, j.columns - c0);
   float* a = j.a_blocks + worker * kAFloats;
   for (i64 k = 0; k < g.k; k += kDepth) {
     const i64 depth = std::min(kDepth, g.k - k);
@@ -76,7 +77,7 @@ void product(const Gemm& g, Parallel& parallel, float* scratch, const GemmTable&
     for (i64 i = 0; i < g.m; ++i) std::fill(g.c + i * g.c_m, g.c + i * g.c_m + g.n, 0.0f);
     return;
   }
-  Job j{&g, &t, nullptr, nullptr, 0, 0};
+  Job j{&g, &t, nullptr, nullptr, 0, 0, 0, 0};
   if (g.m <= kFewRows) {
     if (g.type != WeightType::F32 || g.b_k == 1) {
       if (g.a_k == 1) return parallel.run(static_cast<int>((g.n + kStreamRows - 1) / kStreamRows), stream, &j);
@@ -89,8 +90,13 @@ void product(const Gemm& g, Parallel& parallel, float* scratch, const GemmTable&
   for (j.j0 = 0; j.j0 < g.n; j.j0 += kPanel) {
     j.columns = std::min(kPanel, g.n - j.j0);
     parallel.run(static_cast<int>((j.columns + t.nr - 1) / t.nr), pack_strip, &j);
-    const i64 tasks = ((g.m + kRows - 1) / kRows) * ((j.columns + kColumns - 1) / kColumns);
-    parallel.run(static_cast<int>(tasks), compute_block, &j);
+    // rows in even blocks; all columns in one task, so that a block of A is packed once, unless
+    // that leaves workers idle
+    const i64 blocks = (g.m + kRows - 1) / kRows;
+    j.rows = up((g.m + blocks - 1) / blocks, t.mr);
+    const i64 wanted = std::max<i64>(1, (4 * parallel.workers() + blocks - 1) / blocks);
+    j.across = parallel.workers() == 1 ? j.columns : std::max(kColumns, up((j.columns + wanted - 1) / wanted, t.nr));
+    parallel.run(static_cast<int>(blocks * ((j.columns + j.across - 1) / j.across)), compute_block, &j);
   }
 }
 
