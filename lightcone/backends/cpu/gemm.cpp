@@ -9,7 +9,7 @@ namespace {
 
 using i64 = std::int64_t;
 constexpr i64 kDepth = 256;      // KC: a strip of B and a tile of A fit the first-level cache
-constexpr i64 kRows = 144;       // MC, a multiple of every MR
+constexpr i64 kRows = 168;       // MC, a multiple of every MR
 constexpr i64 kPanel = 1024;     // columns of B packed at a time
 constexpr i64 kColumns = 128;    // columns of one task, at least
 constexpr i64 kFewRows = 4;      // up to here B is streamed, not packed

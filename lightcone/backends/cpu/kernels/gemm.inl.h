@@ -21,7 +21,17 @@ typedef std::uint8_t vu __attribute__((vector_size(WIDTH), aligned(1), may_alias
 
 inline vf load(const float* p) { return *reinterpret_cast<const vf*>(p); }
 inline void store(float* p, vf v) { *reinterpret_cast<vf*>(p) = v; }
-inline vf splat(float v) { return vf{} + v; }
+inline vf splat(float v) {  // not vf{} + v: that is an addition, because of -0
+#if WIDTH == 16
+  return reinterpret_cast<vf>(_mm512_set1_ps(v));
+#elif WIDTH == 8 && defined(__AVX__)
+  return reinterpret_cast<vf>(_mm256_set1_ps(v));
+#else
+  vf r;
+  for (int i = 0; i < WIDTH; ++i) r[i] = v;
+  return r;
+#endif
+}
 inline vf fma(vf a, vf b, vf c) {
 #if defined(__AVX512F__) && WIDTH == 16
   return reinterpret_cast<vf>(_mm512_fmadd_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), reinterpret_cast<__m512>(c)));

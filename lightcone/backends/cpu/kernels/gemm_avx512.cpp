@@ -1,6 +1,6 @@
 #if defined(__x86_64__)
 #define WIDTH 16
-#define MR 12
+#define MR 14
 #define TABLE kGemmAvx512
 #include "lightcone/backends/cpu/kernels/gemm.inl.h"
 #else
