@@ -18,9 +18,15 @@ NAN, INF = float("nan"), float("inf")
 out = []
 
 
+def number(v):
+    v = v if v.dtype == torch.float64 else v.float()
+    text = str(v.numpy()[()])  # the shortest that reads back
+    return text[:-2] if text.endswith(".0") else text
+
+
 def line(kind, t):
-    names = {torch.float32: "f32", torch.float64: "f64", torch.int64: "i64", torch.int32: "i32", torch.bool: "bool", torch.uint8: "u8"}
-    values = " ".join(repr(float(v)) if t.dtype.is_floating_point else str(int(v)) for v in t.flatten().tolist())
+    names = {torch.float32: "f32", torch.float64: "f64", torch.int64: "i64", torch.int32: "i32", torch.bool: "bool", torch.uint8: "u8", torch.float16: "f16", torch.bfloat16: "bf16"}
+    values = " ".join(map(number, t.flatten())) if t.dtype.is_floating_point else " ".join(str(int(v)) for v in t.flatten().tolist())
     out.append("%s %s [%s] %s" % (kind, names[t.dtype], " ".join(map(str, t.shape)), values))
 
 
@@ -34,7 +40,7 @@ def case(name, f, *inputs):
 
 
 def x(*shape):
-    return torch.randn(*shape).mul(2).mul(256).round().div(256)  # short decimals
+    return torch.randn(shape).mul(2).mul(256).round().div(256)  # short decimals
 
 
 ODD = torch.tensor([NAN, INF, -INF, 0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1.0, -1.0, 3.25, -7.75, 1e-20, -1e-20, 1e20, 100.0, -100.0, 1e-6])
@@ -211,6 +217,291 @@ def rope(a, cos, sin, interleaved):
 
 case("rope", lambda a, c, s: rope(a, c, s, False), x(2, 3, 4), x(3, 2), x(3, 2))
 case("rope interleaved", lambda a, c, s: rope(a, c, s, True), x(2, 3, 4), x(3, 2), x(3, 2))
+
+# ---- every unary once more: f64, integers, halves ---------------------------------------------------
+for name in "abs sign square exp exp2 expm1 log log2 log1p sqrt rsqrt reciprocal tanh erf floor ceil trunc round sigmoid sin cos tan".split():
+    wide = torch.cat([ODD, I([0.05, -0.09, 0.11, 0.3, -0.49, 0.51, 2.2, -4.1, 6.5, 20.0, -30.0])]).double()
+    if name in ("sin", "cos", "tan"):
+        wide = wide[~(wide.abs() > 1e6)]
+    case(name + " f64", getattr(torch, name), wide)
+for name in "logsigmoid relu relu6 selu gelu silu mish softplus softsign hardtanh hardsigmoid hardswish leaky_relu elu celu".split():
+    case(name + " f64", getattr(F, name), torch.cat([x(6), I([0.0, NAN, INF, -INF, 30.0, -30.0])]).double())
+case("gelu_tanh f64", lambda a: F.gelu(a, approximate="tanh"), x(6).double())
+for name in "exp log tanh sigmoid floor sin".split():
+    case(name + " bf16", getattr(torch, name), x(6).abs().bfloat16())
+for name in "exp2 log2 log1p expm1 rsqrt reciprocal cos tan tanh erf sigmoid".split():
+    case(name + " i64", getattr(torch, name), I([1, 2, 3, 7]))
+for name in "ceil trunc round".split():
+    case(name + " i64", lambda a: a.clone(), I([0, 1, -3, 7]))
+case("sqrt u8", torch.sqrt, I([0, 1, 9, 255], dtype=torch.uint8))
+case("exp bool", torch.exp, I([True, False]))
+for name in "isnan isinf isfinite".split():
+    case(name + " i64", getattr(torch, name), I([0, 1, -3]))
+case("neg i64", torch.neg, I([0, 1, -3, 7]))
+case("neg u8", torch.neg, I([0, 1, 255], dtype=torch.uint8))
+case("relu i64", F.relu, I([0, 1, -3, 7]))
+case("logical_not i64", torch.logical_not, I([0, 1, -3]))
+case("square bool", lambda a: a * a, I([True, False]))
+WILD = I([NAN, INF, -INF, 3e9, -3e9, 1e20, -1.5, 255.9, 0.99])
+TYPES = [("f32", torch.float32), ("f64", torch.float64), ("f16", torch.float16), ("bf16", torch.bfloat16), ("i32", torch.int32), ("i64", torch.int64), ("u8", torch.uint8), ("bool", torch.bool)]
+for p, tp in TYPES:
+    for q, tq in TYPES:
+        case("cast %s %s" % (p, q), lambda a: a.to(tq), I([0, 1, 2, 100]).to(tp))
+case("cast f32 f16 odd", lambda a: a.to(torch.float16), I([NAN, INF, -INF, 65504.0, 65519.0, 65520.0, 1e-8, 6e-8, -0.0, 1.0004883, 1.0014648]))
+case("cast f32 bf16 odd", lambda a: a.to(torch.bfloat16), I([NAN, INF, -INF, 3.4e38, 1e-40, -0.0, 1.00390625, 1.01171875]))
+
+# ---- promotion: every pair of types, and 0-d tensors ------------------------------------------------
+for p, tp in TYPES:
+    for q, tq in TYPES:
+        case("promote %s %s" % (p, q), lambda a, b: a + b, I([1, 0]).to(tp), I([1, 1]).to(tq))
+        case("promote scalar %s %s" % (p, q), lambda a, b: a + b, I([1, 0]).to(tp), I(1).to(tq))
+for p, tp in TYPES:
+    case("number int %s" % p, lambda a: a + 2, I([1, 0]).to(tp))
+    case("number float %s" % p, lambda a: a * 2.5, I([1, 0]).to(tp))
+    case("number div %s" % p, lambda a: a / 2, I([1, 0]).to(tp))
+case("u8 sub", lambda a, b: a - b, I([1, 200, 3], dtype=torch.uint8), I([2, 1, 255], dtype=torch.uint8))
+case("u8 sub number", lambda a: a - 2, I([1, 200, 3], dtype=torch.uint8))
+case("u8 number sub", lambda a: 2 - a, I([1, 200, 3], dtype=torch.uint8))
+case("i32 mul wraps", lambda a: a * a, I([2 ** 30, 65536, -7], dtype=torch.int32))
+case("mul broadcast", torch.mul, x(3, 1, 1), x(1, 4))
+case("add empty", torch.add, x(0, 3), x(1, 3))
+case("add 0-d", torch.add, I(1.5), I(2.5))
+for name in "sub remainder floor_divide".split():
+    f = (lambda a, b: torch.div(a, b, rounding_mode="floor")) if name == "floor_divide" else getattr(torch, name)
+    case(name + " odd", f, P, Q)
+for name in "gt ge le ne".split():
+    case(name + " odd", getattr(torch, name), P, Q)
+    case(name + " i64", getattr(torch, name), U, V)
+case("lt mixed", lambda a, b: a < b, I([1, 2, 3]), I([1.5, 1.5, 3.0]))
+case("eq mixed", torch.eq, I([True, False]), I([1, 0]))
+case("minimum i64", torch.minimum, U, V)
+case("maximum bool", torch.maximum, I([True, False]), I([False, False]))
+case("sub i64", torch.sub, U, V)
+case("pow i64", torch.pow, I([0, 1, -1, 2, -3, 10]), I([0, 5, 3, 10, 3, 2]))
+case("pow i64 2", lambda a: a ** 2, I([0, 3, -4]))
+case("pow bool 2", lambda a: a ** 2, I([True, False]))
+for n in (0.0, 0.5, 2.0, -1.0, 1.0, -0.5, 2.5):
+    case("pow number %g" % n, lambda a: a ** n, ODD[:16])
+case("pow i64 number 0.5", lambda a: a ** 0.5, I([0, 4, 9]))
+case("remainder number", lambda a: a % 3, x(6))
+case("remainder number i64", lambda a: a % -3, U)
+case("remainder by zero", lambda a: a % 0.0, x(3))
+case("lt number", lambda a: a < 0.5, ODD)
+case("gt number", lambda a: a > 0.5, ODD)
+case("le number", lambda a: a <= 0.5, ODD)
+case("ge number", lambda a: a >= 0.5, ODD)
+case("eq number", lambda a: a == 0.5, ODD)
+case("le number i64", lambda a: a <= 2.5, U)
+case("number mul", lambda a: 2.5 * a, ODD)
+case("number add i64", lambda a: 2 + a, U)
+case("clamp low", lambda a: a.clamp(min=-1), ODD)
+case("clamp high", lambda a: a.clamp(max=1.5), ODD)
+case("clamp i64", lambda a: a.clamp(-2, 6), U)
+case("clamp i64 float", lambda a: a.clamp(-1.5, 1.5), U)
+case("clamp crossed", lambda a: a.clamp(2, 1), x(4))
+case("logical_and f32", torch.logical_and, I([NAN, 0.0, -0.0, 2.0]), I([1.0]))
+case("logical_or i64", torch.logical_or, I([0, 0, 2, -1]), I([0, 1, 0, 1]))
+case("logical_xor f32", torch.logical_xor, I([NAN, 0.0, -0.0, 2.0]), I([1.0, 1.0, 0.0, 3.0]))
+case("where i64", torch.where, I([True, False]), I([1, 2]), I([3, 4]))
+case("where bool", torch.where, I([True, False]), I([False, True]), I([True, False]))
+case("where mixed", torch.where, I([True, False]), I([1, 2]), I([3.5, 4.5]))
+case("masked_fill inf", lambda a, m: a.masked_fill(m, -INF), I([NAN, INF, 1.0]), I([True, True, False]))
+
+# ---- more reductions ---------------------------------------------------------------------------------
+case("sum -1 -3", lambda a: a.sum((-1, -3)), R)
+case("sum i32", lambda a: a.sum(0), I([[2 ** 31 - 1], [5]], dtype=torch.int32))
+case("sum u8", lambda a: a.sum(), I([255, 255], dtype=torch.uint8))
+case("sum odd", lambda a: a.sum(1), I([[INF, -INF], [INF, 1], [NAN, 1], [1e20, -1e20]]))
+case("sum 0-d", lambda a: a.sum(), I(2.5))
+case("sum f64", lambda a: a.sum(1), R.double())
+case("mean all", lambda a: a.mean(), R)
+case("mean 0 1 keep", lambda a: a.mean((0, 1), True), R)
+case("mean empty", lambda a: a.mean(0), torch.zeros(0, 3))
+case("amax all", lambda a: a.amax(), R)
+case("amax i64", lambda a: a.amax(0), I([[-5, 3], [-7, 2]]))
+case("amax u8", lambda a: a.amax(0), I([[5, 3], [7, 0]], dtype=torch.uint8))
+case("amax bool", lambda a: a.amax(0), I([[True, False], [False, False]]))
+case("amin keep", lambda a: a.amin(-1, True), R)
+case("amin nan", lambda a: a.amin(-1), I([[1.0, NAN, 3.0], [INF, INF, INF]]))
+case("amin i64", lambda a: a.amin(0), I([[-5, 3], [-2 ** 62, 2]]))
+case("amin i32", lambda a: a.amin(0), I([[-5, -2 ** 31], [-7, 2]], dtype=torch.int32))
+case("amin u8", lambda a: a.amin(0), I([[5, 3], [7, 0]], dtype=torch.uint8))
+case("amin bool", lambda a: a.amin(0), I([[True, False], [True, True]]))
+case("var one", lambda a: a.var(0), x(1, 2))
+case("var far", lambda a: a.var(0), x(6, 2) + 1000)
+case("var all keep", lambda a: torch.var(a, dim=(0, 1, 2), unbiased=True, keepdim=True), R)
+case("std 1 keep", lambda a: a.std(1, keepdim=True), R)
+case("std population", lambda a: torch.std(a, dim=(0, 2), unbiased=False), R)
+case("prod keep", lambda a: a.prod(-1, keepdim=True), R)
+case("prod i64", lambda a: a.prod(0), I([[2, -3], [4, 5], [7, 1]]))
+case("prod bool", lambda a: a.prod(0), I([[True, False], [True, True]]))
+case("prod i32", lambda a: a.prod(0), I([[2, 3], [4, 5]], dtype=torch.int32))
+case("prod empty", lambda a: a.prod(0), torch.zeros(0, 2))
+case("prod odd", lambda a: a.prod(1), I([[0.0, INF], [NAN, 1], [-2, INF]]))
+case("logsumexp all", lambda a: a.logsumexp((0, 1, 2)), R)
+case("logsumexp keep", lambda a: a.logsumexp((0, 2), True), R)
+case("logsumexp odd", lambda a: a.logsumexp(1), I([[INF, 1.0], [NAN, 1.0], [-INF, -INF], [INF, -INF], [-1000.0, -1001.0]]))
+case("argmax keep", lambda a: a.argmax(0, True), R)
+case("argmax i64", lambda a: a.argmax(1), I([[-5, -3, -3], [2, 1, 2]]))
+case("argmax odd", lambda a: a.argmax(1), I([[-INF, -INF, -INF], [0.0, -0.0, 0.0], [INF, NAN, INF], [-0.0, 0.0, 0.0]]))
+case("argmin odd", lambda a: a.argmin(1), I([[INF, INF, INF], [0.0, -0.0, 0.0], [-INF, NAN, -INF], [1, 2, 1]]))
+case("argmin i64", lambda a: a.argmin(1), I([[-5, -3, -5], [2, 1, 1]]))
+case("argmin u8", lambda a: a.argmin(1), I([[5, 3, 5], [2, 0, 0]], dtype=torch.uint8))
+case("any all axes", lambda a: a.any(), I([[0.0, -0.0], [0.0, NAN]]))
+case("any empty", lambda a: a.any(0), torch.zeros(0, 2))
+case("all empty", lambda a: a.all(0), torch.zeros(0, 2))
+case("all f32 keep", lambda a: a.all(0, True), I([[NAN, 1.0, 0.0], [1.0, INF, 1.0]]))
+case("any i64", lambda a: a.any(1), I([[0, 0], [0, 5]]))
+case("softmax odd", lambda a: a.softmax(1), I([[NAN, 0.0, 1.0], [-INF, -INF, -INF], [INF, 0.0, 1.0], [-INF, 2.0, 2.0], [3e38, -3e38, 0.0]]))
+case("softmax 0", lambda a: a.softmax(0), R)
+case("softmax one", lambda a: a.softmax(1), x(3, 1))
+case("softmax empty", lambda a: a.softmax(1), x(0, 3))
+case("softmax f64", lambda a: a.softmax(-1), R.double())
+case("softmax bf16", lambda a: a.softmax(-1), R.bfloat16())
+case("log_softmax odd", lambda a: a.log_softmax(1), I([[NAN, 0.0, 1.0], [-INF, -INF, -INF], [INF, 0.0, 1.0], [-INF, 2.0, 2.0], [1000.0, 0.0, -1000.0]]))
+case("log_softmax f64", lambda a: a.log_softmax(0), R.double())
+case("cumsum 0", lambda a: a.cumsum(0), R)
+case("cumsum long", lambda a: a.cumsum(0), x(37))
+case("cumsum i64", lambda a: a.cumsum(0), I([1, 2, -3, 4]))
+case("cumsum bool", lambda a: a.cumsum(0), I([True, False, True]))
+case("cumsum odd", lambda a: a.cumsum(0), I([1.0, INF, 2.0, -INF, 3.0]))
+case("cumsum one", lambda a: a.cumsum(1), x(2, 1))
+case("cumsum empty", lambda a: a.cumsum(0), x(0, 2))
+case("cumprod i64", lambda a: a.cumprod(0), I([1, 2, -3, 4]))
+case("cumprod odd", lambda a: a.cumprod(0), I([2.0, 0.0, INF, 3.0]))
+case("cummax odd", lambda a: a.cummax(0)[0], I([-INF, 1.0, 0.5, NAN, 3.0]))
+case("cummax i64", lambda a: a.cummax(1)[0], I([[-7, -9, -3], [4, 5, 1]]))
+
+# ---- more shapes -------------------------------------------------------------------------------------
+O = I([NAN, INF, -INF, 0.0, -0.0, 1.0])
+case("concat three", lambda *t: torch.cat(t, 0), x(1, 2), x(0, 2), x(3, 2))
+case("concat types", lambda *t: torch.cat(t, -1), x(2, 1), I([[1], [2]]))
+case("concat odd", lambda *t: torch.cat(t, 0), O, O)
+case("concat bool", lambda *t: torch.cat(t, 0), I([True]), I([False, True]))
+case("concat one", lambda *t: torch.cat(t, 0), O)
+case("stack 0", lambda *t: torch.stack(t, 0), x(2), x(2), x(2))
+case("stack last", lambda *t: torch.stack(t, -1), x(2, 3), x(2, 3))
+case("split 0", lambda a: a.split([3, 0, 2], 0), x(5, 2))
+case("chunk uneven", lambda a: a.chunk(4, 0), x(6, 2))
+case("chunk even", lambda a: a.chunk(2, -1), x(2, 6))
+W = torch.arange(7).float()
+SLICES = [(None, None, 1), (2, 5, 1), (-3, None, 1), (None, -5, 1), (-100, 100, 1), (5, 2, 1), (1, 6, 2), (0, 7, 3), (6, 7, 5), (9, 12, 1)]
+for n, (b, e, s) in enumerate(SLICES):
+    case("slice %d" % n, lambda a: a[b:e:s].clone(), W)
+BACK = [(6, -8, -1), (5, 1, -2), (-1, 2, -3), (100, -100, -4), (1, 5, -1), (3, 2, -1)]
+for n, (b, e, s) in enumerate(BACK):
+    case("slice back %d" % n, lambda a: torch.tensor(a.tolist()[b:e:s]), W)
+case("flip odd", lambda a: a.flip(0), O)
+case("broadcast_to", lambda a: a.expand(2, 3, 4), x(3, 1))
+case("flatten all", lambda a: a.flatten(), S)
+case("flatten 0 1", lambda a: a.flatten(0, 1), S)
+case("flatten -2", lambda a: a.flatten(-2, -1), S)
+case("pad i64", lambda a: F.pad(a, (2, 1), value=-7), I([[1, 2]]))
+case("pad bool", lambda a: F.pad(a, (2, 1), value=True), I([[False, True]]))
+case("pad inf", lambda a: F.pad(a, (1, 1), value=-INF), O)
+case("pad zero", lambda a: F.pad(a, (0, 0, 2, 1)), S)
+case("pad reflect left", lambda a: F.pad(a, (3, 0), mode="reflect"), S)
+case("pad replicate odd", lambda a: F.pad(a, (4, 5), mode="replicate"), O.reshape(1, 6))
+case("pad replicate one", lambda a: F.pad(a, (2, 3), mode="replicate"), x(2, 1))
+case("roll far", lambda a: a.roll(-9, 0), x(4, 2))
+case("repeat zero", lambda a: a.repeat(2, 0), x(2, 2))
+case("repeat i64", lambda a: a.repeat(3), I([1, 2]))
+case("repeat_interleave last", lambda a: a.repeat_interleave(3, -1), S)
+for d in (-2, 0, 3):
+    case("tril %d" % d, lambda a: a.tril(d), x(3, 4))
+    case("triu %d" % d, lambda a: a.triu(d), x(4, 3))
+case("tril odd", lambda a: a.tril(), O.reshape(2, 3))
+case("triu bool", lambda a: a.triu(1), torch.ones(3, 3, dtype=torch.bool))
+case("unfold stride", lambda a: a.unfold(0, 3, 2), x(8, 2))
+case("arange i32", lambda: torch.arange(4, dtype=torch.int32))
+case("arange f32", lambda: torch.arange(4, dtype=torch.float32))
+case("linspace one", lambda: torch.linspace(3, 9, 1))
+case("linspace down", lambda: torch.linspace(5, -5, 11))
+
+# ---- more indexing -----------------------------------------------------------------------------------
+case("gather 0", lambda a, i: a.gather(0, i), x(4, 3), I([[0, 3, 1]]))
+case("gather small", lambda a, i: a.gather(-1, i), x(4, 3), I([[0, 2, 1, 1], [2, 2, 0, 0]]))
+case("gather odd", lambda a, i: a.gather(0, i), O, I([5, 4, 3, 2, 1, 0, 0, 1]))
+case("gather bool", lambda a, i: a.gather(0, i), I([True, False]), I([1, 0, 0]))
+case("index_select 0", lambda a, i: a.index_select(0, i), x(4, 3), I([3, 3, 1]))
+case("index_select empty", lambda a, i: a.index_select(0, i), x(4, 3), torch.zeros(0, dtype=torch.int64))
+case("embedding one", lambda w, i: F.embedding(i, w), x(7, 3), I(5))
+case("embedding i32", lambda w, i: F.embedding(i, w), x(7, 3), I([1, 6, 0], dtype=torch.int32))
+case("one_hot 2", lambda i: F.one_hot(i, 3), I([[0, 2], [1, 1]]))
+case("scatter 0", lambda a, i, s: a.scatter(0, i, s), x(4, 3), I([[3, 1, 0], [0, 0, 2]]), x(2, 3))
+case("scatter small", lambda a, i, s: a.scatter(1, i, s), x(4, 3), I([[2, 0]]), x(2, 3))
+case("scatter i64", lambda a, i, s: a.scatter(-1, i, s), I([1, 2, 3]), I([2]), I([9]))
+case("scatter_add duplicates", lambda a, i, s: a.scatter_add(-1, i, s), x(2, 3), I([[0, 0, 0, 2], [1, 1, 0, 1]]), x(2, 4))
+case("scatter_add small", lambda a, i, s: a.scatter_add(0, i, s), x(4, 3), I([[2, 0]]), x(2, 3))
+K = I([[3.0, 1, 2, 1, 1, 2], [NAN, -INF, INF, 0.0, NAN, -0.0]])
+case("sort stable", lambda a: torch.sort(a, dim=1, stable=True), K)
+case("sort stable descending", lambda a: torch.sort(a, dim=1, descending=True, stable=True), K)
+case("sort i64", lambda a: torch.sort(a, dim=0, stable=True), I([[5, -2], [-2 ** 40, 3], [5, -2]]))
+case("sort long", lambda a: torch.sort(a, dim=0, stable=True), x(45))
+case("sort empty", lambda a: torch.sort(a, dim=1, stable=True), x(2, 0))
+case("argsort descending", lambda a: torch.sort(a, dim=-1, descending=True, stable=True)[1], x(3, 7))
+case("topk all", lambda a: a.topk(4, 0), x(4, 2))
+
+# ---- more linear algebra -----------------------------------------------------------------------------
+for name, a, b in [("1x3", x(4), x(2, 4, 5)), ("5x2", x(2, 1, 2, 3, 4), x(4, 2)), ("2x4", x(3, 4), x(2, 1, 4, 2)), ("4x4", x(2, 1, 2, 3), x(1, 3, 3, 2)), ("inner one", x(3, 1), x(1, 4)),
+                   ("big", x(37, 33), x(33, 41)), ("f64", x(3, 4).double(), x(4, 2).double()), ("i64", I([[1, 2], [3, 4]]), I([[5, 6], [7, 8]])),
+                   ("odd", I([[INF, 0.0], [NAN, 1.0]]), I([[0.0, 1.0], [1.0, -1.0]])), ("no rows", x(0, 3), x(3, 2)), ("bf16", x(3, 4).bfloat16(), x(4, 2).bfloat16())]:
+    case("matmul " + name, torch.matmul, a, b)
+case("linear vector", F.linear, x(4), x(5, 4), x(5))
+case("linear plain", F.linear, x(2, 4), x(5, 4))
+for spec, shapes in [("...ij,...jk->...ik", [(2, 1, 2, 3), (4, 3, 2)]), ("...i->...", [(2, 3, 4)]), ("...", [(2, 3)]), ("i...->...i", [(2, 3, 4)]), ("...ij,...jk", [(2, 2, 3), (2, 3, 2)]), ("bi,...bj->...bij", [(2, 3), (4, 2, 2)]),
+                     ("ba", [(2, 3)]), ("ij,jk", [(2, 3), (3, 4)]), ("bi,bi->b", [(2, 3), (2, 3)]), ("ijk,jil->kl", [(2, 3, 4), (3, 2, 2)]), ("a,b,c->abc", [(2,), (3,), (2,)]), ("i->", [(3,)]), ("ijj->i", [(2, 3, 3)]), ("iji->j", [(2, 3, 2)]), ("iijj->ij", [(2, 2, 3, 3)]),
+                     ("iii->i", [(3, 3, 3)]), ("Ab,bA->A", [(2, 3), (3, 2)]), ("aB", [(2, 3)]), ("ij,kj->ik", [(2, 3), (4, 3)]), ("i j , j k -> k i", [(2, 3), (3, 4)]), ("bnd,bmd,bm->bn", [(2, 3, 4), (2, 5, 4), (2, 5)]),
+                     ("ab,cd,ad->bc", [(2, 3), (4, 2), (2, 2)]), ("ij,ij->ij", [(2, 3), (2, 3)]), ("ii,jj->", [(2, 2), (3, 3)]), ("ik,jk->ij", [(2, 1), (3, 4)]), (",i->i", [(), (3,)]), ("bchw,ocij->bo", [(1, 2, 3, 3), (3, 2, 2, 2)])]:
+    case("einsum " + spec, lambda *t: torch.einsum(spec, *t), *[x(*s) for s in shapes])
+case("einsum ij,jk->ki", lambda *t: torch.einsum("ij,jk->ki", *t), I([[1, 2], [3, 4]]), I([[5, 6], [7, 8]]))
+
+# ---- more convolution and pooling --------------------------------------------------------------------
+case("conv1d plain", lambda a, w: F.conv1d(a, w), x(1, 2, 5), x(3, 2, 2))
+case("conv1d dilated groups", lambda a, w, b: F.conv1d(a, w, b, padding=2, dilation=2, groups=2), x(2, 4, 7), x(4, 2, 3), x(4))
+case("conv1d f64", lambda a, w: F.conv1d(a, w), x(1, 2, 5).double(), x(3, 2, 2).double())
+case("conv2d 1x1", lambda a, w: F.conv2d(a, w), x(2, 3, 4, 4), x(5, 3, 1, 1))
+case("conv2d stride", lambda a, w: F.conv2d(a, w, stride=3), x(1, 2, 8, 9), x(2, 2, 3, 3))
+case("conv2d big", lambda a, w: F.conv2d(a, w, padding=1), x(1, 6, 10, 9), x(8, 6, 3, 3))
+case("conv2d multiplier", lambda a, w: F.conv2d(a, w, groups=2), x(1, 2, 4, 4), x(6, 1, 2, 2))
+case("conv2d no batch", lambda a, w: F.conv2d(a, w), torch.zeros(0, 2, 4, 4), x(3, 2, 2, 2))
+case("conv3d all", lambda a, w, b: F.conv3d(a, w, b, stride=(1, 2, 1), padding=(0, 1, 1), dilation=(1, 1, 2), groups=2), x(1, 2, 3, 5, 5), x(2, 1, 2, 2, 2), x(2))
+case("conv_transpose1d plain", lambda a, w: F.conv_transpose1d(a, w), x(2, 2, 4), x(2, 3, 3))
+case("conv_transpose1d padded", lambda a, w: F.conv_transpose1d(a, w, padding=3), x(1, 2, 9), x(2, 3, 3))
+case("conv_transpose2d all", lambda a, w, b: F.conv_transpose2d(a, w, b, stride=(2, 3), padding=(1, 2), output_padding=(1, 0), dilation=(2, 1), groups=2), x(1, 4, 3, 4), x(4, 3, 3, 2), x(6))
+case("conv_transpose3d", lambda a, w: F.conv_transpose3d(a, w, stride=2, padding=1), x(1, 2, 2, 3, 2), x(2, 2, 3, 3, 3))
+case("max_pool2d tuple", lambda a: F.max_pool2d(a, (3, 2), (1, 2), (1, 0)), x(2, 2, 5, 6))
+case("max_pool2d odd", lambda a: F.max_pool2d(a, 2, 1, 1), torch.cat([O, x(10)]).reshape(1, 1, 4, 4))
+case("max_pool3d", lambda a: F.max_pool3d(a, 2), x(1, 2, 4, 4, 2))
+case("avg_pool1d", lambda a: F.avg_pool1d(a, 3, 1, 1), x(1, 2, 6))
+case("avg_pool2d tuple", lambda a: F.avg_pool2d(a, (3, 2), (1, 2), (1, 0)), x(2, 2, 5, 6))
+case("avg_pool3d", lambda a: F.avg_pool3d(a, 2), x(1, 2, 4, 4, 2))
+case("adaptive_avg_pool1d", lambda a: F.adaptive_avg_pool1d(a, 3), x(1, 2, 7))
+case("adaptive_avg_pool2d grow", lambda a: F.adaptive_avg_pool2d(a, (5, 1)), x(1, 2, 3, 4))
+case("adaptive_avg_pool3d", lambda a: F.adaptive_avg_pool3d(a, (2, 1, 3)), x(1, 1, 3, 4, 5))
+case("adaptive_max_pool1d", lambda a: F.adaptive_max_pool1d(a, 4), x(1, 2, 6))
+case("adaptive_max_pool2d odd", lambda a: F.adaptive_max_pool2d(a, 2), torch.cat([O, x(10)]).reshape(1, 1, 4, 4))
+for name, size, shape in [("1d", (7,), (1, 2, 4)), ("down", (2, 3), (1, 2, 5, 7)), ("3d", (3, 5, 2), (1, 1, 2, 3, 4)), ("one", (1, 1), (1, 1, 3, 3)), ("same", (3, 4), (1, 1, 3, 4))]:
+    mode = {1: "linear", 2: "bilinear", 3: "trilinear"}[len(size)]
+    t = x(*shape)
+    case("interpolate nearest " + name, lambda a: F.interpolate(a, size=size, mode="nearest"), t)
+    case("interpolate bilinear " + name, lambda a: F.interpolate(a, size=size, mode=mode, align_corners=False), t)
+    case("interpolate bilinear corners " + name, lambda a: F.interpolate(a, size=size, mode=mode, align_corners=True), t)
+
+# ---- more norms and attention ------------------------------------------------------------------------
+case("layer_norm f64", lambda a: F.layer_norm(a, (4,)), x(2, 4).double())
+case("layer_norm far", lambda a: F.layer_norm(a, (6,)), x(2, 6) + 20)
+case("layer_norm constant", lambda a: F.layer_norm(a, (4,)), torch.full((2, 4), 3.0))
+case("layer_norm vector", lambda a: F.layer_norm(a, (8,)), x(8))
+case("group_norm 4d", lambda a: F.group_norm(a, 3), x(2, 6, 2, 3))
+case("group_norm one", lambda a: F.group_norm(a, 1), x(2, 4))
+case("batch_norm 2d", lambda a, m, v, w, b: F.batch_norm(a, m, v, w, b), x(4, 3), x(3), x(3).abs() + 0.5, x(3), x(3))
+case("batch_norm 4d", lambda a, m, v, w, b: F.batch_norm(a, m, v, w, b, eps=1e-3), x(2, 3, 2, 2), x(3), x(3).abs() + 0.5, x(3), x(3))
+case("attention scale", lambda q, k, v: (q @ k.transpose(-1, -2) * 0.3).softmax(-1) @ v, x(2, 3, 4), x(2, 5, 4), x(2, 5, 4))
+case("attention multi-query", attention, x(2, 4, 3, 4), x(2, 1, 6, 4), x(2, 1, 6, 4))
+case("attention mask heads", attention, x(2, 2, 3, 4), x(2, 2, 4, 4), x(2, 2, 4, 4), torch.tensor([True, False, True, True]).reshape(1, 1, 1, 4))
+case("rope batch", lambda a, c, s: rope(a, c, s, False), x(2, 2, 3, 6), x(3, 3), x(3, 3))
+case("rope interleaved f64", lambda a, c, s: rope(a, c, s, True), x(2, 3, 6).double(), x(3, 3).double(), x(3, 3).double())
 
 path = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "..", "tests", "goldens", "ops.txt")
 with open(path, "w") as f:

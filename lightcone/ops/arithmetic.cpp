@@ -55,8 +55,17 @@ Tensor expand_to(Tensor t, const Shape& shape) {
 
 Tensor as_float(Tensor t) { return is_float(t.dtype()) ? t : prim::cast(t, DType::F32); }
 
+DType result_type(const Tensor& a, const Tensor& b) {
+  const auto category = [](DType t) { return is_float(t) ? 2 : t == DType::Bool ? 0 : 1; };
+  const DType x = a.dtype(), y = b.dtype();
+  // a tensor without axes widens the other one only into another kind of number
+  if (a.rank() > 0 && b.rank() == 0 && category(x) >= category(y)) return x;
+  if (b.rank() > 0 && a.rank() == 0 && category(y) >= category(x)) return y;
+  return promote(x, y);
+}
+
 Pair promoted(const Operand& a, const Operand& b, const char* op) {
-  const DType t = promote(a->dtype(), b->dtype());
+  const DType t = result_type(a, b);
   const Shape s = broadcast(a->shape(), b->shape(), op);
   return {expand_to(prim::cast(a, t), s), expand_to(prim::cast(b, t), s)};
 }
@@ -66,6 +75,8 @@ Tensor scalar_like(const Tensor& t, double v) {
   if (t.dtype() == DType::Bool) return prim::cast(t, DType::I64);
   return t;
 }
+
+Tensor number_like(const Tensor& t, double v) { return full_like(t, t.dtype() == DType::U8 ? v - 256 * std::floor(v / 256) : v); }
 
 }  // namespace detail
 
@@ -81,6 +92,7 @@ Tensor operator+(Operand a, Operand b) {
 Tensor operator-(Operand a, Operand b) {
   LC_SCOPE("operator-");
   const Pair p = promoted(a, b, "operator-");
+  if (p.a.dtype() == DType::Bool) throw Error("operator-", "bool has no subtraction; logical_xor and logical_not say what is meant");
   return prim::add(p.a, neg(p.b));
 }
 Tensor operator*(Operand a, Operand b) {
@@ -94,11 +106,15 @@ Tensor operator/(Operand a, Operand b) {
   return prim::div(as_float(p.a), as_float(p.b));
 }
 namespace {
-Tensor remainder(const Tensor& x, const Tensor& y) {
-  const Tensor r = prim::mod(x, y), zero = full_like(r, 0);
+// Where the remainder r of x / y has not the sign of y: one divisor too much was taken.
+Tensor overshot(const Tensor& r, const Tensor& y) {
+  const Tensor zero = full_like(r, 0);
   const Tensor opposite = logical_xor(prim::less_than(r, zero), prim::less_than(y, zero));
-  const Tensor fix = logical_and(opposite, logical_not(prim::equal(r, zero)));
-  return prim::where(fix, prim::add(r, y), r);
+  return logical_and(opposite, logical_not(prim::equal(r, zero)));
+}
+Tensor remainder(const Tensor& x, const Tensor& y) {
+  const Tensor r = prim::mod(x, y);
+  return prim::where(overshot(r, y), prim::add(r, y), r);
 }
 }  // namespace
 Tensor operator%(Operand a, Operand b) {
@@ -114,11 +130,17 @@ Tensor fmod(Operand a, Operand b) {
 Tensor floor_divide(Operand a, Operand b) {
   LC_SCOPE("floor_divide");
   const Pair p = promoted(a, b, "floor_divide");
-  if (is_float(p.a.dtype())) return floor(prim::div(p.a, p.b));
-  return prim::div(prim::add(p.a, neg(remainder(p.a, p.b))), p.b);
+  if (!is_float(p.a.dtype())) return prim::div(prim::add(p.a, neg(remainder(p.a, p.b))), p.b);
+  // whole up to the rounding of the division; an infinite dividend has no remainder
+  const Tensor r = prim::mod(p.a, p.b), towards_zero = prim::div(prim::add(p.a, neg(r)), p.b), ratio = prim::div(p.a, p.b);
+  const Tensor d = prim::where(overshot(r, p.b), add(towards_zero, -1), towards_zero), f = floor(d);
+  const Tensor whole = prim::where(prim::less_than(full_like(d, 0.5), prim::add(d, neg(f))), add(f, 1), f);
+  const Tensor zero = full_like(p.b, 0);
+  return prim::where(prim::equal(p.b, zero), ratio, prim::where(prim::equal(whole, zero), prim::mul(zero, ratio), whole));
 }
 Tensor operator-(Operand a) {
   LC_SCOPE("neg");
+  if (a->dtype() == DType::Bool) throw Error("neg", "bool has no negative; logical_not says what is meant");
   return neg(a);
 }
 
@@ -127,7 +149,7 @@ template <class F>
 Tensor with_scalar(const Operand& a, double b, const char* name, const F& f) {
   const OpScope scope(name, a.at);
   const Tensor t = scalar_like(a, b);
-  return f(t, full_like(t, b));
+  return f(t, number_like(t, b));
 }
 }  // namespace
 Tensor operator+(Operand a, double b) { return with_scalar(a, b, "operator+", [](Tensor x, Tensor y) { return prim::add(x, y); }); }
@@ -143,7 +165,7 @@ Tensor operator+(double a, Operand b) { return b + a; }
 Tensor operator-(double a, Operand b) {
   const OpScope scope("operator-", b.at);
   const Tensor t = scalar_like(b, a);
-  return prim::add(full_like(t, a), neg(t));
+  return prim::add(number_like(t, a), neg(t));
 }
 Tensor operator*(double a, Operand b) { return b * a; }
 Tensor operator/(double a, Operand b) {
@@ -158,9 +180,11 @@ Tensor pow(Operand a, Operand b) {
 }
 Tensor pow(Operand a, double b) {
   LC_SCOPE("pow");
-  if (b == 2) return prim::mul(a, a);
-  if (b == 0.5 && is_float(a->dtype())) return sqrt(a);
   const Tensor t = scalar_like(a, b);
+  if (b == 2) return prim::mul(t, t);
+  if (b == 0.5) return sqrt(t);
+  if (b == -0.5) return rsqrt(t);
+  if (b < 0 && !is_float(t.dtype())) throw Error("pow", "whole numbers have no negative powers; convert to a floating type");
   return prim::pow(t, full_like(t, b));
 }
 Tensor maximum(Operand a, Operand b) {
@@ -176,8 +200,10 @@ Tensor minimum(Operand a, Operand b) {
 Tensor clamp(Operand a, double low, double high) {
   LC_SCOPE("clamp");
   Tensor t = a;
-  if (low > -kInf) t = prim::maximum(t, full_like(t, low));
-  if (high < kInf) t = prim::minimum(t, full_like(t, high));
+  if (!std::isinf(low)) t = scalar_like(t, low);
+  if (!std::isinf(high)) t = scalar_like(t, high);
+  if (low != -kInf) t = prim::maximum(t, full_like(t, low));
+  if (high != kInf) t = prim::minimum(t, full_like(t, high));
   return t;
 }
 
@@ -265,168 +291,6 @@ Tensor masked_fill(Operand a, Operand mask, double value) {
   const Shape s = broadcast(a->shape(), mask->shape(), "masked_fill");
   const Tensor x = expand_to(t, s);
   return prim::where(expand_to(prim::cast(mask, DType::Bool), s), full_like(x, value), x);
-}
-
-// ---- unary -------------------------------------------------------------------------------------
-
-Tensor to(Operand a, DType dtype) {
-  LC_SCOPE("to");
-  return prim::cast(a, dtype);
-}
-Tensor abs(Operand a) {
-  LC_SCOPE("abs");
-  // + 0 turns -0, which is not below 0, into 0
-  return add(prim::where(prim::less_than(a, full_like(a, 0)), neg(a), a), 0.0);
-}
-Tensor sign(Operand a) {
-  LC_SCOPE("sign");
-  const Tensor zero = full_like(a, 0);
-  return prim::where(prim::less_than(zero, a), full_like(a, 1), prim::where(prim::less_than(a, zero), full_like(a, -1), zero));
-}
-Tensor square(Operand a) {
-  LC_SCOPE("square");
-  return prim::mul(a, a);
-}
-Tensor exp2(Operand a) {
-  LC_SCOPE("exp2");
-  return prim::exp2(as_float(a));
-}
-Tensor exp(Operand a) {
-  LC_SCOPE("exp");
-  return prim::exp2(mul(as_float(a), std::numbers::log2e));
-}
-Tensor expm1(Operand a) {
-  LC_SCOPE("expm1");
-  const Tensor x = as_float(a);  // a Taylor series near 0, where exp(x) - 1 would cancel
-  Tensor p = full_like(x, 1.0 / 5040);
-  for (const double c : {1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0}) p = prim::add(prim::mul(p, x), full_like(x, c));
-  return prim::where(prim::less_than(abs(x), full_like(x, 0.1)), prim::mul(p, x), add(exp(x), -1));
-}
-Tensor log2(Operand a) {
-  LC_SCOPE("log2");
-  return prim::log2(as_float(a));
-}
-Tensor log(Operand a) {
-  LC_SCOPE("log");
-  return mul(prim::log2(as_float(a)), std::numbers::ln2);
-}
-Tensor log1p(Operand a) {
-  LC_SCOPE("log1p");
-  const Tensor x = as_float(a), u = add(x, 1), d = add(u, -1);
-  // log(u) * x / (u - 1) undoes the rounding of 1 + x (Goldberg 1991, theorem 4)
-  const Tensor r = prim::mul(log(u), prim::div(x, d));
-  return prim::where(prim::equal(d, full_like(d, 0)), x, prim::where(prim::equal(u, full_like(u, kInf)), x, r));
-}
-Tensor sqrt(Operand a) {
-  LC_SCOPE("sqrt");
-  return prim::sqrt(as_float(a));
-}
-Tensor rsqrt(Operand a) {
-  LC_SCOPE("rsqrt");
-  return prim::recip(prim::sqrt(as_float(a)));
-}
-Tensor reciprocal(Operand a) {
-  LC_SCOPE("reciprocal");
-  return prim::recip(as_float(a));
-}
-Tensor sin(Operand a) {
-  LC_SCOPE("sin");
-  return prim::sin(as_float(a));
-}
-Tensor cos(Operand a) {
-  LC_SCOPE("cos");
-  // x + pi/2 in two parts: s, and the rounding error e of the sum and of pi/2 itself (Knuth's
-  // two-sum), so that the result is right near its zeros too: sin(s + e) = sin(s) - e sin(x).
-  const Tensor x = as_float(a);
-  const bool narrow = x.dtype() != DType::F64;
-  const double high = narrow ? static_cast<double>(static_cast<float>(std::numbers::pi / 2)) : std::numbers::pi / 2;
-  const double low = narrow ? std::numbers::pi / 2 - high : 6.123233995736766e-17;
-  const Tensor s = add(x, high), b = prim::add(s, neg(x));
-  const Tensor e = add(prim::add(prim::add(x, neg(prim::add(s, neg(b)))), add(neg(b), high)), low);
-  return prim::add(prim::sin(s), neg(prim::mul(e, prim::sin(x))));
-}
-Tensor tan(Operand a) {
-  LC_SCOPE("tan");
-  return prim::div(sin(a), cos(a));
-}
-Tensor tanh(Operand a) {
-  LC_SCOPE("tanh");
-  // 1 - 2 / (e^2|x| + 1) with the sign of x; an odd series near 0 keeps the relative precision
-  const Tensor x = as_float(a), m = abs(x), s = prim::mul(x, x);
-  const Tensor big = prim::add(full_like(x, 1), mul(prim::recip(add(exp(mul(m, 2)), 1)), -2));
-  Tensor p = full_like(x, 62.0 / 2835);
-  for (const double c : {-17.0 / 315, 2.0 / 15, -1.0 / 3, 1.0}) p = prim::add(prim::mul(p, s), full_like(x, c));
-  const Tensor signed_big = prim::where(prim::less_than(x, full_like(x, 0)), neg(big), big);
-  return prim::where(prim::less_than(m, full_like(m, 0.1)), prim::mul(p, x), signed_big);
-}
-namespace {
-// x P(x^2) / Q(x^2) on [-4, 4], beyond which f32 knows only 1: the rational approximation of Eigen's
-// and XLA's erf, a few units in the last place.
-Tensor erf_f32(const Tensor& a) {
-  const Tensor low = full_like(a, -4), high = full_like(a, 4);
-  const Tensor x = prim::where(prim::less_than(a, low), low, prim::where(prim::less_than(high, a), high, a)), s = prim::mul(x, x);
-  const auto polynomial = [&](std::initializer_list<double> c) {
-    Tensor p = full_like(x, *c.begin());
-    for (const double* k = c.begin() + 1; k != c.end(); ++k) p = prim::add(prim::mul(p, s), full_like(x, *k));
-    return p;
-  };
-  const Tensor p = polynomial({-2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05, -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02});
-  const Tensor q = polynomial({-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03, -1.42647390514189e-02});
-  return prim::div(prim::mul(x, p), q);
-}
-}  // namespace
-
-Tensor erf(Operand a) {
-  LC_SCOPE("erf");
-  if (a->dtype() != DType::F64) return erf_f32(as_float(a));
-  // Near 0 the Maclaurin series; beyond, 1 - t exp(-x^2 + P(t)), t = 1 / (1 + x/2), relative error
-  // below 1.2e-7 (Numerical Recipes, erfcc).
-  const Tensor x = as_float(a), m = abs(x), s = prim::mul(x, x);
-  Tensor p = full_like(x, -1.0 / 1320);
-  for (const double c : {1.0 / 216, -1.0 / 42, 1.0 / 10, -1.0 / 3, 1.0}) p = prim::add(prim::mul(p, s), full_like(x, c));
-  const Tensor small = mul(prim::mul(p, x), 2 / std::sqrt(std::numbers::pi));
-  const Tensor t = prim::recip(add(mul(m, 0.5), 1));
-  Tensor q = full_like(x, 0.17087277);
-  for (const double c : {-0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806, 0.09678418, 0.37409196, 1.00002368, -1.26551223})
-    q = prim::add(prim::mul(q, t), full_like(x, c));
-  const Tensor big = prim::add(full_like(x, 1), neg(prim::mul(t, exp(prim::add(q, neg(s))))));
-  const Tensor signed_big = prim::where(prim::less_than(x, full_like(x, 0)), neg(big), big);
-  return prim::where(prim::less_than(m, full_like(m, 0.5)), small, signed_big);
-}
-namespace {
-// `r`, where zeros take the sign of `a`.
-Tensor zero_of(const Tensor& a, const Tensor& r) {
-  const Tensor zero = full_like(r, 0);
-  return prim::where(prim::equal(r, zero), prim::mul(a, zero), r);
-}
-}  // namespace
-
-Tensor trunc(Operand a) {
-  LC_SCOPE("trunc");
-  if (!is_float(a->dtype())) return a;
-  const Tensor r = prim::add(a, neg(prim::mod(a, full_like(a, 1))));
-  // infinities and NaN have no fraction
-  return prim::where(isfinite(a), zero_of(a, r), a);
-}
-Tensor floor(Operand a) {
-  LC_SCOPE("floor");
-  if (!is_float(a->dtype())) return a;
-  const Tensor t = trunc(a);
-  return prim::where(prim::less_than(a, t), add(t, -1), t);
-}
-Tensor ceil(Operand a) {
-  LC_SCOPE("ceil");
-  if (!is_float(a->dtype())) return a;
-  const Tensor t = trunc(a);
-  return prim::where(prim::less_than(t, a), add(t, 1), t);
-}
-Tensor round(Operand a) {
-  LC_SCOPE("round");
-  if (!is_float(a->dtype())) return a;
-  const Tensor f = floor(a), d = prim::add(a, neg(f)), half = full_like(a, 0.5);
-  const Tensor odd = prim::equal(abs(prim::mod(f, full_like(f, 2))), full_like(f, 1));
-  const Tensor up = logical_or(prim::less_than(half, d), logical_and(prim::equal(d, half), odd));
-  return prim::where(isfinite(a), zero_of(a, prim::where(up, add(f, 1), f)), a);
 }
 
 }  // namespace lc

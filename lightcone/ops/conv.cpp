@@ -88,6 +88,14 @@ Tensor conv_transpose(Operand x, Operand weight, Operand bias, const ConvOptions
   return add_channels(conv_transpose(x, weight, o), bias);
 }
 
+namespace {
+Tensor grow(Tensor t, int axis, const Dim& before, const Dim& after) {  // pads, or cuts where negative
+  const bool cut_front = before.bounds().hi < 0, cut_back = after.bounds().hi < 0;
+  if (cut_front || cut_back) t = t.slice(axis, cut_front ? Dim(0) - before : Dim(0), t.extent(axis) + (cut_back ? after : Dim(0)));
+  return t.pad(axis, cut_front ? Dim(0) : before, cut_back ? Dim(0) : after);
+}
+}  // namespace
+
 Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o) {
   const char* op = "conv_transpose";
   const OpScope scope(op, x.at);
@@ -113,8 +121,8 @@ Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o) {
     spread[2 + k] = len * Dim(stride[k]);
     t = t.reshape(spread).slice(2 + i, 0, (len - 1) * Dim(stride[k]) + 1);
     const Dim edge = (weight->extent(2 + i) - 1) * Dim(dilation[k]) - padding[k];
-    if (edge.bounds().lo < 0) throw Error(op, "the padding is larger than the filter");
-    t = t.pad(2 + i, edge, edge + Dim(extra[k]));
+    if (extra[k] < 0 || extra[k] >= std::max(stride[k], dilation[k])) throw Error(op, "output_padding is smaller than the stride or the dilation");
+    t = grow(t, 2 + i, edge, edge + Dim(extra[k]));
     w = w.flip(2 + i);
   }
   return conv(t, w, inner);

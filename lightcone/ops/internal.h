@@ -11,6 +11,7 @@ namespace lc::detail {
 int wrap_axis(int axis, int rank, const Shape& shape, const char* op);
 Axes wrap_axes(Axes axes, const Operand& a, const char* op);  // sorted, all when none are given
 DType promote(DType a, DType b);
+DType result_type(const Tensor& a, const Tensor& b);  // torch.result_type
 Shape broadcast(const Shape& a, const Shape& b, const char* op);
 Tensor expand_to(Tensor t, const Shape& shape);  // right-aligned, no check
 Tensor as_float(Tensor t);                       // integers as f32
@@ -19,9 +20,10 @@ struct Pair {
 };
 Pair promoted(const Operand& a, const Operand& b, const char* op);  // one shape, one dtype
 Tensor scalar_like(const Tensor& t, double v);                      // promotes t's dtype when it must
-inline Tensor neg(const Tensor& t) { return prim::mul(t, full_like(t, -1)); }
-inline Tensor add(const Tensor& t, double v) { return prim::add(t, full_like(t, v)); }
-inline Tensor mul(const Tensor& t, double v) { return prim::mul(t, full_like(t, v)); }
+Tensor number_like(const Tensor& t, double v);                      // of t's dtype; integers wrap around
+inline Tensor neg(const Tensor& t) { return prim::mul(t, number_like(t, -1)); }
+inline Tensor add(const Tensor& t, double v) { return prim::add(t, number_like(t, v)); }
+inline Tensor mul(const Tensor& t, double v) { return prim::mul(t, number_like(t, v)); }
 Tensor reduce(Op op, Tensor t, const Axes& axes, bool keepdim);
 
 }  // namespace lc::detail

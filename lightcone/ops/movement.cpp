@@ -201,14 +201,30 @@ Tensor one_hot(Operand ids, Dim classes) {
   const Tensor i = ids->graph().index(s, Dim::index(ids->rank(), classes), ids->dtype());
   return prim::cast(prim::equal(ids->unsqueeze(ids->rank()).expand(s), i), DType::I64);
 }
-Tensor scatter(Operand a, int axis, Operand index, Operand src) {
-  LC_SCOPE("scatter");
-  return prim::scatter(a, index, src, axis);
+namespace {
+// PyTorch's index may be shorter than the base beside `axis`, and the source longer than the index.
+Tensor scattered(const Operand& a, int axis, const Operand& index, const Operand& src, const char* op, Tensor (*write)(Operand, Operand, Operand, int)) {
+  const OpScope scope(op, a.at);
+  axis = wrap_axis(axis, a->rank(), a->shape(), op);
+  if (index->rank() != a->rank() || src->rank() != a->rank())
+    throw Error(op, cat(str(a->shape()), ", index ", str(index->shape()), " and source ", str(src->shape()), " have different ranks"));
+  if (src->dtype() != a->dtype()) throw Error(op, cat("the source is ", name(src->dtype()), ", the tensor ", name(a->dtype()), "; convert one"));
+  Tensor at = index, from = src;
+  for (int i = 0; i < a->rank(); ++i) {
+    const Dim n = index->extent(i), room = a->extent(i) - n;
+    if (!(src->extent(i) == n)) from = from.slice(i, 0, n);
+    if (i == axis || room == Dim(0)) continue;
+    if (room.bounds().lo < 0) throw Error(op, cat("an index ", str(index->shape()), " leaves ", str(a->shape())));
+    const auto more = room.constant();
+    if (!more) throw Error(op, cat("an index ", str(index->shape()), " does not fit ", str(a->shape())));
+    at = pad(at, i, 0, static_cast<int>(*more), PadMode::Constant, -1);  // which writes nothing
+    from = from.pad(i, 0, room);
+  }
+  return write(a, at, from, axis);
 }
-Tensor scatter_add(Operand a, int axis, Operand index, Operand src) {
-  LC_SCOPE("scatter_add");
-  return prim::scatter_add(a, index, src, axis);
-}
+}  // namespace
+Tensor scatter(Operand a, int axis, Operand index, Operand src) { return scattered(a, axis, index, src, "scatter", prim::scatter); }
+Tensor scatter_add(Operand a, int axis, Operand index, Operand src) { return scattered(a, axis, index, src, "scatter_add", prim::scatter_add); }
 Tensor argsort(Operand a, int axis, bool descending) {
   LC_SCOPE("argsort");
   return prim::argsort(a, wrap_axis(axis, a->rank(), a->shape(), "argsort"), descending);

@@ -78,6 +78,7 @@ Tensor cos(Operand a);
 Tensor tan(Operand a);
 Tensor tanh(Operand a);
 Tensor erf(Operand a);
+Tensor erfc(Operand a);
 Tensor floor(Operand a);
 Tensor ceil(Operand a);
 Tensor trunc(Operand a);

@@ -28,6 +28,10 @@ Tensor number(const Tensor& t, const Dim& n) {
   if (const auto c = n.constant()) return full_like(t, static_cast<double>(*c));
   return prim::cast(t.graph().index(t.shape(), n), t.dtype());
 }
+void not_empty(const Tensor& t, const Axes& axes, const char* op) {
+  for (const int x : axes)
+    if (t.extent(x) == Dim(0)) throw Error(op, cat("axis ", x, " of ", str(t.shape()), " has no elements"));
+}
 Tensor drop(Tensor t, const Axes& axes) {  // extents of 1
   for (std::size_t k = axes.size(); k-- > 0;) t = t.squeeze(axes[k]);
   return t;
@@ -50,11 +54,13 @@ Tensor mean(Operand a, Axes axes, bool keepdim) {
 Tensor amax(Operand a, Axes axes, bool keepdim) {
   LC_SCOPE("amax");
   axes = wrap_axes(std::move(axes), a, "amax");
+  not_empty(a, axes, "amax");
   return reduce(Op::MaxReduce, a, axes, keepdim);
 }
 Tensor amin(Operand a, Axes axes, bool keepdim) {
   LC_SCOPE("amin");
   axes = wrap_axes(std::move(axes), a, "amin");
+  not_empty(a, axes, "amin");
   if (is_float(a->dtype())) return neg(reduce(Op::MaxReduce, neg(a), axes, keepdim));
   // -1 - x reverses the order of integers without overflow; of bools and bytes in a wider type
   const Tensor w = a->dtype() == DType::I64 ? a.tensor : prim::cast(a, DType::I64);
@@ -75,15 +81,18 @@ Tensor stddev(Operand a, Axes axes, int correction, bool keepdim) {
 Tensor prod(Operand a, int axis, bool keepdim) {
   LC_SCOPE("prod");
   axis = wrap_axis(axis, a->rank(), a->shape(), "prod");
-  const auto n = a->extent(axis).constant();
-  if (!n) throw Error("prod", "needs an extent known when the graph is built");
-  Tensor t = a->dtype() == DType::Bool || a->dtype() == DType::U8 ? prim::cast(a, DType::I64) : a.tensor;
-  if (*n == 0) {
+  Tensor t = is_float(a->dtype()) ? a.tensor : prim::cast(a, DType::I64);
+  const Dim n = t.extent(axis);
+  if (!n.constant()) {  // with a 1 before the first element, the last of the products so far
+    t = cumprod(pad(t, axis, 1, 0, PadMode::Constant, 1), axis).slice(axis, n, n + 1);
+    return keepdim ? t : t.squeeze(axis);
+  }
+  if (n == Dim(0)) {
     Shape s = t.shape();
     s[static_cast<std::size_t>(axis)] = 1;
     t = full(t.graph(), s, 1, t.dtype());
   }
-  for (std::int64_t len = std::max<std::int64_t>(*n, 1); len > 1;) {  // pairwise
+  for (std::int64_t len = std::max<std::int64_t>(*n.constant(), 1); len > 1;) {  // pairwise
     const std::int64_t half = len / 2;
     const Tensor pairs = prim::mul(t.slice(axis, 0, half), t.slice(axis, half, 2 * half));
     t = len % 2 ? concat({pairs, t.slice(axis, 2 * half, len)}, axis) : pairs;
@@ -104,6 +113,7 @@ Tensor logsumexp(Operand a, Axes axes, bool keepdim) {
 Tensor argmax(Operand a, int axis, bool keepdim) {
   LC_SCOPE("argmax");
   axis = wrap_axis(axis, a->rank(), a->shape(), "argmax");
+  not_empty(a, {axis}, "argmax");
   const Tensor x = a->dtype() == DType::Bool ? prim::cast(a, DType::U8) : a.tensor;
   const Tensor top = reduce(Op::MaxReduce, x, {axis}, true).expand(x.shape());
   Tensor hit = prim::equal(x, top);
