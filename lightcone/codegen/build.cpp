@@ -35,6 +35,34 @@ struct Splits {
 
 struct TooBig {};
 
+// The layers of a model are built from the same views at the same indices: answers are remembered, by
+// what was asked, in a table where the newest of two with the same place stays.
+template <class Question, class Answer>
+struct Remembered {
+  std::vector<std::pair<std::optional<Question>, Answer>> slots{4096};
+  template <class Make>
+  const Answer& get(std::size_t hash, const Question& q, const Make& make) {
+    auto& [known, answer] = slots[hash % slots.size()];
+    if (known != q) {
+      answer = make();
+      known = q;
+    }
+    return answer;
+  }
+};
+std::size_t hash_of(std::size_t h, const std::vector<Dim>& v) {
+  for (const Dim& d : v) h = h * 31 + d.hash();
+  return h;
+}
+View::Position located(const View& view, const std::vector<Dim>& index) {
+  thread_local Remembered<std::pair<View, std::vector<Dim>>, View::Position> known;
+  return known.get(hash_of(view.hash(), index), {view, index}, [&] { return view.locate(index); });
+}
+Dim raveled(const std::vector<Dim>& index, const Shape& shape) {
+  thread_local Remembered<std::pair<std::vector<Dim>, Shape>, Dim> known;
+  return known.get(hash_of(hash_of(7, index), shape), {index, shape}, [&] { return ravel(index, shape); });
+}
+
 class Builder {
  public:
   Builder(const Graph& g, const Region& r, Splits& splits) : g_(g), region_(r), splits_(splits) {}
@@ -161,7 +189,7 @@ int Builder::buffer(NodeId id) {
 }
 
 int Builder::load(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
-  const Dim offset = ravel(index, g_[id].shape);
+  const Dim offset = raveled(index, g_[id].shape);
   look_for_splits(offset);
   look_for_splits(guard);
   const int b = buffer(id);
@@ -172,7 +200,7 @@ int Builder::load(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
 
 int Builder::read(const Edge& e, const std::vector<Dim>& index, const Dim& guard) {
   // locate() gives the flat offset; the producer wants an index of its own shape
-  const View::Position at = e.view.locate(index);
+  const View::Position at = located(e.view, index);
   const Shape& s = g_[e.node].shape;
   const Dim both = guard * at.valid;
   if (at.valid == Dim(0)) {

@@ -1,6 +1,7 @@
 #include "lightcone/core/view.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "lightcone/core/error.h"
 
@@ -98,6 +99,11 @@ Dim ravel(std::span<const Dim> index, const Shape& shape) {
 }
 
 std::vector<Dim> unravel(Dim offset, const Shape& shape) {
+  // the layers of a model ask the same again and again
+  thread_local std::vector<std::tuple<Dim, Shape, std::vector<Dim>>> known(4096);
+  auto& [known_offset, known_shape, answer] = known[mix(offset.hash(), shape) % known.size()];
+  if (!shape.empty() && known_offset == offset && known_shape == shape) return answer;
+  known_offset = offset, known_shape = shape;
   std::vector<Dim> index(shape.size(), 0);
   for (std::size_t i = shape.size(); i-- > 0;) {
     if (shape[i] == Dim(1) || shape[i] == Dim(0)) continue;
@@ -106,7 +112,7 @@ std::vector<Dim> unravel(Dim offset, const Shape& shape) {
     index[i] = outermost ? offset : offset % shape[i];
     if (!outermost) offset = offset / shape[i];
   }
-  return index;
+  return answer = index;
 }
 
 std::vector<Dim> index_symbols(const Shape& shape) {
