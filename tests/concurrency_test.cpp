@@ -1,0 +1,120 @@
+// One program, many threads; nothing allocated while it runs; state and memory as planned.
+#include <malloc.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/thread_pool.h"
+#include "lightcone/models/llama.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
+
+using namespace lc;
+
+namespace {
+std::atomic<long> allocations{0};
+std::string story() { return std::string(LIGHTCONE_SOURCE) + "/models/story/story.gguf"; }
+}  // namespace
+
+// Counts every allocation of this program. (GCC sees malloc behind new and warns of free.)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+void* operator new(std::size_t n) {
+  ++allocations;
+  if (void* p = std::malloc(n)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+
+TEST(Runtime, RunAllocatesNothing) {
+  const Llama m = Llama::load(story(), {.threads = 2});
+  Context c(m.program());
+  const std::vector<std::int64_t> prompt{1, 300, 301, 302}, one{303};
+  c.bind("seq", 4).bind("past", 0).set("tokens", prompt).run();
+  c.bind("seq", 1).bind("past", 4).set("tokens", one).run();
+  c.bind("past", 5);
+  c.set("tokens", one).run();  // refreshes the sizes for this binding
+  const long before = allocations;
+  for (int i = 0; i < 20; ++i) c.run();
+  EXPECT_EQ(allocations - before, 0);
+  for (int past = 6; past < 20; ++past) c.bind("past", past).run();  // and for every other position
+  EXPECT_EQ(allocations - before, 0);
+}
+
+TEST(Runtime, ManyContextsOfOneProgram) {
+  const Llama m = Llama::load(story(), {.threads = 2});
+  std::vector<std::vector<float>> results(4);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t t = 0; t < results.size(); ++t)
+      threads.emplace_back([&, t] {
+        LlamaSession s(m);  // all share the program's two workers
+        for (int id : {1, 300, 310, 320, 330}) {
+          const auto logits = s.feed(id);
+          results[t].assign(logits.begin(), logits.end());
+        }
+      });
+  }
+  for (const auto& r : results) EXPECT_EQ(r, results[0]);
+}
+
+TEST(Runtime, ContextsMayBringTheirOwnThreads) {
+  const Llama m = Llama::load(story(), {.threads = 1});
+  std::vector<std::vector<float>> results;
+  for (int threads : {1, 2, 3}) {
+    Context c(m.program(), host::threads(threads));
+    const std::vector<std::int64_t> prompt(40, 301);
+    c.bind("seq", 40).bind("past", 0).set("tokens", prompt).run();
+    results.push_back(c.get("logits"));
+  }
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(results[0], results[2]);
+}
+
+TEST(Runtime, HandlesSurviveMovesAndEveryCompile) {
+  Graph first;
+  const Tensor x = first.input("x", {3});
+  const Tensor y = (x * 2.0).retrieve("y");
+  const Program early = compile(first, generic());
+  Graph moved = std::move(first);
+  const Tensor z = (y + x).retrieve("z");
+  for (int i = 0; i < 3; ++i) {
+    const Program p = compile(moved, repeat(generic()) | cpu({.threads = 1}));
+    Context c(p);
+    c.set(x, {1, 2, 3}).run();
+    EXPECT_EQ(c.get(y), (std::vector<float>{2, 4, 6}));
+    EXPECT_EQ(c.get(z), (std::vector<float>{3, 6, 9}));
+  }
+  Context c(early);
+  c.set(x, {1, 2, 3}).run();
+  EXPECT_EQ(c.get(y), (std::vector<float>{2, 4, 6}));
+  EXPECT_THROW(c.get(z), Error);
+}
+
+TEST(Runtime, ThePlanIsExactAndReusesMemory) {
+  Graph g;
+  Tensor x = g.input("x", {1000, 10}), t = x;
+  for (int i = 0; i < 10; ++i) t = matmul(relu(t), g.input(cat("w", i), {10, 10}));
+  g.output("y", t);
+  const Program p = compile(g, generic() | cpu({.threads = 1}));
+  // ten layers of 40 kB values, of which never more than three live at once
+  EXPECT_GE(p.plan().arena_bytes, 80000u);
+  EXPECT_LE(p.plan().arena_bytes, 3 * 40000u + 1200000u);
+  EXPECT_EQ(p.plan().input_bytes, 40000u + 10 * 400u);
+  EXPECT_EQ(p.plan().state_bytes, 0u);
+}
+
+TEST(Threads, OneMakesNoThread) {
+  EXPECT_EQ(host::threads(1)->workers(), 1);
+  const auto pool = host::threads(3);
+  EXPECT_EQ(pool->workers(), 3);
+  std::vector<std::atomic<int>> hits(1000);
+  pool->run(1000, [](void* arg, int task, int) { ++(*static_cast<std::vector<std::atomic<int>>*>(arg))[static_cast<std::size_t>(task)]; }, &hits);
+  for (const auto& h : hits) EXPECT_EQ(h, 1);
+}
