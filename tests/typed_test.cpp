@@ -1,6 +1,8 @@
 // The typed face: the same answers as the untyped operations, and the same sentences.
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "lightcone/lightcone.h"
 
 using namespace lc;
@@ -22,6 +24,47 @@ constexpr ty::Shape shape(std::initializer_list<ty::Dim> d) {
   for (const ty::Dim& x : d) s.push(x);
   return s;
 }
+
+// One untyped operation beside its rule: both give a shape, or both the same sentence.
+class Rules : public ::testing::Test {
+ protected:
+  int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
+  ty::Shape any(int low = 0, int high = 4) {
+    static const ty::Dim extents[] = {0, 1, 1, 2, 2, 3, 4, 6, "batch", "seq"};
+    ty::Shape s;
+    for (int n = pick(low, high); n > 0; --n) s.push(extents[pick(0, 9)]);
+    return s;
+  }
+  ty::Shape near(ty::Shape s) {  // alike, but for an axis or two
+    for (int k = pick(0, 2); k > 0 && s.rank > 0; --k) s.d[pick(0, s.rank - 1)] = any(1, 1).d[0];
+    return s;
+  }
+  Tensor tensor(const ty::Shape& s) { return ty::make_input(g_, cat("t", count_++).c_str(), s, DType::F32, {}, ty::At::current()); }
+  template <class F>
+  void same(const ty::Inferred& rule, const F& f) {
+    std::string got;
+    const std::string problem = problem_of([&] { got = str(f().shape()); });
+    ASSERT_EQ(problem, rule.error.s) << "the operation gives " << got;
+    if (!rule.ok()) {
+      ++failed_;
+      return;
+    }
+    ++passed_;
+    ty::Text want;
+    want.add(rule.out);
+    // ? is what the rule leaves to the build
+    if (std::string_view(want.s).find('?') == std::string_view::npos) {
+      ASSERT_EQ(got, want.s);
+    }
+  }
+  void TearDown() override {  // a test that only ever sees one side proves nothing
+    EXPECT_GT(passed_, 200);
+    EXPECT_GT(failed_, 200);
+  }
+  Graph g_;
+  std::mt19937 random_{5};
+  int count_ = 0, passed_ = 0, failed_ = 0;
+};
 
 }  // namespace
 
@@ -86,4 +129,229 @@ TEST(Typed, HandlesStayValidThroughEveryCompile) {
   cx.compile(generic() | cpu({.threads = 1})).execute();
   EXPECT_EQ(cx.data(b), (std::vector<float>{2, 4, 6, 8}));
   EXPECT_EQ(cx.data(c), (std::vector<float>{14, 20, 30, 44}));
+}
+
+// ---- random shapes: the rule of the types is the rule of the operation ----------------------------
+
+TEST_F(Rules, Products) {
+  for (int i = 0; i < 3000 && !HasFatalFailure(); ++i) {
+    const ty::Shape a = any(), b = i % 2 ? any() : near(a);
+    same(ty::infer_matmul(a, b), [&] { return matmul(tensor(a), tensor(b)); });
+    same(ty::infer_linear(a, b), [&] { return linear(tensor(a), tensor(b)); });
+  }
+}
+TEST_F(Rules, Broadcasting) {
+  for (int i = 0; i < 3000 && !HasFatalFailure(); ++i) {
+    const ty::Shape a = any(), b = i % 2 ? any() : near(a);
+    same(ty::infer_broadcast("operator+", a, b), [&] { return tensor(a) + tensor(b); });
+    same(ty::infer_broadcast("le", a, b), [&] { return tensor(a) <= tensor(b); });
+    same(ty::infer_broadcast("maximum", a, b), [&] { return maximum(tensor(a), tensor(b)); });
+    same(ty::infer_broadcast_to(a, b), [&] { return broadcast_to(tensor(a), ty::stretch_to(tensor(a), b)); });
+  }
+}
+TEST_F(Rules, Axes) {
+  for (int i = 0; i < 3000 && !HasFatalFailure(); ++i) {
+    const ty::Shape a = any();
+    const int x = pick(-5, 4), y = pick(-5, 4), both[] = {x, y};
+    const bool keep = i % 2;
+    same(ty::infer_reduce("sum", a, both, 2, keep), [&] { return sum(tensor(a), {x, y}, keep); });
+    same(ty::infer_reduce("amin", a, both, 2, keep, true), [&] { return amin(tensor(a), {x, y}, keep); });
+    same(ty::infer_reduce("argmax", a, both, 1, keep, true), [&] { return argmax(tensor(a), x, keep); });
+    same(ty::infer_along("softmax", a, x), [&] { return softmax(tensor(a), x); });
+    same(ty::infer_transpose(a, x, y), [&] { return tensor(a).transpose(x, y); });
+    same(ty::infer_unsqueeze(a, x), [&] { return tensor(a).unsqueeze(x); });
+    same(ty::infer_squeeze(a, x), [&] { return tensor(a).squeeze(x); });
+    same(ty::infer_flatten(a, x, y), [&] { return flatten(tensor(a), x, y); });
+    same(ty::infer_pad(a, x, 2, y), [&] { return pad(tensor(a), x, 2, y); });
+  }
+}
+TEST_F(Rules, Movement) {
+  for (int i = 0; i < 3000 && !HasFatalFailure(); ++i) {
+    const ty::Shape a = any(), b = i % 3 ? near(a) : any();
+    int axes[8], n = pick(0, 4);
+    for (int k = 0; k < n; ++k) axes[k] = pick(-n, n - 1);
+    same(ty::infer_permute(a, axes, n), [&] { return tensor(a).permute({axes, axes + n}); });
+    const int axis = pick(-4, 3), begin = pick(-8, 8), end = pick(-8, 8), step = pick(-3, 3);
+    same(ty::infer_slice(a, axis, begin, end, step), [&] { return slice(tensor(a), axis, begin, end, step); });
+    same(ty::infer_concat(a, b, axis), [&] { return concat({tensor(a), tensor(b)}, axis); });
+    same(ty::infer_index_select(a, axis, b), [&] { return index_select(tensor(a), axis, to(tensor(b), DType::I64)); });
+    same(ty::infer_embedding(a, b), [&] { return embedding(tensor(a), to(tensor(b), DType::I64)); });
+    same(ty::infer_triangle("tril", a), [&] { return tril(tensor(a)); });
+  }
+}
+TEST_F(Rules, Reshape) {
+  for (int i = 0; i < 6000 && !HasFatalFailure(); ++i) {
+    const ty::Shape a = any();
+    ty::Shape b = a;
+    for (int k = 0; k < 4 && b.rank > 1; ++k) std::swap(b.d[pick(0, b.rank - 1)], b.d[pick(0, b.rank - 1)]);
+    if (i % 3 == 0) b = near(b);
+    const ty::Inferred rule = ty::infer_reshape(a, b);
+    same(rule, [&] { return tensor(a).reshape(ty::reshape_to(tensor(a), rule.out)); });
+  }
+}
+TEST_F(Rules, Convolution) {
+  for (int i = 0; i < 3000 && !HasFatalFailure(); ++i) {
+    const int spatial = pick(1, 3);
+    ty::Shape x, w;
+    x.push(2), w.push(pick(1, 4)), w.push(pick(1, 2)), x.push(pick(1, 3));
+    for (int k = 0; k < spatial; ++k) x.push(pick(1, 9)), w.push(pick(1, 4));
+    const ty::Window o{pick(1, 3), pick(0, 2), pick(1, 2), pick(1, 2)};
+    same(ty::infer_conv(x, w, spatial, o), [&] { return conv(tensor(x), tensor(w), {.stride = {o.stride}, .padding = {o.padding}, .dilation = {o.dilation}, .groups = o.groups}); });
+    const int kernel = pick(1, 8);
+    const ty::Window p{o.stride, o.padding, 1, 1};
+    same(ty::infer_pool("max_pool", x, spatial, kernel, p), [&] { return max_pool(tensor(x), {kernel}, {o.stride}, {o.padding}); });
+    same(ty::infer_pool("avg_pool", x, spatial, kernel, p), [&] { return avg_pool(tensor(x), {kernel}, {o.stride}, {o.padding}); });
+    const ty::Shape a = any(2, 4);
+    same(ty::infer_group_norm(a, o.stride), [&] { return group_norm(tensor(a), o.stride); });
+  }
+}
+
+// ---- element types: what the type says is what the node has -----------------------------------------
+
+template <class E>
+class Elements : public ::testing::Test {};
+using EveryElement = ::testing::Types<float, double, f16, bf16, std::int32_t, std::int64_t, std::uint8_t, bool>;
+TYPED_TEST_SUITE(Elements, EveryElement);
+
+template <class E, ty::Dim... D>
+void kept(const ty::Tensor<E, D...>& t, int line) {
+  EXPECT_EQ(t.dtype(), (ty::Tensor<E, D...>::static_dtype)) << "line " << line;
+  ty::Text want;
+  want.add(ty::Tensor<E, D...>::static_shape);
+  EXPECT_EQ(str(t.shape()), want.s) << "line " << line;
+}
+#define KEPT(...) kept(__VA_ARGS__, __LINE__)
+
+TYPED_TEST(Elements, OfResults) {
+  using E = TypeParam;
+  Graph g;
+  const auto a = ty::input<E, "batch", 3>(g, "a"), b = ty::input<E, "batch", 3>(g, "b");
+  KEPT(a + b), KEPT(a * b), KEPT(a / b), KEPT(a < b), KEPT(a >= b);
+  if constexpr (!std::is_same_v<E, bool>) KEPT(a - b), KEPT(-a), KEPT(a % b);
+  KEPT(a + 1), KEPT(a - 1), KEPT(2 * a), KEPT(a / 2), KEPT(1 / a), KEPT(a + 0.5), KEPT(1.0 - a), KEPT(a * 2.0f), KEPT(a < 1), KEPT(a >= 0.5);
+  KEPT(ty::abs(a)), KEPT(ty::sign(a)), KEPT(ty::square(a)), KEPT(ty::floor(a)), KEPT(ty::ceil(a)), KEPT(ty::round(a)), KEPT(ty::trunc(a)), KEPT(ty::relu(a));
+  KEPT(ty::exp(a)), KEPT(ty::exp2(a)), KEPT(ty::expm1(a)), KEPT(ty::log(a)), KEPT(ty::log2(a)), KEPT(ty::log1p(a)), KEPT(ty::sqrt(a)), KEPT(ty::rsqrt(a)), KEPT(ty::reciprocal(a));
+  KEPT(ty::sin(a)), KEPT(ty::cos(a)), KEPT(ty::tan(a)), KEPT(ty::tanh(a)), KEPT(ty::erf(a)), KEPT(ty::sigmoid(a)), KEPT(ty::logsigmoid(a)), KEPT(ty::selu(a)), KEPT(ty::elu(a));
+  KEPT(ty::gelu(a)), KEPT(ty::gelu_tanh(a)), KEPT(ty::silu(a)), KEPT(ty::mish(a)), KEPT(ty::softplus(a)), KEPT(ty::softsign(a)), KEPT(ty::hardsigmoid(a)), KEPT(ty::hardswish(a));
+  KEPT(ty::isnan(a)), KEPT(ty::isinf(a)), KEPT(ty::isfinite(a)), KEPT(ty::logical_not(a)), KEPT(ty::clamp(a, 0, 1)), KEPT(ty::clamp(a, 0.5, 1));
+  if constexpr (ty::kFloating<E>) KEPT(ty::leaky_relu(a)), KEPT(ty::pow(a, 3.0));
+  KEPT(ty::maximum(a, b)), KEPT(ty::minimum(a, b)), KEPT(ty::pow(a, b)), KEPT(ty::fmod(a, b)), KEPT(ty::floor_divide(a, b));
+  KEPT(ty::eq(a, b)), KEPT(ty::ne(a, b)), KEPT(ty::logical_and(a, b)), KEPT(ty::logical_or(a, b)), KEPT(ty::logical_xor(a, b));
+  KEPT(ty::where(a < b, a, b)), KEPT(ty::masked_fill(a, a < b, 1)), KEPT(ty::template to<bf16>(a)), KEPT(ty::template to<std::uint8_t>(a));
+  KEPT(ty::sum<0>(a)), KEPT(ty::mean<-1>(a)), KEPT(ty::amax(a)), KEPT(ty::amin<0, 1>(a)), KEPT(ty::logsumexp<1>(a)), KEPT(ty::any<0>(a)), KEPT(ty::all(a)), KEPT(ty::var<1>(a)), KEPT(ty::stddev(a));
+  KEPT(ty::sum<0>(a, ty::keepdim)), KEPT(ty::mean<-1>(a, ty::keepdim)), KEPT(ty::amax(a, ty::keepdim)), KEPT(ty::var<1>(a, ty::keepdim)), KEPT(ty::any<0>(a, ty::keepdim));
+  KEPT(ty::argmax<0>(a)), KEPT(ty::argmin<1>(a)), KEPT(ty::softmax<1>(a)), KEPT(ty::log_softmax<-1>(a)), KEPT(ty::cumsum<0>(a)), KEPT(ty::cumprod<1>(a)), KEPT(ty::cummax<1>(a)), KEPT(ty::argsort<1>(a));
+  KEPT(ty::layer_norm(a)), KEPT(ty::rms_norm(a)), KEPT(ty::template reshape<3, "batch">(a)), KEPT(ty::template reshape<3, ty::dyn, "batch">(a)), KEPT(ty::template broadcast_to<2, ty::dyn, 3>(a));
+  KEPT(ty::permute<1, 0>(a)), KEPT(ty::transpose<0, 1>(a)), KEPT(ty::unsqueeze<-1>(a)), KEPT(ty::squeeze<0>(ty::unsqueeze<0>(a)));
+  KEPT(ty::slice<1, 0, -1>(a)), KEPT(ty::slice<1, 2, -4, -1>(a)), KEPT(ty::pad<1, 2, 1>(a)), KEPT(ty::pad<1, 2, 1>(a, 1.0)), KEPT(ty::flip<1>(a)), KEPT(ty::roll<1>(a, 1)), KEPT(ty::tril(a)), KEPT(ty::triu(a, 1));
+  KEPT(ty::concat<1>(a, b, a)), KEPT(ty::stack<0>(a, b)), KEPT(ty::matmul(a, ty::transpose<0, 1>(b))), KEPT(a.matmul(ty::transpose<0, 1>(b))), KEPT(ty::linear(a, b));
+  const auto i = ty::input<std::int32_t, 2, 5>(g, "i");
+  const auto w = ty::input<E, 7, 3>(g, "w");
+  KEPT(ty::embedding(w, i)), KEPT(ty::index_select<0>(w, ty::sum<0>(i))), KEPT(ty::one_hot<9>(i));
+  if constexpr (ty::kFloating<E>) {
+    const auto x = ty::input<E, "n", 4, 8, 8>(g, "x");
+    const auto f = ty::input<E, 6, 2, 3, 3>(g, "f");
+    KEPT(ty::conv2d<2, 1, 1, 2>(x, f)), KEPT(ty::max_pool2d<2>(x)), KEPT(ty::avg_pool2d<3, 2, 1>(x)), KEPT(ty::group_norm<2>(x)), KEPT(ty::flatten<1>(x));
+    KEPT(ty::scaled_dot_product_attention(x, x, x)), KEPT(ty::scaled_dot_product_attention(x, x, x, ty::input<bool, 8, 8>(g, "m")));
+    const auto bias = ty::input<E, 7>(g, "bias");
+    KEPT(ty::linear(a, w, bias));
+  }
+}
+
+TEST(Typed, UntypedOperationsTakeTypedTensors) {
+  Graph g;
+  const auto a = ty::input<float, 2, 3>(g, "a");
+  const Tensor u = g.input("u", {3});
+  EXPECT_EQ(str(relu6(a).shape()), "[2, 3]");
+  EXPECT_EQ(str((a + u).shape()), "[2, 3]");
+  EXPECT_EQ(str((u - a).shape()), "[2, 3]");
+  EXPECT_EQ(str(concat({a, a}, 0).shape()), "[4, 3]");
+  const auto known = ty::Tensor<float, 2, 3>::from(a * u);
+  static_assert(std::is_same_v<decltype(known + a), ty::Tensor<float, 2, 3>>);
+  EXPECT_EQ(problem_of([&] { static_cast<void>(ty::Tensor<float, 3, 2>::from(a * u)); }), "as: a tensor of [2, 3] is not a [3, 2]");
+  EXPECT_EQ(problem_of([&] { static_cast<void>(ty::Tensor<double, 2, 3>::from(a * u)); }), "as: a tensor of f32 is not one of f64");
+}
+
+TEST(Typed, ErrorsCarryTheUsersLine) {
+  Graph g;
+  const auto a = ty::input<float, ty::dyn, 3>(g, "a", {5}), b = ty::input<float, ty::dyn, 3>(g, "b", {7});
+  const auto line_of = [](const auto& f) {
+    try {
+      f();
+    } catch (const Error& e) {
+      return std::string_view(e.where().file).ends_with("typed_test.cpp") ? static_cast<int>(e.where().line) : -1;
+    }
+    return 0;
+  };
+  const int here = __LINE__;
+  EXPECT_EQ(line_of([&] { a + b; }), here + 1);
+  EXPECT_EQ(line_of([&] { a < b; }), here + 2);
+  EXPECT_EQ(line_of([&] { ty::maximum(a, b); }), here + 3);
+  EXPECT_EQ(line_of([&] { ty::concat<1>(a, b); }), here + 4);
+  EXPECT_EQ(line_of([&] { a.matmul(ty::permute<1, 0>(b) * 2); }), 0);
+  EXPECT_EQ(line_of([&] { ty::permute<1, 0>(a).matmul(b); }), here + 6);
+}
+
+TEST(Typed, NamesHaveOneRange) {
+  ty::bound("width_of_a_test", 2, 9);
+  Graph g;
+  const auto x = ty::input<float, "width_of_a_test">(g, "x");
+  EXPECT_EQ(x.extent(0).bounds().hi, 9);
+  ty::bound("width_of_a_test", 2, 9);  // again the same
+  EXPECT_THROW(ty::bound("width_of_a_test", 2, 10), Error);
+  const auto y = ty::input<float, ty::dyn>(g, "y", {x.extent(0)});  // a dyn may be a symbol
+  EXPECT_EQ(str((x + y).shape()), "[width_of_a_test]");
+  EXPECT_EQ(str(y.as<"width_of_a_test">().shape()), "[width_of_a_test]");
+  EXPECT_THROW((ty::input<float, ty::dyn>(g, "z")), Error);
+  EXPECT_THROW((ty::input<float, 3>(g, "z", {3})), Error);
+}
+
+TEST(Session, ResultsInTheirOwnType) {
+  Session cx;
+  auto a = cx.tensor<double, 2, 2>().set({{1, 0.1}, {3, 4}});
+  auto i = cx.tensor<std::int64_t, 2>();
+  i.set({(std::int64_t{1} << 53) + 1, -5});
+  const auto y = (a * 1.0).retrieve();
+  const auto z = (i + 0).retrieve();
+  const auto m = (a < 2.0).retrieve();
+  const auto s = ty::argmax<1>(a).retrieve();
+  const auto total = ty::sum(a).retrieve();
+  cx.compile(generic()).execute();
+  EXPECT_EQ(cx.data(y), (std::vector<double>{1, 0.1, 3, 4}));
+  EXPECT_EQ(cx.data(z), (std::vector<std::int64_t>{(std::int64_t{1} << 53) + 1, -5}));
+  EXPECT_EQ(cx.data(s), (std::vector<std::int64_t>{0, 1}));
+  EXPECT_EQ(cx.str(m), "[[ True,  True],\n [False, False]]");
+  EXPECT_EQ(cx.str(y), "[[  1, 0.1],\n [  3,   4]]");
+  EXPECT_EQ(cx.str(total), "8.1");
+  EXPECT_THROW(cx.data(a + a), Error);   // not retrieved
+  EXPECT_THROW(cx.str(ty::Tensor<float, 2>()), Error);
+}
+
+TEST(Session, Mistakes) {
+  Session cx;
+  auto a = cx.tensor<2, 2>();
+  const auto b = (a + a).retrieve();
+  EXPECT_THROW(cx.execute(), Error);  // not compiled
+  EXPECT_THROW(cx.data(b), Error);
+  EXPECT_EQ(problem_of([&] { a.set(std::vector<float>(3)); }), "set: 3 elements for a tensor of [2, 2]");
+  EXPECT_EQ(problem_of([&] { a.set(std::vector<float>(5)); }), "set: 5 elements for a tensor of [2, 2]");
+  cx.compile(generic());
+  EXPECT_THROW(cx.execute(), Error);  // no value yet
+  a.set({{1, 2}, {3, 4}});
+  cx.execute();
+  const auto late = (b * 2).retrieve();
+  EXPECT_THROW(cx.data(late), Error);  // retrieved after compiling
+  EXPECT_EQ(cx.compile(generic()).execute().data(late), (std::vector<float>{4, 8, 12, 16}));
+}
+
+TEST(Session, EmptyTensorsAndHighRanksPrint) {
+  Session cx;
+  auto none = cx.tensor<2, 0>();
+  none.set(std::vector<float>{});
+  auto cube = cx.tensor<2, 1, 2>().set({1, 2, 3, 40});
+  const auto x = (none + none).retrieve();
+  const auto y = (cube + 0).retrieve();
+  cx.compile(generic()).execute();
+  EXPECT_EQ(cx.str(x), "[[],\n []]");
+  EXPECT_EQ(cx.str(y), "[[[ 1,  2]],\n\n [[ 3, 40]]]");
 }

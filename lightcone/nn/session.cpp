@@ -1,5 +1,6 @@
 #include "lightcone/nn/session.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -7,6 +8,32 @@
 #include "lightcone/runtime/program.h"
 
 namespace lc {
+
+namespace {
+
+std::string word(const Value& v, std::size_t k) {
+  if (v.dtype == DType::Bool) return v.i[k] ? "True" : "False";
+  if (!is_float(v.dtype)) return std::to_string(v.i[k]);
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", v.f[k]);
+  return text;
+}
+
+void rows(std::span<const std::string> words, std::span<const std::int64_t> shape, std::size_t width, std::size_t indent, std::string& out) {
+  if (shape.empty()) {
+    out.append(width - words[0].size(), ' ') += words[0];
+    return;
+  }
+  const auto n = static_cast<std::size_t>(shape[0]), each = n > 0 ? words.size() / n : 0;
+  out += "[";
+  for (std::size_t i = 0; i < n; ++i) {
+    if (i) out += shape.size() == 1 ? ", " : "," + std::string(shape.size() - 1, '\n') + std::string(indent + 1, ' ');
+    rows(words.subspan(i * each, each), shape.subspan(1), width, indent + 1, out);
+  }
+  out += "]";
+}
+
+}  // namespace
 
 struct Session::Impl {
   Graph graph;
@@ -16,6 +43,7 @@ struct Session::Impl {
   Bindings bindings;
   int inputs = 0;
 
+  std::string output(const Tensor& t) const;
   Context& ready() {
     if (!context) throw Error("execute", "compile the session first");
     return *context;
@@ -29,8 +57,9 @@ std::string Session::next_name() { return cat("input", impl_->inputs++); }
 
 void Session::put(const Tensor& input, const void* data, std::size_t elements) {
   const Node& n = input.node();
-  const std::int64_t most = product(n.shape).bounds().hi;
-  if (static_cast<std::int64_t>(elements) > most) throw Error("set", cat(elements, " elements do not fit ", lc::str(n.shape)));
+  const Bounds b = product(n.shape).bounds();
+  const auto count = static_cast<std::int64_t>(elements);
+  if (count < b.lo || count > b.hi) throw Error("set", cat(elements, " elements for a tensor of ", lc::str(n.shape)));
   const auto* p = static_cast<const std::byte*>(data);
   auto& bytes = impl_->values[n.name];
   bytes.assign(p, p + elements * size_of(n.dtype));
@@ -58,43 +87,32 @@ Session& Session::execute() {
   return *this;
 }
 
-std::vector<float> Session::data(const Tensor& result) const { return impl_->ready().get(result); }
+std::string Session::Impl::output(const Tensor& t) const {
+  for (const Root& r : graph.roots())
+    if (&t.impl() == &graph.impl() && r.edge == t.edge() && std::ranges::count(program->outputs(), r.name)) return r.name;
+  throw Error("data", "the tensor is not a result; retrieve() it before compiling");
+}
+
+std::vector<float> Session::data(const Tensor& result) const { return impl_->ready().get(impl_->output(result)); }
+std::vector<double> Session::data_f64(const Tensor& result) const { return impl_->ready().get_f64(impl_->output(result)); }
+std::vector<std::int64_t> Session::data_i64(const Tensor& result) const { return impl_->ready().get_i64(impl_->output(result)); }
 
 std::string Session::str(const Tensor& result) const {
-  const std::vector<float> v = data(result);
-  const auto shape = numbers(result.shape(), impl_->bindings);
-  return format(v, shape);
+  const Value v = impl_->ready().value(impl_->output(result));
+  std::vector<std::string> words;
+  std::size_t width = 0;
+  for (std::size_t k = 0; k < v.size(); ++k) {
+    words.push_back(word(v, k));
+    width = std::max(width, words.back().size());
+  }
+  std::string out;
+  rows(words, v.shape, width, 0, out);
+  return out;
 }
 
 const Program& Session::program() const {
   if (!impl_->program) throw Error("program", "compile the session first");
   return *impl_->program;
-}
-
-namespace {
-
-void rows(std::span<const float> v, std::span<const std::int64_t> shape, std::size_t indent, std::string& out) {
-  if (shape.empty()) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%g", static_cast<double>(v[0]));
-    out += text;
-    return;
-  }
-  out += "[";
-  const std::size_t each = shape[0] > 0 ? v.size() / static_cast<std::size_t>(shape[0]) : 0;
-  for (std::int64_t i = 0; i < shape[0]; ++i) {
-    if (i) out += shape.size() == 1 ? ", " : ",\n" + std::string(indent + 1, ' ');
-    rows(v.subspan(static_cast<std::size_t>(i) * each, each), shape.subspan(1), indent + 1, out);
-  }
-  out += "]";
-}
-
-}  // namespace
-
-std::string format(std::span<const float> values, std::span<const std::int64_t> shape) {
-  std::string s;
-  rows(values, shape, 0, s);
-  return s;
 }
 
 }  // namespace lc

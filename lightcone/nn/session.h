@@ -6,7 +6,7 @@
 //   auto c = a.matmul(b).retrieve();
 //   cx.compile(generic() | cpu());
 //   cx.execute();
-//   std::cout << cx.str(c) << '\n';
+//   std::cout << cx.str(c) << '\n';  // cx.data(c) has the numbers
 //
 // A thin shim over Graph, compile() and Context for small programs and for learning; its tensors
 // are typed (ops/typed.h).
@@ -34,35 +34,37 @@ class Variable : public Tensor<E, D...> {
  public:
   Variable(Tensor<E, D...> t, Session* s) : Tensor<E, D...>(t), session_(s) {}
   // Rows as they are written, or all elements in row-major order. What can be counted is counted
-  // when this compiles.
+  // when this compiles, the rest when it runs.
   template <std::size_t N>
     requires(sizeof...(D) != 2)
   Variable& set(const E (&v)[N]) {
-    constexpr Shape s = Tensor<E, D...>::shape;
-    require<!counted() || count() == static_cast<std::int64_t>(N) ? Text() : Text("set: ").add(static_cast<std::int64_t>(N)).add(" elements for a tensor of ").add(s)>();
+    require<counts(N)>();
     return put(v, N);
   }
   template <std::size_t R, std::size_t C>
     requires(sizeof...(D) == 2)
   Variable& set(const E (&v)[R][C]) {
-    constexpr Shape s = Tensor<E, D...>::shape;
+    constexpr Shape s = Tensor<E, D...>::static_shape;
     constexpr Shape given{{static_cast<long>(R), static_cast<long>(C)}, 2};
     require<!differ(s.d[0], given.d[0]) && !differ(s.d[1], given.d[1]) ? Text() : Text("set: rows of ").add(given).add(" for a tensor of ").add(s)>();
     return put(&v[0][0], R * C);
   }
   template <class Range>
-  Variable& set(const Range& v) { return put(std::data(v), std::size(v)); }
+  Variable& set(const Range& v) {
+    static_assert(std::is_same_v<std::remove_cvref_t<decltype(*std::data(v))>, E>, "set: elements of another type than the tensor's");
+    if constexpr (requires { std::tuple_size<Range>::value; }) require<counts(std::tuple_size<Range>::value)>();
+    return put(std::data(v), std::size(v));
+  }
 
  private:
-  static consteval bool counted() {
-    for (int i = 0; i < Tensor<E, D...>::shape.rank; ++i)
-      if (!Tensor<E, D...>::shape.d[i].number()) return false;
-    return true;
-  }
-  static consteval std::int64_t count() {
+  static consteval Text counts(std::size_t given) {
+    constexpr Shape s = Tensor<E, D...>::static_shape;
     std::int64_t n = 1;
-    for (int i = 0; i < Tensor<E, D...>::shape.rank; ++i) n *= Tensor<E, D...>::shape.d[i].n;
-    return n;
+    for (int i = 0; i < s.rank; ++i) {
+      if (!s.d[i].number()) return {};
+      n *= s.d[i].n;
+    }
+    return n == static_cast<std::int64_t>(given) ? Text() : Text("set: ").add(static_cast<std::int64_t>(given)).add(" elements for a tensor of ").add(s);
   }
   Variable& put(const E* v, std::size_t n);
   Session* session_;
@@ -79,11 +81,11 @@ class Session {
 
   Graph& graph();
   template <typed::Dim... D>
-  auto tensor(std::initializer_list<std::int64_t> dims = {}, const std::source_location& at = std::source_location::current()) {
+  auto tensor(std::initializer_list<Dim> dims = {}, const typed::At& at = typed::At::current()) {
     return typed::Variable<float, D...>(typed::input<float, D...>(graph(), next_name().c_str(), dims, at), this);
   }
   template <class E, typed::Dim... D>
-  auto tensor(std::initializer_list<std::int64_t> dims = {}, const std::source_location& at = std::source_location::current()) {
+  auto tensor(std::initializer_list<Dim> dims = {}, const typed::At& at = typed::At::current()) {
     return typed::Variable<E, D...>(typed::input<E, D...>(graph(), next_name().c_str(), dims, at), this);
   }
   // Replaces what was compiled before; inputs keep their values, handles stay valid.
@@ -91,20 +93,27 @@ class Session {
   Session& bind(std::string_view name, std::int64_t value);  // of a named extent
   Session& execute();
 
-  std::vector<float> data(const Tensor& result) const;  // row-major
-  std::string str(const Tensor& result) const;          // "[[1, 2], [3, 4]]", a row a line
+  // Values of a result in row-major order. Integer and bool tensors give 64-bit integers, f64
+  // doubles, all others floats.
+  std::vector<float> data(const Tensor& result) const;
+  template <class E, typed::Dim... D>
+  auto data(const typed::Tensor<E, D...>& result) const {
+    if constexpr (!typed::kFloating<E>) return data_i64(result);
+    else if constexpr (std::is_same_v<E, double>) return data_f64(result);
+    else return data(static_cast<const Tensor&>(result));
+  }
+  std::string str(const Tensor& result) const;  // as PyTorch prints it: a row a line, columns aligned
   const Program& program() const;
 
   void put(const Tensor& input, const void* data, std::size_t elements);
 
  private:
+  std::vector<std::int64_t> data_i64(const Tensor& result) const;
+  std::vector<double> data_f64(const Tensor& result) const;
   std::string next_name();
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// Values in brackets, one row a line, as PyTorch prints a tensor.
-std::string format(std::span<const float> values, std::span<const std::int64_t> shape);
 
 template <class E, typed::Dim... D>
 typed::Variable<E, D...>& typed::Variable<E, D...>::put(const E* v, std::size_t n) {

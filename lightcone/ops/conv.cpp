@@ -23,6 +23,12 @@ Tensor windows(Tensor x, int n, const std::vector<Dim>& kernel, const std::vecto
   return x;
 }
 
+void room_for(const Tensor& padded, const std::vector<int>& kernel, const char* op) {
+  for (std::size_t i = 0; i < kernel.size(); ++i)
+    if (provably_below(padded.extent(2 + static_cast<int>(i)), kernel[i]))
+      throw Error(op, cat("a window of ", kernel[i], " is larger than the padded image ", str(padded.shape())));
+}
+
 Tensor add_channels(Tensor y, const Operand& bias) {
   Shape s(static_cast<std::size_t>(y.rank()), 1);
   s[1] = y.extent(1);
@@ -139,6 +145,7 @@ Tensor max_pool(Operand x, std::vector<int> kernel, std::vector<int> stride, std
     const auto k = static_cast<std::size_t>(i);
     if (padding[k]) t = pad(t, 2 + i, padding[k], padding[k], PadMode::Constant, -kInf);
   }
+  room_for(t, kernel, "max_pool");
   t = windows(t, n, {kernel.begin(), kernel.end()}, stride, std::vector<int>(static_cast<std::size_t>(n), 1));
   for (int i = 0; i < n; ++i) t = prim::max_reduce(t, t.rank() - 1);
   return t;
@@ -156,6 +163,7 @@ Tensor avg_pool(Operand x, std::vector<int> kernel, std::vector<int> stride, std
     t = t.pad(2 + i, padding[k], padding[k]);
     size *= kernel[k];
   }
+  room_for(t, kernel, "avg_pool");
   t = windows(t, n, {kernel.begin(), kernel.end()}, stride, std::vector<int>(static_cast<std::size_t>(n), 1));
   for (int i = 0; i < n; ++i) t = prim::sum_reduce(t, t.rank() - 1);
   return mul(t, 1 / size);

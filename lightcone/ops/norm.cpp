@@ -21,7 +21,8 @@ Tensor group_norm(Operand x, int groups, double eps) {
   const OpScope scope("group_norm", x.at);
   const Dim n = x->extent(0), c = x->extent(1);
   if (!(c % Dim(groups) == Dim(0))) throw Error("group_norm", cat(groups, " groups do not divide ", c, " channels"));
-  const Dim rest = product(x->shape()) / (n * Dim(groups));
+  Dim rest = c / Dim(groups);
+  for (int i = 2; i < x->rank(); ++i) rest = rest * x->extent(i);
   return layer_norm(x->reshape({n, groups, rest}), 1, eps).reshape(x->shape());
 }
 Tensor batch_norm(Operand x, Operand mean, Operand var, Operand weight, Operand bias, double eps) {

@@ -13,11 +13,13 @@ inline constexpr int kMaxRank = 8;
 
 // A number, a name ("batch"), or `dyn`: known when the graph is built.
 struct Dim {
-  std::int64_t n = -2;  // -1: named; -2: dyn
+  std::int64_t n = -2;  // -1: named; -2: dyn; below that: a mistake, two less than what was written
   char name[16] = {};
   constexpr Dim() = default;
-  constexpr Dim(int v) : n(v) {}
-  constexpr Dim(long v) : n(v) {}
+  constexpr Dim(int v) : Dim(static_cast<long>(v)) {}
+  constexpr Dim(unsigned v) : Dim(static_cast<long>(v)) {}
+  constexpr Dim(long v) : n(v < 0 ? v - 2 : v) {}
+  constexpr Dim(unsigned long v) : Dim(static_cast<long>(v)) {}
   template <int N>
   constexpr Dim(const char (&s)[N]) : n(-1) {
     static_assert(N > 1 && N <= 16, "the name of a dimension has 1 to 15 characters");
@@ -25,6 +27,7 @@ struct Dim {
   }
   constexpr bool number() const { return n >= 0; }
   constexpr bool named() const { return n == -1; }
+  constexpr bool negative() const { return n < -2; }
   friend constexpr bool operator==(const Dim&, const Dim&) = default;
 };
 inline constexpr Dim dyn{};
@@ -38,14 +41,21 @@ struct Shape {
 
 // A sentence that can be a template argument: g++ prints it as a string.
 struct Text {
-  char s[200] = {};
+  char s[256] = {};
   constexpr Text() = default;
   constexpr Text(const char* t) { add(t); }
   constexpr Text& add(const char* t) {
     int at = 0;
     while (s[at]) ++at;
-    for (; *t && at < 199; ++t) s[at++] = *t;
+    for (; *t && at < 255; ++t) s[at++] = *t;
     return *this;
+  }
+  constexpr bool empty() const { return s[0] == 0; }
+  constexpr const char* data() const { return s; }
+  constexpr unsigned long size() const {
+    unsigned long n = 0;
+    while (s[n]) ++n;
+    return n;
   }
   constexpr Text& add(std::int64_t v) {
     char digits[24] = {};
@@ -55,7 +65,7 @@ struct Text {
     if (negative) digits[--k] = '-';
     return add(digits + k);
   }
-  constexpr Text& add(const Dim& d) { return d.number() ? add(d.n) : add(d.named() ? d.name : "?"); }
+  constexpr Text& add(const Dim& d) { return d.number() ? add(d.n) : d.negative() ? add(d.n + 2) : add(d.named() ? d.name : "?"); }
   constexpr Text& add(const Shape& s) {
     add("[");
     for (int i = 0; i < s.rank; ++i) {
@@ -69,8 +79,15 @@ struct Text {
 struct Inferred {
   Shape out;
   Text error;
-  constexpr bool ok() const { return error.s[0] == 0; }
+  constexpr bool ok() const { return error.empty(); }
 };
+
+constexpr Text extents(const Shape& s) {
+  Text e;
+  for (int i = 0; i < s.rank; ++i)
+    if (s.d[i].negative() && e.empty()) e.add("a tensor of ").add(s).add(": no extent is negative");
+  return e;
+}
 
 // Can the two be the same? Numbers and names are compared now; dyn waits for the build.
 constexpr bool differ(const Dim& a, const Dim& b) { return a != dyn && b != dyn && !(a == b); }
@@ -102,12 +119,16 @@ constexpr Inferred infer_matmul(const Shape& a, const Shape& b) {
   }
   const Dim inner_a = a.d[a.rank - 1], inner_b = b.d[b.rank == 1 ? 0 : b.rank - 2];
   if (differ(inner_a, inner_b)) r.error.add("matmul: ").add(a).add(" x ").add(b).add(": inner dimensions differ: ").add(inner_a).add(" vs ").add(inner_b);
-  Shape batch_a, batch_b;
-  for (int i = 0; i + 2 < a.rank; ++i) batch_a.push(a.d[i]);
-  for (int i = 0; i + 2 < b.rank; ++i) batch_b.push(b.d[i]);
-  const Inferred batch = infer_broadcast("matmul", batch_a, batch_b);
-  r.out = batch.out;
-  if (r.ok()) r.error = batch.error;
+  const int batch = (a.rank > b.rank ? a.rank : b.rank) - 2;
+  for (int k = batch; k > 0; --k) {  // axes before the last two, lined up from the right
+    const Dim x = k + 2 > a.rank ? Dim(1) : a.d[a.rank - 2 - k], y = k + 2 > b.rank ? Dim(1) : b.d[b.rank - 2 - k];
+    if (x == Dim(1) || y == Dim(1)) {
+      r.out.push(x == Dim(1) ? y : x);
+    } else {
+      if (differ(x, y) && r.ok()) r.error.add("matmul: ").add(a).add(" x ").add(b).add(": batch dimensions differ: ").add(x).add(" vs ").add(y);
+      r.out.push(better(x, y));
+    }
+  }
   if (a.rank > 1) r.out.push(a.d[a.rank - 2]);
   if (b.rank > 1) r.out.push(b.d[b.rank - 1]);
   return r;
@@ -120,17 +141,26 @@ constexpr Inferred bad_axis(const char* op, int axis, const Shape& a) {
 }
 constexpr bool is_axis(int axis, const Shape& a) { return axis >= -a.rank && axis < a.rank; }
 
-// Without axes: all of them.
-constexpr Inferred infer_reduce(const char* op, const Shape& a, const int* axes, int count, bool keep) {
+// Without axes: all of them. A maximum of nothing is not a number: `some` refuses it.
+constexpr Inferred infer_reduce(const char* op, const Shape& a, const int* axes, int count, bool keep, bool some = false) {
   bool gone[kMaxRank] = {};
   for (int i = 0; i < count; ++i) {
     if (!is_axis(axes[i], a)) return bad_axis(op, axes[i], a);
+    if (gone[wrap(axes[i], a.rank)]) {
+      Inferred twice{a, Text(op)};
+      twice.error.add(": an axis is named twice");
+      return twice;
+    }
     gone[wrap(axes[i], a.rank)] = true;
   }
   Inferred r;
   for (int i = 0; i < a.rank; ++i) {
-    if (count > 0 && !gone[i]) r.out.push(a.d[i]);
-    else if (keep) r.out.push(1);
+    if (count > 0 && !gone[i]) {
+      r.out.push(a.d[i]);
+      continue;
+    }
+    if (keep) r.out.push(1);
+    if (some && a.d[i] == Dim(0) && r.ok()) r.error.add(op).add(": axis ").add(std::int64_t{i}).add(" of ").add(a).add(" has no elements");
   }
   return r;
 }
@@ -138,11 +168,13 @@ constexpr Inferred infer_reduce(const char* op, const Shape& a, const int* axes,
 constexpr Inferred infer_along(const char* op, const Shape& a, int axis) { return is_axis(axis, a) ? Inferred{a, {}} : bad_axis(op, axis, a); }
 
 constexpr Inferred infer_permute(const Shape& a, const int* axes, int count) {
+  for (int i = 0; i < count; ++i)
+    if (!is_axis(axes[i], a)) return bad_axis("permute", axes[i], a);
   Inferred r;
   bool seen[kMaxRank] = {};
   bool ok = count == a.rank;
   for (int i = 0; i < count && ok; ++i) {
-    ok = is_axis(axes[i], a) && !seen[wrap(axes[i], a.rank)];
+    ok = !seen[wrap(axes[i], a.rank)];
     if (ok) seen[wrap(axes[i], a.rank)] = true, r.out.push(a.d[wrap(axes[i], a.rank)]);
   }
   if (!ok) {
@@ -152,55 +184,165 @@ constexpr Inferred infer_permute(const Shape& a, const int* axes, int count) {
   return r;
 }
 
-// Names may be moved, not made or lost; with dyn the build decides.
+// How many elements: a number times names, in the order in which lc::Dim writes them.
+struct Count {
+  std::int64_t n = 1;
+  Dim names[kMaxRank] = {};
+  int size = 0, open = 0;  // open: how many extents are dyn
+  constexpr explicit Count(const Shape& s) {
+    for (int i = 0; i < s.rank; ++i) {
+      if (s.d[i].number()) n *= s.d[i].n;
+      else if (s.d[i] == dyn) ++open;
+      else insert(s.d[i]);
+    }
+    if (n == 0) size = 0;
+  }
+  constexpr void insert(const Dim& d) {
+    int at = size++;
+    for (; at > 0 && before(d, names[at - 1]); --at) names[at] = names[at - 1];
+    names[at] = d;
+  }
+  // Divides by `by`; false when that leaves a fraction.
+  constexpr bool divide(const Count& by) {
+    if (by.n == 0 || n % by.n != 0) return false;
+    n /= by.n;
+    for (int i = 0; i < by.size; ++i) {
+      int k = 0;
+      while (k < size && !(names[k] == by.names[i])) ++k;
+      if (k == size) return false;
+      for (--size; k < size; ++k) names[k] = names[k + 1];
+    }
+    return true;
+  }
+  constexpr bool same(const Count& o) const {
+    bool equal = n == o.n && size == o.size;
+    for (int i = 0; i < size && equal; ++i) equal = names[i] == o.names[i];
+    return equal;
+  }
+  static constexpr bool before(const Dim& a, const Dim& b) {
+    int i = 0;
+    while (a.name[i] && a.name[i] == b.name[i]) ++i;
+    return a.name[i] < b.name[i];
+  }
+};
+constexpr void add(Text& t, const Count& c) {
+  if (c.n != 1 || c.size == 0) t.add(c.n).add(c.size > 0 ? "*" : "");
+  for (int i = 0; i < c.size; ++i) t.add(i ? "*" : "").add(c.names[i]);
+}
+
+// One extent of `to` may be dyn: it is worked out, now or when the graph is built.
 constexpr Inferred infer_reshape(const Shape& a, const Shape& to) {
   Inferred r{to, {}};
-  std::int64_t have = 1, want = 1;
-  int names = 0;
-  for (int i = 0; i < a.rank; ++i) {
-    if (a.d[i] == dyn) return r;
-    if (a.d[i].number()) have *= a.d[i].n;
-    else ++names;
+  Count have(a), want(to);
+  if (want.open > 1) {
+    r.error.add("reshape: ").add(to).add(" leaves more than one extent open");
+    return r;
   }
-  bool matched[kMaxRank] = {};
-  for (int i = 0; i < to.rank; ++i) {
-    if (to.d[i] == dyn) return r;
-    if (to.d[i].number()) {
-      want *= to.d[i].n;
-      continue;
+  if (have.open > 0) return r;
+  if (want.open == 1) {
+    Count rest = have;
+    if (!rest.divide(want) || rest.size > 1 || (rest.size == 1 && rest.n != 1)) {
+      if (have.size > 0 || want.size > 0 || want.n == 0) return r;
+      rest.n = have.n / want.n;  // no whole number: what is nearest is named in the sentence
     }
-    for (int k = 0; k < a.rank; ++k)
-      if (!matched[k] && a.d[k] == to.d[i]) {
-        matched[k] = true, --names;
-        break;
-      } else if (k + 1 == a.rank) {
-        r.error.add("reshape: ").add(a).add(" has no extent ").add(to.d[i]).add(" for ").add(to);
-        return r;
-      }
+    for (int i = 0; i < r.out.rank; ++i)
+      if (r.out.d[i] == dyn) r.out.d[i] = rest.size == 1 ? rest.names[0] : Dim(static_cast<long>(rest.n));
+    want = Count(r.out);
   }
-  if (names != 0) r.error.add("reshape: ").add(to).add(" loses a named extent of ").add(a);
-  else if (have != want) r.error.add("reshape: ").add(a).add(" has ").add(have).add(" elements, ").add(to).add(" has ").add(want);
+  if (have.same(want)) return r;
+  r.error.add("reshape: ").add(a).add(" has ");
+  add(r.error, have);
+  r.error.add(" elements, ").add(r.out).add(" has ");
+  add(r.error, want);
   return r;
 }
 
+// An extent of `to` that is dyn stays what it is.
 constexpr Inferred infer_broadcast_to(const Shape& a, const Shape& to) {
   Inferred r{to, {}};
   bool ok = a.rank <= to.rank;
-  for (int k = 0; k < a.rank && ok; ++k) {
-    const Dim x = a.d[a.rank - 1 - k], y = to.d[to.rank - 1 - k];
-    ok = x == Dim(1) || !differ(x, y);
+  for (int i = 0; i < to.rank && ok; ++i) {
+    const int from = i - (to.rank - a.rank);
+    if (to.d[i] == dyn) {
+      ok = from >= 0;
+      if (ok) r.out.d[i] = a.d[from];
+    } else if (from >= 0) {
+      ok = a.d[from] == Dim(1) || !differ(a.d[from], to.d[i]);
+    }
   }
   if (!ok) r.error.add("broadcast_to: ").add(a).add(" does not stretch to ").add(to);
   return r;
 }
 
+constexpr Inferred infer_transpose(const Shape& a, int i, int j) {
+  if (!is_axis(i, a)) return bad_axis("transpose", i, a);
+  if (!is_axis(j, a)) return bad_axis("transpose", j, a);
+  Inferred r{a, {}};
+  r.out.d[wrap(i, a.rank)] = a.d[wrap(j, a.rank)];
+  r.out.d[wrap(j, a.rank)] = a.d[wrap(i, a.rank)];
+  return r;
+}
+constexpr Inferred infer_unsqueeze(const Shape& a, int axis) {
+  if (axis < -a.rank - 1 || axis > a.rank) return bad_axis("unsqueeze", axis, a);
+  const int at = axis < 0 ? axis + a.rank + 1 : axis;
+  Inferred r;
+  for (int i = 0; i <= a.rank; ++i) r.out.push(i == at ? Dim(1) : a.d[i < at ? i : i - 1]);
+  return r;
+}
+constexpr Inferred infer_squeeze(const Shape& a, int axis) {
+  if (!is_axis(axis, a)) return bad_axis("squeeze", axis, a);
+  Inferred r;
+  for (int i = 0; i < a.rank; ++i)
+    if (i != wrap(axis, a.rank)) r.out.push(a.d[i]);
+  if (differ(a.d[wrap(axis, a.rank)], 1)) r.error.add("squeeze: axis ").add(std::int64_t{wrap(axis, a.rank)}).add(" of ").add(a).add(" is not 1");
+  return r;
+}
+constexpr Inferred infer_flatten(const Shape& a, int first, int last) {
+  if (!is_axis(first, a)) return bad_axis("flatten", first, a);
+  if (!is_axis(last, a)) return bad_axis("flatten", last, a);
+  first = wrap(first, a.rank), last = wrap(last, a.rank);
+  Inferred r;
+  Dim merged = 1;
+  for (int i = 0; i < a.rank; ++i) {
+    if (i < first || i > last) r.out.push(a.d[i]);
+    else if (merged == Dim(1)) merged = a.d[i];
+    else if (!(a.d[i] == Dim(1))) merged = merged.number() && a.d[i].number() ? Dim(static_cast<long>(merged.n * a.d[i].n)) : dyn;
+    if (i == last) r.out.push(merged);
+  }
+  return r;
+}
+// Python's rules: negative places count from the end, ends are cut to the extent.
+constexpr Inferred infer_slice(const Shape& a, int axis, std::int64_t begin, std::int64_t end, std::int64_t step) {
+  if (!is_axis(axis, a)) return bad_axis("slice", axis, a);
+  Inferred r{a, {}};
+  Dim& d = r.out.d[wrap(axis, a.rank)];
+  if (d.named()) r.error.add("slice: a symbolic extent is sliced with Dims: Tensor::slice");
+  else if (step == 0) r.error.add("slice: the step is zero");
+  if (!r.ok() || !d.number()) return r;
+  const std::int64_t n = d.n, low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
+  std::int64_t b = begin < 0 ? begin + n : begin, e = end < 0 ? end + n : end;
+  b = b < low ? low : b > high ? high : b;
+  e = e < low ? low : e > high ? high : e;
+  const std::int64_t length = step > 0 ? e - b : b - e, stride = step > 0 ? step : -step;
+  d = static_cast<long>(length > 0 ? (length + stride - 1) / stride : 0);
+  return r;
+}
+constexpr Inferred infer_pad(const Shape& a, int axis, int before, int after) {
+  if (!is_axis(axis, a)) return bad_axis("pad", axis, a);
+  Inferred r{a, {}};
+  Dim& d = r.out.d[wrap(axis, a.rank)];
+  if (before < 0 || after < 0) r.error.add("pad: widths (").add(std::int64_t{before}).add(", ").add(std::int64_t{after}).add(") of axis ").add(std::int64_t{wrap(axis, a.rank)}).add(" are negative");
+  else if (before + after > 0) d = d.number() ? Dim(static_cast<long>(d.n + before + after)) : dyn;
+  return r;
+}
+
 constexpr Inferred infer_concat(const Shape& a, const Shape& b, int axis) {
+  if (!is_axis(axis, a)) return bad_axis("concat", axis, a);
   Inferred r{a, {}};
   if (a.rank != b.rank) {
     r.error.add("concat: ").add(a).add(" and ").add(b).add(" have different ranks");
     return r;
   }
-  if (!is_axis(axis, a)) return bad_axis("concat", axis, a);
   axis = wrap(axis, a.rank);
   for (int i = 0; i < a.rank; ++i) {
     if (i == axis) {
@@ -211,6 +353,20 @@ constexpr Inferred infer_concat(const Shape& a, const Shape& b, int axis) {
       r.out.d[i] = better(a.d[i], b.d[i]);
     }
   }
+  return r;
+}
+
+constexpr Inferred infer_index_select(const Shape& a, int axis, const Shape& index) {
+  if (!is_axis(axis, a)) return bad_axis("index_select", axis, a);
+  Inferred r{a, {}};
+  if (index.rank != 1) r.error.add("index_select: the index has rank 1, not ").add(index);
+  else r.out.d[wrap(axis, a.rank)] = index.d[0];
+  return r;
+}
+constexpr Inferred infer_embedding(const Shape& weight, const Shape& ids) {
+  Inferred r{ids, {}};
+  if (weight.rank != 2) r.error.add("embedding: the weight has rank 2, not ").add(weight);
+  else r.out.push(weight.d[1]);
   return r;
 }
 
@@ -225,25 +381,50 @@ constexpr Inferred infer_linear(const Shape& x, const Shape& w) {
   return r;
 }
 
-constexpr Inferred infer_conv2d(const Shape& x, const Shape& w, int stride, int padding, int groups) {
+struct Window {
+  int stride = 1, padding = 0, dilation = 1, groups = 1;
+};
+constexpr Inferred infer_conv(const Shape& x, const Shape& w, int spatial, const Window& o) {
   Inferred r;
-  if (x.rank != 4 || w.rank != 4) {
+  r.out.push(x.d[0]), r.out.push(w.d[0]);
+  if (x.rank != spatial + 2) {
+    r.error.add("conv: needs [batch, channels, ").add(std::int64_t{spatial}).add(" spatial axes], not ").add(x);
+    return r;
+  }
+  if (w.rank != x.rank) {
     r.error.add("conv: a weight ").add(w).add(" does not fit ").add(x);
     return r;
   }
-  r.out.push(x.d[0]), r.out.push(w.d[0]);
-  const bool known = w.d[1].number() && x.d[1].number();
-  if (known && w.d[1].n * groups != x.d[1].n) r.error.add("conv: a weight ").add(w).add(" in ").add(std::int64_t{groups}).add(" groups does not fit ").add(x);
-  Shape padded = x;
-  for (int i = 2; i < 4; ++i)
-    if (x.d[i].number()) padded.d[i] = static_cast<long>(x.d[i].n + 2 * padding);
-  for (int i = 2; i < 4; ++i) {
+  const bool channels = w.d[1].number() && x.d[1].number() && w.d[1].n * o.groups != x.d[1].n;
+  if (o.groups < 1 || channels || (w.d[0].number() && w.d[0].n % o.groups != 0))
+    r.error.add("conv: a weight ").add(w).add(" in ").add(std::int64_t{o.groups}).add(" groups does not fit ").add(x);
+  Shape padded = x;  // as far as it is padded when the axis is looked at
+  for (int i = 2; i < x.rank; ++i) {
+    if (x.d[i].number()) padded.d[i] = static_cast<long>(x.d[i].n + 2 * o.padding);
     if (!padded.d[i].number() || !w.d[i].number()) {
       r.out.push(dyn);
       continue;
     }
-    if (padded.d[i].n < w.d[i].n && r.ok()) r.error.add("conv: filter ").add(w).add(" is larger than the padded image ").add(padded);
-    r.out.push(static_cast<long>((padded.d[i].n - w.d[i].n) / stride + 1));
+    const std::int64_t room = padded.d[i].n - (w.d[i].n - 1) * o.dilation - 1;
+    if (room < 0 && r.ok()) r.error.add("conv: filter ").add(w).add(" is larger than the padded image ").add(padded);
+    r.out.push(room < 0 ? dyn : Dim(static_cast<long>(room / o.stride + 1)));
+  }
+  return r;
+}
+constexpr Inferred infer_pool(const char* op, const Shape& x, int spatial, int kernel, const Window& o) {
+  Inferred r{x, {}};
+  if (x.rank != spatial + 2) {
+    r.error.add(op).add(": needs [batch, channels, ").add(std::int64_t{spatial}).add(" spatial axes], not ").add(x);
+    return r;
+  }
+  Shape padded = x;
+  for (int i = 2; i < x.rank; ++i)
+    if (x.d[i].number()) padded.d[i] = static_cast<long>(x.d[i].n + 2 * o.padding);
+  for (int i = 2; i < x.rank; ++i) {
+    const std::int64_t room = padded.d[i].n - kernel;
+    if (padded.d[i].number() && room < 0 && r.ok())
+      r.error.add(op).add(": a window of ").add(std::int64_t{kernel}).add(" is larger than the padded image ").add(padded);
+    r.out.d[i] = padded.d[i].number() && room >= 0 ? Dim(static_cast<long>(room / o.stride + 1)) : dyn;
   }
   return r;
 }
@@ -263,11 +444,30 @@ constexpr Inferred infer_attention(const Shape& q, const Shape& k, const Shape& 
   return r;
 }
 
+// A mask of [..., h, s, t] or what broadcasts to it.
+constexpr Inferred infer_scores(const Shape& q, const Shape& k, const Shape& mask) {
+  Shape scores = q;
+  if (q.rank > 0 && k.rank > 1) scores.d[q.rank - 1] = k.d[k.rank - 2];
+  return infer_broadcast("masked_fill", scores, mask);
+}
+constexpr Inferred infer_group_norm(const Shape& a, int groups) {
+  if (a.rank < 2) return bad_axis("group_norm", 1, a);
+  Inferred r{a, {}};
+  const bool divides = groups == 1 || a.d[1] == dyn || (groups > 1 && a.d[1].number() && a.d[1].n % groups == 0);
+  if (!divides) r.error.add("group_norm: ").add(std::int64_t{groups}).add(" groups do not divide ").add(a.d[1]).add(" channels");
+  return r;
+}
+constexpr Inferred infer_triangle(const char* op, const Shape& a) {
+  Inferred r{a, {}};
+  if (a.rank < 2) r.error.add(op).add(": needs a matrix, not ").add(a);
+  return r;
+}
+
 // What as<...>() says it is, against what is known.
 constexpr Inferred infer_as(const Shape& a, const Shape& to) {
   Inferred r{to, {}};
   bool ok = a.rank == to.rank;
-  for (int i = 0; i < a.rank && ok; ++i) ok = !(a.d[i].number() && to.d[i].number() && a.d[i].n != to.d[i].n);
+  for (int i = 0; i < a.rank && ok; ++i) ok = !differ(a.d[i], to.d[i]);
   if (!ok) r.error.add("as: a tensor of ").add(a).add(" is not a ").add(to);
   return r;
 }

@@ -1,4 +1,4 @@
-// expect: operator<: [2] and [3] differ at axis 0: 2 vs 3
+// expect: lt: [2] and [3] differ at axis 0: 2 vs 3
 #include "lightcone/lightcone.h"
 using namespace lc::typed;
 

@@ -1,4 +1,4 @@
-// expect: matmul: [2] and [3] differ at axis 0: 2 vs 3
+// expect: matmul: [2, 4, 5] x [3, 5, 6]: batch dimensions differ: 2 vs 3
 #include "lightcone/lightcone.h"
 using namespace lc::typed;
 

@@ -1,4 +1,4 @@
-// expect: reshape: [batch, 6] has no extent seq for [seq, 6]
+// expect: reshape: [batch, 6] has 6*batch elements, [seq, 6] has 6*seq
 #include "lightcone/lightcone.h"
 using namespace lc::typed;
 
