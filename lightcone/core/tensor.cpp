@@ -44,8 +44,7 @@ Tensor Tensor::transpose(int a, int b, const At& at) const {
   const OpScope scope("transpose", at);
   std::vector<int> axes(static_cast<std::size_t>(rank()));
   for (int i = 0; i < rank(); ++i) axes[i] = i;
-  const int i = wrap(a, rank(), shape(), "transpose"), j = wrap(b, rank(), shape(), "transpose");
-  std::swap(axes[i], axes[j]);
+  if (const int i = wrap(a, rank(), shape(), "transpose"), j = wrap(b, rank(), shape(), "transpose"); i != j) std::swap(axes[i], axes[j]);
   return with(view().permute(std::move(axes)));
 }
 Tensor Tensor::expand(Shape to, const At& at) const {
