@@ -4,7 +4,7 @@ add_test(NAME compile_time COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_
 set_tests_properties(compile_time PROPERTIES RUN_SERIAL ON)
 # Another project finds the installed library and uses it.
 if(NOT LIGHTCONE_SANITIZE)
-  add_test(NAME consumer COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/consumer/check.sh ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/consumer)
+  add_test(NAME consumer COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/consumer/check.sh ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/consumer ${LIGHTCONE_SANITIZE})
 endif()
 # The seeds print the right matrices.
 add_test(NAME seed_2023_output COMMAND seed_2023)
