@@ -206,6 +206,51 @@ TEST_F(Rules, Convolution) {
   }
 }
 
+// With dyn in place of some extents a rule refuses nothing that the full one takes, and what it
+// says of the result is true.
+TEST_F(Rules, KnowingLessIsNeverWrong) {
+  const auto less = [&](ty::Shape s) {
+    for (int i = 0; i < s.rank; ++i)
+      if (pick(0, 2) == 0) s.d[i] = ty::dyn;
+    return s;
+  };
+  const auto compare = [&](const ty::Inferred& full, const ty::Inferred& part) {
+    if (!full.ok()) {
+      ++failed_;
+      return;
+    }
+    ++passed_;
+    ASSERT_TRUE(part.ok()) << part.error.s;
+    ASSERT_EQ(part.out.rank, full.out.rank);
+    for (int i = 0; i < full.out.rank; ++i) {
+      ASSERT_TRUE(part.out.d[i] == ty::dyn || part.out.d[i] == full.out.d[i]) << i;
+    }
+  };
+  for (int i = 0; i < 4000 && !HasFatalFailure(); ++i) {
+    const ty::Shape a = any(), b = near(a), x = less(a), y = less(b);
+    const int axis = pick(-4, 3), other = pick(-4, 3), axes[] = {axis, other};
+    compare(ty::infer_broadcast("operator+", a, b), ty::infer_broadcast("operator+", x, y));
+    compare(ty::infer_matmul(a, b), ty::infer_matmul(x, y));
+    compare(ty::infer_linear(a, b), ty::infer_linear(x, y));
+    compare(ty::infer_concat(a, b, axis), ty::infer_concat(x, y, axis));
+    compare(ty::infer_reduce("amax", a, axes, 2, i % 2, true), ty::infer_reduce("amax", x, axes, 2, i % 2, true));
+    compare(ty::infer_permute(a, axes, 2), ty::infer_permute(x, axes, 2));
+    compare(ty::infer_squeeze(a, axis), ty::infer_squeeze(x, axis));
+    compare(ty::infer_flatten(a, axis, other), ty::infer_flatten(x, axis, other));
+    compare(ty::infer_slice(a, axis, -2, other, 1), ty::infer_slice(x, axis, -2, other, 1));
+    compare(ty::infer_pad(a, axis, 1, 2), ty::infer_pad(x, axis, 1, 2));
+    compare(ty::infer_broadcast_to(a, b), ty::infer_broadcast_to(x, b));
+    compare(ty::infer_reshape(a, b), ty::infer_reshape(x, b));
+    compare(ty::infer_group_norm(a, 2), ty::infer_group_norm(x, 2));
+    compare(ty::infer_attention(a, b, b), ty::infer_attention(x, y, b));
+    compare(ty::infer_scores(a, a, b), ty::infer_scores(x, a, y));
+    ty::Shape image, filter;
+    for (int k = 0; k < 4; ++k) image.push(pick(1, 6)), filter.push(pick(1, 3));
+    compare(ty::infer_conv(image, filter, 2, {1, 1, 1, 1}), ty::infer_conv(less(image), less(filter), 2, {1, 1, 1, 1}));
+    compare(ty::infer_pool("max_pool", image, 2, 3, {2, 0, 1, 1}), ty::infer_pool("max_pool", less(image), 2, 3, {2, 0, 1, 1}));
+  }
+}
+
 // ---- element types: what the type says is what the node has -----------------------------------------
 
 template <class E>
@@ -288,8 +333,11 @@ TEST(Typed, ErrorsCarryTheUsersLine) {
   EXPECT_EQ(line_of([&] { a < b; }), here + 2);
   EXPECT_EQ(line_of([&] { ty::maximum(a, b); }), here + 3);
   EXPECT_EQ(line_of([&] { ty::concat<1>(a, b); }), here + 4);
+  EXPECT_EQ(line_of([&] { concat({a, b}, 1); }), here + 5);
+  EXPECT_EQ(line_of([&] { stack({a, b}, 1); }), here + 6);
+  EXPECT_EQ(line_of([&] { einsum("ij,ij->i", {a, b}); }), here + 7);
   EXPECT_EQ(line_of([&] { a.matmul(ty::permute<1, 0>(b) * 2); }), 0);
-  EXPECT_EQ(line_of([&] { ty::permute<1, 0>(a).matmul(b); }), here + 6);
+  EXPECT_EQ(line_of([&] { ty::permute<1, 0>(a).matmul(b); }), here + 9);
 }
 
 TEST(Typed, NamesHaveOneRange) {

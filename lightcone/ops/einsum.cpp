@@ -166,7 +166,8 @@ Labels output_labels(const Equation& e, const std::vector<Factor>& all, int dots
 
 }  // namespace
 
-Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
+Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, const Tensor::At& at) {
+  const OpScope scope("einsum", at);
   if (operands.empty()) throw Error("einsum", "needs at least one tensor");
   const Equation e(equation);
   int dots = 0;

@@ -26,9 +26,9 @@ Tensor flatten(Operand a, int first, int last) {
   return a->reshape(s);
 }
 
-Tensor concat(const std::vector<Tensor>& parts, int axis) {
+Tensor concat(const std::vector<Tensor>& parts, int axis, const Tensor::At& at) {
+  const OpScope scope("concat", at);
   if (parts.empty()) throw Error("concat", "needs at least one tensor");
-  const OpScope scope("concat", std::source_location::current());
   axis = wrap_axis(axis, parts[0].rank(), parts[0].shape(), "concat");
   DType type = parts[0].dtype();
   Dim total = 0;
@@ -57,7 +57,8 @@ Tensor concat(const std::vector<Tensor>& parts, int axis) {
   }
   return result;
 }
-Tensor stack(const std::vector<Tensor>& parts, int axis) {
+Tensor stack(const std::vector<Tensor>& parts, int axis, const Tensor::At& at) {
+  const OpScope scope("stack", at);
   std::vector<Tensor> with_axis;
   for (const Tensor& p : parts) with_axis.push_back(p.unsqueeze(axis));
   return concat(with_axis, axis);

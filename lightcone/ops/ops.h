@@ -127,8 +127,8 @@ Tensor cummax(Operand a, int axis);  // the values
 // ---- shapes -----------------------------------------------------------------------------------
 Tensor broadcast_to(Operand a, Shape shape);
 Tensor flatten(Operand a, int first = 0, int last = -1);
-Tensor concat(const std::vector<Tensor>& parts, int axis);  // torch.cat
-Tensor stack(const std::vector<Tensor>& parts, int axis);
+Tensor concat(const std::vector<Tensor>& parts, int axis, const Tensor::At& at = Tensor::At::current());  // torch.cat
+Tensor stack(const std::vector<Tensor>& parts, int axis, const Tensor::At& at = Tensor::At::current());
 std::vector<Tensor> split(Operand a, const std::vector<Dim>& sizes, int axis);
 std::vector<Tensor> chunk(Operand a, int chunks, int axis);
 Tensor slice(Operand a, int axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1);  // Python's rules
@@ -160,7 +160,7 @@ Sorted topk(Operand a, Dim k, int axis = -1);
 Tensor matmul(Operand a, Operand b);  // torch.matmul: vectors, matrices, broadcast batches
 Tensor linear(Operand x, Operand weight);  // x @ weight^T, weight [out, in]
 Tensor linear(Operand x, Operand weight, Operand bias);
-Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
+Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, const Tensor::At& at = Tensor::At::current());
 
 // ---- convolution and pooling; NC... layout, 1 to 3 spatial axes ----------------------------------
 struct ConvOptions {

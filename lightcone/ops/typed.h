@@ -14,6 +14,10 @@
 //   matmul: [32, 784] x [512, 10]: inner dimensions differ: 784 vs 512
 // Overloads are not constrained: g++ 12 cannot print such types when it is overload resolution that
 // fails, so operations accept everything and assert (require, in typed_tensor.h).
+// The line that follows ("required from here") is the user's.
+//
+// `using namespace lc` and `using lc::typed::Tensor` in one scope make the name Tensor ambiguous;
+// in a function, after a `using namespace lc` outside it, the second one wins.
 //
 // Extents, axes and sizes are template arguments, everything else an argument: sum<0, 2>(x),
 // reshape<"batch", 12, 64>(x), conv2d<2, 1>(x, w). Semantics are those of ops.h.
@@ -325,12 +329,11 @@ Tensor<E, A...> triu(const Tensor<E, A...>& a, int diagonal = 0, LC_AT) {
 template <int Axis, class E, Dim... A, class F, Dim... B>
 auto concat(const Tensor<E, A...>& a, const Tensor<F, B...>& b, LC_AT) {
   require<same_elements<E, F>("concat")>();
-  const OpScope scope("concat", at);
-  LC_OUT(E, infer_concat(Tensor<E, A...>::static_shape, Tensor<F, B...>::static_shape, Axis))(lc::concat({a, b}, Axis));
+  LC_OUT(E, infer_concat(Tensor<E, A...>::static_shape, Tensor<F, B...>::static_shape, Axis))(lc::concat({a, b}, Axis, at));
 }
-template <int Axis, class E, Dim... A, class F, Dim... B, class... More>
-auto concat(const Tensor<E, A...>& a, const Tensor<F, B...>& b, const More&... more) {
-  return typed::concat<Axis>(typed::concat<Axis>(a, b), more...);
+template <int Axis, class E, Dim... A, class F, Dim... B, class G, Dim... C, class... More>
+auto concat(const Tensor<E, A...>& a, const Tensor<F, B...>& b, const Tensor<G, C...>& c, const More&... more) {
+  return typed::concat<Axis>(typed::concat<Axis>(a, b), c, more...);
 }
 template <int Axis, class... Parts>
 auto stack(const Parts&... parts) { return typed::concat<Axis>(typed::unsqueeze<Axis>(parts)...); }
