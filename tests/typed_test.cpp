@@ -114,7 +114,8 @@ TEST(Typed, NamedExtentsAreBoundWhenItRuns) {
   x.set(std::vector<float>{1, 2, 3, 4, 5, 6});
   EXPECT_EQ(cx.bind("rows", 2).execute().data(y), (std::vector<float>{10, 14, 18}));
   EXPECT_THROW(cx.bind("rows", 3).execute(), Error);  // six elements are not three rows
-  EXPECT_THROW(cx.bind("rows", 5000), Error);         // beyond its bounds
+  EXPECT_EQ(problem_of([&] { cx.bind("rows", 5000); }), "bind: rows = 5000 is outside its bounds [1, 4096]");
+  EXPECT_EQ(problem_of([&] { cx.bind("row", 2); }), "bind: no extent of an input is named 'row'");
   x.set(std::vector<float>{1, 2, 3});
   EXPECT_EQ(cx.bind("rows", 1).execute().data(y), (std::vector<float>{2, 4, 6}));
 }

@@ -77,6 +77,14 @@ Session& Session::compile(const Compiler& c) {
 }
 
 Session& Session::bind(std::string_view name, std::int64_t value) {
+  std::map<std::string, Bounds> known;
+  for (NodeId id = 0; id < impl_->graph.size(); ++id)
+    if (impl_->graph[id].op == Op::Input)
+      for (const Dim& d : impl_->graph[id].shape) known.merge(d.symbols());
+  const auto it = known.find(std::string(name));
+  if (it == known.end()) throw Error("bind", cat("no extent of an input is named '", name, "'"));
+  if (value < it->second.lo || value > it->second.hi)
+    throw Error("bind", cat(name, " = ", value, " is outside its bounds [", it->second.lo, ", ", it->second.hi, "]"));
   impl_->bindings[std::string(name)] = value;
   if (impl_->context) impl_->context->bind(name, value);
   return *this;

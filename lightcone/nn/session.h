@@ -90,7 +90,8 @@ class Session {
   }
   // Replaces what was compiled before; inputs keep their values, handles stay valid.
   Session& compile(const Compiler& c);
-  Session& bind(std::string_view name, std::int64_t value);  // of a named extent
+  // What a named extent is in the next runs; before or after compiling.
+  Session& bind(std::string_view name, std::int64_t value);
   Session& execute();
 
   // Values of a result in row-major order. Integer and bool tensors give 64-bit integers, f64
