@@ -32,21 +32,32 @@ void ThreadPool::take(int worker) {
   for (int t = next_.fetch_add(1); t < tasks_; t = next_.fetch_add(1)) task_(arg_, t, worker);
 }
 
+bool ThreadPool::join(std::uint64_t& seen) {
+  std::uint64_t j = job_.load(std::memory_order_acquire);
+  while ((j & kOpen) && j >> 32 != seen)
+    if (job_.compare_exchange_weak(j, j + 1, std::memory_order_acq_rel)) {
+      seen = j >> 32;
+      return true;
+    }
+  seen = j >> 32;
+  return false;
+}
+
 void ThreadPool::work(int worker) {
   std::uint64_t seen = 0;
+  const auto news = [&] { return job_.load(std::memory_order_acquire) >> 32 != seen || stop_; };
   for (;;) {
-    int spins = 0;
-    while (job_.load(std::memory_order_acquire) == seen && !stop_ && ++spins < kSpins) pause();
-    if (job_.load(std::memory_order_acquire) == seen) {
+    for (int spins = 0; !news() && spins < kSpins; ++spins) pause();
+    if (!news()) {
       std::unique_lock hold(lock_);
       ++sleeping_;
-      wake_.wait(hold, [&] { return job_.load(std::memory_order_acquire) != seen || stop_; });
+      wake_.wait(hold, news);
       --sleeping_;
     }
     if (stop_) return;
-    seen = job_.load(std::memory_order_acquire);
+    if (!join(seen)) continue;
     take(worker);
-    busy_.fetch_sub(1, std::memory_order_release);
+    job_.fetch_sub(1, std::memory_order_release);
   }
 }
 
@@ -60,17 +71,17 @@ void ThreadPool::run(int tasks, void (*task)(void*, int, int), void* arg) {
   task_ = task;
   arg_ = arg;
   next_.store(0, std::memory_order_relaxed);
-  busy_.store(static_cast<int>(threads_.size()), std::memory_order_relaxed);
   bool asleep;
   {
     const std::lock_guard hold(lock_);
-    job_.fetch_add(1, std::memory_order_release);
+    job_.store(((job_.load(std::memory_order_relaxed) >> 32) + 1) << 32 | kOpen, std::memory_order_release);
     asleep = sleeping_ > 0;
   }
   if (asleep) wake_.notify_all();
   take(0);
-  for (int spins = 0; busy_.load(std::memory_order_acquire) != 0;) {
-    if (++spins < 100000) pause();
+  job_.fetch_and(~kOpen, std::memory_order_acq_rel);
+  for (int spins = 0; (job_.load(std::memory_order_acquire) & kJoined) != 0;) {
+    if (++spins < 20000) pause();
     else std::this_thread::yield();
   }
 }

@@ -23,10 +23,16 @@ class ThreadPool final : public Parallel {
   void work(int worker);
   void take(int worker);
 
+  // The job in one word: its number in the upper half, whether it may still be joined, and how many
+  // workers have. A worker that comes late finds the job closed and is not waited for, so a worker
+  // the system has put aside costs nothing.
+  static constexpr std::uint64_t kOpen = std::uint64_t{1} << 31, kJoined = kOpen - 1;
+  bool join(std::uint64_t& seen);
+
   std::mutex caller_, lock_;
   std::condition_variable wake_;
   std::atomic<std::uint64_t> job_{0};
-  std::atomic<int> next_{0}, busy_{0};
+  std::atomic<int> next_{0};
   std::atomic<bool> stop_{false};
   int tasks_ = 0;
   void (*task_)(void*, int, int) = nullptr;
