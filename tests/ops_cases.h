@@ -99,6 +99,19 @@ inline const std::vector<Case> kCases{
       B("layer_norm far", layer_norm(t[0], 1)), B("layer_norm constant", layer_norm(t[0], 1)), B("layer_norm vector", layer_norm(t[0], 1)), B("group_norm 4d", group_norm(t[0], 3)), B("group_norm one", group_norm(t[0], 1)),
       B("batch_norm 2d", batch_norm(t[0], t[1], t[2], t[3], t[4])), B("batch_norm 4d", batch_norm(t[0], t[1], t[2], t[3], t[4], 1e-3)),
       B("attention scale", scaled_dot_product_attention(t[0], t[1], t[2], 0.3)), B("attention multi-query", scaled_dot_product_attention(t[0], t[1], t[2])), B("attention mask heads", scaled_dot_product_attention(t[0], t[1], t[2], t[3])), B("rope batch", rope(t[0], t[1], t[2], false)),
+      // the rest of the vocabulary
+      U(asin), U(acos), U(atan), U(sinh), U(cosh), U(asinh), U(acosh), U(atanh), U(log10), U(erfc), U(frac), U(logit), U(nan_to_num), B("nan_to_num 7", nan_to_num(t[0], 7)),
+      B("atan2", atan2(t[0], t[1])), B("hypot", hypot(t[0], t[1])), B("logaddexp", logaddexp(t[0], t[1])), B("xlogy", xlogy(t[0], t[1])), B("lerp", lerp(t[0], t[1], 0.25)), B("lerp ends", lerp(t[0], t[1], 1)),
+      U(hardshrink), U(softshrink), U(tanhshrink), B("threshold", threshold(t[0], 0.5, 20)), B("prelu", prelu(t[0], t[1])), B("prelu one", prelu(t[0], t[1])), U(glu), B("glu 0", glu(t[0], 0)),
+      B("prod all", prod(t[0])), B("norm 0", norm(t[0], 0, {0, 2})), B("norm 1", norm(t[0], 1, {0, 2})), B("norm 2", norm(t[0], 2, {0, 2})), B("norm 3", norm(t[0], 3, {0, 2})), B("norm 0.5", norm(t[0], 0.5, {0, 2})), B("norm inf", norm(t[0], kInf, {0, 2})), B("norm -inf", norm(t[0], -kInf, {0, 2})), B("norm all keep", norm(t[0], 2, {}, true)),
+      B("count_nonzero", count_nonzero(t[0], {0})), B("argmax all", argmax(t[0])), B("argmin all", argmin(t[0])), B("cummin", cummin(t[0], 1)), B("cummin odd", cummin(t[0], 0)), B("cummin i64", cummin(t[0], 0)), B("cummin u8", cummin(t[0], 0)), B("logcumsumexp", logcumsumexp(t[0], 1)), B("logcumsumexp odd", logcumsumexp(t[0], 0)), B("softmin", softmin(t[0], 1)),
+      B("flip two", flip(t[0], {0, -1})), B("movedim", movedim(t[0], 0, -1)), B("movedim back", movedim(t[0], 2, 0)), {"unbind", [](T t) { return unbind(t[0], 1); }}, U(diff), B("diff i64", diff(t[0], 0)),
+      B("diagonal 0", diagonal(t[0])), B("diagonal 1", diagonal(t[0], 1)), B("diagonal -2", diagonal(t[0], -2)), B("diagonal 5", diagonal(t[0], 5)), B("diagonal axes", diagonal(t[0], -1, 2, 0)),
+      B("pad circular", pad(t[0], 2, 3, 4, PadMode::Circular)), B("pad negative", pad(t[0], 2, -1, 2)), B("pad negative both", pad(t[0], 2, -1, -2, PadMode::Constant, 3)),
+      B("scatter number", scatter(t[0], 1, t[1], 5.5)), B("index_add", index_add(t[0], 1, t[1], t[2])), B("index_copy", index_copy(t[0], 0, t[1], t[2])), S("topk smallest", topk(t[0], 3, -1, false)), B("outer", outer(t[0], t[1])), U(trace),
+      B("max_pool2d dilation", max_pool(t[0], {2}, {1}, {1}, {2})), B("max_pool2d ceil", max_pool(t[0], {3}, {2}, {1}, {1}, true)), B("max_pool1d ceil", max_pool(t[0], {2}, {3}, {1}, {1}, true)), B("avg_pool2d ceil", avg_pool(t[0], {3}, {2}, {1}, true)), B("avg_pool2d inside", avg_pool(t[0], {3}, {2}, {1}, false, false)), B("avg_pool2d ceil inside", avg_pool(t[0], {3, 2}, {2, 3}, {1, 0}, true, false)),
+      B("pixel_shuffle", pixel_shuffle(t[0], 2)), B("pixel_unshuffle", pixel_unshuffle(t[0], 3)), B("layer_norm affine", layer_norm(t[0], 2, t[1], t[2])), B("rms_norm affine", rms_norm(t[0], t[1])), B("group_norm affine", group_norm(t[0], 2, t[1], t[2])), U(instance_norm), U(normalize), B("normalize l1 zero", normalize(t[0], 1, 0)), B("cosine_similarity", cosine_similarity(t[0], t[1])),
+      B("attention float mask", scaled_dot_product_attention(t[0], t[1], t[2], t[3])), B("attention causal", scaled_dot_product_attention(t[0], t[1], t[2], {.causal = true})), B("attention no heads", scaled_dot_product_attention(t[0], t[1], t[2])),
 };
 #undef U
 #undef B

@@ -82,4 +82,46 @@ Tensor hardswish(Operand a) {
   return prim::mul(as_float(a), hardsigmoid(a));
 }
 
+Tensor hardshrink(Operand a, double lambda) {
+  LC_SCOPE("hardshrink");
+  const Tensor inside = logical_and(prim::less_than(full_like(a, -lambda), a) , prim::less_than(a, full_like(a, lambda)));
+  const Tensor edge = logical_or(prim::equal(a, full_like(a, lambda)), prim::equal(a, full_like(a, -lambda)));
+  return prim::where(logical_or(inside, edge), full_like(a, 0), a);
+}
+Tensor softshrink(Operand a, double lambda) {
+  LC_SCOPE("softshrink");
+  const Tensor above = prim::less_than(full_like(a, lambda), a), below = prim::less_than(a, full_like(a, -lambda));
+  // what is neither above nor below is 0, NaN stays
+  return prim::where(above, add(a, -lambda), prim::where(below, add(a, lambda), prim::where(isnan(a), a, full_like(a, 0))));
+}
+Tensor tanhshrink(Operand a) {
+  LC_SCOPE("tanhshrink");
+  const Tensor x = as_float(a);
+  return prim::add(x, neg(tanh(x)));
+}
+Tensor threshold(Operand a, double threshold, double value) {
+  LC_SCOPE("threshold");
+  const Tensor low = logical_or(prim::less_than(a, full_like(a, threshold)), prim::equal(a, full_like(a, threshold)));
+  return prim::where(low, full_like(a, value), a);
+}
+Tensor prelu(Operand a, Operand weight) {
+  LC_SCOPE("prelu");
+  const Dim n = weight->rank() == 0 ? Dim(1) : weight->extent(0);
+  const bool one = n == Dim(1);
+  if (weight->rank() > 1 || (!one && (a->rank() < 2 || !(a->extent(1) == n))))
+    throw Error("prelu", cat("a weight ", str(weight->shape()), " does not fit the channels of ", str(a->shape())));
+  if (weight->dtype() != a->dtype()) throw Error("prelu", cat("the weight is ", name(weight->dtype()), ", the tensor ", name(a->dtype()), "; convert one"));
+  Shape s(static_cast<std::size_t>(a->rank()), 1);
+  if (!one) s[1] = n;
+  const Tensor slope = weight->reshape(s).expand(a->shape());
+  return prim::where(prim::less_than(full_like(a, 0), a), a, prim::mul(a, slope));
+}
+Tensor glu(Operand a, int axis) {
+  LC_SCOPE("glu");
+  axis = wrap_axis(axis, a->rank(), a->shape(), "glu");
+  const Dim n = a->extent(axis), half = n / Dim(2);
+  if (!(half * Dim(2) == n)) throw Error("glu", cat("axis ", axis, " of ", str(a->shape()), " has no halves"));
+  return prim::mul(as_float(a->slice(axis, 0, half)), sigmoid(a->slice(axis, half, n)));
+}
+
 }  // namespace lc

@@ -207,6 +207,50 @@ Tensor clamp(Operand a, double low, double high) {
   return t;
 }
 
+Tensor atan2(Operand y, Operand x) {
+  const OpScope scope("atan2", y.at);
+  const Pair p = promoted(y, x, "atan2");
+  const Tensor u = as_float(p.a), v = as_float(p.b), zero = full_like(u, 0), inf = full_like(u, kInf);
+  const auto negative = [&](const Tensor& t) {  // or -0
+    return logical_or(prim::less_than(t, zero), logical_and(prim::equal(t, zero), prim::less_than(prim::recip(t), zero)));
+  };
+  const Tensor a = abs(u), b = abs(v), low = prim::minimum(a, b), high = prim::maximum(a, b);
+  const Tensor ratio = prim::where(prim::equal(low, inf), full_like(u, 1), prim::where(prim::equal(high, zero), zero, prim::div(low, high)));
+  const Tensor t = atan(ratio);
+  const Tensor first = prim::where(prim::less_than(b, a), add(neg(t), std::numbers::pi / 2), t);
+  const Tensor half = prim::where(negative(v), add(neg(first), std::numbers::pi), first);
+  return prim::where(negative(u), neg(half), half);
+}
+Tensor hypot(Operand a, Operand b) {
+  LC_SCOPE("hypot");
+  const Pair p = promoted(a, b, "hypot");
+  const Tensor u = abs(as_float(p.a)), v = abs(as_float(p.b)), inf = full_like(u, kInf);
+  const Tensor low = prim::minimum(u, v), high = prim::maximum(u, v), zero = full_like(u, 0);
+  const Tensor ratio = prim::where(prim::equal(high, zero), zero, prim::div(low, high));
+  const Tensor r = prim::mul(high, prim::sqrt(add(prim::mul(ratio, ratio), 1)));
+  return prim::where(logical_or(prim::equal(u, inf), prim::equal(v, inf)), inf, r);
+}
+Tensor logaddexp(Operand a, Operand b) {
+  LC_SCOPE("logaddexp");
+  const Pair p = promoted(a, b, "logaddexp");
+  const Tensor u = as_float(p.a), v = as_float(p.b);
+  const Tensor r = prim::add(prim::maximum(u, v), log1p(exp(neg(abs(prim::add(u, neg(v)))))));
+  return prim::where(prim::equal(u, v), add(u, std::numbers::ln2), r);  // equal infinities have no difference
+}
+Tensor xlogy(Operand a, Operand b) {
+  LC_SCOPE("xlogy");
+  const Pair p = promoted(a, b, "xlogy");
+  const Tensor u = as_float(p.a), v = as_float(p.b), zero = full_like(u, 0);
+  return prim::where(logical_and(prim::equal(u, zero), logical_not(isnan(v))), zero, prim::mul(u, log(v)));
+}
+Tensor lerp(Operand a, Operand b, double weight) {
+  LC_SCOPE("lerp");
+  const Pair p = promoted(a, b, "lerp");
+  const Tensor u = as_float(p.a), v = as_float(p.b), d = prim::add(v, neg(u));
+  // from the nearer end, so that weights 0 and 1 give the ends
+  return weight < 0.5 ? prim::add(u, mul(d, weight)) : prim::add(v, mul(d, weight - 1));
+}
+
 Tensor operator<(Operand a, Operand b) {
   LC_SCOPE("lt");
   const Pair p = promoted(a, b, "lt");
@@ -291,6 +335,14 @@ Tensor masked_fill(Operand a, Operand mask, double value) {
   const Shape s = broadcast(a->shape(), mask->shape(), "masked_fill");
   const Tensor x = expand_to(t, s);
   return prim::where(expand_to(prim::cast(mask, DType::Bool), s), full_like(x, value), x);
+}
+
+Tensor nan_to_num(Operand a, double nan) {
+  LC_SCOPE("nan_to_num");
+  if (!is_float(a->dtype())) return a;
+  const double largest = a->dtype() == DType::F64 ? 0x1.fffffffffffffp1023 : a->dtype() == DType::F16 ? 65504 : a->dtype() == DType::BF16 ? 0x1.fep127 : 0x1.fffffep127;
+  const Tensor finite = prim::minimum(prim::maximum(a, full_like(a, -largest)), full_like(a, largest));
+  return prim::where(isnan(a), full_like(a, nan), finite);
 }
 
 }  // namespace lc

@@ -41,12 +41,13 @@ struct Equation {
     for (std::string& t : terms) dots(t);
     dots(output);
   }
-  // "..." as one '.', everything else a letter
+  // one "..." becomes '.', everything else is a letter
   void dots(std::string& t) const {
-    if (const auto at = t.find("..."); at != t.npos) t.replace(at, 3, ".");
-    if (std::count(t.begin(), t.end(), '.') > 1) refuse("one ellipsis an operand");
+    const auto at = t.find("...");
+    if (at != t.npos) t.erase(at, 3);
     for (const char c : t)
-      if (c != '.' && !std::isalpha(static_cast<unsigned char>(c))) refuse(cat("letters, commas, ... and an arrow are understood, not '", c, "'"));
+      if (!std::isalpha(static_cast<unsigned char>(c))) refuse(cat("letters, commas, one ... an operand and an arrow are understood, not '", c, "'"));
+    if (at != t.npos) t.insert(at, 1, '.');
   }
 };
 

@@ -42,7 +42,20 @@ Tensor linear(Operand x, Operand weight) {
 }
 Tensor linear(Operand x, Operand weight, Operand bias) {
   const OpScope scope("linear", x.at);
-  return linear(x, weight) + bias.tensor;
+  const Tensor y = linear(x, weight);
+  if (bias->rank() != 1 || !(bias->extent(0) == weight->extent(0))) throw Error("linear", cat("a bias ", str(bias->shape()), " does not fit a weight ", str(weight->shape())));
+  return y + bias.tensor;
+}
+
+Tensor outer(Operand a, Operand b) {
+  LC_SCOPE("outer");
+  if (a->rank() != 1 || b->rank() != 1) throw Error("outer", cat(str(a->shape()), " and ", str(b->shape()), ": both have rank 1"));
+  return a->unsqueeze(1) * b->unsqueeze(0);
+}
+Tensor trace(Operand a) {
+  LC_SCOPE("trace");
+  if (a->rank() != 2) throw Error("trace", "needs a matrix, not " + str(a->shape()));
+  return sum(diagonal(a));
 }
 
 }  // namespace lc

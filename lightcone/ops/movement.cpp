@@ -16,6 +16,7 @@ Tensor flatten(Operand a, int first, int last) {
   LC_SCOPE("flatten");
   first = wrap_axis(first, a->rank(), a->shape(), "flatten");
   last = wrap_axis(last, a->rank(), a->shape(), "flatten");
+  if (first > last) throw Error("flatten", cat("axis ", first, " comes after axis ", last));
   Shape s;
   Dim merged = 1;
   for (int i = 0; i < a->rank(); ++i) {
@@ -59,6 +60,9 @@ Tensor concat(const std::vector<Tensor>& parts, int axis, const Tensor::At& at) 
 }
 Tensor stack(const std::vector<Tensor>& parts, int axis, const Tensor::At& at) {
   const OpScope scope("stack", at);
+  if (parts.empty()) throw Error("stack", "needs at least one tensor");
+  for (const Tensor& p : parts)
+    if (p.shape() != parts[0].shape()) throw Error("stack", cat(str(parts[0].shape()), " and ", str(p.shape()), " differ"));
   std::vector<Tensor> with_axis;
   for (const Tensor& p : parts) with_axis.push_back(p.unsqueeze(axis));
   return concat(with_axis, axis);
@@ -105,12 +109,25 @@ Tensor pad(Operand a, int axis, int before, int after, PadMode mode, double valu
   LC_SCOPE("pad");
   axis = wrap_axis(axis, a->rank(), a->shape(), "pad");
   const Dim n = a->extent(axis), total = n + before + after, i = Dim::index(axis, total);
+  if (mode == PadMode::Constant && (before < 0 || after < 0)) {  // a negative padding cuts
+    if ((n + std::min(0, before) + std::min(0, after)).bounds().hi < 0) throw Error("pad", cat("cutting (", before, ", ", after, ") from ", n, " elements"));
+    const Tensor cut = a->slice(axis, std::max(0, -before), n + std::min(0, after));
+    return pad(cut, axis, std::max(0, before), std::max(0, after), mode, value);
+  }
+  if (before < 0 || after < 0) throw Error("pad", "only constant padding may be negative");
+  if (mode == PadMode::Circular) {
+    if (before > n.bounds().hi || after > n.bounds().hi) throw Error("pad", cat("wrapping ", std::max(before, after), " elements around needs as many, not ", n));
+    Shape s = a->shape();
+    s[static_cast<std::size_t>(axis)] = total;
+    return prim::gather(a, a->graph().index(s, (i - before) % n), axis);
+  }
   if (mode == PadMode::Constant) {
     const Tensor p = a->pad(axis, before, after);
     if (value == 0 && !std::signbit(value)) return p;
     const Tensor inside = a->graph().index(p.shape(), less(Dim(before) - 1, i) * less(i, n + before), DType::Bool);
     return prim::where(inside, p, full_like(p, value));
   }
+  if (n.bounds().hi < 1) throw Error("pad", cat("axis ", axis, " of ", str(a->shape()), " has no elements to repeat"));
   const Dim from = i - before;
   if (mode == PadMode::Reflect && (before >= n.bounds().hi || after >= n.bounds().hi))
     throw Error("pad", cat("reflecting ", std::max(before, after), " elements needs an extent above that, not ", n));
@@ -128,7 +145,8 @@ Tensor roll(Operand a, std::int64_t shift, int axis) {
 }
 Tensor repeat(Operand a, const std::vector<int>& times) {
   LC_SCOPE("repeat");
-  if (static_cast<int>(times.size()) < a->rank()) throw Error("repeat", "one count for each axis, or more");
+  if (static_cast<int>(times.size()) < a->rank()) throw Error("repeat", cat(times.size(), " counts for the axes of ", str(a->shape())));
+  if (std::any_of(times.begin(), times.end(), [](int n) { return n < 0; })) throw Error("repeat", "a count is negative");
   Shape s = a->shape();
   s.insert(s.begin(), times.size() - s.size(), 1);
   Shape with, wide, flat;
@@ -142,12 +160,68 @@ Tensor repeat(Operand a, const std::vector<int>& times) {
 Tensor repeat_interleave(Operand a, int times, int axis) {
   LC_SCOPE("repeat_interleave");
   axis = wrap_axis(axis, a->rank(), a->shape(), "repeat_interleave");
+  if (times < 0) throw Error("repeat_interleave", cat("a count of ", times));
   Shape s = a->shape();
   Tensor t = a->unsqueeze(axis + 1);
   Shape wide = t.shape();
   wide[static_cast<std::size_t>(axis) + 1] = times;
   s[static_cast<std::size_t>(axis)] = s[static_cast<std::size_t>(axis)] * Dim(times);
   return t.expand(wide).reshape(s);
+}
+Tensor flip(Operand a, const Axes& axes) {
+  LC_SCOPE("flip");
+  Tensor t = a;
+  for (const int x : wrap_axes(axes, a, "flip")) t = t.flip(x);
+  return t;
+}
+Tensor movedim(Operand a, int from, int to) {
+  LC_SCOPE("movedim");
+  from = wrap_axis(from, a->rank(), a->shape(), "movedim");
+  to = wrap_axis(to, a->rank(), a->shape(), "movedim");
+  Axes order;
+  for (int i = 0; i < a->rank(); ++i)
+    if (i != from) order.push_back(i);
+  order.insert(order.begin() + to, from);
+  return a->permute(order);
+}
+std::vector<Tensor> unbind(Operand a, int axis) {
+  LC_SCOPE("unbind");
+  axis = wrap_axis(axis, a->rank(), a->shape(), "unbind");
+  const auto n = a->extent(axis).constant();
+  if (!n) throw Error("unbind", "needs an extent known when the graph is built");
+  std::vector<Tensor> parts;
+  for (std::int64_t k = 0; k < *n; ++k) parts.push_back(a->slice(axis, k, k + 1).squeeze(axis));
+  return parts;
+}
+Tensor diff(Operand a, int axis) {
+  LC_SCOPE("diff");
+  axis = wrap_axis(axis, a->rank(), a->shape(), "diff");
+  const Dim n = a->extent(axis);
+  if (n == Dim(0)) return a;
+  const Tensor next = a->slice(axis, 1, n), here = a->slice(axis, 0, n - 1);
+  return a->dtype() == DType::Bool ? logical_xor(next, here) : prim::add(next, neg(here));
+}
+Tensor diagonal(Operand a, int offset, int axis1, int axis2) {
+  LC_SCOPE("diagonal");
+  axis1 = wrap_axis(axis1, a->rank(), a->shape(), "diagonal");
+  axis2 = wrap_axis(axis2, a->rank(), a->shape(), "diagonal");
+  const auto rows = a->extent(axis1).constant(), columns = a->extent(axis2).constant();
+  if (axis1 == axis2) throw Error("diagonal", "the two axes are one");
+  if (!rows || !columns) throw Error("diagonal", "needs extents known when the graph is built");
+  Axes order;
+  for (int i = 0; i < a->rank(); ++i)
+    if (i != axis1 && i != axis2) order.push_back(i);
+  order.insert(order.end(), {axis1, axis2});
+  Tensor t = a->permute(order);
+  Shape s = t.shape();
+  s.resize(s.size() - 2);
+  const int last = static_cast<int>(s.size());
+  const std::int64_t first = offset < 0 ? -offset * *columns : offset;
+  const std::int64_t count = std::max<std::int64_t>(0, std::min(*rows + std::min(offset, 0), *columns - std::max(offset, 0)));
+  s.push_back(*rows * *columns);
+  t = t.reshape(s);
+  if (count == 0) return t.slice(last, 0, 0);
+  return t.slice(last, first, first + (count - 1) * (*columns + 1) + 1, *columns + 1);
 }
 namespace {
 Tensor triangle(const Operand& a, int diagonal, bool lower, const char* name) {
@@ -161,87 +235,30 @@ Tensor triangle(const Operand& a, int diagonal, bool lower, const char* name) {
 }  // namespace
 Tensor tril(Operand a, int diagonal) { return triangle(a, diagonal, true, "tril"); }
 Tensor triu(Operand a, int diagonal) { return triangle(a, diagonal, false, "triu"); }
-Tensor arange(Graph& g, Dim n, DType dtype) { return g.index({n}, Dim::index(0, n), dtype); }
-Tensor linspace(Graph& g, double from, double to, int steps) {
+Tensor arange(Graph& g, Dim n, DType dtype, const Tensor::At& at) {
+  const OpScope scope("arange", at);
+  if (n.bounds().hi < 0) throw Error("arange", cat(n, " elements"));
+  return g.index({n}, Dim::index(0, n), dtype);
+}
+Tensor arange(Graph& g, std::int64_t from, std::int64_t to, std::int64_t step, DType dtype, const Tensor::At& at) {
+  const OpScope scope("arange", at);
+  if (step == 0) throw Error("arange", "the step is zero");
+  const std::int64_t n = step > 0 ? (to - from + step - 1) / step : (from - to - step - 1) / -step;
+  if (n < 0) throw Error("arange", cat("a step of ", step, " does not lead from ", from, " to ", to));
+  return g.index({n}, Dim::index(0, n) * Dim(step) + from, dtype);
+}
+Tensor eye(Graph& g, Dim n, DType dtype, const Tensor::At& at) {
+  const OpScope scope("eye", at);
+  if (n.bounds().hi < 0) throw Error("eye", cat(n, " rows"));
+  const Dim i = Dim::index(0, n), j = Dim::index(1, n);
+  return g.index({n, n}, less(i, j + 1) * less(j, i + 1), dtype);
+}
+Tensor linspace(Graph& g, double from, double to, int steps, const Tensor::At& at) {
+  const OpScope scope("linspace", at);
+  if (steps < 0) throw Error("linspace", cat(steps, " steps"));
   const Tensor i = arange(g, steps, DType::F32);
   const double step = steps > 1 ? (to - from) / (steps - 1) : 0;
   return add(mul(i, step), from);
-}
-
-// ---- indexing ----------------------------------------------------------------------------------
-
-Tensor gather(Operand a, int axis, Operand index) {
-  LC_SCOPE("gather");
-  axis = wrap_axis(axis, a->rank(), a->shape(), "gather");
-  Tensor data = a;  // other axes may be longer than the index
-  for (int i = 0; i < a->rank() && index->rank() == a->rank(); ++i)
-    if (i != axis && !(index->extent(i) == a->extent(i))) data = data.slice(i, 0, index->extent(i));
-  return prim::gather(data, index, axis);
-}
-Tensor index_select(Operand a, int axis, Operand index) {
-  LC_SCOPE("index_select");
-  axis = wrap_axis(axis, a->rank(), a->shape(), "index_select");
-  if (index->rank() != 1) throw Error("index_select", "the index has rank 1, not " + str(index->shape()));
-  Shape s(static_cast<std::size_t>(a->rank()), 1), wide = a->shape();
-  s[static_cast<std::size_t>(axis)] = wide[static_cast<std::size_t>(axis)] = index->extent(0);
-  return prim::gather(a, index->reshape(s).expand(wide), axis);
-}
-Tensor embedding(Operand weight, Operand ids) {
-  const OpScope scope("embedding", weight.at);
-  if (weight->rank() != 2) throw Error("embedding", "the weight has rank 2, not " + str(weight->shape()));
-  const Dim n = product(ids->shape()), d = weight->extent(1);
-  const Tensor index = ids->reshape({n, 1}).expand({n, d});
-  Shape s = ids->shape();
-  s.push_back(d);
-  return prim::gather(weight, index, 0).reshape(s);
-}
-Tensor one_hot(Operand ids, Dim classes) {
-  const OpScope scope("one_hot", ids.at);
-  Shape s = ids->shape();
-  s.push_back(classes);
-  const Tensor i = ids->graph().index(s, Dim::index(ids->rank(), classes), ids->dtype());
-  return prim::cast(prim::equal(ids->unsqueeze(ids->rank()).expand(s), i), DType::I64);
-}
-namespace {
-// PyTorch's index may be shorter than the base beside `axis`, and the source longer than the index.
-Tensor scattered(const Operand& a, int axis, const Operand& index, const Operand& src, const char* op, Tensor (*write)(Operand, Operand, Operand, int)) {
-  const OpScope scope(op, a.at);
-  axis = wrap_axis(axis, a->rank(), a->shape(), op);
-  if (index->rank() != a->rank() || src->rank() != a->rank())
-    throw Error(op, cat(str(a->shape()), ", index ", str(index->shape()), " and source ", str(src->shape()), " have different ranks"));
-  if (src->dtype() != a->dtype()) throw Error(op, cat("the source is ", name(src->dtype()), ", the tensor ", name(a->dtype()), "; convert one"));
-  Tensor at = index, from = src;
-  for (int i = 0; i < a->rank(); ++i) {
-    const Dim n = index->extent(i), room = a->extent(i) - n;
-    if (!(src->extent(i) == n)) from = from.slice(i, 0, n);
-    if (i == axis || room == Dim(0)) continue;
-    if (room.bounds().lo < 0) throw Error(op, cat("an index ", str(index->shape()), " leaves ", str(a->shape())));
-    const auto more = room.constant();
-    if (!more) throw Error(op, cat("an index ", str(index->shape()), " does not fit ", str(a->shape())));
-    at = pad(at, i, 0, static_cast<int>(*more), PadMode::Constant, -1);  // which writes nothing
-    from = from.pad(i, 0, room);
-  }
-  return write(a, at, from, axis);
-}
-}  // namespace
-Tensor scatter(Operand a, int axis, Operand index, Operand src) { return scattered(a, axis, index, src, "scatter", prim::scatter); }
-Tensor scatter_add(Operand a, int axis, Operand index, Operand src) { return scattered(a, axis, index, src, "scatter_add", prim::scatter_add); }
-Tensor argsort(Operand a, int axis, bool descending) {
-  LC_SCOPE("argsort");
-  return prim::argsort(a, wrap_axis(axis, a->rank(), a->shape(), "argsort"), descending);
-}
-Sorted sort(Operand a, int axis, bool descending) {
-  LC_SCOPE("sort");
-  axis = wrap_axis(axis, a->rank(), a->shape(), "sort");
-  const Tensor i = prim::argsort(a, axis, descending);
-  return {prim::gather(a, i, axis), i};
-}
-Sorted topk(Operand a, Dim k, int axis) {
-  LC_SCOPE("topk");
-  axis = wrap_axis(axis, a->rank(), a->shape(), "topk");
-  const Tensor i = prim::argsort(a, axis, true).slice(axis, 0, k);
-  Tensor data = a;
-  return {prim::gather(data, i, axis), i};
 }
 
 }  // namespace lc

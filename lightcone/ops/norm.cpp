@@ -6,63 +6,133 @@ using namespace detail;
 
 Tensor layer_norm(Operand x, int axes, double eps) {
   const OpScope scope("layer_norm", x.at);
+  if (axes < 1 || axes > x->rank()) throw Error("layer_norm", cat(axes, " axes of ", str(x->shape())));
   Axes over;
   for (int i = -axes; i < 0; ++i) over.push_back(i);
   const Tensor t = as_float(x), d = prim::add(t, neg(mean(t, over, true).expand(t.shape())));
   const Tensor v = mean(prim::mul(d, d), over, true);
   return prim::mul(d, rsqrt(add(v, eps)).expand(t.shape()));
 }
+namespace {
+// weight and bias over the last axes of t
+Tensor affine(const Tensor& t, const Operand& weight, const Operand& bias, int axes, const char* op) {
+  const Shape s = t.shape(), last(s.end() - axes, s.end());
+  for (const Operand* p : {&weight, &bias})
+    if ((*p)->shape() != last) throw Error(op, cat("weight ", str(weight->shape()), " and bias ", str(bias->shape()), " do not fit ", str(s), " over its last axes"));
+  return t * weight.tensor + bias.tensor;
+}
+Tensor per_channel(const Operand& p, int rank) {
+  Shape s(static_cast<std::size_t>(rank), 1);
+  s.at(1) = p->extent(0);
+  return p->reshape(s);
+}
+}  // namespace
+
+Tensor layer_norm(Operand x, int axes, Operand weight, Operand bias, double eps) {
+  const OpScope scope("layer_norm", x.at);
+  return affine(layer_norm(x, axes, eps), weight, bias, axes, "layer_norm");
+}
+Tensor rms_norm(Operand x, Operand weight, double eps) {
+  const OpScope scope("rms_norm", x.at);
+  if (weight->rank() != 1 || x->rank() == 0 || !(weight->extent(0) == x->extent(-1)))
+    throw Error("rms_norm", cat("a weight ", str(weight->shape()), " does not fit ", str(x->shape())));
+  return rms_norm(x, eps) * weight.tensor;
+}
 Tensor rms_norm(Operand x, double eps) {
   const OpScope scope("rms_norm", x.at);
+  if (x->rank() == 0) throw Error("rms_norm", "needs at least one axis");
   const Tensor t = as_float(x);
   return prim::mul(t, rsqrt(add(mean(prim::mul(t, t), {-1}, true), eps)).expand(t.shape()));
 }
 Tensor group_norm(Operand x, int groups, double eps) {
   const OpScope scope("group_norm", x.at);
+  if (x->rank() < 2 || groups < 1) throw Error("group_norm", cat(groups, " groups of ", str(x->shape()), ", which is not [batch, channels, ...]"));
   const Dim n = x->extent(0), c = x->extent(1);
   if (!(c % Dim(groups) == Dim(0))) throw Error("group_norm", cat(groups, " groups do not divide ", c, " channels"));
   Dim rest = c / Dim(groups);
   for (int i = 2; i < x->rank(); ++i) rest = rest * x->extent(i);
   return layer_norm(x->reshape({n, groups, rest}), 1, eps).reshape(x->shape());
 }
+Tensor group_norm(Operand x, int groups, Operand weight, Operand bias, double eps) {
+  const OpScope scope("group_norm", x.at);
+  const Tensor t = group_norm(x, groups, eps);
+  for (const Operand* p : {&weight, &bias})
+    if ((*p)->rank() != 1 || !((*p)->extent(0) == x->extent(1)))
+      throw Error("group_norm", cat("weight ", str(weight->shape()), " and bias ", str(bias->shape()), " do not fit the channels of ", str(x->shape())));
+  return t * per_channel(weight, t.rank()) + per_channel(bias, t.rank());
+}
+Tensor instance_norm(Operand x, double eps) {
+  const OpScope scope("instance_norm", x.at);
+  if (x->rank() < 3) throw Error("instance_norm", "needs [batch, channels, spatial axes], not " + str(x->shape()));
+  Axes over;
+  for (int i = 2; i < x->rank(); ++i) over.push_back(i);
+  return layer_norm(x, static_cast<int>(over.size()), eps);
+}
+Tensor normalize(Operand x, double p, int axis, double eps) {
+  const OpScope scope("normalize", x.at);
+  axis = wrap_axis(axis, x->rank(), x->shape(), "normalize");
+  const Tensor t = as_float(x), length = norm(t, p, {axis}, true);
+  return prim::div(t, prim::maximum(length, full_like(length, eps)).expand(t.shape()));
+}
+Tensor cosine_similarity(Operand a, Operand b, int axis, double eps) {
+  const OpScope scope("cosine_similarity", a.at);
+  axis = wrap_axis(axis, static_cast<int>(broadcast(a->shape(), b->shape(), "cosine_similarity").size()), a->shape(), "cosine_similarity");
+  const Tensor x = as_float(a), y = as_float(b), n = norm(x, 2, {axis}), m = norm(y, 2, {axis});
+  return sum(x * y, {axis}) / (prim::maximum(n, full_like(n, eps)) * prim::maximum(m, full_like(m, eps)));
+}
 Tensor batch_norm(Operand x, Operand mean, Operand var, Operand weight, Operand bias, double eps) {
   const OpScope scope("batch_norm", x.at);
-  Shape s(static_cast<std::size_t>(x->rank()), 1);
-  s.at(1) = x->extent(1);
+  if (x->rank() < 2) throw Error("batch_norm", "needs [batch, channels, ...], not " + str(x->shape()));
+  for (const Operand* p : {&mean, &var, &weight, &bias})
+    if ((*p)->rank() != 1 || !((*p)->extent(0) == x->extent(1)))
+      throw Error("batch_norm", cat("statistics or weights ", str((*p)->shape()), " do not fit the channels of ", str(x->shape())));
   const Tensor scale = weight.tensor * rsqrt(var.tensor + eps);
   const Tensor shift = bias.tensor - mean.tensor * scale;
-  return x.tensor * scale.reshape(s) + shift.reshape(s);
+  return x.tensor * per_channel(scale, x->rank()) + per_channel(shift, x->rank());
 }
 
 namespace {
 
-Tensor attention(const Operand& q, const Operand& k, const Operand& v, const Tensor* mask, double scale) {
-  const OpScope scope("scaled_dot_product_attention", q.at);
+Tensor attention(const Operand& q, const Operand& k, const Operand& v, const Tensor* mask, AttentionOptions o) {
+  const char* op = "scaled_dot_product_attention";
+  const OpScope scope(op, q.at);
+  if (q->rank() < 2 || k->rank() != q->rank() || v->rank() != q->rank())
+    throw Error(op, cat("q ", str(q->shape()), ", k ", str(k->shape()), " and v ", str(v->shape()), " have one rank, at least 2"));
   const auto d = q->extent(-1).constant();
-  if (scale == 0 && !d) throw Error("scaled_dot_product_attention", "give a scale when the head size is symbolic");
-  if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(*d));
+  const auto said = [&] { return cat("q ", str(q->shape()), ", k ", str(k->shape()), ", v ", str(v->shape()), ": "); };
+  if (!(q->extent(-1) == k->extent(-1))) throw Error(op, cat(said(), "head sizes differ: ", q->extent(-1), " vs ", k->extent(-1)));
+  if (!(k->extent(-2) == v->extent(-2))) throw Error(op, cat(said(), "keys and values differ: ", k->extent(-2), " vs ", v->extent(-2)));
+  if (o.scale == 0 && !d) throw Error(op, "give a scale when the head size is symbolic");
+  if (o.scale == 0) o.scale = 1 / std::sqrt(static_cast<double>(*d));
   Tensor keys = k, values = v;
-  const Dim heads = q->extent(-3), kv = k->extent(-3);
-  if (!(heads == kv)) {  // each key head serves a group of query heads
-    const auto group = (heads / kv).constant();
-    if (!group || !(kv * Dim(*group) == heads))
-      throw Error("scaled_dot_product_attention", cat(kv, " key heads do not divide ", heads, " query heads"));
+  if (q->rank() > 2 && !(q->extent(-3) == k->extent(-3))) {  // each key head serves a group of query heads
+    const Dim heads = q->extent(-3), kv = k->extent(-3);
+    const auto group = kv == Dim(0) ? std::nullopt : (heads / kv).constant();
+    if (!group || !(kv * Dim(*group) == heads)) throw Error(op, cat(kv, " key heads do not divide ", heads, " query heads"));
     keys = repeat_interleave(keys, static_cast<int>(*group), -3);
     values = repeat_interleave(values, static_cast<int>(*group), -3);
   }
-  Tensor scores = mul(matmul(q, keys.transpose(-1, -2)), scale);
-  if (mask) scores = masked_fill(scores, logical_not(*mask), -kInf);
+  Tensor scores = mul(matmul(q, keys.transpose(-1, -2)), o.scale);
+  const int r = scores.rank();
+  if (o.causal) {
+    const Dim i = Dim::index(r - 2, scores.extent(-2)), j = Dim::index(r - 1, scores.extent(-1));
+    scores = prim::where(scores.graph().index(scores.shape(), less(j, i + 1), DType::Bool), scores, full_like(scores, -kInf));
+  }
+  if (mask && is_float(mask->dtype())) scores = scores + prim::cast(*mask, scores.dtype());
+  else if (mask) scores = masked_fill(scores, logical_not(*mask), -kInf);
   return matmul(softmax(scores, -1), values);
 }
 
 }  // namespace
 
-Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, double scale) { return attention(q, k, v, nullptr, scale); }
-Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, Operand mask, double scale) { return attention(q, k, v, &mask.tensor, scale); }
+Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, double scale) { return attention(q, k, v, nullptr, {.scale = scale}); }
+Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, const AttentionOptions& o) { return attention(q, k, v, nullptr, o); }
+Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, Operand mask, double scale) { return attention(q, k, v, &mask.tensor, {.scale = scale}); }
 
 Tensor rope(Operand x, Operand cos, Operand sin, bool interleaved) {
   const OpScope scope("rope", x.at);
   const Shape s = x->shape();
+  if (s.empty() || cos->rank() == 0 || cos->shape() != sin->shape()) throw Error("rope", cat("cosines ", str(cos->shape()), " and sines ", str(sin->shape()), " do not fit ", str(s)));
   const Dim half = s.back() / Dim(2);
   if (!(half * 2 == s.back()) || !(cos->extent(-1) == half))
     throw Error("rope", cat("angles of ", str(cos->shape()), " do not fit ", str(s)));

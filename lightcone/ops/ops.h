@@ -36,6 +36,11 @@ Tensor maximum(Operand a, Operand b);  // NaN wins
 Tensor minimum(Operand a, Operand b);
 Tensor clamp(Operand a, double low, double high);
 inline Tensor clip(Operand a, double low, double high) { return clamp(a, low, high); }
+Tensor atan2(Operand y, Operand x);
+Tensor hypot(Operand a, Operand b);
+Tensor logaddexp(Operand a, Operand b);  // log(exp(a) + exp(b)) without overflow
+Tensor xlogy(Operand a, Operand b);      // a log(b), 0 where a is 0
+Tensor lerp(Operand a, Operand b, double weight);
 
 // ---- comparisons and logic: results are bool -------------------------------------------------
 Tensor operator<(Operand a, Operand b);
@@ -59,6 +64,7 @@ Tensor isfinite(Operand a);
 Tensor where(Operand condition, Operand a, Operand b);
 Tensor where(Operand condition, Operand a, double b);
 Tensor masked_fill(Operand a, Operand mask, double value);
+Tensor nan_to_num(Operand a, double nan = 0);  // infinities become the dtype's largest numbers
 
 // ---- unary: integers become f32 where the result is not whole ---------------------------------
 Tensor abs(Operand a);
@@ -69,6 +75,7 @@ Tensor exp2(Operand a);
 Tensor expm1(Operand a);
 Tensor log(Operand a);
 Tensor log2(Operand a);
+Tensor log10(Operand a);
 Tensor log1p(Operand a);
 Tensor sqrt(Operand a);
 Tensor rsqrt(Operand a);
@@ -76,12 +83,22 @@ Tensor reciprocal(Operand a);
 Tensor sin(Operand a);
 Tensor cos(Operand a);
 Tensor tan(Operand a);
+Tensor asin(Operand a);
+Tensor acos(Operand a);
+Tensor atan(Operand a);
+Tensor sinh(Operand a);
+Tensor cosh(Operand a);
 Tensor tanh(Operand a);
+Tensor asinh(Operand a);
+Tensor acosh(Operand a);
+Tensor atanh(Operand a);
+Tensor logit(Operand a);
 Tensor erf(Operand a);
 Tensor erfc(Operand a);
 Tensor floor(Operand a);
 Tensor ceil(Operand a);
 Tensor trunc(Operand a);
+Tensor frac(Operand a);
 Tensor round(Operand a);  // halves to even
 Tensor to(Operand a, DType dtype);
 
@@ -103,6 +120,12 @@ Tensor softsign(Operand a);
 Tensor hardtanh(Operand a, double low = -1, double high = 1);
 Tensor hardsigmoid(Operand a);
 Tensor hardswish(Operand a);
+Tensor hardshrink(Operand a, double lambda = 0.5);
+Tensor softshrink(Operand a, double lambda = 0.5);
+Tensor tanhshrink(Operand a);
+Tensor threshold(Operand a, double threshold, double value);
+Tensor prelu(Operand a, Operand weight);  // weight [1] or [channels]; channels are axis 1
+Tensor glu(Operand a, int axis = -1);
 
 // ---- reductions over `axes` (none given: all), negative axes count from the end -----------------
 using Axes = std::vector<int>;
@@ -112,9 +135,14 @@ Tensor amax(Operand a, Axes axes = {}, bool keepdim = false);  // NaN wins
 Tensor amin(Operand a, Axes axes = {}, bool keepdim = false);
 Tensor var(Operand a, Axes axes = {}, int correction = 1, bool keepdim = false);
 Tensor stddev(Operand a, Axes axes = {}, int correction = 1, bool keepdim = false);  // torch.std
+Tensor prod(Operand a);
 Tensor prod(Operand a, int axis, bool keepdim = false);
+Tensor norm(Operand a, double p = 2, Axes axes = {}, bool keepdim = false);  // torch.linalg.vector_norm
+Tensor count_nonzero(Operand a, Axes axes = {});
 Tensor logsumexp(Operand a, Axes axes = {}, bool keepdim = false);
 Tensor argmax(Operand a, int axis, bool keepdim = false);  // the first of equals; i64
+Tensor argmax(Operand a);                                  // of all elements in row-major order
+Tensor argmin(Operand a);
 Tensor argmin(Operand a, int axis, bool keepdim = false);
 Tensor any(Operand a, Axes axes = {}, bool keepdim = false);
 Tensor all(Operand a, Axes axes = {}, bool keepdim = false);
@@ -123,6 +151,9 @@ Tensor log_softmax(Operand a, int axis);
 Tensor cumsum(Operand a, int axis);
 Tensor cumprod(Operand a, int axis);
 Tensor cummax(Operand a, int axis);  // the values
+Tensor cummin(Operand a, int axis);
+Tensor logcumsumexp(Operand a, int axis);
+Tensor softmin(Operand a, int axis);
 
 // ---- shapes -----------------------------------------------------------------------------------
 Tensor broadcast_to(Operand a, Shape shape);
@@ -132,15 +163,22 @@ Tensor stack(const std::vector<Tensor>& parts, int axis, const Tensor::At& at = 
 std::vector<Tensor> split(Operand a, const std::vector<Dim>& sizes, int axis);
 std::vector<Tensor> chunk(Operand a, int chunks, int axis);
 Tensor slice(Operand a, int axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1);  // Python's rules
-enum class PadMode : std::uint8_t { Constant, Reflect, Replicate };
+enum class PadMode : std::uint8_t { Constant, Reflect, Replicate, Circular };
 Tensor pad(Operand a, int axis, int before, int after, PadMode mode = PadMode::Constant, double value = 0);
 Tensor roll(Operand a, std::int64_t shift, int axis);
 Tensor repeat(Operand a, const std::vector<int>& times);
 Tensor repeat_interleave(Operand a, int times, int axis);
+Tensor flip(Operand a, const Axes& axes);
+Tensor movedim(Operand a, int from, int to);
+std::vector<Tensor> unbind(Operand a, int axis = 0);
+Tensor diff(Operand a, int axis = -1);
+Tensor diagonal(Operand a, int offset = 0, int axis1 = 0, int axis2 = 1);
 Tensor tril(Operand a, int diagonal = 0);
 Tensor triu(Operand a, int diagonal = 0);
-Tensor arange(Graph& g, Dim n, DType dtype = DType::I64);
-Tensor linspace(Graph& g, double from, double to, int steps);
+Tensor arange(Graph& g, Dim n, DType dtype = DType::I64, const Tensor::At& at = Tensor::At::current());
+Tensor arange(Graph& g, std::int64_t from, std::int64_t to, std::int64_t step, DType dtype = DType::I64, const Tensor::At& at = Tensor::At::current());
+Tensor eye(Graph& g, Dim n, DType dtype = DType::F32, const Tensor::At& at = Tensor::At::current());
+Tensor linspace(Graph& g, double from, double to, int steps, const Tensor::At& at = Tensor::At::current());
 
 // ---- indexing ---------------------------------------------------------------------------------
 Tensor gather(Operand a, int axis, Operand index);
@@ -148,18 +186,23 @@ Tensor index_select(Operand a, int axis, Operand index);  // index of rank 1
 Tensor embedding(Operand weight, Operand ids);            // [n, d], ids [...] -> [..., d]
 Tensor one_hot(Operand ids, Dim classes);                 // i64, classes last
 Tensor scatter(Operand a, int axis, Operand index, Operand src);
+Tensor scatter(Operand a, int axis, Operand index, double value);
 Tensor scatter_add(Operand a, int axis, Operand index, Operand src);
+Tensor index_add(Operand a, int axis, Operand index, Operand src);   // index of rank 1
+Tensor index_copy(Operand a, int axis, Operand index, Operand src);
 Tensor argsort(Operand a, int axis = -1, bool descending = false);
 struct Sorted {
   Tensor values, indices;
 };
 Sorted sort(Operand a, int axis = -1, bool descending = false);  // stable
-Sorted topk(Operand a, Dim k, int axis = -1);
+Sorted topk(Operand a, Dim k, int axis = -1, bool largest = true);
 
 // ---- linear algebra ---------------------------------------------------------------------------
 Tensor matmul(Operand a, Operand b);  // torch.matmul: vectors, matrices, broadcast batches
 Tensor linear(Operand x, Operand weight);  // x @ weight^T, weight [out, in]
 Tensor linear(Operand x, Operand weight, Operand bias);
+Tensor outer(Operand a, Operand b);
+Tensor trace(Operand a);
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, const Tensor::At& at = Tensor::At::current());
 
 // ---- convolution and pooling; NC... layout, 1 to 3 spatial axes ----------------------------------
@@ -174,23 +217,38 @@ Tensor conv(Operand x, Operand weight, Operand bias, const ConvOptions& o = {});
 // conv_transpose1d to 3d: weight [in, out / groups, k...].
 Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o = {});
 Tensor conv_transpose(Operand x, Operand weight, Operand bias, const ConvOptions& o = {});
-Tensor max_pool(Operand x, std::vector<int> kernel, std::vector<int> stride = {}, std::vector<int> padding = {0});
-Tensor avg_pool(Operand x, std::vector<int> kernel, std::vector<int> stride = {}, std::vector<int> padding = {0});  // padding counts
+// `ceil_mode` lets a last window begin inside and end outside.
+Tensor max_pool(Operand x, std::vector<int> kernel, std::vector<int> stride = {}, std::vector<int> padding = {0}, std::vector<int> dilation = {1}, bool ceil_mode = false);
+Tensor avg_pool(Operand x, std::vector<int> kernel, std::vector<int> stride = {}, std::vector<int> padding = {0}, bool ceil_mode = false, bool count_include_pad = true);
 Tensor adaptive_avg_pool(Operand x, std::vector<int> output);
 Tensor adaptive_max_pool(Operand x, std::vector<int> output);
 enum class Interpolation : std::uint8_t { Nearest, Bilinear };
 Tensor interpolate(Operand x, std::vector<int> size, Interpolation mode, bool align_corners = false);
+Tensor pixel_shuffle(Operand x, int factor);  // [..., c f^2, h, w] -> [..., c, h f, w f]
+Tensor pixel_unshuffle(Operand x, int factor);
 
 // ---- normalisation ------------------------------------------------------------------------------
 Tensor layer_norm(Operand x, int axes, double eps = 1e-5);  // over the last `axes` axes, no affine part
+Tensor layer_norm(Operand x, int axes, Operand weight, Operand bias, double eps = 1e-5);
 Tensor rms_norm(Operand x, double eps = 1e-6);              // over the last axis
+Tensor rms_norm(Operand x, Operand weight, double eps = 1e-6);
 Tensor group_norm(Operand x, int groups, double eps = 1e-5);
+Tensor group_norm(Operand x, int groups, Operand weight, Operand bias, double eps = 1e-5);  // [channels]
+Tensor instance_norm(Operand x, double eps = 1e-5);
+Tensor normalize(Operand x, double p = 2, int axis = 1, double eps = 1e-12);
+Tensor cosine_similarity(Operand a, Operand b, int axis = 1, double eps = 1e-8);
 Tensor batch_norm(Operand x, Operand mean, Operand var, Operand weight, Operand bias, double eps = 1e-5);
 
 // ---- attention ----------------------------------------------------------------------------------
-// q [..., h, s, d], k and v [..., kv, t, d] with kv dividing h (grouped queries); mask is bool
-// (true: look) and broadcasts to [..., h, s, t]. scale 0 means 1 / sqrt(d).
+// q [..., h, s, d], k and v [..., kv, t, d] with kv dividing h (grouped queries); mask
+// broadcasts to [..., h, s, t] and is bool (true: look) or is added to the scores. A row that may
+// look nowhere is NaN. scale 0 means 1 / sqrt(d); causal: query i looks at keys 0 to i.
+struct AttentionOptions {
+  double scale = 0;
+  bool causal = false;
+};
 Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, double scale = 0);
+Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, const AttentionOptions& o);
 Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, Operand mask, double scale = 0);
 // Rotary embedding of x [..., s, d] by angles [s, d / 2]: pairs are neighbours (2i, 2i + 1), or
 // the two halves (i, i + d / 2).

@@ -100,6 +100,25 @@ Tensor prod(Operand a, int axis, bool keepdim) {
   }
   return keepdim ? t : t.squeeze(axis);
 }
+Tensor prod(Operand a) {
+  LC_SCOPE("prod");
+  return prod(a->reshape({product(a->shape())}), 0);
+}
+Tensor norm(Operand a, double p, Axes axes, bool keepdim) {
+  LC_SCOPE("norm");
+  axes = wrap_axes(std::move(axes), a, "norm");
+  const Tensor x = as_float(a), m = abs(x);
+  if (p == kInf) return amax(m, std::move(axes), keepdim);
+  if (p == -kInf) return amin(m, std::move(axes), keepdim);
+  if (p == 0) return sum(prim::cast(ne(x, full_like(x, 0)), x.dtype()), std::move(axes), keepdim);
+  if (p == 1) return sum(m, std::move(axes), keepdim);
+  if (p == 2) return prim::sqrt(sum(prim::mul(x, x), std::move(axes), keepdim));
+  return pow(sum(pow(m, p), std::move(axes), keepdim), 1 / p);
+}
+Tensor count_nonzero(Operand a, Axes axes) {
+  LC_SCOPE("count_nonzero");
+  return sum(prim::cast(a, DType::Bool), std::move(axes));
+}
 Tensor logsumexp(Operand a, Axes axes, bool keepdim) {
   LC_SCOPE("logsumexp");
   axes = wrap_axes(std::move(axes), a, "logsumexp");
@@ -123,6 +142,14 @@ Tensor argmax(Operand a, int axis, bool keepdim) {
   const Tensor from_end = x.graph().index(x.shape(), n - Dim::index(axis, n));
   const Tensor best = reduce(Op::MaxReduce, prim::where(hit, from_end, full_like(from_end, 0)), {axis}, keepdim);
   return prim::add(number(best, n), neg(best));
+}
+Tensor argmax(Operand a) {
+  LC_SCOPE("argmax");
+  return argmax(a->reshape({product(a->shape())}), 0);
+}
+Tensor argmin(Operand a) {
+  LC_SCOPE("argmin");
+  return argmin(a->reshape({product(a->shape())}), 0);
 }
 Tensor argmin(Operand a, int axis, bool keepdim) {
   LC_SCOPE("argmin");
@@ -154,37 +181,9 @@ Tensor log_softmax(Operand a, int axis) {
   return prim::add(d, neg(log(reduce(Op::SumReduce, exp(d), {axis}, true)).expand(x.shape())));
 }
 
-namespace {
-
-// x combined with itself shifted by 1, 2, 4, ...: a scan in log2(n) steps, whatever n will be.
-Tensor scan(const Tensor& x, int axis, double identity, Tensor (*combine)(Operand, Operand)) {
-  const Dim n = x.extent(axis);
-  Tensor t = x;
-  for (std::int64_t step = 1; step < n.bounds().hi; step *= 2) {
-    const Dim i = Dim::index(axis, n);
-    const Tensor inside = x.graph().index(x.shape(), less(Dim(step) - 1, i), DType::Bool);
-    const Tensor shifted = t.pad(axis, step, 0).slice(axis, 0, n);
-    t = combine(t, prim::where(inside, shifted, full_like(t, identity)));
-  }
-  return t;
-}
-
-}  // namespace
-
-Tensor cumsum(Operand a, int axis) {
-  LC_SCOPE("cumsum");
-  const bool narrow = a->dtype() == DType::Bool || a->dtype() == DType::U8 || a->dtype() == DType::I32;
-  return scan(narrow ? prim::cast(a, DType::I64) : a.tensor, wrap_axis(axis, a->rank(), a->shape(), "cumsum"), 0, prim::add);
-}
-Tensor cumprod(Operand a, int axis) {
-  LC_SCOPE("cumprod");
-  const bool narrow = a->dtype() == DType::Bool || a->dtype() == DType::U8 || a->dtype() == DType::I32;
-  return scan(narrow ? prim::cast(a, DType::I64) : a.tensor, wrap_axis(axis, a->rank(), a->shape(), "cumprod"), 1, prim::mul);
-}
-Tensor cummax(Operand a, int axis) {
-  LC_SCOPE("cummax");
-  const double lowest = is_float(a->dtype()) ? -kInf : a->dtype() == DType::I64 ? -0x1p63 : a->dtype() == DType::I32 ? -0x1p31 : 0;
-  return scan(a, wrap_axis(axis, a->rank(), a->shape(), "cummax"), lowest, prim::maximum);
+Tensor softmin(Operand a, int axis) {
+  LC_SCOPE("softmin");
+  return softmax(neg(as_float(a)), axis);
 }
 
 }  // namespace lc

@@ -302,6 +302,10 @@ constexpr Inferred infer_flatten(const Shape& a, int first, int last) {
   if (!is_axis(last, a)) return bad_axis("flatten", last, a);
   first = wrap(first, a.rank), last = wrap(last, a.rank);
   Inferred r;
+  if (first > last) {
+    r.error.add("flatten: axis ").add(std::int64_t{first}).add(" comes after axis ").add(std::int64_t{last});
+    return r;
+  }
   Dim merged = 1;
   for (int i = 0; i < a.rank; ++i) {
     if (i < first || i > last) r.out.push(a.d[i]);
@@ -331,8 +335,9 @@ constexpr Inferred infer_pad(const Shape& a, int axis, int before, int after) {
   if (!is_axis(axis, a)) return bad_axis("pad", axis, a);
   Inferred r{a, {}};
   Dim& d = r.out.d[wrap(axis, a.rank)];
-  if (before < 0 || after < 0) r.error.add("pad: widths (").add(std::int64_t{before}).add(", ").add(std::int64_t{after}).add(") of axis ").add(std::int64_t{wrap(axis, a.rank)}).add(" are negative");
-  else if (before + after > 0) d = d.number() ? Dim(static_cast<long>(d.n + before + after)) : dyn;
+  const int cut = (before < 0 ? before : 0) + (after < 0 ? after : 0);  // a negative width
+  if (d.number() && d.n + cut < 0) r.error.add("pad: cutting (").add(std::int64_t{before}).add(", ").add(std::int64_t{after}).add(") from ").add(std::int64_t{d.n}).add(" elements");
+  else if (before != 0 || after != 0) d = d.number() ? Dim(static_cast<long>(d.n + before + after)) : dyn;
   return r;
 }
 
@@ -415,6 +420,10 @@ constexpr Inferred infer_pool(const char* op, const Shape& x, int spatial, int k
   Inferred r{x, {}};
   if (x.rank != spatial + 2) {
     r.error.add(op).add(": needs [batch, channels, ").add(std::int64_t{spatial}).add(" spatial axes], not ").add(x);
+    return r;
+  }
+  if (2 * o.padding > kernel) {
+    r.error.add(op).add(": a padding of ").add(std::int64_t{o.padding}).add(" is more than half of the kernel's ").add(std::int64_t{kernel});
     return r;
   }
   Shape padded = x;

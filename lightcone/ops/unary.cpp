@@ -36,13 +36,24 @@ Tensor exp(Operand a) {
 Tensor expm1(Operand a) {
   LC_SCOPE("expm1");
   const Tensor x = as_float(a);  // a Taylor series near 0, where exp(x) - 1 would cancel
-  Tensor p = full_like(x, 1.0 / 5040);
-  for (const double c : {1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0}) p = prim::add(prim::mul(p, x), full_like(x, c));
-  return prim::where(prim::less_than(abs(x), full_like(x, 0.1)), prim::mul(p, x), add(exp(x), -1));
+  const int terms = x.dtype() == DType::F64 ? 16 : 7;
+  double factorial = 1;
+  for (int k = 2; k <= terms; ++k) factorial *= k;
+  Tensor p = full_like(x, 1 / factorial);
+  for (int k = terms; k > 1; --k) {
+    factorial /= k;
+    p = add(prim::mul(p, x), 1 / factorial);
+  }
+  const Tensor near = prim::less_than(abs(x), full_like(x, x.dtype() == DType::F64 ? 0.5 : 0.1));
+  return prim::where(near, prim::mul(p, x), add(exp(x), -1));
 }
 Tensor log2(Operand a) {
   LC_SCOPE("log2");
   return prim::log2(as_float(a));
+}
+Tensor log10(Operand a) {
+  LC_SCOPE("log10");
+  return mul(prim::log2(as_float(a)), std::numbers::ln2 / std::numbers::ln10);
 }
 Tensor log(Operand a) {
   LC_SCOPE("log");
@@ -87,10 +98,85 @@ Tensor tan(Operand a) {
   LC_SCOPE("tan");
   return prim::div(sin(a), cos(a));
 }
+namespace {
+Tensor with_sign_of(const Tensor& x, const Tensor& magnitude) {  // an odd function; its zeros are those of x
+  const Tensor zero = full_like(x, 0);
+  return prim::where(prim::less_than(x, zero), neg(magnitude), prim::where(prim::equal(x, zero), x, magnitude));
+}
+}  // namespace
+
+Tensor atan(Operand a) {
+  LC_SCOPE("atan");
+  // Beyond tan(3 pi / 8) of -1 / x, beyond 0.66 of (x - 1) / (x + 1), else of x: Cephes' reduction
+  // and rational approximation.
+  const Tensor x = as_float(a), m = abs(x);
+  const Tensor far = prim::less_than(full_like(m, 2.414213562373095), m), middle = prim::less_than(full_like(m, 0.66), m);
+  const Tensor r = prim::where(far, neg(prim::recip(m)), prim::where(middle, prim::div(add(m, -1), add(m, 1)), m));
+  const Tensor base = prim::where(far, full_like(m, std::numbers::pi / 2), prim::where(middle, full_like(m, std::numbers::pi / 4), full_like(m, 0)));
+  const Tensor z = prim::mul(r, r);
+  const auto polynomial = [&](std::initializer_list<double> c) {
+    Tensor p = full_like(z, *c.begin());
+    for (const double* k = c.begin() + 1; k != c.end(); ++k) p = add(prim::mul(p, z), *k);
+    return p;
+  };
+  const Tensor p = polynomial({-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1, -1.228866684490136173410e2, -6.485021904942025371773e1});
+  const Tensor q = polynomial({1, 2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2, 4.853903996359136964868e2, 1.945506571482613964425e2});
+  const Tensor tail = prim::mul(prim::mul(r, z), prim::div(p, q));
+  return with_sign_of(x, prim::add(base, prim::add(r, tail)));
+}
+Tensor asin(Operand a) {
+  LC_SCOPE("asin");
+  const Tensor x = as_float(a);
+  const Tensor root = prim::sqrt(prim::mul(add(neg(x), 1), add(x, 1)));
+  return mul(atan(prim::div(x, add(root, 1))), 2);
+}
+Tensor acos(Operand a) {
+  LC_SCOPE("acos");
+  const Tensor x = as_float(a);
+  return mul(atan(prim::sqrt(prim::div(add(neg(x), 1), add(x, 1)))), 2);
+}
+Tensor sinh(Operand a) {
+  LC_SCOPE("sinh");
+  const Tensor x = as_float(a), m = abs(x), e = expm1(m);
+  const Tensor near = mul(prim::add(e, prim::div(e, add(e, 1))), 0.5), far = exp(add(m, -std::numbers::ln2));
+  return with_sign_of(x, prim::where(prim::less_than(m, full_like(m, 20)), near, far));
+}
+Tensor cosh(Operand a) {
+  LC_SCOPE("cosh");
+  const Tensor e = exp(add(abs(as_float(a)), -std::numbers::ln2));
+  return prim::add(e, mul(prim::recip(e), 0.25));
+}
+Tensor asinh(Operand a) {
+  LC_SCOPE("asinh");
+  const Tensor x = as_float(a), m = abs(x), s = prim::mul(m, m);
+  const Tensor near = log1p(prim::add(m, prim::div(s, add(prim::sqrt(add(s, 1)), 1))));
+  return with_sign_of(x, prim::where(prim::less_than(m, full_like(m, 1e8)), near, add(log(m), std::numbers::ln2)));
+}
+Tensor acosh(Operand a) {
+  LC_SCOPE("acosh");
+  const Tensor x = as_float(a), t = add(x, -1);
+  const Tensor near = log1p(prim::add(t, prim::sqrt(prim::mul(t, add(t, 2)))));
+  const Tensor far = prim::where(prim::less_than(x, full_like(x, 1e8)), near, add(log(x), std::numbers::ln2));
+  return prim::where(prim::less_than(x, full_like(x, 1)), full_like(x, kNaN), far);
+}
+Tensor atanh(Operand a) {
+  LC_SCOPE("atanh");
+  const Tensor x = as_float(a), m = abs(x);
+  return with_sign_of(x, mul(log1p(prim::div(mul(m, 2), add(neg(m), 1))), 0.5));
+}
+Tensor logit(Operand a) {
+  LC_SCOPE("logit");
+  const Tensor x = as_float(a);
+  return log(prim::div(x, add(neg(x), 1)));
+}
 Tensor tanh(Operand a) {
   LC_SCOPE("tanh");
   // 1 - 2 / (e^2|x| + 1) with the sign of x; an odd series near 0 keeps the relative precision
   const Tensor x = as_float(a), m = abs(x), s = prim::mul(x, x);
+  if (x.dtype() == DType::F64) {
+    const Tensor e = expm1(mul(m, -2));
+    return with_sign_of(x, neg(prim::div(e, add(e, 2))));
+  }
   const Tensor big = prim::add(full_like(x, 1), mul(prim::recip(add(exp(mul(m, 2)), 1)), -2));
   Tensor p = full_like(x, 62.0 / 2835);
   for (const double c : {-17.0 / 315, 2.0 / 15, -1.0 / 3, 1.0}) p = prim::add(prim::mul(p, s), full_like(x, c));
@@ -170,6 +256,11 @@ Tensor trunc(Operand a) {
   const Tensor r = prim::add(a, neg(prim::mod(a, full_like(a, 1))));
   // infinities and NaN have no fraction
   return prim::where(isfinite(a), zero_of(a, r), a);
+}
+Tensor frac(Operand a) {
+  LC_SCOPE("frac");
+  if (!is_float(a->dtype())) throw Error("frac", "whole numbers have no fraction");
+  return prim::mod(a, full_like(a, 1));
 }
 Tensor floor(Operand a) {
   LC_SCOPE("floor");

@@ -1,0 +1,113 @@
+// Gathering, scattering and sorting.
+#include "lightcone/ops/internal.h"
+
+namespace lc {
+using namespace detail;
+#define LC_SCOPE(name) const OpScope scope(name, a.at)
+
+Tensor gather(Operand a, int axis, Operand index) {
+  LC_SCOPE("gather");
+  axis = wrap_axis(axis, a->rank(), a->shape(), "gather");
+  Tensor data = a;  // other axes may be longer than the index
+  for (int i = 0; i < a->rank() && index->rank() == a->rank(); ++i)
+    if (i != axis && provably_below(a->extent(i), index->extent(i))) throw Error("gather", cat("an index ", str(index->shape()), " leaves ", str(a->shape()), " at axis ", i));
+  for (int i = 0; i < a->rank() && index->rank() == a->rank(); ++i)
+    if (i != axis && !(index->extent(i) == a->extent(i))) data = data.slice(i, 0, index->extent(i));
+  return prim::gather(data, index, axis);
+}
+Tensor index_select(Operand a, int axis, Operand index) {
+  LC_SCOPE("index_select");
+  axis = wrap_axis(axis, a->rank(), a->shape(), "index_select");
+  if (index->rank() != 1) throw Error("index_select", "the index has rank 1, not " + str(index->shape()));
+  Shape s(static_cast<std::size_t>(a->rank()), 1), wide = a->shape();
+  s[static_cast<std::size_t>(axis)] = wide[static_cast<std::size_t>(axis)] = index->extent(0);
+  return prim::gather(a, index->reshape(s).expand(wide), axis);
+}
+Tensor embedding(Operand weight, Operand ids) {
+  const OpScope scope("embedding", weight.at);
+  if (weight->rank() != 2) throw Error("embedding", "the weight has rank 2, not " + str(weight->shape()));
+  const Dim n = product(ids->shape()), d = weight->extent(1);
+  const Tensor index = ids->reshape({n, 1}).expand({n, d});
+  Shape s = ids->shape();
+  s.push_back(d);
+  return prim::gather(weight, index, 0).reshape(s);
+}
+Tensor one_hot(Operand ids, Dim classes) {
+  const OpScope scope("one_hot", ids.at);
+  if (is_float(ids->dtype())) throw Error("one_hot", cat("the classes are integers, not ", name(ids->dtype())));
+  if (classes.bounds().hi < 1) throw Error("one_hot", cat(classes, " classes"));
+  Shape s = ids->shape();
+  s.push_back(classes);
+  const Tensor i = ids->graph().index(s, Dim::index(ids->rank(), classes), ids->dtype());
+  return prim::cast(prim::equal(ids->unsqueeze(ids->rank()).expand(s), i), DType::I64);
+}
+namespace {
+// PyTorch's index may be shorter than the base beside `axis`, and the source longer than the index.
+Tensor scattered(const Operand& a, int axis, const Operand& index, const Operand& src, const char* op, Tensor (*write)(Operand, Operand, Operand, int)) {
+  const OpScope scope(op, a.at);
+  axis = wrap_axis(axis, a->rank(), a->shape(), op);
+  if (index->rank() != a->rank() || src->rank() != a->rank())
+    throw Error(op, cat(str(a->shape()), ", index ", str(index->shape()), " and source ", str(src->shape()), " have different ranks"));
+  if (src->dtype() != a->dtype()) throw Error(op, cat("the source is ", name(src->dtype()), ", the tensor ", name(a->dtype()), "; convert one"));
+  Tensor at = index, from = src;
+  for (int i = 0; i < a->rank(); ++i) {
+    const Dim n = index->extent(i), room = a->extent(i) - n;
+    if (provably_below(src->extent(i), n)) throw Error(op, cat("a source ", str(src->shape()), " is smaller than its index ", str(index->shape())));
+    if (!(src->extent(i) == n)) from = from.slice(i, 0, n);
+    if (i == axis || room == Dim(0)) continue;
+    if (room.bounds().lo < 0) throw Error(op, cat("an index ", str(index->shape()), " leaves ", str(a->shape())));
+    const auto more = room.constant();
+    if (!more) throw Error(op, cat("an index ", str(index->shape()), " does not fit ", str(a->shape())));
+    at = pad(at, i, 0, static_cast<int>(*more), PadMode::Constant, -1);  // which writes nothing
+    from = from.pad(i, 0, room);
+  }
+  return write(a, at, from, axis);
+}
+}  // namespace
+Tensor scatter(Operand a, int axis, Operand index, Operand src) { return scattered(a, axis, index, src, "scatter", prim::scatter); }
+Tensor scatter_add(Operand a, int axis, Operand index, Operand src) { return scattered(a, axis, index, src, "scatter_add", prim::scatter_add); }
+Tensor scatter(Operand a, int axis, Operand index, double value) {
+  LC_SCOPE("scatter");
+  return scatter(a, axis, index, full(a->graph(), index->shape(), value, a->dtype()));
+}
+namespace {
+Tensor along(const Operand& a, int& axis, const Operand& index, const Operand& src, const char* op) {
+  axis = wrap_axis(axis, a->rank(), a->shape(), op);
+  if (index->rank() != 1) throw Error(op, "the index has rank 1, not " + str(index->shape()));
+  if (src->rank() != a->rank() || !(src->extent(axis) == index->extent(0)))
+    throw Error(op, cat("a source ", str(src->shape()), " does not fit ", index->extent(0), " places of axis ", axis, " of ", str(a->shape())));
+  Shape s(static_cast<std::size_t>(a->rank()), 1);
+  s[static_cast<std::size_t>(axis)] = index->extent(0);
+  return index->reshape(s).expand(src->shape());
+}
+}  // namespace
+Tensor index_add(Operand a, int axis, Operand index, Operand src) {
+  LC_SCOPE("index_add");
+  const Tensor at = along(a, axis, index, src, "index_add");
+  return scatter_add(a, axis, at, src);
+}
+Tensor index_copy(Operand a, int axis, Operand index, Operand src) {
+  LC_SCOPE("index_copy");
+  const Tensor at = along(a, axis, index, src, "index_copy");
+  return scatter(a, axis, at, src);
+}
+Tensor argsort(Operand a, int axis, bool descending) {
+  LC_SCOPE("argsort");
+  return prim::argsort(a, wrap_axis(axis, a->rank(), a->shape(), "argsort"), descending);
+}
+Sorted sort(Operand a, int axis, bool descending) {
+  LC_SCOPE("sort");
+  axis = wrap_axis(axis, a->rank(), a->shape(), "sort");
+  const Tensor i = prim::argsort(a, axis, descending);
+  return {prim::gather(a, i, axis), i};
+}
+Sorted topk(Operand a, Dim k, int axis, bool largest) {
+  LC_SCOPE("topk");
+  axis = wrap_axis(axis, a->rank(), a->shape(), "topk");
+  if (k.bounds().hi < 0) throw Error("topk", cat("k is ", k));
+  if (provably_below(a->extent(axis), k)) throw Error("topk", cat("k is ", k, ", axis ", axis, " of ", str(a->shape()), " has fewer elements"));
+  const Tensor i = prim::argsort(a, axis, largest).slice(axis, 0, k);
+  return {prim::gather(a, i, axis), i};
+}
+
+}  // namespace lc

@@ -1,0 +1,183 @@
+// Pooling: sums and maxima over overlapping views; resampling.
+#include "lightcone/ops/internal.h"
+
+namespace lc {
+using namespace detail;
+namespace {
+
+struct Pool {
+  int n;
+  std::vector<int> kernel, stride, padding, dilation;
+  std::vector<int> beyond;  // elements a last window reads behind the padding
+
+  Pool(const Operand& x, const char* op, std::vector<int> k, std::vector<int> s, std::vector<int> p, std::vector<int> d, bool ceil_mode) : n(spatial_axes(x, op)) {
+    kernel = per_axis(std::move(k), n, op, "kernel");
+    stride = per_axis(s.empty() ? kernel : std::move(s), n, op, "stride");
+    padding = per_axis(std::move(p), n, op, "padding");
+    dilation = per_axis(std::move(d), n, op, "dilation");
+    beyond.assign(kernel.size(), 0);
+    for (std::size_t i = 0; i < kernel.size(); ++i) {
+      if (kernel[i] < 1 || stride[i] < 1 || dilation[i] < 1 || padding[i] < 0) throw Error(op, "kernel, stride and dilation are at least 1, padding at least 0");
+      if (2 * padding[i] > kernel[i]) throw Error(op, cat("a padding of ", padding[i], " is more than half of the kernel's ", kernel[i]));
+      const int reach = (kernel[i] - 1) * dilation[i] + 1;
+      const Dim size = x->extent(2 + static_cast<int>(i)), room = size + 2 * padding[i] - reach;
+      if (room.bounds().hi < 0) throw Error(op, cat("a window of ", reach, " is larger than the padded image ", padded(x)));
+      if (!ceil_mode) continue;
+      const auto known = size.constant();
+      if (!known) throw Error(op, "ceil_mode needs known extents");
+      const std::int64_t left = *known + 2 * padding[i] - reach;
+      std::int64_t last = (left + stride[i] - 1) / stride[i];            // the last window,
+      if (last * stride[i] >= *known + padding[i]) --last;               // which begins inside
+      beyond[i] = static_cast<int>(std::max<std::int64_t>(0, last * stride[i] - left));
+    }
+  }
+  std::string padded(const Operand& x) const {
+    Shape s = x->shape();
+    for (std::size_t i = 0; i < padding.size(); ++i) s[2 + i] = s[2 + i] + 2 * padding[i];
+    return str(s);
+  }
+  Tensor over(Tensor t, double outside) const {
+    for (int i = 0; i < n; ++i) {
+      const auto k = static_cast<std::size_t>(i);
+      if (padding[k] || beyond[k]) t = pad(t, 2 + i, padding[k], padding[k] + beyond[k], PadMode::Constant, outside);
+    }
+    return windows(t, n, {kernel.begin(), kernel.end()}, stride, dilation);
+  }
+};
+
+}  // namespace
+
+Tensor max_pool(Operand x, std::vector<int> kernel, std::vector<int> stride, std::vector<int> padding, std::vector<int> dilation, bool ceil_mode) {
+  const OpScope scope("max_pool", x.at);
+  const Pool p(x, "max_pool", std::move(kernel), std::move(stride), std::move(padding), std::move(dilation), ceil_mode);
+  Tensor t = p.over(x, -kInf);
+  for (int i = 0; i < p.n; ++i) t = prim::max_reduce(t, t.rank() - 1);
+  return t;
+}
+Tensor avg_pool(Operand x, std::vector<int> kernel, std::vector<int> stride, std::vector<int> padding, bool ceil_mode, bool count_include_pad) {
+  const OpScope scope("avg_pool", x.at);
+  const Pool p(x, "avg_pool", std::move(kernel), std::move(stride), std::move(padding), {1}, ceil_mode);
+  Tensor t = p.over(as_float(x), 0);
+  for (int i = 0; i < p.n; ++i) t = prim::sum_reduce(t, t.rank() - 1);
+  Dim count = 1;  // of the elements each window averages
+  for (int i = 0; i < p.n; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    const Dim size = x->extent(2 + i);
+    if (count_include_pad && p.beyond[k] == 0) {
+      count = count * Dim(p.kernel[k]);
+      continue;
+    }
+    const Dim from = Dim::index(2 + i, t.extent(2 + i)) * Dim(p.stride[k]) - p.padding[k], to = from + p.kernel[k];
+    count = count * (count_include_pad ? min(to, size + p.padding[k]) - from : min(to, size) - max(from, 0));
+  }
+  if (const auto known = count.constant()) return mul(t, 1 / static_cast<double>(*known));
+  return prim::div(t, t.graph().index(t.shape(), count, t.dtype()));
+}
+namespace {
+
+// One axis in m windows, window j covering [floor(j n / m), ceil((j + 1) n / m)): what is outside is
+// replaced, and `reduce` gets the window's axis and its sizes.
+template <class Reduce>
+Tensor adaptive(const Operand& x, const char* op, std::vector<int> output, double outside, const Reduce& reduce) {
+  const OpScope scope(op, x.at);
+  const int n = spatial_axes(x, op);
+  output = per_axis(output, n, op, "output");
+  Tensor t = x;
+  for (int axis = 2; axis < n + 2; ++axis) {
+    const auto len = t.extent(axis).constant();
+    const int m = output[static_cast<std::size_t>(axis - 2)];
+    if (!len || m < 1) throw Error(op, "needs known extents and outputs of 1 or more");
+    Tensor wide = t.unsqueeze(axis);
+    Shape s = wide.shape();
+    s[static_cast<std::size_t>(axis)] = m;
+    wide = wide.expand(s);
+    const Dim j = Dim::index(axis, m), k = Dim::index(axis + 1, *len);
+    const Dim from = j * Dim(*len) / Dim(m), to = (j * Dim(*len) + (*len + m - 1)) / Dim(m);
+    const Tensor inside = t.graph().index(s, less(from - 1, k) * less(k, to), DType::Bool);
+    t = reduce(prim::where(inside, wide, full_like(wide, outside)), axis + 1, to - from);
+  }
+  return t;
+}
+
+}  // namespace
+
+Tensor adaptive_avg_pool(Operand x, std::vector<int> output) {
+  return adaptive(x, "adaptive_avg_pool", std::move(output), 0, [](Tensor w, int axis, Dim size) {
+    const Tensor total = prim::sum_reduce(w, axis);
+    return prim::div(total, w.graph().index(total.shape(), size, w.dtype()));
+  });
+}
+Tensor adaptive_max_pool(Operand x, std::vector<int> output) {
+  return adaptive(x, "adaptive_max_pool", std::move(output), -kInf, [](Tensor w, int axis, Dim) { return prim::max_reduce(w, axis); });
+}
+
+Tensor interpolate(Operand x, std::vector<int> size, Interpolation mode, bool align_corners) {
+  const OpScope scope("interpolate", x.at);
+  const int n = spatial_axes(x, "interpolate");
+  size = per_axis(size, n, "interpolate", "size");
+  if (mode == Interpolation::Bilinear && !is_float(x->dtype())) throw Error("interpolate", cat("between ", name(x->dtype()), " there is nothing; convert to a floating type"));
+  Tensor t = x;
+  for (int i = 0; i < n; ++i) {
+    const int axis = 2 + i;
+    const auto len = t.extent(axis).constant();
+    if (!len) throw Error("interpolate", "needs known extents");
+    const int m = size[static_cast<std::size_t>(i)];
+    if (m < 1 || *len < 1) throw Error("interpolate", cat(str(x->shape()), " to a size of ", m));
+    Shape s = t.shape();
+    s[static_cast<std::size_t>(axis)] = m;
+    const Dim j = Dim::index(axis, m);
+    if (mode == Interpolation::Nearest) {
+      t = prim::gather(t, t.graph().index(s, j * Dim(*len) / Dim(m)), axis);
+      continue;
+    }
+    const Tensor place = t.graph().index(s, j, t.dtype());
+    const double ratio = align_corners ? (m > 1 ? static_cast<double>(*len - 1) / (m - 1) : 0) : static_cast<double>(*len) / m;
+    const Tensor at = align_corners ? mul(place, ratio) : clamp(add(mul(add(place, 0.5), ratio), -0.5), 0, kInf);
+    const Tensor low = floor(at), i0 = to(low, DType::I64);
+    const Tensor i1 = prim::minimum(add(i0, 1), full_like(i0, static_cast<double>(*len - 1)));
+    const Tensor f = prim::add(at, neg(low));
+    const Tensor a = prim::gather(t, i0, axis), b = prim::gather(t, i1, axis);
+    t = prim::add(prim::mul(a, add(neg(f), 1)), prim::mul(b, f));
+  }
+  return t;
+}
+
+namespace {
+Dim squared(int factor, const Operand& x, const char* op) {
+  if (factor < 1 || x->rank() < 3) throw Error(op, cat("a factor of ", factor, " for ", str(x->shape())));
+  return Dim(factor) * Dim(factor);
+}
+}  // namespace
+
+Tensor pixel_shuffle(Operand x, int factor) {
+  const OpScope scope("pixel_shuffle", x.at);
+  const Dim f = factor, f2 = squared(factor, x, "pixel_shuffle"), c = x->extent(-3) / f2, h = x->extent(-2), w = x->extent(-1);
+  if (!(c * f2 == x->extent(-3))) throw Error("pixel_shuffle", cat(f2, " does not divide the channels of ", str(x->shape())));
+  Shape outer = x->shape();
+  outer.resize(outer.size() - 3);
+  const int r = static_cast<int>(outer.size());
+  Shape split = outer, joined = outer;
+  split.insert(split.end(), {c, f, f, h, w});
+  joined.insert(joined.end(), {c, h * f, w * f});
+  Axes order;
+  for (int i = 0; i < r; ++i) order.push_back(i);
+  for (const int i : {0, 3, 1, 4, 2}) order.push_back(r + i);
+  return x->reshape(split).permute(order).reshape(joined);
+}
+Tensor pixel_unshuffle(Operand x, int factor) {
+  const OpScope scope("pixel_unshuffle", x.at);
+  const Dim f = factor, f2 = squared(factor, x, "pixel_unshuffle"), c = x->extent(-3), h = x->extent(-2) / f, w = x->extent(-1) / f;
+  if (!(h * f == x->extent(-2)) || !(w * f == x->extent(-1))) throw Error("pixel_unshuffle", cat(factor, " does not divide ", str(x->shape())));
+  Shape outer = x->shape();
+  outer.resize(outer.size() - 3);
+  const int r = static_cast<int>(outer.size());
+  Shape split = outer, joined = outer;
+  split.insert(split.end(), {c, h, f, w, f});
+  joined.insert(joined.end(), {c * f2, h, w});
+  Axes order;
+  for (int i = 0; i < r; ++i) order.push_back(i);
+  for (const int i : {0, 2, 4, 1, 3}) order.push_back(r + i);
+  return x->reshape(split).permute(order).reshape(joined);
+}
+
+}  // namespace lc

@@ -1,0 +1,51 @@
+// Running sums, products and maxima.
+#include "lightcone/ops/internal.h"
+
+namespace lc {
+using namespace detail;
+#define LC_SCOPE(name) const OpScope scope(name, a.at)
+
+namespace {
+
+// x combined with itself shifted by 1, 2, 4, ...: a scan in log2(n) steps, whatever n will be.
+Tensor scan(const Tensor& x, int axis, double identity, Tensor (*combine)(Operand, Operand)) {
+  const Dim n = x.extent(axis);
+  Tensor t = x;
+  for (std::int64_t step = 1; step < n.bounds().hi; step *= 2) {
+    const Dim i = Dim::index(axis, n);
+    const Tensor inside = x.graph().index(x.shape(), less(Dim(step) - 1, i), DType::Bool);
+    const Tensor shifted = t.pad(axis, step, 0).slice(axis, 0, n);
+    t = combine(t, prim::where(inside, shifted, full_like(t, identity)));
+  }
+  return t;
+}
+
+}  // namespace
+
+Tensor cumsum(Operand a, int axis) {
+  LC_SCOPE("cumsum");
+  const bool narrow = a->dtype() == DType::Bool || a->dtype() == DType::U8 || a->dtype() == DType::I32;
+  return scan(narrow ? prim::cast(a, DType::I64) : a.tensor, wrap_axis(axis, a->rank(), a->shape(), "cumsum"), 0, prim::add);
+}
+Tensor cumprod(Operand a, int axis) {
+  LC_SCOPE("cumprod");
+  const bool narrow = a->dtype() == DType::Bool || a->dtype() == DType::U8 || a->dtype() == DType::I32;
+  return scan(narrow ? prim::cast(a, DType::I64) : a.tensor, wrap_axis(axis, a->rank(), a->shape(), "cumprod"), 1, prim::mul);
+}
+Tensor cummax(Operand a, int axis) {
+  LC_SCOPE("cummax");
+  const double lowest = is_float(a->dtype()) ? -kInf : a->dtype() == DType::I64 ? -0x1p63 : a->dtype() == DType::I32 ? -0x1p31 : 0;
+  return scan(a, wrap_axis(axis, a->rank(), a->shape(), "cummax"), lowest, prim::maximum);
+}
+
+Tensor cummin(Operand a, int axis) {
+  LC_SCOPE("cummin");
+  const double highest = is_float(a->dtype()) ? kInf : a->dtype() == DType::U8 ? 255 : a->dtype() == DType::Bool ? 1 : a->dtype() == DType::I32 ? 0x1p31 - 1 : 0x1p63;
+  return scan(a, wrap_axis(axis, a->rank(), a->shape(), "cummin"), highest, prim::minimum);
+}
+Tensor logcumsumexp(Operand a, int axis) {
+  LC_SCOPE("logcumsumexp");
+  return scan(as_float(a), wrap_axis(axis, a->rank(), a->shape(), "logcumsumexp"), -kInf, logaddexp);
+}
+
+}  // namespace lc
