@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 #include <random>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -196,6 +197,38 @@ TEST(Ops, AnswerAsPyTorchDoes) {
   }
   known.check(false);
   for (const cases::Case& c : cases::kCases) EXPECT_TRUE(used.contains(c.name)) << "no golden case runs '" << c.name << "'";
+}
+
+TEST(Ops, EveryFunctionHasAnAnswerToMeet) {
+  const auto text = [](const char* path) {
+    std::ifstream f(std::string(LIGHTCONE_SOURCE) + path);
+    return std::string(std::istreambuf_iterator<char>(f), {});
+  };
+  const std::string header = text("/lightcone/ops/ops.h"), cases = text("/tests/ops_cases.h") + text("/tests/ops_test.cpp");
+  const std::regex declaration("\\n(?:inline )?(?:Tensor|Sorted|std::vector<Tensor>) (\\w+)\\(");
+  std::size_t functions = 0;
+  for (std::sregex_iterator it(header.begin(), header.end(), declaration), end; it != end; ++it, ++functions) {
+    const std::string f = (*it)[1];
+    EXPECT_TRUE(std::regex_search(cases, std::regex("[^\\w\"]" + f + "[()]"))) << f << " has no case";
+  }
+  EXPECT_GT(functions, 150u);
+}
+
+// The same graphs on random numbers with NaN, infinities and zeros of both signs among them: every
+// pass and the CPU against the reference in f64.
+TEST(Ops, EveryPassAgreesOnWildNumbers) {
+  const std::vector<Golden> all = goldens();
+  std::set<std::string> used;
+  std::size_t elements = 0;
+  for (std::size_t at = 0; at < all.size();) {
+    Batch b;
+    for (const std::size_t end = std::min(all.size(), at + 100); at < end; ++at)
+      if (!kKnownFailures.contains(all[at].name)) b.add(all[at], used);
+    const VerifyReport r = verify(b.g, generic() | cpu({.threads = 2}), {.trials = 3, .seed = 7});
+    EXPECT_TRUE(r.ok()) << r.str();
+    elements += r.passes.back().elements;
+  }
+  EXPECT_GT(elements, 15000u);
 }
 
 // One program for every size.

@@ -130,13 +130,12 @@ Tensor interpolate(Operand x, std::vector<int> size, Interpolation mode, bool al
       t = prim::gather(t, t.graph().index(s, j * Dim(*len) / Dim(m)), axis);
       continue;
     }
-    const Tensor place = t.graph().index(s, j, t.dtype());
-    const double ratio = align_corners ? (m > 1 ? static_cast<double>(*len - 1) / (m - 1) : 0) : static_cast<double>(*len) / m;
-    const Tensor at = align_corners ? mul(place, ratio) : clamp(add(mul(add(place, 0.5), ratio), -0.5), 0, kInf);
-    const Tensor low = floor(at), i0 = to(low, DType::I64);
-    const Tensor i1 = prim::minimum(add(i0, 1), full_like(i0, static_cast<double>(*len - 1)));
-    const Tensor f = prim::add(at, neg(low));
-    const Tensor a = prim::gather(t, i0, axis), b = prim::gather(t, i1, axis);
+    // place j of the result lies at above / below between the elements, exactly
+    const Dim above = align_corners ? j * Dim(*len - 1) : max((j * 2 + 1) * Dim(*len) - m, 0), below = align_corners ? std::max(m - 1, 1) : 2 * m;
+    const Dim low = above / below;
+    const Tensor a = prim::gather(t, t.graph().index(s, low), axis), b = prim::gather(t, t.graph().index(s, min(low + 1, *len - 1)), axis);
+    const DType exact = t.dtype() == DType::F64 ? DType::F64 : DType::F32;
+    const Tensor f = prim::cast(mul(t.graph().index(s, above % below, exact), 1 / static_cast<double>(*below.constant())), t.dtype());
     t = prim::add(prim::mul(a, add(neg(f), 1)), prim::mul(b, f));
   }
   return t;
