@@ -3,11 +3,11 @@
 #pragma once
 
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/runtime/compiler.h"
 #include "lightcone/core/graph.h"
 #include "lightcone/core/tensor.h"
 #include "lightcone/nn/session.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/ops/typed.h"
 #include "lightcone/passes/passes.h"
+#include "lightcone/runtime/compiler.h"
 #include "lightcone/runtime/program.h"

@@ -115,6 +115,11 @@ TEST(Threads, OneMakesNoThread) {
   const auto pool = host::threads(3);
   EXPECT_EQ(pool->workers(), 3);
   std::vector<std::atomic<int>> hits(1000);
-  pool->run(1000, [](void* arg, int task, int) { ++(*static_cast<std::vector<std::atomic<int>>*>(arg))[static_cast<std::size_t>(task)]; }, &hits);
+  pool->run(
+      1000,
+      [](void* arg, int task, int) {
+        ++(*static_cast<std::vector<std::atomic<int>>*>(arg))[static_cast<std::size_t>(task)];
+      },
+      &hits);
   for (const auto& h : hits) EXPECT_EQ(h, 1);
 }

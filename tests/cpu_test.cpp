@@ -35,7 +35,8 @@ void agree(const Graph& g, const std::map<std::string, std::vector<float>>& inpu
     }
   const Results want = interpret(g, values, env, Rounding::Wide, true);
   std::vector<std::vector<double>> first;
-  for (const CpuOptions& o : {CpuOptions{.threads = 1}, CpuOptions{.threads = 2}, CpuOptions{.threads = 1, .compiler = false}}) {
+  for (const CpuOptions& o :
+       {CpuOptions{.threads = 1}, CpuOptions{.threads = 2}, CpuOptions{.threads = 1, .compiler = false}}) {
     const Program p = compile(g, generic() | cpu(o));
     EXPECT_EQ(p.interpreted(), 0u);
     Context c(p);
@@ -49,7 +50,10 @@ void agree(const Graph& g, const std::map<std::string, std::vector<float>>& inpu
       for (std::size_t k = 0; k < got.size(); ++k) {
         if (std::isnan(v.at(k))) ASSERT_TRUE(std::isnan(got[k])) << name << " " << k;
         else if (std::isinf(v.at(k))) ASSERT_EQ(got[k], v.at(k)) << name << " " << k;
-        else ASSERT_LE(std::abs(got[k] - v.at(k)), v.error_at(k) * 4 + 1e-30) << name << " " << k << " want " << v.at(k) << " got " << got[k] << "\n" << p.graph().str();
+        else
+          ASSERT_LE(std::abs(got[k] - v.at(k)), v.error_at(k) * 4 + 1e-30)
+              << name << " " << k << " want " << v.at(k) << " got " << got[k] << "\n"
+              << p.graph().str();
       }
       if (o.threads == 1 && o.compiler) {
         first.push_back(got);
@@ -73,7 +77,8 @@ Tensor matmul2(Tensor a, Tensor b) {  // [m, k] x [k, n]
 Tensor softmax(Tensor x) {
   const int last = x.rank() - 1;
   const Tensor m = expand_to(prim::max_reduce(x, last), last, x.extent(last));
-  const Tensor e = prim::exp2(prim::mul(prim::add(x, prim::mul(m, full_like(m, -1))), full_like(x, 1.4426950408889634)));
+  const Tensor e =
+      prim::exp2(prim::mul(prim::add(x, prim::mul(m, full_like(m, -1))), full_like(x, 1.4426950408889634)));
   return prim::mul(e, prim::recip(expand_to(prim::sum_reduce(e, last), last, x.extent(last))));
 }
 
@@ -97,13 +102,16 @@ TEST(Cpu, SoftmaxIsOneKernel) {
 }
 
 TEST(Cpu, Matmul) {
-  for (const auto& [m, k, n] : {std::array{3, 1, 4}, std::array{1, 64, 33}, std::array{5, 17, 3}, std::array{130, 333, 70}, std::array{160, 64, 1100}}) {
+  for (const auto& [m, k, n] : {std::array{3, 1, 4}, std::array{1, 64, 33}, std::array{5, 17, 3},
+                                std::array{130, 333, 70}, std::array{160, 64, 1100}}) {
     Graph g;
     const Tensor a = g.input("a", {m, k}), b = g.input("b", {k, n}), w = g.input("w", {n, k});
     g.output("ab", matmul2(a, b));
     g.output("aw", matmul2(a, w.permute({1, 0})));
     g.output("t", matmul2(b.permute({1, 0}), a.permute({1, 0})));
-    agree(g, {{"a", random_floats(static_cast<std::size_t>(m * k), 1)}, {"b", random_floats(static_cast<std::size_t>(n * k), 2)}, {"w", random_floats(static_cast<std::size_t>(n * k), 3)}});
+    agree(g, {{"a", random_floats(static_cast<std::size_t>(m * k), 1)},
+              {"b", random_floats(static_cast<std::size_t>(n * k), 2)},
+              {"w", random_floats(static_cast<std::size_t>(n * k), 3)}});
   }
 }
 
@@ -122,10 +130,14 @@ TEST(Cpu, SymbolicSizes) {
   Graph g;
   const Dim s = Dim::symbol("s", 1, 40), p = Dim::symbol("p", 0, 30);
   const Tensor q = g.input("q", {s, 4, 16}), k = g.input("k", {p + s, 4, 16});
-  const Tensor scores = prim::sum_reduce(prim::mul(expand_to(q.permute({1, 0, 2}), 2, p + s), expand_to(k.permute({1, 0, 2}), 1, s)), 3);
+  const Tensor scores =
+      prim::sum_reduce(prim::mul(expand_to(q.permute({1, 0, 2}), 2, p + s), expand_to(k.permute({1, 0, 2}), 1, s)), 3);
   g.output("y", softmax(scores));
   for (const auto& [sv, pv] : {std::pair{1, 0}, std::pair{1, 9}, std::pair{7, 0}, std::pair{33, 12}})
-    agree(g, {{"q", random_floats(static_cast<std::size_t>(sv * 64), 1)}, {"k", random_floats(static_cast<std::size_t>((sv + pv) * 64), 2)}}, {{"s", sv}, {"p", pv}});
+    agree(g,
+          {{"q", random_floats(static_cast<std::size_t>(sv * 64), 1)},
+           {"k", random_floats(static_cast<std::size_t>((sv + pv) * 64), 2)}},
+          {{"s", sv}, {"p", pv}});
 }
 
 TEST(Cpu, StructuredOperations) {

@@ -22,13 +22,12 @@ inline std::string slurp(const std::string& path) {
   s << f.rdbuf();
   return s.str();
 }
-inline void spit(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
+inline void spit(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 
 // A .npy of little-endian f32 in C order: enough for the references.
 inline std::vector<float> npy_f32(const std::string& bytes) {
-  const std::size_t header = static_cast<unsigned char>(bytes[8]) | static_cast<std::size_t>(static_cast<unsigned char>(bytes[9])) << 8;
+  const std::size_t header =
+      static_cast<unsigned char>(bytes[8]) | static_cast<std::size_t>(static_cast<unsigned char>(bytes[9])) << 8;
   if (bytes.substr(10, header).find("'<f4'") == std::string::npos) throw std::runtime_error("not f32");
   std::vector<float> v((bytes.size() - 10 - header) / 4);
   std::memcpy(v.data(), bytes.data() + 10 + header, v.size() * 4);

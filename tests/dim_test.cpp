@@ -50,16 +50,14 @@ struct Generator {
       case 1: return {a.dim - b.dim, [=](const Bindings& e) { return f(e) - g(e); }};
       case 2: return {a.dim * Dim(c), [=](const Bindings& e) { return f(e) * c; }};
       case 3: return {a.dim / Dim(c), [=](const Bindings& e) { return floor_div(f(e), c); }};
-      case 4:
-        return {a.dim % Dim(c), [=](const Bindings& e) { return f(e) - floor_div(f(e), c) * c; }};
+      case 4: return {a.dim % Dim(c), [=](const Bindings& e) { return f(e) - floor_div(f(e), c) * c; }};
       case 5: return {min(a.dim, b.dim), [=](const Bindings& e) { return std::min(f(e), g(e)); }};
       case 6: return {less(a.dim, b.dim), [=](const Bindings& e) { return i64{f(e) < g(e)}; }};
       case 7: return {max(a.dim, b.dim), [=](const Bindings& e) { return std::max(f(e), g(e)); }};
       case 8: {  // symbolic divisor, as reshapes of symbolic shapes make
         const Dim s = vars[1];
         const auto n = [](const Bindings& e) { return e.find("b")->second; };
-        if (pick(0, 1))
-          return {a.dim / s, [=](const Bindings& e) { return floor_div(f(e), n(e)); }};
+        if (pick(0, 1)) return {a.dim / s, [=](const Bindings& e) { return floor_div(f(e), n(e)); }};
         return {a.dim % s, [=](const Bindings& e) { return f(e) - floor_div(f(e), n(e)) * n(e); }};
       }
       default: return {a.dim * b.dim, [=](const Bindings& e) { return f(e) * g(e); }};
@@ -82,7 +80,8 @@ TEST(Dim, SimplificationKeepsTheValueAndBoundsHold) {
       const i64 b = gen.pick(1, 63);
       const Bindings e{{"a", gen.pick(0, 7)}, {"b", b}, {"c", gen.pick(0, 2)}, {"i0", gen.pick(0, b - 1)}};
       const i64 x = p.dim.eval(e);
-      ASSERT_EQ(x, p.plain(e)) << p.dim.str() << " a=" << e.at("a") << " b=" << b << " c=" << e.at("c") << " i0=" << e.at("i0");
+      ASSERT_EQ(x, p.plain(e)) << p.dim.str() << " a=" << e.at("a") << " b=" << b << " c=" << e.at("c")
+                               << " i0=" << e.at("i0");
       ASSERT_LE(p.dim.bounds().lo, x) << p.dim.str();
       ASSERT_GE(p.dim.bounds().hi, x) << p.dim.str();
       const Dim fixed = p.dim.substitute([&](const std::string& n) { return std::optional<Dim>(e.at(n)); });

@@ -11,22 +11,18 @@ TEST(DType, EveryHalfSurvivesARoundTrip) {
   for (int h = 0; h < 65536; ++h) {
     const auto bits = static_cast<std::uint16_t>(h);
     const float v = f16_to_f32(bits);
-    if (std::isnan(v))
-      EXPECT_TRUE(std::isnan(f16_to_f32(f32_to_f16(v))));
-    else
-      ASSERT_EQ(f32_to_f16(v), bits) << h;
+    if (std::isnan(v)) EXPECT_TRUE(std::isnan(f16_to_f32(f32_to_f16(v))));
+    else ASSERT_EQ(f32_to_f16(v), bits) << h;
     const float b = bf16_to_f32(bits);
-    if (std::isnan(b))
-      EXPECT_TRUE(std::isnan(bf16_to_f32(f32_to_bf16(b))));
-    else
-      ASSERT_EQ(f32_to_bf16(b), bits) << h;
+    if (std::isnan(b)) EXPECT_TRUE(std::isnan(bf16_to_f32(f32_to_bf16(b))));
+    else ASSERT_EQ(f32_to_bf16(b), bits) << h;
   }
 }
 
 TEST(DType, HalfRoundsToNearestEven) {
-  EXPECT_EQ(f32_to_f16(65520.f), 0x7c00);        // halfway to the next: infinity
-  EXPECT_EQ(f32_to_f16(65519.996f), 0x7bff);     // largest finite
-  EXPECT_EQ(f32_to_f16(0x1p-25f), 0x0000);       // ties to even: zero
+  EXPECT_EQ(f32_to_f16(65520.f), 0x7c00);     // halfway to the next: infinity
+  EXPECT_EQ(f32_to_f16(65519.996f), 0x7bff);  // largest finite
+  EXPECT_EQ(f32_to_f16(0x1p-25f), 0x0000);    // ties to even: zero
   EXPECT_EQ(f32_to_f16(0x1.000002p-25f), 0x0001);
   EXPECT_EQ(f32_to_f16(1.0f + 0x1p-11f), 0x3c00);
   EXPECT_EQ(f32_to_f16(1.0f + 0x3p-11f), 0x3c02);

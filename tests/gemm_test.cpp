@@ -55,7 +55,9 @@ Weight make_weight(WeightType t, std::int64_t n, std::int64_t k, std::mt19937& r
     for (int i = 2; i < block; ++i) p[i] = static_cast<std::byte>(random());
     const double d = load_f64(p, DType::F16, 0);
     for (int i = 0; i < 32; ++i) {
-      const int q = t == WeightType::Q8_0 ? static_cast<std::int8_t>(p[2 + i]) : (i < 16 ? static_cast<int>(p[2 + i]) & 15 : static_cast<int>(p[2 + i - 16]) >> 4) - 8;
+      const int q = t == WeightType::Q8_0
+                        ? static_cast<std::int8_t>(p[2 + i])
+                        : (i < 16 ? static_cast<int>(p[2 + i]) & 15 : static_cast<int>(p[2 + i - 16]) >> 4) - 8;
       w.values[static_cast<std::size_t>(b * 32 + i)] = d * q;
     }
   }
@@ -70,8 +72,10 @@ TEST(Gemm, EveryIsaEveryTypeEverySize) {
   const auto one = threads(1), two = threads(2);
   int checked = 0;
   for (const WeightType t : {WeightType::F32, WeightType::F16, WeightType::BF16, WeightType::Q8_0, WeightType::Q4_0})
-    for (const auto& [m, n, k] : {std::array{1, 1, 32}, std::array{1, 70, 64}, std::array{2, 33, 96}, std::array{3, 5, 320}, std::array{4, 129, 32}, std::array{5, 31, 64}, std::array{13, 17, 288},
-                                 std::array{29, 64, 576}, std::array{169, 130, 64}, std::array{340, 1100, 32}, std::array{1, 40, 37}, std::array{6, 40, 37}}) {
+    for (const auto& [m, n, k] :
+         {std::array{1, 1, 32}, std::array{1, 70, 64}, std::array{2, 33, 96}, std::array{3, 5, 320},
+          std::array{4, 129, 32}, std::array{5, 31, 64}, std::array{13, 17, 288}, std::array{29, 64, 576},
+          std::array{169, 130, 64}, std::array{340, 1100, 32}, std::array{1, 40, 37}, std::array{6, 40, 37}}) {
       const bool quantised = t == WeightType::Q8_0 || t == WeightType::Q4_0;
       if (quantised && k % 32) continue;
       const Weight w = make_weight(t, n, k, random);
@@ -83,8 +87,20 @@ TEST(Gemm, EveryIsaEveryTypeEverySize) {
           Parallel& parallel = p ? *two : *one;
           c[p].assign(static_cast<std::size_t>(m * n), NAN);
           std::vector<std::byte> scratch(gemm_scratch_bytes(n, k, parallel.workers()) + 64);
-          auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
-          const Gemm g{.m = m, .n = n, .k = k, .a = a.data(), .a_m = k, .a_k = 1, .type = t, .b = w.bytes.data(), .b_n = w.row, .b_k = 1, .c = c[p].data(), .c_m = n};
+          auto* aligned =
+              reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
+          const Gemm g{.m = m,
+                       .n = n,
+                       .k = k,
+                       .a = a.data(),
+                       .a_m = k,
+                       .a_k = 1,
+                       .type = t,
+                       .b = w.bytes.data(),
+                       .b_n = w.row,
+                       .b_k = 1,
+                       .c = c[p].data(),
+                       .c_m = n};
           gemm(g, {}, parallel, aligned, isa);
         }
         ASSERT_EQ(std::memcmp(c[0].data(), c[1].data(), c[0].size() * 4), 0) << "threads change bits: " << name(isa);
@@ -92,10 +108,13 @@ TEST(Gemm, EveryIsaEveryTypeEverySize) {
           for (int j = 0; j < n; ++j) {
             double want = 0, size = 0;
             for (int l = 0; l < k; ++l) {
-              const double term = static_cast<double>(a[static_cast<std::size_t>(i * k + l)]) * w.values[static_cast<std::size_t>(j * k + l)];
+              const double term = static_cast<double>(a[static_cast<std::size_t>(i * k + l)]) *
+                                  w.values[static_cast<std::size_t>(j * k + l)];
               want += term, size += std::abs(term);
             }
-            ASSERT_NEAR(c[0][static_cast<std::size_t>(i * n + j)], want, 4e-7 * size + 1e-30) << name(isa) << " type " << static_cast<int>(t) << " " << m << "x" << n << "x" << k << " at " << i << "," << j;
+            ASSERT_NEAR(c[0][static_cast<std::size_t>(i * n + j)], want, 4e-7 * size + 1e-30)
+                << name(isa) << " type " << static_cast<int>(t) << " " << m << "x" << n << "x" << k << " at " << i
+                << "," << j;
             ++checked;
           }
       }
@@ -108,24 +127,42 @@ TEST(Gemm, StridesAndBatches) {
   std::mt19937 random(2);
   std::normal_distribution<float> normal;
   const auto pool = threads(2);
-  for (const auto& [m, n, k, count] : {std::array{1, 300, 20, 3}, std::array{7, 40, 33, 5}, std::array{30, 65, 70, 2}, std::array{4, 8, 0, 2}}) {
-    std::vector<float> a(static_cast<std::size_t>(count * m * k) + 1), b(static_cast<std::size_t>(count * n * k) + 1), c(static_cast<std::size_t>(count * m * n));
+  for (const auto& [m, n, k, count] :
+       {std::array{1, 300, 20, 3}, std::array{7, 40, 33, 5}, std::array{30, 65, 70, 2}, std::array{4, 8, 0, 2}}) {
+    std::vector<float> a(static_cast<std::size_t>(count * m * k) + 1), b(static_cast<std::size_t>(count * n * k) + 1),
+        c(static_cast<std::size_t>(count * m * n));
     for (float& x : a) x = normal(random);
     for (float& x : b) x = normal(random);
     for (const Isa isa : isas())
       for (const bool transposed : {false, true}) {
         std::fill(c.begin(), c.end(), NAN);
-        std::vector<std::byte> scratch(static_cast<std::size_t>(pool->workers() + 1) * gemm_scratch_bytes(n, std::max(k, 1), 1) + gemm_scratch_bytes(n, std::max(k, 1), 2) + 64);
+        std::vector<std::byte> scratch(static_cast<std::size_t>(pool->workers() + 1) *
+                                           gemm_scratch_bytes(n, std::max(k, 1), 1) +
+                                       gemm_scratch_bytes(n, std::max(k, 1), 2) + 64);
         auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
-        const Gemm g{.m = m, .n = n, .k = k, .a = a.data(), .a_m = transposed ? 1 : k, .a_k = transposed ? m : 1, .type = WeightType::F32, .b = b.data(), .b_n = 1, .b_k = n, .c = c.data(), .c_m = n};
+        const Gemm g{.m = m,
+                     .n = n,
+                     .k = k,
+                     .a = a.data(),
+                     .a_m = transposed ? 1 : k,
+                     .a_k = transposed ? m : 1,
+                     .type = WeightType::F32,
+                     .b = b.data(),
+                     .b_n = 1,
+                     .b_k = n,
+                     .c = c.data(),
+                     .c_m = n};
         gemm(g, {count, m * k, n * k, m * n}, *pool, aligned, isa);
         for (int q = 0; q < count; ++q)
           for (int i = 0; i < m; ++i)
             for (int j = 0; j < n; ++j) {
               double want = 0;
               for (int l = 0; l < k; ++l)
-                want += static_cast<double>(a[static_cast<std::size_t>(q * m * k + (transposed ? l * m + i : i * k + l))]) * static_cast<double>(b[static_cast<std::size_t>(q * n * k + l * n + j)]);
-              ASSERT_NEAR(c[static_cast<std::size_t>(q * m * n + i * n + j)], want, 1e-4) << name(isa) << (transposed ? " transposed " : " ") << q << " " << i << " " << j;
+                want +=
+                    static_cast<double>(a[static_cast<std::size_t>(q * m * k + (transposed ? l * m + i : i * k + l))]) *
+                    static_cast<double>(b[static_cast<std::size_t>(q * n * k + l * n + j)]);
+              ASSERT_NEAR(c[static_cast<std::size_t>(q * m * n + i * n + j)], want, 1e-4)
+                  << name(isa) << (transposed ? " transposed " : " ") << q << " " << i << " " << j;
             }
       }
   }

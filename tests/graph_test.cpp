@@ -27,8 +27,8 @@ Value floats(std::vector<double> v, std::vector<std::int64_t> shape) {
 
 Tensor matmul2(Tensor a, Tensor b) {
   const Dim m = a.extent(0), k = a.extent(1), n = b.extent(1);
-  return prim::sum_reduce(prim::mul(a.unsqueeze(1).expand({m, n, k}),
-                                    b.permute({1, 0}).unsqueeze(0).expand({m, n, k})), 2);
+  return prim::sum_reduce(prim::mul(a.unsqueeze(1).expand({m, n, k}), b.permute({1, 0}).unsqueeze(0).expand({m, n, k})),
+                          2);
 }
 
 }  // namespace
@@ -55,7 +55,9 @@ TEST(Graph, MatmulInTheTwelve) {
 TEST(Graph, ErrorsNameTheOperationTheShapesAndTheLine) {
   Graph g;
   const Tensor a = g.input("a", {2, 3}), b = g.input("b", {2, 4});
-  EXPECT_NE(message([&] { prim::add(a, b); }).find("add: [2, 3] and [2, 4] differ at axis 1: 3 vs 4 (at graph_test.cpp:"), std::string::npos)
+  EXPECT_NE(
+      message([&] { prim::add(a, b); }).find("add: [2, 3] and [2, 4] differ at axis 1: 3 vs 4 (at graph_test.cpp:"),
+      std::string::npos)
       << message([&] { prim::add(a, b); });
   EXPECT_NE(message([&] { prim::sum_reduce(a, 2); }).find("sum: axis 2 is not an axis of [2, 3]"), std::string::npos);
   EXPECT_NE(message([&] { a.reshape({5}); }).find("reshape: [2, 3] has 6 elements, [5] has 5"), std::string::npos);
@@ -83,8 +85,9 @@ TEST(Generic, FoldsAndKeepsTheAnswer) {
   const Tensor y = prim::mul(prim::contiguous(prim::mul(a, full_like(a, 1))), two);
   g.output("y", y);
   const Compiled c = transform(g, generic());
-  EXPECT_EQ(c.graph.str(), "%0 = input a : f32[2]\n%1 = constant 2 : f32[]\n"
-                             "%2 = mul %0 %1.reshape([1]).expand([2]) : f32[2]\ny = %2\n");
+  EXPECT_EQ(c.graph.str(),
+            "%0 = input a : f32[2]\n%1 = constant 2 : f32[]\n"
+            "%2 = mul %0 %1.reshape([1]).expand([2]) : f32[2]\ny = %2\n");
   EXPECT_GT(c.log[0].fired.at("x * 1"), 0);
   EXPECT_GT(c.log[0].fired.at("copy"), 0);
 }
@@ -133,7 +136,8 @@ TEST(Primitives, DequantizeIsExact) {
     Value bytes = make_value(DType::U8, {3, 2 * q.bytes});
     std::uint32_t seed = 7;
     for (auto& b : bytes.i) b = (seed = seed * 1664525 + 1013904223) >> 24;
-    for (std::size_t k = 1; k < bytes.i.size(); k += static_cast<std::size_t>(q.bytes)) bytes.i[k] &= 0xbb;  // no inf or NaN scale
+    for (std::size_t k = 1; k < bytes.i.size(); k += static_cast<std::size_t>(q.bytes))
+      bytes.i[k] &= 0xbb;  // no inf or NaN scale
     const Results want = interpret(g, {{"w", bytes}});
     const Results got = interpret(transform(g, primitives_only()).graph, {{"w", bytes}});
     EXPECT_EQ(want.outputs.at("v").f, got.outputs.at("v").f) << q.name;

@@ -18,7 +18,10 @@ namespace {
 // The members of a zip archive whose entries are stored, not deflated.
 std::map<std::string, std::string> stored_zip(const std::string& z) {
   std::map<std::string, std::string> members;
-  const auto u16 = [&](std::size_t at) { return static_cast<std::size_t>(static_cast<unsigned char>(z[at])) | static_cast<std::size_t>(static_cast<unsigned char>(z[at + 1])) << 8; };
+  const auto u16 = [&](std::size_t at) {
+    return static_cast<std::size_t>(static_cast<unsigned char>(z[at])) |
+           static_cast<std::size_t>(static_cast<unsigned char>(z[at + 1])) << 8;
+  };
   const auto u32 = [&](std::size_t at) { return u16(at) | u16(at + 2) << 16; };
   for (std::size_t at = z.find("PK\1\2"); at != std::string::npos; at = z.find("PK\1\2", at + 46)) {
     const std::size_t local = u32(at + 42), size = z.size() > at ? u32(at + 24) : 0;
@@ -36,8 +39,7 @@ std::string lower(std::string s) {
 std::string load_everything(const std::string& path) {
   try {
     const Weights w = Weights::open(path);
-    for (const auto& [name, t] : w.tensors())
-      try {
+    for (const auto& [name, t] : w.tensors()) try {
         Weights::read(t);
       } catch (const Error&) {  // a type without a reader
       }
@@ -90,7 +92,8 @@ TEST(Safetensors, SaveAndLoad) {
 TEST(Safetensors, AFullDiskLeavesTheOldFile) {
   const TempDir dir;
   const std::vector<float> small(4, 1), large(100000, 2);
-  const TensorToSave first[] = {{"a", DType::F32, {4}, std::as_bytes(std::span(small))}}, second[] = {{"a", DType::F32, {100000}, std::as_bytes(std::span(large))}};
+  const TensorToSave first[] = {{"a", DType::F32, {4}, std::as_bytes(std::span(small))}},
+                     second[] = {{"a", DType::F32, {100000}, std::as_bytes(std::span(large))}};
   save_safetensors(dir / "x", first);
   rlimit old;
   getrlimit(RLIMIT_FSIZE, &old);
@@ -122,7 +125,8 @@ TEST(Gguf, EveryBlockTypeReadsAsGgmlDoes) {
       if (lower(name) != lower(std::string(ggml_type_name(t.type))) + ".npy") continue;
       const std::vector<float> values = npy_f32(npy);
       ASSERT_EQ(values.size(), have.size()) << name;
-      for (std::size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(have[i], values[i], 1e-6 * std::max(1.0f, std::abs(values[i]))) << name << " " << i;
+      for (std::size_t i = 0; i < values.size(); ++i)
+        ASSERT_NEAR(have[i], values[i], 1e-6 * std::max(1.0f, std::abs(values[i]))) << name << " " << i;
       ++checked;
     }
   }
@@ -141,12 +145,14 @@ TEST(Files, NoBytesCrashAReader) {
   NEEDS_DATA("formats/gguf");
   const TempDir dir;
   std::mt19937 random(3);
-  for (const std::string file : {"formats/gguf/all_types.gguf", "llm/stories260K/hf/model.safetensors", "llm/stories260K/stories260K.bin"}) {
+  for (const std::string file :
+       {"formats/gguf/all_types.gguf", "llm/stories260K/hf/model.safetensors", "llm/stories260K/stories260K.bin"}) {
     const std::string whole = slurp(data(file));
     for (int i = 0; i < 200; ++i) {
       std::string bytes = i < 50 ? whole.substr(0, whole.size() * static_cast<std::size_t>(i) / 50) : whole;
       if (i >= 50)
-        for (int k = 0; k < 5; ++k) bytes[random() % std::min<std::size_t>(bytes.size(), 3000)] = static_cast<char>(random());
+        for (int k = 0; k < 5; ++k)
+          bytes[random() % std::min<std::size_t>(bytes.size(), 3000)] = static_cast<char>(random());
       spit(dir / "x", bytes);
       load_everything(dir / "x");
     }

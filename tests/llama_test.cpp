@@ -56,11 +56,14 @@ std::string base(const std::string& model) { return "llm/" + model + "/"; }
 
 TEST(Llama, EveryPlainFormatGivesTheReferenceTextAndLogits) {
   NEEDS_DATA("llm/stories260K");
-  const std::pair<const char*, const char*> cases[] = {
-      {"stories260K", "stories260K.bin"}, {"stories260K", "gguf/stories260K-F32.gguf"}, {"stories260K", "hf"}, {"babyllama361", "babyllama361.bin"}};
+  const std::pair<const char*, const char*> cases[] = {{"stories260K", "stories260K.bin"},
+                                                       {"stories260K", "gguf/stories260K-F32.gguf"},
+                                                       {"stories260K", "hf"},
+                                                       {"babyllama361", "babyllama361.bin"}};
   for (const auto& [model, file] : cases) {
     const Json want = expected(model);
-    const Llama m = Llama::load(data(base(model) + file), {.all_logits = true, .threads = 2, .tokenizer = data(base(model) + "tokenizer.bin")});
+    const Llama m = Llama::load(data(base(model) + file),
+                                {.all_logits = true, .threads = 2, .tokenizer = data(base(model) + "tokenizer.bin")});
     EXPECT_EQ(m.program().interpreted(), 0u);
     EXPECT_EQ(m.converted_bytes(), 0u);
     for (const Json& c : want["cases"]) {
@@ -89,7 +92,8 @@ TEST(Llama, EveryGgufTypeGivesTheReferenceText) {
       const Llama m = Llama::load(data(file), {.context = 512, .all_logits = true, .threads = 2});
       const auto ids = want["eval"]["ids"].get<std::vector<int>>();
       LlamaSession s(m);
-      EXPECT_NEAR(nll(s.feed(ids), ids, static_cast<std::size_t>(m.config().vocab)), v["nll_eval"].get<double>(), 2e-4) << file;
+      EXPECT_NEAR(nll(s.feed(ids), ids, static_cast<std::size_t>(m.config().vocab)), v["nll_eval"].get<double>(), 2e-4)
+          << file;
       const auto all = v["greedy_ids"].get<std::vector<int>>();
       const auto prompt = m.tokenizer().encode("Once upon a time");
       const Llama last = Llama::load(data(file), {.threads = 1});
@@ -98,7 +102,8 @@ TEST(Llama, EveryGgufTypeGivesTheReferenceText) {
       if (v.contains("logits")) {
         const std::string name = v["logits"].get<std::string>();
         LlamaSession fresh(m);
-        near(fresh.feed(prompt), npy_f32(slurp(data(base(model) + "expected/" + name.substr(0, name.find(' '))))), 3e-4, file);
+        near(fresh.feed(prompt), npy_f32(slurp(data(base(model) + "expected/" + name.substr(0, name.find(' '))))), 3e-4,
+             file);
       }
     }
   }
@@ -108,7 +113,8 @@ TEST(Llama, EveryGgufTypeGivesTheReferenceText) {
 TEST(Llama, ShardedBf16) {
   NEEDS_DATA("llm/stories260K/hf-bf16-sharded");
   const Json want = expected("stories260K");
-  const Llama m = Llama::load(data("llm/stories260K/hf-bf16-sharded"), {.all_logits = true, .tokenizer = data("llm/stories260K/tokenizer.bin")});
+  const Llama m = Llama::load(data("llm/stories260K/hf-bf16-sharded"),
+                              {.all_logits = true, .tokenizer = data("llm/stories260K/tokenizer.bin")});
   EXPECT_EQ(m.converted_bytes(), 0u);
   const auto ids = want["eval"]["ids"].get<std::vector<int>>();
   LlamaSession s(m);
@@ -141,7 +147,8 @@ TEST(Llama, SlidingWindowAndRopeBase) {
 TEST(Llama, APrimopsOnlyDeviceTellsTheSameStory) {
   NEEDS_DATA("llm/stories260K");
   const Json want = expected("stories260K");
-  const Llama m = Llama::load(data("llm/stories260K/stories260K.bin"), {.context = 128, .chunk = 8, .compiler = generic() | primitives_only()});
+  const Llama m = Llama::load(data("llm/stories260K/stories260K.bin"),
+                              {.context = 128, .chunk = 8, .compiler = generic() | primitives_only()});
   const Graph& g = m.program().graph();
   const auto live = g.live();
   for (NodeId id = 0; id < g.size(); ++id)
@@ -170,7 +177,8 @@ TEST(Llama, SameBitsForAnyNumberOfThreads) {
 TEST(Llama, WrongFilesAreRefusedInOneSentence) {
   NEEDS_DATA("llm/stories260K");
   const TempDir dir;
-  const std::string bin = slurp(data("llm/stories260K/stories260K.bin")), gguf = slurp(data("llm/stories260K/gguf/stories260K-F16.gguf"));
+  const std::string bin = slurp(data("llm/stories260K/stories260K.bin")),
+                    gguf = slurp(data("llm/stories260K/gguf/stories260K-F16.gguf"));
   const auto refuses = [&](const std::string& bytes, const std::string& words) {
     spit(dir / "model", bytes);
     try {

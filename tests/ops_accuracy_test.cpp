@@ -18,9 +18,9 @@ struct Function {
   const char* name;
   Tensor (*build)(Operand);
   double (*exact)(double);
-  double low, high;      // magnitudes, drawn evenly by their logarithm
-  bool negative;         // numbers below 0 too
-  double f32, f64;       // allowed relative error
+  double low, high;  // magnitudes, drawn evenly by their logarithm
+  bool negative;     // numbers below 0 too
+  double f32, f64;   // allowed relative error
 };
 
 // An error of one unit in the last place of an argument x costs exp |x| units.
@@ -49,7 +49,8 @@ const std::vector<Function> kFunctions{
     {"erf", erf, std::erf, 1e-30, 30, true, 5e-7, 2e-15},
     {"erfc", erfc, std::erfc, 1e-30, 8, true, 5e-7, 2e-14},
     {"sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, 1e-30, 80, true, 8e-6, 2e-14},
-    {"logsigmoid", logsigmoid, [](double x) { return x < 0 ? x - std::log1p(std::exp(x)) : -std::log1p(std::exp(-x)); }, 1e-30, 80, true, 8e-6, 2e-14},
+    {"logsigmoid", logsigmoid, [](double x) { return x < 0 ? x - std::log1p(std::exp(x)) : -std::log1p(std::exp(-x)); },
+     1e-30, 80, true, 8e-6, 2e-14},
 };
 
 // The largest relative error over `n` arguments, and where it is.

@@ -16,7 +16,8 @@ void says(const std::function<void()>& f, const std::string& call, const std::st
   } catch (const Error& e) {
     const std::string what = e.what();
     EXPECT_EQ(what.substr(0, what.find(" (at ")), sentence) << call;
-    EXPECT_NE(what.find(" (at ops_error_test.cpp:"), std::string::npos) << call << ": '" << what << "' lacks the caller's line";
+    EXPECT_NE(what.find(" (at ops_error_test.cpp:"), std::string::npos)
+        << call << ": '" << what << "' lacks the caller's line";
   }
 }
 #define SAYS(sentence, ...) says([&] { __VA_ARGS__; }, #__VA_ARGS__, sentence)

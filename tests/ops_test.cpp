@@ -81,7 +81,8 @@ std::vector<Tensor> build(const std::string& name, Graph& g, cases::T t, std::se
   if (name.starts_with("number int ")) return {t[0] + 2};
   if (name.starts_with("number float ")) return {t[0] * 2.5};
   if (name.starts_with("number div ")) return {t[0] / 2};
-  if (name.starts_with("cast f") || name.starts_with("cast b") || name.starts_with("cast i") || name.starts_with("cast u")) {
+  if (name.starts_with("cast f") || name.starts_with("cast b") || name.starts_with("cast i") ||
+      name.starts_with("cast u")) {
     std::istringstream words(name);
     std::string cast, from, type;
     words >> cast >> from >> type;
@@ -165,7 +166,31 @@ struct Batch {
     const Results reference = interpret(g, inputs, {}, Rounding::Storage);
     Results compiled = reference;
     if (compile) compiled = run_values(transform(g, generic() | cpu({.threads = 2})).graph, inputs, {});
-    static const std::set<std::string> signed_zero{"floor", "ceil", "trunc", "round", "neg", "abs", "sqrt", "sin", "tanh", "expm1", "log1p", "erf", "add odd", "mul odd", "div odd", "fmod odd", "remainder odd", "where", "gather", "gather odd", "concat odd", "flip odd", "pad replicate odd", "tril odd", "sum all"};
+    static const std::set<std::string> signed_zero{"floor",
+                                                   "ceil",
+                                                   "trunc",
+                                                   "round",
+                                                   "neg",
+                                                   "abs",
+                                                   "sqrt",
+                                                   "sin",
+                                                   "tanh",
+                                                   "expm1",
+                                                   "log1p",
+                                                   "erf",
+                                                   "add odd",
+                                                   "mul odd",
+                                                   "div odd",
+                                                   "fmod odd",
+                                                   "remainder odd",
+                                                   "where",
+                                                   "gather",
+                                                   "gather odd",
+                                                   "concat odd",
+                                                   "flip odd",
+                                                   "pad replicate odd",
+                                                   "tril odd",
+                                                   "sum all"};
     for (const auto& [c, k] : outputs) {
       const bool signs = signed_zero.contains(c->name);
       const std::string out = cat(c->name, " out ", k);
@@ -196,7 +221,8 @@ TEST(Ops, AnswerAsPyTorchDoes) {
     b.check(true);
   }
   known.check(false);
-  for (const cases::Case& c : cases::kCases) EXPECT_TRUE(used.contains(c.name)) << "no golden case runs '" << c.name << "'";
+  for (const cases::Case& c : cases::kCases)
+    EXPECT_TRUE(used.contains(c.name)) << "no golden case runs '" << c.name << "'";
 }
 
 TEST(Ops, EveryFunctionHasAnAnswerToMeet) {
@@ -204,7 +230,8 @@ TEST(Ops, EveryFunctionHasAnAnswerToMeet) {
     std::ifstream f(std::string(LIGHTCONE_SOURCE) + path);
     return std::string(std::istreambuf_iterator<char>(f), {});
   };
-  const std::string header = text("/lightcone/ops/ops.h"), cases = text("/tests/ops_cases.h") + text("/tests/ops_test.cpp");
+  const std::string header = text("/lightcone/ops/ops.h"),
+                    cases = text("/tests/ops_cases.h") + text("/tests/ops_test.cpp");
   const std::regex declaration("\\n(?:inline )?(?:Tensor|Sorted|std::vector<Tensor>) (\\w+)\\(");
   std::size_t functions = 0;
   for (std::sregex_iterator it(header.begin(), header.end(), declaration), end; it != end; ++it, ++functions) {
@@ -241,7 +268,8 @@ TEST(Ops, SymbolicShapes) {
   g.output("y", scaled_dot_product_attention(q, q, q).permute({1, 0, 2}).reshape({n, 6}));
   g.output("s", cumsum(softmax(h, 0), 0));
   for (std::int64_t size : {1, 2, 7, 40}) {
-    const VerifyReport r = verify(g, generic() | cpu({.threads = 2}), {.trials = 2, .wild = false, .sizes = {{"n", size}}});
+    const VerifyReport r =
+        verify(g, generic() | cpu({.threads = 2}), {.trials = 2, .wild = false, .sizes = {{"n", size}}});
     EXPECT_TRUE(r.ok()) << r.str();
     EXPECT_GT(r.passes.back().elements, 0u);
   }
@@ -251,7 +279,8 @@ TEST(Ops, SymbolicShapes) {
 TEST(Ops, SymbolicShapesOfTheRest) {
   Graph g;
   const Dim n = Dim::symbol("n", 1, 20), m = Dim::symbol("m", 1, 9);
-  const Tensor x = g.input("x", {n, 6}), y = g.input("y", {m, 6}), image = g.input("image", {2, 4, n + 3, m + 2}), filter = g.input("filter", {6, 2, 3, 2});
+  const Tensor x = g.input("x", {n, 6}), y = g.input("y", {m, 6}), image = g.input("image", {2, 4, n + 3, m + 2}),
+               filter = g.input("filter", {6, 2, 3, 2});
   auto out = [&, k = 0](const Tensor& t) mutable { g.output(cat("y", k++), t); };
   out(rms_norm(x, 1e-5));
   out(var(x, {0}, 0));
@@ -283,7 +312,8 @@ TEST(Ops, SymbolicShapesOfTheRest) {
   out(arange(g, n * m, DType::F32));
   out(eye(g, n));
   for (const auto& [a, b] : {std::pair{1, 1}, std::pair{2, 9}, std::pair{20, 1}, std::pair{13, 6}}) {
-    const VerifyReport r = verify(g, generic() | cpu({.threads = 2}), {.trials = 1, .wild = false, .sizes = {{"n", a}, {"m", b}}});
+    const VerifyReport r =
+        verify(g, generic() | cpu({.threads = 2}), {.trials = 1, .wild = false, .sizes = {{"n", a}, {"m", b}}});
     EXPECT_TRUE(r.ok()) << "n = " << a << ", m = " << b << "\n" << r.str();
     EXPECT_GT(r.passes.back().elements, 0u);
   }
@@ -315,7 +345,8 @@ void near(const std::vector<float>& a, const std::vector<float>& b, double toler
 
 TEST(Ops, TwoWaysToTheSameResult) {
   Graph g;
-  const Tensor a = g.input("a", {5, 17, 33}), b = g.input("b", {5, 33, 9}), x = g.input("x", {2, 6, 11, 13}), w = g.input("w", {8, 3, 3, 2}), v = g.input("v", {40});
+  const Tensor a = g.input("a", {5, 17, 33}), b = g.input("b", {5, 33, 9}), x = g.input("x", {2, 6, 11, 13}),
+               w = g.input("w", {8, 3, 3, 2}), v = g.input("v", {40});
   std::vector<std::pair<std::string, std::string>> pairs;
   const auto equal = [&](const Tensor& left, const Tensor& right) {
     pairs.emplace_back(cat("left ", pairs.size()), cat("right ", pairs.size()));
@@ -348,11 +379,16 @@ TEST(Ops, TwoWaysToTheSameResult) {
   equal(instance_norm(x), group_norm(x, 6));
   equal(var(a, {0, 2}) * (5 * 33 - 1), sum(square(a - mean(a, {0, 2}, true)), {0, 2}));
   equal(norm(a, 2, {1}), sqrt(einsum("bij,bij->bj", {a, a})));
-  equal(scaled_dot_product_attention(a, a, a, {.causal = true}), matmul(softmax(where(tril(full(g, {17, 17}, 1, DType::Bool)), matmul(a, a.transpose(1, 2)) / std::sqrt(33.0), -kInf), -1), a));
+  equal(scaled_dot_product_attention(a, a, a, {.causal = true}),
+        matmul(softmax(where(tril(full(g, {17, 17}, 1, DType::Bool)), matmul(a, a.transpose(1, 2)) / std::sqrt(33.0),
+                             -kInf),
+                       -1),
+               a));
   equal(scatter_add(full(g, {40}, 0), 0, argsort(v), v), gather(v, 0, argsort(argsort(v))));
   equal(gelu(v), v * 0.5 * erfc(v * -std::sqrt(0.5)));
   equal(tanh(v), sinh(v) / cosh(v));
-  equal(atan2(sin(v), cos(v)), asin(sin(v)) * sign(cos(v)) + where(cos(v) < 0.0, sign(sin(v)) * 3.14159265358979, full_like(v, 0)));
+  equal(atan2(sin(v), cos(v)),
+        asin(sin(v)) * sign(cos(v)) + where(cos(v) < 0.0, sign(sin(v)) * 3.14159265358979, full_like(v, 0)));
   equal(pixel_unshuffle(pixel_shuffle(x.slice(1, 0, 4), 2), 2), x.slice(1, 0, 4));
   equal(concat(split(a, {4, 10, 3}, 1), 1), a);
   equal(stack(unbind(a, 1), 1), a);
@@ -394,7 +430,8 @@ TEST(Ops, SortsOfEveryKindArePermutations) {
       const Sorted top = topk(x, 5, 0, descending);
       g.output("top", all(eq(top.values, slice(s.values, 0, 0, 5))));
       const Context c = run(g);
-      for (const char* name : {"ordered", "back", "stable", "top"}) EXPECT_EQ(c.scalar(name), 1) << name << " of " << lc::name(type) << (descending ? " descending" : "");
+      for (const char* name : {"ordered", "back", "stable", "top"})
+        EXPECT_EQ(c.scalar(name), 1) << name << " of " << lc::name(type) << (descending ? " descending" : "");
     }
   }
 }

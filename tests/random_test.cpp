@@ -68,7 +68,8 @@ TEST(Random, GenericAndKernelIr) {
       }
       if (d) {
         ++failures;
-        ADD_FAILURE() << "seed " << i << (device ? ", kernel IR: " : ", generic: ") << d->str() << "\n" << c.graph.str();
+        ADD_FAILURE() << "seed " << i << (device ? ", kernel IR: " : ", generic: ") << d->str() << "\n"
+                      << c.graph.str();
       }
     }
   }

@@ -38,7 +38,8 @@ TEST(Story, APrimopsOnlyDeviceTellsIt) {
   const Json want = Json::parse(std::ifstream(folder + "reference.json"));
   auto ids = want["ids"].get<std::vector<int>>();
   ids.resize(12);
-  const Llama m = Llama::load(folder + "story.gguf", {.context = 16, .chunk = 1, .compiler = generic() | primitives_only()});
+  const Llama m =
+      Llama::load(folder + "story.gguf", {.context = 16, .chunk = 1, .compiler = generic() | primitives_only()});
   LlamaSession s(m);
   Sampler pick({});
   std::vector<int> have{1};

@@ -51,16 +51,19 @@ TEST_P(Vectors, LongTexts) {
   NEEDS_DATA("datasets/tinyshakespeare/input.txt");
   const auto t = load_tokenizer(data(base + ".gguf"));
   const Json want = Json::parse(slurp(data(base + ".long.json")));
-  EXPECT_EQ(t->encode(slurp(data("datasets/tinyshakespeare/input.txt")).substr(0, 12000), false), want["shakespeare_12000"].get<std::vector<int>>());
+  EXPECT_EQ(t->encode(slurp(data("datasets/tinyshakespeare/input.txt")).substr(0, 12000), false),
+            want["shakespeare_12000"].get<std::vector<int>>());
   std::string mixed = want["mixed_text"].get<std::string>();
-  for (std::size_t at; (at = mixed.find("\\n")) != std::string::npos;) mixed.replace(at, 2, "\n");  // as the reference's command line reads it
+  for (std::size_t at; (at = mixed.find("\\n")) != std::string::npos;)
+    mixed.replace(at, 2, "\n");  // as the reference's command line reads it
   EXPECT_EQ(t->encode(mixed, false), want["mixed"].get<std::vector<int>>());
 }
-INSTANTIATE_TEST_SUITE_P(All, Vectors, testing::Values("llama-spm", "gpt-2", "falcon", "deepseek-coder", "bert-bge"), [](const auto& i) {
-  std::string s = i.param;
-  std::replace(s.begin(), s.end(), '-', '_');
-  return s;
-});
+INSTANTIATE_TEST_SUITE_P(All, Vectors, testing::Values("llama-spm", "gpt-2", "falcon", "deepseek-coder", "bert-bge"),
+                         [](const auto& i) {
+                           std::string s = i.param;
+                           std::replace(s.begin(), s.end(), '-', '_');
+                           return s;
+                         });
 
 TEST(Tokenizer, TheSameVocabularyFromThreeFiles) {
   NEEDS_DATA("tokenizers/llama2/tokenizer.model");
@@ -69,7 +72,8 @@ TEST(Tokenizer, TheSameVocabularyFromThreeFiles) {
   const auto bin = load_tokenizer(data("tokenizers/llama2/tokenizer.bin"), 32000);
   EXPECT_EQ(model->size(), 32000);
   EXPECT_EQ(bin->size(), 32000);
-  for (const std::string& text : split(slurp(data("tokenizers/ggml-vocab-llama-spm.gguf.inp")), "\n__ggml_vocab_test__\n")) {
+  for (const std::string& text :
+       split(slurp(data("tokenizers/ggml-vocab-llama-spm.gguf.inp")), "\n__ggml_vocab_test__\n")) {
     EXPECT_EQ(model->encode(text), gguf->encode(text)) << text;
     if (text.find("\xE2\x96\x81") == std::string::npos) {
       EXPECT_EQ(bin->encode(text), gguf->encode(text)) << text;
@@ -103,7 +107,8 @@ TEST(Tokenizer, RoundTripsAndRefusesWhatIsNotUtf8) {
     for (int i = 0; i < 200; ++i) {
       std::string text;
       for (int k = 0; k < 20; ++k) {
-        const char* pieces[] = {"a", "Z", " ", "  ", "\n", "\xC3\xA9", "\xE4\xBD\xA0", "\xF0\x9F\x98\x80", "7", "'s", "!", "\t"};
+        const char* pieces[] = {"a", "Z",  " ", "  ", "\n", "\xC3\xA9", "\xE4\xBD\xA0", "\xF0\x9F\x98\x80",
+                                "7", "'s", "!", "\t"};
         text += pieces[random() % std::size(pieces)];
       }
       EXPECT_EQ(t->decode(t->encode(text)), text) << name;
@@ -156,13 +161,15 @@ TEST(Tokenizer, SentencePieceFromJson) {
 TEST(Tokenizer, DamagedFilesGiveErrors) {
   NEEDS_DATA("llm/stories260K");
   const TempDir dir;
-  for (const std::string file : {"llm/stories260K/tokenizer.bin", "tokenizers/llama2/tokenizer.model", "tokenizers/ggml-vocab-llama-spm.gguf"}) {
+  for (const std::string file :
+       {"llm/stories260K/tokenizer.bin", "tokenizers/llama2/tokenizer.model", "tokenizers/ggml-vocab-llama-spm.gguf"}) {
     const std::string whole = slurp(data(file));
     std::mt19937 random(2);
     for (int i = 0; i < 60; ++i) {
       std::string bytes = whole.substr(0, i < 30 ? whole.size() * static_cast<std::size_t>(i) / 30 : whole.size());
       if (i >= 30)
-        for (int k = 0; k < 20; ++k) bytes[random() % std::min<std::size_t>(bytes.size(), 4000)] = static_cast<char>(random());
+        for (int k = 0; k < 20; ++k)
+          bytes[random() % std::min<std::size_t>(bytes.size(), 4000)] = static_cast<char>(random());
       spit(dir / "x", bytes);
       try {
         load_tokenizer(dir / "x")->encode("Once upon a time", false);

@@ -39,7 +39,9 @@ class Rules : public ::testing::Test {
     for (int k = pick(0, 2); k > 0 && s.rank > 0; --k) s.d[pick(0, s.rank - 1)] = any(1, 1).d[0];
     return s;
   }
-  Tensor tensor(const ty::Shape& s) { return ty::make_input(g_, cat("t", count_++).c_str(), s, DType::F32, {}, ty::At::current()); }
+  Tensor tensor(const ty::Shape& s) {
+    return ty::make_input(g_, cat("t", count_++).c_str(), s, DType::F32, {}, ty::At::current());
+  }
   template <class F>
   void same(const ty::Inferred& rule, const F& f) {
     std::string got;
@@ -68,24 +70,32 @@ class Rules : public ::testing::Test {
 
 }  // namespace
 
-static_assert(std::is_same_v<decltype(matmul(ty::Tensor<float, 2, 3>(), ty::Tensor<float, 3, 4>())), ty::Tensor<float, 2, 4>>);
-static_assert(std::is_same_v<decltype(matmul(ty::Tensor<float, "b", 2, 3>(), ty::Tensor<float, 3, 4>())), ty::Tensor<float, "b", 2, 4>>);
+static_assert(
+    std::is_same_v<decltype(matmul(ty::Tensor<float, 2, 3>(), ty::Tensor<float, 3, 4>())), ty::Tensor<float, 2, 4>>);
+static_assert(std::is_same_v<decltype(matmul(ty::Tensor<float, "b", 2, 3>(), ty::Tensor<float, 3, 4>())),
+                             ty::Tensor<float, "b", 2, 4>>);
 static_assert(std::is_same_v<decltype(ty::Tensor<float, 3, 1>() + ty::Tensor<float, 4>()), ty::Tensor<float, 3, 4>>);
-static_assert(std::is_same_v<decltype(ty::Tensor<float, ty::dyn, 4>() + ty::Tensor<float, 3, 4>()), ty::Tensor<float, 3, 4>>);
+static_assert(
+    std::is_same_v<decltype(ty::Tensor<float, ty::dyn, 4>() + ty::Tensor<float, 3, 4>()), ty::Tensor<float, 3, 4>>);
 static_assert(std::is_same_v<decltype(ty::sum<0, -1>(ty::Tensor<float, 2, 3, 4>())), ty::Tensor<float, 3>>);
 static_assert(std::is_same_v<decltype(ty::sum(ty::Tensor<float, 2, 3>())), ty::Tensor<float>>);
 static_assert(std::is_same_v<decltype(ty::argmax<1>(ty::Tensor<float, 2, 3>())), ty::Tensor<std::int64_t, 2>>);
 static_assert(std::is_same_v<decltype(ty::Tensor<float, 2>() < ty::Tensor<float, 2>()), ty::Tensor<bool, 2>>);
-static_assert(std::is_same_v<decltype(ty::conv2d<2, 1>(ty::Tensor<float, "n", 3, 8, 8>(), ty::Tensor<float, 16, 3, 3, 3>())), ty::Tensor<float, "n", 16, 4, 4>>);
-static_assert(std::is_same_v<decltype(ty::concat<1>(ty::Tensor<float, 2, 3>(), ty::Tensor<float, 2, 5>())), ty::Tensor<float, 2, 8>>);
-static_assert(std::is_same_v<decltype(ty::reshape<"b", 2, 3>(ty::Tensor<float, "b", 6>())), ty::Tensor<float, "b", 2, 3>>);
+static_assert(
+    std::is_same_v<decltype(ty::conv2d<2, 1>(ty::Tensor<float, "n", 3, 8, 8>(), ty::Tensor<float, 16, 3, 3, 3>())),
+                   ty::Tensor<float, "n", 16, 4, 4>>);
+static_assert(std::is_same_v<decltype(ty::concat<1>(ty::Tensor<float, 2, 3>(), ty::Tensor<float, 2, 5>())),
+                             ty::Tensor<float, 2, 8>>);
+static_assert(
+    std::is_same_v<decltype(ty::reshape<"b", 2, 3>(ty::Tensor<float, "b", 6>())), ty::Tensor<float, "b", 2, 3>>);
 static_assert(std::is_same_v<decltype(ty::to<double>(ty::Tensor<float, 2>())), ty::Tensor<double, 2>>);
 static_assert(sizeof(ty::Tensor<float, 1, 2, 3>) == sizeof(Tensor));
 
 // The rule that runs in the compiler and the one that runs when the graph is built say the same.
 TEST(Typed, OneSentenceAtCompileTimeAndAtRunTime) {
   Graph g;
-  const Tensor a = g.input("a", {32, 784}), b = g.input("b", {512, 10}), c = g.input("c", {2, 3}), d = g.input("d", {2, 4}), x = g.input("x", {4, 4}), w = g.input("w", {3, 8});
+  const Tensor a = g.input("a", {32, 784}), b = g.input("b", {512, 10}), c = g.input("c", {2, 3}),
+               d = g.input("d", {2, 4}), x = g.input("x", {4, 4}), w = g.input("w", {3, 8});
   EXPECT_EQ(problem_of([&] { matmul(a, b); }), ty::infer_matmul(shape({32, 784}), shape({512, 10})).error.s);
   EXPECT_EQ(problem_of([&] { concat({c, d}, 0); }), ty::infer_concat(shape({2, 3}), shape({2, 4}), 0).error.s);
   EXPECT_EQ(problem_of([&] { c.reshape({4, 2}); }), ty::infer_reshape(shape({2, 3}), shape({4, 2})).error.s);
@@ -93,14 +103,19 @@ TEST(Typed, OneSentenceAtCompileTimeAndAtRunTime) {
   EXPECT_EQ(problem_of([&] { softmax(c, -3); }), ty::bad_axis("softmax", -3, shape({2, 3})).error.s);
   EXPECT_EQ(problem_of([&] { c + d; }), ty::infer_broadcast("operator+", shape({2, 3}), shape({2, 4})).error.s);
   EXPECT_EQ(problem_of([&] { linear(x, w); }), ty::infer_linear(shape({4, 4}), shape({3, 8})).error.s);
-  EXPECT_EQ(problem_of([&] { broadcast_to(c, {4, 2, 5}); }), ty::infer_broadcast_to(shape({2, 3}), shape({4, 2, 5})).error.s);
+  EXPECT_EQ(problem_of([&] {
+              broadcast_to(c, {4, 2, 5});
+            }),
+            ty::infer_broadcast_to(shape({2, 3}), shape({4, 2, 5})).error.s);
   const int axes[] = {0, 0};
   EXPECT_EQ(problem_of([&] { c.permute({0, 0}); }), ty::infer_permute(shape({2, 3}), axes, 2).error.s);
   // extents known only now: the same sentence when the graph is built
   const auto p = ty::input<float, ty::dyn, ty::dyn>(g, "p", {32, 784});
   const auto q = ty::input<float, ty::dyn, ty::dyn>(g, "q", {512, 10});
-  EXPECT_EQ(problem_of([&] { ty::matmul(p, q); }), "matmul: [32, 784] x [512, 10]: inner dimensions differ: 784 vs 512");
-  EXPECT_EQ(problem_of([&] { static_cast<void>(p.as<"batch", 784>()); }), "as: a tensor of [32, 784] is not a [batch, 784]");
+  EXPECT_EQ(problem_of([&] { ty::matmul(p, q); }),
+            "matmul: [32, 784] x [512, 10]: inner dimensions differ: 784 vs 512");
+  EXPECT_EQ(problem_of([&] { static_cast<void>(p.as<"batch", 784>()); }),
+            "as: a tensor of [32, 784] is not a [batch, 784]");
   EXPECT_EQ(problem_of([&] { static_cast<void>(p.as<32, 785>()); }), "as: a tensor of [32, 784] is not a [32, 785]");
   EXPECT_EQ(problem_of([&] { static_cast<void>(p.as<32, 784>()); }), "");
 }
@@ -197,11 +212,16 @@ TEST_F(Rules, Convolution) {
     x.push(2), w.push(pick(1, 4)), w.push(pick(1, 2)), x.push(pick(1, 3));
     for (int k = 0; k < spatial; ++k) x.push(pick(1, 9)), w.push(pick(1, 4));
     const ty::Window o{pick(1, 3), pick(0, 2), pick(1, 2), pick(1, 2)};
-    same(ty::infer_conv(x, w, spatial, o), [&] { return conv(tensor(x), tensor(w), {.stride = {o.stride}, .padding = {o.padding}, .dilation = {o.dilation}, .groups = o.groups}); });
+    same(ty::infer_conv(x, w, spatial, o), [&] {
+      return conv(tensor(x), tensor(w),
+                  {.stride = {o.stride}, .padding = {o.padding}, .dilation = {o.dilation}, .groups = o.groups});
+    });
     const int kernel = pick(1, 8);
     const ty::Window p{o.stride, o.padding, 1, 1};
-    same(ty::infer_pool("max_pool", x, spatial, kernel, p), [&] { return max_pool(tensor(x), {kernel}, {o.stride}, {o.padding}); });
-    same(ty::infer_pool("avg_pool", x, spatial, kernel, p), [&] { return avg_pool(tensor(x), {kernel}, {o.stride}, {o.padding}); });
+    same(ty::infer_pool("max_pool", x, spatial, kernel, p),
+         [&] { return max_pool(tensor(x), {kernel}, {o.stride}, {o.padding}); });
+    same(ty::infer_pool("avg_pool", x, spatial, kernel, p),
+         [&] { return avg_pool(tensor(x), {kernel}, {o.stride}, {o.padding}); });
     const ty::Shape a = any(2, 4);
     same(ty::infer_group_norm(a, o.stride), [&] { return group_norm(tensor(a), o.stride); });
   }
@@ -248,7 +268,8 @@ TEST_F(Rules, KnowingLessIsNeverWrong) {
     ty::Shape image, filter;
     for (int k = 0; k < 4; ++k) image.push(pick(1, 6)), filter.push(pick(1, 3));
     compare(ty::infer_conv(image, filter, 2, {1, 1, 1, 1}), ty::infer_conv(less(image), less(filter), 2, {1, 1, 1, 1}));
-    compare(ty::infer_pool("max_pool", image, 2, 3, {2, 0, 1, 1}), ty::infer_pool("max_pool", less(image), 2, 3, {2, 0, 1, 1}));
+    compare(ty::infer_pool("max_pool", image, 2, 3, {2, 0, 1, 1}),
+            ty::infer_pool("max_pool", less(image), 2, 3, {2, 0, 1, 1}));
   }
 }
 
@@ -274,31 +295,50 @@ TYPED_TEST(Elements, OfResults) {
   const auto a = ty::input<E, "batch", 3>(g, "a"), b = ty::input<E, "batch", 3>(g, "b");
   KEPT(a + b), KEPT(a * b), KEPT(a / b), KEPT(a < b), KEPT(a >= b);
   if constexpr (!std::is_same_v<E, bool>) KEPT(a - b), KEPT(-a), KEPT(a % b);
-  KEPT(a + 1), KEPT(a - 1), KEPT(2 * a), KEPT(a / 2), KEPT(1 / a), KEPT(a + 0.5), KEPT(1.0 - a), KEPT(a * 2.0f), KEPT(a < 1), KEPT(a >= 0.5);
-  KEPT(ty::abs(a)), KEPT(ty::sign(a)), KEPT(ty::square(a)), KEPT(ty::floor(a)), KEPT(ty::ceil(a)), KEPT(ty::round(a)), KEPT(ty::trunc(a)), KEPT(ty::relu(a));
-  KEPT(ty::exp(a)), KEPT(ty::exp2(a)), KEPT(ty::expm1(a)), KEPT(ty::log(a)), KEPT(ty::log2(a)), KEPT(ty::log1p(a)), KEPT(ty::sqrt(a)), KEPT(ty::rsqrt(a)), KEPT(ty::reciprocal(a));
-  KEPT(ty::sin(a)), KEPT(ty::cos(a)), KEPT(ty::tan(a)), KEPT(ty::tanh(a)), KEPT(ty::erf(a)), KEPT(ty::sigmoid(a)), KEPT(ty::logsigmoid(a)), KEPT(ty::selu(a)), KEPT(ty::elu(a));
-  KEPT(ty::gelu(a)), KEPT(ty::gelu_tanh(a)), KEPT(ty::silu(a)), KEPT(ty::mish(a)), KEPT(ty::softplus(a)), KEPT(ty::softsign(a)), KEPT(ty::hardsigmoid(a)), KEPT(ty::hardswish(a));
-  KEPT(ty::isnan(a)), KEPT(ty::isinf(a)), KEPT(ty::isfinite(a)), KEPT(ty::logical_not(a)), KEPT(ty::clamp(a, 0, 1)), KEPT(ty::clamp(a, 0.5, 1));
+  KEPT(a + 1), KEPT(a - 1), KEPT(2 * a), KEPT(a / 2), KEPT(1 / a), KEPT(a + 0.5), KEPT(1.0 - a), KEPT(a * 2.0f),
+      KEPT(a < 1), KEPT(a >= 0.5);
+  KEPT(ty::abs(a)), KEPT(ty::sign(a)), KEPT(ty::square(a)), KEPT(ty::floor(a)), KEPT(ty::ceil(a)), KEPT(ty::round(a)),
+      KEPT(ty::trunc(a)), KEPT(ty::relu(a));
+  KEPT(ty::exp(a)), KEPT(ty::exp2(a)), KEPT(ty::expm1(a)), KEPT(ty::log(a)), KEPT(ty::log2(a)), KEPT(ty::log1p(a)),
+      KEPT(ty::sqrt(a)), KEPT(ty::rsqrt(a)), KEPT(ty::reciprocal(a));
+  KEPT(ty::sin(a)), KEPT(ty::cos(a)), KEPT(ty::tan(a)), KEPT(ty::tanh(a)), KEPT(ty::erf(a)), KEPT(ty::sigmoid(a)),
+      KEPT(ty::logsigmoid(a)), KEPT(ty::selu(a)), KEPT(ty::elu(a));
+  KEPT(ty::gelu(a)), KEPT(ty::gelu_tanh(a)), KEPT(ty::silu(a)), KEPT(ty::mish(a)), KEPT(ty::softplus(a)),
+      KEPT(ty::softsign(a)), KEPT(ty::hardsigmoid(a)), KEPT(ty::hardswish(a));
+  KEPT(ty::isnan(a)), KEPT(ty::isinf(a)), KEPT(ty::isfinite(a)), KEPT(ty::logical_not(a)), KEPT(ty::clamp(a, 0, 1)),
+      KEPT(ty::clamp(a, 0.5, 1));
   if constexpr (ty::kFloating<E>) KEPT(ty::leaky_relu(a)), KEPT(ty::pow(a, 3.0));
-  KEPT(ty::maximum(a, b)), KEPT(ty::minimum(a, b)), KEPT(ty::pow(a, b)), KEPT(ty::fmod(a, b)), KEPT(ty::floor_divide(a, b));
-  KEPT(ty::eq(a, b)), KEPT(ty::ne(a, b)), KEPT(ty::logical_and(a, b)), KEPT(ty::logical_or(a, b)), KEPT(ty::logical_xor(a, b));
-  KEPT(ty::where(a < b, a, b)), KEPT(ty::masked_fill(a, a < b, 1)), KEPT(ty::template to<bf16>(a)), KEPT(ty::template to<std::uint8_t>(a));
-  KEPT(ty::sum<0>(a)), KEPT(ty::mean<-1>(a)), KEPT(ty::amax(a)), KEPT(ty::amin<0, 1>(a)), KEPT(ty::logsumexp<1>(a)), KEPT(ty::any<0>(a)), KEPT(ty::all(a)), KEPT(ty::var<1>(a)), KEPT(ty::stddev(a));
-  KEPT(ty::sum<0>(a, ty::keepdim)), KEPT(ty::mean<-1>(a, ty::keepdim)), KEPT(ty::amax(a, ty::keepdim)), KEPT(ty::var<1>(a, ty::keepdim)), KEPT(ty::any<0>(a, ty::keepdim));
-  KEPT(ty::argmax<0>(a)), KEPT(ty::argmin<1>(a)), KEPT(ty::softmax<1>(a)), KEPT(ty::log_softmax<-1>(a)), KEPT(ty::cumsum<0>(a)), KEPT(ty::cumprod<1>(a)), KEPT(ty::cummax<1>(a)), KEPT(ty::argsort<1>(a));
-  KEPT(ty::layer_norm(a)), KEPT(ty::rms_norm(a)), KEPT(ty::template reshape<3, "batch">(a)), KEPT(ty::template reshape<3, ty::dyn, "batch">(a)), KEPT(ty::template broadcast_to<2, ty::dyn, 3>(a));
-  KEPT(ty::permute<1, 0>(a)), KEPT(ty::transpose<0, 1>(a)), KEPT(ty::unsqueeze<-1>(a)), KEPT(ty::squeeze<0>(ty::unsqueeze<0>(a)));
-  KEPT(ty::slice<1, 0, -1>(a)), KEPT(ty::slice<1, 2, -4, -1>(a)), KEPT(ty::pad<1, 2, 1>(a)), KEPT(ty::pad<1, 2, 1>(a, 1.0)), KEPT(ty::flip<1>(a)), KEPT(ty::roll<1>(a, 1)), KEPT(ty::tril(a)), KEPT(ty::triu(a, 1));
-  KEPT(ty::concat<1>(a, b, a)), KEPT(ty::stack<0>(a, b)), KEPT(ty::matmul(a, ty::transpose<0, 1>(b))), KEPT(a.matmul(ty::transpose<0, 1>(b))), KEPT(ty::linear(a, b));
+  KEPT(ty::maximum(a, b)), KEPT(ty::minimum(a, b)), KEPT(ty::pow(a, b)), KEPT(ty::fmod(a, b)),
+      KEPT(ty::floor_divide(a, b));
+  KEPT(ty::eq(a, b)), KEPT(ty::ne(a, b)), KEPT(ty::logical_and(a, b)), KEPT(ty::logical_or(a, b)),
+      KEPT(ty::logical_xor(a, b));
+  KEPT(ty::where(a < b, a, b)), KEPT(ty::masked_fill(a, a < b, 1)), KEPT(ty::template to<bf16>(a)),
+      KEPT(ty::template to<std::uint8_t>(a));
+  KEPT(ty::sum<0>(a)), KEPT(ty::mean<-1>(a)), KEPT(ty::amax(a)), KEPT(ty::amin<0, 1>(a)), KEPT(ty::logsumexp<1>(a)),
+      KEPT(ty::any<0>(a)), KEPT(ty::all(a)), KEPT(ty::var<1>(a)), KEPT(ty::stddev(a));
+  KEPT(ty::sum<0>(a, ty::keepdim)), KEPT(ty::mean<-1>(a, ty::keepdim)), KEPT(ty::amax(a, ty::keepdim)),
+      KEPT(ty::var<1>(a, ty::keepdim)), KEPT(ty::any<0>(a, ty::keepdim));
+  KEPT(ty::argmax<0>(a)), KEPT(ty::argmin<1>(a)), KEPT(ty::softmax<1>(a)), KEPT(ty::log_softmax<-1>(a)),
+      KEPT(ty::cumsum<0>(a)), KEPT(ty::cumprod<1>(a)), KEPT(ty::cummax<1>(a)), KEPT(ty::argsort<1>(a));
+  KEPT(ty::layer_norm(a)), KEPT(ty::rms_norm(a)), KEPT(ty::template reshape<3, "batch">(a)),
+      KEPT(ty::template reshape<3, ty::dyn, "batch">(a)), KEPT(ty::template broadcast_to<2, ty::dyn, 3>(a));
+  KEPT(ty::permute<1, 0>(a)), KEPT(ty::transpose<0, 1>(a)), KEPT(ty::unsqueeze<-1>(a)),
+      KEPT(ty::squeeze<0>(ty::unsqueeze<0>(a)));
+  KEPT(ty::slice<1, 0, -1>(a)), KEPT(ty::slice<1, 2, -4, -1>(a)), KEPT(ty::pad<1, 2, 1>(a)),
+      KEPT(ty::pad<1, 2, 1>(a, 1.0)), KEPT(ty::flip<1>(a)), KEPT(ty::roll<1>(a, 1)), KEPT(ty::tril(a)),
+      KEPT(ty::triu(a, 1));
+  KEPT(ty::concat<1>(a, b, a)), KEPT(ty::stack<0>(a, b)), KEPT(ty::matmul(a, ty::transpose<0, 1>(b))),
+      KEPT(a.matmul(ty::transpose<0, 1>(b))), KEPT(ty::linear(a, b));
   const auto i = ty::input<std::int32_t, 2, 5>(g, "i");
   const auto w = ty::input<E, 7, 3>(g, "w");
   KEPT(ty::embedding(w, i)), KEPT(ty::index_select<0>(w, ty::sum<0>(i))), KEPT(ty::one_hot<9>(i));
   if constexpr (ty::kFloating<E>) {
     const auto x = ty::input<E, "n", 4, 8, 8>(g, "x");
     const auto f = ty::input<E, 6, 2, 3, 3>(g, "f");
-    KEPT(ty::conv2d<2, 1, 1, 2>(x, f)), KEPT(ty::max_pool2d<2>(x)), KEPT(ty::avg_pool2d<3, 2, 1>(x)), KEPT(ty::group_norm<2>(x)), KEPT(ty::flatten<1>(x));
-    KEPT(ty::scaled_dot_product_attention(x, x, x)), KEPT(ty::scaled_dot_product_attention(x, x, x, ty::input<bool, 8, 8>(g, "m")));
+    KEPT(ty::conv2d<2, 1, 1, 2>(x, f)), KEPT(ty::max_pool2d<2>(x)), KEPT(ty::avg_pool2d<3, 2, 1>(x)),
+        KEPT(ty::group_norm<2>(x)), KEPT(ty::flatten<1>(x));
+    KEPT(ty::scaled_dot_product_attention(x, x, x)),
+        KEPT(ty::scaled_dot_product_attention(x, x, x, ty::input<bool, 8, 8>(g, "m")));
     const auto bias = ty::input<E, 7>(g, "bias");
     KEPT(ty::linear(a, w, bias));
   }
@@ -314,8 +354,10 @@ TEST(Typed, UntypedOperationsTakeTypedTensors) {
   EXPECT_EQ(str(concat({a, a}, 0).shape()), "[4, 3]");
   const auto known = ty::Tensor<float, 2, 3>::from(a * u);
   static_assert(std::is_same_v<decltype(known + a), ty::Tensor<float, 2, 3>>);
-  EXPECT_EQ(problem_of([&] { static_cast<void>(ty::Tensor<float, 3, 2>::from(a * u)); }), "as: a tensor of [2, 3] is not a [3, 2]");
-  EXPECT_EQ(problem_of([&] { static_cast<void>(ty::Tensor<double, 2, 3>::from(a * u)); }), "as: a tensor of f32 is not one of f64");
+  EXPECT_EQ(problem_of([&] { static_cast<void>(ty::Tensor<float, 3, 2>::from(a * u)); }),
+            "as: a tensor of [2, 3] is not a [3, 2]");
+  EXPECT_EQ(problem_of([&] { static_cast<void>(ty::Tensor<double, 2, 3>::from(a * u)); }),
+            "as: a tensor of f32 is not one of f64");
 }
 
 TEST(Typed, ErrorsCarryTheUsersLine) {
@@ -372,7 +414,7 @@ TEST(Session, ResultsInTheirOwnType) {
   EXPECT_EQ(cx.str(m), "[[ True,  True],\n [False, False]]");
   EXPECT_EQ(cx.str(y), "[[  1, 0.1],\n [  3,   4]]");
   EXPECT_EQ(cx.str(total), "8.1");
-  EXPECT_THROW(cx.data(a + a), Error);   // not retrieved
+  EXPECT_THROW(cx.data(a + a), Error);  // not retrieved
   EXPECT_THROW(cx.str(ty::Tensor<float, 2>()), Error);
 }
 

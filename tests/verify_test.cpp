@@ -31,9 +31,11 @@ Tensor build(const Pat& p, const std::map<const PatNode*, Tensor>& variables, co
   for (const Pat& q : p->in) in.push_back(build(q, variables, like));
   return apply(p->op, in, std::source_location::current());
 }
-void variables_of(const Pat& p, std::vector<const PatNode*>& v, std::vector<bool>& condition, bool is_condition = false) {
+void variables_of(const Pat& p, std::vector<const PatNode*>& v, std::vector<bool>& condition,
+                  bool is_condition = false) {
   if (p->kind == PatNode::Kind::Any) {
-    if (std::find(v.begin(), v.end(), p.operator->()) == v.end()) v.push_back(p.operator->()), condition.push_back(is_condition);
+    if (std::find(v.begin(), v.end(), p.operator->()) == v.end())
+      v.push_back(p.operator->()), condition.push_back(is_condition);
     return;
   }
   for (std::size_t i = 0; i < p->in.size(); ++i) variables_of(p->in[i], v, condition, p->op == Op::Where && i == 0);
@@ -52,14 +54,16 @@ TEST(Verify, RightCompilersPass) {
 
 TEST(Verify, NamesTheGuiltyRuleAndShrinks) {
   const Pat x = any(), y = any();
-  const Compiler wrong = rewrite("mine", {{"commute", x + y, y + x}, {"lose a sign", x * -1.0, x}, {"fine", maximum(x, x), x}});
+  const Compiler wrong =
+      rewrite("mine", {{"commute", x + y, y + x}, {"lose a sign", x * -1.0, x}, {"fine", maximum(x, x), x}});
   const Graph g = example();
   const VerifyReport r = verify(g, generic() | wrong | cpu({.threads = 1}));
   ASSERT_FALSE(r.ok());
   EXPECT_EQ(r.fault->pass, "mine");
   EXPECT_EQ(r.fault->rule, "lose a sign");
   EXPECT_NE(r.fault->graph.find("mul"), std::string::npos) << r.fault->graph;
-  EXPECT_LE(std::count(r.fault->graph.begin(), r.fault->graph.end(), '\n'), 6) << r.fault->graph;  // of some thirty lines
+  EXPECT_LE(std::count(r.fault->graph.begin(), r.fault->graph.end(), '\n'), 6)
+      << r.fault->graph;  // of some thirty lines
   EXPECT_NE(r.str().find("lose a sign"), std::string::npos);
 }
 
@@ -91,7 +95,8 @@ TEST(Verify, ComparisonDoesNotForgive) {
 
 // Both sides of each rule, bit for bit, on the numbers that break algebra.
 TEST(Rules, ExactRulesAreExact) {
-  const double odd[] = {NAN, INFINITY, -INFINITY, 0.0, -0.0, 1, -1, 0.5, 3, 1e30, -1e30, 1e-38, -1e-38, 1e-45, 65504, 255, 7, -3};
+  const double odd[] = {NAN,  INFINITY, -INFINITY, 0.0,    -0.0,  1,     -1,  0.5, 3,
+                        1e30, -1e30,    1e-38,     -1e-38, 1e-45, 65504, 255, 7,   -3};
   int checked = 0;
   for (const Rule& rule : generic_rules()) {
     if (!rule.to) continue;
@@ -111,9 +116,14 @@ TEST(Rules, ExactRulesAreExact) {
         variables[names[v]] = g.input(name, {n}, type);
         Value value = make_value(type, {n});
         for (std::int64_t k = 0; k < n; ++k) {
-          const double x = odd[static_cast<std::size_t>(v % 2 ? k / static_cast<std::int64_t>(std::size(odd)) : k) % std::size(odd)];
+          const double x =
+              odd[static_cast<std::size_t>(v % 2 ? k / static_cast<std::int64_t>(std::size(odd)) : k) % std::size(odd)];
           if (is_float(type)) value.f[static_cast<std::size_t>(k)] = x;
-          else value.i[static_cast<std::size_t>(k)] = type == DType::Bool ? k % 2 : std::isfinite(x) && std::abs(x) < 1e6 ? static_cast<std::int64_t>(std::abs(x)) : 3;
+          else
+            value.i[static_cast<std::size_t>(k)] = type == DType::Bool ? k % 2
+                                                   : std::isfinite(x) && std::abs(x) < 1e6
+                                                       ? static_cast<std::int64_t>(std::abs(x))
+                                                       : 3;
         }
         std::vector<std::byte> stored(value.size() * size_of(type));
         write_value(value, stored.data());
@@ -131,7 +141,8 @@ TEST(Rules, ExactRulesAreExact) {
       const Value &a = r.outputs.at("from"), &b = r.outputs.at("to");
       for (std::size_t k = 0; k < a.size(); ++k, ++checked) {
         const double x = a.at(k), y = b.at(k);
-        EXPECT_TRUE((std::isnan(x) && std::isnan(y)) || (x == y && std::signbit(x) == std::signbit(y))) << rule.name << " on " << name(t) << " " << k << ": " << x << " vs " << y;
+        EXPECT_TRUE((std::isnan(x) && std::isnan(y)) || (x == y && std::signbit(x) == std::signbit(y)))
+            << rule.name << " on " << name(t) << " " << k << ": " << x << " vs " << y;
       }
     }
   }

@@ -37,7 +37,8 @@ int flat(const std::vector<int>& i, const std::vector<int>& shape) {
   return at;
 }
 // A new array whose element i is from[map(i)], or padding where map gives nothing.
-Array pick(const Array& from, std::vector<int> shape, const std::function<std::optional<std::vector<int>>(const std::vector<int>&)>& map) {
+Array pick(const Array& from, std::vector<int> shape,
+           const std::function<std::optional<std::vector<int>>(const std::vector<int>&)>& map) {
   Array a{shape, {}};
   each(shape, [&](const std::vector<int>& i) {
     const auto src = map(i);
@@ -122,7 +123,8 @@ void Walk::step() {
       std::vector<std::int64_t> step(r, 1);
       const int from = below(a.shape[axis]);
       step[axis] = below(2) ? 1 + below(2) : -1 - below(2);
-      const int room = step[axis] > 0 ? (a.shape[axis] - 1 - from) / static_cast<int>(step[axis]) + 1 : from / static_cast<int>(-step[axis]) + 1;
+      const int room = step[axis] > 0 ? (a.shape[axis] - 1 - from) / static_cast<int>(step[axis]) + 1
+                                      : from / static_cast<int>(-step[axis]) + 1;
       const int n = 1 + below(room);
       begin[axis] = from, extent[axis] = n;
       std::vector<int> shape = a.shape;

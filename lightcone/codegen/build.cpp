@@ -9,14 +9,21 @@
 namespace lc::ir {
 namespace {
 
-constexpr double kTooMuchAgain = 8;      // recomputing an expensive value this often
-constexpr int kTooManyCopies = 4;        // of one inlined node at different indices
+constexpr double kTooMuchAgain = 8;  // recomputing an expensive value this often
+constexpr int kTooManyCopies = 4;    // of one inlined node at different indices
 constexpr std::size_t kTooManyInstrs = 600;
 
 bool expensive(Op op) {
   switch (op) {
-    case Op::Log2: case Op::Exp2: case Op::Sin: case Op::Pow: case Op::Mod: case Op::Sqrt:
-    case Op::Div: case Op::Recip: case Op::Gather: return true;
+    case Op::Log2:
+    case Op::Exp2:
+    case Op::Sin:
+    case Op::Pow:
+    case Op::Mod:
+    case Op::Sqrt:
+    case Op::Div:
+    case Op::Recip:
+    case Op::Gather: return true;
     default: return false;
   }
 }
@@ -29,8 +36,8 @@ bool is_loop_symbol(const std::string& s) {
 constexpr int kOutput = 1000, kReduce = 2000;
 
 struct Splits {
-  std::vector<Dim> output;                      // extents of the output loops
-  std::map<NodeId, std::vector<Dim>> reduce;    // extents of a reduction's loops
+  std::vector<Dim> output;                    // extents of the output loops
+  std::map<NodeId, std::vector<Dim>> reduce;  // extents of a reduction's loops
 };
 
 struct TooBig {};
@@ -93,7 +100,7 @@ class Builder {
     }
   };
   struct Scope {
-    int loop;         // -1: outside of all
+    int loop;  // -1: outside of all
     Block* block;
   };
 
@@ -109,15 +116,18 @@ class Builder {
   void look_for_splits(const Dim& d);
   void offend(NodeId id) { offenders_.insert(id); }
   double again(const Dim& used, int depth);
-  Block& block_at(int depth) { return depth == 0 ? kernel_.top : kernel_.loops[static_cast<std::size_t>(path_[static_cast<std::size_t>(depth) - 1])].body; }
+  Block& block_at(int depth) {
+    return depth == 0 ? kernel_.top
+                      : kernel_.loops[static_cast<std::size_t>(path_[static_cast<std::size_t>(depth) - 1])].body;
+  }
   void choose_lanes();
 
   const Graph& g_;
   const Region& region_;
   Splits& splits_;
   Kernel kernel_;
-  std::vector<int> path_;  // open loops, outermost first
-  std::vector<int> depth_; // by value
+  std::vector<int> path_;   // open loops, outermost first
+  std::vector<int> depth_;  // by value
   std::map<std::string, int> symbol_depth_;
   std::map<Key, int> memo_;
   std::map<NodeId, int> copies_;
@@ -226,8 +236,10 @@ int Builder::gather(NodeId id, const std::vector<Dim>& index, const Dim& guard) 
   const View::Position p = n.in[0].view.locate(at);
   Dim stride = 0, rest = p.offset;
   if (const auto name = probe.name()) {
-    const Dim zero = p.offset.substitute([&](const std::string& s) { return s == *name ? std::optional<Dim>(0) : std::nullopt; });
-    const Dim one = p.offset.substitute([&](const std::string& s) { return s == *name ? std::optional<Dim>(1) : std::nullopt; });
+    const Dim zero =
+        p.offset.substitute([&](const std::string& s) { return s == *name ? std::optional<Dim>(0) : std::nullopt; });
+    const Dim one =
+        p.offset.substitute([&](const std::string& s) { return s == *name ? std::optional<Dim>(1) : std::nullopt; });
     stride = one - zero;
     rest = zero;
     if (!(rest + stride * probe == p.offset) || !(p.valid == Dim(1)) || stride.symbols().contains(*name)) {
@@ -238,8 +250,14 @@ int Builder::gather(NodeId id, const std::vector<Dim>& index, const Dim& guard) 
   look_for_splits(rest);
   const int b = buffer(n.in[0].node);
   same_index_[static_cast<std::size_t>(b)] = false;
-  return add({.code = Code::GatherLoad, .dtype = n.dtype, .offset = rest, .valid = guard * p.valid, .stride = stride,
-              .extent = data[static_cast<std::size_t>(n.axis)], .buffer = b, .a = j},
+  return add({.code = Code::GatherLoad,
+              .dtype = n.dtype,
+              .offset = rest,
+              .valid = guard * p.valid,
+              .stride = stride,
+              .extent = data[static_cast<std::size_t>(n.axis)],
+              .buffer = b,
+              .a = j},
              std::max(depth_of(rest), depth_of(guard)), id);
 }
 
@@ -258,7 +276,9 @@ int Builder::reduction(NodeId id, const std::vector<Dim>& index, const Dim& guar
   }
   const std::vector<int> saved(path_.begin() + depth, path_.end());
   path_.resize(static_cast<std::size_t>(depth));
-  std::vector<Dim>& extents = splits_.reduce.try_emplace(id, std::vector<Dim>{n.in[0].view.shape()[static_cast<std::size_t>(n.axis)]}).first->second;
+  std::vector<Dim>& extents =
+      splits_.reduce.try_emplace(id, std::vector<Dim>{n.in[0].view.shape()[static_cast<std::size_t>(n.axis)]})
+          .first->second;
   std::vector<Dim> symbols;
   const int r = static_cast<int>(kernel_.reductions.size());
   kernel_.reductions.push_back({n.op, n.dtype, -1, -1, -1});
@@ -266,7 +286,8 @@ int Builder::reduction(NodeId id, const std::vector<Dim>& index, const Dim& guar
   for (std::size_t k = 0; k < extents.size(); ++k) {
     const Dim s = Dim::index(next_reduce_++, extents[k]);
     symbols.push_back(s);
-    Loop l{"i" + std::to_string(next_reduce_ - 1), extents[k], {}, false, static_cast<int>(path_.size()), r, path_.empty() ? -1 : path_.back()};
+    Loop l{"i" + std::to_string(next_reduce_ - 1), extents[k], {}, false, static_cast<int>(path_.size()), r,
+           path_.empty() ? -1 : path_.back()};
     loops.push_back(static_cast<int>(kernel_.loops.size()));
     kernel_.loops.push_back(std::move(l));
     path_.push_back(loops.back());
@@ -292,7 +313,9 @@ int Builder::elementwise(NodeId id, const std::vector<Dim>& index, const Dim& gu
   int in[3] = {-1, -1, -1};
   for (std::size_t k = 0; k < n.in.size(); ++k) in[k] = read(n.in[k], index, guard);
   const bool copy = n.op == Op::Contiguous;
-  const int v = add({.code = copy ? Code::Convert : Code::Apply, .dtype = n.dtype, .op = n.op, .a = in[0], .b = in[1], .c = in[2]}, 0, id);
+  const int v = add(
+      {.code = copy ? Code::Convert : Code::Apply, .dtype = n.dtype, .op = n.op, .a = in[0], .b = in[1], .c = in[2]}, 0,
+      id);
   if (expensive(n.op)) {
     Dim used = 0;
     for (const Dim& d : index) used = used + d * Dim::symbol("_", 2, 3);
@@ -347,7 +370,8 @@ void Builder::choose_lanes() {
   bool reduces_inside = false;
   const auto coefficient = [](const Dim& d, const std::string& symbol) -> std::int64_t {
     for (const Dim::Term& t : d.terms())
-      if (t.factors.size() == 1 && t.factors[0]->kind == Dim::Kind::Symbol && t.factors[0]->name == symbol) return t.coefficient;
+      if (t.factors.size() == 1 && t.factors[0]->kind == Dim::Kind::Symbol && t.factors[0]->name == symbol)
+        return t.coefficient;
     return 0;
   };
   for (const Reduction& r : kernel_.reductions) {
@@ -379,7 +403,13 @@ Built Builder::build() {
   std::vector<Dim> symbols;
   for (std::size_t k = 0; k < splits_.output.size(); ++k) {
     symbols.push_back(Dim::index(kOutput + static_cast<int>(k), splits_.output[k]));
-    kernel_.loops.push_back({"i" + std::to_string(kOutput + k), splits_.output[k], {}, false, static_cast<int>(k), -1, static_cast<int>(k) - 1});
+    kernel_.loops.push_back({"i" + std::to_string(kOutput + k),
+                             splits_.output[k],
+                             {},
+                             false,
+                             static_cast<int>(k),
+                             -1,
+                             static_cast<int>(k) - 1});
     path_.push_back(static_cast<int>(k));
     symbol_depth_[kernel_.loops.back().symbol] = static_cast<int>(k) + 1;
   }
@@ -411,7 +441,8 @@ Built Builder::build() {
   kernel_.work = static_cast<double>(kernel_.instrs.size());
   for (const Reduction& r : kernel_.reductions)
     if (kernel_.loops[static_cast<std::size_t>(r.outer_loop)].depth >= kernel_.output_loops)
-      kernel_.work *= static_cast<double>(std::max<std::int64_t>(kernel_.loops[static_cast<std::size_t>(r.inner_loop)].extent.bounds().hi, 1));
+      kernel_.work *= static_cast<double>(
+          std::max<std::int64_t>(kernel_.loops[static_cast<std::size_t>(r.inner_loop)].extent.bounds().hi, 1));
   std::set<std::string> sizes;
   const auto collect = [&](const Dim& d) {
     for (const auto& [name, b] : d.symbols())

@@ -10,7 +10,7 @@
 namespace lc::ir {
 
 struct Region {
-  NodeId root = 0;                      // the value the kernel stores
+  NodeId root = 0;                        // the value the kernel stores
   std::function<bool(NodeId)> is_buffer;  // in memory already; everything else is inlined
   // SliceScatter: the root's value is stored at `store_shift` elements from the flat index of a
   // smaller shape; null for everything else.
@@ -19,9 +19,9 @@ struct Region {
 
 struct Built {
   std::optional<Kernel> kernel;
-  std::vector<NodeId> buffers;     // operand k of the kernel is this node
-  std::vector<bool> same_index;    // operand k is read only at the index that is stored
-  std::vector<NodeId> offenders;   // inlining these costs too much: put them in memory first
+  std::vector<NodeId> buffers;    // operand k of the kernel is this node
+  std::vector<bool> same_index;   // operand k is read only at the index that is stored
+  std::vector<NodeId> offenders;  // inlining these costs too much: put them in memory first
 };
 
 Built build(const Graph& g, const Region& region);

@@ -68,7 +68,8 @@ struct Machine {
       case Code::GatherLoad: {
         to = {};
         const i64 j = reg(i.a).i;
-        if (i.valid.eval(env) != 0 && j >= 0 && j < i.extent.eval(env)) load(to, i, i.offset.eval(env) + j * i.stride.eval(env));
+        if (i.valid.eval(env) != 0 && j >= 0 && j < i.extent.eval(env))
+          load(to, i, i.offset.eval(env) + j * i.stride.eval(env));
         break;
       }
       case Code::Apply: {

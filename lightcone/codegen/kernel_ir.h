@@ -64,14 +64,14 @@ struct Reduction {
 };
 
 struct Kernel {
-  std::string name;                // "k_<content hash>"
+  std::string name;  // "k_<content hash>"
   std::vector<Instr> instrs;
-  std::vector<Loop> loops;         // outputs first, outermost first
+  std::vector<Loop> loops;  // outputs first, outermost first
   std::vector<Reduction> reductions;
   Block top;
   int output_loops = 0;
-  int result = -1;                 // value stored
-  Dim store_offset = 0;            // over the output loops' symbols
+  int result = -1;       // value stored
+  Dim store_offset = 0;  // over the output loops' symbols
   DType dtype = DType::F32;
   std::vector<DType> buffers;      // element types of the operand buffers
   std::vector<std::string> sizes;  // user symbols, in the order of `n`

@@ -71,9 +71,7 @@ std::string rounded(const std::string& v, DType t) {
   return v;
 }
 
-std::string_view short_name(DType t) {
-  return t == DType::Bool ? "bool" : name(t);
-}
+std::string_view short_name(DType t) { return t == DType::Bool ? "bool" : name(t); }
 
 // A register of type `from` as a register of type `to`.
 std::string converted(const std::string& v, DType from, DType to) {
@@ -85,7 +83,8 @@ std::string converted(const std::string& v, DType from, DType to) {
   }
   if (to == DType::Bool) return "(int)((" + v + ") != 0)";
   if (is_float(to)) return rounded("(" + std::string(register_type(to)) + ")(" + v + ")", to);
-  if (is_float(from)) return "lc_" + std::string(short_name(wide(from))) + "_to_" + std::string(short_name(to)) + "(" + v + ")";
+  if (is_float(from))
+    return "lc_" + std::string(short_name(wide(from))) + "_to_" + std::string(short_name(to)) + "(" + v + ")";
   return "(" + std::string(register_type(to)) + ")(" + v + ")";
 }
 
@@ -145,9 +144,9 @@ class Renderer {
   const Dialect& dialect_;
   std::string out_;
   int indent_ = 0;
-  std::map<int, int> home_;    // value -> the straight segment it stands in
-  std::set<int> arrays_;       // values that live across segments inside output lanes
-  int lane_loop_ = -1;         // the output loop whose lanes we are inside of
+  std::map<int, int> home_;  // value -> the straight segment it stands in
+  std::set<int> arrays_;     // values that live across segments inside output lanes
+  int lane_loop_ = -1;       // the output loop whose lanes we are inside of
   std::string lane_base_;
 };
 
@@ -186,7 +185,9 @@ void Renderer::find_arrays(int lane_loop) {
 }
 
 std::string Renderer::atom(const Dim::Atom* a) {
-  const auto nonnegative = [](const Dim& x, const Dim& y) { return x.bounds().lo >= 0 && y.is_constant() && y.offset() > 0; };
+  const auto nonnegative = [](const Dim& x, const Dim& y) {
+    return x.bounds().lo >= 0 && y.is_constant() && y.offset() > 0;
+  };
   switch (a->kind) {
     case Dim::Kind::Symbol: {
       for (std::size_t k = 0; k < k_.sizes.size(); ++k)
@@ -194,9 +195,11 @@ std::string Renderer::atom(const Dim::Atom* a) {
       return a->name;
     }
     case Dim::Kind::Div:
-      return nonnegative(a->a, a->b) ? "(" + dim(a->a) + " / " + dim(a->b) + ")" : "lc_floor_div(" + dim(a->a) + ", " + dim(a->b) + ")";
+      return nonnegative(a->a, a->b) ? "(" + dim(a->a) + " / " + dim(a->b) + ")"
+                                     : "lc_floor_div(" + dim(a->a) + ", " + dim(a->b) + ")";
     case Dim::Kind::Mod:
-      return nonnegative(a->a, a->b) ? "(" + dim(a->a) + " % " + dim(a->b) + ")" : "lc_floor_mod(" + dim(a->a) + ", " + dim(a->b) + ")";
+      return nonnegative(a->a, a->b) ? "(" + dim(a->a) + " % " + dim(a->b) + ")"
+                                     : "lc_floor_mod(" + dim(a->a) + ", " + dim(a->b) + ")";
     case Dim::Kind::Min: {
       const std::string x = dim(a->a), y = dim(a->b);
       return "(" + x + " < " + y + " ? " + x + " : " + y + ")";
@@ -231,7 +234,8 @@ std::string Renderer::expression(const Instr& i) {
       const std::string j = "(long)" + value(i.a);
       std::string guard = "(" + j + " >= 0 && " + j + " < " + dim(i.extent) + ")";
       if (!(i.valid == Dim(1))) guard = "(" + dim(i.valid) + " && " + guard + ")";
-      return "(" + guard + " ? " + loaded(buffer, i.dtype, dim(i.offset) + " + " + j + " * " + dim(i.stride)) + " : " + zero() + ")";
+      return "(" + guard + " ? " + loaded(buffer, i.dtype, dim(i.offset) + " + " + j + " * " + dim(i.stride)) + " : " +
+             zero() + ")";
     }
     case Code::Apply: {
       const int last = i.c >= 0 ? i.c : i.b >= 0 ? i.b : i.a;
@@ -251,14 +255,16 @@ void Renderer::straight(const std::vector<int>& values, bool vector, const std::
   if (vector) {
     for (int id : values)
       if (arrays_.contains(id))
-        line(std::string(register_type(k_.instrs[static_cast<std::size_t>(id)].dtype)) + " v" + std::to_string(id) + "[" + std::to_string(kLanes) + "];");
+        line(std::string(register_type(k_.instrs[static_cast<std::size_t>(id)].dtype)) + " v" + std::to_string(id) +
+             "[" + std::to_string(kLanes) + "];");
     open("for (int l = 0; l < " + width + "; ++l) {");
     line("const long " + k_.loops[static_cast<std::size_t>(lane_loop_)].symbol + " = " + lane_base_ + " + l;");
   }
   for (int id : values) {
     const Instr& i = k_.instrs[static_cast<std::size_t>(id)];
     const std::string e = expression(i);
-    line((arrays_.contains(id) ? "" : "const " + std::string(register_type(i.dtype)) + " ") + value(id) + " = " + e + ";");
+    line((arrays_.contains(id) ? "" : "const " + std::string(register_type(i.dtype)) + " ") + value(id) + " = " + e +
+         ";");
   }
   if (vector) close();
 }
@@ -301,7 +307,8 @@ void Renderer::reduction_loops(int id, bool vector, const std::string& width) {
   if (id == r.outer_loop) {
     if (vector || lanes) {
       line((keyed ? "int" : type) + " " + acc + (lanes && !vector ? "_" : "") + "[" + std::to_string(kLanes) + "];");
-      line("for (int l = 0; l < " + std::to_string(kLanes) + "; ++l) " + acc + (lanes && !vector ? "_" : "") + "[l] = " + key(identity(r)) + ";");
+      line("for (int l = 0; l < " + std::to_string(kLanes) + "; ++l) " + acc + (lanes && !vector ? "_" : "") +
+           "[l] = " + key(identity(r)) + ";");
     } else {
       line(type + " " + acc + " = " + identity(r) + ";");
     }
@@ -314,7 +321,8 @@ void Renderer::reduction_loops(int id, bool vector, const std::string& width) {
       open("for (int l = 0; l < " + (tail ? "(int)(" + dim(l.extent) + " - " + base + ")" : full) + "; ++l) {");
       line("const long " + l.symbol + " = " + base + " + l;");
       for (const Item& i : l.body.items)
-        line("const " + std::string(register_type(k_.instrs[static_cast<std::size_t>(i.id)].dtype)) + " v" + std::to_string(i.id) + " = " + expression(k_.instrs[static_cast<std::size_t>(i.id)]) + ";");
+        line("const " + std::string(register_type(k_.instrs[static_cast<std::size_t>(i.id)].dtype)) + " v" +
+             std::to_string(i.id) + " = " + expression(k_.instrs[static_cast<std::size_t>(i.id)]) + ";");
       line(acc + "_[l] = " + join(acc + "_[l]", key(value(r.value))) + ";");
       close();
       close();
@@ -327,7 +335,8 @@ void Renderer::reduction_loops(int id, bool vector, const std::string& width) {
   }
   if (id == r.outer_loop && lanes && !vector) {  // the lanes, folded in a fixed order
     for (int half = kLanes / 2; half > 0; half /= 2)
-      line("for (int l = 0; l < " + std::to_string(half) + "; ++l) " + acc + "_[l] = " + join(acc + "_[l]", acc + "_[l + " + std::to_string(half) + "]") + ";");
+      line("for (int l = 0; l < " + std::to_string(half) + "; ++l) " + acc +
+           "_[l] = " + join(acc + "_[l]", acc + "_[l + " + std::to_string(half) + "]") + ";");
     line("const " + type + " " + acc + " = " + (keyed ? "lc_unkey_f(" + acc + "_[0])" : acc + "_[0]") + ";");
   }
 }
@@ -375,14 +384,16 @@ void Renderer::loop(int id, bool vector, const std::string& width) {
 }
 
 std::string Renderer::text(std::string_view name) {
-  open(std::string(dialect_.function) + " " + std::string(name) + "(const void* const* in, void* out, const long* n, long begin, long end) {");
+  open(std::string(dialect_.function) + " " + std::string(name) +
+       "(const void* const* in, void* out, const long* n, long begin, long end) {");
   for (std::size_t k = 0; k < k_.buffers.size(); ++k) {
     const std::string type(info(k_.buffers[k]).c);
     line("const " + type + "* in" + std::to_string(k) + " = (const " + type + "*)in[" + std::to_string(k) + "];");
   }
   const std::string type(info(k_.dtype).c);
   line(type + "* out_ = (" + type + "*)out;");
-  for (std::size_t k = 0; k < k_.sizes.size(); ++k) line("const long n" + std::to_string(k) + " = n[" + std::to_string(k) + "];");
+  for (std::size_t k = 0; k < k_.sizes.size(); ++k)
+    line("const long n" + std::to_string(k) + " = n[" + std::to_string(k) + "];");
   line("(void)in, (void)n, (void)begin, (void)end;");
   block(k_.top, false, "");
   if (k_.output_loops == 0) store();

@@ -30,9 +30,7 @@ Tensor define_where(std::span<const Tensor> in) {
 
 // The larger of a stacked pair. Only the sign of a zero may differ.
 Tensor define_maximum(std::span<const Tensor> in) {
-  const auto slot = [](const Tensor& t, int before) {
-    return t.unsqueeze(0).pad(0, before, 1 - before);
-  };
+  const auto slot = [](const Tensor& t, int before) { return t.unsqueeze(0).pad(0, before, 1 - before); };
   return max_reduce(add(slot(in[0], 0), slot(in[1], 1)), 0);
 }
 
@@ -65,8 +63,8 @@ Tensor define_pow(std::span<const Tensor> in) {
       power = mul(power, power);
     }
     const Tensor one = like(a, 1), odd = not_(equal(mod(b, like(b, 2)), like(b, 0)));
-    const Tensor unit = where(equal(a, like(a, -1)), where(odd, like(a, -1), one),
-                              where(equal(a, one), one, like(a, 0)));
+    const Tensor unit =
+        where(equal(a, like(a, -1)), where(odd, like(a, -1), one), where(equal(a, one), one, like(a, 0)));
     return where(less_than(b, like(b, 0)), unit, r);
   }
   // 2^(b log2|a|), its sign from the parity of b, NaN (the log2 of -1) for a root of a negative

@@ -21,15 +21,10 @@ i64 floor_div(i64 a, i64 b) {
 }
 i64 floor_mod(i64 a, i64 b) { return a - floor_div(a, b) * b; }
 
-i64 clamp(__int128 v) {
-  return static_cast<i64>(std::clamp<__int128>(v, -__int128{kMax}, __int128{kMax}));
-}
-Bounds add(Bounds a, Bounds b) {
-  return {clamp(__int128{a.lo} + b.lo), clamp(__int128{a.hi} + b.hi)};
-}
+i64 clamp(__int128 v) { return static_cast<i64>(std::clamp<__int128>(v, -__int128{kMax}, __int128{kMax})); }
+Bounds add(Bounds a, Bounds b) { return {clamp(__int128{a.lo} + b.lo), clamp(__int128{a.hi} + b.hi)}; }
 Bounds mul(Bounds a, Bounds b) {
-  const __int128 p[] = {__int128{a.lo} * b.lo, __int128{a.lo} * b.hi, __int128{a.hi} * b.lo,
-                        __int128{a.hi} * b.hi};
+  const __int128 p[] = {__int128{a.lo} * b.lo, __int128{a.lo} * b.hi, __int128{a.hi} * b.lo, __int128{a.hi} * b.hi};
   return {clamp(*std::min_element(p, p + 4)), clamp(*std::max_element(p, p + 4))};
 }
 
@@ -38,9 +33,7 @@ i64 exact(__int128 v) {
   return static_cast<i64>(v);
 }
 
-std::size_t mix(std::size_t h, std::size_t v) {
-  return h ^ (v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2));
-}
+std::size_t mix(std::size_t h, std::size_t v) { return h ^ (v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2)); }
 
 // Ordering by text, not by address, keeps every run and every machine alike.
 bool before(const Dim::Atom* a, const Dim::Atom* b) {
@@ -49,9 +42,8 @@ bool before(const Dim::Atom* a, const Dim::Atom* b) {
   return std::pair(a->bounds.lo, a->bounds.hi) < std::pair(b->bounds.lo, b->bounds.hi);
 }
 bool before(const Dim::Term& a, const Dim::Term& b) {
-  return std::lexicographical_compare(
-      a.factors.begin(), a.factors.end(), b.factors.begin(), b.factors.end(),
-      [](const Dim::Atom* x, const Dim::Atom* y) { return before(x, y); });
+  return std::lexicographical_compare(a.factors.begin(), a.factors.end(), b.factors.begin(), b.factors.end(),
+                                      [](const Dim::Atom* x, const Dim::Atom* y) { return before(x, y); });
 }
 
 struct Table {
@@ -87,8 +79,7 @@ const Dim::Atom* Dim::atom(Kind kind, std::string name, Bounds bounds, Dim a, Di
         x.bounds.hi == bounds.hi)
       return &x;
   }
-  auto made = std::make_unique<const Atom>(
-      Atom{kind, std::move(name), bounds, a, b, is_index, std::move(text)});
+  auto made = std::make_unique<const Atom>(Atom{kind, std::move(name), bounds, a, b, is_index, std::move(text)});
   return t.atoms.emplace(h, std::move(made))->second.get();
 }
 
@@ -100,8 +91,7 @@ Dim Dim::make(i64 constant, std::vector<Term> terms) {
   for (Term& t : terms) {
     if (!merged.empty() && merged.back().factors == t.factors)
       merged.back().coefficient = exact(__int128{merged.back().coefficient} + t.coefficient);
-    else
-      merged.push_back(std::move(t));
+    else merged.push_back(std::move(t));
   }
   std::erase_if(merged, [](const Term& t) { return t.coefficient == 0; });
   Dim d(constant);
@@ -133,8 +123,7 @@ Dim Dim::symbol(std::string_view name, i64 lo, i64 hi) {
   if (name.empty()) throw Error("Dim::symbol", "a symbol needs a name");
   if (name[0] == 'i' && name.find_first_not_of("0123456789", 1) == name.npos && name.size() > 1)
     throw Error("Dim::symbol", cat("'", name, "' is the name of a loop index; take another"));
-  if (lo > hi)
-    throw Error("Dim::symbol", cat("the bounds of '", name, "' are empty: ", lo, " > ", hi));
+  if (lo > hi) throw Error("Dim::symbol", cat("the bounds of '", name, "' are empty: ", lo, " > ", hi));
   if (lo == hi) return lo;
   return from(atom(Kind::Symbol, std::string(name), {lo, hi}, 0, 0));
 }
@@ -160,8 +149,7 @@ std::optional<i64> Dim::constant() const {
 std::optional<std::string> Dim::name() const {
   if (constant_ != 0 || terms().size() != 1) return std::nullopt;
   const Term& t = terms()[0];
-  if (t.coefficient != 1 || t.factors.size() != 1 || t.factors[0]->kind != Kind::Symbol)
-    return std::nullopt;
+  if (t.coefficient != 1 || t.factors.size() != 1 || t.factors[0]->kind != Kind::Symbol) return std::nullopt;
   return t.factors[0]->name;
 }
 
@@ -170,9 +158,7 @@ Bounds Dim::bounds() const {
   return sum_ ? add(c, sum_->bounds) : c;
 }
 
-std::size_t Dim::hash() const {
-  return mix(static_cast<std::size_t>(constant_), sum_ ? sum_->hash : 0);
-}
+std::size_t Dim::hash() const { return mix(static_cast<std::size_t>(constant_), sum_ ? sum_->hash : 0); }
 
 i64 Dim::eval(const Bindings& env) const {
   i64 v = constant_;
@@ -182,8 +168,7 @@ i64 Dim::eval(const Bindings& env) const {
       switch (f->kind) {
         case Kind::Symbol: {
           const auto it = env.find(f->name);
-          if (it == env.end())
-            throw Error("Dim", cat("the size '", f->name, "' has no value yet: bind it"));
+          if (it == env.end()) throw Error("Dim", cat("the size '", f->name, "' has no value yet: bind it"));
           p = exact(__int128{p} * it->second);
           break;
         }
@@ -199,12 +184,8 @@ i64 Dim::eval(const Bindings& env) const {
           p = exact(__int128{p} * floor_mod(f->a.eval(env), d));
           break;
         }
-        case Kind::Min:
-          p = exact(__int128{p} * std::min(f->a.eval(env), f->b.eval(env)));
-          break;
-        case Kind::Less:
-          p = f->a.eval(env) < f->b.eval(env) ? p : 0;
-          break;
+        case Kind::Min: p = exact(__int128{p} * std::min(f->a.eval(env), f->b.eval(env))); break;
+        case Kind::Less: p = f->a.eval(env) < f->b.eval(env) ? p : 0; break;
       }
     }
     v = exact(__int128{v} + p);
@@ -249,10 +230,8 @@ std::string Dim::str() const {
   for (const Term& t : terms()) {
     std::string p;
     for (const Atom* f : t.factors) p += (p.empty() ? "" : "*") + f->text;
-    if (t.coefficient == -1)
-      p = "-" + p;
-    else if (t.coefficient != 1)
-      p = std::to_string(t.coefficient) + "*" + p;
+    if (t.coefficient == -1) p = "-" + p;
+    else if (t.coefficient != 1) p = std::to_string(t.coefficient) + "*" + p;
     s += (s.empty() ? "" : " + ") + p;
   }
   if (constant_ != 0 || s.empty()) s += (s.empty() ? "" : " + ") + std::to_string(constant_);
@@ -272,18 +251,13 @@ Dim upper(const Dim& d) {
     for (const Dim::Atom* f : t.factors) non_negative = non_negative && f->bounds.lo >= 0;
     for (const Dim::Atom* f : t.factors) {
       Dim top = f->bounds.hi;
-      if (f->kind == Dim::Kind::Symbol)
-        top = f->is_index ? f->a - 1 : Dim::symbol(f->name, f->bounds.lo, f->bounds.hi);
-      else if (f->kind == Dim::Kind::Mod && f->b.bounds().lo > 0)
-        top = f->b - 1;
+      if (f->kind == Dim::Kind::Symbol) top = f->is_index ? f->a - 1 : Dim::symbol(f->name, f->bounds.lo, f->bounds.hi);
+      else if (f->kind == Dim::Kind::Mod && f->b.bounds().lo > 0) top = f->b - 1;
       p = p * top;
     }
-    if (t.coefficient > 0 && non_negative)
-      v = v + p;
-    else if (t.coefficient < 0 && non_negative)
-      v = v + 0;  // the smallest product of non-negative factors
-    else
-      return d.bounds().hi;
+    if (t.coefficient > 0 && non_negative) v = v + p;
+    else if (t.coefficient < 0 && non_negative) v = v + 0;  // the smallest product of non-negative factors
+    else return d.bounds().hi;
   }
   return v;
 }
@@ -423,8 +397,7 @@ Dim operator/(const Dim& a, const Dim& b) {
       const Dim::Atom* f = rest.terms()[0].factors[0];
       const auto n = f->b.constant();
       if (f->kind == Dim::Kind::Div && n && *n > 0) return whole + f->a / (f->b * Dim(d));
-      if (f->kind == Dim::Kind::Mod && n && *n > 0 && *n % d == 0)
-        return whole + (f->a / Dim(d)) % Dim(*n / d);
+      if (f->kind == Dim::Kind::Mod && n && *n > 0 && *n % d == 0) return whole + (f->a / Dim(d)) % Dim(*n / d);
     }
     const Bounds q{floor_div(rb.lo, d), floor_div(rb.hi, d)};
     return whole + Dim::from(Dim::atom(Dim::Kind::Div, "", q, rest, d));
@@ -462,16 +435,13 @@ Dim operator%(const Dim& a, const Dim& b) {
     Dim inner = rest;
     const Bounds rb = rest.bounds();
     if (rb.lo < 0 || rb.hi >= d) {
-      const Dim::Atom* f = rest.constant_ == 0 && rest.terms().size() == 1 &&
-                                   rest.terms()[0].coefficient == 1 &&
+      const Dim::Atom* f = rest.constant_ == 0 && rest.terms().size() == 1 && rest.terms()[0].coefficient == 1 &&
                                    rest.terms()[0].factors.size() == 1
                                ? rest.terms()[0].factors[0]
                                : nullptr;
-      if (f && f->kind == Dim::Kind::Mod && f->b.constant() && *f->b.constant() > 0 &&
-          *f->b.constant() % d == 0)
+      if (f && f->kind == Dim::Kind::Mod && f->b.constant() && *f->b.constant() > 0 && *f->b.constant() % d == 0)
         inner = f->a % Dim(d);
-      else
-        inner = Dim::from(Dim::atom(Dim::Kind::Mod, "", {0, d - 1}, rest, d));
+      else inner = Dim::from(Dim::atom(Dim::Kind::Mod, "", {0, d - 1}, rest, d));
     }
     return inner * Dim(g) + Dim(floor_mod(k, g));
   }

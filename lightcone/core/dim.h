@@ -37,7 +37,7 @@ class Dim {
   bool is_constant() const { return sum_ == nullptr; }
   std::optional<std::int64_t> constant() const;
   std::optional<std::string> name() const;  // of a lone symbol
-  Bounds bounds() const;                     // guaranteed to hold, not always tight
+  Bounds bounds() const;                    // guaranteed to hold, not always tight
   std::int64_t eval(const Bindings& env) const;
   Dim substitute(const std::function<std::optional<Dim>(const std::string& symbol)>& by) const;
   std::map<std::string, Bounds> symbols() const;  // every named symbol inside, indices included

@@ -41,9 +41,7 @@ constexpr bool is_float(DType t) { return info(t).is_float; }
 float f16_to_f32(std::uint16_t bits);
 std::uint16_t f32_to_f16(float value);
 std::uint16_t f64_to_f16(double value);  // one rounding, not two
-constexpr float bf16_to_f32(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-}
+constexpr float bf16_to_f32(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 std::uint16_t f32_to_bf16(float value);
 
 struct f16 {
@@ -61,6 +59,7 @@ struct bf16 {
 
 template <class T>
 struct dtype_of;
+// clang-format off
 template <> struct dtype_of<float> { static constexpr DType value = DType::F32; };
 template <> struct dtype_of<double> { static constexpr DType value = DType::F64; };
 template <> struct dtype_of<f16> { static constexpr DType value = DType::F16; };
@@ -69,6 +68,7 @@ template <> struct dtype_of<std::int32_t> { static constexpr DType value = DType
 template <> struct dtype_of<std::int64_t> { static constexpr DType value = DType::I64; };
 template <> struct dtype_of<std::uint8_t> { static constexpr DType value = DType::U8; };
 template <> struct dtype_of<bool> { static constexpr DType value = DType::Bool; };
+// clang-format on
 
 // Reads or writes element `i` of a buffer. Integers are exact through the I64 pair, floats
 // through the F64 pair. Conversion to an integer saturates and maps NaN to 0, as no C cast may be

@@ -21,9 +21,7 @@ struct Location {
   std::uint32_t line = 0;
   const char* op = "";
 
-  static Location here(const std::source_location& at, const char* op = "") {
-    return {at.file_name(), at.line(), op};
-  }
+  static Location here(const std::source_location& at, const char* op = "") { return {at.file_name(), at.line(), op}; }
   bool known() const { return line != 0; }
   std::string str() const;  // "main.cpp:12", or "" when unknown
 };
@@ -67,7 +65,6 @@ std::string cat(const Ts&... parts) {
 
 // A broken invariant of ours. It throws like any other Error, because a library inside somebody
 // else's program has no right to end it.
-void check(bool invariant, const char* what,
-           const std::source_location& at = std::source_location::current());
+void check(bool invariant, const char* what, const std::source_location& at = std::source_location::current());
 
 }  // namespace lc

@@ -12,9 +12,7 @@
 namespace lc {
 namespace {
 
-std::size_t mix(std::size_t h, std::size_t v) {
-  return h ^ (v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2));
-}
+std::size_t mix(std::size_t h, std::size_t v) { return h ^ (v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2)); }
 
 std::size_t hash(const Node& n) {
   std::size_t h = static_cast<std::size_t>(n.op) * 31 + static_cast<std::size_t>(n.dtype);
@@ -28,9 +26,8 @@ std::size_t hash(const Node& n) {
 }
 
 bool same(const Node& a, const Node& b) {
-  return a.op == b.op && a.dtype == b.dtype && a.in == b.in && a.shape == b.shape &&
-         a.axis == b.axis && a.mode == b.mode && a.index == b.index && a.name == b.name &&
-         a.kernel == b.kernel &&
+  return a.op == b.op && a.dtype == b.dtype && a.in == b.in && a.shape == b.shape && a.axis == b.axis &&
+         a.mode == b.mode && a.index == b.index && a.name == b.name && a.kernel == b.kernel &&
          std::bit_cast<std::uint64_t>(a.value) == std::bit_cast<std::uint64_t>(b.value);
 }
 
@@ -49,9 +46,7 @@ std::string text(const View& v) {
   return s;
 }
 
-[[noreturn]] void refuse(const Node& n, const std::string& problem) {
-  throw Error(info(n.op).name, problem);
-}
+[[noreturn]] void refuse(const Node& n, const std::string& problem) { throw Error(info(n.op).name, problem); }
 
 std::string operands(const Node& n) {
   std::string s;
@@ -64,8 +59,7 @@ void same_shapes(const Node& n, std::size_t first) {
     const Shape &a = n.in[first].view.shape(), &b = n.in[k].view.shape();
     if (a.size() != b.size()) refuse(n, operands(n) + " have different ranks");
     for (std::size_t i = 0; i < a.size(); ++i)
-      if (!(a[i] == b[i]))
-        refuse(n, cat(operands(n), " differ at axis ", i, ": ", a[i], " vs ", b[i]));
+      if (!(a[i] == b[i])) refuse(n, cat(operands(n), " differ at axis ", i, ": ", a[i], " vs ", b[i]));
   }
 }
 
@@ -80,8 +74,7 @@ void infer_elementwise(Node& n, const Graph& g) {
   same_shapes(n, 0);
   n.shape = n.in[0].view.shape();
   const std::size_t first = op.types == Types::Select ? 1 : 0;
-  if (first == 1 && type(0) != DType::Bool)
-    refuse(n, cat("the condition is ", name(type(0)), ", not bool"));
+  if (first == 1 && type(0) != DType::Bool) refuse(n, cat("the condition is ", name(type(0)), ", not bool"));
   for (std::size_t k = first + 1; k < n.in.size(); ++k)
     if (type(k) != type(first))
       refuse(n, cat("element types differ: ", name(type(first)), " and ", name(type(k)), "; convert one"));
@@ -122,8 +115,7 @@ void infer_structured(Node& n, const Graph& g) {
       if (type(1) != type(0)) refuse(n, "base and source have different element types");
       const Dim room = shape(0)[n.axis] - n.index - shape(1)[n.axis];
       if (n.index.bounds().hi < 0 || room.bounds().hi < 0)
-        refuse(n, cat("[", n.index, ", ", n.index + shape(1)[n.axis], ") leaves axis ", n.axis,
-                      " of ", str(shape(0))));
+        refuse(n, cat("[", n.index, ", ", n.index + shape(1)[n.axis], ") leaves axis ", n.axis, " of ", str(shape(0))));
       n.shape = shape(0);
       return;
     }
@@ -222,14 +214,16 @@ Tensor Graph::input(std::string_view name, Shape shape, DType dtype, const std::
   if (!impl_->input_names.insert(std::string(name)).second)
     throw Error("input", cat("'", name, "' exists already; names are unique in a graph"));
   for (const Dim& d : shape)
-    if (d.bounds().lo < 0) throw Error("input", cat("'", name, "' of shape ", lc::str(shape), " has a negative extent"));
+    if (d.bounds().lo < 0)
+      throw Error("input", cat("'", name, "' of shape ", lc::str(shape), " has a negative extent"));
   const View view(shape);
   const NodeId id = add({.op = Op::Input, .dtype = dtype, .shape = std::move(shape), .name = std::string(name)});
   return Tensor(*this, {id, view});
 }
 
 Tensor Graph::constant(double value, DType dtype) {
-  if (dtype == DType::U8 && value < 0) value = static_cast<std::uint8_t>(static_cast<std::int64_t>(value));  // -1 wraps to 255
+  if (dtype == DType::U8 && value < 0)
+    value = static_cast<std::uint8_t>(static_cast<std::int64_t>(value));  // -1 wraps to 255
   return Tensor(*this, {add({.op = Op::Constant, .dtype = dtype, .value = value}), View()});
 }
 
@@ -267,8 +261,7 @@ void Graph::assign(const Operand& state, const Operand& next) {
 
 void Graph::assignment(NodeId state, Edge next) {
   for (const Assignment& a : impl_->assignments)
-    if (a.state == state)
-      throw Error("assign", cat("'", (*this)[state].name, "' is assigned twice"));
+    if (a.state == state) throw Error("assign", cat("'", (*this)[state].name, "' is assigned twice"));
   impl_->assignments.push_back({state, std::move(next)});
 }
 
@@ -315,8 +308,7 @@ std::string Graph::str() const {
     s += " : " + std::string(name(n.dtype)) + lc::str(n.shape) + "\n";
   }
   for (const Root& r : roots()) s += r.name + " =" + edge(r.edge) + "\n";
-  for (const Assignment& a : assignments())
-    s += impl_->nodes[a.state].name + " :=" + edge(a.next) + "\n";
+  for (const Assignment& a : assignments()) s += impl_->nodes[a.state].name + " :=" + edge(a.next) + "\n";
   return s;
 }
 

@@ -32,14 +32,14 @@ struct Node {
   Op op = Op::Input;
   DType dtype = DType::F32;
   std::vector<Edge> in = {};
-  Shape shape = {};        // of the row-major result
-  int axis = 0;            // reductions, Gather, Scatter, SliceScatter, ArgSort
-  int mode = 0;            // ArgSort: 1 = descending;  Dequantize: a QuantFormat
-  double value = 0;        // Constant
-  Dim index = {};          // Index: an expression over i0, i1, ...;  SliceScatter: the start
-  std::string name = {};   // Input
+  Shape shape = {};       // of the row-major result
+  int axis = 0;           // reductions, Gather, Scatter, SliceScatter, ArgSort
+  int mode = 0;           // ArgSort: 1 = descending;  Dequantize: a QuantFormat
+  double value = 0;       // Constant
+  Dim index = {};         // Index: an expression over i0, i1, ...;  SliceScatter: the start
+  std::string name = {};  // Input
   std::shared_ptr<const Kernel> kernel = {};
-  Location where = {};     // not part of a node's identity
+  Location where = {};  // not part of a node's identity
 };
 
 class Tensor;
@@ -83,10 +83,10 @@ class Graph {
   void root(std::string_view name, Edge e);
   std::span<const Assignment> assignments() const;
   void assignment(NodeId state, Edge next);
-  std::vector<bool> live() const;  // reaches a root or an assignment
-  std::vector<int> uses() const;   // by live nodes, roots and assignments
-  std::string str() const;         // a line a node: what tests compare
-  std::string dot() const;         // for Graphviz; constants are written into their readers
+  std::vector<bool> live() const;      // reaches a root or an assignment
+  std::vector<int> uses() const;       // by live nodes, roots and assignments
+  std::string str() const;             // a line a node: what tests compare
+  std::string dot() const;             // for Graphviz; constants are written into their readers
   std::string label(NodeId id) const;  // a few words for a picture
 
   struct Impl;

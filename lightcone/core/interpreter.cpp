@@ -125,7 +125,8 @@ double corner_error(const F& f, const double (&x)[3], const double (&e)[3], int 
 // that is how far comparisons let a result stray.
 bool on_an_edge(Op op, const double (&x)[3], const double (&e)[3]) {
   switch (op) {
-    case Op::Equal: case Op::LessThan: return std::fabs(x[0] - x[1]) <= 4 * (e[0] + e[1]);
+    case Op::Equal:
+    case Op::LessThan: return std::fabs(x[0] - x[1]) <= 4 * (e[0] + e[1]);
     case Op::Recip: return std::fabs(x[0]) <= 4 * e[0];
     case Op::Div: return std::fabs(x[1]) <= 4 * e[1];
     case Op::Pow: return std::fabs(x[0]) <= 4 * e[0] || (e[1] != 0 && x[0] < 0);  // whole exponents only
@@ -158,7 +159,8 @@ Value elementwise(const Node& n, std::span<const Value> in, const Ints& shape, R
     double bound = own_error(n.dtype, out.at(k));
     if (e[0] != 0 || e[1] != 0 || e[2] != 0) {
       if (floats) {
-        bound += corner_error([&](double a, double b, double c) { return rounded(n.dtype, op.f(a, b, c), r); }, x, e, static_cast<int>(in.size()), out.at(k));
+        bound += corner_error([&](double a, double b, double c) { return rounded(n.dtype, op.f(a, b, c), r); }, x, e,
+                              static_cast<int>(in.size()), out.at(k));
         // a box wider than the operand itself says nothing about a periodic function
         if (on_an_edge(n.op, x, e)) bound = kInf;
         if (n.op == Op::Sin && e[0] > 0.5) bound = kInf;
@@ -186,7 +188,8 @@ Value reduce(const Node& n, const Value& in, const Ints& shape, Rounding r, bool
     double acc = op.identity, magnitude = 0, error = 0;
     i64 iacc = lowest;
     for (i64 k = 0; k < len; ++k) {
-      const auto at = static_cast<std::size_t>((static_cast<i64>(o) / inner * len + k) * inner + static_cast<i64>(o) % inner);
+      const auto at =
+          static_cast<std::size_t>((static_cast<i64>(o) / inner * len + k) * inner + static_cast<i64>(o) % inner);
       if (is_float(n.dtype)) acc = op.f(acc, in.f[at], 0);
       else iacc = op.i(iacc, in.i[at], 0);
       if (!track) continue;
@@ -198,7 +201,8 @@ Value reduce(const Node& n, const Value& in, const Ints& shape, Rounding r, bool
     else out.i[o] = wrapped(n.dtype, iacc);
     if (!track) continue;
     if (!is_float(n.dtype)) error = error == 0 ? 0 : kInf;
-    else if (n.op == Op::SumReduce) error += own_error(n.dtype, magnitude) * (1 + 0.25 * std::log2(1.0 + static_cast<double>(len)));
+    else if (n.op == Op::SumReduce)
+      error += own_error(n.dtype, magnitude) * (1 + 0.25 * std::log2(1.0 + static_cast<double>(len)));
     else error += own_error(n.dtype, out.f[o]);
     out.error[o] = std::isnan(error) ? kInf : error;
   }
@@ -288,7 +292,8 @@ Value scatter(const Node& n, std::span<const Value> in, Rounding r, bool track) 
           copy_element(in[2], from, out, to);
         } else if (is_float(n.dtype)) {
           out.f[to] = rounded(n.dtype, out.f[to] + in[2].f[from], r);
-          if (track) out.error[to] += in[2].error_at(from) + own_error(n.dtype, std::fabs(out.f[to]) + std::fabs(in[2].f[from]));
+          if (track)
+            out.error[to] += in[2].error_at(from) + own_error(n.dtype, std::fabs(out.f[to]) + std::fabs(in[2].f[from]));
         } else {
           out.i[to] = wrapped(n.dtype, eval::add(out.i[to], in[2].i[from]));
         }
@@ -442,8 +447,8 @@ Value evaluate(const Node& n, std::span<const Value> in, const Bindings& env, Ro
   }
 }
 
-Results interpret(const Graph& g, const std::map<std::string, Value>& inputs, const Bindings& env,
-                  Rounding rounding, bool track) {
+Results interpret(const Graph& g, const std::map<std::string, Value>& inputs, const Bindings& env, Rounding rounding,
+                  bool track) {
   std::vector<Value> values(g.size());
   const auto live = g.live();
   auto uses = g.uses();
@@ -465,8 +470,7 @@ Results interpret(const Graph& g, const std::map<std::string, Value>& inputs, co
       if (--uses[e.node] == 0) values[e.node] = {};
   }
   Results r;
-  for (const Root& root : g.roots())
-    r.outputs[root.name] = look_through(values[root.edge.node], root.edge.view, env);
+  for (const Root& root : g.roots()) r.outputs[root.name] = look_through(values[root.edge.node], root.edge.view, env);
   for (const Assignment& a : g.assignments())
     r.states[g[a.state].name] = look_through(values[a.next.node], a.next.view, env);
   return r;

@@ -16,6 +16,7 @@
 
 namespace lc {
 
+// clang-format off
 enum class Op : std::uint8_t {
   Input, Constant, Index,                                                  // leaves
   Log2, Exp2, Sin, Sqrt, Recip,                                            // the twelve: unary
@@ -26,6 +27,8 @@ enum class Op : std::uint8_t {
   Gather, Scatter, ScatterAdd, SliceScatter, ArgSort, Dequantize,          // structured composites
   Kernel,                                                                  // what a back end emits
 };
+
+// clang-format on
 
 enum class Kind : std::uint8_t { Leaf, Elementwise, Reduce, Copy, Structured, Kernel };
 
@@ -46,10 +49,10 @@ struct OpInfo {
   bool primitive;  // one of the twelve
   bool commutes;
   Types types;
-  double identity;                          // reductions: the value of an empty one
-  double (*f)(double, double, double);      // reference semantics on floats
+  double identity;                                              // reductions: the value of an empty one
+  double (*f)(double, double, double);                          // reference semantics on floats
   std::int64_t (*i)(std::int64_t, std::int64_t, std::int64_t);  // and on integers
-  std::string_view c;                       // C spelling; $0, $1, $2 are the operands
+  std::string_view c;                                           // C spelling; $0, $1, $2 are the operands
 };
 
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -63,8 +66,12 @@ inline I add(I a, I b) { return wrap(static_cast<std::uint64_t>(a) + static_cast
 inline I mul(I a, I b) { return wrap(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b)); }
 inline I div(I a, I b) { return b == 0 ? 0 : b == -1 ? wrap(0 - static_cast<std::uint64_t>(a)) : a / b; }
 inline I mod(I a, I b) { return b == 0 || b == -1 ? 0 : a % b; }
-inline D max(D a, D b) { return std::isnan(a) || a > b ? a : std::isnan(b) || b > a ? b : a == 0 && std::signbit(a) ? b : a; }
-inline D min(D a, D b) { return std::isnan(a) || a < b ? a : std::isnan(b) || b < a ? b : b == 0 && std::signbit(b) ? b : a; }
+inline D max(D a, D b) {
+  return std::isnan(a) || a > b ? a : std::isnan(b) || b > a ? b : a == 0 && std::signbit(a) ? b : a;
+}
+inline D min(D a, D b) {
+  return std::isnan(a) || a < b ? a : std::isnan(b) || b < a ? b : b == 0 && std::signbit(b) ? b : a;
+}
 inline I pow(I a, I b) {
   if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
   I r = 1;

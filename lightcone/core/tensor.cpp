@@ -44,7 +44,8 @@ Tensor Tensor::transpose(int a, int b, const At& at) const {
   const OpScope scope("transpose", at);
   std::vector<int> axes(static_cast<std::size_t>(rank()));
   for (int i = 0; i < rank(); ++i) axes[i] = i;
-  if (const int i = wrap(a, rank(), shape(), "transpose"), j = wrap(b, rank(), shape(), "transpose"); i != j) std::swap(axes[i], axes[j]);
+  if (const int i = wrap(a, rank(), shape(), "transpose"), j = wrap(b, rank(), shape(), "transpose"); i != j)
+    std::swap(axes[i], axes[j]);
   return with(view().permute(std::move(axes)));
 }
 Tensor Tensor::expand(Shape to, const At& at) const {
@@ -138,12 +139,8 @@ Tensor add(Operand a, Operand b) { return apply(Op::Add, {a, b}, a.at); }
 Tensor mul(Operand a, Operand b) { return apply(Op::Mul, {a, b}, a.at); }
 Tensor mod(Operand a, Operand b) { return apply(Op::Mod, {a, b}, a.at); }
 Tensor less_than(Operand a, Operand b) { return apply(Op::LessThan, {a, b}, a.at); }
-Tensor sum_reduce(Operand a, int axis) {
-  return apply(Op::SumReduce, {a}, a.at, {.axis = axis_of(a, axis, "sum")});
-}
-Tensor max_reduce(Operand a, int axis) {
-  return apply(Op::MaxReduce, {a}, a.at, {.axis = axis_of(a, axis, "max")});
-}
+Tensor sum_reduce(Operand a, int axis) { return apply(Op::SumReduce, {a}, a.at, {.axis = axis_of(a, axis, "sum")}); }
+Tensor max_reduce(Operand a, int axis) { return apply(Op::MaxReduce, {a}, a.at, {.axis = axis_of(a, axis, "max")}); }
 Tensor contiguous(Operand a) { return apply(Op::Contiguous, {a}, a.at, {.dtype = a->dtype()}); }
 Tensor cast(Operand a, DType to) {
   return a->dtype() == to ? a.tensor : apply(Op::Contiguous, {a}, a.at, {.dtype = to});
@@ -164,8 +161,7 @@ Tensor scatter_add(Operand base, Operand index, Operand src, int axis) {
   return apply(Op::ScatterAdd, {base, index, src}, base.at, {.axis = axis_of(base, axis, "scatter_add")});
 }
 Tensor slice_scatter(Operand base, Operand src, int axis, Dim start) {
-  return apply(Op::SliceScatter, {base, src}, base.at,
-               {.axis = axis_of(base, axis, "slice_scatter"), .index = start});
+  return apply(Op::SliceScatter, {base, src}, base.at, {.axis = axis_of(base, axis, "slice_scatter"), .index = start});
 }
 Tensor argsort(Operand a, int axis, bool descending) {
   return apply(Op::ArgSort, {a}, a.at, {.axis = axis_of(a, axis, "argsort"), .mode = descending});
@@ -180,8 +176,6 @@ Tensor full(const Graph& g, Shape shape, double value, DType dtype) {
   Graph& graph = *g.impl().self;
   return graph.constant(value, dtype).reshape(Shape(shape.size(), 1)).expand(std::move(shape));
 }
-Tensor full_like(Operand a, double value) {
-  return full(a->graph(), a->shape(), value, a->dtype());
-}
+Tensor full_like(Operand a, double value) { return full(a->graph(), a->shape(), value, a->dtype()); }
 
 }  // namespace lc

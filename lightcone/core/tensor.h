@@ -58,8 +58,7 @@ static_assert(std::is_trivially_copyable_v<Tensor>);
 struct Operand {
   Tensor tensor;
   std::source_location at;
-  Operand(Tensor t, const std::source_location& at = std::source_location::current())
-      : tensor(t), at(at) {}
+  Operand(Tensor t, const std::source_location& at = std::source_location::current()) : tensor(t), at(at) {}
   const Tensor* operator->() const { return &tensor; }
   operator Tensor() const { return tensor; }
 };

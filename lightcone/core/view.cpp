@@ -117,8 +117,7 @@ std::vector<Dim> unravel(Dim offset, const Shape& shape) {
 
 std::vector<Dim> index_symbols(const Shape& shape) {
   std::vector<Dim> index;
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    index.push_back(Dim::index(static_cast<int>(i), shape[i]));
+  for (std::size_t i = 0; i < shape.size(); ++i) index.push_back(Dim::index(static_cast<int>(i), shape[i]));
   return index;
 }
 
@@ -129,16 +128,13 @@ View::View(Shape base) {
 }
 
 const Shape& View::base() const { return data_->base; }
-const Shape& View::shape() const {
-  return data_->moves.empty() ? data_->base : data_->moves.back().to;
-}
+const Shape& View::shape() const { return data_->moves.empty() ? data_->base : data_->moves.back().to; }
 std::span<const Move> View::moves() const { return data_->moves; }
 std::size_t View::hash() const { return data_->hash; }
 
 bool operator==(const View& a, const View& b) {
   if (a.data_ == b.data_) return true;
-  return a.data_->hash == b.data_->hash && a.data_->base == b.data_->base &&
-         a.data_->moves == b.data_->moves;
+  return a.data_->hash == b.data_->hash && a.data_->base == b.data_->base && a.data_->moves == b.data_->moves;
 }
 
 View View::with(Move m) const {
@@ -175,16 +171,14 @@ View View::permute(std::vector<int> axes) const {
 
 View View::expand(Shape to) const {
   bool ok = to.size() == shape().size();
-  for (std::size_t i = 0; ok && i < to.size(); ++i)
-    ok = shape()[i] == to[i] || shape()[i] == Dim(1);
+  for (std::size_t i = 0; ok && i < to.size(); ++i) ok = shape()[i] == to[i] || shape()[i] == Dim(1);
   if (!ok) throw Error("expand", str(shape()) + " does not stretch to " + str(to));
   return with({MoveKind::Expand, std::move(to)});
 }
 
 View View::reshape(Shape to) const {
   const Dim have = product(shape()), want = product(to);
-  if (!(have == want))
-    throw Error("reshape", cat(str(shape()), " has ", have, " elements, ", str(to), " has ", want));
+  if (!(have == want)) throw Error("reshape", cat(str(shape()), " has ", have, " elements, ", str(to), " has ", want));
   return with({MoveKind::Reshape, std::move(to)});
 }
 
@@ -197,8 +191,8 @@ View View::slice(Shape begin, Shape extent, std::vector<std::int64_t> step) cons
     const Dim low = step[i] < 0 ? last : begin[i], high = step[i] < 0 ? begin[i] : last;
     if (extent[i].bounds().hi <= 0) continue;  // reads nothing
     if (low.bounds().hi < 0 || (high - shape()[i]).bounds().lo >= 0)
-      throw Error("slice", cat("[", begin[i], " : +", extent[i], " : step ", step[i],
-                               "] leaves axis ", i, " of ", str(shape())));
+      throw Error("slice", cat("[", begin[i], " : +", extent[i], " : step ", step[i], "] leaves axis ", i, " of ",
+                               str(shape())));
   }
   return with({MoveKind::Slice, std::move(extent), {}, std::move(begin), std::move(step)});
 }
@@ -232,8 +226,7 @@ View View::unfold(int axis, Dim size, std::int64_t stride, std::int64_t dilation
 }
 
 View View::then(const View& next) const {
-  if (next.base() != shape())
-    throw Error("view", str(next.base()) + " does not continue " + str(shape()));
+  if (next.base() != shape()) throw Error("view", str(next.base()) + " does not continue " + str(shape()));
   if (identity()) return next;
   View v = *this;
   for (const Move& m : next.moves()) v = v.with(m);
@@ -249,8 +242,7 @@ View View::without_last(std::size_t n) const {
 View::Position View::locate(std::vector<Dim> index) const {
   Cursor c{std::move(index)};
   const auto m = moves();
-  for (std::size_t i = m.size(); i-- > 0;)
-    c = pull(m[i], i == 0 ? base() : m[i - 1].to, std::move(c));
+  for (std::size_t i = m.size(); i-- > 0;) c = pull(m[i], i == 0 ? base() : m[i - 1].to, std::move(c));
   return {ravel(c.index, base()), c.valid};
 }
 

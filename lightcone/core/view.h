@@ -19,9 +19,9 @@ enum class MoveKind : std::uint8_t { Permute, Expand, Reshape, Slice, Pad, Unfol
 
 struct Move {
   MoveKind kind;
-  Shape to;                         // the shape after this move
-  std::vector<int> axes = {};       // Permute: to[i] = from[axes[i]];  Unfold: {axis}
-  Shape before = {};                // Slice: first element read;  Pad: elements added before
+  Shape to;                             // the shape after this move
+  std::vector<int> axes = {};           // Permute: to[i] = from[axes[i]];  Unfold: {axis}
+  Shape before = {};                    // Slice: first element read;  Pad: elements added before
   std::vector<std::int64_t> step = {};  // Slice: a step per axis, negative to flip;
                                         // Unfold: {stride between windows, dilation inside one}
   friend bool operator==(const Move&, const Move&) = default;
@@ -39,8 +39,8 @@ class View {
   std::size_t hash() const;
 
   View permute(std::vector<int> axes) const;
-  View expand(Shape to) const;       // repeats axes of extent 1
-  View reshape(Shape to) const;      // same number of elements, row-major order
+  View expand(Shape to) const;   // repeats axes of extent 1
+  View reshape(Shape to) const;  // same number of elements, row-major order
   View slice(Shape begin, Shape extent, std::vector<std::int64_t> step = {}) const;
   View pad(Shape before, Shape after) const;  // with zeros
   // Windows of `size` elements of `axis`, `dilation` apart inside a window, `stride` between

@@ -11,14 +11,14 @@ namespace lc {
 namespace {
 
 constexpr GgmlType kTypes[] = {
-    {0, "F32", 1, 4},          {1, "F16", 1, 2},           {2, "Q4_0", 32, 18},     {3, "Q4_1", 32, 20},
-    {6, "Q5_0", 32, 22},       {7, "Q5_1", 32, 24},        {8, "Q8_0", 32, 34},     {9, "Q8_1", 32, 36},
-    {10, "Q2_K", 256, 84},     {11, "Q3_K", 256, 110},     {12, "Q4_K", 256, 144},  {13, "Q5_K", 256, 176},
-    {14, "Q6_K", 256, 210},    {15, "Q8_K", 256, 292},     {16, "IQ2_XXS", 256, 66}, {17, "IQ2_XS", 256, 74},
-    {18, "IQ3_XXS", 256, 98},  {19, "IQ1_S", 256, 50},     {20, "IQ4_NL", 32, 18},  {21, "IQ3_S", 256, 110},
-    {22, "IQ2_S", 256, 82},    {23, "IQ4_XS", 256, 136},   {24, "I8", 1, 1},        {25, "I16", 1, 2},
-    {26, "I32", 1, 4},         {27, "I64", 1, 8},          {28, "F64", 1, 8},       {29, "IQ1_M", 256, 56},
-    {30, "BF16", 1, 2},        {34, "TQ1_0", 256, 54},     {35, "TQ2_0", 256, 66},  {39, "MXFP4", 32, 17}};
+    {0, "F32", 1, 4},         {1, "F16", 1, 2},         {2, "Q4_0", 32, 18},      {3, "Q4_1", 32, 20},
+    {6, "Q5_0", 32, 22},      {7, "Q5_1", 32, 24},      {8, "Q8_0", 32, 34},      {9, "Q8_1", 32, 36},
+    {10, "Q2_K", 256, 84},    {11, "Q3_K", 256, 110},   {12, "Q4_K", 256, 144},   {13, "Q5_K", 256, 176},
+    {14, "Q6_K", 256, 210},   {15, "Q8_K", 256, 292},   {16, "IQ2_XXS", 256, 66}, {17, "IQ2_XS", 256, 74},
+    {18, "IQ3_XXS", 256, 98}, {19, "IQ1_S", 256, 50},   {20, "IQ4_NL", 32, 18},   {21, "IQ3_S", 256, 110},
+    {22, "IQ2_S", 256, 82},   {23, "IQ4_XS", 256, 136}, {24, "I8", 1, 1},         {25, "I16", 1, 2},
+    {26, "I32", 1, 4},        {27, "I64", 1, 8},        {28, "F64", 1, 8},        {29, "IQ1_M", 256, 56},
+    {30, "BF16", 1, 2},       {34, "TQ1_0", 256, 54},   {35, "TQ2_0", 256, 66},   {39, "MXFP4", 32, 17}};
 
 constexpr std::size_t kMaxString = 64u << 20, kMaxKey = 65535;
 
@@ -51,7 +51,9 @@ class Reader {
   }
   std::size_t at() const { return at_; }
   std::size_t left() const { return b_.size() - at_; }
-  [[noreturn]] void fail(const std::string& what) const { throw Error("load", cat(path_, ": damaged GGUF file: ", what)); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error("load", cat(path_, ": damaged GGUF file: ", what));
+  }
 
  private:
   void need(std::size_t n) const {
@@ -94,8 +96,10 @@ GgufValue Reader::array() {
     for (std::uint64_t i = 0; i < n; ++i) v.push_back(convert(value(type)));
     return GgufValue(std::move(v));
   };
-  if (type == String) return fill(std::vector<std::string>(), [](GgufValue v) { return std::get<std::string>(std::move(v)); });
-  if (type == F32 || type == F64) return fill(std::vector<double>(), [](const GgufValue& v) { return std::get<double>(v); });
+  if (type == String)
+    return fill(std::vector<std::string>(), [](GgufValue v) { return std::get<std::string>(std::move(v)); });
+  if (type == F32 || type == F64)
+    return fill(std::vector<double>(), [](const GgufValue& v) { return std::get<double>(v); });
   return fill(std::vector<std::int64_t>(), [](const GgufValue& v) {
     if (const auto* b = std::get_if<bool>(&v)) return static_cast<std::int64_t>(*b);
     if (const auto* u = std::get_if<std::uint64_t>(&v)) return static_cast<std::int64_t>(*u);
@@ -111,7 +115,8 @@ GgufTensor tensor_info(Reader& r) {
   std::uint64_t elements = 1;
   for (std::uint32_t i = 0; i < rank; ++i) {
     const auto d = r.number<std::uint64_t>();
-    if (d > std::uint64_t{1} << 48 || __builtin_mul_overflow(elements, d, &elements) || elements > std::uint64_t{1} << 56)
+    if (d > std::uint64_t{1} << 48 || __builtin_mul_overflow(elements, d, &elements) ||
+        elements > std::uint64_t{1} << 56)
       r.fail(cat("tensor '", t.name, "' is larger than any file"));
     t.shape.insert(t.shape.begin(), static_cast<std::int64_t>(d));
   }
@@ -129,14 +134,16 @@ GgufTensor tensor_info(Reader& r) {
 // Puts the tensors behind the aligned header and checks that they lie inside the file and apart.
 void place(GgufFile& g, const Reader& r, std::size_t size) {
   const double wanted = g.number("general.alignment").value_or(32);
-  if (!(wanted >= 1 && wanted <= 1 << 20) || !std::has_single_bit(static_cast<std::uint64_t>(wanted))) r.fail(cat("an alignment of ", wanted));
+  if (!(wanted >= 1 && wanted <= 1 << 20) || !std::has_single_bit(static_cast<std::uint64_t>(wanted)))
+    r.fail(cat("an alignment of ", wanted));
   const auto alignment = static_cast<std::uint64_t>(wanted);
   const std::uint64_t data = (r.at() + alignment - 1) / alignment * alignment;
   std::vector<const GgufTensor*> order;
   for (GgufTensor& t : g.tensors) {
     if (t.offset % alignment != 0) r.fail(cat("tensor '", t.name, "' is not aligned to ", alignment));
     if (data > size || t.offset > size - data || t.bytes > size - data - t.offset)
-      throw Error("load", cat(g.file->path(), ": truncated or damaged: tensor '", t.name, "' needs ", t.bytes, " bytes past the end of the file"));
+      throw Error("load", cat(g.file->path(), ": truncated or damaged: tensor '", t.name, "' needs ", t.bytes,
+                              " bytes past the end of the file"));
     t.offset += data;
     if (t.bytes > 0) order.push_back(&t);
   }
@@ -165,7 +172,8 @@ GgufFile read_gguf(std::shared_ptr<const MappedFile> file) {
   Reader r(file->bytes(), file->path());
   if (r.number<std::uint32_t>() != 0x46554747) throw Error("load", cat(file->path(), " is not a GGUF file"));
   g.version = r.number<std::uint32_t>();
-  if (g.version != 2 && g.version != 3) throw Error("load", cat(file->path(), ": GGUF version ", g.version, " is not supported (2 and 3 are)"));
+  if (g.version != 2 && g.version != 3)
+    throw Error("load", cat(file->path(), ": GGUF version ", g.version, " is not supported (2 and 3 are)"));
   const std::uint64_t tensors = r.count(24, "tensors"), values = r.count(13, "metadata values");
   for (std::uint64_t i = 0; i < values; ++i) {
     const std::string key = r.string(kMaxKey);
@@ -174,7 +182,8 @@ GgufFile read_gguf(std::shared_ptr<const MappedFile> file) {
   std::set<std::string> names;
   for (std::uint64_t i = 0; i < tensors; ++i) {
     g.tensors.push_back(tensor_info(r));
-    if (!names.insert(g.tensors.back().name).second) r.fail(cat("two tensors are called '", g.tensors.back().name, "'"));
+    if (!names.insert(g.tensors.back().name).second)
+      r.fail(cat("two tensors are called '", g.tensors.back().name, "'"));
   }
   place(g, r, file->bytes().size());
   return g;
@@ -218,19 +227,22 @@ std::string str(const GgufValue& v, std::size_t limit) {
       if (!s.empty() && static_cast<unsigned char>(s.back()) >= 0xC0) s.pop_back();
       s += "...";
     }
-    std::replace_if(s.begin(), s.end(), [](char c) { return static_cast<unsigned char>(c) < 32; }, ' ');
+    std::replace_if(
+        s.begin(), s.end(), [](char c) { return static_cast<unsigned char>(c) < 32; }, ' ');
     return s;
   };
-  return std::visit([&]<class T>(const T& x) -> std::string {
-    if constexpr (std::is_same_v<T, std::string>) return shorten(x);
-    else if constexpr (std::is_same_v<T, bool>) return x ? "true" : "false";
-    else if constexpr (std::is_arithmetic_v<T>) return cat(x);
-    else {
-      std::string s = cat(x.size(), " values: ");
-      for (std::size_t i = 0; i < std::min<std::size_t>(x.size(), 8); ++i) s += cat(i ? ", " : "", x[i]);
-      return shorten(s + (x.size() > 8 ? ", ..." : ""));
-    }
-  }, v);
+  return std::visit(
+      [&]<class T>(const T& x) -> std::string {
+        if constexpr (std::is_same_v<T, std::string>) return shorten(x);
+        else if constexpr (std::is_same_v<T, bool>) return x ? "true" : "false";
+        else if constexpr (std::is_arithmetic_v<T>) return cat(x);
+        else {
+          std::string s = cat(x.size(), " values: ");
+          for (std::size_t i = 0; i < std::min<std::size_t>(x.size(), 8); ++i) s += cat(i ? ", " : "", x[i]);
+          return shorten(s + (x.size() > 8 ? ", ..." : ""));
+        }
+      },
+      v);
 }
 
 }  // namespace lc

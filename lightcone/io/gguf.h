@@ -26,7 +26,7 @@ struct GgufTensor {
   std::string name;
   std::vector<std::int64_t> shape;  // row-major: GGUF's dimensions reversed
   std::uint32_t type = 0;
-  std::uint64_t offset = 0;         // from the start of the file
+  std::uint64_t offset = 0;  // from the start of the file
   std::uint64_t bytes = 0;
 };
 

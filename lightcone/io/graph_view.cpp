@@ -64,7 +64,8 @@ Layout::Layout(const Graph& g) : g_(g), alive_(g.live()), layer_(g.size(), 0) {
   for (NodeId id = 0; id < g.size(); ++id)
     if (drawn(id))
       for (const Edge& e : g[id].in)
-        if (g[e.node].in.empty()) reader[e.node] = reader[e.node] < 0 ? layer_[id] - 1 : std::min(reader[e.node], layer_[id] - 1);
+        if (g[e.node].in.empty())
+          reader[e.node] = reader[e.node] < 0 ? layer_[id] - 1 : std::min(reader[e.node], layer_[id] - 1);
   for (NodeId id = 0; id < g.size(); ++id) {
     if (!drawn(id)) continue;
     if (g[id].in.empty() && reader[id] > 0) layer_[id] = reader[id];
@@ -95,8 +96,9 @@ std::string Layout::box(NodeId id) const {
   const Node& n = g_[id];
   const std::string shape = std::string(name(n.dtype)) + str(n.shape);
   char text[400];
-  std::snprintf(text, sizeof text, "<g><rect x='%.0f' y='%.0f' width='%.0f' height='%.0f' rx='5' fill='%s' stroke='#888'/>", x(id), y(id), kWidth, kHeight,
-                colours[static_cast<int>(info(n.op).kind)]);
+  std::snprintf(text, sizeof text,
+                "<g><rect x='%.0f' y='%.0f' width='%.0f' height='%.0f' rx='5' fill='%s' stroke='#888'/>", x(id), y(id),
+                kWidth, kHeight, colours[static_cast<int>(info(n.op).kind)]);
   std::string s = text;
   const std::string tip = cat("%", id, " ", g_.label(id), " ", shape, n.where.known() ? "\n" + n.where.str() : "");
   s += "<title>" + escape(tip) + "</title>";
@@ -109,14 +111,18 @@ std::string Layout::box(NodeId id) const {
 std::string Layout::line(NodeId from, NodeId to, const char* style) const {
   char text[300];
   const double x0 = x(from) + kWidth / 2, y0 = y(from) + kHeight, x1 = x(to) + kWidth / 2, y1 = y(to);
-  std::snprintf(text, sizeof text, "<path d='M%.0f %.0f C%.0f %.0f %.0f %.0f %.0f %.0f' fill='none' stroke='#777' %s/>\n", x0, y0, x0, y0 + 22, x1, y1 - 22, x1, y1, style);
+  std::snprintf(text, sizeof text,
+                "<path d='M%.0f %.0f C%.0f %.0f %.0f %.0f %.0f %.0f' fill='none' stroke='#777' %s/>\n", x0, y0, x0,
+                y0 + 22, x1, y1 - 22, x1, y1, style);
   return text;
 }
 
 std::string Layout::svg() const {
   char head[200];
-  std::snprintf(head, sizeof head, "<svg xmlns='http://www.w3.org/2000/svg' viewBox='-10 -10 %.0f %.0f' font-family='monospace'>\n",
-                static_cast<double>(widest_) * (kWidth + kGapX) + 20, static_cast<double>(layers_.size()) * (kHeight + kGapY) + 20);
+  std::snprintf(head, sizeof head,
+                "<svg xmlns='http://www.w3.org/2000/svg' viewBox='-10 -10 %.0f %.0f' font-family='monospace'>\n",
+                static_cast<double>(widest_) * (kWidth + kGapX) + 20,
+                static_cast<double>(layers_.size()) * (kHeight + kGapY) + 20);
   std::string s = head;
   for (const auto& row : layers_)
     for (NodeId id : row)
@@ -129,13 +135,15 @@ std::string Layout::svg() const {
   for (const Root& r : g_.roots()) {
     if (!drawn(r.edge.node)) continue;
     char text[120];
-    std::snprintf(text, sizeof text, "<text x='%.0f' y='%.0f' font-size='11' font-weight='bold'>", x(r.edge.node), y(r.edge.node) + kHeight + 13);
+    std::snprintf(text, sizeof text, "<text x='%.0f' y='%.0f' font-size='11' font-weight='bold'>", x(r.edge.node),
+                  y(r.edge.node) + kHeight + 13);
     s += text + escape("-> " + r.name) + "</text>\n";
   }
   return s + "</svg>\n";
 }
 
-constexpr std::string_view kPage = R"(<!doctype html><html><head><meta charset="utf-8"><title>Lightcone graph</title><style>
+constexpr std::string_view kPage =
+    R"(<!doctype html><html><head><meta charset="utf-8"><title>Lightcone graph</title><style>
 body{margin:0;font-family:sans-serif;display:flex;flex-direction:column;height:100vh}
 nav{padding:8px;border-bottom:1px solid #ccc}button{margin-right:6px;padding:4px 10px}
 button.on{background:#dde7ff}.pane{flex:1;display:none;overflow:hidden}.pane.on{display:block}
@@ -161,7 +169,8 @@ std::string graph_svg(const Graph& g) { return Layout(g).svg(); }
 
 std::string graph_html(const std::vector<Picture>& pictures) {
   std::string s(kPage);
-  for (const Picture& p : pictures) s += "<div class='pane' data-title=\"" + escape(p.title) + "\">" + graph_svg(*p.graph) + "</div>\n";
+  for (const Picture& p : pictures)
+    s += "<div class='pane' data-title=\"" + escape(p.title) + "\">" + graph_svg(*p.graph) + "</div>\n";
   return s + std::string(kScript);
 }
 

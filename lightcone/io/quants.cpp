@@ -65,7 +65,8 @@ void q2_k(const u8* b, float* y) {
     for (int shift = 0; shift < 8; shift += 2)
       for (int part = 0; part < 2; ++part, ++scales)
         for (int l = 0; l < 16; ++l)
-          *y++ = d * static_cast<float>(low(*scales)) * static_cast<float>(q[l + 16 * part] >> shift & 3) - min * static_cast<float>(high(*scales));
+          *y++ = d * static_cast<float>(low(*scales)) * static_cast<float>(q[l + 16 * part] >> shift & 3) -
+                 min * static_cast<float>(high(*scales));
 }
 
 void q3_k(const u8* b, float* y) {
@@ -81,7 +82,8 @@ void q3_k(const u8* b, float* y) {
     for (int shift = 0; shift < 8; shift += 2, ++bit)
       for (int part = 0; part < 2; ++part, ++is)
         for (int l = 16 * part; l < 16 * part + 16; ++l)
-          *y++ = d * static_cast<float>(scale[is]) * static_cast<float>((q[l] >> shift & 3) - (mask[l] >> bit & 1 ? 0 : 4));
+          *y++ = d * static_cast<float>(scale[is]) *
+                 static_cast<float>((q[l] >> shift & 3) - (mask[l] >> bit & 1 ? 0 : 4));
 }
 
 // The eight six-bit scales and minima of a Q4_K or Q5_K block.

@@ -32,9 +32,9 @@ struct TypeRow {
   std::optional<DType> dtype;
 };
 constexpr TypeRow kTypes[] = {
-    {"F64", 64, DType::F64},   {"F32", 32, DType::F32},  {"F16", 16, DType::F16},     {"BF16", 16, DType::BF16},
-    {"I64", 64, DType::I64},   {"I32", 32, DType::I32},  {"U8", 8, DType::U8},        {"BOOL", 8, DType::Bool},
-    {"I16", 16, std::nullopt}, {"I8", 8, std::nullopt},  {"U16", 16, std::nullopt},   {"U32", 32, std::nullopt},
+    {"F64", 64, DType::F64},   {"F32", 32, DType::F32},      {"F16", 16, DType::F16},      {"BF16", 16, DType::BF16},
+    {"I64", 64, DType::I64},   {"I32", 32, DType::I32},      {"U8", 8, DType::U8},         {"BOOL", 8, DType::Bool},
+    {"I16", 16, std::nullopt}, {"I8", 8, std::nullopt},      {"U16", 16, std::nullopt},    {"U32", 32, std::nullopt},
     {"U64", 64, std::nullopt}, {"F8_E4M3", 8, std::nullopt}, {"F8_E5M2", 8, std::nullopt}, {"C64", 64, std::nullopt}};
 
 struct Span {
@@ -90,12 +90,13 @@ class SafetensorsReader {
 Span SafetensorsReader::tensor(const std::string& name, const Json& entry, const MappedFile& file, std::uint64_t data) {
   const std::string where = cat(file.path(), ": tensor '", name, "'");
   if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets") ||
-      entry.size() != 3 || !entry["dtype"].is_string() || !entry["shape"].is_array() || !entry["data_offsets"].is_array() ||
-      entry["data_offsets"].size() != 2)
+      entry.size() != 3 || !entry["dtype"].is_string() || !entry["shape"].is_array() ||
+      !entry["data_offsets"].is_array() || entry["data_offsets"].size() != 2)
     throw Error("load", cat(where, " needs dtype, shape and two data_offsets"));
   StoredTensor t;
   t.type = entry["dtype"].get<std::string>();
-  const auto row = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeRow& r) { return r.name == t.type; });
+  const auto row =
+      std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeRow& r) { return r.name == t.type; });
   if (row == std::end(kTypes)) throw Error("load", cat(where, " has the unknown dtype ", t.type));
   t.dtype = row->dtype;
   std::uint64_t bits = row->bits;
@@ -105,10 +106,13 @@ Span SafetensorsReader::tensor(const std::string& name, const Json& entry, const
     t.shape.push_back(static_cast<std::int64_t>(extent));
     if (__builtin_mul_overflow(bits, extent, &bits)) throw Error("load", cat(where, " is larger than any file"));
   }
-  const std::uint64_t begin = whole(entry["data_offsets"][0], where, "an offset"), end = whole(entry["data_offsets"][1], where, "an offset");
+  const std::uint64_t begin = whole(entry["data_offsets"][0], where, "an offset"),
+                      end = whole(entry["data_offsets"][1], where, "an offset");
   const std::uint64_t room = file.bytes().size() - data;
-  if (begin > end || end > room) throw Error("load", cat(where, " lies outside the file: bytes ", begin, " to ", end, " of ", room));
-  if ((end - begin) * 8 != bits) throw Error("load", cat(where, " has ", end - begin, " bytes, its shape needs ", bits / 8));
+  if (begin > end || end > room)
+    throw Error("load", cat(where, " lies outside the file: bytes ", begin, " to ", end, " of ", room));
+  if ((end - begin) * 8 != bits)
+    throw Error("load", cat(where, " has ", end - begin, " bytes, its shape needs ", bits / 8));
   t.bytes = file.bytes().subspan(data + begin, end - begin);
   if (!w_.tensors_.emplace(name, std::move(t)).second) throw Error("load", cat(where, " is in two shards"));
   return {begin, end, name};
@@ -120,7 +124,8 @@ void SafetensorsReader::add(const std::shared_ptr<const MappedFile>& file) {
   if (bytes.size() < 8) throw Error("load", cat(file->path(), ": too short for a safetensors file"));
   std::memcpy(&length, bytes.data(), 8);
   if (length > kMaxHeader || length > bytes.size() - 8)
-    throw Error("load", cat(file->path(), ": not a safetensors file, or a truncated one: a header of ", length, " bytes in a file of ", bytes.size()));
+    throw Error("load", cat(file->path(), ": not a safetensors file, or a truncated one: a header of ", length,
+                            " bytes in a file of ", bytes.size()));
   const Json header = parse_header(file->path(), {reinterpret_cast<const char*>(bytes.data()) + 8, length});
   const std::uint64_t data = 8 + length;
   std::vector<Span> spans;
@@ -135,13 +140,17 @@ void SafetensorsReader::add(const std::shared_ptr<const MappedFile>& file) {
     }
     spans.push_back(tensor(name, entry, *file, data));
   }
-  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+  std::sort(spans.begin(), spans.end(),
+            [](const Span& a, const Span& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
   std::uint64_t at = 0;
   for (const Span& s : spans) {
-    if (s.begin != at) throw Error("load", cat(file->path(), ": tensor '", s.name, s.begin < at ? "' overlaps another" : "' follows a hole"));
+    if (s.begin != at)
+      throw Error("load",
+                  cat(file->path(), ": tensor '", s.name, s.begin < at ? "' overlaps another" : "' follows a hole"));
     at = s.end;
   }
-  if (at != bytes.size() - data) throw Error("load", cat(file->path(), ": ", bytes.size() - data - at, " bytes belong to no tensor"));
+  if (at != bytes.size() - data)
+    throw Error("load", cat(file->path(), ": ", bytes.size() - data - at, " bytes belong to no tensor"));
 }
 
 namespace io {
@@ -218,7 +227,8 @@ struct Temporary {  // removed unless it was renamed
 
 }  // namespace
 
-void save_safetensors(const std::string& path, std::span<const TensorToSave> tensors, const std::map<std::string, std::string>& metadata) {
+void save_safetensors(const std::string& path, std::span<const TensorToSave> tensors,
+                      const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   std::uint64_t at = 0;
@@ -234,10 +244,12 @@ void save_safetensors(const std::string& path, std::span<const TensorToSave> ten
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
   std::error_code ec;
-  if (fs::exists(path, ec) && !fs::is_regular_file(path, ec)) throw Error("save_safetensors", cat(path, " exists and is not a regular file"));
+  if (fs::exists(path, ec) && !fs::is_regular_file(path, ec))
+    throw Error("save_safetensors", cat(path, " exists and is not a regular file"));
   std::string name = path + ".XXXXXX";
   Temporary tmp{{}, ::mkstemp(name.data())};
-  if (tmp.fd < 0) throw Error("save_safetensors", cat("cannot create a file beside ", path, ": ", std::strerror(errno)));
+  if (tmp.fd < 0)
+    throw Error("save_safetensors", cat("cannot create a file beside ", path, ": ", std::strerror(errno)));
   tmp.path = name;
   const std::uint64_t length = text.size();
   write_all(tmp.fd, std::as_bytes(std::span(&length, 1)), path);

@@ -30,14 +30,17 @@ std::vector<int> Tokenizer::encode(std::string_view text, bool specials, bool pa
   };
   const auto wanted = [&](std::size_t i) {
     const Vocabulary::Type t = v_.types[i];
-    return !v_.pieces[i].empty() && (t == Vocabulary::Type::UserDefined || (parse_control && t == Vocabulary::Type::Control));
+    return !v_.pieces[i].empty() &&
+           (t == Vocabulary::Type::UserDefined || (parse_control && t == Vocabulary::Type::Control));
   };
   std::vector<std::size_t> special;
   for (std::size_t i = 0; i < v_.types.size(); ++i)
     if (wanted(i)) special.push_back(i);
-  std::sort(special.begin(), special.end(), [&](std::size_t a, std::size_t b) { return v_.pieces[a].size() > v_.pieces[b].size(); });
+  std::sort(special.begin(), special.end(),
+            [&](std::size_t a, std::size_t b) { return v_.pieces[a].size() > v_.pieces[b].size(); });
   for (std::size_t at = 0; at < text.size() && !special.empty();) {
-    const auto hit = std::find_if(special.begin(), special.end(), [&](std::size_t i) { return text.substr(at).starts_with(v_.pieces[i]); });
+    const auto hit = std::find_if(special.begin(), special.end(),
+                                  [&](std::size_t i) { return text.substr(at).starts_with(v_.pieces[i]); });
     if (hit == special.end()) {
       ++at;
       continue;
@@ -72,11 +75,15 @@ std::string Tokenizer::decode(std::span<const int> ids) const {
 std::shared_ptr<const Tokenizer> make_tokenizer(Vocabulary v) {
   const auto n = v.pieces.size();
   if (n == 0) throw Error("tokenizer", "the vocabulary is empty");
-  if (n > static_cast<std::size_t>(std::numeric_limits<int>::max())) throw Error("tokenizer", "the vocabulary is too large");
-  if (!v.types.empty() && v.types.size() != n) throw Error("tokenizer", cat(v.types.size(), " token types for ", n, " tokens"));
-  if (!v.scores.empty() && v.scores.size() != n) throw Error("tokenizer", cat(v.scores.size(), " scores for ", n, " tokens"));
+  if (n > static_cast<std::size_t>(std::numeric_limits<int>::max()))
+    throw Error("tokenizer", "the vocabulary is too large");
+  if (!v.types.empty() && v.types.size() != n)
+    throw Error("tokenizer", cat(v.types.size(), " token types for ", n, " tokens"));
+  if (!v.scores.empty() && v.scores.size() != n)
+    throw Error("tokenizer", cat(v.scores.size(), " scores for ", n, " tokens"));
   for (int* id : {&v.bos, &v.eos, &v.unk})
-    if (*id < -1 || *id >= static_cast<int>(n)) throw Error("tokenizer", cat("the special token ", *id, " is outside the vocabulary of ", n));
+    if (*id < -1 || *id >= static_cast<int>(n))
+      throw Error("tokenizer", cat("the special token ", *id, " is outside the vocabulary of ", n));
   switch (v.kind) {
     case Vocabulary::Kind::SentencePiece: return make_sentencepiece(std::move(v));
     case Vocabulary::Kind::ByteBpe: return make_byte_bpe(std::move(v));

@@ -24,17 +24,17 @@ struct Vocabulary {
   enum class Type : std::uint8_t { Normal, Unknown, Control, UserDefined, Unused, Byte };
 
   std::vector<std::string> pieces;
-  std::vector<float> scores;   // SentencePiece: the highest merges first
-  std::vector<Type> types;     // empty: all Normal
+  std::vector<float> scores;                                // SentencePiece: the highest merges first
+  std::vector<Type> types;                                  // empty: all Normal
   std::vector<std::pair<std::string, std::string>> merges;  // ByteBpe: the first merge first
-  std::vector<std::string> split;  // ByteBpe: PCRE2 patterns, applied one after the other
+  std::vector<std::string> split;                           // ByteBpe: PCRE2 patterns, applied one after the other
   int bos = -1, eos = -1, unk = -1;
-  std::vector<int> ends;       // further tokens that end a text: <|eot_id|>, <|im_end|>, ...
+  std::vector<int> ends;  // further tokens that end a text: <|eot_id|>, <|im_end|>, ...
   bool add_bos = false, add_eos = false;
-  bool space_prefix = true;    // SentencePiece: a space before the first word
-  bool escape_spaces = true;   // SentencePiece: spaces are written as U+2581 in pieces
-  bool whole_words = false;    // ByteBpe: a word that is a token is not merged (Llama 3)
-  bool nfc = false;            // ByteBpe: text is composed first (Qwen)
+  bool space_prefix = true;   // SentencePiece: a space before the first word
+  bool escape_spaces = true;  // SentencePiece: spaces are written as U+2581 in pieces
+  bool whole_words = false;   // ByteBpe: a word that is a token is not merged (Llama 3)
+  bool nfc = false;           // ByteBpe: text is composed first (Qwen)
 };
 
 class Tokenizer {

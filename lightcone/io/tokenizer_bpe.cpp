@@ -40,11 +40,13 @@ class Pattern {
   explicit Pattern(const std::string& text) {
     int error = 0;
     PCRE2_SIZE at = 0;
-    code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &at, nullptr));
+    code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
+                              PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &at, nullptr));
     if (!code_) {
       PCRE2_UCHAR message[160];
       pcre2_get_error_message(error, message, sizeof message);
-      throw Error("tokenizer", cat("the split pattern '", text, "' is wrong at ", at, ": ", reinterpret_cast<const char*>(message)));
+      throw Error("tokenizer",
+                  cat("the split pattern '", text, "' is wrong at ", at, ": ", reinterpret_cast<const char*>(message)));
     }
     pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);  // where it cannot, matching interprets
   }
@@ -52,10 +54,12 @@ class Pattern {
   // Calls piece(begin, end) for matches and for what lies between them.
   template <class Piece>
   void split(std::string_view text, const Piece& piece) const {
-    const std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> match(pcre2_match_data_create_from_pattern(code_.get(), nullptr), pcre2_match_data_free);
+    const std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> match(
+        pcre2_match_data_create_from_pattern(code_.get(), nullptr), pcre2_match_data_free);
     std::size_t done = 0;
     for (std::size_t at = 0; at <= text.size();) {
-      const int rc = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at, PCRE2_NO_UTF_CHECK, match.get(), nullptr);
+      const int rc = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
+                                 PCRE2_NO_UTF_CHECK, match.get(), nullptr);
       if (rc == PCRE2_ERROR_NOMATCH) break;
       if (rc < 0) throw Error("tokenizer", cat("splitting the text failed (PCRE2 error ", rc, ")"));
       const PCRE2_SIZE* v = pcre2_get_ovector_pointer(match.get());
@@ -91,14 +95,16 @@ class ByteBpe final : public Tokenizer {
 
 ByteBpe::ByteBpe(Vocabulary v) : Tokenizer(std::move(v)) {
   for (int i = 0; i < size(); ++i) ids_.try_emplace(v_.pieces[static_cast<std::size_t>(i)], i);
-  for (std::size_t i = 0; i < v_.merges.size(); ++i) ranks_.try_emplace(v_.merges[i].first + " " + v_.merges[i].second, static_cast<int>(i));
+  for (std::size_t i = 0; i < v_.merges.size(); ++i)
+    ranks_.try_emplace(v_.merges[i].first + " " + v_.merges[i].second, static_cast<int>(i));
   for (const std::string& s : v_.split) patterns_.emplace_back(s);
 }
 
 std::string compose(std::string_view text) {
   utf8proc_uint8_t* made = nullptr;
-  const auto n = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()), &made,
-                              static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  const auto n =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
+                   &made, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(made, std::free);
   if (n < 0) throw Error("tokenizer", cat("cannot normalise the text: ", utf8proc_errmsg(n)));
   return {reinterpret_cast<const char*>(made), static_cast<std::size_t>(n)};
@@ -110,7 +116,8 @@ void ByteBpe::encode_text(std::string_view text, bool, std::vector<int>& out) co
   std::vector<std::string_view> words{text}, cut;
   for (const Pattern& p : patterns_) {
     cut.clear();
-    for (std::string_view w : words) p.split(w, [&](std::size_t b, std::size_t e) { cut.push_back(w.substr(b, e - b)); });
+    for (std::string_view w : words)
+      p.split(w, [&](std::size_t b, std::size_t e) { cut.push_back(w.substr(b, e - b)); });
     words.swap(cut);
   }
   for (std::string_view w : words) encode_word(w, out);
@@ -170,17 +177,27 @@ std::vector<std::string> split_patterns(std::string_view pre) {
   // The patterns the models were trained with, as their tokenizer.json files give them.
   static const std::string gpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))";
   const auto modern = [](const std::string& digits) {
-    return R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)" + digits + R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+    return R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)" + digits +
+           R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
   };
-  const auto is = [&](std::initializer_list<std::string_view> names) { return std::find(names.begin(), names.end(), pre) != names.end(); };
-  if (is({"llama3", "llama-v3", "llama-bpe", "falcon3", "dbrx", "smaug-bpe", "chatglm-bpe", "glm4", "pixtral", "llama4"})) return {modern(R"(\p{N}{1,3})")};
+  const auto is = [&](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), pre) != names.end();
+  };
+  if (is({"llama3", "llama-v3", "llama-bpe", "falcon3", "dbrx", "smaug-bpe", "chatglm-bpe", "glm4", "pixtral",
+          "llama4"}))
+    return {modern(R"(\p{N}{1,3})")};
   if (is({"qwen2", "stablelm2", "deepseek-r1-qwen", "hunyuan", "megrez"})) return {modern(R"(\p{N})")};
-  if (is({"starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b"})) return {R"(\p{N})", gpt2};
-  if (is({"deepseek-coder"})) return {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", R"([\x{4E00}-\x{9FA5}\x{0800}-\x{4E00}\x{AC00}-\x{D7FF}]+)", R"(\p{N})"};
+  if (is({"starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b"}))
+    return {R"(\p{N})", gpt2};
+  if (is({"deepseek-coder"}))
+    return {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", R"([\x{4E00}-\x{9FA5}\x{0800}-\x{4E00}\x{AC00}-\x{D7FF}]+)",
+            R"(\p{N})"};
   if (is({"falcon"})) return {R"([\p{P}\$\+<=>\^~\|`]+)", gpt2, R"([0-9][0-9][0-9])"};
   if (is({"tekken"}))
-    return {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
-  if (is({"gpt-2", "gpt2", "mpt", "olmo", "jais", "phi-2", "roberta-bpe", "jina-es", "jina-de", "a.x-4.0", "mellum"})) return {gpt2};
+    return {
+        R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+  if (is({"gpt-2", "gpt2", "mpt", "olmo", "jais", "phi-2", "roberta-bpe", "jina-es", "jina-de", "a.x-4.0", "mellum"}))
+    return {gpt2};
   if (is({"", "default"})) return {R"([\p{P}\$\+<=>\^~\|]+)", gpt2, R"(\p{N}+)", R"([0-9][0-9][0-9])"};
   throw Error("tokenizer", cat("the pre-tokenizer '", pre, "' is not known"));
 }

@@ -25,7 +25,9 @@ class Reader {
 
  private:
   [[noreturn]] void fail(const std::string& what) const { throw Error("tokenizer", cat(path_, ": ", what)); }
-  static std::string text(const Json& j, const char* key) { return j.is_object() && j.contains(key) && j[key].is_string() ? j[key].get<std::string>() : ""; }
+  static std::string text(const Json& j, const char* key) {
+    return j.is_object() && j.contains(key) && j[key].is_string() ? j[key].get<std::string>() : "";
+  }
   static bool flag(const Json& j, const char* key, bool otherwise = false) {
     return j.is_object() && j.contains(key) && j[key].is_boolean() ? j[key].get<bool>() : otherwise;
   }
@@ -117,7 +119,8 @@ void Reader::splits() {
 // A piece's score is the rank of the merge that makes it.
 void Reader::sentencepiece() {
   std::map<std::string, int> rank;
-  for (std::size_t i = 0; i < v_.merges.size(); ++i) rank.try_emplace(v_.merges[i].first + v_.merges[i].second, static_cast<int>(i));
+  for (std::size_t i = 0; i < v_.merges.size(); ++i)
+    rank.try_emplace(v_.merges[i].first + v_.merges[i].second, static_cast<int>(i));
   bool prepend = false, metaspace = false;
   for (const Json& p : parts("normalizer", "normalizers")) prepend = prepend || text(p, "type") == "Prepend";
   for (const Json& p : parts("pre_tokenizer", "pretokenizers")) metaspace = metaspace || text(p, "type") == "Metaspace";
@@ -125,7 +128,8 @@ void Reader::sentencepiece() {
   for (std::size_t i = 0; i < v_.pieces.size(); ++i) {
     const auto it = rank.find(v_.pieces[i]);
     v_.scores.push_back(it == rank.end() ? -1e9f : -static_cast<float>(it->second));
-    if (v_.types[i] == Type::Normal && v_.pieces[i].size() == 6 && v_.pieces[i].starts_with("<0x")) v_.types[i] = Type::Byte;
+    if (v_.types[i] == Type::Normal && v_.pieces[i].size() == 6 && v_.pieces[i].starts_with("<0x"))
+      v_.types[i] = Type::Byte;
     // HF merges only what its merges make; a longer piece without one is never joined
     if (it == rank.end() && v_.types[i] == Type::Normal) {
       std::size_t characters = 0;
@@ -165,7 +169,9 @@ void Reader::specials() {
   v_.eos = named("eos_token", {"</s>", "<|end_of_text|>", "<|endoftext|>", "<|im_end|>", "[SEP]"});
   const auto surround = [&](const Json& template_) {
     if (!template_.is_array() || template_.empty()) return;
-    const auto special = [&](const Json& j) { return j.is_object() && j.contains("SpecialToken") ? id_of(text(j["SpecialToken"], "id")) : -1; };
+    const auto special = [&](const Json& j) {
+      return j.is_object() && j.contains("SpecialToken") ? id_of(text(j["SpecialToken"], "id")) : -1;
+    };
     if (const int id = special(template_.front()); id >= 0) v_.bos = id, v_.add_bos = true;
     if (const int id = special(template_.back()); id >= 0) v_.eos = id, v_.add_eos = true;
   };
@@ -176,7 +182,8 @@ void Reader::specials() {
 Vocabulary Reader::read() {
   const Json& model = root_["model"];
   const std::string type = text(model, "type");
-  if (!type.empty() && type != "BPE" && type != "WordPiece") fail(cat("a model of type '", type, "' is not supported (BPE and WordPiece are)"));
+  if (!type.empty() && type != "BPE" && type != "WordPiece")
+    fail(cat("a model of type '", type, "' is not supported (BPE and WordPiece are)"));
   pieces(model);
   added();
   if (v_.pieces.empty()) fail("the vocabulary is empty");

@@ -18,12 +18,14 @@ namespace fs = std::filesystem;
 using Type = Vocabulary::Type;
 
 // Tokens that end a turn or a text in the models people use, whatever their ids.
-constexpr std::string_view kEnds[] = {"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<|eom_id|>", "<EOT>", "<|EOT|>"};
+constexpr std::string_view kEnds[] = {"<|eot_id|>",      "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>",
+                                      "<|end_of_text|>", "<|eom_id|>", "<EOT>",   "<|EOT|>"};
 
 void find_ends(Vocabulary& v) {
   if (v.types.empty()) return;
   for (std::size_t i = 0; i < v.pieces.size(); ++i)
-    if ((v.types[i] == Type::Control || v.types[i] == Type::UserDefined) && std::find(std::begin(kEnds), std::end(kEnds), v.pieces[i]) != std::end(kEnds))
+    if ((v.types[i] == Type::Control || v.types[i] == Type::UserDefined) &&
+        std::find(std::begin(kEnds), std::end(kEnds), v.pieces[i]) != std::end(kEnds))
       v.ends.push_back(static_cast<int>(i));
 }
 
@@ -54,12 +56,16 @@ Vocabulary from_llama2c(const MappedFile& f, int size) {
     std::memcpy(&length, b.data() + at + 4, 4);
     at += 8;
     if (length < 0 || static_cast<std::size_t>(length) > b.size() - at || length > 1 << 16)
-      throw Error("tokenizer", cat(f.path(), ": not a tokenizer, or a damaged one: piece ", v.pieces.size(), " has ", length, " bytes"));
+      throw Error("tokenizer", cat(f.path(), ": not a tokenizer, or a damaged one: piece ", v.pieces.size(), " has ",
+                                   length, " bytes"));
     v.pieces.emplace_back(reinterpret_cast<const char*>(b.data() + at), static_cast<std::size_t>(length));
     v.scores.push_back(score);
     const std::string& p = v.pieces.back();
     const std::size_t i = v.pieces.size() - 1;
-    v.types.push_back(i == 0 ? Type::Unknown : i <= 2 ? Type::Control : p.size() == 6 && p.starts_with("<0x") ? Type::Byte : Type::Normal);
+    v.types.push_back(i == 0                                  ? Type::Unknown
+                      : i <= 2                                ? Type::Control
+                      : p.size() == 6 && p.starts_with("<0x") ? Type::Byte
+                                                              : Type::Normal);
     at += static_cast<std::size_t>(length);
   }
   if (v.pieces.size() < 3 || (size > 0 && static_cast<int>(v.pieces.size()) < size))
@@ -95,7 +101,9 @@ class Proto {
   std::string_view bytes;
 
  private:
-  [[noreturn]] void fail() const { throw Error("tokenizer", cat(path_, ": not a SentencePiece model, or a damaged one")); }
+  [[noreturn]] void fail() const {
+    throw Error("tokenizer", cat(path_, ": not a SentencePiece model, or a damaged one"));
+  }
   std::uint64_t varint() {
     std::uint64_t v = 0;
     for (int shift = 0; shift < 64; shift += 7) {
@@ -182,15 +190,18 @@ std::shared_ptr<const Tokenizer> tokenizer_from_gguf(const GgufFile& g) {
     v.bos = id("tokenizer.ggml.cls_token_id", 101), v.eos = id("tokenizer.ggml.seperator_token_id", 102);
     v.add_bos = v.add_eos = true;
   } else {
-    throw Error("tokenizer", cat(path, ": a tokenizer of type '", model, "' is not supported (llama, gpt2 and bert are)"));
+    throw Error("tokenizer",
+                cat(path, ": a tokenizer of type '", model, "' is not supported (llama, gpt2 and bert are)"));
   }
-  v.bos = id("tokenizer.ggml.bos_token_id", v.bos), v.eos = id("tokenizer.ggml.eos_token_id", v.eos), v.unk = id("tokenizer.ggml.unknown_token_id", v.unk);
+  v.bos = id("tokenizer.ggml.bos_token_id", v.bos), v.eos = id("tokenizer.ggml.eos_token_id", v.eos),
+  v.unk = id("tokenizer.ggml.unknown_token_id", v.unk);
   v.add_bos = g.flag("tokenizer.ggml.add_bos_token").value_or(v.add_bos);
   v.add_eos = g.flag("tokenizer.ggml.add_eos_token").value_or(v.add_eos);
   v.space_prefix = g.flag("tokenizer.ggml.add_space_prefix").value_or(true);
   const int count = static_cast<int>(v.pieces.size());
   for (int* special : {&v.bos, &v.eos, &v.unk})
-    if (*special >= count) throw Error("tokenizer", cat(path, ": the special token ", *special, " is outside the vocabulary of ", count));
+    if (*special >= count)
+      throw Error("tokenizer", cat(path, ": the special token ", *special, " is outside the vocabulary of ", count));
   if (const int eot = id("tokenizer.ggml.eot_token_id", -1); eot >= 0) v.ends.push_back(eot);
   find_ends(v);
   return make_tokenizer(std::move(v));

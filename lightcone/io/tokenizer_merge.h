@@ -50,7 +50,8 @@ void merge_symbols(std::string_view text, const Merge& merge, const Emit& emit) 
     propose(a.previous, p.left);
     propose(p.left, a.next);
   }
-  for (int i = 0; i >= 0; i = symbols[static_cast<std::size_t>(i)].next) emit(view(symbols[static_cast<std::size_t>(i)]));
+  for (int i = 0; i >= 0; i = symbols[static_cast<std::size_t>(i)].next)
+    emit(view(symbols[static_cast<std::size_t>(i)]));
 }
 
 }  // namespace lc

@@ -26,7 +26,12 @@ class SentencePiece final : public Tokenizer {
 // "<0x0A>"
 int parse_byte(std::string_view p) {
   if (p.size() != 6 || !p.starts_with("<0x") || p.back() != '>') return -1;
-  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
+  const auto digit = [](char c) {
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                  : -1;
+  };
   const int a = digit(p[3]), b = digit(p[4]);
   return a < 0 || b < 0 ? -1 : a * 16 + b;
 }
@@ -37,7 +42,8 @@ SentencePiece::SentencePiece(Vocabulary v) : Tokenizer(std::move(v)) {
     const auto n = static_cast<std::size_t>(i);
     if (const int b = byte_of(i); b >= 0) {
       if (bytes_[b] < 0) bytes_[b] = i;
-    } else if (type(i) != Vocabulary::Type::Control && type(i) != Vocabulary::Type::Unknown && type(i) != Vocabulary::Type::Unused) {
+    } else if (type(i) != Vocabulary::Type::Control && type(i) != Vocabulary::Type::Unknown &&
+               type(i) != Vocabulary::Type::Unused) {
       ids_.try_emplace(v_.pieces[n], i);
     }
   }
@@ -58,7 +64,8 @@ void SentencePiece::encode_text(std::string_view text, bool first, std::vector<i
     joined.assign(a).append(b);
     const auto it = ids_.find(joined);
     if (it == ids_.end()) return std::nullopt;
-    return v_.scores.empty() ? static_cast<double>(it->second) : -static_cast<double>(v_.scores[static_cast<std::size_t>(it->second)]);
+    return v_.scores.empty() ? static_cast<double>(it->second)
+                             : -static_cast<double>(v_.scores[static_cast<std::size_t>(it->second)]);
   };
   merge_symbols(s, merge, [&](std::string_view symbol) {
     if (const auto it = ids_.find(symbol); it != ids_.end()) {
@@ -67,7 +74,8 @@ void SentencePiece::encode_text(std::string_view text, bool first, std::vector<i
     }
     for (char c : symbol) {
       const int id = bytes_[static_cast<unsigned char>(c)];
-      if (id < 0 && v_.unk < 0) throw Error("tokenizer", cat("no token for '", symbol, "', no byte tokens and no unknown token"));
+      if (id < 0 && v_.unk < 0)
+        throw Error("tokenizer", cat("no token for '", symbol, "', no byte tokens and no unknown token"));
       out.push_back(id < 0 ? v_.unk : id);
       if (id < 0) break;  // one unknown token a symbol
     }
@@ -92,6 +100,8 @@ std::string SentencePiece::piece(int id) const {
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer> make_sentencepiece(Vocabulary v) { return std::make_shared<SentencePiece>(std::move(v)); }
+std::shared_ptr<const Tokenizer> make_sentencepiece(Vocabulary v) {
+  return std::make_shared<SentencePiece>(std::move(v));
+}
 
 }  // namespace lc

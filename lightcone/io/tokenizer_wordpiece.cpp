@@ -39,21 +39,33 @@ class WordPiece final : public Tokenizer {
 };
 
 bool is_chinese(std::uint32_t c) {
-  return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B73F) ||
-         (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) || (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
+  return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
+         (c >= 0x2A700 && c <= 0x2B73F) || (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
+         (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
 enum class Class { Letter, Space, Drop, Alone };
 Class classify(std::uint32_t c) {
   const auto code = static_cast<utf8proc_int32_t>(c);
   switch (utf8proc_category(code)) {
-    case UTF8PROC_CATEGORY_ZS: case UTF8PROC_CATEGORY_ZL: case UTF8PROC_CATEGORY_ZP: return Class::Space;
-    case UTF8PROC_CATEGORY_CC: return c == '\t' || c == '\n' || c == '\r' || c == 11 || c == 12 || c == 0x85 ? Class::Space : Class::Drop;
-    case UTF8PROC_CATEGORY_CF: case UTF8PROC_CATEGORY_MN: return Class::Drop;
-    case UTF8PROC_CATEGORY_PC: case UTF8PROC_CATEGORY_PD: case UTF8PROC_CATEGORY_PS: case UTF8PROC_CATEGORY_PE:
-    case UTF8PROC_CATEGORY_PI: case UTF8PROC_CATEGORY_PF: case UTF8PROC_CATEGORY_PO: return Class::Alone;
-    case UTF8PROC_CATEGORY_SM: case UTF8PROC_CATEGORY_SC: case UTF8PROC_CATEGORY_SK: case UTF8PROC_CATEGORY_SO:
-      return c < 0x7F ? Class::Alone : Class::Letter;
+    case UTF8PROC_CATEGORY_ZS:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP: return Class::Space;
+    case UTF8PROC_CATEGORY_CC:
+      return c == '\t' || c == '\n' || c == '\r' || c == 11 || c == 12 || c == 0x85 ? Class::Space : Class::Drop;
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_MN: return Class::Drop;
+    case UTF8PROC_CATEGORY_PC:
+    case UTF8PROC_CATEGORY_PD:
+    case UTF8PROC_CATEGORY_PS:
+    case UTF8PROC_CATEGORY_PE:
+    case UTF8PROC_CATEGORY_PI:
+    case UTF8PROC_CATEGORY_PF:
+    case UTF8PROC_CATEGORY_PO: return Class::Alone;
+    case UTF8PROC_CATEGORY_SM:
+    case UTF8PROC_CATEGORY_SC:
+    case UTF8PROC_CATEGORY_SK:
+    case UTF8PROC_CATEGORY_SO: return c < 0x7F ? Class::Alone : Class::Letter;
     default: break;
   }
   if (c == 0 || c == 0xFFFD) return Class::Drop;
@@ -62,8 +74,9 @@ Class classify(std::uint32_t c) {
 
 void WordPiece::encode_text(std::string_view text, bool, std::vector<int>& out) const {
   utf8proc_uint8_t* made = nullptr;
-  const auto n = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()), &made,
-                              static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE));
+  const auto n =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
+                   &made, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE));
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(made, std::free);
   if (n < 0) throw Error("tokenizer", cat("cannot normalise the text: ", utf8proc_errmsg(n)));
   const std::string_view s(reinterpret_cast<const char*>(made), static_cast<std::size_t>(n));
@@ -78,7 +91,8 @@ void WordPiece::encode_text(std::string_view text, bool, std::vector<int>& out) 
     const Class k = classify(c);
     if (k == Class::Drop) continue;
     if (k != Class::Letter) flush();
-    if (k != Class::Space) utf8_append(word, static_cast<std::uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
+    if (k != Class::Space)
+      utf8_append(word, static_cast<std::uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
     if (k == Class::Alone) flush();
   }
   flush();

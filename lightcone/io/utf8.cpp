@@ -10,7 +10,8 @@ namespace lc {
 
 std::size_t utf8_length(std::string_view text, std::size_t at) {
   utf8proc_int32_t c;
-  const auto n = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + at, static_cast<utf8proc_ssize_t>(text.size() - at), &c);
+  const auto n = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + at,
+                                  static_cast<utf8proc_ssize_t>(text.size() - at), &c);
   return n > 0 ? static_cast<std::size_t>(n) : 0;
 }
 
@@ -28,7 +29,8 @@ void require_utf8(std::string_view text, std::string_view what) {
 
 std::uint32_t utf8_decode(std::string_view text, std::size_t at, std::size_t* length) {
   utf8proc_int32_t c = 0;
-  const auto n = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + at, static_cast<utf8proc_ssize_t>(text.size() - at), &c);
+  const auto n = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + at,
+                                  static_cast<utf8proc_ssize_t>(text.size() - at), &c);
   *length = n > 0 ? static_cast<std::size_t>(n) : 1;
   return n > 0 ? static_cast<std::uint32_t>(c) : 0xFFFD;
 }

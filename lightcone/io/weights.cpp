@@ -52,10 +52,14 @@ void Llama2cReader::read() {
   w_.llama2c_.resize(7);
   std::memcpy(w_.llama2c_.data(), file_.bytes().data(), 28);
   const auto& h = w_.llama2c_;
-  const std::int64_t dim = h[0], hidden = h[1], heads = h[3], kv_heads = h[4], vocab = std::abs(static_cast<std::int64_t>(h[5])), context = h[6];
-  const bool sane = dim > 0 && dim <= 1 << 20 && hidden > 0 && hidden <= 1 << 22 && h[2] > 0 && h[2] <= 1000 && heads > 0 && heads <= dim &&
-                    kv_heads > 0 && heads % kv_heads == 0 && dim % heads == 0 && vocab > 0 && vocab <= 1 << 24 && context > 0 && context <= 1 << 24;
-  if (!sane) throw Error("load", cat(file_.path(), ": not a checkpoint this library knows (GGUF, safetensors or llama2.c .bin)"));
+  const std::int64_t dim = h[0], hidden = h[1], heads = h[3], kv_heads = h[4],
+                     vocab = std::abs(static_cast<std::int64_t>(h[5])), context = h[6];
+  const bool sane = dim > 0 && dim <= 1 << 20 && hidden > 0 && hidden <= 1 << 22 && h[2] > 0 && h[2] <= 1000 &&
+                    heads > 0 && heads <= dim && kv_heads > 0 && heads % kv_heads == 0 && dim % heads == 0 &&
+                    vocab > 0 && vocab <= 1 << 24 && context > 0 && context <= 1 << 24;
+  if (!sane)
+    throw Error("load",
+                cat(file_.path(), ": not a checkpoint this library knows (GGUF, safetensors or llama2.c .bin)"));
   const std::int64_t kv = dim / heads * kv_heads;
   tensor("model.embed_tokens.weight", {vocab, dim});
   each_layer("input_layernorm", {dim});
@@ -70,7 +74,8 @@ void Llama2cReader::read() {
   tensor("model.norm.weight", {dim});
   tensor("", {context, dim / heads});  // cosines and sines older versions stored
   if (h[5] < 0) tensor("lm_head.weight", {vocab, dim});
-  if (at_ != file_.bytes().size()) throw Error("load", cat(file_.path(), ": ", file_.bytes().size() - at_, " bytes too many for its header"));
+  if (at_ != file_.bytes().size())
+    throw Error("load", cat(file_.path(), ": ", file_.bytes().size() - at_, " bytes too many for its header"));
 }
 
 class GgufWeightsReader {
@@ -79,7 +84,8 @@ class GgufWeightsReader {
     auto g = std::make_shared<GgufFile>(read_gguf(std::move(file)));
     const auto bytes = g->file->bytes();
     for (const GgufTensor& t : g->tensors) {
-      StoredTensor s{.shape = t.shape, .type = std::string(ggml_type_name(t.type)), .bytes = bytes.subspan(t.offset, t.bytes)};
+      StoredTensor s{
+          .shape = t.shape, .type = std::string(ggml_type_name(t.type)), .bytes = bytes.subspan(t.offset, t.bytes)};
       s.ggml = static_cast<int>(t.type);
       if (s.type == "F32") s.dtype = DType::F32;
       if (s.type == "F64") s.dtype = DType::F64;
@@ -143,7 +149,8 @@ Weights Weights::open(const std::string& path) {
   w.path_ = path;
   w.format_ = "safetensors";
   w.owner_ = std::make_shared<std::vector<std::shared_ptr<const MappedFile>>>(io::add_safetensors(w, file.string()));
-  if (const fs::path config = file.parent_path() / "config.json"; fs::exists(config, ec)) w.config_json_ = read_text_file(config.string());
+  if (const fs::path config = file.parent_path() / "config.json"; fs::exists(config, ec))
+    w.config_json_ = read_text_file(config.string());
   return w;
 }
 

@@ -26,13 +26,13 @@ struct GgufFile;
 class MappedFile;
 
 struct StoredTensor {
-  std::vector<std::int64_t> shape;       // row-major, the last axis contiguous
-  std::string type;                      // as its format calls it: "BF16", "Q4_K"
+  std::vector<std::int64_t> shape;  // row-major, the last axis contiguous
+  std::string type;                 // as its format calls it: "BF16", "Q4_K"
   std::span<const std::byte> bytes;
   // How a graph reads the bytes in place; when neither is set, only read() can.
   std::optional<DType> dtype = {};
   std::optional<QuantFormat> quant = {};
-  int ggml = -1;                         // GGUF's number of the type
+  int ggml = -1;  // GGUF's number of the type
   std::int64_t elements() const;
 };
 

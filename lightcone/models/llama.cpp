@@ -30,7 +30,8 @@ void check_shape(const Weights& w, const std::string& name, const StoredTensor& 
   bool same = t.shape.size() == want.size();
   for (std::size_t i = 0; same && i < want.size(); ++i) same = Dim(t.shape[i]) == want[i];
   Shape have(t.shape.begin(), t.shape.end());
-  if (!same) throw Error("load", cat(w.path(), ": '", name, "' has the shape ", str(have), ", the model needs ", str(want)));
+  if (!same)
+    throw Error("load", cat(w.path(), ": '", name, "' has the shape ", str(have), ", the model needs ", str(want)));
 }
 
 std::shared_ptr<const Tokenizer> find_tokenizer(const Weights& w, const LlamaOptions& o, std::int64_t vocab) {
@@ -63,18 +64,20 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
   m.tokenizer_ = find_tokenizer(*weights, o, m.config_.vocab);
 
   std::vector<Binding> bindings;
-  const Graph g = llama_graph(m.config_, m.shape_, [&](Graph& graph, const std::string& name, Shape shape) -> nn::Parameter {
-    const StoredTensor* t = weights->find(llama_file_name(*weights, name));
-    if (!t) return {};
-    check_shape(*weights, name, *t, shape);
-    const bool in_place = readable_in_place(*t);
-    bindings.push_back({name, t, !in_place});
-    if (!in_place) return nn::parameter(graph, name, std::move(shape), DType::F32);
-    return nn::parameter(graph, name, std::move(shape), t->dtype.value_or(DType::U8), t->quant);
-  });
+  const Graph g =
+      llama_graph(m.config_, m.shape_, [&](Graph& graph, const std::string& name, Shape shape) -> nn::Parameter {
+        const StoredTensor* t = weights->find(llama_file_name(*weights, name));
+        if (!t) return {};
+        check_shape(*weights, name, *t, shape);
+        const bool in_place = readable_in_place(*t);
+        bindings.push_back({name, t, !in_place});
+        if (!in_place) return nn::parameter(graph, name, std::move(shape), DType::F32);
+        return nn::parameter(graph, name, std::move(shape), t->dtype.value_or(DType::U8), t->quant);
+      });
   progress("compiling", 0);
   m.program_ = compile(g, o.compiler ? *o.compiler : generic() | cpu({.threads = o.threads}), {.observe = o.observe});
-  const bool tied = std::none_of(bindings.begin(), bindings.end(), [](const Binding& b) { return b.path == "lm_head.weight"; });
+  const bool tied =
+      std::none_of(bindings.begin(), bindings.end(), [](const Binding& b) { return b.path == "lm_head.weight"; });
   double done = 0;
   for (const Binding& b : bindings) {
     progress("loading", done++ / static_cast<double>(bindings.size()));
@@ -98,12 +101,15 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
 }
 
 const Tokenizer& Llama::tokenizer() const {
-  if (!tokenizer_) throw Error("tokenizer", "the checkpoint holds no tokenizer and none lies beside it: name one with --tokenizer FILE");
+  if (!tokenizer_)
+    throw Error("tokenizer",
+                "the checkpoint holds no tokenizer and none lies beside it: name one with --tokenizer FILE");
   return *tokenizer_;
 }
 
 bool Llama::ends(int token) const {
-  return std::find(config_.eos.begin(), config_.eos.end(), token) != config_.eos.end() || (tokenizer_ && tokenizer_->is_end(token));
+  return std::find(config_.eos.begin(), config_.eos.end(), token) != config_.eos.end() ||
+         (tokenizer_ && tokenizer_->is_end(token));
 }
 
 LlamaSession::LlamaSession(const Llama& model) : model_(&model), context_(model.program()) {}
@@ -116,7 +122,8 @@ std::span<const float> LlamaSession::feed(std::span<const int> tokens) {
   if (static_cast<std::int64_t>(tokens.size()) > room())
     throw Error("feed", cat(tokens.size(), " tokens after ", tokens_.size(), " do not fit the context of ", s.context));
   for (int t : tokens)
-    if (t < 0 || t >= model_->config().vocab) throw Error("feed", cat("token ", t, " is outside the vocabulary of ", model_->config().vocab));
+    if (t < 0 || t >= model_->config().vocab)
+      throw Error("feed", cat("token ", t, " is outside the vocabulary of ", model_->config().vocab));
   logits_.clear();
   std::span<const std::byte> out;
   for (std::size_t at = 0; at < tokens.size();) {
@@ -124,7 +131,8 @@ std::span<const float> LlamaSession::feed(std::span<const int> tokens) {
     ids_.assign(tokens.begin() + static_cast<std::ptrdiff_t>(at), tokens.begin() + static_cast<std::ptrdiff_t>(at + n));
     context_.bind("seq", static_cast<std::int64_t>(n)).bind("past", static_cast<std::int64_t>(tokens_.size()));
     context_.set("tokens", ids_).run();
-    tokens_.insert(tokens_.end(), tokens.begin() + static_cast<std::ptrdiff_t>(at), tokens.begin() + static_cast<std::ptrdiff_t>(at + n));
+    tokens_.insert(tokens_.end(), tokens.begin() + static_cast<std::ptrdiff_t>(at),
+                   tokens.begin() + static_cast<std::ptrdiff_t>(at + n));
     at += n;
     if (s.all_logits) {
       const std::vector<float> some = context_.get("logits");

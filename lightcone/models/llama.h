@@ -15,25 +15,25 @@
 #include <string_view>
 #include <vector>
 
-#include "lightcone/runtime/compiler.h"
 #include "lightcone/io/tokenizer.h"
 #include "lightcone/models/llama_config.h"
 #include "lightcone/models/llama_graph.h"
+#include "lightcone/runtime/compiler.h"
 #include "lightcone/runtime/program.h"
 
 namespace lc {
 
 struct LlamaOptions {
-  std::int64_t context = 0;   // positions of the cache; 0: the model's own, at most 4096
-  std::int64_t chunk = 64;    // prompt tokens a run
+  std::int64_t context = 0;  // positions of the cache; 0: the model's own, at most 4096
+  std::int64_t chunk = 64;   // prompt tokens a run
   bool all_logits = false;
   std::optional<Compiler> compiler = {};  // default: generic() | cpu({threads})
   int threads = 0;
-  bool load_weights = true;   // false: only plan, for looking at a model
-  int layers = 0;             // only the first so many; 0: all
+  bool load_weights = true;  // false: only plan, for looking at a model
+  int layers = 0;            // only the first so many; 0: all
   // Called after each pass; see CompileOptions.
   std::function<void(const Pass&, const Graph& before, const Graph& after)> observe = {};
-  std::string tokenizer = {}; // a file; "": what the checkpoint or its directory holds
+  std::string tokenizer = {};  // a file; "": what the checkpoint or its directory holds
   // Called with what is being done and how much of it, 0 to 1.
   std::function<void(std::string_view stage, double part)> progress = {};
 };
@@ -48,10 +48,10 @@ class Llama {
   const Program& program() const { return program_; }
   const Tokenizer& tokenizer() const;  // Error when there is none
   bool has_tokenizer() const { return tokenizer_ != nullptr; }
-  bool ends(int token) const;          // an end-of-text token
-  std::size_t weight_bytes() const { return weight_bytes_; }       // in memory
-  std::size_t bytes_per_token() const { return bytes_per_token_; } // of them, read for each token
-  std::size_t converted_bytes() const { return converted_bytes_; } // of it, unpacked into memory at load
+  bool ends(int token) const;                                       // an end-of-text token
+  std::size_t weight_bytes() const { return weight_bytes_; }        // in memory
+  std::size_t bytes_per_token() const { return bytes_per_token_; }  // of them, read for each token
+  std::size_t converted_bytes() const { return converted_bytes_; }  // of it, unpacked into memory at load
 
  private:
   LlamaConfig config_;

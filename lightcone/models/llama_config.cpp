@@ -31,7 +31,9 @@ std::vector<double> frequencies(std::int64_t head_dim, double theta, const Scali
     if (s.type == "llama3") {
       const double wavelength = 2 * std::numbers::pi / w;
       const double blend = (s.original / wavelength - s.low) / (s.high - s.low);
-      w = wavelength > s.original / s.low ? w / s.factor : wavelength < s.original / s.high ? w : (1 - blend) * w / s.factor + blend * w;
+      w = wavelength > s.original / s.low    ? w / s.factor
+          : wavelength < s.original / s.high ? w
+                                             : (1 - blend) * w / s.factor + blend * w;
     }
     f.push_back(w);
   }
@@ -55,13 +57,19 @@ class JsonConfig {
     if (!j[key].is_number()) throw Error("load", cat(path_, ": config.json: ", key, " is not a number"));
     return j[key].get<double>();
   }
-  std::string text(const char* key) const { return j_.contains(key) && j_[key].is_string() ? j_[key].get<std::string>() : ""; }
-  bool flag(const char* key, bool otherwise) const { return j_.contains(key) && j_[key].is_boolean() ? j_[key].get<bool>() : otherwise; }
+  std::string text(const char* key) const {
+    return j_.contains(key) && j_[key].is_string() ? j_[key].get<std::string>() : "";
+  }
+  bool flag(const char* key, bool otherwise) const {
+    return j_.contains(key) && j_[key].is_boolean() ? j_[key].get<bool>() : otherwise;
+  }
   Scaling scaling() const;
   std::vector<int> eos() const;
   std::optional<double> theta() const {
     if (const auto t = number("rope_theta")) return t;
-    return j_.contains("rope_parameters") && j_["rope_parameters"].is_object() ? number(j_["rope_parameters"], "rope_theta") : std::nullopt;
+    return j_.contains("rope_parameters") && j_["rope_parameters"].is_object()
+               ? number(j_["rope_parameters"], "rope_theta")
+               : std::nullopt;
   }
 
  private:
@@ -82,7 +90,8 @@ Scaling JsonConfig::scaling() const {
     s.original = number(r, "original_max_position_embeddings").value_or(8192);
   }
   if (s.type != "default" && s.type != "linear" && s.type != "llama3")
-    throw Error("load", cat(path_, ": RoPE scaling of type '", s.type, "' is not supported (default, linear and llama3 are)"));
+    throw Error("load",
+                cat(path_, ": RoPE scaling of type '", s.type, "' is not supported (default, linear and llama3 are)"));
   return s;
 }
 
@@ -96,7 +105,8 @@ std::vector<int> JsonConfig::eos() const {
 }
 
 std::int64_t whole(double v, const std::string& what, const std::string& path) {
-  if (!(v >= 1 && v <= 1e9) || v != std::floor(v)) throw Error("load", cat(path, ": ", what, " is ", v, ", which makes no model"));
+  if (!(v >= 1 && v <= 1e9) || v != std::floor(v))
+    throw Error("load", cat(path, ": ", what, " is ", v, ", which makes no model"));
   return static_cast<std::int64_t>(v);
 }
 
@@ -104,7 +114,8 @@ LlamaConfig from_json(const Weights& w) {
   const JsonConfig j(w);
   const std::string type = j.text("model_type");
   if (!type.empty() && type != "llama" && type != "mistral" && type != "qwen2" && type != "qwen3")
-    throw Error("load", cat(w.path(), ": a model of type '", type, "' is not of the Llama family (llama, mistral, qwen2, qwen3)"));
+    throw Error("load", cat(w.path(), ": a model of type '", type,
+                            "' is not of the Llama family (llama, mistral, qwen2, qwen3)"));
   const auto need = [&](const char* key) {
     const auto v = j.number(key);
     if (!v) throw Error("load", cat(w.path(), ": config.json has no ", key));
@@ -119,7 +130,8 @@ LlamaConfig from_json(const Weights& w) {
   c.eps = j.number("rms_norm_eps").value_or(1e-6);
   c.rope_theta = j.theta().value_or(10000);
   c.rope_frequencies = frequencies(c.head_dim, c.rope_theta, j.scaling());
-  if (j.number("sliding_window") && j.flag("use_sliding_window", type != "qwen2" && type != "qwen3")) c.window = need("sliding_window");
+  if (j.number("sliding_window") && j.flag("use_sliding_window", type != "qwen2" && type != "qwen3"))
+    c.window = need("sliding_window");
   c.eos = j.eos();
   if (const std::string act = j.text("hidden_act"); !act.empty() && act != "silu")
     throw Error("load", cat(w.path(), ": the activation '", act, "' is not of the Llama family (silu)"));
@@ -130,7 +142,8 @@ LlamaConfig from_gguf(const Weights& w) {
   const GgufFile& g = *w.gguf();
   const std::string arch = g.text("general.architecture").value_or("");
   if (arch != "llama" && arch != "mistral" && arch != "qwen2" && arch != "qwen3")
-    throw Error("load", cat(w.path(), ": a model of architecture '", arch, "' is not of the Llama family (llama, mistral, qwen2, qwen3)"));
+    throw Error("load", cat(w.path(), ": a model of architecture '", arch,
+                            "' is not of the Llama family (llama, mistral, qwen2, qwen3)"));
   const auto number = [&](const std::string& key) { return g.number(arch + "." + key); };
   const auto need = [&](const std::string& key) {
     const auto v = number(key);
@@ -157,7 +170,9 @@ LlamaConfig from_gguf(const Weights& w) {
   c.rope_frequencies = frequencies(c.head_dim, c.rope_theta, s);
   if (const StoredTensor* f = w.find("rope_freqs.weight")) {  // Llama 3.1 and later: a divisor for each pair
     const std::vector<float> by = Weights::read(*f);
-    if (by.size() != c.rope_frequencies.size()) throw Error("load", cat(w.path(), ": rope_freqs.weight has ", by.size(), " values, ", c.rope_frequencies.size(), " are needed"));
+    if (by.size() != c.rope_frequencies.size())
+      throw Error("load", cat(w.path(), ": rope_freqs.weight has ", by.size(), " values, ", c.rope_frequencies.size(),
+                              " are needed"));
     for (std::size_t i = 0; i < by.size(); ++i) c.rope_frequencies[i] /= static_cast<double>(by[i]);
   }
   if (number("attention.sliding_window").value_or(0) > 0) c.window = need("attention.sliding_window");
@@ -182,8 +197,10 @@ LlamaConfig LlamaConfig::from(const Weights& w) {
   if (w.format() == "safetensors" && w.config_json().empty())
     throw Error("load", cat(w.path(), ": a safetensors model needs its config.json beside it"));
   LlamaConfig c = w.gguf() ? from_gguf(w) : w.format() == "safetensors" ? from_json(w) : from_llama2c(w);
-  if (c.heads % c.kv_heads != 0) throw Error("load", cat(w.path(), ": ", c.kv_heads, " key heads do not divide ", c.heads, " query heads"));
-  if (c.head_dim < 1 || c.head_dim % 2 != 0) throw Error("load", cat(w.path(), ": heads of size ", c.head_dim, " cannot be rotated"));
+  if (c.heads % c.kv_heads != 0)
+    throw Error("load", cat(w.path(), ": ", c.kv_heads, " key heads do not divide ", c.heads, " query heads"));
+  if (c.head_dim < 1 || c.head_dim % 2 != 0)
+    throw Error("load", cat(w.path(), ": heads of size ", c.head_dim, " cannot be rotated"));
   return c;
 }
 
@@ -194,14 +211,17 @@ std::string llama_file_name(const Weights& w, const std::string& path) {
   for (const auto& [ours, theirs] : whole_names)
     if (path.starts_with(ours)) return cat(theirs, path.substr(ours.size()));
   static constexpr std::pair<std::string_view, std::string_view> parts[] = {
-      {"input_layernorm", "attn_norm"},     {"post_attention_layernorm", "ffn_norm"}, {"self_attn.q_proj", "attn_q"},
-      {"self_attn.k_proj", "attn_k"},       {"self_attn.v_proj", "attn_v"},           {"self_attn.o_proj", "attn_output"},
-      {"self_attn.q_norm", "attn_q_norm"},  {"self_attn.k_norm", "attn_k_norm"},      {"mlp.gate_proj", "ffn_gate"},
-      {"mlp.up_proj", "ffn_up"},            {"mlp.down_proj", "ffn_down"}};
+      {"input_layernorm", "attn_norm"},    {"post_attention_layernorm", "ffn_norm"},
+      {"self_attn.q_proj", "attn_q"},      {"self_attn.k_proj", "attn_k"},
+      {"self_attn.v_proj", "attn_v"},      {"self_attn.o_proj", "attn_output"},
+      {"self_attn.q_norm", "attn_q_norm"}, {"self_attn.k_norm", "attn_k_norm"},
+      {"mlp.gate_proj", "ffn_gate"},       {"mlp.up_proj", "ffn_up"},
+      {"mlp.down_proj", "ffn_down"}};
   constexpr std::string_view layers = "model.layers.";
   if (!path.starts_with(layers)) return path;
   const std::size_t dot = path.find('.', layers.size()), last = path.rfind('.');
-  const std::string number = path.substr(layers.size(), dot - layers.size()), part = path.substr(dot + 1, last - dot - 1);
+  const std::string number = path.substr(layers.size(), dot - layers.size()),
+                    part = path.substr(dot + 1, last - dot - 1);
   for (const auto& [ours, theirs] : parts)
     if (part == ours) return cat("blk.", number, ".", theirs, path.substr(last));
   return path;

@@ -13,13 +13,13 @@ namespace lc {
 struct LlamaConfig {
   std::int64_t vocab = 0, hidden = 0, intermediate = 0, layers = 0;
   std::int64_t heads = 0, kv_heads = 0, head_dim = 0;
-  std::int64_t context = 0;             // positions the model was trained for
-  double eps = 1e-5;                    // of the RMS norms
+  std::int64_t context = 0;  // positions the model was trained for
+  double eps = 1e-5;         // of the RMS norms
   double rope_theta = 10000;
-  std::vector<double> rope_frequencies; // [head_dim / 2], radians a position, scaling applied
-  bool rope_interleaved = false;        // pairs (2i, 2i+1), or (i, i + head_dim / 2)
-  std::int64_t window = 0;              // a position sees this many, itself included; 0: all
-  std::vector<int> eos = {};            // ids that end a text, where the files name them
+  std::vector<double> rope_frequencies;  // [head_dim / 2], radians a position, scaling applied
+  bool rope_interleaved = false;         // pairs (2i, 2i+1), or (i, i + head_dim / 2)
+  std::int64_t window = 0;               // a position sees this many, itself included; 0: all
+  std::vector<int> eos = {};             // ids that end a text, where the files name them
 
   // From config.json, GGUF metadata or llama2.c's header. Error names what is missing or wrong.
   static LlamaConfig from(const Weights& w);

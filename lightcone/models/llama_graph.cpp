@@ -11,11 +11,18 @@ namespace {
 class Builder {
  public:
   Builder(Graph& g, const LlamaConfig& c, const LlamaShape& s, const ParameterSource& p)
-      : g_(g), c_(c), s_(s), parameters_(p), seq_(Dim::symbol("seq", 1, s.chunk)), past_(Dim::symbol("past", 0, s.context - 1)) {}
+      : g_(g),
+        c_(c),
+        s_(s),
+        parameters_(p),
+        seq_(Dim::symbol("seq", 1, s.chunk)),
+        past_(Dim::symbol("past", 0, s.context - 1)) {}
   void build();
 
  private:
-  nn::Parameter parameter(const std::string& path, Shape shape) const { return parameters_(g_, path, std::move(shape)); }
+  nn::Parameter parameter(const std::string& path, Shape shape) const {
+    return parameters_(g_, path, std::move(shape));
+  }
   nn::Parameter required(const std::string& path, Shape shape) const {
     nn::Parameter p = parameter(path, std::move(shape));
     if (!p.defined()) throw Error("llama", cat("the checkpoint has no '", path, "'"));
@@ -53,15 +60,18 @@ void Builder::angles() {
 // [seq, past + seq]: which cached positions each token sees.
 Tensor Builder::mask() const {
   const Shape shape{seq_, past_ + seq_};
-  const Tensor row = g_.index(shape, past_ + Dim::index(0, seq_)), column = g_.index(shape, Dim::index(1, past_ + seq_));
+  const Tensor row = g_.index(shape, past_ + Dim::index(0, seq_)),
+               column = g_.index(shape, Dim::index(1, past_ + seq_));
   const Tensor causal = column <= row;
   return c_.window > 0 ? logical_and(causal, row - column < static_cast<double>(c_.window)) : causal;
 }
 
 // x [seq, hidden] -> [count, seq, head_dim], normed where the model does, and rotated.
-Tensor Builder::heads(Tensor x, const std::string& path, const std::string& norm, std::int64_t count, bool rotate) const {
+Tensor Builder::heads(Tensor x, const std::string& path, const std::string& norm, std::int64_t count,
+                      bool rotate) const {
   Tensor h = project(x, path, c_.hidden, count * c_.head_dim).reshape({seq_, count, c_.head_dim});
-  if (const nn::Parameter w = norm.empty() ? nn::Parameter{} : parameter(norm, {c_.head_dim}); w.defined()) h = nn::rms_norm(h, w, c_.eps);
+  if (const nn::Parameter w = norm.empty() ? nn::Parameter{} : parameter(norm, {c_.head_dim}); w.defined())
+    h = nn::rms_norm(h, w, c_.eps);
   h = h.permute({1, 0, 2});
   return rotate ? rope(h, cos_, sin_, c_.rope_interleaved) : h;
 }
@@ -77,8 +87,10 @@ Tensor Builder::remember(const std::string& name, Tensor now) const {
 Tensor Builder::attention(Tensor x, const std::string& layer, int i) const {
   const std::string at = layer + "self_attn.";
   const std::int64_t group = c_.heads / c_.kv_heads;
-  const Tensor q = heads(x, at + "q_proj", at + "q_norm.weight", c_.heads, true).reshape({c_.kv_heads, group, seq_, c_.head_dim});
-  const Tensor k = remember(cat("cache.", i, ".key"), heads(x, at + "k_proj", at + "k_norm.weight", c_.kv_heads, true)).unsqueeze(1);
+  const Tensor q =
+      heads(x, at + "q_proj", at + "q_norm.weight", c_.heads, true).reshape({c_.kv_heads, group, seq_, c_.head_dim});
+  const Tensor k =
+      remember(cat("cache.", i, ".key"), heads(x, at + "k_proj", at + "k_norm.weight", c_.kv_heads, true)).unsqueeze(1);
   const Tensor v = remember(cat("cache.", i, ".value"), heads(x, at + "v_proj", "", c_.kv_heads, false)).unsqueeze(1);
   Tensor scores = matmul(q, k.transpose(2, 3)) * (1 / std::sqrt(static_cast<double>(c_.head_dim)));
   scores = where(mask_, scores, -kInf);

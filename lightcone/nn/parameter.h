@@ -11,12 +11,12 @@
 namespace lc::nn {
 
 struct Parameter {
-  Tensor stored;                           // [..., n], or u8 blocks of a quantised format
+  Tensor stored;  // [..., n], or u8 blocks of a quantised format
   std::optional<QuantFormat> quant = {};
 
   bool defined() const { return stored.defined(); }
-  Tensor value() const;                    // f32; matrix kernels read the stored form itself
-  Tensor rows(Operand ids) const;          // f32 rows picked before they are widened
+  Tensor value() const;            // f32; matrix kernels read the stored form itself
+  Tensor rows(Operand ids) const;  // f32 rows picked before they are widened
 };
 
 // An input that holds a parameter of `shape` stored as `dtype`, or in blocks of `quant` along the

@@ -19,7 +19,8 @@ std::string word(const Value& v, std::size_t k) {
   return text;
 }
 
-void rows(std::span<const std::string> words, std::span<const std::int64_t> shape, std::size_t width, std::size_t indent, std::string& out) {
+void rows(std::span<const std::string> words, std::span<const std::int64_t> shape, std::size_t width,
+          std::size_t indent, std::string& out) {
   if (shape.empty()) {
     out.append(width - words[0].size(), ' ') += words[0];
     return;
@@ -71,7 +72,8 @@ Session& Session::compile(const Compiler& c) {
   impl_->program = lc::compile(impl_->graph, c);
   impl_->context.emplace(*impl_->program);
   for (const std::string& name : impl_->program->inputs())
-    if (const auto it = impl_->values.find(name); it != impl_->values.end()) impl_->context->set_bytes(name, it->second.data(), it->second.size());
+    if (const auto it = impl_->values.find(name); it != impl_->values.end())
+      impl_->context->set_bytes(name, it->second.data(), it->second.size());
   for (const auto& [name, value] : impl_->bindings) impl_->context->bind(name, value);
   return *this;
 }
@@ -97,13 +99,18 @@ Session& Session::execute() {
 
 std::string Session::Impl::output(const Tensor& t) const {
   for (const Root& r : graph.roots())
-    if (&t.impl() == &graph.impl() && r.edge == t.edge() && std::ranges::count(program->outputs(), r.name)) return r.name;
+    if (&t.impl() == &graph.impl() && r.edge == t.edge() && std::ranges::count(program->outputs(), r.name))
+      return r.name;
   throw Error("data", "the tensor is not a result; retrieve() it before compiling");
 }
 
 std::vector<float> Session::data(const Tensor& result) const { return impl_->ready().get(impl_->output(result)); }
-std::vector<double> Session::data_f64(const Tensor& result) const { return impl_->ready().get_f64(impl_->output(result)); }
-std::vector<std::int64_t> Session::data_i64(const Tensor& result) const { return impl_->ready().get_i64(impl_->output(result)); }
+std::vector<double> Session::data_f64(const Tensor& result) const {
+  return impl_->ready().get_f64(impl_->output(result));
+}
+std::vector<std::int64_t> Session::data_i64(const Tensor& result) const {
+  return impl_->ready().get_i64(impl_->output(result));
+}
 
 std::string Session::str(const Tensor& result) const {
   const Value v = impl_->ready().value(impl_->output(result));

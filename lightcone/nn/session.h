@@ -36,22 +36,23 @@ class Variable : public Tensor<E, D...> {
   // Rows as they are written, or all elements in row-major order. What can be counted is counted
   // when this compiles, the rest when it runs.
   template <std::size_t N>
-    requires(sizeof...(D) != 2)
-  Variable& set(const E (&v)[N]) {
+  requires(sizeof...(D) != 2) Variable& set(const E (&v)[N]) {
     require<counts(N)>();
     return put(v, N);
   }
   template <std::size_t R, std::size_t C>
-    requires(sizeof...(D) == 2)
-  Variable& set(const E (&v)[R][C]) {
+  requires(sizeof...(D) == 2) Variable& set(const E (&v)[R][C]) {
     constexpr Shape s = Tensor<E, D...>::static_shape;
     constexpr Shape given{{static_cast<long>(R), static_cast<long>(C)}, 2};
-    require<!differ(s.d[0], given.d[0]) && !differ(s.d[1], given.d[1]) ? Text() : Text("set: rows of ").add(given).add(" for a tensor of ").add(s)>();
+    require<!differ(s.d[0], given.d[0]) && !differ(s.d[1], given.d[1])
+                ? Text()
+                : Text("set: rows of ").add(given).add(" for a tensor of ").add(s)>();
     return put(&v[0][0], R * C);
   }
   template <class Range>
   Variable& set(const Range& v) {
-    static_assert(std::is_same_v<std::remove_cvref_t<decltype(*std::data(v))>, E>, "set: elements of another type than the tensor's");
+    static_assert(std::is_same_v<std::remove_cvref_t<decltype(*std::data(v))>, E>,
+                  "set: elements of another type than the tensor's");
     if constexpr (requires { std::tuple_size<Range>::value; }) require<counts(std::tuple_size<Range>::value)>();
     return put(std::data(v), std::size(v));
   }
@@ -64,7 +65,9 @@ class Variable : public Tensor<E, D...> {
       if (!s.d[i].number()) return {};
       n *= s.d[i].n;
     }
-    return n == static_cast<std::int64_t>(given) ? Text() : Text("set: ").add(static_cast<std::int64_t>(given)).add(" elements for a tensor of ").add(s);
+    return n == static_cast<std::int64_t>(given)
+               ? Text()
+               : Text("set: ").add(static_cast<std::int64_t>(given)).add(" elements for a tensor of ").add(s);
   }
   Variable& put(const E* v, std::size_t n);
   Session* session_;

@@ -84,7 +84,8 @@ Tensor hardswish(Operand a) {
 
 Tensor hardshrink(Operand a, double lambda) {
   LC_SCOPE("hardshrink");
-  const Tensor inside = logical_and(prim::less_than(full_like(a, -lambda), a) , prim::less_than(a, full_like(a, lambda)));
+  const Tensor inside =
+      logical_and(prim::less_than(full_like(a, -lambda), a), prim::less_than(a, full_like(a, lambda)));
   const Tensor edge = logical_or(prim::equal(a, full_like(a, lambda)), prim::equal(a, full_like(a, -lambda)));
   return prim::where(logical_or(inside, edge), full_like(a, 0), a);
 }
@@ -92,7 +93,8 @@ Tensor softshrink(Operand a, double lambda) {
   LC_SCOPE("softshrink");
   const Tensor above = prim::less_than(full_like(a, lambda), a), below = prim::less_than(a, full_like(a, -lambda));
   // what is neither above nor below is 0, NaN stays
-  return prim::where(above, add(a, -lambda), prim::where(below, add(a, lambda), prim::where(isnan(a), a, full_like(a, 0))));
+  return prim::where(above, add(a, -lambda),
+                     prim::where(below, add(a, lambda), prim::where(isnan(a), a, full_like(a, 0))));
 }
 Tensor tanhshrink(Operand a) {
   LC_SCOPE("tanhshrink");
@@ -110,7 +112,9 @@ Tensor prelu(Operand a, Operand weight) {
   const bool one = n == Dim(1);
   if (weight->rank() > 1 || (!one && (a->rank() < 2 || !(a->extent(1) == n))))
     throw Error("prelu", cat("a weight ", str(weight->shape()), " does not fit the channels of ", str(a->shape())));
-  if (weight->dtype() != a->dtype()) throw Error("prelu", cat("the weight is ", name(weight->dtype()), ", the tensor ", name(a->dtype()), "; convert one"));
+  if (weight->dtype() != a->dtype())
+    throw Error("prelu",
+                cat("the weight is ", name(weight->dtype()), ", the tensor ", name(a->dtype()), "; convert one"));
   Shape s(static_cast<std::size_t>(a->rank()), 1);
   if (!one) s[1] = n;
   const Tensor slope = weight->reshape(s).expand(a->shape());

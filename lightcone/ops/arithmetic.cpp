@@ -76,7 +76,9 @@ Tensor scalar_like(const Tensor& t, double v) {
   return t;
 }
 
-Tensor number_like(const Tensor& t, double v) { return full_like(t, t.dtype() == DType::U8 ? v - 256 * std::floor(v / 256) : v); }
+Tensor number_like(const Tensor& t, double v) {
+  return full_like(t, t.dtype() == DType::U8 ? v - 256 * std::floor(v / 256) : v);
+}
 
 }  // namespace detail
 
@@ -92,7 +94,8 @@ Tensor operator+(Operand a, Operand b) {
 Tensor operator-(Operand a, Operand b) {
   LC_SCOPE("operator-");
   const Pair p = promoted(a, b, "operator-");
-  if (p.a.dtype() == DType::Bool) throw Error("operator-", "bool has no subtraction; logical_xor and logical_not say what is meant");
+  if (p.a.dtype() == DType::Bool)
+    throw Error("operator-", "bool has no subtraction; logical_xor and logical_not say what is meant");
   return prim::add(p.a, neg(p.b));
 }
 Tensor operator*(Operand a, Operand b) {
@@ -132,11 +135,13 @@ Tensor floor_divide(Operand a, Operand b) {
   const Pair p = promoted(a, b, "floor_divide");
   if (!is_float(p.a.dtype())) return prim::div(prim::add(p.a, neg(remainder(p.a, p.b))), p.b);
   // whole up to the rounding of the division; an infinite dividend has no remainder
-  const Tensor r = prim::mod(p.a, p.b), towards_zero = prim::div(prim::add(p.a, neg(r)), p.b), ratio = prim::div(p.a, p.b);
+  const Tensor r = prim::mod(p.a, p.b), towards_zero = prim::div(prim::add(p.a, neg(r)), p.b),
+               ratio = prim::div(p.a, p.b);
   const Tensor d = prim::where(overshot(r, p.b), add(towards_zero, -1), towards_zero), f = floor(d);
   const Tensor whole = prim::where(prim::less_than(full_like(d, 0.5), prim::add(d, neg(f))), add(f, 1), f);
   const Tensor zero = full_like(p.b, 0);
-  return prim::where(prim::equal(p.b, zero), ratio, prim::where(prim::equal(whole, zero), prim::mul(zero, ratio), whole));
+  return prim::where(prim::equal(p.b, zero), ratio,
+                     prim::where(prim::equal(whole, zero), prim::mul(zero, ratio), whole));
 }
 Tensor operator-(Operand a) {
   LC_SCOPE("neg");
@@ -152,15 +157,23 @@ Tensor with_scalar(const Operand& a, double b, const char* name, const F& f) {
   return f(t, number_like(t, b));
 }
 }  // namespace
-Tensor operator+(Operand a, double b) { return with_scalar(a, b, "operator+", [](Tensor x, Tensor y) { return prim::add(x, y); }); }
-Tensor operator-(Operand a, double b) { return with_scalar(a, -b, "operator-", [](Tensor x, Tensor y) { return prim::add(x, y); }); }
-Tensor operator*(Operand a, double b) { return with_scalar(a, b, "operator*", [](Tensor x, Tensor y) { return prim::mul(x, y); }); }
+Tensor operator+(Operand a, double b) {
+  return with_scalar(a, b, "operator+", [](Tensor x, Tensor y) { return prim::add(x, y); });
+}
+Tensor operator-(Operand a, double b) {
+  return with_scalar(a, -b, "operator-", [](Tensor x, Tensor y) { return prim::add(x, y); });
+}
+Tensor operator*(Operand a, double b) {
+  return with_scalar(a, b, "operator*", [](Tensor x, Tensor y) { return prim::mul(x, y); });
+}
 Tensor operator/(Operand a, double b) {
   LC_SCOPE("operator/");
   const Tensor t = as_float(a);
   return prim::div(t, full_like(t, b));
 }
-Tensor operator%(Operand a, double b) { return with_scalar(a, b, "remainder", [](Tensor x, Tensor y) { return remainder(x, y); }); }
+Tensor operator%(Operand a, double b) {
+  return with_scalar(a, b, "remainder", [](Tensor x, Tensor y) { return remainder(x, y); });
+}
 Tensor operator+(double a, Operand b) { return b + a; }
 Tensor operator-(double a, Operand b) {
   const OpScope scope("operator-", b.at);
@@ -184,7 +197,8 @@ Tensor pow(Operand a, double b) {
   if (b == 2) return prim::mul(t, t);
   if (b == 0.5) return sqrt(t);
   if (b == -0.5) return rsqrt(t);
-  if (b < 0 && !is_float(t.dtype())) throw Error("pow", "whole numbers have no negative powers; convert to a floating type");
+  if (b < 0 && !is_float(t.dtype()))
+    throw Error("pow", "whole numbers have no negative powers; convert to a floating type");
   return prim::pow(t, full_like(t, b));
 }
 Tensor maximum(Operand a, Operand b) {
@@ -212,10 +226,12 @@ Tensor atan2(Operand y, Operand x) {
   const Pair p = promoted(y, x, "atan2");
   const Tensor u = as_float(p.a), v = as_float(p.b), zero = full_like(u, 0), inf = full_like(u, kInf);
   const auto negative = [&](const Tensor& t) {  // or -0
-    return logical_or(prim::less_than(t, zero), logical_and(prim::equal(t, zero), prim::less_than(prim::recip(t), zero)));
+    return logical_or(prim::less_than(t, zero),
+                      logical_and(prim::equal(t, zero), prim::less_than(prim::recip(t), zero)));
   };
   const Tensor a = abs(u), b = abs(v), low = prim::minimum(a, b), high = prim::maximum(a, b);
-  const Tensor ratio = prim::where(prim::equal(low, inf), full_like(u, 1), prim::where(prim::equal(high, zero), zero, prim::div(low, high)));
+  const Tensor ratio = prim::where(prim::equal(low, inf), full_like(u, 1),
+                                   prim::where(prim::equal(high, zero), zero, prim::div(low, high)));
   const Tensor t = atan(ratio);
   const Tensor first = prim::where(prim::less_than(b, a), add(neg(t), std::numbers::pi / 2), t);
   const Tensor half = prim::where(negative(v), add(neg(first), std::numbers::pi), first);
@@ -271,16 +287,26 @@ Tensor operator>=(Operand a, Operand b) {
   const Pair p = promoted(a, b, "ge");
   return logical_or(prim::less_than(p.b, p.a), prim::equal(p.a, p.b));
 }
-Tensor operator<(Operand a, double b) { return with_scalar(a, b, "lt", [](Tensor x, Tensor y) { return prim::less_than(x, y); }); }
-Tensor operator>(Operand a, double b) { return with_scalar(a, b, "gt", [](Tensor x, Tensor y) { return prim::less_than(y, x); }); }
-Tensor operator<=(Operand a, double b) { return with_scalar(a, b, "le", [](Tensor x, Tensor y) { return x <= y; }); }
-Tensor operator>=(Operand a, double b) { return with_scalar(a, b, "ge", [](Tensor x, Tensor y) { return x >= y; }); }
+Tensor operator<(Operand a, double b) {
+  return with_scalar(a, b, "lt", [](Tensor x, Tensor y) { return prim::less_than(x, y); });
+}
+Tensor operator>(Operand a, double b) {
+  return with_scalar(a, b, "gt", [](Tensor x, Tensor y) { return prim::less_than(y, x); });
+}
+Tensor operator<=(Operand a, double b) {
+  return with_scalar(a, b, "le", [](Tensor x, Tensor y) { return x <= y; });
+}
+Tensor operator>=(Operand a, double b) {
+  return with_scalar(a, b, "ge", [](Tensor x, Tensor y) { return x >= y; });
+}
 Tensor eq(Operand a, Operand b) {
   LC_SCOPE("eq");
   const Pair p = promoted(a, b, "eq");
   return prim::equal(p.a, p.b);
 }
-Tensor eq(Operand a, double b) { return with_scalar(a, b, "eq", [](Tensor x, Tensor y) { return prim::equal(x, y); }); }
+Tensor eq(Operand a, double b) {
+  return with_scalar(a, b, "eq", [](Tensor x, Tensor y) { return prim::equal(x, y); });
+}
 Tensor ne(Operand a, Operand b) {
   LC_SCOPE("ne");
   return logical_not(eq(a, b));
@@ -340,7 +366,10 @@ Tensor masked_fill(Operand a, Operand mask, double value) {
 Tensor nan_to_num(Operand a, double nan) {
   LC_SCOPE("nan_to_num");
   if (!is_float(a->dtype())) return a;
-  const double largest = a->dtype() == DType::F64 ? 0x1.fffffffffffffp1023 : a->dtype() == DType::F16 ? 65504 : a->dtype() == DType::BF16 ? 0x1.fep127 : 0x1.fffffep127;
+  const double largest = a->dtype() == DType::F64    ? 0x1.fffffffffffffp1023
+                         : a->dtype() == DType::F16  ? 65504
+                         : a->dtype() == DType::BF16 ? 0x1.fep127
+                                                     : 0x1.fffffep127;
   const Tensor finite = prim::minimum(prim::maximum(a, full_like(a, -largest)), full_like(a, largest));
   return prim::where(isnan(a), full_like(a, nan), finite);
 }

@@ -13,13 +13,17 @@ int spatial_axes(const Operand& x, const char* op) {
 }
 std::vector<int> per_axis(std::vector<int> v, int n, const char* op, const char* what) {
   if (v.size() == 1) v.assign(static_cast<std::size_t>(n), v[0]);
-  if (static_cast<int>(v.size()) != n) throw Error(op, cat(what, " has ", v.size(), " numbers for ", n, " spatial axes"));
+  if (static_cast<int>(v.size()) != n)
+    throw Error(op, cat(what, " has ", v.size(), " numbers for ", n, " spatial axes"));
   return v;
 }
 
 // Windows over every spatial axis; their elements are the last n axes.
-Tensor windows(Tensor x, int n, const std::vector<Dim>& kernel, const std::vector<int>& stride, const std::vector<int>& dilation) {
-  for (int i = 0; i < n; ++i) x = x.unfold(2 + i, kernel[static_cast<std::size_t>(i)], stride[static_cast<std::size_t>(i)], dilation[static_cast<std::size_t>(i)]);
+Tensor windows(Tensor x, int n, const std::vector<Dim>& kernel, const std::vector<int>& stride,
+               const std::vector<int>& dilation) {
+  for (int i = 0; i < n; ++i)
+    x = x.unfold(2 + i, kernel[static_cast<std::size_t>(i)], stride[static_cast<std::size_t>(i)],
+                 dilation[static_cast<std::size_t>(i)]);
   return x;
 }
 
@@ -28,7 +32,8 @@ Tensor windows(Tensor x, int n, const std::vector<Dim>& kernel, const std::vecto
 namespace {
 
 Tensor add_channels(Tensor y, const Operand& bias, const char* op) {
-  if (bias->rank() != 1 || !(bias->extent(0) == y.extent(1))) throw Error(op, cat("a bias ", str(bias->shape()), " does not fit ", y.extent(1), " output channels"));
+  if (bias->rank() != 1 || !(bias->extent(0) == y.extent(1)))
+    throw Error(op, cat("a bias ", str(bias->shape()), " does not fit ", y.extent(1), " output channels"));
   Shape s(static_cast<std::size_t>(y.rank()), 1);
   s[1] = y.extent(1);
   return y + bias->reshape(s);
@@ -41,10 +46,14 @@ struct Steps {
   std::vector<int> stride, padding, dilation;
 
   Steps(const ConvOptions& o, int n, const Operand& x, const Operand& weight, const char* op)
-      : stride(per_axis(o.stride, n, op, "stride")), padding(per_axis(o.padding, n, op, "padding")), dilation(per_axis(o.dilation, n, op, "dilation")) {
+      : stride(per_axis(o.stride, n, op, "stride")),
+        padding(per_axis(o.padding, n, op, "padding")),
+        dilation(per_axis(o.dilation, n, op, "dilation")) {
     for (std::size_t i = 0; i < stride.size(); ++i)
-      if (stride[i] < 1 || dilation[i] < 1 || padding[i] < 0) throw Error(op, "stride and dilation are at least 1, padding at least 0");
-    if (x->dtype() != weight->dtype()) throw Error(op, cat("x is ", name(x->dtype()), ", the weight ", name(weight->dtype()), "; convert one"));
+      if (stride[i] < 1 || dilation[i] < 1 || padding[i] < 0)
+        throw Error(op, "stride and dilation are at least 1, padding at least 0");
+    if (x->dtype() != weight->dtype())
+      throw Error(op, cat("x is ", name(x->dtype()), ", the weight ", name(weight->dtype()), "; convert one"));
   }
 };
 }  // namespace
@@ -53,7 +62,8 @@ Tensor conv(Operand x, Operand weight, const ConvOptions& o) {
   const char* op = "conv";
   const OpScope scope(op, x.at);
   const int n = spatial_axes(x, op);
-  if (weight->rank() != n + 2) throw Error(op, cat("a weight ", str(weight->shape()), " does not fit ", str(x->shape())));
+  if (weight->rank() != n + 2)
+    throw Error(op, cat("a weight ", str(weight->shape()), " does not fit ", str(x->shape())));
   const auto [stride, padding, dilation] = Steps(o, n, x, weight, op);
   const Dim out = weight->extent(0), in = weight->extent(1);
   if (o.groups < 1 || !(in * Dim(o.groups) == x->extent(1)) || !(out % Dim(o.groups) == Dim(0)))
@@ -90,7 +100,8 @@ Tensor conv(Operand x, Operand weight, const ConvOptions& o) {
   // one summed axis of in * k elements, so that a back end sees a matrix product
   Shape rows(full.begin(), full.end() - n - 1);
   rows.push_back(in * product(kernel));
-  const Tensor r = prim::sum_reduce(prim::mul(t.expand(full).reshape(rows), weight->reshape(ws).expand(full).reshape(rows)), n + 3);
+  const Tensor r =
+      prim::sum_reduce(prim::mul(t.expand(full).reshape(rows), weight->reshape(ws).expand(full).reshape(rows)), n + 3);
   Shape s{b, out};
   s.insert(s.end(), places.begin(), places.end());
   return r.reshape(s);
@@ -109,7 +120,8 @@ Tensor conv_transpose(Operand x, Operand weight, Operand bias, const ConvOptions
 namespace {
 Tensor grow(Tensor t, int axis, const Dim& before, const Dim& after) {  // pads, or cuts where negative
   const bool cut_front = before.bounds().hi < 0, cut_back = after.bounds().hi < 0;
-  if (cut_front || cut_back) t = t.slice(axis, cut_front ? Dim(0) - before : Dim(0), t.extent(axis) + (cut_back ? after : Dim(0)));
+  if (cut_front || cut_back)
+    t = t.slice(axis, cut_front ? Dim(0) - before : Dim(0), t.extent(axis) + (cut_back ? after : Dim(0)));
   return t.pad(axis, cut_front ? Dim(0) : before, cut_back ? Dim(0) : after);
 }
 }  // namespace
@@ -122,7 +134,8 @@ Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o) {
   const auto extra = per_axis(o.output_padding, n, op, "output_padding");
   if (weight->rank() != n + 2 || !(weight->extent(0) == x->extent(1)))
     throw Error(op, cat("a weight ", str(weight->shape()), " does not fit ", str(x->shape())));
-  if (o.groups < 1 || !(x->extent(1) % Dim(o.groups) == Dim(0))) throw Error(op, cat(o.groups, " groups do not divide ", str(x->shape())));
+  if (o.groups < 1 || !(x->extent(1) % Dim(o.groups) == Dim(0)))
+    throw Error(op, cat(o.groups, " groups do not divide ", str(x->shape())));
   // zeros between the elements, then an ordinary convolution with the flipped filter
   Tensor t = x;
   Shape parts = weight->shape(), joined = parts;  // [in, out / g, k...] -> [out, in / g, k...]
@@ -139,8 +152,10 @@ Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o) {
     spread[2 + k] = len * Dim(stride[k]);
     t = t.reshape(spread).slice(2 + i, 0, (len - 1) * Dim(stride[k]) + 1);
     const Dim edge = (weight->extent(2 + i) - 1) * Dim(dilation[k]) - padding[k];
-    if (extra[k] < 0 || extra[k] >= std::max(stride[k], dilation[k])) throw Error(op, "output_padding is smaller than the stride or the dilation");
-    if ((t.extent(2 + i) + edge * 2 + Dim(extra[k])).bounds().hi < 1) throw Error(op, cat("a padding of ", padding[k], " leaves nothing of ", str(x->shape())));
+    if (extra[k] < 0 || extra[k] >= std::max(stride[k], dilation[k]))
+      throw Error(op, "output_padding is smaller than the stride or the dilation");
+    if ((t.extent(2 + i) + edge * 2 + Dim(extra[k])).bounds().hi < 1)
+      throw Error(op, cat("a padding of ", padding[k], " leaves nothing of ", str(x->shape())));
     t = grow(t, 2 + i, edge, edge + Dim(extra[k]));
     w = w.flip(2 + i);
   }

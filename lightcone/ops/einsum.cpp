@@ -46,7 +46,8 @@ struct Equation {
     const auto at = t.find("...");
     if (at != t.npos) t.erase(at, 3);
     for (const char c : t)
-      if (!std::isalpha(static_cast<unsigned char>(c))) refuse(cat("letters, commas, one ... an operand and an arrow are understood, not '", c, "'"));
+      if (!std::isalpha(static_cast<unsigned char>(c)))
+        refuse(cat("letters, commas, one ... an operand and an arrow are understood, not '", c, "'"));
     if (at != t.npos) t.insert(at, 1, '.');
   }
 };
@@ -55,7 +56,8 @@ Labels label(const std::string& term, int dots) {
   Labels l;
   for (const char c : term) {
     if (c != '.') l.push_back(c);
-    else for (int k = dots; k-- > 0;) l.push_back(kDots + k);
+    else
+      for (int k = dots; k-- > 0;) l.push_back(kDots + k);
   }
   return l;
 }
@@ -122,7 +124,8 @@ Factor contract(const Factor& a, const Factor& b, const Labels& first, const Kee
 }
 
 std::vector<Factor> factors(const Equation& e, const std::vector<Tensor>& operands, int& dots) {
-  if (e.terms.size() != operands.size()) e.refuse(cat("names ", e.terms.size(), " operands, ", operands.size(), " were given"));
+  if (e.terms.size() != operands.size())
+    e.refuse(cat("names ", e.terms.size(), " operands, ", operands.size(), " were given"));
   DType type = operands[0].dtype();
   for (const Tensor& t : operands) type = promote(type, t.dtype());
   std::vector<Factor> all;
@@ -130,7 +133,8 @@ std::vector<Factor> factors(const Equation& e, const std::vector<Tensor>& operan
   for (std::size_t t = 0; t < operands.size(); ++t) {
     const bool open = e.terms[t].find('.') != std::string::npos;
     const int more = operands[t].rank() - static_cast<int>(e.terms[t].size()) + open;
-    if (more < 0 || (more > 0 && !open)) e.refuse(cat("'", e.terms[t], "' does not name the axes of ", str(operands[t].shape())));
+    if (more < 0 || (more > 0 && !open))
+      e.refuse(cat("'", e.terms[t], "' does not name the axes of ", str(operands[t].shape())));
     dots = std::max(dots, more);
     Factor f{prim::cast(operands[t], type), label(e.terms[t], more)};
     for (std::size_t k = 0; k < f.labels.size(); ++k) {
@@ -138,7 +142,8 @@ std::vector<Factor> factors(const Equation& e, const std::vector<Tensor>& operan
       const auto [it, fresh] = extents.try_emplace(f.labels[k], n);
       if (it->second == Dim(1)) it->second = n;
       if (!(it->second == n) && !(n == Dim(1)))
-        e.refuse(cat(f.labels[k] < kDots ? cat("'", static_cast<char>(f.labels[k]), "'") : "an axis of the ellipsis", " is both ", it->second, " and ", n));
+        e.refuse(cat(f.labels[k] < kDots ? cat("'", static_cast<char>(f.labels[k]), "'") : "an axis of the ellipsis",
+                     " is both ", it->second, " and ", n));
     }
     take_diagonals(f);
     all.push_back(std::move(f));
@@ -190,7 +195,8 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, co
     r = contract(r, all[t], out, needed);
   }
   std::vector<int> order;
-  for (const int c : out) order.push_back(static_cast<int>(std::find(r.labels.begin(), r.labels.end(), c) - r.labels.begin()));
+  for (const int c : out)
+    order.push_back(static_cast<int>(std::find(r.labels.begin(), r.labels.end(), c) - r.labels.begin()));
   return r.x.permute(order);
 }
 

@@ -10,7 +10,8 @@ Tensor gather(Operand a, int axis, Operand index) {
   axis = wrap_axis(axis, a->rank(), a->shape(), "gather");
   Tensor data = a;  // other axes may be longer than the index
   for (int i = 0; i < a->rank() && index->rank() == a->rank(); ++i)
-    if (i != axis && provably_below(a->extent(i), index->extent(i))) throw Error("gather", cat("an index ", str(index->shape()), " leaves ", str(a->shape()), " at axis ", i));
+    if (i != axis && provably_below(a->extent(i), index->extent(i)))
+      throw Error("gather", cat("an index ", str(index->shape()), " leaves ", str(a->shape()), " at axis ", i));
   for (int i = 0; i < a->rank() && index->rank() == a->rank(); ++i)
     if (i != axis && !(index->extent(i) == a->extent(i))) data = data.slice(i, 0, index->extent(i));
   return prim::gather(data, index, axis);
@@ -43,16 +44,20 @@ Tensor one_hot(Operand ids, Dim classes) {
 }
 namespace {
 // PyTorch's index may be shorter than the base beside `axis`, and the source longer than the index.
-Tensor scattered(const Operand& a, int axis, const Operand& index, const Operand& src, const char* op, Tensor (*write)(Operand, Operand, Operand, int)) {
+Tensor scattered(const Operand& a, int axis, const Operand& index, const Operand& src, const char* op,
+                 Tensor (*write)(Operand, Operand, Operand, int)) {
   const OpScope scope(op, a.at);
   axis = wrap_axis(axis, a->rank(), a->shape(), op);
   if (index->rank() != a->rank() || src->rank() != a->rank())
-    throw Error(op, cat(str(a->shape()), ", index ", str(index->shape()), " and source ", str(src->shape()), " have different ranks"));
-  if (src->dtype() != a->dtype()) throw Error(op, cat("the source is ", name(src->dtype()), ", the tensor ", name(a->dtype()), "; convert one"));
+    throw Error(op, cat(str(a->shape()), ", index ", str(index->shape()), " and source ", str(src->shape()),
+                        " have different ranks"));
+  if (src->dtype() != a->dtype())
+    throw Error(op, cat("the source is ", name(src->dtype()), ", the tensor ", name(a->dtype()), "; convert one"));
   Tensor at = index, from = src;
   for (int i = 0; i < a->rank(); ++i) {
     const Dim n = index->extent(i), room = a->extent(i) - n;
-    if (provably_below(src->extent(i), n)) throw Error(op, cat("a source ", str(src->shape()), " is smaller than its index ", str(index->shape())));
+    if (provably_below(src->extent(i), n))
+      throw Error(op, cat("a source ", str(src->shape()), " is smaller than its index ", str(index->shape())));
     if (!(src->extent(i) == n)) from = from.slice(i, 0, n);
     if (i == axis || room == Dim(0)) continue;
     if (room.bounds().lo < 0) throw Error(op, cat("an index ", str(index->shape()), " leaves ", str(a->shape())));
@@ -64,8 +69,12 @@ Tensor scattered(const Operand& a, int axis, const Operand& index, const Operand
   return write(a, at, from, axis);
 }
 }  // namespace
-Tensor scatter(Operand a, int axis, Operand index, Operand src) { return scattered(a, axis, index, src, "scatter", prim::scatter); }
-Tensor scatter_add(Operand a, int axis, Operand index, Operand src) { return scattered(a, axis, index, src, "scatter_add", prim::scatter_add); }
+Tensor scatter(Operand a, int axis, Operand index, Operand src) {
+  return scattered(a, axis, index, src, "scatter", prim::scatter);
+}
+Tensor scatter_add(Operand a, int axis, Operand index, Operand src) {
+  return scattered(a, axis, index, src, "scatter_add", prim::scatter_add);
+}
 Tensor scatter(Operand a, int axis, Operand index, double value) {
   LC_SCOPE("scatter");
   return scatter(a, axis, index, full(a->graph(), index->shape(), value, a->dtype()));
@@ -75,7 +84,8 @@ Tensor along(const Operand& a, int& axis, const Operand& index, const Operand& s
   axis = wrap_axis(axis, a->rank(), a->shape(), op);
   if (index->rank() != 1) throw Error(op, "the index has rank 1, not " + str(index->shape()));
   if (src->rank() != a->rank() || !(src->extent(axis) == index->extent(0)))
-    throw Error(op, cat("a source ", str(src->shape()), " does not fit ", index->extent(0), " places of axis ", axis, " of ", str(a->shape())));
+    throw Error(op, cat("a source ", str(src->shape()), " does not fit ", index->extent(0), " places of axis ", axis,
+                        " of ", str(a->shape())));
   Shape s(static_cast<std::size_t>(a->rank()), 1);
   s[static_cast<std::size_t>(axis)] = index->extent(0);
   return index->reshape(s).expand(src->shape());
@@ -105,7 +115,8 @@ Sorted topk(Operand a, Dim k, int axis, bool largest) {
   LC_SCOPE("topk");
   axis = wrap_axis(axis, a->rank(), a->shape(), "topk");
   if (k.bounds().hi < 0) throw Error("topk", cat("k is ", k));
-  if (provably_below(a->extent(axis), k)) throw Error("topk", cat("k is ", k, ", axis ", axis, " of ", str(a->shape()), " has fewer elements"));
+  if (provably_below(a->extent(axis), k))
+    throw Error("topk", cat("k is ", k, ", axis ", axis, " of ", str(a->shape()), " has fewer elements"));
   const Tensor i = prim::argsort(a, axis, largest).slice(axis, 0, k);
   return {prim::gather(a, i, axis), i};
 }

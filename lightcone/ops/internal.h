@@ -26,7 +26,8 @@ inline Tensor add(const Tensor& t, double v) { return prim::add(t, number_like(t
 inline Tensor mul(const Tensor& t, double v) { return prim::mul(t, number_like(t, v)); }
 int spatial_axes(const Operand& x, const char* op);  // 1 to 3, behind batch and channels
 std::vector<int> per_axis(std::vector<int> v, int n, const char* op, const char* what);
-Tensor windows(Tensor x, int n, const std::vector<Dim>& kernel, const std::vector<int>& stride, const std::vector<int>& dilation);
+Tensor windows(Tensor x, int n, const std::vector<Dim>& kernel, const std::vector<int>& stride,
+               const std::vector<int>& dilation);
 Tensor reduce(Op op, Tensor t, const Axes& axes, bool keepdim);
 
 }  // namespace lc::detail

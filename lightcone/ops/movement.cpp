@@ -8,7 +8,8 @@ Tensor broadcast_to(Operand a, Shape shape) {
   LC_SCOPE("broadcast_to");
   const Shape have = a->shape();
   bool fits = have.size() <= shape.size();
-  for (std::size_t k = 1; fits && k <= have.size(); ++k) fits = have[have.size() - k] == Dim(1) || have[have.size() - k] == shape[shape.size() - k];
+  for (std::size_t k = 1; fits && k <= have.size(); ++k)
+    fits = have[have.size() - k] == Dim(1) || have[have.size() - k] == shape[shape.size() - k];
   if (!fits) throw Error("broadcast_to", str(a->shape()) + " does not stretch to " + str(shape));
   return expand_to(a, shape);
 }
@@ -62,7 +63,8 @@ Tensor stack(const std::vector<Tensor>& parts, int axis, const Tensor::At& at) {
   const OpScope scope("stack", at);
   if (parts.empty()) throw Error("stack", "needs at least one tensor");
   for (const Tensor& p : parts)
-    if (p.shape() != parts[0].shape()) throw Error("stack", cat(str(parts[0].shape()), " and ", str(p.shape()), " differ"));
+    if (p.shape() != parts[0].shape())
+      throw Error("stack", cat(str(parts[0].shape()), " and ", str(p.shape()), " differ"));
   std::vector<Tensor> with_axis;
   for (const Tensor& p : parts) with_axis.push_back(p.unsqueeze(axis));
   return concat(with_axis, axis);
@@ -76,7 +78,8 @@ std::vector<Tensor> split(Operand a, const std::vector<Dim>& sizes, int axis) {
     parts.push_back(a->slice(axis, start, start + n));
     start = start + n;
   }
-  if (!(start == a->extent(axis))) throw Error("split", cat("the sizes add up to ", start, ", the axis has ", a->extent(axis)));
+  if (!(start == a->extent(axis)))
+    throw Error("split", cat("the sizes add up to ", start, ", the axis has ", a->extent(axis)));
   return parts;
 }
 std::vector<Tensor> chunk(Operand a, int chunks, int axis) {
@@ -86,7 +89,8 @@ std::vector<Tensor> chunk(Operand a, int chunks, int axis) {
   if (!n || chunks < 1) throw Error("chunk", "needs a known extent and at least one chunk");
   const std::int64_t size = std::max<std::int64_t>(1, (*n + chunks - 1) / chunks);
   std::vector<Tensor> parts;
-  for (std::int64_t at = 0; at < *n || parts.empty(); at += size) parts.push_back(a->slice(axis, at, std::min(*n, at + size)));
+  for (std::int64_t at = 0; at < *n || parts.empty(); at += size)
+    parts.push_back(a->slice(axis, at, std::min(*n, at + size)));
   return parts;
 }
 Tensor slice(Operand a, int axis, std::int64_t begin, std::int64_t end, std::int64_t step) {
@@ -95,7 +99,9 @@ Tensor slice(Operand a, int axis, std::int64_t begin, std::int64_t end, std::int
   const auto n = a->extent(axis).constant();
   if (!n) throw Error("slice", "a symbolic extent is sliced with Dims: Tensor::slice");
   if (step == 0) throw Error("slice", "the step is zero");
-  const auto place = [&](std::int64_t i, std::int64_t low, std::int64_t high) { return std::clamp(i < 0 ? i + *n : i, low, high); };
+  const auto place = [&](std::int64_t i, std::int64_t low, std::int64_t high) {
+    return std::clamp(i < 0 ? i + *n : i, low, high);
+  };
   if (step > 0) {
     const std::int64_t b = place(begin, 0, *n), e = place(end, 0, *n);
     return a->slice(axis, b, std::max(b, e), step);
@@ -110,13 +116,15 @@ Tensor pad(Operand a, int axis, int before, int after, PadMode mode, double valu
   axis = wrap_axis(axis, a->rank(), a->shape(), "pad");
   const Dim n = a->extent(axis), total = n + before + after, i = Dim::index(axis, total);
   if (mode == PadMode::Constant && (before < 0 || after < 0)) {  // a negative padding cuts
-    if ((n + std::min(0, before) + std::min(0, after)).bounds().hi < 0) throw Error("pad", cat("cutting (", before, ", ", after, ") from ", n, " elements"));
+    if ((n + std::min(0, before) + std::min(0, after)).bounds().hi < 0)
+      throw Error("pad", cat("cutting (", before, ", ", after, ") from ", n, " elements"));
     const Tensor cut = a->slice(axis, std::max(0, -before), n + std::min(0, after));
     return pad(cut, axis, std::max(0, before), std::max(0, after), mode, value);
   }
   if (before < 0 || after < 0) throw Error("pad", "only constant padding may be negative");
   if (mode == PadMode::Circular) {
-    if (before > n.bounds().hi || after > n.bounds().hi) throw Error("pad", cat("wrapping ", std::max(before, after), " elements around needs as many, not ", n));
+    if (before > n.bounds().hi || after > n.bounds().hi)
+      throw Error("pad", cat("wrapping ", std::max(before, after), " elements around needs as many, not ", n));
     Shape s = a->shape();
     s[static_cast<std::size_t>(axis)] = total;
     return prim::gather(a, a->graph().index(s, (i - before) % n), axis);
@@ -131,7 +139,9 @@ Tensor pad(Operand a, int axis, int before, int after, PadMode mode, double valu
   const Dim from = i - before;
   if (mode == PadMode::Reflect && (before >= n.bounds().hi || after >= n.bounds().hi))
     throw Error("pad", cat("reflecting ", std::max(before, after), " elements needs an extent above that, not ", n));
-  const Dim source = mode == PadMode::Replicate ? min(max(from, 0), n - 1) : (n - 1) - max((n - 1) - max(from, Dim(0) - from), max(from, Dim(0) - from) - (n - 1));
+  const Dim source = mode == PadMode::Replicate
+                         ? min(max(from, 0), n - 1)
+                         : (n - 1) - max((n - 1) - max(from, Dim(0) - from), max(from, Dim(0) - from) - (n - 1));
   Shape s = a->shape();
   s[static_cast<std::size_t>(axis)] = total;
   return prim::gather(a, a->graph().index(s, source), axis);
@@ -145,8 +155,10 @@ Tensor roll(Operand a, std::int64_t shift, int axis) {
 }
 Tensor repeat(Operand a, const std::vector<int>& times) {
   LC_SCOPE("repeat");
-  if (static_cast<int>(times.size()) < a->rank()) throw Error("repeat", cat(times.size(), " counts for the axes of ", str(a->shape())));
-  if (std::any_of(times.begin(), times.end(), [](int n) { return n < 0; })) throw Error("repeat", "a count is negative");
+  if (static_cast<int>(times.size()) < a->rank())
+    throw Error("repeat", cat(times.size(), " counts for the axes of ", str(a->shape())));
+  if (std::any_of(times.begin(), times.end(), [](int n) { return n < 0; }))
+    throw Error("repeat", "a count is negative");
   Shape s = a->shape();
   s.insert(s.begin(), times.size() - s.size(), 1);
   Shape with, wide, flat;
@@ -217,7 +229,8 @@ Tensor diagonal(Operand a, int offset, int axis1, int axis2) {
   s.resize(s.size() - 2);
   const int last = static_cast<int>(s.size());
   const std::int64_t first = offset < 0 ? -offset * *columns : offset;
-  const std::int64_t count = std::max<std::int64_t>(0, std::min(*rows + std::min(offset, 0), *columns - std::max(offset, 0)));
+  const std::int64_t count =
+      std::max<std::int64_t>(0, std::min(*rows + std::min(offset, 0), *columns - std::max(offset, 0)));
   s.push_back(*rows * *columns);
   t = t.reshape(s);
   if (count == 0) return t.slice(last, 0, 0);

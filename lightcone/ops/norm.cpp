@@ -18,7 +18,9 @@ namespace {
 Tensor affine(const Tensor& t, const Operand& weight, const Operand& bias, int axes, const char* op) {
   const Shape s = t.shape(), last(s.end() - axes, s.end());
   for (const Operand* p : {&weight, &bias})
-    if ((*p)->shape() != last) throw Error(op, cat("weight ", str(weight->shape()), " and bias ", str(bias->shape()), " do not fit ", str(s), " over its last axes"));
+    if ((*p)->shape() != last)
+      throw Error(op, cat("weight ", str(weight->shape()), " and bias ", str(bias->shape()), " do not fit ", str(s),
+                          " over its last axes"));
   return t * weight.tensor + bias.tensor;
 }
 Tensor per_channel(const Operand& p, int rank) {
@@ -46,7 +48,8 @@ Tensor rms_norm(Operand x, double eps) {
 }
 Tensor group_norm(Operand x, int groups, double eps) {
   const OpScope scope("group_norm", x.at);
-  if (x->rank() < 2 || groups < 1) throw Error("group_norm", cat(groups, " groups of ", str(x->shape()), ", which is not [batch, channels, ...]"));
+  if (x->rank() < 2 || groups < 1)
+    throw Error("group_norm", cat(groups, " groups of ", str(x->shape()), ", which is not [batch, channels, ...]"));
   const Dim n = x->extent(0), c = x->extent(1);
   if (!(c % Dim(groups) == Dim(0))) throw Error("group_norm", cat(groups, " groups do not divide ", c, " channels"));
   Dim rest = c / Dim(groups);
@@ -58,7 +61,8 @@ Tensor group_norm(Operand x, int groups, Operand weight, Operand bias, double ep
   const Tensor t = group_norm(x, groups, eps);
   for (const Operand* p : {&weight, &bias})
     if ((*p)->rank() != 1 || !((*p)->extent(0) == x->extent(1)))
-      throw Error("group_norm", cat("weight ", str(weight->shape()), " and bias ", str(bias->shape()), " do not fit the channels of ", str(x->shape())));
+      throw Error("group_norm", cat("weight ", str(weight->shape()), " and bias ", str(bias->shape()),
+                                    " do not fit the channels of ", str(x->shape())));
   return t * per_channel(weight, t.rank()) + per_channel(bias, t.rank());
 }
 Tensor instance_norm(Operand x, double eps) {
@@ -76,7 +80,8 @@ Tensor normalize(Operand x, double p, int axis, double eps) {
 }
 Tensor cosine_similarity(Operand a, Operand b, int axis, double eps) {
   const OpScope scope("cosine_similarity", a.at);
-  axis = wrap_axis(axis, static_cast<int>(broadcast(a->shape(), b->shape(), "cosine_similarity").size()), a->shape(), "cosine_similarity");
+  axis = wrap_axis(axis, static_cast<int>(broadcast(a->shape(), b->shape(), "cosine_similarity").size()), a->shape(),
+                   "cosine_similarity");
   const Tensor x = as_float(a), y = as_float(b), n = norm(x, 2, {axis}), m = norm(y, 2, {axis});
   return sum(x * y, {axis}) / (prim::maximum(n, full_like(n, eps)) * prim::maximum(m, full_like(m, eps)));
 }
@@ -85,7 +90,8 @@ Tensor batch_norm(Operand x, Operand mean, Operand var, Operand weight, Operand 
   if (x->rank() < 2) throw Error("batch_norm", "needs [batch, channels, ...], not " + str(x->shape()));
   for (const Operand* p : {&mean, &var, &weight, &bias})
     if ((*p)->rank() != 1 || !((*p)->extent(0) == x->extent(1)))
-      throw Error("batch_norm", cat("statistics or weights ", str((*p)->shape()), " do not fit the channels of ", str(x->shape())));
+      throw Error("batch_norm",
+                  cat("statistics or weights ", str((*p)->shape()), " do not fit the channels of ", str(x->shape())));
   const Tensor scale = weight.tensor * rsqrt(var.tensor + eps);
   const Tensor shift = bias.tensor - mean.tensor * scale;
   return x.tensor * per_channel(scale, x->rank()) + per_channel(shift, x->rank());
@@ -97,18 +103,22 @@ Tensor attention(const Operand& q, const Operand& k, const Operand& v, const Ten
   const char* op = "scaled_dot_product_attention";
   const OpScope scope(op, q.at);
   if (q->rank() < 2 || k->rank() != q->rank() || v->rank() != q->rank())
-    throw Error(op, cat("q ", str(q->shape()), ", k ", str(k->shape()), " and v ", str(v->shape()), " have one rank, at least 2"));
+    throw Error(op, cat("q ", str(q->shape()), ", k ", str(k->shape()), " and v ", str(v->shape()),
+                        " have one rank, at least 2"));
   const auto d = q->extent(-1).constant();
   const auto said = [&] { return cat("q ", str(q->shape()), ", k ", str(k->shape()), ", v ", str(v->shape()), ": "); };
-  if (!(q->extent(-1) == k->extent(-1))) throw Error(op, cat(said(), "head sizes differ: ", q->extent(-1), " vs ", k->extent(-1)));
-  if (!(k->extent(-2) == v->extent(-2))) throw Error(op, cat(said(), "keys and values differ: ", k->extent(-2), " vs ", v->extent(-2)));
+  if (!(q->extent(-1) == k->extent(-1)))
+    throw Error(op, cat(said(), "head sizes differ: ", q->extent(-1), " vs ", k->extent(-1)));
+  if (!(k->extent(-2) == v->extent(-2)))
+    throw Error(op, cat(said(), "keys and values differ: ", k->extent(-2), " vs ", v->extent(-2)));
   if (o.scale == 0 && !d) throw Error(op, "give a scale when the head size is symbolic");
   if (o.scale == 0) o.scale = 1 / std::sqrt(static_cast<double>(*d));
   Tensor keys = k, values = v;
   if (q->rank() > 2 && !(q->extent(-3) == k->extent(-3))) {  // each key head serves a group of query heads
     const Dim heads = q->extent(-3), kv = k->extent(-3);
     const auto group = kv == Dim(0) ? std::nullopt : (heads / kv).constant();
-    if (!group || !(kv * Dim(*group) == heads)) throw Error(op, cat(kv, " key heads do not divide ", heads, " query heads"));
+    if (!group || !(kv * Dim(*group) == heads))
+      throw Error(op, cat(kv, " key heads do not divide ", heads, " query heads"));
     keys = repeat_interleave(keys, static_cast<int>(*group), -3);
     values = repeat_interleave(values, static_cast<int>(*group), -3);
   }
@@ -116,7 +126,8 @@ Tensor attention(const Operand& q, const Operand& k, const Operand& v, const Ten
   const int r = scores.rank();
   if (o.causal) {
     const Dim i = Dim::index(r - 2, scores.extent(-2)), j = Dim::index(r - 1, scores.extent(-1));
-    scores = prim::where(scores.graph().index(scores.shape(), less(j, i + 1), DType::Bool), scores, full_like(scores, -kInf));
+    scores = prim::where(scores.graph().index(scores.shape(), less(j, i + 1), DType::Bool), scores,
+                         full_like(scores, -kInf));
   }
   if (mask && is_float(mask->dtype())) scores = scores + prim::cast(*mask, scores.dtype());
   else if (mask) scores = masked_fill(scores, logical_not(*mask), -kInf);
@@ -125,14 +136,21 @@ Tensor attention(const Operand& q, const Operand& k, const Operand& v, const Ten
 
 }  // namespace
 
-Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, double scale) { return attention(q, k, v, nullptr, {.scale = scale}); }
-Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, const AttentionOptions& o) { return attention(q, k, v, nullptr, o); }
-Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, Operand mask, double scale) { return attention(q, k, v, &mask.tensor, {.scale = scale}); }
+Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, double scale) {
+  return attention(q, k, v, nullptr, {.scale = scale});
+}
+Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, const AttentionOptions& o) {
+  return attention(q, k, v, nullptr, o);
+}
+Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, Operand mask, double scale) {
+  return attention(q, k, v, &mask.tensor, {.scale = scale});
+}
 
 Tensor rope(Operand x, Operand cos, Operand sin, bool interleaved) {
   const OpScope scope("rope", x.at);
   const Shape s = x->shape();
-  if (s.empty() || cos->rank() == 0 || cos->shape() != sin->shape()) throw Error("rope", cat("cosines ", str(cos->shape()), " and sines ", str(sin->shape()), " do not fit ", str(s)));
+  if (s.empty() || cos->rank() == 0 || cos->shape() != sin->shape())
+    throw Error("rope", cat("cosines ", str(cos->shape()), " and sines ", str(sin->shape()), " do not fit ", str(s)));
   const Dim half = s.back() / Dim(2);
   if (!(half * 2 == s.back()) || !(cos->extent(-1) == half))
     throw Error("rope", cat("angles of ", str(cos->shape()), " do not fit ", str(s)));

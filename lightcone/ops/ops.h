@@ -129,7 +129,7 @@ Tensor glu(Operand a, int axis = -1);
 
 // ---- reductions over `axes` (none given: all), negative axes count from the end -----------------
 using Axes = std::vector<int>;
-Tensor sum(Operand a, Axes axes = {}, bool keepdim = false);   // bool and u8 sum as i64
+Tensor sum(Operand a, Axes axes = {}, bool keepdim = false);  // bool and u8 sum as i64
 Tensor mean(Operand a, Axes axes = {}, bool keepdim = false);
 Tensor amax(Operand a, Axes axes = {}, bool keepdim = false);  // NaN wins
 Tensor amin(Operand a, Axes axes = {}, bool keepdim = false);
@@ -176,7 +176,8 @@ Tensor diagonal(Operand a, int offset = 0, int axis1 = 0, int axis2 = 1);
 Tensor tril(Operand a, int diagonal = 0);
 Tensor triu(Operand a, int diagonal = 0);
 Tensor arange(Graph& g, Dim n, DType dtype = DType::I64, const Tensor::At& at = Tensor::At::current());
-Tensor arange(Graph& g, std::int64_t from, std::int64_t to, std::int64_t step, DType dtype = DType::I64, const Tensor::At& at = Tensor::At::current());
+Tensor arange(Graph& g, std::int64_t from, std::int64_t to, std::int64_t step, DType dtype = DType::I64,
+              const Tensor::At& at = Tensor::At::current());
 Tensor eye(Graph& g, Dim n, DType dtype = DType::F32, const Tensor::At& at = Tensor::At::current());
 Tensor linspace(Graph& g, double from, double to, int steps, const Tensor::At& at = Tensor::At::current());
 
@@ -188,7 +189,7 @@ Tensor one_hot(Operand ids, Dim classes);                 // i64, classes last
 Tensor scatter(Operand a, int axis, Operand index, Operand src);
 Tensor scatter(Operand a, int axis, Operand index, double value);
 Tensor scatter_add(Operand a, int axis, Operand index, Operand src);
-Tensor index_add(Operand a, int axis, Operand index, Operand src);   // index of rank 1
+Tensor index_add(Operand a, int axis, Operand index, Operand src);  // index of rank 1
 Tensor index_copy(Operand a, int axis, Operand index, Operand src);
 Tensor argsort(Operand a, int axis = -1, bool descending = false);
 struct Sorted {
@@ -198,12 +199,13 @@ Sorted sort(Operand a, int axis = -1, bool descending = false);  // stable
 Sorted topk(Operand a, Dim k, int axis = -1, bool largest = true);
 
 // ---- linear algebra ---------------------------------------------------------------------------
-Tensor matmul(Operand a, Operand b);  // torch.matmul: vectors, matrices, broadcast batches
+Tensor matmul(Operand a, Operand b);       // torch.matmul: vectors, matrices, broadcast batches
 Tensor linear(Operand x, Operand weight);  // x @ weight^T, weight [out, in]
 Tensor linear(Operand x, Operand weight, Operand bias);
 Tensor outer(Operand a, Operand b);
 Tensor trace(Operand a);
-Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, const Tensor::At& at = Tensor::At::current());
+Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands,
+              const Tensor::At& at = Tensor::At::current());
 
 // ---- convolution and pooling; NC... layout, 1 to 3 spatial axes ----------------------------------
 struct ConvOptions {
@@ -218,8 +220,10 @@ Tensor conv(Operand x, Operand weight, Operand bias, const ConvOptions& o = {});
 Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o = {});
 Tensor conv_transpose(Operand x, Operand weight, Operand bias, const ConvOptions& o = {});
 // `ceil_mode` lets a last window begin inside and end outside.
-Tensor max_pool(Operand x, std::vector<int> kernel, std::vector<int> stride = {}, std::vector<int> padding = {0}, std::vector<int> dilation = {1}, bool ceil_mode = false);
-Tensor avg_pool(Operand x, std::vector<int> kernel, std::vector<int> stride = {}, std::vector<int> padding = {0}, bool ceil_mode = false, bool count_include_pad = true);
+Tensor max_pool(Operand x, std::vector<int> kernel, std::vector<int> stride = {}, std::vector<int> padding = {0},
+                std::vector<int> dilation = {1}, bool ceil_mode = false);
+Tensor avg_pool(Operand x, std::vector<int> kernel, std::vector<int> stride = {}, std::vector<int> padding = {0},
+                bool ceil_mode = false, bool count_include_pad = true);
 Tensor adaptive_avg_pool(Operand x, std::vector<int> output);
 Tensor adaptive_max_pool(Operand x, std::vector<int> output);
 enum class Interpolation : std::uint8_t { Nearest, Bilinear };
@@ -230,7 +234,7 @@ Tensor pixel_unshuffle(Operand x, int factor);
 // ---- normalisation ------------------------------------------------------------------------------
 Tensor layer_norm(Operand x, int axes, double eps = 1e-5);  // over the last `axes` axes, no affine part
 Tensor layer_norm(Operand x, int axes, Operand weight, Operand bias, double eps = 1e-5);
-Tensor rms_norm(Operand x, double eps = 1e-6);              // over the last axis
+Tensor rms_norm(Operand x, double eps = 1e-6);  // over the last axis
 Tensor rms_norm(Operand x, Operand weight, double eps = 1e-6);
 Tensor group_norm(Operand x, int groups, double eps = 1e-5);
 Tensor group_norm(Operand x, int groups, Operand weight, Operand bias, double eps = 1e-5);  // [channels]

@@ -10,24 +10,29 @@ struct Pool {
   std::vector<int> kernel, stride, padding, dilation;
   std::vector<int> beyond;  // elements a last window reads behind the padding
 
-  Pool(const Operand& x, const char* op, std::vector<int> k, std::vector<int> s, std::vector<int> p, std::vector<int> d, bool ceil_mode) : n(spatial_axes(x, op)) {
+  Pool(const Operand& x, const char* op, std::vector<int> k, std::vector<int> s, std::vector<int> p, std::vector<int> d,
+       bool ceil_mode)
+      : n(spatial_axes(x, op)) {
     kernel = per_axis(std::move(k), n, op, "kernel");
     stride = per_axis(s.empty() ? kernel : std::move(s), n, op, "stride");
     padding = per_axis(std::move(p), n, op, "padding");
     dilation = per_axis(std::move(d), n, op, "dilation");
     beyond.assign(kernel.size(), 0);
     for (std::size_t i = 0; i < kernel.size(); ++i) {
-      if (kernel[i] < 1 || stride[i] < 1 || dilation[i] < 1 || padding[i] < 0) throw Error(op, "kernel, stride and dilation are at least 1, padding at least 0");
-      if (2 * padding[i] > kernel[i]) throw Error(op, cat("a padding of ", padding[i], " is more than half of the kernel's ", kernel[i]));
+      if (kernel[i] < 1 || stride[i] < 1 || dilation[i] < 1 || padding[i] < 0)
+        throw Error(op, "kernel, stride and dilation are at least 1, padding at least 0");
+      if (2 * padding[i] > kernel[i])
+        throw Error(op, cat("a padding of ", padding[i], " is more than half of the kernel's ", kernel[i]));
       const int reach = (kernel[i] - 1) * dilation[i] + 1;
       const Dim size = x->extent(2 + static_cast<int>(i)), room = size + 2 * padding[i] - reach;
-      if (room.bounds().hi < 0) throw Error(op, cat("a window of ", reach, " is larger than the padded image ", padded(x)));
+      if (room.bounds().hi < 0)
+        throw Error(op, cat("a window of ", reach, " is larger than the padded image ", padded(x)));
       if (!ceil_mode) continue;
       const auto known = size.constant();
       if (!known) throw Error(op, "ceil_mode needs known extents");
       const std::int64_t left = *known + 2 * padding[i] - reach;
-      std::int64_t last = (left + stride[i] - 1) / stride[i];            // the last window,
-      if (last * stride[i] >= *known + padding[i]) --last;               // which begins inside
+      std::int64_t last = (left + stride[i] - 1) / stride[i];  // the last window,
+      if (last * stride[i] >= *known + padding[i]) --last;     // which begins inside
       beyond[i] = static_cast<int>(std::max<std::int64_t>(0, last * stride[i] - left));
     }
   }
@@ -47,14 +52,16 @@ struct Pool {
 
 }  // namespace
 
-Tensor max_pool(Operand x, std::vector<int> kernel, std::vector<int> stride, std::vector<int> padding, std::vector<int> dilation, bool ceil_mode) {
+Tensor max_pool(Operand x, std::vector<int> kernel, std::vector<int> stride, std::vector<int> padding,
+                std::vector<int> dilation, bool ceil_mode) {
   const OpScope scope("max_pool", x.at);
   const Pool p(x, "max_pool", std::move(kernel), std::move(stride), std::move(padding), std::move(dilation), ceil_mode);
   Tensor t = p.over(x, -kInf);
   for (int i = 0; i < p.n; ++i) t = prim::max_reduce(t, t.rank() - 1);
   return t;
 }
-Tensor avg_pool(Operand x, std::vector<int> kernel, std::vector<int> stride, std::vector<int> padding, bool ceil_mode, bool count_include_pad) {
+Tensor avg_pool(Operand x, std::vector<int> kernel, std::vector<int> stride, std::vector<int> padding, bool ceil_mode,
+                bool count_include_pad) {
   const OpScope scope("avg_pool", x.at);
   const Pool p(x, "avg_pool", std::move(kernel), std::move(stride), std::move(padding), {1}, ceil_mode);
   Tensor t = p.over(as_float(x), 0);
@@ -108,14 +115,16 @@ Tensor adaptive_avg_pool(Operand x, std::vector<int> output) {
   });
 }
 Tensor adaptive_max_pool(Operand x, std::vector<int> output) {
-  return adaptive(x, "adaptive_max_pool", std::move(output), -kInf, [](Tensor w, int axis, Dim) { return prim::max_reduce(w, axis); });
+  return adaptive(x, "adaptive_max_pool", std::move(output), -kInf,
+                  [](Tensor w, int axis, Dim) { return prim::max_reduce(w, axis); });
 }
 
 Tensor interpolate(Operand x, std::vector<int> size, Interpolation mode, bool align_corners) {
   const OpScope scope("interpolate", x.at);
   const int n = spatial_axes(x, "interpolate");
   size = per_axis(size, n, "interpolate", "size");
-  if (mode == Interpolation::Bilinear && !is_float(x->dtype())) throw Error("interpolate", cat("between ", name(x->dtype()), " there is nothing; convert to a floating type"));
+  if (mode == Interpolation::Bilinear && !is_float(x->dtype()))
+    throw Error("interpolate", cat("between ", name(x->dtype()), " there is nothing; convert to a floating type"));
   Tensor t = x;
   for (int i = 0; i < n; ++i) {
     const int axis = 2 + i;
@@ -131,11 +140,14 @@ Tensor interpolate(Operand x, std::vector<int> size, Interpolation mode, bool al
       continue;
     }
     // place j of the result lies at above / below between the elements, exactly
-    const Dim above = align_corners ? j * Dim(*len - 1) : max((j * 2 + 1) * Dim(*len) - m, 0), below = align_corners ? std::max(m - 1, 1) : 2 * m;
+    const Dim above = align_corners ? j * Dim(*len - 1) : max((j * 2 + 1) * Dim(*len) - m, 0),
+              below = align_corners ? std::max(m - 1, 1) : 2 * m;
     const Dim low = above / below;
-    const Tensor a = prim::gather(t, t.graph().index(s, low), axis), b = prim::gather(t, t.graph().index(s, min(low + 1, *len - 1)), axis);
+    const Tensor a = prim::gather(t, t.graph().index(s, low), axis),
+                 b = prim::gather(t, t.graph().index(s, min(low + 1, *len - 1)), axis);
     const DType exact = t.dtype() == DType::F64 ? DType::F64 : DType::F32;
-    const Tensor f = prim::cast(mul(t.graph().index(s, above % below, exact), 1 / static_cast<double>(*below.constant())), t.dtype());
+    const Tensor f = prim::cast(
+        mul(t.graph().index(s, above % below, exact), 1 / static_cast<double>(*below.constant())), t.dtype());
     t = prim::add(prim::mul(a, add(neg(f), 1)), prim::mul(b, f));
   }
   return t;
@@ -150,8 +162,10 @@ Dim squared(int factor, const Operand& x, const char* op) {
 
 Tensor pixel_shuffle(Operand x, int factor) {
   const OpScope scope("pixel_shuffle", x.at);
-  const Dim f = factor, f2 = squared(factor, x, "pixel_shuffle"), c = x->extent(-3) / f2, h = x->extent(-2), w = x->extent(-1);
-  if (!(c * f2 == x->extent(-3))) throw Error("pixel_shuffle", cat(f2, " does not divide the channels of ", str(x->shape())));
+  const Dim f = factor, f2 = squared(factor, x, "pixel_shuffle"), c = x->extent(-3) / f2, h = x->extent(-2),
+            w = x->extent(-1);
+  if (!(c * f2 == x->extent(-3)))
+    throw Error("pixel_shuffle", cat(f2, " does not divide the channels of ", str(x->shape())));
   Shape outer = x->shape();
   outer.resize(outer.size() - 3);
   const int r = static_cast<int>(outer.size());
@@ -165,8 +179,10 @@ Tensor pixel_shuffle(Operand x, int factor) {
 }
 Tensor pixel_unshuffle(Operand x, int factor) {
   const OpScope scope("pixel_unshuffle", x.at);
-  const Dim f = factor, f2 = squared(factor, x, "pixel_unshuffle"), c = x->extent(-3), h = x->extent(-2) / f, w = x->extent(-1) / f;
-  if (!(h * f == x->extent(-2)) || !(w * f == x->extent(-1))) throw Error("pixel_unshuffle", cat(factor, " does not divide ", str(x->shape())));
+  const Dim f = factor, f2 = squared(factor, x, "pixel_unshuffle"), c = x->extent(-3), h = x->extent(-2) / f,
+            w = x->extent(-1) / f;
+  if (!(h * f == x->extent(-2)) || !(w * f == x->extent(-1)))
+    throw Error("pixel_unshuffle", cat(factor, " does not divide ", str(x->shape())));
   Shape outer = x->shape();
   outer.resize(outer.size() - 3);
   const int r = static_cast<int>(outer.size());

@@ -34,7 +34,8 @@ void bound(const char* name, std::int64_t low, std::int64_t high) {
   const std::lock_guard hold(r.lock);
   const Bounds b = r.of.try_emplace(name, Bounds{low, high}).first->second;
   if (b.lo != low || b.hi != high)
-    throw Error("bound", cat("'", name, "' is in use from ", b.lo, " to ", b.hi, "; bound it before its first use, once"));
+    throw Error("bound",
+                cat("'", name, "' is in use from ", b.lo, " to ", b.hi, "; bound it before its first use, once"));
 }
 
 lc::Tensor check_as(lc::Tensor t, const Shape& to, DType dtype, const At& at) {
@@ -51,7 +52,8 @@ lc::Tensor check_as(lc::Tensor t, const Shape& to, DType dtype, const At& at) {
   return t;
 }
 
-lc::Tensor make_input(Graph& g, const char* name, const Shape& s, DType dtype, std::initializer_list<lc::Dim> dims, const At& at) {
+lc::Tensor make_input(Graph& g, const char* name, const Shape& s, DType dtype, std::initializer_list<lc::Dim> dims,
+                      const At& at) {
   const OpScope scope("input", at);
   lc::Shape shape;
   auto next = dims.begin();
@@ -61,7 +63,9 @@ lc::Tensor make_input(Graph& g, const char* name, const Shape& s, DType dtype, s
     else if (next != dims.end()) shape.push_back(*next++);
     else throw Error("input", cat("'", name, "' of ", text(s), " needs a number for each ?"));
   }
-  if (next != dims.end()) throw Error("input", cat("'", name, "' of ", text(s), " takes ", next - dims.begin(), " numbers, not ", dims.size()));
+  if (next != dims.end())
+    throw Error("input",
+                cat("'", name, "' of ", text(s), " takes ", next - dims.begin(), " numbers, not ", dims.size()));
   return g.input(name, std::move(shape), dtype, at);
 }
 

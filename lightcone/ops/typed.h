@@ -28,9 +28,9 @@
 namespace lc::typed {
 
 #define LC_AT const At& at = At::current()
-#define LC_OUT(R, RULE)             \
-  constexpr Inferred r = RULE;      \
-  require<r.error>();               \
+#define LC_OUT(R, RULE)        \
+  constexpr Inferred r = RULE; \
+  require<r.error>();          \
   return wrap_as<R, r.out>
 
 // An input of the graph; `dims` has an extent for each dyn, in order.
@@ -40,10 +40,10 @@ Tensor<E, D...> input(Graph& g, const char* name, std::initializer_list<lc::Dim>
 }
 
 // ---- elementwise --------------------------------------------------------------------------------------
-#define LC_UNARY(f, RESULT)                                                                               \
-  template <class E, Dim... A>                                                                            \
-  Tensor<RESULT, A...> f(const Tensor<E, A...>& a, LC_AT) {                                               \
-    return wrap_as<RESULT, Tensor<RESULT, A...>::static_shape>(lc::f(Operand(a, at)));                    \
+#define LC_UNARY(f, RESULT)                                                            \
+  template <class E, Dim... A>                                                         \
+  Tensor<RESULT, A...> f(const Tensor<E, A...>& a, LC_AT) {                            \
+    return wrap_as<RESULT, Tensor<RESULT, A...>::static_shape>(lc::f(Operand(a, at))); \
   }
 LC_UNARY(abs, E)
 LC_UNARY(sign, E)
@@ -95,7 +95,8 @@ Tensor<FloatOf<E>, A...> elu(const Tensor<E, A...>& a, double alpha = 1, LC_AT) 
 template <class E, Dim... A, Number L, Number H>
 auto clamp(const Tensor<E, A...>& a, L low, H high, LC_AT) {
   using R = WithScalar<E, std::common_type_t<L, H>>;
-  return wrap_as<R, Tensor<E, A...>::static_shape>(lc::clamp(lc::to(Operand(a, at), dtype_of<R>::value), static_cast<double>(low), static_cast<double>(high)));
+  return wrap_as<R, Tensor<E, A...>::static_shape>(
+      lc::clamp(lc::to(Operand(a, at), dtype_of<R>::value), static_cast<double>(low), static_cast<double>(high)));
 }
 template <class E, Dim... A>
 Tensor<E, A...> pow(const Tensor<E, A...>& a, double exponent, LC_AT) {
@@ -107,12 +108,12 @@ Tensor<To, A...> to(const Tensor<E, A...>& a, LC_AT) {
   return wrap_as<To, Tensor<E, A...>::static_shape>(lc::to(Operand(a, at), dtype_of<To>::value));
 }
 
-#define LC_BINARY(f, RESULT)                                                                                     \
-  template <class E, Dim... A, class F, Dim... B>                                                                \
-  auto f(const Tensor<E, A...>& a, const Tensor<F, B...>& b, LC_AT) {                                            \
-    require<same_elements<E, F>(#f)>();                                                                          \
-    LC_OUT(RESULT, infer_broadcast(#f, Tensor<E, A...>::static_shape, Tensor<F, B...>::static_shape))            \
-    (lc::f(Operand(a, at), Operand(b, at)));                                                                     \
+#define LC_BINARY(f, RESULT)                                                                          \
+  template <class E, Dim... A, class F, Dim... B>                                                     \
+  auto f(const Tensor<E, A...>& a, const Tensor<F, B...>& b, LC_AT) {                                 \
+    require<same_elements<E, F>(#f)>();                                                               \
+    LC_OUT(RESULT, infer_broadcast(#f, Tensor<E, A...>::static_shape, Tensor<F, B...>::static_shape)) \
+    (lc::f(Operand(a, at), Operand(b, at)));                                                          \
   }
 LC_BINARY(maximum, E)
 LC_BINARY(minimum, E)
@@ -136,23 +137,28 @@ auto where(const Tensor<C, M...>& condition, const Tensor<E, A...>& a, const Ten
 }
 template <class E, Dim... A, Dim... M>
 auto masked_fill(const Tensor<E, A...>& a, const Tensor<bool, M...>& mask, double value, LC_AT) {
-  LC_OUT(E, infer_broadcast("masked_fill", Tensor<E, A...>::static_shape, Tensor<bool, M...>::static_shape))(lc::to(lc::masked_fill(Operand(a, at), mask, value), dtype_of<E>::value));
+  LC_OUT(E, infer_broadcast("masked_fill", Tensor<E, A...>::static_shape, Tensor<bool, M...>::static_shape))
+  (lc::to(lc::masked_fill(Operand(a, at), mask, value), dtype_of<E>::value));
 }
 
 // ---- products -----------------------------------------------------------------------------------------
 template <class E, Dim... A, class F, Dim... B>
 auto matmul(const Tensor<E, A...>& a, const Tensor<F, B...>& b, LC_AT) {
   require<same_elements<E, F>("matmul")>();
-  LC_OUT(E, infer_matmul(Tensor<E, A...>::static_shape, Tensor<F, B...>::static_shape))(lc::matmul(Operand(a, at), Operand(b, at)));
+  LC_OUT(E, infer_matmul(Tensor<E, A...>::static_shape, Tensor<F, B...>::static_shape))
+  (lc::matmul(Operand(a, at), Operand(b, at)));
 }
 template <class E, Dim... D>
 template <class B>
-auto Tensor<E, D...>::matmul(const B& b, const At& at) const { return typed::matmul(*this, b, at); }
+auto Tensor<E, D...>::matmul(const B& b, const At& at) const {
+  return typed::matmul(*this, b, at);
+}
 // x [..., in], weight [out, in] -> [..., out]
 template <class E, Dim... A, class F, Dim... W>
 auto linear(const Tensor<E, A...>& x, const Tensor<F, W...>& weight, LC_AT) {
   require<same_elements<E, F>("linear")>();
-  LC_OUT(E, infer_linear(Tensor<E, A...>::static_shape, Tensor<F, W...>::static_shape))(lc::linear(Operand(x, at), weight));
+  LC_OUT(E, infer_linear(Tensor<E, A...>::static_shape, Tensor<F, W...>::static_shape))
+  (lc::linear(Operand(x, at), weight));
 }
 template <class E, Dim... A, class F, Dim... W, class G, Dim... B>
 auto linear(const Tensor<E, A...>& x, const Tensor<F, W...>& weight, const Tensor<G, B...>& bias, LC_AT) {
@@ -160,28 +166,32 @@ auto linear(const Tensor<E, A...>& x, const Tensor<F, W...>& weight, const Tenso
   require<same_elements<E, G>("linear")>();
   constexpr Inferred y = infer_linear(Tensor<E, A...>::static_shape, Tensor<F, W...>::static_shape);
   require<y.error>();
-  LC_OUT(E, infer_broadcast("operator+", y.out, Tensor<G, B...>::static_shape))(lc::linear(Operand(x, at), weight, bias));
+  LC_OUT(E, infer_broadcast("operator+", y.out, Tensor<G, B...>::static_shape))
+  (lc::linear(Operand(x, at), weight, bias));
 }
-#define LC_CONV(f, SPATIAL)                                                                                       \
+#define LC_CONV(f, SPATIAL)                                                                                          \
   template <int Stride = 1, int Padding = 0, int Dilation = 1, int Groups = 1, class E, Dim... A, class F, Dim... W> \
-  auto f(const Tensor<E, A...>& x, const Tensor<F, W...>& weight, LC_AT) {                                        \
-    static_assert(Stride > 0 && Padding >= 0 && Dilation > 0, "conv: stride and dilation are positive, the padding not negative"); \
-    require<same_elements<E, F>("conv")>();                                                                       \
-    constexpr Window o{Stride, Padding, Dilation, Groups};                                                        \
-    LC_OUT(E, infer_conv(Tensor<E, A...>::static_shape, Tensor<F, W...>::static_shape, SPATIAL, o))               \
-    (lc::conv(Operand(x, at), weight, {.stride = {Stride}, .padding = {Padding}, .dilation = {Dilation}, .groups = Groups})); \
+  auto f(const Tensor<E, A...>& x, const Tensor<F, W...>& weight, LC_AT) {                                           \
+    static_assert(Stride > 0 && Padding >= 0 && Dilation > 0,                                                        \
+                  "conv: stride and dilation are positive, the padding not negative");                               \
+    require<same_elements<E, F>("conv")>();                                                                          \
+    constexpr Window o{Stride, Padding, Dilation, Groups};                                                           \
+    LC_OUT(E, infer_conv(Tensor<E, A...>::static_shape, Tensor<F, W...>::static_shape, SPATIAL, o))                  \
+    (lc::conv(Operand(x, at), weight,                                                                                \
+              {.stride = {Stride}, .padding = {Padding}, .dilation = {Dilation}, .groups = Groups}));                \
   }
 LC_CONV(conv1d, 1)
 LC_CONV(conv2d, 2)
 LC_CONV(conv3d, 3)
 #undef LC_CONV
-#define LC_POOL(f, SPATIAL, OP)                                                                         \
-  template <int Kernel, int Stride = Kernel, int Padding = 0, class E, Dim... A>                        \
-  auto f(const Tensor<E, A...>& x, LC_AT) {                                                             \
-    static_assert(Kernel > 0 && Stride > 0 && Padding >= 0, "pooling: kernel and stride are positive, the padding not negative"); \
-    constexpr Window o{Stride, Padding, 1, 1};                                                          \
-    LC_OUT(E, infer_pool(#OP, Tensor<E, A...>::static_shape, SPATIAL, Kernel, o))                       \
-    (lc::OP(Operand(x, at), {Kernel}, {Stride}, {Padding}));                                            \
+#define LC_POOL(f, SPATIAL, OP)                                                         \
+  template <int Kernel, int Stride = Kernel, int Padding = 0, class E, Dim... A>        \
+  auto f(const Tensor<E, A...>& x, LC_AT) {                                             \
+    static_assert(Kernel > 0 && Stride > 0 && Padding >= 0,                             \
+                  "pooling: kernel and stride are positive, the padding not negative"); \
+    constexpr Window o{Stride, Padding, 1, 1};                                          \
+    LC_OUT(E, infer_pool(#OP, Tensor<E, A...>::static_shape, SPATIAL, Kernel, o))       \
+    (lc::OP(Operand(x, at), {Kernel}, {Stride}, {Padding}));                            \
   }
 LC_POOL(max_pool1d, 1, max_pool)
 LC_POOL(max_pool2d, 2, max_pool)
@@ -194,32 +204,37 @@ template <class E, Dim... Q, class F, Dim... K, class G, Dim... V>
 auto scaled_dot_product_attention(const Tensor<E, Q...>& q, const Tensor<F, K...>& k, const Tensor<G, V...>& v, LC_AT) {
   require<same_elements<E, F>("scaled_dot_product_attention")>();
   require<same_elements<E, G>("scaled_dot_product_attention")>();
-  LC_OUT(E, infer_attention(Tensor<E, Q...>::static_shape, Tensor<F, K...>::static_shape, Tensor<G, V...>::static_shape))
+  LC_OUT(E,
+         infer_attention(Tensor<E, Q...>::static_shape, Tensor<F, K...>::static_shape, Tensor<G, V...>::static_shape))
   (lc::scaled_dot_product_attention(Operand(q, at), k, v));
 }
 template <class E, Dim... Q, class F, Dim... K, class G, Dim... V, Dim... M>
-auto scaled_dot_product_attention(const Tensor<E, Q...>& q, const Tensor<F, K...>& k, const Tensor<G, V...>& v, const Tensor<bool, M...>& mask, LC_AT) {
+auto scaled_dot_product_attention(const Tensor<E, Q...>& q, const Tensor<F, K...>& k, const Tensor<G, V...>& v,
+                                  const Tensor<bool, M...>& mask, LC_AT) {
   require<same_elements<E, F>("scaled_dot_product_attention")>();
   require<same_elements<E, G>("scaled_dot_product_attention")>();
   constexpr Shape a = Tensor<E, Q...>::static_shape, b = Tensor<F, K...>::static_shape;
   constexpr Inferred scores = infer_scores(a, b, Tensor<bool, M...>::static_shape);
   require<scores.error>();
-  LC_OUT(E, infer_attention(a, b, Tensor<G, V...>::static_shape))(lc::scaled_dot_product_attention(Operand(q, at), k, v, mask));
+  LC_OUT(E, infer_attention(a, b, Tensor<G, V...>::static_shape))
+  (lc::scaled_dot_product_attention(Operand(q, at), k, v, mask));
 }
 
 // ---- reductions: sum<1>(x), mean<0, 2>(x), sum(x) over all, sum<1>(x, keepdim) ------------------------
 inline constexpr struct Keepdim {
 } keepdim;
-#define LC_REDUCE(f, RESULT, SOME)                                                                              \
-  template <int... Axes, class E, Dim... A>                                                               \
-  auto f(const Tensor<E, A...>& a, LC_AT) {                                                               \
-    constexpr int axes[] = {Axes..., 0};                                                                  \
-    LC_OUT(RESULT, infer_reduce(#f, Tensor<E, A...>::static_shape, axes, sizeof...(Axes), false, SOME))(lc::f(Operand(a, at), {Axes...})); \
-  }                                                                                                       \
-  template <int... Axes, class E, Dim... A>                                                               \
-  auto f(const Tensor<E, A...>& a, Keepdim, LC_AT) {                                                      \
-    constexpr int axes[] = {Axes..., 0};                                                                  \
-    LC_OUT(RESULT, infer_reduce(#f, Tensor<E, A...>::static_shape, axes, sizeof...(Axes), true, SOME))(lc::f(Operand(a, at), {Axes...}, LC_KEEP)); \
+#define LC_REDUCE(f, RESULT, SOME)                                                                      \
+  template <int... Axes, class E, Dim... A>                                                             \
+  auto f(const Tensor<E, A...>& a, LC_AT) {                                                             \
+    constexpr int axes[] = {Axes..., 0};                                                                \
+    LC_OUT(RESULT, infer_reduce(#f, Tensor<E, A...>::static_shape, axes, sizeof...(Axes), false, SOME)) \
+    (lc::f(Operand(a, at), {Axes...}));                                                                 \
+  }                                                                                                     \
+  template <int... Axes, class E, Dim... A>                                                             \
+  auto f(const Tensor<E, A...>& a, Keepdim, LC_AT) {                                                    \
+    constexpr int axes[] = {Axes..., 0};                                                                \
+    LC_OUT(RESULT, infer_reduce(#f, Tensor<E, A...>::static_shape, axes, sizeof...(Axes), true, SOME))  \
+    (lc::f(Operand(a, at), {Axes...}, LC_KEEP));                                                        \
   }
 #define LC_KEEP true
 LC_REDUCE(sum, SumOf<E>, false)
@@ -235,18 +250,19 @@ LC_REDUCE(var, FloatOf<E>, false)
 LC_REDUCE(stddev, FloatOf<E>, false)
 #undef LC_KEEP
 #undef LC_REDUCE
-#define LC_ARG(f)                                                                                    \
-  template <int Axis, class E, Dim... A>                                                             \
-  auto f(const Tensor<E, A...>& a, LC_AT) {                                                          \
-    constexpr int axes[] = {Axis};                                                                   \
-    LC_OUT(std::int64_t, infer_reduce(#f, Tensor<E, A...>::static_shape, axes, 1, false, true))(lc::f(Operand(a, at), Axis)); \
+#define LC_ARG(f)                                                                               \
+  template <int Axis, class E, Dim... A>                                                        \
+  auto f(const Tensor<E, A...>& a, LC_AT) {                                                     \
+    constexpr int axes[] = {Axis};                                                              \
+    LC_OUT(std::int64_t, infer_reduce(#f, Tensor<E, A...>::static_shape, axes, 1, false, true)) \
+    (lc::f(Operand(a, at), Axis));                                                              \
   }
 LC_ARG(argmax)
 LC_ARG(argmin)
 #undef LC_ARG
-#define LC_ALONG(f, RESULT)                                                                     \
-  template <int Axis, class E, Dim... A>                                                        \
-  auto f(const Tensor<E, A...>& a, LC_AT) {                                                     \
+#define LC_ALONG(f, RESULT)                                                                            \
+  template <int Axis, class E, Dim... A>                                                               \
+  auto f(const Tensor<E, A...>& a, LC_AT) {                                                            \
     LC_OUT(RESULT, infer_along(#f, Tensor<E, A...>::static_shape, Axis))(lc::f(Operand(a, at), Axis)); \
   }
 LC_ALONG(softmax, FloatOf<E>)
@@ -260,7 +276,8 @@ LC_ALONG(argsort, std::int64_t)
 // ---- normalisation: over the last axis; over the last axis; channels in groups --------------------------
 template <class E, Dim... A>
 Tensor<FloatOf<E>, A...> layer_norm(const Tensor<E, A...>& a, double eps = 1e-5, LC_AT) {
-  LC_OUT(FloatOf<E>, infer_along("layer_norm", Tensor<E, A...>::static_shape, -1))(lc::layer_norm(Operand(a, at), 1, eps));
+  LC_OUT(FloatOf<E>, infer_along("layer_norm", Tensor<E, A...>::static_shape, -1))
+  (lc::layer_norm(Operand(a, at), 1, eps));
 }
 template <class E, Dim... A>
 Tensor<FloatOf<E>, A...> rms_norm(const Tensor<E, A...>& a, double eps = 1e-6, LC_AT) {
@@ -268,17 +285,20 @@ Tensor<FloatOf<E>, A...> rms_norm(const Tensor<E, A...>& a, double eps = 1e-6, L
 }
 template <int Groups, class E, Dim... A>
 Tensor<FloatOf<E>, A...> group_norm(const Tensor<E, A...>& a, double eps = 1e-5, LC_AT) {
-  LC_OUT(FloatOf<E>, infer_group_norm(Tensor<E, A...>::static_shape, Groups))(lc::group_norm(Operand(a, at), Groups, eps));
+  LC_OUT(FloatOf<E>, infer_group_norm(Tensor<E, A...>::static_shape, Groups))
+  (lc::group_norm(Operand(a, at), Groups, eps));
 }
 
 // ---- shapes -------------------------------------------------------------------------------------------
 template <Dim... To, class E, Dim... A>
 auto reshape(const Tensor<E, A...>& a, LC_AT) {
-  LC_OUT(E, infer_reshape(Tensor<E, A...>::static_shape, Tensor<E, To...>::static_shape))(a.lc::Tensor::reshape(reshape_to(a, r.out), at));
+  LC_OUT(E, infer_reshape(Tensor<E, A...>::static_shape, Tensor<E, To...>::static_shape))
+  (a.lc::Tensor::reshape(reshape_to(a, r.out), at));
 }
 template <Dim... To, class E, Dim... A>
 auto broadcast_to(const Tensor<E, A...>& a, LC_AT) {
-  LC_OUT(E, infer_broadcast_to(Tensor<E, A...>::static_shape, Tensor<E, To...>::static_shape))(lc::broadcast_to(Operand(a, at), stretch_to(a, r.out)));
+  LC_OUT(E, infer_broadcast_to(Tensor<E, A...>::static_shape, Tensor<E, To...>::static_shape))
+  (lc::broadcast_to(Operand(a, at), stretch_to(a, r.out)));
 }
 template <int... Axes, class E, Dim... A>
 auto permute(const Tensor<E, A...>& a, LC_AT) {
@@ -304,11 +324,13 @@ auto flatten(const Tensor<E, A...>& a, LC_AT) {
 // Elements [Begin, End), every Step-th, by Python's rules.
 template <int Axis, std::int64_t Begin, std::int64_t End, std::int64_t Step = 1, class E, Dim... A>
 auto slice(const Tensor<E, A...>& a, LC_AT) {
-  LC_OUT(E, infer_slice(Tensor<E, A...>::static_shape, Axis, Begin, End, Step))(lc::slice(Operand(a, at), Axis, Begin, End, Step));
+  LC_OUT(E, infer_slice(Tensor<E, A...>::static_shape, Axis, Begin, End, Step))
+  (lc::slice(Operand(a, at), Axis, Begin, End, Step));
 }
 template <int Axis, int Before, int After, class E, Dim... A>
 auto pad(const Tensor<E, A...>& a, double value = 0, LC_AT) {
-  LC_OUT(E, infer_pad(Tensor<E, A...>::static_shape, Axis, Before, After))(lc::pad(Operand(a, at), Axis, Before, After, PadMode::Constant, value));
+  LC_OUT(E, infer_pad(Tensor<E, A...>::static_shape, Axis, Before, After))
+  (lc::pad(Operand(a, at), Axis, Before, After, PadMode::Constant, value));
 }
 template <int Axis, class E, Dim... A>
 auto flip(const Tensor<E, A...>& a, LC_AT) {
@@ -329,31 +351,37 @@ Tensor<E, A...> triu(const Tensor<E, A...>& a, int diagonal = 0, LC_AT) {
 template <int Axis, class E, Dim... A, class F, Dim... B>
 auto concat(const Tensor<E, A...>& a, const Tensor<F, B...>& b, LC_AT) {
   require<same_elements<E, F>("concat")>();
-  LC_OUT(E, infer_concat(Tensor<E, A...>::static_shape, Tensor<F, B...>::static_shape, Axis))(lc::concat({a, b}, Axis, at));
+  LC_OUT(E, infer_concat(Tensor<E, A...>::static_shape, Tensor<F, B...>::static_shape, Axis))
+  (lc::concat({a, b}, Axis, at));
 }
 template <int Axis, class E, Dim... A, class F, Dim... B, class G, Dim... C, class... More>
 auto concat(const Tensor<E, A...>& a, const Tensor<F, B...>& b, const Tensor<G, C...>& c, const More&... more) {
   return typed::concat<Axis>(typed::concat<Axis>(a, b), c, more...);
 }
 template <int Axis, class... Parts>
-auto stack(const Parts&... parts) { return typed::concat<Axis>(typed::unsqueeze<Axis>(parts)...); }
+auto stack(const Parts&... parts) {
+  return typed::concat<Axis>(typed::unsqueeze<Axis>(parts)...);
+}
 
 // ---- indexing -----------------------------------------------------------------------------------------
 // weight [n, d], ids [...] -> [..., d]
 template <class E, Dim... W, class I, Dim... A>
 auto embedding(const Tensor<E, W...>& weight, const Tensor<I, A...>& ids, LC_AT) {
   static_assert(std::is_integral_v<I> && !std::is_same_v<I, bool>, "embedding: ids are whole numbers");
-  LC_OUT(E, infer_embedding(Tensor<E, W...>::static_shape, Tensor<I, A...>::static_shape))(lc::embedding(Operand(weight, at), ids));
+  LC_OUT(E, infer_embedding(Tensor<E, W...>::static_shape, Tensor<I, A...>::static_shape))
+  (lc::embedding(Operand(weight, at), ids));
 }
 template <int Axis, class E, Dim... A, class I, Dim... N>
 auto index_select(const Tensor<E, A...>& a, const Tensor<I, N...>& index, LC_AT) {
   static_assert(std::is_integral_v<I> && !std::is_same_v<I, bool>, "index_select: the index must be an integer");
-  LC_OUT(E, infer_index_select(Tensor<E, A...>::static_shape, Axis, Tensor<I, N...>::static_shape))(lc::index_select(Operand(a, at), Axis, index));
+  LC_OUT(E, infer_index_select(Tensor<E, A...>::static_shape, Axis, Tensor<I, N...>::static_shape))
+  (lc::index_select(Operand(a, at), Axis, index));
 }
 template <int Classes, class I, Dim... A>
 Tensor<std::int64_t, A..., Classes> one_hot(const Tensor<I, A...>& ids, LC_AT) {
   static_assert(std::is_integral_v<I> && !std::is_same_v<I, bool>, "one_hot: ids are whole numbers");
-  return wrap_as<std::int64_t, Tensor<std::int64_t, A..., Classes>::static_shape>(lc::one_hot(Operand(ids, at), Classes));
+  return wrap_as<std::int64_t, Tensor<std::int64_t, A..., Classes>::static_shape>(
+      lc::one_hot(Operand(ids, at), Classes));
 }
 #undef LC_OUT
 #undef LC_AT

@@ -61,11 +61,14 @@ struct Text {
     char digits[24] = {};
     int k = 23;
     const bool negative = v < 0;
-    do digits[--k] = static_cast<char>('0' + (negative ? -(v % 10) : v % 10)); while ((v /= 10) != 0);
+    do digits[--k] = static_cast<char>('0' + (negative ? -(v % 10) : v % 10));
+    while ((v /= 10) != 0);
     if (negative) digits[--k] = '-';
     return add(digits + k);
   }
-  constexpr Text& add(const Dim& d) { return d.number() ? add(d.n) : d.negative() ? add(d.n + 2) : add(d.named() ? d.name : "?"); }
+  constexpr Text& add(const Dim& d) {
+    return d.number() ? add(d.n) : d.negative() ? add(d.n + 2) : add(d.named() ? d.name : "?");
+  }
   constexpr Text& add(const Shape& s) {
     add("[");
     for (int i = 0; i < s.rank; ++i) {
@@ -104,7 +107,18 @@ constexpr Inferred infer_broadcast(const char* op, const Shape& a, const Shape& 
     if (x == Dim(1)) r.out.d[at] = y;
     else if (y == Dim(1)) r.out.d[at] = x;
     else {
-      if (differ(x, y) && r.ok()) r.error.add(op).add(": ").add(a).add(" and ").add(b).add(" differ at axis ").add(std::int64_t{at}).add(": ").add(x).add(" vs ").add(y);
+      if (differ(x, y) && r.ok())
+        r.error.add(op)
+            .add(": ")
+            .add(a)
+            .add(" and ")
+            .add(b)
+            .add(" differ at axis ")
+            .add(std::int64_t{at})
+            .add(": ")
+            .add(x)
+            .add(" vs ")
+            .add(y);
       r.out.d[at] = better(x, y);
     }
   }
@@ -118,14 +132,23 @@ constexpr Inferred infer_matmul(const Shape& a, const Shape& b) {
     return r;
   }
   const Dim inner_a = a.d[a.rank - 1], inner_b = b.d[b.rank == 1 ? 0 : b.rank - 2];
-  if (differ(inner_a, inner_b)) r.error.add("matmul: ").add(a).add(" x ").add(b).add(": inner dimensions differ: ").add(inner_a).add(" vs ").add(inner_b);
+  if (differ(inner_a, inner_b))
+    r.error.add("matmul: ")
+        .add(a)
+        .add(" x ")
+        .add(b)
+        .add(": inner dimensions differ: ")
+        .add(inner_a)
+        .add(" vs ")
+        .add(inner_b);
   const int batch = (a.rank > b.rank ? a.rank : b.rank) - 2;
   for (int k = batch; k > 0; --k) {  // axes before the last two, lined up from the right
     const Dim x = k + 2 > a.rank ? Dim(1) : a.d[a.rank - 2 - k], y = k + 2 > b.rank ? Dim(1) : b.d[b.rank - 2 - k];
     if (x == Dim(1) || y == Dim(1)) {
       r.out.push(x == Dim(1) ? y : x);
     } else {
-      if (differ(x, y) && r.ok()) r.error.add("matmul: ").add(a).add(" x ").add(b).add(": batch dimensions differ: ").add(x).add(" vs ").add(y);
+      if (differ(x, y) && r.ok())
+        r.error.add("matmul: ").add(a).add(" x ").add(b).add(": batch dimensions differ: ").add(x).add(" vs ").add(y);
       r.out.push(better(x, y));
     }
   }
@@ -142,7 +165,8 @@ constexpr Inferred bad_axis(const char* op, int axis, const Shape& a) {
 constexpr bool is_axis(int axis, const Shape& a) { return axis >= -a.rank && axis < a.rank; }
 
 // Without axes: all of them. A maximum of nothing is not a number: `some` refuses it.
-constexpr Inferred infer_reduce(const char* op, const Shape& a, const int* axes, int count, bool keep, bool some = false) {
+constexpr Inferred infer_reduce(const char* op, const Shape& a, const int* axes, int count, bool keep,
+                                bool some = false) {
   bool gone[kMaxRank] = {};
   for (int i = 0; i < count; ++i) {
     if (!is_axis(axes[i], a)) return bad_axis(op, axes[i], a);
@@ -160,12 +184,15 @@ constexpr Inferred infer_reduce(const char* op, const Shape& a, const int* axes,
       continue;
     }
     if (keep) r.out.push(1);
-    if (some && a.d[i] == Dim(0) && r.ok()) r.error.add(op).add(": axis ").add(std::int64_t{i}).add(" of ").add(a).add(" has no elements");
+    if (some && a.d[i] == Dim(0) && r.ok())
+      r.error.add(op).add(": axis ").add(std::int64_t{i}).add(" of ").add(a).add(" has no elements");
   }
   return r;
 }
 
-constexpr Inferred infer_along(const char* op, const Shape& a, int axis) { return is_axis(axis, a) ? Inferred{a, {}} : bad_axis(op, axis, a); }
+constexpr Inferred infer_along(const char* op, const Shape& a, int axis) {
+  return is_axis(axis, a) ? Inferred{a, {}} : bad_axis(op, axis, a);
+}
 
 constexpr Inferred infer_permute(const Shape& a, const int* axes, int count) {
   for (int i = 0; i < count; ++i)
@@ -294,7 +321,8 @@ constexpr Inferred infer_squeeze(const Shape& a, int axis) {
   Inferred r;
   for (int i = 0; i < a.rank; ++i)
     if (i != wrap(axis, a.rank)) r.out.push(a.d[i]);
-  if (differ(a.d[wrap(axis, a.rank)], 1)) r.error.add("squeeze: axis ").add(std::int64_t{wrap(axis, a.rank)}).add(" of ").add(a).add(" is not 1");
+  if (differ(a.d[wrap(axis, a.rank)], 1))
+    r.error.add("squeeze: axis ").add(std::int64_t{wrap(axis, a.rank)}).add(" of ").add(a).add(" is not 1");
   return r;
 }
 constexpr Inferred infer_flatten(const Shape& a, int first, int last) {
@@ -310,7 +338,8 @@ constexpr Inferred infer_flatten(const Shape& a, int first, int last) {
   for (int i = 0; i < a.rank; ++i) {
     if (i < first || i > last) r.out.push(a.d[i]);
     else if (merged == Dim(1)) merged = a.d[i];
-    else if (!(a.d[i] == Dim(1))) merged = merged.number() && a.d[i].number() ? Dim(static_cast<long>(merged.n * a.d[i].n)) : dyn;
+    else if (!(a.d[i] == Dim(1)))
+      merged = merged.number() && a.d[i].number() ? Dim(static_cast<long>(merged.n * a.d[i].n)) : dyn;
     if (i == last) r.out.push(merged);
   }
   return r;
@@ -336,7 +365,14 @@ constexpr Inferred infer_pad(const Shape& a, int axis, int before, int after) {
   Inferred r{a, {}};
   Dim& d = r.out.d[wrap(axis, a.rank)];
   const int cut = (before < 0 ? before : 0) + (after < 0 ? after : 0);  // a negative width
-  if (d.number() && d.n + cut < 0) r.error.add("pad: cutting (").add(std::int64_t{before}).add(", ").add(std::int64_t{after}).add(") from ").add(std::int64_t{d.n}).add(" elements");
+  if (d.number() && d.n + cut < 0)
+    r.error.add("pad: cutting (")
+        .add(std::int64_t{before})
+        .add(", ")
+        .add(std::int64_t{after})
+        .add(") from ")
+        .add(std::int64_t{d.n})
+        .add(" elements");
   else if (before != 0 || after != 0) d = d.number() ? Dim(static_cast<long>(d.n + before + after)) : dyn;
   return r;
 }
@@ -354,7 +390,16 @@ constexpr Inferred infer_concat(const Shape& a, const Shape& b, int axis) {
       r.out.d[i] = a.d[i].number() && b.d[i].number() ? Dim(static_cast<long>(a.d[i].n + b.d[i].n)) : dyn;
     } else {
       if (differ(a.d[i], b.d[i]) && r.ok())
-        r.error.add("concat: ").add(a).add(" and ").add(b).add(" differ at axis ").add(std::int64_t{i}).add(": ").add(a.d[i]).add(" vs ").add(b.d[i]);
+        r.error.add("concat: ")
+            .add(a)
+            .add(" and ")
+            .add(b)
+            .add(" differ at axis ")
+            .add(std::int64_t{i})
+            .add(": ")
+            .add(a.d[i])
+            .add(" vs ")
+            .add(b.d[i]);
       r.out.d[i] = better(a.d[i], b.d[i]);
     }
   }
@@ -381,7 +426,8 @@ constexpr Inferred infer_linear(const Shape& x, const Shape& w) {
     r.error.add("linear: the weight has rank 2, not ").add(w);
     return r;
   }
-  if (x.rank == 0 || differ(x.d[x.rank - 1], w.d[1])) r.error.add("linear: ").add(x).add(" with a weight ").add(w).add(": the last axis must be ").add(w.d[1]);
+  if (x.rank == 0 || differ(x.d[x.rank - 1], w.d[1]))
+    r.error.add("linear: ").add(x).add(" with a weight ").add(w).add(": the last axis must be ").add(w.d[1]);
   if (x.rank > 0) r.out.d[x.rank - 1] = w.d[0];
   return r;
 }
@@ -423,7 +469,11 @@ constexpr Inferred infer_pool(const char* op, const Shape& x, int spatial, int k
     return r;
   }
   if (2 * o.padding > kernel) {
-    r.error.add(op).add(": a padding of ").add(std::int64_t{o.padding}).add(" is more than half of the kernel's ").add(std::int64_t{kernel});
+    r.error.add(op)
+        .add(": a padding of ")
+        .add(std::int64_t{o.padding})
+        .add(" is more than half of the kernel's ")
+        .add(std::int64_t{kernel});
     return r;
   }
   Shape padded = x;
@@ -432,7 +482,11 @@ constexpr Inferred infer_pool(const char* op, const Shape& x, int spatial, int k
   for (int i = 2; i < x.rank; ++i) {
     const std::int64_t room = padded.d[i].n - kernel;
     if (padded.d[i].number() && room < 0 && r.ok())
-      r.error.add(op).add(": a window of ").add(std::int64_t{kernel}).add(" is larger than the padded image ").add(padded);
+      r.error.add(op)
+          .add(": a window of ")
+          .add(std::int64_t{kernel})
+          .add(" is larger than the padded image ")
+          .add(padded);
     r.out.d[i] = padded.d[i].number() && room >= 0 ? Dim(static_cast<long>(room / o.stride + 1)) : dyn;
   }
   return r;
@@ -448,7 +502,14 @@ constexpr Inferred infer_attention(const Shape& q, const Shape& k, const Shape& 
     else if (from_end > 3) ok = !differ(q.d[i], k.d[i]);
     if (from_end <= 3 && from_end > 1) ok = ok && !differ(k.d[i], v.d[i]);
   }
-  if (!ok) r.error.add("scaled_dot_product_attention: queries ").add(q).add(", keys ").add(k).add(" and values ").add(v).add(" do not fit");
+  if (!ok)
+    r.error.add("scaled_dot_product_attention: queries ")
+        .add(q)
+        .add(", keys ")
+        .add(k)
+        .add(" and values ")
+        .add(v)
+        .add(" do not fit");
   else r.out.d[q.rank - 1] = v.d[v.rank - 1];
   return r;
 }
@@ -463,7 +524,8 @@ constexpr Inferred infer_group_norm(const Shape& a, int groups) {
   if (a.rank < 2) return bad_axis("group_norm", 1, a);
   Inferred r{a, {}};
   const bool divides = groups == 1 || a.d[1] == dyn || (groups > 1 && a.d[1].number() && a.d[1].n % groups == 0);
-  if (!divides) r.error.add("group_norm: ").add(std::int64_t{groups}).add(" groups do not divide ").add(a.d[1]).add(" channels");
+  if (!divides)
+    r.error.add("group_norm: ").add(std::int64_t{groups}).add(" groups do not divide ").add(a.d[1]).add(" channels");
   return r;
 }
 constexpr Inferred infer_triangle(const char* op, const Shape& a) {

@@ -46,21 +46,26 @@ using FloatOf = std::conditional_t<kFloating<E>, E, float>;  // exp, mean, /
 template <class E>
 using SumOf = std::conditional_t<kFloating<E>, E, std::int64_t>;  // sum, cumsum
 template <class E, class S>
-using WithScalar = std::conditional_t<kFloating<E>, E, std::conditional_t<std::is_floating_point_v<S>, float, std::conditional_t<std::is_same_v<E, bool>, std::int64_t, E>>>;
+using WithScalar = std::conditional_t<kFloating<E>, E,
+                                      std::conditional_t<std::is_floating_point_v<S>, float,
+                                                         std::conditional_t<std::is_same_v<E, bool>, std::int64_t, E>>>;
 template <class E, class F>
 consteval Text same_elements(const char* op) {
   return std::is_same_v<E, F> ? Text() : Text(op).add(": element types differ: convert one with to<...>()");
 }
 template <class E>
 consteval Text subtracts() {
-  return std::is_same_v<E, bool> ? Text("operator-: bool has no subtraction; logical_xor and logical_not say what is meant") : Text();
+  return std::is_same_v<E, bool>
+             ? Text("operator-: bool has no subtraction; logical_xor and logical_not say what is meant")
+             : Text();
 }
 template <class S>
 concept Number = std::is_arithmetic_v<S>;
 
 // Run-time checks behind the promises; in typed.cpp, so that headers stay thin.
 lc::Tensor check_as(lc::Tensor t, const Shape& to, DType dtype, const At& at);
-lc::Tensor make_input(Graph& g, const char* name, const Shape& s, DType dtype, std::initializer_list<lc::Dim> dims, const At& at);
+lc::Tensor make_input(Graph& g, const char* name, const Shape& s, DType dtype, std::initializer_list<lc::Dim> dims,
+                      const At& at);
 lc::Shape reshape_to(lc::Tensor t, const Shape& s);
 lc::Shape stretch_to(lc::Tensor t, const Shape& s);
 // The range of a named extent, the same in the whole program. Without it: 1 to 4096. An Error when
@@ -74,7 +79,9 @@ auto tensor_of(std::integer_sequence<int, I...>) -> Tensor<E, S.d[I]...>;
 template <class E, Shape S>
 using TensorOf = decltype(tensor_of<E, S>(std::make_integer_sequence<int, S.rank>()));  // of this shape
 template <class E, Shape S>
-TensorOf<E, S> wrap_as(lc::Tensor t) { return TensorOf<E, S>(t, 0); }
+TensorOf<E, S> wrap_as(lc::Tensor t) {
+  return TensorOf<E, S>(t, 0);
+}
 
 // An operand of an operator and where it stands. Operators cannot take a defaulted argument, but
 // the conversion to this type can.
@@ -106,13 +113,19 @@ class Tensor : public lc::Tensor {
     constexpr Text sentence = [] {
       Text e;
       if (!forgets(Tensor<F, O...>::static_shape, static_shape))
-        e.add("a tensor of ").add(Tensor<F, O...>::static_shape).add(" is not a ").add(static_shape).add("; if it is known to be, say so with as<...>()");
+        e.add("a tensor of ")
+            .add(Tensor<F, O...>::static_shape)
+            .add(" is not a ")
+            .add(static_shape)
+            .add("; if it is known to be, say so with as<...>()");
       return e;
     }();
     require<sentence>();
   }
   // What an untyped tensor is; an Error when the graph is built and it is not.
-  static Tensor from(lc::Tensor t, const At& at = At::current()) { return Tensor(check_as(t, static_shape, static_dtype, at), 0); }
+  static Tensor from(lc::Tensor t, const At& at = At::current()) {
+    return Tensor(check_as(t, static_shape, static_dtype, at), 0);
+  }
   template <Dim... O>
   Tensor<E, O...> as(const At& at = At::current()) const {
     constexpr Inferred r = infer_as(static_shape, Tensor<E, O...>::static_shape);
@@ -123,14 +136,14 @@ class Tensor : public lc::Tensor {
   auto matmul(const B& b, const At& at = At::current()) const;
   Tensor retrieve(std::string_view name = {}) const { return Tensor(lc::Tensor::retrieve(name), 0); }
 
-#define LC_BINARY(OP, NAME, RESULT, ELEMENTS)                                                   \
-  template <class F, Dim... B>                                                                  \
-  friend auto operator OP(const Located<Tensor>& a, const Tensor<F, B...>& b) {                 \
-    require<same_elements<E, F>(NAME)>();                                                       \
-    require<ELEMENTS>();                                                                        \
-    constexpr Inferred r = infer_broadcast(NAME, static_shape, Tensor<F, B...>::static_shape);  \
-    require<r.error>();                                                                         \
-    return wrap_as<RESULT, r.out>(Operand(a) OP Operand(b, a.at));                              \
+#define LC_BINARY(OP, NAME, RESULT, ELEMENTS)                                                  \
+  template <class F, Dim... B>                                                                 \
+  friend auto operator OP(const Located<Tensor>& a, const Tensor<F, B...>& b) {                \
+    require<same_elements<E, F>(NAME)>();                                                      \
+    require<ELEMENTS>();                                                                       \
+    constexpr Inferred r = infer_broadcast(NAME, static_shape, Tensor<F, B...>::static_shape); \
+    require<r.error>();                                                                        \
+    return wrap_as<RESULT, r.out>(Operand(a) OP Operand(b, a.at));                             \
   }
   LC_BINARY(+, "operator+", E, Text{})
   LC_BINARY(-, "operator-", E, subtracts<E>())
@@ -154,16 +167,18 @@ class Tensor : public lc::Tensor {
 };
 
 // ---- with numbers: whole numbers keep integer tensors, fractions make them float (PyTorch) ----------
-#define LC_SCALAR(OP, RESULT)                                                                          \
-  template <class E, Dim... A, Number S>                                                               \
-  auto operator OP(const Tensor<E, A...>& a, S b) {                                                    \
-    using R = RESULT;                                                                                  \
-    return wrap_as<R, Tensor<E, A...>::static_shape>(lc::to(Operand(a, At()), dtype_of<R>::value) OP static_cast<double>(b)); \
-  }                                                                                                    \
-  template <class E, Dim... A, Number S>                                                               \
-  auto operator OP(S a, const Tensor<E, A...>& b) {                                                    \
-    using R = RESULT;                                                                                  \
-    return wrap_as<R, Tensor<E, A...>::static_shape>(static_cast<double>(a) OP lc::to(Operand(b, At()), dtype_of<R>::value)); \
+#define LC_SCALAR(OP, RESULT)                                                                              \
+  template <class E, Dim... A, Number S>                                                                   \
+  auto operator OP(const Tensor<E, A...>& a, S b) {                                                        \
+    using R = RESULT;                                                                                      \
+    return wrap_as<R, Tensor<E, A...>::static_shape>(lc::to(Operand(a, At()), dtype_of<R>::value)          \
+                                                         OP static_cast<double>(b));                       \
+  }                                                                                                        \
+  template <class E, Dim... A, Number S>                                                                   \
+  auto operator OP(S a, const Tensor<E, A...>& b) {                                                        \
+    using R = RESULT;                                                                                      \
+    return wrap_as<R, Tensor<E, A...>::static_shape>(static_cast<double>(a)                                \
+                                                         OP lc::to(Operand(b, At()), dtype_of<R>::value)); \
   }
 #define LC_COMMA ,
 LC_SCALAR(+, WithScalar<E LC_COMMA S>)
@@ -172,9 +187,9 @@ LC_SCALAR(*, WithScalar<E LC_COMMA S>)
 LC_SCALAR(/, FloatOf<E>)
 #undef LC_COMMA
 #undef LC_SCALAR
-#define LC_SCALAR(OP)                                                                                      \
-  template <class E, Dim... A, Number S>                                                                   \
-  Tensor<bool, A...> operator OP(const Tensor<E, A...>& a, S b) {                                          \
+#define LC_SCALAR(OP)                                                                                   \
+  template <class E, Dim... A, Number S>                                                                \
+  Tensor<bool, A...> operator OP(const Tensor<E, A...>& a, S b) {                                       \
     return wrap_as<bool, Tensor<bool, A...>::static_shape>(Operand(a, At()) OP static_cast<double>(b)); \
   }
 LC_SCALAR(<)

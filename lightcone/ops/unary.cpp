@@ -19,7 +19,8 @@ Tensor abs(Operand a) {
 Tensor sign(Operand a) {
   LC_SCOPE("sign");
   const Tensor zero = full_like(a, 0);
-  return prim::where(prim::less_than(zero, a), full_like(a, 1), prim::where(prim::less_than(a, zero), full_like(a, -1), zero));
+  return prim::where(prim::less_than(zero, a), full_like(a, 1),
+                     prim::where(prim::less_than(a, zero), full_like(a, -1), zero));
 }
 Tensor square(Operand a) {
   LC_SCOPE("square");
@@ -110,17 +111,21 @@ Tensor atan(Operand a) {
   // Beyond tan(3 pi / 8) of -1 / x, beyond 0.66 of (x - 1) / (x + 1), else of x: Cephes' reduction
   // and rational approximation.
   const Tensor x = as_float(a), m = abs(x);
-  const Tensor far = prim::less_than(full_like(m, 2.414213562373095), m), middle = prim::less_than(full_like(m, 0.66), m);
+  const Tensor far = prim::less_than(full_like(m, 2.414213562373095), m),
+               middle = prim::less_than(full_like(m, 0.66), m);
   const Tensor r = prim::where(far, neg(prim::recip(m)), prim::where(middle, prim::div(add(m, -1), add(m, 1)), m));
-  const Tensor base = prim::where(far, full_like(m, std::numbers::pi / 2), prim::where(middle, full_like(m, std::numbers::pi / 4), full_like(m, 0)));
+  const Tensor base = prim::where(far, full_like(m, std::numbers::pi / 2),
+                                  prim::where(middle, full_like(m, std::numbers::pi / 4), full_like(m, 0)));
   const Tensor z = prim::mul(r, r);
   const auto polynomial = [&](std::initializer_list<double> c) {
     Tensor p = full_like(z, *c.begin());
     for (const double* k = c.begin() + 1; k != c.end(); ++k) p = add(prim::mul(p, z), *k);
     return p;
   };
-  const Tensor p = polynomial({-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1, -1.228866684490136173410e2, -6.485021904942025371773e1});
-  const Tensor q = polynomial({1, 2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2, 4.853903996359136964868e2, 1.945506571482613964425e2});
+  const Tensor p = polynomial({-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1,
+                               -1.228866684490136173410e2, -6.485021904942025371773e1});
+  const Tensor q = polynomial({1, 2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2,
+                               4.853903996359136964868e2, 1.945506571482613964425e2});
   const Tensor tail = prim::mul(prim::mul(r, z), prim::div(p, q));
   return with_sign_of(x, prim::add(base, prim::add(r, tail)));
 }
@@ -188,27 +193,33 @@ namespace {
 // and XLA's erf, a few units in the last place.
 Tensor erf_f32(const Tensor& a) {
   const Tensor low = full_like(a, -4), high = full_like(a, 4);
-  const Tensor x = prim::where(prim::less_than(a, low), low, prim::where(prim::less_than(high, a), high, a)), s = prim::mul(x, x);
+  const Tensor x = prim::where(prim::less_than(a, low), low, prim::where(prim::less_than(high, a), high, a)),
+               s = prim::mul(x, x);
   const auto polynomial = [&](std::initializer_list<double> c) {
     Tensor p = full_like(x, *c.begin());
     for (const double* k = c.begin() + 1; k != c.end(); ++k) p = prim::add(prim::mul(p, s), full_like(x, *k));
     return p;
   };
-  const Tensor p = polynomial({-2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05, -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02});
-  const Tensor q = polynomial({-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03, -1.42647390514189e-02});
+  const Tensor p =
+      polynomial({-2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
+                  -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02});
+  const Tensor q = polynomial({-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03,
+                               -7.37332916720468e-03, -1.42647390514189e-02});
   return prim::div(prim::mul(x, p), q);
 }
 // t exp(P(t) - x^2), t = 2 / (2 + |x|), P in Chebyshev polynomials of 2 t - 1, fitted to twenty
 // digits: relative error below 1e-15 while the result is normal.
 Tensor erfc_f64(const Tensor& x) {
   static constexpr double c[] = {
-      -1.3026537197817094342 / 2, 0.6419697923564902603,     0.019476473204185836312,   -0.0095615147868086316419,  -0.0009465953444820368663,  0.00036683949785276145187,
-      0.000042523324806907771645, -0.000020278578112534243154, -1.6242900046470255135e-6, 1.3036558355805232018e-6,   1.5626441722066143178e-8,  -8.5238095914926542525e-8,
-      6.5290544390988514964e-9,   5.0593434955514689418e-9,  -9.9136415649303308674e-10, -2.2736512229318358557e-10, 9.646791102015526802e-11,  2.3940380830391147447e-12,
-      -6.8860275264975533984e-12, 8.9448792730907257167e-13, 3.1309213993429580783e-13,  -1.1270822361367252366e-13, 3.8109052551892320552e-16, 7.1060976136092369878e-15,
-      -1.5230282014571043043e-15, -9.4574945712912340005e-17, 1.2102371892242789923e-16, -2.8166630877471769718e-17};
+      -1.3026537197817094342 / 2, 0.6419697923564902603,      0.019476473204185836312,    -0.0095615147868086316419,
+      -0.0009465953444820368663,  0.00036683949785276145187,  0.000042523324806907771645, -0.000020278578112534243154,
+      -1.6242900046470255135e-6,  1.3036558355805232018e-6,   1.5626441722066143178e-8,   -8.5238095914926542525e-8,
+      6.5290544390988514964e-9,   5.0593434955514689418e-9,   -9.9136415649303308674e-10, -2.2736512229318358557e-10,
+      9.646791102015526802e-11,   2.3940380830391147447e-12,  -6.8860275264975533984e-12, 8.9448792730907257167e-13,
+      3.1309213993429580783e-13,  -1.1270822361367252366e-13, 3.8109052551892320552e-16,  7.1060976136092369878e-15,
+      -1.5230282014571043043e-15, -9.4574945712912340005e-17, 1.2102371892242789923e-16,  -2.8166630877471769718e-17};
   const Tensor m = abs(x), t = prim::div(full_like(x, 2), add(m, 2)), y = add(mul(t, 4), -2);  // 2 (2 t - 1)
-  Tensor d = full_like(x, 0), next = d;  // Clenshaw's recurrence
+  Tensor d = full_like(x, 0), next = d;                                                        // Clenshaw's recurrence
   for (std::size_t k = std::size(c) - 1; k > 0; --k) {
     const Tensor here = add(prim::add(prim::mul(y, d), neg(next)), c[k]);
     next = d;

@@ -7,9 +7,8 @@ namespace lc {
 namespace {
 
 bool unpadded_constant(const Graph& g, const Edge& e) {
-  return g[e.node].op == Op::Constant &&
-         std::none_of(e.view.moves().begin(), e.view.moves().end(),
-                      [](const Move& m) { return m.kind == MoveKind::Pad; });
+  return g[e.node].op == Op::Constant && std::none_of(e.view.moves().begin(), e.view.moves().end(),
+                                                      [](const Move& m) { return m.kind == MoveKind::Pad; });
 }
 
 // An elementwise node whose operands are all one number is that number, computed and rounded as

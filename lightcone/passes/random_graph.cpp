@@ -18,7 +18,9 @@ class Generator {
   int below(int n) { return static_cast<int>(random_() % static_cast<std::uint64_t>(n)); }
   bool chance(int percent) { return below(100) < percent; }
   template <class T>
-  T one_of(std::initializer_list<T> v) { return v.begin()[below(static_cast<int>(v.size()))]; }
+  T one_of(std::initializer_list<T> v) {
+    return v.begin()[below(static_cast<int>(v.size()))];
+  }
   Tensor any() { return pool_[static_cast<std::size_t>(below(static_cast<int>(pool_.size())))]; }
   bool fits(const Shape& s) const { return product(s).bounds().hi <= o_.elements; }
   std::string fresh() { return cat("x", names_++); }
@@ -26,7 +28,7 @@ class Generator {
   DType dtype();
   Shape shape();
   Tensor input(Shape s, DType t) { return g_.input(fresh(), std::move(s), t); }
-  Tensor like(Tensor a, DType t);     // some tensor of a's shape and this dtype
+  Tensor like(Tensor a, DType t);  // some tensor of a's shape and this dtype
   Tensor like(Tensor a) { return like(a, a.dtype()); }
   Tensor leaf();
   Tensor move(Tensor a);
@@ -56,7 +58,8 @@ Shape Generator::shape() {
   for (;;) {
     Shape s;
     const int rank = one_of({0, 1, 1, 2, 2, 2, 3, 3, 4});
-    for (int i = 0; i < rank; ++i) s.push_back(o_.symbols && chance(12) ? n_ : Dim(one_of({1, 1, 2, 3, 4, 5, 7, 8, 16, 17, 33})));
+    for (int i = 0; i < rank; ++i)
+      s.push_back(o_.symbols && chance(12) ? n_ : Dim(one_of({1, 1, 2, 3, 4, 5, 7, 8, 16, 17, 33})));
     if (chance(2) && !s.empty()) s[static_cast<std::size_t>(below(rank))] = 0;
     if (fits(s)) return s;
   }
@@ -65,7 +68,9 @@ Shape Generator::shape() {
 Tensor Generator::leaf() {
   const Shape s = shape();
   switch (below(8)) {
-    case 0: return full(g_, s, one_of({0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 3.0, kInf, -kInf, kNaN}), chance(80) ? DType::F32 : DType::F64);
+    case 0:
+      return full(g_, s, one_of({0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 3.0, kInf, -kInf, kNaN}),
+                  chance(80) ? DType::F32 : DType::F64);
     case 1: {
       Dim e = below(7) - 3;
       for (std::size_t i = 0; i < s.size(); ++i) e = e + Dim::index(static_cast<int>(i), s[i]) * Dim(below(5) - 1);
@@ -178,7 +183,8 @@ Tensor Generator::reduce(Tensor a) {
 
 // sum over k of a[.., m, k] * b[.., k, n], one of them perhaps stored narrow, transposed or as a view.
 Tensor Generator::contraction() {
-  const Dim m = one_of({1, 2, 5, 9}), k = one_of({1, 3, 8, 32, 40}), n = o_.symbols && chance(15) ? n_ : Dim(one_of({1, 4, 7, 19}));
+  const Dim m = one_of({1, 2, 5, 9}), k = one_of({1, 3, 8, 32, 40}),
+            n = o_.symbols && chance(15) ? n_ : Dim(one_of({1, 4, 7, 19}));
   const bool batch = chance(25);
   const auto operand = [&](Shape s) {
     if (batch) s.insert(s.begin(), 2);
@@ -259,8 +265,13 @@ Graph Generator::run() {
   for (int i = 0; i < 2 + below(3); ++i) pool_.push_back(leaf());
   while (static_cast<int>(pool_.size()) < o_.nodes) {
     const int kind = below(100);
-    Tensor t = kind < 40 ? elementwise() : kind < 66 ? move(any()) : kind < 80 ? reduce(any()) : kind < 87 ? contraction() : kind < 91 ? normalise()
-               : kind < 96 && o_.structured ? structured() : leaf();
+    Tensor t = kind < 40                    ? elementwise()
+               : kind < 66                  ? move(any())
+               : kind < 80                  ? reduce(any())
+               : kind < 87                  ? contraction()
+               : kind < 91                  ? normalise()
+               : kind < 96 && o_.structured ? structured()
+                                            : leaf();
     if (fits(t.shape()) && t.rank() <= 5) pool_.push_back(t);
   }
   g_.output("y", pool_.back());
@@ -288,7 +299,9 @@ Bindings random_bindings(const Graph& g, std::uint64_t seed) {
   const auto add = [&](const Shape& shape) {
     for (const Dim& d : shape)
       for (const auto& [name, b] : d.symbols())
-        if (!env.contains(name)) env[name] = b.lo + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(std::min<std::int64_t>(b.hi - b.lo + 1, 64)));
+        if (!env.contains(name))
+          env[name] = b.lo + static_cast<std::int64_t>(
+                                 random() % static_cast<std::uint64_t>(std::min<std::int64_t>(b.hi - b.lo + 1, 64)));
   };
   const auto add_view = [&](const View& v) {
     add(v.base());
@@ -315,7 +328,8 @@ std::map<std::string, Value> random_inputs(const Graph& g, const Bindings& env, 
     for (std::size_t k = 0; k < v.size(); ++k) {
       if (!is_float(n.dtype)) {
         const auto range = n.dtype == DType::Bool ? 2 : n.dtype == DType::U8 ? 256 : 16;
-        v.i[k] = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(range)) - (n.dtype == DType::I32 || n.dtype == DType::I64 ? 4 : 0);
+        v.i[k] = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(range)) -
+                 (n.dtype == DType::I32 || n.dtype == DType::I64 ? 4 : 0);
         continue;
       }
       v.f[k] = odd && random() % 6 == 0 ? special[random() % std::size(special)] : normal(random) * 2;

@@ -12,11 +12,11 @@
 namespace lc {
 
 struct RandomGraphOptions {
-  int nodes = 12;                   // operations, about
-  std::int64_t elements = 600;      // of one tensor, at most
-  bool structured = true;           // gather, scatter, sort, quantised weights
-  bool symbols = true;              // a symbolic extent "n"
-  bool floats_only = false;         // f32 and f64 alone
+  int nodes = 12;               // operations, about
+  std::int64_t elements = 600;  // of one tensor, at most
+  bool structured = true;       // gather, scatter, sort, quantised weights
+  bool symbols = true;          // a symbolic extent "n"
+  bool floats_only = false;     // f32 and f64 alone
 };
 // The same seed gives the same graph.
 Graph random_graph(std::uint64_t seed, const RandomGraphOptions& o = {});

@@ -15,9 +15,7 @@ Pat::Pat(PatNode n) {
 }
 Pat::Pat(double v) : Pat(PatNode{.kind = PatNode::Kind::Literal, .value = v}) {}
 Pat any() { return Pat(PatNode{}); }
-Pat op(Op op, std::vector<Pat> in) {
-  return Pat(PatNode{.kind = PatNode::Kind::Node, .op = op, .in = std::move(in)});
-}
+Pat op(Op op, std::vector<Pat> in) { return Pat(PatNode{.kind = PatNode::Kind::Node, .op = op, .in = std::move(in)}); }
 
 Tensor Match::operator[](const Pat& p) const {
   for (const auto& [pat, edge] : bound)
@@ -72,14 +70,10 @@ Tensor build(const Pat& p, const Match& m) {
   return apply(p->op, in, std::source_location::current(), {.axis = m.root.node().axis});
 }
 
-bool applies(const Rule& r, DType t) {
-  return r.dtypes == For::All || (r.dtypes == For::Floats) == is_float(t);
-}
+bool applies(const Rule& r, DType t) { return r.dtypes == For::All || (r.dtypes == For::Floats) == is_float(t); }
 
 // The dtype a rule speaks about: of the operands where the result is a bool.
-DType operand_type(const Graph& g, const Node& n) {
-  return n.in.empty() ? n.dtype : g[n.in.back().node].dtype;
-}
+DType operand_type(const Graph& g, const Node& n) { return n.in.empty() ? n.dtype : g[n.in.back().node].dtype; }
 
 Edge improve(Graph& g, NodeId id, const std::vector<std::vector<const Rule*>>& by_op, PassLog& log) {
   Edge e{id, View(g[id].shape)};
@@ -108,9 +102,8 @@ Pass one_sweep(std::string name, std::vector<Rule> rules) {
   return {std::move(name), [rules = std::move(rules)](const Graph& src, PassLog& log) {
             std::vector<std::vector<const Rule*>> by_op(std::size(kOps));
             for (const Rule& r : rules) by_op[static_cast<std::size_t>(r.from->op)].push_back(&r);
-            return copy_graph(src, [&](Graph& dst, NodeId, Node n) {
-              return improve(dst, dst.add(std::move(n)), by_op, log);
-            });
+            return copy_graph(
+                src, [&](Graph& dst, NodeId, Node n) { return improve(dst, dst.add(std::move(n)), by_op, log); });
           }};
 }
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "lightcone/runtime/compiler.h"
 #include "lightcone/core/tensor.h"
+#include "lightcone/runtime/compiler.h"
 
 namespace lc {
 

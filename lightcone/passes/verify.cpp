@@ -20,9 +20,16 @@ std::string number(double v) {
 }
 
 // One value against its reference.
-std::optional<Difference> compare_values(const std::string& name, const Value& want, const Value& got, double slack, VerifyReport::Checked* stats) {
+std::optional<Difference> compare_values(const std::string& name, const Value& want, const Value& got, double slack,
+                                         VerifyReport::Checked* stats) {
   if (want.shape != got.shape || want.dtype != got.dtype || want.size() != got.size())
-    return Difference{name, 0, 0, 0, 0, cat("has ", got.size(), " elements of ", lc::name(got.dtype), ", not ", want.size(), " of ", lc::name(want.dtype))};
+    return Difference{name,
+                      0,
+                      0,
+                      0,
+                      0,
+                      cat("has ", got.size(), " elements of ", lc::name(got.dtype), ", not ", want.size(), " of ",
+                          lc::name(want.dtype))};
   for (std::size_t k = 0; k < want.size(); ++k) {
     const double w = want.at(k), g = got.at(k), bound = want.error_at(k);
     if (std::isinf(bound) || std::isnan(bound)) {
@@ -84,7 +91,8 @@ class Verifier {
   };
   Trial trial(const Graph& g, std::uint64_t seed) const;
   // The difference the passes make on this graph, if any.
-  std::optional<Difference> check(const Graph& g, std::span<const Pass> passes, const Trial& t, VerifyReport::Checked* stats) const;
+  std::optional<Difference> check(const Graph& g, std::span<const Pass> passes, const Trial& t,
+                                  VerifyReport::Checked* stats) const;
   void accuse(const Pass& p, std::size_t k, const Difference& d, const Trial& t);
   void shrink(std::span<const Pass> passes);
 
@@ -103,7 +111,8 @@ Verifier::Trial Verifier::trial(const Graph& g, std::uint64_t seed) const {
   return t;
 }
 
-std::optional<Difference> Verifier::check(const Graph& g, std::span<const Pass> passes, const Trial& t, VerifyReport::Checked* stats) const {
+std::optional<Difference> Verifier::check(const Graph& g, std::span<const Pass> passes, const Trial& t,
+                                          VerifyReport::Checked* stats) const {
   try {
     Compiler some;
     for (const Pass& p : passes) some = some | Compiler(p);
@@ -158,7 +167,8 @@ void Verifier::shrink(std::span<const Pass> passes) {
     }
     report_.fault->graph = smallest.str();
     report_.fault->output = d->output, report_.fault->element = d->element;
-    report_.fault->want = d->want, report_.fault->got = d->got, report_.fault->allowed = d->allowed, report_.fault->problem = d->problem;
+    report_.fault->want = d->want, report_.fault->got = d->got, report_.fault->allowed = d->allowed,
+    report_.fault->problem = d->problem;
     return;
   }
   report_.fault->graph = g_.str();  // only the whole shows it
@@ -183,7 +193,8 @@ VerifyReport Verifier::run() {
 
 std::string Difference::str() const {
   if (!problem.empty()) return output.empty() ? problem : cat("'", output, "' ", problem);
-  return cat("'", output, "'[", element, "] is ", number(got), ", the reference says ", number(want), " within ", number(allowed));
+  return cat("'", output, "'[", element, "] is ", number(got), ", the reference says ", number(want), " within ",
+             number(allowed));
 }
 
 std::optional<Difference> compare(const Results& want, const Results& got, double slack, VerifyReport::Checked* stats) {
@@ -211,7 +222,8 @@ Results run_values(const Graph& g, const Inputs& inputs, const Bindings& env) {
   c.run();
   Results r;
   for (const Root& root : p.graph().roots()) r.outputs[root.name] = c.value(root.name);
-  for (const Assignment& a : p.graph().assignments()) r.states[p.graph()[a.state].name] = c.value(p.graph()[a.state].name);
+  for (const Assignment& a : p.graph().assignments())
+    r.states[p.graph()[a.state].name] = c.value(p.graph()[a.state].name);
   return r;
 }
 
@@ -220,13 +232,15 @@ VerifyReport verify(const Graph& g, const Compiler& c, const VerifyOptions& o) {
 std::string VerifyReport::str() const {
   std::string s;
   for (const Checked& p : passes) {
-    s += cat(p.pass, ": ", p.elements, " values agree, ", p.undecided, " undecided, worst error ", number(p.worst * 100), " % of what is allowed");
+    s += cat(p.pass, ": ", p.elements, " values agree, ", p.undecided, " undecided, worst error ",
+             number(p.worst * 100), " % of what is allowed");
     for (const auto& [rule, n] : p.fired) s += cat("\n  ", rule, " x", n);
     s += "\n";
   }
   if (!fault) return s;
   const Difference d{fault->output, fault->element, fault->want, fault->got, fault->allowed, fault->problem};
-  return s + cat("WRONG: pass '", fault->pass, "'", fault->rule.empty() ? "" : ", rule '" + fault->rule + "'", ": ", d.str(), "\non\n", fault->graph);
+  return s + cat("WRONG: pass '", fault->pass, "'", fault->rule.empty() ? "" : ", rule '" + fault->rule + "'", ": ",
+                 d.str(), "\non\n", fault->graph);
 }
 
 }  // namespace lc

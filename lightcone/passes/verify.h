@@ -13,36 +13,36 @@
 #include <string>
 #include <vector>
 
-#include "lightcone/runtime/compiler.h"
 #include "lightcone/core/interpreter.h"
+#include "lightcone/runtime/compiler.h"
 
 namespace lc {
 
 struct VerifyOptions {
-  int trials = 3;                // sets of random inputs
+  int trials = 3;  // sets of random inputs
   std::uint64_t seed = 1;
-  bool wild = true;              // NaN, infinities, zeros of both signs among them
-  Bindings sizes = {};           // for symbols; others are drawn
-  double slack = 4;              // how many times the error bound is allowed
+  bool wild = true;     // NaN, infinities, zeros of both signs among them
+  Bindings sizes = {};  // for symbols; others are drawn
+  double slack = 4;     // how many times the error bound is allowed
   bool shrink = true;
 };
 
 struct Fault {
-  std::string pass, rule;        // the rule, when the pass is made of rules and one is guilty
+  std::string pass, rule;  // the rule, when the pass is made of rules and one is guilty
   std::string output;
   std::size_t element = 0;
   double want = 0, got = 0, allowed = 0;
-  std::string problem;           // instead of numbers: a size, an exception
-  std::string graph;             // the smallest graph found that shows it
+  std::string problem;  // instead of numbers: a size, an exception
+  std::string graph;    // the smallest graph found that shows it
 };
 
 struct VerifyReport {
   struct Checked {
     std::string pass;
     std::map<std::string, int> fired;
-    std::size_t elements = 0;    // compared
-    std::size_t undecided = 0;   // not compared: a comparison or a rounding sat on an edge
-    double worst = 0;            // error as a part of what is allowed
+    std::size_t elements = 0;   // compared
+    std::size_t undecided = 0;  // not compared: a comparison or a rounding sat on an edge
+    double worst = 0;           // error as a part of what is allowed
   };
   std::vector<Checked> passes;
   std::optional<Fault> fault;
@@ -63,6 +63,7 @@ struct Difference {
   std::string problem;
   std::string str() const;
 };
-std::optional<Difference> compare(const Results& want, const Results& got, double slack, VerifyReport::Checked* stats = nullptr);
+std::optional<Difference> compare(const Results& want, const Results& got, double slack,
+                                  VerifyReport::Checked* stats = nullptr);
 
 }  // namespace lc

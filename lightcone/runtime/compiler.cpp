@@ -14,15 +14,14 @@ std::size_t live_nodes(const Graph& g) {
 
 // What every pass must keep: the outputs and the states, their order, shapes and dtypes.
 void check_contract(const Pass& p, const Graph& before, const Graph& after) {
-  const auto broken = [&](const std::string& what) {
-    throw Error("compile", "the pass '" + p.name + "' " + what);
-  };
+  const auto broken = [&](const std::string& what) { throw Error("compile", "the pass '" + p.name + "' " + what); };
   if (before.roots().size() != after.roots().size()) broken("changed the number of outputs");
   for (std::size_t k = 0; k < before.roots().size(); ++k) {
     const Root &a = before.roots()[k], &b = after.roots()[k];
     if (a.name != b.name) broken("renamed the output '" + a.name + "'");
     if (a.edge.view.shape() != b.edge.view.shape())
-      broken("changed the shape of '" + a.name + "' from " + str(a.edge.view.shape()) + " to " + str(b.edge.view.shape()));
+      broken("changed the shape of '" + a.name + "' from " + str(a.edge.view.shape()) + " to " +
+             str(b.edge.view.shape()));
     if (before[a.edge.node].dtype != after[b.edge.node].dtype) broken("changed the element type of '" + a.name + "'");
   }
   if (before.assignments().size() != after.assignments().size()) broken("changed the number of assignments");
@@ -76,8 +75,8 @@ std::string report(std::span<const PassLog> log) {
   std::ostringstream s;
   s << std::fixed << std::setprecision(2);
   for (const PassLog& l : log) {
-    s << std::left << std::setw(16) << l.pass << std::right << std::setw(8) << l.nodes_before << " -> "
-      << std::setw(6) << l.nodes_after << " nodes" << std::setw(10) << l.seconds * 1e3 << " ms";
+    s << std::left << std::setw(16) << l.pass << std::right << std::setw(8) << l.nodes_before << " -> " << std::setw(6)
+      << l.nodes_after << " nodes" << std::setw(10) << l.seconds * 1e3 << " ms";
     for (const auto& [rule, n] : l.fired) s << "  " << rule << " x" << n;
     s << '\n';
   }
@@ -95,7 +94,8 @@ Graph copy_graph(const Graph& src, const std::function<Edge(Graph&, NodeId, Node
     for (Edge& e : n.in) e = moved(e);
     to[id] = emit(dst, id, std::move(n));
     if (to[id].view.shape() != src[id].shape || dst[to[id].node].dtype != src[id].dtype)
-      throw Error("compile", cat("a pass turned ", str(src[id].shape), " into ", str(to[id].view.shape())), src[id].where);
+      throw Error("compile", cat("a pass turned ", str(src[id].shape), " into ", str(to[id].view.shape())),
+                  src[id].where);
   }
   for (const Root& r : src.roots()) dst.root(r.name, moved(r.edge));
   for (const Assignment& a : src.assignments()) {

@@ -23,10 +23,10 @@ class Parallel {
 std::shared_ptr<Parallel> one_thread();
 
 struct Launch {
-  std::span<const void* const> in;       // whole operand buffers; views are the kernel's business
+  std::span<const void* const> in;  // whole operand buffers; views are the kernel's business
   void* out;
-  std::span<const std::int64_t> sizes;   // the values of Kernel::sizes(), in order
-  std::byte* scratch;                    // scratch_bytes(), 64-byte aligned
+  std::span<const std::int64_t> sizes;  // the values of Kernel::sizes(), in order
+  std::byte* scratch;                   // scratch_bytes(), 64-byte aligned
   Parallel& parallel;
 };
 
@@ -41,7 +41,7 @@ class Kernel {
   // Must not allocate, lock or throw, except for an Error about the sizes given.
   virtual void run(const Launch& launch) const = 0;
 
-  virtual std::string source() const { return {}; }        // generated code, for people
+  virtual std::string source() const { return {}; }  // generated code, for people
   virtual Dim flops() const { return 0; }
   virtual std::shared_ptr<Parallel> parallel() const { return nullptr; }  // where it runs by default
 };

@@ -85,7 +85,7 @@ class Arena {
 struct Planner {
   const Graph& g;
   MemoryPlan plan;
-  std::vector<NodeId> last;   // last reader of each node; size() means "kept until the end"
+  std::vector<NodeId> last;  // last reader of each node; size() means "kept until the end"
   std::vector<bool> is_state;
   Arena arena;
 
@@ -113,7 +113,8 @@ struct Planner {
     if (n.op != Op::Kernel) return nullptr;
     for (const Assignment& a : g.assignments()) {
       if (a.next.node != id || !a.next.view.identity() || last[a.state] != id) continue;
-      const bool rooted = std::any_of(g.roots().begin(), g.roots().end(), [&](const Root& r) { return r.edge.node == a.state; });
+      const bool rooted =
+          std::any_of(g.roots().begin(), g.roots().end(), [&](const Root& r) { return r.edge.node == a.state; });
       for (std::size_t k = 0; k < n.in.size() && !rooted; ++k)
         if (n.in[k].node == a.state && n.kernel->in_place(k) &&
             std::count_if(n.in.begin(), n.in.end(), [&](const Edge& e) { return e.node == a.state; }) == 1)
@@ -191,7 +192,8 @@ MemoryPlan make_plan(const Graph& g, int workers) {
   }
   p.plan.arena_bytes = p.arena.peak();
   for (const Root& r : g.roots()) {
-    const bool kept = std::any_of(p.plan.snapshots.begin(), p.plan.snapshots.end(), [&](const auto& s) { return s.first == r.edge.node; });
+    const bool kept = std::any_of(p.plan.snapshots.begin(), p.plan.snapshots.end(),
+                                  [&](const auto& s) { return s.first == r.edge.node; });
     if (g[r.edge.node].op != Op::Input || !p.is_state[r.edge.node] || kept) continue;
     const std::size_t offset = (p.plan.arena_bytes + 63) / 64 * 64;
     p.plan.snapshots.emplace_back(r.edge.node, offset);

@@ -14,7 +14,7 @@ struct Placement {
   enum class Where : std::uint8_t {
     Nowhere,  // not live, or a state's new value that is written over the state itself
     Arena,
-    Input,    // given by the user, or owned by the context
+    Input,  // given by the user, or owned by the context
   } where = Where::Nowhere;
   std::size_t offset = 0;  // Arena: bytes from its start
   NodeId input = 0;        // Input: whose buffer

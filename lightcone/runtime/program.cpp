@@ -42,14 +42,14 @@ struct Program::Impl {
   MemoryPlan plan;
   int workers = 1;
   std::shared_ptr<Parallel> parallel;
-  std::vector<NodeId> order;                      // live nodes that compute
-  std::vector<std::vector<std::size_t>> sizes;    // by NodeId: where a kernel's sizes stand in dims
-  std::vector<Dim> dims;                          // every distinct size, evaluated once a binding
+  std::vector<NodeId> order;                    // live nodes that compute
+  std::vector<std::vector<std::size_t>> sizes;  // by NodeId: where a kernel's sizes stand in dims
+  std::vector<Dim> dims;                        // every distinct size, evaluated once a binding
   std::vector<Bounds> dim_bounds;
   std::map<std::string, Bounds, std::less<>> symbols;
   std::map<std::string, NodeId, std::less<>> inputs;
   std::map<std::string, std::size_t, std::less<>> outputs;
-  std::vector<Edge> user_roots;                   // edges of the user's own graph, for get(Tensor)
+  std::vector<Edge> user_roots;  // edges of the user's own graph, for get(Tensor)
   std::map<NodeId, Weight> weights;
 
   std::size_t dim(const Dim& d) {
@@ -112,7 +112,8 @@ Program& Program::load(std::string_view input, const void* data, std::size_t byt
   const Node& n = impl_->graph[it->second];
   const std::size_t want = upper_bytes(n);
   if (bytes != want)
-    throw Error("load", cat("'", std::string(input), "' of shape ", str(n.shape), " ", name(n.dtype), " takes ", want, " bytes, not ", bytes));
+    throw Error("load", cat("'", std::string(input), "' of shape ", str(n.shape), " ", name(n.dtype), " takes ", want,
+                            " bytes, not ", bytes));
   if (reinterpret_cast<std::uintptr_t>(data) % size_of(n.dtype) != 0)
     throw Error("load", cat("the data of '", std::string(input), "' is not aligned to its elements"));
   impl_->weights[it->second] = {data, bytes, std::move(owner)};
@@ -133,7 +134,8 @@ std::vector<std::string> Program::outputs() const {
   return names;
 }
 std::size_t Program::kernels() const {
-  return static_cast<std::size_t>(std::count_if(impl_->order.begin(), impl_->order.end(), [&](NodeId id) { return impl_->graph[id].op == Op::Kernel; }));
+  return static_cast<std::size_t>(std::count_if(impl_->order.begin(), impl_->order.end(),
+                                                [&](NodeId id) { return impl_->graph[id].op == Op::Kernel; }));
 }
 std::size_t Program::interpreted() const { return impl_->order.size() - kernels(); }
 
@@ -145,9 +147,9 @@ struct Context::Impl {
   MemoryPlan own_plan;  // when this context has another number of workers
   const MemoryPlan* plan;
   Memory arena;
-  std::map<NodeId, Memory> owned;          // inputs and states this context holds
-  std::vector<const void*> input;          // by NodeId
-  std::vector<std::int64_t> given;         // by NodeId: elements set, -1 for whatever the size
+  std::map<NodeId, Memory> owned;   // inputs and states this context holds
+  std::vector<const void*> input;   // by NodeId
+  std::vector<std::int64_t> given;  // by NodeId: elements set, -1 for whatever the size
   Bindings bindings;
   bool stale = true;
   std::vector<std::int64_t> dims;
@@ -246,7 +248,8 @@ void fill(void* to, DType type, std::span<const T> values) {
 
 void check_room(const Node& n, std::size_t have, std::size_t bytes) {
   if (have * size_of(n.dtype) > bytes)
-    throw Error("set", cat("'", n.name, "' of shape ", str(n.shape), " takes at most ", bytes / size_of(n.dtype), " elements, not ", have));
+    throw Error("set", cat("'", n.name, "' of shape ", str(n.shape), " takes at most ", bytes / size_of(n.dtype),
+                           " elements, not ", have));
 }
 
 }  // namespace
@@ -306,7 +309,9 @@ void Context::Impl::refresh() {
     std::int64_t bytes = static_cast<std::int64_t>(size_of(graph()[id].dtype));
     for (const Dim& d : graph()[id].shape) {
       const std::int64_t n = d.eval(bindings);
-      if (n < 0) throw Error("run", cat("an extent of ", str(graph()[id].shape), " is negative for these sizes"), graph()[id].where);
+      if (n < 0)
+        throw Error("run", cat("an extent of ", str(graph()[id].shape), " is negative for these sizes"),
+                    graph()[id].where);
       bytes *= n;
     }
     if (bytes > static_cast<std::int64_t>(plan->nodes[id].bytes))
@@ -322,7 +327,8 @@ void Context::Impl::check_inputs() const {
     std::int64_t want = 1;
     for (const Dim& d : graph()[id].shape) want *= d.eval(bindings);
     if (want != given[id])
-      throw Error("run", cat("input '", name, "' of shape ", str(graph()[id].shape), " needs ", want, " elements for these sizes, not ", given[id]));
+      throw Error("run", cat("input '", name, "' of shape ", str(graph()[id].shape), " needs ", want,
+                             " elements for these sizes, not ", given[id]));
   }
 }
 
@@ -359,7 +365,8 @@ Context& Context::run() {
   Impl& c = *impl_;
   if (c.stale) c.refresh();
   c.check_inputs();
-  for (const auto& [state, offset] : c.plan->snapshots) std::memcpy(c.arena.data() + offset, c.input[state], c.plan->nodes[state].bytes);
+  for (const auto& [state, offset] : c.plan->snapshots)
+    std::memcpy(c.arena.data() + offset, c.input[state], c.plan->nodes[state].bytes);
   for (NodeId id : c.program->order) {
     if (!c.profiling) {
       c.run_node(id);
@@ -393,7 +400,8 @@ Value Context::Impl::read_output(const Edge& e) const {
 
 const Edge& Context::Impl::output(std::string_view name) const {
   const auto it = program->outputs.find(name);
-  if (it == program->outputs.end()) throw Error("get", cat("the program has no output '", name, "'; retrieve() it before compiling"));
+  if (it == program->outputs.end())
+    throw Error("get", cat("the program has no output '", name, "'; retrieve() it before compiling"));
   return graph().roots()[it->second].edge;
 }
 

@@ -17,9 +17,9 @@
 #include <string_view>
 #include <vector>
 
-#include "lightcone/runtime/compiler.h"
 #include "lightcone/core/interpreter.h"
 #include "lightcone/core/tensor.h"
+#include "lightcone/runtime/compiler.h"
 #include "lightcone/runtime/kernel.h"
 #include "lightcone/runtime/plan.h"
 
@@ -31,13 +31,13 @@ class Program {
   // copied. The data must be aligned to its element size.
   Program& load(std::string_view input, const void* data, std::size_t bytes, std::shared_ptr<const void> owner = {});
 
-  const Graph& graph() const;              // as the compilers left it
-  std::span<const PassLog> log() const;    // what each pass did
-  const MemoryPlan& plan() const;          // exact bytes, known before any weight is read
+  const Graph& graph() const;            // as the compilers left it
+  std::span<const PassLog> log() const;  // what each pass did
+  const MemoryPlan& plan() const;        // exact bytes, known before any weight is read
   std::vector<std::string> inputs() const;
   std::vector<std::string> outputs() const;
-  std::size_t kernels() const;             // nodes a back end runs
-  std::size_t interpreted() const;         // nodes left to the interpreter
+  std::size_t kernels() const;      // nodes a back end runs
+  std::size_t interpreted() const;  // nodes left to the interpreter
 
   struct Impl;
 

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <fstream>
+#include <functional>
 #include <random>
 #include <thread>
 
@@ -63,7 +63,15 @@ void fill(std::byte* p, std::size_t bytes, DType dtype, std::optional<QuantForma
 }
 
 LlamaConfig tinyllama() {
-  LlamaConfig c{.vocab = 32000, .hidden = 2048, .intermediate = 5632, .layers = 22, .heads = 32, .kv_heads = 4, .head_dim = 64, .context = 2048, .rope_frequencies = {}};
+  LlamaConfig c{.vocab = 32000,
+                .hidden = 2048,
+                .intermediate = 5632,
+                .layers = 22,
+                .heads = 32,
+                .kv_heads = 4,
+                .head_dim = 64,
+                .context = 2048,
+                .rope_frequencies = {}};
   for (int i = 0; i < 32; ++i) c.rope_frequencies.push_back(std::pow(10000.0, -2.0 * i / 64));
   return c;
 }
@@ -120,9 +128,15 @@ Json decode(const Options& o, bool q8) {
   const double plan = static_cast<double>(weight_bytes + p.plan().state_bytes + p.plan().arena_bytes);
   const double used = median(rate) * static_cast<double>(read_per_token);
   static_cast<void>(after_compile);
-  return {{"model", std::string("TinyLlama 1.1B, ") + (q8 ? "Q8_0" : "BF16")}, {"tok_per_s", median(rate)}, {"prefill_tok_per_s", 64 / prefill},
-          {"read_GB_per_s", used / 1e9}, {"limit_GB_per_s", median(limit) / 1e9}, {"share_of_limit", used / median(limit)},
-          {"compile_cold_s", cold}, {"compile_warm_s", warm}, {"peak_rss_over_plan", peak / plan}};
+  return {{"model", std::string("TinyLlama 1.1B, ") + (q8 ? "Q8_0" : "BF16")},
+          {"tok_per_s", median(rate)},
+          {"prefill_tok_per_s", 64 / prefill},
+          {"read_GB_per_s", used / 1e9},
+          {"limit_GB_per_s", median(limit) / 1e9},
+          {"share_of_limit", used / median(limit)},
+          {"compile_cold_s", cold},
+          {"compile_warm_s", warm},
+          {"peak_rss_over_plan", peak / plan}};
 }
 
 // A routine of another library, when it is installed.
@@ -131,8 +145,10 @@ F peer(const char* library, const char* function) {
   void* h = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
   return h ? reinterpret_cast<F>(::dlsym(h, function)) : nullptr;
 }
-using CblasSgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int);
-using DnnlSgemm = int (*)(char, char, std::int64_t, std::int64_t, std::int64_t, float, const float*, std::int64_t, const float*, std::int64_t, float, float*, std::int64_t);
+using CblasSgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*,
+                            int);
+using DnnlSgemm = int (*)(char, char, std::int64_t, std::int64_t, std::int64_t, float, const float*, std::int64_t,
+                          const float*, std::int64_t, float, float*, std::int64_t);
 
 // Seconds of one call, warm. The idle threads of some libraries spin for a while after their work, and
 // a processor that slept is slow at first: neither shall count against whoever comes next.
@@ -141,7 +157,8 @@ double warm_seconds(const std::function<void()>& f) {
   for (const double begin = now(); now() - begin < 0.04;) f();
   const double begin = now();
   int calls = 0;
-  do f(), ++calls; while (now() - begin < 0.08);
+  do f(), ++calls;
+  while (now() - begin < 0.08);
   return (now() - begin) / calls;
 }
 
@@ -169,8 +186,12 @@ Json matmuls(const Options& o) {
     std::vector<double> ours, theirs[2];
     for (int round = 0; round < 5; ++round) {
       ours.push_back(warm_seconds([&] { c.run(); }));
-      if (blas) theirs[0].push_back(warm_seconds([&] { blas(101, 111, 111, n, n, n, 1, x.data(), n, y.data(), n, 0, z.data(), n); }));
-      if (dnnl) theirs[1].push_back(warm_seconds([&] { dnnl('N', 'N', n, n, n, 1, x.data(), n, y.data(), n, 0, z.data(), n); }));
+      if (blas)
+        theirs[0].push_back(
+            warm_seconds([&] { blas(101, 111, 111, n, n, n, 1, x.data(), n, y.data(), n, 0, z.data(), n); }));
+      if (dnnl)
+        theirs[1].push_back(
+            warm_seconds([&] { dnnl('N', 'N', n, n, n, 1, x.data(), n, y.data(), n, 0, z.data(), n); }));
     }
     const double work = 2.0 * n * n * n / 1e9;
     Json j{{"n", n}, {"GFLOP_per_s", work / median(ours)}};
@@ -188,7 +209,9 @@ Json fused(const Options& o) {
     const char* name;
     std::function<Tensor(Tensor)> f;
   };
-  const Case cases[] = {{"softmax", [](Tensor x) { return softmax(x, -1); }}, {"layer_norm", [](Tensor x) { return layer_norm(x, 1, 1e-5); }}, {"gelu", [](Tensor x) { return gelu(x); }}};
+  const Case cases[] = {{"softmax", [](Tensor x) { return softmax(x, -1); }},
+                        {"layer_norm", [](Tensor x) { return layer_norm(x, 1, 1e-5); }},
+                        {"gelu", [](Tensor x) { return gelu(x); }}};
   auto pool = host::threads(o.threads);
   Json all = Json::array();
   for (const Case& k : cases) {
@@ -206,7 +229,11 @@ Json fused(const Options& o) {
       rate.push_back(2.0 * static_cast<double>(n) * 4 / seconds([&] { c.run(); }));
       limit.push_back(host::copy_bandwidth(*pool, 128u << 20, 0.05));
     }
-    all.push_back({{"op", k.name}, {"kernels", p.kernels()}, {"GB_per_s", median(rate) / 1e9}, {"copy_GB_per_s", median(limit) / 1e9}, {"share_of_copy", median(rate) / median(limit)}});
+    all.push_back({{"op", k.name},
+                   {"kernels", p.kernels()},
+                   {"GB_per_s", median(rate) / 1e9},
+                   {"copy_GB_per_s", median(limit) / 1e9},
+                   {"share_of_copy", median(rate) / median(limit)}});
   }
   return all;
 }
@@ -228,7 +255,8 @@ void print(const Json& j) {
       for (const auto& [key, v] : row.items()) {
         char text[64];
         if (v.is_number_float()) std::snprintf(text, sizeof text, " %.3g", v.get<double>());
-        s += "  " + key + (v.is_number_float() ? std::string(text) : " " + (v.is_string() ? v.get<std::string>() : v.dump()));
+        s += "  " + key +
+             (v.is_number_float() ? std::string(text) : " " + (v.is_string() ? v.get<std::string>() : v.dump()));
       }
       s += "\n";
     }
@@ -260,7 +288,10 @@ void add_bench(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::IsMember({"all", "decode", "decode-q8", "decode-bf16", "matmul", "fused"}))
       ->type_name("PART");
-  c->add_option("--threads", o->threads, "0: all cores")->capture_default_str()->check(CLI::Range(0, 4096))->type_name("N");
+  c->add_option("--threads", o->threads, "0: all cores")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 4096))
+      ->type_name("N");
   c->add_flag("--json", o->json, "for scripts");
   c->callback([o] { bench(*o); });
 }

@@ -31,7 +31,8 @@ namespace lc::tool {
 
 Weights open_model(const std::string& name) {
   if (name != "builtin") return Weights::open(name);
-  const auto bytes = std::as_bytes(std::span(lightcone_story_begin, static_cast<std::size_t>(lightcone_story_end - lightcone_story_begin)));
+  const auto bytes = std::as_bytes(
+      std::span(lightcone_story_begin, static_cast<std::size_t>(lightcone_story_end - lightcone_story_begin)));
   return Weights::open(MappedFile::view("builtin", bytes));
 }
 

@@ -35,7 +35,7 @@ class Progress {
 
 std::string human_bytes(double n);
 double peak_rss_bytes();
-double now();                             // seconds
-void write_stdout(std::string_view text); // Error when it cannot be written (a full disk)
+double now();                              // seconds
+void write_stdout(std::string_view text);  // Error when it cannot be written (a full disk)
 
 }  // namespace lc::tool

@@ -61,9 +61,12 @@ void report(const Llama& m, const Timing& t, int threads, std::uint64_t seed) {
   const double limit = host::read_bandwidth(*host::threads(threads));
   // every weight but the embedding table is read for each token; a tied table is read as the head
   const double per_token = static_cast<double>(m.bytes_per_token());
-  std::fprintf(stderr, "prompt %zu tokens, %.1f tok/s | decode %zu tokens, %.1f tok/s, %.0f %% of %.1f GB/s | peak %s, plan %s | seed %llu\n", t.prompt_tokens,
-               t.prompt > 0 ? static_cast<double>(t.prompt_tokens) / t.prompt : 0, t.decoded, rate, 100 * rate * per_token / limit, limit / 1e9,
-               human_bytes(rss).c_str(), human_bytes(planned).c_str(), static_cast<unsigned long long>(seed));
+  std::fprintf(stderr,
+               "prompt %zu tokens, %.1f tok/s | decode %zu tokens, %.1f tok/s, %.0f %% of %.1f GB/s | peak %s, plan %s "
+               "| seed %llu\n",
+               t.prompt_tokens, t.prompt > 0 ? static_cast<double>(t.prompt_tokens) / t.prompt : 0, t.decoded, rate,
+               100 * rate * per_token / limit, limit / 1e9, human_bytes(rss).c_str(), human_bytes(planned).c_str(),
+               static_cast<unsigned long long>(seed));
 }
 
 void generate(const Options& o) {
@@ -114,15 +117,34 @@ void add_generate(CLI::App& app) {
   c->add_option("model", o->model, "checkpoint, or 'builtin'")->required()->type_name("MODEL");
   c->add_option("prompt", o->prompt, "how the text begins; '-' reads it from the standard input")->type_name("PROMPT");
   c->add_option("--tokenizer", o->tokenizer, "when the checkpoint has none beside it")->type_name("FILE");
-  c->add_option("-n,--max-tokens", o->max_tokens, "stop after this many")->capture_default_str()->check(CLI::Range(1, 1 << 24))->type_name("N");
-  c->add_option("-t,--temperature", o->sampler.temperature, "0: greedy; higher: bolder")->capture_default_str()->type_name("T");
-  c->add_option("--top-k", o->sampler.top_k, "choose among the K likeliest; 0: all")->capture_default_str()->type_name("K");
-  c->add_option("--top-p", o->sampler.top_p, "choose among the likeliest that make up P")->capture_default_str()->type_name("P");
-  c->add_option("--min-p", o->sampler.min_p, "drop what is less than P times the best")->capture_default_str()->type_name("P");
-  c->add_option("--repetition-penalty", o->sampler.repetition_penalty, "above 1: repeat less")->capture_default_str()->type_name("R");
+  c->add_option("-n,--max-tokens", o->max_tokens, "stop after this many")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 24))
+      ->type_name("N");
+  c->add_option("-t,--temperature", o->sampler.temperature, "0: greedy; higher: bolder")
+      ->capture_default_str()
+      ->type_name("T");
+  c->add_option("--top-k", o->sampler.top_k, "choose among the K likeliest; 0: all")
+      ->capture_default_str()
+      ->type_name("K");
+  c->add_option("--top-p", o->sampler.top_p, "choose among the likeliest that make up P")
+      ->capture_default_str()
+      ->type_name("P");
+  c->add_option("--min-p", o->sampler.min_p, "drop what is less than P times the best")
+      ->capture_default_str()
+      ->type_name("P");
+  c->add_option("--repetition-penalty", o->sampler.repetition_penalty, "above 1: repeat less")
+      ->capture_default_str()
+      ->type_name("R");
   c->add_option("--seed", o->seed, "the same seed gives the same text")->type_name("N");
-  c->add_option("--threads", o->threads, "0: all cores")->capture_default_str()->check(CLI::Range(0, 4096))->type_name("N");
-  c->add_option("--context", o->context, "positions remembered; 0: the model's own, at most 4096")->capture_default_str()->check(CLI::Range(0, 1 << 24))->type_name("N");
+  c->add_option("--threads", o->threads, "0: all cores")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 4096))
+      ->type_name("N");
+  c->add_option("--context", o->context, "positions remembered; 0: the model's own, at most 4096")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1 << 24))
+      ->type_name("N");
   c->add_flag("-q,--quiet", o->quiet, "no line of figures");
   c->callback([o] { generate(*o); });
 }

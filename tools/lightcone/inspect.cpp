@@ -31,7 +31,8 @@ Json describe(const Weights& w, const Options& o) {
     for (const auto& [key, value] : w.gguf()->metadata) j["metadata"][key] = str(value);
   for (const auto& [key, value] : w.metadata()) j["metadata"][key] = value;
   if (o.tensors)
-    for (const auto& [name, t] : w.tensors()) j["list"][name] = {{"type", t.type}, {"shape", t.shape}, {"bytes", t.bytes.size()}};
+    for (const auto& [name, t] : w.tensors())
+      j["list"][name] = {{"type", t.type}, {"shape", t.shape}, {"bytes", t.bytes.size()}};
   return j;
 }
 
@@ -40,12 +41,24 @@ void describe_model(const Weights& w, const Options& o, Json& j) {
   try {
     const Llama m = Llama::load(w, {.context = o.context, .load_weights = false});
     const LlamaConfig& c = m.config();
-    j["model"] = {{"layers", c.layers}, {"hidden", c.hidden}, {"heads", c.heads}, {"kv_heads", c.kv_heads}, {"head_dim", c.head_dim},
-                  {"intermediate", c.intermediate}, {"vocab", c.vocab}, {"trained_context", c.context}, {"window", c.window},
-                  {"rope_theta", c.rope_theta}, {"tokenizer", m.has_tokenizer()}};
+    j["model"] = {{"layers", c.layers},
+                  {"hidden", c.hidden},
+                  {"heads", c.heads},
+                  {"kv_heads", c.kv_heads},
+                  {"head_dim", c.head_dim},
+                  {"intermediate", c.intermediate},
+                  {"vocab", c.vocab},
+                  {"trained_context", c.context},
+                  {"window", c.window},
+                  {"rope_theta", c.rope_theta},
+                  {"tokenizer", m.has_tokenizer()}};
     const MemoryPlan& p = m.program().plan();
-    j["needs"] = {{"weights", m.weight_bytes()}, {"unpacked_at_load", m.converted_bytes()}, {"kv_cache", p.state_bytes}, {"working", p.arena_bytes},
-                  {"total", m.weight_bytes() + p.state_bytes + p.arena_bytes}, {"context", m.shape().context}};
+    j["needs"] = {{"weights", m.weight_bytes()},
+                  {"unpacked_at_load", m.converted_bytes()},
+                  {"kv_cache", p.state_bytes},
+                  {"working", p.arena_bytes},
+                  {"total", m.weight_bytes() + p.state_bytes + p.arena_bytes},
+                  {"context", m.shape().context}};
   } catch (const Error& e) {
     j["not_runnable"] = e.what();
   }
@@ -62,20 +75,25 @@ void print(const Json& j) {
   const auto plain = [](const Json& v) { return v.is_string() ? v.get<std::string>() : v.dump(); };
   line("file", j["file"]);
   line("format", j["format"]);
-  line("parameters", cat(j["parameters"].get<std::int64_t>(), " in ", j["tensors"].get<std::size_t>(), " tensors, ", bytes(j["bytes"])));
+  line("parameters", cat(j["parameters"].get<std::int64_t>(), " in ", j["tensors"].get<std::size_t>(), " tensors, ",
+                         bytes(j["bytes"])));
   for (const auto& [type, n] : j["types"].items()) line("  " + type, bytes(n));
   if (j.contains("model"))
     for (const auto& [key, v] : j["model"].items()) line(key, plain(v));
   if (j.contains("needs")) {
     const Json& n = j["needs"];
-    line("memory to run", cat(bytes(n["total"]), " = weights ", bytes(n["weights"]), " + KV cache ", bytes(n["kv_cache"]), " (", n["context"].dump(), " positions) + working ", bytes(n["working"])));
-    if (n["unpacked_at_load"].get<double>() > 0) line("", cat(bytes(n["unpacked_at_load"]), " of the weights are unpacked to f32 at load"));
+    line("memory to run",
+         cat(bytes(n["total"]), " = weights ", bytes(n["weights"]), " + KV cache ", bytes(n["kv_cache"]), " (",
+             n["context"].dump(), " positions) + working ", bytes(n["working"])));
+    if (n["unpacked_at_load"].get<double>() > 0)
+      line("", cat(bytes(n["unpacked_at_load"]), " of the weights are unpacked to f32 at load"));
   }
   if (j.contains("not_runnable")) line("cannot run", plain(j["not_runnable"]));
   if (j.contains("metadata"))
     for (const auto& [key, v] : j["metadata"].items()) s += "  " + key + " = " + plain(v) + "\n";
   if (j.contains("list"))
-    for (const auto& [name, t] : j["list"].items()) s += "  " + name + " " + plain(t["type"]) + " " + t["shape"].dump() + "\n";
+    for (const auto& [name, t] : j["list"].items())
+      s += "  " + name + " " + plain(t["type"]) + " " + t["shape"].dump() + "\n";
   write_stdout(s);
 }
 
@@ -93,8 +111,12 @@ void add_inspect(CLI::App& app) {
   auto o = std::make_shared<Options>();
   CLI::App* c = app.add_subcommand("inspect", "What a checkpoint holds, and the exact memory running it will take");
   c->footer("Nothing is run and no weight is read: shapes, types and the memory plan come from the header alone.");
-  c->add_option("model", o->model, "GGUF, safetensors or llama2.c file, or a folder, or 'builtin'")->required()->type_name("MODEL");
-  c->add_option("--context", o->context, "positions to plan the cache for; 0: the model's own, at most 4096")->check(CLI::Range(0, 1 << 24))->type_name("N");
+  c->add_option("model", o->model, "GGUF, safetensors or llama2.c file, or a folder, or 'builtin'")
+      ->required()
+      ->type_name("MODEL");
+  c->add_option("--context", o->context, "positions to plan the cache for; 0: the model's own, at most 4096")
+      ->check(CLI::Range(0, 1 << 24))
+      ->type_name("N");
   c->add_flag("--tensors", o->tensors, "list every tensor");
   c->add_flag("--json", o->json, "for scripts");
   c->callback([o] { inspect(*o); });

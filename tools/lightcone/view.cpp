@@ -54,7 +54,10 @@ void add_view(CLI::App& app) {
   c->footer("Writes one HTML file that works offline: a tab for the graph as written and one for each pass.");
   c->add_option("model", o->model, "checkpoint, or 'builtin'")->required()->type_name("MODEL");
   c->add_option("-o,--output", o->out, "default: the standard output")->type_name("FILE");
-  c->add_option("--layers", o->layers, "draw the first N layers; 0: all")->capture_default_str()->check(CLI::Range(0, 1000))->type_name("N");
+  c->add_option("--layers", o->layers, "draw the first N layers; 0: all")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1000))
+      ->type_name("N");
   c->add_flag("--dot", o->dot, "Graphviz text of the graph as written instead");
   c->callback([o] { view(*o); });
 }

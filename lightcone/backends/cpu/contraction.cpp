@@ -22,7 +22,8 @@ std::optional<Linear> linear(const Dim& d, const std::vector<Dim>& symbols) {
   Linear l{d, std::vector<Dim>(symbols.size(), 0)};
   const auto mentions = [&](const Dim& x) {
     const auto all = x.symbols();
-    return std::any_of(symbols.begin(), symbols.end(), [&](const Dim& s) { return s.name() && all.contains(*s.name()); });
+    return std::any_of(symbols.begin(), symbols.end(),
+                       [&](const Dim& s) { return s.name() && all.contains(*s.name()); });
   };
   for (std::size_t i = 0; i < symbols.size(); ++i) {
     const auto name = symbols[i].name();
@@ -92,7 +93,8 @@ Stored look_through(const Graph& g, const Edge& e) {
       return {{n.in[0].node, e.view}, t == DType::F16 ? WeightType::F16 : WeightType::BF16};
   }
   if (n.op == Op::Dequantize && n.in[0].view.identity())
-    return {{n.in[0].node, View()}, static_cast<QuantFormat>(n.mode) == QuantFormat::Q8_0 ? WeightType::Q8_0 : WeightType::Q4_0};
+    return {{n.in[0].node, View()},
+            static_cast<QuantFormat>(n.mode) == QuantFormat::Q8_0 ? WeightType::Q8_0 : WeightType::Q4_0};
   return {e, WeightType::F32};
 }
 
@@ -189,7 +191,8 @@ namespace {
 
 class ContractionKernel final : public Kernel {
  public:
-  ContractionKernel(Contraction c, std::shared_ptr<Parallel> p) : c_(std::move(c)), parallel_(std::move(p)), isa_(detect_isa()) {
+  ContractionKernel(Contraction c, std::shared_ptr<Parallel> p)
+      : c_(std::move(c)), parallel_(std::move(p)), isa_(detect_isa()) {
     const auto add = [&](const Dim& d) { sizes_.push_back(d); };
     add(c_.a_offset), add(c_.b_offset);
     add(c_.k.extent), add(c_.k.a), add(c_.k.b);
@@ -245,10 +248,10 @@ void ContractionKernel::run(const Launch& l) const {
       g.n = x.extent;
       g.b_n = x.b;
     } else if (x.extent > 1) {
-      if (count > 0 && axis[count - 1].a == x.a * x.extent && axis[count - 1].b == x.b * x.extent && axis[count - 1].c == x.c * x.extent)
+      if (count > 0 && axis[count - 1].a == x.a * x.extent && axis[count - 1].b == x.b * x.extent &&
+          axis[count - 1].c == x.c * x.extent)
         axis[count - 1] = {axis[count - 1].extent * x.extent, x.a, x.b, x.c};
-      else
-        axis[count++] = x;
+      else axis[count++] = x;
     }
   }
   std::size_t rows = count;
@@ -266,14 +269,16 @@ void ContractionKernel::run(const Launch& l) const {
     std::size_t longest = 0;
     for (std::size_t i = 1; i < count; ++i)
       if (axis[i].extent > axis[longest].extent) longest = i;
-    batch = {axis[longest].extent, axis[longest].a, quantised(c_.type) ? bytes(axis[longest].b) : axis[longest].b, axis[longest].c};
+    batch = {axis[longest].extent, axis[longest].a, quantised(c_.type) ? bytes(axis[longest].b) : axis[longest].b,
+             axis[longest].c};
     std::copy(axis + longest + 1, axis + count, axis + longest);
     --count;
   }
   i64 index[kMaxAxes] = {};
   for (;;) {
     i64 a = a_offset, b = b_offset, c = 0;
-    for (std::size_t i = 0; i < count; ++i) a += index[i] * axis[i].a, b += index[i] * axis[i].b, c += index[i] * axis[i].c;
+    for (std::size_t i = 0; i < count; ++i)
+      a += index[i] * axis[i].a, b += index[i] * axis[i].b, c += index[i] * axis[i].c;
     g.a = static_cast<const float*>(l.in[0]) + a;
     g.b = static_cast<const std::byte*>(l.in[1]) + bytes(b);
     g.c = static_cast<float*>(l.out) + c;

@@ -11,8 +11,8 @@
 namespace lc {
 
 struct CpuOptions {
-  int threads = 0;          // 0: all cores this process may use; 1: no thread is made
-  bool compiler = true;     // false: run the kernel IR by its interpreter, no C compiler needed
+  int threads = 0;       // 0: all cores this process may use; 1: no thread is made
+  bool compiler = true;  // false: run the kernel IR by its interpreter, no C compiler needed
   host::JitOptions jit = {};
 };
 

@@ -34,7 +34,8 @@ struct Job {
 void stream(void* arg, int task, int) {
   const Job& j = *static_cast<Job*>(arg);
   const i64 begin = task * kStreamRows;
-  (j.g->b_k == 1 || j.g->type != WeightType::F32 ? j.t->gemv : j.t->axpy)(*j.g, begin, std::min(j.g->n, begin + kStreamRows));
+  (j.g->b_k == 1 || j.g->type != WeightType::F32 ? j.t->gemv : j.t->axpy)(*j.g, begin,
+                                                                          std::min(j.g->n, begin + kStreamRows));
 }
 void stream_columns(void* arg, int task, int) {
   const Job& j = *static_cast<Job*>(arg);
@@ -66,7 +67,8 @@ void compute_block(void* arg, int task, int worker) {
     for (i64 c = 0; c < columns; c += nr) {
       const float* b = j.panel + up(j.columns, nr) * k + (c0 + c) * depth;
       for (i64 r = 0; r < rows; r += mr)
-        j.t->tile(a + r * depth, b, depth, g.c + (i0 + r) * g.c_m + j.j0 + c0 + c, g.c_m, std::min(mr, rows - r), std::min(nr, columns - c), k > 0);
+        j.t->tile(a + r * depth, b, depth, g.c + (i0 + r) * g.c_m + j.j0 + c0 + c, g.c_m, std::min(mr, rows - r),
+                  std::min(nr, columns - c), k > 0);
     }
   }
 }
@@ -147,7 +149,8 @@ std::size_t gemm_scratch_bytes(i64 n, i64 k, int workers) {
 
 void gemm(const Gemm& g, const GemmBatch& batch, Parallel& parallel, std::byte* scratch, Isa isa) {
   BatchJob j{g, batch, &table(isa), reinterpret_cast<float*>(scratch), kAFloats + panel_floats(g.n, g.k)};
-  if (batch.count > 1 && g.m * g.n * g.k < (i64{1} << 22)) return parallel.run(static_cast<int>(batch.count), one_of_batch, &j);
+  if (batch.count > 1 && g.m * g.n * g.k < (i64{1} << 22))
+    return parallel.run(static_cast<int>(batch.count), one_of_batch, &j);
   for (i64 b = 0; b < batch.count; ++b) product(at(j, b), parallel, j.scratch, *j.t);
 }
 

@@ -22,11 +22,11 @@ struct Gemm {
   const void* b = nullptr;
   std::int64_t b_n = 0, b_k = 0;  // in elements; quantised: b_n in bytes, b_k unused
   float* c = nullptr;
-  std::int64_t c_m = 0;           // the columns of C are neighbours
+  std::int64_t c_m = 0;  // the columns of C are neighbours
 };
 
 enum class Isa : std::uint8_t { Generic, Avx2, Avx512 };
-Isa detect_isa();             // the best this CPU has; $LIGHTCONE_ISA=generic|avx2|avx512 lowers it
+Isa detect_isa();  // the best this CPU has; $LIGHTCONE_ISA=generic|avx2|avx512 lowers it
 const char* name(Isa isa);
 
 // Largest scratch `gemm` uses for any m up to max_m.
@@ -47,7 +47,8 @@ struct GemmTable {
   void (*pack_a)(const Gemm& g, std::int64_t i0, std::int64_t rows, std::int64_t k0, std::int64_t depth, float* to);
   void (*pack_b)(const Gemm& g, std::int64_t j0, std::int64_t columns, std::int64_t k0, std::int64_t depth, float* to);
   // C[rows, columns] (+)= packed A [depth][mr] * packed B [depth][nr]
-  void (*tile)(const float* a, const float* b, std::int64_t depth, float* c, std::int64_t c_m, std::int64_t rows, std::int64_t columns, bool add);
+  void (*tile)(const float* a, const float* b, std::int64_t depth, float* c, std::int64_t c_m, std::int64_t rows,
+               std::int64_t columns, bool add);
 };
 extern const GemmTable kGemmGeneric, kGemmAvx2, kGemmAvx512;
 

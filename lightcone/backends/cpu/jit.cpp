@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -40,7 +40,8 @@ struct Hash {
   }
   std::string hex() const {
     char t[33];
-    std::snprintf(t, sizeof t, "%016llx%016llx", static_cast<unsigned long long>(a), static_cast<unsigned long long>(b));
+    std::snprintf(t, sizeof t, "%016llx%016llx", static_cast<unsigned long long>(a),
+                  static_cast<unsigned long long>(b));
     return t;
   }
 };
@@ -152,7 +153,8 @@ std::string read_all(int fd) {
   std::string s;
   ::lseek(fd, 0, SEEK_SET);
   std::array<char, 65536> buffer;
-  for (ssize_t n; (n = ::read(fd, buffer.data(), buffer.size())) > 0;) s.append(buffer.data(), static_cast<std::size_t>(n));
+  for (ssize_t n; (n = ::read(fd, buffer.data(), buffer.size())) > 0;)
+    s.append(buffer.data(), static_cast<std::size_t>(n));
   return s;
 }
 
@@ -167,9 +169,25 @@ struct Process {
     const std::string target = "/proc/self/fd/3";
     // Not -O3: GCC 12 unrolls short inner loops there and then vectorises the outer one with
     // conditional loads of the wrong elements.
-    const std::vector<std::string> args = {compiler, "-x", "c", "-std=gnu11", "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native", "-fPIC", "-shared",
-                                           "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-w", "-pipe",
-                                           "-o", target, "-", "-lm"};
+    const std::vector<std::string> args = {compiler,
+                                           "-x",
+                                           "c",
+                                           "-std=gnu11",
+                                           "-O2",
+                                           "-ftree-vectorize",
+                                           "-fvect-cost-model=dynamic",
+                                           "-march=native",
+                                           "-fPIC",
+                                           "-shared",
+                                           "-fno-math-errno",
+                                           "-fno-trapping-math",
+                                           "-ffp-contract=fast",
+                                           "-w",
+                                           "-pipe",
+                                           "-o",
+                                           target,
+                                           "-",
+                                           "-lm"};
     std::vector<char*> argv;
     for (const std::string& a : args) argv.push_back(const_cast<char*>(a.c_str()));
     argv.push_back(nullptr);
@@ -196,7 +214,8 @@ struct Process {
     int status = 0;
     ::waitpid(pid, &status, 0);
     pid = -1;
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) throw Error("jit", compiler + " failed: " + read_all(err).substr(0, 600));
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+      throw Error("jit", compiler + " failed: " + read_all(err).substr(0, 600));
     return read_all(out);
   }
 };
@@ -279,7 +298,8 @@ Jitted jit(std::span<const Source> sources, const JitOptions& options) {
   const std::size_t jobs = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   for (std::size_t k = 0; k < missing.size(); k += jobs) {
     std::vector<std::unique_ptr<Process>> running;
-    for (std::size_t j = k; j < std::min(missing.size(), k + jobs); ++j) running.push_back(std::make_unique<Process>(compiler, missing[j]->text));
+    for (std::size_t j = k; j < std::min(missing.size(), k + jobs); ++j)
+      running.push_back(std::make_unique<Process>(compiler, missing[j]->text));
     for (std::size_t j = 0; j < running.size(); ++j) {
       Unit& u = *missing[k + j];
       u.object = running[j]->finish(compiler);

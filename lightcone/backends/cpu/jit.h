@@ -19,7 +19,7 @@ struct JitOptions {
   std::string cache_dir = "";  // "": $LIGHTCONE_CACHE, else $XDG_CACHE_HOME/lightcone or ~/.cache/lightcone; "off"
 };
 struct Jitted {
-  std::vector<KernelFunction> functions;  // in the order of the sources
+  std::vector<KernelFunction> functions;         // in the order of the sources
   std::vector<std::shared_ptr<void>> libraries;  // keep the code alive
   int compiled = 0, cached = 0;                  // units
 };

@@ -13,7 +13,12 @@ using i64 = std::int64_t;
 class LibraryKernel : public Kernel {
  public:
   LibraryKernel(const Node& n, std::vector<DType> types, std::vector<Dim> sizes, std::shared_ptr<Parallel> p)
-      : op_(n.op), mode_(n.mode), dtype_(n.dtype), types_(std::move(types)), sizes_(std::move(sizes)), parallel_(std::move(p)) {}
+      : op_(n.op),
+        mode_(n.mode),
+        dtype_(n.dtype),
+        types_(std::move(types)),
+        sizes_(std::move(sizes)),
+        parallel_(std::move(p)) {}
   std::string name() const override { return std::string(info(op_).name); }
   std::vector<Dim> sizes() const override { return sizes_; }
   std::shared_ptr<Parallel> parallel() const override { return parallel_; }
@@ -52,11 +57,11 @@ class ScatterKernel final : public LibraryKernel {
           if (j < 0 || j >= length) continue;
           const auto to = static_cast<std::size_t>((o * length + j) * inner + i);
           if (op_ == Op::Scatter)
-            std::memcpy(static_cast<std::byte*>(l.out) + to * size, static_cast<const std::byte*>(l.in[2]) + from * size, size);
+            std::memcpy(static_cast<std::byte*>(l.out) + to * size,
+                        static_cast<const std::byte*>(l.in[2]) + from * size, size);
           else if (is_float(dtype_))
             store_f64(l.out, dtype_, to, load_f64(l.out, dtype_, to) + load_f64(l.in[2], dtype_, from));
-          else
-            store_i64(l.out, dtype_, to, eval::add(load_i64(l.out, dtype_, to), load_i64(l.in[2], dtype_, from)));
+          else store_i64(l.out, dtype_, to, eval::add(load_i64(l.out, dtype_, to), load_i64(l.in[2], dtype_, from)));
         }
   }
 };
@@ -99,17 +104,22 @@ class DequantizeKernel final : public LibraryKernel {
       float* out;
       i64 blocks;
       bool q8;
-    } j{static_cast<const unsigned char*>(l.in[0]), static_cast<float*>(l.out), l.sizes[0], static_cast<QuantFormat>(mode_) == QuantFormat::Q8_0};
-    l.parallel.run(static_cast<int>((j.blocks + 255) / 256), [](void* arg, int task, int) {
-      const Job& j = *static_cast<Job*>(arg);
-      for (i64 b = task * 256; b < std::min<i64>(j.blocks, task * 256 + 256); ++b) {
-        const unsigned char* p = j.in + b * (j.q8 ? 34 : 18);
-        const float d = f16_to_f32(static_cast<std::uint16_t>(p[0] | p[1] << 8));
-        float* y = j.out + b * 32;
-        for (int k = 0; k < 32; ++k)
-          y[k] = d * static_cast<float>(j.q8 ? static_cast<signed char>(p[2 + k]) : (k < 16 ? p[2 + k] & 15 : p[k - 14] >> 4) - 8);
-      }
-    }, &j);
+    } j{static_cast<const unsigned char*>(l.in[0]), static_cast<float*>(l.out), l.sizes[0],
+        static_cast<QuantFormat>(mode_) == QuantFormat::Q8_0};
+    l.parallel.run(
+        static_cast<int>((j.blocks + 255) / 256),
+        [](void* arg, int task, int) {
+          const Job& j = *static_cast<Job*>(arg);
+          for (i64 b = task * 256; b < std::min<i64>(j.blocks, task * 256 + 256); ++b) {
+            const unsigned char* p = j.in + b * (j.q8 ? 34 : 18);
+            const float d = f16_to_f32(static_cast<std::uint16_t>(p[0] | p[1] << 8));
+            float* y = j.out + b * 32;
+            for (int k = 0; k < 32; ++k)
+              y[k] = d * static_cast<float>(j.q8 ? static_cast<signed char>(p[2 + k])
+                                                 : (k < 16 ? p[2 + k] & 15 : p[k - 14] >> 4) - 8);
+          }
+        },
+        &j);
   }
 };
 

@@ -58,10 +58,12 @@ double read_bandwidth(Parallel& parallel, std::size_t bytes, double seconds) {
   Memory memory(bytes);
   std::memset(memory.data(), 1, bytes);
   Job job{memory.data(), nullptr, bytes / static_cast<std::size_t>(parallel.workers()) / 4096 * 4096};
-  return best_rate(parallel, job, static_cast<double>(job.bytes) * parallel.workers(), seconds, [](void* arg, int task, int) {
-    auto& j = *static_cast<Job*>(arg);
-    j.sink += read_all(reinterpret_cast<const std::uint64_t*>(j.from + static_cast<std::size_t>(task) * j.bytes), j.bytes / 8);
-  });
+  return best_rate(
+      parallel, job, static_cast<double>(job.bytes) * parallel.workers(), seconds, [](void* arg, int task, int) {
+        auto& j = *static_cast<Job*>(arg);
+        j.sink += read_all(reinterpret_cast<const std::uint64_t*>(j.from + static_cast<std::size_t>(task) * j.bytes),
+                           j.bytes / 8);
+      });
 }
 
 double copy_bandwidth(Parallel& parallel, std::size_t bytes, double seconds) {
@@ -69,11 +71,12 @@ double copy_bandwidth(Parallel& parallel, std::size_t bytes, double seconds) {
   std::memset(from.data(), 1, bytes);
   std::memset(to.data(), 1, bytes);
   Job job{from.data(), to.data(), bytes / static_cast<std::size_t>(parallel.workers()) / 4096 * 4096};
-  return best_rate(parallel, job, 2.0 * static_cast<double>(job.bytes) * parallel.workers(), seconds, [](void* arg, int task, int) {
-    auto& j = *static_cast<Job*>(arg);
-    const std::size_t at = static_cast<std::size_t>(task) * j.bytes;
-    std::memcpy(j.to + at, j.from + at, j.bytes);
-  });
+  return best_rate(parallel, job, 2.0 * static_cast<double>(job.bytes) * parallel.workers(), seconds,
+                   [](void* arg, int task, int) {
+                     auto& j = *static_cast<Job*>(arg);
+                     const std::size_t at = static_cast<std::size_t>(task) * j.bytes;
+                     std::memcpy(j.to + at, j.from + at, j.bytes);
+                   });
 }
 
 }  // namespace lc::host

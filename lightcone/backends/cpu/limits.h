@@ -9,6 +9,7 @@ namespace lc::host {
 
 // Bytes a second, the best of several passes over memory far larger than the caches.
 double read_bandwidth(Parallel& parallel, std::size_t bytes = 256u << 20, double seconds = 0.15);
-double copy_bandwidth(Parallel& parallel, std::size_t bytes = 256u << 20, double seconds = 0.3);  // bytes read + written
+double copy_bandwidth(Parallel& parallel, std::size_t bytes = 256u << 20,
+                      double seconds = 0.3);  // bytes read + written
 
 }  // namespace lc::host

@@ -27,7 +27,11 @@ void task(void* arg, int t, int) {
 }  // namespace
 
 LoopKernel::LoopKernel(ir::Kernel k, std::vector<bool> same_index, std::shared_ptr<Parallel> parallel, Dim update_bytes)
-    : ir_(std::move(k)), same_index_(std::move(same_index)), parallel_(std::move(parallel)), update_(!(update_bytes == Dim(0))), work_(ir_.work) {
+    : ir_(std::move(k)),
+      same_index_(std::move(same_index)),
+      parallel_(std::move(parallel)),
+      update_(!(update_bytes == Dim(0))),
+      work_(ir_.work) {
   std::map<std::string, Bounds> bounds;
   const auto collect = [&](const Dim& d) { bounds.merge(d.symbols()); };
   for (const ir::Instr& i : ir_.instrs)
@@ -44,7 +48,8 @@ LoopKernel::LoopKernel(ir::Kernel k, std::vector<bool> same_index, std::shared_p
 
 bool LoopKernel::in_place(std::size_t k) const {
   if (update_) return k == 0;
-  return k < same_index_.size() && same_index_[k] && size_of(ir_.buffers[k]) == size_of(ir_.dtype) && ir_.reductions.empty();
+  return k < same_index_.size() && same_index_[k] && size_of(ir_.buffers[k]) == size_of(ir_.dtype) &&
+         ir_.reductions.empty();
 }
 
 void LoopKernel::run(const Launch& l) const {

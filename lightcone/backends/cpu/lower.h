@@ -15,8 +15,7 @@ namespace lc::host {
 // A fused loop nest: generated code, or the interpreter of its IR.
 class LoopKernel final : public Kernel {
  public:
-  LoopKernel(ir::Kernel ir, std::vector<bool> same_index, std::shared_ptr<Parallel> parallel,
-             Dim update_bytes = 0);
+  LoopKernel(ir::Kernel ir, std::vector<bool> same_index, std::shared_ptr<Parallel> parallel, Dim update_bytes = 0);
   std::string name() const override { return ir_.name; }
   std::vector<Dim> sizes() const override { return sizes_; }
   bool in_place(std::size_t k) const override;
@@ -31,8 +30,8 @@ class LoopKernel final : public Kernel {
   std::vector<Dim> sizes_;  // the IR's own, the outer extent, elements stored, bytes of an update's base
   std::vector<bool> same_index_;
   std::shared_ptr<Parallel> parallel_;
-  bool update_;             // operand 0 is the base that is overwritten in part
-  double work_;             // of one element
+  bool update_;  // operand 0 is the base that is overwritten in part
+  double work_;  // of one element
   KernelFunction function_ = nullptr;
   std::shared_ptr<const void> code_;
 };

@@ -41,7 +41,7 @@ class ThreadPool final : public Parallel {
   std::vector<std::thread> threads_;
 };
 
-int available_cores();  // that this process may use
+int available_cores();                     // that this process may use
 std::shared_ptr<Parallel> threads(int n);  // 0: all cores; 1: the calling thread alone
 
 }  // namespace lc::host

@@ -34,9 +34,11 @@ inline vf splat(float v) {  // not vf{} + v: that is an addition, because of -0
 }
 inline vf fma(vf a, vf b, vf c) {
 #if defined(__AVX512F__) && WIDTH == 16
-  return reinterpret_cast<vf>(_mm512_fmadd_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), reinterpret_cast<__m512>(c)));
+  return reinterpret_cast<vf>(
+      _mm512_fmadd_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), reinterpret_cast<__m512>(c)));
 #elif defined(__FMA__) && WIDTH == 8
-  return reinterpret_cast<vf>(_mm256_fmadd_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b), reinterpret_cast<__m256>(c)));
+  return reinterpret_cast<vf>(
+      _mm256_fmadd_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b), reinterpret_cast<__m256>(c)));
 #else
   return a * b + c;
 #endif
@@ -50,9 +52,11 @@ inline float sum(vf v) {  // in a fixed order
 }
 inline vf from_bytes(const std::int8_t* p) {
 #if WIDTH == 16
-  return reinterpret_cast<vf>(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))));
+  return reinterpret_cast<vf>(
+      _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))));
 #elif WIDTH == 8 && defined(__AVX2__)
-  return reinterpret_cast<vf>(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))));
+  return reinterpret_cast<vf>(
+      _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))));
 #else
   vf v;
   for (int i = 0; i < WIDTH; ++i) v[i] = static_cast<float>(p[i]);
@@ -72,9 +76,11 @@ inline vf from_half(const std::uint16_t* p) {
 }
 inline vf from_bf16(const std::uint16_t* p) {
 #if WIDTH == 16
-  return reinterpret_cast<vf>(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))), 16));
+  return reinterpret_cast<vf>(
+      _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))), 16));
 #elif WIDTH == 8 && defined(__AVX2__)
-  return reinterpret_cast<vf>(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), 16));
+  return reinterpret_cast<vf>(
+      _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), 16));
 #else
   vf v;
   for (int i = 0; i < WIDTH; ++i) v[i] = bf16_to_f32(p[i]);
@@ -258,7 +264,8 @@ void unpack_row(const std::byte* w, i64 k0, i64 depth, float* to, i64 stride) {
       const float d = half(p);
       const auto* q = reinterpret_cast<const std::uint8_t*>(p) + 2;
       for (int i = 0; i < n; ++i) {
-        const int v = T == WeightType::Q8_0 ? static_cast<std::int8_t>(q[i]) : (i < 16 ? q[i] & 15 : q[i - 16] >> 4) - 8;
+        const int v =
+            T == WeightType::Q8_0 ? static_cast<std::int8_t>(q[i]) : (i < 16 ? q[i] & 15 : q[i - 16] >> 4) - 8;
         to[(k - k0 + i) * stride] = d * static_cast<float>(v);
       }
     } else {
