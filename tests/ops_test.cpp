@@ -295,6 +295,70 @@ TEST(Ops, EveryFloatingType) {
   }
 }
 
+// No elements, said when the graph is built or when it is run.
+TEST(Ops, EmptyTensors) {
+  for (const bool symbolic : {false, true}) {
+    const Dim n = symbolic ? Dim::symbol("n", 0, 4) : Dim(0);
+    const auto check = [&](const char* what, const std::function<Tensor(Tensor, Tensor, Tensor)>& build) {
+      Graph g;
+      const Tensor x = g.input("x", {n, 6}), image = g.input("image", {n, 4, 7, 8}), w = g.input("w", {6, 6});
+      try {
+        g.output("y", build(x, image, w));
+        const VerifyReport r = verify(g, generic() | cpu({.threads = 2}), {.trials = 1, .wild = false, .sizes = {{"n", 0}}, .shrink = false});
+        EXPECT_TRUE(r.ok()) << what << (symbolic ? " (symbolic)\n" : "\n") << r.str();
+      } catch (const Error& e) {
+        ADD_FAILURE() << what << (symbolic ? " (symbolic): " : ": ") << e.what();
+      }
+    };
+#define EMPTY(e) check(#e, [](Tensor x, Tensor image, Tensor w) { (void)x, (void)image, (void)w; return e; })
+    EMPTY(gelu(x));
+    EMPTY(x + w.slice(0, 0, 1));
+    EMPTY(matmul(x, w));
+    EMPTY(matmul(x.transpose(0, 1), x));
+    EMPTY(linear(x, w));
+    EMPTY(einsum("ni,ij,nj->ij", {x, w, x}));
+    EMPTY(sum(x));
+    EMPTY(sum(x, {0}));
+    EMPTY(mean(x, {0}));
+    EMPTY(any(x, {0}));
+    EMPTY(prod(x, 0));
+    EMPTY(argmax(x, 1));
+    EMPTY(var(x, {1}));
+    EMPTY(logsumexp(x, {1}));
+    EMPTY(softmax(x, 0));
+    EMPTY(softmax(x, 1));
+    EMPTY(cumsum(x, 0));
+    EMPTY(cumprod(x, 1));
+    EMPTY(concat({x, w, x}, 0));
+    EMPTY(concat({x, x}, 1));
+    EMPTY(pad(x, 0, 1, 2, PadMode::Constant, 3));
+    EMPTY(pad(x, 1, 2, 2, PadMode::Reflect));
+    EMPTY(x.flip(0));
+    EMPTY(tril(x));
+    EMPTY(repeat(x, {2, 3}));
+    EMPTY(sort(x, 0).values);
+    EMPTY(sort(x, 1).values);
+    EMPTY(topk(x, 2, 1).values);
+    EMPTY(gather(x, 1, argsort(x, 1)));
+    EMPTY(index_select(w, 0, to(x.slice(1, 0, 1).squeeze(1), DType::I64)));
+    EMPTY(index_add(w, 0, to(x.slice(1, 0, 1).squeeze(1), DType::I64), x));
+    EMPTY(one_hot(to(x, DType::I64), 3));
+    EMPTY(max_pool(image, {2}));
+    EMPTY(avg_pool(image, {3}, {2}, {1}, false, false));
+    EMPTY(adaptive_avg_pool(image, {3}));
+    EMPTY(interpolate(image, {5}, Interpolation::Bilinear));
+    EMPTY(conv(image, full(image.graph(), {2, 4, 3, 3}, 1)));
+    EMPTY(conv_transpose(image, full(image.graph(), {4, 2, 3, 3}, 1), {.stride = {2}}));
+    EMPTY(layer_norm(x, 1));
+    EMPTY(group_norm(image, 2));
+    EMPTY(instance_norm(image));
+    EMPTY(scaled_dot_product_attention(x, x, x));
+    EMPTY(scaled_dot_product_attention(w, x, x));
+    EMPTY(scaled_dot_product_attention(image, image, image, {.causal = true}));
+#undef EMPTY
+  }
+}
+
 // The same for everything that has a meaning for unknown sizes.
 TEST(Ops, SymbolicShapesOfTheRest) {
   Graph g;
