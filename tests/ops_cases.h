@@ -18,7 +18,7 @@ struct Case {
 
 // clang-format off
 #define U(f) {#f, [](T t) { return std::vector{f(t[0])}; }}
-#define S(n, e) {n, [](T t) { const Sorted s = e; return std::vector<Tensor>{s.values, s.indices}; }}
+#define S(n, e) {n, [](T t) { const auto s = e; return std::vector<Tensor>{s.values, s.indices}; }}
 #define I(n, ...)                                                                                                        \
   B("interpolate nearest " n, interpolate(t[0], __VA_ARGS__, Interpolation::Nearest)),                                    \
       B("interpolate bilinear " n, interpolate(t[0], __VA_ARGS__, Interpolation::Bilinear)),                              \
@@ -100,6 +100,7 @@ inline const std::vector<Case> kCases{
       B("batch_norm 2d", batch_norm(t[0], t[1], t[2], t[3], t[4])), B("batch_norm 4d", batch_norm(t[0], t[1], t[2], t[3], t[4], 1e-3)),
       B("attention scale", scaled_dot_product_attention(t[0], t[1], t[2], 0.3)), B("attention multi-query", scaled_dot_product_attention(t[0], t[1], t[2])), B("attention mask heads", scaled_dot_product_attention(t[0], t[1], t[2], t[3])), B("rope batch", rope(t[0], t[1], t[2], false)),
       // the rest of the vocabulary
+      S("max", max(t[0], 1)), S("max keep", max(t[0], -1, true)), S("min", min(t[0], 1)),
       U(asin), U(acos), U(atan), U(sinh), U(cosh), U(asinh), U(acosh), U(atanh), U(log10), U(erfc), U(frac), U(logit), U(nan_to_num), B("nan_to_num 7", nan_to_num(t[0], 7)),
       B("atan2", atan2(t[0], t[1])), B("hypot", hypot(t[0], t[1])), B("logaddexp", logaddexp(t[0], t[1])), B("xlogy", xlogy(t[0], t[1])), B("lerp", lerp(t[0], t[1], 0.25)), B("lerp ends", lerp(t[0], t[1], 1)),
       U(hardshrink), U(softshrink), U(tanhshrink), B("threshold", threshold(t[0], 0.5, 20)), B("prelu", prelu(t[0], t[1])), B("prelu one", prelu(t[0], t[1])), U(glu), B("glu 0", glu(t[0], 0)),

@@ -230,9 +230,14 @@ TEST(Ops, EveryFunctionHasAnAnswerToMeet) {
     std::ifstream f(std::string(LIGHTCONE_SOURCE) + path);
     return std::string(std::istreambuf_iterator<char>(f), {});
   };
+<<<<<<< HEAD
   const std::string header = text("/lightcone/ops/ops.h"),
                     cases = text("/tests/ops_cases.h") + text("/tests/ops_test.cpp");
   const std::regex declaration("\\n(?:inline )?(?:Tensor|Sorted|std::vector<Tensor>) (\\w+)\\(");
+=======
+  const std::string header = text("/lightcone/ops/ops.h"), cases = text("/tests/ops_cases.h") + text("/tests/ops_test.cpp");
+  const std::regex declaration("\\n(?:inline )?(?:Tensor|Sorted|Extreme|std::vector<Tensor>) (\\w+)\\(");
+>>>>>>> 90e446c (max and min of an axis with their places)
   std::size_t functions = 0;
   for (std::sregex_iterator it(header.begin(), header.end(), declaration), end; it != end; ++it, ++functions) {
     const std::string f = (*it)[1];

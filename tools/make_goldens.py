@@ -518,6 +518,10 @@ Y, Z = torch.meshgrid(I([NAN, INF, -INF, 0.0, -0.0, 1.0, -2.0]), I([NAN, INF, -I
 for name in "atan2 hypot logaddexp xlogy".split():
     case(name, getattr(torch, name), x(3, 1), x(4))
     case(name + " odd", getattr(torch, name), Y.flatten(), Z.flatten())
+PEAKS = I([[1.0, 3, 3, 2], [NAN, 5, NAN, -INF], [-INF, -INF, INF, 0]])
+case("max", lambda a: a.max(1), PEAKS)
+case("max keep", lambda a: a.max(-1, True), PEAKS)
+case("min", lambda a: a.min(1), PEAKS)
 case("lerp", lambda a, b: torch.lerp(a, b, 0.25), x(3, 4), x(3, 4))
 case("lerp ends", lambda a, b: torch.lerp(a, b, 1.0), I([1e20, 1.0]), I([1.0, 3.0]))
 SHRINK = torch.cat([x(6), I([0.5, -0.5, 0.0, NAN, INF, -INF])])

@@ -129,7 +129,7 @@ Tensor glu(Operand a, int axis = -1);
 
 // ---- reductions over `axes` (none given: all), negative axes count from the end -----------------
 using Axes = std::vector<int>;
-Tensor sum(Operand a, Axes axes = {}, bool keepdim = false);  // bool and u8 sum as i64
+Tensor sum(Operand a, Axes axes = {}, bool keepdim = false);  // integers as i64
 Tensor mean(Operand a, Axes axes = {}, bool keepdim = false);
 Tensor amax(Operand a, Axes axes = {}, bool keepdim = false);  // NaN wins
 Tensor amin(Operand a, Axes axes = {}, bool keepdim = false);
@@ -144,6 +144,11 @@ Tensor argmax(Operand a, int axis, bool keepdim = false);  // the first of equal
 Tensor argmax(Operand a);                                  // of all elements in row-major order
 Tensor argmin(Operand a);
 Tensor argmin(Operand a, int axis, bool keepdim = false);
+struct Extreme {
+  Tensor values, indices;
+};
+Extreme max(Operand a, int axis, bool keepdim = false);  // amax and argmax of one axis
+Extreme min(Operand a, int axis, bool keepdim = false);
 Tensor any(Operand a, Axes axes = {}, bool keepdim = false);
 Tensor all(Operand a, Axes axes = {}, bool keepdim = false);
 Tensor softmax(Operand a, int axis);

@@ -157,6 +157,16 @@ Tensor argmin(Operand a, int axis, bool keepdim) {
   const Tensor w = prim::cast(a, DType::I64);
   return argmax(add(neg(w), -1), axis, keepdim);
 }
+Extreme max(Operand a, int axis, bool keepdim) {
+  LC_SCOPE("max");
+  axis = wrap_axis(axis, a->rank(), a->shape(), "max");
+  return {amax(a, {axis}, keepdim), argmax(a, axis, keepdim)};
+}
+Extreme min(Operand a, int axis, bool keepdim) {
+  LC_SCOPE("min");
+  axis = wrap_axis(axis, a->rank(), a->shape(), "min");
+  return {amin(a, {axis}, keepdim), argmin(a, axis, keepdim)};
+}
 Tensor any(Operand a, Axes axes, bool keepdim) {
   LC_SCOPE("any");
   axes = wrap_axes(std::move(axes), a, "any");
