@@ -235,7 +235,8 @@ TEST(Ops, EveryFunctionHasAnAnswerToMeet) {
                     cases = text("/tests/ops_cases.h") + text("/tests/ops_test.cpp");
   const std::regex declaration("\\n(?:inline )?(?:Tensor|Sorted|std::vector<Tensor>) (\\w+)\\(");
 =======
-  const std::string header = text("/lightcone/ops/ops.h"), cases = text("/tests/ops_cases.h") + text("/tests/ops_test.cpp");
+  const std::string header = text("/lightcone/ops/ops.h"),
+                    cases = text("/tests/ops_cases.h") + text("/tests/ops_test.cpp");
   const std::regex declaration("\\n(?:inline )?(?:Tensor|Sorted|Extreme|std::vector<Tensor>) (\\w+)\\(");
 >>>>>>> 90e446c (max and min of an axis with their places)
   std::size_t functions = 0;
@@ -283,17 +284,33 @@ TEST(Ops, SymbolicShapes) {
 TEST(Ops, EveryFloatingType) {
   for (const DType type : {DType::F16, DType::BF16, DType::F64}) {
     Graph g;
-    const Tensor x = g.input("x", {4, 6, 10}, type), w = g.input("w", {6, 10}, type), image = g.input("image", {2, 4, 7, 8}, type), filter = g.input("filter", {6, 2, 3, 3}, type);
+    const Tensor x = g.input("x", {4, 6, 10}, type), w = g.input("w", {6, 10}, type),
+                 image = g.input("image", {2, 4, 7, 8}, type), filter = g.input("filter", {6, 2, 3, 3}, type);
     auto results = [&, k = 0](const Tensor& t) mutable {
       EXPECT_EQ(t.dtype(), type) << "result " << k;
       g.output(cat("y", k++), t);
     };
-    for (const auto f : {exp, log, tanh, erf, sin, cos, sqrt, rsqrt, gelu, silu, mish, floor, abs, sigmoid, expm1, log1p, atan}) results(f(x));
-    for (const Tensor& t : {x + w, x * w, x / w, x % w, pow(x, 3), maximum(x, w), where(x < w, x, w), x * 2.5, clamp(x, -1, 1), masked_fill(x, w < 0, -kInf)}) results(t);
-    for (const Tensor& t : {sum(x, {1}), mean(x), amax(x, {0, 2}), amin(x, {1}), var(x, {1}), logsumexp(x, {2}), norm(x), prod(x, 0), cumsum(x, 2), cummax(x, 1), softmax(x, 1), log_softmax(x, 2)}) results(t);
-    for (const Tensor& t : {concat({x, x}, 1), pad(x, 1, 2, 2, PadMode::Reflect), roll(x, 2, 1), tril(x), gather(x, 1, to(clamp(x, 0, 5), DType::I64)), sort(x, 1).values, topk(x, 3, 2).values}) results(t);
-    for (const Tensor& t : {matmul(x, w.transpose(0, 1)), einsum("bij,kj->ik", {x, w}), conv(image, filter, {.padding = {1}, .groups = 2}), conv_transpose(image, filter.slice(0, 0, 4), {.stride = {2}}), max_pool(image, {3}, {2}, {1}), avg_pool(image, {2}), adaptive_avg_pool(image, {3}), interpolate(image, {5, 11}, Interpolation::Bilinear)}) results(t);
-    for (const Tensor& t : {layer_norm(x, 1), rms_norm(x), group_norm(image, 2), normalize(x), scaled_dot_product_attention(x, x, x, {.causal = true})}) results(t);
+    for (const auto f :
+         {exp, log, tanh, erf, sin, cos, sqrt, rsqrt, gelu, silu, mish, floor, abs, sigmoid, expm1, log1p, atan})
+      results(f(x));
+    for (const Tensor& t : {x + w, x * w, x / w, x % w, pow(x, 3), maximum(x, w), where(x < w, x, w), x * 2.5,
+                            clamp(x, -1, 1), masked_fill(x, w < 0, -kInf)})
+      results(t);
+    for (const Tensor& t : {sum(x, {1}), mean(x), amax(x, {0, 2}), amin(x, {1}), var(x, {1}), logsumexp(x, {2}),
+                            norm(x), prod(x, 0), cumsum(x, 2), cummax(x, 1), softmax(x, 1), log_softmax(x, 2)})
+      results(t);
+    for (const Tensor& t : {concat({x, x}, 1), pad(x, 1, 2, 2, PadMode::Reflect), roll(x, 2, 1), tril(x),
+                            gather(x, 1, to(clamp(x, 0, 5), DType::I64)), sort(x, 1).values, topk(x, 3, 2).values})
+      results(t);
+    for (const Tensor& t :
+         {matmul(x, w.transpose(0, 1)), einsum("bij,kj->ik", {x, w}),
+          conv(image, filter, {.padding = {1}, .groups = 2}),
+          conv_transpose(image, filter.slice(0, 0, 4), {.stride = {2}}), max_pool(image, {3}, {2}, {1}),
+          avg_pool(image, {2}), adaptive_avg_pool(image, {3}), interpolate(image, {5, 11}, Interpolation::Bilinear)})
+      results(t);
+    for (const Tensor& t : {layer_norm(x, 1), rms_norm(x), group_norm(image, 2), normalize(x),
+                            scaled_dot_product_attention(x, x, x, {.causal = true})})
+      results(t);
     const VerifyReport r = verify(g, generic() | cpu({.threads = 2}), {.trials = 2, .wild = false});
     EXPECT_TRUE(r.ok()) << name(type) << "\n" << r.str();
     EXPECT_GT(r.passes.back().elements, 1000u) << name(type);
@@ -309,13 +326,18 @@ TEST(Ops, EmptyTensors) {
       const Tensor x = g.input("x", {n, 6}), image = g.input("image", {n, 4, 7, 8}), w = g.input("w", {6, 6});
       try {
         g.output("y", build(x, image, w));
-        const VerifyReport r = verify(g, generic() | cpu({.threads = 2}), {.trials = 1, .wild = false, .sizes = {{"n", 0}}, .shrink = false});
+        const VerifyReport r = verify(g, generic() | cpu({.threads = 2}),
+                                      {.trials = 1, .wild = false, .sizes = {{"n", 0}}, .shrink = false});
         EXPECT_TRUE(r.ok()) << what << (symbolic ? " (symbolic)\n" : "\n") << r.str();
       } catch (const Error& e) {
         ADD_FAILURE() << what << (symbolic ? " (symbolic): " : ": ") << e.what();
       }
     };
-#define EMPTY(e) check(#e, [](Tensor x, Tensor image, Tensor w) { (void)x, (void)image, (void)w; return e; })
+#define EMPTY(e)                                   \
+  check(#e, [](Tensor x, Tensor image, Tensor w) { \
+    (void)x, (void)image, (void)w;                 \
+    return e;                                      \
+  })
     EMPTY(gelu(x));
     EMPTY(x + w.slice(0, 0, 1));
     EMPTY(matmul(x, w));
