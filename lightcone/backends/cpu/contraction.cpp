@@ -178,7 +178,9 @@ Graph prepare_contractions(const Graph& g, PassLog& log) {
       Tensor small = seen;
       for (std::size_t i = 0; i < full.size(); ++i) {
         const auto name = s->symbols[i].name();
-        if (name && !used.contains(*name) && !valid.contains(*name)) small = small.slice(static_cast<int>(i), 0, 1);
+        const bool some = small.extent(static_cast<int>(i)).bounds().lo > 0;  // an empty axis has no first element
+        if (some && name && !used.contains(*name) && !valid.contains(*name))
+          small = small.slice(static_cast<int>(i), 0, 1);
       }
       in.push_back(prim::contiguous(small).expand(full));
       ++log.fired["operand copied for a contraction"];
