@@ -121,6 +121,9 @@ double corner_error(const F& f, const double (&x)[3], const double (&e)[3], int 
   return worst;
 }
 
+// These give one of their operands as it is: nothing is rounded.
+bool selects(Op op) { return op == Op::Maximum || op == Op::Minimum || op == Op::Where; }
+
 // Does the function jump inside the box, between its corners? Boxes are taken four times as wide:
 // that is how far comparisons let a result stray.
 bool on_an_edge(Op op, const double (&x)[3], const double (&e)[3]) {
@@ -156,7 +159,7 @@ Value elementwise(const Node& n, std::span<const Value> in, const Ints& shape, R
       out.i[k] = wrapped(n.dtype, op.i(v[0], v[1], v[2]));
     }
     if (!track) continue;
-    double bound = own_error(n.dtype, out.at(k));
+    double bound = selects(n.op) ? 0 : own_error(n.dtype, out.at(k));
     if (e[0] != 0 || e[1] != 0 || e[2] != 0) {
       if (floats) {
         bound += corner_error([&](double a, double b, double c) { return rounded(n.dtype, op.f(a, b, c), r); }, x, e,
@@ -203,7 +206,6 @@ Value reduce(const Node& n, const Value& in, const Ints& shape, Rounding r, bool
     if (!is_float(n.dtype)) error = error == 0 ? 0 : kInf;
     else if (n.op == Op::SumReduce)
       error += own_error(n.dtype, magnitude) * (1 + 0.25 * std::log2(1.0 + static_cast<double>(len)));
-    else error += own_error(n.dtype, out.f[o]);
     out.error[o] = std::isnan(error) ? kInf : error;
   }
   return out;
