@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <random>
 
@@ -112,6 +113,54 @@ TEST(Cpu, Matmul) {
     agree(g, {{"a", random_floats(static_cast<std::size_t>(m * k), 1)},
               {"b", random_floats(static_cast<std::size_t>(n * k), 2)},
               {"w", random_floats(static_cast<std::size_t>(n * k), 3)}});
+  }
+}
+
+// Operands that do not lie as they are read: padded, narrow under a view, quantised blocks cut open.
+TEST(Cpu, MatmulOfViews) {
+  const std::vector<float> eighths = [] {  // exact in every storage type
+    std::vector<float> v = random_floats(33 * 64, 4);
+    for (float& x : v) x = std::round(x * 8) / 8;
+    return v;
+  }();
+  const auto first = [](const std::vector<float>& v, std::size_t n) {
+    return std::vector<float>(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(n));
+  };
+  for (const int m : {2, 9}) {
+    Graph g;
+    const Tensor a = g.input("a", {m, 33}), b = g.input("b", {33, 40}), x = g.input("x", {m, 64});
+    g.output("padded rows", matmul2(a.pad(0, 1, 2), b));
+    g.output("padded depth", matmul2(a.pad(1, 2, 1), b.pad(0, 1, 2)));
+    g.output("padded columns", matmul2(a, b.pad(1, 3, 1)));
+    for (const DType t : {DType::F16, DType::BF16}) {
+      const Tensor w = g.input(std::string(name(t)), {33, 64}, t);
+      g.output(std::string(name(t)) + " turned, then widened",
+               matmul2(x, prim::contiguous(prim::cast(w.permute({1, 0}), DType::F32))));
+      g.output(std::string(name(t)) + " cut, then widened", matmul2(a, prim::cast(w.slice(1, 5, 40), DType::F32)));
+      g.output(std::string(name(t)) + " flipped, then widened",
+               matmul2(x, prim::cast(w.flip(0), DType::F32).permute({1, 0})));
+    }
+    agree(g, {{"a", random_floats(static_cast<std::size_t>(m * 33), 1)},
+              {"b", random_floats(33 * 40, 2)},
+              {"x", random_floats(static_cast<std::size_t>(m * 64), 3)},
+              {"f16", eighths},
+              {"bf16", eighths}});
+  }
+  for (const QuantInfo& q : kQuantFormats) {
+    Graph g;
+    const Tensor blocks = g.input("blocks", {10, 3 * q.bytes}, DType::U8), x = g.input("x", {2, 96}),
+                 y = g.input("y", {2, 64});
+    const auto times = [](Tensor v, Tensor w) { return matmul2(v, w.permute({1, 0})); };
+    const Tensor whole = prim::dequantize(blocks, q.format);
+    g.output("whole", times(x, whole));
+    g.output("from the second block", times(y, whole.slice(1, 32, 96)));
+    g.output("from inside a block", times(y, whole.slice(1, 16, 80)));
+    g.output("rows of one and a half blocks", times(x.slice(1, 0, 48), whole.reshape({20, 48})));
+    g.output("blocks cut, then unpacked", times(y, prim::dequantize(blocks.slice(1, q.bytes, 3 * q.bytes), q.format)));
+    g.output("blocks flipped, then unpacked", times(x, prim::dequantize(blocks.flip(0), q.format)));
+    std::vector<float> bytes(static_cast<std::size_t>(30 * q.bytes));
+    for (std::size_t k = 0; k < bytes.size(); ++k) bytes[k] = static_cast<float>((k * 37 + k / 7) % 61);
+    agree(g, {{"blocks", bytes}, {"x", random_floats(192, 1)}, {"y", first(random_floats(192, 2), 128)}});
   }
 }
 
