@@ -2,8 +2,11 @@
 #include "lightcone/models/llama.h"
 
 #include <cmath>
+#include <functional>
+#include <map>
 #include <numbers>
 #include <set>
+#include <variant>
 
 #include <nlohmann/json.hpp>
 
@@ -253,6 +256,92 @@ TEST(LlamaConfig, RopeScalingAndHeadSizes) {
     EXPECT_THROW(read(wrong), Error) << wrong;
 }
 
+namespace {
+
+// A GGUF file of numbers, strings and f32 tensors.
+struct Gguf {
+  std::map<std::string, std::variant<std::uint32_t, float, std::string>> metadata;
+  std::map<std::string, std::pair<std::vector<std::uint64_t>, std::vector<float>>> tensors;  // shapes innermost first
+  std::string bytes() const {
+    std::string s = "GGUF", payload;
+    const auto put = [&](const auto& v) { s.append(reinterpret_cast<const char*>(&v), sizeof v); };
+    const auto text = [&](const std::string& t) { put(static_cast<std::uint64_t>(t.size())), s += t; };
+    put(std::uint32_t{3}), put(static_cast<std::uint64_t>(tensors.size()));
+    put(static_cast<std::uint64_t>(metadata.size()));
+    for (const auto& [key, value] : metadata) {
+      text(key);
+      static constexpr std::uint32_t types[] = {4, 6, 8};
+      put(types[value.index()]);
+      if (const auto* n = std::get_if<std::uint32_t>(&value)) put(*n);
+      if (const auto* f = std::get_if<float>(&value)) put(*f);
+      if (const auto* t = std::get_if<std::string>(&value)) text(*t);
+    }
+    for (const auto& [name, t] : tensors) {
+      text(name), put(static_cast<std::uint32_t>(t.first.size()));
+      for (std::uint64_t d : t.first) put(d);
+      put(std::uint32_t{0}), put(static_cast<std::uint64_t>(payload.size()));
+      payload.append(reinterpret_cast<const char*>(t.second.data()), t.second.size() * 4);
+      payload.resize((payload.size() + 31) / 32 * 32);
+    }
+    s.resize((s.size() + 31) / 32 * 32);
+    return s + payload;
+  }
+};
+
+}  // namespace
+
+TEST(LlamaConfig, GgufMetadata) {
+  const TempDir dir;
+  const auto read = [&](const std::string& arch, const std::function<void(Gguf&)>& change = {}) {
+    Gguf g;
+    g.metadata["general.architecture"] = arch;
+    const std::pair<const char*, std::uint32_t> numbers[] = {{"embedding_length", 32},
+                                                             {"feed_forward_length", 8},
+                                                             {"block_count", 1},
+                                                             {"attention.head_count", 4},
+                                                             {"context_length", 16}};
+    for (const auto& [key, n] : numbers) g.metadata[arch + "." + key] = n;
+    g.tensors["token_embd.weight"] = {{32, 2}, std::vector<float>(64)};
+    if (change) change(g);
+    spit(dir / "x.gguf", g.bytes());
+    return LlamaConfig::from(Weights::open(dir / "x.gguf"));
+  };
+  const LlamaConfig plain = read("llama");
+  EXPECT_EQ(plain.vocab, 2);
+  EXPECT_EQ(plain.head_dim, 8);
+  EXPECT_EQ(plain.kv_heads, 4);
+  EXPECT_EQ(plain.window, 0);
+  EXPECT_TRUE(plain.rope_interleaved);
+  EXPECT_FALSE(read("qwen2").rope_interleaved);  // only Llama's queries and keys are permuted when converted
+  EXPECT_FALSE(read("qwen3").rope_interleaved);
+  EXPECT_EQ(read("qwen3", [](Gguf& g) { g.metadata["qwen3.attention.key_length"] = 16u; }).head_dim, 16);
+  EXPECT_EQ(read("llama", [](Gguf& g) { g.metadata["llama.attention.head_count_kv"] = 2u; }).kv_heads, 2);
+  EXPECT_EQ(read("llama", [](Gguf& g) { g.metadata["llama.attention.sliding_window"] = 5u; }).window, 5);
+  EXPECT_EQ(read("llama", [](Gguf& g) { g.metadata["tokenizer.ggml.eos_token_id"] = 1u; }).eos, std::vector<int>{1});
+  const auto scaled = read("llama", [](Gguf& g) {
+    g.metadata["llama.rope.scaling.type"] = "linear";
+    g.metadata["llama.rope.scaling.factor"] = 2.0f;
+  });
+  const auto divided = read("llama", [](Gguf& g) { g.tensors["rope_freqs.weight"] = {{4}, {1, 2, 4, 8}}; });
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_DOUBLE_EQ(scaled.rope_frequencies[i], plain.rope_frequencies[i] / 2);
+    EXPECT_DOUBLE_EQ(divided.rope_frequencies[i], plain.rope_frequencies[i] / (1 << i));
+  }
+  const std::function<void(Gguf&)> wrong[] = {
+      [](Gguf& g) { g.metadata["llama.attention.head_count_kv"] = 3u; },
+      [](Gguf& g) { g.metadata["llama.attention.key_length"] = 7u; },
+      [](Gguf& g) { g.metadata["llama.rope.dimension_count"] = 4u; },
+      [](Gguf& g) { g.metadata["llama.rope.scaling.type"] = "yarn"; },
+      [](Gguf& g) { g.metadata["llama.block_count"] = 0u; },
+      [](Gguf& g) { g.metadata.erase("llama.context_length"); },
+      [](Gguf& g) {
+        g.tensors["rope_freqs.weight"] = {{3}, {1, 2, 4}};
+      },
+  };
+  for (const auto& change : wrong) EXPECT_THROW(read("llama", change), Error);
+  EXPECT_THROW(read("gpt2"), Error);
+}
+
 // Tensors that only some of the family have: biases (Qwen 2), norms of queries and keys (Qwen 3) and a
 // head of its own. At their neutral values they change nothing, at others they do.
 TEST(Llama, BiasesNormsAndAHeadOfItsOwn) {
@@ -341,7 +430,11 @@ TEST(Sampler, FiltersAndSeeds) {
   EXPECT_EQ(possible({.temperature = 1, .top_p = 0.75}), (std::set<int>{1, 2, 3}));
   EXPECT_EQ(possible({.temperature = 1, .min_p = 0.6}), (std::set<int>{2, 3}));
   EXPECT_EQ(possible({.temperature = 1, .min_p = 1}), (std::set<int>{3}));  // the best itself always may
-  EXPECT_EQ(Sampler({.temperature = 1})(std::vector<float>{2000, 0}), 0);   // exp(2000) is no double
+  Sampler equals({.temperature = 1, .min_p = 1});                           // what is as likely as the best stays
+  std::set<int> both;
+  for (int i = 0; i < 100; ++i) both.insert(equals(std::vector<float>{5, 5, 4}));
+  EXPECT_EQ(both, (std::set<int>{0, 1}));
+  EXPECT_EQ(Sampler({.temperature = 1})(std::vector<float>{2000, 0}), 0);  // exp(2000) is no double
   EXPECT_EQ(Sampler({.temperature = 1})(std::vector<float>{-2000, -3000}), 0);
   EXPECT_THROW(Sampler({.temperature = -1}), Error);
   EXPECT_THROW(Sampler({.top_p = 0}), Error);

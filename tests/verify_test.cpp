@@ -91,6 +91,32 @@ TEST(Verify, ComparisonDoesNotForgive) {
   b = make_value(DType::F64, {3});
   EXPECT_TRUE(differs());
   EXPECT_TRUE(compare({{{"y", a}}, {}}, {{}, {}}, 4).has_value());  // missing
+  a = make_value(DType::F32, {2}), b = a;
+  b.f[1] = 1;
+  EXPECT_TRUE(compare({{}, {{"state", a}}}, {{}, {{"state", b}}}, 4).has_value());  // states count as well
+  EXPECT_TRUE(compare({{}, {{"state", a}}}, {{}, {}}, 4).has_value());
+  a.f = {1, 1}, a.error = {0, 1e-3};
+  b.f = {1, 1.0039};
+  EXPECT_FALSE(differs());  // four times the bound
+  b.f = {1, 1.0041};
+  EXPECT_TRUE(differs());  // and not more
+  a.error = {0, INFINITY};
+  VerifyReport::Checked stats;
+  EXPECT_FALSE(compare({{{"y", a}}, {}}, {{{"y", b}}, {}}, 4, &stats).has_value());
+  EXPECT_EQ(stats.elements, 1u);
+  EXPECT_EQ(stats.undecided, 1u);
+}
+
+// A wrong next value of a state is found although no output shows it.
+TEST(Verify, LooksAtStates) {
+  Graph g;
+  const Tensor s = g.input("s", {4}), x = g.input("x", {4});
+  g.assign(s, prim::add(s, prim::mul(x, full_like(x, -1))));
+  g.output("y", prim::sum_reduce(x, 0));
+  const Pat p = any();
+  const VerifyReport r = verify(g, rewrite("mine", {{"lose a sign", p * -1.0, p}}));
+  ASSERT_FALSE(r.ok());
+  EXPECT_EQ(r.fault->rule, "lose a sign");
 }
 
 // Both sides of each rule, bit for bit, on the numbers that break algebra.
@@ -147,6 +173,30 @@ TEST(Rules, ExactRulesAreExact) {
     }
   }
   EXPECT_GT(checked, 1000);
+}
+
+// What looks like the left side of a rule and is not.
+TEST(Rules, MatchNothingElse) {
+  Graph g;
+  const Tensor x = g.input("x", {2}), one = full_like(x, 1), minus = full_like(x, -1);
+  g.output("padded one", prim::mul(x.pad(0, 1, 1), one.pad(0, 1, 1)));
+  g.output("padded zero", prim::add(x.pad(0, 1, 1), full_like(x, -0.0).pad(0, 1, 1)));
+  g.output("turned between", prim::mul(prim::mul(x, minus).flip(0), minus));
+  g.output("turned maximum", prim::maximum(x, x.flip(0)));
+  g.output("plus zero", prim::add(x, full_like(x, 0)));  // -0 + 0 is 0
+  g.output("minus zero", prim::mul(x, full_like(x, 0)));
+  const Graph tidy = transform(g, generic()).graph;
+  for (const std::vector<double>& v : {std::vector<double>{3, -5}, {-0.0, 7}, {INFINITY, -INFINITY}, {NAN, 2}}) {
+    Value in = make_value(DType::F32, {2});
+    in.f = v;
+    const Results want = interpret(g, {{"x", in}}), got = interpret(tidy, {{"x", in}});
+    for (const auto& [name, w] : want.outputs)
+      for (std::size_t k = 0; k < w.size(); ++k) {
+        const double a = w.f[k], b = got.outputs.at(name).f[k];
+        EXPECT_TRUE((std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b)))
+            << name << " of " << v[0] << ", " << v[1] << " at " << k << ": " << b << ", not " << a;
+      }
+  }
 }
 
 TEST(Compilers, StatisticsSkippingAndRepeating) {
