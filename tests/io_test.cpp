@@ -133,13 +133,9 @@ TEST(Safetensors, ShardsAndHeadersAreChecked) {
     spit(dir / "y.safetensors", f + h + std::string(bytes, 0));
     return load_everything(dir / "y.safetensors");
   };
-  EXPECT_EQ(header(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1), "");
-  EXPECT_NE(
-      header(
-          R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
-          1)
-          .find("twice"),
-      std::string::npos);
+  const std::string entry = R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]})";
+  EXPECT_EQ(header("{" + entry + "}", 1), "");
+  EXPECT_NE(header("{" + entry + "," + entry + "}", 1).find("twice"), std::string::npos);
 }
 
 TEST(Gguf, EveryBlockTypeReadsAsGgmlDoes) {

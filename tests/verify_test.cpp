@@ -179,23 +179,37 @@ TEST(Rules, ExactRulesAreExact) {
 TEST(Rules, MatchNothingElse) {
   Graph g;
   const Tensor x = g.input("x", {2}), one = full_like(x, 1), minus = full_like(x, -1);
-  g.output("padded one", prim::mul(x.pad(0, 1, 1), one.pad(0, 1, 1)));
-  g.output("padded zero", prim::add(x.pad(0, 1, 1), full_like(x, -0.0).pad(0, 1, 1)));
+  const Tensor wide = x.unsqueeze(0).expand({2, 2}).reshape({4});
+  g.output("padded one", prim::mul(wide, one.pad(0, 1, 1)));
+  g.output("padded zero", prim::add(wide, full_like(x, -0.0).pad(0, 1, 1)));
   g.output("turned between", prim::mul(prim::mul(x, minus).flip(0), minus));
   g.output("turned maximum", prim::maximum(x, x.flip(0)));
   g.output("plus zero", prim::add(x, full_like(x, 0)));  // -0 + 0 is 0
   g.output("minus zero", prim::mul(x, full_like(x, 0)));
+  g.output("narrow and back", prim::cast(prim::cast(x, DType::BF16), DType::F32));
+  const Tensor n = full(g, {2}, (1 << 24) + 1, DType::I32), m = full(g, {2}, 0x1p53, DType::I64);
+  const Tensor i = g.input("i", {2}, DType::I32);
+  g.output("through f32 and back", prim::cast(prim::cast(prim::add(i, n), DType::F32), DType::I32));
+  g.output("beyond double", prim::add(m, full_like(m, 1)));
   const Graph tidy = transform(g, generic()).graph;
-  for (const std::vector<double>& v : {std::vector<double>{3, -5}, {-0.0, 7}, {INFINITY, -INFINITY}, {NAN, 2}}) {
+  Value whole = make_value(DType::I32, {2});
+  whole.i = {0, 2};
+  for (const std::vector<double>& v : {std::vector<double>{3.3f, -5}, {-0.0, 7}, {INFINITY, -INFINITY}, {NAN, 2}}) {
     Value in = make_value(DType::F32, {2});
     in.f = v;
-    const Results want = interpret(g, {{"x", in}}), got = interpret(tidy, {{"x", in}});
-    for (const auto& [name, w] : want.outputs)
+    const std::map<std::string, Value> inputs = {{"x", in}, {"i", whole}};
+    const Results want = interpret(g, inputs, {}, Rounding::Storage),
+                  got = interpret(tidy, inputs, {}, Rounding::Storage);
+    EXPECT_EQ(want.outputs.at("beyond double").i[0], (std::int64_t{1} << 53) + 1);
+    for (const auto& [name, w] : want.outputs) {
+      EXPECT_EQ(w.i, got.outputs.at(name).i) << name;
+      if (!is_float(w.dtype)) continue;
       for (std::size_t k = 0; k < w.size(); ++k) {
         const double a = w.f[k], b = got.outputs.at(name).f[k];
         EXPECT_TRUE((std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b)))
             << name << " of " << v[0] << ", " << v[1] << " at " << k << ": " << b << ", not " << a;
       }
+    }
   }
 }
 
