@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+
+#include <cmath>
 #include <cstring>
 #include <random>
 
+#include "data.h"
 #include "guarded.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
@@ -122,6 +126,53 @@ TEST(Cpu, Matmul) {
   }
 }
 
+// Operands that do not lie as they are read: padded, narrow under a view, quantised blocks cut open.
+TEST(Cpu, MatmulOfViews) {
+  const std::vector<float> eighths = [] {  // exact in every storage type
+    std::vector<float> v = random_floats(33 * 64, 4);
+    for (float& x : v) x = std::round(x * 8) / 8;
+    return v;
+  }();
+  for (const int m : {2, 9}) {
+    Graph g;
+    const Tensor a = g.input("a", {m, 33}), b = g.input("b", {33, 40}), x = g.input("x", {m, 64});
+    g.output("padded rows", matmul2(a.pad(0, 1, 2), b));
+    g.output("padded depth", matmul2(a.pad(1, 2, 1), b.pad(0, 1, 2)));
+    g.output("padded columns", matmul2(a, b.pad(1, 3, 1)));
+    for (const DType t : {DType::F16, DType::BF16}) {
+      const Tensor w = g.input(std::string(name(t)), {33, 64}, t);
+      g.output(std::string(name(t)) + " turned, then widened",
+               matmul2(x, prim::contiguous(prim::cast(w.permute({1, 0}), DType::F32))));
+      g.output(std::string(name(t)) + " cut, then widened", matmul2(a, prim::cast(w.slice(1, 5, 40), DType::F32)));
+      g.output(std::string(name(t)) + " flipped, then widened",
+               matmul2(x, prim::cast(w.flip(0), DType::F32).permute({1, 0})));
+    }
+    agree(g, {{"a", random_floats(static_cast<std::size_t>(m * 33), 1)},
+              {"b", random_floats(33 * 40, 2)},
+              {"x", random_floats(static_cast<std::size_t>(m * 64), 3)},
+              {"f16", eighths},
+              {"bf16", eighths}});
+  }
+  for (const QuantInfo& q : kQuantFormats) {
+    Graph g;
+    const int e = q.elements;
+    const Tensor blocks = g.input("blocks", {10, 3 * q.bytes}, DType::U8), x = g.input("x", {2, 3 * e}),
+                 y = g.input("y", {2, 2 * e});
+    const auto times = [](Tensor v, Tensor w) { return matmul2(v, w.permute({1, 0})); };
+    const Tensor whole = prim::dequantize(blocks, q.format);
+    g.output("whole", times(x, whole));
+    g.output("from the second block", times(y, whole.slice(1, e, 3 * e)));
+    g.output("from inside a block", times(y, whole.slice(1, e / 2, 5 * e / 2)));
+    g.output("rows of one and a half blocks", times(x.slice(1, 0, 3 * e / 2), whole.reshape({20, 3 * e / 2})));
+    g.output("blocks cut, then unpacked", times(y, prim::dequantize(blocks.slice(1, q.bytes, 3 * q.bytes), q.format)));
+    g.output("blocks flipped, then unpacked", times(x, prim::dequantize(blocks.flip(0), q.format)));
+    std::vector<float> bytes(static_cast<std::size_t>(30 * q.bytes));
+    for (std::size_t k = 0; k < bytes.size(); ++k) bytes[k] = static_cast<float>((k * 37 + k / 7) % 61);
+    const auto floats = [&](int n) { return random_floats(static_cast<std::size_t>(n), 1); };
+    agree(g, {{"blocks", bytes}, {"x", floats(6 * e)}, {"y", floats(4 * e)}});
+  }
+}
+
 TEST(Cpu, ReductionsOverAnyAxis) {
   Graph g;
   const Tensor a = g.input("a", {6, 40, 30});
@@ -181,4 +232,108 @@ TEST(Cpu, PaddingReadsNothingOutside) {
     g.output("y", g.input("x", {2, width, 1}).pad(1, 1, 2));
     agree(g, {{"x", random_floats(static_cast<std::size_t>(2 * width), 1)}});
   }
+}
+// A state is overwritten in place only when nothing reads its old value afterwards.
+TEST(Cpu, AStateThatIsReadLaterKeepsItsOldValue) {
+  Graph g;
+  const Tensor s = g.input("s", {4}), x = g.input("x", {2});
+  const Tensor next = prim::slice_scatter(s, x, 0, 1);
+  g.assign(s, next);
+  const Tensor total = expand_to(prim::sum_reduce(next, 0), 0, 4);
+  g.output("late", prim::add(prim::mul(s, full_like(s, 10)), total));  // runs after `next`
+  const Tensor t = g.input("t", {4}), twice = prim::add(t, t.flip(0));
+  g.assign(t, twice);  // element 3 needs element 0 as it was
+  const Tensor u = g.input("u", {4}), more = prim::add(u, full_like(u, 1));
+  g.assign(u, more);
+  g.output("before", u);  // a result as well
+  const Tensor v = g.input("v", {4}), i = g.input("i", {4}, DType::I64);
+  g.assign(v, prim::scatter(v, i, v, 0));  // element 0 goes to 1 while 1 goes to 2
+  for (const bool compiler : {true, false}) {
+    Context c(compile(g, generic() | cpu({.threads = 1, .compiler = compiler})));
+    EXPECT_THROW(c.run(), Error);  // nothing has a value yet
+    c.set(v, {1, 2, 3, 4}).set(i, {1, 2, 3, 0});
+    c.set(s, {1, 2, 3, 4}).set(x, {5, 6}).set(t, {1, 2, 3, 4}).set(u, {7, 8, 9, 10}).run();
+    EXPECT_EQ(c.get("late"), (std::vector<float>{26, 36, 46, 56}));
+    EXPECT_EQ(c.get("s"), (std::vector<float>{1, 5, 6, 4}));
+    EXPECT_EQ(c.get("t"), (std::vector<float>{5, 5, 5, 5}));
+    EXPECT_EQ(c.get("before"), (std::vector<float>{7, 8, 9, 10}));
+    EXPECT_EQ(c.get("v"), (std::vector<float>{4, 1, 2, 3}));
+    EXPECT_EQ(c.get("u"), (std::vector<float>{8, 9, 10, 11}));
+    c.run();
+    EXPECT_EQ(c.get("late"), (std::vector<float>{26, 66, 76, 56}));
+    EXPECT_EQ(c.get("t"), (std::vector<float>{10, 10, 10, 10}));
+  }
+}
+
+// Two states that change places, and one that is a view of another.
+TEST(Cpu, StatesAreAllReadBeforeOneIsWritten) {
+  Graph g;
+  const Tensor a = g.input("a", {3}), b = g.input("b", {3}), c = g.input("c", {3});
+  g.assign(a, b);
+  g.assign(b, a);
+  g.assign(c, a.flip(0));
+  for (const Compiler& compiler : {generic(), generic() | cpu({.threads = 1})}) {
+    Context x(compile(g, compiler));
+    x.set(a, {1, 2, 3}).set(b, {4, 5, 6}).set(c, {0, 0, 0}).run();
+    EXPECT_EQ(x.get("a"), (std::vector<float>{4, 5, 6}));
+    EXPECT_EQ(x.get("b"), (std::vector<float>{1, 2, 3}));
+    EXPECT_EQ(x.get("c"), (std::vector<float>{3, 2, 1}));
+  }
+}
+
+// What the cache on disk does with an entry that is whole, damaged, or lies where others may write.
+TEST(Jit, TheCacheIsCheckedBeforeItIsLoaded) {
+  const TempDir dir;
+  const std::vector<host::Source> sources = {
+      {"twice",
+       "void twice(const void* const* in, void* out, const long* n, long begin, long end) {"
+       " for (long i = begin; i < end; ++i) ((float*)out)[i] = 2 * ((const float*)in[0])[i]; }\n"}};
+  const auto build = [&](const std::string& folder) {
+    host::Jitted j = host::jit(sources, {.cache_dir = folder});
+    const float x[2] = {1, 3};
+    float y[2] = {};
+    const void* in[] = {x};
+    j.functions[0](in, y, nullptr, 0, 2);
+    EXPECT_EQ(y[0], 2);
+    EXPECT_EQ(y[1], 6);
+    return std::pair(j.compiled, j.cached);
+  };
+  const std::string folder = dir / "cache";
+  EXPECT_EQ(build(folder), std::pair(1, 0));
+  EXPECT_EQ(build(folder), std::pair(0, 1));
+  EXPECT_EQ(std::filesystem::status(folder).permissions(), std::filesystem::perms::owner_all);
+  ASSERT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+  const std::string entry = std::filesystem::directory_iterator(folder)->path().string(), good = slurp(entry);
+  std::string changed = good, cut = good.substr(0, good.size() / 2);
+  changed[good.size() / 2] ^= 1;
+  for (const std::string& bad : {changed, cut, std::string(), std::string(100, 'x')}) {
+    spit(entry, bad);
+    EXPECT_EQ(build(folder), std::pair(1, 0));
+    EXPECT_EQ(slurp(entry).size(), good.size());  // and put right
+  }
+  const std::vector<host::Source> other = {{"twice", sources[0].text + "// another text\n"}};
+  EXPECT_EQ(host::jit(other, {.cache_dir = folder}).compiled, 1);
+  // the same text through another compiler is another entry
+  const std::string alias = dir / "cc";
+  spit(alias, "#!/bin/sh\nexec " + host::find_compiler() + " \"$@\"\n");
+  ASSERT_EQ(::chmod(alias.c_str(), 0755), 0);
+  EXPECT_EQ(host::jit(sources, {.compiler = alias, .cache_dir = folder}).compiled, 1);
+  ASSERT_EQ(::chmod(folder.c_str(), 0777), 0);
+  EXPECT_EQ(build(folder), std::pair(1, 0));  // anybody could have written there
+  ASSERT_EQ(::chmod(folder.c_str(), 0700), 0);
+  EXPECT_EQ(build(folder), std::pair(0, 1));
+  std::filesystem::create_directory_symlink(folder, dir / "link");
+  EXPECT_EQ(build(dir / "link"), std::pair(1, 0));
+  EXPECT_EQ(build("off"), std::pair(1, 0));
+}
+
+TEST(Jit, NoCompilerMeansTheInterpreterOfTheIr) {
+  EXPECT_EQ(host::find_compiler({.compiler = "none"}), "");
+  EXPECT_EQ(host::find_compiler({.compiler = "/no/such/cc"}), "");
+  Graph g;
+  g.output("y", prim::exp2(g.input("x", {2})));
+  const Compiled done = transform(g, cpu({.threads = 1, .jit = {.compiler = "none"}}));
+  EXPECT_FALSE(done.log.back().fired.contains("C units compiled"));
+  EXPECT_FALSE(done.log.back().fired.contains("C units from cache"));
+  EXPECT_THROW(transform(g, cpu({.threads = 1, .jit = {.compiler = "/bin/false", .cache_dir = "off"}})), Error);
 }

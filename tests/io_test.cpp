@@ -107,6 +107,37 @@ TEST(Safetensors, AFullDiskLeavesTheOldFile) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path), {}), 1);
 }
 
+// Shards and headers that lie, made here so that no reference data is needed.
+TEST(Safetensors, ShardsAndHeadersAreChecked) {
+  const TempDir dir;
+  const float one = 1;
+  const TensorToSave a[] = {{"a", DType::F32, {1}, std::as_bytes(std::span(&one, 1))}};
+  std::filesystem::create_directory(dir / "in");
+  save_safetensors(dir / "in/x.safetensors", a);
+  save_safetensors(dir / "outside.safetensors", a);
+  const auto refuses = [&](const std::string& index, const std::string& words) {
+    spit(dir / "in/model.safetensors.index.json", index);
+    const std::string error = load_everything(dir / "in");
+    EXPECT_NE(error.find(words), std::string::npos) << index << ": " << error;
+  };
+  spit(dir / "in/model.safetensors.index.json", R"({"weight_map": {"a": "x.safetensors"}})");
+  EXPECT_EQ(load_everything(dir / "in"), "");
+  refuses(R"({"weight_map": {"a": "../outside.safetensors"}})", "not a plain file name");
+  refuses(R"({"weight_map": {"a": ")" + (dir / "outside.safetensors") + R"("}})", "not a plain file name");
+  refuses(R"({"weight_map": {"a": "x.safetensors", "b": "x.safetensors"}})", "in no shard");
+  refuses(R"({"weight_map": {"a": "missing.safetensors"}})", "missing.safetensors");
+  refuses(R"({"weight_map": 1})", "weight_map");
+  const auto header = [&](std::string h, std::size_t bytes) {
+    std::string f(8, 0);
+    f[0] = static_cast<char>(h.size());
+    spit(dir / "y.safetensors", f + h + std::string(bytes, 0));
+    return load_everything(dir / "y.safetensors");
+  };
+  const std::string entry = R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]})";
+  EXPECT_EQ(header("{" + entry + "}", 1), "");
+  EXPECT_NE(header("{" + entry + "," + entry + "}", 1).find("twice"), std::string::npos);
+}
+
 TEST(Gguf, EveryBlockTypeReadsAsGgmlDoes) {
   NEEDS_DATA("formats/gguf");
   const auto want = stored_zip(slurp(data("formats/gguf/expected_dequantised.npz")));

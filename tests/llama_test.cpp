@@ -2,11 +2,17 @@
 #include "lightcone/models/llama.h"
 
 #include <cmath>
+#include <functional>
+#include <map>
+#include <numbers>
+#include <set>
+#include <variant>
 
 #include <nlohmann/json.hpp>
 
 #include "data.h"
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/core/error.h"
 #include "lightcone/models/sampler.h"
 #include "lightcone/passes/passes.h"
 
@@ -202,6 +208,193 @@ TEST(Llama, WrongFilesAreRefusedInOneSentence) {
   EXPECT_THROW(s.feed(512), Error);
 }
 
+// config.json beside a safetensors file; the numbers of rope_scaling are Llama 3.1's.
+TEST(LlamaConfig, RopeScalingAndHeadSizes) {
+  const TempDir dir;
+  const float one = 1;
+  const TensorToSave tensors[] = {{"x", DType::F32, {1}, std::as_bytes(std::span(&one, 1))}};
+  save_safetensors(dir / "model.safetensors", tensors);
+  const auto read = [&](const Json& more) {
+    Json j = {{"model_type", "llama"},  {"vocab_size", 8},           {"hidden_size", 4096},   {"intermediate_size", 8},
+              {"num_hidden_layers", 1}, {"num_attention_heads", 32}, {"rope_theta", 500000.0}};
+    j.update(more);
+    spit(dir / "config.json", j.dump());
+    return LlamaConfig::from(Weights::open(dir.path.string()));
+  };
+  const LlamaConfig plain = read(Json::object());
+  EXPECT_EQ(plain.head_dim, 128);
+  EXPECT_EQ(plain.kv_heads, 32);
+  ASSERT_EQ(plain.rope_frequencies.size(), 64u);
+  for (std::size_t i = 0; i < 64; ++i)
+    EXPECT_NEAR(plain.rope_frequencies[i], std::pow(500000.0, -static_cast<double>(i) / 64), 1e-15);
+  const LlamaConfig linear = read({{"rope_scaling", {{"type", "linear"}, {"factor", 4.0}}}});
+  const LlamaConfig llama3 = read({{"rope_scaling",
+                                    {{"rope_type", "llama3"},
+                                     {"factor", 8.0},
+                                     {"low_freq_factor", 1.0},
+                                     {"high_freq_factor", 4.0},
+                                     {"original_max_position_embeddings", 8192}}}});
+  int kept = 0, divided = 0, between = 0;
+  for (std::size_t i = 0; i < 64; ++i) {
+    const double w = plain.rope_frequencies[i], turns = 8192 * w / (2 * std::numbers::pi);  // in the trained context
+    EXPECT_NEAR(linear.rope_frequencies[i], w / 4, 1e-15);
+    const double want = turns > 4 ? 1 : turns < 1 ? 1.0 / 8 : 1.0 / 8 + (turns - 1) / 3 * (7.0 / 8);
+    EXPECT_NEAR(llama3.rope_frequencies[i] / w, want, 1e-12);
+    ++(turns > 4 ? kept : turns < 1 ? divided : between);
+  }
+  EXPECT_GT(kept, 20);
+  EXPECT_GT(divided, 20);
+  EXPECT_GT(between, 3);
+  EXPECT_EQ(read({{"head_dim", 64}}).head_dim, 64);
+  EXPECT_EQ(read({{"num_key_value_heads", 8}}).kv_heads, 8);
+  EXPECT_EQ(read({{"sliding_window", 16}}).window, 16);
+  EXPECT_EQ(read({{"sliding_window", 16}, {"model_type", "qwen2"}}).window, 0);  // only when it says so
+  EXPECT_EQ(read({{"sliding_window", 16}, {"model_type", "qwen2"}, {"use_sliding_window", true}}).window, 16);
+  EXPECT_EQ(read({{"eos_token_id", {2, 7}}}).eos, (std::vector<int>{2, 7}));
+  for (const Json& wrong :
+       {Json{{"num_key_value_heads", 5}}, Json{{"head_dim", 5}}, Json{{"hidden_size", 0}}, Json{{"hidden_act", "gelu"}},
+        Json{{"model_type", "gpt2"}}, Json{{"vocab_size", 1.5}}, Json{{"rope_scaling", {{"type", "yarn"}}}}})
+    EXPECT_THROW(read(wrong), Error) << wrong;
+}
+
+namespace {
+
+// A GGUF file of numbers, strings and f32 tensors.
+struct Gguf {
+  std::map<std::string, std::variant<std::uint32_t, float, std::string>> metadata;
+  std::map<std::string, std::pair<std::vector<std::uint64_t>, std::vector<float>>> tensors;  // shapes innermost first
+  std::string bytes() const {
+    std::string s = "GGUF", payload;
+    const auto put = [&](const auto& v) { s.append(reinterpret_cast<const char*>(&v), sizeof v); };
+    const auto text = [&](const std::string& t) { put(static_cast<std::uint64_t>(t.size())), s += t; };
+    put(std::uint32_t{3}), put(static_cast<std::uint64_t>(tensors.size()));
+    put(static_cast<std::uint64_t>(metadata.size()));
+    for (const auto& [key, value] : metadata) {
+      text(key);
+      static constexpr std::uint32_t types[] = {4, 6, 8};
+      put(types[value.index()]);
+      if (const auto* n = std::get_if<std::uint32_t>(&value)) put(*n);
+      if (const auto* f = std::get_if<float>(&value)) put(*f);
+      if (const auto* t = std::get_if<std::string>(&value)) text(*t);
+    }
+    for (const auto& [name, t] : tensors) {
+      text(name), put(static_cast<std::uint32_t>(t.first.size()));
+      for (std::uint64_t d : t.first) put(d);
+      put(std::uint32_t{0}), put(static_cast<std::uint64_t>(payload.size()));
+      payload.append(reinterpret_cast<const char*>(t.second.data()), t.second.size() * 4);
+      payload.resize((payload.size() + 31) / 32 * 32);
+    }
+    s.resize((s.size() + 31) / 32 * 32);
+    return s + payload;
+  }
+};
+
+}  // namespace
+
+TEST(LlamaConfig, GgufMetadata) {
+  const TempDir dir;
+  const auto read = [&](const std::string& arch, const std::function<void(Gguf&)>& change = {}) {
+    Gguf g;
+    g.metadata["general.architecture"] = arch;
+    const std::pair<const char*, std::uint32_t> numbers[] = {{"embedding_length", 32},
+                                                             {"feed_forward_length", 8},
+                                                             {"block_count", 1},
+                                                             {"attention.head_count", 4},
+                                                             {"context_length", 16}};
+    for (const auto& [key, n] : numbers) g.metadata[arch + "." + key] = n;
+    g.tensors["token_embd.weight"] = {{32, 2}, std::vector<float>(64)};
+    if (change) change(g);
+    spit(dir / "x.gguf", g.bytes());
+    return LlamaConfig::from(Weights::open(dir / "x.gguf"));
+  };
+  const LlamaConfig plain = read("llama");
+  EXPECT_EQ(plain.vocab, 2);
+  EXPECT_EQ(plain.head_dim, 8);
+  EXPECT_EQ(plain.kv_heads, 4);
+  EXPECT_EQ(plain.window, 0);
+  EXPECT_TRUE(plain.rope_interleaved);
+  EXPECT_FALSE(read("qwen2").rope_interleaved);  // only Llama's queries and keys are permuted when converted
+  EXPECT_FALSE(read("qwen3").rope_interleaved);
+  EXPECT_EQ(read("qwen3", [](Gguf& g) { g.metadata["qwen3.attention.key_length"] = 16u; }).head_dim, 16);
+  EXPECT_EQ(read("llama", [](Gguf& g) { g.metadata["llama.attention.head_count_kv"] = 2u; }).kv_heads, 2);
+  EXPECT_EQ(read("llama", [](Gguf& g) { g.metadata["llama.attention.sliding_window"] = 5u; }).window, 5);
+  EXPECT_EQ(read("llama", [](Gguf& g) { g.metadata["tokenizer.ggml.eos_token_id"] = 1u; }).eos, std::vector<int>{1});
+  const auto scaled = read("llama", [](Gguf& g) {
+    g.metadata["llama.rope.scaling.type"] = "linear";
+    g.metadata["llama.rope.scaling.factor"] = 2.0f;
+  });
+  const auto divided = read("llama", [](Gguf& g) { g.tensors["rope_freqs.weight"] = {{4}, {1, 2, 4, 8}}; });
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_DOUBLE_EQ(scaled.rope_frequencies[i], plain.rope_frequencies[i] / 2);
+    EXPECT_DOUBLE_EQ(divided.rope_frequencies[i], plain.rope_frequencies[i] / (1 << i));
+  }
+  const std::function<void(Gguf&)> wrong[] = {
+      [](Gguf& g) { g.metadata["llama.attention.head_count_kv"] = 3u; },
+      [](Gguf& g) { g.metadata["llama.attention.key_length"] = 7u; },
+      [](Gguf& g) { g.metadata["llama.rope.dimension_count"] = 4u; },
+      [](Gguf& g) { g.metadata["llama.rope.scaling.type"] = "yarn"; },
+      [](Gguf& g) { g.metadata["llama.block_count"] = 0u; },
+      [](Gguf& g) { g.metadata.erase("llama.context_length"); },
+      [](Gguf& g) {
+        g.tensors["rope_freqs.weight"] = {{3}, {1, 2, 4}};
+      },
+  };
+  for (const auto& change : wrong) EXPECT_THROW(read("llama", change), Error);
+  EXPECT_THROW(read("gpt2"), Error);
+}
+
+// Tensors that only some of the family have: biases (Qwen 2), norms of queries and keys (Qwen 3) and a
+// head of its own. At their neutral values they change nothing, at others they do.
+TEST(Llama, BiasesNormsAndAHeadOfItsOwn) {
+  NEEDS_DATA("llm/stories260K/hf");
+  const Weights source = Weights::open(data("llm/stories260K/hf"));
+  std::vector<TensorToSave> plain;
+  for (const auto& [name, t] : source.tensors()) plain.push_back({name, *t.dtype, t.shape, t.bytes});
+  const TempDir dir;
+  const auto logits = [&](const std::vector<TensorToSave>& tensors, const Json& change = Json::object()) {
+    save_safetensors(dir / "model.safetensors", tensors);
+    Json config = Json::parse(slurp(data("llm/stories260K/hf/config.json")));
+    config.update(change);
+    spit(dir / "config.json", config.dump());
+    const Llama m = Llama::load(dir.path.string(), {.threads = 1});
+    LlamaSession s(m);
+    const auto l = s.feed(std::vector<int>{1, 403, 407, 261});
+    return std::vector<float>(l.begin(), l.end());
+  };
+  const std::vector<float> want = logits(plain);
+  const auto distance = [&](const std::vector<float>& have) {
+    double d = 0;
+    for (std::size_t i = 0; i < want.size(); ++i) d = std::max(d, std::abs(static_cast<double>(have[i] - want[i])));
+    return d;
+  };
+  const std::vector<float> zeros(64, 0), halves(64, 0.5f);
+  const std::string at = "model.layers.2.self_attn.";
+  const auto with = [&](const std::string& name, std::int64_t n, const std::vector<float>& values) {
+    std::vector<TensorToSave> t = plain;
+    t.push_back({name, DType::F32, {n}, std::as_bytes(std::span(values)).first(static_cast<std::size_t>(n) * 4)});
+    return t;
+  };
+  for (const auto& [name, n] : {std::pair("q_proj.bias", 64), std::pair("k_proj.bias", 32),
+                                std::pair("v_proj.bias", 32), std::pair("o_proj.bias", 64)}) {
+    EXPECT_EQ(distance(logits(with(at + name, n, zeros))), 0) << name;
+    EXPECT_GT(distance(logits(with(at + name, n, halves))), 1e-3) << name;
+  }
+  for (const char* name : {"q_norm.weight", "k_norm.weight"})
+    EXPECT_GT(distance(logits(with(at + name, 8, halves), {{"model_type", "qwen3"}})), 1e-3) << name;
+  // the embedding as a head of its own is the tied model; twice as large, it doubles the logits
+  const StoredTensor& e = source.at("model.embed_tokens.weight");
+  std::vector<float> twice = Weights::read(e);
+  for (float& x : twice) x *= 2;
+  std::vector<TensorToSave> tied = plain, doubled = plain;
+  tied.push_back({"lm_head.weight", DType::F32, e.shape, e.bytes});
+  doubled.push_back({"lm_head.weight", DType::F32, e.shape, std::as_bytes(std::span(twice))});
+  EXPECT_EQ(distance(logits(tied)), 0);
+  const std::vector<float> large = logits(doubled);
+  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_EQ(large[i], 2 * want[i]);
+  // a tensor of another shape is refused by name
+  EXPECT_THROW(logits(with(at + "q_proj.bias", 32, zeros)), Error);
+}
+
 TEST(Sampler, FiltersAndSeeds) {
   const std::vector<float> logits{1, 3, 2, std::nanf(""), 3};
   EXPECT_EQ(Sampler({})(logits), 1);
@@ -221,6 +414,29 @@ TEST(Sampler, FiltersAndSeeds) {
   EXPECT_NEAR(ratio, std::exp(-1 / 0.7), 0.04);
   Sampler min_p({.temperature = 1, .min_p = 0.9});
   for (int i = 0; i < 100; ++i) EXPECT_NE(min_p(logits), 2);
+  EXPECT_EQ(Sampler({.repetition_penalty = 10})(std::vector<float>{-1, -2}, std::vector<int>{0}), 1);  // -10 and -2
+  EXPECT_EQ(Sampler({.repetition_penalty = 10, .penalty_window = 1})(logits, std::vector<int>{1, 4}), 1);
+  // probabilities 0.1, 0.2, 0.3, 0.4: which ids may come
+  const auto possible = [](const SamplerOptions& o, double scale = 1) {
+    std::vector<float> l;
+    for (double p : {0.1, 0.2, 0.3, 0.4}) l.push_back(static_cast<float>(std::log(p) * scale));
+    Sampler s(o);
+    std::set<int> ids;
+    for (int i = 0; i < 400; ++i) ids.insert(s(l));
+    return ids;
+  };
+  EXPECT_EQ(possible({.temperature = 1}), (std::set<int>{0, 1, 2, 3}));
+  EXPECT_EQ(possible({.temperature = 1, .top_k = 2}), (std::set<int>{2, 3}));
+  EXPECT_EQ(possible({.temperature = 1, .top_p = 0.65}), (std::set<int>{2, 3}));
+  EXPECT_EQ(possible({.temperature = 1, .top_p = 0.75}), (std::set<int>{1, 2, 3}));
+  EXPECT_EQ(possible({.temperature = 1, .min_p = 0.6}), (std::set<int>{2, 3}));
+  EXPECT_EQ(possible({.temperature = 1, .min_p = 1}), (std::set<int>{3}));  // the best itself always may
+  Sampler equals({.temperature = 1, .min_p = 1});                           // what is as likely as the best stays
+  std::set<int> both;
+  for (int i = 0; i < 100; ++i) both.insert(equals(std::vector<float>{5, 5, 4}));
+  EXPECT_EQ(both, (std::set<int>{0, 1}));
+  EXPECT_EQ(Sampler({.temperature = 1})(std::vector<float>{2000, 0}), 0);  // exp(2000) is no double
+  EXPECT_EQ(Sampler({.temperature = 1})(std::vector<float>{-2000, -3000}), 0);
   EXPECT_THROW(Sampler({.temperature = -1}), Error);
   EXPECT_THROW(Sampler({.top_p = 0}), Error);
 }

@@ -130,6 +130,32 @@ TEST(Tokenizer, RoundTripsAndRefusesWhatIsNotUtf8) {
   }
 }
 
+// The words of Llama 3 and Qwen 2, and what tells one from the other: the digits, and whether a word
+// that is a token is merged.
+TEST(Tokenizer, WordsOfLlama3AndQwen2) {
+  Vocabulary v;
+  v.kind = Vocabulary::Kind::ByteBpe;
+  v.pieces = {"1", "2",  "3",        "4",        "12", "123",      "1234",    "a",
+              "b", "ab", "\xC3\x83", "\xC2\xA9", "e",  "\xC3\x8C", "\xC4\xA3"};
+  v.merges = {{"1", "2"}, {"12", "3"}, {"123", "4"}};
+  v.split = split_patterns("llama-bpe");
+  EXPECT_EQ(make_tokenizer(v)->encode("1234", false), (std::vector<int>{5, 3}));
+  EXPECT_EQ(make_tokenizer(v)->encode("ab", false), (std::vector<int>{7, 8}));  // no merge makes it
+  v.whole_words = true;
+  EXPECT_EQ(make_tokenizer(v)->encode("ab", false), (std::vector<int>{9}));
+  v.split = split_patterns("qwen2");
+  EXPECT_EQ(make_tokenizer(v)->encode("1234", false), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(make_tokenizer(v)->encode("e\xCC\x81", false), (std::vector<int>{12, 13, 14}));
+  v.nfc = true;  // e and a combining accent are one character
+  EXPECT_EQ(make_tokenizer(v)->encode("e\xCC\x81", false), (std::vector<int>{10, 11}));
+  v.bos = 7, v.eos = 8, v.add_bos = v.add_eos = true;
+  EXPECT_EQ(make_tokenizer(v)->encode("12", true), (std::vector<int>{7, 0, 1, 8}));
+  v.types.assign(v.pieces.size(), Vocabulary::Type::Normal);
+  v.types[4] = v.types[5] = Vocabulary::Type::UserDefined;  // cut out first, the longest before the others
+  EXPECT_EQ(make_tokenizer(v)->encode("1231", false), (std::vector<int>{5, 0}));
+  EXPECT_THROW(split_patterns("no such model"), Error);
+}
+
 TEST(Tokenizer, ByteLevelFromJson) {
   const TempDir dir;
   spit(dir / "tokenizer.json", R"({

@@ -91,6 +91,32 @@ TEST(Verify, ComparisonDoesNotForgive) {
   b = make_value(DType::F64, {3});
   EXPECT_TRUE(differs());
   EXPECT_TRUE(compare({{{"y", a}}, {}}, {{}, {}}, 4).has_value());  // missing
+  a = make_value(DType::F32, {2}), b = a;
+  b.f[1] = 1;
+  EXPECT_TRUE(compare({{}, {{"state", a}}}, {{}, {{"state", b}}}, 4).has_value());  // states count as well
+  EXPECT_TRUE(compare({{}, {{"state", a}}}, {{}, {}}, 4).has_value());
+  a.f = {1, 1}, a.error = {0, 1e-3};
+  b.f = {1, 1.0039};
+  EXPECT_FALSE(differs());  // four times the bound
+  b.f = {1, 1.0041};
+  EXPECT_TRUE(differs());  // and not more
+  a.error = {0, INFINITY};
+  VerifyReport::Checked stats;
+  EXPECT_FALSE(compare({{{"y", a}}, {}}, {{{"y", b}}, {}}, 4, &stats).has_value());
+  EXPECT_EQ(stats.elements, 1u);
+  EXPECT_EQ(stats.undecided, 1u);
+}
+
+// A wrong next value of a state is found although no output shows it.
+TEST(Verify, LooksAtStates) {
+  Graph g;
+  const Tensor s = g.input("s", {4}), x = g.input("x", {4});
+  g.assign(s, prim::add(s, prim::mul(x, full_like(x, -1))));
+  g.output("y", prim::sum_reduce(x, 0));
+  const Pat p = any();
+  const VerifyReport r = verify(g, rewrite("mine", {{"lose a sign", p * -1.0, p}}));
+  ASSERT_FALSE(r.ok());
+  EXPECT_EQ(r.fault->rule, "lose a sign");
 }
 
 // Both sides of each rule, bit for bit, on the numbers that break algebra.
@@ -147,6 +173,44 @@ TEST(Rules, ExactRulesAreExact) {
     }
   }
   EXPECT_GT(checked, 1000);
+}
+
+// What looks like the left side of a rule and is not.
+TEST(Rules, MatchNothingElse) {
+  Graph g;
+  const Tensor x = g.input("x", {2}), one = full_like(x, 1), minus = full_like(x, -1);
+  const Tensor wide = x.unsqueeze(0).expand({2, 2}).reshape({4});
+  g.output("padded one", prim::mul(wide, one.pad(0, 1, 1)));
+  g.output("padded zero", prim::add(wide, full_like(x, -0.0).pad(0, 1, 1)));
+  g.output("turned between", prim::mul(prim::mul(x, minus).flip(0), minus));
+  g.output("turned maximum", prim::maximum(x, x.flip(0)));
+  g.output("plus zero", prim::add(x, full_like(x, 0)));  // -0 + 0 is 0
+  g.output("minus zero", prim::mul(x, full_like(x, 0)));
+  g.output("narrow and back", prim::cast(prim::cast(x, DType::BF16), DType::F32));
+  const Tensor n = full(g, {2}, (1 << 24) + 1, DType::I32), m = full(g, {2}, 0x1p53, DType::I64);
+  const Tensor i = g.input("i", {2}, DType::I32);
+  g.output("through f32 and back", prim::cast(prim::cast(prim::add(i, n), DType::F32), DType::I32));
+  g.output("beyond double", prim::add(m, full_like(m, 1)));
+  const Graph tidy = transform(g, generic()).graph;
+  Value whole = make_value(DType::I32, {2});
+  whole.i = {0, 2};
+  for (const std::vector<double>& v : {std::vector<double>{3.3f, -5}, {-0.0, 7}, {INFINITY, -INFINITY}, {NAN, 2}}) {
+    Value in = make_value(DType::F32, {2});
+    in.f = v;
+    const std::map<std::string, Value> inputs = {{"x", in}, {"i", whole}};
+    const Results want = interpret(g, inputs, {}, Rounding::Storage),
+                  got = interpret(tidy, inputs, {}, Rounding::Storage);
+    EXPECT_EQ(want.outputs.at("beyond double").i[0], (std::int64_t{1} << 53) + 1);
+    for (const auto& [name, w] : want.outputs) {
+      EXPECT_EQ(w.i, got.outputs.at(name).i) << name;
+      if (!is_float(w.dtype)) continue;
+      for (std::size_t k = 0; k < w.size(); ++k) {
+        const double a = w.f[k], b = got.outputs.at(name).f[k];
+        EXPECT_TRUE((std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b)))
+            << name << " of " << v[0] << ", " << v[1] << " at " << k << ": " << b << ", not " << a;
+      }
+    }
+  }
 }
 
 TEST(Compilers, StatisticsSkippingAndRepeating) {
