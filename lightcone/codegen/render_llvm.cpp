@@ -43,7 +43,7 @@ class Renderer {
   void update(int reduction);
   Value join(const Reduction& r, const Value& a, const Value& b);
   Value count(const Value& from, const Value& to, int step, const std::function<void(const Value&)>& body);
-  void in_lanes(const std::string& symbol, const Value& from, const Dim& to, const Value& end, const Body& body);
+  void in_lanes(const std::string& symbol, const Value& from, const Value& to, const Body& body);
 
   const Kernel& k_;
   Text t_;
@@ -193,10 +193,9 @@ Value Renderer::count(const Value& from, const Value& to, int step, const std::f
   return i;
 }
 
-// The body for whole vectors of iterations from..end, then for the rest. `to` is the extent: where it is
-// a number and everything is computed, one of the two may never happen.
-void Renderer::in_lanes(const std::string& symbol, const Value& from, const Dim& to, const Value& end,
-                        const Body& body) {
+// The body for whole vectors of iterations, then for the rest; where the range is known, one of the two
+// may never happen. (The outermost range is the caller's: kernels that differ in it alone are one.)
+void Renderer::in_lanes(const std::string& symbol, const Value& from, const Value& to, const Body& body) {
   const auto run = [&](const Value& base, const Value& mask) {
     lane_ = symbol, first_lane_ = base, mask_ = mask;
     symbols_[symbol] = t_.spread(base, kLanes) + t_.lane_numbers(kLanes);
@@ -204,14 +203,15 @@ void Renderer::in_lanes(const std::string& symbol, const Value& from, const Dim&
     lane_.clear(), first_lane_ = {}, mask_ = {};
     symbols_.erase(symbol);
   };
+  const bool known = from.name[0] != '%' && to.name[0] != '%';
+  const std::int64_t extent = known ? std::stoll(to.name) - std::stoll(from.name) : 0;
   Value base = from;
-  if (!to.is_constant() || to.offset() >= kLanes) base = count(from, end, kLanes, [&](const Value& i) { run(i, {}); });
-  const bool from_zero = from.name == "0";
-  if (from_zero && to.is_constant() && to.offset() % kLanes == 0) return;
+  if (!known || extent >= kLanes) base = count(from, to, kLanes, [&](const Value& i) { run(i, {}); });
+  if (known && extent % kLanes == 0) return;
   const std::string id = t_.fresh(), rest = "rest" + id, done = "done" + id;
-  t_.branch(base < end, rest, done);
+  t_.branch(base < to, rest, done);
   t_.begin_block(rest);
-  run(base, t_.lane_numbers(kLanes) < end - base);
+  run(base, t_.lane_numbers(kLanes) < to - base);
   t_.jump(done);
   t_.begin_block(done);
 }
@@ -247,7 +247,7 @@ void Renderer::reduction_loop(int id) {
   }
   const Value extent = dim(l.extent);
   if (id == r.inner_loop && lanes) {
-    in_lanes(l.symbol, integer(0), l.extent, extent, [&] { block(l.body), update(l.reduction); });
+    in_lanes(l.symbol, integer(0), extent, [&] { block(l.body), update(l.reduction); });
   } else {
     count(integer(0), extent, 1, [&](const Value& i) {
       symbols_[l.symbol] = i;
@@ -270,7 +270,7 @@ void Renderer::loop(int id) {
     block(l.body);
     if (id == k_.output_loops - 1) store();
   };
-  if (l.lanes) return in_lanes(l.symbol, from, l.extent, to, body);
+  if (l.lanes) return in_lanes(l.symbol, from, to, body);
   count(from, to, 1, [&](const Value& i) {
     symbols_[l.symbol] = i;
     body();

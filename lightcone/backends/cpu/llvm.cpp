@@ -129,13 +129,6 @@ struct Owned {
   }
 };
 
-// That says nothing on the terminal.
-Owned quiet_context(const Api& a) {
-  const Handle context = a.ContextCreate();
-  a.ContextSetDiagnosticHandler(context, [](Handle, void*) {}, nullptr);
-  return {context, a.ContextDispose};
-}
-
 // A module is only given on when LLVM's own check finds nothing wrong: the steps behind it abort the
 // process on what they do not expect.
 Handle parsed(const Api& a, Handle context, const std::string& text) {
@@ -155,7 +148,9 @@ Handle parsed(const Api& a, Handle context, const std::string& text) {
 
 std::string compiled(const Library& l, const std::string& text) {
   const Api& a = l.api;
-  const Owned context = quiet_context(a);
+  const Owned context(a.ContextCreate(), a.ContextDispose);
+  a.ContextSetDiagnosticHandler(
+      context.handle, [](Handle, void*) {}, nullptr);  // nothing goes to the terminal
   const Owned module(parsed(a, context.handle, text), a.DisposeModule);
   Handle target = nullptr;
   char* message = nullptr;
@@ -196,12 +191,7 @@ std::unique_ptr<Library> open(const std::string& name) {
   Dl_info where{};
   l->found.path =
       ::dladdr(reinterpret_cast<void*>(a.ContextCreate), &where) && where.dli_fname ? where.dli_fname : name;
-  const Owned context = quiet_context(a);
-  try {
-    const Owned probe(parsed(a, context.handle, "define void @f(ptr %p) {\n  ret void\n}\n"), a.DisposeModule);
-  } catch (const Error&) {
-    l->found.typed_pointers = true;
-  }
+  l->found.typed_pointers = !::dlsym(handle, "LLVMPointerTypeInContext");  // came when `ptr` became the rule
 #if defined(__x86_64__)
   // Without it LLVM calls functions for f16 that a process need not have.
   if (l->features.find("+f16c") == std::string::npos) {
