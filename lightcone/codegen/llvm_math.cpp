@@ -94,9 +94,8 @@ Value extreme(const Value& a, const Value& b, bool maximum) {
     case Type::Float: return maximum ? maxf(a, b) : minf(a, b);
     case Type::I1: return maximum ? a | b : a & b;
     case Type::Double: {
-      const auto negative = [](const Value& v) { return bits(v, Type::I64) < 0; };
-      const Value zeros = maximum ? (a == 0.0) & negative(a) : (b == 0.0) & (negative(b) ^ 1);
-      // equal: the one whose sign decides
+      const Value& zero = maximum ? a : b;  // of two zeros, b when this one is negative
+      const Value zeros = (zero == 0.0) & (bits(zero, Type::I64) < 0);
       const Value equal = select(zeros, b, a);
       const Value ordered =
           maximum ? select(a > b, a, select(b > a, b, equal)) : select(a < b, a, select(b < a, b, equal));
