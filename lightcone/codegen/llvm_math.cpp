@@ -43,16 +43,16 @@ Value exp2f(const Value& x) {
 }
 
 Value log2f(const Value& x) {
-  const Value tiny = x < static_cast<double>(1.17549435e-38f);
+  const Value tiny = x < 1.17549435e-38f;
   const Value b = bits(select(tiny, x * 8388608.0, x), Type::I32);
   const Value whole = bits((b & 0x7fffff) | 0x3f800000, Type::Float);
-  const Value big = whole > static_cast<double>(1.41421356f);
+  const Value big = whole > 1.41421356f;
   const Value m = select(big, whole * 0.5, whole);
   const Value shift = select(tiny, 127 + 23, b.text->integer(Type::I32, 127));
   const Value e = (shift_right(b, 23) & 255) - shift + widen(big, Type::I32);
   const Value t = (m - 1.0) / (m + 1.0), s = t * t;
   const Value p = polynomial(s, {0.3205989f, 0.4121986f, 0.5770780f, 0.96179669f});
-  const Value r = fma(t, s * p, t * static_cast<double>(2.885390082f)) + to(e, Type::Float);
+  const Value r = fma(t, s * p, t * 2.885390082f) + to(e, Type::Float);
   const Value special = select(x == 0.0, -kInf, select(x < 0.0, kNaN, x));
   return select((x > 0.0) & (x < kInf), r, special);
 }

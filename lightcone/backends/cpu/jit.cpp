@@ -169,7 +169,10 @@ Jitted jit(std::span<const Source> sources, const JitOptions& options) {
   if (sources.empty()) return result;
   const std::string compiler = find_compiler(options);
   if (compiler == kLlvm) return jit_llvm(sources, options);
-  if (compiler.empty()) throw Error("jit", "no C compiler was found; install gcc or clang, or set LIGHTCONE_CC");
+  if (compiler.empty())
+    throw Error(
+        "jit",
+        "neither a C compiler nor LLVM's library was found; install gcc, clang or libllvm14, or set LIGHTCONE_CC");
   static std::mutex lock;
   static std::map<std::string, std::string> identities;
   std::string id;
