@@ -3,6 +3,7 @@
 // and read and written under a mask.
 #include "lightcone/codegen/render_llvm.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <utility>
@@ -270,7 +271,10 @@ void Renderer::loop(int id) {
     block(l.body);
     if (id == k_.output_loops - 1) store();
   };
-  if (l.lanes) return in_lanes(l.symbol, from, to, body);
+  // A few numbers would leave most lanes empty; LLVM unrolls them.
+  const bool few = id > 0 && l.extent.is_constant() && 2 * l.extent.offset() <= kLanes &&
+                   std::none_of(l.body.items.begin(), l.body.items.end(), [](const Item& i) { return i.is_loop; });
+  if (l.lanes && !few) return in_lanes(l.symbol, from, to, body);
   count(from, to, 1, [&](const Value& i) {
     symbols_[l.symbol] = i;
     body();
