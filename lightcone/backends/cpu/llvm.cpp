@@ -75,6 +75,7 @@ struct Library {
   LlvmFound found;
   Api api{};
   std::string triple, cpu, features;
+  std::string identity;  // what object code depends on besides the text
 };
 
 // Fills the table; the name of what is missing, or "".
@@ -191,6 +192,7 @@ std::unique_ptr<Library> open(const std::string& name) {
   Dl_info where{};
   l->found.path =
       ::dladdr(reinterpret_cast<void*>(a.ContextCreate), &where) && where.dli_fname ? where.dli_fname : name;
+  l->identity = cat(identity(l->found.path), l->cpu, l->features, kPasses);
   l->found.typed_pointers = !::dlsym(handle, "LLVMPointerTypeInContext");  // came when `ptr` became the rule
 #if defined(__x86_64__)
   // Without it LLVM calls functions for f16 that a process need not have.
@@ -264,6 +266,29 @@ void compile_all(const Library& l, const std::vector<Unit*>& units) {
     if (u->problem) std::rethrow_exception(u->problem);
 }
 
+// The objects in memory, ready to be called as long as the result lives.
+std::shared_ptr<void> loaded(const Api& a, const std::vector<Unit>& units) {
+  Handle jit = nullptr, generator = nullptr;
+  expect(a, a.OrcCreateLLJIT(&jit, nullptr));
+  const std::shared_ptr<void> code(jit, a.OrcDisposeLLJIT);
+  // What cannot be found is said by an Error, not on the terminal.
+  a.OrcExecutionSessionSetErrorReporter(
+      a.OrcLLJITGetExecutionSession(jit),
+      [](void* api, Handle error) {
+        const Api& a = *static_cast<const Api*>(api);
+        a.DisposeErrorMessage(a.GetErrorMessage(error));
+      },
+      const_cast<Api*>(&a));
+  const Handle main = a.OrcLLJITGetMainJITDylib(jit);
+  expect(a, a.OrcCreateDynamicLibrarySearchGeneratorForProcess(&generator, a.OrcLLJITGetGlobalPrefix(jit), nullptr,
+                                                               nullptr));
+  a.OrcJITDylibAddGenerator(main, generator);
+  for (const Unit& u : units)
+    expect(a, a.OrcLLJITAddObjectFile(
+                  jit, main, a.CreateMemoryBufferWithMemoryRangeCopy(u.object.data(), u.object.size(), u.key.c_str())));
+  return code;
+}
+
 }  // namespace
 
 LlvmFound find_llvm(const JitOptions& options) { return library(options).found; }
@@ -279,11 +304,11 @@ Jitted jit_llvm(std::span<const Source> sources, const JitOptions& options) {
   for (const auto& [name, s] : distinct) unique.push_back(s);
   std::vector<Unit> units;
   std::vector<Unit*> missing;
-  const std::string folder = cache_folder(options), id = cat(identity(l.found.path), l.cpu, l.features, kPasses);
+  const std::string folder = cache_folder(options);
   for (std::size_t k = 0; k < unique.size(); k += kFunctionsPerUnit)
     units.push_back({joined(std::span(unique).subspan(k, std::min(kFunctionsPerUnit, unique.size() - k))), "", ""});
   for (Unit& u : units) {
-    u.key = content_hash({u.text, id}) + ".o";
+    u.key = content_hash({u.text, l.identity}) + ".o";
     u.object = kept_object(folder, u.key);
     if (u.object.empty()) missing.push_back(&u);
   }
@@ -291,26 +316,10 @@ Jitted jit_llvm(std::span<const Source> sources, const JitOptions& options) {
   for (const Unit* u : missing) keep_object(folder, u->key, u->object);
   result.compiled = static_cast<int>(missing.size());
   result.cached = static_cast<int>(units.size() - missing.size());
-  Handle jit = nullptr, generator = nullptr;
-  expect(a, a.OrcCreateLLJIT(&jit, nullptr));
-  const std::shared_ptr<void> code(jit, a.OrcDisposeLLJIT);
-  a.OrcExecutionSessionSetErrorReporter(
-      a.OrcLLJITGetExecutionSession(jit),
-      [](void* api, Handle error) {
-        const Api& a = *static_cast<const Api*>(api);
-        a.DisposeErrorMessage(a.GetErrorMessage(error));
-      },
-      const_cast<Api*>(&a));
-  const Handle main = a.OrcLLJITGetMainJITDylib(jit);
-  expect(a, a.OrcCreateDynamicLibrarySearchGeneratorForProcess(&generator, a.OrcLLJITGetGlobalPrefix(jit), nullptr,
-                                                               nullptr));
-  a.OrcJITDylibAddGenerator(main, generator);
-  for (const Unit& u : units)
-    expect(a, a.OrcLLJITAddObjectFile(
-                  jit, main, a.CreateMemoryBufferWithMemoryRangeCopy(u.object.data(), u.object.size(), u.key.c_str())));
+  const std::shared_ptr<void> code = loaded(a, units);
   for (const Source& s : sources) {
     std::uint64_t address = 0;
-    expect(a, a.OrcLLJITLookup(jit, &address, s.name.c_str()));
+    expect(a, a.OrcLLJITLookup(code.get(), &address, s.name.c_str()));
     result.functions.push_back(reinterpret_cast<KernelFunction>(address));
   }
   result.libraries.push_back(code);
