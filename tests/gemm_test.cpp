@@ -11,6 +11,7 @@
 #include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/core/dtype.h"
 #include "lightcone/core/op.h"
+#include "lightcone/core/quant.h"
 
 using namespace lc;
 using namespace lc::host;
@@ -45,21 +46,19 @@ Weight make_weight(WeightType t, std::int64_t n, std::int64_t k, std::mt19937& r
   if (t == WeightType::F32) plain(DType::F32);
   if (t == WeightType::F16) plain(DType::F16);
   if (t == WeightType::BF16) plain(DType::BF16);
-  if (t != WeightType::Q8_0 && t != WeightType::Q4_0) return w;
-  const int block = t == WeightType::Q8_0 ? 34 : 18;
-  w.row = k / 32 * block;
+  const QuantInfo* q = block_format(t);
+  if (!q) return w;
+  w.row = k / q->elements * q->bytes;
   w.bytes.resize(static_cast<std::size_t>(n * w.row));
-  for (std::int64_t b = 0; b < n * k / 32; ++b) {
-    std::byte* p = w.bytes.data() + b * block;
-    store_f64(p, DType::F16, 0, std::abs(normal(random)) * 0.1);
-    for (int i = 2; i < block; ++i) p[i] = static_cast<std::byte>(random());
-    const double d = load_f64(p, DType::F16, 0);
-    for (int i = 0; i < 32; ++i) {
-      const int q = t == WeightType::Q8_0
-                        ? static_cast<std::int8_t>(p[2 + i])
-                        : (i < 16 ? static_cast<int>(p[2 + i]) & 15 : static_cast<int>(p[2 + i - 16]) >> 4) - 8;
-      w.values[static_cast<std::size_t>(b * 32 + i)] = d * q;
-    }
+  const auto layout = quant_layout<std::int64_t>(q->format, 0);
+  for (std::int64_t b = 0; b < n * k / q->elements; ++b) {
+    std::byte* p = w.bytes.data() + b * q->bytes;
+    for (int i = 0; i < q->bytes; ++i) p[i] = static_cast<std::byte>(random());
+    for (const int d : {layout.d, layout.d_min})
+      if (d >= 0) store_f64(p + d, DType::F16, 0, std::abs(normal(random)) * 0.1);
+    for (int i = 0; i < q->elements; ++i)
+      w.values[static_cast<std::size_t>(b * q->elements + i)] =
+          quant_value(q->format, i, [p](std::int64_t at) { return static_cast<unsigned>(p[at]); });
   }
   return w;
 }
@@ -71,13 +70,14 @@ TEST(Gemm, EveryIsaEveryTypeEverySize) {
   std::normal_distribution<float> normal;
   const auto one = threads(1), two = threads(2);
   int checked = 0;
-  for (const WeightType t : {WeightType::F32, WeightType::F16, WeightType::BF16, WeightType::Q8_0, WeightType::Q4_0})
+  for (int type = 0; type <= static_cast<int>(WeightType::Q6_K); ++type)
     for (const auto& [m, n, k] :
          {std::array{1, 1, 32}, std::array{1, 70, 64}, std::array{2, 33, 96}, std::array{3, 5, 320},
           std::array{4, 129, 32}, std::array{5, 31, 64}, std::array{13, 17, 288}, std::array{29, 64, 576},
-          std::array{169, 130, 64}, std::array{340, 1100, 32}, std::array{1, 40, 37}, std::array{6, 40, 37}}) {
-      const bool quantised = t == WeightType::Q8_0 || t == WeightType::Q4_0;
-      if (quantised && k % 32) continue;
+          std::array{169, 130, 64}, std::array{340, 1100, 32}, std::array{1, 40, 37}, std::array{6, 40, 37},
+          std::array{1, 9, 256}, std::array{2, 70, 768}, std::array{5, 31, 512}, std::array{169, 50, 256}}) {
+      const auto t = static_cast<WeightType>(type);
+      if (const QuantInfo* q = block_format(t); q && k % q->elements) continue;
       const Weight w = make_weight(t, n, k, random);
       std::vector<float> a(static_cast<std::size_t>(m * k));
       for (float& x : a) x = normal(random);

@@ -90,6 +90,7 @@ TEST(Llama, EveryGgufTypeGivesTheReferenceText) {
       if (!std::filesystem::exists(data(file))) continue;  // the collection leaves some out
       ++seen;
       const Llama m = Llama::load(data(file), {.context = 512, .all_logits = true, .threads = 2});
+      EXPECT_EQ(m.converted_bytes(), 0u) << file;
       const auto ids = want["eval"]["ids"].get<std::vector<int>>();
       LlamaSession s(m);
       EXPECT_NEAR(nll(s.feed(ids), ids, static_cast<std::size_t>(m.config().vocab)), v["nll_eval"].get<double>(), 2e-4)

@@ -134,9 +134,6 @@ void same(const Value& want, const Value& got, const std::string& where, bool si
   }
 }
 
-// What a back end gets wrong for now, and why; the reference interpreter still has to be right.
-const std::map<std::string, std::string> kKnownFailures{};
-
 // One graph of many cases, so that the system compiler starts once for all of them.
 struct Batch {
   Graph g;
@@ -160,10 +157,9 @@ struct Batch {
     inputs.merge(values);
   }
 
-  void check(bool compile) {
+  void check() {
     const Results reference = interpret(g, inputs, {}, Rounding::Storage);
-    Results compiled = reference;
-    if (compile) compiled = run_values(transform(g, generic() | cpu({.threads = 2})).graph, inputs, {});
+    const Results compiled = run_values(transform(g, generic() | cpu({.threads = 2})).graph, inputs, {});
     static const std::set<std::string> signed_zero{"floor",
                                                    "ceil",
                                                    "trunc",
@@ -211,14 +207,11 @@ TEST(Ops, AnswerAsPyTorchDoes) {
       ADD_FAILURE() << c.name << ": " << e.what();
     }
   };
-  Batch known;
   for (std::size_t at = 0; at < all.size();) {
     Batch b;
-    for (const std::size_t end = std::min(all.size(), at + 80); at < end; ++at)
-      add(kKnownFailures.contains(all[at].name) ? known : b, all[at]);
-    b.check(true);
+    for (const std::size_t end = std::min(all.size(), at + 80); at < end; ++at) add(b, all[at]);
+    b.check();
   }
-  known.check(false);
   for (const cases::Case& c : cases::kCases)
     EXPECT_TRUE(used.contains(c.name)) << "no golden case runs '" << c.name << "'";
 }
@@ -247,8 +240,7 @@ TEST(Ops, EveryPassAgreesOnWildNumbers) {
   std::size_t elements = 0;
   for (std::size_t at = 0; at < all.size();) {
     Batch b;
-    for (const std::size_t end = std::min(all.size(), at + 100); at < end; ++at)
-      if (!kKnownFailures.contains(all[at].name)) b.add(all[at], used);
+    for (const std::size_t end = std::min(all.size(), at + 100); at < end; ++at) b.add(all[at], used);
     const VerifyReport r = verify(b.g, generic() | cpu({.threads = 2}), {.trials = 3, .seed = 7});
     EXPECT_TRUE(r.ok()) << r.str();
     elements += r.passes.back().elements;

@@ -122,6 +122,7 @@ class Renderer {
   std::string dim(const Dim& d);
   std::string atom(const Dim::Atom* a);
   std::string value(int id) { return "v" + std::to_string(id) + (arrays_.contains(id) ? "[l]" : ""); }
+  std::string condition(const Dim& valid);
   std::string expression(const Instr& i);
   void block(const Block& b, bool vector, const std::string& width);
   void straight(const std::vector<int>& values, bool vector, const std::string& width);
@@ -220,6 +221,10 @@ std::string Renderer::dim(const Dim& d) {
   return d.is_constant() && d.offset() >= 0 ? s : "(" + s + ")";
 }
 
+// Whether a load may happen. GCC 12 turns a vector load under a mask it can compute into a load of the
+// whole vector and a blend, which reads outside the buffer: the mask shall depend on what it cannot see.
+std::string Renderer::condition(const Dim& valid) { return "(" + dim(valid) + " > unseen)"; }
+
 std::string Renderer::expression(const Instr& i) {
   const std::string buffer = "in" + std::to_string(i.buffer);
   const auto zero = [&] { return std::string("(") + std::string(register_type(i.dtype)) + ")0"; };
@@ -228,12 +233,12 @@ std::string Renderer::expression(const Instr& i) {
     case Code::Index: return converted(dim(i.offset), DType::I64, i.dtype);
     case Code::Load: {
       const std::string v = loaded(buffer, i.dtype, dim(i.offset));
-      return i.valid == Dim(1) ? v : "(" + dim(i.valid) + " ? " + v + " : " + zero() + ")";
+      return i.valid == Dim(1) ? v : "(" + condition(i.valid) + " ? " + v + " : " + zero() + ")";
     }
     case Code::GatherLoad: {
       const std::string j = "(long)" + value(i.a);
       std::string guard = "(" + j + " >= 0 && " + j + " < " + dim(i.extent) + ")";
-      if (!(i.valid == Dim(1))) guard = "(" + dim(i.valid) + " && " + guard + ")";
+      if (!(i.valid == Dim(1))) guard = "(" + condition(i.valid) + " && " + guard + ")";
       return "(" + guard + " ? " + loaded(buffer, i.dtype, dim(i.offset) + " + " + j + " * " + dim(i.stride)) + " : " +
              zero() + ")";
     }
@@ -394,7 +399,8 @@ std::string Renderer::text(std::string_view name) {
   line(type + "* out_ = (" + type + "*)out;");
   for (std::size_t k = 0; k < k_.sizes.size(); ++k)
     line("const long n" + std::to_string(k) + " = n[" + std::to_string(k) + "];");
-  line("(void)in, (void)n, (void)begin, (void)end;");
+  line(std::string(dialect_.unseen_zero));
+  line("(void)in, (void)n, (void)begin, (void)end, (void)unseen;");
   block(k_.top, false, "");
   if (k_.output_loops == 0) store();
   close();

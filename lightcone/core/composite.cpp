@@ -1,5 +1,6 @@
 // What each composite means in the twelve. A device that implements nothing else runs these;
 // where arithmetic cannot say it exactly, the comment says which values differ.
+#include "lightcone/core/quant.h"
 #include "lightcone/core/tensor.h"
 
 namespace lc {
@@ -161,21 +162,29 @@ Tensor define_dequantize(const Node& n, std::span<const Tensor> in) {
   s.push_back(q.bytes);
   const Tensor blocks = cast(contiguous(in[0]).reshape(s), DType::F32);
   const int last = blocks.rank() - 1;
-  const auto bytes = [&](int begin, int end) { return blocks.slice(last, begin, end); };
-  Tensor v;
-  if (q.format == QuantFormat::Q8_0) {
-    const Tensor u = bytes(2, 34);
-    v = add(u, mul(cast(less_than(full_like(u, 127.5), u), DType::F32), full_like(u, -256)));
-  } else {
-    const Tensor u = bytes(2, 18), low = mod(u, full_like(u, 16));
-    const Tensor high = mul(add(u, negate(low)), full_like(u, 1.0 / 16));
-    const Tensor both = add(low.pad(last, 0, 16), high.pad(last, 16, 0));
-    v = add(both, full_like(both, -8));
-  }
-  const Tensor scale = half_from_bytes(bytes(0, 1), bytes(1, 2)).expand(v.shape());
+  s.back() = q.elements;
+  const QuantLayout<Dim> layout = quant_layout<Dim>(q.format, Dim::index(last, q.elements));
+  const auto floor_of = [](const Tensor& x) { return add(x, negate(mod(x, like(x, 1)))); };
+  const auto bits = [&](const QuantBits<Dim>& b) {
+    Graph& g = in[0].graph();
+    if (b.width == 0) return g.index(s, 0, DType::F32);
+    const Tensor byte = gather(blocks, g.index(s, b.byte), last);
+    const Tensor shifted = floor_of(mul(byte, exp2(g.index(s, b.shift * -1, DType::F32))));
+    return mul(mod(shifted, like(shifted, 1 << b.width)), like(shifted, 1 << b.place));
+  };
+  const auto code = [&](const QuantCode<Dim>& c) {
+    Tensor v = add(bits(c.low), bits(c.high));
+    if (c.is_signed) v = add(v, mul(cast(less_than(like(v, 127.5), v), DType::F32), like(v, -256)));
+    return add(v, like(v, c.bias));
+  };
+  const auto half = [&](int at) {
+    return half_from_bytes(blocks.slice(last, at, at + 1), blocks.slice(last, at + 1, at + 2)).expand(s);
+  };
+  Tensor v = mul(mul(half(layout.d), code(layout.scale)), code(layout.q));
+  if (layout.d_min >= 0) v = add(v, negate(mul(half(layout.d_min), code(layout.min))));
   s.pop_back();
   s.back() = s.back() * Dim(q.elements);
-  return mul(v, scale).reshape(s);
+  return v.reshape(s);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "lightcone/core/graph_impl.h"
+#include "lightcone/core/quant.h"
 
 namespace lc {
 namespace {
@@ -24,11 +25,22 @@ i64 wrapped(DType t, i64 v) {
   store_i64(&raw, t, 0, v);
   return load_i64(&raw, t, 0);
 }
+i64 whole(DType t, double v) {  // what a conversion to an integer gives
+  i64 raw = 0;
+  store_f64(&raw, t, 0, v);
+  return load_i64(&raw, t, 0);
+}
 double rounded(DType t, double v, Rounding r) {
   if (r == Rounding::Wide && (t == DType::F32 || t == DType::F64)) return v;
   std::uint64_t raw = 0;
   store_f64(&raw, t, 0, v);
   return load_f64(&raw, t, 0);
+}
+
+Value result(DType t, const Ints& shape, bool track) {
+  Value v = make_value(t, shape);
+  if (track) v.error.assign(v.size(), 0);
+  return v;
 }
 
 // Positions in the base buffer, -1 where padding is read: the moves applied to plain numbers, so
@@ -177,22 +189,33 @@ Value elementwise(const Node& n, std::span<const Value> in, const Ints& shape, R
   return out;
 }
 
+struct Rows {  // an axis of a tensor seen as outer x length x inner
+  i64 outer = 1, length, inner = 1;
+  Rows(const Ints& s, int axis) : length(s[static_cast<std::size_t>(axis)]) {
+    for (int i = 0; i < axis; ++i) outer *= s[static_cast<std::size_t>(i)];
+    for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < s.size(); ++i) inner *= s[i];
+  }
+  std::size_t at(i64 o, i64 k, i64 i) const { return static_cast<std::size_t>((o * length + k) * inner + i); }
+  template <class F>
+  void each(const F& f) const {
+    for (i64 o = 0; o < outer; ++o)
+      for (i64 k = 0; k < length; ++k)
+        for (i64 i = 0; i < inner; ++i) f(o, k, i);
+  }
+};
+
 Value reduce(const Node& n, const Value& in, const Ints& shape, Rounding r, bool track) {
   const OpInfo& op = info(n.op);
-  Value out = make_value(n.dtype, shape);
-  if (track) out.error.assign(out.size(), 0);
-  i64 inner = 1;
-  for (std::size_t i = static_cast<std::size_t>(n.axis) + 1; i < in.shape.size(); ++i) inner *= in.shape[i];
-  const i64 len = in.shape[static_cast<std::size_t>(n.axis)];
+  Value out = result(n.dtype, shape, track);
+  const Rows rows(in.shape, n.axis);
   i64 lowest = 0;  // the integer identity of max
   if (n.op == Op::MaxReduce && !is_float(n.dtype))
     lowest = n.dtype == DType::I32 ? INT32_MIN : n.dtype == DType::I64 ? INT64_MIN : 0;
   for (std::size_t o = 0; o < out.size(); ++o) {
     double acc = op.identity, magnitude = 0, error = 0;
     i64 iacc = lowest;
-    for (i64 k = 0; k < len; ++k) {
-      const auto at =
-          static_cast<std::size_t>((static_cast<i64>(o) / inner * len + k) * inner + static_cast<i64>(o) % inner);
+    for (i64 k = 0; k < rows.length; ++k) {
+      const std::size_t at = rows.at(static_cast<i64>(o) / rows.inner, k, static_cast<i64>(o) % rows.inner);
       if (is_float(n.dtype)) acc = op.f(acc, in.f[at], 0);
       else iacc = op.i(iacc, in.i[at], 0);
       if (!track) continue;
@@ -205,35 +228,20 @@ Value reduce(const Node& n, const Value& in, const Ints& shape, Rounding r, bool
     if (!track) continue;
     if (!is_float(n.dtype)) error = error == 0 ? 0 : kInf;
     else if (n.op == Op::SumReduce)
-      error += own_error(n.dtype, magnitude) * (1 + 0.25 * std::log2(1.0 + static_cast<double>(len)));
+      error += own_error(n.dtype, magnitude) * (1 + 0.25 * std::log2(1.0 + static_cast<double>(rows.length)));
     out.error[o] = std::isnan(error) ? kInf : error;
   }
   return out;
 }
 
 Value convert(const Node& n, const Value& in, Rounding r, bool track) {
-  Value out = make_value(n.dtype, in.shape);
-  if (track) out.error.assign(out.size(), 0);
+  Value out = result(n.dtype, in.shape, track);
   const auto as = [&](double v) {  // what a conversion of v gives, as a number
-    if (is_float(n.dtype)) return rounded(n.dtype, v, r);
-    std::uint64_t raw = 0;
-    store_f64(&raw, n.dtype, 0, v);
-    return static_cast<double>(load_i64(&raw, n.dtype, 0));
+    return is_float(n.dtype) ? rounded(n.dtype, v, r) : static_cast<double>(whole(n.dtype, v));
   };
   for (std::size_t k = 0; k < out.size(); ++k) {
-    if (is_float(in.dtype)) {
-      if (is_float(n.dtype)) {
-        out.f[k] = as(in.f[k]);
-      } else {
-        std::uint64_t raw = 0;
-        store_f64(&raw, n.dtype, 0, in.f[k]);
-        out.i[k] = load_i64(&raw, n.dtype, 0);
-      }
-    } else if (is_float(n.dtype)) {
-      out.f[k] = as(static_cast<double>(in.i[k]));
-    } else {
-      out.i[k] = wrapped(n.dtype, in.i[k]);
-    }
+    if (is_float(n.dtype)) out.f[k] = as(in.at(k));
+    else out.i[k] = is_float(in.dtype) ? whole(n.dtype, in.f[k]) : wrapped(n.dtype, in.i[k]);
     if (!track) continue;
     const double x[3] = {in.at(k)}, e[3] = {in.error_at(k)};
     const bool same_type = in.dtype == n.dtype;
@@ -253,27 +261,15 @@ void copy_element(const Value& a, std::size_t from, Value& b, std::size_t to) {
   if (!b.error.empty()) b.error[to] = a.error_at(from);
 }
 
-struct Rows {  // an axis of a tensor seen as outer x length x inner
-  i64 outer = 1, length, inner = 1;
-  Rows(const Ints& s, int axis) : length(s[static_cast<std::size_t>(axis)]) {
-    for (int i = 0; i < axis; ++i) outer *= s[static_cast<std::size_t>(i)];
-    for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < s.size(); ++i) inner *= s[i];
-  }
-  std::size_t at(i64 o, i64 k, i64 i) const { return static_cast<std::size_t>((o * length + k) * inner + i); }
-};
-
 Value gather(const Node& n, std::span<const Value> in, const Ints& shape, bool track) {
-  Value out = make_value(n.dtype, shape);
-  if (track) out.error.assign(out.size(), 0);
+  Value out = result(n.dtype, shape, track);
   const Rows data(in[0].shape, n.axis), idx(shape, n.axis);
-  for (i64 o = 0; o < idx.outer; ++o)
-    for (i64 k = 0; k < idx.length; ++k)
-      for (i64 i = 0; i < idx.inner; ++i) {
-        const std::size_t to = idx.at(o, k, i);
-        const i64 j = in[1].i[to];
-        if (j >= 0 && j < data.length) copy_element(in[0], data.at(o, j, i), out, to);
-        if (in[1].error_at(to) != 0) out.error[to] = kInf;
-      }
+  idx.each([&](i64 o, i64 k, i64 i) {
+    const std::size_t to = idx.at(o, k, i);
+    const i64 j = in[1].i[to];
+    if (j >= 0 && j < data.length) copy_element(in[0], data.at(o, j, i), out, to);
+    if (in[1].error_at(to) != 0) out.error[to] = kInf;
+  });
   return out;
 }
 
@@ -282,24 +278,22 @@ Value scatter(const Node& n, std::span<const Value> in, Rounding r, bool track) 
   if (track && out.error.empty()) out.error.assign(out.size(), 0);
   const Rows base(in[0].shape, n.axis), idx(in[1].shape, n.axis);
   bool undecided = false;
-  for (i64 o = 0; o < idx.outer; ++o)
-    for (i64 k = 0; k < idx.length; ++k)
-      for (i64 i = 0; i < idx.inner; ++i) {
-        const std::size_t from = idx.at(o, k, i);
-        const i64 j = in[1].i[from];
-        undecided = undecided || in[1].error_at(from) != 0;
-        if (j < 0 || j >= base.length) continue;
-        const std::size_t to = base.at(o, j, i);
-        if (n.op == Op::Scatter) {
-          copy_element(in[2], from, out, to);
-        } else if (is_float(n.dtype)) {
-          out.f[to] = rounded(n.dtype, out.f[to] + in[2].f[from], r);
-          if (track)
-            out.error[to] += in[2].error_at(from) + own_error(n.dtype, std::fabs(out.f[to]) + std::fabs(in[2].f[from]));
-        } else {
-          out.i[to] = wrapped(n.dtype, eval::add(out.i[to], in[2].i[from]));
-        }
-      }
+  idx.each([&](i64 o, i64 k, i64 i) {
+    const std::size_t from = idx.at(o, k, i);
+    const i64 j = in[1].i[from];
+    undecided = undecided || in[1].error_at(from) != 0;
+    if (j < 0 || j >= base.length) return;
+    const std::size_t to = base.at(o, j, i);
+    if (n.op == Op::Scatter) {
+      copy_element(in[2], from, out, to);
+    } else if (is_float(n.dtype)) {
+      out.f[to] = rounded(n.dtype, out.f[to] + in[2].f[from], r);
+      if (track)
+        out.error[to] += in[2].error_at(from) + own_error(n.dtype, std::fabs(out.f[to]) + std::fabs(in[2].f[from]));
+    } else {
+      out.i[to] = wrapped(n.dtype, eval::add(out.i[to], in[2].i[from]));
+    }
+  });
   if (undecided) std::fill(out.error.begin(), out.error.end(), kInf);
   return out;
 }
@@ -311,15 +305,12 @@ Value slice_scatter(const Node& n, std::span<const Value> in, const Bindings& en
   const i64 start = n.index.eval(env);
   if (start < 0 || start + src.length > base.length)
     throw Error("slice_scatter", cat("[", start, ", ", start + src.length, ") leaves an axis of ", base.length));
-  for (i64 o = 0; o < src.outer; ++o)
-    for (i64 k = 0; k < src.length; ++k)
-      for (i64 i = 0; i < src.inner; ++i) copy_element(in[1], src.at(o, k, i), out, base.at(o, start + k, i));
+  src.each([&](i64 o, i64 k, i64 i) { copy_element(in[1], src.at(o, k, i), out, base.at(o, start + k, i)); });
   return out;
 }
 
 Value argsort(const Node& n, const Value& in, bool track) {
-  Value out = make_value(DType::I64, in.shape);
-  if (track) out.error.assign(out.size(), 0);
+  Value out = result(DType::I64, in.shape, track);
   const Rows rows(in.shape, n.axis);
   std::vector<i64> order(static_cast<std::size_t>(rows.length));
   for (i64 o = 0; o < rows.outer; ++o)
@@ -344,17 +335,11 @@ Value argsort(const Node& n, const Value& in, bool track) {
 
 Value dequantize(const Node& n, const Value& in, const Ints& shape, bool track) {
   const QuantInfo& q = info(static_cast<QuantFormat>(n.mode));
-  Value out = make_value(DType::F32, shape);
-  if (track) out.error.assign(out.size(), 0);
-  for (std::size_t b = 0; b * static_cast<std::size_t>(q.bytes) < in.size(); ++b) {
-    const i64* p = in.i.data() + b * static_cast<std::size_t>(q.bytes);
-    const double scale = f16_to_f32(static_cast<std::uint16_t>(p[0] | p[1] << 8));
-    for (int k = 0; k < 32; ++k) {
-      const double v = q.format == QuantFormat::Q8_0 ? static_cast<double>(static_cast<std::int8_t>(p[2 + k]))
-                       : k < 16                      ? static_cast<double>(p[2 + k] & 15) - 8
-                                                     : static_cast<double>(p[2 + k - 16] >> 4) - 8;
-      out.f[b * 32 + static_cast<std::size_t>(k)] = scale * v;
-    }
+  Value out = result(DType::F32, shape, track);
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    const auto block = static_cast<std::int64_t>(k) / q.elements;
+    const i64* p = in.i.data() + block * q.bytes;
+    out.f[k] = quant_value(q.format, static_cast<std::int64_t>(k) % q.elements, [&](i64 at) { return p[at]; });
   }
   return out;
 }
@@ -365,19 +350,10 @@ Value leaf(const Node& n, const Ints& shape, const Bindings& env) {
   Ints index(shape.size(), 0);
   for (std::size_t k = 0; k < out.size(); ++k) {
     for (std::size_t a = 0; a < index.size(); ++a) at["i" + std::to_string(a)] = index[a];
-    if (n.op == Op::Constant) {
-      if (is_float(n.dtype)) {
-        out.f[k] = rounded(n.dtype, n.value, Rounding::Storage);
-      } else {
-        std::uint64_t raw = 0;
-        store_f64(&raw, n.dtype, 0, n.value);
-        out.i[k] = load_i64(&raw, n.dtype, 0);
-      }
-    } else {
-      const i64 v = n.index.eval(at);
-      if (is_float(n.dtype)) out.f[k] = rounded(n.dtype, static_cast<double>(v), Rounding::Storage);
-      else out.i[k] = wrapped(n.dtype, v);
-    }
+    const bool constant = n.op == Op::Constant;
+    const i64 v = constant ? 0 : n.index.eval(at);
+    if (is_float(n.dtype)) out.f[k] = rounded(n.dtype, constant ? n.value : static_cast<double>(v), Rounding::Storage);
+    else out.i[k] = constant ? whole(n.dtype, n.value) : wrapped(n.dtype, v);
     for (std::size_t i = shape.size(); i-- > 0;) {
       if (++index[i] < shape[i]) break;
       index[i] = 0;

@@ -4,9 +4,11 @@
 
 #include "lightcone/core/dtype.h"
 #include "lightcone/core/error.h"
+#include "lightcone/core/quant.h"
 #include "lightcone/io/gguf.h"
 
-// The layouts are ggml's (ggml-common.h); each function turns one block into floats.
+// The layouts are ggml's (ggml-common.h); each function turns one block into floats. Those that graphs
+// read in place are described in core/quant.h.
 namespace lc {
 namespace {
 
@@ -21,33 +23,9 @@ int low(u8 x) { return x & 15; }
 int high(u8 x) { return x >> 4; }
 int i8(u8 x) { return static_cast<std::int8_t>(x); }
 
-void q4_0(const u8* b, float* y) {
-  const float d = half(b);
-  for (int j = 0; j < 16; ++j) {
-    y[j] = static_cast<float>(low(b[2 + j]) - 8) * d;
-    y[j + 16] = static_cast<float>(high(b[2 + j]) - 8) * d;
-  }
-}
-void q4_1(const u8* b, float* y) {
-  const float d = half(b), m = half(b + 2);
-  for (int j = 0; j < 16; ++j) {
-    y[j] = static_cast<float>(low(b[4 + j])) * d + m;
-    y[j + 16] = static_cast<float>(high(b[4 + j])) * d + m;
-  }
-}
-// The fifth bits of a block's 32 values lie in one word.
-void q5(const u8* b, const u8* nibbles, float d, float m, int bias, float* y) {
-  std::uint32_t bits;
-  std::memcpy(&bits, b, 4);
-  for (int j = 0; j < 16; ++j) {
-    y[j] = static_cast<float>((low(nibbles[j]) | static_cast<int>((bits >> j & 1) << 4)) - bias) * d + m;
-    y[j + 16] = static_cast<float>((high(nibbles[j]) | static_cast<int>((bits >> (j + 16) & 1) << 4)) - bias) * d + m;
-  }
-}
-void q5_0(const u8* b, float* y) { q5(b + 2, b + 6, half(b), 0, 16, y); }
-void q5_1(const u8* b, float* y) { q5(b + 4, b + 8, half(b), half(b + 2), 0, y); }
-void q8_0(const u8* b, float* y) {
-  for (int j = 0; j < 32; ++j) y[j] = static_cast<float>(i8(b[2 + j])) * half(b);
+template <QuantFormat F>
+void block(const u8* b, float* y) {
+  for (int k = 0; k < info(F).elements; ++k) y[k] = quant_value(F, k, [b](std::int64_t at) { return b[at]; });
 }
 void q8_1(const u8* b, float* y) {
   for (int j = 0; j < 32; ++j) y[j] = static_cast<float>(i8(b[4 + j])) * half(b);
@@ -56,71 +34,6 @@ void q8_k(const u8* b, float* y) {
   float d;
   std::memcpy(&d, b, 4);
   for (int j = 0; j < 256; ++j) y[j] = static_cast<float>(i8(b[4 + j])) * d;
-}
-
-void q2_k(const u8* b, float* y) {
-  const u8 *scales = b, *q = b + 16;
-  const float d = half(b + 80), min = half(b + 82);
-  for (int n = 0; n < 2; ++n, q += 32)
-    for (int shift = 0; shift < 8; shift += 2)
-      for (int part = 0; part < 2; ++part, ++scales)
-        for (int l = 0; l < 16; ++l)
-          *y++ = d * static_cast<float>(low(*scales)) * static_cast<float>(q[l + 16 * part] >> shift & 3) -
-                 min * static_cast<float>(high(*scales));
-}
-
-void q3_k(const u8* b, float* y) {
-  const u8 *mask = b, *q = b + 32, *packed = b + 96;
-  const float d = half(b + 108);
-  int scale[16];  // six bits each: four in the first eight bytes, two in the last four
-  for (int i = 0; i < 16; ++i) {
-    const int four = i < 8 ? low(packed[i]) : high(packed[i - 8]);
-    scale[i] = (four | (packed[8 + i % 4] >> (2 * (i / 4)) & 3) << 4) - 32;
-  }
-  int is = 0, bit = 0;
-  for (int n = 0; n < 2; ++n, q += 32)
-    for (int shift = 0; shift < 8; shift += 2, ++bit)
-      for (int part = 0; part < 2; ++part, ++is)
-        for (int l = 16 * part; l < 16 * part + 16; ++l)
-          *y++ = d * static_cast<float>(scale[is]) *
-                 static_cast<float>((q[l] >> shift & 3) - (mask[l] >> bit & 1 ? 0 : 4));
-}
-
-// The eight six-bit scales and minima of a Q4_K or Q5_K block.
-void scale_and_min(const u8* q, int j, int* scale, int* min) {
-  if (j < 4) {
-    *scale = q[j] & 63, *min = q[j + 4] & 63;
-  } else {
-    *scale = low(q[j + 4]) | q[j - 4] >> 6 << 4;
-    *min = high(q[j + 4]) | q[j] >> 6 << 4;
-  }
-}
-void q45_k(const u8* b, const u8* fifth, const u8* q, float* y) {
-  const float d = half(b), m = half(b + 2);
-  for (int j = 0; j < 8; ++j) {
-    int scale, min;
-    scale_and_min(b + 4, j, &scale, &min);
-    const float ds = d * static_cast<float>(scale), ms = m * static_cast<float>(min);
-    const u8* nibbles = q + j / 2 * 32;
-    for (int l = 0; l < 32; ++l) {
-      const int v = (j % 2 ? high(nibbles[l]) : low(nibbles[l])) + (fifth ? (fifth[l] >> j & 1) * 16 : 0);
-      *y++ = ds * static_cast<float>(v) - ms;
-    }
-  }
-}
-void q4_k(const u8* b, float* y) { q45_k(b, nullptr, b + 16, y); }
-void q5_k(const u8* b, float* y) { q45_k(b, b + 16, b + 48, y); }
-
-void q6_k(const u8* b, float* y) {
-  const u8 *ql = b, *qh = b + 128, *scale = b + 192;
-  const float d = half(b + 208);
-  for (int n = 0; n < 2; ++n, ql += 64, qh += 32, scale += 8)
-    for (int quarter = 0; quarter < 4; ++quarter)
-      for (int l = 0; l < 32; ++l) {
-        const u8 byte = ql[l + (quarter % 2) * 32];
-        const int v = ((quarter < 2 ? low(byte) : high(byte)) | (qh[l] >> (2 * quarter) & 3) << 4) - 32;
-        *y++ = d * static_cast<float>(i8(scale[l / 16 + 2 * quarter])) * static_cast<float>(v);
-      }
 }
 
 constexpr float kIq4[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
@@ -153,17 +66,17 @@ Block reader(std::uint32_t type) {
   switch (type) {
     case 0: return plain<float>;
     case 1: return f16;
-    case 2: return q4_0;
-    case 3: return q4_1;
-    case 6: return q5_0;
-    case 7: return q5_1;
-    case 8: return q8_0;
+    case 2: return block<QuantFormat::Q4_0>;
+    case 3: return block<QuantFormat::Q4_1>;
+    case 6: return block<QuantFormat::Q5_0>;
+    case 7: return block<QuantFormat::Q5_1>;
+    case 8: return block<QuantFormat::Q8_0>;
     case 9: return q8_1;
-    case 10: return q2_k;
-    case 11: return q3_k;
-    case 12: return q4_k;
-    case 13: return q5_k;
-    case 14: return q6_k;
+    case 10: return block<QuantFormat::Q2_K>;
+    case 11: return block<QuantFormat::Q3_K>;
+    case 12: return block<QuantFormat::Q4_K>;
+    case 13: return block<QuantFormat::Q5_K>;
+    case 14: return block<QuantFormat::Q6_K>;
     case 15: return q8_k;
     case 20: return iq4_nl;
     case 23: return iq4_xs;
@@ -183,10 +96,10 @@ bool can_dequantize(std::uint32_t type) { return reader(type) != nullptr; }
 
 void dequantize_gguf(std::uint32_t type, const std::byte* data, std::int64_t elements, float* out) {
   const GgmlType* t = ggml_type(type);
-  const Block block = reader(type);
-  if (!t || !block) throw Error("load", cat("values of type ", ggml_type_name(type), " cannot be read yet"));
+  const Block read = reader(type);
+  if (!t || !read) throw Error("load", cat("values of type ", ggml_type_name(type), " cannot be read yet"));
   const auto* b = reinterpret_cast<const u8*>(data);
-  for (std::int64_t i = 0; i < elements; i += t->elements, b += t->bytes) block(b, out + i);
+  for (std::int64_t i = 0; i < elements; i += t->elements, b += t->bytes) read(b, out + i);
 }
 
 }  // namespace lc

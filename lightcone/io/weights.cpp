@@ -93,8 +93,8 @@ class GgufWeightsReader {
       if (s.type == "BF16") s.dtype = DType::BF16;
       if (s.type == "I32") s.dtype = DType::I32;
       if (s.type == "I64") s.dtype = DType::I64;
-      if (s.type == "Q8_0") s.quant = QuantFormat::Q8_0;
-      if (s.type == "Q4_0") s.quant = QuantFormat::Q4_0;
+      for (const QuantInfo& q : kQuantFormats)
+        if (s.type == q.ggml_name) s.quant = q.format;
       w.tensors_.emplace(t.name, std::move(s));
     }
     w.format_ = "GGUF";

@@ -86,11 +86,16 @@ using namespace detail;
 
 #define LC_SCOPE(name) const OpScope scope(name, a.at)
 
-Tensor operator+(Operand a, Operand b) {
-  LC_SCOPE("operator+");
-  const Pair p = promoted(a, b, "operator+");
-  return prim::add(p.a, p.b);
+namespace {
+// `f` of two tensors, brought to one dtype and shape.
+template <class F>
+Tensor of_two(const Operand& a, const Operand& b, const char* name, const F& f) {
+  const OpScope scope(name, a.at);
+  const Pair p = promoted(a, b, name);
+  return f(p.a, p.b);
 }
+}  // namespace
+Tensor operator+(Operand a, Operand b) { return of_two(a, b, "operator+", prim::add); }
 Tensor operator-(Operand a, Operand b) {
   LC_SCOPE("operator-");
   const Pair p = promoted(a, b, "operator-");
@@ -98,11 +103,7 @@ Tensor operator-(Operand a, Operand b) {
     throw Error("operator-", "bool has no subtraction; logical_xor and logical_not say what is meant");
   return prim::add(p.a, neg(p.b));
 }
-Tensor operator*(Operand a, Operand b) {
-  LC_SCOPE("operator*");
-  const Pair p = promoted(a, b, "operator*");
-  return prim::mul(p.a, p.b);
-}
+Tensor operator*(Operand a, Operand b) { return of_two(a, b, "operator*", prim::mul); }
 Tensor operator/(Operand a, Operand b) {
   LC_SCOPE("operator/");
   const Pair p = promoted(a, b, "operator/");
@@ -120,16 +121,8 @@ Tensor remainder(const Tensor& x, const Tensor& y) {
   return prim::where(overshot(r, y), prim::add(r, y), r);
 }
 }  // namespace
-Tensor operator%(Operand a, Operand b) {
-  LC_SCOPE("remainder");
-  const Pair p = promoted(a, b, "remainder");
-  return remainder(p.a, p.b);
-}
-Tensor fmod(Operand a, Operand b) {
-  LC_SCOPE("fmod");
-  const Pair p = promoted(a, b, "fmod");
-  return prim::mod(p.a, p.b);
-}
+Tensor operator%(Operand a, Operand b) { return of_two(a, b, "remainder", remainder); }
+Tensor fmod(Operand a, Operand b) { return of_two(a, b, "fmod", prim::mod); }
 Tensor floor_divide(Operand a, Operand b) {
   LC_SCOPE("floor_divide");
   const Pair p = promoted(a, b, "floor_divide");
@@ -186,11 +179,7 @@ Tensor operator/(double a, Operand b) {
   const Tensor t = as_float(b);
   return prim::div(full_like(t, a), t);
 }
-Tensor pow(Operand a, Operand b) {
-  LC_SCOPE("pow");
-  const Pair p = promoted(a, b, "pow");
-  return prim::pow(p.a, p.b);
-}
+Tensor pow(Operand a, Operand b) { return of_two(a, b, "pow", prim::pow); }
 Tensor pow(Operand a, double b) {
   LC_SCOPE("pow");
   const Tensor t = scalar_like(a, b);
@@ -201,16 +190,8 @@ Tensor pow(Operand a, double b) {
     throw Error("pow", "whole numbers have no negative powers; convert to a floating type");
   return prim::pow(t, full_like(t, b));
 }
-Tensor maximum(Operand a, Operand b) {
-  LC_SCOPE("maximum");
-  const Pair p = promoted(a, b, "maximum");
-  return prim::maximum(p.a, p.b);
-}
-Tensor minimum(Operand a, Operand b) {
-  LC_SCOPE("minimum");
-  const Pair p = promoted(a, b, "minimum");
-  return prim::minimum(p.a, p.b);
-}
+Tensor maximum(Operand a, Operand b) { return of_two(a, b, "maximum", prim::maximum); }
+Tensor minimum(Operand a, Operand b) { return of_two(a, b, "minimum", prim::minimum); }
 Tensor clamp(Operand a, double low, double high) {
   LC_SCOPE("clamp");
   Tensor t = a;
@@ -267,11 +248,7 @@ Tensor lerp(Operand a, Operand b, double weight) {
   return weight < 0.5 ? prim::add(u, mul(d, weight)) : prim::add(v, mul(d, weight - 1));
 }
 
-Tensor operator<(Operand a, Operand b) {
-  LC_SCOPE("lt");
-  const Pair p = promoted(a, b, "lt");
-  return prim::less_than(p.a, p.b);
-}
+Tensor operator<(Operand a, Operand b) { return of_two(a, b, "lt", prim::less_than); }
 Tensor operator>(Operand a, Operand b) {
   LC_SCOPE("gt");
   const Pair p = promoted(a, b, "gt");
@@ -299,11 +276,7 @@ Tensor operator<=(Operand a, double b) {
 Tensor operator>=(Operand a, double b) {
   return with_scalar(a, b, "ge", [](Tensor x, Tensor y) { return x >= y; });
 }
-Tensor eq(Operand a, Operand b) {
-  LC_SCOPE("eq");
-  const Pair p = promoted(a, b, "eq");
-  return prim::equal(p.a, p.b);
-}
+Tensor eq(Operand a, Operand b) { return of_two(a, b, "eq", prim::equal); }
 Tensor eq(Operand a, double b) {
   return with_scalar(a, b, "eq", [](Tensor x, Tensor y) { return prim::equal(x, y); });
 }

@@ -216,7 +216,7 @@ Tensor Generator::normalise() {
 }
 
 Tensor Generator::quantised() {
-  const QuantFormat f = chance(50) ? QuantFormat::Q8_0 : QuantFormat::Q4_0;
+  const QuantFormat f = kQuantFormats[below(static_cast<int>(std::size(kQuantFormats)))].format;
   const int rows = 1 + below(3), blocks = 1 + below(2);
   const Tensor w = prim::dequantize(input({rows, blocks * info(f).bytes}, DType::U8), f);
   if (chance(40)) return w;

@@ -180,6 +180,8 @@ struct Context::Impl {
     if (p.where == Placement::Where::Arena) return arena.data() + p.offset;
     return static_cast<std::byte*>(const_cast<void*>(input[p.input]));
   }
+  template <class T>
+  void set(std::string_view input, std::span<const T> values);
   void refresh();
   void check_inputs() const;
   void run_node(NodeId id);
@@ -254,21 +256,20 @@ void check_room(const Node& n, std::size_t have, std::size_t bytes) {
 
 }  // namespace
 
+template <class T>
+void Context::Impl::set(std::string_view input, std::span<const T> values) {
+  const NodeId id = input_id(input);
+  const Node& n = graph()[id];
+  check_room(n, values.size(), plan->nodes[id].bytes);
+  fill(buffer(id), n.dtype, values);
+  given[id] = static_cast<std::int64_t>(values.size());
+}
+
 Context& Context::set(std::string_view input, std::span<const float> values) {
-  const NodeId id = impl_->input_id(input);
-  const Node& n = impl_->graph()[id];
-  check_room(n, values.size(), impl_->plan->nodes[id].bytes);
-  fill(impl_->buffer(id), n.dtype, values);
-  impl_->given[id] = static_cast<std::int64_t>(values.size());
-  return *this;
+  return impl_->set(input, values), *this;
 }
 Context& Context::set(std::string_view input, std::span<const std::int64_t> values) {
-  const NodeId id = impl_->input_id(input);
-  const Node& n = impl_->graph()[id];
-  check_room(n, values.size(), impl_->plan->nodes[id].bytes);
-  fill(impl_->buffer(id), n.dtype, values);
-  impl_->given[id] = static_cast<std::int64_t>(values.size());
-  return *this;
+  return impl_->set(input, values), *this;
 }
 Context& Context::set(const Tensor& input, std::span<const float> values) {
   if (input.node().op != Op::Input) throw Error("set", "only an input can be set");

@@ -79,6 +79,8 @@ bool worthwhile(const Sides& s) {
   return k && (only[0] || only[1]) && s.at[0].offset.symbols().contains(*k) && s.at[1].offset.symbols().contains(*k);
 }
 
+Dim sum_extent(const Graph& g, NodeId id) { return g[id].in[0].view.shape()[static_cast<std::size_t>(g[id].axis)]; }
+
 // The operand as it lies in memory: through a cast or a dequantisation when the kernel can read
 // the narrow type itself.
 struct Stored {
@@ -93,12 +95,9 @@ Stored look_through(const Graph& g, const Edge& e) {
       return {{n.in[0].node, e.view}, t == DType::F16 ? WeightType::F16 : WeightType::BF16};
   }
   if (n.op == Op::Dequantize && n.in[0].view.identity())
-    return {{n.in[0].node, View()},
-            static_cast<QuantFormat>(n.mode) == QuantFormat::Q8_0 ? WeightType::Q8_0 : WeightType::Q4_0};
+    return {{n.in[0].node, View()}, weight_type(static_cast<QuantFormat>(n.mode))};
   return {e, WeightType::F32};
 }
-
-bool quantised(WeightType t) { return t == WeightType::Q8_0 || t == WeightType::Q4_0; }
 
 }  // namespace
 
@@ -124,9 +123,11 @@ std::optional<Contraction> match_contraction(const Graph& g, NodeId id) {
   c.type = WeightType::F32;
   const Dim k_stride = l[b]->strides[rank];
   if (w.type != WeightType::F32 && k_stride == Dim(1)) {
-    bool blocks = l[b]->offset % Dim(32) == Dim(0);
-    for (std::size_t i = 0; i < rank; ++i) blocks = blocks && l[b]->strides[i] % Dim(32) == Dim(0);
-    if (!quantised(w.type) || blocks) {
+    const QuantInfo* format = block_format(w.type);
+    const Dim block = format ? format->elements : 1;
+    bool whole = l[b]->offset % block == Dim(0) && sum_extent(g, id) % block == Dim(0);
+    for (std::size_t i = 0; i < rank; ++i) whole = whole && l[b]->strides[i] % block == Dim(0);
+    if (whole) {
       c.type = w.type;
       c.b_node = w.edge.node;
     }
@@ -141,8 +142,7 @@ std::optional<Contraction> match_contraction(const Graph& g, NodeId id) {
   }
   for (std::size_t i = 0; i < last; ++i)
     c.axes.push_back({g[id].shape[i], l[a]->strides[i], l[b]->strides[i], c_strides[i]});
-  const Node& sum = g[id];
-  c.k = {sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)], l[a]->strides[rank], k_stride, 0};
+  c.k = {sum_extent(g, id), l[a]->strides[rank], k_stride, 0};
   return c;
 }
 
@@ -201,8 +201,9 @@ class ContractionKernel final : public Kernel {
     for (const Contraction::Axis& x : c_.axes) add(x.extent), add(x.a), add(x.b), add(x.c);
   }
   std::string name() const override {
-    static constexpr const char* types[] = {"f32", "f16", "bf16", "q8_0", "q4_0"};
-    return std::string("matmul_") + types[static_cast<int>(c_.type)];
+    static constexpr const char* plain[] = {"f32", "f16", "bf16"};
+    const QuantInfo* format = block_format(c_.type);
+    return "matmul_" + std::string(format ? format->name : plain[static_cast<int>(c_.type)]);
   }
   std::vector<Dim> sizes() const override { return sizes_; }
   Dim scratch_bytes(int workers) const override {
@@ -231,9 +232,9 @@ constexpr std::size_t kMaxAxes = 16;
 void ContractionKernel::run(const Launch& l) const {
   const i64* s = l.sizes.data();
   const i64 a_offset = s[0], b_offset = s[1];
-  const std::int64_t unit = c_.type == WeightType::F32 ? 4 : 2;
+  const QuantInfo* format = block_format(c_.type);
   const auto bytes = [&](i64 elements) {  // of B
-    return quantised(c_.type) ? elements / 32 * (c_.type == WeightType::Q8_0 ? 34 : 18) : elements * unit;
+    return format ? elements / format->elements * format->bytes : elements * unit_bytes(c_.type);
   };
   Gemm g;
   g.k = s[2], g.a_k = s[3], g.b_k = s[4];
@@ -265,14 +266,13 @@ void ContractionKernel::run(const Launch& l) const {
     std::copy(axis + rows + 1, axis + count, axis + rows);
     --count;
   }
-  if (quantised(c_.type)) g.b_n = bytes(g.b_n), g.b_k = 1;
+  if (format) g.b_n = bytes(g.b_n), g.b_k = 1;
   GemmBatch batch;
   if (count > 0) {  // the longest of the rest is the batch, the others are plain loops
     std::size_t longest = 0;
     for (std::size_t i = 1; i < count; ++i)
       if (axis[i].extent > axis[longest].extent) longest = i;
-    batch = {axis[longest].extent, axis[longest].a, quantised(c_.type) ? bytes(axis[longest].b) : axis[longest].b,
-             axis[longest].c};
+    batch = {axis[longest].extent, axis[longest].a, format ? bytes(axis[longest].b) : axis[longest].b, axis[longest].c};
     std::copy(axis + longest + 1, axis + count, axis + longest);
     --count;
   }

@@ -82,7 +82,11 @@ void product(const Gemm& g, Parallel& parallel, float* scratch, const GemmTable&
   Job j{&g, &t, nullptr, nullptr, 0, 0, 0, 0};
   if (g.m <= kFewRows) {
     if (g.type != WeightType::F32 || g.b_k == 1) {
-      if (g.a_k == 1) return parallel.run(static_cast<int>((g.n + kStreamRows - 1) / kStreamRows), stream, &j);
+      Gemm arranged = g;
+      if (g.a_k == 1) {
+        if (t.arrange(g, scratch)) arranged.a = scratch, arranged.a_m = g.k, j.g = &arranged;
+        return parallel.run(static_cast<int>((g.n + kStreamRows - 1) / kStreamRows), stream, &j);
+      }
     } else if (g.b_n == 1) {
       return parallel.run(static_cast<int>((g.n + kColumns - 1) / kColumns), stream_columns, &j);
     }
@@ -112,8 +116,7 @@ struct BatchJob {
 Gemm at(const BatchJob& j, i64 index) {
   Gemm g = j.g;
   g.a += index * j.step.a;
-  const i64 unit = g.type == WeightType::F32 ? 4 : g.type == WeightType::F16 || g.type == WeightType::BF16 ? 2 : 1;
-  g.b = static_cast<const std::byte*>(g.b) + index * j.step.b * unit;
+  g.b = static_cast<const std::byte*>(g.b) + index * j.step.b * unit_bytes(g.type);
   g.c += index * j.step.c;
   return g;
 }

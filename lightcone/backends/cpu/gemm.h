@@ -8,11 +8,20 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lightcone/core/op.h"
 #include "lightcone/runtime/kernel.h"
 
 namespace lc::host {
 
-enum class WeightType : std::uint8_t { F32, F16, BF16, Q8_0, Q4_0 };
+// Plain types, then the block formats in the order of QuantFormat.
+enum class WeightType : std::uint8_t { F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K };
+constexpr WeightType weight_type(QuantFormat f) { return static_cast<WeightType>(3 + static_cast<int>(f)); }
+constexpr const QuantInfo* block_format(WeightType t) {  // null for a plain type
+  return t > WeightType::BF16 ? &kQuantFormats[static_cast<int>(t) - 3] : nullptr;
+}
+constexpr std::int64_t unit_bytes(WeightType t) {  // of Gemm::b_n
+  return t == WeightType::F32 ? 4 : t == WeightType::F16 || t == WeightType::BF16 ? 2 : 1;
+}
 
 struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;
@@ -40,7 +49,9 @@ void gemm(const Gemm& g, const GemmBatch& batch, Parallel& parallel, std::byte* 
 // One instruction set's functions.
 struct GemmTable {
   int mr, nr;
-  // rows [0, n) of W against m <= 4 rows of A: y[i * c_m + row]
+  // the rows of A in the order in which gemv reads this type of B; false: as they are
+  bool (*arrange)(const Gemm& g, float* to);
+  // rows [row_begin, row_end) of W against m <= 4 arranged rows of A: c[i * c_m + row]
   void (*gemv)(const Gemm& g, std::int64_t row_begin, std::int64_t row_end);
   // few rows of A against a B whose columns are neighbours, columns [begin, end)
   void (*axpy)(const Gemm& g, std::int64_t begin, std::int64_t end);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "lightcone/backends/cpu/lower.h"
+#include "lightcone/core/quant.h"
 
 namespace lc::host {
 namespace {
@@ -103,20 +104,18 @@ class DequantizeKernel final : public LibraryKernel {
       const unsigned char* in;
       float* out;
       i64 blocks;
-      bool q8;
+      const QuantInfo& q;
     } j{static_cast<const unsigned char*>(l.in[0]), static_cast<float*>(l.out), l.sizes[0],
-        static_cast<QuantFormat>(mode_) == QuantFormat::Q8_0};
+        info(static_cast<QuantFormat>(mode_))};
+    constexpr i64 kTask = 64;
     l.parallel.run(
-        static_cast<int>((j.blocks + 255) / 256),
+        static_cast<int>((j.blocks + kTask - 1) / kTask),
         [](void* arg, int task, int) {
           const Job& j = *static_cast<Job*>(arg);
-          for (i64 b = task * 256; b < std::min<i64>(j.blocks, task * 256 + 256); ++b) {
-            const unsigned char* p = j.in + b * (j.q8 ? 34 : 18);
-            const float d = f16_to_f32(static_cast<std::uint16_t>(p[0] | p[1] << 8));
-            float* y = j.out + b * 32;
-            for (int k = 0; k < 32; ++k)
-              y[k] = d * static_cast<float>(j.q8 ? static_cast<signed char>(p[2 + k])
-                                                 : (k < 16 ? p[2 + k] & 15 : p[k - 14] >> 4) - 8);
+          for (i64 b = task * kTask; b < std::min<i64>(j.blocks, (task + 1) * kTask); ++b) {
+            const unsigned char* p = j.in + b * j.q.bytes;
+            for (int k = 0; k < j.q.elements; ++k)
+              j.out[b * j.q.elements + k] = quant_value(j.q.format, k, [p](i64 at) { return p[at]; });
           }
         },
         &j);

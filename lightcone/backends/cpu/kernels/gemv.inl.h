@@ -1,0 +1,110 @@
+// Weight rows against few rows of A: read once, several rows at a time, each a stream of its own.
+#pragma once
+
+#include "lightcone/backends/cpu/kernels/weights.inl.h"
+
+namespace lc::host {
+namespace {
+
+template <WeightType T, int M, int R>
+inline void quantised_rows(const Gemm& g, i64 row, i64 m0, float (&y)[M][R]) {
+  using C = Codec<T>;
+  const u8* w[R];
+  const float* x[M];
+  vf acc[M][R];
+  for (int r = 0; r < R; ++r) w[r] = static_cast<const u8*>(g.b) + (row + r) * g.b_n;
+  for (int m = 0; m < M; ++m) {
+    x[m] = g.a + (m0 + m) * g.a_m;
+    for (int r = 0; r < R; ++r) acc[m][r] = vf{};
+  }
+  // the same place of the next rows: what lies just ahead belongs to a row that is being read already
+  const i64 ahead = R * g.b_n;
+  for (i64 k = 0; k < g.k; k += C::elements)
+    for (int r = 0; r < R; ++r) {
+      for (int line = 0; line < C::size; line += 64) __builtin_prefetch(w[r] + ahead + line, 0, 2);
+      const typename C::Scale s = C::scales(w[r]);
+#pragma GCC unroll 8
+      for (int sub = 0; sub < C::elements / kStep; ++sub) {
+        if constexpr (T == WeightType::Q8_0) {  // the scale after the sum: a multiplication less a value
+          vf part[M] = {};
+          for (int i = 0; i < kStep; i += WIDTH) {
+            const vf q = as_float(C::codes(w[r], sub, i));
+            for (int m = 0; m < M; ++m) part[m] = fma(q, load(x[m] + k + i), part[m]);
+          }
+          for (int m = 0; m < M; ++m) acc[m][r] = fma(part[m], splat(s.a[0]), acc[m][r]);
+        } else {
+          for (int i = 0; i < kStep; i += WIDTH) {
+            const vf v = values<T>(w[r], s, sub, i);
+            for (int m = 0; m < M; ++m) acc[m][r] = fma(v, load(x[m] + k + sub * kStep + i), acc[m][r]);
+          }
+        }
+      }
+      w[r] += C::size;
+    }
+  for (int m = 0; m < M; ++m)
+    for (int r = 0; r < R; ++r) y[m][r] = sum(acc[m][r]);
+}
+
+template <WeightType T, int M, int R>
+inline void plain_rows(const Gemm& g, i64 row, i64 m0, float (&y)[M][R]) {
+  using P = Plain<T>;
+  const std::byte* w[R];
+  const float* x[M];
+  vf acc[M][R];
+  for (int r = 0; r < R; ++r) w[r] = static_cast<const std::byte*>(g.b) + (row + r) * g.b_n * P::bytes;
+  for (int m = 0; m < M; ++m) {
+    x[m] = g.a + (m0 + m) * g.a_m;
+    for (int r = 0; r < R; ++r) acc[m][r] = vf{};
+  }
+  const i64 ahead = R * g.b_n * P::bytes;
+  i64 k = 0;
+  for (; k + kStep <= g.k; k += kStep)
+    for (int r = 0; r < R; ++r) {
+      for (i64 line = 0; line < kStep * P::bytes; line += 64)
+        __builtin_prefetch(w[r] + ahead + k * P::bytes + line, 0, 2);
+      for (int i = 0; i < kStep; i += WIDTH) {
+        const vf v = P::get(w[r], k + i);
+        for (int m = 0; m < M; ++m) acc[m][r] = fma(v, load(x[m] + k + i), acc[m][r]);
+      }
+    }
+  for (int m = 0; m < M; ++m)
+    for (int r = 0; r < R; ++r) {
+      y[m][r] = sum(acc[m][r]);
+      for (i64 i = k; i < g.k; ++i) y[m][r] += P::one(w[r], i) * x[m][i];
+    }
+}
+
+template <WeightType T, int M, int R>
+void rows(const Gemm& g, i64 row, i64 m0) {
+  float y[M][R];
+  if constexpr (is_quantised(T)) quantised_rows<T, M, R>(g, row, m0, y);
+  else plain_rows<T, M, R>(g, row, m0, y);
+  for (int m = 0; m < M; ++m)
+    for (int r = 0; r < R; ++r) g.c[(m0 + m) * g.c_m + row + r] = y[m][r];
+}
+
+template <WeightType T, int M>
+void gemv_m(const Gemm& g, i64 begin, i64 end, i64 m0) {
+  i64 row = begin;
+  for (; row + 4 <= end; row += 4) rows<T, M, 4>(g, row, m0);
+  for (; row < end; ++row) rows<T, M, 1>(g, row, m0);
+}
+
+// The rows of A as gemv wants them for the type of B, written to `to`; false when they can stay where they are.
+bool arrange(const Gemm& g, float* to) {
+  if (!arranged(g.type)) return false;
+  for (i64 m = 0; m < g.m; ++m)
+    for (i64 k = 0; k < g.k; k += WIDTH) store(to + m * g.k + k, arranged_order(load(g.a + m * g.a_m + k)));
+  return true;
+}
+
+void gemv(const Gemm& g, i64 begin, i64 end) {
+  with_type(g.type, [&]<WeightType T>() {
+    i64 m = 0;
+    for (; m + 2 <= g.m; m += 2) gemv_m<T, 2>(g, begin, end, m);
+    if (m < g.m) gemv_m<T, 1>(g, begin, end, m);
+  });
+}
+
+}  // namespace
+}  // namespace lc::host

@@ -1,0 +1,250 @@
+// How weights are read: 32 values of a row at a time, in every storage type.
+//
+// A block format gives codes and, for every 16 or 32 of them, two numbers: value = code * a + b,
+// rounded once, as core/quant.h defines it.
+//
+// With AVX-512 one shift spreads 16 packed codes over a vector, in the order of a 4 x 4 transposition
+// of the 16 (kArranged), and a lookup in a table of all values, which ignores the bits above the code,
+// makes numbers of them. Operands are brought into that order once, by `arrange`.
+#pragma once
+
+#include "lightcone/backends/cpu/kernels/vector.inl.h"
+
+namespace lc::host {
+namespace {
+
+using u8 = std::uint8_t;
+constexpr bool is_quantised(WeightType t) { return t > WeightType::BF16; }
+constexpr int kStep = 32;  // elements a step
+
+inline std::uint32_t word(const u8* p) {
+  std::uint32_t w;
+  std::memcpy(&w, p, 4);
+  return w;
+}
+
+// The bits below `n` of one code, the others of another.
+inline vi joined(vi low, int n, vi high) {
+  const vi mask = vi{} + ((1 << n) - 1);
+  return (low & mask) | (high & ~mask);
+}
+#if WIDTH == 16
+constexpr bool arranged(WeightType t) { return is_quantised(t) && t != WeightType::Q8_0; }
+typedef std::uint32_t vu32 __attribute__((vector_size(64)));
+typedef std::uint64_t vu64 __attribute__((vector_size(64)));
+constexpr vu32 kArranged = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};  // the value in each lane
+inline vf arranged_order(vf v) {                                                    // its own inverse
+  return reinterpret_cast<vf>(_mm512_permutexvar_ps(reinterpret_cast<__m512i>(kArranged), reinterpret_cast<__m512>(v)));
+}
+// 16 bytes, a lane each, turned right by `shift`: the bits above the first 8 - shift are of other bytes.
+inline vi field(const u8* p, int i, int shift) {
+  const __m512i all = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + i)));
+  const vu64 by = (vu64{0, 0, 8, 8, 16, 16, 24, 24} + static_cast<std::uint64_t>(64 + shift)) % 64u;
+  return reinterpret_cast<vi>(_mm512_rorv_epi64(all, reinterpret_cast<__m512i>(by)));
+}
+#else
+constexpr bool arranged(WeightType) { return false; }
+inline vf arranged_order(vf v) { return v; }
+inline vi field(const u8* p, int i, int shift) { return shift < 0 ? bytes(p + i) << -shift : bytes(p + i) >> shift; }
+#endif
+
+// a and b of every kStep / 32 or / 16 values of a block.
+template <int N>
+struct Scales {
+  float a[N], b[N];
+};
+
+// What differs between the formats: elements and bytes of a block, bits of a code, for how many
+// values a scale holds, the scales of a block, WIDTH codes beginning at value i of step `sub`.
+template <WeightType T>
+struct Codec;
+
+template <int Bytes, int Bits>
+struct SmallBlock {
+  static constexpr int elements = 32, size = Bytes, bits = Bits, scaled = 32;
+  using Scale = Scales<1>;
+};
+inline vi nibbles(const u8* p, int i) { return field(p, i % 16, i / 16 * 4); }
+inline vi fifth_bits(const u8* p, int i) {  // of 32 values in one word, at bit 4; what lies above does not matter
+#if WIDTH == 16
+  constexpr std::uint32_t turn = 32 - 4;
+  const vu32 by = (kArranged + static_cast<std::uint32_t>(i) + turn) % 32u;
+  return reinterpret_cast<vi>(
+      _mm512_rorv_epi32(_mm512_set1_epi32(static_cast<int>(word(p))), reinterpret_cast<__m512i>(by)));
+#else
+  vi lane;
+  for (int k = 0; k < WIDTH; ++k) lane[k] = i + k;
+  return ((vi{} + static_cast<std::int32_t>(word(p))) >> lane & 1) << 4;
+#endif
+}
+
+template <>
+struct Codec<WeightType::Q4_0> : SmallBlock<18, 4> {
+  static Scale scales(const u8* p) { return {{half(p)}, {-8 * half(p)}}; }
+  static vi codes(const u8* p, int, int i) { return nibbles(p + 2, i); }
+};
+template <>
+struct Codec<WeightType::Q4_1> : SmallBlock<20, 4> {
+  static Scale scales(const u8* p) { return {{half(p)}, {half(p + 2)}}; }
+  static vi codes(const u8* p, int, int i) { return nibbles(p + 4, i); }
+};
+template <>
+struct Codec<WeightType::Q5_0> : SmallBlock<22, 5> {
+  static Scale scales(const u8* p) { return {{half(p)}, {-16 * half(p)}}; }
+  static vi codes(const u8* p, int, int i) { return joined(nibbles(p + 6, i), 4, fifth_bits(p + 2, i)); }
+};
+template <>
+struct Codec<WeightType::Q5_1> : SmallBlock<24, 5> {
+  static Scale scales(const u8* p) { return {{half(p)}, {half(p + 2)}}; }
+  static vi codes(const u8* p, int, int i) { return joined(nibbles(p + 8, i), 4, fifth_bits(p + 4, i)); }
+};
+template <>
+struct Codec<WeightType::Q8_0> : SmallBlock<34, 8> {
+  static Scale scales(const u8* p) { return {{half(p)}, {0}}; }
+  static vi codes(const u8* p, int, int i) { return bytes(reinterpret_cast<const std::int8_t*>(p) + 2 + i); }
+};
+
+template <int Bytes, int Bits, int Scaled>
+struct LargeBlock {
+  static constexpr int elements = 256, size = Bytes, bits = Bits, scaled = Scaled;
+  using Scale = Scales<256 / Scaled>;
+};
+// Eight six-bit scales and minima, as Q4_K and Q5_K pack them into twelve bytes.
+inline Scales<8> six_bit_scales(const u8* p) {
+  const std::uint32_t w0 = word(p + 4), w1 = word(p + 8), w2 = word(p + 12);
+  const std::uint32_t packed[4] = {w0 & 0x3f3f3f3f, (w2 & 0x0f0f0f0f) | (w0 >> 6 & 0x03030303) << 4, w1 & 0x3f3f3f3f,
+                                   (w2 >> 4 & 0x0f0f0f0f) | (w1 >> 6 & 0x03030303) << 4};
+  u8 small[16];
+  std::memcpy(small, packed, 16);
+  const float d = half(p), m = -half(p + 2);
+  Scales<8> s;
+  for (int j = 0; j < 8; ++j) s.a[j] = d * static_cast<float>(small[j]), s.b[j] = m * static_cast<float>(small[8 + j]);
+  return s;
+}
+template <>
+struct Codec<WeightType::Q4_K> : LargeBlock<144, 4, 32> {
+  static Scale scales(const u8* p) { return six_bit_scales(p); }
+  static vi codes(const u8* p, int sub, int i) { return field(p + 16 + sub / 2 * 32, i, sub % 2 * 4); }
+};
+template <>
+struct Codec<WeightType::Q5_K> : LargeBlock<176, 5, 32> {
+  static Scale scales(const u8* p) { return six_bit_scales(p); }
+  static vi codes(const u8* p, int sub, int i) {
+    return joined(field(p + 48 + sub / 2 * 32, i, sub % 2 * 4), 4, field(p + 16, i, sub - 4));
+  }
+};
+template <>
+struct Codec<WeightType::Q6_K> : LargeBlock<210, 6, 16> {
+  static Scale scales(const u8* p) {
+    const float d = half(p + 208);
+    Scale s;
+    for (int j = 0; j < 16; ++j) {
+      s.a[j] = d * static_cast<float>(static_cast<std::int8_t>(p[192 + j]));
+      s.b[j] = -32 * s.a[j];
+    }
+    return s;
+  }
+  static vi codes(const u8* p, int sub, int i) {
+    const vi low = field(p + sub / 4 * 64 + sub % 2 * 32, i, sub % 4 / 2 * 4);
+    return joined(low, 4, field(p + 128 + sub / 4 * 32, i, sub % 4 * 2 - 4));
+  }
+};
+template <>
+struct Codec<WeightType::Q2_K> : LargeBlock<84, 2, 16> {
+  static Scale scales(const u8* p) {
+    const float d = half(p + 80), m = -half(p + 82);
+    Scale s;
+    for (int j = 0; j < 16; ++j) s.a[j] = d * static_cast<float>(p[j] & 15), s.b[j] = m * static_cast<float>(p[j] >> 4);
+    return s;
+  }
+  static vi codes(const u8* p, int sub, int i) { return field(p + 16 + sub / 4 * 32, i, sub % 4 * 2); }
+};
+template <>
+struct Codec<WeightType::Q3_K> : LargeBlock<110, 3, 16> {
+  static Scale scales(const u8* p) {
+    const float d = half(p + 108);
+    Scale s;
+    for (int j = 0; j < 16; ++j) {
+      const int low = p[96 + j % 8] >> (j / 8 * 4) & 15, high = p[104 + j % 4] >> (j / 4 * 2) & 3;
+      s.a[j] = d * static_cast<float>((low | high << 4) - 32);
+      s.b[j] = -4 * s.a[j];
+    }
+    return s;
+  }
+  static vi codes(const u8* p, int sub, int i) {
+    return joined(field(p + 32 + sub / 4 * 32, i, sub % 4 * 2), 2, field(p, i, sub - 2));
+  }
+};
+
+// code * a + b, whatever lies above the bits of the code.
+template <int Bits>
+inline vf decoded(vi code, float a, float b) {
+  constexpr int mask = (1 << Bits) - 1;
+#if WIDTH == 16
+  if constexpr (Bits <= 5) {
+    vf low;  // the codes; a shorter one repeats
+    for (int k = 0; k < WIDTH; ++k) low[k] = static_cast<float>(k & mask);
+    const auto t0 = reinterpret_cast<__m512>(fma(low, splat(a), splat(b)));
+    if constexpr (Bits <= 4) return reinterpret_cast<vf>(_mm512_permutexvar_ps(reinterpret_cast<__m512i>(code), t0));
+    const auto t1 = reinterpret_cast<__m512>(fma(low + 16.0f, splat(a), splat(b)));
+    return reinterpret_cast<vf>(_mm512_permutex2var_ps(t0, reinterpret_cast<__m512i>(code), t1));
+  }
+#endif
+  return fma(as_float(code & mask), splat(a), splat(b));
+}
+
+// WIDTH values beginning at value i of step `sub`, in the order of the type.
+template <WeightType T>
+inline vf values(const u8* block, const typename Codec<T>::Scale& s, int sub, int i) {
+  using C = Codec<T>;
+  const int at = (sub * kStep + i) / C::scaled;
+  const vi q = C::codes(block, sub, i);
+  if constexpr (T == WeightType::Q8_0) return as_float(q) * splat(s.a[at]);
+  if constexpr (C::scaled % WIDTH == 0) return decoded<C::bits>(q, s.a[at], s.b[at]);
+}
+
+// A weight that is stored plainly.
+template <WeightType T>
+struct Plain;
+template <>
+struct Plain<WeightType::F32> {
+  static constexpr i64 bytes = 4;
+  static vf get(const std::byte* p, i64 i) { return load(reinterpret_cast<const float*>(p) + i); }
+  static float one(const std::byte* p, i64 i) { return reinterpret_cast<const float*>(p)[i]; }
+};
+template <>
+struct Plain<WeightType::F16> {
+  static constexpr i64 bytes = 2;
+  static vf get(const std::byte* p, i64 i) { return from_half(reinterpret_cast<const std::uint16_t*>(p) + i); }
+  static float one(const std::byte* p, i64 i) { return f16_to_f32(reinterpret_cast<const std::uint16_t*>(p)[i]); }
+};
+template <>
+struct Plain<WeightType::BF16> {
+  static constexpr i64 bytes = 2;
+  static vf get(const std::byte* p, i64 i) { return from_bf16(reinterpret_cast<const std::uint16_t*>(p) + i); }
+  static float one(const std::byte* p, i64 i) { return bf16_to_f32(reinterpret_cast<const std::uint16_t*>(p)[i]); }
+};
+
+// Calls f.template operator()<T>() for the type.
+template <class F>
+inline auto with_type(WeightType t, const F& f) {
+  switch (t) {
+    case WeightType::F32: return f.template operator()<WeightType::F32>();
+    case WeightType::F16: return f.template operator()<WeightType::F16>();
+    case WeightType::BF16: return f.template operator()<WeightType::BF16>();
+    case WeightType::Q4_0: return f.template operator()<WeightType::Q4_0>();
+    case WeightType::Q4_1: return f.template operator()<WeightType::Q4_1>();
+    case WeightType::Q5_0: return f.template operator()<WeightType::Q5_0>();
+    case WeightType::Q5_1: return f.template operator()<WeightType::Q5_1>();
+    case WeightType::Q8_0: return f.template operator()<WeightType::Q8_0>();
+    case WeightType::Q2_K: return f.template operator()<WeightType::Q2_K>();
+    case WeightType::Q3_K: return f.template operator()<WeightType::Q3_K>();
+    case WeightType::Q4_K: return f.template operator()<WeightType::Q4_K>();
+    case WeightType::Q5_K: return f.template operator()<WeightType::Q5_K>();
+    case WeightType::Q6_K: return f.template operator()<WeightType::Q6_K>();
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace
+}  // namespace lc::host
