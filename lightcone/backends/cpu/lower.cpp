@@ -10,6 +10,7 @@
 #include <deque>
 #include <set>
 
+#include "lightcone/backends/cpu/llvm.h"
 #include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/core/tensor.h"
 
@@ -225,14 +226,16 @@ Lowered Lowering::run() {
 }
 
 void install(std::vector<std::shared_ptr<LoopKernel>>& loops, const CpuOptions& o, PassLog* log) {
-  if (!o.compiler || find_compiler(o.jit).empty()) return;
+  const std::string compiler = o.compiler ? find_compiler(o.jit) : "";
+  if (compiler.empty()) return;
+  const bool llvm = compiler == kLlvm, typed = llvm && find_llvm(o.jit).typed_pointers;
   std::vector<Source> sources;
-  for (const auto& k : loops) sources.push_back({k->name(), k->text()});
+  for (const auto& k : loops) sources.push_back({k->name(), llvm ? k->llvm_text(typed) : k->text()});
   const Jitted done = jit(sources, o.jit);
   const auto code = std::make_shared<const std::vector<std::shared_ptr<void>>>(done.libraries);
   for (std::size_t k = 0; k < loops.size(); ++k) loops[k]->install(done.functions[k], code);
-  if (log && done.compiled) log->fired["C units compiled"] = done.compiled;
-  if (log && done.cached) log->fired["C units from cache"] = done.cached;
+  if (log && done.compiled) log->fired[llvm ? "LLVM units compiled" : "C units compiled"] = done.compiled;
+  if (log && done.cached) log->fired[llvm ? "LLVM units from cache" : "C units from cache"] = done.cached;
 }
 
 }  // namespace

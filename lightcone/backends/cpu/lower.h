@@ -9,6 +9,7 @@
 #include "lightcone/backends/cpu/gemm.h"
 #include "lightcone/codegen/build.h"
 #include "lightcone/codegen/render.h"
+#include "lightcone/codegen/render_llvm.h"
 
 namespace lc::host {
 
@@ -24,6 +25,7 @@ class LoopKernel final : public Kernel {
   std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   void install(KernelFunction f, std::shared_ptr<const void> code) { function_ = f, code_ = std::move(code); }
   std::string text() const { return ir::render(ir_, ir_.name); }
+  std::string llvm_text(bool typed_pointers) const { return ir::render_llvm(ir_, ir_.name, typed_pointers); }
 
  private:
   ir::Kernel ir_;
