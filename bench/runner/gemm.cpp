@@ -1,4 +1,6 @@
 // Matrix products: x [m, k] times a weight that is loaded once, so that the library may pack it once.
+#include <cmath>
+
 #include "workload.h"
 
 namespace lc::bench {

@@ -183,7 +183,7 @@ void write_model(const Json& w) {
   f.raw(std::uint32_t{0x46554747});  // "GGUF"
   f.raw(std::uint32_t{3});
   f.raw(static_cast<std::uint64_t>(all.size()));
-  f.raw(std::uint64_t{19});
+  f.raw(std::uint64_t{21});  // metadata keys
   f.string("general.architecture", "llama");
   f.string("general.name", "random " + model);
   f.u32("general.file_type", type_of(quant).file);

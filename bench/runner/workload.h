@@ -1,17 +1,7 @@
-// What the runner of Lightcone's side of bench/compare shares: workloads, data every peer can make too, answers.
+// Lightcone's workloads.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
 #include <cstring>
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/core/error.h"
@@ -21,43 +11,9 @@
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/memory.h"
 #include "lightcone/runtime/program.h"
+#include "protocol.h"
 
 namespace lc::bench {
-
-using Json = nlohmann::ordered_json;
-
-class Workload {
- public:
-  virtual ~Workload() = default;
-  virtual void call() = 0;
-  // Seconds of one call, where that is not the time from outside (a compile that prepares first).
-  virtual double timed_call();
-  virtual Json answer() { return nullptr; }
-  // What the table shows in addition: {"kernels": 3, ...}.
-  virtual Json facts() { return Json::object(); }
-};
-
-double now();  // seconds
-double peak_rss_bytes();
-
-// ---- data -------------------------------------------------------------------------------------------------
-// Number i of the array `name`, uniform in [-1, 1) and exact in f32: a hash that is the same three lines in C++,
-// numpy and Rust, so every peer computes on the same numbers without a file of gigabytes.
-inline float uniform(std::uint32_t seed, std::uint32_t i) {
-  std::uint32_t h = i * 0x9E3779B1u + seed;
-  h = (h ^ (h >> 16)) * 0x7FEB352Du;
-  h = (h ^ (h >> 15)) * 0x846CA68Bu;
-  h ^= h >> 16;
-  return static_cast<float>(h >> 8) * 0x1p-23f - 1.0f;
-}
-std::uint32_t seed_of(std::string_view name);  // FNV-1a
-
-// The values of a parameter by the rule of bench/peers/data.py: the name and the shape decide.
-std::vector<float> parameter_values(const std::string& name, const std::vector<std::int64_t>& shape);
-std::vector<float> input_values(const std::string& name, std::size_t count, float scale = 1);
-
-// First and spread-out values and the root of the mean square: what the driver compares.
-Json summary(std::span<const float> values);
 
 CpuOptions cpu_options(const Json& w);
 
