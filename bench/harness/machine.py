@@ -4,6 +4,7 @@ import os
 import platform
 import re
 import subprocess
+import time
 
 from runners import ROOT
 
@@ -21,6 +22,34 @@ def _first(path, pattern, otherwise=""):
 
 def flags():
     return set(_first("/proc/cpuinfo", r"^(?:flags|Features)\s*:(.*)$").split())
+
+
+class Others:
+    """How busy other programs keep the cores, seen while every runner of ours is blocked."""
+
+    def __init__(self):
+        self.busy = self.total = 0
+
+    @staticmethod
+    def _ticks():
+        try:
+            with open("/proc/stat") as f:
+                t = [int(v) for v in f.readline().split()[1:9]]
+        except OSError:
+            return 0, 0
+        return sum(t) - t[3] - t[4], sum(t)  # without idle and iowait
+
+    def pause(self, seconds):
+        """Sleeps, looking: the first part is left to threads of ours that still spin."""
+        time.sleep(seconds / 2)
+        busy, total = self._ticks()
+        time.sleep(seconds / 2)
+        after = self._ticks()
+        self.busy += after[0] - busy
+        self.total += after[1] - total
+
+    def share(self):
+        return self.busy / self.total if self.total else 0.0
 
 
 def _git(*arguments):
@@ -44,7 +73,6 @@ def describe(threads):
         "compiler": _first_line(["cc", "--version"]),
         "commit": _git("rev-parse", "--short", "HEAD") + ("+" if _git("status", "--porcelain", "--", "lightcone", "bench/runner") else ""),
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "load_before": os.getloadavg()[0],
     }
 
 

@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import select
+import shutil
 import subprocess
 import tempfile
 import time
@@ -58,7 +59,10 @@ def environment(peer, threads, flags):
     if peer == "jax":
         env["JAX_PLATFORMS"] = "cpu"
     if peer == "tinygrad":
-        env.update(CPU="1", CPU_COUNT=str(threads))
+        clang = next((c for c in ("clang", *("clang-%d" % v for v in range(22, 13, -1))) if shutil.which(c)), None)
+        env.update(DEV="CPU" if clang else "CPU:X86", CPU_COUNT=str(threads))  # its own assembler where there is no clang
+        if clang:
+            env["CC"] = clang
     return env
 
 

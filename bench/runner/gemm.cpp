@@ -22,10 +22,12 @@ class Int8Product final : public Workload {
     for (std::size_t b = 0; b < blocks; ++b) {
       store_f64(weight_.data() + b * 34, DType::F16, 0, 1);
       for (std::size_t i = 0; i < 32; ++i)
-        weight_.data()[b * 34 + 2 + i] = static_cast<std::byte>(static_cast<std::int8_t>(std::trunc(values[b * 32 + i])));
+        weight_.data()[b * 34 + 2 + i] =
+            static_cast<std::byte>(static_cast<std::int8_t>(std::trunc(values[b * 32 + i])));
     }
     x_ = Memory(side * side * 4);
-    for (std::size_t i = 0; i < side * side; ++i) store_f64(x_.data(), DType::F32, i, std::trunc(static_cast<double>(xs[i])));
+    for (std::size_t i = 0; i < side * side; ++i)
+      store_f64(x_.data(), DType::F32, i, std::trunc(static_cast<double>(xs[i])));
     program_.load("w", weight_.data(), weight_.size());
     context_ = std::make_unique<Context>(program_);
     context_->use("x", x_.data(), x_.size());

@@ -45,7 +45,8 @@ LC_CLONES std::uint64_t read_streams(const std::uint64_t* p, std::size_t words) 
 }
 template <std::size_t kStreams, std::size_t kAhead>
 void read_task(Job& j, std::size_t task) {
-  j.sink += read_streams<kStreams, kAhead>(reinterpret_cast<const std::uint64_t*>(j.from + task * j.bytes), j.bytes / 8);
+  j.sink +=
+      read_streams<kStreams, kAhead>(reinterpret_cast<const std::uint64_t*>(j.from + task * j.bytes), j.bytes / 8);
 }
 
 void copy_task(Job& j, std::size_t task) { std::memcpy(j.to + task * j.bytes, j.from + task * j.bytes, j.bytes); }
@@ -64,14 +65,14 @@ __attribute__((target("avx2"))) void copy_past_the_cache(Job& j, std::size_t tas
 
 // Twelve chains hide the latency of a product with two units; the barrier keeps the compiler from doing the sum itself.
 constexpr int kChains = 12, kSteps = 20000;
-#define LC_CHAINS(type, zero, step)                              \
-  type a[kChains], x = zero;                                     \
-  for (type& v : a) v = zero;                                    \
-  for (int i = 0; i < kSteps; ++i) {                             \
-    asm volatile("" : "+v"(x));                                  \
-    for (type& v : a) v = step;                                  \
-  }                                                              \
-  for (type& v : a) asm volatile("" ::"v"(v));                   \
+#define LC_CHAINS(type, zero, step)             \
+  type a[kChains], x = zero;                    \
+  for (type & v : a) v = zero;                  \
+  for (int i = 0; i < kSteps; ++i) {            \
+    asm volatile("" : "+v"(x));                 \
+    for (type & v : a) v = step;                \
+  }                                             \
+  for (type & v : a) asm volatile("" ::"v"(v)); \
   static_cast<void>(j)
 
 __attribute__((target("avx512f"))) void fma512(Job& j, std::size_t) {
@@ -102,15 +103,24 @@ struct alignas(64) TileConfig {
   std::uint16_t bytes_per_row[16] = {64, 64, 64, 64, 64, 64, 64, 64};
   std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
-#define LC_TILES(product)                                            \
-  const TileConfig config;                                           \
-  _tile_loadconfig(&config);                                         \
-  _tile_zero(0); _tile_zero(1); _tile_zero(2); _tile_zero(3);        \
-  _tile_zero(4); _tile_zero(5); _tile_zero(6); _tile_zero(7);        \
-  for (int i = 0; i < kSteps / 4; ++i) {                             \
-    product(0, 4, 6); product(1, 4, 7); product(2, 5, 6); product(3, 5, 7); \
-  }                                                                  \
-  _tile_release();                                                   \
+#define LC_TILES(product)                \
+  const TileConfig config;               \
+  _tile_loadconfig(&config);             \
+  _tile_zero(0);                         \
+  _tile_zero(1);                         \
+  _tile_zero(2);                         \
+  _tile_zero(3);                         \
+  _tile_zero(4);                         \
+  _tile_zero(5);                         \
+  _tile_zero(6);                         \
+  _tile_zero(7);                         \
+  for (int i = 0; i < kSteps / 4; ++i) { \
+    product(0, 4, 6);                    \
+    product(1, 4, 7);                    \
+    product(2, 5, 6);                    \
+    product(3, 5, 7);                    \
+  }                                      \
+  _tile_release();                       \
   static_cast<void>(j)
 __attribute__((target("amx-tile,amx-bf16"))) void amx_bf16(Job& j, std::size_t) { LC_TILES(_tile_dpbf16ps); }
 __attribute__((target("amx-tile,amx-int8"))) void amx_int8(Job& j, std::size_t) { LC_TILES(_tile_dpbssd); }
@@ -138,7 +148,11 @@ bool cpu_has(const char* flag) {
 std::vector<Way> ways(const std::string& what, std::size_t bytes) {
   const double b = static_cast<double>(bytes);
   if (what == "read")
-    return {{read_task<1, 0>, b}, {read_task<4, 0>, b}, {read_task<4, 2048>, b}, {read_task<8, 1024>, b}, {read_task<8, 4096>, b}};
+    return {{read_task<1, 0>, b},
+            {read_task<4, 0>, b},
+            {read_task<4, 2048>, b},
+            {read_task<8, 1024>, b},
+            {read_task<8, 4096>, b}};
   std::vector<Way> w;
   if (what == "copy") w.push_back({copy_task, 2 * b});
 #if defined(__x86_64__)
@@ -184,12 +198,13 @@ class Limit final : public Workload {
     struct Call {
       Limit* limit;
     } c{this};
-    pool_->run(pool_->workers(),
-               [](void* arg, int task, int) {
-                 Limit& l = *static_cast<Call*>(arg)->limit;
-                 l.way_.task(l.job_, static_cast<std::size_t>(task));
-               },
-               &c);
+    pool_->run(
+        pool_->workers(),
+        [](void* arg, int task, int) {
+          Limit& l = *static_cast<Call*>(arg)->limit;
+          l.way_.task(l.job_, static_cast<std::size_t>(task));
+        },
+        &c);
   }
   Json facts() override { return {{"work", way_.work * pool_->workers()}}; }
 

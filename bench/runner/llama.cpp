@@ -11,8 +11,9 @@ constexpr int kPrompt = 64, kContext = 1024;
 // The ids both sides read, whatever the vocabulary means.
 std::vector<int> ids(int count, int vocab) {
   std::vector<int> v;
-  for (int i = 0; i < count; ++i) v.push_back(259 + static_cast<int>((static_cast<std::uint32_t>(i) * 2654435761u >> 7) %
-                                                                     static_cast<std::uint32_t>(vocab - 259)));
+  for (int i = 0; i < count; ++i)
+    v.push_back(259 + static_cast<int>((static_cast<std::uint32_t>(i) * 2654435761u >> 7) %
+                                       static_cast<std::uint32_t>(vocab - 259)));
   return v;
 }
 
@@ -20,8 +21,9 @@ class LlamaRun final : public Workload {
  public:
   explicit LlamaRun(const Json& w)
       : prompt_(w.at("kind") == "prompt" ? w.at("tokens").get<int>() : 0),
-        model_(Llama::load(w.at("path").get<std::string>(),
-                           {.context = kContext, .chunk = w.value("chunk", std::int64_t{64}), .threads = w.at("threads").get<int>()})),
+        model_(Llama::load(
+            w.at("path").get<std::string>(),
+            {.context = kContext, .chunk = w.value("chunk", std::int64_t{64}), .threads = w.at("threads").get<int>()})),
         session_(std::make_unique<LlamaSession>(model_)),
         text_(ids(std::max(prompt_, kContext), static_cast<int>(model_.config().vocab))) {
     const std::span<const float> logits = session_->feed(std::span(text_).first(kPrompt));

@@ -108,7 +108,9 @@ class Writer {
     raw(element);
     raw(count);
   }
-  void bytes(const Bytes& b) { out_.write(reinterpret_cast<const char*>(b.data()), static_cast<std::streamsize>(b.size())); }
+  void bytes(const Bytes& b) {
+    out_.write(reinterpret_cast<const char*>(b.data()), static_cast<std::streamsize>(b.size()));
+  }
   void align() {
     while (out_.tellp() % 32 != 0) out_.put(0);
   }

@@ -28,7 +28,8 @@ std::unique_ptr<Workload> vgg19(const Json& w) {
   Net net(w);
   Tensor x = net.input("x", {w.at("batch").get<i64>(), 3, 224, 224});
   i64 channels = 3, n = 0;
-  for (const i64 width : {64, 64, 0, 128, 128, 0, 256, 256, 256, 256, 0, 512, 512, 512, 512, 0, 512, 512, 512, 512, 0}) {
+  for (const i64 width :
+       {64, 64, 0, 128, 128, 0, 256, 256, 256, 256, 0, 512, 512, 512, 512, 0, 512, 512, 512, 512, 0}) {
     if (width == 0) {
       x = max_pool(x, {2}, {2});
       continue;
@@ -46,8 +47,9 @@ std::unique_ptr<Workload> vgg19(const Json& w) {
 Tensor conv_bn(Net& net, Tensor x, const std::string& name, i64 in, i64 out, int kernel, int stride) {
   const Tensor y = conv(x, net.parameter(name + ".conv.weight", {out, in, kernel, kernel}),
                         {.stride = {stride}, .padding = {kernel / 2}});
-  return batch_norm(y, net.parameter(name + ".norm.running_mean", {out}), net.parameter(name + ".norm.running_var", {out}),
-                    net.parameter(name + ".norm.weight", {out}), net.parameter(name + ".norm.bias", {out}));
+  return batch_norm(y, net.parameter(name + ".norm.running_mean", {out}),
+                    net.parameter(name + ".norm.running_var", {out}), net.parameter(name + ".norm.weight", {out}),
+                    net.parameter(name + ".norm.bias", {out}));
 }
 
 std::unique_ptr<Workload> resnet50(const Json& w) {

@@ -65,9 +65,8 @@ Json summary(std::span<const float> values) {
   for (const float v : values) square += static_cast<double>(v) * static_cast<double>(v);
   Json samples = Json::array();
   for (std::size_t k = 0; k < kSamples; ++k) samples.push_back(values[k * 2654435761u % values.size()]);
-  return {{"count", values.size()},
-          {"rms", std::sqrt(square / static_cast<double>(values.size()))},
-          {"samples", samples}};
+  return {
+      {"count", values.size()}, {"rms", std::sqrt(square / static_cast<double>(values.size()))}, {"samples", samples}};
 }
 
 namespace {
@@ -77,7 +76,11 @@ Json load(std::unique_ptr<Workload>& workload, const Runner& runner, const Json&
   workload = runner.make(w);
   const double build = now() - begin;
   workload->call();
-  Json reply{{"ok", true}, {"version", runner.version}, {"build_s", build}, {"first_s", now() - begin - build}, {"answer", workload->answer()}};
+  Json reply{{"ok", true},
+             {"version", runner.version},
+             {"build_s", build},
+             {"first_s", now() - begin - build},
+             {"answer", workload->answer()}};
   reply["facts"] = workload->facts();
   reply["peak_rss"] = peak_rss_bytes();
   return reply;
@@ -117,6 +120,5 @@ int serve(const Runner& runner) {
   }
   return 0;
 }
-
 
 }  // namespace lc::bench

@@ -15,7 +15,9 @@ class Compiled final : public Workload {
   void call() override { c_.run(); }
   Json answer() override { return summary(c_.get("y")); }
   Json facts() override {
-    return {{"kernels", program_.kernels()}, {"interpreted", program_.interpreted()}, {"arena", program_.plan().arena_bytes}};
+    return {{"kernels", program_.kernels()},
+            {"interpreted", program_.interpreted()},
+            {"arena", program_.plan().arena_bytes}};
   }
 
  private:
@@ -51,7 +53,8 @@ std::unique_ptr<Workload> Net::finish(Tensor y) {
     Memory m(v.values.size() * size_of(v.dtype));
     if (v.dtype == DType::F32) std::memcpy(m.data(), v.values.data(), m.size());
     else
-      for (std::size_t i = 0; i < v.values.size(); ++i) store_f64(m.data(), v.dtype, i, static_cast<double>(v.values[i]));
+      for (std::size_t i = 0; i < v.values.size(); ++i)
+        store_f64(m.data(), v.dtype, i, static_cast<double>(v.values[i]));
     if (v.weight) p.load(v.name, m.data(), m.size());
     else inputs.emplace_back(v.name, memory.size());
     memory.push_back(std::move(m));
@@ -76,6 +79,4 @@ static std::unique_ptr<Workload> make(const Json& w) {
 
 }  // namespace lc::bench
 
-int main() {
-  return lc::bench::serve({lc::bench::make, "lightcone " LIGHTCONE_VERSION, lc::bench::write_model});
-}
+int main() { return lc::bench::serve({lc::bench::make, "lightcone " LIGHTCONE_VERSION, lc::bench::write_model}); }
