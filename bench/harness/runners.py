@@ -10,6 +10,7 @@ import time
 
 BENCH = pathlib.Path(__file__).resolve().parent.parent
 ROOT = BENCH.parent
+LIGHTCONE = str(ROOT / "build/bin/lightcone_bench_workload")
 
 
 def peers_folder():
@@ -28,7 +29,7 @@ def _python(script, *arguments):
 def command(peer):
     built = peers_folder()
     return {
-        "lightcone": [str(ROOT / "build/bin/lightcone_bench_workload")],
+        "lightcone": [LIGHTCONE],
         "llama.cpp": _python("llama_runner.py"),
         "torch": _python("torch_runner.py", "eager"),
         "torch.compile": _python("torch_runner.py", "compile"),

@@ -17,7 +17,8 @@ class Weights(dict):
 
     def take(self, name, shape):
         if name not in self:
-            self[name] = data.parameter(name, shape).astype(self.dtype)
+            with jax.ensure_compile_time_eval():  # a value, also while a function is being traced
+                self[name] = jnp.asarray(data.parameter(name, shape)).astype(self.dtype)
         return self[name]
 
 
@@ -143,8 +144,6 @@ def make(w):
         weights = Weights(jnp.bfloat16 if w.get("dtype") == "bf16" else jnp.float32)
         x = jnp.asarray(x).astype(weights.dtype)
         jax.eval_shape(lambda v: net(weights, v), x)  # a dry run that asks for every parameter
-        for name, value in list(weights.items()):
-            weights[name] = jnp.asarray(value)
         f = jax.jit(lambda p, v: net(with_values(weights, p), v))
         args = [dict(weights), x]
     y = f(*args).block_until_ready()

@@ -22,9 +22,11 @@ where
     cx.tensor::<S>().set(values).keep()
 }
 
+// Products carry a batch of one: 0.2.0 recognises those as matrix products, while its rule for plain ones looks for a
+// sum over axis 0 where `matmul` sums over axis 2, and never fires.
 fn gemm<const N: usize>() -> Run {
     let mut cx = Box::new(Graph::new());
-    let x = leaf::<R2<N, N>>(&mut cx, inputs("x", N * N, 1.0));
+    let x = leaf::<R3<1, N, N>>(&mut cx, inputs("x", N * N, 1.0));
     let w = leaf::<R2<N, N>>(&mut cx, matrix("w", N, N));
     runner(cx, x.matmul(w))
 }
@@ -32,15 +34,15 @@ fn gemm<const N: usize>() -> Run {
 fn mlp<const B: usize>() -> Run {
     fn dense<const B: usize, const K: usize, const N: usize>(
         cx: &mut Graph,
-        x: GraphTensor<R2<B, K>>,
+        x: GraphTensor<R3<1, B, K>>,
         name: &str,
-    ) -> GraphTensor<R2<B, N>> {
+    ) -> GraphTensor<R3<1, B, N>> {
         let w = leaf::<R2<K, N>>(cx, matrix(&format!("{name}.weight"), N, K));
         let b = leaf::<R1<N>>(cx, vector(&format!("{name}.bias"), N));
-        x.matmul(w) + b.expand::<R2<B, N>, Axis<0>>()
+        x.matmul(w) + b.expand::<R3<1, B, N>, Axes2<0, 1>>()
     }
     let mut cx = Box::new(Graph::new());
-    let x = leaf::<R2<B, 784>>(&mut cx, inputs("x", B * 784, 1.0));
+    let x = leaf::<R3<1, B, 784>>(&mut cx, inputs("x", B * 784, 1.0));
     let x = dense::<B, 784, 512>(&mut cx, x, "fc1").relu();
     let x = dense::<B, 512, 512>(&mut cx, x, "fc2").relu();
     let y = dense::<B, 512, 10>(&mut cx, x, "fc3");
