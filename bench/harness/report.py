@@ -18,6 +18,15 @@ def ratio(ours, theirs):
     return median(t / o for o, t in zip(ours, theirs))
 
 
+BUSY = 0.15  # of the cores used by others: above it who waits at barriers loses far more than the others took
+
+
+def cpu_ratio(ours, theirs):
+    """The same in processor time, which a neighbour changes little (a runner that spins while it waits pays for it)."""
+    pairs = [(o, t) for o, t in zip(ours["cpu_seconds"], theirs["cpu_seconds"]) if o and t]
+    return median(t / o for o, t in pairs) if pairs else None
+
+
 def differs(a, b, tolerance):
     """Whether two answers are not the same computation, or None where one of them is unknown."""
     if not a or not b:
@@ -62,6 +71,8 @@ def judge(row, done, others):
                 continue
             r = base["lightcone"] / done["lightcone"]
             out.append((words(goal), "%.2f" % r, r <= goal[2]))
+    if done["used_by_others"] > BUSY:  # memory is what it is, times are not
+        out = [g if goal[0] == "rss" else (g[0], g[1] + ", on a busy machine", None) for goal, g in zip(row["goals"], out)]
     return out
 
 
@@ -81,6 +92,8 @@ def lines(row, done):
     head = "%-18s %10s %-8s" % (row["name"], shown(done["lightcone"]), row["rate"])
     if done["share_of_limit"] is not None:
         head += "  %3.0f %% of %s" % (100 * done["share_of_limit"], row["limit"][0])
+    if done["used_by_others"] > BUSY:
+        head += "  (others used %.0f %% of the cores: nothing is judged)" % (100 * done["used_by_others"])
     if ours["missing"]:
         head += "  MISSING: " + ours["missing"]
     yield head
@@ -93,6 +106,8 @@ def lines(row, done):
         note = {True: "  DIFFERS: not the same answer", None: "  answer not compared", False: ""}[r["differs"]]
         told = "" if not r["told"] else "  (%s)" % ", ".join("%s" % v for v in r["told"].values())
         against = "" if ours["missing"] else "  %6.2fx" % ratio(ours["seconds"], r["seconds"])
+        cpu = None if ours["missing"] else cpu_ratio(ours, r)
+        against += "" if cpu is None else "  %6.2fx cpu" % cpu
         yield "  %-16s %10s %-8s%s%s%s" % (peer, shown(value(row, median(r["seconds"]))), row["rate"], against, told, note)
     for goal, value_text, reached in done["goals"]:
         yield "    %-8s %s: %s" % ({True: "reached", False: "MISSED", None: "open"}[reached], goal, value_text)

@@ -2,7 +2,7 @@
 // each with a line of JSON:
 //
 //   load {"kind": "gemm", ...}   builds and warms up: {"ok": true, "answer": ..., "build_s": ..., ...}
-//   go {"seconds": 0.2}          runs for about so long: {"s": seconds a call, "calls": n}
+//   go {"seconds": 0.2}          runs for about so long: {"s": seconds a call, "cpu_s": of processor time, "calls": n}
 //   write {"path": ..., ...}     writes a checkpoint: {"ok": true}
 //   quit
 //
@@ -23,6 +23,16 @@ double peak_rss_bytes() {
   rusage u{};
   ::getrusage(RUSAGE_SELF, &u);
   return static_cast<double>(u.ru_maxrss) * 1024;
+}
+
+// Of all threads, in the program and in the kernel for it.
+static double cpu_seconds() {
+  rusage u{};
+  ::getrusage(RUSAGE_SELF, &u);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(u.ru_utime) + seconds(u.ru_stime);
 }
 
 double Workload::timed_call() {
@@ -89,12 +99,14 @@ Json load(std::unique_ptr<Workload>& workload, const Runner& runner, const Json&
 // A core that slept is slow at first: short calls get a few milliseconds that are not counted.
 Json go(Workload& workload, const Json& o) {
   const double slice = o.value("seconds", 0.2), warm = std::min(0.03, slice / 4);
-  double one = workload.timed_call(), total = one;
-  if (one > slice) return {{"s", one}, {"calls", 1}};
+  double cpu = cpu_seconds();
+  double total = workload.timed_call();
+  if (total > slice) return {{"s", total}, {"cpu_s", cpu_seconds() - cpu}, {"calls", 1}};
   for (const double begin = now(); now() - begin < warm;) workload.timed_call();
   int calls = 0;
+  cpu = cpu_seconds();
   for (total = 0; total < slice || calls == 0; ++calls) total += workload.timed_call();
-  return {{"s", total / calls}, {"calls", calls}};
+  return {{"s", total / calls}, {"cpu_s", (cpu_seconds() - cpu) / calls}, {"calls", calls}};
 }
 
 }  // namespace
