@@ -7,7 +7,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "runner/protocol.h"
+#include "protocol.h"
 
 namespace lc::bench {
 namespace {
