@@ -1,4 +1,4 @@
-"""OpenBLAS: the newest at hand (the PyPI build, else the system's), row-major sgemm."""
+"""OpenBLAS: the newest at hand (the wheel, else the system's), row-major sgemm."""
 import ctypes
 
 import numpy as np
