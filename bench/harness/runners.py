@@ -46,17 +46,17 @@ def command(peer):
 PEERS = ["llama.cpp", "torch", "torch.compile", "onnxruntime", "onednn", "openblas", "jax", "tinygrad", "dfdx", "luminal"]
 
 
-def environment(peer, threads, flags):
+def environment(peer, threads):
     """The settings each peer's own documentation recommends for inference on a CPU."""
-    env = dict(os.environ)
+    # nothing inherited: a machine's image may hold a library back (OPENBLAS_CORETYPE=Haswell was found on one)
+    inherited = ("OPENBLAS_", "MKL_", "DNNL_", "ONEDNN_", "OMP_", "GOMP_", "KMP_", "ATEN_", "XLA_", "MALLOC_", "NPY_", "LIGHTCONE_ISA")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(inherited)}
     for name in ("OMP", "MKL", "OPENBLAS", "RAYON"):
         env[name + "_NUM_THREADS"] = str(threads)
     if peer in ("torch", "torch.compile", "jax", "tinygrad", "dfdx", "luminal"):
         # large results stay in the heap: a fresh mapping for each costs more than the operation (PyTorch's tuning guide
         # reaches the same by another allocator)
         env.update(MALLOC_MMAP_MAX_="0", MALLOC_TRIM_THRESHOLD_="100000000000", MALLOC_TOP_PAD_="268435456", THP_MEM_ALLOC_ENABLE="1")
-    if peer == "openblas" and "avx512f" in flags:
-        env.setdefault("OPENBLAS_CORETYPE", "SkylakeX")  # it takes processors it does not know for Haswell
     if peer == "jax":
         env["JAX_PLATFORMS"] = "cpu"
     if peer == "tinygrad":
@@ -72,14 +72,14 @@ class Gone(Exception):
 
 
 class Runner:
-    def __init__(self, peer, threads, flags):
+    def __init__(self, peer, threads):
         self.peer, self.log = peer, tempfile.TemporaryFile()
         argv = command(peer)
         if not os.path.exists(argv[0]):
             hint = "build the target lightcone_bench_workload" if peer == "lightcone" else install_state(peer)
             raise Gone("not installed: " + hint)
         self.child = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env=environment(peer, threads, flags), cwd=BENCH / "peers"
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env=environment(peer, threads), cwd=BENCH / "peers"
         )
 
     def ask(self, line, timeout):
@@ -141,7 +141,7 @@ def model_file(spec):
     path = peers_folder() / "models" / ("%s-%s.gguf" % (spec["model"], spec["quant"]))
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        writer = Runner("lightcone", 1, set())
+        writer = Runner("lightcone", 1)
         try:
             writer.ask("write " + json.dumps(dict(model=spec["model"], quant=spec["quant"], path=str(path))), 300)
         finally:
