@@ -89,6 +89,7 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
     if (!o.load_weights) continue;
     if (!b.convert) {
       m.program_.load(b.path, b.stored->bytes.data(), b.stored->bytes.size(), weights);
+      if (!m.program_.resident(b.path) && weights->gguf()) weights->gguf()->file->release(b.stored->bytes);
       continue;
     }
     const auto values = std::make_shared<const std::vector<float>>(Weights::read(*b.stored));

@@ -27,7 +27,9 @@ class Generator {
 
   DType dtype();
   Shape shape();
-  Tensor input(Shape s, DType t) { return g_.input(fresh(), std::move(s), t); }
+  Tensor input(Shape s, DType t) {
+    return g_.input(fresh(), std::move(s), t, std::source_location::current(), chance(30) ? kParameter : 0);
+  }
   Tensor like(Tensor a, DType t);  // some tensor of a's shape and this dtype
   Tensor like(Tensor a) { return like(a, a.dtype()); }
   Tensor leaf();

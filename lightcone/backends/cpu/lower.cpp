@@ -11,6 +11,7 @@
 #include <set>
 
 #include "lightcone/backends/cpu/llvm.h"
+#include "lightcone/backends/cpu/packed_weights.h"
 #include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/core/tensor.h"
 
@@ -63,6 +64,8 @@ class Lowering {
   void choose_buffers();
   bool trivial(NodeId id) const;
   void build_loops();
+  void choose_packed();
+  NodeId packed(Graph& dst, const Contraction& c);
   std::vector<NodeId> reads(NodeId id) const;
   NodeId emit(Graph& dst, NodeId id);
 
@@ -76,6 +79,7 @@ class Lowering {
   std::vector<std::shared_ptr<LoopKernel>> made_;
   std::map<std::string, std::string> names_;  // text -> function name
   std::vector<NodeId> to_;
+  std::map<std::pair<NodeId, WeightType>, NodeId> packed_;  // packed parameters in the new graph
 };
 
 // Cheap enough to compute wherever it is read: constants, indices, and arithmetic on them.
@@ -175,6 +179,37 @@ void Lowering::build_loops() {
   }
 }
 
+// A parameter is packed when contractions alone read it: nothing is kept twice.
+void Lowering::choose_packed() {
+  std::set<NodeId> raw;
+  for (const Root& r : g_.roots()) raw.insert(r.edge.node);
+  for (NodeId id : wanted_) {
+    if (const auto c = contractions_.find(id); c != contractions_.end()) {
+      raw.insert(c->second.a_node);
+      if (!packable(g_, c->second)) raw.insert(c->second.b_node);
+    } else if (const auto b = loops_.find(id); b != loops_.end()) {
+      raw.insert(b->second.buffers.begin(), b->second.buffers.end());
+    } else {
+      for (const Edge& e : g_[id].in) raw.insert(e.node);
+    }
+  }
+  for (const Assignment& a : g_.assignments()) raw.insert(a.state);
+  for (auto& [id, c] : contractions_) c.packed = packable(g_, c) && !raw.contains(c.b_node);
+}
+
+NodeId Lowering::packed(Graph& dst, const Contraction& c) {
+  const auto [it, fresh] = packed_.try_emplace({c.b_node, c.type}, 0);
+  if (!fresh) return it->second;
+  const NodeId from = to_[c.b_node];
+  const std::int64_t n = *c.axes.back().extent.constant(), k = *c.k.extent.constant();
+  Node pack{.op = Op::Kernel, .dtype = DType::U8, .shape = {packed_bytes(c.type, n, k)}, .where = g_[c.b_node].where};
+  pack.in.push_back({from, View(dst[from].shape)});
+  pack.kernel = pack_kernel(c.type, n, k, parallel_);
+  it->second = dst.add(std::move(pack));
+  ++log_.fired["weight packed"];
+  return it->second;
+}
+
 NodeId Lowering::emit(Graph& dst, NodeId id) {
   const Node& n = g_[id];
   Node out{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
@@ -185,7 +220,12 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
   if (n.op == Op::Input) return dst.add(n);
   if (const auto c = contractions_.find(id); c != contractions_.end()) {
     reads(c->second.a_node);
-    reads(c->second.b_node);
+    if (c->second.packed) {
+      const NodeId b = packed(dst, c->second);
+      out.in.push_back({b, View(dst[b].shape)});
+    } else {
+      reads(c->second.b_node);
+    }
     out.kernel = contraction_kernel(c->second, parallel_);
   } else if (const auto b = loops_.find(id); b != loops_.end()) {
     if (n.op == Op::SliceScatter) reads(n.in[0].node);
@@ -215,6 +255,7 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
 Lowered Lowering::run() {
   choose_buffers();
   build_loops();
+  choose_packed();
   Graph dst;
   to_.assign(g_.size(), ~NodeId{0});
   for (NodeId id = 0; id < g_.size(); ++id) {

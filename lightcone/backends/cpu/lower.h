@@ -49,10 +49,13 @@ struct Contraction {
   Dim a_offset, b_offset;
   WeightType type = WeightType::F32;
   NodeId a_node = 0, b_node = 0;
+  bool packed = false;  // b_node holds all its rows as packed_weights.h describes
 };
 std::optional<Contraction> match_contraction(const Graph& g, NodeId id);
 // The operands of contractions whose strides cannot be told are copied first.
 Graph prepare_contractions(const Graph& g, PassLog& log);
+// Is B the whole of a parameter, in a format that is worth packing?
+bool packable(const Graph& g, const Contraction& c);
 std::shared_ptr<const Kernel> contraction_kernel(const Contraction& c, std::shared_ptr<Parallel> parallel);
 
 // Scatter, argsort and the like: ordinary functions on whole, contiguous operands.
