@@ -28,7 +28,8 @@ class Generator {
   DType dtype();
   Shape shape();
   Tensor input(Shape s, DType t) {
-    return g_.input(fresh(), std::move(s), t, std::source_location::current(), chance(30) ? kParameter : 0);
+    const bool fixed = std::all_of(s.begin(), s.end(), [](const Dim& d) { return d.is_constant(); });
+    return g_.input(fresh(), std::move(s), t, std::source_location::current(), fixed && chance(30) ? kParameter : 0);
   }
   Tensor like(Tensor a, DType t);  // some tensor of a's shape and this dtype
   Tensor like(Tensor a) { return like(a, a.dtype()); }

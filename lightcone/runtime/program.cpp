@@ -150,7 +150,8 @@ Program& Program::load(std::string_view input, const void* data, std::size_t byt
                             " bytes, not ", bytes));
   if (reinterpret_cast<std::uintptr_t>(data) % size_of(n.dtype) != 0)
     throw Error("load", cat("the data of '", std::string(input), "' is not aligned to its elements"));
-  impl_->weights[it->second] = {data, bytes, std::move(owner)};
+  static const std::byte nothing{};  // an empty tensor may come without an address
+  impl_->weights[it->second] = {bytes ? data : &nothing, bytes, std::move(owner)};
   impl_->compute_prepared(it->second);
   return *this;
 }
