@@ -1,0 +1,89 @@
+// GCC's vector types for one instruction set: WIDTH floats a vector.
+#include <cstdint>
+#include <cstring>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#include "lightcone/core/dtype.h"
+
+namespace lc::host {
+namespace {
+
+using i64 = std::int64_t;
+typedef float vf __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
+typedef std::int32_t vi __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
+typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
+
+inline vf load(const float* p) { return *reinterpret_cast<const vf*>(p); }
+inline void store(float* p, vf v) { *reinterpret_cast<vf*>(p) = v; }
+inline vf splat(float v) {  // not vf{} + v: that is an addition, because of -0
+#if WIDTH == 16
+  return reinterpret_cast<vf>(_mm512_set1_ps(v));
+#elif WIDTH == 8 && defined(__AVX__)
+  return reinterpret_cast<vf>(_mm256_set1_ps(v));
+#else
+  vf r;
+  for (int i = 0; i < WIDTH; ++i) r[i] = v;
+  return r;
+#endif
+}
+inline vf fma(vf a, vf b, vf c) {
+#if WIDTH == 16
+  return reinterpret_cast<vf>(
+      _mm512_fmadd_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), reinterpret_cast<__m512>(c)));
+#elif WIDTH == 8 && defined(__FMA__)
+  return reinterpret_cast<vf>(
+      _mm256_fmadd_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b), reinterpret_cast<__m256>(c)));
+#else
+  return a * b + c;
+#endif
+}
+inline vf larger(vf a, vf b) { return a > b ? a : b; }  // b where one is a NaN
+
+// 2^x for x <= 0 and NaN, the polynomial of the C prelude. Below 2^-149 it is 0.
+inline vf exp2_negative(vf x) {
+  const vf low = splat(-160.0f), magic = splat(12582912.0f);  // 1.5 * 2^23: the integer part in the low bits
+  const vf c = x < low ? low : x, shifted = c + magic, n = shifted - magic, f = c - n;
+  vf p = splat(1.535336188319500e-4f);
+  p = fma(p, f, splat(1.339887440266574e-3f));
+  p = fma(p, f, splat(9.618437357674640e-3f));
+  p = fma(p, f, splat(5.550332471162809e-2f));
+  p = fma(p, f, splat(2.402264791363012e-1f));
+  p = fma(p, f, splat(6.931472028550421e-1f));
+  p = fma(p, f, splat(1.0f));
+#if WIDTH == 16
+  return reinterpret_cast<vf>(_mm512_scalef_ps(reinterpret_cast<__m512>(p), reinterpret_cast<__m512>(n)));
+#else
+  const vi e = reinterpret_cast<vi>(shifted) - 0x4b400000, h = e >> 1, g = e - h;  // two steps: subnormal results
+  return p * reinterpret_cast<vf>((h + 127) << 23) * reinterpret_cast<vf>((g + 127) << 23);
+#endif
+}
+
+inline float sum(vf v) {  // in a fixed order
+  float t[WIDTH];
+  std::memcpy(t, &v, sizeof t);
+  for (int half = WIDTH / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) t[i] += t[i + half];
+  return t[0];
+}
+inline v4 quarters(vf v) {  // added up
+#if WIDTH == 16
+  return (__builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 8, 9, 10, 11)) +
+         (__builtin_shufflevector(v, v, 4, 5, 6, 7) + __builtin_shufflevector(v, v, 12, 13, 14, 15));
+#elif WIDTH == 8
+  return __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
+#else
+  return v;
+#endif
+}
+inline v4 sums(vf a, vf b, vf c, vf d) {
+  const v4 p = quarters(a), q = quarters(b), r = quarters(c), s = quarters(d);
+  const v4 x = __builtin_shufflevector(p, q, 0, 4, 2, 6) + __builtin_shufflevector(p, q, 1, 5, 3, 7);
+  const v4 y = __builtin_shufflevector(r, s, 0, 4, 2, 6) + __builtin_shufflevector(r, s, 1, 5, 3, 7);
+  return __builtin_shufflevector(x, y, 0, 1, 4, 5) + __builtin_shufflevector(x, y, 2, 3, 6, 7);
+}
+
+}  // namespace
+}  // namespace lc::host
