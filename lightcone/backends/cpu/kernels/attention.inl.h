@@ -13,7 +13,7 @@
 namespace lc::host {
 namespace {
 
-constexpr int kFew = 4;
+constexpr int kFew = WIDTH == 16 ? 8 : 4;
 constexpr int kRows = 2 * WIDTH, kTile = 8 * KEYS;
 static_assert(kRows <= kAttentionRows && kTile <= kAttentionTile && kTile % WIDTH == 0);
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
@@ -150,6 +150,12 @@ struct Work {
   }
 };
 
+// May the tile be passed over? Fills in what the masks keep of it.
+bool hidden(const AttentionBlock& b, i64 j0, i64 n, Kept& seen, const Work& w) {
+  look_at_masks(b, j0, n, seen);
+  return seen.nothing && finite(values_of(b, j0, n, w.values), n, b.problem->width);
+}
+
 // What a row arrived at: element c of its weighted sum at sum[c * stride].
 void finish(const AttentionBlock& b, i64 r, const float* sum, i64 stride, float top, float total) {
   const i64 width = b.problem->width;
@@ -240,11 +246,7 @@ void many(const AttentionBlock& b) {
   Kept seen;
   for (i64 j0 = b.begin; j0 < b.end; j0 += kTile) {
     const i64 n = std::min<i64>(kTile, b.end - j0);
-    look_at_masks(b, j0, n, seen);
-    if (seen.nothing) {
-      const Tile values = values_of(b, j0, n, w.values);
-      if (finite(values, n, a.width)) continue;
-    }
+    if (hidden(b, j0, n, seen, w)) continue;
     const Tile keys = keys_of(b, j0, n, w.keys);
     for (i64 j = 0; j < n; j += KEYS) score_keys<V>(w.q, keys, j, n, a.depth, a.scale, w.scores);
     apply_steps(b, j0, n, seen, {w.scores, 1, R});
@@ -258,8 +260,9 @@ void many(const AttentionBlock& b) {
   for (i64 r = 0; r < b.rows; ++r) finish(b, r, w.sum + r, R, w.top[r], w.total[r]);
 }
 
-// ---- few rows: lanes along the head --------------------------------------------------------------------
+// ---- few rows: lanes along the head, up to four rows at a time against a tile in the first-level cache ---
 
+// Scores of four keys from j on; keys that do not exist repeat the last.
 template <int M>
 void score_four(const float* q, const Tile& k, i64 j, i64 n, i64 depth, float scale, float* to) {
   const float* p[4];
@@ -279,7 +282,7 @@ void score_four(const float* q, const Tile& k, i64 j, i64 n, i64 depth, float sc
   }
 }
 
-void weigh_row(float* s, i64 n, float exponent, const Work& w, int m) {
+void weigh_row(float* s, i64 n, float exponent, const Work& w, i64 m) {
   const i64 padded = (n + WIDTH - 1) / WIDTH * WIDTH;
   std::fill(s + n, s + padded, kLowest);
   const float old = w.top[m];
@@ -299,11 +302,12 @@ void weigh_row(float* s, i64 n, float exponent, const Work& w, int m) {
   w.total[m] = w.total[m] * shrink + sum(total);
 }
 
+// C vectors of the weighted sums of M rows, from column c on.
 template <int M, int C>
-void add_columns(const float* weight, const Tile& values, i64 n, i64 c, i64 width, const Work& w) {
+void add_columns(const float* weight, const Tile& values, i64 n, i64 c, i64 width, float* sum, const float* shrink) {
   vf acc[M][C];
   for (int m = 0; m < M; ++m)
-    for (int t = 0; t < C; ++t) acc[m][t] = load(w.sum + m * width + c + t * WIDTH) * splat(w.shrink[m]);
+    for (int t = 0; t < C; ++t) acc[m][t] = load(sum + m * width + c + t * WIDTH) * splat(shrink[m]);
   const float* p = values.p + c;
   for (i64 j = 0; j < n; ++j, p += values.row) {
     vf x[C];
@@ -314,55 +318,56 @@ void add_columns(const float* weight, const Tile& values, i64 n, i64 c, i64 widt
     }
   }
   for (int m = 0; m < M; ++m)
-    for (int t = 0; t < C; ++t) store(w.sum + m * width + c + t * WIDTH, acc[m][t]);
+    for (int t = 0; t < C; ++t) store(sum + m * width + c + t * WIDTH, acc[m][t]);
 }
 
 template <int M>
-void few(const AttentionBlock& b) {
+void score_rows(const AttentionProblem& a, const Work& w, const Tile& keys, i64 n, i64 m) {
+  for (i64 j = 0; j < n; j += 4) score_four<M>(w.q + m * a.depth, keys, j, n, a.depth, a.scale, w.scores + m * kTile);
+}
+
+template <int M>
+void add_rows(const AttentionProblem& a, const Work& w, const Tile& values, i64 n, i64 m) {
   constexpr int C = WIDTH == 16 ? 4 : 2;
+  const float *weight = w.scores + m * kTile, *shrink = w.shrink + m;
+  float* sum = w.sum + m * a.width;
+  i64 c = 0;
+  for (; c + C * WIDTH <= a.width; c += C * WIDTH) add_columns<M, C>(weight, values, n, c, a.width, sum, shrink);
+  for (; c + WIDTH <= a.width; c += WIDTH) add_columns<M, 1>(weight, values, n, c, a.width, sum, shrink);
+  for (; c < a.width; ++c)
+    for (int r = 0; r < M; ++r) {
+      float s = sum[r * a.width + c] * shrink[r];
+      for (i64 j = 0; j < n; ++j) s += weight[r * kTile + j] * values.p[j * values.row + c];
+      sum[r * a.width + c] = s;
+    }
+}
+
+void few(const AttentionBlock& b) {
+  using Rows = void (*)(const AttentionProblem&, const Work&, const Tile&, i64, i64);
+  static constexpr Rows score[] = {score_rows<1>, score_rows<2>, score_rows<3>, score_rows<4>};
+  static constexpr Rows add[] = {add_rows<1>, add_rows<2>, add_rows<3>, add_rows<4>};
   const AttentionProblem& a = *b.problem;
-  const Work w(b, M);
-  for (int m = 0; m < M; ++m) {
+  const Work w(b, b.rows);
+  for (i64 m = 0; m < b.rows; ++m) {
     for (i64 c = 0; c < a.depth; ++c) w.q[m * a.depth + c] = b.q[m][c * a.q_depth];
     w.top[m] = kLowest, w.total[m] = 0;
   }
-  std::fill(w.sum, w.sum + M * a.width, 0.0f);
+  std::fill(w.sum, w.sum + b.rows * a.width, 0.0f);
   Kept seen;
   for (i64 j0 = b.begin; j0 < b.end; j0 += kTile) {
     const i64 n = std::min<i64>(kTile, b.end - j0);
-    look_at_masks(b, j0, n, seen);
-    if (seen.nothing) {
-      const Tile values = values_of(b, j0, n, w.values);
-      if (finite(values, n, a.width)) continue;
-    }
+    if (hidden(b, j0, n, seen, w)) continue;
     const Tile keys = keys_of(b, j0, n, w.keys);
-    for (i64 j = 0; j < n; j += 4) score_four<M>(w.q, keys, j, n, a.depth, a.scale, w.scores);
+    for (i64 m = 0; m < b.rows; m += 4) score[std::min<i64>(4, b.rows - m) - 1](a, w, keys, n, m);
     apply_steps(b, j0, n, seen, {w.scores, kTile, 1});
-    for (int m = 0; m < M; ++m) weigh_row(w.scores + m * kTile, n, a.exponent, w, m);
+    for (i64 m = 0; m < b.rows; ++m) weigh_row(w.scores + m * kTile, n, a.exponent, w, m);
     const Tile values = values_of(b, j0, n, w.values);
-    i64 c = 0;
-    for (; c + C * WIDTH <= a.width; c += C * WIDTH) add_columns<M, C>(w.scores, values, n, c, a.width, w);
-    for (; c + WIDTH <= a.width; c += WIDTH) add_columns<M, 1>(w.scores, values, n, c, a.width, w);
-    for (; c < a.width; ++c)
-      for (int m = 0; m < M; ++m) {
-        float& s = w.sum[m * a.width + c];
-        s *= w.shrink[m];
-        for (i64 j = 0; j < n; ++j) s += w.scores[m * kTile + j] * values.p[j * values.row + c];
-      }
+    for (i64 m = 0; m < b.rows; m += 4) add[std::min<i64>(4, b.rows - m) - 1](a, w, values, n, m);
   }
-  for (int m = 0; m < M; ++m) finish(b, m, w.sum + m * a.width, 1, w.top[m], w.total[m]);
+  for (i64 m = 0; m < b.rows; ++m) finish(b, m, w.sum + m * a.width, 1, w.top[m], w.total[m]);
 }
 
-void block(const AttentionBlock& b) {
-  static_assert(kFew == 4);
-  switch (b.rows) {
-    case 1: return few<1>(b);
-    case 2: return few<2>(b);
-    case 3: return few<3>(b);
-    case 4: return few<4>(b);
-    default: return b.rows <= WIDTH ? many<1>(b) : many<2>(b);
-  }
-}
+void block(const AttentionBlock& b) { b.rows <= kFew ? few(b) : b.rows <= WIDTH ? many<1>(b) : many<2>(b); }
 
 }  // namespace
 

@@ -68,21 +68,34 @@ inline float sum(vf v) {  // in a fixed order
     for (int i = 0; i < half; ++i) t[i] += t[i + half];
   return t[0];
 }
-inline v4 quarters(vf v) {  // added up
-#if WIDTH == 16
-  return (__builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 8, 9, 10, 11)) +
-         (__builtin_shufflevector(v, v, 4, 5, 6, 7) + __builtin_shufflevector(v, v, 12, 13, 14, 15));
-#elif WIDTH == 8
-  return __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
-#else
-  return v;
-#endif
-}
+// The sums of four vectors: pairs are joined while they are halved.
 inline v4 sums(vf a, vf b, vf c, vf d) {
+#if WIDTH == 16
+#define LC_JOIN(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+  const auto halves = [](vf x, vf y) {
+    return LC_JOIN(x, y, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
+           LC_JOIN(x, y, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+  };
+  const vf ab = halves(a, b), cd = halves(c, d);
+  const vf fours = LC_JOIN(ab, cd, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+                   LC_JOIN(ab, cd, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+  const vf twos = fours + LC_JOIN(fours, fours, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+  const vf ones = twos + LC_JOIN(twos, twos, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+  return LC_JOIN(ones, ones, 0, 4, 8, 12);
+#undef LC_JOIN
+#else
+  const auto quarters = [](vf v) {
+#if WIDTH == 8
+    return __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
+#else
+    return v;
+#endif
+  };
   const v4 p = quarters(a), q = quarters(b), r = quarters(c), s = quarters(d);
   const v4 x = __builtin_shufflevector(p, q, 0, 4, 2, 6) + __builtin_shufflevector(p, q, 1, 5, 3, 7);
   const v4 y = __builtin_shufflevector(r, s, 0, 4, 2, 6) + __builtin_shufflevector(r, s, 1, 5, 3, 7);
   return __builtin_shufflevector(x, y, 0, 1, 4, 5) + __builtin_shufflevector(x, y, 2, 3, 6, 7);
+#endif
 }
 
 }  // namespace
