@@ -107,7 +107,7 @@ TEST(Attention, LengthsGroupsAndMasks) {
   for (const std::int64_t group : {1, 3, 8})
     for (const Masked m : {Masked::No, Masked::Causal, Masked::Window, Masked::Bool, Masked::Bias, Masked::Both}) {
       const Graph g = cached({.kv = 2, .group = group, .depth = 16, .width = 24}, m);
-      for (const auto& [seq, past] : {std::pair{1, 0}, {1, 63}, {1, 64}, {2, 390}, {64, 0}, {131, 150}}) {
+      for (const auto& [seq, past] : {std::pair{1, 0}, {1, 63}, {1, 64}, {2, 390}, {64, 0}, {70, 75}}) {
         const Bindings env{{"seq", seq}, {"past", past}};
         agree(g, draw(g, 2, env), env);
       }
@@ -151,7 +151,7 @@ TEST(Attention, RowsThatSeeNothing) {
 
 // A value that a mask hides is multiplied by zero all the same: 0 * inf is NaN.
 TEST(Attention, NanAndInfinity) {
-  const Bindings env{{"seq", 70}, {"past", 90}}, one{{"seq", 1}, {"past", 150}};
+  const Bindings env{{"seq", 40}, {"past", 90}}, one{{"seq", 1}, {"past", 150}};
   for (const Masked m : {Masked::No, Masked::Causal, Masked::Window, Masked::Both})
     for (const char* where : {"q", "k", "v"})
       for (const double odd : {kNaN, kInf, -kInf, 1e30, -1e30}) {

@@ -30,10 +30,29 @@ struct Kept {
   bool nothing;  // no row keeps a key and nothing brings one back
 };
 
+// How many of n bytes are not zero.
+int set_bytes(const std::byte* p, i64 n) {
+  int set = 0;
+  i64 j = 0;
+#if WIDTH == 16
+  for (; j + 64 <= n; j += 64) {
+    const __m512i v = _mm512_loadu_si512(p + j);
+    set += __builtin_popcountll(_mm512_test_epi8_mask(v, v));
+  }
+#elif WIDTH == 8 && defined(__AVX2__)
+  for (; j + 32 <= n; j += 32) {
+    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + j));
+    set += 32 - __builtin_popcount(
+                    static_cast<unsigned>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(v, _mm256_setzero_si256()))));
+  }
+#endif
+  for (; j < n; ++j) set += p[j] != std::byte{0};
+  return set;
+}
+
 int kept(const AttentionStep& s, const std::byte* p, i64 n) {
   int set = 0;
-  if (s.key == 1)
-    for (i64 j = 0; j < n; ++j) set += p[j] != std::byte{0};
+  if (s.key == 1) set = set_bytes(p, n);
   else
     for (i64 j = 0; j < n; ++j) set += p[j * s.key] != std::byte{0};
   return s.keep ? set : static_cast<int>(n) - set;
@@ -123,15 +142,16 @@ Tile values_of(const AttentionBlock& b, i64 j0, i64 n, float* to) {
 
 // A weight of zero times an infinity is a NaN that masking must not hide.
 bool finite(const Tile& v, i64 n, i64 width) {
-  vf bad = {};
+  vf bad[4] = {};
   float odd = 0;
-  for (i64 j = 0; j < n; ++j) {
-    const float* p = v.p + j * v.row;
-    i64 c = 0;
-    for (; c + WIDTH <= width; c += WIDTH) bad += load(p + c) * splat(0.0f);
-    for (; c < width; ++c) odd += p[c] * 0.0f;
-  }
-  return sum(bad) + odd == 0.0f;
+  for (i64 j = 0; j < n; j += 4)
+    for (int t = 0; t < 4; ++t) {
+      const float* p = v.p + std::min(j + t, n - 1) * v.row;
+      i64 c = 0;
+      for (; c + WIDTH <= width; c += WIDTH) bad[t] += load(p + c) * splat(0.0f);
+      for (; c < width; ++c) odd += p[c] * 0.0f;
+    }
+  return sum((bad[0] + bad[1]) + (bad[2] + bad[3])) + odd == 0.0f;
 }
 
 struct Work {
