@@ -61,8 +61,8 @@ class Matcher {
   bool softmax(const Place& p);
   bool exponential(const Place& p, const Place& sum);
   bool difference(const Place& p);
-  bool chain(const Place& p);
-  bool step(const Place& p, std::size_t chained, Step s, std::optional<std::size_t> read);
+  bool chain(const Place& p, int steps);
+  bool step(const Place& p, std::size_t chained, Step s, std::optional<std::size_t> read, int steps);
   bool dot(const Place& p);
   bool private_to(const std::vector<int>& uses) const;
   std::optional<AttentionPlan> plan() const;
@@ -260,44 +260,45 @@ bool Matcher::difference(const Place& p) {
       const auto max = pull(*minus, 1 - s);
       if (constant(*minus, s) != -1.0 || !max || reduced(*max, Op::MaxReduce) != x) continue;
       inside_.push_back(minus->node), inside_.push_back(max->node);
-      return chain(*x);
+      return chain(*x, 0);
     }
   }
   return false;
 }
 
-// From what the softmax takes down to the product of Q and K.
-bool Matcher::chain(const Place& p) {
+// From what the softmax takes down to the product of Q and K, below so many steps.
+bool Matcher::chain(const Place& p, int steps) {
   if (node(p).dtype != DType::F32) return false;
   if (node(p).op == Op::SumReduce) return dot(p);
+  if (steps > kAttentionSteps) return false;  // the product's own scale is one more
   using S = AttentionStep;
   const auto number = [&](std::size_t k) { return constant(p, k); };
   switch (node(p).op) {
     case Op::Mul:
       for (const std::size_t k : {0u, 1u})
-        if (const auto c = number(k)) return step(p, 1 - k, {{S::Scale, static_cast<float>(*c)}, {}}, {});
+        if (const auto c = number(k)) return step(p, 1 - k, {{S::Scale, static_cast<float>(*c)}, {}}, {}, steps);
       return false;
     case Op::Div:
       if (const auto c = number(1); c && std::isnormal(static_cast<float>(1 / *c)))
-        return step(p, 0, {{S::Scale, static_cast<float>(1 / *c)}, {}}, {});
+        return step(p, 0, {{S::Scale, static_cast<float>(1 / *c)}, {}}, {}, steps);
       return false;
     case Op::Add:
       for (const std::size_t k : {0u, 1u})
-        if (const auto c = number(k)) return step(p, 1 - k, {{S::Shift, static_cast<float>(*c)}, {}}, {});
-      return step(p, 0, {{S::Bias}, {}}, 1) || step(p, 1, {{S::Bias}, {}}, 0);
+        if (const auto c = number(k)) return step(p, 1 - k, {{S::Shift, static_cast<float>(*c)}, {}}, {}, steps);
+      return step(p, 0, {{S::Bias}, {}}, 1, steps) || step(p, 1, {{S::Bias}, {}}, 0, steps);
     case Op::Where:
       for (const std::size_t k : {1u, 2u})
-        if (const auto c = number(k)) return step(p, 3 - k, {{S::Mask, static_cast<float>(*c), k == 2}, {}}, 0);
+        if (const auto c = number(k)) return step(p, 3 - k, {{S::Mask, static_cast<float>(*c), k == 2}, {}}, 0, steps);
       return false;
     default: return false;
   }
 }
 
-bool Matcher::step(const Place& p, std::size_t chained, Step s, std::optional<std::size_t> from) {
+bool Matcher::step(const Place& p, std::size_t chained, Step s, std::optional<std::size_t> from, int steps_above) {
   const auto next = pull(p, chained);
   const std::size_t inside = inside_.size(), steps = steps_.size();
   inside_.push_back(p.node);
-  if (next && chain(*next)) {
+  if (next && chain(*next, steps_above + 1)) {
     if (from) s.read = read_small(node(p).in[*from], p.index);
     if (!from || s.read) {
       steps_.push_back(s);
