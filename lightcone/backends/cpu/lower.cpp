@@ -210,7 +210,8 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     for (const Edge& e : n.in) reads(e.node);
     out.kernel = n.kernel ? n.kernel : library_kernel(g_, n, parallel_);
   }
-  if (!n.kernel) ++log_.fired[contractions_.contains(id) ? "matmul" : loops_.contains(id) ? "loop" : std::string(info(n.op).name)];
+  if (!n.kernel)
+    ++log_.fired[contractions_.contains(id) ? "matmul" : loops_.contains(id) ? "loop" : std::string(info(n.op).name)];
   return dst.add(std::move(out));
 }
 
