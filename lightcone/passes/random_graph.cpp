@@ -39,6 +39,7 @@ class Generator {
   Tensor elementwise();
   Tensor reduce(Tensor a);
   Tensor contraction();
+  Tensor attention();
   Tensor normalise();
   Tensor structured();
   Tensor quantised();
@@ -90,7 +91,7 @@ Tensor Generator::like(Tensor a, DType t) {
   for (const Tensor& x : pool_)
     if (x.shape() == a.shape() && x.dtype() == t) fitting.push_back(x);
   if (!fitting.empty() && chance(60)) return fitting[static_cast<std::size_t>(below(static_cast<int>(fitting.size())))];
-  if (chance(20)) return full_like(prim::cast(a, t), one_of({0.0, 1.0, 2.0, 3.0}));
+  if (chance(20)) return full_like(prim::cast(a, t), one_of({0.0, 1.0, -1.0, 2.0, 3.0}));
   if (chance(30) && !a.shape().empty()) {  // broadcast along an axis
     Shape s = a.shape();
     s[static_cast<std::size_t>(below(a.rank()))] = 1;
@@ -153,7 +154,10 @@ Tensor Generator::elementwise() {
   const bool floating = is_float(a.dtype());
   switch (below(floating ? 18 : 10)) {
     case 0: return prim::add(a, like(a));
-    case 1: return prim::mul(a, like(a));
+    case 1: {
+      const auto negated = [](const Tensor& t) { return prim::mul(t, full_like(t, -1)); };
+      return chance(10) ? negated(negated(a)) : prim::mul(a, like(a));
+    }
     case 2: return prim::mod(a, like(a));
     case 3: return prim::less_than(a, like(a));
     case 4: return prim::equal(a, like(a));
@@ -184,7 +188,21 @@ Tensor Generator::reduce(Tensor a) {
   return chance(55) ? prim::sum_reduce(a, axis) : prim::max_reduce(a, axis);
 }
 
-// sum over k of a[.., m, k] * b[.., k, n], one of them perhaps stored narrow, transposed or as a view.
+// The sum over k of a[.., m, k] * b[.., k, n].
+Tensor product_of(Tensor a, Tensor b) {
+  const int r = a.rank();
+  Shape full = a.shape();
+  full.push_back(b.extent(-1));
+  return prim::sum_reduce(prim::mul(a.unsqueeze(r).expand(full), b.unsqueeze(r - 2).expand(full)), r - 1);
+}
+Tensor softmax(Tensor a) {
+  const int last = a.rank() - 1;
+  const auto back = [&](Tensor t) { return t.unsqueeze(last).expand(a.shape()); };
+  const Tensor e = prim::exp2(prim::add(a, prim::mul(back(prim::max_reduce(a, last)), full_like(a, -1))));
+  return prim::mul(e, prim::recip(back(prim::sum_reduce(e, last))));
+}
+
+// A matrix product, one operand perhaps stored narrow, transposed or as a view.
 Tensor Generator::contraction() {
   const Dim m = one_of({1, 2, 5, 9}), k = one_of({1, 3, 8, 32, 40}),
             n = o_.symbols && chance(15) ? n_ : Dim(one_of({1, 4, 7, 19}));
@@ -199,21 +217,39 @@ Tensor Generator::contraction() {
     return prim::cast(input(s, t), DType::F32);
   };
   const Tensor a = operand({m, k}), b = operand({k, n});
-  Shape full = batch ? Shape{2, m, k, n} : Shape{m, k, n};
-  const int r = a.rank();
-  return prim::sum_reduce(prim::mul(a.unsqueeze(r).expand(full), b.unsqueeze(r - 2).expand(full)), r - 1);
+  return product_of(a, b);
+}
+
+// What stands between the products of an attention: scales, biases, masks, in any order.
+Tensor Generator::attention() {
+  const Dim rows = one_of({1, 3, 6, 18}), depth = one_of({1, 4, 16, 33}), width = one_of({1, 5, 16}),
+            keys = o_.symbols && chance(20) ? n_ : Dim(one_of({2, 7, 30, 70}));
+  const bool batch = chance(40);
+  const auto operand = [&](Dim a, Dim b) {
+    const bool turned = chance(30);
+    Shape s = turned ? Shape{b, a} : Shape{a, b};
+    if (batch) s.insert(s.begin(), 2);
+    const Tensor t = input(s, DType::F32);
+    return turned ? t.transpose(-1, -2) : t;
+  };
+  const Tensor q = operand(rows, depth), k = operand(depth, keys), v = operand(keys, width);
+  Tensor s = product_of(q, k);
+  for (int i = below(4); i > 0; --i) switch (below(4)) {
+      case 0: s = prim::mul(s, full_like(s, one_of({0.5, 0.125, -2.0}))); break;
+      case 1: s = prim::add(s, like(s)); break;
+      case 2: s = prim::where(like(s, DType::Bool), full_like(s, one_of({-1e9, 0.5, kInf})), s); break;
+      default: s = prim::where(like(s, DType::Bool), s, full_like(s, -kInf));
+    }
+  return product_of(softmax(s), v);
 }
 
 // Softmax or a norm over the last axis: several reductions of one row.
 Tensor Generator::normalise() {
   Tensor a = any();
   if (a.dtype() != DType::F32 || a.rank() == 0) a = input({3, 17}, DType::F32);
+  if (chance(50)) return softmax(a);
   const int last = a.rank() - 1;
   const auto back = [&](Tensor t) { return t.unsqueeze(last).expand(a.shape()); };
-  if (chance(50)) {
-    const Tensor e = prim::exp2(prim::add(a, prim::mul(back(prim::max_reduce(a, last)), full_like(a, -1))));
-    return prim::mul(e, prim::recip(back(prim::sum_reduce(e, last))));
-  }
   const Tensor s = prim::sum_reduce(prim::mul(a, a), last);
   return prim::mul(a, back(prim::recip(prim::sqrt(prim::add(s, full_like(s, 1))))));
 }
@@ -272,7 +308,8 @@ Graph Generator::run() {
                : kind < 66                  ? move(any())
                : kind < 80                  ? reduce(any())
                : kind < 87                  ? contraction()
-               : kind < 91                  ? normalise()
+               : kind < 90                  ? normalise()
+               : kind < 92                  ? attention()
                : kind < 96 && o_.structured ? structured()
                                             : leaf();
     if (fits(t.shape()) && t.rank() <= 5) pool_.push_back(t);

@@ -9,16 +9,9 @@
 #include "lightcone/core/tensor.h"
 
 namespace lc::host {
-namespace {
 
 using i64 = std::int64_t;
 
-struct Linear {
-  Dim offset;
-  std::vector<Dim> strides;  // by loop symbol
-};
-
-// offset = constant + sum of strides[i] * symbols[i], or nothing.
 std::optional<Linear> linear(const Dim& d, const std::vector<Dim>& symbols) {
   Linear l{d, std::vector<Dim>(symbols.size(), 0)};
   const auto mentions = [&](const Dim& x) {
@@ -39,6 +32,8 @@ std::optional<Linear> linear(const Dim& d, const std::vector<Dim>& symbols) {
   if (mentions(l.offset)) return std::nullopt;
   return l;
 }
+
+namespace {
 
 struct Sides {
   std::vector<Dim> symbols;  // output axes, then the summed one

@@ -10,6 +10,7 @@
 #include <deque>
 #include <set>
 
+#include "lightcone/backends/cpu/attention_plan.h"
 #include "lightcone/backends/cpu/llvm.h"
 #include "lightcone/backends/cpu/packed_weights.h"
 #include "lightcone/backends/cpu/thread_pool.h"
@@ -60,7 +61,9 @@ class Lowering {
   Lowered run();
 
  private:
-  bool is_library(const Node& n) const { return info(n.op).kind == Kind::Structured && n.op != Op::Gather; }
+  bool is_library(const Node& n) const {
+    return (info(n.op).kind == Kind::Structured && n.op != Op::Gather) || n.op == Op::Kernel;
+  }
   void choose_buffers();
   bool trivial(NodeId id) const;
   void build_loops();
@@ -246,9 +249,10 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     out.kernel = std::move(kernel);
   } else {
     for (const Edge& e : n.in) reads(e.node);
-    out.kernel = library_kernel(g_, n, parallel_);
+    out.kernel = n.kernel ? n.kernel : library_kernel(g_, n, parallel_);
   }
-  ++log_.fired[contractions_.contains(id) ? "matmul" : loops_.contains(id) ? "loop" : std::string(info(n.op).name)];
+  if (!n.kernel)
+    ++log_.fired[contractions_.contains(id) ? "matmul" : loops_.contains(id) ? "loop" : std::string(info(n.op).name)];
   return dst.add(std::move(out));
 }
 
@@ -282,7 +286,7 @@ void install(std::vector<std::shared_ptr<LoopKernel>>& loops, const CpuOptions& 
 }  // namespace
 
 Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log) {
-  const Graph ready = prepare_contractions(make_contiguous(g), log);
+  const Graph ready = prepare_contractions(fuse_attention(make_contiguous(g), parallel, log), log);
   return Lowering(ready, parallel, log).run();
 }
 

@@ -38,6 +38,13 @@ class LoopKernel final : public Kernel {
   std::shared_ptr<const void> code_;
 };
 
+// d = offset + sum of strides[i] * symbols[i], or nothing.
+struct Linear {
+  Dim offset;
+  std::vector<Dim> strides;  // by loop symbol
+};
+std::optional<Linear> linear(const Dim& d, const std::vector<Dim>& symbols);
+
 // A product summed over an axis, recognised by the strides of its operands.
 struct Contraction {
   struct Axis {
