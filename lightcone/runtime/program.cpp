@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <unordered_map>
 
 #include "lightcone/core/graph_impl.h"
 #include "lightcone/runtime/memory.h"
@@ -36,6 +37,10 @@ struct Weight {
   std::shared_ptr<const void> owner;
 };
 
+struct HashDim {
+  std::size_t operator()(const Dim& d) const { return d.hash(); }
+};
+
 struct Program::Impl {
   Graph graph;
   std::vector<PassLog> log;
@@ -45,6 +50,7 @@ struct Program::Impl {
   std::vector<NodeId> order;                    // live nodes that compute
   std::vector<std::vector<std::size_t>> sizes;  // by NodeId: where a kernel's sizes stand in dims
   std::vector<Dim> dims;                        // every distinct size, evaluated once a binding
+  std::unordered_map<Dim, std::size_t, HashDim> dim_places;
   std::vector<Bounds> dim_bounds;
   std::map<std::string, Bounds, std::less<>> symbols;
   std::map<std::string, NodeId, std::less<>> inputs;
@@ -53,11 +59,11 @@ struct Program::Impl {
   std::map<NodeId, Weight> weights;
 
   std::size_t dim(const Dim& d) {
-    const auto it = std::find(dims.begin(), dims.end(), d);
-    if (it != dims.end()) return static_cast<std::size_t>(it - dims.begin());
+    const auto [it, fresh] = dim_places.try_emplace(d, dims.size());
+    if (!fresh) return it->second;
     for (const auto& [name, b] : d.symbols()) symbols.emplace(name, b);
     dims.push_back(d);
-    return dims.size() - 1;
+    return it->second;
   }
   void dims_of(const View& v) {
     for (const Dim& d : v.base()) dim(d);

@@ -52,6 +52,9 @@ Graph make_contiguous(const Graph& src) {
   return out;
 }
 
+// Operations of one kernel: building it and compiling its C take time that grows faster than its length.
+constexpr int kLongest = 128;
+
 class Lowering {
  public:
   Lowering(const Graph& g, std::shared_ptr<Parallel> p, PassLog& log) : g_(g), parallel_(std::move(p)), log_(log) {}
@@ -107,7 +110,9 @@ void Lowering::choose_buffers() {
       buffer_[id] = buffer_[c->a_node] = buffer_[c->b_node] = true;
     }
   }
-  // readers last to first: a value inlined into two kernels gets memory instead
+  // readers last to first: a value inlined into two kernels gets memory instead, and so does one that
+  // would make its kernel too long
+  std::vector<int> length(g_.size(), 0);  // of the kernel that ends here
   constexpr NodeId kNone = ~NodeId{0}, kMany = ~NodeId{0} - 1;
   std::vector<NodeId> kernel(g_.size(), kNone);
   const auto used_by = [&](NodeId id, NodeId root) {
@@ -116,7 +121,8 @@ void Lowering::choose_buffers() {
   for (NodeId id = static_cast<NodeId>(g_.size()); id-- > 0;) {
     if (!live_[id]) continue;
     const Node& n = g_[id];
-    if (!buffer_[id] && kernel[id] == kMany && !trivial(id)) buffer_[id] = true;
+    if (!buffer_[id] && kernel[id] != kNone && !trivial(id))
+      buffer_[id] = kernel[id] == kMany || ++length[kernel[id]] > kLongest;
     if (contractions_.contains(id)) continue;  // reads its buffers, and not through the product
     for (const Edge& e : n.in) {
       if (info(n.op).kind == Kind::Reduce && info(g_[e.node].op).kind == Kind::Reduce &&
@@ -227,7 +233,8 @@ Lowered Lowering::run() {
 void install(std::vector<std::shared_ptr<LoopKernel>>& loops, const CpuOptions& o, PassLog* log) {
   if (!o.compiler || find_compiler(o.jit).empty()) return;
   std::vector<Source> sources;
-  for (const auto& k : loops) sources.push_back({k->name(), k->text()});
+  std::set<std::string> known;  // equal kernels share a name: one text is enough
+  for (const auto& k : loops) sources.push_back({k->name(), known.insert(k->name()).second ? k->text() : ""});
   const Jitted done = jit(sources, o.jit);
   const auto code = std::make_shared<const std::vector<std::shared_ptr<void>>>(done.libraries);
   for (std::size_t k = 0; k < loops.size(); ++k) loops[k]->install(done.functions[k], code);
