@@ -1,7 +1,6 @@
 #include "lightcone/runtime/program.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -9,6 +8,7 @@
 
 #include "lightcone/core/graph_impl.h"
 #include "lightcone/runtime/memory.h"
+#include "lightcone/runtime/profiler.h"
 
 namespace lc {
 
@@ -143,6 +143,11 @@ std::size_t Program::kernels() const {
   return static_cast<std::size_t>(std::count_if(impl_->order.begin(), impl_->order.end(),
                                                 [&](NodeId id) { return impl_->graph[id].op == Op::Kernel; }));
 }
+std::string Program::source(std::string_view kernel) const {
+  for (NodeId id : impl_->order)
+    if (const Node& n = impl_->graph[id]; n.op == Op::Kernel && n.kernel->name() == kernel) return n.kernel->source();
+  return {};
+}
 std::size_t Program::interpreted() const { return impl_->order.size() - kernels(); }
 
 // ---- Context ----------------------------------------------------------------------------------
@@ -161,8 +166,7 @@ struct Context::Impl {
   std::vector<std::int64_t> dims;
   std::vector<std::vector<std::int64_t>> sizes;  // by NodeId
   std::vector<const void*> operands;
-  bool profiling = false;
-  std::vector<double> seconds;
+  std::unique_ptr<Profiler> profiler;  // while profiling
 
   const Graph& graph() const { return program->graph; }
   NodeId input_id(std::string_view name) const {
@@ -223,7 +227,6 @@ Context::Context(const Program& p, std::shared_ptr<Parallel> parallel) : impl_(s
     most = std::max(most, c.graph()[id].in.size());
   }
   c.operands.resize(most);
-  c.seconds.resize(c.graph().size());
 }
 Context::Context(Context&&) noexcept = default;
 Context& Context::operator=(Context&&) noexcept = default;
@@ -351,7 +354,8 @@ void Context::Impl::run_node(NodeId id) {
   const Node& n = graph()[id];
   if (n.op != Op::Kernel) return interpret_node(id);
   for (std::size_t k = 0; k < n.in.size(); ++k) operands[k] = place(n.in[k].node);
-  n.kernel->run({{operands.data(), n.in.size()}, place(id), sizes[id], arena.data() + plan->scratch[id], *parallel});
+  Parallel& workers = profiler ? *profiler : *parallel;
+  n.kernel->run({{operands.data(), n.in.size()}, place(id), sizes[id], arena.data() + plan->scratch[id], workers});
 }
 
 void Context::Impl::commit_states() {
@@ -372,18 +376,16 @@ Context& Context::run() {
   Impl& c = *impl_;
   if (c.stale) c.refresh();
   c.check_inputs();
+  if (c.profiler) c.profiler->begin_run(c.bindings);
   for (const auto& [state, offset] : c.plan->snapshots)
     std::memcpy(c.arena.data() + offset, c.input[state], c.plan->nodes[state].bytes);
-  for (NodeId id : c.program->order) {
-    if (!c.profiling) {
-      c.run_node(id);
-      continue;
-    }
-    const auto start = std::chrono::steady_clock::now();
-    c.run_node(id);
-    c.seconds[id] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  for (std::size_t k = 0; k < c.program->order.size(); ++k) {
+    if (c.profiler) c.profiler->begin_kernel();
+    c.run_node(c.program->order[k]);
+    if (c.profiler) c.profiler->end_kernel(k);
   }
   c.commit_states();
+  if (c.profiler) c.profiler->end_run();
   return *this;
 }
 
@@ -457,9 +459,12 @@ std::vector<std::int64_t> Context::shape(std::string_view output) const {
   return numbers(impl_->output(output).view.shape(), impl_->bindings);
 }
 void Context::profile(bool on) {
-  impl_->profiling = on;
-  std::fill(impl_->seconds.begin(), impl_->seconds.end(), 0);
+  Impl& c = *impl_;
+  c.profiler = on ? std::make_unique<Profiler>(c.graph(), *c.plan, c.program->order, c.parallel) : nullptr;
 }
-const std::vector<double>& Context::seconds() const { return impl_->seconds; }
+Profile Context::profile() const {
+  if (!impl_->profiler) throw Error("profile", "nothing was measured: switch it on with profile(true), then run()");
+  return impl_->profiler->result();
+}
 
 }  // namespace lc

@@ -30,6 +30,7 @@ Graph make_contiguous(const Graph& src) {
     return Edge{id, View(dst[id].shape)};
   });
   const auto whole = [&](const Edge& e, bool copy_inputs) {
+    const OpScope scope(g[e.node].where);
     const Op op = g[e.node].op;
     if (e.view.identity() && info(op).kind != Kind::Leaf) return e;
     if (e.view.identity() && op == Op::Input && !copy_inputs) return e;
@@ -54,6 +55,24 @@ Graph make_contiguous(const Graph& src) {
 
 // Operations of one kernel: building it and compiling its C take time that grows faster than its length.
 constexpr int kLongest = 128;
+
+// The operations between a kernel's operands and its result.
+std::vector<Origin::Step> steps(const Graph& g, NodeId result, const std::vector<NodeId>& operands) {
+  std::set<NodeId> seen(operands.begin(), operands.end()), computed{result};
+  std::vector<NodeId> stack{result};
+  while (!stack.empty()) {
+    const NodeId id = stack.back();
+    stack.pop_back();
+    for (const Edge& e : g[id].in)
+      if (info(g[e.node].op).kind != Kind::Leaf && seen.insert(e.node).second) {
+        computed.insert(e.node);
+        stack.push_back(e.node);
+      }
+  }
+  std::vector<Origin::Step> made;
+  for (NodeId id : computed) made.push_back({info(g[id].op).name, g[id].where});
+  return made;
+}
 
 class Lowering {
  public:
@@ -183,9 +202,11 @@ void Lowering::build_loops() {
 NodeId Lowering::emit(Graph& dst, NodeId id) {
   const Node& n = g_[id];
   Node out{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
+  std::vector<NodeId> operands;
   const auto reads = [&](NodeId k) {
     check(to_[k] != ~NodeId{0}, "a kernel reads a value that is not in memory");
     out.in.push_back({to_[k], View(dst[to_[k]].shape)});
+    operands.push_back(k);
   };
   if (n.op == Op::Input) return dst.add(n);
   if (const auto c = contractions_.find(id); c != contractions_.end()) {
@@ -213,7 +234,12 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     for (const Edge& e : n.in) reads(e.node);
     out.kernel = library_kernel(g_, n, parallel_);
   }
-  ++log_.fired[contractions_.contains(id) ? "matmul" : loops_.contains(id) ? "loop" : std::string(info(n.op).name)];
+  const std::string kind = contractions_.contains(id) ? "matmul"
+                           : loops_.contains(id)      ? "loop"
+                                                      : std::string(info(n.op).name);
+  ++log_.fired[kind];
+  // nobody else has seen the kernel yet
+  std::const_pointer_cast<Kernel>(out.kernel)->origin = {"cpu: " + kind, steps(g_, id, operands)};
   return dst.add(std::move(out));
 }
 

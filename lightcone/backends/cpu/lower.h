@@ -21,6 +21,9 @@ class LoopKernel final : public Kernel {
   bool in_place(std::size_t k) const override;
   void run(const Launch& l) const override;
   std::string source() const override { return ir::render(ir_, ir_.name); }
+  Dim flops() const override;
+  std::optional<Dim> bytes_read(std::size_t k) const override;
+  std::optional<Dim> bytes_written() const override;
   std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   void install(KernelFunction f, std::shared_ptr<const void> code) { function_ = f, code_ = std::move(code); }
   std::string text() const { return ir::render(ir_, ir_.name); }
