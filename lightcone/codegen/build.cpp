@@ -276,11 +276,9 @@ int Builder::reduction(NodeId id, const std::vector<Dim>& index, const Dim& guar
     depth = std::max(depth, depth_of(d));
     used = used + d * Dim::symbol("_", 2, 3);  // only its symbols matter
   }
-  if (depth < static_cast<int>(path_.size()) || again(used, depth) > 1.5) {
-    // A reduction that inner loops do not change belongs outside of them. It can stand there when
-    // they are still open only if nothing between depends on them, which block_at() ensures.
-    if (again(used, depth) > 1.5 && id != region_.root) return in_memory(id, index, guard);
-  }
+  // A reduction that inner loops do not change stands outside of them, which block_at() ensures; one that
+  // outer loops do not change would be computed again in each round of theirs.
+  if (again(used, depth) > 1.5 && id != region_.root) return in_memory(id, index, guard);
   const std::vector<int> saved(path_.begin() + depth, path_.end());
   path_.resize(static_cast<std::size_t>(depth));
   std::vector<Dim>& extents =
