@@ -25,7 +25,7 @@ def standard_headers():
 
 
 def measure(nodes):
-    run = subprocess.run([lightcone, "bench", "compile", "--json", "--nodes", *map(str, nodes)], check=True, capture_output=True)
+    run = subprocess.run([lightcone, "bench", "compile", "--json", "--nodes", *map(str, nodes)], check=True, capture_output=True, timeout=600)
     return {(row["graph"], n): row["processor_s"] for row, n in zip(json.loads(run.stdout)["compile"], nodes * 100)}
 
 
