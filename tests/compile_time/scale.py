@@ -3,9 +3,9 @@
 
     scale.py COMPILER PATH/TO/lightcone
 
-In processor time: other work on the machine does not count. Three times the nodes may take five times
-the time (caches hold less of a larger graph; anything quadratic takes nine), the best of three tries. The
-5 s are those of a machine that compiles five standard headers in 0.36 s, as in check.py.
+In processor time: other work on the machine does not count. From 30,000 nodes to 100,000 the time may grow
+seven times instead of 3.3 (a graph of 10,000 may fit the caches, and other programs share them; anything
+quadratic grows eleven times), the best of three tries. The 5 s are those of a machine that compiles five standard headers in 0.36 s, as in check.py.
 """
 import json
 import os
@@ -32,13 +32,13 @@ def measure(nodes):
 slower = max(1.0, min(standard_headers() for _ in range(3)) / 0.36)
 best = {}
 for attempt in range(3):
-    for key, t in measure([10000, 30000] + [100000] * (attempt == 0)).items():
+    for key, t in measure([10000] * (attempt == 0) + [30000, 100000]).items():
         best[key] = min(t, best.get(key, 1e9))
     graphs = sorted({g for g, _ in best})
-    bad = ["%s: 30,000 nodes take %.1f times as long as 10,000" % (g, best[g, 30000] / best[g, 10000]) for g in graphs if best[g, 30000] > 5 * best[g, 10000]]
+    bad = ["%s: 100,000 nodes take %.1f times as long as 30,000" % (g, best[g, 100000] / best[g, 30000]) for g in graphs if best[g, 100000] > 7 * best[g, 30000]]
+    bad += ["%s: 100,000 nodes take %.1f s" % (g, best[g, 100000]) for g in graphs if best[g, 100000] > 5 * slower]
     if not bad:
         break
-bad += ["%s: 100,000 nodes take %.1f s" % (g, best[g, 100000]) for g in graphs if best[g, 100000] > 5 * slower]
 for g in graphs:
     print("%-8s" % g, "  ".join("%6d nodes %6.2f s" % (n, best[g, n]) for n in (10000, 30000, 100000)))
 print("this machine takes %.2f times as long for the standard library" % slower)

@@ -55,6 +55,7 @@ Graph make_contiguous(const Graph& src) {
 
 // Operations of one kernel: building it and compiling its C take time that grows faster than its length.
 constexpr int kLongest = 128;
+constexpr int kLoop = 8;  // what a reduction counts for
 
 // The operations between a kernel's operands and its result.
 std::vector<Origin::Step> steps(const Graph& g, NodeId result, const std::vector<NodeId>& operands) {
@@ -141,7 +142,8 @@ void Lowering::choose_buffers() {
     if (!live_[id]) continue;
     const Node& n = g_[id];
     if (!buffer_[id] && kernel[id] != kNone && !trivial(id))
-      buffer_[id] = kernel[id] == kMany || ++length[kernel[id]] > kLongest;
+      buffer_[id] =
+          kernel[id] == kMany || (length[kernel[id]] += info(n.op).kind == Kind::Reduce ? kLoop : 1) > kLongest;
     if (contractions_.contains(id)) continue;  // reads its buffers, and not through the product
     for (const Edge& e : n.in) {
       if (info(n.op).kind == Kind::Reduce && info(g_[e.node].op).kind == Kind::Reduce &&
