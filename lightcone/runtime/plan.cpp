@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 #include "lightcone/runtime/kernel.h"
 #include "lightcone/runtime/prepared.h"
@@ -87,8 +88,9 @@ struct Planner {
   const Graph& g;
   MemoryPlan plan;
   std::vector<NodeId> last;  // last reader of each node; size() means "kept until the end"
-  std::vector<bool> is_state;
+  std::vector<bool> is_state, is_root;
   const Prepared prepared;
+  std::unordered_multimap<NodeId, const Assignment*> assigned;  // by what computes the new value
   Arena arena;
 
   explicit Planner(const Graph& graph) : g(graph), prepared(find_prepared(graph)) {
@@ -96,15 +98,20 @@ struct Planner {
     plan.scratch.resize(g.size());
     last.resize(g.size());
     is_state.resize(g.size());
+    is_root.resize(g.size());
     const auto live = g.live();
     for (NodeId id = 0; id < g.size(); ++id)
       if (live[id])
         for (const Edge& e : g[id].in) last[e.node] = id;
     const auto end = static_cast<NodeId>(g.size());
-    for (const Root& r : g.roots()) last[r.edge.node] = end;
+    for (const Root& r : g.roots()) {
+      last[r.edge.node] = end;
+      is_root[r.edge.node] = true;
+    }
     for (const Assignment& a : g.assignments()) {
       last[a.next.node] = end;
       is_state[a.state] = true;
+      assigned.emplace(a.next.node, &a);
     }
   }
 
@@ -113,11 +120,10 @@ struct Planner {
   const Assignment* overwrites(NodeId id) const {
     const Node& n = g[id];
     if (n.op != Op::Kernel) return nullptr;
-    for (const Assignment& a : g.assignments()) {
-      if (a.next.node != id || !a.next.view.identity() || last[a.state] != id) continue;
-      const bool rooted =
-          std::any_of(g.roots().begin(), g.roots().end(), [&](const Root& r) { return r.edge.node == a.state; });
-      for (std::size_t k = 0; k < n.in.size() && !rooted; ++k)
+    for (auto [it, end] = assigned.equal_range(id); it != end; ++it) {
+      const Assignment& a = *it->second;
+      if (!a.next.view.identity() || last[a.state] != id || is_root[a.state]) continue;
+      for (std::size_t k = 0; k < n.in.size(); ++k)
         if (n.in[k].node == a.state && n.kernel->in_place(k) &&
             std::count_if(n.in.begin(), n.in.end(), [&](const Edge& e) { return e.node == a.state; }) == 1)
           return &a;
@@ -186,6 +192,7 @@ std::size_t upper_bytes(const Node& n) {
 
 MemoryPlan make_plan(const Graph& g, int workers) {
   Planner p(g);
+  p.plan.workers = workers;
   const auto live = g.live();
   for (NodeId id = 0; id < g.size(); ++id)
     if (live[id]) p.place(id, workers);
@@ -195,10 +202,10 @@ MemoryPlan make_plan(const Graph& g, int workers) {
       p.plan.copies.push_back(&a);
   }
   p.plan.arena_bytes = p.arena.peak();
+  std::vector<bool> kept(g.size());
   for (const Root& r : g.roots()) {
-    const bool kept = std::any_of(p.plan.snapshots.begin(), p.plan.snapshots.end(),
-                                  [&](const auto& s) { return s.first == r.edge.node; });
-    if (g[r.edge.node].op != Op::Input || !p.is_state[r.edge.node] || kept) continue;
+    if (g[r.edge.node].op != Op::Input || !p.is_state[r.edge.node] || kept[r.edge.node]) continue;
+    kept[r.edge.node] = true;
     const std::size_t offset = (p.plan.arena_bytes + 63) / 64 * 64;
     p.plan.snapshots.emplace_back(r.edge.node, offset);
     p.plan.arena_bytes = offset + p.plan.nodes[r.edge.node].bytes;
