@@ -4,20 +4,15 @@
 #include <algorithm>
 #include <optional>
 
+#include "lightcone/backends/cpu/conv.h"
 #include "lightcone/backends/cpu/lower.h"
+#include "lightcone/backends/cpu/sides.h"
 #include "lightcone/core/tensor.h"
 
 namespace lc::host {
-namespace {
 
 using i64 = std::int64_t;
 
-struct Linear {
-  Dim offset;
-  std::vector<Dim> strides;  // by loop symbol
-};
-
-// offset = constant + sum of strides[i] * symbols[i], or nothing.
 std::optional<Linear> linear(const Dim& d, const std::vector<Dim>& symbols) {
   Linear l{d, std::vector<Dim>(symbols.size(), 0)};
   const auto mentions = [&](const Dim& x) {
@@ -38,12 +33,6 @@ std::optional<Linear> linear(const Dim& d, const std::vector<Dim>& symbols) {
   if (mentions(l.offset)) return std::nullopt;
   return l;
 }
-
-struct Sides {
-  std::vector<Dim> symbols;  // output axes, then the summed one
-  View::Position at[2];
-  Edge edge[2];
-};
 
 std::optional<Sides> sides(const Graph& g, NodeId id) {
   const Node& sum = g[id];
@@ -66,7 +55,6 @@ std::optional<Sides> sides(const Graph& g, NodeId id) {
   return s;
 }
 
-// Does each operand lack an output axis that the other has? Then it is worth a matrix kernel.
 bool worthwhile(const Sides& s) {
   bool only[2] = {};
   for (std::size_t i = 0; i + 1 < s.symbols.size(); ++i) {
@@ -78,6 +66,8 @@ bool worthwhile(const Sides& s) {
   const auto k = s.symbols.back().name();
   return k && (only[0] || only[1]) && s.at[0].offset.symbols().contains(*k) && s.at[1].offset.symbols().contains(*k);
 }
+
+namespace {
 
 // The operand as it lies in memory: through a cast or a dequantisation when the kernel can read
 // the narrow type itself.
@@ -151,7 +141,7 @@ Graph prepare_contractions(const Graph& g, PassLog& log) {
     const NodeId id = dst.add(n);
     const Edge made{id, View(dst[id].shape)};
     const auto s = sides(dst, id);
-    if (!s || !worthwhile(*s) || match_contraction(dst, id)) return made;
+    if (!s || !worthwhile(*s) || match_convolution(dst, id) || match_contraction(dst, id)) return made;
     // copy what cannot be read by strides, along the axes it really has, and expand it again
     const Node sum = dst[id];
     Shape full = sum.shape;

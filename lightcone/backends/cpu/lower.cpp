@@ -10,6 +10,8 @@
 #include <deque>
 #include <set>
 
+#include "lightcone/backends/cpu/conv.h"
+#include "lightcone/backends/cpu/epilogue.h"
 #include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/core/tensor.h"
 
@@ -54,7 +56,8 @@ Graph make_contiguous(const Graph& src) {
 
 class Lowering {
  public:
-  Lowering(const Graph& g, std::shared_ptr<Parallel> p, PassLog& log) : g_(g), parallel_(std::move(p)), log_(log) {}
+  Lowering(const Graph& g, std::shared_ptr<Parallel> p, PassLog& log, bool winograd)
+      : g_(g), parallel_(std::move(p)), log_(log), winograd_(winograd) {}
   Lowered run();
 
  private:
@@ -62,15 +65,23 @@ class Lowering {
   void choose_buffers();
   bool trivial(NodeId id) const;
   void build_loops();
-  std::vector<NodeId> reads(NodeId id) const;
+  void find_epilogues();
+  void name_loop(LoopKernel& k);
   NodeId emit(Graph& dst, NodeId id);
 
   const Graph& g_;
   std::shared_ptr<Parallel> parallel_;
   PassLog& log_;
+  bool winograd_;
   std::vector<bool> live_, buffer_;
   std::set<NodeId> wanted_;  // reachable through the buffers that kernels really read
   std::map<NodeId, Contraction> contractions_;
+  std::map<NodeId, Convolution> convolutions_;
+  struct Fused {
+    NodeId producer;
+    std::shared_ptr<Epilogue> epilogue;
+  };
+  std::map<NodeId, Fused> fused_;  // by consumer
   std::map<NodeId, ir::Built> loops_;
   std::vector<std::shared_ptr<LoopKernel>> made_;
   std::map<std::string, std::string> names_;  // text -> function name
@@ -102,7 +113,10 @@ void Lowering::choose_buffers() {
       for (std::size_t k = 0; k < n.in.size(); ++k)
         if (n.op != Op::SliceScatter || k == 0) buffer_[n.in[k].node] = true;
     if (n.op == Op::Gather) buffer_[n.in[0].node] = true;
-    if (const auto c = match_contraction(g_, id)) {
+    if (const auto c = match_convolution(g_, id)) {
+      convolutions_.emplace(id, *c);
+      buffer_[id] = buffer_[c->image_node] = buffer_[c->weight_node] = true;
+    } else if (const auto c = match_contraction(g_, id)) {
       contractions_.emplace(id, *c);
       buffer_[id] = buffer_[c->a_node] = buffer_[c->b_node] = true;
     }
@@ -117,7 +131,7 @@ void Lowering::choose_buffers() {
     if (!live_[id]) continue;
     const Node& n = g_[id];
     if (!buffer_[id] && kernel[id] == kMany && !trivial(id)) buffer_[id] = true;
-    if (contractions_.contains(id)) continue;  // reads its buffers, and not through the product
+    if (contractions_.contains(id) || convolutions_.contains(id)) continue;  // reads its buffers, and not through the product
     for (const Edge& e : n.in) {
       if (info(n.op).kind == Kind::Reduce && info(g_[e.node].op).kind == Kind::Reduce &&
           product(g_[e.node].shape).bounds().hi > 256)
@@ -146,6 +160,9 @@ void Lowering::build_loops() {
       if (const auto c = contractions_.find(id); c != contractions_.end()) {
         stack.push_back(c->second.a_node);
         stack.push_back(c->second.b_node);
+      } else if (const auto v = convolutions_.find(id); v != convolutions_.end()) {
+        stack.push_back(v->second.image_node);
+        stack.push_back(v->second.weight_node);
       } else if (is_library(n) && n.op != Op::SliceScatter) {
         for (const Edge& e : n.in) stack.push_back(e.node);
       } else {
@@ -174,6 +191,53 @@ void Lowering::build_loops() {
   }
 }
 
+// An elementwise kernel that is the only reader of a convolution becomes its epilogue.
+void Lowering::find_epilogues() {
+  std::map<NodeId, int> readers;
+  for (const Root& r : g_.roots()) ++readers[r.edge.node];
+  for (const Assignment& a : g_.assignments()) ++readers[a.next.node];
+  for (NodeId id : wanted_) {
+    if (const auto c = contractions_.find(id); c != contractions_.end()) {
+      ++readers[c->second.a_node], ++readers[c->second.b_node];
+    } else if (const auto v = convolutions_.find(id); v != convolutions_.end()) {
+      ++readers[v->second.image_node], ++readers[v->second.weight_node];
+    } else if (const auto l = loops_.find(id); l != loops_.end()) {
+      for (NodeId k : l->second.buffers) ++readers[k];
+      if (g_[id].op == Op::SliceScatter) ++readers[g_[id].in[0].node];
+    } else {
+      for (const Edge& e : g_[id].in) ++readers[e.node];
+    }
+  }
+  for (auto& [id, built] : loops_) {
+    if (!wanted_.contains(id) || g_[id].op == Op::SliceScatter) continue;
+    for (std::size_t k = built.buffers.size(); k-- > 0 && !fused_.contains(id);) {
+      const NodeId producer = built.buffers[k];
+      const auto v = convolutions_.find(producer);
+      if (v == convolutions_.end() || readers[producer] != 1 || !built.same_index[k]) continue;
+      Dim row = 1;
+      for (const auto& p : v->second.pixels) row = row * p.extent;
+      const NodeId consumer = id;
+      auto e = Epilogue::make(
+          g_, producer, id, row, [&](NodeId n) { return n != consumer && n < buffer_.size() && buffer_[n]; },
+          parallel_);
+      if (e) fused_[id] = {producer, std::move(e)};
+    }
+  }
+  for (const auto& [consumer, f] : fused_) wanted_.erase(f.producer);
+}
+
+// Equal loops are one function.
+void Lowering::name_loop(LoopKernel& k) {
+  const std::string text = k.text("@");
+  const auto [it, fresh] = names_.try_emplace(text, "");
+  if (fresh) {
+    char hex[24];
+    std::snprintf(hex, sizeof hex, "k_%016zx", std::hash<std::string>{}(text));
+    it->second = hex;
+  }
+  k.rename(it->second);
+}
+
 NodeId Lowering::emit(Graph& dst, NodeId id) {
   const Node& n = g_[id];
   Node out{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
@@ -182,38 +246,47 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     out.in.push_back({to_[k], View(dst[to_[k]].shape)});
   };
   if (n.op == Op::Input) return dst.add(n);
-  if (const auto c = contractions_.find(id); c != contractions_.end()) {
+  const auto f = fused_.find(id);
+  if (const auto v = convolutions_.find(f == fused_.end() ? id : f->second.producer); v != convolutions_.end()) {
+    reads(v->second.image_node);
+    reads(v->second.weight_node);
+    std::shared_ptr<Epilogue> epilogue;
+    if (f != fused_.end()) {
+      epilogue = f->second.epilogue;
+      for (NodeId k : epilogue->operands()) reads(k);
+      name_loop(*epilogue->loop());
+      made_.push_back(epilogue->loop());
+      ++log_.fired["epilogue"];
+    }
+    out.kernel = convolution_kernel(v->second, winograd_ ? ConvWay::Cheapest : ConvWay::Direct, parallel_,
+                                    std::move(epilogue));
+  } else if (const auto c = contractions_.find(id); c != contractions_.end()) {
     reads(c->second.a_node);
     reads(c->second.b_node);
     out.kernel = contraction_kernel(c->second, parallel_);
   } else if (const auto b = loops_.find(id); b != loops_.end()) {
     if (n.op == Op::SliceScatter) reads(n.in[0].node);
     for (NodeId k : b->second.buffers) reads(k);
-    ir::Kernel k = std::move(*b->second.kernel);
-    const std::string text = ir::render(k, "@");
-    const auto [it, fresh] = names_.try_emplace(text, "");
-    if (fresh) {
-      char hex[24];
-      std::snprintf(hex, sizeof hex, "k_%016zx", std::hash<std::string>{}(text));
-      it->second = hex;
-    }
-    k.name = it->second;
     Dim base_bytes = 0;
     if (n.op == Op::SliceScatter) base_bytes = product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype)));
-    auto kernel = std::make_shared<LoopKernel>(std::move(k), b->second.same_index, parallel_, base_bytes);
+    auto kernel = std::make_shared<LoopKernel>(std::move(*b->second.kernel), b->second.same_index, parallel_, base_bytes);
+    name_loop(*kernel);
     made_.push_back(kernel);
     out.kernel = std::move(kernel);
   } else {
     for (const Edge& e : n.in) reads(e.node);
     out.kernel = library_kernel(g_, n, parallel_);
   }
-  ++log_.fired[contractions_.contains(id) ? "matmul" : loops_.contains(id) ? "loop" : std::string(info(n.op).name)];
+  const bool convolution = convolutions_.contains(id) || f != fused_.end();
+  ++log_.fired[convolution ? (out.kernel->name().starts_with("conv_winograd") ? "conv_winograd" : "conv")
+               : contractions_.contains(id) ? "matmul" : loops_.contains(id) ? "loop" : std::string(info(n.op).name)];
   return dst.add(std::move(out));
 }
 
 Lowered Lowering::run() {
   choose_buffers();
   build_loops();
+  find_epilogues();
   Graph dst;
   to_.assign(g_.size(), ~NodeId{0});
   for (NodeId id = 0; id < g_.size(); ++id) {
@@ -227,7 +300,7 @@ Lowered Lowering::run() {
 void install(std::vector<std::shared_ptr<LoopKernel>>& loops, const CpuOptions& o, PassLog* log) {
   if (!o.compiler || find_compiler(o.jit).empty()) return;
   std::vector<Source> sources;
-  for (const auto& k : loops) sources.push_back({k->name(), k->text()});
+  for (const auto& k : loops) sources.push_back({k->name(), k->source()});
   const Jitted done = jit(sources, o.jit);
   const auto code = std::make_shared<const std::vector<std::shared_ptr<void>>>(done.libraries);
   for (std::size_t k = 0; k < loops.size(); ++k) loops[k]->install(done.functions[k], code);
@@ -237,9 +310,9 @@ void install(std::vector<std::shared_ptr<LoopKernel>>& loops, const CpuOptions& 
 
 }  // namespace
 
-Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log) {
+Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, bool winograd) {
   const Graph ready = prepare_contractions(make_contiguous(g), log);
-  return Lowering(ready, parallel, log).run();
+  return Lowering(ready, parallel, log, winograd).run();
 }
 
 }  // namespace lc::host
@@ -248,7 +321,7 @@ namespace lc {
 
 Compiler cpu(CpuOptions options) {
   return Compiler({"cpu", [options](const Graph& g, PassLog& log) {
-                     host::Lowered l = host::lower(g, host::threads(options.threads), log);
+                     host::Lowered l = host::lower(g, host::threads(options.threads), log, options.winograd);
                      host::install(l.loops, options, &log);
                      return std::move(l.graph);
                    }});
@@ -260,7 +333,7 @@ std::vector<Graph> cpu_batch(std::vector<const Graph*> graphs, const CpuOptions&
   std::vector<std::shared_ptr<host::LoopKernel>> loops;
   for (const Graph* g : graphs) {
     PassLog log;
-    host::Lowered l = host::lower(*g, parallel, log);
+    host::Lowered l = host::lower(*g, parallel, log, options.winograd);
     loops.insert(loops.end(), l.loops.begin(), l.loops.end());
     done.push_back(std::move(l.graph));
   }

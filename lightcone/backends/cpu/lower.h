@@ -20,10 +20,13 @@ class LoopKernel final : public Kernel {
   std::vector<Dim> sizes() const override { return sizes_; }
   bool in_place(std::size_t k) const override;
   void run(const Launch& l) const override;
+  // Iterations [begin, end) of the outermost loop.
+  void range(const void* const* in, void* out, const std::int64_t* sizes, std::int64_t begin, std::int64_t end) const;
   std::string source() const override { return ir::render(ir_, ir_.name); }
   std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   void install(KernelFunction f, std::shared_ptr<const void> code) { function_ = f, code_ = std::move(code); }
-  std::string text() const { return ir::render(ir_, ir_.name); }
+  std::string text(std::string_view name) const { return ir::render(ir_, name); }
+  void rename(std::string name) { ir_.name = std::move(name); }
 
  private:
   ir::Kernel ir_;
@@ -60,6 +63,6 @@ struct Lowered {
   Graph graph;
   std::vector<std::shared_ptr<LoopKernel>> loops;  // that wait for their code
 };
-Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log);
+Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, bool winograd = true);
 
 }  // namespace lc::host
