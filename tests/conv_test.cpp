@@ -201,7 +201,6 @@ TEST(Conv, NothingToDo) {
   empty({{0, 3, 5, 5}, {4, 3, 3, 3}, {.padding = {1}}});
   empty({{2, 3, 5, 5}, {0, 3, 3, 3}, {.padding = {1}}});
   empty({{2, 0, 5, 5}, {4, 0, 3, 3}, {.padding = {1}}});
-  empty({{2, 3, 2, 2}, {4, 3, 3, 3}});
 }
 
 TEST(Conv, IsRecognised) {

@@ -51,7 +51,7 @@ void direct(const ConvRun& run, float* scratch) {
 
 }  // namespace
 
-i64 direct_floats(const ConvTable& t) { return kDepth * (kPixels + t.mr); }
+i64 direct_floats(const ConvTable& t) { return kDepth * (kPixels + t.mr) + 16; }
 
 void direct_part(const ConvRun& run, const ConvProblem& p, i64 row, i64 rows, i64 begin, i64 end, float* scratch) {
   const ConvTable& t = *run.t;

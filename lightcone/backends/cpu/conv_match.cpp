@@ -126,6 +126,8 @@ bool bounds(const Dim& valid, const Split& s, const int (&pixel_of)[16], Convolu
 std::optional<Convolution> match_convolution(const Graph& g, NodeId id) {
   const auto both = sides(g, id);
   if (!both || !worthwhile(*both) || both->symbols.size() > 16) return std::nullopt;
+  const Node& mul = g[g[id].in[0].node];
+  if (product(mul.shape).bounds().hi == 0) return std::nullopt;  // nothing is computed: no strides to speak of
   const auto s = split(g, id, *both);
   if (!s) return std::nullopt;
   std::size_t last = s->rank;

@@ -54,6 +54,34 @@ Graph make_contiguous(const Graph& src) {
   return out;
 }
 
+// The maximum of a small window is a few maxima of shifted views: elementwise, so it is computed where
+// it is read and along the row, where a loop over three elements would end before it has begun.
+Graph unroll_windows(const Graph& src, PassLog& log) {
+  constexpr std::int64_t kSmall = 4;
+  std::set<NodeId> unrolled;  // of a window over several axes, the inner ones
+  return copy_graph(src, [&](Graph& dst, NodeId, Node n) {
+    const auto windows = [](const Edge& e) {
+      const auto moves = e.view.moves();
+      return std::any_of(moves.begin(), moves.end(), [](const Move& m) { return m.kind == MoveKind::Unfold; });
+    };
+    if (n.op == Op::MaxReduce && (windows(n.in[0]) || unrolled.contains(n.in[0].node))) {
+      const Tensor t(dst, n.in[0]);
+      const auto extent = t.extent(n.axis).constant();
+      if (extent && *extent > 0 && *extent <= kSmall) {
+        const auto at = [&](std::int64_t k) { return t.slice(n.axis, k, k + 1).squeeze(n.axis); };
+        Tensor m = at(0);
+        for (std::int64_t k = 1; k < *extent; ++k) m = prim::maximum(m, at(k));
+        ++log.fired["window unrolled"];
+        if (*extent == 1) m = prim::contiguous(m);
+        unrolled.insert(m.edge().node);
+        return m.edge();
+      }
+    }
+    const NodeId id = dst.add(std::move(n));
+    return Edge{id, View(dst[id].shape)};
+  });
+}
+
 class Lowering {
  public:
   Lowering(const Graph& g, std::shared_ptr<Parallel> p, PassLog& log, bool winograd)
@@ -105,9 +133,17 @@ void Lowering::choose_buffers() {
   buffer_.assign(g_.size(), false);
   for (const Root& r : g_.roots()) buffer_[r.edge.node] = true;
   for (const Assignment& a : g_.assignments()) buffer_[a.next.node] = true;
+  std::vector<bool> behind(g_.size());  // elementwise behind a convolution: free as its epilogue
+  const std::vector<int> uses = g_.uses();
   for (NodeId id = 0; id < g_.size(); ++id) {
     if (!live_[id]) continue;
     const Node& n = g_[id];
+    for (const Edge& e : n.in)  // padded, repeated or cut: not the order it is made in
+      if (behind[e.node] && !(product(e.view.shape()) == product(e.view.base()))) buffer_[e.node] = true;
+    behind[id] = info(n.op).kind == Kind::Elementwise && std::any_of(n.in.begin(), n.in.end(), [&](const Edge& e) {
+                   return convolutions_.contains(e.node) || (behind[e.node] && !buffer_[e.node]);
+                 });
+    if (behind[id] && uses[id] > 1) buffer_[id] = true;  // computed once, not where each reader wants it
     if (n.op == Op::Input || is_library(n)) buffer_[id] = true;
     if (is_library(n))
       for (std::size_t k = 0; k < n.in.size(); ++k)
@@ -311,7 +347,7 @@ void install(std::vector<std::shared_ptr<LoopKernel>>& loops, const CpuOptions& 
 }  // namespace
 
 Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, bool winograd) {
-  const Graph ready = prepare_contractions(make_contiguous(g), log);
+  const Graph ready = prepare_contractions(make_contiguous(unroll_windows(g, log)), log);
   return Lowering(ready, parallel, log, winograd).run();
 }
 

@@ -15,17 +15,48 @@ constexpr int kNr = 2 * WIDTH;
 
 // ---- packing -----------------------------------------------------------------------------------
 
+inline vf interleave(vf a, vf b, bool high) {
+  vi mask;
+  for (int i = 0; i < WIDTH; ++i) mask[i] = i / 2 + (high ? WIDTH / 2 : 0) + i % 2 * WIDTH;
+  return __builtin_shuffle(a, b, mask);
+}
+inline void transpose(vf (&v)[WIDTH]) {  // a perfect shuffle for every bit of an index
+#pragma GCC unroll 4
+  for (int stage = 1; stage < WIDTH; stage *= 2) {
+    vf t[WIDTH];
+#pragma GCC unroll 8
+    for (int i = 0; i < WIDTH / 2; ++i) {
+      t[2 * i] = interleave(v[i], v[i + WIDTH / 2], false);
+      t[2 * i + 1] = interleave(v[i], v[i + WIDTH / 2], true);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < WIDTH; ++i) v[i] = t[i];
+  }
+}
+
+// The last vector that is written reaches WIDTH - MR floats behind the panel.
 void pack_weights(const ConvProblem& p, i64 row, i64 rows, i64 k0, i64 depth, float* to) {
-  for (i64 r = 0; r < rows; ++r) {
-    const float* from = p.weight + (row + r) * p.weight_row;
-    const Tap* taps = p.taps + k0;
-    if (p.neighbours) {
-      from += taps[0].weight;
-      for (i64 k = 0; k < depth; ++k) to[k * MR + r] = from[k];
-    } else {
-      for (i64 k = 0; k < depth; ++k) to[k * MR + r] = from[taps[k].weight];
+  const float* from = p.weight + row * p.weight_row;
+  const Tap* taps = p.taps + k0;
+  i64 k = 0;
+  if (p.neighbours) {
+    const float* begin = from + taps[0].weight;
+    const i64 next = row + rows + MR <= p.rows ? MR * p.weight_row : 0;  // the panel that comes next
+    for (; k + WIDTH <= depth; k += WIDTH) {
+      vf v[WIDTH] = {};
+#pragma GCC unroll 16
+      for (int r = 0; r < MR; ++r)
+        if (r < rows) {
+          v[r] = load(begin + r * p.weight_row + k);
+          __builtin_prefetch(begin + r * p.weight_row + k + next);
+        }
+      transpose(v);
+#pragma GCC unroll 16
+      for (int i = 0; i < WIDTH; ++i) store(to + (k + i) * MR, v[i]);
     }
   }
+  for (; k < depth; ++k)
+    for (i64 r = 0; r < rows; ++r) to[k * MR + r] = from[r * p.weight_row + taps[k].weight];
 }
 
 // Pixels of a strip that lie in one row of the output.
