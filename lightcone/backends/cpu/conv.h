@@ -81,10 +81,12 @@ struct ConvTable {
   // C[rows <= mr, columns <= nr] (+)= packed weights [depth][mr] * packed image [depth][nr]
   void (*tile)(const float* a, const float* b, std::int64_t depth, float* c, std::int64_t c_row, std::int64_t rows,
                std::int64_t columns, bool add);
-  // Winograd's transforms, `lanes` tiles or rows side by side, element i of a transformed tile at
-  // [i * stride]. The first two say whether every number was finite and small enough to be mixed.
+  // Winograd's transforms. Filters of rows [row, row + rows <= mr) and channels [first, first + depth)
+  // -> [36][depth][mr], `stride` apart; `lanes` tiles side by side, element i at [i * stride]. The first
+  // two say whether every number was finite and small enough to be mixed.
   int lanes;
-  bool (*weights_in)(const float* filters, std::int64_t step, std::int64_t rows, float* to, std::int64_t stride);
+  bool (*weights_in)(const ConvProblem& p, std::int64_t row, std::int64_t rows, std::int64_t first,
+                     std::int64_t depth, float* to, std::int64_t stride);
   bool (*image_in)(const float* tiles, float* to, std::int64_t stride);
   void (*out)(const float* tiles, std::int64_t stride, float* to);
 };

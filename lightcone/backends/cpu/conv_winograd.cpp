@@ -140,16 +140,6 @@ bool transform_image(const Job& j, i64 group, i64 block, i64 first, i64 count, f
   return good;
 }
 
-// Filters of one panel, channels [first, first + depth): [point][channel][mr], points `stride` apart.
-bool transform_filters(const Job& j, const ConvProblem& p, i64 row, i64 first, i64 depth, float* to, i64 stride) {
-  const ConvTable& t = *j.run->t;
-  bool good = true;
-  for (i64 c = 0; c < depth; ++c)
-    good &= t.weights_in(p.weight + row * p.weight_row + p.taps[9 * (first + c)].weight, p.weight_row,
-                         std::min<i64>(t.mr, p.rows - row), to + c * t.mr, stride);
-  return good;
-}
-
 // The block's pixels in the direct way.
 void direct_block(const Job& j, i64 group, i64 block, i64 row, i64 rows, float* scratch) {
   const Plan& n = j.plan;
@@ -214,7 +204,8 @@ void multiply(const Job& j, i64 group, i64 block, i64 pair, const float* image, 
     const i64 depth = std::min(depth_step, n.channels - c);
     for (i64 h = 0; h < heights; ++h)
       good = good && (n.keep ? !j.bad_filters[pair * kPanels + h]
-                             : transform_filters(j, p, row + h * t.mr, c, depth, filters + h * panel, point));
+                             : t.weights_in(p, row + h * t.mr, std::min<i64>(t.mr, rows - h * t.mr), c, depth,
+                                            filters + h * panel, point));
     for (i64 q = 0; q < kPoints && good; ++q)
       for (i64 h = 0; h < heights; ++h)
         for (i64 k = 0; k < depth; k += kChannels)
@@ -232,9 +223,9 @@ void multiply(const Job& j, i64 group, i64 block, i64 pair, const float* image, 
 
 void keep_task(void* arg, int task, int) {
   const Job& j = *static_cast<const Job*>(arg);
-  const i64 panel = j.plan.channels * j.run->t->mr + kPad;
-  j.bad_filters[task] = !transform_filters(j, product(j, j.group, 0), task * j.run->t->mr, 0, j.plan.channels,
-                                           j.kept + task * panel, j.plan.panels * panel);
+  const i64 mr = j.run->t->mr, panel = j.plan.channels * mr + kPad, row = task * mr;
+  j.bad_filters[task] = !j.run->t->weights_in(product(j, j.group, 0), row, std::min(mr, j.plan.rows - row), 0,
+                                              j.plan.channels, j.kept + task * panel, j.plan.panels * panel);
 }
 
 void whole_task(void* arg, int block, int worker) {

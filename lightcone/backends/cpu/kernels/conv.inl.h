@@ -201,21 +201,46 @@ inline bool none(vi mask) {
   return any == 0;
 }
 
-bool weights_in(const float* filters, i64 step, i64 rows, float* to, i64 stride) {
-  alignas(64) float g[9][WIDTH] = {};
-  for (i64 r = 0; r < rows; ++r)
-    for (int i = 0; i < 9; ++i) g[i][r] = filters[r * step + i];
-  vf half[3][kTile];
-  vi bad = {};
-  for (int x = 0; x < 3; ++x) {
-    const vf line[3] = {load(g[x]), load(g[3 + x]), load(g[6 + x])};
-    for (const vf& v : line) bad |= large(v);
-    filter_line(line, half[x]);
+// Filters of `count` <= WIDTH channels as vectors of rows: nine for each channel.
+void filters_of(const ConvProblem& p, i64 row, i64 rows, i64 channel, i64 count, float (&g)[9 * WIDTH][WIDTH]) {
+  const float* from = p.weight + row * p.weight_row + p.taps[9 * channel].weight;
+  if (p.neighbours && count == WIDTH) {
+    for (int q = 0; q < 9; ++q) {
+      vf v[WIDTH] = {};
+#pragma GCC unroll 16
+      for (int r = 0; r < MR; ++r)
+        if (r < rows) v[r] = load(from + r * p.weight_row + q * WIDTH);
+      transpose(v);
+#pragma GCC unroll 16
+      for (int i = 0; i < WIDTH; ++i) store(g[q * WIDTH + i], v[i]);
+    }
+    return;
   }
-  for (int y = 0; y < kTile; ++y) {
-    vf u[kTile];
-    filter_line({half[0][y], half[1][y], half[2][y]}, u);
-    for (int x = 0; x < kTile; ++x) store(to + (y * kTile + x) * stride, u[x]);
+  for (i64 r = 0; r < WIDTH; ++r)
+    for (i64 i = 0; i < 9 * count; ++i)
+      g[i][r] = r < rows ? p.weight[(row + r) * p.weight_row + p.taps[9 * channel + i].weight] : 0.0f;
+}
+
+bool weights_in(const ConvProblem& p, i64 row, i64 rows, i64 first, i64 depth, float* to, i64 stride) {
+  alignas(64) float g[9 * WIDTH][WIDTH];
+  vi bad = {};
+  for (i64 c = 0; c < depth; c += WIDTH) {
+    const i64 count = std::min<i64>(WIDTH, depth - c);
+    filters_of(p, row, rows, first + c, count, g);
+    for (i64 k = 0; k < count; ++k) {
+      const float(*f)[WIDTH] = g + 9 * k;
+      vf half[3][kTile];
+      for (int x = 0; x < 3; ++x) {
+        const vf line[3] = {load(f[x]), load(f[3 + x]), load(f[6 + x])};
+        for (const vf& v : line) bad |= large(v);
+        filter_line(line, half[x]);
+      }
+      for (int y = 0; y < kTile; ++y) {
+        vf u[kTile];
+        filter_line({half[0][y], half[1][y], half[2][y]}, u);
+        for (int x = 0; x < kTile; ++x) store(to + (c + k) * MR + (y * kTile + x) * stride, u[x]);
+      }
+    }
   }
   return none(bad);
 }
