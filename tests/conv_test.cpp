@@ -47,8 +47,9 @@ void expect_close(const Results& want, const Results& got, const std::string& wh
       const double y = got.outputs.at(name).at(k);
       if (std::isnan(v.at(k))) ASSERT_TRUE(std::isnan(y)) << what << " " << name << " " << k << ": " << y;
       else if (std::isinf(v.at(k))) ASSERT_EQ(y, v.at(k)) << what << " " << name << " " << k;
-      else ASSERT_LE(std::abs(y - v.at(k)), v.error_at(k) * 4 + 1e-30)
-          << what << " " << name << " " << k << " want " << v.at(k) << " got " << y;
+      else
+        ASSERT_LE(std::abs(y - v.at(k)), v.error_at(k) * 4 + 1e-30)
+            << what << " " << name << " " << k << " want " << v.at(k) << " got " << y;
     }
 }
 
@@ -82,7 +83,8 @@ std::vector<float> run_kernel(const Convolution& c, ConvWay way, Isa isa, int wo
   const void* in[] = {x.data(), w.data()};
   std::vector<std::int64_t> sizes;
   for (const Dim& d : k->sizes()) sizes.push_back(d.eval({}));
-  std::vector<std::byte> scratch(static_cast<std::size_t>(k->scratch_bytes(pool->workers()).eval({})) + 64, std::byte{0xff});
+  std::vector<std::byte> scratch(static_cast<std::size_t>(k->scratch_bytes(pool->workers()).eval({})) + 64,
+                                 std::byte{0xff});
   auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
   k->run({in, out.data(), sizes, aligned, *pool});
   std::vector<float> y(size);
@@ -154,17 +156,18 @@ TEST(Conv, GridOfShapes) {
         for (const int dilation : {1, 2}) {
           if (kernel == 1 && stride == 1 && padding == 0 && dilation == 2) continue;
           const int size = (kernel - 1) * dilation + 4;
-          every_way({{2, 3, size, size + 3}, {5, 3, kernel, kernel},
+          every_way({{2, 3, size, size + 3},
+                     {5, 3, kernel, kernel},
                      {.stride = {stride}, .padding = {padding}, .dilation = {dilation}}});
         }
 }
 
 TEST(Conv, GroupsRanksAndOddSizes) {
   every_way({{1, 6, 9, 11}, {9, 2, 3, 3}, {.padding = {1}, .groups = 3}});
-  every_way({{2, 5, 12, 37}, {5, 1, 3, 3}, {.padding = {1}, .groups = 5}});                        // depthwise
-  every_way({{2, 4, 13, 9}, {8, 1, 5, 5}, {.stride = {2}, .padding = {2}, .groups = 4}});          // two a channel
-  every_way({{3, 7, 41}, {17, 7, 5}, {.stride = {2}, .padding = {2}}});                            // 1-D
-  every_way({{1, 3, 5, 6, 7}, {4, 3, 3, 2, 3}, {.stride = {1, 2, 1}, .padding = {1, 0, 2}}});      // 3-D
+  every_way({{2, 5, 12, 37}, {5, 1, 3, 3}, {.padding = {1}, .groups = 5}});                    // depthwise
+  every_way({{2, 4, 13, 9}, {8, 1, 5, 5}, {.stride = {2}, .padding = {2}, .groups = 4}});      // two a channel
+  every_way({{3, 7, 41}, {17, 7, 5}, {.stride = {2}, .padding = {2}}});                        // 1-D
+  every_way({{1, 3, 5, 6, 7}, {4, 3, 3, 2, 3}, {.stride = {1, 2, 1}, .padding = {1, 0, 2}}});  // 3-D
   every_way({{1, 33, 7, 7}, {65, 33, 3, 3}, {.stride = {1, 2}, .padding = {1}}});
   every_way({{1, 40, 6, 70}, {29, 40, 3, 1}, {.padding = {1, 0}}});
   every_way({{2, 70, 9, 9}, {30, 70, 1, 1}, {.stride = {2}}});
@@ -210,8 +213,8 @@ TEST(Conv, IsRecognised) {
   };
   using P = std::pair<int, int>;
   EXPECT_EQ(kinds({{1, 3, 9, 9}, {8, 3, 3, 3}, {.padding = {1}}}), P(1, 0));
-  EXPECT_EQ(kinds({{1, 8, 9, 9}, {8, 8, 1, 1}}), P(1, 0));                    // columns in two axes
-  EXPECT_EQ(kinds({{1, 8, 9}, {8, 8, 1}}), P(0, 0));                          // a product of matrices
+  EXPECT_EQ(kinds({{1, 8, 9, 9}, {8, 8, 1, 1}}), P(1, 0));  // columns in two axes
+  EXPECT_EQ(kinds({{1, 8, 9}, {8, 8, 1}}), P(0, 0));        // a product of matrices
   EXPECT_EQ(kinds({{1, 8, 9, 9}, {8, 1, 3, 3}, {.padding = {1}, .groups = 8}}), P(1, 0));
   EXPECT_EQ(kinds({{2, 64, 56, 56}, {64, 64, 3, 3}, {.padding = {1}}}), P(0, 1));
   EXPECT_EQ(kinds({{2, 64, 56, 56}, {64, 64, 3, 3}, {.stride = {2}, .padding = {1}}}), P(1, 0));

@@ -12,8 +12,8 @@ using i64 = std::int64_t;
 namespace {
 
 constexpr i64 kDepth = 320;      // taps packed at a time: a strip of pixels and a panel of weights in L1
-constexpr i64 kPixels = 512;     // pixels of one task: its packed image stays in L2
 constexpr i64 kFewPixels = 128;  // but not fewer, to balance threads
+constexpr i64 kNarrowest = 8;    // the smallest nr
 constexpr i64 kPanels = 4;       // panels of rows a task has, at least: each task packs its image
 
 const ConvTable& table(Isa isa) {
@@ -22,29 +22,40 @@ const ConvTable& table(Isa isa) {
 i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
 i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
 
+// Products whose weights are the same follow each other: `images` of each of `groups`.
 struct DirectJob {
   const ConvRun* run;
   float* scratch;
-  i64 pixels, rows;  // of a task
+  i64 images, strips;     // of a group; of an image
+  i64 strips_task, rows;  // of a task
 };
 
 void direct_task(void* arg, int task, int worker) {
   const DirectJob& j = *static_cast<const DirectJob*>(arg);
   const ConvProblem& b = j.run->base;
-  const i64 across = parts(b.rows, j.rows), along = parts(b.pixels, j.pixels);
-  const i64 row = task % across * j.rows, pixel = task / across % along * j.pixels;
-  direct_part(*j.run, j.run->problem(task / across / along), row, std::min(j.rows, b.rows - row), pixel,
-              std::min(b.pixels, pixel + j.pixels), j.scratch + worker * direct_floats(*j.run->t));
+  const i64 nr = j.run->t->nr, across = parts(b.rows, j.rows), along = parts(j.images * j.strips, j.strips_task);
+  const i64 row = task % across * j.rows, group = task / across / along;
+  i64 strip = task / across % along * j.strips_task;
+  const i64 end = std::min(j.images * j.strips, strip + j.strips_task);
+  Span spans[kPixels / kNarrowest];
+  std::size_t count = 0;
+  while (strip < end) {
+    const i64 image = strip / j.strips, first = strip % j.strips, n = std::min(end - strip, j.strips - first);
+    spans[count++] = {j.run->problem(group, image), first * nr, std::min(b.pixels, (first + n) * nr)};
+    strip += n;
+  }
+  direct_part(*j.run, spans, count, row, std::min(j.rows, b.rows - row), j.scratch + worker * direct_floats(*j.run->t));
 }
 
 void direct(const ConvRun& run, float* scratch) {
   const ConvProblem& b = run.base;
-  const i64 wanted = run.launch->parallel.workers() == 1 ? 1 : 4 * run.launch->parallel.workers();
-  DirectJob j{&run, scratch, std::min(up(b.pixels, run.t->nr), kPixels), b.rows};
+  const i64 nr = run.t->nr, wanted = run.launch->parallel.workers() == 1 ? 1 : 4 * run.launch->parallel.workers();
+  DirectJob j{&run, scratch, run.images(), parts(b.pixels, nr), kPixels / nr, b.rows};
+  const i64 strips = j.images * j.strips, groups = run.groups();
   // even parts; fewer pixels first, then fewer rows, until there is enough for every thread
-  const auto tasks = [&] { return run.count * parts(b.pixels, j.pixels) * parts(b.rows, j.rows); };
-  if (tasks() < wanted) j.pixels = std::clamp(up(b.pixels * run.count / wanted, run.t->nr), kFewPixels, kPixels);
-  j.pixels = up(parts(b.pixels, parts(b.pixels, j.pixels)), run.t->nr);
+  const auto tasks = [&] { return groups * parts(strips, j.strips_task) * parts(b.rows, j.rows); };
+  if (tasks() < wanted) j.strips_task = std::clamp(parts(strips * groups, wanted), kFewPixels / nr, kPixels / nr);
+  j.strips_task = parts(strips, parts(strips, j.strips_task));
   if (tasks() < wanted) j.rows = std::max<i64>(kPanels, parts(b.rows * tasks(), wanted * run.t->mr)) * run.t->mr;
   run.launch->parallel.run(static_cast<int>(tasks()), direct_task, &j);
 }
@@ -53,38 +64,54 @@ void direct(const ConvRun& run, float* scratch) {
 
 i64 direct_floats(const ConvTable& t) { return kDepth * (kPixels + t.mr) + 16; }
 
-void direct_part(const ConvRun& run, const ConvProblem& p, i64 row, i64 rows, i64 begin, i64 end, float* scratch) {
+void direct_part(const ConvRun& run, const Span* spans, std::size_t count, i64 row, i64 rows, float* scratch) {
   const ConvTable& t = *run.t;
+  const ConvProblem& base = run.base;
   float *image = scratch, *weights = scratch + kDepth * kPixels;
-  const i64 step = parts(p.depth, std::max<i64>(1, parts(p.depth, kDepth)));  // even, and the same everywhere
-  for (i64 first = begin; first < end; first += kPixels) {
-    const i64 columns = std::min(kPixels, end - first);
-    for (i64 k = 0; k < p.depth; k += step) {
-      const i64 depth = std::min(step, p.depth - k);
-      t.pack_image(p, first, columns, k, depth, image);
-      for (i64 r = row; r < row + rows; r += t.mr) {
-        const i64 height = std::min<i64>(t.mr, row + rows - r);
-        t.pack_weights(p, r, height, k, depth, weights);
-        for (i64 c = 0; c < columns; c += t.nr)
-          t.tile(weights, image + c * depth, depth, p.out + r * p.out_row + first + c, p.out_row, height,
-                 std::min<i64>(t.nr, columns - c), k > 0);
-      }
+  const i64 step = parts(base.depth, std::max<i64>(1, parts(base.depth, kDepth)));  // even, and the same everywhere
+  for (i64 k = 0; k < base.depth; k += step) {
+    const i64 depth = std::min(step, base.depth - k);
+    float* to = image;
+    for (const Span* s = spans; s != spans + count; ++s) {
+      t.pack_image(s->p, s->begin, s->end - s->begin, k, depth, to);
+      to += up(s->end - s->begin, t.nr) * depth;
     }
-    if (p.depth == 0)
-      for (i64 r = row; r < row + rows; ++r) std::fill_n(p.out + r * p.out_row + first, columns, 0.0f);
-    run.finish(p, row, rows, first, first + columns);
+    for (i64 r = row; r < row + rows; r += t.mr) {
+      const i64 height = std::min<i64>(t.mr, row + rows - r);
+      t.pack_weights(spans->p, r, height, k, depth, weights);
+      const float* from = image;
+      for (const Span* s = spans; s != spans + count; ++s)
+        for (i64 c = s->begin; c < s->end; c += t.nr, from += t.nr * depth)
+          t.tile(weights, from, depth, s->p.out + r * base.out_row + c, base.out_row, height,
+                 std::min<i64>(t.nr, s->end - c), k > 0);
+    }
+  }
+  for (const Span* s = spans; s != spans + count; ++s) {
+    for (i64 r = row; base.depth == 0 && r < row + rows; ++r)
+      std::fill(s->p.out + r * base.out_row + s->begin, s->p.out + r * base.out_row + s->end, 0.0f);
+    run.finish(s->p, row, rows, s->begin, s->end);
   }
 }
 
-ConvProblem ConvRun::problem(i64 index) const {
+ConvProblem ConvRun::problem(i64 group, i64 image) const {
   ConvProblem p = base;
   for (int i = axes; i-- > 0;) {
-    const i64 at = index % outer[i].extent;
-    index /= outer[i].extent;
-    p.image += at * outer[i].image, p.weight += at * outer[i].weight, p.out += at * outer[i].out;
+    const Axis& a = outer[i];
+    i64& index = a.weight ? group : image;
+    const i64 at = index % a.extent;
+    index /= a.extent;
+    p.image += at * a.image, p.weight += at * a.weight, p.out += at * a.out;
   }
   return p;
 }
+
+i64 ConvRun::images() const {
+  i64 n = 1;
+  for (int i = 0; i < axes; ++i) n *= outer[i].weight ? 1 : outer[i].extent;
+  return n;
+}
+
+i64 ConvRun::groups() const { return count / images(); }
 
 void ConvRun::finish(const ConvProblem& p, i64 row, i64 rows, i64 begin, i64 end) const {
   if (!epilogue) return;
@@ -200,7 +227,9 @@ void ConvolutionKernel::fill_taps(const i64* sizes, Tap* taps, ConvProblem& p) c
 
 // Rows of the image that lie behind each other and need no padding are one row.
 void join_pixels(ConvProblem& p) {
-  const auto free = [&](int j) { return p.step[j] == 0 && p.lo[j] <= -Convolution::kFar && p.hi[j] >= Convolution::kFar; };
+  const auto free = [&](int j) {
+    return p.step[j] == 0 && p.lo[j] <= -Convolution::kFar && p.hi[j] >= Convolution::kFar;
+  };
   for (int j = kSpatial - 1; j-- > 0;) {
     if (!free(2) || !free(j) || (p.extent[j] > 1 && p.image_step[j] != p.image_step[2] * p.extent[2])) return;
     p.extent[2] *= p.extent[j], p.extent[j] = 1;

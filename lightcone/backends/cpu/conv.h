@@ -24,7 +24,7 @@ struct Convolution {
     Dim extent;
     Dim image, weight, out;  // strides in elements
   };
-  std::vector<Axis> outer;  // batch, groups: a product for each
+  std::vector<Axis> outer;   // batch, groups: a product for each
   Axis rows = {1, 0, 0, 0};  // output channels; the image stride is 0
   // Where a pixel and a tap read the image: coordinate = step * pixel + sum of dilation * tap, and
   // zero is read unless lo <= coordinate < hi.
@@ -76,8 +76,8 @@ struct ConvTable {
   void (*pack_weights)(const ConvProblem& p, std::int64_t row, std::int64_t rows, std::int64_t k, std::int64_t depth,
                        float* to);
   // pixels [first, first + columns) x taps [k, k + depth) -> strips [depth][nr]
-  void (*pack_image)(const ConvProblem& p, std::int64_t first, std::int64_t columns, std::int64_t k,
-                     std::int64_t depth, float* to);
+  void (*pack_image)(const ConvProblem& p, std::int64_t first, std::int64_t columns, std::int64_t k, std::int64_t depth,
+                     float* to);
   // C[rows <= mr, columns <= nr] (+)= packed weights [depth][mr] * packed image [depth][nr]
   void (*tile)(const float* a, const float* b, std::int64_t depth, float* c, std::int64_t c_row, std::int64_t rows,
                std::int64_t columns, bool add);
@@ -85,8 +85,8 @@ struct ConvTable {
   // -> [36][depth][mr], `stride` apart; `lanes` tiles side by side, element i at [i * stride]. The first
   // two say whether every number was finite and small enough to be mixed.
   int lanes;
-  bool (*weights_in)(const ConvProblem& p, std::int64_t row, std::int64_t rows, std::int64_t first,
-                     std::int64_t depth, float* to, std::int64_t stride);
+  bool (*weights_in)(const ConvProblem& p, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t depth,
+                     float* to, std::int64_t stride);
   bool (*image_in)(const float* tiles, float* to, std::int64_t stride);
   void (*out)(const float* tiles, std::int64_t stride, float* to);
 };
@@ -108,15 +108,22 @@ struct ConvRun {
   const Epilogue* epilogue = nullptr;
   const std::int64_t* epilogue_sizes = nullptr;
 
-  ConvProblem problem(std::int64_t index) const;
+  std::int64_t images() const;  // products that share their weights
+  std::int64_t groups() const;
+  ConvProblem problem(std::int64_t group, std::int64_t image) const;
   // Rows [row, row + rows) of a product are complete for pixels [begin, end).
   void finish(const ConvProblem& p, std::int64_t row, std::int64_t rows, std::int64_t begin, std::int64_t end) const;
 };
 
-// The direct way, for any part of a product.
+// The direct way: rows of products that share their weights, and some pixels of each.
+inline constexpr std::int64_t kPixels = 512;  // at most, every span rounded up to nr: what stays in L2 packed
+struct Span {
+  ConvProblem p;
+  std::int64_t begin, end;
+};
 std::int64_t direct_floats(const ConvTable& t);  // scratch of one worker
-void direct_part(const ConvRun& run, const ConvProblem& p, std::int64_t row, std::int64_t rows, std::int64_t begin,
-                 std::int64_t end, float* scratch);
+void direct_part(const ConvRun& run, const Span* spans, std::size_t count, std::int64_t row, std::int64_t rows,
+                 float* scratch);
 
 // Winograd: is the shape one it can do; is it worth it for these sizes; do it.
 bool winograd_fits(const Convolution& c);

@@ -11,13 +11,13 @@ namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kTiles = 128;              // of a block, about
-constexpr i64 kMostTiles = 256;          // of one row of the image
-constexpr i64 kChannels = 64;            // summed at a time: transformed filters of two panels stay in L2
-constexpr i64 kPanels = 2;               // of filters a task transforms
-constexpr i64 kPart = 16;                // channels of an image task
-constexpr i64 kKept = 128 * 128;         // filters worth keeping transformed: they fit a second-level cache
-constexpr i64 kPad = 16;                 // a panel's last vector is wider than the panel
+constexpr i64 kTiles = 128;       // of a block, about
+constexpr i64 kMostTiles = 256;   // of one row of the image
+constexpr i64 kChannels = 64;     // summed at a time: transformed filters of two panels stay in L2
+constexpr i64 kPanels = 2;        // of filters a task transforms
+constexpr i64 kPart = 16;         // channels of an image task
+constexpr i64 kKept = 128 * 128;  // filters worth keeping transformed: they fit a second-level cache
+constexpr i64 kPad = 16;          // a panel's last vector is wider than the panel
 constexpr i64 kPoints = 36, kOut = 4;
 
 i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
@@ -26,18 +26,18 @@ i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
 // How the work is cut. All but `whole` follows from the sizes alone: it decides bits.
 struct Plan {
   i64 channels, rows, height, width;  // of the output
-  i64 images = 1, groups = 1;
-  i64 down, across;       // tiles of an image
+  i64 images, groups;
+  i64 down, across;        // tiles of an image
   i64 block_rows, blocks;  // tile rows in a block
-  i64 tiles;              // of a block, a multiple of nr
-  i64 panels;             // of filters, all
-  bool keep;              // transformed filters
-  bool whole;             // a task is a block; else blocks go one by one, each in parallel over filters
+  i64 tiles;               // of a block, a multiple of nr
+  i64 panels;              // of filters, all
+  bool keep;               // transformed filters
+  bool whole;              // a task is a block; else blocks go one by one, each in parallel over filters
 
   Plan(const ConvRun& run, int workers) {
     const ConvProblem& p = run.base;
     channels = p.depth / 9, rows = p.rows, height = p.extent[1], width = p.extent[2];
-    for (int i = 0; i < run.axes; ++i) (run.outer[i].weight ? groups : images) *= run.outer[i].extent;
+    images = run.images(), groups = images ? run.groups() : 0;
     down = parts(height, kOut), across = std::max<i64>(1, parts(width, kOut));
     const i64 all = std::max<i64>(1, images * down);
     blocks = parts(all, std::max<i64>(1, kTiles / across));
@@ -52,8 +52,7 @@ struct Plan {
   i64 kept_floats(const ConvTable& t) const { return keep ? filter_floats(t, channels, panels) + up(panels, 16) : 0; }
   i64 worker_floats(const ConvTable& t) const {
     const i64 filters = keep ? 0 : filter_floats(t, kChannels, kPanels);
-    return up(std::max(filters + kPoints * kPanels * t.mr * tiles, direct_floats(t)), 16) +
-           stage_floats(t);
+    return up(std::max(filters + kPoints * kPanels * t.mr * tiles, direct_floats(t)), 16) + stage_floats(t);
   }
   static i64 stage_floats(const ConvTable& t) { return kPoints * t.lanes; }
 };
@@ -70,19 +69,6 @@ struct Job {
   float* image(int worker) const { return images + (plan.whole ? worker * plan.image_floats() : 0); }
 };
 
-// The product of a group and an image of it.
-ConvProblem product(const Job& j, i64 group, i64 image) {
-  ConvProblem p = j.run->base;
-  for (int i = j.run->axes; i-- > 0;) {
-    const ConvRun::Axis& a = j.run->outer[i];
-    i64& index = a.weight ? group : image;
-    const i64 at = index % a.extent;
-    index /= a.extent;
-    p.image += at * a.image, p.weight += at * a.weight, p.out += at * a.out;
-  }
-  return p;
-}
-
 // A tile of a block: where it starts, which of its pixels exist.
 struct Place {
   const float* image;
@@ -95,7 +81,7 @@ Place place(const Job& j, i64 group, i64 block, i64 t) {
   const i64 row = block * n.block_rows + t / n.across, x = t % n.across * kOut;
   if (t >= n.block_rows * n.across || row >= n.images * n.down) return {};
   const i64 y = row % n.down * kOut;
-  const ConvProblem p = product(j, group, row / n.down);
+  const ConvProblem p = j.run->problem(group, row / n.down);
   const auto low = [&](int a, i64 at) { return std::clamp<i64>(p.lo[a] - at, 0, 6); };
   const auto high = [&](int a, i64 at) { return std::clamp<i64>(std::min(p.hi[a], p.extent[a] + 2) - at, 0, 6); };
   return {p.image + y * p.image_step[1] + x * p.image_step[2],
@@ -146,8 +132,11 @@ void direct_block(const Job& j, i64 group, i64 block, i64 row, i64 rows, float* 
   const i64 end = std::min(n.images * n.down, (block + 1) * n.block_rows);
   for (i64 r = block * n.block_rows; r < end; ++r) {
     const i64 y = r % n.down * kOut;
-    direct_part(*j.run, product(j, group, r / n.down), row, rows, y * n.width,
-                std::min(n.height, y + kOut) * n.width, scratch);
+    const i64 last = std::min(n.height, y + kOut) * n.width;
+    for (i64 at = y * n.width; at < last; at += kPixels) {
+      const Span span{j.run->problem(group, r / n.down), at, std::min(last, at + kPixels)};
+      direct_part(*j.run, &span, 1, row, rows, scratch);
+    }
   }
 }
 
@@ -181,7 +170,7 @@ void finish_block(const Job& j, i64 group, i64 block, i64 row, i64 rows) {
   const i64 end = std::min(n.images * n.down, (block + 1) * n.block_rows);
   for (i64 r = block * n.block_rows; r < end;) {
     const i64 image = r / n.down, next = std::min(end, (image + 1) * n.down);
-    j.run->finish(product(j, group, image), row, rows, r % n.down * kOut * n.width,
+    j.run->finish(j.run->problem(group, image), row, rows, r % n.down * kOut * n.width,
                   std::min(n.height, ((next - 1) % n.down + 1) * kOut) * n.width);
     r = next;
   }
@@ -191,7 +180,7 @@ void finish_block(const Job& j, i64 group, i64 block, i64 row, i64 rows) {
 void multiply(const Job& j, i64 group, i64 block, i64 pair, const float* image, int worker) {
   const ConvTable& t = *j.run->t;
   const Plan& n = j.plan;
-  const ConvProblem p = product(j, group, 0);
+  const ConvProblem p = j.run->problem(group, 0);
   float* const scratch = j.scratch(worker);
   const i64 row = pair * kPanels * t.mr, rows = std::min<i64>(kPanels * t.mr, p.rows - row);
   const i64 heights = parts(rows, t.mr), count = n.block_rows * n.across;
@@ -224,7 +213,7 @@ void multiply(const Job& j, i64 group, i64 block, i64 pair, const float* image, 
 void keep_task(void* arg, int task, int) {
   const Job& j = *static_cast<const Job*>(arg);
   const i64 mr = j.run->t->mr, panel = j.plan.channels * mr + kPad, row = task * mr;
-  j.bad_filters[task] = !j.run->t->weights_in(product(j, j.group, 0), row, std::min(mr, j.plan.rows - row), 0,
+  j.bad_filters[task] = !j.run->t->weights_in(j.run->problem(j.group, 0), row, std::min(mr, j.plan.rows - row), 0,
                                               j.plan.channels, j.kept + task * panel, j.plan.panels * panel);
 }
 
@@ -239,8 +228,8 @@ void whole_task(void* arg, int block, int worker) {
 void image_task(void* arg, int task, int worker) {
   const Job& j = *static_cast<const Job*>(arg);
   const i64 first = task * kPart;
-  j.bad_images[task] = !transform_image(j, j.group, j.block, first, std::min(kPart, j.plan.channels - first),
-                                        j.images, j.stage(worker));
+  j.bad_images[task] =
+      !transform_image(j, j.group, j.block, first, std::min(kPart, j.plan.channels - first), j.images, j.stage(worker));
 }
 
 void pair_task(void* arg, int pair, int worker) {
@@ -258,8 +247,8 @@ bool winograd_fits(const Convolution& c) {
   if (c.sums.size() != 3 || !(c.pixels[0].extent == Dim(1)) || c.pixels[0].step != 0) return false;
   if (!(c.pixels[0].lo == Dim(-Convolution::kFar)) || !(c.pixels[0].hi == Dim(Convolution::kFar))) return false;
   for (int a = 1; a < kSpatial; ++a) {
-    const auto &p = c.pixels[a];
-    const auto &s = c.sums[static_cast<std::size_t>(a)];
+    const auto& p = c.pixels[a];
+    const auto& s = c.sums[static_cast<std::size_t>(a)];
     if (!(s.extent == Dim(3)) || !(s.image == p.image) || p.step != s.dilation[a] || p.step > 1) return false;
     if (p.step == 0 && !(p.lo == Dim(-Convolution::kFar) && p.hi == Dim(Convolution::kFar))) return false;
     if (c.sums[0].dilation[a] != 0 || s.dilation[0] != 0 || s.dilation[3 - a] != 0) return false;

@@ -167,7 +167,8 @@ void Lowering::choose_buffers() {
     if (!live_[id]) continue;
     const Node& n = g_[id];
     if (!buffer_[id] && kernel[id] == kMany && !trivial(id)) buffer_[id] = true;
-    if (contractions_.contains(id) || convolutions_.contains(id)) continue;  // reads its buffers, and not through the product
+    if (contractions_.contains(id) || convolutions_.contains(id))
+      continue;  // reads its buffers, and not through the product
     for (const Edge& e : n.in) {
       if (info(n.op).kind == Kind::Reduce && info(g_[e.node].op).kind == Kind::Reduce &&
           product(g_[e.node].shape).bounds().hi > 256)
@@ -294,8 +295,8 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
       made_.push_back(epilogue->loop());
       ++log_.fired["epilogue"];
     }
-    out.kernel = convolution_kernel(v->second, winograd_ ? ConvWay::Cheapest : ConvWay::Direct, parallel_,
-                                    std::move(epilogue));
+    out.kernel =
+        convolution_kernel(v->second, winograd_ ? ConvWay::Cheapest : ConvWay::Direct, parallel_, std::move(epilogue));
   } else if (const auto c = contractions_.find(id); c != contractions_.end()) {
     reads(c->second.a_node);
     reads(c->second.b_node);
@@ -305,7 +306,8 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     for (NodeId k : b->second.buffers) reads(k);
     Dim base_bytes = 0;
     if (n.op == Op::SliceScatter) base_bytes = product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype)));
-    auto kernel = std::make_shared<LoopKernel>(std::move(*b->second.kernel), b->second.same_index, parallel_, base_bytes);
+    auto kernel =
+        std::make_shared<LoopKernel>(std::move(*b->second.kernel), b->second.same_index, parallel_, base_bytes);
     name_loop(*kernel);
     made_.push_back(kernel);
     out.kernel = std::move(kernel);
@@ -315,7 +317,9 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
   }
   const bool convolution = convolutions_.contains(id) || f != fused_.end();
   ++log_.fired[convolution ? (out.kernel->name().starts_with("conv_winograd") ? "conv_winograd" : "conv")
-               : contractions_.contains(id) ? "matmul" : loops_.contains(id) ? "loop" : std::string(info(n.op).name)];
+               : contractions_.contains(id) ? "matmul"
+               : loops_.contains(id)        ? "loop"
+                                            : std::string(info(n.op).name)];
   return dst.add(std::move(out));
 }
 

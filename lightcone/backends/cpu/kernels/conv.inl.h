@@ -83,9 +83,12 @@ int segments(const ConvProblem& p, i64 first, i64 width, Segment* to) {
 
 inline void copy(const float* from, i64 step, i64 n, float* to) {
   i64 i = 0;
-  if (step == 1)
+  if (step == 1) {
     for (; i + WIDTH <= n; i += WIDTH) store(to + i, load(from + i));
-  for (; i < n; ++i) to[i] = from[i * step];
+    if (i < n) store_part(to + i, load_part(from + i, n - i), n - i);
+  } else {
+    for (; i < n; ++i) to[i] = from[i * step];
+  }
 }
 
 // The pixels of one segment for one tap; what lies outside the image is zero.
@@ -106,7 +109,8 @@ inline void segment(const ConvProblem& p, const Segment& s, const Tap& t, float*
     }
   }
   for (i64 i = 0; i < begin; ++i) to[i] = 0.0f;
-  if (begin < end) copy(p.image + s.image + t.image + begin * p.image_step[2], p.image_step[2], end - begin, to + begin);
+  if (begin < end)
+    copy(p.image + s.image + t.image + begin * p.image_step[2], p.image_step[2], end - begin, to + begin);
   for (i64 i = end; i < s.length; ++i) to[i] = 0.0f;
 }
 
@@ -143,11 +147,12 @@ void tile_of(const float* a, const float* b, i64 depth, float* c, i64 c_row, i64
       }
     return;
   }
-  for (int r = 0; r < R; ++r) {
-    float row[V * WIDTH];
-    std::memcpy(row, acc[r], sizeof row);
-    for (i64 j = 0; j < columns; ++j) c[r * c_row + j] = add ? c[r * c_row + j] + row[j] : row[j];
-  }
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v) {
+      const i64 n = std::min<i64>(WIDTH, columns - v * WIDTH);
+      float* p = c + r * c_row + v * WIDTH;
+      store_part(p, add ? load_part(p, n) + acc[r][v] : acc[r][v], n);
+    }
 }
 
 using Tile = void (*)(const float*, const float*, i64, float*, i64, i64, bool);
