@@ -49,7 +49,7 @@ void direct_task(void* arg, int task, int worker) {
 
 void direct(const ConvRun& run, float* scratch) {
   const ConvProblem& b = run.base;
-  const i64 nr = run.t->nr, wanted = run.launch->parallel.workers() == 1 ? 1 : 4 * run.launch->parallel.workers();
+  const i64 nr = run.t->nr, wanted = run.launch->parallel.workers() == 1 ? 1 : 2 * run.launch->parallel.workers();
   DirectJob j{&run, scratch, run.images(), parts(b.pixels, nr), kPixels / nr, b.rows};
   const i64 strips = j.images * j.strips, groups = run.groups();
   // even parts; fewer pixels first, then fewer rows, until there is enough for every thread
