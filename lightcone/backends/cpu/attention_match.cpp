@@ -8,6 +8,7 @@
 
 #include "lightcone/backends/cpu/attention_plan.h"
 #include "lightcone/backends/cpu/lower.h"
+#include "lightcone/backends/cpu/sides.h"
 #include "lightcone/core/tensor.h"
 
 namespace lc::host {

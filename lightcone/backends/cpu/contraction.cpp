@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "lightcone/backends/cpu/conv.h"
 #include "lightcone/backends/cpu/lower.h"
 #include "lightcone/backends/cpu/packed_weights.h"
+#include "lightcone/backends/cpu/sides.h"
 #include "lightcone/core/tensor.h"
 
 namespace lc::host {
@@ -33,14 +35,6 @@ std::optional<Linear> linear(const Dim& d, const std::vector<Dim>& symbols) {
   return l;
 }
 
-namespace {
-
-struct Sides {
-  std::vector<Dim> symbols;  // output axes, then the summed one
-  View::Position at[2];
-  Edge edge[2];
-};
-
 std::optional<Sides> sides(const Graph& g, NodeId id) {
   const Node& sum = g[id];
   if (sum.op != Op::SumReduce || sum.dtype != DType::F32) return std::nullopt;
@@ -62,7 +56,6 @@ std::optional<Sides> sides(const Graph& g, NodeId id) {
   return s;
 }
 
-// Does each operand lack an output axis that the other has? Then it is worth a matrix kernel.
 bool worthwhile(const Sides& s) {
   bool only[2] = {};
   for (std::size_t i = 0; i + 1 < s.symbols.size(); ++i) {
@@ -75,6 +68,7 @@ bool worthwhile(const Sides& s) {
   return k && (only[0] || only[1]) && s.at[0].offset.symbols().contains(*k) && s.at[1].offset.symbols().contains(*k);
 }
 
+namespace {
 Dim sum_extent(const Graph& g, NodeId id) { return g[id].in[0].view.shape()[static_cast<std::size_t>(g[id].axis)]; }
 
 // The operand as it lies in memory: through a cast or a dequantisation when the kernel can read
@@ -157,7 +151,7 @@ Graph prepare_contractions(const Graph& g, PassLog& log) {
     const NodeId id = dst.add(n);
     const Edge made{id, View(dst[id].shape)};
     const auto s = sides(dst, id);
-    if (!s || !worthwhile(*s) || match_contraction(dst, id)) return made;
+    if (!s || !worthwhile(*s) || match_convolution(dst, id) || match_contraction(dst, id)) return made;
     // copy what cannot be read by strides, along the axes it really has, and expand it again
     const Node sum = dst[id];
     Shape full = sum.shape;

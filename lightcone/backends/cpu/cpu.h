@@ -13,6 +13,9 @@ namespace lc {
 struct CpuOptions {
   int threads = 0;       // 0: all cores this process may use; 1: no thread is made
   bool compiler = true;  // false: run the kernel IR by its interpreter, no compiler needed
+  // Convolutions by Winograd's F(4x4, 3x3) where that is faster. Its rounding errors are relative to the
+  // largest numbers of a 6x6 tile of the image: false where an output must not feel pixels it does not read.
+  bool winograd = true;
   host::JitOptions jit = {};
 };
 

@@ -9,8 +9,7 @@ namespace {
 constexpr double kTaskWork = 60000;  // rough operations worth handing to a thread
 
 struct Job {
-  const ir::Kernel* ir;
-  KernelFunction function;
+  const LoopKernel* kernel;
   const void* const* in;
   void* out;
   const std::int64_t* n;
@@ -20,8 +19,7 @@ struct Job {
 void task(void* arg, int t, int) {
   const Job& j = *static_cast<Job*>(arg);
   const std::int64_t begin = t * j.step, end = std::min(j.extent, begin + j.step);
-  if (j.function) j.function(j.in, j.out, reinterpret_cast<const long*>(j.n), begin, end);
-  else ir::interpret(*j.ir, j.in, j.out, j.n, begin, end);
+  j.kernel->range(j.in, j.out, j.n, begin, end);
 }
 
 }  // namespace
@@ -114,13 +112,19 @@ bool LoopKernel::in_place(std::size_t k) const {
          ir_.reductions.empty();
 }
 
+void LoopKernel::range(const void* const* in, void* out, const std::int64_t* n, std::int64_t begin,
+                       std::int64_t end) const {
+  if (function_) function_(in, out, reinterpret_cast<const long*>(n), begin, end);
+  else ir::interpret(ir_, in, out, n, begin, end);
+}
+
 void LoopKernel::run(const Launch& l) const {
   const std::size_t n = ir_.sizes.size();
   const std::int64_t extent = l.sizes[n], all = l.sizes[n + 1];
   const void* const* in = l.in.data() + (update_ ? 1 : 0);
   if (update_ && l.in[0] != l.out) std::memcpy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[n + 2]));
   if (all <= 0) return;
-  Job j{&ir_, function_, in, l.out, l.sizes.data(), extent, extent};
+  Job j{this, in, l.out, l.sizes.data(), extent, extent};
   const double each = work_ * static_cast<double>(all) / static_cast<double>(extent);
   j.step = std::clamp<std::int64_t>(static_cast<std::int64_t>(kTaskWork / each), 1, extent);
   // a few long ranges a worker: short ones in turns would cut the streams the prefetcher follows

@@ -11,6 +11,8 @@
 #include <set>
 
 #include "lightcone/backends/cpu/attention_plan.h"
+#include "lightcone/backends/cpu/conv.h"
+#include "lightcone/backends/cpu/epilogue.h"
 #include "lightcone/backends/cpu/llvm.h"
 #include "lightcone/backends/cpu/packed_weights.h"
 #include "lightcone/backends/cpu/thread_pool.h"
@@ -59,10 +61,38 @@ Graph make_contiguous(const Graph& src) {
 // Operations of one kernel: building it and compiling its C take time that grows faster than its length.
 constexpr int kLongest = 128;
 constexpr int kLoop = 8;  // what a reduction counts for
+// The maximum of a small window is a few maxima of shifted views: elementwise, so it is computed where
+// it is read and along the row, where a loop over three elements would end before it has begun.
+Graph unroll_windows(const Graph& src, PassLog& log) {
+  constexpr std::int64_t kSmall = 4;
+  std::set<NodeId> unrolled;  // of a window over several axes, the inner ones
+  return copy_graph(src, [&](Graph& dst, NodeId, Node n) {
+    const auto windows = [](const Edge& e) {
+      const auto moves = e.view.moves();
+      return std::any_of(moves.begin(), moves.end(), [](const Move& m) { return m.kind == MoveKind::Unfold; });
+    };
+    if (n.op == Op::MaxReduce && (windows(n.in[0]) || unrolled.contains(n.in[0].node))) {
+      const Tensor t(dst, n.in[0]);
+      const auto extent = t.extent(n.axis).constant();
+      if (extent && *extent > 0 && *extent <= kSmall) {
+        const auto at = [&](std::int64_t k) { return t.slice(n.axis, k, k + 1).squeeze(n.axis); };
+        Tensor m = at(0);
+        for (std::int64_t k = 1; k < *extent; ++k) m = prim::maximum(m, at(k));
+        ++log.fired["window unrolled"];
+        if (*extent == 1) m = prim::contiguous(m);
+        unrolled.insert(m.edge().node);
+        return m.edge();
+      }
+    }
+    const NodeId id = dst.add(std::move(n));
+    return Edge{id, View(dst[id].shape)};
+  });
+}
 
 class Lowering {
  public:
-  Lowering(const Graph& g, std::shared_ptr<Parallel> p, PassLog& log) : g_(g), parallel_(std::move(p)), log_(log) {}
+  Lowering(const Graph& g, std::shared_ptr<Parallel> p, PassLog& log, bool winograd)
+      : g_(g), parallel_(std::move(p)), log_(log), winograd_(winograd) {}
   Lowered run();
 
  private:
@@ -75,14 +105,23 @@ class Lowering {
   void choose_packed();
   NodeId packed(Graph& dst, const Contraction& c);
   std::vector<NodeId> reads(NodeId id) const;
+  void find_epilogues();
+  void name_loop(LoopKernel& k);
   NodeId emit(Graph& dst, NodeId id);
 
   const Graph& g_;
   std::shared_ptr<Parallel> parallel_;
   PassLog& log_;
+  bool winograd_;
   std::vector<bool> live_, buffer_;
   std::set<NodeId> wanted_;  // reachable through the buffers that kernels really read
   std::map<NodeId, Contraction> contractions_;
+  std::map<NodeId, Convolution> convolutions_;
+  struct Fused {
+    NodeId producer;
+    std::shared_ptr<Epilogue> epilogue;
+  };
+  std::map<NodeId, Fused> fused_;  // by consumer
   std::map<NodeId, ir::Built> loops_;
   std::vector<std::shared_ptr<LoopKernel>> made_;
   std::map<std::string, std::string> names_;  // text -> function name
@@ -107,15 +146,26 @@ void Lowering::choose_buffers() {
   buffer_.assign(g_.size(), false);
   for (const Root& r : g_.roots()) buffer_[r.edge.node] = true;
   for (const Assignment& a : g_.assignments()) buffer_[a.next.node] = true;
+  std::vector<bool> behind(g_.size());  // elementwise behind a convolution: free as its epilogue
+  const std::vector<int> uses = g_.uses();
   for (NodeId id = 0; id < g_.size(); ++id) {
     if (!live_[id]) continue;
     const Node& n = g_[id];
+    for (const Edge& e : n.in)  // padded, repeated or cut: not the order it is made in
+      if (behind[e.node] && !(product(e.view.shape()) == product(e.view.base()))) buffer_[e.node] = true;
+    behind[id] = info(n.op).kind == Kind::Elementwise && std::any_of(n.in.begin(), n.in.end(), [&](const Edge& e) {
+                   return convolutions_.contains(e.node) || (behind[e.node] && !buffer_[e.node]);
+                 });
+    if (behind[id] && uses[id] > 1) buffer_[id] = true;  // computed once, not where each reader wants it
     if (n.op == Op::Input || is_library(n)) buffer_[id] = true;
     if (is_library(n))
       for (std::size_t k = 0; k < n.in.size(); ++k)
         if (n.op != Op::SliceScatter || k == 0) buffer_[n.in[k].node] = true;
     if (n.op == Op::Gather) buffer_[n.in[0].node] = true;
-    if (const auto c = match_contraction(g_, id)) {
+    if (const auto c = match_convolution(g_, id)) {
+      convolutions_.emplace(id, *c);
+      buffer_[id] = buffer_[c->image_node] = buffer_[c->weight_node] = true;
+    } else if (const auto c = match_contraction(g_, id)) {
       contractions_.emplace(id, *c);
       buffer_[id] = buffer_[c->a_node] = buffer_[c->b_node] = true;
     }
@@ -134,7 +184,8 @@ void Lowering::choose_buffers() {
     if (!buffer_[id] && kernel[id] != kNone && !trivial(id))
       buffer_[id] =
           kernel[id] == kMany || (length[kernel[id]] += info(n.op).kind == Kind::Reduce ? kLoop : 1) > kLongest;
-    if (contractions_.contains(id)) continue;  // reads its buffers, and not through the product
+    if (contractions_.contains(id) || convolutions_.contains(id))
+      continue;  // reads its buffers, and not through the product
     for (const Edge& e : n.in) {
       if (info(n.op).kind == Kind::Reduce && info(g_[e.node].op).kind == Kind::Reduce &&
           product(g_[e.node].shape).bounds().hi > 256)
@@ -163,6 +214,9 @@ void Lowering::build_loops() {
       if (const auto c = contractions_.find(id); c != contractions_.end()) {
         stack.push_back(c->second.a_node);
         stack.push_back(c->second.b_node);
+      } else if (const auto v = convolutions_.find(id); v != convolutions_.end()) {
+        stack.push_back(v->second.image_node);
+        stack.push_back(v->second.weight_node);
       } else if (is_library(n) && n.op != Op::SliceScatter) {
         for (const Edge& e : n.in) stack.push_back(e.node);
       } else {
@@ -199,6 +253,8 @@ void Lowering::choose_packed() {
     if (const auto c = contractions_.find(id); c != contractions_.end()) {
       raw.insert(c->second.a_node);
       if (!packable(g_, c->second)) raw.insert(c->second.b_node);
+    } else if (const auto v = convolutions_.find(id); v != convolutions_.end()) {
+      raw.insert(v->second.image_node), raw.insert(v->second.weight_node);
     } else if (const auto b = loops_.find(id); b != loops_.end()) {
       raw.insert(b->second.buffers.begin(), b->second.buffers.end());
     } else {
@@ -222,6 +278,55 @@ NodeId Lowering::packed(Graph& dst, const Contraction& c) {
   return it->second;
 }
 
+// An elementwise kernel that is the only reader of a convolution becomes its epilogue.
+void Lowering::find_epilogues() {
+  std::map<NodeId, int> readers;
+  for (const Root& r : g_.roots()) ++readers[r.edge.node];
+  for (const Assignment& a : g_.assignments()) ++readers[a.next.node];
+  for (NodeId id : wanted_) {
+    if (const auto c = contractions_.find(id); c != contractions_.end()) {
+      ++readers[c->second.a_node], ++readers[c->second.b_node];
+    } else if (const auto v = convolutions_.find(id); v != convolutions_.end()) {
+      ++readers[v->second.image_node], ++readers[v->second.weight_node];
+    } else if (const auto l = loops_.find(id); l != loops_.end()) {
+      for (NodeId k : l->second.buffers) ++readers[k];
+      if (g_[id].op == Op::SliceScatter) ++readers[g_[id].in[0].node];
+    } else {
+      for (const Edge& e : g_[id].in) ++readers[e.node];
+    }
+  }
+  std::optional<Graph> rows;  // the graph, and rows of consumers
+  for (auto& [id, built] : loops_) {
+    if (!wanted_.contains(id) || g_[id].op == Op::SliceScatter) continue;
+    for (std::size_t k = built.buffers.size(); k-- > 0 && !fused_.contains(id);) {
+      const NodeId producer = built.buffers[k];
+      const auto v = convolutions_.find(producer);
+      if (v == convolutions_.end() || readers[producer] != 1 || !built.same_index[k]) continue;
+      Dim row = 1;
+      for (const auto& p : v->second.pixels) row = row * p.extent;
+      const NodeId consumer = id;
+      if (!rows) rows = g_.clone();
+      auto e = Epilogue::make(
+          *rows, producer, id, row, [&](NodeId n) { return n != consumer && n < buffer_.size() && buffer_[n]; },
+          parallel_);
+      if (e) fused_[id] = {producer, std::move(e)};
+    }
+  }
+  for (const auto& [consumer, f] : fused_) wanted_.erase(f.producer);
+}
+
+// Equal loops are one function.
+void Lowering::name_loop(LoopKernel& k) {
+  const std::string text = k.text("@");
+  const auto [it, fresh] = names_.try_emplace(text, "");
+  if (fresh) {
+    char hex[24];
+    std::snprintf(hex, sizeof hex, "k_%016zx", std::hash<std::string>{}(text));
+    it->second = hex;
+  }
+  k.rename(it->second);
+}
+
 NodeId Lowering::emit(Graph& dst, NodeId id) {
   const Node& n = g_[id];
   Node out{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
@@ -232,7 +337,21 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     operands.push_back(k);
   };
   if (n.op == Op::Input) return dst.add(n);
-  if (const auto c = contractions_.find(id); c != contractions_.end()) {
+  const auto f = fused_.find(id);
+  if (const auto v = convolutions_.find(f == fused_.end() ? id : f->second.producer); v != convolutions_.end()) {
+    reads(v->second.image_node);
+    reads(v->second.weight_node);
+    std::shared_ptr<Epilogue> epilogue;
+    if (f != fused_.end()) {
+      epilogue = f->second.epilogue;
+      for (NodeId k : epilogue->operands()) reads(k);
+      name_loop(*epilogue->loop());
+      made_.push_back(epilogue->loop());
+      ++log_.fired["epilogue"];
+    }
+    out.kernel =
+        convolution_kernel(v->second, winograd_ ? ConvWay::Cheapest : ConvWay::Direct, parallel_, std::move(epilogue));
+  } else if (const auto c = contractions_.find(id); c != contractions_.end()) {
     reads(c->second.a_node);
     if (c->second.packed) {
       const NodeId b = packed(dst, c->second);
@@ -245,18 +364,11 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
   } else if (const auto b = loops_.find(id); b != loops_.end()) {
     if (n.op == Op::SliceScatter) reads(n.in[0].node);
     for (NodeId k : b->second.buffers) reads(k);
-    ir::Kernel k = std::move(*b->second.kernel);
-    const std::string text = ir::render(k, "@");
-    const auto [it, fresh] = names_.try_emplace(text, "");
-    if (fresh) {
-      char hex[24];
-      std::snprintf(hex, sizeof hex, "k_%016zx", std::hash<std::string>{}(text));
-      it->second = hex;
-    }
-    k.name = it->second;
     Dim base_bytes = 0;
     if (n.op == Op::SliceScatter) base_bytes = product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype)));
-    auto kernel = std::make_shared<LoopKernel>(std::move(k), b->second.same_index, parallel_, base_bytes);
+    auto kernel =
+        std::make_shared<LoopKernel>(std::move(*b->second.kernel), b->second.same_index, parallel_, base_bytes);
+    name_loop(*kernel);
     made_.push_back(kernel);
     out.kernel = std::move(kernel);
   } else {
@@ -264,9 +376,11 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     out.kernel = n.kernel ? n.kernel : library_kernel(g_, n, parallel_);
   }
   if (n.kernel) return dst.add(std::move(out));  // chosen before, and known
-  const std::string kind = contractions_.contains(id) ? "matmul"
-                           : loops_.contains(id)      ? "loop"
-                                                      : std::string(info(n.op).name);
+  const bool convolution = convolutions_.contains(id) || f != fused_.end();
+  const std::string kind = convolution ? (out.kernel->name().starts_with("conv_winograd") ? "conv_winograd" : "conv")
+                           : contractions_.contains(id) ? "matmul"
+                           : loops_.contains(id)        ? "loop"
+                                                        : std::string(info(n.op).name);
   ++log_.fired[kind];
   // nobody else has seen the kernel yet
   std::const_pointer_cast<Kernel>(out.kernel)->origin = {"cpu: " + kind, steps(g_, id, operands)};
@@ -277,6 +391,7 @@ Lowered Lowering::run() {
   choose_buffers();
   build_loops();
   choose_packed();
+  find_epilogues();
   Graph dst;
   to_.assign(g_.size(), ~NodeId{0});
   for (NodeId id = 0; id < g_.size(); ++id) {
@@ -295,7 +410,7 @@ void install(std::vector<std::shared_ptr<LoopKernel>>& loops, const CpuOptions& 
   std::set<std::string> known;  // equal kernels share a name: one text is enough
   for (const auto& k : loops) {
     const bool first = known.insert(k->name()).second;
-    sources.push_back({k->name(), !first ? "" : llvm ? k->llvm_text(typed) : k->text()});
+    sources.push_back({k->name(), !first ? "" : llvm ? k->llvm_text(typed) : k->text(k->name())});
   }
   const Jitted done = jit(sources, o.jit);
   const auto code = std::make_shared<const std::vector<std::shared_ptr<void>>>(done.libraries);
@@ -323,9 +438,10 @@ std::vector<Origin::Step> steps(const Graph& g, NodeId result, const std::vector
   return made;
 }
 
-Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log) {
-  const Graph ready = prepare_contractions(fuse_attention(make_contiguous(g), parallel, log), log);
-  return Lowering(ready, parallel, log).run();
+Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, bool winograd) {
+  const Graph whole = make_contiguous(unroll_windows(g, log));
+  const Graph ready = prepare_contractions(fuse_attention(whole, parallel, log), log);
+  return Lowering(ready, parallel, log, winograd).run();
 }
 
 }  // namespace lc::host
@@ -334,7 +450,7 @@ namespace lc {
 
 Compiler cpu(CpuOptions options) {
   return Compiler({"cpu", [options](const Graph& g, PassLog& log) {
-                     host::Lowered l = host::lower(g, host::threads(options.threads), log);
+                     host::Lowered l = host::lower(g, host::threads(options.threads), log, options.winograd);
                      host::install(l.loops, options, &log);
                      return std::move(l.graph);
                    }});
@@ -346,7 +462,7 @@ std::vector<Graph> cpu_batch(std::vector<const Graph*> graphs, const CpuOptions&
   std::vector<std::shared_ptr<host::LoopKernel>> loops;
   for (const Graph* g : graphs) {
     PassLog log;
-    host::Lowered l = host::lower(*g, parallel, log);
+    host::Lowered l = host::lower(*g, parallel, log, options.winograd);
     loops.insert(loops.end(), l.loops.begin(), l.loops.end());
     done.push_back(std::move(l.graph));
   }

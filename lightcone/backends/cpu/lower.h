@@ -21,14 +21,17 @@ class LoopKernel final : public Kernel {
   std::vector<Dim> sizes() const override { return sizes_; }
   bool in_place(std::size_t k) const override;
   void run(const Launch& l) const override;
+  // Iterations [begin, end) of the outermost loop.
+  void range(const void* const* in, void* out, const std::int64_t* sizes, std::int64_t begin, std::int64_t end) const;
   std::string source() const override { return ir::render(ir_, ir_.name); }
   Dim flops() const override;
   std::optional<Dim> bytes_read(std::size_t k) const override;
   std::optional<Dim> bytes_written() const override;
   std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   void install(KernelFunction f, std::shared_ptr<const void> code) { function_ = f, code_ = std::move(code); }
-  std::string text() const { return ir::render(ir_, ir_.name); }
+  std::string text(std::string_view name) const { return ir::render(ir_, name); }
   std::string llvm_text(bool typed_pointers) const { return ir::render_llvm(ir_, ir_.name, typed_pointers); }
+  void rename(std::string name) { ir_.name = std::move(name); }
 
  private:
   ir::Kernel ir_;
@@ -40,13 +43,6 @@ class LoopKernel final : public Kernel {
   KernelFunction function_ = nullptr;
   std::shared_ptr<const void> code_;
 };
-
-// d = offset + sum of strides[i] * symbols[i], or nothing.
-struct Linear {
-  Dim offset;
-  std::vector<Dim> strides;  // by loop symbol
-};
-std::optional<Linear> linear(const Dim& d, const std::vector<Dim>& symbols);
 
 // A product summed over an axis, recognised by the strides of its operands.
 struct Contraction {
@@ -78,6 +74,6 @@ struct Lowered {
   Graph graph;
   std::vector<std::shared_ptr<LoopKernel>> loops;  // that wait for their code
 };
-Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log);
+Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, bool winograd = true);
 
 }  // namespace lc::host

@@ -21,6 +21,23 @@ typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
 
 inline vf load(const float* p) { return *reinterpret_cast<const vf*>(p); }
 inline void store(float* p, vf v) { *reinterpret_cast<vf*>(p) = v; }
+// The first n <= WIDTH elements.
+inline vf load_part(const float* p, i64 n) {
+#if WIDTH == 16
+  return reinterpret_cast<vf>(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p));
+#else
+  vf v = {};
+  for (i64 i = 0; i < n; ++i) v[i] = p[i];
+  return v;
+#endif
+}
+inline void store_part(float* p, vf v, i64 n) {
+#if WIDTH == 16
+  _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1), reinterpret_cast<__m512>(v));
+#else
+  for (i64 i = 0; i < n; ++i) p[i] = v[i];
+#endif
+}
 inline vf splat(float v) {  // not vf{} + v: that is an addition, because of -0
 #if WIDTH == 16
   return reinterpret_cast<vf>(_mm512_set1_ps(v));

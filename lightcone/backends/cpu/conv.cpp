@@ -1,0 +1,261 @@
+#include "lightcone/backends/cpu/conv.h"
+
+#include <algorithm>
+
+#include "lightcone/backends/cpu/epilogue.h"
+#include "lightcone/backends/cpu/lower.h"
+
+namespace lc::host {
+
+using i64 = std::int64_t;
+
+namespace {
+
+constexpr i64 kDepth = 320;      // taps packed at a time: a strip of pixels and a panel of weights in L1
+constexpr i64 kFewPixels = 128;  // but not fewer, to balance threads
+constexpr i64 kNarrowest = 8;    // the smallest nr
+constexpr i64 kPanels = 4;       // panels of rows a task has, at least: each task packs its image
+
+const ConvTable& table(Isa isa) {
+  return isa == Isa::Avx512 ? kConvAvx512 : isa == Isa::Avx2 ? kConvAvx2 : kConvGeneric;
+}
+i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
+i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
+
+// Products whose weights are the same follow each other: `images` of each of `groups`.
+struct DirectJob {
+  const ConvRun* run;
+  float* scratch;
+  i64 images, strips;     // of a group; of an image
+  i64 strips_task, rows;  // of a task
+};
+
+void direct_task(void* arg, int task, int worker) {
+  const DirectJob& j = *static_cast<const DirectJob*>(arg);
+  const ConvProblem& b = j.run->base;
+  const i64 nr = j.run->t->nr, across = parts(b.rows, j.rows), along = parts(j.images * j.strips, j.strips_task);
+  const i64 row = task % across * j.rows, group = task / across / along;
+  i64 strip = task / across % along * j.strips_task;
+  const i64 end = std::min(j.images * j.strips, strip + j.strips_task);
+  Span spans[kPixels / kNarrowest];
+  std::size_t count = 0;
+  while (strip < end) {
+    const i64 image = strip / j.strips, first = strip % j.strips, n = std::min(end - strip, j.strips - first);
+    spans[count++] = {j.run->problem(group, image), first * nr, std::min(b.pixels, (first + n) * nr)};
+    strip += n;
+  }
+  direct_part(*j.run, spans, count, row, std::min(j.rows, b.rows - row), j.scratch + worker * direct_floats(*j.run->t));
+}
+
+void direct(const ConvRun& run, float* scratch) {
+  const ConvProblem& b = run.base;
+  const i64 nr = run.t->nr, wanted = run.launch->parallel.workers() == 1 ? 1 : 2 * run.launch->parallel.workers();
+  DirectJob j{&run, scratch, run.images(), parts(b.pixels, nr), kPixels / nr, b.rows};
+  const i64 strips = j.images * j.strips, groups = run.groups();
+  // even parts; fewer pixels first, then fewer rows, until there is enough for every thread
+  const auto tasks = [&] { return groups * parts(strips, j.strips_task) * parts(b.rows, j.rows); };
+  if (tasks() < wanted) j.strips_task = std::clamp(parts(strips * groups, wanted), kFewPixels / nr, kPixels / nr);
+  j.strips_task = parts(strips, parts(strips, j.strips_task));
+  if (tasks() < wanted) j.rows = std::max<i64>(kPanels, parts(b.rows * tasks(), wanted * run.t->mr)) * run.t->mr;
+  run.launch->parallel.run(static_cast<int>(tasks()), direct_task, &j);
+}
+
+}  // namespace
+
+i64 direct_floats(const ConvTable& t) { return kDepth * (kPixels + t.mr) + 16; }
+
+void direct_part(const ConvRun& run, const Span* spans, std::size_t count, i64 row, i64 rows, float* scratch) {
+  const ConvTable& t = *run.t;
+  const ConvProblem& base = run.base;
+  float *image = scratch, *weights = scratch + kDepth * kPixels;
+  const i64 step = parts(base.depth, std::max<i64>(1, parts(base.depth, kDepth)));  // even, and the same everywhere
+  for (i64 k = 0; k < base.depth; k += step) {
+    const i64 depth = std::min(step, base.depth - k);
+    float* to = image;
+    for (const Span* s = spans; s != spans + count; ++s) {
+      t.pack_image(s->p, s->begin, s->end - s->begin, k, depth, to);
+      to += up(s->end - s->begin, t.nr) * depth;
+    }
+    for (i64 r = row; r < row + rows; r += t.mr) {
+      const i64 height = std::min<i64>(t.mr, row + rows - r);
+      t.pack_weights(spans->p, r, height, k, depth, weights);
+      const float* from = image;
+      for (const Span* s = spans; s != spans + count; ++s)
+        for (i64 c = s->begin; c < s->end; c += t.nr, from += t.nr * depth)
+          t.tile(weights, from, depth, s->p.out + r * base.out_row + c, base.out_row, height,
+                 std::min<i64>(t.nr, s->end - c), k > 0);
+    }
+  }
+  for (const Span* s = spans; s != spans + count; ++s) {
+    for (i64 r = row; base.depth == 0 && r < row + rows; ++r)
+      std::fill(s->p.out + r * base.out_row + s->begin, s->p.out + r * base.out_row + s->end, 0.0f);
+    run.finish(s->p, row, rows, s->begin, s->end);
+  }
+}
+
+ConvProblem ConvRun::problem(i64 group, i64 image) const {
+  ConvProblem p = base;
+  for (int i = axes; i-- > 0;) {
+    const Axis& a = outer[i];
+    i64& index = a.weight ? group : image;
+    const i64 at = index % a.extent;
+    index /= a.extent;
+    p.image += at * a.image, p.weight += at * a.weight, p.out += at * a.out;
+  }
+  return p;
+}
+
+i64 ConvRun::images() const {
+  i64 n = 1;
+  for (int i = 0; i < axes; ++i) n *= outer[i].weight ? 1 : outer[i].extent;
+  return n;
+}
+
+i64 ConvRun::groups() const { return count / images(); }
+
+void ConvRun::finish(const ConvProblem& p, i64 row, i64 rows, i64 begin, i64 end) const {
+  if (!epilogue) return;
+  float* out = static_cast<float*>(launch->out);
+  for (i64 r = row; r < row + rows; ++r)
+    epilogue->run(launch->in.data() + 2, out, epilogue_sizes, (p.out + r * p.out_row - out) / p.pixels, p.pixels, begin,
+                  end);
+}
+
+namespace {
+
+class ConvolutionKernel final : public Kernel {
+ public:
+  ConvolutionKernel(const Convolution& c, ConvWay way, std::shared_ptr<Parallel> parallel,
+                    std::shared_ptr<const Epilogue> epilogue, Isa isa)
+      : c_(c),
+        parallel_(std::move(parallel)),
+        epilogue_(std::move(epilogue)),
+        table_(&table(isa)),
+        way_(winograd_fits(c) ? way : ConvWay::Direct) {
+    const auto add = [&](const Dim& d) { sizes_.push_back(d); };
+    add(c.image_offset), add(c.weight_offset);
+    for (const auto* a : {&c.rows}) add(a->extent), add(a->weight), add(a->out);
+    for (const auto& p : c.pixels) add(p.extent), add(p.image), add(p.lo), add(p.hi);
+    for (const auto& s : c.sums) add(s.extent), add(s.image), add(s.weight);
+    for (const auto& a : c.outer) add(a.extent), add(a.image), add(a.weight), add(a.out);
+    if (epilogue_)
+      for (const Dim& d : epilogue_->sizes()) add(d);
+    std::vector<i64> largest;
+    for (const Dim& d : sizes_) largest.push_back(d.bounds().hi);
+    largest_ = numbers(largest.data());
+    taps_ = up(std::max<i64>(largest_.base.depth, 1) * static_cast<i64>(sizeof(Tap)), 64);
+  }
+  std::string name() const override {
+    const std::string way = by_winograd(largest_) ? "conv_winograd" : "conv";
+    return epilogue_ ? way + "+" + epilogue_->loop()->name() : way;
+  }
+  std::vector<Dim> sizes() const override { return sizes_; }
+  Dim scratch_bytes(int workers) const override {
+    const i64 direct = workers * direct_floats(*table_);
+    const bool maybe = way_ != ConvWay::Direct;
+    const i64 floats = maybe ? std::max(direct, winograd_floats(largest_, workers)) : direct;
+    return taps_ + floats * 4;
+  }
+  std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
+  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
+  Dim flops() const override {
+    Dim f = c_.rows.extent * 2;
+    for (const auto& p : c_.pixels) f = f * p.extent;
+    for (const auto& s : c_.sums) f = f * s.extent;
+    for (const auto& a : c_.outer) f = f * a.extent;
+    return f;
+  }
+  void run(const Launch& l) const override;
+
+ private:
+  ConvRun numbers(const i64* sizes) const;
+  bool by_winograd(const ConvRun& r) const {
+    return way_ == ConvWay::Winograd || (way_ == ConvWay::Cheapest && winograd_pays(r));
+  }
+  void fill_taps(const i64* sizes, Tap* taps, ConvProblem& p) const;
+
+  Convolution c_;
+  std::shared_ptr<Parallel> parallel_;
+  std::shared_ptr<const Epilogue> epilogue_;
+  const ConvTable* table_;
+  ConvWay way_;
+  std::vector<Dim> sizes_;
+  ConvRun largest_;
+  i64 taps_;  // bytes
+};
+
+constexpr std::size_t kHead = 5, kPixelSizes = 4, kSumSizes = 3, kAxisSizes = 4;
+
+ConvRun ConvolutionKernel::numbers(const i64* s) const {
+  ConvRun r;
+  r.shape = &c_, r.t = table_, r.epilogue = epilogue_.get();
+  ConvProblem& p = r.base;
+  p.rows = s[2], p.weight_row = s[3], p.out_row = s[4];
+  s += kHead;
+  for (int j = 0; j < kSpatial; ++j, s += kPixelSizes) {
+    p.extent[j] = s[0], p.image_step[j] = s[1], p.lo[j] = s[2], p.hi[j] = s[3];
+    p.step[j] = c_.pixels[j].step;
+    p.pixels *= s[0];
+  }
+  p.depth = 1;
+  for (std::size_t i = 0; i < c_.sums.size(); ++i, s += kSumSizes) p.depth *= s[0];
+  for (std::size_t i = 0; i < c_.outer.size(); ++i, s += kAxisSizes) {
+    r.outer[r.axes++] = {s[0], s[1], s[2], s[3]};
+    r.count *= s[0];
+  }
+  r.epilogue_sizes = s;
+  return r;
+}
+
+void ConvolutionKernel::fill_taps(const i64* sizes, Tap* taps, ConvProblem& p) const {
+  const i64* s = sizes + kHead + kSpatial * kPixelSizes;
+  const std::size_t n = c_.sums.size();
+  i64 index[16] = {};
+  p.neighbours = true;
+  for (i64 k = 0; k < p.depth; ++k) {
+    Tap t = {};
+    for (std::size_t i = 0; i < n; ++i) {
+      t.image += index[i] * s[kSumSizes * i + 1], t.weight += index[i] * s[kSumSizes * i + 2];
+      for (int j = 0; j < kSpatial; ++j) t.shift[j] += index[i] * c_.sums[i].dilation[j];
+    }
+    taps[k] = t;
+    p.neighbours = p.neighbours && t.weight == taps[0].weight + k;
+    for (std::size_t i = n; i-- > 0 && ++index[i] == s[kSumSizes * i];) index[i] = 0;
+  }
+  p.taps = taps;
+}
+
+// Rows of the image that lie behind each other and need no padding are one row.
+void join_pixels(ConvProblem& p) {
+  const auto free = [&](int j) {
+    return p.step[j] == 0 && p.lo[j] <= -Convolution::kFar && p.hi[j] >= Convolution::kFar;
+  };
+  for (int j = kSpatial - 1; j-- > 0;) {
+    if (!free(2) || !free(j) || (p.extent[j] > 1 && p.image_step[j] != p.image_step[2] * p.extent[2])) return;
+    p.extent[2] *= p.extent[j], p.extent[j] = 1;
+  }
+}
+
+void ConvolutionKernel::run(const Launch& l) const {
+  const i64* s = l.sizes.data();
+  ConvRun r = numbers(s);
+  if (r.count <= 0 || r.base.rows <= 0 || r.base.pixels <= 0) return;
+  r.launch = &l;
+  r.base.image = static_cast<const float*>(l.in[0]) + s[0];
+  r.base.weight = static_cast<const float*>(l.in[1]) + s[1];
+  r.base.out = static_cast<float*>(l.out);
+  fill_taps(s, reinterpret_cast<Tap*>(l.scratch), r.base);
+  auto* floats = reinterpret_cast<float*>(l.scratch + taps_);
+  if (by_winograd(r)) return winograd(r, floats);
+  join_pixels(r.base);
+  direct(r, floats);
+}
+
+}  // namespace
+
+std::shared_ptr<const Kernel> convolution_kernel(const Convolution& c, ConvWay way, std::shared_ptr<Parallel> parallel,
+                                                 std::shared_ptr<const Epilogue> epilogue, Isa isa) {
+  return std::make_shared<ConvolutionKernel>(c, way, std::move(parallel), std::move(epilogue), isa);
+}
+
+}  // namespace lc::host

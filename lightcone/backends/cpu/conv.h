@@ -1,0 +1,134 @@
+// Convolution: a contraction one of whose operands, the image, is read through windows that overlap
+// or leave it. Recognised by the algebra of strides; 1 to 3 spatial axes, strides, dilation, padding,
+// groups and any order of axes are numbers in one description.
+//
+// Two ways to compute it. The direct one is a matrix product, weights[rows, taps] times
+// image[taps, pixels], whose second factor exists only as packed strips of pixels; padding is zeros
+// written while packing. The other is Winograd's F(4x4, 3x3), 4 multiplications for 16.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lightcone/backends/cpu/gemm.h"
+#include "lightcone/core/graph.h"
+
+namespace lc::host {
+
+class Epilogue;
+inline constexpr int kSpatial = 3;
+
+struct Convolution {
+  struct Axis {
+    Dim extent;
+    Dim image, weight, out;  // strides in elements
+  };
+  std::vector<Axis> outer;   // batch, groups: a product for each
+  Axis rows = {1, 0, 0, 0};  // output channels; the image stride is 0
+  // Where a pixel and a tap read the image: coordinate = step * pixel + sum of dilation * tap, and
+  // zero is read unless lo <= coordinate < hi.
+  struct Pixel {
+    Dim extent = 1, image = 0;
+    std::int64_t step = 0;
+    Dim lo = -kFar, hi = kFar;
+  };
+  static constexpr std::int64_t kFar = std::int64_t{1} << 40;
+  Pixel pixels[kSpatial];  // output axes, innermost last; unused ones have extent 1
+  struct Sum {             // summed axes, innermost last
+    Dim extent, image, weight;
+    std::int64_t dilation[kSpatial] = {};
+  };
+  std::vector<Sum> sums;
+  Dim image_offset, weight_offset;
+  NodeId image_node = 0, weight_node = 0;
+};
+
+std::optional<Convolution> match_convolution(const Graph& g, NodeId id);
+enum class ConvWay : std::uint8_t { Direct, Cheapest, Winograd };  // the last: wherever the shape allows it
+std::shared_ptr<const Kernel> convolution_kernel(const Convolution& c, ConvWay way, std::shared_ptr<Parallel> parallel,
+                                                 std::shared_ptr<const Epilogue> epilogue, Isa isa = detect_isa());
+
+// ---- running -----------------------------------------------------------------------------------
+
+// One summed element.
+struct Tap {
+  std::int64_t image, weight;    // offsets
+  std::int64_t shift[kSpatial];  // of the coordinates
+};
+
+// One product: a group of an image.
+struct ConvProblem {
+  const float *image = nullptr, *weight = nullptr;
+  float* out = nullptr;
+  std::int64_t rows = 1, weight_row = 0, out_row = 0;
+  std::int64_t pixels = 1;  // all of them
+  std::int64_t extent[kSpatial], image_step[kSpatial], step[kSpatial], lo[kSpatial], hi[kSpatial];
+  const Tap* taps = nullptr;
+  std::int64_t depth = 0;
+  bool neighbours = false;  // the taps of a row of weights lie side by side
+};
+
+// One instruction set's functions.
+struct ConvTable {
+  int mr, nr;
+  // weights [row, row + rows) x taps [k, k + depth) -> [depth][mr]
+  void (*pack_weights)(const ConvProblem& p, std::int64_t row, std::int64_t rows, std::int64_t k, std::int64_t depth,
+                       float* to);
+  // pixels [first, first + columns) x taps [k, k + depth) -> strips [depth][nr]
+  void (*pack_image)(const ConvProblem& p, std::int64_t first, std::int64_t columns, std::int64_t k, std::int64_t depth,
+                     float* to);
+  // C[rows <= mr, columns <= nr] (+)= packed weights [depth][mr] * packed image [depth][nr]
+  void (*tile)(const float* a, const float* b, std::int64_t depth, float* c, std::int64_t c_row, std::int64_t rows,
+               std::int64_t columns, bool add);
+  // Winograd's transforms. Filters of rows [row, row + rows <= mr) and channels [first, first + depth)
+  // -> [36][depth][mr], `stride` apart; `lanes` tiles side by side, element i at [i * stride]. The first
+  // two say whether every number was finite and small enough to be mixed.
+  int lanes;
+  bool (*weights_in)(const ConvProblem& p, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t depth,
+                     float* to, std::int64_t stride);
+  bool (*image_in)(const float* tiles, float* to, std::int64_t stride);
+  void (*out)(const float* tiles, std::int64_t stride, float* to);
+};
+extern const ConvTable kConvGeneric, kConvAvx2, kConvAvx512;
+
+// A kernel's sizes in numbers, and where it works.
+struct ConvRun {
+  struct Axis {
+    std::int64_t extent, image, weight, out;
+  };
+  static constexpr int kOuter = 16;
+  Axis outer[kOuter];
+  int axes = 0;
+  std::int64_t count = 1;  // of products
+  ConvProblem base;        // of the first
+  const Convolution* shape = nullptr;
+  const ConvTable* t = nullptr;
+  const Launch* launch = nullptr;
+  const Epilogue* epilogue = nullptr;
+  const std::int64_t* epilogue_sizes = nullptr;
+
+  std::int64_t images() const;  // products that share their weights
+  std::int64_t groups() const;
+  ConvProblem problem(std::int64_t group, std::int64_t image) const;
+  // Rows [row, row + rows) of a product are complete for pixels [begin, end).
+  void finish(const ConvProblem& p, std::int64_t row, std::int64_t rows, std::int64_t begin, std::int64_t end) const;
+};
+
+// The direct way: rows of products that share their weights, and some pixels of each.
+inline constexpr std::int64_t kPixels = 512;  // at most, every span rounded up to nr: what stays in L2 packed
+struct Span {
+  ConvProblem p;
+  std::int64_t begin, end;
+};
+std::int64_t direct_floats(const ConvTable& t);  // scratch of one worker
+void direct_part(const ConvRun& run, const Span* spans, std::size_t count, std::int64_t row, std::int64_t rows,
+                 float* scratch);
+
+// Winograd: is the shape one it can do; is it worth it for these sizes; do it.
+bool winograd_fits(const Convolution& c);
+bool winograd_pays(const ConvRun& run);
+std::int64_t winograd_floats(const ConvRun& run, int workers);
+void winograd(const ConvRun& run, float* scratch);
+
+}  // namespace lc::host

@@ -1,0 +1,271 @@
+// Convolution's micro-kernels, written once and compiled for each instruction set: packing of image
+// windows, the register tile of MR rows x 2 * WIDTH pixels, and the transforms of Winograd's
+// F(4x4, 3x3) over WIDTH tiles at once.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "lightcone/backends/cpu/conv.h"
+#include "lightcone/backends/cpu/kernels/vector.inl.h"
+
+namespace lc::host {
+namespace {
+
+constexpr int kNr = 2 * WIDTH;
+
+// ---- packing -----------------------------------------------------------------------------------
+
+// The last vector that is written reaches WIDTH - MR floats behind the panel.
+void pack_weights(const ConvProblem& p, i64 row, i64 rows, i64 k0, i64 depth, float* to) {
+  const float* from = p.weight + row * p.weight_row;
+  const Tap* taps = p.taps + k0;
+  i64 k = 0;
+  if (p.neighbours) {
+    const float* begin = from + taps[0].weight;
+    const i64 next = row + rows + MR <= p.rows ? MR * p.weight_row : 0;  // the panel that comes next
+    for (; k + WIDTH <= depth; k += WIDTH) {
+      vf v[WIDTH] = {};
+#pragma GCC unroll 16
+      for (int r = 0; r < MR; ++r)
+        if (r < rows) {
+          v[r] = load(begin + r * p.weight_row + k);
+          __builtin_prefetch(begin + r * p.weight_row + k + next);
+        }
+      transpose(v);
+#pragma GCC unroll 16
+      for (int i = 0; i < WIDTH; ++i) store(to + (k + i) * MR, v[i]);
+    }
+  }
+  for (; k < depth; ++k)
+    for (i64 r = 0; r < rows; ++r) to[k * MR + r] = from[r * p.weight_row + taps[k].weight];
+}
+
+// Pixels of a strip that lie in one row of the output.
+struct Segment {
+  i64 column, length;
+  i64 image;  // offset of the first
+  i64 at[kSpatial];
+};
+
+int segments(const ConvProblem& p, i64 first, i64 width, Segment* to) {
+  int n = 0;
+  i64 x = first % p.extent[2], y = first / p.extent[2] % p.extent[1], z = first / p.extent[2] / p.extent[1];
+  for (i64 column = 0; column < width;) {
+    const i64 length = std::min(width - column, p.extent[2] - x);
+    to[n++] = {column,
+               length,
+               x * p.image_step[2] + y * p.image_step[1] + z * p.image_step[0],
+               {z * p.step[0], y * p.step[1], x * p.step[2]}};
+    column += length, x = 0;
+    if (++y == p.extent[1]) y = 0, ++z;
+  }
+  return n;
+}
+
+inline void copy(const float* from, i64 step, i64 n, float* to) {
+  i64 i = 0;
+  if (step == 1) {
+    for (; i + WIDTH <= n; i += WIDTH) store(to + i, load(from + i));
+    if (i < n) store_part(to + i, load_part(from + i, n - i), n - i);
+  } else {
+    for (; i < n; ++i) to[i] = from[i * step];
+  }
+}
+
+// The pixels of one segment for one tap; what lies outside the image is zero.
+inline void segment(const ConvProblem& p, const Segment& s, const Tap& t, float* to) {
+  i64 begin = 0, end = s.length;
+  for (int j = 0; j < 2; ++j) {
+    const i64 c = s.at[j] + t.shift[j];
+    if (c < p.lo[j] || c >= p.hi[j]) end = 0;
+  }
+  const i64 c = s.at[2] + t.shift[2], step = p.step[2];
+  if (c < p.lo[2] || c + step * (s.length - 1) >= p.hi[2]) {
+    if (step == 0) {
+      end = 0;
+    } else {
+      const auto steps = [step](i64 d) { return d <= 0 ? 0 : step == 1 ? d : (d + step - 1) / step; };
+      begin = std::min(steps(p.lo[2] - c), end);
+      end = std::max(begin, std::min(end, steps(p.hi[2] - c)));
+    }
+  }
+  for (i64 i = 0; i < begin; ++i) to[i] = 0.0f;
+  if (begin < end)
+    copy(p.image + s.image + t.image + begin * p.image_step[2], p.image_step[2], end - begin, to + begin);
+  for (i64 i = end; i < s.length; ++i) to[i] = 0.0f;
+}
+
+void pack_image(const ConvProblem& p, i64 first, i64 columns, i64 k0, i64 depth, float* to) {
+  Segment part[kNr];
+  for (i64 j = 0; j < columns; j += kNr) {
+    const i64 width = std::min<i64>(kNr, columns - j);
+    const int n = segments(p, first + j, width, part);
+    for (i64 k = 0; k < depth; ++k, to += kNr) {
+      for (int s = 0; s < n; ++s) segment(p, part[s], p.taps[k0 + k], to + part[s].column);
+      for (i64 i = width; i < kNr; ++i) to[i] = 0.0f;
+    }
+  }
+}
+
+// ---- the register tile -------------------------------------------------------------------------
+
+template <int R, int V>
+void tile_of(const float* a, const float* b, i64 depth, float* c, i64 c_row, i64 columns, bool add) {
+  vf acc[R][V] = {};
+  for (i64 k = 0; k < depth; ++k, a += MR, b += kNr) {
+    vf x[V];
+    for (int v = 0; v < V; ++v) x[v] = load(b + v * WIDTH);
+    for (int r = 0; r < R; ++r) {
+      const vf w = splat(a[r]);
+      for (int v = 0; v < V; ++v) acc[r][v] = fma(w, x[v], acc[r][v]);
+    }
+  }
+  if (columns == V * WIDTH) {
+    for (int r = 0; r < R; ++r)
+      for (int v = 0; v < V; ++v) {
+        float* p = c + r * c_row + v * WIDTH;
+        store(p, add ? load(p) + acc[r][v] : acc[r][v]);
+      }
+    return;
+  }
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v) {
+      const i64 n = std::min<i64>(WIDTH, columns - v * WIDTH);
+      float* p = c + r * c_row + v * WIDTH;
+      store_part(p, add ? load_part(p, n) + acc[r][v] : acc[r][v], n);
+    }
+}
+
+using Tile = void (*)(const float*, const float*, i64, float*, i64, i64, bool);
+template <int... R>
+constexpr auto tiles(std::integer_sequence<int, R...>) {
+  struct Both {
+    Tile narrow, wide;
+  };
+  struct All {
+    Both rows[sizeof...(R)];
+  };
+  return All{{{tile_of<R + 1, 1>, tile_of<R + 1, 2>}...}};
+}
+constexpr auto kTiles = tiles(std::make_integer_sequence<int, MR>());
+
+void tile(const float* a, const float* b, i64 depth, float* c, i64 c_row, i64 rows, i64 columns, bool add) {
+  const auto& t = kTiles.rows[rows - 1];
+  (columns <= WIDTH ? t.narrow : t.wide)(a, b, depth, c, c_row, columns, add);
+}
+
+// ---- Winograd F(4x4, 3x3): points 0, +-1, +-2, infinity ------------------------------------------
+
+constexpr int kTile = 6, kOut = 4;
+
+inline void filter_line(const vf (&g)[3], vf (&u)[kTile]) {
+  const vf a = (g[0] + g[2]) * (-1.0f / 6), b = g[1] * (-1.0f / 6);
+  const vf c = g[0] * (1.0f / 24) + g[2] * (1.0f / 6), d = g[1] * (1.0f / 12);
+  u[0] = g[0] * 0.25f, u[1] = a + b, u[2] = a - b, u[3] = c + d, u[4] = c - d, u[5] = g[2];
+}
+inline void image_line(const vf (&d)[kTile], vf (&v)[kTile]) {
+  const vf four = splat(4.0f), minus_four = splat(-4.0f), minus_five = splat(-5.0f);
+  const vf a = fma(minus_four, d[2], d[4]), b = fma(minus_four, d[1], d[3]);
+  const vf c = d[4] - d[2], e = (d[3] - d[1]) * 2.0f;
+  v[0] = fma(four, d[0], fma(minus_five, d[2], d[4]));
+  v[1] = a + b, v[2] = a - b, v[3] = c + e, v[4] = c - e;
+  v[5] = fma(four, d[1], fma(minus_five, d[3], d[5]));
+}
+inline void out_line(const vf (&m)[kTile], vf (&y)[kOut]) {
+  const vf a = m[1] + m[2], b = m[1] - m[2], c = m[3] + m[4], d = m[3] - m[4];
+  y[0] = m[0] + a + c, y[1] = fma(splat(2.0f), d, b), y[2] = fma(splat(4.0f), c, a);
+  y[3] = fma(splat(8.0f), d, b) + m[5];
+}
+
+// Winograd mixes the numbers of a tile: an infinity or a NaN would reach outputs that do not read it,
+// and very large numbers overflow on the way. Such tiles are left to the direct way.
+constexpr std::int32_t kLarge = (127 + 48) << 23;  // 2^48, as bits
+inline vi large(vf x) { return (reinterpret_cast<vi>(x) & 0x7fffffff) >= kLarge; }
+inline bool none(vi mask) {
+  std::int32_t any = 0;
+  for (int i = 0; i < WIDTH; ++i) any |= mask[i];
+  return any == 0;
+}
+
+// Filters of `count` <= WIDTH channels as vectors of rows: nine for each channel.
+void filters_of(const ConvProblem& p, i64 row, i64 rows, i64 channel, i64 count, float (&g)[9 * WIDTH][WIDTH]) {
+  const float* from = p.weight + row * p.weight_row + p.taps[9 * channel].weight;
+  if (p.neighbours && count == WIDTH) {
+    for (int q = 0; q < 9; ++q) {
+      vf v[WIDTH] = {};
+#pragma GCC unroll 16
+      for (int r = 0; r < MR; ++r)
+        if (r < rows) v[r] = load(from + r * p.weight_row + q * WIDTH);
+      transpose(v);
+#pragma GCC unroll 16
+      for (int i = 0; i < WIDTH; ++i) store(g[q * WIDTH + i], v[i]);
+    }
+    return;
+  }
+  for (i64 r = 0; r < WIDTH; ++r)
+    for (i64 i = 0; i < 9 * count; ++i)
+      g[i][r] = r < rows ? p.weight[(row + r) * p.weight_row + p.taps[9 * channel + i].weight] : 0.0f;
+}
+
+bool weights_in(const ConvProblem& p, i64 row, i64 rows, i64 first, i64 depth, float* to, i64 stride) {
+  alignas(64) float g[9 * WIDTH][WIDTH];
+  vi bad = {};
+  for (i64 c = 0; c < depth; c += WIDTH) {
+    const i64 count = std::min<i64>(WIDTH, depth - c);
+    filters_of(p, row, rows, first + c, count, g);
+    for (i64 k = 0; k < count; ++k) {
+      const float(*f)[WIDTH] = g + 9 * k;
+      vf half[3][kTile];
+      for (int x = 0; x < 3; ++x) {
+        const vf line[3] = {load(f[x]), load(f[3 + x]), load(f[6 + x])};
+        for (const vf& v : line) bad |= large(v);
+        filter_line(line, half[x]);
+      }
+      for (int y = 0; y < kTile; ++y) {
+        vf u[kTile];
+        filter_line({half[0][y], half[1][y], half[2][y]}, u);
+        for (int x = 0; x < kTile; ++x) store(to + (c + k) * MR + (y * kTile + x) * stride, u[x]);
+      }
+    }
+  }
+  return none(bad);
+}
+
+bool image_in(const float* tiles, float* to, i64 stride) {
+  vf half[kTile][kTile];  // [column][row]
+  vi bad = {};
+  for (int x = 0; x < kTile; ++x) {
+    vf d[kTile];
+    for (int y = 0; y < kTile; ++y) {
+      d[y] = load(tiles + (y * kTile + x) * WIDTH);
+      bad |= large(d[y]);
+    }
+    image_line(d, half[x]);
+  }
+  for (int y = 0; y < kTile; ++y) {
+    vf v[kTile];
+    image_line({half[0][y], half[1][y], half[2][y], half[3][y], half[4][y], half[5][y]}, v);
+    for (int x = 0; x < kTile; ++x) store(to + (y * kTile + x) * stride, v[x]);
+  }
+  return none(bad);
+}
+
+void out(const float* tiles, i64 stride, float* to) {
+  vf half[kTile][kOut];
+  for (int x = 0; x < kTile; ++x) {
+    vf m[kTile];
+    for (int y = 0; y < kTile; ++y) m[y] = load(tiles + (y * kTile + x) * stride);
+    out_line(m, half[x]);
+  }
+  for (int y = 0; y < kOut; ++y) {
+    vf r[kOut];
+    out_line({half[0][y], half[1][y], half[2][y], half[3][y], half[4][y], half[5][y]}, r);
+    for (int x = 0; x < kOut; ++x) store(to + (y * kOut + x) * WIDTH, r[x]);
+  }
+}
+
+}  // namespace
+
+const ConvTable TABLE = {MR, kNr, pack_weights, pack_image, tile, WIDTH, weights_in, image_in, out};
+
+}  // namespace lc::host

@@ -1,0 +1,4 @@
+#define WIDTH 4
+#define MR 4
+#define TABLE kConvGeneric
+#include "lightcone/backends/cpu/kernels/conv.inl.h"

@@ -1,0 +1,278 @@
+// Convolution on the CPU: every shape the vocabulary can ask for, both ways to compute it and every
+// instruction set this machine has, against f64; what must be recognised is, and what must not is not.
+#include "lightcone/backends/cpu/conv.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "guarded.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/epilogue.h"
+#include "lightcone/backends/cpu/thread_pool.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/passes/passes.h"
+
+using namespace lc;
+using namespace lc::host;
+
+namespace {
+
+using Inputs = std::map<std::string, Value>;
+
+Inputs random_values(const Graph& g, unsigned seed, const Bindings& env = {}) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal;
+  Inputs all;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (g[id].op != Op::Input) continue;
+    Value v = make_value(g[id].dtype, numbers(g[id].shape, env));
+    for (double& x : v.f) x = static_cast<float>(normal(random));
+    all[g[id].name] = v;
+  }
+  return all;
+}
+
+int fired(const Graph& g, const std::string& what, const CpuOptions& o = {.threads = 1}) {
+  int n = 0;
+  for (const PassLog& l : transform(g, generic() | cpu(o)).log)
+    if (const auto at = l.fired.find(what); at != l.fired.end()) n += at->second;
+  return n;
+}
+
+void expect_close(const Results& want, const Results& got, const std::string& what) {
+  for (const auto& [name, v] : want.outputs)
+    for (std::size_t k = 0; k < v.size(); ++k) {
+      const double y = got.outputs.at(name).at(k);
+      if (std::isnan(v.at(k))) ASSERT_TRUE(std::isnan(y)) << what << " " << name << " " << k << ": " << y;
+      else if (std::isinf(v.at(k))) ASSERT_EQ(y, v.at(k)) << what << " " << name << " " << k;
+      else
+        ASSERT_LE(std::abs(y - v.at(k)), v.error_at(k) * 4 + 1e-30)
+            << what << " " << name << " " << k << " want " << v.at(k) << " got " << y;
+    }
+}
+
+bool same_bits(const Results& a, const Results& b) {
+  for (const auto& [name, v] : a.outputs)
+    if (std::memcmp(v.f.data(), b.outputs.at(name).f.data(), v.f.size() * sizeof(double)) != 0) return false;
+  return true;
+}
+
+// On the CPU as a user compiles it, with one and two threads, against the judge.
+void agree(const Graph& g, const Inputs& in, const Bindings& env = {}, bool interpreted = true) {
+  const Results want = interpret(g, in, env, Rounding::Wide, true);
+  const Graph tidy = transform(g, generic()).graph;
+  Results one = test::run_guarded(transform(tidy, cpu({.threads = 1})).graph, in, env, test::Against::Front);
+  Results two = test::run_guarded(transform(tidy, cpu({.threads = 2})).graph, in, env, test::Against::Back);
+  expect_close(want, one, "compiled");
+  EXPECT_TRUE(same_bits(one, two)) << "threads change bits\n" << g.str();
+  if (!interpreted) return;
+  const Graph slow = transform(tidy, cpu({.threads = 1, .compiler = false, .winograd = false})).graph;
+  expect_close(want, test::run_guarded(slow, in, env, test::Against::Back), "interpreted loops");
+}
+
+// The kernel alone: a way, an instruction set and a number of threads.
+std::vector<float> run_kernel(const Convolution& c, ConvWay way, Isa isa, int workers, const Value& image,
+                              const Value& weight, std::size_t size) {
+  const auto pool = threads(workers);
+  const auto k = convolution_kernel(c, way, pool, nullptr, isa);
+  test::Guarded x(image.size() * 4, test::Against::Back), w(weight.size() * 4, test::Against::Front);
+  test::Guarded out(size * 4, test::Against::Back);
+  write_value(image, x.data()), write_value(weight, w.data());
+  const void* in[] = {x.data(), w.data()};
+  std::vector<std::int64_t> sizes;
+  for (const Dim& d : k->sizes()) sizes.push_back(d.eval({}));
+  std::vector<std::byte> scratch(static_cast<std::size_t>(k->scratch_bytes(pool->workers()).eval({})) + 64,
+                                 std::byte{0xff});
+  auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
+  k->run({in, out.data(), sizes, aligned, *pool});
+  std::vector<float> y(size);
+  std::memcpy(y.data(), out.data(), size * 4);
+  return y;
+}
+
+std::vector<Isa> isas() {
+  std::vector<Isa> all{Isa::Generic};
+  if (detect_isa() != Isa::Generic) all.push_back(Isa::Avx2);
+  if (detect_isa() == Isa::Avx512) all.push_back(Isa::Avx512);
+  return all;
+}
+
+std::optional<std::pair<NodeId, Convolution>> only_convolution(const Graph& g) {
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (auto c = match_convolution(g, id)) return std::pair{id, *c};
+  return std::nullopt;
+}
+
+struct Shapes {
+  std::vector<int> x, w;
+  ConvOptions o = {};
+};
+Shape shape(const std::vector<int>& v) { return {v.begin(), v.end()}; }
+Graph make(const Shapes& s) {
+  Graph g;
+  g.output("y", conv(g.input("x", shape(s.x)), g.input("w", shape(s.w)), s.o));
+  return transform(g, generic()).graph;
+}
+
+// Every way, instruction set and number of threads on one shape.
+void every_way(const Shapes& s, const Inputs* given = nullptr) {
+  const Graph g = make(s);
+  const Inputs in = given ? *given : random_values(g, 7);
+  const auto c = only_convolution(g);
+  ASSERT_TRUE(c) << g.str();
+  const Results want = interpret(g, in, {}, Rounding::Wide, true);
+  const Value& y = want.outputs.at("y");
+  // Winograd's errors are relative to the tile: to a filter's size and the image's largest number.
+  double pixel = 0, filters = 0;
+  for (double v : in.at("x").f) pixel = std::max(pixel, std::isfinite(v) ? std::abs(v) : 0);
+  for (double v : in.at("w").f) filters += std::isfinite(v) ? std::abs(v) : 0;
+  const double tile = pixel < 1e30 && filters < 1e30 ? 4e-7 * pixel * filters / std::max(1, s.w[0]) : 0;
+  for (const Isa isa : isas())
+    for (const ConvWay way : {ConvWay::Direct, ConvWay::Winograd}) {
+      if (way == ConvWay::Winograd && !winograd_fits(c->second)) continue;
+      const auto one = run_kernel(c->second, way, isa, 1, in.at("x"), in.at("w"), y.size());
+      const auto two = run_kernel(c->second, way, isa, 2, in.at("x"), in.at("w"), y.size());
+      ASSERT_EQ(std::memcmp(one.data(), two.data(), one.size() * 4), 0) << "threads change bits: " << name(isa);
+      for (std::size_t k = 0; k < one.size(); ++k) {
+        const double got = static_cast<double>(one[k]), expected = y.at(k);
+        const std::string at = cat(name(isa), way == ConvWay::Winograd ? " winograd " : " direct ", k, "\n", g.str());
+        if (std::isnan(expected)) ASSERT_TRUE(std::isnan(got)) << at;
+        else if (std::isinf(expected)) ASSERT_EQ(got, expected) << at;
+        else
+          ASSERT_LE(std::abs(got - expected), y.error_at(k) * 4 + (way == ConvWay::Winograd ? tile : 1e-30))
+              << at << " want " << expected << " got " << got;
+      }
+    }
+}
+
+}  // namespace
+
+TEST(Conv, GridOfShapes) {
+  for (const int kernel : {1, 3, 5, 7})
+    for (const int stride : {1, 2})
+      for (const int padding : {0, 1, 2, 3})
+        for (const int dilation : {1, 2}) {
+          if (kernel == 1 && stride == 1 && padding == 0 && dilation == 2) continue;
+          const int size = (kernel - 1) * dilation + 4;
+          every_way({{2, 3, size, size + 3},
+                     {5, 3, kernel, kernel},
+                     {.stride = {stride}, .padding = {padding}, .dilation = {dilation}}});
+        }
+}
+
+TEST(Conv, GroupsRanksAndOddSizes) {
+  every_way({{1, 6, 9, 11}, {9, 2, 3, 3}, {.padding = {1}, .groups = 3}});
+  every_way({{2, 5, 12, 37}, {5, 1, 3, 3}, {.padding = {1}, .groups = 5}});                    // depthwise
+  every_way({{2, 4, 13, 9}, {8, 1, 5, 5}, {.stride = {2}, .padding = {2}, .groups = 4}});      // two a channel
+  every_way({{3, 7, 41}, {17, 7, 5}, {.stride = {2}, .padding = {2}}});                        // 1-D
+  every_way({{1, 3, 5, 6, 7}, {4, 3, 3, 2, 3}, {.stride = {1, 2, 1}, .padding = {1, 0, 2}}});  // 3-D
+  every_way({{1, 33, 7, 7}, {65, 33, 3, 3}, {.stride = {1, 2}, .padding = {1}}});
+  every_way({{1, 40, 6, 70}, {29, 40, 3, 1}, {.padding = {1, 0}}});
+  every_way({{2, 70, 9, 9}, {30, 70, 1, 1}, {.stride = {2}}});
+  every_way({{2, 1, 20, 20}, {1, 1, 3, 3}, {.padding = {1}}});
+  every_way({{1, 3, 3, 3}, {2, 3, 3, 3}, {.padding = {3}}});  // windows that lie outside entirely
+}
+
+TEST(Conv, Winograd) {
+  for (const int channels : {1, 16, 33})
+    for (const int size : {1, 4, 7, 13})
+      for (const int padding : {0, 1, 2}) {
+        if (size + 2 * padding < 3) continue;
+        every_way({{3, channels, size, size + 2}, {channels == 16 ? 31 : 14, channels, 3, 3}, {.padding = {padding}}});
+      }
+  every_way({{2, 32, 9, 10}, {48, 16, 3, 3}, {.padding = {1}, .groups = 2}});
+  every_way({{4, 20, 58, 57}, {16, 20, 3, 3}, {.padding = {1}}});  // several blocks of tiles
+}
+
+TEST(Conv, NumbersThatAreNone) {
+  for (const double odd : {kNaN, kInf, -kInf, 3e38})
+    for (const char* where : {"x", "w"}) {
+      const Shapes s{{2, 17, 9, 10}, {30, 17, 3, 3}, {.padding = {1}}};
+      Inputs in = random_values(make(s), 3);
+      in.at(where).f[137] = odd;
+      every_way(s, &in);
+    }
+}
+
+TEST(Conv, NothingToDo) {
+  const auto empty = [](const Shapes& s) {
+    const Graph g = make(s);
+    agree(g, random_values(g, 1), {}, false);
+  };
+  empty({{0, 3, 5, 5}, {4, 3, 3, 3}, {.padding = {1}}});
+  empty({{2, 3, 5, 5}, {0, 3, 3, 3}, {.padding = {1}}});
+  empty({{2, 0, 5, 5}, {4, 0, 3, 3}, {.padding = {1}}});
+}
+
+TEST(Conv, IsRecognised) {
+  const auto kinds = [](const Shapes& s) {
+    const Graph g = make(s);
+    return std::pair{fired(g, "conv"), fired(g, "conv_winograd")};
+  };
+  using P = std::pair<int, int>;
+  EXPECT_EQ(kinds({{1, 3, 9, 9}, {8, 3, 3, 3}, {.padding = {1}}}), P(1, 0));
+  EXPECT_EQ(kinds({{1, 8, 9, 9}, {8, 8, 1, 1}}), P(1, 0));  // columns in two axes
+  EXPECT_EQ(kinds({{1, 8, 9}, {8, 8, 1}}), P(0, 0));        // a product of matrices
+  EXPECT_EQ(kinds({{1, 8, 9, 9}, {8, 1, 3, 3}, {.padding = {1}, .groups = 8}}), P(1, 0));
+  EXPECT_EQ(kinds({{2, 64, 56, 56}, {64, 64, 3, 3}, {.padding = {1}}}), P(0, 1));
+  EXPECT_EQ(kinds({{2, 64, 56, 56}, {64, 64, 3, 3}, {.stride = {2}, .padding = {1}}}), P(1, 0));
+  const Graph g = make({{2, 64, 56, 56}, {64, 64, 3, 3}, {.padding = {1}}});
+  EXPECT_EQ(fired(g, "conv", {.threads = 1, .winograd = false}), 1);
+  for (const Shapes& s : {Shapes{{2, 3, 9, 9}, {8, 3, 3, 3}, {.padding = {1}}}, Shapes{{1, 5, 9}, {8, 5, 3}}})
+    EXPECT_EQ(fired(make(s), "operand copied for a contraction"), 0);
+}
+
+// Bias, a folded normalisation, a residual and an activation are one kernel with the convolution.
+TEST(Conv, Epilogue) {
+  for (const bool winograd : {false, true}) {
+    Graph g;
+    const int n = winograd ? 30 : 9, channels = winograd ? 64 : 6;
+    const Tensor x = g.input("x", {2, channels, n, n}), r = g.input("r", {2, channels, n, n});
+    Tensor p[5];
+    for (int i = 0; i < 5; ++i) p[i] = g.input(cat("p", i), {channels});
+    const ConvOptions o{.padding = {1}};
+    const Tensor y = conv(x, g.input("w", {channels, channels, 3, 3}), p[4], o);
+    g.output("y", relu(batch_norm(y, p[0], p[1] * p[1], p[2], p[3]) + r));
+    EXPECT_EQ(compile(g, generic() | cpu({.threads = 1})).kernels(), 1u);
+    EXPECT_EQ(fired(g, "epilogue"), 1);
+    EXPECT_EQ(fired(g, "conv_winograd"), winograd ? 1 : 0);
+    agree(g, random_values(g, 5));
+  }
+}
+
+TEST(Conv, EpilogueOnlyWhereItIsTheOnlyReader) {
+  Graph g;
+  const Tensor y = conv(g.input("x", {2, 3, 8, 8}), g.input("w", {4, 3, 3, 3}), ConvOptions{.padding = {1}});
+  g.output("y", y);
+  g.output("z", relu(y));
+  EXPECT_EQ(fired(g, "epilogue"), 0);
+  agree(g, random_values(g, 5));
+  Graph h;  // a reader in another order
+  h.output("t", relu(conv(h.input("x", {2, 3, 8, 8}), h.input("w", {4, 3, 3, 3})).transpose(2, 3)));
+  EXPECT_EQ(fired(h, "epilogue"), 0);
+  agree(h, random_values(h, 6));
+}
+
+TEST(Conv, SymbolicBatchAndImage) {
+  Graph g;
+  const Dim b = Dim::symbol("b", 1, 5), n = Dim::symbol("n", 4, 40);
+  const Tensor x = g.input("x", {b, 16, n, n}), w = g.input("w", {24, 16, 3, 3});
+  g.output("y", relu(conv(x, w, ConvOptions{.padding = {1}})));
+  g.output("s", conv(x, w, ConvOptions{.stride = {2}, .padding = {1}}));
+  EXPECT_EQ(fired(g, "conv") + fired(g, "conv_winograd"), 2);
+  for (const auto& [bv, nv] : {std::pair{1, 4}, std::pair{5, 7}, std::pair{2, 40}}) {
+    const Bindings env{{"b", bv}, {"n", nv}};
+    agree(g, random_values(g, 2, env), env);
+  }
+}
+
+TEST(Conv, TransposedAndChained) {
+  Graph g;
+  const Tensor x = g.input("x", {2, 6, 7, 9});
+  g.output("t", conv_transpose(x, g.input("w", {6, 4, 3, 3}), ConvOptions{.stride = {2}, .padding = {1}}));
+  const Tensor y = relu(conv(x, g.input("a", {8, 6, 3, 3}), ConvOptions{.padding = {1}}));
+  g.output("c", conv(max_pool(y, {2, 2}), g.input("b", {5, 8, 1, 1})));
+  agree(g, random_values(g, 9));
+}
