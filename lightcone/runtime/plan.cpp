@@ -99,11 +99,10 @@ struct Planner {
       if (live[id])
         for (const Edge& e : g[id].in) last[e.node] = id;
     const auto end = static_cast<NodeId>(g.size());
-    for (const Root& r : g.roots()) last[r.edge.node] = end;
-    for (const Assignment& a : g.assignments()) {
-      last[a.next.node] = end;
-      is_state[a.state] = true;
-    }
+    for (const Assignment& a : g.assignments()) is_state[a.state] = true;
+    for (const Root& r : g.roots())
+      if (!is_state[r.edge.node]) last[r.edge.node] = end;  // a state's value before the run is kept as a snapshot
+    for (const Assignment& a : g.assignments()) last[a.next.node] = end;
   }
 
   // The state that node `id` may overwrite: it is the state's next value, its kernel works in
@@ -113,9 +112,7 @@ struct Planner {
     if (n.op != Op::Kernel) return nullptr;
     for (const Assignment& a : g.assignments()) {
       if (a.next.node != id || !a.next.view.identity() || last[a.state] != id) continue;
-      const bool rooted =
-          std::any_of(g.roots().begin(), g.roots().end(), [&](const Root& r) { return r.edge.node == a.state; });
-      for (std::size_t k = 0; k < n.in.size() && !rooted; ++k)
+      for (std::size_t k = 0; k < n.in.size(); ++k)
         if (n.in[k].node == a.state && n.kernel->in_place(k) &&
             std::count_if(n.in.begin(), n.in.end(), [&](const Edge& e) { return e.node == a.state; }) == 1)
           return &a;
