@@ -288,10 +288,7 @@ void add_bench(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::IsMember({"all", "decode", "decode-q8", "decode-bf16", "matmul", "fused"}))
       ->type_name("PART");
-  c->add_option("--threads", o->threads, "0: all cores")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 4096))
-      ->type_name("N");
+  add_threads(*c, o->threads);
   c->add_flag("--json", o->json, "for scripts");
   c->callback([o] { bench(*o); });
 }

@@ -83,13 +83,15 @@ std::string identity(const std::string& compiler) {
 std::string cache_folder(const JitOptions& o) {
   std::string dir = o.cache_dir.empty() ? env("LIGHTCONE_CACHE") : o.cache_dir;
   if (dir == "off") return "";
+  std::size_t parents = 0;  // characters of what must exist already
   if (dir.empty()) {
     const std::string xdg = env("XDG_CACHE_HOME"), home = env("HOME");
     if (!xdg.empty()) dir = xdg + "/lightcone";
-    else if (!home.empty()) dir = home + "/.cache/lightcone";
+    else if (!home.empty()) dir = home + "/.cache/lightcone", parents = home.size() + 1;
     else return "";
   }
-  for (std::size_t k = 1; k <= dir.size(); ++k)
+  // A home that is not there stays so; a folder named on purpose is made with all that leads to it.
+  for (std::size_t k = std::max<std::size_t>(parents, 1); k <= dir.size(); ++k)
     if (k == dir.size() || dir[k] == '/') ::mkdir(dir.substr(0, k).c_str(), 0700);
   struct stat s {};
   if (::lstat(dir.c_str(), &s) != 0 || !S_ISDIR(s.st_mode) || s.st_uid != ::geteuid() || (s.st_mode & 022)) return "";
@@ -158,6 +160,11 @@ std::string read_all(int fd) {
   return s;
 }
 
+std::string first_words(int fd) {
+  const std::string s = read_all(fd).substr(0, 600);
+  return s.empty() ? "it said nothing; LIGHTCONE_CC names another C compiler, LIGHTCONE_CC=none does without" : s;
+}
+
 // One compiler process: source from one memory file, shared object into another, words into a third.
 struct Process {
   int in = -1, out = -1, err = -1;
@@ -215,7 +222,8 @@ struct Process {
     ::waitpid(pid, &status, 0);
     pid = -1;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-      throw Error("jit", compiler + " failed: " + read_all(err).substr(0, 600));
+      throw Error("jit", cat(compiler, " failed with ", WIFEXITED(status) ? "exit status " : "signal ",
+                             WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status), ": ", first_words(err)));
     return read_all(out);
   }
 };
@@ -250,7 +258,12 @@ struct Unit {
 std::string find_compiler(const JitOptions& o) {
   const std::string wish = o.compiler.empty() ? env("LIGHTCONE_CC") : o.compiler;
   if (wish == "none") return "";
-  if (!wish.empty()) return on_path(wish);
+  if (!wish.empty()) {
+    if (std::string found = on_path(wish); !found.empty()) return found;
+    throw Error("jit",
+                cat("the C compiler '", wish,
+                    "' (LIGHTCONE_CC) is no program that can be run: name another, or 'none' for interpreted kernels"));
+  }
   for (const char* name : {"cc", "gcc", "clang"})
     if (const std::string found = on_path(name); !found.empty()) return found;
   return "";

@@ -24,7 +24,7 @@ struct Jitted {
   int compiled = 0, cached = 0;                  // units
 };
 
-// The compiler's path, "" when there is none.
+// The compiler's path, "" when there is none; Error when one was named and cannot be run.
 std::string find_compiler(const JitOptions& options = {});
 // Throws an Error with the compiler's own first lines when it fails.
 Jitted jit(std::span<const Source> sources, const JitOptions& options = {});
