@@ -46,7 +46,9 @@ struct VerifyReport {
   };
   std::vector<Checked> passes;
   std::optional<Fault> fault;
-  bool ok() const { return !fault.has_value(); }
+  // No fault was found, and at least one value was compared: where nothing was, nothing is known.
+  bool ok() const { return !fault && compared(); }
+  bool compared() const;
   std::string str() const;
 };
 
