@@ -99,10 +99,6 @@ class Builder {
       return std::pair(a.offset(), &a.terms()) < std::pair(b.offset(), &b.terms());
     }
   };
-  struct Scope {
-    int loop;  // -1: outside of all
-    Block* block;
-  };
 
   int depth_of(const Dim& d);
   int add(Instr in, int depth, NodeId from);
@@ -269,11 +265,8 @@ int Builder::reduction(NodeId id, const std::vector<Dim>& index, const Dim& guar
     depth = std::max(depth, depth_of(d));
     used = used + d * Dim::symbol("_", 2, 3);  // only its symbols matter
   }
-  if (depth < static_cast<int>(path_.size()) || again(used, depth) > 1.5) {
-    // A reduction that inner loops do not change belongs outside of them. It can stand there when
-    // they are still open only if nothing between depends on them, which block_at() ensures.
-    if (again(used, depth) > 1.5) offend(id);
-  }
+  // Some loop around it does not change it: it would be summed again and again, so it gets a buffer.
+  if (again(used, depth) > 1.5) offend(id);
   const std::vector<int> saved(path_.begin() + depth, path_.end());
   path_.resize(static_cast<std::size_t>(depth));
   std::vector<Dim>& extents =
@@ -475,7 +468,6 @@ Built build(const Graph& g, const Region& region) {
   const Shape& shape = region.scatter ? region.scatter->in[1].view.shape() : g[region.root].shape;
   const Dim all = product(shape);
   if (!shape.empty()) splits.output = {all};
-  std::set<std::string> refused;
   for (int attempt = 0;; ++attempt) {
     Builder b(g, region, splits);
     Built built = b.build();

@@ -62,7 +62,6 @@ class Lowering {
   void choose_buffers();
   bool trivial(NodeId id) const;
   void build_loops();
-  std::vector<NodeId> reads(NodeId id) const;
   NodeId emit(Graph& dst, NodeId id);
 
   const Graph& g_;
