@@ -86,6 +86,11 @@ TEST(Verify, NothingComparedIsNotOk) {
   EXPECT_FALSE(r.fault.has_value()) << r.str();
   EXPECT_FALSE(r.ok());
   EXPECT_NE(r.str().find("NOTHING was compared"), std::string::npos) << r.str();
+  EXPECT_FALSE(verify(g, Compiler()).ok());
+  EXPECT_FALSE(verify(Graph(), generic()).ok());
+  Graph empty;
+  empty.output("y", prim::exp2(empty.input("x", {0, 3})));
+  EXPECT_TRUE(verify(empty, generic()).ok());
 }
 
 // What a pass may do between a node's operands and its result, and what it may not.

@@ -202,6 +202,7 @@ std::optional<Difference> compare(const Results& want, const Results& got, doubl
       const auto it = (got.*side).find(name);
       if (it == (got.*side).end()) return Difference{name, 0, 0, 0, 0, "is missing"};
       if (const auto d = compare_values(name, v, it->second, slack, stats)) return d;
+      if (stats) ++stats->results;
     }
   return std::nullopt;
 }
@@ -229,12 +230,13 @@ Results run_values(const Graph& g, const Inputs& inputs, const Bindings& env) {
 VerifyReport verify(const Graph& g, const Compiler& c, const VerifyOptions& o) { return Verifier(g, c, o).run(); }
 
 bool VerifyReport::compared() const {
-  return std::any_of(passes.begin(), passes.end(), [](const Checked& p) { return p.elements > 0; });
+  return std::any_of(passes.begin(), passes.end(),
+                     [](const Checked& p) { return p.elements > 0 || (p.results > 0 && p.undecided == 0); });
 }
 
 std::string VerifyReport::str() const {
   std::string s;
-  if (!fault && !compared()) s += "NOTHING was compared: no pass, no value, or every value undecided\n";
+  if (!fault && !compared()) s += "NOTHING was compared: no pass, no result, or every value undecided\n";
   for (const Checked& p : passes) {
     s += cat(p.pass, ": ", p.elements, " values agree, ", p.undecided, " undecided, worst error ",
              number(p.worst * 100), " % of what is allowed");
