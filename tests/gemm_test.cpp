@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lightcone/backends/cpu/packed_weights.h"
 #include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/core/dtype.h"
 #include "lightcone/core/op.h"
@@ -63,6 +64,14 @@ Weight make_weight(WeightType t, std::int64_t n, std::int64_t k, std::mt19937& r
   return w;
 }
 
+std::vector<std::byte> pack(WeightType t, const std::vector<std::byte>& blocks, std::int64_t n, std::int64_t k,
+                            Parallel& parallel) {
+  std::vector<std::byte> to(static_cast<std::size_t>(packed_bytes(t, n, k)), std::byte{0xff});
+  const void* in[] = {blocks.data()};
+  pack_kernel(t, n, k, nullptr)->run({in, to.data(), {}, nullptr, parallel});
+  return to;
+}
+
 }  // namespace
 
 TEST(Gemm, EveryIsaEveryTypeEverySize) {
@@ -70,15 +79,18 @@ TEST(Gemm, EveryIsaEveryTypeEverySize) {
   std::normal_distribution<float> normal;
   const auto one = threads(1), two = threads(2);
   int checked = 0;
-  for (int type = 0; type <= static_cast<int>(WeightType::Q6_K); ++type)
+  for (int kind = 0; kind <= 2 * static_cast<int>(WeightType::Q6_K) + 1; ++kind)
     for (const auto& [m, n, k] :
          {std::array{1, 1, 32}, std::array{1, 70, 64}, std::array{2, 33, 96}, std::array{3, 5, 320},
           std::array{4, 129, 32}, std::array{5, 31, 64}, std::array{13, 17, 288}, std::array{29, 64, 576},
           std::array{169, 130, 64}, std::array{340, 1100, 32}, std::array{1, 40, 37}, std::array{6, 40, 37},
           std::array{1, 9, 256}, std::array{2, 70, 768}, std::array{5, 31, 512}, std::array{169, 50, 256}}) {
-      const auto t = static_cast<WeightType>(type);
+      const auto t = static_cast<WeightType>(kind / 2);
+      const bool packed = kind % 2;
+      if (packed && packed_layout(t).block == 0) continue;
       if (const QuantInfo* q = block_format(t); q && k % q->elements) continue;
-      const Weight w = make_weight(t, n, k, random);
+      Weight w = make_weight(t, n, k, random);
+      if (packed) w.bytes = pack(t, w.bytes, n, k, *two);
       std::vector<float> a(static_cast<std::size_t>(m * k));
       for (float& x : a) x = normal(random);
       for (const Isa isa : isas()) {
@@ -96,6 +108,7 @@ TEST(Gemm, EveryIsaEveryTypeEverySize) {
                        .a_m = k,
                        .a_k = 1,
                        .type = t,
+                       .packed = packed,
                        .b = w.bytes.data(),
                        .b_n = w.row,
                        .b_k = 1,
@@ -113,8 +126,8 @@ TEST(Gemm, EveryIsaEveryTypeEverySize) {
               want += term, size += std::abs(term);
             }
             ASSERT_NEAR(c[0][static_cast<std::size_t>(i * n + j)], want, 4e-7 * size + 1e-30)
-                << name(isa) << " type " << static_cast<int>(t) << " " << m << "x" << n << "x" << k << " at " << i
-                << "," << j;
+                << name(isa) << " type " << static_cast<int>(t) << (packed ? " packed " : " ") << m << "x" << n << "x"
+                << k << " at " << i << "," << j;
             ++checked;
           }
       }

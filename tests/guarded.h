@@ -44,16 +44,19 @@ inline constexpr auto kAnySize = static_cast<std::size_t>(-1);
 // What `run_values` does, on guarded inputs.
 inline Results run_guarded(const Graph& g, const std::map<std::string, Value>& inputs, const Bindings& env,
                            Against side) {
-  const Program p = compile(g);
-  Context c(p);
-  for (const auto& [name, v] : env) c.bind(name, v);
-  std::list<Guarded> buffers;
+  Program p = compile(g);
+  std::map<std::string, Guarded> buffers;
   for (const std::string& name : p.inputs()) {
     const Value& v = inputs.at(name);
-    Guarded& b = buffers.emplace_back(v.size() * size_of(v.dtype), side);
+    const std::size_t bytes = v.size() * size_of(v.dtype);
+    Guarded& b = buffers.try_emplace(name, bytes, side).first->second;
     write_value(v, b.data());
-    c.use(name, b.data(), kAnySize);
+    if (p.is_parameter(name)) p.load(name, b.data(), bytes);
   }
+  Context c(p);
+  for (const auto& [name, v] : env) c.bind(name, v);
+  for (auto& [name, b] : buffers)
+    if (!p.is_parameter(name)) c.use(name, b.data(), kAnySize);
   c.run();
   Results r;
   for (const Root& root : p.graph().roots()) r.outputs[root.name] = c.value(root.name);

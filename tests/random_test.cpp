@@ -1,6 +1,6 @@
 // Random graphs against the f64 reference: through generic(), through the interpreter of the kernel
-// IR, and, compiled, through the CPU back end with one and two threads, on inputs between pages that
-// may not be touched.
+// IR, and, compiled by the C compiler and by LLVM, through the CPU back end with one and two threads,
+// on inputs between pages that may not be touched.
 //
 // LIGHTCONE_RANDOM=10 runs ten times as many.
 #include <cstdlib>
@@ -10,6 +10,7 @@
 
 #include "guarded.h"
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/llvm.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/passes/random_graph.h"
 #include "lightcone/passes/verify.h"
@@ -48,6 +49,33 @@ bool same_bits(const Results& a, const Results& b) {
   return true;
 }
 
+void compiled(const std::string& compiler, int count, int first) {
+  constexpr int batch = 250;
+  int failures = 0;
+  for (int begin = 0; begin < count && failures < 5; begin += batch) {
+    std::vector<Case> cases;
+    std::vector<Graph> tidy;
+    std::vector<const Graph*> graphs;
+    for (int i = begin; i < std::min(count, begin + batch); ++i) {
+      cases.push_back(make_case(static_cast<std::uint64_t>(first + i)));
+      tidy.push_back(transform(cases.back().graph, generic()).graph);
+    }
+    for (const Graph& g : tidy) graphs.push_back(&g);
+    const std::vector<Graph> one = cpu_batch(graphs, {.threads = 1, .jit = {.compiler = compiler}}),
+                             two = cpu_batch(graphs, {.threads = 2, .jit = {.compiler = compiler}});
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      const Case& c = cases[i];
+      const Results a = test::run_guarded(one[i], c.inputs, c.env, test::Against::Front),
+                    b = test::run_guarded(two[i], c.inputs, c.env, test::Against::Back);
+      if (const auto d = compare(c.want, a, 4)) {
+        ++failures;
+        ADD_FAILURE() << "seed " << first + begin + static_cast<int>(i) << ": " << d->str() << "\n" << c.graph.str();
+      }
+      EXPECT_TRUE(same_bits(a, b)) << "threads change bits: seed " << first + begin + static_cast<int>(i);
+    }
+  }
+}
+
 }  // namespace
 
 TEST(Random, GenericAndKernelIr) {
@@ -76,36 +104,17 @@ TEST(Random, GenericAndKernelIr) {
     }
   }
   // A test of passes must see them work.
-  for (const char* rule : {"matmul", "loop"}) EXPECT_GT(fired[rule], 100) << rule;
+  for (const char* rule : {"matmul", "loop", "attention"}) EXPECT_GT(fired[rule], 100) << rule;
   for (const Rule& r : generic_rules()) EXPECT_GT(fired[r.name], 0) << "the rule '" << r.name << "' never fired";
   EXPECT_GT(stats.elements, 10 * stats.undecided);
   RecordProperty("values", static_cast<int>(stats.elements / 1000));
 }
 
-TEST(Random, CompiledForTheCpu) {
-  const int count = 2000 * times(), batch = 250;
-  int failures = 0;
-  for (int begin = 0; begin < count && failures < 5; begin += batch) {
-    std::vector<Case> cases;
-    std::vector<Graph> tidy;
-    std::vector<const Graph*> graphs;
-    for (int i = begin; i < begin + batch; ++i) {
-      cases.push_back(make_case(1000000 + static_cast<std::uint64_t>(i)));
-      tidy.push_back(transform(cases.back().graph, generic()).graph);
-    }
-    for (const Graph& g : tidy) graphs.push_back(&g);
-    const std::vector<Graph> one = cpu_batch(graphs, {.threads = 1}), two = cpu_batch(graphs, {.threads = 2});
-    for (std::size_t i = 0; i < cases.size(); ++i) {
-      const Case& c = cases[i];
-      const Results a = test::run_guarded(one[i], c.inputs, c.env, test::Against::Front),
-                    b = test::run_guarded(two[i], c.inputs, c.env, test::Against::Back);
-      if (const auto d = compare(c.want, a, 4)) {
-        ++failures;
-        ADD_FAILURE() << "seed " << 1000000 + begin + static_cast<int>(i) << ": " << d->str() << "\n" << c.graph.str();
-      }
-      EXPECT_TRUE(same_bits(a, b)) << "threads change bits: seed " << 1000000 + begin + static_cast<int>(i);
-    }
-  }
+TEST(Random, CompiledForTheCpu) { compiled("", 2000 * times(), 1000000); }
+
+TEST(Random, CompiledByLlvm) {
+  if (const host::LlvmFound found = host::find_llvm(); found.path.empty()) GTEST_SKIP() << found.problem;
+  compiled(std::string(host::kLlvm), 600 * times(), 3000000);
 }
 
 // Arithmetic alone cannot select: 0 * inf is NaN. So the definitions of composites are held to the

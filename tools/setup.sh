@@ -3,6 +3,8 @@
 # docs/dependencies.md explains. Does nothing when everything is there.
 set -euo pipefail
 packages=(g++ cmake ninja-build ccache pkg-config python3 nlohmann-json3-dev libpcre2-dev libutf8proc-dev libcli11-dev libgtest-dev)
+# LLVM's library, which compiles kernels where there is no C compiler; other systems have other versions of it, or none.
+grep -qs '^VERSION_ID="12"' /etc/os-release && packages+=(libllvm14)
 missing=()
 for p in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing+=("$p")

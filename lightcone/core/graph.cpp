@@ -208,7 +208,7 @@ NodeId Graph::adopt(const Node& n, std::vector<Edge> in) {
   return add(std::move(copy));
 }
 
-Tensor Graph::input(std::string_view name, Shape shape, DType dtype, const std::source_location& at) {
+Tensor Graph::input(std::string_view name, Shape shape, DType dtype, const std::source_location& at, int mode) {
   const OpScope scope("input", at);
   if (name.empty()) throw Error("input", "an input needs a name");
   if (!impl_->input_names.insert(std::string(name)).second)
@@ -217,7 +217,8 @@ Tensor Graph::input(std::string_view name, Shape shape, DType dtype, const std::
     if (d.bounds().lo < 0)
       throw Error("input", cat("'", name, "' of shape ", lc::str(shape), " has a negative extent"));
   const View view(shape);
-  const NodeId id = add({.op = Op::Input, .dtype = dtype, .shape = std::move(shape), .name = std::string(name)});
+  const NodeId id =
+      add({.op = Op::Input, .dtype = dtype, .shape = std::move(shape), .mode = mode, .name = std::string(name)});
   return Tensor(*this, {id, view});
 }
 

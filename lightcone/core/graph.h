@@ -29,13 +29,16 @@ struct Edge {
 
 class Kernel;  // runtime/kernel.h
 
+// An input that stays the same from run to run, until a program loads it anew.
+inline constexpr int kParameter = 1;
+
 struct Node {
   Op op = Op::Input;
   DType dtype = DType::F32;
   std::vector<Edge> in = {};
   Shape shape = {};       // of the row-major result
   int axis = 0;           // reductions, Gather, Scatter, SliceScatter, ArgSort
-  int mode = 0;           // ArgSort: 1 = descending;  Dequantize: a QuantFormat
+  int mode = 0;           // ArgSort: 1 = descending;  Dequantize: a QuantFormat;  Input: kParameter
   double value = 0;       // Constant
   Dim index = {};         // Index: an expression over i0, i1, ...;  SliceScatter: the start
   std::string name = {};  // Input
@@ -66,7 +69,7 @@ class Graph {
 
   // A named value given before each run (or once, for weights and state).
   Tensor input(std::string_view name, Shape shape, DType dtype = DType::F32,
-               const std::source_location& at = std::source_location::current());
+               const std::source_location& at = std::source_location::current(), int mode = 0);
   Tensor constant(double value, DType dtype = DType::F32);
   // The integer `expression` over i0, i1, ... at each place of `shape`; arange(n) is {n}, i0.
   Tensor index(Shape shape, Dim expression, DType dtype = DType::I64);

@@ -20,6 +20,9 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return bytes_; }
   const std::string& path() const { return path_; }
+  // These bytes will not be read soon: their memory goes back to the system, and is filled from the
+  // file again if they are.
+  void release(std::span<const std::byte> part) const;
 
  private:
   MappedFile() = default;

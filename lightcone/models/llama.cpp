@@ -26,6 +26,7 @@ struct Binding {
 void give(Program& p, const Binding& b, const std::shared_ptr<const Weights>& weights) {
   if (!b.convert) {
     p.load(b.path, b.stored->bytes.data(), b.stored->bytes.size(), weights);
+    if (!p.resident(b.path) && weights->gguf()) weights->gguf()->file->release(b.stored->bytes);
     return;
   }
   const auto values = std::make_shared<const std::vector<float>>(Weights::read(*b.stored));
@@ -48,11 +49,12 @@ void check_shape(const Weights& w, const std::string& name, const StoredTensor& 
 
 void check_memory(const Llama& m, std::size_t limit) {
   const MemoryPlan& plan = m.program().plan();
-  const std::size_t needs = plan.state_bytes + plan.arena_bytes + m.converted_bytes();
+  const std::size_t weights = plan.prepared_bytes + m.converted_bytes(),
+                    needs = plan.state_bytes + plan.arena_bytes + weights;
   if (limit > 0 && needs > limit)
     throw Error("load", cat("a context of ", m.shape().context, " positions takes ", needs / 1000000, " MB (KV cache ",
                             plan.state_bytes / 1000000, ", working memory ", plan.arena_bytes / 1000000,
-                            ", unpacked weights ", m.converted_bytes() / 1000000, "), and there are ", limit / 1000000,
+                            ", weights packed or unpacked ", weights / 1000000, "), and there are ", limit / 1000000,
                             " MB: ask for a smaller context"));
 }
 

@@ -4,13 +4,19 @@
 
 namespace lc::nn {
 
+namespace {
+Tensor stored(Graph& g, const std::string& path, Shape shape, DType dtype) {
+  return g.input(path, std::move(shape), dtype, std::source_location::current(), kParameter);
+}
+}  // namespace
+
 Parameter parameter(Graph& g, const std::string& path, Shape shape, DType dtype, std::optional<QuantFormat> quant) {
-  if (!quant) return {g.input(path, std::move(shape), dtype), {}};
+  if (!quant) return {nn::stored(g, path, std::move(shape), dtype), {}};
   const QuantInfo& q = info(*quant);
   if (shape.empty() || !(shape.back() % Dim(q.elements) == Dim(0)))
     throw Error("parameter", cat(path, ": rows of ", str(shape), " are not whole blocks of ", q.elements));
   shape.back() = shape.back() / Dim(q.elements) * Dim(q.bytes);
-  return {g.input(path, std::move(shape), DType::U8), quant};
+  return {nn::stored(g, path, std::move(shape), DType::U8), quant};
 }
 
 Tensor Parameter::value() const { return quant ? prim::dequantize(stored, *quant) : prim::cast(stored, DType::F32); }

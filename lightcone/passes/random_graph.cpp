@@ -28,7 +28,10 @@ class Generator {
 
   DType dtype();
   Shape shape();
-  Tensor input(Shape s, DType t) { return g_.input(fresh(), std::move(s), t); }
+  Tensor input(Shape s, DType t) {
+    const bool fixed = std::all_of(s.begin(), s.end(), [](const Dim& d) { return d.is_constant(); });
+    return g_.input(fresh(), std::move(s), t, std::source_location::current(), fixed && chance(30) ? kParameter : 0);
+  }
   Tensor like(Tensor a, DType t);  // some tensor of a's shape and this dtype
   Tensor like(Tensor a) { return like(a, a.dtype()); }
   Tensor leaf();
@@ -39,8 +42,8 @@ class Generator {
   Tensor seen(Shape s, DType t);
   std::optional<Tensor> matrix();
   std::optional<Tensor> matrix_of(const Dim& k);
-  std::optional<Tensor> product_of(Tensor a, Tensor b);
   Tensor contraction();
+  Tensor attention();
   Tensor normalise();
   Tensor structured();
   Tensor quantised();
@@ -92,7 +95,7 @@ Tensor Generator::like(Tensor a, DType t) {
   for (const Tensor& x : pool_)
     if (x.shape() == a.shape() && x.dtype() == t) fitting.push_back(x);
   if (!fitting.empty() && chance(60)) return fitting[static_cast<std::size_t>(below(static_cast<int>(fitting.size())))];
-  if (chance(20)) return full_like(prim::cast(a, t), one_of({0.0, 1.0, 2.0, 3.0}));
+  if (chance(20)) return full_like(prim::cast(a, t), one_of({0.0, 1.0, -1.0, 2.0, 3.0}));
   if (chance(30) && !a.shape().empty()) {  // broadcast along an axis
     Shape s = a.shape();
     s[static_cast<std::size_t>(below(a.rank()))] = 1;
@@ -155,7 +158,10 @@ Tensor Generator::elementwise() {
   const bool floating = is_float(a.dtype());
   switch (below(floating ? 18 : 10)) {
     case 0: return prim::add(a, like(a));
-    case 1: return prim::mul(a, like(a));
+    case 1: {
+      const auto negated = [](const Tensor& t) { return prim::mul(t, full_like(t, -1)); };
+      return chance(10) ? negated(negated(a)) : prim::mul(a, like(a));
+    }
     case 2: return prim::mod(a, like(a));
     case 3: return prim::less_than(a, like(a));
     case 4: return prim::equal(a, like(a));
@@ -235,18 +241,30 @@ std::optional<Tensor> Generator::matrix_of(const Dim& k) {
   return std::nullopt;
 }
 
-// sum over k of a[.., m, k] * b[.., k, n], where a stack may meet a single matrix.
-std::optional<Tensor> Generator::product_of(Tensor a, Tensor b) {
-  if (a.rank() == 3 && b.rank() == 3 && !(a.extent(0) == b.extent(0))) return std::nullopt;
-  const int r = std::max(a.rank(), b.rank());
+// Where a stack of matrices may meet a single one.
+Shape product_shape(Tensor a, Tensor b) {
   Shape full{a.extent(-2), a.extent(-1), b.extent(-1)};
-  if (r == 3) full.insert(full.begin(), (a.rank() == 3 ? a : b).extent(0));
-  if (product(full).bounds().hi > 16 * 1024) return std::nullopt;
+  if (a.rank() == 3 || b.rank() == 3) full.insert(full.begin(), (a.rank() == 3 ? a : b).extent(0));
+  return full;
+}
+// The sum over k of a[.., m, k] * b[.., k, n].
+Tensor product_of(Tensor a, Tensor b) {
+  const Shape full = product_shape(a, b);
   const auto wide = [&](Tensor t, int missing) {
     t = t.unsqueeze(t.rank() - missing);
-    return (t.rank() <= r ? t.unsqueeze(0) : t).expand(full);
+    return (t.rank() < static_cast<int>(full.size()) ? t.unsqueeze(0) : t).expand(full);
   };
-  return prim::sum_reduce(prim::mul(wide(a, 0), wide(b, 2)), r - 1);
+  return prim::sum_reduce(prim::mul(wide(a, 0), wide(b, 2)), static_cast<int>(full.size()) - 2);
+}
+bool small_product(Tensor a, Tensor b) {
+  if (a.rank() == 3 && b.rank() == 3 && !(a.extent(0) == b.extent(0))) return false;
+  return product(product_shape(a, b)).bounds().hi <= 16 * 1024;
+}
+Tensor softmax(Tensor a) {
+  const int last = a.rank() - 1;
+  const auto back = [&](Tensor t) { return t.unsqueeze(last).expand(a.shape()); };
+  const Tensor e = prim::exp2(prim::add(a, prim::mul(back(prim::max_reduce(a, last)), full_like(a, -1))));
+  return prim::mul(e, prim::recip(back(prim::sum_reduce(e, last))));
 }
 
 // A product of what there is, of views, or of inputs, one of them perhaps stored narrow.
@@ -254,7 +272,7 @@ Tensor Generator::contraction() {
   if (chance(50))
     if (const auto a = matrix())
       if (const auto b = chance(15) ? std::optional(a->transpose(-1, -2)) : matrix_of(a->extent(-1)))
-        if (const auto c = product_of(*a, *b)) return *c;
+        if (small_product(*a, *b)) return product_of(*a, *b);
   const Dim m = one_of({1, 2, 5, 9}), k = one_of({1, 3, 8, 32, 40}),
             n = o_.symbols && chance(15) ? n_ : Dim(one_of({1, 4, 7, 19}));
   const bool batch = chance(25);
@@ -264,19 +282,39 @@ Tensor Generator::contraction() {
     return prim::cast(chance(50) ? seen(s, t) : input(s, t), DType::F32);
   };
   const Tensor a = operand({m, k});
-  return *product_of(a, operand({k, n}));
+  return product_of(a, operand({k, n}));
+}
+
+// What stands between the products of an attention: scales, biases, masks, in any order.
+Tensor Generator::attention() {
+  const Dim rows = one_of({1, 3, 6, 18}), depth = one_of({1, 4, 16, 33}), width = one_of({1, 5, 16}),
+            keys = o_.symbols && chance(20) ? n_ : Dim(one_of({2, 7, 30, 70}));
+  const bool batch = chance(40);
+  const auto operand = [&](Dim a, Dim b) {
+    const bool turned = chance(30);
+    Shape s = turned ? Shape{b, a} : Shape{a, b};
+    if (batch) s.insert(s.begin(), 2);
+    const Tensor t = input(s, DType::F32);
+    return turned ? t.transpose(-1, -2) : t;
+  };
+  const Tensor q = operand(rows, depth), k = operand(depth, keys), v = operand(keys, width);
+  Tensor s = product_of(q, k);
+  for (int i = below(4); i > 0; --i) switch (below(4)) {
+      case 0: s = prim::mul(s, full_like(s, one_of({0.5, 0.125, -2.0}))); break;
+      case 1: s = prim::add(s, like(s)); break;
+      case 2: s = prim::where(like(s, DType::Bool), full_like(s, one_of({-1e9, 0.5, kInf})), s); break;
+      default: s = prim::where(like(s, DType::Bool), s, full_like(s, -kInf));
+    }
+  return product_of(softmax(s), v);
 }
 
 // Softmax or a norm over the last axis: several reductions of one row.
 Tensor Generator::normalise() {
   Tensor a = any();
   if (a.dtype() != DType::F32 || a.rank() == 0) a = input({3, 17}, DType::F32);
+  if (chance(50)) return softmax(a);
   const int last = a.rank() - 1;
   const auto back = [&](Tensor t) { return t.unsqueeze(last).expand(a.shape()); };
-  if (chance(50)) {
-    const Tensor e = prim::exp2(prim::add(a, prim::mul(back(prim::max_reduce(a, last)), full_like(a, -1))));
-    return prim::mul(e, prim::recip(back(prim::sum_reduce(e, last))));
-  }
   const Tensor s = prim::sum_reduce(prim::mul(a, a), last);
   return prim::mul(a, back(prim::recip(prim::sqrt(prim::add(s, full_like(s, 1))))));
 }
@@ -290,7 +328,7 @@ Tensor Generator::quantised() {
   const int m = 1 + below(3);
   const Tensor x = chance(40) ? seen({m, k}, DType::F32) : input({m, k}, DType::F32);
   const Tensor rows_of = chance(25) ? w.flip(below(2)) : w;
-  return *product_of(x, rows_of.transpose(0, 1));
+  return product_of(x, rows_of.transpose(0, 1));
 }
 
 Tensor Generator::structured() {
@@ -335,7 +373,8 @@ Graph Generator::run() {
                : kind < 66                  ? move(any())
                : kind < 80                  ? reduce(any())
                : kind < 87                  ? contraction()
-               : kind < 91                  ? normalise()
+               : kind < 90                  ? normalise()
+               : kind < 92                  ? attention()
                : kind < 96 && o_.structured ? structured()
                                             : leaf();
     if (fits(t.shape()) && t.rank() <= 5) pool_.push_back(t);

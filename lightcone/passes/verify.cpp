@@ -208,17 +208,20 @@ std::optional<Difference> compare(const Results& want, const Results& got, doubl
 }
 
 Results run_values(const Graph& g, const Inputs& inputs, const Bindings& env) {
-  const Program p = compile(g);
-  Context c(p);
-  for (const auto& [name, v] : env) c.bind(name, v);
-  std::vector<std::byte> bytes;
+  Program p = compile(g);
+  std::map<std::string, std::vector<std::byte>> bytes;
   for (const std::string& name : p.inputs()) {
     const auto it = inputs.find(name);
     if (it == inputs.end()) throw Error("verify", cat("the input '", name, "' is missing"));
-    bytes.resize(it->second.size() * size_of(it->second.dtype));
-    write_value(it->second, bytes.data());
-    c.set_bytes(name, bytes.data(), bytes.size());
+    std::vector<std::byte>& b = bytes[name];
+    b.resize(it->second.size() * size_of(it->second.dtype));
+    write_value(it->second, b.data());
+    if (p.is_parameter(name)) p.load(name, b.data(), b.size());
   }
+  Context c(p);
+  for (const auto& [name, v] : env) c.bind(name, v);
+  for (const auto& [name, b] : bytes)
+    if (!p.is_parameter(name)) c.set_bytes(name, b.data(), b.size());
   c.run();
   Results r;
   for (const Root& root : p.graph().roots()) r.outputs[root.name] = c.value(root.name);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "lightcone/runtime/kernel.h"
+#include "lightcone/runtime/prepared.h"
 
 namespace lc {
 namespace {
@@ -87,9 +88,10 @@ struct Planner {
   MemoryPlan plan;
   std::vector<NodeId> last;  // last reader of each node; size() means "kept until the end"
   std::vector<bool> is_state;
+  const Prepared prepared;
   Arena arena;
 
-  explicit Planner(const Graph& graph) : g(graph) {
+  explicit Planner(const Graph& graph) : g(graph), prepared(find_prepared(graph)) {
     plan.nodes.resize(g.size());
     plan.scratch.resize(g.size());
     last.resize(g.size());
@@ -137,9 +139,11 @@ struct Planner {
     const Node& n = g[id];
     Placement& p = plan.nodes[id];
     p.bytes = upper_bytes(n);
-    if (n.op == Op::Input) {
+    if (n.op == Op::Input || prepared.node[id]) {
       p = {Placement::Where::Input, 0, id, p.bytes};
-      (is_state[id] ? plan.state_bytes : plan.input_bytes) += p.bytes;
+      if (prepared.node[id]) plan.prepared_bytes += p.bytes;
+      else if (is_state[id]) plan.state_bytes += p.bytes;
+      else if (prepared.resident[id]) plan.input_bytes += p.bytes;
       return;
     }
     std::size_t scratch = 0;
@@ -200,7 +204,8 @@ MemoryPlan make_plan(const Graph& g, int workers) {
 }
 
 std::string MemoryPlan::str() const {
-  return cat("inputs and weights ", input_bytes, " B, state ", state_bytes, " B, arena ", arena_bytes, " B");
+  return cat("inputs and weights ", input_bytes, " B, prepared weights ", prepared_bytes, " B, state ", state_bytes,
+             " B, arena ", arena_bytes, " B");
 }
 
 }  // namespace lc

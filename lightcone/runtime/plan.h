@@ -14,7 +14,8 @@ struct Placement {
   enum class Where : std::uint8_t {
     Nowhere,  // not live
     Arena,
-    Input,  // given by the user or owned by the context; also a state's new value written over the state itself
+    Input,  // given by the user, owned by the context or prepared by the program; also a state's new value that is
+            // written over the state itself
   } where = Where::Nowhere;
   std::size_t offset = 0;  // Arena: bytes from its start
   NodeId input = 0;        // Input: whose buffer
@@ -25,7 +26,8 @@ struct MemoryPlan {
   std::vector<Placement> nodes;      // by NodeId
   std::vector<std::size_t> scratch;  // by NodeId: arena offset of a kernel's scratch
   std::size_t arena_bytes = 0;       // exact: what a context allocates for values in flight
-  std::size_t input_bytes = 0;       // inputs that are not state, weights included
+  std::size_t input_bytes = 0;       // inputs that are not state and that runs read, weights included
+  std::size_t prepared_bytes = 0;    // what was made of parameters when they were loaded (prepared.h)
   std::size_t state_bytes = 0;       // KV caches, moments, counters
   // States that are results too: where in the arena their value before the run is kept.
   std::vector<std::pair<NodeId, std::size_t>> snapshots;

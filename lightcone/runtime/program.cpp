@@ -9,6 +9,7 @@
 
 #include "lightcone/core/graph_impl.h"
 #include "lightcone/runtime/memory.h"
+#include "lightcone/runtime/prepared.h"
 
 namespace lc {
 
@@ -52,6 +53,9 @@ struct Program::Impl {
   std::map<std::string, std::size_t, std::less<>> outputs;
   std::vector<Edge> user_roots;  // edges of the user's own graph, for get(Tensor)
   std::map<NodeId, Weight> weights;
+  Prepared prepared;
+  std::vector<NodeId> prepared_order;
+  std::map<NodeId, Memory> prepared_values;
 
   std::size_t dim(const Dim& d) {
     const auto it = std::find(dims.begin(), dims.end(), d);
@@ -66,10 +70,13 @@ struct Program::Impl {
       for (const Dim& d : m.to) dim(d);
   }
   void prepare();
+  const void* fixed(NodeId id) const;  // the bytes of a parameter or a prepared value, null before they are there
+  void compute_prepared(NodeId changed);
 };
 
 void Program::Impl::prepare() {
   const auto live = graph.live();
+  prepared = find_prepared(graph);
   sizes.resize(graph.size());
   for (NodeId id = 0; id < graph.size(); ++id) {
     if (!live[id]) continue;
@@ -79,7 +86,7 @@ void Program::Impl::prepare() {
       inputs.emplace(n.name, id);
       continue;
     }
-    order.push_back(id);
+    (prepared.node[id] ? prepared_order : order).push_back(id);
     for (const Edge& e : n.in) dims_of(e.view);
     if (n.op == Op::Kernel) {
       for (const Dim& d : n.kernel->sizes()) sizes[id].push_back(dim(d));
@@ -94,6 +101,33 @@ void Program::Impl::prepare() {
   if (!parallel) parallel = one_thread();
   workers = parallel->workers();
   plan = make_plan(graph, workers);
+}
+
+const void* Program::Impl::fixed(NodeId id) const {
+  if (const auto w = weights.find(id); w != weights.end()) return w->second.data;
+  const auto v = prepared_values.find(id);
+  return v == prepared_values.end() ? nullptr : v->second.data();
+}
+
+void Program::Impl::compute_prepared(NodeId changed) {
+  std::vector<bool> dirty(graph.size());
+  dirty[changed] = true;
+  for (NodeId id : prepared_order) {
+    const Node& n = graph[id];
+    std::vector<const void*> in;
+    for (const Edge& e : n.in) {
+      dirty[id] = dirty[id] || dirty[e.node];
+      in.push_back(fixed(e.node));
+    }
+    if (!dirty[id] || std::find(in.begin(), in.end(), nullptr) != in.end()) continue;
+    std::vector<std::int64_t> values;
+    for (std::size_t k : sizes[id]) values.push_back(dims[k].eval({}));
+    const Memory scratch(static_cast<std::size_t>(n.kernel->scratch_bytes(workers).eval({})));
+    Memory& to = prepared_values[id];
+    if (!to.data()) to = Memory(plan.nodes[id].bytes);
+    n.kernel->run({in, to.data(), values, scratch.data(), *parallel});
+  }
+  if (!prepared.resident[changed]) weights.erase(changed);
 }
 
 Program compile(const Graph& g, const Compiler& c, const CompileOptions& options) {
@@ -126,8 +160,18 @@ Program& Program::load(std::string_view input, const void* data, std::size_t byt
     throw Error("load", cat("'", std::string(input), "' of shape ", str(n.shape), " ", name(n.dtype), " takes ", want,
                             " bytes, not ", bytes));
   check_alignment("load", n, data);
-  impl_->weights[it->second] = {data, bytes, std::move(owner)};
+  static const std::byte nothing{};  // an empty tensor may come without an address
+  impl_->weights[it->second] = {bytes ? data : &nothing, bytes, std::move(owner)};
+  impl_->compute_prepared(it->second);
   return *this;
+}
+bool Program::resident(std::string_view input) const {
+  const auto it = impl_->inputs.find(input);
+  return it != impl_->inputs.end() && impl_->prepared.resident[it->second];
+}
+bool Program::is_parameter(std::string_view input) const {
+  const auto it = impl_->inputs.find(input);
+  return it != impl_->inputs.end() && impl_->graph[it->second].mode == kParameter;
 }
 
 const Graph& Program::graph() const { return impl_->graph; }
@@ -178,6 +222,14 @@ struct Context::Impl {
     }
     return it->second;
   }
+  // An input whose bytes this context may bring: not one of which something was made at load time.
+  NodeId given_id(std::string_view name) const {
+    const NodeId id = input_id(name);
+    for (NodeId p : program->prepared_order)
+      for (const Edge& e : graph()[p].in)
+        if (e.node == id) throw Error("set", cat("'", name, "' is a parameter: give it to Program::load"));
+    return id;
+  }
   void* buffer(NodeId id) {  // of an input this context owns
     Memory& m = owned[id];
     const std::size_t bytes = plan->nodes[id].bytes;
@@ -216,6 +268,7 @@ Context::Context(const Program& p, std::shared_ptr<Parallel> parallel) : impl_(s
   c.input.resize(c.graph().size());
   c.given.assign(c.graph().size(), -1);
   for (const auto& [id, w] : c.program->weights) c.input[id] = w.data;
+  for (const auto& [id, m] : c.program->prepared_values) c.input[id] = m.data();
   for (const Assignment& a : c.graph().assignments()) {
     const void* first = std::exchange(c.input[a.state], nullptr);  // loaded: where this context begins
     void* own = c.buffer(a.state);
@@ -270,7 +323,7 @@ void check_room(const Node& n, std::size_t have, std::size_t bytes) {
 
 template <class T>
 void Context::Impl::set(std::string_view input, std::span<const T> values) {
-  const NodeId id = input_id(input);
+  const NodeId id = given_id(input);
   const Node& n = graph()[id];
   check_room(n, values.size(), plan->nodes[id].bytes);
   fill(buffer(id), n.dtype, values);
@@ -288,7 +341,7 @@ Context& Context::set(const Tensor& input, std::span<const float> values) {
   return set(std::string_view(input.node().name), values);
 }
 Context& Context::set_bytes(std::string_view input, const void* data, std::size_t bytes) {
-  const NodeId id = impl_->input_id(input);
+  const NodeId id = impl_->given_id(input);
   const Node& n = impl_->graph()[id];
   check_room(n, bytes / size_of(n.dtype), impl_->plan->nodes[id].bytes);
   void* to = impl_->buffer(id);
@@ -297,7 +350,7 @@ Context& Context::set_bytes(std::string_view input, const void* data, std::size_
   return *this;
 }
 Context& Context::use(std::string_view input, void* data, std::size_t bytes) {
-  const NodeId id = impl_->input_id(input);
+  const NodeId id = impl_->given_id(input);
   if (bytes < impl_->plan->nodes[id].bytes)
     throw Error("use", cat("'", input, "' needs ", impl_->plan->nodes[id].bytes, " bytes, not ", bytes));
   check_alignment("use", impl_->graph()[id], data);
@@ -336,6 +389,7 @@ void Context::Impl::refresh() {
 
 void Context::Impl::check_inputs() const {
   for (const auto& [name, id] : program->inputs) {
+    if (!program->prepared.resident[id]) continue;
     if (!input[id]) throw Error("run", cat("input '", name, "' has no value: set or load it"));
     if (given[id] < 0) continue;
     std::int64_t want = 1;
@@ -344,6 +398,10 @@ void Context::Impl::check_inputs() const {
       throw Error("run", cat("input '", name, "' of shape ", str(graph()[id].shape), " needs ", want,
                              " elements for these sizes, not ", given[id]));
   }
+  for (NodeId id : program->prepared_order)
+    if (!input[id])
+      throw Error("run", "a parameter has no value: load all of them into the program before making contexts",
+                  graph()[id].where);
 }
 
 void Context::Impl::interpret_node(NodeId id) {

@@ -30,7 +30,11 @@ class Program {
   // Gives an input its bytes for every context: a weight. `owner` keeps them alive; nothing is
   // copied. The data must be aligned to its element size. Of a state it is the value that each new
   // context begins with, in a copy of its own.
+  // What depends on parameters alone (nn::parameter) is computed here, into memory of the program.
   Program& load(std::string_view input, const void* data, std::size_t bytes, std::shared_ptr<const void> owner = {});
+  // Do runs read the bytes of this input themselves, or only what was made of them?
+  bool resident(std::string_view input) const;
+  bool is_parameter(std::string_view input) const;
 
   const Graph& graph() const;            // as the compilers left it
   std::span<const PassLog> log() const;  // what each pass did

@@ -5,19 +5,13 @@
 #include <optional>
 
 #include "lightcone/backends/cpu/lower.h"
+#include "lightcone/backends/cpu/packed_weights.h"
 #include "lightcone/core/tensor.h"
 
 namespace lc::host {
-namespace {
 
 using i64 = std::int64_t;
 
-struct Linear {
-  Dim offset;
-  std::vector<Dim> strides;  // by loop symbol
-};
-
-// offset = constant + sum of strides[i] * symbols[i], or nothing.
 std::optional<Linear> linear(const Dim& d, const std::vector<Dim>& symbols) {
   Linear l{d, std::vector<Dim>(symbols.size(), 0)};
   const auto mentions = [&](const Dim& x) {
@@ -38,6 +32,8 @@ std::optional<Linear> linear(const Dim& d, const std::vector<Dim>& symbols) {
   if (mentions(l.offset)) return std::nullopt;
   return l;
 }
+
+namespace {
 
 struct Sides {
   std::vector<Dim> symbols;  // output axes, then the summed one
@@ -146,6 +142,16 @@ std::optional<Contraction> match_contraction(const Graph& g, NodeId id) {
   return c;
 }
 
+bool packable(const Graph& g, const Contraction& c) {
+  const Node& b = g[c.b_node];
+  const Contraction::Axis& columns = c.axes.back();
+  if (packed_layout(c.type).block == 0 || b.op != Op::Input || b.mode != kParameter) return false;
+  bool whole = c.b_offset == Dim(0) && c.k.extent.is_constant() && columns.b == c.k.extent &&
+               columns.extent.is_constant() && b.shape.size() == 2 && b.shape[0] == columns.extent;
+  for (std::size_t i = 0; i + 1 < c.axes.size(); ++i) whole = whole && c.axes[i].b == Dim(0);
+  return whole;
+}
+
 Graph prepare_contractions(const Graph& g, PassLog& log) {
   return copy_graph(g, [&](Graph& dst, NodeId, Node n) {
     const NodeId id = dst.add(n);
@@ -203,7 +209,8 @@ class ContractionKernel final : public Kernel {
   std::string name() const override {
     static constexpr const char* plain[] = {"f32", "f16", "bf16"};
     const QuantInfo* format = block_format(c_.type);
-    return "matmul_" + std::string(format ? format->name : plain[static_cast<int>(c_.type)]);
+    return "matmul_" + std::string(format ? format->name : plain[static_cast<int>(c_.type)]) +
+           (c_.packed ? "_packed" : "");
   }
   std::vector<Dim> sizes() const override { return sizes_; }
   Dim scratch_bytes(int workers) const override {
@@ -238,7 +245,7 @@ void ContractionKernel::run(const Launch& l) const {
   };
   Gemm g;
   g.k = s[2], g.a_k = s[3], g.b_k = s[4];
-  g.type = c_.type;
+  g.type = c_.type, g.packed = c_.packed;
   // every axis but the last: pick the longest that only A has as rows, loop over the others
   Axis axis[kMaxAxes];
   std::size_t count = 0;

@@ -12,15 +12,16 @@ namespace lc {
 
 struct CpuOptions {
   int threads = 0;       // 0: all cores this process may use; 1: no thread is made
-  bool compiler = true;  // false: run the kernel IR by its interpreter, no C compiler needed
+  bool compiler = true;  // false: run the kernel IR by its interpreter, no compiler needed
   host::JitOptions jit = {};
 };
 
-// Kernels compiled by the system's C compiler (cached on disk), or, where there is none, run by
-// the interpreter of the kernel IR; matrix products by the library's own micro-kernels.
+// Kernels compiled by the system's C compiler or, where there is none, by LLVM's library (cached on
+// disk), or, without either, run by the interpreter of the kernel IR; matrix products by the library's own
+// micro-kernels.
 Compiler cpu(CpuOptions options = {});
 
-// Several graphs lowered with one call of the C compiler.
+// Several graphs lowered with one call of the compiler.
 std::vector<Graph> cpu_batch(std::vector<const Graph*> graphs, const CpuOptions& options = {});
 
 }  // namespace lc

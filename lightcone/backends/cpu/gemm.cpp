@@ -4,18 +4,19 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "lightcone/backends/cpu/packed_weights.h"
 #include "lightcone/core/error.h"
 
 namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kDepth = 256;      // KC: a strip of B and a tile of A fit the first-level cache
-constexpr i64 kRows = 168;       // MC, a multiple of every MR
-constexpr i64 kPanel = 1024;     // columns of B packed at a time
-constexpr i64 kColumns = 128;    // columns of one task, at least
-constexpr i64 kFewRows = 4;      // up to here B is streamed, not packed
-constexpr i64 kStreamRows = 32;  // weight rows of one streaming task
+constexpr i64 kDepth = 256;       // KC: a strip of B and a tile of A fit the first-level cache
+constexpr i64 kRows = 168;        // MC, a multiple of every MR
+constexpr i64 kPanel = 1024;      // columns of B packed at a time
+constexpr i64 kColumns = 128;     // columns of one task, at least
+constexpr i64 kFewRows = 4;       // up to here B is streamed, not packed
+constexpr i64 kStreamRows = 512;  // weight rows of one streaming task, at most
 
 i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
 const GemmTable& table(Isa isa) {
@@ -23,6 +24,9 @@ const GemmTable& table(Isa isa) {
 }
 i64 panel_floats(i64 n, i64 k) { return up(std::min(n, kPanel), 64) * k; }
 constexpr i64 kAFloats = kRows * kDepth;
+
+// Long runs of rows stream best, but every worker wants some: an even number of sixteens.
+i64 stream_rows(i64 n, int workers) { return std::clamp<i64>(up(n / (8 * workers), 32), 32, kStreamRows); }
 
 struct Job {
   const Gemm* g;
@@ -35,9 +39,15 @@ struct Job {
 
 void stream(void* arg, int task, int) {
   const Job& j = *static_cast<Job*>(arg);
-  const i64 begin = task * kStreamRows;
+  const i64 begin = task * j.rows;
   (j.g->b_k == 1 || j.g->type != WeightType::F32 ? j.t->gemv : j.t->axpy)(*j.g, begin,
-                                                                          std::min(j.g->n, begin + kStreamRows));
+                                                                          std::min(j.g->n, begin + j.rows));
+}
+void stream_packed(void* arg, int task, int) {
+  const Job& j = *static_cast<Job*>(arg);
+  const i64 begin = task * j.rows;
+  j.t->gemv_packed(*j.g, j.panel, begin / PackedLayout::rows,
+                   up(std::min(j.g->n, begin + j.rows), PackedLayout::rows) / PackedLayout::rows);
 }
 void stream_columns(void* arg, int task, int) {
   const Job& j = *static_cast<Job*>(arg);
@@ -82,16 +92,16 @@ void product(const Gemm& g, Parallel& parallel, float* scratch, const GemmTable&
     return;
   }
   Job j{&g, &t, nullptr, nullptr, 0, 0, 0, 0};
-  if (g.m <= kFewRows) {
-    if (g.type != WeightType::F32 || g.b_k == 1) {
+  if (g.m <= kFewRows && (g.packed || g.type != WeightType::F32 || g.b_k == 1)) {
+    if (g.a_k == 1) {
       Gemm arranged = g;
-      if (g.a_k == 1) {
-        if (t.arrange(g, scratch)) arranged.a = scratch, arranged.a_m = g.k, j.g = &arranged;
-        return parallel.run(static_cast<int>((g.n + kStreamRows - 1) / kStreamRows), stream, &j);
-      }
-    } else if (g.b_n == 1) {
-      return parallel.run(static_cast<int>((g.n + kColumns - 1) / kColumns), stream_columns, &j);
+      if (g.packed) t.step_sums(g, j.panel = scratch);
+      else if (t.arrange(g, scratch)) arranged.a = scratch, arranged.a_m = g.k, j.g = &arranged;
+      j.rows = stream_rows(g.n, parallel.workers());
+      return parallel.run(static_cast<int>((g.n + j.rows - 1) / j.rows), g.packed ? stream_packed : stream, &j);
     }
+  } else if (g.m <= kFewRows && g.b_n == 1) {
+    return parallel.run(static_cast<int>((g.n + kColumns - 1) / kColumns), stream_columns, &j);
   }
   j.a_blocks = scratch;
   j.panel = scratch + parallel.workers() * kAFloats;

@@ -28,6 +28,7 @@ struct Gemm {
   const float* a = nullptr;
   std::int64_t a_m = 0, a_k = 0;  // strides in elements
   WeightType type = WeightType::F32;
+  bool packed = false;  // b as packed_weights.h describes it: rows 0 to n, all of k
   const void* b = nullptr;
   std::int64_t b_n = 0, b_k = 0;  // in elements; quantised: b_n in bytes, b_k unused
   float* c = nullptr;
@@ -53,6 +54,9 @@ struct GemmTable {
   bool (*arrange)(const Gemm& g, float* to);
   // rows [row_begin, row_end) of W against m <= 4 arranged rows of A: c[i * c_m + row]
   void (*gemv)(const Gemm& g, std::int64_t row_begin, std::int64_t row_end);
+  // the same for packed weights: groups of sixteen rows; `sums` from step_sums
+  void (*step_sums)(const Gemm& g, float* to);
+  void (*gemv_packed)(const Gemm& g, const float* sums, std::int64_t group_begin, std::int64_t group_end);
   // few rows of A against a B whose columns are neighbours, columns [begin, end)
   void (*axpy)(const Gemm& g, std::int64_t begin, std::int64_t end);
   void (*pack_a)(const Gemm& g, std::int64_t i0, std::int64_t rows, std::int64_t k0, std::int64_t depth, float* to);

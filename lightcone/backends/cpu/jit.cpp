@@ -18,6 +18,8 @@
 #include <map>
 #include <mutex>
 
+#include "lightcone/backends/cpu/llvm.h"
+#include "lightcone/backends/cpu/object_cache.h"
 #include "lightcone/core/error.h"
 
 extern char** environ;
@@ -27,30 +29,6 @@ namespace {
 
 constexpr std::size_t kFunctionsPerUnit = 6;
 
-// Two independent multiplicative mixes: a content hash, not a defence; the cache folder is ours.
-struct Hash {
-  std::uint64_t a = 0x9e3779b97f4a7c15ull, b = 0xc2b2ae3d27d4eb4full;
-  void add(std::string_view s) {
-    for (unsigned char c : s) {
-      a = (a ^ c) * 0x100000001b3ull;
-      b = (b + c) * 0xff51afd7ed558ccdull;
-      b ^= b >> 29;
-    }
-    a ^= s.size() + (a >> 31);
-  }
-  std::string hex() const {
-    char t[33];
-    std::snprintf(t, sizeof t, "%016llx%016llx", static_cast<unsigned long long>(a),
-                  static_cast<unsigned long long>(b));
-    return t;
-  }
-};
-
-std::string env(const char* name) {
-  const char* v = std::getenv(name);
-  return v ? v : "";
-}
-
 std::string on_path(const std::string& program) {
   if (program.find('/') != std::string::npos) return ::access(program.c_str(), X_OK) == 0 ? program : "";
   std::istringstream path(env("PATH").empty() ? "/usr/bin:/bin" : env("PATH"));
@@ -59,80 +37,6 @@ std::string on_path(const std::string& program) {
     if (::access(full.c_str(), X_OK) == 0) return full;
   }
   return "";
-}
-
-// What the machine code depends on besides the text.
-std::string identity(const std::string& compiler) {
-  struct stat s {};
-  std::string id = compiler;
-  if (char* real = ::realpath(compiler.c_str(), nullptr)) {
-    id = real;
-    std::free(real);
-  }
-  if (::stat(id.c_str(), &s) == 0) id += cat(" ", s.st_size, " ", s.st_mtime);
-  std::ifstream cpu("/proc/cpuinfo");
-  for (std::string line; std::getline(cpu, line);)
-    if (line.rfind("model name", 0) == 0 || line.rfind("flags", 0) == 0 || line.rfind("Features", 0) == 0) {
-      id += line;
-      if (line.rfind("model", 0) != 0) break;
-    }
-  return id;
-}
-
-// A folder only we can write to; "" when there is none to be had.
-std::string cache_folder(const JitOptions& o) {
-  std::string dir = o.cache_dir.empty() ? env("LIGHTCONE_CACHE") : o.cache_dir;
-  if (dir == "off") return "";
-  std::size_t parents = 0;  // characters of what must exist already
-  if (dir.empty()) {
-    const std::string xdg = env("XDG_CACHE_HOME"), home = env("HOME");
-    if (!xdg.empty()) dir = xdg + "/lightcone";
-    else if (!home.empty()) dir = home + "/.cache/lightcone", parents = home.size() + 1;
-    else return "";
-  }
-  // A home that is not there stays so; a folder named on purpose is made with all that leads to it.
-  for (std::size_t k = std::max<std::size_t>(parents, 1); k <= dir.size(); ++k)
-    if (k == dir.size() || dir[k] == '/') ::mkdir(dir.substr(0, k).c_str(), 0700);
-  struct stat s {};
-  if (::lstat(dir.c_str(), &s) != 0 || !S_ISDIR(s.st_mode) || s.st_uid != ::geteuid() || (s.st_mode & 022)) return "";
-  return dir;
-}
-
-std::string read_file(const std::string& path) {
-  std::ifstream f(path, std::ios::binary);
-  std::ostringstream s;
-  s << f.rdbuf();
-  return f ? std::move(s).str() : "";
-}
-
-// An entry is the object followed by its own checksum, so that a torn or edited file is not loaded.
-std::string sealed(const std::string& object) {
-  Hash h;
-  h.add(object);
-  return object + h.hex();
-}
-bool unseal(std::string& entry) {
-  if (entry.size() < 64) return false;
-  const std::string seal = entry.substr(entry.size() - 32);
-  entry.resize(entry.size() - 32);
-  Hash h;
-  h.add(entry);
-  return h.hex() == seal;
-}
-
-void write_entry(const std::string& path, const std::string& object) {
-  const std::string temp = path + "." + std::to_string(::getpid());
-  const std::string bytes = sealed(object);
-  const int fd = ::open(temp.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return;  // a cache that cannot be written is no error
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t n = ::write(fd, bytes.data() + done, bytes.size() - done);
-    if (n <= 0) break;
-    done += static_cast<std::size_t>(n);
-  }
-  ::close(fd);
-  if (done != bytes.size() || ::rename(temp.c_str(), path.c_str()) != 0) ::unlink(temp.c_str());
 }
 
 int memory_file(const std::string& content) {
@@ -258,15 +162,16 @@ struct Unit {
 std::string find_compiler(const JitOptions& o) {
   const std::string wish = o.compiler.empty() ? env("LIGHTCONE_CC") : o.compiler;
   if (wish == "none") return "";
+  if (wish == kLlvm) return wish;
   if (!wish.empty()) {
     if (std::string found = on_path(wish); !found.empty()) return found;
-    throw Error("jit",
-                cat("the C compiler '", wish,
-                    "' (LIGHTCONE_CC) is no program that can be run: name another, or 'none' for interpreted kernels"));
+    throw Error("jit", cat("the C compiler '", wish,
+                           "' (LIGHTCONE_CC) is no program that can be run: name another, 'llvm' for LLVM's library or "
+                           "'none' for interpreted kernels"));
   }
   for (const char* name : {"cc", "gcc", "clang"})
     if (const std::string found = on_path(name); !found.empty()) return found;
-  return "";
+  return find_llvm(o).path.empty() ? "" : std::string(kLlvm);
 }
 
 Jitted jit(std::span<const Source> sources, const JitOptions& options) {
@@ -274,7 +179,11 @@ Jitted jit(std::span<const Source> sources, const JitOptions& options) {
   result.functions.resize(sources.size());
   if (sources.empty()) return result;
   const std::string compiler = find_compiler(options);
-  if (compiler.empty()) throw Error("jit", "no C compiler was found; install gcc or clang, or set LIGHTCONE_CC");
+  if (compiler == kLlvm) return jit_llvm(sources, options);
+  if (compiler.empty())
+    throw Error(
+        "jit",
+        "neither a C compiler nor LLVM's library was found; install gcc, clang or libllvm14, or set LIGHTCONE_CC");
   static std::mutex lock;
   static std::map<std::string, std::string> identities;
   std::string id;
@@ -297,14 +206,8 @@ Jitted jit(std::span<const Source> sources, const JitOptions& options) {
   const std::string dir = cache_folder(options);
   std::vector<Unit*> missing;
   for (Unit& u : units) {
-    Hash h;
-    h.add(u.text);
-    h.add(id);
-    u.key = h.hex();
-    if (!dir.empty()) {
-      u.object = read_file(dir + "/" + u.key + ".so");
-      if (!unseal(u.object)) u.object.clear();
-    }
+    u.key = content_hash({u.text, id}) + ".so";
+    u.object = kept_object(dir, u.key);
     if (u.object.empty()) missing.push_back(&u);
     else ++result.cached;
   }
@@ -317,7 +220,7 @@ Jitted jit(std::span<const Source> sources, const JitOptions& options) {
       Unit& u = *missing[k + j];
       u.object = running[j]->finish(compiler);
       ++result.compiled;
-      if (!dir.empty()) write_entry(dir + "/" + u.key + ".so", u.object);
+      keep_object(dir, u.key, u.object);
     }
   }
   std::map<std::string, KernelFunction> functions;

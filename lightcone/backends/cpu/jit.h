@@ -1,4 +1,4 @@
-// C text to callable functions: the system compiler, in batches, with a cache on disk.
+// Kernels' text to callable functions: the system compiler, in batches, with a cache on disk.
 #pragma once
 
 #include <memory>
@@ -15,8 +15,10 @@ struct Source {
 using KernelFunction = void (*)(const void* const* in, void* out, const long* n, long begin, long end);
 
 struct JitOptions {
-  std::string compiler = "";   // "": $LIGHTCONE_CC, else cc, gcc or clang; "none": no compiler
+  // "": $LIGHTCONE_CC, else cc, gcc or clang, else LLVM's library; "llvm": that library; "none": nothing
+  std::string compiler = "";
   std::string cache_dir = "";  // "": $LIGHTCONE_CACHE, else $XDG_CACHE_HOME/lightcone or ~/.cache/lightcone; "off"
+  std::string llvm = "";       // "": $LIGHTCONE_LLVM, else libLLVM of any version from 13 on
 };
 struct Jitted {
   std::vector<KernelFunction> functions;         // in the order of the sources
@@ -24,7 +26,9 @@ struct Jitted {
   int compiled = 0, cached = 0;                  // units
 };
 
-// The compiler's path, "" when there is none; Error when one was named and cannot be run.
+inline constexpr std::string_view kLlvm = "llvm";
+// The compiler's path, kLlvm for LLVM's library (llvm.h), "" when there is none; Error when one was named and
+// cannot be run.
 std::string find_compiler(const JitOptions& options = {});
 // Throws an Error with the compiler's own first lines when it fails.
 Jitted jit(std::span<const Source> sources, const JitOptions& options = {});

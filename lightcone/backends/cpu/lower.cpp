@@ -10,6 +10,9 @@
 #include <deque>
 #include <set>
 
+#include "lightcone/backends/cpu/attention_plan.h"
+#include "lightcone/backends/cpu/llvm.h"
+#include "lightcone/backends/cpu/packed_weights.h"
 #include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/core/tensor.h"
 
@@ -58,10 +61,14 @@ class Lowering {
   Lowered run();
 
  private:
-  bool is_library(const Node& n) const { return info(n.op).kind == Kind::Structured && n.op != Op::Gather; }
+  bool is_library(const Node& n) const {
+    return (info(n.op).kind == Kind::Structured && n.op != Op::Gather) || n.op == Op::Kernel;
+  }
   void choose_buffers();
   bool trivial(NodeId id) const;
   void build_loops();
+  void choose_packed();
+  NodeId packed(Graph& dst, const Contraction& c);
   NodeId emit(Graph& dst, NodeId id);
 
   const Graph& g_;
@@ -74,6 +81,7 @@ class Lowering {
   std::vector<std::shared_ptr<LoopKernel>> made_;
   std::map<std::string, std::string> names_;  // text -> function name
   std::vector<NodeId> to_;
+  std::map<std::pair<NodeId, WeightType>, NodeId> packed_;  // packed parameters in the new graph
 };
 
 // Cheap enough to compute wherever it is read: constants, indices, and arithmetic on them.
@@ -173,6 +181,37 @@ void Lowering::build_loops() {
   }
 }
 
+// A parameter is packed when contractions alone read it: nothing is kept twice.
+void Lowering::choose_packed() {
+  std::set<NodeId> raw;
+  for (const Root& r : g_.roots()) raw.insert(r.edge.node);
+  for (NodeId id : wanted_) {
+    if (const auto c = contractions_.find(id); c != contractions_.end()) {
+      raw.insert(c->second.a_node);
+      if (!packable(g_, c->second)) raw.insert(c->second.b_node);
+    } else if (const auto b = loops_.find(id); b != loops_.end()) {
+      raw.insert(b->second.buffers.begin(), b->second.buffers.end());
+    } else {
+      for (const Edge& e : g_[id].in) raw.insert(e.node);
+    }
+  }
+  for (const Assignment& a : g_.assignments()) raw.insert(a.state);
+  for (auto& [id, c] : contractions_) c.packed = packable(g_, c) && !raw.contains(c.b_node);
+}
+
+NodeId Lowering::packed(Graph& dst, const Contraction& c) {
+  const auto [it, fresh] = packed_.try_emplace({c.b_node, c.type}, 0);
+  if (!fresh) return it->second;
+  const NodeId from = to_[c.b_node];
+  const std::int64_t n = *c.axes.back().extent.constant(), k = *c.k.extent.constant();
+  Node pack{.op = Op::Kernel, .dtype = DType::U8, .shape = {packed_bytes(c.type, n, k)}, .where = g_[c.b_node].where};
+  pack.in.push_back({from, View(dst[from].shape)});
+  pack.kernel = pack_kernel(c.type, n, k, parallel_);
+  it->second = dst.add(std::move(pack));
+  ++log_.fired["weight packed"];
+  return it->second;
+}
+
 NodeId Lowering::emit(Graph& dst, NodeId id) {
   const Node& n = g_[id];
   Node out{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
@@ -183,7 +222,12 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
   if (n.op == Op::Input) return dst.add(n);
   if (const auto c = contractions_.find(id); c != contractions_.end()) {
     reads(c->second.a_node);
-    reads(c->second.b_node);
+    if (c->second.packed) {
+      const NodeId b = packed(dst, c->second);
+      out.in.push_back({b, View(dst[b].shape)});
+    } else {
+      reads(c->second.b_node);
+    }
     out.kernel = contraction_kernel(c->second, parallel_);
   } else if (const auto b = loops_.find(id); b != loops_.end()) {
     if (n.op == Op::SliceScatter) reads(n.in[0].node);
@@ -204,15 +248,17 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     out.kernel = std::move(kernel);
   } else {
     for (const Edge& e : n.in) reads(e.node);
-    out.kernel = library_kernel(g_, n, parallel_);
+    out.kernel = n.kernel ? n.kernel : library_kernel(g_, n, parallel_);
   }
-  ++log_.fired[contractions_.contains(id) ? "matmul" : loops_.contains(id) ? "loop" : std::string(info(n.op).name)];
+  if (!n.kernel)
+    ++log_.fired[contractions_.contains(id) ? "matmul" : loops_.contains(id) ? "loop" : std::string(info(n.op).name)];
   return dst.add(std::move(out));
 }
 
 Lowered Lowering::run() {
   choose_buffers();
   build_loops();
+  choose_packed();
   Graph dst;
   to_.assign(g_.size(), ~NodeId{0});
   for (NodeId id = 0; id < g_.size(); ++id) {
@@ -224,20 +270,22 @@ Lowered Lowering::run() {
 }
 
 void install(std::vector<std::shared_ptr<LoopKernel>>& loops, const CpuOptions& o, PassLog* log) {
-  if (!o.compiler || find_compiler(o.jit).empty()) return;
+  const std::string compiler = o.compiler ? find_compiler(o.jit) : "";
+  if (compiler.empty()) return;
+  const bool llvm = compiler == kLlvm, typed = llvm && find_llvm(o.jit).typed_pointers;
   std::vector<Source> sources;
-  for (const auto& k : loops) sources.push_back({k->name(), k->text()});
+  for (const auto& k : loops) sources.push_back({k->name(), llvm ? k->llvm_text(typed) : k->text()});
   const Jitted done = jit(sources, o.jit);
   const auto code = std::make_shared<const std::vector<std::shared_ptr<void>>>(done.libraries);
   for (std::size_t k = 0; k < loops.size(); ++k) loops[k]->install(done.functions[k], code);
-  if (log && done.compiled) log->fired["C units compiled"] = done.compiled;
-  if (log && done.cached) log->fired["C units from cache"] = done.cached;
+  if (log && done.compiled) log->fired[llvm ? "LLVM units compiled" : "C units compiled"] = done.compiled;
+  if (log && done.cached) log->fired[llvm ? "LLVM units from cache" : "C units from cache"] = done.cached;
 }
 
 }  // namespace
 
 Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log) {
-  const Graph ready = prepare_contractions(make_contiguous(g), log);
+  const Graph ready = prepare_contractions(fuse_attention(make_contiguous(g), parallel, log), log);
   return Lowering(ready, parallel, log).run();
 }
 

@@ -9,6 +9,7 @@
 #include "lightcone/backends/cpu/gemm.h"
 #include "lightcone/codegen/build.h"
 #include "lightcone/codegen/render.h"
+#include "lightcone/codegen/render_llvm.h"
 
 namespace lc::host {
 
@@ -24,6 +25,7 @@ class LoopKernel final : public Kernel {
   std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   void install(KernelFunction f, std::shared_ptr<const void> code) { function_ = f, code_ = std::move(code); }
   std::string text() const { return ir::render(ir_, ir_.name); }
+  std::string llvm_text(bool typed_pointers) const { return ir::render_llvm(ir_, ir_.name, typed_pointers); }
 
  private:
   ir::Kernel ir_;
@@ -36,6 +38,13 @@ class LoopKernel final : public Kernel {
   std::shared_ptr<const void> code_;
 };
 
+// d = offset + sum of strides[i] * symbols[i], or nothing.
+struct Linear {
+  Dim offset;
+  std::vector<Dim> strides;  // by loop symbol
+};
+std::optional<Linear> linear(const Dim& d, const std::vector<Dim>& symbols);
+
 // A product summed over an axis, recognised by the strides of its operands.
 struct Contraction {
   struct Axis {
@@ -47,10 +56,13 @@ struct Contraction {
   Dim a_offset, b_offset;
   WeightType type = WeightType::F32;
   NodeId a_node = 0, b_node = 0;
+  bool packed = false;  // b_node holds all its rows as packed_weights.h describes
 };
 std::optional<Contraction> match_contraction(const Graph& g, NodeId id);
 // The operands of contractions whose strides cannot be told are copied first.
 Graph prepare_contractions(const Graph& g, PassLog& log);
+// Is B the whole of a parameter, in a format that is worth packing?
+bool packable(const Graph& g, const Contraction& c);
 std::shared_ptr<const Kernel> contraction_kernel(const Contraction& c, std::shared_ptr<Parallel> parallel);
 
 // Scatter, argsort and the like: ordinary functions on whole, contiguous operands.

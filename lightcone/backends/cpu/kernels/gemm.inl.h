@@ -1,5 +1,6 @@
 // The dense micro-kernels: WIDTH floats a vector, MR x (2 * WIDTH) accumulators.
 #include "lightcone/backends/cpu/kernels/gemv.inl.h"
+#include "lightcone/backends/cpu/kernels/packed.inl.h"
 
 namespace lc::host {
 namespace {
@@ -93,7 +94,8 @@ void pack_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, float* to) {
     } else {
       if (w <= WIDTH)  // pack_rows writes whole vectors of columns, but only as many as it needs
         for (i64 k = 0; k < depth; ++k) store(to + k * kNr + WIDTH, vf{});
-      with_type(g.type, [&]<WeightType T>() { pack_rows<T>(g, j0 + j, w, k0, depth, to); });
+      if (g.packed) unpack_strip(g, j0 + j, w, k0, depth, to, kNr);
+      else with_type(g.type, [&]<WeightType T>() { pack_rows<T>(g, j0 + j, w, k0, depth, to); });
     }
   }
 }
@@ -127,6 +129,6 @@ void tile(const float* a, const float* b, i64 depth, float* c, i64 c_m, i64 rows
 
 }  // namespace
 
-const GemmTable TABLE = {MR, kNr, arrange, gemv, axpy, pack_a, pack_b, tile};
+const GemmTable TABLE = {MR, kNr, arrange, gemv, step_sums, gemv_packed, axpy, pack_a, pack_b, tile};
 
 }  // namespace lc::host

@@ -6,6 +6,16 @@
 namespace lc::host {
 namespace {
 
+template <int R>
+inline void row_sums(const vf (&acc)[R], float (&y)[R]) {
+  if constexpr (R == 4) {
+    const v4 s = sums(acc[0], acc[1], acc[2], acc[3]);
+    std::memcpy(y, &s, sizeof y);
+  } else {
+    for (int r = 0; r < R; ++r) y[r] = sum(acc[r]);
+  }
+}
+
 template <WeightType T, int M, int R>
 inline void quantised_rows(const Gemm& g, i64 row, i64 m0, float (&y)[M][R]) {
   using C = Codec<T>;
@@ -41,8 +51,7 @@ inline void quantised_rows(const Gemm& g, i64 row, i64 m0, float (&y)[M][R]) {
       }
       w[r] += C::size;
     }
-  for (int m = 0; m < M; ++m)
-    for (int r = 0; r < R; ++r) y[m][r] = sum(acc[m][r]);
+  for (int m = 0; m < M; ++m) row_sums(acc[m], y[m]);
 }
 
 template <WeightType T, int M, int R>
@@ -67,11 +76,11 @@ inline void plain_rows(const Gemm& g, i64 row, i64 m0, float (&y)[M][R]) {
         for (int m = 0; m < M; ++m) acc[m][r] = fma(v, load(x[m] + k + i), acc[m][r]);
       }
     }
-  for (int m = 0; m < M; ++m)
-    for (int r = 0; r < R; ++r) {
-      y[m][r] = sum(acc[m][r]);
+  for (int m = 0; m < M; ++m) {
+    row_sums(acc[m], y[m]);
+    for (int r = 0; r < R; ++r)
       for (i64 i = k; i < g.k; ++i) y[m][r] += P::one(w[r], i) * x[m][i];
-    }
+  }
 }
 
 template <WeightType T, int M, int R>

@@ -16,7 +16,8 @@ namespace {
 
 using i64 = std::int64_t;
 typedef float vf __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
-typedef std::int32_t vi __attribute__((vector_size(WIDTH * 4)));
+typedef std::int32_t vi __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
+typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
 
 inline vf load(const float* p) { return *reinterpret_cast<const vf*>(p); }
 inline void store(float* p, vf v) { *reinterpret_cast<vf*>(p) = v; }
@@ -42,6 +43,27 @@ inline vf fma(vf a, vf b, vf c) {
   return a * b + c;
 #endif
 }
+inline vf larger(vf a, vf b) { return a > b ? a : b; }  // b where one is a NaN
+
+// 2^x for x <= 0 and NaN, the polynomial of the C prelude. Below 2^-149 it is 0.
+inline vf exp2_negative(vf x) {
+  const vf low = splat(-160.0f), magic = splat(12582912.0f);  // 1.5 * 2^23: the integer part in the low bits
+  const vf c = x < low ? low : x, shifted = c + magic, n = shifted - magic, f = c - n;
+  vf p = splat(1.535336188319500e-4f);
+  p = fma(p, f, splat(1.339887440266574e-3f));
+  p = fma(p, f, splat(9.618437357674640e-3f));
+  p = fma(p, f, splat(5.550332471162809e-2f));
+  p = fma(p, f, splat(2.402264791363012e-1f));
+  p = fma(p, f, splat(6.931472028550421e-1f));
+  p = fma(p, f, splat(1.0f));
+#if WIDTH == 16
+  return reinterpret_cast<vf>(_mm512_scalef_ps(reinterpret_cast<__m512>(p), reinterpret_cast<__m512>(n)));
+#else
+  const vi e = reinterpret_cast<vi>(shifted) - 0x4b400000, h = e >> 1, g = e - h;  // two steps: subnormal results
+  return p * reinterpret_cast<vf>((h + 127) << 23) * reinterpret_cast<vf>((g + 127) << 23);
+#endif
+}
+
 inline float sum(vf v) {  // in a fixed order
   float t[WIDTH];
   std::memcpy(t, &v, sizeof t);
@@ -49,6 +71,36 @@ inline float sum(vf v) {  // in a fixed order
     for (int i = 0; i < half; ++i) t[i] += t[i + half];
   return t[0];
 }
+// The sums of four vectors: pairs are joined while they are halved.
+inline v4 sums(vf a, vf b, vf c, vf d) {
+#if WIDTH == 16
+#define LC_JOIN(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+  const auto halves = [](vf x, vf y) {
+    return LC_JOIN(x, y, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
+           LC_JOIN(x, y, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+  };
+  const vf ab = halves(a, b), cd = halves(c, d);
+  const vf fours = LC_JOIN(ab, cd, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+                   LC_JOIN(ab, cd, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+  const vf twos = fours + LC_JOIN(fours, fours, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+  const vf ones = twos + LC_JOIN(twos, twos, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+  return LC_JOIN(ones, ones, 0, 4, 8, 12);
+#undef LC_JOIN
+#else
+  const auto quarters = [](vf v) {
+#if WIDTH == 8
+    return __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
+#else
+    return v;
+#endif
+  };
+  const v4 p = quarters(a), q = quarters(b), r = quarters(c), s = quarters(d);
+  const v4 x = __builtin_shufflevector(p, q, 0, 4, 2, 6) + __builtin_shufflevector(p, q, 1, 5, 3, 7);
+  const v4 y = __builtin_shufflevector(r, s, 0, 4, 2, 6) + __builtin_shufflevector(r, s, 1, 5, 3, 7);
+  return __builtin_shufflevector(x, y, 0, 1, 4, 5) + __builtin_shufflevector(x, y, 2, 3, 6, 7);
+#endif
+}
+
 inline vf from_half(const std::uint16_t* p) {
 #if WIDTH == 16
   return reinterpret_cast<vf>(_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));

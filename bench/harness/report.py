@@ -1,0 +1,122 @@
+"""From seconds to the table: medians, ratios taken round by round, goals."""
+from statistics import median
+
+
+def shown(v):
+    if v is None:
+        return "-"
+    return "%.0f" % v if v >= 1000 else "%.1f" % v if v >= 100 else "%.3g" % v
+
+
+def value(row, seconds):
+    """A time in the unit of the row: a rate, or a duration."""
+    return seconds * row["work"] if row["rate"] in ("ms", "us") else row["work"] / seconds
+
+
+def ratio(ours, theirs):
+    """How many times as fast we are: the median over rounds, because both sides of a round drift together."""
+    return median(t / o for o, t in zip(ours, theirs))
+
+
+BUSY = 0.15  # of the cores used by others: above it who waits at barriers loses far more than the others took
+
+
+def cpu_ratio(ours, theirs):
+    """The same in processor time, which a neighbour changes little (a runner that spins while it waits pays for it)."""
+    pairs = [(o, t) for o, t in zip(ours["cpu_seconds"], theirs["cpu_seconds"]) if o and t]
+    return median(t / o for o, t in pairs) if pairs else None
+
+
+def differs(a, b, tolerance):
+    """Whether two answers are not the same computation, or None where one of them is unknown."""
+    if not a or not b:
+        return None
+    if a["count"] != b["count"]:
+        return True
+    worst = max(abs(x - y) for x, y in zip(a["samples"], b["samples"]))
+    return not worst <= tolerance * max(a["rms"], 1e-30)  # NaN differs
+
+
+def judge(row, done, others):
+    """[(goal in words, value in words, True / False / None for unknown)]"""
+    ours = done["runs"]["lightcone"]
+    out = []
+    for goal in row["goals"]:
+        kind = goal[0]
+        if ours["missing"]:
+            out.append((words(goal), ours["missing"], None))
+        elif kind == "than":
+            peers = [p for p, r in done["runs"].items() if p != "lightcone" and not r["missing"] and not r["differs"]]
+            wanted = peers if goal[1] == "best" else [p for p in peers if p == goal[1]]
+            if not wanted:
+                out.append((words(goal), "nothing to compare with", None))
+                continue
+            best = min(wanted, key=lambda p: median(done["runs"][p]["seconds"]))
+            r = ratio(ours["seconds"], done["runs"][best]["seconds"])
+            out.append((words(goal), "%.2fx %s" % (r, best), r >= goal[2]))
+        elif kind == "limit":
+            share = done["share_of_limit"]
+            out.append((words(goal), "unknown" if share is None else "%.0f %%" % (100 * share), None if share is None else share >= goal[1]))
+        elif kind == "below":
+            s = median(ours["seconds"])
+            out.append((words(goal), "%s s" % shown(s), s < goal[1]))
+        elif kind == "rss":
+            planned = ours["facts"].get("planned_bytes")
+            r = ours["peak_rss"] / planned if planned else None
+            out.append((words(goal), "unknown" if r is None else "%.2f" % r, None if r is None else r <= goal[1]))
+        elif kind == "linear":
+            base = others.get(goal[1])
+            if base is None or base["runs"]["lightcone"]["missing"]:
+                out.append((words(goal), "run %s as well" % goal[1], None))
+                continue
+            r = base["lightcone"] / done["lightcone"]
+            out.append((words(goal), "%.2f" % r, r <= goal[2]))
+    if done["used_by_others"] > BUSY:  # memory is what it is, times are not
+        out = [g if goal[0] == "rss" else (g[0], g[1] + ", on a busy machine", None) for goal, g in zip(row["goals"], out)]
+    return out
+
+
+def words(goal):
+    return {
+        "than": lambda: ">= %gx %s" % (goal[2], goal[1] if goal[1] != "best" else "the best peer"),
+        "limit": lambda: ">= %g %% of the limit" % (100 * goal[1]),
+        "below": lambda: "< %g s" % goal[1],
+        "rss": lambda: "memory <= %g of the plan" % goal[1],
+        "linear": lambda: "a node <= %g of what it is in %s" % (goal[2], goal[1]),
+    }[goal[0]]()
+
+
+def lines(row, done):
+    """A workload for people."""
+    ours = done["runs"]["lightcone"]
+    head = "%-18s %10s %-8s" % (row["name"], shown(done["lightcone"]), row["rate"])
+    if done["share_of_limit"] is not None:
+        head += "  %3.0f %% of %s" % (100 * done["share_of_limit"], row["limit"][0])
+    if done["used_by_others"] > BUSY:
+        head += "  (others used %.0f %% of the cores: nothing is judged)" % (100 * done["used_by_others"])
+    if ours["missing"]:
+        head += "  MISSING: " + ours["missing"]
+    yield head
+    for peer, r in done["runs"].items():
+        if peer == "lightcone":
+            continue
+        if r["missing"]:
+            yield "  %-16s missing: %s" % (peer, r["missing"])
+            continue
+        note = {True: "  DIFFERS: not the same answer", None: "  answer not compared", False: ""}[r["differs"]]
+        told = "" if not r["told"] else "  (%s)" % ", ".join("%s" % v for v in r["told"].values())
+        against = "" if ours["missing"] else "  %6.2fx" % ratio(ours["seconds"], r["seconds"])
+        cpu = None if ours["missing"] else cpu_ratio(ours, r)
+        against += "" if cpu is None else "  %6.2fx cpu" % cpu
+        yield "  %-16s %10s %-8s%s%s%s" % (peer, shown(value(row, median(r["seconds"]))), row["rate"], against, told, note)
+    for goal, value_text, reached in done["goals"]:
+        yield "    %-8s %s: %s" % ({True: "reached", False: "MISSED", None: "open"}[reached], goal, value_text)
+
+
+def summary(results):
+    goals = [(name, g) for name, d in results.items() for g in d["goals"]]
+    count = {k: sum(1 for _, g in goals if g[2] is k) for k in (True, False, None)}
+    yield "goals: %d reached, %d missed, %d open" % (count[True], count[False], count[None])
+    for name, (goal, value_text, reached) in goals:
+        if reached is False:
+            yield "  missed  %-18s %s: %s" % (name, goal, value_text)

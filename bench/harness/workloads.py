@@ -1,0 +1,121 @@
+"""The workloads of bench/compare, and what Lightcone is to reach in each: one table for both.
+
+A row: its name; `spec`, what every runner is told; `work` of one call in the unit of `rate`; `limit`, the measured
+limit that rate is a share of; `peers`, who runs it too; `goals`.
+
+Goals: ("than", PEER, RATIO)   at least RATIO times as fast as PEER ("best": the fastest that ran it)
+       ("limit", SHARE)        at least this share of the measured limit
+       ("below", SECONDS)      a call takes less
+       ("rss", RATIO)          peak memory over what the plan and the weights say
+       ("linear", NAME, SLACK) its rate is at least 1/SLACK of that of another row
+"""
+import fnmatch
+
+LLAMA = ["llama.cpp"]
+PRODUCTS = ["torch", "torch.compile", "onnxruntime", "onednn", "openblas", "jax", "tinygrad", "dfdx", "luminal"]
+NETS = ["torch", "torch.compile", "onnxruntime", "jax"]
+SMALL = NETS + ["tinygrad", "dfdx", "luminal"]
+FUSED = ["torch", "torch.compile", "onnxruntime", "jax", "tinygrad", "dfdx", "luminal"]
+
+# of one token: all weights but the embedding table
+PARAMETERS = {"tinyllama": 1_100_048_384 - 32000 * 2048, "stories15m": 24_407_712 - 32000 * 288}
+BITS = {"q8_0": 8.5, "q4_0": 4.5, "q4_k": 4.5, "f16": 16, "bf16": 16}
+
+
+def row(name, spec, work, rate, limit, peers, goals, tolerance=1e-3, **more):
+    return dict(name=name, spec=spec, work=work, rate=rate, limit=limit, peers=peers, goals=goals, tolerance=tolerance, **more)
+
+
+def llamas():
+    ahead = {"q8_0": 1.35, "q4_0": 1.5, "q4_k": 2.2, "f16": 1.35, "bf16": 1.9}
+    for quant, ratio in ahead.items():
+        spec = {"kind": "decode", "model": "tinyllama", "quant": quant}
+        goals = [("than", "llama.cpp", ratio), ("limit", 0.9), ("rss", 1.05)]
+        bytes_read = PARAMETERS["tinyllama"] * BITS[quant] / 8
+        # peers round activations to 8 bits, so that answers agree to a few per cent of their spread
+        yield row("decode-" + quant, spec, 1, "tok/s", ("read", bytes_read), LLAMA, goals, 0.25)
+    spec = {"kind": "decode", "model": "stories15m", "quant": "q8_0"}
+    yield row("decode-tiny", spec, 1, "tok/s", None, LLAMA, [("than", "llama.cpp", 1.5)], 0.25)
+    for quant, ratio in {"q8_0": 3.5, "q4_0": 3.5, "bf16": 8}.items():
+        spec = {"kind": "prompt", "model": "tinyllama", "quant": quant, "tokens": 512, "chunk": 512}
+        yield row("prompt-" + quant, spec, 512, "tok/s", None, LLAMA, [("than", "llama.cpp", ratio)], 0.25)
+
+
+def products(amx):
+    for dtype, tolerance in (("f32", 1e-4), ("bf16", 2e-2), ("int8", 1e-5)):
+        for n in (512, 1024, 2048, 4096):
+            goals = [("than", "best", 1.5 if amx else 0.95)] if dtype == "f32" else [("than", "onednn", 1.2)]
+            only_f32 = ("openblas", "tinygrad", "dfdx", "luminal")
+            peers = [p for p in PRODUCTS if dtype == "f32" or p not in only_f32]
+            if dtype == "int8":
+                peers.remove("torch.compile")  # the same routine as eager
+            spec = {"kind": "gemm", "dtype": dtype, "n": n}
+            unit = "GOP/s" if dtype == "int8" else "GFLOP/s"
+            yield row("gemm-%s-%d" % (dtype, n), spec, 2e-9 * n**3, unit, (dtype, 2.0 * n**3), peers, goals, tolerance)
+
+
+def nets():
+    flops = {"vgg19": 39.3e9, "resnet50": 8.2e9}
+    for kind in flops:
+        for batch in (1, 16):
+            for dtype in ("f32", "bf16"):
+                spec = {"kind": kind, "batch": batch, "dtype": dtype}
+                name = "%s-b%d%s" % (kind, batch, "" if dtype == "f32" else "-bf16")
+                peers, told, goals, tolerance = NETS, {}, [("than", "onnxruntime", 1.5)], 2e-3
+                if dtype == "bf16":  # ONNX Runtime has no bf16 kernels for CPUs: its f32 is what it offers
+                    told = {"onnxruntime": {"dtype": "f32"}}
+                    goals, tolerance = [("than", "onnxruntime", 5), ("than", "torch", 2)], 0.1
+                yield row(name, spec, 1e3, "ms", (dtype, flops[kind] * batch), peers, goals, tolerance, told=told, heavy=batch > 1)
+    for kind, flop, shape in (("bert", 1.86e9, {"batch": 1, "tokens": 128}), ("gpt", 7.65e9, {"batch": 8, "tokens": 256})):
+        spec = dict(kind=kind, dtype="f32", **shape)
+        goals = [("than", "onnxruntime", 1.7), ("than", "torch.compile", 1.7)]
+        yield row(kind + "-block", spec, 1e3, "ms", ("f32", flop), NETS, goals, 2e-3)
+        told = {"onnxruntime": {"dtype": "f32"}}
+        goals = [("than", "onnxruntime", 4), ("than", "torch.compile", 4)]
+        told["torch.compile"] = {"dtype": "f32"}  # the goal is against f32; eager shows its bf16
+        spec = dict(spec, dtype="bf16")
+        yield row(kind + "-block-bf16", spec, 1e3, "ms", ("bf16", flop), NETS, goals, 0.1, told=told)
+
+
+def fused():
+    for op in ("gelu", "chain", "softmax", "layernorm", "ln_gelu_softmax"):
+        spec = {"kind": "fused", "op": op, "rows": 4096, "columns": 4096}
+        moved = 2 * 4 * 4096 * 4096
+        goals = [("limit", 0.9), ("than", "torch.compile", 1.2), ("than", "torch", 2)]
+        yield row(op, spec, moved / 1e9, "GB/s", ("copy", moved), FUSED, goals)
+
+
+def small():
+    for batch in (1, 128):
+        flop = 2.0 * batch * (784 * 512 + 512 * 512 + 512 * 10)
+        limit = ("f32", flop) if batch > 1 else None
+        spec = {"kind": "mlp", "batch": batch}
+        yield row("mlp-b%d" % batch, spec, 1e6, "us", limit, SMALL, [("than", "onnxruntime", 1.7)])
+    yield row("dispatch", {"kind": "scalar"}, 1e6, "us", None, SMALL, [("below", 5e-6)])
+
+
+def compiles():
+    for cold in (True, False):
+        goals = [("below", 1.0 if cold else 0.03), ("than", "torch.compile", 20)]
+        spec = {"kind": "compile-llama", "cold": cold}
+        yield row("compile-llama-" + ("cold" if cold else "warm"), spec, 1e3, "ms", None, ["torch.compile"], goals, once=True)
+    for nodes in (10_000, 30_000, 100_000):
+        goals = [("below", 5.0), ("linear", "compile-10000", 1.5)]
+        spec = {"kind": "compile-nodes", "nodes": nodes}
+        yield row("compile-%d" % nodes, spec, nodes / 1e3, "knodes/s", None, [], goals)
+
+
+def workloads(amx):
+    return [*llamas(), *products(amx), *nets(), *fused(), *small(), *compiles()]
+
+
+def pick(rows, only):
+    """Rows by name, by prefix ("gemm", "decode-q") or by pattern ("*-bf16*")."""
+    if not only:
+        return rows
+    patterns = only.split(",")
+    chosen = [r for r in rows if any(r["name"].startswith(p) or fnmatch.fnmatch(r["name"], p) for p in patterns)]
+    for p in patterns:
+        if not any(r["name"].startswith(p) or fnmatch.fnmatch(r["name"], p) for r in rows):
+            raise SystemExit("compare: no workload is called '%s' (--list shows all)" % p)
+    return chosen

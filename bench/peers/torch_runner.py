@@ -1,0 +1,63 @@
+"""PyTorch: eager, or torch.compile with frozen weights ("compile" as the first argument)."""
+import os
+import sys
+
+MODE = sys.argv[1] if len(sys.argv) > 1 else "eager"
+if MODE == "compile":
+    os.environ["TORCHINDUCTOR_FREEZING"] = "1"
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+import data
+import nets_torch
+
+
+def make(w):
+    torch.set_num_threads(w["threads"])
+    torch.set_grad_enabled(False)
+    kind, dtype = w["kind"], w.get("dtype", "f32")
+    compiled = MODE == "compile"
+    if kind == "gemm":
+        return gemm(w["n"], dtype, compiled)
+    if kind == "compile-llama":
+        return nets_torch.compile_llama(w, compiled)
+    f, args = nets_torch.build(w)
+    if compiled:
+        f = torch.compile(f, dynamic=False)
+    with torch.inference_mode():
+        y = f(*args)
+
+    def call():
+        with torch.inference_mode():
+            return f(*args)
+
+    return {"call": call, "answer": lambda: y.float().contiguous().numpy()}
+
+
+def gemm(n, dtype, compiled):
+    if dtype == "int8":
+        if compiled:
+            raise data.Missing("torch.compile calls the same int8 product as eager")
+        x = torch.from_numpy(data.int8s("x", (n, n)))
+        wt = torch.from_numpy(data.int8s("w", (n, n))).t()
+        y = torch._int_mm(x, wt)
+        return {"call": lambda: torch._int_mm(x, wt), "answer": y.numpy()}
+    kind = {"f32": torch.float32, "bf16": torch.bfloat16}[dtype]
+    x = torch.from_numpy(data.inputs("x", (n, n))).to(kind)
+    layer = torch.nn.Linear(n, n, bias=False)
+    layer.weight.data = torch.from_numpy(data.parameter("w", (n, n))).to(kind)
+    layer.eval()
+    f = torch.compile(layer, dynamic=False) if compiled else layer  # frozen: the weight is packed once
+    with torch.inference_mode():
+        y = f(x)
+
+    def call():
+        with torch.inference_mode():
+            return f(x)
+
+    return {"call": call, "answer": y.float().numpy()}
+
+
+data.serve(make, lambda: "torch " + torch.__version__)

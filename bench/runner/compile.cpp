@@ -1,0 +1,85 @@
+// How long compiling takes: the 1.1B Llama, cold (an empty kernel cache) and warm, and long graphs.
+#include <filesystem>
+
+#include "lightcone/models/llama_graph.h"
+#include "workload.h"
+
+namespace lc::bench {
+namespace {
+
+struct TempDir {
+  std::string path = (std::filesystem::temp_directory_path() / "lightcone-bench-XXXXXX").string();
+  TempDir() {
+    if (!::mkdtemp(path.data())) throw Error("bench", "cannot make a temporary folder");
+  }
+  ~TempDir() { std::filesystem::remove_all(path); }
+};
+
+LlamaConfig tinyllama() {
+  LlamaConfig c{.vocab = 32000,
+                .hidden = 2048,
+                .intermediate = 5632,
+                .layers = 22,
+                .heads = 32,
+                .kv_heads = 4,
+                .head_dim = 64,
+                .context = 2048,
+                .rope_frequencies = {}};
+  for (int i = 0; i < 32; ++i) c.rope_frequencies.push_back(std::pow(10000.0, -2.0 * i / 64));
+  return c;
+}
+
+Graph llama() {
+  return llama_graph(tinyllama(), {.context = 512, .chunk = 64},
+                     [](Graph& g, const std::string& path, Shape s) -> nn::Parameter {
+                       if (path.ends_with(".bias") || path.ends_with("_norm.weight")) return {};
+                       const bool matrix = s.size() == 2;
+                       return nn::parameter(g, path, std::move(s), DType::F32,
+                                            matrix ? std::optional(QuantFormat::Q8_0) : std::nullopt);
+                     });
+}
+
+// A residual network of `nodes` nodes: matrix products, activations and norms, as a deep model has them, all layers
+// alike, so that the work is the graph's and not the C compiler's.
+Graph deep(std::size_t nodes) {
+  Graph g;
+  Tensor x = g.input("x", {4, 64});
+  const Tensor weight = g.input("w", {64, 64});
+  while (g.size() < nodes) x = x + gelu(matmul(layer_norm(x, 1), weight));
+  g.output("y", x);
+  return g;
+}
+
+class Compile final : public Workload {
+ public:
+  explicit Compile(const Json& w)
+      : cold_(w.value("cold", false)),
+        options_(cpu_options(w)),
+        graph_(w.at("kind") == "compile-llama" ? llama() : deep(w.at("nodes").get<std::size_t>())) {}
+  void call() override { timed_call(); }
+  double timed_call() override {
+    std::unique_ptr<TempDir> fresh;
+    if (cold_ || !kept_) fresh = std::make_unique<TempDir>();
+    if (!cold_ && !kept_) kept_ = std::move(fresh);
+    options_.jit.cache_dir = cold_ ? fresh->path : kept_->path;
+    const double begin = now();
+    const Program p = compile(graph_, generic() | cpu(options_));
+    const double seconds = now() - begin;
+    kernels_ = p.kernels();
+    return seconds;
+  }
+  Json facts() override { return {{"nodes", graph_.size()}, {"kernels", kernels_}}; }
+
+ private:
+  bool cold_;
+  CpuOptions options_;
+  Graph graph_;
+  std::unique_ptr<TempDir> kept_;
+  std::size_t kernels_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> make_compile(const Json& w) { return std::make_unique<Compile>(w); }
+
+}  // namespace lc::bench

@@ -1,0 +1,59 @@
+// Matrix products: x [m, k] times a weight that is loaded once, so that the library may pack it once.
+#include <cmath>
+
+#include "workload.h"
+
+namespace lc::bench {
+namespace {
+
+// int8 times int8 as far as the library has it: Q8_0 blocks with one scale for all, activations in f32. The scale is
+// a power of two, so the answer is the integer product times that power and can be compared with a peer's.
+class Int8Product final : public Workload {
+ public:
+  explicit Int8Product(const Json& w) {
+    const auto n = w.at("n").get<std::int64_t>();
+    Graph g;
+    const Tensor x = g.input("x", {n, n});
+    g.output("y", nn::linear(x, nn::parameter(g, "w", {n, n}, DType::U8, QuantFormat::Q8_0)));
+    program_ = compile(g, generic() | cpu(cpu_options(w)));
+    const auto side = static_cast<std::size_t>(n), blocks = side * side / 32;
+    weight_ = Memory(blocks * 34);
+    const std::vector<float> values = input_values("w", side * side, 127), xs = input_values("x", side * side, 127);
+    for (std::size_t b = 0; b < blocks; ++b) {
+      store_f64(weight_.data() + b * 34, DType::F16, 0, 1);
+      for (std::size_t i = 0; i < 32; ++i)
+        weight_.data()[b * 34 + 2 + i] =
+            static_cast<std::byte>(static_cast<std::int8_t>(std::trunc(values[b * 32 + i])));
+    }
+    x_ = Memory(side * side * 4);
+    for (std::size_t i = 0; i < side * side; ++i)
+      store_f64(x_.data(), DType::F32, i, std::trunc(static_cast<double>(xs[i])));
+    program_.load("w", weight_.data(), weight_.size());
+    context_ = std::make_unique<Context>(program_);
+    context_->use("x", x_.data(), x_.size());
+  }
+  void call() override { context_->run(); }
+  Json answer() override { return summary(context_->get("y")); }
+  Json facts() override { return {{"note", "Q8_0 weight, f32 activations"}}; }
+
+ private:
+  Program program_;
+  Memory weight_, x_;
+  std::unique_ptr<Context> context_;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> make_gemm(const Json& w) {
+  const auto dtype = w.at("dtype").get<std::string>();
+  if (dtype == "int8") return std::make_unique<Int8Product>(w);
+  const auto n = w.at("n").get<std::int64_t>();
+  Net net(w);
+  // y = x w^T, as torch.nn.Linear: both operands in the dtype of the workload, the result in f32
+  const Tensor weight = net.parameter("w", {n, n});
+  Tensor x = net.input("x", {n, n});
+  if (dtype == "bf16") x = prim::cast(prim::cast(x, DType::BF16), DType::F32);
+  return net.finish(matmul(x, weight.transpose(0, 1)));
+}
+
+}  // namespace lc::bench

@@ -1,0 +1,73 @@
+// Decoding and reading a prompt with a GGUF checkpoint, by the same class a user would use.
+#include "lightcone/models/llama.h"
+
+#include "workload.h"
+
+namespace lc::bench {
+namespace {
+
+constexpr int kPrompt = 64, kContext = 1024;
+
+// The ids both sides read, whatever the vocabulary means.
+std::vector<int> ids(int count, int vocab) {
+  std::vector<int> v;
+  for (int i = 0; i < count; ++i)
+    v.push_back(259 + static_cast<int>((static_cast<std::uint32_t>(i) * 2654435761u >> 7) %
+                                       static_cast<std::uint32_t>(vocab - 259)));
+  return v;
+}
+
+class LlamaRun final : public Workload {
+ public:
+  explicit LlamaRun(const Json& w)
+      : prompt_(w.at("kind") == "prompt" ? w.at("tokens").get<int>() : 0),
+        model_(Llama::load(
+            w.at("path").get<std::string>(),
+            {.context = kContext, .chunk = w.value("chunk", std::int64_t{64}), .threads = w.at("threads").get<int>()})),
+        session_(std::make_unique<LlamaSession>(model_)),
+        text_(ids(std::max(prompt_, kContext), static_cast<int>(model_.config().vocab))) {
+    const std::span<const float> logits = session_->feed(std::span(text_).first(kPrompt));
+    answer_ = summary(logits);
+  }
+  void call() override { timed_call(); }
+  // A prompt from an empty cache, or one token after the others; positions stay within [64, 512), as the peer's do,
+  // and going back to 64 is not counted.
+  double timed_call() override {
+    const auto first = [&](int n) { return std::span(text_).first(static_cast<std::size_t>(n)); };
+    if (prompt_ == 0 && session_->tokens().size() >= 512) {
+      session_->reset();
+      session_->feed(first(kPrompt));
+    }
+    const double begin = now();
+    if (prompt_ > 0) {
+      session_->reset();
+      session_->feed(first(prompt_));
+    } else {
+      session_->feed(text_[session_->tokens().size()]);
+    }
+    return now() - begin;
+  }
+  Json answer() override { return answer_; }
+  Json facts() override {
+    const MemoryPlan& plan = model_.program().plan();
+    return {{"kernels", model_.program().kernels()},
+            {"interpreted", model_.program().interpreted()},
+            {"weight_bytes", model_.weight_bytes()},
+            {"bytes_per_token", model_.bytes_per_token()},
+            {"converted_bytes", model_.converted_bytes()},
+            {"planned_bytes", model_.weight_bytes() + plan.state_bytes + plan.arena_bytes}};
+  }
+
+ private:
+  int prompt_;
+  Llama model_;
+  std::unique_ptr<LlamaSession> session_;
+  std::vector<int> text_;
+  Json answer_;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> make_llama(const Json& w) { return std::make_unique<LlamaRun>(w); }
+
+}  // namespace lc::bench

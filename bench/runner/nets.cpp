@@ -1,0 +1,121 @@
+// Networks, written with the library's functions; names and shapes of the parameters are those of bench/peers/nets.py.
+#include "workload.h"
+
+namespace lc::bench {
+namespace {
+
+using i64 = std::int64_t;
+
+Tensor dense(Net& net, Tensor x, const std::string& name, i64 in, i64 out) {
+  return linear(x, net.parameter(name + ".weight", {out, in}), net.parameter(name + ".bias", {out}));
+}
+
+std::unique_ptr<Workload> mlp(const Json& w) {
+  Net net(w);
+  Tensor x = net.input("x", {w.at("batch").get<i64>(), 784});
+  x = relu(dense(net, x, "fc1", 784, 512));
+  x = relu(dense(net, x, "fc2", 512, 512));
+  return net.finish(dense(net, x, "fc3", 512, 10));
+}
+
+// What a run costs when there is nothing to compute.
+std::unique_ptr<Workload> scalar(const Json& w) {
+  Net net(w);
+  return net.finish(net.input("a", {1}) + net.input("b", {1}));
+}
+
+std::unique_ptr<Workload> vgg19(const Json& w) {
+  Net net(w);
+  Tensor x = net.input("x", {w.at("batch").get<i64>(), 3, 224, 224});
+  i64 channels = 3, n = 0;
+  for (const i64 width :
+       {64, 64, 0, 128, 128, 0, 256, 256, 256, 256, 0, 512, 512, 512, 512, 0, 512, 512, 512, 512, 0}) {
+    if (width == 0) {
+      x = max_pool(x, {2}, {2});
+      continue;
+    }
+    const std::string name = cat("conv", n++);
+    x = relu(conv(x, net.parameter(name + ".weight", {width, channels, 3, 3}), net.parameter(name + ".bias", {width}),
+                  {.padding = {1}}));
+    channels = width;
+  }
+  x = relu(dense(net, flatten(x, 1), "fc1", 25088, 4096));
+  x = relu(dense(net, x, "fc2", 4096, 4096));
+  return net.finish(dense(net, x, "fc3", 4096, 1000));
+}
+
+Tensor conv_bn(Net& net, Tensor x, const std::string& name, i64 in, i64 out, int kernel, int stride) {
+  const Tensor y = conv(x, net.parameter(name + ".conv.weight", {out, in, kernel, kernel}),
+                        {.stride = {stride}, .padding = {kernel / 2}});
+  return batch_norm(y, net.parameter(name + ".norm.running_mean", {out}),
+                    net.parameter(name + ".norm.running_var", {out}), net.parameter(name + ".norm.weight", {out}),
+                    net.parameter(name + ".norm.bias", {out}));
+}
+
+std::unique_ptr<Workload> resnet50(const Json& w) {
+  Net net(w);
+  Tensor x = net.input("x", {w.at("batch").get<i64>(), 3, 224, 224});
+  x = max_pool(relu(conv_bn(net, x, "stem", 3, 64, 7, 2)), {3}, {2}, {1});
+  i64 in = 64;
+  const int blocks[] = {3, 4, 6, 3};
+  for (int stage = 0; stage < 4; ++stage)
+    for (int b = 0; b < blocks[stage]; ++b) {
+      const std::string name = cat("layer", stage, ".", b);
+      const i64 width = i64{64} << stage, out = width * 4;
+      const int stride = stage > 0 && b == 0 ? 2 : 1;
+      Tensor y = relu(conv_bn(net, x, name + ".a", in, width, 1, 1));
+      y = relu(conv_bn(net, y, name + ".b", width, width, 3, stride));
+      y = conv_bn(net, y, name + ".c", width, out, 1, 1);
+      x = relu(y + (b == 0 ? conv_bn(net, x, name + ".down", in, out, 1, stride) : x));
+      in = out;
+    }
+  return net.finish(dense(net, mean(x, {2, 3}), "fc", 2048, 1000));
+}
+
+Tensor norm(Net& net, Tensor x, const std::string& name, i64 width) {
+  return layer_norm(x, 1, net.parameter(name + "norm.weight", {width}), net.parameter(name + "norm.bias", {width}));
+}
+
+// x [batch, seq, width] -> attention over heads, projected.
+Tensor attend(Net& net, Tensor x, i64 batch, i64 seq, i64 width, i64 heads, bool causal) {
+  const i64 size = width / heads;
+  const auto split = [&](const char* name) {
+    return dense(net, x, name, width, width).reshape({batch, seq, heads, size}).permute({0, 2, 1, 3});
+  };
+  const Tensor q = split("query"), k = split("key"), v = split("value");
+  const Tensor y = scaled_dot_product_attention(q, k, v, AttentionOptions{.causal = causal});
+  return dense(net, y.permute({0, 2, 1, 3}).reshape({batch, seq, width}), "out", width, width);
+}
+
+std::unique_ptr<Workload> bert(const Json& w) {
+  Net net(w);
+  const i64 batch = w.at("batch").get<i64>(), seq = w.at("tokens").get<i64>(), width = 768;
+  Tensor x = net.input("x", {batch, seq, width});
+  x = norm(net, x + attend(net, x, batch, seq, width, 12, false), "attention_", width);
+  const Tensor y = dense(net, gelu(dense(net, x, "up", width, 4 * width)), "down", 4 * width, width);
+  return net.finish(norm(net, x + y, "output_", width));
+}
+
+std::unique_ptr<Workload> gpt(const Json& w) {
+  Net net(w);
+  const i64 batch = w.at("batch").get<i64>(), seq = w.at("tokens").get<i64>(), width = 384;
+  Tensor x = net.input("x", {batch, seq, width});
+  x = x + attend(net, norm(net, x, "attention_", width), batch, seq, width, 6, true);
+  const Tensor y = dense(net, norm(net, x, "mlp_", width), "up", width, 4 * width);
+  return net.finish(x + dense(net, gelu(y), "down", 4 * width, width));
+}
+
+}  // namespace
+
+std::unique_ptr<Workload> make_net(const Json& w) {
+  const auto kind = w.at("kind").get<std::string>();
+  if (kind == "mlp") return mlp(w);
+  if (kind == "scalar") return scalar(w);
+  if (kind == "vgg19") return vgg19(w);
+  if (kind == "resnet50") return resnet50(w);
+  if (kind == "bert") return bert(w);
+  if (kind == "gpt") return gpt(w);
+  throw Error("bench", "no workload is of the kind " + kind);
+}
+
+}  // namespace lc::bench

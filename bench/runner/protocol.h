@@ -1,0 +1,59 @@
+// The protocol between bench/compare and a runner written in C++, and the data all runners compute on. Includes nothing
+// of Lightcone: the runners of C++ peers are built with it too.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace lc::bench {
+
+using Json = nlohmann::ordered_json;
+
+class Workload {
+ public:
+  virtual ~Workload() = default;
+  virtual void call() = 0;
+  // Seconds of one call, where that is not the time from outside (a compile that prepares first).
+  virtual double timed_call();
+  virtual Json answer() { return nullptr; }
+  // What the table shows in addition: {"kernels": 3, ...}.
+  virtual Json facts() { return Json::object(); }
+};
+
+double now();  // seconds
+double peak_rss_bytes();
+
+// ---- data -------------------------------------------------------------------------------------------------
+// Number i of the array `name`, uniform in [-1, 1) and exact in f32: a hash that is the same three lines in C++,
+// numpy and Rust, so every peer computes on the same numbers without a file of gigabytes.
+inline float uniform(std::uint32_t seed, std::uint32_t i) {
+  std::uint32_t h = i * 0x9E3779B1u + seed;
+  h = (h ^ (h >> 16)) * 0x7FEB352Du;
+  h = (h ^ (h >> 15)) * 0x846CA68Bu;
+  h ^= h >> 16;
+  return static_cast<float>(h >> 8) * 0x1p-23f - 1.0f;
+}
+std::uint32_t seed_of(std::string_view name);  // FNV-1a
+
+// The values of a parameter by the rule of bench/peers/data.py: the name and the shape decide.
+std::vector<float> parameter_values(const std::string& name, const std::vector<std::int64_t>& shape);
+std::vector<float> input_values(const std::string& name, std::size_t count, float scale = 1);
+
+// First and spread-out values and the root of the mean square: what the driver compares.
+Json summary(std::span<const float> values);
+
+struct Runner {
+  std::function<std::unique_ptr<Workload>(const Json&)> make;  // throws what is shown as the reason why it cannot
+  std::string version;
+  std::function<void(const Json&)> write = {};  // the command `write`, where there is one
+};
+int serve(const Runner& runner);
+
+}  // namespace lc::bench

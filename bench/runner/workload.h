@@ -1,0 +1,54 @@
+// Lightcone's workloads.
+#pragma once
+
+#include <cstring>
+
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/core/error.h"
+#include "lightcone/core/graph.h"
+#include "lightcone/nn/parameter.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/memory.h"
+#include "lightcone/runtime/program.h"
+#include "protocol.h"
+
+namespace lc::bench {
+
+CpuOptions cpu_options(const Json& w);
+
+// A graph with named parameters, compiled and fed.
+class Net {
+ public:
+  explicit Net(const Json& w);
+  Graph& graph() { return graph_; }
+  // A parameter with values by the rule, stored as the workload's dtype (vectors always as f32).
+  Tensor parameter(const std::string& name, std::vector<std::int64_t> shape);
+  Tensor input(const std::string& name, std::vector<std::int64_t> shape, float scale = 1);
+  std::unique_ptr<Workload> finish(Tensor y);
+
+ private:
+  struct Given {
+    std::string name;
+    DType dtype;
+    std::vector<float> values;
+    bool weight;
+  };
+  Graph graph_;
+  CpuOptions options_;
+  DType dtype_;
+  std::vector<Given> given_;
+};
+
+// ---- one for each kind of workload ----------------------------------------------------------------------------
+std::unique_ptr<Workload> make_gemm(const Json& w);
+std::unique_ptr<Workload> make_fused(const Json& w);
+std::unique_ptr<Workload> make_net(const Json& w);      // mlp, scalar, vgg19, resnet50, bert, gpt
+std::unique_ptr<Workload> make_llama(const Json& w);    // decode, prompt
+std::unique_ptr<Workload> make_compile(const Json& w);  // compile-llama, compile-nodes
+std::unique_ptr<Workload> make_limit(const Json& w);    // what the machine can do
+
+// A GGUF checkpoint with random weights of a kind; see model_file.cpp.
+void write_model(const Json& w);
+
+}  // namespace lc::bench

@@ -1,0 +1,396 @@
+// Attention of one block of rows, compiled for each instruction set: WIDTH floats a vector, KEYS keys
+// against two vectors of rows in registers.
+//
+// Many rows stand side by side in the lanes of vectors, so that the softmax needs no sum across lanes
+// and keys and values are read in place, one broadcast element at a time. Up to kFew rows, where lanes
+// would be idle, the lanes go along the head instead.
+#include <algorithm>
+#include <limits>
+
+#include "lightcone/backends/cpu/attention.h"
+#include "lightcone/backends/cpu/kernels/vector.inl.h"
+
+namespace lc::host {
+namespace {
+
+constexpr int kFew = WIDTH == 16 ? 8 : 4;
+constexpr int kRows = 2 * WIDTH, kTile = 8 * KEYS;
+static_assert(kRows <= kAttentionRows && kTile <= kAttentionTile && kTile % WIDTH == 0);
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+// Where a score stands: row r of key j at p[r * row + j * key].
+struct Scores {
+  float* p;
+  i64 row, key;
+};
+
+// What the masks say about a tile: how many keys each row keeps.
+struct Kept {
+  int keys[kAttentionSteps][kAttentionRows];
+  bool nothing;  // no row keeps a key and nothing brings one back
+};
+
+// How many of n bytes are not zero.
+int set_bytes(const std::byte* p, i64 n) {
+  int set = 0;
+  i64 j = 0;
+#if WIDTH == 16
+  for (; j + 64 <= n; j += 64) {
+    const __m512i v = _mm512_loadu_si512(p + j);
+    set += __builtin_popcountll(_mm512_test_epi8_mask(v, v));
+  }
+#elif WIDTH == 8 && defined(__AVX2__)
+  for (; j + 32 <= n; j += 32) {
+    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + j));
+    set += 32 - __builtin_popcount(
+                    static_cast<unsigned>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(v, _mm256_setzero_si256()))));
+  }
+#endif
+  for (; j < n; ++j) set += p[j] != std::byte{0};
+  return set;
+}
+
+int kept(const AttentionStep& s, const std::byte* p, i64 n) {
+  int set = 0;
+  if (s.key == 1) set = set_bytes(p, n);
+  else
+    for (i64 j = 0; j < n; ++j) set += p[j * s.key] != std::byte{0};
+  return s.keep ? set : static_cast<int>(n) - set;
+}
+
+void look_at_masks(const AttentionBlock& b, i64 j0, i64 n, Kept& k) {
+  k.nothing = false;
+  for (int i = 0; i < b.problem->steps; ++i) {
+    const AttentionStep& s = b.problem->step[static_cast<std::size_t>(i)];
+    if (s.kind != AttentionStep::Mask) continue;
+    int all = 0;
+    for (i64 r = 0; r < b.rows; ++r) {
+      const bool again = r > 0 && b.step[i][r] == b.step[i][r - 1];  // heads of a group share a mask
+      k.keys[i][r] = again ? k.keys[i][r - 1] : kept(s, b.step[i][r] + j0 * s.key, n);
+      all += k.keys[i][r];
+    }
+    if (all == 0 && i >= b.problem->skips) k.nothing = true;
+  }
+}
+
+void mask_row(const AttentionStep& s, const std::byte* p, int keys, i64 n, float* to, i64 stride) {
+  if (keys == n) return;
+  for (i64 j = 0; j < n; ++j)
+    if ((p[j * s.key] != std::byte{0}) != s.keep) to[j * stride] = s.value;
+}
+
+void apply_steps(const AttentionBlock& b, i64 j0, i64 n, const Kept& k, Scores at) {
+  for (int i = 0; i < b.problem->steps; ++i) {
+    const AttentionStep& s = b.problem->step[static_cast<std::size_t>(i)];
+    for (i64 r = 0; r < b.rows; ++r) {
+      float* to = at.p + r * at.row;
+      const std::byte* from = b.step[i][r];
+      switch (s.kind) {
+        case AttentionStep::Scale:
+          for (i64 j = 0; j < n; ++j) to[j * at.key] *= s.value;
+          break;
+        case AttentionStep::Shift:
+          for (i64 j = 0; j < n; ++j) to[j * at.key] += s.value;
+          break;
+        case AttentionStep::Bias:
+          for (i64 j = 0; j < n; ++j) to[j * at.key] += reinterpret_cast<const float*>(from)[(j0 + j) * s.key];
+          break;
+        case AttentionStep::Mask: mask_row(s, from + j0 * s.key, k.keys[i][r], n, to, at.key); break;
+      }
+    }
+  }
+}
+
+// ---- a tile of keys or values: in place, or widened and gathered into scratch --------------------
+
+struct Tile {
+  const float* p;
+  i64 row;
+};
+Tile tile(const std::byte* base, WeightType type, i64 first, i64 n, i64 key, i64 step, i64 length, float* to) {
+  if (type == WeightType::F32) {
+    const float* from = reinterpret_cast<const float*>(base) + first * key;
+    if (step == 1 || length == 1) return {from, key};
+    for (i64 j = 0; j < n; ++j)
+      for (i64 c = 0; c < length; ++c) to[j * length + c] = from[j * key + c * step];
+    return {to, length};
+  }
+  const std::uint16_t* from = reinterpret_cast<const std::uint16_t*>(base) + first * key;
+  for (i64 j = 0; j < n; ++j)
+    for (i64 c = 0; c < length; ++c) {
+      const std::uint16_t h = from[j * key + c * step];
+      if (type == WeightType::BF16) {
+        to[j * length + c] = bf16_to_f32(h);
+      } else {
+#if defined(__F16C__)
+        to[j * length + c] = _cvtsh_ss(h);
+#else
+        to[j * length + c] = f16_to_f32(h);
+#endif
+      }
+    }
+  return {to, length};
+}
+Tile keys_of(const AttentionBlock& b, i64 j0, i64 n, float* to) {
+  const AttentionProblem& a = *b.problem;
+  return tile(b.k, a.k_type, j0, n, a.k_key, a.k_depth, a.depth, to);
+}
+Tile values_of(const AttentionBlock& b, i64 j0, i64 n, float* to) {
+  const AttentionProblem& a = *b.problem;
+  return tile(b.v, a.v_type, j0, n, a.v_key, a.v_width, a.width, to);
+}
+
+// A weight of zero times an infinity is a NaN that masking must not hide.
+bool finite(const Tile& v, i64 n, i64 width) {
+  vf bad[4] = {};
+  float odd = 0;
+  for (i64 j = 0; j < n; j += 4)
+    for (int t = 0; t < 4; ++t) {
+      const float* p = v.p + std::min(j + t, n - 1) * v.row;
+      i64 c = 0;
+      for (; c + WIDTH <= width; c += WIDTH) bad[t] += load(p + c) * splat(0.0f);
+      for (; c < width; ++c) odd += p[c] * 0.0f;
+    }
+  return sum((bad[0] + bad[1]) + (bad[2] + bad[3])) + odd == 0.0f;
+}
+
+struct Work {
+  float *q, *scores, *sum, *top, *total, *shrink, *keys, *values;
+  Work(const AttentionBlock& b, i64 rows) {
+    const AttentionProblem& a = *b.problem;
+    float* p = b.scratch;
+    const auto take = [&](i64 floats) {
+      float* mine = p;
+      p += floats;
+      return mine;
+    };
+    scores = take(rows * kTile), top = take(kRows), total = take(kRows), shrink = take(kRows);
+    q = take(rows * a.depth), sum = take(rows * a.width);
+    keys = take(kTile * a.depth), values = take(kTile * a.width);
+  }
+};
+
+// May the tile be passed over? Fills in what the masks keep of it.
+bool hidden(const AttentionBlock& b, i64 j0, i64 n, Kept& seen, const Work& w) {
+  look_at_masks(b, j0, n, seen);
+  return seen.nothing && finite(values_of(b, j0, n, w.values), n, b.problem->width);
+}
+
+// What a row arrived at: element c of its weighted sum at sum[c * stride].
+void finish(const AttentionBlock& b, i64 r, const float* sum, i64 stride, float top, float total) {
+  const i64 width = b.problem->width;
+  if (b.partial) {
+    float* to = b.partial + r * (width + 2);
+    for (i64 c = 0; c < width; ++c) to[c] = sum[c * stride];
+    to[width] = top, to[width + 1] = total;
+    return;
+  }
+  // a row that sees nothing is a NaN: its maximum is taken from itself
+  const float scale = top == kLowest ? top - top : 1.0f / total;
+  for (i64 c = 0; c < width; ++c) b.out[r][c] = sum[c * stride] * scale;
+}
+
+// ---- many rows: V vectors of them side by side ------------------------------------------------------
+
+// scores[j][rows] for KEYS keys from j on; keys that do not exist repeat the last.
+template <int V>
+void score_keys(const float* q, const Tile& k, i64 j, i64 n, i64 depth, float scale, float* to) {
+  constexpr int R = V * WIDTH;
+  const float* p[KEYS];
+  vf acc[KEYS][V] = {};
+  for (int t = 0; t < KEYS; ++t) p[t] = k.p + std::min(j + t, n - 1) * k.row;
+  for (i64 c = 0; c < depth; ++c) {
+    vf x[V];
+    for (int v = 0; v < V; ++v) x[v] = load(q + c * R + v * WIDTH);
+    for (int t = 0; t < KEYS; ++t) {
+      const vf y = splat(p[t][c]);
+      for (int v = 0; v < V; ++v) acc[t][v] = fma(x[v], y, acc[t][v]);
+    }
+  }
+  for (int t = 0; t < KEYS; ++t)
+    for (int v = 0; v < V; ++v) store(to + (j + t) * R + v * WIDTH, acc[t][v] * splat(scale));
+}
+
+// Turns scores into weights and moves the running maximum and sum.
+template <int V>
+void weigh(float* s, i64 n, float exponent, const Work& w) {
+  constexpr int R = V * WIDTH;
+  const vf none = splat(kLowest), power = splat(exponent);
+  for (int v = 0; v < V; ++v) {
+    const vf old = load(w.top + v * WIDTH);
+    vf top = old;
+    for (i64 j = 0; j < n; ++j) top = larger(load(s + j * R + v * WIDTH), top);
+    const vf base = top == none ? vf{} : top;
+    const vf shrink = exp2_negative((old - base) * power);
+    vf total = load(w.total + v * WIDTH) * shrink;
+    for (i64 j = 0; j < n; ++j) {
+      float* p = s + j * R + v * WIDTH;
+      const vf e = exp2_negative((load(p) - base) * power);
+      store(p, e);
+      total += e;
+    }
+    store(w.top + v * WIDTH, top), store(w.total + v * WIDTH, total), store(w.shrink + v * WIDTH, shrink);
+  }
+}
+
+// sum[c][rows] = sum[c][rows] * shrink + weights * values for C columns of V from c on.
+template <int V, int C>
+void add_values(const float* weight, const Tile& values, i64 n, i64 c, const float* shrink, float* sum) {
+  constexpr int R = V * WIDTH;
+  vf acc[C][V];
+  for (int t = 0; t < C; ++t)
+    for (int v = 0; v < V; ++v) acc[t][v] = load(sum + (c + t) * R + v * WIDTH) * load(shrink + v * WIDTH);
+  const float* p = values.p + c;
+  for (i64 j = 0; j < n; ++j, p += values.row) {
+    vf x[V];
+    for (int v = 0; v < V; ++v) x[v] = load(weight + j * R + v * WIDTH);
+    for (int t = 0; t < C; ++t) {
+      const vf y = splat(p[t]);
+      for (int v = 0; v < V; ++v) acc[t][v] = fma(x[v], y, acc[t][v]);
+    }
+  }
+  for (int t = 0; t < C; ++t)
+    for (int v = 0; v < V; ++v) store(sum + (c + t) * R + v * WIDTH, acc[t][v]);
+}
+
+template <int V>
+void many(const AttentionBlock& b) {
+  constexpr int R = V * WIDTH;
+  const AttentionProblem& a = *b.problem;
+  const Work w(b, R);
+  for (i64 c = 0; c < a.depth; ++c)
+    for (i64 r = 0; r < R; ++r) w.q[c * R + r] = r < b.rows ? b.q[r][c * a.q_depth] : 0.0f;
+  std::fill(w.sum, w.sum + R * a.width, 0.0f);
+  std::fill(w.top, w.top + R, kLowest);
+  std::fill(w.total, w.total + R, 0.0f);
+  Kept seen;
+  for (i64 j0 = b.begin; j0 < b.end; j0 += kTile) {
+    const i64 n = std::min<i64>(kTile, b.end - j0);
+    if (hidden(b, j0, n, seen, w)) continue;
+    const Tile keys = keys_of(b, j0, n, w.keys);
+    for (i64 j = 0; j < n; j += KEYS) score_keys<V>(w.q, keys, j, n, a.depth, a.scale, w.scores);
+    apply_steps(b, j0, n, seen, {w.scores, 1, R});
+    weigh<V>(w.scores, n, a.exponent, w);
+    const Tile values = values_of(b, j0, n, w.values);
+    i64 c = 0;
+    for (; c + KEYS <= a.width; c += KEYS) add_values<V, KEYS>(w.scores, values, n, c, w.shrink, w.sum);
+    for (; c + 2 <= a.width; c += 2) add_values<V, 2>(w.scores, values, n, c, w.shrink, w.sum);
+    for (; c < a.width; ++c) add_values<V, 1>(w.scores, values, n, c, w.shrink, w.sum);
+  }
+  for (i64 r = 0; r < b.rows; ++r) finish(b, r, w.sum + r, R, w.top[r], w.total[r]);
+}
+
+// ---- few rows: lanes along the head, up to four rows at a time against a tile in the first-level cache ---
+
+// Scores of four keys from j on; keys that do not exist repeat the last.
+template <int M>
+void score_four(const float* q, const Tile& k, i64 j, i64 n, i64 depth, float scale, float* to) {
+  const float* p[4];
+  vf acc[M][4] = {};
+  for (int t = 0; t < 4; ++t) p[t] = k.p + std::min(j + t, n - 1) * k.row;
+  i64 c = 0;
+  for (; c + WIDTH <= depth; c += WIDTH)
+    for (int m = 0; m < M; ++m) {
+      const vf x = load(q + m * depth + c);
+      for (int t = 0; t < 4; ++t) acc[m][t] = fma(x, load(p[t] + c), acc[m][t]);
+    }
+  for (int m = 0; m < M; ++m) {
+    v4 s = sums(acc[m][0], acc[m][1], acc[m][2], acc[m][3]);
+    for (i64 i = c; i < depth; ++i)
+      for (int t = 0; t < 4; ++t) s[t] += q[m * depth + i] * p[t][i];
+    for (int t = 0; t < 4; ++t) to[m * kTile + j + t] = s[t] * scale;
+  }
+}
+
+void weigh_row(float* s, i64 n, float exponent, const Work& w, i64 m) {
+  const i64 padded = (n + WIDTH - 1) / WIDTH * WIDTH;
+  std::fill(s + n, s + padded, kLowest);
+  const float old = w.top[m];
+  vf tops = splat(old);
+  for (i64 j = 0; j < padded; j += WIDTH) tops = larger(load(s + j), tops);
+  float top = old;
+  for (int i = 0; i < WIDTH; ++i) top = tops[i] > top ? tops[i] : top;
+  const vf base = splat(top == kLowest ? 0.0f : top), power = splat(exponent);
+  const float shrink = exp2_negative((splat(old) - base) * power)[0];
+  vf total = {};
+  for (i64 j = 0; j < padded; j += WIDTH) {
+    const vf e = exp2_negative((load(s + j) - base) * power);
+    store(s + j, e);
+    total += e;
+  }
+  w.top[m] = top, w.shrink[m] = shrink;
+  w.total[m] = w.total[m] * shrink + sum(total);
+}
+
+// C vectors of the weighted sums of M rows, from column c on.
+template <int M, int C>
+void add_columns(const float* weight, const Tile& values, i64 n, i64 c, i64 width, float* sum, const float* shrink) {
+  vf acc[M][C];
+  for (int m = 0; m < M; ++m)
+    for (int t = 0; t < C; ++t) acc[m][t] = load(sum + m * width + c + t * WIDTH) * splat(shrink[m]);
+  const float* p = values.p + c;
+  for (i64 j = 0; j < n; ++j, p += values.row) {
+    vf x[C];
+    for (int t = 0; t < C; ++t) x[t] = load(p + t * WIDTH);
+    for (int m = 0; m < M; ++m) {
+      const vf y = splat(weight[m * kTile + j]);
+      for (int t = 0; t < C; ++t) acc[m][t] = fma(x[t], y, acc[m][t]);
+    }
+  }
+  for (int m = 0; m < M; ++m)
+    for (int t = 0; t < C; ++t) store(sum + m * width + c + t * WIDTH, acc[m][t]);
+}
+
+template <int M>
+void score_rows(const AttentionProblem& a, const Work& w, const Tile& keys, i64 n, i64 m) {
+  for (i64 j = 0; j < n; j += 4) score_four<M>(w.q + m * a.depth, keys, j, n, a.depth, a.scale, w.scores + m * kTile);
+}
+
+template <int M>
+void add_rows(const AttentionProblem& a, const Work& w, const Tile& values, i64 n, i64 m) {
+  constexpr int C = WIDTH == 16 ? 4 : 2;
+  const float *weight = w.scores + m * kTile, *shrink = w.shrink + m;
+  float* sum = w.sum + m * a.width;
+  i64 c = 0;
+  for (; c + C * WIDTH <= a.width; c += C * WIDTH) add_columns<M, C>(weight, values, n, c, a.width, sum, shrink);
+  for (; c + WIDTH <= a.width; c += WIDTH) add_columns<M, 1>(weight, values, n, c, a.width, sum, shrink);
+  for (; c < a.width; ++c)
+    for (int r = 0; r < M; ++r) {
+      float s = sum[r * a.width + c] * shrink[r];
+      for (i64 j = 0; j < n; ++j) s += weight[r * kTile + j] * values.p[j * values.row + c];
+      sum[r * a.width + c] = s;
+    }
+}
+
+void few(const AttentionBlock& b) {
+  using Rows = void (*)(const AttentionProblem&, const Work&, const Tile&, i64, i64);
+  static constexpr Rows score[] = {score_rows<1>, score_rows<2>, score_rows<3>, score_rows<4>};
+  static constexpr Rows add[] = {add_rows<1>, add_rows<2>, add_rows<3>, add_rows<4>};
+  const AttentionProblem& a = *b.problem;
+  const Work w(b, b.rows);
+  for (i64 m = 0; m < b.rows; ++m) {
+    for (i64 c = 0; c < a.depth; ++c) w.q[m * a.depth + c] = b.q[m][c * a.q_depth];
+    w.top[m] = kLowest, w.total[m] = 0;
+  }
+  std::fill(w.sum, w.sum + b.rows * a.width, 0.0f);
+  Kept seen;
+  for (i64 j0 = b.begin; j0 < b.end; j0 += kTile) {
+    const i64 n = std::min<i64>(kTile, b.end - j0);
+    if (hidden(b, j0, n, seen, w)) continue;
+    const Tile keys = keys_of(b, j0, n, w.keys);
+    for (i64 m = 0; m < b.rows; m += 4) score[std::min<i64>(4, b.rows - m) - 1](a, w, keys, n, m);
+    apply_steps(b, j0, n, seen, {w.scores, kTile, 1});
+    for (i64 m = 0; m < b.rows; ++m) weigh_row(w.scores + m * kTile, n, a.exponent, w, m);
+    const Tile values = values_of(b, j0, n, w.values);
+    for (i64 m = 0; m < b.rows; m += 4) add[std::min<i64>(4, b.rows - m) - 1](a, w, values, n, m);
+  }
+  for (i64 m = 0; m < b.rows; ++m) finish(b, m, w.sum + m * a.width, 1, w.top[m], w.total[m]);
+}
+
+void block(const AttentionBlock& b) { b.rows <= kFew ? few(b) : b.rows <= WIDTH ? many<1>(b) : many<2>(b); }
+
+}  // namespace
+
+const AttentionTable TABLE = {kRows, kTile, block};
+
+}  // namespace lc::host

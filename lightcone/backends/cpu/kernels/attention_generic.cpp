@@ -1,0 +1,4 @@
+#define WIDTH 4
+#define KEYS 4
+#define TABLE kAttentionGeneric
+#include "lightcone/backends/cpu/kernels/attention.inl.h"

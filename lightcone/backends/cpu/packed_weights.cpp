@@ -1,0 +1,132 @@
+#include "lightcone/backends/cpu/packed_weights.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace lc::host {
+namespace {
+
+using i64 = std::int64_t;
+using u8 = std::uint8_t;
+constexpr int kRows = PackedLayout::rows, kStep = PackedLayout::step;
+
+std::uint64_t eight_bytes(const u8* p) {
+  std::uint64_t x;
+  std::memcpy(&x, p, 8);
+  return x;
+}
+// One small field of eight bytes, side by side.
+std::uint32_t nibbles_of(const u8* p, int shift) {
+  std::uint64_t x = eight_bytes(p) >> shift & 0x0f0f0f0f0f0f0f0full;
+  x = (x | x >> 4) & 0x00ff00ff00ff00ffull;
+  x = (x | x >> 8) & 0x0000ffff0000ffffull;
+  return static_cast<std::uint32_t>(x | x >> 16);
+}
+std::uint32_t pairs_of(const u8* p, int shift) {
+  std::uint64_t x = eight_bytes(p) >> shift & 0x0303030303030303ull;
+  x = (x | x >> 6) & 0x000f000f000f000full;
+  x = (x | x >> 12) & 0x000000ff000000ffull;
+  return static_cast<std::uint32_t>(x | x >> 24) & 0xffff;
+}
+std::uint32_t bits_of(const u8* p, int shift) {
+  return static_cast<std::uint32_t>((eight_bytes(p) >> shift & 0x0101010101010101ull) * 0x0102040810204080ull >> 56);
+}
+
+// Where the packed form of one row's block begins, for that row's lane.
+struct Lane {
+  u8* block;
+  int row;
+  PackedLayout layout;
+  u8* step(int s) const { return block + layout.header + s * layout.step_bytes(); }
+  void half(int which, const u8* from) const { std::memcpy(block + (which * kRows + row) * 2, from, 2); }
+  void scale(int s, int which, u8 v) const { step(s)[which * kRows + row] = v; }
+  void nibbles(int s, int word, std::uint32_t v) const { put(step(s) + layout.scales, word, v); }
+  void high(int s, int word, std::uint32_t v) const { put(step(s) + layout.scales + PackedLayout::nibbles, word, v); }
+
+ private:
+  void put(u8* at, int word, std::uint32_t v) const { std::memcpy(at + (word * kRows + row) * 4, &v, 4); }
+};
+
+void pack_q4_0(const u8* p, const Lane& to) {
+  to.half(0, p);
+  for (int v = 0; v < 4; ++v) to.nibbles(0, v, nibbles_of(p + 2 + v % 2 * 8, v / 2 * 4));
+}
+// Q4_K, and Q5_K with its fifth bits.
+void pack_q45_k(const u8* p, const u8* fifth, const u8* codes, const Lane& to) {
+  to.half(0, p), to.half(1, p + 2);
+  const u8* q = p + 4;
+  for (int s = 0; s < 8; ++s) {
+    to.scale(s, 0, s < 4 ? q[s] & 63 : (q[s + 4] & 15) | (q[s - 4] >> 6) << 4);
+    to.scale(s, 1, s < 4 ? q[s + 4] & 63 : q[s + 4] >> 4 | (q[s] >> 6) << 4);
+    for (int v = 0; v < 4; ++v) to.nibbles(s, v, nibbles_of(codes + s / 2 * 32 + v * 8, s % 2 * 4));
+    if (!fifth) continue;
+    std::uint32_t bits = 0;
+    for (int v = 0; v < 4; ++v) bits |= bits_of(fifth + v * 8, s) << (8 * v);
+    to.high(s, 0, bits);
+  }
+}
+void pack_q6_k(const u8* p, const Lane& to) {
+  to.half(0, p + 208);
+  for (int s = 0; s < 8; ++s) {
+    to.scale(s, 0, p[192 + 2 * s]), to.scale(s, 1, p[193 + 2 * s]);
+    const u8 *low = p + s / 4 * 64 + s % 2 * 32, *high = p + 128 + s / 4 * 32;
+    for (int v = 0; v < 4; ++v) to.nibbles(s, v, nibbles_of(low + v * 8, s % 4 / 2 * 4));
+    for (int v = 0; v < 2; ++v)
+      to.high(s, v, pairs_of(high + v * 16, s % 4 * 2) | pairs_of(high + v * 16 + 8, s % 4 * 2) << 16);
+  }
+}
+void pack_block(WeightType t, const u8* p, const Lane& to) {
+  switch (t) {
+    case WeightType::Q4_0: return pack_q4_0(p, to);
+    case WeightType::Q4_K: return pack_q45_k(p, nullptr, p + 16, to);
+    case WeightType::Q5_K: return pack_q45_k(p, p + 16, p + 48, to);
+    default: return pack_q6_k(p, to);
+  }
+}
+
+class PackKernel final : public Kernel {
+ public:
+  PackKernel(WeightType t, i64 n, i64 k, std::shared_ptr<Parallel> p)
+      : type_(t), n_(n), k_(k), parallel_(std::move(p)) {}
+  std::string name() const override { return "pack_" + std::string(block_format(type_)->name); }
+  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
+  void run(const Launch& l) const override {
+    struct Job {
+      const PackKernel& k;
+      const u8* from;
+      u8* to;
+    } job{*this, static_cast<const u8*>(l.in[0]), static_cast<u8*>(l.out)};
+    l.parallel.run(
+        static_cast<int>((n_ + kRows - 1) / kRows),
+        [](void* arg, int group, int) {
+          const Job& j = *static_cast<Job*>(arg);
+          j.k.group(j.from, j.to, group);
+        },
+        &job);
+  }
+
+ private:
+  void group(const u8* from, u8* to, i64 group) const {
+    const QuantInfo& q = *block_format(type_);
+    const PackedLayout layout = packed_layout(type_);
+    const i64 blocks = k_ / layout.block;
+    to += group * layout.group_bytes(k_);
+    const i64 first = group * kRows, rows = std::min<i64>(kRows, n_ - first);
+    if (rows < kRows) std::memset(to, 0, static_cast<std::size_t>(layout.group_bytes(k_)));
+    for (i64 b = 0; b < blocks; ++b)
+      for (i64 r = 0; r < rows; ++r)
+        pack_block(type_, from + ((first + r) * blocks + b) * q.bytes,
+                   {to + b * layout.block_bytes(), static_cast<int>(r), layout});
+  }
+  WeightType type_;
+  i64 n_, k_;
+  std::shared_ptr<Parallel> parallel_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Kernel> pack_kernel(WeightType t, i64 n, i64 k, std::shared_ptr<Parallel> p) {
+  return std::make_shared<PackKernel>(t, n, k, std::move(p));
+}
+
+}  // namespace lc::host

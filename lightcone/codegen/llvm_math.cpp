@@ -1,0 +1,279 @@
+#include "lightcone/codegen/llvm_math.h"
+
+#include <algorithm>
+
+#include "lightcone/core/error.h"
+
+namespace lc::ir::llvm {
+namespace {
+
+Value fma(const Value& a, const Operand& b, const Operand& c) { return a.text->call("fma", {a, b.of(a), c.of(a)}); }
+Value round_even(const Value& a) { return a.text->call("rint", {a}); }
+Value fabs(const Value& a) { return a.text->call("fabs", {a}); }
+Value to(const Value& v, Type t) { return v.text->cast(is_real(v.type) ? "fptosi" : "sitofp", v, t); }
+Value widen(const Value& bit, Type t) { return bit.text->cast("zext", bit, t); }
+Value is_nan(const Value& v) { return v != v; }
+Value two_to(const Value& n) { return bits((n + 127) << 23, Type::Float); }
+
+// p(x) by Horner's rule, the highest coefficient first.
+Value polynomial(const Value& x, std::initializer_list<double> c) {
+  Value p = x.text->number(x.type, *c.begin());
+  for (auto k = c.begin() + 1; k != c.end(); ++k) p = fma(p, x, *k);
+  return p;
+}
+
+// Of a vector of bits.
+Value all(const Value& v) {
+  if (v.lanes == 1) return v;
+  const std::string number = "i" + std::to_string(v.lanes);
+  const Value mask =
+      v.text->emit(Type::I1, 1, "bitcast " + v.text->spell(Type::I1, v.lanes) + " " + v.name + " to " + number);
+  return v.text->emit(Type::I1, 1, "icmp eq " + number + " " + mask.name + ", -1");
+}
+
+Value exp2f(const Value& x) {
+  const Value b = bits(x, Type::I32), m = b & 0x7fffffff;
+  const Value near = select(m < 0x43200000, m, m.text->integer(Type::I32, 0x43200000));  // within +-160, a NaN too
+  const Value c = bits((b & -2147483648.0) | near, Type::Float);
+  const Value n = round_even(c), f = c - n;
+  const Value p = polynomial(f, {1.535336188319500e-4f, 1.339887440266574e-3f, 9.618437357674640e-3f,
+                                 5.550332471162809e-2f, 2.402264791363012e-1f, 6.931472028550421e-1f, 1.0f});
+  const Value e = to(n, Type::I32), h = e >> 1, g = e - h;
+  return select(is_nan(x), x, p * two_to(h) * two_to(g));
+}
+
+Value log2f(const Value& x) {
+  const Value tiny = x < 1.17549435e-38f;
+  const Value b = bits(select(tiny, x * 8388608.0, x), Type::I32);
+  const Value whole = bits((b & 0x7fffff) | 0x3f800000, Type::Float);
+  const Value big = whole > 1.41421356f;
+  const Value m = select(big, whole * 0.5, whole);
+  const Value shift = select(tiny, 127 + 23, b.text->integer(Type::I32, 127));
+  const Value e = (shift_right(b, 23) & 255) - shift + widen(big, Type::I32);
+  const Value t = (m - 1.0) / (m + 1.0), s = t * t;
+  const Value p = polynomial(s, {0.3205989f, 0.4121986f, 0.5770780f, 0.96179669f});
+  const Value r = fma(t, s * p, t * 2.885390082f) + to(e, Type::Float);
+  const Value special = select(x == 0.0, -kInf, select(x < 0.0, kNaN, x));
+  return select((x > 0.0) & (x < kInf), r, special);
+}
+
+// Where any lane is too large for the reduction, libm's.
+Value sinf(const Value& x) {
+  Text& text = *x.text;
+  const Value small = fabs(x) < 1e6;
+  const Value wide = text.cast("fpext", select(small, x, text.number(x.type, 0)), Type::Double);
+  const Value n = round_even(wide * 0.31830988618379067154);
+  const Value r = fma(n, -1.2246467991473532072e-16, fma(n, -3.14159265358979311600, wide)), s = r * r;
+  const Value p = polynomial(s, {-2.5052108385441718775e-08, 2.7557319223985890653e-06, -1.9841269841269841253e-04,
+                                 8.3333333333333332177e-03, -1.6666666666666665741e-01});
+  const Value v = fma(r * s, p, r);
+  const Value odd = (to(n, Type::I32) & 1) != 0;
+  const Value y = text.cast("fptrunc", select(odd, text.number(v.type, -0.0) - v, v), Type::Float);
+  const std::string before = text.label(), slow = "slow" + text.fresh(), done = "done" + text.fresh();
+  text.branch(all(small), done, slow);
+  text.begin_block(slow);
+  const Value z = select(small, y, text.call("sin", {x}));
+  text.jump(done);
+  text.begin_block(done);
+  const Value either = text.emit(
+      x.type, x.lanes,
+      "phi " + text.spell(x.type, x.lanes) + " [ " + y.name + ", %" + before + " ], [ " + z.name + ", %" + slow + " ]");
+  return select(x == 0.0, x, either);
+}
+
+Value maxf(const Value& a, const Value& b) {
+  const Value m = select((a > b) | is_nan(a), a, b);  // b is a NaN, or not less
+  return select(a == b, bits(bits(a, Type::I32) & bits(b, Type::I32), Type::Float), m);
+}
+Value minf(const Value& a, const Value& b) {
+  const Value m = select((a < b) | is_nan(a), a, b);
+  return select(a == b, bits(bits(a, Type::I32) | bits(b, Type::I32), Type::Float), m);
+}
+Value extreme(const Value& a, const Value& b, bool maximum) {
+  switch (a.type) {
+    case Type::Float: return maximum ? maxf(a, b) : minf(a, b);
+    case Type::I1: return maximum ? a | b : a & b;
+    case Type::Double: {
+      const Value& zero = maximum ? a : b;  // of two zeros, b when this one is negative
+      const Value zeros = (zero == 0.0) & (bits(zero, Type::I64) < 0);
+      const Value equal = select(zeros, b, a);
+      const Value ordered =
+          maximum ? select(a > b, a, select(b > a, b, equal)) : select(a < b, a, select(b < a, b, equal));
+      return select(is_nan(a), a, select(is_nan(b), b, ordered));
+    }
+    default: return maximum ? select(a < b, b, a) : select(b < a, b, a);
+  }
+}
+
+// Quotient or remainder with no fault: by 0 it is 0, by -1 it wraps.
+Value divide(const Value& a, const Value& b, bool remainder) {
+  Text& t = *a.text;
+  if (a.type == Type::I1) return remainder ? (a & 0) : a & b;
+  const Value zero = b == 0;
+  if (a.type == Type::I8) return select(zero, 0, t.binary(remainder ? "urem" : "udiv", a, select(zero, 1, b)));
+  const Value minus = b == -1;
+  const Value r = t.binary(remainder ? "srem" : "sdiv", a, select(zero | minus, 1, b));
+  return select(zero, 0, select(minus, remainder ? a & 0 : t.number(a.type, 0) - a, r));
+}
+
+// By squaring, until no lane has a bit of the exponent left.
+Value integer_pow(const Value& base, const Value& exponent) {
+  Text& t = *base.text;
+  const int lanes = std::max(base.lanes, exponent.lanes);
+  const Value a = t.spread(base, lanes), b = t.spread(exponent, lanes);
+  const bool is_signed = a.type != Type::I8;
+  const std::string r = t.variable(a.type, lanes), x = t.variable(a.type, lanes), e = t.variable(a.type, lanes);
+  t.set(r, t.spread(t.integer(a.type, 1), lanes));
+  t.set(x, a);
+  t.set(e, is_signed ? select(b < 0, 0, b) : b);
+  const std::string head = "pow" + t.fresh(), body = "step" + t.fresh(), done = "done" + t.fresh();
+  t.jump(head);
+  t.begin_block(head);
+  const Value left = t.get(e, a.type, lanes);
+  t.branch(all(left == 0), done, body);
+  t.begin_block(body);
+  const Value so_far = t.get(r, a.type, lanes), square = t.get(x, a.type, lanes);
+  t.set(r, select((left & 1) != 0, so_far * square, so_far));
+  t.set(x, square * square);
+  t.set(e, shift_right(left, 1));
+  t.jump(head);
+  t.begin_block(done);
+  const Value power = t.get(r, a.type, lanes);
+  if (!is_signed) return power;
+  const Value sign = select((b & 1) != 0, -1, t.integer(a.type, 1));
+  return select(b < 0, select(a == 1, 1, select(a == -1, sign, a & 0)), power);
+}
+
+Value pow(const Value& a, const Value& b) {
+  Text& t = *a.text;
+  switch (a.type) {
+    case Type::I1: return a | (b ^ 1);
+    case Type::Float: {
+      const Value wide = pow(t.cast("fpext", a, Type::Double), t.cast("fpext", b, Type::Double));
+      return t.cast("fptrunc", wide, Type::Float);
+    }
+    case Type::Double: {
+      const Value root = select(a == -kInf, kInf, t.call("sqrt", {a + 0.0}));
+      return select(b == 0.5, root, t.call("pow", {a, b}));
+    }
+    default: return integer_pow(a, b);
+  }
+}
+
+Value odd_float(const Value& v) {  // rounds to odd, so that rounding again is as good as rounding once
+  Text& t = *v.text;
+  const Value f = t.cast("fptrunc", v, Type::Float), back = t.cast("fpext", f, Type::Double);
+  const Value u = bits(f, Type::I32);
+  const Value moved = select(fabs(back) < fabs(v), u + 1, u - 1);
+  const Value inexact = (v == v) & (back != v) & ((u & 1) == 0) & ((moved & 0x7fffffff) <= 0x7f800000);
+  return bits(select(inexact, moved, u), Type::Float);
+}
+
+Value saturated(const Value& v, Type to) {
+  Text& t = *v.text;
+  const bool byte = to == Type::I8;
+  const double lo = byte ? 0 : to == Type::I32 ? -0x1p31 : -0x1p63, hi = byte ? 255 : to == Type::I32 ? 0x1p31 : 0x1p63;
+  const std::int64_t top = byte ? 255 : to == Type::I32 ? INT32_MAX : INT64_MAX;
+  const Value inside = t.cast(byte ? "fptoui" : "fptosi", v, to);
+  const Value below = select(v <= lo, t.integer(to, static_cast<std::int64_t>(lo)), inside);
+  return select(is_nan(v), 0, select(v >= hi, t.integer(to, top), below));
+}
+
+}  // namespace
+
+Type register_type(DType t) {
+  switch (t) {
+    case DType::F64: return Type::Double;
+    case DType::I32: return Type::I32;
+    case DType::I64: return Type::I64;
+    case DType::U8: return Type::I8;
+    case DType::Bool: return Type::I1;
+    default: return Type::Float;
+  }
+}
+Type stored_type(DType t) {
+  if (t == DType::F16 || t == DType::BF16) return Type::I16;
+  return t == DType::Bool ? Type::I8 : register_type(t);
+}
+
+Value constant(Text& text, double v, DType t) {
+  std::uint64_t raw = 0;
+  store_f64(&raw, t, 0, v);
+  if (is_float(t)) return text.real(register_type(t), load_f64(&raw, t, 0));
+  return text.integer(register_type(t), load_i64(&raw, t, 0));
+}
+
+Value apply(Op op, DType result, const Value& a, const Value& b, const Value& c) {
+  const bool narrow = a.type == Type::Float;
+  const auto libm = [](const char* name, const Value& v) { return v.text->call(name, {v}); };
+  const auto compute = [&]() -> Value {
+    switch (op) {
+      case Op::Exp2: return narrow ? exp2f(a) : libm("exp2", a);
+      case Op::Log2: return narrow ? log2f(a) : libm("log2", a);
+      case Op::Sin: return narrow ? sinf(a) : libm("sin", a);
+      case Op::Sqrt: return libm("sqrt", a);
+      case Op::Recip: return a.text->number(a.type, 1) / a;
+      case Op::Add:
+      case Op::SumReduce: return a.type == Type::I1 ? a | b : a + b;
+      case Op::Mul: return a.type == Type::I1 ? a & b : a * b;
+      case Op::Div: return is_real(a.type) ? a / b : divide(a, b, false);
+      case Op::Mod: return is_real(a.type) ? a.text->binary("frem", a, b) : divide(a, b, true);
+      case Op::Pow: return pow(a, b);
+      case Op::Maximum:
+      case Op::MaxReduce: return extreme(a, b, true);
+      case Op::Minimum: return extreme(a, b, false);
+      case Op::LessThan: return a < b;
+      case Op::Equal: return a == b;
+      case Op::Where: return select(a, b, c);
+      default: return {};
+    }
+  };
+  const Value v = compute();
+  check(v.known(), "an operation that LLVM code cannot be written for");
+  return info(op).types == Types::Compare || op == Op::Where ? v : rounded(v, result);
+}
+
+Value widened(const Value& v, DType t) {
+  Text& text = *v.text;
+  if (t == DType::F16) return text.cast("fpext", bits(v, Type::Half), Type::Float);
+  if (t == DType::BF16) return bits(text.cast("zext", v, Type::I32) << 16, Type::Float);
+  return t == DType::Bool ? v != 0 : v;
+}
+
+Value narrowed(const Value& v, DType t) {
+  Text& text = *v.text;
+  if (t == DType::F16) return bits(text.cast("fptrunc", v, Type::Half), Type::I16);
+  if (t == DType::Bool) return text.cast("zext", v, Type::I8);
+  if (t != DType::BF16) return v;
+  const Value u = bits(v, Type::I32), high = shift_right(u, 16);
+  const Value near = shift_right(u + 0x7fff + (high & 1), 16);
+  return text.cast("trunc", select(is_nan(v), high | 0x40, near), Type::I16);
+}
+
+Value rounded(const Value& v, DType t) { return t == DType::F16 || t == DType::BF16 ? widened(narrowed(v, t), t) : v; }
+
+Value convert(const Value& v, DType from, DType to) {
+  if (from == to) return v;
+  Text& text = *v.text;
+  const Type target = register_type(to);
+  if (to == DType::Bool) return v != 0;
+  if (!is_float(to) && is_float(from)) return saturated(v, target);
+  if (!is_float(to)) {
+    const auto width = [](Type t) { return t == Type::I1 ? 1 : t == Type::I8 ? 8 : t == Type::I32 ? 32 : 64; };
+    if (width(target) < width(v.type)) return text.cast("trunc", v, target);
+    return text.cast(from == DType::Bool || from == DType::U8 ? "zext" : "sext", v, target);
+  }
+  if (!is_float(from))
+    return rounded(text.cast(from == DType::Bool || from == DType::U8 ? "uitofp" : "sitofp", v, target), to);
+  if (from == DType::F64 && (to == DType::F16 || to == DType::BF16)) return rounded(odd_float(v), to);
+  if (v.type == target) return rounded(v, to);
+  return rounded(text.cast(to == DType::F64 ? "fpext" : "fptrunc", v, target), to);
+}
+
+Value key(const Value& v) {
+  const Value b = bits(v, Type::I32);
+  return select(is_nan(v), 0x7fffffff, b ^ ((b >> 31) & 0x7fffffff));
+}
+Value unkey(const Value& k) { return bits(k ^ ((k >> 31) & 0x7fffffff), Type::Float); }
+
+}  // namespace lc::ir::llvm

@@ -1,0 +1,15 @@
+// Kernel IR as LLVM IR text, for machines with LLVM's library but no C compiler.
+#pragma once
+
+#include <string>
+
+#include "lightcone/codegen/kernel_ir.h"
+
+namespace lc::ir {
+
+// One function with the same signature and meaning as render()'s, and the declarations it needs;
+// in a module of several functions, equal declarations may stand only once. Lanes are vectors.
+// `typed_pointers` for LLVM before 15, which writes float* where later ones write ptr.
+std::string render_llvm(const Kernel& k, std::string_view name, bool typed_pointers);
+
+}  // namespace lc::ir
