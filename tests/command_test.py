@@ -156,6 +156,29 @@ class Command(unittest.TestCase):
         self.assertIsNone(re.search(r'(src|href)=', page))
         self.assertTrue(run("view", "builtin", "--dot").stdout.startswith(b"digraph"))
 
+    def test_profiles(self):
+        with tempfile.TemporaryDirectory() as d:
+            trace, page = pathlib.Path(d) / "trace.json", pathlib.Path(d) / "memory.html"
+            r = run("generate", "builtin", "Once", "-t", "0", "-n", "12", "--profile", trace)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            self.assertIn("llama_graph.cpp:", r.stderr.decode())
+            self.assertIn("of limit", r.stderr.decode())
+            events = json.loads(trace.read_text())["traceEvents"]
+            self.assertTrue(any("softmax" in e["name"] for e in events))
+            self.assertEqual(run("view", "builtin", "--memory", "-o", page).returncode, 0)
+            self.assertEqual(page.read_text().count("<svg"), 1)
+        self.assertIn("most in use", run("view", "builtin", "--memory", "--text").stdout.decode())
+        self.refuses(run("generate", "builtin", "Once", "-n", "2", "-q", "--profile", "/nowhere/t.json"), "cannot write")
+
+    def test_bench_explains(self):
+        r = run("bench", "fused", "--explain", "--json")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        kernel = json.loads(r.stdout)["fused"][0]["explain"]["kernels"][0]
+        self.assertTrue(kernel["what"].startswith("softmax ("), kernel)
+        self.assertEqual(kernel["bytes_read"], 5 * 4 * 4096 * 4096)
+        text = run("bench", "fused", "--explain", "--source", kernel["name"]).stdout.decode()
+        self.assertIn(kernel["name"] + "(const void* const* in", text)
+
     def test_without_a_c_compiler(self):
         # an empty cache stays empty: kernels were interpreted, neither compiled nor taken from elsewhere
         with tempfile.TemporaryDirectory() as cache:

@@ -407,3 +407,36 @@ TEST(Jit, NoCompilerMeansTheInterpreterOfTheIr) {
   EXPECT_FALSE(done.log.back().fired.contains("C units from cache"));
   EXPECT_THROW(transform(g, cpu({.threads = 1, .jit = {.compiler = "/bin/false", .cache_dir = "off"}})), Error);
 }
+
+// Longer than a kernel may be: cut, and right. (Once this never finished compiling.)
+TEST(Cpu, LongChainsAreCut) {
+  Graph g;
+  const Tensor x = g.input("x", {4, 8}), w = g.input("w", {8, 4});
+  Tensor t = x;
+  for (int k = 0; k < 300; ++k) {
+    const Tensor shifted = t.slice(1, 1, 8).pad(1, 0, 1);  // each read of it takes several instructions
+    t = prim::maximum(prim::add(shifted, w.transpose(0, 1)), prim::mul(t, full_like(t, k % 2 ? -0.5 : 0.75)));
+  }
+  g.output("y", t);
+  const Program p = compile(g, generic() | cpu({.threads = 1, .compiler = false}));
+  EXPECT_GT(p.kernels(), 1u);
+  agree(g, {{"x", random_floats(32, 1)}, {"w", random_floats(32, 2)}});
+}
+
+// A stack of row operations over rows of changing length: what is too expensive to inline ends the
+// exploring, and a layer is a few kernels, not one for each operation.
+TEST(Cpu, DeepStacksOfRowOperations) {
+  Graph g;
+  Tensor t = g.input("x", {64});
+  for (int k = 0; k < 12; ++k) {
+    const int row = 4 << k % 3;
+    const Tensor r = t.reshape({64 / row, row});
+    const Tensor e =
+        prim::exp2(prim::add(r, prim::mul(prim::max_reduce(r, 1).unsqueeze(1).expand(r.shape()), full_like(r, -1.0))));
+    t = prim::mul(e, prim::recip(prim::sum_reduce(e, 1)).unsqueeze(1).expand(r.shape())).reshape({64});
+  }
+  g.output("y", t);
+  const Program p = compile(g, generic() | cpu({.threads = 1, .compiler = false}));
+  EXPECT_LE(p.kernels(), 5u * 12u);
+  agree(g, {{"x", random_floats(64, 3)}});
+}

@@ -101,7 +101,7 @@ class Builder {
   };
 
   int depth_of(const Dim& d);
-  int add(Instr in, int depth, NodeId from);
+  int add(Instr in, int depth);
   int value(NodeId id, std::vector<Dim> index, const Dim& guard);
   int read(const Edge& e, const std::vector<Dim>& index, const Dim& guard);
   int load(NodeId id, const std::vector<Dim>& index, const Dim& guard);
@@ -111,6 +111,11 @@ class Builder {
   int buffer(NodeId id);
   void look_for_splits(const Dim& d);
   void offend(NodeId id) { offenders_.insert(id); }
+  // Goes on as if the offender were in memory already: what it reads is no matter of this kernel.
+  int in_memory(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
+    offend(id);
+    return load(id, index, guard);
+  }
   double again(const Dim& used, int depth);
   Block& block_at(int depth) {
     return depth == 0 ? kernel_.top
@@ -131,6 +136,8 @@ class Builder {
   std::vector<NodeId> buffers_;
   std::vector<bool> same_index_;
   std::set<NodeId> offenders_;
+  std::pair<std::size_t, NodeId> largest_{0, 0};  // the inlined value that took most instructions
+  NodeId entered_ = 0;                            // the one that was begun last
   int next_reduce_ = kReduce;
 };
 
@@ -170,9 +177,9 @@ void Builder::look_for_splits(const Dim& d) {
     }
 }
 
-int Builder::add(Instr in, int depth, NodeId from) {
+int Builder::add(Instr in, int depth) {
   if (kernel_.instrs.size() > kTooManyInstrs) {
-    offend(from);
+    offend(largest_.first > 0 ? largest_.second : entered_);
     throw TooBig{};
   }
   for (int k : {in.a, in.b, in.c})
@@ -201,7 +208,7 @@ int Builder::load(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
   const int b = buffer(id);
   if (!(offset == kernel_.store_offset)) same_index_[static_cast<std::size_t>(b)] = false;
   return add({.code = Code::Load, .dtype = g_[id].dtype, .offset = offset, .valid = guard, .buffer = b},
-             std::max(depth_of(offset), depth_of(guard)), id);
+             std::max(depth_of(offset), depth_of(guard)));
 }
 
 int Builder::read(const Edge& e, const std::vector<Dim>& index, const Dim& guard) {
@@ -210,15 +217,15 @@ int Builder::read(const Edge& e, const std::vector<Dim>& index, const Dim& guard
   const Shape& s = g_[e.node].shape;
   const Dim both = guard * at.valid;
   if (at.valid == Dim(0)) {
-    return add({.code = Code::Constant, .dtype = g_[e.node].dtype}, 0, e.node);
+    return add({.code = Code::Constant, .dtype = g_[e.node].dtype}, 0);
   }
   const int v = value(e.node, unravel(at.offset, s), both);
   const Code code = kernel_.instrs[static_cast<std::size_t>(v)].code;
   if (at.valid == Dim(1) || ((code == Code::Load || code == Code::GatherLoad) && region_.is_buffer(e.node))) return v;
   look_for_splits(at.valid);
-  const int c = add({.code = Code::Index, .dtype = DType::Bool, .offset = at.valid}, depth_of(at.valid), e.node);
-  const int zero = add({.code = Code::Constant, .dtype = g_[e.node].dtype}, 0, e.node);
-  return add({.code = Code::Apply, .dtype = g_[e.node].dtype, .op = Op::Where, .a = c, .b = v, .c = zero}, 0, e.node);
+  const int c = add({.code = Code::Index, .dtype = DType::Bool, .offset = at.valid}, depth_of(at.valid));
+  const int zero = add({.code = Code::Constant, .dtype = g_[e.node].dtype}, 0);
+  return add({.code = Code::Apply, .dtype = g_[e.node].dtype, .op = Op::Where, .a = c, .b = v, .c = zero}, 0);
 }
 
 int Builder::gather(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
@@ -254,7 +261,7 @@ int Builder::gather(NodeId id, const std::vector<Dim>& index, const Dim& guard) 
               .extent = data[static_cast<std::size_t>(n.axis)],
               .buffer = b,
               .a = j},
-             std::max(depth_of(rest), depth_of(guard)), id);
+             std::max(depth_of(rest), depth_of(guard)));
 }
 
 int Builder::reduction(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
@@ -265,8 +272,9 @@ int Builder::reduction(NodeId id, const std::vector<Dim>& index, const Dim& guar
     depth = std::max(depth, depth_of(d));
     used = used + d * Dim::symbol("_", 2, 3);  // only its symbols matter
   }
-  // Some loop around it does not change it: it would be summed again and again, so it gets a buffer.
-  if (again(used, depth) > 1.5) offend(id);
+  // A reduction that inner loops do not change stands outside of them, which block_at() ensures; one that
+  // outer loops do not change would be computed again in each round of theirs.
+  if (again(used, depth) > 1.5 && id != region_.root) return in_memory(id, index, guard);
   const std::vector<int> saved(path_.begin() + depth, path_.end());
   path_.resize(static_cast<std::size_t>(depth));
   std::vector<Dim>& extents =
@@ -298,7 +306,7 @@ int Builder::reduction(NodeId id, const std::vector<Dim>& index, const Dim& guar
   path_.resize(static_cast<std::size_t>(depth));
   block_at(depth).items.push_back({true, loops.front()});
   path_.insert(path_.end(), saved.begin(), saved.end());
-  return add({.code = Code::Accumulator, .dtype = n.dtype, .buffer = r}, depth, id);
+  return add({.code = Code::Accumulator, .dtype = n.dtype, .buffer = r}, depth);
 }
 
 int Builder::elementwise(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
@@ -307,8 +315,8 @@ int Builder::elementwise(NodeId id, const std::vector<Dim>& index, const Dim& gu
   for (std::size_t k = 0; k < n.in.size(); ++k) in[k] = read(n.in[k], index, guard);
   const bool copy = n.op == Op::Contiguous;
   const int v = add(
-      {.code = copy ? Code::Convert : Code::Apply, .dtype = n.dtype, .op = n.op, .a = in[0], .b = in[1], .c = in[2]}, 0,
-      id);
+      {.code = copy ? Code::Convert : Code::Apply, .dtype = n.dtype, .op = n.op, .a = in[0], .b = in[1], .c = in[2]},
+      0);
   if (expensive(n.op)) {
     Dim used = 0;
     for (const Dim& d : index) used = used + d * Dim::symbol("_", 2, 3);
@@ -322,14 +330,18 @@ int Builder::value(NodeId id, std::vector<Dim> index, const Dim& guard) {
   const Key key{id, index, guard};
   if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
   int v = -1;
+  const bool inlined = !region_.is_buffer(id) && info(n.op).kind != Kind::Leaf && id != region_.root;
+  const std::size_t first = kernel_.instrs.size();
+  if (inlined) entered_ = id;
   if (region_.is_buffer(id)) {
     v = load(id, index, guard);
+  } else if (inlined && ++copies_[id] > kTooManyCopies) {
+    v = in_memory(id, index, guard);
   } else {
-    if (info(n.op).kind != Kind::Leaf && ++copies_[id] > kTooManyCopies && id != region_.root) offend(id);
     switch (info(n.op).kind) {
       case Kind::Leaf:
         if (n.op == Op::Constant) {
-          v = add({.code = Code::Constant, .dtype = n.dtype, .value = n.value}, 0, id);
+          v = add({.code = Code::Constant, .dtype = n.dtype, .value = n.value}, 0);
         } else {
           const Dim d = n.index.substitute([&](const std::string& s) -> std::optional<Dim> {
             if (!is_loop_symbol(s)) return std::nullopt;
@@ -338,7 +350,7 @@ int Builder::value(NodeId id, std::vector<Dim> index, const Dim& guard) {
             return index[axis];
           });
           look_for_splits(d);
-          v = add({.code = Code::Index, .dtype = n.dtype, .offset = d}, depth_of(d), id);
+          v = add({.code = Code::Index, .dtype = n.dtype, .offset = d}, depth_of(d));
         }
         break;
       case Kind::Elementwise:
@@ -352,6 +364,7 @@ int Builder::value(NodeId id, std::vector<Dim> index, const Dim& guard) {
     }
   }
   memo_.emplace(key, v);
+  if (inlined) largest_ = std::max(largest_, {kernel_.instrs.size() - first, id});
   return v;
 }
 

@@ -1,5 +1,6 @@
 #include "lightcone/core/graph.h"
 
+#include <algorithm>
 #include <bit>
 #include <deque>
 #include <limits>
@@ -242,8 +243,8 @@ void Graph::output(std::string_view name, const Operand& value) {
 void Graph::root(std::string_view name, Edge e) {
   std::string unique(name);
   if (unique.empty()) unique = "out" + std::to_string(impl_->roots.size());
-  for (const Root& r : impl_->roots)
-    if (r.name == unique) throw Error("output", cat("'", unique, "' exists already; names are unique in a graph"));
+  if (!impl_->root_names.insert(unique).second)
+    throw Error("output", cat("'", unique, "' exists already; names are unique in a graph"));
   impl_->roots.push_back({std::move(unique), std::move(e)});
 }
 
@@ -261,9 +262,14 @@ void Graph::assign(const Operand& state, const Operand& next) {
 }
 
 void Graph::assignment(NodeId state, Edge next) {
-  for (const Assignment& a : impl_->assignments)
-    if (a.state == state) throw Error("assign", cat("'", (*this)[state].name, "' is assigned twice"));
+  if (!impl_->assigned.insert(state).second)
+    throw Error("assign", cat("'", (*this)[state].name, "' is assigned twice"));
   impl_->assignments.push_back({state, std::move(next)});
+}
+
+bool operator==(const Graph& a, const Graph& b) {
+  return std::ranges::equal(a.impl_->nodes, b.impl_->nodes, same) && std::ranges::equal(a.roots(), b.roots()) &&
+         std::ranges::equal(a.assignments(), b.assignments());
 }
 
 std::vector<bool> Graph::live() const {

@@ -53,10 +53,12 @@ struct Operand;
 struct Assignment {
   NodeId state;
   Edge next;
+  friend bool operator==(const Assignment&, const Assignment&) = default;
 };
 struct Root {
   std::string name;
   Edge edge;
+  friend bool operator==(const Root&, const Root&) = default;
 };
 
 class Graph {
@@ -92,6 +94,8 @@ class Graph {
   std::string str() const;             // a line a node: what tests compare
   std::string dot() const;             // for Graphviz; constants are written into their readers
   std::string label(NodeId id) const;  // a few words for a picture
+
+  friend bool operator==(const Graph& a, const Graph& b);  // the same nodes under the same ids
 
   struct Impl;
   Impl& impl() const { return *impl_; }

@@ -14,7 +14,8 @@ struct Graph::Impl {
   std::deque<Node> nodes;
   std::deque<Edge> edges;  // what Tensor handles point at
   std::unordered_multimap<std::size_t, NodeId> known;
-  std::unordered_set<std::string> input_names;
+  std::unordered_set<std::string> input_names, root_names;
+  std::unordered_set<NodeId> assigned;
   std::vector<Root> roots;
   std::vector<Assignment> assignments;
 };

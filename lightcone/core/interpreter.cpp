@@ -104,8 +104,7 @@ double unit(DType t) {
 
 // How far apart an implementation may be at `result`, beyond what its operands bring.
 double own_error(DType t, double result) {
-  if (!is_float(t)) return 0;
-  if (std::isnan(result) || std::isinf(result)) return 0;
+  if (!is_float(t) || std::isnan(result) || std::isinf(result)) return 0;
   const double m = std::fabs(result);
   const bool wide = t == DType::F64 || t == DType::BF16 || t == DType::F32;
   if (m > (t == DType::F64 ? DBL_MAX / 4 : wide ? FLT_MAX / 4 : 65000.0)) return kInf;
@@ -113,8 +112,7 @@ double own_error(DType t, double result) {
 }
 
 double spread(double a, double b) {
-  if (std::isnan(a) && std::isnan(b)) return 0;
-  if (a == b) return 0;
+  if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
   const double d = std::fabs(a - b);
   return std::isnan(d) ? kInf : d;
 }

@@ -26,6 +26,13 @@ int wrap_axis(int axis, int rank, const Shape& shape, const char* op) {
   if (a < 0 || a >= rank) throw Error(op, cat("axis ", axis, " is not an axis of ", str(shape)));
   return a;
 }
+// Every `step`-th of an axis from `begin` on.
+static View strided(const View& v, int axis, Dim begin, Dim extent, std::int64_t step) {
+  Shape from(v.shape().size(), 0), to = v.shape();
+  std::vector<std::int64_t> steps(from.size(), 1);
+  from[axis] = begin, to[axis] = extent, steps[axis] = step;
+  return v.slice(std::move(from), std::move(to), std::move(steps));
+}
 
 Dim Tensor::extent(int axis) const { return shape()[wrap_axis(axis, rank(), shape(), "extent")]; }
 
@@ -68,31 +75,21 @@ Tensor Tensor::squeeze(int axis, const At& at) const {
 }
 Tensor Tensor::slice(int axis, Dim begin, Dim end, std::int64_t step, const At& at) const {
   const OpScope scope("slice", at);
-  Shape from(static_cast<std::size_t>(rank()), 0), extent = shape();
-  std::vector<std::int64_t> steps(from.size(), 1);
-  const int a = wrap_axis(axis, rank(), extent, "slice");
+  const int a = wrap_axis(axis, rank(), shape(), "slice");
   if (step < 1) throw Error("slice", cat("the step ", step, " is not positive; flip the axis first"));
   if ((end - begin).bounds().hi < 0) throw Error("slice", cat("the end ", end, " is before the beginning ", begin));
-  from[a] = begin;
-  extent[a] = (end - begin + (step - 1)) / Dim(step);
-  steps[a] = step;
-  return with(view().slice(std::move(from), std::move(extent), std::move(steps)));
+  return with(strided(view(), a, begin, (end - begin + (step - 1)) / Dim(step), step));
 }
 Tensor Tensor::flip(int axis, const At& at) const {
   const OpScope scope("flip", at);
-  Shape from(static_cast<std::size_t>(rank()), 0), extent = shape();
-  std::vector<std::int64_t> steps(from.size(), 1);
-  const int a = wrap_axis(axis, rank(), extent, "flip");
-  from[a] = extent[a] - 1;
-  steps[a] = -1;
-  return with(view().slice(std::move(from), std::move(extent), std::move(steps)));
+  const int a = wrap_axis(axis, rank(), shape(), "flip");
+  return with(strided(view(), a, extent(a) - 1, extent(a), -1));
 }
 Tensor Tensor::pad(int axis, Dim before, Dim after, const At& at) const {
   const OpScope scope("pad", at);
   Shape b(static_cast<std::size_t>(rank()), 0), e = b;
   const int a = wrap_axis(axis, rank(), shape(), "pad");
-  b[a] = before;
-  e[a] = after;
+  b[a] = before, e[a] = after;
   return with(view().pad(std::move(b), std::move(e)));
 }
 Tensor Tensor::unfold(int axis, Dim size, std::int64_t stride, std::int64_t dilation, const At& at) const {
@@ -119,12 +116,10 @@ Tensor apply(Op op, std::vector<Tensor> in, const std::source_location& at, Node
 
 namespace prim {
 
-namespace {
-int axis_of(const Operand& a, int axis, const char* op) {
+static int axis_of(const Operand& a, int axis, const char* op) {
   const OpScope scope(op, a.at);
   return wrap_axis(axis, a->rank(), a->shape(), op);
 }
-}  // namespace
 
 Tensor log2(Operand a) { return apply(Op::Log2, {a}, a.at); }
 Tensor exp2(Operand a) { return apply(Op::Exp2, {a}, a.at); }

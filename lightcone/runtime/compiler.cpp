@@ -42,12 +42,15 @@ Compiler repeat(const Compiler& c, int limit) {
   }
   p.run = [c, limit](const Graph& src, PassLog& log) {
     Graph g = src.clone();
-    std::string before = g.str();
-    for (int k = 0; k < limit; ++k) {
-      for (const Pass& part : c.passes()) g = part.run(g, log);
-      std::string after = g.str();
-      if (after == before) break;
-      before = std::move(after);
+    bool changed = !c.passes().empty();
+    for (int k = 0; changed && k < limit; ++k) {
+      const Graph before = std::move(g);
+      const Graph* last = &before;
+      for (const Pass& part : c.passes()) {
+        g = part.run(*last, log);
+        last = &g;
+      }
+      changed = !(g == before);
     }
     return g;
   };
@@ -92,6 +95,7 @@ Graph copy_graph(const Graph& src, const std::function<Edge(Graph&, NodeId, Node
     if (!live[id]) continue;
     Node n = src[id];
     for (Edge& e : n.in) e = moved(e);
+    const OpScope scope(n.where);  // what a pass makes of it stands at the same line
     to[id] = emit(dst, id, std::move(n));
     if (to[id].view.shape() != src[id].shape || dst[to[id].node].dtype != src[id].dtype)
       throw Error("compile",

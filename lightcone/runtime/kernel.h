@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "lightcone/core/dim.h"
+#include "lightcone/core/error.h"
 
 namespace lc {
 
@@ -30,6 +32,16 @@ struct Launch {
   Parallel& parallel;
 };
 
+// What a kernel was made from: the operations it computes, in order, each with the user's line.
+struct Origin {
+  struct Step {
+    std::string_view op;  // of the table in core/op.h
+    Location where;
+  };
+  std::string pass;
+  std::vector<Step> steps;
+};
+
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -41,8 +53,14 @@ class Kernel {
   // Must not allocate, lock or throw, except for an Error about the sizes given.
   virtual void run(const Launch& launch) const = 0;
 
+  // For profiles. An operation of the graph counts as one a number it makes, exp2 as well as add.
   virtual std::string source() const { return {}; }  // generated code, for people
   virtual Dim flops() const { return 0; }
+  // Bytes of operand k and of the result that a run touches; nothing said: the whole buffer.
+  virtual std::optional<Dim> bytes_read(std::size_t k) const { return static_cast<void>(k), std::nullopt; }
+  virtual std::optional<Dim> bytes_written() const { return std::nullopt; }
+  Origin origin;  // set by the pass that made the kernel, before anyone shares it
+
   virtual std::shared_ptr<Parallel> parallel() const { return nullptr; }  // where it runs by default
 };
 

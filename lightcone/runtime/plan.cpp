@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 #include "lightcone/runtime/kernel.h"
 #include "lightcone/runtime/prepared.h"
@@ -89,6 +90,7 @@ struct Planner {
   std::vector<NodeId> last;  // last reader of each node; size() means "kept until the end"
   std::vector<bool> is_state;
   const Prepared prepared;
+  std::unordered_multimap<NodeId, const Assignment*> assigned;  // by what computes the new value
   Arena arena;
 
   explicit Planner(const Graph& graph) : g(graph), prepared(find_prepared(graph)) {
@@ -104,7 +106,10 @@ struct Planner {
     for (const Assignment& a : g.assignments()) is_state[a.state] = true;
     for (const Root& r : g.roots())
       if (!is_state[r.edge.node]) last[r.edge.node] = end;  // a state's value before the run is kept as a snapshot
-    for (const Assignment& a : g.assignments()) last[a.next.node] = end;
+    for (const Assignment& a : g.assignments()) {
+      last[a.next.node] = end;
+      assigned.emplace(a.next.node, &a);
+    }
   }
 
   // The state that node `id` may overwrite: it is the state's next value, its kernel works in
@@ -112,8 +117,9 @@ struct Planner {
   const Assignment* overwrites(NodeId id) const {
     const Node& n = g[id];
     if (n.op != Op::Kernel) return nullptr;
-    for (const Assignment& a : g.assignments()) {
-      if (a.next.node != id || !a.next.view.identity() || last[a.state] != id) continue;
+    for (auto [it, end] = assigned.equal_range(id); it != end; ++it) {
+      const Assignment& a = *it->second;
+      if (!a.next.view.identity() || last[a.state] != id) continue;
       for (std::size_t k = 0; k < n.in.size(); ++k)
         if (n.in[k].node == a.state && n.kernel->in_place(k) &&
             std::count_if(n.in.begin(), n.in.end(), [&](const Edge& e) { return e.node == a.state; }) == 1)
@@ -183,6 +189,7 @@ std::size_t upper_bytes(const Node& n) {
 
 MemoryPlan make_plan(const Graph& g, int workers) {
   Planner p(g);
+  p.plan.workers = workers;
   const auto live = g.live();
   for (NodeId id = 0; id < g.size(); ++id)
     if (live[id]) p.place(id, workers);
@@ -192,10 +199,10 @@ MemoryPlan make_plan(const Graph& g, int workers) {
       p.plan.copies.push_back(&a);
   }
   p.plan.arena_bytes = p.arena.peak();
+  std::vector<bool> kept(g.size());
   for (const Root& r : g.roots()) {
-    const bool kept = std::any_of(p.plan.snapshots.begin(), p.plan.snapshots.end(),
-                                  [&](const auto& s) { return s.first == r.edge.node; });
-    if (g[r.edge.node].op != Op::Input || !p.is_state[r.edge.node] || kept) continue;
+    if (g[r.edge.node].op != Op::Input || !p.is_state[r.edge.node] || kept[r.edge.node]) continue;
+    kept[r.edge.node] = true;
     const std::size_t offset = (p.plan.arena_bytes + 63) / 64 * 64;
     p.plan.snapshots.emplace_back(r.edge.node, offset);
     p.plan.arena_bytes = offset + p.plan.nodes[r.edge.node].bytes;

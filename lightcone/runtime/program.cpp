@@ -1,15 +1,16 @@
 #include "lightcone/runtime/program.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <unordered_map>
 #include <utility>
 
 #include "lightcone/core/graph_impl.h"
 #include "lightcone/runtime/memory.h"
 #include "lightcone/runtime/prepared.h"
+#include "lightcone/runtime/profiler.h"
 
 namespace lc {
 
@@ -38,6 +39,10 @@ struct Weight {
   std::shared_ptr<const void> owner;
 };
 
+struct HashDim {
+  std::size_t operator()(const Dim& d) const { return d.hash(); }
+};
+
 struct Program::Impl {
   Graph graph;
   std::vector<PassLog> log;
@@ -47,6 +52,7 @@ struct Program::Impl {
   std::vector<NodeId> order;                    // live nodes that compute
   std::vector<std::vector<std::size_t>> sizes;  // by NodeId: where a kernel's sizes stand in dims
   std::vector<Dim> dims;                        // every distinct size, evaluated once a binding
+  std::unordered_map<Dim, std::size_t, HashDim> dim_places;
   std::vector<Bounds> dim_bounds;
   std::map<std::string, Bounds, std::less<>> symbols;
   std::map<std::string, NodeId, std::less<>> inputs;
@@ -58,11 +64,11 @@ struct Program::Impl {
   std::map<NodeId, Memory> prepared_values;
 
   std::size_t dim(const Dim& d) {
-    const auto it = std::find(dims.begin(), dims.end(), d);
-    if (it != dims.end()) return static_cast<std::size_t>(it - dims.begin());
+    const auto [it, fresh] = dim_places.try_emplace(d, dims.size());
+    if (!fresh) return it->second;
     for (const auto& [name, b] : d.symbols()) symbols.emplace(name, b);
     dims.push_back(d);
-    return dims.size() - 1;
+    return it->second;
   }
   void dims_of(const View& v) {
     for (const Dim& d : v.base()) dim(d);
@@ -191,6 +197,11 @@ std::size_t Program::kernels() const {
   return static_cast<std::size_t>(std::count_if(impl_->order.begin(), impl_->order.end(),
                                                 [&](NodeId id) { return impl_->graph[id].op == Op::Kernel; }));
 }
+std::string Program::source(std::string_view kernel) const {
+  for (NodeId id : impl_->order)
+    if (const Node& n = impl_->graph[id]; n.op == Op::Kernel && n.kernel->name() == kernel) return n.kernel->source();
+  return {};
+}
 std::size_t Program::interpreted() const { return impl_->order.size() - kernels(); }
 
 // ---- Context ----------------------------------------------------------------------------------
@@ -209,8 +220,7 @@ struct Context::Impl {
   std::vector<std::int64_t> dims;
   std::vector<std::vector<std::int64_t>> sizes;  // by NodeId
   std::vector<const void*> operands;
-  bool profiling = false;
-  std::vector<double> seconds;
+  std::unique_ptr<Profiler> profiler;  // while profiling
 
   const Graph& graph() const { return program->graph; }
   NodeId input_id(std::string_view name) const {
@@ -282,7 +292,6 @@ Context::Context(const Program& p, std::shared_ptr<Parallel> parallel) : impl_(s
     most = std::max(most, c.graph()[id].in.size());
   }
   c.operands.resize(most);
-  c.seconds.resize(c.graph().size());
 }
 Context::Context(Context&&) noexcept = default;
 Context& Context::operator=(Context&&) noexcept = default;
@@ -416,7 +425,8 @@ void Context::Impl::run_node(NodeId id) {
   const Node& n = graph()[id];
   if (n.op != Op::Kernel) return interpret_node(id);
   for (std::size_t k = 0; k < n.in.size(); ++k) operands[k] = place(n.in[k].node);
-  n.kernel->run({{operands.data(), n.in.size()}, place(id), sizes[id], arena.data() + plan->scratch[id], *parallel});
+  Parallel& workers = profiler ? *profiler : *parallel;
+  n.kernel->run({{operands.data(), n.in.size()}, place(id), sizes[id], arena.data() + plan->scratch[id], workers});
 }
 
 void Context::Impl::commit_states() {
@@ -437,18 +447,16 @@ Context& Context::run() {
   Impl& c = *impl_;
   if (c.stale) c.refresh();
   c.check_inputs();
+  if (c.profiler) c.profiler->begin_run(c.bindings);
   for (const auto& [state, offset] : c.plan->snapshots)
     std::memcpy(c.arena.data() + offset, c.input[state], c.plan->nodes[state].bytes);
-  for (NodeId id : c.program->order) {
-    if (!c.profiling) {
-      c.run_node(id);
-      continue;
-    }
-    const auto start = std::chrono::steady_clock::now();
-    c.run_node(id);
-    c.seconds[id] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  for (std::size_t k = 0; k < c.program->order.size(); ++k) {
+    if (c.profiler) c.profiler->begin_kernel();
+    c.run_node(c.program->order[k]);
+    if (c.profiler) c.profiler->end_kernel(k);
   }
   c.commit_states();
+  if (c.profiler) c.profiler->end_run();
   return *this;
 }
 
@@ -522,9 +530,12 @@ std::vector<std::int64_t> Context::shape(std::string_view output) const {
   return numbers(impl_->output(output).view.shape(), impl_->bindings);
 }
 void Context::profile(bool on) {
-  impl_->profiling = on;
-  std::fill(impl_->seconds.begin(), impl_->seconds.end(), 0);
+  Impl& c = *impl_;
+  c.profiler = on ? std::make_unique<Profiler>(c.graph(), *c.plan, c.program->order, c.parallel) : nullptr;
 }
-const std::vector<double>& Context::seconds() const { return impl_->seconds; }
+Profile Context::profile() const {
+  if (!impl_->profiler) throw Error("profile", "nothing was measured: switch it on with profile(true), then run()");
+  return impl_->profiler->result();
+}
 
 }  // namespace lc

@@ -22,6 +22,7 @@
 #include "lightcone/runtime/compiler.h"
 #include "lightcone/runtime/kernel.h"
 #include "lightcone/runtime/plan.h"
+#include "lightcone/runtime/profile.h"
 
 namespace lc {
 
@@ -43,6 +44,8 @@ class Program {
   std::vector<std::string> outputs() const;
   std::size_t kernels() const;      // nodes a back end runs
   std::size_t interpreted() const;  // nodes left to the interpreter
+  // The generated code of a kernel, by the name profiles show; "" where there is none.
+  std::string source(std::string_view kernel) const;
 
   struct Impl;
 
@@ -91,9 +94,9 @@ class Context {
   std::vector<std::int64_t> shape(std::string_view output) const;
   Value value(std::string_view output) const;
 
-  // Seconds per node of the runs since profiling was switched on, by NodeId.
+  // Switched on, runs are measured kernel by kernel (from zero); profile() says what was found.
   void profile(bool on);
-  const std::vector<double>& seconds() const;
+  Profile profile() const;
 
  private:
   struct Impl;

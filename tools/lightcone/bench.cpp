@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -15,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "explain.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/limits.h"
 #include "lightcone/backends/cpu/thread_pool.h"
@@ -24,6 +26,7 @@
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/memory.h"
 #include "lightcone/runtime/program.h"
+#include "scale.h"
 
 namespace lc::tool {
 namespace {
@@ -34,6 +37,8 @@ struct Options {
   std::string what = "all";
   int threads = 0;
   bool json = false;
+  std::vector<std::size_t> nodes = {10000, 30000, 100000};
+  ExplainOptions explain;
 };
 
 double median(std::vector<double> v) {
@@ -125,18 +130,25 @@ Json decode(const Options& o, bool q8) {
     if (round == 0) peak = peak_rss_bytes();  // before the limit's own memory
     limit.push_back(host::read_bandwidth(*pool, 512u << 20, 0.2));
   }
+  Json why;
+  if (o.explain.wanted())
+    why = explain(
+        q8 ? "decode Q8_0" : "decode BF16", p, c, o.threads,
+        [&] { c.bind("seq", 1).bind("past", past++).set("tokens", one).run(); }, o.explain, o.json);
   const double plan = static_cast<double>(weight_bytes + p.plan().state_bytes + p.plan().arena_bytes);
   const double used = median(rate) * static_cast<double>(read_per_token);
   static_cast<void>(after_compile);
-  return {{"model", std::string("TinyLlama 1.1B, ") + (q8 ? "Q8_0" : "BF16")},
-          {"tok_per_s", median(rate)},
-          {"prefill_tok_per_s", 64 / prefill},
-          {"read_GB_per_s", used / 1e9},
-          {"limit_GB_per_s", median(limit) / 1e9},
-          {"share_of_limit", used / median(limit)},
-          {"compile_cold_s", cold},
-          {"compile_warm_s", warm},
-          {"peak_rss_over_plan", peak / plan}};
+  Json j{{"model", std::string("TinyLlama 1.1B, ") + (q8 ? "Q8_0" : "BF16")},
+         {"tok_per_s", median(rate)},
+         {"prefill_tok_per_s", 64 / prefill},
+         {"read_GB_per_s", used / 1e9},
+         {"limit_GB_per_s", median(limit) / 1e9},
+         {"share_of_limit", used / median(limit)},
+         {"compile_cold_s", cold},
+         {"compile_warm_s", warm},
+         {"peak_rss_over_plan", peak / plan}};
+  if (!why.is_null()) j["explain"] = why;
+  return j;
 }
 
 // A routine of another library, when it is installed.
@@ -199,6 +211,11 @@ Json matmuls(const Options& o) {
     if (blas) j["openblas"] = work / median(theirs[0]), best = std::max(best, work / median(theirs[0]));
     if (dnnl) j["onednn"] = work / median(theirs[1]), best = std::max(best, work / median(theirs[1]));
     if (best > 0) j["share_of_best"] = work / median(ours) / best;
+    if (o.explain.wanted())
+      if (Json why = explain(
+              cat("matmul ", n), p, c, o.threads, [&] { c.run(); }, o.explain, o.json);
+          !why.is_null())
+        j["explain"] = why;
     all.push_back(j);
   }
   return all;
@@ -234,7 +251,40 @@ Json fused(const Options& o) {
                    {"GB_per_s", median(rate) / 1e9},
                    {"copy_GB_per_s", median(limit) / 1e9},
                    {"share_of_copy", median(rate) / median(limit)}});
+    if (o.explain.wanted())
+      if (Json why = explain(
+              k.name, p, c, o.threads, [&] { c.run(); }, o.explain, o.json);
+          !why.is_null())
+        all.back()["explain"] = why;
   }
+  return all;
+}
+
+// How compiling grows with the graph. Processor time: other work on the machine does not count in it,
+// nor do the C compiler's processes, which the wall time has.
+Json compiling(const Options& o) {
+  const auto processor = [] {
+    timespec t{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+  };
+  Json all = Json::array();
+  for (const ScaledGraph& s : scaled_graphs())
+    for (const std::size_t nodes : o.nodes) {
+      const TempDir cache;
+      const Graph g = s.make(nodes);
+      Program p;
+      const double before = processor();
+      const double wall =
+          seconds([&] { p = compile(g, generic() | cpu({.threads = o.threads, .jit = {.cache_dir = cache.path}})); });
+      const double used = processor() - before;
+      all.push_back({{"graph", s.name},
+                     {"nodes", g.size()},
+                     {"kernels", p.kernels()},
+                     {"processor_s", used},
+                     {"wall_s", wall},
+                     {"us_per_node", 1e6 * used / static_cast<double>(g.size())}});
+    }
   return all;
 }
 
@@ -270,6 +320,7 @@ void bench(const Options& o) {
   if (wanted("decode") || o.what == "decode-q8") j["decode"].push_back(decode(o, true));
   if (wanted("decode") || o.what == "decode-bf16") j["decode"].push_back(decode(o, false));
   if (wanted("fused")) j["fused"] = fused(o);
+  if (wanted("compile")) j["compile"] = compiling(o);
   if (wanted("matmul")) j["matmul"] = matmuls(o);  // last: the other libraries leave busy threads
   if (o.json) write_stdout(j.dump(2) + "\n");
   else print(j);
@@ -283,11 +334,20 @@ void add_bench(CLI::App& app) {
   c->footer(
       "decode: a 1.1B Llama with random weights against the measured read bandwidth.\n"
       "matmul: f32 against OpenBLAS and oneDNN, where they are installed.\n"
-      "fused: softmax, layer norm and gelu over 16M elements against the measured copy bandwidth.");
-  c->add_option("what", o->what, "all, decode, decode-q8, decode-bf16, matmul or fused")
+      "fused: softmax, layer norm and gelu over 16M elements against the measured copy bandwidth.\n"
+      "compile: how the time of compiling grows with the graph, without a cache of kernels.\n"
+      "--explain adds a table of kernels: what each computes and for which line of the program, its time,\n"
+      "bytes and operations, and the share of this machine's limits, measured in the same run. A share\n"
+      "above 100 % means that the data stayed in the caches. docs/profiling.md reads one with you.");
+  c->add_option("what", o->what, "all, decode, decode-q8, decode-bf16, matmul, fused or compile")
       ->capture_default_str()
-      ->check(CLI::IsMember({"all", "decode", "decode-q8", "decode-bf16", "matmul", "fused"}))
+      ->check(CLI::IsMember({"all", "decode", "decode-q8", "decode-bf16", "matmul", "fused", "compile"}))
       ->type_name("PART");
+  c->add_option("--nodes", o->nodes, "of the graphs of 'compile'")
+      ->capture_default_str()
+      ->check(CLI::Range(100, 10000000))
+      ->type_name("N...");
+  add_explain(*c, o->explain);
   add_threads(*c, o->threads);
   c->add_flag("--json", o->json, "for scripts");
   c->callback([o] { bench(*o); });

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "command.h"
+#include "explain.h"
 #include "lightcone/backends/cpu/limits.h"
 #include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/core/error.h"
@@ -23,6 +24,7 @@ struct Options {
   std::optional<std::uint64_t> seed;
   SamplerOptions sampler{.temperature = 0.8, .top_p = 0.95};
   bool quiet = false;
+  std::string profile;
 };
 
 // Prints text as it comes, holding back the bytes of a character that is not complete.
@@ -109,6 +111,7 @@ void generate(const Options& o) {
   double begin = now();
   std::span<const float> logits = session.feed(ids);
   t.prompt = now() - begin;
+  if (!o.profile.empty()) session.context().profile(true);
   Stream out;
   out.add(model.tokenizer().decode(ids));
   begin = now();
@@ -122,6 +125,11 @@ void generate(const Options& o) {
   }
   t.decode = now() - begin;
   out.finish();
+  if (!o.profile.empty()) {
+    const Profile p = session.context().profile();
+    write_file(o.profile, p.trace());
+    if (!o.quiet) std::fputs(p.table(measure_limits(o.threads)).c_str(), stderr);
+  }
   if (!o.quiet) report(model, t, o.threads, s.seed);
 }
 
@@ -164,6 +172,8 @@ void add_generate(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 24))
       ->type_name("N");
+  c->add_option("--profile", o->profile, "write a trace of the decoding for ui.perfetto.dev, print a table of kernels")
+      ->type_name("FILE");
   c->add_flag("-q,--quiet", o->quiet, "no line of figures");
   c->callback([o] { generate(*o); });
 }

@@ -2,19 +2,19 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <fstream>
 
 #include "command.h"
-#include "lightcone/core/error.h"
+#include "explain.h"
 #include "lightcone/io/graph_view.h"
 #include "lightcone/models/llama.h"
+#include "lightcone/runtime/timeline.h"
 
 namespace lc::tool {
 namespace {
 
 struct Options {
   std::string model, out;
-  bool dot = false;
+  bool dot = false, memory = false, text = false;
   int layers = 1;
 };
 
@@ -28,7 +28,10 @@ void view(const Options& o) {
   };
   const Llama m = Llama::load(w, load);
   std::string text;
-  if (o.dot) {
+  if (o.memory) {
+    const MemoryTimeline t = memory_timeline(m.program().graph(), m.program().plan());
+    text = o.text ? t.text() : t.html("Memory of " + o.model);
+  } else if (o.dot) {
     text = stages.front().second.dot();
   } else {
     std::vector<Picture> pictures;
@@ -39,10 +42,7 @@ void view(const Options& o) {
     write_stdout(text);
     return;
   }
-  std::ofstream f(o.out, std::ios::binary);
-  f << text;
-  f.close();
-  if (!f) throw Error("view", cat("cannot write ", o.out));
+  write_file(o.out, text);
   std::fprintf(stderr, "%s\n%s", o.out.c_str(), report(m.program().log()).c_str());
 }
 
@@ -51,7 +51,9 @@ void view(const Options& o) {
 void add_view(CLI::App& app) {
   auto o = std::make_shared<Options>();
   CLI::App* c = app.add_subcommand("view", "Draw the graph of a model, before and after compiling");
-  c->footer("Writes one HTML file that works offline: a tab for the graph as written and one for each pass.");
+  c->footer(
+      "Writes one HTML file that works offline: a tab for the graph as written and one for each pass.\n"
+      "With --memory, the plan of the working memory instead: which value lies where at which step.");
   c->add_option("model", o->model, "checkpoint, or 'builtin'")->required()->type_name("MODEL");
   c->add_option("-o,--output", o->out, "default: the standard output")->type_name("FILE");
   c->add_option("--layers", o->layers, "draw the first N layers; 0: all")
@@ -59,6 +61,8 @@ void add_view(CLI::App& app) {
       ->check(CLI::Range(0, 1000))
       ->type_name("N");
   c->add_flag("--dot", o->dot, "Graphviz text of the graph as written instead");
+  c->add_flag("--memory", o->memory, "draw the working memory over the steps of a run; --layers 0 for all of it");
+  c->add_flag("--text", o->text, "with --memory: a table instead of a page")->needs("--memory");
   c->callback([o] { view(*o); });
 }
 

@@ -476,7 +476,10 @@ Graph fuse_attention(const Graph& g, const std::shared_ptr<Parallel>& parallel, 
         const Edge here{to[e.node], e.view};
         n.in.push_back(e.view.identity() ? here : prim::contiguous(Tensor(out, here)).edge());
       }
+      std::vector<NodeId> operands;
+      for (const Edge& e : plan->operands) operands.push_back(e.node);
       n.kernel = attention_kernel(std::move(*plan), parallel, isa);
+      std::const_pointer_cast<Kernel>(n.kernel)->origin = {"cpu: attention", steps(g, id, operands)};
       ++log.fired["attention"];
     }
     to[id] = out.add(std::move(n));

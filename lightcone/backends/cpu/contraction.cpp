@@ -221,6 +221,15 @@ class ContractionKernel final : public Kernel {
     for (const Contraction::Axis& x : c_.axes) f = f * x.extent;
     return f;
   }
+  std::optional<Dim> bytes_read(std::size_t operand) const override {  // what its strides reach
+    const auto strides = [&](const Contraction::Axis& x) { return !((operand == 0 ? x.a : x.b) == Dim(0)); };
+    Dim n = strides(c_.k) ? c_.k.extent : Dim(1);
+    for (const Contraction::Axis& x : c_.axes)
+      if (strides(x)) n = n * x.extent;
+    if (operand == 0 || c_.type == WeightType::F32) return n * 4;
+    const QuantInfo* format = block_format(c_.type);
+    return format ? n / format->elements * format->bytes : n * 2;
+  }
   std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   void run(const Launch& l) const override;
 

@@ -12,4 +12,7 @@ double read_bandwidth(Parallel& parallel, std::size_t bytes = 256u << 20, double
 double copy_bandwidth(Parallel& parallel, std::size_t bytes = 256u << 20,
                       double seconds = 0.3);  // bytes read + written
 
+// Operations a second of f32 fused multiply-adds that never wait for memory, two operations each.
+double fma_rate(Parallel& parallel, double seconds = 0.1);
+
 }  // namespace lc::host

@@ -46,6 +46,68 @@ LoopKernel::LoopKernel(ir::Kernel k, std::vector<bool> same_index, std::shared_p
   sizes_.push_back(update_bytes);
 }
 
+namespace {
+
+// Calls `see` with each value and how often it is computed, and with -1 for each step of a reduction.
+template <class F>
+void count(const ir::Kernel& k, const ir::Block& block, const Dim& times, const F& see) {
+  for (const ir::Item& i : block.items) {
+    if (!i.is_loop) {
+      see(i.id, times);
+      continue;
+    }
+    const ir::Loop& l = k.loops[static_cast<std::size_t>(i.id)];
+    const Dim inside = times * l.extent;
+    count(k, l.body, inside, see);
+    if (l.reduction >= 0 && k.reductions[static_cast<std::size_t>(l.reduction)].inner_loop == i.id) see(-1, inside);
+  }
+}
+
+}  // namespace
+
+Dim LoopKernel::flops() const {
+  Dim all = 0;
+  count(ir_, ir_.top, 1, [&](int id, const Dim& times) {
+    if (id < 0 || ir_.instrs[static_cast<std::size_t>(id)].code == ir::Code::Apply) all = all + times;
+  });
+  return all;
+}
+
+// Elements are told apart by their offset: each loop it mentions reads others.
+std::optional<Dim> LoopKernel::bytes_read(std::size_t k) const {
+  if (update_ && k == 0) return 0;  // overwritten in part, not read
+  const int buffer = static_cast<int>(k) - update_;
+  std::vector<Dim> seen;
+  Dim elements = 0;
+  count(ir_, ir_.top, 1, [&](int id, const Dim& times) {
+    if (id < 0) return;
+    const ir::Instr& i = ir_.instrs[static_cast<std::size_t>(id)];
+    if (i.buffer != buffer || (i.code != ir::Code::Load && i.code != ir::Code::GatherLoad)) return;
+    if (i.code == ir::Code::GatherLoad) {
+      elements = elements + times;
+      return;
+    }
+    if (std::find(seen.begin(), seen.end(), i.offset) != seen.end()) return;
+    seen.push_back(i.offset);
+    const auto symbols = i.offset.symbols();
+    Dim places = 1;
+    for (const ir::Loop& l : ir_.loops)
+      if (symbols.contains(l.symbol)) places = places * l.extent;
+    const Bounds b = i.offset.bounds();
+    constexpr std::int64_t huge = std::int64_t{1} << 60;  // what a bound says that is not known
+    const bool known = b.lo > -huge && b.hi < huge;
+    elements = elements + (known ? min(places, Dim(b.hi - b.lo + 1)) : places);
+  });
+  return elements * Dim(static_cast<std::int64_t>(size_of(ir_.buffers[static_cast<std::size_t>(buffer)])));
+}
+
+std::optional<Dim> LoopKernel::bytes_written() const {
+  if (!update_) return std::nullopt;
+  Dim elements = 1;
+  for (int k = 0; k < ir_.output_loops; ++k) elements = elements * ir_.loops[static_cast<std::size_t>(k)].extent;
+  return elements * Dim(static_cast<std::int64_t>(size_of(ir_.dtype)));
+}
+
 bool LoopKernel::in_place(std::size_t k) const {
   if (update_) return k == 0;
   return k < same_index_.size() && same_index_[k] && size_of(ir_.buffers[k]) == size_of(ir_.dtype) &&

@@ -33,6 +33,7 @@ Graph make_contiguous(const Graph& src) {
     return Edge{id, View(dst[id].shape)};
   });
   const auto whole = [&](const Edge& e, bool copy_inputs) {
+    const OpScope scope(g[e.node].where);
     const Op op = g[e.node].op;
     if (e.view.identity() && info(op).kind != Kind::Leaf) return e;
     if (e.view.identity() && op == Op::Input && !copy_inputs) return e;
@@ -54,6 +55,10 @@ Graph make_contiguous(const Graph& src) {
   for (const Assignment& a : assignments) out.assignment(to[a.state].node, {to[a.next.node].node, a.next.view});
   return out;
 }
+
+// Operations of one kernel: building it and compiling its C take time that grows faster than its length.
+constexpr int kLongest = 128;
+constexpr int kLoop = 8;  // what a reduction counts for
 
 class Lowering {
  public:
@@ -114,7 +119,9 @@ void Lowering::choose_buffers() {
       buffer_[id] = buffer_[c->a_node] = buffer_[c->b_node] = true;
     }
   }
-  // readers last to first: a value inlined into two kernels gets memory instead
+  // readers last to first: a value inlined into two kernels gets memory instead, and so does one that
+  // would make its kernel too long
+  std::vector<int> length(g_.size(), 0);  // of the kernel that ends here
   constexpr NodeId kNone = ~NodeId{0}, kMany = ~NodeId{0} - 1;
   std::vector<NodeId> kernel(g_.size(), kNone);
   const auto used_by = [&](NodeId id, NodeId root) {
@@ -123,7 +130,9 @@ void Lowering::choose_buffers() {
   for (NodeId id = static_cast<NodeId>(g_.size()); id-- > 0;) {
     if (!live_[id]) continue;
     const Node& n = g_[id];
-    if (!buffer_[id] && kernel[id] == kMany && !trivial(id)) buffer_[id] = true;
+    if (!buffer_[id] && kernel[id] != kNone && !trivial(id))
+      buffer_[id] =
+          kernel[id] == kMany || (length[kernel[id]] += info(n.op).kind == Kind::Reduce ? kLoop : 1) > kLongest;
     if (contractions_.contains(id)) continue;  // reads its buffers, and not through the product
     for (const Edge& e : n.in) {
       if (info(n.op).kind == Kind::Reduce && info(g_[e.node].op).kind == Kind::Reduce &&
@@ -215,9 +224,11 @@ NodeId Lowering::packed(Graph& dst, const Contraction& c) {
 NodeId Lowering::emit(Graph& dst, NodeId id) {
   const Node& n = g_[id];
   Node out{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
+  std::vector<NodeId> operands;
   const auto reads = [&](NodeId k) {
     check(to_[k] != ~NodeId{0}, "a kernel reads a value that is not in memory");
     out.in.push_back({to_[k], View(dst[to_[k]].shape)});
+    operands.push_back(k);
   };
   if (n.op == Op::Input) return dst.add(n);
   if (const auto c = contractions_.find(id); c != contractions_.end()) {
@@ -225,6 +236,7 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     if (c->second.packed) {
       const NodeId b = packed(dst, c->second);
       out.in.push_back({b, View(dst[b].shape)});
+      operands.push_back(c->second.b_node);
     } else {
       reads(c->second.b_node);
     }
@@ -250,8 +262,13 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     for (const Edge& e : n.in) reads(e.node);
     out.kernel = n.kernel ? n.kernel : library_kernel(g_, n, parallel_);
   }
-  if (!n.kernel)
-    ++log_.fired[contractions_.contains(id) ? "matmul" : loops_.contains(id) ? "loop" : std::string(info(n.op).name)];
+  if (n.kernel) return dst.add(std::move(out));  // chosen before, and known
+  const std::string kind = contractions_.contains(id) ? "matmul"
+                           : loops_.contains(id)      ? "loop"
+                                                      : std::string(info(n.op).name);
+  ++log_.fired[kind];
+  // nobody else has seen the kernel yet
+  std::const_pointer_cast<Kernel>(out.kernel)->origin = {"cpu: " + kind, steps(g_, id, operands)};
   return dst.add(std::move(out));
 }
 
@@ -274,7 +291,11 @@ void install(std::vector<std::shared_ptr<LoopKernel>>& loops, const CpuOptions& 
   if (compiler.empty()) return;
   const bool llvm = compiler == kLlvm, typed = llvm && find_llvm(o.jit).typed_pointers;
   std::vector<Source> sources;
-  for (const auto& k : loops) sources.push_back({k->name(), llvm ? k->llvm_text(typed) : k->text()});
+  std::set<std::string> known;  // equal kernels share a name: one text is enough
+  for (const auto& k : loops) {
+    const bool first = known.insert(k->name()).second;
+    sources.push_back({k->name(), !first ? "" : llvm ? k->llvm_text(typed) : k->text()});
+  }
   const Jitted done = jit(sources, o.jit);
   const auto code = std::make_shared<const std::vector<std::shared_ptr<void>>>(done.libraries);
   for (std::size_t k = 0; k < loops.size(); ++k) loops[k]->install(done.functions[k], code);
@@ -283,6 +304,23 @@ void install(std::vector<std::shared_ptr<LoopKernel>>& loops, const CpuOptions& 
 }
 
 }  // namespace
+
+std::vector<Origin::Step> steps(const Graph& g, NodeId result, const std::vector<NodeId>& operands) {
+  std::set<NodeId> seen(operands.begin(), operands.end()), computed{result};
+  std::vector<NodeId> stack{result};
+  while (!stack.empty()) {
+    const NodeId id = stack.back();
+    stack.pop_back();
+    for (const Edge& e : g[id].in)
+      if (info(g[e.node].op).kind != Kind::Leaf && seen.insert(e.node).second) {
+        computed.insert(e.node);
+        stack.push_back(e.node);
+      }
+  }
+  std::vector<Origin::Step> made;
+  for (NodeId id : computed) made.push_back({info(g[id].op).name, g[id].where});
+  return made;
+}
 
 Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log) {
   const Graph ready = prepare_contractions(fuse_attention(make_contiguous(g), parallel, log), log);

@@ -22,6 +22,9 @@ class LoopKernel final : public Kernel {
   bool in_place(std::size_t k) const override;
   void run(const Launch& l) const override;
   std::string source() const override { return ir::render(ir_, ir_.name); }
+  Dim flops() const override;
+  std::optional<Dim> bytes_read(std::size_t k) const override;
+  std::optional<Dim> bytes_written() const override;
   std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   void install(KernelFunction f, std::shared_ptr<const void> code) { function_ = f, code_ = std::move(code); }
   std::string text() const { return ir::render(ir_, ir_.name); }
@@ -67,6 +70,9 @@ std::shared_ptr<const Kernel> contraction_kernel(const Contraction& c, std::shar
 
 // Scatter, argsort and the like: ordinary functions on whole, contiguous operands.
 std::shared_ptr<const Kernel> library_kernel(const Graph& g, const Node& n, std::shared_ptr<Parallel> parallel);
+
+// The operations between a kernel's operands and its result.
+std::vector<Origin::Step> steps(const Graph& g, NodeId result, const std::vector<NodeId>& operands);
 
 struct Lowered {
   Graph graph;

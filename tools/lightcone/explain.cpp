@@ -1,0 +1,54 @@
+#include "explain.h"
+
+#include <fstream>
+
+#include "command.h"
+#include "lightcone/backends/cpu/limits.h"
+#include "lightcone/backends/cpu/thread_pool.h"
+#include "lightcone/core/error.h"
+#include "lightcone/runtime/timeline.h"
+
+namespace lc::tool {
+
+void add_explain(CLI::App& c, ExplainOptions& o) {
+  c.add_flag("--explain", o.on, "also say where the time goes, kernel by kernel, and how the arena is used");
+  c.add_option("--source", o.source, "with it, the C text of the kernel of this name")->type_name("KERNEL");
+  c.add_option("--trace", o.trace, "write a trace for ui.perfetto.dev; with several programs, the last one's")
+      ->type_name("FILE");
+}
+
+MachineLimits measure_limits(int threads) {
+  const auto pool = host::threads(threads);
+  return {host::read_bandwidth(*pool), host::fma_rate(*pool)};
+}
+
+nlohmann::ordered_json explain(const std::string& title, const Program& p, Context& c, int threads,
+                               const std::function<void()>& step, const ExplainOptions& o, bool json) {
+  c.profile(true);
+  for (int i = 0; i < 5; ++i) step();
+  const Profile found = c.profile();
+  c.profile(false);
+  const MachineLimits limits = measure_limits(threads);
+  if (!o.trace.empty()) write_file(o.trace, found.trace());
+  if (json) return nlohmann::ordered_json::parse(found.json(limits));
+  const MemoryTimeline memory = memory_timeline(p.graph(), p.plan());
+  std::string s = title + ": " + found.table(limits);
+  s += cat("arena ", human_bytes(static_cast<double>(memory.arena_bytes)), ", most in use at step ", memory.peak(),
+           " of ", memory.steps.size(), "\n");
+  if (!o.source.empty()) {
+    const std::string text = p.source(o.source);
+    if (!text.empty()) s += text;
+    else s += cat("no kernel '", o.source, "' with a C text in this program\n");
+  }
+  write_stdout(s + "\n");
+  return {};
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream f(path, std::ios::binary);
+  f << text;
+  f.close();
+  if (!f) throw Error("write", cat("cannot write ", path));
+}
+
+}  // namespace lc::tool

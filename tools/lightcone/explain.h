@@ -1,0 +1,31 @@
+// What profiles say, for the commands that run something.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "lightcone/runtime/program.h"
+
+namespace lc::tool {
+
+struct ExplainOptions {
+  bool on = false;
+  std::string source;  // a kernel whose C text is wanted
+  std::string trace;   // a file
+  bool wanted() const { return on || !source.empty() || !trace.empty(); }
+};
+void add_explain(CLI::App& c, ExplainOptions& o);
+
+// This machine's limits, measured now.
+MachineLimits measure_limits(int threads);
+
+// Runs `step` a few times under the profiler; prints what was found, or returns it for a JSON report.
+nlohmann::ordered_json explain(const std::string& title, const Program& p, Context& c, int threads,
+                               const std::function<void()>& step, const ExplainOptions& o, bool json);
+
+void write_file(const std::string& path, const std::string& text);
+
+}  // namespace lc::tool

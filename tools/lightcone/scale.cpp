@@ -1,0 +1,113 @@
+#include "scale.h"
+
+#include <array>
+
+#include "lightcone/core/error.h"
+#include "lightcone/models/llama_graph.h"
+#include "lightcone/ops/ops.h"
+
+namespace lc::tool {
+namespace {
+
+// Elementwise operations and nothing else: one reader each, so that only a limit ends a kernel.
+Graph chain(std::size_t nodes) {
+  Graph g;
+  const Tensor x = g.input("x", {64, 64});
+  const Tensor w[] = {g.input("w0", {64, 64}), g.input("w1", {64}), g.input("w2", {64, 1})};
+  Tensor t = x;
+  for (std::size_t k = 0; g.size() < nodes; ++k) {
+    switch (k % 5) {
+      case 0: t = t * w[k / 5 % 3]; break;
+      case 1: t = t + w[k / 5 % 2]; break;
+      case 2: t = maximum(t, x); break;
+      case 3: t = sqrt(t); break;
+      default: t = t.transpose(0, 1) + x; break;
+    }
+  }
+  g.output("y", t);
+  return g;
+}
+
+// The same with reductions, and a shape that changes: rows of 16 to 256 elements.
+Graph rows(std::size_t nodes) {
+  Graph g;
+  Tensor t = g.input("x", {4096});
+  const Tensor w = g.input("w", {4096});
+  for (int k = 0; g.size() < nodes; ++k) {
+    const int row = 16 << k % 5;
+    const Tensor r = t.reshape({4096 / row, row}), v = w.reshape({4096 / row, row});
+    t = (k % 2 ? softmax(r * v, -1) : layer_norm(r + v, 1) * v + r).reshape({4096});
+  }
+  g.output("y", t);
+  return g;
+}
+
+// Many results of one input.
+Graph wide(std::size_t nodes) {
+  Graph g;
+  const Tensor x = g.input("x", {256});
+  for (int k = 0; g.size() < nodes; ++k)
+    g.output(cat("y", k), relu(x * g.input(cat("w", k), {256})) + g.input(cat("b", k), {256}));
+  return g;
+}
+
+// Many states, each with a new value.
+Graph states(std::size_t nodes) {
+  Graph g;
+  const Tensor x = g.input("x", {256});
+  for (int k = 0; g.size() < nodes; ++k) {
+    const Tensor s = g.input(cat("s", k), {256});
+    g.assign(s, s * 0.9 + x * g.input(cat("w", k), {256}));
+  }
+  return g;
+}
+
+// matmul, layer norm, GELU and a residual, again and again.
+Graph blocks(std::size_t nodes) {
+  Graph g;
+  Tensor t = g.input("x", {32, 64});
+  for (int k = 0; g.size() < nodes; ++k) {
+    const Tensor h = matmul(layer_norm(t, 1), g.input(cat("up", k), {64, 128}));
+    t = t + matmul(gelu(h + g.input(cat("bias", k), {128})), g.input(cat("down", k), {128, 64}));
+  }
+  g.output("y", t);
+  return g;
+}
+
+Graph llama_layers(int layers) {
+  LlamaConfig c{.vocab = 256,
+                .hidden = 64,
+                .intermediate = 128,
+                .layers = layers,
+                .heads = 4,
+                .kv_heads = 2,
+                .head_dim = 16,
+                .context = 64,
+                .rope_frequencies = {}};
+  c.rope_frequencies.assign(8, 0.5);
+  return llama_graph(c, {.context = 64, .chunk = 8}, [](Graph& g, const std::string& path, const Shape& s) {
+    return path.ends_with(".bias") || path.ends_with("_norm.weight") ? nn::Parameter{}
+                                                                     : nn::parameter(g, path, s, DType::F32);
+  });
+}
+
+// A Llama of as many layers as it takes.
+Graph llama(std::size_t nodes) {
+  const std::size_t one = llama_layers(1).size(), two = llama_layers(2).size();
+  return llama_layers(static_cast<int>(1 + (nodes - std::min(nodes, one)) / (two - one)));
+}
+
+}  // namespace
+
+std::span<const ScaledGraph> scaled_graphs() {
+  static constexpr std::array<ScaledGraph, 6> all = {
+      {{"chain", "elementwise operations in a chain", chain},
+       {"rows", "softmax and layer norm over rows of changing length", rows},
+       {"wide", "many results of one input", wide},
+       {"states", "many states", states},
+       {"blocks", "layer norm, matmul, GELU, matmul, residual", blocks},
+       {"llama", "a Llama of many layers", llama}}};
+  return all;
+}
+
+}  // namespace lc::tool
