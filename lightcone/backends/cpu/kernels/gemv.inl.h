@@ -8,9 +8,11 @@ namespace {
 
 template <int R>
 inline void row_sums(const vf (&acc)[R], float (&y)[R]) {
-  if constexpr (R == 4) {
-    const v4 s = sums(acc[0], acc[1], acc[2], acc[3]);
-    std::memcpy(y, &s, sizeof y);
+  if constexpr (R % 4 == 0) {
+    for (int r = 0; r < R; r += 4) {
+      const v4 s = sums(acc[r], acc[r + 1], acc[r + 2], acc[r + 3]);
+      std::memcpy(y + r, &s, sizeof s);
+    }
   } else {
     for (int r = 0; r < R; ++r) y[r] = sum(acc[r]);
   }
@@ -31,7 +33,7 @@ inline void quantised_rows(const Gemm& g, i64 row, i64 m0, float (&y)[M][R]) {
   const i64 ahead = R * g.b_n;
   for (i64 k = 0; k < g.k; k += C::elements)
     for (int r = 0; r < R; ++r) {
-      for (int line = 0; line < C::size; line += 64) __builtin_prefetch(w[r] + ahead + line, 0, 2);
+      for (int line = 0; line < C::size; line += 64) __builtin_prefetch(w[r] + ahead + line, 0, 3);
       const typename C::Scale s = C::scales(w[r]);
 #pragma GCC unroll 8
       for (int sub = 0; sub < C::elements / kStep; ++sub) {
@@ -70,7 +72,7 @@ inline void plain_rows(const Gemm& g, i64 row, i64 m0, float (&y)[M][R]) {
   for (; k + kStep <= g.k; k += kStep)
     for (int r = 0; r < R; ++r) {
       for (i64 line = 0; line < kStep * P::bytes; line += 64)
-        __builtin_prefetch(w[r] + ahead + k * P::bytes + line, 0, 2);
+        __builtin_prefetch(w[r] + ahead + k * P::bytes + line, 0, 3);
       for (int i = 0; i < kStep; i += WIDTH) {
         const vf v = P::get(w[r], k + i);
         for (int m = 0; m < M; ++m) acc[m][r] = fma(v, load(x[m] + k + i), acc[m][r]);
@@ -92,10 +94,15 @@ void rows(const Gemm& g, i64 row, i64 m0) {
     for (int r = 0; r < R; ++r) g.c[(m0 + m) * g.c_m + row + r] = y[m][r];
 }
 
+// Streams a thread. Measured against the machine's read bandwidth, two threads: Q8_0 reads 90 % of it in
+// eight and 86 % in four, bf16 84 % in four and 70 % in eight.
+template <WeightType T>
+constexpr int kStreams = T == WeightType::Q8_0 ? 8 : 4;
+
 template <WeightType T, int M>
 void gemv_m(const Gemm& g, i64 begin, i64 end, i64 m0) {
   i64 row = begin;
-  for (; row + 4 <= end; row += 4) rows<T, M, 4>(g, row, m0);
+  for (; row + kStreams<T> <= end; row += kStreams<T>) rows<T, M, kStreams<T>>(g, row, m0);
   for (; row < end; ++row) rows<T, M, 1>(g, row, m0);
 }
 

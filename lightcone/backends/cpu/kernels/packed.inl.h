@@ -81,7 +81,7 @@ void packed_rows(const Gemm& g, const float* sums, i64 group, int lane, i64 m0) 
   for (i64 k0 = 0; k0 < g.k; k0 += layout.block, p += layout.block_bytes())
     for (int s = 0; s < layout.block / kStep; ++s) {
       const u8* at = p + layout.header + s * layout.step_bytes();
-      for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(at + kAhead + line, 0, 2);
+      for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(at + kAhead + line, 0, 3);
       const Step step{p, at, lane};
       const i64 k = k0 + s * kStep;
 #pragma GCC unroll 2
