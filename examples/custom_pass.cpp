@@ -3,7 +3,6 @@
 #include <iostream>
 
 #include "lightcone/lightcone.h"
-#include "lightcone/passes/verify.h"
 
 using namespace lc;
 

@@ -9,5 +9,6 @@
 #include "lightcone/ops/ops.h"
 #include "lightcone/ops/typed.h"
 #include "lightcone/passes/passes.h"
+#include "lightcone/passes/verify.h"
 #include "lightcone/runtime/compiler.h"
 #include "lightcone/runtime/program.h"

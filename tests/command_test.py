@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -69,24 +70,70 @@ class Command(unittest.TestCase):
             self.refuses(run("view", "builtin", "-o", d / "no" / "folder.html"), "cannot write")
         self.refuses(run("generate", "builtin", b"abc\xff"), "not UTF-8", "0xff", "offset 3")
         self.refuses(run("generate", "builtin", "x", "--top-p", "2"), "top_p")
-        self.refuses(run("generate", "builtin", "x " * 2000), "do not fit the context of 384")
+        self.refuses(run("generate", "builtin", "x " * 2000), "the prompt is", "do not fit the context of 384", "--context")
         self.refuses(run("generate", "builtin", "x", "--tokenizer", "/nowhere/t.bin"), "/nowhere/t.bin")
 
     def test_full_disk(self):
         with open("/dev/full", "wb") as full:
-            r = subprocess.run([LIGHTCONE, "generate", "builtin", "Once"], stdout=full, stderr=subprocess.PIPE, timeout=60)
-        self.refuses(r, "No space left")
+            for args in [["generate", "builtin", "Once"], ["--help"], ["--version"], ["generate", "--help"]]:
+                r = subprocess.run([LIGHTCONE, *args], stdout=full, stderr=subprocess.PIPE, timeout=60)
+                self.refuses(r, "No space left")
 
     def test_wrong_usage(self):
-        for args in [[], ["generate"], ["nonsense"], ["generate", "builtin", "x", "--threads", "-3"]]:
-            self.assertEqual(run(*args).returncode, 1, args)
+        for args in [[], ["generate"], ["nonsense"], ["generate", "builtin", "x", "--nonsense"]]:
+            self.refuses(run(*args), "--help")
+        self.assertEqual(run(*args).stdout, b"")
+
+    def test_numbers_that_make_no_sense(self):
+        generate = lambda *args: run("generate", "builtin", "x", *args)
+        for seed in ["-1", "99999999999999999999", "18446744073709551616", "1.5", "x"]:
+            self.refuses(generate("--seed", seed), "whole number")
+        self.assertEqual(generate("--seed", "18446744073709551615", "-n", "1").returncode, 0)
+        for threads in ["-3", "4096", "x"]:
+            self.refuses(generate("--threads", threads), "4 for each core")
+        self.refuses(run("bench", "fused", "--threads", "4096"), "4 for each core")
+        most = 4 * len(os.sched_getaffinity(0))
+        self.assertEqual(generate("--threads", str(most), "-n", "2").returncode, 0)
+        self.refuses(generate("--context", "16777216"), "16777216 positions", "smaller context")
+
+    def test_wrong_surroundings(self):
+        def with_env(**env):
+            return run("generate", "builtin", "Once", "-n", "2", "-q", env=dict(os.environ, **env))
+        self.refuses(with_env(LIGHTCONE_ISA="bogus"), "LIGHTCONE_ISA", "bogus", "generic", "avx2", "avx512")
+        self.refuses(with_env(LIGHTCONE_CC="/nonexistent"), "LIGHTCONE_CC", "/nonexistent", "none")
+        self.refuses(with_env(LIGHTCONE_CC="/bin/false", LIGHTCONE_CACHE="off"), "/bin/false", "exit status 1")
+        with tempfile.TemporaryDirectory() as d:
+            d = pathlib.Path(d)
+            unset = {k: "" for k in ["LIGHTCONE_CACHE", "XDG_CACHE_HOME"]}
+            self.assertEqual(with_env(HOME=str(d / "nobody"), **unset).returncode, 0)
+            self.assertFalse((d / "nobody").exists())
+            self.assertEqual(with_env(HOME=str(d), **unset).returncode, 0)
+            self.assertTrue(list((d / ".cache/lightcone").glob("*.so")))
+            self.assertEqual(with_env(LIGHTCONE_CACHE=str(d / "a/b")).returncode, 0)
+            self.assertTrue(list((d / "a/b").glob("*.so")))
+
+    def test_a_model_that_ends_every_text_goes_on(self):
+        with tempfile.TemporaryDirectory() as d:
+            story = (SOURCE / "models/story/story.gguf").read_bytes()
+            text = lambda s: struct.pack("<Q", len(s)) + s
+            # two more values in the header, 64 bytes, so that the tensors stay aligned
+            more = text(b"tokenizer.ggml.add_eos_token") + struct.pack("<IB", 7, 1) + text(b"x") + struct.pack("<I", 8) + text(b"yy")
+            self.assertEqual(len(more), 64)
+            count = struct.unpack("<Q", story[16:24])[0]
+            (pathlib.Path(d) / "x.gguf").write_bytes(story[:16] + struct.pack("<Q", count + 2) + more + story[24:])
+            r = run("generate", pathlib.Path(d) / "x.gguf", "Once upon a time", "-t", "0", "-n", "20", "-q")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertTrue(STORY["text"].startswith(r.stdout.decode().rstrip("\n")), r.stdout)
 
     def test_help_teaches(self):
         r = run("--help")
         self.assertEqual(r.returncode, 0)
         for word in ["generate", "inspect", "view", "bench", "Once upon a time"]:
             self.assertIn(word, r.stdout.decode())
-        self.assertIn("--repetition-penalty", run("generate", "--help").stdout.decode())
+        text = " ".join(run("generate", "--help").stdout.decode().split())
+        for word in ["--repetition-penalty", "at most 4 for each", "above 0, at most 1", "0 to 1"]:
+            self.assertIn(word, text)
+        self.assertIn("16777216]=0", run("inspect", "--help").stdout.decode())
 
     def test_inspect(self):
         j = json.loads(run("inspect", "builtin", "--json").stdout)
@@ -100,7 +147,9 @@ class Command(unittest.TestCase):
     def test_view_is_one_page_that_needs_no_network(self):
         with tempfile.TemporaryDirectory() as d:
             out = pathlib.Path(d) / "graph.html"
-            self.assertEqual(run("view", "builtin", "-o", out).returncode, 0)
+            r = run("view", "builtin", "-o", out)
+            self.assertEqual(r.returncode, 0)
+            self.assertNotIn(b"\n\n", r.stderr)
             page = out.read_text()
         self.assertEqual(page.count("<svg"), 3)
         self.assertIn("matmul_bf16", page)
@@ -131,10 +180,16 @@ class Command(unittest.TestCase):
         self.assertIn(kernel["name"] + "(const void* const* in", text)
 
     def test_without_a_c_compiler(self):
-        env = dict(os.environ, LIGHTCONE_CC="none")
-        r = run("generate", "builtin", "Once upon a time", "-t", "0", "-n", "20", "-q", env=env)
-        self.assertEqual(r.returncode, 0, r.stderr)
-        self.assertTrue(STORY["text"].startswith(r.stdout.decode().rstrip("\n")))
+        # an empty cache stays empty: kernels were interpreted, neither compiled nor taken from elsewhere
+        with tempfile.TemporaryDirectory() as cache:
+            env = dict(os.environ, LIGHTCONE_CC="none", LIGHTCONE_CACHE=cache)
+            r = run("generate", "builtin", "Once upon a time", "-t", "0", "-n", "20", "-q", env=env)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            self.assertTrue(STORY["text"].startswith(r.stdout.decode().rstrip("\n")))
+            self.assertEqual(os.listdir(cache), [])
+            env["LIGHTCONE_CC"] = "cc"
+            self.assertEqual(run("generate", "builtin", "Once", "-n", "2", "-q", env=env).returncode, 0)
+            self.assertNotEqual(os.listdir(cache), [])
 
     @unittest.skipUnless((DATA / "llm").exists(), "the reference data is not here")
     def test_a_real_checkpoint(self):

@@ -1,8 +1,11 @@
 // One program, many threads; nothing allocated while it runs; state and memory as planned.
 #include <malloc.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
+#include <fstream>
 #include <new>
 #include <thread>
 
@@ -10,6 +13,7 @@
 
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/thread_pool.h"
+#include "lightcone/core/error.h"
 #include "lightcone/models/llama.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
@@ -114,6 +118,41 @@ TEST(Runtime, ThePlanIsExactAndReusesMemory) {
   EXPECT_LE(ten.arena_bytes, 300000u);
   EXPECT_EQ(ten.arena_bytes, three.arena_bytes);
 }
+
+// Far more threads than cores take turns, and none is lost.
+TEST(Threads, ManyMoreThanCores) {
+  const auto pool = host::threads(host::available_cores() * 16);
+  for (int tasks : {2, 7, 1000})
+    for (int i = 0; i < 50; ++i) {
+      std::vector<std::atomic<int>> hits(static_cast<std::size_t>(tasks));
+      pool->run(
+          tasks,
+          [](void* arg, int task, int) {
+            ++(*static_cast<std::vector<std::atomic<int>>*>(arg))[static_cast<std::size_t>(task)];
+          },
+          &hits);
+      for (const auto& h : hits) ASSERT_EQ(h, 1);
+    }
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which end the process themselves
+TEST(Threads, ThatCannotBeMadeAreAnError) {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit old;
+  getrlimit(RLIMIT_AS, &old);
+  const rlimit tight{pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + (100u << 20), old.rlim_max};
+  setrlimit(RLIMIT_AS, &tight);
+  std::string said;
+  try {
+    host::threads(1000);
+  } catch (const Error& e) {
+    said = e.what();
+  }
+  setrlimit(RLIMIT_AS, &old);
+  EXPECT_NE(said.find("not 999"), std::string::npos) << said;
+}
+#endif
 
 TEST(Threads, OneMakesNoThread) {
   EXPECT_EQ(host::threads(1)->workers(), 1);

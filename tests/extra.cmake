@@ -2,6 +2,7 @@
 add_test(NAME compile_fail COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR})
 add_test(NAME compile_time COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/compile_time/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR})
 set_tests_properties(compile_time PROPERTIES RUN_SERIAL ON)
+add_test(NAME docs COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/docs/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR})
 if(LIGHTCONE_TOOLS AND NOT LIGHTCONE_SANITIZE AND CMAKE_BUILD_TYPE STREQUAL "Release")
   add_test(NAME compile_scale COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/compile_time/scale.py ${CMAKE_CXX_COMPILER} $<TARGET_FILE:lightcone_command>)
   set_tests_properties(compile_scale PROPERTIES RUN_SERIAL ON)

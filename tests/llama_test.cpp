@@ -6,11 +6,11 @@
 #include <map>
 #include <numbers>
 #include <set>
-#include <variant>
 
 #include <nlohmann/json.hpp>
 
 #include "data.h"
+#include "gguf_writer.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/core/error.h"
 #include "lightcone/models/sampler.h"
@@ -256,40 +256,6 @@ TEST(LlamaConfig, RopeScalingAndHeadSizes) {
         Json{{"model_type", "gpt2"}}, Json{{"vocab_size", 1.5}}, Json{{"rope_scaling", {{"type", "yarn"}}}}})
     EXPECT_THROW(read(wrong), Error) << wrong;
 }
-
-namespace {
-
-// A GGUF file of numbers, strings and f32 tensors.
-struct Gguf {
-  std::map<std::string, std::variant<std::uint32_t, float, std::string>> metadata;
-  std::map<std::string, std::pair<std::vector<std::uint64_t>, std::vector<float>>> tensors;  // shapes innermost first
-  std::string bytes() const {
-    std::string s = "GGUF", payload;
-    const auto put = [&](const auto& v) { s.append(reinterpret_cast<const char*>(&v), sizeof v); };
-    const auto text = [&](const std::string& t) { put(static_cast<std::uint64_t>(t.size())), s += t; };
-    put(std::uint32_t{3}), put(static_cast<std::uint64_t>(tensors.size()));
-    put(static_cast<std::uint64_t>(metadata.size()));
-    for (const auto& [key, value] : metadata) {
-      text(key);
-      static constexpr std::uint32_t types[] = {4, 6, 8};
-      put(types[value.index()]);
-      if (const auto* n = std::get_if<std::uint32_t>(&value)) put(*n);
-      if (const auto* f = std::get_if<float>(&value)) put(*f);
-      if (const auto* t = std::get_if<std::string>(&value)) text(*t);
-    }
-    for (const auto& [name, t] : tensors) {
-      text(name), put(static_cast<std::uint32_t>(t.first.size()));
-      for (std::uint64_t d : t.first) put(d);
-      put(std::uint32_t{0}), put(static_cast<std::uint64_t>(payload.size()));
-      payload.append(reinterpret_cast<const char*>(t.second.data()), t.second.size() * 4);
-      payload.resize((payload.size() + 31) / 32 * 32);
-    }
-    s.resize((s.size() + 31) / 32 * 32);
-    return s + payload;
-  }
-};
-
-}  // namespace
 
 TEST(LlamaConfig, GgufMetadata) {
   const TempDir dir;

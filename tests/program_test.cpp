@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/nn/session.h"
 #include "lightcone/passes/passes.h"
 
 using namespace lc;
@@ -62,13 +64,74 @@ TEST(Program, EveryWayToGiveDataChecksItsSize) {
   EXPECT_THROW(c.set("nothing", std::vector<float>{1}), Error);
   float mine[4] = {1, 2, 4, 8};
   EXPECT_THROW(c.use("x", mine, 8), Error);  // it must hold the largest size
-  EXPECT_THROW(c.run(), Error);              // x has no value yet
+  alignas(4) char odd[20] = {};
+  EXPECT_THROW(c.use("x", odd + 1, 16), Error);  // at multiples of four, as in load()
+  EXPECT_THROW(c.run(), Error);                  // x has no value yet
   c.use("x", mine, sizeof mine).run();
   EXPECT_EQ(c.scalar("y"), 3);
   mine[0] = 10;  // read in place
   EXPECT_EQ(c.bind("n", 4).run().scalar("y"), 24);
   EXPECT_THROW(c.get("nothing"), Error);
   EXPECT_THROW(c.scalar("z"), Error);
+}
+
+// A loaded state is where every context begins, in memory of its own.
+TEST(Program, ALoadedStateIsTheFirstValue) {
+  Graph g;
+  const Tensor total = g.input("total", {2}), x = g.input("x", {2});
+  g.assign(total, prim::add(total, x));
+  g.output("before", total);
+  const float first[2] = {10, 20};
+  Program p = compile(g, generic() | cpu({.threads = 1}));
+  p.load("total", first, sizeof first);
+  for (int i = 0; i < 2; ++i) {
+    Context c(p);
+    EXPECT_EQ(c.get("total"), (std::vector<float>{10, 20}));
+    c.set("x", std::vector<float>{1, 2}).run();
+    EXPECT_EQ(c.get("before"), (std::vector<float>{10, 20}));
+    EXPECT_EQ(c.get("total"), (std::vector<float>{11, 22}));
+    c.clear_states();
+    EXPECT_EQ(c.get("total"), (std::vector<float>{0, 0}));
+  }
+  EXPECT_EQ(first[0], 10);
+}
+
+// An output that is a state has its value before the run, and the state is overwritten in place all the same.
+TEST(Program, AStateThatIsAnOutputIsWrittenInPlace) {
+  Graph g;
+  const Tensor s = g.input("s", {8}), x = g.input("x", {8});
+  g.assign(s, prim::add(s, x));
+  g.output("old", s);
+  const Program p = compile(g, generic() | cpu({.threads = 1}));
+  EXPECT_TRUE(p.plan().copies.empty());
+  ASSERT_EQ(p.plan().snapshots.size(), 1u);
+  Context c(p);
+  c.set("x", std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7}).run().run();
+  EXPECT_EQ(c.get("old"), (std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(c.get("s"), (std::vector<float>{0, 2, 4, 6, 8, 10, 12, 14}));
+}
+
+TEST(Program, AnExtentThatBecomesNegativeIsRefused) {
+  Graph g;
+  const Dim n = Dim::symbol("n", 1, 4);
+  g.output("y", prim::exp2(g.input("x", {n}).slice(0, 0, n - 2)));
+  for (const Compiler& c : {Compiler(), generic() | cpu({.threads = 1})}) {
+    Context run(compile(g, c));
+    EXPECT_EQ(run.bind("n", 3).set("x", std::vector<float>{1, 2, 3}).run().get("y"), (std::vector<float>{2}));
+    EXPECT_EQ(run.bind("n", 2).set("x", std::vector<float>{1, 2}).run().get("y").size(), 0u);
+    EXPECT_THROW(run.bind("n", 1).set("x", std::vector<float>{1}).run(), Error);
+  }
+}
+
+TEST(Session, KeepsBindingsWhenItCompilesAgain) {
+  Session cx;
+  const auto x = cx.tensor<"n">().set({1, 2, 3});
+  const auto y = sum<0>(x).retrieve();
+  cx.bind("n", 3);
+  for (int i = 0; i < 2; ++i) {
+    cx.compile(generic());
+    EXPECT_EQ(cx.execute().data(y), (std::vector<float>{6}));
+  }
 }
 
 // What a pass must keep is checked after each.

@@ -156,6 +156,46 @@ TEST(Tokenizer, WordsOfLlama3AndQwen2) {
   EXPECT_THROW(split_patterns("no such model"), Error);
 }
 
+// An unused piece is in the file and in no text; after a special token a text begins anew.
+TEST(Tokenizer, SentencePieceUnusedPiecesAndPrefixes) {
+  using Type = Vocabulary::Type;
+  Vocabulary v;
+  v.pieces = {"<unk>",
+              "<s>",
+              "</s>",
+              "\xE2\x96\x81",
+              "a",
+              "b",
+              "ab",
+              "\xE2\x96\x81"
+              "a",
+              "<sep>",
+              "\xE2\x96\x81"
+              "ab"};
+  v.types = {Type::Unknown, Type::Control, Type::Control, Type::Normal,      Type::Normal,
+             Type::Normal,  Type::Unused,  Type::Normal,  Type::UserDefined, Type::Unused};
+  v.scores.assign(v.pieces.size(), 0);
+  v.unk = 0, v.bos = 1, v.eos = 2;
+  const auto t = make_tokenizer(v);
+  EXPECT_EQ(t->encode("ab", false), (std::vector<int>{7, 5}));
+  EXPECT_EQ(t->encode("ab<sep>ab", false), (std::vector<int>{7, 5, 8, 7, 5}));
+  EXPECT_EQ(t->encode("<s>a", false, true), (std::vector<int>{1, 7}));
+  EXPECT_EQ(t->piece(-1), "");
+  EXPECT_EQ(t->piece(10), "");  // an embedding table may have more rows
+  EXPECT_THROW(t->decode(std::vector<int>{10}), Error);
+  v.space_prefix = false;
+  EXPECT_EQ(make_tokenizer(v)->encode("ab<sep>ab", false), (std::vector<int>{4, 5, 8, 4, 5}));
+  v.scores[4] = std::nanf("");
+  EXPECT_THROW(make_tokenizer(v), Error);
+}
+
+TEST(Tokenizer, EmptyPiecesInAWordPieceVocabulary) {
+  const TempDir dir;
+  spit(dir / "tokenizer.json",
+       R"({"model": {"type": "WordPiece", "unk_token": "[UNK]", "vocab": {"[UNK]": 0, "": 1, "a": 2}}})");
+  EXPECT_EQ(load_tokenizer(dir / "tokenizer.json")->encode("a b", false), (std::vector<int>{2, 0}));
+}
+
 TEST(Tokenizer, ByteLevelFromJson) {
   const TempDir dir;
   spit(dir / "tokenizer.json", R"({

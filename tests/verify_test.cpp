@@ -76,6 +76,49 @@ TEST(Verify, APassThatThrowsIsAFault) {
   EXPECT_NE(r.fault->problem.find("on purpose"), std::string::npos);
 }
 
+// Where every value sits on an edge, nothing was verified.
+TEST(Verify, NothingComparedIsNotOk) {
+  Graph g;
+  const Tensor x = g.input("x", {4});
+  const Tensor even = prim::add(x, prim::mul(x, full_like(x, -1)));
+  g.output("y", prim::cast(prim::sin(prim::recip(even)), DType::I32));
+  const VerifyReport r = verify(g, generic(), {.wild = false});
+  EXPECT_FALSE(r.fault.has_value()) << r.str();
+  EXPECT_FALSE(r.ok());
+  EXPECT_NE(r.str().find("NOTHING was compared"), std::string::npos) << r.str();
+  EXPECT_FALSE(verify(g, Compiler()).ok());
+  EXPECT_FALSE(verify(Graph(), generic()).ok());
+  Graph empty;
+  empty.output("y", prim::exp2(empty.input("x", {0, 3})));
+  EXPECT_TRUE(verify(empty, generic()).ok());
+}
+
+// What a pass may do between a node's operands and its result, and what it may not.
+TEST(Verify, APassMayComputeInAnotherTypeIfItCastsBack) {
+  const auto in_double = [](bool back) {
+    return Compiler(Pass{"double", [back](const Graph& src, PassLog&) {
+                           return copy_graph(src, [&](Graph& dst, NodeId, Node n) -> Edge {
+                             if (n.op == Op::SumReduce) {
+                               const Tensor wide = prim::cast(Tensor(dst, n.in[0]), DType::F64),
+                                            sum = prim::sum_reduce(wide, n.axis);
+                               return back ? prim::cast(sum, DType::F32).edge() : sum.edge();
+                             }
+                             const NodeId id = dst.add(std::move(n));
+                             return {id, View(dst[id].shape)};
+                           });
+                         }});
+  };
+  Graph g;
+  g.output("y", prim::sum_reduce(g.input("x", {4, 9}), 1));
+  EXPECT_TRUE(verify(g, in_double(true)).ok());
+  try {
+    transform(g, in_double(false));
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("a pass turned [4] f32 into [4] f64"), std::string::npos) << e.what();
+  }
+}
+
 TEST(Verify, ComparisonDoesNotForgive) {
   Value a = make_value(DType::F32, {3}), b = a;
   const auto differs = [&] { return compare({{{"y", a}}, {}}, {{{"y", b}}, {}}, 4).has_value(); };

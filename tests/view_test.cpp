@@ -222,6 +222,9 @@ TEST(View, WrongMovesAreErrors) {
   EXPECT_THROW(v.expand({2, 4}), Error);
   EXPECT_THROW(v.reshape({7}), Error);
   EXPECT_THROW(v.slice({0, 2}, {2, 2}), Error);
+  EXPECT_NO_THROW(v.slice({1, 0}, {1, 2}));
+  EXPECT_THROW(v.slice({1, 0}, {2, 2}), Error);  // one past the end
+  EXPECT_THROW(v.slice({0, 0}, {2, 4}), Error);
   EXPECT_THROW(v.slice({0, -1}, {2, 2}), Error);
   EXPECT_THROW(v.pad({-1, 0}, {0, 0}), Error);
   EXPECT_THROW(v.unfold(1, 4, 1, 1), Error);

@@ -99,10 +99,6 @@ class Builder {
       return std::pair(a.offset(), &a.terms()) < std::pair(b.offset(), &b.terms());
     }
   };
-  struct Scope {
-    int loop;  // -1: outside of all
-    Block* block;
-  };
 
   int depth_of(const Dim& d);
   int add(Instr in, int depth);
@@ -485,7 +481,6 @@ Built build(const Graph& g, const Region& region) {
   const Shape& shape = region.scatter ? region.scatter->in[1].view.shape() : g[region.root].shape;
   const Dim all = product(shape);
   if (!shape.empty()) splits.output = {all};
-  std::set<std::string> refused;
   for (int attempt = 0;; ++attempt) {
     Builder b(g, region, splits);
     Built built = b.build();

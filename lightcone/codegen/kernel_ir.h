@@ -76,7 +76,6 @@ struct Kernel {
   std::vector<DType> buffers;      // element types of the operand buffers
   std::vector<std::string> sizes;  // user symbols, in the order of `n`
   double work = 0;                 // rough operations an output element
-  std::string str() const;
 };
 
 }  // namespace lc::ir

@@ -1,6 +1,7 @@
 // Graph: an append-only DAG of immutable nodes. NodeIds are a topological order, equal nodes are
-// the same node, and nothing is ever removed: a pass builds a new graph (rewrite.h). So handles
-// stay valid through every compile, and dead nodes, duplicates and dangling edges cannot exist.
+// the same node, and nothing is ever removed: a pass builds a new graph (copy_graph() in
+// runtime/compiler.h). So handles stay valid through every compile, and duplicates and dangling
+// edges cannot exist.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +27,7 @@ struct Edge {
   friend bool operator==(const Edge&, const Edge&) = default;
 };
 
-class Kernel;  // executable.h
+class Kernel;  // runtime/kernel.h
 
 // An input that stays the same from run to run, until a program loads it anew.
 inline constexpr int kParameter = 1;

@@ -21,7 +21,7 @@ Shape Tensor::shape() const { return impl().edges[edge_].view.shape(); }
 int Tensor::rank() const { return static_cast<int>(impl().edges[edge_].view.shape().size()); }
 DType Tensor::dtype() const { return node().dtype; }
 
-static int wrap(int axis, int rank, const Shape& shape, const char* op) {
+int wrap_axis(int axis, int rank, const Shape& shape, const char* op) {
   const int a = axis < 0 ? axis + rank : axis;
   if (a < 0 || a >= rank) throw Error(op, cat("axis ", axis, " is not an axis of ", str(shape)));
   return a;
@@ -34,20 +34,20 @@ static View strided(const View& v, int axis, Dim begin, Dim extent, std::int64_t
   return v.slice(std::move(from), std::move(to), std::move(steps));
 }
 
-Dim Tensor::extent(int axis) const { return shape()[wrap(axis, rank(), shape(), "extent")]; }
+Dim Tensor::extent(int axis) const { return shape()[wrap_axis(axis, rank(), shape(), "extent")]; }
 
 Tensor Tensor::with(const View& v) const { return Tensor(graph(), {edge().node, v}); }
 
 Tensor Tensor::permute(std::vector<int> axes, const At& at) const {
   const OpScope scope("permute", at);
-  for (int& a : axes) a = wrap(a, rank(), shape(), "permute");
+  for (int& a : axes) a = wrap_axis(a, rank(), shape(), "permute");
   return with(view().permute(std::move(axes)));
 }
 Tensor Tensor::transpose(int a, int b, const At& at) const {
   const OpScope scope("transpose", at);
   std::vector<int> axes(static_cast<std::size_t>(rank()));
   for (int i = 0; i < rank(); ++i) axes[i] = i;
-  if (const int i = wrap(a, rank(), shape(), "transpose"), j = wrap(b, rank(), shape(), "transpose"); i != j)
+  if (const int i = wrap_axis(a, rank(), shape(), "transpose"), j = wrap_axis(b, rank(), shape(), "transpose"); i != j)
     std::swap(axes[i], axes[j]);
   return with(view().permute(std::move(axes)));
 }
@@ -62,40 +62,39 @@ Tensor Tensor::reshape(Shape to, const At& at) const {
 Tensor Tensor::unsqueeze(int axis, const At& at) const {
   const OpScope scope("unsqueeze", at);
   Shape s = shape();
-  s.insert(s.begin() + wrap(axis, rank() + 1, s, "unsqueeze"), 1);
+  s.insert(s.begin() + wrap_axis(axis, rank() + 1, s, "unsqueeze"), 1);
   return with(view().reshape(std::move(s)));
 }
 Tensor Tensor::squeeze(int axis, const At& at) const {
   const OpScope scope("squeeze", at);
   Shape s = shape();
-  const int a = wrap(axis, rank(), s, "squeeze");
+  const int a = wrap_axis(axis, rank(), s, "squeeze");
   if (!(s[a] == Dim(1))) throw Error("squeeze", cat("axis ", a, " of ", str(s), " is not 1"));
   s.erase(s.begin() + a);
   return with(view().reshape(std::move(s)));
 }
 Tensor Tensor::slice(int axis, Dim begin, Dim end, std::int64_t step, const At& at) const {
   const OpScope scope("slice", at);
-  const int a = wrap(axis, rank(), shape(), "slice");
+  const int a = wrap_axis(axis, rank(), shape(), "slice");
   if (step < 1) throw Error("slice", cat("the step ", step, " is not positive; flip the axis first"));
   if ((end - begin).bounds().hi < 0) throw Error("slice", cat("the end ", end, " is before the beginning ", begin));
   return with(strided(view(), a, begin, (end - begin + (step - 1)) / Dim(step), step));
 }
 Tensor Tensor::flip(int axis, const At& at) const {
   const OpScope scope("flip", at);
-  const int a = wrap(axis, rank(), shape(), "flip");
+  const int a = wrap_axis(axis, rank(), shape(), "flip");
   return with(strided(view(), a, extent(a) - 1, extent(a), -1));
 }
 Tensor Tensor::pad(int axis, Dim before, Dim after, const At& at) const {
   const OpScope scope("pad", at);
   Shape b(static_cast<std::size_t>(rank()), 0), e = b;
-  const int a = wrap(axis, rank(), shape(), "pad");
-  b[a] = before;
-  e[a] = after;
+  const int a = wrap_axis(axis, rank(), shape(), "pad");
+  b[a] = before, e[a] = after;
   return with(view().pad(std::move(b), std::move(e)));
 }
 Tensor Tensor::unfold(int axis, Dim size, std::int64_t stride, std::int64_t dilation, const At& at) const {
   const OpScope scope("unfold", at);
-  return with(view().unfold(wrap(axis, rank(), shape(), "unfold"), size, stride, dilation));
+  return with(view().unfold(wrap_axis(axis, rank(), shape(), "unfold"), size, stride, dilation));
 }
 
 Tensor Tensor::retrieve(std::string_view name) const {
@@ -119,7 +118,7 @@ namespace prim {
 
 static int axis_of(const Operand& a, int axis, const char* op) {
   const OpScope scope(op, a.at);
-  return wrap(axis, a->rank(), a->shape(), op);
+  return wrap_axis(axis, a->rank(), a->shape(), op);
 }
 
 Tensor log2(Operand a) { return apply(Op::Log2, {a}, a.at); }

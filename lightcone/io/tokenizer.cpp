@@ -1,6 +1,7 @@
 #include "lightcone/io/tokenizer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <unordered_map>
 
@@ -17,6 +18,8 @@ Vocabulary::Type Tokenizer::type(int id) const {
 bool Tokenizer::is_end(int id) const {
   return (id == v_.eos && id >= 0) || std::find(v_.ends.begin(), v_.ends.end(), id) != v_.ends.end();
 }
+
+std::string Tokenizer::piece(int id) const { return id >= 0 && id < size() ? bytes_of(id) : ""; }
 
 std::vector<int> Tokenizer::encode(std::string_view text, bool specials, bool parse_control) const {
   require_utf8(text, "the text");
@@ -61,7 +64,7 @@ std::string Tokenizer::decode(std::span<const int> ids) const {
   bool first = true;
   for (int id : ids) {
     if (id < 0 || id >= size()) throw Error("tokenizer", cat("token ", id, " is outside the vocabulary of ", size()));
-    std::string p = piece(id);
+    std::string p = bytes_of(id);
     if (first && !p.empty()) {
       if (v_.kind == Vocabulary::Kind::SentencePiece && v_.space_prefix && p.front() == ' ') p.erase(0, 1);
       if (v_.kind == Vocabulary::Kind::WordPiece && p.front() == ' ') p.erase(0, 1);
@@ -81,6 +84,8 @@ std::shared_ptr<const Tokenizer> make_tokenizer(Vocabulary v) {
     throw Error("tokenizer", cat(v.types.size(), " token types for ", n, " tokens"));
   if (!v.scores.empty() && v.scores.size() != n)
     throw Error("tokenizer", cat(v.scores.size(), " scores for ", n, " tokens"));
+  if (std::any_of(v.scores.begin(), v.scores.end(), [](float s) { return std::isnan(s); }))
+    throw Error("tokenizer", "a score is not a number");
   for (int* id : {&v.bos, &v.eos, &v.unk})
     if (*id < -1 || *id >= static_cast<int>(n))
       throw Error("tokenizer", cat("the special token ", *id, " is outside the vocabulary of ", n));

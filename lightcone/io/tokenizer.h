@@ -48,8 +48,9 @@ class Tokenizer {
   std::vector<int> encode(std::string_view text, bool specials = true, bool parse_control = false) const;
   // The text of ids; control tokens are left out, bytes that make no UTF-8 stay as they are.
   std::string decode(std::span<const int> ids) const;
-  // The bytes one more token adds to a text that already has some; "" for control tokens.
-  virtual std::string piece(int id) const = 0;
+  // The bytes one more token adds to a text that already has some; "" for control tokens and for ids
+  // beyond the vocabulary, which a padded embedding table has rows for.
+  std::string piece(int id) const;
 
   int size() const { return static_cast<int>(v_.pieces.size()); }
   int bos() const { return v_.bos; }
@@ -60,6 +61,7 @@ class Tokenizer {
  protected:
   // Appends the ids of a text without control tokens; `first`: nothing but <s> is before it.
   virtual void encode_text(std::string_view text, bool first, std::vector<int>& out) const = 0;
+  virtual std::string bytes_of(int id) const = 0;  // of an id inside the vocabulary
   Vocabulary::Type type(int id) const;
 
   Vocabulary v_;

@@ -84,9 +84,9 @@ class Pattern {
 class ByteBpe final : public Tokenizer {
  public:
   explicit ByteBpe(Vocabulary v);
-  std::string piece(int id) const override;
 
  private:
+  std::string bytes_of(int id) const override;
   void encode_text(std::string_view text, bool first, std::vector<int>& out) const override;
   void encode_word(std::string_view word, std::vector<int>& out) const;
   StringMap ids_, ranks_;  // of pieces; of "left right"
@@ -152,7 +152,7 @@ void ByteBpe::encode_word(std::string_view word, std::vector<int>& out) const {
   });
 }
 
-std::string ByteBpe::piece(int id) const {
+std::string ByteBpe::bytes_of(int id) const {
   const Vocabulary::Type t = type(id);
   if (t == Vocabulary::Type::Control) return "";
   const std::string& p = v_.pieces[static_cast<std::size_t>(id)];

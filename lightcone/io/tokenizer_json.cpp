@@ -144,7 +144,7 @@ void Reader::sentencepiece() {
 void Reader::wordpiece() {
   for (std::size_t i = 0; i < v_.pieces.size(); ++i) {
     std::string& p = v_.pieces[i];
-    if (v_.types[i] != Type::Normal) continue;
+    if (v_.types[i] != Type::Normal || p.empty()) continue;
     if (p.starts_with("##")) p.erase(0, 2);
     else if (!(p.front() == '[' && p.back() == ']' && p.size() > 2)) p = std::string(kSpace) + p;
   }

@@ -30,7 +30,7 @@ void find_ends(Vocabulary& v) {
 }
 
 Type ggml_token_type(double t) {
-  switch (static_cast<int>(t)) {
+  switch (t >= 2 && t < 7 ? static_cast<int>(t) : 1) {
     case 2: return Type::Unknown;
     case 3: return Type::Control;
     case 4: return Type::UserDefined;

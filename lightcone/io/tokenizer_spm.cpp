@@ -13,9 +13,9 @@ constexpr std::string_view kSpace = "\xE2\x96\x81";
 class SentencePiece final : public Tokenizer {
  public:
   explicit SentencePiece(Vocabulary v);
-  std::string piece(int id) const override;
 
  private:
+  std::string bytes_of(int id) const override;
   void encode_text(std::string_view text, bool first, std::vector<int>& out) const override;
   int byte_of(int id) const;  // -1: not a byte token
 
@@ -82,7 +82,7 @@ void SentencePiece::encode_text(std::string_view text, bool first, std::vector<i
   });
 }
 
-std::string SentencePiece::piece(int id) const {
+std::string SentencePiece::bytes_of(int id) const {
   const Vocabulary::Type t = type(id);
   if (t == Vocabulary::Type::Control || id == v_.bos || id == v_.eos) return "";
   if (const int b = byte_of(id); b >= 0) return std::string(1, static_cast<char>(b));

@@ -25,7 +25,7 @@ class WordPiece final : public Tokenizer {
     }
     if (v_.unk < 0) throw Error("tokenizer", "a WordPiece vocabulary needs an unknown token");
   }
-  std::string piece(int id) const override {
+  std::string bytes_of(int id) const override {
     const std::string& p = v_.pieces[static_cast<std::size_t>(id)];
     if (type(id) == Vocabulary::Type::Control) return "";
     return p.starts_with(kSpace) ? " " + p.substr(kSpace.size()) : p;

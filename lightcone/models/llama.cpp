@@ -18,7 +18,20 @@ struct Binding {
   std::string path;
   const StoredTensor* stored;
   bool convert;  // to f32, because no kernel reads the stored form
+  std::size_t bytes() const {
+    return convert ? static_cast<std::size_t>(stored->elements()) * 4 : stored->bytes.size();
+  }
 };
+
+void give(Program& p, const Binding& b, const std::shared_ptr<const Weights>& weights) {
+  if (!b.convert) {
+    p.load(b.path, b.stored->bytes.data(), b.stored->bytes.size(), weights);
+    if (!p.resident(b.path) && weights->gguf()) weights->gguf()->file->release(b.stored->bytes);
+    return;
+  }
+  const auto values = std::make_shared<const std::vector<float>>(Weights::read(*b.stored));
+  p.load(b.path, values->data(), values->size() * 4, values);
+}
 
 bool readable_in_place(const StoredTensor& t) {
   if (t.quant) return true;
@@ -32,6 +45,17 @@ void check_shape(const Weights& w, const std::string& name, const StoredTensor& 
   Shape have(t.shape.begin(), t.shape.end());
   if (!same)
     throw Error("load", cat(w.path(), ": '", name, "' has the shape ", str(have), ", the model needs ", str(want)));
+}
+
+void check_memory(const Llama& m, std::size_t limit) {
+  const MemoryPlan& plan = m.program().plan();
+  const std::size_t weights = plan.prepared_bytes + m.converted_bytes(),
+                    needs = plan.state_bytes + plan.arena_bytes + weights;
+  if (limit > 0 && needs > limit)
+    throw Error("load", cat("a context of ", m.shape().context, " positions takes ", needs / 1000000, " MB (KV cache ",
+                            plan.state_bytes / 1000000, ", working memory ", plan.arena_bytes / 1000000,
+                            ", weights packed or unpacked ", weights / 1000000, "), and there are ", limit / 1000000,
+                            " MB: ask for a smaller context"));
 }
 
 std::shared_ptr<const Tokenizer> find_tokenizer(const Weights& w, const LlamaOptions& o, std::int64_t vocab) {
@@ -78,22 +102,17 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
   m.program_ = compile(g, o.compiler ? *o.compiler : generic() | cpu({.threads = o.threads}), {.observe = o.observe});
   const bool tied =
       std::none_of(bindings.begin(), bindings.end(), [](const Binding& b) { return b.path == "lm_head.weight"; });
+  for (const Binding& b : bindings) {
+    m.weight_bytes_ += b.bytes();
+    // of an embedding table that is not the head as well, a token reads one row
+    if (b.path != "model.embed_tokens.weight" || tied) m.bytes_per_token_ += b.bytes();
+    if (b.convert) m.converted_bytes_ += b.bytes();
+  }
+  check_memory(m, o.memory_limit);
   double done = 0;
   for (const Binding& b : bindings) {
     progress("loading", done++ / static_cast<double>(bindings.size()));
-    const std::size_t bytes = b.convert ? static_cast<std::size_t>(b.stored->elements()) * 4 : b.stored->bytes.size();
-    m.weight_bytes_ += bytes;
-    // of an embedding table that is not the head as well, a token reads one row
-    if (b.path != "model.embed_tokens.weight" || tied) m.bytes_per_token_ += bytes;
-    if (b.convert) m.converted_bytes_ += bytes;
-    if (!o.load_weights) continue;
-    if (!b.convert) {
-      m.program_.load(b.path, b.stored->bytes.data(), b.stored->bytes.size(), weights);
-      if (!m.program_.resident(b.path) && weights->gguf()) weights->gguf()->file->release(b.stored->bytes);
-      continue;
-    }
-    const auto values = std::make_shared<const std::vector<float>>(Weights::read(*b.stored));
-    m.program_.load(b.path, values->data(), values->size() * 4, values);
+    if (o.load_weights) give(m.program_, b, weights);
   }
   const auto f = std::make_shared<const std::vector<double>>(m.config_.rope_frequencies);
   m.program_.load("rope.frequencies", f->data(), f->size() * 8, f);

@@ -30,7 +30,10 @@ struct LlamaOptions {
   std::optional<Compiler> compiler = {};  // default: generic() | cpu({threads})
   int threads = 0;
   bool load_weights = true;  // false: only plan, for looking at a model
-  int layers = 0;            // only the first so many; 0: all
+  // The most bytes that caches, working memory and weights packed or unpacked at load may take together: an
+  // Error before any of them is allocated. 0: no limit. Weights read in place from the file do not count.
+  std::size_t memory_limit = 0;
+  int layers = 0;  // only the first so many; 0: all
   // Called after each pass; see CompileOptions.
   std::function<void(const Pass&, const Graph& before, const Graph& after)> observe = {};
   std::string tokenizer = {};  // a file; "": what the checkpoint or its directory holds

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lightcone/core/dim.h"
 #include "lightcone/core/error.h"
 #include "lightcone/io/gguf.h"
 
@@ -21,23 +22,37 @@ struct Scaling {
   double factor = 1, low = 1, high = 4, original = 8192;
 };
 
+void positive(double v, const char* what, const Weights& w) {
+  if (!(v > 0 && std::isfinite(v)))
+    throw Error("load", cat(w.path(), ": ", what, " is ", v, ", not a positive number"));
+}
+
 // Radians a position of each pair. llama3: long wavelengths are divided by the factor, short ones
 // kept, those between interpolated (transformers' modeling_rope_utils, "llama3").
-std::vector<double> frequencies(std::int64_t head_dim, double theta, const Scaling& s) {
+std::vector<double> frequencies(const Weights& w, std::int64_t head_dim, double theta, const Scaling& s) {
+  if (head_dim < 1 || head_dim > 1 << 16 || head_dim % 2 != 0)
+    throw Error("load", cat(w.path(), ": heads of size ", head_dim, " cannot be rotated"));
+  positive(theta, "the base of RoPE", w);
+  if (s.type != "default") positive(s.factor, "the factor of the RoPE scaling", w);  // elsewhere files write 0
   std::vector<double> f;
   for (std::int64_t i = 0; i < head_dim / 2; ++i) {
-    double w = std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
-    if (s.type == "linear") w /= s.factor;
+    double speed = std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
+    if (s.type == "linear") speed /= s.factor;
     if (s.type == "llama3") {
-      const double wavelength = 2 * std::numbers::pi / w;
+      const double wavelength = 2 * std::numbers::pi / speed;
       const double blend = (s.original / wavelength - s.low) / (s.high - s.low);
-      w = wavelength > s.original / s.low    ? w / s.factor
-          : wavelength < s.original / s.high ? w
-                                             : (1 - blend) * w / s.factor + blend * w;
+      speed = wavelength > s.original / s.low    ? speed / s.factor
+              : wavelength < s.original / s.high ? speed
+                                                 : (1 - blend) * speed / s.factor + blend * speed;
     }
-    f.push_back(w);
+    f.push_back(speed);
   }
   return f;
+}
+
+// What is no id cannot be an end either: files write -1 for "none".
+void add_token(std::vector<int>& ids, double id) {
+  if (id >= 0 && id <= 1e9 && id == std::floor(id)) ids.push_back(static_cast<int>(id));
 }
 
 class JsonConfig {
@@ -100,7 +115,7 @@ std::vector<int> JsonConfig::eos() const {
   if (!j_.contains("eos_token_id")) return ids;
   const Json& e = j_["eos_token_id"];
   for (const Json& x : e.is_array() ? e : Json::array({e}))
-    if (x.is_number_integer()) ids.push_back(x.get<int>());
+    if (x.is_number_integer()) add_token(ids, x.get<double>());
   return ids;
 }
 
@@ -129,13 +144,25 @@ LlamaConfig from_json(const Weights& w) {
   c.context = j.number("max_position_embeddings") ? need("max_position_embeddings") : 2048;
   c.eps = j.number("rms_norm_eps").value_or(1e-6);
   c.rope_theta = j.theta().value_or(10000);
-  c.rope_frequencies = frequencies(c.head_dim, c.rope_theta, j.scaling());
+  c.rope_frequencies = frequencies(w, c.head_dim, c.rope_theta, j.scaling());
   if (j.number("sliding_window") && j.flag("use_sliding_window", type != "qwen2" && type != "qwen3"))
     c.window = need("sliding_window");
   c.eos = j.eos();
   if (const std::string act = j.text("hidden_act"); !act.empty() && act != "silu")
     throw Error("load", cat(w.path(), ": the activation '", act, "' is not of the Llama family (silu)"));
   return c;
+}
+
+// A GGUF header does not say how many tokens there are: the embedding table has a row for each.
+std::int64_t gguf_vocabulary(const Weights& w) {
+  const std::vector<std::int64_t>& shape = w.at("token_embd.weight").shape;
+  if (shape.size() != 2 || shape[0] < 1)
+    throw Error("load", cat(w.path(), ": token_embd.weight has the shape ", str(Shape(shape.begin(), shape.end())),
+                            ", not a row for each token"));
+  const auto* tokens = w.gguf()->strings("tokenizer.ggml.tokens");
+  if (tokens && static_cast<std::int64_t>(tokens->size()) != shape[0])
+    throw Error("load", cat(w.path(), ": token_embd.weight has ", shape[0], " rows for ", tokens->size(), " tokens"));
+  return shape[0];
 }
 
 LlamaConfig from_gguf(const Weights& w) {
@@ -156,18 +183,18 @@ LlamaConfig from_gguf(const Weights& w) {
   c.kv_heads = number("attention.head_count_kv") ? need("attention.head_count_kv") : c.heads;
   c.head_dim = number("attention.key_length") ? need("attention.key_length") : c.hidden / c.heads;
   c.context = need("context_length");
-  c.vocab = w.at("token_embd.weight").shape.at(0);
+  c.vocab = gguf_vocabulary(w);
   c.eps = number("attention.layer_norm_rms_epsilon").value_or(1e-5);
   c.rope_theta = number("rope.freq_base").value_or(10000);
   c.rope_interleaved = arch == "llama" || arch == "mistral";  // the others keep Hugging Face's halves
-  if (const auto n = number("rope.dimension_count"); n && static_cast<std::int64_t>(*n) != c.head_dim)
+  if (const auto n = number("rope.dimension_count"); n && *n != static_cast<double>(c.head_dim))
     throw Error("load", cat(w.path(), ": rotating ", *n, " of ", c.head_dim, " dimensions is not supported"));
   Scaling s;
   if (const auto t = g.text(arch + ".rope.scaling.type"); t && *t != "none") s.type = *t;
   s.factor = number("rope.scaling.factor").value_or(1);
   if (s.type != "default" && s.type != "linear")
     throw Error("load", cat(w.path(), ": RoPE scaling of type '", s.type, "' is not supported (linear is)"));
-  c.rope_frequencies = frequencies(c.head_dim, c.rope_theta, s);
+  c.rope_frequencies = frequencies(w, c.head_dim, c.rope_theta, s);
   if (const StoredTensor* f = w.find("rope_freqs.weight")) {  // Llama 3.1 and later: a divisor for each pair
     const std::vector<float> by = Weights::read(*f);
     if (by.size() != c.rope_frequencies.size())
@@ -176,7 +203,7 @@ LlamaConfig from_gguf(const Weights& w) {
     for (std::size_t i = 0; i < by.size(); ++i) c.rope_frequencies[i] /= static_cast<double>(by[i]);
   }
   if (number("attention.sliding_window").value_or(0) > 0) c.window = need("attention.sliding_window");
-  if (const auto e = g.number("tokenizer.ggml.eos_token_id")) c.eos.push_back(static_cast<int>(*e));
+  if (const auto e = g.number("tokenizer.ggml.eos_token_id")) add_token(c.eos, *e);
   return c;
 }
 
@@ -186,7 +213,7 @@ LlamaConfig from_llama2c(const Weights& w) {
   c.hidden = h[0], c.intermediate = h[1], c.layers = h[2], c.heads = h[3], c.kv_heads = h[4];
   c.vocab = std::abs(h[5]), c.context = h[6], c.head_dim = c.hidden / c.heads;
   c.rope_interleaved = true;
-  c.rope_frequencies = frequencies(c.head_dim, c.rope_theta, {});
+  c.rope_frequencies = frequencies(w, c.head_dim, c.rope_theta, {});
   c.eos = {1, 2};  // run.c stops at BOS as well
   return c;
 }
@@ -199,8 +226,8 @@ LlamaConfig LlamaConfig::from(const Weights& w) {
   LlamaConfig c = w.gguf() ? from_gguf(w) : w.format() == "safetensors" ? from_json(w) : from_llama2c(w);
   if (c.heads % c.kv_heads != 0)
     throw Error("load", cat(w.path(), ": ", c.kv_heads, " key heads do not divide ", c.heads, " query heads"));
-  if (c.head_dim < 1 || c.head_dim % 2 != 0)
-    throw Error("load", cat(w.path(), ": heads of size ", c.head_dim, " cannot be rotated"));
+  positive(c.eps, "the epsilon of the norms", w);
+  for (double f : c.rope_frequencies) positive(f, "a frequency of RoPE", w);
   return c;
 }
 

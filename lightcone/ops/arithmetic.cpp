@@ -5,12 +5,6 @@
 namespace lc {
 namespace detail {
 
-int wrap_axis(int axis, int rank, const Shape& shape, const char* op) {
-  const int a = axis < 0 ? axis + rank : axis;
-  if (a < 0 || a >= rank) throw Error(op, cat("axis ", axis, " is not an axis of ", str(shape)));
-  return a;
-}
-
 Axes wrap_axes(Axes axes, const Operand& a, const char* op) {
   const int rank = a->rank();
   if (axes.empty())

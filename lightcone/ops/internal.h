@@ -8,7 +8,6 @@
 
 namespace lc::detail {
 
-int wrap_axis(int axis, int rank, const Shape& shape, const char* op);
 Axes wrap_axes(Axes axes, const Operand& a, const char* op);  // sorted, all when none are given
 DType promote(DType a, DType b);
 DType result_type(const Tensor& a, const Tensor& b);  // torch.result_type

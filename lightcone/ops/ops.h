@@ -2,8 +2,10 @@
 // dtype promotion, negative axes, NaN, infinities, ties and empty tensors included. Nothing
 // computes here; each call adds nodes to the graph of its operands.
 //
-// Errors carry the user's line and read like
+// Every function throws an lc::Error when shapes do not fit, an axis does not exist, dtypes cannot
+// meet or an option makes no sense: when it is called, before anything runs. It carries the user's line:
 //   matmul: [32, 784] x [512, 10]: inner dimensions differ: 784 vs 512 (at main.cpp:12)
+// What depends on data never throws: an index out of range reads 0 and writes nothing.
 #pragma once
 
 #include <vector>
@@ -169,6 +171,8 @@ std::vector<Tensor> split(Operand a, const std::vector<Dim>& sizes, int axis);
 std::vector<Tensor> chunk(Operand a, int chunks, int axis);
 Tensor slice(Operand a, int axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1);  // Python's rules
 enum class PadMode : std::uint8_t { Constant, Reflect, Replicate, Circular };
+// [.., n, ..] -> [.., before + n + after, ..]. Negative numbers cut, in Constant mode alone. Reflect leaves
+// the edge out and needs n above both, Circular needs n to reach both, Replicate needs n >= 1.
 Tensor pad(Operand a, int axis, int before, int after, PadMode mode = PadMode::Constant, double value = 0);
 Tensor roll(Operand a, std::int64_t shift, int axis);
 Tensor repeat(Operand a, const std::vector<int>& times);
@@ -187,21 +191,28 @@ Tensor eye(Graph& g, Dim n, DType dtype = DType::F32, const Tensor::At& at = Ten
 Tensor linspace(Graph& g, double from, double to, int steps, const Tensor::At& at = Tensor::At::current());
 
 // ---- indexing ---------------------------------------------------------------------------------
+// Indices are integers; a negative one is out of range, not counted from the end.
+// out has the shape of index: out[i, j, k] = a[i, index[i, j, k], k] for axis 1. The ranks are equal, and
+// index is nowhere longer than a, `axis` aside.
 Tensor gather(Operand a, int axis, Operand index);
-Tensor index_select(Operand a, int axis, Operand index);  // index of rank 1
+Tensor index_select(Operand a, int axis, Operand index);  // [.., n, ..], index [m] -> [.., m, ..]
 Tensor embedding(Operand weight, Operand ids);            // [n, d], ids [...] -> [..., d]
 Tensor one_hot(Operand ids, Dim classes);                 // i64, classes last
+// A copy of a (shape and dtype of a) with out[i, index[i, j, k], k] = src[i, j, k] for axis 1; the last of
+// several writers wins, or all are added. src has a's dtype and is nowhere shorter than index; index is
+// nowhere longer than a, `axis` aside.
 Tensor scatter(Operand a, int axis, Operand index, Operand src);
 Tensor scatter(Operand a, int axis, Operand index, double value);
 Tensor scatter_add(Operand a, int axis, Operand index, Operand src);
-Tensor index_add(Operand a, int axis, Operand index, Operand src);  // index of rank 1
+// The same for whole slices: a [.., n, ..], index [m], src [.., m, ..] -> [.., n, ..].
+Tensor index_add(Operand a, int axis, Operand index, Operand src);
 Tensor index_copy(Operand a, int axis, Operand index, Operand src);
-Tensor argsort(Operand a, int axis = -1, bool descending = false);
+Tensor argsort(Operand a, int axis = -1, bool descending = false);  // i64 of a's shape; stable, NaN largest
 struct Sorted {
   Tensor values, indices;
 };
-Sorted sort(Operand a, int axis = -1, bool descending = false);  // stable
-Sorted topk(Operand a, Dim k, int axis = -1, bool largest = true);
+Sorted sort(Operand a, int axis = -1, bool descending = false);     // stable
+Sorted topk(Operand a, Dim k, int axis = -1, bool largest = true);  // [.., n, ..] -> [.., k, ..], sorted; k <= n
 
 // ---- linear algebra ---------------------------------------------------------------------------
 Tensor matmul(Operand a, Operand b);       // torch.matmul: vectors, matrices, broadcast batches
@@ -218,23 +229,28 @@ struct ConvOptions {
   int groups = 1;
   std::vector<int> output_padding = {0};  // conv_transpose alone
 };
-// conv1d, conv2d and conv3d by rank: x [b, in, ...], weight [out, in / groups, k...], bias [out].
+// conv1d, conv2d and conv3d by rank: x [b, in, n...], weight [out, in / groups, k...], bias [out]
+// -> [b, out, m...] with m = (n + 2 padding - dilation (k - 1) - 1) / stride + 1.
 Tensor conv(Operand x, Operand weight, const ConvOptions& o = {});
 Tensor conv(Operand x, Operand weight, Operand bias, const ConvOptions& o = {});
-// conv_transpose1d to 3d: weight [in, out / groups, k...].
+// conv_transpose1d to 3d: x [b, in, n...], weight [in, out / groups, k...], bias [out] -> [b, out, m...] with
+// m = (n - 1) stride - 2 padding + dilation (k - 1) + output_padding + 1.
 Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o = {});
 Tensor conv_transpose(Operand x, Operand weight, Operand bias, const ConvOptions& o = {});
-// `ceil_mode` lets a last window begin inside and end outside.
+// Pools: [b, c, n...] -> [b, c, m...], m as in conv; no stride given means the kernel's, padding is at most
+// half of the kernel. `ceil_mode` lets a last window begin inside and end outside.
 Tensor max_pool(Operand x, std::vector<int> kernel, std::vector<int> stride = {}, std::vector<int> padding = {0},
                 std::vector<int> dilation = {1}, bool ceil_mode = false);
 Tensor avg_pool(Operand x, std::vector<int> kernel, std::vector<int> stride = {}, std::vector<int> padding = {0},
                 bool ceil_mode = false, bool count_include_pad = true);
+// [b, c, n...] -> [b, c, output...], for extents that are numbers.
 Tensor adaptive_avg_pool(Operand x, std::vector<int> output);
 Tensor adaptive_max_pool(Operand x, std::vector<int> output);
 enum class Interpolation : std::uint8_t { Nearest, Bilinear };
+// [b, c, n...] -> [b, c, size...], for extents that are numbers; Bilinear is linear along each of them.
 Tensor interpolate(Operand x, std::vector<int> size, Interpolation mode, bool align_corners = false);
-Tensor pixel_shuffle(Operand x, int factor);  // [..., c f^2, h, w] -> [..., c, h f, w f]
-Tensor pixel_unshuffle(Operand x, int factor);
+Tensor pixel_shuffle(Operand x, int factor);    // [..., c f^2, h, w] -> [..., c, h f, w f]
+Tensor pixel_unshuffle(Operand x, int factor);  // [..., c, h f, w f] -> [..., c f^2, h, w]
 
 // ---- normalisation ------------------------------------------------------------------------------
 Tensor layer_norm(Operand x, int axes, double eps = 1e-5);  // over the last `axes` axes, no affine part

@@ -154,45 +154,38 @@ Tensor interpolate(Operand x, std::vector<int> size, Interpolation mode, bool al
 }
 
 namespace {
-Dim squared(int factor, const Operand& x, const char* op) {
+// x [..., c, h, w] cut into `parts`, five extents instead of three, put in another order and joined to `to`.
+Tensor shuffled(const Operand& x, const Shape& parts, const Axes& order, const Shape& to) {
+  Shape split = x->shape();
+  split.resize(split.size() - 3);
+  Shape joined = split;
+  Axes axes;
+  for (int i = 0; i < x->rank() - 3; ++i) axes.push_back(i);
+  for (const int i : order) axes.push_back(x->rank() - 3 + i);
+  split.insert(split.end(), parts.begin(), parts.end());
+  joined.insert(joined.end(), to.begin(), to.end());
+  return x->reshape(split).permute(axes).reshape(joined);
+}
+void check_factor(int factor, const Operand& x, const char* op) {
   if (factor < 1 || x->rank() < 3) throw Error(op, cat("a factor of ", factor, " for ", str(x->shape())));
-  return Dim(factor) * Dim(factor);
 }
 }  // namespace
 
 Tensor pixel_shuffle(Operand x, int factor) {
   const OpScope scope("pixel_shuffle", x.at);
-  const Dim f = factor, f2 = squared(factor, x, "pixel_shuffle"), c = x->extent(-3) / f2, h = x->extent(-2),
-            w = x->extent(-1);
+  check_factor(factor, x, "pixel_shuffle");
+  const Dim f = factor, f2 = f * f, c = x->extent(-3) / f2, h = x->extent(-2), w = x->extent(-1);
   if (!(c * f2 == x->extent(-3)))
     throw Error("pixel_shuffle", cat(f2, " does not divide the channels of ", str(x->shape())));
-  Shape outer = x->shape();
-  outer.resize(outer.size() - 3);
-  const int r = static_cast<int>(outer.size());
-  Shape split = outer, joined = outer;
-  split.insert(split.end(), {c, f, f, h, w});
-  joined.insert(joined.end(), {c, h * f, w * f});
-  Axes order;
-  for (int i = 0; i < r; ++i) order.push_back(i);
-  for (const int i : {0, 3, 1, 4, 2}) order.push_back(r + i);
-  return x->reshape(split).permute(order).reshape(joined);
+  return shuffled(x, {c, f, f, h, w}, {0, 3, 1, 4, 2}, {c, h * f, w * f});
 }
 Tensor pixel_unshuffle(Operand x, int factor) {
   const OpScope scope("pixel_unshuffle", x.at);
-  const Dim f = factor, f2 = squared(factor, x, "pixel_unshuffle"), c = x->extent(-3), h = x->extent(-2) / f,
-            w = x->extent(-1) / f;
+  check_factor(factor, x, "pixel_unshuffle");
+  const Dim f = factor, c = x->extent(-3), h = x->extent(-2) / f, w = x->extent(-1) / f;
   if (!(h * f == x->extent(-2)) || !(w * f == x->extent(-1)))
     throw Error("pixel_unshuffle", cat(factor, " does not divide ", str(x->shape())));
-  Shape outer = x->shape();
-  outer.resize(outer.size() - 3);
-  const int r = static_cast<int>(outer.size());
-  Shape split = outer, joined = outer;
-  split.insert(split.end(), {c, h, f, w, f});
-  joined.insert(joined.end(), {c * f2, h, w});
-  Axes order;
-  for (int i = 0; i < r; ++i) order.push_back(i);
-  for (const int i : {0, 2, 4, 1, 3}) order.push_back(r + i);
-  return x->reshape(split).permute(order).reshape(joined);
+  return shuffled(x, {c, h, f, w, f}, {0, 2, 4, 1, 3}, {c * f * f, h, w});
 }
 
 }  // namespace lc

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <random>
 
 #include "lightcone/core/tensor.h"
@@ -38,6 +39,9 @@ class Generator {
   Tensor reshape(Tensor a);
   Tensor elementwise();
   Tensor reduce(Tensor a);
+  Tensor seen(Shape s, DType t);
+  std::optional<Tensor> matrix();
+  std::optional<Tensor> matrix_of(const Dim& k);
   Tensor contraction();
   Tensor attention();
   Tensor normalise();
@@ -188,12 +192,73 @@ Tensor Generator::reduce(Tensor a) {
   return chance(55) ? prim::sum_reduce(a, axis) : prim::max_reduce(a, axis);
 }
 
+// Some tensor of this shape that is a view of an input: transposed, cut out, reversed, stretched or padded.
+Tensor Generator::seen(Shape s, DType t) {
+  const int axis = below(static_cast<int>(s.size()));
+  Dim& d = s[static_cast<std::size_t>(axis)];
+  const auto extent = d.constant();
+  switch (below(6)) {
+    case 0: std::swap(s[s.size() - 1], s[s.size() - 2]); return input(s, t).transpose(-1, -2);
+    case 1: return input(s, t).flip(axis);
+    case 2: {
+      const Dim n = d;
+      const int before = below(3);
+      d = d + before + below(3);
+      return input(s, t).slice(axis, before, n + before);
+    }
+    case 3: {
+      const Shape to = s;
+      d = 1;
+      return input(s, t).expand(to);
+    }
+    case 4:
+      if (!extent || *extent < 3) return input(s, t);
+      d = *extent - 2;
+      return input(s, t).pad(axis, 1, 1);
+    default: {
+      if (!extent || *extent < 1) return input(s, t);
+      const std::int64_t n = *extent;
+      d = 2 * n - 1;
+      return input(s, t).slice(axis, 0, 2 * n - 1, 2);
+    }
+  }
+}
+
+// A matrix, or a stack of them, of what there is, through a few views.
+std::optional<Tensor> Generator::matrix() {
+  Tensor t = prim::cast(any(), DType::F32);
+  for (int i = below(3); i > 0; --i) t = move(t);
+  while (t.rank() < 2) t = t.unsqueeze(below(t.rank() + 1));
+  return t.rank() <= 3 ? std::optional(t) : std::nullopt;
+}
+
+// A matrix of what there is whose columns have the extent k.
+std::optional<Tensor> Generator::matrix_of(const Dim& k) {
+  for (int tries = 0; tries < 4; ++tries)
+    if (const auto t = matrix())
+      for (int axis = 0; axis < t->rank(); ++axis)
+        if (t->extent(axis) == k) return t->transpose(axis, -2);
+  return std::nullopt;
+}
+
+// Where a stack of matrices may meet a single one.
+Shape product_shape(Tensor a, Tensor b) {
+  Shape full{a.extent(-2), a.extent(-1), b.extent(-1)};
+  if (a.rank() == 3 || b.rank() == 3) full.insert(full.begin(), (a.rank() == 3 ? a : b).extent(0));
+  return full;
+}
 // The sum over k of a[.., m, k] * b[.., k, n].
 Tensor product_of(Tensor a, Tensor b) {
-  const int r = a.rank();
-  Shape full = a.shape();
-  full.push_back(b.extent(-1));
-  return prim::sum_reduce(prim::mul(a.unsqueeze(r).expand(full), b.unsqueeze(r - 2).expand(full)), r - 1);
+  const Shape full = product_shape(a, b);
+  const auto wide = [&](Tensor t, int missing) {
+    t = t.unsqueeze(t.rank() - missing);
+    return (t.rank() < static_cast<int>(full.size()) ? t.unsqueeze(0) : t).expand(full);
+  };
+  return prim::sum_reduce(prim::mul(wide(a, 0), wide(b, 2)), static_cast<int>(full.size()) - 2);
+}
+bool small_product(Tensor a, Tensor b) {
+  if (a.rank() == 3 && b.rank() == 3 && !(a.extent(0) == b.extent(0))) return false;
+  return product(product_shape(a, b)).bounds().hi <= 16 * 1024;
 }
 Tensor softmax(Tensor a) {
   const int last = a.rank() - 1;
@@ -202,22 +267,22 @@ Tensor softmax(Tensor a) {
   return prim::mul(e, prim::recip(back(prim::sum_reduce(e, last))));
 }
 
-// A matrix product, one operand perhaps stored narrow, transposed or as a view.
+// A product of what there is, of views, or of inputs, one of them perhaps stored narrow.
 Tensor Generator::contraction() {
+  if (chance(50))
+    if (const auto a = matrix())
+      if (const auto b = chance(15) ? std::optional(a->transpose(-1, -2)) : matrix_of(a->extent(-1)))
+        if (small_product(*a, *b)) return product_of(*a, *b);
   const Dim m = one_of({1, 2, 5, 9}), k = one_of({1, 3, 8, 32, 40}),
             n = o_.symbols && chance(15) ? n_ : Dim(one_of({1, 4, 7, 19}));
   const bool batch = chance(25);
   const auto operand = [&](Shape s) {
     if (batch) s.insert(s.begin(), 2);
     const DType t = chance(70) || o_.floats_only ? DType::F32 : one_of({DType::F16, DType::BF16});
-    if (chance(30)) {
-      std::swap(s[s.size() - 1], s[s.size() - 2]);
-      return prim::cast(input(s, t), DType::F32).transpose(-1, -2);
-    }
-    return prim::cast(input(s, t), DType::F32);
+    return prim::cast(chance(50) ? seen(s, t) : input(s, t), DType::F32);
   };
-  const Tensor a = operand({m, k}), b = operand({k, n});
-  return product_of(a, b);
+  const Tensor a = operand({m, k});
+  return product_of(a, operand({k, n}));
 }
 
 // What stands between the products of an attention: scales, biases, masks, in any order.
@@ -261,9 +326,9 @@ Tensor Generator::quantised() {
   if (chance(40)) return w;
   const Dim k = w.extent(1);
   const int m = 1 + below(3);
-  const Tensor x = input({m, k}, DType::F32);
-  const Shape full{m, rows, k};
-  return prim::sum_reduce(prim::mul(x.unsqueeze(1).expand(full), w.unsqueeze(0).expand(full)), 2);
+  const Tensor x = chance(40) ? seen({m, k}, DType::F32) : input({m, k}, DType::F32);
+  const Tensor rows_of = chance(25) ? w.flip(below(2)) : w;
+  return product_of(x, rows_of.transpose(0, 1));
 }
 
 Tensor Generator::structured() {

@@ -42,7 +42,6 @@ std::optional<Difference> compare_values(const std::string& name, const Value& w
     const double allowed = is_float(want.dtype) ? slack * bound + 1e-300 : slack * bound;
     const double error = std::abs(w - g);
     if (stats && allowed > 0 && error / allowed > stats->worst) stats->worst = error / allowed;
-    // what is far beyond the dtype's range may have overflowed
     if (!(error <= allowed)) return Difference{name, k, w, g, allowed, ""};
   }
   return std::nullopt;
@@ -203,6 +202,7 @@ std::optional<Difference> compare(const Results& want, const Results& got, doubl
       const auto it = (got.*side).find(name);
       if (it == (got.*side).end()) return Difference{name, 0, 0, 0, 0, "is missing"};
       if (const auto d = compare_values(name, v, it->second, slack, stats)) return d;
+      if (stats) ++stats->results;
     }
   return std::nullopt;
 }
@@ -232,8 +232,14 @@ Results run_values(const Graph& g, const Inputs& inputs, const Bindings& env) {
 
 VerifyReport verify(const Graph& g, const Compiler& c, const VerifyOptions& o) { return Verifier(g, c, o).run(); }
 
+bool VerifyReport::compared() const {
+  return std::any_of(passes.begin(), passes.end(),
+                     [](const Checked& p) { return p.elements > 0 || (p.results > 0 && p.undecided == 0); });
+}
+
 std::string VerifyReport::str() const {
   std::string s;
+  if (!fault && !compared()) s += "NOTHING was compared: no pass, no result, or every value undecided\n";
   for (const Checked& p : passes) {
     s += cat(p.pass, ": ", p.elements, " values agree, ", p.undecided, " undecided, worst error ",
              number(p.worst * 100), " % of what is allowed");

@@ -40,13 +40,17 @@ struct VerifyReport {
   struct Checked {
     std::string pass;
     std::map<std::string, int> fired;
+    std::size_t results = 0;    // outputs and states compared, in shape and type at least
     std::size_t elements = 0;   // compared
     std::size_t undecided = 0;  // not compared: a comparison or a rounding sat on an edge
     double worst = 0;           // error as a part of what is allowed
   };
   std::vector<Checked> passes;
   std::optional<Fault> fault;
-  bool ok() const { return !fault.has_value(); }
+  // No fault was found, and something was compared: where every value was undecided, nothing is known. (A
+  // result without elements is compared by its shape.)
+  bool ok() const { return !fault && compared(); }
+  bool compared() const;
   std::string str() const;
 };
 

@@ -98,7 +98,10 @@ Graph copy_graph(const Graph& src, const std::function<Edge(Graph&, NodeId, Node
     const OpScope scope(n.where);  // what a pass makes of it stands at the same line
     to[id] = emit(dst, id, std::move(n));
     if (to[id].view.shape() != src[id].shape || dst[to[id].node].dtype != src[id].dtype)
-      throw Error("compile", cat("a pass turned ", str(src[id].shape), " into ", str(to[id].view.shape())),
+      throw Error("compile",
+                  cat("a pass turned ", str(src[id].shape), " ", name(src[id].dtype), " into ",
+                      str(to[id].view.shape()), " ", name(dst[to[id].node].dtype),
+                      "; a node keeps its shape and its element type, so cast back what replaces it"),
                   src[id].where);
   }
   for (const Root& r : src.roots()) dst.root(r.name, moved(r.edge));

@@ -47,9 +47,9 @@ class Kernel {
   virtual ~Kernel() = default;
   virtual std::string name() const = 0;
   virtual std::vector<Dim> sizes() const { return {}; }
-  virtual Dim scratch_bytes(int workers) const { return workers * 0; }
+  virtual Dim scratch_bytes(int /*workers*/) const { return 0; }
   // May the result be written over operand k, when nothing else reads that afterwards?
-  virtual bool in_place(std::size_t k) const { return static_cast<void>(k), false; }
+  virtual bool in_place(std::size_t /*k*/) const { return false; }
   // Must not allocate, lock or throw, except for an Error about the sizes given.
   virtual void run(const Launch& launch) const = 0;
 

@@ -88,7 +88,7 @@ struct Planner {
   const Graph& g;
   MemoryPlan plan;
   std::vector<NodeId> last;  // last reader of each node; size() means "kept until the end"
-  std::vector<bool> is_state, is_root;
+  std::vector<bool> is_state;
   const Prepared prepared;
   std::unordered_multimap<NodeId, const Assignment*> assigned;  // by what computes the new value
   Arena arena;
@@ -98,19 +98,16 @@ struct Planner {
     plan.scratch.resize(g.size());
     last.resize(g.size());
     is_state.resize(g.size());
-    is_root.resize(g.size());
     const auto live = g.live();
     for (NodeId id = 0; id < g.size(); ++id)
       if (live[id])
         for (const Edge& e : g[id].in) last[e.node] = id;
     const auto end = static_cast<NodeId>(g.size());
-    for (const Root& r : g.roots()) {
-      last[r.edge.node] = end;
-      is_root[r.edge.node] = true;
-    }
+    for (const Assignment& a : g.assignments()) is_state[a.state] = true;
+    for (const Root& r : g.roots())
+      if (!is_state[r.edge.node]) last[r.edge.node] = end;  // a state's value before the run is kept as a snapshot
     for (const Assignment& a : g.assignments()) {
       last[a.next.node] = end;
-      is_state[a.state] = true;
       assigned.emplace(a.next.node, &a);
     }
   }
@@ -122,7 +119,7 @@ struct Planner {
     if (n.op != Op::Kernel) return nullptr;
     for (auto [it, end] = assigned.equal_range(id); it != end; ++it) {
       const Assignment& a = *it->second;
-      if (!a.next.view.identity() || last[a.state] != id || is_root[a.state]) continue;
+      if (!a.next.view.identity() || last[a.state] != id) continue;
       for (std::size_t k = 0; k < n.in.size(); ++k)
         if (n.in[k].node == a.state && n.kernel->in_place(k) &&
             std::count_if(n.in.begin(), n.in.end(), [&](const Edge& e) { return e.node == a.state; }) == 1)

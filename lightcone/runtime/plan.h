@@ -12,9 +12,10 @@ namespace lc {
 
 struct Placement {
   enum class Where : std::uint8_t {
-    Nowhere,  // not live, or a state's new value that is written over the state itself
+    Nowhere,  // not live
     Arena,
-    Input,  // given by the user, or owned by the context, or prepared by the program
+    Input,  // given by the user, owned by the context or prepared by the program; also a state's new value that is
+            // written over the state itself
   } where = Where::Nowhere;
   std::size_t offset = 0;  // Arena: bytes from its start
   NodeId input = 0;        // Input: whose buffer

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 #include <unordered_map>
+#include <utility>
 
 #include "lightcone/core/graph_impl.h"
 #include "lightcone/runtime/memory.h"
@@ -146,6 +147,16 @@ Program compile(const Graph& g, const Compiler& c, const CompileOptions& options
   return p;
 }
 
+namespace {
+
+void check_alignment(const char* op, const Node& input, const void* data) {
+  if (reinterpret_cast<std::uintptr_t>(data) % size_of(input.dtype) != 0)
+    throw Error(
+        op, cat("the data of '", input.name, "' is not aligned to its elements of ", size_of(input.dtype), " bytes"));
+}
+
+}  // namespace
+
 Program& Program::load(std::string_view input, const void* data, std::size_t bytes, std::shared_ptr<const void> owner) {
   const auto it = impl_->inputs.find(input);
   if (it == impl_->inputs.end()) return *this;  // nothing that is computed reads it
@@ -154,8 +165,7 @@ Program& Program::load(std::string_view input, const void* data, std::size_t byt
   if (bytes != want)
     throw Error("load", cat("'", std::string(input), "' of shape ", str(n.shape), " ", name(n.dtype), " takes ", want,
                             " bytes, not ", bytes));
-  if (reinterpret_cast<std::uintptr_t>(data) % size_of(n.dtype) != 0)
-    throw Error("load", cat("the data of '", std::string(input), "' is not aligned to its elements"));
+  check_alignment("load", n, data);
   static const std::byte nothing{};  // an empty tensor may come without an address
   impl_->weights[it->second] = {bytes ? data : &nothing, bytes, std::move(owner)};
   impl_->compute_prepared(it->second);
@@ -270,7 +280,9 @@ Context::Context(const Program& p, std::shared_ptr<Parallel> parallel) : impl_(s
   for (const auto& [id, w] : c.program->weights) c.input[id] = w.data;
   for (const auto& [id, m] : c.program->prepared_values) c.input[id] = m.data();
   for (const Assignment& a : c.graph().assignments()) {
-    c.buffer(a.state);
+    const void* first = std::exchange(c.input[a.state], nullptr);  // loaded: where this context begins
+    void* own = c.buffer(a.state);
+    if (first) std::memcpy(own, first, c.plan->nodes[a.state].bytes);
   }
   c.dims.resize(c.program->dims.size());
   c.sizes.resize(c.graph().size());
@@ -350,6 +362,7 @@ Context& Context::use(std::string_view input, void* data, std::size_t bytes) {
   const NodeId id = impl_->given_id(input);
   if (bytes < impl_->plan->nodes[id].bytes)
     throw Error("use", cat("'", input, "' needs ", impl_->plan->nodes[id].bytes, " bytes, not ", bytes));
+  check_alignment("use", impl_->graph()[id], data);
   impl_->owned.erase(id);
   impl_->input[id] = data;
   impl_->given[id] = -1;

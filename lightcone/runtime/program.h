@@ -29,7 +29,8 @@ namespace lc {
 class Program {
  public:
   // Gives an input its bytes for every context: a weight. `owner` keeps them alive; nothing is
-  // copied. The data must be aligned to its element size.
+  // copied. The data must be aligned to its element size. Of a state it is the value that each new
+  // context begins with, in a copy of its own.
   // What depends on parameters alone (nn::parameter) is computed here, into memory of the program.
   Program& load(std::string_view input, const void* data, std::size_t bytes, std::shared_ptr<const void> owner = {});
   // Do runs read the bytes of this input themselves, or only what was made of them?
@@ -74,9 +75,10 @@ class Context {
     return set(input, std::span<const float>(values.begin(), values.size()));
   }
   Context& set_bytes(std::string_view input, const void* data, std::size_t bytes);
-  // Uses the caller's memory for an input or a state; it must hold the largest size.
+  // Uses the caller's memory for an input or a state; it must hold the largest size and be aligned to
+  // the element size. A state keeps what the memory holds.
   Context& use(std::string_view input, void* data, std::size_t bytes);
-  void clear_states();  // zero
+  void clear_states();  // all to zero, those that were loaded too
 
   Context& run();
 

@@ -348,10 +348,7 @@ void add_bench(CLI::App& app) {
       ->check(CLI::Range(100, 10000000))
       ->type_name("N...");
   add_explain(*c, o->explain);
-  c->add_option("--threads", o->threads, "0: all cores")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 4096))
-      ->type_name("N");
+  add_threads(*c, o->threads);
   c->add_flag("--json", o->json, "for scripts");
   c->callback([o] { bench(*o); });
 }

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/core/error.h"
 #include "lightcone/io/mapped_file.h"
 
@@ -66,6 +67,23 @@ double peak_rss_bytes() {
   rusage u = {};
   getrusage(RUSAGE_SELF, &u);
   return static_cast<double>(u.ru_maxrss) * 1024;
+}
+
+std::size_t physical_memory() {
+  return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// More threads than cores only wait for each other, and each wants memory of its own.
+void add_threads(CLI::App& command, int& threads) {
+  const int cores = host::available_cores(), most = 4 * cores;
+  command.add_option("--threads", threads, cat("0: all cores (", cores, " here); at most 4 for each, ", most))
+      ->capture_default_str()
+      ->check([cores, most](const std::string& given) -> std::string {
+        const CLI::Range whole(0, most);
+        if (whole(given).empty()) return "";
+        return cat(given, " is not between 0 (all ", cores, " cores) and ", most, " (4 for each core)");
+      })
+      ->type_name("N");
 }
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }

@@ -20,6 +20,9 @@ void add_bench(CLI::App& app);
 // A path, or "builtin" for the model inside this program.
 Weights open_model(const std::string& name);
 
+// The option --threads.
+void add_threads(CLI::App& command, int& threads);
+
 // A line that is redrawn, on a terminal only.
 class Progress {
  public:
@@ -35,6 +38,7 @@ class Progress {
 
 std::string human_bytes(double n);
 double peak_rss_bytes();
+std::size_t physical_memory();             // bytes this machine has
 double now();                              // seconds
 void write_stdout(std::string_view text);  // Error when it cannot be written (a full disk)
 

@@ -1,4 +1,5 @@
 // lightcone generate: text from a prompt.
+#include <charconv>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
@@ -71,6 +72,25 @@ void report(const Llama& m, const Timing& t, int threads, std::uint64_t seed) {
                static_cast<unsigned long long>(seed));
 }
 
+// The parser lets -1 wrap around and cuts what is too large.
+std::string whole_number(const std::string& given) {
+  std::uint64_t n = 0;
+  const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), n);
+  return error == std::errc() && end == given.data() + given.size() ? "" : given + " is no whole number below 2^64";
+}
+
+// What a text begins with. Some models mark the end of every text they encode: here it goes on.
+std::vector<int> begin_text(const Llama& m, const std::string& prompt) {
+  const Tokenizer& t = m.tokenizer();
+  std::vector<int> ids = t.encode(prompt);
+  if (t.vocabulary().add_eos && !ids.empty() && ids.back() == t.eos()) ids.pop_back();
+  if (ids.empty()) throw Error("generate", "the prompt is empty, and this model has no token that begins a text");
+  if (static_cast<std::int64_t>(ids.size()) > m.shape().context)
+    throw Error("generate", cat("the prompt is ", ids.size(), " tokens long, which do not fit the context of ",
+                                m.shape().context, ": shorten it, or ask for more with --context"));
+  return ids;
+}
+
 void generate(const Options& o) {
   SamplerOptions s = o.sampler;
   s.seed = o.seed ? *o.seed : std::random_device{}();
@@ -79,12 +99,12 @@ void generate(const Options& o) {
   if (prompt == "-") prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
   require_utf8(prompt, "the prompt");
   Progress progress;
-  LlamaOptions load{.context = o.context, .threads = o.threads, .tokenizer = o.tokenizer};
+  LlamaOptions load{
+      .context = o.context, .threads = o.threads, .memory_limit = physical_memory(), .tokenizer = o.tokenizer};
   load.progress = [&](std::string_view what, double part) { progress.show(what, part); };
   const Llama model = Llama::load(open_model(o.model), load);
   progress.clear();
-  std::vector<int> ids = model.tokenizer().encode(prompt);
-  if (ids.empty()) throw Error("generate", "the prompt is empty, and this model has no token that begins a text");
+  const std::vector<int> ids = begin_text(model, prompt);
   LlamaSession session(model);
   Timing t;
   t.prompt_tokens = ids.size();
@@ -129,26 +149,25 @@ void add_generate(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 24))
       ->type_name("N");
-  c->add_option("-t,--temperature", o->sampler.temperature, "0: greedy; higher: bolder")
+  c->add_option("-t,--temperature", o->sampler.temperature, "0: greedy; higher: bolder; 0 or more")
       ->capture_default_str()
       ->type_name("T");
-  c->add_option("--top-k", o->sampler.top_k, "choose among the K likeliest; 0: all")
+  c->add_option("--top-k", o->sampler.top_k, "choose among the K likeliest; 0: all, or more")
       ->capture_default_str()
       ->type_name("K");
-  c->add_option("--top-p", o->sampler.top_p, "choose among the likeliest that make up P")
+  c->add_option("--top-p", o->sampler.top_p, "choose among the likeliest that make up P; above 0, at most 1")
       ->capture_default_str()
       ->type_name("P");
-  c->add_option("--min-p", o->sampler.min_p, "drop what is less than P times the best")
+  c->add_option("--min-p", o->sampler.min_p, "drop what is less than P times the best; 0 to 1")
       ->capture_default_str()
       ->type_name("P");
-  c->add_option("--repetition-penalty", o->sampler.repetition_penalty, "above 1: repeat less")
+  c->add_option("--repetition-penalty", o->sampler.repetition_penalty, "above 1: repeat less; above 0")
       ->capture_default_str()
       ->type_name("R");
-  c->add_option("--seed", o->seed, "the same seed gives the same text")->type_name("N");
-  c->add_option("--threads", o->threads, "0: all cores")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 4096))
+  c->add_option("--seed", o->seed, "the same seed gives the same text; 0 to 18446744073709551615")
+      ->check(whole_number)
       ->type_name("N");
+  add_threads(*c, o->threads);
   c->add_option("--context", o->context, "positions remembered; 0: the model's own, at most 4096")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 24))

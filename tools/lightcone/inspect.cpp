@@ -110,11 +110,14 @@ void inspect(const Options& o) {
 void add_inspect(CLI::App& app) {
   auto o = std::make_shared<Options>();
   CLI::App* c = app.add_subcommand("inspect", "What a checkpoint holds, and the exact memory running it will take");
-  c->footer("Nothing is run and no weight is read: shapes, types and the memory plan come from the header alone.");
+  c->footer(
+      "Nothing is run and no weight is read but the few numbers of rope_freqs.weight: shapes, types and\n"
+      "the memory plan come from the header.");
   c->add_option("model", o->model, "GGUF, safetensors or llama2.c file, or a folder, or 'builtin'")
       ->required()
       ->type_name("MODEL");
   c->add_option("--context", o->context, "positions to plan the cache for; 0: the model's own, at most 4096")
+      ->capture_default_str()
       ->check(CLI::Range(0, 1 << 24))
       ->type_name("N");
   c->add_flag("--tensors", o->tensors, "list every tensor");

@@ -2,9 +2,28 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <sstream>
 
 #include "command.h"
 #include "lightcone/core/error.h"
+
+namespace {
+
+// Help and the version go to the standard output; a mistake is a sentence like any other.
+int said(const CLI::App& app, const CLI::ParseError& e) try {
+  std::ostringstream out, words;
+  if (app.exit(e, out, words) == 0) {
+    lc::tool::write_stdout(out.str());
+    return 0;
+  }
+  std::fprintf(stderr, "lightcone: %s (lightcone --help says more)\n", e.what());
+  return 1;
+} catch (const lc::Error& wrong) {
+  std::fprintf(stderr, "lightcone: %s\n", wrong.what());
+  return 1;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app(
@@ -26,7 +45,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     return 0;
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 1;
+    return said(app, e);
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "lightcone: there is not enough memory\n");
   } catch (const std::exception& e) {

@@ -43,7 +43,7 @@ void view(const Options& o) {
     return;
   }
   write_file(o.out, text);
-  std::fprintf(stderr, "%s: %s\n", o.out.c_str(), report(m.program().log()).c_str());
+  std::fprintf(stderr, "%s\n%s", o.out.c_str(), report(m.program().log()).c_str());
 }
 
 }  // namespace

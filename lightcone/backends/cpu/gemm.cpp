@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "lightcone/backends/cpu/packed_weights.h"
+#include "lightcone/core/error.h"
 
 namespace lc::host {
 namespace {
@@ -144,6 +145,8 @@ Isa detect_isa() {
 #if defined(__x86_64__)
     const char* wish = std::getenv("LIGHTCONE_ISA");
     const std::string_view cap = wish ? wish : "";
+    if (!cap.empty() && cap != "generic" && cap != "avx2" && cap != "avx512")
+      throw Error("cpu", cat("LIGHTCONE_ISA is '", cap, "', which is none of generic, avx2 and avx512"));
     if (cap == "generic") return Isa::Generic;
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
     if (cap != "avx2" && avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

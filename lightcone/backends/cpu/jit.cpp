@@ -64,6 +64,11 @@ std::string read_all(int fd) {
   return s;
 }
 
+std::string first_words(int fd) {
+  const std::string s = read_all(fd).substr(0, 600);
+  return s.empty() ? "it said nothing; LIGHTCONE_CC names another C compiler, LIGHTCONE_CC=none does without" : s;
+}
+
 // One compiler process: source from one memory file, shared object into another, words into a third.
 struct Process {
   int in = -1, out = -1, err = -1;
@@ -121,7 +126,8 @@ struct Process {
     ::waitpid(pid, &status, 0);
     pid = -1;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-      throw Error("jit", compiler + " failed: " + read_all(err).substr(0, 600));
+      throw Error("jit", cat(compiler, " failed with ", WIFEXITED(status) ? "exit status " : "signal ",
+                             WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status), ": ", first_words(err)));
     return read_all(out);
   }
 };
@@ -157,7 +163,12 @@ std::string find_compiler(const JitOptions& o) {
   const std::string wish = o.compiler.empty() ? env("LIGHTCONE_CC") : o.compiler;
   if (wish == "none") return "";
   if (wish == kLlvm) return wish;
-  if (!wish.empty()) return on_path(wish);
+  if (!wish.empty()) {
+    if (std::string found = on_path(wish); !found.empty()) return found;
+    throw Error("jit", cat("the C compiler '", wish,
+                           "' (LIGHTCONE_CC) is no program that can be run: name another, 'llvm' for LLVM's library or "
+                           "'none' for interpreted kernels"));
+  }
   for (const char* name : {"cc", "gcc", "clang"})
     if (const std::string found = on_path(name); !found.empty()) return found;
   return find_llvm(o).path.empty() ? "" : std::string(kLlvm);

@@ -27,7 +27,8 @@ struct Jitted {
 };
 
 inline constexpr std::string_view kLlvm = "llvm";
-// The compiler's path, kLlvm for LLVM's library (llvm.h), "" when there is none.
+// The compiler's path, kLlvm for LLVM's library (llvm.h), "" when there is none; Error when one was named and
+// cannot be run.
 std::string find_compiler(const JitOptions& options = {});
 // Throws an Error with the compiler's own first lines when it fails.
 Jitted jit(std::span<const Source> sources, const JitOptions& options = {});

@@ -104,7 +104,6 @@ class Lowering {
   void build_loops();
   void choose_packed();
   NodeId packed(Graph& dst, const Contraction& c);
-  std::vector<NodeId> reads(NodeId id) const;
   void find_epilogues();
   void name_loop(LoopKernel& k);
   NodeId emit(Graph& dst, NodeId id);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
@@ -88,13 +89,15 @@ std::string identity(const std::string& compiler) {
 std::string cache_folder(const JitOptions& o) {
   std::string dir = o.cache_dir.empty() ? env("LIGHTCONE_CACHE") : o.cache_dir;
   if (dir == "off") return "";
+  std::size_t parents = 0;  // characters of what must exist already
   if (dir.empty()) {
     const std::string xdg = env("XDG_CACHE_HOME"), home = env("HOME");
     if (!xdg.empty()) dir = xdg + "/lightcone";
-    else if (!home.empty()) dir = home + "/.cache/lightcone";
+    else if (!home.empty()) dir = home + "/.cache/lightcone", parents = home.size() + 1;
     else return "";
   }
-  for (std::size_t k = 1; k <= dir.size(); ++k)
+  // A home that is not there stays so; a folder named on purpose is made with all that leads to it.
+  for (std::size_t k = std::max<std::size_t>(parents, 1); k <= dir.size(); ++k)
     if (k == dir.size() || dir[k] == '/') ::mkdir(dir.substr(0, k).c_str(), 0700);
   struct stat s {};
   if (::lstat(dir.c_str(), &s) != 0 || !S_ISDIR(s.st_mode) || s.st_uid != ::geteuid() || (s.st_mode & 022)) return "";

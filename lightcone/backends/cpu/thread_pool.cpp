@@ -2,10 +2,16 @@
 
 #include <sched.h>
 
+#include <algorithm>
+
+#include "lightcone/core/error.h"
+
 namespace lc::host {
 namespace {
 
-constexpr int kSpins = 4000;  // some microseconds: the usual gap between two kernels of a program
+// Some microseconds: the usual gap between two kernels of a program. With more threads than cores a spinning
+// worker only keeps the core from one that has work, so there nobody spins.
+constexpr int kSpins = 4000, kCallerSpins = 20000;
 
 void pause() {
 #if defined(__x86_64__)
@@ -15,11 +21,20 @@ void pause() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) {
-  for (int w = 1; w < threads; ++w) threads_.emplace_back([this, w] { work(w); });
+ThreadPool::ThreadPool(int threads) : crowded_(threads > available_cores()) {
+  try {
+    for (int w = 1; w < threads; ++w) threads_.emplace_back([this, w] { work(w); });
+  } catch (const std::exception& e) {
+    const std::size_t made = threads_.size();
+    stop();
+    throw Error("threads", cat("the system gave ", made, " threads beside the caller's, not ", threads - 1, " (",
+                               e.what(), "): ask for fewer"));
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   {
     const std::lock_guard hold(lock_);
     stop_ = true;
@@ -45,9 +60,10 @@ bool ThreadPool::join(std::uint64_t& seen) {
 
 void ThreadPool::work(int worker) {
   std::uint64_t seen = 0;
+  const int patience = crowded_ ? 0 : kSpins;
   const auto news = [&] { return job_.load(std::memory_order_acquire) >> 32 != seen || stop_; };
   for (;;) {
-    for (int spins = 0; !news() && spins < kSpins; ++spins) pause();
+    for (int spins = 0; !news() && spins < patience; ++spins) pause();
     if (!news()) {
       std::unique_lock hold(lock_);
       ++sleeping_;
@@ -71,17 +87,21 @@ void ThreadPool::run(int tasks, void (*task)(void*, int, int), void* arg) {
   task_ = task;
   arg_ = arg;
   next_.store(0, std::memory_order_relaxed);
-  bool asleep;
+  int asleep;
   {
     const std::lock_guard hold(lock_);
     job_.store(((job_.load(std::memory_order_relaxed) >> 32) + 1) << 32 | kOpen, std::memory_order_release);
-    asleep = sleeping_ > 0;
+    asleep = sleeping_;
   }
-  if (asleep) wake_.notify_all();
+  if (asleep >= tasks) {  // fewer tasks than sleepers: the others may sleep on
+    for (int t = 1; t < tasks; ++t) wake_.notify_one();
+  } else if (asleep > 0) {
+    wake_.notify_all();
+  }
   take(0);
   job_.fetch_and(~kOpen, std::memory_order_acq_rel);
   for (int spins = 0; (job_.load(std::memory_order_acquire) & kJoined) != 0;) {
-    if (++spins < 20000) pause();
+    if (!crowded_ && ++spins < kCallerSpins) pause();
     else std::this_thread::yield();
   }
 }

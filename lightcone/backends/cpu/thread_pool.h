@@ -13,13 +13,14 @@ namespace lc::host {
 
 class ThreadPool final : public Parallel {
  public:
-  explicit ThreadPool(int threads);
+  explicit ThreadPool(int threads);  // Error when the system gives fewer
   ~ThreadPool() override;
   int workers() const override { return static_cast<int>(threads_.size()) + 1; }
   // Tasks must not throw. Callers from several threads take turns.
   void run(int tasks, void (*task)(void* arg, int task, int worker), void* arg) override;
 
  private:
+  void stop();
   void work(int worker);
   void take(int worker);
 
@@ -34,6 +35,7 @@ class ThreadPool final : public Parallel {
   std::atomic<std::uint64_t> job_{0};
   std::atomic<int> next_{0};
   std::atomic<bool> stop_{false};
+  const bool crowded_;  // more threads than cores
   int tasks_ = 0;
   void (*task_)(void*, int, int) = nullptr;
   void* arg_ = nullptr;
