@@ -21,6 +21,7 @@
 #include "lightcone/backends/cpu/limits.h"
 #include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/core/error.h"
+#include "lightcone/core/quant.h"
 #include "lightcone/models/llama_graph.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
@@ -60,7 +61,10 @@ void fill(std::byte* p, std::size_t bytes, DType dtype, std::optional<QuantForma
       const std::uint64_t r = random();
       std::memcpy(p + at, &r, std::min<std::size_t>(8, bytes - at));
     }
-    for (std::size_t at = 0; at + block <= bytes; at += block) store_f64(p + at, DType::F16, 0, 2e-4);
+    const auto layout = quant_layout<std::int64_t>(*quant, 0);
+    for (std::size_t at = 0; at + block <= bytes; at += block)
+      for (const int d : {layout.d, layout.d_min})
+        if (d >= 0) store_f64(p + at + d, DType::F16, 0, 2e-4);
     return;
   }
   for (std::size_t i = 0, n = bytes / size_of(dtype); i < n; ++i)
@@ -89,21 +93,21 @@ struct TempDir {
   ~TempDir() { std::filesystem::remove_all(path); }
 };
 
-Json decode(const Options& o, bool q8) {
+Json decode(const Options& o, std::optional<QuantFormat> format) {
+  const std::string kind(format ? info(*format).ggml_name : "BF16");
   const LlamaConfig config = tinyllama();
   const LlamaShape shape{.context = 512, .chunk = 64};
   std::vector<std::pair<std::string, Memory>> weights;
-  std::size_t read_per_token = 0, weight_bytes = 0;
+  std::size_t read_per_token = 0;
   const Graph g = llama_graph(config, shape, [&](Graph& graph, const std::string& path, Shape s) -> nn::Parameter {
     if (path.ends_with(".bias") || path.ends_with("_norm.weight")) return {};
     const bool matrix = s.size() == 2;
-    const auto quant = matrix && q8 ? std::optional(QuantFormat::Q8_0) : std::nullopt;
+    const auto quant = matrix ? format : std::nullopt;
     const DType dtype = matrix ? DType::BF16 : DType::F32;
     const nn::Parameter p = nn::parameter(graph, path, s, dtype, quant);
     const auto bytes = static_cast<std::size_t>(*product(p.stored.shape()).constant()) * size_of(p.stored.dtype());
     weights.emplace_back(path, Memory(bytes));
     fill(weights.back().second.data(), bytes, dtype, quant, weights.size());
-    weight_bytes += bytes;
     if (path != "model.embed_tokens.weight") read_per_token += bytes;
     return p;
   });
@@ -112,10 +116,12 @@ Json decode(const Options& o, bool q8) {
   Program p;
   const double cold = seconds([&] { p = compile(g, generic() | cpu(cpu_options)); });
   const double warm = seconds([&] { p = compile(g, generic() | cpu(cpu_options)); });
-  for (const auto& [name, m] : weights) p.load(name, m.data(), m.size());
+  for (auto& [name, m] : weights) {
+    p.load(name, m.data(), m.size());
+    if (!p.resident(name)) m = Memory();
+  }
   p.load("rope.frequencies", config.rope_frequencies.data(), config.rope_frequencies.size() * 8);
   Context c(p);
-  const double after_compile = peak_rss_bytes();
   const std::vector<std::int64_t> prompt(64, 7), one(1, 9);
   const double prefill = seconds([&] { c.bind("seq", 64).bind("past", 0).set("tokens", prompt).run(); });
   auto pool = host::threads(o.threads);
@@ -133,12 +139,13 @@ Json decode(const Options& o, bool q8) {
   Json why;
   if (o.explain.wanted())
     why = explain(
-        q8 ? "decode Q8_0" : "decode BF16", p, c, o.threads,
-        [&] { c.bind("seq", 1).bind("past", past++).set("tokens", one).run(); }, o.explain, o.json);
-  const double plan = static_cast<double>(weight_bytes + p.plan().state_bytes + p.plan().arena_bytes);
+        "decode " + kind, p, c, o.threads, [&] { c.bind("seq", 1).bind("past", past++).set("tokens", one).run(); },
+        o.explain, o.json);
+  const MemoryPlan& plan = p.plan();
+  const auto planned =
+      static_cast<double>(plan.input_bytes + plan.prepared_bytes + plan.state_bytes + plan.arena_bytes);
   const double used = median(rate) * static_cast<double>(read_per_token);
-  static_cast<void>(after_compile);
-  Json j{{"model", std::string("TinyLlama 1.1B, ") + (q8 ? "Q8_0" : "BF16")},
+  Json j{{"model", "TinyLlama 1.1B, " + kind},
          {"tok_per_s", median(rate)},
          {"prefill_tok_per_s", 64 / prefill},
          {"read_GB_per_s", used / 1e9},
@@ -146,7 +153,7 @@ Json decode(const Options& o, bool q8) {
          {"share_of_limit", used / median(limit)},
          {"compile_cold_s", cold},
          {"compile_warm_s", warm},
-         {"peak_rss_over_plan", peak / plan}};
+         {"peak_rss_over_plan", peak / planned}};
   if (!why.is_null()) j["explain"] = why;
   return j;
 }
@@ -176,6 +183,8 @@ double warm_seconds(const std::function<void()>& f) {
 
 Json matmuls(const Options& o) {
   const int threads = o.threads > 0 ? o.threads : host::available_cores();
+  for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_VERBOSE", "ONEDNN_MAX_CPU_ISA"})
+    ::unsetenv(name);  // a machine image may hold a peer back by these
   ::setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
   const auto blas = peer<CblasSgemm>("libopenblas.so.0", "cblas_sgemm");
   DnnlSgemm dnnl = nullptr;
@@ -317,8 +326,12 @@ void print(const Json& j) {
 void bench(const Options& o) {
   Json j{{"machine", cat(cpu_name(), ", ", o.threads > 0 ? o.threads : host::available_cores(), " threads")}};
   const auto wanted = [&](const char* part) { return o.what == "all" || o.what == part; };
-  if (wanted("decode") || o.what == "decode-q8") j["decode"].push_back(decode(o, true));
-  if (wanted("decode") || o.what == "decode-bf16") j["decode"].push_back(decode(o, false));
+  for (const QuantFormat f :
+       {QuantFormat::Q4_K, QuantFormat::Q8_0})  // the smaller first: memory is measured by its peak
+    if (wanted("decode")) j["decode"].push_back(decode(o, f));
+  for (const QuantInfo& q : kQuantFormats)
+    if (o.what == "decode-" + std::string(q.name)) j["decode"].push_back(decode(o, q.format));
+  if (wanted("decode") || o.what == "decode-bf16") j["decode"].push_back(decode(o, std::nullopt));
   if (wanted("fused")) j["fused"] = fused(o);
   if (wanted("compile")) j["compile"] = compiling(o);
   if (wanted("matmul")) j["matmul"] = matmuls(o);  // last: the other libraries leave busy threads
@@ -339,9 +352,12 @@ void add_bench(CLI::App& app) {
       "--explain adds a table of kernels: what each computes and for which line of the program, its time,\n"
       "bytes and operations, and the share of this machine's limits, measured in the same run. A share\n"
       "above 100 % means that the data stayed in the caches. docs/profiling.md reads one with you.");
-  c->add_option("what", o->what, "all, decode, decode-q8, decode-bf16, matmul, fused or compile")
+  std::vector<std::string> parts{"all", "decode", "decode-bf16", "matmul", "fused", "compile"};
+  for (const QuantInfo& q : kQuantFormats) parts.push_back("decode-" + std::string(q.name));
+  c->add_option("what", o->what,
+                "all, decode, decode-bf16, decode-q8_0 (or another block format), matmul, fused, compile")
       ->capture_default_str()
-      ->check(CLI::IsMember({"all", "decode", "decode-q8", "decode-bf16", "matmul", "fused", "compile"}))
+      ->check(CLI::IsMember(parts))
       ->type_name("PART");
   c->add_option("--nodes", o->nodes, "of the graphs of 'compile'")
       ->capture_default_str()
