@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/nn/parameter.h"
 #include "lightcone/nn/session.h"
 #include "lightcone/passes/passes.h"
 
@@ -160,4 +161,42 @@ TEST(Program, APassThatBreaksTheContractIsRefused) {
   breaks([](Graph& h, Tensor a, Tensor b) { h.output("y", prim::cast(a, DType::F64)), h.assign(b, a); },
          "changed the element type");
   breaks([](Graph& h, Tensor a, Tensor) { h.output("y", a); }, "the number of assignments");
+}
+
+// A weight in blocks is packed when it is loaded, and not kept twice.
+TEST(Program, WhatDependsOnParametersAloneIsComputedWhenTheyAreLoaded) {
+  Graph g;
+  const nn::Parameter w = nn::parameter(g, "w", {20, 256}, DType::F32, QuantFormat::Q4_K);
+  const Tensor x = g.input("x", {1, 256});
+  g.output("y", nn::linear(x, w));
+  const Tensor s = g.input("s", {4}, DType::F32, std::source_location::current(), kParameter);
+  g.assign(s, prim::add(s, full_like(s, 1)));  // changes from run to run: no parameter for long
+  Program p = compile(g, generic() | cpu({.threads = 1}));
+  EXPECT_EQ(p.log().back().fired.at("weight packed"), 1);
+  EXPECT_FALSE(p.resident("w"));
+  EXPECT_TRUE(p.resident("x"));
+  EXPECT_TRUE(p.resident("s"));
+  EXPECT_EQ(p.plan().prepared_bytes, 2u * (64 + 8 * (32 + 256)));  // two groups of sixteen rows
+  EXPECT_EQ(p.plan().input_bytes, 1024u);
+  const std::vector<float> ones(256, 1.0f);
+  EXPECT_THROW(Context(p).set(x, ones).run(), Error);
+  for (const double scale : {1.0, 0.25}) {
+    std::vector<std::byte> blocks(20 * 144);
+    Value value = make_value(DType::U8, {20, 144});
+    for (std::size_t k = 0; k < blocks.size(); ++k) blocks[k] = static_cast<std::byte>(k * 37 % 251);
+    for (std::size_t row = 0; row < 20; ++row) {
+      store_f64(blocks.data() + row * 144, DType::F16, 0, scale * 0.01);
+      store_f64(blocks.data() + row * 144, DType::F16, 1, scale * 0.02);
+    }
+    for (std::size_t k = 0; k < blocks.size(); ++k) value.i[k] = static_cast<std::int64_t>(blocks[k]);
+    p.load("w", blocks.data(), blocks.size());
+    std::fill(blocks.begin(), blocks.end(), std::byte{0xff});  // nobody reads it any more
+    Context c(p);
+    EXPECT_THROW(c.set_bytes("w", blocks.data(), blocks.size()), Error);
+    const std::vector<float> y = c.set(x, ones).run().get("y");
+    Value in = make_value(DType::F32, {1, 256}), state = make_value(DType::F32, {4});
+    std::fill(in.f.begin(), in.f.end(), 1.0);
+    const Results want = interpret(g, {{"w", value}, {"x", in}, {"s", state}});
+    for (std::size_t k = 0; k < y.size(); ++k) EXPECT_NEAR(y[k], want.outputs.at("y").f[k], 1e-3 * scale) << k;
+  }
 }
