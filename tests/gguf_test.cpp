@@ -51,13 +51,25 @@ std::string replaced(std::string s, const std::string& from, const std::string& 
   return s.replace(at, from.size(), to);
 }
 
-// The header's number of where a tensor begins.
-std::uint64_t& offset_of(std::string& bytes, const std::string& name) {
-  const std::size_t rank_at = bytes.find(name) + name.size();
-  std::uint32_t rank;
-  std::memcpy(&rank, bytes.data() + rank_at, 4);
-  return *reinterpret_cast<std::uint64_t*>(bytes.data() + rank_at + 4 + 8 * rank + 4);
-}
+// The header's number of where a tensor begins; it lies at any address.
+class Offset {
+ public:
+  Offset(std::string& bytes, const std::string& name) {
+    const std::size_t rank_at = bytes.find(name) + name.size();
+    std::uint32_t rank;
+    std::memcpy(&rank, bytes.data() + rank_at, 4);
+    at_ = bytes.data() + rank_at + 4 + 8 * rank + 4;
+  }
+  std::uint64_t get() const {
+    std::uint64_t v;
+    std::memcpy(&v, at_, 8);
+    return v;
+  }
+  void set(std::uint64_t v) { std::memcpy(at_, &v, 8); }
+
+ private:
+  char* at_;
+};
 
 std::vector<float> logits(const Llama& m) {
   LlamaSession s(m);
@@ -78,13 +90,13 @@ TEST(Gguf, ATinyModelRuns) {
 TEST(Gguf, TensorsLieApartAlignedAndOnce) {
   const std::string good = tiny_llama().bytes();
   std::string bad = good;
-  offset_of(bad, "blk.0.attn_k.weight") = offset_of(bad, "blk.0.attn_q.weight") + 32;
+  Offset(bad, "blk.0.attn_k.weight").set(Offset(bad, "blk.0.attn_q.weight").get() + 32);
   EXPECT_SAYS(refusal(bad), "overlap");
   bad = good;
-  offset_of(bad, "blk.0.attn_k.weight") += 4;
+  Offset(bad, "blk.0.attn_k.weight").set(Offset(bad, "blk.0.attn_k.weight").get() + 4);
   EXPECT_SAYS(refusal(bad), "is not aligned to 32");
   bad = good;
-  offset_of(bad, "blk.0.attn_k.weight") = std::uint64_t{1} << 62;
+  Offset(bad, "blk.0.attn_k.weight").set(std::uint64_t{1} << 62);
   EXPECT_SAYS(refusal(bad), "past the end of the file");
   EXPECT_SAYS(refusal(replaced(good, "blk.0.attn_k.weight", "blk.0.attn_q.weight")),
               "two tensors are called 'blk.0.attn_q.weight'");
