@@ -57,12 +57,7 @@ inline Results run_guarded(const Graph& g, const std::map<std::string, Value>& i
   for (const auto& [name, v] : env) c.bind(name, v);
   for (auto& [name, b] : buffers)
     if (!p.is_parameter(name)) c.use(name, b.data(), kAnySize);
-  c.run();
-  Results r;
-  for (const Root& root : p.graph().roots()) r.outputs[root.name] = c.value(root.name);
-  for (const Assignment& a : p.graph().assignments())
-    r.states[p.graph()[a.state].name] = c.value(p.graph()[a.state].name);
-  return r;
+  return results(p, c.run());
 }
 
 }  // namespace lc::test

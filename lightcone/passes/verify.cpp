@@ -207,6 +207,14 @@ std::optional<Difference> compare(const Results& want, const Results& got, doubl
   return std::nullopt;
 }
 
+Results results(const Program& p, const Context& c) {
+  Results r;
+  for (const Root& root : p.graph().roots()) r.outputs[root.name] = c.value(root.name);
+  for (const Assignment& a : p.graph().assignments())
+    r.states[p.graph()[a.state].name] = c.value(p.graph()[a.state].name);
+  return r;
+}
+
 Results run_values(const Graph& g, const Inputs& inputs, const Bindings& env) {
   Program p = compile(g);
   std::map<std::string, std::vector<std::byte>> bytes;
@@ -222,12 +230,7 @@ Results run_values(const Graph& g, const Inputs& inputs, const Bindings& env) {
   for (const auto& [name, v] : env) c.bind(name, v);
   for (const auto& [name, b] : bytes)
     if (!p.is_parameter(name)) c.set_bytes(name, b.data(), b.size());
-  c.run();
-  Results r;
-  for (const Root& root : p.graph().roots()) r.outputs[root.name] = c.value(root.name);
-  for (const Assignment& a : p.graph().assignments())
-    r.states[p.graph()[a.state].name] = c.value(p.graph()[a.state].name);
-  return r;
+  return results(p, c.run());
 }
 
 VerifyReport verify(const Graph& g, const Compiler& c, const VerifyOptions& o) { return Verifier(g, c, o).run(); }

@@ -18,6 +18,9 @@
 
 namespace lc {
 
+class Program;
+class Context;
+
 struct VerifyOptions {
   int trials = 3;  // sets of random inputs
   std::uint64_t seed = 1;
@@ -58,6 +61,8 @@ VerifyReport verify(const Graph& g, const Compiler& c, const VerifyOptions& o = 
 
 // Runs a graph (compiled or not) on values; what verify() and the tests of devices use.
 Results run_values(const Graph& g, const std::map<std::string, Value>& inputs, const Bindings& env);
+// Every output and state of a context that has run.
+Results results(const Program& p, const Context& c);
 
 // Compares with the reference: `want` carries its error bounds. Says what differs, or nothing.
 struct Difference {
