@@ -68,7 +68,7 @@ std::vector<std::byte> pack(WeightType t, const std::vector<std::byte>& blocks, 
                             Parallel& parallel) {
   std::vector<std::byte> to(static_cast<std::size_t>(packed_bytes(t, n, k)), std::byte{0xff});
   const void* in[] = {blocks.data()};
-  pack_kernel(t, n, k, nullptr)->run({in, to.data(), {}, nullptr, parallel});
+  pack_kernel(t, n, k, false, nullptr)->run({in, to.data(), {}, nullptr, parallel});
   return to;
 }
 
@@ -98,25 +98,26 @@ TEST(Gemm, EveryIsaEveryTypeEverySize) {
         for (int p = 0; p < 2; ++p) {
           Parallel& parallel = p ? *two : *one;
           c[p].assign(static_cast<std::size_t>(m * n), NAN);
-          std::vector<std::byte> scratch(gemm_scratch_bytes(n, k, parallel.workers()) + 64);
+          Gemm g{.m = m,
+                 .n = n,
+                 .k = k,
+                 .a = a.data(),
+                 .a_m = k,
+                 .a_k = 1,
+                 .type = t,
+                 .packed = packed,
+                 .b = w.bytes.data(),
+                 .b_n = w.row,
+                 .b_k = 1,
+                 .c = c[p].data(),
+                 .c_m = n};
+          std::vector<std::byte> scratch(gemm_scratch_bytes(g, parallel.workers()) + 64);
           auto* aligned =
               reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
-          const Gemm g{.m = m,
-                       .n = n,
-                       .k = k,
-                       .a = a.data(),
-                       .a_m = k,
-                       .a_k = 1,
-                       .type = t,
-                       .packed = packed,
-                       .b = w.bytes.data(),
-                       .b_n = w.row,
-                       .b_k = 1,
-                       .c = c[p].data(),
-                       .c_m = n};
           gemm(g, {}, parallel, aligned, isa);
         }
-        ASSERT_EQ(std::memcmp(c[0].data(), c[1].data(), c[0].size() * 4), 0) << "threads change bits: " << name(isa);
+        ASSERT_EQ(std::memcmp(c[0].data(), c[1].data(), c[0].size() * 4), 0)
+            << "threads change bits: " << name(isa) << " type " << kind << " " << m << "x" << n << "x" << k;
         for (int i = 0; i < m; ++i)
           for (int j = 0; j < n; ++j) {
             double want = 0, size = 0;
@@ -151,10 +152,6 @@ TEST(Gemm, StridesAndBatches) {
     for (const Isa isa : isas())
       for (const bool transposed : {false, true}) {
         std::fill(c.begin(), c.end(), NAN);
-        std::vector<std::byte> scratch(static_cast<std::size_t>(pool->workers() + 1) *
-                                           gemm_scratch_bytes(n, std::max(k, 1), 1) +
-                                       gemm_scratch_bytes(n, std::max(k, 1), 2) + 64);
-        auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
         const Gemm g{.m = m,
                      .n = n,
                      .k = k,
@@ -167,6 +164,8 @@ TEST(Gemm, StridesAndBatches) {
                      .b_k = n,
                      .c = c.data(),
                      .c_m = n};
+        std::vector<std::byte> scratch(gemm_scratch_bytes(g, pool->workers()) + 64);
+        auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
         gemm(g, {count, m * k, n * k, m * n}, *pool, aligned, isa);
         for (int q = 0; q < count; ++q)
           for (int i = 0; i < m; ++i)

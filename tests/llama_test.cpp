@@ -354,9 +354,9 @@ TEST(Llama, BiasesNormsAndAHeadOfItsOwn) {
   std::vector<TensorToSave> tied = plain, doubled = plain;
   tied.push_back({"lm_head.weight", DType::F32, e.shape, e.bytes});
   doubled.push_back({"lm_head.weight", DType::F32, e.shape, std::as_bytes(std::span(twice))});
-  EXPECT_EQ(distance(logits(tied)), 0);
-  const std::vector<float> large = logits(doubled);
-  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_EQ(large[i], 2 * want[i]);
+  const std::vector<float> own = logits(tied), large = logits(doubled);
+  EXPECT_LT(distance(own), 1e-5);  // not 0: a head of its own is packed, and summed in another order
+  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_EQ(large[i], 2 * own[i]);
   // a tensor of another shape is refused by name
   EXPECT_THROW(logits(with(at + "q_proj.bias", 32, zeros)), Error);
 }

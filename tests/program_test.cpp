@@ -164,6 +164,33 @@ TEST(Program, APassThatBreaksTheContractIsRefused) {
 }
 
 // A weight in blocks is packed when it is loaded, and not kept twice.
+// An f32 weight is packed from either order, and left alone when products read it in both.
+TEST(Program, WeightsOfEitherOrderArePacked) {
+  std::vector<float> values(20 * 37), x_values(9 * 37);
+  for (std::size_t k = 0; k < values.size(); ++k) values[k] = static_cast<float>(k % 13) - 6;
+  for (std::size_t k = 0; k < x_values.size(); ++k) x_values[k] = static_cast<float>(k % 7) - 3;
+  for (const bool rows : {false, true})
+    for (const bool both : {false, true}) {
+      Graph g;
+      const Tensor w =
+          g.input("w", rows ? Shape{20, 37} : Shape{37, 20}, DType::F32, std::source_location::current(), kParameter);
+      const Tensor x = g.input("x", {9, 37}), wide = rows ? w.permute({1, 0}) : w;
+      const Tensor y = matmul(x, wide);
+      g.output("y", y);
+      if (both) g.output("z", matmul(y, wide.permute({1, 0})));
+      Program p = compile(g, generic() | cpu({.threads = 1}));
+      EXPECT_EQ(p.plan().prepared_bytes, both ? 0u : 2u * 16 * 37 * 4);
+      p.load("w", values.data(), values.size() * 4);
+      const std::vector<float> have = Context(p).set(x, x_values).run().get("y");
+      for (std::size_t i = 0; i < 9; ++i)
+        for (std::size_t j = 0; j < 20; ++j) {
+          float want = 0;
+          for (std::size_t k = 0; k < 37; ++k) want += x_values[i * 37 + k] * values[rows ? j * 37 + k : k * 20 + j];
+          EXPECT_EQ(have[i * 20 + j], want) << i << " " << j;
+        }
+    }
+}
+
 TEST(Program, WhatDependsOnParametersAloneIsComputedWhenTheyAreLoaded) {
   Graph g;
   const nn::Parameter w = nn::parameter(g, "w", {20, 256}, DType::F32, QuantFormat::Q4_K);

@@ -140,10 +140,14 @@ bool packable(const Graph& g, const Contraction& c) {
   const Node& b = g[c.b_node];
   const Contraction::Axis& columns = c.axes.back();
   if (packed_layout(c.type).block == 0 || b.op != Op::Input || b.mode != kParameter) return false;
-  bool whole = c.b_offset == Dim(0) && c.k.extent.is_constant() && columns.b == c.k.extent &&
-               columns.extent.is_constant() && b.shape.size() == 2 && b.shape[0] == columns.extent;
+  bool whole = c.b_offset == Dim(0) && c.k.extent.is_constant() && columns.extent.is_constant();
+  whole = whole && (c.type == WeightType::F32 ? product(b.shape) == columns.extent * c.k.extent
+                                              : b.shape.size() == 2 && b.shape[0] == columns.extent);
   for (std::size_t i = 0; i + 1 < c.axes.size(); ++i) whole = whole && c.axes[i].b == Dim(0);
-  return whole;
+  return whole && ((columns.b == c.k.extent && c.k.b == Dim(1)) || transposed(c));
+}
+bool transposed(const Contraction& c) {
+  return c.type == WeightType::F32 && c.axes.back().b == Dim(1) && c.k.b == c.axes.back().extent;
 }
 
 Graph prepare_contractions(const Graph& g, PassLog& log) {
@@ -208,7 +212,14 @@ class ContractionKernel final : public Kernel {
   }
   std::vector<Dim> sizes() const override { return sizes_; }
   Dim scratch_bytes(int workers) const override {
-    return static_cast<i64>(gemm_scratch_bytes(c_.axes.back().extent.bounds().hi, c_.k.extent.bounds().hi, workers));
+    Dim rows = 1;
+    for (std::size_t i = 0; i + 1 < c_.axes.size(); ++i) rows = rows * c_.axes[i].extent;
+    const Gemm largest{.m = rows.bounds().hi,
+                       .n = c_.axes.back().extent.bounds().hi,
+                       .k = c_.k.extent.bounds().hi,
+                       .type = c_.type,
+                       .packed = c_.packed};
+    return static_cast<i64>(gemm_scratch_bytes(largest, workers));
   }
   Dim flops() const override {
     Dim f = c_.k.extent * 2;

@@ -11,19 +11,31 @@ namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kDepth = 256;       // KC: a strip of B and a tile of A fit the first-level cache
-constexpr i64 kRows = 168;        // MC, a multiple of every MR
+constexpr i64 kDepth = 384;  // KC: a tile's strips of A and B come from the second-level cache
+constexpr i64 kRows = 168;   // MC, a multiple of every MR
+constexpr i64 kLargestMr = 14;
 constexpr i64 kPanel = 1024;      // columns of B packed at a time
 constexpr i64 kColumns = 128;     // columns of one task, at least
+constexpr i64 kBlock = 1024;      // and at most, so that its part of C stays in the cache
 constexpr i64 kFewRows = 4;       // up to here B is streamed, not packed
 constexpr i64 kStreamRows = 512;  // weight rows of one streaming task, at most
+constexpr i64 kGroup = PackedLayout::rows;
 
 i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
 const GemmTable& table(Isa isa) {
   return isa == Isa::Avx512 ? kGemmAvx512 : isa == Isa::Avx2 ? kGemmAvx2 : kGemmGeneric;
 }
-i64 panel_floats(i64 n, i64 k) { return up(std::min(n, kPanel), 64) * k; }
-constexpr i64 kAFloats = kRows * kDepth;
+// B is read as it lies in memory.
+bool ready(const Gemm& g) { return g.packed && g.type == WeightType::F32; }
+i64 panel_floats(const Gemm& g) { return ready(g) ? 0 : up(std::min(g.n, kPanel), 64) * g.k; }
+i64 a_floats(const Gemm& g) {  // pack_a writes a little further
+  return up(std::min(g.m + kLargestMr, kRows) * std::min(g.k, kDepth) + 64, 16);
+}
+// Rows of A in another order, or sums of them, when they are few.
+i64 few_floats(const Gemm& g) { return up(std::min(g.m, kFewRows) * g.k, 16); }
+i64 scratch_floats(const Gemm& g, int workers) {
+  return std::max(workers * a_floats(g) + panel_floats(g), few_floats(g));
+}
 
 // Long runs of rows stream best, but every worker wants some: an even number of sixteens.
 i64 stream_rows(i64 n, int workers) { return std::clamp<i64>(up(n / (8 * workers), 32), 32, kStreamRows); }
@@ -33,36 +45,34 @@ struct Job {
   const GemmTable* t;
   float* panel;
   float* a_blocks;  // one a worker
+  const float* b;   // groups of 16 columns, each [k][16]
   i64 j0, columns;
   i64 rows, across;  // of one task: rows, columns
 };
 
+void finish(const Gemm& g, i64 i0, i64 rows, i64 begin, i64 end) {
+  if (g.finish)
+    for (i64 i = i0; i < i0 + rows; ++i) g.finish(g.finish_self, g.c + i * g.c_m, begin, end);
+}
+
 void stream(void* arg, int task, int) {
   const Job& j = *static_cast<Job*>(arg);
-  const i64 begin = task * j.rows;
-  (j.g->b_k == 1 || j.g->type != WeightType::F32 ? j.t->gemv : j.t->axpy)(*j.g, begin,
-                                                                          std::min(j.g->n, begin + j.rows));
-}
-void stream_packed(void* arg, int task, int) {
-  const Job& j = *static_cast<Job*>(arg);
-  const i64 begin = task * j.rows;
-  j.t->gemv_packed(*j.g, j.panel, begin / PackedLayout::rows,
-                   up(std::min(j.g->n, begin + j.rows), PackedLayout::rows) / PackedLayout::rows);
+  const i64 begin = task * j.rows, end = std::min(j.g->n, begin + j.rows);
+  if (j.g->packed) j.t->gemv_packed(*j.g, j.panel, begin / kGroup, up(end, kGroup) / kGroup);
+  else j.t->gemv(*j.g, begin, end);
+  finish(*j.g, 0, j.g->m, begin, end);
 }
 void stream_columns(void* arg, int task, int) {
   const Job& j = *static_cast<Job*>(arg);
-  const i64 begin = task * kColumns;
-  j.t->axpy(*j.g, begin, std::min(j.g->n, begin + kColumns));
+  const i64 begin = task * kColumns, end = std::min(j.g->n, begin + kColumns);
+  j.t->axpy(*j.g, begin, end);
+  finish(*j.g, 0, j.g->m, begin, end);
 }
 
-// One strip of nr columns of the panel, all of K, packed depth block by depth block.
-void pack_strip(void* arg, int task, int) {
+void pack_group(void* arg, int task, int) {
   const Job& j = *static_cast<Job*>(arg);
-  const i64 nr = j.t->nr, first = task * nr, width = std::min(nr, j.columns - first);
-  for (i64 k = 0; k < j.g->k; k += kDepth) {
-    const i64 depth = std::min(kDepth, j.g->k - k);
-    j.t->pack_b(*j.g, j.j0 + first, width, k, depth, j.panel + up(j.columns, nr) * k + first * depth);
-  }
+  const i64 first = task * kGroup;
+  j.t->pack_b(*j.g, j.j0 + first, std::min(kGroup, j.columns - first), 0, j.g->k, j.panel + first * j.g->k);
 }
 
 void compute_block(void* arg, int task, int worker) {
@@ -72,49 +82,62 @@ void compute_block(void* arg, int task, int worker) {
   const i64 side = (j.columns + j.across - 1) / j.across;
   const i64 i0 = task / side * j.rows, c0 = task % side * j.across;
   const i64 rows = std::min(j.rows, g.m - i0), columns = std::min(j.across, j.columns - c0);
-  float* a = j.a_blocks + worker * kAFloats;
+  float* a = j.a_blocks + worker * a_floats(g);
   for (i64 k = 0; k < g.k; k += kDepth) {
     const i64 depth = std::min(kDepth, g.k - k);
     j.t->pack_a(g, i0, rows, k, depth, a);
     for (i64 c = 0; c < columns; c += nr) {
-      const float* b = j.panel + up(j.columns, nr) * k + (c0 + c) * depth;
+      const i64 at = c0 + c, width = std::min(nr, columns - c);
+      const float* b = j.b + at / kGroup * kGroup * g.k + at % kGroup + k * kGroup;
+      const i64 group = width > kGroup ? kGroup * g.k : 0;  // no further than there are columns
       for (i64 r = 0; r < rows; r += mr)
-        j.t->tile(a + r * depth, b, depth, g.c + (i0 + r) * g.c_m + j.j0 + c0 + c, g.c_m, std::min(mr, rows - r),
-                  std::min(nr, columns - c), k > 0);
+        j.t->tile(a + r * depth, b, group, depth, g.c + (i0 + r) * g.c_m + j.j0 + at, g.c_m, std::min(mr, rows - r),
+                  width, k > 0);
     }
   }
+  finish(g, i0, rows, j.j0 + c0, j.j0 + c0 + columns);
+}
+
+// All of B, or a panel of it, lies in groups: rows in even blocks, columns in parts.
+void multiply(Job& j, Parallel& parallel) {
+  const i64 m = j.g->m, blocks = (m + kRows - 1) / kRows;
+  j.rows = up((m + blocks - 1) / blocks, j.t->mr);
+  // a block of A is packed again for every part: as few as keep the workers busy
+  const i64 wanted = parallel.workers() == 1 ? 1 : std::max<i64>(1, (4 * parallel.workers() + blocks - 1) / blocks);
+  j.across = std::clamp(up((j.columns + wanted - 1) / wanted, j.t->nr), kColumns, kBlock);
+  parallel.run(static_cast<int>(blocks * ((j.columns + j.across - 1) / j.across)), compute_block, &j);
+}
+
+void few_rows(const Gemm& g, Parallel& parallel, float* scratch, const GemmTable& t) {
+  Job j{&g, &t, scratch, nullptr, nullptr, 0, 0, stream_rows(g.n, parallel.workers()), 0};
+  Gemm arranged = g;
+  if (g.packed) t.step_sums(g, scratch);
+  else if (t.arrange(g, scratch)) arranged.a = scratch, arranged.a_m = g.k, j.g = &arranged;
+  parallel.run(static_cast<int>((g.n + j.rows - 1) / j.rows), stream, &j);
 }
 
 void product(const Gemm& g, Parallel& parallel, float* scratch, const GemmTable& t) {
   if (g.m <= 0 || g.n <= 0) return;
   if (g.k <= 0) {
     for (i64 i = 0; i < g.m; ++i) std::fill(g.c + i * g.c_m, g.c + i * g.c_m + g.n, 0.0f);
-    return;
+    return finish(g, 0, g.m, 0, g.n);
   }
-  Job j{&g, &t, nullptr, nullptr, 0, 0, 0, 0};
-  if (g.m <= kFewRows && (g.packed || g.type != WeightType::F32 || g.b_k == 1)) {
-    if (g.a_k == 1) {
-      Gemm arranged = g;
-      if (g.packed) t.step_sums(g, j.panel = scratch);
-      else if (t.arrange(g, scratch)) arranged.a = scratch, arranged.a_m = g.k, j.g = &arranged;
-      j.rows = stream_rows(g.n, parallel.workers());
-      return parallel.run(static_cast<int>((g.n + j.rows - 1) / j.rows), g.packed ? stream_packed : stream, &j);
-    }
-  } else if (g.m <= kFewRows && g.b_n == 1) {
+  Job j{&g, &t, nullptr, nullptr, nullptr, 0, 0, 0, 0};
+  if (g.m <= kFewRows && g.a_k == 1 && (g.packed || g.type != WeightType::F32 || g.b_k == 1))
+    return few_rows(g, parallel, scratch, t);
+  if (g.m <= kFewRows && g.b_n == 1 && !g.packed)
     return parallel.run(static_cast<int>((g.n + kColumns - 1) / kColumns), stream_columns, &j);
-  }
   j.a_blocks = scratch;
-  j.panel = scratch + parallel.workers() * kAFloats;
+  if (ready(g)) {
+    j.b = static_cast<const float*>(g.b);
+    j.columns = g.n;
+    return multiply(j, parallel);
+  }
+  j.b = j.panel = scratch + parallel.workers() * a_floats(g);
   for (j.j0 = 0; j.j0 < g.n; j.j0 += kPanel) {
     j.columns = std::min(kPanel, g.n - j.j0);
-    parallel.run(static_cast<int>((j.columns + t.nr - 1) / t.nr), pack_strip, &j);
-    // rows in even blocks; all columns in one task, so that a block of A is packed once, unless
-    // that leaves workers idle
-    const i64 blocks = (g.m + kRows - 1) / kRows;
-    j.rows = up((g.m + blocks - 1) / blocks, t.mr);
-    const i64 wanted = std::max<i64>(1, (4 * parallel.workers() + blocks - 1) / blocks);
-    j.across = parallel.workers() == 1 ? j.columns : std::max(kColumns, up((j.columns + wanted - 1) / wanted, t.nr));
-    parallel.run(static_cast<int>(blocks * ((j.columns + j.across - 1) / j.across)), compute_block, &j);
+    parallel.run(static_cast<int>((j.columns + kGroup - 1) / kGroup), pack_group, &j);
+    multiply(j, parallel);
   }
 }
 
@@ -160,12 +183,13 @@ Isa detect_isa() {
 }
 const char* name(Isa isa) { return isa == Isa::Avx512 ? "avx512" : isa == Isa::Avx2 ? "avx2" : "generic"; }
 
-std::size_t gemm_scratch_bytes(i64 n, i64 k, int workers) {
-  return static_cast<std::size_t>(workers * (kAFloats + panel_floats(n, k))) * 4;
+std::size_t gemm_scratch_bytes(const Gemm& g, int workers) {
+  // products of a batch are shared out whole: every worker then has what one thread needs
+  return static_cast<std::size_t>(std::max(workers * scratch_floats(g, 1), scratch_floats(g, workers))) * 4;
 }
 
 void gemm(const Gemm& g, const GemmBatch& batch, Parallel& parallel, std::byte* scratch, Isa isa) {
-  BatchJob j{g, batch, &table(isa), reinterpret_cast<float*>(scratch), kAFloats + panel_floats(g.n, g.k)};
+  BatchJob j{g, batch, &table(isa), reinterpret_cast<float*>(scratch), scratch_floats(g, 1)};
   if (batch.count > 1 && g.m * g.n * g.k < (i64{1} << 22))
     return parallel.run(static_cast<int>(batch.count), one_of_batch, &j);
   for (i64 b = 0; b < batch.count; ++b) product(at(j, b), parallel, j.scratch, *j.t);

@@ -33,14 +33,17 @@ struct Gemm {
   std::int64_t b_n = 0, b_k = 0;  // in elements; quantised: b_n in bytes, b_k unused
   float* c = nullptr;
   std::int64_t c_m = 0;  // the columns of C are neighbours
+  // Called once for every piece of every row of C as soon as it is final: columns [begin, end).
+  void (*finish)(const void* self, float* row, std::int64_t begin, std::int64_t end) = nullptr;
+  const void* finish_self = nullptr;
 };
 
 enum class Isa : std::uint8_t { Generic, Avx2, Avx512 };
 Isa detect_isa();  // the best this CPU has; $LIGHTCONE_ISA=generic|avx2|avx512 lowers it
 const char* name(Isa isa);
 
-// Largest scratch `gemm` uses for any m up to max_m.
-std::size_t gemm_scratch_bytes(std::int64_t n, std::int64_t k, int workers);
+// Scratch of a product, and of every smaller one of the same kind. Of `g` only the sizes and B's form count.
+std::size_t gemm_scratch_bytes(const Gemm& g, int workers);
 // `batch` products whose pointers advance by the given steps (elements; quantised b: bytes).
 struct GemmBatch {
   std::int64_t count = 1, a = 0, b = 0, c = 0;
@@ -60,10 +63,12 @@ struct GemmTable {
   // few rows of A against a B whose columns are neighbours, columns [begin, end)
   void (*axpy)(const Gemm& g, std::int64_t begin, std::int64_t end);
   void (*pack_a)(const Gemm& g, std::int64_t i0, std::int64_t rows, std::int64_t k0, std::int64_t depth, float* to);
+  // 16 columns from j0 on, of which `columns` exist: [depth][16]
   void (*pack_b)(const Gemm& g, std::int64_t j0, std::int64_t columns, std::int64_t k0, std::int64_t depth, float* to);
-  // C[rows, columns] (+)= packed A [depth][mr] * packed B [depth][nr]
-  void (*tile)(const float* a, const float* b, std::int64_t depth, float* c, std::int64_t c_m, std::int64_t rows,
-               std::int64_t columns, bool add);
+  // C[rows, columns] (+)= packed A [depth][mr] * the columns of B from b on, in groups of 16 that are
+  // `group` floats apart
+  void (*tile)(const float* a, const float* b, std::int64_t group, std::int64_t depth, float* c, std::int64_t c_m,
+               std::int64_t rows, std::int64_t columns, bool add);
 };
 extern const GemmTable kGemmGeneric, kGemmAvx2, kGemmAvx512;
 

@@ -261,6 +261,11 @@ void Lowering::choose_packed() {
     }
   }
   for (const Assignment& a : g_.assignments()) raw.insert(a.state);
+  std::map<NodeId, bool> way;
+  for (NodeId id : wanted_)
+    if (const auto c = contractions_.find(id); c != contractions_.end())
+      if (way.try_emplace(c->second.b_node, transposed(c->second)).first->second != transposed(c->second))
+        raw.insert(c->second.b_node);  // read in both orders
   for (auto& [id, c] : contractions_) c.packed = packable(g_, c) && !raw.contains(c.b_node);
 }
 
@@ -271,7 +276,7 @@ NodeId Lowering::packed(Graph& dst, const Contraction& c) {
   const std::int64_t n = *c.axes.back().extent.constant(), k = *c.k.extent.constant();
   Node pack{.op = Op::Kernel, .dtype = DType::U8, .shape = {packed_bytes(c.type, n, k)}, .where = g_[c.b_node].where};
   pack.in.push_back({from, View(dst[from].shape)});
-  pack.kernel = pack_kernel(c.type, n, k, parallel_);
+  pack.kernel = pack_kernel(c.type, n, k, transposed(c), parallel_);
   it->second = dst.add(std::move(pack));
   ++log_.fired["weight packed"];
   return it->second;

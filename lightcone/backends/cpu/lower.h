@@ -62,6 +62,7 @@ std::optional<Contraction> match_contraction(const Graph& g, NodeId id);
 Graph prepare_contractions(const Graph& g, PassLog& log);
 // Is B the whole of a parameter, in a format that is worth packing?
 bool packable(const Graph& g, const Contraction& c);
+bool transposed(const Contraction& c);  // B is W[k, n], not W[n, k]
 std::shared_ptr<const Kernel> contraction_kernel(const Contraction& c, std::shared_ptr<Parallel> parallel);
 
 // Scatter, argsort and the like: ordinary functions on whole, contiguous operands.

@@ -86,9 +86,11 @@ void pack_block(WeightType t, const u8* p, const Lane& to) {
 
 class PackKernel final : public Kernel {
  public:
-  PackKernel(WeightType t, i64 n, i64 k, std::shared_ptr<Parallel> p)
-      : type_(t), n_(n), k_(k), parallel_(std::move(p)) {}
-  std::string name() const override { return "pack_" + std::string(block_format(type_)->name); }
+  PackKernel(WeightType t, i64 n, i64 k, bool transposed, std::shared_ptr<Parallel> p)
+      : type_(t), n_(n), k_(k), transposed_(transposed), parallel_(std::move(p)) {}
+  std::string name() const override {
+    return "pack_" + std::string(type_ == WeightType::F32 ? "f32" : block_format(type_)->name);
+  }
   std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   void run(const Launch& l) const override {
     struct Job {
@@ -107,6 +109,8 @@ class PackKernel final : public Kernel {
 
  private:
   void group(const u8* from, u8* to, i64 group) const {
+    if (type_ == WeightType::F32)
+      return plain_group(reinterpret_cast<const float*>(from), reinterpret_cast<float*>(to), group);
     const QuantInfo& q = *block_format(type_);
     const PackedLayout layout = packed_layout(type_);
     const i64 blocks = k_ / layout.block;
@@ -118,15 +122,25 @@ class PackKernel final : public Kernel {
         pack_block(type_, from + ((first + r) * blocks + b) * q.bytes,
                    {to + b * layout.block_bytes(), static_cast<int>(r), layout});
   }
+  void plain_group(const float* from, float* to, i64 group) const {
+    const i64 first = group * kRows, rows = std::min<i64>(kRows, n_ - first);
+    const i64 n_stride = transposed_ ? 1 : k_, k_stride = transposed_ ? n_ : 1;
+    from += first * n_stride, to += first * k_;
+    for (i64 k = 0; k < k_; ++k, from += k_stride, to += kRows) {
+      for (i64 r = 0; r < rows; ++r) to[r] = from[r * n_stride];
+      std::fill(to + rows, to + kRows, 0.0f);
+    }
+  }
   WeightType type_;
   i64 n_, k_;
+  bool transposed_;
   std::shared_ptr<Parallel> parallel_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Kernel> pack_kernel(WeightType t, i64 n, i64 k, std::shared_ptr<Parallel> p) {
-  return std::make_shared<PackKernel>(t, n, k, std::move(p));
+std::shared_ptr<const Kernel> pack_kernel(WeightType t, i64 n, i64 k, bool transposed, std::shared_ptr<Parallel> p) {
+  return std::make_shared<PackKernel>(t, n, k, transposed, std::move(p));
 }
 
 }  // namespace lc::host

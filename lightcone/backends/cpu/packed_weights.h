@@ -8,7 +8,8 @@
 //   step of 32 k:  scales u8[16], minima u8[16] (Q6_K: two i8[16]); low nibbles u32[4][16], nibble j of
 //                  word v for k = 8 v + j; Q5_K: the fifth bits u32[16]; Q6_K: upper bit pairs u32[2][16]
 //
-// Rows missing in the last sixteen have zeros for scales.
+// Plain f32 is [k][16], and what a matrix product's tile reads as it is.
+// Rows missing in the last sixteen have zeros for scales or values.
 #pragma once
 
 #include <memory>
@@ -27,6 +28,7 @@ struct PackedLayout {
 };
 constexpr PackedLayout packed_layout(WeightType t) {
   switch (t) {
+    case WeightType::F32: return {1, 64, 0, 0};
     case WeightType::Q4_0: return {32, 32, 0, 0};
     case WeightType::Q4_K: return {256, 64, 32, 0};
     case WeightType::Q5_K: return {256, 64, 32, 64};
@@ -38,7 +40,8 @@ constexpr std::int64_t packed_bytes(WeightType t, std::int64_t n, std::int64_t k
   return (n + PackedLayout::rows - 1) / PackedLayout::rows * packed_layout(t).group_bytes(k);
 }
 
-// [n, k] in the checkpoint's blocks -> packed_bytes() bytes.
-std::shared_ptr<const Kernel> pack_kernel(WeightType t, std::int64_t n, std::int64_t k, std::shared_ptr<Parallel> p);
+// [n, k] in the checkpoint's blocks, or f32 as [n, k] or [k, n] -> packed_bytes() bytes.
+std::shared_ptr<const Kernel> pack_kernel(WeightType t, std::int64_t n, std::int64_t k, bool transposed,
+                                          std::shared_ptr<Parallel> p);
 
 }  // namespace lc::host

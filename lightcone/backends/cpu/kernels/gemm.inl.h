@@ -30,16 +30,25 @@ void axpy(const Gemm& g, i64 begin, i64 end) {
 // ---- packing and the register tile -------------------------------------------------------------
 
 constexpr int kNr = 2 * WIDTH;
+constexpr int kGroup = PackedLayout::rows;
 
-void pack_a(const Gemm& g, i64 i0, i64 rows, i64 k0, i64 depth, float* to) {
-  for (i64 i = 0; i < rows; i += MR) {
-    const i64 h = std::min<i64>(MR, rows - i);
-    for (i64 r = 0; r < MR; ++r) {
-      const float* from = g.a + (i0 + i + r) * g.a_m + k0 * g.a_k;
-      for (i64 k = 0; k < depth; ++k) to[k * MR + r] = r < h ? from[k * g.a_k] : 0.0f;
+// Rows [i, i + h) of A, side by side. Whole vectors are stored: what they write behind a row belongs to
+// the next one, and behind the last there is room.
+void pack_strip(const float* from, i64 a_m, i64 a_k, i64 h, i64 depth, float* to) {
+  i64 k = 0;
+  if (a_k == 1)
+    for (; k + WIDTH <= depth; k += WIDTH) {
+      vf v[WIDTH];
+      for (i64 r = 0; r < WIDTH; ++r) v[r] = r < h ? load(from + r * a_m + k) : vf{};
+      transpose(v);
+      for (int e = 0; e < WIDTH; ++e) store(to + (k + e) * MR, v[e]);
     }
-    to += MR * depth;
-  }
+  for (; k < depth; ++k)
+    for (i64 r = 0; r < MR; ++r) to[k * MR + r] = r < h ? from[r * a_m + k * a_k] : 0.0f;
+}
+void pack_a(const Gemm& g, i64 i0, i64 rows, i64 k0, i64 depth, float* to) {
+  for (i64 i = 0; i < rows; i += MR, to += MR * depth)
+    pack_strip(g.a + (i0 + i) * g.a_m + k0 * g.a_k, g.a_m, g.a_k, std::min<i64>(MR, rows - i), depth, to);
 }
 
 // Values [k0, k0 + depth) of rows [n, n + count), one column of `to` each: decoded 32 at a time and
@@ -74,43 +83,40 @@ void pack_rows(const Gemm& g, i64 n, i64 count, i64 k0, i64 depth, float* to) {
         vf v[WIDTH];
         for (int r = 0; r < WIDTH; ++r) v[r] = load(t[r] + i);
         transpose(v);
-        for (i64 e = 0; e < std::min<i64>(WIDTH, d - i); ++e) store(to + (k + i + e) * kNr + c, v[e]);
+        for (i64 e = 0; e < std::min<i64>(WIDTH, d - i); ++e) store(to + (k + i + e) * kGroup + c, v[e]);
       }
     }
 }
 
 void pack_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, float* to) {
-  for (i64 j = 0; j < columns; j += kNr, to += kNr * depth) {
-    const i64 w = std::min<i64>(kNr, columns - j);
-    if (g.type == WeightType::F32 && g.b_n == 1) {
-      const float* from = static_cast<const float*>(g.b) + k0 * g.b_k + j0 + j;
-      for (i64 k = 0; k < depth; ++k, from += g.b_k)
-        if (w == kNr) {
-          store(to + k * kNr, load(from));
-          store(to + k * kNr + WIDTH, load(from + WIDTH));
-        } else {
-          for (i64 c = 0; c < kNr; ++c) to[k * kNr + c] = c < w ? from[c] : 0.0f;
-        }
-    } else {
-      if (w <= WIDTH)  // pack_rows writes whole vectors of columns, but only as many as it needs
-        for (i64 k = 0; k < depth; ++k) store(to + k * kNr + WIDTH, vf{});
-      if (g.packed) unpack_strip(g, j0 + j, w, k0, depth, to, kNr);
-      else with_type(g.type, [&]<WeightType T>() { pack_rows<T>(g, j0 + j, w, k0, depth, to); });
+  if (columns < kGroup) std::memset(to, 0, static_cast<std::size_t>(depth * kGroup) * 4);
+  if (g.packed) return unpack_strip(g, j0, columns, k0, depth, to, kGroup);
+  if (g.type != WeightType::F32 || g.b_n != 1)
+    return with_type(g.type, [&]<WeightType T>() { pack_rows<T>(g, j0, columns, k0, depth, to); });
+  const float* from = static_cast<const float*>(g.b) + k0 * g.b_k + j0;
+  for (i64 k = 0; k < depth; ++k, from += g.b_k, to += kGroup)
+    for (i64 c = 0; c < kGroup; c += WIDTH) {
+      if (columns - c >= WIDTH) store(to + c, load(from + c));
+      else if (columns > c) store_part(to + c, load_part(from + c, columns - c), columns - c);
     }
-  }
 }
 
-void tile(const float* a, const float* b, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add) {
+void tile(const float* a, const float* b, i64 group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add) {
   vf acc[MR][2] = {};
+  const float* right = kNr <= kGroup ? b + WIDTH : b + group;
+  if (add)  // what the other columns' strips have driven out of the first-level cache
+    for (i64 i = 0; i < rows; ++i)
+      for (int t = 0; t < 2; ++t) __builtin_prefetch(c + i * c_m + t * WIDTH, 1, 3);
   for (i64 k = 0; k < depth; ++k) {
-    const vf b0 = load(b), b1 = load(b + WIDTH);
+    const vf b0 = load(b), b1 = load(right);
     for (int i = 0; i < MR; ++i) {
       const vf s = splat(a[i]);
       acc[i][0] = fma(s, b0, acc[i][0]);
       acc[i][1] = fma(s, b1, acc[i][1]);
     }
     a += MR;
-    b += kNr;
+    b += kGroup;
+    right += kGroup;
   }
   if (rows == MR && columns == kNr) {
     for (int i = 0; i < MR; ++i)

@@ -110,6 +110,7 @@ void packed_rows(const Gemm& g, const float* sums, i64 group, int lane, i64 m0) 
 template <class F>
 inline auto with_packed_type(WeightType t, const F& f) {
   switch (t) {
+    case WeightType::F32: return f.template operator()<WeightType::F32>();
     case WeightType::Q4_0: return f.template operator()<WeightType::Q4_0>();
     case WeightType::Q4_K: return f.template operator()<WeightType::Q4_K>();
     case WeightType::Q5_K: return f.template operator()<WeightType::Q5_K>();
@@ -118,8 +119,31 @@ inline auto with_packed_type(WeightType t, const F& f) {
   }
 }
 
+// f32: [k][16].
+template <int M>
+void plain_packed_rows(const Gemm& g, i64 group, int lane, i64 m0) {
+  constexpr i64 kAhead = 512;  // floats
+  constexpr int kChains = 4;
+  const float* p = static_cast<const float*>(g.b) + group * PackedLayout::rows * g.k + lane;
+  vf acc[M][kChains] = {};
+  i64 k = 0;
+  for (; k + kChains <= g.k; k += kChains, p += kChains * PackedLayout::rows)
+    for (int i = 0; i < kChains; ++i) {
+      const vf w = load(p + i * PackedLayout::rows);
+      __builtin_prefetch(p + kAhead + i * PackedLayout::rows, 0, 3);
+      for (int m = 0; m < M; ++m) acc[m][i] = fma(w, splat(g.a[(m0 + m) * g.a_m + k + i]), acc[m][i]);
+    }
+  for (; k < g.k; ++k, p += PackedLayout::rows)
+    for (int m = 0; m < M; ++m) acc[m][0] = fma(load(p), splat(g.a[(m0 + m) * g.a_m + k]), acc[m][0]);
+  const i64 row = group * PackedLayout::rows + lane;
+  for (int m = 0; m < M; ++m)
+    store_part(g.c + (m0 + m) * g.c_m + row, (acc[m][0] + acc[m][1]) + (acc[m][2] + acc[m][3]),
+               std::min<i64>(WIDTH, g.n - row));
+}
+
 // Sums of 32 operands each, which carry the minima.
 void step_sums(const Gemm& g, float* to) {
+  if (g.type == WeightType::F32) return;
   for (i64 m = 0; m < g.m; ++m)
     for (i64 k = 0; k < g.k; k += kStep) {
       vf s = {};
@@ -130,11 +154,15 @@ void step_sums(const Gemm& g, float* to) {
 
 void gemv_packed(const Gemm& g, const float* sums, i64 begin, i64 end) {
   with_packed_type(g.type, [&]<WeightType T>() {
+    const auto rows = [&]<int M>(i64 group, int lane, i64 m) {
+      if constexpr (T == WeightType::F32) plain_packed_rows<M>(g, group, lane, m);
+      else packed_rows<T, M>(g, sums, group, lane, m);
+    };
     for (i64 group = begin; group < end; ++group)
       for (int lane = 0; lane < PackedLayout::rows && group * PackedLayout::rows + lane < g.n; lane += WIDTH) {
         i64 m = 0;
-        for (; m + 2 <= g.m; m += 2) packed_rows<T, 2>(g, sums, group, lane, m);
-        if (m < g.m) packed_rows<T, 1>(g, sums, group, lane, m);
+        for (; m + 2 <= g.m; m += 2) rows.template operator()<2>(group, lane, m);
+        if (m < g.m) rows.template operator()<1>(group, lane, m);
       }
   });
 }
@@ -142,18 +170,20 @@ void gemv_packed(const Gemm& g, const float* sums, i64 begin, i64 end) {
 // Values [k0, k0 + depth) of `count` rows from n on, WIDTH rows at a time, into columns of `to`.
 void unpack_strip(const Gemm& g, i64 n, i64 count, i64 k0, i64 depth, float* to, int stride) {
   with_packed_type(g.type, [&]<WeightType T>() {
-    using Step = PackedStep<T>;
-    constexpr PackedLayout layout = Step::layout;
-    for (i64 c = 0; c < count; c += WIDTH) {
-      const u8* group = static_cast<const u8*>(g.b) + (n + c) / PackedLayout::rows * layout.group_bytes(g.k);
-      const int lane = static_cast<int>((n + c) % PackedLayout::rows);
-      for (i64 k = k0; k < k0 + depth; k += kStep) {
-        const u8* block = group + k / layout.block * layout.block_bytes();
-        const Step step{block, block + layout.header + k % layout.block / kStep * layout.step_bytes(), lane};
-        for (int i = 0; i < kStep; ++i) {
-          vf b = {};
-          if constexpr (Step::has_min) b = step.min();
-          store(to + (k - k0 + i) * stride + c, fma(step.code(i), step.scale(i), b));
+    if constexpr (T != WeightType::F32) {  // which needs no unpacking
+      using Step = PackedStep<T>;
+      constexpr PackedLayout layout = Step::layout;
+      for (i64 c = 0; c < count; c += WIDTH) {
+        const u8* group = static_cast<const u8*>(g.b) + (n + c) / PackedLayout::rows * layout.group_bytes(g.k);
+        const int lane = static_cast<int>((n + c) % PackedLayout::rows);
+        for (i64 k = k0; k < k0 + depth; k += kStep) {
+          const u8* block = group + k / layout.block * layout.block_bytes();
+          const Step step{block, block + layout.header + k % layout.block / kStep * layout.step_bytes(), lane};
+          for (int i = 0; i < kStep; ++i) {
+            vf b = {};
+            if constexpr (Step::has_min) b = step.min();
+            store(to + (k - k0 + i) * stride + c, fma(step.code(i), step.scale(i), b));
+          }
         }
       }
     }
