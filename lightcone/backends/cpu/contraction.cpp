@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "lightcone/backends/cpu/conv.h"
+#include "lightcone/backends/cpu/epilogue.h"
 #include "lightcone/backends/cpu/lower.h"
 #include "lightcone/backends/cpu/packed_weights.h"
 #include "lightcone/backends/cpu/sides.h"
@@ -197,19 +198,22 @@ namespace {
 
 class ContractionKernel final : public Kernel {
  public:
-  ContractionKernel(Contraction c, std::shared_ptr<Parallel> p)
-      : c_(std::move(c)), parallel_(std::move(p)), isa_(detect_isa()) {
+  ContractionKernel(Contraction c, std::shared_ptr<Parallel> p, std::shared_ptr<const Epilogue> epilogue)
+      : c_(std::move(c)), parallel_(std::move(p)), epilogue_(std::move(epilogue)), isa_(detect_isa()) {
     const auto add = [&](const Dim& d) { sizes_.push_back(d); };
     add(c_.a_offset), add(c_.b_offset);
     add(c_.k.extent), add(c_.k.a), add(c_.k.b);
     for (const Contraction::Axis& x : c_.axes) add(x.extent), add(x.a), add(x.b), add(x.c);
+    if (epilogue_)
+      for (const Dim& d : epilogue_->sizes()) add(d);
   }
   std::string name() const override {
     static constexpr const char* plain[] = {"f32", "f16", "bf16"};
     const QuantInfo* format = block_format(c_.type);
     return "matmul_" + std::string(format ? format->name : plain[static_cast<int>(c_.type)]) +
-           (c_.packed ? "_packed" : "");
+           (c_.packed ? "_packed" : "") + (epilogue_ ? "+" + epilogue_->loop()->name() : "");
   }
+  std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
   std::vector<Dim> sizes() const override { return sizes_; }
   Dim scratch_bytes(int workers) const override {
     Dim rows = 1;
@@ -231,6 +235,7 @@ class ContractionKernel final : public Kernel {
     Dim n = strides(c_.k) ? c_.k.extent : Dim(1);
     for (const Contraction::Axis& x : c_.axes)
       if (strides(x)) n = n * x.extent;
+    if (operand > 1) return std::nullopt;
     if (operand == 0 || c_.type == WeightType::F32) return n * 4;
     const QuantInfo* format = block_format(c_.type);
     return format ? n / format->elements * format->bytes : n * 2;
@@ -244,11 +249,25 @@ class ContractionKernel final : public Kernel {
   };
   Contraction c_;
   std::shared_ptr<Parallel> parallel_;
+  std::shared_ptr<const Epilogue> epilogue_;
   Isa isa_;
   std::vector<Dim> sizes_;
 };
 
 constexpr std::size_t kMaxAxes = 16;
+
+// What the epilogue needs to find its row.
+struct Finisher {
+  const Epilogue* epilogue;
+  const Launch* launch;
+  const i64* sizes;
+  i64 columns;
+  static void run(const void* self, float* row, i64 begin, i64 end) {
+    const Finisher& f = *static_cast<const Finisher*>(self);
+    float* out = static_cast<float*>(f.launch->out);
+    f.epilogue->run(f.launch->in.data() + 2, out, f.sizes, (row - out) / f.columns, f.columns, begin, end);
+  }
+};
 
 void ContractionKernel::run(const Launch& l) const {
   const i64* s = l.sizes.data();
@@ -288,6 +307,8 @@ void ContractionKernel::run(const Launch& l) const {
     --count;
   }
   if (format) g.b_n = bytes(g.b_n), g.b_k = 1;
+  const Finisher finisher{epilogue_.get(), &l, s + 5 + 4 * n, g.n};
+  if (epilogue_) g.finish = Finisher::run, g.finish_self = &finisher;
   GemmBatch batch;
   if (count > 0) {  // the longest of the rest is the batch, the others are plain loops
     std::size_t longest = 0;
@@ -314,8 +335,9 @@ void ContractionKernel::run(const Launch& l) const {
 
 }  // namespace
 
-std::shared_ptr<const Kernel> contraction_kernel(const Contraction& c, std::shared_ptr<Parallel> parallel) {
-  return std::make_shared<ContractionKernel>(c, std::move(parallel));
+std::shared_ptr<const Kernel> contraction_kernel(const Contraction& c, std::shared_ptr<Parallel> parallel,
+                                                 std::shared_ptr<const Epilogue> epilogue) {
+  return std::make_shared<ContractionKernel>(c, std::move(parallel), std::move(epilogue));
 }
 
 }  // namespace lc::host

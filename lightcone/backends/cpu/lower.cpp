@@ -282,7 +282,7 @@ NodeId Lowering::packed(Graph& dst, const Contraction& c) {
   return it->second;
 }
 
-// An elementwise kernel that is the only reader of a convolution becomes its epilogue.
+// An elementwise kernel that is the only reader of a product or a convolution becomes its epilogue.
 void Lowering::find_epilogues() {
   std::map<NodeId, int> readers;
   for (const Root& r : g_.roots()) ++readers[r.edge.node];
@@ -304,10 +304,15 @@ void Lowering::find_epilogues() {
     if (!wanted_.contains(id) || g_[id].op == Op::SliceScatter) continue;
     for (std::size_t k = built.buffers.size(); k-- > 0 && !fused_.contains(id);) {
       const NodeId producer = built.buffers[k];
-      const auto v = convolutions_.find(producer);
-      if (v == convolutions_.end() || readers[producer] != 1 || !built.same_index[k]) continue;
+      if (readers[producer] != 1 || !built.same_index[k]) continue;
       Dim row = 1;
-      for (const auto& p : v->second.pixels) row = row * p.extent;
+      if (const auto v = convolutions_.find(producer); v != convolutions_.end()) {
+        for (const auto& p : v->second.pixels) row = row * p.extent;
+      } else if (const auto c = contractions_.find(producer); c != contractions_.end()) {
+        row = c->second.axes.back().extent;
+      } else {
+        continue;
+      }
       const NodeId consumer = id;
       if (!rows) rows = g_.clone();
       auto e = Epilogue::make(
@@ -342,20 +347,23 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
   };
   if (n.op == Op::Input) return dst.add(n);
   const auto f = fused_.find(id);
-  if (const auto v = convolutions_.find(f == fused_.end() ? id : f->second.producer); v != convolutions_.end()) {
+  const NodeId producer = f == fused_.end() ? id : f->second.producer;
+  const auto epilogue = [&]() -> std::shared_ptr<Epilogue> {
+    if (f == fused_.end()) return nullptr;
+    const auto& e = f->second.epilogue;
+    for (NodeId k : e->operands()) reads(k);
+    name_loop(*e->loop());
+    made_.push_back(e->loop());
+    ++log_.fired["epilogue"];
+    return e;
+  };
+  const auto v = convolutions_.find(producer);
+  const auto c = contractions_.find(producer);
+  if (v != convolutions_.end()) {
     reads(v->second.image_node);
     reads(v->second.weight_node);
-    std::shared_ptr<Epilogue> epilogue;
-    if (f != fused_.end()) {
-      epilogue = f->second.epilogue;
-      for (NodeId k : epilogue->operands()) reads(k);
-      name_loop(*epilogue->loop());
-      made_.push_back(epilogue->loop());
-      ++log_.fired["epilogue"];
-    }
-    out.kernel =
-        convolution_kernel(v->second, winograd_ ? ConvWay::Cheapest : ConvWay::Direct, parallel_, std::move(epilogue));
-  } else if (const auto c = contractions_.find(id); c != contractions_.end()) {
+    out.kernel = convolution_kernel(v->second, winograd_ ? ConvWay::Cheapest : ConvWay::Direct, parallel_, epilogue());
+  } else if (c != contractions_.end()) {
     reads(c->second.a_node);
     if (c->second.packed) {
       const NodeId b = packed(dst, c->second);
@@ -364,7 +372,7 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     } else {
       reads(c->second.b_node);
     }
-    out.kernel = contraction_kernel(c->second, parallel_);
+    out.kernel = contraction_kernel(c->second, parallel_, epilogue());
   } else if (const auto b = loops_.find(id); b != loops_.end()) {
     if (n.op == Op::SliceScatter) reads(n.in[0].node);
     for (NodeId k : b->second.buffers) reads(k);
@@ -380,11 +388,12 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     out.kernel = n.kernel ? n.kernel : library_kernel(g_, n, parallel_);
   }
   if (n.kernel) return dst.add(std::move(out));  // chosen before, and known
-  const bool convolution = convolutions_.contains(id) || f != fused_.end();
-  const std::string kind = convolution ? (out.kernel->name().starts_with("conv_winograd") ? "conv_winograd" : "conv")
-                           : contractions_.contains(id) ? "matmul"
-                           : loops_.contains(id)        ? "loop"
-                                                        : std::string(info(n.op).name);
+  const bool winograd = v != convolutions_.end() && out.kernel->name().starts_with("conv_winograd");
+  const std::string kind = winograd                   ? "conv_winograd"
+                           : v != convolutions_.end() ? "conv"
+                           : c != contractions_.end() ? "matmul"
+                           : loops_.contains(id)      ? "loop"
+                                                      : std::string(info(n.op).name);
   ++log_.fired[kind];
   // nobody else has seen the kernel yet
   std::const_pointer_cast<Kernel>(out.kernel)->origin = {"cpu: " + kind, steps(g_, id, operands)};

@@ -13,6 +13,8 @@
 
 namespace lc::host {
 
+class Epilogue;
+
 // A fused loop nest: generated code, or the interpreter of its IR.
 class LoopKernel final : public Kernel {
  public:
@@ -63,7 +65,9 @@ Graph prepare_contractions(const Graph& g, PassLog& log);
 // Is B the whole of a parameter, in a format that is worth packing?
 bool packable(const Graph& g, const Contraction& c);
 bool transposed(const Contraction& c);  // B is W[k, n], not W[n, k]
-std::shared_ptr<const Kernel> contraction_kernel(const Contraction& c, std::shared_ptr<Parallel> parallel);
+// `epilogue` computes each piece of a row as soon as the product has made it; it may be null.
+std::shared_ptr<const Kernel> contraction_kernel(const Contraction& c, std::shared_ptr<Parallel> parallel,
+                                                 std::shared_ptr<const Epilogue> epilogue);
 
 // Scatter, argsort and the like: ordinary functions on whole, contiguous operands.
 std::shared_ptr<const Kernel> library_kernel(const Graph& g, const Node& n, std::shared_ptr<Parallel> parallel);
