@@ -1,4 +1,7 @@
 // The dense micro-kernels: WIDTH floats a vector, MR x (2 * WIDTH) accumulators.
+#include <array>
+#include <utility>
+
 #include "lightcone/backends/cpu/kernels/gemv.inl.h"
 #include "lightcone/backends/cpu/kernels/packed.inl.h"
 
@@ -101,36 +104,40 @@ void pack_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, float* to) {
     }
 }
 
-void tile(const float* a, const float* b, i64 group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add) {
-  vf acc[MR][2] = {};
+// H rows and V vectors of columns: the last strips of a product cost what they hold.
+template <int H, int V>
+void tile_of(const float* a, const float* b, i64 group, i64 depth, float* c, i64 c_m, i64 columns, bool add) {
+  vf acc[H][V] = {};
   const float* right = kNr <= kGroup ? b + WIDTH : b + group;
   if (add)  // what the other columns' strips have driven out of the first-level cache
-    for (i64 i = 0; i < rows; ++i)
-      for (int t = 0; t < 2; ++t) __builtin_prefetch(c + i * c_m + t * WIDTH, 1, 3);
-  for (i64 k = 0; k < depth; ++k) {
-    const vf b0 = load(b), b1 = load(right);
-    for (int i = 0; i < MR; ++i) {
+    for (i64 i = 0; i < H; ++i)
+      for (int t = 0; t < V; ++t) __builtin_prefetch(c + i * c_m + t * WIDTH, 1, 3);
+  for (i64 k = 0; k < depth; ++k, a += MR, b += kGroup, right += kGroup) {
+    const vf b0 = load(b), b1 = V == 2 ? load(right) : vf{};
+#pragma GCC unroll 16
+    for (int i = 0; i < H; ++i) {
       const vf s = splat(a[i]);
       acc[i][0] = fma(s, b0, acc[i][0]);
-      acc[i][1] = fma(s, b1, acc[i][1]);
+      if constexpr (V == 2) acc[i][1] = fma(s, b1, acc[i][1]);
     }
-    a += MR;
-    b += kGroup;
-    right += kGroup;
   }
-  if (rows == MR && columns == kNr) {
-    for (int i = 0; i < MR; ++i)
-      for (int t = 0; t < 2; ++t) {
-        float* p = c + i * c_m + t * WIDTH;
-        store(p, add ? load(p) + acc[i][t] : acc[i][t]);
-      }
-    return;
-  }
-  for (i64 i = 0; i < rows; ++i) {
-    float row[kNr];
-    std::memcpy(row, acc[i], sizeof row);
-    for (i64 j = 0; j < columns; ++j) c[i * c_m + j] = add ? c[i * c_m + j] + row[j] : row[j];
-  }
+  for (i64 i = 0; i < H; ++i)
+    for (int t = 0; t < V; ++t) {
+      float* p = c + i * c_m + t * WIDTH;
+      const i64 n = std::min<i64>(WIDTH, columns - t * WIDTH);
+      if (n == WIDTH) store(p, add ? load(p) + acc[i][t] : acc[i][t]);
+      else store_part(p, add ? load_part(p, n) + acc[i][t] : acc[i][t], n);
+    }
+}
+
+using Tile = void (*)(const float*, const float*, i64, i64, float*, i64, i64, bool);
+template <int... H>
+constexpr auto tiles(std::integer_sequence<int, H...>) {
+  return std::array<std::array<Tile, 2>, MR>{{{tile_of<H + 1, 1>, tile_of<H + 1, 2>}...}};
+}
+void tile(const float* a, const float* b, i64 group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add) {
+  static constexpr auto table = tiles(std::make_integer_sequence<int, MR>());
+  table[static_cast<std::size_t>(rows - 1)][columns > WIDTH](a, b, group, depth, c, c_m, columns, add);
 }
 
 }  // namespace
