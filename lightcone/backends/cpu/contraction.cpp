@@ -208,10 +208,8 @@ class ContractionKernel final : public Kernel {
       for (const Dim& d : epilogue_->sizes()) add(d);
   }
   std::string name() const override {
-    static constexpr const char* plain[] = {"f32", "f16", "bf16"};
-    const QuantInfo* format = block_format(c_.type);
-    return "matmul_" + std::string(format ? format->name : plain[static_cast<int>(c_.type)]) +
-           (c_.packed ? "_packed" : "") + (epilogue_ ? "+" + epilogue_->loop()->name() : "");
+    return "matmul_" + std::string(host::name(c_.type)) + (c_.packed ? "_packed" : "") +
+           (epilogue_ ? "+" + epilogue_->loop()->name() : "");
   }
   std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
   std::vector<Dim> sizes() const override { return sizes_; }

@@ -111,8 +111,8 @@ void multiply(Job& j, Parallel& parallel) {
 void few_rows(const Gemm& g, Parallel& parallel, float* scratch, const GemmTable& t) {
   Job j{&g, &t, scratch, nullptr, nullptr, 0, 0, stream_rows(g.n, parallel.workers()), 0};
   Gemm arranged = g;
-  if (g.packed) t.step_sums(g, scratch);
-  else if (t.arrange(g, scratch)) arranged.a = scratch, arranged.a_m = g.k, j.g = &arranged;
+  if (g.packed && packed_has_minima(g.type)) t.step_sums(g, scratch);
+  else if (!g.packed && t.arrange(g, scratch)) arranged.a = scratch, arranged.a_m = g.k, j.g = &arranged;
   parallel.run(static_cast<int>((g.n + j.rows - 1) / j.rows), stream, &j);
 }
 
@@ -180,6 +180,11 @@ Isa detect_isa() {
     return Isa::Generic;
   }();
   return best;
+}
+std::string_view name(WeightType t) {
+  static constexpr std::string_view plain[] = {"f32", "f16", "bf16"};
+  const QuantInfo* format = block_format(t);
+  return format ? format->name : plain[static_cast<int>(t)];
 }
 const char* name(Isa isa) { return isa == Isa::Avx512 ? "avx512" : isa == Isa::Avx2 ? "avx2" : "generic"; }
 

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "lightcone/core/op.h"
 #include "lightcone/runtime/kernel.h"
@@ -22,6 +23,8 @@ constexpr const QuantInfo* block_format(WeightType t) {  // null for a plain typ
 constexpr std::int64_t unit_bytes(WeightType t) {  // of Gemm::b_n
   return t == WeightType::F32 ? 4 : t == WeightType::F16 || t == WeightType::BF16 ? 2 : 1;
 }
+
+std::string_view name(WeightType t);
 
 struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;

@@ -40,16 +40,24 @@ struct Lane {
   u8* step(int s) const { return block + layout.header + s * layout.step_bytes(); }
   void half(int which, const u8* from) const { std::memcpy(block + (which * kRows + row) * 2, from, 2); }
   void scale(int s, int which, u8 v) const { step(s)[which * kRows + row] = v; }
-  void nibbles(int s, int word, std::uint32_t v) const { put(step(s) + layout.scales, word, v); }
-  void high(int s, int word, std::uint32_t v) const { put(step(s) + layout.scales + PackedLayout::nibbles, word, v); }
+  void codes(int s, int word, std::uint32_t v) const { put(step(s) + layout.scales, word, v); }
+  void high(int s, int word, std::uint32_t v) const { put(step(s) + layout.scales + layout.codes, word, v); }
 
  private:
   void put(u8* at, int word, std::uint32_t v) const { std::memcpy(at + (word * kRows + row) * 4, &v, 4); }
 };
 
+void pack_q8_0(const u8* p, const Lane& to) {
+  to.half(0, p);
+  for (int v = 0; v < 8; ++v) {
+    std::uint32_t codes;
+    std::memcpy(&codes, p + 2 + 4 * v, 4);
+    to.codes(0, v, codes ^ 0x80808080u);
+  }
+}
 void pack_q4_0(const u8* p, const Lane& to) {
   to.half(0, p);
-  for (int v = 0; v < 4; ++v) to.nibbles(0, v, nibbles_of(p + 2 + v % 2 * 8, v / 2 * 4));
+  for (int v = 0; v < 4; ++v) to.codes(0, v, nibbles_of(p + 2 + v % 2 * 8, v / 2 * 4));
 }
 // Q4_K, and Q5_K with its fifth bits.
 void pack_q45_k(const u8* p, const u8* fifth, const u8* codes, const Lane& to) {
@@ -58,7 +66,7 @@ void pack_q45_k(const u8* p, const u8* fifth, const u8* codes, const Lane& to) {
   for (int s = 0; s < 8; ++s) {
     to.scale(s, 0, s < 4 ? q[s] & 63 : (q[s + 4] & 15) | (q[s - 4] >> 6) << 4);
     to.scale(s, 1, s < 4 ? q[s + 4] & 63 : q[s + 4] >> 4 | (q[s] >> 6) << 4);
-    for (int v = 0; v < 4; ++v) to.nibbles(s, v, nibbles_of(codes + s / 2 * 32 + v * 8, s % 2 * 4));
+    for (int v = 0; v < 4; ++v) to.codes(s, v, nibbles_of(codes + s / 2 * 32 + v * 8, s % 2 * 4));
     if (!fifth) continue;
     std::uint32_t bits = 0;
     for (int v = 0; v < 4; ++v) bits |= bits_of(fifth + v * 8, s) << (8 * v);
@@ -70,13 +78,14 @@ void pack_q6_k(const u8* p, const Lane& to) {
   for (int s = 0; s < 8; ++s) {
     to.scale(s, 0, p[192 + 2 * s]), to.scale(s, 1, p[193 + 2 * s]);
     const u8 *low = p + s / 4 * 64 + s % 2 * 32, *high = p + 128 + s / 4 * 32;
-    for (int v = 0; v < 4; ++v) to.nibbles(s, v, nibbles_of(low + v * 8, s % 4 / 2 * 4));
+    for (int v = 0; v < 4; ++v) to.codes(s, v, nibbles_of(low + v * 8, s % 4 / 2 * 4));
     for (int v = 0; v < 2; ++v)
       to.high(s, v, pairs_of(high + v * 16, s % 4 * 2) | pairs_of(high + v * 16 + 8, s % 4 * 2) << 16);
   }
 }
 void pack_block(WeightType t, const u8* p, const Lane& to) {
   switch (t) {
+    case WeightType::Q8_0: return pack_q8_0(p, to);
     case WeightType::Q4_0: return pack_q4_0(p, to);
     case WeightType::Q4_K: return pack_q45_k(p, nullptr, p + 16, to);
     case WeightType::Q5_K: return pack_q45_k(p, p + 16, p + 48, to);
@@ -84,13 +93,28 @@ void pack_block(WeightType t, const u8* p, const Lane& to) {
   }
 }
 
+// Units (one weight, or a pair of neighbours) of up to sixteen rows, some at a time: what is written stays in the
+// cache.
+template <class Unit>
+void interleave(const u8* from, i64 row_bytes, i64 rows, i64 units, u8* to) {
+  constexpr i64 kTile = 64, size = sizeof(Unit);
+  for (i64 u0 = 0; u0 < units; u0 += kTile)
+    for (i64 r = 0; r < rows; ++r)
+      for (i64 u = u0; u < std::min(units, u0 + kTile); ++u)
+        std::memcpy(to + (u * kRows + r) * size, from + r * row_bytes + u * size, size);
+}
+void pack_plain(WeightType t, const u8* from, i64 rows, i64 k, u8* to) {
+  if (t == WeightType::F16) return interleave<std::uint16_t>(from, 2 * k, rows, k, to);
+  interleave<std::uint32_t>(from, 2 * k, rows, k / 2, to);
+  if (k % 2)
+    for (i64 r = 0; r < rows; ++r) std::memcpy(to + (k / 2 * kRows + r) * 4, from + (r * k + k - 1) * 2, 2);
+}
+
 class PackKernel final : public Kernel {
  public:
   PackKernel(WeightType t, i64 n, i64 k, bool transposed, std::shared_ptr<Parallel> p)
       : type_(t), n_(n), k_(k), transposed_(transposed), parallel_(std::move(p)) {}
-  std::string name() const override {
-    return "pack_" + std::string(type_ == WeightType::F32 ? "f32" : block_format(type_)->name);
-  }
+  std::string name() const override { return "pack_" + std::string(host::name(type_)); }
   std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   void run(const Launch& l) const override {
     struct Job {
@@ -111,15 +135,16 @@ class PackKernel final : public Kernel {
   void group(const u8* from, u8* to, i64 group) const {
     if (type_ == WeightType::F32)
       return plain_group(reinterpret_cast<const float*>(from), reinterpret_cast<float*>(to), group);
-    const QuantInfo& q = *block_format(type_);
     const PackedLayout layout = packed_layout(type_);
+    const i64 bytes = layout.group_bytes(k_), first = group * kRows, rows = std::min<i64>(kRows, n_ - first);
+    to += group * bytes;
+    const QuantInfo* q = block_format(type_);
+    if (rows < kRows || (!q && k_ % layout.block)) std::memset(to, 0, static_cast<std::size_t>(bytes));
+    if (!q) return pack_plain(type_, from + first * k_ * unit_bytes(type_), rows, k_, to);
     const i64 blocks = k_ / layout.block;
-    to += group * layout.group_bytes(k_);
-    const i64 first = group * kRows, rows = std::min<i64>(kRows, n_ - first);
-    if (rows < kRows) std::memset(to, 0, static_cast<std::size_t>(layout.group_bytes(k_)));
     for (i64 b = 0; b < blocks; ++b)
       for (i64 r = 0; r < rows; ++r)
-        pack_block(type_, from + ((first + r) * blocks + b) * q.bytes,
+        pack_block(type_, from + ((first + r) * blocks + b) * q->bytes,
                    {to + b * layout.block_bytes(), static_cast<int>(r), layout});
   }
   void plain_group(const float* from, float* to, i64 group) const {

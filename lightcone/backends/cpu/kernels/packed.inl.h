@@ -1,4 +1,4 @@
-// Packed block weights (packed_weights.h): a vector of WIDTH rows for every k.
+// Packed weights (packed_weights.h): a vector of WIDTH rows for every k.
 #pragma once
 
 #include "lightcone/backends/cpu/kernels/weights.inl.h"
@@ -28,14 +28,14 @@ inline vi turned(vi v, int bits) {  // right
 template <WeightType T>
 struct PackedStep {
   static constexpr PackedLayout layout = packed_layout(T);
-  static constexpr bool has_min = T == WeightType::Q4_K || T == WeightType::Q5_K;
+  static constexpr bool has_min = packed_has_minima(T);
   static constexpr int scaled = T == WeightType::Q6_K ? 16 : 32;
   const u8 *block, *step;  // of the first of the WIDTH rows, counted in bytes of a lane's u8
   int lane;                // first row of the sixteen
 
   vf scale(int k) const {
     const vf d = halves(block + 2 * lane);
-    if constexpr (T == WeightType::Q4_0) return d;
+    if constexpr (T == WeightType::Q4_0 || T == WeightType::Q8_0) return d;
     if constexpr (T == WeightType::Q6_K)
       return d * as_float(bytes(reinterpret_cast<const std::int8_t*>(step) + k / 16 * 16 + lane));
     return d * as_float(bytes(step + lane));
@@ -44,11 +44,17 @@ struct PackedStep {
 
   vi nibble(int k) const { return words(step + layout.scales + k / 8 * 64 + 4 * lane) >> (k % 8 * 4); }
   vi high(int k) const {  // with the code's upper bits at bit 4
-    const u8* p = step + layout.scales + PackedLayout::nibbles + 4 * lane;
+    const u8* p = step + layout.scales + layout.codes + 4 * lane;
     return T == WeightType::Q5_K ? turned(words(p), k - 4) : turned(words(p + k / 16 * 64), k % 16 * 2 - 4);
+  }
+  // A byte as the last bits of 2^23 + 128, from which that is taken again: cheaper than a conversion.
+  vf byte(int k) const {
+    const vi v = words(step + layout.scales + k / 4 * 64 + 4 * lane) >> (k % 4 * 8) & 255;
+    return reinterpret_cast<vf>(v | 0x4b000000) - 8388736.0f;
   }
   // The code as a number.
   vf code(int k) const {
+    if constexpr (T == WeightType::Q8_0) return byte(k);
     constexpr int bits = T == WeightType::Q6_K ? 6 : T == WeightType::Q5_K ? 5 : 4;
     constexpr float offset = T == WeightType::Q4_0 ? -8 : T == WeightType::Q6_K ? -32 : 0;
 #if WIDTH == 16
@@ -68,12 +74,29 @@ struct PackedStep {
   }
 };
 
+constexpr i64 kAhead = 4096;  // bytes a stream is fetched ahead
+// Partial sums of one row of A: enough for additions that need not wait for each other. Eight read Q4_0 from the
+// cache 17 % faster than four.
+template <int M>
+constexpr int kPackedChains = 8 / M;
+template <int N>
+inline vf added(const vf (&v)[N]) {
+  vf t[N];
+  std::memcpy(t, v, sizeof t);
+  for (int n = N / 2; n > 0; n /= 2)
+    for (int i = 0; i < n; ++i) t[i] = t[i] + t[i + n];
+  return t[0];
+}
+// A column of C for each of up to WIDTH rows of B.
+inline void put_rows(const Gemm& g, i64 m, i64 row, vf v) {
+  store_part(g.c + m * g.c_m + row, v, std::min<i64>(WIDTH, g.n - row));
+}
+
 template <WeightType T, int M>
 void packed_rows(const Gemm& g, const float* sums, i64 group, int lane, i64 m0) {
   using Step = PackedStep<T>;
   constexpr PackedLayout layout = Step::layout;
-  constexpr i64 kAhead = 2048;  // bytes; measured: 1024 and 4096 are slower
-  constexpr int kChains = 4;    // partial sums: additions that need not wait for each other
+  constexpr int kChains = kPackedChains<M>;
   const u8* p = static_cast<const u8*>(g.b) + group * layout.group_bytes(g.k);
   const float* x[M];
   vf acc[M] = {};
@@ -93,24 +116,51 @@ void packed_rows(const Gemm& g, const float* sums, i64 group, int lane, i64 m0) 
           for (int m = 0; m < M; ++m) sum[m][i % kChains] = fma(w, splat(x[m][k + i]), sum[m][i % kChains]);
         }
         const vf a = step.scale(part);
-        for (int m = 0; m < M; ++m) acc[m] = fma(a, (sum[m][0] + sum[m][1]) + (sum[m][2] + sum[m][3]), acc[m]);
+        for (int m = 0; m < M; ++m) acc[m] = fma(a, added(sum[m]), acc[m]);
       }
       if constexpr (Step::has_min)
         for (int m = 0; m < M; ++m) acc[m] = fma(step.min(), splat(sums[(m0 + m) * (g.k / kStep) + k / kStep]), acc[m]);
     }
-  const i64 row = group * PackedLayout::rows + lane, count = std::min<i64>(WIDTH, g.n - row);
-  for (int m = 0; m < M; ++m) {
-    float* c = g.c + (m0 + m) * g.c_m + row;
-    if (count == WIDTH) store(c, acc[m]);
-    else
-      for (i64 i = 0; i < count; ++i) c[i] = acc[m][i];
+  for (int m = 0; m < M; ++m) put_rows(g, m0 + m, group * PackedLayout::rows + lane, acc[m]);
+}
+
+// Plain weights: value k of WIDTH rows of a group that begins at p.
+template <WeightType T>
+inline vf packed_value(const u8* p, i64 k, int lane) {
+  if constexpr (T == WeightType::F32) return load(reinterpret_cast<const float*>(p) + k * 16 + lane);
+  if constexpr (T == WeightType::F16) return halves(p + k * 32 + 2 * lane);
+  const vi pair = words(p + k / 2 * 64 + 4 * lane);
+  return reinterpret_cast<vf>(k % 2 ? pair & -65536 : pair << 16);
+}
+template <WeightType T, int M>
+void packed_plain_rows(const Gemm& g, i64 group, int lane, i64 m0) {
+  constexpr PackedLayout layout = packed_layout(T);
+  constexpr int kUnroll = 8, kChains = kPackedChains<M>;
+  const u8* p = static_cast<const u8*>(g.b) + group * layout.group_bytes(g.k);
+  const float* x[M];
+  vf acc[M][kChains] = {};
+  for (int m = 0; m < M; ++m) x[m] = g.a + (m0 + m) * g.a_m;
+  i64 k = 0;
+  for (; k + kUnroll <= g.k; k += kUnroll, p += layout.group_bytes(kUnroll)) {
+    for (int line = 0; line < layout.group_bytes(kUnroll); line += 64) __builtin_prefetch(p + kAhead + line, 0, 3);
+#pragma GCC unroll 8
+    for (int i = 0; i < kUnroll; ++i) {
+      const vf w = packed_value<T>(p, i, lane);
+      for (int m = 0; m < M; ++m) acc[m][i % kChains] = fma(w, splat(x[m][k + i]), acc[m][i % kChains]);
+    }
   }
+  for (i64 i = 0; k + i < g.k; ++i)
+    for (int m = 0; m < M; ++m) acc[m][0] = fma(packed_value<T>(p, i, lane), splat(x[m][k + i]), acc[m][0]);
+  for (int m = 0; m < M; ++m) put_rows(g, m0 + m, group * PackedLayout::rows + lane, added(acc[m]));
 }
 
 template <class F>
 inline auto with_packed_type(WeightType t, const F& f) {
   switch (t) {
     case WeightType::F32: return f.template operator()<WeightType::F32>();
+    case WeightType::F16: return f.template operator()<WeightType::F16>();
+    case WeightType::BF16: return f.template operator()<WeightType::BF16>();
+    case WeightType::Q8_0: return f.template operator()<WeightType::Q8_0>();
     case WeightType::Q4_0: return f.template operator()<WeightType::Q4_0>();
     case WeightType::Q4_K: return f.template operator()<WeightType::Q4_K>();
     case WeightType::Q5_K: return f.template operator()<WeightType::Q5_K>();
@@ -119,31 +169,8 @@ inline auto with_packed_type(WeightType t, const F& f) {
   }
 }
 
-// f32: [k][16].
-template <int M>
-void plain_packed_rows(const Gemm& g, i64 group, int lane, i64 m0) {
-  constexpr i64 kAhead = 512;  // floats
-  constexpr int kChains = 4;
-  const float* p = static_cast<const float*>(g.b) + group * PackedLayout::rows * g.k + lane;
-  vf acc[M][kChains] = {};
-  i64 k = 0;
-  for (; k + kChains <= g.k; k += kChains, p += kChains * PackedLayout::rows)
-    for (int i = 0; i < kChains; ++i) {
-      const vf w = load(p + i * PackedLayout::rows);
-      __builtin_prefetch(p + kAhead + i * PackedLayout::rows, 0, 3);
-      for (int m = 0; m < M; ++m) acc[m][i] = fma(w, splat(g.a[(m0 + m) * g.a_m + k + i]), acc[m][i]);
-    }
-  for (; k < g.k; ++k, p += PackedLayout::rows)
-    for (int m = 0; m < M; ++m) acc[m][0] = fma(load(p), splat(g.a[(m0 + m) * g.a_m + k]), acc[m][0]);
-  const i64 row = group * PackedLayout::rows + lane;
-  for (int m = 0; m < M; ++m)
-    store_part(g.c + (m0 + m) * g.c_m + row, (acc[m][0] + acc[m][1]) + (acc[m][2] + acc[m][3]),
-               std::min<i64>(WIDTH, g.n - row));
-}
-
 // Sums of 32 operands each, which carry the minima.
 void step_sums(const Gemm& g, float* to) {
-  if (g.type == WeightType::F32) return;
   for (i64 m = 0; m < g.m; ++m)
     for (i64 k = 0; k < g.k; k += kStep) {
       vf s = {};
@@ -152,41 +179,49 @@ void step_sums(const Gemm& g, float* to) {
     }
 }
 
+template <WeightType T, int M>
+void packed_group(const Gemm& g, const float* sums, i64 group, i64 m) {
+  for (int lane = 0; lane < PackedLayout::rows && group * PackedLayout::rows + lane < g.n; lane += WIDTH)
+    if constexpr (is_quantised(T)) packed_rows<T, M>(g, sums, group, lane, m);
+    else packed_plain_rows<T, M>(g, group, lane, m);
+}
 void gemv_packed(const Gemm& g, const float* sums, i64 begin, i64 end) {
   with_packed_type(g.type, [&]<WeightType T>() {
-    const auto rows = [&]<int M>(i64 group, int lane, i64 m) {
-      if constexpr (T == WeightType::F32) plain_packed_rows<M>(g, group, lane, m);
-      else packed_rows<T, M>(g, sums, group, lane, m);
-    };
-    for (i64 group = begin; group < end; ++group)
-      for (int lane = 0; lane < PackedLayout::rows && group * PackedLayout::rows + lane < g.n; lane += WIDTH) {
-        i64 m = 0;
-        for (; m + 2 <= g.m; m += 2) rows.template operator()<2>(group, lane, m);
-        if (m < g.m) rows.template operator()<1>(group, lane, m);
-      }
+    for (i64 group = begin; group < end; ++group) {
+      i64 m = 0;
+      for (; m + 2 <= g.m; m += 2) packed_group<T, 2>(g, sums, group, m);
+      if (m < g.m) packed_group<T, 1>(g, sums, group, m);
+    }
   });
 }
 
-// Values [k0, k0 + depth) of `count` rows from n on, WIDTH rows at a time, into columns of `to`.
-void unpack_strip(const Gemm& g, i64 n, i64 count, i64 k0, i64 depth, float* to, int stride) {
-  with_packed_type(g.type, [&]<WeightType T>() {
-    if constexpr (T != WeightType::F32) {  // which needs no unpacking
-      using Step = PackedStep<T>;
-      constexpr PackedLayout layout = Step::layout;
-      for (i64 c = 0; c < count; c += WIDTH) {
-        const u8* group = static_cast<const u8*>(g.b) + (n + c) / PackedLayout::rows * layout.group_bytes(g.k);
-        const int lane = static_cast<int>((n + c) % PackedLayout::rows);
-        for (i64 k = k0; k < k0 + depth; k += kStep) {
-          const u8* block = group + k / layout.block * layout.block_bytes();
-          const Step step{block, block + layout.header + k % layout.block / kStep * layout.step_bytes(), lane};
-          for (int i = 0; i < kStep; ++i) {
-            vf b = {};
-            if constexpr (Step::has_min) b = step.min();
-            store(to + (k - k0 + i) * stride + c, fma(step.code(i), step.scale(i), b));
-          }
-        }
+// Values [k0, k0 + depth) of WIDTH rows of a group from `lane` on, into a column of `to`.
+template <WeightType T>
+void unpack_rows(const u8* group, int lane, i64 k0, i64 depth, float* to, int stride) {
+  if constexpr (T == WeightType::F32) {  // which a tile reads as it is
+  } else if constexpr (!is_quantised(T)) {
+    for (i64 k = 0; k < depth; ++k) store(to + k * stride, packed_value<T>(group, k0 + k, lane));
+  } else {
+    using Step = PackedStep<T>;
+    constexpr PackedLayout layout = Step::layout;
+    for (i64 k = k0; k < k0 + depth; k += kStep) {
+      const u8* block = group + k / layout.block * layout.block_bytes();
+      const Step step{block, block + layout.header + k % layout.block / kStep * layout.step_bytes(), lane};
+      for (int i = 0; i < kStep; ++i) {
+        vf b = {};
+        if constexpr (Step::has_min) b = step.min();
+        store(to + (k - k0 + i) * stride, fma(step.code(i), step.scale(i), b));
       }
     }
+  }
+}
+// The same of `count` rows from n on.
+void unpack_strip(const Gemm& g, i64 n, i64 count, i64 k0, i64 depth, float* to, int stride) {
+  const i64 group_bytes = packed_layout(g.type).group_bytes(g.k);
+  with_packed_type(g.type, [&]<WeightType T>() {
+    for (i64 c = 0; c < count; c += WIDTH)
+      unpack_rows<T>(static_cast<const u8*>(g.b) + (n + c) / PackedLayout::rows * group_bytes,
+                     static_cast<int>((n + c) % PackedLayout::rows), k0, depth, to + c, stride);
   });
 }
 
