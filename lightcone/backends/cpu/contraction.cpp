@@ -14,24 +14,45 @@ namespace lc::host {
 
 using i64 = std::int64_t;
 
+namespace {
+
+// Where a factor stands among the loop symbols; none for a factor that is no symbol or another one.
+std::optional<std::size_t> place_of(const Dim::Atom& f, const std::vector<Dim>& symbols) {
+  if (f.kind != Dim::Kind::Symbol) return std::nullopt;
+  for (std::size_t i = 0; i < symbols.size(); ++i)
+    if (!symbols[i].is_constant() && symbols[i].terms()[0].factors[0]->name == f.name) return i;
+  return std::nullopt;
+}
+
+bool mentions(const Dim& d, const std::vector<Dim>& symbols) {
+  for (const Dim::Term& t : d.terms())
+    for (const Dim::Atom* f : t.factors)
+      if (place_of(*f, symbols) ||
+          (f->kind != Dim::Kind::Symbol && (mentions(f->a, symbols) || mentions(f->b, symbols))))
+        return true;
+  return false;
+}
+
+}  // namespace
+
+// A symbol may stand once in a term, and not inside of /, %, min or <.
 std::optional<Linear> linear(const Dim& d, const std::vector<Dim>& symbols) {
-  Linear l{d, std::vector<Dim>(symbols.size(), 0)};
-  const auto mentions = [&](const Dim& x) {
-    const auto all = x.symbols();
-    return std::any_of(symbols.begin(), symbols.end(),
-                       [&](const Dim& s) { return s.name() && all.contains(*s.name()); });
-  };
-  for (std::size_t i = 0; i < symbols.size(); ++i) {
-    const auto name = symbols[i].name();
-    if (!name) continue;
-    const auto at = [&](i64 v) {
-      return d.substitute([&](const std::string& s) { return s == *name ? std::optional<Dim>(v) : std::nullopt; });
-    };
-    l.strides[i] = at(1) - at(0);
-    l.offset = l.offset - l.strides[i] * symbols[i];
-    if (mentions(l.strides[i])) return std::nullopt;
+  Linear l{d.offset(), std::vector<Dim>(symbols.size(), 0)};
+  for (const Dim::Term& t : d.terms()) {
+    Dim rest = t.coefficient;
+    std::optional<std::size_t> symbol;
+    for (const Dim::Atom* f : t.factors) {
+      if (const auto place = place_of(*f, symbols)) {
+        if (symbol) return std::nullopt;
+        symbol = place;
+      } else {
+        if (mentions(f->a, symbols) || mentions(f->b, symbols)) return std::nullopt;
+        rest = rest * Dim::from(f);
+      }
+    }
+    Dim& sum = symbol ? l.strides[*symbol] : l.offset;
+    sum = sum + rest;
   }
-  if (mentions(l.offset)) return std::nullopt;
   return l;
 }
 
@@ -57,15 +78,16 @@ std::optional<Sides> sides(const Graph& g, NodeId id) {
 }
 
 bool worthwhile(const Sides& s) {
-  bool only[2] = {};
+  const auto in0 = s.at[0].offset.symbols(), in1 = s.at[1].offset.symbols();
+  bool only0 = false, only1 = false;
   for (std::size_t i = 0; i + 1 < s.symbols.size(); ++i) {
     const auto name = s.symbols[i].name();
     if (!name) continue;
-    const bool in0 = s.at[0].offset.symbols().contains(*name), in1 = s.at[1].offset.symbols().contains(*name);
-    if (in0 != in1) only[in0 ? 0 : 1] = true;
+    only0 = only0 || (in0.contains(*name) && !in1.contains(*name));
+    only1 = only1 || (in1.contains(*name) && !in0.contains(*name));
   }
   const auto k = s.symbols.back().name();
-  return k && (only[0] || only[1]) && s.at[0].offset.symbols().contains(*k) && s.at[1].offset.symbols().contains(*k);
+  return k && (only0 || only1) && in0.contains(*k) && in1.contains(*k);
 }
 
 namespace {
