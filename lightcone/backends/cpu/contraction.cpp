@@ -56,26 +56,7 @@ std::optional<Linear> linear(const Dim& d, const std::vector<Dim>& symbols) {
   return l;
 }
 
-std::optional<Sides> sides(const Graph& g, NodeId id) {
-  const Node& sum = g[id];
-  if (sum.op != Op::SumReduce || sum.dtype != DType::F32) return std::nullopt;
-  const Node& mul = g[sum.in[0].node];
-  if (mul.op != Op::Mul || sum.shape.empty()) return std::nullopt;
-  Sides s;
-  s.symbols = index_symbols(sum.shape);
-  const Dim k = Dim::index(100, sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)]);
-  std::vector<Dim> index = s.symbols;
-  index.insert(index.begin() + sum.axis, k);
-  s.symbols.push_back(k);
-  const View::Position inner = sum.in[0].view.locate(index);
-  if (!(inner.valid == Dim(1))) return std::nullopt;
-  const std::vector<Dim> mul_index = unravel(inner.offset, mul.shape);
-  for (int side = 0; side < 2; ++side) {
-    s.edge[side] = mul.in[static_cast<std::size_t>(side)];
-    s.at[side] = s.edge[side].view.locate(mul_index);
-  }
-  return s;
-}
+namespace {
 
 bool worthwhile(const Sides& s) {
   const auto in0 = s.at[0].offset.symbols(), in1 = s.at[1].offset.symbols();
@@ -88,6 +69,30 @@ bool worthwhile(const Sides& s) {
   }
   const auto k = s.symbols.back().name();
   return k && (only0 || only1) && in0.contains(*k) && in1.contains(*k);
+}
+
+}  // namespace
+
+std::optional<Sides> sides(const Graph& g, NodeId id) {
+  const Node& sum = g[id];
+  if (sum.op != Op::SumReduce || sum.dtype != DType::F32) return std::nullopt;
+  const Node& mul = g[sum.in[0].node];
+  if (mul.op != Op::Mul || sum.shape.empty()) return std::nullopt;
+  Sides s{.sum = id, .symbols = {}, .at = {}, .edge = {}};
+  s.symbols = index_symbols(sum.shape);
+  const Dim k = Dim::index(100, sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)]);
+  std::vector<Dim> index = s.symbols;
+  index.insert(index.begin() + sum.axis, k);
+  s.symbols.push_back(k);
+  const View::Position inner = sum.in[0].view.locate(index);
+  if (!(inner.valid == Dim(1))) return std::nullopt;
+  const std::vector<Dim> mul_index = unravel(inner.offset, mul.shape);
+  for (int side = 0; side < 2; ++side) {
+    s.edge[side] = mul.in[static_cast<std::size_t>(side)];
+    s.at[side] = s.edge[side].view.locate(mul_index);
+  }
+  if (!worthwhile(s)) return std::nullopt;
+  return s;
 }
 
 namespace {
@@ -113,25 +118,24 @@ Stored look_through(const Graph& g, const Edge& e) {
 
 }  // namespace
 
-std::optional<Contraction> match_contraction(const Graph& g, NodeId id) {
-  const auto s = sides(g, id);
-  if (!s || !worthwhile(*s)) return std::nullopt;
-  for (const auto& p : s->at)
+std::optional<Contraction> match_contraction(const Graph& g, const Sides& s) {
+  const NodeId id = s.sum;
+  for (const auto& p : s.at)
     if (!(p.valid == Dim(1))) return std::nullopt;
-  const std::size_t rank = s->symbols.size() - 1;
-  std::optional<Linear> l[2] = {linear(s->at[0].offset, s->symbols), linear(s->at[1].offset, s->symbols)};
+  const std::size_t rank = s.symbols.size() - 1;
+  std::optional<Linear> l[2] = {linear(s.at[0].offset, s.symbols), linear(s.at[1].offset, s.symbols)};
   if (!l[0] || !l[1]) return std::nullopt;
   // the columns of C: the innermost output axis that is not of extent one
   std::size_t last = rank;
-  while (last > 0 && !s->symbols[last - 1].name()) --last;
+  while (last > 0 && !s.symbols[last - 1].name()) --last;
   if (last == 0) return std::nullopt;
   const bool last0 = !(l[0]->strides[last - 1] == Dim(0)), last1 = !(l[1]->strides[last - 1] == Dim(0));
   if (last0 == last1) return std::nullopt;  // both have it: no matrix kernel writes that order
   const int b = last1 ? 1 : 0, a = 1 - b;
   Contraction c;
-  const Stored w = look_through(g, s->edge[b]);
-  c.a_node = s->edge[a].node;
-  c.b_node = s->edge[b].node;
+  const Stored w = look_through(g, s.edge[b]);
+  c.a_node = s.edge[a].node;
+  c.b_node = s.edge[b].node;
   c.type = WeightType::F32;
   const Dim k_stride = l[b]->strides[rank];
   if (w.type != WeightType::F32 && k_stride == Dim(1)) {
@@ -177,7 +181,7 @@ Graph prepare_contractions(const Graph& g, PassLog& log) {
     const NodeId id = dst.add(n);
     const Edge made{id, View(dst[id].shape)};
     const auto s = sides(dst, id);
-    if (!s || !worthwhile(*s) || match_convolution(dst, id) || match_contraction(dst, id)) return made;
+    if (!s || match_convolution(dst, *s) || match_contraction(dst, *s)) return made;
     // copy what cannot be read by strides, along the axes it really has, and expand it again
     const Node sum = dst[id];
     Shape full = sum.shape;
