@@ -102,7 +102,8 @@ std::vector<Isa> isas() {
 
 std::optional<std::pair<NodeId, Convolution>> only_convolution(const Graph& g) {
   for (NodeId id = 0; id < g.size(); ++id)
-    if (auto c = match_convolution(g, id)) return std::pair{id, *c};
+    if (const auto s = sides(g, id))
+      if (auto c = match_convolution(g, *s)) return std::pair{id, *c};
   return std::nullopt;
 }
 

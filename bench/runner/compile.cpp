@@ -15,22 +15,8 @@ struct TempDir {
   ~TempDir() { std::filesystem::remove_all(path); }
 };
 
-LlamaConfig tinyllama() {
-  LlamaConfig c{.vocab = 32000,
-                .hidden = 2048,
-                .intermediate = 5632,
-                .layers = 22,
-                .heads = 32,
-                .kv_heads = 4,
-                .head_dim = 64,
-                .context = 2048,
-                .rope_frequencies = {}};
-  for (int i = 0; i < 32; ++i) c.rope_frequencies.push_back(std::pow(10000.0, -2.0 * i / 64));
-  return c;
-}
-
 Graph llama() {
-  return llama_graph(tinyllama(), {.context = 512, .chunk = 64},
+  return llama_graph(LlamaConfig::tinyllama(), {.context = 512, .chunk = 64},
                      [](Graph& g, const std::string& path, Shape s) -> nn::Parameter {
                        if (path.ends_with(".bias") || path.ends_with("_norm.weight")) return {};
                        const bool matrix = s.size() == 2;

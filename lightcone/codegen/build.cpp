@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "lightcone/codegen/symbols.h"
 #include "lightcone/core/tensor.h"
 
 namespace lc::ir {
@@ -116,7 +117,7 @@ class Builder {
     offend(id);
     return load(id, index, guard);
   }
-  double again(const Dim& used, int depth);
+  double again(const std::vector<Dim>& index, const Dim& guard, int depth) const;
   Block& block_at(int depth) {
     return depth == 0 ? kernel_.top
                       : kernel_.loops[static_cast<std::size_t>(path_[static_cast<std::size_t>(depth) - 1])].body;
@@ -143,20 +144,23 @@ class Builder {
 
 int Builder::depth_of(const Dim& d) {
   int depth = 0;
-  for (const auto& [name, b] : d.symbols()) {
-    const auto it = symbol_depth_.find(name);
+  each_symbol(d, [&](const Dim::Atom& s) {
+    const auto it = symbol_depth_.find(s.name);
     if (it != symbol_depth_.end()) depth = std::max(depth, it->second);
-  }
+  });
   return depth;
 }
 
-// How often a value that uses these symbols is computed anew with the same result.
-double Builder::again(const Dim& used, int depth) {
-  const auto symbols = used.symbols();
+// How often a value at this index is computed anew with the same result.
+double Builder::again(const std::vector<Dim>& index, const Dim& guard, int depth) const {
+  std::set<std::string_view> used;
+  const auto use = [&](const Dim::Atom& s) { used.insert(s.name); };
+  for (const Dim& d : index) each_symbol(d, use);
+  each_symbol(guard, use);
   double times = 1;
   for (int k = 0; k < depth; ++k) {
     const Loop& l = kernel_.loops[static_cast<std::size_t>(path_[static_cast<std::size_t>(k)])];
-    if (!symbols.contains(l.symbol)) times *= static_cast<double>(std::max<std::int64_t>(l.extent.bounds().hi, 1));
+    if (!used.contains(l.symbol)) times *= static_cast<double>(std::max<std::int64_t>(l.extent.bounds().hi, 1));
   }
   return times;
 }
@@ -266,15 +270,11 @@ int Builder::gather(NodeId id, const std::vector<Dim>& index, const Dim& guard) 
 
 int Builder::reduction(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
   const Node& n = g_[id];
-  Dim used = guard;
   int depth = depth_of(guard);
-  for (const Dim& d : index) {
-    depth = std::max(depth, depth_of(d));
-    used = used + d * Dim::symbol("_", 2, 3);  // only its symbols matter
-  }
+  for (const Dim& d : index) depth = std::max(depth, depth_of(d));
   // A reduction that inner loops do not change stands outside of them, which block_at() ensures; one that
   // outer loops do not change would be computed again in each round of theirs.
-  if (again(used, depth) > 1.5 && id != region_.root) return in_memory(id, index, guard);
+  if (again(index, guard, depth) > 1.5 && id != region_.root) return in_memory(id, index, guard);
   const std::vector<int> saved(path_.begin() + depth, path_.end());
   path_.resize(static_cast<std::size_t>(depth));
   std::vector<Dim>& extents =
@@ -317,11 +317,8 @@ int Builder::elementwise(NodeId id, const std::vector<Dim>& index, const Dim& gu
   const int v = add(
       {.code = copy ? Code::Convert : Code::Apply, .dtype = n.dtype, .op = n.op, .a = in[0], .b = in[1], .c = in[2]},
       0);
-  if (expensive(n.op)) {
-    Dim used = 0;
-    for (const Dim& d : index) used = used + d * Dim::symbol("_", 2, 3);
-    if (id != region_.root && again(used, depth_[static_cast<std::size_t>(v)]) >= kTooMuchAgain) offend(id);
-  }
+  if (expensive(n.op) && id != region_.root && again(index, 1, depth_[static_cast<std::size_t>(v)]) >= kTooMuchAgain)
+    offend(id);
   return v;
 }
 
@@ -451,8 +448,9 @@ Built Builder::build() {
           std::max<std::int64_t>(kernel_.loops[static_cast<std::size_t>(r.inner_loop)].extent.bounds().hi, 1));
   std::set<std::string> sizes;
   const auto collect = [&](const Dim& d) {
-    for (const auto& [name, b] : d.symbols())
-      if (!is_loop_symbol(name)) sizes.insert(name);
+    each_symbol(d, [&](const Dim::Atom& s) {
+      if (!is_loop_symbol(s.name)) sizes.insert(s.name);
+    });
   };
   for (const Instr& i : kernel_.instrs)
     for (const Dim* d : {&i.offset, &i.valid, &i.stride, &i.extent}) collect(*d);

@@ -27,6 +27,10 @@ void positive(double v, const char* what, const Weights& w) {
     throw Error("load", cat(w.path(), ": ", what, " is ", v, ", not a positive number"));
 }
 
+double rope_speed(double theta, std::int64_t pair, std::int64_t head_dim) {
+  return std::pow(theta, -2.0 * static_cast<double>(pair) / static_cast<double>(head_dim));
+}
+
 // Radians a position of each pair. llama3: long wavelengths are divided by the factor, short ones
 // kept, those between interpolated (transformers' modeling_rope_utils, "llama3").
 std::vector<double> frequencies(const Weights& w, std::int64_t head_dim, double theta, const Scaling& s) {
@@ -36,7 +40,7 @@ std::vector<double> frequencies(const Weights& w, std::int64_t head_dim, double 
   if (s.type != "default") positive(s.factor, "the factor of the RoPE scaling", w);  // elsewhere files write 0
   std::vector<double> f;
   for (std::int64_t i = 0; i < head_dim / 2; ++i) {
-    double speed = std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
+    double speed = rope_speed(theta, i, head_dim);
     if (s.type == "linear") speed /= s.factor;
     if (s.type == "llama3") {
       const double wavelength = 2 * std::numbers::pi / speed;
@@ -228,6 +232,22 @@ LlamaConfig LlamaConfig::from(const Weights& w) {
     throw Error("load", cat(w.path(), ": ", c.kv_heads, " key heads do not divide ", c.heads, " query heads"));
   positive(c.eps, "the epsilon of the norms", w);
   for (double f : c.rope_frequencies) positive(f, "a frequency of RoPE", w);
+  return c;
+}
+
+LlamaConfig LlamaConfig::tinyllama() {
+  LlamaConfig c{.vocab = 32000,
+                .hidden = 2048,
+                .intermediate = 5632,
+                .layers = 22,
+                .heads = 32,
+                .kv_heads = 4,
+                .head_dim = 64,
+                .context = 2048,
+                .rope_frequencies = {},
+                .eos = {2}};
+  for (std::int64_t i = 0; i < c.head_dim / 2; ++i)
+    c.rope_frequencies.push_back(rope_speed(c.rope_theta, i, c.head_dim));
   return c;
 }
 

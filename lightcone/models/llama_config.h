@@ -23,6 +23,7 @@ struct LlamaConfig {
 
   // From config.json, GGUF metadata or llama2.c's header. Error names what is missing or wrong.
   static LlamaConfig from(const Weights& w);
+  static LlamaConfig tinyllama();  // TinyLlama 1.1B, for what needs its shapes and not its weights
 };
 
 // The file's name of the parameter `path` (Hugging Face's names, e.g.

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
@@ -71,20 +70,6 @@ void fill(std::byte* p, std::size_t bytes, DType dtype, std::optional<QuantForma
     store_f64(p, dtype, i, (static_cast<double>(random() >> 11) * 0x1p-53 - 0.5) * 0.04);
 }
 
-LlamaConfig tinyllama() {
-  LlamaConfig c{.vocab = 32000,
-                .hidden = 2048,
-                .intermediate = 5632,
-                .layers = 22,
-                .heads = 32,
-                .kv_heads = 4,
-                .head_dim = 64,
-                .context = 2048,
-                .rope_frequencies = {}};
-  for (int i = 0; i < 32; ++i) c.rope_frequencies.push_back(std::pow(10000.0, -2.0 * i / 64));
-  return c;
-}
-
 struct TempDir {
   std::string path = (std::filesystem::temp_directory_path() / "lightcone-bench-XXXXXX").string();
   TempDir() {
@@ -95,7 +80,7 @@ struct TempDir {
 
 Json decode(const Options& o, std::optional<QuantFormat> format) {
   const std::string kind(format ? info(*format).ggml_name : "BF16");
-  const LlamaConfig config = tinyllama();
+  const LlamaConfig config = LlamaConfig::tinyllama();
   const LlamaShape shape{.context = 512, .chunk = 64};
   std::vector<std::pair<std::string, Memory>> weights;
   std::size_t read_per_token = 0;

@@ -15,33 +15,71 @@ namespace lc::host {
 
 using i64 = std::int64_t;
 
+namespace {
+
+// Where a factor stands among the loop symbols; none for a factor that is no symbol or another one.
+std::optional<std::size_t> place_of(const Dim::Atom& f, const std::vector<Dim>& symbols) {
+  if (f.kind != Dim::Kind::Symbol) return std::nullopt;
+  for (std::size_t i = 0; i < symbols.size(); ++i)
+    if (!symbols[i].is_constant() && symbols[i].terms()[0].factors[0]->name == f.name) return i;
+  return std::nullopt;
+}
+
+bool mentions(const Dim& d, const std::vector<Dim>& symbols) {
+  for (const Dim::Term& t : d.terms())
+    for (const Dim::Atom* f : t.factors)
+      if (place_of(*f, symbols) ||
+          (f->kind != Dim::Kind::Symbol && (mentions(f->a, symbols) || mentions(f->b, symbols))))
+        return true;
+  return false;
+}
+
+}  // namespace
+
+// A symbol may stand once in a term, and not inside of /, %, min or <.
 std::optional<Linear> linear(const Dim& d, const std::vector<Dim>& symbols) {
-  Linear l{d, std::vector<Dim>(symbols.size(), 0)};
-  const auto mentions = [&](const Dim& x) {
-    const auto all = x.symbols();
-    return std::any_of(symbols.begin(), symbols.end(),
-                       [&](const Dim& s) { return s.name() && all.contains(*s.name()); });
-  };
-  for (std::size_t i = 0; i < symbols.size(); ++i) {
-    const auto name = symbols[i].name();
-    if (!name) continue;
-    const auto at = [&](i64 v) {
-      return d.substitute([&](const std::string& s) { return s == *name ? std::optional<Dim>(v) : std::nullopt; });
-    };
-    l.strides[i] = at(1) - at(0);
-    l.offset = l.offset - l.strides[i] * symbols[i];
-    if (mentions(l.strides[i])) return std::nullopt;
+  Linear l{d.offset(), std::vector<Dim>(symbols.size(), 0)};
+  for (const Dim::Term& t : d.terms()) {
+    Dim rest = t.coefficient;
+    std::optional<std::size_t> symbol;
+    for (const Dim::Atom* f : t.factors) {
+      if (const auto place = place_of(*f, symbols)) {
+        if (symbol) return std::nullopt;
+        symbol = place;
+      } else {
+        if (mentions(f->a, symbols) || mentions(f->b, symbols)) return std::nullopt;
+        rest = rest * Dim::from(f);
+      }
+    }
+    Dim& sum = symbol ? l.strides[*symbol] : l.offset;
+    sum = sum + rest;
   }
-  if (mentions(l.offset)) return std::nullopt;
   return l;
 }
+
+namespace {
+
+bool worthwhile(const Sides& s) {
+  const auto in0 = s.at[0].offset.symbols(), in1 = s.at[1].offset.symbols();
+  bool only0 = false, only1 = false;
+  for (std::size_t i = 0; i + 1 < s.symbols.size(); ++i) {
+    const auto name = s.symbols[i].name();
+    if (!name) continue;
+    only0 = only0 || (in0.contains(*name) && !in1.contains(*name));
+    only1 = only1 || (in1.contains(*name) && !in0.contains(*name));
+  }
+  const auto k = s.symbols.back().name();
+  return k && (only0 || only1) && in0.contains(*k) && in1.contains(*k);
+}
+
+}  // namespace
 
 std::optional<Sides> sides(const Graph& g, NodeId id) {
   const Node& sum = g[id];
   if (sum.op != Op::SumReduce || sum.dtype != DType::F32) return std::nullopt;
   const Node& mul = g[sum.in[0].node];
   if (mul.op != Op::Mul || sum.shape.empty()) return std::nullopt;
-  Sides s;
+  Sides s{.sum = id, .symbols = {}, .at = {}, .edge = {}};
   s.symbols = index_symbols(sum.shape);
   const Dim k = Dim::index(100, sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)]);
   std::vector<Dim> index = s.symbols;
@@ -54,19 +92,8 @@ std::optional<Sides> sides(const Graph& g, NodeId id) {
     s.edge[side] = mul.in[static_cast<std::size_t>(side)];
     s.at[side] = s.edge[side].view.locate(mul_index);
   }
+  if (!worthwhile(s)) return std::nullopt;
   return s;
-}
-
-bool worthwhile(const Sides& s) {
-  bool only[2] = {};
-  for (std::size_t i = 0; i + 1 < s.symbols.size(); ++i) {
-    const auto name = s.symbols[i].name();
-    if (!name) continue;
-    const bool in0 = s.at[0].offset.symbols().contains(*name), in1 = s.at[1].offset.symbols().contains(*name);
-    if (in0 != in1) only[in0 ? 0 : 1] = true;
-  }
-  const auto k = s.symbols.back().name();
-  return k && (only[0] || only[1]) && s.at[0].offset.symbols().contains(*k) && s.at[1].offset.symbols().contains(*k);
 }
 
 namespace {
@@ -92,25 +119,24 @@ Stored look_through(const Graph& g, const Edge& e) {
 
 }  // namespace
 
-std::optional<Contraction> match_contraction(const Graph& g, NodeId id) {
-  const auto s = sides(g, id);
-  if (!s || !worthwhile(*s)) return std::nullopt;
-  for (const auto& p : s->at)
+std::optional<Contraction> match_contraction(const Graph& g, const Sides& s) {
+  const NodeId id = s.sum;
+  for (const auto& p : s.at)
     if (!(p.valid == Dim(1))) return std::nullopt;
-  const std::size_t rank = s->symbols.size() - 1;
-  std::optional<Linear> l[2] = {linear(s->at[0].offset, s->symbols), linear(s->at[1].offset, s->symbols)};
+  const std::size_t rank = s.symbols.size() - 1;
+  std::optional<Linear> l[2] = {linear(s.at[0].offset, s.symbols), linear(s.at[1].offset, s.symbols)};
   if (!l[0] || !l[1]) return std::nullopt;
   // the columns of C: the innermost output axis that is not of extent one
   std::size_t last = rank;
-  while (last > 0 && !s->symbols[last - 1].name()) --last;
+  while (last > 0 && !s.symbols[last - 1].name()) --last;
   if (last == 0) return std::nullopt;
   const bool last0 = !(l[0]->strides[last - 1] == Dim(0)), last1 = !(l[1]->strides[last - 1] == Dim(0));
   if (last0 == last1) return std::nullopt;  // both have it: no matrix kernel writes that order
   const int b = last1 ? 1 : 0, a = 1 - b;
   Contraction c;
-  const Stored w = look_through(g, s->edge[b]);
-  c.a_node = s->edge[a].node;
-  c.b_node = s->edge[b].node;
+  const Stored w = look_through(g, s.edge[b]);
+  c.a_node = s.edge[a].node;
+  c.b_node = s.edge[b].node;
   c.type = WeightType::F32;
   const Dim k_stride = l[b]->strides[rank];
   if (w.type != WeightType::F32 && k_stride == Dim(1)) {
@@ -156,7 +182,7 @@ Graph prepare_contractions(const Graph& g, PassLog& log) {
     const NodeId id = dst.add(n);
     const Edge made{id, View(dst[id].shape)};
     const auto s = sides(dst, id);
-    if (!s || !worthwhile(*s) || match_convolution(dst, id) || match_contraction(dst, id)) return made;
+    if (!s || match_convolution(dst, *s) || match_contraction(dst, *s)) return made;
     // copy what cannot be read by strides, along the axes it really has, and expand it again
     const Node sum = dst[id];
     Shape full = sum.shape;

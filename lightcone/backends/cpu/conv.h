@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lightcone/backends/cpu/gemm.h"
+#include "lightcone/backends/cpu/sides.h"
 #include "lightcone/core/graph.h"
 
 namespace lc::host {
@@ -44,7 +45,7 @@ struct Convolution {
   NodeId image_node = 0, weight_node = 0;
 };
 
-std::optional<Convolution> match_convolution(const Graph& g, NodeId id);
+std::optional<Convolution> match_convolution(const Graph& g, const Sides& s);
 enum class ConvWay : std::uint8_t { Direct, Cheapest, Winograd };  // the last: wherever the shape allows it
 std::shared_ptr<const Kernel> convolution_kernel(const Convolution& c, ConvWay way, std::shared_ptr<Parallel> parallel,
                                                  std::shared_ptr<const Epilogue> epilogue, Isa isa = detect_isa());

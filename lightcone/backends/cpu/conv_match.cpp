@@ -42,8 +42,8 @@ struct Split {
   Linear offset[2];
   Dim valid[2];
 };
-std::optional<Split> split(const Graph& g, NodeId id, const Sides& s) {
-  const Node& sum = g[id];
+std::optional<Split> split(const Graph& g, const Sides& s) {
+  const Node& sum = g[s.sum];
   Split r{sum.shape.size(), s.symbols, sum.shape, {}, {}};
   const std::string k = *s.symbols.back().name();
   std::set<i64> divisors;
@@ -140,12 +140,11 @@ bool apart(const Convolution& c) {
   return !padded && step && (span < std::abs(*step) || (extent && (*extent - 1) * std::abs(*step) < least));
 }
 
-std::optional<Convolution> match_convolution(const Graph& g, NodeId id) {
-  const auto both = sides(g, id);
-  if (!both || !worthwhile(*both) || both->symbols.size() > 16) return std::nullopt;
-  const Node& mul = g[g[id].in[0].node];
+std::optional<Convolution> match_convolution(const Graph& g, const Sides& both) {
+  if (both.symbols.size() > 16) return std::nullopt;
+  const Node& mul = g[g[both.sum].in[0].node];
   if (product(mul.shape).bounds().hi == 0) return std::nullopt;  // nothing is computed: no strides to speak of
-  const auto s = split(g, id, *both);
+  const auto s = split(g, both);
   if (!s) return std::nullopt;
   std::size_t last = s->rank;
   while (last > 0 && !s->symbols[last - 1].name()) --last;
@@ -156,7 +155,7 @@ std::optional<Convolution> match_convolution(const Graph& g, NodeId id) {
   const Linear &x = s->offset[image], &w = s->offset[weight];
 
   Convolution c;
-  c.image_node = both->edge[image].node, c.weight_node = both->edge[weight].node;
+  c.image_node = both.edge[image].node, c.weight_node = both.edge[weight].node;
   c.image_offset = x.offset, c.weight_offset = w.offset;
   int pixel_of[16], pixels = 0;
   std::fill(std::begin(pixel_of), std::end(pixel_of), -1);
@@ -183,7 +182,7 @@ std::optional<Convolution> match_convolution(const Graph& g, NodeId id) {
     c.sums.push_back({s->extents[i], x.strides[i], w.strides[i], {}});
   if (!bounds(s->valid[image], *s, pixel_of, c)) return std::nullopt;
   // A product of matrices reads nothing outside and has one axis of columns: that is not ours.
-  const auto plain = match_contraction(g, id);
+  const auto plain = match_contraction(g, both);
   if (plain && (pixels < 2 || plain->k.b == Dim(1) || plain->type != WeightType::F32)) return std::nullopt;
   if (pixels < 2 && apart(c)) return std::nullopt;
   return c;

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "lightcone/backends/cpu/lower.h"
+#include "lightcone/codegen/symbols.h"
 
 namespace lc::host {
 namespace {
@@ -30,8 +31,10 @@ LoopKernel::LoopKernel(ir::Kernel k, std::vector<bool> same_index, std::shared_p
       parallel_(std::move(parallel)),
       update_(!(update_bytes == Dim(0))),
       work_(ir_.work) {
-  std::map<std::string, Bounds> bounds;
-  const auto collect = [&](const Dim& d) { bounds.merge(d.symbols()); };
+  std::map<std::string_view, Bounds> bounds;
+  const auto collect = [&](const Dim& d) {
+    ir::each_symbol(d, [&](const Dim::Atom& s) { bounds.emplace(s.name, s.bounds); });
+  };
   for (const ir::Instr& i : ir_.instrs)
     for (const Dim* d : {&i.offset, &i.valid, &i.stride, &i.extent}) collect(*d);
   for (const ir::Loop& l : ir_.loops) collect(l.extent);

@@ -161,10 +161,12 @@ void Lowering::choose_buffers() {
       for (std::size_t k = 0; k < n.in.size(); ++k)
         if (n.op != Op::SliceScatter || k == 0) buffer_[n.in[k].node] = true;
     if (n.op == Op::Gather) buffer_[n.in[0].node] = true;
-    if (const auto c = match_convolution(g_, id)) {
+    const auto s = sides(g_, id);
+    if (!s) continue;
+    if (const auto c = match_convolution(g_, *s)) {
       convolutions_.emplace(id, *c);
       buffer_[id] = buffer_[c->image_node] = buffer_[c->weight_node] = true;
-    } else if (const auto c = match_contraction(g_, id)) {
+    } else if (const auto c = match_contraction(g_, *s)) {
       contractions_.emplace(id, *c);
       buffer_[id] = buffer_[c->a_node] = buffer_[c->b_node] = true;
     }

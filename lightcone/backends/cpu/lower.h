@@ -7,6 +7,7 @@
 
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/gemm.h"
+#include "lightcone/backends/cpu/sides.h"
 #include "lightcone/codegen/build.h"
 #include "lightcone/codegen/render.h"
 #include "lightcone/codegen/render_llvm.h"
@@ -59,7 +60,7 @@ struct Contraction {
   NodeId a_node = 0, b_node = 0;
   bool packed = false;  // b_node holds all its rows as packed_weights.h describes
 };
-std::optional<Contraction> match_contraction(const Graph& g, NodeId id);
+std::optional<Contraction> match_contraction(const Graph& g, const Sides& s);
 // The operands of contractions whose strides cannot be told are copied first.
 Graph prepare_contractions(const Graph& g, PassLog& log);
 // Is B the whole of a parameter, in a format that is worth packing?

@@ -17,13 +17,12 @@ struct Linear {
 std::optional<Linear> linear(const Dim& d, const std::vector<Dim>& symbols);
 
 struct Sides {
+  NodeId sum;
   std::vector<Dim> symbols;  // output axes, then the summed one
   View::Position at[2];
   Edge edge[2];
 };
+// Of what is worth a matrix kernel: some output axis is missing in one of the operands.
 std::optional<Sides> sides(const Graph& g, NodeId id);
-
-// Does each operand lack an output axis that the other has? Then it is worth a matrix kernel.
-bool worthwhile(const Sides& s);
 
 }  // namespace lc::host

@@ -1,0 +1,19 @@
+// The named symbols inside a Dim, one after the other: Dim::symbols() makes a map of strings each time it is asked,
+// which is most of the work where every offset of every kernel is looked at.
+#pragma once
+
+#include "lightcone/core/dim.h"
+
+namespace lc::ir {
+
+// Calls see(atom) for every symbol, loop indices and what their extents are made of included; as often as it stands.
+template <class F>
+void each_symbol(const Dim& d, const F& see) {
+  for (const Dim::Term& t : d.terms())
+    for (const Dim::Atom* f : t.factors) {
+      if (f->kind == Dim::Kind::Symbol) see(*f);
+      if (f->kind != Dim::Kind::Symbol || f->is_index) each_symbol(f->a, see), each_symbol(f->b, see);
+    }
+}
+
+}  // namespace lc::ir
