@@ -1,0 +1,78 @@
+// C = A * B in another arithmetic than f32 multiply-adds: how the operands are packed, and how a tile of C is
+// computed from them. What the blocked loop in gemm.cpp does around it is the same for all.
+//
+// A is packed in strips of mr rows, each a unit's own business. B, also packed, is groups of 16 columns (16 rows of a
+// weight W[N, K] side by side), each contiguous along k; a tile reads nr / 16 groups:
+//
+//   bf16   u16 [k / 2][16][2]
+//   int8   per step of 32 or 16 k: f32 scale[16]; with minima f32 min[16]; u8 codes[step / 4][16][4]
+//          B = scale * (code - zero) - min, where zero is a constant of the format
+//   split  per step of 32 k: a header of 64 bytes; u16 [parts][16][16][2], x = hi + mid (+ lo)
+//
+// Activations of int8 products become signed bytes, one scale for a row's step. Whatever the unit, an int8 product has
+// the same bits: per step, in the order of k, c = fma(sum of products, a's scale * b's scale, c), then with minima
+// c = fma(-min, a's scale * a's sum of codes, c). A step of A that holds a NaN or an infinity becomes NaN.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lightcone/backends/cpu/gemm.h"
+
+namespace lc::host {
+
+enum class Arithmetic : std::uint8_t { Bf16, Split2, Split3, Int8Step32, Int8Step32Min, Int8Step16, Int8Step16Min };
+
+struct DenseUnit {
+  const char* name;
+  Arithmetic arithmetic;
+  int mr, nr;          // the tile; nr is a multiple of 16
+  int step;            // k of one packed step; the last is padded with zeros
+  int a_step, b_step;  // bytes of a step of one strip of A, of one group of 16 columns of B
+
+  std::int64_t steps(std::int64_t depth) const { return (depth + step - 1) / step; }
+  std::int64_t a_bytes(std::int64_t depth) const { return steps(depth) * a_step; }
+  std::int64_t b_bytes(std::int64_t depth) const { return steps(depth) * b_step; }
+
+  // f32 rows with any strides -> strips, a_bytes(depth) apart, 64-byte aligned. `zero`: of B's format, for int8.
+  void (*pack_a)(const float* a, std::int64_t a_m, std::int64_t a_k, std::int64_t rows, std::int64_t depth, int zero,
+                 void* to);
+  // Columns [j0, j0 + columns) of g's B, k from k0 on -> groups, b_group bytes apart; missing columns are zeros. Of a
+  // block format k0 is a multiple of 32. int8: block formats only, those of the unit's arithmetic.
+  void (*pack_b)(const Gemm& g, std::int64_t j0, std::int64_t columns, std::int64_t k0, std::int64_t depth, void* to,
+                 std::int64_t b_group);
+  // C[rows, columns] (+)= one strip of A * the groups at b, of which only those with wanted columns are read.
+  void (*tile)(const void* a, const void* b, std::int64_t b_group, std::int64_t depth, float* c, std::int64_t c_m,
+               std::int64_t rows, std::int64_t columns, bool add);
+  // Around a thread's calls of `tile`; may be null.
+  void (*begin)() = nullptr;
+  void (*end)() = nullptr;
+};
+
+// The fastest this CPU has, using nothing above `isa`. Splits are faster than f32 only where there are tiles of bf16
+// products: null elsewhere.
+const DenseUnit* dense_unit(Arithmetic a, Isa isa);
+// All this CPU can run, for tests; those of tile hardware also as an emulation.
+std::vector<const DenseUnit*> dense_units();
+
+// How a block format is multiplied in int8.
+struct Int8Format {
+  Arithmetic arithmetic;
+  int zero;
+};
+constexpr Int8Format int8_format(WeightType t) {
+  switch (t) {
+    case WeightType::Q4_0: return {Arithmetic::Int8Step32, 8};
+    case WeightType::Q5_0: return {Arithmetic::Int8Step32, 16};
+    case WeightType::Q2_K: return {Arithmetic::Int8Step16Min, 0};
+    case WeightType::Q3_K: return {Arithmetic::Int8Step16, 4};
+    case WeightType::Q6_K: return {Arithmetic::Int8Step16, 32};
+    case WeightType::Q8_0: return {Arithmetic::Int8Step32, 128};
+    default: return {Arithmetic::Int8Step32Min, 0};
+  }
+}
+
+// The units, one instruction set a file. Of int8 there are four, in the order of Arithmetic.
+extern const DenseUnit kBf16Generic, kBf16Avx2, kBf16Avx512, kBf16Avx512Bf16;
+
+}  // namespace lc::host

@@ -1,0 +1,101 @@
+// What all units share: a patch of A, the groups of B under a tile, how a tile goes to C, panels of bf16.
+// WIDTH floats a vector, MR rows and GROUPS groups of 16 columns a tile; F32_TABLE is the instruction set's f32 kernel.
+#pragma once
+
+#include "lightcone/backends/cpu/dense_unit.h"
+#include "lightcone/backends/cpu/kernels/vector.inl.h"
+
+namespace lc::host {
+namespace {
+
+typedef std::uint32_t vu __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
+using u8 = std::uint8_t;
+constexpr int kGroup = 16;  // columns
+constexpr int kGroupVectors = kGroup / WIDTH;
+
+// Up to 32 k of one row of A, zeros behind them.
+inline void load_row(const float* a, i64 a_k, i64 count, float (&to)[32]) {
+  if (a_k == 1 && count >= 32) {
+    std::memcpy(to, a, sizeof to);
+    return;
+  }
+  for (i64 k = 0; k < 32; ++k) to[k] = k < count ? a[k * a_k] : 0.0f;
+}
+
+// Where the groups of a tile begin. One without wanted columns may not exist: the first is read in its place.
+template <int Groups>
+struct GroupsOf {
+  const std::byte* at[Groups];
+  GroupsOf(const void* b, i64 b_group, i64 columns) {
+    for (int g = 0; g < Groups; ++g)
+      at[g] = static_cast<const std::byte*>(b) + (g * kGroup < columns ? g * b_group : 0);
+  }
+};
+
+template <int Rows, int Vectors>
+inline void store_tile(const vf (&acc)[Rows][Vectors], float* c, i64 c_m, i64 rows, i64 columns, bool add) {
+  if (rows == Rows && columns == Vectors * WIDTH) {
+    for (int i = 0; i < Rows; ++i)
+      for (int t = 0; t < Vectors; ++t) {
+        float* p = c + i * c_m + t * WIDTH;
+        store(p, add ? load(p) + acc[i][t] : acc[i][t]);
+      }
+    return;
+  }
+  for (i64 i = 0; i < rows; ++i) {
+    float row[Vectors * WIDTH];
+    std::memcpy(row, acc[i], sizeof row);
+    for (i64 j = 0; j < columns; ++j) c[i * c_m + j] = add ? c[i * c_m + j] + row[j] : row[j];
+  }
+}
+
+// bf16 in the upper half of each lane: to nearest, ties to even, NaN stays NaN.
+inline vu rounded(vf v) {
+  const vu u = reinterpret_cast<vu>(v);
+  return (v == v ? u + 0x7fffu + (u >> 16 & 1u) : u | 0x400000u) & 0xffff0000u;
+}
+inline vu pairs(vu even, vu odd) { return even >> 16 | odd; }
+
+// Columns of B in f32, a chunk of k at a time: to(group, k, depth, columns), where columns + k * stride is 16 of them.
+template <class F>
+inline void f32_columns(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, const F& to) {
+  constexpr i64 kChunk = 64;
+  const i64 nr = F32_TABLE.nr;
+  alignas(64) float buffer[kChunk * (2 * WIDTH > kGroup ? 2 * WIDTH : kGroup)];
+  for (i64 k = 0; k < depth; k += kChunk) {
+    const i64 d = std::min(kChunk, depth - k);
+    if (nr >= kGroup)
+      for (i64 j = 0; j < columns; j += nr) {
+        F32_TABLE.pack_b(g, j0 + j, std::min(nr, columns - j), k0 + k, d, buffer);
+        for (i64 h = 0; h < std::min(nr, columns - j); h += kGroup) to((j + h) / kGroup, k, d, buffer + h, nr);
+      }
+    else
+      for (i64 j = 0; j < columns; j += kGroup) {
+        std::memset(buffer, 0, sizeof buffer);
+        alignas(64) float narrow[kChunk * 2 * WIDTH];
+        for (i64 h = 0; h < std::min<i64>(kGroup, columns - j); h += nr) {
+          F32_TABLE.pack_b(g, j0 + j + h, std::min(nr, columns - j - h), k0 + k, d, narrow);
+          for (i64 e = 0; e < d; ++e)
+            std::memcpy(buffer + e * kGroup + h, narrow + e * nr, static_cast<std::size_t>(nr) * 4);
+        }
+        to(j / kGroup, k, d, buffer, kGroup);
+      }
+  }
+}
+
+template <int Step>
+void pack_b_bf16(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
+  f32_columns(g, j0, columns, k0, depth, [&](i64 group, i64 k, i64 d, const float* from, i64 stride) {
+    auto* out = reinterpret_cast<std::uint32_t*>(static_cast<std::byte*>(to) + group * b_group) + k / 2 * kGroup;
+    const i64 padded = (d + Step - 1) / Step * Step;
+    for (i64 e = 0; e < padded; e += 2, out += kGroup)
+      for (int v = 0; v < kGroup; v += WIDTH) {
+        const vf even = e < d ? load(from + e * stride + v) : vf{},
+                 odd = e + 1 < d ? load(from + (e + 1) * stride + v) : vf{};
+        *reinterpret_cast<vu*>(out + v) = pairs(rounded(even), rounded(odd));
+      }
+  });
+}
+
+}  // namespace
+}  // namespace lc::host

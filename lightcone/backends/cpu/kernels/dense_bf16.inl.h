@@ -1,0 +1,94 @@
+// Products of bf16 numbers summed in f32: by the CPU's own instruction, or by multiply-adds on the rounded values.
+#include "lightcone/backends/cpu/kernels/dense.inl.h"
+
+namespace lc::host {
+namespace {
+
+constexpr int kTileVectors = GROUPS * kGroupVectors;
+
+#if defined(__AVX512BF16__)
+// A: u16 [k / 2][MR][2]. The instruction takes subnormal numbers for zero.
+constexpr int kAStep = MR * 4;
+
+void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to) {
+  auto* out = static_cast<std::uint32_t*>(to);
+  for (i64 i = 0; i < rows; i += MR, out += (depth + 1) / 2 * MR) {
+    const i64 h = std::min<i64>(MR, rows - i);
+    for (i64 k = 0; k < depth; k += 32) {
+      const i64 count = std::min<i64>(32, depth - k);
+      vf v[WIDTH] = {};
+      for (i64 r = 0; r < h; ++r) {
+        alignas(64) float row[32];
+        load_row(a + (i + r) * a_m + k * a_k, a_k, count, row);
+        vi even, odd;
+        for (int e = 0; e < WIDTH; ++e) even[e] = 2 * e, odd[e] = 2 * e + 1;
+        const vf x = load(row), y = load(row + WIDTH);
+        v[r] =
+            reinterpret_cast<vf>(pairs(rounded(__builtin_shuffle(x, y, even)), rounded(__builtin_shuffle(x, y, odd))));
+      }
+      transpose(v);
+      for (i64 e = 0; e < (count + 1) / 2; ++e) store_part(reinterpret_cast<float*>(out + (k / 2 + e) * MR), v[e], MR);
+    }
+  }
+}
+
+void tile(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add) {
+  const GroupsOf<GROUPS> groups(b, b_group, columns);
+  const auto* x = static_cast<const std::int32_t*>(a);
+  vf acc[MR][GROUPS] = {};
+  for (i64 at = 0; at < (depth + 1) / 2 * 64; at += 64, x += MR) {
+    __m512bh w[GROUPS];
+    for (int g = 0; g < GROUPS; ++g) w[g] = (__m512bh)_mm512_loadu_si512(groups.at[g] + at);
+    for (int i = 0; i < MR; ++i)
+      for (int g = 0; g < GROUPS; ++g)
+        acc[i][g] = reinterpret_cast<vf>(
+            _mm512_dpbf16_ps(reinterpret_cast<__m512>(acc[i][g]), (__m512bh)_mm512_set1_epi32(x[i]), w[g]));
+  }
+  store_tile(acc, c, c_m, rows, columns, add);
+}
+#else
+// A: f32 [k][MR], rounded to bf16.
+constexpr int kAStep = 2 * MR * 4;
+
+void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to) {
+  auto* out = static_cast<float*>(to);
+  for (i64 i = 0; i < rows; i += MR, out += (depth + 1) / 2 * 2 * MR) {
+    for (i64 r = 0; r < MR; ++r)
+      for (i64 k = 0; k < depth; k += 32) {
+        alignas(64) float row[32];
+        const i64 count = r < rows - i ? std::min<i64>(32, depth - k) : 0;
+        load_row(a + (i + r) * a_m + k * a_k, a_k, count, row);
+        for (int e = 0; e < 32; e += WIDTH) store(row + e, reinterpret_cast<vf>(rounded(load(row + e))));
+        for (i64 e = 0; e < std::min<i64>(32, (depth - k + 1) / 2 * 2); ++e) out[(k + e) * MR + r] = row[e];
+      }
+  }
+}
+
+void tile(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add) {
+  const GroupsOf<GROUPS> groups(b, b_group, columns);
+  const auto* x = static_cast<const float*>(a);
+  vf acc[MR][kTileVectors] = {};
+  const auto products = [&](const vf(&w)[kTileVectors]) {
+    for (int i = 0; i < MR; ++i)
+      for (int t = 0; t < kTileVectors; ++t) acc[i][t] = fma(splat(x[i]), w[t], acc[i][t]);
+    x += MR;
+  };
+  for (i64 at = 0; at < (depth + 1) / 2 * 64; at += 64) {
+    const auto pair = [&](int t) {
+      return *reinterpret_cast<const vu*>(groups.at[t / kGroupVectors] + at + t % kGroupVectors * WIDTH * 4);
+    };
+    vf w[kTileVectors];
+    for (int t = 0; t < kTileVectors; ++t) w[t] = reinterpret_cast<vf>(pair(t) << 16);
+    products(w);
+    for (int t = 0; t < kTileVectors; ++t) w[t] = reinterpret_cast<vf>(pair(t) & 0xffff0000u);
+    products(w);
+  }
+  store_tile(acc, c, c_m, rows, columns, add);
+}
+#endif
+
+}  // namespace
+
+const DenseUnit UNIT = {UNIT_NAME, Arithmetic::Bf16, MR, GROUPS* kGroup, 2, kAStep, 64, pack_a, pack_b_bf16<2>, tile};
+
+}  // namespace lc::host
