@@ -12,7 +12,10 @@
 #include <gtest/gtest.h>
 
 #include "guarded.h"
+#include "lightcone/backends/cpu/packed_weights.h"
+#include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/core/dtype.h"
+#include "lightcone/core/quant.h"
 
 using namespace lc;
 using namespace lc::host;
@@ -28,7 +31,7 @@ struct Size {
   i64 m, n, k, chunk;  // k is taken in chunks, each with its own call of `tile`
 };
 const Size kSizes[] = {{1, 1, 1, 64},    {1, 16, 2, 64},     {3, 17, 31, 32},  {14, 32, 64, 64}, {15, 33, 65, 32},
-                         {32, 48, 96, 32}, {33, 64, 288, 128}, {29, 70, 33, 64}, {6, 15, 512, 96}, {40, 100, 256, 256}};
+                       {32, 48, 96, 32}, {33, 64, 288, 128}, {29, 70, 33, 64}, {6, 15, 512, 96}, {40, 100, 256, 256}};
 
 // C = A * B as the blocked loop does it, every buffer just as large as it must be.
 std::vector<float> multiply(const DenseUnit& u, const Size& s, const float* a, i64 a_m, i64 a_k, const Gemm& b,
@@ -116,4 +119,167 @@ TEST(DenseUnit, Bf16RoundsAsTheFormatSays) {
         else EXPECT_EQ(c[i], want) << u->name << " " << i;
       }
     }
+}
+
+namespace {
+
+// A block-format weight [n, k], and what the format's table says about each of its values.
+struct BlockWeight {
+  struct Value {
+    int code;          // as it is stored, from `zero` on
+    float scale, min;  // of its step
+  };
+  std::vector<std::byte> bytes;
+  std::vector<Value> values;
+  int zero = 0, step = 32;
+  bool has_min = false;
+};
+BlockWeight block_weight(WeightType t, i64 n, i64 k, std::mt19937& random) {
+  const QuantInfo& q = *block_format(t);
+  BlockWeight w;
+  w.bytes.resize(at(n * k / q.elements * q.bytes));
+  std::uniform_real_distribution<double> d(0.01, 0.2);
+  for (std::byte& b : w.bytes) b = static_cast<std::byte>(random());
+  for (std::size_t i = 0; i < at(k / q.elements * q.bytes); ++i) w.bytes[i] = std::byte{0x7f};  // the largest codes
+  for (i64 b = 0; b < n * k / q.elements; ++b) {
+    std::byte* p = w.bytes.data() + b * q.bytes;
+    const auto first = quant_layout<i64>(q.format, 0);
+    for (const int h : {first.d, first.d_min})
+      if (h >= 0) store_f64(p + h, DType::F16, 0, d(random));
+    const auto bits = [p](const QuantBits<i64>& x) {
+      return x.width ? (static_cast<int>(p[x.byte]) >> x.shift & ((1 << x.width) - 1)) << x.place : 0;
+    };
+    const auto number = [&](const QuantCode<i64>& c) {
+      const int v = bits(c.low) + bits(c.high);
+      return (c.is_signed && v > 127 ? v - 256 : v) + c.bias;
+    };
+    const auto half = [&](int h) { return static_cast<float>(load_f64(p + h, DType::F16, 0)); };
+    for (int i = 0; i < q.elements; ++i) {
+      const auto l = quant_layout<i64>(q.format, i);
+      w.zero = l.q.is_signed ? 128 : -l.q.bias;
+      w.has_min = l.d_min >= 0;
+      w.values.push_back({number(l.q) + w.zero, half(l.d) * static_cast<float>(number(l.scale)),
+                          w.has_min ? half(l.d_min) * static_cast<float>(number(l.min)) : 0.0f});
+    }
+  }
+  w.step = t == WeightType::Q2_K || t == WeightType::Q3_K || t == WeightType::Q6_K ? 16 : 32;
+  return w;
+}
+std::vector<std::byte> packed(WeightType t, const std::vector<std::byte>& blocks, i64 n, i64 k) {
+  std::vector<std::byte> to(at(packed_bytes(t, n, k)), std::byte{0xff});
+  const void* in[] = {blocks.data()};
+  pack_kernel(t, n, k, nullptr)->run({in, to.data(), {}, nullptr, *one_thread()});
+  return to;
+}
+
+// The definition of an int8 product (dense_unit.h), and how far it may be from the product of the numbers themselves.
+float int8_product(const float* a, const BlockWeight::Value* w, const BlockWeight& b, const Size& s, double& bound) {
+  float c = 0;
+  double want = 0;
+  for (i64 k0 = 0; k0 < s.k; k0 += s.chunk) {
+    float acc = 0;
+    for (i64 k = k0; k < std::min(s.k, k0 + s.chunk); k += b.step) {
+      float largest = 0, total = 0;
+      for (i64 e = k; e < k + b.step; ++e) largest = std::max(largest, std::abs(a[e]));
+      const float scale = largest / 127.0f;
+      int sum = 0;
+      for (i64 e = k; e < k + b.step; ++e) {
+        const int code = static_cast<int>(std::nearbyint(a[e] * (127.0f / largest)));
+        sum += code;
+        total += static_cast<float>(code * (w[e].code - b.zero));
+        const double value = static_cast<double>(w[e].scale) * (w[e].code - b.zero) - static_cast<double>(w[e].min);
+        want += static_cast<double>(a[e]) * value;
+        bound += std::abs(value) * static_cast<double>(largest) * 0.51 / 127;
+      }
+      acc = std::fma(total, scale * w[k].scale, acc);
+      if (b.has_min) acc = std::fma(-w[k].min, scale * static_cast<float>(sum), acc);
+    }
+    c = k0 ? c + acc : acc;
+  }
+  EXPECT_NEAR(c, want, bound);
+  return c;
+}
+
+constexpr WeightType kBlockTypes[] = {WeightType::Q4_0, WeightType::Q4_1, WeightType::Q5_0, WeightType::Q5_1,
+                                      WeightType::Q8_0, WeightType::Q2_K, WeightType::Q3_K, WeightType::Q4_K,
+                                      WeightType::Q5_K, WeightType::Q6_K};
+
+}  // namespace
+
+TEST(DenseUnit, Int8HasTheBitsOfItsDefinition) {
+  std::mt19937 random(2);
+  int checked = 0;
+  for (const WeightType t : kBlockTypes)
+    for (const Size& s : {Size{1, 1, 32, 32}, Size{5, 20, 96, 32}, Size{2, 16, 256, 256}, Size{7, 33, 512, 96},
+                          Size{20, 50, 768, 256}}) {
+      const QuantInfo& q = *block_format(t);
+      if (s.k % q.elements) continue;
+      const BlockWeight w = block_weight(t, s.n, s.k, random);
+      auto a = normal_numbers(s.m * s.k, random);
+      std::fill_n(a.begin(), s.k, 1.0f);  // every code 127: sums of 16 bits would not hold
+      std::vector<float> want(at(s.m * s.n));
+      for (i64 i = 0; i < s.m; ++i)
+        for (i64 j = 0; j < s.n; ++j) {
+          double bound = 1e-5;
+          want[at(i * s.n + j)] = int8_product(a.data() + i * s.k, w.values.data() + j * s.k, w, s, bound);
+        }
+      ASSERT_EQ(w.zero, int8_format(t).zero);
+      for (const bool is_packed : {false, true}) {
+        if (is_packed && packed_layout(t).block == 0) continue;
+        const auto bytes = is_packed ? packed(t, w.bytes, s.n, s.k) : w.bytes;
+        const Gemm b{
+            .n = s.n, .k = s.k, .type = t, .packed = is_packed, .b = bytes.data(), .b_n = s.k / q.elements * q.bytes};
+        for (const DenseUnit* u : units(int8_format(t).arithmetic)) {
+          ASSERT_EQ(u->step, w.step);
+          const auto c = multiply(*u, s, a.data(), s.k, 1, b, w.zero);
+          for (std::size_t i = 0; i < c.size(); ++i)
+            ASSERT_EQ(std::bit_cast<std::uint32_t>(c[i]), std::bit_cast<std::uint32_t>(want[i]))
+                << u->name << " " << q.name << (is_packed ? " packed " : " ") << s.m << "x" << s.n << "x" << s.k
+                << " at " << i << ": " << c[i] << " for " << want[i];
+          ++checked;
+        }
+      }
+    }
+  EXPECT_GT(checked, 100);
+}
+
+TEST(DenseUnit, Int8ActivationsAtTheEdges) {
+  std::mt19937 random(3);
+  const float inf = std::numeric_limits<float>::infinity();
+  const Size s{9, 18, 256, 128};
+  for (const WeightType t : {WeightType::Q8_0, WeightType::Q4_K, WeightType::Q6_K, WeightType::Q2_K}) {
+    const QuantInfo& q = *block_format(t);
+    const BlockWeight w = block_weight(t, s.n, s.k, random);
+    const Gemm b{.n = s.n, .k = s.k, .type = t, .b = w.bytes.data(), .b_n = s.k / q.elements * q.bytes};
+    auto a = normal_numbers(s.m * s.k, random);
+    const auto row = [&](i64 i) { return a.begin() + i * s.k; };
+    *(row(1) + 40) = std::nanf("");
+    *(row(2) + 200) = inf;
+    *(row(3) + 255) = -inf;
+    std::fill_n(row(4), s.k, -0.0f);
+    std::fill_n(row(5), s.k, 1e-40f);
+    std::fill_n(row(6), s.k, std::numeric_limits<float>::max() / 1e30f);
+    std::fill_n(row(7), s.k, 1e-30f);
+    std::vector<float> turned(a.size());  // by columns: another way to read A, the same numbers
+    for (i64 i = 0; i < s.m; ++i)
+      for (i64 k = 0; k < s.k; ++k) turned[at(k * s.m + i)] = a[at(i * s.k + k)];
+    for (const DenseUnit* u : units(int8_format(t).arithmetic)) {
+      const auto c = multiply(*u, s, a.data(), s.k, 1, b, w.zero);
+      const auto d = multiply(*u, s, turned.data(), 1, s.m, b, w.zero);
+      for (i64 i = 0; i < s.m; ++i)
+        for (i64 j = 0; j < s.n; ++j) {
+          const float v = c[at(i * s.n + j)];
+          if (i >= 1 && i <= 3) {
+            EXPECT_TRUE(std::isnan(v) && std::isnan(d[at(i * s.n + j)]))
+                << u->name << " " << i << " " << j << ": " << v;
+            continue;
+          }
+          ASSERT_EQ(v, d[at(i * s.n + j)]) << u->name;
+          double bound = static_cast<double>(std::abs(v)) * 1e-5 + 1e-30;
+          const bool is_zero = i == 4 || i == 5;
+          EXPECT_EQ(v, is_zero ? 0 : int8_product(&*row(i), w.values.data() + j * s.k, w, s, bound))
+              << u->name << " " << i;
+        }
+    }
+  }
 }

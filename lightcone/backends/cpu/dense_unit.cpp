@@ -9,14 +9,17 @@ namespace {
 
 // Beyond what an Isa says. GCC 12 has no names for the newer of these.
 struct Extensions {
-  bool avx512_bf16 = false;
+  bool avx512_bf16 = false, avx512_vnni = false, avx_vnni = false;
 };
 const Extensions& extensions() {
   static const Extensions found = [] {
     Extensions e;
 #if defined(__x86_64__)
     unsigned a = 0, b = 0, c = 0, d = 0;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return e;
+    e.avx512_vnni = c >> 11 & 1;
     if (!__get_cpuid_count(7, 1, &a, &b, &c, &d)) return e;
+    e.avx_vnni = a >> 4 & 1;
     e.avx512_bf16 = a >> 5 & 1;
 #endif
     return e;
@@ -41,18 +44,31 @@ const DenseUnit* dense_unit(Arithmetic a, Isa isa) {
     case Arithmetic::Bf16:
       if (isa == Isa::Avx512) return e.avx512_bf16 && bf16_products_are_fast() ? &kBf16Avx512Bf16 : &kBf16Avx512;
       return isa == Isa::Avx2 ? &kBf16Avx2 : &kBf16Generic;
-    default: return nullptr;
+    case Arithmetic::Split2:
+    case Arithmetic::Split3: return nullptr;
+    default: break;
   }
+  const int i = static_cast<int>(a) - static_cast<int>(Arithmetic::Int8Step32);
+  if (isa == Isa::Avx512 && e.avx512_vnni) return kInt8Avx512Vnni + i;
+  if (isa == Isa::Generic) return kInt8Generic + i;
+  return (e.avx_vnni ? kInt8AvxVnni : kInt8Avx2) + i;
 }
 
 std::vector<const DenseUnit*> dense_units() {
   const Extensions& e = extensions();
   const Isa best = detect_isa();
   std::vector<const DenseUnit*> all{&kBf16Generic};
-  if (best != Isa::Generic) all.push_back(&kBf16Avx2);
+  const auto four = [&](const DenseUnit* u) { all.insert(all.end(), {u, u + 1, u + 2, u + 3}); };
+  four(kInt8Generic);
+  if (best != Isa::Generic) {
+    all.push_back(&kBf16Avx2);
+    four(kInt8Avx2);
+    if (e.avx_vnni) four(kInt8AvxVnni);
+  }
   if (best == Isa::Avx512) {
     all.push_back(&kBf16Avx512);
     if (e.avx512_bf16) all.push_back(&kBf16Avx512Bf16);
+    if (e.avx512_vnni) four(kInt8Avx512Vnni);
   }
   return all;
 }
