@@ -283,3 +283,112 @@ TEST(DenseUnit, Int8ActivationsAtTheEdges) {
     }
   }
 }
+
+namespace {
+
+// The error of a product against f64, relative to the sum of magnitudes; exact answers that are infinite or NaN must be
+// met. What is below the smallest normal number may be lost, once a product.
+double error_of(const std::vector<float>& c, const std::vector<float>& a, const std::vector<float>& b, const Size& s) {
+  double worst = 0;
+  for (i64 i = 0; i < s.m; ++i)
+    for (i64 j = 0; j < s.n; ++j) {
+      double want = 0, size = 0;
+      for (i64 k = 0; k < s.k; ++k) {
+        const double term = static_cast<double>(a[at(i * s.k + k)]) * static_cast<double>(b[at(j * s.k + k)]);
+        want += term, size += std::abs(term);
+      }
+      const auto got = static_cast<double>(c[at(i * s.n + j)]);
+      if (std::isnan(want)) EXPECT_TRUE(std::isnan(got)) << i << "," << j << ": " << got;
+      else if (std::isinf(want)) EXPECT_EQ(got, want) << i << "," << j;
+      else if (size > 0) worst = std::max(worst, (std::abs(got - want) - static_cast<double>(s.k) * 0x1p-124) / size);
+    }
+  return worst;
+}
+double f32_error(const std::vector<float>& a, const std::vector<float>& b, const Size& s) {
+  std::vector<float> c(at(s.m * s.n));
+  std::vector<std::byte> scratch(gemm_scratch_bytes(s.n, s.k, 1) + 64);
+  auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
+  const Gemm g{.m = s.m,
+               .n = s.n,
+               .k = s.k,
+               .a = a.data(),
+               .a_m = s.k,
+               .a_k = 1,
+               .b = b.data(),
+               .b_n = s.k,
+               .b_k = 1,
+               .c = c.data(),
+               .c_m = s.n};
+  gemm(g, {}, *one_thread(), aligned, detect_isa());
+  return error_of(c, a, b, s);
+}
+
+// Numbers that are hard to split; `kind` says how.
+std::vector<float> hard_numbers(int kind, i64 count, std::mt19937& random) {
+  std::vector<float> v = normal_numbers(count, random);
+  std::uniform_int_distribution<int> wide(-20, 20), far(-60, 60), tiny(-149, -90);
+  for (std::size_t i = 0; i < v.size(); ++i) switch (kind) {
+      case 1: v[i] = std::abs(v[i]); break;  // nothing cancels: errors add up
+      case 2: v[i] = std::ldexp(v[i], wide(random)); break;
+      case 3: v[i] = std::ldexp(v[i], far(random)); break;
+      case 4: v[i] = std::ldexp(v[i], tiny(random)); break;             // subnormal numbers among them
+      case 5: v[i] = i % 2 ? -v[i - 1] * (1 + 0x1p-20f) : v[i]; break;  // cancels but for the last bits
+      case 6: v[i] = 1 + static_cast<float>(random() % 8) * 0x1p-23f; break;
+      case 7:
+        if (random() % 50 == 0) v[i] = std::ldexp(v[i], -140);
+        break;
+      case 8:
+        if (random() % 50 == 0) v[i] = 0;
+        break;
+      default: break;
+    }
+  return v;
+}
+constexpr int kKinds = 9;
+
+}  // namespace
+
+TEST(DenseUnit, SplitsAreAsExactAsF32) {
+  std::mt19937 random(4);
+  for (const Size& s : {Size{33, 40, 64, 64}, Size{16, 16, 1000, 256}, Size{5, 70, 37, 32}})
+    for (int kind = 0; kind < kKinds; ++kind)
+      for (int other : {0, kind}) {  // against ordinary numbers and against its own kind
+        const auto a = hard_numbers(kind, s.m * s.k, random), b = hard_numbers(other, s.n * s.k, random);
+        const double plain = f32_error(a, b, s);
+        const Gemm g{.n = s.n, .k = s.k, .b = b.data(), .b_n = s.k, .b_k = 1};
+        for (const DenseUnit* u : units(Arithmetic::Split3)) {
+          const double error = error_of(multiply(*u, s, a.data(), s.k, 1, g), a, b, s);
+          EXPECT_LE(error, plain + 0x1p-24)
+              << u->name << " kind " << kind << "," << other << " " << s.m << "x" << s.n << "x" << s.k;
+        }
+        for (const DenseUnit* u : units(Arithmetic::Split2)) {
+          const double error = error_of(multiply(*u, s, a.data(), s.k, 1, g), a, b, s);
+          EXPECT_LE(error, 0x1p-15) << u->name << " kind " << kind << "," << other;
+        }
+      }
+}
+
+TEST(DenseUnit, SplitsOfWhatIsNotFinite) {
+  std::mt19937 random(5);
+  const float inf = std::numeric_limits<float>::infinity(), huge = std::numeric_limits<float>::max();
+  const Size s{40, 36, 96, 96};
+  for (const Arithmetic arithmetic : {Arithmetic::Split2, Arithmetic::Split3})
+    for (const DenseUnit* u : units(arithmetic)) {
+      auto a = normal_numbers(s.m * s.k, random), b = normal_numbers(s.n * s.k, random);
+      for (float& x : a) x = std::abs(x);
+      for (float& x : b) x = std::abs(x);
+      a[at(1 * s.k + 5)] = inf;  // inf * (hi + mid + lo) is inf
+      a[at(2 * s.k + 40)] = -inf;
+      a[at(3 * s.k + 7)] = std::nanf("");
+      for (i64 j = 0; j < s.n; ++j) b[at(j * s.k + 90)] *= 0.1f;
+      for (i64 i = 0; i < s.m; ++i) a[at(i * s.k + 70)] *= 0.1f;
+      a[at(20 * s.k + 90)] = huge;  // bf16 would round it to infinity
+      b[at(4 * s.k + 33)] = inf;
+      b[at(20 * s.k + 33)] = 0;  // but for one place
+      a[at(7 * s.k + 33)] = 0;   // 0 * inf
+      b[at(30 * s.k + 70)] = huge / 2;
+      const Gemm g{.n = s.n, .k = s.k, .b = b.data(), .b_n = s.k, .b_k = 1};
+      EXPECT_LE(error_of(multiply(*u, s, a.data(), s.k, 1, g), a, b, s), arithmetic == Arithmetic::Split2 ? 2e-5 : 4e-7)
+          << u->name;
+    }
+}

@@ -2,14 +2,28 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #endif
 
 namespace lc::host {
 namespace {
 
+// Tile registers are a process's own wish: the kernel then saves them with its threads.
+bool tiles_are_granted() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
 // Beyond what an Isa says. GCC 12 has no names for the newer of these.
 struct Extensions {
-  bool avx512_bf16 = false, avx512_vnni = false, avx_vnni = false;
+  bool avx512_bf16 = false, avx512_vnni = false, avx_vnni = false, amx = false;
 };
 const Extensions& extensions() {
   static const Extensions found = [] {
@@ -18,6 +32,8 @@ const Extensions& extensions() {
     unsigned a = 0, b = 0, c = 0, d = 0;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return e;
     e.avx512_vnni = c >> 11 & 1;
+    constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25, kAll = kBf16 | kTile | kInt8;
+    e.amx = (d & kAll) == kAll && tiles_are_granted();
     if (!__get_cpuid_count(7, 1, &a, &b, &c, &d)) return e;
     e.avx_vnni = a >> 4 & 1;
     e.avx512_bf16 = a >> 5 & 1;
@@ -40,6 +56,7 @@ bool bf16_products_are_fast() {
 
 const DenseUnit* dense_unit(Arithmetic a, Isa isa) {
   const Extensions& e = extensions();
+  if (isa == Isa::Avx512 && e.amx) return kDenseAmx + static_cast<int>(a);
   switch (a) {
     case Arithmetic::Bf16:
       if (isa == Isa::Avx512) return e.avx512_bf16 && bf16_products_are_fast() ? &kBf16Avx512Bf16 : &kBf16Avx512;
@@ -70,6 +87,9 @@ std::vector<const DenseUnit*> dense_units() {
     if (e.avx512_bf16) all.push_back(&kBf16Avx512Bf16);
     if (e.avx512_vnni) four(kInt8Avx512Vnni);
   }
+  for (const DenseUnit& u : kDenseEmulated) all.push_back(&u);
+  if (best == Isa::Avx512 && e.amx)
+    for (const DenseUnit& u : kDenseAmx) all.push_back(&u);
   return all;
 }
 

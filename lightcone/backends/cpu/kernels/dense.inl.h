@@ -56,6 +56,20 @@ inline vu rounded(vf v) {
 }
 inline vu pairs(vu even, vu odd) { return even >> 16 | odd; }
 
+struct EvenOdd {
+  vf even, odd;
+};
+inline EvenOdd even_and_odd(const float* x) {  // of 2 * WIDTH numbers
+  vi even, odd;
+  for (int i = 0; i < WIDTH; ++i) even[i] = 2 * i, odd[i] = 2 * i + 1;
+  const vf low = load(x), high = load(x + WIDTH);
+  return {__builtin_shuffle(low, high, even), __builtin_shuffle(low, high, odd)};
+}
+inline vu bf16_pairs(const float* x) {
+  const auto [even, odd] = even_and_odd(x);
+  return pairs(rounded(even), rounded(odd));
+}
+
 // Columns of B in f32, a chunk of k at a time: to(group, k, depth, columns), where columns + k * stride is 16 of them.
 template <class F>
 inline void f32_columns(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, const F& to) {

@@ -20,11 +20,7 @@ void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to
       for (i64 r = 0; r < h; ++r) {
         alignas(64) float row[32];
         load_row(a + (i + r) * a_m + k * a_k, a_k, count, row);
-        vi even, odd;
-        for (int e = 0; e < WIDTH; ++e) even[e] = 2 * e, odd[e] = 2 * e + 1;
-        const vf x = load(row), y = load(row + WIDTH);
-        v[r] =
-            reinterpret_cast<vf>(pairs(rounded(__builtin_shuffle(x, y, even)), rounded(__builtin_shuffle(x, y, odd))));
+        v[r] = reinterpret_cast<vf>(bf16_pairs(row));
       }
       transpose(v);
       for (i64 e = 0; e < (count + 1) / 2; ++e) store_part(reinterpret_cast<float*>(out + (k / 2 + e) * MR), v[e], MR);

@@ -1,0 +1,232 @@
+// Products on tile registers: bf16, int8, and f32 as sums of bf16 numbers. TILES is one of tiles.inl.h; two strips of
+// 16 rows against two groups of 16 columns, as four sums.
+#include <array>
+
+#include "lightcone/backends/cpu/kernels/quantise.inl.h"
+#include "lightcone/backends/cpu/kernels/split.inl.h"
+#include "lightcone/backends/cpu/kernels/tiles.inl.h"
+
+namespace lc::host {
+namespace {
+
+constexpr int kTile = 16, kTileBytes = 1024, kSide = 2 * kTile;
+using Block = float[kSide][kSide];  // the four sums in memory
+
+template <class F>
+void for_sums(const F& f) {
+  f.template operator()<0>(0, 0);
+  f.template operator()<1>(0, kTile);
+  f.template operator()<2>(kTile, 0);
+  f.template operator()<3>(kTile, kTile);
+}
+void zero_sums() {
+  for_sums([]<int T>(int, int) { TILES::zero<T>(); });
+}
+void load_sums(const float* c, i64 c_m) {
+  for_sums([&]<int T>(int i, int j) { TILES::load<T>(c + i * c_m + j, c_m * 4); });
+}
+void store_sums(float* c, i64 c_m) {
+  for_sums([&]<int T>(int i, int j) { TILES::store<T>(c + i * c_m + j, c_m * 4); });
+}
+void dot_bf16() {
+  TILES::dot_bf16<0, 4, 6>();
+  TILES::dot_bf16<1, 4, 7>();
+  TILES::dot_bf16<2, 5, 6>();
+  TILES::dot_bf16<3, 5, 7>();
+}
+
+// Sums that begin with C or with zeros, and end in C: in memory where the tile is not whole.
+template <class F>
+void sums_in_c(float* c, i64 c_m, i64 rows, i64 columns, bool add, const F& f) {
+  if (rows == kSide && columns == kSide) {
+    if (add) load_sums(c, c_m);
+    else zero_sums();
+    f();
+    return store_sums(c, c_m);
+  }
+  alignas(64) Block block = {};
+  for (i64 i = 0; add && i < rows; ++i)
+    for (i64 j = 0; j < columns; ++j) block[i][j] = c[i * c_m + j];
+  load_sums(block[0], kSide);
+  f();
+  store_sums(block[0], kSide);
+  for (i64 i = 0; i < rows; ++i)
+    for (i64 j = 0; j < columns; ++j) c[i * c_m + j] = block[i][j];
+}
+
+// ---- bf16 --------------------------------------------------------------------------------------
+
+// A: u16 [k / 32][32 rows][32].
+void pack_a_bf16(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to) {
+  auto* out = static_cast<std::uint32_t*>(to);
+  for (i64 i = 0; i < rows; i += kSide)
+    for (i64 k = 0; k < depth; k += 32)
+      for (i64 r = 0; r < kSide; ++r, out += 16) {
+        alignas(64) float row[32];
+        load_row(a + (i + r) * a_m + k * a_k, a_k, i + r < rows ? std::min<i64>(32, depth - k) : 0, row);
+        for (int e = 0; e < 16; e += WIDTH) *reinterpret_cast<vu*>(out + e) = bf16_pairs(row + 2 * e);
+      }
+}
+
+void tile_bf16(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns,
+               bool add) {
+  const GroupsOf<2> groups(b, b_group, columns);
+  const auto* x = static_cast<const std::byte*>(a);
+  sums_in_c(c, c_m, rows, columns, add, [&] {
+    for (i64 at = 0; at < (depth + 31) / 32 * kTileBytes; at += kTileBytes) {
+      TILES::load<4>(x + 2 * at, 64);
+      TILES::load<5>(x + 2 * at + kTileBytes, 64);
+      TILES::load<6>(groups.at[0] + at, 64);
+      TILES::load<7>(groups.at[1] + at, 64);
+      dot_bf16();
+    }
+  });
+}
+
+// ---- f32 as sums of two or three bf16 numbers ---------------------------------------------------
+
+// Products of lower parts, of A and of B, so ordered that one operand stays.
+struct Product {
+  int a, b;
+};
+template <int Parts>
+constexpr auto kLower = std::array<Product, 5>{{{2, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 2}}};
+template <>
+constexpr auto kLower<2> = std::array<Product, 2>{{{1, 0}, {0, 1}}};
+
+template <int Parts, std::size_t Count>
+void split_step(const std::byte* a, const std::byte* const (&b)[2], const std::array<Product, Count>& products) {
+  int a_part = -1, b_part = -1;
+  for (const Product& p : products) {
+    if (p.a != a_part) {
+      TILES::load<4>(a + kHeader + p.a * kTileBytes, 64);
+      TILES::load<5>(a + kHeader + (Parts + p.a) * kTileBytes, 64);
+    }
+    if (p.b != b_part) {
+      TILES::load<6>(b[0] + kHeader + p.b * kTileBytes, 64);
+      TILES::load<7>(b[1] + kHeader + p.b * kTileBytes, 64);
+    }
+    a_part = p.a, b_part = p.b;
+    dot_bf16();
+  }
+}
+
+// A step in which an operand is no sum of bf16 numbers, by multiply-adds.
+template <int Parts>
+void plain_step(const std::byte* a, const std::byte* const (&b)[2]) {
+  alignas(64) float x[2][kTile][kStepOfSplit], y[2][kStepOfSplit][kTile];
+  alignas(64) Block sums;
+  store_sums(sums[0], kSide);
+  join_a<Parts>(a, x);
+  for (int g = 0; g < 2; ++g) join_b<Parts>(b[g], y[g]);
+  for (int i = 0; i < kSide; ++i)
+    for (int j = 0; j < kSide; j += WIDTH) {
+      vf sum = {};
+      for (int k = 0; k < kStepOfSplit; ++k)
+        sum = fma(splat(x[i / kTile][i % kTile][k]), load(y[j / kTile][k] + j % kTile), sum);
+      store(sums[i] + j, load(sums[i] + j) + sum);
+    }
+  load_sums(sums[0], kSide);
+}
+
+// All lower products come first, while the sums are small and little of them is rounded off.
+template <int Parts>
+void tile_split(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns,
+                bool add) {
+  const GroupsOf<2> groups(b, b_group, columns);
+  const auto steps = [&](const auto& split, const auto& plain) {
+    const auto* x = static_cast<const std::byte*>(a);
+    for (i64 k = 0, at = 0; k < depth; k += kStepOfSplit, at += split_bytes(Parts), x += split_bytes(2 * Parts)) {
+      const std::byte* const y[2] = {groups.at[0] + at, groups.at[1] + at};
+      is_split(x) && is_split(y[0]) && is_split(y[1]) ? split(x, y) : plain(x, y);
+    }
+  };
+  zero_sums();
+  steps([](auto x, auto& y) { split_step<Parts>(x, y, kLower<Parts>); }, [](auto, auto&) {});
+  steps(
+      [](auto x, auto& y) {
+        split_step<Parts>(x, y, std::array<Product, 1>{{{0, 0}}});
+      },
+      [](auto x, auto& y) { plain_step<Parts>(x, y); });
+  alignas(64) vf sums[kSide][kSide / WIDTH];
+  store_sums(reinterpret_cast<float*>(sums), kSide);
+  store_tile(sums, c, c_m, rows, columns, add);
+}
+
+// ---- int8 --------------------------------------------------------------------------------------
+
+template <int Step, bool Min>
+void tile_int8(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns,
+               bool add) {
+  using B = PanelStep<Step, Min>;
+  const GroupsOf<2> groups(b, b_group, columns);
+  const auto* x = static_cast<const Quantised<kSide, Step, Min>*>(a);
+  vf acc[kSide][2 * kGroupVectors] = {};
+  for (i64 k = 0, at = 0; k < depth; k += Step, at += B::bytes, ++x) {
+    const B panels[2] = {{const_cast<std::byte*>(groups.at[0]) + at}, {const_cast<std::byte*>(groups.at[1]) + at}};
+    zero_sums();
+    TILES::load<4>(x->codes[0], Step);
+    TILES::load<5>(x->codes[kTile], Step);
+    TILES::load<6>(panels[0].codes(), 64);
+    TILES::load<7>(panels[1].codes(), 64);
+    TILES::dot_int8<0, 4, 6>();
+    TILES::dot_int8<1, 4, 7>();
+    TILES::dot_int8<2, 5, 6>();
+    TILES::dot_int8<3, 5, 7>();
+    alignas(64) Block sums;
+    store_sums(sums[0], kSide);
+    for (int i = 0; i < kSide; ++i)
+      for (int t = 0; t < 2 * kGroupVectors; ++t)
+        acc[i][t] = add_step<Min>(acc[i][t], reinterpret_cast<vi>(load(sums[i] + t * WIDTH)), *x, i,
+                                  panels[t / kGroupVectors], t % kGroupVectors * WIDTH);
+  }
+  store_tile(acc, c, c_m, rows, columns, add);
+}
+
+template <int Bytes>
+void begin() {
+  TILES::begin({Bytes});
+}
+template <int Parts>
+constexpr DenseUnit split_unit(const char* name, Arithmetic a) {
+  return {name,
+          a,
+          kSide,
+          kSide,
+          kStepOfSplit,
+          split_bytes(2 * Parts),
+          split_bytes(Parts),
+          split_a<Parts>,
+          split_b<Parts>,
+          tile_split<Parts>,
+          begin<64>,
+          TILES::end};
+}
+template <int Step, bool Min>
+constexpr DenseUnit int8_unit(const char* name, Arithmetic a) {
+  return {name,
+          a,
+          kSide,
+          kSide,
+          Step,
+          sizeof(Quantised<kSide, Step, Min>),
+          PanelStep<Step, Min>::bytes,
+          quantise<kSide, Step, Min>,
+          pack_b_int8,
+          tile_int8<Step, Min>,
+          begin<Step>,
+          TILES::end};
+}
+
+}  // namespace
+
+const DenseUnit UNITS[7] = {{UNIT_NAME("bf16"), Arithmetic::Bf16, kSide, kSide, 32, 2 * kTileBytes, kTileBytes,
+                             pack_a_bf16, pack_b_bf16<32>, tile_bf16, begin<64>, TILES::end},
+                            split_unit<2>(UNIT_NAME("split2"), Arithmetic::Split2),
+                            split_unit<3>(UNIT_NAME("split3"), Arithmetic::Split3),
+                            int8_unit<32, false>(UNIT_NAME("int8_32"), Arithmetic::Int8Step32),
+                            int8_unit<32, true>(UNIT_NAME("int8_32_min"), Arithmetic::Int8Step32Min),
+                            int8_unit<16, false>(UNIT_NAME("int8_16"), Arithmetic::Int8Step16),
+                            int8_unit<16, true>(UNIT_NAME("int8_16_min"), Arithmetic::Int8Step16Min)};
+
+}  // namespace lc::host

@@ -1,0 +1,129 @@
+// Tile registers: eight of 16 rows of 64 bytes. Tiles 0 to 3 are sums, 4 and 5 operands of A, 6 and 7 of B.
+//
+// `AmxTiles` are the processor's; `EmulatedTiles` do the same in plain C++, so that loops over tiles are tested where
+// there is no such processor.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+namespace lc::host {
+namespace {
+
+// How many bytes the rows of A have is how many of k they hold; B has a row for every four bytes of that.
+struct TileShape {
+  int a_row_bytes;
+  constexpr int b_rows() const { return a_row_bytes / 4; }
+};
+
+#if defined(__x86_64__) && defined(__AVX512F__)
+// Not the compiler's intrinsics: GCC's say nothing about the memory they read, and want their tiles as literals.
+struct AmxTiles {
+  struct alignas(64) Config {
+    std::uint8_t palette = 1, start = 0, reserved[14] = {};
+    std::uint16_t row_bytes[16] = {};
+    std::uint8_t rows[16] = {};
+  };
+  static void begin(TileShape s) {
+    Config c;
+    for (int t = 0; t < 8; ++t) {
+      c.row_bytes[t] = static_cast<std::uint16_t>(t == 4 || t == 5 ? s.a_row_bytes : 64);
+      c.rows[t] = static_cast<std::uint8_t>(t >= 6 ? s.b_rows() : 16);
+    }
+    asm volatile("ldtilecfg %0" ::"m"(c));
+  }
+  static void end() { asm volatile("tilerelease" ::: "memory"); }
+  template <int T>
+  static void zero() {
+    asm volatile("tilezero %%tmm%c0" ::"i"(T));
+  }
+  template <int T>
+  static void load(const void* p, std::int64_t stride) {
+    asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(p), "r"(stride), "i"(T) : "memory");
+  }
+  template <int T>
+  static void store(void* p, std::int64_t stride) {
+    asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(p), "r"(stride), "i"(T) : "memory");
+  }
+  template <int C, int A, int B>
+  static void dot_bf16() {
+    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
+  }
+  template <int C, int A, int B>  // signed bytes of A, unsigned bytes of B
+  static void dot_int8() {
+    asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
+  }
+};
+#endif
+
+struct EmulatedTiles {
+  struct Tile {
+    int rows, row_bytes;
+    alignas(64) std::byte data[16][64];
+    template <class T>
+    T at(int row, int i) const {
+      T v;
+      std::memcpy(&v, data[row] + static_cast<std::size_t>(i) * sizeof(T), sizeof v);
+      return v;
+    }
+    template <class T>
+    void put(int row, int i, T v) {
+      std::memcpy(data[row] + static_cast<std::size_t>(i) * sizeof(T), &v, sizeof v);
+    }
+  };
+  static inline thread_local Tile tiles[8] = {};
+
+  static void begin(TileShape s) {
+    for (int t = 0; t < 8; ++t) tiles[t] = {t >= 6 ? s.b_rows() : 16, t == 4 || t == 5 ? s.a_row_bytes : 64, {}};
+  }
+  static void end() {
+    for (Tile& t : tiles) t.rows = t.row_bytes = 0;
+  }
+  template <int T>
+  static void zero() {
+    std::memset(tiles[T].data, 0, sizeof tiles[T].data);
+  }
+  template <int T>
+  static void load(const void* p, std::int64_t stride) {
+    for (int r = 0; r < tiles[T].rows; ++r)
+      std::memcpy(tiles[T].data[r], static_cast<const std::byte*>(p) + r * stride,
+                  static_cast<std::size_t>(tiles[T].row_bytes));
+  }
+  template <int T>
+  static void store(void* p, std::int64_t stride) {
+    for (int r = 0; r < tiles[T].rows; ++r)
+      std::memcpy(static_cast<std::byte*>(p) + r * stride, tiles[T].data[r],
+                  static_cast<std::size_t>(tiles[T].row_bytes));
+  }
+  // Subnormal operands and results are zero; the sums of even and of odd k are made apart, then joined.
+  static float flushed(float v) { return std::fpclassify(v) == FP_SUBNORMAL ? std::copysign(0.0f, v) : v; }
+  static float operand(std::uint16_t bits) {
+    return flushed(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
+  }
+  template <int C, int A, int B>
+  static void dot_bf16() {
+    for (int m = 0; m < tiles[C].rows; ++m)
+      for (int n = 0; n < 16; ++n) {
+        float sum[2] = {};
+        for (int k = 0; k < tiles[A].row_bytes / 2; ++k)
+          sum[k % 2] = flushed(std::fma(operand(tiles[A].at<std::uint16_t>(m, k)),
+                                        operand(tiles[B].at<std::uint16_t>(k / 2, 2 * n + k % 2)), sum[k % 2]));
+        tiles[C].put(m, n, flushed(flushed(tiles[C].at<float>(m, n)) + flushed(sum[0] + sum[1])));
+      }
+  }
+  template <int C, int A, int B>
+  static void dot_int8() {
+    for (int m = 0; m < tiles[C].rows; ++m)
+      for (int n = 0; n < 16; ++n) {
+        auto sum = tiles[C].at<std::int32_t>(m, n);
+        for (int k = 0; k < tiles[A].row_bytes; ++k)
+          sum += tiles[A].at<std::int8_t>(m, k) * tiles[B].at<std::uint8_t>(k / 4, 4 * n + k % 4);
+        tiles[C].put(m, n, sum);
+      }
+  }
+};
+
+}  // namespace
+}  // namespace lc::host
