@@ -168,7 +168,7 @@ BlockWeight block_weight(WeightType t, i64 n, i64 k, std::mt19937& random) {
 std::vector<std::byte> packed(WeightType t, const std::vector<std::byte>& blocks, i64 n, i64 k) {
   std::vector<std::byte> to(at(packed_bytes(t, n, k)), std::byte{0xff});
   const void* in[] = {blocks.data()};
-  pack_kernel(t, n, k, nullptr)->run({in, to.data(), {}, nullptr, *one_thread()});
+  pack_kernel(t, n, k, false, nullptr)->run({in, to.data(), {}, nullptr, *one_thread()});
   return to;
 }
 
@@ -306,8 +306,6 @@ double error_of(const std::vector<float>& c, const std::vector<float>& a, const 
 }
 double f32_error(const std::vector<float>& a, const std::vector<float>& b, const Size& s) {
   std::vector<float> c(at(s.m * s.n));
-  std::vector<std::byte> scratch(gemm_scratch_bytes(s.n, s.k, 1) + 64);
-  auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
   const Gemm g{.m = s.m,
                .n = s.n,
                .k = s.k,
@@ -319,6 +317,8 @@ double f32_error(const std::vector<float>& a, const std::vector<float>& b, const
                .b_k = 1,
                .c = c.data(),
                .c_m = s.n};
+  std::vector<std::byte> scratch(gemm_scratch_bytes(g, 1) + 64);
+  auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
   gemm(g, {}, *one_thread(), aligned, detect_isa());
   return error_of(c, a, b, s);
 }

@@ -56,6 +56,7 @@ bool bf16_products_are_fast() {
 
 const DenseUnit* dense_unit(Arithmetic a, Isa isa) {
   const Extensions& e = extensions();
+  if (a == Arithmetic::F32) return isa == Isa::Avx512 ? &kF32Avx512 : isa == Isa::Avx2 ? &kF32Avx2 : &kF32Generic;
   if (isa == Isa::Avx512 && e.amx) return kDenseAmx + static_cast<int>(a);
   switch (a) {
     case Arithmetic::Bf16:

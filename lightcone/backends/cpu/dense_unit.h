@@ -1,9 +1,9 @@
-// C = A * B in another arithmetic than f32 multiply-adds: how the operands are packed, and how a tile of C is
-// computed from them. What the blocked loop in gemm.cpp does around it is the same for all.
+// C = A * B in one arithmetic: how the operands are packed, and how a tile of C is computed from them. What the blocked loop in gemm.cpp does around it is the same for all.
 //
 // A is packed in strips of mr rows, each a unit's own business. B, also packed, is groups of 16 columns (16 rows of a
 // weight W[N, K] side by side), each contiguous along k; a tile reads nr / 16 groups:
 //
+//   f32    f32 [k][16]
 //   bf16   u16 [k / 2][16][2]
 //   int8   per step of 32 or 16 k: f32 scale[16]; with minima f32 min[16]; u8 codes[step / 4][16][4]
 //          B = scale * (code - zero) - min, where zero is a constant of the format
@@ -21,7 +21,7 @@
 
 namespace lc::host {
 
-enum class Arithmetic : std::uint8_t { Bf16, Split2, Split3, Int8Step32, Int8Step32Min, Int8Step16, Int8Step16Min };
+enum class Arithmetic : std::uint8_t { Bf16, Split2, Split3, Int8Step32, Int8Step32Min, Int8Step16, Int8Step16Min, F32 };
 
 struct DenseUnit {
   const char* name;
@@ -73,6 +73,7 @@ constexpr Int8Format int8_format(WeightType t) {
 }
 
 // The units, one instruction set a file. Of int8 there are four, in the order of Arithmetic.
+extern const DenseUnit kF32Generic, kF32Avx2, kF32Avx512;
 extern const DenseUnit kBf16Generic, kBf16Avx2, kBf16Avx512, kBf16Avx512Bf16;
 extern const DenseUnit kInt8Generic[4], kInt8Avx2[4], kInt8AvxVnni[4], kInt8Avx512Vnni[4];
 extern const DenseUnit kDenseAmx[7], kDenseEmulated[7];  // one of each Arithmetic

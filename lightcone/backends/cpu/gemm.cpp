@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "lightcone/backends/cpu/dense_unit.h"
 #include "lightcone/backends/cpu/packed_weights.h"
 #include "lightcone/core/error.h"
 
@@ -11,9 +12,8 @@ namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kDepth = 384;  // KC: a tile's strips of A and B come from the second-level cache
-constexpr i64 kRows = 168;   // MC, a multiple of every MR
-constexpr i64 kLargestMr = 14;
+constexpr i64 kDepth = 384;       // KC: a tile's strips of A and B come from the second-level cache
+constexpr i64 kRows = 168;        // MC, a multiple of most tiles' heights
 constexpr i64 kPanel = 1024;      // columns of B packed at a time
 constexpr i64 kColumns = 128;     // columns of one task, at least
 constexpr i64 kBlock = 1024;      // and at most, so that its part of C stays in the cache
@@ -25,16 +25,23 @@ i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
 const GemmTable& table(Isa isa) {
   return isa == Isa::Avx512 ? kGemmAvx512 : isa == Isa::Avx2 ? kGemmAvx2 : kGemmGeneric;
 }
+const DenseUnit& unit(const Gemm& g, Isa isa) { return g.unit ? *g.unit : *dense_unit(Arithmetic::F32, isa); }
+
 // B is read as it lies in memory.
-bool ready(const Gemm& g) { return g.packed && g.type == WeightType::F32; }
-i64 panel_floats(const Gemm& g) { return ready(g) ? 0 : up(std::min(g.n, kPanel), 64) * g.k; }
-i64 a_floats(const Gemm& g) {  // pack_a writes a little further
-  return up(std::min(g.m + kLargestMr, kRows) * std::min(g.k, kDepth) + 64, 16);
+bool ready(const Gemm& g, const DenseUnit& u) {
+  return g.packed && ((g.type == WeightType::F32 && u.arithmetic == Arithmetic::F32) ||
+                      (g.type == WeightType::BF16 && u.arithmetic == Arithmetic::Bf16));
+}
+i64 panel_bytes(const Gemm& g, const DenseUnit& u) {
+  return ready(g, u) ? 0 : up(std::min(g.n, kPanel), kGroup) / kGroup * u.b_bytes(g.k);
+}
+i64 a_bytes(const Gemm& g, const DenseUnit& u) {  // pack_a may write a line further
+  return up(up(std::min(g.m, kRows), u.mr) / u.mr * u.a_bytes(std::min(g.k, kDepth)) + 64, 64);
 }
 // Rows of A in another order, or sums of them, when they are few.
-i64 few_floats(const Gemm& g) { return up(std::min(g.m, kFewRows) * g.k, 16); }
-i64 scratch_floats(const Gemm& g, int workers) {
-  return std::max(workers * a_floats(g) + panel_floats(g), few_floats(g));
+i64 few_bytes(const Gemm& g) { return up(std::min(g.m, kFewRows) * g.k * 4, 64); }
+i64 scratch_bytes(const Gemm& g, const DenseUnit& u, int workers) {
+  return std::max(workers * a_bytes(g, u) + panel_bytes(g, u), few_bytes(g));
 }
 
 // Long runs of rows stream best, but every worker wants some: an even number of sixteens.
@@ -43,11 +50,12 @@ i64 stream_rows(i64 n, int workers) { return std::clamp<i64>(up(n / (8 * workers
 struct Job {
   const Gemm* g;
   const GemmTable* t;
-  float* panel;
-  float* a_blocks;  // one a worker
-  const float* b;   // groups of 16 columns, each [k][16]
-  i64 j0, columns;
-  i64 rows, across;  // of one task: rows, columns
+  const DenseUnit* u;
+  std::byte* panel = nullptr;
+  std::byte* a_blocks = nullptr;  // one a worker
+  const std::byte* b = nullptr;   // groups of 16 columns as the unit wants them, all of k
+  i64 j0 = 0, columns = 0;
+  i64 rows = 0, across = 0;  // of one task: rows, columns
 };
 
 void finish(const Gemm& g, i64 i0, i64 rows, i64 begin, i64 end) {
@@ -58,7 +66,8 @@ void finish(const Gemm& g, i64 i0, i64 rows, i64 begin, i64 end) {
 void stream(void* arg, int task, int) {
   const Job& j = *static_cast<Job*>(arg);
   const i64 begin = task * j.rows, end = std::min(j.g->n, begin + j.rows);
-  if (j.g->packed) j.t->gemv_packed(*j.g, j.panel, begin / kGroup, up(end, kGroup) / kGroup);
+  if (j.g->packed)
+    j.t->gemv_packed(*j.g, reinterpret_cast<const float*>(j.panel), begin / kGroup, up(end, kGroup) / kGroup);
   else j.t->gemv(*j.g, begin, end);
   finish(*j.g, 0, j.g->m, begin, end);
 }
@@ -71,69 +80,69 @@ void stream_columns(void* arg, int task, int) {
 
 void pack_group(void* arg, int task, int) {
   const Job& j = *static_cast<Job*>(arg);
-  const i64 first = task * kGroup;
-  j.t->pack_b(*j.g, j.j0 + first, std::min(kGroup, j.columns - first), 0, j.g->k, j.panel + first * j.g->k);
+  const i64 first = task * kGroup, bytes = j.u->b_bytes(j.g->k);
+  j.u->pack_b(*j.g, j.j0 + first, std::min(kGroup, j.columns - first), 0, j.g->k, j.panel + task * bytes, bytes);
 }
 
 void compute_block(void* arg, int task, int worker) {
   const Job& j = *static_cast<Job*>(arg);
   const Gemm& g = *j.g;
-  const i64 nr = j.t->nr, mr = j.t->mr;
+  const DenseUnit& u = *j.u;
   const i64 side = (j.columns + j.across - 1) / j.across;
   const i64 i0 = task / side * j.rows, c0 = task % side * j.across;
   const i64 rows = std::min(j.rows, g.m - i0), columns = std::min(j.across, j.columns - c0);
-  float* a = j.a_blocks + worker * a_floats(g);
+  std::byte* a = j.a_blocks + worker * a_bytes(g, u);
+  if (u.begin) u.begin();
   for (i64 k = 0; k < g.k; k += kDepth) {
-    const i64 depth = std::min(kDepth, g.k - k);
-    j.t->pack_a(g, i0, rows, k, depth, a);
-    for (i64 c = 0; c < columns; c += nr) {
-      const i64 at = c0 + c, width = std::min(nr, columns - c);
-      const float* b = j.b + at / kGroup * kGroup * g.k + at % kGroup + k * kGroup;
-      const i64 group = width > kGroup ? kGroup * g.k : 0;  // no further than there are columns
-      for (i64 r = 0; r < rows; r += mr)
-        j.t->tile(a + r * depth, b, group, depth, g.c + (i0 + r) * g.c_m + j.j0 + at, g.c_m, std::min(mr, rows - r),
-                  width, k > 0);
-    }
+    const i64 depth = std::min(kDepth, g.k - k), strip = u.a_bytes(depth), group = u.b_bytes(g.k);
+    u.pack_a(g.a + i0 * g.a_m + k * g.a_k, g.a_m, g.a_k, rows, depth, g.zero, a);
+    for (i64 c = c0; c < c0 + columns; c += u.nr)
+      for (i64 r = 0; r < rows; r += u.mr)
+        u.tile(a + r / u.mr * strip, j.b + c / kGroup * group + u.b_bytes(k), group, depth,
+               g.c + (i0 + r) * g.c_m + j.j0 + c, g.c_m, std::min<i64>(u.mr, rows - r),
+               std::min<i64>(u.nr, c0 + columns - c), k > 0);
   }
+  if (u.end) u.end();
   finish(g, i0, rows, j.j0 + c0, j.j0 + c0 + columns);
 }
 
 // All of B, or a panel of it, lies in groups: rows in even blocks, columns in parts.
 void multiply(Job& j, Parallel& parallel) {
   const i64 m = j.g->m, blocks = (m + kRows - 1) / kRows;
-  j.rows = up((m + blocks - 1) / blocks, j.t->mr);
+  j.rows = up((m + blocks - 1) / blocks, j.u->mr);
   // a block of A is packed again for every part: as few as keep the workers busy
   const i64 wanted = parallel.workers() == 1 ? 1 : std::max<i64>(1, (4 * parallel.workers() + blocks - 1) / blocks);
-  j.across = std::clamp(up((j.columns + wanted - 1) / wanted, j.t->nr), kColumns, kBlock);
+  j.across = std::clamp(up((j.columns + wanted - 1) / wanted, std::max<i64>(j.u->nr, kGroup)), kColumns, kBlock);
   parallel.run(static_cast<int>(blocks * ((j.columns + j.across - 1) / j.across)), compute_block, &j);
 }
 
-void few_rows(const Gemm& g, Parallel& parallel, float* scratch, const GemmTable& t) {
-  Job j{&g, &t, scratch, nullptr, nullptr, 0, 0, stream_rows(g.n, parallel.workers()), 0};
+void few_rows(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTable& t) {
+  Job j{.g = &g, .t = &t, .u = nullptr, .panel = scratch, .rows = stream_rows(g.n, parallel.workers())};
   Gemm arranged = g;
-  if (g.packed && packed_has_minima(g.type)) t.step_sums(g, scratch);
-  else if (!g.packed && t.arrange(g, scratch)) arranged.a = scratch, arranged.a_m = g.k, j.g = &arranged;
+  float* to = reinterpret_cast<float*>(scratch);
+  if (g.packed && packed_has_minima(g.type)) t.step_sums(g, to);
+  else if (!g.packed && t.arrange(g, to)) arranged.a = to, arranged.a_m = g.k, j.g = &arranged;
   parallel.run(static_cast<int>((g.n + j.rows - 1) / j.rows), stream, &j);
 }
 
-void product(const Gemm& g, Parallel& parallel, float* scratch, const GemmTable& t) {
+void product(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTable& t, const DenseUnit& u) {
   if (g.m <= 0 || g.n <= 0) return;
   if (g.k <= 0) {
     for (i64 i = 0; i < g.m; ++i) std::fill(g.c + i * g.c_m, g.c + i * g.c_m + g.n, 0.0f);
     return finish(g, 0, g.m, 0, g.n);
   }
-  Job j{&g, &t, nullptr, nullptr, nullptr, 0, 0, 0, 0};
+  Job j{.g = &g, .t = &t, .u = &u};
   if (g.m <= kFewRows && g.a_k == 1 && (g.packed || g.type != WeightType::F32 || g.b_k == 1))
     return few_rows(g, parallel, scratch, t);
   if (g.m <= kFewRows && g.b_n == 1 && !g.packed)
     return parallel.run(static_cast<int>((g.n + kColumns - 1) / kColumns), stream_columns, &j);
   j.a_blocks = scratch;
-  if (ready(g)) {
-    j.b = static_cast<const float*>(g.b);
+  if (ready(g, u)) {
+    j.b = static_cast<const std::byte*>(g.b);
     j.columns = g.n;
     return multiply(j, parallel);
   }
-  j.b = j.panel = scratch + parallel.workers() * a_floats(g);
+  j.b = j.panel = scratch + parallel.workers() * a_bytes(g, u);
   for (j.j0 = 0; j.j0 < g.n; j.j0 += kPanel) {
     j.columns = std::min(kPanel, g.n - j.j0);
     parallel.run(static_cast<int>((j.columns + kGroup - 1) / kGroup), pack_group, &j);
@@ -145,8 +154,9 @@ struct BatchJob {
   Gemm g;
   GemmBatch step;
   const GemmTable* t;
-  float* scratch;
-  i64 floats;  // scratch of one worker
+  const DenseUnit* u;
+  std::byte* scratch;
+  i64 bytes;  // scratch of one worker
 };
 Gemm at(const BatchJob& j, i64 index) {
   Gemm g = j.g;
@@ -158,7 +168,7 @@ Gemm at(const BatchJob& j, i64 index) {
 void one_of_batch(void* arg, int task, int worker) {
   const BatchJob& j = *static_cast<BatchJob*>(arg);
   static const std::shared_ptr<Parallel> alone = one_thread();
-  product(at(j, task), *alone, j.scratch + worker * j.floats, *j.t);
+  product(at(j, task), *alone, j.scratch + worker * j.bytes, *j.t, *j.u);
 }
 
 }  // namespace
@@ -190,14 +200,21 @@ const char* name(Isa isa) { return isa == Isa::Avx512 ? "avx512" : isa == Isa::A
 
 std::size_t gemm_scratch_bytes(const Gemm& g, int workers) {
   // products of a batch are shared out whole: every worker then has what one thread needs
-  return static_cast<std::size_t>(std::max(workers * scratch_floats(g, 1), scratch_floats(g, workers))) * 4;
+  std::size_t most = 0;
+  for (const Isa isa : {Isa::Generic, Isa::Avx2, Isa::Avx512}) {
+    const DenseUnit& u = unit(g, isa);
+    most = std::max(most, static_cast<std::size_t>(
+                              std::max(workers * scratch_bytes(g, u, 1), scratch_bytes(g, u, workers))));
+  }
+  return most;
 }
 
 void gemm(const Gemm& g, const GemmBatch& batch, Parallel& parallel, std::byte* scratch, Isa isa) {
-  BatchJob j{g, batch, &table(isa), reinterpret_cast<float*>(scratch), scratch_floats(g, 1)};
+  const DenseUnit& u = unit(g, isa);
+  BatchJob j{g, batch, &table(isa), &u, scratch, scratch_bytes(g, u, 1)};
   if (batch.count > 1 && g.m * g.n * g.k < (i64{1} << 22))
     return parallel.run(static_cast<int>(batch.count), one_of_batch, &j);
-  for (i64 b = 0; b < batch.count; ++b) product(at(j, b), parallel, j.scratch, *j.t);
+  for (i64 b = 0; b < batch.count; ++b) product(at(j, b), parallel, j.scratch, *j.t, u);
 }
 
 }  // namespace lc::host

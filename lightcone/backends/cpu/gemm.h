@@ -26,6 +26,8 @@ constexpr std::int64_t unit_bytes(WeightType t) {  // of Gemm::b_n
 
 std::string_view name(WeightType t);
 
+struct DenseUnit;
+
 struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;
   const float* a = nullptr;
@@ -34,6 +36,8 @@ struct Gemm {
   bool packed = false;  // b as packed_weights.h describes it: rows 0 to n, all of k
   const void* b = nullptr;
   std::int64_t b_n = 0, b_k = 0;  // in elements; quantised: b_n in bytes, b_k unused
+  const DenseUnit* unit = nullptr;  // the arithmetic of more than a few rows; null: f32
+  int zero = 0;                     // of B's format, for int8 units
   float* c = nullptr;
   std::int64_t c_m = 0;  // the columns of C are neighbours
   // Called once for every piece of every row of C as soon as it is final: columns [begin, end).
@@ -55,7 +59,6 @@ void gemm(const Gemm& g, const GemmBatch& batch, Parallel& parallel, std::byte* 
 
 // One instruction set's functions.
 struct GemmTable {
-  int mr, nr;
   // the rows of A in the order in which gemv reads this type of B; false: as they are
   bool (*arrange)(const Gemm& g, float* to);
   // rows [row_begin, row_end) of W against m <= 4 arranged rows of A: c[i * c_m + row]
@@ -65,13 +68,8 @@ struct GemmTable {
   void (*gemv_packed)(const Gemm& g, const float* sums, std::int64_t group_begin, std::int64_t group_end);
   // few rows of A against a B whose columns are neighbours, columns [begin, end)
   void (*axpy)(const Gemm& g, std::int64_t begin, std::int64_t end);
-  void (*pack_a)(const Gemm& g, std::int64_t i0, std::int64_t rows, std::int64_t k0, std::int64_t depth, float* to);
-  // 16 columns from j0 on, of which `columns` exist: [depth][16]
+  // 16 columns of B in f32, from j0 on, of which `columns` exist: [depth][16]
   void (*pack_b)(const Gemm& g, std::int64_t j0, std::int64_t columns, std::int64_t k0, std::int64_t depth, float* to);
-  // C[rows, columns] (+)= packed A [depth][mr] * the columns of B from b on, in groups of 16 that are
-  // `group` floats apart
-  void (*tile)(const float* a, const float* b, std::int64_t group, std::int64_t depth, float* c, std::int64_t c_m,
-               std::int64_t rows, std::int64_t columns, bool add);
 };
 extern const GemmTable kGemmGeneric, kGemmAvx2, kGemmAvx512;
 

@@ -70,42 +70,28 @@ inline vu bf16_pairs(const float* x) {
   return pairs(rounded(even), rounded(odd));
 }
 
-// Columns of B in f32, a chunk of k at a time: to(group, k, depth, columns), where columns + k * stride is 16 of them.
+// Columns of B in f32, a chunk of k at a time: to(group, k, depth, [depth][16]).
 template <class F>
 inline void f32_columns(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, const F& to) {
   constexpr i64 kChunk = 64;
-  const i64 nr = F32_TABLE.nr;
-  alignas(64) float buffer[kChunk * (2 * WIDTH > kGroup ? 2 * WIDTH : kGroup)];
-  for (i64 k = 0; k < depth; k += kChunk) {
-    const i64 d = std::min(kChunk, depth - k);
-    if (nr >= kGroup)
-      for (i64 j = 0; j < columns; j += nr) {
-        F32_TABLE.pack_b(g, j0 + j, std::min(nr, columns - j), k0 + k, d, buffer);
-        for (i64 h = 0; h < std::min(nr, columns - j); h += kGroup) to((j + h) / kGroup, k, d, buffer + h, nr);
-      }
-    else
-      for (i64 j = 0; j < columns; j += kGroup) {
-        std::memset(buffer, 0, sizeof buffer);
-        alignas(64) float narrow[kChunk * 2 * WIDTH];
-        for (i64 h = 0; h < std::min<i64>(kGroup, columns - j); h += nr) {
-          F32_TABLE.pack_b(g, j0 + j + h, std::min(nr, columns - j - h), k0 + k, d, narrow);
-          for (i64 e = 0; e < d; ++e)
-            std::memcpy(buffer + e * kGroup + h, narrow + e * nr, static_cast<std::size_t>(nr) * 4);
-        }
-        to(j / kGroup, k, d, buffer, kGroup);
-      }
-  }
+  alignas(64) float buffer[kChunk * kGroup];
+  for (i64 j = 0; j < columns; j += kGroup)
+    for (i64 k = 0; k < depth; k += kChunk) {
+      const i64 d = std::min(kChunk, depth - k);
+      F32_TABLE.pack_b(g, j0 + j, std::min<i64>(kGroup, columns - j), k0 + k, d, buffer);
+      to(j / kGroup, k, d, buffer);
+    }
 }
 
 template <int Step>
 void pack_b_bf16(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
-  f32_columns(g, j0, columns, k0, depth, [&](i64 group, i64 k, i64 d, const float* from, i64 stride) {
+  f32_columns(g, j0, columns, k0, depth, [&](i64 group, i64 k, i64 d, const float* from) {
     auto* out = reinterpret_cast<std::uint32_t*>(static_cast<std::byte*>(to) + group * b_group) + k / 2 * kGroup;
     const i64 padded = (d + Step - 1) / Step * Step;
     for (i64 e = 0; e < padded; e += 2, out += kGroup)
       for (int v = 0; v < kGroup; v += WIDTH) {
-        const vf even = e < d ? load(from + e * stride + v) : vf{},
-                 odd = e + 1 < d ? load(from + (e + 1) * stride + v) : vf{};
+        const vf even = e < d ? load(from + e * kGroup + v) : vf{},
+                 odd = e + 1 < d ? load(from + (e + 1) * kGroup + v) : vf{};
         *reinterpret_cast<vu*>(out + v) = pairs(rounded(even), rounded(odd));
       }
   });

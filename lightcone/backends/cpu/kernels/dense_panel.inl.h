@@ -99,15 +99,16 @@ void panel_from_packed(const Gemm& g, i64 n, i64 k0, i64 depth, std::byte* to) {
     const u8* block = group + k / layout.block * layout.block_bytes();
     for (int lane = 0; lane < kGroup; lane += WIDTH) {
       const Step step{block, block + layout.header + k % layout.block / kStep * layout.step_bytes(), lane};
-      const u8* high = step.step + layout.scales + PackedLayout::nibbles + 4 * lane;
+      const u8* high = step.step + layout.scales + layout.codes + 4 * lane;
       for (int i = 0; i < kStep; i += 4) {
         const Panel panel{to + i / Step::scaled * Panel::bytes};
         if (i % Step::scaled == 0) {
           store(panel.scale() + lane, step.scale(i));
           if constexpr (Step::has_min) store(panel.min() + lane, -step.min());
         }
-        vu code =
-            spread_nibbles(reinterpret_cast<vu>(words(step.step + layout.scales + i / 8 * 64 + 4 * lane)) >> i % 8 * 4);
+        constexpr int in_word = T == WeightType::Q8_0 ? 4 : 8;  // codes
+        vu code = reinterpret_cast<vu>(words(step.step + layout.scales + i / in_word * 64 + 4 * lane));
+        if constexpr (T != WeightType::Q8_0) code = spread_nibbles(code >> i % 8 * 4);
         if constexpr (T == WeightType::Q5_K) code |= spread_bits(reinterpret_cast<vu>(words(high)) >> i) << 4;
         if constexpr (T == WeightType::Q6_K)
           code |= spread_pairs(reinterpret_cast<vu>(words(high + i / 16 * 64)) >> i % 16 * 2) << 4;
@@ -120,7 +121,10 @@ void panel_from_packed(const Gemm& g, i64 n, i64 k0, i64 depth, std::byte* to) {
 void pack_b_int8(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
   auto* out = static_cast<std::byte*>(to);
   for (i64 j = 0; j < columns; j += kGroup, out += b_group)
-    if (g.packed) with_packed_type(g.type, [&]<WeightType T>() { panel_from_packed<T>(g, j0 + j, k0, depth, out); });
+    if (g.packed)
+      with_packed_type(g.type, [&]<WeightType T>() {
+        if constexpr (is_quantised(T)) panel_from_packed<T>(g, j0 + j, k0, depth, out);
+      });
     else
       with_type(g.type, [&]<WeightType T>() {
         if constexpr (is_quantised(T))

@@ -2,6 +2,7 @@
 #include <array>
 #include <utility>
 
+#include "lightcone/backends/cpu/dense_unit.h"
 #include "lightcone/backends/cpu/kernels/gemv.inl.h"
 #include "lightcone/backends/cpu/kernels/packed.inl.h"
 
@@ -32,8 +33,8 @@ void axpy(const Gemm& g, i64 begin, i64 end) {
 
 // ---- packing and the register tile -------------------------------------------------------------
 
-constexpr int kNr = 2 * WIDTH;
 constexpr int kGroup = PackedLayout::rows;
+constexpr int kNr = std::max(kGroup, 2 * WIDTH), kVectors = kNr / WIDTH;
 
 // Rows [i, i + h) of A, side by side. Whole vectors are stored: what they write behind a row belongs to
 // the next one, and behind the last there is room.
@@ -49,9 +50,9 @@ void pack_strip(const float* from, i64 a_m, i64 a_k, i64 h, i64 depth, float* to
   for (; k < depth; ++k)
     for (i64 r = 0; r < MR; ++r) to[k * MR + r] = r < h ? from[r * a_m + k * a_k] : 0.0f;
 }
-void pack_a(const Gemm& g, i64 i0, i64 rows, i64 k0, i64 depth, float* to) {
-  for (i64 i = 0; i < rows; i += MR, to += MR * depth)
-    pack_strip(g.a + (i0 + i) * g.a_m + k0 * g.a_k, g.a_m, g.a_k, std::min<i64>(MR, rows - i), depth, to);
+void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int /*zero*/, void* to) {
+  for (i64 i = 0; i < rows; i += MR)
+    pack_strip(a + i * a_m, a_m, a_k, std::min<i64>(MR, rows - i), depth, static_cast<float*>(to) + i * depth);
 }
 
 // Values [k0, k0 + depth) of rows [n, n + count), one column of `to` each: decoded 32 at a time and
@@ -104,21 +105,26 @@ void pack_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, float* to) {
     }
 }
 
+void pack_groups(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
+  for (i64 j = 0; j < columns; j += kGroup)
+    pack_b(g, j0 + j, std::min<i64>(kGroup, columns - j), k0, depth,
+           reinterpret_cast<float*>(static_cast<std::byte*>(to) + j / kGroup * b_group));
+}
+
 // H rows and V vectors of columns: the last strips of a product cost what they hold.
 template <int H, int V>
 void tile_of(const float* a, const float* b, i64 group, i64 depth, float* c, i64 c_m, i64 columns, bool add) {
   vf acc[H][V] = {};
-  const float* right = kNr <= kGroup ? b + WIDTH : b + group;
   if (add)  // what the other columns' strips have driven out of the first-level cache
     for (i64 i = 0; i < H; ++i)
       for (int t = 0; t < V; ++t) __builtin_prefetch(c + i * c_m + t * WIDTH, 1, 3);
-  for (i64 k = 0; k < depth; ++k, a += MR, b += kGroup, right += kGroup) {
-    const vf b0 = load(b), b1 = V == 2 ? load(right) : vf{};
+  for (i64 k = 0; k < depth; ++k, a += MR, b += kGroup) {
+    vf w[V];
+    for (int t = 0; t < V; ++t) w[t] = load(b + t * WIDTH / kGroup * group + t * WIDTH % kGroup);
 #pragma GCC unroll 16
     for (int i = 0; i < H; ++i) {
       const vf s = splat(a[i]);
-      acc[i][0] = fma(s, b0, acc[i][0]);
-      if constexpr (V == 2) acc[i][1] = fma(s, b1, acc[i][1]);
+      for (int t = 0; t < V; ++t) acc[i][t] = fma(s, w[t], acc[i][t]);
     }
   }
   for (i64 i = 0; i < H; ++i)
@@ -131,17 +137,24 @@ void tile_of(const float* a, const float* b, i64 group, i64 depth, float* c, i64
 }
 
 using Tile = void (*)(const float*, const float*, i64, i64, float*, i64, i64, bool);
-template <int... H>
-constexpr auto tiles(std::integer_sequence<int, H...>) {
-  return std::array<std::array<Tile, 2>, MR>{{{tile_of<H + 1, 1>, tile_of<H + 1, 2>}...}};
+template <int H, int... V>
+constexpr std::array<Tile, kVectors> widths(std::integer_sequence<int, V...>) {
+  return {tile_of<H, V + 1>...};
 }
-void tile(const float* a, const float* b, i64 group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add) {
+template <int... H>
+constexpr std::array<std::array<Tile, kVectors>, MR> tiles(std::integer_sequence<int, H...>) {
+  return {widths<H + 1>(std::make_integer_sequence<int, kVectors>())...};
+}
+void tile(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add) {
   static constexpr auto table = tiles(std::make_integer_sequence<int, MR>());
-  table[static_cast<std::size_t>(rows - 1)][columns > WIDTH](a, b, group, depth, c, c_m, columns, add);
+  table[static_cast<std::size_t>(rows - 1)][static_cast<std::size_t>((columns - 1) / WIDTH)](
+      static_cast<const float*>(a), static_cast<const float*>(b), b_group / 4, depth, c, c_m, columns, add);
 }
 
 }  // namespace
 
-const GemmTable TABLE = {MR, kNr, arrange, gemv, step_sums, gemv_packed, axpy, pack_a, pack_b, tile};
+const GemmTable TABLE = {arrange, gemv, step_sums, gemv_packed, axpy, pack_b};
+const DenseUnit UNIT = {UNIT_NAME, Arithmetic::F32, MR,          kNr, 1, MR * 4, kGroup * 4,
+                        pack_a,    pack_groups,     tile};
 
 }  // namespace lc::host

@@ -2,10 +2,13 @@
 #define WIDTH 8
 #define MR 6
 #define TABLE kGemmAvx2
+#define UNIT kF32Avx2
+#define UNIT_NAME "f32_avx2"
 #include "lightcone/backends/cpu/kernels/gemm.inl.h"
 #else
-#include "lightcone/backends/cpu/gemm.h"
+#include "lightcone/backends/cpu/dense_unit.h"
 namespace lc::host {
 const GemmTable kGemmAvx2 = kGemmGeneric;
+const DenseUnit kF32Avx2 = kF32Generic;
 }
 #endif

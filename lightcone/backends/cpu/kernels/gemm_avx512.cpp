@@ -2,10 +2,13 @@
 #define WIDTH 16
 #define MR 14
 #define TABLE kGemmAvx512
+#define UNIT kF32Avx512
+#define UNIT_NAME "f32_avx512"
 #include "lightcone/backends/cpu/kernels/gemm.inl.h"
 #else
-#include "lightcone/backends/cpu/gemm.h"
+#include "lightcone/backends/cpu/dense_unit.h"
 namespace lc::host {
 const GemmTable kGemmAvx512 = kGemmGeneric;
+const DenseUnit kF32Avx512 = kF32Generic;
 }
 #endif

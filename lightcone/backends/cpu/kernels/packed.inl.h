@@ -170,7 +170,7 @@ inline auto with_packed_type(WeightType t, const F& f) {
 }
 
 // Sums of 32 operands each, which carry the minima.
-void step_sums(const Gemm& g, float* to) {
+[[maybe_unused]] void step_sums(const Gemm& g, float* to) {
   for (i64 m = 0; m < g.m; ++m)
     for (i64 k = 0; k < g.k; k += kStep) {
       vf s = {};
@@ -185,7 +185,7 @@ void packed_group(const Gemm& g, const float* sums, i64 group, i64 m) {
     if constexpr (is_quantised(T)) packed_rows<T, M>(g, sums, group, lane, m);
     else packed_plain_rows<T, M>(g, group, lane, m);
 }
-void gemv_packed(const Gemm& g, const float* sums, i64 begin, i64 end) {
+[[maybe_unused]] void gemv_packed(const Gemm& g, const float* sums, i64 begin, i64 end) {
   with_packed_type(g.type, [&]<WeightType T>() {
     for (i64 group = begin; group < end; ++group) {
       i64 m = 0;
@@ -198,8 +198,7 @@ void gemv_packed(const Gemm& g, const float* sums, i64 begin, i64 end) {
 // Values [k0, k0 + depth) of WIDTH rows of a group from `lane` on, into a column of `to`.
 template <WeightType T>
 void unpack_rows(const u8* group, int lane, i64 k0, i64 depth, float* to, int stride) {
-  if constexpr (T == WeightType::F32) {  // which a tile reads as it is
-  } else if constexpr (!is_quantised(T)) {
+  if constexpr (!is_quantised(T)) {
     for (i64 k = 0; k < depth; ++k) store(to + k * stride, packed_value<T>(group, k0 + k, lane));
   } else {
     using Step = PackedStep<T>;
@@ -216,7 +215,7 @@ void unpack_rows(const u8* group, int lane, i64 k0, i64 depth, float* to, int st
   }
 }
 // The same of `count` rows from n on.
-void unpack_strip(const Gemm& g, i64 n, i64 count, i64 k0, i64 depth, float* to, int stride) {
+[[maybe_unused]] void unpack_strip(const Gemm& g, i64 n, i64 count, i64 k0, i64 depth, float* to, int stride) {
   const i64 group_bytes = packed_layout(g.type).group_bytes(g.k);
   with_packed_type(g.type, [&]<WeightType T>() {
     for (i64 c = 0; c < count; c += WIDTH)

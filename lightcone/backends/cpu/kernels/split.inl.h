@@ -71,12 +71,12 @@ void split_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* t
 // B: a step of 16 columns is its header, then u16 [parts][16][16][2], or f32 [32][16].
 template <int Parts>
 void split_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
-  f32_columns(g, j0, columns, k0, depth, [&](i64 group, i64 k, i64 d, const float* from, i64 stride) {
+  f32_columns(g, j0, columns, k0, depth, [&](i64 group, i64 k, i64 d, const float* from) {
     std::byte* out = static_cast<std::byte*>(to) + group * b_group + k / kStepOfSplit * split_bytes(Parts);
     for (i64 s = 0; s < d; s += kStepOfSplit, out += split_bytes(Parts)) {
       alignas(64) float x[kStepOfSplit][kGroup] = {};
       for (i64 e = 0; e < std::min<i64>(kStepOfSplit, d - s); ++e)
-        std::memcpy(x[e], from + (s + e) * stride, sizeof x[e]);
+        std::memcpy(x[e], from + (s + e) * kGroup, sizeof x[e]);
       const bool split = can_split(x);
       std::memset(out, split, kHeader);
       if (!split) {
