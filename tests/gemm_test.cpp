@@ -68,7 +68,7 @@ std::vector<std::byte> pack(WeightType t, const std::vector<std::byte>& blocks, 
                             Parallel& parallel) {
   std::vector<std::byte> to(static_cast<std::size_t>(packed_bytes(t, n, k)), std::byte{0xff});
   const void* in[] = {blocks.data()};
-  pack_kernel(t, n, k, false, nullptr)->run({in, to.data(), {}, nullptr, parallel});
+  pack_kernel(t, t, n, k, false, nullptr)->run({in, to.data(), {}, nullptr, parallel});
   return to;
 }
 

@@ -3,7 +3,10 @@
 
 namespace lc::bench {
 
-CpuOptions cpu_options(const Json& w) { return {.threads = w.at("threads").get<int>()}; }
+CpuOptions cpu_options(const Json& w) {
+  return {.threads = w.at("threads").get<int>(),
+          .precision = w.value("precision", "") == "medium" ? Precision::Medium : Precision::Highest};
+}
 
 // ---- a net ------------------------------------------------------------------------------------------------------
 namespace {

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/io/tokenizer.h"
 #include "lightcone/models/llama_config.h"
 #include "lightcone/models/llama_graph.h"
@@ -27,8 +28,9 @@ struct LlamaOptions {
   std::int64_t context = 0;  // positions of the cache; 0: the model's own, at most 4096
   std::int64_t chunk = 64;   // prompt tokens a run
   bool all_logits = false;
-  std::optional<Compiler> compiler = {};  // default: generic() | cpu({threads})
+  std::optional<Compiler> compiler = {};  // default: generic() | cpu({threads, precision})
   int threads = 0;
+  Precision precision = Precision::Highest;  // of prompts; Medium reads them several times as fast
   bool load_weights = true;  // false: only plan, for looking at a model
   // The most bytes that caches, working memory and weights packed or unpacked at load may take together: an
   // Error before any of them is allocated. 0: no limit. Weights read in place from the file do not count.

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "lightcone/backends/cpu/conv.h"
+#include "lightcone/backends/cpu/dense_unit.h"
 #include "lightcone/backends/cpu/epilogue.h"
 #include "lightcone/backends/cpu/lower.h"
 #include "lightcone/backends/cpu/packed_weights.h"
@@ -163,6 +164,17 @@ std::optional<Contraction> match_contraction(const Graph& g, const Sides& s) {
   return c;
 }
 
+const DenseUnit* choose_unit(WeightType t, Precision p) {
+  const Isa isa = detect_isa();
+  if (p != Precision::Medium) return dense_unit(p == Precision::High ? Arithmetic::Split2 : Arithmetic::Split3, isa);
+  if (block_format(t)) return dense_unit(int8_format(t).arithmetic, isa);
+  return t == WeightType::BF16 || bf16_is_fast(isa) ? dense_unit(Arithmetic::Bf16, isa) : nullptr;
+}
+
+WeightType Contraction::kept() const {
+  return type == WeightType::F32 && unit && unit->arithmetic == Arithmetic::Bf16 ? WeightType::BF16 : type;
+}
+
 bool packable(const Graph& g, const Contraction& c) {
   const Node& b = g[c.b_node];
   const Contraction::Axis& columns = c.axes.back();
@@ -235,7 +247,7 @@ class ContractionKernel final : public Kernel {
   }
   std::string name() const override {
     return "matmul_" + std::string(host::name(c_.type)) + (c_.packed ? "_packed" : "") +
-           (epilogue_ ? "+" + epilogue_->loop()->name() : "");
+           (c_.unit ? "_" + std::string(c_.unit->name) : "") + (epilogue_ ? "+" + epilogue_->loop()->name() : "");
   }
   std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
   std::vector<Dim> sizes() const override { return sizes_; }
@@ -245,8 +257,9 @@ class ContractionKernel final : public Kernel {
     const Gemm largest{.m = rows.bounds().hi,
                        .n = c_.axes.back().extent.bounds().hi,
                        .k = c_.k.extent.bounds().hi,
-                       .type = c_.type,
-                       .packed = c_.packed};
+                       .type = c_.packed ? c_.kept() : c_.type,
+                       .packed = c_.packed,
+                       .unit = c_.unit};
     return static_cast<i64>(gemm_scratch_bytes(largest, workers));
   }
   Dim flops() const override {
@@ -302,7 +315,8 @@ void ContractionKernel::run(const Launch& l) const {
   };
   Gemm g;
   g.k = s[2], g.a_k = s[3], g.b_k = s[4];
-  g.type = c_.type, g.packed = c_.packed;
+  g.type = c_.packed ? c_.kept() : c_.type, g.packed = c_.packed;
+  g.unit = c_.unit, g.zero = int8_format(c_.type).zero;
   // every axis but the last: pick the longest that only A has as rows, loop over the others
   Axis axis[kMaxAxes];
   std::size_t count = 0;

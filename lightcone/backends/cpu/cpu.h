@@ -1,6 +1,7 @@
 // The CPU back end: a compiler that turns every node into kernels for this processor.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -10,12 +11,21 @@
 
 namespace lc {
 
+// How exact matrix products are, as torch.set_float32_matmul_precision has it. Sums are f32 always.
+//   Highest  operands as they are; on a CPU with AMX f32 is split into three bf16, no less exact than f32
+//   High     f32 split into two bf16 where that is faster (AMX), 16 bits of mantissa; otherwise as Highest
+//   Medium   operands rounded to bf16 where the CPU multiplies it faster than f32, and f32 weights kept so; block
+//            formats (Q8_0, Q4_K, ...) against activations rounded to 8 bits with a scale for every 32 (16), as
+//            llama.cpp has it. Up to four rows (decoding) activations stay f32.
+enum class Precision : std::uint8_t { Highest, High, Medium };
+
 struct CpuOptions {
   int threads = 0;       // 0: all cores this process may use; 1: no thread is made
   bool compiler = true;  // false: run the kernel IR by its interpreter, no compiler needed
   // Convolutions by Winograd's F(4x4, 3x3) where that is faster. Its rounding errors are relative to the
   // largest numbers of a 6x6 tile of the image: false where an output must not feel pixels it does not read.
   bool winograd = true;
+  Precision precision = Precision::Highest;
   host::JitOptions jit = {};
 };
 

@@ -54,13 +54,18 @@ bool bf16_products_are_fast() {
 
 }  // namespace
 
+bool bf16_is_fast(Isa isa) {
+  const Extensions& e = extensions();
+  return isa == Isa::Avx512 && (e.amx || (e.avx512_bf16 && bf16_products_are_fast()));
+}
+
 const DenseUnit* dense_unit(Arithmetic a, Isa isa) {
   const Extensions& e = extensions();
   if (a == Arithmetic::F32) return isa == Isa::Avx512 ? &kF32Avx512 : isa == Isa::Avx2 ? &kF32Avx2 : &kF32Generic;
   if (isa == Isa::Avx512 && e.amx) return kDenseAmx + static_cast<int>(a);
   switch (a) {
     case Arithmetic::Bf16:
-      if (isa == Isa::Avx512) return e.avx512_bf16 && bf16_products_are_fast() ? &kBf16Avx512Bf16 : &kBf16Avx512;
+      if (isa == Isa::Avx512) return bf16_is_fast(isa) ? &kBf16Avx512Bf16 : &kBf16Avx512;
       return isa == Isa::Avx2 ? &kBf16Avx2 : &kBf16Generic;
     case Arithmetic::Split2:
     case Arithmetic::Split3: return nullptr;

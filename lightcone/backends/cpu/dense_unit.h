@@ -1,4 +1,5 @@
-// C = A * B in one arithmetic: how the operands are packed, and how a tile of C is computed from them. What the blocked loop in gemm.cpp does around it is the same for all.
+// C = A * B in one arithmetic: how the operands are packed, and how a tile of C is computed from them. What the blocked
+// loop in gemm.cpp does around it is the same for all.
 //
 // A is packed in strips of mr rows, each a unit's own business. B, also packed, is groups of 16 columns (16 rows of a
 // weight W[N, K] side by side), each contiguous along k; a tile reads nr / 16 groups:
@@ -21,7 +22,16 @@
 
 namespace lc::host {
 
-enum class Arithmetic : std::uint8_t { Bf16, Split2, Split3, Int8Step32, Int8Step32Min, Int8Step16, Int8Step16Min, F32 };
+enum class Arithmetic : std::uint8_t {
+  Bf16,
+  Split2,
+  Split3,
+  Int8Step32,
+  Int8Step32Min,
+  Int8Step16,
+  Int8Step16Min,
+  F32
+};
 
 struct DenseUnit {
   const char* name;
@@ -52,6 +62,7 @@ struct DenseUnit {
 // The fastest this CPU has, using nothing above `isa`. Splits are faster than f32 only where there are tiles of bf16
 // products: null elsewhere.
 const DenseUnit* dense_unit(Arithmetic a, Isa isa);
+bool bf16_is_fast(Isa isa);  // does it have products of bf16, faster than those of f32?
 // All this CPU can run, for tests; those of tile hardware also as an emulation.
 std::vector<const DenseUnit*> dense_units();
 

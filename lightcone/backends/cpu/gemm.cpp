@@ -203,8 +203,8 @@ std::size_t gemm_scratch_bytes(const Gemm& g, int workers) {
   std::size_t most = 0;
   for (const Isa isa : {Isa::Generic, Isa::Avx2, Isa::Avx512}) {
     const DenseUnit& u = unit(g, isa);
-    most = std::max(most, static_cast<std::size_t>(
-                              std::max(workers * scratch_bytes(g, u, 1), scratch_bytes(g, u, workers))));
+    most = std::max(most,
+                    static_cast<std::size_t>(std::max(workers * scratch_bytes(g, u, 1), scratch_bytes(g, u, workers))));
   }
   return most;
 }

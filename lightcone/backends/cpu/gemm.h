@@ -35,7 +35,7 @@ struct Gemm {
   WeightType type = WeightType::F32;
   bool packed = false;  // b as packed_weights.h describes it: rows 0 to n, all of k
   const void* b = nullptr;
-  std::int64_t b_n = 0, b_k = 0;  // in elements; quantised: b_n in bytes, b_k unused
+  std::int64_t b_n = 0, b_k = 0;    // in elements; quantised: b_n in bytes, b_k unused
   const DenseUnit* unit = nullptr;  // the arithmetic of more than a few rows; null: f32
   int zero = 0;                     // of B's format, for int8 units
   float* c = nullptr;

@@ -91,8 +91,8 @@ Graph unroll_windows(const Graph& src, PassLog& log) {
 
 class Lowering {
  public:
-  Lowering(const Graph& g, std::shared_ptr<Parallel> p, PassLog& log, bool winograd)
-      : g_(g), parallel_(std::move(p)), log_(log), winograd_(winograd) {}
+  Lowering(const Graph& g, std::shared_ptr<Parallel> p, PassLog& log, const CpuOptions& o)
+      : g_(g), parallel_(std::move(p)), log_(log), options_(o) {}
   Lowered run();
 
  private:
@@ -111,7 +111,7 @@ class Lowering {
   const Graph& g_;
   std::shared_ptr<Parallel> parallel_;
   PassLog& log_;
-  bool winograd_;
+  const CpuOptions& options_;
   std::vector<bool> live_, buffer_;
   std::set<NodeId> wanted_;  // reachable through the buffers that kernels really read
   std::map<NodeId, Contraction> contractions_;
@@ -167,7 +167,7 @@ void Lowering::choose_buffers() {
       convolutions_.emplace(id, *c);
       buffer_[id] = buffer_[c->image_node] = buffer_[c->weight_node] = true;
     } else if (const auto c = match_contraction(g_, *s)) {
-      contractions_.emplace(id, *c);
+      contractions_.emplace(id, *c).first->second.unit = choose_unit(c->type, options_.precision);
       buffer_[id] = buffer_[c->a_node] = buffer_[c->b_node] = true;
     }
   }
@@ -276,9 +276,9 @@ NodeId Lowering::packed(Graph& dst, const Contraction& c) {
   if (!fresh) return it->second;
   const NodeId from = to_[c.b_node];
   const std::int64_t n = *c.axes.back().extent.constant(), k = *c.k.extent.constant();
-  Node pack{.op = Op::Kernel, .dtype = DType::U8, .shape = {packed_bytes(c.type, n, k)}, .where = g_[c.b_node].where};
+  Node pack{.op = Op::Kernel, .dtype = DType::U8, .shape = {packed_bytes(c.kept(), n, k)}, .where = g_[c.b_node].where};
   pack.in.push_back({from, View(dst[from].shape)});
-  pack.kernel = pack_kernel(c.type, n, k, transposed(c), parallel_);
+  pack.kernel = pack_kernel(c.type, c.kept(), n, k, transposed(c), parallel_);
   it->second = dst.add(std::move(pack));
   ++log_.fired["weight packed"];
   return it->second;
@@ -364,7 +364,8 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
   if (v != convolutions_.end()) {
     reads(v->second.image_node);
     reads(v->second.weight_node);
-    out.kernel = convolution_kernel(v->second, winograd_ ? ConvWay::Cheapest : ConvWay::Direct, parallel_, epilogue());
+    out.kernel =
+        convolution_kernel(v->second, options_.winograd ? ConvWay::Cheapest : ConvWay::Direct, parallel_, epilogue());
   } else if (c != contractions_.end()) {
     reads(c->second.a_node);
     if (c->second.packed) {
@@ -453,10 +454,10 @@ std::vector<Origin::Step> steps(const Graph& g, NodeId result, const std::vector
   return made;
 }
 
-Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, bool winograd) {
+Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, const CpuOptions& options) {
   const Graph whole = make_contiguous(unroll_windows(g, log));
   const Graph ready = prepare_contractions(fuse_attention(whole, parallel, log), log);
-  return Lowering(ready, parallel, log, winograd).run();
+  return Lowering(ready, parallel, log, options).run();
 }
 
 }  // namespace lc::host
@@ -465,7 +466,7 @@ namespace lc {
 
 Compiler cpu(CpuOptions options) {
   return Compiler({"cpu", [options](const Graph& g, PassLog& log) {
-                     host::Lowered l = host::lower(g, host::threads(options.threads), log, options.winograd);
+                     host::Lowered l = host::lower(g, host::threads(options.threads), log, options);
                      host::install(l.loops, options, &log);
                      return std::move(l.graph);
                    }});
@@ -477,7 +478,7 @@ std::vector<Graph> cpu_batch(std::vector<const Graph*> graphs, const CpuOptions&
   std::vector<std::shared_ptr<host::LoopKernel>> loops;
   for (const Graph* g : graphs) {
     PassLog log;
-    host::Lowered l = host::lower(*g, parallel, log, options.winograd);
+    host::Lowered l = host::lower(*g, parallel, log, options);
     loops.insert(loops.end(), l.loops.begin(), l.loops.end());
     done.push_back(std::move(l.graph));
   }

@@ -56,10 +56,15 @@ struct Contraction {
   std::vector<Axis> axes;  // of the output, outermost first
   Axis k;
   Dim a_offset, b_offset;
-  WeightType type = WeightType::F32;
+  WeightType type = WeightType::F32;  // of B as it is stored
   NodeId a_node = 0, b_node = 0;
-  bool packed = false;  // b_node holds all its rows as packed_weights.h describes
+  const DenseUnit* unit = nullptr;  // the arithmetic of more than a few rows; null: f32
+  bool packed = false;              // b_node holds all its rows as packed_weights.h describes
+  // Packed for products of bf16, f32 is kept in bf16.
+  WeightType kept() const;
 };
+// The arithmetic of products with B of this type; null: f32.
+const DenseUnit* choose_unit(WeightType t, Precision p);
 std::optional<Contraction> match_contraction(const Graph& g, const Sides& s);
 // The operands of contractions whose strides cannot be told are copied first.
 Graph prepare_contractions(const Graph& g, PassLog& log);
@@ -80,6 +85,6 @@ struct Lowered {
   Graph graph;
   std::vector<std::shared_ptr<LoopKernel>> loops;  // that wait for their code
 };
-Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, bool winograd = true);
+Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, const CpuOptions& options = {});
 
 }  // namespace lc::host

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lightcone/core/dtype.h"
+
 namespace lc::host {
 namespace {
 
@@ -112,9 +114,9 @@ void pack_plain(WeightType t, const u8* from, i64 rows, i64 k, u8* to) {
 
 class PackKernel final : public Kernel {
  public:
-  PackKernel(WeightType t, i64 n, i64 k, bool transposed, std::shared_ptr<Parallel> p)
-      : type_(t), n_(n), k_(k), transposed_(transposed), parallel_(std::move(p)) {}
-  std::string name() const override { return "pack_" + std::string(host::name(type_)); }
+  PackKernel(WeightType from, WeightType to, i64 n, i64 k, bool transposed, std::shared_ptr<Parallel> p)
+      : type_(from), to_(to), n_(n), k_(k), transposed_(transposed), parallel_(std::move(p)) {}
+  std::string name() const override { return "pack_" + std::string(host::name(to_)); }
   std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   void run(const Launch& l) const override {
     struct Job {
@@ -133,8 +135,7 @@ class PackKernel final : public Kernel {
 
  private:
   void group(const u8* from, u8* to, i64 group) const {
-    if (type_ == WeightType::F32)
-      return plain_group(reinterpret_cast<const float*>(from), reinterpret_cast<float*>(to), group);
+    if (type_ == WeightType::F32) return f32_group(reinterpret_cast<const float*>(from), to, group);
     const PackedLayout layout = packed_layout(type_);
     const i64 bytes = layout.group_bytes(k_), first = group * kRows, rows = std::min<i64>(kRows, n_ - first);
     to += group * bytes;
@@ -147,16 +148,20 @@ class PackKernel final : public Kernel {
         pack_block(type_, from + ((first + r) * blocks + b) * q->bytes,
                    {to + b * layout.block_bytes(), static_cast<int>(r), layout});
   }
-  void plain_group(const float* from, float* to, i64 group) const {
-    const i64 first = group * kRows, rows = std::min<i64>(kRows, n_ - first);
+  void f32_group(const float* from, u8* to, i64 group) const {
+    const i64 first = group * kRows, rows = std::min<i64>(kRows, n_ - first),
+              bytes = packed_layout(to_).group_bytes(k_);
     const i64 n_stride = transposed_ ? 1 : k_, k_stride = transposed_ ? n_ : 1;
-    from += first * n_stride, to += first * k_;
-    for (i64 k = 0; k < k_; ++k, from += k_stride, to += kRows) {
-      for (i64 r = 0; r < rows; ++r) to[r] = from[r * n_stride];
-      std::fill(to + rows, to + kRows, 0.0f);
-    }
+    from += first * n_stride, to += group * bytes;
+    if (rows < kRows || k_ % 2) std::memset(to, 0, static_cast<std::size_t>(bytes));
+    auto* half = reinterpret_cast<std::uint16_t*>(to);
+    auto* full = reinterpret_cast<float*>(to);
+    for (i64 k = 0; k < k_; ++k, from += k_stride)
+      for (i64 r = 0; r < rows; ++r)
+        if (to_ == WeightType::BF16) half[(k / 2 * kRows + r) * 2 + k % 2] = f32_to_bf16(from[r * n_stride]);
+        else full[k * kRows + r] = from[r * n_stride];
   }
-  WeightType type_;
+  WeightType type_, to_;
   i64 n_, k_;
   bool transposed_;
   std::shared_ptr<Parallel> parallel_;
@@ -164,8 +169,9 @@ class PackKernel final : public Kernel {
 
 }  // namespace
 
-std::shared_ptr<const Kernel> pack_kernel(WeightType t, i64 n, i64 k, bool transposed, std::shared_ptr<Parallel> p) {
-  return std::make_shared<PackKernel>(t, n, k, transposed, std::move(p));
+std::shared_ptr<const Kernel> pack_kernel(WeightType from, WeightType to, i64 n, i64 k, bool transposed,
+                                          std::shared_ptr<Parallel> p) {
+  return std::make_shared<PackKernel>(from, to, n, k, transposed, std::move(p));
 }
 
 }  // namespace lc::host

@@ -45,8 +45,8 @@ constexpr std::int64_t packed_bytes(WeightType t, std::int64_t n, std::int64_t k
   return (n + PackedLayout::rows - 1) / PackedLayout::rows * packed_layout(t).group_bytes(k);
 }
 
-// [n, k] as the checkpoint has it, or f32 as [k, n] -> packed_bytes() bytes.
-std::shared_ptr<const Kernel> pack_kernel(WeightType t, std::int64_t n, std::int64_t k, bool transposed,
-                                          std::shared_ptr<Parallel> p);
+// [n, k] as the checkpoint has it, or f32 as [k, n] -> packed_bytes() bytes. `to` is `from`, or bf16 for f32.
+std::shared_ptr<const Kernel> pack_kernel(WeightType from, WeightType to, std::int64_t n, std::int64_t k,
+                                          bool transposed, std::shared_ptr<Parallel> p);
 
 }  // namespace lc::host
