@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lightcone/backends/cpu/dense_unit.h"
 #include "lightcone/backends/cpu/packed_weights.h"
 #include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/core/dtype.h"
@@ -134,6 +135,75 @@ TEST(Gemm, EveryIsaEveryTypeEverySize) {
       }
     }
   EXPECT_GT(checked, 1000);
+}
+
+// Every arithmetic under the blocked loop: packed or not, for any thread count the same bits, and as close to the
+// product as its rounding of the operands lets it be. (What each computes exactly is dense_unit_test's business.)
+TEST(Gemm, EveryUnitEveryTypeItTakes) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  const auto one = threads(1), two = threads(2);
+  int checked = 0;
+  for (const DenseUnit* u : dense_units())
+    for (int type = 0; type <= static_cast<int>(WeightType::Q6_K); ++type)
+      for (const auto& [m, n, k] : {std::array{5, 31, 512}, std::array{13, 17, 256}, std::array{200, 50, 512},
+                                    std::array{33, 1100, 256}, std::array{7, 40, 37}}) {
+        const auto t = static_cast<WeightType>(type);
+        const QuantInfo* q = block_format(t);
+        const bool int8 = u->arithmetic >= Arithmetic::Int8Step32 && u->arithmetic <= Arithmetic::Int8Step16Min;
+        if (int8 ? !q || int8_format(t).arithmetic != u->arithmetic : q && u->arithmetic == Arithmetic::Bf16) continue;
+        if (q && k % q->elements) continue;
+        if (m * n > 4000 && std::string_view(u->name).ends_with("_emulated")) continue;  // takes minutes
+        const Weight w = make_weight(t, n, k, random);
+        std::vector<float> a(static_cast<std::size_t>(m * k)), c[4];
+        for (float& x : a) x = normal(random);
+        for (int way = 0; way < 4; ++way) {
+          const bool packed = way / 2;
+          if (packed && packed_layout(t).block == 0) continue;
+          Parallel& parallel = way % 2 ? *two : *one;
+          const std::vector<std::byte> b = packed ? pack(t, w.bytes, n, k, *one) : w.bytes;
+          c[way].assign(static_cast<std::size_t>(m * n), NAN);
+          const Gemm g{.m = m,
+                       .n = n,
+                       .k = k,
+                       .a = a.data(),
+                       .a_m = k,
+                       .a_k = 1,
+                       .type = t,
+                       .packed = packed,
+                       .b = b.data(),
+                       .b_n = w.row,
+                       .b_k = 1,
+                       .unit = u,
+                       .zero = int8_format(t).zero,
+                       .c = c[way].data(),
+                       .c_m = n};
+          std::vector<std::byte> scratch(gemm_scratch_bytes(g, parallel.workers()) + 64);
+          auto* aligned =
+              reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
+          gemm(g, {}, parallel, aligned, detect_isa());
+          ASSERT_EQ(std::memcmp(c[0].data(), c[way].data(), c[0].size() * 4), 0)
+              << u->name << " " << name(t) << " way " << way << " " << m << "x" << n << "x" << k;
+        }
+        const double rounding = int8                                  ? 1.0 / 127
+                                : u->arithmetic == Arithmetic::Bf16   ? 0x1p-8
+                                : u->arithmetic == Arithmetic::Split2 ? 0x1p-15
+                                                                      : 0;
+        for (int i = 0; i < m; ++i)
+          for (int j = i % 7; j < n; j += 7) {
+            double want = 0, size = 0;
+            for (int l = 0; l < k; ++l) {
+              const double x = static_cast<double>(a[static_cast<std::size_t>(i * k + l)]);
+              const double y = w.values[static_cast<std::size_t>(j * k + l)];
+              // half a step of 8 bits is relative to the largest of its neighbours: 4 is more than any
+              want += x * y, size += (int8 ? 4 : std::abs(x)) * std::abs(y);
+            }
+            ASSERT_NEAR(c[0][static_cast<std::size_t>(i * n + j)], want, (4e-7 + rounding) * size + 1e-30)
+                << u->name << " " << name(t) << " " << m << "x" << n << "x" << k;
+            ++checked;
+          }
+      }
+  EXPECT_GT(checked, 10000);
 }
 
 // B with neighbours along N (a plain product), A transposed, and batches.

@@ -1,6 +1,7 @@
 #include "lightcone/runtime/program.h"
 
 #include <functional>
+#include <random>
 
 #include <gtest/gtest.h>
 
@@ -189,6 +190,39 @@ TEST(Program, WeightsOfEitherOrderArePacked) {
           EXPECT_EQ(have[i * 20 + j], want) << i << " " << j;
         }
     }
+}
+
+// Medium rounds operands to bf16 or 8 bits, and no more than that; highest stays exact to f32.
+TEST(Program, PrecisionIsWhatWasAskedFor) {
+  constexpr std::int64_t kRows = 40, kColumns = 48, kDepth = 512;
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> w(kColumns * kDepth), x(kRows * kDepth);
+  for (float& v : w) v = normal(random);
+  for (float& v : x) v = normal(random);
+  std::vector<double> error;
+  for (const Precision precision : {Precision::Highest, Precision::High, Precision::Medium}) {
+    Graph g;
+    const Tensor weight = g.input("w", {kColumns, kDepth}, DType::F32, std::source_location::current(), kParameter);
+    g.output("y", matmul(g.input("x", {kRows, kDepth}), weight.permute({1, 0})));
+    Program p = compile(g, generic() | cpu({.threads = 2, .precision = precision}));
+    p.load("w", w.data(), w.size() * 4);
+    const std::vector<float> y = Context(p).set("x", x).run().get("y");
+    double worst = 0;
+    for (std::size_t i = 0; i < kRows; ++i)
+      for (std::size_t j = 0; j < kColumns; ++j) {
+        double want = 0, size = 0;
+        for (std::size_t k = 0; k < kDepth; ++k) {
+          const double term = static_cast<double>(x[i * kDepth + k]) * static_cast<double>(w[j * kDepth + k]);
+          want += term, size += std::abs(term);
+        }
+        worst = std::max(worst, std::abs(static_cast<double>(y[i * kColumns + j]) - want) / size);
+      }
+    error.push_back(worst);
+  }
+  EXPECT_LT(error[0], 1e-6);
+  EXPECT_LT(error[1], 3e-5);
+  EXPECT_LT(error[2], 0x1p-8);
 }
 
 TEST(Program, WhatDependsOnParametersAloneIsComputedWhenTheyAreLoaded) {

@@ -26,7 +26,7 @@ namespace lc {
 
 struct LlamaOptions {
   std::int64_t context = 0;  // positions of the cache; 0: the model's own, at most 4096
-  std::int64_t chunk = 64;   // prompt tokens a run
+  std::int64_t chunk = 512;  // prompt tokens a run; weights are unpacked once for each
   bool all_logits = false;
   std::optional<Compiler> compiler = {};  // default: generic() | cpu({threads, precision})
   int threads = 0;

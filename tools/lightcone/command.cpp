@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <map>
 
 #include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/core/error.h"
@@ -84,6 +85,17 @@ void add_threads(CLI::App& command, int& threads) {
         return cat(given, " is not between 0 (all ", cores, " cores) and ", most, " (4 for each core)");
       })
       ->type_name("N");
+}
+
+void add_precision(CLI::App& command, Precision& precision) {
+  static const std::map<std::string, Precision> names{
+      {"highest", Precision::Highest}, {"high", Precision::High}, {"medium", Precision::Medium}};
+  command
+      .add_option("--precision", precision,
+                  "of products with many rows, such as prompts: highest (f32, default), high, or medium (bf16, and\n"
+                  "8-bit activations for quantised weights: several times as fast)")
+      ->transform(CLI::CheckedTransformer(names, CLI::ignore_case).description(""))
+      ->type_name("NAME");
 }
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }

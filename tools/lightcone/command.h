@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/io/weights.h"
 
 namespace lc::tool {
@@ -22,6 +23,7 @@ Weights open_model(const std::string& name);
 
 // The option --threads.
 void add_threads(CLI::App& command, int& threads);
+void add_precision(CLI::App& command, Precision& precision);
 
 // A line that is redrawn, on a terminal only.
 class Progress {

@@ -21,6 +21,7 @@ struct Options {
   std::string model, prompt, tokenizer;
   int max_tokens = 256, threads = 0;
   std::int64_t context = 0;
+  Precision precision = Precision::Highest;
   std::optional<std::uint64_t> seed;
   SamplerOptions sampler{.temperature = 0.8, .top_p = 0.95};
   bool quiet = false;
@@ -99,8 +100,11 @@ void generate(const Options& o) {
   if (prompt == "-") prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
   require_utf8(prompt, "the prompt");
   Progress progress;
-  LlamaOptions load{
-      .context = o.context, .threads = o.threads, .memory_limit = physical_memory(), .tokenizer = o.tokenizer};
+  LlamaOptions load{.context = o.context,
+                    .threads = o.threads,
+                    .precision = o.precision,
+                    .memory_limit = physical_memory(),
+                    .tokenizer = o.tokenizer};
   load.progress = [&](std::string_view what, double part) { progress.show(what, part); };
   const Llama model = Llama::load(open_model(o.model), load);
   progress.clear();
@@ -168,6 +172,7 @@ void add_generate(CLI::App& app) {
       ->check(whole_number)
       ->type_name("N");
   add_threads(*c, o->threads);
+  add_precision(*c, o->precision);
   c->add_option("--context", o->context, "positions remembered; 0: the model's own, at most 4096")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 24))

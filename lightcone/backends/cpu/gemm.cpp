@@ -27,10 +27,11 @@ const GemmTable& table(Isa isa) {
 }
 const DenseUnit& unit(const Gemm& g, Isa isa) { return g.unit ? *g.unit : *dense_unit(Arithmetic::F32, isa); }
 
-// B is read as it lies in memory.
+// B is read as it lies in memory. (A step of bf16 tiles is longer than that of packed weights: k must be whole.)
 bool ready(const Gemm& g, const DenseUnit& u) {
-  return g.packed && ((g.type == WeightType::F32 && u.arithmetic == Arithmetic::F32) ||
-                      (g.type == WeightType::BF16 && u.arithmetic == Arithmetic::Bf16));
+  const bool same = (g.type == WeightType::F32 && u.arithmetic == Arithmetic::F32) ||
+                    (g.type == WeightType::BF16 && u.arithmetic == Arithmetic::Bf16);
+  return g.packed && same && packed_layout(g.type).group_bytes(g.k) == u.b_bytes(g.k);
 }
 i64 panel_bytes(const Gemm& g, const DenseUnit& u) {
   return ready(g, u) ? 0 : up(std::min(g.n, kPanel), kGroup) / kGroup * u.b_bytes(g.k);
