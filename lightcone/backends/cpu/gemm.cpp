@@ -12,13 +12,14 @@ namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kDepth = 384;       // KC: a tile's strips of A and B come from the second-level cache
-constexpr i64 kRows = 168;        // MC, a multiple of most tiles' heights
-constexpr i64 kPanel = 1024;      // columns of B packed at a time
-constexpr i64 kColumns = 128;     // columns of one task, at least
-constexpr i64 kBlock = 1024;      // and at most, so that its part of C stays in the cache
-constexpr i64 kFewRows = 4;       // up to here B is streamed, not packed
-constexpr i64 kStreamRows = 512;  // weight rows of one streaming task, at most
+constexpr i64 kDepth = 384;        // KC: a tile's strips of A and B come from the second-level cache
+constexpr i64 kRows = 168;         // MC, a multiple of most tiles' heights
+constexpr i64 kPackedA = 4 << 20;  // bytes
+constexpr i64 kPanel = 1024;       // columns of B packed at a time
+constexpr i64 kColumns = 128;      // columns of one task, at least
+constexpr i64 kBlock = 1024;       // and at most, so that its part of C stays in the cache
+constexpr i64 kFewRows = 4;        // up to here B is streamed, not packed
+constexpr i64 kStreamRows = 512;   // weight rows of one streaming task, at most
 constexpr i64 kGroup = PackedLayout::rows;
 
 i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
@@ -36,13 +37,15 @@ bool ready(const Gemm& g, const DenseUnit& u) {
 i64 panel_bytes(const Gemm& g, const DenseUnit& u) {
   return ready(g, u) ? 0 : up(std::min(g.n, kPanel), kGroup) / kGroup * u.b_bytes(g.k);
 }
-i64 a_bytes(const Gemm& g, const DenseUnit& u) {  // pack_a may write a line further
-  return up(up(std::min(g.m, kRows), u.mr) / u.mr * u.a_bytes(std::min(g.k, kDepth)) + 64, 64);
+// Rows of A packed at a time, once for all columns.
+i64 packed_rows(const Gemm& g, const DenseUnit& u) {
+  return std::min(up(g.m, u.mr), u.mr * std::max(kRows / u.mr, kPackedA / std::max<i64>(u.a_bytes(g.k), 1)));
 }
+i64 a_bytes(const Gemm& g, const DenseUnit& u) { return up(packed_rows(g, u) / u.mr * u.a_bytes(g.k), 64); }
 // Rows of A in another order, or sums of them, when they are few.
 i64 few_bytes(const Gemm& g) { return up(std::min(g.m, kFewRows) * g.k * 4, 64); }
-i64 scratch_bytes(const Gemm& g, const DenseUnit& u, int workers) {
-  return std::max(workers * a_bytes(g, u) + panel_bytes(g, u), few_bytes(g));
+i64 scratch_bytes(const Gemm& g, const DenseUnit& u) {
+  return std::max(a_bytes(g, u) + panel_bytes(g, u), few_bytes(g));
 }
 
 // Long runs of rows stream best, but every worker wants some: an even number of sixteens.
@@ -53,10 +56,11 @@ struct Job {
   const GemmTable* t;
   const DenseUnit* u;
   std::byte* panel = nullptr;
-  std::byte* a_blocks = nullptr;  // one a worker
-  const std::byte* b = nullptr;   // groups of 16 columns as the unit wants them, all of k
-  i64 j0 = 0, columns = 0;
-  i64 rows = 0, across = 0;  // of one task: rows, columns
+  std::byte* a = nullptr;        // rows [i0, i0 + m) packed: strips of a depth of k side by side, then the next depth
+  const std::byte* b = nullptr;  // groups of 16 columns as the unit wants them, all of k
+  i64 i0 = 0, m = 0, j0 = 0, columns = 0;
+  i64 rows = 0, across = 0;  // of one task
+  i64 groups = 0;            // to be packed into the panel
 };
 
 void finish(const Gemm& g, i64 i0, i64 rows, i64 begin, i64 end) {
@@ -79,42 +83,60 @@ void stream_columns(void* arg, int task, int) {
   finish(*j.g, 0, j.g->m, begin, end);
 }
 
-void pack_group(void* arg, int task, int) {
-  const Job& j = *static_cast<Job*>(arg);
-  const i64 first = task * kGroup, bytes = j.u->b_bytes(j.g->k);
-  j.u->pack_b(*j.g, j.j0 + first, std::min(kGroup, j.columns - first), 0, j.g->k, j.panel + task * bytes, bytes);
-}
-
-void compute_block(void* arg, int task, int worker) {
+// A group of columns of B, or a strip of rows of A.
+void pack(void* arg, int task, int) {
   const Job& j = *static_cast<Job*>(arg);
   const Gemm& g = *j.g;
   const DenseUnit& u = *j.u;
-  const i64 side = (j.columns + j.across - 1) / j.across;
+  if (task < j.groups) {
+    const i64 first = task * kGroup, bytes = u.b_bytes(g.k);
+    return u.pack_b(g, j.j0 + first, std::min(kGroup, j.columns - first), 0, g.k, j.panel + task * bytes, bytes);
+  }
+  const i64 strip = task - j.groups, i = strip * u.mr, strips = (j.m + u.mr - 1) / u.mr;
+  for (i64 k = 0; k < g.k; k += kDepth) {
+    const i64 depth = std::min(kDepth, g.k - k);
+    u.pack_a(g.a + (j.i0 + i) * g.a_m + k * g.a_k, g.a_m, g.a_k, std::min<i64>(u.mr, j.m - i), depth, g.zero,
+             j.a + strips * u.a_bytes(k) + strip * u.a_bytes(depth));
+  }
+}
+
+void compute_block(void* arg, int task, int) {
+  const Job& j = *static_cast<Job*>(arg);
+  const Gemm& g = *j.g;
+  const DenseUnit& u = *j.u;
+  const i64 side = (j.columns + j.across - 1) / j.across, strips = (j.m + u.mr - 1) / u.mr;
   const i64 i0 = task / side * j.rows, c0 = task % side * j.across;
-  const i64 rows = std::min(j.rows, g.m - i0), columns = std::min(j.across, j.columns - c0);
-  std::byte* a = j.a_blocks + worker * a_bytes(g, u);
+  const i64 rows = std::min(j.rows, j.m - i0), columns = std::min(j.across, j.columns - c0);
   if (u.begin) u.begin();
   for (i64 k = 0; k < g.k; k += kDepth) {
     const i64 depth = std::min(kDepth, g.k - k), strip = u.a_bytes(depth), group = u.b_bytes(g.k);
-    u.pack_a(g.a + i0 * g.a_m + k * g.a_k, g.a_m, g.a_k, rows, depth, g.zero, a);
+    const std::byte* a = j.a + strips * u.a_bytes(k) + i0 / u.mr * strip;
     for (i64 c = c0; c < c0 + columns; c += u.nr)
       for (i64 r = 0; r < rows; r += u.mr)
         u.tile(a + r / u.mr * strip, j.b + c / kGroup * group + u.b_bytes(k), group, depth,
-               g.c + (i0 + r) * g.c_m + j.j0 + c, g.c_m, std::min<i64>(u.mr, rows - r),
+               g.c + (j.i0 + i0 + r) * g.c_m + j.j0 + c, g.c_m, std::min<i64>(u.mr, rows - r),
                std::min<i64>(u.nr, c0 + columns - c), k > 0);
   }
   if (u.end) u.end();
-  finish(g, i0, rows, j.j0 + c0, j.j0 + c0 + columns);
+  finish(g, j.i0 + i0, rows, j.j0 + c0, j.j0 + c0 + columns);
 }
 
-// All of B, or a panel of it, lies in groups: rows in even blocks, columns in parts.
-void multiply(Job& j, Parallel& parallel) {
-  const i64 m = j.g->m, blocks = (m + kRows - 1) / kRows;
-  j.rows = up((m + blocks - 1) / blocks, j.u->mr);
-  // a block of A is packed again for every part: as few as keep the workers busy
-  const i64 wanted = parallel.workers() == 1 ? 1 : std::max<i64>(1, (4 * parallel.workers() + blocks - 1) / blocks);
-  j.across = std::clamp(up((j.columns + wanted - 1) / wanted, std::max<i64>(j.u->nr, kGroup)), kColumns, kBlock);
-  parallel.run(static_cast<int>(blocks * ((j.columns + j.across - 1) / j.across)), compute_block, &j);
+// Columns [j0, j0 + columns): B as it lies in memory, or a panel of it.
+void columns(Job& j, Parallel& parallel, bool first) {
+  const Gemm& g = *j.g;
+  const i64 mr = j.u->mr, step = packed_rows(g, *j.u);
+  for (j.i0 = 0; j.i0 < g.m; j.i0 += step) {
+    j.m = std::min(step, g.m - j.i0);
+    j.groups = j.panel && j.i0 == 0 ? (j.columns + kGroup - 1) / kGroup : 0;
+    const i64 strips = first || step < g.m ? (j.m + mr - 1) / mr : 0;  // else they lie there since the first panel
+    parallel.run(static_cast<int>(j.groups + strips), pack, &j);
+    // rows in even blocks; columns in parts, so many that all workers are busy to the end
+    const i64 blocks = (j.m + kRows - 1) / kRows;
+    j.rows = up((j.m + blocks - 1) / blocks, mr);
+    const i64 wanted = parallel.workers() == 1 ? 1 : std::max<i64>(1, (4 * parallel.workers() + blocks - 1) / blocks);
+    j.across = std::clamp(up((j.columns + wanted - 1) / wanted, j.u->nr), kColumns, kBlock);
+    parallel.run(static_cast<int>(blocks * ((j.columns + j.across - 1) / j.across)), compute_block, &j);
+  }
 }
 
 void few_rows(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTable& t) {
@@ -137,17 +159,16 @@ void product(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTa
     return few_rows(g, parallel, scratch, t);
   if (g.m <= kFewRows && g.b_n == 1 && !g.packed)
     return parallel.run(static_cast<int>((g.n + kColumns - 1) / kColumns), stream_columns, &j);
-  j.a_blocks = scratch;
+  j.a = scratch;
   if (ready(g, u)) {
     j.b = static_cast<const std::byte*>(g.b);
     j.columns = g.n;
-    return multiply(j, parallel);
+    return columns(j, parallel, true);
   }
-  j.b = j.panel = scratch + parallel.workers() * a_bytes(g, u);
+  j.b = j.panel = scratch + a_bytes(g, u);
   for (j.j0 = 0; j.j0 < g.n; j.j0 += kPanel) {
     j.columns = std::min(kPanel, g.n - j.j0);
-    parallel.run(static_cast<int>((j.columns + kGroup - 1) / kGroup), pack_group, &j);
-    multiply(j, parallel);
+    columns(j, parallel, j.j0 == 0);
   }
 }
 
@@ -200,19 +221,15 @@ std::string_view name(WeightType t) {
 const char* name(Isa isa) { return isa == Isa::Avx512 ? "avx512" : isa == Isa::Avx2 ? "avx2" : "generic"; }
 
 std::size_t gemm_scratch_bytes(const Gemm& g, int workers) {
-  // products of a batch are shared out whole: every worker then has what one thread needs
-  std::size_t most = 0;
-  for (const Isa isa : {Isa::Generic, Isa::Avx2, Isa::Avx512}) {
-    const DenseUnit& u = unit(g, isa);
-    most = std::max(most,
-                    static_cast<std::size_t>(std::max(workers * scratch_bytes(g, u, 1), scratch_bytes(g, u, workers))));
-  }
-  return most;
+  // products of a batch are shared out whole: every worker then has its own
+  i64 most = 0;
+  for (const Isa isa : {Isa::Generic, Isa::Avx2, Isa::Avx512}) most = std::max(most, scratch_bytes(g, unit(g, isa)));
+  return static_cast<std::size_t>(workers * most);
 }
 
 void gemm(const Gemm& g, const GemmBatch& batch, Parallel& parallel, std::byte* scratch, Isa isa) {
   const DenseUnit& u = unit(g, isa);
-  BatchJob j{g, batch, &table(isa), &u, scratch, scratch_bytes(g, u, 1)};
+  BatchJob j{g, batch, &table(isa), &u, scratch, scratch_bytes(g, u)};
   if (batch.count > 1 && g.m * g.n * g.k < (i64{1} << 22))
     return parallel.run(static_cast<int>(batch.count), one_of_batch, &j);
   for (i64 b = 0; b < batch.count; ++b) product(at(j, b), parallel, j.scratch, *j.t, u);

@@ -37,7 +37,7 @@ constexpr int kGroup = PackedLayout::rows;
 constexpr int kNr = std::max(kGroup, 2 * WIDTH), kVectors = kNr / WIDTH;
 
 // Rows [i, i + h) of A, side by side. Whole vectors are stored: what they write behind a row belongs to
-// the next one, and behind the last there is room.
+// the next one; only the last row of the strip ends where it must.
 void pack_strip(const float* from, i64 a_m, i64 a_k, i64 h, i64 depth, float* to) {
   i64 k = 0;
   if (a_k == 1)
@@ -45,7 +45,8 @@ void pack_strip(const float* from, i64 a_m, i64 a_k, i64 h, i64 depth, float* to
       vf v[WIDTH];
       for (i64 r = 0; r < WIDTH; ++r) v[r] = r < h ? load(from + r * a_m + k) : vf{};
       transpose(v);
-      for (int e = 0; e < WIDTH; ++e) store(to + (k + e) * MR, v[e]);
+      for (int e = 0; e + 1 < WIDTH; ++e) store(to + (k + e) * MR, v[e]);
+      store_part(to + (k + WIDTH - 1) * MR, v[WIDTH - 1], MR);
     }
   for (; k < depth; ++k)
     for (i64 r = 0; r < MR; ++r) to[k * MR + r] = r < h ? from[r * a_m + k * a_k] : 0.0f;
