@@ -84,8 +84,9 @@ TEST(Gemm, EveryIsaEveryTypeEverySize) {
     for (const auto& [m, n, k] :
          {std::array{1, 1, 32}, std::array{1, 70, 64}, std::array{2, 33, 96}, std::array{3, 5, 320},
           std::array{4, 129, 32}, std::array{5, 31, 64}, std::array{13, 17, 288}, std::array{29, 64, 576},
-          std::array{169, 130, 64}, std::array{340, 1100, 32}, std::array{1, 40, 37}, std::array{6, 40, 37},
-          std::array{1, 9, 256}, std::array{2, 70, 768}, std::array{5, 31, 512}, std::array{169, 50, 256}}) {
+          std::array{169, 130, 64}, std::array{340, 1100, 32}, std::array{1, 40, 37}, std::array{3, 40, 37},
+          std::array{6, 40, 37}, std::array{2, 300, 1}, std::array{1, 2051, 32}, std::array{1, 9, 256},
+          std::array{2, 70, 768}, std::array{5, 31, 512}, std::array{169, 50, 256}}) {
       const auto t = static_cast<WeightType>(kind / 2);
       const bool packed = kind % 2;
       if (packed && packed_layout(t).block == 0) continue;

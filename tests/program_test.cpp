@@ -164,7 +164,31 @@ TEST(Program, APassThatBreaksTheContractIsRefused) {
   breaks([](Graph& h, Tensor a, Tensor) { h.output("y", a); }, "the number of assignments");
 }
 
-// A weight in blocks is packed when it is loaded, and not kept twice.
+// Sixteen rows side by side, unless few rows would fill far more memory than they take.
+TEST(Program, NarrowWeightsArePackedWhereThatWastesNoMemory) {
+  for (const auto& [type, block, unit] : {std::tuple{DType::BF16, 2, 4}, std::tuple{DType::F16, 1, 2}})
+    for (const auto& [n, k] : {std::pair{20, 37}, std::pair{3, 100000}}) {
+      Graph g;
+      const Tensor w = g.input("w", {n, k}, type, std::source_location::current(), kParameter);
+      const Tensor x = g.input("x", {1, k});
+      g.output("y", nn::linear(x, nn::Parameter{w}));
+      Program p = compile(g, generic() | cpu({.threads = 1}));
+      const std::size_t whole = static_cast<std::size_t>((n + 15) / 16 * 16 * unit * ((k + block - 1) / block));
+      EXPECT_EQ(p.plan().prepared_bytes, n < 16 ? 0 : whole);
+      const auto size = static_cast<std::size_t>(k);
+      std::vector<std::byte> values(size * static_cast<std::size_t>(n) * 2);
+      for (std::size_t i = 0; i < values.size() / 2; ++i)
+        store_f64(values.data(), type, i, static_cast<double>(i % 7) - 3);
+      p.load("w", values.data(), values.size());
+      const std::vector<float> ones(size, 1.0f), y = Context(p).set(x, ones).run().get("y");
+      for (std::size_t row = 0; row < y.size(); ++row) {
+        double want = 0;
+        for (std::size_t i = row * size; i < (row + 1) * size; ++i) want += static_cast<double>(i % 7) - 3;
+        EXPECT_EQ(y[row], want) << row;
+      }
+    }
+}
+
 // An f32 weight is packed from either order, and left alone when products read it in both.
 TEST(Program, WeightsOfEitherOrderArePacked) {
   std::vector<float> values(20 * 37), x_values(9 * 37);
@@ -225,6 +249,7 @@ TEST(Program, PrecisionIsWhatWasAskedFor) {
   EXPECT_LT(error[2], 0x1p-8);
 }
 
+// A weight in blocks is packed when it is loaded, and not kept twice.
 TEST(Program, WhatDependsOnParametersAloneIsComputedWhenTheyAreLoaded) {
   Graph g;
   const nn::Parameter w = nn::parameter(g, "w", {20, 256}, DType::F32, QuantFormat::Q4_K);

@@ -49,9 +49,10 @@ struct Program::Impl {
   MemoryPlan plan;
   int workers = 1;
   std::shared_ptr<Parallel> parallel;
-  std::vector<NodeId> order;                    // live nodes that compute
-  std::vector<std::vector<std::size_t>> sizes;  // by NodeId: where a kernel's sizes stand in dims
-  std::vector<Dim> dims;                        // every distinct size, evaluated once a binding
+  std::vector<NodeId> order;                     // live nodes that compute
+  std::vector<std::vector<std::size_t>> sizes;   // by NodeId: where a kernel's sizes stand in dims
+  std::vector<std::vector<std::size_t>> shapes;  // and the extents of its result
+  std::vector<Dim> dims;                         // every distinct size, evaluated once a binding
   std::unordered_map<Dim, std::size_t, HashDim> dim_places;
   std::vector<Bounds> dim_bounds;
   std::map<std::string, Bounds, std::less<>> symbols;
@@ -84,10 +85,11 @@ void Program::Impl::prepare() {
   const auto live = graph.live();
   prepared = find_prepared(graph);
   sizes.resize(graph.size());
+  shapes.resize(graph.size());
   for (NodeId id = 0; id < graph.size(); ++id) {
     if (!live[id]) continue;
     const Node& n = graph[id];
-    for (const Dim& d : n.shape) dim(d);
+    for (const Dim& d : n.shape) shapes[id].push_back(dim(d));
     if (n.op == Op::Input) {
       inputs.emplace(n.name, id);
       continue;
@@ -383,8 +385,8 @@ void Context::Impl::refresh() {
   for (NodeId id : program->order) {
     for (std::size_t k = 0; k < sizes[id].size(); ++k) sizes[id][k] = dims[program->sizes[id][k]];
     std::int64_t bytes = static_cast<std::int64_t>(size_of(graph()[id].dtype));
-    for (const Dim& d : graph()[id].shape) {
-      const std::int64_t n = d.eval(bindings);
+    for (std::size_t k : program->shapes[id]) {
+      const std::int64_t n = dims[k];
       if (n < 0)
         throw Error("run", cat("an extent of ", str(graph()[id].shape), " is negative for these sizes"),
                     graph()[id].where);

@@ -183,6 +183,9 @@ bool packable(const Graph& g, const Contraction& c) {
   whole = whole && (c.type == WeightType::F32 ? product(b.shape) == columns.extent * c.k.extent
                                               : b.shape.size() == 2 && b.shape[0] == columns.extent);
   for (std::size_t i = 0; i + 1 < c.axes.size(); ++i) whole = whole && c.axes[i].b == Dim(0);
+  if (!whole) return false;
+  const i64 n = *columns.extent.constant(), largest = 1 << 20;  // of what a few rows may fill up to sixteen
+  whole = n % PackedLayout::rows == 0 || n >= 64 || packed_bytes(c.type, n, *c.k.extent.constant()) <= largest;
   return whole && ((columns.b == c.k.extent && c.k.b == Dim(1)) || transposed(c));
 }
 bool transposed(const Contraction& c) {

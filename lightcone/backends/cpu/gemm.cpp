@@ -19,7 +19,7 @@ constexpr i64 kPanel = 1024;       // columns of B packed at a time
 constexpr i64 kColumns = 128;      // columns of one task, at least
 constexpr i64 kBlock = 1024;       // and at most, so that its part of C stays in the cache
 constexpr i64 kFewRows = 4;        // up to here B is streamed, not packed
-constexpr i64 kStreamRows = 512;   // weight rows of one streaming task, at most
+constexpr i64 kLeast = 16 << 10;   // bytes of B that one streaming task reads, at least
 constexpr i64 kGroup = PackedLayout::rows;
 
 i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
@@ -48,8 +48,30 @@ i64 scratch_bytes(const Gemm& g, const DenseUnit& u) {
   return std::max(a_bytes(g, u) + panel_bytes(g, u), few_bytes(g));
 }
 
-// Long runs of rows stream best, but every worker wants some: an even number of sixteens.
-i64 stream_rows(i64 n, int workers) { return std::clamp<i64>(up(n / (8 * workers), 32), 32, kStreamRows); }
+// Streaming tasks, in groups of sixteen rows: each a share of what is left, so that most is read in long runs
+// and all workers end at about the same time.
+struct Shares {
+  i64 groups, least;
+  int workers;
+  i64 next(i64 begin) const {
+    const i64 left = groups - begin;
+    return begin + std::min(left, std::max(least, left / (2 * workers)));
+  }
+  i64 begin(int task) const {
+    i64 at = 0;
+    while (task-- > 0) at = next(at);
+    return at;
+  }
+  int count() const {
+    int n = 0;
+    for (i64 at = 0; at < groups; at = next(at)) ++n;
+    return n;
+  }
+};
+Shares shares(const Gemm& g, int workers) {
+  const i64 bytes = g.packed ? packed_layout(g.type).group_bytes(g.k) : kGroup * g.b_n * unit_bytes(g.type);
+  return {up(g.n, kGroup) / kGroup, std::max<i64>(1, kLeast / std::max<i64>(bytes, 1)), workers};
+}
 
 struct Job {
   const Gemm* g;
@@ -61,6 +83,7 @@ struct Job {
   i64 i0 = 0, m = 0, j0 = 0, columns = 0;
   i64 rows = 0, across = 0;  // of one task
   i64 groups = 0;            // to be packed into the panel
+  Shares shares = {};        // of a stream
 };
 
 void finish(const Gemm& g, i64 i0, i64 rows, i64 begin, i64 end) {
@@ -70,9 +93,9 @@ void finish(const Gemm& g, i64 i0, i64 rows, i64 begin, i64 end) {
 
 void stream(void* arg, int task, int) {
   const Job& j = *static_cast<Job*>(arg);
-  const i64 begin = task * j.rows, end = std::min(j.g->n, begin + j.rows);
-  if (j.g->packed)
-    j.t->gemv_packed(*j.g, reinterpret_cast<const float*>(j.panel), begin / kGroup, up(end, kGroup) / kGroup);
+  const i64 first = j.shares.begin(task), last = j.shares.next(first);
+  const i64 begin = first * kGroup, end = std::min(j.g->n, last * kGroup);
+  if (j.g->packed) j.t->gemv_packed(*j.g, reinterpret_cast<const float*>(j.panel), first, last);
   else j.t->gemv(*j.g, begin, end);
   finish(*j.g, 0, j.g->m, begin, end);
 }
@@ -140,12 +163,12 @@ void columns(Job& j, Parallel& parallel, bool first) {
 }
 
 void few_rows(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTable& t) {
-  Job j{.g = &g, .t = &t, .u = nullptr, .panel = scratch, .rows = stream_rows(g.n, parallel.workers())};
+  Job j{.g = &g, .t = &t, .u = nullptr, .panel = scratch, .shares = shares(g, parallel.workers())};
   Gemm arranged = g;
   float* to = reinterpret_cast<float*>(scratch);
   if (g.packed && packed_has_minima(g.type)) t.step_sums(g, to);
   else if (!g.packed && t.arrange(g, to)) arranged.a = to, arranged.a_m = g.k, j.g = &arranged;
-  parallel.run(static_cast<int>((g.n + j.rows - 1) / j.rows), stream, &j);
+  parallel.run(j.shares.count(), stream, &j);
 }
 
 void product(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTable& t, const DenseUnit& u) {
