@@ -240,7 +240,7 @@ TEST(DenseUnit, Int8HasTheBitsOfItsDefinition) {
         }
       }
     }
-  EXPECT_GT(checked, 100);
+  EXPECT_GT(checked, 50);
 }
 
 TEST(DenseUnit, Int8ActivationsAtTheEdges) {
@@ -323,6 +323,7 @@ double f32_error(const std::vector<float>& a, const std::vector<float>& b, const
   return error_of(c, a, b, s);
 }
 
+constexpr int kLarge = 10, kKinds = 11;
 // Numbers that are hard to split; `kind` says how.
 std::vector<float> hard_numbers(int kind, i64 count, std::mt19937& random) {
   std::vector<float> v = normal_numbers(count, random);
@@ -340,11 +341,12 @@ std::vector<float> hard_numbers(int kind, i64 count, std::mt19937& random) {
       case 8:
         if (random() % 50 == 0) v[i] = 0;
         break;
+      case 9: v[i] = std::ldexp(v[i], -112); break;  // whose lowest part would be subnormal
+      case kLarge: v[i] = std::ldexp(v[i], 50); break;
       default: break;
     }
   return v;
 }
-constexpr int kKinds = 9;
 
 }  // namespace
 
@@ -352,7 +354,7 @@ TEST(DenseUnit, SplitsAreAsExactAsF32) {
   std::mt19937 random(4);
   for (const Size& s : {Size{33, 40, 64, 64}, Size{16, 16, 1000, 256}, Size{5, 70, 37, 32}})
     for (int kind = 0; kind < kKinds; ++kind)
-      for (int other : {0, kind}) {  // against ordinary numbers and against its own kind
+      for (int other : {0, kind, kLarge}) {  // against ordinary numbers, its own kind, and what makes small parts count
         const auto a = hard_numbers(kind, s.m * s.k, random), b = hard_numbers(other, s.n * s.k, random);
         const double plain = f32_error(a, b, s);
         const Gemm g{.n = s.n, .k = s.k, .b = b.data(), .b_n = s.k, .b_k = 1};
@@ -391,4 +393,64 @@ TEST(DenseUnit, SplitsOfWhatIsNotFinite) {
       EXPECT_LE(error_of(multiply(*u, s, a.data(), s.k, 1, g), a, b, s), arithmetic == Arithmetic::Split2 ? 2e-5 : 4e-7)
           << u->name;
     }
+}
+
+// B's panels in bf16 from every form a weight can have in memory.
+TEST(DenseUnit, Bf16PanelsOfEveryForm) {
+  std::mt19937 random(6);
+  const i64 n = 37, k = 512, k0 = 96, depth = 160;
+  int checked = 0;
+  for (int type = 0; type <= static_cast<int>(WeightType::Q6_K); ++type)
+    for (const bool is_packed : {false, true}) {
+      const auto t = static_cast<WeightType>(type);
+      if (is_packed && packed_layout(t).block == 0) continue;
+      const QuantInfo* q = block_format(t);
+      std::vector<std::byte> bytes;
+      std::vector<double> values, size;
+      if (q) {
+        const BlockWeight w = block_weight(t, n, k, random);
+        bytes = w.bytes;
+        for (const auto& v : w.values) {
+          values.push_back(static_cast<double>(v.scale) * (v.code - w.zero) - static_cast<double>(v.min));
+          size.push_back(std::abs(static_cast<double>(v.scale)) * 32 + static_cast<double>(v.min));
+        }
+      } else {
+        const DType d = t == WeightType::F32 ? DType::F32 : t == WeightType::F16 ? DType::F16 : DType::BF16;
+        bytes.resize(at(n * k) * size_of(d));
+        const auto numbers = normal_numbers(n * k, random);
+        for (std::size_t i = 0; i < numbers.size(); ++i) {
+          store_f64(bytes.data(), d, i, static_cast<double>(numbers[i]));
+          values.push_back(load_f64(bytes.data(), d, i));
+          size.push_back(0);
+        }
+      }
+      if (is_packed) bytes = packed(t, bytes, n, k);
+      const Gemm b{.n = n,
+                   .k = k,
+                   .type = t,
+                   .packed = is_packed,
+                   .b = bytes.data(),
+                   .b_n = q ? k / q->elements * q->bytes : k,
+                   .b_k = 1};
+      for (const DenseUnit* u : units(Arithmetic::Bf16)) {
+        const i64 j0 = 16, group = u->b_bytes(depth);
+        std::vector<std::uint16_t> panel(at(2 * group / 2));
+        u->pack_b(b, j0, n - j0, k0, depth, panel.data(), group);
+        for (i64 j = j0; j < n; ++j)
+          for (i64 e = 0; e < depth; ++e) {
+            const auto got = static_cast<double>(
+                bf16_to_f32(panel[at((j - j0) / 16 * group / 2 + e / 2 * 32 + (j - j0) % 16 * 2 + e % 2)]));
+            const std::size_t i = at(j * k + k0 + e);
+            ASSERT_NEAR(got, values[i], 0x1p-8 * std::abs(values[i]) + 1e-6 * size[i])
+                << u->name << " type " << type << (is_packed ? " packed " : " ") << j << "," << e;
+          }
+        // packed bf16 weights are panels as they lie there
+        for (i64 g = 0; is_packed && t == WeightType::BF16 && u->step == 2 && g < 2; ++g) {
+          const std::byte* there = bytes.data() + packed_layout(t).group_bytes(k) * (1 + g) + k0 * 32;
+          EXPECT_EQ(std::memcmp(panel.data() + g * group / 2, there, at(group)), 0) << u->name;
+        }
+        ++checked;
+      }
+    }
+  EXPECT_GT(checked, 40);
 }

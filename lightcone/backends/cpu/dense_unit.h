@@ -48,7 +48,8 @@ struct DenseUnit {
   void (*pack_a)(const float* a, std::int64_t a_m, std::int64_t a_k, std::int64_t rows, std::int64_t depth, int zero,
                  void* to);
   // Columns [j0, j0 + columns) of g's B, k from k0 on -> groups, b_group bytes apart; missing columns are zeros. Of a
-  // block format k0 is a multiple of 32. int8: block formats only, those of the unit's arithmetic.
+  // packed B, j0 is a multiple of 16; of a block format, k0 is a multiple of 32. int8: block formats of the unit's
+  // arithmetic alone. Packed bf16 weights of an even k already are the panels of a unit whose step is 2.
   void (*pack_b)(const Gemm& g, std::int64_t j0, std::int64_t columns, std::int64_t k0, std::int64_t depth, void* to,
                  std::int64_t b_group);
   // C[rows, columns] (+)= one strip of A * the groups at b, of which only those with wanted columns are read.

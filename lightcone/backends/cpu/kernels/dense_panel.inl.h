@@ -27,9 +27,12 @@ template <WeightType T>
 inline void code_bytes(const u8* block, int sub, int i, u8* to) {
   typedef u8 vb __attribute__((vector_size(WIDTH)));
   constexpr int mask = (1 << Codec<T>::bits) - 1, bias = T == WeightType::Q8_0 ? 128 : 0;
-  vb v = __builtin_convertvector((Codec<T>::codes(block, sub, i) + bias) & mask, vb);
+  const vi code = (Codec<T>::codes(block, sub, i) + bias) & mask;
 #if WIDTH == 16
+  auto v = reinterpret_cast<vb>(_mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(code)));
   if constexpr (arranged(T)) v = __builtin_shuffle(v, vb{0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15});
+#else
+  const vb v = __builtin_convertvector(code, vb);
 #endif
   std::memcpy(to, &v, sizeof v);
 }
