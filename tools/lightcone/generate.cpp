@@ -23,7 +23,7 @@ struct Options {
   std::int64_t context = 0;
   std::optional<std::uint64_t> seed;
   SamplerOptions sampler{.temperature = 0.8, .top_p = 0.95};
-  bool quiet = false;
+  bool quiet = false, copy = false;
   std::string profile;
 };
 
@@ -102,7 +102,7 @@ void generate(const Options& o) {
   LlamaOptions load{
       .context = o.context, .threads = o.threads, .memory_limit = physical_memory(), .tokenizer = o.tokenizer};
   load.progress = [&](std::string_view what, double part) { progress.show(what, part); };
-  const Llama model = Llama::load(open_model(o.model), load);
+  const Llama model = Llama::load(open_model(o.model, !o.copy), load);
   progress.clear();
   const std::vector<int> ids = begin_text(model, prompt);
   LlamaSession session(model);
@@ -174,6 +174,7 @@ void add_generate(CLI::App& app) {
       ->type_name("N");
   c->add_option("--profile", o->profile, "write a trace of the decoding for ui.perfetto.dev, print a table of kernels")
       ->type_name("FILE");
+  c->add_flag("--no-mmap", o->copy, "read the weights into memory: for a file that others may change meanwhile");
   c->add_flag("-q,--quiet", o->quiet, "no line of figures");
   c->callback([o] { generate(*o); });
 }
