@@ -86,11 +86,47 @@ TEST(Verify, NothingComparedIsNotOk) {
   EXPECT_FALSE(r.fault.has_value()) << r.str();
   EXPECT_FALSE(r.ok());
   EXPECT_NE(r.str().find("NOTHING was compared"), std::string::npos) << r.str();
+  // where a few values are decided, the others are counted and named
+  const Tensor some = g.input("z", {1});
+  g.output("few", prim::add(some, some));
+  const VerifyReport few = verify(g, generic(), {.trials = 1, .wild = false});
+  EXPECT_TRUE(few.ok()) << few.str();
+  ASSERT_EQ(few.passes.size(), 1u);
+  EXPECT_EQ(few.passes[0].elements, 1u);
+  EXPECT_EQ(few.passes[0].undecided, 4u);
+  EXPECT_NE(few.str().find("4 of 5 undecided"), std::string::npos) << few.str();
+  EXPECT_NE(few.str().find("MOST of it was not compared: the error bound decides 1 of 5"), std::string::npos);
   EXPECT_FALSE(verify(g, Compiler()).ok());
   EXPECT_FALSE(verify(Graph(), generic()).ok());
   Graph empty;
   empty.output("y", prim::exp2(empty.input("x", {0, 3})));
   EXPECT_TRUE(verify(empty, generic()).ok());
+}
+
+// A remainder is as uncertain as its divisor, once for each time it fits: 7092 mod 1/7092 is decided by nothing.
+TEST(Verify, ARemainderOfManyTimesTheDivisorIsUndecided) {
+  Graph g;
+  const Tensor x = g.input("x", {4});
+  g.output("y", prim::mod(x, prim::recip(x)));
+  Value in = make_value(DType::F32, {4});
+  in.f = {-7092.00341796875, 1.25, 0, INFINITY};
+  const Results want = interpret(g, {{"x", in}}, {}, Rounding::Wide, true);
+  const Value& y = want.outputs.at("y");
+  EXPECT_TRUE(std::isinf(y.error_at(0))) << y.at(0) << " within " << y.error_at(0);
+  EXPECT_LT(y.error_at(1), 1e-5);
+  EXPECT_FALSE(compare(want, run_values(g, {{"x", in}}, {}), 4).has_value());
+}
+
+// Whether a value this small is zero depends on what rounding did to it: exp2(-200) is no f32.
+TEST(Verify, ABoolOfWhatMayBeZeroIsUndecided) {
+  Graph g;
+  g.output("y", prim::cast(prim::exp2(g.input("x", {3})), DType::Bool));
+  Value in = make_value(DType::F32, {3});
+  in.f = {-200, -20, 1};
+  const Value y = interpret(g, {{"x", in}}, {}, Rounding::Wide, true).outputs.at("y");
+  EXPECT_TRUE(std::isinf(y.error_at(0)));
+  EXPECT_EQ(y.error_at(1), 0);
+  EXPECT_EQ(y.error_at(2), 0);
 }
 
 // What a pass may do between a node's operands and its result, and what it may not.

@@ -56,6 +56,12 @@ Table& table() {
   return *t;
 }
 
+// The atom of a Dim that is nothing but an atom.
+const Dim::Atom* lone(const Dim& d) {
+  if (d.offset() != 0 || d.terms().size() != 1 || d.terms()[0].coefficient != 1) return nullptr;
+  return d.terms()[0].factors.size() == 1 ? d.terms()[0].factors[0] : nullptr;
+}
+
 }  // namespace
 
 // ---- construction -----------------------------------------------------------------------------
@@ -147,10 +153,8 @@ std::optional<i64> Dim::constant() const {
 }
 
 std::optional<std::string> Dim::name() const {
-  if (constant_ != 0 || terms().size() != 1) return std::nullopt;
-  const Term& t = terms()[0];
-  if (t.coefficient != 1 || t.factors.size() != 1 || t.factors[0]->kind != Kind::Symbol) return std::nullopt;
-  return t.factors[0]->name;
+  const Atom* a = lone(*this);
+  return a && a->kind == Kind::Symbol ? std::optional(a->name) : std::nullopt;
 }
 
 Bounds Dim::bounds() const {
@@ -172,16 +176,11 @@ i64 Dim::eval(const Bindings& env) const {
           p = exact(__int128{p} * it->second);
           break;
         }
-        case Kind::Div: {
-          const i64 d = f->b.eval(env);
-          if (d == 0) throw Error("Dim", "division by zero in " + f->text);
-          p = exact(__int128{p} * floor_div(f->a.eval(env), d));
-          break;
-        }
+        case Kind::Div:
         case Kind::Mod: {
-          const i64 d = f->b.eval(env);
+          const i64 n = f->a.eval(env), d = f->b.eval(env);
           if (d == 0) throw Error("Dim", "division by zero in " + f->text);
-          p = exact(__int128{p} * floor_mod(f->a.eval(env), d));
+          p = exact(__int128{p} * (f->kind == Kind::Div ? floor_div(n, d) : floor_mod(n, d)));
           break;
         }
         case Kind::Min: p = exact(__int128{p} * std::min(f->a.eval(env), f->b.eval(env))); break;
@@ -283,18 +282,12 @@ std::optional<Dim> recombined(const Dim& r) {
     const Dim x = m.factors[0]->a, c = m.factors[0]->b;
     if (!c.is_constant()) continue;
     const Dim quotient = x / c;
-    const auto one = [](const Dim& d) -> const Dim::Atom* {
-      return d.offset() == 0 && d.terms().size() == 1 && d.terms()[0].coefficient == 1 &&
-                     d.terms()[0].factors.size() == 1
-                 ? d.terms()[0].factors[0]
-                 : nullptr;
-    };
     for (const auto& t : r.terms()) {
       if (t.factors.size() != 1 || t.coefficient != m.coefficient * *c.constant()) continue;
       const Dim::Atom* f = t.factors[0];
       const Dim k = m.coefficient;
       const Dim mod = x % c;
-      if (f == one(quotient)) return r - k * mod - k * c * quotient + k * x;
+      if (f == lone(quotient)) return r - k * mod - k * c * quotient + k * x;
       if (f->kind == Dim::Kind::Mod && f->a == quotient && f->b.is_constant() && f->b.offset() > 0)
         return r - k * mod - k * c * (quotient % f->b) + k * (x % (c * f->b));
     }
@@ -392,9 +385,7 @@ Dim operator/(const Dim& a, const Dim& b) {
     if (d == 1) return whole + rest;
     const Bounds rb = rest.bounds();
     if (rb.lo >= 0 && rb.hi < d) return whole;
-    if (rest.constant_ == 0 && rest.terms().size() == 1 && rest.terms()[0].coefficient == 1 &&
-        rest.terms()[0].factors.size() == 1) {
-      const Dim::Atom* f = rest.terms()[0].factors[0];
+    if (const Dim::Atom* f = lone(rest)) {
       const auto n = f->b.constant();
       if (f->kind == Dim::Kind::Div && n && *n > 0) return whole + f->a / (f->b * Dim(d));
       if (f->kind == Dim::Kind::Mod && n && *n > 0 && *n % d == 0) return whole + (f->a / Dim(d)) % Dim(*n / d);
@@ -435,10 +426,7 @@ Dim operator%(const Dim& a, const Dim& b) {
     Dim inner = rest;
     const Bounds rb = rest.bounds();
     if (rb.lo < 0 || rb.hi >= d) {
-      const Dim::Atom* f = rest.constant_ == 0 && rest.terms().size() == 1 && rest.terms()[0].coefficient == 1 &&
-                                   rest.terms()[0].factors.size() == 1
-                               ? rest.terms()[0].factors[0]
-                               : nullptr;
+      const Dim::Atom* f = lone(rest);
       if (f && f->kind == Dim::Kind::Mod && f->b.constant() && *f->b.constant() > 0 && *f->b.constant() % d == 0)
         inner = f->a % Dim(d);
       else inner = Dim::from(Dim::atom(Dim::Kind::Mod, "", {0, d - 1}, rest, d));

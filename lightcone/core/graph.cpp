@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <deque>
 #include <limits>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "lightcone/core/graph_impl.h"
 #include "lightcone/core/tensor.h"
@@ -164,9 +161,7 @@ void infer(Node& n, const Graph& g) {
 }
 
 Graph::Graph() : impl_(std::make_unique<Impl>()) { impl_->self = this; }
-Graph::Graph(Graph&& other) noexcept : impl_(std::move(other.impl_)) {
-  if (impl_) impl_->self = this;
-}
+Graph::Graph(Graph&& other) noexcept { *this = std::move(other); }
 Graph& Graph::operator=(Graph&& other) noexcept {
   impl_ = std::move(other.impl_);
   if (impl_) impl_->self = this;
@@ -194,11 +189,16 @@ NodeId Graph::add(Node n) {
   infer(n, *this);
   if (!n.where.known()) n.where = OpScope::current();
   const std::size_t h = hash(n);
-  for (auto [it, end] = impl_->known.equal_range(h); it != end; ++it)
-    if (same(impl_->nodes[it->second], n)) return it->second;
+  if (2 * size() >= impl_->known.size()) {
+    impl_->known.assign(std::max<std::size_t>(64, 2 * impl_->known.size()), 0);
+    for (NodeId k = 0; k < size(); ++k) impl_->slot(impl_->hashes[k], [](NodeId) { return false; }) = k + 1;
+  }
+  NodeId& slot = impl_->slot(h, [&](NodeId k) { return same(impl_->nodes[k], n); });
+  if (slot) return slot - 1;
   if (size() >= std::numeric_limits<NodeId>::max()) throw Error("graph", "too many nodes");
   const auto id = static_cast<NodeId>(size());
-  impl_->known.emplace(h, id);
+  slot = id + 1;
+  impl_->hashes.push_back(h);
   impl_->nodes.push_back(std::move(n));
   return id;
 }

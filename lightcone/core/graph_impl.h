@@ -2,7 +2,6 @@
 #pragma once
 
 #include <deque>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "lightcone/core/graph.h"
@@ -12,12 +11,20 @@ namespace lc {
 struct Graph::Impl {
   Graph* self = nullptr;
   std::deque<Node> nodes;
-  std::deque<Edge> edges;  // what Tensor handles point at
-  std::unordered_multimap<std::size_t, NodeId> known;
+  std::deque<Edge> edges;           // what Tensor handles point at
+  std::vector<std::size_t> hashes;  // of the nodes
+  std::vector<NodeId> known;        // 1 + node at its hash or the next free place, 0: free; at most half is taken
   std::unordered_set<std::string> input_names, root_names;
   std::unordered_set<NodeId> assigned;
   std::vector<Root> roots;
   std::vector<Assignment> assignments;
+
+  // The place in `known` where a node is, or where it belongs.
+  template <class Same>
+  NodeId& slot(std::size_t hash, const Same& same) {
+    for (std::size_t at = hash ^ hash >> 32;; ++at)
+      if (NodeId& k = known[at & (known.size() - 1)]; !k || (hashes[k - 1] == hash && same(k - 1))) return k;
+  }
 };
 
 std::string kernel_name(const Kernel& k);

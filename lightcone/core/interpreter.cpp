@@ -142,6 +142,10 @@ bool on_an_edge(Op op, const double (&x)[3], const double (&e)[3]) {
     case Op::LessThan: return std::fabs(x[0] - x[1]) <= 4 * (e[0] + e[1]);
     case Op::Recip: return std::fabs(x[0]) <= 4 * e[0];
     case Op::Div: return std::fabs(x[1]) <= 4 * e[1];
+    case Op::Mod: {  // the divisor's error counts as often as it fits
+      const double y = std::fabs(std::fmod(x[0], x[1])), off = 4 * (e[0] + e[1] * std::fabs(x[0] / x[1]));
+      return std::fabs(x[1]) <= 4 * e[1] || y < off || std::fabs(x[1]) - y < off;
+    }
     case Op::Pow: return std::fabs(x[0]) <= 4 * e[0] || (e[1] != 0 && x[0] < 0);  // whole exponents only
     default: return false;
   }
@@ -177,7 +181,6 @@ Value elementwise(const Node& n, std::span<const Value> in, const Ints& shape, R
         // a box wider than the operand itself says nothing about a periodic function
         if (on_an_edge(n.op, x, e)) bound = kInf;
         if (n.op == Op::Sin && e[0] > 0.5) bound = kInf;
-        if (n.op == Op::Mod && e[0] + e[1] > 0.1 * std::fabs(x[1])) bound = kInf;
       } else {
         bound = kInf;
       }
@@ -246,7 +249,8 @@ Value convert(const Node& n, const Value& in, Rounding r, bool track) {
     out.error[k] = same_type ? e[0] : own_error(n.dtype, out.at(k));
     if (!same_type && e[0] != 0) {
       out.error[k] += corner_error([&](double a, double, double) { return as(a); }, x, e, 1, out.at(k));
-      if (!is_float(n.dtype) && out.error[k] != 0) out.error[k] = kInf;
+      const bool zero = n.dtype == DType::Bool && std::fabs(x[0]) <= 4 * e[0];  // between corners that are not zero
+      if (!is_float(n.dtype) && (zero || out.error[k] != 0)) out.error[k] = kInf;
     }
   }
   return out;

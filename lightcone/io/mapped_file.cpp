@@ -12,26 +12,72 @@
 
 namespace lc {
 
-std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) throw Error("load", cat("cannot open '", path, "': ", std::strerror(errno)));
-  struct Closer {
-    int fd;
-    ~Closer() { ::close(fd); }
-  } closer{fd};
-  struct stat s = {};
-  if (::fstat(fd, &s) != 0) throw Error("load", cat("cannot read '", path, "': ", std::strerror(errno)));
-  if (S_ISDIR(s.st_mode)) throw Error("load", cat("'", path, "' is a directory"));
-  if (!S_ISREG(s.st_mode)) throw Error("load", cat("'", path, "' is not a regular file"));
-  if (s.st_size == 0) throw Error("load", cat("'", path, "' is empty"));
-  const auto size = static_cast<std::size_t>(s.st_size);
-  void* p = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-  if (p == MAP_FAILED) throw Error("load", cat("cannot map '", path, "': ", std::strerror(errno)));
+namespace {
+
+// A regular file that is not empty.
+struct Opened {
+  int fd = -1;
+  std::size_t size = 0;
+  explicit Opened(const std::string& path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    if (fd < 0) throw Error("load", cat("cannot open '", path, "': ", std::strerror(errno)));
+    try {
+      check(path);
+    } catch (...) {
+      ::close(fd);
+      throw;
+    }
+  }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+  ~Opened() { ::close(fd); }
+
+ private:
+  void check(const std::string& path) {
+    struct stat s = {};
+    if (::fstat(fd, &s) != 0) throw Error("load", cat("cannot read '", path, "': ", std::strerror(errno)));
+    if (S_ISDIR(s.st_mode)) throw Error("load", cat("'", path, "' is a directory"));
+    if (!S_ISREG(s.st_mode)) throw Error("load", cat("'", path, "' is not a regular file"));
+    if (s.st_size == 0) throw Error("load", cat("'", path, "' is empty"));
+    size = static_cast<std::size_t>(s.st_size);
+  }
+};
+
+}  // namespace
+
+// Maps the file itself, or, without one, fresh memory.
+std::shared_ptr<MappedFile> MappedFile::map(const std::string& path, std::size_t size, int fd) {
+  const bool file = fd >= 0;
+  void* p = ::mmap(nullptr, size, file ? PROT_READ : PROT_READ | PROT_WRITE,
+                   file ? MAP_PRIVATE : MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
+  if (p == MAP_FAILED)
+    throw Error("load", cat("cannot ", file ? "map '" : "get memory for '", path, "': ", std::strerror(errno)));
   std::shared_ptr<MappedFile> f(new MappedFile);
   f->path_ = path;
   f->bytes_ = {static_cast<const std::byte*>(p), size};
-  f->mapped_ = true;
+  f->mapped_ = file;
+  f->owned_ = true;
   return f;
+}
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
+  const Opened file(path);
+  return map(path, file.size, file.fd);
+}
+
+std::shared_ptr<const MappedFile> MappedFile::read(const std::string& path, std::size_t limit) {
+  const Opened file(path);
+  if (file.size > limit) throw Error("load", cat(path, " is too large: ", file.size, " bytes"));
+  const auto copy = map(path, file.size, -1);
+  auto* to = const_cast<std::byte*>(copy->bytes_.data());
+  for (std::size_t done = 0; done < file.size;) {
+    const ssize_t n = ::read(file.fd, to + done, file.size - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw Error("load", cat("cannot read '", path, "': ", std::strerror(errno)));
+    if (n == 0)
+      throw Error("load", cat("'", path, "' became shorter while it was read: ", done, " bytes of ", file.size));
+    done += static_cast<std::size_t>(n);
+  }
+  return copy;
 }
 
 std::shared_ptr<const MappedFile> MappedFile::view(std::string name, std::span<const std::byte> bytes) {
@@ -50,7 +96,7 @@ void MappedFile::release(std::span<const std::byte> part) const {
 }
 
 MappedFile::~MappedFile() {
-  if (mapped_) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (owned_) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 }  // namespace lc

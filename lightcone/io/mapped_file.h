@@ -1,7 +1,8 @@
-// A file mapped into memory, read-only.
+// The bytes of a file: mapped into memory, read-only, or a copy of them.
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,7 +12,12 @@ namespace lc {
 class MappedFile {
  public:
   // Error when the file is missing, not readable, not a regular file, or empty.
+  // A file that becomes shorter while it is mapped takes its pages away: reading them is a SIGBUS, which ends the
+  // process. Where others may write to the file, read() it.
   static std::shared_ptr<const MappedFile> open(const std::string& path);
+  // The same, copied: nothing that happens to the file later matters. Error also when it has more than `limit` bytes.
+  static std::shared_ptr<const MappedFile> read(const std::string& path,
+                                                std::size_t limit = std::numeric_limits<std::size_t>::max());
   // Bytes that are already in memory (a model built into a program); they must outlive the object.
   static std::shared_ptr<const MappedFile> view(std::string name, std::span<const std::byte> bytes);
   ~MappedFile();
@@ -21,14 +27,15 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return bytes_; }
   const std::string& path() const { return path_; }
   // These bytes will not be read soon: their memory goes back to the system, and is filled from the
-  // file again if they are.
+  // file again if they are. (A copy stays: nothing could fill it.)
   void release(std::span<const std::byte> part) const;
 
  private:
   MappedFile() = default;
+  static std::shared_ptr<MappedFile> map(const std::string& path, std::size_t size, int fd);
   std::string path_;
   std::span<const std::byte> bytes_;
-  bool mapped_ = false;
+  bool mapped_ = false, owned_ = false;  // from the file; by this object at all
 };
 
 }  // namespace lc

@@ -169,11 +169,11 @@ Json parse_json(const std::string& path) {
   }
 }
 
-std::vector<std::shared_ptr<const MappedFile>> add_safetensors(Weights& w, const std::string& path) {
+std::vector<std::shared_ptr<const MappedFile>> add_safetensors(Weights& w, const std::string& path, bool map) {
   std::vector<std::shared_ptr<const MappedFile>> files;
   SafetensorsReader reader(w);
   const auto add = [&](const std::string& p) {
-    files.push_back(MappedFile::open(p));
+    files.push_back(map ? MappedFile::open(p) : MappedFile::read(p));
     reader.add(files.back());
   };
   if (!path.ends_with(".json")) {

@@ -136,19 +136,20 @@ Weights Weights::open(std::shared_ptr<const MappedFile> file) {
   return w;
 }
 
-Weights Weights::open(const std::string& path) {
+Weights Weights::open(const std::string& path, bool map) {
   std::error_code ec;
   if (!fs::exists(path, ec)) throw Error("load", cat("there is no file '", path, "'"));
   const fs::path file = fs::is_directory(path, ec) ? inside(path) : fs::path(path);
   const bool safetensors = file.extension() == ".json" || file.extension() == ".safetensors";
   if (!safetensors) {
-    auto mapped = MappedFile::open(file.string());
-    if (!io::looks_like_safetensors(mapped->bytes())) return open(std::move(mapped));
+    auto bytes = map ? MappedFile::open(file.string()) : MappedFile::read(file.string());
+    if (!io::looks_like_safetensors(bytes->bytes())) return open(std::move(bytes));
   }
   Weights w;
   w.path_ = path;
   w.format_ = "safetensors";
-  w.owner_ = std::make_shared<std::vector<std::shared_ptr<const MappedFile>>>(io::add_safetensors(w, file.string()));
+  w.owner_ =
+      std::make_shared<std::vector<std::shared_ptr<const MappedFile>>>(io::add_safetensors(w, file.string(), map));
   if (const fs::path config = file.parent_path() / "config.json"; fs::exists(config, ec))
     w.config_json_ = read_text_file(config.string());
   return w;
@@ -180,8 +181,7 @@ std::vector<float> Weights::read(const StoredTensor& t) {
 }
 
 std::string read_text_file(const std::string& path, std::size_t limit) {
-  const auto f = MappedFile::open(path);
-  if (f->bytes().size() > limit) throw Error("load", cat(path, " is too large: ", f->bytes().size(), " bytes"));
+  const auto f = MappedFile::read(path, limit);
   return {reinterpret_cast<const char*>(f->bytes().data()), f->bytes().size()};
 }
 

@@ -1,4 +1,4 @@
-// Weights: the tensors of a checkpoint, where they lie in the mapped file. Nothing is copied and
+// Weights: the tensors of a checkpoint, where they lie in the mapped file. Nothing is copied (unless asked for) and
 // nothing is converted until a model asks for it.
 //
 // Read: safetensors (one file, a shard index, or a directory holding either), GGUF, and llama2.c's
@@ -38,8 +38,9 @@ struct StoredTensor {
 
 class Weights {
  public:
-  // A file, or a directory with config.json and safetensors inside.
-  static Weights open(const std::string& path);
+  // A file, or a directory with config.json and safetensors inside. Mapped, unless map is false: then it is read
+  // into memory, where nobody can change it or cut it short (which ends a process that has it mapped).
+  static Weights open(const std::string& path, bool map = true);
   // The same from bytes in memory: GGUF or llama2.c, which need no second file.
   static Weights open(std::shared_ptr<const MappedFile> file);
 

@@ -71,7 +71,7 @@ std::shared_ptr<const Tokenizer> find_tokenizer(const Weights& w, const LlamaOpt
 
 Llama Llama::load(const std::string& path, const LlamaOptions& o) {
   if (o.progress) o.progress("reading", 0);
-  return load(Weights::open(path), o);
+  return load(Weights::open(path, o.map), o);
 }
 
 Llama Llama::load(Weights opened, const LlamaOptions& o) {

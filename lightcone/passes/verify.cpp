@@ -243,9 +243,14 @@ bool VerifyReport::compared() const {
 std::string VerifyReport::str() const {
   std::string s;
   if (!fault && !compared()) s += "NOTHING was compared: no pass, no result, or every value undecided\n";
+  for (const Checked& p : passes)
+    if (p.undecided > p.elements)
+      s += cat("MOST of it was not compared: the error bound decides ", p.elements, " of ", p.elements + p.undecided,
+               " values after '", p.pass, "'\n");
   for (const Checked& p : passes) {
-    s += cat(p.pass, ": ", p.elements, " values agree, ", p.undecided, " undecided, worst error ",
-             number(p.worst * 100), " % of what is allowed");
+    // a pass that is at fault was compared up to its first wrong value
+    s += cat(p.pass, ": ", p.elements, " values compared, ", p.undecided, " of ", p.elements + p.undecided,
+             " undecided, worst error ", number(p.worst * 100), " % of what is allowed");
     for (const auto& [rule, n] : p.fired) s += cat("\n  ", rule, " x", n);
     s += "\n";
   }

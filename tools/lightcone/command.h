@@ -19,7 +19,7 @@ void add_view(CLI::App& app);
 void add_bench(CLI::App& app);
 
 // A path, or "builtin" for the model inside this program.
-Weights open_model(const std::string& name);
+Weights open_model(const std::string& name, bool map = true);
 
 // The option --threads.
 void add_threads(CLI::App& command, int& threads);

@@ -24,7 +24,7 @@ struct Options {
   Precision precision = Precision::Highest;
   std::optional<std::uint64_t> seed;
   SamplerOptions sampler{.temperature = 0.8, .top_p = 0.95};
-  bool quiet = false;
+  bool quiet = false, copy = false;
   std::string profile;
 };
 
@@ -106,7 +106,7 @@ void generate(const Options& o) {
                     .memory_limit = physical_memory(),
                     .tokenizer = o.tokenizer};
   load.progress = [&](std::string_view what, double part) { progress.show(what, part); };
-  const Llama model = Llama::load(open_model(o.model), load);
+  const Llama model = Llama::load(open_model(o.model, !o.copy), load);
   progress.clear();
   const std::vector<int> ids = begin_text(model, prompt);
   LlamaSession session(model);
@@ -179,6 +179,7 @@ void add_generate(CLI::App& app) {
       ->type_name("N");
   c->add_option("--profile", o->profile, "write a trace of the decoding for ui.perfetto.dev, print a table of kernels")
       ->type_name("FILE");
+  c->add_flag("--no-mmap", o->copy, "read the weights into memory: for a file that others may change meanwhile");
   c->add_flag("-q,--quiet", o->quiet, "no line of figures");
   c->callback([o] { generate(*o); });
 }
