@@ -1,5 +1,8 @@
 #include "lightcone/backends/cpu/dense_unit.h"
 
+#include <cmath>
+#include <cstddef>
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #if defined(__linux__)
@@ -21,6 +24,48 @@ bool tiles_are_granted() {
 #endif
 }
 
+// A small product by the tiles and by their emulation. Tile hardware was not at hand when this was written: what it
+// gets wrong, or what was got wrong about it, makes it unused, and never an answer wrong.
+bool tiles_work() {
+  constexpr std::int64_t kSize = 32, kDepth = 64;
+  std::vector<float> a(kSize * kDepth), b(kSize * kDepth);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    a[i] = static_cast<float>(static_cast<int>(i * 37 % 251) - 125) / 64;
+    b[i] = static_cast<float>(static_cast<int>(i * 53 % 241) - 120) / 64;
+  }
+  std::vector<std::byte> blocks(kSize * kDepth / 32 * 34);  // Q8_0 with scales of one
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    blocks[i] = i % 34 == 0 ? std::byte{0} : i % 34 == 1 ? std::byte{0x3c} : static_cast<std::byte>(i * 29);
+  for (const Arithmetic way : {Arithmetic::Bf16, Arithmetic::Split2, Arithmetic::Split3, Arithmetic::Int8Step32}) {
+    const bool int8 = way == Arithmetic::Int8Step32;
+    const Gemm g{.m = kSize,
+                 .n = kSize,
+                 .k = kDepth,
+                 .type = int8 ? WeightType::Q8_0 : WeightType::F32,
+                 .b = int8 ? static_cast<const void*>(blocks.data()) : b.data(),
+                 .b_n = int8 ? kDepth / 32 * 34 : kDepth,
+                 .b_k = 1};
+    std::vector<float> c[2];
+    for (const bool real : {false, true}) {
+      const DenseUnit& u = (real ? kDenseAmx : kDenseEmulated)[static_cast<int>(way)];
+      std::vector<std::byte> x(static_cast<std::size_t>(u.a_bytes(kDepth)) + 64),
+          y(static_cast<std::size_t>(u.b_bytes(kDepth) * kSize / 16) + 64);
+      const auto aligned = [](std::vector<std::byte>& v) {
+        return v.data() + (64 - reinterpret_cast<std::uintptr_t>(v.data()) % 64) % 64;
+      };
+      u.pack_a(a.data(), kDepth, 1, kSize, kDepth, int8_format(g.type).zero, aligned(x));
+      u.pack_b(g, 0, kSize, 0, kDepth, aligned(y), u.b_bytes(kDepth));
+      c[real].resize(kSize * kSize);
+      u.begin();
+      u.tile(aligned(x), aligned(y), u.b_bytes(kDepth), kDepth, c[real].data(), kSize, kSize, kSize, false);
+      u.end();
+    }
+    for (std::size_t i = 0; i < c[0].size(); ++i)
+      if (!(std::abs(c[0][i] - c[1][i]) <= 1e-4f * (1 + std::abs(c[0][i])))) return false;
+  }
+  return true;
+}
+
 // Beyond what an Isa says. GCC 12 has no names for the newer of these.
 struct Extensions {
   bool avx512_bf16 = false, avx512_vnni = false, avx_vnni = false, amx = false;
@@ -33,7 +78,7 @@ const Extensions& extensions() {
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return e;
     e.avx512_vnni = c >> 11 & 1;
     constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25, kAll = kBf16 | kTile | kInt8;
-    e.amx = (d & kAll) == kAll && tiles_are_granted();
+    e.amx = (d & kAll) == kAll && tiles_are_granted() && tiles_work();
     if (!__get_cpuid_count(7, 1, &a, &b, &c, &d)) return e;
     e.avx_vnni = a >> 4 & 1;
     e.avx512_bf16 = a >> 5 & 1;
