@@ -120,3 +120,21 @@ def summary(results):
     for name, (goal, value_text, reached) in goals:
         if reached is False:
             yield "  missed  %-18s %s: %s" % (name, goal, value_text)
+
+
+def page(result):
+    """The table of docs/performance.md."""
+    yield "| work | Lightcone | of the limit | times as fast as | goals |"
+    yield "|---|---|---|---|---|"
+    for name, d in result["workloads"].items():
+        ours = d["runs"]["lightcone"]
+        share = "" if d["share_of_limit"] is None else "%.0f %%" % (100 * d["share_of_limit"])
+        peers = []
+        for peer, r in d["runs"].items():
+            if peer == "lightcone" or r["missing"] or ours["missing"]:
+                continue
+            told = "".join(" (%s)" % v for v in r["told"].values()) + (" (differs)" if r["differs"] else "")
+            peers.append("%s%s %.2f" % (peer, told, ratio(ours["seconds"], r["seconds"])))
+        goals = ["%s %s" % (words_of, {True: "reached", False: "**missed**", None: "open"}[ok]) for words_of, _, ok in d["goals"]]
+        busy = " (busy machine)" if d["used_by_others"] > BUSY else ""
+        yield "| %s | %s %s%s | %s | %s | %s |" % (name, shown(d["lightcone"]), d["unit"], busy, share, ", ".join(peers), "; ".join(goals))
