@@ -7,6 +7,7 @@
 // written while packing. The other is Winograd's F(4x4, 3x3), 4 multiplications for 16.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -43,12 +44,27 @@ struct Convolution {
   std::vector<Sum> sums;
   Dim image_offset, weight_offset;
   NodeId image_node = 0, weight_node = 0;
+  bool packed = false;  // weight_node holds panels, as pack_weights_kernel makes them
 };
 
 std::optional<Convolution> match_convolution(const Graph& g, const Sides& s);
 enum class ConvWay : std::uint8_t { Direct, Cheapest, Winograd };  // the last: wherever the shape allows it
 std::shared_ptr<const Kernel> convolution_kernel(const Convolution& c, ConvWay way, std::shared_ptr<Parallel> parallel,
                                                  std::shared_ptr<const Epilogue> epilogue, Isa isa = detect_isa());
+
+// Weights as the micro-kernels read them: of each group, panels of mr rows, [depth][mr], and nothing is
+// larger but the last panel. Both ways start from them. Packed once, when a parameter is loaded.
+struct PackedFilters {
+  std::int64_t offset = 0, rows = 0, row = 0, depth = 0, groups = 1;  // as they lie in the parameter
+  std::vector<std::array<std::int64_t, 2>> sums, outer;               // extent, stride; innermost last
+  std::int64_t group_floats(int mr) const { return (rows + mr - 1) / mr * mr * depth; }
+  std::int64_t floats(int mr) const { return groups * group_floats(mr) + 16; }  // a vector is wider than a row
+  auto operator<=>(const PackedFilters&) const = default;
+};
+// Of a parameter that is worth packing; nothing where an extent is symbolic.
+std::optional<PackedFilters> packed_filters(const Graph& g, const Convolution& c, Isa isa = detect_isa());
+std::shared_ptr<const Kernel> pack_weights_kernel(const PackedFilters& f, std::shared_ptr<Parallel> parallel,
+                                                  Isa isa = detect_isa());
 
 // ---- running -----------------------------------------------------------------------------------
 
@@ -61,6 +77,7 @@ struct Tap {
 // One product: a group of an image.
 struct ConvProblem {
   const float *image = nullptr, *weight = nullptr;
+  const float* packed = nullptr;  // the group's panels of weights, where they are packed
   float* out = nullptr;
   std::int64_t rows = 1, weight_row = 0, out_row = 0;
   std::int64_t pixels = 1;  // all of them
@@ -92,6 +109,7 @@ struct ConvTable {
   void (*out)(const float* tiles, std::int64_t stride, float* to);
 };
 extern const ConvTable kConvGeneric, kConvAvx2, kConvAvx512;
+const ConvTable& conv_table(Isa isa);
 
 // A kernel's sizes in numbers, and where it works.
 struct ConvRun {
@@ -101,8 +119,9 @@ struct ConvRun {
   static constexpr int kOuter = 16;
   Axis outer[kOuter];
   int axes = 0;
-  std::int64_t count = 1;  // of products
-  ConvProblem base;        // of the first
+  std::int64_t count = 1;         // of products
+  std::int64_t packed_group = 0;  // floats of a group's packed weights
+  ConvProblem base;               // of the first
   const Convolution* shape = nullptr;
   const ConvTable* t = nullptr;
   const Launch* launch = nullptr;

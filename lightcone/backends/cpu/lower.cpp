@@ -104,6 +104,7 @@ class Lowering {
   void build_loops();
   void choose_packed();
   NodeId packed(Graph& dst, const Contraction& c);
+  NodeId packed(Graph& dst, const Convolution& c);
   void find_epilogues();
   void name_loop(LoopKernel& k);
   NodeId emit(Graph& dst, NodeId id);
@@ -126,6 +127,7 @@ class Lowering {
   std::map<std::string, std::string> names_;  // text -> function name
   std::vector<NodeId> to_;
   std::map<std::pair<NodeId, WeightType>, NodeId> packed_;  // packed parameters in the new graph
+  std::map<std::pair<NodeId, PackedFilters>, NodeId> filters_;
 };
 
 // Cheap enough to compute wherever it is read: constants, indices, and arithmetic on them.
@@ -255,7 +257,8 @@ void Lowering::choose_packed() {
       raw.insert(c->second.a_node);
       if (!packable(g_, c->second)) raw.insert(c->second.b_node);
     } else if (const auto v = convolutions_.find(id); v != convolutions_.end()) {
-      raw.insert(v->second.image_node), raw.insert(v->second.weight_node);
+      raw.insert(v->second.image_node);
+      if (!packed_filters(g_, v->second)) raw.insert(v->second.weight_node);
     } else if (const auto b = loops_.find(id); b != loops_.end()) {
       raw.insert(b->second.buffers.begin(), b->second.buffers.end());
     } else {
@@ -269,6 +272,7 @@ void Lowering::choose_packed() {
       if (way.try_emplace(c->second.b_node, transposed(c->second)).first->second != transposed(c->second))
         raw.insert(c->second.b_node);  // read in both orders
   for (auto& [id, c] : contractions_) c.packed = packable(g_, c) && !raw.contains(c.b_node);
+  for (auto& [id, c] : convolutions_) c.packed = packed_filters(g_, c) && !raw.contains(c.weight_node);
 }
 
 NodeId Lowering::packed(Graph& dst, const Contraction& c) {
@@ -279,6 +283,22 @@ NodeId Lowering::packed(Graph& dst, const Contraction& c) {
   Node pack{.op = Op::Kernel, .dtype = DType::U8, .shape = {packed_bytes(c.kept(), n, k)}, .where = g_[c.b_node].where};
   pack.in.push_back({from, View(dst[from].shape)});
   pack.kernel = pack_kernel(c.type, c.kept(), n, k, transposed(c), parallel_);
+  it->second = dst.add(std::move(pack));
+  ++log_.fired["weight packed"];
+  return it->second;
+}
+
+NodeId Lowering::packed(Graph& dst, const Convolution& c) {
+  const PackedFilters f = *packed_filters(g_, c);
+  const auto [it, fresh] = filters_.try_emplace({c.weight_node, f}, 0);
+  if (!fresh) return it->second;
+  const NodeId from = to_[c.weight_node];
+  Node pack{.op = Op::Kernel,
+            .dtype = DType::F32,
+            .shape = {f.floats(conv_table(detect_isa()).mr)},
+            .where = g_[c.weight_node].where};
+  pack.in.push_back({from, View(dst[from].shape)});
+  pack.kernel = pack_weights_kernel(f, parallel_);
   it->second = dst.add(std::move(pack));
   ++log_.fired["weight packed"];
   return it->second;
@@ -363,7 +383,13 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
   const auto c = contractions_.find(producer);
   if (v != convolutions_.end()) {
     reads(v->second.image_node);
-    reads(v->second.weight_node);
+    if (v->second.packed) {
+      const NodeId w = packed(dst, v->second);
+      out.in.push_back({w, View(dst[w].shape)});
+      operands.push_back(v->second.weight_node);
+    } else {
+      reads(v->second.weight_node);
+    }
     out.kernel =
         convolution_kernel(v->second, options_.winograd ? ConvWay::Cheapest : ConvWay::Direct, parallel_, epilogue());
   } else if (c != contractions_.end()) {

@@ -62,17 +62,30 @@ int segments(const ConvProblem& p, i64 first, i64 width, Segment* to) {
   return n;
 }
 
-inline void copy(const float* from, i64 step, i64 n, float* to) {
-  i64 i = 0;
-  if (step == 1) {
-    for (; i + WIDTH <= n; i += WIDTH) store(to + i, load(from + i));
-    if (i < n) store_part(to + i, load_part(from + i, n - i), n - i);
-  } else {
-    for (; i < n; ++i) to[i] = from[i * step];
+// Elements [begin, end) of a vector whose neighbours lie `step` apart; the others are zero and not read.
+inline vf load_some(const float* from, i64 step, i64 begin, i64 end) {
+#if WIDTH == 16
+  const auto mask = [](i64 b, i64 e) {
+    return static_cast<std::uint32_t>((std::uint64_t{1} << e) - (std::uint64_t{1} << b));
+  };
+  if (begin >= end) return vf{};
+  if (step == 1) return reinterpret_cast<vf>(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask(begin, end)), from));
+  if (step == 2) {
+    const std::uint32_t m = mask(2 * begin, 2 * end - 1);
+    const auto low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(m), from);
+    const auto high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(m >> 16), from + 16);
+    const auto even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return reinterpret_cast<vf>(_mm512_permutex2var_ps(low, even, high));
   }
+#endif
+  vf v = {};
+  if (step == 1 && end - begin == WIDTH) return load(from);
+  for (i64 i = begin; i < end; ++i) v[i] = from[i * step];
+  return v;
 }
 
-// The pixels of one segment for one tap; what lies outside the image is zero.
+// The pixels of one segment for one tap; what lies outside the image is zero. Writes whole vectors: what
+// follows is written later.
 inline void segment(const ConvProblem& p, const Segment& s, const Tap& t, float* to) {
   i64 begin = 0, end = s.length;
   for (int j = 0; j < 2; ++j) {
@@ -89,13 +102,29 @@ inline void segment(const ConvProblem& p, const Segment& s, const Tap& t, float*
       end = std::max(begin, std::min(end, steps(p.hi[2] - c)));
     }
   }
-  for (i64 i = 0; i < begin; ++i) to[i] = 0.0f;
-  if (begin < end)
-    copy(p.image + s.image + t.image + begin * p.image_step[2], p.image_step[2], end - begin, to + begin);
-  for (i64 i = end; i < s.length; ++i) to[i] = 0.0f;
+  const float* from = p.image + s.image + t.image;
+  const i64 next = p.image_step[2];
+  for (i64 i = 0; i < s.length; i += WIDTH) {
+    const i64 first = std::clamp<i64>(begin - i, 0, WIDTH);
+    store(to + i, load_some(from + i * next, next, first, std::clamp<i64>(end - i, first, WIDTH)));
+  }
+}
+
+// Pixels that lie side by side and are all there: rows of the image are copied.
+void pack_rows(const ConvProblem& p, i64 first, i64 columns, i64 k0, i64 depth, float* to) {
+  const i64 step = p.image_step[2];
+  for (i64 k = 0; k < depth; ++k) {
+    const float* from = p.image + p.taps[k0 + k].image + first * step;
+    float* row = to + k * kNr;
+    for (i64 j = 0; j < columns; j += kNr, row += depth * kNr)
+      for (i64 i = 0; i < kNr; i += WIDTH)
+        store(row + i, load_some(from + (j + i) * step, step, 0, std::clamp<i64>(columns - j - i, 0, WIDTH)));
+  }
 }
 
 void pack_image(const ConvProblem& p, i64 first, i64 columns, i64 k0, i64 depth, float* to) {
+  const bool inside = p.step[2] == 0 && p.lo[2] <= -Convolution::kFar && p.hi[2] >= Convolution::kFar;
+  if (inside && p.extent[0] == 1 && p.extent[1] == 1) return pack_rows(p, first, columns, k0, depth, to);
   Segment part[kNr];
   for (i64 j = 0; j < columns; j += kNr) {
     const i64 width = std::min<i64>(kNr, columns - j);
