@@ -75,13 +75,15 @@ const ConvTable& conv_table(Isa isa) {
   return isa == Isa::Avx512 ? kConvAvx512 : isa == Isa::Avx2 ? kConvAvx2 : kConvGeneric;
 }
 
+i64 depth_step(i64 depth) { return parts(depth, std::max<i64>(1, parts(depth, kDepth))); }
+
 i64 direct_floats(const ConvTable& t) { return kDepth * (kPixels + t.mr) + 16; }
 
 void direct_part(const ConvRun& run, const Span* spans, std::size_t count, i64 row, i64 rows, float* scratch) {
   const ConvTable& t = *run.t;
   const ConvProblem& base = run.base;
   float *image = scratch, *weights = scratch + kDepth * kPixels;
-  const i64 step = parts(base.depth, std::max<i64>(1, parts(base.depth, kDepth)));  // even, and the same everywhere
+  const i64 step = depth_step(base.depth);
   for (i64 k = 0; k < base.depth; k += step) {
     const i64 depth = std::min(step, base.depth - k);
     float* to = image;
@@ -169,7 +171,7 @@ class ConvolutionKernel final : public Kernel {
   }
   std::vector<Dim> sizes() const override { return sizes_; }
   Dim scratch_bytes(int workers) const override {
-    const i64 direct = workers * direct_floats(*table_);
+    const i64 direct = std::max(workers * direct_floats(*table_), slide_floats(largest_, workers));
     const bool maybe = way_ != ConvWay::Direct;
     const i64 floats = maybe ? std::max(direct, winograd_floats(largest_, workers)) : direct;
     return taps_ + floats * 4;
@@ -216,7 +218,10 @@ ConvRun ConvolutionKernel::numbers(const i64* s) const {
     p.pixels *= s[0];
   }
   p.depth = 1;
-  for (std::size_t i = 0; i < c_.sums.size(); ++i, s += kSumSizes) p.depth *= s[0];
+  for (std::size_t i = 0; i < c_.sums.size(); ++i, s += kSumSizes) {
+    r.sum_extent[i] = s[0], r.sum_image[i] = s[1];
+    p.depth *= s[0];
+  }
   for (std::size_t i = 0; i < c_.outer.size(); ++i, s += kAxisSizes) {
     r.outer[r.axes++] = {s[0], s[1], s[2], s[3]};
     r.count *= s[0];
@@ -270,6 +275,7 @@ void ConvolutionKernel::run(const Launch& l) const {
   auto* floats = reinterpret_cast<float*>(l.scratch + taps_);
   if (by_winograd(r)) return winograd(r, floats);
   join_pixels(r.base);
+  if (slide_pays(r)) return slide(r, floats);
   direct(r, floats);
 }
 

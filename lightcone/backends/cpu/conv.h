@@ -99,6 +99,13 @@ struct ConvTable {
   // C[rows <= mr, columns <= nr] (+)= packed weights [depth][mr] * packed image [depth][nr]
   void (*tile)(const float* a, const float* b, std::int64_t depth, float* c, std::int64_t c_row, std::int64_t rows,
                std::int64_t columns, bool add);
+  // The same over an image whose row for tap k begins at b + at[k]: whole vectors, which may be wider than the
+  // columns. `next`: weights that will be wanted soon.
+  void (*slide)(const float* a, const float* next, const float* b, const std::int64_t* at, std::int64_t depth, float* c,
+                std::int64_t c_row, std::int64_t rows, std::int64_t columns, bool add);
+  // n elements, `step` apart, zeros for those outside of [begin, end); whole vectors are written
+  void (*copy_row)(const float* from, std::int64_t step, std::int64_t begin, std::int64_t end, std::int64_t n,
+                   float* to);
   // Winograd's transforms. Filters of rows [row, row + rows <= mr) and channels [first, first + depth)
   // -> [36][depth][mr], `stride` apart; `lanes` tiles side by side, element i at [i * stride]. The first
   // two say whether every number was finite and small enough to be mixed.
@@ -123,6 +130,7 @@ struct ConvRun {
   std::int64_t packed_group = 0;  // floats of a group's packed weights
   ConvProblem base;               // of the first
   const Convolution* shape = nullptr;
+  std::int64_t sum_extent[kOuter] = {}, sum_image[kOuter] = {};  // of shape->sums
   const ConvTable* t = nullptr;
   const Launch* launch = nullptr;
   const Epilogue* epilogue = nullptr;
@@ -144,6 +152,15 @@ struct Span {
 std::int64_t direct_floats(const ConvTable& t);  // scratch of one worker
 void direct_part(const ConvRun& run, const Span* spans, std::size_t count, std::int64_t row, std::int64_t rows,
                  float* scratch);
+
+// Taps multiplied at a time, the same for every way and split: it decides bits.
+std::int64_t depth_step(std::int64_t depth);
+
+// The direct way without packed strips: one copy of the image, padded and with the phases of a stride apart,
+// in which every tap is a shift. For images whose windows overlap, and for small ones.
+bool slide_pays(const ConvRun& run);
+std::int64_t slide_floats(const ConvRun& largest, int workers);
+void slide(const ConvRun& run, float* scratch);
 
 // Winograd: is the shape one it can do; is it worth it for these sizes; do it.
 bool winograd_fits(const Convolution& c);

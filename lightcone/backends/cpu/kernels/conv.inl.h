@@ -84,8 +84,16 @@ inline vf load_some(const float* from, i64 step, i64 begin, i64 end) {
   return v;
 }
 
-// The pixels of one segment for one tap; what lies outside the image is zero. Writes whole vectors: what
-// follows is written later.
+// Elements 0 to n, `step` apart; zero outside of [begin, end). Writes whole vectors.
+void copy_row(const float* from, i64 step, i64 begin, i64 end, i64 n, float* to) {
+  for (i64 i = 0; i < n; i += WIDTH) {
+    const i64 first = std::clamp<i64>(begin - i, 0, WIDTH);
+    store(to + i, load_some(from + i * step, step, first, std::clamp<i64>(end - i, first, WIDTH)));
+  }
+}
+
+// The pixels of one segment for one tap; what lies outside the image is zero. What follows is
+// written later.
 inline void segment(const ConvProblem& p, const Segment& s, const Tap& t, float* to) {
   i64 begin = 0, end = s.length;
   for (int j = 0; j < 2; ++j) {
@@ -102,12 +110,7 @@ inline void segment(const ConvProblem& p, const Segment& s, const Tap& t, float*
       end = std::max(begin, std::min(end, steps(p.hi[2] - c)));
     }
   }
-  const float* from = p.image + s.image + t.image;
-  const i64 next = p.image_step[2];
-  for (i64 i = 0; i < s.length; i += WIDTH) {
-    const i64 first = std::clamp<i64>(begin - i, 0, WIDTH);
-    store(to + i, load_some(from + i * next, next, first, std::clamp<i64>(end - i, first, WIDTH)));
-  }
+  copy_row(p.image + s.image + t.image, p.image_step[2], begin, end, s.length, to);
 }
 
 // Pixels that lie side by side and are all there: rows of the image are copied.
@@ -138,17 +141,25 @@ void pack_image(const ConvProblem& p, i64 first, i64 columns, i64 k0, i64 depth,
 
 // ---- the register tile -------------------------------------------------------------------------
 
-template <int R, int V>
-void tile_of(const float* a, const float* b, i64 depth, float* c, i64 c_row, i64 columns, bool add) {
-  vf acc[R][V] = {};
-  for (i64 k = 0; k < depth; ++k, a += MR, b += kNr) {
+// The products; row k of the second factor is where at(k) says. `next` are the weights that come next.
+template <int R, int V, class At>
+inline void multiply(const float* a, const float* next, i64 depth, vf (&acc)[R][V], const At& at) {
+  for (i64 k = 0; k < depth; ++k, a += MR, next += MR) {
+    const float* b = at(k);
     vf x[V];
     for (int v = 0; v < V; ++v) x[v] = load(b + v * WIDTH);
+    __builtin_prefetch(next, 0, 2);
     for (int r = 0; r < R; ++r) {
       const vf w = splat(a[r]);
       for (int v = 0; v < V; ++v) acc[r][v] = fma(w, x[v], acc[r][v]);
     }
   }
+}
+
+template <int R, int V>
+void tile_of(const float* a, const float* b, i64 depth, float* c, i64 c_row, i64 columns, bool add) {
+  vf acc[R][V] = {};
+  multiply(a, a + depth * MR, depth, acc, [b](i64 k) { return b + k * kNr; });
   if (columns == V * WIDTH) {
     for (int r = 0; r < R; ++r)
       for (int v = 0; v < V; ++v) {
@@ -165,22 +176,43 @@ void tile_of(const float* a, const float* b, i64 depth, float* c, i64 c_row, i64
     }
 }
 
+// The same over an image where row k lies at b + at[k]. Columns are whole vectors.
+template <int R, int V>
+void slide_of(const float* a, const float* next, const float* b, const i64* at, i64 depth, float* c, i64 c_row,
+              bool add) {
+  vf acc[R][V] = {};
+  multiply(a, next, depth, acc, [b, at](i64 k) { return b + at[k]; });
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v) {
+      float* p = c + r * c_row + v * WIDTH;
+      store(p, add ? load(p) + acc[r][v] : acc[r][v]);
+    }
+}
+
 using Tile = void (*)(const float*, const float*, i64, float*, i64, i64, bool);
+using Slide = void (*)(const float*, const float*, const float*, const i64*, i64, float*, i64, bool);
 template <int... R>
 constexpr auto tiles(std::integer_sequence<int, R...>) {
   struct Both {
     Tile narrow, wide;
+    Slide slide_narrow, slide_wide;
   };
   struct All {
     Both rows[sizeof...(R)];
   };
-  return All{{{tile_of<R + 1, 1>, tile_of<R + 1, 2>}...}};
+  return All{{{tile_of<R + 1, 1>, tile_of<R + 1, 2>, slide_of<R + 1, 1>, slide_of<R + 1, 2>}...}};
 }
 constexpr auto kTiles = tiles(std::make_integer_sequence<int, MR>());
 
 void tile(const float* a, const float* b, i64 depth, float* c, i64 c_row, i64 rows, i64 columns, bool add) {
   const auto& t = kTiles.rows[rows - 1];
   (columns <= WIDTH ? t.narrow : t.wide)(a, b, depth, c, c_row, columns, add);
+}
+
+void slide(const float* a, const float* next, const float* b, const i64* at, i64 depth, float* c, i64 c_row, i64 rows,
+           i64 columns, bool add) {
+  const auto& t = kTiles.rows[rows - 1];
+  (columns <= WIDTH ? t.slide_narrow : t.slide_wide)(a, next, b, at, depth, c, c_row, add);
 }
 
 // ---- Winograd F(4x4, 3x3): points 0, +-1, +-2, infinity ------------------------------------------
@@ -295,6 +327,6 @@ void out(const float* tiles, i64 stride, float* to) {
 
 }  // namespace
 
-const ConvTable TABLE = {MR, kNr, pack_weights, pack_image, tile, WIDTH, weights_in, image_in, out};
+const ConvTable TABLE = {MR, kNr, pack_weights, pack_image, tile, slide, copy_row, WIDTH, weights_in, image_in, out};
 
 }  // namespace lc::host
