@@ -87,6 +87,14 @@ struct ConvProblem {
   bool neighbours = false;  // the taps of a row of weights lie side by side
 };
 
+// A tile of Winograd's: where it starts, which of its pixels exist.
+struct WinogradTile {
+  const float* image;
+  float* out;
+  std::int64_t top, bottom, left, right;  // rows and columns of the 6x6 that may be read
+  std::int64_t down, across;              // of the 4x4 that are written, 0 behind the last tile
+};
+
 // One instruction set's functions.
 struct ConvTable {
   int mr, nr;
@@ -112,8 +120,9 @@ struct ConvTable {
   int lanes;
   bool (*weights_in)(const ConvProblem& p, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t depth,
                      float* to, std::int64_t stride);
-  bool (*image_in)(const float* tiles, float* to, std::int64_t stride);
-  void (*out)(const float* tiles, std::int64_t stride, float* to);
+  bool (*image_in)(const WinogradTile* at, std::int64_t offset, std::int64_t down, std::int64_t across, float* to,
+                   std::int64_t stride);
+  void (*out)(const float* tiles, std::int64_t stride, const WinogradTile* at, std::int64_t offset, std::int64_t width);
 };
 extern const ConvTable kConvGeneric, kConvAvx2, kConvAvx512;
 const ConvTable& conv_table(Isa isa);

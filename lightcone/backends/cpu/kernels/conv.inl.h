@@ -273,12 +273,13 @@ bool weights_in(const ConvProblem& p, i64 row, i64 rows, i64 first, i64 depth, f
   vi bad = {};
   for (i64 c = 0; c < depth; c += WIDTH) {
     const i64 count = std::min<i64>(WIDTH, depth - c);
-    filters_of(p, row, rows, first + c, count, g);
+    if (!p.packed) filters_of(p, row, rows, first + c, count, g);
     for (i64 k = 0; k < count; ++k) {
-      const float(*f)[WIDTH] = g + 9 * k;
+      const float* f = p.packed ? p.packed + row * p.depth + 9 * (first + c + k) * MR : g[9 * k];
+      const i64 next = p.packed ? MR : WIDTH;
       vf half[3][kTile];
       for (int x = 0; x < 3; ++x) {
-        const vf line[3] = {load(f[x]), load(f[3 + x]), load(f[6 + x])};
+        const vf line[3] = {load(f + x * next), load(f + (3 + x) * next), load(f + (6 + x) * next)};
         for (const vf& v : line) bad |= large(v);
         filter_line(line, half[x]);
       }
@@ -292,13 +293,66 @@ bool weights_in(const ConvProblem& p, i64 row, i64 rows, i64 first, i64 depth, f
   return none(bad);
 }
 
-bool image_in(const float* tiles, float* to, i64 stride) {
+// Each group of N lanes of N vectors, turned: lane i of vector j <-> lane j of vector i.
+template <int N, int H = N / 2>
+inline void turn(vf (&v)[N]) {
+  if constexpr (H > 0) {
+    vi low, high;
+    for (int j = 0; j < WIDTH; ++j) {
+      low[j] = j & H ? WIDTH + (j ^ H) : j;
+      high[j] = j & H ? WIDTH + j : j ^ H;
+    }
+    for (int i = 0; i < N; ++i)
+      if (!(i & H)) {
+        const vf a = v[i], b = v[i + H];
+        v[i] = __builtin_shuffle(a, b, low);
+        v[i + H] = __builtin_shuffle(a, b, high);
+      }
+    turn<N, H / 2>(v);
+  }
+}
+
+// The 6x6 pixels of WIDTH tiles side by side, zero where there are none.
+inline void gather(const WinogradTile* at, i64 offset, i64 down, i64 across, float (&to)[kTile * kTile][WIDTH]) {
+#if WIDTH == 16
+  if (across == 1) {
+    alignas(
+        64) static const float nothing[2 * WIDTH] = {};  // an address that is mapped: a fault is slow even if masked
+    for (i64 y = 0; y < kTile; ++y) {
+      vf v[8];
+      for (int l = 0; l < 8; ++l) {
+        const WinogradTile &a = at[l], &b = at[l + 8];
+        const bool in_a = y >= a.top && y < a.bottom, in_b = y >= b.top && y < b.bottom;
+        const auto mask_a = static_cast<__mmask16>(in_a ? (1u << a.right) - (1u << a.left) : 0);
+        const auto mask_b = static_cast<__mmask16>(in_b ? ((1u << b.right) - (1u << b.left)) << 8 : 0);
+        const auto half = _mm512_maskz_loadu_ps(mask_a, in_a ? a.image + offset + y * down : nothing);
+        v[l] = reinterpret_cast<vf>(
+            _mm512_mask_loadu_ps(half, mask_b, (in_b ? b.image + offset + y * down : nothing + 8) - 8));
+      }
+      turn<8>(v);
+      for (int x = 0; x < kTile; ++x) store(to[y * kTile + x], v[x]);
+    }
+    return;
+  }
+#endif
+  for (int l = 0; l < WIDTH; ++l)
+    for (i64 y = 0; y < kTile; ++y)
+      for (i64 x = 0; x < kTile; ++x) {
+        const WinogradTile& t = at[l];
+        const bool inside = y >= t.top && y < t.bottom && x >= t.left && x < t.right;
+        to[y * kTile + x][l] = inside ? t.image[offset + y * down + x * across] : 0.0f;
+      }
+}
+
+bool image_in(const WinogradTile* at, i64 offset, i64 down, i64 across, float* to, i64 stride) {
+  alignas(64) float tiles[kTile * kTile][WIDTH];
+  gather(at, offset, down, across, tiles);
   vf half[kTile][kTile];  // [column][row]
   vi bad = {};
   for (int x = 0; x < kTile; ++x) {
     vf d[kTile];
     for (int y = 0; y < kTile; ++y) {
-      d[y] = load(tiles + (y * kTile + x) * WIDTH);
+      d[y] = load(tiles[y * kTile + x]);
       bad |= large(d[y]);
     }
     image_line(d, half[x]);
@@ -311,7 +365,25 @@ bool image_in(const float* tiles, float* to, i64 stride) {
   return none(bad);
 }
 
-void out(const float* tiles, i64 stride, float* to) {
+inline v4 quarter(vf v, int i) {
+  v4 q[WIDTH / 4];
+  std::memcpy(q, &v, sizeof v);
+  return q[i];
+}
+// A row of WIDTH tiles' pixels, four of each.
+inline void scatter(const WinogradTile* at, i64 offset, i64 y, vf (&r)[kOut]) {
+  turn<kOut>(r);
+  for (int l = 0; l < WIDTH; ++l) {
+    if (y >= at[l].down) continue;
+    float* to = at[l].out + offset;
+    const v4 pixels = quarter(r[l % kOut], l / kOut);
+    if (at[l].across == kOut) *reinterpret_cast<v4*>(to) = pixels;
+    else
+      for (i64 x = 0; x < at[l].across; ++x) to[x] = pixels[x];
+  }
+}
+
+void out(const float* tiles, i64 stride, const WinogradTile* at, i64 offset, i64 width) {
   vf half[kTile][kOut];
   for (int x = 0; x < kTile; ++x) {
     vf m[kTile];
@@ -321,7 +393,7 @@ void out(const float* tiles, i64 stride, float* to) {
   for (int y = 0; y < kOut; ++y) {
     vf r[kOut];
     out_line({half[0][y], half[1][y], half[2][y], half[3][y], half[4][y], half[5][y]}, r);
-    for (int x = 0; x < kOut; ++x) store(to + (y * kOut + x) * WIDTH, r[x]);
+    scatter(at, offset + y * width, y, r);
   }
 }
 
