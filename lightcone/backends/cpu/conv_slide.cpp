@@ -39,35 +39,34 @@ bool window(const Convolution::Sum& s, int axis) { return s.dilation[axis] != 0;
 std::optional<Copy> layout(const ConvRun& run) {
   const ConvProblem& p = run.base;
   if (p.extent[0] != 1 || p.step[0] != 0 || p.pixels == 0 || p.depth == 0) return std::nullopt;
-  i64 reach[kSpatial] = {}, windows[kSpatial] = {}, planes = 1;
+  i64 reach[kSpatial] = {}, unit[kSpatial] = {}, planes = 1;
   for (std::size_t i = 0; i < run.shape->sums.size(); ++i) {
     const auto& s = run.shape->sums[i];
     int moved = 0;
     for (int j = 0; j < kSpatial; ++j) {
       if (!window(s, j)) continue;
-      ++moved, ++windows[j];
-      reach[j] += s.dilation[j] * (run.sum_extent[i] - 1);
-      if (s.dilation[j] < 0 || run.sum_image[i] * p.step[j] != s.dilation[j] * p.image_step[j]) return std::nullopt;
+      if (s.dilation[j] < 0 || run.sum_image[i] % s.dilation[j] != 0 || unit[j] != 0) return std::nullopt;
+      ++moved;
+      reach[j] = s.dilation[j] * (run.sum_extent[i] - 1);
+      unit[j] = run.sum_image[i] / s.dilation[j];
     }
     if (moved > 1) return std::nullopt;
     if (moved == 0) planes *= run.sum_extent[i];
   }
+  if (unit[0] != 0) return std::nullopt;
+  for (int j = 1; j < kSpatial; ++j) {
+    const i64 step = p.step[j];  // 0: the axis has one pixel, or no windows and no padding
+    if (unit[j] == 0) unit[j] = p.image_step[j] / std::max<i64>(step, 1);
+    if (step < 0 || (step > 0 && p.image_step[j] != step * unit[j])) return std::nullopt;
+    if (step == 0 && reach[j] > 0 && p.extent[j] > 1) return std::nullopt;
+  }
   const auto axis = [&](int j) -> Copy::Axis {
     const i64 step = std::max<i64>(p.step[j], 1);
-    return {p.extent[j],
-            step,
-            p.image_step[j] / step,
-            p.lo[j],
-            p.hi[j],
-            std::min(step, reach[j] + 1),
-            p.extent[j] + reach[j] / step};
+    return {p.extent[j], step, unit[j], p.lo[j], p.hi[j], std::min(step, reach[j] + 1), p.extent[j] + reach[j] / step};
   };
-  for (int j = 1; j < kSpatial; ++j)
-    if (p.step[j] < 0 || windows[j] > 1 || (p.step[j] > 0 && p.image_step[j] % p.step[j] != 0)) return std::nullopt;
-  if (windows[0] != 0) return std::nullopt;
   Copy c{axis(1), axis(2), 0, 0, planes, 0, 0};
   c.phase = c.y.length * c.x.length;
-  c.plane = (c.y.phases * c.x.phases * c.phase + 15) / 16 * 16 | 16;  // an odd number of cache lines apart
+  c.plane = up(c.y.phases * c.x.phases * c.phase + 16, 16) | 16;  // an odd number of cache lines apart, and slack
   c.pixels = (c.y.extent - 1) * c.x.length + c.x.extent;
   c.strips = parts(c.pixels, run.t->nr);
   return c;

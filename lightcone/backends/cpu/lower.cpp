@@ -100,6 +100,7 @@ class Lowering {
     return (info(n.op).kind == Kind::Structured && n.op != Op::Gather) || n.op == Op::Kernel;
   }
   void choose_buffers();
+  void choose_prepared();
   bool trivial(NodeId id) const;
   void build_loops();
   void choose_packed();
@@ -173,6 +174,7 @@ void Lowering::choose_buffers() {
       buffer_[id] = buffer_[c->a_node] = buffer_[c->b_node] = true;
     }
   }
+  choose_prepared();
   // readers last to first: a value inlined into two kernels gets memory instead, and so does one that
   // would make its kernel too long
   std::vector<int> length(g_.size(), 0);  // of the kernel that ends here
@@ -194,6 +196,28 @@ void Lowering::choose_buffers() {
           product(g_[e.node].shape).bounds().hi > 256)
         buffer_[e.node] = true;  // a reduction of a reduction: the inner one in parallel
       used_by(e.node, buffer_[id] ? id : kernel[id]);
+    }
+  }
+}
+
+// What is made of parameters alone and spread over something larger, like a normalisation's scales, is a value
+// of its own: it is computed when they are loaded (runtime/prepared.h).
+void Lowering::choose_prepared() {
+  constexpr std::int64_t kMost = 1 << 16;  // elements
+  std::vector<bool> fixed(g_.size()), loaded(g_.size());
+  for (NodeId id = 0; id < g_.size(); ++id) {
+    const Node& n = g_[id];
+    loaded[id] = n.op == Op::Input && n.mode == kParameter;
+    fixed[id] = loaded[id] || n.op == Op::Constant || n.op == Op::Index;
+    if (info(n.op).kind == Kind::Elementwise && !n.in.empty()) {
+      fixed[id] = std::all_of(n.in.begin(), n.in.end(), [&](const Edge& e) { return fixed[e.node]; });
+      loaded[id] = std::any_of(n.in.begin(), n.in.end(), [&](const Edge& e) { return loaded[e.node]; });
+    }
+    for (const Edge& e : n.in) {
+      const Node& from = g_[e.node];
+      if (!live_[id] || fixed[id] || !fixed[e.node] || !loaded[e.node] || from.op == Op::Input) continue;
+      const auto size = product(from.shape).constant();
+      if (size && *size <= kMost && product(n.shape).bounds().lo > *size) buffer_[e.node] = true;
     }
   }
 }
