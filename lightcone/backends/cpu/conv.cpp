@@ -11,7 +11,6 @@ using i64 = std::int64_t;
 
 namespace {
 
-constexpr i64 kDepth = 320;     // taps packed at a time: a strip of pixels and a panel of weights in L1
 constexpr i64 kNarrowest = 8;   // the smallest nr
 constexpr i64 kPackStrip = 12;  // cycles that packing a strip of pixels takes for each tap
 constexpr i64 kTask = 20;       // what a task costs beside, for each tap
@@ -163,6 +162,7 @@ class ConvolutionKernel final : public Kernel {
     std::vector<i64> largest;
     for (const Dim& d : sizes_) largest.push_back(d.bounds().hi);
     largest_ = numbers(largest.data());
+    slides_ = slide_floats(largest_, 1) > 0;
     taps_ = up(std::max<i64>(largest_.base.depth, 1) * static_cast<i64>(sizeof(Tap)), 64);
   }
   std::string name() const override {
@@ -201,7 +201,8 @@ class ConvolutionKernel final : public Kernel {
   ConvWay way_;
   std::vector<Dim> sizes_;
   ConvRun largest_;
-  i64 taps_;  // bytes
+  bool slides_;  // the scratch is for that, too
+  i64 taps_;     // bytes
 };
 
 constexpr std::size_t kHead = 5, kPixelSizes = 4, kSumSizes = 3, kAxisSizes = 4;
@@ -275,7 +276,7 @@ void ConvolutionKernel::run(const Launch& l) const {
   auto* floats = reinterpret_cast<float*>(l.scratch + taps_);
   if (by_winograd(r)) return winograd(r, floats);
   join_pixels(r.base);
-  if (slide_pays(r)) return slide(r, floats);
+  if (slides_ && slide_pays(r)) return slide(r, floats);
   direct(r, floats);
 }
 

@@ -153,6 +153,7 @@ struct ConvRun {
 };
 
 // The direct way: rows of products that share their weights, and some pixels of each.
+inline constexpr std::int64_t kDepth = 320;   // taps packed at a time: a strip of pixels and a panel of weights in L1
 inline constexpr std::int64_t kPixels = 512;  // at most, every span rounded up to nr: what stays in L2 packed
 struct Span {
   ConvProblem p;

@@ -61,8 +61,14 @@ std::optional<Copy> layout(const ConvRun& run) {
     if (step == 0 && reach[j] > 0 && p.extent[j] > 1) return std::nullopt;
   }
   const auto axis = [&](int j) -> Copy::Axis {
-    const i64 step = std::max<i64>(p.step[j], 1);
-    return {p.extent[j], step, unit[j], p.lo[j], p.hi[j], std::min(step, reach[j] + 1), p.extent[j] + reach[j] / step};
+    const i64 step = std::max<i64>(p.step[j], 1), read = (p.extent[j] - 1) * step + reach[j] + 1;  // no further
+    return {p.extent[j],
+            step,
+            unit[j],
+            p.lo[j],
+            std::min(p.hi[j], read),
+            std::min(step, reach[j] + 1),
+            p.extent[j] + reach[j] / step};
   };
   Copy c{axis(1), axis(2), 0, 0, planes, 0, 0};
   c.phase = c.y.length * c.x.length;
@@ -83,8 +89,7 @@ struct Job {
   i64 strips_task, rows, across;
 };
 
-i64 panel_floats(const ConvTable& t, i64 depth) { return up(depth_step(depth) * t.mr + 16, 16); }
-i64 worker_floats(const ConvTable& t, i64 depth) { return kStrips * t.nr * t.mr + panel_floats(t, depth); }
+i64 worker_floats(const ConvTable& t) { return up(kStrips * t.nr * t.mr + kDepth * t.mr + 16, 16); }
 
 // Where the taps and planes lie; taps are in the order of the sums.
 void find_taps(Job& j) {
@@ -214,9 +219,9 @@ bool slide_pays(const ConvRun& run) {
 
 i64 slide_floats(const ConvRun& largest, int workers) {
   const auto c = layout(largest);
-  const i64 depth = largest.base.depth, copy = c ? std::min(c->floats(), kMost) : kMost;
-  if (!c && largest.base.depth * largest.base.pixels == 0) return 0;
-  return up(2 * (depth + depth), 16) + workers * (up(copy, 16) + worker_floats(*largest.t, depth));
+  if (!c) return 0;
+  const i64 depth = largest.base.depth, copy = std::min(c->floats(), kMost);
+  return up(2 * (depth + depth), 16) + workers * (up(copy, 16) + worker_floats(*largest.t));
 }
 
 void slide(const ConvRun& run, float* scratch) {
@@ -228,7 +233,7 @@ void slide(const ConvRun& run, float* scratch) {
   find_taps(j);
   const bool whole = run.count >= 2 * workers;
   j.workers = j.planes + (whole ? workers : 1) * up(j.copy.floats(), 16);
-  j.worker_floats = worker_floats(*run.t, depth);
+  j.worker_floats = worker_floats(*run.t);
   if (whole) return run.launch->parallel.run(static_cast<int>(run.count), whole_task, &j);
   split(j, workers);
   const i64 images = run.images();

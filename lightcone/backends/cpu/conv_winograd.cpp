@@ -15,6 +15,7 @@ constexpr i64 kTiles = 128;       // of a block, about
 constexpr i64 kMostTiles = 256;   // of one row of the image
 constexpr i64 kChannels = 64;     // summed at a time: transformed filters of two panels stay in L2
 constexpr i64 kPanels = 2;        // of filters a task transforms, where there are enough
+constexpr i64 kFewTasks = 8;      // with fewer, threads would wait for each other
 constexpr i64 kPart = 16;         // channels of an image task
 constexpr i64 kKept = 128 * 128;  // filters worth keeping transformed: they fit a second-level cache
 constexpr i64 kPad = 16;          // a panel's last vector is wider than the panel
@@ -45,7 +46,7 @@ struct Plan {
     tiles = up(block_rows * across, run.t->nr);
     panels = parts(rows, run.t->mr);
     keep = rows * channels <= kKept && blocks > 1;
-    task_panels = parts(panels, kPanels) < 4 * workers ? 1 : kPanels;
+    task_panels = parts(panels, kPanels) < kFewTasks ? 1 : kPanels;
     whole = blocks * groups >= 4 * workers || parts(panels, task_panels) < 2 * workers;
   }
   i64 points_floats() const { return tiles * kPoints * channels; }

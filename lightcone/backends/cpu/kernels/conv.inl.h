@@ -324,7 +324,8 @@ inline void gather(const WinogradTile* at, i64 offset, i64 down, i64 across, flo
       vf v[8];
       for (int l = 0; l < 8; ++l) {
         const WinogradTile &a = at[l], &b = at[l + 8];
-        const bool in_a = y >= a.top && y < a.bottom, in_b = y >= b.top && y < b.bottom;
+        const bool in_a = y >= a.top && y < a.bottom && a.left < a.right;
+        const bool in_b = y >= b.top && y < b.bottom && b.left < b.right;
         const auto mask_a = static_cast<__mmask16>(in_a ? (1u << a.right) - (1u << a.left) : 0);
         const auto mask_b = static_cast<__mmask16>(in_b ? ((1u << b.right) - (1u << b.left)) << 8 : 0);
         const auto half = _mm512_maskz_loadu_ps(mask_a, in_a ? a.image + offset + y * down : nothing);
