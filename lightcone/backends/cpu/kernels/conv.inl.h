@@ -126,8 +126,10 @@ void pack_rows(const ConvProblem& p, i64 first, i64 columns, i64 k0, i64 depth, 
 }
 
 void pack_image(const ConvProblem& p, i64 first, i64 columns, i64 k0, i64 depth, float* to) {
-  const bool inside = p.step[2] == 0 && p.lo[2] <= -Convolution::kFar && p.hi[2] >= Convolution::kFar;
-  if (inside && p.extent[0] == 1 && p.extent[1] == 1) return pack_rows(p, first, columns, k0, depth, to);
+  bool rows = p.extent[0] == 1 && p.extent[1] == 1;
+  for (int j = 0; j < kSpatial; ++j)
+    rows = rows && p.step[j] == 0 && p.lo[j] <= -Convolution::kFar && p.hi[j] >= Convolution::kFar;
+  if (rows) return pack_rows(p, first, columns, k0, depth, to);
   Segment part[kNr];
   for (i64 j = 0; j < columns; j += kNr) {
     const i64 width = std::min<i64>(kNr, columns - j);
