@@ -175,6 +175,7 @@ TEST(Conv, GroupsRanksAndOddSizes) {
   every_way({{2, 70, 9, 9}, {30, 70, 1, 1}, {.stride = {2}}});
   every_way({{2, 1, 20, 20}, {1, 1, 3, 3}, {.padding = {1}}});
   every_way({{1, 3, 3, 3}, {2, 3, 3, 3}, {.padding = {3}}});  // windows that lie outside entirely
+  every_way({{2, 1, 1, 1}, {1, 1, 3, 3}, {.padding = {1}}});  // the batch takes the place of the pixels
 }
 
 TEST(Conv, Winograd) {
@@ -224,6 +225,30 @@ TEST(Conv, IsRecognised) {
   EXPECT_EQ(fired(g, "conv", {.threads = 1, .winograd = false}), 1);
   for (const Shapes& s : {Shapes{{2, 3, 9, 9}, {8, 3, 3, 3}, {.padding = {1}}}, Shapes{{1, 5, 9}, {8, 5, 3}}})
     EXPECT_EQ(fired(make(s), "operand copied for a contraction"), 0);
+}
+
+// Parameters are packed when they are loaded, in whole panels and with a last one that is not full; nothing of
+// a normalisation is left to compute but a scale and a shift.
+TEST(Conv, ParametersArePrepared) {
+  for (const bool winograd : {false, true})
+    for (const int groups : {1, 2}) {
+      Graph g;
+      const int channels = 24, rows = 50, n = winograd ? 30 : 9;
+      const auto parameter = [&](const std::string& name, const Shape& s) {
+        return g.input(name, s, DType::F32, std::source_location::current(), kParameter);
+      };
+      const Tensor x = g.input("x", {2, channels * groups, n, n});
+      const Tensor w = parameter("w", {rows * groups, channels, 3, 3}), v = parameter("v", {rows * groups});
+      const Tensor y = conv(x, w, ConvOptions{.padding = {1}, .groups = groups});
+      g.output("y", relu(batch_norm(y, parameter("m", {rows * groups}), v * v, parameter("a", {rows * groups}),
+                                    parameter("b", {rows * groups}))));
+      EXPECT_EQ(fired(g, "weight packed"), 1);
+      EXPECT_EQ(fired(g, "conv_winograd"), winograd ? 1 : 0);
+      agree(g, random_values(g, 8));
+      const Program p = compile(g, generic() | cpu({.threads = 1}));
+      EXPECT_EQ(p.kernels(), 1u);
+      EXPECT_GT(p.plan().prepared_bytes, std::size_t{4} * rows * groups * channels * 9);
+    }
 }
 
 // Bias, a folded normalisation, a residual and an activation are one kernel with the convolution.

@@ -43,6 +43,7 @@ class Generator {
   std::optional<Tensor> matrix();
   std::optional<Tensor> matrix_of(const Dim& k);
   Tensor contraction();
+  Tensor convolution();
   Tensor attention();
   Tensor normalise();
   Tensor structured();
@@ -285,6 +286,26 @@ Tensor Generator::contraction() {
   return product_of(a, operand({k, n}));
 }
 
+// Windows of an image times filters: strides, padding, dilation, groups.
+Tensor Generator::convolution() {
+  const int kernel = one_of({1, 2, 3, 3}), stride = one_of({1, 1, 2}), dilation = one_of({1, 1, 1, 2}), pad = below(3);
+  const int groups = one_of({1, 1, 2}), channels = one_of({1, 3, 5}), rows = one_of({1, 2, 4}), batch = 1 + below(2);
+  const int least = std::max(1, (kernel - 1) * dilation + 1 - 2 * pad);
+  const Dim height = least + below(6), width = o_.symbols && least == 1 && chance(15) ? n_ : Dim(least + below(7));
+  Tensor x = input({batch, groups, channels, height, width}, DType::F32);
+  if (pad > 0) x = x.pad(3, pad, pad).pad(4, pad, pad);
+  x = x.unfold(3, kernel, stride, dilation).unfold(4, kernel, stride, dilation).permute({0, 1, 3, 4, 2, 5, 6});
+  const Dim h = x.extent(2), w = x.extent(3), depth = channels * kernel * kernel;
+  const Shape full{batch, groups, rows, h, w, channels, kernel, kernel}, flat{batch, groups, rows, h, w, depth};
+  const Tensor filters = input({groups, rows, channels, kernel, kernel}, DType::F32);
+  const Tensor all = prim::mul(x.unsqueeze(2).expand(full).reshape(flat),
+                               filters.unsqueeze(2).unsqueeze(2).unsqueeze(0).expand(full).reshape(flat));
+  const Tensor y = prim::sum_reduce(all, 5).reshape({batch, groups * rows, h, w});
+  if (chance(50)) return y;
+  const Tensor bias = input({groups * rows, 1, 1}, DType::F32).expand({groups * rows, h, w}).unsqueeze(0);
+  return prim::maximum(prim::add(y, bias.expand(y.shape())), full_like(y, 0));
+}
+
 // What stands between the products of an attention: scales, biases, masks, in any order.
 Tensor Generator::attention() {
   const Dim rows = one_of({1, 3, 6, 18}), depth = one_of({1, 4, 16, 33}), width = one_of({1, 5, 16}),
@@ -372,10 +393,11 @@ Graph Generator::run() {
     Tensor t = kind < 40                    ? elementwise()
                : kind < 66                  ? move(any())
                : kind < 80                  ? reduce(any())
-               : kind < 87                  ? contraction()
-               : kind < 90                  ? normalise()
-               : kind < 92                  ? attention()
-               : kind < 96 && o_.structured ? structured()
+               : kind < 86                  ? contraction()
+               : kind < 88                  ? convolution()
+               : kind < 91                  ? normalise()
+               : kind < 93                  ? attention()
+               : kind < 97 && o_.structured ? structured()
                                             : leaf();
     if (fits(t.shape()) && t.rank() <= 5) pool_.push_back(t);
   }

@@ -11,14 +11,10 @@ using i64 = std::int64_t;
 
 namespace {
 
-constexpr i64 kDepth = 320;      // taps packed at a time: a strip of pixels and a panel of weights in L1
-constexpr i64 kFewPixels = 128;  // but not fewer, to balance threads
-constexpr i64 kNarrowest = 8;    // the smallest nr
-constexpr i64 kPanels = 4;       // panels of rows a task has, at least: each task packs its image
+constexpr i64 kNarrowest = 8;   // the smallest nr
+constexpr i64 kPackStrip = 12;  // cycles that packing a strip of pixels takes for each tap
+constexpr i64 kTask = 20;       // what a task costs beside, for each tap
 
-const ConvTable& table(Isa isa) {
-  return isa == Isa::Avx512 ? kConvAvx512 : isa == Isa::Avx2 ? kConvAvx2 : kConvGeneric;
-}
 i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
 i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
 
@@ -47,20 +43,38 @@ void direct_task(void* arg, int task, int worker) {
   direct_part(*j.run, spans, count, row, std::min(j.rows, b.rows - row), j.scratch + worker * direct_floats(*j.run->t));
 }
 
+// How many strips and rows a task has: what takes the least time, in cycles of a core that multiplies two
+// vectors in each. A task packs its image, and its weights where they are not yet; the last ones wait.
+void split(DirectJob& j, int workers) {
+  const ConvProblem& b = j.run->base;
+  const i64 mr = j.run->t->mr, panels = parts(b.rows, mr), strips = j.images * j.strips, groups = j.run->groups();
+  const i64 most = std::min(strips, kPixels / j.run->t->nr);
+  i64 least = 0;
+  for (i64 n = most; n > 0; --n)
+    for (i64 pieces = 1; pieces <= std::min<i64>(panels, 2 * workers); ++pieces) {
+      const i64 tasks = groups * parts(strips, n) * pieces, height = parts(panels, pieces);
+      const i64 cost = height * (n * mr + (b.packed ? 1 : 8)) + n * kPackStrip + kTask;
+      const i64 all = parts(tasks, workers) * cost;
+      if (least > 0 && all >= least) continue;
+      least = all, j.strips_task = n, j.rows = height * mr;
+    }
+}
+
 void direct(const ConvRun& run, float* scratch) {
   const ConvProblem& b = run.base;
-  const i64 nr = run.t->nr, wanted = run.launch->parallel.workers() == 1 ? 1 : 2 * run.launch->parallel.workers();
-  DirectJob j{&run, scratch, run.images(), parts(b.pixels, nr), kPixels / nr, b.rows};
-  const i64 strips = j.images * j.strips, groups = run.groups();
-  // even parts; fewer pixels first, then fewer rows, until there is enough for every thread
-  const auto tasks = [&] { return groups * parts(strips, j.strips_task) * parts(b.rows, j.rows); };
-  if (tasks() < wanted) j.strips_task = std::clamp(parts(strips * groups, wanted), kFewPixels / nr, kPixels / nr);
-  j.strips_task = parts(strips, parts(strips, j.strips_task));
-  if (tasks() < wanted) j.rows = std::max<i64>(kPanels, parts(b.rows * tasks(), wanted * run.t->mr)) * run.t->mr;
-  run.launch->parallel.run(static_cast<int>(tasks()), direct_task, &j);
+  DirectJob j{&run, scratch, run.images(), parts(b.pixels, run.t->nr), 1, b.rows};
+  split(j, run.launch->parallel.workers());
+  const i64 tasks = run.groups() * parts(j.images * j.strips, j.strips_task) * parts(b.rows, j.rows);
+  run.launch->parallel.run(static_cast<int>(tasks), direct_task, &j);
 }
 
 }  // namespace
+
+const ConvTable& conv_table(Isa isa) {
+  return isa == Isa::Avx512 ? kConvAvx512 : isa == Isa::Avx2 ? kConvAvx2 : kConvGeneric;
+}
+
+i64 depth_step(i64 depth) { return parts(depth, std::max<i64>(1, parts(depth, kDepth))); }
 
 i64 direct_floats(const ConvTable& t) { return kDepth * (kPixels + t.mr) + 16; }
 
@@ -68,7 +82,7 @@ void direct_part(const ConvRun& run, const Span* spans, std::size_t count, i64 r
   const ConvTable& t = *run.t;
   const ConvProblem& base = run.base;
   float *image = scratch, *weights = scratch + kDepth * kPixels;
-  const i64 step = parts(base.depth, std::max<i64>(1, parts(base.depth, kDepth)));  // even, and the same everywhere
+  const i64 step = depth_step(base.depth);
   for (i64 k = 0; k < base.depth; k += step) {
     const i64 depth = std::min(step, base.depth - k);
     float* to = image;
@@ -78,16 +92,20 @@ void direct_part(const ConvRun& run, const Span* spans, std::size_t count, i64 r
     }
     for (i64 r = row; r < row + rows; r += t.mr) {
       const i64 height = std::min<i64>(t.mr, row + rows - r);
-      t.pack_weights(spans->p, r, height, k, depth, weights);
+      const float* panel = weights;
+      if (spans->p.packed) panel = spans->p.packed + r * base.depth + k * t.mr;
+      else t.pack_weights(spans->p, r, height, k, depth, weights);
       const float* from = image;
       for (const Span* s = spans; s != spans + count; ++s)
         for (i64 c = s->begin; c < s->end; c += t.nr, from += t.nr * depth)
-          t.tile(weights, from, depth, s->p.out + r * base.out_row + c, base.out_row, height,
+          t.tile(panel, from, depth, s->p.out + r * base.out_row + c, base.out_row, height,
                  std::min<i64>(t.nr, s->end - c), k > 0);
+      for (const Span* s = spans; s != spans + count && k + depth == base.depth; ++s)  // while they are in L1
+        run.finish(s->p, r, height, s->begin, s->end);
     }
   }
-  for (const Span* s = spans; s != spans + count; ++s) {
-    for (i64 r = row; base.depth == 0 && r < row + rows; ++r)
+  for (const Span* s = spans; s != spans + count && base.depth == 0; ++s) {
+    for (i64 r = row; r < row + rows; ++r)
       std::fill(s->p.out + r * base.out_row + s->begin, s->p.out + r * base.out_row + s->end, 0.0f);
     run.finish(s->p, row, rows, s->begin, s->end);
   }
@@ -95,6 +113,7 @@ void direct_part(const ConvRun& run, const Span* spans, std::size_t count, i64 r
 
 ConvProblem ConvRun::problem(i64 group, i64 image) const {
   ConvProblem p = base;
+  if (p.packed) p.packed += group * packed_group;
   for (int i = axes; i-- > 0;) {
     const Axis& a = outer[i];
     i64& index = a.weight ? group : image;
@@ -130,7 +149,7 @@ class ConvolutionKernel final : public Kernel {
       : c_(c),
         parallel_(std::move(parallel)),
         epilogue_(std::move(epilogue)),
-        table_(&table(isa)),
+        table_(&conv_table(isa)),
         way_(winograd_fits(c) ? way : ConvWay::Direct) {
     const auto add = [&](const Dim& d) { sizes_.push_back(d); };
     add(c.image_offset), add(c.weight_offset);
@@ -143,6 +162,7 @@ class ConvolutionKernel final : public Kernel {
     std::vector<i64> largest;
     for (const Dim& d : sizes_) largest.push_back(d.bounds().hi);
     largest_ = numbers(largest.data());
+    slides_ = slide_floats(largest_, 1) > 0;
     taps_ = up(std::max<i64>(largest_.base.depth, 1) * static_cast<i64>(sizeof(Tap)), 64);
   }
   std::string name() const override {
@@ -151,7 +171,7 @@ class ConvolutionKernel final : public Kernel {
   }
   std::vector<Dim> sizes() const override { return sizes_; }
   Dim scratch_bytes(int workers) const override {
-    const i64 direct = workers * direct_floats(*table_);
+    const i64 direct = std::max(workers * direct_floats(*table_), slide_floats(largest_, workers));
     const bool maybe = way_ != ConvWay::Direct;
     const i64 floats = maybe ? std::max(direct, winograd_floats(largest_, workers)) : direct;
     return taps_ + floats * 4;
@@ -181,7 +201,8 @@ class ConvolutionKernel final : public Kernel {
   ConvWay way_;
   std::vector<Dim> sizes_;
   ConvRun largest_;
-  i64 taps_;  // bytes
+  bool slides_;  // the scratch is for that, too
+  i64 taps_;     // bytes
 };
 
 constexpr std::size_t kHead = 5, kPixelSizes = 4, kSumSizes = 3, kAxisSizes = 4;
@@ -198,7 +219,10 @@ ConvRun ConvolutionKernel::numbers(const i64* s) const {
     p.pixels *= s[0];
   }
   p.depth = 1;
-  for (std::size_t i = 0; i < c_.sums.size(); ++i, s += kSumSizes) p.depth *= s[0];
+  for (std::size_t i = 0; i < c_.sums.size(); ++i, s += kSumSizes) {
+    r.sum_extent[i] = s[0], r.sum_image[i] = s[1];
+    p.depth *= s[0];
+  }
   for (std::size_t i = 0; i < c_.outer.size(); ++i, s += kAxisSizes) {
     r.outer[r.axes++] = {s[0], s[1], s[2], s[3]};
     r.count *= s[0];
@@ -244,10 +268,15 @@ void ConvolutionKernel::run(const Launch& l) const {
   r.base.image = static_cast<const float*>(l.in[0]) + s[0];
   r.base.weight = static_cast<const float*>(l.in[1]) + s[1];
   r.base.out = static_cast<float*>(l.out);
+  if (c_.packed) {
+    r.base.packed = static_cast<const float*>(l.in[1]);
+    r.packed_group = up(r.base.rows, table_->mr) * r.base.depth;
+  }
   fill_taps(s, reinterpret_cast<Tap*>(l.scratch), r.base);
   auto* floats = reinterpret_cast<float*>(l.scratch + taps_);
   if (by_winograd(r)) return winograd(r, floats);
   join_pixels(r.base);
+  if (slides_ && slide_pays(r)) return slide(r, floats);
   direct(r, floats);
 }
 

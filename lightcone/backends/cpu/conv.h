@@ -7,6 +7,7 @@
 // written while packing. The other is Winograd's F(4x4, 3x3), 4 multiplications for 16.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -43,12 +44,27 @@ struct Convolution {
   std::vector<Sum> sums;
   Dim image_offset, weight_offset;
   NodeId image_node = 0, weight_node = 0;
+  bool packed = false;  // weight_node holds panels, as pack_weights_kernel makes them
 };
 
 std::optional<Convolution> match_convolution(const Graph& g, const Sides& s);
 enum class ConvWay : std::uint8_t { Direct, Cheapest, Winograd };  // the last: wherever the shape allows it
 std::shared_ptr<const Kernel> convolution_kernel(const Convolution& c, ConvWay way, std::shared_ptr<Parallel> parallel,
                                                  std::shared_ptr<const Epilogue> epilogue, Isa isa = detect_isa());
+
+// Weights as the micro-kernels read them: of each group, panels of mr rows, [depth][mr], and nothing is
+// larger but the last panel. Both ways start from them. Packed once, when a parameter is loaded.
+struct PackedFilters {
+  std::int64_t offset = 0, rows = 0, row = 0, depth = 0, groups = 1;  // as they lie in the parameter
+  std::vector<std::array<std::int64_t, 2>> sums, outer;               // extent, stride; innermost last
+  std::int64_t group_floats(int mr) const { return (rows + mr - 1) / mr * mr * depth; }
+  std::int64_t floats(int mr) const { return groups * group_floats(mr) + 16; }  // a vector is wider than a row
+  auto operator<=>(const PackedFilters&) const = default;
+};
+// Of a parameter that is worth packing; nothing where an extent is symbolic.
+std::optional<PackedFilters> packed_filters(const Graph& g, const Convolution& c, Isa isa = detect_isa());
+std::shared_ptr<const Kernel> pack_weights_kernel(const PackedFilters& f, std::shared_ptr<Parallel> parallel,
+                                                  Isa isa = detect_isa());
 
 // ---- running -----------------------------------------------------------------------------------
 
@@ -61,6 +77,7 @@ struct Tap {
 // One product: a group of an image.
 struct ConvProblem {
   const float *image = nullptr, *weight = nullptr;
+  const float* packed = nullptr;  // the group's panels of weights, where they are packed
   float* out = nullptr;
   std::int64_t rows = 1, weight_row = 0, out_row = 0;
   std::int64_t pixels = 1;  // all of them
@@ -68,6 +85,14 @@ struct ConvProblem {
   const Tap* taps = nullptr;
   std::int64_t depth = 0;
   bool neighbours = false;  // the taps of a row of weights lie side by side
+};
+
+// A tile of Winograd's: where it starts, which of its pixels exist.
+struct WinogradTile {
+  const float* image;
+  float* out;
+  std::int64_t top, bottom, left, right;  // rows and columns of the 6x6 that may be read
+  std::int64_t down, across;              // of the 4x4 that are written, 0 behind the last tile
 };
 
 // One instruction set's functions.
@@ -82,16 +107,25 @@ struct ConvTable {
   // C[rows <= mr, columns <= nr] (+)= packed weights [depth][mr] * packed image [depth][nr]
   void (*tile)(const float* a, const float* b, std::int64_t depth, float* c, std::int64_t c_row, std::int64_t rows,
                std::int64_t columns, bool add);
+  // The same over an image whose row for tap k begins at b + at[k]: whole vectors, which may be wider than the
+  // columns. `next`: weights that will be wanted soon.
+  void (*slide)(const float* a, const float* next, const float* b, const std::int64_t* at, std::int64_t depth, float* c,
+                std::int64_t c_row, std::int64_t rows, std::int64_t columns, bool add);
+  // n elements, `step` apart, zeros for those outside of [begin, end); whole vectors are written
+  void (*copy_row)(const float* from, std::int64_t step, std::int64_t begin, std::int64_t end, std::int64_t n,
+                   float* to);
   // Winograd's transforms. Filters of rows [row, row + rows <= mr) and channels [first, first + depth)
   // -> [36][depth][mr], `stride` apart; `lanes` tiles side by side, element i at [i * stride]. The first
   // two say whether every number was finite and small enough to be mixed.
   int lanes;
   bool (*weights_in)(const ConvProblem& p, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t depth,
                      float* to, std::int64_t stride);
-  bool (*image_in)(const float* tiles, float* to, std::int64_t stride);
-  void (*out)(const float* tiles, std::int64_t stride, float* to);
+  bool (*image_in)(const WinogradTile* at, std::int64_t offset, std::int64_t down, std::int64_t across, float* to,
+                   std::int64_t stride);
+  void (*out)(const float* tiles, std::int64_t stride, const WinogradTile* at, std::int64_t offset, std::int64_t width);
 };
 extern const ConvTable kConvGeneric, kConvAvx2, kConvAvx512;
+const ConvTable& conv_table(Isa isa);
 
 // A kernel's sizes in numbers, and where it works.
 struct ConvRun {
@@ -101,9 +135,11 @@ struct ConvRun {
   static constexpr int kOuter = 16;
   Axis outer[kOuter];
   int axes = 0;
-  std::int64_t count = 1;  // of products
-  ConvProblem base;        // of the first
+  std::int64_t count = 1;         // of products
+  std::int64_t packed_group = 0;  // floats of a group's packed weights
+  ConvProblem base;               // of the first
   const Convolution* shape = nullptr;
+  std::int64_t sum_extent[kOuter] = {}, sum_image[kOuter] = {};  // of shape->sums
   const ConvTable* t = nullptr;
   const Launch* launch = nullptr;
   const Epilogue* epilogue = nullptr;
@@ -117,6 +153,7 @@ struct ConvRun {
 };
 
 // The direct way: rows of products that share their weights, and some pixels of each.
+inline constexpr std::int64_t kDepth = 320;   // taps packed at a time: a strip of pixels and a panel of weights in L1
 inline constexpr std::int64_t kPixels = 512;  // at most, every span rounded up to nr: what stays in L2 packed
 struct Span {
   ConvProblem p;
@@ -125,6 +162,15 @@ struct Span {
 std::int64_t direct_floats(const ConvTable& t);  // scratch of one worker
 void direct_part(const ConvRun& run, const Span* spans, std::size_t count, std::int64_t row, std::int64_t rows,
                  float* scratch);
+
+// Taps multiplied at a time, the same for every way and split: it decides bits.
+std::int64_t depth_step(std::int64_t depth);
+
+// The direct way without packed strips: one copy of the image, padded and with the phases of a stride apart,
+// in which every tap is a shift. For images whose windows overlap, and for small ones.
+bool slide_pays(const ConvRun& run);
+std::int64_t slide_floats(const ConvRun& largest, int workers);
+void slide(const ConvRun& run, float* scratch);
 
 // Winograd: is the shape one it can do; is it worth it for these sizes; do it.
 bool winograd_fits(const Convolution& c);

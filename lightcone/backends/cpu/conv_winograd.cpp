@@ -14,7 +14,8 @@ using i64 = std::int64_t;
 constexpr i64 kTiles = 128;       // of a block, about
 constexpr i64 kMostTiles = 256;   // of one row of the image
 constexpr i64 kChannels = 64;     // summed at a time: transformed filters of two panels stay in L2
-constexpr i64 kPanels = 2;        // of filters a task transforms
+constexpr i64 kPanels = 2;        // of filters a task transforms, where there are enough
+constexpr i64 kFewTasks = 8;      // with fewer, threads would wait for each other
 constexpr i64 kPart = 16;         // channels of an image task
 constexpr i64 kKept = 128 * 128;  // filters worth keeping transformed: they fit a second-level cache
 constexpr i64 kPad = 16;          // a panel's last vector is wider than the panel
@@ -27,12 +28,12 @@ i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
 struct Plan {
   i64 channels, rows, height, width;  // of the output
   i64 images, groups;
-  i64 down, across;        // tiles of an image
-  i64 block_rows, blocks;  // tile rows in a block
-  i64 tiles;               // of a block, a multiple of nr
-  i64 panels;              // of filters, all
-  bool keep;               // transformed filters
-  bool whole;              // a task is a block; else blocks go one by one, each in parallel over filters
+  i64 down, across;         // tiles of an image
+  i64 block_rows, blocks;   // tile rows in a block
+  i64 tiles;                // of a block, a multiple of nr
+  i64 panels, task_panels;  // of filters: all, and those a task transforms
+  bool keep;                // transformed filters
+  bool whole;               // a task is a block; else blocks go one by one, each in parallel over filters
 
   Plan(const ConvRun& run, int workers) {
     const ConvProblem& p = run.base;
@@ -45,16 +46,17 @@ struct Plan {
     tiles = up(block_rows * across, run.t->nr);
     panels = parts(rows, run.t->mr);
     keep = rows * channels <= kKept && blocks > 1;
-    whole = blocks * groups >= 4 * workers || parts(panels, kPanels) < 2 * workers;
+    task_panels = parts(panels, kPanels) < kFewTasks ? 1 : kPanels;
+    whole = blocks * groups >= 4 * workers || parts(panels, task_panels) < 2 * workers;
   }
-  i64 image_floats() const { return tiles * kPoints * channels; }
+  i64 points_floats() const { return tiles * kPoints * channels; }
+  i64 image_floats() const { return points_floats() + tiles * static_cast<i64>(sizeof(WinogradTile) / sizeof(float)); }
   i64 filter_floats(const ConvTable& t, i64 depth, i64 count) const { return kPoints * count * (depth * t.mr + kPad); }
   i64 kept_floats(const ConvTable& t) const { return keep ? filter_floats(t, channels, panels) + up(panels, 16) : 0; }
   i64 worker_floats(const ConvTable& t) const {
     const i64 filters = keep ? 0 : filter_floats(t, kChannels, kPanels);
-    return up(std::max(filters + kPoints * kPanels * t.mr * tiles, direct_floats(t)), 16) + stage_floats(t);
+    return up(std::max(filters + kPoints * kPanels * t.mr * tiles, direct_floats(t)), 16);
   }
-  static i64 stage_floats(const ConvTable& t) { return kPoints * t.lanes; }
 };
 
 struct Job {
@@ -65,18 +67,12 @@ struct Job {
   i64 group = 0, block = 0;
 
   float* scratch(int worker) const { return workers + worker * plan.worker_floats(*run->t); }
-  float* stage(int worker) const { return scratch(worker + 1) - Plan::stage_floats(*run->t); }
+  WinogradTile* places(float* image) const { return reinterpret_cast<WinogradTile*>(image + plan.points_floats()); }
   float* image(int worker) const { return images + (plan.whole ? worker * plan.image_floats() : 0); }
 };
 
-// A tile of a block: where it starts, which of its pixels exist.
-struct Place {
-  const float* image;
-  float* out;
-  i64 top, bottom, left, right;  // rows and columns of the 6x6 that may be read
-  i64 down, across;              // of the 4x4 that are written, 0 behind the last tile
-};
-Place place(const Job& j, i64 group, i64 block, i64 t) {
+// Tile t of a block.
+WinogradTile place(const Job& j, i64 group, i64 block, i64 t) {
   const Plan& n = j.plan;
   const i64 row = block * n.block_rows + t / n.across, x = t % n.across * kOut;
   if (t >= n.block_rows * n.across || row >= n.images * n.down) return {};
@@ -94,34 +90,21 @@ Place place(const Job& j, i64 group, i64 block, i64 t) {
           std::min(kOut, n.width - x)};
 }
 
-void gather(const Place& p, i64 offset, const ConvProblem& b, i64 lanes, float* to) {
-  const float* from = p.image + offset;
-  const i64 down = b.image_step[1], across = b.image_step[2];
-  if (p.top == 0 && p.left == 0 && p.bottom == 6 && p.right == 6) {
-    for (int y = 0; y < 6; ++y)
-      for (int x = 0; x < 6; ++x) to[(y * 6 + x) * lanes] = from[y * down + x * across];
-    return;
-  }
-  for (i64 y = 0; y < 6; ++y)
-    for (i64 x = 0; x < 6; ++x) {
-      const bool inside = y >= p.top && y < p.bottom && x >= p.left && x < p.right;
-      to[(y * 6 + x) * lanes] = inside ? from[y * down + x * across] : 0.0f;
-    }
+void find_places(const Job& j, i64 group, i64 block, WinogradTile* to) {
+  for (i64 t = 0; t < j.plan.tiles; ++t) to[t] = place(j, group, block, t);
 }
 
 // Channels [first, first + count) of a block of tiles, transformed: [strip][point][channel][nr].
-bool transform_image(const Job& j, i64 group, i64 block, i64 first, i64 count, float* to, float* stage) {
+bool transform_image(const Job& j, i64 first, i64 count, float* to) {
   const ConvTable& t = *j.run->t;
+  const ConvProblem& b = j.run->base;
   const i64 lanes = t.lanes, stride = j.plan.channels * t.nr;
   bool good = true;
   for (i64 i = 0; i < j.plan.tiles; i += lanes) {
-    Place at[16];
-    for (i64 l = 0; l < lanes; ++l) at[l] = place(j, group, block, i + l);
     float* strip = to + i / t.nr * kPoints * stride + i % t.nr;
-    for (i64 c = first; c < first + count; ++c) {
-      for (i64 l = 0; l < lanes; ++l) gather(at[l], j.run->base.taps[9 * c].image, j.run->base, lanes, stage + l);
-      good &= t.image_in(stage, strip + c * t.nr, stride);
-    }
+    for (i64 c = first; c < first + count; ++c)
+      good &=
+          t.image_in(j.places(to) + i, b.taps[9 * c].image, b.image_step[1], b.image_step[2], strip + c * t.nr, stride);
   }
   return good;
 }
@@ -140,28 +123,13 @@ void direct_block(const Job& j, i64 group, i64 block, i64 row, i64 rows, float* 
   }
 }
 
-void write_tiles(const Job& j, i64 group, i64 block, i64 row, i64 rows, const float* products, float* stage) {
+void write_tiles(const Job& j, i64 row, i64 rows, const float* products, const WinogradTile* places) {
   const ConvTable& t = *j.run->t;
   const Plan& n = j.plan;
-  const i64 lanes = t.lanes, stride = kPanels * t.mr * n.tiles, out_row = j.run->base.out_row;
-  for (i64 i = 0; i < n.tiles; i += lanes) {
-    Place at[16];
-    for (i64 l = 0; l < lanes; ++l) at[l] = place(j, group, block, i + l);
-    for (i64 r = 0; r < rows; ++r) {
-      t.out(products + r * n.tiles + i, stride, stage);
-      for (i64 l = 0; l < lanes; ++l) {
-        float* to = at[l].out + (row + r) * out_row;
-        const float* from = stage + l;
-        if (at[l].across == kOut) {
-          for (i64 y = 0; y < at[l].down; ++y)
-            for (i64 x = 0; x < kOut; ++x) to[y * n.width + x] = from[(y * kOut + x) * lanes];
-        } else {
-          for (i64 y = 0; y < at[l].down; ++y)
-            for (i64 x = 0; x < at[l].across; ++x) to[y * n.width + x] = from[(y * kOut + x) * lanes];
-        }
-      }
-    }
-  }
+  for (i64 i = 0; i < n.tiles; i += t.lanes)
+    for (i64 r = 0; r < rows; ++r)
+      t.out(products + r * n.tiles + i, n.task_panels * t.mr * n.tiles, places + i, (row + r) * j.run->base.out_row,
+            n.width);
 }
 
 // The epilogue of a block: the rows of pixels it holds of each image.
@@ -176,23 +144,23 @@ void finish_block(const Job& j, i64 group, i64 block, i64 row, i64 rows) {
   }
 }
 
-// Two panels of filters over a block.
-void multiply(const Job& j, i64 group, i64 block, i64 pair, const float* image, int worker) {
+// Some panels of filters over a block.
+void multiply(const Job& j, i64 group, i64 block, i64 pair, float* image, int worker) {
   const ConvTable& t = *j.run->t;
   const Plan& n = j.plan;
   const ConvProblem p = j.run->problem(group, 0);
   float* const scratch = j.scratch(worker);
-  const i64 row = pair * kPanels * t.mr, rows = std::min<i64>(kPanels * t.mr, p.rows - row);
+  const i64 row = pair * n.task_panels * t.mr, rows = std::min<i64>(n.task_panels * t.mr, p.rows - row);
   const i64 heights = parts(rows, t.mr), count = n.block_rows * n.across;
   const i64 depth_step = n.keep ? n.channels : std::min(n.channels, kChannels);
-  const i64 panel = depth_step * t.mr + kPad, point = (n.keep ? n.panels : kPanels) * panel;
-  float *products = scratch, *filters = scratch + kPoints * kPanels * t.mr * n.tiles;
-  if (n.keep) filters = j.kept + pair * kPanels * panel;
+  const i64 panel = depth_step * t.mr + kPad, point = (n.keep ? n.panels : n.task_panels) * panel;
+  float *products = scratch, *filters = scratch + kPoints * n.task_panels * t.mr * n.tiles;
+  if (n.keep) filters = j.kept + pair * n.task_panels * panel;
   bool good = true;
   for (i64 c = 0; c < n.channels && good; c += depth_step) {
     const i64 depth = std::min(depth_step, n.channels - c);
     for (i64 h = 0; h < heights; ++h)
-      good = good && (n.keep ? !j.bad_filters[pair * kPanels + h]
+      good = good && (n.keep ? !j.bad_filters[pair * n.task_panels + h]
                              : t.weights_in(p, row + h * t.mr, std::min<i64>(t.mr, rows - h * t.mr), c, depth,
                                             filters + h * panel, point));
     for (i64 q = 0; q < kPoints && good; ++q)
@@ -201,12 +169,12 @@ void multiply(const Job& j, i64 group, i64 block, i64 pair, const float* image, 
           for (i64 s = 0; s < count; s += t.nr) {
             const float* strip = image + s * kPoints * n.channels + (q * n.channels + c + k) * t.nr;
             t.tile(filters + q * point + h * panel + k * t.mr, strip, std::min(kChannels, depth - k),
-                   products + (q * kPanels + h) * t.mr * n.tiles + s, n.tiles, std::min<i64>(t.mr, rows - h * t.mr),
-                   count - s <= t.lanes ? t.lanes : t.nr, c + k > 0);
+                   products + (q * n.task_panels + h) * t.mr * n.tiles + s, n.tiles,
+                   std::min<i64>(t.mr, rows - h * t.mr), count - s <= t.lanes ? t.lanes : t.nr, c + k > 0);
           }
   }
   if (!good) return direct_block(j, group, block, row, rows, scratch);
-  write_tiles(j, group, block, row, rows, products, j.stage(worker));
+  write_tiles(j, row, rows, products, j.places(image));
   finish_block(j, group, block, row, rows);
 }
 
@@ -220,24 +188,24 @@ void keep_task(void* arg, int task, int) {
 void whole_task(void* arg, int block, int worker) {
   const Job& j = *static_cast<const Job*>(arg);
   float *image = j.image(worker), *scratch = j.scratch(worker);
-  if (!transform_image(j, j.group, block, 0, j.plan.channels, image, j.stage(worker)))
-    return direct_block(j, j.group, block, 0, j.plan.rows, scratch);
-  for (i64 pair = 0; pair * kPanels < j.plan.panels; ++pair) multiply(j, j.group, block, pair, image, worker);
+  find_places(j, j.group, block, j.places(image));
+  if (!transform_image(j, 0, j.plan.channels, image)) return direct_block(j, j.group, block, 0, j.plan.rows, scratch);
+  for (i64 pair = 0; pair * j.plan.task_panels < j.plan.panels; ++pair)
+    multiply(j, j.group, block, pair, image, worker);
 }
 
-void image_task(void* arg, int task, int worker) {
+void image_task(void* arg, int task, int) {
   const Job& j = *static_cast<const Job*>(arg);
   const i64 first = task * kPart;
-  j.bad_images[task] =
-      !transform_image(j, j.group, j.block, first, std::min(kPart, j.plan.channels - first), j.images, j.stage(worker));
+  j.bad_images[task] = !transform_image(j, first, std::min(kPart, j.plan.channels - first), j.images);
 }
 
 void pair_task(void* arg, int pair, int worker) {
   const Job& j = *static_cast<const Job*>(arg);
-  const i64 row = pair * kPanels * j.run->t->mr, image_parts = parts(j.plan.channels, kPart);
+  const i64 height = j.plan.task_panels * j.run->t->mr, row = pair * height,
+            image_parts = parts(j.plan.channels, kPart);
   if (std::any_of(j.bad_images, j.bad_images + image_parts, [](unsigned char b) { return b != 0; }))
-    return direct_block(j, j.group, j.block, row, std::min<i64>(kPanels * j.run->t->mr, j.plan.rows - row),
-                        j.scratch(worker));
+    return direct_block(j, j.group, j.block, row, std::min(height, j.plan.rows - row), j.scratch(worker));
   multiply(j, j.group, j.block, pair, j.images, worker);
 }
 
@@ -269,7 +237,9 @@ bool winograd_pays(const ConvRun& run) {
   const double direct = 9 * filters * d(up(p.pixels, run.t->lanes) * n.images) / lanes;
   const double tiles = d(up(n.block_rows * n.across, run.t->lanes) * n.blocks);
   const double products = kPoints * filters * tiles / lanes;
-  const double transforms = tiles * (40 * d(n.channels) + 30 * d(n.rows)) + 20 * filters * (n.keep ? 2 : d(n.blocks));
+  const bool wide = run.t->lanes == 16;  // has shuffles that turn tiles
+  const double tile = wide ? 9 * d(n.channels) + 7 * d(n.rows) : 40 * d(n.channels) + 30 * d(n.rows);
+  const double transforms = tiles * tile + (p.packed ? 8 : 20) * filters * (n.keep ? 2 : d(n.blocks));
   return count > 0 && products + transforms < 0.9 * direct;
 }
 
@@ -297,8 +267,9 @@ void winograd(const ConvRun& run, float* scratch) {
       continue;
     }
     for (j.block = 0; j.block < n.blocks; ++j.block) {
+      find_places(j, j.group, j.block, j.places(j.images));
       run.launch->parallel.run(static_cast<int>(parts(n.channels, kPart)), image_task, &j);
-      run.launch->parallel.run(static_cast<int>(parts(n.panels, kPanels)), pair_task, &j);
+      run.launch->parallel.run(static_cast<int>(parts(n.panels, n.task_panels)), pair_task, &j);
     }
   }
 }

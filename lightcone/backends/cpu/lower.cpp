@@ -100,10 +100,12 @@ class Lowering {
     return (info(n.op).kind == Kind::Structured && n.op != Op::Gather) || n.op == Op::Kernel;
   }
   void choose_buffers();
+  void choose_prepared();
   bool trivial(NodeId id) const;
   void build_loops();
   void choose_packed();
   NodeId packed(Graph& dst, const Contraction& c);
+  NodeId packed(Graph& dst, const Convolution& c);
   void find_epilogues();
   void name_loop(LoopKernel& k);
   NodeId emit(Graph& dst, NodeId id);
@@ -126,6 +128,7 @@ class Lowering {
   std::map<std::string, std::string> names_;  // text -> function name
   std::vector<NodeId> to_;
   std::map<std::pair<NodeId, WeightType>, NodeId> packed_;  // packed parameters in the new graph
+  std::map<std::pair<NodeId, PackedFilters>, NodeId> filters_;
 };
 
 // Cheap enough to compute wherever it is read: constants, indices, and arithmetic on them.
@@ -171,6 +174,7 @@ void Lowering::choose_buffers() {
       buffer_[id] = buffer_[c->a_node] = buffer_[c->b_node] = true;
     }
   }
+  choose_prepared();
   // readers last to first: a value inlined into two kernels gets memory instead, and so does one that
   // would make its kernel too long
   std::vector<int> length(g_.size(), 0);  // of the kernel that ends here
@@ -192,6 +196,28 @@ void Lowering::choose_buffers() {
           product(g_[e.node].shape).bounds().hi > 256)
         buffer_[e.node] = true;  // a reduction of a reduction: the inner one in parallel
       used_by(e.node, buffer_[id] ? id : kernel[id]);
+    }
+  }
+}
+
+// What is made of parameters alone and spread over something larger, like a normalisation's scales, is a value
+// of its own: it is computed when they are loaded (runtime/prepared.h).
+void Lowering::choose_prepared() {
+  constexpr std::int64_t kMost = 1 << 16;  // elements
+  std::vector<bool> fixed(g_.size()), loaded(g_.size());
+  for (NodeId id = 0; id < g_.size(); ++id) {
+    const Node& n = g_[id];
+    loaded[id] = n.op == Op::Input && n.mode == kParameter;
+    fixed[id] = loaded[id] || n.op == Op::Constant || n.op == Op::Index;
+    if (info(n.op).kind == Kind::Elementwise && !n.in.empty()) {
+      fixed[id] = std::all_of(n.in.begin(), n.in.end(), [&](const Edge& e) { return fixed[e.node]; });
+      loaded[id] = std::any_of(n.in.begin(), n.in.end(), [&](const Edge& e) { return loaded[e.node]; });
+    }
+    for (const Edge& e : n.in) {
+      const Node& from = g_[e.node];
+      if (!live_[id] || fixed[id] || !fixed[e.node] || !loaded[e.node] || from.op == Op::Input) continue;
+      const auto size = product(from.shape).constant();
+      if (size && *size <= kMost && product(n.shape).bounds().lo > *size) buffer_[e.node] = true;
     }
   }
 }
@@ -255,7 +281,8 @@ void Lowering::choose_packed() {
       raw.insert(c->second.a_node);
       if (!packable(g_, c->second)) raw.insert(c->second.b_node);
     } else if (const auto v = convolutions_.find(id); v != convolutions_.end()) {
-      raw.insert(v->second.image_node), raw.insert(v->second.weight_node);
+      raw.insert(v->second.image_node);
+      if (!packed_filters(g_, v->second)) raw.insert(v->second.weight_node);
     } else if (const auto b = loops_.find(id); b != loops_.end()) {
       raw.insert(b->second.buffers.begin(), b->second.buffers.end());
     } else {
@@ -269,6 +296,7 @@ void Lowering::choose_packed() {
       if (way.try_emplace(c->second.b_node, transposed(c->second)).first->second != transposed(c->second))
         raw.insert(c->second.b_node);  // read in both orders
   for (auto& [id, c] : contractions_) c.packed = packable(g_, c) && !raw.contains(c.b_node);
+  for (auto& [id, c] : convolutions_) c.packed = packed_filters(g_, c) && !raw.contains(c.weight_node);
 }
 
 NodeId Lowering::packed(Graph& dst, const Contraction& c) {
@@ -279,6 +307,22 @@ NodeId Lowering::packed(Graph& dst, const Contraction& c) {
   Node pack{.op = Op::Kernel, .dtype = DType::U8, .shape = {packed_bytes(c.kept(), n, k)}, .where = g_[c.b_node].where};
   pack.in.push_back({from, View(dst[from].shape)});
   pack.kernel = pack_kernel(c.type, c.kept(), n, k, transposed(c), parallel_);
+  it->second = dst.add(std::move(pack));
+  ++log_.fired["weight packed"];
+  return it->second;
+}
+
+NodeId Lowering::packed(Graph& dst, const Convolution& c) {
+  const PackedFilters f = *packed_filters(g_, c);
+  const auto [it, fresh] = filters_.try_emplace({c.weight_node, f}, 0);
+  if (!fresh) return it->second;
+  const NodeId from = to_[c.weight_node];
+  Node pack{.op = Op::Kernel,
+            .dtype = DType::F32,
+            .shape = {f.floats(conv_table(detect_isa()).mr)},
+            .where = g_[c.weight_node].where};
+  pack.in.push_back({from, View(dst[from].shape)});
+  pack.kernel = pack_weights_kernel(f, parallel_);
   it->second = dst.add(std::move(pack));
   ++log_.fired["weight packed"];
   return it->second;
@@ -363,7 +407,13 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
   const auto c = contractions_.find(producer);
   if (v != convolutions_.end()) {
     reads(v->second.image_node);
-    reads(v->second.weight_node);
+    if (v->second.packed) {
+      const NodeId w = packed(dst, v->second);
+      out.in.push_back({w, View(dst[w].shape)});
+      operands.push_back(v->second.weight_node);
+    } else {
+      reads(v->second.weight_node);
+    }
     out.kernel =
         convolution_kernel(v->second, options_.winograd ? ConvWay::Cheapest : ConvWay::Direct, parallel_, epilogue());
   } else if (c != contractions_.end()) {

@@ -62,17 +62,38 @@ int segments(const ConvProblem& p, i64 first, i64 width, Segment* to) {
   return n;
 }
 
-inline void copy(const float* from, i64 step, i64 n, float* to) {
-  i64 i = 0;
-  if (step == 1) {
-    for (; i + WIDTH <= n; i += WIDTH) store(to + i, load(from + i));
-    if (i < n) store_part(to + i, load_part(from + i, n - i), n - i);
-  } else {
-    for (; i < n; ++i) to[i] = from[i * step];
+// Elements [begin, end) of a vector whose neighbours lie `step` apart; the others are zero and not read.
+inline vf load_some(const float* from, i64 step, i64 begin, i64 end) {
+#if WIDTH == 16
+  const auto mask = [](i64 b, i64 e) {
+    return static_cast<std::uint32_t>((std::uint64_t{1} << e) - (std::uint64_t{1} << b));
+  };
+  if (begin >= end) return vf{};
+  if (step == 1) return reinterpret_cast<vf>(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask(begin, end)), from));
+  if (step == 2) {
+    const std::uint32_t m = mask(2 * begin, 2 * end - 1);
+    const auto low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(m), from);
+    const auto high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(m >> 16), from + 16);
+    const auto even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return reinterpret_cast<vf>(_mm512_permutex2var_ps(low, even, high));
+  }
+#endif
+  vf v = {};
+  if (step == 1 && end - begin == WIDTH) return load(from);
+  for (i64 i = begin; i < end; ++i) v[i] = from[i * step];
+  return v;
+}
+
+// Elements 0 to n, `step` apart; zero outside of [begin, end). Writes whole vectors.
+void copy_row(const float* from, i64 step, i64 begin, i64 end, i64 n, float* to) {
+  for (i64 i = 0; i < n; i += WIDTH) {
+    const i64 first = std::clamp<i64>(begin - i, 0, WIDTH);
+    store(to + i, load_some(from + i * step, step, first, std::clamp<i64>(end - i, first, WIDTH)));
   }
 }
 
-// The pixels of one segment for one tap; what lies outside the image is zero.
+// The pixels of one segment for one tap; what lies outside the image is zero. What follows is
+// written later.
 inline void segment(const ConvProblem& p, const Segment& s, const Tap& t, float* to) {
   i64 begin = 0, end = s.length;
   for (int j = 0; j < 2; ++j) {
@@ -89,13 +110,26 @@ inline void segment(const ConvProblem& p, const Segment& s, const Tap& t, float*
       end = std::max(begin, std::min(end, steps(p.hi[2] - c)));
     }
   }
-  for (i64 i = 0; i < begin; ++i) to[i] = 0.0f;
-  if (begin < end)
-    copy(p.image + s.image + t.image + begin * p.image_step[2], p.image_step[2], end - begin, to + begin);
-  for (i64 i = end; i < s.length; ++i) to[i] = 0.0f;
+  copy_row(p.image + s.image + t.image, p.image_step[2], begin, end, s.length, to);
+}
+
+// Pixels that lie side by side and are all there: rows of the image are copied.
+void pack_rows(const ConvProblem& p, i64 first, i64 columns, i64 k0, i64 depth, float* to) {
+  const i64 step = p.image_step[2];
+  for (i64 k = 0; k < depth; ++k) {
+    const float* from = p.image + p.taps[k0 + k].image + first * step;
+    float* row = to + k * kNr;
+    for (i64 j = 0; j < columns; j += kNr, row += depth * kNr)
+      for (i64 i = 0; i < kNr; i += WIDTH)
+        store(row + i, load_some(from + (j + i) * step, step, 0, std::clamp<i64>(columns - j - i, 0, WIDTH)));
+  }
 }
 
 void pack_image(const ConvProblem& p, i64 first, i64 columns, i64 k0, i64 depth, float* to) {
+  bool rows = p.extent[0] == 1 && p.extent[1] == 1;
+  for (int j = 0; j < kSpatial; ++j)
+    rows = rows && p.step[j] == 0 && p.lo[j] <= -Convolution::kFar && p.hi[j] >= Convolution::kFar;
+  if (rows) return pack_rows(p, first, columns, k0, depth, to);
   Segment part[kNr];
   for (i64 j = 0; j < columns; j += kNr) {
     const i64 width = std::min<i64>(kNr, columns - j);
@@ -109,17 +143,27 @@ void pack_image(const ConvProblem& p, i64 first, i64 columns, i64 k0, i64 depth,
 
 // ---- the register tile -------------------------------------------------------------------------
 
-template <int R, int V>
-void tile_of(const float* a, const float* b, i64 depth, float* c, i64 c_row, i64 columns, bool add) {
-  vf acc[R][V] = {};
-  for (i64 k = 0; k < depth; ++k, a += MR, b += kNr) {
+// The products; row k of the second factor is where at(k) says. `next` are the weights that come next.
+template <int R, int V, class At>
+inline void multiply(const float* a, const float* next, i64 depth, vf (&acc)[R][V], const At& at) {
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v) acc[r][v] = splat(0.0f);
+  for (i64 k = 0; k < depth; ++k, a += MR, next += MR) {
+    const float* b = at(k);
     vf x[V];
     for (int v = 0; v < V; ++v) x[v] = load(b + v * WIDTH);
+    __builtin_prefetch(next, 0, 2);
     for (int r = 0; r < R; ++r) {
       const vf w = splat(a[r]);
       for (int v = 0; v < V; ++v) acc[r][v] = fma(w, x[v], acc[r][v]);
     }
   }
+}
+
+template <int R, int V>
+void tile_of(const float* a, const float* b, i64 depth, float* c, i64 c_row, i64 columns, bool add) {
+  vf acc[R][V];
+  multiply(a, a + depth * MR, depth, acc, [b](i64 k) { return b + k * kNr; });
   if (columns == V * WIDTH) {
     for (int r = 0; r < R; ++r)
       for (int v = 0; v < V; ++v) {
@@ -136,22 +180,43 @@ void tile_of(const float* a, const float* b, i64 depth, float* c, i64 c_row, i64
     }
 }
 
+// The same over an image where row k lies at b + at[k]. Columns are whole vectors.
+template <int R, int V>
+void slide_of(const float* a, const float* next, const float* b, const i64* at, i64 depth, float* c, i64 c_row,
+              bool add) {
+  vf acc[R][V];
+  multiply(a, next, depth, acc, [b, at](i64 k) { return b + at[k]; });
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v) {
+      float* p = c + r * c_row + v * WIDTH;
+      store(p, add ? load(p) + acc[r][v] : acc[r][v]);
+    }
+}
+
 using Tile = void (*)(const float*, const float*, i64, float*, i64, i64, bool);
+using Slide = void (*)(const float*, const float*, const float*, const i64*, i64, float*, i64, bool);
 template <int... R>
 constexpr auto tiles(std::integer_sequence<int, R...>) {
   struct Both {
     Tile narrow, wide;
+    Slide slide_narrow, slide_wide;
   };
   struct All {
     Both rows[sizeof...(R)];
   };
-  return All{{{tile_of<R + 1, 1>, tile_of<R + 1, 2>}...}};
+  return All{{{tile_of<R + 1, 1>, tile_of<R + 1, 2>, slide_of<R + 1, 1>, slide_of<R + 1, 2>}...}};
 }
 constexpr auto kTiles = tiles(std::make_integer_sequence<int, MR>());
 
 void tile(const float* a, const float* b, i64 depth, float* c, i64 c_row, i64 rows, i64 columns, bool add) {
   const auto& t = kTiles.rows[rows - 1];
   (columns <= WIDTH ? t.narrow : t.wide)(a, b, depth, c, c_row, columns, add);
+}
+
+void slide(const float* a, const float* next, const float* b, const i64* at, i64 depth, float* c, i64 c_row, i64 rows,
+           i64 columns, bool add) {
+  const auto& t = kTiles.rows[rows - 1];
+  (columns <= WIDTH ? t.slide_narrow : t.slide_wide)(a, next, b, at, depth, c, c_row, add);
 }
 
 // ---- Winograd F(4x4, 3x3): points 0, +-1, +-2, infinity ------------------------------------------
@@ -212,12 +277,13 @@ bool weights_in(const ConvProblem& p, i64 row, i64 rows, i64 first, i64 depth, f
   vi bad = {};
   for (i64 c = 0; c < depth; c += WIDTH) {
     const i64 count = std::min<i64>(WIDTH, depth - c);
-    filters_of(p, row, rows, first + c, count, g);
+    if (!p.packed) filters_of(p, row, rows, first + c, count, g);
     for (i64 k = 0; k < count; ++k) {
-      const float(*f)[WIDTH] = g + 9 * k;
+      const float* f = p.packed ? p.packed + row * p.depth + 9 * (first + c + k) * MR : g[9 * k];
+      const i64 next = p.packed ? MR : WIDTH;
       vf half[3][kTile];
       for (int x = 0; x < 3; ++x) {
-        const vf line[3] = {load(f[x]), load(f[3 + x]), load(f[6 + x])};
+        const vf line[3] = {load(f + x * next), load(f + (3 + x) * next), load(f + (6 + x) * next)};
         for (const vf& v : line) bad |= large(v);
         filter_line(line, half[x]);
       }
@@ -231,13 +297,67 @@ bool weights_in(const ConvProblem& p, i64 row, i64 rows, i64 first, i64 depth, f
   return none(bad);
 }
 
-bool image_in(const float* tiles, float* to, i64 stride) {
+// Each group of N lanes of N vectors, turned: lane i of vector j <-> lane j of vector i.
+template <int N, int H = N / 2>
+inline void turn(vf (&v)[N]) {
+  if constexpr (H > 0) {
+    vi low, high;
+    for (int j = 0; j < WIDTH; ++j) {
+      low[j] = j & H ? WIDTH + (j ^ H) : j;
+      high[j] = j & H ? WIDTH + j : j ^ H;
+    }
+    for (int i = 0; i < N; ++i)
+      if (!(i & H)) {
+        const vf a = v[i], b = v[i + H];
+        v[i] = __builtin_shuffle(a, b, low);
+        v[i + H] = __builtin_shuffle(a, b, high);
+      }
+    turn<N, H / 2>(v);
+  }
+}
+
+// The 6x6 pixels of WIDTH tiles side by side, zero where there are none.
+inline void gather(const WinogradTile* at, i64 offset, i64 down, i64 across, float (&to)[kTile * kTile][WIDTH]) {
+#if WIDTH == 16
+  if (across == 1) {
+    alignas(
+        64) static const float nothing[2 * WIDTH] = {};  // an address that is mapped: a fault is slow even if masked
+    for (i64 y = 0; y < kTile; ++y) {
+      vf v[8];
+      for (int l = 0; l < 8; ++l) {
+        const WinogradTile &a = at[l], &b = at[l + 8];
+        const bool in_a = y >= a.top && y < a.bottom && a.left < a.right;
+        const bool in_b = y >= b.top && y < b.bottom && b.left < b.right;
+        const auto mask_a = static_cast<__mmask16>(in_a ? (1u << a.right) - (1u << a.left) : 0);
+        const auto mask_b = static_cast<__mmask16>(in_b ? ((1u << b.right) - (1u << b.left)) << 8 : 0);
+        const auto half = _mm512_maskz_loadu_ps(mask_a, in_a ? a.image + offset + y * down : nothing);
+        v[l] = reinterpret_cast<vf>(
+            _mm512_mask_loadu_ps(half, mask_b, (in_b ? b.image + offset + y * down : nothing + 8) - 8));
+      }
+      turn<8>(v);
+      for (int x = 0; x < kTile; ++x) store(to[y * kTile + x], v[x]);
+    }
+    return;
+  }
+#endif
+  for (int l = 0; l < WIDTH; ++l)
+    for (i64 y = 0; y < kTile; ++y)
+      for (i64 x = 0; x < kTile; ++x) {
+        const WinogradTile& t = at[l];
+        const bool inside = y >= t.top && y < t.bottom && x >= t.left && x < t.right;
+        to[y * kTile + x][l] = inside ? t.image[offset + y * down + x * across] : 0.0f;
+      }
+}
+
+bool image_in(const WinogradTile* at, i64 offset, i64 down, i64 across, float* to, i64 stride) {
+  alignas(64) float tiles[kTile * kTile][WIDTH];
+  gather(at, offset, down, across, tiles);
   vf half[kTile][kTile];  // [column][row]
   vi bad = {};
   for (int x = 0; x < kTile; ++x) {
     vf d[kTile];
     for (int y = 0; y < kTile; ++y) {
-      d[y] = load(tiles + (y * kTile + x) * WIDTH);
+      d[y] = load(tiles[y * kTile + x]);
       bad |= large(d[y]);
     }
     image_line(d, half[x]);
@@ -250,7 +370,25 @@ bool image_in(const float* tiles, float* to, i64 stride) {
   return none(bad);
 }
 
-void out(const float* tiles, i64 stride, float* to) {
+inline v4 quarter(vf v, int i) {
+  v4 q[WIDTH / 4];
+  std::memcpy(q, &v, sizeof v);
+  return q[i];
+}
+// A row of WIDTH tiles' pixels, four of each.
+inline void scatter(const WinogradTile* at, i64 offset, i64 y, vf (&r)[kOut]) {
+  turn<kOut>(r);
+  for (int l = 0; l < WIDTH; ++l) {
+    if (y >= at[l].down) continue;
+    float* to = at[l].out + offset;
+    const v4 pixels = quarter(r[l % kOut], l / kOut);
+    if (at[l].across == kOut) *reinterpret_cast<v4*>(to) = pixels;
+    else
+      for (i64 x = 0; x < at[l].across; ++x) to[x] = pixels[x];
+  }
+}
+
+void out(const float* tiles, i64 stride, const WinogradTile* at, i64 offset, i64 width) {
   vf half[kTile][kOut];
   for (int x = 0; x < kTile; ++x) {
     vf m[kTile];
@@ -260,12 +398,12 @@ void out(const float* tiles, i64 stride, float* to) {
   for (int y = 0; y < kOut; ++y) {
     vf r[kOut];
     out_line({half[0][y], half[1][y], half[2][y], half[3][y], half[4][y], half[5][y]}, r);
-    for (int x = 0; x < kOut; ++x) store(to + (y * kOut + x) * WIDTH, r[x]);
+    scatter(at, offset + y * width, y, r);
   }
 }
 
 }  // namespace
 
-const ConvTable TABLE = {MR, kNr, pack_weights, pack_image, tile, WIDTH, weights_in, image_in, out};
+const ConvTable TABLE = {MR, kNr, pack_weights, pack_image, tile, slide, copy_row, WIDTH, weights_in, image_in, out};
 
 }  // namespace lc::host

@@ -1,0 +1,99 @@
+// Weights of convolutions, packed once: what every run would do to them is done when they are loaded.
+#include <algorithm>
+
+#include "lightcone/backends/cpu/conv.h"
+
+namespace lc::host {
+namespace {
+
+using i64 = std::int64_t;
+
+class PackWeights final : public Kernel {
+ public:
+  PackWeights(const PackedFilters& f, std::shared_ptr<Parallel> parallel, Isa isa)
+      : f_(f), parallel_(std::move(parallel)), table_(conv_table(isa)) {}
+  std::string name() const override { return "pack_conv"; }
+  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
+  Dim scratch_bytes(int workers) const override { return taps_bytes() + workers * panel_floats() * 4; }
+  void run(const Launch& l) const override;
+
+ private:
+  i64 taps_bytes() const { return (f_.depth * static_cast<i64>(sizeof(Tap)) + 63) / 64 * 64; }
+  i64 panel_floats() const { return f_.depth * table_.mr + 16; }  // the last vector is wider than the panel
+  PackedFilters f_;
+  std::shared_ptr<Parallel> parallel_;
+  const ConvTable& table_;
+};
+
+// Offset number `index` of axes given by extent and stride.
+i64 offset(const std::vector<std::array<i64, 2>>& axes, i64 index) {
+  i64 at = 0;
+  for (std::size_t i = axes.size(); i-- > 0; index /= axes[i][0]) at += index % axes[i][0] * axes[i][1];
+  return at;
+}
+
+void PackWeights::run(const Launch& l) const {
+  struct Job {
+    const PackWeights& k;
+    ConvProblem p;
+    float *to, *scratch;
+    i64 panels;
+  } job{*this, {}, static_cast<float*>(l.out), reinterpret_cast<float*>(l.scratch + taps_bytes()), 0};
+  auto* taps = reinterpret_cast<Tap*>(l.scratch);
+  ConvProblem& p = job.p;
+  p.neighbours = true;
+  for (i64 k = 0; k < f_.depth; ++k) {
+    taps[k] = {0, offset(f_.sums, k), {}};
+    p.neighbours = p.neighbours && taps[k].weight == taps[0].weight + k;
+  }
+  p.weight = static_cast<const float*>(l.in[0]) + f_.offset;
+  p.rows = f_.rows, p.weight_row = f_.row, p.depth = f_.depth, p.taps = taps;
+  job.panels = (f_.rows + table_.mr - 1) / table_.mr;
+  const auto task = [](void* arg, int number, int worker) {
+    const Job& j = *static_cast<Job*>(arg);
+    const i64 mr = j.k.table_.mr, group = number / j.panels, row = number % j.panels * mr, depth = j.k.f_.depth;
+    float *panel = j.scratch + worker * j.k.panel_floats(), *to = j.to + group * j.k.f_.group_floats(j.k.table_.mr);
+    std::fill_n(panel, depth * mr, 0.0f);
+    ConvProblem of = j.p;
+    of.weight += offset(j.k.f_.outer, group);
+    j.k.table_.pack_weights(of, row, std::min(mr, of.rows - row), 0, depth, panel);
+    std::copy_n(panel, depth * mr, to + row * depth);
+  };
+  l.parallel.run(static_cast<int>(f_.groups * job.panels), task, &job);
+  std::fill_n(job.to + f_.floats(table_.mr) - 16, 16, 0.0f);
+}
+
+}  // namespace
+
+std::optional<PackedFilters> packed_filters(const Graph& g, const Convolution& c, Isa isa) {
+  const Node& w = g[c.weight_node];
+  if (w.op != Op::Input || w.mode != kParameter) return std::nullopt;
+  PackedFilters f;
+  bool known = product(w.shape).is_constant();
+  const auto number = [&](const Dim& d) {
+    const auto v = d.constant();
+    known = known && v;
+    return v.value_or(0);
+  };
+  f.offset = number(c.weight_offset), f.rows = number(c.rows.extent), f.row = number(c.rows.weight), f.depth = 1;
+  for (const auto& s : c.sums) {
+    f.sums.push_back({number(s.extent), number(s.weight)});
+    f.depth *= f.sums.back()[0];
+  }
+  for (const auto& a : c.outer) {
+    if (a.weight == Dim(0)) continue;
+    f.outer.push_back({number(a.extent), number(a.weight)});
+    f.groups *= f.outer.back()[0];
+  }
+  constexpr i64 kSmall = 1 << 16;
+  if (!known || f.groups * f.rows * f.depth == 0) return std::nullopt;
+  // a last panel that is mostly empty, or rows read by several groups, may not make it much larger
+  const i64 floats = f.floats(conv_table(isa).mr), stored = *product(w.shape).constant();
+  return floats <= kSmall || floats <= stored + stored / 5 ? std::optional(f) : std::nullopt;
+}
+
+std::shared_ptr<const Kernel> pack_weights_kernel(const PackedFilters& f, std::shared_ptr<Parallel> parallel, Isa isa) {
+  return std::make_shared<PackWeights>(f, std::move(parallel), isa);
+}
+
+}  // namespace lc::host
