@@ -10,7 +10,9 @@
 
 #include "data.h"
 #include "guarded.h"
+#include "lightcone/backends/cpu/llvm.h"
 #include "lightcone/passes/passes.h"
+#include "lightcone/passes/random_graph.h"
 #include "lightcone/runtime/program.h"
 
 using namespace lc;
@@ -304,6 +306,29 @@ TEST(Cpu, PaddingReadsNothingOutside) {
   }
 }
 // A state is overwritten in place only when nothing reads its old value afterwards.
+// The index of an empty value divides by its extent, although nothing is read: as long as the rows are many, on a
+// thread that no Error may leave.
+TEST(Cpu, ExtentsOfZeroDivideNothing) {
+  const Dim c = Dim::symbol("c", 0, 8);
+  Graph g;
+  const Tensor places = g.index({c, 2}, Dim::index(0, c) * 2 + Dim::index(1, 2), DType::F32);
+  const Tensor line = places.transpose(0, 1).reshape({c * 2}).pad(0, 0, 400);
+  const Tensor rows =
+      prim::mul(line.unsqueeze(0).expand({300, c * 2 + 400}), g.input("z", {300, 1}).expand({300, c * 2 + 400}));
+  g.output("y", prim::sum_reduce(rows, 1));
+  g.output("line", prim::add(line, g.input("one", {1}).expand({c * 2 + 400})));
+  std::vector<CpuOptions> ways = {{.threads = 2}, {.threads = 1, .compiler = false}, {.threads = 2, .compiler = false}};
+  if (!host::find_llvm().path.empty()) ways.push_back({.threads = 2, .jit = {.compiler = std::string(host::kLlvm)}});
+  for (const std::int64_t n : {0, 3}) {
+    const std::map<std::string, Value> inputs = random_inputs(g, {{"c", n}}, 1, false);
+    const Results want = interpret(g, inputs, {{"c", n}}, Rounding::Wide, true);
+    for (const CpuOptions& o : ways) {
+      const auto d = compare(want, run_values(transform(g, generic() | cpu(o)).graph, inputs, {{"c", n}}), 4);
+      EXPECT_FALSE(d) << d->str() << " with an extent of " << n;
+    }
+  }
+}
+
 TEST(Cpu, AStateThatIsReadLaterKeepsItsOldValue) {
   Graph g;
   const Tensor s = g.input("s", {4}), x = g.input("x", {2});

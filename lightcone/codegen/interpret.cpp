@@ -3,6 +3,7 @@
 #include <map>
 
 #include "lightcone/codegen/render.h"
+#include "lightcone/core/error.h"
 
 namespace lc::ir {
 namespace {
@@ -23,6 +24,15 @@ struct Machine {
   std::vector<Register> acc;
   i64 begin, end;
 
+  // An index is computed where nothing will read it too, and an extent of zero may divide there. Any number will do,
+  // as in the C text; an Error would leave the thread of a worker.
+  i64 index(const Dim& d) const {
+    try {
+      return d.eval(env);
+    } catch (const Error&) {
+      return 0;
+    }
+  }
   double as_float(int id) const { return r[static_cast<std::size_t>(id)].f; }
   DType type(int id) const { return k.instrs[static_cast<std::size_t>(id)].dtype; }
 
@@ -60,15 +70,15 @@ struct Machine {
     const auto reg = [&](int x) -> const Register& { return x >= 0 ? r[static_cast<std::size_t>(x)] : none; };
     switch (i.code) {
       case Code::Constant: set(to, i.dtype, i.value); break;
-      case Code::Index: set(to, i.dtype, i.offset.eval(env)); break;
+      case Code::Index: set(to, i.dtype, index(i.offset)); break;
       case Code::Load:
         to = {};
-        if (i.valid.eval(env) != 0) load(to, i, i.offset.eval(env));
+        if (index(i.valid) != 0) load(to, i, i.offset.eval(env));
         break;
       case Code::GatherLoad: {
         to = {};
         const i64 j = reg(i.a).i;
-        if (i.valid.eval(env) != 0 && j >= 0 && j < i.extent.eval(env))
+        if (index(i.valid) != 0 && j >= 0 && j < i.extent.eval(env))
           load(to, i, i.offset.eval(env) + j * i.stride.eval(env));
         break;
       }
