@@ -145,7 +145,6 @@ std::span<const float> LlamaSession::feed(std::span<const int> tokens) {
     if (t < 0 || t >= model_->config().vocab)
       throw Error("feed", cat("token ", t, " is outside the vocabulary of ", model_->config().vocab));
   logits_.clear();
-  std::span<const std::byte> out;
   for (std::size_t at = 0; at < tokens.size();) {
     const std::size_t n = std::min(tokens.size() - at, static_cast<std::size_t>(s.chunk));
     ids_.assign(tokens.begin() + static_cast<std::ptrdiff_t>(at), tokens.begin() + static_cast<std::ptrdiff_t>(at + n));
