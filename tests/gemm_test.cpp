@@ -1,6 +1,7 @@
 // The micro-kernels of every instruction set this machine has, on every storage type, against f64.
 #include "lightcone/backends/cpu/gemm.h"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -8,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "guarded.h"
 #include "lightcone/backends/cpu/dense_unit.h"
 #include "lightcone/backends/cpu/packed_weights.h"
 #include "lightcone/backends/cpu/thread_pool.h"
@@ -205,6 +207,61 @@ TEST(Gemm, EveryUnitEveryTypeItTakes) {
           }
       }
   EXPECT_GT(checked, 10000);
+}
+
+// Up to four rows go another way in int8 (DenseUnit::gemv), to the bits they would have among more. No buffer is left.
+TEST(Gemm, FewRowsHaveTheBitsOfMany) {
+  using test::Against, test::Guarded;
+  constexpr std::int64_t kMany = 7;
+  std::mt19937 random(6);
+  std::normal_distribution<float> normal;
+  const auto one = threads(1), two = threads(2);
+  int checked = 0, nans = 0;
+  for (const DenseUnit* u : dense_units())
+    for (int type = 0; u->gemv && type <= static_cast<int>(WeightType::Q6_K); ++type)
+      for (const auto& [n, k] : {std::array{1, 32}, std::array{40, 384}, std::array{250, 416}, std::array{19, 800},
+                                 std::array{35, 256}, std::array{250, 512}, std::array{16, 1024}}) {
+        const auto t = static_cast<WeightType>(type);
+        const QuantInfo* q = block_format(t);
+        if (!q || packed_layout(t).block == 0 || k % q->elements || int8_format(t).arithmetic != u->arithmetic)
+          continue;
+        const std::vector<std::byte> b = pack(t, make_weight(t, n, k, random).bytes, n, k, *one);
+        Guarded weights(b.size(), Against::Back);
+        std::memcpy(weights.data(), b.data(), b.size());
+        const auto product = [&](std::int64_t m, const float* a, Parallel& parallel, Against side) {
+          Gemm g{.m = m, .n = n, .k = k, .a_m = k, .a_k = 1, .type = t, .packed = true, .b = weights.data(), .b_n = 1};
+          g.unit = u, g.zero = int8_format(t).zero;
+          Guarded rows(static_cast<std::size_t>(m * k) * 4, side), c(static_cast<std::size_t>(m * n) * 4, side),
+              scratch(gemm_scratch_bytes(g, parallel.workers()), side);
+          std::memcpy(rows.data(), a, static_cast<std::size_t>(m * k) * 4);
+          g.a = reinterpret_cast<const float*>(rows.data());
+          g.c = reinterpret_cast<float*>(c.data()), g.c_m = n;
+          gemm(g, {}, parallel, scratch.data(), detect_isa());
+          return std::vector<float>(g.c, g.c + m * n);
+        };
+        std::vector<float> a(static_cast<std::size_t>(kMany * k));
+        for (float& x : a) x = normal(random);
+        std::fill_n(a.begin() + k, k, 1.0f);  // every code 127
+        a[static_cast<std::size_t>(2 * k + k / 2)] = NAN;
+        std::fill_n(a.begin() + 3 * k, k / 2, -0.0f);
+        const std::vector<float> want = product(kMany, a.data(), *one, Against::Back);
+        for (int way = 0; way < 4; ++way)
+          for (std::int64_t first = 0; first < 4; ++first)
+            for (std::int64_t m = 1; m + first <= 4; ++m) {
+              const auto got =
+                  product(m, a.data() + first * k, way % 2 ? *two : *one, way / 2 ? Against::Back : Against::Front);
+              for (std::size_t i = 0; i < got.size(); ++i, ++checked) {
+                const float w = want[static_cast<std::size_t>(first * n) + i];
+                if (std::isnan(w) && std::isnan(got[i])) ++nans;
+                else
+                  ASSERT_EQ(std::bit_cast<std::uint32_t>(got[i]), std::bit_cast<std::uint32_t>(w))
+                      << u->name << " " << name(t) << " " << m << " from " << first << "x" << n << "x" << k << " at "
+                      << i << ": " << got[i] << " for " << w;
+              }
+            }
+      }
+  EXPECT_GT(checked, 10000);
+  EXPECT_GT(nans, 100);
 }
 
 // B with neighbours along N (a plain product), A transposed, and batches.

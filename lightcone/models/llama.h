@@ -30,9 +30,9 @@ struct LlamaOptions {
   bool all_logits = false;
   std::optional<Compiler> compiler = {};  // default: generic() | cpu({threads, precision})
   int threads = 0;
-  Precision precision = Precision::Highest;  // of prompts; Medium reads them several times as fast
-  bool load_weights = true;  // false: only plan, for looking at a model
-  bool map = true;           // false: reads the file into memory, see Weights::open
+  Precision precision = Precision::Highest;  // Medium: faster prompts and quantised weights
+  bool load_weights = true;                  // false: only plan, for looking at a model
+  bool map = true;                           // false: reads the file into memory, see Weights::open
   // The most bytes that caches, working memory and weights packed or unpacked at load may take together: an
   // Error before any of them is allocated. 0: no limit. Weights read in place from the file do not count.
   std::size_t memory_limit = 0;

@@ -78,7 +78,7 @@ const Extensions& extensions() {
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return e;
     e.avx512_vnni = c >> 11 & 1;
     constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25, kAll = kBf16 | kTile | kInt8;
-    e.amx = (d & kAll) == kAll && tiles_are_granted() && tiles_work();
+    e.amx = e.avx512_vnni && (d & kAll) == kAll && tiles_are_granted() && tiles_work();
     if (!__get_cpuid_count(7, 1, &a, &b, &c, &d)) return e;
     e.avx_vnni = a >> 4 & 1;
     e.avx512_bf16 = a >> 5 & 1;

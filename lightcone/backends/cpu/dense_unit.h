@@ -33,6 +33,9 @@ enum class Arithmetic : std::uint8_t {
   F32
 };
 
+// The k of one call of `tile` in the blocked loop: its strips of A and B come from the second-level cache.
+constexpr std::int64_t kTileDepth = 384;
+
 struct DenseUnit {
   const char* name;
   Arithmetic arithmetic;
@@ -58,6 +61,11 @@ struct DenseUnit {
   // Around a thread's calls of `tile`; may be null.
   void (*begin)() = nullptr;
   void (*end)() = nullptr;
+  // Up to four rows of A, neighbours along k, against packed weights as they lie in memory: groups of sixteen rows,
+  // with the bits that `tile` gives kTileDepth by kTileDepth. `arrange` brings A into gemv's own form, no more bytes
+  // than it has in f32. Null where there is no such way.
+  void (*arrange)(const Gemm& g, void* to) = nullptr;
+  void (*gemv)(const Gemm& g, const void* a, std::int64_t group_begin, std::int64_t group_end) = nullptr;
 };
 
 // The fastest this CPU has, using nothing above `isa`. Splits are faster than f32 only where there are tiles of bf16

@@ -12,7 +12,6 @@ namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kDepth = 384;        // KC: a tile's strips of A and B come from the second-level cache
 constexpr i64 kRows = 168;         // MC, a multiple of most tiles' heights
 constexpr i64 kPackedA = 4 << 20;  // bytes
 constexpr i64 kPanel = 1024;       // columns of B packed at a time
@@ -95,7 +94,8 @@ void stream(void* arg, int task, int) {
   const Job& j = *static_cast<Job*>(arg);
   const i64 first = j.shares.begin(task), last = j.shares.next(first);
   const i64 begin = first * kGroup, end = std::min(j.g->n, last * kGroup);
-  if (j.g->packed) j.t->gemv_packed(*j.g, reinterpret_cast<const float*>(j.panel), first, last);
+  if (j.u) j.u->gemv(*j.g, j.panel, first, last);
+  else if (j.g->packed) j.t->gemv_packed(*j.g, reinterpret_cast<const float*>(j.panel), first, last);
   else j.t->gemv(*j.g, begin, end);
   finish(*j.g, 0, j.g->m, begin, end);
 }
@@ -116,8 +116,8 @@ void pack(void* arg, int task, int) {
     return u.pack_b(g, j.j0 + first, std::min(kGroup, j.columns - first), 0, g.k, j.panel + task * bytes, bytes);
   }
   const i64 strip = task - j.groups, i = strip * u.mr, strips = (j.m + u.mr - 1) / u.mr;
-  for (i64 k = 0; k < g.k; k += kDepth) {
-    const i64 depth = std::min(kDepth, g.k - k);
+  for (i64 k = 0; k < g.k; k += kTileDepth) {
+    const i64 depth = std::min(kTileDepth, g.k - k);
     u.pack_a(g.a + (j.i0 + i) * g.a_m + k * g.a_k, g.a_m, g.a_k, std::min<i64>(u.mr, j.m - i), depth, g.zero,
              j.a + strips * u.a_bytes(k) + strip * u.a_bytes(depth));
   }
@@ -131,8 +131,8 @@ void compute_block(void* arg, int task, int) {
   const i64 i0 = task / side * j.rows, c0 = task % side * j.across;
   const i64 rows = std::min(j.rows, j.m - i0), columns = std::min(j.across, j.columns - c0);
   if (u.begin) u.begin();
-  for (i64 k = 0; k < g.k; k += kDepth) {
-    const i64 depth = std::min(kDepth, g.k - k), strip = u.a_bytes(depth), group = u.b_bytes(g.k);
+  for (i64 k = 0; k < g.k; k += kTileDepth) {
+    const i64 depth = std::min(kTileDepth, g.k - k), strip = u.a_bytes(depth), group = u.b_bytes(g.k);
     const std::byte* a = j.a + strips * u.a_bytes(k) + i0 / u.mr * strip;
     for (i64 c = c0; c < c0 + columns; c += u.nr)
       for (i64 r = 0; r < rows; r += u.mr)
@@ -162,11 +162,13 @@ void columns(Job& j, Parallel& parallel, bool first) {
   }
 }
 
-void few_rows(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTable& t) {
-  Job j{.g = &g, .t = &t, .u = nullptr, .panel = scratch, .shares = shares(g, parallel.workers())};
+void few_rows(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTable& t, const DenseUnit& u) {
+  const bool own = g.packed && u.gemv;  // else in f32, whatever the unit
+  Job j{.g = &g, .t = &t, .u = own ? &u : nullptr, .panel = scratch, .shares = shares(g, parallel.workers())};
   Gemm arranged = g;
   float* to = reinterpret_cast<float*>(scratch);
-  if (g.packed && packed_has_minima(g.type)) t.step_sums(g, to);
+  if (own) u.arrange(g, scratch);
+  else if (g.packed && packed_has_minima(g.type)) t.step_sums(g, to);
   else if (!g.packed && t.arrange(g, to)) arranged.a = to, arranged.a_m = g.k, j.g = &arranged;
   parallel.run(j.shares.count(), stream, &j);
 }
@@ -179,7 +181,7 @@ void product(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTa
   }
   Job j{.g = &g, .t = &t, .u = &u};
   if (g.m <= kFewRows && g.a_k == 1 && (g.packed || g.type != WeightType::F32 || g.b_k == 1))
-    return few_rows(g, parallel, scratch, t);
+    return few_rows(g, parallel, scratch, t, u);
   if (g.m <= kFewRows && g.b_n == 1 && !g.packed)
     return parallel.run(static_cast<int>((g.n + kColumns - 1) / kColumns), stream_columns, &j);
   j.a = scratch;

@@ -36,7 +36,7 @@ struct Gemm {
   bool packed = false;  // b as packed_weights.h describes it: rows 0 to n, all of k
   const void* b = nullptr;
   std::int64_t b_n = 0, b_k = 0;    // in elements; quantised: b_n in bytes, b_k unused
-  const DenseUnit* unit = nullptr;  // the arithmetic of more than a few rows; null: f32
+  const DenseUnit* unit = nullptr;  // the arithmetic, of few rows if it has a gemv; null: f32
   int zero = 0;                     // of B's format, for int8 units
   float* c = nullptr;
   std::int64_t c_m = 0;  // the columns of C are neighbours

@@ -2,7 +2,7 @@
 // 16 rows against two groups of 16 columns, as four sums.
 #include <array>
 
-#include "lightcone/backends/cpu/kernels/quantise.inl.h"
+#include "lightcone/backends/cpu/kernels/gemv_int8.inl.h"
 #include "lightcone/backends/cpu/kernels/split.inl.h"
 #include "lightcone/backends/cpu/kernels/tiles.inl.h"
 
@@ -215,7 +215,9 @@ constexpr DenseUnit int8_unit(const char* name, Arithmetic a) {
           pack_b_int8,
           tile_int8<Step, Min>,
           begin<Step>,
-          TILES::end};
+          TILES::end,
+          kArrangeInt8<Step, Min>,
+          kGemvInt8<Step, Min>};
 }
 
 }  // namespace

@@ -1,0 +1,130 @@
+// Up to four quantised rows of A against packed weights as they lie in memory. The words of the weights stay as they
+// are, but for a shift and a mask: it is the codes of A that are put into their order.
+#pragma once
+
+#include "lightcone/backends/cpu/kernels/int8_sums.inl.h"
+
+namespace lc::host {
+namespace {
+
+// One step of a row of A. Weights of five or six bits are two products, of the lower four bits and of the others (as
+// multiples of 16), each with its own order of k.
+template <WeightType T>
+struct RowStep : std::conditional_t<packed_has_minima(T), RowSums<1>, NoSums> {
+  static constexpr int step = PackedStep<T>::scaled, plain = step / 4;
+  static constexpr int words = packed_layout(T).high ? 2 * plain : plain;  // of four codes
+  // The k of byte q of word w: words of bytes are in order; a word of nibbles gives every other k, then those between;
+  // a word of upper bits gives all that lie as far apart as there are shifts.
+  static constexpr int place(int w, int q) {
+    if (w >= plain) return w - plain + q * plain;
+    return T == WeightType::Q8_0 ? 4 * w + q : w / 2 * 8 + 2 * q + w % 2;
+  }
+  float scale;
+  std::int32_t start;  // as in Quantised
+  std::int8_t codes[4 * words];
+};
+
+template <WeightType T>
+void arrange_steps(const Gemm& g, void* to) {
+  using Row = RowStep<T>;
+  static_assert(sizeof(Row) <= 4 * Row::step, "no longer than the f32 it is made of: gemm.cpp counts on it");
+  auto* out = static_cast<Row*>(to);
+  for (i64 k = 0; k < g.k; k += Row::step)
+    for (i64 m = 0; m < g.m; ++m, ++out) {
+      std::int8_t codes[Row::step];
+      const int sum = quantise_step<Row::step>(g.a + m * g.a_m + k, out->scale, codes);
+      out->start = -g.zero * sum;
+      if constexpr (packed_has_minima(T)) out->sum[0] = out->scale * static_cast<float>(sum);
+      for (int w = 0; w < Row::words; ++w)
+        for (int q = 0; q < 4; ++q) out->codes[4 * w + q] = codes[Row::place(w, q)];
+    }
+}
+
+// Word w of the part of a step that begins at k.
+template <WeightType T>
+inline vi code_word(const PackedStep<T>& s, int k, int w) {
+  using Row = RowStep<T>;
+  const u8* at = s.step + s.layout.scales + 4 * s.lane;
+  if constexpr (T == WeightType::Q8_0) return words(at + w * 64);
+  if (w < Row::plain) {
+    const vu x = reinterpret_cast<vu>(words(at + (k / 8 + w / 2) * 64));
+    return reinterpret_cast<vi>((w % 2 ? x >> 4 : x) & 0x0f0f0f0fu);
+  }
+  constexpr int bits = T == WeightType::Q6_K ? 2 : 1;
+  const vu x = reinterpret_cast<vu>(words(at + s.layout.codes + k / Row::step * 64));
+  const int right = (w - Row::plain) * bits - 4;
+  return reinterpret_cast<vi>((right < 0 ? x << -right : x >> right) & (bits == 2 ? 0x30303030u : 0x10101010u));
+}
+
+// WIDTH rows of B from `lane` on against M rows of A, added up as `tile` is called: see DenseUnit::gemv.
+template <WeightType T, int M>
+void int8_rows(const Gemm& g, const RowStep<T>* x, i64 group, int lane) {
+  using Row = RowStep<T>;
+  constexpr PackedLayout layout = packed_layout(T);
+  const u8* b = static_cast<const u8*>(g.b) + group * layout.group_bytes(g.k);
+  vf total[M] = {};
+  for (i64 k0 = 0; k0 < g.k; k0 += kTileDepth) {
+    vf acc[M] = {};
+    for (i64 k = k0; k < std::min(g.k, k0 + kTileDepth); k += kStep) {
+      const u8* block = b + k / layout.block * layout.block_bytes();
+      const PackedStep<T> s{block, block + layout.header + k % layout.block / kStep * layout.step_bytes(), lane};
+      for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(s.step + kAhead + line, 0, 3);
+#pragma GCC unroll 2
+      for (int part = 0; part < kStep; part += Row::step, x += M) {
+        Sums sums[M];
+#pragma GCC unroll 16
+        for (int w = 0; w < Row::words; ++w) {
+          const auto codes = Sums::codes(code_word<T>(s, part, w));
+          for (int m = 0; m < M; ++m) sums[m].add(codes, Sums::splat(x[m].codes + 4 * w));
+        }
+        const vf scale = s.scale(part);
+        for (int m = 0; m < M; ++m) {
+          acc[m] = fused(as_float(sums[m].total() + x[m].start), splat(x[m].scale) * scale, acc[m]);
+          if constexpr (s.has_min) acc[m] = fused(s.min(), splat(x[m].sum[0]), acc[m]);
+        }
+      }
+    }
+    for (int m = 0; m < M; ++m) total[m] = k0 > 0 ? total[m] + acc[m] : acc[m];
+  }
+  for (int m = 0; m < M; ++m) put_rows(g, m, group * PackedLayout::rows + lane, total[m]);
+}
+
+template <WeightType T, int M>
+void int8_groups(const Gemm& g, const void* a, i64 begin, i64 end) {
+  for (i64 group = begin; group < end; ++group)
+    for (int lane = 0; lane < PackedLayout::rows && group * PackedLayout::rows + lane < g.n; lane += WIDTH)
+      int8_rows<T, M>(g, static_cast<const RowStep<T>*>(a), group, lane);
+}
+
+// Calls f for the packed types of a unit.
+template <int Step, bool Min, class F>
+inline void with_int8_type(WeightType t, const F& f) {
+  with_packed_type(t, [&]<WeightType T>() {
+    if constexpr (is_quantised(T))
+      if constexpr (PackedStep<T>::scaled == Step && packed_has_minima(T) == Min) f.template operator()<T>();
+  });
+}
+template <int Step, bool Min>
+void arrange_int8(const Gemm& g, void* to) {
+  with_int8_type<Step, Min>(g.type, [&]<WeightType T>() { arrange_steps<T>(g, to); });
+}
+template <int Step, bool Min>
+void gemv_int8(const Gemm& g, const void* a, i64 begin, i64 end) {
+  with_int8_type<Step, Min>(g.type, [&]<WeightType T>() {
+    switch (g.m) {
+      case 1: return int8_groups<T, 1>(g, a, begin, end);
+      case 2: return int8_groups<T, 2>(g, a, begin, end);
+      case 3: return int8_groups<T, 3>(g, a, begin, end);
+      default: return int8_groups<T, 4>(g, a, begin, end);
+    }
+  });
+}
+
+// Formats with steps of 16 and minima are not packed.
+template <int Step, bool Min>
+constexpr auto kArrangeInt8 = Step == 16 && Min ? nullptr : &arrange_int8<Step, Min>;
+template <int Step, bool Min>
+constexpr auto kGemvInt8 = Step == 16 && Min ? nullptr : &gemv_int8<Step, Min>;
+
+}  // namespace
+}  // namespace lc::host
