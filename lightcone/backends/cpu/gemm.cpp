@@ -19,6 +19,7 @@ constexpr i64 kColumns = 128;      // columns of one task, at least
 constexpr i64 kBlock = 1024;       // and at most, so that its part of C stays in the cache
 constexpr i64 kFewRows = 4;        // up to here B is streamed, not packed
 constexpr i64 kLeast = 16 << 10;   // bytes of B that one streaming task reads, at least
+constexpr i64 kCached = 1 << 20;   // bytes of B that stay in a worker's second-level cache from run to run
 constexpr i64 kGroup = PackedLayout::rows;
 
 i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
@@ -69,7 +70,11 @@ struct Shares {
 };
 Shares shares(const Gemm& g, int workers) {
   const i64 bytes = g.packed ? packed_layout(g.type).group_bytes(g.k) : kGroup * g.b_n * unit_bytes(g.type);
-  return {up(g.n, kGroup) / kGroup, std::max<i64>(1, kLeast / std::max<i64>(bytes, 1)), workers};
+  const i64 groups = up(g.n, kGroup) / kGroup, least = std::max<i64>(1, kLeast / std::max<i64>(bytes, 1));
+  // What the workers' own caches hold is read from there in the next run, if the same worker reads it again: one
+  // share for each, begun in the same order.
+  const i64 even = groups * bytes <= workers * kCached ? (groups + workers - 1) / workers : 0;
+  return {groups, std::max(least, even), workers};
 }
 
 struct Job {
