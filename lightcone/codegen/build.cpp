@@ -371,12 +371,6 @@ void Builder::choose_lanes() {
   const std::string inner = outputs ? kernel_.loops[static_cast<std::size_t>(outputs) - 1].symbol : "";
   int along_reduce = 0, along_output = 0;
   bool reduces_inside = false;
-  const auto coefficient = [](const Dim& d, const std::string& symbol) -> std::int64_t {
-    for (const Dim::Term& t : d.terms())
-      if (t.factors.size() == 1 && t.factors[0]->kind == Dim::Kind::Symbol && t.factors[0]->name == symbol)
-        return t.coefficient;
-    return 0;
-  };
   for (const Reduction& r : kernel_.reductions) {
     const Loop& outer = kernel_.loops[static_cast<std::size_t>(r.outer_loop)];
     if (outer.depth < outputs || outputs == 0) continue;
@@ -441,6 +435,7 @@ Built Builder::build() {
     kernel_.loops[k - 1].body.items.push_back({true, static_cast<int>(k)});
   if (!splits_.output.empty()) kernel_.top.items.push_back({true, 0});
   choose_lanes();
+  keep_rows(kernel_);
   kernel_.work = static_cast<double>(kernel_.instrs.size());
   for (const Reduction& r : kernel_.reductions)
     if (kernel_.loops[static_cast<std::size_t>(r.outer_loop)].depth >= kernel_.output_loops)

@@ -23,6 +23,7 @@ struct Machine {
   std::vector<Register> r;
   std::vector<Register> acc;
   i64 begin, end;
+  std::vector<std::vector<Register>> rows;
 
   // An index is computed where nothing will read it too, and an extent of zero may divide there. Any number will do,
   // as in the C text; an Error would leave the thread of a worker.
@@ -92,7 +93,12 @@ struct Machine {
         else set(to, i.dtype, reg(i.a).i);
         break;
       case Code::Accumulator: to = acc[static_cast<std::size_t>(i.buffer)]; break;
+      case Code::Kept:
+        to = rows[static_cast<std::size_t>(i.buffer)][static_cast<std::size_t>(i.offset.eval(env))];
+        break;
     }
+    for (const Keep& keep : k.keeps)
+      if (keep.value == id) rows[static_cast<std::size_t>(keep.row)][static_cast<std::size_t>(keep.at.eval(env))] = to;
   }
   void store() {
     const auto at = static_cast<std::size_t>(k.store_offset.eval(env));
@@ -137,7 +143,8 @@ struct Machine {
 }  // namespace
 
 void interpret(const Kernel& k, const void* const* in, void* out, const i64* n, i64 begin, i64 end) {
-  Machine m{k, in, out, {}, {}, {}, begin, end};
+  Machine m{k, in, out, {}, {}, {}, begin, end, {}};
+  for (const Row& row : k.rows) m.rows.emplace_back(static_cast<std::size_t>(row.elements));
   for (std::size_t s = 0; s < k.sizes.size(); ++s) m.env[k.sizes[s]] = n[s];
   m.r.resize(k.instrs.size());
   m.acc.resize(k.reductions.size());

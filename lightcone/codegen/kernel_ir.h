@@ -25,6 +25,7 @@ enum class Code : std::uint8_t {
   Apply,        // op(a, b, c)
   Convert,      // a in another dtype
   Accumulator,  // what reduction `buffer` arrived at
+  Kept,         // element `offset` of row `buffer`
 };
 
 // One value. Registers hold f32 for f16 and bf16, already rounded to the narrow type.
@@ -63,11 +64,28 @@ struct Reduction {
   int value;                   // what is accumulated
 };
 
+// Memory of the kernel's own for what several loops over one row need and one of them computes (rows.cpp).
+struct Row {
+  DType dtype;
+  std::int64_t elements;
+};
+struct Keep {  // `value` is also written to element `at` of `row`
+  int value, row;
+  Dim at;
+};
+
+struct Prefetch {
+  int buffer;
+  Dim offset;  // over the output loops' symbols
+};
+
 struct Kernel {
   std::string name;  // "k_<content hash>"
   std::vector<Instr> instrs;
   std::vector<Loop> loops;  // outputs first, outermost first
   std::vector<Reduction> reductions;
+  std::vector<Row> rows;
+  std::vector<Keep> keeps;
   Block top;
   int output_loops = 0;
   int result = -1;       // value stored
@@ -75,7 +93,16 @@ struct Kernel {
   DType dtype = DType::F32;
   std::vector<DType> buffers;      // element types of the operand buffers
   std::vector<std::string> sizes;  // user symbols, in the order of `n`
-  double work = 0;                 // rough operations an output element
+  // The result may be larger than the caches (stream.cpp): n[sizes.size()] says whether it is, and then it is written
+  // past them. `ahead` is fetched at each step of the innermost output loop.
+  bool streams = false;
+  std::vector<Prefetch> ahead;
+  double work = 0;  // rough operations an output element
 };
+
+// What several loops over one row compute alike is computed by the first and kept.
+void keep_rows(Kernel& k);
+// Lets a result that may have more than `bytes` be written past the caches.
+void stream_result(Kernel& k, std::int64_t bytes);
 
 }  // namespace lc::ir

@@ -192,6 +192,11 @@ std::string Text::variable(Type t, int lanes) {
   entry_ += "  " + name + " = alloca " + spell(t, lanes) + "\n";
   return name;
 }
+std::string Text::array(Type t, std::int64_t elements) {
+  const std::string name = "%v" + fresh();
+  entry_ += "  " + name + " = alloca " + spell(t) + ", i64 " + std::to_string(elements) + ", align 64\n";
+  return name;
+}
 Value Text::get(const std::string& variable, Type t, int lanes) {
   return emit(t, lanes, "load " + spell(t, lanes) + ", " + pointer(t, lanes) + " " + variable);
 }

@@ -67,6 +67,7 @@ class Text {
   std::string variable(Type t, int lanes);
   Value get(const std::string& variable, Type t, int lanes);
   void set(const std::string& variable, const Value& v);
+  std::string array(Type t, std::int64_t elements);
 
   std::string fresh() { return std::to_string(next_++); }
   const std::string& label() const { return label_; }

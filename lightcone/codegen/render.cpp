@@ -128,8 +128,10 @@ class Renderer {
   void straight(const std::vector<int>& values, bool vector, const std::string& width);
   void loop(int id, bool vector, const std::string& width);
   void output_lanes(int id);
+  void streamed(const Loop& l, const std::string& from, const std::string& to);
   void reduction_loops(int id, bool vector, const std::string& width);
   void update(const Loop& l, bool vector, const std::string& width);
+  std::string row_element(int row, const Dim& at) { return "row" + std::to_string(row) + "[" + dim(at) + "]"; }
   void store() { line("out_[" + dim(k_.store_offset) + "] = " + stored(value(k_.result), k_.dtype) + ";"); }
   bool innermost_output(int id) const { return id == k_.output_loops - 1; }
   bool has_loops(const Block& b) const {
@@ -251,6 +253,7 @@ std::string Renderer::expression(const Instr& i) {
     }
     case Code::Convert: return converted(value(i.a), k_.instrs[static_cast<std::size_t>(i.a)].dtype, i.dtype);
     case Code::Accumulator: return "a" + std::to_string(i.buffer) + (lane_loop_ >= 0 ? "[l]" : "");
+    case Code::Kept: return row_element(i.buffer, i.offset);
   }
   return {};
 }
@@ -325,9 +328,12 @@ void Renderer::reduction_loops(int id, bool vector, const std::string& width) {
       open(tail ? "{" : "for (; " + base + " + " + full + " <= " + dim(l.extent) + "; " + base + " += " + full + ") {");
       open("for (int l = 0; l < " + (tail ? "(int)(" + dim(l.extent) + " - " + base + ")" : full) + "; ++l) {");
       line("const long " + l.symbol + " = " + base + " + l;");
-      for (const Item& i : l.body.items)
+      for (const Item& i : l.body.items) {
         line("const " + std::string(register_type(k_.instrs[static_cast<std::size_t>(i.id)].dtype)) + " v" +
              std::to_string(i.id) + " = " + expression(k_.instrs[static_cast<std::size_t>(i.id)]) + ";");
+        for (const Keep& keep : k_.keeps)
+          if (keep.value == i.id) line(row_element(keep.row, keep.at) + " = " + value(i.id) + ";");
+      }
       line(acc + "_[l] = " + join(acc + "_[l]", key(value(r.value))) + ";");
       close();
       close();
@@ -346,9 +352,36 @@ void Renderer::reduction_loops(int id, bool vector, const std::string& width) {
   }
 }
 
+// Whole vectors are gathered in an array that becomes a register, and stored past the caches or not; single
+// elements up to the first aligned vector and behind the last.
+void Renderer::streamed(const Loop& l, const std::string& from, const std::string& to) {
+  const std::string base = l.symbol + "_", full = std::to_string(kLanes), type(info(k_.dtype).c);
+  open("for (long " + base + " = " + from + "; " + base + " < " + to + ";) {");
+  line("const long " + l.symbol + " = " + base + ";");
+  line(type + "* to = out_ + " + dim(k_.store_offset) + ";");
+  line("const long w = lc_lanes(to, sizeof *to, " + to + " - " + base + ", stream);");
+  for (const Prefetch& p : k_.ahead)
+    line("__builtin_prefetch(in" + std::to_string(p.buffer) + " + " + dim(p.offset) + ");");
+  for (const bool rest : {false, true}) {
+    open(rest ? "else {" : "if (w == " + full + ") {");
+    if (!rest) line(type + " t[" + full + "] __attribute__((aligned(64)));");
+    else out_ += std::string(dialect_.parallel) + "\n";
+    open("for (int l = 0; l < " + (rest ? "(int)w" : full) + "; ++l) {");
+    line("const long " + l.symbol + " = " + base + " + l;");
+    block(l.body, false, "");
+    line((rest ? "to[l] = " : "t[l] = ") + stored(value(k_.result), k_.dtype) + ";");
+    close();
+    if (!rest) line("lc_store(to, t, sizeof t, stream);");
+    close();
+  }
+  line(base + " += w;");
+  close();
+}
+
 void Renderer::output_lanes(int id) {
   const Loop& l = k_.loops[static_cast<std::size_t>(id)];
   const std::string from = id == 0 ? "begin" : "0", to = id == 0 ? "end" : dim(l.extent);
+  if (k_.streams) return streamed(l, from, to);
   if (!has_loops(l.body)) {
     out_ += std::string(dialect_.parallel) + "\n";
     open("for (long " + l.symbol + " = " + from + "; " + l.symbol + " < " + to + "; ++" + l.symbol + ") {");
@@ -399,10 +432,15 @@ std::string Renderer::text(std::string_view name) {
   line(type + "* out_ = (" + type + "*)out;");
   for (std::size_t k = 0; k < k_.sizes.size(); ++k)
     line("const long n" + std::to_string(k) + " = n[" + std::to_string(k) + "];");
+  if (k_.streams) line("const int stream = n[" + std::to_string(k_.sizes.size()) + "] != 0;");
   line(std::string(dialect_.unseen_zero));
+  for (std::size_t k = 0; k < k_.rows.size(); ++k)
+    line(std::string(register_type(k_.rows[k].dtype)) + " row" + std::to_string(k) + "[" +
+         std::to_string(k_.rows[k].elements) + "] __attribute__((aligned(64)));");
   line("(void)in, (void)n, (void)begin, (void)end, (void)unseen;");
   block(k_.top, false, "");
   if (k_.output_loops == 0) store();
+  if (k_.streams) line("if (stream) lc_stored();");
   close();
   return std::move(out_);
 }

@@ -48,7 +48,7 @@ class Renderer {
 
   const Kernel& k_;
   Text t_;
-  std::vector<std::string> buffers_;  // pointers to the elements
+  std::vector<std::string> buffers_, rows_;  // pointers to the elements
   std::string out_;
   std::map<std::string, Value, std::less<>> symbols_;
   std::map<int, Value> values_;
@@ -160,6 +160,12 @@ Value Renderer::expression(const Instr& i) {
     case Code::Apply: return llvm::apply(i.op, i.dtype, v(i.a), v(i.b), v(i.c));
     case Code::Convert: return llvm::convert(value(i.a), type(i.a), i.dtype);
     case Code::Accumulator: return accumulators_.at(i.buffer).total;
+    case Code::Kept: {
+      const std::string& row = rows_[static_cast<std::size_t>(i.buffer)];
+      const Type t = llvm::register_type(i.dtype);
+      if (side_by_side(i.offset)) return t_.load_lanes(row, t, at_first_lane(i.offset), kLanes, mask_);
+      return t_.load(row, t, dim(i.offset), {});
+    }
   }
   return {};
 }
@@ -283,8 +289,14 @@ void Renderer::loop(int id) {
 
 void Renderer::block(const Block& b) {
   for (const Item& i : b.items) {
-    if (i.is_loop) loop(i.id);
-    else values_[i.id] = expression(k_.instrs[static_cast<std::size_t>(i.id)]);
+    if (i.is_loop) {
+      loop(i.id);
+      continue;
+    }
+    const Value v = values_[i.id] = expression(k_.instrs[static_cast<std::size_t>(i.id)]);
+    for (const Keep& keep : k_.keeps)
+      if (keep.value == i.id)
+        t_.store_lanes(rows_[static_cast<std::size_t>(keep.row)], t_.spread(v, kLanes), at_first_lane(keep.at), mask_);
   }
 }
 
@@ -300,6 +312,7 @@ std::string Renderer::text(std::string_view name) {
     buffers_.push_back(elements(t_.emit(Type::I8, 1, "load " + byte + ", " + bytes + " " + at).name, k_.buffers[k]));
   }
   out_ = elements("%out", k_.dtype);
+  for (const Row& row : k_.rows) rows_.push_back(t_.array(llvm::register_type(row.dtype), row.elements));
   for (std::size_t k = 0; k < k_.sizes.size(); ++k)
     symbols_[k_.sizes[k]] = t_.load("%n", Type::I64, integer(static_cast<std::int64_t>(k)), {});
   block(k_.top);

@@ -16,4 +16,12 @@ void each_symbol(const Dim& d, const F& see) {
     }
 }
 
+// How far the Dim moves with a step of the symbol, where that is a number; else 0.
+inline std::int64_t coefficient(const Dim& d, std::string_view symbol) {
+  for (const Dim::Term& t : d.terms())
+    if (t.factors.size() == 1 && t.factors[0]->kind == Dim::Kind::Symbol && t.factors[0]->name == symbol)
+      return t.coefficient;
+  return 0;
+}
+
 }  // namespace lc::ir

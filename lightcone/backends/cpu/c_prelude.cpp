@@ -135,6 +135,45 @@ LC int lc_max_t(int a, int b) { return a | b; }
 LC int lc_min_t(int a, int b) { return a & b; }
 LC int lc_where_t(int c, int a, int b) { return c ? a : b; }
 
+// Stores past the caches. Of 16 elements of `size` bytes, how many are stored next: all where they are aligned.
+LC long lc_lanes(const void* to, long size, long left, int stream) {
+  const long whole = 16 * size < 64 ? 16 * size : 64, missing = (long)(-(u64)to & (u64)(whole - 1)) / size;
+  const long w = stream && missing ? missing : 16;
+  return w < left ? w : left;
+}
+#if defined(__AVX512F__)
+#define LC_PIECE 64
+#define LC_BYPASS __builtin_ia32_movntps512
+#elif defined(__AVX__)
+#define LC_PIECE 32
+#define LC_BYPASS __builtin_ia32_movntps256
+#elif defined(__SSE__)
+#define LC_PIECE 16
+#define LC_BYPASS __builtin_ia32_movntps
+#endif
+#ifdef LC_PIECE
+typedef float lc_piece __attribute__((vector_size(LC_PIECE)));
+LC void lc_store(void* to, const void* from, const long bytes, int stream) {
+  if (!stream || bytes % LC_PIECE) {
+    __builtin_memcpy(to, from, bytes);
+    return;
+  }
+  for (long k = 0; k < bytes; k += LC_PIECE) {
+    lc_piece v;
+    __builtin_memcpy(&v, (const char*)from + k, LC_PIECE);
+#if defined(__clang__)
+    __builtin_nontemporal_store(v, (lc_piece*)((char*)to + k));
+#else
+    LC_BYPASS((float*)((char*)to + k), v);
+#endif
+  }
+}
+LC void lc_stored(void) { __builtin_ia32_sfence(); }  // before another thread is told
+#else
+LC void lc_store(void* to, const void* from, const long bytes, int stream) { __builtin_memcpy(to, from, bytes); }
+LC void lc_stored(void) {}
+#endif
+
 #if defined(__F16C__) || defined(__ARM_FP16_FORMAT_IEEE)
 LC float lc_f16_to_f32(u16 h) { _Float16 x; __builtin_memcpy(&x, &h, 2); return (float)x; }
 LC u16 lc_f32_to_f16(float v) { _Float16 x = (_Float16)v; u16 h; __builtin_memcpy(&h, &x, 2); return h; }

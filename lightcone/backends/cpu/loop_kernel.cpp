@@ -42,6 +42,8 @@ LoopKernel::LoopKernel(ir::Kernel k, std::vector<bool> same_index, std::shared_p
   for (const std::string& s : ir_.sizes) sizes_.push_back(Dim::symbol(s, bounds.at(s).lo, bounds.at(s).hi));
   Dim all = 1;
   for (int k = 0; k < ir_.output_loops; ++k) all = all * ir_.loops[static_cast<std::size_t>(k)].extent;
+  sizes_.push_back(ir_.streams ? less(Dim(kStreamedBytes / static_cast<std::int64_t>(size_of(ir_.dtype))), all)
+                               : Dim(0));
   sizes_.push_back(ir_.output_loops ? ir_.loops[0].extent : Dim(1));
   sizes_.push_back(all);
   sizes_.push_back(update_bytes);
@@ -123,9 +125,9 @@ void LoopKernel::range(const void* const* in, void* out, const std::int64_t* n, 
 
 void LoopKernel::run(const Launch& l) const {
   const std::size_t n = ir_.sizes.size();
-  const std::int64_t extent = l.sizes[n], all = l.sizes[n + 1];
+  const std::int64_t extent = l.sizes[n + 1], all = l.sizes[n + 2];
   const void* const* in = l.in.data() + (update_ ? 1 : 0);
-  if (update_ && l.in[0] != l.out) std::memcpy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[n + 2]));
+  if (update_ && l.in[0] != l.out) std::memcpy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[n + 3]));
   if (all <= 0) return;
   Job j{this, in, l.out, l.sizes.data(), extent, extent};
   const double each = work_ * static_cast<double>(all) / static_cast<double>(extent);

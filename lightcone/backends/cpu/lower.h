@@ -16,6 +16,10 @@ namespace lc::host {
 
 class Epilogue;
 
+// Results above this are stored past the caches: with what they are computed from, no cache of today holds them
+// until they are read.
+inline constexpr std::int64_t kStreamedBytes = 16 << 20;
+
 // A fused loop nest: generated code, or the interpreter of its IR.
 class LoopKernel final : public Kernel {
  public:
@@ -38,7 +42,8 @@ class LoopKernel final : public Kernel {
 
  private:
   ir::Kernel ir_;
-  std::vector<Dim> sizes_;  // the IR's own, the outer extent, elements stored, bytes of an update's base
+  std::vector<Dim>
+      sizes_;  // the IR's own, whether to stream, the outer extent, elements stored, bytes of an update's base
   std::vector<bool> same_index_;
   std::shared_ptr<Parallel> parallel_;
   bool update_;  // operand 0 is the base that is overwritten in part

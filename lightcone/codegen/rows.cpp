@@ -1,0 +1,239 @@
+// Loops that stand side by side over one row (a maximum, a sum behind it, the loop that writes the row) often need
+// the same value: softmax its exponentials, a softmax of gelu(x) every gelu three times. Each loop was built with
+// its own copy; here the copies are recognised, the first loop keeps the value in a row that stays in the L1 or
+// L2 cache, and the others read it. What is cheaper to compute than to keep stays as it is.
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "lightcone/codegen/kernel_ir.h"
+
+namespace lc::ir {
+namespace {
+
+constexpr std::int64_t kBytes = 64 << 10;  // of all rows: they lie on the stack and shall not leave the L2 cache
+constexpr int kWorthKeeping = 8;           // simple operations
+
+int cost(const Instr& i) {
+  if (i.code == Code::GatherLoad) return 8;
+  if (i.code != Code::Apply) return i.dtype == DType::F16 || i.dtype == DType::BF16 ? 2 : 1;
+  switch (i.op) {
+    case Op::Log2:
+    case Op::Exp2:
+    case Op::Sin:
+    case Op::Pow:
+    case Op::Mod: return 16;
+    case Op::Sqrt:
+    case Op::Recip:
+    case Op::Div: return 6;
+    default: return 1;
+  }
+}
+
+bool same(const Instr& a, const Instr& b) {
+  return a.code == b.code && a.dtype == b.dtype &&
+         std::bit_cast<std::uint64_t>(a.value) == std::bit_cast<std::uint64_t>(b.value) && a.offset == b.offset &&
+         a.valid == b.valid && a.stride == b.stride && a.extent == b.extent && a.buffer == b.buffer && a.op == b.op &&
+         a.a == b.a && a.b == b.b && a.c == b.c;
+}
+std::size_t hash(const Instr& i) {
+  std::size_t h = std::bit_cast<std::uint64_t>(i.value);
+  for (const std::size_t part : {static_cast<std::size_t>(i.code), static_cast<std::size_t>(i.op), i.offset.hash(),
+                                 static_cast<std::size_t>(i.buffer), static_cast<std::size_t>(i.a),
+                                 static_cast<std::size_t>(i.b), static_cast<std::size_t>(i.c)})
+    h = h * 1000003 + part;
+  return h;
+}
+
+class Keeper {
+ public:
+  explicit Keeper(Kernel& k) : k_(k) {}
+  void run();
+
+ private:
+  using Group = std::vector<int>;  // loops over one row, in order
+  struct Wish {
+    int value;                 // computed in loop `from` of its group
+    std::size_t from, to;      // read until loop `to`
+    std::vector<int> readers;  // the instructions of loop `to` that read it
+  };
+  Instr& at(int id) { return k_.instrs[static_cast<std::size_t>(id)]; }
+  Loop& loop(int id) { return k_.loops[static_cast<std::size_t>(id)]; }
+  Dim symbol(const Loop& l) const { return Dim::index(std::stoi(l.symbol.substr(1)), l.extent); }
+  bool over_row(int id);
+  void find_groups(const Block& b);
+  void number();
+  void look_at(const Group& g);
+  int work(int id, std::set<int>& seen) const;
+  void place(const Group& g);
+  void drop_unused();
+
+  Kernel& k_;
+  std::vector<Group> groups_;
+  std::vector<int> same_as_;  // by instruction: the first that computes the same, loops of a group taken for one
+  std::set<int> inside_;      // instructions of the loop looked at
+  std::vector<Wish> wishes_;  // of the group looked at
+  std::int64_t bytes_ = 0;
+};
+
+// Does the loop stand alone, with lanes, its values side by side?
+bool Keeper::over_row(int id) {
+  const Loop& l = loop(id);
+  if (!l.lanes || std::any_of(l.body.items.begin(), l.body.items.end(), [](const Item& i) { return i.is_loop; }))
+    return false;
+  if (const auto n = l.extent.constant(); n && *n < kLanes) return false;
+  if (l.extent.bounds().hi > kBytes) return false;  // also what is not known
+  if (l.reduction < 0) return id == k_.output_loops - 1;
+  const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
+  return r.outer_loop == r.inner_loop;
+}
+
+void Keeper::find_groups(const Block& b) {
+  std::vector<Group> here;
+  for (const Item& i : b.items) {
+    if (!i.is_loop) continue;
+    if (!over_row(i.id)) {
+      find_groups(loop(i.id).body);
+      continue;
+    }
+    const auto g = std::find_if(here.begin(), here.end(),
+                                [&](const Group& o) { return loop(o.front()).extent == loop(i.id).extent; });
+    if (g != here.end()) g->push_back(i.id);
+    else here.push_back({i.id});
+  }
+  for (Group& g : here)
+    if (g.size() > 1) groups_.push_back(std::move(g));
+}
+
+void Keeper::number() {
+  std::map<std::string, Dim, std::less<>> to;  // the symbols of a group are its first loop's
+  for (const Group& g : groups_)
+    for (int id : g) to.emplace(loop(id).symbol, symbol(loop(g.front())));
+  const auto in_first = [&](const Dim& d) {
+    return d.substitute([&](const std::string& s) {
+      const auto it = to.find(s);
+      return it == to.end() ? std::nullopt : std::optional<Dim>(it->second);
+    });
+  };
+  std::vector<Instr> known;
+  std::unordered_multimap<std::size_t, int> by_hash;
+  for (std::size_t id = 0; id < k_.instrs.size(); ++id) {
+    Instr i = k_.instrs[id];
+    for (Dim* d : {&i.offset, &i.valid, &i.stride, &i.extent}) *d = in_first(*d);
+    for (int* operand : {&i.a, &i.b, &i.c})
+      if (*operand >= 0) *operand = same_as_[static_cast<std::size_t>(*operand)];
+    const std::size_t h = hash(i);
+    int first = static_cast<int>(id);
+    const auto [begin, end] = by_hash.equal_range(h);
+    for (auto it = begin; it != end; ++it)
+      if (same(known[static_cast<std::size_t>(it->second)], i)) first = it->second;
+    if (first == static_cast<int>(id)) by_hash.emplace(h, first);
+    same_as_.push_back(first);
+    known.push_back(std::move(i));
+  }
+}
+
+// What the value costs in the loop looked at.
+int Keeper::work(int id, std::set<int>& seen) const {
+  if (id < 0 || !inside_.contains(id) || !seen.insert(id).second) return 0;
+  const Instr& i = k_.instrs[static_cast<std::size_t>(id)];
+  return cost(i) + work(i.a, seen) + work(i.b, seen) + work(i.c, seen);
+}
+
+void Keeper::look_at(const Group& g) {
+  std::map<int, std::pair<int, std::size_t>> computed;  // by what it is: the instruction and its loop
+  for (std::size_t n = 0; n < g.size(); ++n) {
+    const Loop& l = loop(g[n]);
+    inside_.clear();
+    for (const Item& i : l.body.items) inside_.insert(i.id);
+    std::set<int> seen;
+    const auto visit = [&](auto& self, int id) -> void {
+      if (id < 0 || !inside_.contains(id) || !seen.insert(id).second) return;
+      const int what = same_as_[static_cast<std::size_t>(id)];
+      const auto [known, fresh] = computed.try_emplace(what, id, n);
+      std::set<int> counted;
+      if (!fresh && known->second.second < n && is_float(at(id).dtype) && work(id, counted) >= kWorthKeeping) {
+        const auto [value, from] = known->second;
+        auto w = std::find_if(wishes_.begin(), wishes_.end(), [&](const Wish& o) { return o.value == value; });
+        const std::int64_t bytes = l.extent.bounds().hi * (at(id).dtype == DType::F64 ? 8 : 4);
+        if (w != wishes_.end() || bytes_ + bytes <= kBytes) {
+          if (w == wishes_.end()) bytes_ += bytes, w = wishes_.insert(w, {value, from, n, {}});
+          if (w->to != n) w->readers.clear();
+          w->to = n;
+          w->readers.push_back(id);
+          at(id) = {.code = Code::Kept, .dtype = at(id).dtype, .offset = symbol(l), .buffer = value};
+          return;
+        }
+      }
+      for (int operand : {at(id).a, at(id).b, at(id).c}) self(self, operand);
+    };
+    visit(visit, l.reduction >= 0 ? k_.reductions[static_cast<std::size_t>(l.reduction)].value : k_.result);
+  }
+}
+
+// A row is used again once its value is not read any more: at each position, reading comes first.
+void Keeper::place(const Group& g) {
+  std::stable_sort(wishes_.begin(), wishes_.end(), [](const Wish& a, const Wish& b) { return a.from < b.from; });
+  const std::size_t first = k_.rows.size();
+  std::vector<const Wish*> last;  // by row, from `first` on
+  std::map<int, int> row_of;
+  for (const Wish& w : wishes_) {
+    const DType t = at(w.value).dtype;
+    std::size_t r = 0;
+    const auto free = [&](const Wish& o) {
+      return o.to < w.from ||
+             (o.to == w.from && std::all_of(o.readers.begin(), o.readers.end(), [&](int id) { return id < w.value; }));
+    };
+    while (r < last.size() && !(k_.rows[first + r].dtype == t && free(*last[r]))) ++r;
+    if (r == last.size()) {
+      last.push_back(&w);
+      k_.rows.push_back({t, loop(g.front()).extent.bounds().hi});
+    }
+    last[r] = &w;
+    row_of[w.value] = static_cast<int>(first + r);
+    k_.keeps.push_back({w.value, row_of[w.value], symbol(loop(g[w.from]))});
+  }
+  for (int id : g)
+    for (const Item& i : loop(id).body.items)
+      if (at(i.id).code == Code::Kept) at(i.id).buffer = row_of.at(at(i.id).buffer);
+}
+
+void Keeper::drop_unused() {
+  std::vector<bool> used(k_.instrs.size(), false);
+  const auto use = [&](int id) {
+    if (id >= 0) used[static_cast<std::size_t>(id)] = true;
+  };
+  use(k_.result);
+  for (const Reduction& r : k_.reductions) use(r.value);
+  for (const Keep& keep : k_.keeps) use(keep.value);
+  for (std::size_t id = used.size(); id-- > 0;)
+    if (used[id])
+      for (int operand : {k_.instrs[id].a, k_.instrs[id].b, k_.instrs[id].c}) use(operand);
+  const auto clean = [&](Block& b) {
+    std::erase_if(b.items, [&](const Item& i) { return !i.is_loop && !used[static_cast<std::size_t>(i.id)]; });
+  };
+  clean(k_.top);
+  for (Loop& l : k_.loops) clean(l.body);
+}
+
+void Keeper::run() {
+  find_groups(k_.top);
+  if (groups_.empty()) return;
+  number();
+  for (const Group& g : groups_) {
+    wishes_.clear();
+    look_at(g);
+    place(g);
+  }
+  if (!k_.keeps.empty()) drop_unused();
+}
+
+}  // namespace
+
+void keep_rows(Kernel& k) {
+  if (k.reductions.size() + (k.output_loops > 0) > 1) Keeper(k).run();
+}
+
+}  // namespace lc::ir
