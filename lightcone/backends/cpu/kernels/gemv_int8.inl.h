@@ -24,6 +24,9 @@ struct RowStep : std::conditional_t<packed_has_minima(T), RowSums<1>, NoSums> {
   std::int8_t codes[4 * words];
 };
 
+template <int N>
+using Bytes __attribute__((vector_size(N))) = std::int8_t;
+
 template <WeightType T>
 void arrange_steps(const Gemm& g, void* to) {
   using Row = RowStep<T>;
@@ -31,12 +34,18 @@ void arrange_steps(const Gemm& g, void* to) {
   auto* out = static_cast<Row*>(to);
   for (i64 k = 0; k < g.k; k += Row::step)
     for (i64 m = 0; m < g.m; ++m, ++out) {
-      std::int8_t codes[Row::step];
-      const int sum = quantise_step<Row::step>(g.a + m * g.a_m + k, out->scale, codes);
+      Bytes<Row::step> codes;
+      const int sum = quantise_step<Row::step>(g.a + m * g.a_m + k, out->scale, reinterpret_cast<std::int8_t*>(&codes));
       out->start = -g.zero * sum;
       if constexpr (packed_has_minima(T)) out->sum[0] = out->scale * static_cast<float>(sum);
-      for (int w = 0; w < Row::words; ++w)
-        for (int q = 0; q < 4; ++q) out->codes[4 * w + q] = codes[Row::place(w, q)];
+#pragma GCC unroll 2
+      for (int w = 0; w < Row::words; w += Row::plain) {
+        Bytes<Row::step> order;
+#pragma GCC unroll 32
+        for (int i = 0; i < Row::step; ++i) order[i] = static_cast<std::int8_t>(Row::place(w + i / 4, i % 4));
+        const Bytes<Row::step> ordered = __builtin_shuffle(codes, order);
+        std::memcpy(out->codes + 4 * w, &ordered, sizeof ordered);
+      }
     }
 }
 
