@@ -141,32 +141,25 @@ LC long lc_lanes(const void* to, long size, long left, int stream) {
   const long w = stream && missing ? missing : 16;
   return w < left ? w : left;
 }
-#if defined(__AVX512F__)
-#define LC_PIECE 64
-#define LC_BYPASS __builtin_ia32_movntps512
-#elif defined(__AVX__)
-#define LC_PIECE 32
-#define LC_BYPASS __builtin_ia32_movntps256
-#elif defined(__SSE__)
-#define LC_PIECE 16
-#define LC_BYPASS __builtin_ia32_movntps
-#endif
-#ifdef LC_PIECE
-typedef float lc_piece __attribute__((vector_size(LC_PIECE)));
-LC void lc_store(void* to, const void* from, const long bytes, int stream) {
-  if (!stream || bytes % LC_PIECE) {
-    __builtin_memcpy(to, from, bytes);
-    return;
-  }
-  for (long k = 0; k < bytes; k += LC_PIECE) {
-    lc_piece v;
-    __builtin_memcpy(&v, (const char*)from + k, LC_PIECE);
 #if defined(__clang__)
-    __builtin_nontemporal_store(v, (lc_piece*)((char*)to + k));
+#define LC_PAST(P, N) typedef float lc_v##N __attribute__((vector_size(N))); \
+LC void lc_past_##N(char* to, const char* from) { lc_v##N v; __builtin_memcpy(&v, from, N); __builtin_nontemporal_store(v, (lc_v##N*)to); }
 #else
-    LC_BYPASS((float*)((char*)to + k), v);
+#define LC_PAST(P, N) typedef float lc_v##N __attribute__((vector_size(N))); \
+LC void lc_past_##N(char* to, const char* from) { lc_v##N v; __builtin_memcpy(&v, from, N); __builtin_ia32_movntps##P((float*)to, v); }
 #endif
-  }
+#if defined(__AVX__)
+LC_PAST(256, 32)
+#if defined(__AVX512F__)
+LC_PAST(512, 64)
+#endif
+LC void lc_store(void* to, const void* from, const long bytes, int stream) {
+  if (!stream) { __builtin_memcpy(to, from, bytes); return; }
+  long k = 0;
+#if defined(__AVX512F__)
+  for (; k + 64 <= bytes; k += 64) lc_past_64((char*)to + k, (const char*)from + k);
+#endif
+  for (; k + 32 <= bytes; k += 32) lc_past_32((char*)to + k, (const char*)from + k);
 }
 LC void lc_stored(void) { __builtin_ia32_sfence(); }  // before another thread is told
 #else
