@@ -167,7 +167,7 @@ LC void lc_store(void* to, const void* from, const long bytes, int stream) { __b
 LC void lc_stored(void) {}
 #endif
 
-#if defined(__F16C__) || defined(__ARM_FP16_FORMAT_IEEE)
+#if (defined(__F16C__) && (!defined(__clang__) || __clang_major__ > 14)) || defined(__ARM_FP16_FORMAT_IEEE)
 LC float lc_f16_to_f32(u16 h) { _Float16 x; __builtin_memcpy(&x, &h, 2); return (float)x; }
 LC u16 lc_f32_to_f16(float v) { _Float16 x = (_Float16)v; u16 h; __builtin_memcpy(&h, &x, 2); return h; }
 #else
