@@ -141,32 +141,25 @@ LC long lc_lanes(const void* to, long size, long left, int stream) {
   const long w = stream && missing ? missing : 16;
   return w < left ? w : left;
 }
-#if defined(__AVX512F__)
-#define LC_PIECE 64
-#define LC_BYPASS __builtin_ia32_movntps512
-#elif defined(__AVX__)
-#define LC_PIECE 32
-#define LC_BYPASS __builtin_ia32_movntps256
-#elif defined(__SSE__)
-#define LC_PIECE 16
-#define LC_BYPASS __builtin_ia32_movntps
-#endif
-#ifdef LC_PIECE
-typedef float lc_piece __attribute__((vector_size(LC_PIECE)));
-LC void lc_store(void* to, const void* from, const long bytes, int stream) {
-  if (!stream || bytes % LC_PIECE) {
-    __builtin_memcpy(to, from, bytes);
-    return;
-  }
-  for (long k = 0; k < bytes; k += LC_PIECE) {
-    lc_piece v;
-    __builtin_memcpy(&v, (const char*)from + k, LC_PIECE);
 #if defined(__clang__)
-    __builtin_nontemporal_store(v, (lc_piece*)((char*)to + k));
+#define LC_PAST(P, N) typedef float lc_v##N __attribute__((vector_size(N))); \
+LC void lc_past_##N(char* to, const char* from) { lc_v##N v; __builtin_memcpy(&v, from, N); __builtin_nontemporal_store(v, (lc_v##N*)to); }
 #else
-    LC_BYPASS((float*)((char*)to + k), v);
+#define LC_PAST(P, N) typedef float lc_v##N __attribute__((vector_size(N))); \
+LC void lc_past_##N(char* to, const char* from) { lc_v##N v; __builtin_memcpy(&v, from, N); __builtin_ia32_movntps##P((float*)to, v); }
 #endif
-  }
+#if defined(__AVX__)
+LC_PAST(256, 32)
+#if defined(__AVX512F__)
+LC_PAST(512, 64)
+#endif
+LC void lc_store(void* to, const void* from, const long bytes, int stream) {
+  if (!stream) { __builtin_memcpy(to, from, bytes); return; }
+  long k = 0;
+#if defined(__AVX512F__)
+  for (; k + 64 <= bytes; k += 64) lc_past_64((char*)to + k, (const char*)from + k);
+#endif
+  for (; k + 32 <= bytes; k += 32) lc_past_32((char*)to + k, (const char*)from + k);
 }
 LC void lc_stored(void) { __builtin_ia32_sfence(); }  // before another thread is told
 #else
@@ -174,7 +167,7 @@ LC void lc_store(void* to, const void* from, const long bytes, int stream) { __b
 LC void lc_stored(void) {}
 #endif
 
-#if defined(__F16C__) || defined(__ARM_FP16_FORMAT_IEEE)
+#if (defined(__F16C__) && (!defined(__clang__) || __clang_major__ > 14)) || defined(__ARM_FP16_FORMAT_IEEE)
 LC float lc_f16_to_f32(u16 h) { _Float16 x; __builtin_memcpy(&x, &h, 2); return (float)x; }
 LC u16 lc_f32_to_f16(float v) { _Float16 x = (_Float16)v; u16 h; __builtin_memcpy(&h, &x, 2); return h; }
 #else
