@@ -94,7 +94,7 @@ void add_precision(CLI::App& command, Precision& precision) {
       .add_option(
           "--precision", precision,
           "of matrix products: highest (f32, default), high, or medium (prompts in bf16; for quantised weights\n"
-          "8-bit activations: prompts several times as fast, tokens of 4-bit weights up to half as fast again)")
+          "8-bit activations: prompts several times as fast, tokens somewhat faster)")
       ->transform(CLI::CheckedTransformer(names, CLI::ignore_case).description(""))
       ->type_name("NAME");
 }
