@@ -75,6 +75,12 @@ std::vector<std::byte> pack(WeightType t, const std::vector<std::byte>& blocks, 
   return to;
 }
 
+void run(const Gemm& g, const GemmBatch& batch, Parallel& parallel, Isa isa) {
+  std::vector<std::byte> scratch(gemm_scratch_bytes(g, parallel.workers()) + 64);
+  auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
+  gemm(g, batch, parallel, aligned, isa);
+}
+
 }  // namespace
 
 TEST(Gemm, EveryIsaEveryTypeEverySize) {
@@ -115,10 +121,7 @@ TEST(Gemm, EveryIsaEveryTypeEverySize) {
                  .b_k = 1,
                  .c = c[p].data(),
                  .c_m = n};
-          std::vector<std::byte> scratch(gemm_scratch_bytes(g, parallel.workers()) + 64);
-          auto* aligned =
-              reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
-          gemm(g, {}, parallel, aligned, isa);
+          run(g, {}, parallel, isa);
         }
         ASSERT_EQ(std::memcmp(c[0].data(), c[1].data(), c[0].size() * 4), 0)
             << "threads change bits: " << name(isa) << " type " << kind << " " << m << "x" << n << "x" << k;
@@ -181,10 +184,7 @@ TEST(Gemm, EveryUnitEveryTypeItTakes) {
                        .zero = int8_format(t).zero,
                        .c = c[way].data(),
                        .c_m = n};
-          std::vector<std::byte> scratch(gemm_scratch_bytes(g, parallel.workers()) + 64);
-          auto* aligned =
-              reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
-          gemm(g, {}, parallel, aligned, detect_isa());
+          run(g, {}, parallel, detect_isa());
           ASSERT_EQ(std::memcmp(c[0].data(), c[way].data(), c[0].size() * 4), 0)
               << u->name << " " << name(t) << " way " << way << " " << m << "x" << n << "x" << k;
         }
@@ -292,9 +292,7 @@ TEST(Gemm, StridesAndBatches) {
                      .b_k = n,
                      .c = c.data(),
                      .c_m = n};
-        std::vector<std::byte> scratch(gemm_scratch_bytes(g, pool->workers()) + 64);
-        auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
-        gemm(g, {count, m * k, n * k, m * n}, *pool, aligned, isa);
+        run(g, {count, m * k, n * k, m * n}, *pool, isa);
         for (int q = 0; q < count; ++q)
           for (int i = 0; i < m; ++i)
             for (int j = 0; j < n; ++j) {

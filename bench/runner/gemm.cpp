@@ -49,8 +49,8 @@ std::unique_ptr<Workload> make_gemm(const Json& w) {
   if (dtype == "int8") return std::make_unique<Int8Product>(w);
   const auto n = w.at("n").get<std::int64_t>();
   Net net(w);
-  // y = x w^T, as torch.nn.Linear: the weight in the dtype of the workload, x rounded to it by the precision medium, the
-  // result in f32
+  // y = x w^T, as torch.nn.Linear: the weight in the dtype of the workload, x rounded to it by the precision medium,
+  // the result in f32
   const Tensor weight = net.parameter("w", {n, n});
   return net.finish(matmul(net.input("x", {n, n}), weight.transpose(0, 1)));
 }

@@ -21,11 +21,10 @@ class LlamaRun final : public Workload {
  public:
   explicit LlamaRun(const Json& w)
       : prompt_(w.at("kind") == "prompt" ? w.at("tokens").get<int>() : 0),
-        model_(Llama::load(w.at("path").get<std::string>(),
-                           {.context = kContext,
-                            .chunk = w.value("chunk", std::int64_t{64}),
-                            .threads = w.at("threads").get<int>(),
-                            .precision = cpu_options(w).precision})),
+        model_(Llama::load(w.at("path").get<std::string>(), {.context = kContext,
+                                                             .chunk = w.value("chunk", std::int64_t{64}),
+                                                             .threads = w.at("threads").get<int>(),
+                                                             .precision = cpu_options(w).precision})),
         session_(std::make_unique<LlamaSession>(model_)),
         text_(ids(std::max(prompt_, kContext), static_cast<int>(model_.config().vocab))) {
     const std::span<const float> logits = session_->feed(std::span(text_).first(kPrompt));

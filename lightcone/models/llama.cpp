@@ -99,7 +99,8 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
         return nn::parameter(graph, name, std::move(shape), t->dtype.value_or(DType::U8), t->quant);
       });
   progress("compiling", 0);
-  m.program_ = compile(g, o.compiler ? *o.compiler : generic() | cpu({.threads = o.threads, .precision = o.precision}), {.observe = o.observe});
+  m.program_ = compile(g, o.compiler ? *o.compiler : generic() | cpu({.threads = o.threads, .precision = o.precision}),
+                       {.observe = o.observe});
   const bool tied =
       std::none_of(bindings.begin(), bindings.end(), [](const Binding& b) { return b.path == "lm_head.weight"; });
   for (const Binding& b : bindings) {

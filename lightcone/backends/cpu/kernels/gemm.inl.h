@@ -155,7 +155,6 @@ void tile(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_
 }  // namespace
 
 const GemmTable TABLE = {arrange, gemv, step_sums, gemv_packed, axpy, pack_b};
-const DenseUnit UNIT = {UNIT_NAME, Arithmetic::F32, MR,          kNr, 1, MR * 4, kGroup * 4,
-                        pack_a,    pack_groups,     tile};
+const DenseUnit UNIT = {UNIT_NAME, Arithmetic::F32, MR, kNr, 1, MR * 4, kGroup * 4, pack_a, pack_groups, tile};
 
 }  // namespace lc::host

@@ -10,5 +10,5 @@
 namespace lc::host {
 const GemmTable kGemmAvx2 = kGemmGeneric;
 const DenseUnit kF32Avx2 = kF32Generic;
-}
+}  // namespace lc::host
 #endif

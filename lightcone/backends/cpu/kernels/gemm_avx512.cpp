@@ -10,5 +10,5 @@
 namespace lc::host {
 const GemmTable kGemmAvx512 = kGemmGeneric;
 const DenseUnit kF32Avx512 = kF32Generic;
-}
+}  // namespace lc::host
 #endif
