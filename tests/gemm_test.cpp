@@ -264,6 +264,14 @@ TEST(Gemm, FewRowsHaveTheBitsOfMany) {
   EXPECT_GT(nans, 100);
 }
 
+// Scratch of a large product is one panel and one block of rows, however many workers share them.
+TEST(Gemm, ScratchDoesNotGrowWithWorkers) {
+  const Gemm large{.m = 512, .n = 4096, .k = 4096}, small{.m = 64, .n = 64, .k = 64};
+  EXPECT_EQ(gemm_scratch_bytes(large, 16), gemm_scratch_bytes(large, 1));
+  EXPECT_LE(gemm_scratch_bytes(large, 16), (1024u * 4096 * 4) + (5u << 20));
+  EXPECT_EQ(gemm_scratch_bytes(small, 16), 16 * gemm_scratch_bytes(small, 1));  // a batch of them: one for each
+}
+
 // B with neighbours along N (a plain product), A transposed, and batches.
 TEST(Gemm, StridesAndBatches) {
   std::mt19937 random(2);

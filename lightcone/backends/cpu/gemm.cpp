@@ -14,6 +14,7 @@ namespace {
 using i64 = std::int64_t;
 constexpr i64 kRows = 168;         // MC, a multiple of most tiles' heights
 constexpr i64 kPackedA = 4 << 20;  // bytes
+constexpr i64 kShared = 1 << 20;   // bytes of scratch of a product that one worker does alone, at most
 constexpr i64 kPanel = 1024;       // columns of B packed at a time
 constexpr i64 kColumns = 128;      // columns of one task, at least
 constexpr i64 kBlock = 1024;       // and at most, so that its part of C stays in the cache
@@ -251,16 +252,16 @@ std::string_view name(WeightType t) {
 const char* name(Isa isa) { return isa == Isa::Avx512 ? "avx512" : isa == Isa::Avx2 ? "avx2" : "generic"; }
 
 std::size_t gemm_scratch_bytes(const Gemm& g, int workers) {
-  // products of a batch are shared out whole: every worker then has its own
   i64 most = 0;
   for (const Isa isa : {Isa::Generic, Isa::Avx2, Isa::Avx512}) most = std::max(most, scratch_bytes(g, unit(g, isa)));
-  return static_cast<std::size_t>(workers * most);
+  return static_cast<std::size_t>(std::max(most, workers * std::min(most, kShared)));
 }
 
 void gemm(const Gemm& g, const GemmBatch& batch, Parallel& parallel, std::byte* scratch, Isa isa) {
   const DenseUnit& u = unit(g, isa);
   BatchJob j{g, batch, &table(isa), &u, scratch, scratch_bytes(g, u)};
-  if (batch.count > 1 && g.m * g.n * g.k < (i64{1} << 22))
+  // small products are shared out whole, each worker with scratch of its own
+  if (batch.count > 1 && g.m * g.n * g.k < (i64{1} << 22) && j.bytes <= kShared)
     return parallel.run(static_cast<int>(batch.count), one_of_batch, &j);
   for (i64 b = 0; b < batch.count; ++b) product(at(j, b), parallel, j.scratch, *j.t, u);
 }
