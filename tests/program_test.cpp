@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/dense_unit.h"
 #include "lightcone/nn/parameter.h"
 #include "lightcone/nn/session.h"
 #include "lightcone/passes/passes.h"
@@ -216,6 +217,33 @@ TEST(Program, WeightsOfEitherOrderArePacked) {
     }
 }
 
+// Bias, activation and residual of a product are computed behind it, not in a kernel of their own.
+TEST(Program, ElementwiseConsumersRunBehindProducts) {
+  for (const std::int64_t rows : {1, 40}) {
+    Graph g;
+    const Tensor x = g.input("x", {rows, 24}), w = g.input("w", {24, 30}), bias = g.input("b", {30});
+    const Tensor residual = g.input("r", {rows, 30});
+    g.output("y", relu(matmul(x, w) + bias) + residual);
+    const Program p = compile(g, generic() | cpu({.threads = 1}));
+    EXPECT_EQ(p.log().back().fired.at("epilogue"), 1);
+    EXPECT_EQ(p.kernels(), 1);
+    Context c(p);
+    std::vector<float> a(static_cast<std::size_t>(rows) * 24, 1.0f), r(static_cast<std::size_t>(rows) * 30, 0.5f);
+    std::vector<float> weight(24 * 30), b(30);
+    for (std::size_t j = 0; j < 30; ++j) {
+      b[j] = static_cast<float>(j) - 15;
+      for (std::size_t k = 0; k < 24; ++k) weight[k * 30 + j] = k == j ? 2.0f : 0.0f;
+    }
+    weight[3] = std::nanf("");
+    const std::vector<float> y = c.set("x", a).set("w", weight).set("b", b).set("r", r).run().get("y");
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const std::size_t j = i % 30;
+      if (j == 3) EXPECT_TRUE(std::isnan(y[i])) << i;
+      else EXPECT_EQ(y[i], std::max(0.0f, (j < 24 ? 2.0f : 0.0f) + b[j]) + 0.5f) << i;
+    }
+  }
+}
+
 // Medium rounds operands to bf16 or 8 bits, and no more than that; highest stays exact to f32.
 TEST(Program, PrecisionIsWhatWasAskedFor) {
   constexpr std::int64_t kRows = 40, kColumns = 48, kDepth = 512;
@@ -240,6 +268,7 @@ TEST(Program, PrecisionIsWhatWasAskedFor) {
           const double term = static_cast<double>(x[i * kDepth + k]) * static_cast<double>(w[j * kDepth + k]);
           want += term, size += std::abs(term);
         }
+        ASSERT_TRUE(std::isfinite(y[i * kColumns + j]));
         worst = std::max(worst, std::abs(static_cast<double>(y[i * kColumns + j]) - want) / size);
       }
     error.push_back(worst);
@@ -247,6 +276,9 @@ TEST(Program, PrecisionIsWhatWasAskedFor) {
   EXPECT_LT(error[0], 1e-6);
   EXPECT_LT(error[1], 3e-5);
   EXPECT_LT(error[2], 0x1p-8);
+  if (host::bf16_is_fast(host::detect_isa())) {
+    EXPECT_GT(error[2], 20 * error[0]) << "medium was not used";
+  }
 }
 
 // A weight in blocks is packed when it is loaded, and not kept twice.

@@ -403,28 +403,22 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     ++log_.fired["epilogue"];
     return e;
   };
+  const auto weight = [&](const auto& match, NodeId k) {
+    if (!match.packed) return reads(k);
+    const NodeId w = packed(dst, match);
+    out.in.push_back({w, View(dst[w].shape)});
+    operands.push_back(k);
+  };
   const auto v = convolutions_.find(producer);
   const auto c = contractions_.find(producer);
   if (v != convolutions_.end()) {
     reads(v->second.image_node);
-    if (v->second.packed) {
-      const NodeId w = packed(dst, v->second);
-      out.in.push_back({w, View(dst[w].shape)});
-      operands.push_back(v->second.weight_node);
-    } else {
-      reads(v->second.weight_node);
-    }
+    weight(v->second, v->second.weight_node);
     out.kernel =
         convolution_kernel(v->second, options_.winograd ? ConvWay::Cheapest : ConvWay::Direct, parallel_, epilogue());
   } else if (c != contractions_.end()) {
     reads(c->second.a_node);
-    if (c->second.packed) {
-      const NodeId b = packed(dst, c->second);
-      out.in.push_back({b, View(dst[b].shape)});
-      operands.push_back(c->second.b_node);
-    } else {
-      reads(c->second.b_node);
-    }
+    weight(c->second, c->second.b_node);
     out.kernel = contraction_kernel(c->second, parallel_, epilogue());
   } else if (const auto b = loops_.find(id); b != loops_.end()) {
     if (n.op == Op::SliceScatter) reads(n.in[0].node);

@@ -302,25 +302,6 @@ bool weights_in(const ConvProblem& p, i64 row, i64 rows, i64 first, i64 depth, f
   return none(bad);
 }
 
-// Each group of N lanes of N vectors, turned: lane i of vector j <-> lane j of vector i.
-template <int N, int H = N / 2>
-inline void turn(vf (&v)[N]) {
-  if constexpr (H > 0) {
-    vi low, high;
-    for (int j = 0; j < WIDTH; ++j) {
-      low[j] = j & H ? WIDTH + (j ^ H) : j;
-      high[j] = j & H ? WIDTH + j : j ^ H;
-    }
-    for (int i = 0; i < N; ++i)
-      if (!(i & H)) {
-        const vf a = v[i], b = v[i + H];
-        v[i] = __builtin_shuffle(a, b, low);
-        v[i + H] = __builtin_shuffle(a, b, high);
-      }
-    turn<N, H / 2>(v);
-  }
-}
-
 // The 6x6 pixels of WIDTH tiles side by side, zero where there are none.
 inline void gather(const WinogradTile* at, i64 offset, i64 down, i64 across, float (&to)[kTile * kTile][WIDTH]) {
 #if WIDTH == 16
@@ -339,7 +320,7 @@ inline void gather(const WinogradTile* at, i64 offset, i64 down, i64 across, flo
         v[l] = reinterpret_cast<vf>(
             _mm512_mask_loadu_ps(half, mask_b, (in_b ? b.image + offset + y * down : nothing + 8) - 8));
       }
-      turn<8>(v);
+      transpose<8>(v);
       for (int x = 0; x < kTile; ++x) store(to[y * kTile + x], v[x]);
     }
     return;
@@ -382,7 +363,7 @@ inline v4 quarter(vf v, int i) {
 }
 // A row of WIDTH tiles' pixels, four of each.
 inline void scatter(const WinogradTile* at, i64 offset, i64 y, vf (&r)[kOut]) {
-  turn<kOut>(r);
+  transpose<kOut>(r);
   for (int l = 0; l < WIDTH; ++l) {
     if (y >= at[l].down) continue;
     float* to = at[l].out + offset;

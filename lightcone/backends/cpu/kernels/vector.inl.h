@@ -151,25 +151,24 @@ inline float half(const void* p) {
   return f16_to_f32(h);
 #endif
 }
-// v[i][j] <-> v[j][i], by halves: rows i and i + h exchange blocks of h lanes.
-template <int H>
-inline void exchange(vf (&v)[WIDTH]) {
+// Each group of N lanes of N vectors, transposed by halves: lane i of vector j <-> lane j of vector i.
+template <int N, int H = N / 2>
+inline void transpose(vf (&v)[N]) {
   if constexpr (H > 0) {
     vi low, high;
     for (int j = 0; j < WIDTH; ++j) {
       low[j] = j & H ? WIDTH + (j ^ H) : j;
       high[j] = j & H ? WIDTH + j : j ^ H;
     }
-    for (int i = 0; i < WIDTH; ++i)
+    for (int i = 0; i < N; ++i)
       if (!(i & H)) {
         const vf a = v[i], b = v[i + H];
         v[i] = __builtin_shuffle(a, b, low);
         v[i + H] = __builtin_shuffle(a, b, high);
       }
-    exchange<H / 2>(v);
+    transpose<N, H / 2>(v);
   }
 }
-inline void transpose(vf (&v)[WIDTH]) { exchange<WIDTH / 2>(v); }
 inline vf as_float(vi v) { return __builtin_convertvector(v, vf); }
 // WIDTH bytes as whole numbers.
 inline vi bytes(const std::uint8_t* p) {
