@@ -137,7 +137,7 @@ TEST(Cpu, OddFloats) {
       g.output(cat("y", i), most[i]);
       g.output(cat("sign", i), prim::recip(most[i]));
     }
-    for (DType to : {DType::I32, DType::I64, DType::U8, DType::Bool, DType::F16, DType::BF16})
+    for (DType to : {DType::I8, DType::I32, DType::I64, DType::U8, DType::Bool, DType::F16, DType::BF16})
       g.output(cat("to ", name(to)), prim::cast(a, to));
     g.output("less", prim::less_than(a, b));
     g.output("equal", prim::equal(a, b));
@@ -147,6 +147,7 @@ TEST(Cpu, OddFloats) {
 
 TEST(Cpu, OddIntegers) {
   const std::pair<DType, std::vector<float>> cases[] = {
+      {DType::I8, {-128, -127, -7, -3, -1, 0, 1, 3, 7, 126, 127}},
       {DType::I32, {-0x1p31f, -0x1p31f + 256, -7, -3, -1, 0, 1, 3, 7, 0x1p31f - 256}},
       {DType::I64, {-0x1p63f, -0x1p40f, -7, -3, -1, 0, 1, 3, 7, 0x1p62f}},
       {DType::U8, {0, 1, 3, 7, 254, 255}}};

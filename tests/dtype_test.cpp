@@ -38,4 +38,13 @@ TEST(DType, ConversionToIntegerNeverTraps) {
   EXPECT_EQ(i, std::numeric_limits<std::int32_t>::max());
   store_f64(&i, DType::I32, 0, -2.9);
   EXPECT_EQ(i, -2);
+  for (const auto& [number, stored] : {std::pair{200.0, 127}, {-1e300, -128}, {-2.9, -2}, {126.9, 126}}) {
+    std::int8_t narrow = 7;
+    store_f64(&narrow, DType::I8, 0, number);
+    EXPECT_EQ(narrow, stored) << number;
+    EXPECT_EQ(load_f64(&narrow, DType::I8, 0), stored);
+  }
+  std::int8_t wrapped = 7;
+  store_i64(&wrapped, DType::I8, 0, 200);
+  EXPECT_EQ(wrapped, -56);
 }

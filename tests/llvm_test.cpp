@@ -53,6 +53,7 @@ struct Setting {
 // Numbers where types end, round, overflow or change sign.
 std::vector<double> numbers(DType t) {
   if (t == DType::Bool) return {0, 1};
+  if (t == DType::I8) return {0, 1, -1, 2, -3, 7, 11, 100, 127, -100, -127, -128};
   if (t == DType::U8) return {0, 1, 2, 3, 7, 100, 127, 128, 254, 255};
   std::vector<double> v{0, 1, -1, 2, -2, 3, -3, 7, 10, 31, -100, 2147483647, -2147483648.0};
   if (t == DType::I32) return v;

@@ -514,7 +514,7 @@ TEST(Ops, NormsHaveMeanZeroAndVarianceOne) {
 }
 
 TEST(Ops, SortsOfEveryKindArePermutations) {
-  for (const DType type : {DType::F32, DType::F64, DType::I32, DType::I64, DType::U8}) {
+  for (const DType type : {DType::F32, DType::F64, DType::I8, DType::I32, DType::I64, DType::U8}) {
     for (const bool descending : {false, true}) {
       Graph g;
       const Tensor x = to(g.input("x", {40, 3}) * 4, type);

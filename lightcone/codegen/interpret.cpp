@@ -112,8 +112,7 @@ struct Machine {
     a = {};
     if (red.op != Op::MaxReduce) return;
     a.f = -kInf;
-    if (red.dtype == DType::I32) a.i = INT32_MIN;
-    if (red.dtype == DType::I64) a.i = INT64_MIN;
+    a.i = info(red.dtype).lowest;
   }
   void block(const Block& b) {
     for (const Item& i : b.items) {

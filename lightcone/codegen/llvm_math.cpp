@@ -110,7 +110,7 @@ Value divide(const Value& a, const Value& b, bool remainder) {
   Text& t = *a.text;
   if (a.type == Type::I1) return remainder ? (a & 0) : a & b;
   const Value zero = b == 0;
-  if (a.type == Type::I8) return select(zero, 0, t.binary(remainder ? "urem" : "udiv", a, select(zero, 1, b)));
+  if (a.type == Type::U8) return select(zero, 0, t.binary(remainder ? "urem" : "udiv", a, select(zero, 1, b)));
   const Value minus = b == -1;
   const Value r = t.binary(remainder ? "srem" : "sdiv", a, select(zero | minus, 1, b));
   return select(zero, 0, select(minus, remainder ? a & 0 : t.number(a.type, 0) - a, r));
@@ -121,7 +121,7 @@ Value integer_pow(const Value& base, const Value& exponent) {
   Text& t = *base.text;
   const int lanes = std::max(base.lanes, exponent.lanes);
   const Value a = t.spread(base, lanes), b = t.spread(exponent, lanes);
-  const bool is_signed = a.type != Type::I8;
+  const bool is_signed = a.type != Type::U8;
   const std::string r = t.variable(a.type, lanes), x = t.variable(a.type, lanes), e = t.variable(a.type, lanes);
   t.set(r, t.spread(t.integer(a.type, 1), lanes));
   t.set(x, a);
@@ -169,14 +169,13 @@ Value odd_float(const Value& v) {  // rounds to odd, so that rounding again is a
   return bits(select(inexact, moved, u), Type::Float);
 }
 
-Value saturated(const Value& v, Type to) {
+Value saturated(const Value& v, DType dtype) {
   Text& t = *v.text;
-  const bool byte = to == Type::I8;
-  const double lo = byte ? 0 : to == Type::I32 ? -0x1p31 : -0x1p63, hi = byte ? 255 : to == Type::I32 ? 0x1p31 : 0x1p63;
-  const std::int64_t top = byte ? 255 : to == Type::I32 ? INT32_MAX : INT64_MAX;
-  const Value inside = t.cast(byte ? "fptoui" : "fptosi", v, to);
-  const Value below = select(v <= lo, t.integer(to, static_cast<std::int64_t>(lo)), inside);
-  return select(is_nan(v), 0, select(v >= hi, t.integer(to, top), below));
+  const Type to = register_type(dtype);
+  const std::int64_t lo = info(dtype).lowest, hi = info(dtype).highest;
+  const Value inside = t.cast(dtype == DType::U8 ? "fptoui" : "fptosi", v, to);
+  const Value below = select(v <= static_cast<double>(lo), t.integer(to, lo), inside);
+  return select(is_nan(v), 0, select(v >= static_cast<double>(hi), t.integer(to, hi), below));
 }
 
 }  // namespace
@@ -184,16 +183,17 @@ Value saturated(const Value& v, Type to) {
 Type register_type(DType t) {
   switch (t) {
     case DType::F64: return Type::Double;
+    case DType::I8: return Type::I8;
     case DType::I32: return Type::I32;
     case DType::I64: return Type::I64;
-    case DType::U8: return Type::I8;
+    case DType::U8: return Type::U8;
     case DType::Bool: return Type::I1;
     default: return Type::Float;
   }
 }
 Type stored_type(DType t) {
   if (t == DType::F16 || t == DType::BF16) return Type::I16;
-  return t == DType::Bool ? Type::I8 : register_type(t);
+  return t == DType::Bool ? Type::U8 : register_type(t);
 }
 
 Value constant(Text& text, double v, DType t) {
@@ -243,7 +243,7 @@ Value widened(const Value& v, DType t) {
 Value narrowed(const Value& v, DType t) {
   Text& text = *v.text;
   if (t == DType::F16) return bits(text.cast("fptrunc", v, Type::Half), Type::I16);
-  if (t == DType::Bool) return text.cast("zext", v, Type::I8);
+  if (t == DType::Bool) return text.cast("zext", v, Type::U8);
   if (t != DType::BF16) return v;
   const Value u = bits(v, Type::I32), high = shift_right(u, 16);
   const Value near = shift_right(u + 0x7fff + (high & 1), 16);
@@ -257,10 +257,11 @@ Value convert(const Value& v, DType from, DType to) {
   Text& text = *v.text;
   const Type target = register_type(to);
   if (to == DType::Bool) return v != 0;
-  if (!is_float(to) && is_float(from)) return saturated(v, target);
+  if (!is_float(to) && is_float(from)) return saturated(v, to);
   if (!is_float(to)) {
-    const auto width = [](Type t) { return t == Type::I1 ? 1 : t == Type::I8 ? 8 : t == Type::I32 ? 32 : 64; };
+    const auto width = [](Type t) { return t == Type::I1 ? 1 : t <= Type::I8 ? 8 : t == Type::I32 ? 32 : 64; };
     if (width(target) < width(v.type)) return text.cast("trunc", v, target);
+    if (width(target) == width(v.type)) return {v.text, v.name, target, v.lanes};  // the same bits
     return text.cast(from == DType::Bool || from == DType::U8 ? "zext" : "sext", v, target);
   }
   if (!is_float(from))

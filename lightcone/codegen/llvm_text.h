@@ -11,7 +11,7 @@
 
 namespace lc::ir::llvm {
 
-enum class Type : std::uint8_t { I1, I8, I16, I32, I64, Half, Float, Double };
+enum class Type : std::uint8_t { I1, U8, I8, I16, I32, I64, Half, Float, Double };  // all but I1 and U8 are signed
 inline bool is_real(Type t) { return t >= Type::Half; }
 
 class Text;

@@ -10,6 +10,7 @@ namespace {
 std::string_view suffix(DType t) {
   switch (t) {
     case DType::F64: return "_d";
+    case DType::I8: return "_c";
     case DType::I32: return "_i";
     case DType::I64: return "_l";
     case DType::U8: return "_b";
@@ -20,6 +21,7 @@ std::string_view suffix(DType t) {
 std::string_view register_type(DType t) {
   switch (t) {
     case DType::F64: return "double";
+    case DType::I8: return "signed char";
     case DType::I32: return "int";
     case DType::I64: return "long";
     case DType::Bool: return "int";  // as wide as a float: comparisons stay in vectors
@@ -102,16 +104,7 @@ std::string stored(const std::string& v, DType t) {
   return v;
 }
 
-std::string identity(const Reduction& r) {
-  if (r.op == Op::SumReduce) return number(0, r.dtype);
-  switch (r.dtype) {
-    case DType::I32: return number(INT32_MIN, r.dtype);
-    case DType::I64: return "(-9223372036854775807L - 1)";
-    case DType::U8:
-    case DType::Bool: return "0";
-    default: return number(-kInf, r.dtype);
-  }
-}
+std::string identity(const Reduction& r) { return r.dtype == DType::Bool ? "0" : number(info(r.op).identity, r.dtype); }
 
 class Renderer {
  public:

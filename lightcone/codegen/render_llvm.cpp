@@ -301,15 +301,15 @@ void Renderer::block(const Block& b) {
 }
 
 std::string Renderer::text(std::string_view name) {
-  const std::string byte = t_.pointer(Type::I8), bytes = byte == "ptr" ? byte : byte + "*";
+  const std::string byte = t_.pointer(Type::U8), bytes = byte == "ptr" ? byte : byte + "*";
   const auto elements = [&](const std::string& p, DType t) {
     const std::string type = t_.pointer(llvm::stored_type(t));
-    return type == byte ? p : t_.emit(Type::I8, 1, "bitcast " + byte + " " + p + " to " + type).name;
+    return type == byte ? p : t_.emit(Type::U8, 1, "bitcast " + byte + " " + p + " to " + type).name;
   };
   for (std::size_t k = 0; k < k_.buffers.size(); ++k) {
     const std::string at =
-        t_.emit(Type::I8, 1, "getelementptr " + byte + ", " + bytes + " %in, i64 " + std::to_string(k)).name;
-    buffers_.push_back(elements(t_.emit(Type::I8, 1, "load " + byte + ", " + bytes + " " + at).name, k_.buffers[k]));
+        t_.emit(Type::U8, 1, "getelementptr " + byte + ", " + bytes + " %in, i64 " + std::to_string(k)).name;
+    buffers_.push_back(elements(t_.emit(Type::U8, 1, "load " + byte + ", " + bytes + " " + at).name, k_.buffers[k]));
   }
   out_ = elements("%out", k_.dtype);
   for (const Row& row : k_.rows) rows_.push_back(t_.array(llvm::register_type(row.dtype), row.elements));

@@ -49,17 +49,17 @@ Tensor define_div(std::span<const Tensor> in) {
   const Tensor q = mul(whole, recip(cast(in[1], DType::F64)));
   const Tensor away = where(less_than(q, like(q, 0)), like(q, -0.5), like(q, 0.5));
   const Tensor zero = like(in[1], 0);
-  return where(equal(in[1], zero), zero, cast(add(q, away), in[0].dtype()));
+  return where(equal(in[1], zero), zero, cast(cast(add(q, away), DType::I64), in[0].dtype()));
 }
 
 Tensor define_pow(std::span<const Tensor> in) {
   const Tensor &a = in[0], &b = in[1];
   if (!is_float(a.dtype())) {  // by squaring; a negative exponent leaves 1, -1 or 0
-    const int bits = static_cast<int>(size_of(a.dtype())) * 8 - 2;
+    const int bits = std::bit_width(static_cast<std::uint64_t>(info(a.dtype()).highest));
     Tensor r = like(a, 1), power = a;
     for (int k = 0; k < bits; ++k) {
       const double bit = std::exp2(k);
-      const Tensor clear = less_than(mod(b, like(b, 2 * bit)), like(b, bit));
+      const Tensor low = k + 1 < bits ? mod(b, like(b, 2 * bit)) : b, clear = less_than(low, like(b, bit));
       r = where(clear, r, mul(r, power));
       power = mul(power, power);
     }

@@ -78,15 +78,12 @@ double load_f64(const void* d, DType t, std::size_t i) {
 
 std::int64_t load_i64(const void* d, DType t, std::size_t i) {
   switch (t) {
+    case DType::I8: return read<std::int8_t>(d, i);
     case DType::I32: return read<std::int32_t>(d, i);
     case DType::I64: return read<std::int64_t>(d, i);
     case DType::U8: return read<std::uint8_t>(d, i);
     case DType::Bool: return read<std::uint8_t>(d, i) != 0;
-    default: {
-      constexpr auto lo = std::numeric_limits<std::int64_t>::min();
-      constexpr auto hi = std::numeric_limits<std::int64_t>::max();
-      return saturate(load_f64(d, t, i), lo, hi);
-    }
+    default: return saturate(load_f64(d, t, i), INT64_MIN, INT64_MAX);
   }
 }
 
@@ -96,16 +93,15 @@ void store_f64(void* d, DType t, std::size_t i, double v) {
     case DType::F64: return write(d, i, v);
     case DType::F16: return write(d, i, f64_to_f16(v));
     case DType::BF16: return write(d, i, narrow(v, 7, -126, 127, 127));
-    case DType::I32: return write(d, i, static_cast<std::int32_t>(saturate(v, INT32_MIN, INT32_MAX)));
-    case DType::I64: return write(d, i, saturate(v, INT64_MIN, INT64_MAX));
-    case DType::U8: return write(d, i, static_cast<std::uint8_t>(saturate(v, 0, 255)));
     case DType::Bool: return write(d, i, static_cast<std::uint8_t>(v != 0));
+    default: return store_i64(d, t, i, saturate(v, info(t).lowest, info(t).highest));
   }
 }
 
 void store_i64(void* d, DType t, std::size_t i, std::int64_t v) {
   switch (t) {
-    case DType::I32: return write(d, i, static_cast<std::int32_t>(v));  // wraps, as PyTorch does
+    case DType::I8: return write(d, i, static_cast<std::int8_t>(v));  // wraps, as PyTorch does
+    case DType::I32: return write(d, i, static_cast<std::int32_t>(v));
     case DType::I64: return write(d, i, v);
     case DType::U8: return write(d, i, static_cast<std::uint8_t>(v));
     case DType::Bool: return write(d, i, static_cast<std::uint8_t>(v != 0));

@@ -8,26 +8,28 @@
 
 namespace lc {
 
-enum class DType : std::uint8_t { F32, F64, F16, BF16, I32, I64, U8, Bool };
+enum class DType : std::uint8_t { F32, F64, F16, BF16, I8, I32, I64, U8, Bool };
 
 struct DTypeInfo {
   DType dtype;
   std::string_view name;  // PyTorch's short name
   std::uint8_t bytes;
   bool is_float;
-  std::string_view c;  // C spelling of the stored type
+  std::string_view c;            // C spelling of the stored type
+  std::int64_t lowest, highest;  // of an integer
 };
 
 // clang-format off
 inline constexpr DTypeInfo kDTypes[] = {
-  {DType::F32,  "f32",  4, true,  "float"},
-  {DType::F64,  "f64",  8, true,  "double"},
-  {DType::F16,  "f16",  2, true,  "unsigned short"},
-  {DType::BF16, "bf16", 2, true,  "unsigned short"},
-  {DType::I32,  "i32",  4, false, "int"},
-  {DType::I64,  "i64",  8, false, "long"},
-  {DType::U8,   "u8",   1, false, "unsigned char"},
-  {DType::Bool, "bool", 1, false, "unsigned char"},
+  {DType::F32,  "f32",  4, true,  "float",          0,         0},
+  {DType::F64,  "f64",  8, true,  "double",         0,         0},
+  {DType::F16,  "f16",  2, true,  "unsigned short", 0,         0},
+  {DType::BF16, "bf16", 2, true,  "unsigned short", 0,         0},
+  {DType::I8,   "i8",   1, false, "signed char",    INT8_MIN,  INT8_MAX},
+  {DType::I32,  "i32",  4, false, "int",            INT32_MIN, INT32_MAX},
+  {DType::I64,  "i64",  8, false, "long",           INT64_MIN, INT64_MAX},
+  {DType::U8,   "u8",   1, false, "unsigned char",  0,         UINT8_MAX},
+  {DType::Bool, "bool", 1, false, "unsigned char",  0,         1},
 };
 // clang-format on
 
@@ -64,6 +66,7 @@ template <> struct dtype_of<float> { static constexpr DType value = DType::F32; 
 template <> struct dtype_of<double> { static constexpr DType value = DType::F64; };
 template <> struct dtype_of<f16> { static constexpr DType value = DType::F16; };
 template <> struct dtype_of<bf16> { static constexpr DType value = DType::BF16; };
+template <> struct dtype_of<std::int8_t> { static constexpr DType value = DType::I8; };
 template <> struct dtype_of<std::int32_t> { static constexpr DType value = DType::I32; };
 template <> struct dtype_of<std::int64_t> { static constexpr DType value = DType::I64; };
 template <> struct dtype_of<std::uint8_t> { static constexpr DType value = DType::U8; };

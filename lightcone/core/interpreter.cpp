@@ -209,12 +209,10 @@ Value reduce(const Node& n, const Value& in, const Ints& shape, Rounding r, bool
   const OpInfo& op = info(n.op);
   Value out = result(n.dtype, shape, track);
   const Rows rows(in.shape, n.axis);
-  i64 lowest = 0;  // the integer identity of max
-  if (n.op == Op::MaxReduce && !is_float(n.dtype))
-    lowest = n.dtype == DType::I32 ? INT32_MIN : n.dtype == DType::I64 ? INT64_MIN : 0;
+  const i64 least = n.op == Op::MaxReduce ? info(n.dtype).lowest : 0;
   for (std::size_t o = 0; o < out.size(); ++o) {
     double acc = op.identity, magnitude = 0, error = 0;
-    i64 iacc = lowest;
+    i64 iacc = least;
     for (i64 k = 0; k < rows.length; ++k) {
       const std::size_t at = rows.at(static_cast<i64>(o) / rows.inner, k, static_cast<i64>(o) % rows.inner);
       if (is_float(n.dtype)) acc = op.f(acc, in.f[at], 0);

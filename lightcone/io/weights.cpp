@@ -91,6 +91,7 @@ class GgufWeightsReader {
       if (s.type == "F64") s.dtype = DType::F64;
       if (s.type == "F16") s.dtype = DType::F16;
       if (s.type == "BF16") s.dtype = DType::BF16;
+      if (s.type == "I8") s.dtype = DType::I8;
       if (s.type == "I32") s.dtype = DType::I32;
       if (s.type == "I64") s.dtype = DType::I64;
       for (const QuantInfo& q : kQuantFormats)

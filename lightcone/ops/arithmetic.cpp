@@ -22,7 +22,9 @@ DType promote(DType a, DType b) {
     if (a == DType::F64 || b == DType::F64) return DType::F64;
     return DType::F32;  // f32 with a half, or the two halves
   }
-  const auto order = [](DType t) { return t == DType::Bool ? 0 : t == DType::U8 ? 1 : t == DType::I32 ? 2 : 3; };
+  // neither holds the other's numbers
+  if (size_of(a) + size_of(b) == 2 && a != DType::Bool && b != DType::Bool) return DType::I32;
+  const auto order = [](DType t) { return t == DType::Bool ? 0 : static_cast<int>(size_of(t)); };
   return order(a) > order(b) ? a : b;
 }
 

@@ -42,7 +42,7 @@ Tensor drop(Tensor t, const Axes& axes) {  // extents of 1
 Tensor sum(Operand a, Axes axes, bool keepdim) {
   LC_SCOPE("sum");
   axes = wrap_axes(std::move(axes), a, "sum");
-  const bool narrow = a->dtype() == DType::Bool || a->dtype() == DType::U8 || a->dtype() == DType::I32;
+  const bool narrow = !is_float(a->dtype());
   return reduce(Op::SumReduce, narrow ? prim::cast(a, DType::I64) : a.tensor, axes, keepdim);
 }
 Tensor mean(Operand a, Axes axes, bool keepdim) {

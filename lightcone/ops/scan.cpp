@@ -24,32 +24,25 @@ Tensor scan(const Tensor& x, int axis, double identity, Tensor (*combine)(Operan
 
 Tensor cumsum(Operand a, int axis) {
   LC_SCOPE("cumsum");
-  const bool narrow = a->dtype() == DType::Bool || a->dtype() == DType::U8 || a->dtype() == DType::I32;
+  const bool narrow = !is_float(a->dtype());
   return scan(narrow ? prim::cast(a, DType::I64) : a.tensor, wrap_axis(axis, a->rank(), a->shape(), "cumsum"), 0,
               prim::add);
 }
 Tensor cumprod(Operand a, int axis) {
   LC_SCOPE("cumprod");
-  const bool narrow = a->dtype() == DType::Bool || a->dtype() == DType::U8 || a->dtype() == DType::I32;
+  const bool narrow = !is_float(a->dtype());
   return scan(narrow ? prim::cast(a, DType::I64) : a.tensor, wrap_axis(axis, a->rank(), a->shape(), "cumprod"), 1,
               prim::mul);
 }
 Tensor cummax(Operand a, int axis) {
   LC_SCOPE("cummax");
-  const double lowest = is_float(a->dtype())       ? -kInf
-                        : a->dtype() == DType::I64 ? -0x1p63
-                        : a->dtype() == DType::I32 ? -0x1p31
-                                                   : 0;
+  const double lowest = is_float(a->dtype()) ? -kInf : static_cast<double>(info(a->dtype()).lowest);
   return scan(a, wrap_axis(axis, a->rank(), a->shape(), "cummax"), lowest, prim::maximum);
 }
 
 Tensor cummin(Operand a, int axis) {
   LC_SCOPE("cummin");
-  const double highest = is_float(a->dtype())        ? kInf
-                         : a->dtype() == DType::U8   ? 255
-                         : a->dtype() == DType::Bool ? 1
-                         : a->dtype() == DType::I32  ? 0x1p31 - 1
-                                                     : 0x1p63;
+  const double highest = is_float(a->dtype()) ? kInf : static_cast<double>(info(a->dtype()).highest);
   return scan(a, wrap_axis(axis, a->rank(), a->shape(), "cummin"), highest, prim::minimum);
 }
 Tensor logcumsumexp(Operand a, int axis) {

@@ -40,10 +40,11 @@ bool contains(DType b, DType a) {
   if (a == b) return true;
   switch (a) {
     case DType::Bool: return true;
-    case DType::U8: return b != DType::Bool;
+    case DType::U8: return b != DType::Bool && b != DType::I8;
     case DType::F16:
     case DType::BF16: return b == DType::F32 || b == DType::F64;
     case DType::F32: return b == DType::F64;
+    case DType::I8: return b != DType::Bool && b != DType::U8;
     case DType::I32: return b == DType::I64 || b == DType::F64;
     default: return false;
   }

@@ -60,7 +60,7 @@ class Generator {
 DType Generator::dtype() {
   if (o_.floats_only) return chance(85) ? DType::F32 : DType::F64;
   if (chance(60)) return DType::F32;
-  return one_of({DType::F64, DType::F16, DType::BF16, DType::I32, DType::I64, DType::U8, DType::Bool});
+  return one_of({DType::F64, DType::F16, DType::BF16, DType::I8, DType::I32, DType::I64, DType::U8, DType::Bool});
 }
 
 Shape Generator::shape() {
@@ -454,9 +454,9 @@ std::map<std::string, Value> random_inputs(const Graph& g, const Bindings& env, 
     const bool odd = wild && random() % 4 == 0;
     for (std::size_t k = 0; k < v.size(); ++k) {
       if (!is_float(n.dtype)) {
-        const auto range = n.dtype == DType::Bool ? 2 : n.dtype == DType::U8 ? 256 : 16;
-        v.i[k] = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(range)) -
-                 (n.dtype == DType::I32 || n.dtype == DType::I64 ? 4 : 0);
+        const std::int64_t lo = std::max<std::int64_t>(info(n.dtype).lowest, size_of(n.dtype) > 1 ? -4 : -128);
+        const std::int64_t range = size_of(n.dtype) > 1 ? 16 : info(n.dtype).highest - lo + 1;
+        v.i[k] = lo + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(range));
         continue;
       }
       v.f[k] = odd && random() % 6 == 0 ? special[random() % std::size(special)] : normal(random) * 2;

@@ -121,6 +121,7 @@ LC T lc_min_##S(T a, T b) { return b < a ? b : a; } \
 LC T lc_where_##S(int c, T a, T b) { return c ? a : b; } \
 LC T lc_pow_##S(T a, T b) { if (b < 0) return a == 1 ? 1 : a == (T)-1 ? (b % 2 ? -1 : 1) : 0; \
   U r = 1, x = (U)a; for (; b > 0; b >>= 1, x *= x) if (b & 1) r *= x; return (T)r; }
+LC_INTEGER(c, signed char, u32)
 LC_INTEGER(i, int, u32)
 LC_INTEGER(l, long, u64)
 LC_INTEGER(b, u8, u32)
@@ -203,9 +204,11 @@ LC u16 lc_f64_to_f16(double v) { return lc_f32_to_f16(lc_odd_f(v)); }
 LC u16 lc_f64_to_bf16(double v) { return lc_f32_to_bf16(lc_odd_f(v)); }
 #define LC_SATURATE(F, T, N, C, LO, HI) \
 LC C lc_##N##_to_##T(F v) { return v != v ? 0 : v <= (F)(LO) ? (C)(LO) : v >= (F)(HI) ? (C)(HI) : (C)v; }
+LC_SATURATE(float, i8, f32, signed char, -128, 127)
 LC_SATURATE(float, i32, f32, int, -2147483647 - 1, 2147483647)
 LC_SATURATE(float, i64, f32, long, -9223372036854775807L - 1, 9223372036854775807L)
 LC_SATURATE(float, u8, f32, u8, 0, 255)
+LC_SATURATE(double, i8, f64, signed char, -128, 127)
 LC_SATURATE(double, i32, f64, int, -2147483647 - 1, 2147483647)
 LC_SATURATE(double, i64, f64, long, -9223372036854775807L - 1, 9223372036854775807L)
 LC_SATURATE(double, u8, f64, u8, 0, 255)
