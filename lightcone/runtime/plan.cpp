@@ -147,9 +147,14 @@ struct Planner {
     p.bytes = upper_bytes(n);
     if (n.op == Op::Input || prepared.node[id]) {
       p = {Placement::Where::Input, 0, id, p.bytes};
-      if (prepared.node[id]) plan.prepared_bytes += p.bytes;
-      else if (is_state[id]) plan.state_bytes += p.bytes;
-      else if (prepared.resident[id]) plan.input_bytes += p.bytes;
+      if (prepared.node[id]) {
+        p.offset = aligned(plan.prepared_bytes);
+        plan.prepared_bytes = p.offset + p.bytes;
+      } else if (is_state[id]) {
+        plan.state_bytes += p.bytes;
+      } else if (prepared.resident[id]) {
+        plan.input_bytes += p.bytes;
+      }
       return;
     }
     std::size_t scratch = 0;

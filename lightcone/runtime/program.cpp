@@ -62,7 +62,8 @@ struct Program::Impl {
   std::map<NodeId, Weight> weights;
   Prepared prepared;
   std::vector<NodeId> prepared_order;
-  std::map<NodeId, Memory> prepared_values;
+  Memory prepared_values;  // all of them, one behind the other
+  std::vector<bool> computed;
 
   std::size_t dim(const Dim& d) {
     const auto [it, fresh] = dim_places.try_emplace(d, dims.size());
@@ -109,12 +110,12 @@ void Program::Impl::prepare() {
   if (!parallel) parallel = one_thread();
   workers = parallel->workers();
   plan = make_plan(graph, workers);
+  computed.resize(graph.size());
 }
 
 const void* Program::Impl::fixed(NodeId id) const {
   if (const auto w = weights.find(id); w != weights.end()) return w->second.data;
-  const auto v = prepared_values.find(id);
-  return v == prepared_values.end() ? nullptr : v->second.data();
+  return computed[id] ? prepared_values.data() + plan.nodes[id].offset : nullptr;
 }
 
 void Program::Impl::compute_prepared(NodeId changed) {
@@ -131,9 +132,9 @@ void Program::Impl::compute_prepared(NodeId changed) {
     std::vector<std::int64_t> values;
     for (std::size_t k : sizes[id]) values.push_back(dims[k].eval({}));
     const Memory scratch(static_cast<std::size_t>(n.kernel->scratch_bytes(workers).eval({})));
-    Memory& to = prepared_values[id];
-    if (!to.data()) to = Memory(plan.nodes[id].bytes);
-    n.kernel->run({in, to.data(), values, scratch.data(), *parallel});
+    if (!prepared_values.data()) prepared_values = Memory(plan.prepared_bytes);
+    n.kernel->run({in, prepared_values.data() + plan.nodes[id].offset, values, scratch.data(), *parallel});
+    computed[id] = true;
   }
   if (!prepared.resident[changed]) weights.erase(changed);
 }
@@ -280,7 +281,7 @@ Context::Context(const Program& p, std::shared_ptr<Parallel> parallel) : impl_(s
   c.input.resize(c.graph().size());
   c.given.assign(c.graph().size(), -1);
   for (const auto& [id, w] : c.program->weights) c.input[id] = w.data;
-  for (const auto& [id, m] : c.program->prepared_values) c.input[id] = m.data();
+  for (NodeId id : c.program->prepared_order) c.input[id] = c.program->fixed(id);
   for (const Assignment& a : c.graph().assignments()) {
     const void* first = std::exchange(c.input[a.state], nullptr);  // loaded: where this context begins
     void* own = c.buffer(a.state);
