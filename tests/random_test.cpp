@@ -105,7 +105,7 @@ TEST(Random, GenericAndKernelIr) {
   }
   // A test of passes must see them work.
   for (const char* rule : {"matmul", "loop", "attention"}) EXPECT_GT(fired[rule], 100) << rule;
-  for (const char* rule : {"weight packed", "conv", "epilogue"}) EXPECT_GT(fired[rule], 10) << rule;
+  for (const char* rule : {"weight packed", "conv", "epilogue", "products of the same rows"}) EXPECT_GT(fired[rule], 10) << rule;
   for (const Rule& r : generic_rules()) EXPECT_GT(fired[r.name], 0) << "the rule '" << r.name << "' never fired";
   EXPECT_GT(stats.elements, 10 * stats.undecided);
   RecordProperty("values", static_cast<int>(stats.elements / 1000));

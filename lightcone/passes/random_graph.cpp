@@ -43,6 +43,7 @@ class Generator {
   std::optional<Tensor> matrix();
   std::optional<Tensor> matrix_of(const Dim& k);
   Tensor contraction();
+  Tensor siblings(Tensor a);
   Tensor convolution();
   Tensor attention();
   Tensor normalise();
@@ -283,7 +284,21 @@ Tensor Generator::contraction() {
     return prim::cast(chance(50) ? seen(s, t) : input(s, t), DType::F32);
   };
   const Tensor a = operand({m, k});
+  if (chance(15) && !batch) return siblings(a);
   return product_of(a, operand({k, n}));
+}
+
+// Products of the same rows with weights, one of them perhaps behind the others.
+Tensor Generator::siblings(Tensor a) {
+  const DType t = chance(70) || o_.floats_only ? DType::F32 : one_of({DType::F16, DType::BF16});
+  const auto product = [&](int n) {
+    const Tensor w = g_.input(fresh(), {n, a.extent(1)}, t, std::source_location::current(), kParameter);
+    return product_of(a, prim::cast(w, DType::F32).transpose(0, 1));
+  };
+  const int n = one_of({1, 4, 19});
+  const Tensor first = product(n);
+  pool_.push_back(product(one_of({n, 7, 32})));
+  return chance(50) ? prim::mul(prim::exp2(first), product(n)) : first;
 }
 
 // Windows of an image times filters: strides, padding, dilation, groups.

@@ -50,6 +50,9 @@ class Kernel {
   virtual Dim scratch_bytes(int /*workers*/) const { return 0; }
   // May the result be written over operand k, when nothing else reads that afterwards?
   virtual bool in_place(std::size_t /*k*/) const { return false; }
+  // The result is nothing but a piece of operand 0, from this byte on: it needs no memory and no run, unless it is
+  // wanted somewhere else.
+  virtual std::optional<std::int64_t> part() const { return std::nullopt; }
   // Must not allocate, lock or throw, except for an Error about the sizes given.
   virtual void run(const Launch& launch) const = 0;
 

@@ -110,6 +110,14 @@ struct Planner {
       last[a.next.node] = end;
       assigned.emplace(a.next.node, &a);
     }
+    for (NodeId id = static_cast<NodeId>(g.size()); id-- > 0;)  // a value lives as long as its parts
+      if (live[id] && owner(id) != id) last[owner(id)] = std::max(last[owner(id)], last[id]);
+  }
+
+  // Whose memory a value lies in: its own, or that of which it is a part.
+  NodeId owner(NodeId id) const {
+    const Node& n = g[id];
+    return n.op == Op::Kernel && n.kernel->part() && !prepared.node[id] ? n.in[0].node : id;
   }
 
   // The state that node `id` may overwrite: it is the state's next value, its kernel works in
@@ -134,6 +142,7 @@ struct Planner {
     if (n.op != Op::Kernel) return nullptr;
     for (std::size_t k = 0; k < n.in.size(); ++k) {
       const Placement& p = plan.nodes[n.in[k].node];
+      if (owner(n.in[k].node) != n.in[k].node) continue;
       if (p.where == Placement::Where::Arena && last[n.in[k].node] == id && n.kernel->in_place(k) &&
           p.bytes == plan.nodes[id].bytes)
         return &p;
@@ -157,14 +166,21 @@ struct Planner {
       }
       return;
     }
+    if (owner(id) != id) {
+      p.where = Placement::Where::Arena;
+      p.offset = plan.nodes[owner(id)].offset + static_cast<std::size_t>(*n.kernel->part());
+      return;
+    }
     std::size_t scratch = 0;
     if (n.op == Op::Kernel) {
       scratch = upper(n.kernel->scratch_bytes(workers), "scratch memory", n.where);
       if (scratch) plan.scratch[id] = arena.take(scratch);
     }
     std::vector<NodeId> done;
-    for (const Edge& e : n.in)
-      if (last[e.node] == id && std::find(done.begin(), done.end(), e.node) == done.end()) done.push_back(e.node);
+    for (const Edge& e : n.in) {
+      const NodeId read = owner(e.node);
+      if (last[read] == id && std::find(done.begin(), done.end(), read) == done.end()) done.push_back(read);
+    }
     if (const Assignment* a = overwrites(id)) {
       p.where = Placement::Where::Input;
       p.input = a->state;

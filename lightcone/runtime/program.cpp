@@ -95,7 +95,8 @@ void Program::Impl::prepare() {
       inputs.emplace(n.name, id);
       continue;
     }
-    (prepared.node[id] ? prepared_order : order).push_back(id);
+    if (prepared.node[id]) prepared_order.push_back(id);
+    else if (n.op != Op::Kernel || !n.kernel->part()) order.push_back(id);
     for (const Edge& e : n.in) dims_of(e.view);
     if (n.op == Op::Kernel) {
       for (const Dim& d : n.kernel->sizes()) sizes[id].push_back(dim(d));

@@ -40,6 +40,10 @@ MemoryTimeline memory_timeline(const Graph& g, const MemoryPlan& plan) {
   for (NodeId id = 0; id < g.size(); ++id) {
     const Node& n = g[id];
     if (!live[id] || n.op == Op::Input) continue;
+    if (n.op == Op::Kernel && n.kernel->part()) {  // in its owner's memory, by no step of its own
+      span_of[id] = span_of[n.in[0].node];
+      continue;
+    }
     const std::size_t step = t.steps.size();
     t.steps.push_back(id);
     t.names.push_back(

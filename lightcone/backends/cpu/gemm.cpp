@@ -69,9 +69,19 @@ struct Shares {
     return n;
   }
 };
+i64 groups_of(const Gemm& g) { return up(g.n, kGroup) / kGroup; }
+// Several products share their groups side by side when they have equally many, else one behind the other.
+bool side_by_side(const Gemm& g) {
+  for (const Gemm* p = g.also; p; p = p->also)
+    if (p->n != g.n) return false;
+  return true;
+}
 Shares shares(const Gemm& g, int workers) {
-  const i64 bytes = g.packed ? packed_layout(g.type).group_bytes(g.k) : kGroup * g.b_n * unit_bytes(g.type);
-  const i64 groups = up(g.n, kGroup) / kGroup, least = std::max<i64>(1, kLeast / std::max<i64>(bytes, 1));
+  const i64 one = g.packed ? packed_layout(g.type).group_bytes(g.k) : kGroup * g.b_n * unit_bytes(g.type);
+  const bool wide = side_by_side(g);
+  i64 bytes = one, groups = groups_of(g);
+  for (const Gemm* p = g.also; p; p = p->also) (wide ? bytes : groups) += wide ? one : groups_of(*p);
+  const i64 least = std::max<i64>(1, kLeast / std::max<i64>(bytes, 1));
   // What the workers' own caches hold is read from there in the next run, if the same worker reads it again: one
   // share for each, begun in the same order.
   const i64 even = groups * bytes <= workers * kCached ? (groups + workers - 1) / workers : 0;
@@ -96,14 +106,25 @@ void finish(const Gemm& g, i64 i0, i64 rows, i64 begin, i64 end) {
     for (i64 i = i0; i < i0 + rows; ++i) g.finish(g.finish_self, g.c + i * g.c_m, begin, end);
 }
 
+// Groups [first, last) of one product.
+void stream_groups(const Job& j, const Gemm& g, i64 first, i64 last) {
+  if (first >= last) return;
+  const i64 begin = first * kGroup, end = std::min(g.n, last * kGroup);
+  if (j.u) j.u->gemv(g, j.panel, first, last);
+  else if (g.packed) j.t->gemv_packed(g, reinterpret_cast<const float*>(j.panel), first, last);
+  else j.t->gemv(g, begin, end);
+  finish(g, 0, g.m, begin, end);
+}
 void stream(void* arg, int task, int) {
   const Job& j = *static_cast<Job*>(arg);
   const i64 first = j.shares.begin(task), last = j.shares.next(first);
-  const i64 begin = first * kGroup, end = std::min(j.g->n, last * kGroup);
-  if (j.u) j.u->gemv(*j.g, j.panel, first, last);
-  else if (j.g->packed) j.t->gemv_packed(*j.g, reinterpret_cast<const float*>(j.panel), first, last);
-  else j.t->gemv(*j.g, begin, end);
-  finish(*j.g, 0, j.g->m, begin, end);
+  const bool wide = side_by_side(*j.g);
+  i64 before = 0;  // groups of earlier products
+  for (const Gemm* p = j.g; p; p = p->also) {
+    const i64 groups = groups_of(*p);
+    stream_groups(j, *p, std::clamp(first - before, i64{0}, groups), std::clamp(last - before, i64{0}, groups));
+    if (!wide) before += groups;
+  }
 }
 void stream_columns(void* arg, int task, int) {
   const Job& j = *static_cast<Job*>(arg);
@@ -179,11 +200,31 @@ void few_rows(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmT
   parallel.run(j.shares.count(), stream, &j);
 }
 
+void zeros(const Gemm& g) {
+  for (i64 i = 0; i < g.m; ++i) std::fill(g.c + i * g.c_m, g.c + i * g.c_m + g.n, 0.0f);
+  finish(g, 0, g.m, 0, g.n);
+}
+
+// All columns of one product; `first` of those that share A.
+void many_rows(Job& j, Parallel& parallel, std::byte* scratch, bool first) {
+  const Gemm& g = *j.g;
+  if (ready(g, *j.u)) {
+    j.b = static_cast<const std::byte*>(g.b);
+    j.columns = g.n;
+    return columns(j, parallel, first);
+  }
+  j.b = j.panel = scratch + a_bytes(g, *j.u);
+  for (j.j0 = 0; j.j0 < g.n; j.j0 += kPanel) {
+    j.columns = std::min(kPanel, g.n - j.j0);
+    columns(j, parallel, first && j.j0 == 0);
+  }
+}
+
 void product(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTable& t, const DenseUnit& u) {
   if (g.m <= 0 || g.n <= 0) return;
   if (g.k <= 0) {
-    for (i64 i = 0; i < g.m; ++i) std::fill(g.c + i * g.c_m, g.c + i * g.c_m + g.n, 0.0f);
-    return finish(g, 0, g.m, 0, g.n);
+    for (const Gemm* p = &g; p; p = p->also) zeros(*p);
+    return;
   }
   Job j{.g = &g, .t = &t, .u = &u};
   if (g.m <= kFewRows && g.a_k == 1 && (g.packed || g.type != WeightType::F32 || g.b_k == 1))
@@ -191,15 +232,9 @@ void product(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTa
   if (g.m <= kFewRows && g.b_n == 1 && !g.packed)
     return parallel.run(static_cast<int>((g.n + kColumns - 1) / kColumns), stream_columns, &j);
   j.a = scratch;
-  if (ready(g, u)) {
-    j.b = static_cast<const std::byte*>(g.b);
-    j.columns = g.n;
-    return columns(j, parallel, true);
-  }
-  j.b = j.panel = scratch + a_bytes(g, u);
-  for (j.j0 = 0; j.j0 < g.n; j.j0 += kPanel) {
-    j.columns = std::min(kPanel, g.n - j.j0);
-    columns(j, parallel, j.j0 == 0);
+  for (j.g = &g; j.g; j.g = j.g->also) {
+    j.j0 = 0;
+    many_rows(j, parallel, scratch, j.g == &g);
   }
 }
 

@@ -43,6 +43,9 @@ struct Gemm {
   // Called once for every piece of every row of C as soon as it is final: columns [begin, end).
   void (*finish)(const void* self, float* row, std::int64_t begin, std::int64_t end) = nullptr;
   const void* finish_self = nullptr;
+  // Another product of the same A, of packed weights in the same form, in the same fork. It may finish with the
+  // results of those before it at the same columns if all have the same number of columns.
+  const Gemm* also = nullptr;
 };
 
 enum class Isa : std::uint8_t { Generic, Avx2, Avx512 };

@@ -13,9 +13,7 @@
 #include "lightcone/backends/cpu/attention_plan.h"
 #include "lightcone/backends/cpu/conv.h"
 #include "lightcone/backends/cpu/epilogue.h"
-#include "lightcone/backends/cpu/llvm.h"
 #include "lightcone/backends/cpu/packed_weights.h"
-#include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/core/tensor.h"
 
 namespace lc::host {
@@ -107,6 +105,15 @@ class Lowering {
   NodeId packed(Graph& dst, const Contraction& c);
   NodeId packed(Graph& dst, const Convolution& c);
   void find_epilogues();
+  void find_groups();
+  const Contraction* contraction_of(NodeId result) const;
+  std::vector<NodeId> available(const std::vector<NodeId>& group) const;
+  struct Fused {
+    NodeId producer;
+    std::shared_ptr<Epilogue> epilogue;
+  };
+  std::shared_ptr<Epilogue> behind(const Fused& f);
+  bool emit_group(Graph& dst, const std::vector<NodeId>& group);
   void name_loop(LoopKernel& k);
   NodeId emit(Graph& dst, NodeId id);
 
@@ -118,11 +125,8 @@ class Lowering {
   std::set<NodeId> wanted_;  // reachable through the buffers that kernels really read
   std::map<NodeId, Contraction> contractions_;
   std::map<NodeId, Convolution> convolutions_;
-  struct Fused {
-    NodeId producer;
-    std::shared_ptr<Epilogue> epilogue;
-  };
-  std::map<NodeId, Fused> fused_;  // by consumer
+  std::map<NodeId, Fused> fused_;                 // by consumer
+  std::map<NodeId, std::vector<NodeId>> groups_;  // results of products of the same rows, by the first of them
   std::map<NodeId, ir::Built> loops_;
   std::vector<std::shared_ptr<LoopKernel>> made_;
   std::map<std::string, std::string> names_;  // text -> function name
@@ -370,6 +374,124 @@ void Lowering::find_epilogues() {
   for (const auto& [consumer, f] : fused_) wanted_.erase(f.producer);
 }
 
+// The product behind a result, which may be that of its epilogue.
+const Contraction* Lowering::contraction_of(NodeId result) const {
+  const auto f = fused_.find(result);
+  const auto c = contractions_.find(f == fused_.end() ? result : f->second.producer);
+  return c == contractions_.end() ? nullptr : &c->second;
+}
+
+// Products of the same rows with packed weights, as Q, K and V are or gate and up, become one kernel.
+void Lowering::find_groups() {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;  // bytes: the results lie behind each other
+  const auto same_rows = [](const Contraction& a, const Contraction& b) {
+    bool same = a.a_offset == b.a_offset && a.k.extent == b.k.extent && a.k.a == b.k.a && a.type == b.type &&
+                a.unit == b.unit && a.axes.size() == b.axes.size();
+    for (std::size_t i = 0; same && i + 1 < a.axes.size(); ++i)
+      same = a.axes[i].extent == b.axes[i].extent && a.axes[i].a == b.axes[i].a;
+    return same;
+  };
+  std::map<NodeId, std::vector<std::vector<NodeId>>> by_rows;  // by A
+  for (NodeId id : wanted_) {
+    const Contraction* c = contraction_of(id);
+    if (!c || !c->packed || product(g_[id].shape).bounds().hi > kMost || c->axes.back().extent.bounds().lo < 1)
+      continue;
+    const Node& a = g_[c->a_node];
+    if (a.op == Op::Input && a.mode == kParameter) continue;  // computed once, each by itself
+    auto& groups = by_rows[c->a_node];
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const std::vector<NodeId>& of) {
+      return of.size() < kMaxParts && same_rows(*contraction_of(of[0]), *c);
+    });
+    if (group != groups.end()) group->push_back(id);
+    else groups.push_back({id});
+  }
+  for (const auto& [a, groups] : by_rows)
+    for (const std::vector<NodeId>& group : groups)
+      if (group.size() > 1) groups_[group[0]] = group;
+}
+
+// Those whose epilogues find their operands in memory by now, or at the same place in an earlier one of the group.
+std::vector<NodeId> Lowering::available(const std::vector<NodeId>& group) const {
+  std::vector<NodeId> parts;
+  bool tied = false;  // all must have as many columns
+  for (NodeId id : group) {
+    bool there = true, ties = tied;
+    if (const auto f = fused_.find(id); f != fused_.end())
+      for (NodeId k : f->second.epilogue->operands()) {
+        if (to_[k] != ~NodeId{0} || g_[k].op == Op::Input) continue;
+        const ir::Built& loop = loops_.at(id);
+        const auto at =
+            static_cast<std::size_t>(std::find(loop.buffers.begin(), loop.buffers.end(), k) - loop.buffers.begin());
+        there = there && std::find(parts.begin(), parts.end(), k) != parts.end() && loop.same_index[at];
+        ties = true;
+      }
+    const Dim& columns = contraction_of(id)->axes.back().extent;
+    const bool even = std::all_of(parts.begin(), parts.end(),
+                                  [&](NodeId p) { return contraction_of(p)->axes.back().extent == columns; });
+    if (!there || (ties && !even)) continue;
+    parts.push_back(id);
+    tied = ties;
+  }
+  return parts;
+}
+
+bool Lowering::emit_group(Graph& dst, const std::vector<NodeId>& group) {
+  const std::vector<NodeId> results = available(group);
+  if (results.size() < 2) return false;
+  Node out{.op = Op::Kernel, .dtype = DType::F32, .where = g_[results[0]].where};
+  std::vector<NodeId> operands;
+  const auto reads = [&](NodeId k) {
+    if (to_[k] == ~NodeId{0}) to_[k] = dst.add(g_[k]);  // an input that comes later
+    out.in.push_back({to_[k], View(dst[to_[k]].shape)});
+    operands.push_back(k);
+    return static_cast<int>(out.in.size()) - 1;
+  };
+  reads(contraction_of(results[0])->a_node);
+  std::vector<ContractionPart> parts;
+  for (NodeId id : results) {
+    const Contraction& c = *contraction_of(id);
+    if (to_[c.b_node] == ~NodeId{0}) to_[c.b_node] = dst.add(g_[c.b_node]);
+    const NodeId w = packed(dst, c);
+    out.in.push_back({w, View(dst[w].shape)});
+    operands.push_back(c.b_node);
+    parts.push_back({.c = c, .epilogue = nullptr, .operands = {}});
+  }
+  std::vector<Origin::Step> made;
+  for (std::size_t p = 0; p < results.size(); ++p) {
+    if (const auto f = fused_.find(results[p]); f != fused_.end()) {
+      parts[p].epilogue = behind(f->second);
+      for (NodeId k : f->second.epilogue->operands()) {
+        const auto part = std::find(results.begin(), results.end(), k);
+        parts[p].operands.push_back(part == results.end() ? reads(k) : ~static_cast<int>(part - results.begin()));
+      }
+    }
+    std::vector<NodeId> known = operands;
+    known.insert(known.end(), results.begin(), results.begin() + static_cast<std::ptrdiff_t>(p));
+    for (Origin::Step& s : steps(g_, results[p], known)) made.push_back(std::move(s));
+    ++log_.fired["matmul"];
+  }
+  ++log_.fired["products of the same rows"];
+  out.shape = {contraction_bytes(parts) / 4};
+  out.kernel = contraction_kernel(parts, parallel_);
+  std::const_pointer_cast<Kernel>(out.kernel)->origin = {"cpu: matmul", std::move(made)};
+  const NodeId whole = dst.add(std::move(out));
+  for (std::size_t p = 0; p < results.size(); ++p) {
+    const Node& n = g_[results[p]];
+    Node part{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
+    part.in.push_back({whole, View(dst[whole].shape)});
+    part.kernel = part_kernel(parts, p);
+    to_[results[p]] = dst.add(std::move(part));
+  }
+  return true;
+}
+
+std::shared_ptr<Epilogue> Lowering::behind(const Fused& f) {
+  name_loop(*f.epilogue->loop());
+  made_.push_back(f.epilogue->loop());
+  ++log_.fired["epilogue"];
+  return f.epilogue;
+}
+
 // Equal loops are one function.
 void Lowering::name_loop(LoopKernel& k) {
   const std::string text = k.text("@");
@@ -396,12 +518,8 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
   const NodeId producer = f == fused_.end() ? id : f->second.producer;
   const auto epilogue = [&]() -> std::shared_ptr<Epilogue> {
     if (f == fused_.end()) return nullptr;
-    const auto& e = f->second.epilogue;
-    for (NodeId k : e->operands()) reads(k);
-    name_loop(*e->loop());
-    made_.push_back(e->loop());
-    ++log_.fired["epilogue"];
-    return e;
+    for (NodeId k : f->second.epilogue->operands()) reads(k);
+    return behind(f->second);
   };
   const auto weight = [&](const auto& match, NodeId k) {
     if (!match.packed) return reads(k);
@@ -419,7 +537,9 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
   } else if (c != contractions_.end()) {
     reads(c->second.a_node);
     weight(c->second, c->second.b_node);
-    out.kernel = contraction_kernel(c->second, parallel_, epilogue());
+    ContractionPart whole{.c = c->second, .epilogue = epilogue(), .operands = {}};
+    for (std::size_t k = 2; k < out.in.size(); ++k) whole.operands.push_back(static_cast<int>(k));
+    out.kernel = contraction_kernel({std::move(whole)}, parallel_);
   } else if (const auto b = loops_.find(id); b != loops_.end()) {
     if (n.op == Op::SliceScatter) reads(n.in[0].node);
     for (NodeId k : b->second.buffers) reads(k);
@@ -453,51 +573,20 @@ Lowered Lowering::run() {
   build_loops();
   choose_packed();
   find_epilogues();
+  find_groups();
   Graph dst;
   to_.assign(g_.size(), ~NodeId{0});
   for (NodeId id = 0; id < g_.size(); ++id) {
-    if (g_[id].op == Op::Input ? live_[id] : wanted_.contains(id)) to_[id] = emit(dst, id);
+    if (to_[id] != ~NodeId{0} || !(g_[id].op == Op::Input ? live_[id] : wanted_.contains(id))) continue;
+    const auto group = groups_.find(id);
+    if (group == groups_.end() || !emit_group(dst, group->second)) to_[id] = emit(dst, id);
   }
   for (const Root& r : g_.roots()) dst.root(r.name, {to_[r.edge.node], r.edge.view});
   for (const Assignment& a : g_.assignments()) dst.assignment(to_[a.state], {to_[a.next.node], a.next.view});
   return {std::move(dst), std::move(made_)};
 }
 
-void install(std::vector<std::shared_ptr<LoopKernel>>& loops, const CpuOptions& o, PassLog* log) {
-  const std::string compiler = o.compiler ? find_compiler(o.jit) : "";
-  if (compiler.empty()) return;
-  const bool llvm = compiler == kLlvm, typed = llvm && find_llvm(o.jit).typed_pointers;
-  std::vector<Source> sources;
-  std::set<std::string> known;  // equal kernels share a name: one text is enough
-  for (const auto& k : loops) {
-    const bool first = known.insert(k->name()).second;
-    sources.push_back({k->name(), !first ? "" : llvm ? k->llvm_text(typed) : k->text(k->name())});
-  }
-  const Jitted done = jit(sources, o.jit);
-  const auto code = std::make_shared<const std::vector<std::shared_ptr<void>>>(done.libraries);
-  for (std::size_t k = 0; k < loops.size(); ++k) loops[k]->install(done.functions[k], code);
-  if (log && done.compiled) log->fired[llvm ? "LLVM units compiled" : "C units compiled"] = done.compiled;
-  if (log && done.cached) log->fired[llvm ? "LLVM units from cache" : "C units from cache"] = done.cached;
-}
-
 }  // namespace
-
-std::vector<Origin::Step> steps(const Graph& g, NodeId result, const std::vector<NodeId>& operands) {
-  std::set<NodeId> seen(operands.begin(), operands.end()), computed{result};
-  std::vector<NodeId> stack{result};
-  while (!stack.empty()) {
-    const NodeId id = stack.back();
-    stack.pop_back();
-    for (const Edge& e : g[id].in)
-      if (info(g[e.node].op).kind != Kind::Leaf && seen.insert(e.node).second) {
-        computed.insert(e.node);
-        stack.push_back(e.node);
-      }
-  }
-  std::vector<Origin::Step> made;
-  for (NodeId id : computed) made.push_back({info(g[id].op).name, g[id].where});
-  return made;
-}
 
 Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, const CpuOptions& options) {
   const Graph whole = make_contiguous(unroll_windows(g, log));
@@ -506,29 +595,3 @@ Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog
 }
 
 }  // namespace lc::host
-
-namespace lc {
-
-Compiler cpu(CpuOptions options) {
-  return Compiler({"cpu", [options](const Graph& g, PassLog& log) {
-                     host::Lowered l = host::lower(g, host::threads(options.threads), log, options);
-                     host::install(l.loops, options, &log);
-                     return std::move(l.graph);
-                   }});
-}
-
-std::vector<Graph> cpu_batch(std::vector<const Graph*> graphs, const CpuOptions& options) {
-  const auto parallel = host::threads(options.threads);
-  std::vector<Graph> done;
-  std::vector<std::shared_ptr<host::LoopKernel>> loops;
-  for (const Graph* g : graphs) {
-    PassLog log;
-    host::Lowered l = host::lower(*g, parallel, log, options);
-    loops.insert(loops.end(), l.loops.begin(), l.loops.end());
-    done.push_back(std::move(l.graph));
-  }
-  host::install(loops, options, nullptr);
-  return done;
-}
-
-}  // namespace lc

@@ -76,9 +76,20 @@ Graph prepare_contractions(const Graph& g, PassLog& log);
 // Is B the whole of a parameter, in a format that is worth packing?
 bool packable(const Graph& g, const Contraction& c);
 bool transposed(const Contraction& c);  // B is W[k, n], not W[n, k]
-// `epilogue` computes each piece of a row as soon as the product has made it; it may be null.
-std::shared_ptr<const Kernel> contraction_kernel(const Contraction& c, std::shared_ptr<Parallel> parallel,
-                                                 std::shared_ptr<const Epilogue> epilogue);
+// Several products of the same rows of A are one kernel: A is packed once, and there is one fork. Their results lie
+// behind each other, and each has a node of its own that names its part.
+inline constexpr std::size_t kMaxParts = 8;
+struct ContractionPart {
+  Contraction c;
+  std::shared_ptr<const Epilogue> epilogue;  // computes each piece of a row as soon as the product has made it, or null
+  std::vector<int> operands;  // of the epilogue: of the kernel's own operands, or ~p: the result of part p
+  std::size_t sizes = 0;      // where its own begin; the kernel's business
+};
+// Operands: A, then B of each part, then those of the epilogues.
+std::shared_ptr<const Kernel> contraction_kernel(std::vector<ContractionPart> parts,
+                                                 std::shared_ptr<Parallel> parallel);
+std::int64_t contraction_bytes(const std::vector<ContractionPart>& parts);  // of all results
+std::shared_ptr<const Kernel> part_kernel(const std::vector<ContractionPart>& parts, std::size_t part);
 
 // Scatter, argsort and the like: ordinary functions on whole, contiguous operands.
 std::shared_ptr<const Kernel> library_kernel(const Graph& g, const Node& n, std::shared_ptr<Parallel> parallel);

@@ -1,0 +1,253 @@
+// Runs matrix products: one, or several of the same rows of A in one go.
+#include <algorithm>
+#include <cstring>
+
+#include "lightcone/backends/cpu/dense_unit.h"
+#include "lightcone/backends/cpu/epilogue.h"
+#include "lightcone/backends/cpu/lower.h"
+#include "lightcone/backends/cpu/packed_weights.h"
+
+namespace lc::host {
+
+using i64 = std::int64_t;
+
+namespace {
+
+// Where the result of each part begins, and where the last one ends.
+std::vector<i64> part_offsets(const std::vector<ContractionPart>& parts) {
+  std::vector<i64> at{0};
+  if (parts.size() == 1) return at;
+  for (const ContractionPart& p : parts) {
+    i64 bytes = 4;
+    for (const Contraction::Axis& x : p.c.axes) bytes *= x.extent.bounds().hi;
+    at.push_back((at.back() + bytes + 63) / 64 * 64);
+  }
+  return at;
+}
+
+class ContractionKernel final : public Kernel {
+ public:
+  ContractionKernel(std::vector<ContractionPart> parts, std::shared_ptr<Parallel> p)
+      : parts_(std::move(parts)),
+        c_(parts_[0].c),
+        offsets_(part_offsets(parts_)),
+        parallel_(std::move(p)),
+        isa_(detect_isa()) {
+    const auto add = [&](const Dim& d) { sizes_.push_back(d); };
+    add(c_.a_offset), add(c_.b_offset);
+    add(c_.k.extent), add(c_.k.a), add(c_.k.b);
+    for (const Contraction::Axis& x : c_.axes) add(x.extent), add(x.a), add(x.b), add(x.c);
+    for (ContractionPart& part : parts_) {
+      part.sizes = sizes_.size();
+      add(part.c.axes.back().extent);
+      if (part.epilogue)
+        for (const Dim& d : part.epilogue->sizes()) add(d);
+    }
+  }
+  std::string name() const override {
+    std::string s = "matmul_" + std::string(host::name(c_.type)) + (c_.packed ? "_packed" : "") +
+                    (c_.unit ? "_" + std::string(c_.unit->name) : "");
+    if (parts_.size() > 1) s += "_x" + std::to_string(parts_.size());
+    for (const ContractionPart& p : parts_)
+      if (p.epilogue) s += "+" + p.epilogue->loop()->name();
+    return s;
+  }
+  std::string source() const override {
+    std::string s;
+    for (const ContractionPart& p : parts_)
+      if (p.epilogue) s += p.epilogue->loop()->source();
+    return s;
+  }
+  std::vector<Dim> sizes() const override { return sizes_; }
+  Dim scratch_bytes(int workers) const override;
+  Dim flops() const override {
+    Dim all = 0;
+    for (const ContractionPart& p : parts_) {
+      Dim f = p.c.k.extent * 2;
+      for (const Contraction::Axis& x : p.c.axes) f = f * x.extent;
+      all = all + f;
+    }
+    return all;
+  }
+  std::optional<Dim> bytes_read(std::size_t operand) const override;
+  std::optional<Dim> bytes_written() const override {
+    Dim all = 0;
+    for (const ContractionPart& p : parts_) {
+      Dim n = 4;
+      for (const Contraction::Axis& x : p.c.axes) n = n * x.extent;
+      all = all + n;
+    }
+    return all;
+  }
+  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
+  void run(const Launch& l) const override;
+
+ private:
+  struct Axis {
+    i64 extent, a, b, c;
+  };
+  std::vector<ContractionPart> parts_;
+  const Contraction& c_;  // the first one's: all but columns, B and C is common
+  std::vector<i64> offsets_;
+  std::shared_ptr<Parallel> parallel_;
+  Isa isa_;
+  std::vector<Dim> sizes_;
+};
+
+Dim ContractionKernel::scratch_bytes(int workers) const {
+  Dim rows = 1;
+  for (std::size_t i = 0; i + 1 < c_.axes.size(); ++i) rows = rows * c_.axes[i].extent;
+  std::size_t most = 0;
+  for (const ContractionPart& p : parts_) {
+    const Gemm largest{.m = rows.bounds().hi,
+                       .n = p.c.axes.back().extent.bounds().hi,
+                       .k = c_.k.extent.bounds().hi,
+                       .type = c_.packed ? c_.kept() : c_.type,
+                       .packed = c_.packed,
+                       .unit = c_.unit};
+    most = std::max(most, gemm_scratch_bytes(largest, workers));
+  }
+  return static_cast<i64>(most);
+}
+
+std::optional<Dim> ContractionKernel::bytes_read(std::size_t operand) const {  // what its strides reach
+  if (operand > parts_.size()) return std::nullopt;
+  const Contraction& c = parts_[operand == 0 ? 0 : operand - 1].c;
+  const auto strides = [&](const Contraction::Axis& x) { return !((operand == 0 ? x.a : x.b) == Dim(0)); };
+  Dim n = strides(c.k) ? c.k.extent : Dim(1);
+  for (const Contraction::Axis& x : c.axes)
+    if (strides(x)) n = n * x.extent;
+  if (operand == 0 || c.type == WeightType::F32) return n * 4;
+  const QuantInfo* format = block_format(c.type);
+  return format ? n / format->elements * format->bytes : n * 2;
+}
+
+constexpr std::size_t kMaxAxes = 16;
+
+// What the epilogue needs to find its row.
+struct Finisher {
+  const Epilogue* epilogue;
+  const void* in[Epilogue::kMaxOperands];
+  float* out;
+  const i64* sizes;
+  i64 columns;
+  static void run(const void* self, float* row, i64 begin, i64 end) {
+    const Finisher& f = *static_cast<const Finisher*>(self);
+    f.epilogue->run(f.in, f.out, f.sizes, (row - f.out) / f.columns, f.columns, begin, end);
+  }
+};
+
+void ContractionKernel::run(const Launch& l) const {
+  const i64* s = l.sizes.data();
+  const i64 a_offset = s[0], b_offset = s[1];
+  const QuantInfo* format = block_format(c_.type);
+  const auto bytes = [&](i64 elements) {  // of B
+    return format ? elements / format->elements * format->bytes : elements * unit_bytes(c_.type);
+  };
+  Gemm g;
+  g.k = s[2], g.a_k = s[3], g.b_k = s[4];
+  g.type = c_.packed ? c_.kept() : c_.type, g.packed = c_.packed;
+  g.unit = c_.unit, g.zero = int8_format(c_.type).zero;
+  // every axis but the last: pick the longest that only A has as rows, loop over the others
+  Axis axis[kMaxAxes];
+  std::size_t count = 0;
+  const std::size_t n = c_.axes.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    const i64* p = s + 5 + 4 * i;
+    const Axis x{p[0], p[1], p[2], p[3]};
+    if (x.extent == 0) return;
+    if (i + 1 == n) {
+      g.n = x.extent;
+      g.b_n = x.b;
+    } else if (x.extent > 1) {
+      if (count > 0 && axis[count - 1].a == x.a * x.extent && axis[count - 1].b == x.b * x.extent &&
+          axis[count - 1].c == x.c * x.extent)
+        axis[count - 1] = {axis[count - 1].extent * x.extent, x.a, x.b, x.c};
+      else axis[count++] = x;
+    }
+  }
+  std::size_t rows = count;
+  for (std::size_t i = 0; i < count; ++i)
+    if (axis[i].b == 0 && axis[i].a != 0 && (rows == count || axis[i].extent > axis[rows].extent)) rows = i;
+  g.m = 1, g.c_m = g.n;
+  if (rows < count) {
+    g.m = axis[rows].extent, g.a_m = axis[rows].a, g.c_m = axis[rows].c;
+    std::copy(axis + rows + 1, axis + count, axis + rows);
+    --count;
+  }
+  if (format) g.b_n = bytes(g.b_n), g.b_k = 1;
+  GemmBatch batch;
+  if (count > 0 && parts_.size() == 1) {  // the longest of the rest is the batch, the others are plain loops
+    std::size_t longest = 0;
+    for (std::size_t i = 1; i < count; ++i)
+      if (axis[i].extent > axis[longest].extent) longest = i;
+    batch = {axis[longest].extent, axis[longest].a, format ? bytes(axis[longest].b) : axis[longest].b, axis[longest].c};
+    std::copy(axis + longest + 1, axis + count, axis + longest);
+    --count;
+  }
+  Gemm part[kMaxParts];
+  Finisher finisher[kMaxParts];
+  const auto result = [&](std::size_t p) {
+    return reinterpret_cast<float*>(static_cast<std::byte*>(l.out) + offsets_[p]);
+  };
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    const i64* own = s + parts_[p].sizes;
+    part[p] = g;
+    part[p].n = own[0];
+    part[p].c_m = g.c_m / g.n * own[0];
+    part[p].also = p + 1 < parts_.size() ? &part[p + 1] : nullptr;
+    if (!parts_[p].epilogue) continue;
+    Finisher& f = finisher[p];
+    f.epilogue = parts_[p].epilogue.get(), f.out = result(p), f.sizes = own + 1, f.columns = own[0];
+    const auto& from = parts_[p].operands;
+    for (std::size_t k = 0; k < from.size(); ++k)
+      f.in[k] = from[k] < 0 ? result(static_cast<std::size_t>(~from[k])) : l.in[static_cast<std::size_t>(from[k])];
+    part[p].finish = Finisher::run, part[p].finish_self = &f;
+  }
+  i64 index[kMaxAxes] = {};
+  for (;;) {
+    i64 a = a_offset, b = b_offset, c = 0;
+    for (std::size_t i = 0; i < count; ++i)
+      a += index[i] * axis[i].a, b += index[i] * axis[i].b, c += index[i] * axis[i].c;
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      part[p].a = static_cast<const float*>(l.in[0]) + a;
+      part[p].b = static_cast<const std::byte*>(l.in[1 + p]) + bytes(b);
+      part[p].c = result(p) + c / g.n * part[p].n;
+    }
+    gemm(part[0], batch, l.parallel, l.scratch, isa_);
+    std::size_t i = count;
+    while (i > 0 && ++index[i - 1] == axis[i - 1].extent) index[--i] = 0;
+    if (i == 0) return;
+  }
+}
+
+// The result of one part, for its readers.
+class PartKernel final : public Kernel {
+ public:
+  PartKernel(i64 offset, Dim bytes) : offset_(offset), bytes_(std::move(bytes)) {}
+  std::string name() const override { return "part"; }
+  std::vector<Dim> sizes() const override { return {bytes_}; }
+  std::optional<i64> part() const override { return offset_; }
+  void run(const Launch& l) const override {
+    std::memcpy(l.out, static_cast<const std::byte*>(l.in[0]) + offset_, static_cast<std::size_t>(l.sizes[0]));
+  }
+
+ private:
+  i64 offset_;
+  Dim bytes_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Kernel> contraction_kernel(std::vector<ContractionPart> parts,
+                                                 std::shared_ptr<Parallel> parallel) {
+  return std::make_shared<ContractionKernel>(std::move(parts), std::move(parallel));
+}
+i64 contraction_bytes(const std::vector<ContractionPart>& parts) { return part_offsets(parts).back(); }
+std::shared_ptr<const Kernel> part_kernel(const std::vector<ContractionPart>& parts, std::size_t part) {
+  Dim bytes = 4;
+  for (const Contraction::Axis& x : parts[part].c.axes) bytes = bytes * x.extent;
+  return std::make_shared<PartKernel>(part_offsets(parts)[part], bytes);
+}
+
+}  // namespace lc::host
