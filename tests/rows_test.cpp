@@ -130,6 +130,23 @@ TEST(Rows, OddNumbersAreKeptToo) {
   agree([](Tensor t) { return softmax(t, 1); }, DType::F32, 1, 100, &x);
 }
 
+// Two halves side by side: where a half is read, its index is known, and no division is left.
+TEST(Rows, HalvesSideBySideAreReadWithoutDividing) {
+  Graph g;
+  const Dim n = Dim::symbol("n", 1, 100);
+  const Tensor x = g.input("x", {n, 4, 64}).permute({1, 0, 2}), c = g.input("c", {n, 32});
+  const Tensor a = x.slice(2, 0, 32), b = x.slice(2, 32, 64);
+  g.output("y", concat({a * c - b, a + b * c}, 2));
+  const Graph compiled = transform(g, generic() | cpu({.threads = 1})).graph;
+  const std::string text = sources(compiled);
+  for (const char* division : {"lc_floor", " / ", " % "}) EXPECT_EQ(count(text, division), 0u) << division << text;
+  const std::map<std::string, Value> in{{"x", numbers(DType::F32, {5, 4, 64}, 1)},
+                                        {"c", numbers(DType::F32, {5, 32}, 2)}};
+  const Bindings env{{"n", 5}};
+  expect_close(interpret(g, in, env, Rounding::Wide, true), test::run_guarded(compiled, in, env, test::Against::Back),
+               "C");
+}
+
 namespace {
 
 // Every alignment of the result, past the caches and not: the same bits, and nothing beside them.
