@@ -423,6 +423,24 @@ TEST(Jit, TheCacheIsCheckedBeforeItIsLoaded) {
   EXPECT_EQ(build("off"), std::pair(1, 0));
 }
 
+// Options that GCC alone has are given to GCC alone, whatever the other is called through.
+TEST(Jit, ClangIsNotGivenOptionsOfGcc) {
+  const TempDir dir;
+  const std::string clang = dir / "clang-99", cc = dir / "cc";
+  spit(clang, "#!/bin/sh\ncase \"$*\" in *-fvect*) exit 1;; esac\nexec " + host::find_compiler() + " \"$@\"\n");
+  ASSERT_EQ(::chmod(clang.c_str(), 0755), 0);
+  std::filesystem::create_symlink(clang, cc);
+  const std::vector<host::Source> sources = {
+      {"none", "void none(const void* const* in, void* out, const long* n, long begin, long end) {}\n"}};
+  for (const std::string& compiler : {clang, cc})
+    EXPECT_EQ(host::jit(sources, {.compiler = compiler, .cache_dir = "off"}).compiled, 1);
+  const std::string gcc = dir / "gcc-99", asked = dir / "asked";
+  spit(gcc, "#!/bin/sh\ncase \"$*\" in *-fvect*) touch " + asked + ";; esac\nexit 1\n");
+  ASSERT_EQ(::chmod(gcc.c_str(), 0755), 0);
+  EXPECT_THROW(host::jit(sources, {.compiler = gcc, .cache_dir = "off"}), Error);
+  EXPECT_TRUE(std::filesystem::exists(asked));
+}
+
 TEST(Jit, NoCompilerMeansTheInterpreterOfTheIr) {
   EXPECT_EQ(host::find_compiler({.compiler = "none"}), "");
   EXPECT_THROW(host::find_compiler({.compiler = "/no/such/cc"}), Error);  // not taken for "none"
