@@ -150,16 +150,19 @@ TEST(Rows, HalvesSideBySideAreReadWithoutDividing) {
 namespace {
 
 // Every alignment of the result, past the caches and not: the same bits, and nothing beside them.
-void streams(const std::function<Tensor(Tensor)>& make, DType t, std::int64_t columns) {
-  SCOPED_TRACE(cat(name(t), " ", columns));
+void streams(const std::function<Tensor(Tensor)>& make, DType t, std::int64_t columns, const std::string& compiler) {
+  SCOPED_TRACE(cat(name(t), " ", columns, " ", compiler));
   constexpr std::int64_t kRows = 5;
   Graph g;
   const Dim n = Dim::symbol("n", 1, 10'000'000 / columns);
   g.output("y", make(g.input("x", {n, columns}, t)));
-  const Graph c = transform(g, generic() | cpu({.threads = 1})).graph;
+  const Graph c = transform(g, generic() | cpu({.threads = 1, .jit = {.compiler = compiler}})).graph;
   ASSERT_EQ(c[c.roots()[0].edge.node].in.size(), 1u);  // x alone
   const auto* k = dynamic_cast<const host::LoopKernel*>(c[c.roots()[0].edge.node].kernel.get());
   ASSERT_TRUE(k && k->source().find("lc_store(") != std::string::npos);
+  ASSERT_NE(k->llvm_text(true).find("!nontemporal"), std::string::npos);
+  EXPECT_EQ(count(k->source(), "__builtin_prefetch("), 1u);
+  EXPECT_EQ(count(k->llvm_text(true), "call void @llvm.prefetch"), 1u);
   const Value x = numbers(t, {kRows, columns}, 3);
   const std::size_t size = size_of(t), elements = x.size();
   test::Guarded in(elements * size, test::Against::Back);
@@ -185,10 +188,27 @@ void streams(const std::function<Tensor(Tensor)>& make, DType t, std::int64_t co
 }  // namespace
 
 TEST(Stream, SameBitsAtEveryAlignment) {
-  for (const std::int64_t columns : {64, 100, 1031}) {
-    for (const DType t : {DType::F32, DType::F64, DType::F16})
-      streams([](Tensor x) { return silu(x) + 1; }, t, columns);
-    streams([](Tensor x) { return softmax(x, 1); }, DType::F32, columns);
-    streams([](Tensor x) { return layer_norm(x, 1) * 2 + x; }, DType::F32, columns);
-  }
+  std::vector<std::string> compilers{""};
+  if (!host::find_llvm().path.empty()) compilers.emplace_back(host::kLlvm);
+  for (const std::string& compiler : compilers)
+    for (const std::int64_t columns : {64, 100, 1031}) {
+      for (const DType t : {DType::F32, DType::F64, DType::F16})
+        streams([](Tensor x) { return silu(x) + 1; }, t, columns, compiler);
+      streams([](Tensor x) { return softmax(x, 1); }, DType::F32, columns, compiler);
+      streams([](Tensor x) { return layer_norm(x, 1) * 2 + x; }, DType::F32, columns, compiler);
+    }
+}
+
+// While the last reduction of a row computes, the next row comes; what only the output loop reads it asks for itself.
+TEST(Stream, TheNextRowIsFetchedByTheLastReduction) {
+  Graph g;
+  const Tensor x = g.input("x", {3000, 2048}), y = g.input("y", {3000, 2048});
+  g.output("z", softmax(x, 1) + y);
+  const std::string text = sources(transform(g, generic() | cpu({.threads = 1})).graph);
+  const std::size_t sum = text.find("for (; i2001_"), out = text.find("for (long i1001_");
+  const std::size_t first = text.find("__builtin_prefetch("), second = text.find("__builtin_prefetch(", first + 1);
+  ASSERT_LT(second, text.size());
+  EXPECT_EQ(count(text, "__builtin_prefetch("), 2u) << text;
+  EXPECT_TRUE(sum < first && first < out && out < second) << text;
+  EXPECT_NE(text.find("__builtin_prefetch(in0 + (2048L*i1000 + i2001 + 2048L))"), std::string::npos) << text;
 }
