@@ -35,7 +35,7 @@ LC float lc_exp2_f(float x) {
   p = __builtin_fmaf(p, f, 1.0f);
   const int e = (int)n, h = e >> 1, g = e - h;
   p = p * lc_float((u32)(h + 127) << 23) * lc_float((u32)(g + 127) << 23);
-  return x == x ? p : x;
+  return x == x ? p : x + x;  // quiet, as an instruction would make it
 }
 // Sixteen at once. vreduceps leaves x - round(x), 0 of an infinity; vscalefps multiplies by 2^n in one step.
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
