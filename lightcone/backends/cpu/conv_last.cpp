@@ -75,7 +75,7 @@ struct Split {
 
 class ConvLastKernel final : public Kernel {
  public:
-  ConvLastKernel(const Convolution& c, const LastShape& s, std::shared_ptr<Parallel> parallel,
+  ConvLastKernel(const Convolution& c, const LastShape& s, ConvWay way, std::shared_ptr<Parallel> parallel,
                  std::shared_ptr<const Epilogue> epilogue, Isa isa)
       : s_(s), parallel_(std::move(parallel)), epilogue_(std::move(epilogue)), table_(&conv_last_table(isa)) {
     sizes_ = {c.image_offset, c.pixels[0].extent};
@@ -83,11 +83,17 @@ class ConvLastKernel final : public Kernel {
       for (const Dim& d : epilogue_->sizes()) sizes_.push_back(d);
     flops_ = Dim(2 * s.rows * s.depth * s.y.extent * s.x.extent) * c.pixels[0].extent;
     largest_ = c.pixels[0].extent.bounds().hi;
+    winograd_ = LastWinograd::make(s, largest_, way, *table_);
     find_runs();
   }
-  std::string name() const override { return epilogue_ ? "conv_last+" + epilogue_->loop()->name() : "conv_last"; }
+  std::string name() const override {
+    const std::string way = winograd_ ? "conv_winograd_last" : "conv_last";
+    return epilogue_ ? way + "+" + epilogue_->loop()->name() : way;
+  }
   std::vector<Dim> sizes() const override { return sizes_; }
-  Dim scratch_bytes(int) const override { return s_.copy ? group(largest_) * s_.batch_step * 4 : 0; }
+  Dim scratch_bytes(int) const override {
+    return std::max(s_.copy ? group(largest_) * s_.batch_step : 0, winograd_ ? winograd_->floats() : 0) * 4;
+  }
   std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
   std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   Dim flops() const override { return flops_; }
@@ -120,6 +126,7 @@ class ConvLastKernel final : public Kernel {
   std::shared_ptr<Parallel> parallel_;
   std::shared_ptr<const Epilogue> epilogue_;
   const ConvLastTable* table_;
+  std::optional<LastWinograd> winograd_;
   std::vector<Dim> sizes_;
   Dim flops_;
   i64 largest_ = 0;
@@ -226,6 +233,9 @@ void ConvLastKernel::part(const Job& j, int task) const {
 void ConvLastKernel::run(const Launch& l) const {
   const i64 images = l.sizes[1], pixels = s_.y.extent * s_.x.extent;
   const int workers = l.parallel.workers();
+  if (winograd_ && winograd_->run(l, static_cast<const float*>(l.in[0]) + l.sizes[0], images, epilogue_.get(),
+                                  l.sizes.data() + 2, reinterpret_cast<float*>(l.scratch)))
+    return;
   for (i64 first = 0, n = 0; first < images; first += n) {
     n = std::min(group(images), images - first);
     const float* image = static_cast<const float*>(l.in[0]) + l.sizes[0] + first * s_.batch_image;
@@ -276,9 +286,10 @@ std::optional<LastShape> last_shape(const Convolution& c) {
   return s;
 }
 
-std::shared_ptr<const Kernel> convolution_last_kernel(const Convolution& c, std::shared_ptr<Parallel> parallel,
+std::shared_ptr<const Kernel> convolution_last_kernel(const Convolution& c, ConvWay way,
+                                                      std::shared_ptr<Parallel> parallel,
                                                       std::shared_ptr<const Epilogue> epilogue, Isa isa) {
-  return std::make_shared<ConvLastKernel>(c, *last_shape(c), std::move(parallel), std::move(epilogue), isa);
+  return std::make_shared<ConvLastKernel>(c, *last_shape(c), way, std::move(parallel), std::move(epilogue), isa);
 }
 
 }  // namespace lc::host

@@ -538,10 +538,9 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
   if (v != convolutions_.end()) {
     reads(v->second.image_node);
     weight(v->second, v->second.weight_node);
-    out.kernel = v->second.channels_last
-                     ? convolution_last_kernel(v->second, parallel_, epilogue())
-                     : convolution_kernel(v->second, options_.winograd ? ConvWay::Cheapest : ConvWay::Direct, parallel_,
-                                          epilogue());
+    const ConvWay way = options_.winograd ? ConvWay::Cheapest : ConvWay::Direct;
+    out.kernel = v->second.channels_last ? convolution_last_kernel(v->second, way, parallel_, epilogue())
+                                         : convolution_kernel(v->second, way, parallel_, epilogue());
   } else if (c != contractions_.end()) {
     reads(c->second.a_node);
     weight(c->second, c->second.b_node);
