@@ -194,15 +194,26 @@ void ConvLastKernel::panels(const Job& j, const float* const* at, i64 first, i64
   const ConvLastTable& t = *table_;
   const auto* weights = static_cast<const float*>(j.l.in[1]);
   const i64 tiles = parts(count, t.mr);
+  const bool residual = epilogue_ && epilogue_->largest() >= 0;
+  const auto* beside =
+      residual ? static_cast<const float*>(j.l.in[2 + static_cast<std::size_t>(epilogue_->largest())]) : nullptr;
+  const i64 shift = j.out - static_cast<const float*>(j.l.out);
   for (i64 p = begin; p < end; ++p)
     for (const Block& b : blocks_) {
       const float* w = weights + (p * s_.depth + b.begin) * t.nr;
       const i64 floats = b.depth * t.nr;  // what comes next is as long, and lies behind
       for (i64 i = 0; i < tiles; ++i) {
         const i64 q = count * i / tiles, rows = count * (i + 1) / tiles - q;
-        const float* next = i * 16 < t.nr ? w + floats + i * 16 * b.depth : w;
-        t.tile(at + q, runs_.data() + b.first, static_cast<i64>(b.count), w, next,
-               j.out + (first + q) * s_.rows + p * t.nr, s_.rows, rows, std::min<i64>(t.nr, s_.rows - p * t.nr),
+        const float* next = w;
+        if (i * 16 < t.nr) next = w + floats + i * 16 * b.depth;
+        else if (b.begin == 0 && p == begin) next = at[std::min(q + 2 * t.mr, count - 1)];
+        const i64 to = (first + q) * s_.rows + p * t.nr, columns = std::min<i64>(t.nr, s_.rows - p * t.nr);
+        for (i64 r = 0; b.begin == 0 && r < rows; ++r)  // far apart: nothing else asks for them ahead
+          for (i64 c = 0; c < columns; c += 16) {
+            __builtin_prefetch(j.out + to + r * s_.rows + c, 1, 2);
+            if (residual) __builtin_prefetch(beside + shift + to + r * s_.rows + c, 0, 2);
+          }
+        t.tile(at + q, runs_.data() + b.first, static_cast<i64>(b.count), w, next, j.out + to, s_.rows, rows, columns,
                b.begin > 0);
       }
     }

@@ -83,7 +83,7 @@ std::shared_ptr<const Kernel> convolution_last_kernel(const Convolution& c, Conv
                                                       std::shared_ptr<const Epilogue> epilogue, Isa isa = detect_isa());
 
 // Convolutions of images, and what is elementwise behind them, with their channels last, where most of a graph's
-// convolutions gain by it.
-Graph channels_last(const Graph& g, PassLog& log);
+// convolutions gain by it; nothing where it would not.
+std::optional<Graph> channels_last(const Graph& g, PassLog& log);
 
 }  // namespace lc::host

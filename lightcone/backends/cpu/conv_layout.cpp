@@ -26,6 +26,17 @@ std::vector<int> inverse(const std::vector<int>& order) {
   return back;
 }
 
+// Could it be a convolution of images with weights that are known when they are loaded? Cheap, for it is asked of every
+// node of every graph.
+bool candidate(const Graph& g, NodeId id) {
+  const Node& sum = g[id];
+  if (sum.op != Op::SumReduce || sum.shape.size() < 4) return false;
+  const Node& mul = g[sum.in[0].node];
+  return mul.op == Op::Mul && std::any_of(mul.in.begin(), mul.in.end(), [&](const Edge& e) {
+           return g[e.node].op == Op::Input && g[e.node].mode == kParameter;
+         });
+}
+
 // The axis of output channels of a convolution: the only one that the weights, a parameter, have.
 std::optional<int> channels(const Graph& g, NodeId id, const Sides& s) {
   const int weight = g[s.edge[0].node].mode == kParameter ? 0 : 1;
@@ -72,10 +83,14 @@ std::optional<int> side_by_side(const Edge& e) {
 
 }  // namespace
 
-Graph channels_last(const Graph& g, PassLog& log) {
+std::optional<Graph> channels_last(const Graph& g, PassLog& log) {
+  bool any = false;
+  for (NodeId id = 0; id < g.size() && !any; ++id) any = candidate(g, id);
+  if (!any) return std::nullopt;
   std::set<NodeId> last;      // of the new graph
   double gain = 0, keep = 0;  // work of convolutions that gain, and of those that Winograd makes faster as they are
   int turns = 0;
+  bool stuck = false;  // a convolution in groups, for one, would read pixels that lie apart
   Graph made = copy_graph(g, [&](Graph& dst, NodeId, Node n) {
     if (info(n.op).kind == Kind::Elementwise && n.shape.size() > 2) {
       std::optional<int> axis;
@@ -92,17 +107,21 @@ Graph channels_last(const Graph& g, PassLog& log) {
         return Tensor(dst, {id, View(shape)}).permute(inverse(order)).edge();
       }
     }
-    const bool sum = n.op == Op::SumReduce;
     const NodeId id = dst.add(std::move(n));
     const Edge plain{id, View(dst[id].shape)};
-    const auto edge = sum ? turned(dst, id) : std::nullopt;
-    if (!edge) return plain;
+    if (dst[id].op != Op::SumReduce) return plain;
+    const auto s = sides(dst, id);
+    const auto c = s ? match_convolution(dst, *s) : std::nullopt;
+    const auto edge = candidate(dst, id) ? turned(dst, id) : std::nullopt;
+    if (!edge) {
+      stuck = stuck || (c && !c->channels_last);
+      return plain;
+    }
     last.insert(edge->node), ++turns;
-    const auto c = match_convolution(dst, *sides(dst, id));
     (c && winograd_fits(*c) ? keep : gain) += static_cast<double>(product(dst[dst[id].in[0].node].shape).bounds().hi);
     return *edge;
   });
-  if (gain <= keep) return g.clone();
+  if (stuck || gain <= keep) return std::nullopt;
   log.fired["channels last"] += turns;
   return made;
 }

@@ -597,7 +597,8 @@ Lowered Lowering::run() {
 
 Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, const CpuOptions& options) {
   Graph unrolled = unroll_windows(g, log);
-  if (options.precision != Precision::Medium) unrolled = channels_last(unrolled, log);
+  if (options.precision != Precision::Medium)  // that multiplies bf16 where it can
+    if (auto turned = channels_last(unrolled, log)) unrolled = std::move(*turned);
   const Graph whole = make_contiguous(unrolled);
   const Graph ready = prepare_contractions(fuse_attention(whole, parallel, log), log);
   return Lowering(ready, parallel, log, options).run();
