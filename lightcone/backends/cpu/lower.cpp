@@ -11,7 +11,7 @@
 #include <set>
 
 #include "lightcone/backends/cpu/attention_plan.h"
-#include "lightcone/backends/cpu/conv.h"
+#include "lightcone/backends/cpu/conv_last.h"
 #include "lightcone/backends/cpu/epilogue.h"
 #include "lightcone/backends/cpu/packed_weights.h"
 #include "lightcone/core/tensor.h"
@@ -170,7 +170,10 @@ void Lowering::choose_buffers() {
     if (n.op == Op::Gather) buffer_[n.in[0].node] = true;
     const auto s = sides(g_, id);
     if (!s) continue;
-    if (const auto c = match_convolution(g_, *s)) {
+    const auto plain = [&] {  // a product whose unit is faster than f32
+      return match_contraction(g_, *s) && choose_unit(WeightType::F32, options_.precision);
+    };
+    if (const auto c = match_convolution(g_, *s); c && !(c->channels_last && plain())) {
       convolutions_.emplace(id, *c);
       buffer_[id] = buffer_[c->image_node] = buffer_[c->weight_node] = true;
     } else if (const auto c = match_contraction(g_, *s)) {
@@ -300,7 +303,8 @@ void Lowering::choose_packed() {
       if (way.try_emplace(c->second.b_node, transposed(c->second)).first->second != transposed(c->second))
         raw.insert(c->second.b_node);  // read in both orders
   for (auto& [id, c] : contractions_) c.packed = packable(g_, c) && !raw.contains(c.b_node);
-  for (auto& [id, c] : convolutions_) c.packed = packed_filters(g_, c) && !raw.contains(c.weight_node);
+  for (auto& [id, c] : convolutions_)
+    c.packed = c.channels_last || (packed_filters(g_, c) && !raw.contains(c.weight_node));
 }
 
 NodeId Lowering::packed(Graph& dst, const Contraction& c) {
@@ -323,7 +327,7 @@ NodeId Lowering::packed(Graph& dst, const Convolution& c) {
   const NodeId from = to_[c.weight_node];
   Node pack{.op = Op::Kernel,
             .dtype = DType::F32,
-            .shape = {f.floats(conv_table(detect_isa()).mr)},
+            .shape = {f.floats(f.panel(detect_isa()))},
             .where = g_[c.weight_node].where};
   pack.in.push_back({from, View(dst[from].shape)});
   pack.kernel = pack_weights_kernel(f, parallel_);
@@ -357,7 +361,9 @@ void Lowering::find_epilogues() {
       if (readers[producer] != 1 || !built.same_index[k]) continue;
       Dim row = 1;
       if (const auto v = convolutions_.find(producer); v != convolutions_.end()) {
-        for (const auto& p : v->second.pixels) row = row * p.extent;
+        if (v->second.channels_last) row = v->second.rows.extent;
+        else
+          for (const auto& p : v->second.pixels) row = row * p.extent;
       } else if (const auto c = contractions_.find(producer); c != contractions_.end()) {
         row = c->second.axes.back().extent;
       } else {
@@ -532,8 +538,9 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
   if (v != convolutions_.end()) {
     reads(v->second.image_node);
     weight(v->second, v->second.weight_node);
-    out.kernel =
-        convolution_kernel(v->second, options_.winograd ? ConvWay::Cheapest : ConvWay::Direct, parallel_, epilogue());
+    const ConvWay way = options_.winograd ? ConvWay::Cheapest : ConvWay::Direct;
+    out.kernel = v->second.channels_last ? convolution_last_kernel(v->second, way, parallel_, epilogue())
+                                         : convolution_kernel(v->second, way, parallel_, epilogue());
   } else if (c != contractions_.end()) {
     reads(c->second.a_node);
     weight(c->second, c->second.b_node);
@@ -589,7 +596,10 @@ Lowered Lowering::run() {
 }  // namespace
 
 Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, const CpuOptions& options) {
-  const Graph whole = make_contiguous(unroll_windows(g, log));
+  Graph unrolled = unroll_windows(g, log);
+  if (options.precision != Precision::Medium)  // that multiplies bf16 where it can
+    if (auto turned = channels_last(unrolled, log)) unrolled = std::move(*turned);
+  const Graph whole = make_contiguous(unrolled);
   const Graph ready = prepare_contractions(fuse_attention(whole, parallel, log), log);
   return Lowering(ready, parallel, log, options).run();
 }
