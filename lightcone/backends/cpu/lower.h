@@ -91,6 +91,10 @@ std::shared_ptr<const Kernel> contraction_kernel(std::vector<ContractionPart> pa
 std::int64_t contraction_bytes(const std::vector<ContractionPart>& parts);  // of all results
 std::shared_ptr<const Kernel> part_kernel(const std::vector<ContractionPart>& parts, std::size_t part);
 
+// Small windows of maxima become elementwise; operands of library kernels and results are made whole.
+Graph unroll_windows(const Graph& src, PassLog& log);
+Graph make_contiguous(const Graph& src);
+
 // Scatter, argsort and the like: ordinary functions on whole, contiguous operands.
 std::shared_ptr<const Kernel> library_kernel(const Graph& g, const Node& n, std::shared_ptr<Parallel> parallel);
 
