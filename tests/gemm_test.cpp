@@ -209,6 +209,52 @@ TEST(Gemm, EveryUnitEveryTypeItTakes) {
   EXPECT_GT(checked, 10000);
 }
 
+// Rows for several blocks of A, columns for several panels of B, a depth for several calls of `tile`.
+TEST(Gemm, LargerThanEveryBlock) {
+  constexpr std::int64_t kM = 2050, kN = 1090, kK = 1100;
+  std::mt19937 random(8);
+  std::normal_distribution<float> normal;
+  std::vector<float> a(kM * kK), b(kN * kK);
+  for (std::vector<float>* v : {&a, &b})
+    for (float& x : *v) x = normal(random);
+  std::vector<std::byte> blocks(b.size() * 4);
+  std::memcpy(blocks.data(), b.data(), blocks.size());
+  const std::vector<std::byte> packed = pack(WeightType::F32, blocks, kN, kK, *one_thread());
+  for (const Isa isa : isas()) {
+    if (isa == Isa::Generic && detect_isa() != Isa::Generic) continue;  // the loop around the tiles is the same
+    std::vector<float> first;
+    for (const int workers : {1, 2, 3})
+      for (const bool ready : {false, true}) {
+        std::vector<float> c(kM * kN, NAN);
+        const Gemm g{.m = kM,
+                     .n = kN,
+                     .k = kK,
+                     .a = a.data(),
+                     .a_m = kK,
+                     .a_k = 1,
+                     .packed = ready,
+                     .b = ready ? packed.data() : blocks.data(),
+                     .b_n = kK,
+                     .b_k = 1,
+                     .c = c.data(),
+                     .c_m = kN};
+        run(g, {}, *threads(workers), isa);
+        if (first.empty()) first = c;
+        ASSERT_EQ(std::memcmp(first.data(), c.data(), c.size() * 4), 0) << name(isa) << workers << ready;
+      }
+    for (std::int64_t i = 0; i < kM; i += 3)
+      for (std::int64_t j = i % 61; j < kN; j += 61) {
+        double want = 0, size = 0;
+        for (std::int64_t k = 0; k < kK; ++k) {
+          const double term = static_cast<double>(a[static_cast<std::size_t>(i * kK + k)]) *
+                              static_cast<double>(b[static_cast<std::size_t>(j * kK + k)]);
+          want += term, size += std::abs(term);
+        }
+        ASSERT_NEAR(first[static_cast<std::size_t>(i * kN + j)], want, 4e-7 * size) << name(isa) << i << "," << j;
+      }
+  }
+}
+
 // Up to four rows go another way in int8 (DenseUnit::gemv), to the bits they would have among more. No buffer is left.
 TEST(Gemm, FewRowsHaveTheBitsOfMany) {
   using test::Against, test::Guarded;

@@ -57,7 +57,7 @@ bool tiles_work() {
       u.pack_b(g, 0, kSize, 0, kDepth, aligned(y), u.b_bytes(kDepth));
       c[real].resize(kSize * kSize);
       u.begin();
-      u.tile(aligned(x), aligned(y), u.b_bytes(kDepth), kDepth, c[real].data(), kSize, kSize, kSize, false);
+      u.tile(aligned(x), aligned(y), u.b_bytes(kDepth), kDepth, c[real].data(), kSize, kSize, kSize, false, aligned(y));
       u.end();
     }
     for (std::size_t i = 0; i < c[0].size(); ++i)

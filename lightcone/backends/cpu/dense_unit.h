@@ -33,8 +33,8 @@ enum class Arithmetic : std::uint8_t {
   F32
 };
 
-// The k of one call of `tile` in the blocked loop: its strips of A and B come from the second-level cache.
-constexpr std::int64_t kTileDepth = 384;
+// The k of one call of `tile` where a gemv must come to the same bits; others take what of B is kPanelDepth bytes.
+constexpr std::int64_t kTileDepth = 384, kPanelDepth = 32 << 10;
 
 struct DenseUnit {
   const char* name;
@@ -42,6 +42,7 @@ struct DenseUnit {
   int mr, nr;          // the tile; nr is a multiple of 16
   int step;            // k of one packed step; the last is padded with zeros
   int a_step, b_step;  // bytes of a step of one strip of A, of one group of 16 columns of B
+  int fetched;         // bytes that a step of `tile` fetches ahead
 
   std::int64_t steps(std::int64_t depth) const { return (depth + step - 1) / step; }
   std::int64_t a_bytes(std::int64_t depth) const { return steps(depth) * a_step; }
@@ -55,9 +56,10 @@ struct DenseUnit {
   // arithmetic alone. Packed bf16 weights of an even k already are the panels of a unit whose step is 2.
   void (*pack_b)(const Gemm& g, std::int64_t j0, std::int64_t columns, std::int64_t k0, std::int64_t depth, void* to,
                  std::int64_t b_group);
-  // C[rows, columns] (+)= one strip of A * the groups at b, of which only those with wanted columns are read.
+  // C[rows, columns] (+)= one strip of A * the groups at b, of which only those with wanted columns are read. From
+  // `soon` on lies what later calls will read: steps(depth) * fetched bytes of it are prefetched meanwhile.
   void (*tile)(const void* a, const void* b, std::int64_t b_group, std::int64_t depth, float* c, std::int64_t c_m,
-               std::int64_t rows, std::int64_t columns, bool add);
+               std::int64_t rows, std::int64_t columns, bool add, const void* soon);
   // Around a thread's calls of `tile`; may be null.
   void (*begin)() = nullptr;
   void (*end)() = nullptr;

@@ -4,16 +4,19 @@
 namespace lc::host {
 namespace {
 
-constexpr int kTileVectors = GROUPS * kGroupVectors;
+constexpr int kTileVectors = GROUPS * kGroupVectors, kLine = 64;
 
 template <int Step, bool Min>
-void tile(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add) {
+void tile(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add,
+          const void* soon) {
   using A = Quantised<MR, Step, Min>;
   using B = PanelStep<Step, Min>;
   const GroupsOf<GROUPS> groups(b, b_group, columns);
   const auto* x = static_cast<const A*>(a);
   vf acc[MR][kTileVectors] = {};
-  for (i64 k = 0, offset = 0; k < depth; k += Step, offset += B::bytes, ++x) {
+  const auto* line = static_cast<const std::byte*>(soon);
+  for (i64 k = 0, offset = 0; k < depth; k += Step, offset += B::bytes, ++x, line += kLine) {
+    __builtin_prefetch(line, 0, 2);
     const auto panel = [&](int t) { return B{const_cast<std::byte*>(groups.at[t / kGroupVectors]) + offset}; };
     const auto lane = [](int t) { return t % kGroupVectors * WIDTH; };
     Sums sums[MR][kTileVectors];
@@ -43,6 +46,7 @@ constexpr DenseUnit unit(const char* name, Arithmetic a) {
           Step,
           sizeof(Quantised<MR, Step, Min>),
           PanelStep<Step, Min>::bytes,
+          kLine,
           quantise<MR, Step, Min>,
           pack_b_int8,
           tile<Step, Min>,

@@ -68,8 +68,8 @@ void pack_a_bf16(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, voi
       }
 }
 
-void tile_bf16(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns,
-               bool add) {
+void tile_bf16(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add,
+               const void*) {
   const GroupsOf<2> groups(b, b_group, columns);
   const auto* x = static_cast<const std::byte*>(a);
   sums_in_c(c, c_m, rows, columns, add, [&] {
@@ -132,7 +132,7 @@ void plain_step(const std::byte* a, const std::byte* const (&b)[2]) {
 // All lower products come first, while the sums are small and little of them is rounded off.
 template <int Parts>
 void tile_split(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns,
-                bool add) {
+                bool add, const void*) {
   const GroupsOf<2> groups(b, b_group, columns);
   const auto steps = [&](const auto& split, const auto& plain) {
     const auto* x = static_cast<const std::byte*>(a);
@@ -156,8 +156,8 @@ void tile_split(const void* a, const void* b, i64 b_group, i64 depth, float* c, 
 // ---- int8 --------------------------------------------------------------------------------------
 
 template <int Step, bool Min>
-void tile_int8(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns,
-               bool add) {
+void tile_int8(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add,
+               const void*) {
   using B = PanelStep<Step, Min>;
   const GroupsOf<2> groups(b, b_group, columns);
   const auto* x = static_cast<const Quantised<kSide, Step, Min>*>(a);
@@ -196,6 +196,7 @@ constexpr DenseUnit split_unit(const char* name, Arithmetic a) {
           kStepOfSplit,
           split_bytes(2 * Parts),
           split_bytes(Parts),
+          0,
           split_a<Parts>,
           split_b<Parts>,
           tile_split<Parts>,
@@ -211,6 +212,7 @@ constexpr DenseUnit int8_unit(const char* name, Arithmetic a) {
           Step,
           sizeof(Quantised<kSide, Step, Min>),
           PanelStep<Step, Min>::bytes,
+          0,
           quantise<kSide, Step, Min>,
           pack_b_int8,
           tile_int8<Step, Min>,
@@ -222,7 +224,7 @@ constexpr DenseUnit int8_unit(const char* name, Arithmetic a) {
 
 }  // namespace
 
-const DenseUnit UNITS[7] = {{UNIT_NAME("bf16"), Arithmetic::Bf16, kSide, kSide, 32, 2 * kTileBytes, kTileBytes,
+const DenseUnit UNITS[7] = {{UNIT_NAME("bf16"), Arithmetic::Bf16, kSide, kSide, 32, 2 * kTileBytes, kTileBytes, 0,
                              pack_a_bf16, pack_b_bf16<32>, tile_bf16, begin<64>, TILES::end},
                             split_unit<2>(UNIT_NAME("split2"), Arithmetic::Split2),
                             split_unit<3>(UNIT_NAME("split3"), Arithmetic::Split3),
