@@ -1,6 +1,7 @@
 #include "lightcone/backends/cpu/gemm.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 
@@ -31,7 +32,7 @@ const DenseUnit& unit(const Gemm& g, Isa isa) { return g.unit ? *g.unit : *dense
 
 // B is read as it lies in memory. (A step of bf16 tiles is longer than that of packed weights: k must be whole.)
 bool ready(const Gemm& g, const DenseUnit& u) {
-  const bool same = (g.type == WeightType::F32 && u.arithmetic == Arithmetic::F32) ||
+  const bool same = u.exact() || (g.type == WeightType::F32 && u.arithmetic == Arithmetic::F32) ||
                     (g.type == WeightType::BF16 && u.arithmetic == Arithmetic::Bf16);
   return g.packed && same && packed_layout(g.type).group_bytes(g.k) == u.b_bytes(g.k);
 }
@@ -116,7 +117,14 @@ struct Job {
   Shares shares = {};           // of a stream
 };
 
+const float* a_at(const Gemm& g, const DenseUnit& u, i64 offset) {
+  return u.exact() ? reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(g.a) + offset) : g.a + offset;
+}
+
 void finish(const Gemm& g, i64 i0, i64 rows, i64 begin, i64 end) {
+  for (i64 i = i0; g.to_f32 && i < i0 + rows; ++i)
+    for (float* p = g.c + i * g.c_m + begin; p < g.c + i * g.c_m + end; ++p)
+      *p = static_cast<float>(std::bit_cast<std::int32_t>(*p));
   if (g.finish)
     for (i64 i = i0; i < i0 + rows; ++i) g.finish(g.finish_self, g.c + i * g.c_m, begin, end);
 }
@@ -160,7 +168,7 @@ void pack(void* arg, int task, int) {
   const i64 strip = task - j.groups, i = j.i0 + j.strips.begin(strip);
   for (i64 k = 0; k < g.k; k += j.depth) {
     const i64 depth = std::min(j.depth, g.k - k);
-    u.pack_a(g.a + i * g.a_m + k * g.a_k, g.a_m, g.a_k, j.strips.size(strip), depth, g.zero,
+    u.pack_a(a_at(g, u, i * g.a_m + k * g.a_k), g.a_m, g.a_k, j.strips.size(strip), depth, g.zero,
              j.a + j.strips.parts * u.a_bytes(k) + strip * u.a_bytes(depth));
   }
 }
@@ -274,9 +282,10 @@ void product(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTa
     return;
   }
   Job j{.g = &g, .t = &t, .u = &u};
-  if (g.m <= kFewRows && g.a_k == 1 && (g.packed || g.type != WeightType::F32 || g.b_k == 1))
+  const bool few = g.m <= kFewRows && !u.exact();
+  if (few && g.a_k == 1 && (g.packed || g.type != WeightType::F32 || g.b_k == 1))
     return few_rows(g, parallel, scratch, t, u);
-  if (g.m <= kFewRows && g.b_n == 1 && !g.packed)
+  if (few && g.b_n == 1 && !g.packed)
     return parallel.run(static_cast<int>((g.n + kColumns - 1) / kColumns), stream_columns, &j);
   j.a = scratch, j.depth = tile_depth(g, u);
   for (j.g = &g; j.g; j.g = j.g->also) {
@@ -295,7 +304,7 @@ struct BatchJob {
 };
 Gemm at(const BatchJob& j, i64 index) {
   Gemm g = j.g;
-  g.a += index * j.step.a;
+  g.a = a_at(g, *j.u, index * j.step.a);
   g.b = static_cast<const std::byte*>(g.b) + index * j.step.b * unit_bytes(g.type);
   g.c += index * j.step.c;
   return g;
@@ -328,6 +337,7 @@ Isa detect_isa() {
 }
 std::string_view name(WeightType t) {
   static constexpr std::string_view plain[] = {"f32", "f16", "bf16"};
+  if (t == WeightType::I8) return "i8";
   const QuantInfo* format = block_format(t);
   return format ? format->name : plain[static_cast<int>(t)];
 }

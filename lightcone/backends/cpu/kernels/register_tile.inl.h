@@ -31,20 +31,25 @@ inline void tile_steps(i64 steps, float* c, i64 c_m, const void* soon, const F& 
   for (i64 s = 0; s < steps % 4; ++s) step();
 }
 
-template <int H, int V>
-[[gnu::noinline]] void put_ragged(const vf (&acc)[H][V], float* c, i64 c_m, i64 columns, bool add) {
+// What is added to C: f32 numbers, or whole ones.
+inline vf plus(vf a, vf b) { return a + b; }
+inline vi plus(vi a, vi b) { return a + b; }
+
+template <class Vector, int H, int V>
+[[gnu::noinline]] void put_ragged(const Vector (&acc)[H][V], float* c, i64 c_m, i64 columns, bool add) {
   for (i64 i = 0; i < H; ++i)
     for (int t = 0; t < V; ++t) {
       float* p = c + i * c_m + t * WIDTH;
       const i64 n = std::clamp<i64>(columns - t * WIDTH, 0, WIDTH);
-      store_part(p, add ? load_part(p, n) + acc[i][t] : acc[i][t], n);
+      const Vector sum = add ? plus(reinterpret_cast<Vector>(load_part(p, n)), acc[i][t]) : acc[i][t];
+      store_part(p, reinterpret_cast<vf>(sum), n);
     }
 }
 // Constant indices alone, or the sums would live in memory.
-template <int H, int V>
-inline void put_tile(const vf (&acc)[H][V], float* c, i64 c_m, i64 columns, bool add) {
+template <class Vector, int H, int V>
+inline void put_tile(const Vector (&acc)[H][V], float* c, i64 c_m, i64 columns, bool add) {
   if (columns < V * WIDTH) {
-    vf copy[H][V];
+    Vector copy[H][V];
 #pragma GCC unroll 16
     for (int i = 0; i < H; ++i)
 #pragma GCC unroll 4
@@ -57,11 +62,11 @@ inline void put_tile(const vf (&acc)[H][V], float* c, i64 c_m, i64 columns, bool
 #pragma GCC unroll 4
       for (int t = 0; t < V; ++t) {
         float* p = c + i * c_m + t * WIDTH;
-        store(p, value(acc[i][t], p));
+        store(p, reinterpret_cast<vf>(value(acc[i][t], p)));
       }
   };
-  if (add) put([](vf sum, const float* p) { return load(p) + sum; });
-  else put([](vf sum, const float*) { return sum; });
+  if (add) put([](Vector sum, const float* p) { return plus(reinterpret_cast<Vector>(load(p)), sum); });
+  else put([](Vector sum, const float*) { return sum; });
 }
 
 // The strips at the edges of a product cost what they hold: Of<H, V>::run for every height and width.
