@@ -68,7 +68,7 @@ constexpr int kExactRows = MR;
 // Of VNNI a vector is all there is: an array of structs would live in memory.
 #if defined(VNNI)
 using ExactSum = vi;
-inline void add(ExactSum& sum, const Sums::Codes& b, const Sums::Word& a) {
+inline void add_products(ExactSum& sum, const Sums::Codes& b, const Sums::Word& a) {
   Sums s{reinterpret_cast<decltype(Sums::sum)>(sum)};
   s.add(b, a);
   sum = s.total();
@@ -76,7 +76,7 @@ inline void add(ExactSum& sum, const Sums::Codes& b, const Sums::Word& a) {
 inline vi total(const ExactSum& sum) { return sum; }
 #else
 using ExactSum = Sums;
-inline void add(ExactSum& sum, const Sums::Codes& b, const Sums::Word& a) { sum.add(b, a); }
+inline void add_products(ExactSum& sum, const Sums::Codes& b, const Sums::Word& a) { sum.add(b, a); }
 inline vi total(const ExactSum& sum) { return sum.total(); }
 #endif
 
@@ -94,7 +94,7 @@ struct ExactTile {
 #pragma GCC unroll 16
       for (int i = 0; i < H; ++i) {
         const auto s = Sums::splat(x + 4 * i);
-        for (int t = 0; t < V; ++t) add(sums[i][t], codes[t], s);
+        for (int t = 0; t < V; ++t) add_products(sums[i][t], codes[t], s);
       }
       x += 4 * kExactRows, y += 4 * kGroup;
     });
