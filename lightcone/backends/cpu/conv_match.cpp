@@ -142,6 +142,7 @@ bool apart(const Convolution& c) {
 }
 
 std::optional<Convolution> match_convolution(const Graph& g, const Sides& both) {
+  if (g[both.sum].dtype != DType::F32) return std::nullopt;
   if (both.symbols.size() > 16) return std::nullopt;
   const Node& mul = g[g[both.sum].in[0].node];
   if (product(mul.shape).bounds().hi == 0) return std::nullopt;  // nothing is computed: no strides to speak of

@@ -328,7 +328,7 @@ void Lowering::find_groups() {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;  // bytes: the results lie behind each other
   const auto same_rows = [](const Contraction& a, const Contraction& b) {
     bool same = a.a_offset == b.a_offset && a.k.extent == b.k.extent && a.k.a == b.k.a && a.type == b.type &&
-                a.unit == b.unit && a.axes.size() == b.axes.size();
+                a.type != WeightType::I8 && a.unit == b.unit && a.axes.size() == b.axes.size();
     for (std::size_t i = 0; same && i + 1 < a.axes.size(); ++i)
       same = a.axes[i].extent == b.axes[i].extent && a.axes[i].a == b.axes[i].a;
     return same;

@@ -64,6 +64,7 @@ struct Contraction {
   WeightType type = WeightType::F32;  // of B as it is stored
   NodeId a_node = 0, b_node = 0;
   const DenseUnit* unit = nullptr;  // the arithmetic of more than a few rows; null: f32
+  bool to_f32 = false;              // exact sums of bytes, wanted in f32
   bool packed = false;              // b_node holds all its rows as packed_weights.h describes
   // Packed for products of bf16, f32 is kept in bf16.
   WeightType kept() const;
