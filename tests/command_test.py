@@ -142,6 +142,12 @@ class Command(unittest.TestCase):
         n = j["needs"]
         self.assertEqual(n["total"], n["weights"] + n["kv_cache"] + n["working"])
         self.assertEqual(n["kv_cache"], 2 * 4 * 2 * 384 * 32 * 4)
+        numbers = 2 * 4 * 2 * 384 * 32
+        for kind, size in (("f32", 4 * numbers), ("f16", 2 * numbers), ("bf16", 2 * numbers), ("i8", numbers + 4 * numbers // 32)):
+            n = json.loads(run("inspect", "builtin", "--kv-cache", kind, "--json").stdout)["needs"]
+            self.assertEqual((n["kv_cache_type"], n["kv_cache"]), (kind, size))
+            self.assertEqual(n["total"], n["weights"] + n["kv_cache"] + n["working"])
+        self.assertIn("384 positions, i8", run("inspect", "builtin", "--kv-cache", "I8").stdout.decode())
         self.assertIn("memory to run", run("inspect", "builtin").stdout.decode())
 
     def test_view_is_one_page_that_needs_no_network(self):

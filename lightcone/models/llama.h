@@ -28,6 +28,9 @@ struct LlamaOptions {
   std::int64_t context = 0;  // positions of the cache; 0: the model's own, at most 4096
   std::int64_t chunk = 512;  // prompt tokens a run; weights are unpacked once for each
   bool all_logits = false;
+  // The type of the KV cache. F16 and BF16 take half the memory and, with a long context, half the time that
+  // attention takes; I8 takes a quarter, with a scale for each head and position.
+  DType kv_cache = DType::F32;
   std::optional<Compiler> compiler = {};  // default: generic() | cpu({threads, precision})
   int threads = 0;
   Precision precision = Precision::Highest;  // Medium: faster prompts and quantised weights
@@ -55,7 +58,7 @@ class Llama {
   const Tokenizer& tokenizer() const;  // Error when there is none
   bool has_tokenizer() const { return tokenizer_ != nullptr; }
   bool ends(int token) const;                                       // an end-of-text token
-  std::size_t weight_bytes() const { return weight_bytes_; }        // in memory
+  std::size_t weight_bytes() const { return weight_bytes_; }        // as they are stored, or unpacked
   std::size_t bytes_per_token() const { return bytes_per_token_; }  // of them, read for each token
   std::size_t converted_bytes() const { return converted_bytes_; }  // of it, unpacked into memory at load
 
