@@ -185,6 +185,20 @@ Tile stored(const Cache& c, i64 first, i64 n, float* to, float* scales) {
   return {c.p + first * c.key * size, c.key * size, c.type, scales};
 }
 
+// What a loop over a tile fetches meanwhile: values while keys are scored, the next keys while values are added.
+struct Ahead {
+  const std::byte* p;
+  i64 keys, row, bytes;  // none where there are no keys; of a row: from one to the next, its length
+  void fetch(i64 j, i64 n) const {
+    for (const i64 end = std::min(j + n, keys); j < end; ++j)
+      for (i64 b = 0; b < bytes; b += 64) __builtin_prefetch(p + j * row + b, 0, 2);
+  }
+};
+Ahead ahead(const Cache& c, i64 first, i64 end) {
+  const i64 size = cache_bytes(c.type), keys = c.step == 1 ? std::min<i64>(kTile, end - first) : 0;
+  return {c.p + first * c.key * size, keys, c.key * size, c.length * size};
+}
+
 // A weight of zero times an infinity is a NaN that masking must not hide.
 bool finite(const Tile& v, i64 n, i64 width) {
   vf bad[4] = {};
@@ -328,28 +342,51 @@ void many(const AttentionBlock& b) {
 
 // ---- few rows: lanes along the head, up to four rows at a time against a tile in the first-level cache ---
 
-// Scores of four keys from j on; keys that do not exist repeat the last.
+// Scores of four keys from j on; keys that do not exist repeat the last. Sums stay in registers, which takes loops
+// that are written out.
 template <CacheType T, int M>
 void score_four(const float* q, const Tile& k, i64 j, i64 n, i64 depth, float scale, float* to) {
   constexpr i64 size = cache_bytes(T);
   const std::byte* p[4];
-  vf acc[M][4] = {};
-  for (int t = 0; t < 4; ++t) p[t] = k.p + std::min(j + t, n - 1) * k.row;
+  vf acc[M][4];
+#pragma GCC unroll 4
+  for (int t = 0; t < 4; ++t) {
+    p[t] = k.p + std::min(j + t, n - 1) * k.row;
+#pragma GCC unroll 4
+    for (int m = 0; m < M; ++m) acc[m][t] = vf{};
+  }
   i64 c = 0;
   for (; c + WIDTH <= depth; c += WIDTH) {
     vf y[4];
+#pragma GCC unroll 4
     for (int t = 0; t < 4; ++t) y[t] = numbers<T>(p[t] + c * size);
+#pragma GCC unroll 4
     for (int m = 0; m < M; ++m) {
       const vf x = load(q + m * depth + c);
+#pragma GCC unroll 4
       for (int t = 0; t < 4; ++t) acc[m][t] = fma(x, y[t], acc[m][t]);
     }
   }
+#pragma GCC unroll 4
   for (int m = 0; m < M; ++m) {
-    v4 s = sums(acc[m][0], acc[m][1], acc[m][2], acc[m][3]);
-    for (i64 i = c; i < depth; ++i)
-      for (int t = 0; t < 4; ++t) s[t] += q[m * depth + i] * number<T>(p[t] + i * size);
-    for (int t = 0; t < 4; ++t) to[m * kTile + j + t] = s[t] * scale;
+    const v4 s = sums(acc[m][0], acc[m][1], acc[m][2], acc[m][3]);
+    *reinterpret_cast<v4*>(to + m * kTile + j) = s * scale;
   }
+  if (c == depth) return;
+  for (int m = 0; m < M; ++m)
+    for (int t = 0; t < 4; ++t) {
+      float s = 0;
+      for (i64 i = c; i < depth; ++i) s += q[m * depth + i] * number<T>(p[t] + i * size);
+      to[m * kTile + j + t] += s * scale;
+    }
+}
+
+float largest(vf v) {
+  float t[WIDTH];
+  std::memcpy(t, &v, sizeof t);
+  for (int half = WIDTH / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) t[i] = t[i] > t[i + half] ? t[i] : t[i + half];
+  return t[0];
 }
 
 void weigh_row(float* s, i64 n, float exponent, const Work& w, i64 m) {
@@ -358,8 +395,7 @@ void weigh_row(float* s, i64 n, float exponent, const Work& w, i64 m) {
   const float old = w.top[m];
   vf tops = splat(old);
   for (i64 j = 0; j < padded; j += WIDTH) tops = larger(load(s + j), tops);
-  float top = old;
-  for (int i = 0; i < WIDTH; ++i) top = tops[i] > top ? tops[i] : top;
+  const float top = largest(tops);
   const vf base = splat(top == kLowest ? 0.0f : top), power = splat(exponent);
   const float shrink = exp2_negative((splat(old) - base) * power)[0];
   vf total = {};
@@ -374,13 +410,15 @@ void weigh_row(float* s, i64 n, float exponent, const Work& w, i64 m) {
 
 // C vectors of the weighted sums of M rows, from column c on.
 template <CacheType T, int M, int C>
-void add_columns(const float* weight, const Tile& values, i64 n, i64 c, i64 width, float* sum, const float* shrink) {
+void add_columns(const float* weight, const Tile& values, const Ahead& next, i64 n, i64 c, i64 width, float* sum,
+                 const float* shrink) {
   vf acc[M][C];
   for (int m = 0; m < M; ++m)
     for (int t = 0; t < C; ++t) acc[m][t] = load(sum + m * width + c + t * WIDTH) * splat(shrink[m]);
   constexpr i64 size = cache_bytes(T);
   const std::byte* p = values.p + c * size;
   for (i64 j = 0; j < n; ++j, p += values.row) {
+    if (c == 0) next.fetch(j, 1);
     vf x[C];
     for (int t = 0; t < C; ++t) x[t] = numbers<T>(p + t * WIDTH * size);
     for (int m = 0; m < M; ++m) {
@@ -392,21 +430,24 @@ void add_columns(const float* weight, const Tile& values, i64 n, i64 c, i64 widt
     for (int t = 0; t < C; ++t) store(sum + m * width + c + t * WIDTH, acc[m][t]);
 }
 
-using Rows = void (*)(const AttentionProblem&, const Work&, const Tile&, i64 n, i64 m);
+using Rows = void (*)(const AttentionProblem&, const Work&, const Tile&, const Ahead&, i64 n, i64 m);
 template <CacheType T, int M>
-void score_rows(const AttentionProblem& a, const Work& w, const Tile& keys, i64 n, i64 m) {
-  for (i64 j = 0; j < n; j += 4)
+void score_rows(const AttentionProblem& a, const Work& w, const Tile& keys, const Ahead& next, i64 n, i64 m) {
+  for (i64 j = 0; j < n; j += 4) {
+    next.fetch(j, 4);
     score_four<T, M>(w.q + m * a.depth, keys, j, n, a.depth, a.scale, w.scores + m * kTile);
+  }
 }
 
 template <CacheType T, int M>
-void add_rows(const AttentionProblem& a, const Work& w, const Tile& values, i64 n, i64 m) {
+void add_rows(const AttentionProblem& a, const Work& w, const Tile& values, const Ahead& next, i64 n, i64 m) {
   constexpr int C = WIDTH == 16 ? 4 : 2;
   const float *weight = w.scores + m * kTile, *shrink = w.shrink + m;
   float* sum = w.sum + m * a.width;
   i64 c = 0;
-  for (; c + C * WIDTH <= a.width; c += C * WIDTH) add_columns<T, M, C>(weight, values, n, c, a.width, sum, shrink);
-  for (; c + WIDTH <= a.width; c += WIDTH) add_columns<T, M, 1>(weight, values, n, c, a.width, sum, shrink);
+  for (; c + C * WIDTH <= a.width; c += C * WIDTH)
+    add_columns<T, M, C>(weight, values, next, n, c, a.width, sum, shrink);
+  for (; c + WIDTH <= a.width; c += WIDTH) add_columns<T, M, 1>(weight, values, next, n, c, a.width, sum, shrink);
   for (; c < a.width; ++c)
     for (int r = 0; r < M; ++r) {
       float s = sum[r * a.width + c] * shrink[r];
@@ -416,16 +457,16 @@ void add_rows(const AttentionProblem& a, const Work& w, const Tile& values, i64 
     }
 }
 
-void score_all(const AttentionProblem& a, const Work& w, const Tile& keys, i64 n, i64 rows) {
+void score_all(const AttentionProblem& a, const Work& w, const Tile& keys, Ahead next, i64 n, i64 rows) {
   with_type(keys.type, [&]<CacheType T>() {
     static constexpr Rows f[] = {score_rows<T, 1>, score_rows<T, 2>, score_rows<T, 3>, score_rows<T, 4>};
-    for (i64 m = 0; m < rows; m += 4) f[std::min<i64>(4, rows - m) - 1](a, w, keys, n, m);
+    for (i64 m = 0; m < rows; m += 4, next.keys = 0) f[std::min<i64>(4, rows - m) - 1](a, w, keys, next, n, m);
   });
 }
-void add_all(const AttentionProblem& a, const Work& w, const Tile& values, i64 n, i64 rows) {
+void add_all(const AttentionProblem& a, const Work& w, const Tile& values, Ahead next, i64 n, i64 rows) {
   with_type(values.type, [&]<CacheType T>() {
     static constexpr Rows f[] = {add_rows<T, 1>, add_rows<T, 2>, add_rows<T, 3>, add_rows<T, 4>};
-    for (i64 m = 0; m < rows; m += 4) f[std::min<i64>(4, rows - m) - 1](a, w, values, n, m);
+    for (i64 m = 0; m < rows; m += 4, next.keys = 0) f[std::min<i64>(4, rows - m) - 1](a, w, values, next, n, m);
   });
 }
 
@@ -450,13 +491,13 @@ void few(const AttentionBlock& b) {
     const i64 n = std::min<i64>(kTile, b.end - j0);
     if (hidden(b, j0, n, seen, w)) continue;
     const Tile keys = stored(all_keys, j0, n, w.keys, w.scales);
-    score_all(a, w, keys, n, b.rows);
+    score_all(a, w, keys, ahead(all_values, j0, b.end), n, b.rows);
     apply_scales(keys, w, n, b.rows);
     apply_steps(b, j0, n, seen, {w.scores, kTile, 1});
     for (i64 m = 0; m < b.rows; ++m) weigh_row(w.scores + m * kTile, n, a.exponent, w, m);
     const Tile values = stored(all_values, j0, n, w.values, w.scales);
     apply_scales(values, w, n, b.rows);
-    add_all(a, w, values, n, b.rows);
+    add_all(a, w, values, ahead(all_keys, j0 + kTile, b.end), n, b.rows);
   }
   for (i64 m = 0; m < b.rows; ++m) finish(b, m, w.sum + m * a.width, 1, w.top[m], w.total[m]);
 }
