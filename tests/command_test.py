@@ -48,6 +48,14 @@ class Command(unittest.TestCase):
         self.assertEqual(first.stdout, run(*args, "--threads", "2").stdout)
         self.assertNotEqual(first.stdout, run("generate", "builtin", "The", "--seed", "6", "-n", "40", "-q").stdout)
 
+    def test_narrow_caches_tell_the_same_story(self):
+        for kind in ("f16", "bf16", "i8"):
+            r = run("generate", "builtin", "Once upon a time", "--temperature", "0", "--kv-cache", kind, "-q")
+            self.assertEqual(r.stdout.decode(), STORY["text"] + "\n", kind)
+        r = run("generate", "builtin", "Once upon a time", "--kv-cache", "f64")
+        self.assertNotEqual(r.returncode, 0)
+        self.assertIn("--kv-cache", r.stderr.decode())
+
     def test_prompt_from_standard_input_and_token_limit(self):
         r = run("generate", "builtin", "-", "-n", "3", "-q", "-t", "0", input=b"Once upon a time")
         self.assertEqual(r.stdout.decode(), "Once upon a time, there was\n")

