@@ -198,7 +198,7 @@ struct CacheKind {
 };
 constexpr CacheKind kCaches[] = {{DType::F32, 4, 0, 0},
                                  {DType::F16, 2, 0.001, 5e-4},
-                                 {DType::BF16, 2, 0.008, 2e-3},
+                                 {DType::BF16, 2, 0.008, 4e-3},
                                  {DType::I8, 1 + 4.0 / 8, 0.03, 1e-2}};
 
 // A narrow cache takes the bytes it should and moves the logits by no more than its rounding.

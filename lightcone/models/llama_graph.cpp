@@ -90,7 +90,8 @@ Tensor Builder::keep(const std::string& name, Tensor now) const {
 Tensor Builder::remember(const std::string& name, Tensor now) const {
   if (s_.cache != DType::I8) return to(keep(name, to(now, s_.cache)), DType::F32);
   const Tensor scale = amax(abs(now), {-1}, true) * (1.0 / 127);
-  const Tensor codes = to(clamp(round(now / scale), -127, 127), DType::I8);
+  const Tensor x = now / scale;
+  const Tensor codes = to(x + (0.5 - to(x < 0.0, DType::F32)), DType::I8);  // the cast cuts off, and saturates
   return to(keep(name, codes), DType::F32) * keep(name + ".scale", scale);
 }
 
