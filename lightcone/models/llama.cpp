@@ -1,11 +1,8 @@
 #include "lightcone/models/llama.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <filesystem>
-#include <semaphore>
-#include <thread>
 
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/io/gguf.h"
@@ -35,38 +32,24 @@ void give(Program& p, const Binding& b, const std::shared_ptr<const Weights>& we
   }
 }
 
-// Has the next tensors fetched from the file while those before them are packed.
-class Fetcher {
- public:
-  Fetcher(const Weights& w, const std::vector<Binding>& all)
-      : thread_([this, &w, &all] {
-          for (const Binding& b : all) {
-            room_.acquire();
-            if (stop_) return;
-            w.prefetch(b.stored->bytes);
-          }
-        }) {}
-  ~Fetcher() { stop_ = true, room_.release(); }
-  void taken() { room_.release(); }
-
- private:
-  std::counting_semaphore<> room_{8};  // tensors ahead
-  std::atomic<bool> stop_ = false;
-  std::jthread thread_;
-};
-
-// Gives the program its weights. What is packed or converted leaves memory at once.
+// Gives the program its weights. What is packed or converted leaves memory at once, and what comes next is fetched
+// from the file meanwhile.
 void give_all(Program& p, const std::vector<Binding>& all, const std::shared_ptr<const Weights>& weights,
               const std::function<void(double part)>& progress) {
+  constexpr std::size_t kAhead = 64u << 20;
   const auto release = [&](const Binding& b) {
     if (b.convert || !p.resident(b.path)) weights->release(b.stored->bytes);
   };
-  Fetcher fetcher(*weights, all);
+  std::size_t next = 0, ahead = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     progress(static_cast<double>(i) / static_cast<double>(all.size()));
+    for (; next < all.size() && (next <= i || ahead < kAhead); ++next) {
+      weights->prefetch(all[next].stored->bytes);
+      ahead += all[next].stored->bytes.size();
+    }
     give(p, all[i], weights);
     release(all[i]);
-    fetcher.taken();
+    ahead -= all[i].stored->bytes.size();
   }
   for (const Binding& b : all) release(b);  // pages that came along with their neighbours
 }
