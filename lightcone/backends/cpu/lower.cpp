@@ -12,6 +12,7 @@
 
 #include "lightcone/backends/cpu/attention_plan.h"
 #include "lightcone/backends/cpu/conv.h"
+#include "lightcone/backends/cpu/conv_pairs.h"
 #include "lightcone/backends/cpu/epilogue.h"
 #include "lightcone/backends/cpu/packed_weights.h"
 #include "lightcone/core/tensor.h"
@@ -171,8 +172,9 @@ void Lowering::choose_buffers() {
     const auto s = sides(g_, id);
     if (!s) continue;
     if (const auto c = match_convolution(g_, *s)) {
-      convolutions_.emplace(id, *c);
-      buffer_[id] = buffer_[c->image_node] = buffer_[c->weight_node] = true;
+      Convolution& v = convolutions_.emplace(id, *c).first->second;
+      if (options_.precision == Precision::Medium) choose_pairs(g_, uses, v);
+      buffer_[id] = buffer_[v.image_node] = buffer_[v.weight_node] = true;
     } else if (const auto c = match_contraction(g_, *s)) {
       contractions_.emplace(id, *c).first->second.unit = choose_unit(c->type, options_.precision);
       buffer_[id] = buffer_[c->a_node] = buffer_[c->b_node] = true;
@@ -322,11 +324,11 @@ NodeId Lowering::packed(Graph& dst, const Convolution& c) {
   if (!fresh) return it->second;
   const NodeId from = to_[c.weight_node];
   Node pack{.op = Op::Kernel,
-            .dtype = DType::F32,
-            .shape = {f.floats(conv_table(detect_isa()).mr)},
+            .dtype = c.pairs ? DType::U8 : DType::F32,
+            .shape = {c.pairs ? c.pairs->groups * c.pairs->group_bytes() : f.floats(conv_table(detect_isa()).mr)},
             .where = g_[c.weight_node].where};
   pack.in.push_back({from, View(dst[from].shape)});
-  pack.kernel = pack_weights_kernel(f, parallel_);
+  pack.kernel = c.pairs ? pack_pairs_kernel(c.pairs, parallel_) : pack_weights_kernel(f, parallel_);
   it->second = dst.add(std::move(pack));
   ++log_.fired["weight packed"];
   return it->second;
@@ -532,8 +534,9 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
   if (v != convolutions_.end()) {
     reads(v->second.image_node);
     weight(v->second, v->second.weight_node);
-    out.kernel =
-        convolution_kernel(v->second, options_.winograd ? ConvWay::Cheapest : ConvWay::Direct, parallel_, epilogue());
+    const ConvWay way = options_.winograd ? ConvWay::Cheapest : ConvWay::Direct;
+    out.kernel = v->second.pairs ? pairs_kernel(v->second, parallel_, epilogue())
+                                 : convolution_kernel(v->second, way, parallel_, epilogue());
   } else if (c != contractions_.end()) {
     reads(c->second.a_node);
     weight(c->second, c->second.b_node);
