@@ -50,9 +50,10 @@ std::shared_ptr<const Kernel> pack_pairs_kernel(std::shared_ptr<const Pairs> pai
 
 // One instruction set's functions.
 struct PairsTable {
-  // n pixels of each of `count` pairs of channels, from[2 * i] and from[2 * i + 1]: rows `row` apart
+  // n pixels of each of `count` pairs of channels, from[2 * i] and from[2 * i + 1]. Pair i, column c goes to
+  // to[c / 16 * group + i * 16 + c % 16], and columns begin with `column`.
   void (*round)(const float* image, const std::int64_t* from, std::int64_t count, std::int64_t step, std::int64_t n,
-                std::uint32_t* to, std::int64_t row);
+                std::uint32_t* to, std::int64_t column, std::int64_t group);
   // n <= 16 neighbours at each of `count` places: rows of 16
   void (*gather)(const std::uint32_t* from, const std::int64_t* at, std::int64_t count, std::int64_t n,
                  std::uint32_t* to);

@@ -47,6 +47,16 @@ void for_images(const Pairs& p, i64 begin, i64 end, const F& f) {
   }
 }
 
+// Pixels of an image row by row: f(y, x, number).
+template <class F>
+void for_rows(const Pairs& p, i64 pixel, i64 n, const F& f) {
+  for (i64 y = pixel / p.x.extent, x = pixel % p.x.extent; n > 0; ++y, x = 0) {
+    const i64 some = std::min(n, p.x.extent - x);
+    f(y, x, some);
+    n -= some;
+  }
+}
+
 // ---- planes ------------------------------------------------------------------------------------
 
 void make_plane(const Job& j, const float* image, i64 pair, Word* to) {
@@ -61,7 +71,8 @@ void make_plane(const Job& j, const float* image, i64 pair, Word* to) {
                   begin = std::min(end, steps(p.x.lo - px));
         std::fill_n(to, begin, 0), std::fill_n(to + end, p.x.length - end, 0);
         const i64 from = y * p.y.unit + (px + begin * p.x.step) * p.x.unit;
-        j.t->round(image + from, p.channels.data() + 2 * pair, 1, p.x.step * p.x.unit, end - begin, to + begin, 0);
+        j.t->round(image + from, p.channels.data() + 2 * pair, 1, p.x.step * p.x.unit, end - begin, to + begin, 0,
+                   kGroup);
       }
 }
 
@@ -74,24 +85,28 @@ void plane_task(void* arg, int task, int) {
 
 // ---- panels ------------------------------------------------------------------------------------
 
-// Sixteen columns from `column` on, pairs [k, k + count): what is missing of a step is zeros.
-void pack_group(const Job& j, i64 column, i64 k, i64 count, Word* to) {
+// Columns [begin, end) of a task, pairs [k, k + count); groups of sixteen columns lie `group` words apart.
+void from_image(const Job& j, i64 begin, i64 end, i64 k, i64 count, Word* to, i64 group) {
   const Pairs& p = *j.p;
-  for_images(p, column, std::min(j.columns, column + kGroup), [&](i64 image, i64 pixel, i64 n, i64 c) {
-    const float* from = p.planes ? nullptr : j.run->problem(j.group, j.first + image).image;
-    i64 y = pixel / p.x.extent, x = pixel % p.x.extent;
-    for (const i64 end = c + n; c < end; ++y, x = 0) {
-      const i64 some = std::min(end - c, p.x.extent - x);
-      if (p.planes)
-        j.t->gather(j.planes + image * image_words(p) + y * p.x.length + x, p.at.data() + k, count, some,
-                    to + c - column);
-      else
-        j.t->round(from + y * p.y.unit + x * p.x.unit, p.channels.data() + 2 * k, count, p.x.unit, some,
-                   to + c - column, kGroup);
+  for_images(p, begin, end, [&](i64 image, i64 pixel, i64 n, i64 c) {
+    const float* from = j.run->problem(j.group, j.first + image).image;
+    for_rows(p, pixel, n, [&](i64 y, i64 x, i64 some) {
+      j.t->round(from + y * p.y.unit + x * p.x.unit, p.channels.data() + 2 * k, count, p.x.unit, some, to, c - begin,
+                 group);
       c += some;
-    }
+    });
   });
-  std::fill(to + count * kGroup, to + p.unit->b_bytes(2 * count) / 4, 0);
+}
+void from_planes(const Job& j, i64 begin, i64 end, i64 k, i64 count, Word* to, i64 group) {
+  const Pairs& p = *j.p;
+  for (i64 first = begin; first < end; first += kGroup, to += group)
+    for_images(p, first, std::min(end, first + kGroup), [&](i64 image, i64 pixel, i64 n, i64 c) {
+      const Word* from = j.planes + image * image_words(p);
+      for_rows(p, pixel, n, [&](i64 y, i64 x, i64 some) {
+        j.t->gather(from + y * p.x.length + x, p.at.data() + k, count, some, to + c - first);
+        c += some;
+      });
+    });
 }
 
 // ---- tiles -------------------------------------------------------------------------------------
@@ -102,7 +117,7 @@ void one_tile(const Job& j, const std::byte* a, const std::byte* b, i64 depth, i
   const DenseUnit& u = *p.unit;
   const i64 rows = std::min<i64>(u.mr, p.rows - row), columns = std::min<i64>(u.nr, end - column);
   const i64 group = u.b_bytes(depth), pixel = column % p.pixels;
-  if (rows == u.mr && columns == u.nr && pixel + columns <= p.pixels) {
+  if (columns == u.nr && pixel + columns <= p.pixels) {
     float* out = j.run->problem(j.group, j.first + column / p.pixels).out + row * p.out_row + pixel;
     return u.tile(a, b, group, depth, out, p.out_row, rows, columns, add);
   }
@@ -114,7 +129,7 @@ void one_tile(const Job& j, const std::byte* a, const std::byte* b, i64 depth, i
     });
   };
   if (add) each([&](float* out, float* sums, i64 n) { j.t->move(out, p.out_row, rows, n, sums, u.nr); });
-  u.tile(a, b, group, depth, block, u.nr, u.mr, u.nr, add);
+  u.tile(a, b, group, depth, block, u.nr, rows, u.nr, add);
   each([&](float* out, float* sums, i64 n) { j.t->move(sums, u.nr, rows, n, out, p.out_row); });
 }
 
@@ -129,8 +144,10 @@ void tiles_task(void* arg, int task, int worker) {
   if (u.begin) u.begin();
   for (i64 k = 0; k < pairs; k += kBlock) {
     const i64 count = std::min(kBlock, pairs - k), depth = 2 * count, group = u.b_bytes(depth);
-    for (i64 c = column; c < end; c += kGroup)
-      pack_group(j, c, k, count, reinterpret_cast<Word*>(panel + (c - column) / kGroup * group));
+    auto* to = reinterpret_cast<Word*>(panel);
+    (p.planes ? from_planes : from_image)(j, column, end, k, count, to, group / 4);
+    for (i64 c = column; c < end && group > count * 64; c += kGroup, to += group / 4)  // the rest of a step
+      std::fill(to + count * kGroup, to + group / 4, 0);
     for (i64 r = row; r < row + rows; r += u.mr) {
       const std::byte* a = j.weights + r / u.mr * u.a_bytes(p.depth()) + u.a_bytes(2 * k);
       for (i64 c = column; c < end; c += u.nr)

@@ -42,14 +42,24 @@ inline void put(std::uint32_t* to, vf v, i64 n) {
 #endif
 }
 
-void round(const float* image, const i64* from, i64 count, i64 step, i64 n, std::uint32_t* to, i64 row) {
-  for (i64 c = 0; c < count; ++c, from += 2, to += row)
-    for (i64 i = 0; i < n; i += WIDTH) {
-      const i64 m = std::min<i64>(WIDTH, n - i);
-      const vf even = spaced(image + from[0] + i * step, step, m);
-      const vf odd = from[1] == Pairs::kNothing ? vf{} : spaced(image + from[1] + i * step, step, m);
-      put(to + i, rounded_pairs(even, odd), m);
+// Rows of channels are far apart, in pages that no hardware asks for ahead.
+constexpr i64 kAhead = 4;
+void round(const float* image, const i64* from, i64 count, i64 step, i64 n, std::uint32_t* to, i64 column, i64 group) {
+  for (i64 k = 0; k < count; ++k) {
+    const i64 ahead = k + kAhead < count ? from[2 * kAhead] : from[0];
+    const float *even = image + *from++, *odd = image + (*from == Pairs::kNothing ? 0 : *from);
+    const bool both = *from++ != Pairs::kNothing;
+    const float* next = image + ahead;
+    for (i64 i = 0, m = 0; i < n; i += m) {
+      const i64 lane = (column + i) % WIDTH, c = column + i;
+      m = std::min(WIDTH - lane, n - i);
+      __builtin_prefetch(next + i * step);
+      __builtin_prefetch(next + (odd - even) + i * step);
+      const vf second = both ? spaced(odd + i * step, step, m) : vf{};
+      put(to + c / kGroup * group + k * kGroup + c % kGroup, rounded_pairs(spaced(even + i * step, step, m), second),
+          m);
     }
+  }
 }
 
 void gather(const std::uint32_t* from, const i64* at, i64 count, i64 n, std::uint32_t* to) {

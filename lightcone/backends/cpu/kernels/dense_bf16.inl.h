@@ -28,19 +28,26 @@ void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to
   }
 }
 
-void tile(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add) {
+// The first R rows of a tile.
+template <int R>
+void tile_of(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add) {
   const GroupsOf<GROUPS> groups(b, b_group, columns);
   const auto* x = static_cast<const std::int32_t*>(a);
-  vf acc[MR][GROUPS] = {};
+  vf acc[R][GROUPS] = {};
   for (i64 at = 0; at < (depth + 1) / 2 * 64; at += 64, x += MR) {
     __m512bh w[GROUPS];
     for (int g = 0; g < GROUPS; ++g) w[g] = (__m512bh)_mm512_loadu_si512(groups.at[g] + at);
-    for (int i = 0; i < MR; ++i)
+    for (int i = 0; i < R; ++i)
       for (int g = 0; g < GROUPS; ++g)
         acc[i][g] = reinterpret_cast<vf>(
             _mm512_dpbf16_ps(reinterpret_cast<__m512>(acc[i][g]), (__m512bh)_mm512_set1_epi32(x[i]), w[g]));
   }
   store_tile(acc, c, c_m, rows, columns, add);
+}
+// What is left of a power of two, or of a multiple of 32, after strips of 14.
+void tile(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add) {
+  const auto f = rows <= 2 ? tile_of<2> : rows <= 4 ? tile_of<4> : rows <= 8 ? tile_of<8> : tile_of<MR>;
+  f(a, b, b_group, depth, c, c_m, rows, columns, add);
 }
 #else
 // A: f32 [k][MR], rounded to bf16.
