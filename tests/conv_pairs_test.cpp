@@ -200,32 +200,45 @@ TEST(ConvPairs, WeightsStoredInBf16) {
 // A block of a network as a user compiles it: an epilogue and a residual behind, one and two threads, a batch that
 // is known late.
 TEST(ConvPairs, InAGraph) {
-  for (const DType t : {DType::F32, DType::BF16}) {
-    Graph g;
-    const Dim b = Dim::symbol("b", 0, 5);
-    const Tensor x = g.input("x", {b, 24, 9, 10}), r = g.input("r", {b, 40, 9, 10});
-    const Tensor w = parameter(g, "w", {40, 24, 3, 3}, t);
-    const Tensor y = conv(x, t == DType::F32 ? w : to(w, DType::F32), ConvOptions{.padding = {1}});
-    g.output("y", relu(y + parameter(g, "bias", {40}).reshape({1, 40, 1, 1}) + r));
-    const auto medium = kernels(g, Precision::Medium);
-    EXPECT_EQ(count(medium, "conv_bf16"), kFast ? 1 : 0);
-    EXPECT_EQ(count(medium, "pack_conv_bf16"), kFast ? 1 : 0);
-    EXPECT_EQ(medium.size(), kFast || t == DType::F32 ? 2u : 3u);
-    EXPECT_EQ(count(kernels(g, Precision::High), "conv_bf16"), 0);
-    for (const int batch : {0, 1, 5}) {
-      const Bindings env{{"b", batch}};
-      const Inputs in = random_values(g, 5, env);
-      const Results want = interpret(g, kFast ? rounded(in, {"x", "w"}) : in, env, Rounding::Wide, true);
-      std::vector<double> first;
-      for (const int workers : {1, 2}) {
-        const Graph made = transform(g, generic() | cpu({.threads = workers, .precision = Precision::Medium})).graph;
-        const Value got = test::run_guarded(made, in, env, test::Against::Back).outputs.at("y");
-        expect_close(want.outputs.at("y"), {got.f.begin(), got.f.end()}, cat("batch ", batch, " at "));
-        if (workers == 1) first = got.f;
-        else EXPECT_EQ(first, got.f) << "threads change bits";
+  for (const DType t : {DType::F32, DType::BF16})
+    for (const int least : {0, 1}) {
+      Graph g;
+      const Dim b = Dim::symbol("b", least, 5);
+      const Tensor x = g.input("x", {b, 24, 9, 10}), r = g.input("r", {b, 40, 9, 10});
+      const Tensor w = parameter(g, "w", {40, 24, 3, 3}, t);
+      const Tensor y = conv(x, t == DType::F32 ? w : to(w, DType::F32), ConvOptions{.padding = {1}});
+      g.output("y", relu(y + parameter(g, "bias", {40}).reshape({1, 40, 1, 1}) + r));
+      const auto medium = kernels(g, Precision::Medium);
+      EXPECT_EQ(count(medium, "conv_bf16"), kFast ? 1 : 0);
+      EXPECT_EQ(count(medium, "pack_conv_bf16"), kFast ? 1 : 0);
+      if (kFast) EXPECT_EQ(medium.size(), least == 0 ? 3u : 2u);  // no epilogue where there may be no rows
+      EXPECT_EQ(count(kernels(g, Precision::High), "conv_bf16"), 0);
+      for (const int batch : {least, 2, 5}) {
+        const Bindings env{{"b", batch}};
+        const Inputs in = random_values(g, 5, env);
+        const Results want = interpret(g, kFast ? rounded(in, {"x", "w"}) : in, env, Rounding::Wide, true);
+        std::vector<double> first;
+        for (const int workers : {1, 2}) {
+          const Graph made = transform(g, generic() | cpu({.threads = workers, .precision = Precision::Medium})).graph;
+          const Value got = test::run_guarded(made, in, env, test::Against::Back).outputs.at("y");
+          expect_close(want.outputs.at("y"), {got.f.begin(), got.f.end()}, cat("batch ", batch, " at "));
+          if (workers == 1) first = got.f;
+          else EXPECT_EQ(first, got.f) << "threads change bits";
+        }
       }
     }
-  }
+}
+
+// Where many pixels share the filters f32 is faster, unless it may not be used.
+TEST(ConvPairs, LeavesWinogradWhatItDoesFaster) {
+  for (const int size : {28, 64})
+    for (const bool winograd : {true, false}) {
+      Graph g;
+      g.output("y", conv(g.input("x", {1, 128, size, size}), parameter(g, "w", {128, 128, 3, 3}), {.padding = {1}}));
+      const CpuOptions o{.threads = 1, .winograd = winograd, .precision = Precision::Medium};
+      const std::string all = transform(g, generic() | cpu(o)).graph.str();
+      EXPECT_EQ(all.find("conv_bf16") != std::string::npos, kFast && (size == 28 || !winograd));
+    }
 }
 
 TEST(ConvPairs, OnlyWhereAParameterIsReadOnceAndAllIsKnown) {

@@ -69,10 +69,9 @@ void find_offsets(const std::vector<Sum>& sums, Pairs& p) {
   i64 channels = 1, taps = 1, index[16] = {};
   for (const Sum& s : sums) (s.axis ? taps : channels) *= s.extent;
   const i64 pairs = (channels + 1) / 2;
-  p.phase = p.y.length * p.x.length;
-  p.plane = up(p.y.phases * p.x.phases * p.phase, 16) | 16;  // an odd number of cache lines apart
+  p.row_words = p.y.phases * p.x.phases * p.x.length;
   p.channels.assign(static_cast<std::size_t>(2 * pairs), Pairs::kNothing);
-  p.at.resize(static_cast<std::size_t>(pairs * taps));
+  p.shift.resize(static_cast<std::size_t>(taps));
   p.weights.assign(static_cast<std::size_t>(2 * pairs * taps), Pairs::kNothing);
   for (i64 k = 0; k < channels * taps; ++k) {
     i64 channel = 0, tap = 0, image = 0, weight = 0, d[kSpatial] = {};
@@ -85,8 +84,7 @@ void find_offsets(const std::vector<Sum>& sums, Pairs& p) {
     }
     const i64 at = channel / 2 * taps + tap, phase = d[1] % p.y.step * p.x.phases + d[2] % p.x.step;
     p.channels[static_cast<std::size_t>(channel)] = image;
-    p.at[static_cast<std::size_t>(at)] =
-        channel / 2 * p.plane + phase * p.phase + d[1] / p.y.step * p.x.length + d[2] / p.x.step;
+    p.shift[static_cast<std::size_t>(tap)] = d[1] / p.y.step * p.row_words + phase * p.x.length + d[2] / p.x.step;
     p.weights[static_cast<std::size_t>(2 * at + channel % 2)] = weight;
     for (std::size_t i = sums.size(); i-- > 0 && ++index[i] == sums[i].extent;) index[i] = 0;
   }
@@ -144,6 +142,17 @@ class PackPairs final : public Kernel {
   std::shared_ptr<Parallel> parallel_;
 };
 
+// Winograd's way has four times fewer products and exact operands, but filters to transform in every run: many pixels
+// must share them. Measured on Zen 5, where products of bf16 are 1.8 times as fast as those of f32.
+bool winograd_is_faster(const Convolution& c, const Pairs& p) {
+  constexpr i64 kPixels = 3072, kChannels = 128;
+  i64 pixels = p.pixels;
+  for (const Convolution::Axis& a : c.outer) pixels *= a.weight == Dim(0) ? a.extent.bounds().hi : 1;
+  const bool tiles = p.unit->begin;  // hardware whose products of bf16 are faster than that
+  return !tiles && winograd_fits(c) && pixels >= kPixels &&
+         std::min<i64>(p.rows, static_cast<i64>(p.channels.size())) >= kChannels;
+}
+
 }  // namespace
 
 std::shared_ptr<const Pairs> make_pairs(const Convolution& c, WeightType stored, const DenseUnit& unit) {
@@ -171,10 +180,11 @@ std::shared_ptr<const Pairs> make_pairs(const Convolution& c, WeightType stored,
   if (!number.known || depth == 0) return nullptr;
   find_offsets(sums, *p);
   join_rows(*p);
-  return p;
+  constexpr i64 kLongest = 4096;  // words of a plane's row, which is not cut in parts
+  return p->planes && p->row_words > kLongest ? nullptr : p;
 }
 
-void choose_pairs(const Graph& g, const std::vector<int>& uses, Convolution& c) {
+void choose_pairs(const Graph& g, const std::vector<int>& uses, bool winograd, Convolution& c) {
   constexpr i64 kFewRows = 8;  // where most of a tile would be empty
   Convolution narrow = c;
   WeightType stored = WeightType::F32;
@@ -186,6 +196,7 @@ void choose_pairs(const Graph& g, const std::vector<int>& uses, Convolution& c) 
   if (!packed_filters(g, narrow, isa)) return;
   auto pairs = make_pairs(c, stored, *dense_unit(Arithmetic::Bf16, isa));
   if (!pairs || pairs->rows < kFewRows || pairs->channels[1] == Pairs::kNothing) return;
+  if (winograd && winograd_is_faster(c, *pairs)) return;
   c.weight_node = narrow.weight_node, c.pairs = std::move(pairs);
 }
 

@@ -1,10 +1,10 @@
 // Convolutions in bf16: a product of the filters and of the image's windows by the tiles of dense_unit.h, whose
 // operands are rounded to bf16 and summed in f32, as Precision::Medium allows.
 //
-// What is summed goes by pairs of channels, the form in which tiles read B: [pair][tap][pixel][2]. The image is rounded
-// once, into planes of such pairs with their padding around them; a stride of two makes four, of the even and the odd
-// rows and columns. There every tap is a shift, and a panel of B is copied together from shifted rows. An image without
-// padding, and one whose windows do not overlap, is rounded straight into panels.
+// What is summed goes by pairs of channels, the form in which tiles read B: [pair][tap][pixel][2]. A task rounds the
+// rows of the image it needs into planes of such pairs, with their padding around them; a stride of two makes four of
+// each row, of the even and the odd rows and columns. There every tap is a shift, and a panel of B is copied together
+// from shifted rows. An image without padding, and one whose windows do not overlap, is rounded straight into panels.
 #pragma once
 
 #include <memory>
@@ -26,9 +26,9 @@ struct Pairs {
   };
   Axis y, x;
   bool planes = false;                     // else panels are read from the image
-  std::int64_t phase = 0, plane = 0;       // elements, each a pair
+  std::int64_t row_words = 0;              // of a plane: a row of all its phases; each word is a pair
   std::vector<std::int64_t> channels;      // where each begins in the image; an even number of them
-  std::vector<std::int64_t> at;            // of each pair and tap: the shift in the planes
+  std::vector<std::int64_t> shift;         // of each tap, in a plane
   std::vector<std::int64_t> weights;       // of each pair, tap and half: the offset in a row, or kNothing
   std::vector<std::int64_t> group_weight;  // where the groups' weights begin
   std::int64_t weight_row = 0;
@@ -40,8 +40,8 @@ struct Pairs {
 // Nothing where sizes other than the batch's are symbolic, or the image is not read along two axes.
 std::shared_ptr<const Pairs> make_pairs(const Convolution& c, WeightType stored, const DenseUnit& unit);
 // Has `c` multiplied in bf16 where the precision allows it, this CPU is fast at it and its weights are a parameter
-// that nothing else reads. `uses`: of the graph's nodes.
-void choose_pairs(const Graph& g, const std::vector<int>& uses, Convolution& c);
+// that nothing else reads. `uses`: of the graph's nodes; `winograd`: is that allowed where it is faster?
+void choose_pairs(const Graph& g, const std::vector<int>& uses, bool winograd, Convolution& c);
 
 std::shared_ptr<const Kernel> pairs_kernel(const Convolution& c, std::shared_ptr<Parallel> parallel,
                                            std::shared_ptr<const Epilogue> epilogue);
@@ -51,9 +51,9 @@ std::shared_ptr<const Kernel> pack_pairs_kernel(std::shared_ptr<const Pairs> pai
 // One instruction set's functions.
 struct PairsTable {
   // n pixels of each of `count` pairs of channels, from[2 * i] and from[2 * i + 1]. Pair i, column c goes to
-  // to[c / 16 * group + i * 16 + c % 16], and columns begin with `column`.
+  // to[c / 16 * group + i * row + c % 16], and columns begin with `column`.
   void (*round)(const float* image, const std::int64_t* from, std::int64_t count, std::int64_t step, std::int64_t n,
-                std::uint32_t* to, std::int64_t column, std::int64_t group);
+                std::uint32_t* to, std::int64_t row, std::int64_t column, std::int64_t group);
   // n <= 16 neighbours at each of `count` places: rows of 16
   void (*gather)(const std::uint32_t* from, const std::int64_t* at, std::int64_t count, std::int64_t n,
                  std::uint32_t* to);

@@ -11,9 +11,9 @@ namespace {
 using i64 = std::int64_t;
 using Word = std::uint32_t;  // a pair
 constexpr i64 kGroup = 16;
-constexpr i64 kColumns = 512;           // of a task, at most: their panel stays in L2
-constexpr i64 kPlanes = i64{1} << 20;   // words of planes at a time, where an image has no more
 constexpr i64 kBlock = kTileDepth / 2;  // pairs packed at a time
+constexpr i64 kColumns = 512,
+              kLongest = 4096;  // of a task, at most, if there are that many pairs, and if there are few
 
 i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
 i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
@@ -23,19 +23,28 @@ struct Job {
   const Pairs* p;
   const PairsTable* t;
   const ConvRun* run;
-  const std::byte* weights = nullptr;  // of the group
-  Word* planes = nullptr;
-  std::byte* panels = nullptr;
-  i64 panel_bytes = 0;
-  i64 group = 0, first = 0, columns = 0;            // the first image
-  i64 tiles_task = 1, strips_task = 1, across = 1;  // of a task; tasks that share their columns
+  const std::byte* weights = nullptr;
+  i64 columns = 0;
+  i64 tiles_task = 1, strips_task = 1, across = 1, along = 1;  // of a task; tasks side by side in a group
 };
 
-i64 image_words(const Pairs& p) { return p.planes ? p.plane * static_cast<i64>(p.channels.size() / 2) : 0; }
-i64 images_at_once(const Pairs& p, i64 images) {
-  return p.planes ? std::clamp<i64>(kPlanes / std::max<i64>(image_words(p), 1), 1, std::max<i64>(images, 1)) : images;
+// Columns of a task, at most: their panel stays in L2.
+i64 most_columns(const Pairs& p) {
+  const i64 depth = std::min(p.depth(), kTileDepth), nr = p.unit->nr;
+  return p.planes ? up(kColumns, nr) : up(std::min(kLongest, kColumns * kTileDepth / depth), nr);
 }
-i64 panel_bytes(const DenseUnit& u) { return up(kColumns, u.nr) / kGroup * u.b_bytes(kTileDepth); }
+i64 panel_bytes(const Pairs& p) { return most_columns(p) / kGroup * p.unit->b_bytes(std::min(p.depth(), kTileDepth)); }
+// Rows of the planes that `rows` rows of the output read.
+i64 plane_rows(const Pairs& p, i64 rows) { return rows + p.y.length - p.y.extent; }
+i64 plane_words(i64 words) { return up(words, 16) | 16; }  // an odd number of cache lines apart
+i64 planes_bytes(const Pairs& p) {
+  if (!p.planes) return 0;
+  const i64 columns = most_columns(p), images = columns / p.pixels + 2;
+  const i64 rows = columns / p.x.extent + images * plane_rows(p, 2), taps = static_cast<i64>(p.shift.size());
+  return up(plane_words(rows * p.row_words) * (kBlock / taps + 2) * 4, 64);
+}
+
+i64 worker_bytes(const Pairs& p) { return panel_bytes(p) + planes_bytes(p); }
 
 // Columns [begin, end) image by image: f(image, first pixel, number, column).
 template <class F>
@@ -59,103 +68,131 @@ void for_rows(const Pairs& p, i64 pixel, i64 n, const F& f) {
 
 // ---- planes ------------------------------------------------------------------------------------
 
-void make_plane(const Job& j, const float* image, i64 pair, Word* to) {
+// Rows [first, first + rows) of the planes of pairs of channels, `plane` words apart.
+void make_planes(const Job& j, const float* image, i64 pair, i64 pairs, i64 first, i64 rows, Word* to, i64 plane) {
   const Pairs& p = *j.p;
   const auto steps = [&p](i64 d) { return d <= 0 ? 0 : parts(d, p.x.step); };
-  for (i64 py = 0; py < p.y.phases; ++py)
-    for (i64 px = 0; px < p.x.phases; ++px)
-      for (i64 q = 0; q < p.y.length; ++q, to += p.x.length) {
-        const i64 y = q * p.y.step + py;
-        const bool inside = y >= p.y.lo && y < p.y.hi;
-        const i64 end = inside ? std::min(p.x.length, steps(p.x.hi - px)) : 0,
-                  begin = std::min(end, steps(p.x.lo - px));
-        std::fill_n(to, begin, 0), std::fill_n(to + end, p.x.length - end, 0);
-        const i64 from = y * p.y.unit + (px + begin * p.x.step) * p.x.unit;
-        j.t->round(image + from, p.channels.data() + 2 * pair, 1, p.x.step * p.x.unit, end - begin, to + begin, 0,
-                   kGroup);
+  for (i64 y = first * p.y.step; y < (first + rows) * p.y.step; ++y) {
+    if (y % p.y.step >= p.y.phases) continue;  // between the windows
+    for (i64 px = 0; px < p.x.phases; ++px, to += p.x.length) {
+      const bool inside = y >= p.y.lo && y < p.y.hi;
+      const i64 end = inside ? std::min(p.x.length, steps(p.x.hi - px)) : 0, begin = std::min(end, steps(p.x.lo - px));
+      for (i64 i = 0; i < pairs; ++i) {
+        for (i64 x = 0; x < begin; ++x) to[i * plane + x] = 0;
+        for (i64 x = end; x < p.x.length; ++x) to[i * plane + x] = 0;
       }
-}
-
-void plane_task(void* arg, int task, int) {
-  const Job& j = *static_cast<const Job*>(arg);
-  const i64 pairs = static_cast<i64>(j.p->channels.size() / 2), image = task / pairs, pair = task % pairs;
-  make_plane(j, j.run->problem(j.group, j.first + image).image, pair,
-             j.planes + image * image_words(*j.p) + pair * j.p->plane);
+      const i64 from = y * p.y.unit + (px + begin * p.x.step) * p.x.unit, step = p.x.step * p.x.unit;
+      j.t->round(image + from, p.channels.data() + 2 * pair, pairs, step, end - begin, to + begin, plane, 0, kGroup);
+    }
+  }
 }
 
 // ---- panels ------------------------------------------------------------------------------------
 
-// Columns [begin, end) of a task, pairs [k, k + count); groups of sixteen columns lie `group` words apart.
-void from_image(const Job& j, i64 begin, i64 end, i64 k, i64 count, Word* to, i64 group) {
+// Columns [begin, end) of a task, pairs [k, k + count): to a panel whose groups of sixteen columns lie `step` words
+// apart.
+struct Panel {
+  i64 group, begin, end = 0, k = 0, count = 0;
+  Word* to = nullptr;
+  i64 step = 0;
+};
+
+void from_image(const Job& j, const Panel& to) {
   const Pairs& p = *j.p;
-  for_images(p, begin, end, [&](i64 image, i64 pixel, i64 n, i64 c) {
-    const float* from = j.run->problem(j.group, j.first + image).image;
+  for_images(p, to.begin, to.end, [&](i64 image, i64 pixel, i64 n, i64 c) {
+    const float* from = j.run->problem(to.group, image).image;
     for_rows(p, pixel, n, [&](i64 y, i64 x, i64 some) {
-      j.t->round(from + y * p.y.unit + x * p.x.unit, p.channels.data() + 2 * k, count, p.x.unit, some, to, c - begin,
-                 group);
+      j.t->round(from + y * p.y.unit + x * p.x.unit, p.channels.data() + 2 * to.k, to.count, p.x.unit, some, to.to,
+                 kGroup, c - to.begin, to.step);
       c += some;
     });
   });
 }
-void from_planes(const Job& j, i64 begin, i64 end, i64 k, i64 count, Word* to, i64 group) {
+
+void from_planes(const Job& j, const Panel& to, Word* planes) {
   const Pairs& p = *j.p;
-  for (i64 first = begin; first < end; first += kGroup, to += group)
-    for_images(p, first, std::min(end, first + kGroup), [&](i64 image, i64 pixel, i64 n, i64 c) {
-      const Word* from = j.planes + image * image_words(p);
-      for_rows(p, pixel, n, [&](i64 y, i64 x, i64 some) {
-        j.t->gather(from + y * p.x.length + x, p.at.data() + k, count, some, to + c - first);
-        c += some;
-      });
+  const i64 taps = static_cast<i64>(p.shift.size()), first = to.k / taps, last = (to.k + to.count - 1) / taps;
+  const auto rows = [&](i64 pixel, i64 n) {
+    return plane_rows(p, (pixel + n - 1) / p.x.extent - pixel / p.x.extent + 1);
+  };
+  i64 words = 0, at[kBlock];
+  for_images(p, to.begin, to.end, [&](i64, i64 pixel, i64 n, i64) { words += rows(pixel, n) * p.row_words; });
+  const i64 plane = plane_words(words);
+  for (i64 i = 0; i < to.count; ++i)
+    at[i] = ((to.k + i) / taps - first) * plane + p.shift[static_cast<std::size_t>((to.k + i) % taps)];
+  for_images(p, to.begin, to.end, [&](i64 image, i64 pixel, i64 n, i64 c) {
+    const float* from = j.run->problem(to.group, image).image;
+    const i64 top = pixel / p.x.extent;
+    make_planes(j, from, first, last - first + 1, top, rows(pixel, n), planes, plane);
+    for_rows(p, pixel, n, [&](i64 y, i64 x, i64 some) {
+      for (i64 m = 0; some > 0; some -= m, c += m, x += m) {
+        const i64 column = c - to.begin, lane = column % kGroup;
+        m = std::min(kGroup - lane, some);
+        j.t->gather(planes + (y - top) * p.row_words + x, at, to.count, m, to.to + column / kGroup * to.step + lane);
+      }
     });
+    planes += rows(pixel, n) * p.row_words;
+  });
 }
 
 // ---- tiles -------------------------------------------------------------------------------------
 
-// One tile: in the output where all of it lies side by side there, else beside it.
-void one_tile(const Job& j, const std::byte* a, const std::byte* b, i64 depth, i64 row, i64 column, i64 end, bool add) {
+// Some rows of C for some columns of a panel.
+struct Tile {
+  i64 row, rows, column, columns;
+  const std::byte* a;
+  const Word* b;
+};
+// In the output where all of it lies side by side there, else beside it.
+void compute(const Job& j, const Panel& panel, const Tile& t) {
   const Pairs& p = *j.p;
   const DenseUnit& u = *p.unit;
-  const i64 rows = std::min<i64>(u.mr, p.rows - row), columns = std::min<i64>(u.nr, end - column);
-  const i64 group = u.b_bytes(depth), pixel = column % p.pixels;
-  if (columns == u.nr && pixel + columns <= p.pixels) {
-    float* out = j.run->problem(j.group, j.first + column / p.pixels).out + row * p.out_row + pixel;
-    return u.tile(a, b, group, depth, out, p.out_row, rows, columns, add);
-  }
+  const i64 depth = 2 * panel.count, pixel = t.column % p.pixels;
+  const auto place = [&](i64 image) { return j.run->problem(panel.group, image).out + t.row * p.out_row; };
+  if (t.columns == u.nr && pixel + t.columns <= p.pixels)
+    return u.tile(t.a, t.b, 4 * panel.step, depth, place(t.column / p.pixels) + pixel, p.out_row, t.rows, t.columns,
+                  panel.k > 0);
   constexpr i64 kMost = 32;  // rows and columns of a tile
   alignas(64) float block[kMost * kMost];
   const auto each = [&](const auto& f) {
-    for_images(p, column, column + columns, [&](i64 image, i64 from, i64 n, i64 c) {
-      f(j.run->problem(j.group, j.first + image).out + row * p.out_row + from, block + c - column, n);
-    });
+    for_images(p, t.column, t.column + t.columns,
+               [&](i64 image, i64 from, i64 n, i64 c) { f(place(image) + from, block + c - t.column, n); });
   };
-  if (add) each([&](float* out, float* sums, i64 n) { j.t->move(out, p.out_row, rows, n, sums, u.nr); });
-  u.tile(a, b, group, depth, block, u.nr, rows, u.nr, add);
-  each([&](float* out, float* sums, i64 n) { j.t->move(sums, u.nr, rows, n, out, p.out_row); });
+  if (panel.k > 0) each([&](float* out, float* sums, i64 n) { j.t->move(out, p.out_row, t.rows, n, sums, u.nr); });
+  u.tile(t.a, t.b, 4 * panel.step, depth, block, u.nr, t.rows, u.nr, panel.k > 0);
+  each([&](float* out, float* sums, i64 n) { j.t->move(sums, u.nr, t.rows, n, out, p.out_row); });
 }
 
-void tiles_task(void* arg, int task, int worker) {
+void finish(const Job& j, const Panel& panel, i64 row, i64 rows) {
+  for_images(*j.p, panel.begin, panel.end, [&](i64 image, i64 pixel, i64 n, i64) {
+    j.run->finish(j.run->problem(panel.group, image), row, rows, pixel, pixel + n);
+  });
+}
+
+void some_tiles(void* arg, int task, int worker) {
   const Job& j = *static_cast<const Job*>(arg);
   const Pairs& p = *j.p;
   const DenseUnit& u = *p.unit;
-  const i64 row = task % j.across * j.strips_task * u.mr, rows = std::min(j.strips_task * u.mr, p.rows - row);
-  const i64 column = task / j.across * j.tiles_task * u.nr;
-  const i64 end = std::min(j.columns, column + j.tiles_task * u.nr), pairs = p.depth() / 2;
-  std::byte* panel = j.panels + worker * j.panel_bytes;
+  const i64 row = task % j.across * j.strips_task * u.mr, end = std::min(row + j.strips_task * u.mr, p.rows);
+  const i64 column = task / j.across % j.along * j.tiles_task * u.nr, pairs = p.depth() / 2;
+  std::byte* scratch = j.run->launch->scratch + worker * worker_bytes(p);
+  Panel panel{.group = task / j.across / j.along, .begin = column};
+  panel.end = std::min(j.columns, column + j.tiles_task * u.nr), panel.to = reinterpret_cast<Word*>(scratch);
+  const std::byte* weights = j.weights + panel.group * p.group_bytes();
   if (u.begin) u.begin();
-  for (i64 k = 0; k < pairs; k += kBlock) {
-    const i64 count = std::min(kBlock, pairs - k), depth = 2 * count, group = u.b_bytes(depth);
-    auto* to = reinterpret_cast<Word*>(panel);
-    (p.planes ? from_planes : from_image)(j, column, end, k, count, to, group / 4);
-    for (i64 c = column; c < end && group > count * 64; c += kGroup, to += group / 4)  // the rest of a step
-      std::fill(to + count * kGroup, to + group / 4, 0);
-    for (i64 r = row; r < row + rows; r += u.mr) {
-      const std::byte* a = j.weights + r / u.mr * u.a_bytes(p.depth()) + u.a_bytes(2 * k);
-      for (i64 c = column; c < end; c += u.nr)
-        one_tile(j, a, panel + (c - column) / kGroup * group, depth, r, c, end, k > 0);
-      if (k + count == pairs)  // while they are in the cache
-        for_images(p, column, end, [&](i64 image, i64 pixel, i64 n, i64) {
-          j.run->finish(j.run->problem(j.group, j.first + image), r, std::min<i64>(u.mr, p.rows - r), pixel, pixel + n);
-        });
+  for (panel.k = 0; panel.k < pairs; panel.k += kBlock) {
+    panel.count = std::min(kBlock, pairs - panel.k), panel.step = u.b_bytes(2 * panel.count) / 4;
+    if (p.planes) from_planes(j, panel, reinterpret_cast<Word*>(scratch + panel_bytes(p)));
+    else from_image(j, panel);
+    for (i64 c = 0; c < panel.end - column; c += kGroup)  // what a step has more
+      std::fill(panel.to + c / kGroup * panel.step + panel.count * kGroup, panel.to + (c / kGroup + 1) * panel.step, 0);
+    for (i64 r = row; r < end; r += u.mr) {
+      const i64 rows = std::min<i64>(u.mr, end - r);
+      const std::byte* a = weights + r / u.mr * u.a_bytes(p.depth()) + u.a_bytes(2 * panel.k);
+      for (i64 c = column; c < panel.end; c += u.nr)
+        compute(j, panel,
+                {r, rows, c, std::min<i64>(u.nr, panel.end - c), a, panel.to + (c - column) / kGroup * panel.step});
+      if (panel.k + panel.count == pairs) finish(j, panel, r, rows);  // while they are in the cache
     }
   }
   if (u.end) u.end();
@@ -168,12 +205,12 @@ void split(Job& j, int workers) {
   const i64 tile = u.mr * u.nr / kGroup, pack = (p.planes ? 12 : 20) * u.nr / 32, weights = 6;
   const i64 tiles = parts(j.columns, u.nr), strips = parts(p.rows, u.mr);
   i64 least = 0;
-  for (i64 n = std::min(tiles, std::max<i64>(1, kColumns / u.nr)); n > 0; --n)
+  for (i64 n = std::min(tiles, most_columns(p) / u.nr); n > 0; --n)
     for (i64 pieces = 1; pieces <= std::min<i64>(strips, 2 * workers); ++pieces) {
-      const i64 height = parts(strips, pieces), tasks = parts(tiles, n) * parts(strips, height);
-      const i64 all = parts(tasks, workers) * (height * (n * tile + weights) + n * pack + tile);
+      const i64 height = parts(strips, pieces), across = parts(strips, height), along = parts(tiles, n);
+      const i64 all = parts(p.groups * along * across, workers) * (height * (n * tile + weights) + n * pack + tile);
       if (least > 0 && all >= least) continue;
-      least = all, j.tiles_task = n, j.strips_task = height, j.across = parts(strips, height);
+      least = all, j.tiles_task = n, j.strips_task = height, j.across = across, j.along = along;
     }
 }
 
@@ -193,11 +230,7 @@ class PairsKernel final : public Kernel {
     return "conv_" + std::string(p_->unit->name) + (epilogue_ ? "+" + epilogue_->loop()->name() : "");
   }
   std::vector<Dim> sizes() const override { return sizes_; }
-  Dim scratch_bytes(int workers) const override {
-    i64 images = 1;
-    for (const auto& a : outer_) images *= a.weight == Dim(0) ? a.extent.bounds().hi : 1;
-    return planes_bytes(images) + workers * panel_bytes(*p_->unit);
-  }
+  Dim scratch_bytes(int workers) const override { return workers * worker_bytes(*p_); }
   std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
   std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   Dim flops() const override {
@@ -210,7 +243,6 @@ class PairsKernel final : public Kernel {
   void run(const Launch& l) const override;
 
  private:
-  i64 planes_bytes(i64 images) const { return up(images_at_once(*p_, images) * image_words(*p_) * 4, 64); }
   std::shared_ptr<const Pairs> p_;
   std::vector<Convolution::Axis> outer_;
   std::shared_ptr<Parallel> parallel_;
@@ -231,20 +263,10 @@ void PairsKernel::run(const Launch& l) const {
     r.count *= l.sizes[1 + i];
   }
   if (r.count <= 0) return;
-  const i64 images = r.images(), some = images_at_once(p, images);
-  Job j{.p = &p, .t = table_, .run = &r};
-  j.planes = reinterpret_cast<Word*>(l.scratch);
-  j.panels = l.scratch + planes_bytes(images), j.panel_bytes = panel_bytes(*p.unit);
-  for (j.group = 0; j.group < p.groups; ++j.group)
-    for (j.first = 0; j.first < images; j.first += some) {
-      const i64 n = std::min(some, images - j.first);
-      j.weights = static_cast<const std::byte*>(l.in[1]) + j.group * p.group_bytes();
-      j.columns = n * p.pixels;
-      if (p.planes) l.parallel.run(static_cast<int>(n * static_cast<i64>(p.channels.size() / 2)), plane_task, &j);
-      split(j, l.parallel.workers());
-      const i64 tasks = parts(parts(j.columns, p.unit->nr), j.tiles_task) * j.across;
-      l.parallel.run(static_cast<int>(tasks), tiles_task, &j);
-    }
+  Job j{.p = &p, .t = table_, .run = &r, .weights = static_cast<const std::byte*>(l.in[1])};
+  j.columns = r.images() * p.pixels;
+  split(j, l.parallel.workers());
+  l.parallel.run(static_cast<int>(p.groups * j.along * j.across), some_tiles, &j);
 }
 
 }  // namespace

@@ -173,7 +173,7 @@ void Lowering::choose_buffers() {
     if (!s) continue;
     if (const auto c = match_convolution(g_, *s)) {
       Convolution& v = convolutions_.emplace(id, *c).first->second;
-      if (options_.precision == Precision::Medium) choose_pairs(g_, uses, v);
+      if (options_.precision == Precision::Medium) choose_pairs(g_, uses, options_.winograd, v);
       buffer_[id] = buffer_[v.image_node] = buffer_[v.weight_node] = true;
     } else if (const auto c = match_contraction(g_, *s)) {
       contractions_.emplace(id, *c).first->second.unit = choose_unit(c->type, options_.precision);

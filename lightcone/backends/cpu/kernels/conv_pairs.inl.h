@@ -44,7 +44,8 @@ inline void put(std::uint32_t* to, vf v, i64 n) {
 
 // Rows of channels are far apart, in pages that no hardware asks for ahead.
 constexpr i64 kAhead = 4;
-void round(const float* image, const i64* from, i64 count, i64 step, i64 n, std::uint32_t* to, i64 column, i64 group) {
+void round(const float* image, const i64* from, i64 count, i64 step, i64 n, std::uint32_t* to, i64 row, i64 column,
+           i64 group) {
   for (i64 k = 0; k < count; ++k) {
     const i64 ahead = k + kAhead < count ? from[2 * kAhead] : from[0];
     const float *even = image + *from++, *odd = image + (*from == Pairs::kNothing ? 0 : *from);
@@ -56,8 +57,7 @@ void round(const float* image, const i64* from, i64 count, i64 step, i64 n, std:
       __builtin_prefetch(next + i * step);
       __builtin_prefetch(next + (odd - even) + i * step);
       const vf second = both ? spaced(odd + i * step, step, m) : vf{};
-      put(to + c / kGroup * group + k * kGroup + c % kGroup, rounded_pairs(spaced(even + i * step, step, m), second),
-          m);
+      put(to + c / kGroup * group + k * row + c % kGroup, rounded_pairs(spaced(even + i * step, step, m), second), m);
     }
   }
 }
