@@ -233,10 +233,10 @@ TEST(ConvPairs, InAGraph) {
 
 // Where many pixels share the filters f32 is faster, unless it may not be used.
 TEST(ConvPairs, LeavesWinogradWhatItDoesFaster) {
-  for (const int size : {28, 64})
+  for (const int size : {28, 112})
     for (const bool winograd : {true, false}) {
       Graph g;
-      g.output("y", conv(g.input("x", {1, 128, size, size}), parameter(g, "w", {128, 128, 3, 3}), {.padding = {1}}));
+      g.output("y", conv(g.input("x", {1, 256, size, size}), parameter(g, "w", {256, 256, 3, 3}), {.padding = {1}}));
       const CpuOptions o{.threads = 1, .winograd = winograd, .precision = Precision::Medium};
       const std::string all = transform(g, generic() | cpu(o)).graph.str();
       EXPECT_EQ(all.find("conv_bf16") != std::string::npos, kFast && (size == 28 || !winograd));

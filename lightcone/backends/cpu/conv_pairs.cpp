@@ -145,7 +145,7 @@ class PackPairs final : public Kernel {
 // Winograd's way has four times fewer products and exact operands, but filters to transform in every run: many pixels
 // must share them. Measured on Zen 5, where products of bf16 are 1.8 times as fast as those of f32.
 bool winograd_is_faster(const Convolution& c, const Pairs& p) {
-  constexpr i64 kPixels = 3072, kChannels = 128;
+  constexpr i64 kPixels = 12288, kChannels = 256;
   i64 pixels = p.pixels;
   for (const Convolution::Axis& a : c.outer) pixels *= a.weight == Dim(0) ? a.extent.bounds().hi : 1;
   const bool tiles = p.unit->begin;  // hardware whose products of bf16 are faster than that
