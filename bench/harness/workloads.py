@@ -44,7 +44,7 @@ def llamas():
 
 
 def products(amx):
-    for dtype, tolerance in (("f32", 1e-4), ("bf16", 2e-2), ("int8", 2e-2)):
+    for dtype, tolerance in (("f32", 1e-4), ("bf16", 2e-2), ("int8", 1e-5)):
         for n in (512, 1024, 2048, 4096):
             goals = [("than", "best", 1.5 if amx else 0.95)] if dtype == "f32" else [("than", "onednn", 1.2)]
             only_f32 = ("openblas", "tinygrad", "dfdx", "luminal")

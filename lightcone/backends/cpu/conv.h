@@ -19,6 +19,7 @@
 namespace lc::host {
 
 class Epilogue;
+struct Pairs;
 inline constexpr int kSpatial = 3;
 
 struct Convolution {
@@ -44,8 +45,9 @@ struct Convolution {
   std::vector<Sum> sums;
   Dim image_offset, weight_offset;
   NodeId image_node = 0, weight_node = 0;
-  bool packed = false;         // weight_node holds panels, as pack_weights_kernel makes them
-  bool channels_last = false;  // of the result: conv_last.h
+  bool packed = false;                 // weight_node holds panels, as pack_weights_kernel makes them
+  bool channels_last = false;          // of the result: conv_last.h
+  std::shared_ptr<const Pairs> pairs;  // in bf16, and weight_node as pack_pairs_kernel makes it: conv_pairs.h
 };
 
 std::optional<Convolution> match_convolution(const Graph& g, const Sides& s);

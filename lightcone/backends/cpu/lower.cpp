@@ -12,6 +12,7 @@
 
 #include "lightcone/backends/cpu/attention_plan.h"
 #include "lightcone/backends/cpu/conv_last.h"
+#include "lightcone/backends/cpu/conv_pairs.h"
 #include "lightcone/backends/cpu/epilogue.h"
 #include "lightcone/backends/cpu/packed_weights.h"
 #include "lightcone/core/tensor.h"
@@ -110,8 +111,9 @@ void Lowering::choose_buffers() {
       return match_contraction(g_, *s) && choose_unit(WeightType::F32, options_.precision);
     };
     if (const auto c = match_convolution(g_, *s); c && !(c->channels_last && plain())) {
-      convolutions_.emplace(id, *c);
-      buffer_[id] = buffer_[c->image_node] = buffer_[c->weight_node] = true;
+      Convolution& v = convolutions_.emplace(id, *c).first->second;
+      if (options_.precision == Precision::Medium && !v.channels_last) choose_pairs(g_, uses, options_.winograd, v);
+      buffer_[id] = buffer_[v.image_node] = buffer_[v.weight_node] = true;
     } else if (const auto c = match_contraction(g_, *s)) {
       contractions_.emplace(id, *c).first->second.unit = choose_unit(c->type, options_.precision);
       buffer_[id] = buffer_[c->a_node] = buffer_[c->b_node] = true;
@@ -262,11 +264,11 @@ NodeId Lowering::packed(Graph& dst, const Convolution& c) {
   if (!fresh) return it->second;
   const NodeId from = to_[c.weight_node];
   Node pack{.op = Op::Kernel,
-            .dtype = DType::F32,
-            .shape = {f.floats(f.panel(detect_isa()))},
+            .dtype = c.pairs ? DType::U8 : DType::F32,
+            .shape = {c.pairs ? c.pairs->groups * c.pairs->group_bytes() : f.floats(f.panel(detect_isa()))},
             .where = g_[c.weight_node].where};
   pack.in.push_back({from, View(dst[from].shape)});
-  pack.kernel = pack_weights_kernel(f, parallel_);
+  pack.kernel = c.pairs ? pack_pairs_kernel(c.pairs, parallel_) : pack_weights_kernel(f, parallel_);
   it->second = dst.add(std::move(pack));
   ++log_.fired["weight packed"];
   return it->second;
@@ -475,8 +477,9 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     reads(v->second.image_node);
     weight(v->second, v->second.weight_node);
     const ConvWay way = options_.winograd ? ConvWay::Cheapest : ConvWay::Direct;
-    out.kernel = v->second.channels_last ? convolution_last_kernel(v->second, way, parallel_, epilogue())
-                                         : convolution_kernel(v->second, way, parallel_, epilogue());
+    out.kernel = v->second.pairs           ? pairs_kernel(v->second, parallel_, epilogue())
+                 : v->second.channels_last ? convolution_last_kernel(v->second, way, parallel_, epilogue())
+                                           : convolution_kernel(v->second, way, parallel_, epilogue());
   } else if (c != contractions_.end()) {
     reads(c->second.a_node);
     weight(c->second, c->second.b_node);
@@ -533,7 +536,7 @@ Lowered Lowering::run() {
 
 Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, const CpuOptions& options) {
   Graph unrolled = unroll_windows(g, log);
-  if (options.precision != Precision::Medium)  // that multiplies bf16 where it can
+  if (options.precision != Precision::Medium || !bf16_is_fast(detect_isa()))  // else pairs of bf16, pixels last
     if (auto turned = channels_last(unrolled, log)) unrolled = std::move(*turned);
   const Graph whole = make_contiguous(unrolled);
   const Graph ready = prepare_contractions(fuse_attention(whole, parallel, log), log);
