@@ -23,6 +23,7 @@ class LlamaRun final : public Workload {
       : prompt_(w.at("kind") == "prompt" ? w.at("tokens").get<int>() : 0),
         model_(Llama::load(w.at("path").get<std::string>(), {.context = kContext,
                                                              .chunk = w.value("chunk", std::int64_t{64}),
+                                                             .kv_cache = DType::F16,  // as the peer's
                                                              .threads = w.at("threads").get<int>(),
                                                              .precision = cpu_options(w).precision})),
         session_(std::make_unique<LlamaSession>(model_)),
