@@ -302,6 +302,19 @@ TEST(Cpu, MatmulOfViews) {
   }
 }
 
+// Whatever the bytes are: scales that are NaN or infinite, too.
+TEST(Cpu, BlocksOfAnyBytes) {
+  std::mt19937 random(7);
+  for (const QuantInfo& q : kQuantFormats) {
+    Graph g;
+    const int count = 4000 / q.bytes * 8;
+    g.output("v", prim::dequantize(g.input("blocks", {count, q.bytes}, DType::U8), q.format));
+    std::vector<float> bytes(static_cast<std::size_t>(count * q.bytes));
+    for (float& b : bytes) b = static_cast<float>(random() % 4 ? random() % 256 : 0x7c);  // a half of 7c.. is none
+    agree(g, {{"blocks", bytes}});
+  }
+}
+
 TEST(Cpu, ReductionsOverAnyAxis) {
   Graph g;
   const Tensor a = g.input("a", {6, 40, 30});

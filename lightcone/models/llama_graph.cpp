@@ -33,9 +33,13 @@ class Builder {
   }
   void angles();
   Tensor mask() const;
-  Tensor heads(Tensor x, const std::string& path, const std::string& norm, std::int64_t count, bool rotate) const;
+  Tensor heads(Tensor x, const std::string& path, const std::string& norm, std::int64_t count) const;
+  Tensor rotate(Tensor heads, Tensor cos, Tensor sin) const { return rope(heads, cos, sin, c_.rope_interleaved); }
   Tensor remember(const std::string& name, Tensor now) const;
   Tensor keep(const std::string& name, Tensor now) const;
+  // The rows of [seq, ...] that layer i computes further than its keys and values: the last one has no other reader
+  // than the last row's logits.
+  Tensor wanted(Tensor t, int i) const { return i + 1 == c_.layers && !s_.all_logits ? t.slice(0, seq_ - 1, seq_) : t; }
   Tensor attention(Tensor x, const std::string& layer, int i) const;
   Tensor mlp(Tensor x, const std::string& layer) const;
 
@@ -67,14 +71,12 @@ Tensor Builder::mask() const {
   return c_.window > 0 ? logical_and(causal, row - column < static_cast<double>(c_.window)) : causal;
 }
 
-// x [seq, hidden] -> [count, seq, head_dim], normed where the model does, and rotated.
-Tensor Builder::heads(Tensor x, const std::string& path, const std::string& norm, std::int64_t count,
-                      bool rotate) const {
-  Tensor h = project(x, path, c_.hidden, count * c_.head_dim).reshape({seq_, count, c_.head_dim});
+// x [rows, hidden] -> [count, rows, head_dim], normed where the model does.
+Tensor Builder::heads(Tensor x, const std::string& path, const std::string& norm, std::int64_t count) const {
+  Tensor h = project(x, path, c_.hidden, count * c_.head_dim).reshape({x.extent(0), count, c_.head_dim});
   if (const nn::Parameter w = norm.empty() ? nn::Parameter{} : parameter(norm, {c_.head_dim}); w.defined())
     h = nn::rms_norm(h, w, c_.eps);
-  h = h.permute({1, 0, 2});
-  return rotate ? rope(h, cos_, sin_, c_.rope_interleaved) : h;
+  return h.permute({1, 0, 2});
 }
 
 // Writes the new positions [kv, seq, n] into a state and returns all positions so far, [kv, past + seq, n].
@@ -98,15 +100,15 @@ Tensor Builder::remember(const std::string& name, Tensor now) const {
 Tensor Builder::attention(Tensor x, const std::string& layer, int i) const {
   const std::string at = layer + "self_attn.";
   const std::int64_t group = c_.heads / c_.kv_heads;
-  const Tensor q =
-      heads(x, at + "q_proj", at + "q_norm.weight", c_.heads, true).reshape({c_.kv_heads, group, seq_, c_.head_dim});
-  const Tensor k =
-      remember(cat("cache.", i, ".key"), heads(x, at + "k_proj", at + "k_norm.weight", c_.kv_heads, true)).unsqueeze(1);
-  const Tensor v = remember(cat("cache.", i, ".value"), heads(x, at + "v_proj", "", c_.kv_heads, false)).unsqueeze(1);
+  const Tensor rows = wanted(x, i), key = heads(x, at + "k_proj", at + "k_norm.weight", c_.kv_heads);
+  const Tensor q = rotate(heads(rows, at + "q_proj", at + "q_norm.weight", c_.heads), wanted(cos_, i), wanted(sin_, i))
+                       .reshape({c_.kv_heads, group, rows.extent(0), c_.head_dim});
+  const Tensor k = remember(cat("cache.", i, ".key"), rotate(key, cos_, sin_)).unsqueeze(1);
+  const Tensor v = remember(cat("cache.", i, ".value"), heads(x, at + "v_proj", "", c_.kv_heads)).unsqueeze(1);
   Tensor scores = matmul(q, k.transpose(2, 3)) * (1 / std::sqrt(static_cast<double>(c_.head_dim)));
-  scores = where(mask_, scores, -kInf);
-  const Tensor y = matmul(softmax(scores, -1), v);  // [kv, group, seq, d]
-  const Tensor joined = y.permute({2, 0, 1, 3}).reshape({seq_, c_.heads * c_.head_dim});
+  scores = where(wanted(mask_, i), scores, -kInf);
+  const Tensor y = matmul(softmax(scores, -1), v);  // [kv, group, rows, d]
+  const Tensor joined = y.permute({2, 0, 1, 3}).reshape({rows.extent(0), c_.heads * c_.head_dim});
   return project(joined, at + "o_proj", c_.heads * c_.head_dim, c_.hidden);
 }
 
@@ -125,10 +127,10 @@ void Builder::build() {
   Tensor x = embedding.rows(g_.input("tokens", {seq_}, DType::I64));
   for (int i = 0; i < c_.layers; ++i) {
     const std::string layer = cat("model.layers.", i, ".");
-    x = x + attention(nn::rms_norm(x, required(layer + "input_layernorm.weight", {c_.hidden}), c_.eps), layer, i);
+    const Tensor normed = nn::rms_norm(x, required(layer + "input_layernorm.weight", {c_.hidden}), c_.eps);
+    x = wanted(x, i) + attention(normed, layer, i);
     x = x + mlp(nn::rms_norm(x, required(layer + "post_attention_layernorm.weight", {c_.hidden}), c_.eps), layer);
   }
-  if (!s_.all_logits) x = x.slice(0, seq_ - 1, seq_);
   const Tensor logits = nn::linear(nn::rms_norm(x, required("model.norm.weight", {c_.hidden}), c_.eps), head);
   g_.output("logits", s_.all_logits ? logits : logits.squeeze(0));
 }

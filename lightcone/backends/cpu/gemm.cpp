@@ -25,9 +25,6 @@ constexpr i64 kCached = 1 << 20;   // bytes of B that stay in a worker's second-
 constexpr i64 kGroup = PackedLayout::rows;
 
 i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
-const GemmTable& table(Isa isa) {
-  return isa == Isa::Avx512 ? kGemmAvx512 : isa == Isa::Avx2 ? kGemmAvx2 : kGemmGeneric;
-}
 const DenseUnit& unit(const Gemm& g, Isa isa) { return g.unit ? *g.unit : *dense_unit(Arithmetic::F32, isa); }
 
 // B is read as it lies in memory. (A step of bf16 tiles is longer than that of packed weights: k must be whole.)
@@ -317,6 +314,9 @@ void one_of_batch(void* arg, int task, int worker) {
 
 }  // namespace
 
+const GemmTable& gemm_table(Isa isa) {
+  return isa == Isa::Avx512 ? kGemmAvx512 : isa == Isa::Avx2 ? kGemmAvx2 : kGemmGeneric;
+}
 Isa detect_isa() {
   static const Isa best = [] {
 #if defined(__x86_64__)
@@ -351,7 +351,7 @@ std::size_t gemm_scratch_bytes(const Gemm& g, int workers) {
 
 void gemm(const Gemm& g, const GemmBatch& batch, Parallel& parallel, std::byte* scratch, Isa isa) {
   const DenseUnit& u = unit(g, isa);
-  BatchJob j{g, batch, &table(isa), &u, scratch, scratch_bytes(g, u)};
+  BatchJob j{g, batch, &gemm_table(isa), &u, scratch, scratch_bytes(g, u)};
   // small products are shared out whole, each worker with scratch of its own
   if (batch.count > 1 && g.m * g.n * g.k < (i64{1} << 22) && j.bytes <= kShared)
     return parallel.run(static_cast<int>(batch.count), one_of_batch, &j);

@@ -74,7 +74,10 @@ struct GemmTable {
   void (*axpy)(const Gemm& g, std::int64_t begin, std::int64_t end);
   // 16 columns of B in f32, from j0 on, of which `columns` exist: [depth][16]
   void (*pack_b)(const Gemm& g, std::int64_t j0, std::int64_t columns, std::int64_t k0, std::int64_t depth, float* to);
+  // One block of a block format in f32; false, and nothing written, if a scale is not finite.
+  bool (*dequantize)(WeightType t, const void* block, float* to);
 };
+const GemmTable& gemm_table(Isa isa);
 extern const GemmTable kGemmGeneric, kGemmAvx2, kGemmAvx512;
 
 }  // namespace lc::host

@@ -105,8 +105,9 @@ class DequantizeKernel final : public LibraryKernel {
       float* out;
       i64 blocks;
       const QuantInfo& q;
+      const GemmTable& table;
     } j{static_cast<const unsigned char*>(l.in[0]), static_cast<float*>(l.out), l.sizes[0],
-        info(static_cast<QuantFormat>(mode_))};
+        info(static_cast<QuantFormat>(mode_)), gemm_table(isa_)};
     constexpr i64 kTask = 64;
     l.parallel.run(
         static_cast<int>((j.blocks + kTask - 1) / kTask),
@@ -114,12 +115,16 @@ class DequantizeKernel final : public LibraryKernel {
           const Job& j = *static_cast<Job*>(arg);
           for (i64 b = task * kTask; b < std::min<i64>(j.blocks, (task + 1) * kTask); ++b) {
             const unsigned char* p = j.in + b * j.q.bytes;
+            if (j.table.dequantize(weight_type(j.q.format), p, j.out + b * j.q.elements)) continue;
             for (int k = 0; k < j.q.elements; ++k)
               j.out[b * j.q.elements + k] = quant_value(j.q.format, k, [p](i64 at) { return p[at]; });
           }
         },
         &j);
   }
+
+ private:
+  Isa isa_ = detect_isa();
 };
 
 }  // namespace

@@ -133,7 +133,7 @@ struct TileOf {
 
 }  // namespace
 
-const GemmTable TABLE = {arrange, gemv, step_sums, gemv_packed, axpy, pack_b};
+const GemmTable TABLE = {arrange, gemv, step_sums, gemv_packed, axpy, pack_b, dequantize};
 const DenseUnit UNIT = {UNIT_NAME,
                         Arithmetic::F32,
                         MR,

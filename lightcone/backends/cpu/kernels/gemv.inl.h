@@ -114,6 +114,27 @@ bool arrange(const Gemm& g, float* to) {
   return true;
 }
 
+template <WeightType T>
+bool dequantize_block(const u8* block, float* to) {
+  using C = Codec<T>;
+  const typename C::Scale s = C::scales(block);
+  float sum = 0;
+  for (int j = 0; j < C::elements / C::scaled; ++j) sum += s.a[j] * 0 + s.b[j] * 0;
+  if (sum != 0 || sum != sum) return false;
+  for (int k = 0; k < C::elements; k += WIDTH) {
+    const vf v = values<T>(block, s, k / kStep, k % kStep);
+    store(to + k, arranged(T) ? arranged_order(v) : v);
+  }
+  return true;
+}
+bool dequantize(WeightType t, const void* block, float* to) {
+  bool done = false;
+  with_type(t, [&]<WeightType T>() {
+    if constexpr (is_quantised(T)) done = dequantize_block<T>(static_cast<const u8*>(block), to);
+  });
+  return done;
+}
+
 void gemv(const Gemm& g, i64 begin, i64 end) {
   with_type(g.type, [&]<WeightType T>() {
     i64 m = 0;
