@@ -308,7 +308,9 @@ TEST(Cpu, BlocksOfAnyBytes) {
   for (const QuantInfo& q : kQuantFormats) {
     Graph g;
     const int count = 4000 / q.bytes * 8;
-    g.output("v", prim::dequantize(g.input("blocks", {count, q.bytes}, DType::U8), q.format));
+    const Tensor v = prim::dequantize(g.input("blocks", {count, q.bytes}, DType::U8), q.format);
+    g.output("v", v);
+    g.output("sign", prim::recip(v));  // of zeros
     std::vector<float> bytes(static_cast<std::size_t>(count * q.bytes));
     for (float& b : bytes) b = static_cast<float>(random() % 4 ? random() % 256 : 0x7c);  // a half of 7c.. is none
     agree(g, {{"blocks", bytes}});

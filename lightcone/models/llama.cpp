@@ -60,7 +60,9 @@ bool readable_in_place(const StoredTensor& t) {
   return reinterpret_cast<std::uintptr_t>(t.bytes.data()) % size_of(*t.dtype) == 0;
 }
 
-void check_shape(const Weights& w, const std::string& name, const StoredTensor& t, const Shape& want) {
+void check_tensor(const Weights& w, const std::string& name, const StoredTensor& t, const Shape& want) {
+  if (t.dtype && !is_float(*t.dtype))  // times scales that lie elsewhere, and that nobody here would look for
+    throw Error("load", cat(w.path(), ": '", name, "' holds whole numbers (", t.type, "), not weights"));
   bool same = t.shape.size() == want.size();
   for (std::size_t i = 0; same && i < want.size(); ++i) same = Dim(t.shape[i]) == want[i];
   Shape have(t.shape.begin(), t.shape.end());
@@ -114,7 +116,7 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
       llama_graph(m.config_, m.shape_, [&](Graph& graph, const std::string& name, Shape shape) -> nn::Parameter {
         const StoredTensor* t = weights->find(llama_file_name(*weights, name));
         if (!t) return {};
-        check_shape(*weights, name, *t, shape);
+        check_tensor(*weights, name, *t, shape);
         const bool in_place = readable_in_place(*t);
         bindings.push_back({name, t, !in_place});
         if (!in_place) return nn::parameter(graph, name, std::move(shape), DType::F32);

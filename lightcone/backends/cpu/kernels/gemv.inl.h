@@ -114,6 +114,14 @@ bool arrange(const Gemm& g, float* to) {
   return true;
 }
 
+// What a code of 0 stands for, times the scale; formats with minima say it in every block.
+constexpr int bias(WeightType t) {
+  return t == WeightType::Q4_0   ? 8
+         : t == WeightType::Q5_0 ? 16
+         : t == WeightType::Q6_K ? 32
+         : t == WeightType::Q3_K ? 4
+                                 : 0;
+}
 template <WeightType T>
 bool dequantize_block(const u8* block, float* to) {
   using C = Codec<T>;
@@ -122,7 +130,10 @@ bool dequantize_block(const u8* block, float* to) {
   for (int j = 0; j < C::elements / C::scaled; ++j) sum += s.a[j] * 0 + s.b[j] * 0;
   if (sum != 0 || sum != sum) return false;
   for (int k = 0; k < C::elements; k += WIDTH) {
-    const vf v = values<T>(block, s, k / kStep, k % kStep);
+    vf v = values<T>(block, s, k / kStep, k % kStep);
+    if constexpr (bias(T) != 0)  // the sign of a zero is that of the product
+      v = as_float((C::codes(block, k / kStep, k % kStep) & ((1 << C::bits) - 1)) - bias(T)) *
+          splat(s.a[k / C::scaled]);
     store(to + k, arranged(T) ? arranged_order(v) : v);
   }
   return true;
