@@ -313,7 +313,7 @@ TEST(Conv, LayoutOfANet) {
       return batch_norm(y, parameter({out}), v * v, parameter({out}), parameter({out}));
     };
     const Dim batch = symbols ? Dim::symbol("b", 1, 3) : Dim(2);
-    Tensor x = g.input("x", {batch, 3, 65, 62});
+    Tensor x = g.input("x", {batch, 3, 97, 90});
     x = max_pool(relu(block(x, 3, width, 7, 2)), {3}, {2}, {1});
     Tensor y = relu(block(x, width, width, 1, 1));
     y = relu(block(relu(block(y, width, width, 3, 1)), width, width, 3, 2));
