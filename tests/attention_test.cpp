@@ -9,6 +9,7 @@
 #include "guarded.h"
 #include "lightcone/backends/cpu/attention_plan.h"
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/dense_unit.h"
 #include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/models/llama_graph.h"
 #include "lightcone/ops/ops.h"
@@ -340,5 +341,138 @@ TEST(Attention, EveryLayerOfLlama) {
                                     {.trials = 1, .wild = false, .sizes = {{"seq", seq}, {"past", past}}});
       EXPECT_TRUE(r.ok()) << r.str();
     }
+  }
+}
+
+// ---- in bf16, at Precision::Medium -------------------------------------------------------------------
+
+namespace {
+
+double to_bf16(double x) { return static_cast<double>(bf16_to_f32(f32_to_bf16(static_cast<float>(x)))); }
+bool in_bf16() { return bf16_dots_are_fast(detect_isa()); }
+
+Results at_medium(const Graph& g, const Inputs& inputs, const Bindings& env, int workers, test::Against side) {
+  PassLog log;
+  const Graph fused =
+      fuse_attention(transform(g, generic()).graph, threads(workers), log, detect_isa(), Precision::Medium);
+  EXPECT_GT(log.fired["attention"], 0) << "is not recognised";
+  return test::run_guarded(fused, inputs, env, side);
+}
+
+// Operands that bf16 holds exactly: what is left is the rounding of weights, 2^-8 of what they weigh.
+void agree_at_medium(const Graph& g, Inputs inputs, const Bindings& env = {}) {
+  for (auto& [name, v] : inputs)
+    if (name.ends_with(".scale"))
+      for (double& x : v.f) x = std::isfinite(x) ? 0.125 : x;
+    else if (name != "bias" && v.dtype != DType::I8)
+      for (double& x : v.f) x = to_bf16(x);
+  const Value want = interpret(g, inputs, env, Rounding::Wide, true).outputs.at("y");
+  Inputs sizes = inputs;
+  for (double& x : sizes.at("v").f) x = std::abs(x);
+  for (std::int64_t& x : sizes.at("v").i) x = std::abs(x);
+  const Value weighed = interpret(g, sizes, env).outputs.at("y");
+  const Value one = at_medium(g, inputs, env, 1, test::Against::Front).outputs.at("y");
+  const Value two = at_medium(g, inputs, env, 2, test::Against::Back).outputs.at("y");
+  ASSERT_EQ(one.size(), want.size());
+  for (std::size_t k = 0; k < want.size(); ++k) {
+    ASSERT_EQ(std::memcmp(&one.f[k], &two.f[k], 8), 0) << "threads change bits at " << k;
+    const double y = one.f[k], x = want.f[k];
+    if (std::isnan(x)) ASSERT_TRUE(std::isnan(y)) << k << " got " << y;
+    else if (std::isinf(x)) ASSERT_EQ(y, x) << k;
+    else ASSERT_LE(std::abs(y - x), 4 * want.error_at(k) + std::ldexp(weighed.f[k], -8) + 1e-30) << k << " want " << x;
+  }
+}
+
+}  // namespace
+
+TEST(AttentionMedium, HeadSizes) {
+  for (const std::int64_t depth : {1, 2, 7, 31, 33, 64, 80, 97})
+    for (const std::int64_t width : {depth, std::int64_t{5}, std::int64_t{40}}) {
+      const Graph g = cached({.depth = depth, .width = width}, Masked::Causal);
+      for (const auto& [seq, past] : {std::pair{40, 9}, {9, 22}, {33, 64}, {3, 20}}) {
+        const Bindings env{{"seq", seq}, {"past", past}};
+        agree_at_medium(g, draw(g, 21, env), env);
+      }
+    }
+}
+
+TEST(AttentionMedium, LengthsGroupsAndMasks) {
+  for (const std::int64_t group : {1, 3})
+    for (const Masked m : {Masked::No, Masked::Causal, Masked::Window, Masked::Bool, Masked::Bias, Masked::Both}) {
+      const Graph g = cached({.kv = 2, .group = group, .depth = 16, .width = 24, .context = 800}, m);
+      for (const auto& [seq, past] : {std::pair{17, 0}, {96, 0}, {70, 75}, {13, 488}, {9, 58}}) {
+        const Bindings env{{"seq", seq}, {"past", past}};
+        agree_at_medium(g, draw(g, 22, env), env);
+      }
+    }
+}
+
+TEST(AttentionMedium, NarrowKeysAndValues) {
+  for (const DType t : kNarrow)
+    for (const auto& [depth, width, m] :
+         {std::tuple{40, 33, Masked::Causal}, {64, 64, Masked::Both}, {5, 16, Masked::No}}) {
+      const Graph g = cached({.depth = depth, .width = width}, m, t);
+      const Bindings env{{"seq", 37}, {"past", 66}};
+      agree_at_medium(g, draw(g, 23, env), env);
+    }
+}
+
+TEST(AttentionMedium, OddViews) {
+  Graph g;
+  const Tensor q = g.input("q", {17, 21}).permute({1, 0}), k = g.input("k", {17, 91}), v = g.input("v", {91, 24});
+  g.output("y", matmul(softmax(matmul(q, k), -1), v.slice(1, 1, 23, 2)));
+  agree_at_medium(g, draw(g, 24));
+}
+
+TEST(AttentionMedium, NanAndInfinity) {
+  const Bindings env{{"seq", 40}, {"past", 89}};
+  for (const Masked m : {Masked::No, Masked::Causal, Masked::Window, Masked::Both})
+    for (const char* where : {"q", "k", "v"})
+      for (const double odd : {kNaN, kInf, -kInf}) {
+        const Graph g = cached({.depth = 9, .width = 21}, m);
+        Inputs in = draw(g, 25, env);
+        Value& v = in.at(where);
+        for (const std::size_t k : {std::size_t{3}, v.size() / 2, v.size() - 1}) v.f[k] = odd;
+        agree_at_medium(g, in, env);
+      }
+}
+
+// An infinity that no row of a tile may see, behind a diagonal.
+TEST(AttentionMedium, ValuesBehindTheDiagonal) {
+  const Bindings env{{"seq", 64}, {"past", 0}};
+  const Graph g = cached({.kv = 1, .group = 1, .depth = 8, .width = 20}, Masked::Causal);
+  for (const std::size_t key : {20u, 40u, 63u})
+    for (const double odd : {kNaN, kInf}) {
+      Inputs in = draw(g, 28, env);
+      in.at("v").f[key * 20 + 7] = odd;
+      agree(g, in, env);
+      agree_at_medium(g, in, env);
+    }
+}
+
+TEST(AttentionMedium, RowsThatSeeNothing) {
+  const Bindings env{{"seq", 20}, {"past", 101}};
+  for (const double fill : {-kInf, -1e9, 0.0}) {
+    const Graph g = cached({.depth = 16, .width = 16}, Masked::Bool, DType::F32, fill);
+    Inputs in = draw(g, 26, env);
+    Value& mask = in.at("mask");
+    for (int row : {0, 7, 19})
+      for (std::int64_t j = 0; j < mask.shape[1]; ++j) mask.i[static_cast<std::size_t>(row * mask.shape[1] + j)] = 1;
+    agree_at_medium(g, in, env);
+  }
+}
+
+// Many rows take other products than at highest, through cpu() too; few rows have the same bits.
+TEST(AttentionMedium, OnlyManyRows) {
+  const Graph g = cached({.depth = 32, .width = 32}, Masked::Causal);
+  for (const int seq : {1, 40}) {
+    const Bindings env{{"seq", seq}, {"past", 50}};
+    const Inputs in = draw(g, 27, env);
+    const auto run = [&](Precision p) {
+      const Graph made = transform(g, generic() | cpu({.threads = 1, .compiler = false, .precision = p})).graph;
+      return run_values(made, in, env);
+    };
+    EXPECT_EQ(same_bits(run(Precision::Highest), run(Precision::Medium)), seq == 1 || !in_bf16());
+    EXPECT_TRUE(same_bits(run(Precision::High), run(Precision::Highest)));
   }
 }

@@ -91,10 +91,10 @@ void add_precision(CLI::App& command, Precision& precision) {
   static const std::map<std::string, Precision> names{
       {"highest", Precision::Highest}, {"high", Precision::High}, {"medium", Precision::Medium}};
   command
-      .add_option(
-          "--precision", precision,
-          "of matrix products: highest (f32, default), high, or medium (prompts in bf16; for quantised weights\n"
-          "8-bit activations: prompts several times as fast, tokens somewhat faster)")
+      .add_option("--precision", precision,
+                  "of matrix products: highest (f32, default), high, or medium (prompts and their\n"
+                  "attention in bf16; for quantised weights 8-bit activations: prompts several times as fast, tokens "
+                  "somewhat faster)")
       ->transform(CLI::CheckedTransformer(names, CLI::ignore_case).description(""))
       ->type_name("NAME");
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "lightcone/backends/cpu/attention_plan.h"
+#include "lightcone/backends/cpu/dense_unit.h"
 
 namespace lc::host {
 namespace {
@@ -13,7 +14,8 @@ using i64 = std::int64_t;
 constexpr i64 kBlocks = 32;      // with fewer, the keys are split
 constexpr i64 kLeastKeys = 256;  // of a split
 
-const AttentionTable& table(Isa isa) {
+const AttentionTable& table(Isa isa, Precision precision) {
+  if (precision == Precision::Medium && bf16_dots_are_fast(isa)) return kAttentionAvx512Bf16;
   return isa == Isa::Avx512 ? kAttentionAvx512 : isa == Isa::Avx2 ? kAttentionAvx2 : kAttentionGeneric;
 }
 
@@ -113,8 +115,8 @@ void combine(void* arg, int task, int) {
 
 class AttentionKernel final : public Kernel {
  public:
-  AttentionKernel(AttentionPlan plan, std::shared_ptr<Parallel> p, Isa isa)
-      : plan_(std::move(plan)), parallel_(std::move(p)), table_(table(isa)) {
+  AttentionKernel(AttentionPlan plan, std::shared_ptr<Parallel> p, const AttentionTable& table)
+      : plan_(std::move(plan)), parallel_(std::move(p)), table_(table) {
     plan_.layout.each([&](const Dim& d) { sizes_.push_back(d); });
   }
   std::string name() const override { return "attention"; }
@@ -182,8 +184,9 @@ void AttentionKernel::run(const Launch& l) const {
 
 }  // namespace
 
-std::shared_ptr<const Kernel> attention_kernel(AttentionPlan plan, std::shared_ptr<Parallel> parallel, Isa isa) {
-  return std::make_shared<AttentionKernel>(std::move(plan), std::move(parallel), isa);
+std::shared_ptr<const Kernel> attention_kernel(AttentionPlan plan, std::shared_ptr<Parallel> parallel, Isa isa,
+                                               Precision precision) {
+  return std::make_shared<AttentionKernel>(std::move(plan), std::move(parallel), table(isa, precision));
 }
 
 }  // namespace lc::host

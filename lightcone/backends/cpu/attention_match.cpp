@@ -516,7 +516,8 @@ std::optional<AttentionPlan> match_attention(const Graph& g, const std::vector<i
   }
 }
 
-Graph fuse_attention(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, Isa isa) {
+Graph fuse_attention(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, Isa isa,
+                     Precision precision) {
   const std::vector<bool> live = g.live();
   const std::vector<int> uses = g.uses();
   Graph out;
@@ -534,7 +535,7 @@ Graph fuse_attention(const Graph& g, const std::shared_ptr<Parallel>& parallel, 
       }
       std::vector<NodeId> operands;
       for (const Edge& e : plan->operands) operands.push_back(e.node);
-      n.kernel = attention_kernel(std::move(*plan), parallel, isa);
+      n.kernel = attention_kernel(std::move(*plan), parallel, isa, precision);
       std::const_pointer_cast<Kernel>(n.kernel)->origin = {"cpu: attention", steps(g, id, operands)};
       ++log.fired["attention"];
     }

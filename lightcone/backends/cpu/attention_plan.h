@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lightcone/backends/cpu/attention.h"
+#include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/core/graph.h"
 #include "lightcone/runtime/compiler.h"
 
@@ -49,9 +50,11 @@ struct AttentionPlan {
 };
 // `uses` as of Graph::uses(): scores that something else reads too are left alone.
 std::optional<AttentionPlan> match_attention(const Graph& g, const std::vector<int>& uses, NodeId id);
-std::shared_ptr<const Kernel> attention_kernel(AttentionPlan plan, std::shared_ptr<Parallel> parallel, Isa isa);
+std::shared_ptr<const Kernel> attention_kernel(AttentionPlan plan, std::shared_ptr<Parallel> parallel, Isa isa,
+                                               Precision precision);
 
 // Every attention becomes one kernel node.
-Graph fuse_attention(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, Isa isa = detect_isa());
+Graph fuse_attention(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, Isa isa = detect_isa(),
+                     Precision precision = Precision::Highest);
 
 }  // namespace lc::host

@@ -104,10 +104,8 @@ bool bf16_products_are_fast() {
 
 }  // namespace
 
-bool bf16_is_fast(Isa isa) {
-  const Extensions& e = extensions();
-  return isa == Isa::Avx512 && (e.amx || (e.avx512_bf16 && bf16_products_are_fast()));
-}
+bool bf16_dots_are_fast(Isa isa) { return isa == Isa::Avx512 && extensions().avx512_bf16 && bf16_products_are_fast(); }
+bool bf16_is_fast(Isa isa) { return bf16_dots_are_fast(isa) || (isa == Isa::Avx512 && extensions().amx); }
 
 const DenseUnit* dense_unit(Arithmetic a, Isa isa) {
   const Extensions& e = extensions();

@@ -78,7 +78,8 @@ struct DenseUnit {
 // The fastest this CPU has, using nothing above `isa`. Splits are faster than f32 only where there are tiles of bf16
 // products: null elsewhere.
 const DenseUnit* dense_unit(Arithmetic a, Isa isa);
-bool bf16_is_fast(Isa isa);  // does it have products of bf16, faster than those of f32?
+bool bf16_dots_are_fast(Isa isa);  // does it have AVX-512's dot products of bf16, faster than those of f32?
+bool bf16_is_fast(Isa isa);        // has it those or tiles of bf16?
 // All this CPU can run, for tests; those of tile hardware also as an emulation.
 std::vector<const DenseUnit*> dense_units();
 

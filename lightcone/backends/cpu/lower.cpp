@@ -539,7 +539,7 @@ Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog
   if (options.precision != Precision::Medium || !bf16_is_fast(detect_isa()))  // else pairs of bf16, pixels last
     if (auto turned = channels_last(unrolled, log)) unrolled = std::move(*turned);
   const Graph whole = make_contiguous(unrolled);
-  const Graph ready = prepare_contractions(fuse_attention(whole, parallel, log), log);
+  const Graph ready = prepare_contractions(fuse_attention(whole, parallel, log, detect_isa(), options.precision), log);
   return Lowering(ready, parallel, log, options).run();
 }
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "lightcone/backends/cpu/attention.h"
-#include "lightcone/backends/cpu/kernels/vector.inl.h"
+#include "lightcone/backends/cpu/kernels/attention_masks.inl.h"
+#include "lightcone/backends/cpu/kernels/attention_words.inl.h"
 
 namespace lc::host {
 namespace {
@@ -17,89 +17,6 @@ constexpr int kFew = WIDTH == 16 ? 8 : 4;
 constexpr int kRows = 2 * WIDTH, kTile = 8 * KEYS;
 static_assert(kRows <= kAttentionRows && kTile <= kAttentionTile && kTile % WIDTH == 0);
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
-
-// Where a score stands: row r of key j at p[r * row + j * key].
-struct Scores {
-  float* p;
-  i64 row, key;
-};
-
-// What the masks say about a tile: how many keys each row keeps.
-struct Kept {
-  int keys[kAttentionSteps][kAttentionRows];
-  bool nothing;  // no row keeps a key and nothing brings one back
-};
-
-// How many of n bytes are not zero.
-int set_bytes(const std::byte* p, i64 n) {
-  int set = 0;
-  i64 j = 0;
-#if WIDTH == 16
-  for (; j + 64 <= n; j += 64) {
-    const __m512i v = _mm512_loadu_si512(p + j);
-    set += __builtin_popcountll(_mm512_test_epi8_mask(v, v));
-  }
-#elif WIDTH == 8 && defined(__AVX2__)
-  for (; j + 32 <= n; j += 32) {
-    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + j));
-    set += 32 - __builtin_popcount(
-                    static_cast<unsigned>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(v, _mm256_setzero_si256()))));
-  }
-#endif
-  for (; j < n; ++j) set += p[j] != std::byte{0};
-  return set;
-}
-
-int kept(const AttentionStep& s, const std::byte* p, i64 n) {
-  int set = 0;
-  if (s.key == 1) set = set_bytes(p, n);
-  else
-    for (i64 j = 0; j < n; ++j) set += p[j * s.key] != std::byte{0};
-  return s.keep ? set : static_cast<int>(n) - set;
-}
-
-void look_at_masks(const AttentionBlock& b, i64 j0, i64 n, Kept& k) {
-  k.nothing = false;
-  for (int i = 0; i < b.problem->steps; ++i) {
-    const AttentionStep& s = b.problem->step[static_cast<std::size_t>(i)];
-    if (s.kind != AttentionStep::Mask) continue;
-    int all = 0;
-    for (i64 r = 0; r < b.rows; ++r) {
-      const bool again = r > 0 && b.step[i][r] == b.step[i][r - 1];  // heads of a group share a mask
-      k.keys[i][r] = again ? k.keys[i][r - 1] : kept(s, b.step[i][r] + j0 * s.key, n);
-      all += k.keys[i][r];
-    }
-    if (all == 0 && i >= b.problem->skips) k.nothing = true;
-  }
-}
-
-void mask_row(const AttentionStep& s, const std::byte* p, int keys, i64 n, float* to, i64 stride) {
-  if (keys == n) return;
-  for (i64 j = 0; j < n; ++j)
-    if ((p[j * s.key] != std::byte{0}) != s.keep) to[j * stride] = s.value;
-}
-
-void apply_steps(const AttentionBlock& b, i64 j0, i64 n, const Kept& k, Scores at) {
-  for (int i = 0; i < b.problem->steps; ++i) {
-    const AttentionStep& s = b.problem->step[static_cast<std::size_t>(i)];
-    for (i64 r = 0; r < b.rows; ++r) {
-      float* to = at.p + r * at.row;
-      const std::byte* from = b.step[i][r];
-      switch (s.kind) {
-        case AttentionStep::Scale:
-          for (i64 j = 0; j < n; ++j) to[j * at.key] *= s.value;
-          break;
-        case AttentionStep::Shift:
-          for (i64 j = 0; j < n; ++j) to[j * at.key] += s.value;
-          break;
-        case AttentionStep::Bias:
-          for (i64 j = 0; j < n; ++j) to[j * at.key] += reinterpret_cast<const float*>(from)[(j0 + j) * s.key];
-          break;
-        case AttentionStep::Mask: mask_row(s, from + j0 * s.key, k.keys[i][r], n, to, at.key); break;
-      }
-    }
-  }
-}
 
 // ---- a tile of keys or values: in place as it is stored, or widened and gathered into scratch ----
 
@@ -235,6 +152,25 @@ bool hidden(const AttentionBlock& b, i64 j0, i64 n, Kept& seen, const Work& w) {
   return seen.nothing && finite(widened(values_of(b), j0, n, w.values), n, b.problem->width);
 }
 
+// How many keys of a tile are worth their while: half of it where no row keeps one behind, as along a diagonal.
+i64 needed(const AttentionBlock& b, i64 j0, i64 n, Kept& seen, const Work& w) {
+  constexpr i64 half = kTile / 2;
+  const AttentionProblem& a = *b.problem;
+  for (int i = a.skips; n > half && i < a.steps; ++i) {
+    const AttentionStep& s = a.step[static_cast<std::size_t>(i)];
+    if (s.kind != AttentionStep::Mask) continue;
+    i64 r = b.rows;
+    while (r > 0 && kept(s, b.step[i][r - 1] + (j0 + half) * s.key, n - half) == 0) --r;
+    if (r > 0 || !finite(widened(values_of(b), j0 + half, n - half, w.values), n - half, a.width)) continue;
+    look_at_masks(b, j0, half, seen);
+    return half;
+  }
+  return n;
+}
+
+// A row that sees nothing is a NaN: its maximum is taken from itself.
+float share(float top, float total) { return top == kLowest ? top - top : 1.0f / total; }
+
 // What a row arrived at: element c of its weighted sum at sum[c * stride].
 void finish(const AttentionBlock& b, i64 r, const float* sum, i64 stride, float top, float total) {
   const i64 width = b.problem->width;
@@ -244,12 +180,33 @@ void finish(const AttentionBlock& b, i64 r, const float* sum, i64 stride, float 
     to[width] = top, to[width + 1] = total;
     return;
   }
-  // a row that sees nothing is a NaN: its maximum is taken from itself
-  const float scale = top == kLowest ? top - top : 1.0f / total;
+  const float scale = share(top, total);
   for (i64 c = 0; c < width; ++c) b.out[r][c] = sum[c * stride] * scale;
 }
 
 // ---- many rows: V vectors of them side by side ------------------------------------------------------
+
+// A tile for score_keys: words along a key. `to` may be where the tile is: nothing is written before it was read.
+Tile for_scores(const Tile& t, i64 n, i64 depth, float* to) {
+  if (kNumbers == 1) return t;
+  const i64 row = words(depth);
+  for (i64 j = 0; j < n; ++j)
+    for (i64 c = 0; c < row; c += WIDTH)
+      store_part(to + j * row + c, row_words(t.at(j) + c * kNumbers, std::min(kNumbers * WIDTH, depth - c * kNumbers)),
+                 std::min<i64>(WIDTH, row - c));
+  return {reinterpret_cast<const std::byte*>(to), row * 4, CacheType::F32, nullptr};
+}
+// A tile for add_values: words of neighbouring keys, zeros behind the last.
+Tile for_sums(const Tile& t, i64 n, i64 width, float* to) {
+  if (kNumbers == 1) return t;
+  for (i64 j = 0; j < n; j += kNumbers)
+    for (i64 c = 0; c < width; c += WIDTH) {
+      const i64 m = std::min<i64>(WIDTH, width - c);
+      const vf odd = j + 1 < n ? load_part(t.at(j + 1) + c, m) : vf{};
+      store_part(to + words(j) * width + c, paired(load_part(t.at(j) + c, m), odd), m);
+    }
+  return {reinterpret_cast<const std::byte*>(to), width * 4, CacheType::F32, nullptr};
+}
 
 // scores[j][rows] for KEYS keys from j on; keys that do not exist repeat the last.
 template <int V>
@@ -258,19 +215,19 @@ void score_keys(const float* q, const Tile& k, i64 j, i64 n, i64 depth, float sc
   const float* p[KEYS];
   vf acc[KEYS][V] = {};
   for (int t = 0; t < KEYS; ++t) p[t] = k.at(std::min(j + t, n - 1));
-  for (i64 c = 0; c < depth; ++c) {
+  for (i64 c = 0; c < words(depth); ++c) {
     vf x[V];
     for (int v = 0; v < V; ++v) x[v] = load(q + c * R + v * WIDTH);
     for (int t = 0; t < KEYS; ++t) {
       const vf y = splat(p[t][c]);
-      for (int v = 0; v < V; ++v) acc[t][v] = fma(x[v], y, acc[t][v]);
+      for (int v = 0; v < V; ++v) acc[t][v] = products(x[v], y, acc[t][v]);
     }
   }
   for (int t = 0; t < KEYS; ++t)
     for (int v = 0; v < V; ++v) store(to + (j + t) * R + v * WIDTH, acc[t][v] * splat(scale));
 }
 
-// Turns scores into weights and moves the running maximum and sum.
+// Turns scores into weights, in as many words as these take, and moves the running maximum and sum.
 template <int V>
 void weigh(float* s, i64 n, float exponent, const Work& w) {
   constexpr int R = V * WIDTH;
@@ -282,11 +239,13 @@ void weigh(float* s, i64 n, float exponent, const Work& w) {
     const vf base = top == none ? vf{} : top;
     const vf shrink = exp2_negative((old - base) * power);
     vf total = load(w.total + v * WIDTH) * shrink;
-    for (i64 j = 0; j < n; ++j) {
-      float* p = s + j * R + v * WIDTH;
-      const vf e = exp2_negative((load(p) - base) * power);
-      store(p, e);
-      total += e;
+    for (i64 j = 0; j < n; j += kNumbers) {
+      vf e[2] = {};
+      for (i64 t = 0; t < std::min(kNumbers, n - j); ++t) {
+        e[t] = exp2_negative((load(s + (j + t) * R + v * WIDTH) - base) * power);
+        total += e[t];
+      }
+      store(s + words(j) * R + v * WIDTH, paired(e[0], e[1]));
     }
     store(w.top + v * WIDTH, top), store(w.total + v * WIDTH, total), store(w.shrink + v * WIDTH, shrink);
   }
@@ -299,17 +258,49 @@ void add_values(const float* weight, const Tile& values, i64 n, i64 c, const flo
   vf acc[C][V];
   for (int t = 0; t < C; ++t)
     for (int v = 0; v < V; ++v) acc[t][v] = load(sum + (c + t) * R + v * WIDTH) * load(shrink + v * WIDTH);
-  for (i64 j = 0; j < n; ++j) {
+  for (i64 j = 0; j < words(n); ++j) {
     const float* p = values.at(j) + c;
     vf x[V];
     for (int v = 0; v < V; ++v) x[v] = load(weight + j * R + v * WIDTH);
     for (int t = 0; t < C; ++t) {
       const vf y = splat(p[t]);
-      for (int v = 0; v < V; ++v) acc[t][v] = fma(x[v], y, acc[t][v]);
+      for (int v = 0; v < V; ++v) acc[t][v] = products(x[v], y, acc[t][v]);
     }
   }
   for (int t = 0; t < C; ++t)
     for (int v = 0; v < V; ++v) store(sum + (c + t) * R + v * WIDTH, acc[t][v]);
+}
+
+// The queries, rows side by side.
+template <int V>
+void arrange(const AttentionBlock& b, float* to) {
+  const i64 step = b.problem->q_depth, depth = b.problem->depth, row = words(depth);
+  for (i64 r = 0; r < V * WIDTH; r += WIDTH)
+    for (i64 c = 0; c < row; c += WIDTH) {
+      vf v[WIDTH] = {};
+      for (i64 i = 0; i < std::min<i64>(WIDTH, b.rows - r); ++i)
+        v[i] = row_words(b.q[r + i] + c * kNumbers * step, step, std::min(kNumbers * WIDTH, depth - c * kNumbers));
+      transpose(v);
+      for (i64 i = 0; i < std::min<i64>(WIDTH, row - c); ++i) store(to + (c + i) * V * WIDTH + r, v[i]);
+    }
+}
+
+template <int V>
+void finish_all(const AttentionBlock& b, const Work& w) {
+  const i64 width = b.problem->width;
+  if (b.partial) {
+    for (i64 r = 0; r < b.rows; ++r) finish(b, r, w.sum + r, V * WIDTH, w.top[r], w.total[r]);
+    return;
+  }
+  for (i64 r = 0; r < b.rows; r += WIDTH)
+    for (i64 c = 0; c < width; c += WIDTH) {
+      const i64 m = std::min<i64>(WIDTH, width - c);
+      vf v[WIDTH] = {};
+      for (i64 i = 0; i < m; ++i) v[i] = load(w.sum + (c + i) * V * WIDTH + r);
+      transpose(v);
+      for (i64 i = 0; i < std::min<i64>(WIDTH, b.rows - r); ++i)
+        store_part(b.out[r + i] + c, v[i] * splat(share(w.top[r + i], w.total[r + i])), m);
+    }
 }
 
 template <int V>
@@ -318,26 +309,35 @@ void many(const AttentionBlock& b) {
   const AttentionProblem& a = *b.problem;
   const Work w(b, R);
   const Cache all_keys = keys_of(b), all_values = values_of(b);
-  for (i64 c = 0; c < a.depth; ++c)
-    for (i64 r = 0; r < R; ++r) w.q[c * R + r] = r < b.rows ? b.q[r][c * a.q_depth] : 0.0f;
+  arrange<V>(b, w.q);
   std::fill(w.sum, w.sum + R * a.width, 0.0f);
   std::fill(w.top, w.top + R, kLowest);
   std::fill(w.total, w.total + R, 0.0f);
   Kept seen;
   for (i64 j0 = b.begin; j0 < b.end; j0 += kTile) {
-    const i64 n = std::min<i64>(kTile, b.end - j0);
+    i64 n = std::min<i64>(kTile, b.end - j0);
     if (hidden(b, j0, n, seen, w)) continue;
-    const Tile keys = widened(all_keys, j0, n, w.keys);
-    for (i64 j = 0; j < n; j += KEYS) score_keys<V>(w.q, keys, j, n, a.depth, a.scale, w.scores);
+    n = needed(b, j0, n, seen, w);
+    const Ahead soon = ahead(all_values, j0, b.end), next = ahead(all_keys, j0 + kTile, b.end);
+    const Tile keys = for_scores(widened(all_keys, j0, n, w.keys), n, a.depth, w.keys);
+    for (i64 j = 0; j < n; j += KEYS) {
+      soon.fetch(j, KEYS);
+      score_keys<V>(w.q, keys, j, n, a.depth, a.scale, w.scores);
+    }
+
     apply_steps(b, j0, n, seen, {w.scores, 1, R});
     weigh<V>(w.scores, n, a.exponent, w);
-    const Tile values = widened(all_values, j0, n, w.values);
+    const Tile values = for_sums(widened(all_values, j0, n, w.values), n, a.width, w.values);
     i64 c = 0;
-    for (; c + KEYS <= a.width; c += KEYS) add_values<V, KEYS>(w.scores, values, n, c, w.shrink, w.sum);
+    for (; c + KEYS <= a.width; c += KEYS) {
+      next.fetch(c, KEYS);
+      add_values<V, KEYS>(w.scores, values, n, c, w.shrink, w.sum);
+    }
+
     for (; c + 2 <= a.width; c += 2) add_values<V, 2>(w.scores, values, n, c, w.shrink, w.sum);
     for (; c < a.width; ++c) add_values<V, 1>(w.scores, values, n, c, w.shrink, w.sum);
   }
-  for (i64 r = 0; r < b.rows; ++r) finish(b, r, w.sum + r, R, w.top[r], w.total[r]);
+  finish_all<V>(b, w);
 }
 
 // ---- few rows: lanes along the head, up to four rows at a time against a tile in the first-level cache ---

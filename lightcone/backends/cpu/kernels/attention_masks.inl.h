@@ -1,0 +1,103 @@
+// What happens to the scores of a tile on their way into the softmax.
+#pragma once
+
+#include "lightcone/backends/cpu/attention.h"
+#include "lightcone/backends/cpu/kernels/vector.inl.h"
+
+namespace lc::host {
+namespace {
+
+// Where a score stands: row r of key j at p[r * row + j * key].
+struct Scores {
+  float* p;
+  i64 row, key;
+};
+
+// What the masks say about a tile: how many keys each row keeps.
+struct Kept {
+  int keys[kAttentionSteps][kAttentionRows];
+  bool nothing;  // no row keeps a key and nothing brings one back
+};
+
+// How many of n bytes are not zero.
+int set_bytes(const std::byte* p, i64 n) {
+  int set = 0;
+  i64 j = 0;
+#if WIDTH == 16
+  for (; j + 64 <= n; j += 64) {
+    const __m512i v = _mm512_loadu_si512(p + j);
+    set += __builtin_popcountll(_mm512_test_epi8_mask(v, v));
+  }
+#elif WIDTH == 8 && defined(__AVX2__)
+  for (; j + 32 <= n; j += 32) {
+    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + j));
+    set += 32 - __builtin_popcount(
+                    static_cast<unsigned>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(v, _mm256_setzero_si256()))));
+  }
+#endif
+  for (; j < n; ++j) set += p[j] != std::byte{0};
+  return set;
+}
+
+int kept(const AttentionStep& s, const std::byte* p, i64 n) {
+  int set = 0;
+  if (s.key == 1) set = set_bytes(p, n);
+  else
+    for (i64 j = 0; j < n; ++j) set += p[j * s.key] != std::byte{0};
+  return s.keep ? set : static_cast<int>(n) - set;
+}
+
+void look_at_masks(const AttentionBlock& b, i64 j0, i64 n, Kept& k) {
+  k.nothing = false;
+  for (int i = 0; i < b.problem->steps; ++i) {
+    const AttentionStep& s = b.problem->step[static_cast<std::size_t>(i)];
+    if (s.kind != AttentionStep::Mask) continue;
+    int all = 0;
+    for (i64 r = 0; r < b.rows; ++r) {
+      const bool again = r > 0 && b.step[i][r] == b.step[i][r - 1];  // heads of a group share a mask
+      k.keys[i][r] = again ? k.keys[i][r - 1] : kept(s, b.step[i][r] + j0 * s.key, n);
+      all += k.keys[i][r];
+    }
+    if (all == 0 && i >= b.problem->skips) k.nothing = true;
+  }
+}
+
+void mask_row(const AttentionStep& s, const std::byte* p, int keys, i64 n, float* to, i64 stride) {
+  if (keys == n) return;
+  i64 j = 0;
+#if WIDTH == 16
+  for (; s.key == 1 && j + 32 <= n; j += 32) {
+    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + j));
+    std::uint32_t hide = _mm256_test_epi8_mask(v, v);
+    if (s.keep) hide = ~hide;
+    for (; hide; hide &= hide - 1) to[(j + __builtin_ctz(hide)) * stride] = s.value;
+  }
+#endif
+  for (; j < n; ++j)
+    if ((p[j * s.key] != std::byte{0}) != s.keep) to[j * stride] = s.value;
+}
+
+void apply_steps(const AttentionBlock& b, i64 j0, i64 n, const Kept& k, Scores at) {
+  for (int i = 0; i < b.problem->steps; ++i) {
+    const AttentionStep& s = b.problem->step[static_cast<std::size_t>(i)];
+    for (i64 r = 0; r < b.rows; ++r) {
+      float* to = at.p + r * at.row;
+      const std::byte* from = b.step[i][r];
+      switch (s.kind) {
+        case AttentionStep::Scale:
+          for (i64 j = 0; j < n; ++j) to[j * at.key] *= s.value;
+          break;
+        case AttentionStep::Shift:
+          for (i64 j = 0; j < n; ++j) to[j * at.key] += s.value;
+          break;
+        case AttentionStep::Bias:
+          for (i64 j = 0; j < n; ++j) to[j * at.key] += reinterpret_cast<const float*>(from)[(j0 + j) * s.key];
+          break;
+        case AttentionStep::Mask: mask_row(s, from + j0 * s.key, k.keys[i][r], n, to, at.key); break;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lc::host
