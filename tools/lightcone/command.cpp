@@ -93,8 +93,8 @@ void add_precision(CLI::App& command, Precision& precision) {
   command
       .add_option("--precision", precision,
                   "of matrix products: highest (f32, default), high, or medium (prompts and their\n"
-                  "attention in bf16; for quantised weights 8-bit activations: prompts several times as fast, tokens "
-                  "somewhat faster)")
+                  "attention in bf16; for quantised weights 8-bit activations: prompts several times as\n"
+                  "fast, tokens somewhat faster)")
       ->transform(CLI::CheckedTransformer(names, CLI::ignore_case).description(""))
       ->type_name("NAME");
 }
