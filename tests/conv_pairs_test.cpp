@@ -261,9 +261,9 @@ TEST(ConvPairs, ABatchWithoutEnd) {
   for (const Precision precision : {Precision::Highest, Precision::Medium}) {
     Graph g;
     const Tensor x = g.input("x", {Dim::symbol("b", 1, std::int64_t{1} << 60), 64, 28, 28});
-    Tensor y = conv(x, parameter(g, "w", {64, 64, 3, 3}), {.padding = {1}});
-    y = conv(y, parameter(g, "narrow", {512, 64, 1, 1}));
-    g.output("y", conv(y, parameter(g, "wide", {512, 512, 1, 1})));  // so that f32 turns the net round
+    Tensor y = conv(x, parameter(g, "wide", {512, 64, 1, 1}));
+    y = conv(y, parameter(g, "narrow", {64, 512, 1, 1}));  // so that f32 turns the net round
+    g.output("y", conv(y, parameter(g, "w", {64, 64, 3, 3}), {.padding = {1}}));
     EXPECT_THROW(compile(g, generic() | cpu({.threads = 1, .precision = precision})), Error);
   }
 }
