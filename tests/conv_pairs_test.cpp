@@ -243,6 +243,31 @@ TEST(ConvPairs, LeavesWinogradWhatItDoesFaster) {
     }
 }
 
+// Filters that a run replaces are packed in every run.
+TEST(ConvPairs, FiltersThatChange) {
+  Graph g;
+  const Tensor w = parameter(g, "w", {16, 8, 3, 3});
+  g.assign(w, g.input("next", {16, 8, 3, 3}));
+  g.output("y", conv(g.input("x", {1, 8, 9, 9}), w, {.padding = {1}}));
+  const Inputs in = random_values(g, 3);
+  const Results want = interpret(g, kFast ? rounded(in, {"x", "w"}) : in, {}, Rounding::Wide, true);
+  const Graph made = transform(g, generic() | cpu({.threads = 1, .precision = Precision::Medium})).graph;
+  const Value got = test::run_guarded(made, in, {}, test::Against::Back).outputs.at("y");
+  expect_close(want.outputs.at("y"), {got.f.begin(), got.f.end()}, "at ");
+}
+
+// More images than any memory holds are an Error of the plan, not one of arithmetic.
+TEST(ConvPairs, ABatchWithoutEnd) {
+  for (const Precision precision : {Precision::Highest, Precision::Medium}) {
+    Graph g;
+    const Tensor x = g.input("x", {Dim::symbol("b", 1, std::int64_t{1} << 60), 64, 28, 28});
+    Tensor y = conv(x, parameter(g, "wide", {512, 64, 1, 1}));
+    y = conv(y, parameter(g, "narrow", {64, 512, 1, 1}));  // so that f32 turns the net round
+    g.output("y", conv(y, parameter(g, "w", {64, 64, 3, 3}), {.padding = {1}}));
+    EXPECT_THROW(compile(g, generic() | cpu({.threads = 1, .precision = precision})), Error);
+  }
+}
+
 TEST(ConvPairs, OnlyWhereAParameterIsReadOnceAndAllIsKnown) {
   const auto in_bf16 = [](const std::function<void(Graph&)>& build) {
     Graph g;

@@ -368,6 +368,18 @@ TEST(Gemm, ScratchDoesNotGrowWithWorkers) {
 }
 
 // B with neighbours along N (a plain product), A transposed, and batches.
+// A depth that is known late: 13 strips of 5761 fill what 12 of 5770 do not.
+TEST(Gemm, ScratchIsEnoughForEverySmallerDepth) {
+  for (const std::int64_t n : {1, 1024}) {
+    std::size_t before = 0;
+    for (std::int64_t k = 5000; k < 6500; ++k) {
+      const std::size_t bytes = gemm_scratch_bytes({.m = 1000, .n = n, .k = k}, 1);
+      ASSERT_GE(bytes, before) << "k " << k << ", n " << n;
+      before = bytes;
+    }
+  }
+}
+
 TEST(Gemm, StridesAndBatches) {
   std::mt19937 random(2);
   std::normal_distribution<float> normal;

@@ -434,6 +434,11 @@ TEST(Llama, BiasesNormsAndAHeadOfItsOwn) {
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_EQ(large[i], 2 * own[i]);
   // a tensor of another shape is refused by name
   EXPECT_THROW(logits(with(at + "q_proj.bias", 32, zeros)), Error);
+  // and so are the codes of a quantisation whose scales are tensors of their own
+  std::vector<TensorToSave> codes = plain;
+  for (TensorToSave& t : codes)
+    if (t.name == at + "q_proj.weight") t.dtype = DType::I8, t.bytes = t.bytes.first(64 * 64);
+  EXPECT_THROW(logits(codes), Error);
 }
 
 TEST(Sampler, FiltersAndSeeds) {

@@ -1,6 +1,7 @@
 #include "lightcone/runtime/memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -23,7 +24,8 @@ std::byte* pages(std::size_t bytes) {
 
 std::byte* huge_pages(std::size_t bytes) {
   std::byte* p = pages(bytes + kHuge);
-  const std::size_t page = 4096, before = -reinterpret_cast<std::uintptr_t>(p) % kHuge;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t before = -reinterpret_cast<std::uintptr_t>(p) % kHuge;
   const std::size_t used = before + (bytes + page - 1) / page * page;
   if (before) ::munmap(p, before);
   if (used < bytes + kHuge) ::munmap(p + used, bytes + kHuge - used);

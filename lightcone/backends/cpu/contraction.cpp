@@ -72,9 +72,6 @@ bool worthwhile(const Sides& s) {
   return k && (only0 || only1) && in0.contains(*k) && in1.contains(*k);
 }
 
-}  // namespace
-
-namespace {
 bool of_bytes(const Graph& g, const Edge& e) {
   const Node& n = g[e.node];
   return n.op == Op::Contiguous && n.in[0].view.identity() && g[n.in[0].node].dtype == DType::I8;
@@ -86,6 +83,7 @@ bool exact_bytes(const Graph& g, const Node& sum) {
   return of_bytes(g, mul.in[0]) && of_bytes(g, mul.in[1]) &&
          sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)].bounds().hi <= kMost;
 }
+
 }  // namespace
 
 std::optional<Sides> sides(const Graph& g, NodeId id) {

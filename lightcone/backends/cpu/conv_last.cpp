@@ -16,8 +16,9 @@ constexpr i64 kPart = 1 << 17;  // floats of the image a task reads, about: they
 constexpr i64 kChunk = 4;       // panels after which the epilogue runs, while they are in the cache
 constexpr i64 kCopy = 1 << 20;  // floats of images copied at a time, about
 constexpr i64 kCopyTask = 1 << 13;
-constexpr i64 kWeights = 16;  // cycles that a tap's weights cost a task
-constexpr i64 kTask = 20;     // what a task costs beside, for each tap
+constexpr i64 kMostImages = i64{1} << 32;  // scratch and the way do not change beyond
+constexpr i64 kWeights = 16;               // cycles that a tap's weights cost a task
+constexpr i64 kTask = 20;                  // what a task costs beside, for each tap
 
 i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
 
@@ -82,7 +83,7 @@ class ConvLastKernel final : public Kernel {
     if (epilogue_)
       for (const Dim& d : epilogue_->sizes()) sizes_.push_back(d);
     flops_ = Dim(2 * s.rows * s.depth * s.y.extent * s.x.extent) * c.pixels[0].extent;
-    largest_ = c.pixels[0].extent.bounds().hi;
+    largest_ = std::min(c.pixels[0].extent.bounds().hi, kMostImages);
     winograd_ = LastWinograd::make(s, largest_, way, *table_);
     find_runs();
   }

@@ -147,7 +147,8 @@ class PackPairs final : public Kernel {
 bool winograd_is_faster(const Convolution& c, const Pairs& p) {
   constexpr i64 kPixels = 12288, kChannels = 256;
   i64 pixels = p.pixels;
-  for (const Convolution::Axis& a : c.outer) pixels *= a.weight == Dim(0) ? a.extent.bounds().hi : 1;
+  for (const Convolution::Axis& a : c.outer)  // no more than matters: a batch's bound may be any number
+    if (a.weight == Dim(0)) pixels = std::min(pixels, kPixels) * std::min(a.extent.bounds().hi, kPixels);
   const bool tiles = p.unit->begin;  // hardware whose products of bf16 are faster than that
   return !tiles && winograd_fits(c) && pixels >= kPixels &&
          std::min<i64>(p.rows, static_cast<i64>(p.channels.size())) >= kChannels;

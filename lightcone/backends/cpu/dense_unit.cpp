@@ -79,14 +79,15 @@ const Extensions& extensions() {
   static const Extensions found = [] {
     Extensions e;
 #if defined(__x86_64__)
-    unsigned a = 0, b = 0, c = 0, d = 0;
+    unsigned a = 0, b = 0, c = 0, d = 0, more[4] = {};
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return e;
+    if (__get_cpuid_count(7, 1, more, more + 1, more + 2, more + 3))
+      e.avx_vnni = more[0] >> 4 & 1, e.avx512_bf16 = more[0] >> 5 & 1;
     e.avx512_vnni = c >> 11 & 1;
     constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25, kAll = kBf16 | kTile | kInt8;
-    e.amx = e.avx512_vnni && (d & kAll) == kAll && tiles_are_granted() && tiles_work();
-    if (!__get_cpuid_count(7, 1, &a, &b, &c, &d)) return e;
-    e.avx_vnni = a >> 4 & 1;
-    e.avx512_bf16 = a >> 5 & 1;
+    // what goes with tiles is compiled for both, and a virtual machine may show one without the other
+    const bool vectors = e.avx512_vnni && e.avx512_bf16;
+    e.amx = vectors && (d & kAll) == kAll && tiles_are_granted() && tiles_work();
 #endif
     return e;
   }();

@@ -47,7 +47,11 @@ i64 tile_depth(const Gemm& g, const DenseUnit& u) {
 i64 packed_strips(const Gemm& g, const DenseUnit& u) {
   return std::min((g.m + u.mr - 1) / u.mr, std::max(kRows / u.mr, kPackedA / std::max<i64>(u.a_bytes(g.k), 1)));
 }
-i64 a_bytes(const Gemm& g, const DenseUnit& u) { return up(packed_strips(g, u) * u.a_bytes(g.k), 64); }
+// Room for them; never less for a greater k, so that what the largest needs is enough for all.
+i64 a_bytes(const Gemm& g, const DenseUnit& u) {
+  const i64 strips = (g.m + u.mr - 1) / u.mr, strip = u.a_bytes(g.k), most = std::max(kRows / u.mr * strip, kPackedA);
+  return up(strips > most / std::max<i64>(strip, 1) ? most : strips * strip, 64);
+}
 // Rows of A in another order, or sums of them, when they are few.
 i64 few_bytes(const Gemm& g) { return up(std::min(g.m, kFewRows) * g.k * 4, 64); }
 i64 scratch_bytes(const Gemm& g, const DenseUnit& u) {

@@ -242,7 +242,7 @@ void Lowering::choose_packed() {
         raw.insert(c->second.b_node);  // read in both orders
   for (auto& [id, c] : contractions_) c.packed = packable(g_, c) && !raw.contains(c.b_node);
   for (auto& [id, c] : convolutions_)
-    c.packed = c.channels_last || (packed_filters(g_, c) && !raw.contains(c.weight_node));
+    c.packed = c.channels_last || c.pairs || (packed_filters(g_, c) && !raw.contains(c.weight_node));
 }
 
 NodeId Lowering::packed(Graph& dst, const Contraction& c) {
