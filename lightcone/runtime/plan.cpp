@@ -160,7 +160,8 @@ struct Planner {
         p.offset = aligned(plan.prepared_bytes);
         plan.prepared_bytes = p.offset + p.bytes;
       } else if (is_state[id]) {
-        plan.state_bytes += p.bytes;
+        p.offset = aligned(plan.state_bytes);
+        plan.state_bytes = p.offset + p.bytes;
       } else if (prepared.resident[id]) {
         plan.input_bytes += p.bytes;
       }

@@ -17,7 +17,7 @@ struct Placement {
     Input,  // given by the user, owned by the context or prepared by the program; also a state's new value that is
             // written over the state itself
   } where = Where::Nowhere;
-  std::size_t offset = 0;  // Arena: bytes from its start; of a prepared value: from the start of all of them
+  std::size_t offset = 0;  // Arena: bytes from its start; of a prepared value or a state: from the start of all
   NodeId input = 0;        // Input: whose buffer
   std::size_t bytes = 0;   // for the largest sizes the symbols allow
 };

@@ -14,7 +14,8 @@ constexpr std::size_t kEvents = 1 << 16;
 Dim whole(const Node& n) { return product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype))); }
 
 bool same_place(const Placement& a, const Placement& b) {
-  return a.where == b.where && a.offset == b.offset && a.input == b.input;
+  if (a.where != b.where) return false;
+  return a.where == Placement::Where::Arena ? a.offset == b.offset : a.input == b.input;
 }
 
 // "softmax (max, exp2, sum, mul)", "add": what the user called, and what that became where it differs.

@@ -216,7 +216,8 @@ struct Context::Impl {
   MemoryPlan own_plan;  // when this context has another number of workers
   const MemoryPlan* plan;
   Memory arena;
-  std::map<NodeId, Memory> owned;   // inputs and states this context holds
+  Memory states;                    // one behind the other, for large pages
+  std::map<NodeId, Memory> owned;   // other inputs this context holds
   std::vector<const void*> input;   // by NodeId
   std::vector<std::int64_t> given;  // by NodeId: elements set, -1 for whatever the size
   Bindings bindings;
@@ -244,7 +245,15 @@ struct Context::Impl {
         if (e.node == id) throw Error("set", cat("'", name, "' is a parameter: give it to Program::load"));
     return id;
   }
+  bool is_state(NodeId id) const {
+    const auto all = graph().assignments();
+    return std::any_of(all.begin(), all.end(), [&](const Assignment& a) { return a.state == id; });
+  }
   void* buffer(NodeId id) {  // of an input this context owns
+    if (is_state(id)) {
+      input[id] = states.data() + plan->nodes[id].offset;
+      return states.data() + plan->nodes[id].offset;
+    }
     Memory& m = owned[id];
     const std::size_t bytes = plan->nodes[id].bytes;
     if (!m.data()) m = Memory(bytes);
@@ -283,9 +292,11 @@ Context::Context(const Program& p, std::shared_ptr<Parallel> parallel) : impl_(s
   c.given.assign(c.graph().size(), -1);
   for (const auto& [id, w] : c.program->weights) c.input[id] = w.data;
   for (NodeId id : c.program->prepared_order) c.input[id] = c.program->fixed(id);
+  if (!c.graph().assignments().empty()) c.states = Memory(c.plan->state_bytes);
   for (const Assignment& a : c.graph().assignments()) {
-    const void* first = std::exchange(c.input[a.state], nullptr);  // loaded: where this context begins
-    void* own = c.buffer(a.state);
+    const void* first = c.input[a.state];  // loaded: where this context begins
+    std::byte* own = c.states.data() + c.plan->nodes[a.state].offset;
+    c.input[a.state] = own;
     if (first) std::memcpy(own, first, c.plan->nodes[a.state].bytes);
   }
   c.dims.resize(c.program->dims.size());
