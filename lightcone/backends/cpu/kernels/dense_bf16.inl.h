@@ -85,7 +85,7 @@ struct TileOf {
       const auto pair = [&](int t) {
         return *reinterpret_cast<const vu*>(y + t / kGroupVectors * b_group + t % kGroupVectors * WIDTH * 4);
       };
-      alignas(WIDTH * 4) vf w[V];  // a reference to an array forgets that vf may lie anywhere
+      vf w[V];
       for (int t = 0; t < V; ++t) w[t] = reinterpret_cast<vf>(pair(t) << 16);
       products(w);
       for (int t = 0; t < V; ++t) w[t] = reinterpret_cast<vf>(pair(t) & 0xffff0000u);
