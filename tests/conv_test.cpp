@@ -93,13 +93,6 @@ std::vector<float> run_kernel(const Convolution& c, ConvWay way, Isa isa, int wo
   return y;
 }
 
-std::vector<Isa> isas() {
-  std::vector<Isa> all{Isa::Generic};
-  if (detect_isa() != Isa::Generic) all.push_back(Isa::Avx2);
-  if (detect_isa() == Isa::Avx512) all.push_back(Isa::Avx512);
-  return all;
-}
-
 std::optional<std::pair<NodeId, Convolution>> only_convolution(const Graph& g) {
   for (NodeId id = 0; id < g.size(); ++id)
     if (const auto s = sides(g, id))

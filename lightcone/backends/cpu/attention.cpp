@@ -14,7 +14,12 @@ constexpr i64 kBlocks = 32;      // with fewer, the keys are split
 constexpr i64 kLeastKeys = 256;  // of a split
 
 const AttentionTable& table(Isa isa) {
-  return isa == Isa::Avx512 ? kAttentionAvx512 : isa == Isa::Avx2 ? kAttentionAvx2 : kAttentionGeneric;
+  switch (isa) {
+    case Isa::Avx512: return kAttentionAvx512;
+    case Isa::Avx2: return kAttentionAvx2;
+    case Isa::Neon: return kAttentionNeon;
+    default: return kAttentionGeneric;
+  }
 }
 std::size_t unit(WeightType t) { return t == WeightType::F32 ? 4 : 2; }
 

@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
 #endif
 
 namespace lc::host {
@@ -69,6 +71,7 @@ bool tiles_work() {
 // Beyond what an Isa says. GCC 12 has no names for the newer of these.
 struct Extensions {
   bool avx512_bf16 = false, avx512_vnni = false, avx_vnni = false, amx = false;
+  bool dotprod = false, i8mm = false, bf16 = false;  // Arm's
 };
 const Extensions& extensions() {
   static const Extensions found = [] {
@@ -82,6 +85,12 @@ const Extensions& extensions() {
     if (!__get_cpuid_count(7, 1, &a, &b, &c, &d)) return e;
     e.avx_vnni = a >> 4 & 1;
     e.avx512_bf16 = a >> 5 & 1;
+#elif defined(__aarch64__) && defined(__linux__)
+    constexpr unsigned long kDotprod = 1ul << 20, kI8mm = 1ul << 13, kArmBf16 = 1ul << 14;
+    const unsigned long first = ::getauxval(AT_HWCAP), second = ::getauxval(AT_HWCAP2);
+    e.dotprod = first & kDotprod;
+    e.i8mm = second & kI8mm;
+    e.bf16 = second & kArmBf16;
 #endif
     return e;
   }();
@@ -97,15 +106,29 @@ bool bf16_products_are_fast() {
 #endif
 }
 
+const DenseUnit* neon_unit(Arithmetic a, const Extensions& e) {
+  switch (a) {
+    case Arithmetic::F32: return &kF32Neon;
+    case Arithmetic::Bf16: return e.bf16 ? &kBf16NeonBf16 : &kBf16Neon;
+    case Arithmetic::Split2:
+    case Arithmetic::Split3: return nullptr;
+    default: break;
+  }
+  const int i = static_cast<int>(a) - static_cast<int>(Arithmetic::Int8Step32);
+  return (e.i8mm ? kInt8NeonI8mm : e.dotprod ? kInt8NeonDotprod : kInt8Neon) + i;
+}
+
 }  // namespace
 
 bool bf16_is_fast(Isa isa) {
   const Extensions& e = extensions();
+  if (isa == Isa::Neon) return e.bf16;
   return isa == Isa::Avx512 && (e.amx || (e.avx512_bf16 && bf16_products_are_fast()));
 }
 
 const DenseUnit* dense_unit(Arithmetic a, Isa isa) {
   const Extensions& e = extensions();
+  if (isa == Isa::Neon) return neon_unit(a, e);
   if (a == Arithmetic::F32) return isa == Isa::Avx512 ? &kF32Avx512 : isa == Isa::Avx2 ? &kF32Avx2 : &kF32Generic;
   if (isa == Isa::Avx512 && e.amx) return kDenseAmx + static_cast<int>(a);
   switch (a) {
@@ -128,7 +151,14 @@ std::vector<const DenseUnit*> dense_units() {
   std::vector<const DenseUnit*> all{&kBf16Generic};
   const auto four = [&](const DenseUnit* u) { all.insert(all.end(), {u, u + 1, u + 2, u + 3}); };
   four(kInt8Generic);
-  if (best != Isa::Generic) {
+  if (best == Isa::Neon) {
+    all.push_back(&kBf16Neon);
+    if (e.bf16) all.push_back(&kBf16NeonBf16);
+    four(kInt8Neon);
+    if (e.dotprod) four(kInt8NeonDotprod);
+    if (e.i8mm) four(kInt8NeonI8mm);
+  }
+  if (best == Isa::Avx2 || best == Isa::Avx512) {
     all.push_back(&kBf16Avx2);
     four(kInt8Avx2);
     if (e.avx_vnni) four(kInt8AvxVnni);

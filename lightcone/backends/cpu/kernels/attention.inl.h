@@ -207,7 +207,9 @@ void score_keys(const float* q, const Tile& k, i64 j, i64 n, i64 depth, float sc
       for (int v = 0; v < V; ++v) acc[t][v] = fma(x[v], y, acc[t][v]);
     }
   }
+  LC_UNROLL
   for (int t = 0; t < KEYS; ++t)
+    LC_UNROLL
     for (int v = 0; v < V; ++v) store(to + (j + t) * R + v * WIDTH, acc[t][v] * splat(scale));
 }
 
@@ -238,7 +240,9 @@ template <int V, int C>
 void add_values(const float* weight, const Tile& values, i64 n, i64 c, const float* shrink, float* sum) {
   constexpr int R = V * WIDTH;
   vf acc[C][V];
+  LC_UNROLL
   for (int t = 0; t < C; ++t)
+    LC_UNROLL
     for (int v = 0; v < V; ++v) acc[t][v] = load(sum + (c + t) * R + v * WIDTH) * load(shrink + v * WIDTH);
   const float* p = values.p + c;
   for (i64 j = 0; j < n; ++j, p += values.row) {
@@ -249,7 +253,9 @@ void add_values(const float* weight, const Tile& values, i64 n, i64 c, const flo
       for (int v = 0; v < V; ++v) acc[t][v] = fma(x[v], y, acc[t][v]);
     }
   }
+  LC_UNROLL
   for (int t = 0; t < C; ++t)
+    LC_UNROLL
     for (int v = 0; v < V; ++v) store(sum + (c + t) * R + v * WIDTH, acc[t][v]);
 }
 
@@ -294,6 +300,7 @@ void score_four(const float* q, const Tile& k, i64 j, i64 n, i64 depth, float sc
       const vf x = load(q + m * depth + c);
       for (int t = 0; t < 4; ++t) acc[m][t] = fma(x, load(p[t] + c), acc[m][t]);
     }
+  LC_UNROLL
   for (int m = 0; m < M; ++m) {
     v4 s = sums(acc[m][0], acc[m][1], acc[m][2], acc[m][3]);
     for (i64 i = c; i < depth; ++i)
@@ -326,7 +333,9 @@ void weigh_row(float* s, i64 n, float exponent, const Work& w, i64 m) {
 template <int M, int C>
 void add_columns(const float* weight, const Tile& values, i64 n, i64 c, i64 width, float* sum, const float* shrink) {
   vf acc[M][C];
+  LC_UNROLL
   for (int m = 0; m < M; ++m)
+    LC_UNROLL
     for (int t = 0; t < C; ++t) acc[m][t] = load(sum + m * width + c + t * WIDTH) * splat(shrink[m]);
   const float* p = values.p + c;
   for (i64 j = 0; j < n; ++j, p += values.row) {
@@ -337,7 +346,9 @@ void add_columns(const float* weight, const Tile& values, i64 n, i64 c, i64 widt
       for (int t = 0; t < C; ++t) acc[m][t] = fma(x[t], y, acc[m][t]);
     }
   }
+  LC_UNROLL
   for (int m = 0; m < M; ++m)
+    LC_UNROLL
     for (int t = 0; t < C; ++t) store(sum + m * width + c + t * WIDTH, acc[m][t]);
 }
 

@@ -39,14 +39,24 @@ constexpr int kNr = std::max(kGroup, 2 * WIDTH), kVectors = kNr / WIDTH;
 // Rows [i, i + h) of A, side by side. Whole vectors are stored: what they write behind a row belongs to
 // the next one; only the last row of the strip ends where it must.
 void pack_strip(const float* from, i64 a_m, i64 a_k, i64 h, i64 depth, float* to) {
+  constexpr int parts = (MR + WIDTH - 1) / WIDTH;  // vectors of a row of the strip
   i64 k = 0;
   if (a_k == 1)
     for (; k + WIDTH <= depth; k += WIDTH) {
-      vf v[WIDTH];
-      for (i64 r = 0; r < WIDTH; ++r) v[r] = r < h ? load(from + r * a_m + k) : vf{};
-      transpose(v);
-      for (int e = 0; e + 1 < WIDTH; ++e) store(to + (k + e) * MR, v[e]);
-      store_part(to + (k + WIDTH - 1) * MR, v[WIDTH - 1], MR);
+      vf v[parts][WIDTH];
+      for (int p = 0; p < parts; ++p) {
+        for (i64 r = 0; r < WIDTH; ++r) {
+          const i64 row = p * WIDTH + r;
+          v[p][r] = row < h ? load(from + row * a_m + k) : vf{};
+        }
+        transpose(v[p]);
+      }
+      for (int e = 0; e < WIDTH; ++e)
+        for (int p = 0; p < parts; ++p) {
+          float* at = to + (k + e) * MR + p * WIDTH;
+          if (e + 1 < WIDTH || (p + 1) * WIDTH <= MR) store(at, v[p][e]);
+          else store_part(at, v[p][e], MR - p * WIDTH);
+        }
     }
   for (; k < depth; ++k)
     for (i64 r = 0; r < MR; ++r) to[k * MR + r] = r < h ? from[r * a_m + k * a_k] : 0.0f;
@@ -128,7 +138,9 @@ void tile_of(const float* a, const float* b, i64 group, i64 depth, float* c, i64
       for (int t = 0; t < V; ++t) acc[i][t] = fma(s, w[t], acc[i][t]);
     }
   }
+  LC_UNROLL
   for (i64 i = 0; i < H; ++i)
+    LC_UNROLL
     for (int t = 0; t < V; ++t) {
       float* p = c + i * c_m + t * WIDTH;
       const i64 n = std::min<i64>(WIDTH, columns - t * WIDTH);
