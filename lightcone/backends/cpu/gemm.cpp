@@ -272,7 +272,8 @@ std::string_view name(WeightType t) {
 
 std::size_t gemm_scratch_bytes(const Gemm& g, int workers) {
   i64 most = 0;
-  for (const Isa isa : {Isa::Generic, Isa::Avx2, Isa::Avx512, Isa::Neon}) most = std::max(most, scratch_bytes(g, unit(g, isa)));
+  for (const Isa isa : {Isa::Generic, Isa::Avx2, Isa::Avx512, Isa::Neon})
+    most = std::max(most, scratch_bytes(g, unit(g, isa)));
   return static_cast<std::size_t>(std::max(most, workers * std::min(most, kShared)));
 }
 

@@ -208,9 +208,10 @@ void score_keys(const float* q, const Tile& k, i64 j, i64 n, i64 depth, float sc
     }
   }
   LC_UNROLL
-  for (int t = 0; t < KEYS; ++t)
+  for (int t = 0; t < KEYS; ++t) {
     LC_UNROLL
     for (int v = 0; v < V; ++v) store(to + (j + t) * R + v * WIDTH, acc[t][v] * splat(scale));
+  }
 }
 
 // Turns scores into weights and moves the running maximum and sum.
@@ -241,9 +242,10 @@ void add_values(const float* weight, const Tile& values, i64 n, i64 c, const flo
   constexpr int R = V * WIDTH;
   vf acc[C][V];
   LC_UNROLL
-  for (int t = 0; t < C; ++t)
+  for (int t = 0; t < C; ++t) {
     LC_UNROLL
     for (int v = 0; v < V; ++v) acc[t][v] = load(sum + (c + t) * R + v * WIDTH) * load(shrink + v * WIDTH);
+  }
   const float* p = values.p + c;
   for (i64 j = 0; j < n; ++j, p += values.row) {
     vf x[V];
@@ -254,9 +256,10 @@ void add_values(const float* weight, const Tile& values, i64 n, i64 c, const flo
     }
   }
   LC_UNROLL
-  for (int t = 0; t < C; ++t)
+  for (int t = 0; t < C; ++t) {
     LC_UNROLL
     for (int v = 0; v < V; ++v) store(sum + (c + t) * R + v * WIDTH, acc[t][v]);
+  }
 }
 
 template <int V>
@@ -334,9 +337,10 @@ template <int M, int C>
 void add_columns(const float* weight, const Tile& values, i64 n, i64 c, i64 width, float* sum, const float* shrink) {
   vf acc[M][C];
   LC_UNROLL
-  for (int m = 0; m < M; ++m)
+  for (int m = 0; m < M; ++m) {
     LC_UNROLL
     for (int t = 0; t < C; ++t) acc[m][t] = load(sum + m * width + c + t * WIDTH) * splat(shrink[m]);
+  }
   const float* p = values.p + c;
   for (i64 j = 0; j < n; ++j, p += values.row) {
     vf x[C];
@@ -347,9 +351,10 @@ void add_columns(const float* weight, const Tile& values, i64 n, i64 c, i64 widt
     }
   }
   LC_UNROLL
-  for (int m = 0; m < M; ++m)
+  for (int m = 0; m < M; ++m) {
     LC_UNROLL
     for (int t = 0; t < C; ++t) store(sum + m * width + c + t * WIDTH, acc[m][t]);
+  }
 }
 
 template <int M>

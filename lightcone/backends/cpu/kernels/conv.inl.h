@@ -156,9 +156,10 @@ void pack_image(const ConvProblem& p, i64 first, i64 columns, i64 k0, i64 depth,
 template <int R, int V, class At>
 inline void multiply(const float* a, const float* next, i64 depth, vf (&acc)[R][V], const At& at) {
   LC_UNROLL
-  for (int r = 0; r < R; ++r)
+  for (int r = 0; r < R; ++r) {
     LC_UNROLL
     for (int v = 0; v < V; ++v) acc[r][v] = splat(0.0f);
+  }
   for (i64 k = 0; k < depth; ++k, a += MR, next += MR) {
     const float* b = at(k);
     vf x[V];
@@ -177,22 +178,24 @@ void tile_of(const float* a, const float* b, i64 depth, float* c, i64 c_row, i64
   multiply(a, a + depth * MR, depth, acc, [b](i64 k) { return b + k * kNr; });
   if (columns == V * WIDTH) {
     LC_UNROLL
-    for (int r = 0; r < R; ++r)
+    for (int r = 0; r < R; ++r) {
       LC_UNROLL
       for (int v = 0; v < V; ++v) {
         float* p = c + r * c_row + v * WIDTH;
         store(p, add ? load(p) + acc[r][v] : acc[r][v]);
       }
+    }
     return;
   }
   LC_UNROLL
-  for (int r = 0; r < R; ++r)
+  for (int r = 0; r < R; ++r) {
     LC_UNROLL
     for (int v = 0; v < V; ++v) {
       const i64 n = std::min<i64>(WIDTH, columns - v * WIDTH);
       float* p = c + r * c_row + v * WIDTH;
       store_part(p, add ? load_part(p, n) + acc[r][v] : acc[r][v], n);
     }
+  }
 }
 
 // The same over an image where row k lies at b + at[k]. Columns are whole vectors.
@@ -202,12 +205,13 @@ void slide_of(const float* a, const float* next, const float* b, const i64* at, 
   vf acc[R][V];
   multiply(a, next, depth, acc, [b, at](i64 k) { return b + at[k]; });
   LC_UNROLL
-  for (int r = 0; r < R; ++r)
+  for (int r = 0; r < R; ++r) {
     LC_UNROLL
     for (int v = 0; v < V; ++v) {
       float* p = c + r * c_row + v * WIDTH;
       store(p, add ? load(p) + acc[r][v] : acc[r][v]);
     }
+  }
 }
 
 using Tile = void (*)(const float*, const float*, i64, float*, i64, i64, bool);

@@ -84,8 +84,8 @@ void tile(const void* a, const void* b, i64, i64 depth, float* c, i64 c_m, i64 r
 
 }  // namespace
 
-const DenseUnit kBf16NeonBf16 = {"bf16_neonbf16", Arithmetic::Bf16, kMr,    kGroup,         2,
-                                 kAStep,          64,               pack_a, pack_b_bf16<2>, tile};
+const DenseUnit kBf16NeonBf16 = {"bf16_neonbf16", Arithmetic::Bf16, kMr, kGroup, 2, kAStep, 64,
+                                 pack_a,          pack_b_bf16<2>,   tile};
 
 }  // namespace lc::host
 #else

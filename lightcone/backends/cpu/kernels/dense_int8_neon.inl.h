@@ -89,7 +89,8 @@ inline void products(const std::int8_t* a, const u8* b, vi (&sums)[MR][kAcross])
     int8x8_t word[2][MR];
     for (int q = 0; q < 2; ++q)
       for (int i = 0; i < MR; ++i)
-        word[q][i] = vreinterpret_s8_u32(vdup_n_u32(lc::host::word(reinterpret_cast<const u8*>(a + i * Step + k + 4 * q))));
+        word[q][i] =
+            vreinterpret_s8_u32(vdup_n_u32(lc::host::word(reinterpret_cast<const u8*>(a + i * Step + k + 4 * q))));
     for (int t = 0; t < kAcross; ++t) {
       const auto* at = reinterpret_cast<const std::int8_t*>(b) + t * 16;
       const int8x16_t first = vld1q_s8(at), second = vld1q_s8(at + kGroup * 4);

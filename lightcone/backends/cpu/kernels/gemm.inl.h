@@ -139,7 +139,7 @@ void tile_of(const float* a, const float* b, i64 group, i64 depth, float* c, i64
     }
   }
   LC_UNROLL
-  for (i64 i = 0; i < H; ++i)
+  for (i64 i = 0; i < H; ++i) {
     LC_UNROLL
     for (int t = 0; t < V; ++t) {
       float* p = c + i * c_m + t * WIDTH;
@@ -147,6 +147,7 @@ void tile_of(const float* a, const float* b, i64 group, i64 depth, float* c, i64
       if (n == WIDTH) store(p, add ? load(p) + acc[i][t] : acc[i][t]);
       else store_part(p, add ? load_part(p, n) + acc[i][t] : acc[i][t], n);
     }
+  }
 }
 
 using Tile = void (*)(const float*, const float*, i64, i64, float*, i64, i64, bool);

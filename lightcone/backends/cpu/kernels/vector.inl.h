@@ -72,8 +72,8 @@ inline vf fma(vf a, vf b, vf c) {
   return reinterpret_cast<vf>(
       _mm256_fmadd_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b), reinterpret_cast<__m256>(c)));
 #elif defined(NEON)
-  return reinterpret_cast<vf>(vfmaq_f32(reinterpret_cast<float32x4_t>(c), reinterpret_cast<float32x4_t>(a),
-                                        reinterpret_cast<float32x4_t>(b)));
+  return reinterpret_cast<vf>(
+      vfmaq_f32(reinterpret_cast<float32x4_t>(c), reinterpret_cast<float32x4_t>(a), reinterpret_cast<float32x4_t>(b)));
 #else
   return a * b + c;
 #endif
