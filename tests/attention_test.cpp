@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "guarded.h"
 #include "lightcone/backends/cpu/attention_plan.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/thread_pool.h"
@@ -31,15 +32,16 @@ bool same_bits(const Results& a, const Results& b) {
   return true;
 }
 
-// Fuses the attention of a graph for every instruction set and runs it with one and two threads.
+// Fuses the attention of a graph for every instruction set and runs it with one and two threads, on inputs that
+// nothing may be read beside.
 void agree(const Graph& g, const Inputs& inputs, const Bindings& env = {}) {
   static const auto one = threads(1), two = threads(2);
   const Results want = interpret(g, inputs, env, Rounding::Wide, true);
   const Graph tidy = transform(g, generic()).graph;
   for (const Isa isa : isas()) {
     PassLog log;
-    const Results a = run_values(fuse_attention(tidy, one, log, isa), inputs, env),
-                  b = run_values(fuse_attention(tidy, two, log, isa), inputs, env);
+    const Results a = test::run_guarded(fuse_attention(tidy, one, log, isa), inputs, env, test::Against::Front),
+                  b = test::run_guarded(fuse_attention(tidy, two, log, isa), inputs, env, test::Against::Back);
     EXPECT_EQ(log.fired["attention"], 2) << "is not recognised";
     const auto d = compare(want, a, 4);
     ASSERT_FALSE(d) << name(isa) << ": " << d->str();
@@ -57,6 +59,23 @@ int fired(const Graph& g, const char* what) {
 
 enum class Masked { No, Causal, Window, Bool, Bias, Both };
 
+// Keys or values as a cache holds them; whole numbers come with a scale for each key.
+Tensor held(Graph& g, const std::string& name, const Shape& shape, DType stored) {
+  const Tensor numbers = prim::cast(g.input(name, shape, stored), DType::F32);
+  if (stored != DType::I8) return numbers;
+  return numbers * g.input(name + ".scale", {shape[0], shape[1], 1});
+}
+
+// What the kernel reads its keys and values from.
+std::pair<DType, DType> read_from(const Graph& g) {
+  PassLog log;
+  const Graph fused = fuse_attention(transform(g, generic()).graph, threads(1), log);
+  for (NodeId id = 0; id < fused.size(); ++id)
+    if (const Node& n = fused[id]; n.op == Op::Kernel && n.in.size() > 2)
+      return {fused[n.in[1].node].dtype, fused[n.in[2].node].dtype};
+  return {DType::Bool, DType::Bool};
+}
+
 // Grouped heads over a cache of `context` keys, of which past + seq are read.
 struct Sizes {
   std::int64_t kv = 2, group = 2, depth = 64, width = 64, context = 700;
@@ -66,10 +85,8 @@ Graph cached(const Sizes& z, Masked masked, DType stored = DType::F32, double fi
   const Dim seq = Dim::symbol("seq", 1, 300), past = Dim::symbol("past", 0, z.context - 300), keys = past + seq;
   const Tensor q =
       g.input("q", {seq, z.kv * z.group, z.depth}).permute({1, 0, 2}).reshape({z.kv, z.group, seq, z.depth});
-  const Tensor k =
-      prim::cast(g.input("k", {z.kv, z.context, z.depth}, stored), DType::F32).slice(1, 0, keys).unsqueeze(1);
-  const Tensor v =
-      prim::cast(g.input("v", {z.kv, z.context, z.width}, stored), DType::F32).slice(1, 0, keys).unsqueeze(1);
+  const Tensor k = held(g, "k", {z.kv, z.context, z.depth}, stored).slice(1, 0, keys).unsqueeze(1);
+  const Tensor v = held(g, "v", {z.kv, z.context, z.width}, stored).slice(1, 0, keys).unsqueeze(1);
   Tensor s = matmul(q, k.transpose(2, 3)) * 0.3;
   const Shape plane{seq, keys};
   const Tensor row = g.index(plane, past + Dim::index(0, seq)), column = g.index(plane, Dim::index(1, keys));
@@ -118,14 +135,84 @@ TEST(Attention, SplitKeys) {
   }
 }
 
+constexpr DType kNarrow[] = {DType::F16, DType::BF16, DType::I8};
+
 TEST(Attention, NarrowKeysAndValues) {
-  for (const DType t : {DType::F16, DType::BF16}) {
-    const Graph g = cached({.depth = 40, .width = 33}, Masked::Causal, t);
-    for (const auto& [seq, past] : {std::pair{1, 200}, {50, 30}}) {
-      const Bindings env{{"seq", seq}, {"past", past}};
-      agree(g, draw(g, 4, env), env);
+  for (const DType t : kNarrow)
+    for (const auto& [depth, width, group, m] : {std::tuple{40, 33, 2, Masked::Causal},
+                                                 {64, 64, 8, Masked::Both},
+                                                 {128, 128, 4, Masked::Causal},
+                                                 {5, 16, 1, Masked::Both},
+                                                 {16, 3, 3, Masked::Causal},
+                                                 {100, 80, 7, Masked::No}}) {
+      const Graph g = cached({.group = group, .depth = depth, .width = width, .context = 400}, m, t);
+      EXPECT_EQ(read_from(g), std::pair(t, t)) << "is widened in memory first";
+      for (const auto& [seq, past] : {std::pair{1, 99}, {1, 0}, {3, 66}, {20, 30}}) {
+        const Bindings env{{"seq", seq}, {"past", past}};
+        agree(g, draw(g, 4, env), env);
+      }
     }
+}
+
+TEST(Attention, NarrowSplitKeys) {
+  for (const DType t : kNarrow)
+    for (const Masked m : {Masked::No, Masked::Window}) {
+      const Graph g = cached({.kv = 1, .group = 4, .depth = 64, .width = 64, .context = 1500}, m, t);
+      for (const auto& [seq, past] : {std::pair{1, 1199}, {9, 700}}) {
+        const Bindings env{{"seq", seq}, {"past", past}};
+        agree(g, draw(g, 12, env), env);
+      }
+    }
+}
+
+// Keys stored transposed, every other value.
+TEST(Attention, NarrowOddViews) {
+  for (const DType t : kNarrow) {
+    Graph g;
+    const Tensor q = g.input("q", {2, 3, 4, 24});
+    Tensor k = prim::cast(g.input("k", {2, 1, 24, 90}, t), DType::F32).transpose(2, 3);
+    Tensor v = prim::cast(g.input("v", {2, 1, 90, 40}, t), DType::F32).slice(3, 1, 39, 2);
+    if (t == DType::I8) k = k * g.input("k.scale", {2, 1, 90, 1}), v = v * g.input("v.scale", {1, 1, 90, 1});
+    g.output("y", matmul(softmax(matmul(q, k.transpose(2, 3)), -1), v));
+    EXPECT_EQ(read_from(g), std::pair(t, t));
+    agree(g, draw(g, 13));
   }
+}
+
+// Scales that change along a key, or with the query, are not the kernel's: somebody multiplies before.
+TEST(Attention, ScalesTheKernelCannotTake) {
+  const auto make = [](const Shape& of_k, const Shape& of_v) {
+    Graph g;
+    const Tensor q = g.input("q", {2, 3, 20, 16});
+    const Tensor k = prim::cast(g.input("k", {2, 1, 70, 16}, DType::I8), DType::F32) * g.input("k.scale", of_k);
+    const Tensor v = prim::cast(g.input("v", {2, 1, 70, 16}, DType::I8), DType::F32) * g.input("v.scale", of_v);
+    g.output("y", matmul(softmax(matmul(q, k.transpose(2, 3)), -1), v));
+    return g;
+  };
+  EXPECT_EQ(read_from(make({2, 1, 70, 1}, {2, 1, 70, 1})), std::pair(DType::I8, DType::I8));
+  for (const auto& [of_k, of_v] : {std::pair<Shape, Shape>{{1, 1, 1, 16}, {2, 1, 70, 1}},
+                                   {{2, 1, 70, 1}, {1, 1, 1, 16}},
+                                   {{2, 1, 70, 16}, {2, 1, 70, 16}}}) {
+    const Graph g = make(of_k, of_v);
+    EXPECT_NE(read_from(g), std::pair(DType::I8, DType::I8));
+    agree(g, draw(g, 14));
+  }
+}
+
+TEST(Attention, NarrowNanAndInfinity) {
+  const Bindings many{{"seq", 40}, {"past", 90}}, one{{"seq", 1}, {"past", 150}};
+  for (const DType t : kNarrow)
+    for (const Masked m : {Masked::No, Masked::Window, Masked::Both})
+      for (const char* where : {"k", "v"})
+        for (const double odd : {kNaN, kInf, -kInf, 0.0, -0.0}) {
+          const Graph g = cached({.depth = 32, .width = 32}, m, t);
+          for (const Bindings& env : {many, one}) {
+            Inputs in = draw(g, 15, env);
+            Value& v = in.at(t == DType::I8 ? cat(where, ".scale") : where);
+            for (const std::size_t k : {std::size_t{3}, v.size() / 2, v.size() - 1}) v.f[k] = odd;
+            agree(g, in, env);
+          }
+        }
 }
 
 TEST(Attention, RowsThatSeeNothing) {
@@ -227,11 +314,18 @@ TEST(Attention, EveryLayerOfLlama) {
                   .context = 64,
                   .rope_frequencies = {1, 0.5, 0.25, 0.125}};
     c.window = window;
-    const Graph g = llama_graph(c, {.context = 64, .chunk = 16},
-                                [](Graph& graph, const std::string& path, Shape s) -> nn::Parameter {
-                                  if (path.ends_with(".bias") || path.ends_with("_norm.weight")) return {};
-                                  return nn::parameter(graph, path, s, DType::F32, std::nullopt);
-                                });
+    const auto make = [&](DType cache) {
+      return llama_graph(c, {.context = 64, .chunk = 16, .cache = cache},
+                         [](Graph& graph, const std::string& path, Shape s) -> nn::Parameter {
+                           if (path.ends_with(".bias") || path.ends_with("_norm.weight")) return {};
+                           return nn::parameter(graph, path, s, DType::F32, std::nullopt);
+                         });
+    };
+    for (const DType t : kNarrow) {
+      EXPECT_EQ(fired(make(t), "attention"), 3);
+      EXPECT_EQ(read_from(make(t)), std::pair(t, t));
+    }
+    const Graph g = make(DType::F32);
     EXPECT_EQ(fired(g, "attention"), 3);
     EXPECT_EQ(fired(g, "matmul"), 7 * 3 + 1) << "scores are still in memory";
     for (const auto& [seq, past] : {std::pair{1, 0}, {1, 40}, {16, 3}}) {

@@ -48,6 +48,14 @@ class Command(unittest.TestCase):
         self.assertEqual(first.stdout, run(*args, "--threads", "2").stdout)
         self.assertNotEqual(first.stdout, run("generate", "builtin", "The", "--seed", "6", "-n", "40", "-q").stdout)
 
+    def test_narrow_caches_tell_the_same_story(self):
+        for kind in ("f16", "bf16", "i8"):
+            r = run("generate", "builtin", "Once upon a time", "--temperature", "0", "--kv-cache", kind, "-q")
+            self.assertEqual(r.stdout.decode(), STORY["text"] + "\n", kind)
+        r = run("generate", "builtin", "Once upon a time", "--kv-cache", "f64")
+        self.assertNotEqual(r.returncode, 0)
+        self.assertIn("--kv-cache", r.stderr.decode())
+
     def test_prompt_from_standard_input_and_token_limit(self):
         r = run("generate", "builtin", "-", "-n", "3", "-q", "-t", "0", input=b"Once upon a time")
         self.assertEqual(r.stdout.decode(), "Once upon a time, there was\n")
@@ -142,6 +150,12 @@ class Command(unittest.TestCase):
         n = j["needs"]
         self.assertEqual(n["total"], n["weights"] + n["kv_cache"] + n["working"])
         self.assertEqual(n["kv_cache"], 2 * 4 * 2 * 384 * 32 * 4)
+        numbers = 2 * 4 * 2 * 384 * 32
+        for kind, size in (("f32", 4 * numbers), ("f16", 2 * numbers), ("bf16", 2 * numbers), ("i8", numbers + 4 * numbers // 32)):
+            n = json.loads(run("inspect", "builtin", "--kv-cache", kind, "--json").stdout)["needs"]
+            self.assertEqual((n["kv_cache_type"], n["kv_cache"]), (kind, size))
+            self.assertEqual(n["total"], n["weights"] + n["kv_cache"] + n["working"])
+        self.assertIn("384 positions, i8", run("inspect", "builtin", "--kv-cache", "I8").stdout.decode())
         self.assertIn("memory to run", run("inspect", "builtin").stdout.decode())
 
     def test_view_is_one_page_that_needs_no_network(self):

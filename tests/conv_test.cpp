@@ -1,10 +1,11 @@
 // Convolution on the CPU: every shape the vocabulary can ask for, both ways to compute it and every
 // instruction set this machine has, against f64; what must be recognised is, and what must not is not.
-#include "lightcone/backends/cpu/conv.h"
+#include "lightcone/backends/cpu/conv_last.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <random>
 
 #include "guarded.h"
@@ -74,10 +75,11 @@ void agree(const Graph& g, const Inputs& in, const Bindings& env = {}, bool inte
 }
 
 // The kernel alone: a way, an instruction set and a number of threads.
-std::vector<float> run_kernel(const Convolution& c, ConvWay way, Isa isa, int workers, const Value& image,
-                              const Value& weight, std::size_t size) {
+using MakeKernel = std::function<std::shared_ptr<const Kernel>(const std::shared_ptr<Parallel>&)>;
+std::vector<float> run_kernel(const MakeKernel& make, int workers, const Value& image, const Value& weight,
+                              std::size_t size) {
   const auto pool = threads(workers);
-  const auto k = convolution_kernel(c, way, pool, nullptr, isa);
+  const auto k = make(pool);
   test::Guarded x(image.size() * 4, test::Against::Back), w(weight.size() * 4, test::Against::Front);
   test::Guarded out(size * 4, test::Against::Back);
   write_value(image, x.data()), write_value(weight, w.data());
@@ -111,6 +113,20 @@ Graph make(const Shapes& s) {
   return transform(g, generic()).graph;
 }
 
+// Winograd's errors are relative to the tile: to a filter's size and the image's largest number.
+double winograd_error(const Inputs& in, int rows) {
+  double pixel = 0, filters = 0;
+  for (double v : in.at("x").f) pixel = std::max(pixel, std::isfinite(v) ? std::abs(v) : 0);
+  for (double v : in.at("w").f) filters += std::isfinite(v) ? std::abs(v) : 0;
+  return pixel < 1e30 && filters < 1e30 ? 4e-7 * pixel * filters / std::max(1, rows) : 0;
+}
+
+void expect_number(double got, double want, double error, const std::string& at) {
+  if (std::isnan(want)) ASSERT_TRUE(std::isnan(got)) << at;
+  else if (std::isinf(want)) ASSERT_EQ(got, want) << at;
+  else ASSERT_LE(std::abs(got - want), error) << at << " want " << want << " got " << got;
+}
+
 // Every way, instruction set and number of threads on one shape.
 void every_way(const Shapes& s, const Inputs* given = nullptr) {
   const Graph g = make(s);
@@ -119,27 +135,90 @@ void every_way(const Shapes& s, const Inputs* given = nullptr) {
   ASSERT_TRUE(c) << g.str();
   const Results want = interpret(g, in, {}, Rounding::Wide, true);
   const Value& y = want.outputs.at("y");
-  // Winograd's errors are relative to the tile: to a filter's size and the image's largest number.
-  double pixel = 0, filters = 0;
-  for (double v : in.at("x").f) pixel = std::max(pixel, std::isfinite(v) ? std::abs(v) : 0);
-  for (double v : in.at("w").f) filters += std::isfinite(v) ? std::abs(v) : 0;
-  const double tile = pixel < 1e30 && filters < 1e30 ? 4e-7 * pixel * filters / std::max(1, s.w[0]) : 0;
+  const double tile = winograd_error(in, s.w[0]);
   for (const Isa isa : isas())
     for (const ConvWay way : {ConvWay::Direct, ConvWay::Winograd}) {
       if (way == ConvWay::Winograd && !winograd_fits(c->second)) continue;
-      const auto one = run_kernel(c->second, way, isa, 1, in.at("x"), in.at("w"), y.size());
-      const auto two = run_kernel(c->second, way, isa, 2, in.at("x"), in.at("w"), y.size());
+      const auto make_kernel = [&](const std::shared_ptr<Parallel>& pool) {
+        return convolution_kernel(c->second, way, pool, nullptr, isa);
+      };
+      const auto one = run_kernel(make_kernel, 1, in.at("x"), in.at("w"), y.size());
+      const auto two = run_kernel(make_kernel, 2, in.at("x"), in.at("w"), y.size());
       ASSERT_EQ(std::memcmp(one.data(), two.data(), one.size() * 4), 0) << "threads change bits: " << name(isa);
       for (std::size_t k = 0; k < one.size(); ++k) {
-        const double got = static_cast<double>(one[k]), expected = y.at(k);
         const std::string at = cat(name(isa), way == ConvWay::Winograd ? " winograd " : " direct ", k, "\n", g.str());
-        if (std::isnan(expected)) ASSERT_TRUE(std::isnan(got)) << at;
-        else if (std::isinf(expected)) ASSERT_EQ(got, expected) << at;
-        else
-          ASSERT_LE(std::abs(got - expected), y.error_at(k) * 4 + (way == ConvWay::Winograd ? tile : 1e-30))
-              << at << " want " << expected << " got " << got;
+        expect_number(static_cast<double>(one[k]), y.at(k),
+                      y.error_at(k) * 4 + (way == ConvWay::Winograd ? tile : 1e-30), at);
+        if (testing::Test::HasFatalFailure()) return;
       }
     }
+}
+
+// The same with channels last, for every instruction set; the image has them last, or is turned while it is padded.
+// `to_be_turned`: some cannot, and hold back the others.
+void channels_last_way(const Shapes& s, bool image_last, const Inputs* given = nullptr, bool to_be_turned = true) {
+  const Graph g = make(s);
+  const Inputs in = given ? *given : random_values(g, 11);
+  const Results want = interpret(g, in, {}, Rounding::Wide, true);
+  const Value& y = want.outputs.at("y");
+  const auto parameter = [](Graph& h, const std::string& name, const std::vector<int>& v) {
+    return h.input(name, shape(v), DType::F32, std::source_location::current(), kParameter);
+  };
+  Graph h;  // beside a large convolution that gains by it, so that all are turned
+  const int n = s.x[0], channels = s.x[1], height = s.x[2], width = s.x[3];
+  const Tensor x =
+      image_last ? h.input("x", shape({n, height, width, channels})).permute({0, 3, 1, 2}) : h.input("x", shape(s.x));
+  h.output("y", conv(x, parameter(h, "w", s.w), s.o));
+  h.output("z", conv(h.input("large", {1, 4, 300, 300}), parameter(h, "v", {64, 4, 7, 7}), {.padding = {1}}));
+  PassLog log;
+  const std::optional<Graph> all = channels_last(transform(h, generic()).graph, log);
+  ASSERT_EQ(all.has_value(), to_be_turned);
+  if (!all) return;
+  const Graph& turned = *all;
+  std::optional<Convolution> c;
+  for (NodeId id = 0; id < turned.size(); ++id)
+    if (const auto both = sides(turned, id))
+      if (const auto m = match_convolution(turned, *both); m && m->channels_last && turned[m->weight_node].name == "w")
+        c = m;
+  ASSERT_TRUE(c) << turned.str();
+  Value image = in.at("x");
+  if (image_last)
+    for (int b = 0; b < n; ++b)
+      for (int i = 0; i < channels; ++i)
+        for (int p = 0; p < height * width; ++p)
+          image.f[static_cast<std::size_t>((b * height * width + p) * channels + i)] =
+              in.at("x").f[static_cast<std::size_t>((b * channels + i) * height * width + p)];
+  const double tile = winograd_error(in, s.w[0]);
+  const auto rows = static_cast<std::size_t>(s.w[0]);
+  const std::size_t pixels = y.size() / rows / static_cast<std::size_t>(std::max(1, n));
+  for (const Isa isa : isas()) {
+    const PackedFilters f = *packed_filters(turned, *c, isa);
+    Value packed = make_value(DType::F32, {f.floats(f.panel(isa))});
+    const auto one_worker = threads(1);
+    const auto pack = pack_weights_kernel(f, one_worker, isa);
+    test::Guarded w(in.at("w").size() * 4, test::Against::Front), to(packed.size() * 4, test::Against::Back);
+    write_value(in.at("w"), w.data());
+    const void* operands[] = {w.data()};
+    std::vector<std::byte> scratch(static_cast<std::size_t>(pack->scratch_bytes(1).eval({})));
+    pack->run({operands, to.data(), {}, scratch.data(), *one_worker});
+    for (std::size_t i = 0; i < packed.size(); ++i)
+      packed.f[i] = static_cast<double>(reinterpret_cast<float*>(to.data())[i]);
+    for (const ConvWay way : {ConvWay::Direct, ConvWay::Winograd}) {
+      const auto make_kernel = [&](const std::shared_ptr<Parallel>& pool) {
+        return convolution_last_kernel(*c, way, pool, nullptr, isa);
+      };
+      const auto one = run_kernel(make_kernel, 1, image, packed, y.size());
+      const auto two = run_kernel(make_kernel, 2, image, packed, y.size());
+      ASSERT_EQ(std::memcmp(one.data(), two.data(), one.size() * 4), 0) << "threads change bits: " << name(isa);
+      for (std::size_t k = 0; k < one.size(); ++k) {
+        const std::size_t b = k / rows / pixels, p = k / rows % pixels, at = (b * rows + k % rows) * pixels + p;
+        expect_number(static_cast<double>(one[k]), y.at(at),
+                      y.error_at(at) * 4 + (way == ConvWay::Winograd ? tile : 1e-30),
+                      cat(name(isa), way == ConvWay::Winograd ? " winograd " : " direct ", at, "\n", g.str()));
+        if (testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -182,7 +261,89 @@ TEST(Conv, Winograd) {
   every_way({{4, 20, 58, 57}, {16, 20, 3, 3}, {.padding = {1}}});  // several blocks of tiles
 }
 
+TEST(Conv, ChannelsLast) {
+  for (const int kernel : {1, 3, 5})
+    for (const int stride : {1, 2})
+      for (const int padding : {0, 1, 2})
+        for (const int dilation : {1, 2}) {
+          if (kernel == 1 && dilation == 2) continue;
+          const int size = (kernel - 1) * dilation + 4;
+          channels_last_way({{2, 5, size, size + 3},
+                             {19, 5, kernel, kernel},
+                             {.stride = {stride}, .padding = {padding}, .dilation = {dilation}}},
+                            true, nullptr, true);
+        }
+  channels_last_way({{2, 3, 15, 18}, {70, 3, 7, 7}, {.stride = {2}, .padding = {3}}},
+                    false);                                     // a photograph's channels
+  channels_last_way({{1, 300, 7, 7}, {130, 300, 1, 1}}, true);  // several blocks of taps
+  channels_last_way({{3, 140, 7, 8}, {125, 140, 3, 3}, {.stride = {2, 1}, .padding = {1, 2}}}, true);
+  channels_last_way({{7, 40, 29, 31}, {33, 40, 3, 3}, {.stride = {2}, .padding = {1}}}, true);  // several tasks
+  channels_last_way({{2, 4, 9, 9}, {8, 4, 3, 3}}, false);  // not padded: rows of windows are what lies side by side
+  channels_last_way({{2, 4, 9, 9}, {8, 2, 3, 3}, {.padding = {1}, .groups = 2}}, true, nullptr, false);
+}
+
+TEST(Conv, ChannelsLastWinograd) {
+  for (const int channels : {1, 16, 33})
+    for (const int size : {4, 7, 13})
+      for (const int padding : {1, 2})
+        channels_last_way(
+            {{3, channels, size, size + 2}, {channels == 16 ? 64 : 14, channels, 3, 3}, {.padding = {padding}}}, true);
+  channels_last_way({{4, 2, 58, 57}, {3, 2, 3, 3}, {.padding = {1}}}, true);      // several blocks of tiles
+  channels_last_way({{1, 150, 8, 9}, {120, 150, 3, 3}, {.padding = {1}}}, true);  // several steps of channels
+}
+
+// What must be turned is, with everything behind it; what Winograd makes faster as it is is not.
+TEST(Conv, LayoutOfANet) {
+  const auto net = [](int width, int symbols) {
+    Graph g;
+    int parameters = 0;
+    const auto parameter = [&](const Shape& s) {
+      return g.input(cat("p", parameters++), s, DType::F32, std::source_location::current(), kParameter);
+    };
+    const auto block = [&](const Tensor& x, int in, int out, int kernel, int stride) {
+      const Tensor y = conv(x, parameter({out, in, kernel, kernel}), {.stride = {stride}, .padding = {kernel / 2}});
+      const Tensor v = parameter({out});
+      return batch_norm(y, parameter({out}), v * v, parameter({out}), parameter({out}));
+    };
+    const Dim batch = symbols ? Dim::symbol("b", 1, 3) : Dim(2);
+    Tensor x = g.input("x", {batch, 3, 65, 62});
+    x = max_pool(relu(block(x, 3, width, 7, 2)), {3}, {2}, {1});
+    Tensor y = relu(block(x, width, width, 1, 1));
+    y = relu(block(relu(block(y, width, width, 3, 1)), width, width, 3, 2));
+    y = block(y, width, 2 * width, 1, 1);
+    x = relu(y + block(x, width, 2 * width, 1, 2));
+    g.output("y", x);  // wanted in the old order
+    g.output("m", mean(x, {2, 3}));
+    return g;
+  };
+  const Graph g = net(18, 0), symbolic = net(18, 1);
+  EXPECT_EQ(fired(g, "channels last"), 6);
+  EXPECT_EQ(fired(symbolic, "channels last"), 6);
+  EXPECT_EQ(fired(g, "conv_winograd"), 1);
+  EXPECT_EQ(fired(g, "operand copied for a contraction"), 0);
+  EXPECT_EQ(fired(g, "channels last", {.threads = 1, .precision = Precision::Medium}), 0);
+  agree(g, random_values(g, 12));
+  Inputs odd = random_values(g, 13);
+  odd.at("x").f[100] = kNaN, odd.at("x").f[2000] = kInf;
+  agree(g, odd, {}, false);
+  for (const int b : {1, 3}) agree(symbolic, random_values(symbolic, 14, {{"b", b}}), {{"b", b}}, false);
+  Graph plain;
+  Tensor x = plain.input("x", {1, 16, 20, 20});
+  for (const char* name : {"a", "b"})
+    x = relu(conv(x, plain.input(name, {16, 16, 3, 3}, DType::F32, std::source_location::current(), kParameter),
+                  ConvOptions{.padding = {1}}));
+  plain.output("y", x);
+  EXPECT_EQ(fired(plain, "channels last"), 0);
+}
+
 TEST(Conv, NumbersThatAreNone) {
+  for (const double odd : {kNaN, kInf, -kInf, 3e38})
+    for (const char* where : {"x", "w"}) {
+      const Shapes s{{2, 17, 9, 10}, {30, 17, 3, 3}, {.padding = {1}}};
+      Inputs in = random_values(make(s), 3);
+      in.at(where).f[137] = odd;
+      channels_last_way(s, true, &in);
+    }
   for (const double odd : {kNaN, kInf, -kInf, 3e38})
     for (const char* where : {"x", "w"}) {
       const Shapes s{{2, 17, 9, 10}, {30, 17, 3, 3}, {.padding = {1}}};

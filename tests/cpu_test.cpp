@@ -199,6 +199,62 @@ TEST(Cpu, Matmul) {
   }
 }
 
+// Signed bytes, cast to whole numbers or to f32: turned, cut, batched, with operations behind, few rows and none.
+TEST(Cpu, MatmulOfBytes) {
+  const auto bytes = [](int n, int from) {
+    std::vector<float> v(static_cast<std::size_t>(n));
+    for (int i = 0; i < n; ++i)
+      v[static_cast<std::size_t>(i)] = static_cast<float>((i * 37 + i / 5 + from) % 256 - 128);
+    return v;
+  };
+  for (const auto& [m, k, n] : {std::array{1, 64, 33}, std::array{5, 17, 3}, std::array{3, 1, 4},
+                                std::array{9, 2200, 17}, std::array{20, 64, 70}}) {
+    Graph g;
+    const Tensor a = g.input("a", {m, k}, DType::I8), b = g.input("b", {k, n}, DType::I8),
+                 w = g.input("w", {2, n, k}, DType::I8), s = g.input("s", {n});
+    for (const DType t : {DType::I32, DType::F32}) {
+      const auto wide = [t](const Tensor& v) { return prim::cast(v, t); };
+      const std::string as(name(t));
+      g.output(as, matmul2(wide(a), wide(b)));
+      g.output(as + " turned", matmul2(wide(b).permute({1, 0}), wide(a).permute({1, 0})));
+      g.output(as + " cut", matmul2(wide(a).slice(1, k / 2, k),
+                                    wide(w).slice(0, 1, 2).reshape({n, k}).slice(1, k / 2, k).permute({1, 0})));
+      g.output(as + " padded", matmul2(wide(a).pad(1, 1, 0), wide(b).pad(0, 1, 0)));
+    }
+    const Tensor product = matmul2(prim::cast(a, DType::F32), prim::cast(b, DType::F32));
+    g.output("scaled", prim::add(prim::mul(product, s.reshape({1, n}).expand({m, n})), product));
+    agree(g, {{"a", bytes(m * k, 0)},
+              {"b", bytes(n * k, 50)},
+              {"w", bytes(2 * n * k, 90)},
+              {"s", random_floats(static_cast<std::size_t>(n), 3)}});
+  }
+  Graph g;
+  const Tensor a = g.input("a", {5, 100}, DType::I8),
+               w = g.input("w", {32, 100}, DType::I8, std::source_location::current(), kParameter);
+  g.output("y", matmul2(prim::cast(a, DType::I32), prim::cast(w, DType::I32).permute({1, 0})));
+  Program p = compile(g, generic() | cpu({.threads = 2}));
+  int exact = 0, packed = 0;
+  for (NodeId id = 0; id < p.graph().size(); ++id)
+    if (const Node& node = p.graph()[id]; node.op == Op::Kernel) {
+      exact += node.kernel->name().starts_with("matmul_i8_packed");
+      packed += node.kernel->name() == "pack_i8";
+    }
+  EXPECT_EQ(exact, 1);
+  EXPECT_EQ(packed, 1);
+  std::vector<std::int8_t> x(500), y(3200, -128);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::int8_t>(i * 29);
+  p.load("w", y.data(), y.size());
+  Context c(p);
+  c.use("a", x.data(), x.size());
+  c.run();
+  const std::vector<float> got = c.get("y");
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    int want = 0;
+    for (std::size_t k = 0; k < 100; ++k) want -= 128 * x[i / 32 * 100 + k];
+    ASSERT_EQ(got[i], static_cast<float>(want)) << i;
+  }
+}
+
 // Operands that do not lie as they are read: padded, narrow under a view, quantised blocks cut open.
 TEST(Cpu, MatmulOfViews) {
   const std::vector<float> eighths = [] {  // exact in every storage type
@@ -421,6 +477,24 @@ TEST(Jit, TheCacheIsCheckedBeforeItIsLoaded) {
   std::filesystem::create_directory_symlink(folder, dir / "link");
   EXPECT_EQ(build(dir / "link"), std::pair(1, 0));
   EXPECT_EQ(build("off"), std::pair(1, 0));
+}
+
+// Options that GCC alone has are given to GCC alone, whatever the other is called through.
+TEST(Jit, ClangIsNotGivenOptionsOfGcc) {
+  const TempDir dir;
+  const std::string clang = dir / "clang-99", cc = dir / "cc";
+  spit(clang, "#!/bin/sh\ncase \"$*\" in *-fvect*) exit 1;; esac\nexec " + host::find_compiler() + " \"$@\"\n");
+  ASSERT_EQ(::chmod(clang.c_str(), 0755), 0);
+  std::filesystem::create_symlink(clang, cc);
+  const std::vector<host::Source> sources = {
+      {"none", "void none(const void* const* in, void* out, const long* n, long begin, long end) {}\n"}};
+  for (const std::string& compiler : {clang, cc})
+    EXPECT_EQ(host::jit(sources, {.compiler = compiler, .cache_dir = "off"}).compiled, 1);
+  const std::string gcc = dir / "gcc-99", asked = dir / "asked";
+  spit(gcc, "#!/bin/sh\ncase \"$*\" in *-fvect*) touch " + asked + ";; esac\nexit 1\n");
+  ASSERT_EQ(::chmod(gcc.c_str(), 0755), 0);
+  EXPECT_THROW(host::jit(sources, {.compiler = gcc, .cache_dir = "off"}), Error);
+  EXPECT_TRUE(std::filesystem::exists(asked));
 }
 
 TEST(Jit, NoCompilerMeansTheInterpreterOfTheIr) {

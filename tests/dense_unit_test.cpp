@@ -48,7 +48,7 @@ std::vector<float> multiply(const DenseUnit& u, const Size& s, const float* a, i
       for (i64 j = 0; j < s.n; j += u.nr)
         u.tile(packed_a.data() + i / u.mr * u.a_bytes(depth), packed_b.data() + j / 16 * u.b_bytes(depth),
                u.b_bytes(depth), depth, c.data() + i * s.n + j, s.n, std::min<i64>(u.mr, s.m - i),
-               std::min<i64>(u.nr, s.n - j), k > 0);
+               std::min<i64>(u.nr, s.n - j), k > 0, packed_b.data());
     if (u.end) u.end();
   }
   EXPECT_TRUE(std::isnan(c.back())) << "wrote behind C";

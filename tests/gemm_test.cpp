@@ -149,6 +149,7 @@ TEST(Gemm, EveryUnitEveryTypeItTakes) {
                                     std::array{33, 1100, 256}, std::array{7, 40, 37}}) {
         const auto t = static_cast<WeightType>(type);
         const QuantInfo* q = block_format(t);
+        if (u->exact()) continue;
         const bool int8 = u->arithmetic >= Arithmetic::Int8Step32 && u->arithmetic <= Arithmetic::Int8Step16Min;
         if (int8 ? !q || int8_format(t).arithmetic != u->arithmetic : q && u->arithmetic == Arithmetic::Bf16) continue;
         if (q && k % q->elements) continue;
@@ -199,6 +200,100 @@ TEST(Gemm, EveryUnitEveryTypeItTakes) {
             ++checked;
           }
       }
+  EXPECT_GT(checked, 10000);
+}
+
+// Rows for several blocks of A, columns for several panels of B, a depth for several calls of `tile`.
+TEST(Gemm, LargerThanEveryBlock) {
+  constexpr std::int64_t kM = 2050, kN = 1090, kK = 1100;
+  std::mt19937 random(8);
+  std::normal_distribution<float> normal;
+  std::vector<float> a(kM * kK), b(kN * kK);
+  for (std::vector<float>* v : {&a, &b})
+    for (float& x : *v) x = normal(random);
+  std::vector<std::byte> blocks(b.size() * 4);
+  std::memcpy(blocks.data(), b.data(), blocks.size());
+  const std::vector<std::byte> packed = pack(WeightType::F32, blocks, kN, kK, *one_thread());
+  for (const Isa isa : isas()) {
+    if (isa == Isa::Generic && detect_isa() != Isa::Generic) continue;  // the loop around the tiles is the same
+    std::vector<float> first;
+    for (const int workers : {1, 2, 3})
+      for (const bool ready : {false, true}) {
+        std::vector<float> c(kM * kN, NAN);
+        const Gemm g{.m = kM,
+                     .n = kN,
+                     .k = kK,
+                     .a = a.data(),
+                     .a_m = kK,
+                     .a_k = 1,
+                     .packed = ready,
+                     .b = ready ? packed.data() : blocks.data(),
+                     .b_n = kK,
+                     .b_k = 1,
+                     .c = c.data(),
+                     .c_m = kN};
+        run(g, {}, *threads(workers), isa);
+        if (first.empty()) first = c;
+        ASSERT_EQ(std::memcmp(first.data(), c.data(), c.size() * 4), 0) << name(isa) << workers << ready;
+      }
+    for (std::int64_t i = 0; i < kM; i += 3)
+      for (std::int64_t j = i % 61; j < kN; j += 61) {
+        double want = 0, size = 0;
+        for (std::int64_t k = 0; k < kK; ++k) {
+          const double term = static_cast<double>(a[static_cast<std::size_t>(i * kK + k)]) *
+                              static_cast<double>(b[static_cast<std::size_t>(j * kK + k)]);
+          want += term, size += std::abs(term);
+        }
+        ASSERT_NEAR(first[static_cast<std::size_t>(i * kN + j)], want, 4e-7 * size) << name(isa) << i << "," << j;
+      }
+  }
+}
+
+// Products of bytes are whole numbers: the same from every unit, however B lies, however many workers; in f32 if
+// wanted.
+TEST(Gemm, BytesAreExact) {
+  using test::Against, test::Guarded;
+  std::mt19937 random(9);
+  int checked = 0;
+  for (const DenseUnit* u : dense_units())
+    for (const auto& [m, n, k] :
+         {std::array{1, 1, 1}, std::array{3, 40, 37}, std::array{15, 33, 64}, std::array{33, 70, 129},
+          std::array{14, 31, 4100}, std::array{200, 1100, 65}, std::array{5, 16, 0}}) {
+      if (!u->exact() || (m * n * k > 1 << 20 && std::string_view(u->name).ends_with("_emulated"))) continue;
+      const auto size = [](std::int64_t count) { return static_cast<std::size_t>(count); };
+      Guarded a(size(m * k), Against::Back), b(size(n * k), Against::Back);
+      for (Guarded* v : {&a, &b})
+        for (std::size_t i = 0; i < (v == &a ? size(m * k) : size(n * k)); ++i)
+          v->data()[i] = static_cast<std::byte>(i < 40 ? 0x80 : random());  // many of -128
+      const auto at = [](const std::byte* p, std::int64_t i) {
+        return static_cast<int>(static_cast<std::int8_t>(p[i]));
+      };
+      const std::vector<std::byte> packed =
+          pack(WeightType::I8, std::vector<std::byte>(b.data(), b.data() + n * k), n, k, *one_thread());
+      for (int way = 0; way < 8; ++way) {  // packed, in f32, turned
+        const bool ready = way & 1, turned = way & 4;
+        if (ready && turned) continue;
+        Guarded c(size(m * n) * 4, Against::Back);
+        Gemm g{.m = m, .n = n, .k = k, .a_m = turned ? 1 : k, .a_k = turned ? m : 1, .type = WeightType::I8};
+        g.packed = ready, g.b = ready ? packed.data() : b.data();
+        g.b_n = turned ? 1 : k, g.b_k = turned ? n : 1;
+        g.unit = u, g.to_f32 = way & 2;
+        g.a = reinterpret_cast<const float*>(a.data());
+        g.c = reinterpret_cast<float*>(c.data()), g.c_m = n;
+        run(g, {}, *threads(way % 3 + 1), detect_isa());
+        for (int i = 0; i < m; ++i)
+          for (int j = i % 3; j < n; j += 3) {
+            int want = 0, got = 0;
+            for (int l = 0; l < k; ++l)
+              want += at(a.data(), turned ? l * m + i : i * k + l) * at(b.data(), turned ? l * n + j : j * k + l);
+            std::memcpy(&got, g.c + i * n + j, 4);
+            if (g.to_f32) got = static_cast<int>(g.c[i * n + j]), want = static_cast<int>(static_cast<float>(want));
+            ASSERT_EQ(got, want) << u->name << " way " << way << " " << m << "x" << n << "x" << k << " at " << i << ","
+                                 << j;
+            ++checked;
+          }
+      }
+    }
   EXPECT_GT(checked, 10000);
 }
 

@@ -181,6 +181,81 @@ TEST(Llama, SameBitsForAnyNumberOfThreads) {
   }
 }
 
+// How far logits are from others, against how large those are: both by their mean squares.
+double distance(std::span<const float> have, const std::vector<float>& want) {
+  double off = 0, square = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    const double w = want[i], d = static_cast<double>(have[i]) - w;
+    off += d * d, square += w * w;
+  }
+  return std::sqrt(off / square);
+}
+
+struct CacheKind {
+  DType type;
+  double bytes;       // of a number, its share of the scales included, for heads of 8
+  double most, loss;  // distance of the logits from f32's; change of the mean log likelihood
+};
+constexpr CacheKind kCaches[] = {{DType::F32, 4, 0, 0},
+                                 {DType::F16, 2, 0.001, 5e-4},
+                                 {DType::BF16, 2, 0.008, 4e-3},
+                                 {DType::I8, 1 + 4.0 / 8, 0.03, 1e-2}};
+
+// A narrow cache takes the bytes it should and moves the logits by no more than its rounding.
+TEST(Llama, NarrowCaches) {
+  NEEDS_DATA("llm/stories260K");
+  const std::string file = data("llm/stories260K/stories260K.bin");
+  const auto ids = expected("stories260K")["eval"]["ids"].get<std::vector<int>>();
+  std::vector<float> exact;
+  for (const CacheKind& c : kCaches) {
+    const Llama m = Llama::load(file, {.all_logits = true, .kv_cache = c.type, .threads = 2});
+    EXPECT_EQ(m.program().interpreted(), 0u);
+    const LlamaConfig& f = m.config();
+    const auto numbers = static_cast<double>(2 * f.layers * f.kv_heads * m.shape().context * f.head_dim);
+    EXPECT_EQ(static_cast<double>(m.program().plan().state_bytes), numbers * c.bytes) << name(c.type);
+    LlamaSession s(m);
+    const auto logits = s.feed(ids);
+    if (exact.empty()) exact.assign(logits.begin(), logits.end());
+    const auto vocab = static_cast<std::size_t>(f.vocab);
+    const double off = distance(logits, exact), loss = std::abs(nll(logits, ids, vocab) - nll(exact, ids, vocab));
+    EXPECT_LE(off, c.most) << name(c.type);
+    EXPECT_LE(loss, c.loss) << name(c.type);
+    if (c.type != DType::F32) EXPECT_GT(off, 0) << "the cache is not narrow";
+    std::printf("cache %-4s: logits %.2g of their spread, log likelihood %.2g\n", std::string(name(c.type)).c_str(),
+                off, loss);
+    const Llama one = Llama::load(file, {.all_logits = true, .kv_cache = c.type, .threads = 1});
+    LlamaSession again(one);
+    const auto same = again.feed(ids);
+    EXPECT_EQ(std::memcmp(logits.data(), same.data(), same.size_bytes()), 0) << "threads change bits";
+  }
+  EXPECT_THROW(Llama::load(file, {.kv_cache = DType::F64}), Error);
+  const Json want = expected("stories260K")["cases"][1];
+  const auto text = want["greedy_ids"].get<std::vector<int>>();
+  for (const DType t : {DType::F16, DType::BF16})
+    EXPECT_EQ(greedy(Llama::load(file, {.kv_cache = t}), want["ids"].get<std::vector<int>>(), text.size()), text);
+}
+
+// The graph says what a narrow cache is: the interpreter, which knows no fused attention, tells the same story.
+TEST(Llama, NarrowCachesAreWhatTheGraphSays) {
+  NEEDS_DATA("llm/stories260K");
+  const std::string file = data("llm/stories260K/stories260K.bin");
+  const auto ids = expected("stories260K")["cases"][1]["ids"].get<std::vector<int>>();
+  for (const DType t : {DType::F16, DType::BF16, DType::I8}) {
+    const Llama fast = Llama::load(file, {.context = 64, .chunk = 8, .kv_cache = t, .threads = 2});
+    const Llama judge = Llama::load(file, {.context = 64, .chunk = 8, .kv_cache = t, .compiler = Compiler()});
+    LlamaSession a(fast), b(judge);
+    int next = ids.back();
+    a.feed(ids), b.feed(ids);
+    for (int i = 0; i < 12; ++i) {
+      const auto want = b.feed(next);
+      const auto have = a.feed(next);
+      // a number next to a rounding's border may fall on either side of it
+      EXPECT_LE(distance(have, {want.begin(), want.end()}), 0.02) << name(t);
+      next = Sampler({})(have);
+    }
+  }
+}
+
 TEST(Llama, WrongFilesAreRefusedInOneSentence) {
   NEEDS_DATA("llm/stories260K");
   const TempDir dir;

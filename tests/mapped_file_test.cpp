@@ -56,6 +56,26 @@ TEST(MappedFile, ReleasedPartsLeaveMemoryAndComeBack) {
   EXPECT_TRUE(same(file->bytes(), bytes));
 }
 
+// Of every format, not of GGUF alone: what was packed would be in memory twice.
+TEST(MappedFile, TensorsOfACheckpointAreReleased) {
+  const TempDir dir;
+  const std::string bytes = some_bytes();
+  const TensorToSave tensors[] = {
+      {"x", DType::U8, {static_cast<std::int64_t>(kBytes)}, std::as_bytes(std::span(bytes.data(), kBytes))}};
+  save_safetensors(dir / "x.safetensors", tensors);
+  const Weights w = Weights::open(dir / "x.safetensors");
+  const auto x = w.at("x").bytes;
+  w.prefetch(x), w.prefetch(x.subspan(5, 3)), w.prefetch({});
+  ASSERT_TRUE(same(x, bytes));
+  const long all = resident(x.data());
+  if (all < 0) GTEST_SKIP() << "this system has no /proc/self/smaps to see resident memory by";
+  ASSERT_GE(all, static_cast<long>(kBytes));
+  w.release(x);
+  EXPECT_LE(resident(x.data()), 2 * 65536);
+  w.release(std::as_bytes(std::span(bytes)));  // no part of it
+  EXPECT_TRUE(same(x, bytes));
+}
+
 TEST(MappedFile, ACopyOutlivesItsFile) {
   const TempDir dir;
   const std::string bytes = some_bytes();

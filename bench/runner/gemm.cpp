@@ -6,7 +6,39 @@
 namespace lc::bench {
 namespace {
 
-// int8 times int8 as the library has it: a Q8_0 weight with one scale for all its blocks, and activations that are f32
+// Signed bytes times signed bytes, summed as whole numbers: what a peer is handed too.
+class ExactProduct final : public Workload {
+ public:
+  explicit ExactProduct(const Json& w) {
+    const auto n = w.at("n").get<std::int64_t>();
+    Graph g;
+    const Tensor x = g.input("x", {n, n}, DType::I8),
+                 weight = g.input("w", {n, n}, DType::I8, std::source_location::current(), kParameter);
+    g.output("y", matmul(to(x, DType::I32), to(weight, DType::I32).transpose(0, 1)));
+    program_ = compile(g, generic() | cpu(cpu_options(w)));
+    const auto count = static_cast<std::size_t>(n * n);
+    for (const bool input : {false, true}) {
+      Memory& m = input ? x_ : weight_;
+      const std::vector<float> values = input_values(input ? "x" : "w", count, 127);
+      m = Memory(count);
+      for (std::size_t i = 0; i < count; ++i)
+        m.data()[i] = static_cast<std::byte>(static_cast<std::int8_t>(std::trunc(values[i])));
+    }
+    program_.load("w", weight_.data(), weight_.size());
+    context_ = std::make_unique<Context>(program_);
+    context_->use("x", x_.data(), x_.size());
+  }
+  void call() override { context_->run(); }
+  Json answer() override { return summary(context_->get("y")); }
+  Json facts() override { return {{"kernels", program_.kernels()}, {"interpreted", program_.interpreted()}}; }
+
+ private:
+  Program program_;
+  Memory weight_, x_;
+  std::unique_ptr<Context> context_;
+};
+
+// The same as quantised models have it: a Q8_0 weight with one scale for all its blocks, and activations that are f32
 // and rounded to 8 bits in the call. They hold whole numbers, so the answer is close to a peer's product of integers.
 class Int8Product final : public Workload {
  public:
@@ -46,7 +78,8 @@ class Int8Product final : public Workload {
 
 std::unique_ptr<Workload> make_gemm(const Json& w) {
   const auto dtype = w.at("dtype").get<std::string>();
-  if (dtype == "int8") return std::make_unique<Int8Product>(w);
+  if (dtype == "int8") return std::make_unique<ExactProduct>(w);
+  if (dtype == "q8_0") return std::make_unique<Int8Product>(w);
   const auto n = w.at("n").get<std::int64_t>();
   Net net(w);
   // y = x w^T, as torch.nn.Linear: the weight in the dtype of the workload, x rounded to it by the precision medium,

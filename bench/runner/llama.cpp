@@ -50,13 +50,9 @@ class LlamaRun final : public Workload {
   }
   Json answer() override { return answer_; }
   Json facts() override {
-    const MemoryPlan& plan = model_.program().plan();
-    return {{"kernels", model_.program().kernels()},
-            {"interpreted", model_.program().interpreted()},
-            {"weight_bytes", model_.weight_bytes()},
-            {"bytes_per_token", model_.bytes_per_token()},
-            {"converted_bytes", model_.converted_bytes()},
-            {"planned_bytes", model_.weight_bytes() + plan.state_bytes + plan.arena_bytes}};
+    return {{"kernels", model_.program().kernels()},       {"interpreted", model_.program().interpreted()},
+            {"weight_bytes", model_.weight_bytes()},       {"bytes_per_token", model_.bytes_per_token()},
+            {"converted_bytes", model_.converted_bytes()}, {"planned_bytes", model_.program().plan().total_bytes()}};
   }
 
  private:

@@ -71,6 +71,52 @@ Dim raveled(const std::vector<Dim>& index, const Shape& shape) {
   return known.get(hash_of(hash_of(7, index), shape), {index, shape}, [&] { return ravel(index, shape); });
 }
 
+using Values = std::map<std::string, Dim, std::less<>>;
+Dim at_values(const Dim& d, const Values& values) {
+  return d.substitute([&](const std::string& s) {
+    const auto it = values.find(s);
+    return it == values.end() ? std::nullopt : std::optional<Dim>(it->second);
+  });
+}
+
+constexpr std::int64_t kFarthest = std::int64_t{1} << 40;  // a bound above it is none
+
+// A guard a < b may leave a loop index one value, which is added to `only`. Gives the guard, or one that compares that
+// index alone when this says the same.
+Dim pin(const Dim::Atom* f, Values& only) {
+  if (f->kind != Dim::Kind::Less) return Dim::from(f);
+  const Dim room = f->b - f->a;  // at least 1
+  for (const Dim::Term& t : room.terms()) {
+    const Dim::Atom* i = t.factors[0];
+    if (t.factors.size() != 1 || i->kind != Dim::Kind::Symbol || !i->is_index || !i->a.is_constant()) continue;
+    const std::int64_t most = (room - Dim(t.coefficient) * Dim::from(i)).bounds().hi, last = i->a.offset() - 1;
+    if (most > kFarthest) continue;
+    const auto possible = [&](std::int64_t value) { return most + t.coefficient * value >= 1; };
+    const bool first = t.coefficient < 0 && possible(0) && !possible(1);
+    if (!first && !(t.coefficient > 0 && possible(last) && !possible(last - 1))) continue;
+    const Dim value = first ? 0 : last;
+    only.emplace(i->name, value);
+    if (!(at_values(Dim::from(f), {{i->name, value}}) == Dim(1))) continue;
+    return first ? less(Dim::from(i), 1) : less(value - 1, Dim::from(i));
+  }
+  return Dim::from(f);
+}
+
+// In the second half of two halves put side by side, the index of the halves is 1: what is read there is read at that
+// value, and the divisions that join this index with others go.
+View::Position pinned(const View::Position& p) {
+  const auto& terms = p.valid.terms();
+  if (p.valid.offset() != 0 || terms.size() != 1 || terms[0].coefficient != 1) return p;
+  Values only;
+  Dim valid = 1;
+  for (const Dim::Atom* f : terms[0].factors) valid = valid * pin(f, only);
+  if (only.empty()) return p;
+  View::Position at = p;
+  at.offset = at_values(p.offset, only);
+  at.valid = valid;
+  return at;
+}
+
 class Builder {
  public:
   Builder(const Graph& g, const Region& r, Splits& splits) : g_(g), region_(r), splits_(splits) {}
@@ -217,7 +263,7 @@ int Builder::load(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
 
 int Builder::read(const Edge& e, const std::vector<Dim>& index, const Dim& guard) {
   // locate() gives the flat offset; the producer wants an index of its own shape
-  const View::Position at = located(e.view, index);
+  const View::Position at = pinned(located(e.view, index));
   const Shape& s = g_[e.node].shape;
   const Dim both = guard * at.valid;
   if (at.valid == Dim(0)) {

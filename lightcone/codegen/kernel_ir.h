@@ -75,8 +75,9 @@ struct Keep {  // `value` is also written to element `at` of `row`
 };
 
 struct Prefetch {
+  int loop;  // fetched at each of its steps
   int buffer;
-  Dim offset;  // over the output loops' symbols
+  Dim offset;  // over the symbols of the loop and of those around it
 };
 
 struct Kernel {
@@ -94,7 +95,7 @@ struct Kernel {
   std::vector<DType> buffers;      // element types of the operand buffers
   std::vector<std::string> sizes;  // user symbols, in the order of `n`
   // The result may be larger than the caches (stream.cpp): n[sizes.size()] says whether it is, and then it is written
-  // past them. `ahead` is fetched at each step of the innermost output loop.
+  // past them, and what is read next is fetched ahead.
   bool streams = false;
   std::vector<Prefetch> ahead;
   double work = 0;  // rough operations an output element

@@ -180,6 +180,32 @@ void Text::store_lanes(const std::string& base, const Value& v, const Value& off
        of(spread(mask, v.lanes)) + ")");
 }
 
+void Text::store_past(const std::string& base, const Value& v, const Value& offset, const Value& past) {
+  const int bytes = std::min(64, v.lanes * std::stoi(align(v.type)));
+  const std::string at = vector_pointer(base, v.type, offset, v.lanes), to = pointer(v.type, v.lanes) + " " + at;
+  const Value place = emit(Type::I64, 1, "ptrtoint " + to + " to i64");
+  const std::string id = fresh(), aligned = "past" + id, other = "near" + id, done = "stored" + id;
+  branch(past & ((place & (bytes - 1)) == 0), aligned, other);
+  begin_block(aligned);
+  line("store " + of(v) + ", " + to + ", align " + std::to_string(bytes) + ", !nontemporal !0");
+  declarations_.insert("!0 = !{i32 1}");
+  jump(done);
+  begin_block(other);
+  line("store " + of(v) + ", " + to + ", align " + align(v.type));
+  jump(done);
+  begin_block(done);
+}
+
+void Text::stored_past() { line("fence seq_cst"); }
+
+void Text::prefetch(const std::string& base, Type t, const Value& offset) {
+  std::string at = address(base, t, offset).name;
+  if (typed_ && t != Type::I8) at = emit(t, 1, "bitcast " + pointer(t) + " " + at + " to i8*").name;
+  const std::string callee =
+      declare("void", typed_ ? "llvm.prefetch.p0i8" : "llvm.prefetch.p0", pointer(Type::I8) + ", i32, i32, i32");
+  line("call " + callee + "(" + pointer(Type::I8) + " " + at + ", i32 0, i32 3, i32 1)");
+}
+
 void Text::scatter(const std::string& base, const Value& v, const Value& offsets, const Value& mask) {
   const std::string which = of(spread(mask.known() ? mask : integer(Type::I1, 1), v.lanes));
   const std::string to =

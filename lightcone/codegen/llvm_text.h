@@ -61,6 +61,10 @@ class Text {
   Value gather(const std::string& base, Type t, const Value& offsets, const Value& mask);
   void store(const std::string& base, const Value& v, const Value& offset);
   void store_lanes(const std::string& base, const Value& v, const Value& offset, const Value& mask);
+  // Past the caches where `past` holds and the address is a multiple of the vector's size or 64 bytes.
+  void store_past(const std::string& base, const Value& v, const Value& offset, const Value& past);
+  void stored_past();  // what was stored so is seen by whoever is told next
+  void prefetch(const std::string& base, Type t, const Value& offset);
   void scatter(const std::string& base, const Value& v, const Value& offsets, const Value& mask);
 
   // A variable, by its pointer's name. LLVM turns variables into registers.

@@ -1,8 +1,12 @@
 #include "lightcone/codegen/render.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
+#include <utility>
+
+#include "lightcone/codegen/symbols.h"
 
 namespace lc::ir {
 namespace {
@@ -67,6 +71,12 @@ std::string spell(Op op, DType operand, const std::string& a, const std::string&
   return s;
 }
 
+// The call that computes it for kLanes numbers, from one array into another.
+std::string spell_vector(Op op, const std::string& to, const std::string& from) {
+  const std::string_view c = info(op).c;
+  return std::string(c.substr(0, c.find('('))) + "_v(" + to + ", " + from + ");";
+}
+
 std::string rounded(const std::string& v, DType t) {
   if (t == DType::F16) return "lc_f16_to_f32(lc_f32_to_f16(" + v + "))";
   if (t == DType::BF16) return "lc_bf16_to_f32(lc_f32_to_bf16(" + v + "))";
@@ -119,14 +129,26 @@ class Renderer {
   std::string expression(const Instr& i);
   void block(const Block& b, bool vector, const std::string& width);
   void straight(const std::vector<int>& values, bool vector, const std::string& width);
+  using Lines = std::function<void()>;
+  void lane_body(const std::vector<int>& values, const std::string& symbol, const std::string& base,
+                 const std::string& width, const Lines& last = {});
+  void find_crossing(const std::vector<int>& values);
+  bool by_vectors(int id) const;
+  void fetch_ahead(int loop, const std::string& base);
   void loop(int id, bool vector, const std::string& width);
   void output_lanes(int id);
-  void streamed(const Loop& l, const std::string& from, const std::string& to);
+  void by_whole_vectors(int id, const std::string& from, const std::string& to);
   void reduction_loops(int id, bool vector, const std::string& width);
   void update(const Loop& l, bool vector, const std::string& width);
   std::string row_element(int row, const Dim& at) { return "row" + std::to_string(row) + "[" + dim(at) + "]"; }
   void store() { line("out_[" + dim(k_.store_offset) + "] = " + stored(value(k_.result), k_.dtype) + ";"); }
   bool innermost_output(int id) const { return id == k_.output_loops - 1; }
+  static std::vector<int> values_in(const Block& b) {
+    std::vector<int> all;
+    for (const Item& i : b.items)
+      if (!i.is_loop) all.push_back(i.id);
+    return all;
+  }
   bool has_loops(const Block& b) const {
     return std::any_of(b.items.begin(), b.items.end(), [](const Item& i) { return i.is_loop; });
   }
@@ -251,23 +273,70 @@ std::string Renderer::expression(const Instr& i) {
   return {};
 }
 
-void Renderer::straight(const std::vector<int>& values, bool vector, const std::string& width) {
-  if (values.empty()) return;
-  if (vector) {
-    for (int id : values)
-      if (arrays_.contains(id))
-        line(std::string(register_type(k_.instrs[static_cast<std::size_t>(id)].dtype)) + " v" + std::to_string(id) +
-             "[" + std::to_string(kLanes) + "];");
-    open("for (int l = 0; l < " + width + "; ++l) {");
-    line("const long " + k_.loops[static_cast<std::size_t>(lane_loop_)].symbol + " = " + lane_base_ + " + l;");
+// Is there a function in the prelude that computes the value in all lanes at once? Some instructions are not to be
+// had by writing a loop.
+bool Renderer::by_vectors(int id) const {
+  const Instr& i = k_.instrs[static_cast<std::size_t>(id)];
+  return i.code == Code::Apply && i.op == Op::Exp2 && i.dtype == DType::F32;
+}
+
+// Values on both sides of a vector function live in arrays, which become registers.
+void Renderer::find_crossing(const std::vector<int>& values) {
+  std::map<int, int> segment;
+  int now = 0;
+  for (int id : values) {
+    if (by_vectors(id)) ++now;
+    segment[id] = now;
+    const Instr& i = k_.instrs[static_cast<std::size_t>(id)];
+    for (int used : {i.a, i.b, i.c})
+      if (const auto it = segment.find(used); it != segment.end() && (it->second != now || by_vectors(used)))
+        arrays_.insert(used);
+    if (by_vectors(id)) arrays_.insert(id), ++now;
   }
+}
+
+// The values of `width` lanes from `base` on, then `last` in each lane.
+void Renderer::lane_body(const std::vector<int>& values, const std::string& symbol, const std::string& base,
+                         const std::string& width, const Lines& last) {
+  const bool whole = width == std::to_string(kLanes);
+  const std::set<int> outer = arrays_;
+  if (whole) find_crossing(values);
+  for (int id : values)
+    if (arrays_.contains(id))
+      line(std::string(register_type(k_.instrs[static_cast<std::size_t>(id)].dtype)) + " v" + std::to_string(id) + "[" +
+           std::to_string(kLanes) + "] __attribute__((aligned(64)));");
+  bool inside = false;
+  const auto enter = [&] {
+    if (std::exchange(inside, true)) return;
+    open("for (int l = 0; l < " + width + "; ++l) {");
+    line("const long " + symbol + " = " + base + " + l;");
+  };
   for (int id : values) {
     const Instr& i = k_.instrs[static_cast<std::size_t>(id)];
-    const std::string e = expression(i);
-    line((arrays_.contains(id) ? "" : "const " + std::string(register_type(i.dtype)) + " ") + value(id) + " = " + e +
-         ";");
+    if (whole && by_vectors(id) && arrays_.contains(i.a)) {
+      if (std::exchange(inside, false)) close();
+      const auto name = [](int v) { return "v" + std::to_string(v); };
+      line(spell_vector(i.op, name(id), name(i.a)));
+    } else {
+      enter();
+      const std::string type = arrays_.contains(id) ? "" : "const " + std::string(register_type(i.dtype)) + " ";
+      line(type + value(id) + " = " + expression(i) + ";");
+    }
+    for (const Keep& keep : k_.keeps)
+      if (keep.value == id) enter(), line(row_element(keep.row, keep.at) + " = " + value(id) + ";");
   }
-  if (vector) close();
+  if (last) enter(), last();
+  if (inside) close();
+  arrays_ = outer;
+}
+
+void Renderer::straight(const std::vector<int>& values, bool vector, const std::string& width) {
+  if (values.empty()) return;
+  if (vector) return lane_body(values, k_.loops[static_cast<std::size_t>(lane_loop_)].symbol, lane_base_, width);
+  for (int id : values) {
+    const Instr& i = k_.instrs[static_cast<std::size_t>(id)];
+    line("const " + std::string(register_type(i.dtype)) + " " + value(id) + " = " + expression(i) + ";");
+  }
 }
 
 void Renderer::block(const Block& b, bool vector, const std::string& width) {
@@ -307,7 +376,8 @@ void Renderer::reduction_loops(int id, bool vector, const std::string& width) {
   };
   if (id == r.outer_loop) {
     if (vector || lanes) {
-      line((keyed ? "int" : type) + " " + acc + (lanes && !vector ? "_" : "") + "[" + std::to_string(kLanes) + "];");
+      line((keyed ? "int" : type) + " " + acc + (lanes && !vector ? "_" : "") + "[" + std::to_string(kLanes) +
+           "] __attribute__((aligned(64)));");
       line("for (int l = 0; l < " + std::to_string(kLanes) + "; ++l) " + acc + (lanes && !vector ? "_" : "") +
            "[l] = " + key(identity(r)) + ";");
     } else {
@@ -315,22 +385,24 @@ void Renderer::reduction_loops(int id, bool vector, const std::string& width) {
     }
   }
   if (id == r.inner_loop && lanes && !vector) {
-    const std::string base = l.symbol + "_", full = std::to_string(kLanes);
+    const std::string base = l.symbol + "_", full = std::to_string(kLanes), extent = dim(l.extent);
+    const bool carried = type == "float" || type == "int";  // a register's width, see LC_CARRY
+    const auto carry = [&](const std::string& how) {
+      if (carried) line("LC_" + how + "(" + (keyed ? "int" : type) + ", " + acc + ");");
+    };
+    const auto feed = [&](const std::string& into) {
+      return [=, this] { line(into + "[l] = " + join(into + "[l]", key(value(r.value))) + ";"); };
+    };
     line("long " + base + " = 0;");
-    for (const bool tail : {false, true}) {
-      open(tail ? "{" : "for (; " + base + " + " + full + " <= " + dim(l.extent) + "; " + base + " += " + full + ") {");
-      open("for (int l = 0; l < " + (tail ? "(int)(" + dim(l.extent) + " - " + base + ")" : full) + "; ++l) {");
-      line("const long " + l.symbol + " = " + base + " + l;");
-      for (const Item& i : l.body.items) {
-        line("const " + std::string(register_type(k_.instrs[static_cast<std::size_t>(i.id)].dtype)) + " v" +
-             std::to_string(i.id) + " = " + expression(k_.instrs[static_cast<std::size_t>(i.id)]) + ";");
-        for (const Keep& keep : k_.keeps)
-          if (keep.value == i.id) line(row_element(keep.row, keep.at) + " = " + value(i.id) + ";");
-      }
-      line(acc + "_[l] = " + join(acc + "_[l]", key(value(r.value))) + ";");
-      close();
-      close();
-    }
+    carry("CARRY");
+    open("for (; " + base + " + " + full + " <= " + extent + "; " + base + " += " + full + ") {");
+    fetch_ahead(id, base);
+    carry("TAKE");
+    lane_body(values_in(l.body), l.symbol, base, full, feed(acc + (carried ? "t" : "_")));
+    carry("GIVE");
+    close();
+    carry("DONE");
+    lane_body(values_in(l.body), l.symbol, base, "(int)(" + extent + " - " + base + ")", feed(acc + "_"));
   } else {
     open("for (long " + l.symbol + " = 0; " + l.symbol + " < " + dim(l.extent) + "; ++" + l.symbol + ") {");
     block(l.body, vector, width);
@@ -345,28 +417,38 @@ void Renderer::reduction_loops(int id, bool vector, const std::string& width) {
   }
 }
 
-// Whole vectors are gathered in an array that becomes a register, and stored past the caches or not; single
+void Renderer::fetch_ahead(int loop, const std::string& base) {
+  const auto here = [&](const Prefetch& p) { return p.loop == loop; };
+  if (std::none_of(k_.ahead.begin(), k_.ahead.end(), here)) return;
+  open("{");
+  line("const long " + k_.loops[static_cast<std::size_t>(loop)].symbol + " = " + base + ";");
+  for (const Prefetch& p : k_.ahead)
+    if (here(p)) line("__builtin_prefetch(in" + std::to_string(p.buffer) + " + " + dim(p.offset) + ");");
+  close();
+}
+
+// Whole vectors are gathered in an array that becomes a register, and stored, past the caches or not; single
 // elements up to the first aligned vector and behind the last.
-void Renderer::streamed(const Loop& l, const std::string& from, const std::string& to) {
+void Renderer::by_whole_vectors(int id, const std::string& from, const std::string& to) {
+  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
   const std::string base = l.symbol + "_", full = std::to_string(kLanes), type(info(k_.dtype).c);
+  const auto into = [&](const std::string& array) {
+    return [=, this] { line(array + "[l] = " + stored(value(k_.result), k_.dtype) + ";"); };
+  };
   open("for (long " + base + " = " + from + "; " + base + " < " + to + ";) {");
   line("const long " + l.symbol + " = " + base + ";");
   line(type + "* to = out_ + " + dim(k_.store_offset) + ";");
-  line("const long w = lc_lanes(to, sizeof *to, " + to + " - " + base + ", stream);");
-  for (const Prefetch& p : k_.ahead)
-    line("__builtin_prefetch(in" + std::to_string(p.buffer) + " + " + dim(p.offset) + ");");
-  for (const bool rest : {false, true}) {
-    open(rest ? "else {" : "if (w == " + full + ") {");
-    if (!rest) line(type + " t[" + full + "] __attribute__((aligned(64)));");
-    else out_ += std::string(dialect_.parallel) + "\n";
-    open("for (int l = 0; l < " + (rest ? "(int)w" : full) + "; ++l) {");
-    line("const long " + l.symbol + " = " + base + " + l;");
-    block(l.body, false, "");
-    line((rest ? "to[l] = " : "t[l] = ") + stored(value(k_.result), k_.dtype) + ";");
-    close();
-    if (!rest) line("lc_store(to, t, sizeof t, stream);");
-    close();
-  }
+  line("const long w = lc_lanes(to, sizeof *to, " + to + " - " + base + ", " + (k_.streams ? "stream" : "0") + ");");
+  fetch_ahead(id, base);
+  open("if (w == " + full + ") {");
+  line(type + " t[" + full + "] __attribute__((aligned(64)));");
+  lane_body(values_in(l.body), l.symbol, base, full, into("t"));
+  line(std::string("lc_store(to, t, sizeof t, ") + (k_.streams ? "stream" : "0") + ");");
+  close();
+  open("else {");
+  out_ += std::string(dialect_.parallel) + "\n";
+  lane_body(values_in(l.body), l.symbol, base, "(int)w", into("to"));
+  close();
   line(base + " += w;");
   close();
 }
@@ -374,7 +456,10 @@ void Renderer::streamed(const Loop& l, const std::string& from, const std::strin
 void Renderer::output_lanes(int id) {
   const Loop& l = k_.loops[static_cast<std::size_t>(id)];
   const std::string from = id == 0 ? "begin" : "0", to = id == 0 ? "end" : dim(l.extent);
-  if (k_.streams) return streamed(l, from, to);
+  const auto asks = [&](const Item& i) { return !i.is_loop && by_vectors(i.id); };
+  if (k_.streams || (!has_loops(l.body) && std::any_of(l.body.items.begin(), l.body.items.end(), asks) &&
+                     coefficient(k_.store_offset, l.symbol) == 1))
+    return by_whole_vectors(id, from, to);
   if (!has_loops(l.body)) {
     out_ += std::string(dialect_.parallel) + "\n";
     open("for (long " + l.symbol + " = " + from + "; " + l.symbol + " < " + to + "; ++" + l.symbol + ") {");

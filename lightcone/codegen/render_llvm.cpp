@@ -41,6 +41,7 @@ class Renderer {
   void block(const Block& b);
   void loop(int id);
   void reduction_loop(int id);
+  void fetch_ahead(int loop);
   void update(int reduction);
   Value join(const Reduction& r, const Value& a, const Value& b);
   Value count(const Value& from, const Value& to, int step, const std::function<void(const Value&)>& body);
@@ -62,6 +63,7 @@ class Renderer {
   std::string lane_;  // symbol of the loop whose lanes we are in, "" outside
   Value first_lane_;  // its value in lane 0
   Value mask_;        // the lanes that exist; none: all do
+  Value stream_;      // is the result stored past the caches? none: it never is
 };
 
 // ---- integers over loop symbols -------------------------------------------------------------------
@@ -174,6 +176,8 @@ void Renderer::store() {
   const Value v = llvm::narrowed(value(k_.result), k_.dtype);
   if (lane_.empty()) return t_.store(out_, v, dim(k_.store_offset));
   const Value all = t_.spread(v, kLanes);
+  if (side_by_side(k_.store_offset) && stream_.known() && !mask_.known())
+    return t_.store_past(out_, all, at_first_lane(k_.store_offset), stream_);
   if (side_by_side(k_.store_offset)) return t_.store_lanes(out_, all, at_first_lane(k_.store_offset), mask_);
   t_.scatter(out_, all, t_.spread(dim(k_.store_offset), kLanes), mask_);
 }
@@ -240,6 +244,14 @@ void Renderer::update(int reduction) {
   t_.set(a.variable, mask_.known() ? select(mask_, after, before) : after);
 }
 
+void Renderer::fetch_ahead(int loop) {
+  if (mask_.known()) return;
+  for (const Prefetch& p : k_.ahead)
+    if (p.loop == loop)
+      t_.prefetch(buffers_[static_cast<std::size_t>(p.buffer)],
+                  llvm::stored_type(k_.buffers[static_cast<std::size_t>(p.buffer)]), at_first_lane(p.offset));
+}
+
 void Renderer::reduction_loop(int id) {
   const Loop& l = loop_at(id);
   const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
@@ -254,7 +266,7 @@ void Renderer::reduction_loop(int id) {
   }
   const Value extent = dim(l.extent);
   if (id == r.inner_loop && lanes) {
-    in_lanes(l.symbol, integer(0), extent, [&] { block(l.body), update(l.reduction); });
+    in_lanes(l.symbol, integer(0), extent, [&] { fetch_ahead(id), block(l.body), update(l.reduction); });
   } else {
     count(integer(0), extent, 1, [&](const Value& i) {
       symbols_[l.symbol] = i;
@@ -280,7 +292,7 @@ void Renderer::loop(int id) {
   // A few numbers would leave most lanes empty; LLVM unrolls them.
   const bool few = id > 0 && l.extent.is_constant() && 2 * l.extent.offset() <= kLanes &&
                    std::none_of(l.body.items.begin(), l.body.items.end(), [](const Item& i) { return i.is_loop; });
-  if (l.lanes && !few) return in_lanes(l.symbol, from, to, body);
+  if (l.lanes && !few) return in_lanes(l.symbol, from, to, [&] { fetch_ahead(id), body(); });
   count(from, to, 1, [&](const Value& i) {
     symbols_[l.symbol] = i;
     body();
@@ -315,8 +327,10 @@ std::string Renderer::text(std::string_view name) {
   for (const Row& row : k_.rows) rows_.push_back(t_.array(llvm::register_type(row.dtype), row.elements));
   for (std::size_t k = 0; k < k_.sizes.size(); ++k)
     symbols_[k_.sizes[k]] = t_.load("%n", Type::I64, integer(static_cast<std::int64_t>(k)), {});
+  if (k_.streams) stream_ = t_.load("%n", Type::I64, integer(static_cast<std::int64_t>(k_.sizes.size())), {}) != 0;
   block(k_.top);
   if (k_.output_loops == 0) store();
+  if (k_.streams) t_.stored_past();
   return t_.finish("define void @" + std::string(name) + "(" + bytes + " %in, " + byte + " %out, " +
                    t_.pointer(Type::I64) + " %n, i64 %begin, i64 %end) nounwind");
 }

@@ -87,6 +87,13 @@ std::shared_ptr<const MappedFile> MappedFile::view(std::string name, std::span<c
   return f;
 }
 
+void MappedFile::prefetch(std::span<const std::byte> part) const {
+  if (!mapped_ || part.empty()) return;
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto at = reinterpret_cast<std::uintptr_t>(part.data()), begin = at / page * page;
+  ::madvise(reinterpret_cast<void*>(begin), at + part.size() - begin, MADV_WILLNEED);
+}
+
 void MappedFile::release(std::span<const std::byte> part) const {
   if (!mapped_) return;
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));

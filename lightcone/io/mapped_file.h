@@ -29,6 +29,8 @@ class MappedFile {
   // These bytes will not be read soon: their memory goes back to the system, and is filled from the
   // file again if they are. (A copy stays: nothing could fill it.)
   void release(std::span<const std::byte> part) const;
+  // These bytes will be read soon: the system begins to fetch them, and the call does not wait for it.
+  void prefetch(std::span<const std::byte> part) const;
 
  private:
   MappedFile() = default;

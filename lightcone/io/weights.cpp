@@ -100,7 +100,7 @@ class GgufWeightsReader {
     }
     w.format_ = "GGUF";
     w.gguf_ = g;
-    w.owner_ = g->file;
+    w.files_ = {g->file};
   }
 };
 
@@ -133,7 +133,7 @@ Weights Weights::open(std::shared_ptr<const MappedFile> file) {
   if (bytes.size() < 28) throw Error("load", cat(w.path_, ": too short for a checkpoint (", bytes.size(), " bytes)"));
   w.format_ = "llama2.c";
   Llama2cReader(w, *file).read();
-  w.owner_ = std::move(file);
+  w.files_ = {std::move(file)};
   return w;
 }
 
@@ -149,8 +149,7 @@ Weights Weights::open(const std::string& path, bool map) {
   Weights w;
   w.path_ = path;
   w.format_ = "safetensors";
-  w.owner_ =
-      std::make_shared<std::vector<std::shared_ptr<const MappedFile>>>(io::add_safetensors(w, file.string(), map));
+  w.files_ = io::add_safetensors(w, file.string(), map);
   if (const fs::path config = file.parent_path() / "config.json"; fs::exists(config, ec))
     w.config_json_ = read_text_file(config.string());
   return w;
@@ -163,6 +162,19 @@ const StoredTensor* Weights::find(std::string_view name) const {
 const StoredTensor& Weights::at(std::string_view name) const {
   if (const StoredTensor* t = find(name)) return *t;
   throw Error("load", cat(path_, " has no tensor '", name, "'"));
+}
+const MappedFile* Weights::file_of(std::span<const std::byte> bytes) const {
+  for (const auto& f : files_)
+    if (std::less_equal<>()(f->bytes().data(), bytes.data()) &&
+        std::less_equal<>()(bytes.data() + bytes.size(), f->bytes().data() + f->bytes().size()))
+      return f.get();
+  return nullptr;
+}
+void Weights::release(std::span<const std::byte> bytes) const {
+  if (const MappedFile* f = file_of(bytes)) f->release(bytes);
+}
+void Weights::prefetch(std::span<const std::byte> bytes) const {
+  if (const MappedFile* f = file_of(bytes)) f->prefetch(bytes);
 }
 std::size_t Weights::bytes() const {
   std::size_t n = 0;

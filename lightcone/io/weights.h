@@ -59,8 +59,9 @@ class Weights {
   const GgufFile* gguf() const { return gguf_.get(); }
   std::span<const std::int32_t> llama2c() const { return llama2c_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }  // safetensors'
-  // Keeps the mappings alive.
-  std::shared_ptr<const void> owner() const { return owner_; }
+  // See MappedFile: these bytes of a tensor will not be read soon, or will be.
+  void release(std::span<const std::byte> bytes) const;
+  void prefetch(std::span<const std::byte> bytes) const;
 
  private:
   friend class SafetensorsReader;
@@ -71,7 +72,8 @@ class Weights {
   std::map<std::string, std::string> metadata_;
   std::shared_ptr<const GgufFile> gguf_;
   std::vector<std::int32_t> llama2c_;
-  std::shared_ptr<const void> owner_;
+  const MappedFile* file_of(std::span<const std::byte> bytes) const;
+  std::vector<std::shared_ptr<const MappedFile>> files_;
 };
 
 // One tensor to be written.

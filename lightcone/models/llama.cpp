@@ -24,13 +24,34 @@ struct Binding {
 };
 
 void give(Program& p, const Binding& b, const std::shared_ptr<const Weights>& weights) {
-  if (!b.convert) {
+  if (b.convert) {
+    const auto values = std::make_shared<const std::vector<float>>(Weights::read(*b.stored));
+    p.load(b.path, values->data(), values->size() * 4, values);
+  } else {
     p.load(b.path, b.stored->bytes.data(), b.stored->bytes.size(), weights);
-    if (!p.resident(b.path) && weights->gguf()) weights->gguf()->file->release(b.stored->bytes);
-    return;
   }
-  const auto values = std::make_shared<const std::vector<float>>(Weights::read(*b.stored));
-  p.load(b.path, values->data(), values->size() * 4, values);
+}
+
+// Gives the program its weights. What is packed or converted leaves memory at once, and what comes next is fetched
+// from the file meanwhile.
+void give_all(Program& p, const std::vector<Binding>& all, const std::shared_ptr<const Weights>& weights,
+              const std::function<void(double part)>& progress) {
+  constexpr std::size_t kAhead = 64u << 20;
+  const auto release = [&](const Binding& b) {
+    if (b.convert || !p.resident(b.path)) weights->release(b.stored->bytes);
+  };
+  std::size_t next = 0, ahead = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    progress(static_cast<double>(i) / static_cast<double>(all.size()));
+    for (; next < all.size() && (next <= i || ahead < kAhead); ++next) {
+      weights->prefetch(all[next].stored->bytes);
+      ahead += all[next].stored->bytes.size();
+    }
+    give(p, all[i], weights);
+    release(all[i]);
+    ahead -= all[i].stored->bytes.size();
+  }
+  for (const Binding& b : all) release(b);  // pages that came along with their neighbours
 }
 
 bool readable_in_place(const StoredTensor& t) {
@@ -85,6 +106,7 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
   m.shape_.context = o.context > 0 ? o.context : std::min<std::int64_t>(m.config_.context, 4096);
   m.shape_.chunk = std::clamp<std::int64_t>(o.chunk, 1, m.shape_.context);
   m.shape_.all_logits = o.all_logits;
+  m.shape_.cache = o.kv_cache;
   m.tokenizer_ = find_tokenizer(*weights, o, m.config_.vocab);
 
   std::vector<Binding> bindings;
@@ -110,11 +132,7 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
     if (b.convert) m.converted_bytes_ += b.bytes();
   }
   check_memory(m, o.memory_limit);
-  double done = 0;
-  for (const Binding& b : bindings) {
-    progress("loading", done++ / static_cast<double>(bindings.size()));
-    if (o.load_weights) give(m.program_, b, weights);
-  }
+  if (o.load_weights) give_all(m.program_, bindings, weights, [&](double part) { progress("loading", part); });
   const auto f = std::make_shared<const std::vector<double>>(m.config_.rope_frequencies);
   m.program_.load("rope.frequencies", f->data(), f->size() * 8, f);
   progress("loading", 1);

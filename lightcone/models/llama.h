@@ -28,6 +28,10 @@ struct LlamaOptions {
   std::int64_t context = 0;  // positions of the cache; 0: the model's own, at most 4096
   std::int64_t chunk = 512;  // prompt tokens a run; weights are unpacked once for each
   bool all_logits = false;
+  // The type of the KV cache: F32 (exact), F16 or BF16 (half the bytes), or I8 (a quarter, and four bytes for each
+  // head of a position). Measured on three small story models, logits move by 2e-4 to 5e-4 of their size with F16,
+  // 1e-3 to 4e-3 with BF16 and 3e-3 to 1.3e-2 with I8, perplexity by at most 0.02, 0.05 and 0.7 %.
+  DType kv_cache = DType::F32;
   std::optional<Compiler> compiler = {};  // default: generic() | cpu({threads, precision})
   int threads = 0;
   Precision precision = Precision::Highest;  // Medium: faster prompts and quantised weights
@@ -55,7 +59,7 @@ class Llama {
   const Tokenizer& tokenizer() const;  // Error when there is none
   bool has_tokenizer() const { return tokenizer_ != nullptr; }
   bool ends(int token) const;                                       // an end-of-text token
-  std::size_t weight_bytes() const { return weight_bytes_; }        // in memory
+  std::size_t weight_bytes() const { return weight_bytes_; }        // as they are stored, or unpacked
   std::size_t bytes_per_token() const { return bytes_per_token_; }  // of them, read for each token
   std::size_t converted_bytes() const { return converted_bytes_; }  // of it, unpacked into memory at load
 

@@ -35,6 +35,7 @@ class Builder {
   Tensor mask() const;
   Tensor heads(Tensor x, const std::string& path, const std::string& norm, std::int64_t count, bool rotate) const;
   Tensor remember(const std::string& name, Tensor now) const;
+  Tensor keep(const std::string& name, Tensor now) const;
   Tensor attention(Tensor x, const std::string& layer, int i) const;
   Tensor mlp(Tensor x, const std::string& layer) const;
 
@@ -76,12 +77,22 @@ Tensor Builder::heads(Tensor x, const std::string& path, const std::string& norm
   return rotate ? rope(h, cos_, sin_, c_.rope_interleaved) : h;
 }
 
-// Writes the new positions into the cache and returns all positions so far, [kv, past + seq, d].
-Tensor Builder::remember(const std::string& name, Tensor now) const {
-  const Tensor cache = g_.input(name, {c_.kv_heads, s_.context, c_.head_dim});
+// Writes the new positions [kv, seq, n] into a state and returns all positions so far, [kv, past + seq, n].
+Tensor Builder::keep(const std::string& name, Tensor now) const {
+  const Tensor cache = g_.input(name, {c_.kv_heads, s_.context, now.extent(2)}, now.dtype());
   const Tensor next = prim::slice_scatter(cache, now, 1, past_);
   g_.assign(cache, next);
   return next.slice(1, 0, past_ + seq_);
+}
+
+// Keys or values as the cache holds them: rounded to its type, or, for i8, to the nearest multiple of a 127th of
+// the largest of a head and position. (All zero: 0 / 0 is a NaN, which is the whole number 0.)
+Tensor Builder::remember(const std::string& name, Tensor now) const {
+  if (s_.cache != DType::I8) return to(keep(name, to(now, s_.cache)), DType::F32);
+  const Tensor scale = amax(abs(now), {-1}, true) * (1.0 / 127);
+  const Tensor x = now / scale;
+  const Tensor codes = to(x + (0.5 - to(x < 0.0, DType::F32)), DType::I8);  // the cast cuts off, and saturates
+  return to(keep(name, codes), DType::F32) * keep(name + ".scale", scale);
 }
 
 Tensor Builder::attention(Tensor x, const std::string& layer, int i) const {
@@ -127,6 +138,8 @@ void Builder::build() {
 Graph llama_graph(const LlamaConfig& c, const LlamaShape& s, const ParameterSource& parameters) {
   if (s.context < 1 || s.chunk < 1 || s.chunk > s.context)
     throw Error("llama", cat("a cache of ", s.context, " positions cannot take chunks of ", s.chunk));
+  if (s.cache != DType::F32 && s.cache != DType::F16 && s.cache != DType::BF16 && s.cache != DType::I8)
+    throw Error("llama", cat("a cache of ", name(s.cache), ": it can be f32, f16, bf16 or i8"));
   Graph g;
   Builder(g, c, s, parameters).build();
   return g;

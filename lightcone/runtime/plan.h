@@ -33,6 +33,7 @@ struct MemoryPlan {
   // States that are results too: where in the arena their value before the run is kept.
   std::vector<std::pair<NodeId, std::size_t>> snapshots;
   std::vector<const Assignment*> copies;  // states whose new value is copied in after the run
+  std::size_t total_bytes() const { return arena_bytes + input_bytes + prepared_bytes + state_bytes; }
   std::string str() const;
 };
 

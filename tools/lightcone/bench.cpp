@@ -39,6 +39,8 @@ struct Options {
   bool json = false;
   std::vector<std::size_t> nodes = {10000, 30000, 100000};
   ExplainOptions explain;
+  DType kv_cache = DType::F32;
+  std::int64_t past = 64;  // positions in the cache before the first token
 };
 
 double median(std::vector<double> v) {
@@ -81,7 +83,7 @@ struct TempDir {
 Json decode(const Options& o, std::optional<QuantFormat> format) {
   const std::string kind(format ? info(*format).ggml_name : "BF16");
   const LlamaConfig config = LlamaConfig::tinyllama();
-  const LlamaShape shape{.context = 512, .chunk = 64};
+  const LlamaShape shape{.context = o.past + 448, .chunk = 64, .cache = o.kv_cache};
   std::vector<std::pair<std::string, Memory>> weights;
   std::size_t read_per_token = 0;
   const Graph g = llama_graph(config, shape, [&](Graph& graph, const std::string& path, Shape s) -> nn::Parameter {
@@ -113,7 +115,7 @@ Json decode(const Options& o, std::optional<QuantFormat> format) {
   const double prefill = seconds([&] { c.bind("seq", 64).bind("past", 0).set("tokens", prompt).run(); });
   auto pool = host::threads(o.threads);
   std::vector<double> rate, limit;
-  std::int64_t past = 64;
+  std::int64_t past = o.past;
   double peak = 0;
   for (int round = 0; round < 6; ++round) {
     const double t = seconds([&] {
@@ -129,10 +131,10 @@ Json decode(const Options& o, std::optional<QuantFormat> format) {
         "decode " + kind, p, c, o.threads, [&] { c.bind("seq", 1).bind("past", past++).set("tokens", one).run(); },
         o.explain, o.json);
   const MemoryPlan& plan = p.plan();
-  const auto planned =
-      static_cast<double>(plan.input_bytes + plan.prepared_bytes + plan.state_bytes + plan.arena_bytes);
+  const auto planned = static_cast<double>(plan.total_bytes());
   const double used = median(rate) * static_cast<double>(read_per_token);
   Json j{{"model", "TinyLlama 1.1B, " + kind},
+         {"kv_cache", cat(name(o.kv_cache), " from ", o.past, ", ", plan.state_bytes, " bytes")},
          {"tok_per_s", median(rate)},
          {"prefill_tok_per_s", 64 / prefill},
          {"read_GB_per_s", used / 1e9},
@@ -351,6 +353,11 @@ void add_bench(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::Range(100, 10000000))
       ->type_name("N...");
+  add_kv_cache(*c, o->kv_cache);
+  c->add_option("--past", o->past, "of decode: positions the cache holds before the first token")
+      ->capture_default_str()
+      ->check(CLI::Range(64, 1 << 20))
+      ->type_name("N");
   add_explain(*c, o->explain);
   add_threads(*c, o->threads);
   c->add_flag("--json", o->json, "for scripts");

@@ -99,6 +99,17 @@ void add_precision(CLI::App& command, Precision& precision) {
       ->type_name("NAME");
 }
 
+void add_kv_cache(CLI::App& command, DType& type) {
+  static const std::map<std::string, DType> names{
+      {"f32", DType::F32}, {"f16", DType::F16}, {"bf16", DType::BF16}, {"i8", DType::I8}};
+  command
+      .add_option("--kv-cache", type,
+                  "how keys and values are kept: f32 (exact, default); f16 or bf16 (half the bytes; logits move by\n"
+                  "less than 0.1 or 0.5 %); i8 (a quarter, and 4 bytes for each head of a position; about 1 %)")
+      ->transform(CLI::CheckedTransformer(names, CLI::ignore_case).description(""))
+      ->type_name("TYPE");
+}
+
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 void write_stdout(std::string_view text) {

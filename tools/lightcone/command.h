@@ -24,6 +24,7 @@ Weights open_model(const std::string& name, bool map = true);
 // The option --threads.
 void add_threads(CLI::App& command, int& threads);
 void add_precision(CLI::App& command, Precision& precision);
+void add_kv_cache(CLI::App& command, DType& type);
 
 // A line that is redrawn, on a terminal only.
 class Progress {

@@ -22,6 +22,7 @@ struct Options {
   int max_tokens = 256, threads = 0;
   std::int64_t context = 0;
   Precision precision = Precision::Highest;
+  DType kv_cache = DType::F32;
   std::optional<std::uint64_t> seed;
   SamplerOptions sampler{.temperature = 0.8, .top_p = 0.95};
   bool quiet = false, copy = false;
@@ -59,8 +60,7 @@ struct Timing {
 // One line: speed, how near the memory's limit, and memory used against memory planned.
 void report(const Llama& m, const Timing& t, int threads, std::uint64_t seed) {
   const double rss = peak_rss_bytes();
-  const MemoryPlan& plan = m.program().plan();
-  const double planned = static_cast<double>(m.weight_bytes() + plan.state_bytes + plan.arena_bytes);
+  const double planned = static_cast<double>(m.program().plan().total_bytes());
   const double rate = t.decode > 0 ? static_cast<double>(t.decoded) / t.decode : 0;
   const double limit = host::read_bandwidth(*host::threads(threads));
   // every weight but the embedding table is read for each token; a tied table is read as the head
@@ -101,6 +101,7 @@ void generate(const Options& o) {
   require_utf8(prompt, "the prompt");
   Progress progress;
   LlamaOptions load{.context = o.context,
+                    .kv_cache = o.kv_cache,
                     .threads = o.threads,
                     .precision = o.precision,
                     .memory_limit = physical_memory(),
@@ -173,6 +174,7 @@ void add_generate(CLI::App& app) {
       ->type_name("N");
   add_threads(*c, o->threads);
   add_precision(*c, o->precision);
+  add_kv_cache(*c, o->kv_cache);
   c->add_option("--context", o->context, "positions remembered; 0: the model's own, at most 4096")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 24))

@@ -18,6 +18,7 @@ struct Options {
   std::string model;
   bool tensors = false, json = false;
   std::int64_t context = 0;
+  DType kv_cache = DType::F32;
 };
 
 Json describe(const Weights& w, const Options& o) {
@@ -39,7 +40,7 @@ Json describe(const Weights& w, const Options& o) {
 // Figures of a model of the Llama family, or why it is not one.
 void describe_model(const Weights& w, const Options& o, Json& j) {
   try {
-    const Llama m = Llama::load(w, {.context = o.context, .load_weights = false});
+    const Llama m = Llama::load(w, {.context = o.context, .kv_cache = o.kv_cache, .load_weights = false});
     const LlamaConfig& c = m.config();
     j["model"] = {{"layers", c.layers},
                   {"hidden", c.hidden},
@@ -53,11 +54,12 @@ void describe_model(const Weights& w, const Options& o, Json& j) {
                   {"rope_theta", c.rope_theta},
                   {"tokenizer", m.has_tokenizer()}};
     const MemoryPlan& p = m.program().plan();
-    j["needs"] = {{"weights", m.weight_bytes()},
+    j["needs"] = {{"weights", p.input_bytes + p.prepared_bytes},  // as they lie in memory: packed ones are packed
                   {"unpacked_at_load", m.converted_bytes()},
                   {"kv_cache", p.state_bytes},
+                  {"kv_cache_type", name(o.kv_cache)},
                   {"working", p.arena_bytes},
-                  {"total", m.weight_bytes() + p.state_bytes + p.arena_bytes},
+                  {"total", p.total_bytes()},
                   {"context", m.shape().context}};
   } catch (const Error& e) {
     j["not_runnable"] = e.what();
@@ -84,7 +86,7 @@ void print(const Json& j) {
     const Json& n = j["needs"];
     line("memory to run",
          cat(bytes(n["total"]), " = weights ", bytes(n["weights"]), " + KV cache ", bytes(n["kv_cache"]), " (",
-             n["context"].dump(), " positions) + working ", bytes(n["working"])));
+             n["context"].dump(), " positions, ", plain(n["kv_cache_type"]), ") + working ", bytes(n["working"])));
     if (n["unpacked_at_load"].get<double>() > 0)
       line("", cat(bytes(n["unpacked_at_load"]), " of the weights are unpacked to f32 at load"));
   }
@@ -120,6 +122,7 @@ void add_inspect(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 24))
       ->type_name("N");
+  add_kv_cache(*c, o->kv_cache);
   c->add_flag("--tensors", o->tensors, "list every tensor");
   c->add_flag("--json", o->json, "for scripts");
   c->callback([o] { inspect(*o); });

@@ -21,7 +21,6 @@ const AttentionTable& table(Isa isa) {
     default: return kAttentionGeneric;
   }
 }
-std::size_t unit(WeightType t) { return t == WeightType::F32 ? 4 : 2; }
 
 // One run: numbers for everything.
 struct Job {
@@ -37,7 +36,7 @@ struct Job {
 };
 
 struct Offsets {
-  i64 q, k, v, out;
+  i64 q, k, v, k_scale, v_scale, out;
   std::array<i64, kAttentionSteps> step;
 };
 // Adds where element `index` of the axes [from, to) lies.
@@ -47,12 +46,16 @@ void locate(const Job& j, i64 index, int from, int to, Offsets& at) {
     const i64 here = index % a.extent;
     index /= a.extent;
     at.q += here * a.q, at.k += here * a.k, at.v += here * a.v, at.out += here * a.out;
+    at.k_scale += here * a.k_scale, at.v_scale += here * a.v_scale;
     for (std::size_t s = 0; s < kAttentionSteps; ++s) at.step[s] += here * a.step[s];
   }
 }
 
-const std::byte* operand(const Job& j, std::size_t k, i64 elements, std::size_t size) {
-  return static_cast<const std::byte*>(j.in[k]) + elements * static_cast<i64>(size);
+const std::byte* operand(const Job& j, int k, i64 elements, i64 size) {
+  return static_cast<const std::byte*>(j.in[static_cast<std::size_t>(k)]) + elements * size;
+}
+const float* scales(const Job& j, int k, i64 elements) {
+  return k ? static_cast<const float*>(j.in[static_cast<std::size_t>(k)]) + elements : nullptr;
 }
 
 i64 rows_of(const Job& j, i64 block) { return std::min<i64>(j.table->rows, j.rows - block * j.table->rows); }
@@ -64,13 +67,15 @@ void attend(void* arg, int task, int worker) {
   const Job& j = *static_cast<Job*>(arg);
   const i64 split = task % j.splits, block = task / j.splits, batch = block / j.blocks;
   const AttentionLayout<i64>& l = j.layout;
-  Offsets start{l.q_at, l.k_at, l.v_at, 0, l.step_at};
+  Offsets start{l.q_at, l.k_at, l.v_at, l.k_scale_at, l.v_scale_at, 0, l.step_at};
   locate(j, batch, 0, j.plan->batches, start);
   AttentionBlock b;
   b.problem = &j.problem;
   b.begin = split * j.stretch, b.end = std::min(l.keys, b.begin + j.stretch);
-  b.k = operand(j, 1, start.k, unit(j.problem.k_type));
-  b.v = operand(j, 2, start.v, unit(j.problem.v_type));
+  b.k = operand(j, 1, start.k, cache_bytes(j.problem.k_type));
+  b.v = operand(j, 2, start.v, cache_bytes(j.problem.v_type));
+  b.k_scale = scales(j, j.plan->k_scale, start.k_scale);
+  b.v_scale = scales(j, j.plan->v_scale, start.v_scale);
   b.rows = rows_of(j, block % j.blocks);
   for (i64 r = 0; r < b.rows; ++r) {
     Offsets at = start;
@@ -78,8 +83,7 @@ void attend(void* arg, int task, int worker) {
     b.q[r] = static_cast<const float*>(j.in[0]) + at.q;
     b.out[r] = j.out + at.out;
     for (std::size_t s = 0; s < static_cast<std::size_t>(j.problem.steps); ++s)
-      b.step[s][r] = operand(j, static_cast<std::size_t>(j.plan->operand[s]), at.step[s],
-                             j.problem.step[s].kind == AttentionStep::Bias ? 4 : 1);
+      b.step[s][r] = operand(j, j.plan->operand[s], at.step[s], j.problem.step[s].kind == AttentionStep::Bias ? 4 : 1);
   }
   b.partial = j.splits > 1 ? partials(j, block, split) : nullptr;
   b.scratch = j.scratch + worker * j.worker_floats;
@@ -168,6 +172,7 @@ void AttentionKernel::run(const Launch& l) const {
   AttentionProblem& a = j.problem;
   a.keys = n.keys, a.depth = n.depth, a.width = n.width, a.q_depth = n.q_depth;
   a.k_key = n.k_key, a.k_depth = n.k_depth, a.v_key = n.v_key, a.v_width = n.v_width;
+  a.k_scale_key = n.k_scale_key, a.v_scale_key = n.v_scale_key;
   for (std::size_t s = 0; s < kAttentionSteps; ++s) a.step[s].key = n.step_key[s];
   j.blocks = (j.rows + table_.rows - 1) / table_.rows;
   const i64 units = j.batches * j.blocks;

@@ -14,6 +14,10 @@
 
 namespace lc::host {
 
+// How keys and values are stored. I8 may come with a scale for each key.
+enum class CacheType : std::uint8_t { F32, F16, BF16, I8 };
+constexpr std::int64_t cache_bytes(CacheType t) { return t == CacheType::F32 ? 4 : t == CacheType::I8 ? 1 : 2; }
+
 inline constexpr int kAttentionSteps = 4;  // at most, between the two products
 inline constexpr int kAttentionAxes = 8;   // at most, of the result
 inline constexpr int kAttentionRows = 32;  // at most, in one block
@@ -34,12 +38,13 @@ struct AttentionStep {
 };
 
 struct AttentionProblem {
-  std::int64_t keys = 0, depth = 0, width = 0;                    // depth of Q and K, width of V
-  std::int64_t q_depth = 0;                                       // strides in elements
-  std::int64_t k_key = 0, k_depth = 0, v_key = 0, v_width = 0;    // of one key, along one key
-  WeightType k_type = WeightType::F32, v_type = WeightType::F32;  // F32, F16 or BF16
-  float scale = 1;                                                // of a product, before the steps
-  float exponent = 1;                                             // the softmax is of 2^(exponent * score)
+  std::int64_t keys = 0, depth = 0, width = 0;                  // depth of Q and K, width of V
+  std::int64_t q_depth = 0;                                     // strides in elements
+  std::int64_t k_key = 0, k_depth = 0, v_key = 0, v_width = 0;  // of one key, along one key
+  std::int64_t k_scale_key = 0, v_scale_key = 0;
+  CacheType k_type = CacheType::F32, v_type = CacheType::F32;
+  float scale = 1;           // of a product, before the steps
+  float exponent = 1;        // the softmax is of 2^(exponent * score)
   int steps = 0, skips = 0;  // from step `skips` on a masked score stays minus infinity
   std::array<AttentionStep, kAttentionSteps> step;
 };
@@ -49,6 +54,7 @@ struct AttentionBlock {
   const AttentionProblem* problem = nullptr;
   std::int64_t rows = 0, begin = 0, end = 0;
   const std::byte *k = nullptr, *v = nullptr;
+  const float *k_scale = nullptr, *v_scale = nullptr;  // of a key; null: 1
   const float* q[kAttentionRows];
   const std::byte* step[kAttentionSteps][kAttentionRows];
   float* out[kAttentionRows];
@@ -65,7 +71,8 @@ extern const AttentionTable kAttentionGeneric, kAttentionAvx2, kAttentionAvx512,
 
 // Floats of scratch of one worker.
 constexpr std::int64_t attention_scratch(std::int64_t depth, std::int64_t width) {
-  return (kAttentionRows + kAttentionTile) * (depth + width) + kAttentionRows * (kAttentionTile + 4) + 64;
+  return (kAttentionRows + kAttentionTile) * (depth + width) + kAttentionRows * (kAttentionTile + 4) +
+         2 * kAttentionTile + 64;
 }
 
 }  // namespace lc::host

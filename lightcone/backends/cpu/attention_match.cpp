@@ -26,6 +26,11 @@ struct Read {  // an operand of the kernel
   Edge edge;
   Linear at;
 };
+struct Cached {  // keys or values as they are stored
+  Read numbers;
+  CacheType type = CacheType::F32;
+  std::optional<Read> scale;
+};
 struct Cut {  // an axis of the result, in two because operands see only one part of it
   std::size_t axis;
   Dim by;
@@ -33,9 +38,11 @@ struct Cut {  // an axis of the result, in two because operands see only one par
 
 class Matcher {
  public:
-  Matcher(const Graph& g, NodeId root, const std::vector<Cut>& cuts) : g_(g), root_(root), cuts_(cuts) {}
+  Matcher(const Graph& g, NodeId root, const std::vector<Cut>& cuts, bool scales)
+      : g_(g), root_(root), cuts_(cuts), scales_(scales) {}
   std::optional<AttentionPlan> match(const std::vector<int>& uses);
   std::optional<Cut> wish;
+  bool scaled = false;  // keys or values were taken for numbers and scales
 
  private:
   struct Axis {
@@ -52,6 +59,8 @@ class Matcher {
   std::optional<Place> pull(const Place& p, std::size_t k) const { return pull(node(p).in[k], p.index); }
   std::optional<double> constant(const Place& p, std::size_t k) const;
   std::optional<Read> read(const Edge& e, const Index& index);
+  std::optional<Cached> cached(const Edge& e, const Index& index);
+  std::optional<Cached> quantised(const Place& p);
   std::optional<Read> smallest(const Edge& e, Index index, const std::set<std::string>& used);
   std::optional<Read> read_small(const Edge& e, const Index& index);
   void depends(const Place& p, std::set<std::string>& on, int& budget) const;
@@ -72,13 +81,15 @@ class Matcher {
   const Graph& g_;
   NodeId root_;
   const std::vector<Cut>& cuts_;
+  bool scales_;  // may keys and values come with scales?
   std::vector<Axis> axes_;
   Index index_;    // of the result
   Index symbols_;  // of the axes, the keys, the depth
   Dim key_, keys_, depth_;
   double exponent_ = 1;
   float scale_ = 1;
-  std::optional<Read> q_, k_, v_;
+  std::optional<Read> q_;
+  std::optional<Cached> k_, v_;
   std::vector<Step> steps_;
   std::vector<NodeId> inside_;  // what the kernel replaces
 };
@@ -310,17 +321,44 @@ bool Matcher::step(const Place& p, std::size_t chained, Step s, std::optional<st
   return false;
 }
 
-// A cast of keys or values is left to the kernel.
-Read stored(const Graph& g, Read r) {
-  const Node& n = g[r.edge.node];
-  if (n.op != Op::Contiguous || !n.in[0].view.identity() || !r.edge.view.identity()) return r;
-  const DType t = g[n.in[0].node].dtype;
-  if (t == DType::F16 || t == DType::BF16) r.edge = n.in[0];
-  return r;
+// The cast to f32 that makes an element, if it is one the kernel can do.
+std::optional<CacheType> widened(const Graph& g, const Node& n) {
+  if (n.op != Op::Contiguous || n.dtype != DType::F32) return std::nullopt;
+  switch (g[n.in[0].node].dtype) {
+    case DType::F16: return CacheType::F16;
+    case DType::BF16: return CacheType::BF16;
+    case DType::I8: return CacheType::I8;
+    default: return std::nullopt;
+  }
 }
-WeightType stored_type(const Graph& g, const Read& r) {
-  const DType t = g[r.edge.node].dtype;
-  return t == DType::F16 ? WeightType::F16 : t == DType::BF16 ? WeightType::BF16 : WeightType::F32;
+
+// Whole numbers times a scale that does not change along a key.
+std::optional<Cached> Matcher::quantised(const Place& p) {
+  if (!scales_ || !is(p, Op::Mul)) return std::nullopt;
+  for (const std::size_t k : {0u, 1u}) {
+    const auto codes = pull(p, k);
+    if (!codes || widened(g_, node(*codes)) != CacheType::I8) continue;
+    const auto numbers = read(node(*codes).in[0], codes->index);
+    const auto scale = read(node(p).in[1 - k], p.index);
+    if (!numbers || !scale) return std::nullopt;
+    scaled = true;
+    return Cached{*numbers, CacheType::I8, scale};
+  }
+  return std::nullopt;
+}
+
+// Casts and scales of keys and values are left to the kernel.
+std::optional<Cached> Matcher::cached(const Edge& e, const Index& index) {
+  const auto place = pull(e, index);
+  if (place) {
+    if (auto q = quantised(*place)) return q;
+    if (const auto type = widened(g_, node(*place))) {
+      if (const auto numbers = read(node(*place).in[0], place->index)) return Cached{*numbers, *type, {}};
+      return std::nullopt;
+    }
+  }
+  if (const auto numbers = read(e, index)) return Cached{*numbers, CacheType::F32, {}};
+  return std::nullopt;
 }
 
 bool Matcher::dot(const Place& p) {
@@ -335,9 +373,10 @@ bool Matcher::dot(const Place& p) {
   symbols_.push_back(d);
   for (const std::size_t k : {0u, 1u}) {
     q_ = read(node(*mul).in[1 - k], mul->index);
-    k_ = read(node(*mul).in[k], mul->index);
-    if (!q_ || !k_ || !(q_->at.strides[axes_.size()] == Dim(0)) || k_->at.strides[axes_.size()] == Dim(0)) continue;
-    k_ = stored(g_, *k_);
+    k_ = cached(node(*mul).in[k], mul->index);
+    const std::size_t key = axes_.size();
+    if (!q_ || !k_ || !(q_->at.strides[key] == Dim(0)) || k_->numbers.at.strides[key] == Dim(0)) continue;
+    if (k_->scale && !(k_->scale->at.strides[key + 1] == Dim(0))) continue;  // changes along the key
     inside_.push_back(p.node), inside_.push_back(mul->node);
     return true;
   }
@@ -363,17 +402,24 @@ bool Matcher::place_axes(AttentionPlan& p) const {
   l.width = 1;
   for (std::size_t i = axes_.size(); i-- > 0;) {
     if (!axes_[i].symbol.name()) continue;
-    AttentionLayout<Dim>::Axis a{axes_[i].extent, q_->at.strides[i], k_->at.strides[i], v_->at.strides[i],
-                                 axes_[i].out};
-    bool scored = !(a.q == Dim(0)) || !(a.k == Dim(0));
+    AttentionLayout<Dim>::Axis a{.extent = axes_[i].extent,
+                                 .q = q_->at.strides[i],
+                                 .k = k_->numbers.at.strides[i],
+                                 .v = v_->numbers.at.strides[i],
+                                 .k_scale = k_->scale ? k_->scale->at.strides[i] : 0,
+                                 .v_scale = v_->scale ? v_->scale->at.strides[i] : 0,
+                                 .out = axes_[i].out};
+    bool scored = !(a.q == Dim(0)) || !(a.k == Dim(0)) || !(a.k_scale == Dim(0));
     for (std::size_t s = 0; s < steps_.size(); ++s)
       if (steps_[s].read) {
         a.step[s] = steps_[s].read->at.strides[i];
         scored = scored || !(a.step[s] == Dim(0));
       }
-    if (!scored && !innermost) return false;  // the scores would be computed once for each of these
+    if (!scored && !innermost) return false;              // the scores would be computed once for each of these
+    if (!scored && !(a.v_scale == Dim(0))) return false;  // changes along the value
+    const bool shared = a.k == Dim(0) && a.v == Dim(0) && a.k_scale == Dim(0) && a.v_scale == Dim(0);
     if (!scored) l.width = a.extent, l.v_width = a.v;
-    else (a.k == Dim(0) && a.v == Dim(0) ? rows : batches).push_back(a);
+    else (shared ? rows : batches).push_back(a);
     innermost = false;
   }
   if (batches.size() + rows.size() > kAttentionAxes) return false;
@@ -392,11 +438,20 @@ std::optional<AttentionPlan> Matcher::plan() const {
   const std::size_t key = axes_.size(), depth = key + 1;
   l.keys = keys_, l.depth = depth_;
   l.q_at = q_->at.offset, l.q_depth = q_->at.strides[depth];
-  l.k_at = k_->at.offset, l.k_key = k_->at.strides[key], l.k_depth = k_->at.strides[depth];
-  l.v_at = v_->at.offset, l.v_key = v_->at.strides[key];
-  a.k_type = stored_type(g_, *k_), a.v_type = stored_type(g_, *v_);
+  const Linear &k_at = k_->numbers.at, &v_at = v_->numbers.at;
+  l.k_at = k_at.offset, l.k_key = k_at.strides[key], l.k_depth = k_at.strides[depth];
+  l.v_at = v_at.offset, l.v_key = v_at.strides[key];
+  a.k_type = k_->type, a.v_type = v_->type;
   a.exponent = static_cast<float>(exponent_), a.scale = scale_;
-  p.operands = {q_->edge, k_->edge, v_->edge};
+  p.operands = {q_->edge, k_->numbers.edge, v_->numbers.edge};
+  const auto scale = [&](const Cached& c, int& operand, Dim& at, Dim& along) {
+    if (!c.scale) return;
+    operand = static_cast<int>(p.operands.size());
+    p.operands.push_back(c.scale->edge);
+    at = c.scale->at.offset, along = c.scale->at.strides[key];
+  };
+  scale(*k_, p.k_scale, l.k_scale_at, l.k_scale_key);
+  scale(*v_, p.v_scale, l.v_scale_at, l.v_scale_key);
   a.steps = static_cast<int>(steps_.size());
   for (std::size_t s = 0; s < steps_.size(); ++s) {
     a.step[s] = steps_[s].step;
@@ -436,9 +491,8 @@ std::optional<AttentionPlan> Matcher::match(const std::vector<int>& uses) {
     inside_ = {at->node};
     const auto weights = pull(*at, k);
     if (!weights || !softmax(*weights)) continue;
-    v_ = read(mul.in[1 - k], at->index);
+    v_ = cached(mul.in[1 - k], at->index);
     if (!v_) return std::nullopt;
-    v_ = stored(g_, *v_);
     if (!steps_.empty() && steps_[0].step.kind == AttentionStep::Scale) {  // costs nothing with the product
       scale_ = steps_[0].step.value;
       steps_.erase(steps_.begin());
@@ -453,11 +507,12 @@ std::optional<AttentionPlan> Matcher::match(const std::vector<int>& uses) {
 std::optional<AttentionPlan> match_attention(const Graph& g, const std::vector<int>& uses, NodeId id) {
   if (g[id].op != Op::SumReduce) return std::nullopt;
   std::vector<Cut> cuts;
-  for (;;) {
-    Matcher m(g, id, cuts);
+  for (bool scales = true;;) {
+    Matcher m(g, id, cuts, scales);
     if (auto plan = m.match(uses)) return plan;
-    if (!m.wish || cuts.size() > 3) return std::nullopt;
-    cuts.push_back(*m.wish);
+    if (m.wish && cuts.size() <= 3) cuts.push_back(*m.wish);
+    else if (m.scaled) scales = false, cuts.clear();  // as numbers that somebody else has multiplied
+    else return std::nullopt;
   }
 }
 

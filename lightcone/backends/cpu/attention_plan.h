@@ -16,21 +16,24 @@ namespace lc::host {
 template <class T>
 struct AttentionLayout {
   struct Axis {
-    T extent = 0, q = 0, k = 0, v = 0, out = 0;
+    T extent = 0, q = 0, k = 0, v = 0, k_scale = 0, v_scale = 0, out = 0;
     std::array<T, kAttentionSteps> step = {};
   };
   T keys = 0, depth = 0, width = 0;
   T q_at = 0, q_depth = 0, k_at = 0, k_key = 0, k_depth = 0, v_at = 0, v_key = 0, v_width = 0;
+  T k_scale_at = 0, k_scale_key = 0, v_scale_at = 0, v_scale_key = 0;
   std::array<T, kAttentionSteps> step_at = {}, step_key = {};
   std::array<Axis, kAttentionAxes> axis = {};
 
   template <class F>
   void each(const F& f) {
-    for (T* t : {&keys, &depth, &width, &q_at, &q_depth, &k_at, &k_key, &k_depth, &v_at, &v_key, &v_width}) f(*t);
+    for (T* t : {&keys, &depth, &width, &q_at, &q_depth, &k_at, &k_key, &k_depth, &v_at, &v_key, &v_width, &k_scale_at,
+                 &k_scale_key, &v_scale_at, &v_scale_key})
+      f(*t);
     for (T& t : step_at) f(t);
     for (T& t : step_key) f(t);
     for (Axis& a : axis) {
-      for (T* t : {&a.extent, &a.q, &a.k, &a.v, &a.out}) f(*t);
+      for (T* t : {&a.extent, &a.q, &a.k, &a.v, &a.k_scale, &a.v_scale, &a.out}) f(*t);
       for (T& t : a.step) f(t);
     }
   }
@@ -38,9 +41,10 @@ struct AttentionLayout {
 
 struct AttentionPlan {
   AttentionLayout<Dim> layout;
-  int batches = 0, axes = 0;   // the first axes choose keys or values, the others are rows
-  AttentionProblem problem;    // what does not depend on sizes
-  std::vector<Edge> operands;  // Q, K, V and what the steps read; a view that is not whole is to be copied
+  int batches = 0, axes = 0;     // the first axes choose keys or values, the others are rows
+  AttentionProblem problem;      // what does not depend on sizes
+  std::vector<Edge> operands;    // Q, K, V, scales and what the steps read; a view that is not whole is to be copied
+  int k_scale = 0, v_scale = 0;  // operands; 0: none
   std::array<int, kAttentionSteps> operand = {};  // of a step
 };
 // `uses` as of Graph::uses(): scores that something else reads too are left alone.

@@ -74,11 +74,26 @@ bool worthwhile(const Sides& s) {
 
 }  // namespace
 
+namespace {
+bool of_bytes(const Graph& g, const Edge& e) {
+  const Node& n = g[e.node];
+  return n.op == Op::Contiguous && n.in[0].view.identity() && g[n.in[0].node].dtype == DType::I8;
+}
+// Signed bytes on both sides, and so few that 32 bits hold any sum of their products.
+bool exact_bytes(const Graph& g, const Node& sum) {
+  constexpr i64 kMost = i64{1} << 16;
+  const Node& mul = g[sum.in[0].node];
+  return of_bytes(g, mul.in[0]) && of_bytes(g, mul.in[1]) &&
+         sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)].bounds().hi <= kMost;
+}
+}  // namespace
+
 std::optional<Sides> sides(const Graph& g, NodeId id) {
   const Node& sum = g[id];
-  if (sum.op != Op::SumReduce || sum.dtype != DType::F32) return std::nullopt;
+  if (sum.op != Op::SumReduce || (sum.dtype != DType::F32 && sum.dtype != DType::I32)) return std::nullopt;
   const Node& mul = g[sum.in[0].node];
   if (mul.op != Op::Mul || sum.shape.empty()) return std::nullopt;
+  if (sum.dtype == DType::I32 && !exact_bytes(g, sum)) return std::nullopt;
   Sides s{.sum = id, .symbols = {}, .at = {}, .edge = {}};
   s.symbols = index_symbols(sum.shape);
   const Dim k = Dim::index(100, sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)]);
@@ -139,6 +154,11 @@ std::optional<Contraction> match_contraction(const Graph& g, const Sides& s) {
   c.b_node = s.edge[b].node;
   c.type = WeightType::F32;
   const Dim k_stride = l[b]->strides[rank];
+  if (exact_bytes(g, g[id])) {
+    c.type = WeightType::I8;
+    c.a_node = g[c.a_node].in[0].node, c.b_node = g[c.b_node].in[0].node;
+    c.to_f32 = g[id].dtype == DType::F32;
+  }
   if (w.type != WeightType::F32 && k_stride == Dim(1)) {
     const QuantInfo* format = block_format(w.type);
     const Dim block = format ? format->elements : 1;
@@ -165,6 +185,7 @@ std::optional<Contraction> match_contraction(const Graph& g, const Sides& s) {
 
 const DenseUnit* choose_unit(WeightType t, Precision p) {
   const Isa isa = detect_isa();
+  if (t == WeightType::I8) return dense_unit(Arithmetic::Int8Exact, isa);
   if (p != Precision::Medium) return dense_unit(p == Precision::High ? Arithmetic::Split2 : Arithmetic::Split3, isa);
   if (block_format(t)) return dense_unit(int8_format(t).arithmetic, isa);
   return t == WeightType::BF16 || bf16_is_fast(isa) ? dense_unit(Arithmetic::Bf16, isa) : nullptr;

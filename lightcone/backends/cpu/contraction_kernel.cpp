@@ -117,6 +117,7 @@ std::optional<Dim> ContractionKernel::bytes_read(std::size_t operand) const {  /
   Dim n = strides(c.k) ? c.k.extent : Dim(1);
   for (const Contraction::Axis& x : c.axes)
     if (strides(x)) n = n * x.extent;
+  if (c.type == WeightType::I8) return n;
   if (operand == 0 || c.type == WeightType::F32) return n * 4;
   const QuantInfo* format = block_format(c.type);
   return format ? n / format->elements * format->bytes : n * 2;
@@ -147,7 +148,7 @@ void ContractionKernel::run(const Launch& l) const {
   Gemm g;
   g.k = s[2], g.a_k = s[3], g.b_k = s[4];
   g.type = c_.packed ? c_.kept() : c_.type, g.packed = c_.packed;
-  g.unit = c_.unit, g.zero = int8_format(c_.type).zero;
+  g.unit = c_.unit, g.zero = int8_format(c_.type).zero, g.to_f32 = c_.to_f32;
   // every axis but the last: pick the longest that only A has as rows, loop over the others
   Axis axis[kMaxAxes];
   std::size_t count = 0;
@@ -210,7 +211,8 @@ void ContractionKernel::run(const Launch& l) const {
     for (std::size_t i = 0; i < count; ++i)
       a += index[i] * axis[i].a, b += index[i] * axis[i].b, c += index[i] * axis[i].c;
     for (std::size_t p = 0; p < parts_.size(); ++p) {
-      part[p].a = static_cast<const float*>(l.in[0]) + a;
+      part[p].a = reinterpret_cast<const float*>(static_cast<const std::byte*>(l.in[0]) +
+                                                 (c_.type == WeightType::I8 ? a : 4 * a));
       part[p].b = static_cast<const std::byte*>(l.in[1 + p]) + bytes(b);
       part[p].c = result(p) + c / g.n * part[p].n;
     }

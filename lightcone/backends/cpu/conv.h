@@ -19,6 +19,7 @@
 namespace lc::host {
 
 class Epilogue;
+struct Pairs;
 inline constexpr int kSpatial = 3;
 
 struct Convolution {
@@ -44,7 +45,9 @@ struct Convolution {
   std::vector<Sum> sums;
   Dim image_offset, weight_offset;
   NodeId image_node = 0, weight_node = 0;
-  bool packed = false;  // weight_node holds panels, as pack_weights_kernel makes them
+  bool packed = false;                 // weight_node holds panels, as pack_weights_kernel makes them
+  bool channels_last = false;          // of the result: conv_last.h
+  std::shared_ptr<const Pairs> pairs;  // in bf16, and weight_node as pack_pairs_kernel makes it: conv_pairs.h
 };
 
 std::optional<Convolution> match_convolution(const Graph& g, const Sides& s);
@@ -57,8 +60,10 @@ std::shared_ptr<const Kernel> convolution_kernel(const Convolution& c, ConvWay w
 struct PackedFilters {
   std::int64_t offset = 0, rows = 0, row = 0, depth = 0, groups = 1;  // as they lie in the parameter
   std::vector<std::array<std::int64_t, 2>> sums, outer;               // extent, stride; innermost last
-  std::int64_t group_floats(int mr) const { return (rows + mr - 1) / mr * mr * depth; }
-  std::int64_t floats(int mr) const { return groups * group_floats(mr) + 16; }  // a vector is wider than a row
+  bool channels_last = false;                                         // panels are of conv_last.h
+  int panel(Isa isa) const;                                           // its rows
+  std::int64_t group_floats(std::int64_t mr) const { return (rows + mr - 1) / mr * mr * depth; }
+  std::int64_t floats(std::int64_t mr) const { return groups * group_floats(mr) + 16; }  // a vector is wider than a row
   auto operator<=>(const PackedFilters&) const = default;
 };
 // Of a parameter that is worth packing; nothing where an extent is symbolic.

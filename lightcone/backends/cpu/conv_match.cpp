@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lightcone/backends/cpu/conv.h"
+#include "lightcone/backends/cpu/conv_last.h"
 #include "lightcone/backends/cpu/lower.h"
 #include "lightcone/backends/cpu/sides.h"
 
@@ -141,6 +142,7 @@ bool apart(const Convolution& c) {
 }
 
 std::optional<Convolution> match_convolution(const Graph& g, const Sides& both) {
+  if (g[both.sum].dtype != DType::F32) return std::nullopt;
   if (both.symbols.size() > 16) return std::nullopt;
   const Node& mul = g[g[both.sum].in[0].node];
   if (product(mul.shape).bounds().hi == 0) return std::nullopt;  // nothing is computed: no strides to speak of
@@ -150,16 +152,27 @@ std::optional<Convolution> match_convolution(const Graph& g, const Sides& both) 
   while (last > 0 && !s->symbols[last - 1].name()) --last;
   if (last == 0) return std::nullopt;
   const auto moves = [&](int side, std::size_t i) { return !(s->offset[side].strides[i] == Dim(0)); };
-  const int image = moves(0, last - 1) ? 0 : 1, weight = 1 - image;
-  if (moves(weight, last - 1) || !(s->valid[weight] == Dim(1))) return std::nullopt;
+  const int inner = moves(0, last - 1) ? 0 : 1;
+  if (moves(1 - inner, last - 1)) return std::nullopt;
+  // Channels last: two axes of pixels, and behind them one that only the weights have.
+  const auto pixel_before = [&](std::size_t& i) {
+    while (i > 0 && !s->symbols[i - 1].name()) --i;
+    return i > 0 && moves(1 - inner, --i) && !moves(inner, i);
+  };
+  std::size_t before = last - 1;
+  const bool channels_last = s->rank > 3 && pixel_before(before) && pixel_before(before);
+  const int image = channels_last ? 1 - inner : inner, weight = 1 - image;
+  if (!(s->valid[weight] == Dim(1))) return std::nullopt;
   const Linear &x = s->offset[image], &w = s->offset[weight];
 
   Convolution c;
+  c.channels_last = channels_last;
   c.image_node = both.edge[image].node, c.weight_node = both.edge[weight].node;
   c.image_offset = x.offset, c.weight_offset = w.offset;
   int pixel_of[16], pixels = 0;
   std::fill(std::begin(pixel_of), std::end(pixel_of), -1);
-  std::size_t first = s->rank;  // pixel axes: the trailing ones that only the image has
+  const std::size_t end = channels_last ? last - 1 : s->rank;
+  std::size_t first = end;  // pixel axes: the trailing ones that only the image has
   while (first > 0 && pixels < kSpatial && !moves(weight, first - 1) &&
          (moves(image, first - 1) || !s->symbols[first - 1].name())) {
     --first;
@@ -171,7 +184,7 @@ std::optional<Convolution> match_convolution(const Graph& g, const Sides& both) 
   Dim stride = 1;
   bool rows = false;
   for (std::size_t i = s->rank; i-- > 0;) {
-    if (i < first && s->symbols[i].name()) {
+    if ((i < first || i >= end) && s->symbols[i].name()) {
       const Convolution::Axis a{s->extents[i], x.strides[i], w.strides[i], stride};
       if (!rows && !moves(image, i) && moves(weight, i)) c.rows = a, rows = true;
       else c.outer.insert(c.outer.begin(), a);
@@ -181,6 +194,7 @@ std::optional<Convolution> match_convolution(const Graph& g, const Sides& both) 
   for (std::size_t i = s->rank; i < s->symbols.size(); ++i)
     c.sums.push_back({s->extents[i], x.strides[i], w.strides[i], {}});
   if (!bounds(s->valid[image], *s, pixel_of, c)) return std::nullopt;
+  if (channels_last) return last_shape(c) && packed_filters(g, c) ? std::optional(c) : std::nullopt;
   // A product of matrices reads nothing outside and has one axis of columns: that is not ours.
   const auto plain = match_contraction(g, both);
   if (plain && (pixels < 2 || plain->k.b == Dim(1) || plain->type != WeightType::F32)) return std::nullopt;

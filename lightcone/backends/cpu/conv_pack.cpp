@@ -1,7 +1,7 @@
 // Weights of convolutions, packed once: what every run would do to them is done when they are loaded.
 #include <algorithm>
 
-#include "lightcone/backends/cpu/conv.h"
+#include "lightcone/backends/cpu/conv_last.h"
 
 namespace lc::host {
 namespace {
@@ -11,7 +11,7 @@ using i64 = std::int64_t;
 class PackWeights final : public Kernel {
  public:
   PackWeights(const PackedFilters& f, std::shared_ptr<Parallel> parallel, Isa isa)
-      : f_(f), parallel_(std::move(parallel)), table_(conv_table(isa)) {}
+      : f_(f), parallel_(std::move(parallel)), table_(conv_table(isa)), mr_(f.panel(isa)) {}
   std::string name() const override { return "pack_conv"; }
   std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   Dim scratch_bytes(int workers) const override { return taps_bytes() + workers * panel_floats() * 4; }
@@ -19,10 +19,11 @@ class PackWeights final : public Kernel {
 
  private:
   i64 taps_bytes() const { return (f_.depth * static_cast<i64>(sizeof(Tap)) + 63) / 64 * 64; }
-  i64 panel_floats() const { return f_.depth * table_.mr + 16; }  // the last vector is wider than the panel
+  i64 panel_floats() const { return f_.depth * mr_ + 16; }  // the last vector is wider than the panel
   PackedFilters f_;
   std::shared_ptr<Parallel> parallel_;
   const ConvTable& table_;
+  i64 mr_;
 };
 
 // Offset number `index` of axes given by extent and stride.
@@ -30,6 +31,12 @@ i64 offset(const std::vector<std::array<i64, 2>>& axes, i64 index) {
   i64 at = 0;
   for (std::size_t i = axes.size(); i-- > 0; index /= axes[i][0]) at += index % axes[i][0] * axes[i][1];
   return at;
+}
+
+// A panel of any height.
+void pack_any(const ConvProblem& p, i64 row, i64 rows, i64 mr, float* to) {
+  for (i64 r = 0; r < rows; ++r)
+    for (i64 k = 0; k < p.depth; ++k) to[k * mr + r] = p.weight[(row + r) * p.weight_row + p.taps[k].weight];
 }
 
 void PackWeights::run(const Launch& l) const {
@@ -48,22 +55,26 @@ void PackWeights::run(const Launch& l) const {
   }
   p.weight = static_cast<const float*>(l.in[0]) + f_.offset;
   p.rows = f_.rows, p.weight_row = f_.row, p.depth = f_.depth, p.taps = taps;
-  job.panels = (f_.rows + table_.mr - 1) / table_.mr;
+  job.panels = (f_.rows + mr_ - 1) / mr_;
   const auto task = [](void* arg, int number, int worker) {
     const Job& j = *static_cast<Job*>(arg);
-    const i64 mr = j.k.table_.mr, group = number / j.panels, row = number % j.panels * mr, depth = j.k.f_.depth;
-    float *panel = j.scratch + worker * j.k.panel_floats(), *to = j.to + group * j.k.f_.group_floats(j.k.table_.mr);
+    const i64 mr = j.k.mr_, group = number / j.panels, row = number % j.panels * mr, depth = j.k.f_.depth;
+    float *panel = j.scratch + worker * j.k.panel_floats(), *to = j.to + group * j.k.f_.group_floats(mr);
     std::fill_n(panel, depth * mr, 0.0f);
     ConvProblem of = j.p;
     of.weight += offset(j.k.f_.outer, group);
-    j.k.table_.pack_weights(of, row, std::min(mr, of.rows - row), 0, depth, panel);
+    const i64 rows = std::min(mr, of.rows - row);
+    if (j.k.f_.channels_last) pack_any(of, row, rows, mr, panel);
+    else j.k.table_.pack_weights(of, row, rows, 0, depth, panel);
     std::copy_n(panel, depth * mr, to + row * depth);
   };
   l.parallel.run(static_cast<int>(f_.groups * job.panels), task, &job);
-  std::fill_n(job.to + f_.floats(table_.mr) - 16, 16, 0.0f);
+  std::fill_n(job.to + f_.floats(mr_) - 16, 16, 0.0f);
 }
 
 }  // namespace
+
+int PackedFilters::panel(Isa isa) const { return channels_last ? conv_last_table(isa).nr : conv_table(isa).mr; }
 
 std::optional<PackedFilters> packed_filters(const Graph& g, const Convolution& c, Isa isa) {
   const Node& w = g[c.weight_node];
@@ -85,10 +96,16 @@ std::optional<PackedFilters> packed_filters(const Graph& g, const Convolution& c
     f.outer.push_back({number(a.extent), number(a.weight)});
     f.groups *= f.outer.back()[0];
   }
+  if (f.channels_last = c.channels_last; c.channels_last) {
+    const auto s = last_shape(c);
+    if (!known || !s || !f.outer.empty()) return std::nullopt;
+    f.sums.clear();
+    for (const auto& sum : s->sums) f.sums.push_back({sum.extent, sum.weight});
+  }
   constexpr i64 kSmall = 1 << 16;
   if (!known || f.groups * f.rows * f.depth == 0) return std::nullopt;
   // a last panel that is mostly empty, or rows read by several groups, may not make it much larger
-  const i64 floats = f.floats(conv_table(isa).mr), stored = *product(w.shape).constant();
+  const i64 floats = f.floats(f.panel(isa)), stored = *product(w.shape).constant();
   return floats <= kSmall || floats <= stored + stored / 5 ? std::optional(f) : std::nullopt;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstring>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -38,12 +39,15 @@ bool tiles_work() {
   std::vector<std::byte> blocks(kSize * kDepth / 32 * 34);  // Q8_0 with scales of one
   for (std::size_t i = 0; i < blocks.size(); ++i)
     blocks[i] = i % 34 == 0 ? std::byte{0} : i % 34 == 1 ? std::byte{0x3c} : static_cast<std::byte>(i * 29);
-  for (const Arithmetic way : {Arithmetic::Bf16, Arithmetic::Split2, Arithmetic::Split3, Arithmetic::Int8Step32}) {
-    const bool int8 = way == Arithmetic::Int8Step32;
+  for (const Arithmetic way :
+       {Arithmetic::Bf16, Arithmetic::Split2, Arithmetic::Split3, Arithmetic::Int8Step32, Arithmetic::Int8Exact}) {
+    const bool int8 = way == Arithmetic::Int8Step32, exact = way == Arithmetic::Int8Exact;
     const Gemm g{.m = kSize,
                  .n = kSize,
                  .k = kDepth,
-                 .type = int8 ? WeightType::Q8_0 : WeightType::F32,
+                 .type = int8    ? WeightType::Q8_0
+                         : exact ? WeightType::I8
+                                 : WeightType::F32,
                  .b = int8 ? static_cast<const void*>(blocks.data()) : b.data(),
                  .b_n = int8 ? kDepth / 32 * 34 : kDepth,
                  .b_k = 1};
@@ -59,10 +63,11 @@ bool tiles_work() {
       u.pack_b(g, 0, kSize, 0, kDepth, aligned(y), u.b_bytes(kDepth));
       c[real].resize(kSize * kSize);
       u.begin();
-      u.tile(aligned(x), aligned(y), u.b_bytes(kDepth), kDepth, c[real].data(), kSize, kSize, kSize, false);
+      u.tile(aligned(x), aligned(y), u.b_bytes(kDepth), kDepth, c[real].data(), kSize, kSize, kSize, false, aligned(y));
       u.end();
     }
-    for (std::size_t i = 0; i < c[0].size(); ++i)
+    if (exact && std::memcmp(c[0].data(), c[1].data(), c[0].size() * 4) != 0) return false;
+    for (std::size_t i = 0; !exact && i < c[0].size(); ++i)
       if (!(std::abs(c[0][i] - c[1][i]) <= 1e-4f * (1 + std::abs(c[0][i])))) return false;
   }
   return true;
@@ -149,24 +154,24 @@ std::vector<const DenseUnit*> dense_units() {
   const Extensions& e = extensions();
   const Isa best = detect_isa();
   std::vector<const DenseUnit*> all{&kBf16Generic};
-  const auto four = [&](const DenseUnit* u) { all.insert(all.end(), {u, u + 1, u + 2, u + 3}); };
-  four(kInt8Generic);
+  const auto five = [&](const DenseUnit* u) { all.insert(all.end(), {u, u + 1, u + 2, u + 3, u + 4}); };
+  five(kInt8Generic);
   if (best == Isa::Neon) {
     all.push_back(&kBf16Neon);
     if (e.bf16) all.push_back(&kBf16NeonBf16);
-    four(kInt8Neon);
-    if (e.dotprod) four(kInt8NeonDotprod);
-    if (e.i8mm) four(kInt8NeonI8mm);
+    five(kInt8Neon);
+    if (e.dotprod) five(kInt8NeonDotprod);
+    if (e.i8mm) five(kInt8NeonI8mm);
   }
   if (best == Isa::Avx2 || best == Isa::Avx512) {
     all.push_back(&kBf16Avx2);
-    four(kInt8Avx2);
-    if (e.avx_vnni) four(kInt8AvxVnni);
+    five(kInt8Avx2);
+    if (e.avx_vnni) five(kInt8AvxVnni);
   }
   if (best == Isa::Avx512) {
     all.push_back(&kBf16Avx512);
     if (e.avx512_bf16) all.push_back(&kBf16Avx512Bf16);
-    if (e.avx512_vnni) four(kInt8Avx512Vnni);
+    if (e.avx512_vnni) five(kInt8Avx512Vnni);
   }
   for (const DenseUnit& u : kDenseEmulated) all.push_back(&u);
   if (best == Isa::Avx512 && e.amx)

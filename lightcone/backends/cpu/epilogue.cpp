@@ -29,7 +29,9 @@ std::shared_ptr<Epilogue> Epilogue::make(Graph& g, NodeId producer, NodeId consu
   auto e = std::make_shared<Epilogue>();
   for (NodeId k : b.buffers) {
     e->from_.push_back(k == producer ? -1 : static_cast<int>(e->operands_.size()));
-    if (k != producer) e->operands_.push_back(k);
+    if (k == producer) continue;
+    if (g[k].dtype == DType::F32 && product(g[k].shape) == all) e->largest_ = static_cast<int>(e->operands_.size());
+    e->operands_.push_back(k);
   }
   const auto& names = b.kernel->sizes;
   const auto at = std::find(names.begin(), names.end(), kRow);

@@ -22,6 +22,8 @@ class Epilogue {
                                         std::shared_ptr<Parallel> parallel);
 
   const std::vector<NodeId>& operands() const { return operands_; }  // beside the producer
+  // The operand that is as large as the result, a residual: worth asking for before the row is final. -1: none.
+  int largest() const { return largest_; }
   std::vector<Dim> sizes() const;
   const std::shared_ptr<LoopKernel>& loop() const { return loop_; }
 
@@ -34,7 +36,8 @@ class Epilogue {
   std::shared_ptr<LoopKernel> loop_;
   std::vector<NodeId> operands_;
   std::vector<int> from_;  // operand k of the loop: index in operands_, -1 for the producer
-  int row_at_ = -1;        // which size is the row's number
+  int largest_ = -1;
+  int row_at_ = -1;  // which size is the row's number
   std::size_t sizes_ = 0;
 };
 

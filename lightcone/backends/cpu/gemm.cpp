@@ -1,6 +1,7 @@
 #include "lightcone/backends/cpu/gemm.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "lightcone/backends/cpu/dense_unit.h"
@@ -10,12 +11,12 @@ namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kRows = 168;         // MC, a multiple of most tiles' heights
+constexpr i64 kRows = 168;         // of A in one task, at most
 constexpr i64 kPackedA = 4 << 20;  // bytes
 constexpr i64 kShared = 1 << 20;   // bytes of scratch of a product that one worker does alone, at most
 constexpr i64 kPanel = 1024;       // columns of B packed at a time
 constexpr i64 kColumns = 128;      // columns of one task, at least
-constexpr i64 kBlock = 1024;       // and at most, so that its part of C stays in the cache
+constexpr i64 kBlock = 512;        // and at most, so that its part of C stays in the cache
 constexpr i64 kFewRows = 4;        // up to here B is streamed, not packed
 constexpr i64 kLeast = 16 << 10;   // bytes of B that one streaming task reads, at least
 constexpr i64 kCached = 1 << 20;   // bytes of B that stay in a worker's second-level cache from run to run
@@ -34,18 +35,25 @@ const DenseUnit& unit(const Gemm& g, Isa isa) { return g.unit ? *g.unit : *dense
 
 // B is read as it lies in memory. (A step of bf16 tiles is longer than that of packed weights: k must be whole.)
 bool ready(const Gemm& g, const DenseUnit& u) {
-  const bool same = (g.type == WeightType::F32 && u.arithmetic == Arithmetic::F32) ||
+  const bool same = u.exact() || (g.type == WeightType::F32 && u.arithmetic == Arithmetic::F32) ||
                     (g.type == WeightType::BF16 && u.arithmetic == Arithmetic::Bf16);
   return g.packed && same && packed_layout(g.type).group_bytes(g.k) == u.b_bytes(g.k);
 }
 i64 panel_bytes(const Gemm& g, const DenseUnit& u) {
   return ready(g, u) ? 0 : up(std::min(g.n, kPanel), kGroup) / kGroup * u.b_bytes(g.k);
 }
-// Rows of A packed at a time, once for all columns.
-i64 packed_rows(const Gemm& g, const DenseUnit& u) {
-  return std::min(up(g.m, u.mr), u.mr * std::max(kRows / u.mr, kPackedA / std::max<i64>(u.a_bytes(g.k), 1)));
+// The k of one call of `tile`: its strips of A and B come from the second-level cache.
+i64 tile_depth(const Gemm& g, const DenseUnit& u) {
+  if (u.gemv) return kTileDepth;
+  const i64 most = std::max<i64>(1, kPanelDepth / u.b_bytes(64)) * 64;
+  const i64 parts = (g.k + most - 1) / most;
+  return up((g.k + parts - 1) / parts, 64);
 }
-i64 a_bytes(const Gemm& g, const DenseUnit& u) { return up(packed_rows(g, u) / u.mr * u.a_bytes(g.k), 64); }
+// Strips of A packed at a time, once for all columns.
+i64 packed_strips(const Gemm& g, const DenseUnit& u) {
+  return std::min((g.m + u.mr - 1) / u.mr, std::max(kRows / u.mr, kPackedA / std::max<i64>(u.a_bytes(g.k), 1)));
+}
+i64 a_bytes(const Gemm& g, const DenseUnit& u) { return up(packed_strips(g, u) * u.a_bytes(g.k), 64); }
 // Rows of A in another order, or sums of them, when they are few.
 i64 few_bytes(const Gemm& g) { return up(std::min(g.m, kFewRows) * g.k * 4, 64); }
 i64 scratch_bytes(const Gemm& g, const DenseUnit& u) {
@@ -91,20 +99,35 @@ Shares shares(const Gemm& g, int workers) {
   return {groups, std::max(least, even), workers};
 }
 
+// Part i of `whole` things shared out evenly.
+struct Even {
+  i64 whole = 0, parts = 1;
+  i64 begin(i64 i) const { return i * whole / parts; }
+  i64 size(i64 i) const { return begin(i + 1) - begin(i); }
+};
+
 struct Job {
   const Gemm* g;
   const GemmTable* t;
   const DenseUnit* u;
   std::byte* panel = nullptr;
-  std::byte* a = nullptr;        // rows [i0, i0 + m) packed: strips of a depth of k side by side, then the next depth
+  std::byte* a = nullptr;        // its strips packed: those of a depth of k side by side, then of the next depth
   const std::byte* b = nullptr;  // groups of 16 columns as the unit wants them, all of k
-  i64 i0 = 0, m = 0, j0 = 0, columns = 0;
-  i64 rows = 0, across = 0;  // of one task
-  i64 groups = 0;            // to be packed into the panel
-  Shares shares = {};        // of a stream
+  i64 depth = 0, i0 = 0, j0 = 0, columns = 0;
+  Even strips = {};             // rows from i0 on, in strips
+  Even down = {}, across = {};  // tasks: strips of A, widths of a tile
+  i64 groups = 0;               // to be packed into the panel
+  Shares shares = {};           // of a stream
 };
 
+const float* a_at(const Gemm& g, const DenseUnit& u, i64 offset) {
+  return u.exact() ? reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(g.a) + offset) : g.a + offset;
+}
+
 void finish(const Gemm& g, i64 i0, i64 rows, i64 begin, i64 end) {
+  for (i64 i = i0; g.to_f32 && i < i0 + rows; ++i)
+    for (float* p = g.c + i * g.c_m + begin; p < g.c + i * g.c_m + end; ++p)
+      *p = static_cast<float>(std::bit_cast<std::int32_t>(*p));
   if (g.finish)
     for (i64 i = i0; i < i0 + rows; ++i) g.finish(g.finish_self, g.c + i * g.c_m, begin, end);
 }
@@ -145,50 +168,82 @@ void pack(void* arg, int task, int) {
     const i64 first = task * kGroup, bytes = u.b_bytes(g.k);
     return u.pack_b(g, j.j0 + first, std::min(kGroup, j.columns - first), 0, g.k, j.panel + task * bytes, bytes);
   }
-  const i64 strip = task - j.groups, i = strip * u.mr, strips = (j.m + u.mr - 1) / u.mr;
-  for (i64 k = 0; k < g.k; k += kTileDepth) {
-    const i64 depth = std::min(kTileDepth, g.k - k);
-    u.pack_a(g.a + (j.i0 + i) * g.a_m + k * g.a_k, g.a_m, g.a_k, std::min<i64>(u.mr, j.m - i), depth, g.zero,
-             j.a + strips * u.a_bytes(k) + strip * u.a_bytes(depth));
+  const i64 strip = task - j.groups, i = j.i0 + j.strips.begin(strip);
+  for (i64 k = 0; k < g.k; k += j.depth) {
+    const i64 depth = std::min(j.depth, g.k - k);
+    u.pack_a(a_at(g, u, i * g.a_m + k * g.a_k), g.a_m, g.a_k, j.strips.size(strip), depth, g.zero,
+             j.a + j.strips.parts * u.a_bytes(k) + strip * u.a_bytes(depth));
   }
 }
+
+// What the next column of tiles reads of B, a piece of it for each tile of this one.
+struct Ahead {
+  const std::byte *b, *nothing;
+  i64 group, depth_bytes, groups, piece;
+  const void* of(i64 tile) const {
+    const i64 at = tile * piece, g = at / depth_bytes;
+    return g < groups ? b + g * group + at % depth_bytes : nothing;
+  }
+};
 
 void compute_block(void* arg, int task, int) {
   const Job& j = *static_cast<Job*>(arg);
   const Gemm& g = *j.g;
   const DenseUnit& u = *j.u;
-  const i64 side = (j.columns + j.across - 1) / j.across, strips = (j.m + u.mr - 1) / u.mr;
-  const i64 i0 = task / side * j.rows, c0 = task % side * j.across;
-  const i64 rows = std::min(j.rows, j.m - i0), columns = std::min(j.across, j.columns - c0);
+  const i64 row = task / j.across.parts, column = task % j.across.parts;
+  const i64 s0 = j.down.begin(row), s1 = j.down.begin(row + 1), i0 = j.i0 + j.strips.begin(s0);
+  const i64 c0 = j.across.begin(column) * u.nr, c1 = std::min(j.columns, j.across.begin(column + 1) * u.nr);
+  const i64 group = u.b_bytes(g.k);
   if (u.begin) u.begin();
-  for (i64 k = 0; k < g.k; k += kTileDepth) {
-    const i64 depth = std::min(kTileDepth, g.k - k), strip = u.a_bytes(depth), group = u.b_bytes(g.k);
-    const std::byte* a = j.a + strips * u.a_bytes(k) + i0 / u.mr * strip;
-    for (i64 c = c0; c < c0 + columns; c += u.nr)
-      for (i64 r = 0; r < rows; r += u.mr)
-        u.tile(a + r / u.mr * strip, j.b + c / kGroup * group + u.b_bytes(k), group, depth,
-               g.c + (j.i0 + i0 + r) * g.c_m + j.j0 + c, g.c_m, std::min<i64>(u.mr, rows - r),
-               std::min<i64>(u.nr, c0 + columns - c), k > 0);
+  for (i64 k = 0; k < g.k; k += j.depth) {
+    const i64 depth = std::min(j.depth, g.k - k), strip = u.a_bytes(depth);
+    const std::byte* a = j.a + j.strips.parts * u.a_bytes(k);
+    for (i64 c = c0; c < c1; c += u.nr) {
+      const bool last = c + u.nr >= c1;
+      const i64 next = last ? c0 : c + u.nr, next_k = last && k + depth < g.k ? k + depth : k;
+      const Ahead ahead{j.b + next / kGroup * group + u.b_bytes(next_k),
+                        a,
+                        group,
+                        u.b_bytes(depth),
+                        std::min<i64>(u.nr, c1 - next + kGroup - 1) / kGroup,
+                        u.steps(depth) * u.fetched};
+      for (i64 s = s0; s < s1; ++s) {
+        const i64 i = j.i0 + j.strips.begin(s);
+        u.tile(a + s * strip, j.b + c / kGroup * group + u.b_bytes(k), group, depth, g.c + i * g.c_m + j.j0 + c, g.c_m,
+               j.strips.size(s), std::min<i64>(u.nr, c1 - c), k > 0, ahead.of(s - s0));
+      }
+    }
   }
   if (u.end) u.end();
-  finish(g, j.i0 + i0, rows, j.j0 + c0, j.j0 + c0 + columns);
+  finish(g, i0, j.i0 + j.strips.begin(s1) - i0, j.j0 + c0, j.j0 + c1);
+}
+
+// Parts of the columns for every part of the rows: so many that all workers are busy to the end.
+i64 parts_across(const Job& j, i64 tiles, i64 workers) {
+  const i64 least = (tiles * j.u->nr + kBlock - 1) / kBlock, most = std::max<i64>(1, tiles * j.u->nr / kColumns);
+  if (workers == 1) return least;
+  const i64 wanted = std::clamp((4 * workers + j.down.parts - 1) / j.down.parts, least, std::max(least, most));
+  for (i64 parts = wanted; parts < wanted + workers && parts <= most; ++parts)
+    if (j.down.parts * parts % workers == 0) return parts;
+  return wanted;
 }
 
 // Columns [j0, j0 + columns): B as it lies in memory, or a panel of it.
 void columns(Job& j, Parallel& parallel, bool first) {
   const Gemm& g = *j.g;
-  const i64 mr = j.u->mr, step = packed_rows(g, *j.u);
-  for (j.i0 = 0; j.i0 < g.m; j.i0 += step) {
-    j.m = std::min(step, g.m - j.i0);
-    j.groups = j.panel && j.i0 == 0 ? (j.columns + kGroup - 1) / kGroup : 0;
-    const i64 strips = first || step < g.m ? (j.m + mr - 1) / mr : 0;  // else they lie there since the first panel
-    parallel.run(static_cast<int>(j.groups + strips), pack, &j);
-    // rows in even blocks; columns in parts, so many that all workers are busy to the end
-    const i64 blocks = (j.m + kRows - 1) / kRows;
-    j.rows = up((j.m + blocks - 1) / blocks, mr);
-    const i64 wanted = parallel.workers() == 1 ? 1 : std::max<i64>(1, (4 * parallel.workers() + blocks - 1) / blocks);
-    j.across = std::clamp(up((j.columns + wanted - 1) / wanted, j.u->nr), kColumns, kBlock);
-    parallel.run(static_cast<int>(blocks * ((j.columns + j.across - 1) / j.across)), compute_block, &j);
+  const i64 mr = j.u->mr, strips = (g.m + mr - 1) / mr, most = packed_strips(g, *j.u);
+  const i64 tiles = (j.columns + j.u->nr - 1) / j.u->nr;
+  const Even blocks{g.m, (strips + most - 1) / most};
+  for (i64 block = 0; block < blocks.parts; ++block) {
+    const i64 m = blocks.size(block);
+    j.i0 = blocks.begin(block);
+    j.strips = {m, (m + mr - 1) / mr};
+    j.groups = j.panel && block == 0 ? (j.columns + kGroup - 1) / kGroup : 0;
+    const i64 packed = first || blocks.parts > 1 ? j.strips.parts : 0;  // else they lie there since the first panel
+    parallel.run(static_cast<int>(j.groups + packed), pack, &j);
+    j.down = {j.strips.parts, (j.strips.parts * mr + kRows - 1) / kRows};
+    j.across = {tiles, parts_across(j, tiles, parallel.workers())};
+    parallel.run(static_cast<int>(j.down.parts * j.across.parts), compute_block, &j);
   }
 }
 
@@ -230,11 +285,12 @@ void product(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTa
     return;
   }
   Job j{.g = &g, .t = &t, .u = &u};
-  if (g.m <= kFewRows && g.a_k == 1 && (g.packed || g.type != WeightType::F32 || g.b_k == 1))
+  const bool few = g.m <= kFewRows && !u.exact();
+  if (few && g.a_k == 1 && (g.packed || g.type != WeightType::F32 || g.b_k == 1))
     return few_rows(g, parallel, scratch, t, u);
-  if (g.m <= kFewRows && g.b_n == 1 && !g.packed)
+  if (few && g.b_n == 1 && !g.packed)
     return parallel.run(static_cast<int>((g.n + kColumns - 1) / kColumns), stream_columns, &j);
-  j.a = scratch;
+  j.a = scratch, j.depth = tile_depth(g, u);
   for (j.g = &g; j.g; j.g = j.g->also) {
     j.j0 = 0;
     many_rows(j, parallel, scratch, j.g == &g);
@@ -251,7 +307,7 @@ struct BatchJob {
 };
 Gemm at(const BatchJob& j, i64 index) {
   Gemm g = j.g;
-  g.a += index * j.step.a;
+  g.a = a_at(g, *j.u, index * j.step.a);
   g.b = static_cast<const std::byte*>(g.b) + index * j.step.b * unit_bytes(g.type);
   g.c += index * j.step.c;
   return g;
@@ -266,6 +322,7 @@ void one_of_batch(void* arg, int task, int worker) {
 
 std::string_view name(WeightType t) {
   static constexpr std::string_view plain[] = {"f32", "f16", "bf16"};
+  if (t == WeightType::I8) return "i8";
   const QuantInfo* format = block_format(t);
   return format ? format->name : plain[static_cast<int>(t)];
 }

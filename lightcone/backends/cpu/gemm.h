@@ -15,11 +15,11 @@
 
 namespace lc::host {
 
-// Plain types, then the block formats in the order of QuantFormat.
-enum class WeightType : std::uint8_t { F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K };
+// Plain types, the block formats in the order of QuantFormat, and signed bytes, for exact products alone.
+enum class WeightType : std::uint8_t { F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, I8 };
 constexpr WeightType weight_type(QuantFormat f) { return static_cast<WeightType>(3 + static_cast<int>(f)); }
 constexpr const QuantInfo* block_format(WeightType t) {  // null for a plain type
-  return t > WeightType::BF16 ? &kQuantFormats[static_cast<int>(t) - 3] : nullptr;
+  return t > WeightType::BF16 && t < WeightType::I8 ? &kQuantFormats[static_cast<int>(t) - 3] : nullptr;
 }
 constexpr std::int64_t unit_bytes(WeightType t) {  // of Gemm::b_n
   return t == WeightType::F32 ? 4 : t == WeightType::F16 || t == WeightType::BF16 ? 2 : 1;
@@ -31,7 +31,7 @@ struct DenseUnit;
 
 struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;
-  const float* a = nullptr;
+  const float* a = nullptr;       // bytes for an exact unit, and then C is i32
   std::int64_t a_m = 0, a_k = 0;  // strides in elements
   WeightType type = WeightType::F32;
   bool packed = false;  // b as packed_weights.h describes it: rows 0 to n, all of k
@@ -39,6 +39,7 @@ struct Gemm {
   std::int64_t b_n = 0, b_k = 0;    // in elements; quantised: b_n in bytes, b_k unused
   const DenseUnit* unit = nullptr;  // the arithmetic, of few rows if it has a gemv; null: f32
   int zero = 0;                     // of B's format, for int8 units
+  bool to_f32 = false;              // the sums of an exact unit, before `finish`
   float* c = nullptr;
   std::int64_t c_m = 0;  // the columns of C are neighbours
   // Called once for every piece of every row of C as soon as it is final: columns [begin, end).

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -69,6 +70,14 @@ std::string first_words(int fd) {
   return s.empty() ? "it said nothing; LIGHTCONE_CC names another C compiler, LIGHTCONE_CC=none does without" : s;
 }
 
+// By its name or that of the file it leads to. Clang takes GCC's options but those of GCC's own vectoriser.
+bool is_clang(const std::string& compiler) {
+  std::error_code none;
+  const std::filesystem::path file = std::filesystem::canonical(compiler, none);
+  return (std::filesystem::path(compiler).filename().string() + file.filename().string()).find("clang") !=
+         std::string::npos;
+}
+
 // One compiler process: source from one memory file, shared object into another, words into a third.
 struct Process {
   int in = -1, out = -1, err = -1;
@@ -80,25 +89,25 @@ struct Process {
     const std::string target = "/proc/self/fd/3";
     // Not -O3: GCC 12 unrolls short inner loops there and then vectorises the outer one with
     // conditional loads of the wrong elements.
-    const std::vector<std::string> args = {compiler,
-                                           "-x",
-                                           "c",
-                                           "-std=gnu11",
-                                           "-O2",
-                                           "-ftree-vectorize",
-                                           "-fvect-cost-model=dynamic",
-                                           "-march=native",
-                                           "-fPIC",
-                                           "-shared",
-                                           "-fno-math-errno",
-                                           "-fno-trapping-math",
-                                           "-ffp-contract=fast",
-                                           "-w",
-                                           "-pipe",
-                                           "-o",
-                                           target,
-                                           "-",
-                                           "-lm"};
+    std::vector<std::string> args = {compiler,
+                                     "-x",
+                                     "c",
+                                     "-std=gnu11",
+                                     "-O2",
+                                     "-ftree-vectorize",
+                                     "-march=native",
+                                     "-fPIC",
+                                     "-shared",
+                                     "-fno-math-errno",
+                                     "-fno-trapping-math",
+                                     "-ffp-contract=fast",
+                                     "-w",
+                                     "-pipe",
+                                     "-o",
+                                     target,
+                                     "-",
+                                     "-lm"};
+    if (!is_clang(compiler)) args.insert(args.begin() + 1, "-fvect-cost-model=dynamic");
     std::vector<char*> argv;
     for (const std::string& a : args) argv.push_back(const_cast<char*>(a.c_str()));
     argv.push_back(nullptr);

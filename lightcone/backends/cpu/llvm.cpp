@@ -226,14 +226,14 @@ const Library& library(const JitOptions& o) {
   return *l;
 }
 
-// The functions of several sources as one module, where a declaration may stand only once.
+// The functions of several sources as one module, where a declaration or a note may stand only once.
 std::string joined(std::span<const Source* const> sources) {
   std::set<std::string> declarations;
   std::string functions;
   for (const Source* s : sources) {
     std::istringstream lines(s->text);
     for (std::string line; std::getline(lines, line);) {
-      if (line.rfind("declare ", 0) == 0) declarations.insert(line);
+      if (line.starts_with("declare ") || line.starts_with("!")) declarations.insert(line);
       else functions += line + "\n";
     }
   }

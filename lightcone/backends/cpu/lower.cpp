@@ -11,7 +11,8 @@
 #include <set>
 
 #include "lightcone/backends/cpu/attention_plan.h"
-#include "lightcone/backends/cpu/conv.h"
+#include "lightcone/backends/cpu/conv_last.h"
+#include "lightcone/backends/cpu/conv_pairs.h"
 #include "lightcone/backends/cpu/epilogue.h"
 #include "lightcone/backends/cpu/packed_weights.h"
 #include "lightcone/core/tensor.h"
@@ -19,73 +20,9 @@
 namespace lc::host {
 namespace {
 
-// Operands of library kernels and results are wanted whole: a view of them becomes a copy.
-Graph make_contiguous(const Graph& src) {
-  Graph g = copy_graph(src, [](Graph& dst, NodeId, Node n) {
-    const bool library = info(n.op).kind == Kind::Structured && n.op != Op::Gather && n.op != Op::SliceScatter;
-    for (std::size_t k = 0; k < n.in.size(); ++k) {
-      Edge& e = n.in[k];
-      const bool plain_data = n.op == Op::Gather && k == 0 && !e.view.strided();
-      const bool base = n.op == Op::SliceScatter && k == 0 && !e.view.identity();
-      if ((library && !e.view.identity()) || plain_data || base) e = prim::contiguous(Tensor(dst, e)).edge();
-    }
-    const NodeId id = dst.add(std::move(n));
-    return Edge{id, View(dst[id].shape)};
-  });
-  const auto whole = [&](const Edge& e, bool copy_inputs) {
-    const OpScope scope(g[e.node].where);
-    const Op op = g[e.node].op;
-    if (e.view.identity() && info(op).kind != Kind::Leaf) return e;
-    if (e.view.identity() && op == Op::Input && !copy_inputs) return e;
-    return prim::contiguous(Tensor(g, e)).edge();
-  };
-  std::vector<Root> roots(g.roots().begin(), g.roots().end());
-  std::vector<Assignment> assignments(g.assignments().begin(), g.assignments().end());
-  for (Root& r : roots) r.edge = whole(r.edge, false);
-  for (Assignment& a : assignments) a.next = whole(a.next, true);
-  // the same nodes under the new results
-  Graph out;
-  std::vector<Edge> to(g.size());
-  for (NodeId id = 0; id < g.size(); ++id) {
-    Node n = g[id];
-    for (Edge& e : n.in) e.node = to[e.node].node;
-    to[id].node = out.add(std::move(n));
-  }
-  for (const Root& r : roots) out.root(r.name, {to[r.edge.node].node, r.edge.view});
-  for (const Assignment& a : assignments) out.assignment(to[a.state].node, {to[a.next.node].node, a.next.view});
-  return out;
-}
-
 // Operations of one kernel: building it and compiling its C take time that grows faster than its length.
 constexpr int kLongest = 128;
 constexpr int kLoop = 8;  // what a reduction counts for
-// The maximum of a small window is a few maxima of shifted views: elementwise, so it is computed where
-// it is read and along the row, where a loop over three elements would end before it has begun.
-Graph unroll_windows(const Graph& src, PassLog& log) {
-  constexpr std::int64_t kSmall = 4;
-  std::set<NodeId> unrolled;  // of a window over several axes, the inner ones
-  return copy_graph(src, [&](Graph& dst, NodeId, Node n) {
-    const auto windows = [](const Edge& e) {
-      const auto moves = e.view.moves();
-      return std::any_of(moves.begin(), moves.end(), [](const Move& m) { return m.kind == MoveKind::Unfold; });
-    };
-    if (n.op == Op::MaxReduce && (windows(n.in[0]) || unrolled.contains(n.in[0].node))) {
-      const Tensor t(dst, n.in[0]);
-      const auto extent = t.extent(n.axis).constant();
-      if (extent && *extent > 0 && *extent <= kSmall) {
-        const auto at = [&](std::int64_t k) { return t.slice(n.axis, k, k + 1).squeeze(n.axis); };
-        Tensor m = at(0);
-        for (std::int64_t k = 1; k < *extent; ++k) m = prim::maximum(m, at(k));
-        ++log.fired["window unrolled"];
-        if (*extent == 1) m = prim::contiguous(m);
-        unrolled.insert(m.edge().node);
-        return m.edge();
-      }
-    }
-    const NodeId id = dst.add(std::move(n));
-    return Edge{id, View(dst[id].shape)};
-  });
-}
 
 class Lowering {
  public:
@@ -170,9 +107,13 @@ void Lowering::choose_buffers() {
     if (n.op == Op::Gather) buffer_[n.in[0].node] = true;
     const auto s = sides(g_, id);
     if (!s) continue;
-    if (const auto c = match_convolution(g_, *s)) {
-      convolutions_.emplace(id, *c);
-      buffer_[id] = buffer_[c->image_node] = buffer_[c->weight_node] = true;
+    const auto plain = [&] {  // a product whose unit is faster than f32
+      return match_contraction(g_, *s) && choose_unit(WeightType::F32, options_.precision);
+    };
+    if (const auto c = match_convolution(g_, *s); c && !(c->channels_last && plain())) {
+      Convolution& v = convolutions_.emplace(id, *c).first->second;
+      if (options_.precision == Precision::Medium && !v.channels_last) choose_pairs(g_, uses, options_.winograd, v);
+      buffer_[id] = buffer_[v.image_node] = buffer_[v.weight_node] = true;
     } else if (const auto c = match_contraction(g_, *s)) {
       contractions_.emplace(id, *c).first->second.unit = choose_unit(c->type, options_.precision);
       buffer_[id] = buffer_[c->a_node] = buffer_[c->b_node] = true;
@@ -300,7 +241,8 @@ void Lowering::choose_packed() {
       if (way.try_emplace(c->second.b_node, transposed(c->second)).first->second != transposed(c->second))
         raw.insert(c->second.b_node);  // read in both orders
   for (auto& [id, c] : contractions_) c.packed = packable(g_, c) && !raw.contains(c.b_node);
-  for (auto& [id, c] : convolutions_) c.packed = packed_filters(g_, c) && !raw.contains(c.weight_node);
+  for (auto& [id, c] : convolutions_)
+    c.packed = c.channels_last || (packed_filters(g_, c) && !raw.contains(c.weight_node));
 }
 
 NodeId Lowering::packed(Graph& dst, const Contraction& c) {
@@ -322,11 +264,11 @@ NodeId Lowering::packed(Graph& dst, const Convolution& c) {
   if (!fresh) return it->second;
   const NodeId from = to_[c.weight_node];
   Node pack{.op = Op::Kernel,
-            .dtype = DType::F32,
-            .shape = {f.floats(conv_table(detect_isa()).mr)},
+            .dtype = c.pairs ? DType::U8 : DType::F32,
+            .shape = {c.pairs ? c.pairs->groups * c.pairs->group_bytes() : f.floats(f.panel(detect_isa()))},
             .where = g_[c.weight_node].where};
   pack.in.push_back({from, View(dst[from].shape)});
-  pack.kernel = pack_weights_kernel(f, parallel_);
+  pack.kernel = c.pairs ? pack_pairs_kernel(c.pairs, parallel_) : pack_weights_kernel(f, parallel_);
   it->second = dst.add(std::move(pack));
   ++log_.fired["weight packed"];
   return it->second;
@@ -357,7 +299,9 @@ void Lowering::find_epilogues() {
       if (readers[producer] != 1 || !built.same_index[k]) continue;
       Dim row = 1;
       if (const auto v = convolutions_.find(producer); v != convolutions_.end()) {
-        for (const auto& p : v->second.pixels) row = row * p.extent;
+        if (v->second.channels_last) row = v->second.rows.extent;
+        else
+          for (const auto& p : v->second.pixels) row = row * p.extent;
       } else if (const auto c = contractions_.find(producer); c != contractions_.end()) {
         row = c->second.axes.back().extent;
       } else {
@@ -386,7 +330,7 @@ void Lowering::find_groups() {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;  // bytes: the results lie behind each other
   const auto same_rows = [](const Contraction& a, const Contraction& b) {
     bool same = a.a_offset == b.a_offset && a.k.extent == b.k.extent && a.k.a == b.k.a && a.type == b.type &&
-                a.unit == b.unit && a.axes.size() == b.axes.size();
+                a.type != WeightType::I8 && a.unit == b.unit && a.axes.size() == b.axes.size();
     for (std::size_t i = 0; same && i + 1 < a.axes.size(); ++i)
       same = a.axes[i].extent == b.axes[i].extent && a.axes[i].a == b.axes[i].a;
     return same;
@@ -532,8 +476,10 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
   if (v != convolutions_.end()) {
     reads(v->second.image_node);
     weight(v->second, v->second.weight_node);
-    out.kernel =
-        convolution_kernel(v->second, options_.winograd ? ConvWay::Cheapest : ConvWay::Direct, parallel_, epilogue());
+    const ConvWay way = options_.winograd ? ConvWay::Cheapest : ConvWay::Direct;
+    out.kernel = v->second.pairs           ? pairs_kernel(v->second, parallel_, epilogue())
+                 : v->second.channels_last ? convolution_last_kernel(v->second, way, parallel_, epilogue())
+                                           : convolution_kernel(v->second, way, parallel_, epilogue());
   } else if (c != contractions_.end()) {
     reads(c->second.a_node);
     weight(c->second, c->second.b_node);
@@ -589,7 +535,10 @@ Lowered Lowering::run() {
 }  // namespace
 
 Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, const CpuOptions& options) {
-  const Graph whole = make_contiguous(unroll_windows(g, log));
+  Graph unrolled = unroll_windows(g, log);
+  if (options.precision != Precision::Medium || !bf16_is_fast(detect_isa()))  // else pairs of bf16, pixels last
+    if (auto turned = channels_last(unrolled, log)) unrolled = std::move(*turned);
+  const Graph whole = make_contiguous(unrolled);
   const Graph ready = prepare_contractions(fuse_attention(whole, parallel, log), log);
   return Lowering(ready, parallel, log, options).run();
 }

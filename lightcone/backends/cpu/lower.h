@@ -64,6 +64,7 @@ struct Contraction {
   WeightType type = WeightType::F32;  // of B as it is stored
   NodeId a_node = 0, b_node = 0;
   const DenseUnit* unit = nullptr;  // the arithmetic of more than a few rows; null: f32
+  bool to_f32 = false;              // exact sums of bytes, wanted in f32
   bool packed = false;              // b_node holds all its rows as packed_weights.h describes
   // Packed for products of bf16, f32 is kept in bf16.
   WeightType kept() const;
@@ -90,6 +91,10 @@ std::shared_ptr<const Kernel> contraction_kernel(std::vector<ContractionPart> pa
                                                  std::shared_ptr<Parallel> parallel);
 std::int64_t contraction_bytes(const std::vector<ContractionPart>& parts);  // of all results
 std::shared_ptr<const Kernel> part_kernel(const std::vector<ContractionPart>& parts, std::size_t part);
+
+// Small windows of maxima become elementwise; operands of library kernels and results are made whole.
+Graph unroll_windows(const Graph& src, PassLog& log);
+Graph make_contiguous(const Graph& src);
 
 // Scatter, argsort and the like: ordinary functions on whole, contiguous operands.
 std::shared_ptr<const Kernel> library_kernel(const Graph& g, const Node& n, std::shared_ptr<Parallel> parallel);

@@ -105,7 +105,12 @@ void interleave(const u8* from, i64 row_bytes, i64 rows, i64 units, u8* to) {
       for (i64 u = u0; u < std::min(units, u0 + kTile); ++u)
         std::memcpy(to + (u * kRows + r) * size, from + r * row_bytes + u * size, size);
 }
+void pack_bytes(const u8* from, i64 rows, i64 k, u8* to) {
+  for (i64 r = 0; r < rows; ++r)
+    for (i64 e = 0; e < k; ++e) to[(e / 4 * kRows + r) * 4 + e % 4] = static_cast<u8>(from[r * k + e] ^ 0x80);
+}
 void pack_plain(WeightType t, const u8* from, i64 rows, i64 k, u8* to) {
+  if (t == WeightType::I8) return pack_bytes(from, rows, k, to);
   if (t == WeightType::F16) return interleave<std::uint16_t>(from, 2 * k, rows, k, to);
   interleave<std::uint32_t>(from, 2 * k, rows, k / 2, to);
   if (k % 2)

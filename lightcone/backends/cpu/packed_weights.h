@@ -8,6 +8,7 @@
 //                  of word v for k = 8 v + j; Q5_K: the fifth bits u32[16]; Q6_K: upper bit pairs u32[2][16]
 //                  Q8_0: codes + 128 as u8[8][16][4], k = 4 v + j: the order of the dot products of bytes
 //   bf16           [k / 2][16][2]: the order of the dot products of pairs; an odd k ends with zeros
+//   i8             codes + 128 as u8[k / 4][16][4], filled up to 64 k
 //   f16, f32       [k][16]; f32 is what a matrix product's tile reads as it is
 //
 // Rows missing in the last sixteen have zeros for scales or weights.
@@ -32,6 +33,7 @@ constexpr PackedLayout packed_layout(WeightType t) {
     case WeightType::F32: return {1, 0, 0, 64, 0};
     case WeightType::F16: return {1, 0, 0, 32, 0};
     case WeightType::BF16: return {2, 0, 0, 64, 0};
+    case WeightType::I8: return {64, 0, 0, 512, 0};
     case WeightType::Q8_0: return {32, 32, 0, 512, 0};
     case WeightType::Q4_0: return {32, 32, 0, 256, 0};
     case WeightType::Q4_K: return {256, 64, 32, 256, 0};

@@ -101,43 +101,102 @@ void apply_steps(const AttentionBlock& b, i64 j0, i64 n, const Kept& k, Scores a
   }
 }
 
-// ---- a tile of keys or values: in place, or widened and gathered into scratch --------------------
+// ---- a tile of keys or values: in place as it is stored, or widened and gathered into scratch ----
+
+// WIDTH stored numbers.
+template <CacheType T>
+vf numbers(const std::byte* p) {
+  if constexpr (T == CacheType::F16) return from_half(reinterpret_cast<const std::uint16_t*>(p));
+  else if constexpr (T == CacheType::BF16) return from_bf16(reinterpret_cast<const std::uint16_t*>(p));
+  else if constexpr (T == CacheType::I8) return as_float(bytes(reinterpret_cast<const std::int8_t*>(p)));
+  else return load(reinterpret_cast<const float*>(p));
+}
+template <CacheType T>
+float number(const std::byte* p) {
+  if constexpr (T == CacheType::F16) return half(p);
+  else if constexpr (T == CacheType::BF16) return bf16_to_f32(*reinterpret_cast<const std::uint16_t*>(p));
+  else if constexpr (T == CacheType::I8) return *reinterpret_cast<const std::int8_t*>(p);
+  else return *reinterpret_cast<const float*>(p);
+}
+template <class F>
+auto with_type(CacheType t, const F& f) {
+  switch (t) {
+    case CacheType::F16: return f.template operator()<CacheType::F16>();
+    case CacheType::BF16: return f.template operator()<CacheType::BF16>();
+    case CacheType::I8: return f.template operator()<CacheType::I8>();
+    default: return f.template operator()<CacheType::F32>();
+  }
+}
 
 struct Tile {
-  const float* p;
-  i64 row;
+  const std::byte* p;
+  i64 row;  // in bytes
+  CacheType type;
+  const float* scale;  // of a key, not yet applied; null: 1
+  const float* at(i64 j) const { return reinterpret_cast<const float*>(p + j * row); }  // F32
 };
-Tile tile(const std::byte* base, WeightType type, i64 first, i64 n, i64 key, i64 step, i64 length, float* to) {
-  if (type == WeightType::F32) {
-    const float* from = reinterpret_cast<const float*>(base) + first * key;
-    if (step == 1 || length == 1) return {from, key};
+// Keys or values of a block; strides in elements.
+struct Cache {
+  const std::byte* p;
+  CacheType type;
+  i64 key, step, length;
+  const float* scale;
+  i64 scale_key;
+};
+Cache keys_of(const AttentionBlock& b) {
+  const AttentionProblem& a = *b.problem;
+  return {b.k, a.k_type, a.k_key, a.k_depth, a.depth, b.k_scale, a.k_scale_key};
+}
+Cache values_of(const AttentionBlock& b) {
+  const AttentionProblem& a = *b.problem;
+  return {b.v, a.v_type, a.v_key, a.v_width, a.width, b.v_scale, a.v_scale_key};
+}
+
+template <CacheType T>
+void widen_row(const Cache& c, const std::byte* from, float scale, float* to) {
+  constexpr i64 size = cache_bytes(T);
+  i64 i = 0;
+  if (c.step == 1)
+    for (; i + WIDTH <= c.length; i += WIDTH) store(to + i, numbers<T>(from + i * size) * splat(scale));
+  for (; i < c.length; ++i) to[i] = number<T>(from + i * c.step * size) * scale;
+}
+// As f32, with the scales.
+Tile widened(const Cache& c, i64 first, i64 n, float* to) {
+  const i64 size = cache_bytes(c.type);
+  const std::byte* from = c.p + first * c.key * size;
+  if (c.type == CacheType::F32 && (c.step == 1 || c.length == 1)) return {from, c.key * size, c.type, nullptr};
+  with_type(c.type, [&]<CacheType T>() {
     for (i64 j = 0; j < n; ++j)
-      for (i64 c = 0; c < length; ++c) to[j * length + c] = from[j * key + c * step];
-    return {to, length};
+      widen_row<T>(c, from + j * c.key * size, c.scale ? c.scale[(first + j) * c.scale_key] : 1.0f, to + j * c.length);
+  });
+  return {reinterpret_cast<const std::byte*>(to), c.length * 4, CacheType::F32, nullptr};
+}
+// As it is stored, where the scales can be applied to sums: not if one times a stored number is no longer finite.
+Tile stored(const Cache& c, i64 first, i64 n, float* to, float* scales) {
+  if (c.step != 1 && c.length != 1) return widened(c, first, n, to);
+  const i64 size = cache_bytes(c.type);
+  if (!c.scale) return {c.p + first * c.key * size, c.key * size, c.type, nullptr};
+  float bad = 0;
+  for (i64 j = 0; j < n; ++j) {
+    scales[j] = c.scale[(first + j) * c.scale_key];
+    bad += scales[j] * 128.0f * 0.0f;
   }
-  const std::uint16_t* from = reinterpret_cast<const std::uint16_t*>(base) + first * key;
-  for (i64 j = 0; j < n; ++j)
-    for (i64 c = 0; c < length; ++c) {
-      const std::uint16_t h = from[j * key + c * step];
-      if (type == WeightType::BF16) {
-        to[j * length + c] = bf16_to_f32(h);
-      } else {
-#if defined(__F16C__)
-        to[j * length + c] = _cvtsh_ss(h);
-#else
-        to[j * length + c] = f16_to_f32(h);
-#endif
-      }
-    }
-  return {to, length};
+  if (bad != 0.0f) return widened(c, first, n, to);  // NaN too
+  return {c.p + first * c.key * size, c.key * size, c.type, scales};
 }
-Tile keys_of(const AttentionBlock& b, i64 j0, i64 n, float* to) {
-  const AttentionProblem& a = *b.problem;
-  return tile(b.k, a.k_type, j0, n, a.k_key, a.k_depth, a.depth, to);
-}
-Tile values_of(const AttentionBlock& b, i64 j0, i64 n, float* to) {
-  const AttentionProblem& a = *b.problem;
-  return tile(b.v, a.v_type, j0, n, a.v_key, a.v_width, a.width, to);
+
+// What a loop over a tile fetches meanwhile: values while keys are scored, the next keys while values are added.
+struct Ahead {
+  const std::byte* p;
+  i64 keys, row, bytes;  // none where there are no keys; of a row: from one to the next, its length
+  void fetch(i64 j, i64 n) const {
+    for (const i64 end = std::min(j + n, keys); j < end; ++j)
+      for (i64 b = 0; b < bytes; b += 64) __builtin_prefetch(p + j * row + b, 0, 2);
+  }
+};
+Ahead ahead(const Cache& c, i64 first, i64 end) {
+  const i64 size = cache_bytes(c.type), keys = c.step == 1 ? std::min<i64>(kTile, end - first) : 0;
+  return {c.p + first * c.key * size, keys, c.key * size, c.length * size};
 }
 
 // A weight of zero times an infinity is a NaN that masking must not hide.
@@ -146,7 +205,7 @@ bool finite(const Tile& v, i64 n, i64 width) {
   float odd = 0;
   for (i64 j = 0; j < n; j += 4)
     for (int t = 0; t < 4; ++t) {
-      const float* p = v.p + std::min(j + t, n - 1) * v.row;
+      const float* p = v.at(std::min(j + t, n - 1));
       i64 c = 0;
       for (; c + WIDTH <= width; c += WIDTH) bad[t] += load(p + c) * splat(0.0f);
       for (; c < width; ++c) odd += p[c] * 0.0f;
@@ -155,7 +214,7 @@ bool finite(const Tile& v, i64 n, i64 width) {
 }
 
 struct Work {
-  float *q, *scores, *sum, *top, *total, *shrink, *keys, *values;
+  float *q, *scores, *sum, *top, *total, *shrink, *keys, *values, *scales;
   Work(const AttentionBlock& b, i64 rows) {
     const AttentionProblem& a = *b.problem;
     float* p = b.scratch;
@@ -166,14 +225,14 @@ struct Work {
     };
     scores = take(rows * kTile), top = take(kRows), total = take(kRows), shrink = take(kRows);
     q = take(rows * a.depth), sum = take(rows * a.width);
-    keys = take(kTile * a.depth), values = take(kTile * a.width);
+    keys = take(kTile * a.depth), values = take(kTile * a.width), scales = take(kTile);
   }
 };
 
 // May the tile be passed over? Fills in what the masks keep of it.
 bool hidden(const AttentionBlock& b, i64 j0, i64 n, Kept& seen, const Work& w) {
   look_at_masks(b, j0, n, seen);
-  return seen.nothing && finite(values_of(b, j0, n, w.values), n, b.problem->width);
+  return seen.nothing && finite(widened(values_of(b), j0, n, w.values), n, b.problem->width);
 }
 
 // What a row arrived at: element c of its weighted sum at sum[c * stride].
@@ -198,7 +257,7 @@ void score_keys(const float* q, const Tile& k, i64 j, i64 n, i64 depth, float sc
   constexpr int R = V * WIDTH;
   const float* p[KEYS];
   vf acc[KEYS][V] = {};
-  for (int t = 0; t < KEYS; ++t) p[t] = k.p + std::min(j + t, n - 1) * k.row;
+  for (int t = 0; t < KEYS; ++t) p[t] = k.at(std::min(j + t, n - 1));
   for (i64 c = 0; c < depth; ++c) {
     vf x[V];
     for (int v = 0; v < V; ++v) x[v] = load(q + c * R + v * WIDTH);
@@ -246,8 +305,8 @@ void add_values(const float* weight, const Tile& values, i64 n, i64 c, const flo
     LC_UNROLL
     for (int v = 0; v < V; ++v) acc[t][v] = load(sum + (c + t) * R + v * WIDTH) * load(shrink + v * WIDTH);
   }
-  const float* p = values.p + c;
-  for (i64 j = 0; j < n; ++j, p += values.row) {
+  for (i64 j = 0; j < n; ++j) {
+    const float* p = values.at(j) + c;
     vf x[V];
     for (int v = 0; v < V; ++v) x[v] = load(weight + j * R + v * WIDTH);
     for (int t = 0; t < C; ++t) {
@@ -267,6 +326,7 @@ void many(const AttentionBlock& b) {
   constexpr int R = V * WIDTH;
   const AttentionProblem& a = *b.problem;
   const Work w(b, R);
+  const Cache all_keys = keys_of(b), all_values = values_of(b);
   for (i64 c = 0; c < a.depth; ++c)
     for (i64 r = 0; r < R; ++r) w.q[c * R + r] = r < b.rows ? b.q[r][c * a.q_depth] : 0.0f;
   std::fill(w.sum, w.sum + R * a.width, 0.0f);
@@ -276,11 +336,11 @@ void many(const AttentionBlock& b) {
   for (i64 j0 = b.begin; j0 < b.end; j0 += kTile) {
     const i64 n = std::min<i64>(kTile, b.end - j0);
     if (hidden(b, j0, n, seen, w)) continue;
-    const Tile keys = keys_of(b, j0, n, w.keys);
+    const Tile keys = widened(all_keys, j0, n, w.keys);
     for (i64 j = 0; j < n; j += KEYS) score_keys<V>(w.q, keys, j, n, a.depth, a.scale, w.scores);
     apply_steps(b, j0, n, seen, {w.scores, 1, R});
     weigh<V>(w.scores, n, a.exponent, w);
-    const Tile values = values_of(b, j0, n, w.values);
+    const Tile values = widened(all_values, j0, n, w.values);
     i64 c = 0;
     for (; c + KEYS <= a.width; c += KEYS) add_values<V, KEYS>(w.scores, values, n, c, w.shrink, w.sum);
     for (; c + 2 <= a.width; c += 2) add_values<V, 2>(w.scores, values, n, c, w.shrink, w.sum);
@@ -291,25 +351,51 @@ void many(const AttentionBlock& b) {
 
 // ---- few rows: lanes along the head, up to four rows at a time against a tile in the first-level cache ---
 
-// Scores of four keys from j on; keys that do not exist repeat the last.
-template <int M>
+// Scores of four keys from j on; keys that do not exist repeat the last. Sums stay in registers, which takes loops
+// that are written out.
+template <CacheType T, int M>
 void score_four(const float* q, const Tile& k, i64 j, i64 n, i64 depth, float scale, float* to) {
-  const float* p[4];
-  vf acc[M][4] = {};
-  for (int t = 0; t < 4; ++t) p[t] = k.p + std::min(j + t, n - 1) * k.row;
+  constexpr i64 size = cache_bytes(T);
+  const std::byte* p[4];
+  vf acc[M][4];
+#pragma GCC unroll 4
+  for (int t = 0; t < 4; ++t) {
+    p[t] = k.p + std::min(j + t, n - 1) * k.row;
+#pragma GCC unroll 4
+    for (int m = 0; m < M; ++m) acc[m][t] = vf{};
+  }
   i64 c = 0;
-  for (; c + WIDTH <= depth; c += WIDTH)
+  for (; c + WIDTH <= depth; c += WIDTH) {
+    vf y[4];
+#pragma GCC unroll 4
+    for (int t = 0; t < 4; ++t) y[t] = numbers<T>(p[t] + c * size);
+#pragma GCC unroll 4
     for (int m = 0; m < M; ++m) {
       const vf x = load(q + m * depth + c);
-      for (int t = 0; t < 4; ++t) acc[m][t] = fma(x, load(p[t] + c), acc[m][t]);
+#pragma GCC unroll 4
+      for (int t = 0; t < 4; ++t) acc[m][t] = fma(x, y[t], acc[m][t]);
     }
-  LC_UNROLL
-  for (int m = 0; m < M; ++m) {
-    v4 s = sums(acc[m][0], acc[m][1], acc[m][2], acc[m][3]);
-    for (i64 i = c; i < depth; ++i)
-      for (int t = 0; t < 4; ++t) s[t] += q[m * depth + i] * p[t][i];
-    for (int t = 0; t < 4; ++t) to[m * kTile + j + t] = s[t] * scale;
   }
+#pragma GCC unroll 4
+  for (int m = 0; m < M; ++m) {
+    const v4 s = sums(acc[m][0], acc[m][1], acc[m][2], acc[m][3]);
+    *reinterpret_cast<v4*>(to + m * kTile + j) = s * scale;
+  }
+  if (c == depth) return;
+  for (int m = 0; m < M; ++m)
+    for (int t = 0; t < 4; ++t) {
+      float s = 0;
+      for (i64 i = c; i < depth; ++i) s += q[m * depth + i] * number<T>(p[t] + i * size);
+      to[m * kTile + j + t] += s * scale;
+    }
+}
+
+float largest(vf v) {
+  float t[WIDTH];
+  std::memcpy(t, &v, sizeof t);
+  for (int half = WIDTH / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) t[i] = t[i] > t[i + half] ? t[i] : t[i + half];
+  return t[0];
 }
 
 void weigh_row(float* s, i64 n, float exponent, const Work& w, i64 m) {
@@ -318,8 +404,7 @@ void weigh_row(float* s, i64 n, float exponent, const Work& w, i64 m) {
   const float old = w.top[m];
   vf tops = splat(old);
   for (i64 j = 0; j < padded; j += WIDTH) tops = larger(load(s + j), tops);
-  float top = old;
-  for (int i = 0; i < WIDTH; ++i) top = tops[i] > top ? tops[i] : top;
+  const float top = largest(tops);
   const vf base = splat(top == kLowest ? 0.0f : top), power = splat(exponent);
   const float shrink = exp2_negative((splat(old) - base) * power)[0];
   vf total = {};
@@ -333,18 +418,21 @@ void weigh_row(float* s, i64 n, float exponent, const Work& w, i64 m) {
 }
 
 // C vectors of the weighted sums of M rows, from column c on.
-template <int M, int C>
-void add_columns(const float* weight, const Tile& values, i64 n, i64 c, i64 width, float* sum, const float* shrink) {
+template <CacheType T, int M, int C>
+void add_columns(const float* weight, const Tile& values, const Ahead& next, i64 n, i64 c, i64 width, float* sum,
+                 const float* shrink) {
   vf acc[M][C];
   LC_UNROLL
   for (int m = 0; m < M; ++m) {
     LC_UNROLL
     for (int t = 0; t < C; ++t) acc[m][t] = load(sum + m * width + c + t * WIDTH) * splat(shrink[m]);
   }
-  const float* p = values.p + c;
+  constexpr i64 size = cache_bytes(T);
+  const std::byte* p = values.p + c * size;
   for (i64 j = 0; j < n; ++j, p += values.row) {
+    if (c == 0) next.fetch(j, 1);
     vf x[C];
-    for (int t = 0; t < C; ++t) x[t] = load(p + t * WIDTH);
+    for (int t = 0; t < C; ++t) x[t] = numbers<T>(p + t * WIDTH * size);
     for (int m = 0; m < M; ++m) {
       const vf y = splat(weight[m * kTile + j]);
       for (int t = 0; t < C; ++t) acc[m][t] = fma(x[t], y, acc[m][t]);
@@ -357,33 +445,57 @@ void add_columns(const float* weight, const Tile& values, i64 n, i64 c, i64 widt
   }
 }
 
-template <int M>
-void score_rows(const AttentionProblem& a, const Work& w, const Tile& keys, i64 n, i64 m) {
-  for (i64 j = 0; j < n; j += 4) score_four<M>(w.q + m * a.depth, keys, j, n, a.depth, a.scale, w.scores + m * kTile);
+using Rows = void (*)(const AttentionProblem&, const Work&, const Tile&, const Ahead&, i64 n, i64 m);
+template <CacheType T, int M>
+void score_rows(const AttentionProblem& a, const Work& w, const Tile& keys, const Ahead& next, i64 n, i64 m) {
+  for (i64 j = 0; j < n; j += 4) {
+    next.fetch(j, 4);
+    score_four<T, M>(w.q + m * a.depth, keys, j, n, a.depth, a.scale, w.scores + m * kTile);
+  }
 }
 
-template <int M>
-void add_rows(const AttentionProblem& a, const Work& w, const Tile& values, i64 n, i64 m) {
+template <CacheType T, int M>
+void add_rows(const AttentionProblem& a, const Work& w, const Tile& values, const Ahead& next, i64 n, i64 m) {
   constexpr int C = WIDTH == 16 ? 4 : 2;
   const float *weight = w.scores + m * kTile, *shrink = w.shrink + m;
   float* sum = w.sum + m * a.width;
   i64 c = 0;
-  for (; c + C * WIDTH <= a.width; c += C * WIDTH) add_columns<M, C>(weight, values, n, c, a.width, sum, shrink);
-  for (; c + WIDTH <= a.width; c += WIDTH) add_columns<M, 1>(weight, values, n, c, a.width, sum, shrink);
+  for (; c + C * WIDTH <= a.width; c += C * WIDTH)
+    add_columns<T, M, C>(weight, values, next, n, c, a.width, sum, shrink);
+  for (; c + WIDTH <= a.width; c += WIDTH) add_columns<T, M, 1>(weight, values, next, n, c, a.width, sum, shrink);
   for (; c < a.width; ++c)
     for (int r = 0; r < M; ++r) {
       float s = sum[r * a.width + c] * shrink[r];
-      for (i64 j = 0; j < n; ++j) s += weight[r * kTile + j] * values.p[j * values.row + c];
+      for (i64 j = 0; j < n; ++j)
+        s += weight[r * kTile + j] * number<T>(values.p + j * values.row + c * cache_bytes(T));
       sum[r * a.width + c] = s;
     }
 }
 
+void score_all(const AttentionProblem& a, const Work& w, const Tile& keys, Ahead next, i64 n, i64 rows) {
+  with_type(keys.type, [&]<CacheType T>() {
+    static constexpr Rows f[] = {score_rows<T, 1>, score_rows<T, 2>, score_rows<T, 3>, score_rows<T, 4>};
+    for (i64 m = 0; m < rows; m += 4, next.keys = 0) f[std::min<i64>(4, rows - m) - 1](a, w, keys, next, n, m);
+  });
+}
+void add_all(const AttentionProblem& a, const Work& w, const Tile& values, Ahead next, i64 n, i64 rows) {
+  with_type(values.type, [&]<CacheType T>() {
+    static constexpr Rows f[] = {add_rows<T, 1>, add_rows<T, 2>, add_rows<T, 3>, add_rows<T, 4>};
+    for (i64 m = 0; m < rows; m += 4, next.keys = 0) f[std::min<i64>(4, rows - m) - 1](a, w, values, next, n, m);
+  });
+}
+
+// A key's scale belongs to its score, a value's to its weight.
+void apply_scales(const Tile& t, const Work& w, i64 n, i64 rows) {
+  if (!t.scale) return;
+  for (i64 m = 0; m < rows; ++m)
+    for (i64 j = 0; j < n; ++j) w.scores[m * kTile + j] *= t.scale[j];
+}
+
 void few(const AttentionBlock& b) {
-  using Rows = void (*)(const AttentionProblem&, const Work&, const Tile&, i64, i64);
-  static constexpr Rows score[] = {score_rows<1>, score_rows<2>, score_rows<3>, score_rows<4>};
-  static constexpr Rows add[] = {add_rows<1>, add_rows<2>, add_rows<3>, add_rows<4>};
   const AttentionProblem& a = *b.problem;
   const Work w(b, b.rows);
+  const Cache all_keys = keys_of(b), all_values = values_of(b);
   for (i64 m = 0; m < b.rows; ++m) {
     for (i64 c = 0; c < a.depth; ++c) w.q[m * a.depth + c] = b.q[m][c * a.q_depth];
     w.top[m] = kLowest, w.total[m] = 0;
@@ -393,12 +505,14 @@ void few(const AttentionBlock& b) {
   for (i64 j0 = b.begin; j0 < b.end; j0 += kTile) {
     const i64 n = std::min<i64>(kTile, b.end - j0);
     if (hidden(b, j0, n, seen, w)) continue;
-    const Tile keys = keys_of(b, j0, n, w.keys);
-    for (i64 m = 0; m < b.rows; m += 4) score[std::min<i64>(4, b.rows - m) - 1](a, w, keys, n, m);
+    const Tile keys = stored(all_keys, j0, n, w.keys, w.scales);
+    score_all(a, w, keys, ahead(all_values, j0, b.end), n, b.rows);
+    apply_scales(keys, w, n, b.rows);
     apply_steps(b, j0, n, seen, {w.scores, kTile, 1});
     for (i64 m = 0; m < b.rows; ++m) weigh_row(w.scores + m * kTile, n, a.exponent, w, m);
-    const Tile values = values_of(b, j0, n, w.values);
-    for (i64 m = 0; m < b.rows; m += 4) add[std::min<i64>(4, b.rows - m) - 1](a, w, values, n, m);
+    const Tile values = stored(all_values, j0, n, w.values, w.scales);
+    apply_scales(values, w, n, b.rows);
+    add_all(a, w, values, ahead(all_keys, j0 + kTile, b.end), n, b.rows);
   }
   for (i64 m = 0; m < b.rows; ++m) finish(b, m, w.sum + m * a.width, 1, w.top[m], w.total[m]);
 }

@@ -45,12 +45,16 @@ inline void store_tile(const vf (&acc)[Rows][Vectors], float* c, i64 c_m, i64 ro
     }
     return;
   }
+#if defined(NEON)
   vf copy[Rows][Vectors];
   LC_UNROLL
   for (int i = 0; i < Rows; ++i) {
     LC_UNROLL
     for (int t = 0; t < Vectors; ++t) copy[i][t] = acc[i][t];
   }
+#else
+  const auto& copy = acc;
+#endif
   for (i64 i = 0; i < rows; ++i) {
     float row[Vectors * WIDTH];
     std::memcpy(row, copy[i], sizeof row);

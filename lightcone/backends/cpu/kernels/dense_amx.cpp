@@ -9,6 +9,6 @@
 #else
 #include "lightcone/backends/cpu/dense_unit.h"
 namespace lc::host {
-const DenseUnit kDenseAmx[7] = {};
+const DenseUnit kDenseAmx[8] = {};
 }
 #endif

@@ -1,10 +1,9 @@
 // Products of bf16 numbers summed in f32: by the CPU's own instruction, or by multiply-adds on the rounded values.
 #include "lightcone/backends/cpu/kernels/dense.inl.h"
+#include "lightcone/backends/cpu/kernels/register_tile.inl.h"
 
 namespace lc::host {
 namespace {
-
-constexpr int kTileVectors = GROUPS * kGroupVectors;
 
 #if defined(__AVX512BF16__)
 // A: u16 [k / 2][MR][2]. The instruction takes subnormal numbers for zero.
@@ -28,20 +27,27 @@ void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to
   }
 }
 
-void tile(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add) {
-  const GroupsOf<GROUPS> groups(b, b_group, columns);
-  const auto* x = static_cast<const std::int32_t*>(a);
-  vf acc[MR][GROUPS] = {};
-  for (i64 at = 0; at < (depth + 1) / 2 * 64; at += 64, x += MR) {
-    __m512bh w[GROUPS];
-    for (int g = 0; g < GROUPS; ++g) w[g] = (__m512bh)_mm512_loadu_si512(groups.at[g] + at);
-    for (int i = 0; i < MR; ++i)
-      for (int g = 0; g < GROUPS; ++g)
-        acc[i][g] = reinterpret_cast<vf>(
-            _mm512_dpbf16_ps(reinterpret_cast<__m512>(acc[i][g]), (__m512bh)_mm512_set1_epi32(x[i]), w[g]));
+template <int H, int V>
+struct TileOf {
+  static void run(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 columns, bool add,
+                  const void* soon) {
+    const auto* x = static_cast<const std::int32_t*>(a);
+    const auto* y = static_cast<const std::byte*>(b);
+    vf acc[H][V] = {};
+    tile_steps<H, V>((depth + 1) / 2, c, c_m, soon, [&] {
+      __m512bh w[V];
+      for (int g = 0; g < V; ++g) w[g] = (__m512bh)_mm512_loadu_si512(y + g * b_group);
+#pragma GCC unroll 16
+      for (int i = 0; i < H; ++i) {
+        const auto s = (__m512bh)_mm512_set1_epi32(x[i]);
+        for (int g = 0; g < V; ++g)
+          acc[i][g] = reinterpret_cast<vf>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(acc[i][g]), s, w[g]));
+      }
+      x += MR, y += 64;
+    });
+    put_tile(acc, c, c_m, columns, add);
   }
-  store_tile(acc, c, c_m, rows, columns, add);
-}
+};
 #else
 // A: f32 [k][MR], rounded to bf16.
 constexpr int kAStep = 2 * MR * 4;
@@ -60,31 +66,49 @@ void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to
   }
 }
 
-void tile(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add) {
-  const GroupsOf<GROUPS> groups(b, b_group, columns);
-  const auto* x = static_cast<const float*>(a);
-  vf acc[MR][kTileVectors] = {};
-  const auto products = [&](const vf(&w)[kTileVectors]) {
-    for (int i = 0; i < MR; ++i)
-      for (int t = 0; t < kTileVectors; ++t) acc[i][t] = fma(splat(x[i]), w[t], acc[i][t]);
-    x += MR;
-  };
-  for (i64 at = 0; at < (depth + 1) / 2 * 64; at += 64) {
-    const auto pair = [&](int t) {
-      return *reinterpret_cast<const vu*>(groups.at[t / kGroupVectors] + at + t % kGroupVectors * WIDTH * 4);
+template <int H, int V>
+struct TileOf {
+  static void run(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 columns, bool add,
+                  const void* soon) {
+    const auto* x = static_cast<const float*>(a);
+    const auto* y = static_cast<const std::byte*>(b);
+    vf acc[H][V] = {};
+    const auto products = [&](const vf(&w)[V]) {
+#pragma GCC unroll 16
+      for (int i = 0; i < H; ++i) {
+        const vf s = splat(x[i]);
+        for (int t = 0; t < V; ++t) acc[i][t] = fma(s, w[t], acc[i][t]);
+      }
+      x += MR;
     };
-    vf w[kTileVectors];
-    for (int t = 0; t < kTileVectors; ++t) w[t] = reinterpret_cast<vf>(pair(t) << 16);
-    products(w);
-    for (int t = 0; t < kTileVectors; ++t) w[t] = reinterpret_cast<vf>(pair(t) & 0xffff0000u);
-    products(w);
+    tile_steps<H, V>((depth + 1) / 2, c, c_m, soon, [&] {
+      const auto pair = [&](int t) {
+        return *reinterpret_cast<const vu*>(y + t / kGroupVectors * b_group + t % kGroupVectors * WIDTH * 4);
+      };
+      vf w[V];
+      for (int t = 0; t < V; ++t) w[t] = reinterpret_cast<vf>(pair(t) << 16);
+      products(w);
+      for (int t = 0; t < V; ++t) w[t] = reinterpret_cast<vf>(pair(t) & 0xffff0000u);
+      products(w);
+      y += 64;
+    });
+    put_tile(acc, c, c_m, columns, add);
   }
-  store_tile(acc, c, c_m, rows, columns, add);
-}
+};
 #endif
 
 }  // namespace
 
-const DenseUnit UNIT = {UNIT_NAME, Arithmetic::Bf16, MR, GROUPS* kGroup, 2, kAStep, 64, pack_a, pack_b_bf16<2>, tile};
+const DenseUnit UNIT = {UNIT_NAME,
+                        Arithmetic::Bf16,
+                        MR,
+                        GROUPS* kGroup,
+                        2,
+                        kAStep,
+                        64,
+                        kFetched,
+                        pack_a,
+                        pack_b_bf16<2>,
+                        register_tile<TileOf, MR, GROUPS * kGroupVectors>};
 
 }  // namespace lc::host

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kMr = 6, kPairs = kMr / 2;
 constexpr int kAStep = kMr * 4;  // bytes of two k
+constexpr int kFetched = 32;
 
 bfloat16x8_t words(const void* p) { return vreinterpretq_bf16_u8(vld1q_u8(static_cast<const u8*>(p))); }
 uint32x4_t load_words(const void* p) { return vreinterpretq_u32_u8(vld1q_u8(static_cast<const u8*>(p))); }
@@ -40,12 +41,15 @@ struct Blocks {
   }
 };
 
-void tile(const void* a, const void* b, i64, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add) {
+void tile(const void* a, const void* b, i64, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add,
+          const void* soon) {
   const auto* x = static_cast<const std::byte*>(a);
   const auto* y = static_cast<const std::byte*>(b);
   Blocks blocks = {};
   const i64 pairs = (depth + 1) / 2;
-  for (i64 p = 0; p + 2 <= pairs; p += 2, x += 2 * kAStep, y += 128) {
+  const auto* line = static_cast<const std::byte*>(soon);
+  for (i64 p = 0; p + 2 <= pairs; p += 2, x += 2 * kAStep, y += 128, line += 2 * kFetched) {
+    __builtin_prefetch(line, 0, 2);
     bfloat16x8_t rows_of_a[kPairs];
     for (int i = 0; i < kPairs; ++i) rows_of_a[i] = words(x + 16 * i);
 #pragma GCC unroll 4
@@ -84,7 +88,7 @@ void tile(const void* a, const void* b, i64, i64 depth, float* c, i64 c_m, i64 r
 
 }  // namespace
 
-const DenseUnit kBf16NeonBf16 = {"bf16_neonbf16", Arithmetic::Bf16, kMr, kGroup, 2, kAStep, 64,
+const DenseUnit kBf16NeonBf16 = {"bf16_neonbf16", Arithmetic::Bf16, kMr, kGroup, 2, kAStep, 64, kFetched,
                                  pack_a,          pack_b_bf16<2>,   tile};
 
 }  // namespace lc::host

@@ -1,19 +1,23 @@
 // Products of quantised activations and block weights, summed as whole numbers over a step and then in f32.
+#include "lightcone/backends/cpu/kernels/exact_tile.inl.h"
 #include "lightcone/backends/cpu/kernels/gemv_int8.inl.h"
 
 namespace lc::host {
 namespace {
 
-constexpr int kTileVectors = GROUPS * kGroupVectors;
+constexpr int kTileVectors = GROUPS * kGroupVectors, kLine = 64;
 
 template <int Step, bool Min>
-void tile(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add) {
+void tile(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add,
+          const void* soon) {
   using A = Quantised<MR, Step, Min>;
   using B = PanelStep<Step, Min>;
   const GroupsOf<GROUPS> groups(b, b_group, columns);
   const auto* x = static_cast<const A*>(a);
   vf acc[MR][kTileVectors] = {};
-  for (i64 k = 0, offset = 0; k < depth; k += Step, offset += B::bytes, ++x) {
+  const auto* line = static_cast<const std::byte*>(soon);
+  for (i64 k = 0, offset = 0; k < depth; k += Step, offset += B::bytes, ++x, line += kLine) {
+    __builtin_prefetch(line, 0, 2);
     const auto panel = [&](int t) { return B{const_cast<std::byte*>(groups.at[t / kGroupVectors]) + offset}; };
     const auto lane = [](int t) { return t % kGroupVectors * WIDTH; };
     Sums sums[MR][kTileVectors];
@@ -43,6 +47,7 @@ constexpr DenseUnit unit(const char* name, Arithmetic a) {
           Step,
           sizeof(Quantised<MR, Step, Min>),
           PanelStep<Step, Min>::bytes,
+          kLine,
           quantise<MR, Step, Min>,
           pack_b_int8,
           tile<Step, Min>,
@@ -54,9 +59,10 @@ constexpr DenseUnit unit(const char* name, Arithmetic a) {
 
 }  // namespace
 
-const DenseUnit UNITS[4] = {unit<32, false>(UNIT_NAME "_32", Arithmetic::Int8Step32),
+const DenseUnit UNITS[5] = {unit<32, false>(UNIT_NAME "_32", Arithmetic::Int8Step32),
                             unit<32, true>(UNIT_NAME "_32_min", Arithmetic::Int8Step32Min),
                             unit<16, false>(UNIT_NAME "_16", Arithmetic::Int8Step16),
-                            unit<16, true>(UNIT_NAME "_16_min", Arithmetic::Int8Step16Min)};
+                            unit<16, true>(UNIT_NAME "_16_min", Arithmetic::Int8Step16Min),
+                            exact_unit(UNIT_NAME "_exact")};
 
 }  // namespace lc::host

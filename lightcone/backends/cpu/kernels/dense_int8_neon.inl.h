@@ -1,13 +1,14 @@
 // Products of quantised activations and block weights on Arm, with its products of bytes: of two by two blocks (I8MM),
 // of words (DOTPROD), or those that every CPU has. The numbers are those of dense_int8.inl.h, bit for bit; panels and
 // strips differ: codes are signed where the products are, and lie in the order of the blocks where there are such.
+#include "lightcone/backends/cpu/kernels/exact_tile.inl.h"
 #include "lightcone/backends/cpu/kernels/gemv_int8.inl.h"
 
 namespace lc::host {
 namespace {
 
 static_assert(GROUPS == 1);
-constexpr int kTileVectors = kGroupVectors;
+constexpr int kTileVectors = kGroupVectors, kLine = 64;
 
 #if defined(I8MM)
 static_assert(MR % 2 == 0);
@@ -107,11 +108,14 @@ inline void products(const std::int8_t* a, const u8* b, vi (&sums)[MR][kAcross])
 #endif
 
 template <int Step, bool Min>
-void tile(const void* a, const void* b, i64, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add) {
+void tile(const void* a, const void* b, i64, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add,
+          const void* soon) {
   const auto* x = static_cast<const Quantised<MR, Step, Min>*>(a);
   PanelStep<Step, Min> panel{const_cast<std::byte*>(static_cast<const std::byte*>(b))};
   vf acc[MR][kTileVectors] = {};
-  for (i64 k = 0; k < depth; k += Step, ++x, panel.at += panel.bytes)
+  const auto* line = static_cast<const std::byte*>(soon);
+  for (i64 k = 0; k < depth; k += Step, ++x, panel.at += panel.bytes, line += kLine) {
+    __builtin_prefetch(line, 0, 2);
 #pragma GCC unroll 4
     for (int t = 0; t < kTileVectors; t += kAcross) {
       vi sums[MR][kAcross];
@@ -120,6 +124,7 @@ void tile(const void* a, const void* b, i64, i64 depth, float* c, i64 c_m, i64 r
         for (int i = 0; i < MR; ++i)
           acc[i][t + v] = add_step<Min>(acc[i][t + v], sums[i][v], *x, i, panel, (t + v) * WIDTH);
     }
+  }
   store_tile(acc, c, c_m, rows, columns, add);
 }
 
@@ -147,6 +152,7 @@ constexpr DenseUnit unit(const char* name, Arithmetic a) {
           Step,
           sizeof(Quantised<MR, Step, Min>),
           PanelStep<Step, Min>::bytes,
+          kLine,
           pack_a<Step, Min>,
           pack_b<Step, Min>,
           tile<Step, Min>,
@@ -158,9 +164,10 @@ constexpr DenseUnit unit(const char* name, Arithmetic a) {
 
 }  // namespace
 
-const DenseUnit UNITS[4] = {unit<32, false>(UNIT_NAME "_32", Arithmetic::Int8Step32),
+const DenseUnit UNITS[5] = {unit<32, false>(UNIT_NAME "_32", Arithmetic::Int8Step32),
                             unit<32, true>(UNIT_NAME "_32_min", Arithmetic::Int8Step32Min),
                             unit<16, false>(UNIT_NAME "_16", Arithmetic::Int8Step16),
-                            unit<16, true>(UNIT_NAME "_16_min", Arithmetic::Int8Step16Min)};
+                            unit<16, true>(UNIT_NAME "_16_min", Arithmetic::Int8Step16Min),
+                            exact_unit(UNIT_NAME "_exact")};
 
 }  // namespace lc::host

@@ -11,6 +11,7 @@
 #else
 #include "lightcone/backends/cpu/dense_unit.h"
 namespace lc::host {
-const DenseUnit kInt8NeonDotprod[4] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3]};
+const DenseUnit kInt8NeonDotprod[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3],
+                                       kInt8Generic[4]};
 }
 #endif

@@ -2,6 +2,7 @@
 // 16 rows against two groups of 16 columns, as four sums.
 #include <array>
 
+#include "lightcone/backends/cpu/kernels/exact_int8.inl.h"
 #include "lightcone/backends/cpu/kernels/gemv_int8.inl.h"
 #include "lightcone/backends/cpu/kernels/split.inl.h"
 #include "lightcone/backends/cpu/kernels/tiles.inl.h"
@@ -33,6 +34,13 @@ void dot_bf16() {
   TILES::dot_bf16<1, 4, 7>();
   TILES::dot_bf16<2, 5, 6>();
   TILES::dot_bf16<3, 5, 7>();
+}
+
+void dot_int8() {
+  TILES::dot_int8<0, 4, 6>();
+  TILES::dot_int8<1, 4, 7>();
+  TILES::dot_int8<2, 5, 6>();
+  TILES::dot_int8<3, 5, 7>();
 }
 
 // Sums that begin with C or with zeros, and end in C: in memory where the tile is not whole.
@@ -68,8 +76,8 @@ void pack_a_bf16(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, voi
       }
 }
 
-void tile_bf16(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns,
-               bool add) {
+void tile_bf16(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add,
+               const void*) {
   const GroupsOf<2> groups(b, b_group, columns);
   const auto* x = static_cast<const std::byte*>(a);
   sums_in_c(c, c_m, rows, columns, add, [&] {
@@ -132,7 +140,7 @@ void plain_step(const std::byte* a, const std::byte* const (&b)[2]) {
 // All lower products come first, while the sums are small and little of them is rounded off.
 template <int Parts>
 void tile_split(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns,
-                bool add) {
+                bool add, const void*) {
   const GroupsOf<2> groups(b, b_group, columns);
   const auto steps = [&](const auto& split, const auto& plain) {
     const auto* x = static_cast<const std::byte*>(a);
@@ -156,8 +164,8 @@ void tile_split(const void* a, const void* b, i64 b_group, i64 depth, float* c, 
 // ---- int8 --------------------------------------------------------------------------------------
 
 template <int Step, bool Min>
-void tile_int8(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns,
-               bool add) {
+void tile_int8(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add,
+               const void*) {
   using B = PanelStep<Step, Min>;
   const GroupsOf<2> groups(b, b_group, columns);
   const auto* x = static_cast<const Quantised<kSide, Step, Min>*>(a);
@@ -169,10 +177,7 @@ void tile_int8(const void* a, const void* b, i64 b_group, i64 depth, float* c, i
     TILES::load<5>(x->codes[kTile], Step);
     TILES::load<6>(panels[0].codes(), 64);
     TILES::load<7>(panels[1].codes(), 64);
-    TILES::dot_int8<0, 4, 6>();
-    TILES::dot_int8<1, 4, 7>();
-    TILES::dot_int8<2, 5, 6>();
-    TILES::dot_int8<3, 5, 7>();
+    dot_int8();
     alignas(64) Block sums;
     store_sums(sums[0], kSide);
     for (int i = 0; i < kSide; ++i)
@@ -181,6 +186,47 @@ void tile_int8(const void* a, const void* b, i64 b_group, i64 depth, float* c, i
                                   panels[t / kGroupVectors], t % kGroupVectors * WIDTH);
   }
   store_tile(acc, c, c_m, rows, columns, add);
+}
+
+// Whole numbers alone: C and the sums are of 32 bits.
+struct ExactRows {
+  std::int32_t start[kSide];
+  std::int8_t codes[kSide][kExactStep];
+};
+void pack_a_exact(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to) {
+  auto* out = static_cast<ExactRows*>(to);
+  for (i64 i = 0; i < rows; i += kSide)
+    for (i64 k = 0; k < depth; k += kExactStep, ++out) {
+      std::memset(out, 0, sizeof *out);
+      const std::int8_t* from = reinterpret_cast<const std::int8_t*>(a) + i * a_m + k * a_k;
+      for (i64 r = 0; r < std::min<i64>(kSide, rows - i); ++r)
+        for (i64 e = 0; e < std::min<i64>(kExactStep, depth - k); ++e) {
+          out->codes[r][e] = from[r * a_m + e * a_k];
+          out->start[r] -= 128 * out->codes[r][e];
+        }
+    }
+}
+void tile_exact(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns,
+                bool add, const void*) {
+  const GroupsOf<2> groups(b, b_group, columns);
+  const auto* x = static_cast<const ExactRows*>(a);
+  alignas(64) std::int32_t sums[kSide][kSide] = {};
+  const auto row_bytes = static_cast<std::size_t>(columns) * 4;
+  if (add)
+    for (i64 i = 0; i < rows; ++i) std::memcpy(sums[i], c + i * c_m, row_bytes);
+  for (i64 s = 0; s < (depth + kExactStep - 1) / kExactStep; ++s)
+    for (i64 i = 0; i < rows; ++i)
+      for (std::int32_t& v : sums[i]) v += x[s].start[i];
+  load_sums(reinterpret_cast<const float*>(sums), kSide);
+  for (i64 k = 0, at = 0; k < depth; k += kExactStep, at += kExactBytes, ++x) {
+    TILES::load<4>(x->codes[0], kExactStep);
+    TILES::load<5>(x->codes[kTile], kExactStep);
+    TILES::load<6>(groups.at[0] + at, 64);
+    TILES::load<7>(groups.at[1] + at, 64);
+    dot_int8();
+  }
+  store_sums(reinterpret_cast<float*>(sums), kSide);
+  for (i64 i = 0; i < rows; ++i) std::memcpy(c + i * c_m, sums[i], row_bytes);
 }
 
 template <int Bytes>
@@ -196,6 +242,7 @@ constexpr DenseUnit split_unit(const char* name, Arithmetic a) {
           kStepOfSplit,
           split_bytes(2 * Parts),
           split_bytes(Parts),
+          0,
           split_a<Parts>,
           split_b<Parts>,
           tile_split<Parts>,
@@ -211,6 +258,7 @@ constexpr DenseUnit int8_unit(const char* name, Arithmetic a) {
           Step,
           sizeof(Quantised<kSide, Step, Min>),
           PanelStep<Step, Min>::bytes,
+          0,
           quantise<kSide, Step, Min>,
           pack_b_int8,
           tile_int8<Step, Min>,
@@ -222,13 +270,16 @@ constexpr DenseUnit int8_unit(const char* name, Arithmetic a) {
 
 }  // namespace
 
-const DenseUnit UNITS[7] = {{UNIT_NAME("bf16"), Arithmetic::Bf16, kSide, kSide, 32, 2 * kTileBytes, kTileBytes,
-                             pack_a_bf16, pack_b_bf16<32>, tile_bf16, begin<64>, TILES::end},
-                            split_unit<2>(UNIT_NAME("split2"), Arithmetic::Split2),
-                            split_unit<3>(UNIT_NAME("split3"), Arithmetic::Split3),
-                            int8_unit<32, false>(UNIT_NAME("int8_32"), Arithmetic::Int8Step32),
-                            int8_unit<32, true>(UNIT_NAME("int8_32_min"), Arithmetic::Int8Step32Min),
-                            int8_unit<16, false>(UNIT_NAME("int8_16"), Arithmetic::Int8Step16),
-                            int8_unit<16, true>(UNIT_NAME("int8_16_min"), Arithmetic::Int8Step16Min)};
+const DenseUnit UNITS[8] = {
+    {UNIT_NAME("bf16"), Arithmetic::Bf16, kSide, kSide, 32, 2 * kTileBytes, kTileBytes, 0, pack_a_bf16, pack_b_bf16<32>,
+     tile_bf16, begin<64>, TILES::end},
+    split_unit<2>(UNIT_NAME("split2"), Arithmetic::Split2),
+    split_unit<3>(UNIT_NAME("split3"), Arithmetic::Split3),
+    int8_unit<32, false>(UNIT_NAME("int8_32"), Arithmetic::Int8Step32),
+    int8_unit<32, true>(UNIT_NAME("int8_32_min"), Arithmetic::Int8Step32Min),
+    int8_unit<16, false>(UNIT_NAME("int8_16"), Arithmetic::Int8Step16),
+    int8_unit<16, true>(UNIT_NAME("int8_16_min"), Arithmetic::Int8Step16Min),
+    {UNIT_NAME("int8_exact"), Arithmetic::Int8Exact, kSide, kSide, kExactStep, sizeof(ExactRows), kExactBytes, 0,
+     pack_a_exact, pack_exact_b, tile_exact, begin<64>, TILES::end}};
 
 }  // namespace lc::host

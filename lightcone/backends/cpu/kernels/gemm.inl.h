@@ -1,10 +1,8 @@
 // The dense micro-kernels: WIDTH floats a vector, MR x (2 * WIDTH) accumulators.
-#include <array>
-#include <utility>
-
 #include "lightcone/backends/cpu/dense_unit.h"
 #include "lightcone/backends/cpu/kernels/gemv.inl.h"
 #include "lightcone/backends/cpu/kernels/packed.inl.h"
+#include "lightcone/backends/cpu/kernels/register_tile.inl.h"
 
 namespace lc::host {
 namespace {
@@ -122,52 +120,40 @@ void pack_groups(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to
            reinterpret_cast<float*>(static_cast<std::byte*>(to) + j / kGroup * b_group));
 }
 
-// H rows and V vectors of columns: the last strips of a product cost what they hold.
 template <int H, int V>
-void tile_of(const float* a, const float* b, i64 group, i64 depth, float* c, i64 c_m, i64 columns, bool add) {
-  vf acc[H][V] = {};
-  if (add)  // what the other columns' strips have driven out of the first-level cache
-    for (i64 i = 0; i < H; ++i)
-      for (int t = 0; t < V; ++t) __builtin_prefetch(c + i * c_m + t * WIDTH, 1, 3);
-  for (i64 k = 0; k < depth; ++k, a += MR, b += kGroup) {
-    vf w[V];
-    for (int t = 0; t < V; ++t) w[t] = load(b + t * WIDTH / kGroup * group + t * WIDTH % kGroup);
+struct TileOf {
+  static void run(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 columns, bool add,
+                  const void* soon) {
+    const auto *x = static_cast<const float*>(a), *y = static_cast<const float*>(b);
+    const i64 group = b_group / 4;
+    vf acc[H][V] = {};
+    tile_steps<H, V>(depth, c, c_m, soon, [&] {
+      vf w[V];
+      for (int t = 0; t < V; ++t) w[t] = load(y + t * WIDTH / kGroup * group + t * WIDTH % kGroup);
 #pragma GCC unroll 16
-    for (int i = 0; i < H; ++i) {
-      const vf s = splat(a[i]);
-      for (int t = 0; t < V; ++t) acc[i][t] = fma(s, w[t], acc[i][t]);
-    }
+      for (int i = 0; i < H; ++i) {
+        const vf s = splat(x[i]);
+        for (int t = 0; t < V; ++t) acc[i][t] = fma(s, w[t], acc[i][t]);
+      }
+      x += MR, y += kGroup;
+    });
+    put_tile(acc, c, c_m, columns, add);
   }
-  LC_UNROLL
-  for (i64 i = 0; i < H; ++i) {
-    LC_UNROLL
-    for (int t = 0; t < V; ++t) {
-      float* p = c + i * c_m + t * WIDTH;
-      const i64 n = std::min<i64>(WIDTH, columns - t * WIDTH);
-      if (n == WIDTH) store(p, add ? load(p) + acc[i][t] : acc[i][t]);
-      else store_part(p, add ? load_part(p, n) + acc[i][t] : acc[i][t], n);
-    }
-  }
-}
-
-using Tile = void (*)(const float*, const float*, i64, i64, float*, i64, i64, bool);
-template <int H, int... V>
-constexpr std::array<Tile, kVectors> widths(std::integer_sequence<int, V...>) {
-  return {tile_of<H, V + 1>...};
-}
-template <int... H>
-constexpr std::array<std::array<Tile, kVectors>, MR> tiles(std::integer_sequence<int, H...>) {
-  return {widths<H + 1>(std::make_integer_sequence<int, kVectors>())...};
-}
-void tile(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add) {
-  static constexpr auto table = tiles(std::make_integer_sequence<int, MR>());
-  table[static_cast<std::size_t>(rows - 1)][static_cast<std::size_t>((columns - 1) / WIDTH)](
-      static_cast<const float*>(a), static_cast<const float*>(b), b_group / 4, depth, c, c_m, columns, add);
-}
+};
 
 }  // namespace
 
 const GemmTable TABLE = {arrange, gemv, step_sums, gemv_packed, axpy, pack_b};
-const DenseUnit UNIT = {UNIT_NAME, Arithmetic::F32, MR, kNr, 1, MR * 4, kGroup * 4, pack_a, pack_groups, tile};
+const DenseUnit UNIT = {UNIT_NAME,
+                        Arithmetic::F32,
+                        MR,
+                        kNr,
+                        1,
+                        MR * 4,
+                        kGroup * 4,
+                        kFetched,
+                        pack_a,
+                        pack_groups,
+                        register_tile<TileOf, MR, kVectors>};
 
 }  // namespace lc::host

@@ -37,7 +37,6 @@ inline vf load_part(const float* p, i64 n) {
 #if WIDTH == 16
   return reinterpret_cast<vf>(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p));
 #else
-  if (n == WIDTH) return load(p);
   vf v = {};
   for (i64 i = 0; i < n; ++i) v[i] = p[i];
   return v;
@@ -47,7 +46,6 @@ inline void store_part(float* p, vf v, i64 n) {
 #if WIDTH == 16
   _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1), reinterpret_cast<__m512>(v));
 #else
-  if (n == WIDTH) return store(p, v);
   for (i64 i = 0; i < n; ++i) p[i] = v[i];
 #endif
 }

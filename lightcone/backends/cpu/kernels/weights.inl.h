@@ -242,6 +242,7 @@ inline auto with_type(WeightType t, const F& f) {
     case WeightType::Q4_K: return f.template operator()<WeightType::Q4_K>();
     case WeightType::Q5_K: return f.template operator()<WeightType::Q5_K>();
     case WeightType::Q6_K: return f.template operator()<WeightType::Q6_K>();
+    case WeightType::I8: break;  // exact products have panels of their own
   }
   __builtin_unreachable();
 }

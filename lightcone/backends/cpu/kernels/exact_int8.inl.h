@@ -1,0 +1,82 @@
+// Signed bytes as they are, for products whose sums are whole numbers.
+#pragma once
+
+#include "lightcone/backends/cpu/kernels/dense.inl.h"
+#include "lightcone/backends/cpu/kernels/int8_sums.inl.h"
+#include "lightcone/backends/cpu/packed_weights.h"
+
+namespace lc::host {
+namespace {
+
+// The instructions multiply signed bytes with unsigned ones: B's are 128 too large, and `start` takes that off again.
+constexpr int kExactStep = 64, kExactBytes = kExactStep * 16;  // k of a step; bytes of a step of 16 columns
+// A strip for tiles of registers: i8 [k / 4][rows][4], then i32 start[rows]. Its steps count a line for that each.
+template <int Rows>
+constexpr int kExactStepBytes = kExactStep* Rows + 64;
+
+#if defined(VNNI) && WIDTH == 16
+// A step of up to 16 rows whose bytes are neighbours; their sums.
+template <int Rows>
+inline __m512i pack_exact_step(const std::int8_t* from, i64 a_m, i64 rows, std::int8_t* to) {
+  vf v[WIDTH] = {};
+  for (i64 r = 0; r < rows; ++r) v[r] = load(reinterpret_cast<const float*>(from + r * a_m));
+  transpose(v);
+  __m512i sum = _mm512_setzero_si512();
+  for (int w = 0; w < WIDTH; ++w) {
+    sum = _mm512_dpbusd_epi32(sum, _mm512_set1_epi8(1), reinterpret_cast<__m512i>(v[w]));
+    store_part(reinterpret_cast<float*>(to + w * 4 * Rows), v[w], Rows);
+  }
+  return sum;
+}
+#endif
+
+// A lies in bytes, whatever the pointer says.
+template <int Rows>
+void pack_exact_strip(const std::int8_t* from, i64 a_m, i64 a_k, i64 rows, i64 depth, std::int8_t* to) {
+  const i64 padded = (depth + kExactStep - 1) / kExactStep * kExactStep;
+  i64 k = 0;
+  std::int32_t start[16] = {};
+#if defined(VNNI) && WIDTH == 16
+  __m512i sum = _mm512_setzero_si512();
+  for (; a_k == 1 && k + kExactStep <= depth; k += kExactStep)
+    sum = _mm512_add_epi32(sum, pack_exact_step<Rows>(from + k, a_m, rows, to + k * Rows));
+  std::memcpy(start, &sum, sizeof start);
+#endif
+  std::memset(to + k * Rows, 0, static_cast<std::size_t>((padded - k) * Rows));
+  for (i64 r = 0; r < rows; ++r)
+    for (i64 e = k; e < depth; ++e) {
+      const std::int8_t v = from[r * a_m + e * a_k];
+      to[e / 4 * 4 * Rows + 4 * r + e % 4] = v;
+      start[r] += v;
+    }
+  for (std::int32_t& s : start) s *= kOffset - 128;
+  std::memcpy(to + padded * Rows, start, sizeof(std::int32_t) * Rows);
+}
+template <int Rows>
+void pack_exact_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to) {
+  auto* out = static_cast<std::int8_t*>(to);
+  for (i64 i = 0; i < rows; i += Rows, out += (depth + kExactStep - 1) / kExactStep * kExactStepBytes<Rows>)
+    pack_exact_strip<Rows>(reinterpret_cast<const std::int8_t*>(a) + i * a_m, a_m, a_k, std::min<i64>(Rows, rows - i),
+                           depth, out);
+}
+
+// B in bytes, as it is stored or as packed_weights.h describes it: u8 [k / 4][16][4].
+void pack_exact_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
+  const i64 padded = (depth + kExactStep - 1) / kExactStep * kExactStep;
+  auto* out = static_cast<u8*>(to);
+  for (i64 j = j0; j < j0 + columns; j += kGroup, out += b_group) {
+    const auto* from = static_cast<const u8*>(g.b);
+    if (g.packed) {
+      from += j / kGroup * packed_layout(WeightType::I8).group_bytes(g.k) + k0 * kGroup;
+      std::memcpy(out, from, static_cast<std::size_t>(padded * kGroup));
+      continue;
+    }
+    std::memset(out, 0, static_cast<std::size_t>(padded * kGroup));
+    for (i64 c = 0; c < std::min<i64>(kGroup, j0 + columns - j); ++c)
+      for (i64 k = 0; k < depth; ++k)
+        out[k / 4 * 64 + c * 4 + k % 4] = static_cast<u8>(from[(j + c) * g.b_n + (k0 + k) * g.b_k] ^ 0x80);
+  }
+}
+
+}  // namespace
+}  // namespace lc::host

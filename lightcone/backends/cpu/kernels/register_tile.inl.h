@@ -1,0 +1,92 @@
+// What a tile whose sums are registers does beside its products: H rows of V vectors of C, where what it and its
+// successors will read from memory is fetched while it computes.
+#pragma once
+
+#include <array>
+#include <utility>
+
+#include "lightcone/backends/cpu/kernels/vector.inl.h"
+
+namespace lc::host {
+namespace {
+
+// Bytes that a step fetches: in four of them a line, while the tile itself reads eight lines or more.
+constexpr int kFetched = 16;
+
+// `step` in groups of four. C is fetched so late that the streams of A and B do not drive it out of the first-level
+// cache again: its rows may be a power of two apart and share a few sets.
+template <int H, int V, class F>
+inline void tile_steps(i64 steps, float* c, i64 c_m, const void* soon, const F& step) {
+  constexpr i64 kLate = 8;
+  const auto* line = static_cast<const std::byte*>(soon);
+  const i64 fours = steps / 4, late = std::max<i64>(0, fours - kLate);
+  for (i64 s = 0; s < fours; ++s, line += 4 * kFetched) {
+    __builtin_prefetch(line, 0, 2);
+    if (s == late)
+      for (i64 i = 0; i < H; ++i)
+        for (int t = 0; t < V * WIDTH; t += 16) __builtin_prefetch(c + i * c_m + t, 1, 3);
+#pragma GCC unroll 4
+    for (int u = 0; u < 4; ++u) step();
+  }
+  for (i64 s = 0; s < steps % 4; ++s) step();
+}
+
+// What is added to C: f32 numbers, or whole ones.
+inline vf plus(vf a, vf b) { return a + b; }
+inline vi plus(vi a, vi b) { return a + b; }
+
+template <class Vector, int H, int V>
+[[gnu::noinline]] void put_ragged(const Vector (&acc)[H][V], float* c, i64 c_m, i64 columns, bool add) {
+  for (i64 i = 0; i < H; ++i)
+    for (int t = 0; t < V; ++t) {
+      float* p = c + i * c_m + t * WIDTH;
+      const i64 n = std::clamp<i64>(columns - t * WIDTH, 0, WIDTH);
+      const Vector sum = add ? plus(reinterpret_cast<Vector>(load_part(p, n)), acc[i][t]) : acc[i][t];
+      store_part(p, reinterpret_cast<vf>(sum), n);
+    }
+}
+// Constant indices alone, or the sums would live in memory.
+template <class Vector, int H, int V>
+inline void put_tile(const Vector (&acc)[H][V], float* c, i64 c_m, i64 columns, bool add) {
+  if (columns < V * WIDTH) {
+    Vector copy[H][V];
+#pragma GCC unroll 16
+    for (int i = 0; i < H; ++i)
+#pragma GCC unroll 4
+      for (int t = 0; t < V; ++t) copy[i][t] = acc[i][t];
+    return put_ragged(copy, c, c_m, columns, add);
+  }
+  const auto put = [&](const auto& value) {
+#pragma GCC unroll 16
+    for (int i = 0; i < H; ++i)
+#pragma GCC unroll 4
+      for (int t = 0; t < V; ++t) {
+        float* p = c + i * c_m + t * WIDTH;
+        store(p, reinterpret_cast<vf>(value(acc[i][t], p)));
+      }
+  };
+  if (add) put([](Vector sum, const float* p) { return plus(reinterpret_cast<Vector>(load(p)), sum); });
+  else put([](Vector sum, const float*) { return sum; });
+}
+
+// The strips at the edges of a product cost what they hold: Of<H, V>::run for every height and width.
+using RegisterTile = void (*)(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 columns,
+                              bool add, const void* soon);
+template <template <int, int> class Of, int H, int... V>
+constexpr std::array<RegisterTile, sizeof...(V)> tile_widths(std::integer_sequence<int, V...>) {
+  return {Of<H, V + 1>::run...};
+}
+template <template <int, int> class Of, int Widths, int... H>
+constexpr std::array<std::array<RegisterTile, Widths>, sizeof...(H)> tile_sizes(std::integer_sequence<int, H...>) {
+  return {tile_widths<Of, H + 1>(std::make_integer_sequence<int, Widths>())...};
+}
+template <template <int, int> class Of, int Rows, int Vectors>
+void register_tile(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns,
+                   bool add, const void* soon) {
+  static constexpr auto table = tile_sizes<Of, Vectors>(std::make_integer_sequence<int, Rows>());
+  table[static_cast<std::size_t>(rows - 1)][static_cast<std::size_t>((columns - 1) / WIDTH)](a, b, b_group, depth, c,
+                                                                                             c_m, columns, add, soon);
+}
+
+}  // namespace
+}  // namespace lc::host
