@@ -1,7 +1,7 @@
 #if defined(__aarch64__)
 #define WIDTH 4
 #define NEON
-#define MR 6
+#define MR 5
 #define VECTORS 4
 #define TABLE kConvLastNeon
 #include "lightcone/backends/cpu/kernels/conv_last.inl.h"
