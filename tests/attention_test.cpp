@@ -24,13 +24,6 @@ namespace {
 
 using Inputs = std::map<std::string, Value>;
 
-std::vector<Isa> isas() {
-  std::vector<Isa> all{Isa::Generic};
-  if (detect_isa() != Isa::Generic) all.push_back(Isa::Avx2);
-  if (detect_isa() == Isa::Avx512) all.push_back(Isa::Avx512);
-  return all;
-}
-
 bool same_bits(const Results& a, const Results& b) {
   for (const auto& [name, v] : a.outputs) {
     const Value& w = b.outputs.at(name);

@@ -22,13 +22,6 @@ using namespace lc::host;
 
 namespace {
 
-std::vector<Isa> isas() {
-  std::vector<Isa> all{Isa::Generic};
-  if (detect_isa() != Isa::Generic) all.push_back(Isa::Avx2);
-  if (detect_isa() == Isa::Avx512) all.push_back(Isa::Avx512);
-  return all;
-}
-
 // A weight [n, k] in a storage type, and its values.
 struct Weight {
   std::vector<std::byte> bytes;

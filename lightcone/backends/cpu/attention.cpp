@@ -16,7 +16,12 @@ constexpr i64 kLeastKeys = 256;  // of a split
 
 const AttentionTable& table(Isa isa, Precision precision) {
   if (precision == Precision::Medium && bf16_dots_are_fast(isa)) return kAttentionAvx512Bf16;
-  return isa == Isa::Avx512 ? kAttentionAvx512 : isa == Isa::Avx2 ? kAttentionAvx2 : kAttentionGeneric;
+  switch (isa) {
+    case Isa::Avx512: return kAttentionAvx512;
+    case Isa::Avx2: return kAttentionAvx2;
+    case Isa::Neon: return kAttentionNeon;
+    default: return kAttentionGeneric;
+  }
 }
 
 // One run: numbers for everything.

@@ -67,7 +67,7 @@ struct AttentionTable {
   int rows, tile;  // of a block, keys of a tile
   void (*block)(const AttentionBlock& b);
 };
-extern const AttentionTable kAttentionGeneric, kAttentionAvx2, kAttentionAvx512, kAttentionAvx512Bf16;
+extern const AttentionTable kAttentionGeneric, kAttentionAvx2, kAttentionAvx512, kAttentionAvx512Bf16, kAttentionNeon;
 
 // Floats of scratch of one worker.
 constexpr std::int64_t attention_scratch(std::int64_t depth, std::int64_t width) {

@@ -71,7 +71,12 @@ void direct(const ConvRun& run, float* scratch) {
 }  // namespace
 
 const ConvTable& conv_table(Isa isa) {
-  return isa == Isa::Avx512 ? kConvAvx512 : isa == Isa::Avx2 ? kConvAvx2 : kConvGeneric;
+  switch (isa) {
+    case Isa::Avx512: return kConvAvx512;
+    case Isa::Avx2: return kConvAvx2;
+    case Isa::Neon: return kConvNeon;
+    default: return kConvGeneric;
+  }
 }
 
 i64 depth_step(i64 depth) { return parts(depth, std::max<i64>(1, parts(depth, kDepth))); }

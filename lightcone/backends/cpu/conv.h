@@ -129,7 +129,7 @@ struct ConvTable {
                    std::int64_t stride);
   void (*out)(const float* tiles, std::int64_t stride, const WinogradTile* at, std::int64_t offset, std::int64_t width);
 };
-extern const ConvTable kConvGeneric, kConvAvx2, kConvAvx512;
+extern const ConvTable kConvGeneric, kConvAvx2, kConvAvx512, kConvNeon;
 const ConvTable& conv_table(Isa isa);
 
 // A kernel's sizes in numbers, and where it works.

@@ -274,7 +274,11 @@ void ConvLastKernel::run(const Launch& l) const {
 }  // namespace
 
 const ConvLastTable& conv_last_table(Isa isa) {
-  return isa == Isa::Avx512 ? kConvLastAvx512 : isa == Isa::Avx2 ? kConvLastAvx2 : kConvLastGeneric;
+  switch (isa) {
+    case Isa::Avx512: return kConvLastAvx512;
+    case Isa::Avx2: return kConvLastAvx2;
+    default: return kConvLastGeneric;
+  }
 }
 
 std::optional<LastShape> last_shape(const Convolution& c) {

@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
 #endif
 
 namespace lc::host {
@@ -74,6 +76,7 @@ bool tiles_work() {
 // Beyond what an Isa says. GCC 12 has no names for the newer of these.
 struct Extensions {
   bool avx512_bf16 = false, avx512_vnni = false, avx_vnni = false, amx = false;
+  bool dotprod = false, i8mm = false, bf16 = false;  // Arm's
 };
 const Extensions& extensions() {
   static const Extensions found = [] {
@@ -88,6 +91,12 @@ const Extensions& extensions() {
     // what goes with tiles is compiled for both, and a virtual machine may show one without the other
     const bool vectors = e.avx512_vnni && e.avx512_bf16;
     e.amx = vectors && (d & kAll) == kAll && tiles_are_granted() && tiles_work();
+#elif defined(__aarch64__) && defined(__linux__)
+    constexpr unsigned long kDotprod = 1ul << 20, kI8mm = 1ul << 13, kArmBf16 = 1ul << 14;
+    const unsigned long first = ::getauxval(AT_HWCAP), second = ::getauxval(AT_HWCAP2);
+    e.dotprod = first & kDotprod;
+    e.i8mm = second & kI8mm;
+    e.bf16 = second & kArmBf16;
 #endif
     return e;
   }();
@@ -103,13 +112,29 @@ bool bf16_products_are_fast() {
 #endif
 }
 
+const DenseUnit* neon_unit(Arithmetic a, const Extensions& e) {
+  switch (a) {
+    case Arithmetic::F32: return &kF32Neon;
+    case Arithmetic::Bf16: return e.bf16 ? &kBf16NeonBf16 : &kBf16Neon;
+    case Arithmetic::Split2:
+    case Arithmetic::Split3: return nullptr;
+    default: break;
+  }
+  const int i = static_cast<int>(a) - static_cast<int>(Arithmetic::Int8Step32);
+  return (e.i8mm ? kInt8NeonI8mm : e.dotprod ? kInt8NeonDotprod : kInt8Neon) + i;
+}
+
 }  // namespace
 
 bool bf16_dots_are_fast(Isa isa) { return isa == Isa::Avx512 && extensions().avx512_bf16 && bf16_products_are_fast(); }
-bool bf16_is_fast(Isa isa) { return bf16_dots_are_fast(isa) || (isa == Isa::Avx512 && extensions().amx); }
+bool bf16_is_fast(Isa isa) {
+  if (isa == Isa::Neon) return extensions().bf16;
+  return bf16_dots_are_fast(isa) || (isa == Isa::Avx512 && extensions().amx);
+}
 
 const DenseUnit* dense_unit(Arithmetic a, Isa isa) {
   const Extensions& e = extensions();
+  if (isa == Isa::Neon) return neon_unit(a, e);
   if (a == Arithmetic::F32) return isa == Isa::Avx512 ? &kF32Avx512 : isa == Isa::Avx2 ? &kF32Avx2 : &kF32Generic;
   if (isa == Isa::Avx512 && e.amx) return kDenseAmx + static_cast<int>(a);
   switch (a) {
@@ -132,7 +157,14 @@ std::vector<const DenseUnit*> dense_units() {
   std::vector<const DenseUnit*> all{&kBf16Generic};
   const auto five = [&](const DenseUnit* u) { all.insert(all.end(), {u, u + 1, u + 2, u + 3, u + 4}); };
   five(kInt8Generic);
-  if (best != Isa::Generic) {
+  if (best == Isa::Neon) {
+    all.push_back(&kBf16Neon);
+    if (e.bf16) all.push_back(&kBf16NeonBf16);
+    five(kInt8Neon);
+    if (e.dotprod) five(kInt8NeonDotprod);
+    if (e.i8mm) five(kInt8NeonI8mm);
+  }
+  if (best == Isa::Avx2 || best == Isa::Avx512) {
     all.push_back(&kBf16Avx2);
     five(kInt8Avx2);
     if (e.avx_vnni) five(kInt8AvxVnni);

@@ -101,9 +101,10 @@ constexpr Int8Format int8_format(WeightType t) {
 }
 
 // The units, one instruction set a file. Of int8 there are five, in the order of Arithmetic.
-extern const DenseUnit kF32Generic, kF32Avx2, kF32Avx512;
-extern const DenseUnit kBf16Generic, kBf16Avx2, kBf16Avx512, kBf16Avx512Bf16;
+extern const DenseUnit kF32Generic, kF32Avx2, kF32Avx512, kF32Neon;
+extern const DenseUnit kBf16Generic, kBf16Avx2, kBf16Avx512, kBf16Avx512Bf16, kBf16Neon, kBf16NeonBf16;
 extern const DenseUnit kInt8Generic[5], kInt8Avx2[5], kInt8AvxVnni[5], kInt8Avx512Vnni[5];
+extern const DenseUnit kInt8Neon[5], kInt8NeonDotprod[5], kInt8NeonI8mm[5];
 extern const DenseUnit kDenseAmx[8], kDenseEmulated[8];  // one of each Arithmetic
 
 }  // namespace lc::host

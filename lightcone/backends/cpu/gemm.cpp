@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 
 #include "lightcone/backends/cpu/dense_unit.h"
 #include "lightcone/backends/cpu/packed_weights.h"
-#include "lightcone/core/error.h"
 
 namespace lc::host {
 namespace {
@@ -319,25 +317,12 @@ void one_of_batch(void* arg, int task, int worker) {
 }  // namespace
 
 const GemmTable& gemm_table(Isa isa) {
-  return isa == Isa::Avx512 ? kGemmAvx512 : isa == Isa::Avx2 ? kGemmAvx2 : kGemmGeneric;
-}
-Isa detect_isa() {
-  static const Isa best = [] {
-#if defined(__x86_64__)
-    const char* wish = std::getenv("LIGHTCONE_ISA");
-    const std::string_view cap = wish ? wish : "";
-    if (!cap.empty() && cap != "generic" && cap != "avx2" && cap != "avx512")
-      throw Error("cpu", cat("LIGHTCONE_ISA is '", cap, "', which is none of generic, avx2 and avx512"));
-    if (cap == "generic") return Isa::Generic;
-    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-    if (cap != "avx2" && avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-      return Isa::Avx512;
-    if (avx2) return Isa::Avx2;
-#endif
-    return Isa::Generic;
-  }();
-  return best;
+  switch (isa) {
+    case Isa::Avx512: return kGemmAvx512;
+    case Isa::Avx2: return kGemmAvx2;
+    case Isa::Neon: return kGemmNeon;
+    default: return kGemmGeneric;
+  }
 }
 std::string_view name(WeightType t) {
   static constexpr std::string_view plain[] = {"f32", "f16", "bf16"};
@@ -345,11 +330,11 @@ std::string_view name(WeightType t) {
   const QuantInfo* format = block_format(t);
   return format ? format->name : plain[static_cast<int>(t)];
 }
-const char* name(Isa isa) { return isa == Isa::Avx512 ? "avx512" : isa == Isa::Avx2 ? "avx2" : "generic"; }
 
 std::size_t gemm_scratch_bytes(const Gemm& g, int workers) {
   i64 most = 0;
-  for (const Isa isa : {Isa::Generic, Isa::Avx2, Isa::Avx512}) most = std::max(most, scratch_bytes(g, unit(g, isa)));
+  for (const Isa isa : {Isa::Generic, Isa::Avx2, Isa::Avx512, Isa::Neon})
+    most = std::max(most, scratch_bytes(g, unit(g, isa)));
   return static_cast<std::size_t>(std::max(most, workers * std::min(most, kShared)));
 }
 

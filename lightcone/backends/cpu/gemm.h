@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "lightcone/backends/cpu/isa.h"
 #include "lightcone/core/op.h"
 #include "lightcone/runtime/kernel.h"
 
@@ -49,10 +50,6 @@ struct Gemm {
   const Gemm* also = nullptr;
 };
 
-enum class Isa : std::uint8_t { Generic, Avx2, Avx512 };
-Isa detect_isa();  // the best this CPU has; $LIGHTCONE_ISA=generic|avx2|avx512 lowers it
-const char* name(Isa isa);
-
 // Scratch of a product, and of every smaller one of the same kind. Of `g` only the sizes and B's form count.
 std::size_t gemm_scratch_bytes(const Gemm& g, int workers);
 // `batch` products whose pointers advance by the given steps (elements; quantised b: bytes).
@@ -78,6 +75,6 @@ struct GemmTable {
   bool (*dequantize)(WeightType t, const void* block, float* to);
 };
 const GemmTable& gemm_table(Isa isa);
-extern const GemmTable kGemmGeneric, kGemmAvx2, kGemmAvx512;
+extern const GemmTable kGemmGeneric, kGemmAvx2, kGemmAvx512, kGemmNeon;
 
 }  // namespace lc::host

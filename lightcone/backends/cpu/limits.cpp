@@ -11,6 +11,9 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #define LC_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#define LC_CLONES
 #else
 #define LC_CLONES
 #endif
@@ -59,6 +62,19 @@ __attribute__((target("avx2,fma"))) double multiply_add_256() {
   for (int c = 0; c < kChains; ++c) all += static_cast<double>(_mm256_cvtss_f32(sum[c]));
   return all;
 }
+#elif defined(__aarch64__)
+double multiply_add_neon() {  // twice the chains: some have four units
+  float32x4_t sum[2 * kChains];
+  for (int c = 0; c < 2 * kChains; ++c) sum[c] = vdupq_n_f32(static_cast<float>(c));
+  const float32x4_t x = vdupq_n_f32(0.5f), y = vdupq_n_f32(0.25f);
+  for (int r = 0; r < kRounds; ++r)
+#pragma GCC unroll 24
+    for (int c = 0; c < 2 * kChains; ++c) sum[c] = vfmaq_f32(sum[c], x, y);
+  double all = 0;
+#pragma GCC unroll 24
+  for (int c = 0; c < 2 * kChains; ++c) all += static_cast<double>(vgetq_lane_f32(sum[c], 0));
+  return all;
+}
 #endif
 double multiply_add() {  // as wide as the plain build allows
   float sum[kChains][4] = {};
@@ -78,6 +94,8 @@ Unit widest_unit() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f")) return {multiply_add_512, 16};
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {multiply_add_256, 8};
+#elif defined(__aarch64__)
+  return {multiply_add_neon, 8};
 #endif
   return {multiply_add, 4};
 }

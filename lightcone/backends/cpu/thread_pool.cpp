@@ -16,6 +16,8 @@ constexpr int kSpins = 4000, kCallerSpins = 20000;
 void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
 #endif
 }
 

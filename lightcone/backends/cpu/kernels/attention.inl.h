@@ -223,8 +223,11 @@ void score_keys(const float* q, const Tile& k, i64 j, i64 n, i64 depth, float sc
       for (int v = 0; v < V; ++v) acc[t][v] = products(x[v], y, acc[t][v]);
     }
   }
-  for (int t = 0; t < KEYS; ++t)
+  LC_UNROLL
+  for (int t = 0; t < KEYS; ++t) {
+    LC_UNROLL
     for (int v = 0; v < V; ++v) store(to + (j + t) * R + v * WIDTH, acc[t][v] * splat(scale));
+  }
 }
 
 // Turns scores into weights, in as many words as these take, and moves the running maximum and sum.
@@ -256,8 +259,11 @@ template <int V, int C>
 void add_values(const float* weight, const Tile& values, i64 n, i64 c, const float* shrink, float* sum) {
   constexpr int R = V * WIDTH;
   vf acc[C][V];
-  for (int t = 0; t < C; ++t)
+  LC_UNROLL
+  for (int t = 0; t < C; ++t) {
+    LC_UNROLL
     for (int v = 0; v < V; ++v) acc[t][v] = load(sum + (c + t) * R + v * WIDTH) * load(shrink + v * WIDTH);
+  }
   for (i64 j = 0; j < words(n); ++j) {
     const float* p = values.at(j) + c;
     vf x[V];
@@ -267,8 +273,11 @@ void add_values(const float* weight, const Tile& values, i64 n, i64 c, const flo
       for (int v = 0; v < V; ++v) acc[t][v] = products(x[v], y, acc[t][v]);
     }
   }
-  for (int t = 0; t < C; ++t)
+  LC_UNROLL
+  for (int t = 0; t < C; ++t) {
+    LC_UNROLL
     for (int v = 0; v < V; ++v) store(sum + (c + t) * R + v * WIDTH, acc[t][v]);
+  }
 }
 
 // The queries, rows side by side.
@@ -413,8 +422,11 @@ template <CacheType T, int M, int C>
 void add_columns(const float* weight, const Tile& values, const Ahead& next, i64 n, i64 c, i64 width, float* sum,
                  const float* shrink) {
   vf acc[M][C];
-  for (int m = 0; m < M; ++m)
+  LC_UNROLL
+  for (int m = 0; m < M; ++m) {
+    LC_UNROLL
     for (int t = 0; t < C; ++t) acc[m][t] = load(sum + m * width + c + t * WIDTH) * splat(shrink[m]);
+  }
   constexpr i64 size = cache_bytes(T);
   const std::byte* p = values.p + c * size;
   for (i64 j = 0; j < n; ++j, p += values.row) {
@@ -426,8 +438,11 @@ void add_columns(const float* weight, const Tile& values, const Ahead& next, i64
       for (int t = 0; t < C; ++t) acc[m][t] = fma(x[t], y, acc[m][t]);
     }
   }
-  for (int m = 0; m < M; ++m)
+  LC_UNROLL
+  for (int m = 0; m < M; ++m) {
+    LC_UNROLL
     for (int t = 0; t < C; ++t) store(sum + m * width + c + t * WIDTH, acc[m][t]);
+  }
 }
 
 using Rows = void (*)(const AttentionProblem&, const Work&, const Tile&, const Ahead&, i64 n, i64 m);

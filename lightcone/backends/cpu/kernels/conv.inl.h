@@ -12,6 +12,7 @@ namespace lc::host {
 namespace {
 
 constexpr int kNr = 2 * WIDTH;
+static_assert(MR <= WIDTH || MR % WIDTH == 0, "what a vector writes behind a row of a panel belongs to the next");
 
 // ---- packing -----------------------------------------------------------------------------------
 
@@ -24,16 +25,19 @@ void pack_weights(const ConvProblem& p, i64 row, i64 rows, i64 k0, i64 depth, fl
     const float* begin = from + taps[0].weight;
     const i64 next = row + rows + MR <= p.rows ? MR * p.weight_row : 0;  // the panel that comes next
     for (; k + WIDTH <= depth; k += WIDTH) {
-      vf v[WIDTH] = {};
+      for (int part = 0; part < MR; part += WIDTH) {
+        vf v[WIDTH] = {};
 #pragma GCC unroll 16
-      for (int r = 0; r < MR; ++r)
-        if (r < rows) {
-          v[r] = load(begin + r * p.weight_row + k);
-          __builtin_prefetch(begin + r * p.weight_row + k + next);
-        }
-      transpose(v);
+        for (int r = 0; r < std::min(MR, WIDTH); ++r)
+          if (part + r < rows) {
+            const float* at = begin + (part + r) * p.weight_row + k;
+            v[r] = load(at);
+            __builtin_prefetch(at + next);
+          }
+        transpose(v);
 #pragma GCC unroll 16
-      for (int i = 0; i < WIDTH; ++i) store(to + (k + i) * MR, v[i]);
+        for (int i = 0; i < WIDTH; ++i) store(to + (k + i) * MR + part, v[i]);
+      }
     }
   }
   for (; k < depth; ++k)
@@ -151,8 +155,11 @@ void pack_image(const ConvProblem& p, i64 first, i64 columns, i64 k0, i64 depth,
 // The products; row k of the second factor is where at(k) says. `next` are the weights that come next.
 template <int R, int V, class At>
 inline void multiply(const float* a, const float* next, i64 depth, vf (&acc)[R][V], const At& at) {
-  for (int r = 0; r < R; ++r)
+  LC_UNROLL
+  for (int r = 0; r < R; ++r) {
+    LC_UNROLL
     for (int v = 0; v < V; ++v) acc[r][v] = splat(0.0f);
+  }
   for (i64 k = 0; k < depth; ++k, a += MR, next += MR) {
     const float* b = at(k);
     vf x[V];
@@ -170,19 +177,25 @@ void tile_of(const float* a, const float* b, i64 depth, float* c, i64 c_row, i64
   vf acc[R][V];
   multiply(a, a + depth * MR, depth, acc, [b](i64 k) { return b + k * kNr; });
   if (columns == V * WIDTH) {
-    for (int r = 0; r < R; ++r)
+    LC_UNROLL
+    for (int r = 0; r < R; ++r) {
+      LC_UNROLL
       for (int v = 0; v < V; ++v) {
         float* p = c + r * c_row + v * WIDTH;
         store(p, add ? load(p) + acc[r][v] : acc[r][v]);
       }
+    }
     return;
   }
-  for (int r = 0; r < R; ++r)
+  LC_UNROLL
+  for (int r = 0; r < R; ++r) {
+    LC_UNROLL
     for (int v = 0; v < V; ++v) {
       const i64 n = std::min<i64>(WIDTH, columns - v * WIDTH);
       float* p = c + r * c_row + v * WIDTH;
       store_part(p, add ? load_part(p, n) + acc[r][v] : acc[r][v], n);
     }
+  }
 }
 
 // The same over an image where row k lies at b + at[k]. Columns are whole vectors.
@@ -191,11 +204,14 @@ void slide_of(const float* a, const float* next, const float* b, const i64* at, 
               bool add) {
   vf acc[R][V];
   multiply(a, next, depth, acc, [b, at](i64 k) { return b + at[k]; });
-  for (int r = 0; r < R; ++r)
+  LC_UNROLL
+  for (int r = 0; r < R; ++r) {
+    LC_UNROLL
     for (int v = 0; v < V; ++v) {
       float* p = c + r * c_row + v * WIDTH;
       store(p, add ? load(p) + acc[r][v] : acc[r][v]);
     }
+  }
 }
 
 using Tile = void (*)(const float*, const float*, i64, float*, i64, i64, bool);
@@ -226,14 +242,14 @@ void slide(const float* a, const float* next, const float* b, const i64* at, i64
 
 // ---- Winograd F(4x4, 3x3) ----------------------------------------------------------------------
 
-// Filters of `count` <= WIDTH channels as vectors of rows: nine for each channel.
+// Filters of `count` <= WIDTH channels as vectors of up to WIDTH rows: nine for each channel.
 void filters_of(const ConvProblem& p, i64 row, i64 rows, i64 channel, i64 count, float (&g)[9 * WIDTH][WIDTH]) {
   const float* from = p.weight + row * p.weight_row + p.taps[9 * channel].weight;
   if (p.neighbours && count == WIDTH) {
     for (int q = 0; q < 9; ++q) {
       vf v[WIDTH] = {};
 #pragma GCC unroll 16
-      for (int r = 0; r < MR; ++r)
+      for (int r = 0; r < std::min(MR, WIDTH); ++r)
         if (r < rows) v[r] = load(from + r * p.weight_row + q * WIDTH);
       transpose(v);
 #pragma GCC unroll 16
@@ -246,14 +262,15 @@ void filters_of(const ConvProblem& p, i64 row, i64 rows, i64 channel, i64 count,
       g[i][r] = r < rows ? p.weight[(row + r) * p.weight_row + p.taps[9 * channel + i].weight] : 0.0f;
 }
 
-bool weights_in(const ConvProblem& p, i64 row, i64 rows, i64 first, i64 depth, float* to, i64 stride) {
+// Rows [part, part + WIDTH) of a panel.
+vi part_in(const ConvProblem& p, i64 row, i64 rows, int part, i64 first, i64 depth, float* to, i64 stride) {
   alignas(64) float g[9 * WIDTH][WIDTH];
   vi bad = {};
   for (i64 c = 0; c < depth; c += WIDTH) {
     const i64 count = std::min<i64>(WIDTH, depth - c);
-    if (!p.packed) filters_of(p, row, rows, first + c, count, g);
+    if (!p.packed) filters_of(p, row + part, rows - part, first + c, count, g);
     for (i64 k = 0; k < count; ++k) {
-      const float* f = p.packed ? p.packed + row * p.depth + 9 * (first + c + k) * MR : g[9 * k];
+      const float* f = p.packed ? p.packed + row * p.depth + 9 * (first + c + k) * MR + part : g[9 * k];
       const i64 next = p.packed ? MR : WIDTH;
       vf half[3][kTile];
       for (int x = 0; x < 3; ++x) {
@@ -264,10 +281,15 @@ bool weights_in(const ConvProblem& p, i64 row, i64 rows, i64 first, i64 depth, f
       for (int y = 0; y < kTile; ++y) {
         vf u[kTile];
         filter_line({half[0][y], half[1][y], half[2][y]}, u);
-        for (int x = 0; x < kTile; ++x) store(to + (c + k) * MR + (y * kTile + x) * stride, u[x]);
+        for (int x = 0; x < kTile; ++x) store(to + (c + k) * MR + part + (y * kTile + x) * stride, u[x]);
       }
     }
   }
+  return bad;
+}
+bool weights_in(const ConvProblem& p, i64 row, i64 rows, i64 first, i64 depth, float* to, i64 stride) {
+  vi bad = {};
+  for (int part = 0; part < MR; part += WIDTH) bad |= part_in(p, row, rows, part, first, depth, to, stride);
   return none(bad);
 }
 

@@ -15,8 +15,11 @@ template <int R, int V>
 void tile_of(const float* const* pixels, const TapRun* runs, i64 count, const float* w, const float* next, float* c,
              i64 c_row, i64 columns, bool add) {
   vf acc[R][V];
-  for (int r = 0; r < R; ++r)
+  LC_UNROLL
+  for (int r = 0; r < R; ++r) {
+    LC_UNROLL
     for (int v = 0; v < V; ++v) acc[r][v] = splat(0.0f);
+  }
   for (const TapRun* t = runs; t != runs + count; ++t) {
     const float* p[R];
     for (int r = 0; r < R; ++r) p[r] = pixels[r] + t->offset;
@@ -31,13 +34,16 @@ void tile_of(const float* const* pixels, const TapRun* runs, i64 count, const fl
       }
     }
   }
-  for (int r = 0; r < R; ++r)
+  LC_UNROLL
+  for (int r = 0; r < R; ++r) {
+    LC_UNROLL
     for (int v = 0; v < V; ++v) {
       float* to = c + r * c_row + v * WIDTH;
       const i64 n = std::min<i64>(WIDTH, columns - v * WIDTH);
       if (n == WIDTH) store(to, add ? load(to) + acc[r][v] : acc[r][v]);
       else store_part(to, add ? load_part(to, n) + acc[r][v] : acc[r][v], n);
     }
+  }
 }
 
 using Tile = void (*)(const float* const*, const TapRun*, i64, const float*, const float*, float*, i64, i64, bool);

@@ -35,16 +35,29 @@ struct GroupsOf {
 template <int Rows, int Vectors>
 inline void store_tile(const vf (&acc)[Rows][Vectors], float* c, i64 c_m, i64 rows, i64 columns, bool add) {
   if (rows == Rows && columns == Vectors * WIDTH) {
-    for (int i = 0; i < Rows; ++i)
+    LC_UNROLL
+    for (int i = 0; i < Rows; ++i) {
+      LC_UNROLL
       for (int t = 0; t < Vectors; ++t) {
         float* p = c + i * c_m + t * WIDTH;
         store(p, add ? load(p) + acc[i][t] : acc[i][t]);
       }
+    }
     return;
   }
+#if defined(NEON)
+  vf copy[Rows][Vectors];
+  LC_UNROLL
+  for (int i = 0; i < Rows; ++i) {
+    LC_UNROLL
+    for (int t = 0; t < Vectors; ++t) copy[i][t] = acc[i][t];
+  }
+#else
+  const auto& copy = acc;
+#endif
   for (i64 i = 0; i < rows; ++i) {
     float row[Vectors * WIDTH];
-    std::memcpy(row, acc[i], sizeof row);
+    std::memcpy(row, copy[i], sizeof row);
     for (i64 j = 0; j < columns; ++j) c[i * c_m + j] = add ? c[i * c_m + j] + row[j] : row[j];
   }
 }

@@ -33,7 +33,7 @@ struct TileOf {
                   const void* soon) {
     const auto* x = static_cast<const std::int32_t*>(a);
     const auto* y = static_cast<const std::byte*>(b);
-    vf acc[H][V] = {};
+    alignas(WIDTH * 4) vf acc[H][V] = {};
     tile_steps<H, V>((depth + 1) / 2, c, c_m, soon, [&] {
       __m512bh w[V];
       for (int g = 0; g < V; ++g) w[g] = (__m512bh)_mm512_loadu_si512(y + g * b_group);
@@ -72,7 +72,7 @@ struct TileOf {
                   const void* soon) {
     const auto* x = static_cast<const float*>(a);
     const auto* y = static_cast<const std::byte*>(b);
-    vf acc[H][V] = {};
+    alignas(WIDTH * 4) vf acc[H][V] = {};
     const auto products = [&](const vf(&w)[V]) {
 #pragma GCC unroll 16
       for (int i = 0; i < H; ++i) {

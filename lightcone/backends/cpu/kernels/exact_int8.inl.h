@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lightcone/backends/cpu/kernels/dense.inl.h"
+#include "lightcone/backends/cpu/kernels/int8_sums.inl.h"
 #include "lightcone/backends/cpu/packed_weights.h"
 
 namespace lc::host {
@@ -48,7 +49,7 @@ void pack_exact_strip(const std::int8_t* from, i64 a_m, i64 a_k, i64 rows, i64 d
       to[e / 4 * 4 * Rows + 4 * r + e % 4] = v;
       start[r] += v;
     }
-  for (std::int32_t& s : start) s *= -128;
+  for (std::int32_t& s : start) s *= kOffset - 128;
   std::memcpy(to + padded * Rows, start, sizeof(std::int32_t) * Rows);
 }
 template <int Rows>

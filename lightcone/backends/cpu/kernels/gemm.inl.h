@@ -37,14 +37,24 @@ constexpr int kNr = std::max(kGroup, 2 * WIDTH), kVectors = kNr / WIDTH;
 // Rows [i, i + h) of A, side by side. Whole vectors are stored: what they write behind a row belongs to
 // the next one; only the last row of the strip ends where it must.
 void pack_strip(const float* from, i64 a_m, i64 a_k, i64 h, i64 depth, float* to) {
+  constexpr int parts = (MR + WIDTH - 1) / WIDTH;  // vectors of a row of the strip
   i64 k = 0;
   if (a_k == 1)
     for (; k + WIDTH <= depth; k += WIDTH) {
-      vf v[WIDTH];
-      for (i64 r = 0; r < WIDTH; ++r) v[r] = r < h ? load(from + r * a_m + k) : vf{};
-      transpose(v);
-      for (int e = 0; e + 1 < WIDTH; ++e) store(to + (k + e) * MR, v[e]);
-      store_part(to + (k + WIDTH - 1) * MR, v[WIDTH - 1], MR);
+      vf v[parts][WIDTH];
+      for (int p = 0; p < parts; ++p) {
+        for (i64 r = 0; r < WIDTH; ++r) {
+          const i64 row = p * WIDTH + r;
+          v[p][r] = row < h ? load(from + row * a_m + k) : vf{};
+        }
+        transpose(v[p]);
+      }
+      for (int e = 0; e < WIDTH; ++e)
+        for (int p = 0; p < parts; ++p) {
+          float* at = to + (k + e) * MR + p * WIDTH;
+          if (e + 1 < WIDTH || (p + 1) * WIDTH <= MR) store(at, v[p][e]);
+          else store_part(at, v[p][e], MR - p * WIDTH);
+        }
     }
   for (; k < depth; ++k)
     for (i64 r = 0; r < MR; ++r) to[k * MR + r] = r < h ? from[r * a_m + k * a_k] : 0.0f;
@@ -116,7 +126,7 @@ struct TileOf {
                   const void* soon) {
     const auto *x = static_cast<const float*>(a), *y = static_cast<const float*>(b);
     const i64 group = b_group / 4;
-    vf acc[H][V] = {};
+    alignas(WIDTH * 4) vf acc[H][V] = {};
     tile_steps<H, V>(depth, c, c_m, soon, [&] {
       vf w[V];
       for (int t = 0; t < V; ++t) w[t] = load(y + t * WIDTH / kGroup * group + t * WIDTH % kGroup);

@@ -9,6 +9,7 @@ namespace {
 template <int R>
 inline void row_sums(const vf (&acc)[R], float (&y)[R]) {
   if constexpr (R % 4 == 0) {
+    LC_UNROLL
     for (int r = 0; r < R; r += 4) {
       const v4 s = sums(acc[r], acc[r + 1], acc[r + 2], acc[r + 3]);
       std::memcpy(y + r, &s, sizeof s);
@@ -27,6 +28,7 @@ inline void quantised_rows(const Gemm& g, i64 row, i64 m0, float (&y)[M][R]) {
   for (int r = 0; r < R; ++r) w[r] = static_cast<const u8*>(g.b) + (row + r) * g.b_n;
   for (int m = 0; m < M; ++m) {
     x[m] = g.a + (m0 + m) * g.a_m;
+    LC_UNROLL
     for (int r = 0; r < R; ++r) acc[m][r] = vf{};
   }
   // the same place of the next rows: what lies just ahead belongs to a row that is being read already
@@ -53,6 +55,7 @@ inline void quantised_rows(const Gemm& g, i64 row, i64 m0, float (&y)[M][R]) {
       }
       w[r] += C::size;
     }
+  LC_UNROLL
   for (int m = 0; m < M; ++m) row_sums(acc[m], y[m]);
 }
 
@@ -65,6 +68,7 @@ inline void plain_rows(const Gemm& g, i64 row, i64 m0, float (&y)[M][R]) {
   for (int r = 0; r < R; ++r) w[r] = static_cast<const std::byte*>(g.b) + (row + r) * g.b_n * P::bytes;
   for (int m = 0; m < M; ++m) {
     x[m] = g.a + (m0 + m) * g.a_m;
+    LC_UNROLL
     for (int r = 0; r < R; ++r) acc[m][r] = vf{};
   }
   const i64 ahead = R * g.b_n * P::bytes;
@@ -78,6 +82,7 @@ inline void plain_rows(const Gemm& g, i64 row, i64 m0, float (&y)[M][R]) {
         for (int m = 0; m < M; ++m) acc[m][r] = fma(v, load(x[m] + k + i), acc[m][r]);
       }
     }
+  LC_UNROLL
   for (int m = 0; m < M; ++m) {
     row_sums(acc[m], y[m]);
     for (int r = 0; r < R; ++r)

@@ -27,6 +27,10 @@ struct RowStep : std::conditional_t<packed_has_minima(T), RowSums<1>, NoSums> {
 template <int N>
 using Bytes __attribute__((vector_size(N))) = std::int8_t;
 
+// Codes of less than eight bits are signed bytes as they are.
+template <WeightType T>
+constexpr int kCodesOffset = T == WeightType::Q8_0 ? kOffset : 0;
+
 template <WeightType T>
 void arrange_steps(const Gemm& g, void* to) {
   using Row = RowStep<T>;
@@ -36,7 +40,7 @@ void arrange_steps(const Gemm& g, void* to) {
     for (i64 m = 0; m < g.m; ++m, ++out) {
       Bytes<Row::step> codes;
       const int sum = quantise_step<Row::step>(g.a + m * g.a_m + k, out->scale, reinterpret_cast<std::int8_t*>(&codes));
-      out->start = -g.zero * sum;
+      out->start = -(g.zero - kCodesOffset<T>)*sum;
       if constexpr (packed_has_minima(T)) out->sum[0] = out->scale * static_cast<float>(sum);
 #pragma GCC unroll 2
       for (int w = 0; w < Row::words; w += Row::plain) {
@@ -54,7 +58,7 @@ template <WeightType T>
 inline vi code_word(const PackedStep<T>& s, int k, int w) {
   using Row = RowStep<T>;
   const u8* at = s.step + s.layout.scales + 4 * s.lane;
-  if constexpr (T == WeightType::Q8_0) return words(at + w * 64);
+  if constexpr (T == WeightType::Q8_0) return words(at + w * 64) ^ (kOffset * 0x01010101u);
   if (w < Row::plain) {
     const vu x = reinterpret_cast<vu>(words(at + (k / 8 + w / 2) * 64));
     return reinterpret_cast<vi>((w % 2 ? x >> 4 : x) & 0x0f0f0f0fu);

@@ -1,11 +1,18 @@
-// Sums of products of bytes. One of VNNI (dpbusd), MADD (16-bit products of pairs) and nothing (plain C++) says how
-// they are made.
+// Sums of products of bytes. VNNI (dpbusd), MADD (16-bit products of pairs), on Arm I8MM (usdot), DOTPROD (sdot) and
+// NEON alone (16-bit products), and nothing (plain C++) say how they are made.
 #pragma once
 
 #include "lightcone/backends/cpu/kernels/quantise.inl.h"
 
 namespace lc::host {
 namespace {
+
+// What must be taken from the codes of B so that they are what is multiplied: Arm's older products are of signed bytes.
+#if defined(NEON) && !defined(I8MM)
+constexpr int kOffset = 128;
+#else
+constexpr int kOffset = 0;
+#endif
 
 // The sums of one row of A with WIDTH columns. A word is four codes of each.
 struct Sums {
@@ -44,6 +51,31 @@ struct Sums {
     high = _mm256_add_epi32(high, _mm256_madd_epi16(b.high, a));
   }
   vi total() const { return reinterpret_cast<vi>(_mm256_hadd_epi32(low, high)); }
+#elif defined(NEON) && (defined(I8MM) || defined(DOTPROD))
+  using Word = int8x16_t;
+  int32x4_t sum = vdupq_n_s32(0);
+  static Word splat(const void* a) { return vreinterpretq_s8_u32(vdupq_n_u32(word(static_cast<const u8*>(a)))); }
+#if defined(I8MM)
+  using Codes = uint8x16_t;
+  static Codes codes(vi b) { return reinterpret_cast<uint8x16_t>(b); }
+  void add(Codes b, Word a) { sum = vusdotq_s32(sum, b, a); }
+#else
+  using Codes = int8x16_t;
+  static Codes codes(vi b) { return reinterpret_cast<int8x16_t>(b); }
+  void add(Codes b, Word a) { sum = vdotq_s32(sum, b, a); }
+#endif
+  vi total() const { return reinterpret_cast<vi>(sum); }
+#elif defined(NEON)
+  using Word = int8x8_t;
+  using Codes = int8x16_t;
+  int32x4_t low = vdupq_n_s32(0), high = vdupq_n_s32(0);
+  static Word splat(const void* a) { return vreinterpret_s8_u32(vdup_n_u32(word(static_cast<const u8*>(a)))); }
+  static Codes codes(vi b) { return reinterpret_cast<int8x16_t>(b); }
+  void add(Codes b, Word a) {
+    low = vpadalq_s16(low, vmull_s8(vget_low_s8(b), a));
+    high = vpadalq_s16(high, vmull_s8(vget_high_s8(b), a));
+  }
+  vi total() const { return reinterpret_cast<vi>(vpaddq_s32(low, high)); }
 #else
   using Word = const std::int8_t*;
   struct Codes {

@@ -21,7 +21,7 @@ struct Quantised : std::conditional_t<Min, RowSums<Rows>, NoSums> {
 
 // A fused multiply-add whatever the instruction set: the bits of int8 products do not depend on it.
 inline vf fused(vf a, vf b, vf c) {
-#if WIDTH >= 8
+#if WIDTH >= 8 || defined(NEON)
   return fma(a, b, c);
 #else
   vf r;

@@ -3,12 +3,23 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "lightcone/backends/cpu/gemm.h"
 #include "lightcone/core/dtype.h"
 #if defined(__AVX2__)
 #include <immintrin.h>
+#endif
+#if defined(NEON)  // by the files of that instruction set alone: "generic" is plain C++ on Arm, too
+#include <arm_neon.h>
+#endif
+
+// Over the registers of a tile: only then GCC for Arm keeps no copy of them in memory.
+#if defined(NEON)
+#define LC_UNROLL _Pragma("GCC unroll 16")
+#else
+#define LC_UNROLL
 #endif
 
 namespace lc::host {
@@ -43,6 +54,8 @@ inline vf splat(float v) {  // not vf{} + v: that is an addition, because of -0
   return reinterpret_cast<vf>(_mm512_set1_ps(v));
 #elif WIDTH == 8 && defined(__AVX__)
   return reinterpret_cast<vf>(_mm256_set1_ps(v));
+#elif defined(NEON)
+  return reinterpret_cast<vf>(vdupq_n_f32(v));
 #else
   vf r;
   for (int i = 0; i < WIDTH; ++i) r[i] = v;
@@ -56,6 +69,9 @@ inline vf fma(vf a, vf b, vf c) {
 #elif defined(__FMA__) && WIDTH == 8
   return reinterpret_cast<vf>(
       _mm256_fmadd_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b), reinterpret_cast<__m256>(c)));
+#elif defined(NEON)
+  return reinterpret_cast<vf>(
+      vfmaq_f32(reinterpret_cast<float32x4_t>(c), reinterpret_cast<float32x4_t>(a), reinterpret_cast<float32x4_t>(b)));
 #else
   return a * b + c;
 #endif
@@ -103,6 +119,11 @@ inline v4 sums(vf a, vf b, vf c, vf d) {
   const vf ones = twos + LC_JOIN(twos, twos, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
   return LC_JOIN(ones, ones, 0, 4, 8, 12);
 #undef LC_JOIN
+#elif defined(NEON)
+  const auto pairs = [](vf x, vf y) {
+    return reinterpret_cast<vf>(vpaddq_f32(reinterpret_cast<float32x4_t>(x), reinterpret_cast<float32x4_t>(y)));
+  };
+  return pairs(pairs(a, b), pairs(c, d));
 #else
   const auto quarters = [](vf v) {
 #if WIDTH == 8
@@ -123,6 +144,8 @@ inline vf from_half(const std::uint16_t* p) {
   return reinterpret_cast<vf>(_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
 #elif WIDTH == 8 && defined(__F16C__)
   return reinterpret_cast<vf>(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+#elif defined(NEON)
+  return reinterpret_cast<vf>(vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))));
 #else
   vf v;
   for (int i = 0; i < WIDTH; ++i) v[i] = f16_to_f32(p[i]);
@@ -136,6 +159,8 @@ inline vf from_bf16(const std::uint16_t* p) {
 #elif WIDTH == 8 && defined(__AVX2__)
   return reinterpret_cast<vf>(
       _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), 16));
+#elif defined(NEON)
+  return reinterpret_cast<vf>(vshll_n_u16(vld1_u16(p), 16));
 #else
   vf v;
   for (int i = 0; i < WIDTH; ++i) v[i] = bf16_to_f32(p[i]);
@@ -147,6 +172,8 @@ inline float half(const void* p) {
   std::memcpy(&h, p, 2);
 #if defined(__F16C__)
   return _cvtsh_ss(h);
+#elif defined(NEON)
+  return static_cast<float>(std::bit_cast<__fp16>(h));
 #else
   return f16_to_f32(h);
 #endif
@@ -170,12 +197,21 @@ inline void transpose(vf (&v)[N]) {
   }
 }
 inline vf as_float(vi v) { return __builtin_convertvector(v, vf); }
+#if defined(NEON)
+inline uint32x2_t four_bytes(const void* p) {
+  std::uint32_t word;
+  std::memcpy(&word, p, 4);
+  return vdup_n_u32(word);
+}
+#endif
 // WIDTH bytes as whole numbers.
 inline vi bytes(const std::uint8_t* p) {
 #if WIDTH == 16
   return reinterpret_cast<vi>(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
 #elif WIDTH == 8 && defined(__AVX2__)
   return reinterpret_cast<vi>(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+#elif defined(NEON)
+  return reinterpret_cast<vi>(vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_u32(four_bytes(p))))));
 #else
   vi v;
   for (int i = 0; i < WIDTH; ++i) v[i] = p[i];
@@ -187,6 +223,8 @@ inline vi bytes(const std::int8_t* p) {
   return reinterpret_cast<vi>(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
 #elif WIDTH == 8 && defined(__AVX2__)
   return reinterpret_cast<vi>(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+#elif defined(NEON)
+  return reinterpret_cast<vi>(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u32(four_bytes(p))))));
 #else
   vi v;
   for (int i = 0; i < WIDTH; ++i) v[i] = p[i];

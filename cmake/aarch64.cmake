@@ -1,0 +1,11 @@
+# Arm (64 bit) from another machine, with Debian's g++-aarch64-linux-gnu; tests run under qemu-user (docs/testing.md).
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_FIND_ROOT_PATH /usr/aarch64-linux-gnu)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+set(LIGHTCONE_QEMU_CPU max CACHE STRING "the processor that tests see: max, or a smaller one such as cortex-a72")
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -cpu ${LIGHTCONE_QEMU_CPU} -L /usr/aarch64-linux-gnu)

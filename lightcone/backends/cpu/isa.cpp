@@ -1,0 +1,51 @@
+#include "lightcone/backends/cpu/isa.h"
+
+#include <cstdlib>
+#include <string_view>
+
+#include "lightcone/core/error.h"
+
+namespace lc::host {
+
+Isa detect_isa() {
+  static const Isa best = [] {
+    const char* wish = std::getenv("LIGHTCONE_ISA");
+    const std::string_view cap = wish ? wish : "";
+    if (!cap.empty() && cap != "generic" && cap != "avx2" && cap != "avx512" && cap != "neon")
+      throw Error("cpu", cat("LIGHTCONE_ISA is '", cap, "', which is none of generic, avx2, avx512 and neon"));
+    if (cap == "generic") return Isa::Generic;
+#if defined(__x86_64__)
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    if (cap != "avx2" && avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+      return Isa::Avx512;
+    if (avx2) return Isa::Avx2;
+#elif defined(__aarch64__)
+    return Isa::Neon;  // every one of them has it
+#endif
+    return Isa::Generic;
+  }();
+  return best;
+}
+
+std::vector<Isa> isas() {
+  switch (detect_isa()) {
+    case Isa::Neon: return {Isa::Generic, Isa::Neon};
+    case Isa::Avx512: return {Isa::Generic, Isa::Avx2, Isa::Avx512};
+    case Isa::Avx2: return {Isa::Generic, Isa::Avx2};
+    case Isa::Generic: break;
+  }
+  return {Isa::Generic};
+}
+
+const char* name(Isa isa) {
+  switch (isa) {
+    case Isa::Neon: return "neon";
+    case Isa::Avx512: return "avx512";
+    case Isa::Avx2: return "avx2";
+    case Isa::Generic: break;
+  }
+  return "generic";
+}
+
+}  // namespace lc::host

@@ -1,0 +1,16 @@
+// Instruction sets that the micro-kernels are compiled for.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace lc::host {
+
+// What only some CPUs of a set have (VNNI, BF16, AMX; Arm's products of bytes and of bf16) is asked for where it is
+// used: dense_unit.h.
+enum class Isa : std::uint8_t { Generic, Avx2, Avx512, Neon };
+Isa detect_isa();         // the best this CPU has; $LIGHTCONE_ISA=generic|avx2|avx512|neon lowers it
+std::vector<Isa> isas();  // all up to that, for tests
+const char* name(Isa isa);
+
+}  // namespace lc::host

@@ -1,0 +1,77 @@
+// The tile of exact products of bytes, where sums are registers.
+#pragma once
+
+#include "lightcone/backends/cpu/kernels/exact_int8.inl.h"
+#include "lightcone/backends/cpu/kernels/int8_sums.inl.h"
+#include "lightcone/backends/cpu/kernels/register_tile.inl.h"
+
+namespace lc::host {
+namespace {
+
+#if defined(VNNI)
+constexpr int kExactRows = WIDTH == 16 ? 14 : 6;
+#elif defined(DOTPROD) || defined(I8MM)
+constexpr int kExactRows = 6;
+#else
+constexpr int kExactRows = MR;
+#endif
+// Where a vector is all there is, no struct: an array of them would live in memory.
+#if defined(VNNI) || defined(DOTPROD) || defined(I8MM)
+using ExactSum = vi;
+inline void add_products(ExactSum& sum, const Sums::Codes& b, const Sums::Word& a) {
+  Sums s{reinterpret_cast<decltype(Sums::sum)>(sum)};
+  s.add(b, a);
+  sum = s.total();
+}
+inline vi total(const ExactSum& sum) { return sum; }
+#else
+using ExactSum = Sums;
+inline void add_products(ExactSum& sum, const Sums::Codes& b, const Sums::Word& a) { sum.add(b, a); }
+inline vi total(const ExactSum& sum) { return sum.total(); }
+#endif
+
+template <int H, int V>
+struct ExactTile {
+  static void run(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 columns, bool add,
+                  const void* soon) {
+    const auto* x = static_cast<const std::int8_t*>(a);
+    const auto* y = static_cast<const u8*>(b);
+    ExactSum sums[H][V] = {};
+    tile_steps<H, V>((depth + kExactStep - 1) / kExactStep * (kExactStep / 4), c, c_m, soon, [&] {
+      typename Sums::Codes codes[V];
+      for (int t = 0; t < V; ++t)
+        codes[t] = Sums::codes(words(y + t / kGroupVectors * b_group + t % kGroupVectors * WIDTH * 4) ^
+                               (kOffset * 0x01010101u));
+#pragma GCC unroll 16
+      for (int i = 0; i < H; ++i) {
+        const auto s = Sums::splat(x + 4 * i);
+        for (int t = 0; t < V; ++t) add_products(sums[i][t], codes[t], s);
+      }
+      x += 4 * kExactRows, y += 4 * kGroup;
+    });
+    const auto* start = reinterpret_cast<const std::int32_t*>(x);  // they lie behind the codes
+    alignas(WIDTH * 4) vi whole[H][V];
+#pragma GCC unroll 16
+    for (int i = 0; i < H; ++i)
+#pragma GCC unroll 4
+      for (int t = 0; t < V; ++t) whole[i][t] = total(sums[i][t]) + start[i];
+    put_tile(whole, c, c_m, columns, add);
+  }
+};
+
+constexpr DenseUnit exact_unit(const char* name) {
+  return {name,
+          Arithmetic::Int8Exact,
+          kExactRows,
+          GROUPS * kGroup,
+          kExactStep,
+          kExactStepBytes<kExactRows>,
+          kExactBytes,
+          kFetched * kExactStep / 4,
+          pack_exact_a<kExactRows>,
+          pack_exact_b,
+          register_tile<ExactTile, kExactRows, GROUPS * kGroupVectors>};
+}
+
+}  // namespace
+}  // namespace lc::host

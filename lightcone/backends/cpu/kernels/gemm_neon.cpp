@@ -1,0 +1,15 @@
+#if defined(__aarch64__)
+#define WIDTH 4
+#define NEON
+#define MR 6
+#define TABLE kGemmNeon
+#define UNIT kF32Neon
+#define UNIT_NAME "f32_neon"
+#include "lightcone/backends/cpu/kernels/gemm.inl.h"
+#else
+#include "lightcone/backends/cpu/dense_unit.h"
+namespace lc::host {
+const GemmTable kGemmNeon = kGemmGeneric;
+const DenseUnit kF32Neon = kF32Generic;
+}  // namespace lc::host
+#endif
