@@ -387,7 +387,7 @@ TEST(Conv, ParametersArePrepared) {
   for (const bool winograd : {false, true})
     for (const int groups : {1, 2}) {
       Graph g;
-      const int channels = 24, rows = 50, n = winograd ? 30 : 9;
+      const int channels = 24, rows = 50, n = winograd ? 30 : 3;
       const auto parameter = [&](const std::string& name, const Shape& s) {
         return g.input(name, s, DType::F32, std::source_location::current(), kParameter);
       };

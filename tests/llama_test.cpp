@@ -201,6 +201,32 @@ constexpr CacheKind kCaches[] = {{DType::F32, 4, 0, 0},
                                  {DType::BF16, 2, 0.008, 4e-3},
                                  {DType::I8, 1 + 4.0 / 8, 0.03, 1e-2}};
 
+// Nobody reads more of the last layer than one row, its keys and its values.
+TEST(Llama, TheLastLayerComputesOneRow) {
+  const auto work = [](bool all_logits, int layers) {  // of the products of a prompt of 64
+    LlamaConfig c;
+    c.vocab = 64, c.hidden = 64, c.intermediate = 256, c.layers = layers, c.heads = c.kv_heads = 4, c.head_dim = 16;
+    const Graph g = llama_graph(c, {.context = 64, .chunk = 64, .all_logits = all_logits},
+                                [](Graph& h, const std::string& path, Shape s) {
+                                  return path.ends_with("bias") || path.find("_norm.weight") != path.npos
+                                             ? nn::Parameter{}
+                                             : nn::parameter(h, path, std::move(s), DType::F32);
+                                });
+    const Compiled done = transform(g, generic() | cpu({.threads = 1, .compiler = false}));
+    std::int64_t flops = 0;
+    for (NodeId id = 0; id < done.graph.size(); ++id)
+      if (const Node& n = done.graph[id]; n.op == Op::Kernel && n.kernel->name().starts_with("matmul"))
+        flops += n.kernel->flops().eval({{"seq", 64}, {"past", 0}});
+    return flops;
+  };
+  const std::int64_t square = 2 * 64 * 64, wide = 2 * 64 * 256, head = 2 * 64 * 64;
+  const std::int64_t layer = 4 * square + 3 * wide;  // of a row
+  for (const int layers : {1, 2}) {
+    EXPECT_EQ(work(true, layers), 64 * (layers * layer + head)) << layers;
+    EXPECT_EQ(work(false, layers), 64 * ((layers - 1) * layer + 2 * square) + layer - 2 * square + head) << layers;
+  }
+}
+
 // A narrow cache takes the bytes it should and moves the logits by no more than its rounding.
 TEST(Llama, NarrowCaches) {
   NEEDS_DATA("llm/stories260K");

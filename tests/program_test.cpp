@@ -1,5 +1,6 @@
 #include "lightcone/runtime/program.h"
 
+#include <cstring>
 #include <functional>
 #include <random>
 
@@ -10,6 +11,7 @@
 #include "lightcone/nn/parameter.h"
 #include "lightcone/nn/session.h"
 #include "lightcone/passes/passes.h"
+#include "lightcone/runtime/memory.h"
 
 using namespace lc;
 
@@ -23,6 +25,47 @@ TEST(Program, RunsOnTheInterpreterWithoutABackEnd) {
   EXPECT_EQ(c.get(y), (std::vector<float>{20, 35, 54}));
   EXPECT_EQ(p.plan().input_bytes, 24u);
   EXPECT_EQ(p.interpreted(), 2u);
+}
+
+// Large blocks begin where a huge page can, end where they were asked to, and hold what is written.
+TEST(Memory, LargeBlocksBeginAtHugePages) {
+  constexpr std::size_t kHuge = 2 << 20;
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{5000}, kHuge - 1, kHuge, kHuge + 1, 3 * kHuge + 4097}) {
+    std::vector<Memory> blocks(3);
+    for (Memory& m : blocks) m = Memory(bytes);
+    for (std::size_t k = 0; k < blocks.size(); ++k) {
+      if (bytes >= kHuge) EXPECT_EQ(reinterpret_cast<std::uintptr_t>(blocks[k].data()) % kHuge, 0u) << bytes;
+      EXPECT_EQ(blocks[k].size(), std::max<std::size_t>(bytes, 1));
+      for (std::size_t i = 0; i < bytes; i += 511) EXPECT_EQ(blocks[k].data()[i], std::byte{0});
+      std::memset(blocks[k].data(), static_cast<int>(k + 1), bytes);
+    }
+    for (std::size_t k = 0; k < blocks.size() && bytes; ++k) {
+      EXPECT_EQ(blocks[k].data()[0], static_cast<std::byte>(k + 1));
+      EXPECT_EQ(blocks[k].data()[bytes - 1], static_cast<std::byte>(k + 1));
+    }
+  }
+}
+
+// Packed weights lie behind each other: a mapping for each would be too small for huge pages.
+TEST(Program, PreparedValuesAndStatesAreOneBlock) {
+  Graph g;
+  const Tensor x = g.input("x", {4, 64});
+  for (const char* name : {"v", "w"}) {
+    const Tensor weight = g.input(name, {32, 64}, DType::F32, std::source_location::current(), kParameter);
+    const Tensor y = matmul(x, weight.permute({1, 0})), s = g.input(cat("state of ", name), {4, 32});
+    g.assign(s, prim::add(s, y));
+  }
+  const Program p = compile(g, generic() | cpu({.threads = 1}));
+  std::vector<std::size_t> prepared, states;
+  for (NodeId id = 0; id < p.graph().size(); ++id) {
+    const Node& n = p.graph()[id];
+    if (n.op == Op::Kernel && n.kernel->name().starts_with("pack")) prepared.push_back(p.plan().nodes[id].offset);
+    if (n.op == Op::Input && n.name.starts_with("state")) states.push_back(p.plan().nodes[id].offset);
+  }
+  EXPECT_EQ(prepared, (std::vector<std::size_t>{0, 32 * 64 * 4}));
+  EXPECT_EQ(states, (std::vector<std::size_t>{0, 4 * 32 * 4}));
+  EXPECT_EQ(p.plan().prepared_bytes, 2u * 32 * 64 * 4);
+  EXPECT_EQ(p.plan().state_bytes, 2u * 4 * 32 * 4);
 }
 
 TEST(Program, StateAndSymbols) {

@@ -66,28 +66,6 @@ int segments(const ConvProblem& p, i64 first, i64 width, Segment* to) {
   return n;
 }
 
-// Elements [begin, end) of a vector whose neighbours lie `step` apart; the others are zero and not read.
-inline vf load_some(const float* from, i64 step, i64 begin, i64 end) {
-#if WIDTH == 16
-  const auto mask = [](i64 b, i64 e) {
-    return static_cast<std::uint32_t>((std::uint64_t{1} << e) - (std::uint64_t{1} << b));
-  };
-  if (begin >= end) return vf{};
-  if (step == 1) return reinterpret_cast<vf>(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask(begin, end)), from));
-  if (step == 2) {
-    const std::uint32_t m = mask(2 * begin, 2 * end - 1);
-    const auto low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(m), from);
-    const auto high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(m >> 16), from + 16);
-    const auto even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    return reinterpret_cast<vf>(_mm512_permutex2var_ps(low, even, high));
-  }
-#endif
-  vf v = {};
-  if (step == 1 && end - begin == WIDTH) return load(from);
-  for (i64 i = begin; i < end; ++i) v[i] = from[i * step];
-  return v;
-}
-
 // Elements 0 to n, `step` apart; zero outside of [begin, end). Writes whole vectors.
 void copy_row(const float* from, i64 step, i64 begin, i64 end, i64 n, float* to) {
   for (i64 i = 0; i < n; i += WIDTH) {

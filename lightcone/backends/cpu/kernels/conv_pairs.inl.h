@@ -5,23 +5,6 @@
 namespace lc::host {
 namespace {
 
-// The first n <= WIDTH of numbers that lie `step` apart.
-inline vf spaced(const float* from, i64 step, i64 n) {
-  if (step == 1) return n == WIDTH ? load(from) : load_part(from, n);
-#if WIDTH == 16
-  if (step == 2) {
-    const auto mask = static_cast<std::uint32_t>((std::uint64_t{1} << (2 * n - 1)) - 1);
-    const auto low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from);
-    const auto high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + 16);
-    const auto even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    return reinterpret_cast<vf>(_mm512_permutex2var_ps(low, even, high));
-  }
-#endif
-  vf v = {};
-  for (i64 i = 0; i < n; ++i) v[i] = from[i * step];
-  return v;
-}
-
 inline vf rounded_pairs(vf even, vf odd) {
 #if defined(__AVX512BF16__)
   // Subnormal numbers become zeros, for which the products would take them.
@@ -56,8 +39,9 @@ void round(const float* image, const i64* from, i64 count, i64 step, i64 n, std:
       m = std::min(WIDTH - lane, n - i);
       __builtin_prefetch(next + i * step);
       __builtin_prefetch(next + (odd - even) + i * step);
-      const vf second = both ? spaced(odd + i * step, step, m) : vf{};
-      put(to + c / kGroup * group + k * row + c % kGroup, rounded_pairs(spaced(even + i * step, step, m), second), m);
+      const vf second = both ? load_some(odd + i * step, step, 0, m) : vf{};
+      put(to + c / kGroup * group + k * row + c % kGroup, rounded_pairs(load_some(even + i * step, step, 0, m), second),
+          m);
     }
   }
 }

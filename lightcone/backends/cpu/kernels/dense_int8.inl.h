@@ -39,30 +39,16 @@ void tile(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_
 }
 
 template <int Step, bool Min>
-constexpr DenseUnit unit(const char* name, Arithmetic a) {
-  return {name,
-          a,
-          MR,
-          GROUPS * kGroup,
-          Step,
-          sizeof(Quantised<MR, Step, Min>),
-          PanelStep<Step, Min>::bytes,
-          kLine,
-          quantise<MR, Step, Min>,
-          pack_b_int8,
-          tile<Step, Min>,
-          nullptr,
-          nullptr,
-          kArrangeInt8<Step, Min>,
-          kGemvInt8<Step, Min>};
+void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int zero, void* to) {
+  quantise<MR, Step, Min>(a, a_m, a_k, rows, depth, zero, to);
 }
+template <int Step, bool Min>
+void pack_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
+  pack_b_int8(g, j0, columns, k0, depth, to, b_group);
+}
+constexpr int kUnitColumns = GROUPS * kGroup;
 
 }  // namespace
-
-const DenseUnit UNITS[5] = {unit<32, false>(UNIT_NAME "_32", Arithmetic::Int8Step32),
-                            unit<32, true>(UNIT_NAME "_32_min", Arithmetic::Int8Step32Min),
-                            unit<16, false>(UNIT_NAME "_16", Arithmetic::Int8Step16),
-                            unit<16, true>(UNIT_NAME "_16_min", Arithmetic::Int8Step16Min),
-                            exact_unit(UNIT_NAME "_exact")};
-
 }  // namespace lc::host
+
+#include "lightcone/backends/cpu/kernels/int8_units.inl.h"

@@ -143,31 +143,9 @@ void pack_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64
       arrange_columns<Step>(Panel{static_cast<std::byte*>(to) + s * Panel::bytes}.codes());
 }
 
-template <int Step, bool Min>
-constexpr DenseUnit unit(const char* name, Arithmetic a) {
-  return {name,
-          a,
-          MR,
-          kGroup,
-          Step,
-          sizeof(Quantised<MR, Step, Min>),
-          PanelStep<Step, Min>::bytes,
-          kLine,
-          pack_a<Step, Min>,
-          pack_b<Step, Min>,
-          tile<Step, Min>,
-          nullptr,
-          nullptr,
-          kArrangeInt8<Step, Min>,
-          kGemvInt8<Step, Min>};
-}
+constexpr int kUnitColumns = kGroup;
 
 }  // namespace
-
-const DenseUnit UNITS[5] = {unit<32, false>(UNIT_NAME "_32", Arithmetic::Int8Step32),
-                            unit<32, true>(UNIT_NAME "_32_min", Arithmetic::Int8Step32Min),
-                            unit<16, false>(UNIT_NAME "_16", Arithmetic::Int8Step16),
-                            unit<16, true>(UNIT_NAME "_16_min", Arithmetic::Int8Step16Min),
-                            exact_unit(UNIT_NAME "_exact")};
-
 }  // namespace lc::host
+
+#include "lightcone/backends/cpu/kernels/int8_units.inl.h"

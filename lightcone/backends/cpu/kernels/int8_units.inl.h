@@ -1,0 +1,34 @@
+// The table of an instruction set's products of bytes, from its own pack_a, pack_b and tile of kUnitColumns columns.
+#pragma once
+
+namespace lc::host {
+namespace {
+
+template <int Step, bool Min>
+constexpr DenseUnit unit(const char* name, Arithmetic a) {
+  return {name,
+          a,
+          MR,
+          kUnitColumns,
+          Step,
+          sizeof(Quantised<MR, Step, Min>),
+          PanelStep<Step, Min>::bytes,
+          kLine,
+          pack_a<Step, Min>,
+          pack_b<Step, Min>,
+          tile<Step, Min>,
+          nullptr,
+          nullptr,
+          kArrangeInt8<Step, Min>,
+          kGemvInt8<Step, Min>};
+}
+
+}  // namespace
+
+const DenseUnit UNITS[5] = {unit<32, false>(UNIT_NAME "_32", Arithmetic::Int8Step32),
+                            unit<32, true>(UNIT_NAME "_32_min", Arithmetic::Int8Step32Min),
+                            unit<16, false>(UNIT_NAME "_16", Arithmetic::Int8Step16),
+                            unit<16, true>(UNIT_NAME "_16_min", Arithmetic::Int8Step16Min),
+                            exact_unit(UNIT_NAME "_exact")};
+
+}  // namespace lc::host
