@@ -20,6 +20,7 @@ using namespace lc;
 namespace {
 
 constexpr const char* kGroups = "products of the same rows";
+constexpr const char* kRows = "rows made in the product";
 constexpr std::int64_t kDepth = 256;
 
 struct Weights {
@@ -53,7 +54,7 @@ using Build = std::function<std::map<std::string, Tensor>(Graph&, const Weights&
 
 struct Ran {
   std::map<std::string, std::vector<float>> outputs;
-  int groups = 0;
+  int groups = 0, rows = 0;
   std::size_t kernels = 0;
 };
 
@@ -65,8 +66,9 @@ Ran run(const Build& build, const Weights& kind, std::int64_t seq, int threads, 
   Program p = compile(g, generic() | cpu({.threads = threads, .precision = kind.precision}));
   for (NodeId id = 0; id < g.size(); ++id)
     if (g[id].op == Op::Input && g[id].mode == kParameter) {
-      const auto bytes = content(g[id], g[id].dtype == DType::U8, static_cast<unsigned>(g[id].name.back()));
-      p.load(g[id].name, bytes.data(), bytes.size());
+      const auto bytes = std::make_shared<const std::vector<std::byte>>(
+          content(g[id], g[id].dtype == DType::U8, static_cast<unsigned>(g[id].name.back())));
+      p.load(g[id].name, bytes->data(), bytes->size(), bytes);
     }
   Context c(p);
   c.bind("seq", seq);
@@ -80,6 +82,7 @@ Ran run(const Build& build, const Weights& kind, std::int64_t seq, int threads, 
   for (const std::string& name : p.outputs()) r.outputs[name] = c.get(name);
   const auto& fired = p.log().back().fired;
   r.groups = fired.contains(kGroups) ? fired.at(kGroups) : 0;
+  r.rows = fired.contains(kRows) ? fired.at(kRows) : 0;
   r.kernels = p.kernels();
   return r;
 }
@@ -89,28 +92,34 @@ nn::Parameter weight(Graph& g, const char* name, std::int64_t n, const Weights& 
   return nn::parameter(g, name, {n, kDepth}, k.dtype, k.quant);
 }
 
-// Alone each product is a kernel of its own: the same bits are wanted from all of them together.
-void same_as_alone(const Build& build, int groups) {
+void same_bits(const std::vector<float>& have, const std::vector<float>& want, const std::string& what) {
+  ASSERT_EQ(have.size(), want.size());
+  double size = 0;
+  for (const float v : want) size += std::abs(static_cast<double>(v));
+  EXPECT_TRUE(std::isfinite(size) && size > 0) << what;
+  EXPECT_EQ(std::memcmp(have.data(), want.data(), have.size() * 4), 0) << what;
+}
+
+// For all kinds of weights, numbers of rows and threads.
+void each(const std::function<void(const Weights&, std::int64_t m, int threads, const std::string& what)>& see) {
   for (const Weights& kind : {Weights{DType::F32, {}, Precision::Highest}, Weights{DType::F32, {}, Precision::Medium},
                               Weights{DType::BF16, {}, Precision::Highest}, Weights{DType::BF16, {}, Precision::Medium},
                               Weights{DType::U8, QuantFormat::Q8_0, Precision::Medium},
                               Weights{DType::U8, QuantFormat::Q4_K, Precision::Medium},
                               Weights{DType::U8, QuantFormat::Q6_K, Precision::Highest}})
     for (const std::int64_t m : {1, 3, 4, 5, 40})
-      for (const int threads : {1, 2}) {
-        const Ran all = run(build, kind, m, threads);
-        EXPECT_EQ(all.groups, groups);
-        for (const auto& [name, y] : all.outputs) {
-          const Ran alone = run(build, kind, m, 1, name);
-          const auto& want = alone.outputs.at(name);
-          ASSERT_EQ(y.size(), want.size());
-          double size = 0;
-          for (const float v : want) size += std::abs(static_cast<double>(v));
-          EXPECT_TRUE(std::isfinite(size) && size > 0) << name;
-          EXPECT_EQ(std::memcmp(y.data(), want.data(), y.size() * 4), 0)
-              << name << ", m " << m << ", threads " << threads << ", " << lc::name(kind.dtype);
-        }
-      }
+      for (const int threads : {1, 2})
+        see(kind, m, threads, cat("m ", m, ", threads ", threads, ", ", lc::name(kind.dtype)));
+}
+
+// Alone each product is a kernel of its own: the same bits are wanted from all of them together.
+void same_as_alone(const Build& build, int groups) {
+  each([&](const Weights& kind, std::int64_t m, int threads, const std::string& what) {
+    const Ran all = run(build, kind, m, threads);
+    EXPECT_EQ(all.groups, groups);
+    for (const auto& [name, y] : all.outputs)
+      same_bits(y, run(build, kind, m, 1, name).outputs.at(name), name + ", " + what);
+  });
 }
 
 }  // namespace
@@ -227,4 +236,64 @@ TEST(Group, DeepModelsNeedNoMoreMemory) {
     return p.plan().arena_bytes;
   };
   EXPECT_EQ(arena(3), arena(8));
+}
+
+// A norm before a product has the same bits whether its rows are made strip by strip or lie in memory because
+// somebody else wants them, too.
+TEST(Rows, OfANormAreMadeInTheProduct) {
+  const auto norm_then = [](int products) {
+    return [products](Graph& g, const Weights& k) {
+      const Tensor x = g.input("x", {seq(), kDepth});
+      const Tensor norm = rms_norm(x, nn::parameter(g, "n", {kDepth}, DType::F32).value(), 1e-5);
+      Tensor y = nn::linear(norm, weight(g, "w1", 512, k)) + g.input("r", {seq(), 80}).slice(1, 0, 1);
+      if (products > 1) y = silu(nn::linear(norm, weight(g, "w2", 512, k))) * y;
+      return std::map<std::string, Tensor>{{"y", y}, {"norm", norm}};
+    };
+  };
+  for (const int products : {1, 2})
+    each([&](const Weights& kind, std::int64_t m, int threads, const std::string& what) {
+      const Ran made = run(norm_then(products), kind, m, threads, "y"), lies = run(norm_then(products), kind, m, 1);
+      EXPECT_EQ(made.rows, 1);
+      EXPECT_EQ(lies.rows, 0);
+      EXPECT_EQ(made.kernels, 1u);
+      same_bits(made.outputs.at("y"), lies.outputs.at("y"), what);
+    });
+}
+
+// Several axes of rows, and elementwise work on what a view shows.
+TEST(Rows, OfAnyLoopThatMakesThemInOrder) {
+  const Build build = [](Graph& g, const Weights& k) {
+    const Tensor x = g.input("x", {seq(), 2, kDepth / 2}).permute({1, 0, 2});
+    const Tensor rows = gelu(x) * 2.0 + 1.0;
+    return std::map<std::string, Tensor>{{"y", nn::linear(rows, nn::parameter(g, "w", {640, kDepth / 2}, k.dtype))},
+                                         {"rows", rows}};
+  };
+  const Weights kind{DType::F32, {}, Precision::Highest};
+  for (const std::int64_t m : {1, 2, 7, 48}) {
+    const Ran made = run(build, kind, m, 2, "y"), lies = run(build, kind, m, 1);
+    EXPECT_EQ(lies.rows, 0);
+    same_bits(made.outputs.at("y"), lies.outputs.at("y"), cat("m ", m));
+  }
+}
+
+// What would be computed by one worker for a short product, or again in every run, lies in memory.
+TEST(Rows, LieInMemoryWhereMakingThemCosts) {
+  const auto rows_made = [](const std::function<Tensor(Graph&)>& a, std::int64_t n) {
+    Graph g;
+    g.output("y", nn::linear(a(g), nn::parameter(g, "w", {n, kDepth}, DType::F32)));
+    const Program p = compile(g, generic() | cpu({.threads = 2}));
+    const auto& fired = p.log().back().fired;
+    return fired.contains(kRows) ? fired.at(kRows) : 0;
+  };
+  const auto cheap = [](Graph& g) { return relu(g.input("x", {40, kDepth}) + 1.0); };
+  EXPECT_EQ(rows_made(cheap, 512), 1);
+  EXPECT_EQ(rows_made(cheap, 16), 0);
+  EXPECT_EQ(rows_made([](Graph& g) { return mean(relu(g.input("x", {40, kDepth, 49})), {2}); }, 512), 0);
+  EXPECT_EQ(rows_made(
+                [](Graph& g) {
+                  return relu(nn::parameter(g, "p", {40, kDepth}, DType::F32).value() + 1.0);
+                },
+                512),
+            0);
+  EXPECT_EQ(rows_made([](Graph& g) { return relu(g.input("x", {std::int64_t{1} << 20, kDepth})); }, 512), 0);
 }

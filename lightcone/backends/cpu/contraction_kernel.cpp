@@ -1,4 +1,4 @@
-// Runs matrix products: one, or several of the same rows of A in one go.
+// Runs matrix products: one, or several of the same rows of A in one go, which a loop may make as they are needed.
 #include <algorithm>
 #include <cstring>
 
@@ -25,10 +25,25 @@ std::vector<i64> part_offsets(const std::vector<ContractionPart>& parts) {
   return at;
 }
 
+// Rows of A, made by a loop that writes them one behind the other.
+struct RowMaker {
+  const LoopKernel* loop;
+  const void* const* in;
+  const i64* sizes;
+  i64 steps, columns;  // of a row
+  static void run(const void* self, i64 first, i64 count, float* to) {
+    const RowMaker& r = *static_cast<const RowMaker*>(self);
+    // where the first of all rows would lie
+    const auto whole = reinterpret_cast<std::uintptr_t>(to) - static_cast<std::uintptr_t>(first * r.columns * 4);
+    r.loop->range(r.in, reinterpret_cast<void*>(whole), r.sizes, first * r.steps, (first + count) * r.steps);
+  }
+};
+
 class ContractionKernel final : public Kernel {
  public:
-  ContractionKernel(std::vector<ContractionPart> parts, std::shared_ptr<Parallel> p)
+  ContractionKernel(std::vector<ContractionPart> parts, ContractionRows rows, std::shared_ptr<Parallel> p)
       : parts_(std::move(parts)),
+        rows_(std::move(rows)),
         c_(parts_[0].c),
         offsets_(part_offsets(parts_)),
         parallel_(std::move(p)),
@@ -43,17 +58,22 @@ class ContractionKernel final : public Kernel {
       if (part.epilogue)
         for (const Dim& d : part.epilogue->sizes()) add(d);
     }
+    if (!rows_.loop) return;
+    rows_sizes_ = sizes_.size();
+    add(rows_.steps);
+    for (const Dim& d : rows_.loop->sizes()) add(d);
   }
   std::string name() const override {
     std::string s = "matmul_" + std::string(host::name(c_.type)) + (c_.packed ? "_packed" : "") +
                     (c_.unit ? "_" + std::string(c_.unit->name) : "");
     if (parts_.size() > 1) s += "_x" + std::to_string(parts_.size());
+    if (rows_.loop) s += "_of_" + rows_.loop->name();
     for (const ContractionPart& p : parts_)
       if (p.epilogue) s += "+" + p.epilogue->loop()->name();
     return s;
   }
   std::string source() const override {
-    std::string s;
+    std::string s = rows_.loop ? rows_.loop->source() : "";
     for (const ContractionPart& p : parts_)
       if (p.epilogue) s += p.epilogue->loop()->source();
     return s;
@@ -61,7 +81,7 @@ class ContractionKernel final : public Kernel {
   std::vector<Dim> sizes() const override { return sizes_; }
   Dim scratch_bytes(int workers) const override;
   Dim flops() const override {
-    Dim all = 0;
+    Dim all = rows_.loop ? rows_.loop->flops() : Dim(0);
     for (const ContractionPart& p : parts_) {
       Dim f = p.c.k.extent * 2;
       for (const Contraction::Axis& x : p.c.axes) f = f * x.extent;
@@ -86,8 +106,12 @@ class ContractionKernel final : public Kernel {
   struct Axis {
     i64 extent, a, b, c;
   };
+  i64 few_bytes(i64 m, i64 k) const { return rows_.loop ? (m * k * 4 + 63) / 64 * 64 : 0; }
+
   std::vector<ContractionPart> parts_;
-  const Contraction& c_;  // the first one's: all but columns, B and C is common
+  ContractionRows rows_;
+  std::size_t rows_sizes_ = 0;  // where the steps of a row stand, and the loop's own sizes behind
+  const Contraction& c_;        // the first one's: all but columns, B and C is common
   std::vector<i64> offsets_;
   std::shared_ptr<Parallel> parallel_;
   Isa isa_;
@@ -104,13 +128,17 @@ Dim ContractionKernel::scratch_bytes(int workers) const {
                        .k = c_.k.extent.bounds().hi,
                        .type = c_.packed ? c_.kept() : c_.type,
                        .packed = c_.packed,
-                       .unit = c_.unit};
+                       .unit = c_.unit,
+                       .rows = rows_.loop ? RowMaker::run : nullptr};
     most = std::max(most, gemm_scratch_bytes(largest, workers));
   }
-  return static_cast<i64>(most);
+  const i64 few = few_bytes(std::min(kFewRows, rows.bounds().hi), c_.k.extent.bounds().hi);
+  return few + static_cast<i64>(most);
 }
 
 std::optional<Dim> ContractionKernel::bytes_read(std::size_t operand) const {  // what its strides reach
+  if (rows_.loop && operand < rows_.operands) return rows_.loop->bytes_read(operand);
+  operand -= rows_.operands - 1;
   if (operand > parts_.size()) return std::nullopt;
   const Contraction& c = parts_[operand == 0 ? 0 : operand - 1].c;
   const auto strides = [&](const Contraction::Axis& x) { return !((operand == 0 ? x.a : x.b) == Dim(0)); };
@@ -186,6 +214,20 @@ void ContractionKernel::run(const Launch& l) const {
     std::copy(axis + longest + 1, axis + count, axis + longest);
     --count;
   }
+  RowMaker maker{};
+  std::byte* scratch = l.scratch;
+  const float* a_rows = static_cast<const float*>(l.in[0]);
+  if (rows_.loop) {
+    const i64* own = s + rows_sizes_;
+    maker = {rows_.loop.get(), l.in.data(), own + 1, own[0], g.k};
+    if (g.m > kFewRows) {
+      a_rows = nullptr, g.rows = RowMaker::run, g.rows_self = &maker;
+    } else {
+      float* few = reinterpret_cast<float*>(scratch);
+      RowMaker::run(&maker, 0, g.m, few);
+      a_rows = few, scratch += few_bytes(g.m, g.k);
+    }
+  }
   Gemm part[kMaxParts];
   Finisher finisher[kMaxParts];
   const auto result = [&](std::size_t p) {
@@ -211,12 +253,12 @@ void ContractionKernel::run(const Launch& l) const {
     for (std::size_t i = 0; i < count; ++i)
       a += index[i] * axis[i].a, b += index[i] * axis[i].b, c += index[i] * axis[i].c;
     for (std::size_t p = 0; p < parts_.size(); ++p) {
-      part[p].a = reinterpret_cast<const float*>(static_cast<const std::byte*>(l.in[0]) +
+      part[p].a = reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(a_rows) +
                                                  (c_.type == WeightType::I8 ? a : 4 * a));
-      part[p].b = static_cast<const std::byte*>(l.in[1 + p]) + bytes(b);
+      part[p].b = static_cast<const std::byte*>(l.in[rows_.operands + p]) + bytes(b);
       part[p].c = result(p) + c / g.n * part[p].n;
     }
-    gemm(part[0], batch, l.parallel, l.scratch, isa_);
+    gemm(part[0], batch, l.parallel, scratch, isa_);
     std::size_t i = count;
     while (i > 0 && ++index[i - 1] == axis[i - 1].extent) index[--i] = 0;
     if (i == 0) return;
@@ -241,9 +283,9 @@ class PartKernel final : public Kernel {
 
 }  // namespace
 
-std::shared_ptr<const Kernel> contraction_kernel(std::vector<ContractionPart> parts,
+std::shared_ptr<const Kernel> contraction_kernel(std::vector<ContractionPart> parts, ContractionRows rows,
                                                  std::shared_ptr<Parallel> parallel) {
-  return std::make_shared<ContractionKernel>(std::move(parts), std::move(parallel));
+  return std::make_shared<ContractionKernel>(std::move(parts), std::move(rows), std::move(parallel));
 }
 i64 contraction_bytes(const std::vector<ContractionPart>& parts) { return part_offsets(parts).back(); }
 std::shared_ptr<const Kernel> part_kernel(const std::vector<ContractionPart>& parts, std::size_t part) {

@@ -17,7 +17,6 @@ constexpr i64 kShared = 1 << 20;   // bytes of scratch of a product that one wor
 constexpr i64 kPanel = 1024;       // columns of B packed at a time
 constexpr i64 kColumns = 128;      // columns of one task, at least
 constexpr i64 kBlock = 512;        // and at most, so that its part of C stays in the cache
-constexpr i64 kFewRows = 4;        // up to here B is streamed, not packed
 constexpr i64 kLeast = 16 << 10;   // bytes of B that one streaming task reads, at least
 constexpr i64 kCached = 1 << 20;   // bytes of B that stay in a worker's second-level cache from run to run
 constexpr i64 kGroup = PackedLayout::rows;
@@ -41,19 +40,22 @@ i64 tile_depth(const Gemm& g, const DenseUnit& u) {
   const i64 parts = (g.k + most - 1) / most;
   return up((g.k + parts - 1) / parts, 64);
 }
-// Strips of A packed at a time, once for all columns.
+// Strips of A packed at a time, once for all columns. Rows that are made as they are packed are made once.
 i64 packed_strips(const Gemm& g, const DenseUnit& u) {
-  return std::min((g.m + u.mr - 1) / u.mr, std::max(kRows / u.mr, kPackedA / std::max<i64>(u.a_bytes(g.k), 1)));
+  const i64 all = (g.m + u.mr - 1) / u.mr;
+  return g.rows ? all : std::min(all, std::max(kRows / u.mr, kPackedA / std::max<i64>(u.a_bytes(g.k), 1)));
 }
 // Room for them; never less for a greater k, so that what the largest needs is enough for all.
 i64 a_bytes(const Gemm& g, const DenseUnit& u) {
   const i64 strips = (g.m + u.mr - 1) / u.mr, strip = u.a_bytes(g.k), most = std::max(kRows / u.mr * strip, kPackedA);
-  return up(strips > most / std::max<i64>(strip, 1) ? most : strips * strip, 64);
+  return up(!g.rows && strips > most / std::max<i64>(strip, 1) ? most : strips * strip, 64);
 }
+// A worker's rows that are being made.
+i64 rows_bytes(const Gemm& g, const DenseUnit& u) { return g.rows ? up(u.mr * g.k * 4, 64) : 0; }
 // Rows of A in another order, or sums of them, when they are few.
 i64 few_bytes(const Gemm& g) { return up(std::min(g.m, kFewRows) * g.k * 4, 64); }
 i64 scratch_bytes(const Gemm& g, const DenseUnit& u) {
-  return std::max(a_bytes(g, u) + panel_bytes(g, u), few_bytes(g));
+  return up(std::max(a_bytes(g, u) + panel_bytes(g, u), few_bytes(g)), 64);
 }
 
 // Streaming tasks, in groups of sixteen rows: each a share of what is left, so that most is read in long runs
@@ -108,6 +110,7 @@ struct Job {
   const DenseUnit* u;
   std::byte* panel = nullptr;
   std::byte* a = nullptr;        // its strips packed: those of a depth of k side by side, then of the next depth
+  std::byte* rows = nullptr;     // one strip of every worker, as it is made
   const std::byte* b = nullptr;  // groups of 16 columns as the unit wants them, all of k
   i64 depth = 0, i0 = 0, j0 = 0, columns = 0;
   Even strips = {};             // rows from i0 on, in strips
@@ -156,7 +159,7 @@ void stream_columns(void* arg, int task, int) {
 }
 
 // A group of columns of B, or a strip of rows of A.
-void pack(void* arg, int task, int) {
+void pack(void* arg, int task, int worker) {
   const Job& j = *static_cast<Job*>(arg);
   const Gemm& g = *j.g;
   const DenseUnit& u = *j.u;
@@ -164,11 +167,14 @@ void pack(void* arg, int task, int) {
     const i64 first = task * kGroup, bytes = u.b_bytes(g.k);
     return u.pack_b(g, j.j0 + first, std::min(kGroup, j.columns - first), 0, g.k, j.panel + task * bytes, bytes);
   }
-  const i64 strip = task - j.groups, i = j.i0 + j.strips.begin(strip);
+  const i64 strip = task - j.groups, i = j.i0 + j.strips.begin(strip), rows = j.strips.size(strip);
+  const auto to = [&](i64 k, i64 depth) { return j.a + j.strips.parts * u.a_bytes(k) + strip * u.a_bytes(depth); };
+  float* made = reinterpret_cast<float*>(j.rows + worker * rows_bytes(g, u));
+  if (g.rows) g.rows(g.rows_self, i, rows, made);
   for (i64 k = 0; k < g.k; k += j.depth) {
     const i64 depth = std::min(j.depth, g.k - k);
-    u.pack_a(a_at(g, u, i * g.a_m + k * g.a_k), g.a_m, g.a_k, j.strips.size(strip), depth, g.zero,
-             j.a + j.strips.parts * u.a_bytes(k) + strip * u.a_bytes(depth));
+    if (g.rows) u.pack_a(made + k, g.k, 1, rows, depth, g.zero, to(k, depth));
+    else u.pack_a(a_at(g, u, i * g.a_m + k * g.a_k), g.a_m, g.a_k, rows, depth, g.zero, to(k, depth));
   }
 }
 
@@ -286,7 +292,7 @@ void product(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTa
     return few_rows(g, parallel, scratch, t, u);
   if (few && g.b_n == 1 && !g.packed)
     return parallel.run(static_cast<int>((g.n + kColumns - 1) / kColumns), stream_columns, &j);
-  j.a = scratch, j.depth = tile_depth(g, u);
+  j.a = scratch, j.rows = scratch + scratch_bytes(g, u), j.depth = tile_depth(g, u);
   for (j.g = &g; j.g; j.g = j.g->also) {
     j.j0 = 0;
     many_rows(j, parallel, scratch, j.g == &g);
@@ -332,10 +338,12 @@ std::string_view name(WeightType t) {
 }
 
 std::size_t gemm_scratch_bytes(const Gemm& g, int workers) {
-  i64 most = 0;
-  for (const Isa isa : {Isa::Generic, Isa::Avx2, Isa::Avx512, Isa::Neon})
+  i64 most = 0, rows = 0;
+  for (const Isa isa : {Isa::Generic, Isa::Avx2, Isa::Avx512, Isa::Neon}) {
     most = std::max(most, scratch_bytes(g, unit(g, isa)));
-  return static_cast<std::size_t>(std::max(most, workers * std::min(most, kShared)));
+    rows = std::max(rows, rows_bytes(g, unit(g, isa)));
+  }
+  return static_cast<std::size_t>(std::max(most + workers * rows, workers * std::min(most, kShared)));
 }
 
 void gemm(const Gemm& g, const GemmBatch& batch, Parallel& parallel, std::byte* scratch, Isa isa) {

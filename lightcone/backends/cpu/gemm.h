@@ -29,6 +29,8 @@ std::string_view name(WeightType t);
 
 struct DenseUnit;
 
+constexpr std::int64_t kFewRows = 4;  // up to here B is streamed, not packed
+
 struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;
   const float* a = nullptr;       // bytes for an exact unit, and then C is i32
@@ -45,6 +47,10 @@ struct Gemm {
   // Called once for every piece of every row of C as soon as it is final: columns [begin, end).
   void (*finish)(const void* self, float* row, std::int64_t begin, std::int64_t end) = nullptr;
   const void* finish_self = nullptr;
+  // More than a few rows of A need not lie in memory: this makes rows [first, first + count), side by side, when they
+  // are packed; each once.
+  void (*rows)(const void* self, std::int64_t first, std::int64_t count, float* to) = nullptr;
+  const void* rows_self = nullptr;
   // Another product of the same A, of packed weights in the same form, in the same fork. It may finish with the
   // results of those before it at the same columns if all have the same number of columns.
   const Gemm* also = nullptr;

@@ -3,7 +3,7 @@
 // Everything starts inlined into its only reader. A value gets memory when it must (outputs,
 // operands of matrix kernels, several readers) or when building a kernel shows that inlining it
 // would compute it too often; then the kernels concerned are built again.
-#include "lightcone/backends/cpu/lower.h"
+#include "lightcone/backends/cpu/lowering.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -24,53 +24,7 @@ namespace {
 constexpr int kLongest = 128;
 constexpr int kLoop = 8;  // what a reduction counts for
 
-class Lowering {
- public:
-  Lowering(const Graph& g, std::shared_ptr<Parallel> p, PassLog& log, const CpuOptions& o)
-      : g_(g), parallel_(std::move(p)), log_(log), options_(o) {}
-  Lowered run();
-
- private:
-  bool is_library(const Node& n) const {
-    return (info(n.op).kind == Kind::Structured && n.op != Op::Gather) || n.op == Op::Kernel;
-  }
-  void choose_buffers();
-  void choose_prepared();
-  bool trivial(NodeId id) const;
-  void build_loops();
-  void choose_packed();
-  NodeId packed(Graph& dst, const Contraction& c);
-  NodeId packed(Graph& dst, const Convolution& c);
-  void find_epilogues();
-  void find_groups();
-  const Contraction* contraction_of(NodeId result) const;
-  std::vector<NodeId> available(const std::vector<NodeId>& group) const;
-  struct Fused {
-    NodeId producer;
-    std::shared_ptr<Epilogue> epilogue;
-  };
-  std::shared_ptr<Epilogue> behind(const Fused& f);
-  bool emit_group(Graph& dst, const std::vector<NodeId>& group);
-  void name_loop(LoopKernel& k);
-  NodeId emit(Graph& dst, NodeId id);
-
-  const Graph& g_;
-  std::shared_ptr<Parallel> parallel_;
-  PassLog& log_;
-  const CpuOptions& options_;
-  std::vector<bool> live_, buffer_;
-  std::set<NodeId> wanted_;  // reachable through the buffers that kernels really read
-  std::map<NodeId, Contraction> contractions_;
-  std::map<NodeId, Convolution> convolutions_;
-  std::map<NodeId, Fused> fused_;                 // by consumer
-  std::map<NodeId, std::vector<NodeId>> groups_;  // results of products of the same rows, by the first of them
-  std::map<NodeId, ir::Built> loops_;
-  std::vector<std::shared_ptr<LoopKernel>> made_;
-  std::map<std::string, std::string> names_;  // text -> function name
-  std::vector<NodeId> to_;
-  std::map<std::pair<NodeId, WeightType>, NodeId> packed_;  // packed parameters in the new graph
-  std::map<std::pair<NodeId, PackedFilters>, NodeId> filters_;
-};
+}  // namespace
 
 // Cheap enough to compute wherever it is read: constants, indices, and arithmetic on them.
 bool Lowering::trivial(NodeId id) const {
@@ -274,29 +228,36 @@ NodeId Lowering::packed(Graph& dst, const Convolution& c) {
   return it->second;
 }
 
-// An elementwise kernel that is the only reader of a product or a convolution becomes its epilogue.
-void Lowering::find_epilogues() {
-  std::map<NodeId, int> readers;
-  for (const Root& r : g_.roots()) ++readers[r.edge.node];
-  for (const Assignment& a : g_.assignments()) ++readers[a.next.node];
+void Lowering::count_readers() {
+  for (const Root& r : g_.roots()) ++readers_[r.edge.node];
+  for (const Assignment& a : g_.assignments()) ++readers_[a.next.node];
   for (NodeId id : wanted_) {
     if (const auto c = contractions_.find(id); c != contractions_.end()) {
-      ++readers[c->second.a_node], ++readers[c->second.b_node];
+      ++readers_[c->second.a_node], ++readers_[c->second.b_node];
     } else if (const auto v = convolutions_.find(id); v != convolutions_.end()) {
-      ++readers[v->second.image_node], ++readers[v->second.weight_node];
+      ++readers_[v->second.image_node], ++readers_[v->second.weight_node];
     } else if (const auto l = loops_.find(id); l != loops_.end()) {
-      for (NodeId k : l->second.buffers) ++readers[k];
-      if (g_[id].op == Op::SliceScatter) ++readers[g_[id].in[0].node];
+      for (NodeId k : l->second.buffers) ++readers_[k];
+      if (g_[id].op == Op::SliceScatter) ++readers_[g_[id].in[0].node];
     } else {
-      for (const Edge& e : g_[id].in) ++readers[e.node];
+      for (const Edge& e : g_[id].in) ++readers_[e.node];
     }
   }
+  for (NodeId id = 0; id < g_.size(); ++id) {
+    const Node& n = g_[id];
+    varies_.push_back((n.op == Op::Input && n.mode != kParameter) ||
+                      std::any_of(n.in.begin(), n.in.end(), [&](const Edge& e) { return varies_[e.node]; }));
+  }
+}
+
+// An elementwise kernel that is the only reader of a product or a convolution becomes its epilogue.
+void Lowering::find_epilogues() {
   std::optional<Graph> rows;  // the graph, and rows of consumers
   for (auto& [id, built] : loops_) {
     if (!wanted_.contains(id) || g_[id].op == Op::SliceScatter) continue;
     for (std::size_t k = built.buffers.size(); k-- > 0 && !fused_.contains(id);) {
       const NodeId producer = built.buffers[k];
-      if (readers[producer] != 1 || !built.same_index[k]) continue;
+      if (readers_[producer] != 1 || !built.same_index[k]) continue;
       Dim row = 1;
       if (const auto v = convolutions_.find(producer); v != convolutions_.end()) {
         if (v->second.channels_last) row = v->second.rows.extent;
@@ -316,117 +277,6 @@ void Lowering::find_epilogues() {
     }
   }
   for (const auto& [consumer, f] : fused_) wanted_.erase(f.producer);
-}
-
-// The product behind a result, which may be that of its epilogue.
-const Contraction* Lowering::contraction_of(NodeId result) const {
-  const auto f = fused_.find(result);
-  const auto c = contractions_.find(f == fused_.end() ? result : f->second.producer);
-  return c == contractions_.end() ? nullptr : &c->second;
-}
-
-// Products of the same rows with packed weights, as Q, K and V are or gate and up, become one kernel.
-void Lowering::find_groups() {
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;  // bytes: the results lie behind each other
-  const auto same_rows = [](const Contraction& a, const Contraction& b) {
-    bool same = a.a_offset == b.a_offset && a.k.extent == b.k.extent && a.k.a == b.k.a && a.type == b.type &&
-                a.type != WeightType::I8 && a.unit == b.unit && a.axes.size() == b.axes.size();
-    for (std::size_t i = 0; same && i + 1 < a.axes.size(); ++i)
-      same = a.axes[i].extent == b.axes[i].extent && a.axes[i].a == b.axes[i].a;
-    return same;
-  };
-  std::map<NodeId, std::vector<std::vector<NodeId>>> by_rows;  // by A
-  for (NodeId id : wanted_) {
-    const Contraction* c = contraction_of(id);
-    if (!c || !c->packed || product(g_[id].shape).bounds().hi > kMost || c->axes.back().extent.bounds().lo < 1)
-      continue;
-    const Node& a = g_[c->a_node];
-    if (a.op == Op::Input && a.mode == kParameter) continue;  // computed once, each by itself
-    auto& groups = by_rows[c->a_node];
-    const auto group = std::find_if(groups.begin(), groups.end(), [&](const std::vector<NodeId>& of) {
-      return of.size() < kMaxParts && same_rows(*contraction_of(of[0]), *c);
-    });
-    if (group != groups.end()) group->push_back(id);
-    else groups.push_back({id});
-  }
-  for (const auto& [a, groups] : by_rows)
-    for (const std::vector<NodeId>& group : groups)
-      if (group.size() > 1) groups_[group[0]] = group;
-}
-
-// Those whose epilogues find their operands in memory by now, or at the same place in an earlier one of the group.
-std::vector<NodeId> Lowering::available(const std::vector<NodeId>& group) const {
-  std::vector<NodeId> parts;
-  bool tied = false;  // all must have as many columns
-  for (NodeId id : group) {
-    bool there = true, ties = tied;
-    if (const auto f = fused_.find(id); f != fused_.end())
-      for (NodeId k : f->second.epilogue->operands()) {
-        if (to_[k] != ~NodeId{0} || g_[k].op == Op::Input) continue;
-        const ir::Built& loop = loops_.at(id);
-        const auto at =
-            static_cast<std::size_t>(std::find(loop.buffers.begin(), loop.buffers.end(), k) - loop.buffers.begin());
-        there = there && std::find(parts.begin(), parts.end(), k) != parts.end() && loop.same_index[at];
-        ties = true;
-      }
-    const Dim& columns = contraction_of(id)->axes.back().extent;
-    const bool even = std::all_of(parts.begin(), parts.end(),
-                                  [&](NodeId p) { return contraction_of(p)->axes.back().extent == columns; });
-    if (!there || (ties && !even)) continue;
-    parts.push_back(id);
-    tied = ties;
-  }
-  return parts;
-}
-
-bool Lowering::emit_group(Graph& dst, const std::vector<NodeId>& group) {
-  const std::vector<NodeId> results = available(group);
-  if (results.size() < 2) return false;
-  Node out{.op = Op::Kernel, .dtype = DType::F32, .where = g_[results[0]].where};
-  std::vector<NodeId> operands;
-  const auto reads = [&](NodeId k) {
-    if (to_[k] == ~NodeId{0}) to_[k] = dst.add(g_[k]);  // an input that comes later
-    out.in.push_back({to_[k], View(dst[to_[k]].shape)});
-    operands.push_back(k);
-    return static_cast<int>(out.in.size()) - 1;
-  };
-  reads(contraction_of(results[0])->a_node);
-  std::vector<ContractionPart> parts;
-  for (NodeId id : results) {
-    const Contraction& c = *contraction_of(id);
-    if (to_[c.b_node] == ~NodeId{0}) to_[c.b_node] = dst.add(g_[c.b_node]);
-    const NodeId w = packed(dst, c);
-    out.in.push_back({w, View(dst[w].shape)});
-    operands.push_back(c.b_node);
-    parts.push_back({.c = c, .epilogue = nullptr, .operands = {}});
-  }
-  std::vector<Origin::Step> made;
-  for (std::size_t p = 0; p < results.size(); ++p) {
-    if (const auto f = fused_.find(results[p]); f != fused_.end()) {
-      parts[p].epilogue = behind(f->second);
-      for (NodeId k : f->second.epilogue->operands()) {
-        const auto part = std::find(results.begin(), results.end(), k);
-        parts[p].operands.push_back(part == results.end() ? reads(k) : ~static_cast<int>(part - results.begin()));
-      }
-    }
-    std::vector<NodeId> known = operands;
-    known.insert(known.end(), results.begin(), results.begin() + static_cast<std::ptrdiff_t>(p));
-    for (Origin::Step& s : steps(g_, results[p], known)) made.push_back(std::move(s));
-    ++log_.fired["matmul"];
-  }
-  ++log_.fired["products of the same rows"];
-  out.shape = {contraction_bytes(parts) / 4};
-  out.kernel = contraction_kernel(parts, parallel_);
-  std::const_pointer_cast<Kernel>(out.kernel)->origin = {"cpu: matmul", std::move(made)};
-  const NodeId whole = dst.add(std::move(out));
-  for (std::size_t p = 0; p < results.size(); ++p) {
-    const Node& n = g_[results[p]];
-    Node part{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
-    part.in.push_back({whole, View(dst[whole].shape)});
-    part.kernel = part_kernel(parts, p);
-    to_[results[p]] = dst.add(std::move(part));
-  }
-  return true;
 }
 
 std::shared_ptr<Epilogue> Lowering::behind(const Fused& f) {
@@ -458,6 +308,10 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     operands.push_back(k);
   };
   if (n.op == Op::Input) return dst.add(n);
+  if (contraction_of(id)) {
+    emit_products(dst, {id});
+    return to_[id];
+  }
   const auto f = fused_.find(id);
   const NodeId producer = f == fused_.end() ? id : f->second.producer;
   const auto epilogue = [&]() -> std::shared_ptr<Epilogue> {
@@ -472,7 +326,6 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     operands.push_back(k);
   };
   const auto v = convolutions_.find(producer);
-  const auto c = contractions_.find(producer);
   if (v != convolutions_.end()) {
     reads(v->second.image_node);
     weight(v->second, v->second.weight_node);
@@ -480,12 +333,6 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     out.kernel = v->second.pairs           ? pairs_kernel(v->second, parallel_, epilogue())
                  : v->second.channels_last ? convolution_last_kernel(v->second, way, parallel_, epilogue())
                                            : convolution_kernel(v->second, way, parallel_, epilogue());
-  } else if (c != contractions_.end()) {
-    reads(c->second.a_node);
-    weight(c->second, c->second.b_node);
-    ContractionPart whole{.c = c->second, .epilogue = epilogue(), .operands = {}};
-    for (std::size_t k = 2; k < out.in.size(); ++k) whole.operands.push_back(static_cast<int>(k));
-    out.kernel = contraction_kernel({std::move(whole)}, parallel_);
   } else if (const auto b = loops_.find(id); b != loops_.end()) {
     if (n.op == Op::SliceScatter) reads(n.in[0].node);
     for (NodeId k : b->second.buffers) reads(k);
@@ -505,7 +352,6 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
   const bool winograd = v != convolutions_.end() && out.kernel->name().starts_with("conv_winograd");
   const std::string kind = winograd                   ? "conv_winograd"
                            : v != convolutions_.end() ? "conv"
-                           : c != contractions_.end() ? "matmul"
                            : loops_.contains(id)      ? "loop"
                                                       : std::string(info(n.op).name);
   ++log_.fired[kind];
@@ -518,21 +364,24 @@ Lowered Lowering::run() {
   choose_buffers();
   build_loops();
   choose_packed();
+  count_readers();
   find_epilogues();
   find_groups();
+  find_rows();
   Graph dst;
   to_.assign(g_.size(), ~NodeId{0});
   for (NodeId id = 0; id < g_.size(); ++id) {
     if (to_[id] != ~NodeId{0} || !(g_[id].op == Op::Input ? live_[id] : wanted_.contains(id))) continue;
+    if (waiting_.contains(id)) continue;
     const auto group = groups_.find(id);
-    if (group == groups_.end() || !emit_group(dst, group->second)) to_[id] = emit(dst, id);
+    const auto results = group == groups_.end() ? std::vector<NodeId>{} : available(group->second);
+    if (results.size() > 1) emit_products(dst, results);
+    else to_[id] = emit(dst, id);
   }
   for (const Root& r : g_.roots()) dst.root(r.name, {to_[r.edge.node], r.edge.view});
   for (const Assignment& a : g_.assignments()) dst.assignment(to_[a.state], {to_[a.next.node], a.next.view});
   return {std::move(dst), std::move(made_)};
 }
-
-}  // namespace
 
 Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, const CpuOptions& options) {
   Graph unrolled = unroll_windows(g, log);

@@ -86,8 +86,15 @@ struct ContractionPart {
   std::vector<int> operands;  // of the epilogue: of the kernel's own operands, or ~p: the result of part p
   std::size_t sizes = 0;      // where its own begin; the kernel's business
 };
-// Operands: A, then B of each part, then those of the epilogues.
-std::shared_ptr<const Kernel> contraction_kernel(std::vector<ContractionPart> parts,
+// A loop that makes the rows of A, like a norm: each strip of them just before it is packed, so that A is never written
+// to memory.
+struct ContractionRows {
+  std::shared_ptr<LoopKernel> loop;  // null: A lies in memory
+  Dim steps = 1;                     // of its outermost loop for one row
+  std::size_t operands = 1;
+};
+// Operands: A, or those of the loop that makes it; then B of each part, then those of the epilogues.
+std::shared_ptr<const Kernel> contraction_kernel(std::vector<ContractionPart> parts, ContractionRows rows,
                                                  std::shared_ptr<Parallel> parallel);
 std::int64_t contraction_bytes(const std::vector<ContractionPart>& parts);  // of all results
 std::shared_ptr<const Kernel> part_kernel(const std::vector<ContractionPart>& parts, std::size_t part);
