@@ -32,6 +32,13 @@ struct Launch {
   Parallel& parallel;
 };
 
+// The iterations of a kernel that do not depend on each other.
+struct Iterations {
+  std::int64_t count = 0;
+  std::int64_t multiple = 1;  // a thread begins at a multiple of this, for what shares a cache line
+  double work = 1;            // of each, in rough operations
+};
+
 // What a kernel was made from: the operations it computes, in order, each with the user's line.
 struct Origin {
   struct Step {
@@ -55,6 +62,11 @@ class Kernel {
   virtual std::optional<std::int64_t> part() const { return std::nullopt; }
   // Must not allocate, lock or throw, except for an Error about the sizes given.
   virtual void run(const Launch& launch) const = 0;
+
+  // A kernel that can be run iteration by iteration may share a fork with others (fork.h). It has no scratch.
+  virtual bool divisible() const { return false; }
+  virtual Iterations iterations(std::span<const std::int64_t> /*sizes*/) const { return {}; }
+  virtual void run_iterations(const Launch& /*launch*/, std::int64_t /*begin*/, std::int64_t /*end*/) const {}
 
   // For profiles. An operation of the graph counts as one a number it makes, exp2 as well as add.
   virtual std::string source() const { return {}; }  // generated code, for people

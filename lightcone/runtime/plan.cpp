@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "lightcone/runtime/fork.h"
 #include "lightcone/runtime/kernel.h"
 #include "lightcone/runtime/prepared.h"
 
@@ -87,13 +88,17 @@ class Arena {
 struct Planner {
   const Graph& g;
   MemoryPlan plan;
-  std::vector<NodeId> last;  // last reader of each node; size() means "kept until the end"
+  std::vector<NodeId> last;   // last reader of each node; size() means "kept until the end"
+  std::vector<bool> shared;   // another reader runs together with the last one
+  std::vector<NodeId> later;  // blocks that are free when those that run together are done
   std::vector<bool> is_state;
   const Prepared prepared;
   std::unordered_multimap<NodeId, const Assignment*> assigned;  // by what computes the new value
   Arena arena;
 
-  explicit Planner(const Graph& graph) : g(graph), prepared(find_prepared(graph)) {
+  Planner(const Graph& graph, int workers) : g(graph), prepared(find_prepared(graph)) {
+    plan.workers = workers;
+    plan.fork = find_forks(g, prepared, workers);
     plan.nodes.resize(g.size());
     plan.scratch.resize(g.size());
     last.resize(g.size());
@@ -112,6 +117,13 @@ struct Planner {
     }
     for (NodeId id = static_cast<NodeId>(g.size()); id-- > 0;)  // a value lives as long as its parts
       if (live[id] && owner(id) != id) last[owner(id)] = std::max(last[owner(id)], last[id]);
+    shared.resize(g.size());
+    for (NodeId id = 0; id < g.size(); ++id)
+      if (live[id])
+        for (const Edge& e : g[id].in) {
+          const NodeId read = owner(e.node), end_of = last[read];
+          if (end_of < end && end_of != id && plan.fork[end_of] == plan.fork[id]) shared[read] = true;
+        }
   }
 
   // Whose memory a value lies in: its own, or that of which it is a part.
@@ -127,7 +139,7 @@ struct Planner {
     if (n.op != Op::Kernel) return nullptr;
     for (auto [it, end] = assigned.equal_range(id); it != end; ++it) {
       const Assignment& a = *it->second;
-      if (!a.next.view.identity() || last[a.state] != id) continue;
+      if (!a.next.view.identity() || last[a.state] != id || shared[a.state]) continue;
       for (std::size_t k = 0; k < n.in.size(); ++k)
         if (n.in[k].node == a.state && n.kernel->in_place(k) &&
             std::count_if(n.in.begin(), n.in.end(), [&](const Edge& e) { return e.node == a.state; }) == 1)
@@ -142,7 +154,7 @@ struct Planner {
     if (n.op != Op::Kernel) return nullptr;
     for (std::size_t k = 0; k < n.in.size(); ++k) {
       const Placement& p = plan.nodes[n.in[k].node];
-      if (owner(n.in[k].node) != n.in[k].node) continue;
+      if (owner(n.in[k].node) != n.in[k].node || shared[n.in[k].node]) continue;
       if (p.where == Placement::Where::Arena && last[n.in[k].node] == id && n.kernel->in_place(k) &&
           p.bytes == plan.nodes[id].bytes)
         return &p;
@@ -150,7 +162,7 @@ struct Planner {
     return nullptr;
   }
 
-  void place(NodeId id, int workers) {
+  void place(NodeId id) {
     const Node& n = g[id];
     Placement& p = plan.nodes[id];
     p.bytes = upper_bytes(n);
@@ -174,7 +186,7 @@ struct Planner {
     }
     std::size_t scratch = 0;
     if (n.op == Op::Kernel) {
-      scratch = upper(n.kernel->scratch_bytes(workers), "scratch memory", n.where);
+      scratch = upper(n.kernel->scratch_bytes(plan.workers), "scratch memory", n.where);
       if (scratch) plan.scratch[id] = arena.take(scratch);
     }
     std::vector<NodeId> done;
@@ -197,8 +209,11 @@ struct Planner {
       p.where = Placement::Where::Arena;
       p.offset = arena.take(p.bytes);
     }
-    for (NodeId d : done)
+    later.insert(later.end(), done.begin(), done.end());
+    if (plan.fork[id] != id) return;  // the others still run
+    for (NodeId d : later)
       if (plan.nodes[d].where == Placement::Where::Arena) arena.give(plan.nodes[d].offset, plan.nodes[d].bytes);
+    later.clear();
     if (scratch) arena.give(plan.scratch[id], scratch);
   }
 };
@@ -210,11 +225,10 @@ std::size_t upper_bytes(const Node& n) {
 }
 
 MemoryPlan make_plan(const Graph& g, int workers) {
-  Planner p(g);
-  p.plan.workers = workers;
+  Planner p(g, workers);
   const auto live = g.live();
   for (NodeId id = 0; id < g.size(); ++id)
-    if (live[id]) p.place(id, workers);
+    if (live[id]) p.place(id);
   for (const Assignment& a : g.assignments()) {
     const Placement& next = p.plan.nodes[a.next.node];
     if (!(next.where == Placement::Where::Input && next.input == a.state && a.next.node != a.state))

@@ -25,6 +25,7 @@ struct Placement {
 struct MemoryPlan {
   std::vector<Placement> nodes;      // by NodeId
   std::vector<std::size_t> scratch;  // by NodeId: arena offset of a kernel's scratch
+  std::vector<NodeId> fork;          // by NodeId: the last of the kernels that share a fork with it (fork.h)
   int workers = 1;                   // that scratch memory is planned for
   std::size_t arena_bytes = 0;       // exact: what a context allocates for values in flight
   std::size_t input_bytes = 0;       // inputs that are not state and that runs read, weights included

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lightcone/core/graph_impl.h"
+#include "lightcone/runtime/fork.h"
 #include "lightcone/runtime/memory.h"
 #include "lightcone/runtime/prepared.h"
 #include "lightcone/runtime/profiler.h"
@@ -224,7 +225,8 @@ struct Context::Impl {
   bool stale = true;
   std::vector<std::int64_t> dims;
   std::vector<std::vector<std::int64_t>> sizes;  // by NodeId
-  std::vector<const void*> operands;
+  std::vector<const void*> operands;             // of the kernels that run together
+  std::vector<Divided> together;
   std::unique_ptr<Profiler> profiler;  // while profiling
 
   const Graph& graph() const { return program->graph; }
@@ -270,6 +272,7 @@ struct Context::Impl {
   void refresh();
   void check_inputs() const;
   void run_node(NodeId id);
+  std::size_t run_together(std::size_t k);
   void interpret_node(NodeId id);
   void commit_states();
   Value read(const Edge& e) const;
@@ -301,12 +304,14 @@ Context::Context(const Program& p, std::shared_ptr<Parallel> parallel) : impl_(s
   }
   c.dims.resize(c.program->dims.size());
   c.sizes.resize(c.graph().size());
-  std::size_t most = 0;
+  std::size_t most = 0, sum = 0;  // operands
   for (NodeId id : c.program->order) {
     c.sizes[id].resize(c.program->sizes[id].size());
-    most = std::max(most, c.graph()[id].in.size());
+    most = std::max(most, sum += c.graph()[id].in.size());
+    if (c.plan->fork[id] == id) sum = 0;
   }
   c.operands.resize(most);
+  c.together.reserve(kMostTogether);
 }
 Context::Context(Context&&) noexcept = default;
 Context& Context::operator=(Context&&) noexcept = default;
@@ -444,6 +449,25 @@ void Context::Impl::run_node(NodeId id) {
   n.kernel->run({{operands.data(), n.in.size()}, place(id), sizes[id], arena.data() + plan->scratch[id], workers});
 }
 
+// The k-th kernel and those behind it that share its fork; how many they are.
+std::size_t Context::Impl::run_together(std::size_t k) {
+  const NodeId last = plan->fork[program->order[k]];
+  const void** in = operands.data();
+  together.clear();
+  for (std::size_t i = k;; ++i) {
+    const NodeId id = program->order[i];
+    const Node& n = graph()[id];
+    for (std::size_t o = 0; o < n.in.size(); ++o) in[o] = place(n.in[o].node);
+    together.push_back({n.kernel.get(),
+                        {{in, n.in.size()}, place(id), sizes[id], nullptr, *parallel},
+                        n.kernel->iterations(sizes[id])});
+    in += n.in.size();
+    if (id == last) break;
+  }
+  run_divided(together, *parallel);
+  return together.size();
+}
+
 void Context::Impl::commit_states() {
   bool views = false;
   for (const Assignment* a : plan->copies)
@@ -465,9 +489,11 @@ Context& Context::run() {
   if (c.profiler) c.profiler->begin_run(c.bindings);
   for (const auto& [state, offset] : c.plan->snapshots)
     std::memcpy(c.arena.data() + offset, c.input[state], c.plan->nodes[state].bytes);
-  for (std::size_t k = 0; k < c.program->order.size(); ++k) {
+  const auto& order = c.program->order;
+  for (std::size_t k = 0; k < order.size(); ++k) {
     if (c.profiler) c.profiler->begin_kernel();
-    c.run_node(c.program->order[k]);
+    if (c.profiler || c.plan->fork[order[k]] == order[k]) c.run_node(order[k]);
+    else k += c.run_together(k) - 1;
     if (c.profiler) c.profiler->end_kernel(k);
   }
   c.commit_states();

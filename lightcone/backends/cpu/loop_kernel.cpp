@@ -3,28 +3,9 @@
 
 #include "lightcone/backends/cpu/lower.h"
 #include "lightcone/codegen/symbols.h"
+#include "lightcone/runtime/fork.h"
 
 namespace lc::host {
-namespace {
-
-constexpr double kTaskWork = 60000;  // rough operations worth handing to a thread
-
-struct Job {
-  const LoopKernel* kernel;
-  const void* const* in;
-  void* out;
-  const std::int64_t* n;
-  std::int64_t extent, step;
-};
-
-void task(void* arg, int t, int) {
-  const Job& j = *static_cast<Job*>(arg);
-  const std::int64_t begin = t * j.step, end = std::min(j.extent, begin + j.step);
-  j.kernel->range(j.in, j.out, j.n, begin, end);
-}
-
-}  // namespace
-
 LoopKernel::LoopKernel(ir::Kernel k, std::vector<bool> same_index, std::shared_ptr<Parallel> parallel, Dim update_bytes)
     : ir_(std::move(k)),
       same_index_(std::move(same_index)),
@@ -123,19 +104,17 @@ void LoopKernel::range(const void* const* in, void* out, const std::int64_t* n, 
   else ir::interpret(ir_, in, out, n, begin, end);
 }
 
-void LoopKernel::run(const Launch& l) const {
+Iterations LoopKernel::iterations(std::span<const std::int64_t> sizes) const {
   const std::size_t n = ir_.sizes.size();
-  const std::int64_t extent = l.sizes[n + 1], all = l.sizes[n + 2];
-  const void* const* in = l.in.data() + (update_ ? 1 : 0);
-  if (update_ && l.in[0] != l.out) std::memcpy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[n + 3]));
-  if (all <= 0) return;
-  Job j{this, in, l.out, l.sizes.data(), extent, extent};
-  const double each = work_ * static_cast<double>(all) / static_cast<double>(extent);
-  j.step = std::clamp<std::int64_t>(static_cast<std::int64_t>(kTaskWork / each), 1, extent);
-  // a few long ranges a worker: short ones in turns would cut the streams the prefetcher follows
-  j.step = std::max(j.step, extent / (4 * l.parallel.workers()));
-  if (ir_.output_loops == 1) j.step = std::min(extent, (j.step + 63) / 64 * 64);  // whole cache lines
-  l.parallel.run(static_cast<int>((extent + j.step - 1) / j.step), task, &j);
+  const std::int64_t count = sizes[n + 1], all = sizes[n + 2];
+  if (all <= 0) return {};
+  return {count, ir_.output_loops == 1 ? 64 : 1, work_ * static_cast<double>(all) / static_cast<double>(count)};
+}
+
+void LoopKernel::run(const Launch& l) const {
+  if (update_ && l.in[0] != l.out) std::memcpy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[ir_.sizes.size() + 3]));
+  const Divided whole{this, l, iterations(l.sizes)};
+  run_divided({&whole, 1}, l.parallel);
 }
 
 }  // namespace lc::host

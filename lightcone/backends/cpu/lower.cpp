@@ -16,6 +16,7 @@
 #include "lightcone/backends/cpu/epilogue.h"
 #include "lightcone/backends/cpu/packed_weights.h"
 #include "lightcone/core/tensor.h"
+#include "lightcone/runtime/fork.h"
 
 namespace lc::host {
 namespace {
@@ -389,7 +390,9 @@ Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog
     if (auto turned = channels_last(unrolled, log)) unrolled = std::move(*turned);
   const Graph whole = make_contiguous(unrolled);
   const Graph ready = prepare_contractions(fuse_attention(whole, parallel, log, detect_isa(), options.precision), log);
-  return Lowering(ready, parallel, log, options).run();
+  Lowered done = Lowering(ready, parallel, log, options).run();
+  if (parallel->workers() > 1) done.graph = side_by_side(done.graph);
+  return done;
 }
 
 }  // namespace lc::host

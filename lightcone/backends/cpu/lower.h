@@ -11,6 +11,7 @@
 #include "lightcone/codegen/build.h"
 #include "lightcone/codegen/render.h"
 #include "lightcone/codegen/render_llvm.h"
+#include "lightcone/runtime/kernel.h"
 
 namespace lc::host {
 
@@ -28,6 +29,11 @@ class LoopKernel final : public Kernel {
   std::vector<Dim> sizes() const override { return sizes_; }
   bool in_place(std::size_t k) const override;
   void run(const Launch& l) const override;
+  bool divisible() const override { return !update_; }
+  Iterations iterations(std::span<const std::int64_t> sizes) const override;
+  void run_iterations(const Launch& l, std::int64_t begin, std::int64_t end) const override {
+    range(l.in.data() + (update_ ? 1 : 0), l.out, l.sizes.data(), begin, end);
+  }
   // Iterations [begin, end) of the outermost loop.
   void range(const void* const* in, void* out, const std::int64_t* sizes, std::int64_t begin, std::int64_t end) const;
   std::string source() const override { return ir::render(ir_, ir_.name); }
