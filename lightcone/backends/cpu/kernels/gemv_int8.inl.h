@@ -53,16 +53,6 @@ void arrange_steps(const Gemm& g, void* to) {
     }
 }
 
-// In a register: GCC reads memory again for every use.
-inline vu kept(vu x) {
-#if WIDTH >= 8
-  asm("" : "+v"(x));
-#elif defined(NEON)
-  asm("" : "+w"(x));
-#endif
-  return x;
-}
-
 // The codes of the part of a step that begins at k, in words of four: a word of memory holds two of nibbles, or the
 // upper bits of all.
 template <WeightType T>
@@ -89,23 +79,20 @@ struct PartCodes {
 template <WeightType T, int M, class Scale, class Min>
 inline void int8_step(const PackedStep<T>& s, const RowStep<T>*& x, vf (&acc)[M], const Scale& scale, const Min& min) {
   using Row = RowStep<T>;
-  constexpr int kChains = M == 1 ? 2 : 1;  // one would wait for itself
   const PartCodes<T> codes{s.step + s.layout.scales + 4 * s.lane};
 #pragma GCC unroll 2
   for (int part = 0; part < kStep; part += Row::step, x += M) {
-    Sums sums[M][kChains];
+    Sums sums[M];
     vu word = {};
 #pragma GCC unroll 16
     for (int w = 0; w < Row::words; ++w) {
-      if (codes.which(w) == 0) word = kept(codes.word(part, w));
+      if (codes.which(w) == 0) word = codes.word(part, w);
       const auto four = Sums::codes(codes.codes(word, w));
-      for (int m = 0; m < M; ++m) sums[m][w % kChains].add(four, Sums::splat(x[m].codes + 4 * w));
+      for (int m = 0; m < M; ++m) sums[m].add(four, Sums::splat(x[m].codes + 4 * w));
     }
     const vf b = scale(part);
     for (int m = 0; m < M; ++m) {
-      vi total = sums[m][0].total();
-      if constexpr (kChains > 1) total += sums[m][1].total();
-      acc[m] = fused(as_float(total + x[m].start), splat(x[m].scale) * b, acc[m]);
+      acc[m] = fused(as_float(sums[m].total() + x[m].start), splat(x[m].scale) * b, acc[m]);
       if constexpr (s.has_min) acc[m] = fused(min(), splat(x[m].sum[0]), acc[m]);
     }
   }
