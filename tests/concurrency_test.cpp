@@ -163,6 +163,26 @@ TEST(Shares, AreTakenOnce) {
       }
 }
 
+// Two that take from each other at the same moment, often.
+TEST(Shares, AreTakenOnceInARace) {
+  struct Job {
+    host::Shares shares;
+    std::atomic<std::int64_t> taken{0};
+  };
+  const auto pool = host::threads(2);
+  for (int round = 0; round < 100000; ++round) {
+    Job job{{1000, 1, 2}};
+    pool->run(
+        2,
+        [](void* arg, int, int worker) {
+          Job& j = *static_cast<Job*>(arg);
+          for (std::int64_t first = 0, last = 0; j.shares.take(worker, first, last);) j.taken += last - first;
+        },
+        &job);
+    ASSERT_EQ(job.taken, 1000);
+  }
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which end the process themselves
 TEST(Threads, ThatCannotBeMadeAreAnError) {
   std::size_t pages = 0;
