@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/shares.h"
 #include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/core/error.h"
 #include "lightcone/models/llama.h"
@@ -133,6 +134,53 @@ TEST(Threads, ManyMoreThanCores) {
           &hits);
       for (const auto& h : hits) ASSERT_EQ(h, 1);
     }
+}
+
+// Whoever takes what is shared out: all of it once, and first of all what is one's own.
+TEST(Shares, AreTakenOnce) {
+  for (const std::int64_t count : {1, 2, 3, 5, 16, 33, 704, 2000})
+    for (const std::int64_t least : {1, 2, 17, 5000})
+      for (const int workers : {1, 2, 3, 100}) {
+        struct Job {
+          host::Shares shares;
+          std::vector<std::atomic<int>> hits;
+        } job{{count, least, workers}, std::vector<std::atomic<int>>(static_cast<std::size_t>(count))};
+        const int parts = job.shares.parts();
+        ASSERT_TRUE(parts >= 1 && parts <= std::min<std::int64_t>(workers, count));
+        std::int64_t first = 0, last = 0;
+        ASSERT_TRUE(job.shares.take(parts - 1, first, last));
+        ASSERT_EQ(first, count * (parts - 1) / parts);
+        for (std::int64_t i = first; i < last; ++i) ++job.hits[static_cast<std::size_t>(i)];
+        host::threads(4)->run(
+            4,
+            [](void* arg, int, int worker) {
+              Job& j = *static_cast<Job*>(arg);
+              for (std::int64_t begin = 0, end = 0; j.shares.take(worker, begin, end);)
+                for (std::int64_t i = begin; i < end; ++i) ++j.hits[static_cast<std::size_t>(i)];
+            },
+            &job);
+        for (const auto& h : job.hits) ASSERT_EQ(h, 1) << count << " " << least << " " << workers;
+      }
+}
+
+// Two that take from each other at the same moment, often.
+TEST(Shares, AreTakenOnceInARace) {
+  struct Job {
+    host::Shares shares;
+    std::atomic<std::int64_t> taken{0};
+  };
+  const auto pool = host::threads(2);
+  for (int round = 0; round < 100000; ++round) {
+    Job job{{1000, 1, 2}};
+    pool->run(
+        2,
+        [](void* arg, int, int worker) {
+          Job& j = *static_cast<Job*>(arg);
+          for (std::int64_t first = 0, last = 0; j.shares.take(worker, first, last);) j.taken += last - first;
+        },
+        &job);
+    ASSERT_EQ(job.taken, 1000);
+  }
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which end the process themselves

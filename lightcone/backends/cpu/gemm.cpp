@@ -6,6 +6,7 @@
 
 #include "lightcone/backends/cpu/dense_unit.h"
 #include "lightcone/backends/cpu/packed_weights.h"
+#include "lightcone/backends/cpu/shares.h"
 
 namespace lc::host {
 namespace {
@@ -58,26 +59,6 @@ i64 scratch_bytes(const Gemm& g, const DenseUnit& u) {
   return up(std::max(a_bytes(g, u) + panel_bytes(g, u), few_bytes(g)), 64);
 }
 
-// Streaming tasks, in groups of sixteen rows: each a share of what is left, so that most is read in long runs
-// and all workers end at about the same time.
-struct Shares {
-  i64 groups, least;
-  int workers;
-  i64 next(i64 begin) const {
-    const i64 left = groups - begin;
-    return begin + std::min(left, std::max(least, left / (2 * workers)));
-  }
-  i64 begin(int task) const {
-    i64 at = 0;
-    while (task-- > 0) at = next(at);
-    return at;
-  }
-  int count() const {
-    int n = 0;
-    for (i64 at = 0; at < groups; at = next(at)) ++n;
-    return n;
-  }
-};
 i64 groups_of(const Gemm& g) { return up(g.n, kGroup) / kGroup; }
 // Several products share their groups side by side when they have equally many, else one behind the other.
 bool side_by_side(const Gemm& g) {
@@ -85,16 +66,15 @@ bool side_by_side(const Gemm& g) {
     if (p->n != g.n) return false;
   return true;
 }
+// Groups of sixteen rows, to be streamed.
 Shares shares(const Gemm& g, int workers) {
   const i64 one = g.packed ? packed_layout(g.type).group_bytes(g.k) : kGroup * g.b_n * unit_bytes(g.type);
   const bool wide = side_by_side(g);
   i64 bytes = one, groups = groups_of(g);
   for (const Gemm* p = g.also; p; p = p->also) (wide ? bytes : groups) += wide ? one : groups_of(*p);
-  const i64 least = std::max<i64>(1, kLeast / std::max<i64>(bytes, 1));
-  // What the workers' own caches hold is read from there in the next run, if the same worker reads it again: one
-  // share for each, begun in the same order.
-  const i64 even = groups * bytes <= workers * kCached ? (groups + workers - 1) / workers : 0;
-  return {groups, std::max(least, even), workers};
+  // What the workers' own caches hold nobody takes from another: each has one share.
+  const i64 even = groups * bytes <= workers * kCached ? (groups + workers - 1) / workers : 1;
+  return {groups, std::max(even, kLeast / std::max<i64>(bytes, 1)), workers};
 }
 
 // Part i of `whole` things shared out evenly.
@@ -116,7 +96,7 @@ struct Job {
   Even strips = {};             // rows from i0 on, in strips
   Even down = {}, across = {};  // tasks: strips of A, widths of a tile
   i64 groups = 0;               // to be packed into the panel
-  Shares shares = {};           // of a stream
+  Shares* shares = nullptr;     // of a stream
 };
 
 const float* a_at(const Gemm& g, const DenseUnit& u, i64 offset) {
@@ -140,9 +120,8 @@ void stream_groups(const Job& j, const Gemm& g, i64 first, i64 last) {
   else j.t->gemv(g, begin, end);
   finish(g, 0, g.m, begin, end);
 }
-void stream(void* arg, int task, int) {
-  const Job& j = *static_cast<Job*>(arg);
-  const i64 first = j.shares.begin(task), last = j.shares.next(first);
+// Groups [first, last) of a product and those that share its A.
+void stream_all(const Job& j, i64 first, i64 last) {
   const bool wide = side_by_side(*j.g);
   i64 before = 0;  // groups of earlier products
   for (const Gemm* p = j.g; p; p = p->also) {
@@ -150,6 +129,10 @@ void stream(void* arg, int task, int) {
     stream_groups(j, *p, std::clamp(first - before, i64{0}, groups), std::clamp(last - before, i64{0}, groups));
     if (!wide) before += groups;
   }
+}
+void stream(void* arg, int, int worker) {
+  const Job& j = *static_cast<Job*>(arg);
+  for (i64 first = 0, last = 0; j.shares->take(worker, first, last);) stream_all(j, first, last);
 }
 void stream_columns(void* arg, int task, int) {
   const Job& j = *static_cast<Job*>(arg);
@@ -251,13 +234,14 @@ void columns(Job& j, Parallel& parallel, bool first) {
 
 void few_rows(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTable& t, const DenseUnit& u) {
   const bool own = g.packed && u.gemv;  // else in f32, whatever the unit
-  Job j{.g = &g, .t = &t, .u = own ? &u : nullptr, .panel = scratch, .shares = shares(g, parallel.workers())};
+  Shares all = shares(g, parallel.workers());
+  Job j{.g = &g, .t = &t, .u = own ? &u : nullptr, .panel = scratch, .shares = &all};
   Gemm arranged = g;
   float* to = reinterpret_cast<float*>(scratch);
   if (own) u.arrange(g, scratch);
   else if (g.packed && packed_has_minima(g.type)) t.step_sums(g, to);
   else if (!g.packed && t.arrange(g, to)) arranged.a = to, arranged.a_m = g.k, j.g = &arranged;
-  parallel.run(j.shares.count(), stream, &j);
+  parallel.run(all.parts(), stream, &j);
 }
 
 void zeros(const Gemm& g) {

@@ -42,6 +42,7 @@ struct Lane {
   u8* step(int s) const { return block + layout.header + s * layout.step_bytes(); }
   void half(int which, const u8* from) const { std::memcpy(block + (which * kRows + row) * 2, from, 2); }
   void scale(int s, int which, u8 v) const { step(s)[which * kRows + row] = v; }
+  void scales(int word, std::uint32_t v) const { put(block + 4 * kRows, word, v); }
   void codes(int s, int word, std::uint32_t v) const { put(step(s) + layout.scales, word, v); }
   void high(int s, int word, std::uint32_t v) const { put(step(s) + layout.scales + layout.codes, word, v); }
 
@@ -64,10 +65,12 @@ void pack_q4_0(const u8* p, const Lane& to) {
 // Q4_K, and Q5_K with its fifth bits.
 void pack_q45_k(const u8* p, const u8* fifth, const u8* codes, const Lane& to) {
   to.half(0, p), to.half(1, p + 2);
-  const u8* q = p + 4;
+  for (int word = 0; word < 3; ++word) {
+    std::uint32_t of_four;
+    std::memcpy(&of_four, p + 4 + 4 * word, 4);
+    to.scales(word, of_four);
+  }
   for (int s = 0; s < 8; ++s) {
-    to.scale(s, 0, s < 4 ? q[s] & 63 : (q[s + 4] & 15) | (q[s - 4] >> 6) << 4);
-    to.scale(s, 1, s < 4 ? q[s + 4] & 63 : q[s + 4] >> 4 | (q[s] >> 6) << 4);
     for (int v = 0; v < 4; ++v) to.codes(s, v, nibbles_of(codes + s / 2 * 32 + v * 8, s % 2 * 4));
     if (!fifth) continue;
     std::uint32_t bits = 0;

@@ -3,9 +3,10 @@
 // A product then reads one stream a thread and needs no horizontal sums. Packing happens once, when a
 // parameter is loaded. For every 16 rows, along k:
 //
-//   block formats  block:  d f16[16]; K formats with minima: d_min f16[16]
-//                  step of 32 k:  scales u8[16], minima u8[16] (Q6_K: two i8[16]); low nibbles u32[4][16], nibble j
-//                  of word v for k = 8 v + j; Q5_K: the fifth bits u32[16]; Q6_K: upper bit pairs u32[2][16]
+//   block formats  block:  d f16[16]; Q4_K, Q5_K: d_min f16[16], the file's twelve bytes of scales and minima
+//   u32[3][16]
+//                  step of 32 k:  Q6_K: scales, two i8[16]; low nibbles u32[4][16], nibble j of word v for k = 8 v + j;
+//                  Q5_K: the fifth bits u32[16]; Q6_K: upper bit pairs u32[2][16]
 //                  Q8_0: codes + 128 as u8[8][16][4], k = 4 v + j: the order of the dot products of bytes
 //   bf16           [k / 2][16][2]: the order of the dot products of pairs; an odd k ends with zeros
 //   i8             codes + 128 as u8[k / 4][16][4], filled up to 64 k
@@ -36,8 +37,8 @@ constexpr PackedLayout packed_layout(WeightType t) {
     case WeightType::I8: return {64, 0, 0, 512, 0};
     case WeightType::Q8_0: return {32, 32, 0, 512, 0};
     case WeightType::Q4_0: return {32, 32, 0, 256, 0};
-    case WeightType::Q4_K: return {256, 64, 32, 256, 0};
-    case WeightType::Q5_K: return {256, 64, 32, 256, 64};
+    case WeightType::Q4_K: return {256, 256, 0, 256, 0};
+    case WeightType::Q5_K: return {256, 256, 0, 256, 64};
     case WeightType::Q6_K: return {256, 32, 32, 256, 128};
     default: return {};
   }

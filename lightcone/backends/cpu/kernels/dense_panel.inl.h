@@ -99,9 +99,8 @@ void panel_from_packed(const Gemm& g, i64 n, i64 k0, i64 depth, std::byte* to) {
   constexpr PackedLayout layout = Step::layout;
   const u8* group = static_cast<const u8*>(g.b) + n / PackedLayout::rows * layout.group_bytes(g.k);
   for (i64 k = k0; k < k0 + depth; k += kStep, to += Panel::bytes * (kStep / Step::scaled)) {
-    const u8* block = group + k / layout.block * layout.block_bytes();
     for (int lane = 0; lane < kGroup; lane += WIDTH) {
-      const Step step{block, block + layout.header + k % layout.block / kStep * layout.step_bytes(), lane};
+      const Step step(group, k, lane);
       const u8* high = step.step + layout.scales + layout.codes + 4 * lane;
       for (int i = 0; i < kStep; i += 4) {
         const Panel panel{to + i / Step::scaled * Panel::bytes};

@@ -53,48 +53,80 @@ void arrange_steps(const Gemm& g, void* to) {
     }
 }
 
-// Word w of the part of a step that begins at k.
+// The codes of the part of a step that begins at k, in words of four: a word of memory holds two of nibbles, or the
+// upper bits of all.
 template <WeightType T>
-inline vi code_word(const PackedStep<T>& s, int k, int w) {
+struct PartCodes {
   using Row = RowStep<T>;
-  const u8* at = s.step + s.layout.scales + 4 * s.lane;
-  if constexpr (T == WeightType::Q8_0) return words(at + w * 64) ^ (kOffset * 0x01010101u);
-  if (w < Row::plain) {
-    const vu x = reinterpret_cast<vu>(words(at + (k / 8 + w / 2) * 64));
-    return reinterpret_cast<vi>((w % 2 ? x >> 4 : x) & 0x0f0f0f0fu);
+  static constexpr bool of_bytes = T == WeightType::Q8_0;
+  static constexpr int bits = T == WeightType::Q6_K ? 2 : 1;  // upper ones
+  const u8* at;
+  // Which of its word of memory codes w are.
+  static constexpr int which(int w) { return w >= Row::plain ? w - Row::plain : of_bytes ? 0 : w % 2; }
+  vu word(int k, int w) const {
+    if (w >= Row::plain) return reinterpret_cast<vu>(words(at + packed_layout(T).codes + k / Row::step * 64));
+    return reinterpret_cast<vu>(words(at + (of_bytes ? k / 4 + w : k / 8 + w / 2) * 64));
   }
-  constexpr int bits = T == WeightType::Q6_K ? 2 : 1;
-  const vu x = reinterpret_cast<vu>(words(at + s.layout.codes + k / Row::step * 64));
-  const int right = (w - Row::plain) * bits - 4;
-  return reinterpret_cast<vi>((right < 0 ? x << -right : x >> right) & (bits == 2 ? 0x30303030u : 0x10101010u));
+  static vi codes(vu x, int w) {
+    if constexpr (of_bytes) return reinterpret_cast<vi>(x ^ (kOffset * 0x01010101u));
+    if (w < Row::plain) return reinterpret_cast<vi>((w % 2 ? x >> 4 : x) & 0x0f0f0f0fu);
+    const int right = which(w) * bits - 4;
+    return reinterpret_cast<vi>((right < 0 ? x << -right : x >> right) & (bits == 2 ? 0x30303030u : 0x10101010u));
+  }
+};
+
+// One step of WIDTH rows of B against M rows of A, onto `acc`.
+template <WeightType T, int M, class Scale, class Min>
+inline void int8_step(const PackedStep<T>& s, const RowStep<T>*& x, vf (&acc)[M], const Scale& scale, const Min& min) {
+  using Row = RowStep<T>;
+  const PartCodes<T> codes{s.step + s.layout.scales + 4 * s.lane};
+#pragma GCC unroll 2
+  for (int part = 0; part < kStep; part += Row::step, x += M) {
+    Sums sums[M];
+    vu word = {};
+#pragma GCC unroll 16
+    for (int w = 0; w < Row::words; ++w) {
+      if (codes.which(w) == 0) word = codes.word(part, w);
+      const auto four = Sums::codes(codes.codes(word, w));
+      for (int m = 0; m < M; ++m) sums[m].add(four, Sums::splat(x[m].codes + 4 * w));
+    }
+    const vf b = scale(part);
+    for (int m = 0; m < M; ++m) {
+      acc[m] = fused(as_float(sums[m].total() + x[m].start), splat(x[m].scale) * b, acc[m]);
+      if constexpr (s.has_min) acc[m] = fused(min(), splat(x[m].sum[0]), acc[m]);
+    }
+  }
 }
 
 // WIDTH rows of B from `lane` on against M rows of A, added up as `tile` is called: see DenseUnit::gemv.
 template <WeightType T, int M>
 void int8_rows(const Gemm& g, const RowStep<T>* x, i64 group, int lane) {
-  using Row = RowStep<T>;
-  constexpr PackedLayout layout = packed_layout(T);
+  using Step = PackedStep<T>;
+  constexpr PackedLayout layout = Step::layout;
+  constexpr i64 kTogether = Step::has_min ? 4 * kStep : kStep;  // what one look at the scales serves
+  static_assert(kTileDepth % kTogether == 0 && layout.block % kTogether == 0);
   const u8* b = static_cast<const u8*>(g.b) + group * layout.group_bytes(g.k);
   vf total[M] = {};
   for (i64 k0 = 0; k0 < g.k; k0 += kTileDepth) {
     vf acc[M] = {};
-    for (i64 k = k0; k < std::min(g.k, k0 + kTileDepth); k += kStep) {
-      const u8* block = b + k / layout.block * layout.block_bytes();
-      const PackedStep<T> s{block, block + layout.header + k % layout.block / kStep * layout.step_bytes(), lane};
-      for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(s.step + kAhead + line, 0, 3);
-#pragma GCC unroll 2
-      for (int part = 0; part < kStep; part += Row::step, x += M) {
-        Sums sums[M];
-#pragma GCC unroll 16
-        for (int w = 0; w < Row::words; ++w) {
-          const auto codes = Sums::codes(code_word<T>(s, part, w));
-          for (int m = 0; m < M; ++m) sums[m].add(codes, Sums::splat(x[m].codes + 4 * w));
+    for (i64 k = k0; k < std::min(g.k, k0 + kTileDepth); k += kTogether) {
+      const Step first(b, k, lane);
+      if constexpr (Step::has_min) {
+        if (first.index == 0)
+          for (int line = 0; line < layout.header; line += 64) __builtin_prefetch(first.block + kAhead + line, 0, 3);
+        const FourScales four = first.four();
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; ++i) {
+          Step s = first;
+          s.step += i * layout.step_bytes();
+          for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(s.step + kAhead + line, 0, 3);
+          int8_step<T, M>(
+              s, x, acc, [&](int) { return four.scale(i); }, [&] { return four.min(i); });
         }
-        const vf scale = s.scale(part);
-        for (int m = 0; m < M; ++m) {
-          acc[m] = fused(as_float(sums[m].total() + x[m].start), splat(x[m].scale) * scale, acc[m]);
-          if constexpr (s.has_min) acc[m] = fused(s.min(), splat(x[m].sum[0]), acc[m]);
-        }
+      } else {
+        for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(first.step + kAhead + line, 0, 3);
+        int8_step<T, M>(
+            first, x, acc, [&](int part) { return first.scale(part); }, [] { return vf{}; });
       }
     }
     for (int m = 0; m < M; ++m) total[m] = k0 > 0 ? total[m] + acc[m] : acc[m];

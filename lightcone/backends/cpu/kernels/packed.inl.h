@@ -24,23 +24,47 @@ inline vi turned(vi v, int bits) {  // right
 #endif
 }
 
+// Scales and minima of half a block of Q4_K or Q5_K, four steps of WIDTH rows: the first four are the lower six bits of
+// the bytes of two words, the others are nibbles of a third, with two more bits from above the first.
+struct FourScales {
+  vf d, d_min;
+  vi scales, minima;  // four bytes each
+  FourScales(const u8* block, int half, int lane) : d(halves(block + 2 * lane)), d_min(halves(block + 32 + 2 * lane)) {
+    const auto word = [&](int i) { return words(block + 64 + i * 64 + 4 * lane); };
+    if (half == 0) {
+      scales = word(0) & 0x3f3f3f3f, minima = word(1) & 0x3f3f3f3f;
+    } else {
+      scales = (word(2) & 0x0f0f0f0f) | (word(0) >> 2 & 0x30303030);
+      minima = (word(2) >> 4 & 0x0f0f0f0f) | (word(1) >> 2 & 0x30303030);
+    }
+  }
+  vf scale(int step) const { return d * as_float(scales >> 8 * step & 63); }
+  vf min(int step) const { return d_min * as_float(minima >> 8 * step & 63) * -1.0f; }
+};
+
 // One step of 32 k for WIDTH rows. weight(k) = a * code(k) + b; a holds for `scaled` values of k.
 template <WeightType T>
 struct PackedStep {
   static constexpr PackedLayout layout = packed_layout(T);
   static constexpr bool has_min = packed_has_minima(T);
   static constexpr int scaled = T == WeightType::Q6_K ? 16 : 32;
-  const u8 *block, *step;  // of the first of the WIDTH rows, counted in bytes of a lane's u8
-  int lane;                // first row of the sixteen
+  const u8 *block, *step;
+  int index, lane;  // of the step in its block; of the first row of the sixteen
 
+  PackedStep(const u8* group, i64 k, int first)
+      : block(group + k / layout.block * layout.block_bytes()),
+        index(static_cast<int>(k % layout.block / kStep)),
+        lane(first) {
+    step = block + layout.header + index * layout.step_bytes();
+  }
+  FourScales four() const { return FourScales(block, index / 4, lane); }
   vf scale(int k) const {
+    if constexpr (has_min) return four().scale(index % 4);
     const vf d = halves(block + 2 * lane);
     if constexpr (T == WeightType::Q4_0 || T == WeightType::Q8_0) return d;
-    if constexpr (T == WeightType::Q6_K)
-      return d * as_float(bytes(reinterpret_cast<const std::int8_t*>(step) + k / 16 * 16 + lane));
-    return d * as_float(bytes(step + lane));
+    return d * as_float(bytes(reinterpret_cast<const std::int8_t*>(step) + k / 16 * 16 + lane));
   }
-  vf min() const { return halves(block + 32 + 2 * lane) * as_float(bytes(step + 16 + lane)) * -1.0f; }
+  vf min() const { return four().min(index % 4); }
 
   vi nibble(int k) const { return words(step + layout.scales + k / 8 * 64 + 4 * lane) >> (k % 8 * 4); }
   vi high(int k) const {  // with the code's upper bits at bit 4
@@ -103,9 +127,8 @@ void packed_rows(const Gemm& g, const float* sums, i64 group, int lane, i64 m0) 
   for (int m = 0; m < M; ++m) x[m] = g.a + (m0 + m) * g.a_m;
   for (i64 k0 = 0; k0 < g.k; k0 += layout.block, p += layout.block_bytes())
     for (int s = 0; s < layout.block / kStep; ++s) {
-      const u8* at = p + layout.header + s * layout.step_bytes();
-      for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(at + kAhead + line, 0, 3);
-      const Step step{p, at, lane};
+      const Step step(p, s * kStep, lane);
+      for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(step.step + kAhead + line, 0, 3);
       const i64 k = k0 + s * kStep;
 #pragma GCC unroll 2
       for (int part = 0; part < kStep; part += Step::scaled) {
@@ -204,8 +227,7 @@ void unpack_rows(const u8* group, int lane, i64 k0, i64 depth, float* to, int st
     using Step = PackedStep<T>;
     constexpr PackedLayout layout = Step::layout;
     for (i64 k = k0; k < k0 + depth; k += kStep) {
-      const u8* block = group + k / layout.block * layout.block_bytes();
-      const Step step{block, block + layout.header + k % layout.block / kStep * layout.step_bytes(), lane};
+      const Step step(group, k, lane);
       for (int i = 0; i < kStep; ++i) {
         vf b = {};
         if constexpr (Step::has_min) b = step.min();
