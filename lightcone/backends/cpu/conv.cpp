@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lightcone/backends/cpu/depthwise.h"
 #include "lightcone/backends/cpu/epilogue.h"
 #include "lightcone/backends/cpu/lower.h"
 
@@ -289,6 +290,7 @@ void ConvolutionKernel::run(const Launch& l) const {
 
 std::shared_ptr<const Kernel> convolution_kernel(const Convolution& c, ConvWay way, std::shared_ptr<Parallel> parallel,
                                                  std::shared_ptr<const Epilogue> epilogue, Isa isa) {
+  if (depthwise_shape(c)) return depthwise_kernel(c, std::move(parallel), std::move(epilogue), isa);
   return std::make_shared<ConvolutionKernel>(c, way, std::move(parallel), std::move(epilogue), isa);
 }
 

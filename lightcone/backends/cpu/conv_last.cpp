@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lightcone/backends/cpu/depthwise.h"
 #include "lightcone/backends/cpu/epilogue.h"
 #include "lightcone/backends/cpu/lower.h"
 
@@ -305,6 +306,7 @@ std::optional<LastShape> last_shape(const Convolution& c) {
 std::shared_ptr<const Kernel> convolution_last_kernel(const Convolution& c, ConvWay way,
                                                       std::shared_ptr<Parallel> parallel,
                                                       std::shared_ptr<const Epilogue> epilogue, Isa isa) {
+  if (is_depthwise_last(c)) return depthwise_last_kernel(c, std::move(parallel), std::move(epilogue), isa);
   return std::make_shared<ConvLastKernel>(c, *last_shape(c), way, std::move(parallel), std::move(epilogue), isa);
 }
 
