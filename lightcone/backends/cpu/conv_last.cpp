@@ -237,8 +237,8 @@ void ConvLastKernel::part(const Job& j, int task) const {
   for (i64 p = panel; p < last; p += kChunk) {
     const i64 end = std::min(p + kChunk, last);
     panels(j, at, first, count, p, end);
-    for (i64 q = first; epilogue_ && q < first + count; ++q)
-      epilogue_->run(j.l.in.data() + 2, whole, j.l.sizes.data() + 2, before + q, s_.rows, p * nr,
+    if (epilogue_)
+      epilogue_->run(j.l.in.data() + 2, whole, j.l.sizes.data() + 2, before + first, count, p * nr,
                      std::min(end * nr, s_.rows));
   }
 }

@@ -154,7 +154,7 @@ class DepthwiseKernel final : public Kernel {
   Band band(const Job& j, i64 unit) const;
   void copy_rows(const Band& b, float* to) const;
   void compute(const Band& b, const float* from, float* weights) const;
-  void finish(const Launch& l, const Band& b) const;
+  void finish(const Launch& l, const Band* bands, i64 count) const;
 
   Depthwise d_;
   std::shared_ptr<Parallel> parallel_;
@@ -233,12 +233,19 @@ void DepthwiseKernel::compute(const Band& b, const float* from, float* weights) 
   }
 }
 
-void DepthwiseKernel::finish(const Launch& l, const Band& b) const {
+// Planes that lie behind each other are finished together, where they are whole.
+void DepthwiseKernel::finish(const Launch& l, const Band* bands, i64 count) const {
   auto* whole = static_cast<float*>(l.out);
-  for (i64 f = 0; epilogue_ && f < d_.filters; ++f)
-    epilogue_->run(l.in.data() + 2, whole, l.sizes.data() + 2 + 4 * outer_,
-                   (b.out + f * d_.out_row - whole) / d_.pixels(), d_.pixels(), b.begin * d_.x.extent,
-                   b.end * d_.x.extent);
+  const i64 pixels = d_.pixels(), together = d_.out_row == pixels || d_.filters == 1 ? d_.filters : 1;
+  for (i64 i = 0, n = 1; epilogue_ && i < count; i += n) {
+    const Band& b = bands[i];
+    for (n = 1; together == d_.filters && b.end - b.begin == d_.y.extent && i + n < count &&
+                bands[i + n].out == b.out + n * d_.filters * pixels;)
+      ++n;
+    for (i64 f = 0; f < d_.filters; f += together)
+      epilogue_->run(l.in.data() + 2, whole, l.sizes.data() + 2 + 4 * outer_, (b.out + f * d_.out_row - whole) / pixels,
+                     n * together, b.begin * d_.x.extent, b.end * d_.x.extent);
+  }
 }
 
 void DepthwiseKernel::run(const Launch& l) const {
@@ -258,7 +265,7 @@ void DepthwiseKernel::run(const Launch& l) const {
       n = std::min(k.group_, end - first);
       for (i64 i = 0; i < n; ++i) k.copy_rows(bands[i] = k.band(j, first + i), scratch + i * copied);
       for (i64 i = 0; i < n; ++i) k.compute(bands[i], scratch + i * copied, scratch + k.group_ * copied);
-      for (i64 i = 0; i < n; ++i) k.finish(j.l, bands[i]);
+      k.finish(j.l, bands, n);
     }
   };
   l.parallel.run(static_cast<int>(parts(j.units, j.each)), task, &j);

@@ -96,8 +96,7 @@ void DepthwiseLastKernel::segment(const Launch& l, i64 first, i64 count) const {
       table_->pixels(at + q, segment_, c, weights, nr_, taps, whole + (first + q) * channels + c, channels, n,
                      std::min(nr_, channels - c));
     }
-  for (i64 q = first; epilogue_ && q < first + count; ++q)
-    epilogue_->run(l.in.data() + 2, whole, l.sizes.data() + 2, q, channels, 0, channels);
+  if (epilogue_) epilogue_->run(l.in.data() + 2, whole, l.sizes.data() + 2, first, count, 0, channels);
 }
 
 void DepthwiseLastKernel::run(const Launch& l) const {
