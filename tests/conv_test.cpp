@@ -423,6 +423,33 @@ TEST(Conv, Epilogue) {
   }
 }
 
+// Pieces of any shape: one row or one column, rows of a symbolic length, more columns than one piece has, operands that
+// differ from row to row, from column to column and from image to image.
+TEST(Conv, EpilogueOfAnyRows) {
+  const Dim b = Dim::symbol("b", 1, 3), n = Dim::symbol("n", 3, 9);
+  for (const int rows : {1, 2, 7})
+    for (const int columns : {1, 5, 300}) {
+      Graph g;
+      const Tensor w = g.input("w", {columns, 9}, DType::F32, std::source_location::current(), kParameter);
+      const Tensor y = linear(g.input("x", {rows, 9}), w, g.input("bias", {columns}));
+      g.output("y", gelu(y * g.input("each", {rows, 1}).expand({rows, columns}) + g.input("r", {rows, columns})));
+      EXPECT_EQ(fired(g, "epilogue"), rows * columns > 1 ? 1 : 0) << rows << " rows of " << columns;
+      agree(g, random_values(g, 4));
+    }
+  for (const bool symbolic : {false, true}) {
+    Graph g;
+    const Dim height = symbolic ? n : Dim(6);
+    const Tensor w = g.input("w", {20, 6, 3, 3}, DType::F32, std::source_location::current(), kParameter);
+    const Tensor y = conv(g.input("x", {b, 6, height, 8}), w, ConvOptions{.padding = {1}});
+    g.output("y", relu(symbolic ? y : y + g.input("v", {b, 20, 1, 1}).expand(y.shape()) + g.input("r", {6, 8})));
+    EXPECT_TRUE(symbolic || fired(g, "epilogue") == 1);
+    for (const int at : {1, 3}) {
+      const Bindings env{{"b", at}, {"n", 3 * at}};
+      agree(g, random_values(g, 5, env), env);
+    }
+  }
+}
+
 TEST(Conv, EpilogueOnlyWhereItIsTheOnlyReader) {
   Graph g;
   const Tensor y = conv(g.input("x", {2, 3, 8, 8}), g.input("w", {4, 3, 3, 3}), ConvOptions{.padding = {1}});

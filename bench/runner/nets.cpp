@@ -44,9 +44,9 @@ std::unique_ptr<Workload> vgg19(const Json& w) {
   return net.finish(dense(net, x, "fc3", 4096, 1000));
 }
 
-Tensor conv_bn(Net& net, Tensor x, const std::string& name, i64 in, i64 out, int kernel, int stride) {
-  const Tensor y = conv(x, net.parameter(name + ".conv.weight", {out, in, kernel, kernel}),
-                        {.stride = {stride}, .padding = {kernel / 2}});
+Tensor conv_bn(Net& net, Tensor x, const std::string& name, i64 in, i64 out, int kernel, int stride, int groups = 1) {
+  const Tensor y = conv(x, net.parameter(name + ".conv.weight", {out, in / groups, kernel, kernel}),
+                        {.stride = {stride}, .padding = {kernel / 2}, .groups = groups});
   return batch_norm(y, net.parameter(name + ".norm.running_mean", {out}),
                     net.parameter(name + ".norm.running_var", {out}), net.parameter(name + ".norm.weight", {out}),
                     net.parameter(name + ".norm.bias", {out}));
@@ -70,6 +70,42 @@ std::unique_ptr<Workload> resnet50(const Json& w) {
       in = out;
     }
   return net.finish(dense(net, mean(x, {2, 3}), "fc", 2048, 1000));
+}
+
+// MobileNetV2: what is between the 1x1 convolutions is one filter a channel.
+std::unique_ptr<Workload> mobilenet(const Json& w) {
+  Net net(w);
+  Tensor x = net.input("x", {w.at("batch").get<i64>(), 3, 224, 224});
+  x = relu6(conv_bn(net, x, "stem", 3, 32, 3, 2));
+  i64 in = 32;
+  const struct {
+    int wider, out, count, stride;
+  } stages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+                {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+  for (int stage = 0; const auto& s : stages) {
+    for (int b = 0; b < s.count; ++b) {
+      const std::string name = cat("layer", stage, ".", b);
+      const i64 width = in * s.wider;
+      const int stride = b == 0 ? s.stride : 1;
+      Tensor y = s.wider > 1 ? relu6(conv_bn(net, x, name + ".a", in, width, 1, 1)) : x;
+      y = relu6(conv_bn(net, y, name + ".b", width, width, 3, stride, static_cast<int>(width)));
+      y = conv_bn(net, y, name + ".c", width, s.out, 1, 1);
+      x = stride == 1 && in == s.out ? x + y : y;
+      in = s.out;
+    }
+    ++stage;
+  }
+  x = relu6(conv_bn(net, x, "head", 320, 1280, 1, 1));
+  return net.finish(dense(net, mean(x, {2, 3}), "fc", 1280, 1000));
+}
+
+// One convolution of a filter a channel, for its own sake.
+std::unique_ptr<Workload> depthwise(const Json& w) {
+  Net net(w);
+  const i64 channels = w.at("channels").get<i64>(), size = w.at("size").get<i64>();
+  const int kernel = w.value("kernel", 3), stride = w.value("stride", 1);
+  const Tensor x = net.input("x", {w.at("batch").get<i64>(), channels, size, size});
+  return net.finish(relu6(conv_bn(net, x, "dw", channels, channels, kernel, stride, static_cast<int>(channels))));
 }
 
 Tensor norm(Net& net, Tensor x, const std::string& name, i64 width) {
@@ -113,6 +149,8 @@ std::unique_ptr<Workload> make_net(const Json& w) {
   if (kind == "scalar") return scalar(w);
   if (kind == "vgg19") return vgg19(w);
   if (kind == "resnet50") return resnet50(w);
+  if (kind == "mobilenet") return mobilenet(w);
+  if (kind == "depthwise") return depthwise(w);
   if (kind == "bert") return bert(w);
   if (kind == "gpt") return gpt(w);
   throw Error("bench", "no workload is of the kind " + kind);

@@ -162,7 +162,7 @@ struct Finisher {
   i64 columns;
   static void run(const void* self, float* row, i64 begin, i64 end) {
     const Finisher& f = *static_cast<const Finisher*>(self);
-    f.epilogue->run(f.in, f.out, f.sizes, (row - f.out) / f.columns, f.columns, begin, end);
+    f.epilogue->run(f.in, f.out, f.sizes, (row - f.out) / f.columns, 1, begin, end);
   }
 };
 

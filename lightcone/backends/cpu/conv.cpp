@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lightcone/backends/cpu/depthwise.h"
 #include "lightcone/backends/cpu/epilogue.h"
 #include "lightcone/backends/cpu/lower.h"
 
@@ -140,8 +141,9 @@ i64 ConvRun::groups() const { return count / images(); }
 void ConvRun::finish(const ConvProblem& p, i64 row, i64 rows, i64 begin, i64 end) const {
   if (!epilogue) return;
   float* out = static_cast<float*>(launch->out);
-  for (i64 r = row; r < row + rows; ++r)
-    epilogue->run(launch->in.data() + 2, out, epilogue_sizes, (p.out + r * p.out_row - out) / p.pixels, p.pixels, begin,
+  const i64 together = p.out_row == p.pixels ? rows : 1;
+  for (i64 r = row; r < row + rows; r += together)
+    epilogue->run(launch->in.data() + 2, out, epilogue_sizes, (p.out + r * p.out_row - out) / p.pixels, together, begin,
                   end);
 }
 
@@ -289,6 +291,7 @@ void ConvolutionKernel::run(const Launch& l) const {
 
 std::shared_ptr<const Kernel> convolution_kernel(const Convolution& c, ConvWay way, std::shared_ptr<Parallel> parallel,
                                                  std::shared_ptr<const Epilogue> epilogue, Isa isa) {
+  if (depthwise_shape(c)) return depthwise_kernel(c, std::move(parallel), std::move(epilogue), isa);
   return std::make_shared<ConvolutionKernel>(c, way, std::move(parallel), std::move(epilogue), isa);
 }
 

@@ -28,7 +28,7 @@ struct Convolution {
     Dim image, weight, out;  // strides in elements
   };
   std::vector<Axis> outer;   // batch, groups: a product for each
-  Axis rows = {1, 0, 0, 0};  // output channels; the image stride is 0
+  Axis rows = {1, 0, 0, 0};  // output channels; the image stride is 0, but where channels that lie last are depthwise
   // Where a pixel and a tap read the image: coordinate = step * pixel + sum of dilation * tap, and
   // zero is read unless lo <= coordinate < hi.
   struct Pixel {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lightcone/backends/cpu/depthwise.h"
 #include "lightcone/backends/cpu/epilogue.h"
 #include "lightcone/backends/cpu/lower.h"
 
@@ -236,8 +237,8 @@ void ConvLastKernel::part(const Job& j, int task) const {
   for (i64 p = panel; p < last; p += kChunk) {
     const i64 end = std::min(p + kChunk, last);
     panels(j, at, first, count, p, end);
-    for (i64 q = first; epilogue_ && q < first + count; ++q)
-      epilogue_->run(j.l.in.data() + 2, whole, j.l.sizes.data() + 2, before + q, s_.rows, p * nr,
+    if (epilogue_)
+      epilogue_->run(j.l.in.data() + 2, whole, j.l.sizes.data() + 2, before + first, count, p * nr,
                      std::min(end * nr, s_.rows));
   }
 }
@@ -305,6 +306,7 @@ std::optional<LastShape> last_shape(const Convolution& c) {
 std::shared_ptr<const Kernel> convolution_last_kernel(const Convolution& c, ConvWay way,
                                                       std::shared_ptr<Parallel> parallel,
                                                       std::shared_ptr<const Epilogue> epilogue, Isa isa) {
+  if (is_depthwise_last(c)) return depthwise_last_kernel(c, std::move(parallel), std::move(epilogue), isa);
   return std::make_shared<ConvLastKernel>(c, *last_shape(c), way, std::move(parallel), std::move(epilogue), isa);
 }
 

@@ -122,9 +122,9 @@ void LastWinograd::write(const Job& j, int task) const {
       at[q] = inside ? out + ((image * s_.y.extent + y) * s_.x.extent + x) * s_.rows : nullptr;
     }
     t_->pixels_out(j.behind + i * s_.rows, j.count * s_.rows, s_.rows, at);
-    for (float* row : at)
-      if (row && j.epilogue)
-        j.epilogue->run(j.l.in.data() + 2, out, j.sizes, (row - out) / s_.rows, s_.rows, 0, s_.rows);
+    for (i64 y = 0; j.epilogue && y < std::min(kOut, s_.y.extent - y0); ++y)  // the pixels of a line lie side by side
+      j.epilogue->run(j.l.in.data() + 2, out, j.sizes, (at[y * kOut] - out) / s_.rows, std::min(kOut, s_.x.extent - x0),
+                      0, s_.rows);
   }
 }
 

@@ -37,15 +37,16 @@ bool candidate(const Graph& g, NodeId id) {
          });
 }
 
-// The axis of output channels of a convolution: the only one that the weights, a parameter, have.
+// The axis of output channels of a convolution: the only one that the weights, a parameter, have. The image has it,
+// too, where the convolution is depthwise.
 std::optional<int> channels(const Graph& g, NodeId id, const Sides& s) {
   const int weight = g[s.edge[0].node].mode == kParameter ? 0 : 1;
-  const auto in_weight = s.at[weight].offset.symbols(), in_image = s.at[1 - weight].offset.symbols();
+  const auto in_weight = s.at[weight].offset.symbols();
   std::optional<int> axis;
   for (std::size_t i = 0; i < g[id].shape.size(); ++i) {
     const auto name = s.symbols[i].name();
     if (!name || !in_weight.contains(*name)) continue;
-    if (axis || in_image.contains(*name)) return std::nullopt;
+    if (axis) return std::nullopt;
     axis = static_cast<int>(i);
   }
   return axis;

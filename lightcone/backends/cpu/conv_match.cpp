@@ -152,15 +152,19 @@ std::optional<Convolution> match_convolution(const Graph& g, const Sides& both) 
   while (last > 0 && !s->symbols[last - 1].name()) --last;
   if (last == 0) return std::nullopt;
   const auto moves = [&](int side, std::size_t i) { return !(s->offset[side].strides[i] == Dim(0)); };
-  const int inner = moves(0, last - 1) ? 0 : 1;
-  if (moves(1 - inner, last - 1)) return std::nullopt;
-  // Channels last: two axes of pixels, and behind them one that only the weights have.
-  const auto pixel_before = [&](std::size_t& i) {
-    while (i > 0 && !s->symbols[i - 1].name()) --i;
-    return i > 0 && moves(1 - inner, --i) && !moves(inner, i);
+  const bool depthwise = moves(0, last - 1) && moves(1, last - 1);  // each channel of the image has filters of its own
+  // Channels last: two axes of pixels, and behind them one that the weights have.
+  const auto pixels_before = [&](int of) {
+    std::size_t i = last - 1;
+    for (int n = 0; n < 2; ++n) {
+      while (i > 0 && !s->symbols[i - 1].name()) --i;
+      if (i == 0 || !moves(of, --i) || moves(1 - of, i)) return false;
+    }
+    return s->rank > 3;
   };
-  std::size_t before = last - 1;
-  const bool channels_last = s->rank > 3 && pixel_before(before) && pixel_before(before);
+  const int inner = depthwise ? (pixels_before(0) ? 1 : 0) : moves(0, last - 1) ? 0 : 1;
+  const bool channels_last = pixels_before(1 - inner);
+  if (depthwise && !channels_last) return std::nullopt;
   const int image = channels_last ? 1 - inner : inner, weight = 1 - image;
   if (!(s->valid[weight] == Dim(1))) return std::nullopt;
   const Linear &x = s->offset[image], &w = s->offset[weight];
@@ -186,7 +190,7 @@ std::optional<Convolution> match_convolution(const Graph& g, const Sides& both) 
   for (std::size_t i = s->rank; i-- > 0;) {
     if ((i < first || i >= end) && s->symbols[i].name()) {
       const Convolution::Axis a{s->extents[i], x.strides[i], w.strides[i], stride};
-      if (!rows && !moves(image, i) && moves(weight, i)) c.rows = a, rows = true;
+      if (!rows && (depthwise || !moves(image, i)) && moves(weight, i)) c.rows = a, rows = true;
       else c.outer.insert(c.outer.begin(), a);
     }
     stride = stride * s->extents[i];
@@ -194,7 +198,7 @@ std::optional<Convolution> match_convolution(const Graph& g, const Sides& both) 
   for (std::size_t i = s->rank; i < s->symbols.size(); ++i)
     c.sums.push_back({s->extents[i], x.strides[i], w.strides[i], {}});
   if (!bounds(s->valid[image], *s, pixel_of, c)) return std::nullopt;
-  if (channels_last) return last_shape(c) && packed_filters(g, c) ? std::optional(c) : std::nullopt;
+  if (channels_last) return (depthwise || last_shape(c)) && packed_filters(g, c) ? std::optional(c) : std::nullopt;
   // A product of matrices reads nothing outside and has one axis of columns: that is not ours.
   const auto plain = match_contraction(g, both);
   if (plain && (pixels < 2 || plain->k.b == Dim(1) || plain->type != WeightType::F32)) return std::nullopt;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lightcone/backends/cpu/conv_last.h"
+#include "lightcone/backends/cpu/depthwise.h"
 
 namespace lc::host {
 namespace {
@@ -78,7 +79,7 @@ int PackedFilters::panel(Isa isa) const { return channels_last ? conv_last_table
 
 std::optional<PackedFilters> packed_filters(const Graph& g, const Convolution& c, Isa isa) {
   const Node& w = g[c.weight_node];
-  if (w.op != Op::Input || w.mode != kParameter) return std::nullopt;
+  if (w.op != Op::Input || w.mode != kParameter || depthwise_shape(c)) return std::nullopt;
   PackedFilters f;
   bool known = product(w.shape).is_constant();
   const auto number = [&](const Dim& d) {
@@ -96,7 +97,9 @@ std::optional<PackedFilters> packed_filters(const Graph& g, const Convolution& c
     f.outer.push_back({number(a.extent), number(a.weight)});
     f.groups *= f.outer.back()[0];
   }
-  if (f.channels_last = c.channels_last; c.channels_last) {
+  if (f.channels_last = c.channels_last; is_depthwise_last(c)) {
+    if (!depthwise_last_shape(c)) return std::nullopt;
+  } else if (c.channels_last) {
     const auto s = last_shape(c);
     if (!known || !s || !f.outer.empty()) return std::nullopt;
     f.sums.clear();
@@ -104,9 +107,11 @@ std::optional<PackedFilters> packed_filters(const Graph& g, const Convolution& c
   }
   constexpr i64 kSmall = 1 << 16;
   if (!known || f.groups * f.rows * f.depth == 0) return std::nullopt;
-  // a last panel that is mostly empty, or rows read by several groups, may not make it much larger
+  // A last panel that is mostly empty, or rows read by several groups, may not make it much larger. With channels last
+  // it may: one convolution that cannot be packed would keep the whole net from it.
   const i64 floats = f.floats(f.panel(isa)), stored = *product(w.shape).constant();
-  return floats <= kSmall || floats <= stored + stored / 5 ? std::optional(f) : std::nullopt;
+  const i64 most = stored + (c.channels_last ? stored : stored / 5);
+  return floats <= std::max(kSmall, most) ? std::optional(f) : std::nullopt;
 }
 
 std::shared_ptr<const Kernel> pack_weights_kernel(const PackedFilters& f, std::shared_ptr<Parallel> parallel, Isa isa) {

@@ -1,6 +1,7 @@
-// Epilogue: an elementwise consumer run by the kernel that makes its operand, row by row, while the
-// row is still in the cache. It is generated code like every loop, seen through a slice of one row:
-// whatever can be fused into a loop can be fused behind a product.
+// Epilogue: an elementwise consumer run by the kernel that makes its operand, piece by piece, while the
+// piece is still in the cache: some columns of some rows. It is generated code like every loop, seen through
+// a slice of one row with a loop over rows around it: whatever can be fused into a loop can be fused behind
+// a product, and rows may be short.
 #pragma once
 
 #include <memory>
@@ -27,9 +28,9 @@ class Epilogue {
   std::vector<Dim> sizes() const;
   const std::shared_ptr<LoopKernel>& loop() const { return loop_; }
 
-  // Elements [begin, end) of a row of `out`, which holds what the producer computed. `in` are the
+  // Elements [begin, end) of rows [row, row + rows) of `out`, which holds what the producer computed. `in` are the
   // buffers of operands().
-  void run(const void* const* in, float* out, const std::int64_t* sizes, std::int64_t row, std::int64_t row_size,
+  void run(const void* const* in, float* out, const std::int64_t* sizes, std::int64_t row, std::int64_t rows,
            std::int64_t begin, std::int64_t end) const;
 
  private:
@@ -37,7 +38,7 @@ class Epilogue {
   std::vector<NodeId> operands_;
   std::vector<int> from_;  // operand k of the loop: index in operands_, -1 for the producer
   int largest_ = -1;
-  int row_at_ = -1;  // which size is the row's number
+  std::size_t begin_at_ = 0, count_at_ = 0;  // which sizes are the columns
   std::size_t sizes_ = 0;
 };
 

@@ -1,0 +1,3 @@
+#define WIDTH 4
+#define TABLE kDepthwiseGeneric
+#include "lightcone/backends/cpu/kernels/depthwise.inl.h"
