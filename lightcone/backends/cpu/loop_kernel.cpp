@@ -37,11 +37,12 @@ LoopKernel::LoopKernel(ir::Kernel k, std::vector<bool> same_index, std::shared_p
   };
   for (const ir::Instr& i : ir_.instrs)
     for (const Dim* d : {&i.offset, &i.valid, &i.stride, &i.extent}) collect(*d);
+  for (const ir::Tile& t : ir_.tiles) collect(t.offset);
   for (const ir::Loop& l : ir_.loops) collect(l.extent);
   collect(ir_.store_offset);
   for (const std::string& s : ir_.sizes) sizes_.push_back(Dim::symbol(s, bounds.at(s).lo, bounds.at(s).hi));
   Dim all = 1;
-  for (int k = 0; k < ir_.output_loops; ++k) all = all * ir_.loops[static_cast<std::size_t>(k)].extent;
+  for (int k = 0; k < ir_.output_loops; ++k) all = all * times(ir_.loops[static_cast<std::size_t>(k)]);
   sizes_.push_back(ir_.streams ? less(Dim(kStreamedBytes / static_cast<std::int64_t>(size_of(ir_.dtype))), all)
                                : Dim(0));
   sizes_.push_back(ir_.output_loops ? ir_.loops[0].extent : Dim(1));
@@ -60,7 +61,7 @@ void count(const ir::Kernel& k, const ir::Block& block, const Dim& times, const 
       continue;
     }
     const ir::Loop& l = k.loops[static_cast<std::size_t>(i.id)];
-    const Dim inside = times * l.extent;
+    const Dim inside = times * ir::times(l);
     count(k, l.body, inside, see);
     if (l.reduction >= 0 && k.reductions[static_cast<std::size_t>(l.reduction)].inner_loop == i.id) see(-1, inside);
   }
@@ -85,18 +86,22 @@ std::optional<Dim> LoopKernel::bytes_read(std::size_t k) const {
   count(ir_, ir_.top, 1, [&](int id, const Dim& times) {
     if (id < 0) return;
     const ir::Instr& i = ir_.instrs[static_cast<std::size_t>(id)];
-    if (i.buffer != buffer || (i.code != ir::Code::Load && i.code != ir::Code::GatherLoad)) return;
+    if (i.code != ir::Code::Load && i.code != ir::Code::GatherLoad) return;
+    const std::size_t tile = static_cast<std::size_t>(i.buffer) - ir_.buffers.size();
+    const bool tiled = tile < ir_.tiles.size();
+    if ((tiled ? ir_.tiles[tile].buffer : i.buffer) != buffer) return;
     if (i.code == ir::Code::GatherLoad) {
       elements = elements + times;
       return;
     }
-    if (std::find(seen.begin(), seen.end(), i.offset) != seen.end()) return;
-    seen.push_back(i.offset);
-    const auto symbols = i.offset.symbols();
+    const Dim& offset = tiled ? ir_.tiles[tile].offset : i.offset;
+    if (std::find(seen.begin(), seen.end(), offset) != seen.end()) return;
+    seen.push_back(offset);
+    const auto symbols = offset.symbols();
     Dim places = 1;
     for (const ir::Loop& l : ir_.loops)
       if (symbols.contains(l.symbol)) places = places * l.extent;
-    const Bounds b = i.offset.bounds();
+    const Bounds b = offset.bounds();
     constexpr std::int64_t huge = std::int64_t{1} << 60;  // what a bound says that is not known
     const bool known = b.lo > -huge && b.hi < huge;
     elements = elements + (known ? min(places, Dim(b.hi - b.lo + 1)) : places);
@@ -107,7 +112,7 @@ std::optional<Dim> LoopKernel::bytes_read(std::size_t k) const {
 std::optional<Dim> LoopKernel::bytes_written() const {
   if (!update_) return std::nullopt;
   Dim elements = 1;
-  for (int k = 0; k < ir_.output_loops; ++k) elements = elements * ir_.loops[static_cast<std::size_t>(k)].extent;
+  for (int k = 0; k < ir_.output_loops; ++k) elements = elements * times(ir_.loops[static_cast<std::size_t>(k)]);
   return elements * Dim(static_cast<std::int64_t>(size_of(ir_.dtype)));
 }
 
@@ -134,7 +139,11 @@ void LoopKernel::run(const Launch& l) const {
   j.step = std::clamp<std::int64_t>(static_cast<std::int64_t>(kTaskWork / each), 1, extent);
   // a few long ranges a worker: short ones in turns would cut the streams the prefetcher follows
   j.step = std::max(j.step, extent / (4 * l.parallel.workers()));
-  if (ir_.output_loops == 1) j.step = std::min(extent, (j.step + 63) / 64 * 64);  // whole cache lines
+  // whole cache lines, and whole tiles where there are many
+  const std::int64_t workers = l.parallel.workers(), tile = ir_.output_loops ? ir_.loops[0].step : 1;
+  std::int64_t whole = ir_.output_loops == 1 ? 64 : 1;
+  if (tile > 1) whole = extent >= tile * 4 * workers ? tile : extent >= 64 * workers ? 64 : 16;
+  j.step = std::min(extent, (j.step + whole - 1) / whole * whole);
   l.parallel.run(static_cast<int>((extent + j.step - 1) / j.step), task, &j);
 }
 
