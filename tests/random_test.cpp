@@ -49,7 +49,7 @@ bool same_bits(const Results& a, const Results& b) {
   return true;
 }
 
-void compiled(const std::string& compiler, int count, int first) {
+void compiled(const std::string& compiler, int count, int first, std::int64_t tile_side = 0) {
   constexpr int batch = 250;
   int failures = 0;
   for (int begin = 0; begin < count && failures < 5; begin += batch) {
@@ -61,8 +61,10 @@ void compiled(const std::string& compiler, int count, int first) {
       tidy.push_back(transform(cases.back().graph, generic()).graph);
     }
     for (const Graph& g : tidy) graphs.push_back(&g);
-    const std::vector<Graph> one = cpu_batch(graphs, {.threads = 1, .jit = {.compiler = compiler}}),
-                             two = cpu_batch(graphs, {.threads = 2, .jit = {.compiler = compiler}});
+    const std::vector<Graph> one = cpu_batch(graphs,
+                                             {.threads = 1, .tile_side = tile_side, .jit = {.compiler = compiler}}),
+                             two = cpu_batch(graphs,
+                                             {.threads = 2, .tile_side = tile_side, .jit = {.compiler = compiler}});
     for (std::size_t i = 0; i < cases.size(); ++i) {
       const Case& c = cases[i];
       const Results a = test::run_guarded(one[i], c.inputs, c.env, test::Against::Front),
@@ -80,7 +82,7 @@ void compiled(const std::string& compiler, int count, int first) {
 
 TEST(Random, GenericAndKernelIr) {
   const int count = 20000 * times();
-  const Compiler interpreted = cpu({.threads = 1, .compiler = false});
+  const Compiler interpreted = cpu({.threads = 1, .compiler = false, .tile_side = 3});
   std::map<std::string, int> fired;
   VerifyReport::Checked stats;
   int failures = 0;
@@ -105,7 +107,8 @@ TEST(Random, GenericAndKernelIr) {
   }
   // A test of passes must see them work.
   for (const char* rule : {"matmul", "loop", "attention"}) EXPECT_GT(fired[rule], 100) << rule;
-  for (const char* rule : {"weight packed", "conv", "epilogue", "products of the same rows"}) EXPECT_GT(fired[rule], 10) << rule;
+  for (const char* rule : {"weight packed", "conv", "epilogue", "products of the same rows"})
+    EXPECT_GT(fired[rule], 10) << rule;
   for (const Rule& r : generic_rules()) EXPECT_GT(fired[r.name], 0) << "the rule '" << r.name << "' never fired";
   EXPECT_GT(stats.elements, 10 * stats.undecided);
   RecordProperty("values", static_cast<int>(stats.elements / 1000));
@@ -113,9 +116,12 @@ TEST(Random, GenericAndKernelIr) {
 
 TEST(Random, CompiledForTheCpu) { compiled("", 2000 * times(), 1000000); }
 
+TEST(Random, TilesOfThreeForTheCpu) { compiled("", 1000 * times(), 4000000, 3); }
+
 TEST(Random, CompiledByLlvm) {
   if (const host::LlvmFound found = host::find_llvm(); found.path.empty()) GTEST_SKIP() << found.problem;
   compiled(std::string(host::kLlvm), 600 * times(), 3000000);
+  compiled(std::string(host::kLlvm), 300 * times(), 5000000, 3);
 }
 
 // Arithmetic alone cannot select: 0 * inf is NaN. So the definitions of composites are held to the

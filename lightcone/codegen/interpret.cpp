@@ -1,5 +1,7 @@
 // Kernel IR run without a compiler: the fallback where none is installed, and the check that the
 // IR itself, not only its C text, means what the graph says.
+#include <algorithm>
+#include <cstring>
 #include <map>
 
 #include "lightcone/codegen/render.h"
@@ -17,13 +19,14 @@ struct Register {
 
 struct Machine {
   const Kernel& k;
-  const void* const* in;
+  std::vector<const void*> in;
   void* out;
   Bindings env;
   std::vector<Register> r;
   std::vector<Register> acc;
   i64 begin, end;
   std::vector<std::vector<Register>> rows;
+  std::vector<std::vector<std::byte>> tiles;
 
   // An index is computed where nothing will read it too, and an extent of zero may divide there. Any number will do,
   // as in the C text; an Error would leave the thread of a worker.
@@ -50,7 +53,7 @@ struct Machine {
     else to.i = load_i64(&raw, t, 0);
   }
   void load(Register& to, const Instr& i, i64 offset) {
-    const void* p = in[i.buffer];
+    const void* p = in[static_cast<std::size_t>(i.buffer)];
     if (is_float(i.dtype)) to.f = load_f64(p, i.dtype, static_cast<std::size_t>(offset));
     else to.i = load_i64(p, i.dtype, static_cast<std::size_t>(offset));
   }
@@ -120,13 +123,36 @@ struct Machine {
       else step(i.id);
     }
   }
+  std::pair<i64, i64> range(int id) const {
+    const Loop& l = k.loops[static_cast<std::size_t>(id)];
+    if (l.tile >= 0) {
+      const Loop& tile = k.loops[static_cast<std::size_t>(l.tile)];
+      const i64 from = env.at(tile.symbol);
+      return {from, std::min(from + tile.step, range(l.tile).second)};
+    }
+    return id == 0 && l.reduction < 0 ? std::pair(begin, end) : std::pair(i64{0}, l.extent.eval(env));
+  }
+  void fill(std::size_t t) {
+    const Tile& tile = k.tiles[t];
+    const auto [a, a_end] = range(tile.across);
+    const auto [b, b_end] = range(tile.across + 1);
+    const i64 origin = tile.origin.eval(env), stride = tile.stride.eval(env);
+    const std::size_t size = size_of(tile.dtype);
+    const auto* from = static_cast<const std::byte*>(in[static_cast<std::size_t>(tile.buffer)]);
+    for (i64 row = 0; row < a_end - a; ++row)
+      for (i64 column = 0; column < b_end - b; ++column)
+        std::memcpy(tiles[t].data() + static_cast<std::size_t>(row * tile.pitch + column) * size,
+                    from + (origin + column * stride + row) * static_cast<i64>(size), size);
+  }
   void loop(int id) {
+    for (std::size_t t = 0; t < k.tiles.size(); ++t)
+      if (k.tiles[t].across == id) fill(t);
     const Loop& l = k.loops[static_cast<std::size_t>(id)];
     const Reduction* red = l.reduction >= 0 ? &k.reductions[static_cast<std::size_t>(l.reduction)] : nullptr;
     if (red && id == red->outer_loop) start(l.reduction);
-    const i64 from = id == 0 && !red ? begin : 0, to = id == 0 && !red ? end : l.extent.eval(env);
+    const auto [from, to] = range(id);
     i64& symbol = env[l.symbol];
-    for (i64 v = from; v < to; ++v) {
+    for (i64 v = from; v < to; v += l.step) {
       symbol = v;
       block(l.body);
       if (red && id == red->inner_loop) {
@@ -142,7 +168,11 @@ struct Machine {
 }  // namespace
 
 void interpret(const Kernel& k, const void* const* in, void* out, const i64* n, i64 begin, i64 end) {
-  Machine m{k, in, out, {}, {}, {}, begin, end, {}};
+  Machine m{k, std::vector(in, in + k.buffers.size()), out, {}, {}, {}, begin, end, {}, {}};
+  for (const Tile& t : k.tiles) {
+    m.tiles.emplace_back(static_cast<std::size_t>(t.elements) * size_of(t.dtype));
+    m.in.push_back(m.tiles.back().data());
+  }
   for (const Row& row : k.rows) m.rows.emplace_back(static_cast<std::size_t>(row.elements));
   for (std::size_t s = 0; s < k.sizes.size(); ++s) m.env[k.sizes[s]] = n[s];
   m.r.resize(k.instrs.size());

@@ -53,9 +53,14 @@ struct Loop {
   Block body;
   bool lanes = false;  // the values of kLanes iterations stand side by side
   int depth = 0;
-  int reduction = -1;  // the accumulator this loop feeds, -1 for an output loop
-  int parent = -1;     // the loop around it
+  int reduction = -1;     // the accumulator this loop feeds, -1 for an output loop
+  int parent = -1;        // the loop around it
+  std::int64_t step = 1;  // above 1, its symbol says where a tile begins, and another loop goes through the tile:
+  int tile = -1;          // this one does, through that of loop `tile`
 };
+inline Dim symbol(const Loop& l) { return Dim::index(std::stoi(l.symbol.substr(1)), l.extent); }
+// How often its body runs for each time that what is around it does, tiles taken together.
+inline Dim times(const Loop& l) { return l.step > 1 ? Dim(1) : l.extent; }
 
 struct Reduction {
   Op op;  // SumReduce or MaxReduce
@@ -74,10 +79,23 @@ struct Keep {  // `value` is also written to element `at` of `row`
   Dim at;
 };
 
+// A piece of an operand that lies across the innermost loop, turned round (tile.cpp). To loads, tile t is the buffer
+// behind the operands' and the tiles before it.
+struct Tile {
+  int buffer;                    // the operand
+  DType dtype;                   // of its elements
+  Dim offset;                    // as the innermost loop and the one around it read the operand
+  Dim origin;                    // the same where both stand at the first element of their tiles
+  Dim stride;                    // of the operand along the innermost loop; along the other one it is 1
+  int across;                    // the loop around the innermost one; the tile is filled before it begins
+  std::int64_t pitch, elements;  // of the tile's own memory
+};
+
 struct Prefetch {
   int loop;  // fetched at each of its steps
   int buffer;
-  Dim offset;  // over the symbols of the loop and of those around it
+  Dim offset;     // over the symbols of the loop and of those around it
+  int level = 1;  // of the cache
 };
 
 struct Kernel {
@@ -87,6 +105,7 @@ struct Kernel {
   std::vector<Reduction> reductions;
   std::vector<Row> rows;
   std::vector<Keep> keeps;
+  std::vector<Tile> tiles;
   Block top;
   int output_loops = 0;
   int result = -1;       // value stored
@@ -103,6 +122,9 @@ struct Kernel {
 
 // What several loops over one row compute alike is computed by the first and kept.
 void keep_rows(Kernel& k);
+// Operands that lie across the innermost loop are read by tiles of `side` elements a side; 0: of what fits the caches,
+// where that pays.
+void tile_loops(Kernel& k, std::int64_t side);
 // Lets a result that may have more than `bytes` be written past the caches.
 void stream_result(Kernel& k, std::int64_t bytes);
 

@@ -113,6 +113,14 @@ Value Text::half(const Value& v, bool upper) {
                   which + ">");
 }
 
+Value Text::interleaved(const Value& a, const Value& b, bool upper) {
+  std::string which;
+  for (int l = 0; l < a.lanes; ++l)
+    which += (l ? ", i32 " : "<i32 ") + std::to_string((upper ? a.lanes / 2 : 0) + l / 2 + (l % 2 ? a.lanes : 0));
+  return emit(a.type, a.lanes,
+              "shufflevector " + of(a) + ", " + of(b) + ", " + spell(Type::I32, a.lanes) + " " + which + ">");
+}
+
 // ---- memory -----------------------------------------------------------------------------------------
 
 Value Text::address(const std::string& base, Type t, const Value& offset) {
@@ -198,12 +206,13 @@ void Text::store_past(const std::string& base, const Value& v, const Value& offs
 
 void Text::stored_past() { line("fence seq_cst"); }
 
-void Text::prefetch(const std::string& base, Type t, const Value& offset) {
+void Text::prefetch(const std::string& base, Type t, const Value& offset, int level) {
   std::string at = address(base, t, offset).name;
   if (typed_ && t != Type::I8) at = emit(t, 1, "bitcast " + pointer(t) + " " + at + " to i8*").name;
   const std::string callee =
       declare("void", typed_ ? "llvm.prefetch.p0i8" : "llvm.prefetch.p0", pointer(Type::I8) + ", i32, i32, i32");
-  line("call " + callee + "(" + pointer(Type::I8) + " " + at + ", i32 0, i32 3, i32 1)");
+  line("call " + callee + "(" + pointer(Type::I8) + " " + at + ", i32 0, i32 " + std::to_string(4 - level) +
+       ", i32 1)");
 }
 
 void Text::scatter(const std::string& base, const Value& v, const Value& offsets, const Value& mask) {

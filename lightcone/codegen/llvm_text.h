@@ -54,6 +54,9 @@ class Text {
   Value call(const std::string& intrinsic, const std::vector<Value>& v);  // all of one type, as is the result
   Value half(const Value& v, bool upper);                                 // of the lanes
 
+  Value interleaved(const Value& a, const Value& b,
+                    bool upper);  // the lower halves' lanes by turns, or the upper ones'
+
   // Memory. `base` is a pointer to elements of type t; a mask of no value means all lanes.
   Value address(const std::string& base, Type t, const Value& offset);
   Value load(const std::string& base, Type t, const Value& offset, const Value& valid);  // 0 where not valid
@@ -64,7 +67,7 @@ class Text {
   // Past the caches where `past` holds and the address is a multiple of the vector's size or 64 bytes.
   void store_past(const std::string& base, const Value& v, const Value& offset, const Value& past);
   void stored_past();  // what was stored so is seen by whoever is told next
-  void prefetch(const std::string& base, Type t, const Value& offset);
+  void prefetch(const std::string& base, Type t, const Value& offset, int level);  // of the caches
   void scatter(const std::string& base, const Value& v, const Value& offsets, const Value& mask);
 
   // A variable, by its pointer's name. LLVM turns variables into registers.

@@ -140,6 +140,9 @@ class Renderer {
   void by_whole_vectors(int id, const std::string& from, const std::string& to);
   void reduction_loops(int id, bool vector, const std::string& width);
   void update(const Loop& l, bool vector, const std::string& width);
+  std::string from(int id);
+  std::string to(int id);
+  void fill_tiles(int loop);
   std::string row_element(int row, const Dim& at) { return "row" + std::to_string(row) + "[" + dim(at) + "]"; }
   void store() { line("out_[" + dim(k_.store_offset) + "] = " + stored(value(k_.result), k_.dtype) + ";"); }
   bool innermost_output(int id) const { return id == k_.output_loops - 1; }
@@ -423,7 +426,9 @@ void Renderer::fetch_ahead(int loop, const std::string& base) {
   open("{");
   line("const long " + k_.loops[static_cast<std::size_t>(loop)].symbol + " = " + base + ";");
   for (const Prefetch& p : k_.ahead)
-    if (here(p)) line("__builtin_prefetch(in" + std::to_string(p.buffer) + " + " + dim(p.offset) + ");");
+    if (here(p))
+      line("__builtin_prefetch(in" + std::to_string(p.buffer) + " + " + dim(p.offset) + (p.level == 1 ? "" : ", 0, 2") +
+           ");");
   close();
 }
 
@@ -453,12 +458,33 @@ void Renderer::by_whole_vectors(int id, const std::string& from, const std::stri
   close();
 }
 
+std::string Renderer::from(int id) {
+  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
+  return l.tile >= 0 ? k_.loops[static_cast<std::size_t>(l.tile)].symbol : id == 0 ? "begin" : "0";
+}
+std::string Renderer::to(int id) {
+  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
+  return l.tile >= 0 ? l.symbol + "_to" : id == 0 ? "end" : dim(l.extent);
+}
+
+// Loops behind this one are inside of it: what it goes through is known there.
+void Renderer::fill_tiles(int loop) {
+  for (std::size_t t = 0; t < k_.tiles.size(); ++t) {
+    const Tile& tile = k_.tiles[t];
+    if (tile.across != loop) continue;
+    line("lc_turn_" + std::to_string(size_of(tile.dtype)) + "(in" + std::to_string(k_.buffers.size() + t) + ", " +
+         std::to_string(tile.pitch) + ", in" + std::to_string(tile.buffer) + " + " + dim(tile.origin) + ", " +
+         dim(tile.stride) + ", " + to(loop) + " - " + from(loop) + ", " + to(loop + 1) + " - " + from(loop + 1) + ");");
+  }
+}
+
 void Renderer::output_lanes(int id) {
   const Loop& l = k_.loops[static_cast<std::size_t>(id)];
-  const std::string from = id == 0 ? "begin" : "0", to = id == 0 ? "end" : dim(l.extent);
+  const std::string from = this->from(id), to = this->to(id);
   const auto asks = [&](const Item& i) { return !i.is_loop && by_vectors(i.id); };
-  if (k_.streams || (!has_loops(l.body) && std::any_of(l.body.items.begin(), l.body.items.end(), asks) &&
-                     coefficient(k_.store_offset, l.symbol) == 1))
+  if (k_.streams || !k_.tiles.empty() ||
+      (!has_loops(l.body) && std::any_of(l.body.items.begin(), l.body.items.end(), asks) &&
+       coefficient(k_.store_offset, l.symbol) == 1))
     return by_whole_vectors(id, from, to);
   if (!has_loops(l.body)) {
     out_ += std::string(dialect_.parallel) + "\n";
@@ -492,8 +518,14 @@ void Renderer::loop(int id, bool vector, const std::string& width) {
   const Loop& l = k_.loops[static_cast<std::size_t>(id)];
   if (l.reduction >= 0) return reduction_loops(id, vector, width);
   if (l.lanes) return output_lanes(id);
-  const std::string from = id == 0 ? "begin" : "0", to = id == 0 ? "end" : dim(l.extent);
-  open("for (long " + l.symbol + " = " + from + "; " + l.symbol + " < " + to + "; ++" + l.symbol + ") {");
+  fill_tiles(id);
+  const std::string to = this->to(id), step = std::to_string(l.step);
+  open("for (long " + l.symbol + " = " + from(id) + "; " + l.symbol + " < " + to + "; " + l.symbol + " += " + step +
+       ") {");
+  for (const Loop& through : k_.loops)
+    if (through.tile == id)
+      line("const long " + through.symbol + "_to = " + l.symbol + " + " + step + " < " + to + " ? " + l.symbol + " + " +
+           step + " : " + to + ";");
   block(l.body, vector, width);
   if (innermost_output(id)) store();
   close();
@@ -515,6 +547,9 @@ std::string Renderer::text(std::string_view name) {
   for (std::size_t k = 0; k < k_.rows.size(); ++k)
     line(std::string(register_type(k_.rows[k].dtype)) + " row" + std::to_string(k) + "[" +
          std::to_string(k_.rows[k].elements) + "] __attribute__((aligned(64)));");
+  for (std::size_t t = 0; t < k_.tiles.size(); ++t)
+    line(std::string(info(k_.tiles[t].dtype).c) + " in" + std::to_string(k_.buffers.size() + t) + "[" +
+         std::to_string(k_.tiles[t].elements) + "] __attribute__((aligned(64)));");
   line("(void)in, (void)n, (void)begin, (void)end, (void)unseen;");
   block(k_.top, false, "");
   if (k_.output_loops == 0) store();

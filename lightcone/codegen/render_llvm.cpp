@@ -42,6 +42,10 @@ class Renderer {
   void loop(int id);
   void reduction_loop(int id);
   void fetch_ahead(int loop);
+  std::pair<Value, Value> range(int id);
+  void fill(std::size_t tile);
+  void turn_block(const Tile& tile, const std::string& to, const Value& row, const Value& column);
+  void copy_turned(const Tile& tile, const std::string& to, const Value& row, const Value& column);
   void update(int reduction);
   Value join(const Reduction& r, const Value& a, const Value& b);
   Value count(const Value& from, const Value& to, int step, const std::function<void(const Value&)>& body);
@@ -49,7 +53,9 @@ class Renderer {
 
   const Kernel& k_;
   Text t_;
-  std::vector<std::string> buffers_, rows_;  // pointers to the elements
+  std::vector<std::string> buffers_, rows_;  // pointers to the elements; behind the operands stand the tiles
+  std::map<int, Value> tile_end_;            // by loop through a tile
+  Value origin_, stride_;                    // of the tile that is filled
   std::string out_;
   std::map<std::string, Value, std::less<>> symbols_;
   std::map<int, Value> values_;
@@ -249,7 +255,7 @@ void Renderer::fetch_ahead(int loop) {
   for (const Prefetch& p : k_.ahead)
     if (p.loop == loop)
       t_.prefetch(buffers_[static_cast<std::size_t>(p.buffer)],
-                  llvm::stored_type(k_.buffers[static_cast<std::size_t>(p.buffer)]), at_first_lane(p.offset));
+                  llvm::stored_type(k_.buffers[static_cast<std::size_t>(p.buffer)]), at_first_lane(p.offset), p.level);
 }
 
 void Renderer::reduction_loop(int id) {
@@ -280,11 +286,62 @@ void Renderer::reduction_loop(int id) {
   if (keyed(r)) a.total = llvm::unkey(a.total);
 }
 
+std::pair<Value, Value> Renderer::range(int id) {
+  const Loop& l = loop_at(id);
+  if (l.tile >= 0) return {symbols_.at(loop_at(l.tile).symbol), tile_end_.at(id)};
+  if (id == 0) return {Value{&t_, "%begin", Type::I64, 1}, Value{&t_, "%end", Type::I64, 1}};
+  return {integer(0), dim(l.extent)};
+}
+
+// A block of 16 bytes a side is turned round in registers: each time all vectors are interleaved with those half
+// their number further on.
+void Renderer::turn_block(const Tile& tile, const std::string& to, const Value& row, const Value& column) {
+  const Type type = llvm::stored_type(tile.dtype);
+  const int side = 16 / static_cast<int>(size_of(tile.dtype));
+  std::vector<Value> x;
+  for (int k = 0; k < side; ++k)
+    x.push_back(t_.load_lanes(buffers_[static_cast<std::size_t>(tile.buffer)], type,
+                              origin_ + (column + k) * stride_ + row, side, {}));
+  for (int s = 1; s < side; s *= 2) {
+    std::vector<Value> y;
+    for (std::size_t k = 0; k < x.size() / 2; ++k)
+      for (const bool upper : {false, true}) y.push_back(t_.interleaved(x[k], x[k + x.size() / 2], upper));
+    x = std::move(y);
+  }
+  for (int k = 0; k < side; ++k)
+    t_.store_lanes(to, x[static_cast<std::size_t>(k)], (row + k) * integer(tile.pitch) + column, {});
+}
+
+void Renderer::copy_turned(const Tile& tile, const std::string& to, const Value& row, const Value& column) {
+  const Value v = t_.load(buffers_[static_cast<std::size_t>(tile.buffer)], llvm::stored_type(tile.dtype),
+                          origin_ + column * stride_ + row, {});
+  t_.store(to, v, row * integer(tile.pitch) + column);
+}
+
+void Renderer::fill(std::size_t t) {
+  const Tile& tile = k_.tiles[t];
+  const std::string& to = buffers_[k_.buffers.size() + t];
+  const int side = 16 / static_cast<int>(size_of(tile.dtype));
+  const auto [first, row_end] = range(tile.across);
+  const auto [begin, column_end] = range(tile.across + 1);
+  const Value rows = row_end - first, columns = column_end - begin;
+  origin_ = dim(tile.origin), stride_ = dim(tile.stride);
+  const Value column = count(integer(0), columns, side, [&](const Value& c) {
+    const Value row = count(integer(0), rows, side, [&](const Value& r) { turn_block(tile, to, r, c); });
+    count(row, rows, 1, [&](const Value& r) {
+      for (int k = 0; k < side; ++k) copy_turned(tile, to, r, c + k);
+    });
+  });
+  count(column, columns, 1,
+        [&](const Value& c) { count(integer(0), rows, 1, [&](const Value& r) { copy_turned(tile, to, r, c); }); });
+}
+
 void Renderer::loop(int id) {
   const Loop& l = loop_at(id);
   if (l.reduction >= 0) return reduction_loop(id);
-  const Value from = id == 0 ? Value{&t_, "%begin", Type::I64, 1} : integer(0);
-  const Value to = id == 0 ? Value{&t_, "%end", Type::I64, 1} : dim(l.extent);
+  for (std::size_t t = 0; t < k_.tiles.size(); ++t)
+    if (k_.tiles[t].across == id) fill(t);
+  const auto [from, to] = range(id);
   const auto body = [&] {
     block(l.body);
     if (id == k_.output_loops - 1) store();
@@ -293,8 +350,11 @@ void Renderer::loop(int id) {
   const bool few = id > 0 && l.extent.is_constant() && 2 * l.extent.offset() <= kLanes &&
                    std::none_of(l.body.items.begin(), l.body.items.end(), [](const Item& i) { return i.is_loop; });
   if (l.lanes && !few) return in_lanes(l.symbol, from, to, [&] { fetch_ahead(id), body(); });
-  count(from, to, 1, [&](const Value& i) {
+  const auto step = static_cast<int>(l.step);
+  count(from, step > 1 ? to + (step - 1) : to, step, [&, to = to](const Value& i) {
     symbols_[l.symbol] = i;
+    for (int through = 0; through < k_.output_loops; ++through)
+      if (loop_at(through).tile == id) tile_end_[through] = select(i + step < to, i + step, to);
     body();
   });
 }
@@ -325,6 +385,7 @@ std::string Renderer::text(std::string_view name) {
   }
   out_ = elements("%out", k_.dtype);
   for (const Row& row : k_.rows) rows_.push_back(t_.array(llvm::register_type(row.dtype), row.elements));
+  for (const Tile& t : k_.tiles) buffers_.push_back(t_.array(llvm::stored_type(t.dtype), t.elements));
   for (std::size_t k = 0; k < k_.sizes.size(); ++k)
     symbols_[k_.sizes[k]] = t_.load("%n", Type::I64, integer(static_cast<std::int64_t>(k)), {});
   if (k_.streams) stream_ = t_.load("%n", Type::I64, integer(static_cast<std::int64_t>(k_.sizes.size())), {}) != 0;

@@ -61,7 +61,6 @@ class Keeper {
   };
   Instr& at(int id) { return k_.instrs[static_cast<std::size_t>(id)]; }
   Loop& loop(int id) { return k_.loops[static_cast<std::size_t>(id)]; }
-  Dim symbol(const Loop& l) const { return Dim::index(std::stoi(l.symbol.substr(1)), l.extent); }
   bool over_row(int id);
   void find_groups(const Block& b);
   void number();

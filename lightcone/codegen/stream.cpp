@@ -13,12 +13,6 @@ constexpr std::int64_t kPage = 4096;
 constexpr std::int64_t kLongestRow = 64 << 10;  // bytes; a longer one would push this row out of the L2 cache
 constexpr std::int64_t kShortest = 64;          // elements of a row worth the vectors' alignment
 
-Dim symbol(const Loop& l) { return Dim::index(std::stoi(l.symbol.substr(1)), l.extent); }
-
-Dim renamed(const Dim& d, const std::string& from, const Dim& to) {
-  return d.substitute([&](const std::string& s) { return s == from ? std::optional<Dim>(to) : std::nullopt; });
-}
-
 // Operands that reductions over the row read are fetched a row further on, and the last of these loops asks for them:
 // they compute from the caches, so that memory would have nothing to do until the row is stored. What the output loop
 // alone reads it fetches itself, a page further on.
@@ -52,13 +46,39 @@ std::vector<Prefetch> ahead(const Kernel& k, int out) {
   return all;
 }
 
+// While a tile is written the next one comes, of operands that are turned round and of those read in order. What is
+// fetched with element (a, b) is (b, a) of the square turned round: each line that is written comes with one that is
+// read. It comes into the second-level cache, for in the first rows a power of two apart collide.
+std::vector<Prefetch> ahead_of_tiles(const Kernel& k, int out) {
+  const auto loop = [&](int id) -> const Loop& { return k.loops[static_cast<std::size_t>(id)]; };
+  const Loop &along = loop(out), &across = loop(out - 1);
+  int next = out - 2;  // the loop that steps to it
+  while (next > 0 && loop(next).extent.bounds().hi <= loop(next).step) --next;
+  const auto later = [&](const Dim& d, const Loop& by) { return renamed(d, by.symbol, symbol(by) + loop(next).step); };
+  std::vector<Prefetch> all;
+  const std::int64_t side = loop(across.tile).step;
+  if (std::min(along.extent.bounds().hi, across.extent.bounds().hi) >= side)
+    for (const Tile& t : k.tiles) {
+      const Dim row = symbol(across) - symbol(loop(across.tile)), column = symbol(along) - symbol(loop(along.tile));
+      all.push_back({out, t.buffer, later(t.origin, loop(next)) + row * t.stride + column, 2});
+    }
+  const Loop& through = across.tile == next ? across : along.tile == next ? along : loop(next);
+  for (const Item& item : along.body.items) {
+    const Instr& i = k.instrs[static_cast<std::size_t>(item.id)];
+    if (i.code != Code::Load || i.buffer >= static_cast<int>(k.buffers.size())) continue;
+    if (coefficient(i.offset, along.symbol) == 1 && mentions(i.offset, through.symbol))
+      all.push_back({out, i.buffer, later(i.offset, through), 2});
+  }
+  return all;
+}
+
 }  // namespace
 
 void stream_result(Kernel& k, std::int64_t bytes) {
   if (k.output_loops == 0 || size_of(k.dtype) == 1) return;
   const Loop& out = k.loops[static_cast<std::size_t>(k.output_loops) - 1];
   Dim all = 1;
-  for (int l = 0; l < k.output_loops; ++l) all = all * k.loops[static_cast<std::size_t>(l)].extent;
+  for (int l = 0; l < k.output_loops; ++l) all = all * times(k.loops[static_cast<std::size_t>(l)]);
   const auto has_loops = [](const Block& b) {
     return std::any_of(b.items.begin(), b.items.end(), [](const Item& i) { return i.is_loop; });
   };
@@ -66,7 +86,7 @@ void stream_result(Kernel& k, std::int64_t bytes) {
   if (coefficient(k.store_offset, out.symbol) != 1) return;
   if (all.bounds().hi <= bytes / static_cast<std::int64_t>(size_of(k.dtype))) return;
   k.streams = true;
-  k.ahead = ahead(k, k.output_loops - 1);
+  k.ahead = k.tiles.empty() ? ahead(k, k.output_loops - 1) : ahead_of_tiles(k, k.output_loops - 1);
 }
 
 }  // namespace lc::ir

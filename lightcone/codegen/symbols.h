@@ -2,6 +2,9 @@
 // which is most of the work where every offset of every kernel is looked at.
 #pragma once
 
+#include <optional>
+#include <string_view>
+
 #include "lightcone/core/dim.h"
 
 namespace lc::ir {
@@ -22,6 +25,16 @@ inline std::int64_t coefficient(const Dim& d, std::string_view symbol) {
     if (t.factors.size() == 1 && t.factors[0]->kind == Dim::Kind::Symbol && t.factors[0]->name == symbol)
       return t.coefficient;
   return 0;
+}
+
+inline Dim renamed(const Dim& d, std::string_view from, const Dim& to) {
+  return d.substitute([&](const std::string& s) { return s == from ? std::optional<Dim>(to) : std::nullopt; });
+}
+
+inline bool mentions(const Dim& d, std::string_view symbol) {
+  bool found = false;
+  each_symbol(d, [&](const Dim::Atom& s) { found = found || s.name == symbol; });
+  return found;
 }
 
 }  // namespace lc::ir

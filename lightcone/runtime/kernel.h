@@ -65,7 +65,7 @@ class Kernel {
 
   // A kernel that can be run iteration by iteration may share a fork with others (fork.h). It has no scratch.
   virtual bool divisible() const { return false; }
-  virtual Iterations iterations(std::span<const std::int64_t> /*sizes*/) const { return {}; }
+  virtual Iterations iterations(std::span<const std::int64_t> /*sizes*/, int /*workers*/) const { return {}; }
   virtual void run_iterations(const Launch& /*launch*/, std::int64_t /*begin*/, std::int64_t /*end*/) const {}
 
   // For profiles. An operation of the graph counts as one a number it makes, exp2 as well as add.

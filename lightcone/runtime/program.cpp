@@ -460,7 +460,7 @@ std::size_t Context::Impl::run_together(std::size_t k) {
     for (std::size_t o = 0; o < n.in.size(); ++o) in[o] = place(n.in[o].node);
     together.push_back({n.kernel.get(),
                         {{in, n.in.size()}, place(id), sizes[id], nullptr, *parallel},
-                        n.kernel->iterations(sizes[id])});
+                        n.kernel->iterations(sizes[id], parallel->workers())});
     in += n.in.size();
     if (id == last) break;
   }

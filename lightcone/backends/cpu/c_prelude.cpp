@@ -197,6 +197,52 @@ LC void lc_store(void* to, const void* from, const long bytes, int stream) { __b
 LC void lc_stored(void) {}
 #endif
 
+// A piece of memory turned round, by blocks in registers: to[row * pitch + column] = from[column * stride + row].
+#define LC_LOW1 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define LC_HIGH1 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define LC_LOW2 0, 8, 1, 9, 2, 10, 3, 11
+#define LC_HIGH2 4, 12, 5, 13, 6, 14, 7, 15
+#define LC_LOW4 0, 4, 1, 5
+#define LC_HIGH4 2, 6, 3, 7
+#define LC_LOW8 0, 2
+#define LC_HIGH8 1, 3
+#ifdef __has_builtin
+#if __has_builtin(__builtin_shufflevector)
+#define LC_SHUFFLE(A, B, ...) __builtin_shufflevector(A, B, __VA_ARGS__)
+#endif
+#endif
+#ifndef LC_SHUFFLE
+#define LC_SHUFFLE(A, B, ...) __builtin_shuffle(A, B, (__typeof__(A)){__VA_ARGS__})
+#endif
+#define LC_TURN(N, T) typedef T lc_block##N __attribute__((vector_size(16), may_alias, aligned(N))); \
+typedef T lc_any##N __attribute__((may_alias)); \
+LC void lc_turn_##N(void* to_, const long pitch, const void* from_, const long stride, const long rows, const long columns) { \
+  lc_any##N* const to = (lc_any##N*)to_; const lc_any##N* const from = (const lc_any##N*)from_; \
+  enum { V = 16 / N }; \
+  long c = 0; \
+  for (; c + V <= columns; c += V) { \
+    long r = 0; \
+    for (; r + V <= rows; r += V) { \
+      lc_block##N x[V], y[V]; \
+      _Pragma("GCC unroll 16") for (int k = 0; k < V; ++k) x[k] = *(const lc_block##N*)(from + (c + k) * stride + r); \
+      _Pragma("GCC unroll 4") for (int s = 1; s < V; s *= 2) { \
+        _Pragma("GCC unroll 8") for (int k = 0; k < V / 2; ++k) { \
+          y[2 * k] = LC_SHUFFLE(x[k], x[k + V / 2], LC_LOW##N); \
+          y[2 * k + 1] = LC_SHUFFLE(x[k], x[k + V / 2], LC_HIGH##N); \
+        } \
+        _Pragma("GCC unroll 16") for (int k = 0; k < V; ++k) x[k] = y[k]; \
+      } \
+      _Pragma("GCC unroll 16") for (int k = 0; k < V; ++k) *(lc_block##N*)(to + (r + k) * pitch + c) = x[k]; \
+    } \
+    for (; r < rows; ++r) for (int k = 0; k < V; ++k) to[r * pitch + c + k] = from[(c + k) * stride + r]; \
+  } \
+  for (; c < columns; ++c) for (long r = 0; r < rows; ++r) to[r * pitch + c] = from[c * stride + r]; \
+}
+LC_TURN(1, u8)
+LC_TURN(2, u16)
+LC_TURN(4, u32)
+LC_TURN(8, u64)
+
 #if (defined(__F16C__) && (!defined(__clang__) || __clang_major__ > 14)) || defined(__ARM_FP16_FORMAT_IEEE)
 LC float lc_f16_to_f32(u16 h) { _Float16 x; __builtin_memcpy(&x, &h, 2); return (float)x; }
 LC u16 lc_f32_to_f16(float v) { _Float16 x = (_Float16)v; u16 h; __builtin_memcpy(&h, &x, 2); return h; }

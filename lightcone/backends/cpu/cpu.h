@@ -28,6 +28,8 @@ struct CpuOptions {
   // largest numbers of a 6x6 tile of the image: false where an output must not feel pixels it does not read.
   bool winograd = true;
   Precision precision = Precision::Highest;
+  // Elements a side of the tiles by which transposed operands are read; 0: what fits the caches, where that pays.
+  std::int64_t tile_side = 0;
   host::JitOptions jit = {};
 };
 

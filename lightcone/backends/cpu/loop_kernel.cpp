@@ -18,11 +18,12 @@ LoopKernel::LoopKernel(ir::Kernel k, std::vector<bool> same_index, std::shared_p
   };
   for (const ir::Instr& i : ir_.instrs)
     for (const Dim* d : {&i.offset, &i.valid, &i.stride, &i.extent}) collect(*d);
+  for (const ir::Tile& t : ir_.tiles) collect(t.offset);
   for (const ir::Loop& l : ir_.loops) collect(l.extent);
   collect(ir_.store_offset);
   for (const std::string& s : ir_.sizes) sizes_.push_back(Dim::symbol(s, bounds.at(s).lo, bounds.at(s).hi));
   Dim all = 1;
-  for (int k = 0; k < ir_.output_loops; ++k) all = all * ir_.loops[static_cast<std::size_t>(k)].extent;
+  for (int k = 0; k < ir_.output_loops; ++k) all = all * times(ir_.loops[static_cast<std::size_t>(k)]);
   sizes_.push_back(ir_.streams ? less(Dim(kStreamedBytes / static_cast<std::int64_t>(size_of(ir_.dtype))), all)
                                : Dim(0));
   sizes_.push_back(ir_.output_loops ? ir_.loops[0].extent : Dim(1));
@@ -41,7 +42,7 @@ void count(const ir::Kernel& k, const ir::Block& block, const Dim& times, const 
       continue;
     }
     const ir::Loop& l = k.loops[static_cast<std::size_t>(i.id)];
-    const Dim inside = times * l.extent;
+    const Dim inside = times * ir::times(l);
     count(k, l.body, inside, see);
     if (l.reduction >= 0 && k.reductions[static_cast<std::size_t>(l.reduction)].inner_loop == i.id) see(-1, inside);
   }
@@ -66,18 +67,22 @@ std::optional<Dim> LoopKernel::bytes_read(std::size_t k) const {
   count(ir_, ir_.top, 1, [&](int id, const Dim& times) {
     if (id < 0) return;
     const ir::Instr& i = ir_.instrs[static_cast<std::size_t>(id)];
-    if (i.buffer != buffer || (i.code != ir::Code::Load && i.code != ir::Code::GatherLoad)) return;
+    if (i.code != ir::Code::Load && i.code != ir::Code::GatherLoad) return;
+    const std::size_t tile = static_cast<std::size_t>(i.buffer) - ir_.buffers.size();
+    const bool tiled = tile < ir_.tiles.size();
+    if ((tiled ? ir_.tiles[tile].buffer : i.buffer) != buffer) return;
     if (i.code == ir::Code::GatherLoad) {
       elements = elements + times;
       return;
     }
-    if (std::find(seen.begin(), seen.end(), i.offset) != seen.end()) return;
-    seen.push_back(i.offset);
-    const auto symbols = i.offset.symbols();
+    const Dim& offset = tiled ? ir_.tiles[tile].offset : i.offset;
+    if (std::find(seen.begin(), seen.end(), offset) != seen.end()) return;
+    seen.push_back(offset);
+    const auto symbols = offset.symbols();
     Dim places = 1;
     for (const ir::Loop& l : ir_.loops)
       if (symbols.contains(l.symbol)) places = places * l.extent;
-    const Bounds b = i.offset.bounds();
+    const Bounds b = offset.bounds();
     constexpr std::int64_t huge = std::int64_t{1} << 60;  // what a bound says that is not known
     const bool known = b.lo > -huge && b.hi < huge;
     elements = elements + (known ? min(places, Dim(b.hi - b.lo + 1)) : places);
@@ -88,7 +93,7 @@ std::optional<Dim> LoopKernel::bytes_read(std::size_t k) const {
 std::optional<Dim> LoopKernel::bytes_written() const {
   if (!update_) return std::nullopt;
   Dim elements = 1;
-  for (int k = 0; k < ir_.output_loops; ++k) elements = elements * ir_.loops[static_cast<std::size_t>(k)].extent;
+  for (int k = 0; k < ir_.output_loops; ++k) elements = elements * times(ir_.loops[static_cast<std::size_t>(k)]);
   return elements * Dim(static_cast<std::int64_t>(size_of(ir_.dtype)));
 }
 
@@ -104,16 +109,20 @@ void LoopKernel::range(const void* const* in, void* out, const std::int64_t* n, 
   else ir::interpret(ir_, in, out, n, begin, end);
 }
 
-Iterations LoopKernel::iterations(std::span<const std::int64_t> sizes) const {
+Iterations LoopKernel::iterations(std::span<const std::int64_t> sizes, int workers) const {
   const std::size_t n = ir_.sizes.size();
   const std::int64_t count = sizes[n + 1], all = sizes[n + 2];
   if (all <= 0) return {};
-  return {count, ir_.output_loops == 1 ? 64 : 1, work_ * static_cast<double>(all) / static_cast<double>(count)};
+  // whole cache lines, and whole tiles where there are many
+  const std::int64_t tile = ir_.output_loops ? ir_.loops[0].step : 1;
+  std::int64_t whole = ir_.output_loops == 1 ? 64 : 1;
+  if (tile > 1) whole = count >= tile * 4 * workers ? tile : count >= 64 * workers ? 64 : 16;
+  return {count, whole, work_ * static_cast<double>(all) / static_cast<double>(count)};
 }
 
 void LoopKernel::run(const Launch& l) const {
   if (update_ && l.in[0] != l.out) std::memcpy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[ir_.sizes.size() + 3]));
-  const Divided whole{this, l, iterations(l.sizes)};
+  const Divided whole{this, l, iterations(l.sizes, l.parallel.workers())};
   run_divided({&whole, 1}, l.parallel);
 }
 

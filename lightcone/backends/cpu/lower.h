@@ -30,7 +30,7 @@ class LoopKernel final : public Kernel {
   bool in_place(std::size_t k) const override;
   void run(const Launch& l) const override;
   bool divisible() const override { return !update_; }
-  Iterations iterations(std::span<const std::int64_t> sizes) const override;
+  Iterations iterations(std::span<const std::int64_t> sizes, int workers) const override;
   void run_iterations(const Launch& l, std::int64_t begin, std::int64_t end) const override {
     range(l.in.data() + (update_ ? 1 : 0), l.out, l.sizes.data(), begin, end);
   }

@@ -1,0 +1,177 @@
+// Where the innermost loop steps over rows of an operand (a transpose, channels moved last), every load is a line of
+// its own, and of rows whose length is a power of two a cache holds a dozen. If the operand's elements lie side by side
+// along another output loop, the nest is cut into tiles over both loops: a piece of the operand is brought in by whole
+// lines, turned round in registers, and left in memory of the kernel's own, from which the innermost loop reads in
+// order.
+#include <algorithm>
+
+#include "lightcone/codegen/kernel_ir.h"
+#include "lightcone/codegen/symbols.h"
+
+namespace lc::ir {
+namespace {
+
+constexpr std::int64_t kSide = 128;                       // elements
+constexpr std::int64_t kShortest = 8, kShortestRow = 32;  // a few rows are read well as they lie
+constexpr std::int64_t kBytes = 96 << 10;  // of all tiles: they lie on the stack and shall not leave the L2 cache
+constexpr std::int64_t kLine = 64;         // bytes between the rows of a tile, so that they do not share a cache's sets
+constexpr std::int64_t kNear = 192 << 10;  // bytes
+constexpr std::int64_t kCollide = 512;
+constexpr std::int64_t kFewRounds = 64;  // of a loop that threads share out
+constexpr int kOrigin = 3000;            // number of the first symbol of a tile
+
+class Tiler {
+ public:
+  Tiler(Kernel& k, std::int64_t side) : k_(k), along_(k.output_loops - 1), side_(side) {}
+  void run();
+
+ private:
+  Loop& loop(int id) { return k_.loops[static_cast<std::size_t>(id)]; }
+  Dim stride(const Instr& i);
+  bool near(const Instr& i, int across);
+  bool turned(const Instr& i, int across);
+  bool too_short(const Loop& l, std::int64_t least) const { return l.extent.bounds().hi < (side_ > 0 ? 2 : least); }
+  std::vector<int> loads(int across);
+  std::int64_t side(const std::vector<int>& loads, int across);
+  std::int64_t bytes(const std::vector<int>& loads, std::int64_t side);
+  std::int64_t length(int id, std::int64_t side) { return std::min(side, loop(id).extent.bounds().hi); }
+  void nest(int across, std::int64_t side);
+  void read_tile(Instr& i);
+
+  Kernel& k_;
+  int along_;
+  Dim all_ = 1;        // elements of the result
+  std::int64_t side_;  // wanted; 0: to be chosen
+};
+
+// Between two elements that the innermost loop reads one after the other; 0 where that differs.
+Dim Tiler::stride(const Instr& i) {
+  const Loop& l = loop(along_);
+  const Dim first = renamed(i.offset, l.symbol, 0), step = renamed(i.offset, l.symbol, 1) - first;
+  return first + step * symbol(l) == i.offset ? step : Dim(0);
+}
+
+bool Tiler::turned(const Instr& i, int across) {
+  if (i.code != Code::Load || !(i.valid == Dim(1))) return false;
+  const Loop& l = loop(across);
+  if (coefficient(i.offset, l.symbol) != 1 || mentions(i.offset - symbol(l), l.symbol)) return false;
+  const Dim s = stride(i);
+  return !(s == Dim(0)) && !(s == Dim(1));
+}
+
+// May it be read as it lies? All of it stays in a cache, or what a few rows of the result are read from; but if steps
+// are a power of two, or several, few sets of a cache hold it.
+bool Tiler::near(const Instr& i, int across) {
+  const auto size = static_cast<std::int64_t>(size_of(i.dtype));
+  const Dim step = stride(i) * size;
+  const bool collides = step.is_constant() && step.offset() % kCollide == 0;
+  if (side_ > 0 || collides) return false;
+  const Dim rows = loop(across).extent.bounds().hi < kLanes ? step * loop(along_).extent : all_ * size;
+  return rows.bounds().hi <= kNear;
+}
+
+std::vector<int> Tiler::loads(int across) {
+  std::vector<int> all;
+  if (too_short(loop(across), kShortest)) return all;
+  for (const Item& i : loop(along_).body.items)
+    if (const Instr& in = k_.instrs[static_cast<std::size_t>(i.id)]; turned(in, across) && !near(in, across))
+      all.push_back(i.id);
+  return all;
+}
+
+std::int64_t Tiler::bytes(const std::vector<int>& loads, std::int64_t side) {
+  std::int64_t all = 0;
+  for (int id : loads)
+    all += side * (side * static_cast<std::int64_t>(size_of(k_.instrs[static_cast<std::size_t>(id)].dtype)) + kLine);
+  return all;
+}
+
+// Of the tiles: as much as fits, and squares where the loops are not too short for them.
+std::int64_t Tiler::side(const std::vector<int>& loads, int across) {
+  if (side_ > 0) return side_;
+  std::int64_t side = kSide;
+  const std::int64_t shorter = std::min(length(along_, kSide), length(across, kSide));
+  while (side > 2 * kLanes && (side > shorter || bytes(loads, side) > kBytes)) side /= 2;
+  return side;
+}
+
+// The two loops come last, around them two over the origins of tiles, and the values of the loops that they part come
+// into the last but one. Threads share out the outermost loop: let it be a long one.
+void Tiler::nest(int across, std::int64_t side) {
+  const std::vector<Loop> old = std::move(k_.loops);
+  const auto at = [&](int id) -> const Loop& { return old[static_cast<std::size_t>(id)]; };
+  const auto longest = [&](int id) { return at(id).extent.bounds().hi; };
+  const int between = along_ - across - 1;
+  const bool first = across == 0 && (between == 0 || longest(1) < kFewRounds);
+  const bool turn = first && longest(along_) > longest(across);
+  std::vector<Loop> all(old.begin(), old.begin() + across);
+  const auto origins = [&](int id) {
+    Loop l{"i" + std::to_string(kOrigin + id), at(id).extent, {}};
+    l.step = side;
+    all.push_back(std::move(l));
+    return static_cast<int>(all.size()) - 1;
+  };
+  Block values = at(across).body;
+  int tile_across = 0, tile_along = 0;
+  const auto outer = [&] { (turn ? tile_along : tile_across) = origins(turn ? along_ : across); };
+  if (first) outer();
+  for (int id = across + 1; id < along_; ++id) {
+    values.items.insert(values.items.end(), at(id).body.items.begin(), at(id).body.items.end());
+    all.push_back(at(id));
+    all.back().body = {};
+  }
+  if (!first) outer();
+  (turn ? tile_across : tile_along) = origins(turn ? across : along_);
+  std::erase_if(values.items, [](const Item& i) { return i.is_loop; });
+  all.push_back(at(across));
+  all.back().body = std::move(values);
+  all.back().tile = tile_across;
+  all.push_back(at(along_));
+  all.back().tile = tile_along;
+  for (int id = 0; id < static_cast<int>(all.size()); ++id) {
+    Loop& l = all[static_cast<std::size_t>(id)];
+    l.depth = id, l.parent = id - 1;
+    if (id > across) all[static_cast<std::size_t>(id) - 1].body.items.push_back({true, id});
+  }
+  k_.loops = std::move(all);
+  k_.output_loops += 2, along_ += 2;
+}
+
+void Tiler::read_tile(Instr& i) {
+  const Loop &along = loop(along_), &across = loop(along_ - 1);
+  const Dim first = symbol(loop(across.tile)), begin = symbol(loop(along.tile));
+  const std::int64_t pitch =
+      length(along_, loop(along.tile).step) + kLine / static_cast<std::int64_t>(size_of(i.dtype));
+  k_.tiles.push_back({.buffer = i.buffer,
+                      .dtype = i.dtype,
+                      .offset = i.offset,
+                      .origin = renamed(renamed(i.offset, across.symbol, first), along.symbol, begin),
+                      .stride = stride(i),
+                      .across = along_ - 1,
+                      .pitch = pitch,
+                      .elements = pitch * length(along_ - 1, loop(across.tile).step)});
+  i.offset = (symbol(across) - first) * Dim(pitch) + (symbol(along) - begin);
+  i.buffer = static_cast<int>(k_.buffers.size() + k_.tiles.size()) - 1;
+}
+
+void Tiler::run() {
+  if (!loop(along_).lanes || too_short(loop(along_), kShortestRow)) return;
+  if (coefficient(k_.store_offset, loop(along_).symbol) != 1) return;
+  for (const Loop& l : k_.loops) all_ = all_ * l.extent;
+  int across = -1;
+  std::vector<int> best;
+  for (int id = along_ - 1; id >= 0; --id)
+    if (std::vector<int> here = loads(id); here.size() > best.size()) best = std::move(here), across = id;
+  if (across < 0) return;
+  while (side_ == 0 && bytes(best, 2 * kLanes) > kBytes) best.pop_back();  // the others stay as they are
+  nest(across, side(best, across));
+  for (int id : best) read_tile(k_.instrs[static_cast<std::size_t>(id)]);
+}
+
+}  // namespace
+
+void tile_loops(Kernel& k, std::int64_t side) {
+  if (k.output_loops > 1 && k.reductions.empty()) Tiler(k, side).run();
+}
+
+}  // namespace lc::ir
