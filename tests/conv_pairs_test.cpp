@@ -170,6 +170,20 @@ TEST(ConvPairs, GroupsAndOddSizes) {
   every_unit({{1, 18, 60, 61}, {33, 18, 3, 3}, {.padding = {1}}});  // several tasks of columns
 }
 
+// Rows that lie far apart would need room for all between them: another way.
+TEST(ConvPairs, WindowsThatReachFar) {
+  for (const int dilation : {30, 4000}) {
+    Graph g;
+    const Tensor w = parameter(g, "w", {16, 8, 3, 3});
+    const ConvOptions o{.padding = {dilation, 1}, .dilation = {dilation, 1}};
+    g.output("y", conv(g.input("x", {1, 8, 9, 40}), w, o));
+    const Graph made = transform(g, generic() | cpu({.threads = 1, .precision = Precision::Medium})).graph;
+    for (NodeId id = 0; id < made.size(); ++id)
+      if (made[id].op == Op::Kernel) EXPECT_LT(made[id].kernel->scratch_bytes(1).eval({}), 1 << 24);
+    EXPECT_EQ(count(kernels(g, Precision::Medium), "conv_bf16"), kFast && dilation == 30 ? 1 : 0);
+  }
+}
+
 TEST(ConvPairs, NumbersThatAreNone) {
   for (const double odd : {kNaN, kInf, -kInf, 3e38})
     for (const char* where : {"x", "w"})

@@ -20,6 +20,7 @@ constexpr i64 kCopyTask = 1 << 13;
 constexpr i64 kMostImages = i64{1} << 32;  // scratch and the way do not change beyond
 constexpr i64 kWeights = 16;               // cycles that a tap's weights cost a task
 constexpr i64 kTask = 20;                  // what a task costs beside, for each tap
+constexpr i64 kRounds = 4;                 // more rounds of smaller tasks than the fewest that are tried
 
 i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
 
@@ -164,14 +165,15 @@ Split ConvLastKernel::split(i64 pixels, int workers) const {
   const i64 vectors = 2;  // half of a tile's: cycles for a pixel
   Split best;
   i64 least = 0;
-  for (i64 pieces = 1; pieces <= std::min<i64>(all, 4 * workers); ++pieces)
-    for (i64 m = fewest; m <= fewest + 4 * workers; ++m) {
-      const i64 height = parts(all, pieces), n = parts(pixels, m), across = parts(all, height);
-      const i64 tasks = parts(pixels, n) * across;
+  for (i64 pieces = 1; pieces <= std::min<i64>(all, 4 * workers); ++pieces) {
+    const i64 height = parts(all, pieces), across = parts(all, height), rounds = parts(fewest * across, workers);
+    for (i64 r = rounds; r < rounds + kRounds; ++r) {  // the smallest tasks that are done in so many rounds
+      const i64 n = parts(pixels, std::clamp(r * workers / across, fewest, pixels)), tasks = parts(pixels, n) * across;
       const i64 cost = parts(tasks, workers) * (height * (n * vectors + kWeights) + kTask);
       if (least > 0 && cost >= least) continue;
       least = cost, best = {n, height, across, tasks};
     }
+  }
   return best;
 }
 

@@ -181,8 +181,10 @@ std::shared_ptr<const Pairs> make_pairs(const Convolution& c, WeightType stored,
   if (!number.known || depth == 0) return nullptr;
   find_offsets(sums, *p);
   join_rows(*p);
-  constexpr i64 kLongest = 4096;  // words of a plane's row, which is not cut in parts
-  return p->planes && p->row_words > kLongest ? nullptr : p;
+  constexpr i64 kLongest = 4096;   // words of a plane's row, which is not cut in parts
+  constexpr i64 kReach = 1 << 16;  // and of the rows that a task reads beside its own, for every plane
+  const bool far = p->row_words > kLongest || (p->y.length - p->y.extent) * p->row_words > kReach;
+  return p->planes && far ? nullptr : p;
 }
 
 void choose_pairs(const Graph& g, const std::vector<int>& uses, bool winograd, Convolution& c) {
