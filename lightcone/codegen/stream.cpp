@@ -10,12 +10,13 @@ namespace lc::ir {
 namespace {
 
 constexpr std::int64_t kPage = 4096;
+constexpr std::int64_t kRowsAhead = 2 * kPage;  // bytes at least between a row and the one that is fetched meanwhile
 constexpr std::int64_t kLongestRow = 64 << 10;  // bytes; a longer one would push this row out of the L2 cache
 constexpr std::int64_t kShortest = 64;          // elements of a row worth the vectors' alignment
 
-// Operands that reductions over the row read are fetched a row further on, and the last of these loops asks for them:
-// they compute from the caches, so that memory would have nothing to do until the row is stored. What the output loop
-// alone reads it fetches itself, a page further on.
+// Operands that reductions over the row read are fetched a row further on, or as many as two pages hold, and the last
+// of these loops asks for them: they compute from the caches, so that memory would have nothing to do until the row is
+// stored. What the output loop alone reads it fetches itself, a page further on.
 std::vector<Prefetch> ahead(const Kernel& k, int out) {
   const auto loop = [&](int id) -> const Loop& { return k.loops[static_cast<std::size_t>(id)]; };
   const Loop* rows = loop(out).parent >= 0 ? &loop(loop(out).parent) : nullptr;
@@ -41,7 +42,7 @@ std::vector<Prefetch> ahead(const Kernel& k, int out) {
       const auto size = static_cast<std::int64_t>(size_of(i.dtype));
       if (id == out) all.push_back({out, i.buffer, i.offset + Dim(kPage / size)});
       else if (row > 0 && row * size <= kLongestRow)
-        all.push_back({last, i.buffer, from(last) + Dim(row * ((kPage / size + row - 1) / row))});
+        all.push_back({last, i.buffer, from(last) + Dim(row * ((kRowsAhead / size + row - 1) / row))});
     }
   return all;
 }
