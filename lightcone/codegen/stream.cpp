@@ -76,6 +76,7 @@ std::vector<Prefetch> ahead_of_tiles(const Kernel& k, int out) {
 }  // namespace
 
 void stream_result(Kernel& k, std::int64_t bytes) {
+  if (!k.tiles.empty()) k.ahead = ahead_of_tiles(k, k.output_loops - 1);  // also where the caches hold all of it
   if (k.output_loops == 0 || size_of(k.dtype) == 1) return;
   const Loop& out = k.loops[static_cast<std::size_t>(k.output_loops) - 1];
   Dim all = 1;
@@ -87,7 +88,7 @@ void stream_result(Kernel& k, std::int64_t bytes) {
   if (coefficient(k.store_offset, out.symbol) != 1) return;
   if (all.bounds().hi <= bytes / static_cast<std::int64_t>(size_of(k.dtype))) return;
   k.streams = true;
-  k.ahead = k.tiles.empty() ? ahead(k, k.output_loops - 1) : ahead_of_tiles(k, k.output_loops - 1);
+  if (k.tiles.empty()) k.ahead = ahead(k, k.output_loops - 1);
 }
 
 }  // namespace lc::ir
