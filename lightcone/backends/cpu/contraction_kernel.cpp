@@ -159,10 +159,12 @@ struct Finisher {
   const void* in[Epilogue::kMaxOperands];
   float* out;
   const i64* sizes;
-  i64 columns;
-  static void run(const void* self, float* row, i64 begin, i64 end) {
+  i64 columns, step;  // of C's rows, in rows of the result
+  static void run(const void* self, float* row, i64 rows, i64 begin, i64 end) {
     const Finisher& f = *static_cast<const Finisher*>(self);
-    f.epilogue->run(f.in, f.out, f.sizes, (row - f.out) / f.columns, 1, begin, end);
+    const i64 first = (row - f.out) / f.columns;
+    if (f.step == 1) return f.epilogue->run(f.in, f.out, f.sizes, first, rows, begin, end);
+    for (i64 i = 0; i < rows; ++i) f.epilogue->run(f.in, f.out, f.sizes, first + i * f.step, 1, begin, end);
   }
 };
 
@@ -242,6 +244,7 @@ void ContractionKernel::run(const Launch& l) const {
     if (!parts_[p].epilogue) continue;
     Finisher& f = finisher[p];
     f.epilogue = parts_[p].epilogue.get(), f.out = result(p), f.sizes = own + 1, f.columns = own[0];
+    f.step = own[0] > 0 ? part[p].c_m / own[0] : 1;
     const auto& from = parts_[p].operands;
     for (std::size_t k = 0; k < from.size(); ++k)
       f.in[k] = from[k] < 0 ? result(static_cast<std::size_t>(~from[k])) : l.in[static_cast<std::size_t>(from[k])];

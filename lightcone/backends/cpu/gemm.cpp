@@ -107,8 +107,7 @@ void finish(const Gemm& g, i64 i0, i64 rows, i64 begin, i64 end) {
   for (i64 i = i0; g.to_f32 && i < i0 + rows; ++i)
     for (float* p = g.c + i * g.c_m + begin; p < g.c + i * g.c_m + end; ++p)
       *p = static_cast<float>(std::bit_cast<std::int32_t>(*p));
-  if (g.finish)
-    for (i64 i = i0; i < i0 + rows; ++i) g.finish(g.finish_self, g.c + i * g.c_m, begin, end);
+  if (g.finish) g.finish(g.finish_self, g.c + i0 * g.c_m, rows, begin, end);
 }
 
 // Groups [first, last) of one product.

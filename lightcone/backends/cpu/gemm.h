@@ -44,8 +44,8 @@ struct Gemm {
   bool to_f32 = false;              // the sums of an exact unit, before `finish`
   float* c = nullptr;
   std::int64_t c_m = 0;  // the columns of C are neighbours
-  // Called once for every piece of every row of C as soon as it is final: columns [begin, end).
-  void (*finish)(const void* self, float* row, std::int64_t begin, std::int64_t end) = nullptr;
+  // Called once for every piece of C as soon as it is final: columns [begin, end) of `rows` rows from this one on.
+  void (*finish)(const void* self, float* row, std::int64_t rows, std::int64_t begin, std::int64_t end) = nullptr;
   const void* finish_self = nullptr;
   // More than a few rows of A need not lie in memory: this makes rows [first, first + count), side by side, when they
   // are packed; each once.
