@@ -3,8 +3,7 @@
 // A product then reads one stream a thread and needs no horizontal sums. Packing happens once, when a
 // parameter is loaded. For every 16 rows, along k:
 //
-//   block formats  block:  d f16[16]; Q4_K, Q5_K: d_min f16[16], the file's twelve bytes of scales and minima
-//   u32[3][16]
+//   block formats  block:  d f16[16]; Q4_K, Q5_K: d_min f16[16], u32[3][16] the file's scales and minima
 //                  step of 32 k:  Q6_K: scales, two i8[16]; low nibbles u32[4][16], nibble j of word v for k = 8 v + j;
 //                  Q5_K: the fifth bits u32[16]; Q6_K: upper bit pairs u32[2][16]
 //                  Q8_0: codes + 128 as u8[8][16][4], k = 4 v + j: the order of the dot products of bytes

@@ -28,7 +28,7 @@ class Shares {
   }
 
  private:
-  static constexpr int kMost = 64;
+  static constexpr int kMost = 64;  // more workers begin with what is another's
   static constexpr std::uint64_t pack(std::int64_t first, std::int64_t last) {
     return static_cast<std::uint64_t>(first) << 32 | static_cast<std::uint64_t>(last);
   }
