@@ -247,7 +247,7 @@ View::Position View::locate(std::vector<Dim> index) const {
   Cursor c{std::move(index)};
   const auto m = moves();
   for (std::size_t i = m.size(); i-- > 0;) c = pull(m[i], i == 0 ? base() : m[i - 1].to, std::move(c));
-  return {ravel(c.index, base()), c.valid};
+  return {ravel(c.index, base()), c.valid, c.index};
 }
 
 std::optional<View::Strided> View::strided() const {

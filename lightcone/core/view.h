@@ -50,8 +50,9 @@ class View {
   View without_last(std::size_t moves) const;
 
   struct Position {
-    Dim offset;  // into the base buffer
-    Dim valid;   // 1, or 0 where padding is read
+    Dim offset;              // into the base buffer
+    Dim valid;               // 1, or 0 where padding is read
+    std::vector<Dim> index;  // the same by axes of the base; where padding is read they may lie outside
   };
   Position locate(std::vector<Dim> index) const;
 
