@@ -12,7 +12,6 @@ namespace {
 
 constexpr double kTooMuchAgain = 8;  // recomputing an expensive value this often
 constexpr int kTooManyCopies = 4;    // of one inlined node at different indices
-constexpr int kTooManyCheap = 32;    // of one that is a single operation on what is loaded, as padding is
 constexpr std::size_t kTooManyInstrs = 600;
 
 bool expensive(Op op) {
@@ -119,12 +118,14 @@ View::Position pinned(const View::Position& p) {
   return at;
 }
 
+// Is anything but a loop's own index divided? Cutting the loop would not help.
 bool divides(const std::vector<Dim>& index) {
   const auto in = [](const auto& self, const Dim& d) -> bool {
     return std::any_of(d.terms().begin(), d.terms().end(), [&](const Dim::Term& t) {
       return std::any_of(t.factors.begin(), t.factors.end(), [&](const Dim::Atom* f) {
         if (f->kind == Dim::Kind::Symbol) return false;
-        return f->kind == Dim::Kind::Div || f->kind == Dim::Kind::Mod || self(self, f->a) || self(self, f->b);
+        return ((f->kind == Dim::Kind::Div || f->kind == Dim::Kind::Mod) && !f->a.name()) || self(self, f->a) ||
+               self(self, f->b);
       });
     });
   };
@@ -177,7 +178,6 @@ class Builder {
   int elementwise(NodeId id, const std::vector<Dim>& index, const Dim& guard);
   int buffer(NodeId id);
   void look_for_splits(const Dim& d);
-  bool cheap(NodeId id) const;
   void offend(NodeId id) { offenders_.insert(id); }
   // Goes on as if the offender were in memory already: what it reads is no matter of this kernel.
   int in_memory(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
@@ -389,16 +389,6 @@ int Builder::elementwise(NodeId id, const std::vector<Dim>& index, const Dim& gu
   return v;
 }
 
-// A simple operation on values in memory, constants and indices: no more work than writing it to memory and reading it.
-bool Builder::cheap(NodeId id) const {
-  const auto leaf = [&](const Edge& e) { return region_.is_buffer(e.node) || info(g_[e.node].op).kind == Kind::Leaf; };
-  const auto simple = [&](const Node& n) { return info(n.op).kind == Kind::Elementwise && !expensive(n.op); };
-  return simple(g_[id]) && std::all_of(g_[id].in.begin(), g_[id].in.end(), [&](const Edge& e) {
-           const Node& n = g_[e.node];
-           return leaf(e) || (simple(n) && std::all_of(n.in.begin(), n.in.end(), leaf));
-         });
-}
-
 int Builder::value(NodeId id, std::vector<Dim> index, const Dim& guard) {
   const Node& n = g_[id];
   const Key key{id, index, guard};
@@ -409,7 +399,7 @@ int Builder::value(NodeId id, std::vector<Dim> index, const Dim& guard) {
   if (inlined) entered_ = id;
   if (region_.is_buffer(id)) {
     v = load(id, index, guard);
-  } else if (inlined && ++copies_[id] > kTooManyCopies && (!cheap(id) || copies_[id] > kTooManyCheap)) {
+  } else if (inlined && ++copies_[id] > kTooManyCopies) {
     v = in_memory(id, index, guard);
   } else {
     switch (info(n.op).kind) {
