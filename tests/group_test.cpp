@@ -297,3 +297,17 @@ TEST(Rows, LieInMemoryWhereMakingThemCosts) {
             0);
   EXPECT_EQ(rows_made([](Graph& g) { return relu(g.input("x", {std::int64_t{1} << 20, kDepth})); }, 512), 0);
 }
+
+// Without any row there is nothing to make, and no row to divide by.
+TEST(Rows, ThereMayBeNone) {
+  Graph g;
+  const Tensor x = g.input("x", {0, 2, kDepth});
+  g.output("y", nn::linear(relu(x + 1.0), nn::parameter(g, "w", {512, kDepth}, DType::F32)));
+  Program p = compile(g, generic() | cpu({.threads = 2}));
+  const auto w = normals(512 * kDepth, 1);
+  p.load("w", w.data(), w.size() * 4);
+  Context c(p);
+  c.set("x", std::vector<float>()).run();
+  EXPECT_TRUE(c.get("y").empty());
+  EXPECT_EQ(c.shape("y"), (std::vector<std::int64_t>{0, 2, 512}));
+}
