@@ -162,6 +162,32 @@ TEST(Group, GateAndUpAreOneKernelWithTheirActivation) {
   }
 }
 
+// Of a single row, what the epilogue computes may be a result as well, in another shape.
+TEST(Group, AnEpilogueWhoseOnlyRowIsAResult) {
+  Graph g;
+  const Weights k{DType::F32, {}, Precision::Highest};
+  const Tensor x = g.input("x", {1, kDepth}), r = g.input("r", {16});
+  const Tensor y = exp(nn::linear(x, weight(g, "wa", 16, k)) * 0.01) * nn::linear(x, weight(g, "wb", 16, k));
+  g.output("y", y.reshape({16}));
+  g.output("larger", prim::maximum(y.reshape({16}), r));
+  Program p = compile(g, generic() | cpu({.threads = 2}));
+  EXPECT_EQ(p.log().back().fired.at(kGroups), 1);
+  const auto rows = normals(kDepth, 5), a = normals(16 * kDepth, 1), b = normals(16 * kDepth, 2);
+  p.load("wa", a.data(), a.size() * 4).load("wb", b.data(), b.size() * 4);
+  Context c(p);
+  c.set("x", rows).set("r", std::vector<float>(16)).run();
+  for (std::size_t j = 0; j < 16; ++j) {
+    double first = 0, second = 0;
+    for (std::size_t i = 0; i < kDepth; ++i) {
+      first += static_cast<double>(rows[i]) * static_cast<double>(a[j * kDepth + i]);
+      second += static_cast<double>(rows[i]) * static_cast<double>(b[j * kDepth + i]);
+    }
+    const double want = std::exp(first * 0.01) * second;
+    EXPECT_NEAR(c.get("y")[j], want, 1e-4 * (1 + std::abs(want)));
+    EXPECT_EQ(c.get("larger")[j], std::max(c.get("y")[j], 0.0f));
+  }
+}
+
 // One that needs what is made of another waits for it.
 TEST(Group, WhatDependsOnAnotherStaysApart) {
   same_as_alone(
@@ -296,4 +322,18 @@ TEST(Rows, LieInMemoryWhereMakingThemCosts) {
                 512),
             0);
   EXPECT_EQ(rows_made([](Graph& g) { return relu(g.input("x", {std::int64_t{1} << 20, kDepth})); }, 512), 0);
+}
+
+// Without any row there is nothing to make, and no row to divide by.
+TEST(Rows, ThereMayBeNone) {
+  Graph g;
+  const Tensor x = g.input("x", {0, 2, kDepth});
+  g.output("y", nn::linear(relu(x + 1.0), nn::parameter(g, "w", {512, kDepth}, DType::F32)));
+  Program p = compile(g, generic() | cpu({.threads = 2}));
+  const auto w = normals(512 * kDepth, 1);
+  p.load("w", w.data(), w.size() * 4);
+  Context c(p);
+  c.set("x", std::vector<float>()).run();
+  EXPECT_TRUE(c.get("y").empty());
+  EXPECT_EQ(c.shape("y"), (std::vector<std::int64_t>{0, 2, 512}));
 }

@@ -56,8 +56,8 @@ std::shared_ptr<Epilogue> Epilogue::make(Graph& g, NodeId producer, NodeId consu
   const Tensor whole(g, {consumer, View(n.shape)});
   const Dim r = rows == Dim(1) ? Dim(0) : Dim::symbol(kRow, 0, rows.bounds().hi - 1);
   const Tensor one = prim::contiguous(whole.reshape({rows, row}).slice(0, r, r + 1).reshape({row}));
-  const ir::Region region{one.edge().node, is_buffer, nullptr};
-  ir::Built b = ir::build(g, region);
+  const NodeId root = one.edge().node;  // of a single row the graph may know it already, as a value in memory
+  ir::Built b = ir::build(g, {root, [&](NodeId k) { return k != root && is_buffer(k); }, nullptr});
   if (!b.offenders.empty() || !b.kernel || !b.kernel->reductions.empty() || b.kernel->output_loops != 1) return nullptr;
   if (!(b.kernel->loops[0].extent == row) || b.kernel->loops.size() != 1 || !b.kernel->rows.empty()) return nullptr;
   in_rows(*b.kernel, row, rows);

@@ -85,7 +85,7 @@ std::optional<Dim> Lowering::steps_of_a_row(const std::vector<NodeId>& results) 
     if (!(c.axes[i].a == all) || !(c.axes[i].b == Dim(0))) return std::nullopt;
     all = all * c.axes[i].extent;
   }
-  if (!(all == product(a.shape)) || row.bounds().lo < 1 || row.bounds().hi > kLongestRow ||
+  if (!(all == product(a.shape)) || all.bounds().lo < 1 || row.bounds().hi > kLongestRow ||
       all.bounds().hi > kMostBytes / 4)
     return std::nullopt;
   double columns = 0;

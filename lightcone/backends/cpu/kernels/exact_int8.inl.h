@@ -19,7 +19,7 @@ constexpr int kExactStepBytes = kExactStep* Rows + 64;
 template <int Rows>
 inline __m512i pack_exact_step(const std::int8_t* from, i64 a_m, i64 rows, std::int8_t* to) {
   vf v[WIDTH] = {};
-  for (i64 r = 0; r < rows; ++r) v[r] = load(reinterpret_cast<const float*>(from + r * a_m));
+  for (i64 r = 0; r < rows; ++r) std::memcpy(&v[r], from + r * a_m, sizeof v[r]);
   transpose(v);
   __m512i sum = _mm512_setzero_si512();
   for (int w = 0; w < WIDTH; ++w) {
