@@ -171,8 +171,10 @@ Program& Program::load(std::string_view input, const void* data, std::size_t byt
     throw Error("load", cat("'", std::string(input), "' of shape ", str(n.shape), " ", name(n.dtype), " takes ", want,
                             " bytes, not ", bytes));
   check_alignment("load", n, data);
-  static const std::byte nothing{};  // an empty tensor may come without an address
-  impl_->weights[it->second] = {bytes ? data : &nothing, bytes, std::move(owner)};
+  // An empty tensor may come without an address. A kernel may load what would be its first element, for a loop that
+  // then has no step.
+  alignas(64) static const std::byte nothing[64] = {};
+  impl_->weights[it->second] = {bytes ? data : nothing, bytes, std::move(owner)};
   impl_->compute_prepared(it->second);
   return *this;
 }

@@ -229,13 +229,14 @@ bool winograd_fits(const Convolution& c) {
 bool winograd_pays(const ConvRun& run) {
   const ConvProblem& p = run.base;
   const Plan n(run, 1);
-  if (n.channels < 16 || n.rows < 16 || n.across > kMostTiles || n.height * n.width * n.images == 0) return false;
+  if (n.channels < 16 || n.rows < 16 || n.across > kMostTiles) return false;
+  if (n.height == 0 || n.width == 0 || n.images == 0) return false;
   for (int a = 1; a < kSpatial; ++a)  // a window of nothing but padding is zero, not nearly zero
     if (p.lo[a] > 1 || p.hi[a] < p.extent[a] + 1) return false;
   const auto d = [](i64 v) { return static_cast<double>(v); };
-  const double lanes = 2 * run.t->lanes, filters = d(n.channels) * d(n.rows), count = d(n.block_rows * n.blocks);
-  const double direct = 9 * filters * d(up(p.pixels, run.t->lanes) * n.images) / lanes;
-  const double tiles = d(up(n.block_rows * n.across, run.t->lanes) * n.blocks);
+  const double lanes = 2 * run.t->lanes, filters = d(n.channels) * d(n.rows), count = d(n.block_rows) * d(n.blocks);
+  const double direct = 9 * filters * d(up(p.pixels, run.t->lanes)) * d(n.images) / lanes;
+  const double tiles = d(up(n.block_rows * n.across, run.t->lanes)) * d(n.blocks);
   const double products = kPoints * filters * tiles / lanes;
   const bool wide = run.t->lanes == 16;  // has shuffles that turn tiles
   const double tile = wide ? 9 * d(n.channels) + 7 * d(n.rows) : 40 * d(n.channels) + 30 * d(n.rows);
