@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <new>
@@ -50,6 +51,23 @@ TEST(Runtime, RunAllocatesNothing) {
   EXPECT_EQ(allocations - before, 0);
   for (int past = 6; past < 20; ++past) c.bind("past", past).run();  // and for every other position
   EXPECT_EQ(allocations - before, 0);
+}
+
+TEST(Runtime, SharedForksAllocateNothing) {
+  Graph g;
+  for (int k = 0; k < 8; ++k) g.output(cat("y", k), exp(g.input(cat("x", k), {20000})));
+  const Program p = compile(g, generic() | cpu({.threads = 2}));
+  const auto& fork = p.plan().fork;
+  bool shared = false;
+  for (NodeId id = 0; id < fork.size(); ++id) shared = shared || fork[id] != id;
+  EXPECT_TRUE(shared);
+  Context c(p);
+  for (int k = 0; k < 8; ++k) c.set(cat("x", k), std::vector<float>(20000, 0.25f));
+  c.run();
+  const long before = allocations;
+  for (int i = 0; i < 20; ++i) c.run();
+  EXPECT_EQ(allocations - before, 0);
+  EXPECT_NEAR(c.get("y7")[19999], std::exp(0.25f), 1e-6);
 }
 
 TEST(Runtime, ManyContextsOfOneProgram) {

@@ -16,26 +16,14 @@
 #include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
+#include "random_inputs.h"
 
 using namespace lc;
 using namespace lc::host;
+using lc::test::Inputs;
+using lc::test::random_values;
 
 namespace {
-
-using Inputs = std::map<std::string, Value>;
-
-Inputs random_values(const Graph& g, unsigned seed, const Bindings& env = {}) {
-  std::mt19937 random(seed);
-  std::normal_distribution<double> normal;
-  Inputs all;
-  for (NodeId id = 0; id < g.size(); ++id) {
-    if (g[id].op != Op::Input) continue;
-    Value v = make_value(g[id].dtype, numbers(g[id].shape, env));
-    for (double& x : v.f) x = static_cast<float>(normal(random));
-    all[g[id].name] = v;
-  }
-  return all;
-}
 
 Tensor parameter(Graph& g, const std::string& name, const Shape& s) {
   return g.input(name, s, DType::F32, std::source_location::current(), kParameter);

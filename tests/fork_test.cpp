@@ -3,6 +3,8 @@
 #include "lightcone/runtime/fork.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <set>
@@ -14,8 +16,10 @@
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
+#include "random_inputs.h"
 
 using namespace lc;
+using lc::test::normals;
 
 namespace {
 
@@ -35,14 +39,6 @@ class Counting final : public Kernel {
   Iterations all;
   mutable std::vector<std::atomic<int>> times;
 };
-
-std::vector<float> normals(std::size_t n, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> d;
-  std::vector<float> v(n);
-  std::generate(v.begin(), v.end(), [&] { return d(random); });
-  return v;
-}
 
 // Adam's step of many parameters (Kingma & Ba 2015, without the correction of its start).
 constexpr std::int64_t kSize = 3000;
@@ -130,6 +126,7 @@ TEST(Fork, AnOptimisersStepIsTwoForksAndInPlace) {
       if (threads == 1) want.push_back(have);
       EXPECT_EQ(std::memcmp(have.data(), want[static_cast<std::size_t>(k)].data(), kSize * 4), 0) << k;
       EXPECT_NE(have, normals(kSize, static_cast<unsigned>(k)));
+      EXPECT_TRUE(std::all_of(have.begin(), have.end(), [](float v) { return std::isfinite(v); })) << k;
     }
   }
 }
@@ -188,6 +185,7 @@ TEST(Fork, ValuesLiveUntilTheForkIsDone) {
       const auto have = c.get(cat("y", k));
       if (threads == 1) want.push_back(have);
       EXPECT_EQ(std::memcmp(have.data(), want[static_cast<std::size_t>(k)].data(), kSize * 4), 0) << k;
+      EXPECT_TRUE(std::all_of(have.begin(), have.end(), [](float v) { return v > 0 && std::isfinite(v); })) << k;
     }
   }
 }

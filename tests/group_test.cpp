@@ -14,8 +14,10 @@
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
 #include "lightcone/runtime/timeline.h"
+#include "random_inputs.h"
 
 using namespace lc;
+using lc::test::normals;
 
 namespace {
 
@@ -28,14 +30,6 @@ struct Weights {
   std::optional<QuantFormat> quant;
   Precision precision;
 };
-
-std::vector<float> normals(std::size_t n, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> d;
-  std::vector<float> v(n);
-  std::generate(v.begin(), v.end(), [&] { return d(random); });
-  return v;
-}
 
 // Bytes of a parameter: numbers, or blocks whose scales (halves, wherever they stand) are small numbers.
 std::vector<std::byte> content(const Node& n, bool blocks, unsigned seed) {
@@ -205,7 +199,8 @@ TEST(Group, PartsAreValuesLikeAnyOther) {
   Graph g;
   const Weights k{DType::F32, {}, Precision::Highest};
   const Tensor x = g.input("x", {2, seq(), 2 * kDepth}).slice(2, 0, kDepth).permute({1, 0, 2});
-  const Tensor a = nn::linear(x, weight(g, "wa", 80, k)), b = nn::linear(x, weight(g, "wb", 48, k));
+  // behind one of them something is computed while its rows lie two apart in the result
+  const Tensor a = relu(nn::linear(x, weight(g, "wa", 80, k))), b = nn::linear(x, weight(g, "wb", 48, k));
   g.output("a", a);
   g.output("b", b.permute({2, 0, 1}));
   const Tensor c = nn::linear(x, weight(g, "wc", 64, k));
@@ -314,6 +309,11 @@ TEST(Rows, LieInMemoryWhereMakingThemCosts) {
   const auto cheap = [](Graph& g) { return relu(g.input("x", {40, kDepth}) + 1.0); };
   EXPECT_EQ(rows_made(cheap, 512), 1);
   EXPECT_EQ(rows_made(cheap, 16), 0);
+  const auto wide = [](Graph& g, bool across) {
+    return relu(across ? g.input("x", {kDepth, 4096}).permute({1, 0}) : g.input("x", {4096, kDepth}));
+  };
+  EXPECT_EQ(rows_made([&](Graph& g) { return wide(g, false); }, 512), 1);
+  EXPECT_EQ(rows_made([&](Graph& g) { return wide(g, true); }, 512), 0);  // which tiles read faster
   EXPECT_EQ(rows_made([](Graph& g) { return mean(relu(g.input("x", {40, kDepth, 49})), {2}); }, 512), 0);
   EXPECT_EQ(rows_made(
                 [](Graph& g) {

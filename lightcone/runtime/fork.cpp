@@ -18,7 +18,8 @@ struct Job {
   int tasks;
 };
 
-// Iterations that this many operations are worth.
+// Iterations that this many operations are worth. Where one task ends the next begins: both ask with the same numbers,
+// which holds because the library is compiled without contracting products and sums.
 std::int64_t reached(const Iterations& i, double work) {
   const double n = work / std::max(i.work, 1.0);
   if (!(n > 0)) return 0;
