@@ -401,6 +401,28 @@ TEST(Cpu, ExtentsOfZeroDivideNothing) {
   }
 }
 
+// An extent that may be 0 must not make every offset a tower of divisions.
+TEST(Cpu, ExtentsThatMayBeZeroGenerateNoMoreCode) {
+  std::map<std::int64_t, std::size_t> text;
+  for (const std::int64_t least : {1, 0}) {
+    const Dim s = Dim::symbol("s", least, 48);
+    Graph g;
+    const Tensor x = g.input("x", {2, s, 64}), y = softmax(x), w = g.input("w", {64, 32});
+    g.output("y", y);
+    g.output("turned", prim::exp2(y.transpose(0, 1).reshape({s * 2, 64})));
+    g.output("product", matmul2(prim::mul(softmax(x), x).reshape({s * 2, 64}), w));
+    g.output("columns", prim::max_reduce(prim::mul(x, x), 1));
+    const Program p = compile(g, generic() | cpu({.threads = 1}));
+    for (NodeId id = 0; id < p.graph().size(); ++id)
+      if (p.graph()[id].op == Op::Kernel) text[least] += p.graph()[id].kernel->source().size();
+    for (std::int64_t n = least; n <= 48; n += 16)
+      agree(g, {{"x", random_floats(static_cast<std::size_t>(n * 128), 1)}, {"w", random_floats(64 * 32, 2)}},
+            {{"s", n}});
+  }
+  EXPECT_GT(text[1], 1000u);
+  EXPECT_LT(text[0], text[1] + text[1] / 10);
+}
+
 TEST(Cpu, AStateThatIsReadLaterKeepsItsOldValue) {
   Graph g;
   const Tensor s = g.input("s", {4}), x = g.input("x", {2});

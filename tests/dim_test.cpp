@@ -28,6 +28,7 @@ struct Generator {
   std::vector<Dim> vars = {Dim::symbol("a", 0, 7), Dim::symbol("b", 1, 63), Dim::symbol("c", 0, 2),
                            Dim::index(0, Dim::symbol("b", 1, 63))};
   std::vector<std::string> names = {"a", "b", "c", "i0"};
+  bool divides_by_a = false;  // then the expression has no value where a is 0
 
   i64 pick(i64 lo, i64 hi) { return std::uniform_int_distribution<i64>(lo, hi)(rng); }
 
@@ -54,9 +55,11 @@ struct Generator {
       case 5: return {min(a.dim, b.dim), [=](const Bindings& e) { return std::min(f(e), g(e)); }};
       case 6: return {less(a.dim, b.dim), [=](const Bindings& e) { return i64{f(e) < g(e)}; }};
       case 7: return {max(a.dim, b.dim), [=](const Bindings& e) { return std::max(f(e), g(e)); }};
-      case 8: {  // symbolic divisor, as reshapes of symbolic shapes make
-        const Dim s = vars[1];
-        const auto n = [](const Bindings& e) { return e.find("b")->second; };
+      case 8: {  // symbolic divisor, as reshapes of symbolic shapes make; and what may be 0
+        const int k = pick(0, 2) ? 1 : 0;
+        divides_by_a = divides_by_a || k == 0;
+        const Dim s = vars[k];
+        const auto n = [name = names[k]](const Bindings& e) { return e.find(name)->second; };
         if (pick(0, 1)) return {a.dim / s, [=](const Bindings& e) { return floor_div(f(e), n(e)); }};
         return {a.dim % s, [=](const Bindings& e) { return f(e) - floor_div(f(e), n(e)) * n(e); }};
       }
@@ -71,6 +74,7 @@ TEST(Dim, SimplificationKeepsTheValueAndBoundsHold) {
   Generator gen;
   for (int t = 0; t < 30000; ++t) {
     Pair p;
+    gen.divides_by_a = false;
     try {
       p = gen.make(4);
     } catch (const Error&) {
@@ -78,7 +82,8 @@ TEST(Dim, SimplificationKeepsTheValueAndBoundsHold) {
     }
     for (int k = 0; k < 8; ++k) {
       const i64 b = gen.pick(1, 63);
-      const Bindings e{{"a", gen.pick(0, 7)}, {"b", b}, {"c", gen.pick(0, 2)}, {"i0", gen.pick(0, b - 1)}};
+      const Bindings e{
+          {"a", gen.pick(gen.divides_by_a, 7)}, {"b", b}, {"c", gen.pick(0, 2)}, {"i0", gen.pick(0, b - 1)}};
       const i64 x = p.dim.eval(e);
       ASSERT_EQ(x, p.plain(e)) << p.dim.str() << " a=" << e.at("a") << " b=" << b << " c=" << e.at("c")
                                << " i0=" << e.at("i0");
@@ -102,6 +107,9 @@ TEST(Dim, ReshapesCancel) {
   EXPECT_EQ((i * (s + 3) + k) / (s + 3), i);
   EXPECT_EQ((i * (s + 3) + k) % (s + 3), k);
   EXPECT_EQ(((j * s + i) * 5) / (s * 5), j);
+  const Dim n = Dim::symbol("n", 0, 48), in = Dim::index(3, n);
+  EXPECT_EQ((j * n + in) / n, j);  // there is no index where n is 0
+  EXPECT_EQ((j * n + in) % n, in);
   EXPECT_EQ((s + 1) * (s + 1), s * s + s * 2 + 1);
   EXPECT_EQ(Dim::index(0, 8) / Dim(4) / Dim(2), Dim(0));
 }

@@ -527,8 +527,8 @@ Built Builder::build() {
 
 // Cuts the loop with extent `e` so that its inner part has extent `by`; false when it does not fit.
 bool cut(std::vector<Dim>& extents, std::size_t k, const Dim& by) {
-  if (!(extents[k] % by == Dim(0)) || extents[k] == by || by == Dim(1) || by.bounds().lo < 1) return false;
   const Dim outer = extents[k] / by;
+  if (!(outer * by == extents[k]) || extents[k] == by || by == Dim(1) || by.bounds().lo < 0) return false;
   extents[k] = outer;
   extents.insert(extents.begin() + static_cast<std::ptrdiff_t>(k) + 1, by);
   return true;

@@ -251,7 +251,7 @@ Dim upper(const Dim& d) {
     for (const Dim::Atom* f : t.factors) {
       Dim top = f->bounds.hi;
       if (f->kind == Dim::Kind::Symbol) top = f->is_index ? f->a - 1 : Dim::symbol(f->name, f->bounds.lo, f->bounds.hi);
-      else if (f->kind == Dim::Kind::Mod && f->b.bounds().lo > 0) top = f->b - 1;
+      else if (f->kind == Dim::Kind::Mod && f->b.bounds().lo >= 0) top = f->b - 1;
       p = p * top;
     }
     if (t.coefficient > 0 && non_negative) v = v + p;
@@ -357,12 +357,18 @@ std::pair<Dim, Dim> divide(const Dim& a, const Dim& b, const std::function<Dim(c
   return {whole, a - whole * b};
 }
 
+// Nothing can be divided by 0: where a divisor may be 0, rewrites need to hold for its other values only.
+Bounds divisor_bounds(const Dim& d) {
+  const Bounds b = d.bounds();
+  return b.lo == 0 ? Bounds{1, std::max<i64>(b.hi, 1)} : b;
+}
+
 }  // namespace
 
 Dim operator/(const Dim& a, const Dim& b) {
   if (b == Dim(0)) throw Error("Dim", "division by zero");
   if (b == Dim(1)) return a;
-  const Bounds ab = a.bounds(), bb = b.bounds();
+  const Bounds ab = a.bounds(), bb = divisor_bounds(b);
   if (bb.lo > 0 && ab.lo >= 0 && provably_below(a, b)) return 0;
   if (const auto c = b.constant(); c && *c > 0) {
     // (c*A + r) / c == A + r/c, and (g*A + k) / (g*c) == (A + k/g) / c for floor division
@@ -404,7 +410,7 @@ Dim operator/(const Dim& a, const Dim& b) {
 
 Dim operator%(const Dim& a, const Dim& b) {
   if (b == Dim(0)) throw Error("Dim", "division by zero");
-  const Bounds ab = a.bounds(), bb = b.bounds();
+  const Bounds ab = a.bounds(), bb = divisor_bounds(b);
   if (bb.lo > 0 && ab.lo >= 0 && provably_below(a, b)) return a;
   if (const auto c = b.constant(); c && *c > 0) {
     // (c*A + r) % c == r % c, and (g*A + k) % (g*c) == g*((A + k/g) % c) + k%g

@@ -12,7 +12,8 @@ namespace {
 
 class Generator {
  public:
-  Generator(std::uint64_t seed, const RandomGraphOptions& o) : o_(o), random_(seed * 0x9E3779B97F4A7C15u + 1) {}
+  Generator(std::uint64_t seed, const RandomGraphOptions& o)
+      : o_(o), random_(seed * 0x9E3779B97F4A7C15u + 1), n_(Dim::symbol("n", seed % 3 ? 1 : 0, 7)) {}
   Graph run();
 
  private:
@@ -55,7 +56,7 @@ class Generator {
   Graph g_;
   std::vector<Tensor> pool_;
   int names_ = 0;
-  Dim n_ = Dim::symbol("n", 1, 7);
+  Dim n_;  // a third of the graphs may be bound to nothing at all
 };
 
 DType Generator::dtype() {
@@ -306,7 +307,8 @@ Tensor Generator::convolution() {
   const int kernel = one_of({1, 2, 3, 3}), stride = one_of({1, 1, 2}), dilation = one_of({1, 1, 1, 2}), pad = below(3);
   const int groups = one_of({1, 1, 2}), channels = one_of({1, 3, 5}), rows = one_of({1, 2, 4}), batch = 1 + below(2);
   const int least = std::max(1, (kernel - 1) * dilation + 1 - 2 * pad);
-  const Dim height = least + below(6), width = o_.symbols && least == 1 && chance(15) ? n_ : Dim(least + below(7));
+  const Dim height = least + below(6),
+            width = o_.symbols && least == 1 && n_.bounds().lo >= 1 && chance(15) ? n_ : Dim(least + below(7));
   Tensor x = input({batch, groups, channels, height, width}, DType::F32);
   if (pad > 0) x = x.pad(3, pad, pad).pad(4, pad, pad);
   x = x.unfold(3, kernel, stride, dilation).unfold(4, kernel, stride, dilation).permute({0, 1, 3, 4, 2, 5, 6});
