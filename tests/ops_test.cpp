@@ -14,6 +14,7 @@
 
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/passes/passes.h"
+#include "lightcone/passes/random_graph.h"
 #include "lightcone/passes/verify.h"
 #include "lightcone/runtime/program.h"
 #include "tests/ops_cases.h"
@@ -100,13 +101,13 @@ std::vector<Tensor> build(const std::string& name, Graph& g, cases::T t, std::se
   }
 }
 
-// Half-width results carry the rounding of each step; f32 and f64 that of their functions.
+// Halves are computed in f32 and rounded once: here and there the neighbour of what PyTorch gives.
 double tolerance(DType t, double want) {
   switch (t) {
     case DType::F64: return 1e-13 + 1e-12 * std::abs(want);
     case DType::F32: return 1e-6 + 1e-5 * std::abs(want);
-    case DType::F16: return 1e-3 * (1 + std::abs(want));
-    case DType::BF16: return 2e-2 * (1 + std::abs(want));
+    case DType::F16: return 0x1p-24 + 0x1p-10 * std::abs(want);
+    case DType::BF16: return 1e-30 + 0x1p-7 * std::abs(want);
     default: return 0;
   }
 }
@@ -127,7 +128,9 @@ void same(const Value& want, const Value& got, const std::string& where, bool si
       else ASSERT_EQ(w, g) << where << "[" << k << "]";
       continue;
     }
-    ASSERT_LE(std::abs(w - g), tolerance(want.dtype, w)) << where << "[" << k << "] is " << g << ", not " << w;
+    // PyTorch 1.13 adds the products of small bf16 matrices in bf16
+    const double slack = where.find("matmul bf16") == where.npos ? 0 : 0.01;
+    ASSERT_LE(std::abs(w - g), tolerance(want.dtype, w) + slack) << where << "[" << k << "] is " << g << ", not " << w;
     if (w == 0 && g == 0 && signs) {
       ASSERT_EQ(std::signbit(w), std::signbit(g)) << where << "[" << k << "]: the sign of zero";
     }
@@ -265,39 +268,66 @@ TEST(Ops, SymbolicShapes) {
   }
 }
 
+namespace {
+// One of nearly everything, on inputs of one floating type.
+Graph everything(DType type) {
+  Graph g;
+  const Tensor x = g.input("x", {4, 6, 10}, type), w = g.input("w", {6, 10}, type),
+               image = g.input("image", {2, 4, 7, 8}, type), filter = g.input("filter", {6, 2, 3, 3}, type);
+  auto results = [&, k = 0](const Tensor& t) mutable {
+    EXPECT_EQ(t.dtype(), type) << "result " << k;
+    g.output(cat("y", k++), t);
+  };
+  for (const auto f :
+       {exp, log, tanh, erf, sin, cos, sqrt, rsqrt, gelu, silu, mish, floor, abs, sigmoid, expm1, log1p, atan})
+    results(f(x));
+  for (const Tensor& t : {x + w, x * w, x / w, x % w, pow(x, 3), maximum(x, w), where(x < w, x, w), x * 2.5,
+                          clamp(x, -1, 1), masked_fill(x, w < 0, -kInf)})
+    results(t);
+  for (const Tensor& t : {sum(x, {1}), mean(x), amax(x, {0, 2}), amin(x, {1}), var(x, {1}), logsumexp(x, {2}), norm(x),
+                          prod(x, 0), cumsum(x, 2), cummax(x, 1), softmax(x, 1), log_softmax(x, 2)})
+    results(t);
+  for (const Tensor& t : {concat({x, x}, 1), pad(x, 1, 2, 2, PadMode::Reflect), roll(x, 2, 1), tril(x),
+                          gather(x, 1, to(clamp(x, 0, 5), DType::I64)), sort(x, 1).values, topk(x, 3, 2).values})
+    results(t);
+  for (const Tensor& t :
+       {matmul(x, w.transpose(0, 1)), einsum("bij,kj->ik", {x, w}), conv(image, filter, {.padding = {1}, .groups = 2}),
+        conv_transpose(image, filter.slice(0, 0, 4), {.stride = {2}}), max_pool(image, {3}, {2}, {1}),
+        avg_pool(image, {2}), adaptive_avg_pool(image, {3}), interpolate(image, {5, 11}, Interpolation::Bilinear)})
+    results(t);
+  for (const Tensor& t : {layer_norm(x, 1), rms_norm(x), group_norm(image, 2), normalize(x),
+                          scaled_dot_product_attention(x, x, x, {.causal = true})})
+    results(t);
+  return g;
+}
+}  // namespace
+
 TEST(Ops, EveryFloatingType) {
   for (const DType type : {DType::F16, DType::BF16, DType::F64}) {
-    Graph g;
-    const Tensor x = g.input("x", {4, 6, 10}, type), w = g.input("w", {6, 10}, type),
-                 image = g.input("image", {2, 4, 7, 8}, type), filter = g.input("filter", {6, 2, 3, 3}, type);
-    auto results = [&, k = 0](const Tensor& t) mutable {
-      EXPECT_EQ(t.dtype(), type) << "result " << k;
-      g.output(cat("y", k++), t);
-    };
-    for (const auto f :
-         {exp, log, tanh, erf, sin, cos, sqrt, rsqrt, gelu, silu, mish, floor, abs, sigmoid, expm1, log1p, atan})
-      results(f(x));
-    for (const Tensor& t : {x + w, x * w, x / w, x % w, pow(x, 3), maximum(x, w), where(x < w, x, w), x * 2.5,
-                            clamp(x, -1, 1), masked_fill(x, w < 0, -kInf)})
-      results(t);
-    for (const Tensor& t : {sum(x, {1}), mean(x), amax(x, {0, 2}), amin(x, {1}), var(x, {1}), logsumexp(x, {2}),
-                            norm(x), prod(x, 0), cumsum(x, 2), cummax(x, 1), softmax(x, 1), log_softmax(x, 2)})
-      results(t);
-    for (const Tensor& t : {concat({x, x}, 1), pad(x, 1, 2, 2, PadMode::Reflect), roll(x, 2, 1), tril(x),
-                            gather(x, 1, to(clamp(x, 0, 5), DType::I64)), sort(x, 1).values, topk(x, 3, 2).values})
-      results(t);
-    for (const Tensor& t :
-         {matmul(x, w.transpose(0, 1)), einsum("bij,kj->ik", {x, w}),
-          conv(image, filter, {.padding = {1}, .groups = 2}),
-          conv_transpose(image, filter.slice(0, 0, 4), {.stride = {2}}), max_pool(image, {3}, {2}, {1}),
-          avg_pool(image, {2}), adaptive_avg_pool(image, {3}), interpolate(image, {5, 11}, Interpolation::Bilinear)})
-      results(t);
-    for (const Tensor& t : {layer_norm(x, 1), rms_norm(x), group_norm(image, 2), normalize(x),
-                            scaled_dot_product_attention(x, x, x, {.causal = true})})
-      results(t);
+    const Graph g = everything(type);
     const VerifyReport r = verify(g, generic() | cpu({.threads = 2}), {.trials = 2, .wild = false});
     EXPECT_TRUE(r.ok()) << name(type) << "\n" << r.str();
     EXPECT_GT(r.passes.back().elements, 1000u) << name(type);
+  }
+}
+
+// Whatever an operation is made of, a half result is the exact one rounded once.
+TEST(Ops, HalvesAreRoundedOnce) {
+  const Graph exact = everything(DType::F64);
+  for (const DType type : {DType::F16, DType::BF16}) {
+    const Graph g = everything(type);
+    std::map<std::string, Value> inputs = random_inputs(g, {}, 5, false);
+    const Results got = interpret(g, inputs, {});
+    for (auto& [name, v] : inputs) v.dtype = DType::F64;
+    const Results want = interpret(exact, inputs, {});
+    const double half_step = type == DType::F16 ? 0x1p-11 : 0x1p-8, least = 5e-7;  // of erf in f32
+    for (const auto& [name, v] : want.outputs)
+      for (std::size_t k = 0; k < v.size(); ++k) {
+        const double w = v.at(k), h = got.outputs.at(name).at(k);
+        if (std::isnan(w) || h == w || (type == DType::F16 && std::abs(w) > 65504)) continue;
+        ASSERT_LE(std::abs(h - w), std::abs(w) * half_step * 1.002 + least)
+            << name << "[" << k << "] in " << lc::name(type) << " is " << h << ", not " << w;
+      }
   }
 }
 

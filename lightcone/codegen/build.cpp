@@ -349,7 +349,7 @@ int Builder::reduction(NodeId id, const std::vector<Dim>& index, const Dim& guar
           .first->second;
   std::vector<Dim> symbols;
   const int r = static_cast<int>(kernel_.reductions.size());
-  kernel_.reductions.push_back({n.op, n.dtype, -1, -1, -1});
+  kernel_.reductions.push_back({n.op, accumulated(n.dtype), -1, -1, -1});
   std::vector<int> loops;
   for (std::size_t k = 0; k < extents.size(); ++k) {
     const Dim s = Dim::index(next_reduce_++, extents[k]);

@@ -95,7 +95,12 @@ struct Machine {
         if (is_float(type(i.a))) set(to, i.dtype, reg(i.a).f);
         else set(to, i.dtype, reg(i.a).i);
         break;
-      case Code::Accumulator: to = acc[static_cast<std::size_t>(i.buffer)]; break;
+      case Code::Accumulator: {
+        const DType sum = k.reductions[static_cast<std::size_t>(i.buffer)].dtype;
+        to = acc[static_cast<std::size_t>(i.buffer)];
+        if (sum != i.dtype) set(to, i.dtype, to.f);
+        break;
+      }
       case Code::Kept:
         to = rows[static_cast<std::size_t>(i.buffer)][static_cast<std::size_t>(i.offset.eval(env))];
         break;

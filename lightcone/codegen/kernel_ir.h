@@ -24,7 +24,7 @@ enum class Code : std::uint8_t {
   GatherLoad,   // buffer[offset + a * stride] where valid and 0 <= a < extent, else 0
   Apply,        // op(a, b, c)
   Convert,      // a in another dtype
-  Accumulator,  // what reduction `buffer` arrived at
+  Accumulator,  // what reduction `buffer` arrived at, in this dtype
   Kept,         // element `offset` of row `buffer`
 };
 
@@ -62,9 +62,11 @@ inline Dim symbol(const Loop& l) { return Dim::index(std::stoi(l.symbol.substr(1
 // How often its body runs for each time that what is around it does, tiles taken together.
 inline Dim times(const Loop& l) { return l.step > 1 ? Dim(1) : l.extent; }
 
+// Halves are summed in f32, and the sum is rounded once.
+inline DType accumulated(DType t) { return is_half(t) ? DType::F32 : t; }
 struct Reduction {
-  Op op;  // SumReduce or MaxReduce
-  DType dtype;
+  Op op;                       // SumReduce or MaxReduce
+  DType dtype;                 // of the accumulator
   int outer_loop, inner_loop;  // started before the outer, fed in the inner
   int value;                   // what is accumulated
 };

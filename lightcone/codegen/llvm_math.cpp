@@ -192,7 +192,7 @@ Type register_type(DType t) {
   }
 }
 Type stored_type(DType t) {
-  if (t == DType::F16 || t == DType::BF16) return Type::I16;
+  if (is_half(t)) return Type::I16;
   return t == DType::Bool ? Type::U8 : register_type(t);
 }
 
@@ -250,7 +250,7 @@ Value narrowed(const Value& v, DType t) {
   return text.cast("trunc", select(is_nan(v), high | 0x40, near), Type::I16);
 }
 
-Value rounded(const Value& v, DType t) { return t == DType::F16 || t == DType::BF16 ? widened(narrowed(v, t), t) : v; }
+Value rounded(const Value& v, DType t) { return is_half(t) ? widened(narrowed(v, t), t) : v; }
 
 Value convert(const Value& v, DType from, DType to) {
   if (from == to) return v;
@@ -266,7 +266,7 @@ Value convert(const Value& v, DType from, DType to) {
   }
   if (!is_float(from))
     return rounded(text.cast(from == DType::Bool || from == DType::U8 ? "uitofp" : "sitofp", v, target), to);
-  if (from == DType::F64 && (to == DType::F16 || to == DType::BF16)) return rounded(odd_float(v), to);
+  if (from == DType::F64 && is_half(to)) return rounded(odd_float(v), to);
   if (v.type == target) return rounded(v, to);
   return rounded(text.cast(to == DType::F64 ? "fpext" : "fptrunc", v, target), to);
 }

@@ -3,118 +3,15 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "lightcone/codegen/c_spelling.h"
 #include "lightcone/codegen/symbols.h"
 
 namespace lc::ir {
 namespace {
-
-std::string_view suffix(DType t) {
-  switch (t) {
-    case DType::F64: return "_d";
-    case DType::I8: return "_c";
-    case DType::I32: return "_i";
-    case DType::I64: return "_l";
-    case DType::U8: return "_b";
-    case DType::Bool: return "_t";
-    default: return "_f";
-  }
-}
-std::string_view register_type(DType t) {
-  switch (t) {
-    case DType::F64: return "double";
-    case DType::I8: return "signed char";
-    case DType::I32: return "int";
-    case DType::I64: return "long";
-    case DType::Bool: return "int";  // as wide as a float: comparisons stay in vectors
-    case DType::U8: return "unsigned char";
-    default: return "float";
-  }
-}
-
-std::string number(double v, DType t) {
-  const auto quote = [&](std::string s) { return "(" + s + ")"; };
-  if (!is_float(t)) {
-    std::int64_t i = 0;
-    std::uint64_t raw = 0;
-    store_f64(&raw, t, 0, v);
-    i = load_i64(&raw, t, 0);
-    if (i == INT64_MIN) return "(-9223372036854775807L - 1)";
-    return quote(std::to_string(i) + (t == DType::I64 ? "L" : ""));
-  }
-  std::uint64_t raw = 0;
-  store_f64(&raw, t, 0, v);
-  v = load_f64(&raw, t, 0);
-  const bool wide = t == DType::F64;
-  if (std::isnan(v)) return wide ? "__builtin_nan(\"\")" : "__builtin_nanf(\"\")";
-  if (std::isinf(v)) return quote(std::string(v < 0 ? "-" : "") + (wide ? "__builtin_inf()" : "__builtin_inff()"));
-  char text[40];
-  std::snprintf(text, sizeof text, wide ? "%a" : "%af", v);
-  return quote(text);
-}
-
-// The C expression of an operation: its spelling in the op table with the type's suffix.
-std::string spell(Op op, DType operand, const std::string& a, const std::string& b, const std::string& c) {
-  std::string s;
-  for (std::size_t k = 0; k < info(op).c.size(); ++k) {
-    const char x = info(op).c[k];
-    if (x == '(' && k > 0) s += suffix(operand);
-    if (x == '$') {
-      const char which = info(op).c[++k];
-      s += which == '0' ? a : which == '1' ? b : c;
-    } else {
-      s += x;
-    }
-  }
-  return s;
-}
-
-// The call that computes it for kLanes numbers, from one array into another.
-std::string spell_vector(Op op, const std::string& to, const std::string& from) {
-  const std::string_view c = info(op).c;
-  return std::string(c.substr(0, c.find('('))) + "_v(" + to + ", " + from + ");";
-}
-
-std::string rounded(const std::string& v, DType t) {
-  if (t == DType::F16) return "lc_f16_to_f32(lc_f32_to_f16(" + v + "))";
-  if (t == DType::BF16) return "lc_bf16_to_f32(lc_f32_to_bf16(" + v + "))";
-  return v;
-}
-
-std::string_view short_name(DType t) { return t == DType::Bool ? "bool" : name(t); }
-
-// A register of type `from` as a register of type `to`.
-std::string converted(const std::string& v, DType from, DType to) {
-  if (from == to) return v;
-  const auto wide = [](DType t) { return t == DType::F16 || t == DType::BF16 ? DType::F32 : t; };
-  if (from == DType::F64 && (to == DType::F16 || to == DType::BF16)) {
-    const std::string n(name(to));
-    return "lc_" + n + "_to_f32(lc_f64_to_" + n + "(" + v + "))";
-  }
-  if (to == DType::Bool) return "(int)((" + v + ") != 0)";
-  if (is_float(to)) return rounded("(" + std::string(register_type(to)) + ")(" + v + ")", to);
-  if (is_float(from))
-    return "lc_" + std::string(short_name(wide(from))) + "_to_" + std::string(short_name(to)) + "(" + v + ")";
-  return "(" + std::string(register_type(to)) + ")(" + v + ")";
-}
-
-std::string loaded(const std::string& buffer, DType t, const std::string& offset) {
-  const std::string v = buffer + "[" + offset + "]";
-  if (t == DType::F16) return "lc_f16_to_f32(" + v + ")";
-  if (t == DType::BF16) return "lc_bf16_to_f32(" + v + ")";
-  if (t == DType::Bool) return "(int)(" + v + " != 0)";
-  return v;
-}
-
-std::string stored(const std::string& v, DType t) {
-  if (t == DType::F16) return "lc_f32_to_f16(" + v + ")";
-  if (t == DType::BF16) return "lc_f32_to_bf16(" + v + ")";
-  return v;
-}
-
-std::string identity(const Reduction& r) { return r.dtype == DType::Bool ? "0" : number(info(r.op).identity, r.dtype); }
 
 class Renderer {
  public:
@@ -134,6 +31,11 @@ class Renderer {
                  const std::string& width, const Lines& last = {});
   void find_crossing(const std::vector<int>& values);
   bool by_vectors(int id) const;
+  bool rounds_later(const Instr& i) const {
+    return rounded_later_ >= 0 && &i == &k_.instrs[static_cast<std::size_t>(rounded_later_)];
+  }
+  bool only_stored(int id) const;
+  std::optional<Dim> side_by_side(int id, const std::string& lane) const;
   void fetch_ahead(int loop, const std::string& base);
   void loop(int id, bool vector, const std::string& width);
   void output_lanes(int id);
@@ -167,6 +69,7 @@ class Renderer {
   int indent_ = 0;
   std::map<int, int> home_;  // value -> the straight segment it stands in
   std::set<int> arrays_;     // values that live across segments inside output lanes
+  int rounded_later_ = -1;   // the result, where it is rounded as it is narrowed and nothing else reads it
   int lane_loop_ = -1;       // the output loop whose lanes we are inside of
   std::string lane_base_;
 };
@@ -267,10 +170,16 @@ std::string Renderer::expression(const Instr& i) {
       const DType operand = k_.instrs[static_cast<std::size_t>(last)].dtype;
       const auto v = [&](int id) { return id >= 0 ? value(id) : std::string(); };
       const std::string e = spell(i.op, operand, v(i.a), v(i.b), v(i.c));
-      return info(i.op).types == Types::Compare || i.op == Op::Where ? e : rounded(e, i.dtype);
+      return info(i.op).types == Types::Compare || i.op == Op::Where || rounds_later(i) ? e : rounded(e, i.dtype);
     }
-    case Code::Convert: return converted(value(i.a), k_.instrs[static_cast<std::size_t>(i.a)].dtype, i.dtype);
-    case Code::Accumulator: return "a" + std::to_string(i.buffer) + (lane_loop_ >= 0 ? "[l]" : "");
+    case Code::Convert: {
+      const DType from = k_.instrs[static_cast<std::size_t>(i.a)].dtype;
+      return rounds_later(i) && from == DType::F32 ? value(i.a) : converted(value(i.a), from, i.dtype);
+    }
+    case Code::Accumulator: {
+      const DType sum = k_.reductions[static_cast<std::size_t>(i.buffer)].dtype;
+      return converted("a" + std::to_string(i.buffer) + (lane_loop_ >= 0 ? "[l]" : ""), sum, i.dtype);
+    }
     case Code::Kept: return row_element(i.buffer, i.offset);
   }
   return {};
@@ -281,6 +190,20 @@ std::string Renderer::expression(const Instr& i) {
 bool Renderer::by_vectors(int id) const {
   const Instr& i = k_.instrs[static_cast<std::size_t>(id)];
   return i.code == Code::Apply && i.op == Op::Exp2 && i.dtype == DType::F32;
+}
+
+bool Renderer::only_stored(int id) const {
+  const auto reads = [&](const Instr& i) { return i.a == id || i.b == id || i.c == id; };
+  return std::none_of(k_.instrs.begin(), k_.instrs.end(), reads) &&
+         std::none_of(k_.keeps.begin(), k_.keeps.end(), [&](const Keep& keep) { return keep.value == id; });
+}
+
+// Halves that lie side by side are widened all at once: from where, at the first of the lanes.
+std::optional<Dim> Renderer::side_by_side(int id, const std::string& lane) const {
+  const Instr& i = k_.instrs[static_cast<std::size_t>(id)];
+  if (i.code != Code::Load || !is_half(i.dtype) || !(i.valid == Dim(1))) return std::nullopt;
+  const Dim first = renamed(i.offset, lane, 0), along = i.offset - first;
+  return along.name() == lane ? std::optional(first) : std::nullopt;
 }
 
 // Values on both sides of a vector function live in arrays, which become registers.
@@ -303,11 +226,20 @@ void Renderer::lane_body(const std::vector<int>& values, const std::string& symb
                          const std::string& width, const Lines& last) {
   const bool whole = width == std::to_string(kLanes);
   const std::set<int> outer = arrays_;
-  if (whole) find_crossing(values);
+  std::map<int, Dim> widened;
+  if (whole) {
+    find_crossing(values);
+    for (int id : values)
+      if (const auto first = side_by_side(id, symbol)) widened.emplace(id, *first), arrays_.insert(id);
+  }
   for (int id : values)
     if (arrays_.contains(id))
       line(std::string(register_type(k_.instrs[static_cast<std::size_t>(id)].dtype)) + " v" + std::to_string(id) + "[" +
            std::to_string(kLanes) + "] __attribute__((aligned(64)));");
+  for (const auto& [id, first] : widened)
+    line("lc_" + std::string(name(k_.instrs[static_cast<std::size_t>(id)].dtype)) + "_to_f32_v(v" + std::to_string(id) +
+         ", in" + std::to_string(k_.instrs[static_cast<std::size_t>(id)].buffer) + " + " + base + " + " + dim(first) +
+         ");");
   bool inside = false;
   const auto enter = [&] {
     if (std::exchange(inside, true)) return;
@@ -320,7 +252,7 @@ void Renderer::lane_body(const std::vector<int>& values, const std::string& symb
       if (std::exchange(inside, false)) close();
       const auto name = [](int v) { return "v" + std::to_string(v); };
       line(spell_vector(i.op, name(id), name(i.a)));
-    } else {
+    } else if (!widened.contains(id)) {
       enter();
       const std::string type = arrays_.contains(id) ? "" : "const " + std::string(register_type(i.dtype)) + " ";
       line(type + value(id) + " = " + expression(i) + ";");
@@ -360,7 +292,7 @@ void Renderer::block(const Block& b, bool vector, const std::string& width) {
 void Renderer::update(const Loop& l, bool vector, const std::string& width) {
   const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
   const std::string acc = "a" + std::to_string(l.reduction) + (vector || l.lanes ? "[l]" : "");
-  const std::string s = acc + " = " + rounded(spell(r.op, r.dtype, acc, value(r.value), ""), r.dtype) + ";";
+  const std::string s = acc + " = " + spell(r.op, r.dtype, acc, value(r.value), "") + ";";
   if (vector) line("for (int l = 0; l < " + width + "; ++l) " + s);
   else line(s);
 }
@@ -375,7 +307,7 @@ void Renderer::reduction_loops(int id, bool vector, const std::string& width) {
   const bool keyed = lanes && !vector && r.op == Op::MaxReduce && type == "float";
   const auto key = [&](const std::string& v) { return keyed ? "lc_key_f(" + v + ")" : v; };
   const auto join = [&](const std::string& a, const std::string& b) {
-    return keyed ? "lc_max_i(" + a + ", " + b + ")" : rounded(spell(r.op, r.dtype, a, b, ""), r.dtype);
+    return keyed ? "lc_max_i(" + a + ", " + b + ")" : spell(r.op, r.dtype, a, b, "");
   };
   if (id == r.outer_loop) {
     if (vector || lanes) {
@@ -447,7 +379,13 @@ void Renderer::by_whole_vectors(int id, const std::string& from, const std::stri
   fetch_ahead(id, base);
   open("if (w == " + full + ") {");
   line(type + " t[" + full + "] __attribute__((aligned(64)));");
-  lane_body(values_in(l.body), l.symbol, base, full, into("t"));
+  const bool narrows = is_half(k_.dtype);
+  if (narrows) line("float wide[" + full + "] __attribute__((aligned(64)));");
+  if (narrows && only_stored(k_.result)) rounded_later_ = k_.result;
+  lane_body(values_in(l.body), l.symbol, base, full,
+            narrows ? Lines([this] { line("wide[l] = " + value(k_.result) + ";"); }) : into("t"));
+  rounded_later_ = -1;
+  if (narrows) line("lc_f32_to_" + std::string(name(k_.dtype)) + "_v(t, wide);");
   line(std::string("lc_store(to, t, sizeof t, ") + (k_.streams ? "stream" : "0") + ");");
   close();
   open("else {");
@@ -481,7 +419,9 @@ void Renderer::fill_tiles(int loop) {
 void Renderer::output_lanes(int id) {
   const Loop& l = k_.loops[static_cast<std::size_t>(id)];
   const std::string from = this->from(id), to = this->to(id);
-  const auto asks = [&](const Item& i) { return !i.is_loop && by_vectors(i.id); };
+  const auto asks = [&](const Item& i) {
+    return is_half(k_.dtype) || (!i.is_loop && (by_vectors(i.id) || side_by_side(i.id, l.symbol)));
+  };
   if (k_.streams || !k_.tiles.empty() ||
       (!has_loops(l.body) && std::any_of(l.body.items.begin(), l.body.items.end(), asks) &&
        coefficient(k_.store_offset, l.symbol) == 1))

@@ -167,7 +167,10 @@ Value Renderer::expression(const Instr& i) {
     }
     case Code::Apply: return llvm::apply(i.op, i.dtype, v(i.a), v(i.b), v(i.c));
     case Code::Convert: return llvm::convert(value(i.a), type(i.a), i.dtype);
-    case Code::Accumulator: return accumulators_.at(i.buffer).total;
+    case Code::Accumulator: {
+      const DType sum = k_.reductions[static_cast<std::size_t>(i.buffer)].dtype;
+      return llvm::convert(accumulators_.at(i.buffer).total, sum, i.dtype);
+    }
     case Code::Kept: {
       const std::string& row = rows_[static_cast<std::size_t>(i.buffer)];
       const Type t = llvm::register_type(i.dtype);

@@ -18,7 +18,7 @@ constexpr int kWorthKeeping = 8;           // simple operations
 
 int cost(const Instr& i) {
   if (i.code == Code::GatherLoad) return 8;
-  if (i.code != Code::Apply) return i.dtype == DType::F16 || i.dtype == DType::BF16 ? 2 : 1;
+  if (i.code != Code::Apply) return is_half(i.dtype) ? 2 : 1;
   switch (i.op) {
     case Op::Log2:
     case Op::Exp2:

@@ -358,17 +358,14 @@ std::pair<Dim, Dim> divide(const Dim& a, const Dim& b, const std::function<Dim(c
 }
 
 // Nothing can be divided by 0: where a divisor may be 0, rewrites need to hold for its other values only.
-Bounds divisor_bounds(const Dim& d) {
-  const Bounds b = d.bounds();
-  return b.lo == 0 ? Bounds{1, std::max<i64>(b.hi, 1)} : b;
-}
+Bounds of_divisor(const Bounds& b) { return b.lo == 0 ? Bounds{1, std::max<i64>(b.hi, 1)} : b; }
 
 }  // namespace
 
 Dim operator/(const Dim& a, const Dim& b) {
   if (b == Dim(0)) throw Error("Dim", "division by zero");
   if (b == Dim(1)) return a;
-  const Bounds ab = a.bounds(), bb = divisor_bounds(b);
+  const Bounds ab = a.bounds(), bb = of_divisor(b.bounds());
   if (bb.lo > 0 && ab.lo >= 0 && provably_below(a, b)) return 0;
   if (const auto c = b.constant(); c && *c > 0) {
     // (c*A + r) / c == A + r/c, and (g*A + k) / (g*c) == (A + k/g) / c for floor division
@@ -410,7 +407,7 @@ Dim operator/(const Dim& a, const Dim& b) {
 
 Dim operator%(const Dim& a, const Dim& b) {
   if (b == Dim(0)) throw Error("Dim", "division by zero");
-  const Bounds ab = a.bounds(), bb = divisor_bounds(b);
+  const Bounds ab = a.bounds(), bb = of_divisor(b.bounds());
   if (bb.lo > 0 && ab.lo >= 0 && provably_below(a, b)) return a;
   if (const auto c = b.constant(); c && *c > 0) {
     // (c*A + r) % c == r % c, and (g*A + k) % (g*c) == g*((A + k/g) % c) + k%g

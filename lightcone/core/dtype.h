@@ -37,6 +37,7 @@ constexpr const DTypeInfo& info(DType t) { return kDTypes[static_cast<int>(t)]; 
 constexpr std::string_view name(DType t) { return info(t).name; }
 constexpr std::size_t size_of(DType t) { return info(t).bytes; }
 constexpr bool is_float(DType t) { return info(t).is_float; }
+constexpr bool is_half(DType t) { return t == DType::F16 || t == DType::BF16; }
 
 // IEEE binary16 and bfloat16, stored as their 16 bits. Rounding is to nearest, ties to even; NaN
 // stays NaN, overflow becomes infinity, subnormals are kept.

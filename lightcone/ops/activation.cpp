@@ -8,10 +8,12 @@ using namespace detail;
 
 Tensor sigmoid(Operand a) {
   LC_SCOPE("sigmoid");
+  LC_OPMATH(a, sigmoid(a));
   return prim::recip(add(exp(neg(as_float(a))), 1));
 }
 Tensor softplus(Operand a, double beta, double threshold) {
   LC_SCOPE("softplus");
+  LC_OPMATH(a, softplus(a, beta, threshold));
   const Tensor x = as_float(a), z = mul(x, beta);
   // max(z, 0) + log1p(exp(-|z|)) does not overflow
   const Tensor soft = prim::add(prim::maximum(z, full_like(z, 0)), log1p(exp(neg(abs(z)))));
@@ -19,6 +21,7 @@ Tensor softplus(Operand a, double beta, double threshold) {
 }
 Tensor logsigmoid(Operand a) {
   LC_SCOPE("logsigmoid");
+  LC_OPMATH(a, logsigmoid(a));
   const Tensor x = as_float(a);
   return prim::add(prim::minimum(x, full_like(x, 0)), neg(log1p(exp(neg(abs(x))))));
 }
@@ -33,25 +36,30 @@ Tensor leaky_relu(Operand a, double slope) {
 }
 Tensor celu(Operand a, double alpha) {
   LC_SCOPE("celu");
+  LC_OPMATH(a, celu(a, alpha));
   const Tensor x = as_float(a), zero = full_like(x, 0);
   return prim::where(prim::less_than(zero, x), x, mul(expm1(prim::minimum(mul(x, 1 / alpha), zero)), alpha));
 }
 Tensor elu(Operand a, double alpha) {
   LC_SCOPE("elu");
+  LC_OPMATH(a, elu(a, alpha));
   const Tensor x = as_float(a), zero = full_like(x, 0);
   return prim::where(prim::less_than(zero, x), x, mul(expm1(prim::minimum(x, zero)), alpha));
 }
 Tensor selu(Operand a) {
   LC_SCOPE("selu");
+  LC_OPMATH(a, selu(a));
   return mul(elu(a, 1.6732632423543772848170429916717), 1.0507009873554804934193349852946);
 }
 Tensor gelu(Operand a) {
   LC_SCOPE("gelu");
+  LC_OPMATH(a, gelu(a));
   const Tensor x = as_float(a);
   return prim::mul(mul(x, 0.5), add(erf(mul(x, 1 / std::numbers::sqrt2)), 1));
 }
 Tensor gelu_tanh(Operand a) {
   LC_SCOPE("gelu_tanh");
+  LC_OPMATH(a, gelu_tanh(a));
   // 0.5 x (1 + tanh(u)) == x * sigmoid(2u)
   const Tensor x = as_float(a), cube = prim::mul(prim::mul(x, x), x);
   const Tensor u = mul(prim::add(x, mul(cube, 0.044715)), 2 * std::sqrt(2 / std::numbers::pi));
@@ -59,26 +67,31 @@ Tensor gelu_tanh(Operand a) {
 }
 Tensor silu(Operand a) {
   LC_SCOPE("silu");
+  LC_OPMATH(a, silu(a));
   const Tensor x = as_float(a);
   return prim::mul(x, sigmoid(x));
 }
 Tensor mish(Operand a) {
   LC_SCOPE("mish");
+  LC_OPMATH(a, mish(a));
   const Tensor x = as_float(a);
   return prim::mul(x, tanh(softplus(x)));
 }
 Tensor softsign(Operand a) {
   LC_SCOPE("softsign");
+  LC_OPMATH(a, softsign(a));
   const Tensor x = as_float(a);
   return prim::div(x, add(abs(x), 1));
 }
 Tensor hardtanh(Operand a, double low, double high) { return clamp(a, low, high); }
 Tensor hardsigmoid(Operand a) {
   LC_SCOPE("hardsigmoid");
+  LC_OPMATH(a, hardsigmoid(a));
   return mul(clamp(add(as_float(a), 3), 0, 6), 1.0 / 6);
 }
 Tensor hardswish(Operand a) {
   LC_SCOPE("hardswish");
+  LC_OPMATH(a, hardswish(a));
   return prim::mul(as_float(a), hardsigmoid(a));
 }
 
@@ -98,6 +111,7 @@ Tensor softshrink(Operand a, double lambda) {
 }
 Tensor tanhshrink(Operand a) {
   LC_SCOPE("tanhshrink");
+  LC_OPMATH(a, tanhshrink(a));
   const Tensor x = as_float(a);
   return prim::add(x, neg(tanh(x)));
 }
@@ -122,6 +136,7 @@ Tensor prelu(Operand a, Operand weight) {
 }
 Tensor glu(Operand a, int axis) {
   LC_SCOPE("glu");
+  LC_OPMATH(a, glu(a, axis));
   axis = wrap_axis(axis, a->rank(), a->shape(), "glu");
   const Dim n = a->extent(axis), half = n / Dim(2);
   if (!(half * Dim(2) == n)) throw Error("glu", cat("axis ", axis, " of ", str(a->shape()), " has no halves"));

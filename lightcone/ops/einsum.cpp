@@ -123,11 +123,9 @@ Factor contract(const Factor& a, const Factor& b, const Labels& first, const Kee
   return {prim::sum_reduce(prim::mul(x.reshape(rows), y.reshape(rows)), static_cast<int>(kept.size())), kept};
 }
 
-std::vector<Factor> factors(const Equation& e, const std::vector<Tensor>& operands, int& dots) {
+std::vector<Factor> factors(const Equation& e, const std::vector<Tensor>& operands, DType type, int& dots) {
   if (e.terms.size() != operands.size())
     e.refuse(cat("names ", e.terms.size(), " operands, ", operands.size(), " were given"));
-  DType type = operands[0].dtype();
-  for (const Tensor& t : operands) type = promote(type, t.dtype());
   std::vector<Factor> all;
   std::map<int, Dim> extents;
   for (std::size_t t = 0; t < operands.size(); ++t) {
@@ -175,9 +173,16 @@ Labels output_labels(const Equation& e, const std::vector<Factor>& all, int dots
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, const Tensor::At& at) {
   const OpScope scope("einsum", at);
   if (operands.empty()) throw Error("einsum", "needs at least one tensor");
+  DType type = operands[0].dtype();
+  for (const Tensor& t : operands) type = promote(type, t.dtype());
+  if (is_half(type)) {
+    std::vector<Tensor> wide;
+    for (const Tensor& t : operands) wide.push_back(prim::cast(t, DType::F32));
+    return prim::cast(einsum(equation, wide, at), type);
+  }
   const Equation e(equation);
   int dots = 0;
-  std::vector<Factor> all = factors(e, operands, dots);
+  std::vector<Factor> all = factors(e, operands, type, dots);
   const Labels out = output_labels(e, all, dots);
   const auto needed_after = [&](std::size_t t, int c) {
     if (contains(out, c)) return true;

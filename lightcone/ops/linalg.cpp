@@ -7,6 +7,7 @@ using namespace detail;
 Tensor matmul(Operand a, Operand b) {
   LC_SCOPE("matmul");
   const DType type = promote(a->dtype(), b->dtype());
+  if (is_half(type)) return prim::cast(matmul(prim::cast(a, DType::F32), prim::cast(b, DType::F32)), type);
   Tensor x = prim::cast(a, type), y = prim::cast(b, type);
   if (x.rank() == 0 || y.rank() == 0)
     throw Error("matmul", str(x.shape()) + " x " + str(y.shape()) + ": both need at least one axis");
@@ -44,6 +45,7 @@ Tensor linear(Operand x, Operand weight) {
 }
 Tensor linear(Operand x, Operand weight, Operand bias) {
   const OpScope scope("linear", x.at);
+  if (x->dtype() == bias->dtype()) LC_OPMATH2(x, weight, linear(x, weight, bias));
   const Tensor y = linear(x, weight);
   if (bias->rank() != 1 || !(bias->extent(0) == weight->extent(0)))
     throw Error("linear", cat("a bias ", str(bias->shape()), " does not fit a weight ", str(weight->shape())));

@@ -6,6 +6,7 @@ using namespace detail;
 
 Tensor layer_norm(Operand x, int axes, double eps) {
   const OpScope scope("layer_norm", x.at);
+  LC_OPMATH(x, layer_norm(x, axes, eps));
   if (axes < 1 || axes > x->rank()) throw Error("layer_norm", cat(axes, " axes of ", str(x->shape())));
   Axes over;
   for (int i = -axes; i < 0; ++i) over.push_back(i);
@@ -32,16 +33,19 @@ Tensor per_channel(const Operand& p, int rank) {
 
 Tensor layer_norm(Operand x, int axes, Operand weight, Operand bias, double eps) {
   const OpScope scope("layer_norm", x.at);
+  LC_OPMATH(x, layer_norm(x, axes, weight, bias, eps));
   return affine(layer_norm(x, axes, eps), weight, bias, axes, "layer_norm");
 }
 Tensor rms_norm(Operand x, Operand weight, double eps) {
   const OpScope scope("rms_norm", x.at);
+  LC_OPMATH(x, rms_norm(x, weight, eps));
   if (weight->rank() != 1 || x->rank() == 0 || !(weight->extent(0) == x->extent(-1)))
     throw Error("rms_norm", cat("a weight ", str(weight->shape()), " does not fit ", str(x->shape())));
   return rms_norm(x, eps) * weight.tensor;
 }
 Tensor rms_norm(Operand x, double eps) {
   const OpScope scope("rms_norm", x.at);
+  LC_OPMATH(x, rms_norm(x, eps));
   if (x->rank() == 0) throw Error("rms_norm", "needs at least one axis");
   const Tensor t = as_float(x);
   return prim::mul(t, rsqrt(add(mean(prim::mul(t, t), {-1}, true), eps)).expand(t.shape()));
@@ -58,6 +62,7 @@ Tensor group_norm(Operand x, int groups, double eps) {
 }
 Tensor group_norm(Operand x, int groups, Operand weight, Operand bias, double eps) {
   const OpScope scope("group_norm", x.at);
+  LC_OPMATH(x, group_norm(x, groups, weight, bias, eps));
   const Tensor t = group_norm(x, groups, eps);
   for (const Operand* p : {&weight, &bias})
     if ((*p)->rank() != 1 || !((*p)->extent(0) == x->extent(1)))
@@ -74,12 +79,14 @@ Tensor instance_norm(Operand x, double eps) {
 }
 Tensor normalize(Operand x, double p, int axis, double eps) {
   const OpScope scope("normalize", x.at);
+  LC_OPMATH(x, normalize(x, p, axis, eps));
   axis = wrap_axis(axis, x->rank(), x->shape(), "normalize");
   const Tensor t = as_float(x), length = norm(t, p, {axis}, true);
   return prim::div(t, prim::maximum(length, full_like(length, eps)).expand(t.shape()));
 }
 Tensor cosine_similarity(Operand a, Operand b, int axis, double eps) {
   const OpScope scope("cosine_similarity", a.at);
+  LC_OPMATH2(a, b, cosine_similarity(a, b, axis, eps));
   axis = wrap_axis(axis, static_cast<int>(broadcast(a->shape(), b->shape(), "cosine_similarity").size()), a->shape(),
                    "cosine_similarity");
   const Tensor x = as_float(a), y = as_float(b), n = norm(x, 2, {axis}), m = norm(y, 2, {axis});
@@ -87,6 +94,7 @@ Tensor cosine_similarity(Operand a, Operand b, int axis, double eps) {
 }
 Tensor batch_norm(Operand x, Operand mean, Operand var, Operand weight, Operand bias, double eps) {
   const OpScope scope("batch_norm", x.at);
+  LC_OPMATH(x, batch_norm(x, mean, var, weight, bias, eps));
   if (x->rank() < 2) throw Error("batch_norm", "needs [batch, channels, ...], not " + str(x->shape()));
   for (const Operand* p : {&mean, &var, &weight, &bias})
     if ((*p)->rank() != 1 || !((*p)->extent(0) == x->extent(1)))
@@ -113,6 +121,10 @@ Tensor attention(const Operand& q, const Operand& k, const Operand& v, const Ten
     throw Error(op, cat(said(), "keys and values differ: ", k->extent(-2), " vs ", v->extent(-2)));
   if (o.scale == 0 && !d) throw Error(op, "give a scale when the head size is symbolic");
   if (o.scale == 0) o.scale = 1 / std::sqrt(static_cast<double>(*d));
+  if (is_half(q->dtype())) {
+    const auto wide = [](const Operand& t) { return Operand(prim::cast(t, DType::F32), t.at); };
+    return prim::cast(attention(wide(q), wide(k), wide(v), mask, o), q->dtype());
+  }
   Tensor keys = k, values = v;
   if (q->rank() > 2 && !(q->extent(-3) == k->extent(-3))) {  // each key head serves a group of query heads
     const Dim heads = q->extent(-3), kv = k->extent(-3);
@@ -148,6 +160,7 @@ Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, Operand mas
 
 Tensor rope(Operand x, Operand cos, Operand sin, bool interleaved) {
   const OpScope scope("rope", x.at);
+  if (cos->dtype() == x->dtype() && sin->dtype() == x->dtype()) LC_OPMATH(x, rope(x, cos, sin, interleaved));
   const Shape s = x->shape();
   if (s.empty() || cos->rank() == 0 || cos->shape() != sin->shape())
     throw Error("rope", cat("cosines ", str(cos->shape()), " and sines ", str(sin->shape()), " do not fit ", str(s)));

@@ -32,10 +32,12 @@ Tensor exp2(Operand a) {
 }
 Tensor exp(Operand a) {
   LC_SCOPE("exp");
+  LC_OPMATH(a, exp(a));
   return prim::exp2(mul(as_float(a), std::numbers::log2e));
 }
 Tensor expm1(Operand a) {
   LC_SCOPE("expm1");
+  LC_OPMATH(a, expm1(a));
   const Tensor x = as_float(a);  // a Taylor series near 0, where exp(x) - 1 would cancel
   const int terms = x.dtype() == DType::F64 ? 16 : 7;
   double factorial = 1;
@@ -54,14 +56,17 @@ Tensor log2(Operand a) {
 }
 Tensor log10(Operand a) {
   LC_SCOPE("log10");
+  LC_OPMATH(a, log10(a));
   return mul(prim::log2(as_float(a)), std::numbers::ln2 / std::numbers::ln10);
 }
 Tensor log(Operand a) {
   LC_SCOPE("log");
+  LC_OPMATH(a, log(a));
   return mul(prim::log2(as_float(a)), std::numbers::ln2);
 }
 Tensor log1p(Operand a) {
   LC_SCOPE("log1p");
+  LC_OPMATH(a, log1p(a));
   const Tensor x = as_float(a), u = add(x, 1), d = add(u, -1);
   // log(u) * x / (u - 1) undoes the rounding of 1 + x (Goldberg 1991, theorem 4)
   const Tensor r = prim::mul(log(u), prim::div(x, d));
@@ -73,6 +78,7 @@ Tensor sqrt(Operand a) {
 }
 Tensor rsqrt(Operand a) {
   LC_SCOPE("rsqrt");
+  LC_OPMATH(a, rsqrt(a));
   return prim::recip(prim::sqrt(as_float(a)));
 }
 Tensor reciprocal(Operand a) {
@@ -85,6 +91,7 @@ Tensor sin(Operand a) {
 }
 Tensor cos(Operand a) {
   LC_SCOPE("cos");
+  LC_OPMATH(a, cos(a));
   // x + pi/2 in two parts: s, and the rounding error e of the sum and of pi/2 itself (Knuth's
   // two-sum), so that the result is right near its zeros too: sin(s + e) = sin(s) - e sin(x).
   const Tensor x = as_float(a);
@@ -97,6 +104,7 @@ Tensor cos(Operand a) {
 }
 Tensor tan(Operand a) {
   LC_SCOPE("tan");
+  LC_OPMATH(a, tan(a));
   return prim::div(sin(a), cos(a));
 }
 namespace {
@@ -108,6 +116,7 @@ Tensor with_sign_of(const Tensor& x, const Tensor& magnitude) {  // an odd funct
 
 Tensor atan(Operand a) {
   LC_SCOPE("atan");
+  LC_OPMATH(a, atan(a));
   // Beyond tan(3 pi / 8) of -1 / x, beyond 0.66 of (x - 1) / (x + 1), else of x: Cephes' reduction
   // and rational approximation.
   const Tensor x = as_float(a), m = abs(x);
@@ -131,34 +140,40 @@ Tensor atan(Operand a) {
 }
 Tensor asin(Operand a) {
   LC_SCOPE("asin");
+  LC_OPMATH(a, asin(a));
   const Tensor x = as_float(a);
   const Tensor root = prim::sqrt(prim::mul(add(neg(x), 1), add(x, 1)));
   return mul(atan(prim::div(x, add(root, 1))), 2);
 }
 Tensor acos(Operand a) {
   LC_SCOPE("acos");
+  LC_OPMATH(a, acos(a));
   const Tensor x = as_float(a);
   return mul(atan(prim::sqrt(prim::div(add(neg(x), 1), add(x, 1)))), 2);
 }
 Tensor sinh(Operand a) {
   LC_SCOPE("sinh");
+  LC_OPMATH(a, sinh(a));
   const Tensor x = as_float(a), m = abs(x), e = expm1(m);
   const Tensor near = mul(prim::add(e, prim::div(e, add(e, 1))), 0.5), far = exp(add(m, -std::numbers::ln2));
   return with_sign_of(x, prim::where(prim::less_than(m, full_like(m, 20)), near, far));
 }
 Tensor cosh(Operand a) {
   LC_SCOPE("cosh");
+  LC_OPMATH(a, cosh(a));
   const Tensor e = exp(add(abs(as_float(a)), -std::numbers::ln2));
   return prim::add(e, mul(prim::recip(e), 0.25));
 }
 Tensor asinh(Operand a) {
   LC_SCOPE("asinh");
+  LC_OPMATH(a, asinh(a));
   const Tensor x = as_float(a), m = abs(x), s = prim::mul(m, m);
   const Tensor near = log1p(prim::add(m, prim::div(s, add(prim::sqrt(add(s, 1)), 1))));
   return with_sign_of(x, prim::where(prim::less_than(m, full_like(m, 1e8)), near, add(log(m), std::numbers::ln2)));
 }
 Tensor acosh(Operand a) {
   LC_SCOPE("acosh");
+  LC_OPMATH(a, acosh(a));
   const Tensor x = as_float(a), t = add(x, -1);
   const Tensor near = log1p(prim::add(t, prim::sqrt(prim::mul(t, add(t, 2)))));
   const Tensor far = prim::where(prim::less_than(x, full_like(x, 1e8)), near, add(log(x), std::numbers::ln2));
@@ -166,16 +181,19 @@ Tensor acosh(Operand a) {
 }
 Tensor atanh(Operand a) {
   LC_SCOPE("atanh");
+  LC_OPMATH(a, atanh(a));
   const Tensor x = as_float(a), m = abs(x);
   return with_sign_of(x, mul(log1p(prim::div(mul(m, 2), add(neg(m), 1))), 0.5));
 }
 Tensor logit(Operand a) {
   LC_SCOPE("logit");
+  LC_OPMATH(a, logit(a));
   const Tensor x = as_float(a);
   return log(prim::div(x, add(neg(x), 1)));
 }
 Tensor tanh(Operand a) {
   LC_SCOPE("tanh");
+  LC_OPMATH(a, tanh(a));
   // 1 - 2 / (e^2|x| + 1) with the sign of x; an odd series near 0 keeps the relative precision
   const Tensor x = as_float(a), m = abs(x), s = prim::mul(x, x);
   if (x.dtype() == DType::F64) {
@@ -245,11 +263,13 @@ Tensor erf_f64(const Tensor& x) {  // the Maclaurin series near 0, where 1 - erf
 
 Tensor erf(Operand a) {
   LC_SCOPE("erf");
+  LC_OPMATH(a, erf(a));
   if (a->dtype() != DType::F64) return erf_f32(as_float(a));
   return erf_f64(a);
 }
 Tensor erfc(Operand a) {
   LC_SCOPE("erfc");
+  LC_OPMATH(a, erfc(a));
   const Tensor x = as_float(a);
   return prim::cast(erfc_f64(prim::cast(x, DType::F64)), x.dtype());
 }

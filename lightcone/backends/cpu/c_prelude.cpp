@@ -38,8 +38,10 @@ LC float lc_exp2_f(float x) {
   return x == x ? p : x + x;  // quiet, as an instruction would make it
 }
 // Sixteen at once. vreduceps leaves x - round(x), 0 of an infinity; vscalefps multiplies by 2^n in one step.
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#if defined(__AVX512F__)
 typedef float lc_float16 __attribute__((vector_size(64), may_alias)); typedef int lc_int16 __attribute__((vector_size(64), may_alias));
+#endif
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
 LC void lc_exp2_v(float* to, const float* from) {
   const lc_float16 x = *(const lc_float16*)from;
   lc_float16 f, n, p;
@@ -260,10 +262,47 @@ LC u16 lc_f32_to_f16(float v) {
   return (u16)(s | (((a + 0xfff + ((a >> 13) & 1)) >> 13) - (112u << 10)));
 }
 #endif
+// No compiler makes vectors of scalar _Float16, and loops over numbers of two widths are cut to the narrower one's vectors:
+// sixteen at once, and rounding in the bits of an f32. Below 2^-14 f16 has steps of 2^-24, as f32 has from 0.5 on.
+#if defined(__AVX512F__)
+LC void lc_f16_to_f32_v(float* to, const u16* from) {
+  __asm__("vcvtph2ps %1, %0" : "=v"(*(lc_float16*)to) : "m"(*(const u16(*)[16])from));
+}
+LC void lc_f32_to_f16_v(u16* to, const float* from) {
+  __asm__("vcvtps2ph $0, %1, %0" : "=m"(*(u16(*)[16])to) : "v"(*(const lc_float16*)from));
+}
+#elif defined(__F16C__)
+typedef float lc_float8 __attribute__((vector_size(32), may_alias));
+LC void lc_f16_to_f32_v(float* to, const u16* from) {
+  for (int l = 0; l < 16; l += 8) __asm__("vcvtph2ps %1, %0" : "=x"(*(lc_float8*)(to + l)) : "m"(*(const u16(*)[8])(from + l)));
+}
+LC void lc_f32_to_f16_v(u16* to, const float* from) {
+  for (int l = 0; l < 16; l += 8) __asm__("vcvtps2ph $0, %1, %0" : "=m"(*(u16(*)[8])(to + l)) : "x"(*(const lc_float8*)(from + l)));
+}
+#else
+LC void lc_f16_to_f32_v(float* to, const u16* from) { for (int l = 0; l < 16; ++l) to[l] = lc_f16_to_f32(from[l]); }
+LC void lc_f32_to_f16_v(u16* to, const float* from) { for (int l = 0; l < 16; ++l) to[l] = lc_f32_to_f16(from[l]); }
+#endif
+LC u32 lc_pick(int c, u32 a, u32 b) { return b ^ ((a ^ b) & -(u32)c); }  // as arithmetic: chains of ?: are left as jumps
+LC float lc_round_f16(float v) {
+  const u32 u = lc_bits(v), a = u & 0x7fffffff;
+  const u32 tiny = lc_bits(lc_float(a) + 0.5f - 0.5f), usual = (a + 0xfff + ((a >> 13) & 1)) & ~0x1fffu;
+  const u32 finite = lc_pick(a < 0x38800000u, tiny, usual), special = 0x7f800000u | (lc_pick(a > 0x7f800000u, 0x400000u, 0));
+  return lc_float(lc_pick(a < 0x477ff000u, finite, special) | (u & 0x80000000u));
+}
 LC float lc_bf16_to_f32(u16 h) { return lc_float((u32)h << 16); }
-LC u16 lc_f32_to_bf16(float v) {
+LC float lc_round_bf16(float v) {
   const u32 u = lc_bits(v);
-  return v != v ? (u16)((u >> 16) | 0x40) : (u16)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
+  return lc_float(lc_pick((u & 0x7fffffff) > 0x7f800000u, u | 0x400000u, u + 0x7fff + ((u >> 16) & 1)) & 0xffff0000u);
+}
+LC u16 lc_f32_to_bf16(float v) { return (u16)(lc_bits(lc_round_bf16(v)) >> 16); }
+// The same for sixteen bf16.
+typedef u16 lc_u16x16 __attribute__((vector_size(32), aligned(2), may_alias)); typedef u32 lc_u32x16 __attribute__((vector_size(64), may_alias));
+LC void lc_bf16_to_f32_v(float* to, const u16* from) { *(lc_u32x16*)to = __builtin_convertvector(*(const lc_u16x16*)from, lc_u32x16) << 16; }
+LC void lc_f32_to_bf16_v(u16* to, const float* from) {
+  u32 rounded[16] __attribute__((aligned(64)));
+  for (int l = 0; l < 16; ++l) rounded[l] = lc_bits(lc_round_bf16(from[l]));
+  *(lc_u16x16*)to = __builtin_convertvector(*(const lc_u32x16*)rounded >> 16, lc_u16x16);
 }
 LC float lc_odd_f(double v) {  /* rounds to odd, so that rounding again is as good as rounding once */
   float f = (float)v;

@@ -122,7 +122,7 @@ Stored look_through(const Graph& g, const Edge& e) {
   const Node& n = g[e.node];
   if (n.op == Op::Contiguous && n.in[0].view.identity()) {
     const DType t = g[n.in[0].node].dtype;
-    if (t == DType::F16 || t == DType::BF16)
+    if (is_half(t))
       return {{n.in[0].node, e.view}, t == DType::F16 ? WeightType::F16 : WeightType::BF16};
   }
   if (n.op == Op::Dequantize && n.in[0].view.identity())
