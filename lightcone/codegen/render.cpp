@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "lightcone/codegen/c_spelling.h"
+#include "lightcone/codegen/c_text.h"
 #include "lightcone/codegen/symbols.h"
 
 namespace lc::ir {

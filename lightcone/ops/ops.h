@@ -1,6 +1,7 @@
 // PyTorch's vocabulary, written in the twelve. Names and semantics are PyTorch's: broadcasting,
-// dtype promotion, negative axes, NaN, infinities, ties and empty tensors included. Nothing
-// computes here; each call adds nodes to the graph of its operands.
+// dtype promotion, negative axes, NaN, infinities, ties and empty tensors included; halves (f16, bf16)
+// are computed in f32 and rounded once, at the end of an operation. Nothing computes here; each call
+// adds nodes to the graph of its operands.
 //
 // Every function throws an lc::Error when shapes do not fit, an axis does not exist, dtypes cannot
 // meet or an option makes no sense: when it is called, before anything runs. It carries the user's line:

@@ -1,4 +1,4 @@
-#include "lightcone/codegen/c_spelling.h"
+#include "lightcone/codegen/c_text.h"
 
 #include <cmath>
 #include <cstdio>

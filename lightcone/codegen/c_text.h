@@ -1,4 +1,4 @@
-// How C says numbers, operations and conversions.
+// Numbers, types and operations of the kernel IR as C text.
 #pragma once
 
 #include <string>
