@@ -83,6 +83,7 @@ inline void int8_step(const PackedStep<T>& s, const RowStep<T>*& x, vf (&acc)[M]
 #pragma GCC unroll 2
   for (int part = 0; part < kStep; part += Row::step, x += M) {
     Sums sums[M];
+    for (int m = 0; m < M; ++m) sums[m].begin(x[m].start);
     vu word = {};
 #pragma GCC unroll 16
     for (int w = 0; w < Row::words; ++w) {
@@ -92,7 +93,7 @@ inline void int8_step(const PackedStep<T>& s, const RowStep<T>*& x, vf (&acc)[M]
     }
     const vf b = scale(part);
     for (int m = 0; m < M; ++m) {
-      acc[m] = fused(as_float(sums[m].total() + x[m].start), splat(x[m].scale) * b, acc[m]);
+      acc[m] = fused(as_float(sums[m].total()), splat(x[m].scale) * b, acc[m]);
       if constexpr (s.has_min) acc[m] = fused(min(), splat(x[m].sum[0]), acc[m]);
     }
   }

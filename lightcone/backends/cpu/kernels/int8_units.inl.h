@@ -16,7 +16,7 @@ constexpr DenseUnit unit(const char* name, Arithmetic a) {
           kLine,
           pack_a<Step, Min>,
           pack_b<Step, Min>,
-          tile<Step, Min>,
+          kTile<Step, Min>,
           nullptr,
           nullptr,
           kArrangeInt8<Step, Min>,

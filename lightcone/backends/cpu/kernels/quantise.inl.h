@@ -30,10 +30,10 @@ inline vf fused(vf a, vf b, vf c) {
 #endif
 }
 
-// The sums of a step for row i and the columns from `lane` on, on their way to C.
+// The sums of a step, counted from a's start on, for row i and the columns from `lane` on, on their way to C.
 template <bool Min, class A, class Panel>
 inline vf add_step(vf acc, vi sums, const A& a, int i, const Panel& b, int lane) {
-  acc = fused(as_float(sums + a.start[i]), splat(a.scale[i]) * load(b.scale() + lane), acc);
+  acc = fused(as_float(sums), splat(a.scale[i]) * load(b.scale() + lane), acc);
   if constexpr (Min) acc = fused(-load(b.min() + lane), splat(a.sum[i]), acc);
   return acc;
 }
