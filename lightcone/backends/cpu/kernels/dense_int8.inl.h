@@ -47,7 +47,8 @@ struct TileOf {
 #pragma GCC unroll 4
         for (int t = 0; t < V; ++t)
 #pragma GCC unroll 16
-          for (int i = 0; i < H; ++i) acc[i][t] = add_step<Min>(acc[i][t], sums[i][t].total(), *x, i, panel(t), lane(t));
+          for (int i = 0; i < H; ++i)
+            acc[i][t] = add_step<Min>(acc[i][t], sums[i][t].total(), *x, i, panel(t), lane(t));
       }
       put_tile(acc, c, c_m, columns, add);
     }
