@@ -27,7 +27,8 @@ const DenseUnit& unit(const Gemm& g, Isa isa) { return g.unit ? *g.unit : *dense
 
 // B is read as it lies in memory. (A step of bf16 tiles is longer than that of packed weights: k must be whole.)
 bool ready(const Gemm& g, const DenseUnit& u) {
-  const bool same = u.exact() || (g.type == WeightType::F32 && u.arithmetic == Arithmetic::F32) ||
+  const bool same = u.exact() || (g.type == WeightType::Q8_0 && u.q8_as_packed) ||
+                    (g.type == WeightType::F32 && u.arithmetic == Arithmetic::F32) ||
                     (g.type == WeightType::BF16 && u.arithmetic == Arithmetic::Bf16);
   return g.packed && same && packed_layout(g.type).group_bytes(g.k) == u.b_bytes(g.k);
 }

@@ -64,6 +64,7 @@ void pack_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64
   pack_b_int8(g, j0, columns, k0, depth, to, b_group);
 }
 constexpr int kUnitColumns = GROUPS * kGroup;
+constexpr bool kPanelsAsPacked = true;
 template <int Step, bool Min>
 constexpr auto kTile = &register_tile<TileOf<Step, Min>::template Of, MR, GROUPS * kGroupVectors>;
 

@@ -144,6 +144,7 @@ void pack_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64
 }
 
 constexpr int kUnitColumns = kGroup;
+constexpr bool kPanelsAsPacked = false;
 template <int Step, bool Min>
 constexpr auto kTile = &tile<Step, Min>;
 

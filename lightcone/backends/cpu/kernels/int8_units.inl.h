@@ -20,7 +20,8 @@ constexpr DenseUnit unit(const char* name, Arithmetic a) {
           nullptr,
           nullptr,
           kArrangeInt8<Step, Min>,
-          kGemvInt8<Step, Min>};
+          kGemvInt8<Step, Min>,
+          kPanelsAsPacked && Step == 32 && !Min};
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ inline vf fused(vf a, vf b, vf c) {
 // The sums of a step, counted from a's start on, for row i and the columns from `lane` on, on their way to C.
 template <bool Min, class A, class Panel>
 inline vf add_step(vf acc, vi sums, const A& a, int i, const Panel& b, int lane) {
-  acc = fused(whole(sums), splat(a.scale[i]) * load(b.scale() + lane), acc);
+  acc = fused(whole(sums), splat(a.scale[i]) * b.scale(lane), acc);
   if constexpr (Min) acc = fused(-load(b.min() + lane), splat(a.sum[i]), acc);
   return acc;
 }
