@@ -38,7 +38,7 @@ enum class Arithmetic : std::uint8_t {
 };
 
 // The k of one call of `tile` where a gemv must come to the same bits; others take what of B is kPanelDepth bytes.
-constexpr std::int64_t kTileDepth = 384, kPanelDepth = 32 << 10;
+constexpr std::int64_t kTileDepth = 512, kPanelDepth = 32 << 10;
 
 struct DenseUnit {
   const char* name;

@@ -8,7 +8,7 @@ namespace {
 constexpr int kLine = 64;
 
 // C is fetched a few steps before it is needed: see tile_steps.
-constexpr i64 kFetchC = 4;
+constexpr i64 kFetchC = 8;
 
 template <int Step, bool Min>
 struct TileOf {
