@@ -249,6 +249,40 @@ TEST(Gemm, LargerThanEveryBlock) {
   }
 }
 
+// Packed weights are read as they are, or unpacked by every task for itself; others are made panels of first. All give
+// the same bits where there are several blocks of A, several parts of its rows, several calls of `tile` and the end of
+// one.
+TEST(Gemm, PackedWeightsLargerThanEveryBlock) {
+  constexpr std::int64_t kM = 2700, kN = 260, kK = 1280;
+  std::mt19937 random(10);
+  std::normal_distribution<float> normal;
+  std::vector<float> a(kM * kK);
+  for (float& x : a) x = normal(random);
+  int checked = 0;
+  for (const DenseUnit* u : dense_units())
+    for (const WeightType t : {WeightType::F16, WeightType::BF16, WeightType::Q8_0, WeightType::Q4_0, WeightType::Q4_K,
+                               WeightType::Q5_K, WeightType::Q6_K}) {
+      const std::string_view unit = u->name;
+      if (unit.ends_with("_emulated") || unit.ends_with("generic") || u->exact()) continue;  // take minutes
+      if (block_format(t) ? int8_format(t).arithmetic != u->arithmetic : u->arithmetic != Arithmetic::Bf16) continue;
+      const Weight w = make_weight(t, kN, kK, random);
+      const std::vector<std::byte> packed = pack(t, w.bytes, kN, kK, *one_thread());
+      std::vector<float> first;
+      for (const int workers : {0, 1, 3}) {  // 0: not packed
+        std::vector<float> c(kM * kN, NAN);
+        Gemm g{.m = kM, .n = kN, .k = kK, .a = a.data(), .a_m = kK, .a_k = 1, .type = t, .packed = workers > 0};
+        g.b = workers > 0 ? packed.data() : w.bytes.data(), g.b_n = w.row, g.b_k = 1;
+        g.unit = u, g.zero = int8_format(t).zero;
+        g.c = c.data(), g.c_m = kN;
+        run(g, {}, *threads(std::max(workers, 1)), detect_isa());
+        if (first.empty()) first = c;
+        ASSERT_EQ(std::memcmp(first.data(), c.data(), c.size() * 4), 0) << unit << " " << name(t) << " " << workers;
+        ++checked;
+      }
+    }
+  EXPECT_TRUE(checked > 0 || detect_isa() == Isa::Generic);
+}
+
 // Products of bytes are whole numbers: the same from every unit, however B lies, however many workers; in f32 if
 // wanted.
 TEST(Gemm, BytesAreExact) {

@@ -6,7 +6,8 @@
 //
 //   f32    f32 [k][16]
 //   bf16   u16 [k / 2][16][2]
-//   int8   per step of 32 or 16 k: f32 scale[16]; with minima f32 min[16]; u8 codes[step / 4][16][4]
+//   int8   per step of 32 or 16 k: scale[16], f32 or, for steps of 32 without minima, f16; with minima f32 min[16];
+//          u8 codes[step / 4][16][4]
 //          B = scale * (code - zero) - min, where zero is a constant of the format
 //   exact  u8 [k / 4][16][4]: signed bytes, 128 more than they are, filled up to 64 k
 //   split  per step of 32 k: a header of 64 bytes; u16 [parts][16][16][2], x = hi + mid (+ lo)
@@ -37,7 +38,7 @@ enum class Arithmetic : std::uint8_t {
 };
 
 // The k of one call of `tile` where a gemv must come to the same bits; others take what of B is kPanelDepth bytes.
-constexpr std::int64_t kTileDepth = 384, kPanelDepth = 32 << 10;
+constexpr std::int64_t kTileDepth = 512, kPanelDepth = 32 << 10;
 
 struct DenseUnit {
   const char* name;
@@ -73,6 +74,7 @@ struct DenseUnit {
   // than it has in f32. Null where there is no such way.
   void (*arrange)(const Gemm& g, void* to) = nullptr;
   void (*gemv)(const Gemm& g, const void* a, std::int64_t group_begin, std::int64_t group_end) = nullptr;
+  bool q8_as_packed = false;  // its groups are those of packed Q8_0 weights
 };
 
 // The fastest this CPU has, using nothing above `isa`. Splits are faster than f32 only where there are tiles of bf16

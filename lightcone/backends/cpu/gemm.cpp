@@ -12,14 +12,17 @@ namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kRows = 168;         // of A in one task, at most
-constexpr i64 kPackedA = 4 << 20;  // bytes
-constexpr i64 kShared = 1 << 20;   // bytes of scratch of a product that one worker does alone, at most
-constexpr i64 kPanel = 1024;       // columns of B packed at a time
-constexpr i64 kColumns = 128;      // columns of one task, at least
-constexpr i64 kBlock = 512;        // and at most, so that its part of C stays in the cache
-constexpr i64 kLeast = 16 << 10;   // bytes of B that one streaming task reads, at least
-constexpr i64 kCached = 1 << 20;   // bytes of B that stay in a worker's second-level cache from run to run
+constexpr i64 kRows = 168;               // of A in one task, at most
+constexpr i64 kPackedA = 4 << 20;        // bytes
+constexpr i64 kShared = 1 << 20;         // bytes of scratch of a product that one worker does alone, at most
+constexpr i64 kPanel = 1024;             // columns of B packed at a time
+constexpr i64 kColumns = 128;            // columns of one task, at least
+constexpr i64 kBlock = 512;              // and at most, so that its part of C stays in the cache
+constexpr i64 kUnpackedFor = 1024;       // rows of A that a strip of B is unpacked for, at most
+constexpr i64 kArea = kRows * kBlock;    // of C in such a task, at most
+constexpr i64 kStrip = 2 * kPanelDepth;  // bytes of a strip of B, at most
+constexpr i64 kLeast = 16 << 10;         // bytes of B that one streaming task reads, at least
+constexpr i64 kCached = 1 << 20;         // bytes of B that stay in a worker's second-level cache from run to run
 constexpr i64 kGroup = PackedLayout::rows;
 
 i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
@@ -27,12 +30,14 @@ const DenseUnit& unit(const Gemm& g, Isa isa) { return g.unit ? *g.unit : *dense
 
 // B is read as it lies in memory. (A step of bf16 tiles is longer than that of packed weights: k must be whole.)
 bool ready(const Gemm& g, const DenseUnit& u) {
-  const bool same = u.exact() || (g.type == WeightType::F32 && u.arithmetic == Arithmetic::F32) ||
+  const bool same = u.exact() || (g.type == WeightType::Q8_0 && u.q8_as_packed) ||
+                    (g.type == WeightType::F32 && u.arithmetic == Arithmetic::F32) ||
                     (g.type == WeightType::BF16 && u.arithmetic == Arithmetic::Bf16);
   return g.packed && same && packed_layout(g.type).group_bytes(g.k) == u.b_bytes(g.k);
 }
+bool unpacks(const Gemm& g, const DenseUnit& u);
 i64 panel_bytes(const Gemm& g, const DenseUnit& u) {
-  return ready(g, u) ? 0 : up(std::min(g.n, kPanel), kGroup) / kGroup * u.b_bytes(g.k);
+  return ready(g, u) || unpacks(g, u) ? 0 : up(std::min(g.n, kPanel), kGroup) / kGroup * u.b_bytes(g.k);
 }
 // The k of one call of `tile`: its strips of A and B come from the second-level cache.
 i64 tile_depth(const Gemm& g, const DenseUnit& u) {
@@ -40,6 +45,11 @@ i64 tile_depth(const Gemm& g, const DenseUnit& u) {
   const i64 most = std::max<i64>(1, kPanelDepth / u.b_bytes(64)) * 64;
   const i64 parts = (g.k + most - 1) / most;
   return up((g.k + parts - 1) / parts, 64);
+}
+// Packed weights in another form than the unit's are brought into that strip by strip, by who multiplies it: they are
+// fetched while the strip before is, and nobody waits for a panel of them.
+bool unpacks(const Gemm& g, const DenseUnit& u) {
+  return g.packed && !ready(g, u) && u.nr / kGroup * u.b_bytes(tile_depth(g, u)) <= kStrip;
 }
 // Strips of A packed at a time, once for all columns. Rows that are made as they are packed are made once.
 i64 packed_strips(const Gemm& g, const DenseUnit& u) {
@@ -91,11 +101,12 @@ struct Job {
   std::byte* panel = nullptr;
   std::byte* a = nullptr;        // its strips packed: those of a depth of k side by side, then of the next depth
   std::byte* rows = nullptr;     // one strip of every worker, as it is made
-  const std::byte* b = nullptr;  // groups of 16 columns as the unit wants them, all of k
+  const std::byte* b = nullptr;  // groups of 16 columns, all of k
   i64 depth = 0, i0 = 0, j0 = 0, columns = 0;
   Even strips = {};             // rows from i0 on, in strips
   Even down = {}, across = {};  // tasks: strips of A, widths of a tile
   i64 groups = 0;               // to be packed into the panel
+  bool unpacks = false;         // else b is what the unit wants: packed weights, all k of a group
   Shares* shares = nullptr;     // of a stream
 };
 
@@ -160,15 +171,27 @@ void pack(void* arg, int task, int worker) {
   }
 }
 
-// What the next column of tiles reads of B, a piece of it for each tile of this one.
+// What the next column of tiles reads of B, a piece of it for each tile of this one. (No division: it would take as
+// long as a tenth of a tile's products.)
 struct Ahead {
   const std::byte *b, *nothing;
-  i64 group, depth_bytes, groups, piece;
-  const void* of(i64 tile) const {
-    const i64 at = tile * piece, g = at / depth_bytes;
-    return g < groups ? b + g * group + at % depth_bytes : nothing;
+  i64 group, depth_bytes, groups, piece, offset = 0;
+  const void* next() {
+    if (groups <= 0) return nothing;
+    const void* here = b + offset;
+    for (offset += piece; offset >= depth_bytes && groups > 0; --groups) offset -= depth_bytes, b += group;
+    return here;
   }
 };
+
+// Where B lies in memory: bytes of `depth` of a group; column c, from k on.
+i64 stored_bytes(const Job& j, i64 depth) {
+  return j.unpacks ? packed_layout(j.g->type).group_bytes(depth) : j.u->b_bytes(depth);
+}
+const std::byte* stored(const Job& j, i64 c, i64 k) {
+  const i64 block = j.unpacks ? packed_layout(j.g->type).block : 1;
+  return j.b + c / kGroup * stored_bytes(j, j.g->k) + stored_bytes(j, k / block * block);
+}
 
 void compute_block(void* arg, int task, int) {
   const Job& j = *static_cast<Job*>(arg);
@@ -177,24 +200,27 @@ void compute_block(void* arg, int task, int) {
   const i64 row = task / j.across.parts, column = task % j.across.parts;
   const i64 s0 = j.down.begin(row), s1 = j.down.begin(row + 1), i0 = j.i0 + j.strips.begin(s0);
   const i64 c0 = j.across.begin(column) * u.nr, c1 = std::min(j.columns, j.across.begin(column + 1) * u.nr);
-  const i64 group = u.b_bytes(g.k);
+  alignas(64) std::byte unpacked[kStrip];
   if (u.begin) u.begin();
   for (i64 k = 0; k < g.k; k += j.depth) {
     const i64 depth = std::min(j.depth, g.k - k), strip = u.a_bytes(depth);
+    const i64 group = j.unpacks ? u.b_bytes(depth) : stored_bytes(j, g.k);
     const std::byte* a = j.a + j.strips.parts * u.a_bytes(k);
     for (i64 c = c0; c < c1; c += u.nr) {
       const bool last = c + u.nr >= c1;
       const i64 next = last ? c0 : c + u.nr, next_k = last && k + depth < g.k ? k + depth : k;
-      const Ahead ahead{j.b + next / kGroup * group + u.b_bytes(next_k),
-                        a,
-                        group,
-                        u.b_bytes(depth),
-                        std::min<i64>(u.nr, c1 - next + kGroup - 1) / kGroup,
-                        u.steps(depth) * u.fetched};
-      for (i64 s = s0; s < s1; ++s) {
-        const i64 i = j.i0 + j.strips.begin(s);
-        u.tile(a + s * strip, j.b + c / kGroup * group + u.b_bytes(k), group, depth, g.c + i * g.c_m + j.j0 + c, g.c_m,
-               j.strips.size(s), std::min<i64>(u.nr, c1 - c), k > 0, ahead.of(s - s0));
+      Ahead ahead{stored(j, next, next_k),
+                  a,
+                  stored_bytes(j, g.k),
+                  stored_bytes(j, depth),
+                  std::min<i64>(u.nr, c1 - next + kGroup - 1) / kGroup,
+                  u.steps(depth) * u.fetched};
+      if (j.unpacks) u.pack_b(g, j.j0 + c, std::min<i64>(u.nr, c1 - c), k, depth, unpacked, group);
+      const std::byte* b = j.unpacks ? unpacked : stored(j, c, k);
+      for (i64 s = s0, i = i0, rows; s < s1; ++s, i += rows) {
+        rows = j.i0 + j.strips.begin(s + 1) - i;
+        u.tile(a + s * strip, b, group, depth, g.c + i * g.c_m + j.j0 + c, g.c_m, rows, std::min<i64>(u.nr, c1 - c),
+               k > 0, ahead.next());
       }
     }
   }
@@ -202,21 +228,34 @@ void compute_block(void* arg, int task, int) {
   finish(g, i0, j.i0 + j.strips.begin(s1) - i0, j.j0 + c0, j.j0 + c1);
 }
 
-// Parts of the columns for every part of the rows: so many that all workers are busy to the end.
-i64 parts_across(const Job& j, i64 tiles, i64 workers) {
-  const i64 least = (tiles * j.u->nr + kBlock - 1) / kBlock, most = std::max<i64>(1, tiles * j.u->nr / kColumns);
+// Parts of the columns for every part of the rows, of at most `widest` columns: so many that all workers are busy to
+// the end.
+i64 parts_across(const Job& j, i64 tiles, i64 widest, i64 workers) {
+  const i64 least = (tiles * j.u->nr + widest - 1) / widest, most = std::max<i64>(1, tiles * j.u->nr / kColumns);
   if (workers == 1) return least;
   const i64 wanted = std::clamp((4 * workers + j.down.parts - 1) / j.down.parts, least, std::max(least, most));
   for (i64 parts = wanted; parts < wanted + workers && parts <= most; ++parts)
     if (j.down.parts * parts % workers == 0) return parts;
   return wanted;
 }
+// Tasks of few rows, whose part of A stays in the cache; or of many where B is unpacked for them, unless that were
+// fewer tasks than keep all workers busy.
+void share_out(Job& j, i64 workers) {
+  const i64 mr = j.u->mr, rows = j.strips.parts * mr, tiles = (j.columns + j.u->nr - 1) / j.u->nr;
+  j.down = {j.strips.parts, (rows + kRows - 1) / kRows};
+  i64 widest = kBlock;
+  if (j.unpacks) {
+    const i64 across = std::max<i64>(1, tiles * j.u->nr / kColumns), wanted = (2 * workers + across - 1) / across;
+    j.down.parts = std::min(j.down.parts, std::max((rows + kUnpackedFor - 1) / kUnpackedFor, wanted));
+    widest = std::max(kColumns, std::min(kBlock, kArea * j.down.parts / rows));
+  }
+  j.across = {tiles, parts_across(j, tiles, widest, workers)};
+}
 
 // Columns [j0, j0 + columns): B as it lies in memory, or a panel of it.
 void columns(Job& j, Parallel& parallel, bool first) {
   const Gemm& g = *j.g;
   const i64 mr = j.u->mr, strips = (g.m + mr - 1) / mr, most = packed_strips(g, *j.u);
-  const i64 tiles = (j.columns + j.u->nr - 1) / j.u->nr;
   const Even blocks{g.m, (strips + most - 1) / most};
   for (i64 block = 0; block < blocks.parts; ++block) {
     const i64 m = blocks.size(block);
@@ -225,8 +264,7 @@ void columns(Job& j, Parallel& parallel, bool first) {
     j.groups = j.panel && block == 0 ? (j.columns + kGroup - 1) / kGroup : 0;
     const i64 packed = first || blocks.parts > 1 ? j.strips.parts : 0;  // else they lie there since the first panel
     parallel.run(static_cast<int>(j.groups + packed), pack, &j);
-    j.down = {j.strips.parts, (j.strips.parts * mr + kRows - 1) / kRows};
-    j.across = {tiles, parts_across(j, tiles, parallel.workers())};
+    share_out(j, parallel.workers());
     parallel.run(static_cast<int>(j.down.parts * j.across.parts), compute_block, &j);
   }
 }
@@ -251,7 +289,8 @@ void zeros(const Gemm& g) {
 // All columns of one product; `first` of those that share A.
 void many_rows(Job& j, Parallel& parallel, std::byte* scratch, bool first) {
   const Gemm& g = *j.g;
-  if (ready(g, *j.u)) {
+  j.unpacks = unpacks(g, *j.u);
+  if (j.unpacks || ready(g, *j.u)) {
     j.b = static_cast<const std::byte*>(g.b);
     j.columns = g.n;
     return columns(j, parallel, first);

@@ -5,38 +5,55 @@
 namespace lc::host {
 namespace {
 
-constexpr int kTileVectors = GROUPS * kGroupVectors, kLine = 64;
+constexpr int kLine = 64;
+
+// C is fetched a few steps before it is needed: see tile_steps.
+constexpr i64 kFetchC = 8;
 
 template <int Step, bool Min>
-void tile(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add,
-          const void* soon) {
-  using A = Quantised<MR, Step, Min>;
-  using B = PanelStep<Step, Min>;
-  const GroupsOf<GROUPS> groups(b, b_group, columns);
-  const auto* x = static_cast<const A*>(a);
-  vf acc[MR][kTileVectors] = {};
-  const auto* line = static_cast<const std::byte*>(soon);
-  for (i64 k = 0, offset = 0; k < depth; k += Step, offset += B::bytes, ++x, line += kLine) {
-    __builtin_prefetch(line, 0, 2);
-    const auto panel = [&](int t) { return B{const_cast<std::byte*>(groups.at[t / kGroupVectors]) + offset}; };
-    const auto lane = [](int t) { return t % kGroupVectors * WIDTH; };
-    Sums sums[MR][kTileVectors];
-#pragma GCC unroll 8
-    for (int v = 0; v < Step / 4; ++v) {
-      typename Sums::Codes codes[kTileVectors];
-      for (int t = 0; t < kTileVectors; ++t)
-        codes[t] = Sums::codes(words(reinterpret_cast<const u8*>(panel(t).codes() + v * kGroup + lane(t))));
+struct TileOf {
+  template <int H, int V>
+  struct Of {
+    static void run(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 columns, bool add,
+                    const void* soon) {
+      using B = PanelStep<Step, Min>;
+      const auto* x = static_cast<const Quantised<MR, Step, Min>*>(a);
+      auto* y = const_cast<std::byte*>(static_cast<const std::byte*>(b));
+      const auto* line = static_cast<const std::byte*>(soon);
+      const i64 steps = (depth + Step - 1) / Step, late = std::max<i64>(0, steps - kFetchC);
+      alignas(WIDTH * 4) vf acc[H][V] = {};
+      for (i64 s = 0; s < steps; ++s, ++x, y += B::bytes, line += kLine) {
+        __builtin_prefetch(line, 0, 2);
+        if (s == late)
+          for (int i = 0; i < H; ++i)
+            for (int t = 0; t < V * WIDTH; t += 16) __builtin_prefetch(c + i * c_m + t, 1, 3);
+        const auto panel = [&](int t) { return B{y + t / kGroupVectors * b_group}; };
+        const auto lane = [](int t) { return t % kGroupVectors * WIDTH; };
+        Sums sums[H][V];
 #pragma GCC unroll 16
-      for (int i = 0; i < MR; ++i) {
-        const auto w = Sums::splat(x->codes[i] + 4 * v);
-        for (int t = 0; t < kTileVectors; ++t) sums[i][t].add(codes[t], w);
+        for (int i = 0; i < H; ++i)
+          for (int t = 0; t < V; ++t) sums[i][t].begin(x->start[i]);
+#pragma GCC unroll 8
+        for (int v = 0; v < Step / 4; ++v) {
+          typename Sums::Codes codes[V];
+          for (int t = 0; t < V; ++t)
+            codes[t] = Sums::codes(words(reinterpret_cast<const u8*>(panel(t).codes() + v * kGroup + lane(t))));
+#pragma GCC unroll 16
+          for (int i = 0; i < H; ++i) {
+            const auto w = Sums::splat(x->codes[i] + 4 * v);
+            for (int t = 0; t < V; ++t) sums[i][t].add(codes[t], w);
+          }
+        }
+#pragma GCC unroll 4
+        for (int t = 0; t < V; ++t)
+#pragma GCC unroll 16
+          for (int i = 0; i < H; ++i)
+            acc[i][t] = add_step<Min>(acc[i][t], sums[i][t].total(), *x, i, panel(t), lane(t));
       }
+      put_tile(acc, c, c_m, columns, add);
     }
-    for (int t = 0; t < kTileVectors; ++t)
-      for (int i = 0; i < MR; ++i) acc[i][t] = add_step<Min>(acc[i][t], sums[i][t].total(), *x, i, panel(t), lane(t));
-  }
-  store_tile(acc, c, c_m, rows, columns, add);
-}
+  };
+};
 
 template <int Step, bool Min>
 void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int zero, void* to) {
@@ -47,6 +64,9 @@ void pack_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64
   pack_b_int8(g, j0, columns, k0, depth, to, b_group);
 }
 constexpr int kUnitColumns = GROUPS * kGroup;
+constexpr bool kPanelsAsPacked = true;
+template <int Step, bool Min>
+constexpr auto kTile = &register_tile<TileOf<Step, Min>::template Of, MR, GROUPS * kGroupVectors>;
 
 }  // namespace
 }  // namespace lc::host

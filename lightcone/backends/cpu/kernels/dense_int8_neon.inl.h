@@ -122,7 +122,7 @@ void tile(const void* a, const void* b, i64, i64 depth, float* c, i64 c_m, i64 r
       products<Step>(x->codes[0], reinterpret_cast<const u8*>(panel.codes()) + t * kVectorBytes, sums);
       for (int v = 0; v < kAcross; ++v)
         for (int i = 0; i < MR; ++i)
-          acc[i][t + v] = add_step<Min>(acc[i][t + v], sums[i][v], *x, i, panel, (t + v) * WIDTH);
+          acc[i][t + v] = add_step<Min>(acc[i][t + v], sums[i][v] + x->start[i], *x, i, panel, (t + v) * WIDTH);
     }
   }
   store_tile(acc, c, c_m, rows, columns, add);
@@ -144,6 +144,9 @@ void pack_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64
 }
 
 constexpr int kUnitColumns = kGroup;
+constexpr bool kPanelsAsPacked = false;
+template <int Step, bool Min>
+constexpr auto kTile = &tile<Step, Min>;
 
 }  // namespace
 }  // namespace lc::host

@@ -7,15 +7,22 @@
 namespace lc::host {
 namespace {
 
-// A step of `Step` k for 16 columns.
+// A step of `Step` k for 16 columns. Scales of 32 without minima are halves in every format, and stay that: then packed
+// Q8_0 is a panel as it is.
 template <int Step, bool Min>
 struct PanelStep {
-  static constexpr int bytes = kGroup * 4 * (Min ? 2 : 1) + kGroup * Step;
+  static constexpr bool of_halves = Step == 32 && !Min;
+  static constexpr int scale_bytes = kGroup * (of_halves ? 2 : 4);
+  static constexpr int bytes = scale_bytes + (Min ? kGroup * 4 : 0) + kGroup * Step;
   std::byte* at;
-  float* scale() const { return reinterpret_cast<float*>(at); }
-  float* min() const { return scale() + kGroup; }
-  std::uint32_t* codes() const { return reinterpret_cast<std::uint32_t*>(scale() + (Min ? 2 : 1) * kGroup); }
+  vf scale(int lane) const {
+    if constexpr (of_halves) return halves(reinterpret_cast<const u8*>(at) + 2 * lane);
+    else return load(reinterpret_cast<const float*>(at) + lane);
+  }
+  float* min() const { return reinterpret_cast<float*>(at + scale_bytes); }
+  std::uint32_t* codes() const { return reinterpret_cast<std::uint32_t*>(at + scale_bytes + (Min ? kGroup * 4 : 0)); }
 };
+static_assert(PanelStep<32, false>::bytes == packed_layout(WeightType::Q8_0).block_bytes());
 template <WeightType T>
 using PanelStepOf = PanelStep<Codec<T>::scaled, int8_format(T).arithmetic == Arithmetic::Int8Step32Min ||
                                                     int8_format(T).arithmetic == Arithmetic::Int8Step16Min>;
@@ -59,11 +66,13 @@ void panel_from_blocks(const Gemm& g, i64 n, i64 count, i64 k0, i64 depth, std::
   constexpr int parts = kStep / C::scaled;  // steps of the panel in 32 k
   alignas(64) std::uint32_t rows[kGroup][8] = {};
   float a[parts][kGroup] = {}, b[parts][kGroup] = {};
+  std::uint16_t d[kGroup] = {};
   for (i64 k = k0; k < k0 + depth; k += kStep) {
     const int sub = static_cast<int>(k % C::elements / kStep);
     for (i64 r = 0; r < count; ++r) {
       const u8* block = static_cast<const u8*>(g.b) + (n + r) * g.b_n + k / C::elements * C::size;
       const typename C::Scale s = C::scales(block);
+      std::memcpy(&d[r], block, sizeof d[r]);  // the scale, where it is a half
       for (int p = 0; p < parts; ++p) a[p][r] = s.a[sub * parts + p], b[p][r] = -s.b[sub * parts + p];
       for (int i = 0; i < kStep; i += WIDTH) code_bytes<T>(block, sub, i, reinterpret_cast<u8*>(rows[r]) + i);
     }
@@ -71,7 +80,7 @@ void panel_from_blocks(const Gemm& g, i64 n, i64 count, i64 k0, i64 depth, std::
     turn(rows, words);
     for (int p = 0; p < parts; ++p, to += Panel::bytes) {
       const Panel panel{to};
-      std::memcpy(panel.scale(), a[p], sizeof a[p]);
+      std::memcpy(panel.at, Panel::of_halves ? static_cast<const void*>(d) : a[p], Panel::scale_bytes);
       if constexpr (Panel::bytes == PanelStep<C::scaled, true>::bytes) std::memcpy(panel.min(), b[p], sizeof b[p]);
       std::memcpy(panel.codes(), words + p * C::scaled / 4 * kGroup, C::scaled * kGroup);
     }
@@ -105,7 +114,8 @@ void panel_from_packed(const Gemm& g, i64 n, i64 k0, i64 depth, std::byte* to) {
       for (int i = 0; i < kStep; i += 4) {
         const Panel panel{to + i / Step::scaled * Panel::bytes};
         if (i % Step::scaled == 0) {
-          store(panel.scale() + lane, step.scale(i));
+          if constexpr (Panel::of_halves) std::memcpy(panel.at + 2 * lane, step.block + 2 * lane, 2 * WIDTH);
+          else store(reinterpret_cast<float*>(panel.at) + lane, step.scale(i));
           if constexpr (Step::has_min) store(panel.min() + lane, -step.min());
         }
         constexpr int in_word = T == WeightType::Q8_0 ? 4 : 8;  // codes

@@ -182,7 +182,7 @@ void tile_int8(const void* a, const void* b, i64 b_group, i64 depth, float* c, i
     store_sums(sums[0], kSide);
     for (int i = 0; i < kSide; ++i)
       for (int t = 0; t < 2 * kGroupVectors; ++t)
-        acc[i][t] = add_step<Min>(acc[i][t], reinterpret_cast<vi>(load(sums[i] + t * WIDTH)), *x, i,
+        acc[i][t] = add_step<Min>(acc[i][t], reinterpret_cast<vi>(load(sums[i] + t * WIDTH)) + x->start[i], *x, i,
                                   panels[t / kGroupVectors], t % kGroupVectors * WIDTH);
   }
   store_tile(acc, c, c_m, rows, columns, add);

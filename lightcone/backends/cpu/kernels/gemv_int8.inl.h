@@ -35,21 +35,29 @@ template <WeightType T>
 void arrange_steps(const Gemm& g, void* to) {
   using Row = RowStep<T>;
   static_assert(sizeof(Row) <= 4 * Row::step, "no longer than the f32 it is made of: gemm.cpp counts on it");
-  auto* out = static_cast<Row*>(to);
-  for (i64 k = 0; k < g.k; k += Row::step)
-    for (i64 m = 0; m < g.m; ++m, ++out) {
-      Bytes<Row::step> codes;
-      const int sum = quantise_step<Row::step>(g.a + m * g.a_m + k, out->scale, reinterpret_cast<std::int8_t*>(&codes));
-      out->start = -(g.zero - kCodesOffset<T>)*sum;
-      if constexpr (packed_has_minima(T)) out->sum[0] = out->scale * static_cast<float>(sum);
+  auto* const out = static_cast<Row*>(to);
+  for (i64 m = 0; m < g.m; ++m)
+    for (i64 k = 0; k < g.k; k += kSteps * Row::step) {
+      Bytes<Row::step> codes[kSteps];
+      const auto row = [&](i64 s) -> Row& { return out[(k / Row::step + s) * g.m + m]; };
+      quantise_steps<Row::step>(
+          g.a + m * g.a_m + k, std::min<i64>(kSteps, (g.k - k) / Row::step),
+          [&](i64 s) {
+            return std::pair{&row(s).scale, reinterpret_cast<std::int8_t*>(&codes[s])};
+          },
+          [&](i64 s, std::int32_t sum) {
+            Row& o = row(s);
+            o.start = kWholeBits - (g.zero - kCodesOffset<T>)*sum;
+            if constexpr (packed_has_minima(T)) o.sum[0] = o.scale * static_cast<float>(sum);
 #pragma GCC unroll 2
-      for (int w = 0; w < Row::words; w += Row::plain) {
-        Bytes<Row::step> order;
+            for (int w = 0; w < Row::words; w += Row::plain) {
+              Bytes<Row::step> order;
 #pragma GCC unroll 32
-        for (int i = 0; i < Row::step; ++i) order[i] = static_cast<std::int8_t>(Row::place(w + i / 4, i % 4));
-        const Bytes<Row::step> ordered = __builtin_shuffle(codes, order);
-        std::memcpy(out->codes + 4 * w, &ordered, sizeof ordered);
-      }
+              for (int i = 0; i < Row::step; ++i) order[i] = static_cast<std::int8_t>(Row::place(w + i / 4, i % 4));
+              const Bytes<Row::step> ordered = __builtin_shuffle(codes[s], order);
+              std::memcpy(o.codes + 4 * w, &ordered, sizeof ordered);
+            }
+          });
     }
 }
 
@@ -83,6 +91,7 @@ inline void int8_step(const PackedStep<T>& s, const RowStep<T>*& x, vf (&acc)[M]
 #pragma GCC unroll 2
   for (int part = 0; part < kStep; part += Row::step, x += M) {
     Sums sums[M];
+    for (int m = 0; m < M; ++m) sums[m].begin(x[m].start);
     vu word = {};
 #pragma GCC unroll 16
     for (int w = 0; w < Row::words; ++w) {
@@ -92,7 +101,7 @@ inline void int8_step(const PackedStep<T>& s, const RowStep<T>*& x, vf (&acc)[M]
     }
     const vf b = scale(part);
     for (int m = 0; m < M; ++m) {
-      acc[m] = fused(as_float(sums[m].total() + x[m].start), splat(x[m].scale) * b, acc[m]);
+      acc[m] = fused(whole(sums[m].total()), splat(x[m].scale) * b, acc[m]);
       if constexpr (s.has_min) acc[m] = fused(min(), splat(x[m].sum[0]), acc[m]);
     }
   }

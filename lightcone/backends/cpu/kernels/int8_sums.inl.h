@@ -20,6 +20,7 @@ struct Sums {
   using Word = __m512i;
   using Codes = __m512i;
   __m512i sum = _mm512_setzero_si512();
+  void begin(std::int32_t v) { sum = _mm512_set1_epi32(v); }
   static Word splat(const void* a) { return _mm512_set1_epi32(static_cast<int>(word(static_cast<const u8*>(a)))); }
   static Codes codes(vi b) { return reinterpret_cast<__m512i>(b); }
   void add(Codes b, Word a) { sum = _mm512_dpbusd_epi32(sum, b, a); }
@@ -28,6 +29,7 @@ struct Sums {
   using Word = __m256i;
   using Codes = __m256i;
   __m256i sum = _mm256_setzero_si256();
+  void begin(std::int32_t v) { sum = _mm256_set1_epi32(v); }
   static Word splat(const void* a) { return _mm256_set1_epi32(static_cast<int>(word(static_cast<const u8*>(a)))); }
   static Codes codes(vi b) { return reinterpret_cast<__m256i>(b); }
   void add(Codes b, Word a) { sum = _mm256_dpbusd_avx_epi32(sum, b, a); }
@@ -39,6 +41,7 @@ struct Sums {
     __m256i low, high;
   };
   __m256i low = _mm256_setzero_si256(), high = _mm256_setzero_si256();
+  void begin(std::int32_t v) { low = high = _mm256_set1_epi64x(static_cast<std::uint32_t>(v)); }
   static Word splat(const void* a) {
     return _mm256_cvtepi8_epi16(_mm_set1_epi32(static_cast<int>(word(static_cast<const u8*>(a)))));
   }
@@ -54,6 +57,7 @@ struct Sums {
 #elif defined(NEON) && (defined(I8MM) || defined(DOTPROD))
   using Word = int8x16_t;
   int32x4_t sum = vdupq_n_s32(0);
+  void begin(std::int32_t v) { sum = vdupq_n_s32(v); }
   static Word splat(const void* a) { return vreinterpretq_s8_u32(vdupq_n_u32(word(static_cast<const u8*>(a)))); }
 #if defined(I8MM)
   using Codes = uint8x16_t;
@@ -69,6 +73,7 @@ struct Sums {
   using Word = int8x8_t;
   using Codes = int8x16_t;
   int32x4_t low = vdupq_n_s32(0), high = vdupq_n_s32(0);
+  void begin(std::int32_t v) { low = high = vreinterpretq_s32_u64(vdupq_n_u64(static_cast<std::uint32_t>(v))); }
   static Word splat(const void* a) { return vreinterpret_s8_u32(vdup_n_u32(word(static_cast<const u8*>(a)))); }
   static Codes codes(vi b) { return reinterpret_cast<int8x16_t>(b); }
   void add(Codes b, Word a) {
@@ -82,6 +87,7 @@ struct Sums {
     vi of[4];
   };
   vi sum = {};
+  void begin(std::int32_t v) { sum = vi{} + v; }
   static Word splat(const std::int8_t* a) { return a; }
   static Codes codes(vi b) { return {{b & 255, b >> 8 & 255, b >> 16 & 255, b >> 24 & 255}}; }
   void add(const Codes& b, Word a) {

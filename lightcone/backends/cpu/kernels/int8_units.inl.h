@@ -16,11 +16,12 @@ constexpr DenseUnit unit(const char* name, Arithmetic a) {
           kLine,
           pack_a<Step, Min>,
           pack_b<Step, Min>,
-          tile<Step, Min>,
+          kTile<Step, Min>,
           nullptr,
           nullptr,
           kArrangeInt8<Step, Min>,
-          kGemvInt8<Step, Min>};
+          kGemvInt8<Step, Min>,
+          kPanelsAsPacked && Step == 32 && !Min};
 }
 
 }  // namespace

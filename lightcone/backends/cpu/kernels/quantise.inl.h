@@ -1,10 +1,18 @@
 // Activations as signed bytes, a scale for every step of a row.
 #pragma once
 
+#include <utility>
+
 #include "lightcone/backends/cpu/kernels/dense_panel.inl.h"
 
 namespace lc::host {
 namespace {
+
+// 1.5 * 2^23: what is added to it is rounded to a whole number; and a whole number (below 2^22) added to its bits makes
+// them those of the sum. To take it off again is cheaper than a conversion, for a sum begins somewhere anyway.
+constexpr float kWholeBias = 12582912.0f;
+constexpr std::int32_t kWholeBits = 0x4b400000;
+inline vf whole(vi v) { return reinterpret_cast<vf>(v) - kWholeBias; }
 
 // One step of a strip.
 template <int Rows>
@@ -15,7 +23,7 @@ struct NoSums {};
 template <int Rows, int Step, bool Min>
 struct Quantised : std::conditional_t<Min, RowSums<Rows>, NoSums> {
   float scale[Rows];
-  std::int32_t start[Rows];  // -zero * sum of codes: B's codes count from zero on
+  std::int32_t start[Rows];  // kWholeBits - zero * sum of codes: B's codes count from zero on
   std::int8_t codes[Rows][Step];
 };
 
@@ -30,10 +38,10 @@ inline vf fused(vf a, vf b, vf c) {
 #endif
 }
 
-// The sums of a step for row i and the columns from `lane` on, on their way to C.
+// The sums of a step, counted from a's start on, for row i and the columns from `lane` on, on their way to C.
 template <bool Min, class A, class Panel>
 inline vf add_step(vf acc, vi sums, const A& a, int i, const Panel& b, int lane) {
-  acc = fused(as_float(sums + a.start[i]), splat(a.scale[i]) * load(b.scale() + lane), acc);
+  acc = fused(whole(sums), splat(a.scale[i]) * b.scale(lane), acc);
   if constexpr (Min) acc = fused(-load(b.min() + lane), splat(a.sum[i]), acc);
   return acc;
 }
@@ -50,35 +58,60 @@ inline std::int32_t across(vi v, const F& f) {
   }
 }
 
-// Nearest signed bytes of x / scale; their sum. The largest magnitude becomes 127. What is not finite makes the scale
-// NaN; where all is below 2^-120 the codes are zero.
+// The largest magnitude of a step, as bits: in their order numbers stand, then infinity, then NaN.
 template <int Step>
-inline int quantise_step(const float* x, float& scale, std::int8_t* codes) {
-  constexpr int vectors = Step / WIDTH;
-  vf v[vectors];
+inline std::int32_t largest_bits(const float* x) {
   vi top = {};
-  for (int t = 0; t < vectors; ++t) {
-    v[t] = load(x + t * WIDTH);
-    const vi size = reinterpret_cast<vi>(v[t]) & 0x7fffffff;
+  for (int t = 0; t < Step; t += WIDTH) {
+    const vi size = reinterpret_cast<vi>(load(x + t)) & 0x7fffffff;
     top = size > top ? size : top;
   }
-  const std::int32_t largest = across(top, [](vi a, vi b) { return a > b ? a : b; });
-  if (largest >= 0x7f800000 || largest < (127 - 120) << 23) {
-    scale = largest >= 0x7f800000 ? std::bit_cast<float>(0x7fc00000) : 0.0f;
-    std::memset(codes, 0, Step);
-    return 0;
-  }
-  scale = std::bit_cast<float>(largest) / 127.0f;
-  const vf inverse = splat(127.0f / std::bit_cast<float>(largest));
+  return across(top, [](vi a, vi b) { return a > b ? a : b; });
+}
+inline void store_bytes(std::int8_t* to, vi v) {
+#if WIDTH == 16
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(v)));
+#else
+  alignas(WIDTH * 4) std::int32_t whole[WIDTH];
+  store(reinterpret_cast<float*>(whole), reinterpret_cast<vf>(v));
+  for (int i = 0; i < WIDTH; ++i) to[i] = static_cast<std::int8_t>(whole[i]);
+#endif
+}
+// A step's numbers times `inverse`, to the nearest signed bytes; their sum.
+template <int Step>
+inline std::int32_t round_step(const float* x, float inverse, std::int8_t* codes) {
   vi sum = {};
-  alignas(64) std::int32_t whole[Step];
-  for (int t = 0; t < vectors; ++t) {  // added to 1.5 * 2^23, a number is rounded to a whole one
-    const vi q = reinterpret_cast<vi>(v[t] * inverse + 12582912.0f) - 0x4b400000;
+  for (int t = 0; t < Step; t += WIDTH) {
+    const vi q = reinterpret_cast<vi>(load(x + t) * splat(inverse) + kWholeBias) - kWholeBits;
     sum += q;
-    store(reinterpret_cast<float*>(whole) + t * WIDTH, reinterpret_cast<vf>(q));
+    store_bytes(codes + t, q);
   }
-  for (int k = 0; k < Step; ++k) codes[k] = static_cast<std::int8_t>(whole[k]);
   return across(sum, [](vi a, vi b) { return a + b; });
+}
+
+// Up to kSteps steps at a time, which share a division: nearest signed bytes of x / scale, and their sums. The largest
+// magnitude becomes 127. What is not finite makes the scale NaN; where all is below 2^-120 the codes are zero.
+// to(s) says where step s of x goes: {scale, codes}; sums(s, sum) is told the rest.
+constexpr int kSteps = WIDTH;
+template <int Step, class To, class Sum>
+inline void quantise_steps(const float* x, i64 count, const To& to, const Sum& sums) {
+  alignas(64) std::int32_t largest[kSteps] = {};
+  alignas(64) float inverse[kSteps], scale[kSteps];
+  for (i64 s = 0; s < count; ++s) largest[s] = largest_bits<Step>(x + s * Step);
+  const vf top = load(reinterpret_cast<const float*>(largest));
+  store(inverse, 127.0f / top);
+  store(scale, top / 127.0f);
+  for (i64 s = 0; s < count; ++s) {
+    const auto [to_scale, codes] = to(s);
+    if (largest[s] >= 0x7f800000 || largest[s] < (127 - 120) << 23) {
+      *to_scale = largest[s] >= 0x7f800000 ? std::bit_cast<float>(0x7fc00000) : 0.0f;
+      std::memset(codes, 0, Step);
+      sums(s, 0);
+      continue;
+    }
+    *to_scale = scale[s];
+    sums(s, round_step<Step>(x + s * Step, inverse[s], codes));
+  }
 }
 
 template <int Rows, int Step, bool Min>
@@ -88,15 +121,28 @@ void quantise(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int zero, v
   const i64 steps = (depth + Step - 1) / Step;
   for (i64 i = 0; i < rows; i += Rows, out += steps)
     for (i64 r = 0; r < Rows; ++r)
-      for (i64 s = 0; s < steps; ++s) {
-        Strip& o = out[s];
-        const float* from = a + (i + r) * a_m + s * Step * a_k;
-        const i64 count = i + r < rows ? std::min<i64>(Step, depth - s * Step) : 0;
-        alignas(64) float row[32];
-        if (count < Step || a_k != 1) load_row(from, a_k, count, row), from = row;
-        const int sum = quantise_step<Step>(from, o.scale[r], o.codes[r]);
-        o.start[r] = -zero * sum;
-        if constexpr (Min) o.sum[r] = o.scale[r] * static_cast<float>(sum);
+      for (i64 s0 = 0; s0 < steps; s0 += kSteps) {
+        const i64 count = std::min<i64>(kSteps, steps - s0), first = s0 * Step;
+        const float* from = a + (i + r) * a_m + first * a_k;
+        // the rows of a strip lie apart: no hardware fetches the next one in time
+        if (i + r + 1 < rows)
+          for (i64 k = 0; k < count * Step; k += 16) __builtin_prefetch(from + a_m + k * a_k);
+        alignas(64) float row[kSteps * Step];
+        const i64 there = i + r < rows ? std::min(count * Step, depth - first) : 0;
+        if (there < count * Step || a_k != 1) {
+          for (i64 k = 0; k < count * Step; ++k) row[k] = k < there ? from[k * a_k] : 0.0f;
+          from = row;
+        }
+        quantise_steps<Step>(
+            from, count,
+            [&](i64 s) {
+              return std::pair{&out[s0 + s].scale[r], out[s0 + s].codes[r]};
+            },
+            [&](i64 s, std::int32_t sum) {
+              Strip& o = out[s0 + s];
+              o.start[r] = kWholeBits - zero * sum;
+              if constexpr (Min) o.sum[r] = o.scale[r] * static_cast<float>(sum);
+            });
       }
 }
 
