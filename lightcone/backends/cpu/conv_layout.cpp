@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lightcone/backends/cpu/conv_last.h"
+#include "lightcone/backends/cpu/depthwise.h"
 #include "lightcone/backends/cpu/sides.h"
 #include "lightcone/core/tensor.h"
 
@@ -32,15 +33,14 @@ bool candidate(const Graph& g, NodeId id) {
   const Node& sum = g[id];
   if (sum.op != Op::SumReduce || sum.shape.size() < 4) return false;
   const Node& mul = g[sum.in[0].node];
-  return mul.op == Op::Mul && std::any_of(mul.in.begin(), mul.in.end(), [&](const Edge& e) {
-           return g[e.node].op == Op::Input && g[e.node].mode == kParameter;
-         });
+  return mul.op == Op::Mul && std::any_of(mul.in.begin(), mul.in.end(),
+                                          [&](const Edge& e) { return filters_parameter(g, e.node).has_value(); });
 }
 
 // The axis of output channels of a convolution: the only one that the weights, a parameter, have. The image has it,
 // too, where the convolution is depthwise.
 std::optional<int> channels(const Graph& g, NodeId id, const Sides& s) {
-  const int weight = g[s.edge[0].node].mode == kParameter ? 0 : 1;
+  const int weight = filters_parameter(g, s.edge[0].node) ? 0 : 1;
   const auto in_weight = s.at[weight].offset.symbols();
   std::optional<int> axis;
   for (std::size_t i = 0; i < g[id].shape.size(); ++i) {
@@ -72,6 +72,14 @@ std::optional<Edge> turned(Graph& g, NodeId id) {
   return made.permute(inverse(order)).edge();
 }
 
+// Does a convolution with channels last find them side by side in its image?
+bool reads_channels(const Graph& g, NodeId id) {
+  const auto s = sides(g, id);
+  const auto c = s ? match_convolution(g, *s) : std::nullopt;
+  const auto shape = c && !is_depthwise_last(*c) ? last_shape(*c) : std::nullopt;
+  return !shape || !shape->copy || shape->channel_step == 1;
+}
+
 // The axis whose elements lie side by side where an edge reads them.
 std::optional<int> side_by_side(const Edge& e) {
   const std::vector<Dim> symbols = index_symbols(e.view.shape());
@@ -84,7 +92,7 @@ std::optional<int> side_by_side(const Edge& e) {
 
 }  // namespace
 
-std::optional<Graph> channels_last(const Graph& g, PassLog& log) {
+std::optional<Graph> channels_last(const Graph& g, PassLog& log, bool narrow) {
   bool any = false;
   for (NodeId id = 0; id < g.size() && !any; ++id) any = candidate(g, id);
   if (!any) return std::nullopt;
@@ -119,7 +127,8 @@ std::optional<Graph> channels_last(const Graph& g, PassLog& log) {
       return plain;
     }
     last.insert(edge->node), ++turns;
-    (c && winograd_fits(*c) ? keep : gain) += static_cast<double>(product(dst[dst[id].in[0].node].shape).bounds().hi);
+    const bool loses = narrow ? !reads_channels(dst, edge->node) : c && winograd_fits(*c);
+    (loses ? keep : gain) += static_cast<double>(product(dst[dst[id].in[0].node].shape).bounds().hi);
     return *edge;
   });
   if (stuck || gain <= keep) return std::nullopt;
