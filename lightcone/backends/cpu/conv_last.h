@@ -4,6 +4,8 @@
 // conv_layout.cpp decides which convolutions of a graph are written so.
 #pragma once
 
+#include <span>
+
 #include "lightcone/backends/cpu/conv.h"
 #include "lightcone/runtime/compiler.h"
 
@@ -68,9 +70,9 @@ class LastTiles {
   static std::int64_t most_pixels(std::int64_t most);
   Split split(std::int64_t pixels, std::int64_t most, int workers) const;
   // Panels [begin, end), as far as there are any, over pixels [first, first + count) of the result, with what is
-  // elementwise behind them.
+  // elementwise behind them. `soon`: what the worker reads after that, fetched meanwhile.
   void run(const Launch& l, const float* const* at, const Epilogue* epilogue, std::int64_t first, std::int64_t count,
-           std::int64_t begin, std::int64_t end) const;
+           std::int64_t begin, std::int64_t end, std::span<const float> soon = {}) const;
 
  private:
   struct Block {
@@ -84,8 +86,9 @@ class LastTiles {
     float* out;           // of the first pixel
     const float* beside;  // a residual that the epilogue will read there, or null
     std::int64_t count;
+    const float *soon, *soon_end;
   };
-  void block(const Job& j, const Block& b, std::int64_t panel, bool first) const;
+  void block(Job& j, const Block& b, std::int64_t panel, bool first) const;
 
   std::int64_t rows_, depth_ = 1;
   int mr_, nr_;

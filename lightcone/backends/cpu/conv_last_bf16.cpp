@@ -73,6 +73,7 @@ class ConvLastBf16Kernel final : public Kernel {
   void copy_row(const float* image, i64 y, Word* to) const;
   void copy_rows(const Job& j, i64 first, i64 count, Word* to, const float** at) const;
   void copy_windows(const Job& j, i64 first, i64 count, Word* to, const float** at) const;
+  std::span<const float> reads(const Job& j, i64 first, i64 count) const;
   void part(const Job& j, int task, int worker) const;
 
   LastShape s_;
@@ -136,6 +137,18 @@ void ConvLastBf16Kernel::copy_windows(const Job& j, i64 first, i64 count, Word* 
   }
 }
 
+// Where some pixels' windows lie in the image, as far as nothing lies between them.
+std::span<const float> ConvLastBf16Kernel::reads(const Job& j, i64 first, i64 count) const {
+  constexpr i64 kMost = 1 << 16;  // what leaves room in the second-level cache
+  const i64 row = first / s_.x.extent, y = row % s_.y.extent;
+  const float* image = j.image + row / s_.y.extent * s_.batch_image;
+  const i64 floats = std::min(count * s_.batch_image / (s_.x.extent * s_.y.extent), kMost);
+  if (s_.copy ? s_.channel_step != 1 : s_.x.step != s_.depth) return {};
+  const i64 from = s_.copy ? std::max<i64>(y * y_step_, s_.y.lo) * s_.y.unit + s_.x.lo * s_.x.unit
+                           : y * s_.y.step + first % s_.x.extent * s_.x.step;
+  return {image + from, static_cast<std::size_t>(floats)};
+}
+
 void ConvLastBf16Kernel::part(const Job& j, int task, int worker) const {
   const i64 first = task / j.split.across * j.split.pixels, panel = task % j.split.across * j.split.panels;
   const i64 count = std::min(j.split.pixels, j.pixels - first);
@@ -143,7 +156,10 @@ void ConvLastBf16Kernel::part(const Job& j, int task, int worker) const {
   const float* at[LastTiles::kPixels];
   if (s_.copy) copy_rows(j, first, count, words, at);
   else copy_windows(j, first, count, words, at);
-  tiles_.run(j.l, at, epilogue_.get(), first, count, panel, panel + j.split.panels);
+  const i64 next = (task + j.l.parallel.workers()) / j.split.across * j.split.pixels;  // this worker's, most likely
+  std::span<const float> soon;
+  if (next > first && next < j.pixels) soon = reads(j, next, std::min(count, j.pixels - next));
+  tiles_.run(j.l, at, epilogue_.get(), first, count, panel, panel + j.split.panels, soon);
 }
 
 void ConvLastBf16Kernel::run(const Launch& l) const {

@@ -1,5 +1,6 @@
 // Tiles of convolutions with channels last: how taps are cut in blocks, and a run in tasks.
 #include <algorithm>
+#include <utility>
 
 #include "lightcone/backends/cpu/conv_last.h"
 #include "lightcone/backends/cpu/epilogue.h"
@@ -66,7 +67,7 @@ LastTiles::Split LastTiles::split(i64 pixels, i64 most, int workers) const {
 }
 
 // One block of taps of a panel.
-void LastTiles::block(const Job& j, const Block& b, i64 panel, bool first) const {
+void LastTiles::block(Job& j, const Block& b, i64 panel, bool first) const {
   const i64 tiles = parts(j.count, mr_), columns = std::min<i64>(nr_, rows_ - panel * nr_);
   const float* w = j.weights + (panel * depth_ + b.begin) * nr_;
   const float* behind = w + b.depth * nr_;  // what comes next is as long
@@ -74,6 +75,7 @@ void LastTiles::block(const Job& j, const Block& b, i64 panel, bool first) const
     const i64 q = j.count * i / tiles, rows = j.count * (i + 1) / tiles - q, to = q * rows_ + panel * nr_;
     const float* next = w;
     if (i * 16 < nr_) next = behind + i * 16 * b.depth;
+    else if (j.soon < j.soon_end) next = std::exchange(j.soon, j.soon + 16 * b.depth);
     else if (b.begin == 0 && first) next = j.at[std::min(q + 2 * mr_, j.count - 1)];
     for (i64 r = 0; b.begin == 0 && r < rows; ++r)  // far apart: nothing else asks for them ahead
       for (i64 c = 0; c < columns; c += 16) {
@@ -86,9 +88,10 @@ void LastTiles::block(const Job& j, const Block& b, i64 panel, bool first) const
 }
 
 void LastTiles::run(const Launch& l, const float* const* at, const Epilogue* epilogue, i64 first, i64 count, i64 begin,
-                    i64 end) const {
+                    i64 end, std::span<const float> soon) const {
   auto* out = static_cast<float*>(l.out);
-  Job j{at, static_cast<const float*>(l.in[1]), out + first * rows_, nullptr, count};
+  Job j{at,          static_cast<const float*>(l.in[1]), out + first * rows_, nullptr, count,
+        soon.data(), soon.data() + soon.size()};
   if (epilogue && epilogue->largest() >= 0)  // a residual
     j.beside = static_cast<const float*>(l.in[2 + static_cast<std::size_t>(epilogue->largest())]) + first * rows_;
   end = std::min(end, parts(rows_, nr_));
