@@ -123,10 +123,8 @@ void every_tile(const Shapes& s, bool image_last = true, const Inputs* given = n
   for (const Isa isa : isas()) {
     const std::string what = cat(conv_last_bf16_table(isa).name, "\n", user.str());
     const auto one = convolve(*wide, isa, 1, image, in.at("w"), y.size());
-    for (const int workers : {2, 3})
-      ASSERT_EQ(
-          std::memcmp(one.data(), convolve(*wide, isa, workers, image, in.at("w"), y.size()).data(), y.size() * 4), 0)
-          << "threads change bits: " << what;
+    ASSERT_EQ(std::memcmp(one.data(), convolve(*wide, isa, 2, image, in.at("w"), y.size()).data(), y.size() * 4), 0)
+        << "threads change bits: " << what;
     ASSERT_EQ(std::memcmp(one.data(), convolve(*half, isa, 1, image, narrow, y.size()).data(), y.size() * 4), 0)
         << "as stored: " << what;
     for (std::size_t k = 0; k < one.size(); ++k) {
@@ -204,7 +202,7 @@ TEST(ConvLastBf16, NumbersThatAreNone) {
         Graph g;
         g.output("y", conv(g.input("x", shape(s.x)), g.input("w", shape(s.w)), s.o));
         Inputs in = random_values(g, 3);
-        in.at(where).f[137] = odd;
+        in.at(where).f[153] = odd;  // of weights the first of a filter, beside a pair that has one half
         every_tile(s, true, &in);
       }
 }
