@@ -45,12 +45,16 @@ struct Convolution {
   std::vector<Sum> sums;
   Dim image_offset, weight_offset;
   NodeId image_node = 0, weight_node = 0;
-  bool packed = false;                 // weight_node holds panels, as pack_weights_kernel makes them
-  bool channels_last = false;          // of the result: conv_last.h
-  std::shared_ptr<const Pairs> pairs;  // in bf16, and weight_node as pack_pairs_kernel makes it: conv_pairs.h
+  bool packed = false;                  // weight_node holds panels, as pack_weights_kernel makes them
+  bool channels_last = false;           // of the result: conv_last.h
+  WeightType stored = WeightType::F32;  // with channels last, of weight_node: f32 or bf16
+  bool narrow = false;                  // with channels last, multiplied in bf16: conv_last_bf16.h
+  std::shared_ptr<const Pairs> pairs;   // in bf16, and weight_node as pack_pairs_kernel makes it: conv_pairs.h
 };
 
 std::optional<Convolution> match_convolution(const Graph& g, const Sides& s);
+// The parameter behind an operand, where that is one or a bf16 one in f32.
+std::optional<NodeId> filters_parameter(const Graph& g, NodeId operand);
 enum class ConvWay : std::uint8_t { Direct, Cheapest, Winograd };  // the last: wherever the shape allows it
 std::shared_ptr<const Kernel> convolution_kernel(const Convolution& c, ConvWay way, std::shared_ptr<Parallel> parallel,
                                                  std::shared_ptr<const Epilogue> epilogue, Isa isa = detect_isa());
@@ -61,7 +65,10 @@ struct PackedFilters {
   std::int64_t offset = 0, rows = 0, row = 0, depth = 0, groups = 1;  // as they lie in the parameter
   std::vector<std::array<std::int64_t, 2>> sums, outer;               // extent, stride; innermost last
   bool channels_last = false;                                         // panels are of conv_last.h
-  int panel(Isa isa) const;                                           // its rows
+  bool narrow = false;                                                // of pairs in bf16: conv_last_bf16.h
+  WeightType stored = WeightType::F32;
+  int panel(Isa isa) const;                                        // its rows
+  std::int64_t words() const { return (sums.back()[0] + 1) / 2; }  // of the channels in bf16
   std::int64_t group_floats(std::int64_t mr) const { return (rows + mr - 1) / mr * mr * depth; }
   std::int64_t floats(std::int64_t mr) const { return groups * group_floats(mr) + 16; }  // a vector is wider than a row
   auto operator<=>(const PackedFilters&) const = default;

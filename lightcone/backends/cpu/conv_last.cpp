@@ -10,17 +10,10 @@ namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kStep = 128;      // taps added before a tile is stored: their weights stay in the first-level cache
-constexpr i64 kPixels = 384;    // of a task, at most
-constexpr i64 kFewest = 48;     // and where a pixel is long
 constexpr i64 kPart = 1 << 17;  // floats of the image a task reads, about: they stay in the second-level cache
-constexpr i64 kChunk = 4;       // panels after which the epilogue runs, while they are in the cache
 constexpr i64 kCopy = 1 << 20;  // floats of images copied at a time, about
 constexpr i64 kCopyTask = 1 << 13;
 constexpr i64 kMostImages = i64{1} << 32;  // scratch and the way do not change beyond
-constexpr i64 kWeights = 16;               // cycles that a tap's weights cost a task
-constexpr i64 kTask = 20;                  // what a task costs beside, for each tap
-constexpr i64 kRounds = 4;                 // more rounds of smaller tasks than the fewest that are tried
 
 i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
 
@@ -71,23 +64,20 @@ bool copied(const Convolution& c, LastShape& s) {
   return true;
 }
 
-// How a run is cut: task by task, some pixels and some panels of weights each.
-struct Split {
-  i64 pixels = 1, panels = 1, across = 1, tasks = 0;
-};
-
 class ConvLastKernel final : public Kernel {
  public:
   ConvLastKernel(const Convolution& c, const LastShape& s, ConvWay way, std::shared_ptr<Parallel> parallel,
                  std::shared_ptr<const Epilogue> epilogue, Isa isa)
-      : s_(s), parallel_(std::move(parallel)), epilogue_(std::move(epilogue)), table_(&conv_last_table(isa)) {
+      : s_(s),
+        parallel_(std::move(parallel)),
+        epilogue_(std::move(epilogue)),
+        tiles_(s.sums, s.rows, conv_last_table(isa)) {
     sizes_ = {c.image_offset, c.pixels[0].extent};
     if (epilogue_)
       for (const Dim& d : epilogue_->sizes()) sizes_.push_back(d);
     flops_ = Dim(2 * s.rows * s.depth * s.y.extent * s.x.extent) * c.pixels[0].extent;
     largest_ = std::min(c.pixels[0].extent.bounds().hi, kMostImages);
-    winograd_ = LastWinograd::make(s, largest_, way, *table_);
-    find_runs();
+    winograd_ = LastWinograd::make(s, largest_, way, conv_last_table(isa));
   }
   std::string name() const override {
     const std::string way = winograd_ ? "conv_winograd_last" : "conv_last";
@@ -103,79 +93,30 @@ class ConvLastKernel final : public Kernel {
   void run(const Launch& l) const override;
 
  private:
-  struct Block {
-    std::size_t first, count;
-    i64 begin, depth;
-  };
   struct Job {
     const ConvLastKernel& k;
     const Launch& l;
     const float *image, *read;  // of the first image of the group
     float *copy, *out;
     i64 pixels;
-    Split split;
+    LastTiles::Split split;
     i64 copy_rows;
   };
-  void find_runs();
   i64 group(i64 images) const {
     return s_.copy ? std::clamp<i64>(kCopy / s_.batch_step, 1, std::max<i64>(images, 1)) : images;
   }
-  Split split(i64 pixels, int workers) const;
   void copy_row(const Job& j, i64 row) const;
-  void panels(const Job& j, const float* const* at, i64 first, i64 count, i64 begin, i64 end) const;
   void part(const Job& j, int task) const;
 
   LastShape s_;
   std::shared_ptr<Parallel> parallel_;
   std::shared_ptr<const Epilogue> epilogue_;
-  const ConvLastTable* table_;
+  LastTiles tiles_;
   std::optional<LastWinograd> winograd_;
   std::vector<Dim> sizes_;
   Dim flops_;
   i64 largest_ = 0;
-  std::vector<TapRun> runs_;
-  std::vector<Block> blocks_;
 };
-
-// Taps that lie side by side are runs, of one block at most; blocks decide bits and follow from the shape alone.
-void ConvLastKernel::find_runs() {
-  std::vector<LastShape::Sum> sums = s_.sums;
-  i64 length = 1;
-  while (!sums.empty() && sums.back().read == length) length *= sums.back().extent, sums.pop_back();
-  i64 count = 1;
-  for (const auto& s : sums) count *= s.extent;
-  const i64 pieces = parts(length, kStep), piece = parts(length, pieces);
-  for (i64 n = 0; n < count; ++n) {
-    i64 at = 0, rest = n;
-    for (std::size_t i = sums.size(); i-- > 0; rest /= sums[i].extent) at += rest % sums[i].extent * sums[i].read;
-    for (i64 k = 0; k < length; k += piece) {
-      const i64 some = std::min(piece, length - k);
-      if (blocks_.empty() || blocks_.back().depth + some > kStep)
-        blocks_.push_back({runs_.size(), 0, n * length + k, 0});
-      runs_.push_back({at + k, some});
-      ++blocks_.back().count, blocks_.back().depth += some;
-    }
-  }
-}
-
-// The least time, in cycles of a core that multiplies two vectors in each.
-Split ConvLastKernel::split(i64 pixels, int workers) const {
-  const i64 all = parts(s_.rows, table_->nr), length = s_.copy ? 2 * s_.channels : s_.depth;
-  const i64 most = std::clamp<i64>(kPart / length, kFewest, kPixels), fewest = parts(pixels, most);
-  const i64 vectors = 2;  // half of a tile's: cycles for a pixel
-  Split best;
-  i64 least = 0;
-  for (i64 pieces = 1; pieces <= std::min<i64>(all, 4 * workers); ++pieces) {
-    const i64 height = parts(all, pieces), across = parts(all, height), rounds = parts(fewest * across, workers);
-    for (i64 r = rounds; r < rounds + kRounds; ++r) {  // the smallest tasks that are done in so many rounds
-      const i64 n = parts(pixels, std::clamp(r * workers / across, fewest, pixels)), tasks = parts(pixels, n) * across;
-      const i64 cost = parts(tasks, workers) * (height * (n * vectors + kWeights) + kTask);
-      if (least > 0 && cost >= least) continue;
-      least = cost, best = {n, height, across, tasks};
-    }
-  }
-  return best;
-}
 
 void ConvLastKernel::copy_row(const Job& j, i64 row) const {
   const i64 image = row / s_.y.length, y = row % s_.y.length, c = s_.channels;
@@ -193,56 +134,18 @@ void ConvLastKernel::copy_row(const Job& j, i64 row) const {
   std::fill(to + hi * c, to + s_.x.length * c, 0.0f);
 }
 
-// Panels [begin, end) of weights over some pixels.
-void ConvLastKernel::panels(const Job& j, const float* const* at, i64 first, i64 count, i64 begin, i64 end) const {
-  const ConvLastTable& t = *table_;
-  const auto* weights = static_cast<const float*>(j.l.in[1]);
-  const i64 tiles = parts(count, t.mr);
-  const bool residual = epilogue_ && epilogue_->largest() >= 0;
-  const auto* beside =
-      residual ? static_cast<const float*>(j.l.in[2 + static_cast<std::size_t>(epilogue_->largest())]) : nullptr;
-  const i64 shift = j.out - static_cast<const float*>(j.l.out);
-  for (i64 p = begin; p < end; ++p)
-    for (const Block& b : blocks_) {
-      const float* w = weights + (p * s_.depth + b.begin) * t.nr;
-      const i64 floats = b.depth * t.nr;  // what comes next is as long, and lies behind
-      for (i64 i = 0; i < tiles; ++i) {
-        const i64 q = count * i / tiles, rows = count * (i + 1) / tiles - q;
-        const float* next = w;
-        if (i * 16 < t.nr) next = w + floats + i * 16 * b.depth;
-        else if (b.begin == 0 && p == begin) next = at[std::min(q + 2 * t.mr, count - 1)];
-        const i64 to = (first + q) * s_.rows + p * t.nr, columns = std::min<i64>(t.nr, s_.rows - p * t.nr);
-        for (i64 r = 0; b.begin == 0 && r < rows; ++r)  // far apart: nothing else asks for them ahead
-          for (i64 c = 0; c < columns; c += 16) {
-            __builtin_prefetch(j.out + to + r * s_.rows + c, 1, 2);
-            if (residual) __builtin_prefetch(beside + shift + to + r * s_.rows + c, 0, 2);
-          }
-        t.tile(at + q, runs_.data() + b.first, static_cast<i64>(b.count), w, next, j.out + to, s_.rows, rows, columns,
-               b.begin > 0);
-      }
-    }
-}
-
 void ConvLastKernel::part(const Job& j, int task) const {
   const i64 first = task / j.split.across * j.split.pixels, panel = task % j.split.across * j.split.panels;
-  const i64 count = std::min(j.split.pixels, j.pixels - first), nr = table_->nr;
-  const i64 last = std::min(panel + j.split.panels, parts(s_.rows, nr));
-  const float* at[kPixels];
+  const i64 count = std::min(j.split.pixels, j.pixels - first);
+  const float* at[LastTiles::kPixels];
   i64 x = first % s_.x.extent, y = first / s_.x.extent % s_.y.extent, image = first / s_.x.extent / s_.y.extent;
   for (i64 q = 0; q < count; ++q) {
     at[q] = j.read + image * s_.batch_step + y * s_.y.step + x * s_.x.step;
     if (++x == s_.x.extent) x = 0, ++y;
     if (y == s_.y.extent) y = 0, ++image;
   }
-  auto* whole = static_cast<float*>(j.l.out);
-  const i64 before = (j.out - whole) / s_.rows;
-  for (i64 p = panel; p < last; p += kChunk) {
-    const i64 end = std::min(p + kChunk, last);
-    panels(j, at, first, count, p, end);
-    if (epilogue_)
-      epilogue_->run(j.l.in.data() + 2, whole, j.l.sizes.data() + 2, before + first, count, p * nr,
-                     std::min(end * nr, s_.rows));
-  }
+  const i64 before = (j.out - static_cast<float*>(j.l.out)) / s_.rows;
+  tiles_.run(j.l, at, epilogue_.get(), before + first, count, panel, panel + j.split.panels);
 }
 
 void ConvLastKernel::run(const Launch& l) const {
@@ -265,7 +168,7 @@ void ConvLastKernel::run(const Launch& l) const {
       };
       l.parallel.run(static_cast<int>(parts(n * s_.y.length, j.copy_rows)), task, &j);
     }
-    j.split = split(j.pixels, workers);
+    j.split = tiles_.split(j.pixels, kPart / (s_.copy ? 2 * s_.channels : s_.depth), workers);
     const auto task = [](void* arg, int number, int) {
       const Job& k = *static_cast<const Job*>(arg);
       k.k.part(k, number);

@@ -4,6 +4,8 @@
 // conv_layout.cpp decides which convolutions of a graph are written so.
 #pragma once
 
+#include <span>
+
 #include "lightcone/backends/cpu/conv.h"
 #include "lightcone/runtime/compiler.h"
 
@@ -52,6 +54,49 @@ struct LastShape {
 // Nothing where it cannot be computed in this way.
 std::optional<LastShape> last_shape(const Convolution& c);
 
+// A product of pixels, each an address, and of panels of weights, block by block of taps. A tap is a number, or a pair
+// of them in bf16: what `tile` takes for one.
+class LastTiles {
+ public:
+  static constexpr std::int64_t kPixels = 384;  // of a task, at most
+  LastTiles(std::vector<LastShape::Sum> sums, std::int64_t rows, const ConvLastTable& t)
+      : LastTiles(std::move(sums), rows, t.mr, t.nr, t.tile) {}
+  LastTiles(std::vector<LastShape::Sum> sums, std::int64_t rows, int mr, int nr, decltype(ConvLastTable::tile) tile);
+
+  // How a run is cut: task by task, some pixels, but no more than `most` unless that is few, and some panels.
+  struct Split {
+    std::int64_t pixels = 1, panels = 1, across = 1, tasks = 0;
+  };
+  static std::int64_t most_pixels(std::int64_t most);
+  Split split(std::int64_t pixels, std::int64_t most, int workers) const;
+  // Panels [begin, end), as far as there are any, over pixels [first, first + count) of the result, with what is
+  // elementwise behind them. `soon`: what the worker reads after that, fetched meanwhile.
+  void run(const Launch& l, const float* const* at, const Epilogue* epilogue, std::int64_t first, std::int64_t count,
+           std::int64_t begin, std::int64_t end, std::span<const float> soon = {}) const;
+
+ private:
+  struct Block {
+    std::size_t first, count;
+    std::int64_t begin, depth;
+  };
+  void find_runs(std::vector<LastShape::Sum> sums);
+  struct Job {
+    const float* const* at;
+    const float* weights;
+    float* out;           // of the first pixel
+    const float* beside;  // a residual that the epilogue will read there, or null
+    std::int64_t count;
+    const float *soon, *soon_end;
+  };
+  void block(Job& j, const Block& b, std::int64_t panel, bool first) const;
+
+  std::int64_t rows_, depth_ = 1;
+  int mr_, nr_;
+  decltype(ConvLastTable::tile) tile_;
+  std::vector<TapRun> runs_;
+  std::vector<Block> blocks_;
+};
+
 // The same by Winograd's F(4x4, 3x3), in blocks of tiles: filters and image are transformed, 36 products of
 // matrices, and back.
 class LastWinograd {
@@ -84,6 +129,7 @@ std::shared_ptr<const Kernel> convolution_last_kernel(const Convolution& c, Conv
 
 // Convolutions of images, and what is elementwise behind them, with their channels last, where most of a graph's
 // convolutions gain by it; nothing where it would not.
-std::optional<Graph> channels_last(const Graph& g, PassLog& log);
+// `narrow`: they are multiplied in bf16, which is as fast with pixels last but for copies and pooling.
+std::optional<Graph> channels_last(const Graph& g, PassLog& log, bool narrow = false);
 
 }  // namespace lc::host

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lightcone/backends/cpu/conv_last.h"
+#include "lightcone/backends/cpu/depthwise.h"
 #include "lightcone/backends/cpu/sides.h"
 #include "lightcone/core/tensor.h"
 
@@ -28,19 +29,17 @@ std::vector<int> inverse(const std::vector<int>& order) {
 
 // Could it be a convolution of images with weights that are known when they are loaded? Cheap, for it is asked of every
 // node of every graph.
-bool candidate(const Graph& g, NodeId id) {
-  const Node& sum = g[id];
+bool candidate(const Graph& g, const Node& sum) {
   if (sum.op != Op::SumReduce || sum.shape.size() < 4) return false;
   const Node& mul = g[sum.in[0].node];
-  return mul.op == Op::Mul && std::any_of(mul.in.begin(), mul.in.end(), [&](const Edge& e) {
-           return g[e.node].op == Op::Input && g[e.node].mode == kParameter;
-         });
+  return mul.op == Op::Mul && std::any_of(mul.in.begin(), mul.in.end(),
+                                          [&](const Edge& e) { return filters_parameter(g, e.node).has_value(); });
 }
 
 // The axis of output channels of a convolution: the only one that the weights, a parameter, have. The image has it,
 // too, where the convolution is depthwise.
 std::optional<int> channels(const Graph& g, NodeId id, const Sides& s) {
-  const int weight = g[s.edge[0].node].mode == kParameter ? 0 : 1;
+  const int weight = filters_parameter(g, s.edge[0].node) ? 0 : 1;
   const auto in_weight = s.at[weight].offset.symbols();
   std::optional<int> axis;
   for (std::size_t i = 0; i < g[id].shape.size(); ++i) {
@@ -72,6 +71,14 @@ std::optional<Edge> turned(Graph& g, NodeId id) {
   return made.permute(inverse(order)).edge();
 }
 
+// Does a convolution with channels last find them side by side in its image?
+bool reads_channels(const Graph& g, NodeId id) {
+  const auto s = sides(g, id);
+  const auto c = s ? match_convolution(g, *s) : std::nullopt;
+  const auto shape = c && !is_depthwise_last(*c) ? last_shape(*c) : std::nullopt;
+  return !shape || !shape->copy || shape->channel_step == 1;
+}
+
 // The axis whose elements lie side by side where an edge reads them.
 std::optional<int> side_by_side(const Edge& e) {
   const std::vector<Dim> symbols = index_symbols(e.view.shape());
@@ -82,11 +89,27 @@ std::optional<int> side_by_side(const Edge& e) {
   return axis;
 }
 
+// A sum over pixels whose channels lie side by side, with the channels of its result so too: it is taken over vectors
+// of them, and not over numbers that lie apart.
+std::optional<Edge> reduced(Graph& g, const Node& n, const std::set<NodeId>& last) {
+  if (info(n.op).kind != Kind::Reduce || !last.contains(n.in[0].node) || candidate(g, n)) return std::nullopt;
+  const auto axis = side_by_side(n.in[0]);
+  if (!axis || *axis == n.axis) return std::nullopt;
+  const std::vector<int> order = behind(n.in[0].view.shape().size(), *axis);
+  Node turned = n;
+  turned.in[0] = Tensor(g, n.in[0]).permute(order).edge();
+  turned.axis = n.axis - (*axis < n.axis ? 1 : 0);
+  const std::vector<int> kept = behind(n.shape.size(), *axis - (n.axis < *axis ? 1 : 0));
+  for (std::size_t i = 0; i < kept.size(); ++i) turned.shape[i] = n.shape[static_cast<std::size_t>(kept[i])];
+  const NodeId id = g.add(std::move(turned));
+  return Tensor(g, {id, View(g[id].shape)}).permute(inverse(kept)).edge();
+}
+
 }  // namespace
 
-std::optional<Graph> channels_last(const Graph& g, PassLog& log) {
+std::optional<Graph> channels_last(const Graph& g, PassLog& log, bool narrow) {
   bool any = false;
-  for (NodeId id = 0; id < g.size() && !any; ++id) any = candidate(g, id);
+  for (NodeId id = 0; id < g.size() && !any; ++id) any = candidate(g, g[id]);
   if (!any) return std::nullopt;
   std::set<NodeId> last;      // of the new graph
   double gain = 0, keep = 0;  // work of convolutions that gain, and of those that Winograd makes faster as they are
@@ -108,18 +131,20 @@ std::optional<Graph> channels_last(const Graph& g, PassLog& log) {
         return Tensor(dst, {id, View(shape)}).permute(inverse(order)).edge();
       }
     }
+    if (const auto sum = reduced(dst, n, last)) return *sum;
     const NodeId id = dst.add(std::move(n));
     const Edge plain{id, View(dst[id].shape)};
     if (dst[id].op != Op::SumReduce) return plain;
     const auto s = sides(dst, id);
     const auto c = s ? match_convolution(dst, *s) : std::nullopt;
-    const auto edge = candidate(dst, id) ? turned(dst, id) : std::nullopt;
+    const auto edge = candidate(dst, dst[id]) ? turned(dst, id) : std::nullopt;
     if (!edge) {
       stuck = stuck || (c && !c->channels_last);
       return plain;
     }
     last.insert(edge->node), ++turns;
-    (c && winograd_fits(*c) ? keep : gain) += static_cast<double>(product(dst[dst[id].in[0].node].shape).bounds().hi);
+    const bool loses = narrow ? !reads_channels(dst, edge->node) : c && winograd_fits(*c);
+    (loses ? keep : gain) += static_cast<double>(product(dst[dst[id].in[0].node].shape).bounds().hi);
     return *edge;
   });
   if (stuck || gain <= keep) return std::nullopt;

@@ -141,6 +141,15 @@ bool apart(const Convolution& c) {
   return !padded && step && (span < std::abs(*step) || (extent && (*extent - 1) * std::abs(*step) < least));
 }
 
+std::optional<NodeId> filters_parameter(const Graph& g, NodeId operand) {
+  const auto loaded = [&](NodeId id) { return g[id].op == Op::Input && g[id].mode == kParameter; };
+  const Node& w = g[operand];
+  if (loaded(operand)) return operand;
+  const bool widened = w.op == Op::Contiguous && w.dtype == DType::F32 && w.in[0].view.identity();
+  if (!widened || !loaded(w.in[0].node) || g[w.in[0].node].dtype != DType::BF16) return std::nullopt;
+  return w.in[0].node;
+}
+
 std::optional<Convolution> match_convolution(const Graph& g, const Sides& both) {
   if (g[both.sum].dtype != DType::F32) return std::nullopt;
   if (both.symbols.size() > 16) return std::nullopt;
@@ -198,7 +207,13 @@ std::optional<Convolution> match_convolution(const Graph& g, const Sides& both) 
   for (std::size_t i = s->rank; i < s->symbols.size(); ++i)
     c.sums.push_back({s->extents[i], x.strides[i], w.strides[i], {}});
   if (!bounds(s->valid[image], *s, pixel_of, c)) return std::nullopt;
-  if (channels_last) return (depthwise || last_shape(c)) && packed_filters(g, c) ? std::optional(c) : std::nullopt;
+  if (channels_last) {
+    if (const auto p = filters_parameter(g, c.weight_node)) {
+      c.weight_node = *p;
+      c.stored = g[*p].dtype == DType::BF16 ? WeightType::BF16 : WeightType::F32;
+    }
+    return (depthwise || last_shape(c)) && packed_filters(g, c) ? std::optional(c) : std::nullopt;
+  }
   // A product of matrices reads nothing outside and has one axis of columns: that is not ours.
   const auto plain = match_contraction(g, both);
   if (plain && (pixels < 2 || plain->k.b == Dim(1) || plain->type != WeightType::F32)) return std::nullopt;

@@ -1,7 +1,7 @@
 // Weights of convolutions, packed once: what every run would do to them is done when they are loaded.
 #include <algorithm>
 
-#include "lightcone/backends/cpu/conv_last.h"
+#include "lightcone/backends/cpu/conv_last_bf16.h"
 #include "lightcone/backends/cpu/depthwise.h"
 
 namespace lc::host {
@@ -9,17 +9,50 @@ namespace {
 
 using i64 = std::int64_t;
 
+float as_float(float v) { return v; }
+float as_float(std::uint16_t v) { return bf16_to_f32(v); }
+
+// A panel of any height.
+template <class T>
+void pack_any(const PackedFilters& f, const T* weights, const Tap* taps, i64 row, i64 rows, i64 mr, float* to) {
+  for (i64 r = 0; r < rows; ++r)
+    for (i64 k = 0; k < f.depth; ++k) to[k * mr + r] = as_float(weights[(row + r) * f.row + taps[k].weight]);
+}
+
+// The same in bf16: a tap is a pair of channels, whose second half may be missing.
+template <class T>
+void pack_words(const PackedFilters& f, const T* weights, const Tap* taps, i64 row, i64 rows, i64 mr, float* to) {
+  const auto [channels, step] = f.sums.back();
+  for (i64 k = 0; k < f.depth; ++k) {
+    const bool both = 2 * (k % f.words()) + 1 < channels;
+    const T* from = weights + row * f.row + taps[k].weight;
+    for (i64 r = 0; r < rows; ++r) {
+      const std::uint32_t even = f32_to_bf16(as_float(from[r * f.row]));
+      const std::uint32_t odd = both ? f32_to_bf16(as_float(from[r * f.row + step])) : 0;
+      to[k * mr + r] = std::bit_cast<float>(even | odd << 16);
+    }
+  }
+}
+
 class PackWeights final : public Kernel {
  public:
   PackWeights(const PackedFilters& f, std::shared_ptr<Parallel> parallel, Isa isa)
       : f_(f), parallel_(std::move(parallel)), table_(conv_table(isa)), mr_(f.panel(isa)) {}
-  std::string name() const override { return "pack_conv"; }
+  std::string name() const override { return f_.narrow ? "pack_conv_bf16" : "pack_conv"; }
   std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   Dim scratch_bytes(int workers) const override { return taps_bytes() + workers * panel_floats() * 4; }
   void run(const Launch& l) const override;
 
  private:
   i64 taps_bytes() const { return (f_.depth * static_cast<i64>(sizeof(Tap)) + 63) / 64 * 64; }
+  void pack_last(const Launch& l, const ConvProblem& p, i64 row, i64 rows, float* to) const {
+    const auto pack = [&](const auto* weights) {
+      if (f_.narrow) pack_words(f_, weights + f_.offset, p.taps, row, rows, mr_, to);
+      else pack_any(f_, weights + f_.offset, p.taps, row, rows, mr_, to);
+    };
+    if (f_.stored == WeightType::BF16) pack(static_cast<const std::uint16_t*>(l.in[0]));
+    else pack(static_cast<const float*>(l.in[0]));
+  }
   i64 panel_floats() const { return f_.depth * mr_ + 16; }  // the last vector is wider than the panel
   PackedFilters f_;
   std::shared_ptr<Parallel> parallel_;
@@ -34,24 +67,21 @@ i64 offset(const std::vector<std::array<i64, 2>>& axes, i64 index) {
   return at;
 }
 
-// A panel of any height.
-void pack_any(const ConvProblem& p, i64 row, i64 rows, i64 mr, float* to) {
-  for (i64 r = 0; r < rows; ++r)
-    for (i64 k = 0; k < p.depth; ++k) to[k * mr + r] = p.weight[(row + r) * p.weight_row + p.taps[k].weight];
-}
-
 void PackWeights::run(const Launch& l) const {
   struct Job {
     const PackWeights& k;
+    const Launch& l;
     ConvProblem p;
     float *to, *scratch;
     i64 panels;
-  } job{*this, {}, static_cast<float*>(l.out), reinterpret_cast<float*>(l.scratch + taps_bytes()), 0};
+  } job{*this, l, {}, static_cast<float*>(l.out), reinterpret_cast<float*>(l.scratch + taps_bytes()), 0};
   auto* taps = reinterpret_cast<Tap*>(l.scratch);
   ConvProblem& p = job.p;
   p.neighbours = true;
+  auto sums = f_.sums;
+  if (f_.narrow) sums.back() = {f_.words(), 2 * sums.back()[1]};
   for (i64 k = 0; k < f_.depth; ++k) {
-    taps[k] = {0, offset(f_.sums, k), {}};
+    taps[k] = {0, offset(sums, k), {}};
     p.neighbours = p.neighbours && taps[k].weight == taps[0].weight + k;
   }
   p.weight = static_cast<const float*>(l.in[0]) + f_.offset;
@@ -65,7 +95,7 @@ void PackWeights::run(const Launch& l) const {
     ConvProblem of = j.p;
     of.weight += offset(j.k.f_.outer, group);
     const i64 rows = std::min(mr, of.rows - row);
-    if (j.k.f_.channels_last) pack_any(of, row, rows, mr, panel);
+    if (j.k.f_.channels_last) j.k.pack_last(j.l, of, row, rows, panel);
     else j.k.table_.pack_weights(of, row, rows, 0, depth, panel);
     std::copy_n(panel, depth * mr, to + row * depth);
   };
@@ -75,7 +105,10 @@ void PackWeights::run(const Launch& l) const {
 
 }  // namespace
 
-int PackedFilters::panel(Isa isa) const { return channels_last ? conv_last_table(isa).nr : conv_table(isa).mr; }
+int PackedFilters::panel(Isa isa) const {
+  if (narrow) return conv_last_bf16_table(isa).nr;
+  return channels_last ? conv_last_table(isa).nr : conv_table(isa).mr;
+}
 
 std::optional<PackedFilters> packed_filters(const Graph& g, const Convolution& c, Isa isa) {
   const Node& w = g[c.weight_node];
@@ -97,6 +130,7 @@ std::optional<PackedFilters> packed_filters(const Graph& g, const Convolution& c
     f.outer.push_back({number(a.extent), number(a.weight)});
     f.groups *= f.outer.back()[0];
   }
+  f.stored = c.stored;
   if (f.channels_last = c.channels_last; is_depthwise_last(c)) {
     if (!depthwise_last_shape(c)) return std::nullopt;
   } else if (c.channels_last) {
@@ -104,6 +138,7 @@ std::optional<PackedFilters> packed_filters(const Graph& g, const Convolution& c
     if (!known || !s || !f.outer.empty()) return std::nullopt;
     f.sums.clear();
     for (const auto& sum : s->sums) f.sums.push_back({sum.extent, sum.weight});
+    if (f.narrow = c.narrow; f.narrow) f.depth = f.depth / f.sums.back()[0] * f.words();
   }
   constexpr i64 kSmall = 1 << 16;
   if (!known || f.groups * f.rows * f.depth == 0) return std::nullopt;

@@ -11,7 +11,7 @@
 #include <set>
 
 #include "lightcone/backends/cpu/attention_plan.h"
-#include "lightcone/backends/cpu/conv_last.h"
+#include "lightcone/backends/cpu/conv_last_bf16.h"
 #include "lightcone/backends/cpu/conv_pairs.h"
 #include "lightcone/backends/cpu/epilogue.h"
 #include "lightcone/backends/cpu/packed_weights.h"
@@ -46,6 +46,7 @@ void Lowering::choose_buffers() {
   for (const Assignment& a : g_.assignments()) buffer_[a.next.node] = true;
   std::vector<bool> behind(g_.size());  // elementwise behind a convolution: free as its epilogue
   const std::vector<int> uses = g_.uses();
+  const bool narrow = turned_ && options_.precision == Precision::Medium;
   for (NodeId id = 0; id < g_.size(); ++id) {
     if (!live_[id]) continue;
     const Node& n = g_[id];
@@ -65,9 +66,10 @@ void Lowering::choose_buffers() {
     const auto plain = [&] {  // a product whose unit is faster than f32
       return match_contraction(g_, *s) && choose_unit(WeightType::F32, options_.precision);
     };
-    if (const auto c = match_convolution(g_, *s); c && !(c->channels_last && plain())) {
+    if (const auto c = match_convolution(g_, *s); c && !(c->channels_last && !narrow && plain())) {
       Convolution& v = convolutions_.emplace(id, *c).first->second;
-      if (options_.precision == Precision::Medium && !v.channels_last) choose_pairs(g_, uses, options_.winograd, v);
+      if (v.channels_last) v.narrow = narrow && bf16_dots_are_fast(detect_isa()) && narrow_fits(v);
+      else if (options_.precision == Precision::Medium) choose_pairs(g_, uses, options_.winograd, v);
       buffer_[id] = buffer_[v.image_node] = buffer_[v.weight_node] = true;
     } else if (const auto c = match_contraction(g_, *s)) {
       contractions_.emplace(id, *c).first->second.unit = choose_unit(c->type, options_.precision);
@@ -332,6 +334,7 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     weight(v->second, v->second.weight_node);
     const ConvWay way = options_.winograd ? ConvWay::Cheapest : ConvWay::Direct;
     out.kernel = v->second.pairs           ? pairs_kernel(v->second, parallel_, epilogue())
+                 : v->second.narrow        ? convolution_last_bf16_kernel(v->second, parallel_, epilogue())
                  : v->second.channels_last ? convolution_last_kernel(v->second, way, parallel_, epilogue())
                                            : convolution_kernel(v->second, way, parallel_, epilogue());
   } else if (const auto b = loops_.find(id); b != loops_.end()) {
@@ -387,11 +390,13 @@ Lowered Lowering::run() {
 
 Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, const CpuOptions& options) {
   Graph unrolled = unroll_windows(g, log);
-  if (options.precision != Precision::Medium || !bf16_is_fast(detect_isa()))  // else pairs of bf16, pixels last
-    if (auto turned = channels_last(unrolled, log)) unrolled = std::move(*turned);
+  const bool narrow = options.precision == Precision::Medium && bf16_is_fast(detect_isa());
+  std::optional<Graph> turned;
+  if (!narrow || bf16_dots_are_fast(detect_isa())) turned = channels_last(unrolled, log, narrow);  // tiles: pixels last
+  if (turned) unrolled = std::move(*turned);
   const Graph whole = make_contiguous(unrolled);
   const Graph ready = prepare_contractions(fuse_attention(whole, parallel, log, detect_isa(), options.precision), log);
-  Lowered done = Lowering(ready, parallel, log, options).run();
+  Lowered done = Lowering(ready, parallel, log, options, turned.has_value()).run();
   if (parallel->workers() > 1) done.graph = side_by_side(done.graph);
   return done;
 }

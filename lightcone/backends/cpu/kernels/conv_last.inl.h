@@ -1,9 +1,7 @@
 // The register tile of convolutions with channels last, MR pixels x VECTORS vectors of output channels, and Winograd's
 // transforms over WIDTH channels at once.
-#include <array>
-#include <utility>
-
 #include "lightcone/backends/cpu/conv_last.h"
+#include "lightcone/backends/cpu/kernels/register_tile.inl.h"
 #include "lightcone/backends/cpu/kernels/winograd.inl.h"
 
 namespace lc::host {
@@ -15,11 +13,10 @@ template <int R, int V>
 void tile_of(const float* const* pixels, const TapRun* runs, i64 count, const float* w, const float* next, float* c,
              i64 c_row, i64 columns, bool add) {
   vf acc[R][V];
-  LC_UNROLL
-  for (int r = 0; r < R; ++r) {
-    LC_UNROLL
-    for (int v = 0; v < V; ++v) acc[r][v] = splat(0.0f);
-  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) acc[r][v] = vf{};
   for (const TapRun* t = runs; t != runs + count; ++t) {
     const float* p[R];
     for (int r = 0; r < R; ++r) p[r] = pixels[r] + t->offset;
@@ -34,16 +31,7 @@ void tile_of(const float* const* pixels, const TapRun* runs, i64 count, const fl
       }
     }
   }
-  LC_UNROLL
-  for (int r = 0; r < R; ++r) {
-    LC_UNROLL
-    for (int v = 0; v < V; ++v) {
-      float* to = c + r * c_row + v * WIDTH;
-      const i64 n = std::min<i64>(WIDTH, columns - v * WIDTH);
-      if (n == WIDTH) store(to, add ? load(to) + acc[r][v] : acc[r][v]);
-      else store_part(to, add ? load_part(to, n) + acc[r][v] : acc[r][v], n);
-    }
-  }
+  put_tile(acc, c, c_row, columns, add);
 }
 
 using Tile = void (*)(const float* const*, const TapRun*, i64, const float*, const float*, float*, i64, i64, bool);

@@ -1,0 +1,131 @@
+// The register tile of convolutions with channels last over pairs of channels in bf16, MR pixels x VECTORS vectors of
+// output channels, and rounding to such pairs: by the CPU's own instructions, or by multiply-adds on the rounded
+// values.
+#include "lightcone/backends/cpu/conv_last_bf16.h"
+#include "lightcone/backends/cpu/kernels/register_tile.inl.h"
+
+namespace lc::host {
+namespace {
+
+constexpr int kNr = VECTORS * WIDTH;
+using Word = std::uint32_t;
+
+#if defined(__AVX512BF16__)
+using Pair = __m512bh;
+inline Pair pairs(const float* p) { return (__m512bh)_mm512_loadu_si512(p); }
+inline Pair same_pairs(const float* p) {
+  std::int32_t word;
+  std::memcpy(&word, p, 4);
+  return (__m512bh)_mm512_set1_epi32(word);
+}
+inline vf products(Pair a, Pair b, vf c) {
+  return reinterpret_cast<vf>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(c), a, b));
+}
+#else
+struct Pair {
+  vf even, odd;
+};
+typedef Word vu __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
+inline Pair pairs(vu v) { return {reinterpret_cast<vf>(v << 16), reinterpret_cast<vf>(v & 0xffff0000u)}; }
+inline Pair pairs(const float* p) { return pairs(*reinterpret_cast<const vu*>(p)); }
+inline Pair same_pairs(const float* p) {
+  Word word;
+  std::memcpy(&word, p, 4);
+  return pairs(vu{} + word);
+}
+inline vf products(const Pair& a, const Pair& b, vf c) { return fma(a.odd, b.odd, fma(a.even, b.even, c)); }
+#endif
+
+template <int R, int V>
+void tile_of(const float* const* pixels, const TapRun* runs, i64 count, const float* w, const float* next, float* c,
+             i64 c_row, i64 columns, bool add) {
+  vf acc[R][V];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) acc[r][v] = vf{};
+  for (const TapRun* t = runs; t != runs + count; ++t) {
+    const float* p[R];
+    for (int r = 0; r < R; ++r) p[r] = pixels[r] + t->offset;
+    for (i64 k = 0; k < t->length; ++k, w += kNr, next += 16) {
+      Pair x[V];
+      for (int v = 0; v < V; ++v) x[v] = pairs(w + v * WIDTH);
+      __builtin_prefetch(next, 0, 2);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        const Pair s = same_pairs(p[r] + k);
+        for (int v = 0; v < V; ++v) acc[r][v] = products(s, x[v], acc[r][v]);
+      }
+    }
+  }
+  put_tile(acc, c, c_row, columns, add);
+}
+
+using Tile = void (*)(const float* const*, const TapRun*, i64, const float*, const float*, float*, i64, i64, bool);
+template <int R, int... V>
+constexpr std::array<Tile, VECTORS> widths(std::integer_sequence<int, V...>) {
+  return {tile_of<R, V + 1>...};
+}
+template <int... R>
+constexpr std::array<std::array<Tile, VECTORS>, MR> tiles(std::integer_sequence<int, R...>) {
+  return {widths<R + 1>(std::make_integer_sequence<int, VECTORS>())...};
+}
+
+void tile(const float* const* pixels, const TapRun* runs, i64 count, const float* weights, const float* next, float* c,
+          i64 c_row, i64 rows, i64 columns, bool add) {
+  static constexpr auto table = tiles(std::make_integer_sequence<int, MR>());
+  table[static_cast<std::size_t>(rows - 1)][static_cast<std::size_t>((columns - 1) / WIDTH)](
+      pixels, runs, count, weights, next, c, c_row, columns, add);
+}
+
+#if defined(__AVX512BF16__)
+inline __m512i narrowed(vf low, vf high) {
+  return (__m512i)_mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(high), reinterpret_cast<__m512>(low));
+}
+
+// Channels that lie side by side.
+void round_pixel(const float* from, i64 count, Word* to) {
+  i64 i = 0;
+  for (; i + 32 <= count; i += 32) _mm512_storeu_si512(to + i / 2, narrowed(load(from + i), load(from + i + 16)));
+  if (const i64 n = count - i; n > 0) {
+    const vf low = load_part(from + i, std::min<i64>(n, 16)), high = load_part(from + i + 16, std::max<i64>(n - 16, 0));
+    _mm512_mask_storeu_epi32(to + i / 2, static_cast<__mmask16>((1u << (n + 1) / 2) - 1), narrowed(low, high));
+  }
+}
+
+// Others: sixteen pixels of a pair at a time.
+void round_pair(const float* even, const float* odd, i64 from_pixel, i64 n, Word* to, i64 to_pixel) {
+  for (i64 r = 0; r < n; r += 16) {
+    const i64 m = std::min<i64>(16, n - r);
+    const vf first = load_some(even + r * from_pixel, from_pixel, 0, m);
+    const vf second = odd ? load_some(odd + r * from_pixel, from_pixel, 0, m) : vf{};
+    alignas(64) std::uint16_t halves[32];
+    _mm512_store_si512(halves, narrowed(first, second));
+    for (i64 p = 0; p < m; ++p) to[(r + p) * to_pixel] = halves[p] | Word{halves[16 + p]} << 16;
+  }
+}
+#else
+void round_pixel(const float* from, i64 count, Word* to) {
+  for (i64 i = 0; i < count; i += 2)
+    to[i / 2] = f32_to_bf16(from[i]) | (i + 1 < count ? Word{f32_to_bf16(from[i + 1])} << 16 : 0);
+}
+
+void round_pair(const float* even, const float* odd, i64 from_pixel, i64 n, Word* to, i64 to_pixel) {
+  for (i64 r = 0; r < n; ++r)
+    to[r * to_pixel] = f32_to_bf16(even[r * from_pixel]) | (odd ? Word{f32_to_bf16(odd[r * from_pixel])} << 16 : 0);
+}
+#endif
+
+void round(const float* from, i64 from_pixel, i64 step, i64 n, i64 count, Word* to, i64 to_pixel) {
+  if (step == 1)
+    for (i64 r = 0; r < n; ++r) round_pixel(from + r * from_pixel, count, to + r * to_pixel);
+  else
+    for (i64 i = 0; i < count; i += 2)
+      round_pair(from + i * step, i + 1 < count ? from + (i + 1) * step : nullptr, from_pixel, n, to + i / 2, to_pixel);
+}
+
+}  // namespace
+
+const ConvLastBf16Table TABLE = {NAME, MR, kNr, tile, round};
+
+}  // namespace lc::host
