@@ -1,0 +1,24 @@
+// Numbers, types and operations of the kernel IR as C text.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "lightcone/codegen/kernel_ir.h"
+
+namespace lc::ir {
+
+std::string_view register_type(DType t);
+std::string number(double v, DType t);
+// The C expression of an operation: its spelling in the op table with the type's suffix.
+std::string spell(Op op, DType operand, const std::string& a, const std::string& b, const std::string& c);
+// The call that computes it for kLanes numbers, from one array into another.
+std::string spell_vector(Op op, const std::string& to, const std::string& from);
+std::string rounded(const std::string& v, DType t);
+// A register of type `from` as a register of type `to`.
+std::string converted(const std::string& v, DType from, DType to);
+std::string loaded(const std::string& buffer, DType t, const std::string& offset);
+std::string stored(const std::string& v, DType t);
+std::string identity(const Reduction& r);
+
+}  // namespace lc::ir
