@@ -33,8 +33,21 @@ class Renderer {
   void fetch_ahead(int loop, const std::string& base);
   void loop(int id, bool vector, const std::string& width);
   void output_lanes(int id);
-  void by_whole_vectors(int id, const std::string& from, const std::string& to);
+  void by_whole_vectors(int id, const std::string& to, const std::string& until);
   void reduction_loops(int id, bool vector, const std::string& width);
+  void begin_sums(int id, bool vector);
+  void feed_sums(int id, const std::string& until);
+  void rest_of_sums(int id);
+  void fold_sums(int id);
+  std::string join(const Reduction& r, const std::string& a, const std::string& b);
+  bool keyed(const Reduction& r) const;
+  std::string key(const Reduction& r, const std::string& v) const { return keyed(r) ? "lc_key_f(" + v + ")" : v; }
+  void skewed_rows(int id);
+  void find_passed(const std::vector<Part>& body);
+  void run_turns(const std::vector<Part>& body);
+  void for_row(std::size_t behind, const std::vector<int>& values, int last, const Lines& body);
+  void once_a_row(const std::vector<int>& values);
+  std::string kept(int id);
   void update(const Loop& l, bool vector, const std::string& width);
   std::string from(int id);
   std::string to(int id);
@@ -65,6 +78,7 @@ class Renderer {
   std::set<int> arrays_;     // values that live across segments inside output lanes
   int lane_loop_ = -1;       // the output loop whose lanes we are inside of
   std::string lane_base_;
+  std::set<int> passed_;  // values that one loop over skewed rows computes, or what is between two, and others read
 };
 
 int Renderer::find_homes(const Block& b, int next) {
@@ -261,59 +275,84 @@ void Renderer::update(const Loop& l, bool vector, const std::string& width) {
   else line(s);
 }
 
-void Renderer::reduction_loops(int id, bool vector, const std::string& width) {
+// A maximum of floats is one of integers in the order of the floats (a NaN above all): one cycle an element in the
+// chain instead of a dozen.
+bool Renderer::keyed(const Reduction& r) const {
+  const bool lanes = k_.loops[static_cast<std::size_t>(r.inner_loop)].lanes;
+  return lanes && lane_loop_ < 0 && r.op == Op::MaxReduce && register_type(r.dtype) == "float";
+}
+std::string Renderer::join(const Reduction& r, const std::string& a, const std::string& b) {
+  return keyed(r) ? "lc_max_i(" + a + ", " + b + ")" : rounded(spell(r.op, r.dtype, a, b, ""), r.dtype);
+}
+
+void Renderer::begin_sums(int id, bool vector) {
   const Loop& l = k_.loops[static_cast<std::size_t>(id)];
   const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
   const std::string acc = "a" + std::to_string(l.reduction), type(register_type(r.dtype));
-  const bool lanes = k_.loops[static_cast<std::size_t>(r.inner_loop)].lanes;
-  // A maximum of floats is one of integers in the order of the floats (a NaN above all): one cycle an
-  // element in the chain instead of a dozen.
-  const bool keyed = lanes && !vector && r.op == Op::MaxReduce && type == "float";
-  const auto key = [&](const std::string& v) { return keyed ? "lc_key_f(" + v + ")" : v; };
-  const auto join = [&](const std::string& a, const std::string& b) {
-    return keyed ? "lc_max_i(" + a + ", " + b + ")" : rounded(spell(r.op, r.dtype, a, b, ""), r.dtype);
+  const bool lanes = k_.loops[static_cast<std::size_t>(r.inner_loop)].lanes && !vector;
+  if (!vector && !lanes) return line(type + " " + acc + " = " + identity(r) + ";");
+  line((keyed(r) ? "int" : type) + " " + acc + (lanes ? "_" : "") + "[" + std::to_string(kLanes) +
+       "] __attribute__((aligned(64)));");
+  line("for (int l = 0; l < " + std::to_string(kLanes) + "; ++l) " + acc + (lanes ? "_" : "") +
+       "[l] = " + key(r, identity(r)) + ";");
+}
+
+// Whole vectors of the loop, from where it stands.
+void Renderer::feed_sums(int id, const std::string& until) {
+  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
+  const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
+  const std::string acc = "a" + std::to_string(l.reduction), type(register_type(r.dtype));
+  const std::string base = l.symbol + "_", full = std::to_string(kLanes);
+  const bool carried = type == "float" || type == "int";  // a register's width, see LC_CARRY
+  const auto carry = [&](const std::string& how) {
+    if (carried) line("LC_" + how + "(" + (keyed(r) ? "int" : type) + ", " + acc + ");");
   };
-  if (id == r.outer_loop) {
-    if (vector || lanes) {
-      line((keyed ? "int" : type) + " " + acc + (lanes && !vector ? "_" : "") + "[" + std::to_string(kLanes) +
-           "] __attribute__((aligned(64)));");
-      line("for (int l = 0; l < " + std::to_string(kLanes) + "; ++l) " + acc + (lanes && !vector ? "_" : "") +
-           "[l] = " + key(identity(r)) + ";");
-    } else {
-      line(type + " " + acc + " = " + identity(r) + ";");
-    }
-  }
-  if (id == r.inner_loop && lanes && !vector) {
-    const std::string base = l.symbol + "_", full = std::to_string(kLanes), extent = dim(l.extent);
-    const bool carried = type == "float" || type == "int";  // a register's width, see LC_CARRY
-    const auto carry = [&](const std::string& how) {
-      if (carried) line("LC_" + how + "(" + (keyed ? "int" : type) + ", " + acc + ");");
-    };
-    const auto feed = [&](const std::string& into) {
-      return [=, this] { line(into + "[l] = " + join(into + "[l]", key(value(r.value))) + ";"); };
-    };
-    line("long " + base + " = 0;");
-    carry("CARRY");
-    open("for (; " + base + " + " + full + " <= " + extent + "; " + base + " += " + full + ") {");
-    fetch_ahead(id, base);
-    carry("TAKE");
-    lane_body(values_in(l.body), l.symbol, base, full, feed(acc + (carried ? "t" : "_")));
-    carry("GIVE");
-    close();
-    carry("DONE");
-    lane_body(values_in(l.body), l.symbol, base, "(int)(" + extent + " - " + base + ")", feed(acc + "_"));
+  const std::string into = acc + (carried ? "t" : "_");
+  carry("CARRY");
+  open("for (; " + base + " + " + full + " <= " + until + "; " + base + " += " + full + ") {");
+  fetch_ahead(id, base);
+  carry("TAKE");
+  lane_body(values_in(l.body), l.symbol, base, full,
+            [&] { line(into + "[l] = " + join(r, into + "[l]", key(r, value(r.value))) + ";"); });
+  carry("GIVE");
+  close();
+  carry("DONE");
+}
+
+void Renderer::rest_of_sums(int id) {
+  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
+  const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
+  const std::string acc = "a" + std::to_string(l.reduction) + "_[l]", base = l.symbol + "_";
+  lane_body(values_in(l.body), l.symbol, base, "(int)(" + dim(l.extent) + " - " + base + ")",
+            [&] { line(acc + " = " + join(r, acc, key(r, value(r.value))) + ";"); });
+}
+
+void Renderer::fold_sums(int id) {  // the lanes, in a fixed order
+  const int number = k_.loops[static_cast<std::size_t>(id)].reduction;
+  const Reduction& r = k_.reductions[static_cast<std::size_t>(number)];
+  const std::string acc = "a" + std::to_string(number), type(register_type(r.dtype));
+  for (int half = kLanes / 2; half > 0; half /= 2)
+    line("for (int l = 0; l < " + std::to_string(half) + "; ++l) " + acc +
+         "_[l] = " + join(r, acc + "_[l]", acc + "_[l + " + std::to_string(half) + "]") + ";");
+  line("const " + type + " " + acc + " = " + (keyed(r) ? "lc_unkey_f(" + acc + "_[0])" : acc + "_[0]") + ";");
+}
+
+void Renderer::reduction_loops(int id, bool vector, const std::string& width) {
+  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
+  const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
+  const bool lanes = k_.loops[static_cast<std::size_t>(r.inner_loop)].lanes && !vector;
+  if (id == r.outer_loop) begin_sums(id, vector);
+  if (id == r.inner_loop && lanes) {
+    line("long " + l.symbol + "_ = 0;");
+    feed_sums(id, dim(l.extent));
+    rest_of_sums(id);
   } else {
     open("for (long " + l.symbol + " = 0; " + l.symbol + " < " + dim(l.extent) + "; ++" + l.symbol + ") {");
     block(l.body, vector, width);
     if (id == r.inner_loop) update(l, vector, width);
     close();
   }
-  if (id == r.outer_loop && lanes && !vector) {  // the lanes, folded in a fixed order
-    for (int half = kLanes / 2; half > 0; half /= 2)
-      line("for (int l = 0; l < " + std::to_string(half) + "; ++l) " + acc +
-           "_[l] = " + join(acc + "_[l]", acc + "_[l + " + std::to_string(half) + "]") + ";");
-    line("const " + type + " " + acc + " = " + (keyed ? "lc_unkey_f(" + acc + "_[0])" : acc + "_[0]") + ";");
-  }
+  if (id == r.outer_loop && lanes) fold_sums(id);
 }
 
 void Renderer::fetch_ahead(int loop, const std::string& base) {
@@ -321,6 +360,10 @@ void Renderer::fetch_ahead(int loop, const std::string& base) {
   if (std::none_of(k_.ahead.begin(), k_.ahead.end(), here)) return;
   open("{");
   line("const long " + k_.loops[static_cast<std::size_t>(loop)].symbol + " = " + base + ";");
+  if (k_.skewed >= 0 && loop >= k_.output_loops) {  // what comes next is told from the first loop's row
+    const std::string& row = k_.loops[static_cast<std::size_t>(k_.skewed)].symbol;
+    line("const long " + row + " = " + row + "_t;");
+  }
   for (const Prefetch& p : k_.ahead)
     if (here(p))
       line("__builtin_prefetch(in" + std::to_string(p.buffer) + " + " + dim(p.offset) + (p.level == 1 ? "" : ", 0, 2") +
@@ -329,14 +372,15 @@ void Renderer::fetch_ahead(int loop, const std::string& base) {
 }
 
 // Whole vectors are gathered in an array that becomes a register, and stored, past the caches or not; single
-// elements up to the first aligned vector and behind the last.
-void Renderer::by_whole_vectors(int id, const std::string& from, const std::string& to) {
+// elements up to the first aligned vector and behind the last. From where the loop stands to `until`, or a vector
+// beyond.
+void Renderer::by_whole_vectors(int id, const std::string& to, const std::string& until) {
   const Loop& l = k_.loops[static_cast<std::size_t>(id)];
   const std::string base = l.symbol + "_", full = std::to_string(kLanes), type(info(k_.dtype).c);
   const auto into = [&](const std::string& array) {
     return [=, this] { line(array + "[l] = " + stored(value(k_.result), k_.dtype) + ";"); };
   };
-  open("for (long " + base + " = " + from + "; " + base + " < " + to + ";) {");
+  open("for (; " + base + " < " + until + ";) {");
   line("const long " + l.symbol + " = " + base + ";");
   line(type + "* to = out_ + " + dim(k_.store_offset) + ";");
   line("const long w = lc_lanes(to, sizeof *to, " + to + " - " + base + ", " + (k_.streams ? "stream" : "0") + ");");
@@ -380,8 +424,10 @@ void Renderer::output_lanes(int id) {
   const auto asks = [&](const Item& i) { return !i.is_loop && by_vectors(i.id); };
   if (k_.streams || !k_.tiles.empty() ||
       (!has_loops(l.body) && std::any_of(l.body.items.begin(), l.body.items.end(), asks) &&
-       coefficient(k_.store_offset, l.symbol) == 1))
-    return by_whole_vectors(id, from, to);
+       coefficient(k_.store_offset, l.symbol) == 1)) {
+    line("long " + l.symbol + "_ = " + from + ";");
+    return by_whole_vectors(id, to, to);
+  }
   if (!has_loops(l.body)) {
     out_ += std::string(dialect_.parallel) + "\n";
     open("for (long " + l.symbol + " = " + from + "; " + l.symbol + " < " + to + "; ++" + l.symbol + ") {");
@@ -410,10 +456,103 @@ void Renderer::output_lanes(int id) {
   lane_loop_ = -1;
 }
 
+// Values between the loops that are read by another loop or behind it.
+void Renderer::find_passed(const std::vector<Part>& body) {
+  for (const Part& p : body)
+    for (const Part& other : body) {
+      std::vector<int> readers = values_in(k_.loops[static_cast<std::size_t>(other.loop)].body);
+      const int r = k_.loops[static_cast<std::size_t>(other.loop)].reduction;
+      std::set<int> read{r < 0 ? k_.result : k_.reductions[static_cast<std::size_t>(r)].value};
+      if (&other != &p) readers.insert(readers.end(), other.values.begin(), other.values.end());
+      for (const int id : readers)
+        for (const Instr& i = k_.instrs[static_cast<std::size_t>(id)]; const int used : {i.a, i.b, i.c})
+          read.insert(used);
+      for (const int id : p.values)
+        if (read.contains(id)) passed_.insert(id);
+    }
+}
+
+// The body for the row that is `behind` the first loop's, if there is one. It computes `values`; they, and `last`, read
+// what was kept for the row.
+void Renderer::for_row(std::size_t behind, const std::vector<int>& values, int last, const Lines& body) {
+  const std::string row = k_.loops[static_cast<std::size_t>(k_.skewed)].symbol, n = std::to_string(behind);
+  open("if (" + row + "_t >= " + from(k_.skewed) + " + " + n + " && " + row + "_t < " + to(k_.skewed) + " + " + n +
+       ") {");
+  line("const long " + row + " = " + row + "_t - " + n + ";");
+  std::set<int> read{last};
+  for (const int id : values)
+    for (const Instr& i = k_.instrs[static_cast<std::size_t>(id)]; const int used : {i.a, i.b, i.c}) read.insert(used);
+  for (const int id : values) read.erase(id);
+  for (const int id : read)
+    if (passed_.contains(id))
+      line("const " + std::string(register_type(k_.instrs[static_cast<std::size_t>(id)].dtype)) + " " + value(id) +
+           " = " + kept(id) + ";");
+  for (std::size_t r = 0; r < k_.rows.size(); ++r)
+    if (const Row& w = k_.rows[r]; w.copies > 1)
+      line(std::string(register_type(w.dtype)) + "* const row" + std::to_string(r) + " = row" + std::to_string(r) +
+           "_ + " + row + " % " + std::to_string(w.copies) + " * " + std::to_string(w.elements) + ";");
+  body();
+  close();
+}
+std::string Renderer::kept(int id) {
+  return "v" + std::to_string(id) + "_[" + k_.loops[static_cast<std::size_t>(k_.skewed)].symbol + " % " +
+         std::to_string(slots(k_)) + "]";
+}
+void Renderer::once_a_row(const std::vector<int>& values) {
+  straight(values, false, "");
+  for (const int id : values)
+    if (passed_.contains(id)) line(kept(id) + " = " + value(id) + ";");
+}
+
+// The loops take turns, each for a piece of its row. What follows a loop is computed behind all of them.
+void Renderer::run_turns(const std::vector<Part>& body) {
+  const auto loop = [&](std::size_t n) -> const Loop& { return k_.loops[static_cast<std::size_t>(body[n].loop)]; };
+  const auto fed = [&](std::size_t n) {
+    return n + 1 < body.size() ? k_.reductions[static_cast<std::size_t>(loop(n).reduction)].value : k_.result;
+  };
+  for (std::size_t n = 0; n < body.size(); ++n) {
+    if (n + 1 < body.size()) begin_sums(body[n].loop, false);
+    line("long " + loop(n).symbol + "_ = 0;");
+  }
+  const std::string extent = dim(loop(0).extent), piece = std::to_string(kPiece);
+  open("for (long piece = 0, until; piece < " + extent + "; piece = until) {");
+  line("until = stream && piece + " + piece + " < " + extent + " ? piece + " + piece + " : " + extent + ";");
+  for (std::size_t n = body.size(); n-- > 0;)
+    for_row(n, values_in(loop(n).body), fed(n), [&] {
+      if (n + 1 < body.size()) feed_sums(body[n].loop, "until");
+      else by_whole_vectors(body[n].loop, extent, "until");
+    });
+  close();
+  for (std::size_t n = 0; n + 1 < body.size(); ++n) {
+    std::vector<int> values = values_in(loop(n).body);
+    values.insert(values.end(), body[n + 1].values.begin(), body[n + 1].values.end());
+    for_row(n, values, fed(n), [&] {
+      rest_of_sums(body[n].loop);
+      fold_sums(body[n].loop);
+      once_a_row(body[n + 1].values);
+    });
+  }
+}
+
+void Renderer::skewed_rows(int id) {
+  const std::string step = k_.loops[static_cast<std::size_t>(id)].symbol + "_t";
+  const std::vector<Part> body = parts(k_);
+  find_passed(body);
+  for (const int v : passed_)
+    line(std::string(register_type(k_.instrs[static_cast<std::size_t>(v)].dtype)) + " v" + std::to_string(v) + "_[" +
+         std::to_string(slots(k_)) + "];");
+  open("for (long " + step + " = " + from(id) + "; " + step + " < " + to(id) + " + " + std::to_string(body.size() - 1) +
+       "; ++" + step + ") {");
+  if (!body[0].values.empty()) for_row(0, body[0].values, -1, [&] { once_a_row(body[0].values); });
+  run_turns(body);
+  close();
+}
+
 void Renderer::loop(int id, bool vector, const std::string& width) {
   const Loop& l = k_.loops[static_cast<std::size_t>(id)];
   if (l.reduction >= 0) return reduction_loops(id, vector, width);
   if (l.lanes) return output_lanes(id);
+  if (id == k_.skewed) return skewed_rows(id);
   fill_tiles(id);
   const std::string to = this->to(id), step = std::to_string(l.step);
   open("for (long " + l.symbol + " = " + from(id) + "; " + l.symbol + " < " + to + "; " + l.symbol + " += " + step +
@@ -441,8 +580,9 @@ std::string Renderer::text(std::string_view name) {
   if (k_.streams) line("const int stream = n[" + std::to_string(k_.sizes.size()) + "] != 0;");
   line(std::string(dialect_.unseen_zero));
   for (std::size_t k = 0; k < k_.rows.size(); ++k)
-    line(std::string(register_type(k_.rows[k].dtype)) + " row" + std::to_string(k) + "[" +
-         std::to_string(k_.rows[k].elements) + "] __attribute__((aligned(64)));");
+    line(std::string(register_type(k_.rows[k].dtype)) + " row" + std::to_string(k) +
+         (k_.rows[k].copies > 1 ? "_[" : "[") + std::to_string(k_.rows[k].elements * k_.rows[k].copies) +
+         "] __attribute__((aligned(64)));");
   for (std::size_t t = 0; t < k_.tiles.size(); ++t)
     line(std::string(info(k_.tiles[t].dtype).c) + " in" + std::to_string(k_.buffers.size() + t) + "[" +
          std::to_string(k_.tiles[t].elements) + "] __attribute__((aligned(64)));");
