@@ -18,6 +18,9 @@ class Renderer {
   std::string text(std::string_view name);
 
  private:
+  const Loop& loop_at(int id) const { return k_.loops[static_cast<std::size_t>(id)]; }
+  const Instr& instr(int id) const { return k_.instrs[static_cast<std::size_t>(id)]; }
+  const Reduction& reduction(int id) const { return k_.reductions[static_cast<std::size_t>(id)]; }
   std::string dim(const Dim& d);
   std::string atom(const Dim::Atom* a);
   std::string value(int id) { return "v" + std::to_string(id) + (arrays_.contains(id) ? "[l]" : ""); }
@@ -85,7 +88,7 @@ int Renderer::find_homes(const Block& b, int next) {
   ++next;
   for (const Item& i : b.items) {
     if (i.is_loop) {
-      next = find_homes(k_.loops[static_cast<std::size_t>(i.id)].body, next);
+      next = find_homes(loop_at(i.id).body, next);
       ++next;
     } else {
       home_[i.id] = next;
@@ -99,13 +102,13 @@ void Renderer::find_arrays(int lane_loop) {
   std::set<int> inside;
   const auto collect = [&](auto& self, const Block& b) -> void {
     for (const Item& i : b.items) {
-      if (i.is_loop) self(self, k_.loops[static_cast<std::size_t>(i.id)].body);
+      if (i.is_loop) self(self, loop_at(i.id).body);
       else inside.insert(i.id);
     }
   };
-  collect(collect, k_.loops[static_cast<std::size_t>(lane_loop)].body);
+  collect(collect, loop_at(lane_loop).body);
   for (int id : inside) {
-    const Instr& in = k_.instrs[static_cast<std::size_t>(id)];
+    const Instr& in = instr(id);
     for (int used : {in.a, in.b, in.c})
       if (used >= 0 && inside.contains(used) && home_[used] != home_[id]) arrays_.insert(used);
   }
@@ -174,12 +177,12 @@ std::string Renderer::expression(const Instr& i) {
     }
     case Code::Apply: {
       const int last = i.c >= 0 ? i.c : i.b >= 0 ? i.b : i.a;
-      const DType operand = k_.instrs[static_cast<std::size_t>(last)].dtype;
+      const DType operand = instr(last).dtype;
       const auto v = [&](int id) { return id >= 0 ? value(id) : std::string(); };
       const std::string e = spell(i.op, operand, v(i.a), v(i.b), v(i.c));
       return info(i.op).types == Types::Compare || i.op == Op::Where ? e : rounded(e, i.dtype);
     }
-    case Code::Convert: return converted(value(i.a), k_.instrs[static_cast<std::size_t>(i.a)].dtype, i.dtype);
+    case Code::Convert: return converted(value(i.a), instr(i.a).dtype, i.dtype);
     case Code::Accumulator: return "a" + std::to_string(i.buffer) + (lane_loop_ >= 0 ? "[l]" : "");
     case Code::Kept: return row_element(i.buffer, i.offset);
   }
@@ -189,7 +192,7 @@ std::string Renderer::expression(const Instr& i) {
 // Is there a function in the prelude that computes the value in all lanes at once? Some instructions are not to be
 // had by writing a loop.
 bool Renderer::by_vectors(int id) const {
-  const Instr& i = k_.instrs[static_cast<std::size_t>(id)];
+  const Instr& i = instr(id);
   return i.code == Code::Apply && i.op == Op::Exp2 && i.dtype == DType::F32;
 }
 
@@ -200,7 +203,7 @@ void Renderer::find_crossing(const std::vector<int>& values) {
   for (int id : values) {
     if (by_vectors(id)) ++now;
     segment[id] = now;
-    const Instr& i = k_.instrs[static_cast<std::size_t>(id)];
+    const Instr& i = instr(id);
     for (int used : {i.a, i.b, i.c})
       if (const auto it = segment.find(used); it != segment.end() && (it->second != now || by_vectors(used)))
         arrays_.insert(used);
@@ -216,8 +219,8 @@ void Renderer::lane_body(const std::vector<int>& values, const std::string& symb
   if (whole) find_crossing(values);
   for (int id : values)
     if (arrays_.contains(id))
-      line(std::string(register_type(k_.instrs[static_cast<std::size_t>(id)].dtype)) + " v" + std::to_string(id) + "[" +
-           std::to_string(kLanes) + "] __attribute__((aligned(64)));");
+      line(std::string(register_type(instr(id).dtype)) + " v" + std::to_string(id) + "[" + std::to_string(kLanes) +
+           "] __attribute__((aligned(64)));");
   bool inside = false;
   const auto enter = [&] {
     if (std::exchange(inside, true)) return;
@@ -225,7 +228,7 @@ void Renderer::lane_body(const std::vector<int>& values, const std::string& symb
     line("const long " + symbol + " = " + base + " + l;");
   };
   for (int id : values) {
-    const Instr& i = k_.instrs[static_cast<std::size_t>(id)];
+    const Instr& i = instr(id);
     if (whole && by_vectors(id) && arrays_.contains(i.a)) {
       if (std::exchange(inside, false)) close();
       const auto name = [](int v) { return "v" + std::to_string(v); };
@@ -245,9 +248,9 @@ void Renderer::lane_body(const std::vector<int>& values, const std::string& symb
 
 void Renderer::straight(const std::vector<int>& values, bool vector, const std::string& width) {
   if (values.empty()) return;
-  if (vector) return lane_body(values, k_.loops[static_cast<std::size_t>(lane_loop_)].symbol, lane_base_, width);
+  if (vector) return lane_body(values, loop_at(lane_loop_).symbol, lane_base_, width);
   for (int id : values) {
-    const Instr& i = k_.instrs[static_cast<std::size_t>(id)];
+    const Instr& i = instr(id);
     line("const " + std::string(register_type(i.dtype)) + " " + value(id) + " = " + expression(i) + ";");
   }
 }
@@ -268,7 +271,7 @@ void Renderer::block(const Block& b, bool vector, const std::string& width) {
 
 // acc = op(acc, value), for one lane or for all.
 void Renderer::update(const Loop& l, bool vector, const std::string& width) {
-  const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
+  const Reduction& r = reduction(l.reduction);
   const std::string acc = "a" + std::to_string(l.reduction) + (vector || l.lanes ? "[l]" : "");
   const std::string s = acc + " = " + rounded(spell(r.op, r.dtype, acc, value(r.value), ""), r.dtype) + ";";
   if (vector) line("for (int l = 0; l < " + width + "; ++l) " + s);
@@ -278,7 +281,7 @@ void Renderer::update(const Loop& l, bool vector, const std::string& width) {
 // A maximum of floats is one of integers in the order of the floats (a NaN above all): one cycle an element in the
 // chain instead of a dozen.
 bool Renderer::keyed(const Reduction& r) const {
-  const bool lanes = k_.loops[static_cast<std::size_t>(r.inner_loop)].lanes;
+  const bool lanes = loop_at(r.inner_loop).lanes;
   return lanes && lane_loop_ < 0 && r.op == Op::MaxReduce && register_type(r.dtype) == "float";
 }
 std::string Renderer::join(const Reduction& r, const std::string& a, const std::string& b) {
@@ -286,10 +289,10 @@ std::string Renderer::join(const Reduction& r, const std::string& a, const std::
 }
 
 void Renderer::begin_sums(int id, bool vector) {
-  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
-  const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
+  const Loop& l = loop_at(id);
+  const Reduction& r = reduction(l.reduction);
   const std::string acc = "a" + std::to_string(l.reduction), type(register_type(r.dtype));
-  const bool lanes = k_.loops[static_cast<std::size_t>(r.inner_loop)].lanes && !vector;
+  const bool lanes = loop_at(r.inner_loop).lanes && !vector;
   if (!vector && !lanes) return line(type + " " + acc + " = " + identity(r) + ";");
   line((keyed(r) ? "int" : type) + " " + acc + (lanes ? "_" : "") + "[" + std::to_string(kLanes) +
        "] __attribute__((aligned(64)));");
@@ -299,8 +302,8 @@ void Renderer::begin_sums(int id, bool vector) {
 
 // Whole vectors of the loop, from where it stands.
 void Renderer::feed_sums(int id, const std::string& until) {
-  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
-  const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
+  const Loop& l = loop_at(id);
+  const Reduction& r = reduction(l.reduction);
   const std::string acc = "a" + std::to_string(l.reduction), type(register_type(r.dtype));
   const std::string base = l.symbol + "_", full = std::to_string(kLanes);
   const bool carried = type == "float" || type == "int";  // a register's width, see LC_CARRY
@@ -320,16 +323,16 @@ void Renderer::feed_sums(int id, const std::string& until) {
 }
 
 void Renderer::rest_of_sums(int id) {
-  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
-  const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
+  const Loop& l = loop_at(id);
+  const Reduction& r = reduction(l.reduction);
   const std::string acc = "a" + std::to_string(l.reduction) + "_[l]", base = l.symbol + "_";
   lane_body(values_in(l.body), l.symbol, base, "(int)(" + dim(l.extent) + " - " + base + ")",
             [&] { line(acc + " = " + join(r, acc, key(r, value(r.value))) + ";"); });
 }
 
 void Renderer::fold_sums(int id) {  // the lanes, in a fixed order
-  const int number = k_.loops[static_cast<std::size_t>(id)].reduction;
-  const Reduction& r = k_.reductions[static_cast<std::size_t>(number)];
+  const int number = loop_at(id).reduction;
+  const Reduction& r = reduction(number);
   const std::string acc = "a" + std::to_string(number), type(register_type(r.dtype));
   for (int half = kLanes / 2; half > 0; half /= 2)
     line("for (int l = 0; l < " + std::to_string(half) + "; ++l) " + acc +
@@ -338,9 +341,9 @@ void Renderer::fold_sums(int id) {  // the lanes, in a fixed order
 }
 
 void Renderer::reduction_loops(int id, bool vector, const std::string& width) {
-  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
-  const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
-  const bool lanes = k_.loops[static_cast<std::size_t>(r.inner_loop)].lanes && !vector;
+  const Loop& l = loop_at(id);
+  const Reduction& r = reduction(l.reduction);
+  const bool lanes = loop_at(r.inner_loop).lanes && !vector;
   if (id == r.outer_loop) begin_sums(id, vector);
   if (id == r.inner_loop && lanes) {
     line("long " + l.symbol + "_ = 0;");
@@ -355,27 +358,22 @@ void Renderer::reduction_loops(int id, bool vector, const std::string& width) {
   if (id == r.outer_loop && lanes) fold_sums(id);
 }
 
+// Of skewed rows, what comes next is told from the row of the first loop.
 void Renderer::fetch_ahead(int loop, const std::string& base) {
-  const auto here = [&](const Prefetch& p) { return p.loop == loop; };
-  if (std::none_of(k_.ahead.begin(), k_.ahead.end(), here)) return;
-  open("{");
-  line("const long " + k_.loops[static_cast<std::size_t>(loop)].symbol + " = " + base + ";");
-  if (k_.skewed >= 0 && loop >= k_.output_loops) {  // what comes next is told from the first loop's row
-    const std::string& row = k_.loops[static_cast<std::size_t>(k_.skewed)].symbol;
-    line("const long " + row + " = " + row + "_t;");
-  }
+  std::string at = "const long " + loop_at(loop).symbol + " = " + base + ";";
+  if (k_.skewed >= 0 && loop >= k_.output_loops)
+    at += " const long " + loop_at(k_.skewed).symbol + " = " + loop_at(k_.skewed).symbol + "_t;";
   for (const Prefetch& p : k_.ahead)
-    if (here(p))
-      line("__builtin_prefetch(in" + std::to_string(p.buffer) + " + " + dim(p.offset) + (p.level == 1 ? "" : ", 0, 2") +
-           ");");
-  close();
+    if (p.loop == loop)
+      line("{ " + at + " __builtin_prefetch(in" + std::to_string(p.buffer) + " + " + dim(p.offset) +
+           (p.level == 1 ? "" : ", 0, 2") + "); }");
 }
 
 // Whole vectors are gathered in an array that becomes a register, and stored, past the caches or not; single
 // elements up to the first aligned vector and behind the last. From where the loop stands to `until`, or a vector
 // beyond.
 void Renderer::by_whole_vectors(int id, const std::string& to, const std::string& until) {
-  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
+  const Loop& l = loop_at(id);
   const std::string base = l.symbol + "_", full = std::to_string(kLanes), type(info(k_.dtype).c);
   const auto into = [&](const std::string& array) {
     return [=, this] { line(array + "[l] = " + stored(value(k_.result), k_.dtype) + ";"); };
@@ -399,11 +397,11 @@ void Renderer::by_whole_vectors(int id, const std::string& to, const std::string
 }
 
 std::string Renderer::from(int id) {
-  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
-  return l.tile >= 0 ? k_.loops[static_cast<std::size_t>(l.tile)].symbol : id == 0 ? "begin" : "0";
+  const Loop& l = loop_at(id);
+  return l.tile >= 0 ? loop_at(l.tile).symbol : id == 0 ? "begin" : "0";
 }
 std::string Renderer::to(int id) {
-  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
+  const Loop& l = loop_at(id);
   return l.tile >= 0 ? l.symbol + "_to" : id == 0 ? "end" : dim(l.extent);
 }
 
@@ -419,7 +417,7 @@ void Renderer::fill_tiles(int loop) {
 }
 
 void Renderer::output_lanes(int id) {
-  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
+  const Loop& l = loop_at(id);
   const std::string from = this->from(id), to = this->to(id);
   const auto asks = [&](const Item& i) { return !i.is_loop && by_vectors(i.id); };
   if (k_.streams || !k_.tiles.empty() ||
@@ -460,13 +458,12 @@ void Renderer::output_lanes(int id) {
 void Renderer::find_passed(const std::vector<Part>& body) {
   for (const Part& p : body)
     for (const Part& other : body) {
-      std::vector<int> readers = values_in(k_.loops[static_cast<std::size_t>(other.loop)].body);
-      const int r = k_.loops[static_cast<std::size_t>(other.loop)].reduction;
-      std::set<int> read{r < 0 ? k_.result : k_.reductions[static_cast<std::size_t>(r)].value};
+      std::vector<int> readers = values_in(loop_at(other.loop).body);
+      const int r = loop_at(other.loop).reduction;
+      std::set<int> read{r < 0 ? k_.result : reduction(r).value};
       if (&other != &p) readers.insert(readers.end(), other.values.begin(), other.values.end());
       for (const int id : readers)
-        for (const Instr& i = k_.instrs[static_cast<std::size_t>(id)]; const int used : {i.a, i.b, i.c})
-          read.insert(used);
+        for (const Instr& i = instr(id); const int used : {i.a, i.b, i.c}) read.insert(used);
       for (const int id : p.values)
         if (read.contains(id)) passed_.insert(id);
     }
@@ -475,18 +472,17 @@ void Renderer::find_passed(const std::vector<Part>& body) {
 // The body for the row that is `behind` the first loop's, if there is one. It computes `values`; they, and `last`, read
 // what was kept for the row.
 void Renderer::for_row(std::size_t behind, const std::vector<int>& values, int last, const Lines& body) {
-  const std::string row = k_.loops[static_cast<std::size_t>(k_.skewed)].symbol, n = std::to_string(behind);
+  const std::string row = loop_at(k_.skewed).symbol, n = std::to_string(behind);
   open("if (" + row + "_t >= " + from(k_.skewed) + " + " + n + " && " + row + "_t < " + to(k_.skewed) + " + " + n +
        ") {");
   line("const long " + row + " = " + row + "_t - " + n + ";");
   std::set<int> read{last};
   for (const int id : values)
-    for (const Instr& i = k_.instrs[static_cast<std::size_t>(id)]; const int used : {i.a, i.b, i.c}) read.insert(used);
+    for (const Instr& i = instr(id); const int used : {i.a, i.b, i.c}) read.insert(used);
   for (const int id : values) read.erase(id);
   for (const int id : read)
     if (passed_.contains(id))
-      line("const " + std::string(register_type(k_.instrs[static_cast<std::size_t>(id)].dtype)) + " " + value(id) +
-           " = " + kept(id) + ";");
+      line("const " + std::string(register_type(instr(id).dtype)) + " " + value(id) + " = " + kept(id) + ";");
   for (std::size_t r = 0; r < k_.rows.size(); ++r)
     if (const Row& w = k_.rows[r]; w.copies > 1)
       line(std::string(register_type(w.dtype)) + "* const row" + std::to_string(r) + " = row" + std::to_string(r) +
@@ -495,8 +491,7 @@ void Renderer::for_row(std::size_t behind, const std::vector<int>& values, int l
   close();
 }
 std::string Renderer::kept(int id) {
-  return "v" + std::to_string(id) + "_[" + k_.loops[static_cast<std::size_t>(k_.skewed)].symbol + " % " +
-         std::to_string(slots(k_)) + "]";
+  return "v" + std::to_string(id) + "_[" + loop_at(k_.skewed).symbol + " % " + std::to_string(slots(k_)) + "]";
 }
 void Renderer::once_a_row(const std::vector<int>& values) {
   straight(values, false, "");
@@ -506,10 +501,8 @@ void Renderer::once_a_row(const std::vector<int>& values) {
 
 // The loops take turns, each for a piece of its row. What follows a loop is computed behind all of them.
 void Renderer::run_turns(const std::vector<Part>& body) {
-  const auto loop = [&](std::size_t n) -> const Loop& { return k_.loops[static_cast<std::size_t>(body[n].loop)]; };
-  const auto fed = [&](std::size_t n) {
-    return n + 1 < body.size() ? k_.reductions[static_cast<std::size_t>(loop(n).reduction)].value : k_.result;
-  };
+  const auto loop = [&](std::size_t n) -> const Loop& { return loop_at(body[n].loop); };
+  const auto fed = [&](std::size_t n) { return n + 1 < body.size() ? reduction(loop(n).reduction).value : k_.result; };
   for (std::size_t n = 0; n < body.size(); ++n) {
     if (n + 1 < body.size()) begin_sums(body[n].loop, false);
     line("long " + loop(n).symbol + "_ = 0;");
@@ -535,12 +528,12 @@ void Renderer::run_turns(const std::vector<Part>& body) {
 }
 
 void Renderer::skewed_rows(int id) {
-  const std::string step = k_.loops[static_cast<std::size_t>(id)].symbol + "_t";
+  const std::string step = loop_at(id).symbol + "_t";
   const std::vector<Part> body = parts(k_);
   find_passed(body);
   for (const int v : passed_)
-    line(std::string(register_type(k_.instrs[static_cast<std::size_t>(v)].dtype)) + " v" + std::to_string(v) + "_[" +
-         std::to_string(slots(k_)) + "];");
+    line(std::string(register_type(instr(v).dtype)) + " v" + std::to_string(v) + "_[" + std::to_string(slots(k_)) +
+         "];");
   open("for (long " + step + " = " + from(id) + "; " + step + " < " + to(id) + " + " + std::to_string(body.size() - 1) +
        "; ++" + step + ") {");
   if (!body[0].values.empty()) for_row(0, body[0].values, -1, [&] { once_a_row(body[0].values); });
@@ -549,7 +542,7 @@ void Renderer::skewed_rows(int id) {
 }
 
 void Renderer::loop(int id, bool vector, const std::string& width) {
-  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
+  const Loop& l = loop_at(id);
   if (l.reduction >= 0) return reduction_loops(id, vector, width);
   if (l.lanes) return output_lanes(id);
   if (id == k_.skewed) return skewed_rows(id);
