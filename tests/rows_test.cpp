@@ -202,13 +202,13 @@ TEST(Stream, SameBitsAtEveryAlignment) {
 // While the last reduction of a row computes, the next row comes; what only the output loop reads it asks for itself.
 TEST(Stream, TheNextRowIsFetchedByTheLastReduction) {
   Graph g;
-  const Tensor x = g.input("x", {3000, 2048}), y = g.input("y", {3000, 2048});
+  const Tensor x = g.input("x", {3000, 4096}), y = g.input("y", {3000, 4096});
   g.output("z", softmax(x, 1) + y);
   const std::string text = sources(transform(g, generic() | cpu({.threads = 1})).graph);
-  const std::size_t sum = text.find("for (; i2001_"), out = text.find("for (long i1001_");
+  const std::size_t sum = text.find("for (; i2001_"), out = text.find("for (; i1001_");
   const std::size_t first = text.find("__builtin_prefetch("), second = text.find("__builtin_prefetch(", first + 1);
   ASSERT_LT(second, text.size());
   EXPECT_EQ(count(text, "__builtin_prefetch("), 2u) << text;
   EXPECT_TRUE(sum < first && first < out && out < second) << text;
-  EXPECT_NE(text.find("__builtin_prefetch(in0 + (2048L*i1000 + i2001 + 2048L))"), std::string::npos) << text;
+  EXPECT_NE(text.find("__builtin_prefetch(in0 + (4096L*i1000 + i2001 + 4096L))"), std::string::npos) << text;
 }

@@ -27,6 +27,7 @@ struct Machine {
   i64 begin, end;
   std::vector<std::vector<Register>> rows;
   std::vector<std::vector<std::byte>> tiles;
+  std::vector<std::vector<Register>> kept;  // of skewed rows, all values
 
   // An index is computed where nothing will read it too, and an extent of zero may divide there. Any number will do,
   // as in the C text; an Error would leave the thread of a worker.
@@ -101,12 +102,15 @@ struct Machine {
         if (sum != i.dtype) set(to, i.dtype, to.f);
         break;
       }
-      case Code::Kept:
-        to = rows[static_cast<std::size_t>(i.buffer)][static_cast<std::size_t>(i.offset.eval(env))];
-        break;
+      case Code::Kept: to = row_element(i.buffer, i.offset); break;
     }
     for (const Keep& keep : k.keeps)
-      if (keep.value == id) rows[static_cast<std::size_t>(keep.row)][static_cast<std::size_t>(keep.at.eval(env))] = to;
+      if (keep.value == id) row_element(keep.row, keep.at) = to;
+  }
+  Register& row_element(int row, const Dim& at) {
+    const Row& w = k.rows[static_cast<std::size_t>(row)];
+    const i64 copy = w.copies > 1 ? env.at(k.loops[static_cast<std::size_t>(k.skewed)].symbol) % w.copies : 0;
+    return rows[static_cast<std::size_t>(row)][static_cast<std::size_t>(copy * w.elements + at.eval(env))];
   }
   void store() {
     const auto at = static_cast<std::size_t>(k.store_offset.eval(env));
@@ -150,12 +154,17 @@ struct Machine {
                     from + (origin + column * stride + row) * static_cast<i64>(size), size);
   }
   void loop(int id) {
+    if (id == k.skewed) return skewed_rows(id);
     for (std::size_t t = 0; t < k.tiles.size(); ++t)
       if (k.tiles[t].across == id) fill(t);
     const Loop& l = k.loops[static_cast<std::size_t>(id)];
-    const Reduction* red = l.reduction >= 0 ? &k.reductions[static_cast<std::size_t>(l.reduction)] : nullptr;
-    if (red && id == red->outer_loop) start(l.reduction);
+    if (l.reduction >= 0 && id == k.reductions[static_cast<std::size_t>(l.reduction)].outer_loop) start(l.reduction);
     const auto [from, to] = range(id);
+    run(id, from, to);
+  }
+  void run(int id, i64 from, i64 to) {
+    const Loop& l = k.loops[static_cast<std::size_t>(id)];
+    const Reduction* red = l.reduction >= 0 ? &k.reductions[static_cast<std::size_t>(l.reduction)] : nullptr;
     i64& symbol = env[l.symbol];
     for (i64 v = from; v < to; v += l.step) {
       symbol = v;
@@ -168,17 +177,51 @@ struct Machine {
       if (!red && id == k.output_loops - 1) store();
     }
   }
+  // Values between the loops are found as they were left for the row, and left for it.
+  template <class F>
+  void for_row(i64 row, const F& f) {
+    const auto [from, to] = range(k.skewed);
+    if (row < from || row >= to) return;
+    env[k.loops[static_cast<std::size_t>(k.skewed)].symbol] = row;
+    std::vector<Register>& own = kept[static_cast<std::size_t>(row % slots(k))];
+    for (const Part& p : parts(k))
+      for (const int id : p.values) r[static_cast<std::size_t>(id)] = own[static_cast<std::size_t>(id)];
+    f(own);
+  }
+  void skewed_rows(int id) {
+    const std::vector<Part> body = parts(k);
+    const auto last = static_cast<i64>(body.size()) - 1;
+    const auto once_a_row = [&](i64 n, i64 row) {
+      for_row(row, [&](std::vector<Register>& own) {
+        for (const int v : body[static_cast<std::size_t>(n)].values)
+          step(v), own[static_cast<std::size_t>(v)] = r[static_cast<std::size_t>(v)];
+      });
+    };
+    const auto [from, to] = range(id);
+    for (i64 row = from; row < to + last; ++row) {
+      once_a_row(0, row);
+      const i64 extent = range(body[0].loop).second;
+      for (i64 n = 0; n < last; ++n)
+        start(k.loops[static_cast<std::size_t>(body[static_cast<std::size_t>(n)].loop)].reduction);
+      for (i64 piece = 0; piece < extent; piece += kPiece)
+        for (i64 n = last; n >= 0; --n)
+          for_row(row - n,
+                  [&](auto&) { run(body[static_cast<std::size_t>(n)].loop, piece, std::min(piece + kPiece, extent)); });
+      for (i64 n = 0; n < last; ++n) once_a_row(n + 1, row - n);
+    }
+  }
 };
 
 }  // namespace
 
 void interpret(const Kernel& k, const void* const* in, void* out, const i64* n, i64 begin, i64 end) {
-  Machine m{k, std::vector(in, in + k.buffers.size()), out, {}, {}, {}, begin, end, {}, {}};
+  Machine m{k, std::vector(in, in + k.buffers.size()), out, {}, {}, {}, begin, end, {}, {}, {}};
   for (const Tile& t : k.tiles) {
     m.tiles.emplace_back(static_cast<std::size_t>(t.elements) * size_of(t.dtype));
     m.in.push_back(m.tiles.back().data());
   }
-  for (const Row& row : k.rows) m.rows.emplace_back(static_cast<std::size_t>(row.elements));
+  for (const Row& row : k.rows) m.rows.emplace_back(static_cast<std::size_t>(row.elements * row.copies));
+  if (k.skewed >= 0) m.kept.assign(static_cast<std::size_t>(slots(k)), std::vector<Register>(k.instrs.size()));
   for (std::size_t s = 0; s < k.sizes.size(); ++s) m.env[k.sizes[s]] = n[s];
   m.r.resize(k.instrs.size());
   m.acc.resize(k.reductions.size());

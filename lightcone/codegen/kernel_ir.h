@@ -75,6 +75,7 @@ struct Reduction {
 struct Row {
   DType dtype;
   std::int64_t elements;
+  int copies = 1;  // a power of two: rows of the result that are under way at once (skew.cpp)
 };
 struct Keep {  // `value` is also written to element `at` of `row`
   int value, row;
@@ -119,8 +120,22 @@ struct Kernel {
   // past them, and what is read next is fetched ahead.
   bool streams = false;
   std::vector<Prefetch> ahead;
+  // Rows pass through their loops as through a pipeline (skew.cpp): in a step of this loop the last of the loops in its
+  // body is at as many rows behind the first as there are loops between. -1: no loop is run so.
+  int skewed = -1;
   double work = 0;  // rough operations an output element
 };
+
+// The body of the skewed loop: what is computed once a row, and the loop behind it.
+struct Part {
+  std::vector<int> values;
+  int loop;
+};
+std::vector<Part> parts(const Kernel& k);
+// Values between the loops are kept for this many rows, a power of two.
+int slots(const Kernel& k);
+// The loops take turns, the last one first, each for this many elements of its row.
+inline constexpr std::int64_t kPiece = 128;
 
 // What several loops over one row compute alike is computed by the first and kept.
 void keep_rows(Kernel& k);
@@ -129,5 +144,8 @@ void keep_rows(Kernel& k);
 void tile_loops(Kernel& k, std::int64_t side);
 // Lets a result that may have more than `bytes` be written past the caches.
 void stream_result(Kernel& k, std::int64_t bytes);
+
+// Lets the last loop over a row write while the first one reads another row. Behind stream_result().
+void skew_rows(Kernel& k);
 
 }  // namespace lc::ir

@@ -1,84 +1,18 @@
 #include "lightcone/codegen/render.h"
 
 #include <algorithm>
-#include <functional>
-#include <map>
-#include <optional>
-#include <set>
 #include <utility>
 
-#include "lightcone/codegen/c_text.h"
+#include "lightcone/codegen/c_renderer.h"
 #include "lightcone/codegen/symbols.h"
 
 namespace lc::ir {
-namespace {
 
-class Renderer {
- public:
-  Renderer(const Kernel& k, const Dialect& d) : k_(k), dialect_(d) { find_homes(k.top, 0); }
-  std::string text(std::string_view name);
-
- private:
-  std::string dim(const Dim& d);
-  std::string atom(const Dim::Atom* a);
-  std::string value(int id) { return "v" + std::to_string(id) + (arrays_.contains(id) ? "[l]" : ""); }
-  std::string condition(const Dim& valid);
-  std::string expression(const Instr& i);
-  void block(const Block& b, bool vector, const std::string& width);
-  void straight(const std::vector<int>& values, bool vector, const std::string& width);
-  using Lines = std::function<void()>;
-  void lane_body(const std::vector<int>& values, const std::string& symbol, const std::string& base,
-                 const std::string& width, const Lines& last = {});
-  void find_crossing(const std::vector<int>& values);
-  bool by_vectors(int id) const;
-  bool rounds_later(const Instr& i) const {
-    return rounded_later_ >= 0 && &i == &k_.instrs[static_cast<std::size_t>(rounded_later_)];
-  }
-  bool only_stored(int id) const;
-  std::optional<Dim> side_by_side(int id, const std::string& lane) const;
-  void fetch_ahead(int loop, const std::string& base);
-  void loop(int id, bool vector, const std::string& width);
-  void output_lanes(int id);
-  void by_whole_vectors(int id, const std::string& from, const std::string& to);
-  void reduction_loops(int id, bool vector, const std::string& width);
-  void update(const Loop& l, bool vector, const std::string& width);
-  std::string from(int id);
-  std::string to(int id);
-  void fill_tiles(int loop);
-  std::string row_element(int row, const Dim& at) { return "row" + std::to_string(row) + "[" + dim(at) + "]"; }
-  void store() { line("out_[" + dim(k_.store_offset) + "] = " + stored(value(k_.result), k_.dtype) + ";"); }
-  bool innermost_output(int id) const { return id == k_.output_loops - 1; }
-  static std::vector<int> values_in(const Block& b) {
-    std::vector<int> all;
-    for (const Item& i : b.items)
-      if (!i.is_loop) all.push_back(i.id);
-    return all;
-  }
-  bool has_loops(const Block& b) const {
-    return std::any_of(b.items.begin(), b.items.end(), [](const Item& i) { return i.is_loop; });
-  }
-  void line(const std::string& s) { out_ += std::string(static_cast<std::size_t>(indent_) * 2, ' ') + s + "\n"; }
-  void open(const std::string& s) { line(s), ++indent_; }
-  void close(const std::string& s = "}") { --indent_, line(s); }
-  int find_homes(const Block& b, int next);
-  void find_arrays(int lane_loop);
-
-  const Kernel& k_;
-  const Dialect& dialect_;
-  std::string out_;
-  int indent_ = 0;
-  std::map<int, int> home_;  // value -> the straight segment it stands in
-  std::set<int> arrays_;     // values that live across segments inside output lanes
-  int rounded_later_ = -1;   // the result, where it is rounded as it is narrowed and nothing else reads it
-  int lane_loop_ = -1;       // the output loop whose lanes we are inside of
-  std::string lane_base_;
-};
-
-int Renderer::find_homes(const Block& b, int next) {
+int CRenderer::find_homes(const Block& b, int next) {
   ++next;
   for (const Item& i : b.items) {
     if (i.is_loop) {
-      next = find_homes(k_.loops[static_cast<std::size_t>(i.id)].body, next);
+      next = find_homes(loop_at(i.id).body, next);
       ++next;
     } else {
       home_[i.id] = next;
@@ -88,17 +22,17 @@ int Renderer::find_homes(const Block& b, int next) {
 }
 
 // Inside output lanes a value used in another segment needs a place for every lane.
-void Renderer::find_arrays(int lane_loop) {
+void CRenderer::find_arrays(int lane_loop) {
   std::set<int> inside;
   const auto collect = [&](auto& self, const Block& b) -> void {
     for (const Item& i : b.items) {
-      if (i.is_loop) self(self, k_.loops[static_cast<std::size_t>(i.id)].body);
+      if (i.is_loop) self(self, loop_at(i.id).body);
       else inside.insert(i.id);
     }
   };
-  collect(collect, k_.loops[static_cast<std::size_t>(lane_loop)].body);
+  collect(collect, loop_at(lane_loop).body);
   for (int id : inside) {
-    const Instr& in = k_.instrs[static_cast<std::size_t>(id)];
+    const Instr& in = instr(id);
     for (int used : {in.a, in.b, in.c})
       if (used >= 0 && inside.contains(used) && home_[used] != home_[id]) arrays_.insert(used);
   }
@@ -108,7 +42,7 @@ void Renderer::find_arrays(int lane_loop) {
   if (inside.contains(k_.result)) arrays_.insert(k_.result);
 }
 
-std::string Renderer::atom(const Dim::Atom* a) {
+std::string CRenderer::atom(const Dim::Atom* a) {
   const auto nonnegative = [](const Dim& x, const Dim& y) {
     return x.bounds().lo >= 0 && y.is_constant() && y.offset() > 0;
   };
@@ -133,7 +67,7 @@ std::string Renderer::atom(const Dim::Atom* a) {
   return {};
 }
 
-std::string Renderer::dim(const Dim& d) {
+std::string CRenderer::dim(const Dim& d) {
   std::string s;
   for (const Dim::Term& t : d.terms()) {
     std::string p = t.coefficient == 1 ? "" : std::to_string(t.coefficient) + "L";
@@ -146,9 +80,9 @@ std::string Renderer::dim(const Dim& d) {
 
 // Whether a load may happen. GCC 12 turns a vector load under a mask it can compute into a load of the
 // whole vector and a blend, which reads outside the buffer: the mask shall depend on what it cannot see.
-std::string Renderer::condition(const Dim& valid) { return "(" + dim(valid) + " > unseen)"; }
+std::string CRenderer::condition(const Dim& valid) { return "(" + dim(valid) + " > unseen)"; }
 
-std::string Renderer::expression(const Instr& i) {
+std::string CRenderer::expression(const Instr& i) {
   const std::string buffer = "in" + std::to_string(i.buffer);
   const auto zero = [&] { return std::string("(") + std::string(register_type(i.dtype)) + ")0"; };
   switch (i.code) {
@@ -167,19 +101,17 @@ std::string Renderer::expression(const Instr& i) {
     }
     case Code::Apply: {
       const int last = i.c >= 0 ? i.c : i.b >= 0 ? i.b : i.a;
-      const DType operand = k_.instrs[static_cast<std::size_t>(last)].dtype;
+      const DType operand = instr(last).dtype;
       const auto v = [&](int id) { return id >= 0 ? value(id) : std::string(); };
       const std::string e = spell(i.op, operand, v(i.a), v(i.b), v(i.c));
       return info(i.op).types == Types::Compare || i.op == Op::Where || rounds_later(i) ? e : rounded(e, i.dtype);
     }
-    case Code::Convert: {
-      const DType from = k_.instrs[static_cast<std::size_t>(i.a)].dtype;
-      return rounds_later(i) && from == DType::F32 ? value(i.a) : converted(value(i.a), from, i.dtype);
-    }
-    case Code::Accumulator: {
-      const DType sum = k_.reductions[static_cast<std::size_t>(i.buffer)].dtype;
-      return converted("a" + std::to_string(i.buffer) + (lane_loop_ >= 0 ? "[l]" : ""), sum, i.dtype);
-    }
+    case Code::Convert:
+      return rounds_later(i) && instr(i.a).dtype == DType::F32 ? value(i.a)
+                                                               : converted(value(i.a), instr(i.a).dtype, i.dtype);
+    case Code::Accumulator:
+      return converted("a" + std::to_string(i.buffer) + (lane_loop_ >= 0 ? "[l]" : ""), reduction(i.buffer).dtype,
+                       i.dtype);
     case Code::Kept: return row_element(i.buffer, i.offset);
   }
   return {};
@@ -187,33 +119,33 @@ std::string Renderer::expression(const Instr& i) {
 
 // Is there a function in the prelude that computes the value in all lanes at once? Some instructions are not to be
 // had by writing a loop.
-bool Renderer::by_vectors(int id) const {
-  const Instr& i = k_.instrs[static_cast<std::size_t>(id)];
+bool CRenderer::by_vectors(int id) const {
+  const Instr& i = instr(id);
   return i.code == Code::Apply && i.op == Op::Exp2 && i.dtype == DType::F32;
 }
 
-bool Renderer::only_stored(int id) const {
-  const auto reads = [&](const Instr& i) { return i.a == id || i.b == id || i.c == id; };
-  return std::none_of(k_.instrs.begin(), k_.instrs.end(), reads) &&
-         std::none_of(k_.keeps.begin(), k_.keeps.end(), [&](const Keep& keep) { return keep.value == id; });
-}
-
 // Halves that lie side by side are widened all at once: from where, at the first of the lanes.
-std::optional<Dim> Renderer::side_by_side(int id, const std::string& lane) const {
-  const Instr& i = k_.instrs[static_cast<std::size_t>(id)];
+std::optional<Dim> CRenderer::side_by_side(int id, const std::string& lane) const {
+  const Instr& i = instr(id);
   if (i.code != Code::Load || !is_half(i.dtype) || !(i.valid == Dim(1))) return std::nullopt;
   const Dim first = renamed(i.offset, lane, 0), along = i.offset - first;
   return along.name() == lane ? std::optional(first) : std::nullopt;
 }
 
+bool CRenderer::only_stored(int id) const {
+  const auto reads = [&](const Instr& i) { return i.a == id || i.b == id || i.c == id; };
+  return std::none_of(k_.instrs.begin(), k_.instrs.end(), reads) &&
+         std::none_of(k_.keeps.begin(), k_.keeps.end(), [&](const Keep& keep) { return keep.value == id; });
+}
+
 // Values on both sides of a vector function live in arrays, which become registers.
-void Renderer::find_crossing(const std::vector<int>& values) {
+void CRenderer::find_crossing(const std::vector<int>& values) {
   std::map<int, int> segment;
   int now = 0;
   for (int id : values) {
     if (by_vectors(id)) ++now;
     segment[id] = now;
-    const Instr& i = k_.instrs[static_cast<std::size_t>(id)];
+    const Instr& i = instr(id);
     for (int used : {i.a, i.b, i.c})
       if (const auto it = segment.find(used); it != segment.end() && (it->second != now || by_vectors(used)))
         arrays_.insert(used);
@@ -222,8 +154,8 @@ void Renderer::find_crossing(const std::vector<int>& values) {
 }
 
 // The values of `width` lanes from `base` on, then `last` in each lane.
-void Renderer::lane_body(const std::vector<int>& values, const std::string& symbol, const std::string& base,
-                         const std::string& width, const Lines& last) {
+void CRenderer::lane_body(const std::vector<int>& values, const std::string& symbol, const std::string& base,
+                          const std::string& width, const Lines& last) {
   const bool whole = width == std::to_string(kLanes);
   const std::set<int> outer = arrays_;
   std::map<int, Dim> widened;
@@ -234,12 +166,11 @@ void Renderer::lane_body(const std::vector<int>& values, const std::string& symb
   }
   for (int id : values)
     if (arrays_.contains(id))
-      line(std::string(register_type(k_.instrs[static_cast<std::size_t>(id)].dtype)) + " v" + std::to_string(id) + "[" +
-           std::to_string(kLanes) + "] __attribute__((aligned(64)));");
+      line(std::string(register_type(instr(id).dtype)) + " v" + std::to_string(id) + "[" + std::to_string(kLanes) +
+           "] __attribute__((aligned(64)));");
   for (const auto& [id, first] : widened)
-    line("lc_" + std::string(name(k_.instrs[static_cast<std::size_t>(id)].dtype)) + "_to_f32_v(v" + std::to_string(id) +
-         ", in" + std::to_string(k_.instrs[static_cast<std::size_t>(id)].buffer) + " + " + base + " + " + dim(first) +
-         ");");
+    line("lc_" + std::string(name(instr(id).dtype)) + "_to_f32_v(v" + std::to_string(id) + ", in" +
+         std::to_string(instr(id).buffer) + " + " + base + " + " + dim(first) + ");");
   bool inside = false;
   const auto enter = [&] {
     if (std::exchange(inside, true)) return;
@@ -247,7 +178,7 @@ void Renderer::lane_body(const std::vector<int>& values, const std::string& symb
     line("const long " + symbol + " = " + base + " + l;");
   };
   for (int id : values) {
-    const Instr& i = k_.instrs[static_cast<std::size_t>(id)];
+    const Instr& i = instr(id);
     if (whole && by_vectors(id) && arrays_.contains(i.a)) {
       if (std::exchange(inside, false)) close();
       const auto name = [](int v) { return "v" + std::to_string(v); };
@@ -265,16 +196,16 @@ void Renderer::lane_body(const std::vector<int>& values, const std::string& symb
   arrays_ = outer;
 }
 
-void Renderer::straight(const std::vector<int>& values, bool vector, const std::string& width) {
+void CRenderer::straight(const std::vector<int>& values, bool vector, const std::string& width) {
   if (values.empty()) return;
-  if (vector) return lane_body(values, k_.loops[static_cast<std::size_t>(lane_loop_)].symbol, lane_base_, width);
+  if (vector) return lane_body(values, loop_at(lane_loop_).symbol, lane_base_, width);
   for (int id : values) {
-    const Instr& i = k_.instrs[static_cast<std::size_t>(id)];
+    const Instr& i = instr(id);
     line("const " + std::string(register_type(i.dtype)) + " " + value(id) + " = " + expression(i) + ";");
   }
 }
 
-void Renderer::block(const Block& b, bool vector, const std::string& width) {
+void CRenderer::block(const Block& b, bool vector, const std::string& width) {
   std::vector<int> run;
   for (const Item& i : b.items) {
     if (!i.is_loop) {
@@ -288,91 +219,27 @@ void Renderer::block(const Block& b, bool vector, const std::string& width) {
   straight(run, vector, width);
 }
 
-// acc = op(acc, value), for one lane or for all.
-void Renderer::update(const Loop& l, bool vector, const std::string& width) {
-  const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
-  const std::string acc = "a" + std::to_string(l.reduction) + (vector || l.lanes ? "[l]" : "");
-  const std::string s = acc + " = " + spell(r.op, r.dtype, acc, value(r.value), "") + ";";
-  if (vector) line("for (int l = 0; l < " + width + "; ++l) " + s);
-  else line(s);
-}
-
-void Renderer::reduction_loops(int id, bool vector, const std::string& width) {
-  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
-  const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
-  const std::string acc = "a" + std::to_string(l.reduction), type(register_type(r.dtype));
-  const bool lanes = k_.loops[static_cast<std::size_t>(r.inner_loop)].lanes;
-  // A maximum of floats is one of integers in the order of the floats (a NaN above all): one cycle an
-  // element in the chain instead of a dozen.
-  const bool keyed = lanes && !vector && r.op == Op::MaxReduce && type == "float";
-  const auto key = [&](const std::string& v) { return keyed ? "lc_key_f(" + v + ")" : v; };
-  const auto join = [&](const std::string& a, const std::string& b) {
-    return keyed ? "lc_max_i(" + a + ", " + b + ")" : spell(r.op, r.dtype, a, b, "");
-  };
-  if (id == r.outer_loop) {
-    if (vector || lanes) {
-      line((keyed ? "int" : type) + " " + acc + (lanes && !vector ? "_" : "") + "[" + std::to_string(kLanes) +
-           "] __attribute__((aligned(64)));");
-      line("for (int l = 0; l < " + std::to_string(kLanes) + "; ++l) " + acc + (lanes && !vector ? "_" : "") +
-           "[l] = " + key(identity(r)) + ";");
-    } else {
-      line(type + " " + acc + " = " + identity(r) + ";");
-    }
-  }
-  if (id == r.inner_loop && lanes && !vector) {
-    const std::string base = l.symbol + "_", full = std::to_string(kLanes), extent = dim(l.extent);
-    const bool carried = type == "float" || type == "int";  // a register's width, see LC_CARRY
-    const auto carry = [&](const std::string& how) {
-      if (carried) line("LC_" + how + "(" + (keyed ? "int" : type) + ", " + acc + ");");
-    };
-    const auto feed = [&](const std::string& into) {
-      return [=, this] { line(into + "[l] = " + join(into + "[l]", key(value(r.value))) + ";"); };
-    };
-    line("long " + base + " = 0;");
-    carry("CARRY");
-    open("for (; " + base + " + " + full + " <= " + extent + "; " + base + " += " + full + ") {");
-    fetch_ahead(id, base);
-    carry("TAKE");
-    lane_body(values_in(l.body), l.symbol, base, full, feed(acc + (carried ? "t" : "_")));
-    carry("GIVE");
-    close();
-    carry("DONE");
-    lane_body(values_in(l.body), l.symbol, base, "(int)(" + extent + " - " + base + ")", feed(acc + "_"));
-  } else {
-    open("for (long " + l.symbol + " = 0; " + l.symbol + " < " + dim(l.extent) + "; ++" + l.symbol + ") {");
-    block(l.body, vector, width);
-    if (id == r.inner_loop) update(l, vector, width);
-    close();
-  }
-  if (id == r.outer_loop && lanes && !vector) {  // the lanes, folded in a fixed order
-    for (int half = kLanes / 2; half > 0; half /= 2)
-      line("for (int l = 0; l < " + std::to_string(half) + "; ++l) " + acc +
-           "_[l] = " + join(acc + "_[l]", acc + "_[l + " + std::to_string(half) + "]") + ";");
-    line("const " + type + " " + acc + " = " + (keyed ? "lc_unkey_f(" + acc + "_[0])" : acc + "_[0]") + ";");
-  }
-}
-
-void Renderer::fetch_ahead(int loop, const std::string& base) {
-  const auto here = [&](const Prefetch& p) { return p.loop == loop; };
-  if (std::none_of(k_.ahead.begin(), k_.ahead.end(), here)) return;
-  open("{");
-  line("const long " + k_.loops[static_cast<std::size_t>(loop)].symbol + " = " + base + ";");
+// Of skewed rows, what comes next is told from the row of the first loop.
+void CRenderer::fetch_ahead(int loop, const std::string& base) {
+  std::string at = "const long " + loop_at(loop).symbol + " = " + base + ";";
+  if (k_.skewed >= 0 && loop >= k_.output_loops)
+    at += " const long " + loop_at(k_.skewed).symbol + " = " + loop_at(k_.skewed).symbol + "_t;";
   for (const Prefetch& p : k_.ahead)
-    if (here(p))
-      line("__builtin_prefetch(in" + std::to_string(p.buffer) + " + " + dim(p.offset) + (p.level == 1 ? "" : ", 0, 2") +
-           ");");
-  close();
+    if (p.loop == loop)
+      line("{ " + at + " __builtin_prefetch(in" + std::to_string(p.buffer) + " + " + dim(p.offset) +
+           (p.level == 1 ? "" : ", 0, 2") + "); }");
 }
 
 // Whole vectors are gathered in an array that becomes a register, and stored, past the caches or not; single
-// elements up to the first aligned vector and behind the last.
-void Renderer::by_whole_vectors(int id, const std::string& from, const std::string& to) {
-  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
+// elements up to the first aligned vector and behind the last. From where the loop stands to `until`, or a vector
+// beyond.
+void CRenderer::by_whole_vectors(int id, const std::string& to, const std::string& until) {
+  const Loop& l = loop_at(id);
   const std::string base = l.symbol + "_", full = std::to_string(kLanes), type(info(k_.dtype).c);
   const auto into = [&](const std::string& array) {
     return [=, this] { line(array + "[l] = " + stored(value(k_.result), k_.dtype) + ";"); };
   };
-  open("for (long " + base + " = " + from + "; " + base + " < " + to + ";) {");
+  open("for (; " + base + " < " + until + ";) {");
   line("const long " + l.symbol + " = " + base + ";");
   line(type + "* to = out_ + " + dim(k_.store_offset) + ";");
   line("const long w = lc_lanes(to, sizeof *to, " + to + " - " + base + ", " + (k_.streams ? "stream" : "0") + ");");
@@ -396,17 +263,17 @@ void Renderer::by_whole_vectors(int id, const std::string& from, const std::stri
   close();
 }
 
-std::string Renderer::from(int id) {
-  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
-  return l.tile >= 0 ? k_.loops[static_cast<std::size_t>(l.tile)].symbol : id == 0 ? "begin" : "0";
+std::string CRenderer::from(int id) {
+  const Loop& l = loop_at(id);
+  return l.tile >= 0 ? loop_at(l.tile).symbol : id == 0 ? "begin" : "0";
 }
-std::string Renderer::to(int id) {
-  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
+std::string CRenderer::to(int id) {
+  const Loop& l = loop_at(id);
   return l.tile >= 0 ? l.symbol + "_to" : id == 0 ? "end" : dim(l.extent);
 }
 
 // Loops behind this one are inside of it: what it goes through is known there.
-void Renderer::fill_tiles(int loop) {
+void CRenderer::fill_tiles(int loop) {
   for (std::size_t t = 0; t < k_.tiles.size(); ++t) {
     const Tile& tile = k_.tiles[t];
     if (tile.across != loop) continue;
@@ -416,16 +283,18 @@ void Renderer::fill_tiles(int loop) {
   }
 }
 
-void Renderer::output_lanes(int id) {
-  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
+void CRenderer::output_lanes(int id) {
+  const Loop& l = loop_at(id);
   const std::string from = this->from(id), to = this->to(id);
   const auto asks = [&](const Item& i) {
     return is_half(k_.dtype) || (!i.is_loop && (by_vectors(i.id) || side_by_side(i.id, l.symbol)));
   };
   if (k_.streams || !k_.tiles.empty() ||
       (!has_loops(l.body) && std::any_of(l.body.items.begin(), l.body.items.end(), asks) &&
-       coefficient(k_.store_offset, l.symbol) == 1))
-    return by_whole_vectors(id, from, to);
+       coefficient(k_.store_offset, l.symbol) == 1)) {
+    line("long " + l.symbol + "_ = " + from + ";");
+    return by_whole_vectors(id, to, to);
+  }
   if (!has_loops(l.body)) {
     out_ += std::string(dialect_.parallel) + "\n";
     open("for (long " + l.symbol + " = " + from + "; " + l.symbol + " < " + to + "; ++" + l.symbol + ") {");
@@ -454,10 +323,11 @@ void Renderer::output_lanes(int id) {
   lane_loop_ = -1;
 }
 
-void Renderer::loop(int id, bool vector, const std::string& width) {
-  const Loop& l = k_.loops[static_cast<std::size_t>(id)];
+void CRenderer::loop(int id, bool vector, const std::string& width) {
+  const Loop& l = loop_at(id);
   if (l.reduction >= 0) return reduction_loops(id, vector, width);
   if (l.lanes) return output_lanes(id);
+  if (id == k_.skewed) return skewed_rows(id);
   fill_tiles(id);
   const std::string to = this->to(id), step = std::to_string(l.step);
   open("for (long " + l.symbol + " = " + from(id) + "; " + l.symbol + " < " + to + "; " + l.symbol + " += " + step +
@@ -471,7 +341,7 @@ void Renderer::loop(int id, bool vector, const std::string& width) {
   close();
 }
 
-std::string Renderer::text(std::string_view name) {
+std::string CRenderer::text(std::string_view name) {
   open(std::string(dialect_.function) + " " + std::string(name) +
        "(const void* const* in, void* out, const long* n, long begin, long end) {");
   for (std::size_t k = 0; k < k_.buffers.size(); ++k) {
@@ -485,8 +355,9 @@ std::string Renderer::text(std::string_view name) {
   if (k_.streams) line("const int stream = n[" + std::to_string(k_.sizes.size()) + "] != 0;");
   line(std::string(dialect_.unseen_zero));
   for (std::size_t k = 0; k < k_.rows.size(); ++k)
-    line(std::string(register_type(k_.rows[k].dtype)) + " row" + std::to_string(k) + "[" +
-         std::to_string(k_.rows[k].elements) + "] __attribute__((aligned(64)));");
+    line(std::string(register_type(k_.rows[k].dtype)) + " row" + std::to_string(k) +
+         (k_.rows[k].copies > 1 ? "_[" : "[") + std::to_string(k_.rows[k].elements * k_.rows[k].copies) +
+         "] __attribute__((aligned(64)));");
   for (std::size_t t = 0; t < k_.tiles.size(); ++t)
     line(std::string(info(k_.tiles[t].dtype).c) + " in" + std::to_string(k_.buffers.size() + t) + "[" +
          std::to_string(k_.tiles[t].elements) + "] __attribute__((aligned(64)));");
@@ -498,10 +369,8 @@ std::string Renderer::text(std::string_view name) {
   return std::move(out_);
 }
 
-}  // namespace
-
 std::string render(const Kernel& k, std::string_view name, const Dialect& dialect) {
-  return Renderer(k, dialect).text(name);
+  return CRenderer(k, dialect).text(name);
 }
 
 }  // namespace lc::ir

@@ -344,6 +344,7 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     if (n.op == Op::SliceScatter) base_bytes = product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype)));
     ir::tile_loops(*b->second.kernel, options_.tile_side);
     ir::stream_result(*b->second.kernel, kStreamedBytes);
+    ir::skew_rows(*b->second.kernel);
     auto kernel =
         std::make_shared<LoopKernel>(std::move(*b->second.kernel), b->second.same_index, parallel_, base_bytes);
     name_loop(*kernel);
