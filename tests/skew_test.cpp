@@ -99,7 +99,7 @@ void same_as_one_by_one(const char* what, const Make& make, DType t, std::int64_
           std::vector<std::byte> got(x.size());
           for (std::int64_t r = 0; r < rows; r += piece)
             run_rows(*c.kernel, x, got, rows, r, std::min(r + piece, rows), stream, side);
-          ASSERT_EQ(std::memcmp(got.data(), whole.data(), whole.size()), 0) << rows << " rows by " << piece << stream;
+          ASSERT_TRUE(same(t, got, whole)) << rows << " rows by " << piece << stream;
         }
     const Compiled one = kernel_of(make, t, rows, columns, kIr), ir = kernel_of(make, t, any, columns, kIr);
     std::vector<std::byte> alone(x.size()), got(x.size());
