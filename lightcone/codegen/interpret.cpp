@@ -203,10 +203,11 @@ struct Machine {
       const i64 extent = range(body[0].loop).second;
       for (i64 n = 0; n < last; ++n)
         start(k.loops[static_cast<std::size_t>(body[static_cast<std::size_t>(n)].loop)].reduction);
-      for (i64 piece = 0; piece < extent; piece += kPiece)
+      const i64 some = turn(k);
+      for (i64 piece = 0; piece < extent; piece += some)
         for (i64 n = last; n >= 0; --n)
           for_row(row - n,
-                  [&](auto&) { run(body[static_cast<std::size_t>(n)].loop, piece, std::min(piece + kPiece, extent)); });
+                  [&](auto&) { run(body[static_cast<std::size_t>(n)].loop, piece, std::min(piece + some, extent)); });
       for (i64 n = 0; n < last; ++n) once_a_row(n + 1, row - n);
     }
   }

@@ -135,7 +135,7 @@ std::vector<Part> parts(const Kernel& k);
 // Values between the loops are kept for this many rows, a power of two.
 int slots(const Kernel& k);
 // The loops take turns, the last one first, each for this many elements of its row.
-inline constexpr std::int64_t kPiece = 128;
+std::int64_t turn(const Kernel& k);
 
 // What several loops over one row compute alike is computed by the first and kept.
 void keep_rows(Kernel& k);

@@ -145,7 +145,7 @@ void CRenderer::run_turns(const std::vector<Part>& body) {
     if (n + 1 < body.size()) begin_sums(body[n].loop, false);
     line("long " + loop(n).symbol + "_ = 0;");
   }
-  const std::string extent = dim(loop(0).extent), piece = std::to_string(kPiece);
+  const std::string extent = dim(loop(0).extent), piece = std::to_string(turn(k_));
   open("for (long piece = 0, until; piece < " + extent + "; piece = until) {");
   line("until = stream && piece + " + piece + " < " + extent + " ? piece + " + piece + " : " + extent + ";");
   for (std::size_t n = body.size(); n-- > 0;)

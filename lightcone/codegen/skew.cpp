@@ -14,6 +14,7 @@ namespace {
 constexpr std::int64_t kFirstLevel = 48 << 10;   // bytes of the cache
 constexpr int kMostStreams = 2;                  // read from the second level at once; more keep the stores waiting
 constexpr std::int64_t kLargestRows = 64 << 10;  // bytes on the stack
+constexpr std::int64_t kLeastTurn = 128, kMostTurn = 256;
 
 const Loop& loop(const Kernel& k, int id) { return k.loops[static_cast<std::size_t>(id)]; }
 
@@ -95,6 +96,12 @@ void skew_rows(Kernel& k) {
   if (all > kLargestRows || !near(k, loops, rows)) return;
   k.rows = std::move(rows);
   k.skewed = k.output_loops - 2;
+}
+
+// An eighth of a row, for the loops' first and last turns have nobody beside them; but each turn begins anew.
+std::int64_t turn(const Kernel& k) {
+  const std::int64_t extent = loop(k, k.output_loops - 1).extent.bounds().hi;
+  return std::clamp(extent / (8 * kLanes) * kLanes, kLeastTurn, kMostTurn);
 }
 
 int slots(const Kernel& k) { return static_cast<int>(std::bit_ceil(parts(k).size())); }
