@@ -18,9 +18,10 @@ using namespace lc;
 
 namespace {
 
-// Compilers that are asked for older processors; the empty name is the one for this processor.
+// Compilers that are asked for older processors; the empty name is the one for this processor, "none" the interpreter
+// of the kernel IR.
 std::vector<std::string> compilers(const TempDir& dir) {
-  std::vector<std::string> all = {""};
+  std::vector<std::string> all = {"", "none"};
   if (!host::find_llvm().path.empty()) all.emplace_back(host::kLlvm);
 #ifdef __x86_64__
   for (const char* target : {"-march=x86-64", "-march=haswell"}) {

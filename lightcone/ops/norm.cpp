@@ -87,9 +87,10 @@ Tensor normalize(Operand x, double p, int axis, double eps) {
 Tensor cosine_similarity(Operand a, Operand b, int axis, double eps) {
   const OpScope scope("cosine_similarity", a.at);
   LC_OPMATH2(a, b, cosine_similarity(a, b, axis, eps));
-  axis = wrap_axis(axis, static_cast<int>(broadcast(a->shape(), b->shape(), "cosine_similarity").size()), a->shape(),
-                   "cosine_similarity");
-  const Tensor x = as_float(a), y = as_float(b), n = norm(x, 2, {axis}), m = norm(y, 2, {axis});
+  const Shape shape = broadcast(a->shape(), b->shape(), "cosine_similarity");
+  axis = wrap_axis(axis, static_cast<int>(shape.size()), shape, "cosine_similarity");
+  const Tensor x = expand_to(as_float(a), shape), y = expand_to(as_float(b), shape), n = norm(x, 2, {axis}),
+               m = norm(y, 2, {axis});
   return sum(x * y, {axis}) / (prim::maximum(n, full_like(n, eps)) * prim::maximum(m, full_like(m, eps)));
 }
 Tensor batch_norm(Operand x, Operand mean, Operand var, Operand weight, Operand bias, double eps) {
@@ -100,8 +101,9 @@ Tensor batch_norm(Operand x, Operand mean, Operand var, Operand weight, Operand 
     if ((*p)->rank() != 1 || !((*p)->extent(0) == x->extent(1)))
       throw Error("batch_norm",
                   cat("statistics or weights ", str((*p)->shape()), " do not fit the channels of ", str(x->shape())));
-  const Tensor scale = weight.tensor * rsqrt(var.tensor + eps);
-  const Tensor shift = bias.tensor - mean.tensor * scale;
+  const auto wide = [](const Operand& p) { return is_half(p->dtype()) ? prim::cast(p, DType::F32) : p.tensor; };
+  const Tensor scale = wide(weight) * rsqrt(wide(var) + eps);
+  const Tensor shift = wide(bias) - wide(mean) * scale;
   return x.tensor * per_channel(scale, x->rank()) + per_channel(shift, x->rank());
 }
 
