@@ -2,12 +2,11 @@
 // output channels, and rounding to such pairs: by the CPU's own instructions, or by multiply-adds on the rounded
 // values.
 #include "lightcone/backends/cpu/conv_last_bf16.h"
-#include "lightcone/backends/cpu/kernels/register_tile.inl.h"
+#include "lightcone/backends/cpu/kernels/last_tile.inl.h"
 
 namespace lc::host {
 namespace {
 
-constexpr int kNr = VECTORS * WIDTH;
 using Word = std::uint32_t;
 
 #if defined(__AVX512BF16__)
@@ -36,47 +35,12 @@ inline Pair same_pairs(const float* p) {
 inline vf products(const Pair& a, const Pair& b, vf c) { return fma(a.odd, b.odd, fma(a.even, b.even, c)); }
 #endif
 
-template <int R, int V>
-void tile_of(const float* const* pixels, const TapRun* runs, i64 count, const float* w, const float* next, float* c,
-             i64 c_row, i64 columns, bool add) {
-  vf acc[R][V];
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) acc[r][v] = vf{};
-  for (const TapRun* t = runs; t != runs + count; ++t) {
-    const float* p[R];
-    for (int r = 0; r < R; ++r) p[r] = pixels[r] + t->offset;
-    for (i64 k = 0; k < t->length; ++k, w += kNr, next += 16) {
-      Pair x[V];
-      for (int v = 0; v < V; ++v) x[v] = pairs(w + v * WIDTH);
-      __builtin_prefetch(next, 0, 2);
-#pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) {
-        const Pair s = same_pairs(p[r] + k);
-        for (int v = 0; v < V; ++v) acc[r][v] = products(s, x[v], acc[r][v]);
-      }
-    }
-  }
-  put_tile(acc, c, c_row, columns, add);
-}
-
-using Tile = void (*)(const float* const*, const TapRun*, i64, const float*, const float*, float*, i64, i64, bool);
-template <int R, int... V>
-constexpr std::array<Tile, VECTORS> widths(std::integer_sequence<int, V...>) {
-  return {tile_of<R, V + 1>...};
-}
-template <int... R>
-constexpr std::array<std::array<Tile, VECTORS>, MR> tiles(std::integer_sequence<int, R...>) {
-  return {widths<R + 1>(std::make_integer_sequence<int, VECTORS>())...};
-}
-
-void tile(const float* const* pixels, const TapRun* runs, i64 count, const float* weights, const float* next, float* c,
-          i64 c_row, i64 rows, i64 columns, bool add) {
-  static constexpr auto table = tiles(std::make_integer_sequence<int, MR>());
-  table[static_cast<std::size_t>(rows - 1)][static_cast<std::size_t>((columns - 1) / WIDTH)](
-      pixels, runs, count, weights, next, c, c_row, columns, add);
-}
+struct PairTaps {
+  using Vector = Pair;
+  static Vector weights(const float* w) { return pairs(w); }
+  static Vector repeated(const float* p) { return same_pairs(p); }
+  static vf add(const Vector& a, const Vector& b, vf c) { return products(a, b, c); }
+};
 
 #if defined(__AVX512BF16__)
 inline __m512i narrowed(vf low, vf high) {
@@ -126,6 +90,6 @@ void round(const float* from, i64 from_pixel, i64 step, i64 n, i64 count, Word* 
 
 }  // namespace
 
-const ConvLastBf16Table TABLE = {NAME, MR, kNr, tile, round};
+const ConvLastBf16Table TABLE = {NAME, MR, kNr, last_tile<PairTaps>, round};
 
 }  // namespace lc::host
