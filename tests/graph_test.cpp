@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lightcone/core/interpreter.h"
+#include "lightcone/reference/interpreter.h"
 #include "lightcone/core/quant.h"
 #include "lightcone/core/tensor.h"
 #include "lightcone/passes/passes.h"

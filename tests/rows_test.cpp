@@ -8,7 +8,7 @@
 #include "guarded.h"
 #include "lightcone/backends/cpu/llvm.h"
 #include "lightcone/backends/cpu/lower.h"
-#include "lightcone/core/interpreter.h"
+#include "lightcone/reference/interpreter.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 

@@ -7,11 +7,12 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROOMS = {
     "core": [],
+    "reference": ["core"],
     "ops": ["core"],
-    "runtime": ["core"],
-    "passes": ["core", "runtime"],
-    "codegen": ["core", "runtime", "passes"],
-    "backends": ["core", "runtime", "ops", "passes", "codegen"],
+    "runtime": ["core", "reference"],
+    "passes": ["core", "reference", "runtime"],
+    "codegen": ["core"],
+    "backends": ["core", "reference", "runtime", "ops", "passes", "codegen"],
     "nn": ["core", "runtime", "ops"],
     "io": ["core", "ops"],
     "models": ["core", "runtime", "ops", "passes", "backends", "nn", "io"],

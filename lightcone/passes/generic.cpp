@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "lightcone/core/interpreter.h"
+#include "lightcone/reference/interpreter.h"
 #include "lightcone/passes/passes.h"
 
 namespace lc {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "lightcone/core/graph.h"
-#include "lightcone/core/interpreter.h"
+#include "lightcone/reference/interpreter.h"
 
 namespace lc {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "lightcone/core/interpreter.h"
+#include "lightcone/reference/interpreter.h"
 #include "lightcone/runtime/compiler.h"
 
 namespace lc {

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lightcone/core/interpreter.h"
+#include "lightcone/reference/interpreter.h"
 #include "lightcone/core/tensor.h"
 #include "lightcone/runtime/compiler.h"
 #include "lightcone/runtime/kernel.h"

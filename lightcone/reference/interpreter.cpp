@@ -1,4 +1,4 @@
-#include "lightcone/core/interpreter.h"
+#include "lightcone/reference/interpreter.h"
 
 #include <algorithm>
 #include <cfloat>
