@@ -5,10 +5,18 @@
 
 #include "lightcone/backends/cpu/llvm.h"
 #include "lightcone/backends/cpu/lower.h"
+#include "lightcone/backends/cpu/machine.h"
 #include "lightcone/backends/cpu/thread_pool.h"
 
 namespace lc::host {
 namespace {
+
+// The options with what they leave to the machine.
+CpuOptions settled(CpuOptions o) {
+  if (!o.machine) o.machine = this_machine();
+  o.jit.vector = static_cast<int>(o.machine->vector);
+  return o;
+}
 
 void install(std::vector<std::shared_ptr<LoopKernel>>& loops, const CpuOptions& o, PassLog* log) {
   const std::string compiler = o.compiler ? find_compiler(o.jit) : "";
@@ -52,13 +60,15 @@ namespace lc {
 
 Compiler cpu(CpuOptions options) {
   return Compiler({"cpu", [options](const Graph& g, PassLog& log) {
-                     host::Lowered l = host::lower(g, host::threads(options.threads), log, options);
-                     host::install(l.loops, options, &log);
+                     const CpuOptions o = host::settled(options);
+                     host::Lowered l = host::lower(g, host::threads(o.threads), log, o);
+                     host::install(l.loops, o, &log);
                      return std::move(l.graph);
                    }});
 }
 
-std::vector<Graph> cpu_batch(std::vector<const Graph*> graphs, const CpuOptions& options) {
+std::vector<Graph> cpu_batch(std::vector<const Graph*> graphs, const CpuOptions& wanted) {
+  const CpuOptions options = host::settled(wanted);
   const auto parallel = host::threads(options.threads);
   std::vector<Graph> done;
   std::vector<std::shared_ptr<host::LoopKernel>> loops;

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "lightcone/backends/cpu/jit.h"
+#include "lightcone/codegen/machine.h"
 #include "lightcone/runtime/compiler.h"
 #include "lightcone/runtime/kernel.h"
 
@@ -30,6 +32,8 @@ struct CpuOptions {
   Precision precision = Precision::Highest;
   // Elements a side of the tiles by which transposed operands are read; 0: what fits the caches, where that pays.
   std::int64_t tile_side = 0;
+  // What the schedule needs to know of the processor; none: this one's profile (backends/cpu/machine.h).
+  std::optional<Machine> machine = {};
   host::JitOptions jit = {};
 };
 

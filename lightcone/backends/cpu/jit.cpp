@@ -19,6 +19,7 @@
 #include <map>
 #include <mutex>
 
+#include "lightcone/backends/cpu/c_flags.h"
 #include "lightcone/backends/cpu/llvm.h"
 #include "lightcone/backends/cpu/object_cache.h"
 #include "lightcone/core/error.h"
@@ -70,44 +71,18 @@ std::string first_words(int fd) {
   return s.empty() ? "it said nothing; LIGHTCONE_CC names another C compiler, LIGHTCONE_CC=none does without" : s;
 }
 
-// By its name or that of the file it leads to. Clang takes GCC's options but those of GCC's own vectoriser.
-bool is_clang(const std::string& compiler) {
-  std::error_code none;
-  const std::filesystem::path file = std::filesystem::canonical(compiler, none);
-  return (std::filesystem::path(compiler).filename().string() + file.filename().string()).find("clang") !=
-         std::string::npos;
-}
-
 // One compiler process: source from one memory file, shared object into another, words into a third.
 struct Process {
   int in = -1, out = -1, err = -1;
   pid_t pid = -1;
-  Process(const std::string& compiler, const std::string& text) {
+  Process(const std::string& compiler, const std::vector<std::string>& flags, const std::string& text) {
     in = memory_file(text);
     out = memory_file("");
     err = memory_file("");
     const std::string target = "/proc/self/fd/3";
-    // Not -O3: GCC 12 unrolls short inner loops there and then vectorises the outer one with
-    // conditional loads of the wrong elements.
-    std::vector<std::string> args = {compiler,
-                                     "-x",
-                                     "c",
-                                     "-std=gnu11",
-                                     "-O2",
-                                     "-ftree-vectorize",
-                                     "-march=native",
-                                     "-fPIC",
-                                     "-shared",
-                                     "-fno-math-errno",
-                                     "-fno-trapping-math",
-                                     "-ffp-contract=fast",
-                                     "-w",
-                                     "-pipe",
-                                     "-o",
-                                     target,
-                                     "-",
-                                     "-lm"};
-    if (!is_clang(compiler)) args.insert(args.begin() + 1, "-fvect-cost-model=dynamic");
+    std::vector<std::string> args{compiler};
+    args.insert(args.end(), flags.begin(), flags.end());
+    args.insert(args.end(), {"-o", target, "-", "-lm"});
     std::vector<char*> argv;
     for (const std::string& a : args) argv.push_back(const_cast<char*>(a.c_str()));
     argv.push_back(nullptr);
@@ -202,6 +177,8 @@ Jitted jit(std::span<const Source> sources, const JitOptions& options) {
     if (known.empty()) known = identity(compiler);
     id = known;
   }
+  const std::vector<std::string> flags = c_flags(compiler, options.vector);
+  for (const std::string& f : flags) id += " " + f;
   std::map<std::string, std::size_t> distinct;  // by name: names are content hashes
   std::vector<std::size_t> unique;
   for (std::size_t k = 0; k < sources.size(); ++k)
@@ -224,7 +201,7 @@ Jitted jit(std::span<const Source> sources, const JitOptions& options) {
   for (std::size_t k = 0; k < missing.size(); k += jobs) {
     std::vector<std::unique_ptr<Process>> running;
     for (std::size_t j = k; j < std::min(missing.size(), k + jobs); ++j)
-      running.push_back(std::make_unique<Process>(compiler, missing[j]->text));
+      running.push_back(std::make_unique<Process>(compiler, flags, missing[j]->text));
     for (std::size_t j = 0; j < running.size(); ++j) {
       Unit& u = *missing[k + j];
       u.object = running[j]->finish(compiler);

@@ -19,6 +19,7 @@ struct JitOptions {
   std::string compiler = "";
   std::string cache_dir = "";  // "": $LIGHTCONE_CACHE, else $XDG_CACHE_HOME/lightcone or ~/.cache/lightcone; "off"
   std::string llvm = "";       // "": $LIGHTCONE_LLVM, else libLLVM of any version from 13 on
+  int vector = 64;             // bytes of the widest vectors of generated loops, where $LIGHTCONE_ISA allows them
 };
 struct Jitted {
   std::vector<KernelFunction> functions;         // in the order of the sources

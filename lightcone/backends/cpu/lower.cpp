@@ -160,7 +160,7 @@ void Lowering::build_loops() {
     queued.erase(id);
     const Node& n = g_[id];
     ir::Region region{id, [&](NodeId k) { return k != id && buffer_[k]; }, n.op == Op::SliceScatter ? &n : nullptr};
-    ir::Built b = ir::build(g_, region);
+    ir::Built b = ir::build(g_, region, machine_);
     if (!b.offenders.empty()) {
       for (NodeId o : b.offenders) buffer_[o] = true;
       push(id);
@@ -275,7 +275,7 @@ void Lowering::find_epilogues() {
       if (!rows) rows = g_.clone();
       auto e = Epilogue::make(
           *rows, producer, id, row, [&](NodeId n) { return n != consumer && n < buffer_.size() && buffer_[n]; },
-          parallel_);
+          parallel_, machine_);
       if (e) fused_[id] = {producer, std::move(e)};
     }
   }
@@ -342,9 +342,9 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     for (NodeId k : b->second.buffers) reads(k);
     Dim base_bytes = 0;
     if (n.op == Op::SliceScatter) base_bytes = product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype)));
-    ir::tile_loops(*b->second.kernel, options_.tile_side);
-    ir::stream_result(*b->second.kernel, kStreamedBytes);
-    ir::skew_rows(*b->second.kernel);
+    ir::tile_loops(*b->second.kernel, options_.tile_side, machine_);
+    ir::stream_result(*b->second.kernel, machine_);
+    ir::skew_rows(*b->second.kernel, machine_);
     auto kernel =
         std::make_shared<LoopKernel>(std::move(*b->second.kernel), b->second.same_index, parallel_, base_bytes);
     name_loop(*kernel);

@@ -17,10 +17,6 @@ namespace lc::host {
 
 class Epilogue;
 
-// Results above this are stored past the caches: with what they are computed from, no cache of today holds them
-// until they are read.
-inline constexpr std::int64_t kStreamedBytes = 16 << 20;
-
 // A fused loop nest: generated code, or the interpreter of its IR.
 class LoopKernel final : public Kernel {
  public:

@@ -15,7 +15,7 @@ namespace lc::host {
 class Lowering {
  public:
   Lowering(const Graph& g, std::shared_ptr<Parallel> p, PassLog& log, const CpuOptions& o, bool turned)
-      : g_(g), parallel_(std::move(p)), log_(log), options_(o), turned_(turned) {}
+      : g_(g), parallel_(std::move(p)), log_(log), options_(o), machine_(*o.machine), turned_(turned) {}
   Lowered run();
 
  private:
@@ -49,6 +49,7 @@ class Lowering {
   std::shared_ptr<Parallel> parallel_;
   PassLog& log_;
   const CpuOptions& options_;
+  const Machine& machine_;
   bool turned_;  // are convolutions' channels last?
   std::vector<bool> live_, buffer_;
   std::vector<bool> varies_;  // depends on more than parameters
