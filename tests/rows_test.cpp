@@ -160,9 +160,9 @@ void streams(const std::function<Tensor(Tensor)>& make, DType t, std::int64_t co
   ASSERT_EQ(c[c.roots()[0].edge.node].in.size(), 1u);  // x alone
   const auto* k = dynamic_cast<const host::LoopKernel*>(c[c.roots()[0].edge.node].kernel.get());
   ASSERT_TRUE(k && k->source().find("lc_store(") != std::string::npos);
-  ASSERT_NE(k->llvm_text(true).find("!nontemporal"), std::string::npos);
+  ASSERT_NE(k->llvm_text().find("!nontemporal"), std::string::npos);
   EXPECT_EQ(count(k->source(), "__builtin_prefetch("), 1u);
-  EXPECT_EQ(count(k->llvm_text(true), "call void @llvm.prefetch"), 1u);
+  EXPECT_EQ(count(k->llvm_text(), "call void @llvm.prefetch"), 1u);
   const Value x = numbers(t, {kRows, columns}, 3);
   const std::size_t size = size_of(t), elements = x.size();
   test::Guarded in(elements * size, test::Against::Back);

@@ -19,7 +19,7 @@ using llvm::Value;
 
 class Renderer {
  public:
-  Renderer(const Kernel& k, bool typed_pointers) : k_(k), t_(typed_pointers) {}
+  Renderer(const Kernel& k, const llvm::Target& target) : k_(k), t_(target) {}
   std::string text(std::string_view name);
 
  private:
@@ -513,8 +513,8 @@ std::string Renderer::text(std::string_view name) {
 
 }  // namespace
 
-std::string render_llvm(const Kernel& k, std::string_view name, bool typed_pointers) {
-  return Renderer(k, typed_pointers).text(name);
+std::string render_llvm(const Kernel& k, std::string_view name, const llvm::Target& target) {
+  return Renderer(k, target).text(name);
 }
 
 }  // namespace lc::ir

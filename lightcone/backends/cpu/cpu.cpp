@@ -21,12 +21,13 @@ CpuOptions settled(CpuOptions o) {
 void install(std::vector<std::shared_ptr<LoopKernel>>& loops, const CpuOptions& o, PassLog* log) {
   const std::string compiler = o.compiler ? find_compiler(o.jit) : "";
   if (compiler.empty()) return;
-  const bool llvm = compiler == kLlvm, typed = llvm && find_llvm(o.jit).typed_pointers;
+  const bool llvm = compiler == kLlvm;
+  const ir::llvm::Target target = llvm ? find_llvm(o.jit).target(o.jit.vector) : ir::llvm::Target{};
   std::vector<Source> sources;
   std::set<std::string> known;  // equal kernels share a name: one text is enough
   for (const auto& k : loops) {
     const bool first = known.insert(k->name()).second;
-    sources.push_back({k->name(), !first ? "" : llvm ? k->llvm_text(typed) : k->text(k->name())});
+    sources.push_back({k->name(), !first ? "" : llvm ? k->llvm_text(target) : k->text(k->name())});
   }
   const Jitted done = jit(sources, o.jit);
   const auto code = std::make_shared<const std::vector<std::shared_ptr<void>>>(done.libraries);

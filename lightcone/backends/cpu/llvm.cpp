@@ -12,6 +12,7 @@
 #include <sstream>
 #include <thread>
 
+#include "lightcone/backends/cpu/isa.h"
 #include "lightcone/backends/cpu/object_cache.h"
 #include "lightcone/core/error.h"
 
@@ -189,6 +190,11 @@ std::unique_ptr<Library> open(const std::string& name) {
   l->triple = taken(a, a.GetDefaultTargetTriple());
   l->cpu = taken(a, a.GetHostCPUName());
   l->features = taken(a, a.GetHostCPUFeatures());
+#if defined(__x86_64__)
+  if (detect_isa() != Isa::Avx512) l->features += ",-avx512f";
+  if (detect_isa() == Isa::Generic) l->features += ",-avx2,-fma";
+  l->found.avx512 = detect_isa() == Isa::Avx512;
+#endif
   Dl_info where{};
   l->found.path =
       ::dladdr(reinterpret_cast<void*>(a.ContextCreate), &where) && where.dli_fname ? where.dli_fname : name;

@@ -39,7 +39,7 @@ class LoopKernel final : public Kernel {
   std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   void install(KernelFunction f, std::shared_ptr<const void> code) { function_ = f, code_ = std::move(code); }
   std::string text(std::string_view name) const { return ir::render(ir_, name); }
-  std::string llvm_text(bool typed_pointers) const { return ir::render_llvm(ir_, ir_.name, typed_pointers); }
+  std::string llvm_text(const ir::llvm::Target& target = {}) const { return ir::render_llvm(ir_, ir_.name, target); }
   void rename(std::string name) { ir_.name = std::move(name); }
 
  private:
