@@ -41,7 +41,7 @@ class CRenderer {
   void loop(int id, bool vector, const std::string& width);
   void output_lanes(int id);
   void by_whole_vectors(int id, const std::string& to);
-  void store_vector(int id);
+  void store_vector(int id, const std::string& past);
   void store_singles(int id);
   std::string unaligned(int id);
   void reduction_loops(int id, bool vector, const std::string& width);

@@ -231,7 +231,7 @@ void CRenderer::fetch_ahead(int loop, const std::string& base) {
 }
 
 // A whole vector, gathered in an array that becomes a register, and stored, past the caches or not.
-void CRenderer::store_vector(int id) {
+void CRenderer::store_vector(int id, const std::string& past) {
   const Loop& l = loop_at(id);
   const std::string base = l.symbol + "_", full = std::to_string(kLanes), type(info(k_.dtype).c);
   line(type + " t[" + full + "] __attribute__((aligned(64)));");
@@ -244,7 +244,7 @@ void CRenderer::store_vector(int id) {
   rounded_later_ = -1;
   if (narrows) line("lc_f32_to_" + std::string(name(k_.dtype)) + "_v(t, wide);");
   line("const long " + l.symbol + " = " + base + ";");
-  line("lc_store(out_ + " + dim(k_.store_offset) + ", t, sizeof t, " + (k_.streams ? "stream" : "0") + ");");
+  line("lc_store(out_ + " + dim(k_.store_offset) + ", t, sizeof t, " + past + ");");
 }
 
 // Single elements from where the loop stands: as many as lie before the first vector that is aligned, or before the
@@ -275,7 +275,7 @@ void CRenderer::by_whole_vectors(int id, const std::string& to) {
   line("if (w == 0) w = " + full + ";");
   open("if (w == " + full + ") for (; " + base + " + " + full + " <= " + to + "; " + base + " += " + full + ") {");
   if (k_.skewed < 0) fetch_ahead(id, base);
-  store_vector(id);
+  store_vector(id, k_.streams ? "stream" : "0");
   close();
   line("if (w > " + to + " - " + base + ") w = " + to + " - " + base + ";");
   store_singles(id);

@@ -169,7 +169,7 @@ void CRenderer::run_as_one(const std::vector<Part>& body) {
     in_row(p, values_in(loop_at(body[p].loop).body), fed(body, p), [&] {
       fetch_ahead(body[p].loop, cursor(p));
       if (p < last) feed_vector(body[p].loop);
-      else store_vector(body[p].loop);
+      else store_vector(body[p].loop, "1");
     });
     line(cursor(p) + " += " + full + ";");
     close();
