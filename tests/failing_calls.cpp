@@ -57,8 +57,8 @@ auto guarded(const Suffers& s, const Call& call, decltype(call()) failed = -1) {
 
 }  // namespace
 
-std::string_view name(Fault f) {
-  constexpr std::string_view names[] = {"none", "EINTR", "ENOSPC", "EIO", "no resources", "short", "SIGKILL"};
+const char* name(Fault f) {
+  constexpr const char* names[] = {"none", "EINTR", "ENOSPC", "EIO", "no resources", "short", "SIGKILL"};
   return names[static_cast<int>(f)];
 }
 void arm(Fault f, long n) { fault = f, nth = n, seen = 0; }

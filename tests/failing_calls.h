@@ -3,7 +3,6 @@
 #pragma once
 
 #include <initializer_list>
-#include <string_view>
 
 namespace failing {
 
@@ -18,7 +17,7 @@ enum class Fault {
 };
 inline constexpr std::initializer_list<Fault> kErrors = {Fault::Interrupted, Fault::NoSpace, Fault::InputOutput,
                                                          Fault::Resources, Fault::Short};
-std::string_view name(Fault f);
+const char* name(Fault f);
 
 // The n-th call from now on that this fault can befall suffers it, and no other. n = 0: none of them.
 void arm(Fault f, long n);
