@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <sys/time.h>
 
-#include <algorithm>
+#include <set>
 
 #include "compiled.h"
 #include "lightcone/backends/cpu/cpu.h"
@@ -180,8 +180,8 @@ TEST(Jit, TextsWithOneHashHaveTwoNames) {
   host::KernelNames names([](const std::string& text) { return text.size(); });
   const std::string a = names.of("one"), b = names.of("two"), c = names.of("six");
   EXPECT_EQ(a, "k_0000000000000003");
-  EXPECT_NE(a, b), EXPECT_NE(b, c), EXPECT_NE(a, c);
-  EXPECT_EQ(names.of("one"), a), EXPECT_EQ(names.of("two"), b), EXPECT_EQ(names.of("six"), c);
+  EXPECT_EQ((std::set<std::string>{a, b, c}.size()), 3u);
+  EXPECT_EQ(names.of("one") + names.of("two") + names.of("six"), a + b + c);
 }
 
 // What a compiler says when it cannot work, whatever it is given.
