@@ -205,6 +205,21 @@ class Command(unittest.TestCase):
             self.assertEqual(run("generate", "builtin", "Once", "-n", "2", "-q", env=env).returncode, 0)
             self.assertNotEqual(os.listdir(cache), [])
 
+    def test_a_compiler_that_does_not_work(self):
+        with tempfile.TemporaryDirectory() as d:
+            cc = pathlib.Path(d) / "cc"
+            cc.write_text("#!/bin/sh\necho \"cc: fatal error: cannot execute 'ld'\" >&2; exit 1\n")
+            cc.chmod(0o755)
+            env = dict(os.environ, PATH=d, LIGHTCONE_CACHE="off", LIGHTCONE_LLVM="/nonexistent")
+            env.pop("LIGHTCONE_CC", None)
+            r = run("generate", "builtin", "Once upon a time", "-t", "0", "-n", "20", "-q", env=env)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            self.assertTrue(STORY["text"].startswith(r.stdout.decode().rstrip("\n")))
+            said = r.stderr.decode()
+            self.assertEqual(said.count("note:"), 1, said)
+            self.assertIn("cannot execute 'ld'", said)
+            self.assertIn("interpreted", said)
+
     @unittest.skipUnless((DATA / "llm").exists(), "the reference data is not here")
     def test_a_real_checkpoint(self):
         r = run("generate", DATA / "llm/stories260K/hf", "Once upon a time", "-t", "0", "-n", "40", "-q", "--tokenizer", DATA / "llm/stories260K/tokenizer.bin")

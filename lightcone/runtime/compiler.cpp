@@ -82,6 +82,7 @@ std::string report(std::span<const PassLog> log) {
       << l.nodes_after << " nodes" << std::setw(10) << l.seconds * 1e3 << " ms";
     for (const auto& [rule, n] : l.fired) s << "  " << rule << " x" << n;
     s << '\n';
+    for (const std::string& note : l.notes) s << "  note: " << note << '\n';
   }
   return s.str();
 }

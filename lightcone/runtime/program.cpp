@@ -47,6 +47,11 @@ struct HashDim {
 struct Program::Impl {
   Graph graph;
   std::vector<PassLog> log;
+  std::vector<std::string> notes() const {
+    std::vector<std::string> all;
+    for (const PassLog& l : log) all.insert(all.end(), l.notes.begin(), l.notes.end());
+    return all;
+  }
   MemoryPlan plan;
   int workers = 1;
   std::shared_ptr<Parallel> parallel;
@@ -189,6 +194,7 @@ bool Program::is_parameter(std::string_view input) const {
 
 const Graph& Program::graph() const { return impl_->graph; }
 std::span<const PassLog> Program::log() const { return impl_->log; }
+std::vector<std::string> Program::notes() const { return impl_->notes(); }
 const MemoryPlan& Program::plan() const { return impl_->plan; }
 std::vector<std::string> Program::inputs() const {
   std::vector<std::string> names;
@@ -578,7 +584,9 @@ void Context::profile(bool on) {
 }
 Profile Context::profile() const {
   if (!impl_->profiler) throw Error("profile", "nothing was measured: switch it on with profile(true), then run()");
-  return impl_->profiler->result();
+  Profile found = impl_->profiler->result();
+  found.notes = impl_->program->notes();
+  return found;
 }
 
 }  // namespace lc

@@ -39,6 +39,8 @@ class Program {
 
   const Graph& graph() const;            // as the compilers left it
   std::span<const PassLog> log() const;  // what each pass did
+  // What the user should know, as sentences: that kernels are interpreted because no compiler works, for one.
+  std::vector<std::string> notes() const;
   const MemoryPlan& plan() const;        // exact bytes, known before any weight is read
   std::vector<std::string> inputs() const;
   std::vector<std::string> outputs() const;

@@ -105,6 +105,7 @@ Json decode(const Options& o, std::optional<QuantFormat> format) {
   Program p;
   const double cold = seconds([&] { p = compile(g, generic() | cpu(cpu_options)); });
   const double warm = seconds([&] { p = compile(g, generic() | cpu(cpu_options)); });
+  print_notes(p);
   for (auto& [name, m] : weights) {
     p.load(name, m.data(), m.size());
     if (!p.resident(name)) m = Memory();
@@ -186,6 +187,7 @@ Json matmuls(const Options& o) {
     const Tensor a = g.input("a", {n, n}), b = g.input("b", {n, n});
     g.output("c", matmul(a, b));
     const Program p = compile(g, generic() | cpu({.threads = o.threads}));
+    print_notes(p);
     Context c(p);
     const auto count = static_cast<std::size_t>(n) * static_cast<std::size_t>(n);
     std::vector<float> x(count), y(count), z(count);
@@ -233,6 +235,7 @@ Json fused(const Options& o) {
     Graph g;
     g.output("y", k.f(g.input("x", {4096, 4096})));
     const Program p = compile(g, generic() | cpu({.threads = o.threads}));
+    print_notes(p);
     Context c(p);
     const std::size_t n = 4096 * 4096;
     Memory x(n * 4);
@@ -276,6 +279,7 @@ Json compiling(const Options& o) {
       const double wall =
           seconds([&] { p = compile(g, generic() | cpu({.threads = o.threads, .jit = {.cache_dir = cache.path}})); });
       const double used = processor() - before;
+      print_notes(p);
       all.push_back({{"graph", s.name},
                      {"nodes", g.size()},
                      {"kernels", p.kernels()},

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/core/error.h"
@@ -53,6 +54,12 @@ void Progress::show(std::string_view what, double part) {
 void Progress::clear() {
   if (shown_) std::fprintf(stderr, "\r\x1b[K");
   shown_ = false;
+}
+
+void print_notes(const Program& p) {
+  static std::set<std::string> said;
+  for (const std::string& note : p.notes())
+    if (said.insert(note).second) std::fprintf(stderr, "lightcone: note: %s\n", note.c_str());
 }
 
 std::string human_bytes(double n) {

@@ -109,6 +109,7 @@ void generate(const Options& o) {
   load.progress = [&](std::string_view what, double part) { progress.show(what, part); };
   const Llama model = Llama::load(open_model(o.model, !o.copy), load);
   progress.clear();
+  print_notes(model.program());
   const std::vector<int> ids = begin_text(model, prompt);
   LlamaSession session(model);
   Timing t;

@@ -6,7 +6,6 @@
 #include "lightcone/backends/cpu/lowering.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <deque>
 #include <set>
 
@@ -291,14 +290,7 @@ std::shared_ptr<Epilogue> Lowering::behind(const Fused& f) {
 
 // Equal loops are one function.
 void Lowering::name_loop(LoopKernel& k) {
-  const std::string text = k.text("@");
-  const auto [it, fresh] = names_.try_emplace(text, "");
-  if (fresh) {
-    char hex[24];
-    std::snprintf(hex, sizeof hex, "k_%016zx", std::hash<std::string>{}(text));
-    it->second = hex;
-  }
-  k.rename(it->second);
+  k.rename(names_.of(k.text("@")));
 }
 
 NodeId Lowering::emit(Graph& dst, NodeId id) {
@@ -389,7 +381,8 @@ Lowered Lowering::run() {
   return {std::move(dst), std::move(made_)};
 }
 
-Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, const CpuOptions& options) {
+Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, const CpuOptions& options,
+              KernelNames& names) {
   Graph unrolled = unroll_windows(g, log);
   const bool narrow = options.precision == Precision::Medium && bf16_is_fast(detect_isa());
   std::optional<Graph> turned;
@@ -397,7 +390,7 @@ Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog
   if (turned) unrolled = std::move(*turned);
   const Graph whole = make_contiguous(unrolled);
   const Graph ready = prepare_contractions(fuse_attention(whole, parallel, log, detect_isa(), options.precision), log);
-  Lowered done = Lowering(ready, parallel, log, options, turned.has_value()).run();
+  Lowered done = Lowering(ready, parallel, log, options, names, turned.has_value()).run();
   if (parallel->workers() > 1) done.graph = side_by_side(done.graph);
   return done;
 }

@@ -7,6 +7,7 @@
 
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/gemm.h"
+#include "lightcone/backends/cpu/kernel_names.h"
 #include "lightcone/backends/cpu/sides.h"
 #include "lightcone/codegen/build.h"
 #include "lightcone/codegen/render.h"
@@ -115,6 +116,8 @@ struct Lowered {
   Graph graph;
   std::vector<std::shared_ptr<LoopKernel>> loops;  // that wait for their code
 };
-Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, const CpuOptions& options = {});
+// Graphs that are compiled together share the names of their kernels.
+Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, const CpuOptions& options,
+              KernelNames& names);
 
 }  // namespace lc::host

@@ -7,7 +7,7 @@
 #include <array>
 #include <cstring>
 
-#include "lightcone/backends/cpu/isa.h"
+#include "lightcone/backends/cpu/environment.h"
 #include "lightcone/backends/cpu/object_cache.h"
 #include "lightcone/core/error.h"
 
@@ -49,6 +49,8 @@ std::string small_file(const std::string& path) {
   return n > 0 ? std::string(text.data(), static_cast<std::size_t>(n)) : "";
 }
 
+std::string profile_name(const ObjectCache& cache) { return cache.name({"machine profile", processor()}, ".machine"); }
+
 Machine found_machine() {
   const std::string wish = env("LIGHTCONE_MACHINE");
   if (wish == "default") return default_machine();
@@ -59,7 +61,8 @@ Machine found_machine() {
                                  "tune --output FILE` wrote, or 'default'"));
     return parse_machine(text);
   }
-  const std::string path = profile_path(), kept = path.empty() ? "" : small_file(path);
+  const ObjectCache cache{JitOptions{}};
+  const std::string kept = cache ? cache.find(profile_name(cache)) : "";
   if (!kept.empty()) try {
       const Machine m = parse_machine(kept);
       if (m.processor == processor()) return m;
@@ -99,22 +102,11 @@ const Machine& this_machine() {
   return m;
 }
 
-std::string profile_path() {
-  const std::string folder = cache_folder({});
-  return folder.empty() ? "" : folder + "/machine-" + processor() + ".txt";
-}
-
 bool keep_profile(const Machine& m) {
-  const std::string path = profile_path(), text = str(m);
-  if (path.empty()) return false;
-  const std::string temp = path + "." + std::to_string(::getpid());
-  const int fd = ::open(temp.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return false;
-  const bool whole = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  ::close(fd);
-  if (whole && ::rename(temp.c_str(), path.c_str()) == 0) return true;
-  ::unlink(temp.c_str());
-  return false;
+  const ObjectCache cache{JitOptions{}};
+  if (!cache) return false;
+  cache.keep(profile_name(cache), str(m));
+  return cache.find(profile_name(cache)) == str(m);
 }
 
 }  // namespace lc::host

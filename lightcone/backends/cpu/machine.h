@@ -15,9 +15,7 @@ Machine default_machine();
 // processor, else default_machine(). An Error where the file that was named is no profile. Read once a process.
 const Machine& this_machine();
 
-// Where the profile of this processor is kept, "" where there is no such place ($LIGHTCONE_CACHE).
-std::string profile_path();
-// Keeps it for later processes; false where it could not be written.
+// Keeps it, beside the kernels ($LIGHTCONE_CACHE), for later processes; false where that could not be done.
 bool keep_profile(const Machine& m);
 
 }  // namespace lc::host
