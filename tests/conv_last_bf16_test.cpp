@@ -28,7 +28,7 @@ struct Shapes {
 Shape shape(const std::vector<int>& v) { return {v.begin(), v.end()}; }
 
 Tensor parameter(Graph& g, const std::string& name, const Shape& s, DType t = DType::F32) {
-  const Tensor p = g.input(name, s, t, std::source_location::current(), kParameter);
+  const Tensor p = g.input(name, s, t, SourceLocation::current(), kParameter);
   return t == DType::F32 ? p : to(p, DType::F32);
 }
 

@@ -120,7 +120,7 @@ int count(const std::vector<std::string>& names, const std::string& begin) {
 }
 
 Tensor parameter(Graph& g, const std::string& name, const Shape& s, DType t = DType::F32) {
-  return g.input(name, s, t, std::source_location::current(), kParameter);
+  return g.input(name, s, t, SourceLocation::current(), kParameter);
 }
 
 const bool kFast = bf16_is_fast(detect_isa());

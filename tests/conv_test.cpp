@@ -151,7 +151,7 @@ void channels_last_way(const Shapes& s, bool image_last, const Inputs* given = n
   const Results want = interpret(g, in, {}, Rounding::Wide, true);
   const Value& y = want.outputs.at("y");
   const auto parameter = [](Graph& h, const std::string& name, const std::vector<int>& v) {
-    return h.input(name, shape(v), DType::F32, std::source_location::current(), kParameter);
+    return h.input(name, shape(v), DType::F32, SourceLocation::current(), kParameter);
   };
   Graph h;  // beside a large convolution that gains by it, so that all are turned
   const int n = s.x[0], channels = s.x[1], height = s.x[2], width = s.x[3];
@@ -287,7 +287,7 @@ TEST(Conv, LayoutOfANet) {
     Graph g;
     int parameters = 0;
     const auto parameter = [&](const Shape& s) {
-      return g.input(cat("p", parameters++), s, DType::F32, std::source_location::current(), kParameter);
+      return g.input(cat("p", parameters++), s, DType::F32, SourceLocation::current(), kParameter);
     };
     const auto block = [&](const Tensor& x, int in, int out, int kernel, int stride) {
       const Tensor y = conv(x, parameter({out, in, kernel, kernel}), {.stride = {stride}, .padding = {kernel / 2}});
@@ -322,7 +322,7 @@ TEST(Conv, LayoutOfANet) {
   Graph plain;
   Tensor x = plain.input("x", {1, 16, 20, 20});
   for (const char* name : {"a", "b"})
-    x = relu(conv(x, plain.input(name, {16, 16, 3, 3}, DType::F32, std::source_location::current(), kParameter),
+    x = relu(conv(x, plain.input(name, {16, 16, 3, 3}, DType::F32, SourceLocation::current(), kParameter),
                   ConvOptions{.padding = {1}}));
   plain.output("y", x);
   EXPECT_EQ(fired(plain, "channels last"), 0);
@@ -381,7 +381,7 @@ TEST(Conv, ParametersArePrepared) {
       Graph g;
       const int channels = 24, rows = 50, n = winograd ? 30 : 3;
       const auto parameter = [&](const std::string& name, const Shape& s) {
-        return g.input(name, s, DType::F32, std::source_location::current(), kParameter);
+        return g.input(name, s, DType::F32, SourceLocation::current(), kParameter);
       };
       const Tensor x = g.input("x", {2, channels * groups, n, n});
       const Tensor w = parameter("w", {rows * groups, channels, 3, 3}), v = parameter("v", {rows * groups});
@@ -422,7 +422,7 @@ TEST(Conv, EpilogueOfAnyRows) {
   for (const int rows : {1, 2, 7})
     for (const int columns : {1, 5, 300}) {
       Graph g;
-      const Tensor w = g.input("w", {columns, 9}, DType::F32, std::source_location::current(), kParameter);
+      const Tensor w = g.input("w", {columns, 9}, DType::F32, SourceLocation::current(), kParameter);
       const Tensor y = linear(g.input("x", {rows, 9}), w, g.input("bias", {columns}));
       g.output("y", gelu(y * g.input("each", {rows, 1}).expand({rows, columns}) + g.input("r", {rows, columns})));
       EXPECT_EQ(fired(g, "epilogue"), rows * columns > 1 ? 1 : 0) << rows << " rows of " << columns;
@@ -431,7 +431,7 @@ TEST(Conv, EpilogueOfAnyRows) {
   for (const bool symbolic : {false, true}) {
     Graph g;
     const Dim height = symbolic ? n : Dim(6);
-    const Tensor w = g.input("w", {20, 6, 3, 3}, DType::F32, std::source_location::current(), kParameter);
+    const Tensor w = g.input("w", {20, 6, 3, 3}, DType::F32, SourceLocation::current(), kParameter);
     const Tensor y = conv(g.input("x", {b, 6, height, 8}), w, ConvOptions{.padding = {1}});
     g.output("y", relu(symbolic ? y : y + g.input("v", {b, 20, 1, 1}).expand(y.shape()) + g.input("r", {6, 8})));
     EXPECT_TRUE(symbolic || fired(g, "epilogue") == 1);

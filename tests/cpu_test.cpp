@@ -230,7 +230,7 @@ TEST(Cpu, MatmulOfBytes) {
   }
   Graph g;
   const Tensor a = g.input("a", {5, 100}, DType::I8),
-               w = g.input("w", {32, 100}, DType::I8, std::source_location::current(), kParameter);
+               w = g.input("w", {32, 100}, DType::I8, SourceLocation::current(), kParameter);
   g.output("y", matmul2(prim::cast(a, DType::I32), prim::cast(w, DType::I32).permute({1, 0})));
   Program p = compile(g, generic() | cpu({.threads = 2}));
   int exact = 0, packed = 0;

@@ -26,7 +26,7 @@ using lc::test::random_values;
 namespace {
 
 Tensor parameter(Graph& g, const std::string& name, const Shape& s) {
-  return g.input(name, s, DType::F32, std::source_location::current(), kParameter);
+  return g.input(name, s, DType::F32, SourceLocation::current(), kParameter);
 }
 
 // Kernels whose names begin so, as `cpu` makes them of the graph.

@@ -51,7 +51,7 @@ TEST(Program, PreparedValuesAndStatesAreOneBlock) {
   Graph g;
   const Tensor x = g.input("x", {4, 64});
   for (const char* name : {"v", "w"}) {
-    const Tensor weight = g.input(name, {32, 64}, DType::F32, std::source_location::current(), kParameter);
+    const Tensor weight = g.input(name, {32, 64}, DType::F32, SourceLocation::current(), kParameter);
     const Tensor y = matmul(x, weight.permute({1, 0})), s = g.input(cat("state of ", name), {4, 32});
     g.assign(s, prim::add(s, y));
   }
@@ -213,7 +213,7 @@ TEST(Program, NarrowWeightsArePackedWhereThatWastesNoMemory) {
   for (const auto& [type, block, unit] : {std::tuple{DType::BF16, 2, 4}, std::tuple{DType::F16, 1, 2}})
     for (const auto& [n, k] : {std::pair{20, 37}, std::pair{3, 100000}}) {
       Graph g;
-      const Tensor w = g.input("w", {n, k}, type, std::source_location::current(), kParameter);
+      const Tensor w = g.input("w", {n, k}, type, SourceLocation::current(), kParameter);
       const Tensor x = g.input("x", {1, k});
       g.output("y", nn::linear(x, nn::Parameter{w}));
       Program p = compile(g, generic() | cpu({.threads = 1}));
@@ -242,7 +242,7 @@ TEST(Program, WeightsOfEitherOrderArePacked) {
     for (const bool both : {false, true}) {
       Graph g;
       const Tensor w =
-          g.input("w", rows ? Shape{20, 37} : Shape{37, 20}, DType::F32, std::source_location::current(), kParameter);
+          g.input("w", rows ? Shape{20, 37} : Shape{37, 20}, DType::F32, SourceLocation::current(), kParameter);
       const Tensor x = g.input("x", {9, 37}), wide = rows ? w.permute({1, 0}) : w;
       const Tensor y = matmul(x, wide);
       g.output("y", y);
@@ -298,7 +298,7 @@ TEST(Program, PrecisionIsWhatWasAskedFor) {
   std::vector<double> error;
   for (const Precision precision : {Precision::Highest, Precision::High, Precision::Medium}) {
     Graph g;
-    const Tensor weight = g.input("w", {kColumns, kDepth}, DType::F32, std::source_location::current(), kParameter);
+    const Tensor weight = g.input("w", {kColumns, kDepth}, DType::F32, SourceLocation::current(), kParameter);
     g.output("y", matmul(g.input("x", {kRows, kDepth}), weight.permute({1, 0})));
     Program p = compile(g, generic() | cpu({.threads = 2, .precision = precision}));
     p.load("w", w.data(), w.size() * 4);
@@ -330,7 +330,7 @@ TEST(Program, WhatDependsOnParametersAloneIsComputedWhenTheyAreLoaded) {
   const nn::Parameter w = nn::parameter(g, "w", {20, 256}, DType::F32, QuantFormat::Q4_K);
   const Tensor x = g.input("x", {1, 256});
   g.output("y", nn::linear(x, w));
-  const Tensor s = g.input("s", {4}, DType::F32, std::source_location::current(), kParameter);
+  const Tensor s = g.input("s", {4}, DType::F32, SourceLocation::current(), kParameter);
   g.assign(s, prim::add(s, full_like(s, 1)));  // changes from run to run: no parameter for long
   Program p = compile(g, generic() | cpu({.threads = 1}));
   EXPECT_EQ(p.log().back().fired.at("weight packed"), 1);

@@ -2,9 +2,12 @@
 // IR, and, compiled by the C compiler and by LLVM, through the CPU back end with one and two threads,
 // on inputs between pages that may not be touched.
 //
-// LIGHTCONE_RANDOM=10 runs ten times as many.
+// LIGHTCONE_RANDOM=10 runs ten times as many, LIGHTCONE_SEED=20270131 others (0, the default, is always the same), and
+// LIGHTCONE_CASE=17 one alone: what a failure says to repeat it.
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include <gtest/gtest.h>
 
@@ -19,10 +22,34 @@ using namespace lc;
 
 namespace {
 
-int times() {
-  const char* t = std::getenv("LIGHTCONE_RANDOM");
-  return t ? std::max(1, std::atoi(t)) : 1;
+std::optional<std::uint64_t> setting(const char* name) {
+  const char* t = std::getenv(name);
+  return t && *t ? std::optional<std::uint64_t>(std::strtoull(t, nullptr, 10)) : std::nullopt;
 }
+int times() { return static_cast<int>(std::max<std::uint64_t>(1, setting("LIGHTCONE_RANDOM").value_or(1))); }
+std::uint64_t seed() { return setting("LIGHTCONE_SEED").value_or(0); }
+
+// The cases [begin, end) of a test that has those from `first` on: all, or the one that is wanted.
+struct Range {
+  std::uint64_t begin, end;
+};
+Range cases_of(std::uint64_t first, int count) {
+  const std::uint64_t end = first + static_cast<std::uint64_t>(count);
+  const auto one = setting("LIGHTCONE_CASE");
+  if (!one) return {first, end};
+  return *one >= first && *one < end ? Range{*one, *one + 1} : Range{first, first};
+}
+bool all_cases() { return !setting("LIGHTCONE_CASE"); }
+std::string repeat(std::uint64_t number) {
+  return cat("case ", number, ", to repeat it: LIGHTCONE_SEED=", seed(), " LIGHTCONE_CASE=", number,
+             " build/bin/random_test --gtest_filter=Random.",
+             testing::UnitTest::GetInstance()->current_test_info()->name(), "\n");
+}
+
+class SaySeed : public testing::Environment {
+  void SetUp() override { std::printf("random graphs of LIGHTCONE_SEED=%llu\n", static_cast<unsigned long long>(seed())); }
+};
+[[maybe_unused]] const auto* const kSaySeed = testing::AddGlobalTestEnvironment(new SaySeed);
 
 struct Case {
   Graph graph;
@@ -30,10 +57,13 @@ struct Case {
   std::map<std::string, Value> inputs;
   Results want;
 };
-Case make_case(std::uint64_t seed) {
-  Case c{random_graph(seed, {.nodes = 4 + static_cast<int>(seed % 14)}), {}, {}, {}};
-  c.env = random_bindings(c.graph, seed);
-  c.inputs = random_inputs(c.graph, c.env, seed, seed % 3 == 0);
+// No two seeds share a case: the numbers of cases are far below 10^8.
+std::uint64_t number_of(std::uint64_t seed, std::uint64_t number) { return seed * 100'000'000 + number; }
+Case make_case(std::uint64_t number) {
+  const std::uint64_t n = number_of(seed(), number);
+  Case c{random_graph(n, {.nodes = 4 + static_cast<int>(n % 14)}), {}, {}, {}};
+  c.env = random_bindings(c.graph, n);
+  c.inputs = random_inputs(c.graph, c.env, n, n % 3 == 0);
   c.want = interpret(c.graph, c.inputs, c.env, Rounding::Wide, true);
   return c;
 }
@@ -49,15 +79,16 @@ bool same_bits(const Results& a, const Results& b) {
   return true;
 }
 
-void compiled(const std::string& compiler, int count, int first, std::int64_t tile_side = 0) {
-  constexpr int batch = 250;
+void compiled(const std::string& compiler, int count, std::uint64_t first, std::int64_t tile_side = 0) {
+  constexpr std::uint64_t batch = 250;
+  const Range all = cases_of(first, count);
   int failures = 0;
-  for (int begin = 0; begin < count && failures < 5; begin += batch) {
+  for (std::uint64_t begin = all.begin; begin < all.end && failures < 5; begin += batch) {
     std::vector<Case> cases;
     std::vector<Graph> tidy;
     std::vector<const Graph*> graphs;
-    for (int i = begin; i < std::min(count, begin + batch); ++i) {
-      cases.push_back(make_case(static_cast<std::uint64_t>(first + i)));
+    for (std::uint64_t i = begin; i < std::min(all.end, begin + batch); ++i) {
+      cases.push_back(make_case(i));
       tidy.push_back(transform(cases.back().graph, generic()).graph);
     }
     for (const Graph& g : tidy) graphs.push_back(&g);
@@ -71,9 +102,9 @@ void compiled(const std::string& compiler, int count, int first, std::int64_t ti
                     b = test::run_guarded(two[i], c.inputs, c.env, test::Against::Back);
       if (const auto d = compare(c.want, a, 4)) {
         ++failures;
-        ADD_FAILURE() << "seed " << first + begin + static_cast<int>(i) << ": " << d->str() << "\n" << c.graph.str();
+        ADD_FAILURE() << repeat(begin + i) << d->str() << "\n" << c.graph.str();
       }
-      EXPECT_TRUE(same_bits(a, b)) << "threads change bits: seed " << first + begin + static_cast<int>(i);
+      EXPECT_TRUE(same_bits(a, b)) << "threads change bits: " << repeat(begin + i);
     }
   }
 }
@@ -81,13 +112,13 @@ void compiled(const std::string& compiler, int count, int first, std::int64_t ti
 }  // namespace
 
 TEST(Random, GenericAndKernelIr) {
-  const int count = 20000 * times();
+  const Range all = cases_of(0, 20000 * times());
   const Compiler interpreted = cpu({.threads = 1, .compiler = false, .tile_side = 3});
   std::map<std::string, int> fired;
   VerifyReport::Checked stats;
   int failures = 0;
-  for (int i = 0; i < count && failures < 5; ++i) {
-    const Case c = make_case(static_cast<std::uint64_t>(i));
+  for (std::uint64_t i = all.begin; i < all.end && failures < 5; ++i) {
+    const Case c = make_case(i);
     for (const bool device : {false, true}) {
       std::optional<Difference> d;
       try {
@@ -100,11 +131,11 @@ TEST(Random, GenericAndKernelIr) {
       }
       if (d) {
         ++failures;
-        ADD_FAILURE() << "seed " << i << (device ? ", kernel IR: " : ", generic: ") << d->str() << "\n"
-                      << c.graph.str();
+        ADD_FAILURE() << repeat(i) << (device ? "kernel IR: " : "generic: ") << d->str() << "\n" << c.graph.str();
       }
     }
   }
+  if (!all_cases()) return;
   // A test of passes must see them work.
   for (const char* rule : {"matmul", "loop", "attention"}) EXPECT_GT(fired[rule], 100) << rule;
   for (const char* rule : {"weight packed", "conv", "epilogue", "products of the same rows"})
@@ -128,9 +159,10 @@ TEST(Random, CompiledByLlvm) {
 // reference where every value on the way is finite.
 TEST(Random, PrimitivesOnlyGiveTheSame) {
   int checked = 0, failures = 0;
-  for (std::uint64_t i = 0; i < 2000 && failures < 5; ++i) {
-    Case c = make_case(2000000 + i);
-    c.inputs = random_inputs(c.graph, c.env, i, false);
+  const Range all = cases_of(2000000, 2000);
+  for (std::uint64_t i = all.begin; i < all.end && failures < 5; ++i) {
+    Case c = make_case(i);
+    c.inputs = random_inputs(c.graph, c.env, number_of(seed(), i - 2000000), false);
     Graph everything = c.graph.clone();
     for (NodeId id = 0; id < c.graph.size(); ++id)
       if (c.graph[id].op != Op::Input) everything.root(cat("node", id), {id, View(c.graph[id].shape)});
@@ -144,7 +176,17 @@ TEST(Random, PrimitivesOnlyGiveTheSame) {
     const auto d = compare(c.want, run_values(transform(c.graph, primitives_only()).graph, c.inputs, c.env), 16);
     if (!d) continue;
     ++failures;
-    ADD_FAILURE() << "seed " << 2000000 + i << ": " << d->str() << "\n" << c.graph.str();
+    ADD_FAILURE() << repeat(i) << d->str() << "\n" << c.graph.str();
   }
-  EXPECT_GT(checked, 400);
+  if (all_cases()) {
+    EXPECT_GT(checked, 400);
+  }
+}
+
+TEST(Random, AnotherSeedIsOtherGraphs) {
+  const auto text = [](std::uint64_t seed, std::uint64_t number) { return random_graph(number_of(seed, number)).str(); };
+  int equal = 0;
+  for (std::uint64_t i = 0; i < 20; ++i) equal += text(0, i) == text(20270131, i);
+  EXPECT_LT(equal, 3);
+  EXPECT_EQ(text(0, 5), random_graph(5).str());  // as they always were
 }

@@ -29,7 +29,7 @@ Tensor build(const Pat& p, const std::map<const PatNode*, Tensor>& variables, co
   if (p->kind == PatNode::Kind::Literal) return full_like(like, p->value);
   std::vector<Tensor> in;
   for (const Pat& q : p->in) in.push_back(build(q, variables, like));
-  return apply(p->op, in, std::source_location::current());
+  return apply(p->op, in, SourceLocation::current());
 }
 void variables_of(const Pat& p, std::vector<const PatNode*>& v, std::vector<bool>& condition,
                   bool is_condition = false) {

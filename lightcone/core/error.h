@@ -5,14 +5,32 @@
 // what was wrong, where in the user's code, and what to do about it.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
-#include <source_location>
-#include <sstream>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
 namespace lc {
+
+// Where a call stands: std::source_location, which clang before 16 cannot compile. Whoever has one of those may pass it.
+class SourceLocation {
+ public:
+  static constexpr SourceLocation current(const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
+    return {file, line};
+  }
+  template <class T>
+    requires requires(const T& standard) { static_cast<const char*>(standard.function_name()); }
+  constexpr SourceLocation(const T& standard) : file_(standard.file_name()), line_(standard.line()) {}
+  constexpr const char* file_name() const { return file_; }
+  constexpr std::uint32_t line() const { return line_; }
+
+ private:
+  constexpr SourceLocation(const char* file, std::uint32_t line) : file_(file), line_(line) {}
+  const char* file_;
+  std::uint32_t line_;
+};
 
 // A line of the user's program. `op` is the operation called there ("softmax"); both strings
 // have static storage.
@@ -21,7 +39,7 @@ struct Location {
   std::uint32_t line = 0;
   const char* op = "";
 
-  static Location here(const std::source_location& at, const char* op = "") { return {at.file_name(), at.line(), op}; }
+  static Location here(const SourceLocation& at, const char* op = "") { return {at.file_name(), at.line(), op}; }
   bool known() const { return line != 0; }
   std::string str() const;  // "main.cpp:12", or "" when unknown
 };
@@ -31,7 +49,7 @@ struct Location {
 class OpScope {
  public:
   explicit OpScope(const Location& where);
-  OpScope(const char* op, const std::source_location& at) : OpScope(Location::here(at, op)) {}
+  OpScope(const char* op, const SourceLocation& at) : OpScope(Location::here(at, op)) {}
   ~OpScope();
   OpScope(const OpScope&) = delete;
   OpScope& operator=(const OpScope&) = delete;
@@ -55,16 +73,49 @@ class Error : public std::runtime_error {
   Location where_;
 };
 
-// Joins anything that can be written to a stream: cat("rank ", 3, " is too high").
+// A part of a sentence: a text, a number, or a value that has a str(). It refers to what it was made of, and is no
+// template of streams: every file that writes a message would pay for those.
+class Part {
+ public:
+  Part(std::string_view text) : text_(text), append_(append_text) {}
+  Part(const std::string& text) : Part(std::string_view(text)) {}
+  Part(const char* text) : Part(std::string_view(text)) {}
+  Part(std::same_as<char> auto letter) : letter_(letter), append_(append_letter) {}
+  Part(std::signed_integral auto n) : signed_(n), append_(append_signed) {}
+  Part(std::unsigned_integral auto n) : unsigned_(n), append_(append_unsigned) {}
+  Part(std::floating_point auto x) : real_(static_cast<double>(x)), append_(append_real) {}
+  template <class T>
+    requires requires(const T& v) { std::string(v.str()); }
+  Part(const T& value)
+      : value_(&value), append_([](const Part& p, std::string& to) { to += static_cast<const T*>(p.value_)->str(); }) {}
+  void append(std::string& to) const { append_(*this, to); }
+
+ private:
+  static void append_text(const Part& p, std::string& to);
+  static void append_letter(const Part& p, std::string& to);
+  static void append_signed(const Part& p, std::string& to);
+  static void append_unsigned(const Part& p, std::string& to);
+  static void append_real(const Part& p, std::string& to);  // six digits, as a stream writes them
+  union {
+    std::string_view text_;
+    char letter_;
+    long long signed_;
+    unsigned long long unsigned_;
+    double real_;
+    const void* value_;
+  };
+  void (*append_)(const Part&, std::string&);
+};
+std::string join(std::initializer_list<Part> parts);
+
+// cat("rank ", 3, " is too high")
 template <class... Ts>
 std::string cat(const Ts&... parts) {
-  std::ostringstream s;
-  (s << ... << parts);
-  return std::move(s).str();
+  return join({Part(parts)...});
 }
 
 // A broken invariant of ours. It throws like any other Error, because a library inside somebody
 // else's program has no right to end it.
-void check(bool invariant, const char* what, const std::source_location& at = std::source_location::current());
+void check(bool invariant, const char* what, const SourceLocation& at = SourceLocation::current());
 
 }  // namespace lc

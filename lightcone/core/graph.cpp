@@ -209,7 +209,7 @@ NodeId Graph::adopt(const Node& n, std::vector<Edge> in) {
   return add(std::move(copy));
 }
 
-Tensor Graph::input(std::string_view name, Shape shape, DType dtype, const std::source_location& at, int mode) {
+Tensor Graph::input(std::string_view name, Shape shape, DType dtype, const SourceLocation& at, int mode) {
   const OpScope scope("input", at);
   if (name.empty()) throw Error("input", "an input needs a name");
   if (!impl_->input_names.insert(std::string(name)).second)

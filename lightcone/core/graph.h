@@ -71,7 +71,7 @@ class Graph {
 
   // A named value given before each run (or once, for weights and state).
   Tensor input(std::string_view name, Shape shape, DType dtype = DType::F32,
-               const std::source_location& at = std::source_location::current(), int mode = 0);
+               const SourceLocation& at = SourceLocation::current(), int mode = 0);
   Tensor constant(double value, DType dtype = DType::F32);
   // The integer `expression` over i0, i1, ... at each place of `shape`; arange(n) is {n}, i0.
   Tensor index(Shape shape, Dim expression, DType dtype = DType::I64);

@@ -102,7 +102,7 @@ Tensor Tensor::retrieve(std::string_view name) const {
   return *this;
 }
 
-Tensor apply(Op op, std::vector<Tensor> in, const std::source_location& at, Node n) {
+Tensor apply(Op op, std::vector<Tensor> in, const SourceLocation& at, Node n) {
   const OpScope scope(info(op).name.data(), at);
   n.op = op;
   Graph& g = in.at(0).graph();

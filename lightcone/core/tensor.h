@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <source_location>
 #include <type_traits>
 #include <vector>
 
@@ -28,7 +27,7 @@ class Tensor {
   Graph::Impl& impl() const;
   bool defined() const { return graph_ != nullptr; }
 
-  using At = std::source_location;
+  using At = SourceLocation;
   Tensor permute(std::vector<int> axes, const At& at = At::current()) const;
   Tensor transpose(int a, int b, const At& at = At::current()) const;
   Tensor expand(Shape to, const At& at = At::current()) const;
@@ -57,8 +56,8 @@ static_assert(std::is_trivially_copyable_v<Tensor>);
 // how operators, which cannot take a defaulted argument, put it into nodes and errors.
 struct Operand {
   Tensor tensor;
-  std::source_location at;
-  Operand(Tensor t, const std::source_location& at = std::source_location::current()) : tensor(t), at(at) {}
+  SourceLocation at;
+  Operand(Tensor t, const SourceLocation& at = SourceLocation::current()) : tensor(t), at(at) {}
   const Tensor* operator->() const { return &tensor; }
   operator Tensor() const { return tensor; }
 };
@@ -104,7 +103,7 @@ Tensor dequantize(Operand bytes, QuantFormat format);
 
 Tensor full(const Graph& g, Shape shape, double value, DType dtype = DType::F32);
 Tensor full_like(Operand a, double value);  // shape and dtype of a
-Tensor apply(Op op, std::vector<Tensor> in, const std::source_location& at, Node attributes = {});
+Tensor apply(Op op, std::vector<Tensor> in, const SourceLocation& at, Node attributes = {});
 int wrap_axis(int axis, int rank, const Shape& shape, const char* op);  // -1 is the last; Error when there is none
 
 // The definition of a composite in the twelve (which may use other composites). `n` gives the

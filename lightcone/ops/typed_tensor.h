@@ -2,7 +2,6 @@
 // ops/typed.h has the operations; operators are here.
 #pragma once
 
-#include <source_location>
 #include <type_traits>
 #include <utility>
 
@@ -12,7 +11,7 @@
 
 namespace lc::typed {
 
-using At = std::source_location;
+using At = SourceLocation;
 
 // How a sentence becomes the first line of an error. C++26 and clang 17 take it as the message of
 // a static_assert; g++ 12 and 13 print it as the argument of a deleted function, in the first

@@ -31,7 +31,7 @@ class Generator {
   Shape shape();
   Tensor input(Shape s, DType t) {
     const bool fixed = std::all_of(s.begin(), s.end(), [](const Dim& d) { return d.is_constant(); });
-    return g_.input(fresh(), std::move(s), t, std::source_location::current(), fixed && chance(30) ? kParameter : 0);
+    return g_.input(fresh(), std::move(s), t, SourceLocation::current(), fixed && chance(30) ? kParameter : 0);
   }
   Tensor like(Tensor a, DType t);  // some tensor of a's shape and this dtype
   Tensor like(Tensor a) { return like(a, a.dtype()); }
@@ -293,7 +293,7 @@ Tensor Generator::contraction() {
 Tensor Generator::siblings(Tensor a) {
   const DType t = chance(70) || o_.floats_only ? DType::F32 : one_of({DType::F16, DType::BF16});
   const auto product = [&](int n) {
-    const Tensor w = g_.input(fresh(), {n, a.extent(1)}, t, std::source_location::current(), kParameter);
+    const Tensor w = g_.input(fresh(), {n, a.extent(1)}, t, SourceLocation::current(), kParameter);
     return product_of(a, prim::cast(w, DType::F32).transpose(0, 1));
   };
   const int n = one_of({1, 4, 19});

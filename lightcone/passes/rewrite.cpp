@@ -67,7 +67,7 @@ Tensor build(const Pat& p, const Match& m) {
   if (p->kind == PatNode::Kind::Any) throw Error("rewrite", "a rule has an unbound variable on its right side");
   std::vector<Tensor> in;
   for (const Pat& i : p->in) in.push_back(build(i, m));
-  return apply(p->op, in, std::source_location::current(), {.axis = m.root.node().axis});
+  return apply(p->op, in, SourceLocation::current(), {.axis = m.root.node().axis});
 }
 
 bool applies(const Rule& r, DType t) { return r.dtypes == For::All || (r.dtypes == For::Floats) == is_float(t); }

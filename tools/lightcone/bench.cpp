@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "commands.h"
 #include "explain.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/limits.h"
@@ -32,16 +33,6 @@ namespace lc::tool {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct Options {
-  std::string what = "all";
-  int threads = 0;
-  bool json = false;
-  std::vector<std::size_t> nodes = {10000, 30000, 100000};
-  ExplainOptions explain;
-  DType kv_cache = DType::F32;
-  std::int64_t past = 64;  // positions in the cache before the first token
-};
 
 double median(std::vector<double> v) {
   std::sort(v.begin(), v.end());
@@ -80,7 +71,7 @@ struct TempDir {
   ~TempDir() { std::filesystem::remove_all(path); }
 };
 
-Json decode(const Options& o, std::optional<QuantFormat> format) {
+Json decode(const BenchOptions& o, std::optional<QuantFormat> format) {
   const std::string kind(format ? info(*format).ggml_name : "BF16");
   const LlamaConfig config = LlamaConfig::tinyllama();
   const LlamaShape shape{.context = o.past + 448, .chunk = 64, .cache = o.kv_cache};
@@ -171,7 +162,7 @@ double warm_seconds(const std::function<void()>& f) {
   return (now() - begin) / calls;
 }
 
-Json matmuls(const Options& o) {
+Json matmuls(const BenchOptions& o) {
   const int threads = o.threads > 0 ? o.threads : host::available_cores();
   for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_VERBOSE", "ONEDNN_MAX_CPU_ISA"})
     ::unsetenv(name);  // a machine image may hold a peer back by these
@@ -221,7 +212,7 @@ Json matmuls(const Options& o) {
   return all;
 }
 
-Json fused(const Options& o) {
+Json fused(const BenchOptions& o) {
   struct Case {
     const char* name;
     std::function<Tensor(Tensor)> f;
@@ -263,7 +254,7 @@ Json fused(const Options& o) {
 
 // How compiling grows with the graph. Processor time: other work on the machine does not count in it,
 // nor do the C compiler's processes, which the wall time has.
-Json compiling(const Options& o) {
+Json compiling(const BenchOptions& o) {
   const auto processor = [] {
     timespec t{};
     ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -316,7 +307,9 @@ void print(const Json& j) {
   write_stdout(s);
 }
 
-void bench(const Options& o) {
+}  // namespace
+
+void bench(const BenchOptions& o) {
   Json j{{"machine", cat(cpu_name(), ", ", o.threads > 0 ? o.threads : host::available_cores(), " threads")}};
   const auto wanted = [&](const char* part) { return o.what == "all" || o.what == part; };
   for (const QuantFormat f :
@@ -330,42 +323,6 @@ void bench(const Options& o) {
   if (wanted("matmul")) j["matmul"] = matmuls(o);  // last: the other libraries leave busy threads
   if (o.json) write_stdout(j.dump(2) + "\n");
   else print(j);
-}
-
-}  // namespace
-
-void add_bench(CLI::App& app) {
-  auto o = std::make_shared<Options>();
-  CLI::App* c = app.add_subcommand("bench", "How near this machine's limits the library runs");
-  c->footer(
-      "decode: a 1.1B Llama with random weights against the measured read bandwidth,\n"
-      "with activations of 8 bits (medium) for quantised weights.\n"
-      "matmul: f32 against OpenBLAS and oneDNN, where they are installed.\n"
-      "fused: softmax, layer norm and gelu over 16M elements against the measured copy bandwidth.\n"
-      "compile: how the time of compiling grows with the graph, without a cache of kernels.\n"
-      "--explain adds a table of kernels: what each computes and for which line of the program, its time,\n"
-      "bytes and operations, and the share of this machine's limits, measured in the same run. A share\n"
-      "above 100 % means that the data stayed in the caches. docs/profiling.md reads one with you.");
-  std::vector<std::string> parts{"all", "decode", "decode-bf16", "matmul", "fused", "compile"};
-  for (const QuantInfo& q : kQuantFormats) parts.push_back("decode-" + std::string(q.name));
-  c->add_option("what", o->what,
-                "all, decode, decode-bf16, decode-q8_0 (or another block format), matmul, fused, compile")
-      ->capture_default_str()
-      ->check(CLI::IsMember(parts))
-      ->type_name("PART");
-  c->add_option("--nodes", o->nodes, "of the graphs of 'compile'")
-      ->capture_default_str()
-      ->check(CLI::Range(100, 10000000))
-      ->type_name("N...");
-  add_kv_cache(*c, o->kv_cache);
-  c->add_option("--past", o->past, "of decode: positions the cache holds before the first token")
-      ->capture_default_str()
-      ->check(CLI::Range(64, 1 << 20))
-      ->type_name("N");
-  add_explain(*c, o->explain);
-  add_threads(*c, o->threads);
-  c->add_flag("--json", o->json, "for scripts");
-  c->callback([o] { bench(*o); });
 }
 
 }  // namespace lc::tool

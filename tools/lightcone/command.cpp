@@ -81,42 +81,6 @@ std::size_t physical_memory() {
   return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// More threads than cores only wait for each other, and each wants memory of its own.
-void add_threads(CLI::App& command, int& threads) {
-  const int cores = host::available_cores(), most = 4 * cores;
-  command.add_option("--threads", threads, cat("0: all cores (", cores, " here); at most 4 for each, ", most))
-      ->capture_default_str()
-      ->check([cores, most](const std::string& given) -> std::string {
-        const CLI::Range whole(0, most);
-        if (whole(given).empty()) return "";
-        return cat(given, " is not between 0 (all ", cores, " cores) and ", most, " (4 for each core)");
-      })
-      ->type_name("N");
-}
-
-void add_precision(CLI::App& command, Precision& precision) {
-  static const std::map<std::string, Precision> names{
-      {"highest", Precision::Highest}, {"high", Precision::High}, {"medium", Precision::Medium}};
-  command
-      .add_option("--precision", precision,
-                  "of matrix products: highest (f32, default), high, or medium (prompts and their\n"
-                  "attention in bf16; for quantised weights 8-bit activations: prompts several times as\n"
-                  "fast, tokens somewhat faster)")
-      ->transform(CLI::CheckedTransformer(names, CLI::ignore_case).description(""))
-      ->type_name("NAME");
-}
-
-void add_kv_cache(CLI::App& command, DType& type) {
-  static const std::map<std::string, DType> names{
-      {"f32", DType::F32}, {"f16", DType::F16}, {"bf16", DType::BF16}, {"i8", DType::I8}};
-  command
-      .add_option("--kv-cache", type,
-                  "how keys and values are kept: f32 (exact, default); f16 or bf16 (half the bytes; logits move by\n"
-                  "less than 0.1 or 0.5 %); i8 (a quarter, and 4 bytes for each head of a position; about 1 %)")
-      ->transform(CLI::CheckedTransformer(names, CLI::ignore_case).description(""))
-      ->type_name("TYPE");
-}
-
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 void write_stdout(std::string_view text) {

@@ -2,6 +2,8 @@
 
 #include <fstream>
 
+#include <nlohmann/json.hpp>
+
 #include "command.h"
 #include "lightcone/backends/cpu/limits.h"
 #include "lightcone/backends/cpu/thread_pool.h"
@@ -9,13 +11,6 @@
 #include "lightcone/runtime/timeline.h"
 
 namespace lc::tool {
-
-void add_explain(CLI::App& c, ExplainOptions& o) {
-  c.add_flag("--explain", o.on, "also say where the time goes, kernel by kernel, and how the arena is used");
-  c.add_option("--source", o.source, "with it, the C text of the kernel of this name")->type_name("KERNEL");
-  c.add_option("--trace", o.trace, "write a trace for ui.perfetto.dev; with several programs, the last one's")
-      ->type_name("FILE");
-}
 
 MachineLimits measure_limits(int threads) {
   const auto pool = host::threads(threads);

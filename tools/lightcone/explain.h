@@ -4,8 +4,7 @@
 #include <functional>
 #include <string>
 
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "lightcone/runtime/program.h"
 
@@ -17,7 +16,6 @@ struct ExplainOptions {
   std::string trace;   // a file
   bool wanted() const { return on || !source.empty() || !trace.empty(); }
 };
-void add_explain(CLI::App& c, ExplainOptions& o);
 
 // This machine's limits, measured now.
 MachineLimits measure_limits(int threads);

@@ -1,11 +1,11 @@
 // lightcone generate: text from a prompt.
-#include <charconv>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
 #include <random>
 
 #include "command.h"
+#include "commands.h"
 #include "explain.h"
 #include "lightcone/backends/cpu/limits.h"
 #include "lightcone/backends/cpu/thread_pool.h"
@@ -16,18 +16,6 @@
 
 namespace lc::tool {
 namespace {
-
-struct Options {
-  std::string model, prompt, tokenizer;
-  int max_tokens = 256, threads = 0;
-  std::int64_t context = 0;
-  Precision precision = Precision::Highest;
-  DType kv_cache = DType::F32;
-  std::optional<std::uint64_t> seed;
-  SamplerOptions sampler{.temperature = 0.8, .top_p = 0.95};
-  bool quiet = false, copy = false;
-  std::string profile;
-};
 
 // Prints text as it comes, holding back the bytes of a character that is not complete.
 class Stream {
@@ -73,13 +61,6 @@ void report(const Llama& m, const Timing& t, int threads, std::uint64_t seed) {
                static_cast<unsigned long long>(seed));
 }
 
-// The parser lets -1 wrap around and cuts what is too large.
-std::string whole_number(const std::string& given) {
-  std::uint64_t n = 0;
-  const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), n);
-  return error == std::errc() && end == given.data() + given.size() ? "" : given + " is no whole number below 2^64";
-}
-
 // What a text begins with. Some models mark the end of every text they encode: here it goes on.
 std::vector<int> begin_text(const Llama& m, const std::string& prompt) {
   const Tokenizer& t = m.tokenizer();
@@ -92,7 +73,9 @@ std::vector<int> begin_text(const Llama& m, const std::string& prompt) {
   return ids;
 }
 
-void generate(const Options& o) {
+}  // namespace
+
+void generate(const GenerateOptions& o) {
   SamplerOptions s = o.sampler;
   s.seed = o.seed ? *o.seed : std::random_device{}();
   Sampler pick(s);
@@ -137,54 +120,6 @@ void generate(const Options& o) {
     if (!o.quiet) std::fputs(p.table(measure_limits(o.threads)).c_str(), stderr);
   }
   if (!o.quiet) report(model, t, o.threads, s.seed);
-}
-
-}  // namespace
-
-void add_generate(CLI::App& app) {
-  auto o = std::make_shared<Options>();
-  CLI::App* c = app.add_subcommand("generate", "Continue a text with a model of the Llama family");
-  c->footer(
-      "MODEL is a GGUF file, a llama2.c .bin, a .safetensors file, a folder with config.json and\n"
-      "safetensors, or 'builtin'. The text goes to the standard output, one line of figures to the\n"
-      "standard error. --temperature 0 always picks the likeliest token.");
-  c->add_option("model", o->model, "checkpoint, or 'builtin'")->required()->type_name("MODEL");
-  c->add_option("prompt", o->prompt, "how the text begins; '-' reads it from the standard input")->type_name("PROMPT");
-  c->add_option("--tokenizer", o->tokenizer, "when the checkpoint has none beside it")->type_name("FILE");
-  c->add_option("-n,--max-tokens", o->max_tokens, "stop after this many")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 24))
-      ->type_name("N");
-  c->add_option("-t,--temperature", o->sampler.temperature, "0: greedy; higher: bolder; 0 or more")
-      ->capture_default_str()
-      ->type_name("T");
-  c->add_option("--top-k", o->sampler.top_k, "choose among the K likeliest; 0: all, or more")
-      ->capture_default_str()
-      ->type_name("K");
-  c->add_option("--top-p", o->sampler.top_p, "choose among the likeliest that make up P; above 0, at most 1")
-      ->capture_default_str()
-      ->type_name("P");
-  c->add_option("--min-p", o->sampler.min_p, "drop what is less than P times the best; 0 to 1")
-      ->capture_default_str()
-      ->type_name("P");
-  c->add_option("--repetition-penalty", o->sampler.repetition_penalty, "above 1: repeat less; above 0")
-      ->capture_default_str()
-      ->type_name("R");
-  c->add_option("--seed", o->seed, "the same seed gives the same text; 0 to 18446744073709551615")
-      ->check(whole_number)
-      ->type_name("N");
-  add_threads(*c, o->threads);
-  add_precision(*c, o->precision);
-  add_kv_cache(*c, o->kv_cache);
-  c->add_option("--context", o->context, "positions remembered; 0: the model's own, at most 4096")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 24))
-      ->type_name("N");
-  c->add_option("--profile", o->profile, "write a trace of the decoding for ui.perfetto.dev, print a table of kernels")
-      ->type_name("FILE");
-  c->add_flag("--no-mmap", o->copy, "read the weights into memory: for a file that others may change meanwhile");
-  c->add_flag("-q,--quiet", o->quiet, "no line of figures");
-  c->callback([o] { generate(*o); });
 }
 
 }  // namespace lc::tool

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "commands.h"
 #include "lightcone/core/error.h"
 #include "lightcone/io/gguf.h"
 #include "lightcone/models/llama.h"
@@ -14,14 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
-  std::string model;
-  bool tensors = false, json = false;
-  std::int64_t context = 0;
-  DType kv_cache = DType::F32;
-};
-
-Json describe(const Weights& w, const Options& o) {
+Json describe(const Weights& w, const InspectOptions& o) {
   Json j{{"file", w.path()}, {"format", w.format()}, {"tensors", w.tensors().size()}, {"bytes", w.bytes()}};
   std::int64_t parameters = 0;
   std::map<std::string, std::size_t> types;
@@ -38,7 +32,7 @@ Json describe(const Weights& w, const Options& o) {
 }
 
 // Figures of a model of the Llama family, or why it is not one.
-void describe_model(const Weights& w, const Options& o, Json& j) {
+void describe_model(const Weights& w, const InspectOptions& o, Json& j) {
   try {
     const Llama m = Llama::load(w, {.context = o.context, .kv_cache = o.kv_cache, .load_weights = false});
     const LlamaConfig& c = m.config();
@@ -99,33 +93,14 @@ void print(const Json& j) {
   write_stdout(s);
 }
 
-void inspect(const Options& o) {
+}  // namespace
+
+void inspect(const InspectOptions& o) {
   const Weights w = open_model(o.model);
   Json j = describe(w, o);
   describe_model(w, o, j);
   if (o.json) write_stdout(j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   else print(j);
-}
-
-}  // namespace
-
-void add_inspect(CLI::App& app) {
-  auto o = std::make_shared<Options>();
-  CLI::App* c = app.add_subcommand("inspect", "What a checkpoint holds, and the exact memory running it will take");
-  c->footer(
-      "Nothing is run and no weight is read but the few numbers of rope_freqs.weight: shapes, types and\n"
-      "the memory plan come from the header.");
-  c->add_option("model", o->model, "GGUF, safetensors or llama2.c file, or a folder, or 'builtin'")
-      ->required()
-      ->type_name("MODEL");
-  c->add_option("--context", o->context, "positions to plan the cache for; 0: the model's own, at most 4096")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 24))
-      ->type_name("N");
-  add_kv_cache(*c, o->kv_cache);
-  c->add_flag("--tensors", o->tensors, "list every tensor");
-  c->add_flag("--json", o->json, "for scripts");
-  c->callback([o] { inspect(*o); });
 }
 
 }  // namespace lc::tool

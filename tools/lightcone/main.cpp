@@ -1,29 +1,206 @@
-// The command `lightcone`.
+// The command `lightcone`: what may be written behind it. No other file knows the parser, which takes long to compile.
+#include <charconv>
 #include <cstdio>
 #include <exception>
+#include <map>
+#include <memory>
 #include <new>
 #include <sstream>
 
-#include "command.h"
-#include "lightcone/core/error.h"
+#include <CLI/CLI.hpp>
 
+#include "command.h"
+#include "commands.h"
+#include "lightcone/backends/cpu/thread_pool.h"
+#include "lightcone/core/error.h"
+#include "lightcone/core/quant.h"
+
+namespace lc::tool {
 namespace {
+
+// More threads than cores only wait for each other, and each wants memory of its own.
+void add_threads(CLI::App& command, int& threads) {
+  const int cores = host::available_cores(), most = 4 * cores;
+  command.add_option("--threads", threads, cat("0: all cores (", cores, " here); at most 4 for each, ", most))
+      ->capture_default_str()
+      ->check([cores, most](const std::string& given) -> std::string {
+        const CLI::Range whole(0, most);
+        if (whole(given).empty()) return "";
+        return cat(given, " is not between 0 (all ", cores, " cores) and ", most, " (4 for each core)");
+      })
+      ->type_name("N");
+}
+
+void add_precision(CLI::App& command, Precision& precision) {
+  static const std::map<std::string, Precision> names{
+      {"highest", Precision::Highest}, {"high", Precision::High}, {"medium", Precision::Medium}};
+  command
+      .add_option("--precision", precision,
+                  "of matrix products: highest (f32, default), high, or medium (prompts and their\n"
+                  "attention in bf16; for quantised weights 8-bit activations: prompts several times as\n"
+                  "fast, tokens somewhat faster)")
+      ->transform(CLI::CheckedTransformer(names, CLI::ignore_case).description(""))
+      ->type_name("NAME");
+}
+
+void add_kv_cache(CLI::App& command, DType& type) {
+  static const std::map<std::string, DType> names{
+      {"f32", DType::F32}, {"f16", DType::F16}, {"bf16", DType::BF16}, {"i8", DType::I8}};
+  command
+      .add_option("--kv-cache", type,
+                  "how keys and values are kept: f32 (exact, default); f16 or bf16 (half the bytes; logits move by\n"
+                  "less than 0.1 or 0.5 %); i8 (a quarter, and 4 bytes for each head of a position; about 1 %)")
+      ->transform(CLI::CheckedTransformer(names, CLI::ignore_case).description(""))
+      ->type_name("TYPE");
+}
+
+void add_explain(CLI::App& c, ExplainOptions& o) {
+  c.add_flag("--explain", o.on, "also say where the time goes, kernel by kernel, and how the arena is used");
+  c.add_option("--source", o.source, "with it, the C text of the kernel of this name")->type_name("KERNEL");
+  c.add_option("--trace", o.trace, "write a trace for ui.perfetto.dev; with several programs, the last one's")
+      ->type_name("FILE");
+}
+
+// The parser lets -1 wrap around and cuts what is too large.
+std::string whole_number(const std::string& given) {
+  std::uint64_t n = 0;
+  const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), n);
+  return error == std::errc() && end == given.data() + given.size() ? "" : given + " is no whole number below 2^64";
+}
+
+void add_generate(CLI::App& app) {
+  auto o = std::make_shared<GenerateOptions>();
+  CLI::App* c = app.add_subcommand("generate", "Continue a text with a model of the Llama family");
+  c->footer(
+      "MODEL is a GGUF file, a llama2.c .bin, a .safetensors file, a folder with config.json and\n"
+      "safetensors, or 'builtin'. The text goes to the standard output, one line of figures to the\n"
+      "standard error. --temperature 0 always picks the likeliest token.");
+  c->add_option("model", o->model, "checkpoint, or 'builtin'")->required()->type_name("MODEL");
+  c->add_option("prompt", o->prompt, "how the text begins; '-' reads it from the standard input")->type_name("PROMPT");
+  c->add_option("--tokenizer", o->tokenizer, "when the checkpoint has none beside it")->type_name("FILE");
+  c->add_option("-n,--max-tokens", o->max_tokens, "stop after this many")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 24))
+      ->type_name("N");
+  c->add_option("-t,--temperature", o->sampler.temperature, "0: greedy; higher: bolder; 0 or more")
+      ->capture_default_str()
+      ->type_name("T");
+  c->add_option("--top-k", o->sampler.top_k, "choose among the K likeliest; 0: all, or more")
+      ->capture_default_str()
+      ->type_name("K");
+  c->add_option("--top-p", o->sampler.top_p, "choose among the likeliest that make up P; above 0, at most 1")
+      ->capture_default_str()
+      ->type_name("P");
+  c->add_option("--min-p", o->sampler.min_p, "drop what is less than P times the best; 0 to 1")
+      ->capture_default_str()
+      ->type_name("P");
+  c->add_option("--repetition-penalty", o->sampler.repetition_penalty, "above 1: repeat less; above 0")
+      ->capture_default_str()
+      ->type_name("R");
+  c->add_option("--seed", o->seed, "the same seed gives the same text; 0 to 18446744073709551615")
+      ->check(whole_number)
+      ->type_name("N");
+  add_threads(*c, o->threads);
+  add_precision(*c, o->precision);
+  add_kv_cache(*c, o->kv_cache);
+  c->add_option("--context", o->context, "positions remembered; 0: the model's own, at most 4096")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1 << 24))
+      ->type_name("N");
+  c->add_option("--profile", o->profile, "write a trace of the decoding for ui.perfetto.dev, print a table of kernels")
+      ->type_name("FILE");
+  c->add_flag("--no-mmap", o->copy, "read the weights into memory: for a file that others may change meanwhile");
+  c->add_flag("-q,--quiet", o->quiet, "no line of figures");
+  c->callback([o] { generate(*o); });
+}
+
+void add_inspect(CLI::App& app) {
+  auto o = std::make_shared<InspectOptions>();
+  CLI::App* c = app.add_subcommand("inspect", "What a checkpoint holds, and the exact memory running it will take");
+  c->footer(
+      "Nothing is run and no weight is read but the few numbers of rope_freqs.weight: shapes, types and\n"
+      "the memory plan come from the header.");
+  c->add_option("model", o->model, "GGUF, safetensors or llama2.c file, or a folder, or 'builtin'")
+      ->required()
+      ->type_name("MODEL");
+  c->add_option("--context", o->context, "positions to plan the cache for; 0: the model's own, at most 4096")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1 << 24))
+      ->type_name("N");
+  add_kv_cache(*c, o->kv_cache);
+  c->add_flag("--tensors", o->tensors, "list every tensor");
+  c->add_flag("--json", o->json, "for scripts");
+  c->callback([o] { inspect(*o); });
+}
+
+void add_view(CLI::App& app) {
+  auto o = std::make_shared<ViewOptions>();
+  CLI::App* c = app.add_subcommand("view", "Draw the graph of a model, before and after compiling");
+  c->footer(
+      "Writes one HTML file that works offline: a tab for the graph as written and one for each pass.\n"
+      "With --memory, the plan of the working memory instead: which value lies where at which step.");
+  c->add_option("model", o->model, "checkpoint, or 'builtin'")->required()->type_name("MODEL");
+  c->add_option("-o,--output", o->out, "default: the standard output")->type_name("FILE");
+  c->add_option("--layers", o->layers, "draw the first N layers; 0: all")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1000))
+      ->type_name("N");
+  c->add_flag("--dot", o->dot, "Graphviz text of the graph as written instead");
+  c->add_flag("--memory", o->memory, "draw the working memory over the steps of a run; --layers 0 for all of it");
+  c->add_flag("--text", o->text, "with --memory: a table instead of a page")->needs("--memory");
+  c->callback([o] { view(*o); });
+}
+
+void add_bench(CLI::App& app) {
+  auto o = std::make_shared<BenchOptions>();
+  CLI::App* c = app.add_subcommand("bench", "How near this machine's limits the library runs");
+  c->footer(
+      "decode: a 1.1B Llama with random weights against the measured read bandwidth,\n"
+      "with activations of 8 bits (medium) for quantised weights.\n"
+      "matmul: f32 against OpenBLAS and oneDNN, where they are installed.\n"
+      "fused: softmax, layer norm and gelu over 16M elements against the measured copy bandwidth.\n"
+      "compile: how the time of compiling grows with the graph, without a cache of kernels.\n"
+      "--explain adds a table of kernels: what each computes and for which line of the program, its time,\n"
+      "bytes and operations, and the share of this machine's limits, measured in the same run. A share\n"
+      "above 100 % means that the data stayed in the caches. docs/profiling.md reads one with you.");
+  std::vector<std::string> parts{"all", "decode", "decode-bf16", "matmul", "fused", "compile"};
+  for (const QuantInfo& q : kQuantFormats) parts.push_back("decode-" + std::string(q.name));
+  c->add_option("what", o->what,
+                "all, decode, decode-bf16, decode-q8_0 (or another block format), matmul, fused, compile")
+      ->capture_default_str()
+      ->check(CLI::IsMember(parts))
+      ->type_name("PART");
+  c->add_option("--nodes", o->nodes, "of the graphs of 'compile'")
+      ->capture_default_str()
+      ->check(CLI::Range(100, 10000000))
+      ->type_name("N...");
+  add_kv_cache(*c, o->kv_cache);
+  c->add_option("--past", o->past, "of decode: positions the cache holds before the first token")
+      ->capture_default_str()
+      ->check(CLI::Range(64, 1 << 20))
+      ->type_name("N");
+  add_explain(*c, o->explain);
+  add_threads(*c, o->threads);
+  c->add_flag("--json", o->json, "for scripts");
+  c->callback([o] { bench(*o); });
+}
 
 // Help and the version go to the standard output; a mistake is a sentence like any other.
 int said(const CLI::App& app, const CLI::ParseError& e) try {
   std::ostringstream out, words;
   if (app.exit(e, out, words) == 0) {
-    lc::tool::write_stdout(out.str());
+    write_stdout(out.str());
     return 0;
   }
   std::fprintf(stderr, "lightcone: %s (lightcone --help says more)\n", e.what());
   return 1;
-} catch (const lc::Error& wrong) {
+} catch (const Error& wrong) {
   std::fprintf(stderr, "lightcone: %s\n", wrong.what());
   return 1;
 }
 
 }  // namespace
+}  // namespace lc::tool
 
 int main(int argc, char** argv) {
   CLI::App app(
@@ -45,7 +222,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     return 0;
   } catch (const CLI::ParseError& e) {
-    return said(app, e);
+    return lc::tool::said(app, e);
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "lightcone: there is not enough memory\n");
   } catch (const std::exception& e) {

@@ -4,21 +4,14 @@
 #include <cstdio>
 
 #include "command.h"
+#include "commands.h"
 #include "explain.h"
 #include "lightcone/io/graph_view.h"
 #include "lightcone/models/llama.h"
 #include "lightcone/runtime/timeline.h"
 
 namespace lc::tool {
-namespace {
-
-struct Options {
-  std::string model, out;
-  bool dot = false, memory = false, text = false;
-  int layers = 1;
-};
-
-void view(const Options& o) {
+void view(const ViewOptions& o) {
   const Weights w = open_model(o.model);
   std::vector<std::pair<std::string, Graph>> stages;
   LlamaOptions load{.load_weights = false, .layers = o.layers};
@@ -44,26 +37,6 @@ void view(const Options& o) {
   }
   write_file(o.out, text);
   std::fprintf(stderr, "%s\n%s", o.out.c_str(), report(m.program().log()).c_str());
-}
-
-}  // namespace
-
-void add_view(CLI::App& app) {
-  auto o = std::make_shared<Options>();
-  CLI::App* c = app.add_subcommand("view", "Draw the graph of a model, before and after compiling");
-  c->footer(
-      "Writes one HTML file that works offline: a tab for the graph as written and one for each pass.\n"
-      "With --memory, the plan of the working memory instead: which value lies where at which step.");
-  c->add_option("model", o->model, "checkpoint, or 'builtin'")->required()->type_name("MODEL");
-  c->add_option("-o,--output", o->out, "default: the standard output")->type_name("FILE");
-  c->add_option("--layers", o->layers, "draw the first N layers; 0: all")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1000))
-      ->type_name("N");
-  c->add_flag("--dot", o->dot, "Graphviz text of the graph as written instead");
-  c->add_flag("--memory", o->memory, "draw the working memory over the steps of a run; --layers 0 for all of it");
-  c->add_flag("--text", o->text, "with --memory: a table instead of a page")->needs("--memory");
-  c->callback([o] { view(*o); });
 }
 
 }  // namespace lc::tool

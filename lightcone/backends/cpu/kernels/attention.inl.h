@@ -358,25 +358,25 @@ void score_four(const float* q, const Tile& k, i64 j, i64 n, i64 depth, float sc
   constexpr i64 size = cache_bytes(T);
   const std::byte* p[4];
   vf acc[M][4];
-#pragma GCC unroll 4
+  LC_UNROLL_BY(4)
   for (int t = 0; t < 4; ++t) {
     p[t] = k.p + std::min(j + t, n - 1) * k.row;
-#pragma GCC unroll 4
+    LC_UNROLL_BY(4)
     for (int m = 0; m < M; ++m) acc[m][t] = vf{};
   }
   i64 c = 0;
   for (; c + WIDTH <= depth; c += WIDTH) {
     vf y[4];
-#pragma GCC unroll 4
+    LC_UNROLL_BY(4)
     for (int t = 0; t < 4; ++t) y[t] = numbers<T>(p[t] + c * size);
-#pragma GCC unroll 4
+    LC_UNROLL_BY(4)
     for (int m = 0; m < M; ++m) {
       const vf x = load(q + m * depth + c);
-#pragma GCC unroll 4
+      LC_UNROLL_BY(4)
       for (int t = 0; t < 4; ++t) acc[m][t] = fma(x, y[t], acc[m][t]);
     }
   }
-#pragma GCC unroll 4
+  LC_UNROLL_BY(4)
   for (int m = 0; m < M; ++m) {
     const v4 s = sums(acc[m][0], acc[m][1], acc[m][2], acc[m][3]);
     *reinterpret_cast<v4*>(to + m * kTile + j) = s * scale;

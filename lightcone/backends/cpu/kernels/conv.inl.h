@@ -27,7 +27,7 @@ void pack_weights(const ConvProblem& p, i64 row, i64 rows, i64 k0, i64 depth, fl
     for (; k + WIDTH <= depth; k += WIDTH) {
       for (int part = 0; part < MR; part += WIDTH) {
         vf v[WIDTH] = {};
-#pragma GCC unroll 16
+        LC_UNROLL_BY(16)
         for (int r = 0; r < std::min(MR, WIDTH); ++r)
           if (part + r < rows) {
             const float* at = begin + (part + r) * p.weight_row + k;
@@ -35,7 +35,7 @@ void pack_weights(const ConvProblem& p, i64 row, i64 rows, i64 k0, i64 depth, fl
             __builtin_prefetch(at + next);
           }
         transpose(v);
-#pragma GCC unroll 16
+        LC_UNROLL_BY(16)
         for (int i = 0; i < WIDTH; ++i) store(to + (k + i) * MR + part, v[i]);
       }
     }
@@ -226,11 +226,11 @@ void filters_of(const ConvProblem& p, i64 row, i64 rows, i64 channel, i64 count,
   if (p.neighbours && count == WIDTH) {
     for (int q = 0; q < 9; ++q) {
       vf v[WIDTH] = {};
-#pragma GCC unroll 16
+      LC_UNROLL_BY(16)
       for (int r = 0; r < std::min(MR, WIDTH); ++r)
         if (r < rows) v[r] = load(from + r * p.weight_row + q * WIDTH);
       transpose(v);
-#pragma GCC unroll 16
+      LC_UNROLL_BY(16)
       for (int i = 0; i < WIDTH; ++i) store(g[q * WIDTH + i], v[i]);
     }
     return;

@@ -73,10 +73,8 @@ struct EvenOdd {
   vf even, odd;
 };
 inline EvenOdd even_and_odd(const float* x) {  // of 2 * WIDTH numbers
-  vi even, odd;
-  for (int i = 0; i < WIDTH; ++i) even[i] = 2 * i, odd[i] = 2 * i + 1;
   const vf low = load(x), high = load(x + WIDTH);
-  return {__builtin_shuffle(low, high, even), __builtin_shuffle(low, high, odd)};
+  return {lanes(low, high, [](int i) { return 2 * i; }), lanes(low, high, [](int i) { return 2 * i + 1; })};
 }
 inline vu bf16_pairs(const float* x) {
   const auto [even, odd] = even_and_odd(x);

@@ -37,7 +37,7 @@ struct TileOf {
     tile_steps<H, V>((depth + 1) / 2, c, c_m, soon, [&] {
       __m512bh w[V];
       for (int g = 0; g < V; ++g) w[g] = (__m512bh)_mm512_loadu_si512(y + g * b_group);
-#pragma GCC unroll 16
+      LC_UNROLL_BY(16)
       for (int i = 0; i < H; ++i) {
         const auto s = (__m512bh)_mm512_set1_epi32(x[i]);
         for (int g = 0; g < V; ++g)
@@ -74,7 +74,7 @@ struct TileOf {
     const auto* y = static_cast<const std::byte*>(b);
     alignas(WIDTH * 4) vf acc[H][V] = {};
     const auto products = [&](const vf(&w)[V]) {
-#pragma GCC unroll 16
+      LC_UNROLL_BY(16)
       for (int i = 0; i < H; ++i) {
         const vf s = splat(x[i]);
         for (int t = 0; t < V; ++t) acc[i][t] = fma(s, w[t], acc[i][t]);

@@ -30,23 +30,23 @@ struct TileOf {
         const auto panel = [&](int t) { return B{y + t / kGroupVectors * b_group}; };
         const auto lane = [](int t) { return t % kGroupVectors * WIDTH; };
         Sums sums[H][V];
-#pragma GCC unroll 16
+        LC_UNROLL_BY(16)
         for (int i = 0; i < H; ++i)
           for (int t = 0; t < V; ++t) sums[i][t].begin(x->start[i]);
-#pragma GCC unroll 8
+        LC_UNROLL_STEPS(8)
         for (int v = 0; v < Step / 4; ++v) {
           typename Sums::Codes codes[V];
           for (int t = 0; t < V; ++t)
             codes[t] = Sums::codes(words(reinterpret_cast<const u8*>(panel(t).codes() + v * kGroup + lane(t))));
-#pragma GCC unroll 16
+          LC_UNROLL_BY(16)
           for (int i = 0; i < H; ++i) {
             const auto w = Sums::splat(x->codes[i] + 4 * v);
             for (int t = 0; t < V; ++t) sums[i][t].add(codes[t], w);
           }
         }
-#pragma GCC unroll 4
+        LC_UNROLL_BY(4)
         for (int t = 0; t < V; ++t)
-#pragma GCC unroll 16
+          LC_UNROLL_BY(16)
           for (int i = 0; i < H; ++i)
             acc[i][t] = add_step<Min>(acc[i][t], sums[i][t].total(), *x, i, panel(t), lane(t));
       }

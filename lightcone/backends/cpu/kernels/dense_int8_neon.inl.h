@@ -18,7 +18,7 @@ constexpr int kAcross = 2;  // vectors of columns at a time: what fits into regi
 template <int Step>
 inline void products(const std::int8_t* a, const u8* b, vi (&sums)[MR][kAcross]) {
   int32x4_t block[MR / 2][2 * kAcross] = {};
-#pragma GCC unroll 4
+  LC_UNROLL_BY(4)
   for (int k = 0; k < Step / 8; ++k) {
     int8x16_t rows[MR / 2];
     for (int i = 0; i < MR / 2; ++i) rows[i] = vld1q_s8(a + (k * (MR / 2) + i) * 16);
@@ -72,7 +72,7 @@ inline void add_word(const int8x16_t (&a)[MR], const u8* b, int32x4_t (&sum)[MR]
 template <int Step>
 inline void products(const std::int8_t* a, const u8* b, vi (&sums)[MR][kAcross]) {
   int32x4_t sum[MR][kAcross] = {};
-#pragma GCC unroll 2
+  LC_UNROLL_BY(2)
   for (int k = 0; k < Step; k += 16, b += kGroup * 16) {
     int8x16_t rows[MR];
     for (int i = 0; i < MR; ++i) rows[i] = vld1q_s8(a + i * Step + k);
@@ -85,7 +85,7 @@ inline void products(const std::int8_t* a, const u8* b, vi (&sums)[MR][kAcross])
 template <int Step>
 inline void products(const std::int8_t* a, const u8* b, vi (&sums)[MR][kAcross]) {
   int32x4_t low[MR][kAcross] = {}, high[MR][kAcross] = {};
-#pragma GCC unroll 4
+  LC_UNROLL_BY(4)
   for (int k = 0; k < Step; k += 8, b += kGroup * 8) {
     int8x8_t word[2][MR];
     for (int q = 0; q < 2; ++q)
@@ -116,7 +116,7 @@ void tile(const void* a, const void* b, i64, i64 depth, float* c, i64 c_m, i64 r
   const auto* line = static_cast<const std::byte*>(soon);
   for (i64 k = 0; k < depth; k += Step, ++x, panel.at += panel.bytes, line += kLine) {
     __builtin_prefetch(line, 0, 2);
-#pragma GCC unroll 4
+    LC_UNROLL_BY(4)
     for (int t = 0; t < kTileVectors; t += kAcross) {
       vi sums[MR][kAcross];
       products<Step>(x->codes[0], reinterpret_cast<const u8*>(panel.codes()) + t * kVectorBytes, sums);

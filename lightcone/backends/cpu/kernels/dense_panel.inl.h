@@ -37,7 +37,7 @@ inline void code_bytes(const u8* block, int sub, int i, u8* to) {
   const vi code = (Codec<T>::codes(block, sub, i) + bias) & mask;
 #if WIDTH == 16
   auto v = reinterpret_cast<vb>(_mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(code)));
-  if constexpr (arranged(T)) v = __builtin_shuffle(v, vb{0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15});
+  if constexpr (arranged(T)) v = lanes(v, v, [](int i) { return i % 4 * 4 + i / 4; });
 #else
   const vb v = __builtin_convertvector(code, vb);
 #endif

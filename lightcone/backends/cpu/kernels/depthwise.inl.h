@@ -34,10 +34,10 @@ inline void taps(vf (&acc)[R], const Window& w, i64 down, const float* from) {
     vf f[Q];
     LC_UNROLL
     for (int q = 0; q < Q; ++q) f[q] = splat(weight[q * w.across]);
-#pragma GCC unroll 32
+    LC_UNROLL_BY(32)
     for (int i = 0; i < (R - 1) * S + Q; ++i, p += w.pitch) {
       const vf v = loaded_once(p);
-#pragma GCC unroll 4
+      LC_UNROLL_BY(4)
       for (int q = 0; q < Q; ++q)
         if (i >= q && (i - q) % S == 0 && (i - q) / S < R) acc[(i - q) / S] = fma(f[q], v, acc[(i - q) / S]);
     }

@@ -42,7 +42,7 @@ struct ExactTile {
       for (int t = 0; t < V; ++t)
         codes[t] = Sums::codes(words(y + t / kGroupVectors * b_group + t % kGroupVectors * WIDTH * 4) ^
                                (kOffset * 0x01010101u));
-#pragma GCC unroll 16
+      LC_UNROLL_BY(16)
       for (int i = 0; i < H; ++i) {
         const auto s = Sums::splat(x + 4 * i);
         for (int t = 0; t < V; ++t) add_products(sums[i][t], codes[t], s);
@@ -51,9 +51,9 @@ struct ExactTile {
     });
     const auto* start = reinterpret_cast<const std::int32_t*>(x);  // they lie behind the codes
     alignas(WIDTH * 4) vi whole[H][V];
-#pragma GCC unroll 16
+    LC_UNROLL_BY(16)
     for (int i = 0; i < H; ++i)
-#pragma GCC unroll 4
+      LC_UNROLL_BY(4)
       for (int t = 0; t < V; ++t) whole[i][t] = total(sums[i][t]) + start[i];
     put_tile(whole, c, c_m, columns, add);
   }

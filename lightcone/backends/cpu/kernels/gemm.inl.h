@@ -130,7 +130,7 @@ struct TileOf {
     tile_steps<H, V>(depth, c, c_m, soon, [&] {
       vf w[V];
       for (int t = 0; t < V; ++t) w[t] = load(y + t * WIDTH / kGroup * group + t * WIDTH % kGroup);
-#pragma GCC unroll 16
+      LC_UNROLL_BY(16)
       for (int i = 0; i < H; ++i) {
         const vf s = splat(x[i]);
         for (int t = 0; t < V; ++t) acc[i][t] = fma(s, w[t], acc[i][t]);

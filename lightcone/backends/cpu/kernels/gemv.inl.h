@@ -37,7 +37,7 @@ inline void quantised_rows(const Gemm& g, i64 row, i64 m0, float (&y)[M][R]) {
     for (int r = 0; r < R; ++r) {
       for (int line = 0; line < C::size; line += 64) __builtin_prefetch(w[r] + ahead + line, 0, 3);
       const typename C::Scale s = C::scales(w[r]);
-#pragma GCC unroll 8
+      LC_UNROLL_STEPS(8)
       for (int sub = 0; sub < C::elements / kStep; ++sub) {
         if constexpr (T == WeightType::Q8_0) {  // the scale after the sum: a multiplication less a value
           vf part[M] = {};

@@ -49,14 +49,13 @@ void arrange_steps(const Gemm& g, void* to) {
             Row& o = row(s);
             o.start = kWholeBits - (g.zero - kCodesOffset<T>)*sum;
             if constexpr (packed_has_minima(T)) o.sum[0] = o.scale * static_cast<float>(sum);
-#pragma GCC unroll 2
-            for (int w = 0; w < Row::words; w += Row::plain) {
-              Bytes<Row::step> order;
-#pragma GCC unroll 32
-              for (int i = 0; i < Row::step; ++i) order[i] = static_cast<std::int8_t>(Row::place(w + i / 4, i % 4));
-              const Bytes<Row::step> ordered = __builtin_shuffle(codes[s], order);
-              std::memcpy(o.codes + 4 * w, &ordered, sizeof ordered);
-            }
+            const auto arrange = [&]<int W>() {
+              const auto order = [](int i) { return Row::place(W + i / 4, i % 4); };
+              const Bytes<Row::step> ordered = lanes(codes[s], codes[s], order);
+              std::memcpy(o.codes + 4 * W, &ordered, sizeof ordered);
+            };
+            arrange.template operator()<0>();
+            if constexpr (Row::words > Row::plain) arrange.template operator()<Row::plain>();
           });
     }
 }
@@ -88,12 +87,12 @@ template <WeightType T, int M, class Scale, class Min>
 inline void int8_step(const PackedStep<T>& s, const RowStep<T>*& x, vf (&acc)[M], const Scale& scale, const Min& min) {
   using Row = RowStep<T>;
   const PartCodes<T> codes{s.step + s.layout.scales + 4 * s.lane};
-#pragma GCC unroll 2
+  LC_UNROLL_STEPS(2)
   for (int part = 0; part < kStep; part += Row::step, x += M) {
     Sums sums[M];
     for (int m = 0; m < M; ++m) sums[m].begin(x[m].start);
     vu word = {};
-#pragma GCC unroll 16
+    LC_UNROLL_STEPS(16)
     for (int w = 0; w < Row::words; ++w) {
       if (codes.which(w) == 0) word = codes.word(part, w);
       const auto four = Sums::codes(codes.codes(word, w));
@@ -124,7 +123,7 @@ void int8_rows(const Gemm& g, const RowStep<T>* x, i64 group, int lane) {
         if (first.index == 0)
           for (int line = 0; line < layout.header; line += 64) __builtin_prefetch(first.block + kAhead + line, 0, 3);
         const FourScales four = first.four();
-#pragma GCC unroll 4
+        LC_UNROLL_BY(WIDTH == 16 ? 4 : 1)
         for (int i = 0; i < 4; ++i) {
           Step s = first;
           s.step += i * layout.step_bytes();

@@ -14,9 +14,9 @@ template <class Taps, int R, int V>
 void last_tile_of(const float* const* pixels, const TapRun* runs, i64 count, const float* w, const float* next,
                   float* c, i64 c_row, i64 columns, bool add) {
   vf acc[R][V];
-#pragma GCC unroll 16
+  LC_UNROLL_BY(16)
   for (int r = 0; r < R; ++r)
-#pragma GCC unroll 4
+    LC_UNROLL_BY(4)
     for (int v = 0; v < V; ++v) acc[r][v] = vf{};
   for (const TapRun* t = runs; t != runs + count; ++t) {
     const float* p[R];
@@ -25,7 +25,7 @@ void last_tile_of(const float* const* pixels, const TapRun* runs, i64 count, con
       typename Taps::Vector x[V];
       for (int v = 0; v < V; ++v) x[v] = Taps::weights(w + v * WIDTH);
       __builtin_prefetch(next, 0, 2);
-#pragma GCC unroll 8
+      LC_UNROLL_BY(8)
       for (int r = 0; r < R; ++r) {
         const typename Taps::Vector s = Taps::repeated(p[r] + k);
         for (int v = 0; v < V; ++v) acc[r][v] = Taps::add(s, x[v], acc[r][v]);

@@ -130,10 +130,10 @@ void packed_rows(const Gemm& g, const float* sums, i64 group, int lane, i64 m0) 
       const Step step(p, s * kStep, lane);
       for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(step.step + kAhead + line, 0, 3);
       const i64 k = k0 + s * kStep;
-#pragma GCC unroll 2
+      LC_UNROLL_STEPS(2)
       for (int part = 0; part < kStep; part += Step::scaled) {
         vf sum[M][kChains] = {};
-#pragma GCC unroll 32
+        LC_UNROLL_STEPS(32)
         for (int i = part; i < part + Step::scaled; ++i) {
           const vf w = step.code(i);
           for (int m = 0; m < M; ++m) sum[m][i % kChains] = fma(w, splat(x[m][k + i]), sum[m][i % kChains]);
@@ -166,7 +166,7 @@ void packed_plain_rows(const Gemm& g, i64 group, int lane, i64 m0) {
   i64 k = 0;
   for (; k + kUnroll <= g.k; k += kUnroll, p += layout.group_bytes(kUnroll)) {
     for (int line = 0; line < layout.group_bytes(kUnroll); line += 64) __builtin_prefetch(p + kAhead + line, 0, 3);
-#pragma GCC unroll 8
+    LC_UNROLL_STEPS(8)
     for (int i = 0; i < kUnroll; ++i) {
       const vf w = packed_value<T>(p, i, lane);
       for (int m = 0; m < M; ++m) acc[m][i % kChains] = fma(w, splat(x[m][k + i]), acc[m][i % kChains]);

@@ -52,9 +52,7 @@ inline std::int32_t across(vi v, const F& f) {
   if constexpr (Half == 0) {
     return v[0];
   } else {
-    vi other;
-    for (int i = 0; i < WIDTH; ++i) other[i] = i ^ Half;
-    return across<Half / 2>(f(v, __builtin_shuffle(v, other)), f);
+    return across<Half / 2>(f(v, lanes(v, v, [](int i) { return i ^ Half; })), f);
   }
 }
 

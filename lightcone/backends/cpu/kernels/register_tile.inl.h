@@ -25,7 +25,7 @@ inline void tile_steps(i64 steps, float* c, i64 c_m, const void* soon, const F& 
     if (s == late)
       for (i64 i = 0; i < H; ++i)
         for (int t = 0; t < V * WIDTH; t += 16) __builtin_prefetch(c + i * c_m + t, 1, 3);
-#pragma GCC unroll 4
+    LC_UNROLL_BY(4)
     for (int u = 0; u < 4; ++u) step();
   }
   for (i64 s = 0; s < steps % 4; ++s) step();
@@ -50,16 +50,16 @@ template <class Vector, int H, int V>
 inline void put_tile(const Vector (&acc)[H][V], float* c, i64 c_m, i64 columns, bool add) {
   if (columns < V * WIDTH) {
     Vector copy[H][V];
-#pragma GCC unroll 16
+    LC_UNROLL_BY(16)
     for (int i = 0; i < H; ++i)
-#pragma GCC unroll 4
+      LC_UNROLL_BY(4)
       for (int t = 0; t < V; ++t) copy[i][t] = acc[i][t];
     return put_ragged(copy, c, c_m, columns, add);
   }
   const auto put = [&](const auto& value) {
-#pragma GCC unroll 16
+    LC_UNROLL_BY(16)
     for (int i = 0; i < H; ++i)
-#pragma GCC unroll 4
+      LC_UNROLL_BY(4)
       for (int t = 0; t < V; ++t) {
         float* p = c + i * c_m + t * WIDTH;
         store(p, reinterpret_cast<vf>(value(acc[i][t], p)));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "lightcone/backends/cpu/gemm.h"
 #include "lightcone/core/dtype.h"
@@ -15,9 +16,23 @@
 #include <arm_neon.h>
 #endif
 
-// Over the registers of a tile: only then GCC for Arm keeps no copy of them in memory.
+// Before a loop: how many rounds stand one after the other. Sums in an array are registers only where that is all of
+// them. LC_UNROLL_STEPS is of rounds that merely go faster so, which plain C++ has no use for: it is there for processors
+// without a unit, and every copy costs whoever builds the library. LC_UNROLL is for GCC on Arm, which keeps a copy of a
+// tile's registers in memory otherwise.
+#define LC_PRAGMA(text) _Pragma(#text)
+#if defined(__clang__)
+#define LC_UNROLL_BY(n) LC_PRAGMA(unroll n)
+#else
+#define LC_UNROLL_BY(n) LC_PRAGMA(GCC unroll n)
+#endif
+#if WIDTH == 4 && !defined(NEON)
+#define LC_UNROLL_STEPS(n) LC_UNROLL_BY(1)
+#else
+#define LC_UNROLL_STEPS(n) LC_UNROLL_BY(n)
+#endif
 #if defined(NEON)
-#define LC_UNROLL _Pragma("GCC unroll 16")
+#define LC_UNROLL LC_UNROLL_BY(16)
 #else
 #define LC_UNROLL
 #endif
@@ -29,6 +44,15 @@ using i64 = std::int64_t;
 typedef float vf __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
 typedef std::int32_t vi __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
 typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
+
+// Lanes of a and b, whose own are counted on from a's: lane i is lane of(i). Known when it is compiled, or it is no
+// instruction, and no compiler but GCC has it.
+template <class V, class F>
+inline V lanes(V a, V b, F) {
+  return [&]<int... I>(std::integer_sequence<int, I...>) {
+    return __builtin_shufflevector(a, b, F{}(I)...);
+  }(std::make_integer_sequence<int, sizeof(V) / sizeof(a[0])>());
+}
 
 inline vf load(const float* p) { return *reinterpret_cast<const vf*>(p); }
 inline void store(float* p, vf v) { *reinterpret_cast<vf*>(p) = v; }
@@ -182,16 +206,11 @@ inline float half(const void* p) {
 template <int N, int H = N / 2>
 inline void transpose(vf (&v)[N]) {
   if constexpr (H > 0) {
-    vi low, high;
-    for (int j = 0; j < WIDTH; ++j) {
-      low[j] = j & H ? WIDTH + (j ^ H) : j;
-      high[j] = j & H ? WIDTH + j : j ^ H;
-    }
     for (int i = 0; i < N; ++i)
       if (!(i & H)) {
         const vf a = v[i], b = v[i + H];
-        v[i] = __builtin_shuffle(a, b, low);
-        v[i + H] = __builtin_shuffle(a, b, high);
+        v[i] = lanes(a, b, [](int j) { return j & H ? WIDTH + (j ^ H) : j; });
+        v[i + H] = lanes(a, b, [](int j) { return j & H ? WIDTH + j : j ^ H; });
       }
     transpose<N, H / 2>(v);
   }

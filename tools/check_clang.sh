@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Builds the library, the command and some of the tests with clang, in a folder of its own, and runs them; kernels are
+# compiled by the same clang. Not all tests: what depends on the compiler is the arithmetic, and a runner has two cores.
+#   check_clang.sh [clang++-16] [TEST...]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cxx=${1:-clang++-16}
+shift || true
+tests=("$@")
+[ $# -gt 0 ] || tests=(graph_test dim_test error_test gemm_test dense_unit_test attention_test conv_test rows_test typed_test gguf_test)
+build=build-$cxx
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER="$cxx"
+cmake --build "$build" --target lightcone_command "${tests[@]}"
+export LIGHTCONE_CC=${cxx/++/}
+"$build/bin/lightcone" generate builtin "Once upon a time" -n 20 --temperature 0
+ctest --test-dir "$build" --output-on-failure --no-tests=error -R "^($(IFS='|'; echo "${tests[*]}"))\$"

@@ -1,0 +1,54 @@
+// What each subcommand is told, and the function that does it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "explain.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/models/sampler.h"
+
+namespace lc::tool {
+
+struct GenerateOptions {
+  std::string model, prompt, tokenizer;
+  int max_tokens = 256, threads = 0;
+  std::int64_t context = 0;
+  Precision precision = Precision::Highest;
+  DType kv_cache = DType::F32;
+  std::optional<std::uint64_t> seed;
+  SamplerOptions sampler{.temperature = 0.8, .top_p = 0.95};
+  bool quiet = false, copy = false;
+  std::string profile;
+};
+void generate(const GenerateOptions& o);
+
+struct InspectOptions {
+  std::string model;
+  bool tensors = false, json = false;
+  std::int64_t context = 0;
+  DType kv_cache = DType::F32;
+};
+void inspect(const InspectOptions& o);
+
+struct ViewOptions {
+  std::string model, out;
+  bool dot = false, memory = false, text = false;
+  int layers = 1;
+};
+void view(const ViewOptions& o);
+
+struct BenchOptions {
+  std::string what = "all";
+  int threads = 0;
+  bool json = false;
+  std::vector<std::size_t> nodes = {10000, 30000, 100000};
+  ExplainOptions explain;
+  DType kv_cache = DType::F32;
+  std::int64_t past = 64;  // positions in the cache before the first token
+};
+void bench(const BenchOptions& o);
+
+}  // namespace lc::tool
