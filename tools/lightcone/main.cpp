@@ -6,8 +6,14 @@
 
 #include "command.h"
 #include "lightcone/core/error.h"
+#include "lightcone/io/printable.h"
 
 namespace {
+
+// One sentence on the standard error. It may quote a file or an argument, and goes to a terminal.
+void complain(const char* what, const char* more = "") {
+  std::fprintf(stderr, "lightcone: %s%s\n", lc::printable(what, 2000).c_str(), more);
+}
 
 // Help and the version go to the standard output; a mistake is a sentence like any other.
 int said(const CLI::App& app, const CLI::ParseError& e) try {
@@ -16,10 +22,10 @@ int said(const CLI::App& app, const CLI::ParseError& e) try {
     lc::tool::write_stdout(out.str());
     return 0;
   }
-  std::fprintf(stderr, "lightcone: %s (lightcone --help says more)\n", e.what());
+  complain(e.what(), " (lightcone --help says more)");
   return 1;
 } catch (const lc::Error& wrong) {
-  std::fprintf(stderr, "lightcone: %s\n", wrong.what());
+  complain(wrong.what());
   return 1;
 }
 
@@ -47,9 +53,9 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return said(app, e);
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "lightcone: there is not enough memory\n");
+    complain("there is not enough memory");
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "lightcone: %s\n", e.what());
+    complain(e.what());
   }
   return 1;
 }
