@@ -13,9 +13,12 @@ LongestMatch::LongestMatch(std::vector<std::pair<std::string_view, int>> pieces,
     for (int i = 0; i < 256; ++i) s[static_cast<std::size_t>(i)] = static_cast<char>(i);
     return s;
   }();
-  if (any)  // behind the pieces that are one byte, so that those count
+  if (any)
     for (std::size_t i = 0; i < 256; ++i) pieces.emplace_back(std::string_view(bytes).substr(i, 1), kAny);
-  std::stable_sort(pieces.begin(), pieces.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::sort(pieces.begin(), pieces.end(), [](const auto& a, const auto& b) {
+    const int order = a.first.compare(b.first);
+    return order < 0 || (order == 0 && static_cast<unsigned>(a.second) < static_cast<unsigned>(b.second));  // kAny last
+  });
   std::size_t nodes = 1;
   for (std::size_t i = 0; i < pieces.size(); ++i) {  // what a piece does not share with the one before
     const std::string_view p = pieces[i].first, before = i ? pieces[i - 1].first : "";

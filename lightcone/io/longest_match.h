@@ -17,7 +17,7 @@ class LongestMatch {
   static constexpr std::size_t kBytesEach = 56;  // of memory for each byte of the pieces, at most, while it is built
   static constexpr int kAny = -1;                // the id of a single byte that is no piece
 
-  // The first of equal pieces counts, empty ones never match. `any`: a byte no piece begins with matches by itself.
+  // Of equal pieces the lowest id counts, empty ones never match. `any`: a byte no piece begins with matches by itself.
   LongestMatch(std::vector<std::pair<std::string_view, int>> pieces, bool any);
 
   // Covers the text with pieces, emit(id, bytes) for each. False, with the rest of the text left over, where none fits.

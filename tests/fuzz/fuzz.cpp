@@ -55,7 +55,7 @@ char dying[600] = "";
 void died() {
   if (::write(STDERR_FILENO, dying, std::strlen(dying)) < 0) return;
 }
-void on_signal(int number) {
+[[maybe_unused]] void on_signal(int number) {
   died();
   ::signal(number, SIG_DFL);
   ::raise(number);

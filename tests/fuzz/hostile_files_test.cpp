@@ -145,7 +145,7 @@ TEST(Hostile, JsonOfTheWrongType) {
   EXPECT_EQ(config("{" + good + "}"), "");
   EXPECT_EQ(config("{\"text_config\":{" + good + "}}"), "");
   EXPECT_SAYS(config("{" + good + ",\"model_type\":1}"), "model_type is not a text");
-  EXPECT_SAYS(config("{" + good + ",\"use_sliding_window\":\"no\"}"), "not true or false");
+  EXPECT_SAYS(config("{" + good + ",\"sliding_window\":4,\"use_sliding_window\":\"no\"}"), "not true or false");
   EXPECT_SAYS(config("{" + good + ",\"rope_scaling\":3}"), "not an object");
   EXPECT_SAYS(config("{" + good + ",\"eos_token_id\":\"x\"}"), "not a number");
   EXPECT_SAYS(config("{\"text_config\":{\"a\":" + std::string(200000, '[') + std::string(200000, ']') + "}}"), "nested too deeply");
