@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/io/gguf.h"
@@ -10,8 +9,6 @@
 
 namespace lc {
 namespace {
-
-namespace fs = std::filesystem;
 
 // How each parameter is given to the program once it is compiled.
 struct Binding {
@@ -82,19 +79,18 @@ void check_memory(const Llama& m, std::size_t limit) {
 }
 
 std::shared_ptr<const Tokenizer> find_tokenizer(const Weights& w, const LlamaOptions& o, std::int64_t vocab) {
-  if (!o.tokenizer.empty()) return load_tokenizer(o.tokenizer, static_cast<int>(vocab));
-  if (w.gguf() && w.gguf()->metadata.contains("tokenizer.ggml.tokens")) return tokenizer_from_gguf(*w.gguf());
-  const fs::path dir = fs::is_directory(w.path()) ? fs::path(w.path()) : fs::path(w.path()).parent_path();
-  for (const char* name : {"tokenizer.json", "tokenizer.model", "tokenizer.bin"})
-    if (fs::exists(dir / name)) return load_tokenizer((dir / name).string(), static_cast<int>(vocab));
-  return nullptr;
+  if (!o.tokenizer.empty()) return load_tokenizer(o.tokenizer, static_cast<int>(vocab), w.options());
+  if (w.gguf() && w.gguf()->metadata.contains("tokenizer.ggml.tokens"))
+    return tokenizer_from_gguf(*w.gguf(), w.options());
+  const std::string file = find_tokenizer_file(w.path());
+  return file.empty() ? nullptr : load_tokenizer(file, static_cast<int>(vocab), w.options());
 }
 
 }  // namespace
 
 Llama Llama::load(const std::string& path, const LlamaOptions& o) {
   if (o.progress) o.progress("reading", 0);
-  return load(Weights::open(path, o.map), o);
+  return load(Weights::open(path, {.map = o.map}), o);
 }
 
 Llama Llama::load(Weights opened, const LlamaOptions& o) {

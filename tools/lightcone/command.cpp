@@ -33,7 +33,7 @@ lightcone_story_end:
 namespace lc::tool {
 
 Weights open_model(const std::string& name, bool map) {
-  if (name != "builtin") return Weights::open(name, map);
+  if (name != "builtin") return Weights::open(name, {.map = map});
   const auto bytes = std::as_bytes(
       std::span(lightcone_story_begin, static_cast<std::size_t>(lightcone_story_end - lightcone_story_begin)));
   return Weights::open(MappedFile::view("builtin", bytes));

@@ -1,4 +1,6 @@
 // lightcone generate: text from a prompt.
+#include <unistd.h>
+
 #include <cstdio>
 #include <iostream>
 #include <iterator>
@@ -10,6 +12,7 @@
 #include "lightcone/backends/cpu/limits.h"
 #include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/core/error.h"
+#include "lightcone/io/printable.h"
 #include "lightcone/io/utf8.h"
 #include "lightcone/models/llama.h"
 #include "lightcone/models/sampler.h"
@@ -17,7 +20,8 @@
 namespace lc::tool {
 namespace {
 
-// Prints text as it comes, holding back the bytes of a character that is not complete.
+// Prints text as it comes, holding back the bytes of a character that is not complete. What a model says goes into a
+// file or a pipe as it is; a terminal gets no control characters from it.
 class Stream {
  public:
   void add(std::string_view bytes) {
@@ -28,15 +32,17 @@ class Stream {
       if (n == 0 && held_.size() - whole < 4) break;  // may become a character yet
       whole += n == 0 ? 1 : n;
     }
-    write_stdout(std::string_view(held_).substr(0, whole));
+    write(held_.substr(0, whole));
     held_.erase(0, whole);
   }
   void finish() {
-    write_stdout(held_ + "\n");
+    write(held_ + "\n");
     held_.clear();
   }
 
  private:
+  void write(const std::string& text) const { write_stdout(terminal_ ? for_terminal(text) : text); }
+  const bool terminal_ = ::isatty(STDOUT_FILENO) == 1;
   std::string held_;
 };
 

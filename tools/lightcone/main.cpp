@@ -14,9 +14,15 @@
 #include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/core/error.h"
 #include "lightcone/core/quant.h"
+#include "lightcone/io/printable.h"
 
 namespace lc::tool {
 namespace {
+
+// One sentence on the standard error. It may quote a file or an argument, and goes to a terminal.
+void complain(const char* what, const char* more = "") {
+  std::fprintf(stderr, "lightcone: %s%s\n", printable(what, 2000).c_str(), more);
+}
 
 // More threads than cores only wait for each other, and each wants memory of its own.
 void add_threads(CLI::App& command, int& threads) {
@@ -192,10 +198,10 @@ int said(const CLI::App& app, const CLI::ParseError& e) try {
     write_stdout(out.str());
     return 0;
   }
-  std::fprintf(stderr, "lightcone: %s (lightcone --help says more)\n", e.what());
+  complain(e.what(), " (lightcone --help says more)");
   return 1;
 } catch (const Error& wrong) {
-  std::fprintf(stderr, "lightcone: %s\n", wrong.what());
+  complain(wrong.what());
   return 1;
 }
 
@@ -224,9 +230,9 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return lc::tool::said(app, e);
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "lightcone: there is not enough memory\n");
+    lc::tool::complain("there is not enough memory");
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "lightcone: %s\n", e.what());
+    lc::tool::complain(e.what());
   }
   return 1;
 }
