@@ -53,6 +53,18 @@ TEST(Runtime, RunAllocatesNothing) {
   EXPECT_EQ(allocations - before, 0);
 }
 
+TEST(Runtime, FeedingATokenAllocatesNothing) {
+  for (int threads : {1, 2}) {
+    const Llama m = Llama::load(story(), {.threads = threads});
+    LlamaSession s(m);
+    s.feed(std::vector<int>{1, 300, 301, 302});
+    s.feed(303);
+    const long before = allocations;
+    for (int i = 0; i < 100; ++i) s.feed(304 + i);
+    EXPECT_EQ(allocations - before, 0);
+  }
+}
+
 TEST(Runtime, SharedForksAllocateNothing) {
   Graph g;
   for (int k = 0; k < 8; ++k) g.output(cat("y", k), exp(g.input(cat("x", k), {20000})));
