@@ -144,6 +144,18 @@ void check_data(const char* op, const Node& input, const void* data, std::size_t
         op, cat("the data of '", input.name, "' is not aligned to its elements of ", size_of(input.dtype), " bytes"));
 }
 
+void check_symbol(const Symbols& known, std::string_view name, std::int64_t value) {
+  const auto it = known.find(name);
+  if (it == known.end()) {
+    std::string names;
+    for (const auto& [n, b] : known) names += (names.empty() ? "" : ", ") + n;
+    throw Error("bind", cat("no size of the graph is named '", name, "'; ",
+                            names.empty() ? "all of them are numbers" : "it has " + names.substr(0, 200)));
+  }
+  if (value < it->second.lo || value > it->second.hi)
+    throw Error("bind", cat(name, " = ", value, " is outside its bounds [", it->second.lo, ", ", it->second.hi, "]"));
+}
+
 std::optional<NodeId> Program::Impl::find_input(const char* op, std::string_view name) const {
   const auto it = inputs.find(name);
   if (it != inputs.end()) return it->second;

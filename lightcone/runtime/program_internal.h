@@ -3,6 +3,8 @@
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -40,9 +42,9 @@ struct Program::Impl {
   Symbols symbols;  // that a run needs
   std::map<std::string, NodeId, std::less<>> inputs;
   std::map<std::string, std::size_t, std::less<>> outputs;
-  std::vector<Edge> user_roots;             // edges of the user's own graph, for get(Tensor)
-  std::set<std::string, std::less<>> known; // its inputs, needed or not,
-  Symbols known_symbols;                    // and the names in its sizes
+  std::vector<Edge> user_roots;              // edges of the user's own graph, for get(Tensor)
+  std::set<std::string, std::less<>> known;  // its inputs, needed or not,
+  Symbols known_symbols;                     // and the names in its sizes
   std::map<NodeId, Weight> weights;
   Prepared prepared;
   std::vector<NodeId> prepared_order;
@@ -59,7 +61,9 @@ struct Program::Impl {
   std::optional<NodeId> find_input(const char* op, std::string_view name) const;
 };
 
-// Errors for an address that is none, or not that of an element.
+// Errors for an address that is none, or not that of an element;
 void check_data(const char* op, const Node& input, const void* data, std::size_t bytes);
+// for a symbol that there is not, and for a value outside its bounds.
+void check_symbol(const Symbols& known, std::string_view name, std::int64_t value);
 
 }  // namespace lc

@@ -23,9 +23,8 @@ int said(const CLI::App& app, const CLI::ParseError& e) try {
   return 1;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+// Everything that needs memory happens in here.
+int run(int argc, char** argv) {
   CLI::App app(
       "Lightcone: deep learning on twelve primitive operations.\n\n"
       "  lightcone generate builtin \"Once upon a time\"     a story from the model inside this program\n"
@@ -46,6 +45,14 @@ int main(int argc, char** argv) {
     return 0;
   } catch (const CLI::ParseError& e) {
     return said(app, e);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "lightcone: there is not enough memory\n");
   } catch (const std::exception& e) {

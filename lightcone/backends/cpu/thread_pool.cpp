@@ -173,9 +173,12 @@ ThreadPool::ThreadPool(int threads) : workers_(std::max(threads, 1)) {
 
 ThreadPool::~ThreadPool() {
   Team* const t = team_;
-  if (t->lost()) return t->abandon();
-  t->stop();
-  delete t;
+  if (t->lost()) {
+    t->abandon();
+  } else {
+    t->stop();
+    delete t;
+  }
 }
 
 ThreadPool::Team& ThreadPool::team() {
