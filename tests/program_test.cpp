@@ -272,6 +272,24 @@ TEST(Session, KeepsBindingsWhenItCompilesAgain) {
   }
 }
 
+// What is added to the graph between two compilations waits for the second; when that is refused, the first goes on.
+TEST(Session, WhatComesLaterWaits) {
+  Session cx;
+  const auto x = cx.tensor<3>().set({1, 2, 3});
+  const auto y = (x + x).retrieve();
+  cx.compile(generic());
+  const auto z = cx.tensor<"later">();
+  const auto s = sum<0>(z).retrieve();
+  cx.bind("later", 2);
+  float values[2] = {4, 5};
+  cx.put(z, values, 2);
+  EXPECT_EQ(cx.execute().data(y), (std::vector<float>{2, 4, 6}));
+  EXPECT_THROW(cx.compile(Compiler(Pass{"odd", [](const Graph&, PassLog&) { return Graph(); }})), Error);
+  EXPECT_EQ(cx.execute().data(y), (std::vector<float>{2, 4, 6}));
+  cx.compile(generic());
+  EXPECT_EQ(cx.execute().data(s), (std::vector<float>{9}));
+}
+
 // What a pass must keep is checked after each.
 TEST(Program, APassThatBreaksTheContractIsRefused) {
   Graph g;

@@ -76,8 +76,10 @@ void Context::Impl::grow(NodeId id, std::size_t bytes) {
       larger = Memory(std::min(most, std::max(bytes, 2 * m.size())));
     } catch (const Error&) {
       const Node& n = graph()[id];
+      std::string names;
+      for (const auto& [name, b] : product(n.shape).symbols()) names += cat(names.empty() ? ": lower '" : ", '", name, "'");
       throw Error("memory", cat("'", n.name, "' of shape ", str(n.shape), " takes ", bytes, " bytes (", most,
-                                " for the largest sizes), which the system has not to give"));
+                                " for the largest sizes), which the system has not to give", names));
     }
     if (m.data()) std::memcpy(larger.data(), m.data(), m.size());
     m = std::move(larger);
