@@ -1,9 +1,15 @@
 // The n-th allocation fails, for every n over building, compiling, loading and running: the answer is std::bad_alloc
 // or an Error, nothing stays behind, and the same work done again gives the same numbers.
 //
-// The suite takes a sample; LIGHTCONE_EVERY_ALLOCATION=1 takes all of them.
+// Allocations are those of `new`, blocks and mapped files from the system, and threads. The suite takes a sample;
+// LIGHTCONE_EVERY_ALLOCATION=1 takes all of them.
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <functional>
 #include <new>
@@ -26,8 +32,10 @@ namespace {
 
 std::atomic<long> seen{0}, failing{-1}, living{0};
 
+bool fails() { return ++seen == failing; }
+
 void* take(std::size_t bytes, std::size_t alignment) {
-  if (++seen == failing) throw std::bad_alloc();
+  if (fails()) throw std::bad_alloc();
   void* p = alignment <= alignof(std::max_align_t)
                 ? std::malloc(bytes ? bytes : 1)
                 : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
@@ -51,6 +59,28 @@ void operator delete(void* p, std::size_t) noexcept { give(p); }
 void operator delete(void* p, std::align_val_t) noexcept { give(p); }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept { give(p); }
 
+// The linker sends the library's calls here (tests/CMakeLists.txt).
+extern "C" {
+void* __real_mmap(void*, std::size_t, int, int, int, off_t);
+void* __wrap_mmap(void* at, std::size_t n, int access, int flags, int file, off_t offset) {
+  if (!fails()) return __real_mmap(at, n, access, flags, file, offset);
+  errno = ENOMEM;
+  return MAP_FAILED;
+}
+int __real_mprotect(void*, std::size_t, int);
+int __wrap_mprotect(void* at, std::size_t n, int access) {
+  if (!fails()) return __real_mprotect(at, n, access);
+  errno = ENOMEM;
+  return -1;
+}
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which have it already
+int pthread_create(pthread_t* t, const pthread_attr_t* a, void* (*f)(void*), void* arg) noexcept {
+  static const auto real = reinterpret_cast<decltype(&pthread_create)>(::dlsym(RTLD_NEXT, "pthread_create"));
+  return fails() ? EAGAIN : real(t, a, f, arg);
+}
+#endif
+}
+
 namespace {
 
 bool every_one() { return std::getenv("LIGHTCONE_EVERY_ALLOCATION") != nullptr; }
@@ -61,15 +91,16 @@ using Work = std::function<std::vector<float>()>;
 void with_failing_allocations(const Work& work, long sample) {
   const std::vector<float> want = work();
   work();  // what is remembered is remembered now
-  const long at_rest = living, before = seen;
+  const long start = living, before = seen;
   work();
   const long all = seen - before;
-  ASSERT_EQ(living, at_rest) << "the work itself leaves something behind";
+  ASSERT_EQ(living, start) << "the work itself leaves something behind";
   std::mt19937 random(20261122);
   std::vector<long> chosen;
   for (long n = 1; n <= all; ++n)
     if (every_one() || n <= 20 || static_cast<long>(random() % static_cast<unsigned long>(all)) < sample)
       chosen.push_back(n);
+  const long at_rest = living;
   long threw = 0;
   for (const long n : chosen) {
     std::string how = "no exception";
@@ -144,9 +175,52 @@ TEST(Allocation, OfKernelsThatAreInterpreted) {
   with_failing_allocations([] { return small_net(generic() | cpu({.threads = 1})); }, 300);
 }
 
+// The kernels lie in the cache after the first time.
+TEST(Allocation, OfKernelsThatAreCompiled) {
+  with_failing_allocations([] { return small_net(generic() | cpu({.threads = 1})); }, 40);
+}
+
 TEST(Allocation, OfTwoThreads) {
   const WithCompiler none("none");
   with_failing_allocations([] { return small_net(generic() | cpu({.threads = 2})); }, 150);
+}
+
+// More than is committed at once: pieces of what was reserved are asked for as sizes are bound.
+TEST(Allocation, OfSizesThatGrow) {
+  with_failing_allocations(
+      [] {
+        Graph g;
+        const Dim n = Dim::symbol("n", 1, 1 << 26);
+        const Tensor state = g.input("state", {n});
+        g.assign(state, prim::add(state, prim::contiguous(g.index({n}, Dim::index(0, n), DType::F32))));
+        g.output("sum", sum(prim::exp2(prim::mul(state, full_like(state, 0))), {0}));
+        Context c(compile(g, generic()));
+        std::vector<float> all;
+        for (const std::int64_t size : {2, 3000, 4}) {
+          all.push_back(c.bind("n", size).run().scalar("sum"));
+          all.push_back(c.get("state")[1]);
+        }
+        return all;
+      },
+      200);
+}
+
+// A sentence is whole, or there is none.
+TEST(Allocation, OfASentence) {
+  const std::string word(300, 'x');
+  const std::string want = cat("a ", word, 12345, " and ", 0.5, word);
+  long threw = 0;
+  for (long n = 1; n < 100; ++n) {
+    seen = 0, failing = n;
+    try {
+      const std::string got = cat("a ", word, 12345, " and ", 0.5, word);
+      failing = -1;
+      ASSERT_EQ(got, want) << n;
+    } catch (const std::bad_alloc&) {
+      failing = -1, ++threw;
+    }
+  }
+  EXPECT_GT(threw, 1);
 }
 
 TEST(Allocation, OfASession) {
