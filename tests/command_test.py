@@ -38,7 +38,7 @@ class Command(unittest.TestCase):
         self.assertEqual(r.stdout.decode(), STORY["text"] + "\n")
         line = r.stderr.decode()
         self.assertEqual(line.count("\n"), 1)
-        self.assertRegex(line, r"^prompt 5 tokens, [\d.]+ tok/s \| decode \d+ tokens, [\d.]+ tok/s, \d+ % of [\d.]+ GB/s \| peak [\d.]+ MB, plan [\d.]+ MB \| seed \d+\n$")
+        self.assertRegex(line, r"^prompt 5 tokens, [\d.]+ tok/s \| decode \d+ tokens, [\d.]+ tok/s, \d+ % of [\d.]+ GB/s \| peak [\d.]+ MB, plan [\d.]+ MB, program with its model and libraries [\d.]+ MB \| seed \d+\n$")
 
     def test_a_seed_repeats_and_threads_change_nothing(self):
         args = ["generate", "builtin", "The", "--seed", "5", "-n", "40", "-q"]

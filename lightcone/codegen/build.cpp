@@ -52,6 +52,7 @@ struct Remembered {
   const Answer& get(std::size_t hash, const Question& q, const Make& make) {
     auto& [known, answer] = slots[hash % slots.size()];
     if (known != q) {
+      known.reset();  // when there is an Error or no memory, nothing is remembered, not half of it
       answer = make();
       known = q;
     }

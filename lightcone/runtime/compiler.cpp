@@ -76,6 +76,7 @@ Compiled transform(const Graph& g, const Compiler& c, const CompileOptions& opti
 
 std::string report(std::span<const PassLog> log) {
   std::ostringstream s;
+  s.exceptions(std::ios_base::badbit);
   s << std::fixed << std::setprecision(2);
   for (const PassLog& l : log) {
     s << std::left << std::setw(16) << l.pass << std::right << std::setw(8) << l.nodes_before << " -> " << std::setw(6)

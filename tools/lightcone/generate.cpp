@@ -2,6 +2,9 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <random>
@@ -51,19 +54,37 @@ struct Timing {
   std::size_t prompt_tokens = 0, decoded = 0;
 };
 
-// One line: speed, how near the memory's limit, and memory used against memory planned.
-void report(const Llama& m, const Timing& t, int threads, std::uint64_t seed) {
-  const double rss = peak_rss_bytes();
+// Bytes in memory of the files this process has mapped, but for the model's: the program, which may hold a model
+// itself, libraries and compiled kernels.
+double program_bytes(const std::string& model) {
+  std::error_code none;
+  const std::string weights = std::filesystem::canonical(model, none).string();
+  std::ifstream maps("/proc/self/smaps");
+  double all = 0;
+  bool counts = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.starts_with("Rss:") && counts) all += 1024 * std::atof(line.c_str() + 4);
+    if (line.empty() || line[0] < '0' || (line[0] > '9' && line[0] < 'a')) continue;  // no new mapping
+    const std::size_t path = line.find('/');
+    counts = path != line.npos && (weights.empty() || !std::string_view(line).substr(path).starts_with(weights));
+  }
+  return all;
+}
+
+// One line: speed, how near the memory's limit, and memory used: what the plan said, and what is no part of it.
+void report(const Llama& m, const Timing& t, int threads, std::uint64_t seed, const std::string& model) {
+  const double rss = peak_rss_bytes(), program = program_bytes(model);
   const double planned = static_cast<double>(m.program().plan().total_bytes());
   const double rate = t.decode > 0 ? static_cast<double>(t.decoded) / t.decode : 0;
   const double limit = host::read_bandwidth(*host::threads(threads));
   // every weight but the embedding table is read for each token; a tied table is read as the head
   const double per_token = static_cast<double>(m.bytes_per_token());
   std::fprintf(stderr,
-               "prompt %zu tokens, %.1f tok/s | decode %zu tokens, %.1f tok/s, %.0f %% of %.1f GB/s | peak %s, plan %s "
-               "| seed %llu\n",
+               "prompt %zu tokens, %.1f tok/s | decode %zu tokens, %.1f tok/s, %.0f %% of %.1f GB/s | peak %s, plan %s, "
+               "program%s and libraries %s | seed %llu\n",
                t.prompt_tokens, t.prompt > 0 ? static_cast<double>(t.prompt_tokens) / t.prompt : 0, t.decoded, rate,
                100 * rate * per_token / limit, limit / 1e9, human_bytes(rss).c_str(), human_bytes(planned).c_str(),
+               model == "builtin" ? " with its model" : "", human_bytes(program).c_str(),
                static_cast<unsigned long long>(seed));
 }
 
@@ -125,7 +146,7 @@ void generate(const GenerateOptions& o) {
     write_file(o.profile, p.trace());
     if (!o.quiet) std::fputs(p.table(measure_limits(o.threads)).c_str(), stderr);
   }
-  if (!o.quiet) report(model, t, o.threads, s.seed);
+  if (!o.quiet) report(model, t, o.threads, s.seed, o.model);
 }
 
 }  // namespace lc::tool

@@ -205,10 +205,8 @@ int said(const CLI::App& app, const CLI::ParseError& e) try {
   return 1;
 }
 
-}  // namespace
-}  // namespace lc::tool
-
-int main(int argc, char** argv) {
+// Everything that needs memory happens in here.
+int run(int argc, char** argv) {
   CLI::App app(
       "Lightcone: deep learning on twelve primitive operations.\n\n"
       "  lightcone generate builtin \"Once upon a time\"     a story from the model inside this program\n"
@@ -228,7 +226,16 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     return 0;
   } catch (const CLI::ParseError& e) {
-    return lc::tool::said(app, e);
+    return said(app, e);
+  }
+}
+
+}  // namespace
+}  // namespace lc::tool
+
+int main(int argc, char** argv) {
+  try {
+    return lc::tool::run(argc, argv);
   } catch (const std::bad_alloc&) {
     lc::tool::complain("there is not enough memory");
   } catch (const std::exception& e) {

@@ -220,20 +220,21 @@ const Library& library(const JitOptions& o) {
   static std::map<std::string, std::unique_ptr<Library>> known;
   const std::string wish = o.llvm.empty() ? env("LIGHTCONE_LLVM") : o.llvm;
   const std::lock_guard hold(lock);
-  std::unique_ptr<Library>& l = known[wish];
-  if (l) return *l;
+  std::unique_ptr<Library>& kept = known[wish];
+  if (kept) return *kept;
   if (!wish.empty()) {
-    l = open(wish);
-    return *l;
+    kept = open(wish);
+    return *kept;
   }
+  std::unique_ptr<Library> l;  // kept when the search is done: an Error or a lack of memory may come between
   std::vector<std::string> names;
   for (int version = 20; version >= 18; --version) names.push_back(cat("libLLVM.so.", version, ".1"));
   for (int version = 17; version >= 13; --version) names.push_back(cat("libLLVM-", version, ".so.1"));
   for (const char* name : {"libLLVM.so", "libLLVM.so.1"}) names.push_back(name);
   for (const std::string& name : names)
-    if (l = open(name); !l->found.path.empty()) return *l;
+    if (l = open(name); !l->found.path.empty()) return *(kept = std::move(l));
   l->found.problem = "LLVM's library was not found; install libllvm14 or newer, or name its file in LIGHTCONE_LLVM";
-  return *l;
+  return *(kept = std::move(l));
 }
 
 // The functions of several sources as one module, where a declaration or a note may stand only once.
@@ -242,6 +243,7 @@ std::string joined(std::span<const Source* const> sources) {
   std::string functions;
   for (const Source* s : sources) {
     std::istringstream lines(s->text);
+    lines.exceptions(std::ios_base::badbit);  // without memory a line would be the last one
     for (std::string line; std::getline(lines, line);) {
       if (line.starts_with("declare ") || line.starts_with("!")) declarations.insert(line);
       else functions += line + "\n";
