@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "lightcone/reference/internal.h"
 
@@ -6,6 +7,8 @@ namespace lc {
 namespace {
 
 constexpr std::size_t kNone = Access::kNone;
+
+constexpr std::size_t kBlock = 64;  // columns at a time
 
 // A factor over the summed axis and some columns, row by row, and its samples.
 struct Panel {
@@ -39,50 +42,98 @@ void read(const Factor& f, const Ints& index, std::size_t summed, const Columns&
     }
 }
 
-template <std::size_t W>
 struct Row {
-  double sum[W] = {}, terms[W] = {}, partial[W] = {};  // terms: of their magnitudes; partial: of squared partial sums
-  double shift[kSamples][W] = {};
+  double sum[kBlock], terms[kBlock], partial[kBlock];  // terms: of their magnitudes; partial: of squared partial sums
+  double shift[kSamples][kBlock];
 };
 
-template <std::size_t W>
-void add_values(const Panel& a, const Panel& b, bool narrow, Row<W>& r) {
+// The row of a panel times a panel, over V's columns at a time. Each sum runs through k in order.
+template <class V>
+[[gnu::always_inline]] inline void get(V& v, const double* p) {
+  std::memcpy(&v, p, sizeof v);
+}
+template <class V>
+[[gnu::always_inline]] inline void put(const V& v, double* p) {
+  std::memcpy(p, &v, sizeof v);
+}
+
+template <class V>
+[[gnu::always_inline]] inline void add_values(const Panel& a, const Panel& b, std::size_t width, Row& r) {
+  constexpr std::size_t kAtOnce = 4, kLanes = sizeof(V) / sizeof(double);
   const std::size_t depth = a.x.size();
-  for (std::size_t k = 0; k < depth; ++k) {
-    const double x = a.x[k];
-    const double* y = b.x.data() + k * W;
-    for (std::size_t j = 0; j < W; ++j)
-      r.sum[j] += narrow ? static_cast<double>(static_cast<float>(x * y[j])) : x * y[j];
+  for (std::size_t j = 0; j < width; j += kLanes * kAtOnce) {
+    V sum[kAtOnce] = {}, terms[kAtOnce] = {}, partial[kAtOnce] = {};
+    const std::size_t some = std::min(kAtOnce, (width - j) / kLanes);
+    for (std::size_t k = 0; k < depth; ++k) {
+      const double* y = b.x.data() + k * width + j;
+      for (std::size_t v = 0; v < some; ++v) {
+        V t;
+        get(t, y + v * kLanes);
+        t = a.x[k] * t;
+        sum[v] += t;
+        terms[v] += t < 0 ? -t : t;
+      }
+      if (k % 8 == 7 || k + 1 == depth)  // every eighth will do
+        for (std::size_t v = 0; v < some; ++v) partial[v] += 8 * sum[v] * sum[v];
+    }
+    for (std::size_t v = 0; v < some; ++v) {
+      const std::size_t to = j + v * kLanes;
+      put(sum[v], r.sum + to), put(terms[v], r.terms + to), put(partial[v], r.partial + to);
+    }
   }
 }
 
-template <std::size_t W>
-void add_samples(const Panel& a, const Panel& b, Row<W>& r) {
+template <class V>
+[[gnu::always_inline]] inline void add_samples(const Panel& a, const Panel& b, std::size_t width, Row& r) {
+  constexpr std::size_t kLanes = sizeof(V) / sizeof(double), kAtOnce = 4;
   const std::size_t depth = a.x.size();
-  for (std::size_t k = 0; k < depth; ++k) {
-    const double x = a.x[k];
-    const double* y = b.x.data() + k * W;
-    for (std::size_t j = 0; j < W; ++j) {
-      r.sum[j] += x * y[j];
-      r.terms[j] += std::fabs(x * y[j]);
+  for (std::size_t l = 0; l < kSamples; l += kAtOnce)
+    for (std::size_t j = 0; j < width; j += kLanes) {
+      V sum[kAtOnce] = {};
+      for (std::size_t k = 0; k < depth && !a.exact; ++k) {
+        V y;
+        get(y, b.x.data() + k * width + j);
+        for (std::size_t i = 0; i < kAtOnce; ++i) sum[i] += a.s[l + i][k] * y;
+      }
+      for (std::size_t i = 0; i < kAtOnce && !b.exact; ++i)
+        for (std::size_t k = 0; k < depth; ++k) {
+          V dy;
+          get(dy, b.s[l + i].data() + k * width + j);
+          sum[i] += (a.exact ? a.x[k] : a.x[k] + a.s[l + i][k]) * dy;
+        }
+      for (std::size_t i = 0; i < kAtOnce; ++i) put(sum[i], r.shift[l + i] + j);
     }
-    if (k % 8 == 7 || k + 1 == depth)  // every eighth will do
-      for (std::size_t j = 0; j < W; ++j) r.partial[j] += 8 * r.sum[j] * r.sum[j];
-    for (std::size_t l = 0; l < kSamples; ++l) {
-      double* to = r.shift[l];
-      const double dx = a.exact ? 0 : a.s[l][k];
-      if (!a.exact)
-        for (std::size_t j = 0; j < W; ++j) to[j] += dx * y[j];
-      if (b.exact) continue;
-      const double* dy = b.s[l].data() + k * W;
-      for (std::size_t j = 0; j < W; ++j) to[j] += (x + dx) * dy[j];
-    }
-  }
+}
+
+using V2 [[gnu::vector_size(16)]] = double;
+using V4 [[gnu::vector_size(32)]] = double;
+void add_plain(const Panel& a, const Panel& b, std::size_t width, Row& r) {
+  if (width == 1) add_values<double>(a, b, width, r), add_samples<double>(a, b, width, r);
+  else add_values<V2>(a, b, width, r), add_samples<V2>(a, b, width, r);
+}
+#if defined(__x86_64__)
+[[gnu::target("avx2")]] void add_avx2(const Panel& a, const Panel& b, std::size_t width, Row& r) {
+  add_values<V4>(a, b, width, r), add_samples<V4>(a, b, width, r);
+}
+void add(const Panel& a, const Panel& b, std::size_t width, Row& r) {
+  static const bool avx2 = __builtin_cpu_supports("avx2");
+  if (avx2 && width > 1) add_avx2(a, b, width, r);
+  else add_plain(a, b, width, r);
+}
+#else
+void add(const Panel& a, const Panel& b, std::size_t width, Row& r) { add_plain(a, b, width, r); }
+#endif
+
+// What a naive device gives: products rounded to f32, summed up in order.
+void add_rounded(const Panel& a, const Panel& b, std::size_t width, Row& r) {
+  std::fill(r.sum, r.sum + width, 0);
+  for (std::size_t k = 0; k < a.x.size(); ++k)
+    for (std::size_t j = 0; j < width; ++j)
+      r.sum[j] += static_cast<double>(static_cast<float>(a.x[k] * b.x[k * width + j]));
 }
 
 // Where infinities or NaN flow: each sample added up by itself.
-template <std::size_t W>
-Shift add_again(const Panel& a, const Panel& b, std::size_t j, double y) {
+Shift add_again(const Panel& a, const Panel& b, std::size_t width, std::size_t j, double y) {
   const std::size_t depth = a.x.size();
   Shift s = kNoShift;
   const auto moved = [&](const Panel& p, std::size_t l, std::size_t at) { return p.exact ? 0 : p.s[l][at]; };
@@ -92,14 +143,14 @@ Shift add_again(const Panel& a, const Panel& b, std::size_t j, double y) {
     return true;
   };
   for (std::size_t k = 0; k < depth && std::isnan(y); ++k)  // a NaN among them that no rounding can heal
-    if (std::isnan(a.x[k] * b.x[k * W + j]) && certain(a, k) && certain(b, k * W + j)) return s;
+    if (std::isnan(a.x[k] * b.x[k * width + j]) && certain(a, k) && certain(b, k * width + j)) return s;
   for (std::size_t l = 0; l < kSamples; ++l) {
     double sum = 0;
     bool known = true;
     for (std::size_t k = 0; k < depth; ++k) {
-      const double da = moved(a, l, k), db = moved(b, l, k * W + j);
+      const double da = moved(a, l, k), db = moved(b, l, k * width + j);
       known = known && !std::isnan(da) && !std::isnan(db);
-      sum += (a.x[k] + da) * (b.x[k * W + j] + db);
+      sum += (a.x[k] + da) * (b.x[k * width + j] + db);
     }
     s[l] = known ? apart(sum, y) : kNaN;
   }
@@ -118,9 +169,7 @@ class Product {
   }
   Value run() {
     choose_columns();
-    if (out_.size() > 0 && columns_ == 1) blocks<1>();
-    else if (out_.size() > 0 && columns_ <= 8) blocks<8>();
-    else if (out_.size() > 0) blocks<64>();
+    if (out_.size() > 0) blocks(columns_ == 1 ? 1 : columns_ <= 8 ? 8 : kBlock);
     if (way_.noise) round();
     return std::move(out_);
   }
@@ -145,27 +194,24 @@ class Product {
     }
     return false;
   }
-  template <std::size_t W>
-  void blocks() {
+  void blocks(std::size_t width) {
     Ints index(space_.size(), 0);
     Panel a, b;
-    const auto width = static_cast<i64>(W);
-    for (i64 from = 0; from < columns_; from += width) {
-      const Columns c{axis_, from, std::min(columns_, from + width)};
+    for (i64 from = 0; from < columns_; from += static_cast<i64>(width)) {
+      const Columns c{axis_, from, std::min(columns_, from + static_cast<i64>(width))};
       do {
-        read(b_, index, summed_, c, W, way_.noise != 0, b);
+        read(b_, index, summed_, c, width, way_.noise != 0, b);
         do {
           read(a_, index, summed_, {kNone, 0, 1}, 1, way_.noise != 0, a);
-          row<W>(a, b, index, c);
+          row(a, b, width, index, c);
         } while (next(inner_, index));
       } while (next(outer_, index));
     }
   }
-  template <std::size_t W>
-  void row(const Panel& a, const Panel& b, const Ints& index, const Columns& c) {
-    Row<W> r;
-    if (way_.noise) add_samples<W>(a, b, r);
-    else add_values<W>(a, b, n_.dtype == DType::F32 && way_.rounding == Rounding::Storage, r);
+  void row(const Panel& a, const Panel& b, std::size_t width, const Ints& index, const Columns& c) {
+    Row r;
+    if (!way_.noise && n_.dtype == DType::F32 && way_.rounding == Rounding::Storage) add_rounded(a, b, width, r);
+    else add(a, b, width, r);
     i64 at = 0;
     for (std::size_t i = 0; i < space_.size(); ++i)
       if (i != axis_) at += index[i] * stride_[i];
@@ -181,7 +227,7 @@ class Product {
         out_.shift[o][l] = r.shift[l][j];
         finite = finite && std::isfinite(r.shift[l][j]);
       }
-      if (!finite) out_.shift[o] = add_again<W>(a, b, j, out_.f[o]);
+      if (!finite) out_.shift[o] = add_again(a, b, width, j, out_.f[o]);
     }
   }
 

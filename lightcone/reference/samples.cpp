@@ -111,6 +111,14 @@ Shift carried(const Node& n, DType operands, std::span<const Sampled> x, double 
   const OpInfo& op = info(n.op);
   const bool floats = is_float(operands);
   Shift s;
+  if (floats && std::isfinite(y) && (n.op == Op::Add || n.op == Op::Mul)) {  // most of what there is: unknown stays NaN
+    const double *a = x[0].s ? x[0].s : kNoShift.data(), *b = x[1].s ? x[1].s : kNoShift.data();
+    if (n.op == Op::Add)
+      for (std::size_t k = 0; k < kSamples; ++k) s[k] = (x[0].x + a[k]) + (x[1].x + b[k]) - y;
+    else
+      for (std::size_t k = 0; k < kSamples; ++k) s[k] = (x[0].x + a[k]) * (x[1].x + b[k]) - y;
+    return s;
+  }
   if (floats) {
     if (breaks(n.op, x, spread(x[0].s), x.size() > 1 ? spread(x[1].s) : 0)) return kUnknown;
     if (jumps(n, x, y, bits, s)) return s;
