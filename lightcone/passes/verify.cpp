@@ -25,18 +25,18 @@ double size_of_values(const Value& v) {  // the root of the mean square of the f
     if (std::isfinite(x)) squares += x * x, n += 1;
   return n > 0 ? std::sqrt(squares / n) : 0;
 }
-// Could a wrong number be told from a right one? Not where more is allowed than a hundredth (of halves an eighth) of
-// the value or of the others beside it.
-bool decides(const Value& want, std::size_t k, double scale, double slack) {
+// Could a wrong number be told from a right one? Not where more is allowed than a hundredth of the value or of the
+// others beside it; of halves, and of products of rounded factors, an eighth.
+bool decides(const Value& want, std::size_t k, double scale, double slack, double products) {
   const double w = want.at(k);
   if (!is_float(want.dtype) || !std::isfinite(w)) return true;
-  const double part = is_half(want.dtype) ? 1.0 / 8 : 1.0 / 100;
+  const double part = is_half(want.dtype) || products > 0x1p-12 ? 1.0 / 8 : 1.0 / 100;
   return slack * want.error_at(k) <= part * std::max(std::fabs(w), scale) + 1e-30;
 }
 
 // One value against its reference.
 std::optional<Difference> compare_values(const std::string& name, const Value& want, const Value& got, double slack,
-                                         VerifyReport::Checked* stats) {
+                                         VerifyReport::Checked* stats, double products) {
   if (want.shape != got.shape || want.dtype != got.dtype || want.size() != got.size())
     return Difference{name,
                       0,
@@ -49,7 +49,7 @@ std::optional<Difference> compare_values(const std::string& name, const Value& w
   for (std::size_t k = 0; k < want.size(); ++k) {
     const double w = want.at(k), g = got.at(k), bound = want.error_at(k);
     const bool known = !std::isinf(bound) && !std::isnan(bound);
-    if (stats) ++(known && decides(want, k, scale, slack) ? stats->elements : stats->undecided);
+    if (stats) ++(known && decides(want, k, scale, slack, products) ? stats->elements : stats->undecided);
     if (!known) continue;
     if (std::isnan(w) && std::isnan(g)) continue;
     if (w == g) continue;
@@ -132,7 +132,7 @@ Verifier::Trial Verifier::trial(const Graph& g, std::uint64_t seed) const {
     if (given) t.inputs[n.name] = *std::move(given);
     else t.drawn = true;
   }
-  t.want = interpret(g, t.inputs, t.env, Rounding::Wide, true);
+  t.want = interpret(g, t.inputs, t.env, Rounding::Wide, true, o_.products);
   return t;
 }
 
@@ -154,7 +154,7 @@ std::optional<Difference> Verifier::check(const Graph& done, const Trial& t, Ver
     VerifyReport::Checked seen;
     const auto d = compare(t.want, kernels ? run_values(done, t.inputs, t.env)
                                            : interpret(done, t.inputs, t.env, Rounding::Storage),
-                           o_.slack, &seen);
+                           o_.slack, &seen, o_.products);
     if (stats) {
       (t.wild ? stats->wild_elements : stats->elements) += seen.elements;
       (t.wild ? stats->wild_undecided : stats->undecided) += seen.undecided;
@@ -252,12 +252,13 @@ std::string Difference::str() const {
              number(allowed));
 }
 
-std::optional<Difference> compare(const Results& want, const Results& got, double slack, VerifyReport::Checked* stats) {
+std::optional<Difference> compare(const Results& want, const Results& got, double slack, VerifyReport::Checked* stats,
+                                  double products) {
   for (const auto side : {&Results::outputs, &Results::states})
     for (const auto& [name, v] : want.*side) {
       const auto it = (got.*side).find(name);
       if (it == (got.*side).end()) return Difference{name, 0, 0, 0, 0, "is missing"};
-      if (const auto d = compare_values(name, v, it->second, slack, stats)) return d;
+      if (const auto d = compare_values(name, v, it->second, slack, stats, products)) return d;
       if (stats) ++stats->results;
     }
   return std::nullopt;

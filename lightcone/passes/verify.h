@@ -33,6 +33,9 @@ struct VerifyOptions {
   Bindings sizes = {};  // for symbols; others are drawn
   double slack = 4;     // how many times the error bound is allowed
   bool shrink = true;
+  // By what part the factors of products may be rounded: 0x1p-8 for cpu({.precision = Precision::Medium}), 0x1p-15
+  // for High.
+  double products = 0;
   // Inputs by name, and from somewhere else (a checkpoint): what neither gives is drawn. Where nothing is left to draw
   // there is one trial.
   std::map<std::string, Value> values = {};
@@ -86,6 +89,6 @@ struct Difference {
   std::string str() const;
 };
 std::optional<Difference> compare(const Results& want, const Results& got, double slack,
-                                  VerifyReport::Checked* stats = nullptr);
+                                  VerifyReport::Checked* stats = nullptr, double products = 0);
 
 }  // namespace lc

@@ -49,6 +49,7 @@ struct Rows {  // an axis of a tensor seen as outer x length x inner
 struct Way {
   Rounding rounding = Rounding::Wide;
   std::uint64_t noise = 0;
+  double products = 0;  // see interpret()
   std::uint64_t bits(std::size_t k) const { return noise_bits(noise, k); }
 };
 

@@ -217,8 +217,8 @@ void judge(Value& v) {
 
 class Interpreter {
  public:
-  Interpreter(const Graph& g, const Bindings& env, Rounding r, bool track)
-      : g_(g), env_(env), rounding_(r), track_(track), values_(g.size()), live_(g.live()), uses_(g.uses()),
+  Interpreter(const Graph& g, const Bindings& env, Rounding r, bool track, double products)
+      : g_(g), env_(env), rounding_(r), track_(track), products_(products), values_(g.size()), live_(g.live()), uses_(g.uses()),
         later_(g.size(), false) {
     find_products();
   }
@@ -242,7 +242,7 @@ class Interpreter {
         values_[e.node] = {};
       }
   }
-  Way way(NodeId id) const { return {rounding_, track_ ? noise_bits(0x5EED, id) | 1 : 0}; }
+  Way way(NodeId id) const { return {rounding_, track_ ? noise_bits(0x5EED, id) | 1 : 0, products_}; }
   Value compute(NodeId id);
   Value sum(NodeId id);
   Value final_value(const Edge& e) {
@@ -255,6 +255,7 @@ class Interpreter {
   const Bindings& env_;
   Rounding rounding_;
   bool track_;
+  double products_;
   std::vector<Value> values_;
   std::vector<bool> live_;
   std::vector<int> uses_;
@@ -347,12 +348,12 @@ Value look_through(const Value& base, const View& view, const Bindings& env) {
 Value evaluate(const Node& n, std::span<const Value> in, const Bindings& env, Rounding r) {
   std::vector<const Value*> operands;
   for (const Value& v : in) operands.push_back(&v);
-  return computed(n, operands, env, {r, 0});
+  return computed(n, operands, env, {.rounding = r});
 }
 
 Results interpret(const Graph& g, const std::map<std::string, Value>& inputs, const Bindings& env, Rounding rounding,
-                  bool track) {
-  return Interpreter(g, env, rounding, track).run(inputs);
+                  bool track, double products) {
+  return Interpreter(g, env, rounding, track, products).run(inputs);
 }
 
 }  // namespace lc

@@ -44,8 +44,9 @@ struct Results {
   std::map<std::string, Value> states;  // what each assigned input holds afterwards
 };
 // Runs a whole graph of leaves, primitives and composites. Time and memory are in proportion to the graph: a product
-// that is only summed up is never laid out.
+// that is only summed up is never laid out. `products`: by what part of themselves, or of the largest of some
+// neighbours, an implementation may round the factors of sums of products (2^-8: to bf16, or to bytes with a scale).
 Results interpret(const Graph& g, const std::map<std::string, Value>& inputs, const Bindings& env = {},
-                  Rounding rounding = Rounding::Wide, bool track_error = false);
+                  Rounding rounding = Rounding::Wide, bool track_error = false, double products = 0);
 
 }  // namespace lc

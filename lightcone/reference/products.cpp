@@ -22,12 +22,31 @@ struct Columns {  // [from, to) of an axis; kNone: a single one
   i64 from, to;
 };
 
-void read(const Factor& f, const Ints& index, std::size_t summed, const Columns& c, std::size_t width, bool samples,
-          Panel& p) {
+// Factors are rounded by a part of the largest of 32 neighbours in the sum, as blocks with one scale are.
+void round_factors(std::span<const i64> at, std::size_t width, std::size_t columns, const Way& way, std::uint64_t side,
+                   Panel& p) {
+  const std::size_t depth = p.x.size() / width;
+  for (std::size_t j = 0; j < columns; ++j)
+    for (std::size_t block = 0; block < depth; block += 32) {
+      double most = 0;
+      for (std::size_t k = block; k < std::min(depth, block + 32); ++k)
+        if (const double x = std::fabs(p.x[k * width + j]); std::isfinite(x)) most = std::max(most, x);
+      for (std::size_t k = block; k < std::min(depth, block + 32); ++k) {
+        Shift s = kNoShift;
+        if (p.x[k * width + j] != 0)
+          stray(way.products * most, noise_bits(way.noise + side, static_cast<std::uint64_t>(at[k * columns + j])), s);
+        for (std::size_t l = 0; l < kSamples; ++l) p.s[l][k * width + j] += s[l];
+      }
+    }
+}
+
+void read(const Factor& f, const Ints& index, std::size_t summed, const Columns& c, std::size_t width, const Way& way,
+          std::uint64_t side, Panel& p) {
   const auto depth = static_cast<std::size_t>(f.at.shape()[summed]), columns = static_cast<std::size_t>(c.to - c.from);
   Ints at(depth * columns);
   f.at.plane(index, summed, c.axis, c.from, c.to, at.data());
-  p.exact = !samples || f.value->shift.empty();
+  const bool samples = way.noise && !f.value->shift.empty(), rounds = way.noise && way.products > 0;
+  p.exact = !samples && !rounds;
   p.x.assign(depth * width, 0);
   for (auto& s : p.s)
     if (!p.exact) s.assign(depth * width, 0);
@@ -36,10 +55,11 @@ void read(const Factor& f, const Ints& index, std::size_t summed, const Columns&
       const i64 from = at[k * columns + j];
       if (from < 0) continue;
       p.x[k * width + j] = f.value->f[static_cast<std::size_t>(from)];
-      if (p.exact) continue;
+      if (!samples) continue;
       for (std::size_t l = 0; l < kSamples; ++l)
         p.s[l][k * width + j] = f.value->shift[static_cast<std::size_t>(from)][l];
     }
+  if (rounds) round_factors(at, width, columns, way, side, p);
 }
 
 struct Row {
@@ -200,9 +220,9 @@ class Product {
     for (i64 from = 0; from < columns_; from += static_cast<i64>(width)) {
       const Columns c{axis_, from, std::min(columns_, from + static_cast<i64>(width))};
       do {
-        read(b_, index, summed_, c, width, way_.noise != 0, b);
+        read(b_, index, summed_, c, width, way_, 2, b);
         do {
-          read(a_, index, summed_, {kNone, 0, 1}, 1, way_.noise != 0, a);
+          read(a_, index, summed_, {kNone, 0, 1}, 1, way_, 4, a);
           row(a, b, width, index, c);
         } while (next(inner_, index));
       } while (next(outer_, index));

@@ -177,7 +177,10 @@ void round_samples(DType t, double unit, double y, double magnitude, std::uint64
 
 void reread(DType t, double x, std::uint64_t bits, Shift& s) {
   if (!std::isfinite(x) || exact(s)) return;
-  const double size = roundoff(t) * (is_half(t) ? 1 : 2) * std::fabs(x);
+  stray(roundoff(t) * (is_half(t) ? 1 : 2) * std::fabs(x), bits, s);
+}
+
+void stray(double size, std::uint64_t bits, Shift& s) {
   for (int k = 0; k < kSamples; ++k) s[static_cast<std::size_t>(k)] += size * part(bits, k);
 }
 

@@ -69,5 +69,6 @@ double unit_of_sum(DType t);
 // A value that is computed again for another reader may be rounded otherwise there, or not at all: a multiplication
 // is fused with the addition behind it. Moves the samples of an inexact operand.
 void reread(DType t, double x, std::uint64_t bits, Shift& s);
+void stray(double size, std::uint64_t bits, Shift& s);  // by up to this
 
 }  // namespace lc
