@@ -19,6 +19,7 @@
 #include "explain.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/limits.h"
+#include "lightcone/backends/cpu/machine.h"
 #include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/core/error.h"
 #include "lightcone/core/quant.h"
@@ -310,6 +311,7 @@ void print(const Json& j) {
 }  // namespace
 
 void bench(const BenchOptions& o) {
+  if (o.machine) return write_stdout(str(host::this_machine()));
   Json j{{"machine", cat(cpu_name(), ", ", o.threads > 0 ? o.threads : host::available_cores(), " threads")}};
   const auto wanted = [&](const char* part) { return o.what == "all" || o.what == part; };
   for (const QuantFormat f :

@@ -105,7 +105,8 @@ Compiler cpu(CpuOptions options) {
 std::vector<Graph> cpu_batch(std::vector<const Graph*> graphs, const CpuOptions& wanted, PassLog* log) {
   const CpuOptions options = host::settled(wanted);
   const auto parallel = host::threads(options.threads);
-  PassLog whole{.pass = "cpu"};
+  PassLog whole;
+  whole.pass = "cpu";
   std::vector<Graph> done;
   host::Loops loops;
   host::KernelNames names;

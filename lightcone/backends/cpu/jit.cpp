@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <sstream>
 
 #include "lightcone/backends/cpu/c_flags.h"
 #include "lightcone/backends/cpu/compiler_process.h"

@@ -102,6 +102,11 @@ const Machine& this_machine() {
   return m;
 }
 
+bool profile_is_kept() {
+  const ObjectCache cache{JitOptions{}};
+  return !cache || !env("LIGHTCONE_MACHINE").empty() || !cache.find(profile_name(cache)).empty();
+}
+
 bool keep_profile(const Machine& m) {
   const ObjectCache cache{JitOptions{}};
   if (!cache) return false;

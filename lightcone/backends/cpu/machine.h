@@ -17,5 +17,7 @@ const Machine& this_machine();
 
 // Keeps it, beside the kernels ($LIGHTCONE_CACHE), for later processes; false where that could not be done.
 bool keep_profile(const Machine& m);
+// Is there one for this processor, or is another one given? Also where none could be kept: nothing is to be measured.
+bool profile_is_kept();
 
 }  // namespace lc::host
