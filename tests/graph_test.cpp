@@ -1,5 +1,13 @@
 #include "lightcone/core/graph.h"
 
+#include <limits>
+#include <locale>
+#include <sstream>
+#include <version>
+#if defined(__cpp_lib_source_location)
+#include <source_location>
+#endif
+
 #include <gtest/gtest.h>
 
 #include "lightcone/reference/interpreter.h"
@@ -65,6 +73,41 @@ TEST(Graph, ErrorsNameTheOperationTheShapesAndTheLine) {
   EXPECT_NE(message([&] { g.input("a", {1}); }).find("'a' exists already"), std::string::npos);
   Graph other;
   EXPECT_NE(message([&] { prim::add(a, other.input("x", {2, 3})); }).find("different graphs"), std::string::npos);
+}
+
+template <class T>
+void expect_as_a_stream(T v) {
+  std::ostringstream s;
+  s.imbue(std::locale::classic());
+  s << v;
+  EXPECT_EQ(cat("<", v, ">"), "<" + s.str() + ">");
+}
+TEST(Sentences, AreWrittenAsAStreamWouldWhateverTheLocale) {
+  struct Thousands : std::numpunct<char> {
+    char do_thousands_sep() const override { return '\''; }
+    std::string do_grouping() const override { return "\3"; }
+  };
+  const std::locale before = std::locale::global(std::locale(std::locale::classic(), new Thousands));
+  for (const double x : {0.0, -0.0, 0.1, 1e-5, 123456.0, 1234567.0, 1e20, -2.5e-300, 1e300 * 1e300})
+    expect_as_a_stream(x), expect_as_a_stream(static_cast<float>(x));
+  expect_as_a_stream(std::numeric_limits<std::int64_t>::min());
+  expect_as_a_stream(std::numeric_limits<std::uint64_t>::max());
+  expect_as_a_stream(-7), expect_as_a_stream(1234567u), expect_as_a_stream(short{-3}), expect_as_a_stream(true);
+  expect_as_a_stream('c'), expect_as_a_stream("text"), expect_as_a_stream(std::string("a\0b", 3));
+  expect_as_a_stream(std::string_view()), expect_as_a_stream(Dim::symbol("seq", 1, 8) * 3 + 1);
+  std::locale::global(before);
+  EXPECT_EQ(cat(), "");
+}
+
+TEST(Graph, WhereIsTheCallersLine) {
+  Graph g;
+  const Tensor x = g.input("x", {2});
+  EXPECT_EQ(x.node().where.line, __LINE__ - 1);
+  EXPECT_TRUE(std::string_view(x.node().where.file).ends_with("graph_test.cpp"));
+#if defined(__cpp_lib_source_location)
+  const Tensor y = g.input("y", {2}, DType::F32, std::source_location::current());
+  EXPECT_EQ(y.node().where.line, __LINE__ - 1);
+#endif
 }
 
 TEST(Graph, StateIsAssigned) {

@@ -80,9 +80,15 @@ class Part {
   Part(std::string_view text) : text_(text), append_(append_text) {}
   Part(const std::string& text) : Part(std::string_view(text)) {}
   Part(const char* text) : Part(std::string_view(text)) {}
-  Part(std::same_as<char> auto letter) : letter_(letter), append_(append_letter) {}
-  Part(std::signed_integral auto n) : signed_(n), append_(append_signed) {}
-  Part(std::unsigned_integral auto n) : unsigned_(n), append_(append_unsigned) {}
+  template <std::integral T>
+    requires std::same_as<T, char>
+  Part(T letter) : letter_(letter), append_(append_letter) {}
+  template <std::integral T>
+    requires(!std::same_as<T, char> && std::signed_integral<T>)
+  Part(T n) : signed_(n), append_(append_signed) {}
+  template <std::integral T>
+    requires(!std::same_as<T, char> && std::unsigned_integral<T>)
+  Part(T n) : unsigned_(n), append_(append_unsigned) {}
   Part(std::floating_point auto x) : real_(static_cast<double>(x)), append_(append_real) {}
   template <class T>
     requires requires(const T& v) { std::string(v.str()); }

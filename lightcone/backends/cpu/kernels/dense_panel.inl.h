@@ -37,7 +37,7 @@ inline void code_bytes(const u8* block, int sub, int i, u8* to) {
   const vi code = (Codec<T>::codes(block, sub, i) + bias) & mask;
 #if WIDTH == 16
   auto v = reinterpret_cast<vb>(_mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(code)));
-  if constexpr (arranged(T)) v = lanes(v, v, [](int i) { return i % 4 * 4 + i / 4; });
+  if constexpr (arranged(T)) put_lanes(v, v, v, [](int i) { return i % 4 * 4 + i / 4; });
 #else
   const vb v = __builtin_convertvector(code, vb);
 #endif

@@ -51,7 +51,8 @@ void arrange_steps(const Gemm& g, void* to) {
             if constexpr (packed_has_minima(T)) o.sum[0] = o.scale * static_cast<float>(sum);
             const auto arrange = [&]<int W>() {
               const auto order = [](int i) { return Row::place(W + i / 4, i % 4); };
-              const Bytes<Row::step> ordered = lanes(codes[s], codes[s], order);
+              Bytes<Row::step> ordered;
+              put_lanes(ordered, codes[s], codes[s], order);
               std::memcpy(o.codes + 4 * W, &ordered, sizeof ordered);
             };
             arrange.template operator()<0>();
@@ -101,7 +102,7 @@ inline void int8_step(const PackedStep<T>& s, const RowStep<T>*& x, vf (&acc)[M]
     const vf b = scale(part);
     for (int m = 0; m < M; ++m) {
       acc[m] = fused(whole(sums[m].total()), splat(x[m].scale) * b, acc[m]);
-      if constexpr (s.has_min) acc[m] = fused(min(), splat(x[m].sum[0]), acc[m]);
+      if constexpr (PackedStep<T>::has_min) acc[m] = fused(min(), splat(x[m].sum[0]), acc[m]);
     }
   }
 }

@@ -225,7 +225,6 @@ void unpack_rows(const u8* group, int lane, i64 k0, i64 depth, float* to, int st
     for (i64 k = 0; k < depth; ++k) store(to + k * stride, packed_value<T>(group, k0 + k, lane));
   } else {
     using Step = PackedStep<T>;
-    constexpr PackedLayout layout = Step::layout;
     for (i64 k = k0; k < k0 + depth; k += kStep) {
       const Step step(group, k, lane);
       for (int i = 0; i < kStep; ++i) {

@@ -70,11 +70,17 @@ inline void put_tile(const Vector (&acc)[H][V], float* c, i64 c_m, i64 columns, 
 }
 
 // The strips at the edges of a product cost what they hold: Of<H, V>::run for every height and width.
+// In plain C++ a tile is as wide as it can be: panels are whole, and what it computes too much is not stored.
+#if WIDTH == 4 && !defined(NEON)
+constexpr bool kEveryWidth = false;
+#else
+constexpr bool kEveryWidth = true;
+#endif
 using RegisterTile = void (*)(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 columns,
                               bool add, const void* soon);
 template <template <int, int> class Of, int H, int... V>
 constexpr std::array<RegisterTile, sizeof...(V)> tile_widths(std::integer_sequence<int, V...>) {
-  return {Of<H, V + 1>::run...};
+  return {Of<H, kEveryWidth ? V + 1 : static_cast<int>(sizeof...(V))>::run...};
 }
 template <template <int, int> class Of, int Widths, int... H>
 constexpr std::array<std::array<RegisterTile, Widths>, sizeof...(H)> tile_sizes(std::integer_sequence<int, H...>) {

@@ -48,10 +48,22 @@ typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
 // Lanes of a and b, whose own are counted on from a's: lane i is lane of(i). Known when it is compiled, or it is no
 // instruction, and no compiler but GCC has it.
 template <class V, class F>
-inline V lanes(V a, V b, F) {
-  return [&]<int... I>(std::integer_sequence<int, I...>) {
-    return __builtin_shufflevector(a, b, F{}(I)...);
+inline void put_lanes(V& to, const V& a, const V& b, F) {
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    to = __builtin_shufflevector(a, b, F{}(I)...);
   }(std::make_integer_sequence<int, sizeof(V) / sizeof(a[0])>());
+}
+template <class F>
+inline vf lanes(vf a, vf b, F) {
+  return [&]<int... I>(std::integer_sequence<int, I...>) -> vf {
+    return __builtin_shufflevector(a, b, F{}(I)...);
+  }(std::make_integer_sequence<int, WIDTH>());
+}
+template <class F>
+inline vi lanes(vi a, vi b, F) {
+  return [&]<int... I>(std::integer_sequence<int, I...>) -> vi {
+    return __builtin_shufflevector(a, b, F{}(I)...);
+  }(std::make_integer_sequence<int, WIDTH>());
 }
 
 inline vf load(const float* p) { return *reinterpret_cast<const vf*>(p); }
