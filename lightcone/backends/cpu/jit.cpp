@@ -18,6 +18,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <sstream>
 
 #include "lightcone/backends/cpu/llvm.h"
 #include "lightcone/backends/cpu/object_cache.h"
