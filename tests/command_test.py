@@ -38,7 +38,7 @@ class Command(unittest.TestCase):
         self.assertEqual(r.stdout.decode(), STORY["text"] + "\n")
         line = r.stderr.decode()
         self.assertEqual(line.count("\n"), 1)
-        self.assertRegex(line, r"^prompt 5 tokens, [\d.]+ tok/s \| decode \d+ tokens, [\d.]+ tok/s, \d+ % of [\d.]+ GB/s \| peak [\d.]+ MB, plan [\d.]+ MB \| seed \d+\n$")
+        self.assertRegex(line, r"^prompt 5 tokens, [\d.]+ tok/s \| decode \d+ tokens, [\d.]+ tok/s, \d+ % of [\d.]+ GB/s \| peak [\d.]+ MB, plan [\d.]+ MB, program with its model and libraries [\d.]+ MB \| seed \d+\n$")
 
     def test_a_seed_repeats_and_threads_change_nothing(self):
         args = ["generate", "builtin", "The", "--seed", "5", "-n", "40", "-q"]
@@ -158,6 +158,64 @@ class Command(unittest.TestCase):
         self.assertIn("384 positions, i8", run("inspect", "builtin", "--kv-cache", "I8").stdout.decode())
         self.assertIn("memory to run", run("inspect", "builtin").stdout.decode())
 
+    def test_inspect_a_file_without_tensors(self):
+        with tempfile.TemporaryDirectory() as d:
+            d = pathlib.Path(d)
+            (d / "x.gguf").write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 0))
+            (d / "x.safetensors").write_bytes(struct.pack("<Q", 2) + b"{}")
+            for name in ["x.gguf", "x.safetensors"]:
+                r = run("inspect", d / name)
+                self.assertEqual(r.returncode, 0, r.stderr)
+                self.assertIn("0 in 0 tensors, 0 B", r.stdout.decode())
+                self.assertIn("cannot run", r.stdout.decode())
+                self.assertEqual(json.loads(run("inspect", d / name, "--json").stdout)["types"], {})
+
+    def test_a_terminal_obeys_no_file(self):
+        evil = b"\x1b]0;gone\x07\x1b[2J\r\xc2\x9b31m\xe2\x80\xae\xff" + b"y" * 20000
+        text = lambda s: struct.pack("<Q", len(s)) + s
+        tensor = lambda name: text(name) + struct.pack("<IQIQ", 1, 0, 0, 0)
+        values = [text(b"general.architecture") + struct.pack("<I", 8) + text(evil), text(evil) + struct.pack("<I", 8) + text(evil)]
+        head = b"GGUF" + struct.pack("<IQQ", 3, 1, len(values)) + b"".join(values) + tensor(evil)
+        name, value = json.dumps("\u001b[2J\u009b\u202e" + "y" * 20000), json.dumps("\u001b[2J\u202e")
+        plain = ('{"__metadata__":{%s:%s},%s:{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}' % (name, value, name)).encode()
+        with tempfile.TemporaryDirectory() as d:
+            d = pathlib.Path(d)
+            (d / "x.gguf").write_bytes(head + bytes(-len(head) % 32))
+            (d / "x.safetensors").write_bytes(struct.pack("<Q", len(plain)) + plain)
+            (d / "\x1b[2J.gguf").write_bytes(b"GGUF")
+            for args in [["inspect", d / "x.gguf"], ["inspect", d / "x.gguf", "--tensors"], ["inspect", d / "x.gguf", "--json", "--tensors"],
+                         ["inspect", d / "x.safetensors", "--tensors"], ["inspect", d / "x.safetensors", "--json"],
+                         ["generate", d / "x.gguf", "x"], ["view", d / "x.gguf"], ["inspect", d / "\x1b[2J.gguf"], ["\x1b[2J"]]:
+                r = run(*args)
+                for out in [r.stdout, r.stderr]:
+                    words = out.decode()  # it is UTF-8
+                    self.assertIsNone(re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]", words), (args, words[:300]))
+                    if "--json" not in args:
+                        self.assertLess(max(map(len, words.split("\n"))), 3000, args)
+            self.assertIn("\\x1b]0;gone\\x07", run("inspect", d / "x.gguf").stdout.decode())
+
+    def test_what_a_model_says(self):
+        # its word for "there" clears the screen: in a pipe that is what the model said, on a terminal it is spelled out
+        word = "\u2581there".encode()
+        evil = b"\x1b[2J\x9b\r\x07\n"
+        self.assertEqual(len(word), len(evil))
+        story = (SOURCE / "models/story/story.gguf").read_bytes()
+        length = struct.pack("<Q", len(word))
+        self.assertEqual(story.count(length + word), 1)
+        with tempfile.TemporaryDirectory() as d:
+            model = pathlib.Path(d) / "x.gguf"
+            model.write_bytes(story.replace(length + word, length + evil))
+            args = ["generate", model, "Once upon a time", "-t", "0", "-n", "3", "-q"]
+            self.assertIn(evil, run(*args).stdout)
+            near, far = os.openpty()
+            r = subprocess.run([LIGHTCONE, *map(os.fsencode, args)], stdout=far, stderr=subprocess.PIPE, timeout=120)
+            os.close(far)
+            shown = os.read(near, 4096)
+            os.close(near)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn(b"\\x1b[2J\\x9b\\x0d\\x07\r\n", shown)
+        self.assertNotIn(b"\x1b", shown)
+
     def test_view_is_one_page_that_needs_no_network(self):
         with tempfile.TemporaryDirectory() as d:
             out = pathlib.Path(d) / "graph.html"
@@ -204,6 +262,21 @@ class Command(unittest.TestCase):
             env["LIGHTCONE_CC"] = "cc"
             self.assertEqual(run("generate", "builtin", "Once", "-n", "2", "-q", env=env).returncode, 0)
             self.assertNotEqual(os.listdir(cache), [])
+
+    def test_a_compiler_that_does_not_work(self):
+        with tempfile.TemporaryDirectory() as d:
+            cc = pathlib.Path(d) / "cc"
+            cc.write_text("#!/bin/sh\necho \"cc: fatal error: cannot execute 'ld'\" >&2; exit 1\n")
+            cc.chmod(0o755)
+            env = dict(os.environ, PATH=d, LIGHTCONE_CACHE="off", LIGHTCONE_LLVM="/nonexistent")
+            env.pop("LIGHTCONE_CC", None)
+            r = run("generate", "builtin", "Once upon a time", "-t", "0", "-n", "20", "-q", env=env)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            self.assertTrue(STORY["text"].startswith(r.stdout.decode().rstrip("\n")))
+            said = r.stderr.decode()
+            self.assertEqual(said.count("note:"), 1, said)
+            self.assertIn("cannot execute 'ld'", said)
+            self.assertIn("interpreted", said)
 
     @unittest.skipUnless((DATA / "llm").exists(), "the reference data is not here")
     def test_a_real_checkpoint(self):

@@ -53,6 +53,35 @@ TEST(Runtime, RunAllocatesNothing) {
   EXPECT_EQ(allocations - before, 0);
 }
 
+TEST(Runtime, FeedingATokenAllocatesNothing) {
+  for (int threads : {1, 2}) {
+    const Llama m = Llama::load(story(), {.threads = threads});
+    LlamaSession s(m);
+    s.feed(std::vector<int>{1, 300, 301, 302});
+    s.feed(303);
+    const long before = allocations;
+    for (int i = 0; i < 100; ++i) s.feed(304 + i);
+    EXPECT_EQ(allocations - before, 0);
+  }
+}
+
+// Larger sizes than before get pages behind addresses that were reserved.
+TEST(Runtime, LargerSizesAllocateNothing) {
+  Graph g;
+  const Dim n = Dim::symbol("n", 1, 4096);
+  const Tensor x = g.input("x", {1 << 14}), y = exp(x.unsqueeze(0).expand({n, 1 << 14}) * 0.5);
+  g.output("y", y);
+  g.output("sum", sum(y, {1}));
+  const Program p = compile(g, generic() | cpu({.threads = 1}));
+  ASSERT_GT(p.plan().arena_bytes, std::size_t{100} << 20);
+  Context c(p);
+  c.set("x", std::vector<float>(1 << 14, 0.5f)).bind("n", 1).run();
+  const long before = allocations;
+  for (int k = 2; k < 200; k += 7) c.bind("n", k).run();
+  EXPECT_EQ(allocations - before, 0);
+  EXPECT_NEAR(c.get("sum")[190], (1 << 14) * std::exp(0.25), 1);
+}
+
 TEST(Runtime, SharedForksAllocateNothing) {
   Graph g;
   for (int k = 0; k < 8; ++k) g.output(cat("y", k), exp(g.input(cat("x", k), {20000})));

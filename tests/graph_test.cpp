@@ -189,3 +189,10 @@ TEST(Primitives, DequantizeIsExact) {
     EXPECT_EQ(want.outputs.at("v").f, got.outputs.at("v").f) << q.name;
   }
 }
+
+// A call that was refused leaves the graph as it was: the name is still free.
+TEST(Graph, WhatWasRefusedLeavesNoNameBehind) {
+  Graph g;
+  EXPECT_THROW(g.input("x", {Dim::symbol("n", 0, 4) - 3}), Error);
+  EXPECT_NO_THROW(g.input("x", {3}));
+}

@@ -115,7 +115,7 @@ TEST(Weights, UnmappedTheyMayBeCutShort) {
   save_safetensors(dir / "x.safetensors", tensors);
   spit(dir / "index.json", R"({"weight_map": {"a": "x.safetensors"}})");
   for (const char* name : {"x.safetensors", "index.json"}) {
-    const Weights w = Weights::open(dir / name, false);
+    const Weights w = Weights::open(dir / name, {.map = false});
     std::filesystem::resize_file(dir / "x.safetensors", 10);
     EXPECT_EQ(Weights::read(w.at("a")), values);
     save_safetensors(dir / "x.safetensors", tensors);
@@ -126,7 +126,7 @@ TEST(Weights, UnmappedTheyMayBeCutShort) {
   std::string bin(reinterpret_cast<const char*>(header), 28);
   bin.resize(28 + floats * 4, 1);
   spit(dir / "x.bin", bin);
-  const Weights w = Weights::open(dir / "x.bin", false);
+  const Weights w = Weights::open(dir / "x.bin", {.map = false});
   std::filesystem::resize_file(dir / "x.bin", 28);
   for (const auto& [name, t] : w.tensors())
     for (float v : Weights::read(t)) ASSERT_EQ(v, 0x1.020202p-125f) << name;

@@ -99,7 +99,7 @@ TEST(Program, EveryWayToGiveDataChecksItsSize) {
   EXPECT_THROW(p.load("w", bytes, 16), Error);
   EXPECT_THROW(p.load("w", bytes + 1, 12), Error);  // floats lie at multiples of four
   EXPECT_NO_THROW(p.load("w", bytes, 12));
-  EXPECT_NO_THROW(p.load("nobody reads this", bytes, 1));
+  EXPECT_THROW(p.load("no such input", bytes, 1), Error);
   Context c(p);
   EXPECT_THROW(c.bind("n", 1), Error);
   EXPECT_THROW(c.bind("n", 5), Error);
@@ -119,6 +119,98 @@ TEST(Program, EveryWayToGiveDataChecksItsSize) {
   EXPECT_EQ(c.bind("n", 4).run().scalar("y"), 24);
   EXPECT_THROW(c.get("nothing"), Error);
   EXPECT_THROW(c.scalar("z"), Error);
+}
+
+// Bytes that are no whole number of elements are refused, and nothing beside a buffer is written.
+TEST(Program, BytesAreWholeElementsAndStayInTheirBuffer) {
+  Graph g;
+  const Tensor a = g.input("a", {16}), b = g.input("b", {16}), h = g.input("h", {4}, DType::F16);
+  g.assign(a, prim::add(a, b));
+  g.assign(b, prim::add(b, b));
+  g.output("y", prim::add(prim::cast(h, DType::F32), full_like(prim::cast(h, DType::F32), 1)));
+  for (const Compiler& compiler : {generic(), generic() | cpu({.threads = 1})}) {
+    Context c(compile(g, compiler));
+    const std::vector<char> ones(80, 0x11);
+    const std::vector<float> before = c.get("b");
+    for (std::size_t bytes : {63, 65, 66, 67, 68, 80, 1}) EXPECT_THROW(c.set_bytes("a", ones.data(), bytes), Error) << bytes;
+    EXPECT_EQ(c.get("b"), before);
+    for (std::size_t bytes : {7, 9, 10, 1}) EXPECT_THROW(c.set_bytes("h", ones.data(), bytes), Error) << bytes;
+    EXPECT_THROW(c.set_bytes("h", nullptr, 8), Error);
+    EXPECT_THROW(c.set_bytes("h", ones.data(), std::size_t{0} - 2), Error);
+    EXPECT_NO_THROW(c.set_bytes("h", ones.data(), 8));
+    alignas(4) char mine[64] = {};
+    EXPECT_THROW(c.use("a", mine, 63), Error);
+    EXPECT_THROW(c.use("a", nullptr, 64), Error);
+  }
+  Program p = compile(g, generic());
+  EXPECT_THROW(p.load("h", nullptr, 8), Error);
+}
+
+// The bytes of a result are as many as its sizes say, and sizes that make no result are an Error.
+TEST(Program, ResultsOfSizesThatDoNotFitAreRefused) {
+  Graph g;
+  const Dim n = Dim::symbol("n", 1, 64);
+  const Tensor x = g.input("x", {n});
+  g.output("y", prim::exp2(x.slice(0, 0, n - 2)));
+  g.output("seen", x);
+  for (const Compiler& compiler : {generic(), generic() | cpu({.threads = 1})}) {
+    Context c(compile(g, compiler));
+    EXPECT_THROW(c.bytes("y"), Error);  // no sizes yet
+    c.bind("n", 3).set("x", std::vector<float>{1, 2, 3}).run();
+    EXPECT_EQ(c.bytes("y").size(), 4u);
+    c.bind("n", 1);
+    EXPECT_THROW(c.bytes("y"), Error);
+    EXPECT_THROW(c.get("y"), Error);
+    c.bind("n", 64);  // and only three were given
+    EXPECT_THROW(c.get("x"), Error);
+    EXPECT_THROW(c.get("seen"), Error);
+    EXPECT_THROW(c.bytes("seen"), Error);
+    EXPECT_THROW(c.run(), Error);
+  }
+}
+
+// What the graph never had is a mistake; what it had and nobody needed is not.
+TEST(Program, NamesThatTheGraphNeverHadAreRefused) {
+  Graph g;
+  const Dim n = Dim::symbol("n", 1, 8), m = Dim::symbol("m", 1, 8);
+  const Tensor x = g.input("x", {n});
+  g.input("unread", {m, 2});
+  g.output("y", prim::exp2(x));
+  g.output("zero", prim::mul(sum(prim::mul(x, full_like(x, 0)), {0}), g.constant(0)));
+  for (const Compiler& compiler : {Compiler(), generic(), generic() | cpu({.threads = 1})}) {
+    Program p = compile(g, compiler);
+    const std::vector<float> values(16);
+    EXPECT_NO_THROW(p.load("unread", values.data(), 64));
+    Context c(p);
+    EXPECT_NO_THROW(c.bind("m", 3));
+    EXPECT_THROW(c.bind("m", 9), Error);  // its bounds hold all the same
+    EXPECT_NO_THROW(c.set("unread", std::vector<float>(6)));
+    try {
+      c.bind("rows", 3);
+      ADD_FAILURE() << "bound a size that no extent is named after";
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("m, n"), std::string::npos) << e.what();
+    }
+    try {
+      p.load("weight", values.data(), 64);
+      ADD_FAILURE() << "loaded an input that the graph does not have";
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("'weight'"), std::string::npos) << e.what();
+    }
+    EXPECT_THROW(p.load("rows", nullptr, 0), Error);
+    EXPECT_THROW(c.set("weight", values), Error);
+    c.bind("n", 2).set("x", std::vector<float>{1, 2}).run();
+    EXPECT_EQ(c.get("y"), (std::vector<float>{2, 4}));
+  }
+}
+
+TEST(Program, OneThatWasNeverCompiledSaysSo) {
+  Program p;
+  EXPECT_THROW(p.graph(), Error);
+  EXPECT_THROW(p.plan(), Error);
+  EXPECT_THROW(p.inputs(), Error);
+  EXPECT_THROW(p.load("x", nullptr, 0), Error);
+  EXPECT_THROW(Context{p}, Error);
 }
 
 // A loaded state is where every context begins, in memory of its own.
@@ -178,6 +270,24 @@ TEST(Session, KeepsBindingsWhenItCompilesAgain) {
     cx.compile(generic());
     EXPECT_EQ(cx.execute().data(y), (std::vector<float>{6}));
   }
+}
+
+// What is added to the graph between two compilations waits for the second; when that is refused, the first goes on.
+TEST(Session, WhatComesLaterWaits) {
+  Session cx;
+  const auto x = cx.tensor<3>().set({1, 2, 3});
+  const auto y = (x + x).retrieve();
+  cx.compile(generic());
+  const auto z = cx.tensor<"later">();
+  const auto s = sum<0>(z).retrieve();
+  cx.bind("later", 2);
+  float values[2] = {4, 5};
+  cx.put(z, values, 2);
+  EXPECT_EQ(cx.execute().data(y), (std::vector<float>{2, 4, 6}));
+  EXPECT_THROW(cx.compile(Compiler(Pass{"odd", [](const Graph&, PassLog&) { return Graph(); }})), Error);
+  EXPECT_EQ(cx.execute().data(y), (std::vector<float>{2, 4, 6}));
+  cx.compile(generic());
+  EXPECT_EQ(cx.execute().data(s), (std::vector<float>{9}));
 }
 
 // What a pass must keep is checked after each.

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "guarded.h"
+#include "lightcone/backends/cpu/llvm.h"
 #include "lightcone/backends/cpu/lower.h"
 #include "lightcone/reference/interpreter.h"
 #include "lightcone/ops/ops.h"
@@ -28,7 +29,7 @@ struct Compiled {
 Compiled kernel_of(const Make& make, DType t, const Dim& rows, std::int64_t columns, bool compiler) {
   Graph g;
   g.output("y", make(g.input("x", {rows, columns}, t)));
-  Graph c = transform(g, generic() | cpu({.threads = 1, .compiler = compiler})).graph;
+  Graph c = transform(g, generic() | cpu({.threads = 1, .compiler = compiler, .machine = Machine{}})).graph;
   const auto* k = dynamic_cast<const host::LoopKernel*>(c[c.roots()[0].edge.node].kernel.get());
   return {std::move(c), k};
 }
@@ -153,8 +154,8 @@ TEST(Skew, AgreesWithTheInterpreterOfTheGraph) {
   }
 }
 
-// Where rows and what they share fit the first-level cache, or two streams of the second are read; a small result is
-// not.
+// Where the rows under way and what they share fit the second-level cache; a small result is not, and none where the
+// machine's profile says so.
 TEST(Skew, WhereItPays) {
   const auto is = [](const Make& make, std::int64_t rows, std::int64_t columns) {
     return skewed(*kernel_of(make, DType::F32, rows, columns, kC).kernel);
@@ -167,5 +168,51 @@ TEST(Skew, WhereItPays) {
   EXPECT_TRUE(is(cases()[0].second, 4096, 4096));
   EXPECT_FALSE(is(cases()[0].second, 256, 4096));
   EXPECT_TRUE(is(norm, 16384, 1024));
-  EXPECT_FALSE(is(norm, 4096, 4096));
+  EXPECT_TRUE(is(norm, 4096, 4096));
+  EXPECT_FALSE(is(norm, 1024, 16384));
+}
+
+// In the loop that all of them are, who reads a row first fetches it, a page ahead.
+TEST(Skew, MemoryIsFetchedByWhoReadsItFirst) {
+  Graph g;
+  const Tensor x = g.input("x", {3000, 4096}), y = g.input("y", {3000, 4096});
+  g.output("z", softmax(x, 1) + y);
+  const Graph c = transform(g, generic() | cpu({.threads = 1, .machine = Machine{}})).graph;
+  const std::string text = dynamic_cast<const host::LoopKernel*>(c[c.roots()[0].edge.node].kernel.get())->source();
+  const std::string of_x = "__builtin_prefetch(in0 + (4096L*i1000 + i2000 + 1024L))";
+  const std::string of_y = "__builtin_prefetch(in1 + (4096L*i1000 + i1001 + 1024L))";
+  EXPECT_NE(text.find(of_x), std::string::npos) << text;
+  EXPECT_NE(text.find(of_y), std::string::npos) << text;
+  std::size_t all = 0;
+  for (std::size_t at = 0; (at = text.find("__builtin_prefetch(", at)) != std::string::npos; ++at) ++all;
+  EXPECT_EQ(all, 2u) << text;
+}
+
+// The same through LLVM: the bits of the C compiler's kernel, in pieces of any size.
+TEST(Skew, ThroughLlvm) {
+  if (host::find_llvm().path.empty()) GTEST_SKIP() << "LLVM's library is not here";
+  for (const auto& [what, make] : cases())
+    for (const std::int64_t columns : {64, 257, 1031}) {
+      SCOPED_TRACE(cat(what, " ", columns));
+      const Dim any = Dim::symbol("n", 1, kElements / columns);
+      const auto through = [&, &make = make](const std::string& compiler) {
+        Graph g;
+        g.output("y", make(g.input("x", {any, columns})));
+        return transform(g, generic() | cpu({.threads = 1, .machine = Machine{}, .jit = {.compiler = compiler}})).graph;
+      };
+      const Graph a = through(""), b = through("llvm");
+      const auto kernel = [](const Graph& g) {
+        return dynamic_cast<const host::LoopKernel*>(g[g.roots()[0].edge.node].kernel.get());
+      };
+      ASSERT_TRUE(skewed(*kernel(b)));
+      const std::vector<std::byte> x = numbers(DType::F32, 11, columns);
+      std::vector<std::byte> want(x.size());
+      run_rows(*kernel(a), x, want, 11, 0, 11, true, test::Against::Back);
+      for (const std::int64_t piece : {11, 1, 2, 4}) {
+        std::vector<std::byte> got(x.size());
+        for (std::int64_t r = 0; r < 11; r += piece)
+          run_rows(*kernel(b), x, got, 11, r, std::min<std::int64_t>(r + piece, 11), true, test::Against::Front);
+        ASSERT_TRUE(same(DType::F32, got, want)) << piece;
+      }
+    }
 }

@@ -52,6 +52,7 @@ struct Remembered {
   const Answer& get(std::size_t hash, const Question& q, const Make& make) {
     auto& [known, answer] = slots[hash % slots.size()];
     if (known != q) {
+      known.reset();  // when there is an Error or no memory, nothing is remembered, not half of it
       answer = make();
       known = q;
     }
@@ -140,7 +141,8 @@ std::vector<Dim> operand_index(const View::Position& at, const Shape& s, const D
 
 class Builder {
  public:
-  Builder(const Graph& g, const Region& r, Splits& splits) : g_(g), region_(r), splits_(splits) {}
+  Builder(const Graph& g, const Region& r, Splits& splits, const Machine& m)
+      : g_(g), region_(r), splits_(splits), machine_(m) {}
 
   Built build();
   // A loop to cut in two: the one whose symbol is `symbol`, at a multiple of `by`.
@@ -194,6 +196,7 @@ class Builder {
   const Graph& g_;
   const Region& region_;
   Splits& splits_;
+  const Machine& machine_;
   Kernel kernel_;
   std::vector<int> path_;   // open loops, outermost first
   std::vector<int> depth_;  // by value
@@ -502,7 +505,7 @@ Built Builder::build() {
     kernel_.loops[k - 1].body.items.push_back({true, static_cast<int>(k)});
   if (!splits_.output.empty()) kernel_.top.items.push_back({true, 0});
   choose_lanes();
-  keep_rows(kernel_);
+  keep_rows(kernel_, machine_);
   kernel_.work = static_cast<double>(kernel_.instrs.size());
   for (const Reduction& r : kernel_.reductions)
     if (kernel_.loops[static_cast<std::size_t>(r.outer_loop)].depth >= kernel_.output_loops)
@@ -536,13 +539,13 @@ bool cut(std::vector<Dim>& extents, std::size_t k, const Dim& by) {
 
 }  // namespace
 
-Built build(const Graph& g, const Region& region) {
+Built build(const Graph& g, const Region& region, const Machine& m) {
   Splits splits;
   const Shape& shape = region.scatter ? region.scatter->in[1].view.shape() : g[region.root].shape;
   const Dim all = product(shape);
   if (!shape.empty()) splits.output = {all};
   for (int attempt = 0;; ++attempt) {
-    Builder b(g, region, splits);
+    Builder b(g, region, splits, m);
     Built built = b.build();
     if (!built.offenders.empty() || !b.wish || attempt > 24) return built;
     bool done = false;

@@ -24,6 +24,6 @@ struct Built {
   std::vector<NodeId> offenders;  // inlining these costs too much: put them in memory first
 };
 
-Built build(const Graph& g, const Region& region);
+Built build(const Graph& g, const Region& region, const Machine& m);
 
 }  // namespace lc::ir

@@ -40,18 +40,26 @@ class CRenderer {
   void fetch_ahead(int loop, const std::string& base);
   void loop(int id, bool vector, const std::string& width);
   void output_lanes(int id);
-  void by_whole_vectors(int id, const std::string& to, const std::string& until);
+  void by_whole_vectors(int id, const std::string& to);
+  void store_vector(int id, const std::string& past);
+  void store_singles(int id);
+  std::string unaligned(int id);
   void reduction_loops(int id, bool vector, const std::string& width);
   void begin_sums(int id, bool vector);
-  void feed_sums(int id, const std::string& until);
+  void feed_sums(int id);
+  bool carried(const Reduction& r) const;
+  void carry(int id, const std::string& how);
+  void feed_vector(int id);
   void rest_of_sums(int id);
   void fold_sums(int id);
   std::string join(const Reduction& r, const std::string& a, const std::string& b);
   bool keyed(const Reduction& r) const;
   std::string key(const Reduction& r, const std::string& v) const { return keyed(r) ? "lc_key_f(" + v + ")" : v; }
   void skewed_rows(int id);
-  void find_passed(const std::vector<Part>& body);
-  void run_turns(const std::vector<Part>& body);
+  void run_parts(const std::vector<Part>& body);
+  void run_as_one(const std::vector<Part>& body);
+  int fed(const std::vector<Part>& body, std::size_t n) const;
+  void in_row(std::size_t behind, const std::vector<int>& values, int last, const Lines& body);
   void for_row(std::size_t behind, const std::vector<int>& values, int last, const Lines& body);
   void once_a_row(const std::vector<int>& values);
   std::string kept(int id);
@@ -86,7 +94,7 @@ class CRenderer {
   int rounded_later_ = -1;   // the result, where it is rounded as it is narrowed and nothing else reads it
   int lane_loop_ = -1;       // the output loop whose lanes we are inside of
   std::string lane_base_;
-  std::set<int> passed_;  // values that one loop over skewed rows computes, or what is between two, and others read
+  std::set<int> passed_;  // passed_values()
 };
 
 }  // namespace lc::ir

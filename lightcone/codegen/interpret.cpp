@@ -17,7 +17,7 @@ struct Register {
   i64 i = 0;
 };
 
-struct Machine {
+struct Run {
   const Kernel& k;
   std::vector<const void*> in;
   void* out;
@@ -203,11 +203,10 @@ struct Machine {
       const i64 extent = range(body[0].loop).second;
       for (i64 n = 0; n < last; ++n)
         start(k.loops[static_cast<std::size_t>(body[static_cast<std::size_t>(n)].loop)].reduction);
-      const i64 some = turn(k);
-      for (i64 piece = 0; piece < extent; piece += some)
+      for (i64 at = 0; at < extent; at += kLanes)
         for (i64 n = last; n >= 0; --n)
           for_row(row - n,
-                  [&](auto&) { run(body[static_cast<std::size_t>(n)].loop, piece, std::min(piece + some, extent)); });
+                  [&](auto&) { run(body[static_cast<std::size_t>(n)].loop, at, std::min(at + kLanes, extent)); });
       for (i64 n = 0; n < last; ++n) once_a_row(n + 1, row - n);
     }
   }
@@ -216,7 +215,7 @@ struct Machine {
 }  // namespace
 
 void interpret(const Kernel& k, const void* const* in, void* out, const i64* n, i64 begin, i64 end) {
-  Machine m{k, std::vector(in, in + k.buffers.size()), out, {}, {}, {}, begin, end, {}, {}, {}};
+  Run m{k, std::vector(in, in + k.buffers.size()), out, {}, {}, {}, begin, end, {}, {}, {}};
   for (const Tile& t : k.tiles) {
     m.tiles.emplace_back(static_cast<std::size_t>(t.elements) * size_of(t.dtype));
     m.in.push_back(m.tiles.back().data());

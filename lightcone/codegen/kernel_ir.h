@@ -7,10 +7,13 @@
 // order of additions is used by every renderer, instruction set and thread count.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "lightcone/codegen/machine.h"
 #include "lightcone/core/graph.h"
 
 namespace lc::ir {
@@ -116,12 +119,13 @@ struct Kernel {
   DType dtype = DType::F32;
   std::vector<DType> buffers;      // element types of the operand buffers
   std::vector<std::string> sizes;  // user symbols, in the order of `n`
-  // The result may be larger than the caches (stream.cpp): n[sizes.size()] says whether it is, and then it is written
-  // past them, and what is read next is fetched ahead.
+  // The result may be larger than the caches (stream.cpp): n[sizes.size()] says whether it has more than `stream` bytes,
+  // and then it is written past them, and what is read next is fetched ahead.
   bool streams = false;
+  std::int64_t stream = 0;
   std::vector<Prefetch> ahead;
   // Rows pass through their loops as through a pipeline (skew.cpp): in a step of this loop the last of the loops in its
-  // body is at as many rows behind the first as there are loops between. -1: no loop is run so.
+  // body is as many rows behind the first as there are loops between. -1: no loop is run so.
   int skewed = -1;
   double work = 0;  // rough operations an output element
 };
@@ -132,20 +136,23 @@ struct Part {
   int loop;
 };
 std::vector<Part> parts(const Kernel& k);
-// Values between the loops are kept for this many rows, a power of two.
+// Values between the loops that another loop reads, or what is behind it; kept for so many rows, a power of two.
+std::set<int> passed_values(const Kernel& k);
 int slots(const Kernel& k);
-// The loops take turns, the last one first, each for this many elements of its row.
-std::int64_t turn(const Kernel& k);
+// What kernels keep on the stack without pushing their operands out of the second-level cache: rows that are kept, and
+// tiles that are turned round.
+inline std::int64_t kept_bytes(const Machine& m) { return std::clamp<std::int64_t>(m.l2 / 16, 32 << 10, 64 << 10); }
+inline std::int64_t tile_bytes(const Machine& m) { return kept_bytes(m) / 2 * 3; }
 
 // What several loops over one row compute alike is computed by the first and kept.
-void keep_rows(Kernel& k);
+void keep_rows(Kernel& k, const Machine& m);
 // Operands that lie across the innermost loop are read by tiles of `side` elements a side; 0: of what fits the caches,
 // where that pays.
-void tile_loops(Kernel& k, std::int64_t side);
-// Lets a result that may have more than `bytes` be written past the caches.
-void stream_result(Kernel& k, std::int64_t bytes);
+void tile_loops(Kernel& k, std::int64_t side, const Machine& m);
+// Lets a result that may have more than the machine's `stream` bytes be written past the caches.
+void stream_result(Kernel& k, const Machine& m);
 
 // Lets the last loop over a row write while the first one reads another row. Behind stream_result().
-void skew_rows(Kernel& k);
+void skew_rows(Kernel& k, const Machine& m);
 
 }  // namespace lc::ir

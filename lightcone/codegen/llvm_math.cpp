@@ -31,13 +31,30 @@ Value all(const Value& v) {
   return v.text->emit(Type::I1, 1, "icmp eq " + number + " " + mask.name + ", -1");
 }
 
+// 2^f for |f| <= 1/2, by rising powers from the last one on.
+constexpr std::initializer_list<double> kExp2 = {1.535336188319500e-4f, 1.339887440266574e-3f, 9.618437357674640e-3f,
+                                                 5.550332471162809e-2f, 2.402264791363012e-1f, 6.931472028550421e-1f,
+                                                 1.0f};
+
+// As lc_exp2_v: vreduceps leaves x - round(x), vscalefps multiplies by 2^round(x) in one step.
+Value exp2f_avx512(const Value& x) {
+  Text& t = *x.text;
+  const std::string vector = t.spell(Type::Float, 16), none = "zeroinitializer";
+  const auto parts = [&](const char* name) {
+    return t.avx512(name, {vector, "i32", vector, "i16", "i32"}, {x.name, "8", none, "-1", "4"});
+  };
+  const Value f = parts("reduce"), n = parts("rndscale");
+  const Value p = polynomial(f, kExp2);
+  return t.avx512("scalef", {vector, vector, vector, "i16", "i32"}, {p.name, n.name, none, "-1", "4"});
+}
+
 Value exp2f(const Value& x) {
+  if (x.lanes == 16 && x.text->target().avx512) return exp2f_avx512(x);
   const Value b = bits(x, Type::I32), m = b & 0x7fffffff;
   const Value near = select(m < 0x43200000, m, m.text->integer(Type::I32, 0x43200000));  // within +-160, a NaN too
   const Value c = bits((b & -2147483648.0) | near, Type::Float);
   const Value n = round_even(c), f = c - n;
-  const Value p = polynomial(f, {1.535336188319500e-4f, 1.339887440266574e-3f, 9.618437357674640e-3f,
-                                 5.550332471162809e-2f, 2.402264791363012e-1f, 6.931472028550421e-1f, 1.0f});
+  const Value p = polynomial(f, kExp2);
   const Value e = to(n, Type::I32), h = e >> 1, g = e - h;
   return select(is_nan(x), x, p * two_to(h) * two_to(g));
 }

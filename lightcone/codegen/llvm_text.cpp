@@ -103,6 +103,17 @@ Value Text::call(const std::string& intrinsic, const std::vector<Value>& v) {
   return emit(v[0].type, lanes, "call " + callee + "(" + values + ")");
 }
 
+Value Text::avx512(const std::string& name, const std::vector<std::string>& types,
+                   const std::vector<std::string>& values) {
+  std::string arguments, given;
+  for (std::size_t k = 0; k < types.size(); ++k) {
+    arguments += (k ? ", " : "") + types[k];
+    given += (k ? ", " : "") + types[k] + " " + values[k];
+  }
+  const std::string callee = declare(spell(Type::Float, 16), "llvm.x86.avx512.mask." + name + ".ps.512", arguments);
+  return emit(Type::Float, 16, "call " + callee + "(" + given + ")");
+}
+
 Value Text::half(const Value& v, bool upper) {
   const int lanes = v.lanes / 2, first = upper ? lanes : 0;
   if (lanes == 1) return emit(v.type, 1, "extractelement " + of(v) + ", i32 " + std::to_string(first));
@@ -253,7 +264,10 @@ void Text::branch(const Value& c, const std::string& yes, const std::string& no)
 std::string Text::finish(const std::string& head) {
   std::string s;
   for (const std::string& d : declarations_) s += d + "\n";
-  return s + head + " {\nentry:\n" + entry_ + body_ + "  ret void\n}\n";
+  // Vectors of sixteen floats are as wide as AVX-512's: narrower ones have to be asked for.
+  const std::string width =
+      target_.vector < 64 ? " \"min-legal-vector-width\"=\"" + std::to_string(8 * target_.vector) + "\"" : "";
+  return s + head + width + " {\nentry:\n" + entry_ + body_ + "  ret void\n}\n";
 }
 
 // ---- operators --------------------------------------------------------------------------------------

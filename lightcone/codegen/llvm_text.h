@@ -33,9 +33,17 @@ struct Operand {
   double number = 0;
 };
 
+// What LLVM's library and the processor make of the text.
+struct Target {
+  bool typed_pointers = false;  // the language of LLVM before 15, which writes float* where later ones write ptr
+  bool avx512 = false;          // AVX-512F and DQ may be used, 64 bytes wide
+  int vector = 64;              // bytes of the widest vectors that are wanted
+};
+
 class Text {
  public:
-  explicit Text(bool typed_pointers) : typed_(typed_pointers) {}
+  explicit Text(const Target& target) : target_(target), typed_(target.typed_pointers) {}
+  const Target& target() const { return target_; }
 
   std::string spell(Type t, int lanes = 1) const;
   std::string pointer(Type t, int lanes = 1) const { return typed_ ? spell(t, lanes) + "*" : "ptr"; }
@@ -52,6 +60,8 @@ class Text {
   Value compare(const std::string& op, const Value& a, const Value& b);
   Value cast(const std::string& op, const Value& v, Type to);
   Value call(const std::string& intrinsic, const std::vector<Value>& v);  // all of one type, as is the result
+  // An instruction of AVX-512 on sixteen floats, by LLVM's name for it; a number is written as it is.
+  Value avx512(const std::string& name, const std::vector<std::string>& types, const std::vector<std::string>& values);
   Value half(const Value& v, bool upper);                                 // of the lanes
 
   Value interleaved(const Value& a, const Value& b,
@@ -91,6 +101,7 @@ class Text {
   std::string vector_pointer(const std::string& base, Type t, const Value& offset, int lanes);
   std::string masked(const std::string& what, Type t, int lanes, bool many_pointers);
 
+  Target target_;
   bool typed_;
   int next_ = 0;
   std::string entry_, body_, label_ = "entry";

@@ -19,7 +19,7 @@ using llvm::Value;
 
 class Renderer {
  public:
-  Renderer(const Kernel& k, bool typed_pointers) : k_(k), t_(typed_pointers) {}
+  Renderer(const Kernel& k, const llvm::Target& target) : k_(k), t_(target) {}
   std::string text(std::string_view name);
 
  private:
@@ -41,6 +41,16 @@ class Renderer {
   void block(const Block& b);
   void loop(int id);
   void reduction_loop(int id);
+  void begin_sum(int id);
+  void finish_sum(int id);
+  void in_vector(const std::string& symbol, const Value& base, const Value& mask, const Body& body);
+  void row_body(int id);
+  void skewed_rows(int id);
+  void run_parts(const std::vector<Part>& body, const Value& from, const Value& to);
+  void run_as_one(const std::vector<Part>& body, const Value& from, const Value& to);
+  void in_row(std::size_t behind);
+  void when(const Value& condition, const Body& body);
+  void once_a_row(const std::vector<int>& values);
   void fetch_ahead(int loop);
   std::pair<Value, Value> range(int id);
   void fill(std::size_t tile);
@@ -54,6 +64,10 @@ class Renderer {
   const Kernel& k_;
   Text t_;
   std::vector<std::string> buffers_, rows_;  // pointers to the elements; behind the operands stand the tiles
+  std::vector<std::string> copies_;          // where the copies of each row begin
+  Value row_;                                // of the first of loops over skewed rows
+  std::map<int, std::string> passed_;        // by value that is kept for later loops over a row: memory for it
+  std::map<int, std::string> cursor_;        // by loop over skewed rows: where it stands
   std::map<int, Value> tile_end_;            // by loop through a tile
   Value origin_, stride_;                    // of the tile that is filled
   std::string out_;
@@ -213,25 +227,27 @@ Value Renderer::count(const Value& from, const Value& to, int step, const std::f
   return i;
 }
 
+// The body for the lanes of one vector of iterations, those of the mask.
+void Renderer::in_vector(const std::string& symbol, const Value& base, const Value& mask, const Body& body) {
+  lane_ = symbol, first_lane_ = base, mask_ = mask;
+  symbols_[symbol] = t_.spread(base, kLanes) + t_.lane_numbers(kLanes);
+  body();
+  lane_.clear(), first_lane_ = {}, mask_ = {};
+  symbols_.erase(symbol);
+}
+
 // The body for whole vectors of iterations, then for the rest; where the range is known, one of the two
 // may never happen. (The outermost range is the caller's: kernels that differ in it alone are one.)
 void Renderer::in_lanes(const std::string& symbol, const Value& from, const Value& to, const Body& body) {
-  const auto run = [&](const Value& base, const Value& mask) {
-    lane_ = symbol, first_lane_ = base, mask_ = mask;
-    symbols_[symbol] = t_.spread(base, kLanes) + t_.lane_numbers(kLanes);
-    body();
-    lane_.clear(), first_lane_ = {}, mask_ = {};
-    symbols_.erase(symbol);
-  };
   const bool known = from.name[0] != '%' && to.name[0] != '%';
   const std::int64_t extent = known ? std::stoll(to.name) - std::stoll(from.name) : 0;
   Value base = from;
-  if (!known || extent >= kLanes) base = count(from, to, kLanes, [&](const Value& i) { run(i, {}); });
+  if (!known || extent >= kLanes) base = count(from, to, kLanes, [&](const Value& i) { in_vector(symbol, i, {}, body); });
   if (known && extent % kLanes == 0) return;
   const std::string id = t_.fresh(), rest = "rest" + id, done = "done" + id;
   t_.branch(base < to, rest, done);
   t_.begin_block(rest);
-  run(base, t_.lane_numbers(kLanes) < to - base);
+  in_vector(symbol, base, t_.lane_numbers(kLanes) < to - base, body);
   t_.jump(done);
   t_.begin_block(done);
 }
@@ -261,21 +277,32 @@ void Renderer::fetch_ahead(int loop) {
                   llvm::stored_type(k_.buffers[static_cast<std::size_t>(p.buffer)]), at_first_lane(p.offset), p.level);
 }
 
+void Renderer::begin_sum(int id) {
+  const Reduction& r = k_.reductions[static_cast<std::size_t>(loop_at(id).reduction)];
+  const bool lanes = loop_at(r.inner_loop).lanes && lane_.empty();
+  Accumulator& a = accumulators_[loop_at(id).reduction];
+  a.type = keyed(r) ? Type::I32 : llvm::register_type(r.dtype);
+  a.lanes = lanes || !lane_.empty() ? kLanes : 1;
+  a.variable = t_.variable(a.type, a.lanes);
+  const Value start = llvm::constant(t_, r.dtype == DType::Bool ? 0 : info(r.op).identity, r.dtype);
+  t_.set(a.variable, t_.spread(keyed(r) ? llvm::key(start) : start, a.lanes));
+}
+void Renderer::finish_sum(int id) {
+  const Reduction& r = k_.reductions[static_cast<std::size_t>(loop_at(id).reduction)];
+  const bool lanes = loop_at(r.inner_loop).lanes && lane_.empty();
+  Accumulator& a = accumulators_.at(loop_at(id).reduction);
+  a.total = t_.get(a.variable, a.type, a.lanes);
+  while (lanes && a.total.lanes > 1) a.total = join(r, t_.half(a.total, false), t_.half(a.total, true));
+  if (keyed(r)) a.total = llvm::unkey(a.total);
+}
+
 void Renderer::reduction_loop(int id) {
   const Loop& l = loop_at(id);
   const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
-  const bool lanes = loop_at(r.inner_loop).lanes && lane_.empty();
-  Accumulator& a = accumulators_[l.reduction];
-  if (id == r.outer_loop) {
-    a.type = keyed(r) ? Type::I32 : llvm::register_type(r.dtype);
-    a.lanes = lanes || !lane_.empty() ? kLanes : 1;
-    a.variable = t_.variable(a.type, a.lanes);
-    const Value start = llvm::constant(t_, r.dtype == DType::Bool ? 0 : info(r.op).identity, r.dtype);
-    t_.set(a.variable, t_.spread(keyed(r) ? llvm::key(start) : start, a.lanes));
-  }
+  if (id == r.outer_loop) begin_sum(id);
   const Value extent = dim(l.extent);
-  if (id == r.inner_loop && lanes) {
-    in_lanes(l.symbol, integer(0), extent, [&] { fetch_ahead(id), block(l.body), update(l.reduction); });
+  if (id == r.inner_loop && loop_at(r.inner_loop).lanes && lane_.empty()) {
+    in_lanes(l.symbol, integer(0), extent, [&] { fetch_ahead(id), row_body(id); });
   } else {
     count(integer(0), extent, 1, [&](const Value& i) {
       symbols_[l.symbol] = i;
@@ -283,10 +310,94 @@ void Renderer::reduction_loop(int id) {
       if (id == r.inner_loop) update(l.reduction);
     });
   }
-  if (id != r.outer_loop) return;
-  a.total = t_.get(a.variable, a.type, a.lanes);
-  while (lanes && a.total.lanes > 1) a.total = join(r, t_.half(a.total, false), t_.half(a.total, true));
-  if (keyed(r)) a.total = llvm::unkey(a.total);
+  if (id == r.outer_loop) finish_sum(id);
+}
+
+// ---- loops over skewed rows -----------------------------------------------------------------------
+
+void Renderer::when(const Value& condition, const Body& body) {
+  const std::string id = t_.fresh(), yes = "when" + id, done = "then" + id;
+  t_.branch(condition, yes, done);
+  t_.begin_block(yes);
+  body();
+  t_.jump(done);
+  t_.begin_block(done);
+}
+
+// What follows is of the row that is `behind` the first loop's: what was kept for it, and its own memory.
+void Renderer::in_row(std::size_t behind) {
+  const Value row = row_ - static_cast<double>(behind);
+  symbols_[loop_at(k_.skewed).symbol] = row;
+  for (const auto& [id, memory] : passed_)
+    values_[id] = t_.load(memory, llvm::register_type(k_.instrs[static_cast<std::size_t>(id)].dtype),
+                          t_.binary("urem", row, integer(slots(k_))), {});
+  for (std::size_t r = 0; r < k_.rows.size(); ++r)
+    if (const Row& w = k_.rows[r]; w.copies > 1)
+      rows_[r] = t_.address(copies_[r], llvm::register_type(w.dtype),
+                            t_.binary("urem", row, integer(w.copies)) * integer(w.elements))
+                     .name;
+}
+void Renderer::once_a_row(const std::vector<int>& values) {
+  for (const int id : values) {
+    const Value v = values_[id] = expression(k_.instrs[static_cast<std::size_t>(id)]);
+    if (const auto kept = passed_.find(id); kept != passed_.end())
+      t_.store(kept->second, v,
+               t_.binary("urem", symbols_.at(loop_at(k_.skewed).symbol), integer(slots(k_))));
+  }
+}
+
+// The body of a loop over a row, for the lanes of one vector.
+void Renderer::row_body(int id) {
+  const Loop& l = loop_at(id);
+  block(l.body);
+  if (l.reduction >= 0) update(l.reduction);
+  else store();
+}
+
+// Where every loop has a row, they run as one, as CRenderer::run_as_one has it. (Rows that do not begin at a whole
+// vector are stored through the caches.)
+void Renderer::run_as_one(const std::vector<Part>& body, const Value& from, const Value& to) {
+  const std::size_t last = body.size() - 1;
+  when(stream_ & (row_ >= from + static_cast<double>(last)) & (row_ < to), [&] {
+    const Value end = count(integer(0), dim(loop_at(body[last].loop).extent), kLanes, [&](const Value& i) {
+      for (std::size_t p = body.size(); p-- > 0;) in_row(p), in_vector(loop_at(body[p].loop).symbol, i, {}, [&] { fetch_ahead(body[p].loop), row_body(body[p].loop); });
+    });
+    for (const Part& p : body) t_.set(cursor_.at(p.loop), end);
+  });
+}
+
+void Renderer::run_parts(const std::vector<Part>& body, const Value& from, const Value& to) {
+  for (const Part& p : body) {
+    if (loop_at(p.loop).reduction >= 0) begin_sum(p.loop);
+    t_.set(cursor_.at(p.loop), integer(0));
+  }
+  run_as_one(body, from, to);
+  for (std::size_t n = body.size(); n-- > 0;) {
+    const auto behind = static_cast<double>(n);
+    when((row_ >= from + behind) & (row_ < to + behind), [&] {
+      in_row(n);
+      const Loop& l = loop_at(body[n].loop);
+      in_lanes(l.symbol, t_.get(cursor_.at(body[n].loop), Type::I64, 1), dim(l.extent),
+               [&] { row_body(body[n].loop); });
+      if (l.reduction < 0) return;
+      finish_sum(body[n].loop);
+      once_a_row(body[n + 1].values);
+    });
+  }
+}
+
+void Renderer::skewed_rows(int id) {
+  const std::vector<Part> body = parts(k_);
+  for (const int v : passed_values(k_))
+    passed_[v] = t_.array(llvm::register_type(k_.instrs[static_cast<std::size_t>(v)].dtype), slots(k_));
+  for (const Part& p : body) cursor_[p.loop] = t_.variable(Type::I64, 1);
+  copies_ = rows_;
+  const auto [from, to] = range(id);
+  count(from, to + static_cast<double>(body.size() - 1), 1, [&, from = from, to = to](const Value& t) {
+    row_ = t;
+    if (!body[0].values.empty()) when(t < to, [&] { in_row(0), once_a_row(body[0].values); });
+    run_parts(body, from, to);
+  });
 }
 
 std::pair<Value, Value> Renderer::range(int id) {
@@ -342,6 +453,7 @@ void Renderer::fill(std::size_t t) {
 void Renderer::loop(int id) {
   const Loop& l = loop_at(id);
   if (l.reduction >= 0) return reduction_loop(id);
+  if (id == k_.skewed) return skewed_rows(id);
   for (std::size_t t = 0; t < k_.tiles.size(); ++t)
     if (k_.tiles[t].across == id) fill(t);
   const auto [from, to] = range(id);
@@ -387,7 +499,7 @@ std::string Renderer::text(std::string_view name) {
     buffers_.push_back(elements(t_.emit(Type::U8, 1, "load " + byte + ", " + bytes + " " + at).name, k_.buffers[k]));
   }
   out_ = elements("%out", k_.dtype);
-  for (const Row& row : k_.rows) rows_.push_back(t_.array(llvm::register_type(row.dtype), row.elements));
+  for (const Row& row : k_.rows) rows_.push_back(t_.array(llvm::register_type(row.dtype), row.elements * row.copies));
   for (const Tile& t : k_.tiles) buffers_.push_back(t_.array(llvm::stored_type(t.dtype), t.elements));
   for (std::size_t k = 0; k < k_.sizes.size(); ++k)
     symbols_[k_.sizes[k]] = t_.load("%n", Type::I64, integer(static_cast<std::int64_t>(k)), {});
@@ -401,8 +513,8 @@ std::string Renderer::text(std::string_view name) {
 
 }  // namespace
 
-std::string render_llvm(const Kernel& k, std::string_view name, bool typed_pointers) {
-  return Renderer(k, typed_pointers).text(name);
+std::string render_llvm(const Kernel& k, std::string_view name, const llvm::Target& target) {
+  return Renderer(k, target).text(name);
 }
 
 }  // namespace lc::ir

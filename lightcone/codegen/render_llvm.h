@@ -4,12 +4,12 @@
 #include <string>
 
 #include "lightcone/codegen/kernel_ir.h"
+#include "lightcone/codegen/llvm_text.h"
 
 namespace lc::ir {
 
 // One function with the same signature and meaning as render()'s, and the declarations it needs;
 // in a module of several functions, equal declarations may stand only once. Lanes are vectors.
-// `typed_pointers` for LLVM before 15, which writes float* where later ones write ptr.
-std::string render_llvm(const Kernel& k, std::string_view name, bool typed_pointers);
+std::string render_llvm(const Kernel& k, std::string_view name, const llvm::Target& target);
 
 }  // namespace lc::ir

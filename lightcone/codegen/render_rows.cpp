@@ -1,4 +1,4 @@
-// C text of reductions, begun, fed and folded each on its own, and of the turns that loops over skewed rows take.
+// C text of reductions, begun, fed and folded each on its own, and of loops over skewed rows.
 #include "lightcone/codegen/c_renderer.h"
 
 namespace lc::ir {
@@ -34,26 +34,40 @@ void CRenderer::begin_sums(int id, bool vector) {
        "[l] = " + key(r, identity(r)) + ";");
 }
 
-// Whole vectors of the loop, from where it stands.
-void CRenderer::feed_sums(int id, const std::string& until) {
+// The sums of a loop are carried from step to step in a register where they have its width, see LC_CARRY.
+bool CRenderer::carried(const Reduction& r) const {
+  const std::string_view type = register_type(r.dtype);
+  return type == "float" || type == "int";
+}
+void CRenderer::carry(int id, const std::string& how) {
+  const int number = loop_at(id).reduction;
+  const Reduction& r = reduction(number);
+  if (carried(r))
+    line("LC_" + how + "(" + (keyed(r) ? "int" : std::string(register_type(r.dtype))) + ", a" + std::to_string(number) +
+         ");");
+}
+
+// One whole vector of the loop, where it stands.
+void CRenderer::feed_vector(int id) {
   const Loop& l = loop_at(id);
   const Reduction& r = reduction(l.reduction);
-  const std::string acc = "a" + std::to_string(l.reduction), type(register_type(r.dtype));
+  const std::string into = "a" + std::to_string(l.reduction) + (carried(r) ? "t" : "_") + "[l]";
+  carry(id, "TAKE");
+  lane_body(values_in(l.body), l.symbol, l.symbol + "_", std::to_string(kLanes),
+            [&] { line(into + " = " + join(r, into, key(r, value(r.value))) + ";"); });
+  carry(id, "GIVE");
+}
+
+// Whole vectors of the loop, from where it stands.
+void CRenderer::feed_sums(int id) {
+  const Loop& l = loop_at(id);
   const std::string base = l.symbol + "_", full = std::to_string(kLanes);
-  const bool carried = type == "float" || type == "int";  // a register's width, see LC_CARRY
-  const auto carry = [&](const std::string& how) {
-    if (carried) line("LC_" + how + "(" + (keyed(r) ? "int" : type) + ", " + acc + ");");
-  };
-  const std::string into = acc + (carried ? "t" : "_");
-  carry("CARRY");
-  open("for (; " + base + " + " + full + " <= " + until + "; " + base + " += " + full + ") {");
-  fetch_ahead(id, base);
-  carry("TAKE");
-  lane_body(values_in(l.body), l.symbol, base, full,
-            [&] { line(into + "[l] = " + join(r, into + "[l]", key(r, value(r.value))) + ";"); });
-  carry("GIVE");
+  carry(id, "CARRY");
+  open("for (; " + base + " + " + full + " <= " + dim(l.extent) + "; " + base + " += " + full + ") {");
+  if (k_.skewed < 0) fetch_ahead(id, base);  // else the loop that all of them are asks for it
+  feed_vector(id);
   close();
-  carry("DONE");
+  carry(id, "DONE");
 }
 
 void CRenderer::rest_of_sums(int id) {
@@ -81,7 +95,7 @@ void CRenderer::reduction_loops(int id, bool vector, const std::string& width) {
   if (id == r.outer_loop) begin_sums(id, vector);
   if (id == r.inner_loop && lanes) {
     line("long " + l.symbol + "_ = 0;");
-    feed_sums(id, dim(l.extent));
+    feed_sums(id);
     rest_of_sums(id);
   } else {
     open("for (long " + l.symbol + " = 0; " + l.symbol + " < " + dim(l.extent) + "; ++" + l.symbol + ") {");
@@ -92,28 +106,11 @@ void CRenderer::reduction_loops(int id, bool vector, const std::string& width) {
   if (id == r.outer_loop && lanes) fold_sums(id);
 }
 
-// Values between the loops that are read by another loop or behind it.
-void CRenderer::find_passed(const std::vector<Part>& body) {
-  for (const Part& p : body)
-    for (const Part& other : body) {
-      std::vector<int> readers = values_in(loop_at(other.loop).body);
-      const int r = loop_at(other.loop).reduction;
-      std::set<int> read{r < 0 ? k_.result : reduction(r).value};
-      if (&other != &p) readers.insert(readers.end(), other.values.begin(), other.values.end());
-      for (const int id : readers)
-        for (const Instr& i = instr(id); const int used : {i.a, i.b, i.c}) read.insert(used);
-      for (const int id : p.values)
-        if (read.contains(id)) passed_.insert(id);
-    }
-}
-
-// The body for the row that is `behind` the first loop's, if there is one. It computes `values`; they, and `last`, read
-// what was kept for the row.
-void CRenderer::for_row(std::size_t behind, const std::vector<int>& values, int last, const Lines& body) {
-  const std::string row = loop_at(k_.skewed).symbol, n = std::to_string(behind);
-  open("if (" + row + "_t >= " + from(k_.skewed) + " + " + n + " && " + row + "_t < " + to(k_.skewed) + " + " + n +
-       ") {");
-  line("const long " + row + " = " + row + "_t - " + n + ";");
+// The body for the row that is `behind` the first loop's. It computes `values`; they, and `last`, read what was kept for
+// the row.
+void CRenderer::in_row(std::size_t behind, const std::vector<int>& values, int last, const Lines& body) {
+  const std::string row = loop_at(k_.skewed).symbol;
+  line("const long " + row + " = " + row + "_t - " + std::to_string(behind) + ";");
   std::set<int> read{last};
   for (const int id : values)
     for (const Instr& i = instr(id); const int used : {i.a, i.b, i.c}) read.insert(used);
@@ -126,6 +123,12 @@ void CRenderer::for_row(std::size_t behind, const std::vector<int>& values, int 
       line(std::string(register_type(w.dtype)) + "* const row" + std::to_string(r) + " = row" + std::to_string(r) +
            "_ + " + row + " % " + std::to_string(w.copies) + " * " + std::to_string(w.elements) + ";");
   body();
+}
+// If there is such a row.
+void CRenderer::for_row(std::size_t behind, const std::vector<int>& values, int last, const Lines& body) {
+  const std::string row = loop_at(k_.skewed).symbol + "_t", n = std::to_string(behind);
+  open("if (" + row + " >= " + from(k_.skewed) + " + " + n + " && " + row + " < " + to(k_.skewed) + " + " + n + ") {");
+  in_row(behind, values, last, body);
   close();
 }
 std::string CRenderer::kept(int id) {
@@ -137,27 +140,60 @@ void CRenderer::once_a_row(const std::vector<int>& values) {
     if (passed_.contains(id)) line(kept(id) + " = " + value(id) + ";");
 }
 
-// The loops take turns, each for a piece of its row. What follows a loop is computed behind all of them.
-void CRenderer::run_turns(const std::vector<Part>& body) {
-  const auto loop = [&](std::size_t n) -> const Loop& { return loop_at(body[n].loop); };
-  const auto fed = [&](std::size_t n) { return n + 1 < body.size() ? reduction(loop(n).reduction).value : k_.result; };
+// What the n-th loop is there for.
+int CRenderer::fed(const std::vector<Part>& body, std::size_t n) const {
+  return n + 1 < body.size() ? reduction(loop_at(body[n].loop).reduction).value : k_.result;
+}
+
+// Where every loop has a row, they run as one, a vector of each in a step, the last one first; each from where it
+// stands, for the last one begins with the elements before its first aligned vector. What the first one reads, and
+// nobody has read before, is fetched ahead.
+void CRenderer::run_as_one(const std::vector<Part>& body) {
+  const auto cursor = [&](std::size_t n) { return loop_at(body[n].loop).symbol + "_"; };
+  const std::size_t last = body.size() - 1;
+  const std::string row = loop_at(k_.skewed).symbol, n = std::to_string(last), full = std::to_string(kLanes);
+  open("if (stream && " + row + "_t >= " + from(k_.skewed) + " + " + n + " && " + row + "_t < " + to(k_.skewed) +
+       ") {");
+  open("{");
+  in_row(last, values_in(loop_at(body[last].loop).body), fed(body, last), [&] {
+    line("const long w = " + unaligned(body[last].loop) + ";");
+    open("if (w < " + dim(loop_at(body[last].loop).extent) + ") {");
+    store_singles(body[last].loop);
+    close();
+  });
+  close();
+  for (std::size_t p = 0; p < last; ++p) carry(body[p].loop, "CARRY");
+  open("for (; " + cursor(last) + " + " + full + " <= " + dim(loop_at(body[last].loop).extent) + ";) {");
+  for (std::size_t p = body.size(); p-- > 0;) {
+    open("{");
+    in_row(p, values_in(loop_at(body[p].loop).body), fed(body, p), [&] {
+      fetch_ahead(body[p].loop, cursor(p));
+      if (p < last) feed_vector(body[p].loop);
+      else store_vector(body[p].loop, "1");
+    });
+    line(cursor(p) + " += " + full + ";");
+    close();
+  }
+  close();
+  for (std::size_t p = 0; p < last; ++p) carry(body[p].loop, "DONE");
+  close();
+}
+
+// A row of each loop, or what is left of it, the last one first: what it reads of the kernel's own rows, others
+// overwrite. What follows a loop is computed behind all of them.
+void CRenderer::run_parts(const std::vector<Part>& body) {
   for (std::size_t n = 0; n < body.size(); ++n) {
     if (n + 1 < body.size()) begin_sums(body[n].loop, false);
-    line("long " + loop(n).symbol + "_ = 0;");
+    line("long " + loop_at(body[n].loop).symbol + "_ = 0;");
   }
-  const std::string extent = dim(loop(0).extent), piece = std::to_string(turn(k_));
-  open("for (long piece = 0, until; piece < " + extent + "; piece = until) {");
-  line("until = stream && piece + " + piece + " < " + extent + " ? piece + " + piece + " : " + extent + ";");
-  for (std::size_t n = body.size(); n-- > 0;)
-    for_row(n, values_in(loop(n).body), fed(n), [&] {
-      if (n + 1 < body.size()) feed_sums(body[n].loop, "until");
-      else by_whole_vectors(body[n].loop, extent, "until");
-    });
-  close();
-  for (std::size_t n = 0; n + 1 < body.size(); ++n) {
-    std::vector<int> values = values_in(loop(n).body);
-    values.insert(values.end(), body[n + 1].values.begin(), body[n + 1].values.end());
-    for_row(n, values, fed(n), [&] {
+  run_as_one(body);
+  for (std::size_t n = body.size(); n-- > 0;) {
+    const Loop& l = loop_at(body[n].loop);
+    std::vector<int> values = values_in(l.body);
+    if (n + 1 < body.size()) values.insert(values.end(), body[n + 1].values.begin(), body[n + 1].values.end());
+    for_row(n, values, fed(body, n), [&] {
+      if (n + 1 == body.size()) return by_whole_vectors(body[n].loop, dim(l.extent));
+      feed_sums(body[n].loop);
       rest_of_sums(body[n].loop);
       fold_sums(body[n].loop);
       once_a_row(body[n + 1].values);
@@ -168,14 +204,14 @@ void CRenderer::run_turns(const std::vector<Part>& body) {
 void CRenderer::skewed_rows(int id) {
   const std::string step = loop_at(id).symbol + "_t";
   const std::vector<Part> body = parts(k_);
-  find_passed(body);
+  passed_ = passed_values(k_);
   for (const int v : passed_)
     line(std::string(register_type(instr(v).dtype)) + " v" + std::to_string(v) + "_[" + std::to_string(slots(k_)) +
          "];");
   open("for (long " + step + " = " + from(id) + "; " + step + " < " + to(id) + " + " + std::to_string(body.size() - 1) +
        "; ++" + step + ") {");
   if (!body[0].values.empty()) for_row(0, body[0].values, -1, [&] { once_a_row(body[0].values); });
-  run_turns(body);
+  run_parts(body);
   close();
 }
 

@@ -13,8 +13,7 @@
 namespace lc::ir {
 namespace {
 
-constexpr std::int64_t kBytes = 64 << 10;  // of all rows: they lie on the stack and shall not leave the L2 cache
-constexpr int kWorthKeeping = 8;           // simple operations
+constexpr int kWorthKeeping = 8;  // simple operations
 
 int cost(const Instr& i) {
   if (i.code == Code::GatherLoad) return 8;
@@ -49,7 +48,7 @@ std::size_t hash(const Instr& i) {
 
 class Keeper {
  public:
-  explicit Keeper(Kernel& k) : k_(k) {}
+  Keeper(Kernel& k, const Machine& m) : k_(k), most_(kept_bytes(m)) {}
   void run();
 
  private:
@@ -70,6 +69,7 @@ class Keeper {
   void drop_unused();
 
   Kernel& k_;
+  std::int64_t most_;  // bytes of all rows
   std::vector<Group> groups_;
   std::vector<int> same_as_;  // by instruction: the first that computes the same, loops of a group taken for one
   std::set<int> inside_;      // instructions of the loop looked at
@@ -83,7 +83,7 @@ bool Keeper::over_row(int id) {
   if (!l.lanes || std::any_of(l.body.items.begin(), l.body.items.end(), [](const Item& i) { return i.is_loop; }))
     return false;
   if (const auto n = l.extent.constant(); n && *n < kLanes) return false;
-  if (l.extent.bounds().hi > kBytes) return false;  // also what is not known
+  if (l.extent.bounds().hi > most_) return false;  // also what is not known
   if (l.reduction < 0) return id == k_.output_loops - 1;
   const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
   return r.outer_loop == r.inner_loop;
@@ -157,7 +157,7 @@ void Keeper::look_at(const Group& g) {
         const auto [value, from] = known->second;
         auto w = std::find_if(wishes_.begin(), wishes_.end(), [&](const Wish& o) { return o.value == value; });
         const std::int64_t bytes = l.extent.bounds().hi * (at(id).dtype == DType::F64 ? 8 : 4);
-        if (w != wishes_.end() || bytes_ + bytes <= kBytes) {
+        if (w != wishes_.end() || bytes_ + bytes <= most_) {
           if (w == wishes_.end()) bytes_ += bytes, w = wishes_.insert(w, {value, from, n, {}});
           if (w->to != n) w->readers.clear();
           w->to = n;
@@ -231,8 +231,8 @@ void Keeper::run() {
 
 }  // namespace
 
-void keep_rows(Kernel& k) {
-  if (k.reductions.size() + (k.output_loops > 0) > 1) Keeper(k).run();
+void keep_rows(Kernel& k, const Machine& m) {
+  if (k.reductions.size() + (k.output_loops > 0) > 1) Keeper(k, m).run();
 }
 
 }  // namespace lc::ir

@@ -1,20 +1,18 @@
 // Rows that memory holds pass through their loops as through a pipeline. One row after the other, memory reads while
 // the first loop runs and writes while the last one does, and never both, though it could: a copy is twice as fast. So
-// the last loop writes row r while the first one reads row r + 2 and the second one is at row r + 1, in turns of some
-// lines. Every row is computed as before, in the same order of additions; only rows change places.
+// the last loop writes row r while the first one reads row r + 2 and the second one is at row r + 1, all in one loop, a
+// vector of each in a step: a core has a dozen lines under way at most, and turns longer than that would each be of
+// reads alone or of writes alone. Every row is computed as before, in the same order of additions; only rows change
+// places.
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "lightcone/codegen/kernel_ir.h"
 #include "lightcone/codegen/symbols.h"
 
 namespace lc::ir {
 namespace {
-
-constexpr std::int64_t kFirstLevel = 48 << 10;   // bytes of the cache
-constexpr int kMostStreams = 2;                  // read from the second level at once; more keep the stores waiting
-constexpr std::int64_t kLargestRows = 64 << 10;  // bytes on the stack
-constexpr std::int64_t kLeastTurn = 128, kMostTurn = 256;
 
 const Loop& loop(const Kernel& k, int id) { return k.loops[static_cast<std::size_t>(id)]; }
 
@@ -53,38 +51,55 @@ int copies(const Kernel& k, const std::vector<int>& loops, int row) {
   return read > written ? static_cast<int>(std::bit_ceil(read - written)) : 1;
 }
 
-// Do loops that take turns find what they read in the first-level cache, or few streams of it in the second?
-bool near(const Kernel& k, const std::vector<int>& loops, const std::vector<Row>& rows_kept) {
+// What the loops read, each element once: where, in the terms of the output loop, and by which loop first.
+struct Read {
+  int buffer;
+  Dim offset;
+  std::size_t by;
+  const Instr* load;
+  bool own;  // of the row; else every row reads the same
+};
+std::optional<std::vector<Read>> reads(const Kernel& k, const std::vector<int>& loops) {
   const Loop& out = loop(k, k.output_loops - 1);
   const std::string& rows = loop(k, k.output_loops - 2).symbol;
-  const std::int64_t extent = out.extent.bounds().hi;
-  std::vector<std::tuple<int, Dim, std::size_t>> seen;
-  int streams = 0;
-  std::int64_t all = 0;
+  std::vector<Read> all;
   for (std::size_t n = 0; n < loops.size(); ++n)
     for (const Item& item : loop(k, loops[n]).body.items) {
       const Instr& i = k.instrs[static_cast<std::size_t>(item.id)];
-      if (i.code == Code::GatherLoad) return false;
+      if (i.code == Code::GatherLoad) return std::nullopt;
       const std::string& along = loop(k, loops[n]).symbol;
       if (i.code != Code::Load || !mentions(i.offset, along)) continue;
-      const bool own = mentions(i.offset, rows);
-      const std::tuple what(i.buffer, renamed(i.offset, along, symbol(out)), own ? n : loops.size());
-      if (std::find(seen.begin(), seen.end(), what) != seen.end()) continue;
-      seen.push_back(what);
-      const bool first = own && n == 0;  // comes from memory, and the next one with it
-      streams += !first;
-      all += extent * static_cast<std::int64_t>(size_of(i.dtype)) * (first ? 2 : 1);
+      all.push_back({i.buffer, renamed(i.offset, along, symbol(out)), n, &i, mentions(i.offset, rows)});
     }
-  for (const Row& r : rows_kept) {
-    streams += r.copies;
-    all += r.copies * bytes(r);
+  return all;
+}
+
+// Do the rows that are under way stay in the second-level cache, with what each row reads?
+bool near(const Kernel& k, const std::vector<Read>& reads, const std::vector<Row>& rows_kept, const Machine& m) {
+  const std::int64_t extent = loop(k, k.output_loops - 1).extent.bounds().hi;
+  std::int64_t all = 0;
+  for (const Read& r : reads) all += extent * static_cast<std::int64_t>(size_of(r.load->dtype));
+  for (const Row& r : rows_kept) all += r.copies * bytes(r);
+  return all <= m.l2 / 4;
+}
+
+// What comes from memory is fetched by the loop that reads it first.
+void fetch(Kernel& k, const std::vector<int>& loops, const std::vector<Read>& reads, const Machine& m) {
+  std::erase_if(k.ahead, [&](const Prefetch& p) { return std::count(loops.begin(), loops.end(), p.loop) > 0; });
+  for (std::size_t n = 0; n < reads.size(); ++n) {
+    const Read& r = reads[n];
+    const auto same = [&](const Read& o) { return o.buffer == r.buffer && o.offset == r.offset; };
+    if (m.fetch == 0 || !r.own || coefficient(r.load->offset, loop(k, loops[r.by]).symbol) != 1) continue;
+    if (std::any_of(reads.begin(), reads.begin() + static_cast<std::ptrdiff_t>(n), same)) continue;
+    const auto size = static_cast<std::int64_t>(size_of(r.load->dtype));
+    k.ahead.push_back({loops[r.by], r.buffer, r.load->offset + Dim(m.fetch / size)});
   }
-  return all <= kFirstLevel || streams <= kMostStreams;
 }
 
 }  // namespace
 
-void skew_rows(Kernel& k) {
+void skew_rows(Kernel& k, const Machine& m) {
+  if (!m.pipeline) return;
   const std::vector<int> loops = loops_over_row(k);
   if (loops.empty()) return;
   std::vector<Row> rows = k.rows;
@@ -93,15 +108,11 @@ void skew_rows(Kernel& k) {
     rows[r].copies = copies(k, loops, static_cast<int>(r));
     all += rows[r].copies * bytes(rows[r]);
   }
-  if (all > kLargestRows || !near(k, loops, rows)) return;
+  const auto read = reads(k, loops);
+  if (all > kept_bytes(m) || !read || !near(k, *read, rows, m)) return;
+  fetch(k, loops, *read, m);
   k.rows = std::move(rows);
   k.skewed = k.output_loops - 2;
-}
-
-// An eighth of a row, for the loops' first and last turns have nobody beside them; but each turn begins anew.
-std::int64_t turn(const Kernel& k) {
-  const std::int64_t extent = loop(k, k.output_loops - 1).extent.bounds().hi;
-  return std::clamp(extent / (8 * kLanes) * kLanes, kLeastTurn, kMostTurn);
 }
 
 int slots(const Kernel& k) { return static_cast<int>(std::bit_ceil(parts(k).size())); }
@@ -114,6 +125,30 @@ std::vector<Part> parts(const Kernel& k) {
   }
   all.pop_back();
   return all;
+}
+
+std::set<int> passed_values(const Kernel& k) {
+  const std::vector<Part> body = parts(k);
+  const auto values_of = [&](const Part& p) {
+    std::vector<int> all;
+    for (const Item& i : loop(k, p.loop).body.items) all.push_back(i.id);
+    return all;
+  };
+  std::set<int> passed;
+  for (const Part& p : body)
+    for (const Part& other : body) {
+      std::vector<int> readers = values_of(other);
+      const int r = loop(k, other.loop).reduction;
+      std::set<int> read{r < 0 ? k.result : k.reductions[static_cast<std::size_t>(r)].value};
+      if (&other != &p) readers.insert(readers.end(), other.values.begin(), other.values.end());
+      for (const int id : readers) {
+        const Instr& i = k.instrs[static_cast<std::size_t>(id)];
+        read.insert({i.a, i.b, i.c});
+      }
+      for (const int id : p.values)
+        if (read.contains(id)) passed.insert(id);
+    }
+  return passed;
 }
 
 }  // namespace lc::ir

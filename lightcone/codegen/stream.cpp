@@ -9,15 +9,15 @@
 namespace lc::ir {
 namespace {
 
-constexpr std::int64_t kPage = 4096;
-constexpr std::int64_t kRowsAhead = 2 * kPage;  // bytes at least between a row and the one that is fetched meanwhile
-constexpr std::int64_t kLongestRow = 64 << 10;  // bytes; a longer one would push this row out of the L2 cache
-constexpr std::int64_t kShortest = 64;          // elements of a row worth the vectors' alignment
+constexpr std::int64_t kShortest = 64;  // elements of a row worth the vectors' alignment
 
-// Operands that reductions over the row read are fetched a row further on, or as many as two pages hold, and the last
+// A longer row, in bytes, would push the one that is computed out of the L2 cache.
+std::int64_t longest_row(const Machine& m) { return m.l2 / 16; }
+
+// Operands that reductions over the row read are fetched a row further on, or as many as `fetch_rows` holds, and the last
 // of these loops asks for them: they compute from the caches, so that memory would have nothing to do until the row is
 // stored. What the output loop alone reads it fetches itself, a page further on.
-std::vector<Prefetch> ahead(const Kernel& k, int out) {
+std::vector<Prefetch> ahead(const Kernel& k, int out, const Machine& m) {
   const auto loop = [&](int id) -> const Loop& { return k.loops[static_cast<std::size_t>(id)]; };
   const Loop* rows = loop(out).parent >= 0 ? &loop(loop(out).parent) : nullptr;
   std::vector<int> over_row;
@@ -40,9 +40,9 @@ std::vector<Prefetch> ahead(const Kernel& k, int out) {
       if (std::find(seen.begin(), seen.end(), std::pair(i.buffer, from(out))) != seen.end()) continue;
       seen.emplace_back(i.buffer, from(out));
       const auto size = static_cast<std::int64_t>(size_of(i.dtype));
-      if (id == out) all.push_back({out, i.buffer, i.offset + Dim(kPage / size)});
-      else if (row > 0 && row * size <= kLongestRow)
-        all.push_back({last, i.buffer, from(last) + Dim(row * ((kRowsAhead / size + row - 1) / row))});
+      if (id == out && m.fetch > 0) all.push_back({out, i.buffer, i.offset + Dim(m.fetch / size)});
+      else if (id != out && row > 0 && row * size <= longest_row(m))
+        all.push_back({last, i.buffer, from(last) + Dim(row * std::max<std::int64_t>(1, (m.fetch_rows / size + row - 1) / row))});
     }
   return all;
 }
@@ -75,7 +75,7 @@ std::vector<Prefetch> ahead_of_tiles(const Kernel& k, int out) {
 
 }  // namespace
 
-void stream_result(Kernel& k, std::int64_t bytes) {
+void stream_result(Kernel& k, const Machine& m) {
   if (!k.tiles.empty()) k.ahead = ahead_of_tiles(k, k.output_loops - 1);  // also where the caches hold all of it
   if (k.output_loops == 0 || size_of(k.dtype) == 1) return;
   const Loop& out = k.loops[static_cast<std::size_t>(k.output_loops) - 1];
@@ -86,9 +86,9 @@ void stream_result(Kernel& k, std::int64_t bytes) {
   };
   if (!out.lanes || has_loops(out.body) || out.extent.bounds().hi < kShortest) return;
   if (coefficient(k.store_offset, out.symbol) != 1) return;
-  if (all.bounds().hi <= bytes / static_cast<std::int64_t>(size_of(k.dtype))) return;
-  k.streams = true;
-  if (k.tiles.empty()) k.ahead = ahead(k, k.output_loops - 1);
+  if (all.bounds().hi <= m.stream / static_cast<std::int64_t>(size_of(k.dtype))) return;
+  k.streams = true, k.stream = m.stream;
+  if (k.tiles.empty()) k.ahead = ahead(k, k.output_loops - 1, m);
 }
 
 }  // namespace lc::ir

@@ -13,16 +13,15 @@ namespace {
 
 constexpr std::int64_t kSide = 128;                       // elements
 constexpr std::int64_t kShortest = 8, kShortestRow = 32;  // a few rows are read well as they lie
-constexpr std::int64_t kBytes = 96 << 10;  // of all tiles: they lie on the stack and shall not leave the L2 cache
 constexpr std::int64_t kLine = 64;         // bytes between the rows of a tile, so that they do not share a cache's sets
-constexpr std::int64_t kNear = 192 << 10;  // bytes
 constexpr std::int64_t kCollide = 512;
 constexpr std::int64_t kFewRounds = 64;  // of a loop that threads share out
 constexpr int kOrigin = 3000;            // number of the first symbol of a tile
 
 class Tiler {
  public:
-  Tiler(Kernel& k, std::int64_t side) : k_(k), along_(k.output_loops - 1), side_(side) {}
+  Tiler(Kernel& k, std::int64_t side, const Machine& m)
+      : k_(k), along_(k.output_loops - 1), side_(side), near_(m.l2 / 16 * 3), most_(tile_bytes(m)) {}
   void run();
 
  private:
@@ -42,6 +41,7 @@ class Tiler {
   int along_;
   Dim all_ = 1;        // elements of the result
   std::int64_t side_;  // wanted; 0: to be chosen
+  std::int64_t near_, most_;  // bytes that are read well as they lie, and of all tiles
 };
 
 // Between two elements that the innermost loop reads one after the other; 0 where that differs.
@@ -67,7 +67,7 @@ bool Tiler::near(const Instr& i, int across) {
   const bool collides = step.is_constant() && step.offset() % kCollide == 0;
   if (side_ > 0 || collides) return false;
   const Dim rows = loop(across).extent.bounds().hi < kLanes ? step * loop(along_).extent : all_ * size;
-  return rows.bounds().hi <= kNear;
+  return rows.bounds().hi <= near_;
 }
 
 std::vector<int> Tiler::loads(int across) {
@@ -91,7 +91,7 @@ std::int64_t Tiler::side(const std::vector<int>& loads, int across) {
   if (side_ > 0) return side_;
   std::int64_t side = kSide;
   const std::int64_t shorter = std::min(length(along_, kSide), length(across, kSide));
-  while (side > 2 * kLanes && (side > shorter || bytes(loads, side) > kBytes)) side /= 2;
+  while (side > 2 * kLanes && (side > shorter || bytes(loads, side) > most_)) side /= 2;
   return side;
 }
 
@@ -163,15 +163,15 @@ void Tiler::run() {
   for (int id = along_ - 1; id >= 0; --id)
     if (std::vector<int> here = loads(id); here.size() > best.size()) best = std::move(here), across = id;
   if (across < 0) return;
-  while (side_ == 0 && bytes(best, 2 * kLanes) > kBytes) best.pop_back();  // the others stay as they are
+  while (side_ == 0 && bytes(best, 2 * kLanes) > most_) best.pop_back();  // the others stay as they are
   nest(across, side(best, across));
   for (int id : best) read_tile(k_.instrs[static_cast<std::size_t>(id)]);
 }
 
 }  // namespace
 
-void tile_loops(Kernel& k, std::int64_t side) {
-  if (k.output_loops > 1 && k.reductions.empty()) Tiler(k, side).run();
+void tile_loops(Kernel& k, std::int64_t side, const Machine& m) {
+  if (k.output_loops > 1 && k.reductions.empty()) Tiler(k, side, m).run();
 }
 
 }  // namespace lc::ir

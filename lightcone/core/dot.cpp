@@ -5,12 +5,9 @@ namespace lc {
 namespace {
 
 std::string quoted(std::string_view text) {
-  std::string s = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') s += '\\';
-    s += c;
-  }
-  return s + '"';
+  std::string s;
+  for (const char c : text) (c == '"' || c == '\\' ? s += '\\' : s) += c;
+  return cat('"', s, '"');
 }
 
 }  // namespace

@@ -37,7 +37,6 @@ std::string Location::str() const {
   return std::string(name) + ":" + std::to_string(line);
 }
 
-void append_text(std::string& to, std::string_view text) { to += text; }
 void append_number(std::string& to, long long n) { append_chars(to, n); }
 void append_number(std::string& to, unsigned long long n) { append_chars(to, n); }
 void append_number(std::string& to, double x) { append_chars(to, x, std::chars_format::general, 6); }

@@ -14,21 +14,16 @@
 namespace lc {
 
 // Where a call stands: std::source_location, which clang before 16 cannot compile. Whoever has one of those may pass it.
-class SourceLocation {
- public:
-  static constexpr SourceLocation current(const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
-    return {file, line};
-  }
+struct SourceLocation {
+  const char* file;
+  std::uint32_t line;
+  constexpr SourceLocation(const char* f, std::uint32_t l) : file(f), line(l) {}
   template <class T>
-    requires requires(const T& standard) { static_cast<const char*>(standard.function_name()); }
-  constexpr SourceLocation(const T& standard) : file_(standard.file_name()), line_(standard.line()) {}
-  constexpr const char* file_name() const { return file_; }
-  constexpr std::uint32_t line() const { return line_; }
-
- private:
-  constexpr SourceLocation(const char* file, std::uint32_t line) : file_(file), line_(line) {}
-  const char* file_;
-  std::uint32_t line_;
+    requires requires(const T& standard) { standard.function_name(); }
+  constexpr SourceLocation(const T& standard) : SourceLocation(standard.file_name(), standard.line()) {}
+  static constexpr SourceLocation current(const char* f = __builtin_FILE(), std::uint32_t l = __builtin_LINE()) {
+    return {f, l};
+  }
 };
 
 // A line of the user's program. `op` is the operation called there ("softmax"); both strings
@@ -38,7 +33,7 @@ struct Location {
   std::uint32_t line = 0;
   const char* op = "";
 
-  static Location here(const SourceLocation& at, const char* op = "") { return {at.file_name(), at.line(), op}; }
+  static Location here(const SourceLocation& at, const char* op = "") { return {at.file, at.line, op}; }
   bool known() const { return line != 0; }
   std::string str() const;  // "main.cpp:12", or "" when unknown
 };
@@ -74,18 +69,16 @@ class Error : public std::runtime_error {
 
 // Texts, numbers and what has a str(), joined: cat("rank ", 3, " is too high"). Numbers look as a stream writes them; a
 // stream in a header would be compiled by every file that has something to say.
-void append_text(std::string& to, std::string_view text);
 void append_number(std::string& to, long long n);
 void append_number(std::string& to, unsigned long long n);
 void append_number(std::string& to, double x);
 template <class T>
 void append_part(std::string& to, const T& part) {
-  if constexpr (std::is_convertible_v<const T&, std::string_view>) append_text(to, part);
-  else if constexpr (std::is_same_v<T, char>) append_text(to, {&part, 1});
+  if constexpr (std::is_convertible_v<const T&, std::string_view> || std::is_same_v<T, char>) to += part;
   else if constexpr (std::is_floating_point_v<T>) append_number(to, static_cast<double>(part));
   else if constexpr (std::is_signed_v<T>) append_number(to, static_cast<long long>(part));
   else if constexpr (std::is_integral_v<T>) append_number(to, static_cast<unsigned long long>(part));
-  else append_text(to, part.str());
+  else to += part.str();
 }
 template <class... Ts>
 std::string cat(const Ts&... parts) {

@@ -44,6 +44,12 @@ std::string text(const View& v) {
   return s;
 }
 
+// The next push_back needs no memory.
+template <class T>
+void make_room(std::vector<T>& v) {
+  if (v.size() == v.capacity()) v.reserve(2 * v.size() + 1);
+}
+
 [[noreturn]] void refuse(const Node& n, const std::string& problem) { throw Error(info(n.op).name, problem); }
 
 std::string operands(const Node& n) {
@@ -197,9 +203,10 @@ NodeId Graph::add(Node n) {
   if (slot) return slot - 1;
   if (size() >= std::numeric_limits<NodeId>::max()) throw Error("graph", "too many nodes");
   const auto id = static_cast<NodeId>(size());
-  slot = id + 1;
+  impl_->hashes.resize(id);  // a node that found no memory may have left its hash behind
   impl_->hashes.push_back(h);
   impl_->nodes.push_back(std::move(n));
+  slot = id + 1;  // known when it is there
   return id;
 }
 
@@ -212,15 +219,19 @@ NodeId Graph::adopt(const Node& n, std::vector<Edge> in) {
 Tensor Graph::input(std::string_view name, Shape shape, DType dtype, const SourceLocation& at, int mode) {
   const OpScope scope("input", at);
   if (name.empty()) throw Error("input", "an input needs a name");
-  if (!impl_->input_names.insert(std::string(name)).second)
-    throw Error("input", cat("'", name, "' exists already; names are unique in a graph"));
   for (const Dim& d : shape)
     if (d.bounds().lo < 0)
       throw Error("input", cat("'", name, "' of shape ", lc::str(shape), " has a negative extent"));
   const View view(shape);
-  const NodeId id =
-      add({.op = Op::Input, .dtype = dtype, .shape = std::move(shape), .mode = mode, .name = std::string(name)});
-  return Tensor(*this, {id, view});
+  Node n{.op = Op::Input, .dtype = dtype, .shape = std::move(shape), .mode = mode, .name = std::string(name)};
+  const auto [place, fresh] = impl_->input_names.insert(n.name);
+  if (!fresh) throw Error("input", cat("'", name, "' exists already; names are unique in a graph"));
+  try {
+    return Tensor(*this, {add(std::move(n)), view});
+  } catch (...) {
+    impl_->input_names.erase(place);
+    throw;
+  }
 }
 
 Tensor Graph::constant(double value, DType dtype) {
@@ -241,11 +252,12 @@ void Graph::output(std::string_view name, const Operand& value) {
 }
 
 void Graph::root(std::string_view name, Edge e) {
-  std::string unique(name);
-  if (unique.empty()) unique = "out" + std::to_string(impl_->roots.size());
-  if (!impl_->root_names.insert(unique).second)
-    throw Error("output", cat("'", unique, "' exists already; names are unique in a graph"));
-  impl_->roots.push_back({std::move(unique), std::move(e)});
+  Root r{std::string(name), std::move(e)};
+  if (r.name.empty()) r.name = "out" + std::to_string(impl_->roots.size());
+  make_room(impl_->roots);
+  if (!impl_->root_names.insert(r.name).second)
+    throw Error("output", cat("'", r.name, "' exists already; names are unique in a graph"));
+  impl_->roots.push_back(std::move(r));
 }
 
 void Graph::assign(const Operand& state, const Operand& next) {
@@ -262,6 +274,7 @@ void Graph::assign(const Operand& state, const Operand& next) {
 }
 
 void Graph::assignment(NodeId state, Edge next) {
+  make_room(impl_->assignments);
   if (!impl_->assigned.insert(state).second)
     throw Error("assign", cat("'", (*this)[state].name, "' is assigned twice"));
   impl_->assignments.push_back({state, std::move(next)});

@@ -103,7 +103,8 @@ std::vector<Dim> unravel(Dim offset, const Shape& shape) {
   thread_local std::vector<std::tuple<Dim, Shape, std::vector<Dim>>> known(4096);
   auto& [known_offset, known_shape, answer] = known[mix(offset.hash(), shape) % known.size()];
   if (!shape.empty() && known_offset == offset && known_shape == shape) return answer;
-  known_offset = offset, known_shape = shape;
+  known_shape.clear();  // nothing is known until all of it is: an Error or a lack of memory may come between
+  known_offset = offset;
   std::vector<Dim> index(shape.size(), 0);
   for (std::size_t i = shape.size(); i-- > 0;) {
     if (shape[i] == Dim(1) || shape[i] == Dim(0)) continue;
@@ -112,7 +113,9 @@ std::vector<Dim> unravel(Dim offset, const Shape& shape) {
     index[i] = outermost ? offset : offset % shape[i];
     if (!outermost) offset = offset / shape[i];
   }
-  return answer = index;
+  answer = index;
+  known_shape = shape;
+  return index;
 }
 
 std::vector<Dim> index_symbols(const Shape& shape) {

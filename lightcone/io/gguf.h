@@ -1,6 +1,7 @@
 // GGUF files, versions 2 and 3: the header with its metadata, and where the tensors lie.
 //
-// Every length in a file is checked against the bytes that are left before anything is allocated.
+// Every length in a file is checked against the bytes that are left before anything is allocated. Texts and arrays are
+// not copied: they are read where they lie in the file.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +16,28 @@
 #include <vector>
 
 #include "lightcone/io/mapped_file.h"
+#include "lightcone/io/read_options.h"
 
 namespace lc {
 
-// Numbers of all widths arrive as i64, u64 or f64; arrays have one kind of element.
-using GgufValue = std::variant<std::int64_t, std::uint64_t, double, bool, std::string, std::vector<std::int64_t>,
-                               std::vector<double>, std::vector<std::string>>;
+// An array of numbers or booleans, in the file's own type.
+class GgufNumbers {
+ public:
+  GgufNumbers() = default;
+  GgufNumbers(std::uint32_t type, std::span<const std::byte> bytes, std::size_t each)
+      : type_(type), each_(each), bytes_(bytes) {}
+  std::size_t size() const { return bytes_.size() / each_; }
+  double operator[](std::size_t i) const;
+
+ private:
+  std::uint32_t type_ = 0;
+  std::size_t each_ = 1;
+  std::span<const std::byte> bytes_;
+};
+
+// Single numbers of all widths arrive as i64, u64 or f64.
+using GgufValue = std::variant<std::int64_t, std::uint64_t, double, bool, std::string_view, GgufNumbers,
+                               std::vector<std::string_view>>;
 
 struct GgufTensor {
   std::string name;
@@ -34,18 +51,20 @@ struct GgufFile {
   std::uint32_t version = 0;
   std::map<std::string, GgufValue, std::less<>> metadata;
   std::vector<GgufTensor> tensors;
+  std::size_t header_bytes = 0;  // metadata and tensor table
   std::shared_ptr<const MappedFile> file;
 
-  // A value, when it is there and of the kind asked for.
+  // A value, when it is there; Error when it is of another kind.
   std::optional<double> number(std::string_view key) const;
+  std::optional<std::int64_t> integer(std::string_view key) const;  // of a whole type, at most 2^63 - 1
   std::optional<std::string> text(std::string_view key) const;
   std::optional<bool> flag(std::string_view key) const;
-  const std::vector<std::string>* strings(std::string_view key) const;
-  std::vector<double> numbers(std::string_view key) const;
+  const std::vector<std::string_view>* strings(std::string_view key) const;
+  const GgufNumbers* numbers(std::string_view key) const;
 };
 
-GgufFile read_gguf(std::shared_ptr<const MappedFile> file);
-GgufFile read_gguf(const std::string& path);
+GgufFile read_gguf(std::shared_ptr<const MappedFile> file, const ReadOptions& o = {});
+GgufFile read_gguf(const std::string& path, const ReadOptions& o = {});
 
 // ggml's element types: blocks of `elements` values in `bytes` bytes.
 struct GgmlType {
@@ -55,6 +74,6 @@ struct GgmlType {
 };
 const GgmlType* ggml_type(std::uint32_t type);  // null when unknown
 std::string_view ggml_type_name(std::uint32_t type);
-std::string str(const GgufValue& v, std::size_t limit = 60);  // shortened, for people
+std::string str(const GgufValue& v, std::size_t limit = 60);  // shortened and printable, for people
 
 }  // namespace lc

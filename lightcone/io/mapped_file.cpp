@@ -18,7 +18,9 @@ namespace {
 struct Opened {
   int fd = -1;
   std::size_t size = 0;
-  explicit Opened(const std::string& path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  explicit Opened(const std::string& path) {
+    do fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    while (fd < 0 && errno == EINTR);  // a slow file system waits
     if (fd < 0) throw Error("load", cat("cannot open '", path, "': ", std::strerror(errno)));
     try {
       check(path);

@@ -14,14 +14,17 @@
 #include <nlohmann/json.hpp>
 
 #include "lightcone/core/error.h"
+#include "lightcone/io/json_internal.h"
 #include "lightcone/io/mapped_file.h"
+#include "lightcone/io/printable.h"
 #include "lightcone/io/weights.h"
 #include "lightcone/io/weights_internal.h"
 
 namespace lc {
 namespace {
 
-using Json = nlohmann::json;
+using io::Json;
+using io::JsonDocument;
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMaxHeader = 100'000'000;  // the reference implementation's limit
@@ -39,139 +42,117 @@ constexpr TypeRow kTypes[] = {
 
 struct Span {
   std::uint64_t begin, end;
-  std::string name;
+  std::string_view name;  // in the header
 };
 
-// A non-negative JSON integer below 2^63.
+// A non-negative integer below 2^63.
 std::uint64_t whole(const Json& j, const std::string& file, const std::string& what) {
-  if (!j.is_number_integer() || (!j.is_number_unsigned() && j.get<std::int64_t>() < 0))
-    throw Error("load", cat(file, ": ", what, " is not a whole number"));
-  const auto v = j.get<std::uint64_t>();
-  if (v > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-    throw Error("load", cat(file, ": ", what, " is too large"));
-  return v;
-}
-
-// nlohmann::json keeps the last of two equal keys; the format forbids the second.
-Json parse_header(const std::string& file, std::string_view text) {
-  std::vector<std::set<std::string>> keys;
-  std::string twice;
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > 16) throw Error("load", cat(file, ": the header is nested too deeply"));
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
-      twice = parsed.get<std::string>();
-    return true;
-  };
-  Json j;
-  try {
-    j = Json::parse(text, watch);
-  } catch (const Json::exception& e) {
-    throw Error("load", cat(file, ": the safetensors header is not JSON: ", e.what()));
-  }
-  if (!twice.empty()) throw Error("load", cat(file, ": the header names '", twice, "' twice"));
-  if (!j.is_object()) throw Error("load", cat(file, ": the safetensors header is not an object"));
-  return j;
+  const std::optional<std::int64_t> v = j.integer();
+  if (j.is(Json::Kind::TooLarge)) throw file_error("load", file, what, " is too large");
+  if (!v || *v < 0) throw file_error("load", file, what, " is not a whole number");
+  return static_cast<std::uint64_t>(*v);
 }
 
 }  // namespace
 
 class SafetensorsReader {
  public:
-  explicit SafetensorsReader(Weights& w) : w_(w) {}
+  SafetensorsReader(Weights& w, Budget& budget) : w_(w), budget_(budget) {}
   void add(const std::shared_ptr<const MappedFile>& file);
 
  private:
-  Span tensor(const std::string& name, const Json& entry, const MappedFile& file, std::uint64_t data);
+  void metadata(const Json& j, const std::string& path);
+  Span tensor(std::string_view name, const Json& entry, const MappedFile& file, std::uint64_t data);
   Weights& w_;
+  Budget& budget_;
 };
 
-Span SafetensorsReader::tensor(const std::string& name, const Json& entry, const MappedFile& file, std::uint64_t data) {
-  const std::string where = cat(file.path(), ": tensor '", name, "'");
-  if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets") ||
-      entry.size() != 3 || !entry["dtype"].is_string() || !entry["shape"].is_array() ||
-      !entry["data_offsets"].is_array() || entry["data_offsets"].size() != 2)
-    throw Error("load", cat(where, " needs dtype, shape and two data_offsets"));
-  StoredTensor t;
-  t.type = entry["dtype"].get<std::string>();
+Span SafetensorsReader::tensor(std::string_view name, const Json& entry, const MappedFile& file, std::uint64_t data) {
+  const std::string& path = file.path();
+  const std::string where = cat("tensor ", quoted(name));
+  const Json type = entry["dtype"], shape = entry["shape"], offsets = entry["data_offsets"];
+  if (entry.size() != 3 || !type.is(Json::Kind::String) || !shape.is(Json::Kind::Array) || offsets.size() != 2 ||
+      !offsets.is(Json::Kind::Array))
+    throw file_error("load", path, where, " needs dtype, shape and two data_offsets");
   const auto row =
-      std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeRow& r) { return r.name == t.type; });
-  if (row == std::end(kTypes)) throw Error("load", cat(where, " has the unknown dtype ", t.type));
-  t.dtype = row->dtype;
-  std::uint64_t bits = row->bits;
-  if (entry["shape"].size() > 64) throw Error("load", cat(where, " has ", entry["shape"].size(), " axes"));
-  for (const Json& d : entry["shape"]) {
-    const std::uint64_t extent = whole(d, where, "an extent");
-    t.shape.push_back(static_cast<std::int64_t>(extent));
-    if (__builtin_mul_overflow(bits, extent, &bits)) throw Error("load", cat(where, " is larger than any file"));
-  }
-  const std::uint64_t begin = whole(entry["data_offsets"][0], where, "an offset"),
-                      end = whole(entry["data_offsets"][1], where, "an offset");
-  const std::uint64_t room = file.bytes().size() - data;
+      std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeRow& r) { return r.name == type.text(); });
+  if (row == std::end(kTypes)) throw file_error("load", path, where, " has the unknown dtype ", quoted(type.text()));
+  if (shape.size() > 64) throw file_error("load", path, where, " has ", shape.size(), " axes");
+  io::take_tensor(budget_, 2 * name.size(), shape.size());
+  StoredTensor t{.shape = {}, .type = std::string(row->name), .bytes = {}, .dtype = row->dtype};
+  for (const auto& [unnamed, extent] : shape)
+    t.shape.push_back(static_cast<std::int64_t>(whole(extent, path, where + ": an extent")));
+  const std::optional<std::int64_t> elements = io::elements_of(t.shape);
+  if (!elements || static_cast<std::uint64_t>(*elements) > std::numeric_limits<std::uint64_t>::max() / row->bits)
+    throw file_error("load", path, where, " is larger than any file");
+  const std::uint64_t begin = whole(offsets[0], path, where + ": an offset"),
+                      end = whole(offsets[1], path, where + ": an offset"), room = file.bytes().size() - data,
+                      bits = static_cast<std::uint64_t>(*elements) * row->bits;
   if (begin > end || end > room)
-    throw Error("load", cat(where, " lies outside the file: bytes ", begin, " to ", end, " of ", room));
-  if ((end - begin) * 8 != bits)
-    throw Error("load", cat(where, " has ", end - begin, " bytes, its shape needs ", bits / 8));
+    throw file_error("load", path, where, " lies outside the file: bytes ", begin, " to ", end, " of ", room);
+  if (bits % 8 != 0 || end - begin != bits / 8)
+    throw file_error("load", path, where, " has ", end - begin, " bytes, its shape needs ", bits / 8);
   t.bytes = file.bytes().subspan(data + begin, end - begin);
-  if (!w_.tensors_.emplace(name, std::move(t)).second) throw Error("load", cat(where, " is in two shards"));
+  if (!w_.tensors_.emplace(name, std::move(t)).second)
+    throw file_error("load", path, where, " is there twice, in this file or in another shard");
   return {begin, end, name};
+}
+
+void SafetensorsReader::metadata(const Json& j, const std::string& path) {
+  if (!j.is(Json::Kind::Object)) throw file_error("load", path, "__metadata__ is not an object");
+  std::set<std::string_view> names;
+  for (const auto& [key, value] : j) {
+    if (!value.is(Json::Kind::String)) throw file_error("load", path, "the metadata ", quoted(key), " is not a string");
+    if (!names.insert(key).second) throw file_error("load", path, "the header names ", quoted(key), " twice");
+    budget_.take(160 + key.size() + value.text().size());
+    w_.metadata_[std::string(key)] = value.text();
+  }
 }
 
 void SafetensorsReader::add(const std::shared_ptr<const MappedFile>& file) {
   const auto bytes = file->bytes();
+  const std::string& path = file->path();
   std::uint64_t length = 0;
-  if (bytes.size() < 8) throw Error("load", cat(file->path(), ": too short for a safetensors file"));
+  if (bytes.size() < 8) throw file_error("load", path, "too short for a safetensors file");
   std::memcpy(&length, bytes.data(), 8);
   if (length > kMaxHeader || length > bytes.size() - 8)
-    throw Error("load", cat(file->path(), ": not a safetensors file, or a truncated one: a header of ", length,
-                            " bytes in a file of ", bytes.size()));
-  const Json header = parse_header(file->path(), {reinterpret_cast<const char*>(bytes.data()) + 8, length});
+    throw file_error("load", path, "not a safetensors file, or a truncated one: a header of ", length,
+                     " bytes in a file of ", bytes.size());
+  const JsonDocument header({reinterpret_cast<const char*>(bytes.data()) + 8, length}, path, budget_);
+  if (!header.root().is(Json::Kind::Object)) throw file_error("load", path, "the safetensors header is not an object");
   const std::uint64_t data = 8 + length;
   std::vector<Span> spans;
-  for (const auto& [name, entry] : header.items()) {
+  bool described = false;
+  for (const auto& [name, entry] : header.root()) {
     if (name == "__metadata__") {
-      if (!entry.is_object()) throw Error("load", cat(file->path(), ": __metadata__ is not an object"));
-      for (const auto& [k, v] : entry.items()) {
-        if (!v.is_string()) throw Error("load", cat(file->path(), ": the metadata '", k, "' is not a string"));
-        w_.metadata_[k] = v.get<std::string>();
-      }
-      continue;
+      if (described) throw file_error("load", path, "the header names '__metadata__' twice");
+      described = true;
+      metadata(entry, path);
+    } else {
+      budget_.take(2, sizeof(Span));
+      spans.push_back(tensor(name, entry, *file, data));
     }
-    spans.push_back(tensor(name, entry, *file, data));
   }
   std::sort(spans.begin(), spans.end(),
             [](const Span& a, const Span& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
   std::uint64_t at = 0;
   for (const Span& s : spans) {
     if (s.begin != at)
-      throw Error("load",
-                  cat(file->path(), ": tensor '", s.name, s.begin < at ? "' overlaps another" : "' follows a hole"));
+      throw file_error("load", path, "tensor ", quoted(s.name), s.begin < at ? " overlaps another" : " follows a hole");
     at = s.end;
   }
   if (at != bytes.size() - data)
-    throw Error("load", cat(file->path(), ": ", bytes.size() - data - at, " bytes belong to no tensor"));
+    throw file_error("load", path, bytes.size() - data - at, " bytes belong to no tensor");
 }
 
 namespace io {
 
 bool looks_like_safetensors(std::span<const std::byte> b) { return b.size() > 8 && b[8] == std::byte{'{'}; }
 
-Json parse_json(const std::string& path) {
-  const std::string text = read_text_file(path);
-  try {
-    return Json::parse(text, [&](int depth, Json::parse_event_t, Json&) {
-      if (depth > 64) throw Error("load", cat(path, ": nested too deeply"));
-      return true;
-    });
-  } catch (const Json::exception& e) {
-    throw Error("load", cat(path, " is not JSON: ", e.what()));
-  }
-}
-
-std::vector<std::shared_ptr<const MappedFile>> add_safetensors(Weights& w, const std::string& path, bool map) {
+std::vector<std::shared_ptr<const MappedFile>> add_safetensors(Weights& w, const std::string& path, bool map,
+                                                               Budget& budget) {
   std::vector<std::shared_ptr<const MappedFile>> files;
-  SafetensorsReader reader(w);
+  SafetensorsReader reader(w, budget);
   const auto add = [&](const std::string& p) {
     files.push_back(map ? MappedFile::open(p) : MappedFile::read(p));
     reader.add(files.back());
@@ -180,20 +161,21 @@ std::vector<std::shared_ptr<const MappedFile>> add_safetensors(Weights& w, const
     add(path);
     return files;
   }
-  const Json index = parse_json(path);
-  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
-    throw Error("load", cat(path, " has no weight_map"));
-  std::set<std::string> shards;
-  for (const auto& [name, shard] : index["weight_map"].items()) {
-    if (!shard.is_string()) throw Error("load", cat(path, ": the shard of '", name, "' is not a file name"));
-    const auto file = shard.get<std::string>();
-    if (file.empty() || fs::path(file).filename() != file)  // never outside the directory
-      throw Error("load", cat(path, ": the shard '", file, "' is not a plain file name"));
-    shards.insert(file);
+  const JsonDocument index = read_json(path, budget);
+  const Json places = index.root()["weight_map"];
+  if (!places.is(Json::Kind::Object)) throw file_error("load", path, "it has no weight_map");
+  std::set<std::string_view> shards;
+  for (const auto& [name, shard] : places) {
+    if (!shard.is(Json::Kind::String))
+      throw file_error("load", path, "the shard of ", quoted(name), " is not a file name");
+    const std::string_view file = shard.text();
+    if (file.empty() || file.find('\0') != file.npos || fs::path(file).filename() != file)  // never outside the folder
+      throw file_error("load", path, "the shard ", quoted(file), " is not a plain file name");
+    if (shards.insert(file).second) budget.take(64);
   }
-  for (const std::string& s : shards) add((fs::path(path).parent_path() / s).string());
-  for (const auto& [name, shard] : index["weight_map"].items())
-    if (!w.find(name)) throw Error("load", cat(path, ": '", name, "' is in no shard"));
+  for (std::string_view s : shards) add((fs::path(path).parent_path() / s).string());
+  for (const auto& [name, shard] : places)
+    if (!w.find(name)) throw file_error("load", path, quoted(name), " is in no shard");
   return files;
 }
 
@@ -225,24 +207,38 @@ struct Temporary {  // removed unless it was renamed
   }
 };
 
+// The JSON header.
+std::string header_of(std::span<const TensorToSave> tensors, const std::map<std::string, std::string>& metadata) try {
+  std::string text = "{";
+  const auto member = [&](const std::string& name, const nlohmann::ordered_json& value) {
+    text += (text.size() > 1 ? "," : "") + nlohmann::json(name).dump() + ":" + value.dump();
+  };
+  if (!metadata.empty()) member("__metadata__", metadata);
+  std::uint64_t at = 0;
+  std::set<std::string_view> names{"__metadata__"};
+  for (const TensorToSave& t : tensors) {
+    const std::optional<std::int64_t> n = io::elements_of(t.shape);
+    if (!n || *n > std::numeric_limits<std::int64_t>::max() / 8)
+      throw Error("save_safetensors", cat(quoted(t.name), " has a shape that no memory holds"));
+    if (const std::uint64_t needs = static_cast<std::uint64_t>(*n) * size_of(t.dtype); needs != t.bytes.size())
+      throw Error("save_safetensors", cat(quoted(t.name), " has ", t.bytes.size(), " bytes, its shape needs ", needs));
+    if (!names.insert(t.name).second)
+      throw Error("save_safetensors", cat("two tensors are called ", quoted(t.name), ", or the name is reserved"));
+    member(t.name, {{"dtype", type_name(t.dtype)}, {"shape", t.shape}, {"data_offsets", {at, at + t.bytes.size()}}});
+    at += t.bytes.size();
+  }
+  text += "}";
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  return text;
+} catch (const nlohmann::json::exception&) {
+  throw Error("save_safetensors", "a name or a word of the metadata is not UTF-8");
+}
+
 }  // namespace
 
 void save_safetensors(const std::string& path, std::span<const TensorToSave> tensors,
                       const std::map<std::string, std::string>& metadata) {
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
-  std::uint64_t at = 0;
-  for (const TensorToSave& t : tensors) {
-    std::int64_t n = static_cast<std::int64_t>(size_of(t.dtype));
-    for (std::int64_t d : t.shape) n *= d;
-    if (static_cast<std::uint64_t>(n) != t.bytes.size())
-      throw Error("save_safetensors", cat("'", t.name, "' has ", t.bytes.size(), " bytes, its shape needs ", n));
-    if (header.contains(t.name)) throw Error("save_safetensors", cat("two tensors are called '", t.name, "'"));
-    header[t.name] = {{"dtype", type_name(t.dtype)}, {"shape", t.shape}, {"data_offsets", {at, at + t.bytes.size()}}};
-    at += t.bytes.size();
-  }
-  std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const std::string text = header_of(tensors, metadata);
   std::error_code ec;
   if (fs::exists(path, ec) && !fs::is_regular_file(path, ec))
     throw Error("save_safetensors", cat(path, " exists and is not a regular file"));

@@ -3,13 +3,29 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <unordered_map>
 
 #include "lightcone/core/error.h"
+#include "lightcone/io/longest_match.h"
 #include "lightcone/io/tokenizer_kinds.h"
 #include "lightcone/io/utf8.h"
 
 namespace lc {
+namespace {
+
+// A machine that finds what is cut out of a text before anything else; null where nothing is.
+std::shared_ptr<const LongestMatch> tokens_in_text(const Vocabulary& v, bool control) {
+  std::vector<std::pair<std::string_view, int>> found;
+  for (std::size_t i = 0; i < std::min(v.types.size(), v.pieces.size()); ++i)
+    if (!v.pieces[i].empty() && (v.types[i] == Vocabulary::Type::UserDefined ||
+                                 (control && v.types[i] == Vocabulary::Type::Control)))
+      found.emplace_back(v.pieces[i], static_cast<int>(i));
+  return found.empty() ? nullptr : std::make_shared<const LongestMatch>(std::move(found), true);
+}
+
+}  // namespace
+
+Tokenizer::Tokenizer(Vocabulary v)
+    : v_(std::move(v)), defined_(tokens_in_text(v_, false)), control_(tokens_in_text(v_, true)) {}
 
 Vocabulary::Type Tokenizer::type(int id) const {
   return v_.types.empty() ? Vocabulary::Type::Normal : v_.types[static_cast<std::size_t>(id)];
@@ -31,28 +47,16 @@ std::vector<int> Tokenizer::encode(std::string_view text, bool specials, bool pa
   const auto flush = [&](std::size_t end) {
     if (end > begin) encode_text(text.substr(begin, end - begin), first, out), first = false;
   };
-  const auto wanted = [&](std::size_t i) {
-    const Vocabulary::Type t = v_.types[i];
-    return !v_.pieces[i].empty() &&
-           (t == Vocabulary::Type::UserDefined || (parse_control && t == Vocabulary::Type::Control));
-  };
-  std::vector<std::size_t> special;
-  for (std::size_t i = 0; i < v_.types.size(); ++i)
-    if (wanted(i)) special.push_back(i);
-  std::sort(special.begin(), special.end(),
-            [&](std::size_t a, std::size_t b) { return v_.pieces[a].size() > v_.pieces[b].size(); });
-  for (std::size_t at = 0; at < text.size() && !special.empty();) {
-    const auto hit = std::find_if(special.begin(), special.end(),
-                                  [&](std::size_t i) { return text.substr(at).starts_with(v_.pieces[i]); });
-    if (hit == special.end()) {
-      ++at;
-      continue;
-    }
-    flush(at);
-    out.push_back(static_cast<int>(*hit));
-    at += v_.pieces[*hit].size();
-    begin = at;
-    first = v_.kind == Vocabulary::Kind::SentencePiece;  // a space prefix follows a special token again
+  if (const auto& tokens = parse_control ? control_ : defined_) {
+    std::size_t at = 0;
+    tokens->cover(text, [&](int id, std::size_t bytes) {
+      at += bytes;
+      if (id == LongestMatch::kAny) return;
+      flush(at - bytes);
+      out.push_back(id);
+      begin = at;
+      first = v_.kind == Vocabulary::Kind::SentencePiece;  // a space prefix follows a special token again
+    });
   }
   flush(text.size());
   if (specials && v_.add_eos && v_.eos >= 0) out.push_back(v_.eos);

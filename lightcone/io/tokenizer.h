@@ -13,9 +13,12 @@
 #include <utility>
 #include <vector>
 
+#include "lightcone/io/read_options.h"
+
 namespace lc {
 
 struct GgufFile;
+class LongestMatch;
 
 // Everything a kind of tokenizer needs to know, whichever file it came from.
 struct Vocabulary {
@@ -35,12 +38,15 @@ struct Vocabulary {
   bool escape_spaces = true;  // SentencePiece: spaces are written as U+2581 in pieces
   bool whole_words = false;   // ByteBpe: a word that is a token is not merged (Llama 3)
   bool nfc = false;           // ByteBpe: text is composed first (Qwen)
+  int longest_word = 0;       // WordPiece: words of more characters are unknown; 0: of any length
 };
 
 class Tokenizer {
  public:
-  explicit Tokenizer(Vocabulary v) : v_(std::move(v)) {}
+  explicit Tokenizer(Vocabulary v);
   virtual ~Tokenizer() = default;
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
 
   // Ids of a UTF-8 text; an Error names the byte that is not UTF-8. `specials` adds what the model
   // expects around a text (<s> before it). Control tokens spelled in the text are plain text
@@ -65,13 +71,18 @@ class Tokenizer {
   Vocabulary::Type type(int id) const;
 
   Vocabulary v_;
+
+ private:
+  std::shared_ptr<const LongestMatch> defined_, control_;  // tokens cut out of a text first, without and with control
 };
 
 std::shared_ptr<const Tokenizer> make_tokenizer(Vocabulary v);
 // By content: GGUF, tokenizer.json, tokenizer.model, tokenizer.bin, or a directory with one of
 // them. tokenizer.bin does not say how many pieces it has: `size`, or 0 to read to the end.
-std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& path, int size = 0);
-std::shared_ptr<const Tokenizer> tokenizer_from_gguf(const GgufFile& g);
+std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& path, int size = 0, const ReadOptions& o = {});
+std::shared_ptr<const Tokenizer> tokenizer_from_gguf(const GgufFile& g, const ReadOptions& o = {});
+// The tokenizer's file in a checkpoint's folder, or in the folder a checkpoint's file is in; "" when there is none.
+std::string find_tokenizer_file(const std::string& checkpoint);
 
 // The patterns a byte-level BPE splits text by, from GGUF's tokenizer.ggml.pre.
 std::vector<std::string> split_patterns(std::string_view pre);

@@ -8,7 +8,7 @@
 #include <pcre2.h>
 #include <utf8proc.h>
 
-#include "lightcone/core/error.h"
+#include "lightcone/io/printable.h"
 #include "lightcone/io/tokenizer_kinds.h"
 #include "lightcone/io/utf8.h"
 
@@ -34,39 +34,50 @@ const ByteAlphabet& alphabet() {
   return a;
 }
 
-// A compiled pattern; safe to use from many threads.
+constexpr std::size_t kMostPatterns = 64, kLongestPattern = 1u << 14;
+
+std::string pcre2_words(int error) {
+  PCRE2_UCHAR message[160];
+  return pcre2_get_error_message(error, message, sizeof message) > 0 ? reinterpret_cast<const char*>(message)
+                                                                     : "it cannot be used";
+}
+
+// A compiled pattern; safe to use from many threads. It came from a file: what it may cost has bounds.
 class Pattern {
  public:
-  explicit Pattern(const std::string& text) {
+  explicit Pattern(std::string text) : text_(std::move(text)) {
+    if (text_.size() > kLongestPattern)
+      throw Error("tokenizer", cat("the split pattern ", quoted(text_), " is ", text_.size(), " bytes long"));
     int error = 0;
     PCRE2_SIZE at = 0;
-    code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
+    code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(),
                               PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &at, nullptr));
-    if (!code_) {
-      PCRE2_UCHAR message[160];
-      pcre2_get_error_message(error, message, sizeof message);
+    if (!code_)
       throw Error("tokenizer",
-                  cat("the split pattern '", text, "' is wrong at ", at, ": ", reinterpret_cast<const char*>(message)));
-    }
+                  cat("the split pattern ", quoted(text_), " is wrong at ", at, ": ", pcre2_words(error)));
     pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);  // where it cannot, matching interprets
   }
 
   // Calls piece(begin, end) for matches and for what lies between them.
   template <class Piece>
   void split(std::string_view text, const Piece& piece) const {
-    const std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> match(
-        pcre2_match_data_create_from_pattern(code_.get(), nullptr), pcre2_match_data_free);
+    const Match match(text.size(), code_.get());
     std::size_t done = 0;
     for (std::size_t at = 0; at <= text.size();) {
-      const int rc = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
-                                 PCRE2_NO_UTF_CHECK, match.get(), nullptr);
+      int rc = match.find(code_.get(), text, at, PCRE2_NO_UTF_CHECK);
+      if (rc == PCRE2_ERROR_JIT_STACKLIMIT)  // the interpreter keeps what it has to come back to on the heap
+        rc = match.find(code_.get(), text, at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT);
       if (rc == PCRE2_ERROR_NOMATCH) break;
-      if (rc < 0) throw Error("tokenizer", cat("splitting the text failed (PCRE2 error ", rc, ")"));
-      const PCRE2_SIZE* v = pcre2_get_ovector_pointer(match.get());
-      if (v[1] == v[0]) {  // an empty match cuts nothing
-        at = v[1] + std::max<std::size_t>(1, v[1] < text.size() ? utf8_length(text, v[1]) : 1);
+      if (rc < 0)
+        throw Error("tokenizer", cat("the tokenizer's split pattern ", quoted(text_), " gives up on the text at byte ",
+                                     at, ": ", pcre2_words(rc)));
+      const PCRE2_SIZE* v = pcre2_get_ovector_pointer(match.data.get());
+      if (v[1] <= v[0]) {  // an empty match cuts nothing; \K in a look-ahead puts the end before the beginning
+        at = std::max(at, v[1]);
+        at += std::max<std::size_t>(1, at < text.size() ? utf8_length(text, at) : 1);
         continue;
       }
+      if (v[0] < done) throw Error("tokenizer", cat("the split pattern ", quoted(text_), " goes backwards"));
       if (v[0] > done) piece(done, v[0]);
       piece(v[0], v[1]);
       at = done = v[1];
@@ -75,9 +86,27 @@ class Pattern {
   }
 
  private:
+  struct Match {
+    Match(std::size_t bytes, const pcre2_code* code)
+        : data(pcre2_match_data_create_from_pattern(code, nullptr), pcre2_match_data_free),
+          limits(pcre2_match_context_create(nullptr), pcre2_match_context_free) {
+      if (!data || !limits) throw std::bad_alloc();
+      // An honest pattern goes back a few times over the run of characters it is in, not many times over the text.
+      constexpr std::size_t kSteps = 100'000, kStepsEach = 16, kMost = 1u << 30;
+      pcre2_set_match_limit(limits.get(), static_cast<std::uint32_t>(std::min(kSteps + kStepsEach * bytes, kMost)));
+      pcre2_set_heap_limit(limits.get(), 64 << 10);  // KB
+    }
+    int find(const pcre2_code* code, std::string_view text, std::size_t at, std::uint32_t options) const {
+      return pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at, options, data.get(),
+                         limits.get());
+    }
+    std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> data;
+    std::unique_ptr<pcre2_match_context, decltype(&pcre2_match_context_free)> limits;
+  };
   struct Free {
     void operator()(pcre2_code* c) const { pcre2_code_free(c); }
   };
+  std::string text_;
   std::unique_ptr<pcre2_code, Free> code_;
 };
 
@@ -89,14 +118,18 @@ class ByteBpe final : public Tokenizer {
   std::string bytes_of(int id) const override;
   void encode_text(std::string_view text, bool first, std::vector<int>& out) const override;
   void encode_word(std::string_view word, std::vector<int>& out) const;
-  StringMap ids_, ranks_;  // of pieces; of "left right"
+  StringMap ids_, ranks_;  // of pieces; of "left right", which lie in pairs_
+  std::vector<std::string> pairs_;
   std::vector<Pattern> patterns_;
 };
 
 ByteBpe::ByteBpe(Vocabulary v) : Tokenizer(std::move(v)) {
   for (int i = 0; i < size(); ++i) ids_.try_emplace(v_.pieces[static_cast<std::size_t>(i)], i);
+  pairs_.reserve(v_.merges.size());  // the map refers to them
   for (std::size_t i = 0; i < v_.merges.size(); ++i)
-    ranks_.try_emplace(v_.merges[i].first + " " + v_.merges[i].second, static_cast<int>(i));
+    ranks_.try_emplace(pairs_.emplace_back(v_.merges[i].first + " " + v_.merges[i].second), static_cast<int>(i));
+  if (v_.split.size() > kMostPatterns)
+    throw Error("tokenizer", cat(v_.split.size(), " split patterns; at most ", kMostPatterns, " are supported"));
   for (const std::string& s : v_.split) patterns_.emplace_back(s);
 }
 
@@ -199,7 +232,7 @@ std::vector<std::string> split_patterns(std::string_view pre) {
   if (is({"gpt-2", "gpt2", "mpt", "olmo", "jais", "phi-2", "roberta-bpe", "jina-es", "jina-de", "a.x-4.0", "mellum"}))
     return {gpt2};
   if (is({"", "default"})) return {R"([\p{P}\$\+<=>\^~\|]+)", gpt2, R"(\p{N}+)", R"([0-9][0-9][0-9])"};
-  throw Error("tokenizer", cat("the pre-tokenizer '", pre, "' is not known"));
+  throw Error("tokenizer", cat("the pre-tokenizer ", quoted(pre), " is not known"));
 }
 
 }  // namespace lc

@@ -2,41 +2,59 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
+#include <limits>
 
-#include <nlohmann/json.hpp>
-
-#include "lightcone/core/error.h"
+#include "lightcone/io/json_internal.h"
+#include "lightcone/io/printable.h"
+#include "lightcone/io/tokenizer_kinds.h"
 #include "lightcone/io/weights_internal.h"
 
 namespace lc {
 namespace {
 
-using Json = nlohmann::json;
+using io::Json;
 using Type = Vocabulary::Type;
 constexpr std::string_view kSpace = "\xE2\x96\x81";
 
 class Reader {
  public:
-  Reader(const MappedFile& file) : path_(file.path()), root_(io::parse_json(file.path())) {
-    if (!root_.is_object() || !root_.contains("model") || !root_["model"].is_object()) fail("it has no model");
+  Reader(const MappedFile& file, Budget& budget)
+      : path_(file.path()),
+        budget_(budget),
+        text_({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, path_, budget),
+        root_(text_.root()) {
+    if (!root_["model"].is(Json::Kind::Object)) fail("it has no model");
   }
   Vocabulary read();
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw Error("tokenizer", cat(path_, ": ", what)); }
-  static std::string text(const Json& j, const char* key) {
-    return j.is_object() && j.contains(key) && j[key].is_string() ? j[key].get<std::string>() : "";
+  template <class... Ts>
+  [[noreturn]] void fail(const Ts&... what) const {
+    throw file_error("tokenizer", path_, what...);
   }
-  static bool flag(const Json& j, const char* key, bool otherwise = false) {
-    return j.is_object() && j.contains(key) && j[key].is_boolean() ? j[key].get<bool>() : otherwise;
+  // A member that may be left out or null, and otherwise is what it should be.
+  Json member(const Json& j, std::string_view key, Json::Kind kind, const char* words) const {
+    const Json m = j[key];
+    if (!m.absent() && !m.is(kind)) fail(quoted(key), " is not ", words);
+    return m;
   }
+  std::string_view text(const Json& j, std::string_view key) const {
+    return member(j, key, Json::Kind::String, "a string").text();
+  }
+  bool flag(const Json& j, std::string_view key, bool otherwise = false) const {
+    return member(j, key, Json::Kind::Bool, "true or false").flag().value_or(otherwise);
+  }
+  Json list(const Json& j, std::string_view key) const { return member(j, key, Json::Kind::Array, "a list"); }
   // A component, or the members of a Sequence of them.
-  std::vector<Json> parts(const char* key, const char* list) const {
-    if (!root_.contains(key) || !root_[key].is_object()) return {};
-    const Json& j = root_[key];
+  std::vector<Json> parts(std::string_view key, std::string_view members) const {
+    const Json j = member(root_, key, Json::Kind::Object, "an object");
+    if (j.absent()) return {};
     if (text(j, "type") != "Sequence") return {j};
-    return j.contains(list) && j[list].is_array() ? j[list].get<std::vector<Json>>() : std::vector<Json>();
+    std::vector<Json> all;
+    const Json many = list(j, members);
+    budget_.take(many.size(), 2 * sizeof(Json));
+    for (const auto& [unnamed, part] : many) all.push_back(part);
+    return all;
   }
   void pieces(const Json& model);
   void added();
@@ -45,72 +63,93 @@ class Reader {
   void sentencepiece();
   void wordpiece();
   void specials();
-  int id_of(const std::string& piece) const {
-    const auto it = std::find(v_.pieces.begin(), v_.pieces.end(), piece);
-    return it == v_.pieces.end() || piece.empty() ? -1 : static_cast<int>(it - v_.pieces.begin());
+  int id_of(std::string_view piece) const {
+    const auto it = piece.empty() ? ids_.end() : ids_.find(piece);
+    return it == ids_.end() ? -1 : it->second;
   }
-  void put(std::int64_t id, const std::string& piece, Type t);
+  void put(std::int64_t id, std::string_view piece, Type t);
+  void index();
 
-  std::string path_;
-  Json root_;
+  const std::string& path_;
+  Budget& budget_;
+  const io::JsonDocument text_;
+  const Json root_;
   Vocabulary v_;
+  StringMap ids_;  // of the pieces as the file spells them
   bool byte_level_ = false;
 };
 
-void Reader::put(std::int64_t id, const std::string& piece, Type t) {
-  if (id < 0 || id > 10'000'000) fail(cat("the token id ", id, " is out of range"));
+// Ids may leave gaps, as far as the budget for a file of this size goes.
+void Reader::put(std::int64_t id, std::string_view piece, Type t) {
+  if (id < 0 || id >= std::numeric_limits<int>::max()) fail("the token id ", id, " is out of range");
   const auto i = static_cast<std::size_t>(id);
-  if (i >= v_.pieces.size()) v_.pieces.resize(i + 1), v_.types.resize(i + 1, Type::Unused);
+  if (i >= v_.pieces.size()) {
+    budget_.take(i + 1 - v_.pieces.size(), piece_bytes(0));
+    v_.pieces.resize(i + 1), v_.types.resize(i + 1, Type::Unused);
+  }
+  budget_.take(piece.size() + 1);
   v_.pieces[i] = piece, v_.types[i] = t;
 }
 
+void Reader::index() {
+  budget_.take(v_.pieces.size(), kIndexBytes);
+  for (std::size_t i = 0; i < v_.pieces.size(); ++i) ids_.try_emplace(v_.pieces[i], static_cast<int>(i));
+}
+
 void Reader::pieces(const Json& model) {
-  if (!model.contains("vocab") || !model["vocab"].is_object()) fail("the model has no vocab");
-  if (model["vocab"].size() > 5'000'000) fail("the vocabulary is too large");
-  for (const auto& [piece, id] : model["vocab"].items()) {
-    if (!id.is_number_integer()) fail(cat("the id of '", piece, "' is not a number"));
-    put(id.get<std::int64_t>(), piece, Type::Normal);
+  const Json all = model["vocab"];
+  if (!all.is(Json::Kind::Object)) fail("the model has no vocab");
+  for (const auto& [piece, number] : all) {
+    const std::optional<std::int64_t> id = number.integer();
+    if (!id) fail("the id of ", quoted(piece), " is not a whole number");
+    put(*id, piece, Type::Normal);
   }
 }
 
 void Reader::added() {
-  if (!root_.contains("added_tokens") || !root_["added_tokens"].is_array()) return;
-  for (const Json& t : root_["added_tokens"]) {
-    if (!t.is_object() || !t.contains("id") || !t["id"].is_number_integer()) fail("an added token has no id");
-    put(t["id"].get<std::int64_t>(), text(t, "content"), flag(t, "special") ? Type::Control : Type::UserDefined);
+  for (const auto& [unnamed, token] : list(root_, "added_tokens")) {
+    const std::optional<std::int64_t> id = token["id"].integer();
+    if (!id) fail("an added token has no id");
+    put(*id, text(token, "content"), flag(token, "special") ? Type::Control : Type::UserDefined);
   }
 }
 
 void Reader::merges(const Json& model) {
-  if (!model.contains("merges") || !model["merges"].is_array()) fail("the model has no merges");
-  for (const Json& m : model["merges"]) {
-    if (m.is_array() && m.size() == 2 && m[0].is_string() && m[1].is_string()) {
-      v_.merges.emplace_back(m[0].get<std::string>(), m[1].get<std::string>());
-      continue;
+  const Json all = model["merges"];
+  if (!all.is(Json::Kind::Array)) fail("the model has no merges");
+  for (const auto& [unnamed, m] : all) {
+    std::string_view left = m[0].text(), right = m[1].text();
+    if (m.is(Json::Kind::String)) {
+      const std::string_view s = m.text();
+      const std::size_t space = s.find(' ', 1);
+      if (space != s.npos) left = s.substr(0, space), right = s.substr(space + 1);
+      if (space == s.npos) fail("the merge ", quoted(s), " is not a pair");
+    } else if (m.size() != 2 || !m[0].is(Json::Kind::String) || !m[1].is(Json::Kind::String)) {
+      fail("a merge is not a pair");
     }
-    const std::string s = m.is_string() ? m.get<std::string>() : "";
-    const std::size_t space = s.find(' ', 1);
-    if (space == std::string::npos) fail("a merge is not a pair");
-    v_.merges.emplace_back(s.substr(0, space), s.substr(space + 1));
+    budget_.take(piece_bytes(left.size()) + piece_bytes(right.size()));
+    v_.merges.emplace_back(left, right);
   }
 }
 
 void Reader::splits() {
   for (const Json& p : parts("pre_tokenizer", "pretokenizers")) {
-    const std::string type = text(p, "type");
+    const std::string_view type = text(p, "type");
+    budget_.take(piece_bytes(512));  // the longest of our own
     if (type == "ByteLevel") {
       byte_level_ = true;
       if (flag(p, "use_regex", true)) v_.split.push_back(split_patterns("gpt2").front());
-    } else if (type == "Split" && p.contains("pattern")) {
-      std::string regex = text(p["pattern"], "Regex");
-      if (regex.empty()) regex = "\\Q" + text(p["pattern"], "String") + "\\E";
+    } else if (type == "Split" && !p["pattern"].absent()) {
+      std::string regex(text(p["pattern"], "Regex"));
+      budget_.take(2 * piece_bytes(regex.size()));
+      if (regex.empty()) regex = "\\Q" + std::string(text(p["pattern"], "String")) + "\\E";
       if (text(p, "behavior") == "Isolated" || text(p, "behavior") == "Removed") v_.split.push_back(regex);
     } else if (type == "Digits") {
       v_.split.push_back(flag(p, "individual_digits") ? "\\p{N}" : "\\p{N}+");
     } else if (type == "Punctuation") {
       v_.split.push_back("\\p{P}");
     } else if (type == "Metaspace") {
-      const std::string scheme = text(p, "prepend_scheme");
+      const std::string_view scheme = text(p, "prepend_scheme");
       v_.space_prefix = scheme.empty() ? flag(p, "add_prefix_space", true) : scheme != "never";
     }
   }
@@ -118,9 +157,13 @@ void Reader::splits() {
 
 // A piece's score is the rank of the merge that makes it.
 void Reader::sentencepiece() {
-  std::map<std::string, int> rank;
-  for (std::size_t i = 0; i < v_.merges.size(); ++i)
-    rank.try_emplace(v_.merges[i].first + v_.merges[i].second, static_cast<int>(i));
+  std::vector<std::string> joined;
+  joined.reserve(v_.merges.size());  // the map refers to them
+  StringMap rank;
+  for (std::size_t i = 0; i < v_.merges.size(); ++i) {
+    budget_.take(kIndexBytes + piece_bytes(v_.merges[i].first.size() + v_.merges[i].second.size()));
+    rank.try_emplace(joined.emplace_back(v_.merges[i].first + v_.merges[i].second), static_cast<int>(i));
+  }
   bool prepend = false, metaspace = false;
   for (const Json& p : parts("normalizer", "normalizers")) prepend = prepend || text(p, "type") == "Prepend";
   for (const Json& p : parts("pre_tokenizer", "pretokenizers")) metaspace = metaspace || text(p, "type") == "Metaspace";
@@ -153,45 +196,47 @@ void Reader::wordpiece() {
 // <s> and </s> from tokenizer_config.json, or by their usual names; what surrounds a text from the
 // post-processor.
 void Reader::specials() {
-  const auto config_path = std::filesystem::path(path_).parent_path() / "tokenizer_config.json";
-  std::error_code ec;
-  const Json config = std::filesystem::exists(config_path, ec) ? io::parse_json(config_path.string()) : Json::object();
+  constexpr const char* kConfig[] = {"tokenizer_config.json"};
+  const std::string file = io::first_in(std::filesystem::path(path_).parent_path().string(), kConfig);
+  const io::JsonDocument config =
+      file.empty() ? io::JsonDocument("{}", path_, budget_) : io::read_json(file, budget_);
   const auto named = [&](const char* key, std::initializer_list<const char*> usual) {
-    if (config.is_object() && config.contains(key)) {
-      const int id = id_of(config[key].is_string() ? config[key].get<std::string>() : text(config[key], "content"));
-      if (id >= 0) return id;
-    }
+    const Json token = config.root()[key];
+    if (const int id = id_of(token.is(Json::Kind::Object) ? text(token, "content") : text(config.root(), key)); id >= 0)
+      return id;
     for (const char* name : usual)
       if (const int id = id_of(name); id >= 0) return id;
     return -1;
   };
   v_.bos = named("bos_token", {"<s>", "<|begin_of_text|>", "[CLS]"});
   v_.eos = named("eos_token", {"</s>", "<|end_of_text|>", "<|endoftext|>", "<|im_end|>", "[SEP]"});
-  const auto surround = [&](const Json& template_) {
-    if (!template_.is_array() || template_.empty()) return;
-    const auto special = [&](const Json& j) {
-      return j.is_object() && j.contains("SpecialToken") ? id_of(text(j["SpecialToken"], "id")) : -1;
-    };
-    if (const int id = special(template_.front()); id >= 0) v_.bos = id, v_.add_bos = true;
-    if (const int id = special(template_.back()); id >= 0) v_.eos = id, v_.add_eos = true;
-  };
-  for (const Json& p : parts("post_processor", "processors"))
-    if (text(p, "type") == "TemplateProcessing" && p.contains("single")) surround(p["single"]);
+  for (const Json& p : parts("post_processor", "processors")) {
+    const Json around = text(p, "type") == "TemplateProcessing" ? list(p, "single") : Json();
+    if (around.size() == 0) continue;
+    const auto special = [&](std::size_t i) { return id_of(text(around[i]["SpecialToken"], "id")); };
+    if (const int id = special(0); id >= 0) v_.bos = id, v_.add_bos = true;
+    if (const int id = special(around.size() - 1); id >= 0) v_.eos = id, v_.add_eos = true;
+  }
 }
 
 Vocabulary Reader::read() {
-  const Json& model = root_["model"];
-  const std::string type = text(model, "type");
+  const Json model = root_["model"];
+  const std::string_view type = text(model, "type");
   if (!type.empty() && type != "BPE" && type != "WordPiece")
-    fail(cat("a model of type '", type, "' is not supported (BPE and WordPiece are)"));
+    fail("a model of type ", quoted(type), " is not supported (BPE and WordPiece are)");
   pieces(model);
   added();
   if (v_.pieces.empty()) fail("the vocabulary is empty");
+  index();
   v_.unk = id_of(text(model, "unk_token"));
   splits();
   specials();
   if (type == "WordPiece") {
     v_.kind = Vocabulary::Kind::WordPiece;
+    const Json longest = model["max_input_chars_per_word"];  // what its own reader takes when it is left out
+    const std::int64_t characters = longest.absent() ? 100 : longest.integer().value_or(0);
+    if (characters < 1) fail("'max_input_chars_per_word' is not a number of characters");
+    v_.longest_word = static_cast<int>(std::min<std::int64_t>(characters, std::numeric_limits<int>::max()));
     wordpiece();
     return std::move(v_);
   }
@@ -208,12 +253,6 @@ Vocabulary Reader::read() {
 
 }  // namespace
 
-Vocabulary vocabulary_from_json(const MappedFile& file) {
-  try {
-    return Reader(file).read();
-  } catch (const Json::exception& e) {
-    throw Error("tokenizer", cat(file.path(), ": ", e.what()));
-  }
-}
+Vocabulary vocabulary_from_json(const MappedFile& file, Budget& budget) { return Reader(file, budget).read(); }
 
 }  // namespace lc

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "lightcone/io/keyed_hash.h"
 #include "lightcone/io/tokenizer.h"
 
 namespace lc {
@@ -14,12 +15,19 @@ std::shared_ptr<const Tokenizer> make_sentencepiece(Vocabulary v);
 std::shared_ptr<const Tokenizer> make_byte_bpe(Vocabulary v);
 std::shared_ptr<const Tokenizer> make_wordpiece(Vocabulary v);
 
-// Lookup by string_view, the first of equal keys.
+// Lookup by words, the first of equal keys; what the keys refer to must outlive it. No file can choose words that make
+// it slow.
 struct StringHash {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
+  std::size_t operator()(std::string_view s) const { return siphash(s, HashKey::of_process()); }
 };
-using StringMap = std::unordered_map<std::string, int, StringHash, std::equal_to<>>;
+using StringMap = std::unordered_map<std::string_view, int, StringHash>;
+// What an index, like this one, takes for each of its keys.
+constexpr std::size_t kIndexBytes = 72;
+// What one piece of a vocabulary takes, in lists that grow.
+constexpr std::size_t piece_bytes(std::size_t size) {
+  constexpr std::size_t kWithin = 15;  // of a string, without memory of its own
+  return 2 * (sizeof(std::string) + sizeof(float) + sizeof(Vocabulary::Type)) + (size > kWithin ? size + 17 : 0);
+}
 
 // Joins neighbouring symbols of `text` while `merge` allows it, the best pair first and the
 // leftmost of equals: O(n log n). merge(left, right) gives the cost of joining, or nothing.

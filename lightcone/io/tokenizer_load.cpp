@@ -4,12 +4,13 @@
 #include <filesystem>
 #include <limits>
 
-#include "lightcone/core/error.h"
 #include "lightcone/io/gguf.h"
+#include "lightcone/io/longest_match.h"
 #include "lightcone/io/mapped_file.h"
-#include "lightcone/io/tokenizer.h"
+#include "lightcone/io/printable.h"
 #include "lightcone/io/tokenizer_json.h"
-#include "lightcone/io/utf8.h"
+#include "lightcone/io/tokenizer_kinds.h"
+#include "lightcone/io/weights_internal.h"
 
 namespace lc {
 namespace {
@@ -22,11 +23,31 @@ constexpr std::string_view kEnds[] = {"<|eot_id|>",      "<|im_end|>", "<|end|>"
                                       "<|end_of_text|>", "<|eom_id|>", "<EOT>",   "<|EOT|>"};
 
 void find_ends(Vocabulary& v) {
-  if (v.types.empty()) return;
-  for (std::size_t i = 0; i < v.pieces.size(); ++i)
+  for (std::size_t i = 0; i < std::min(v.types.size(), v.pieces.size()); ++i)
     if ((v.types[i] == Type::Control || v.types[i] == Type::UserDefined) &&
         std::find(std::begin(kEnds), std::end(kEnds), v.pieces[i]) != std::end(kEnds))
       v.ends.push_back(static_cast<int>(i));
+}
+
+// Takes what a vocabulary's indexes will need, and builds them.
+std::shared_ptr<const Tokenizer> indexed(Vocabulary v, const std::string& path, Budget& budget) {
+  std::size_t bytes = 0, cut = 0;
+  for (const std::string& p : v.pieces) bytes += p.size();
+  for (std::size_t i = 0; i < std::min(v.types.size(), v.pieces.size()); ++i)
+    if (v.types[i] == Type::UserDefined || v.types[i] == Type::Control) cut += v.pieces[i].size() + 1;
+  budget.take(cut, 2 * LongestMatch::kBytesEach);
+  if (v.kind == Vocabulary::Kind::WordPiece) {
+    budget.take(bytes + v.pieces.size(), LongestMatch::kBytesEach);
+  } else {
+    budget.take(v.pieces.size() + v.merges.size(), kIndexBytes);
+    for (const auto& [left, right] : v.merges) budget.take(piece_bytes(left.size() + right.size()));
+  }
+  find_ends(v);
+  try {
+    return make_tokenizer(std::move(v));
+  } catch (const Error& e) {
+    throw file_error("tokenizer", path, e.problem());
+  }
 }
 
 Type ggml_token_type(double t) {
@@ -41,23 +62,25 @@ Type ggml_token_type(double t) {
 }
 
 // llama2.c: i32 longest piece, then for each piece f32 score, i32 length, bytes.
-Vocabulary from_llama2c(const MappedFile& f, int size) {
+Vocabulary from_llama2c(const MappedFile& f, int size, Budget& budget) {
   Vocabulary v;
   v.escape_spaces = false;
   v.bos = 1, v.eos = 2, v.unk = 0;
   v.add_bos = true;
   const auto b = f.bytes();
+  budget.parsed(b.size());
   std::size_t at = 4;
   while (at < b.size() && (size == 0 || static_cast<int>(v.pieces.size()) < size)) {
     float score;
     std::int32_t length;
-    if (b.size() - at < 8) throw Error("tokenizer", cat(f.path(), ": truncated after ", v.pieces.size(), " pieces"));
+    if (b.size() - at < 8) throw file_error("tokenizer", f.path(), "truncated after ", v.pieces.size(), " pieces");
     std::memcpy(&score, b.data() + at, 4);
     std::memcpy(&length, b.data() + at + 4, 4);
     at += 8;
     if (length < 0 || static_cast<std::size_t>(length) > b.size() - at || length > 1 << 16)
-      throw Error("tokenizer", cat(f.path(), ": not a tokenizer, or a damaged one: piece ", v.pieces.size(), " has ",
-                                   length, " bytes"));
+      throw file_error("tokenizer", f.path(), "not a tokenizer, or a damaged one: piece ", v.pieces.size(), " has ",
+                       length, " bytes");
+    budget.take(piece_bytes(static_cast<std::size_t>(length)));
     v.pieces.emplace_back(reinterpret_cast<const char*>(b.data() + at), static_cast<std::size_t>(length));
     v.scores.push_back(score);
     const std::string& p = v.pieces.back();
@@ -69,40 +92,47 @@ Vocabulary from_llama2c(const MappedFile& f, int size) {
     at += static_cast<std::size_t>(length);
   }
   if (v.pieces.size() < 3 || (size > 0 && static_cast<int>(v.pieces.size()) < size))
-    throw Error("tokenizer", cat(f.path(), " holds ", v.pieces.size(), " pieces, ", std::max(size, 3), " are needed"));
+    throw file_error("tokenizer", f.path(), "it holds ", v.pieces.size(), " pieces, ", std::max(size, 3), " are needed");
   return v;
 }
 
-// As much of the protocol-buffer wire format as ModelProto needs.
+// As much of the protocol-buffer wire format as ModelProto needs. A field of another type than asked for is an Error.
 class Proto {
  public:
   Proto(std::string_view b, const std::string& path) : b_(b), path_(path) {}
   bool next() {  // moves to the next field
     if (at_ >= b_.size()) return false;
     const std::uint64_t key = varint();
-    field = static_cast<int>(key >> 3);
-    switch (key & 7) {
-      case 0: number = varint(); break;
-      case 1: bytes = take(8); break;
-      case 2: bytes = take(varint()); break;
-      case 5: bytes = take(4); break;
+    field = key >> 3, type_ = static_cast<int>(key & 7);
+    switch (type_) {
+      case kVarint: number_ = varint(); break;
+      case kEight: bytes_ = take(8); break;
+      case kBytes: bytes_ = take(varint()); break;
+      case kFour: bytes_ = take(4); break;
       default: fail();
     }
     return true;
   }
   float real() const {
     float f;
-    if (bytes.size() != 4) fail();
-    std::memcpy(&f, bytes.data(), 4);
+    if (type_ != kFour) fail();
+    std::memcpy(&f, bytes_.data(), 4);
     return f;
   }
-  int field = 0;
-  std::uint64_t number = 0;
-  std::string_view bytes;
+  std::uint64_t number() const {
+    if (type_ != kVarint) fail();
+    return number_;
+  }
+  std::string_view bytes() const {
+    if (type_ != kBytes) fail();
+    return bytes_;
+  }
+  std::uint64_t field = 0;
 
  private:
+  enum { kVarint = 0, kEight = 1, kBytes = 2, kFour = 5 };
   [[noreturn]] void fail() const {
-    throw Error("tokenizer", cat(path_, ": not a SentencePiece model, or a damaged one"));
+    throw file_error("tokenizer", path_, "not a SentencePiece model, or a damaged one");
   }
   std::uint64_t varint() {
     std::uint64_t v = 0;
@@ -123,109 +153,149 @@ class Proto {
   std::string_view b_;
   const std::string& path_;
   std::size_t at_ = 0;
+  int type_ = 0;
+  std::uint64_t number_ = 0;
+  std::string_view bytes_;
 };
 
 // sentencepiece_model.proto: pieces (1), trainer_spec (2), normalizer_spec (3).
-Vocabulary from_sentencepiece(const MappedFile& f) {
+Vocabulary from_sentencepiece(const MappedFile& f, Budget& budget) {
   Vocabulary v;
   v.add_bos = true;
   v.unk = 0, v.bos = 1, v.eos = 2;
-  int model = 1;
+  std::uint64_t model = 1;
+  budget.parsed(f.bytes().size());
   for (Proto p({reinterpret_cast<const char*>(f.bytes().data()), f.bytes().size()}, f.path()); p.next();) {
     if (p.field == 1) {
-      v.pieces.emplace_back(), v.scores.push_back(0), v.types.push_back(Type::Normal);
-      for (Proto q(p.bytes, f.path()); q.next();) {
-        if (q.field == 1) v.pieces.back() = std::string(q.bytes);
-        if (q.field == 2) v.scores.back() = q.real();
-        if (q.field == 3) v.types.back() = ggml_token_type(static_cast<double>(std::min<std::uint64_t>(q.number, 7)));
+      std::string_view piece;
+      float score = 0;
+      Type type = Type::Normal;
+      for (Proto q(p.bytes(), f.path()); q.next();) {
+        if (q.field == 1) piece = q.bytes();
+        if (q.field == 2) score = q.real();
+        if (q.field == 3) type = ggml_token_type(static_cast<double>(q.number()));
       }
+      budget.take(piece_bytes(piece.size()));
+      v.pieces.emplace_back(piece), v.scores.push_back(score), v.types.push_back(type);
     } else if (p.field == 2) {
-      for (Proto q(p.bytes, f.path()); q.next();) {
-        const int id = static_cast<int>(static_cast<std::int32_t>(q.number));
-        if (q.field == 3) model = id;
-        if (q.field == 40) v.unk = id;
-        if (q.field == 41) v.bos = id;
-        if (q.field == 42) v.eos = id;
+      for (Proto q(p.bytes(), f.path()); q.next();) {
+        if (q.field == 3) model = q.number();
+        if (q.field == 40) v.unk = static_cast<int>(static_cast<std::int64_t>(q.number()));
+        if (q.field == 41) v.bos = static_cast<int>(static_cast<std::int64_t>(q.number()));
+        if (q.field == 42) v.eos = static_cast<int>(static_cast<std::int64_t>(q.number()));
       }
     } else if (p.field == 3) {
-      for (Proto q(p.bytes, f.path()); q.next();)
-        if (q.field == 3) v.space_prefix = q.number != 0;
+      for (Proto q(p.bytes(), f.path()); q.next();)
+        if (q.field == 3) v.space_prefix = q.number() != 0;
     }
   }
-  if (model != 2) throw Error("tokenizer", cat(f.path(), ": only BPE models of SentencePiece are supported"));
+  if (model != 2) throw file_error("tokenizer", f.path(), "only BPE models of SentencePiece are supported");
   return v;
 }
 
-}  // namespace
-
-std::shared_ptr<const Tokenizer> tokenizer_from_gguf(const GgufFile& g) {
-  const std::string path = g.file->path(), model = g.text("tokenizer.ggml.model").value_or("");
-  const std::string pre = g.text("tokenizer.ggml.pre").value_or("");
-  const auto* tokens = g.strings("tokenizer.ggml.tokens");
-  if (!tokens) throw Error("tokenizer", cat(path, " holds no tokenizer"));
-  Vocabulary v;
-  v.pieces = *tokens;
-  for (double s : g.numbers("tokenizer.ggml.scores")) v.scores.push_back(static_cast<float>(s));
-  for (double t : g.numbers("tokenizer.ggml.token_type")) v.types.push_back(ggml_token_type(t));
-  const auto id = [&](const char* key, int otherwise) {
-    const auto n = g.number(key);
-    return n && *n >= 0 && *n < static_cast<double>(std::numeric_limits<int>::max()) ? static_cast<int>(*n) : otherwise;
-  };
+// What the three kinds of tokenizer GGUF knows differ in.
+void set_kind(Vocabulary& v, const GgufFile& g, Budget& budget) {
+  const std::string &path = g.file->path(), model = g.text("tokenizer.ggml.model").value_or("");
   if (model == "llama") {
     v.bos = 1, v.eos = 2, v.unk = 0, v.add_bos = true;
   } else if (model == "gpt2") {
+    const std::string pre = g.text("tokenizer.ggml.pre").value_or("");
     v.kind = Vocabulary::Kind::ByteBpe;
     v.split = split_patterns(pre);
     v.whole_words = v.add_bos = pre == "llama-bpe" || pre == "llama3" || pre == "llama-v3";
     if (pre == "tekken" || pre == "dbrx") v.whole_words = true;
     const auto* merges = g.strings("tokenizer.ggml.merges");
-    if (!merges) throw Error("tokenizer", cat(path, " has no merges"));
-    for (const std::string& m : *merges) {
+    if (!merges) throw file_error("tokenizer", path, "it has no merges");
+    for (std::string_view m : *merges) {
       const std::size_t space = m.find(' ', 1);
-      if (space == std::string::npos) throw Error("tokenizer", cat(path, ": the merge '", m, "' is not a pair"));
+      if (space == m.npos) throw file_error("tokenizer", path, "the merge ", quoted(m), " is not a pair");
+      budget.take(2 * piece_bytes(m.size()));
       v.merges.emplace_back(m.substr(0, space), m.substr(space + 1));
     }
   } else if (model == "bert") {
     v.kind = Vocabulary::Kind::WordPiece;
-    v.bos = id("tokenizer.ggml.cls_token_id", 101), v.eos = id("tokenizer.ggml.seperator_token_id", 102);
+    v.bos = 101, v.eos = 102;
     v.add_bos = v.add_eos = true;
   } else {
-    throw Error("tokenizer",
-                cat(path, ": a tokenizer of type '", model, "' is not supported (llama, gpt2 and bert are)"));
+    throw file_error("tokenizer", path, "a tokenizer of type ", quoted(model),
+                     " is not supported (llama, gpt2 and bert are)");
   }
+}
+
+// The tokens' scores and types: as many as there are tokens.
+void set_columns(Vocabulary& v, const GgufFile& g) {
+  const auto column = [&](const char* key) {
+    const GgufNumbers* c = g.numbers(key);
+    if (c && c->size() != v.pieces.size())
+      throw file_error("tokenizer", g.file->path(), quoted(key), " has ", c->size(), " values for ", v.pieces.size(),
+                       " tokens");
+    return c;
+  };
+  const GgufNumbers *scores = column("tokenizer.ggml.scores"), *types = column("tokenizer.ggml.token_type");
+  for (std::size_t i = 0; scores && i < scores->size(); ++i) v.scores.push_back(static_cast<float>((*scores)[i]));
+  for (std::size_t i = 0; types && i < types->size(); ++i) v.types.push_back(ggml_token_type((*types)[i]));
+}
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> tokenizer_from_gguf(const GgufFile& g, const ReadOptions& o) {
+  const std::string& path = g.file->path();
+  Budget budget(o, path);
+  budget.parsed(g.header_bytes);
+  const auto* tokens = g.strings("tokenizer.ggml.tokens");
+  if (!tokens) throw file_error("tokenizer", path, "it holds no tokenizer");
+  Vocabulary v;
+  for (std::string_view t : *tokens) {
+    budget.take(piece_bytes(t.size()));
+    v.pieces.emplace_back(t);
+  }
+  set_columns(v, g);
+  set_kind(v, g, budget);
+  const auto id = [&](const char* key, int otherwise) {  // files write -1 or 2^32 - 1 for none
+    const auto n = g.number(key);
+    return n && *n >= 0 && *n < static_cast<double>(std::numeric_limits<int>::max()) ? static_cast<int>(*n) : otherwise;
+  };
+  if (v.kind == Vocabulary::Kind::WordPiece)
+    v.bos = id("tokenizer.ggml.cls_token_id", v.bos), v.eos = id("tokenizer.ggml.seperator_token_id", v.eos);
   v.bos = id("tokenizer.ggml.bos_token_id", v.bos), v.eos = id("tokenizer.ggml.eos_token_id", v.eos),
   v.unk = id("tokenizer.ggml.unknown_token_id", v.unk);
   v.add_bos = g.flag("tokenizer.ggml.add_bos_token").value_or(v.add_bos);
   v.add_eos = g.flag("tokenizer.ggml.add_eos_token").value_or(v.add_eos);
   v.space_prefix = g.flag("tokenizer.ggml.add_space_prefix").value_or(true);
-  const int count = static_cast<int>(v.pieces.size());
-  for (int* special : {&v.bos, &v.eos, &v.unk})
-    if (*special >= count)
-      throw Error("tokenizer", cat(path, ": the special token ", *special, " is outside the vocabulary of ", count));
   if (const int eot = id("tokenizer.ggml.eot_token_id", -1); eot >= 0) v.ends.push_back(eot);
-  find_ends(v);
-  return make_tokenizer(std::move(v));
+  return indexed(std::move(v), path, budget);
 }
 
-std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& path, int size) {
-  std::error_code ec;
-  if (fs::is_directory(path, ec)) {
-    for (const char* name : {"tokenizer.json", "tokenizer.model", "tokenizer.bin"})
-      if (fs::exists(fs::path(path) / name)) return load_tokenizer((fs::path(path) / name).string(), size);
-    throw Error("tokenizer", cat(path, " holds no tokenizer.json, tokenizer.model or tokenizer.bin"));
+namespace {
+constexpr const char* kTokenizerFiles[] = {"tokenizer.json", "tokenizer.model", "tokenizer.bin"};
+}
+
+std::string find_tokenizer_file(const std::string& checkpoint) {
+  return io::first_in(io::is_folder(checkpoint) ? checkpoint : fs::path(checkpoint).parent_path().string(),
+                      kTokenizerFiles);
+}
+
+std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& path, int size, const ReadOptions& o) {
+  if (io::is_folder(path)) {
+    const std::string file = io::first_in(path, kTokenizerFiles);
+    if (file.empty())
+      throw Error("tokenizer", printable(path, 500) + " holds no tokenizer.json, tokenizer.model or tokenizer.bin");
+    return load_tokenizer(file, size, o);
   }
-  const auto file = MappedFile::open(path);
+  auto file = MappedFile::open(path);
+  if (file->bytes().size() >= 4 && std::memcmp(file->bytes().data(), "GGUF", 4) == 0) {
+    const GgufFile g = read_gguf(o.map ? file : MappedFile::read(path), o);
+    return tokenizer_from_gguf(g, o);
+  }
+  file = MappedFile::read(path);  // small, and another program may be writing it
+  Budget budget(o, path);
   const auto b = file->bytes();
-  if (b.size() >= 4 && std::memcmp(b.data(), "GGUF", 4) == 0) return tokenizer_from_gguf(read_gguf(file));
-  if (path.ends_with(".json") || b[0] == std::byte{'{'}) {
-    Vocabulary v = vocabulary_from_json(*file);
-    find_ends(v);
-    return make_tokenizer(std::move(v));
-  }
-  if (b.size() < 16) throw Error("tokenizer", cat(path, " is too short for a tokenizer"));
+  if (path.ends_with(".json") || b[0] == std::byte{'{'})
+    return indexed(vocabulary_from_json(*file, budget), path, budget);
+  if (b.size() < 16) throw file_error("tokenizer", path, "too short for a tokenizer");
   // a SentencePiece model begins with the field "pieces"; llama2.c's file with a small number
-  if (b[0] == std::byte{0x0A} && b[3] != std::byte{0}) return make_tokenizer(from_sentencepiece(*file));
-  return make_tokenizer(from_llama2c(*file, size));
+  const bool proto = b[0] == std::byte{0x0A} && b[3] != std::byte{0};
+  return indexed(proto ? from_sentencepiece(*file, budget) : from_llama2c(*file, size, budget), path, budget);
 }
 
 }  // namespace lc

@@ -1,7 +1,7 @@
 // SentencePiece's BPE with byte fallback: pieces with scores, spaces written as U+2581.
 #include <cstdlib>
 
-#include "lightcone/core/error.h"
+#include "lightcone/io/printable.h"
 #include "lightcone/io/tokenizer_kinds.h"
 #include "lightcone/io/utf8.h"
 
@@ -75,7 +75,7 @@ void SentencePiece::encode_text(std::string_view text, bool first, std::vector<i
     for (char c : symbol) {
       const int id = bytes_[static_cast<unsigned char>(c)];
       if (id < 0 && v_.unk < 0)
-        throw Error("tokenizer", cat("no token for '", symbol, "', no byte tokens and no unknown token"));
+        throw Error("tokenizer", cat("no token for ", quoted(symbol), ", no byte tokens and no unknown token"));
       out.push_back(id < 0 ? v_.unk : id);
       if (id < 0) break;  // one unknown token a symbol
     }

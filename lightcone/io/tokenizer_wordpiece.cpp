@@ -7,6 +7,7 @@
 #include <utf8proc.h>
 
 #include "lightcone/core/error.h"
+#include "lightcone/io/longest_match.h"
 #include "lightcone/io/tokenizer_kinds.h"
 #include "lightcone/io/utf8.h"
 
@@ -17,12 +18,7 @@ constexpr std::string_view kSpace = "\xE2\x96\x81";  // begins a word in GGUF vo
 
 class WordPiece final : public Tokenizer {
  public:
-  explicit WordPiece(Vocabulary v) : Tokenizer(std::move(v)) {
-    for (int i = 0; i < size(); ++i) {
-      const std::string& p = v_.pieces[static_cast<std::size_t>(i)];
-      ids_.try_emplace(p, i);
-      longest_ = std::max(longest_, p.size());
-    }
+  explicit WordPiece(Vocabulary v) : Tokenizer(std::move(v)), pieces_(all_pieces(), false) {
     if (v_.unk < 0) throw Error("tokenizer", "a WordPiece vocabulary needs an unknown token");
   }
   std::string bytes_of(int id) const override {
@@ -34,8 +30,12 @@ class WordPiece final : public Tokenizer {
  private:
   void encode_text(std::string_view text, bool first, std::vector<int>& out) const override;
   void encode_word(const std::string& word, std::vector<int>& out) const;
-  StringMap ids_;
-  std::size_t longest_ = 0;
+  std::vector<std::pair<std::string_view, int>> all_pieces() const {
+    std::vector<std::pair<std::string_view, int>> all;
+    for (int i = 0; i < size(); ++i) all.emplace_back(v_.pieces[static_cast<std::size_t>(i)], i);
+    return all;
+  }
+  LongestMatch pieces_;
 };
 
 bool is_chinese(std::uint32_t c) {
@@ -99,21 +99,13 @@ void WordPiece::encode_text(std::string_view text, bool, std::vector<int>& out) 
 }
 
 void WordPiece::encode_word(const std::string& word, std::vector<int>& out) const {
-  const std::string s = std::string(kSpace) + word;
   const std::size_t before = out.size();
-  for (std::size_t at = 0; at < s.size();) {
-    std::size_t n = std::min(longest_, s.size() - at);
-    auto it = ids_.end();
-    for (; n > 0; --n)
-      if ((it = ids_.find(std::string_view(s).substr(at, n))) != ids_.end()) break;
-    if (n == 0) {
-      out.resize(before);
-      out.push_back(v_.unk);
-      return;
-    }
-    out.push_back(it->second);
-    at += n;
-  }
+  const auto characters =
+      std::count_if(word.begin(), word.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+  const bool too_long = v_.longest_word > 0 && characters > v_.longest_word;
+  if (!too_long && pieces_.cover(std::string(kSpace) + word, [&](int id, std::size_t) { out.push_back(id); })) return;
+  out.resize(before);
+  out.push_back(v_.unk);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "lightcone/core/error.h"
 #include "lightcone/io/gguf.h"
 #include "lightcone/io/mapped_file.h"
+#include "lightcone/io/printable.h"
 #include "lightcone/io/quants.h"
 #include "lightcone/io/weights_internal.h"
 
@@ -15,16 +16,30 @@ namespace lc {
 namespace fs = std::filesystem;
 
 std::int64_t StoredTensor::elements() const {
+  const std::optional<std::int64_t> n = io::elements_of(shape);
+  if (!n) throw Error("load", "a tensor whose shape is larger than any memory");
+  return *n;
+}
+
+std::optional<std::int64_t> io::elements_of(std::span<const std::int64_t> shape) {
   std::int64_t n = 1;
-  for (std::int64_t d : shape) n *= d;
-  return n;
+  bool empty = false;
+  for (std::int64_t d : shape) {
+    empty = empty || d == 0;
+    if (d < 0 || __builtin_mul_overflow(n, std::max<std::int64_t>(d, 1), &n)) return std::nullopt;
+  }
+  return empty ? 0 : n;
+}
+
+void io::take_tensor(Budget& budget, std::size_t name, std::size_t rank) {
+  budget.take(sizeof(StoredTensor) + 112 + 2 * name + 16 * rank);
 }
 
 // llama2.c: seven i32 (dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len), then
 // f32 tensors in a fixed order. A negative vocab_size says that the classifier has its own matrix.
 class Llama2cReader {
  public:
-  Llama2cReader(Weights& w, const MappedFile& file) : w_(w), file_(file) {}
+  Llama2cReader(Weights& w, const MappedFile& file, Budget& budget) : w_(w), file_(file), budget_(budget) {}
   void read();
 
  private:
@@ -32,13 +47,15 @@ class Llama2cReader {
   void each_layer(const std::string& name, std::vector<std::int64_t> shape);
   Weights& w_;
   const MappedFile& file_;
+  Budget& budget_;
   std::size_t at_ = 28;
 };
 
 void Llama2cReader::tensor(const std::string& name, std::vector<std::int64_t> shape) {
   StoredTensor t{.shape = std::move(shape), .type = "F32", .bytes = {}, .dtype = DType::F32};
   const std::size_t n = static_cast<std::size_t>(t.elements()) * 4;
-  if (n > file_.bytes().size() - at_) throw Error("load", cat(file_.path(), ": truncated: it ends inside ", name));
+  if (n > file_.bytes().size() - at_) throw file_error("load", file_.path(), "truncated: it ends inside ", name);
+  io::take_tensor(budget_, name.size(), t.shape.size());
   t.bytes = file_.bytes().subspan(at_, n);
   at_ += n;
   if (!name.empty()) w_.tensors_.emplace(name, std::move(t));
@@ -58,8 +75,8 @@ void Llama2cReader::read() {
                     heads > 0 && heads <= dim && kv_heads > 0 && heads % kv_heads == 0 && dim % heads == 0 &&
                     vocab > 0 && vocab <= 1 << 24 && context > 0 && context <= 1 << 24;
   if (!sane)
-    throw Error("load",
-                cat(file_.path(), ": not a checkpoint this library knows (GGUF, safetensors or llama2.c .bin)"));
+    throw file_error("load", file_.path(),
+                     "not a checkpoint this library knows (GGUF, safetensors or llama2.c .bin)");
   const std::int64_t kv = dim / heads * kv_heads;
   tensor("model.embed_tokens.weight", {vocab, dim});
   each_layer("input_layernorm", {dim});
@@ -75,15 +92,16 @@ void Llama2cReader::read() {
   tensor("", {context, dim / heads});  // cosines and sines older versions stored
   if (h[5] < 0) tensor("lm_head.weight", {vocab, dim});
   if (at_ != file_.bytes().size())
-    throw Error("load", cat(file_.path(), ": ", file_.bytes().size() - at_, " bytes too many for its header"));
+    throw file_error("load", file_.path(), file_.bytes().size() - at_, " bytes too many for its header");
 }
 
 class GgufWeightsReader {
  public:
-  static void read(Weights& w, std::shared_ptr<const MappedFile> file) {
-    auto g = std::make_shared<GgufFile>(read_gguf(std::move(file)));
+  static void read(Weights& w, std::shared_ptr<const MappedFile> file, Budget& budget) {
+    auto g = std::make_shared<GgufFile>(io::read_gguf(std::move(file), budget));
     const auto bytes = g->file->bytes();
     for (const GgufTensor& t : g->tensors) {
+      io::take_tensor(budget, t.name.size(), t.shape.size());
       StoredTensor s{
           .shape = t.shape, .type = std::string(ggml_type_name(t.type)), .bytes = bytes.subspan(t.offset, t.bytes)};
       s.ggml = static_cast<int>(t.type);
@@ -107,51 +125,79 @@ class GgufWeightsReader {
 namespace {
 
 // The file a directory means.
-fs::path inside(const fs::path& dir) {
-  for (const char* name : {"model.safetensors.index.json", "model.safetensors"})
-    if (fs::exists(dir / name)) return dir / name;
-  std::vector<fs::path> found;
-  for (const auto& e : fs::directory_iterator(dir)) {
-    const std::string ext = e.path().extension().string();
-    if (ext == ".safetensors" || ext == ".gguf") found.push_back(e.path());
-  }
+std::string inside(const std::string& folder) {
+  constexpr const char* kUsual[] = {"model.safetensors.index.json", "model.safetensors"};
+  if (std::string usual = io::first_in(folder, kUsual); !usual.empty()) return usual;
+  std::vector<std::string> found;
+  std::error_code ec;
+  for (fs::directory_iterator at(folder, ec), end; !ec && at != end; at.increment(ec))
+    if (const fs::path& p = at->path(); p.extension() == ".safetensors" || p.extension() == ".gguf")
+      found.push_back(p.string());
+  if (ec) throw file_error("load", folder, "cannot list the folder: ", ec.message());
   if (found.size() == 1) return found.front();
-  throw Error("load", cat(dir.string(), found.empty() ? " holds no model.safetensors, shard index or GGUF file"
-                                                      : " holds several checkpoints: name one of the files"));
+  throw Error("load", printable(folder, 500) + (found.empty()
+                                                    ? " holds no model.safetensors, shard index or GGUF file"
+                                                    : " holds several checkpoints: name one of the files"));
 }
 
 }  // namespace
 
-Weights Weights::open(std::shared_ptr<const MappedFile> file) {
+// A link to nowhere is there, too: opening it says what is wrong with it.
+std::string io::first_in(const std::string& folder, std::span<const char* const> names) {
+  for (const char* name : names) {
+    const fs::path p = fs::path(folder) / name;
+    std::error_code ec;
+    if (fs::exists(fs::symlink_status(p, ec))) return p.string();
+  }
+  return "";
+}
+bool io::is_folder(const std::string& path) {
+  std::error_code ec;
+  return fs::is_directory(path, ec);
+}
+
+Weights Weights::open(std::shared_ptr<const MappedFile> file, const ReadOptions& o) {
+  Budget budget(o, file->path());
+  return open(std::move(file), o, budget);
+}
+
+Weights Weights::open(std::shared_ptr<const MappedFile> file, const ReadOptions& o, Budget& budget) {
   Weights w;
+  w.options_ = o;
   w.path_ = file->path();
   const auto bytes = file->bytes();
   if (bytes.size() >= 4 && std::memcmp(bytes.data(), "GGUF", 4) == 0) {
-    GgufWeightsReader::read(w, file);
+    GgufWeightsReader::read(w, file, budget);
     return w;
   }
-  if (bytes.size() < 28) throw Error("load", cat(w.path_, ": too short for a checkpoint (", bytes.size(), " bytes)"));
+  if (bytes.size() < 28)
+    throw file_error("load", w.path_, "too short for a checkpoint (", bytes.size(), " bytes)");
   w.format_ = "llama2.c";
-  Llama2cReader(w, *file).read();
+  Llama2cReader(w, *file, budget).read();
   w.files_ = {std::move(file)};
   return w;
 }
 
-Weights Weights::open(const std::string& path, bool map) {
+Weights Weights::open(const std::string& path, const ReadOptions& o) {
   std::error_code ec;
-  if (!fs::exists(path, ec)) throw Error("load", cat("there is no file '", path, "'"));
-  const fs::path file = fs::is_directory(path, ec) ? inside(path) : fs::path(path);
-  const bool safetensors = file.extension() == ".json" || file.extension() == ".safetensors";
-  if (!safetensors) {
-    auto bytes = map ? MappedFile::open(file.string()) : MappedFile::read(file.string());
-    if (!io::looks_like_safetensors(bytes->bytes())) return open(std::move(bytes));
+  if (!fs::exists(fs::symlink_status(path, ec))) throw Error("load", cat("there is no file ", quoted(path)));
+  const std::string file = io::is_folder(path) ? inside(path) : path;
+  Budget budget(o, path);
+  if (!file.ends_with(".json") && !file.ends_with(".safetensors")) {
+    auto bytes = o.map ? MappedFile::open(file) : MappedFile::read(file);
+    if (!io::looks_like_safetensors(bytes->bytes())) return open(std::move(bytes), o, budget);
   }
   Weights w;
+  w.options_ = o;
   w.path_ = path;
   w.format_ = "safetensors";
-  w.files_ = io::add_safetensors(w, file.string(), map);
-  if (const fs::path config = file.parent_path() / "config.json"; fs::exists(config, ec))
-    w.config_json_ = read_text_file(config.string());
+  w.files_ = io::add_safetensors(w, file, o.map, budget);
+  constexpr const char* kConfig[] = {"config.json"};
+  if (const std::string config = io::first_in(fs::path(file).parent_path().string(), kConfig); !config.empty()) {
+    w.config_json_ = read_text_file(config);
+    budget.parsed(w.config_json_.size());
+    budget.take(w.config_json_.size());
+  }
   return w;
 }
 
@@ -161,7 +207,7 @@ const StoredTensor* Weights::find(std::string_view name) const {
 }
 const StoredTensor& Weights::at(std::string_view name) const {
   if (const StoredTensor* t = find(name)) return *t;
-  throw Error("load", cat(path_, " has no tensor '", name, "'"));
+  throw file_error("load", path_, "there is no tensor ", quoted(name));
 }
 const MappedFile* Weights::file_of(std::span<const std::byte> bytes) const {
   for (const auto& f : files_)
@@ -183,12 +229,13 @@ std::size_t Weights::bytes() const {
 }
 
 std::vector<float> Weights::read(const StoredTensor& t) {
+  const bool readable = t.ggml >= 0 ? can_dequantize(static_cast<std::uint32_t>(t.ggml)) : t.dtype.has_value();
+  if (!readable) throw Error("load", cat("values of type ", printable(t.type, 40), " cannot be read yet"));
   std::vector<float> v(static_cast<std::size_t>(t.elements()));
   if (t.ggml >= 0) {
     dequantize_gguf(static_cast<std::uint32_t>(t.ggml), t.bytes.data(), t.elements(), v.data());
     return v;
   }
-  if (!t.dtype) throw Error("load", cat("values of type ", t.type, " cannot be read yet"));
   for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(load_f64(t.bytes.data(), *t.dtype, i));
   return v;
 }

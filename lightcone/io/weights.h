@@ -3,7 +3,7 @@
 //
 // Read: safetensors (one file, a shard index, or a directory holding either), GGUF, and llama2.c's
 // .bin. Any bytes give weights or an Error; a file can neither crash the reader nor make it
-// allocate more than the file holds.
+// allocate more than ReadOptions::memory, nor work longer than in proportion to its size.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,7 @@
 
 #include "lightcone/core/dtype.h"
 #include "lightcone/core/op.h"
+#include "lightcone/io/read_options.h"
 
 namespace lc {
 
@@ -33,18 +34,18 @@ struct StoredTensor {
   std::optional<DType> dtype = {};
   std::optional<QuantFormat> quant = {};
   int ggml = -1;  // GGUF's number of the type
-  std::int64_t elements() const;
+  std::int64_t elements() const;  // Error when the shape is larger than any memory; readers refuse such a tensor
 };
 
 class Weights {
  public:
-  // A file, or a directory with config.json and safetensors inside. Mapped, unless map is false: then it is read
-  // into memory, where nobody can change it or cut it short (which ends a process that has it mapped).
-  static Weights open(const std::string& path, bool map = true);
+  // A file, or a directory with config.json and safetensors inside.
+  static Weights open(const std::string& path, const ReadOptions& o = {});
   // The same from bytes in memory: GGUF or llama2.c, which need no second file.
-  static Weights open(std::shared_ptr<const MappedFile> file);
+  static Weights open(std::shared_ptr<const MappedFile> file, const ReadOptions& o = {});
 
   const std::string& path() const { return path_; }
+  const ReadOptions& options() const { return options_; }  // with which it was opened
   const std::string& format() const { return format_; }  // "safetensors", "GGUF" or "llama2.c"
   const std::map<std::string, StoredTensor, std::less<>>& tensors() const { return tensors_; }
   const StoredTensor* find(std::string_view name) const;
@@ -67,7 +68,9 @@ class Weights {
   friend class SafetensorsReader;
   friend class Llama2cReader;
   friend class GgufWeightsReader;
+  static Weights open(std::shared_ptr<const MappedFile> file, const ReadOptions& o, Budget& budget);
   std::string path_, format_, config_json_;
+  ReadOptions options_;
   std::map<std::string, StoredTensor, std::less<>> tensors_;
   std::map<std::string, std::string> metadata_;
   std::shared_ptr<const GgufFile> gguf_;

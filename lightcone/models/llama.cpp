@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/io/gguf.h"
 #include "lightcone/passes/passes.h"
+#include "lightcone/runtime/nan.h"
 
 namespace lc {
 namespace {
-
-namespace fs = std::filesystem;
 
 // How each parameter is given to the program once it is compiled.
 struct Binding {
@@ -82,19 +80,18 @@ void check_memory(const Llama& m, std::size_t limit) {
 }
 
 std::shared_ptr<const Tokenizer> find_tokenizer(const Weights& w, const LlamaOptions& o, std::int64_t vocab) {
-  if (!o.tokenizer.empty()) return load_tokenizer(o.tokenizer, static_cast<int>(vocab));
-  if (w.gguf() && w.gguf()->metadata.contains("tokenizer.ggml.tokens")) return tokenizer_from_gguf(*w.gguf());
-  const fs::path dir = fs::is_directory(w.path()) ? fs::path(w.path()) : fs::path(w.path()).parent_path();
-  for (const char* name : {"tokenizer.json", "tokenizer.model", "tokenizer.bin"})
-    if (fs::exists(dir / name)) return load_tokenizer((dir / name).string(), static_cast<int>(vocab));
-  return nullptr;
+  if (!o.tokenizer.empty()) return load_tokenizer(o.tokenizer, static_cast<int>(vocab), w.options());
+  if (w.gguf() && w.gguf()->metadata.contains("tokenizer.ggml.tokens"))
+    return tokenizer_from_gguf(*w.gguf(), w.options());
+  const std::string file = find_tokenizer_file(w.path());
+  return file.empty() ? nullptr : load_tokenizer(file, static_cast<int>(vocab), w.options());
 }
 
 }  // namespace
 
 Llama Llama::load(const std::string& path, const LlamaOptions& o) {
   if (o.progress) o.progress("reading", 0);
-  return load(Weights::open(path, o.map), o);
+  return load(Weights::open(path, {.map = o.map}), o);
 }
 
 Llama Llama::load(Weights opened, const LlamaOptions& o) {
@@ -153,7 +150,11 @@ bool Llama::ends(int token) const {
          (tokenizer_ && tokenizer_->is_end(token));
 }
 
-LlamaSession::LlamaSession(const Llama& model) : model_(&model), context_(model.program()) {}
+LlamaSession::LlamaSession(const Llama& model)
+    : model_(&model), context_(model.program()), compiled_(model.program().interpreted() == 0) {
+  tokens_.reserve(static_cast<std::size_t>(model.shape().context));  // feeding one token allocates nothing
+  ids_.reserve(static_cast<std::size_t>(model.shape().chunk));
+}
 
 std::int64_t LlamaSession::room() const { return model_->shape().context - static_cast<std::int64_t>(tokens_.size()); }
 
@@ -166,26 +167,36 @@ std::span<const float> LlamaSession::feed(std::span<const int> tokens) {
     if (t < 0 || t >= model_->config().vocab)
       throw Error("feed", cat("token ", t, " is outside the vocabulary of ", model_->config().vocab));
   logits_.clear();
+  std::span<const float> last;
+  const auto past = static_cast<std::int64_t>(tokens_.size());
   for (std::size_t at = 0; at < tokens.size();) {
-    const std::size_t n = std::min(tokens.size() - at, static_cast<std::size_t>(s.chunk));
-    ids_.assign(tokens.begin() + static_cast<std::ptrdiff_t>(at), tokens.begin() + static_cast<std::ptrdiff_t>(at + n));
-    context_.bind("seq", static_cast<std::int64_t>(n)).bind("past", static_cast<std::int64_t>(tokens_.size()));
-    context_.set("tokens", ids_).run();
-    tokens_.insert(tokens_.end(), tokens.begin() + static_cast<std::ptrdiff_t>(at),
-                   tokens.begin() + static_cast<std::ptrdiff_t>(at + n));
-    at += n;
-    if (s.all_logits) {
-      const std::vector<float> some = context_.get("logits");
-      logits_.insert(logits_.end(), some.begin(), some.end());
-    }
+    const auto now = tokens.subspan(at, std::min(tokens.size() - at, static_cast<std::size_t>(s.chunk)));
+    last = step(now, past + static_cast<std::int64_t>(at));
+    if (s.all_logits) logits_.insert(logits_.end(), last.begin(), last.end());
+    at += now.size();
   }
-  if (s.all_logits) return logits_;
-  if (model_->program().interpreted() > 0) {
-    logits_ = context_.get("logits");
-    return logits_;
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());  // after an Error they count as never fed
+  return s.all_logits ? logits_ : last;
+}
+
+// The logits of some tokens behind `past` others.
+std::span<const float> LlamaSession::step(std::span<const int> tokens, std::int64_t past) {
+  ids_.assign(tokens.begin(), tokens.end());
+  context_.bind("seq", static_cast<std::int64_t>(tokens.size())).bind("past", past);
+  context_.set("tokens", ids_).run();
+  std::span<const float> logits;
+  if (compiled_) {
+    const auto bytes = context_.bytes("logits");
+    logits = {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
+  } else {
+    step_logits_ = context_.get("logits");
+    logits = step_logits_;
   }
-  const auto bytes = context_.bytes("logits");
-  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
+  if (holds_nan(logits.data(), DType::F32, logits.size())) {
+    context_.run_checked();  // says where it comes from; the same positions of the caches are written again
+    throw Error("feed", "there is NaN among the logits, and none when the step was run again: the computer itself errs");
+  }
+  return logits;
 }
 
 void LlamaSession::reset() {

@@ -75,7 +75,8 @@ class LlamaSession {
  public:
   explicit LlamaSession(const Llama& model);
   // Appends tokens and returns the logits of the last one, or of all of them when the model was
-  // loaded with all_logits: [vocab] or [tokens.size(), vocab], valid until the next call.
+  // loaded with all_logits: [vocab] or [tokens.size(), vocab], valid until the next call. Logits that are NaN are an
+  // Error that names the layer they come from. After an Error the tokens count as never given.
   std::span<const float> feed(std::span<const int> tokens);
   std::span<const float> feed(int token) { return feed({&token, 1}); }
   std::span<const int> tokens() const { return tokens_; }
@@ -85,10 +86,13 @@ class LlamaSession {
 
  private:
   const Llama* model_;
+  std::span<const float> step(std::span<const int> tokens, std::int64_t past);
+
   Context context_;
+  bool compiled_;
   std::vector<int> tokens_;
   std::vector<std::int64_t> ids_;
-  std::vector<float> logits_;
+  std::vector<float> logits_, step_logits_;
 };
 
 }  // namespace lc

@@ -5,16 +5,15 @@
 #include <numbers>
 #include <optional>
 
-#include <nlohmann/json.hpp>
-
 #include "lightcone/core/dim.h"
-#include "lightcone/core/error.h"
 #include "lightcone/io/gguf.h"
+#include "lightcone/io/json_internal.h"
+#include "lightcone/io/printable.h"
 
 namespace lc {
 namespace {
 
-using Json = nlohmann::json;
+using io::Json;
 
 // How a context longer than the trained one is reached; Hugging Face's rope_scaling.
 struct Scaling {
@@ -24,7 +23,7 @@ struct Scaling {
 
 void positive(double v, const char* what, const Weights& w) {
   if (!(v > 0 && std::isfinite(v)))
-    throw Error("load", cat(w.path(), ": ", what, " is ", v, ", not a positive number"));
+    throw file_error("load", w.path(), what, " is ", v, ", not a positive number");
 }
 
 double rope_speed(double theta, std::int64_t pair, std::int64_t head_dim) {
@@ -35,7 +34,7 @@ double rope_speed(double theta, std::int64_t pair, std::int64_t head_dim) {
 // kept, those between interpolated (transformers' modeling_rope_utils, "llama3").
 std::vector<double> frequencies(const Weights& w, std::int64_t head_dim, double theta, const Scaling& s) {
   if (head_dim < 1 || head_dim > 1 << 16 || head_dim % 2 != 0)
-    throw Error("load", cat(w.path(), ": heads of size ", head_dim, " cannot be rotated"));
+    throw file_error("load", w.path(), "heads of size ", head_dim, " cannot be rotated");
   positive(theta, "the base of RoPE", w);
   if (s.type != "default") positive(s.factor, "the factor of the RoPE scaling", w);  // elsewhere files write 0
   std::vector<double> f;
@@ -59,73 +58,81 @@ void add_token(std::vector<int>& ids, double id) {
   if (id >= 0 && id <= 1e9 && id == std::floor(id)) ids.push_back(static_cast<int>(id));
 }
 
+// config.json, where a member may be left out or null, and otherwise is what it should be.
 class JsonConfig {
  public:
-  JsonConfig(const Weights& w) : path_(w.path()) {
-    try {
-      j_ = Json::parse(w.config_json());
-    } catch (const Json::exception& e) {
-      throw Error("load", cat(path_, ": config.json is not JSON: ", e.what()));
-    }
-    if (!j_.is_object()) throw Error("load", cat(path_, ": config.json is not an object"));
-    if (j_.contains("text_config") && j_["text_config"].is_object()) j_ = Json(j_["text_config"]);
+  explicit JsonConfig(const Weights& w)
+      : path_(w.path()), budget_(w.options(), path_), text_(w.config_json(), path_ + ": config.json", budget_) {
+    j_ = text_.root();
+    if (!j_.is(Json::Kind::Object)) fail("it is not an object");
+    if (const Json inner = member(j_, "text_config", Json::Kind::Object, "an object"); !inner.absent()) j_ = inner;
   }
   std::optional<double> number(const char* key) const { return number(j_, key); }
-  std::optional<double> number(const Json& j, const char* key) const {
-    if (!j.contains(key) || j[key].is_null()) return std::nullopt;
-    if (!j[key].is_number()) throw Error("load", cat(path_, ": config.json: ", key, " is not a number"));
-    return j[key].get<double>();
-  }
-  std::string text(const char* key) const {
-    return j_.contains(key) && j_[key].is_string() ? j_[key].get<std::string>() : "";
-  }
+  std::string text(const char* key) const { return std::string(member(j_, key, Json::Kind::String, "a text").text()); }
   bool flag(const char* key, bool otherwise) const {
-    return j_.contains(key) && j_[key].is_boolean() ? j_[key].get<bool>() : otherwise;
+    return member(j_, key, Json::Kind::Bool, "true or false").flag().value_or(otherwise);
   }
   Scaling scaling() const;
   std::vector<int> eos() const;
   std::optional<double> theta() const {
     if (const auto t = number("rope_theta")) return t;
-    return j_.contains("rope_parameters") && j_["rope_parameters"].is_object()
-               ? number(j_["rope_parameters"], "rope_theta")
-               : std::nullopt;
+    return number(member(j_, "rope_parameters", Json::Kind::Object, "an object"), "rope_theta");
   }
 
  private:
-  std::string path_;
+  template <class... Ts>
+  [[noreturn]] void fail(const Ts&... what) const {
+    throw file_error("load", path_, "config.json: ", what...);
+  }
+  Json member(const Json& j, std::string_view key, Json::Kind kind, const char* words) const {
+    const Json m = j[key];
+    if (!m.absent() && !m.is(kind)) fail(key, " is not ", words);
+    return m;
+  }
+  std::optional<double> number(const Json& j, std::string_view key) const {
+    const Json m = j[key];
+    if (!m.absent() && !m.number()) fail(key, " is not a number");
+    return m.number();
+  }
+  const std::string& path_;
+  Budget budget_;
+  io::JsonDocument text_;
   Json j_;
 };
 
 Scaling JsonConfig::scaling() const {
   Scaling s;
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    if (!j_.contains(key) || !j_[key].is_object()) continue;
-    const Json& r = j_[key];
+    const Json r = member(j_, key, Json::Kind::Object, "an object");
+    if (r.absent()) continue;
     for (const char* k : {"type", "rope_type"})
-      if (r.contains(k) && r[k].is_string()) s.type = r[k].get<std::string>();
+      if (const Json type = member(r, k, Json::Kind::String, "a text"); !type.absent()) s.type = type.text();
     s.factor = number(r, "factor").value_or(1);
     s.low = number(r, "low_freq_factor").value_or(1);
     s.high = number(r, "high_freq_factor").value_or(4);
     s.original = number(r, "original_max_position_embeddings").value_or(8192);
   }
   if (s.type != "default" && s.type != "linear" && s.type != "llama3")
-    throw Error("load",
-                cat(path_, ": RoPE scaling of type '", s.type, "' is not supported (default, linear and llama3 are)"));
+    fail("RoPE scaling of type ", quoted(s.type), " is not supported (default, linear and llama3 are)");
   return s;
 }
 
 std::vector<int> JsonConfig::eos() const {
   std::vector<int> ids;
-  if (!j_.contains("eos_token_id")) return ids;
-  const Json& e = j_["eos_token_id"];
-  for (const Json& x : e.is_array() ? e : Json::array({e}))
-    if (x.is_number_integer()) add_token(ids, x.get<double>());
+  const auto add = [&](const Json& id) {
+    if (!id.absent() && !id.number()) fail("eos_token_id is not a number, or a list of them");
+    if (id.number()) add_token(ids, *id.number());
+  };
+  const Json e = j_["eos_token_id"];
+  if (!e.is(Json::Kind::Array)) add(e);
+  if (e.is(Json::Kind::Array))
+    for (const auto& [unnamed, id] : e) add(id);
   return ids;
 }
 
 std::int64_t whole(double v, const std::string& what, const std::string& path) {
   if (!(v >= 1 && v <= 1e9) || v != std::floor(v))
-    throw Error("load", cat(path, ": ", what, " is ", v, ", which makes no model"));
+    throw file_error("load", path, what, " is ", v, ", which makes no model");
   return static_cast<std::int64_t>(v);
 }
 
@@ -133,11 +140,11 @@ LlamaConfig from_json(const Weights& w) {
   const JsonConfig j(w);
   const std::string type = j.text("model_type");
   if (!type.empty() && type != "llama" && type != "mistral" && type != "qwen2" && type != "qwen3")
-    throw Error("load", cat(w.path(), ": a model of type '", type,
-                            "' is not of the Llama family (llama, mistral, qwen2, qwen3)"));
+    throw file_error("load", w.path(), "a model of type ", quoted(type),
+                     " is not of the Llama family (llama, mistral, qwen2, qwen3)");
   const auto need = [&](const char* key) {
     const auto v = j.number(key);
-    if (!v) throw Error("load", cat(w.path(), ": config.json has no ", key));
+    if (!v) throw file_error("load", w.path(), "config.json has no ", key);
     return whole(*v, key, w.path());
   };
   LlamaConfig c;
@@ -153,7 +160,7 @@ LlamaConfig from_json(const Weights& w) {
     c.window = need("sliding_window");
   c.eos = j.eos();
   if (const std::string act = j.text("hidden_act"); !act.empty() && act != "silu")
-    throw Error("load", cat(w.path(), ": the activation '", act, "' is not of the Llama family (silu)"));
+    throw file_error("load", w.path(), "the activation ", quoted(act), " is not of the Llama family (silu)");
   return c;
 }
 
@@ -161,11 +168,11 @@ LlamaConfig from_json(const Weights& w) {
 std::int64_t gguf_vocabulary(const Weights& w) {
   const std::vector<std::int64_t>& shape = w.at("token_embd.weight").shape;
   if (shape.size() != 2 || shape[0] < 1)
-    throw Error("load", cat(w.path(), ": token_embd.weight has the shape ", str(Shape(shape.begin(), shape.end())),
-                            ", not a row for each token"));
+    throw file_error("load", w.path(), "token_embd.weight has the shape ", str(Shape(shape.begin(), shape.end())),
+                     ", not a row for each token");
   const auto* tokens = w.gguf()->strings("tokenizer.ggml.tokens");
   if (tokens && static_cast<std::int64_t>(tokens->size()) != shape[0])
-    throw Error("load", cat(w.path(), ": token_embd.weight has ", shape[0], " rows for ", tokens->size(), " tokens"));
+    throw file_error("load", w.path(), "token_embd.weight has ", shape[0], " rows for ", tokens->size(), " tokens");
   return shape[0];
 }
 
@@ -173,12 +180,12 @@ LlamaConfig from_gguf(const Weights& w) {
   const GgufFile& g = *w.gguf();
   const std::string arch = g.text("general.architecture").value_or("");
   if (arch != "llama" && arch != "mistral" && arch != "qwen2" && arch != "qwen3")
-    throw Error("load", cat(w.path(), ": a model of architecture '", arch,
-                            "' is not of the Llama family (llama, mistral, qwen2, qwen3)"));
+    throw file_error("load", w.path(), "a model of architecture ", quoted(arch),
+                     " is not of the Llama family (llama, mistral, qwen2, qwen3)");
   const auto number = [&](const std::string& key) { return g.number(arch + "." + key); };
   const auto need = [&](const std::string& key) {
     const auto v = number(key);
-    if (!v) throw Error("load", cat(w.path(), ": the GGUF header has no ", arch, ".", key));
+    if (!v) throw file_error("load", w.path(), "the GGUF header has no ", arch, ".", key);
     return whole(*v, key, w.path());
   };
   LlamaConfig c;
@@ -192,18 +199,18 @@ LlamaConfig from_gguf(const Weights& w) {
   c.rope_theta = number("rope.freq_base").value_or(10000);
   c.rope_interleaved = arch == "llama" || arch == "mistral";  // the others keep Hugging Face's halves
   if (const auto n = number("rope.dimension_count"); n && *n != static_cast<double>(c.head_dim))
-    throw Error("load", cat(w.path(), ": rotating ", *n, " of ", c.head_dim, " dimensions is not supported"));
+    throw file_error("load", w.path(), "rotating ", *n, " of ", c.head_dim, " dimensions is not supported");
   Scaling s;
   if (const auto t = g.text(arch + ".rope.scaling.type"); t && *t != "none") s.type = *t;
   s.factor = number("rope.scaling.factor").value_or(1);
   if (s.type != "default" && s.type != "linear")
-    throw Error("load", cat(w.path(), ": RoPE scaling of type '", s.type, "' is not supported (linear is)"));
+    throw file_error("load", w.path(), "RoPE scaling of type ", quoted(s.type), " is not supported (linear is)");
   c.rope_frequencies = frequencies(w, c.head_dim, c.rope_theta, s);
   if (const StoredTensor* f = w.find("rope_freqs.weight")) {  // Llama 3.1 and later: a divisor for each pair
+    if (f->elements() != static_cast<std::int64_t>(c.rope_frequencies.size()))  // before they are unpacked
+      throw file_error("load", w.path(), "rope_freqs.weight has ", f->elements(), " values, ",
+                       c.rope_frequencies.size(), " are needed");
     const std::vector<float> by = Weights::read(*f);
-    if (by.size() != c.rope_frequencies.size())
-      throw Error("load", cat(w.path(), ": rope_freqs.weight has ", by.size(), " values, ", c.rope_frequencies.size(),
-                              " are needed"));
     for (std::size_t i = 0; i < by.size(); ++i) c.rope_frequencies[i] /= static_cast<double>(by[i]);
   }
   if (number("attention.sliding_window").value_or(0) > 0) c.window = need("attention.sliding_window");
@@ -215,7 +222,7 @@ LlamaConfig from_llama2c(const Weights& w) {
   const auto h = w.llama2c();
   LlamaConfig c;
   c.hidden = h[0], c.intermediate = h[1], c.layers = h[2], c.heads = h[3], c.kv_heads = h[4];
-  c.vocab = std::abs(h[5]), c.context = h[6], c.head_dim = c.hidden / c.heads;
+  c.vocab = std::abs(static_cast<std::int64_t>(h[5])), c.context = h[6], c.head_dim = c.hidden / c.heads;
   c.rope_interleaved = true;
   c.rope_frequencies = frequencies(w, c.head_dim, c.rope_theta, {});
   c.eos = {1, 2};  // run.c stops at BOS as well
@@ -226,10 +233,10 @@ LlamaConfig from_llama2c(const Weights& w) {
 
 LlamaConfig LlamaConfig::from(const Weights& w) {
   if (w.format() == "safetensors" && w.config_json().empty())
-    throw Error("load", cat(w.path(), ": a safetensors model needs its config.json beside it"));
+    throw file_error("load", w.path(), "a safetensors model needs its config.json beside it");
   LlamaConfig c = w.gguf() ? from_gguf(w) : w.format() == "safetensors" ? from_json(w) : from_llama2c(w);
   if (c.heads % c.kv_heads != 0)
-    throw Error("load", cat(w.path(), ": ", c.kv_heads, " key heads do not divide ", c.heads, " query heads"));
+    throw file_error("load", w.path(), c.kv_heads, " key heads do not divide ", c.heads, " query heads");
   positive(c.eps, "the epsilon of the norms", w);
   for (double f : c.rope_frequencies) positive(f, "a frequency of RoPE", w);
   return c;

@@ -42,6 +42,7 @@ struct Session::Impl {
   std::optional<Context> context;
   std::map<std::string, std::vector<std::byte>> values;  // of inputs
   Bindings bindings;
+  std::size_t compiled = 0;  // nodes the graph had; what came later waits for the next compile()
   int inputs = 0;
 
   std::string output(const Tensor& t) const;
@@ -64,31 +65,37 @@ void Session::put(const Tensor& input, const void* data, std::size_t elements) {
   const auto* p = static_cast<const std::byte*>(data);
   auto& bytes = impl_->values[n.name];
   bytes.assign(p, p + elements * size_of(n.dtype));
-  if (impl_->context) impl_->context->set_bytes(n.name, bytes.data(), bytes.size());
+  if (impl_->context && input.edge().node < impl_->compiled)
+    impl_->context->set_bytes(n.name, bytes.data(), bytes.size());
 }
 
 Session& Session::compile(const Compiler& c) {
-  impl_->context.reset();
-  impl_->program = lc::compile(impl_->graph, c);
-  impl_->context.emplace(*impl_->program);
-  for (const std::string& name : impl_->program->inputs())
-    if (const auto it = impl_->values.find(name); it != impl_->values.end())
-      impl_->context->set_bytes(name, it->second.data(), it->second.size());
-  for (const auto& [name, value] : impl_->bindings) impl_->context->bind(name, value);
+  Program program = lc::compile(impl_->graph, c);  // after an Error what was compiled before can still be used
+  Context context(program);
+  for (const auto& [name, bytes] : impl_->values) context.set_bytes(name, bytes.data(), bytes.size());
+  for (const auto& [name, value] : impl_->bindings) context.bind(name, value);
+  impl_->compiled = impl_->graph.size();
+  impl_->program = std::move(program);
+  impl_->context = std::move(context);
   return *this;
 }
 
 Session& Session::bind(std::string_view name, std::int64_t value) {
   std::map<std::string, Bounds> known;
+  bool waits = true;
   for (NodeId id = 0; id < impl_->graph.size(); ++id)
     if (impl_->graph[id].op == Op::Input)
-      for (const Dim& d : impl_->graph[id].shape) known.merge(d.symbols());
+      for (const Dim& d : impl_->graph[id].shape) {
+        auto names = d.symbols();
+        waits = waits && !(id < impl_->compiled && names.contains(std::string(name)));
+        known.merge(names);
+      }
   const auto it = known.find(std::string(name));
   if (it == known.end()) throw Error("bind", cat("no extent of an input is named '", name, "'"));
   if (value < it->second.lo || value > it->second.hi)
     throw Error("bind", cat(name, " = ", value, " is outside its bounds [", it->second.lo, ", ", it->second.hi, "]"));
   impl_->bindings[std::string(name)] = value;
-  if (impl_->context) impl_->context->bind(name, value);
+  if (impl_->context && !waits) impl_->context->bind(name, value);
   return *this;
 }
 

@@ -69,9 +69,7 @@ std::optional<Tensor> drop_max_of_one(const Match& m) {
   return Tensor(m.graph, n.in[0]).reshape(n.shape);
 }
 
-}  // namespace
-
-std::vector<Rule> generic_rules() {
+std::vector<Rule> make_rules() {
   const Pat x = any(), y = any(), c = any();
   std::vector<Rule> rules = {
       {"x * 1", x * 1.0, x},
@@ -97,6 +95,13 @@ std::vector<Rule> generic_rules() {
     for (int k = 0; k < row.arity; ++k) in.push_back(any());
     rules.push_back({"fold " + std::string(row.name), op(row.op, in), fold});
   }
+  return rules;
+}
+
+}  // namespace
+
+std::vector<Rule> generic_rules() {
+  static const std::vector<Rule> rules = make_rules();  // once: patterns live as long as the process
   return rules;
 }
 

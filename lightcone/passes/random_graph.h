@@ -24,6 +24,11 @@ Graph random_graph(std::uint64_t seed, const RandomGraphOptions& o = {});
 // Values for every input and numbers for every symbol of a graph. `wild` mixes in NaN, infinities,
 // zeros of both signs, huge and tiny numbers.
 std::map<std::string, Value> random_inputs(const Graph& g, const Bindings& env, std::uint64_t seed, bool wild = true);
+// The same, scaled to the graph, so that what flows through a network of any depth stays about one: what is summed in
+// products with something computed is divided by the root of the number of terms (weights of a parameter before the
+// values beside them), what a root or logarithm is taken of is positive, an index chooses a place that there is, block
+// formats have scales of weights.
+std::map<std::string, Value> fitting_inputs(const Graph& g, const Bindings& env, std::uint64_t seed, bool wild);
 Bindings random_bindings(const Graph& g, std::uint64_t seed);
 
 }  // namespace lc

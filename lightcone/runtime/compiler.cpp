@@ -77,12 +77,14 @@ Compiled transform(const Graph& g, const Compiler& c, const CompileOptions& opti
 
 std::string report(std::span<const PassLog> log) {
   std::ostringstream s;
+  s.exceptions(std::ios_base::badbit);
   s << std::fixed << std::setprecision(2);
   for (const PassLog& l : log) {
     s << std::left << std::setw(16) << l.pass << std::right << std::setw(8) << l.nodes_before << " -> " << std::setw(6)
       << l.nodes_after << " nodes" << std::setw(10) << l.seconds * 1e3 << " ms";
     for (const auto& [rule, n] : l.fired) s << "  " << rule << " x" << n;
     s << '\n';
+    for (const std::string& note : l.notes) s << "  note: " << note << '\n';
   }
   return s.str();
 }

@@ -19,6 +19,7 @@ struct PassLog {
   double seconds = 0;
   std::size_t nodes_before = 0, nodes_after = 0;  // live ones
   std::map<std::string, int> fired;               // rule or kernel -> how often
+  std::vector<std::string> notes = {};            // what the user should know and did not ask for, as sentences
 };
 
 struct Pass {

@@ -14,12 +14,37 @@ namespace {
 constexpr std::size_t kAlign = 64;
 std::size_t aligned(std::size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
-std::size_t upper(const Dim& d, const char* what, const Location& where) {
-  const auto hi = d.bounds().hi;
-  if (hi < 0) return 0;
-  if (hi > (std::int64_t{1} << 46))
-    throw Error("plan", cat(what, " may need ", hi, " bytes; give its symbols smaller bounds"), where);
-  return static_cast<std::size_t>(hi);
+constexpr std::int64_t kMost = std::int64_t{1} << 46;  // bytes of one value, or of all in flight
+
+std::string names_of(const Dim& d) {
+  std::string names;
+  for (const auto& [name, b] : d.symbols()) names += cat(names.empty() ? "" : ", ", name, " <= ", b.hi);
+  return names;
+}
+
+std::int64_t largest(const Dim& d, const Bindings& sizes) {
+  if (d.is_constant() || sizes.empty()) return d.bounds().hi;
+  const auto names = d.symbols();
+  if (std::all_of(names.begin(), names.end(), [&](const auto& n) { return sizes.contains(n.first); }))
+    return d.eval(sizes);
+  return d
+      .substitute([&](const std::string& name) {
+        const auto it = sizes.find(name);
+        return it == sizes.end() ? std::nullopt : std::optional<Dim>(it->second);
+      })
+      .bounds()
+      .hi;
+}
+
+std::size_t upper(const Dim& d, const Bindings& sizes, const char* what, const Location& where) {
+  const std::int64_t most = largest(d, sizes);
+  if (most < 0) return 0;
+  if (most > kMost)
+    throw Error("plan",
+                d.is_constant() ? cat(what, " needs ", most, " bytes")
+                                : cat(what, " may need ", most, " bytes; lower the bounds of its sizes: ", names_of(d)),
+                where);
+  return static_cast<std::size_t>(most);
 }
 
 // A best-fit allocator that replays the run: blocks are returned as soon as their last reader is
@@ -66,6 +91,8 @@ class Arena {
       }
     }
     end_ = at + bytes;
+    if (end_ > static_cast<std::size_t>(kMost))
+      throw Error("plan", "the values in flight may need more than 2^46 bytes; give the symbols smaller bounds");
     return at;
   }
   void insert(std::size_t at, std::size_t size) {
@@ -85,8 +112,13 @@ class Arena {
   std::multimap<std::size_t, std::size_t> by_size_;
 };
 
+std::size_t bytes_of(const Node& n, const Bindings& sizes) {
+  return upper(product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype))), sizes, "a tensor", n.where);
+}
+
 struct Planner {
   const Graph& g;
+  const Bindings& sizes;
   MemoryPlan plan;
   std::vector<NodeId> last;   // last reader of each node; size() means "kept until the end"
   std::vector<bool> shared;   // another reader runs together with the last one
@@ -96,11 +128,12 @@ struct Planner {
   std::unordered_multimap<NodeId, const Assignment*> assigned;  // by what computes the new value
   Arena arena;
 
-  Planner(const Graph& graph, int workers) : g(graph), prepared(find_prepared(graph)) {
+  Planner(const Graph& graph, int workers, const Bindings& at) : g(graph), sizes(at), prepared(find_prepared(graph)) {
     plan.workers = workers;
     plan.fork = find_forks(g, prepared, workers);
     plan.nodes.resize(g.size());
     plan.scratch.resize(g.size());
+    plan.scratch_bytes.resize(g.size());
     last.resize(g.size());
     is_state.resize(g.size());
     const auto live = g.live();
@@ -165,15 +198,18 @@ struct Planner {
   void place(NodeId id) {
     const Node& n = g[id];
     Placement& p = plan.nodes[id];
-    p.bytes = upper_bytes(n);
+    p.bytes = bytes_of(n, sizes);
     if (n.op == Op::Input || prepared.node[id]) {
       p = {Placement::Where::Input, 0, id, p.bytes};
       if (prepared.node[id]) {
         p.offset = aligned(plan.prepared_bytes);
         plan.prepared_bytes = p.offset + p.bytes;
       } else if (is_state[id]) {
-        p.offset = aligned(plan.state_bytes);
-        plan.state_bytes = p.offset + p.bytes;
+        plan.state_bytes = aligned(plan.state_bytes) + p.bytes;
+        if (std::all_of(n.shape.begin(), n.shape.end(), [](const Dim& d) { return d.is_constant(); })) {
+          p.offset = aligned(plan.state_block);
+          plan.state_block = p.offset + p.bytes;
+        }
       } else if (prepared.resident[id]) {
         plan.input_bytes += p.bytes;
       }
@@ -184,9 +220,9 @@ struct Planner {
       p.offset = plan.nodes[owner(id)].offset + static_cast<std::size_t>(*n.kernel->part());
       return;
     }
-    std::size_t scratch = 0;
+    std::size_t& scratch = plan.scratch_bytes[id];
     if (n.op == Op::Kernel) {
-      scratch = upper(n.kernel->scratch_bytes(plan.workers), "scratch memory", n.where);
+      scratch = upper(n.kernel->scratch_bytes(plan.workers), sizes, "scratch memory", n.where);
       if (scratch) plan.scratch[id] = arena.take(scratch);
     }
     std::vector<NodeId> done;
@@ -220,12 +256,10 @@ struct Planner {
 
 }  // namespace
 
-std::size_t upper_bytes(const Node& n) {
-  return upper(product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype))), "a tensor", n.where);
-}
+std::size_t upper_bytes(const Node& n) { return bytes_of(n, {}); }
 
-MemoryPlan make_plan(const Graph& g, int workers) {
-  Planner p(g, workers);
+MemoryPlan make_plan(const Graph& g, int workers, const Bindings& sizes) {
+  Planner p(g, workers, sizes);
   const auto live = g.live();
   for (NodeId id = 0; id < g.size(); ++id)
     if (live[id]) p.place(id);

@@ -19,18 +19,21 @@ struct Placement {
   } where = Where::Nowhere;
   std::size_t offset = 0;  // Arena: bytes from its start; of a prepared value or a state: from the start of all
   NodeId input = 0;        // Input: whose buffer
-  std::size_t bytes = 0;   // for the largest sizes the symbols allow
+  std::size_t bytes = 0;   // for the sizes of the plan
 };
 
+// For the largest sizes that the bounds of the symbols allow, or for given ones.
 struct MemoryPlan {
   std::vector<Placement> nodes;      // by NodeId
   std::vector<std::size_t> scratch;  // by NodeId: arena offset of a kernel's scratch
+  std::vector<std::size_t> scratch_bytes;
   std::vector<NodeId> fork;          // by NodeId: the last of the kernels that share a fork with it (fork.h)
   int workers = 1;                   // that scratch memory is planned for
   std::size_t arena_bytes = 0;       // exact: what a context allocates for values in flight
   std::size_t input_bytes = 0;       // inputs that are not state and that runs read, weights included
   std::size_t prepared_bytes = 0;    // what was made of parameters when they were loaded (prepared.h)
   std::size_t state_bytes = 0;       // KV caches, moments, counters
+  std::size_t state_block = 0;       // of it, in one block: the states whose sizes are numbers
   // States that are results too: where in the arena their value before the run is kept.
   std::vector<std::pair<NodeId, std::size_t>> snapshots;
   std::vector<const Assignment*> copies;  // states whose new value is copied in after the run
@@ -38,7 +41,8 @@ struct MemoryPlan {
   std::string str() const;
 };
 
-MemoryPlan make_plan(const Graph& g, int workers);
+// A symbol that `sizes` names has that value, any other its largest.
+MemoryPlan make_plan(const Graph& g, int workers, const Bindings& sizes = {});
 
 // Bytes of a node's value for the largest sizes its symbols allow.
 std::size_t upper_bytes(const Node& n);

@@ -75,6 +75,7 @@ std::string Profile::table(const MachineLimits& limits, bool grouped) const {
   std::string s = format("%lld runs, %.3f ms each; limits %.1f GB/s, %.0f GFLOP/s\n", static_cast<long long>(runs),
                          1e3 * ratio(seconds, static_cast<double>(runs)), limits.bytes_per_second / 1e9,
                          limits.flops_per_second / 1e9);
+  for (const std::string& note : notes) s += "note: " + note + "\n";
   s += "     ms/run  share   GB/s  GFLOP/s  of limit  kB/call    kFLOP/call  calls/run  kernel\n";
   for (const Group& g : groups(*this, grouped)) {
     const KernelProfile& k = g.sum;
@@ -96,7 +97,9 @@ std::string Profile::table(const MachineLimits& limits, bool grouped) const {
 std::string Profile::json(const MachineLimits& limits) const {
   std::string s = format("{\"runs\": %lld, \"seconds\": %.9g, \"limit_bytes_per_s\": %.6g, \"limit_flops_per_s\": %.6g",
                          static_cast<long long>(runs), seconds, limits.bytes_per_second, limits.flops_per_second);
-  s += ", \"kernels\": [";
+  s += ", \"notes\": [";
+  for (const std::string& note : notes) s += (&note != notes.data() ? ", " : "") + quoted(note);
+  s += "], \"kernels\": [";
   for (const KernelProfile& k : kernels) {
     if (&k != kernels.data()) s += ",";
     s += cat("\n  {\"node\": ", k.node, ", \"name\": ", quoted(k.name), ", \"what\": ", quoted(k.what),

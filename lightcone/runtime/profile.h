@@ -47,6 +47,7 @@ struct Profile {
   std::vector<KernelProfile> kernels;  // in the order they run
   std::vector<ProfileEvent> events;    // of the first runs, as many as there was room for
   std::int64_t events_left_out = 0;
+  std::vector<std::string> notes;  // of the program: why its kernels are slow, for one
 
   // Slowest first. Kernels of one name, shape and origin are one row, unless `grouped` is false.
   std::string table(const MachineLimits& limits, bool grouped = true) const;

@@ -18,7 +18,6 @@ bool same_place(const Placement& a, const Placement& b) {
   return a.where == Placement::Where::Arena ? a.offset == b.offset : a.input == b.input;
 }
 
-// "softmax (max, exp2, sum, mul)", "add": what the user called, and what that became where it differs.
 std::string described(const Origin& o) {
   std::vector<std::pair<std::string_view, std::string>> calls;
   for (const Origin::Step& s : o.steps) {
@@ -51,6 +50,8 @@ Origin origin_of(const Node& n) {
 }
 
 }  // namespace
+
+std::string what_it_computes(const Node& n) { return described(origin_of(n)); }
 
 double Profiler::now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

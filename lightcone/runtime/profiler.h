@@ -9,6 +9,9 @@
 
 namespace lc {
 
+// "softmax (max, exp2, sum, mul)", "add": what the user called, and what that became where it differs.
+std::string what_it_computes(const Node& n);
+
 // Stands between the kernels and the threads, to see what each worker does.
 class Profiler final : public Parallel {
  public:

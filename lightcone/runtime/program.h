@@ -8,6 +8,10 @@
 // A Program is immutable once its weights are loaded and may run from many threads at once, each
 // with a Context of its own. Context::run() allocates nothing when every node is a kernel; nodes
 // no back end took are run by the reference interpreter.
+//
+// Memory follows the sizes that are bound. Addresses are reserved for the largest ones, and the first run with larger
+// sizes than before may ask the system for pages behind them. Where there are not that many addresses (a limit on virtual
+// memory), that run lays the values out anew, which allocates.
 #pragma once
 
 #include <initializer_list>
@@ -31,7 +35,8 @@ class Program {
   // Gives an input its bytes for every context: a weight. `owner` keeps them alive; nothing is
   // copied. The data must be aligned to its element size. Of a state it is the value that each new
   // context begins with, in a copy of its own.
-  // What depends on parameters alone (nn::parameter) is computed here, into memory of the program.
+  // What depends on parameters alone (nn::parameter) is computed here, into memory of the program. An input that the
+  // compilers found no use for may be loaded, too; a name that the graph never had is an Error.
   Program& load(std::string_view input, const void* data, std::size_t bytes, std::shared_ptr<const void> owner = {});
   // Do runs read the bytes of this input themselves, or only what was made of them?
   bool resident(std::string_view input) const;
@@ -39,7 +44,12 @@ class Program {
 
   const Graph& graph() const;            // as the compilers left it
   std::span<const PassLog> log() const;  // what each pass did
-  const MemoryPlan& plan() const;        // exact bytes, known before any weight is read
+  // What the user should know, as sentences: that kernels are interpreted because no compiler works, for one.
+  std::vector<std::string> notes() const;
+  // Exact bytes for the largest sizes that the bounds of the symbols allow, known before any weight is read;
+  const MemoryPlan& plan() const;
+  // and for these. A symbol without a value has its largest.
+  MemoryPlan plan(const Bindings& sizes) const;
   std::vector<std::string> inputs() const;
   std::vector<std::string> outputs() const;
   std::size_t kernels() const;      // nodes a back end runs
@@ -52,6 +62,7 @@ class Program {
  private:
   friend class Context;
   friend Program compile(const Graph&, const Compiler&, const CompileOptions&);
+  Impl& impl() const;
   std::shared_ptr<Impl> impl_;
 };
 
@@ -65,7 +76,7 @@ class Context {
   Context& operator=(Context&&) noexcept;
   ~Context();
 
-  // The number behind a symbolic extent, within its bounds.
+  // The number behind a symbolic extent, within its bounds. Error for a name that the graph never had.
   Context& bind(std::string_view symbol, std::int64_t value);
   // Copies data in, converting numbers to the input's dtype.
   Context& set(std::string_view input, std::span<const float> values);
@@ -81,6 +92,14 @@ class Context {
   void clear_states();  // all to zero, those that were loaded too
 
   Context& run();
+  // The same with every value looked at, kernel by kernel: where an output holds NaN, an Error says in which operation
+  // it appeared first, and which parameters that reads.
+  Context& run_checked();
+
+  // The plan for what is bound so far (Program::plan() is for the largest sizes), and the bytes this context has from
+  // the system: for values of the largest sizes so far, for states and for inputs that were set.
+  MemoryPlan plan() const;
+  std::size_t memory_bytes() const;
 
   // The result of an output (or what a state holds), converted.
   std::vector<float> get(std::string_view output) const;

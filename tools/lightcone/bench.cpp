@@ -19,6 +19,7 @@
 #include "explain.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/limits.h"
+#include "lightcone/backends/cpu/machine.h"
 #include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/core/error.h"
 #include "lightcone/core/quant.h"
@@ -96,6 +97,7 @@ Json decode(const BenchOptions& o, std::optional<QuantFormat> format) {
   Program p;
   const double cold = seconds([&] { p = compile(g, generic() | cpu(cpu_options)); });
   const double warm = seconds([&] { p = compile(g, generic() | cpu(cpu_options)); });
+  print_notes(p);
   for (auto& [name, m] : weights) {
     p.load(name, m.data(), m.size());
     if (!p.resident(name)) m = Memory();
@@ -177,6 +179,7 @@ Json matmuls(const BenchOptions& o) {
     const Tensor a = g.input("a", {n, n}), b = g.input("b", {n, n});
     g.output("c", matmul(a, b));
     const Program p = compile(g, generic() | cpu({.threads = o.threads}));
+    print_notes(p);
     Context c(p);
     const auto count = static_cast<std::size_t>(n) * static_cast<std::size_t>(n);
     std::vector<float> x(count), y(count), z(count);
@@ -224,6 +227,7 @@ Json fused(const BenchOptions& o) {
     Graph g;
     g.output("y", k.f(g.input("x", {4096, 4096})));
     const Program p = compile(g, generic() | cpu({.threads = o.threads}));
+    print_notes(p);
     Context c(p);
     const std::size_t n = 4096 * 4096;
     Memory x(n * 4);
@@ -267,6 +271,7 @@ Json compiling(const BenchOptions& o) {
       const double wall =
           seconds([&] { p = compile(g, generic() | cpu({.threads = o.threads, .jit = {.cache_dir = cache.path}})); });
       const double used = processor() - before;
+      print_notes(p);
       all.push_back({{"graph", s.name},
                      {"nodes", g.size()},
                      {"kernels", p.kernels()},
@@ -306,6 +311,7 @@ void print(const Json& j) {
 }  // namespace
 
 void bench(const BenchOptions& o) {
+  if (o.machine) return write_stdout(str(host::this_machine()));
   Json j{{"machine", cat(cpu_name(), ", ", o.threads > 0 ? o.threads : host::available_cores(), " threads")}};
   const auto wanted = [&](const char* part) { return o.what == "all" || o.what == part; };
   for (const QuantFormat f :

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <set>
 
 #include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/core/error.h"
@@ -31,7 +33,7 @@ lightcone_story_end:
 namespace lc::tool {
 
 Weights open_model(const std::string& name, bool map) {
-  if (name != "builtin") return Weights::open(name, map);
+  if (name != "builtin") return Weights::open(name, {.map = map});
   const auto bytes = std::as_bytes(
       std::span(lightcone_story_begin, static_cast<std::size_t>(lightcone_story_end - lightcone_story_begin)));
   return Weights::open(MappedFile::view("builtin", bytes));
@@ -52,6 +54,12 @@ void Progress::show(std::string_view what, double part) {
 void Progress::clear() {
   if (shown_) std::fprintf(stderr, "\r\x1b[K");
   shown_ = false;
+}
+
+void print_notes(const Program& p) {
+  static std::set<std::string> said;
+  for (const std::string& note : p.notes())
+    if (said.insert(note).second) std::fprintf(stderr, "lightcone: note: %s\n", note.c_str());
 }
 
 std::string human_bytes(double n) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lightcone/io/weights.h"
+#include "lightcone/runtime/program.h"
 
 namespace lc::tool {
 
@@ -23,6 +24,9 @@ class Progress {
   bool terminal_, shown_ = false;
   double last_ = -1;
 };
+
+// What the program's user should know, on the standard error, each sentence once.
+void print_notes(const Program& p);
 
 std::string human_bytes(double n);
 double peak_rss_bytes();

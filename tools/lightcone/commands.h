@@ -43,12 +43,19 @@ void view(const ViewOptions& o);
 struct BenchOptions {
   std::string what = "all";
   int threads = 0;
-  bool json = false;
+  bool json = false, machine = false;
   std::vector<std::size_t> nodes = {10000, 30000, 100000};
   ExplainOptions explain;
   DType kv_cache = DType::F32;
   std::int64_t past = 64;  // positions in the cache before the first token
 };
 void bench(const BenchOptions& o);
+
+struct TuneCommand {
+  std::string out;  // a file instead of the profile that is kept
+  int threads = 0;
+  bool once = false;  // where there is a profile already, or none can be kept, say nothing
+};
+void tune(const TuneCommand& o);
 
 }  // namespace lc::tool

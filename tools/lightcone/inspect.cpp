@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "lightcone/core/error.h"
 #include "lightcone/io/gguf.h"
+#include "lightcone/io/printable.h"
 #include "lightcone/models/llama.h"
 
 namespace lc::tool {
@@ -15,19 +16,26 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::size_t kLongest = 1000;    // of one value, in bytes
+constexpr std::size_t kMostValues = 200;  // that people are shown of the metadata; --json has them all
+
 Json describe(const Weights& w, const InspectOptions& o) {
   Json j{{"file", w.path()}, {"format", w.format()}, {"tensors", w.tensors().size()}, {"bytes", w.bytes()}};
   std::int64_t parameters = 0;
   std::map<std::string, std::size_t> types;
   for (const auto& [name, t] : w.tensors()) parameters += t.elements(), types[t.type] += t.bytes.size();
   j["parameters"] = parameters;
+  j["types"] = Json::object();
+  std::map<std::string, Json> metadata, list;
   for (const auto& [type, bytes] : types) j["types"][type] = bytes;
   if (w.gguf())
-    for (const auto& [key, value] : w.gguf()->metadata) j["metadata"][key] = str(value);
-  for (const auto& [key, value] : w.metadata()) j["metadata"][key] = value;
+    for (const auto& [key, value] : w.gguf()->metadata) metadata[key] = str(value);
+  for (const auto& [key, value] : w.metadata()) metadata[key] = printable(value, kLongest);
+  if (!metadata.empty()) j["metadata"] = metadata;
   if (o.tensors)
     for (const auto& [name, t] : w.tensors())
-      j["list"][name] = {{"type", t.type}, {"shape", t.shape}, {"bytes", t.bytes.size()}};
+      list[name] = {{"type", t.type}, {"shape", t.shape}, {"bytes", t.bytes.size()}};
+  if (!list.empty()) j["list"] = list;
   return j;
 }
 
@@ -68,8 +76,9 @@ void print(const Json& j) {
     s += text + value + "\n";
   };
   const auto bytes = [&](const Json& n) { return human_bytes(n.get<double>()); };
-  const auto plain = [](const Json& v) { return v.is_string() ? v.get<std::string>() : v.dump(); };
-  line("file", j["file"]);
+  const auto plain = [](const Json& v) { return v.is_string() ? printable(v.get<std::string>(), kLongest) : v.dump(); };
+  std::size_t shown = 0;
+  line("file", plain(j["file"]));
   line("format", j["format"]);
   line("parameters", cat(j["parameters"].get<std::int64_t>(), " in ", j["tensors"].get<std::size_t>(), " tensors, ",
                          bytes(j["bytes"])));
@@ -86,10 +95,16 @@ void print(const Json& j) {
   }
   if (j.contains("not_runnable")) line("cannot run", plain(j["not_runnable"]));
   if (j.contains("metadata"))
-    for (const auto& [key, v] : j["metadata"].items()) s += "  " + key + " = " + plain(v) + "\n";
+    for (const auto& [key, v] : j["metadata"].items()) {
+      if (shown++ == kMostValues) {
+        s += cat("  ... and ", j["metadata"].size() - kMostValues, " more (--json has them all)\n");
+        break;
+      }
+      s += "  " + printable(key, 200) + " = " + plain(v) + "\n";
+    }
   if (j.contains("list"))
     for (const auto& [name, t] : j["list"].items())
-      s += "  " + name + " " + plain(t["type"]) + " " + t["shape"].dump() + "\n";
+      s += "  " + printable(name, 200) + " " + plain(t["type"]) + " " + t["shape"].dump() + "\n";
   write_stdout(s);
 }
 
@@ -99,7 +114,8 @@ void inspect(const InspectOptions& o) {
   const Weights w = open_model(o.model);
   Json j = describe(w, o);
   describe_model(w, o, j);
-  if (o.json) write_stdout(j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  // every character beyond ASCII as an escape: a script reads the same text, and a terminal obeys none of it
+  if (o.json) write_stdout(j.dump(2, ' ', true, Json::error_handler_t::replace) + "\n");
   else print(j);
 }
 

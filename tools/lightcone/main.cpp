@@ -14,9 +14,15 @@
 #include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/core/error.h"
 #include "lightcone/core/quant.h"
+#include "lightcone/io/printable.h"
 
 namespace lc::tool {
 namespace {
+
+// One sentence on the standard error. It may quote a file or an argument, and goes to a terminal.
+void complain(const char* what, const char* more = "") {
+  std::fprintf(stderr, "lightcone: %s%s\n", printable(what, 2000).c_str(), more);
+}
 
 // More threads than cores only wait for each other, and each wants memory of its own.
 void add_threads(CLI::App& command, int& threads) {
@@ -182,7 +188,21 @@ void add_bench(CLI::App& app) {
   add_explain(*c, o->explain);
   add_threads(*c, o->threads);
   c->add_flag("--json", o->json, "for scripts");
+  c->add_flag("--machine", o->machine, "only print the machine profile that kernels are compiled for");
   c->callback([o] { bench(*o); });
+}
+
+void add_tune(CLI::App& app) {
+  auto o = std::make_shared<TuneCommand>();
+  CLI::App* c = app.add_subcommand("tune", "Measure this machine, so that kernels suit it");
+  c->footer(
+      "Takes some seconds and is best done while nothing else runs. The profile is kept beside the compiled\n"
+      "kernels, for this kind of processor; 'lightcone bench --machine' prints it. LIGHTCONE_MACHINE=FILE gives\n"
+      "another by hand, LIGHTCONE_MACHINE=default none. Results never depend on it, only their speed.");
+  c->add_option("-o,--output", o->out, "write the profile to a file and keep nothing")->type_name("FILE");
+  c->add_flag("--once", o->once, "do nothing where a profile is kept already");
+  add_threads(*c, o->threads);
+  c->callback([o] { tune(*o); });
 }
 
 // Help and the version go to the standard output; a mistake is a sentence like any other.
@@ -192,41 +212,50 @@ int said(const CLI::App& app, const CLI::ParseError& e) try {
     write_stdout(out.str());
     return 0;
   }
-  std::fprintf(stderr, "lightcone: %s (lightcone --help says more)\n", e.what());
+  complain(e.what(), " (lightcone --help says more)");
   return 1;
 } catch (const Error& wrong) {
-  std::fprintf(stderr, "lightcone: %s\n", wrong.what());
+  complain(wrong.what());
   return 1;
 }
 
-}  // namespace
-}  // namespace lc::tool
-
-int main(int argc, char** argv) {
+// Everything that needs memory happens in here.
+int run(int argc, char** argv) {
   CLI::App app(
       "Lightcone: deep learning on twelve primitive operations.\n\n"
       "  lightcone generate builtin \"Once upon a time\"     a story from the model inside this program\n"
       "  lightcone generate llama.gguf \"Hello\" -n 50       any Llama, Mistral, TinyLlama or Qwen checkpoint\n"
       "  lightcone inspect llama.gguf                      what is in a file, and what it will need\n"
       "  lightcone view builtin -o graph.html              the graph before and after compiling\n"
+      "  lightcone tune                                    measure this machine once, so that kernels suit it\n"
       "  lightcone bench                                   this machine's limits and how near we are");
   app.name("lightcone");
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("lightcone ") + LIGHTCONE_VERSION);
   app.get_formatter()->column_width(34);
-  lc::tool::add_generate(app);
-  lc::tool::add_inspect(app);
-  lc::tool::add_view(app);
-  lc::tool::add_bench(app);
+  add_generate(app);
+  add_inspect(app);
+  add_view(app);
+  add_bench(app);
+  add_tune(app);
   try {
     app.parse(argc, argv);
     return 0;
   } catch (const CLI::ParseError& e) {
-    return lc::tool::said(app, e);
+    return said(app, e);
+  }
+}
+
+}  // namespace
+}  // namespace lc::tool
+
+int main(int argc, char** argv) {
+  try {
+    return lc::tool::run(argc, argv);
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "lightcone: there is not enough memory\n");
+    lc::tool::complain("there is not enough memory");
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "lightcone: %s\n", e.what());
+    lc::tool::complain(e.what());
   }
   return 1;
 }

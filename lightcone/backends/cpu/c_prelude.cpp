@@ -41,7 +41,7 @@ LC float lc_exp2_f(float x) {
 #if defined(__AVX512F__)
 typedef float lc_float16 __attribute__((vector_size(64), may_alias)); typedef int lc_int16 __attribute__((vector_size(64), may_alias));
 #endif
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#if defined(__AVX512F__) && defined(__AVX512DQ__) && LC_VECTOR >= 64
 LC void lc_exp2_v(float* to, const float* from) {
   const lc_float16 x = *(const lc_float16*)from;
   lc_float16 f, n, p;
@@ -167,11 +167,10 @@ LC int lc_max_t(int a, int b) { return a | b; }
 LC int lc_min_t(int a, int b) { return a & b; }
 LC int lc_where_t(int c, int a, int b) { return c ? a : b; }
 
-// Stores past the caches. Of 16 elements of `size` bytes, how many are stored next: all where they are aligned.
-LC long lc_lanes(const void* to, long size, long left, int stream) {
-  const long whole = 16 * size < 64 ? 16 * size : 64, missing = (long)(-(u64)to & (u64)(whole - 1)) / size;
-  const long w = stream && missing ? missing : 16;
-  return w < left ? w : left;
+// Stores past the caches. Elements of `size` bytes before the first vector of 16 that is aligned for it.
+LC long lc_unaligned(const void* to, long size, int stream) {
+  const long whole = 16 * size < 64 ? 16 * size : 64;
+  return stream ? (long)(-(u64)to & (u64)(whole - 1)) / size : 0;
 }
 #if defined(__clang__)
 #define LC_PAST(P, N) typedef float lc_v##N __attribute__((vector_size(N))); \

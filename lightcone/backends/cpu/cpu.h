@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "lightcone/backends/cpu/jit.h"
+#include "lightcone/codegen/machine.h"
 #include "lightcone/runtime/compiler.h"
 #include "lightcone/runtime/kernel.h"
 
@@ -30,15 +32,18 @@ struct CpuOptions {
   Precision precision = Precision::Highest;
   // Elements a side of the tiles by which transposed operands are read; 0: what fits the caches, where that pays.
   std::int64_t tile_side = 0;
+  // What the schedule needs to know of the processor; none: this one's profile (backends/cpu/machine.h).
+  std::optional<Machine> machine = {};
   host::JitOptions jit = {};
 };
 
-// Kernels compiled by the system's C compiler or, where there is none, by LLVM's library (cached on
-// disk), or, without either, run by the interpreter of the kernel IR; matrix products by the library's own
-// micro-kernels.
+// Kernels compiled by the system's C compiler or, where there is none or it does not work, by LLVM's library (cached
+// on disk), or, without either, run by the interpreter of the kernel IR, some 14 times slower: Program::notes() says
+// so. A compiler that was named (JitOptions, LIGHTCONE_CC) is not replaced: it works, or there is an Error. Matrix
+// products by the library's own micro-kernels.
 Compiler cpu(CpuOptions options = {});
 
-// Several graphs lowered with one call of the compiler.
-std::vector<Graph> cpu_batch(std::vector<const Graph*> graphs, const CpuOptions& options = {});
+// Several graphs lowered with one call of the compiler. `log` gets what was compiled, and notes.
+std::vector<Graph> cpu_batch(std::vector<const Graph*> graphs, const CpuOptions& options = {}, PassLog* log = nullptr);
 
 }  // namespace lc

@@ -46,7 +46,7 @@ void in_rows(ir::Kernel& k, const Dim& row, const Dim& rows) {
 
 std::shared_ptr<Epilogue> Epilogue::make(Graph& g, NodeId producer, NodeId consumer, Dim row,
                                          const std::function<bool(NodeId)>& is_buffer,
-                                         std::shared_ptr<Parallel> parallel) {
+                                         std::shared_ptr<Parallel> parallel, const Machine& machine) {
   const Node n = g[consumer];
   const Dim all = product(n.shape);
   if (n.dtype != DType::F32 || g[producer].dtype != DType::F32 || !(product(g[producer].shape) == all)) return nullptr;
@@ -57,7 +57,7 @@ std::shared_ptr<Epilogue> Epilogue::make(Graph& g, NodeId producer, NodeId consu
   const Dim r = rows == Dim(1) ? Dim(0) : Dim::symbol(kRow, 0, rows.bounds().hi - 1);
   const Tensor one = prim::contiguous(whole.reshape({rows, row}).slice(0, r, r + 1).reshape({row}));
   const NodeId root = one.edge().node;  // of a single row the graph may know it already, as a value in memory
-  ir::Built b = ir::build(g, {root, [&](NodeId k) { return k != root && is_buffer(k); }, nullptr});
+  ir::Built b = ir::build(g, {root, [&](NodeId k) { return k != root && is_buffer(k); }, nullptr}, machine);
   if (!b.offenders.empty() || !b.kernel || !b.kernel->reductions.empty() || b.kernel->output_loops != 1) return nullptr;
   if (!(b.kernel->loops[0].extent == row) || b.kernel->loops.size() != 1 || !b.kernel->rows.empty()) return nullptr;
   in_rows(*b.kernel, row, rows);

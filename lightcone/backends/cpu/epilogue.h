@@ -20,7 +20,7 @@ class Epilogue {
   // elementwise in the producer's own order. A node is added to `g`: one row of the consumer.
   static std::shared_ptr<Epilogue> make(Graph& g, NodeId producer, NodeId consumer, Dim row,
                                         const std::function<bool(NodeId)>& is_buffer,
-                                        std::shared_ptr<Parallel> parallel);
+                                        std::shared_ptr<Parallel> parallel, const Machine& machine);
 
   const std::vector<NodeId>& operands() const { return operands_; }  // beside the producer
   // The operand that is as large as the result, a residual: worth asking for before the row is final. -1: none.

@@ -1,16 +1,15 @@
 #include "lightcone/backends/cpu/isa.h"
 
-#include <cstdlib>
-#include <string_view>
+#include <string>
 
+#include "lightcone/backends/cpu/environment.h"
 #include "lightcone/core/error.h"
 
 namespace lc::host {
 
 Isa detect_isa() {
   static const Isa best = [] {
-    const char* wish = std::getenv("LIGHTCONE_ISA");
-    const std::string_view cap = wish ? wish : "";
+    const std::string cap = env("LIGHTCONE_ISA");
     if (!cap.empty() && cap != "generic" && cap != "avx2" && cap != "avx512" && cap != "neon")
       throw Error("cpu", cat("LIGHTCONE_ISA is '", cap, "', which is none of generic, avx2, avx512 and neon"));
     if (cap == "generic") return Isa::Generic;

@@ -10,8 +10,12 @@
 #include <mutex>
 #include <set>
 #include <sstream>
+#include <system_error>
 #include <thread>
 
+#include "lightcone/backends/cpu/elf_check.h"
+#include "lightcone/backends/cpu/environment.h"
+#include "lightcone/backends/cpu/isa.h"
 #include "lightcone/backends/cpu/object_cache.h"
 #include "lightcone/core/error.h"
 
@@ -75,7 +79,7 @@ struct Library {
   LlvmFound found;
   Api api{};
   std::string triple, cpu, features;
-  std::string identity;  // what object code depends on besides the text
+  std::string identity;  // what object code depends on besides the text; "" when that is not known
 };
 
 // Fills the table; the name of what is missing, or "".
@@ -116,7 +120,7 @@ void expect(const Api& a, Handle error) {
   char* words = a.GetErrorMessage(error);
   const std::string s = words;
   a.DisposeErrorMessage(words);
-  throw Error("jit", "LLVM: " + s.substr(0, 600));
+  throw CompilerUnfit("jit", "LLVM: " + s.substr(0, 600));
 }
 
 // Something of LLVM's, given back at the end of the scope.
@@ -155,7 +159,7 @@ std::string compiled(const Library& l, const std::string& text) {
   const Owned module(parsed(a, context.handle, text), a.DisposeModule);
   Handle target = nullptr;
   char* message = nullptr;
-  if (a.GetTargetFromTriple(l.triple.c_str(), &target, &message)) throw Error("jit", "LLVM: " + taken(a, message));
+  if (a.GetTargetFromTriple(l.triple.c_str(), &target, &message)) throw CompilerUnfit("jit", "LLVM: " + taken(a, message));
   constexpr int kLevel = 2, kPic = 2, kDefaultModel = 0, kObject = 1;
   const Owned machine(
       a.CreateTargetMachine(target, l.triple.c_str(), l.cpu.c_str(), l.features.c_str(), kLevel, kPic, kDefaultModel),
@@ -167,7 +171,7 @@ std::string compiled(const Library& l, const std::string& text) {
   expect(a, a.RunPasses(module.handle, kPasses, machine.handle, options.handle));
   Handle buffer = nullptr;
   if (a.TargetMachineEmitToMemoryBuffer(machine.handle, module.handle, kObject, &message, &buffer))
-    throw Error("jit", "LLVM: " + taken(a, message).substr(0, 600));
+    throw CompilerUnfit("jit", "LLVM: " + taken(a, message).substr(0, 600));
   const Owned object(buffer, a.DisposeMemoryBuffer);
   return {a.GetBufferStart(buffer), a.GetBufferSize(buffer)};
 }
@@ -189,10 +193,16 @@ std::unique_ptr<Library> open(const std::string& name) {
   l->triple = taken(a, a.GetDefaultTargetTriple());
   l->cpu = taken(a, a.GetHostCPUName());
   l->features = taken(a, a.GetHostCPUFeatures());
+#if defined(__x86_64__)
+  if (detect_isa() != Isa::Avx512) l->features += ",-avx512f";
+  if (detect_isa() == Isa::Generic) l->features += ",-avx2,-fma";
+  l->found.avx512 = detect_isa() == Isa::Avx512;
+#endif
   Dl_info where{};
   l->found.path =
       ::dladdr(reinterpret_cast<void*>(a.ContextCreate), &where) && where.dli_fname ? where.dli_fname : name;
-  l->identity = cat(identity(l->found.path), l->cpu, l->features, kPasses);
+  l->identity = identity(l->found.path);
+  if (!l->identity.empty()) l->identity += cat(" ", l->cpu, " ", l->features, " ", kPasses);
   l->found.typed_pointers = !::dlsym(handle, "LLVMPointerTypeInContext");  // came when `ptr` became the rule
 #if defined(__x86_64__)
   // Without it LLVM calls functions for f16 that a process need not have.
@@ -210,20 +220,21 @@ const Library& library(const JitOptions& o) {
   static std::map<std::string, std::unique_ptr<Library>> known;
   const std::string wish = o.llvm.empty() ? env("LIGHTCONE_LLVM") : o.llvm;
   const std::lock_guard hold(lock);
-  std::unique_ptr<Library>& l = known[wish];
-  if (l) return *l;
+  std::unique_ptr<Library>& kept = known[wish];
+  if (kept) return *kept;
   if (!wish.empty()) {
-    l = open(wish);
-    return *l;
+    kept = open(wish);
+    return *kept;
   }
+  std::unique_ptr<Library> l;  // kept when the search is done: an Error or a lack of memory may come between
   std::vector<std::string> names;
   for (int version = 20; version >= 18; --version) names.push_back(cat("libLLVM.so.", version, ".1"));
   for (int version = 17; version >= 13; --version) names.push_back(cat("libLLVM-", version, ".so.1"));
   for (const char* name : {"libLLVM.so", "libLLVM.so.1"}) names.push_back(name);
   for (const std::string& name : names)
-    if (l = open(name); !l->found.path.empty()) return *l;
+    if (l = open(name); !l->found.path.empty()) return *(kept = std::move(l));
   l->found.problem = "LLVM's library was not found; install libllvm14 or newer, or name its file in LIGHTCONE_LLVM";
-  return *l;
+  return *(kept = std::move(l));
 }
 
 // The functions of several sources as one module, where a declaration or a note may stand only once.
@@ -232,6 +243,7 @@ std::string joined(std::span<const Source* const> sources) {
   std::string functions;
   for (const Source* s : sources) {
     std::istringstream lines(s->text);
+    lines.exceptions(std::ios_base::badbit);  // without memory a line would be the last one
     for (std::string line; std::getline(lines, line);) {
       if (line.starts_with("declare ") || line.starts_with("!")) declarations.insert(line);
       else functions += line + "\n";
@@ -244,6 +256,7 @@ std::string joined(std::span<const Source* const> sources) {
 
 struct Unit {
   std::string text, key, object;
+  bool cached = false;
   std::exception_ptr problem = nullptr;
 };
 
@@ -259,7 +272,10 @@ void compile_all(const Library& l, const std::vector<Unit*>& units) {
   const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
   {
     std::vector<std::jthread> others;
-    for (std::size_t k = 1; k < std::min(cores, units.size()); ++k) others.emplace_back(work);
+    try {
+      for (std::size_t k = 1; k < std::min(cores, units.size()); ++k) others.emplace_back(work);
+    } catch (const std::system_error&) {  // the system gives no more threads: those that run do all the work
+    }
     work();
   }
   for (const Unit* u : units)
@@ -267,10 +283,14 @@ void compile_all(const Library& l, const std::vector<Unit*>& units) {
 }
 
 // The objects in memory, ready to be called as long as the result lives.
-std::shared_ptr<void> loaded(const Api& a, const std::vector<Unit>& units) {
+struct Loaded {
+  std::shared_ptr<void> code;
+  std::vector<KernelFunction> functions;  // of the sources
+};
+Loaded loaded(const Api& a, const std::vector<Unit>& units, std::span<const Source> sources) {
   Handle jit = nullptr, generator = nullptr;
   expect(a, a.OrcCreateLLJIT(&jit, nullptr));
-  const std::shared_ptr<void> code(jit, a.OrcDisposeLLJIT);
+  Loaded done{std::shared_ptr<void>(jit, a.OrcDisposeLLJIT), {}};
   // What cannot be found is said by an Error, not on the terminal.
   a.OrcExecutionSessionSetErrorReporter(
       a.OrcLLJITGetExecutionSession(jit),
@@ -286,7 +306,33 @@ std::shared_ptr<void> loaded(const Api& a, const std::vector<Unit>& units) {
   for (const Unit& u : units)
     expect(a, a.OrcLLJITAddObjectFile(
                   jit, main, a.CreateMemoryBufferWithMemoryRangeCopy(u.object.data(), u.object.size(), u.key.c_str())));
-  return code;
+  for (const Source& s : sources) {
+    std::uint64_t address = 0;
+    expect(a, a.OrcLLJITLookup(jit, &address, s.name.c_str()));
+    done.functions.push_back(reinterpret_cast<KernelFunction>(address));
+  }
+  return done;
+}
+
+std::vector<Unit> units_of(std::span<const Source> sources) {
+  std::map<std::string_view, const Source*> distinct;
+  for (const Source& s : sources) {
+    const auto [it, fresh] = distinct.emplace(s.name, &s);
+    check(fresh || s.text.empty() || it->second->text == s.text, "two kernels of one name");
+  }
+  std::vector<const Source*> unique;
+  for (const auto& [name, s] : distinct) unique.push_back(s);
+  std::vector<Unit> units;
+  for (std::size_t k = 0; k < unique.size(); k += kFunctionsPerUnit)
+    units.push_back({joined(std::span(unique).subspan(k, std::min(kFunctionsPerUnit, unique.size() - k))), "", ""});
+  return units;
+}
+
+std::vector<Unit*> not_cached(std::vector<Unit>& units) {
+  std::vector<Unit*> missing;
+  for (Unit& u : units)
+    if (!u.cached) missing.push_back(&u);
+  return missing;
 }
 
 }  // namespace
@@ -296,33 +342,38 @@ LlvmFound find_llvm(const JitOptions& options) { return library(options).found; 
 Jitted jit_llvm(std::span<const Source> sources, const JitOptions& options) {
   Jitted result;
   const Library& l = library(options);
-  if (l.found.path.empty()) throw Error("jit", l.found.problem);
+  if (l.found.path.empty()) throw CompilerUnfit("jit", l.found.problem);
   const Api& a = l.api;
-  std::map<std::string, const Source*> distinct;  // by name: names are content hashes
-  for (const Source& s : sources) distinct.emplace(s.name, &s);
-  std::vector<const Source*> unique;
-  for (const auto& [name, s] : distinct) unique.push_back(s);
-  std::vector<Unit> units;
-  std::vector<Unit*> missing;
-  const std::string folder = cache_folder(options);
-  for (std::size_t k = 0; k < unique.size(); k += kFunctionsPerUnit)
-    units.push_back({joined(std::span(unique).subspan(k, std::min(kFunctionsPerUnit, unique.size() - k))), "", ""});
+  const ObjectCache cache = l.identity.empty() ? ObjectCache() : ObjectCache(options);
+  std::vector<Unit> units = units_of(sources);
   for (Unit& u : units) {
-    u.key = content_hash({u.text, l.identity}) + ".o";
-    u.object = kept_object(folder, u.key);
-    if (u.object.empty()) missing.push_back(&u);
+    u.key = cache.name({u.text, l.identity}, ".o");
+    u.object = cache.find(u.key);
+    u.cached = whole_elf(u.object, ET_REL);
   }
+  std::vector<Unit*> missing = not_cached(units);
   compile_all(l, missing);
-  for (const Unit* u : missing) keep_object(folder, u->key, u->object);
+  Loaded done;
+  try {
+    done = loaded(a, units, sources);
+  } catch (const CompilerUnfit&) {
+    if (missing.size() == units.size()) throw;
+    // What was kept is of no use: compiled again, once.
+    for (Unit& u : units) {
+      if (u.cached) cache.drop(u.key);
+      u.cached = false;
+    }
+    missing = not_cached(units);
+    compile_all(l, missing);
+    done = loaded(a, units, sources);
+  }
+  for (const Unit* u : missing) cache.keep(u->key, u->object);  // now that they were loaded
+  if (!missing.empty()) cache.trim();
   result.compiled = static_cast<int>(missing.size());
   result.cached = static_cast<int>(units.size() - missing.size());
-  const std::shared_ptr<void> code = loaded(a, units);
-  for (const Source& s : sources) {
-    std::uint64_t address = 0;
-    expect(a, a.OrcLLJITLookup(code.get(), &address, s.name.c_str()));
-    result.functions.push_back(reinterpret_cast<KernelFunction>(address));
-  }
-  result.libraries.push_back(code);
+  result.cache_problem = cache.problem();
+  result.functions = std::move(done.functions);
+  result.libraries.push_back(std::move(done.code));
   return result;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lightcone/backends/cpu/jit.h"
+#include "lightcone/codegen/llvm_text.h"
 
 namespace lc::host {
 
@@ -10,6 +11,8 @@ struct LlvmFound {
   std::string path;             // of the library; "" when there is none that can be used
   std::string problem;          // why, as a sentence
   bool typed_pointers = false;  // the language of LLVM before 15
+  bool avx512 = false;          // LLVM finds AVX-512F and DQ, and $LIGHTCONE_ISA does not forbid them
+  ir::llvm::Target target(int vector) const { return {typed_pointers, avx512 && vector >= 64, vector}; }
 };
 LlvmFound find_llvm(const JitOptions& options = {});
 

@@ -24,7 +24,7 @@ LoopKernel::LoopKernel(ir::Kernel k, std::vector<bool> same_index, std::shared_p
   for (const std::string& s : ir_.sizes) sizes_.push_back(Dim::symbol(s, bounds.at(s).lo, bounds.at(s).hi));
   Dim all = 1;
   for (int k = 0; k < ir_.output_loops; ++k) all = all * times(ir_.loops[static_cast<std::size_t>(k)]);
-  sizes_.push_back(ir_.streams ? less(Dim(kStreamedBytes / static_cast<std::int64_t>(size_of(ir_.dtype))), all)
+  sizes_.push_back(ir_.streams ? less(Dim(ir_.stream / static_cast<std::int64_t>(size_of(ir_.dtype))), all)
                                : Dim(0));
   sizes_.push_back(ir_.output_loops ? ir_.loops[0].extent : Dim(1));
   sizes_.push_back(all);

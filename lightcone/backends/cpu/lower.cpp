@@ -6,7 +6,6 @@
 #include "lightcone/backends/cpu/lowering.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <deque>
 #include <set>
 
@@ -160,7 +159,7 @@ void Lowering::build_loops() {
     queued.erase(id);
     const Node& n = g_[id];
     ir::Region region{id, [&](NodeId k) { return k != id && buffer_[k]; }, n.op == Op::SliceScatter ? &n : nullptr};
-    ir::Built b = ir::build(g_, region);
+    ir::Built b = ir::build(g_, region, machine_);
     if (!b.offenders.empty()) {
       for (NodeId o : b.offenders) buffer_[o] = true;
       push(id);
@@ -275,7 +274,7 @@ void Lowering::find_epilogues() {
       if (!rows) rows = g_.clone();
       auto e = Epilogue::make(
           *rows, producer, id, row, [&](NodeId n) { return n != consumer && n < buffer_.size() && buffer_[n]; },
-          parallel_);
+          parallel_, machine_);
       if (e) fused_[id] = {producer, std::move(e)};
     }
   }
@@ -291,14 +290,7 @@ std::shared_ptr<Epilogue> Lowering::behind(const Fused& f) {
 
 // Equal loops are one function.
 void Lowering::name_loop(LoopKernel& k) {
-  const std::string text = k.text("@");
-  const auto [it, fresh] = names_.try_emplace(text, "");
-  if (fresh) {
-    char hex[24];
-    std::snprintf(hex, sizeof hex, "k_%016zx", std::hash<std::string>{}(text));
-    it->second = hex;
-  }
-  k.rename(it->second);
+  k.rename(names_.of(k.text("@")));
 }
 
 NodeId Lowering::emit(Graph& dst, NodeId id) {
@@ -342,9 +334,9 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     for (NodeId k : b->second.buffers) reads(k);
     Dim base_bytes = 0;
     if (n.op == Op::SliceScatter) base_bytes = product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype)));
-    ir::tile_loops(*b->second.kernel, options_.tile_side);
-    ir::stream_result(*b->second.kernel, kStreamedBytes);
-    ir::skew_rows(*b->second.kernel);
+    ir::tile_loops(*b->second.kernel, options_.tile_side, machine_);
+    ir::stream_result(*b->second.kernel, machine_);
+    ir::skew_rows(*b->second.kernel, machine_);
     auto kernel =
         std::make_shared<LoopKernel>(std::move(*b->second.kernel), b->second.same_index, parallel_, base_bytes);
     name_loop(*kernel);
@@ -389,7 +381,8 @@ Lowered Lowering::run() {
   return {std::move(dst), std::move(made_)};
 }
 
-Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, const CpuOptions& options) {
+Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, const CpuOptions& options,
+              KernelNames& names) {
   Graph unrolled = unroll_windows(g, log);
   const bool narrow = options.precision == Precision::Medium && bf16_is_fast(detect_isa());
   std::optional<Graph> turned;
@@ -397,7 +390,7 @@ Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog
   if (turned) unrolled = std::move(*turned);
   const Graph whole = make_contiguous(unrolled);
   const Graph ready = prepare_contractions(fuse_attention(whole, parallel, log, detect_isa(), options.precision), log);
-  Lowered done = Lowering(ready, parallel, log, options, turned.has_value()).run();
+  Lowered done = Lowering(ready, parallel, log, options, names, turned.has_value()).run();
   if (parallel->workers() > 1) done.graph = side_by_side(done.graph);
   return done;
 }

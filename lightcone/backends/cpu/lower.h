@@ -7,6 +7,7 @@
 
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/gemm.h"
+#include "lightcone/backends/cpu/kernel_names.h"
 #include "lightcone/backends/cpu/sides.h"
 #include "lightcone/codegen/build.h"
 #include "lightcone/codegen/render.h"
@@ -16,10 +17,6 @@
 namespace lc::host {
 
 class Epilogue;
-
-// Results above this are stored past the caches: with what they are computed from, no cache of today holds them
-// until they are read.
-inline constexpr std::int64_t kStreamedBytes = 16 << 20;
 
 // A fused loop nest: generated code, or the interpreter of its IR.
 class LoopKernel final : public Kernel {
@@ -43,7 +40,7 @@ class LoopKernel final : public Kernel {
   std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   void install(KernelFunction f, std::shared_ptr<const void> code) { function_ = f, code_ = std::move(code); }
   std::string text(std::string_view name) const { return ir::render(ir_, name); }
-  std::string llvm_text(bool typed_pointers) const { return ir::render_llvm(ir_, ir_.name, typed_pointers); }
+  std::string llvm_text(const ir::llvm::Target& target = {}) const { return ir::render_llvm(ir_, ir_.name, target); }
   void rename(std::string name) { ir_.name = std::move(name); }
 
  private:
@@ -119,6 +116,8 @@ struct Lowered {
   Graph graph;
   std::vector<std::shared_ptr<LoopKernel>> loops;  // that wait for their code
 };
-Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, const CpuOptions& options = {});
+// Graphs that are compiled together share the names of their kernels.
+Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, const CpuOptions& options,
+              KernelNames& names);
 
 }  // namespace lc::host

@@ -91,7 +91,7 @@ std::optional<Dim> Lowering::steps_of_a_row(const std::vector<NodeId>& results) 
   double columns = 0;
   for (NodeId id : results) columns += static_cast<double>(contraction_of(id)->axes.back().extent.bounds().lo);
   ir::Kernel k = *loop->second.kernel;
-  ir::tile_loops(k, options_.tile_side);
+  ir::tile_loops(k, options_.tile_side, machine_);
   if (k.output_loops == 0 || !k.tiles.empty() || k.work * kShare > columns) return std::nullopt;
   const Dim step = all / k.loops[0].extent;
   if (!(step * k.loops[0].extent == all) || !(row % step == Dim(0))) return std::nullopt;

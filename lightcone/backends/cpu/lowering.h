@@ -14,8 +14,9 @@ namespace lc::host {
 
 class Lowering {
  public:
-  Lowering(const Graph& g, std::shared_ptr<Parallel> p, PassLog& log, const CpuOptions& o, bool turned)
-      : g_(g), parallel_(std::move(p)), log_(log), options_(o), turned_(turned) {}
+  Lowering(const Graph& g, std::shared_ptr<Parallel> p, PassLog& log, const CpuOptions& o, KernelNames& names,
+            bool turned)
+      : g_(g), parallel_(std::move(p)), log_(log), options_(o), machine_(*o.machine), names_(names), turned_(turned) {}
   Lowered run();
 
  private:
@@ -49,6 +50,8 @@ class Lowering {
   std::shared_ptr<Parallel> parallel_;
   PassLog& log_;
   const CpuOptions& options_;
+  const Machine& machine_;
+  KernelNames& names_;
   bool turned_;  // are convolutions' channels last?
   std::vector<bool> live_, buffer_;
   std::vector<bool> varies_;  // depends on more than parameters
@@ -61,7 +64,6 @@ class Lowering {
   std::set<NodeId> waiting_;                      // loops that may be made within the products that read them
   std::map<NodeId, ir::Built> loops_;
   std::vector<std::shared_ptr<LoopKernel>> made_;
-  std::map<std::string, std::string> names_;  // text -> function name
   std::vector<NodeId> to_;
   std::map<std::pair<NodeId, WeightType>, NodeId> packed_;  // packed parameters in the new graph
   std::map<std::pair<NodeId, PackedFilters>, NodeId> filters_;

@@ -1,8 +1,13 @@
 #include "lightcone/backends/cpu/thread_pool.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 #include "lightcone/core/error.h"
 
@@ -21,35 +26,88 @@ void pause() {
 #endif
 }
 
+// How often this process came out of a fork() since the first pool was made; asking the system for the process's
+// number would be a call in every run.
+std::atomic<unsigned> forks{0};
+void count_forks() {
+  static const bool watched = [] {  // asked again by the next pool when it throws
+    if (::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); }) != 0)
+      throw Error("threads", "the system has no memory to watch for fork()");
+    return true;
+  }();
+  static_cast<void>(watched);
+}
+
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) : crowded_(threads > available_cores()) {
+class ThreadPool::Team {
+ public:
+  explicit Team(int workers);
+  void stop();  // before the end, in the process that made it
+  void run(int tasks, void (*task)(void*, int, int), void* arg);
+  bool lost() const { return process_ != forks.load(std::memory_order_relaxed); }  // its threads are another process's
+  void abandon();
+
+ private:
+  void work(int worker);
+  void take(int worker);
+
+  // The job in one word: its number in the upper half, whether it may still be joined, and how many
+  // workers have. A worker that comes late finds the job closed and is not waited for, so a worker
+  // the system has put aside costs nothing.
+  static constexpr std::uint64_t kOpen = std::uint64_t{1} << 31, kJoined = kOpen - 1;
+  bool join(std::uint64_t& seen);
+
+  const unsigned process_ = forks.load(std::memory_order_relaxed);
+  std::mutex caller_, lock_;
+  std::condition_variable wake_;
+  std::atomic<std::uint64_t> job_{0};
+  std::atomic<int> next_{0};
+  std::atomic<bool> stop_{false};
+  const bool crowded_;  // more threads than cores
+  int tasks_ = 0;
+  void (*task_)(void*, int, int) = nullptr;
+  void* arg_ = nullptr;
+  int sleeping_ = 0;
+  std::vector<std::thread> threads_;
+  Team* next_abandoned_ = nullptr;
+};
+
+ThreadPool::Team::Team(int workers) : crowded_(workers > available_cores()) {
   try {
-    for (int w = 1; w < threads; ++w) threads_.emplace_back([this, w] { work(w); });
+    for (int w = 1; w < workers; ++w) threads_.emplace_back([this, w] { work(w); });
   } catch (const std::exception& e) {
     const std::size_t made = threads_.size();
     stop();
-    throw Error("threads", cat("the system gave ", made, " threads beside the caller's, not ", threads - 1, " (",
+    throw Error("threads", cat("the system gave ", made, " threads beside the caller's, not ", workers - 1, " (",
                                e.what(), "): ask for fewer"));
   }
 }
 
-ThreadPool::~ThreadPool() { stop(); }
-
-void ThreadPool::stop() {
+void ThreadPool::Team::stop() {
   {
     const std::lock_guard hold(lock_);
     stop_ = true;
   }
   wake_.notify_all();
   for (std::thread& t : threads_) t.join();
+  threads_.clear();
 }
 
-void ThreadPool::take(int worker) {
+// Its threads cannot be joined or let go, and its locks may be held by one of them: what is left stays where a leak
+// checker finds it.
+void ThreadPool::Team::abandon() {
+  static std::atomic<Team*> all{nullptr};
+  next_abandoned_ = all.load();
+  while (!all.compare_exchange_weak(next_abandoned_, this)) {
+  }
+}
+
+void ThreadPool::Team::take(int worker) {
   for (int t = next_.fetch_add(1); t < tasks_; t = next_.fetch_add(1)) task_(arg_, t, worker);
 }
 
-bool ThreadPool::join(std::uint64_t& seen) {
+bool ThreadPool::Team::join(std::uint64_t& seen) {
   std::uint64_t j = job_.load(std::memory_order_acquire);
   while ((j & kOpen) && j >> 32 != seen)
     if (job_.compare_exchange_weak(j, j + 1, std::memory_order_acq_rel)) {
@@ -60,7 +118,7 @@ bool ThreadPool::join(std::uint64_t& seen) {
   return false;
 }
 
-void ThreadPool::work(int worker) {
+void ThreadPool::Team::work(int worker) {
   std::uint64_t seen = 0;
   const int patience = crowded_ ? 0 : kSpins;
   const auto news = [&] { return job_.load(std::memory_order_acquire) >> 32 != seen || stop_; };
@@ -79,7 +137,7 @@ void ThreadPool::work(int worker) {
   }
 }
 
-void ThreadPool::run(int tasks, void (*task)(void*, int, int), void* arg) {
+void ThreadPool::Team::run(int tasks, void (*task)(void*, int, int), void* arg) {
   if (threads_.empty() || tasks <= 1) {
     for (int t = 0; t < tasks; ++t) task(arg, t, 0);
     return;
@@ -107,6 +165,41 @@ void ThreadPool::run(int tasks, void (*task)(void*, int, int), void* arg) {
     else std::this_thread::yield();
   }
 }
+
+ThreadPool::ThreadPool(int threads) : workers_(std::max(threads, 1)) {
+  count_forks();
+  team_ = new Team(workers_);
+}
+
+ThreadPool::~ThreadPool() {
+  Team* const t = team_;
+  if (t->lost()) {
+    t->abandon();
+  } else {
+    t->stop();
+    delete t;
+  }
+}
+
+ThreadPool::Team& ThreadPool::team() {
+  Team* t = team_.load(std::memory_order_acquire);
+  while (t->lost()) {
+    std::unique_ptr<Team> fresh;
+    try {
+      fresh = std::make_unique<Team>(workers_);
+    } catch (const Error&) {
+      fresh = std::make_unique<Team>(1);
+    }
+    if (team_.compare_exchange_strong(t, fresh.get(), std::memory_order_acq_rel)) {
+      t->abandon();
+      return *fresh.release();
+    }
+    fresh->stop();  // another thread was quicker
+  }
+  return *t;
+}
+
+void ThreadPool::run(int tasks, void (*task)(void*, int, int), void* arg) { team().run(tasks, task, arg); }
 
 int available_cores() {
   cpu_set_t set;

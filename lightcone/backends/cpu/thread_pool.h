@@ -2,45 +2,27 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
-#include <vector>
+#include <memory>
 
 #include "lightcone/runtime/kernel.h"
 
 namespace lc::host {
 
+// After fork() the child has none of the threads: at its first run() there the pool makes new ones, or works on the
+// caller's alone when the system gives none. The numbers are the same.
 class ThreadPool final : public Parallel {
  public:
   explicit ThreadPool(int threads);  // Error when the system gives fewer
   ~ThreadPool() override;
-  int workers() const override { return static_cast<int>(threads_.size()) + 1; }
+  int workers() const override { return workers_; }
   // Tasks must not throw. Callers from several threads take turns.
   void run(int tasks, void (*task)(void* arg, int task, int worker), void* arg) override;
 
  private:
-  void stop();
-  void work(int worker);
-  void take(int worker);
-
-  // The job in one word: its number in the upper half, whether it may still be joined, and how many
-  // workers have. A worker that comes late finds the job closed and is not waited for, so a worker
-  // the system has put aside costs nothing.
-  static constexpr std::uint64_t kOpen = std::uint64_t{1} << 31, kJoined = kOpen - 1;
-  bool join(std::uint64_t& seen);
-
-  std::mutex caller_, lock_;
-  std::condition_variable wake_;
-  std::atomic<std::uint64_t> job_{0};
-  std::atomic<int> next_{0};
-  std::atomic<bool> stop_{false};
-  const bool crowded_;  // more threads than cores
-  int tasks_ = 0;
-  void (*task_)(void*, int, int) = nullptr;
-  void* arg_ = nullptr;
-  int sleeping_ = 0;
-  std::vector<std::thread> threads_;
+  class Team;  // the threads of one process
+  Team& team();
+  const int workers_;
+  std::atomic<Team*> team_{nullptr};
 };
 
 int available_cores();                     // that this process may use

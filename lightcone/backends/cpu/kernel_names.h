@@ -1,0 +1,24 @@
+// Names of kernels: equal texts share one, different texts never do.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+namespace lc::host {
+
+class KernelNames {
+ public:
+  using Hash = std::function<std::size_t(const std::string&)>;
+  explicit KernelNames(Hash hash = std::hash<std::string>{}) : hash_(std::move(hash)) {}
+  // "k_" and the text's hash; a number behind it where another text has that name already.
+  const std::string& of(const std::string& text);
+
+ private:
+  Hash hash_;
+  std::map<std::string, std::string> names_;  // by text
+  std::set<std::string> taken_;
+};
+
+}  // namespace lc::host

@@ -1,0 +1,71 @@
+// What the files of the reference share.
+#pragma once
+
+#include <cmath>
+#include <span>
+
+#include "lightcone/reference/interpreter.h"
+#include "lightcone/reference/samples.h"
+
+namespace lc {
+
+using i64 = std::int64_t;
+using Ints = std::vector<i64>;
+
+inline i64 wrapped(DType t, i64 v) {
+  i64 raw = 0;
+  store_i64(&raw, t, 0, v);
+  return load_i64(&raw, t, 0);
+}
+inline i64 whole(DType t, double v) {  // what a conversion to an integer gives
+  i64 raw = 0;
+  store_f64(&raw, t, 0, v);
+  return load_i64(&raw, t, 0);
+}
+inline double rounded(DType t, double v, Rounding r) {
+  if (t == DType::F64 || (r == Rounding::Wide && t == DType::F32)) return v;
+  if (t == DType::F32) return static_cast<double>(static_cast<float>(v));
+  std::uint64_t raw = 0;
+  store_f64(&raw, t, 0, v);
+  return load_f64(&raw, t, 0);
+}
+
+struct Rows {  // an axis of a tensor seen as outer x length x inner
+  i64 outer = 1, length, inner = 1;
+  Rows(const Ints& s, int axis) : length(s[static_cast<std::size_t>(axis)]) {
+    for (int i = 0; i < axis; ++i) outer *= s[static_cast<std::size_t>(i)];
+    for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < s.size(); ++i) inner *= s[i];
+  }
+  std::size_t at(i64 o, i64 k, i64 i) const { return static_cast<std::size_t>((o * length + k) * inner + i); }
+  template <class F>
+  void each(const F& f) const {
+    for (i64 o = 0; o < outer; ++o)
+      for (i64 k = 0; k < length; ++k)
+        for (i64 i = 0; i < inner; ++i) f(o, k, i);
+  }
+};
+
+// How a node is computed: `noise` 0 for exactly, otherwise the seed of its samples.
+struct Way {
+  Rounding rounding = Rounding::Wide;
+  std::uint64_t noise = 0;
+  double products = 0;  // see interpret()
+  std::uint64_t bits(std::size_t k) const { return noise_bits(noise, k); }
+};
+
+inline Sampled sampled(const Value& v, std::size_t k) {
+  return {v.at(k), is_float(v.dtype) ? 0 : v.i[k], v.shift.empty() ? nullptr : v.shift[k].data()};
+}
+
+using Operands = std::span<const Value* const>;
+Value structured(const Node& n, Operands in, const Ints& shape, const Bindings& env, const Way& way);
+
+struct Factor {
+  const Value* value;
+  Access at;  // in the space of the product
+};
+// The sum over one axis of the product of two floating factors, whose elements are read where they lie: what a product
+// and a sum after it give, bit for bit, without the memory of the one between.
+Value sum_of_products(const Node& sum, Factor a, Factor b, const Ints& shape, const Way& way);
+
+}  // namespace lc

@@ -1,0 +1,187 @@
+#include "lightcone/reference/samples.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+
+#include "lightcone/reference/internal.h"
+
+namespace lc {
+namespace {
+
+double part(std::uint64_t bits, int sample) {  // of either sign, between a half and one
+  const auto byte = static_cast<int>(bits >> (8 * sample) & 0xff);
+  const double size = 0.5 + (byte & 127) / 254.0;
+  return byte & 128 ? size : -size;
+}
+// Half of the samples, at random.
+bool heads(std::uint64_t bits, int sample) { return ((bits >> (sample % 4)) & 1) == (sample < 4 ? 0 : 1); }
+
+Shift either(double a, double b, double y, std::uint64_t bits) {
+  Shift s;
+  for (int k = 0; k < kSamples; ++k) s[static_cast<std::size_t>(k)] = apart(heads(bits, k) ? a : b, y);
+  return s;
+}
+
+double smallest(DType t) {  // what may be lost below the smallest numbers
+  return t == DType::F64 ? 1e-300 : t == DType::F16 ? 0x1p-24 : 1e-37;
+}
+double roundoff(DType t) {
+  return t == DType::F64 ? 0x1p-53 : t == DType::F16 ? 0x1p-11 : t == DType::BF16 ? 0x1p-9 : 0x1p-24;
+}
+
+double sample(const Sampled& v, int k) { return v.s ? v.x + v.s[k] : v.x; }
+i64 whole_sample(const Sampled& v, int k) { return v.s ? v.i + std::llround(v.s[k]) : v.i; }
+bool unknown(const Sampled& v, int k) { return v.s && std::isnan(v.s[k]); }
+
+// Of integers: beyond this the samples' shifts are no longer whole.
+double apart(i64 sample, i64 value) {
+  const double d = static_cast<double>(sample) - static_cast<double>(value);
+  return std::fabs(d) < 0x1p50 ? static_cast<double>(eval::add(sample, -value)) : kNaN;
+}
+
+// Is the function undefined, or infinite on one side only, within reach of the samples?
+bool breaks(Op op, std::span<const Sampled> x, double e0, double e1) {
+  const auto about_zero = [](double v, double e) { return e != 0 && !(std::fabs(v) > kReach * e); };
+  const double y = x.size() > 1 ? x[1].x : 0;
+  switch (op) {
+    case Op::Log2:
+    case Op::Sqrt:
+    case Op::Recip: return about_zero(x[0].x, e0);
+    case Op::Div:
+    case Op::Mod: return about_zero(y, e1);
+    case Op::Pow: {  // a whole exponent is good for every number, a positive one for zero
+      const bool is_whole = e1 == 0 && y == std::nearbyint(y);
+      return (about_zero(x[0].x, e0) && !(is_whole && y >= 0)) || (e1 != 0 && x[0].x < 0);
+    }
+    default: return false;
+  }
+}
+
+// A comparison, a remainder: the two results an implementation may see, if there are two.
+bool jumps(const Node& n, std::span<const Sampled> x, double y, std::uint64_t bits, Shift& s) {
+  if (n.op == Op::LessThan || n.op == Op::Equal) {
+    double e = 0;
+    for (int k = 0; k < kSamples; ++k) {
+      const double d = std::fabs((sample(x[0], k) - sample(x[1], k)) - (x[0].x - x[1].x));
+      if (d > e) e = d;
+    }
+    if (!(std::fabs(x[0].x - x[1].x) <= kReach * e)) return false;
+    s = either(0, 1, y, bits);
+    return true;
+  }
+  if (n.op != Op::Mod) return false;
+  // the divisor's error counts as often as it fits
+  const double m = std::fabs(x[1].x), r = std::fabs(y);
+  const double reach = kReach * (spread(x[0].s) + spread(x[1].s) * std::fabs(x[0].x / x[1].x));
+  if (!(reach < m)) s = kUnknown;
+  else if (r < reach || m - r < reach) s = either(0, std::copysign(m, x[0].x), y, bits);
+  else return false;
+  return true;
+}
+
+}  // namespace
+
+double spread(const double* s) {
+  double far = 0;
+  for (int k = 0; s && k < kSamples; ++k) {
+    if (std::isnan(s[k])) return kInf;
+    far = std::max(far, std::fabs(s[k]));
+  }
+  return far;
+}
+
+double apart(double sample, double value) {
+  if (sample == value || (std::isnan(sample) && std::isnan(value))) return 0;
+  return std::isfinite(value) ? sample - value : kNaN;
+}
+
+double largest(DType t) { return t == DType::F64 ? DBL_MAX : t == DType::F16 ? 65504.0 : FLT_MAX; }
+
+bool rounds(Op op) { return op != Op::Maximum && op != Op::Minimum && op != Op::Where; }
+
+double unit_of(Op op, DType t) {
+  // two units in the last place for what is computed from polynomials, and as much again for luck
+  const bool plain = op == Op::Add || op == Op::Mul;
+  return roundoff(t) * (is_half(t) ? (t == DType::F16 ? 2 : 4) : plain ? 4 : 8);
+}
+double unit_of_sum(DType t) { return roundoff(t) * 4; }
+
+Shift carried(const Node& n, DType operands, std::span<const Sampled> x, double y, i64 i, std::uint64_t bits) {
+  const OpInfo& op = info(n.op);
+  const bool floats = is_float(operands);
+  Shift s;
+  if (floats && std::isfinite(y) && (n.op == Op::Add || n.op == Op::Mul)) {  // most of what there is: unknown stays NaN
+    const double *a = x[0].s ? x[0].s : kNoShift.data(), *b = x[1].s ? x[1].s : kNoShift.data();
+    if (n.op == Op::Add)
+      for (std::size_t k = 0; k < kSamples; ++k) s[k] = (x[0].x + a[k]) + (x[1].x + b[k]) - y;
+    else
+      for (std::size_t k = 0; k < kSamples; ++k) s[k] = (x[0].x + a[k]) * (x[1].x + b[k]) - y;
+    return s;
+  }
+  if (floats) {
+    if (breaks(n.op, x, spread(x[0].s), x.size() > 1 ? spread(x[1].s) : 0)) return kUnknown;
+    if (jumps(n, x, y, bits, s)) return s;
+  }
+  for (int k = 0; k < kSamples; ++k) {
+    double& to = s[static_cast<std::size_t>(k)];
+    if (n.op == Op::Where) {  // what is not chosen does not matter
+      const Sampled& chosen = unknown(x[0], k) ? x[0] : whole_sample(x[0], k) != 0 ? x[1] : x[2];
+      if (unknown(chosen, k)) to = kNaN;
+      else to = floats ? apart(sample(chosen, k), y) : apart(whole_sample(chosen, k), i);
+      continue;
+    }
+    to = kNaN;
+    if (std::any_of(x.begin(), x.end(), [&](const Sampled& v) { return unknown(v, k); })) continue;
+    const auto at = [&](std::size_t a) { return a < x.size() ? sample(x[a], k) : 0; };
+    const auto whole_at = [&](std::size_t a) { return a < x.size() ? whole_sample(x[a], k) : 0; };
+    if (!floats) to = apart(wrapped(n.dtype, op.i(whole_at(0), whole_at(1), whole_at(2))), i);
+    else to = apart(op.f(at(0), at(1), at(2)), y);
+  }
+  return s;
+}
+
+Shift converted(DType from, DType to, const Sampled& x, double y, i64 i, std::uint64_t bits) {
+  Shift s;
+  if (is_float(from) && !is_float(to)) {
+    const double reach = kReach * spread(x.s);
+    const bool zero = to == DType::Bool && std::fabs(x.x) <= reach;
+    const i64 low = zero ? 0 : whole(to, x.x - reach), high = zero ? 1 : whole(to, x.x + reach);
+    if (low != high) {
+      for (int k = 0; k < kSamples; ++k) s[static_cast<std::size_t>(k)] = apart(heads(bits, k) ? low : high, i);
+      return s;
+    }
+  }
+  for (int k = 0; k < kSamples; ++k) {
+    double& d = s[static_cast<std::size_t>(k)];
+    if (unknown(x, k)) d = kNaN;
+    else if (is_float(to)) d = apart(is_float(from) ? sample(x, k) : static_cast<double>(whole_sample(x, k)), y);
+    else d = apart(is_float(from) ? whole(to, sample(x, k)) : wrapped(to, whole_sample(x, k)), i);
+  }
+  return s;
+}
+
+void round_samples(DType t, double unit, double y, double magnitude, std::uint64_t bits, Shift& s) {
+  if (!std::isfinite(y) || magnitude == 0) return;
+  const double size = unit * magnitude + smallest(t);
+  const bool overflows = magnitude >= largest(t) * (1 - 0x1p-6);
+  for (int k = 0; k < kSamples; ++k) {
+    double& d = s[static_cast<std::size_t>(k)];
+    d += size * part(bits, k);
+    if (!overflows || std::isnan(d)) continue;
+    // a sum whose terms overflow before they cancel may be anything
+    if (std::fabs(y) < magnitude * 0.5) d = kNaN;
+    else if (heads(bits, k)) d = std::copysign(kInf, y);
+  }
+}
+
+void reread(DType t, double x, std::uint64_t bits, Shift& s) {
+  if (!std::isfinite(x) || exact(s)) return;
+  stray(roundoff(t) * (is_half(t) ? 1 : 2) * std::fabs(x), bits, s);
+}
+
+void stray(double size, std::uint64_t bits, Shift& s) {
+  for (int k = 0; k < kSamples; ++k) s[static_cast<std::size_t>(k)] += size * part(bits, k);
+}
+
+}  // namespace lc

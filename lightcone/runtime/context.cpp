@@ -1,0 +1,288 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "lightcone/core/graph_impl.h"
+#include "lightcone/runtime/context_internal.h"
+
+namespace lc {
+
+Context::Impl::Impl(std::shared_ptr<const Program::Impl> p, std::shared_ptr<Parallel> workers)
+    : program(std::move(p)),
+      parallel(workers ? std::move(workers) : program->parallel),
+      own_plan(parallel->workers() == program->workers ? MemoryPlan() : make_plan(graph(), parallel->workers())),
+      values(graph(), program->order, program->parts, largest()) {
+  const std::size_t nodes = graph().size();
+  input.resize(nodes);
+  given.assign(nodes, -1);
+  is_state.resize(nodes);
+  borrowed.resize(nodes);
+  bytes.resize(nodes);
+  for (const auto& [id, w] : program->weights) input[id] = w.data;
+  for (NodeId id : program->prepared_order) input[id] = program->fixed(id);
+  if (largest().state_block) states = Memory(largest().state_block);
+  for (const Assignment& a : graph().assignments()) {
+    is_state[a.state] = true;
+    const void* first = std::exchange(input[a.state], nullptr);  // loaded: where this context begins
+    if (in_block(a.state) || first) {
+      void* own = buffer(a.state, largest().nodes[a.state].bytes);
+      if (first) std::memcpy(own, first, largest().nodes[a.state].bytes);
+    }
+  }
+  dims.resize(program->dims.size());
+  sizes.resize(nodes);
+  std::size_t most = 0, sum = 0;  // operands
+  for (NodeId id : program->order) {
+    sizes[id].resize(program->sizes[id].size());
+    most = std::max(most, sum += graph()[id].in.size());
+    if (largest().fork[id] == id) sum = 0;
+  }
+  operands.resize(most);
+  together.reserve(kMostTogether);
+  if (program->symbols.empty()) refresh();
+}
+
+// An input whose bytes this context may bring: not one of which something was made at load time. None for one that
+// nothing reads.
+std::optional<NodeId> Context::Impl::given_id(const char* op, std::string_view name) const {
+  const std::optional<NodeId> id = program->find_input(op, name);
+  if (!id) return id;
+  for (NodeId p : program->prepared_order)
+    for (const Edge& e : graph()[p].in)
+      if (e.node == *id) throw Error(op, cat("'", name, "' is a parameter: give it to Program::load"));
+  return id;
+}
+
+// Is it a state whose size is a number?
+bool Context::Impl::in_block(NodeId id) const {
+  const Shape& s = graph()[id].shape;
+  return is_state[id] && std::all_of(s.begin(), s.end(), [](const Dim& d) { return d.is_constant(); });
+}
+
+// Memory of this context's own for an input or a state, of at least so many bytes. A state keeps what it held.
+void* Context::Impl::buffer(NodeId id, std::size_t bytes) {
+  if (in_block(id)) input[id] = states.data() + largest().nodes[id].offset;
+  else grow(id, bytes);
+  borrowed[id] = false;
+  return const_cast<void*>(input[id]);
+}
+
+void Context::Impl::grow(NodeId id, std::size_t bytes) {
+  Memory& m = owned[id];
+  if (!m.data() || m.size() < bytes) {
+    const std::size_t most = largest().nodes[id].bytes;
+    Memory larger;
+    try {
+      larger = Memory(std::min(most, std::max(bytes, 2 * m.size())));
+    } catch (const Error&) {
+      const Node& n = graph()[id];
+      std::string names;
+      for (const auto& [name, b] : product(n.shape).symbols()) names += cat(names.empty() ? ": lower '" : ", '", name, "'");
+      throw Error("memory", cat("'", n.name, "' of shape ", str(n.shape), " takes ", bytes, " bytes (", most,
+                                " for the largest sizes), which the system has not to give", names));
+    }
+    if (m.data()) std::memcpy(larger.data(), m.data(), m.size());
+    m = std::move(larger);
+  }
+  input[id] = m.data();
+}
+
+Context::Context(const Program& p, std::shared_ptr<Parallel> parallel) {
+  p.impl();  // there is one
+  impl_ = std::make_unique<Impl>(p.impl_, std::move(parallel));
+}
+Context::Context(Context&&) noexcept = default;
+Context& Context::operator=(Context&&) noexcept = default;
+Context::~Context() = default;
+
+Context& Context::bind(std::string_view symbol, std::int64_t value) {
+  const Program::Impl& p = *impl_->program;
+  check_symbol(p.known_symbols, symbol, value);
+  if (!p.symbols.contains(symbol)) return *this;  // optimised away: any value will do
+  const auto have = impl_->bindings.find(symbol);
+  if (have != impl_->bindings.end()) {
+    impl_->stale = impl_->stale || have->second != value;
+    have->second = value;
+  } else {
+    impl_->bindings.emplace(symbol, value);
+    impl_->stale = true;
+  }
+  return *this;
+}
+
+namespace {
+
+template <class T>
+void fill(void* to, DType type, std::span<const T> values) {
+  for (std::size_t k = 0; k < values.size(); ++k)
+    if constexpr (std::is_floating_point_v<T>) store_f64(to, type, k, values[k]);
+    else store_i64(to, type, k, values[k]);
+}
+
+// The bytes of so many elements; an Error when there are never so many.
+std::size_t check_room(const Node& n, std::size_t have, std::size_t most) {
+  if (have > most / size_of(n.dtype))
+    throw Error("set", cat("'", n.name, "' of shape ", str(n.shape), " takes at most ", most / size_of(n.dtype),
+                           " elements, not ", have));
+  return have * size_of(n.dtype);
+}
+
+}  // namespace
+
+template <class T>
+void Context::Impl::set(std::string_view name, std::span<const T> values) {
+  const std::optional<NodeId> id = given_id("set", name);
+  if (!id) return;
+  const Node& n = graph()[*id];
+  const std::size_t size = check_room(n, values.size(), largest().nodes[*id].bytes);
+  fill(buffer(*id, size), n.dtype, values);
+  given[*id] = static_cast<std::int64_t>(values.size());
+}
+
+Context& Context::set(std::string_view input, std::span<const float> values) {
+  return impl_->set(input, values), *this;
+}
+Context& Context::set(std::string_view input, std::span<const std::int64_t> values) {
+  return impl_->set(input, values), *this;
+}
+Context& Context::set(const Tensor& input, std::span<const float> values) {
+  if (input.node().op != Op::Input) throw Error("set", "only an input can be set");
+  return set(std::string_view(input.node().name), values);
+}
+Context& Context::set_bytes(std::string_view input, const void* data, std::size_t bytes) {
+  const std::optional<NodeId> id = impl_->given_id("set", input);
+  if (!id) return *this;
+  const Node& n = impl_->graph()[*id];
+  if (bytes % size_of(n.dtype) != 0)
+    throw Error("set", cat(bytes, " bytes for '", n.name, "' are no whole number of elements of ", size_of(n.dtype)));
+  if (!data && bytes) throw Error("set", cat("the data of '", n.name, "' have no address"));
+  const std::size_t elements = bytes / size_of(n.dtype);
+  check_room(n, elements, impl_->largest().nodes[*id].bytes);
+  void* to = impl_->buffer(*id, bytes);
+  if (bytes) std::memcpy(to, data, bytes);
+  impl_->given[*id] = static_cast<std::int64_t>(elements);
+  return *this;
+}
+Context& Context::use(std::string_view input, void* data, std::size_t bytes) {
+  const std::optional<NodeId> id = impl_->given_id("use", input);
+  if (!id) return *this;
+  const std::size_t most = impl_->largest().nodes[*id].bytes;
+  if (bytes < most) throw Error("use", cat("'", input, "' needs ", most, " bytes, not ", bytes));
+  check_data("use", impl_->graph()[*id], data, bytes);
+  impl_->owned.erase(*id);
+  impl_->input[*id] = data;
+  impl_->given[*id] = -1;
+  impl_->borrowed[*id] = true;
+  return *this;
+}
+
+void Context::clear_states() {
+  Impl& c = *impl_;
+  for (const Assignment& a : c.graph().assignments()) {
+    const auto own = c.owned.find(a.state);
+    const std::size_t size = own != c.owned.end() ? own->second.size() : c.largest().nodes[a.state].bytes;
+    if (c.input[a.state]) std::memset(const_cast<void*>(c.input[a.state]), 0, size);
+  }
+}
+
+MemoryPlan Context::plan() const {
+  return make_plan(impl_->graph(), impl_->parallel->workers(), impl_->bindings);
+}
+std::size_t Context::memory_bytes() const {
+  std::size_t all = impl_->values.committed() + impl_->states.size();
+  for (const auto& [id, m] : impl_->owned) all += m.size();
+  return all;
+}
+
+// ---- results ----------------------------------------------------------------------------------
+
+// Where a value lies, when all of it is there. For a state that is a result: what it held before the run.
+const std::byte* Context::Impl::readable(NodeId id, bool before) {
+  const std::size_t need = bytes_now(id);
+  const auto missing = [&](const char* what) {
+    throw Error("get", cat("'", describe(graph()[id]), "' of shape ", str(graph()[id].shape), " ", what));
+  };
+  if (before)
+    for (const auto& [state, offset] : plan().snapshots)
+      if (state == id) {
+        if (!values.has_room(id, need)) missing("has no value for these sizes yet: run() first");
+        return values.data() + offset;
+      }
+  const Placement& p = plan().nodes[id];
+  if (p.where == Placement::Where::Arena && !values.has_room(id, need))
+    missing("has no value for these sizes yet: run() first");
+  if (p.where == Placement::Where::Input) {
+    if (is_state[p.input] && !borrowed[p.input] && !in_block(p.input)) grow(p.input, need);
+    if (!input[p.input]) missing("has no value: set or load it");
+    const auto elements = static_cast<std::int64_t>(need / size_of(graph()[id].dtype));
+    if (p.input == id && given[id] >= 0 && given[id] < elements)
+      missing("was set for other sizes: set it for these");
+  }
+  return place(id);
+}
+Value Context::Impl::read_checked(const Edge& e, bool before) {
+  const Node& n = graph()[e.node];
+  return look_through(read_value(readable(e.node, before), n.dtype, numbers(n.shape, bindings)), e.view, bindings);
+}
+
+const Edge& Context::Impl::output(std::string_view name) const {
+  const auto it = program->outputs.find(name);
+  if (it == program->outputs.end())
+    throw Error("get", cat("the program has no output '", name, "'; retrieve() it before compiling"));
+  return graph().roots()[it->second].edge;
+}
+
+Value Context::value(std::string_view output) const {
+  const auto state = impl_->program->inputs.find(output);
+  if (!impl_->program->outputs.contains(output) && state != impl_->program->inputs.end())
+    return impl_->read_checked({state->second, View(impl_->graph()[state->second].shape)}, false);
+  return impl_->read_checked(impl_->output(output), true);
+}
+std::vector<double> Context::get_f64(std::string_view output) const {
+  const Value v = value(output);
+  std::vector<double> r(v.size());
+  for (std::size_t k = 0; k < r.size(); ++k) r[k] = v.at(k);
+  return r;
+}
+std::vector<float> Context::get(std::string_view output) const {
+  const auto v = get_f64(output);
+  return {v.begin(), v.end()};
+}
+std::vector<float> Context::get(const Tensor& t) const {
+  const auto& roots = impl_->program->user_roots;
+  for (std::size_t k = 0; k < roots.size(); ++k)
+    if (roots[k] == t.edge()) return get(impl_->graph().roots()[k].name);
+  throw Error("get", "the tensor is not an output; retrieve() it before compiling");
+}
+std::vector<std::int64_t> Context::get_i64(std::string_view output) const {
+  const Value v = value(output);
+  if (!is_float(v.dtype)) return v.i;
+  std::vector<std::int64_t> r;
+  for (double x : v.f) r.push_back(load_i64(&x, DType::F64, 0));
+  return r;
+}
+float Context::scalar(std::string_view output) const {
+  const auto v = get(output);
+  if (v.size() != 1) throw Error("scalar", cat("'", output, "' has ", v.size(), " elements"));
+  return v[0];
+}
+std::span<const std::byte> Context::bytes(std::string_view output) const {
+  const Edge& e = impl_->output(output);
+  if (!e.view.identity()) throw Error("bytes", cat("the output '", output, "' is a view; use get()"));
+  return {impl_->readable(e.node, true), impl_->bytes_now(e.node)};
+}
+std::vector<std::int64_t> Context::shape(std::string_view output) const {
+  return numbers(impl_->output(output).view.shape(), impl_->bindings);
+}
+void Context::profile(bool on) {
+  Impl& c = *impl_;
+  c.profiler = on ? std::make_unique<Profiler>(c.graph(), c.plan(), c.program->order, c.parallel) : nullptr;
+}
+Profile Context::profile() const {
+  if (!impl_->profiler) throw Error("profile", "nothing was measured: switch it on with profile(true), then run()");
+  Profile found = impl_->profiler->result();
+  found.notes = impl_->program->notes();
+  return found;
+}
+
+}  // namespace lc

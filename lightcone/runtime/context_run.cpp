@@ -1,0 +1,185 @@
+#include <algorithm>
+#include <cstring>
+
+#include "lightcone/core/graph_impl.h"
+#include "lightcone/runtime/context_internal.h"
+#include "lightcone/runtime/nan.h"
+
+namespace lc {
+namespace {
+
+constexpr std::int64_t kMost = std::int64_t{1} << 62;
+
+std::int64_t times(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(std::min<__int128>(__int128{a} * b, kMost));
+}
+
+[[noreturn]] void too_small(const Node& n) {
+  throw Error("run", cat("an extent of ", str(n.shape), " is negative for these sizes"), n.where);
+}
+[[noreturn]] void too_large(const Node& n) {
+  throw Error("run", cat(str(n.shape), " is larger than planned for these sizes"), n.where);
+}
+
+}  // namespace
+
+// The bytes of a value for what is bound.
+std::size_t Context::Impl::bytes_now(NodeId id) const {
+  const Node& n = graph()[id];
+  auto size = static_cast<std::int64_t>(size_of(n.dtype));
+  for (const Dim& d : n.shape) {
+    const std::int64_t extent = d.eval(bindings);
+    if (extent < 0) too_small(n);
+    size = times(size, extent);
+  }
+  if (size > static_cast<std::int64_t>(largest().nodes[id].bytes)) too_large(n);
+  return static_cast<std::size_t>(size);
+}
+
+void Context::Impl::refresh() {
+  for (const auto& [name, b] : program->symbols)
+    if (!bindings.contains(name)) throw Error("run", cat("the size '", name, "' has no value: bind it"));
+  for (std::size_t k = 0; k < dims.size(); ++k) dims[k] = program->dims[k].eval(bindings);
+  const auto measure = [&](NodeId id) {
+    const Node& n = graph()[id];
+    auto size = static_cast<std::int64_t>(size_of(n.dtype));
+    for (std::size_t k : program->shapes[id]) {
+      if (dims[k] < 0) too_small(n);
+      size = times(size, dims[k]);
+    }
+    if (size > static_cast<std::int64_t>(largest().nodes[id].bytes)) too_large(n);
+    bytes[id] = static_cast<std::size_t>(size);
+  };
+  for (NodeId id : program->order) {
+    for (std::size_t k = 0; k < sizes[id].size(); ++k) sizes[id][k] = dims[program->sizes[id][k]];
+    measure(id);
+  }
+  for (NodeId id : program->parts) measure(id);
+  for (const Assignment& a : graph().assignments()) {
+    measure(a.state);
+    if (!borrowed[a.state] && !in_block(a.state)) grow(a.state, bytes[a.state]);
+  }
+  values.fit(bindings, bytes);
+  stale = false;
+}
+
+void Context::Impl::check_inputs() const {
+  for (const auto& [name, id] : program->inputs) {
+    if (!program->prepared.resident[id]) continue;
+    if (!input[id]) throw Error("run", cat("input '", name, "' has no value: set or load it"));
+    if (given[id] < 0) continue;
+    std::int64_t want = 1;
+    for (std::size_t k : program->shapes[id]) want = times(want, dims[k]);
+    if (want != given[id])
+      throw Error("run", cat("input '", name, "' of shape ", str(graph()[id].shape), " needs ", want,
+                             " elements for these sizes, not ", given[id]));
+  }
+  for (NodeId id : program->prepared_order)
+    if (!input[id])
+      throw Error("run", "a parameter has no value: load all of them into the program before making contexts",
+                  graph()[id].where);
+}
+
+Value Context::Impl::read(const Edge& e) const {
+  const Node& n = graph()[e.node];
+  return look_through(read_value(place(e.node), n.dtype, numbers(n.shape, bindings)), e.view, bindings);
+}
+
+void Context::Impl::interpret_node(NodeId id) {
+  const Node& n = graph()[id];
+  std::vector<Value> in;
+  for (const Edge& e : n.in) in.push_back(read(e));
+  const OpScope scope(n.where);
+  write_value(evaluate(n, in, bindings, Rounding::Storage), place(id));
+}
+
+void Context::Impl::run_node(NodeId id) {
+  const Node& n = graph()[id];
+  if (n.op != Op::Kernel) return interpret_node(id);
+  for (std::size_t k = 0; k < n.in.size(); ++k) operands[k] = place(n.in[k].node);
+  Parallel& workers = profiler ? *profiler : *parallel;
+  n.kernel->run({{operands.data(), n.in.size()}, place(id), sizes[id], values.data() + plan().scratch[id], workers});
+}
+
+// The k-th kernel and those behind it that share its fork; how many they are.
+std::size_t Context::Impl::run_together(std::size_t k) {
+  const NodeId last = plan().fork[program->order[k]];
+  const void** in = operands.data();
+  together.clear();
+  for (std::size_t i = k;; ++i) {
+    const NodeId id = program->order[i];
+    const Node& n = graph()[id];
+    for (std::size_t o = 0; o < n.in.size(); ++o) in[o] = place(n.in[o].node);
+    together.push_back({n.kernel.get(),
+                        {{in, n.in.size()}, place(id), sizes[id], nullptr, *parallel},
+                        n.kernel->iterations(sizes[id], parallel->workers())});
+    in += n.in.size();
+    if (id == last) break;
+  }
+  run_divided(together, *parallel);
+  return together.size();
+}
+
+void Context::Impl::commit_states() {
+  bool views = false;
+  for (const Assignment* a : plan().copies)
+    views = views || !a->next.view.identity() || graph()[a->next.node].op == Op::Input;
+  if (!views) {
+    for (const Assignment* a : plan().copies)
+      std::memcpy(const_cast<void*>(input[a->state]), place(a->next.node), bytes[a->state]);
+    return;
+  }
+  std::vector<Value> next;  // all are read before any is written
+  for (const Assignment* a : plan().copies) next.push_back(read(a->next));
+  for (std::size_t k = 0; k < next.size(); ++k) write_value(next[k], const_cast<void*>(input[plan().copies[k]->state]));
+}
+
+// `done` is called after each node, and then each runs by itself.
+template <class Done>
+void Context::Impl::run(const Done& done) {
+  constexpr bool kWatched = !std::is_same_v<Done, std::nullptr_t>;
+  if (stale) refresh();
+  check_inputs();
+  if (profiler) profiler->begin_run(bindings);
+  for (const auto& [state, offset] : plan().snapshots)
+    std::memcpy(values.data() + offset, input[state], bytes[state]);
+  const auto& order = program->order;
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    if (profiler) profiler->begin_kernel();
+    if (kWatched || profiler || plan().fork[order[k]] == order[k]) run_node(order[k]);
+    else k += run_together(k) - 1;
+    if (profiler) profiler->end_kernel(k);
+    if constexpr (kWatched) done(order[k]);
+  }
+  commit_states();
+  if (profiler) profiler->end_run();
+}
+
+Context& Context::run() {
+  impl_->run(nullptr);
+  return *this;
+}
+
+Context& Context::run_checked() {
+  Impl& c = *impl_;
+  const Graph& g = c.graph();
+  std::vector<bool> nan(g.size());
+  const auto look = [&](NodeId id) {
+    const Node& n = g[id];
+    nan[id] = is_float(n.dtype) && holds_nan(c.place(id), n.dtype, c.bytes_now(id) / size_of(n.dtype));
+  };
+  if (c.stale) c.refresh();
+  c.check_inputs();
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (c.input[id]) look(id);
+  c.run([&](NodeId id) {
+    look(id);
+    for (NodeId part : c.program->parts)
+      if (g[part].in[0].node == id) look(part);
+  });
+  for (const Root& r : g.roots())
+    if (nan[r.edge.node]) throw Error("run", cat("the output '", r.name, "' ", where_from(g, r.edge.node, nan)));
+  return *this;
+}
+
+}  // namespace lc

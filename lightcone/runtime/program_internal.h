@@ -1,0 +1,74 @@
+// What a Program owns. Included by program.cpp and context.cpp only.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "lightcone/runtime/memory.h"
+#include "lightcone/runtime/prepared.h"
+#include "lightcone/runtime/program.h"
+
+namespace lc {
+
+struct Weight {
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+  std::shared_ptr<const void> owner;
+};
+
+struct HashDim {
+  std::size_t operator()(const Dim& d) const { return d.hash(); }
+};
+
+using Symbols = std::map<std::string, Bounds, std::less<>>;
+
+struct Program::Impl {
+  Graph graph;
+  std::vector<PassLog> log;
+  std::vector<std::string> notes() const {
+    std::vector<std::string> all;
+    for (const PassLog& l : log) all.insert(all.end(), l.notes.begin(), l.notes.end());
+    return all;
+  }
+  MemoryPlan plan;
+  int workers = 1;
+  std::shared_ptr<Parallel> parallel;
+  std::vector<NodeId> order;                     // live nodes that compute
+  std::vector<NodeId> parts;                     // live nodes that are a piece of another's memory
+  std::vector<std::vector<std::size_t>> sizes;   // by NodeId: where a kernel's sizes stand in dims
+  std::vector<std::vector<std::size_t>> shapes;  // and the extents of its result
+  std::vector<Dim> dims;                         // every distinct size, evaluated once a binding
+  std::unordered_map<Dim, std::size_t, HashDim> dim_places;
+  Symbols symbols;  // that a run needs
+  std::map<std::string, NodeId, std::less<>> inputs;
+  std::map<std::string, std::size_t, std::less<>> outputs;
+  std::vector<Edge> user_roots;              // edges of the user's own graph, for get(Tensor)
+  std::set<std::string, std::less<>> known;  // its inputs, needed or not,
+  Symbols known_symbols;                     // and the names in its sizes
+  std::map<NodeId, Weight> weights;
+  Prepared prepared;
+  std::vector<NodeId> prepared_order;
+  Memory prepared_values;  // all of them, one behind the other
+  std::vector<bool> computed;
+
+  void remember_names(const Graph& users);
+  void prepare();
+  std::size_t dim(const Dim& d);
+  void dims_of(const View& v);
+  const void* fixed(NodeId id) const;  // the bytes of a parameter or a prepared value, null before they are there
+  void compute_prepared(NodeId changed);
+  // The input of this name; none when nothing that is computed reads it. Error when the graph never had it.
+  std::optional<NodeId> find_input(const char* op, std::string_view name) const;
+};
+
+// Errors for an address that is none, or not that of an element;
+void check_data(const char* op, const Node& input, const void* data, std::size_t bytes);
+// for a symbol that there is not, and for a value outside its bounds.
+void check_symbol(const Symbols& known, std::string_view name, std::int64_t value);
+
+}  // namespace lc

@@ -1,0 +1,68 @@
+// Files that are right but for what they lie about. A generator describes a sound file and passes each length, count,
+// type, number and word through a Liar, which counts these places in a first pass and, in a second one, makes the
+// chosen places say something else. Two lies at once find what no single one does: a length that fits a wrong count.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace fuzz {
+
+class Liar {
+ public:
+  explicit Liar(std::uint64_t seed) : random_(seed) {}
+
+  // The places that lie in what is generated from here on, by number; everything else is drawn as before.
+  void lie_at(std::vector<std::size_t> places) { places_ = std::move(places); }
+  std::size_t places() const { return at_; }
+
+  std::uint64_t draw(std::uint64_t below) { return random_() % below; }
+  bool lies() {
+    for (std::size_t p : places_)
+      if (p == at_) return ++at_, true;
+    return ++at_, false;
+  }
+  // A length, count, offset or type that the file states.
+  std::uint64_t number(std::uint64_t truth) {
+    seen_.push_back(truth);
+    return lies() ? other(truth) : truth;
+  }
+  // A number of things that are really there: more or fewer, but so many that they can be written.
+  std::size_t count(std::size_t truth) {
+    if (!lies()) return truth;
+    const std::size_t wrong[] = {0, 1, truth ? truth - 1 : 2, truth + 1, truth / 2, 2 * truth + 1};
+    return wrong[draw(std::size(wrong))];
+  }
+  std::string word(const std::string& truth) { return lies() ? other_word(truth) : truth; }
+  std::uint64_t other(std::uint64_t truth);
+  std::string other_word(const std::string& truth);
+
+ private:
+  std::mt19937_64 random_;
+  std::vector<std::size_t> places_;
+  std::vector<std::uint64_t> seen_;
+  std::size_t at_ = 0;
+};
+
+// The files of one case: their names, the one to be read first.
+struct Files {
+  std::vector<std::pair<std::string, std::string>> files;  // name, bytes
+};
+
+struct Format {
+  const char* name;
+  Files (*make)(Liar&);
+  bool weights, tokenizer;  // what is in it
+};
+extern const std::vector<Format> kFormats;
+
+Files make_gguf(Liar&);
+Files make_safetensors(Liar&);
+Files make_tokenizer_json(Liar&);
+Files make_sentencepiece(Liar&);
+Files make_llama2c(Liar&);
+Files make_llama2c_tokenizer(Liar&);
+
+}  // namespace fuzz

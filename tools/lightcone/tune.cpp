@@ -1,0 +1,33 @@
+// lightcone tune: measures this machine and keeps what generated loops run best with.
+#include "lightcone/backends/cpu/tune.h"
+
+#include <cstdio>
+
+#include "command.h"
+#include "commands.h"
+#include "lightcone/backends/cpu/machine.h"
+#include "lightcone/core/error.h"
+
+namespace lc::tool {
+
+void tune(const TuneCommand& o) {
+  if (o.once && host::profile_is_kept()) return;
+  Progress progress;
+  constexpr double kSteps = 6;
+  double step = 0;
+  TuneOptions options{.threads = o.threads};
+  options.said = [&](std::string_view what) { progress.show(what, step++ / kSteps); };
+  const double begin = now();
+  const Machine found = lc::tune(options);
+  progress.clear();
+  const bool kept = o.out.empty() && host::keep_profile(found);
+  if (!o.out.empty()) write_file(o.out, str(found));
+  if (!o.once) write_stdout(str(found));
+  if (o.once && !kept) return;  // nobody asked, and nothing came of it
+  std::fprintf(stderr, "lightcone: measured this machine in %.1f s%s\n", now() - begin,
+               !o.out.empty() ? ""
+               : kept         ? "; later runs use the profile"
+                              : "; it could not be kept: see LIGHTCONE_CACHE");
+}
+
+}  // namespace lc::tool
