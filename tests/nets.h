@@ -13,7 +13,7 @@ class Net {
  public:
   Tensor input(const std::string& name, Shape s) { return g_.input(name, std::move(s)); }
   Tensor parameter(const std::string& name, Shape s) {
-    return g_.input(name, std::move(s), DType::F32, std::source_location::current(), kParameter);
+    return g_.input(name, std::move(s), DType::F32, SourceLocation::current(), kParameter);
   }
   Tensor dense(Tensor x, const std::string& name, int in, int out) {
     return linear(x, parameter(name + ".weight", {out, in}), parameter(name + ".bias", {out}));

@@ -1,9 +1,16 @@
 // Graph::dot(): the graph in Graphviz's language.
-#include <iomanip>
-
 #include "lightcone/core/graph_impl.h"
 
 namespace lc {
+namespace {
+
+std::string quoted(std::string_view text) {
+  std::string s;
+  for (const char c : text) (c == '"' || c == '\\' ? s += '\\' : s) += c;
+  return cat('"', s, '"');
+}
+
+}  // namespace
 
 std::string Graph::label(NodeId id) const {
   const Node& n = (*this)[id];
@@ -23,12 +30,12 @@ std::string Graph::dot() const {
   for (NodeId id = 0; id < size(); ++id) {
     const Node& n = (*this)[id];
     if (!alive[id] || n.op == Op::Constant) continue;
-    s += cat("  n", id, " [label=", std::quoted(cat(label(id), " ", lc::name(n.dtype), lc::str(n.shape))), "];\n");
+    s += cat("  n", id, " [label=", quoted(cat(label(id), " ", lc::name(n.dtype), lc::str(n.shape))), "];\n");
     for (const Edge& e : n.in)
       if ((*this)[e.node].op != Op::Constant)
         s += cat("  n", e.node, " -> n", id, e.view.identity() ? "" : " [style=dashed]", ";\n");
   }
-  for (const Root& r : roots()) s += cat("  n", r.edge.node, " -> ", std::quoted(r.name), ";\n");
+  for (const Root& r : roots()) s += cat("  n", r.edge.node, " -> ", quoted(r.name), ";\n");
   for (const Assignment& a : assignments())
     s += cat("  n", a.next.node, " -> n", a.state, " [style=dotted, constraint=false];\n");
   return s + "}\n";

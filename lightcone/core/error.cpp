@@ -5,7 +5,7 @@
 namespace lc {
 namespace {
 
-void append_number(std::string& to, auto... number) {
+void append_chars(std::string& to, auto... number) {
   char text[32];
   to.append(text, std::to_chars(text, text + sizeof text, number...).ptr);
 }
@@ -37,17 +37,9 @@ std::string Location::str() const {
   return std::string(name) + ":" + std::to_string(line);
 }
 
-void Part::append_text(const Part& p, std::string& to) { to += p.text_; }
-void Part::append_letter(const Part& p, std::string& to) { to += p.letter_; }
-void Part::append_signed(const Part& p, std::string& to) { append_number(to, p.signed_); }
-void Part::append_unsigned(const Part& p, std::string& to) { append_number(to, p.unsigned_); }
-void Part::append_real(const Part& p, std::string& to) { append_number(to, p.real_, std::chars_format::general, 6); }
-
-std::string join(std::initializer_list<Part> parts) {
-  std::string s;
-  for (const Part& p : parts) p.append(s);
-  return s;
-}
+void append_number(std::string& to, long long n) { append_chars(to, n); }
+void append_number(std::string& to, unsigned long long n) { append_chars(to, n); }
+void append_number(std::string& to, double x) { append_chars(to, x, std::chars_format::general, 6); }
 
 Error::Error(std::string_view op, std::string_view problem, Location where)
     : std::runtime_error(sentence(op, problem, where)), op_(op), problem_(problem), where_(where) {}

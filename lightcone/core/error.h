@@ -5,31 +5,25 @@
 // what was wrong, where in the user's code, and what to do about it.
 #pragma once
 
-#include <concepts>
 #include <cstdint>
-#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace lc {
 
 // Where a call stands: std::source_location, which clang before 16 cannot compile. Whoever has one of those may pass it.
-class SourceLocation {
- public:
-  static constexpr SourceLocation current(const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
-    return {file, line};
-  }
+struct SourceLocation {
+  const char* file;
+  std::uint32_t line;
+  constexpr SourceLocation(const char* f, std::uint32_t l) : file(f), line(l) {}
   template <class T>
-    requires requires(const T& standard) { static_cast<const char*>(standard.function_name()); }
-  constexpr SourceLocation(const T& standard) : file_(standard.file_name()), line_(standard.line()) {}
-  constexpr const char* file_name() const { return file_; }
-  constexpr std::uint32_t line() const { return line_; }
-
- private:
-  constexpr SourceLocation(const char* file, std::uint32_t line) : file_(file), line_(line) {}
-  const char* file_;
-  std::uint32_t line_;
+    requires requires(const T& standard) { standard.function_name(); }
+  constexpr SourceLocation(const T& standard) : SourceLocation(standard.file_name(), standard.line()) {}
+  static constexpr SourceLocation current(const char* f = __builtin_FILE(), std::uint32_t l = __builtin_LINE()) {
+    return {f, l};
+  }
 };
 
 // A line of the user's program. `op` is the operation called there ("softmax"); both strings
@@ -39,7 +33,7 @@ struct Location {
   std::uint32_t line = 0;
   const char* op = "";
 
-  static Location here(const SourceLocation& at, const char* op = "") { return {at.file_name(), at.line(), op}; }
+  static Location here(const SourceLocation& at, const char* op = "") { return {at.file, at.line, op}; }
   bool known() const { return line != 0; }
   std::string str() const;  // "main.cpp:12", or "" when unknown
 };
@@ -73,51 +67,24 @@ class Error : public std::runtime_error {
   Location where_;
 };
 
-// A part of a sentence: a text, a number, or a value that has a str(). It refers to what it was made of, and is no
-// template of streams: every file that writes a message would pay for those.
-class Part {
- public:
-  Part(std::string_view text) : text_(text), append_(append_text) {}
-  Part(const std::string& text) : Part(std::string_view(text)) {}
-  Part(const char* text) : Part(std::string_view(text)) {}
-  template <std::integral T>
-    requires std::same_as<T, char>
-  Part(T letter) : letter_(letter), append_(append_letter) {}
-  template <std::integral T>
-    requires(!std::same_as<T, char> && std::signed_integral<T>)
-  Part(T n) : signed_(n), append_(append_signed) {}
-  template <std::integral T>
-    requires(!std::same_as<T, char> && std::unsigned_integral<T>)
-  Part(T n) : unsigned_(n), append_(append_unsigned) {}
-  Part(std::floating_point auto x) : real_(static_cast<double>(x)), append_(append_real) {}
-  template <class T>
-    requires requires(const T& v) { std::string(v.str()); }
-  Part(const T& value)
-      : value_(&value), append_([](const Part& p, std::string& to) { to += static_cast<const T*>(p.value_)->str(); }) {}
-  void append(std::string& to) const { append_(*this, to); }
-
- private:
-  static void append_text(const Part& p, std::string& to);
-  static void append_letter(const Part& p, std::string& to);
-  static void append_signed(const Part& p, std::string& to);
-  static void append_unsigned(const Part& p, std::string& to);
-  static void append_real(const Part& p, std::string& to);  // six digits, as a stream writes them
-  union {
-    std::string_view text_;
-    char letter_;
-    long long signed_;
-    unsigned long long unsigned_;
-    double real_;
-    const void* value_;
-  };
-  void (*append_)(const Part&, std::string&);
-};
-std::string join(std::initializer_list<Part> parts);
-
-// cat("rank ", 3, " is too high")
+// Texts, numbers and what has a str(), joined: cat("rank ", 3, " is too high"). Numbers look as a stream writes them; a
+// stream in a header would be compiled by every file that has something to say.
+void append_number(std::string& to, long long n);
+void append_number(std::string& to, unsigned long long n);
+void append_number(std::string& to, double x);
+template <class T>
+void append_part(std::string& to, const T& part) {
+  if constexpr (std::is_convertible_v<const T&, std::string_view> || std::is_same_v<T, char>) to += part;
+  else if constexpr (std::is_floating_point_v<T>) append_number(to, static_cast<double>(part));
+  else if constexpr (std::is_signed_v<T>) append_number(to, static_cast<long long>(part));
+  else if constexpr (std::is_integral_v<T>) append_number(to, static_cast<unsigned long long>(part));
+  else to += part.str();
+}
 template <class... Ts>
 std::string cat(const Ts&... parts) {
-  return join({Part(parts)...});
+  std::string s;
+  (append_part(s, parts), ...);
+  return s;
 }
 
 // A broken invariant of ours. It throws like any other Error, because a library inside somebody

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iomanip>
+#include <sstream>
 
 #include "lightcone/core/tensor.h"
 #include "lightcone/passes/random_graph.h"

@@ -106,7 +106,7 @@ class ConvLastKernel final : public Kernel {
     return s_.copy ? std::clamp<i64>(kCopy / s_.batch_step, 1, std::max<i64>(images, 1)) : images;
   }
   void copy_row(const Job& j, i64 row) const;
-  void part(const Job& j, int task) const;
+  void share(const Job& j, int task) const;
 
   LastShape s_;
   std::shared_ptr<Parallel> parallel_;
@@ -134,7 +134,7 @@ void ConvLastKernel::copy_row(const Job& j, i64 row) const {
   std::fill(to + hi * c, to + s_.x.length * c, 0.0f);
 }
 
-void ConvLastKernel::part(const Job& j, int task) const {
+void ConvLastKernel::share(const Job& j, int task) const {
   const i64 first = task / j.split.across * j.split.pixels, panel = task % j.split.across * j.split.panels;
   const i64 count = std::min(j.split.pixels, j.pixels - first);
   const float* at[LastTiles::kPixels];
@@ -171,7 +171,7 @@ void ConvLastKernel::run(const Launch& l) const {
     j.split = tiles_.split(j.pixels, kPart / (s_.copy ? 2 * s_.channels : s_.depth), workers);
     const auto task = [](void* arg, int number, int) {
       const Job& k = *static_cast<const Job*>(arg);
-      k.k.part(k, number);
+      k.k.share(k, number);
     };
     l.parallel.run(static_cast<int>(j.split.tasks), task, &j);
   }

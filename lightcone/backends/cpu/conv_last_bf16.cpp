@@ -74,7 +74,7 @@ class ConvLastBf16Kernel final : public Kernel {
   void copy_rows(const Job& j, i64 first, i64 count, Word* to, const float** at) const;
   void copy_windows(const Job& j, i64 first, i64 count, Word* to, const float** at) const;
   std::span<const float> reads(const Job& j, i64 first, i64 count) const;
-  void part(const Job& j, int task, int worker) const;
+  void share(const Job& j, int task, int worker) const;
 
   LastShape s_;
   i64 words_;  // of the channels
@@ -149,7 +149,7 @@ std::span<const float> ConvLastBf16Kernel::reads(const Job& j, i64 first, i64 co
   return {image + from, static_cast<std::size_t>(floats)};
 }
 
-void ConvLastBf16Kernel::part(const Job& j, int task, int worker) const {
+void ConvLastBf16Kernel::share(const Job& j, int task, int worker) const {
   const i64 first = task / j.split.across * j.split.pixels, panel = task % j.split.across * j.split.panels;
   const i64 count = std::min(j.split.pixels, j.pixels - first);
   auto* words = reinterpret_cast<Word*>(j.l.scratch) + worker * worker_words();
@@ -168,7 +168,7 @@ void ConvLastBf16Kernel::run(const Launch& l) const {
   j.split = tiles_.split(j.pixels, most_, l.parallel.workers());
   const auto task = [](void* arg, int number, int worker) {
     const Job& k = *static_cast<const Job*>(arg);
-    k.k.part(k, number, worker);
+    k.k.share(k, number, worker);
   };
   l.parallel.run(static_cast<int>(j.split.tasks), task, &j);
 }

@@ -9,7 +9,10 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+<<<<<<< HEAD
+=======
 #include <optional>
+>>>>>>> lead
 #include <sstream>
 
 #include "lightcone/backends/cpu/c_flags.h"
