@@ -118,21 +118,21 @@ GgufTensor Reader::tensor() {
   GgufTensor t;
   t.name = string(kMaxKey);
   const auto rank = number<std::uint32_t>();
-  if (rank > kMaxRank) fail("tensor ", quoted(t.name), " has ", rank, " dimensions");
+  if (rank > kMaxRank) fail("tensor ", in_quotes(t.name), " has ", rank, " dimensions");
   for (std::uint32_t i = 0; i < rank; ++i) {
     const auto d = number<std::uint64_t>();
-    if (d > std::uint64_t{1} << 48) fail("tensor ", quoted(t.name), " is larger than any file");
+    if (d > std::uint64_t{1} << 48) fail("tensor ", in_quotes(t.name), " is larger than any file");
     t.shape.insert(t.shape.begin(), static_cast<std::int64_t>(d));
   }
   const std::optional<std::int64_t> elements = elements_of(t.shape);
-  if (!elements || *elements > std::int64_t{1} << 56) fail("tensor ", quoted(t.name), " is larger than any file");
+  if (!elements || *elements > std::int64_t{1} << 56) fail("tensor ", in_quotes(t.name), " is larger than any file");
   t.type = number<std::uint32_t>();
   t.offset = number<std::uint64_t>();
   const GgmlType* type = ggml_type(t.type);
-  if (!type) fail("tensor ", quoted(t.name), " has the unknown type ", t.type);
+  if (!type) fail("tensor ", in_quotes(t.name), " has the unknown type ", t.type);
   const auto row = static_cast<std::uint64_t>(rank ? t.shape.back() : 1);
   if (row % static_cast<std::uint64_t>(type->elements) != 0)
-    fail("tensor ", quoted(t.name), ": rows of ", row, " are not whole ", type->name, " blocks of ", type->elements);
+    fail("tensor ", in_quotes(t.name), ": rows of ", row, " are not whole ", type->name, " blocks of ", type->elements);
   t.bytes = static_cast<std::uint64_t>(*elements / type->elements) * static_cast<std::uint64_t>(type->bytes);
   return t;
 }
@@ -146,9 +146,9 @@ void place(GgufFile& g, const Reader& r, std::size_t size) {
   const std::uint64_t data = (g.header_bytes + alignment - 1) / alignment * alignment;
   std::vector<const GgufTensor*> order;
   for (GgufTensor& t : g.tensors) {
-    if (t.offset % alignment != 0) r.fail("tensor ", quoted(t.name), " is not aligned to ", alignment);
+    if (t.offset % alignment != 0) r.fail("tensor ", in_quotes(t.name), " is not aligned to ", alignment);
     if (data > size || t.offset > size - data || t.bytes > size - data - t.offset)
-      throw file_error("load", g.file->path(), "truncated or damaged: tensor ", quoted(t.name), " needs ", t.bytes,
+      throw file_error("load", g.file->path(), "truncated or damaged: tensor ", in_quotes(t.name), " needs ", t.bytes,
                        " bytes past the end of the file");
     t.offset += data;
     if (t.bytes > 0) order.push_back(&t);
@@ -156,7 +156,7 @@ void place(GgufFile& g, const Reader& r, std::size_t size) {
   std::sort(order.begin(), order.end(), [](const GgufTensor* a, const GgufTensor* b) { return a->offset < b->offset; });
   for (std::size_t i = 1; i < order.size(); ++i)
     if (order[i - 1]->offset + order[i - 1]->bytes > order[i]->offset)
-      r.fail("tensors ", quoted(order[i - 1]->name), " and ", quoted(order[i]->name), " overlap");
+      r.fail("tensors ", in_quotes(order[i - 1]->name), " and ", in_quotes(order[i]->name), " overlap");
 }
 
 }  // namespace
@@ -208,7 +208,7 @@ GgufFile io::read_gguf(std::shared_ptr<const MappedFile> file, Budget& budget) {
   for (std::uint64_t i = 0; i < values; ++i) {
     const std::string_view key = r.string(kMaxKey);
     r.take(1, 160 + key.size());  // a node of the map
-    if (!g.metadata.emplace(key, r.value(r.number<std::uint32_t>())).second) r.fail(quoted(key), " is given twice");
+    if (!g.metadata.emplace(key, r.value(r.number<std::uint32_t>())).second) r.fail(in_quotes(key), " is given twice");
   }
   std::set<std::string_view> names;
   for (std::uint64_t i = 0; i < tensors; ++i) {
@@ -217,7 +217,7 @@ GgufFile io::read_gguf(std::shared_ptr<const MappedFile> file, Budget& budget) {
     r.take(2, g.tensors.back().name.size());
   }
   for (const GgufTensor& t : g.tensors)
-    if (!names.insert(t.name).second) r.fail("two tensors are called ", quoted(t.name));
+    if (!names.insert(t.name).second) r.fail("two tensors are called ", in_quotes(t.name));
   g.header_bytes = r.at_byte();
   place(g, r, file->bytes().size());
   return g;
@@ -234,7 +234,7 @@ const GgufValue* value_of(const GgufFile& g, std::string_view key, const char* k
   const auto it = g.metadata.find(key);
   if (it == g.metadata.end()) return nullptr;
   if (!(std::holds_alternative<Ts>(it->second) || ...))
-    throw file_error("load", g.file->path(), quoted(key), " is ", kKinds[it->second.index()], ", not ", kind);
+    throw file_error("load", g.file->path(), in_quotes(key), " is ", kKinds[it->second.index()], ", not ", kind);
   return &it->second;
 }
 
@@ -253,7 +253,7 @@ std::optional<std::int64_t> GgufFile::integer(std::string_view key) const {
   if (const auto* i = std::get_if<std::int64_t>(v)) return *i;
   const std::uint64_t u = std::get<std::uint64_t>(*v);
   if (u > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-    throw file_error("load", file->path(), quoted(key), " is too large: ", u);
+    throw file_error("load", file->path(), in_quotes(key), " is too large: ", u);
   return static_cast<std::int64_t>(u);
 }
 std::optional<std::string> GgufFile::text(std::string_view key) const {

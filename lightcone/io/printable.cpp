@@ -50,7 +50,7 @@ std::string printable(std::string_view text, std::size_t limit) {
   return s;
 }
 
-std::string quoted(std::string_view text) { return "'" + printable(text, 80) + "'"; }
+std::string in_quotes(std::string_view text) { return "'" + printable(text, 80) + "'"; }
 
 std::string for_terminal(std::string_view text) {
   std::string s;

@@ -15,7 +15,7 @@ namespace lc {
 // "...".
 std::string printable(std::string_view text, std::size_t limit = 1000);
 // The same within quotes, short enough for a sentence.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 // What a model says, for a terminal: lines, tabs and every letter stay, control characters and what is not UTF-8 are
 // spelled out; of any length.
 std::string for_terminal(std::string_view text);

@@ -69,14 +69,14 @@ class SafetensorsReader {
 
 Span SafetensorsReader::tensor(std::string_view name, const Json& entry, const MappedFile& file, std::uint64_t data) {
   const std::string& path = file.path();
-  const std::string where = cat("tensor ", quoted(name));
+  const std::string where = cat("tensor ", in_quotes(name));
   const Json type = entry["dtype"], shape = entry["shape"], offsets = entry["data_offsets"];
   if (entry.size() != 3 || !type.is(Json::Kind::String) || !shape.is(Json::Kind::Array) || offsets.size() != 2 ||
       !offsets.is(Json::Kind::Array))
     throw file_error("load", path, where, " needs dtype, shape and two data_offsets");
   const auto row =
       std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeRow& r) { return r.name == type.text(); });
-  if (row == std::end(kTypes)) throw file_error("load", path, where, " has the unknown dtype ", quoted(type.text()));
+  if (row == std::end(kTypes)) throw file_error("load", path, where, " has the unknown dtype ", in_quotes(type.text()));
   if (shape.size() > 64) throw file_error("load", path, where, " has ", shape.size(), " axes");
   io::take_tensor(budget_, 2 * name.size(), shape.size());
   StoredTensor t{.shape = {}, .type = std::string(row->name), .bytes = {}, .dtype = row->dtype};
@@ -102,8 +102,8 @@ void SafetensorsReader::metadata(const Json& j, const std::string& path) {
   if (!j.is(Json::Kind::Object)) throw file_error("load", path, "__metadata__ is not an object");
   std::set<std::string_view> names;
   for (const auto& [key, value] : j) {
-    if (!value.is(Json::Kind::String)) throw file_error("load", path, "the metadata ", quoted(key), " is not a string");
-    if (!names.insert(key).second) throw file_error("load", path, "the header names ", quoted(key), " twice");
+    if (!value.is(Json::Kind::String)) throw file_error("load", path, "the metadata ", in_quotes(key), " is not a string");
+    if (!names.insert(key).second) throw file_error("load", path, "the header names ", in_quotes(key), " twice");
     budget_.take(160 + key.size() + value.text().size());
     w_.metadata_[std::string(key)] = value.text();
   }
@@ -138,7 +138,7 @@ void SafetensorsReader::add(const std::shared_ptr<const MappedFile>& file) {
   std::uint64_t at = 0;
   for (const Span& s : spans) {
     if (s.begin != at)
-      throw file_error("load", path, "tensor ", quoted(s.name), s.begin < at ? " overlaps another" : " follows a hole");
+      throw file_error("load", path, "tensor ", in_quotes(s.name), s.begin < at ? " overlaps another" : " follows a hole");
     at = s.end;
   }
   if (at != bytes.size() - data)
@@ -167,15 +167,15 @@ std::vector<std::shared_ptr<const MappedFile>> add_safetensors(Weights& w, const
   std::set<std::string_view> shards;
   for (const auto& [name, shard] : places) {
     if (!shard.is(Json::Kind::String))
-      throw file_error("load", path, "the shard of ", quoted(name), " is not a file name");
+      throw file_error("load", path, "the shard of ", in_quotes(name), " is not a file name");
     const std::string_view file = shard.text();
     if (file.empty() || file.find('\0') != file.npos || fs::path(file).filename() != file)  // never outside the folder
-      throw file_error("load", path, "the shard ", quoted(file), " is not a plain file name");
+      throw file_error("load", path, "the shard ", in_quotes(file), " is not a plain file name");
     if (shards.insert(file).second) budget.take(64);
   }
   for (std::string_view s : shards) add((fs::path(path).parent_path() / s).string());
   for (const auto& [name, shard] : places)
-    if (!w.find(name)) throw file_error("load", path, quoted(name), " is in no shard");
+    if (!w.find(name)) throw file_error("load", path, in_quotes(name), " is in no shard");
   return files;
 }
 
@@ -219,11 +219,11 @@ std::string header_of(std::span<const TensorToSave> tensors, const std::map<std:
   for (const TensorToSave& t : tensors) {
     const std::optional<std::int64_t> n = io::elements_of(t.shape);
     if (!n || *n > std::numeric_limits<std::int64_t>::max() / 8)
-      throw Error("save_safetensors", cat(quoted(t.name), " has a shape that no memory holds"));
+      throw Error("save_safetensors", cat(in_quotes(t.name), " has a shape that no memory holds"));
     if (const std::uint64_t needs = static_cast<std::uint64_t>(*n) * size_of(t.dtype); needs != t.bytes.size())
-      throw Error("save_safetensors", cat(quoted(t.name), " has ", t.bytes.size(), " bytes, its shape needs ", needs));
+      throw Error("save_safetensors", cat(in_quotes(t.name), " has ", t.bytes.size(), " bytes, its shape needs ", needs));
     if (!names.insert(t.name).second)
-      throw Error("save_safetensors", cat("two tensors are called ", quoted(t.name), ", or the name is reserved"));
+      throw Error("save_safetensors", cat("two tensors are called ", in_quotes(t.name), ", or the name is reserved"));
     member(t.name, {{"dtype", type_name(t.dtype)}, {"shape", t.shape}, {"data_offsets", {at, at + t.bytes.size()}}});
     at += t.bytes.size();
   }

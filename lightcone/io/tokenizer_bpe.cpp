@@ -47,14 +47,14 @@ class Pattern {
  public:
   explicit Pattern(std::string text) : text_(std::move(text)) {
     if (text_.size() > kLongestPattern)
-      throw Error("tokenizer", cat("the split pattern ", quoted(text_), " is ", text_.size(), " bytes long"));
+      throw Error("tokenizer", cat("the split pattern ", in_quotes(text_), " is ", text_.size(), " bytes long"));
     int error = 0;
     PCRE2_SIZE at = 0;
     code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(),
                               PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &at, nullptr));
     if (!code_)
       throw Error("tokenizer",
-                  cat("the split pattern ", quoted(text_), " is wrong at ", at, ": ", pcre2_words(error)));
+                  cat("the split pattern ", in_quotes(text_), " is wrong at ", at, ": ", pcre2_words(error)));
     pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);  // where it cannot, matching interprets
   }
 
@@ -69,7 +69,7 @@ class Pattern {
         rc = match.find(code_.get(), text, at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT);
       if (rc == PCRE2_ERROR_NOMATCH) break;
       if (rc < 0)
-        throw Error("tokenizer", cat("the tokenizer's split pattern ", quoted(text_), " gives up on the text at byte ",
+        throw Error("tokenizer", cat("the tokenizer's split pattern ", in_quotes(text_), " gives up on the text at byte ",
                                      at, ": ", pcre2_words(rc)));
       const PCRE2_SIZE* v = pcre2_get_ovector_pointer(match.data.get());
       if (v[1] <= v[0]) {  // an empty match cuts nothing; \K in a look-ahead puts the end before the beginning
@@ -77,7 +77,7 @@ class Pattern {
         at += std::max<std::size_t>(1, at < text.size() ? utf8_length(text, at) : 1);
         continue;
       }
-      if (v[0] < done) throw Error("tokenizer", cat("the split pattern ", quoted(text_), " goes backwards"));
+      if (v[0] < done) throw Error("tokenizer", cat("the split pattern ", in_quotes(text_), " goes backwards"));
       if (v[0] > done) piece(done, v[0]);
       piece(v[0], v[1]);
       at = done = v[1];
@@ -232,7 +232,7 @@ std::vector<std::string> split_patterns(std::string_view pre) {
   if (is({"gpt-2", "gpt2", "mpt", "olmo", "jais", "phi-2", "roberta-bpe", "jina-es", "jina-de", "a.x-4.0", "mellum"}))
     return {gpt2};
   if (is({"", "default"})) return {R"([\p{P}\$\+<=>\^~\|]+)", gpt2, R"(\p{N}+)", R"([0-9][0-9][0-9])"};
-  throw Error("tokenizer", cat("the pre-tokenizer ", quoted(pre), " is not known"));
+  throw Error("tokenizer", cat("the pre-tokenizer ", in_quotes(pre), " is not known"));
 }
 
 }  // namespace lc

@@ -35,7 +35,7 @@ class Reader {
   // A member that may be left out or null, and otherwise is what it should be.
   Json member(const Json& j, std::string_view key, Json::Kind kind, const char* words) const {
     const Json m = j[key];
-    if (!m.absent() && !m.is(kind)) fail(quoted(key), " is not ", words);
+    if (!m.absent() && !m.is(kind)) fail(in_quotes(key), " is not ", words);
     return m;
   }
   std::string_view text(const Json& j, std::string_view key) const {
@@ -101,7 +101,7 @@ void Reader::pieces(const Json& model) {
   if (!all.is(Json::Kind::Object)) fail("the model has no vocab");
   for (const auto& [piece, number] : all) {
     const std::optional<std::int64_t> id = number.integer();
-    if (!id) fail("the id of ", quoted(piece), " is not a whole number");
+    if (!id) fail("the id of ", in_quotes(piece), " is not a whole number");
     put(*id, piece, Type::Normal);
   }
 }
@@ -123,7 +123,7 @@ void Reader::merges(const Json& model) {
       const std::string_view s = m.text();
       const std::size_t space = s.find(' ', 1);
       if (space != s.npos) left = s.substr(0, space), right = s.substr(space + 1);
-      if (space == s.npos) fail("the merge ", quoted(s), " is not a pair");
+      if (space == s.npos) fail("the merge ", in_quotes(s), " is not a pair");
     } else if (m.size() != 2 || !m[0].is(Json::Kind::String) || !m[1].is(Json::Kind::String)) {
       fail("a merge is not a pair");
     }
@@ -223,7 +223,7 @@ Vocabulary Reader::read() {
   const Json model = root_["model"];
   const std::string_view type = text(model, "type");
   if (!type.empty() && type != "BPE" && type != "WordPiece")
-    fail("a model of type ", quoted(type), " is not supported (BPE and WordPiece are)");
+    fail("a model of type ", in_quotes(type), " is not supported (BPE and WordPiece are)");
   pieces(model);
   added();
   if (v_.pieces.empty()) fail("the vocabulary is empty");

@@ -208,7 +208,7 @@ void set_kind(Vocabulary& v, const GgufFile& g, Budget& budget) {
     if (!merges) throw file_error("tokenizer", path, "it has no merges");
     for (std::string_view m : *merges) {
       const std::size_t space = m.find(' ', 1);
-      if (space == m.npos) throw file_error("tokenizer", path, "the merge ", quoted(m), " is not a pair");
+      if (space == m.npos) throw file_error("tokenizer", path, "the merge ", in_quotes(m), " is not a pair");
       budget.take(2 * piece_bytes(m.size()));
       v.merges.emplace_back(m.substr(0, space), m.substr(space + 1));
     }
@@ -217,7 +217,7 @@ void set_kind(Vocabulary& v, const GgufFile& g, Budget& budget) {
     v.bos = 101, v.eos = 102;
     v.add_bos = v.add_eos = true;
   } else {
-    throw file_error("tokenizer", path, "a tokenizer of type ", quoted(model),
+    throw file_error("tokenizer", path, "a tokenizer of type ", in_quotes(model),
                      " is not supported (llama, gpt2 and bert are)");
   }
 }
@@ -227,7 +227,7 @@ void set_columns(Vocabulary& v, const GgufFile& g) {
   const auto column = [&](const char* key) {
     const GgufNumbers* c = g.numbers(key);
     if (c && c->size() != v.pieces.size())
-      throw file_error("tokenizer", g.file->path(), quoted(key), " has ", c->size(), " values for ", v.pieces.size(),
+      throw file_error("tokenizer", g.file->path(), in_quotes(key), " has ", c->size(), " values for ", v.pieces.size(),
                        " tokens");
     return c;
   };

@@ -180,7 +180,7 @@ Weights Weights::open(std::shared_ptr<const MappedFile> file, const ReadOptions&
 
 Weights Weights::open(const std::string& path, const ReadOptions& o) {
   std::error_code ec;
-  if (!fs::exists(fs::symlink_status(path, ec))) throw Error("load", cat("there is no file ", quoted(path)));
+  if (!fs::exists(fs::symlink_status(path, ec))) throw Error("load", cat("there is no file ", in_quotes(path)));
   const std::string file = io::is_folder(path) ? inside(path) : path;
   Budget budget(o, path);
   if (!file.ends_with(".json") && !file.ends_with(".safetensors")) {
@@ -207,7 +207,7 @@ const StoredTensor* Weights::find(std::string_view name) const {
 }
 const StoredTensor& Weights::at(std::string_view name) const {
   if (const StoredTensor* t = find(name)) return *t;
-  throw file_error("load", path_, "there is no tensor ", quoted(name));
+  throw file_error("load", path_, "there is no tensor ", in_quotes(name));
 }
 const MappedFile* Weights::file_of(std::span<const std::byte> bytes) const {
   for (const auto& f : files_)

@@ -113,7 +113,7 @@ Scaling JsonConfig::scaling() const {
     s.original = number(r, "original_max_position_embeddings").value_or(8192);
   }
   if (s.type != "default" && s.type != "linear" && s.type != "llama3")
-    fail("RoPE scaling of type ", quoted(s.type), " is not supported (default, linear and llama3 are)");
+    fail("RoPE scaling of type ", in_quotes(s.type), " is not supported (default, linear and llama3 are)");
   return s;
 }
 
@@ -140,7 +140,7 @@ LlamaConfig from_json(const Weights& w) {
   const JsonConfig j(w);
   const std::string type = j.text("model_type");
   if (!type.empty() && type != "llama" && type != "mistral" && type != "qwen2" && type != "qwen3")
-    throw file_error("load", w.path(), "a model of type ", quoted(type),
+    throw file_error("load", w.path(), "a model of type ", in_quotes(type),
                      " is not of the Llama family (llama, mistral, qwen2, qwen3)");
   const auto need = [&](const char* key) {
     const auto v = j.number(key);
@@ -160,7 +160,7 @@ LlamaConfig from_json(const Weights& w) {
     c.window = need("sliding_window");
   c.eos = j.eos();
   if (const std::string act = j.text("hidden_act"); !act.empty() && act != "silu")
-    throw file_error("load", w.path(), "the activation ", quoted(act), " is not of the Llama family (silu)");
+    throw file_error("load", w.path(), "the activation ", in_quotes(act), " is not of the Llama family (silu)");
   return c;
 }
 
@@ -180,7 +180,7 @@ LlamaConfig from_gguf(const Weights& w) {
   const GgufFile& g = *w.gguf();
   const std::string arch = g.text("general.architecture").value_or("");
   if (arch != "llama" && arch != "mistral" && arch != "qwen2" && arch != "qwen3")
-    throw file_error("load", w.path(), "a model of architecture ", quoted(arch),
+    throw file_error("load", w.path(), "a model of architecture ", in_quotes(arch),
                      " is not of the Llama family (llama, mistral, qwen2, qwen3)");
   const auto number = [&](const std::string& key) { return g.number(arch + "." + key); };
   const auto need = [&](const std::string& key) {
@@ -204,7 +204,7 @@ LlamaConfig from_gguf(const Weights& w) {
   if (const auto t = g.text(arch + ".rope.scaling.type"); t && *t != "none") s.type = *t;
   s.factor = number("rope.scaling.factor").value_or(1);
   if (s.type != "default" && s.type != "linear")
-    throw file_error("load", w.path(), "RoPE scaling of type ", quoted(s.type), " is not supported (linear is)");
+    throw file_error("load", w.path(), "RoPE scaling of type ", in_quotes(s.type), " is not supported (linear is)");
   c.rope_frequencies = frequencies(w, c.head_dim, c.rope_theta, s);
   if (const StoredTensor* f = w.find("rope_freqs.weight")) {  // Llama 3.1 and later: a divisor for each pair
     if (f->elements() != static_cast<std::int64_t>(c.rope_frequencies.size()))  // before they are unpacked

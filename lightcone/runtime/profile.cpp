@@ -16,7 +16,7 @@ std::string format(const char* how, Ts... parts) {
   return text;
 }
 
-std::string quoted(std::string_view s) {
+std::string in_quotes(std::string_view s) {
   std::string out = "\"";
   for (char c : s) {
     if (c == '"' || c == '\\') out += '\\';
@@ -98,12 +98,12 @@ std::string Profile::json(const MachineLimits& limits) const {
   std::string s = format("{\"runs\": %lld, \"seconds\": %.9g, \"limit_bytes_per_s\": %.6g, \"limit_flops_per_s\": %.6g",
                          static_cast<long long>(runs), seconds, limits.bytes_per_second, limits.flops_per_second);
   s += ", \"notes\": [";
-  for (const std::string& note : notes) s += (&note != notes.data() ? ", " : "") + quoted(note);
+  for (const std::string& note : notes) s += (&note != notes.data() ? ", " : "") + in_quotes(note);
   s += "], \"kernels\": [";
   for (const KernelProfile& k : kernels) {
     if (&k != kernels.data()) s += ",";
-    s += cat("\n  {\"node\": ", k.node, ", \"name\": ", quoted(k.name), ", \"what\": ", quoted(k.what),
-             ", \"where\": ", quoted(k.where), ", \"shape\": ", quoted(k.shape), ", \"pass\": ", quoted(k.pass));
+    s += cat("\n  {\"node\": ", k.node, ", \"name\": ", in_quotes(k.name), ", \"what\": ", in_quotes(k.what),
+             ", \"where\": ", in_quotes(k.where), ", \"shape\": ", in_quotes(k.shape), ", \"pass\": ", in_quotes(k.pass));
     s += format(
         ", \"calls\": %lld, \"seconds\": %.9g, \"flops\": %.17g, \"bytes_read\": %.17g, \"bytes_written\": %.17g",
         static_cast<long long>(k.calls), k.seconds, k.flops, k.bytes_read, k.bytes_written);
@@ -120,14 +120,14 @@ std::string Profile::trace() const {
   std::string s = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [";
   for (int row = 0; row <= workers; ++row)
     s += cat(row ? "," : "", "\n{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": 1, \"tid\": ", row,
-             ", \"args\": {\"name\": ", row ? quoted(cat("worker ", row - 1)) : "\"program\"", "}}");
+             ", \"args\": {\"name\": ", row ? in_quotes(cat("worker ", row - 1)) : "\"program\"", "}}");
   for (const ProfileEvent& e : events) {
     const KernelProfile& k = *by_node.at(e.node);
-    s += cat(",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": ", e.worker + 1, ", \"name\": ", quoted(k.what));
+    s += cat(",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": ", e.worker + 1, ", \"name\": ", in_quotes(k.what));
     s += format(", \"ts\": %.3f, \"dur\": %.3f, \"args\": {\"busy_us\": %.3f", 1e6 * e.begin, 1e6 * (e.end - e.begin),
                 1e6 * e.busy);
     if (e.worker < 0)
-      s += cat(", \"kernel\": ", quoted(k.name), ", \"shape\": ", quoted(k.shape), ", \"where\": ", quoted(k.where),
+      s += cat(", \"kernel\": ", in_quotes(k.name), ", \"shape\": ", in_quotes(k.shape), ", \"where\": ", in_quotes(k.where),
                format(", \"kB\": %.3f, \"kFLOP\": %.3f", ratio(k.bytes(), static_cast<double>(k.calls)) / 1e3,
                       ratio(k.flops, static_cast<double>(k.calls)) / 1e3));
     s += "}}";

@@ -9,10 +9,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
-<<<<<<< HEAD
-=======
 #include <optional>
->>>>>>> lead
 #include <sstream>
 
 #include "lightcone/backends/cpu/c_flags.h"
