@@ -25,7 +25,8 @@ struct QuickCompiler {
   QuickCompiler() {
     const std::string text = times(2).text, object = dir / "times.so";
     spit(dir / "times.c", text);
-    EXPECT_EQ(std::system(cat(host::find_compiler(), " -O1 -shared -fPIC -o ", object, " ", dir / "times.c").c_str()), 0);
+    const std::string build = cat(host::find_compiler(), " -O1 -shared -fPIC -o ", object, " ", dir / "times.c");
+    EXPECT_EQ(std::system(build.c_str()), 0);
     path = script(dir / "cc", cat("exec cat ", object, " >&3"));
   }
 };
@@ -34,7 +35,8 @@ struct QuickCompiler {
 bool harmless(Fault f) { return f == Fault::Interrupted || f == Fault::Short; }
 
 // Every entry is whole: an object that a cache opened anew finds. And nothing else lies there.
-void expect_whole(const std::string& folder, const std::function<bool(const std::string& name, const std::string&)>& right) {
+using Right = std::function<bool(const std::string& name, const std::string& object)>;
+void expect_whole(const std::string& folder, const Right& right) {
   if (!std::filesystem::exists(folder)) return;
   const ObjectCache cache({.cache_dir = folder});
   for (const std::string& path : files_in(folder)) {
@@ -105,7 +107,8 @@ TEST(FailingCalls, OfTheCompilerAndItsCache) {
         std::filesystem::remove_all(o.cache_dir);
         if (HasFailure()) return;
       }
-      std::printf("%s, %s: %ld calls, %ld errors\n", failing::name(f), kept ? "from the cache" : "compiled", n - 1, errors);
+      std::printf("%s, %s: %ld calls, %ld errors\n", failing::name(f), kept ? "from the cache" : "compiled", n - 1,
+                  errors);
       EXPECT_GT(n, 3);
       if (harmless(f)) {
         EXPECT_EQ(errors, 0) << failing::name(f);
@@ -168,7 +171,8 @@ TEST(Killed, WhileWritingTheCache) {
     ASSERT_TRUE(status == -SIGKILL || status == 0) << status;
     killed += status == -SIGKILL;
     for (const std::string& f : files_in(o.cache_dir)) left_temporary += f.ends_with(".tmp");
-    expect_whole(o.cache_dir, [&](const std::string& name, const std::string& object) { return object == object_named(name); });
+    expect_whole(o.cache_dir,
+                 [&](const std::string& name, const std::string& object) { return object == object_named(name); });
     ObjectCache(o).trim();
     long bytes = 0;
     for (const std::string& f : files_in(o.cache_dir)) bytes += static_cast<long>(std::filesystem::file_size(f));

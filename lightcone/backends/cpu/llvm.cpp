@@ -159,7 +159,8 @@ std::string compiled(const Library& l, const std::string& text) {
   const Owned module(parsed(a, context.handle, text), a.DisposeModule);
   Handle target = nullptr;
   char* message = nullptr;
-  if (a.GetTargetFromTriple(l.triple.c_str(), &target, &message)) throw CompilerUnfit("jit", "LLVM: " + taken(a, message));
+  if (a.GetTargetFromTriple(l.triple.c_str(), &target, &message))
+    throw CompilerUnfit("jit", "LLVM: " + taken(a, message));
   constexpr int kLevel = 2, kPic = 2, kDefaultModel = 0, kObject = 1;
   const Owned machine(
       a.CreateTargetMachine(target, l.triple.c_str(), l.cpu.c_str(), l.features.c_str(), kLevel, kPic, kDefaultModel),

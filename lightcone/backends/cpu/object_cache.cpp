@@ -24,10 +24,9 @@
 namespace lc::host {
 namespace {
 
-constexpr std::size_t kLargest = 64u << 20;         // no object of ours comes near
-constexpr std::size_t kUsualLimit = 512u << 20;     // some ten thousand objects
-constexpr std::string_view kTemporary = ".tmp";     // ends the name of what is being written
-constexpr std::string_view kSuffixes[] = {".so", ".o"};
+constexpr std::size_t kLargest = 64u << 20;      // no object of ours comes near
+constexpr std::size_t kUsualLimit = 512u << 20;  // some ten thousand objects
+constexpr std::string_view kTemporary = ".tmp";  // ends the name of what is being written
 
 // "512M" and the like, in bytes.
 std::size_t size_limit(const JitOptions& o) {
@@ -40,7 +39,8 @@ std::size_t size_limit(const JitOptions& o) {
   const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
   const int shift = unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : unit.empty() ? 0 : -1;
   if (error != std::errc() || shift < 0 || n > (~std::size_t{0} >> shift))
-    throw Error("jit", cat("LIGHTCONE_CACHE_SIZE is '", wish, "': give a number of bytes, or one with K, M or G, like 512M"));
+    throw Error("jit",
+                cat("LIGHTCONE_CACHE_SIZE is '", wish, "': give a number of bytes, or one with K, M or G, like 512M"));
   return n << shift;
 }
 
@@ -79,7 +79,7 @@ bool is_ours(std::string_view name) {
   return digits >= 32 && (name.starts_with(".so") || name.starts_with(".o"));
 }
 bool is_entry(std::string_view name) {
-  return is_ours(name) && std::any_of(std::begin(kSuffixes), std::end(kSuffixes), [&](auto s) { return name.ends_with(s); });
+  return is_ours(name) && (name.ends_with(".so") || name.ends_with(".o"));
 }
 
 // Calls `see` with the name of each file of ours.
