@@ -2,7 +2,7 @@
 //
 //   fuzz [--count N] [--seed S] [--format NAME] [--case K] [--keep FOLDER]
 //
-// N files of each format (default: LIGHTCONE_FUZZ, or 2500). The same seed makes the same files; the default one is
+// N files of each format (default: LIGHTCONE_FUZZ, or 6000). The same seed makes the same files; the default one is
 // fixed, LIGHTCONE_FUZZ_SEED names another. One of eight files tells the truth and must load. --case runs the one file of
 // that number. The files of a case that fails or crashes stay in a folder, which is named.
 #include <signal.h>
@@ -42,7 +42,7 @@ constexpr double kSeconds = SANITIZED ? 20 : 2;  // of the processor, for files 
 constexpr std::size_t kSmall = 192u << 10;       // the budget every other case is read with
 
 struct Options {
-  std::uint64_t count = 2500, seed = 20240101;
+  std::uint64_t count = 6000, seed = 20240101;
   std::string format, keep = (fs::temp_directory_path() / "lightcone-fuzz").string();
   std::int64_t only = -1;
 };
