@@ -53,8 +53,7 @@ class Pattern {
     code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(),
                               PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &at, nullptr));
     if (!code_)
-      throw Error("tokenizer",
-                  cat("the split pattern ", quoted(text_), " is wrong at ", at, ": ", pcre2_words(error)));
+      throw Error("tokenizer", cat("the split pattern ", quoted(text_), " is wrong at ", at, ": ", pcre2_words(error)));
     pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);  // where it cannot, matching interprets
   }
 

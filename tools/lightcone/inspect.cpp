@@ -22,7 +22,7 @@ struct Options {
   DType kv_cache = DType::F32;
 };
 
-constexpr std::size_t kLongest = 1000;  // of one value, in bytes
+constexpr std::size_t kLongest = 1000;    // of one value, in bytes
 constexpr std::size_t kMostValues = 200;  // that people are shown of the metadata; --json has them all
 
 Json describe(const Weights& w, const Options& o) {
