@@ -225,7 +225,7 @@ GgufFile io::read_gguf(std::shared_ptr<const MappedFile> file, Budget& budget) {
 
 namespace {
 
-constexpr const char* kKinds[] = {"a whole number", "a whole number",   "a number",       "true or false",
+constexpr const char* kKinds[] = {"a whole number", "a whole number",    "a number",       "true or false",
                                   "a text",         "a list of numbers", "a list of texts"};
 
 // The value of a key as one of the kinds Ts; null when there is none, an Error when it is of another kind.

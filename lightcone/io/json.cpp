@@ -22,9 +22,8 @@ class JsonBuilder {
   bool boolean(bool v) { return put(Kind::Bool, v); }
   bool number_integer(std::int64_t v) { return put(Kind::Integer, static_cast<std::uint64_t>(v)); }
   bool number_unsigned(std::uint64_t v) {
-    return put(v > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) ? Kind::TooLarge
-                                                                                        : Kind::Integer,
-               v);
+    return put(
+        v > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) ? Kind::TooLarge : Kind::Integer, v);
   }
   bool number_float(double v, const std::string&) { return put(Kind::Real, std::bit_cast<std::uint64_t>(v)); }
   bool string(std::string& s) {
@@ -85,8 +84,8 @@ class JsonBuilder {
 // No text has more values than this many; commas within strings make it too large, never too small.
 JsonDocument::JsonDocument(std::string_view text, std::string_view path, Budget& budget) {
   if (text.size() > kMaxFile) throw file_error("load", path, "too large for JSON: ", text.size(), " bytes");
-  const auto marks = std::count_if(text.begin(), text.end(),
-                                   [](char c) { return c == ',' || c == ':' || c == '{' || c == '['; });
+  const auto marks =
+      std::count_if(text.begin(), text.end(), [](char c) { return c == ',' || c == ':' || c == '{' || c == '['; });
   const std::size_t most = static_cast<std::size_t>(marks) + 2;
   budget.parsed(text.size());
   budget.take(most, sizeof(Json::Node));

@@ -16,8 +16,8 @@ namespace lc::io {
 class Json {
  public:
   enum class Kind : std::uint8_t { Missing, Null, Bool, Integer, TooLarge, Real, String, Array, Object };
-  struct Node {  // a container is followed by its members; of an object's, each follows its name
-    std::uint64_t value = 0;  // a number's bits, a text's place, a container's count
+  struct Node {                // a container is followed by its members; of an object's, each follows its name
+    std::uint64_t value = 0;   // a number's bits, a text's place, a container's count
     std::uint32_t extent = 0;  // a text's length; nodes of a container, itself included
     Kind kind = Kind::Missing;
   };
@@ -65,7 +65,8 @@ class Json::Iterator {
 
 class JsonDocument {
  public:
-  // Error, beginning with `path`, when the text is no JSON or nested more than 64 deep, or the budget does not allow it.
+  // Error, beginning with `path`, when the text is no JSON or nested more than 64 deep, or the budget does not allow
+  // it.
   JsonDocument(std::string_view text, std::string_view path, Budget& budget);
   Json root() const { return {nodes_.data(), texts_.data()}; }
 

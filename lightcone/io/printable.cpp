@@ -22,7 +22,8 @@ bool moves_or_hides(std::uint32_t c) {
 }
 bool controls(std::uint32_t c) { return c != '\n' && c != '\t' && (c < 32 || (c >= 127 && c < 160)); }
 
-// Appends the text, with what `bad` names and what is not UTF-8 spelled out, up to `limit` bytes; false: there was more.
+// Appends the text, with what `bad` names and what is not UTF-8 spelled out, up to `limit` bytes; false: there was
+// more.
 template <class Bad>
 bool spell(std::string& out, std::string_view text, std::size_t limit, const Bad& bad) {
   for (std::size_t at = 0; at < text.size();) {

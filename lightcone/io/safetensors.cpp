@@ -141,8 +141,7 @@ void SafetensorsReader::add(const std::shared_ptr<const MappedFile>& file) {
       throw file_error("load", path, "tensor ", in_quotes(s.name), s.begin < at ? " overlaps another" : " follows a hole");
     at = s.end;
   }
-  if (at != bytes.size() - data)
-    throw file_error("load", path, bytes.size() - data - at, " bytes belong to no tensor");
+  if (at != bytes.size() - data) throw file_error("load", path, bytes.size() - data - at, " bytes belong to no tensor");
 }
 
 namespace io {

@@ -16,8 +16,8 @@ namespace {
 std::shared_ptr<const LongestMatch> tokens_in_text(const Vocabulary& v, bool control) {
   std::vector<std::pair<std::string_view, int>> found;
   for (std::size_t i = 0; i < std::min(v.types.size(), v.pieces.size()); ++i)
-    if (!v.pieces[i].empty() && (v.types[i] == Vocabulary::Type::UserDefined ||
-                                 (control && v.types[i] == Vocabulary::Type::Control)))
+    if (!v.pieces[i].empty() &&
+        (v.types[i] == Vocabulary::Type::UserDefined || (control && v.types[i] == Vocabulary::Type::Control)))
       found.emplace_back(v.pieces[i], static_cast<int>(i));
   return found.empty() ? nullptr : std::make_shared<const LongestMatch>(std::move(found), true);
 }

@@ -198,8 +198,7 @@ void Reader::wordpiece() {
 void Reader::specials() {
   constexpr const char* kConfig[] = {"tokenizer_config.json"};
   const std::string file = io::first_in(std::filesystem::path(path_).parent_path().string(), kConfig);
-  const io::JsonDocument config =
-      file.empty() ? io::JsonDocument("{}", path_, budget_) : io::read_json(file, budget_);
+  const io::JsonDocument config = file.empty() ? io::JsonDocument("{}", path_, budget_) : io::read_json(file, budget_);
   const auto named = [&](const char* key, std::initializer_list<const char*> usual) {
     const Json token = config.root()[key];
     if (const int id = id_of(token.is(Json::Kind::Object) ? text(token, "content") : text(config.root(), key)); id >= 0)

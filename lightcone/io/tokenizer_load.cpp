@@ -92,7 +92,8 @@ Vocabulary from_llama2c(const MappedFile& f, int size, Budget& budget) {
     at += static_cast<std::size_t>(length);
   }
   if (v.pieces.size() < 3 || (size > 0 && static_cast<int>(v.pieces.size()) < size))
-    throw file_error("tokenizer", f.path(), "it holds ", v.pieces.size(), " pieces, ", std::max(size, 3), " are needed");
+    throw file_error("tokenizer", f.path(), "it holds ", v.pieces.size(), " pieces, ", std::max(size, 3),
+                     " are needed");
   return v;
 }
 

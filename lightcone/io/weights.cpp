@@ -75,8 +75,7 @@ void Llama2cReader::read() {
                     heads > 0 && heads <= dim && kv_heads > 0 && heads % kv_heads == 0 && dim % heads == 0 &&
                     vocab > 0 && vocab <= 1 << 24 && context > 0 && context <= 1 << 24;
   if (!sane)
-    throw file_error("load", file_.path(),
-                     "not a checkpoint this library knows (GGUF, safetensors or llama2.c .bin)");
+    throw file_error("load", file_.path(), "not a checkpoint this library knows (GGUF, safetensors or llama2.c .bin)");
   const std::int64_t kv = dim / heads * kv_heads;
   tensor("model.embed_tokens.weight", {vocab, dim});
   each_layer("input_layernorm", {dim});
@@ -135,9 +134,8 @@ std::string inside(const std::string& folder) {
       found.push_back(p.string());
   if (ec) throw file_error("load", folder, "cannot list the folder: ", ec.message());
   if (found.size() == 1) return found.front();
-  throw Error("load", printable(folder, 500) + (found.empty()
-                                                    ? " holds no model.safetensors, shard index or GGUF file"
-                                                    : " holds several checkpoints: name one of the files"));
+  throw Error("load", printable(folder, 500) + (found.empty() ? " holds no model.safetensors, shard index or GGUF file"
+                                                              : " holds several checkpoints: name one of the files"));
 }
 
 }  // namespace
@@ -170,8 +168,7 @@ Weights Weights::open(std::shared_ptr<const MappedFile> file, const ReadOptions&
     GgufWeightsReader::read(w, file, budget);
     return w;
   }
-  if (bytes.size() < 28)
-    throw file_error("load", w.path_, "too short for a checkpoint (", bytes.size(), " bytes)");
+  if (bytes.size() < 28) throw file_error("load", w.path_, "too short for a checkpoint (", bytes.size(), " bytes)");
   w.format_ = "llama2.c";
   Llama2cReader(w, *file, budget).read();
   w.files_ = {std::move(file)};

@@ -33,7 +33,7 @@ struct StoredTensor {
   // How a graph reads the bytes in place; when neither is set, only read() can.
   std::optional<DType> dtype = {};
   std::optional<QuantFormat> quant = {};
-  int ggml = -1;  // GGUF's number of the type
+  int ggml = -1;                  // GGUF's number of the type
   std::int64_t elements() const;  // Error when the shape is larger than any memory; readers refuse such a tensor
 };
 
@@ -46,7 +46,7 @@ class Weights {
 
   const std::string& path() const { return path_; }
   const ReadOptions& options() const { return options_; }  // with which it was opened
-  const std::string& format() const { return format_; }  // "safetensors", "GGUF" or "llama2.c"
+  const std::string& format() const { return format_; }    // "safetensors", "GGUF" or "llama2.c"
   const std::map<std::string, StoredTensor, std::less<>>& tensors() const { return tensors_; }
   const StoredTensor* find(std::string_view name) const;
   const StoredTensor& at(std::string_view name) const;  // Error when it is not there

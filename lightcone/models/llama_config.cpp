@@ -22,8 +22,7 @@ struct Scaling {
 };
 
 void positive(double v, const char* what, const Weights& w) {
-  if (!(v > 0 && std::isfinite(v)))
-    throw file_error("load", w.path(), what, " is ", v, ", not a positive number");
+  if (!(v > 0 && std::isfinite(v))) throw file_error("load", w.path(), what, " is ", v, ", not a positive number");
 }
 
 double rope_speed(double theta, std::int64_t pair, std::int64_t head_dim) {

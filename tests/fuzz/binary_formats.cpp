@@ -58,12 +58,14 @@ class GgufMaker {
     text(s, key);
     const auto stated = static_cast<std::uint32_t>(l_.lies() ? l_.draw(15) : type);
     put(s, stated);
-    scalar(s, l_.lies() ? type : stated, static_cast<double>(static_cast<std::int64_t>(l_.number(
-                                             static_cast<std::uint64_t>(static_cast<std::int64_t>(v))))));
+    scalar(s, l_.lies() ? type : stated,
+           static_cast<double>(
+               static_cast<std::int64_t>(l_.number(static_cast<std::uint64_t>(static_cast<std::int64_t>(v))))));
     add(s);
   }
   void real(const std::string& key, float v) {
-    static constexpr float kOdd[] = {0, -1, 1e30f, -1e30f, std::bit_cast<float>(0x7fc00000u), std::bit_cast<float>(0x7f800000u)};
+    static constexpr float kOdd[] = {
+        0, -1, 1e30f, -1e30f, std::bit_cast<float>(0x7fc00000u), std::bit_cast<float>(0x7f800000u)};
     std::string s;
     text(s, key);
     put(s, static_cast<std::uint32_t>(l_.lies() ? l_.draw(15) : std::uint64_t{F32}));
@@ -125,7 +127,16 @@ void GgufMaker::vocabulary() {
   const std::size_t kind = l_.draw(4);
   if (kind == 3) return;  // none
   if (kind == 0) pieces_ = {"<unk>", "<s>", "</s>", kSpace, "a", kSpace + "a", "b", "ab", "<0x41>", "<|im_end|>"};
-  if (kind == 1) pieces_ = {"a", "b", "ab", "\xC4\xA0", "\xC4\xA0" "ab", "1", "<|endoftext|>", "c"};
+  if (kind == 1)
+    pieces_ = {"a",
+               "b",
+               "ab",
+               "\xC4\xA0",
+               "\xC4\xA0"
+               "ab",
+               "1",
+               "<|endoftext|>",
+               "c"};
   if (kind == 2) pieces_ = {"[UNK]", "[CLS]", "[SEP]", kSpace + "a", "b", kSpace + "ab", "abc", "c"};
   const std::size_t n = pieces_.size();
   words("tokenizer.ggml.model", kind == 0 ? "llama" : kind == 1 ? "gpt2" : "bert");
@@ -133,9 +144,8 @@ void GgufMaker::vocabulary() {
   array("tokenizer.ggml.tokens", Text, n, [&](std::string& s, std::uint32_t type, std::size_t i) {
     type == Text ? text(s, pieces_[i]) : scalar(s, type, static_cast<double>(i));
   });
-  array("tokenizer.ggml.scores", F32, n, [&](std::string& s, std::uint32_t type, std::size_t i) {
-    scalar(s, type, -static_cast<double>(i));
-  });
+  array("tokenizer.ggml.scores", F32, n,
+        [&](std::string& s, std::uint32_t type, std::size_t i) { scalar(s, type, -static_cast<double>(i)); });
   array("tokenizer.ggml.token_type", I32, n, [&](std::string& s, std::uint32_t type, std::size_t i) {
     const int kind_of = pieces_[i] == "<0x41>" ? 6 : pieces_[i].size() > 2 && pieces_[i][0] == '<' ? 3 : 1;
     scalar(s, type, kind_of);
@@ -179,7 +189,8 @@ std::string GgufMaker::make() {
   tensor("token_embd.weight", {kHidden, vocab}, type());
   for (const char* norm : {"blk.0.attn_norm.weight", "blk.0.ffn_norm.weight", "output_norm.weight"})
     tensor(norm, {kHidden}, 0);
-  for (const char* square : {"blk.0.attn_q.weight", "blk.0.attn_output.weight"}) tensor(square, {kHidden, kHidden}, type());
+  for (const char* square : {"blk.0.attn_q.weight", "blk.0.attn_output.weight"})
+    tensor(square, {kHidden, kHidden}, type());
   for (const char* key : {"blk.0.attn_k.weight", "blk.0.attn_v.weight"}) tensor(key, {kHidden, kv}, type());
   for (const char* wide : {"blk.0.ffn_gate.weight", "blk.0.ffn_up.weight"}) tensor(wide, {kHidden, kInner}, type());
   tensor("blk.0.ffn_down.weight", {kInner, kHidden}, type());
@@ -207,7 +218,9 @@ class ProtoMaker {
     tag(field, 2), out += varint(l_.number(v.size())) + v;
   }
   void number(std::uint64_t field, std::uint64_t v) { tag(field, 0), out += varint(l_.number(v)); }
-  void real(std::uint64_t field, float v) { tag(field, 5), put(out, l_.lies() ? std::bit_cast<float>(0x7fc00000u) : v); }
+  void real(std::uint64_t field, float v) {
+    tag(field, 5), put(out, l_.lies() ? std::bit_cast<float>(0x7fc00000u) : v);
+  }
   std::string out;
 
  private:
@@ -225,7 +238,8 @@ Files make_gguf(Liar& l) { return {{{"model.gguf", GgufMaker(l).make()}}}; }
 
 Files make_sentencepiece(Liar& l) {
   ProtoMaker p(l);
-  const std::vector<std::string> pieces = {"<unk>", "<s>", "</s>", kSpace, "a", kSpace + "a", "b", "ab", "<0x41>", "<|end|>"};
+  const std::vector<std::string> pieces = {"<unk>",      "<s>", "</s>", kSpace,   "a",
+                                           kSpace + "a", "b",   "ab",   "<0x41>", "<|end|>"};
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     ProtoMaker q(l);
     q.bytes(1, l.word(pieces[i]));
@@ -234,7 +248,8 @@ Files make_sentencepiece(Liar& l) {
     p.bytes(1, q.out);
   }
   ProtoMaker trainer(l), normalizer(l);
-  trainer.number(3, 2), trainer.number(4, pieces.size()), trainer.number(40, 0), trainer.number(41, 1), trainer.number(42, 2);
+  trainer.number(3, 2), trainer.number(4, pieces.size()), trainer.number(40, 0), trainer.number(41, 1),
+      trainer.number(42, 2);
   p.bytes(2, trainer.out);
   normalizer.bytes(1, "identity"), normalizer.number(3, l.draw(2));
   p.bytes(3, normalizer.out);
@@ -243,13 +258,12 @@ Files make_sentencepiece(Liar& l) {
 
 Files make_llama2c(Liar& l) {
   const bool own_head = l.draw(2);
-  const std::int64_t dim = 8, inner = 12, layers = static_cast<std::int64_t>(1 + l.draw(2)), heads = 2, kv_heads = 1, vocab = 5,
-                     context = 4;
+  const std::int64_t dim = 8, inner = 12, layers = static_cast<std::int64_t>(1 + l.draw(2)), heads = 2, kv_heads = 1,
+                     vocab = 5, context = 4;
   std::string s;
   for (std::int64_t n : {dim, inner, layers, heads, kv_heads, own_head ? -vocab : vocab, context})
     put(s, static_cast<std::int32_t>(l.number(static_cast<std::uint64_t>(n))));
-  const std::int64_t kv = dim / heads * kv_heads,
-                     layer = 2 * dim + 2 * dim * dim + 2 * kv * dim + 3 * inner * dim,
+  const std::int64_t kv = dim / heads * kv_heads, layer = 2 * dim + 2 * dim * dim + 2 * kv * dim + 3 * inner * dim,
                      floats = vocab * dim * (own_head ? 2 : 1) + layers * layer + dim + context * dim / heads;
   return {{{"model.bin", ended(l, s + noise(l, static_cast<std::size_t>(floats) * 4))}}};
 }

@@ -2,9 +2,9 @@
 //
 //   fuzz [--count N] [--seed S] [--format NAME] [--case K] [--keep FOLDER]
 //
-// N files of each format (default: LIGHTCONE_FUZZ, or 2500). The same seed makes the same files; the default one is
-// fixed, LIGHTCONE_FUZZ_SEED names another. One of eight files tells the truth and must load. --case runs the one file of
-// that number. The files of a case that fails or crashes stay in a folder, which is named.
+// N files of each format (default: LIGHTCONE_FUZZ, or 6000). The same seed makes the same files; the default one is
+// fixed, LIGHTCONE_FUZZ_SEED names another. One of eight files tells the truth and must load. --case runs the one file
+// of that number. The files of a case that fails or crashes stay in a folder, which is named.
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -42,7 +42,7 @@ constexpr double kSeconds = SANITIZED ? 20 : 2;  // of the processor, for files 
 constexpr std::size_t kSmall = 192u << 10;       // the budget every other case is read with
 
 struct Options {
-  std::uint64_t count = 2500, seed = 20240101;
+  std::uint64_t count = 6000, seed = 20240101;
   std::string format, keep = (fs::temp_directory_path() / "lightcone-fuzz").string();
   std::int64_t only = -1;
 };
@@ -104,19 +104,22 @@ class Case {
     options_.memory = number % 2 ? kSmall : 0;
     options_.map = number % 3 != 0;
     run_model_ = number % 4 == 0;
-    std::snprintf(dying, sizeof dying, "fuzz: the process died: --format %s --seed %llu --case %llu; its files: %.400s\n", f.name,
+    std::snprintf(dying, sizeof dying,
+                  "fuzz: the process died: --format %s --seed %llu --case %llu; its files: %.400s\n", f.name,
                   static_cast<unsigned long long>(o.seed), static_cast<unsigned long long>(number), folder_.c_str());
   }
   // True: everything in it loaded. Throws Failure; the files are then still there.
   bool run() {
     fs::create_directories(folder_);
-    for (const auto& [name, bytes] : files_.files) std::ofstream(folder_ / name, std::ios::binary) << bytes, size_ += bytes.size();
+    for (const auto& [name, bytes] : files_.files)
+      std::ofstream(folder_ / name, std::ios::binary) << bytes, size_ += bytes.size();
     const std::string path = (folder_ / (files_.files.size() > 1 ? "" : files_.files[0].first)).string();
     const double begin = cpu_seconds();
     bool good = true;
     if (format_.weights) good = guarded([&] { weights(path); }) && good;
     if (format_.tokenizer) good = guarded([&] { tokenizer(path); }) && good;
-    if (const double s = cpu_seconds() - begin; s > kSeconds) throw Failure{"it took " + std::to_string(s) + " seconds"};
+    if (const double s = cpu_seconds() - begin; s > kSeconds)
+      throw Failure{"it took " + std::to_string(s) + " seconds"};
     if (honest_ && options_.memory == 0 && !good) throw Failure{"a sound file was refused: " + refusal_};
     fs::remove_all(folder_);
     return good;
@@ -231,7 +234,8 @@ int main(int argc, char** argv) {
     if (!o.format.empty() && o.format != f.name) continue;
     std::uint64_t done = 0, loaded = 0;
     const double begin = cpu_seconds();
-    const std::uint64_t first = o.only >= 0 ? static_cast<std::uint64_t>(o.only) : 0, end = o.only >= 0 ? first + 1 : o.count;
+    const std::uint64_t first = o.only >= 0 ? static_cast<std::uint64_t>(o.only) : 0,
+                        end = o.only >= 0 ? first + 1 : o.count;
     for (std::uint64_t k = first; k < end && failed < 20; ++k, ++done) {
       Case c(f, o, k);
       try {
@@ -239,13 +243,15 @@ int main(int argc, char** argv) {
       } catch (const Failure& why) {
         ++failed;
         std::fprintf(stderr, "fuzz: --format %s --seed %llu --case %llu: %.1000s\n  its files: %s\n", f.name,
-                     static_cast<unsigned long long>(o.seed), static_cast<unsigned long long>(k), why.what.c_str(), c.folder().c_str());
+                     static_cast<unsigned long long>(o.seed), static_cast<unsigned long long>(k), why.what.c_str(),
+                     c.folder().c_str());
       }
     }
     std::printf("%-18s %7llu files, %7llu loaded, %6.1f s\n", f.name, static_cast<unsigned long long>(done),
                 static_cast<unsigned long long>(loaded), cpu_seconds() - begin);
     std::fflush(stdout);
-    if (o.only < 0 && done >= 100 && (loaded * 20 < done || loaded == done)) {  // else the lies are all caught at the door, or none is told
+    if (o.only < 0 && done >= 100 &&
+        (loaded * 20 < done || loaded == done)) {  // else the lies are all caught at the door, or none is told
       std::fprintf(stderr, "fuzz: %s: %llu of %llu files loaded: the lies no longer reach the readers\n", f.name,
                    static_cast<unsigned long long>(loaded), static_cast<unsigned long long>(done));
       ++failed;

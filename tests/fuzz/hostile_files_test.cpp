@@ -56,10 +56,10 @@ std::string error_of(const std::function<void()>& f) {
     return e.what();
   }
 }
-#define EXPECT_SAYS(text, words)                                                                       \
-  do {                                                                                                 \
-    const std::string said = text;                                                                     \
-    EXPECT_NE(said.find(words), std::string::npos) << "'" << said.substr(0, 500) << "' lacks " << words; \
+#define EXPECT_SAYS(text, words)                                                                                     \
+  do {                                                                                                               \
+    const std::string words_said = text;                                                                             \
+    EXPECT_NE(words_said.find(words), std::string::npos) << "'" << words_said.substr(0, 500) << "' lacks " << words; \
   } while (false)
 
 // Reads the file in every way it can be read; the first Error's words.
@@ -115,10 +115,12 @@ TEST(Hostile, GgufColumnsAreAsLongAsTheTokens) {
 
 TEST(Hostile, GgufValuesOfTheWrongType) {
   const std::vector<std::string> words{"a", "b", "c", "d", "e", "f"};
-  EXPECT_SAYS(refusal([&](Gguf& g) { g.metadata["tokenizer.ggml.scores"] = words; }), "a list of texts, not a list of numbers");
+  EXPECT_SAYS(refusal([&](Gguf& g) { g.metadata["tokenizer.ggml.scores"] = words; }),
+              "a list of texts, not a list of numbers");
   EXPECT_SAYS(refusal([&](Gguf& g) { g.metadata["tokenizer.ggml.scores"] = 1.0; }), "not a list of numbers");
   EXPECT_SAYS(refusal([&](Gguf& g) { g.metadata["tokenizer.ggml.token_type"] = words; }), "not a list of numbers");
-  EXPECT_SAYS(refusal([&](Gguf& g) { g.metadata["tokenizer.ggml.tokens"] = std::vector<double>(6); }), "not a list of texts");
+  EXPECT_SAYS(refusal([&](Gguf& g) { g.metadata["tokenizer.ggml.tokens"] = std::vector<double>(6); }),
+              "not a list of texts");
   EXPECT_SAYS(refusal([&](Gguf& g) { g.metadata["tokenizer.ggml.model"] = 3u; }), "a whole number, not a text");
   EXPECT_SAYS(refusal([&](Gguf& g) { g.metadata["tokenizer.ggml.add_bos_token"] = "yes"; }), "not true or false");
   EXPECT_SAYS(refusal([&](Gguf& g) { g.metadata["tokenizer.ggml.bos_token_id"] = "1"; }), "not a number");
@@ -141,21 +143,25 @@ TEST(Hostile, JsonOfTheWrongType) {
     spit(dir / "config.json", c);
     return error_of([&] { LlamaConfig::from(Weights::open(dir.path.string())); });
   };
-  const std::string good = "\"vocab_size\":8,\"hidden_size\":8,\"intermediate_size\":8,\"num_hidden_layers\":1,\"num_attention_heads\":2";
+  const std::string good =
+      "\"vocab_size\":8,\"hidden_size\":8,\"intermediate_size\":8,\"num_hidden_layers\":1,\"num_attention_heads\":2";
   EXPECT_EQ(config("{" + good + "}"), "");
   EXPECT_EQ(config("{\"text_config\":{" + good + "}}"), "");
   EXPECT_SAYS(config("{" + good + ",\"model_type\":1}"), "model_type is not a text");
   EXPECT_SAYS(config("{" + good + ",\"sliding_window\":4,\"use_sliding_window\":\"no\"}"), "not true or false");
   EXPECT_SAYS(config("{" + good + ",\"rope_scaling\":3}"), "not an object");
   EXPECT_SAYS(config("{" + good + ",\"eos_token_id\":\"x\"}"), "not a number");
-  EXPECT_SAYS(config("{\"text_config\":{\"a\":" + std::string(200000, '[') + std::string(200000, ']') + "}}"), "nested too deeply");
+  EXPECT_SAYS(config("{\"text_config\":{\"a\":" + std::string(200000, '[') + std::string(200000, ']') + "}}"),
+              "nested too deeply");
 }
 
 TEST(Hostile, ShapesWhoseProductOverflows) {
   const std::uint64_t big = std::uint64_t{1} << 48;
-  for (const std::vector<std::uint64_t>& shape : {std::vector<std::uint64_t>{0, big, big}, {big, big, 0}, {big, 0, big}})
+  for (const std::vector<std::uint64_t>& shape :
+       {std::vector<std::uint64_t>{0, big, big}, {big, big, 0}, {big, 0, big}})
     EXPECT_SAYS(refusal([&](Gguf& g) { g.tensors["x"] = {shape, {}}; }), "larger than any file");
-  EXPECT_SAYS(refusal("x.safetensors", safetensors(R"({"a":{"dtype":"U8","shape":[0,4611686018427387904,4],"data_offsets":[0,0]}})")),
+  EXPECT_SAYS(refusal("x.safetensors",
+                      safetensors(R"({"a":{"dtype":"U8","shape":[0,4611686018427387904,4],"data_offsets":[0,0]}})")),
               "larger than any file");
   const StoredTensor wide{.shape = {std::int64_t{1} << 40, std::int64_t{1} << 40, 0}, .type = "F32", .bytes = {}};
   EXPECT_THROW(wide.elements(), Error);
@@ -168,7 +174,7 @@ TEST(Hostile, RopeFrequenciesAreCountedBeforeTheyAreRead) {
   Gguf g = tiny_llama_with_tokens();
   g.tensors["rope_freqs.weight"] = {{1 << 21}, std::vector<float>(1 << 21)};
   const std::string bytes = g.bytes();
-  EXPECT_LT(memory([&] { EXPECT_SAYS(refusal("x.gguf", bytes), "2097152 values, 2 are needed"); }), 10u << 20);
+  EXPECT_LT(memory([&] { EXPECT_SAYS(refusal("x.gguf", bytes), "2097152 values, 2 are needed"); }), 4u << 20);
 }
 
 // ---- time and memory --------------------------------------------------------------------------------------------
@@ -189,28 +195,35 @@ TEST(Hostile, SafetensorsHeadersTakeTimeInProportion) {
 TEST(Hostile, TokenizerJsonTakesTimeInProportion) {
   std::string around = ",\"post_processor\":{\"type\":\"Sequence\",\"processors\":[";
   for (int i = 0; i < 20000; ++i)
-    around += cat(i ? "," : "", "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"w", i, "\"}}]}");
+    around +=
+        cat(i ? "," : "", "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"w", i, "\"}}]}");
   const TempDir dir;
   spit(dir / "tokenizer.json", vocabulary_json(50000, around + "]}"));
   EXPECT_LT(seconds([&] { EXPECT_EQ(load_tokenizer(dir / "tokenizer.json")->bos(), 19999); }), 2);
   std::string splits = ",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\"}";
   for (int i = 0; i < 20000; ++i) splits += ",{\"type\":\"Punctuation\"}";
   spit(dir / "tokenizer.json", vocabulary_json(3, splits + "]}", "BPE"));
-  EXPECT_LT(seconds([&] { EXPECT_SAYS(error_of([&] { load_tokenizer(dir / "tokenizer.json"); }), "split patterns"); }), 1);
+  EXPECT_LT(seconds([&] { EXPECT_SAYS(error_of([&] { load_tokenizer(dir / "tokenizer.json"); }), "split patterns"); }),
+            1);
 }
 
 TEST(Hostile, TokenIdsFarApartAreRefused) {
   const std::string file = R"({"model":{"type":"WordPiece","unk_token":"a","vocab":{"a":0,"b":9999999}}})";
   ASSERT_LT(file.size(), 120u);
   EXPECT_LT(memory([&] { EXPECT_SAYS(refusal("tokenizer.json", file), "ReadOptions::memory"); }), 40u << 20);
-  EXPECT_EQ(refusal("tokenizer.json", R"({"model":{"type":"WordPiece","unk_token":"a","vocab":{"a":0,"b":2000}}})"), "");
-  EXPECT_SAYS(refusal("tokenizer.json", R"({"model":{"type":"WordPiece","unk_token":"a","vocab":{"a":0,"b":-1}}})"), "out of range");
+  EXPECT_EQ(refusal("tokenizer.json", R"({"model":{"type":"WordPiece","unk_token":"a","vocab":{"a":0,"b":2000}}})"),
+            "");
+  EXPECT_SAYS(refusal("tokenizer.json", R"({"model":{"type":"WordPiece","unk_token":"a","vocab":{"a":0,"b":-1}}})"),
+              "out of range");
 }
 
 TEST(Hostile, WordsOfAnyLengthTakeTimeInProportion) {
   Vocabulary v;
   v.kind = Vocabulary::Kind::WordPiece;
-  v.pieces = {"[UNK]", "\xE2\x96\x81" "a", "a", std::string(20000, 'a') + "b", std::string(300, 'a') + "c"};
+  v.pieces = {"[UNK]",
+              "\xE2\x96\x81"
+              "a",
+              "a", std::string(20000, 'a') + "b", std::string(300, 'a') + "c"};
   v.unk = 0;
   const auto t = make_tokenizer(v);
   const std::string word(200000, 'a');
@@ -249,7 +262,8 @@ TEST(LongestMatch, IsTheGreedyCover) {
       for (std::size_t at = 0; at < text.size();) {
         std::pair<int, std::size_t> best{LongestMatch::kAny, any ? 1 : 0};
         for (std::size_t w = words.size(); w-- > 0;)
-          if (words[w].size() >= std::max<std::size_t>(best.second, 1) && std::string_view(text).substr(at).starts_with(words[w]))
+          if (words[w].size() >= std::max<std::size_t>(best.second, 1) &&
+              std::string_view(text).substr(at).starts_with(words[w]))
             best = {static_cast<int>(w), words[w].size()};
         if (best.second == 0) {
           all = false;
@@ -309,7 +323,8 @@ TEST(Hostile, BudgetsAreKept) {
     const std::size_t budget = 200000;
     const TempDir dir;
     spit(dir / name, bytes);
-    const auto read = [&, path = dir / name, tokens_only = std::string(name).starts_with("tokenizer")](const ReadOptions& o) {
+    const auto read = [&, path = dir / name,
+                       tokens_only = std::string(name).starts_with("tokenizer")](const ReadOptions& o) {
       return error_of([&] {
         if (!tokens_only) Weights::open(path, o);
         if (!path.ends_with("safetensors")) load_tokenizer(path, 0, o);
@@ -317,8 +332,9 @@ TEST(Hostile, BudgetsAreKept) {
     };
     EXPECT_EQ(read({}), "") << name;
     EXPECT_EQ(read({.memory = 64u << 20}), "") << name;
-    EXPECT_LT(memory([&] { EXPECT_SAYS(read({.memory = budget}), "reading it takes more than 200000 bytes of memory"); }),
-              2 * budget + 2 * bytes.size())
+    EXPECT_LT(
+        memory([&] { EXPECT_SAYS(read({.memory = budget}), "reading it takes more than 200000 bytes of memory"); }),
+        2 * budget + 2 * bytes.size())
         << name;
   }
 }
@@ -358,11 +374,16 @@ TEST(Hostile, SplitPatternsHaveBounds) {
 // ---- words ------------------------------------------------------------------------------------------------------
 
 TEST(Printable, SpellsOutWhatATerminalWouldObey) {
-  EXPECT_EQ(printable("plain 'text' \\ \xC3\xA9 \xE4\xBD\xA0 \xF0\x9F\x98\x80"), "plain 'text' \\ \xC3\xA9 \xE4\xBD\xA0 \xF0\x9F\x98\x80");
+  EXPECT_EQ(printable("plain 'text' \\ \xC3\xA9 \xE4\xBD\xA0 \xF0\x9F\x98\x80"),
+            "plain 'text' \\ \xC3\xA9 \xE4\xBD\xA0 \xF0\x9F\x98\x80");
   EXPECT_EQ(printable("\x1b]0;x\x07\r\n\t\x7f"), "\\x1b]0;x\\x07\\x0d\\x0a\\x09\\x7f");
   EXPECT_EQ(printable(std::string("a\0b", 3)), "a\\x00b");
-  EXPECT_EQ(printable("\xC2\x9b" "31m"), "\\u{9b}31m");                       // CSI in one character
-  EXPECT_EQ(printable("\xE2\x80\xAE" "abc\xE2\x81\xA6\xEF\xBB\xBF"), "\\u{202e}abc\\u{2066}\\u{feff}");  // order and width
+  EXPECT_EQ(printable("\xC2\x9b"
+                      "31m"),
+            "\\u{9b}31m");  // CSI in one character
+  EXPECT_EQ(printable("\xE2\x80\xAE"
+                      "abc\xE2\x81\xA6\xEF\xBB\xBF"),
+            "\\u{202e}abc\\u{2066}\\u{feff}");  // order and width
   EXPECT_EQ(printable("\xE2\x80\xA8\xF3\xA0\x80\x81"), "\\u{2028}\\u{e0001}");
   EXPECT_EQ(printable("\xff\xC3(\xED\xA0\x80"), "\\xff\\xc3(\\xed\\xa0\\x80");  // no UTF-8
   EXPECT_EQ(printable(std::string(200, 'x'), 100), std::string(100, 'x') + "...");
@@ -394,7 +415,8 @@ TEST(Hostile, ErrorsQuoteFilesWithCare) {
   }));
   const std::string word = "\"\\u001b[2J\\u202e" + std::string(60000, 'y') + "\"";
   said.push_back(refusal("x.safetensors", safetensors("{" + word + ":{}}")));
-  said.push_back(refusal("x.safetensors", safetensors("{\"a\":{\"dtype\":" + word + ",\"shape\":[],\"data_offsets\":[0,0]}}")));
+  said.push_back(
+      refusal("x.safetensors", safetensors("{\"a\":{\"dtype\":" + word + ",\"shape\":[],\"data_offsets\":[0,0]}}")));
   said.push_back(refusal("x.safetensors", safetensors("{\"__metadata__\":{" + word + ":1}}")));
   said.push_back(refusal("x.safetensors", safetensors("{" + std::string(60000, '\x1b'))));
   said.push_back(refusal("tokenizer.json", "{\"model\":{\"type\":" + word + "}}"));
@@ -415,7 +437,8 @@ TEST(Hostile, LinksThatLeadNowhere) {
   const TempDir dir;
   std::filesystem::create_symlink("model.safetensors", dir.path / "model.safetensors");
   std::filesystem::create_symlink("tokenizer.json", dir.path / "tokenizer.json");
-  for (const std::string said : {error_of([&] { Weights::open(dir.path.string()); }), error_of([&] { load_tokenizer(dir.path.string()); })}) {
+  for (const std::string& said :
+       {error_of([&] { Weights::open(dir.path.string()); }), error_of([&] { load_tokenizer(dir.path.string()); })}) {
     EXPECT_SAYS(said, "cannot open");
     EXPECT_SAYS(said, "Too many levels of symbolic links");
     EXPECT_EQ(said.find("filesystem error"), said.npos);

@@ -6,21 +6,70 @@ namespace fuzz {
 
 std::uint64_t Liar::other(std::uint64_t truth) {
   const std::uint64_t one = 1;
-  const std::uint64_t wrong[] = {0,          1,         truth - 1,        truth + 1,      truth * 2,     truth / 2,
-                                 truth + 8,  255,       one << 31,        (one << 31) - 1, one << 32,    (one << 32) - 1,
-                                 one << 63,  ~(one << 63), ~std::uint64_t{0}, 10'000'000, 1'000'000'000, one << 48,
-                                 draw(16),   draw(300), seen_[draw(seen_.size())],        one << 40,     7};
+  const std::uint64_t wrong[] = {0,
+                                 1,
+                                 truth - 1,
+                                 truth + 1,
+                                 truth * 2,
+                                 truth / 2,
+                                 truth + 8,
+                                 255,
+                                 one << 31,
+                                 (one << 31) - 1,
+                                 one << 32,
+                                 (one << 32) - 1,
+                                 one << 63,
+                                 ~(one << 63),
+                                 ~std::uint64_t{0},
+                                 10'000'000,
+                                 1'000'000'000,
+                                 one << 48,
+                                 draw(16),
+                                 draw(300),
+                                 seen_[draw(seen_.size())],
+                                 one << 40,
+                                 7};
   return wrong[draw(std::size(wrong))];
 }
 
 std::string Liar::other_word(const std::string& truth) {
-  static const std::string kWords[] = {
-      "",           "x",           "\x1b[2J\x1b]0;gone\x07", "\xE2\x80\xAE" "abc", "\xff\xfe",    std::string(3000, 'y'),
-      "../x",       "BPE",         "WordPiece",              "Unigram",            "Sequence",    "ByteLevel",
-      "llama",      "gpt2",        "bert",                   "default",            "qwen2",       "mistral",
-      "linear",     "llama3",      "F32",                    "BF16",               "U8",          "F8_E4M3",
-      "Isolated",   "(a+)+$",      "((((((((((a*)*)*)*)*)*)*)*)*)*b", "[",        " ",           "a b",
-      "a",          "\xE2\x96\x81", "<0x41>",                std::string("a\0b", 3), "TemplateProcessing", "model.norm.weight"};
+  static const std::string kWords[] = {"",
+                                       "x",
+                                       "\x1b[2J\x1b]0;gone\x07",
+                                       "\xE2\x80\xAE"
+                                       "abc",
+                                       "\xff\xfe",
+                                       std::string(3000, 'y'),
+                                       "../x",
+                                       "BPE",
+                                       "WordPiece",
+                                       "Unigram",
+                                       "Sequence",
+                                       "ByteLevel",
+                                       "llama",
+                                       "gpt2",
+                                       "bert",
+                                       "default",
+                                       "qwen2",
+                                       "mistral",
+                                       "linear",
+                                       "llama3",
+                                       "F32",
+                                       "BF16",
+                                       "U8",
+                                       "F8_E4M3",
+                                       "Isolated",
+                                       "(a+)+$",
+                                       "((((((((((a*)*)*)*)*)*)*)*)*)*b",
+                                       "[",
+                                       " ",
+                                       "a b",
+                                       "a",
+                                       "\xE2\x96\x81",
+                                       "<0x41>",
+                                       std::string("a\0b", 3),
+                                       "TemplateProcessing",
+                                       "model.norm.weight"};
   const std::uint64_t which = draw(std::size(kWords) + 4);
   if (which < std::size(kWords)) return kWords[which];
   if (which == std::size(kWords)) return truth + truth;

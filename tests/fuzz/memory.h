@@ -6,6 +6,6 @@
 
 namespace counted {
 std::size_t live();
-std::size_t most();   // since the last reset
-void reset_most();    // to what is live now
+std::size_t most();  // since the last reset
+void reset_most();   // to what is live now
 }  // namespace counted
