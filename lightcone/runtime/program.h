@@ -10,8 +10,8 @@
 // no back end took are run by the reference interpreter.
 //
 // Memory follows the sizes that are bound. Addresses are reserved for the largest ones, and the first run with larger
-// sizes than before may ask the system for pages behind them. Where there are not that many addresses (a limit on virtual
-// memory), that run lays the values out anew, which allocates.
+// sizes than before may ask the system for pages behind them. Where there are not that many addresses (a limit on
+// virtual memory), that run lays the values out anew, which allocates.
 #pragma once
 
 #include <initializer_list>
