@@ -14,6 +14,7 @@
 #include <functional>
 #include <new>
 #include <random>
+#include <thread>
 
 #include "data.h"
 #include "gguf_writer.h"
@@ -87,13 +88,49 @@ bool every_one() { return std::getenv("LIGHTCONE_EVERY_ALLOCATION") != nullptr; 
 
 using Work = std::function<std::vector<float>()>;
 
-// Does the work with each of a sample of its allocations failing. After each failure it is done again, undisturbed.
+// What came of the work with its n-th allocation failing: how it ended, and the numbers of the same work afterwards.
+struct Outcome {
+  bool threw = false;
+  std::string wrong;
+  std::vector<float> afterwards;
+};
+Outcome disturbed(const Work& work, const std::vector<float>& want, long n) {
+  Outcome o;
+  seen = 0, failing = n;
+  try {
+    const std::vector<float> got = work();
+    failing = -1;
+    if (got != want) o.wrong = "wrong numbers";
+  } catch (const std::bad_alloc&) {
+    failing = -1, o.threw = true;
+  } catch (const Error&) {
+    failing = -1, o.threw = true;
+  } catch (const std::exception& e) {
+    failing = -1, o.wrong = std::string("another exception: ") + e.what();
+  }
+  try {
+    o.afterwards = work();
+  } catch (const std::exception& e) {
+    o.wrong = std::string("afterwards: ") + e.what();
+  }
+  return o;
+}
+
+// Does the work with each of a sample of its allocations failing, and again, undisturbed. Each time in a thread of its
+// own, which remembers nothing yet of what was computed before.
 void with_failing_allocations(const Work& work, long sample) {
   const std::vector<float> want = work();
-  work();  // what is remembered is remembered now
-  const long start = living, before = seen;
-  work();
-  const long all = seen - before;
+  long all = 0;
+  const auto in_a_thread = [&] {
+    std::thread([&] {
+      const long before = seen;
+      work();
+      all = seen - before;
+    }).join();
+  };
+  in_a_thread();
+  const long start = living;
+  in_a_thread();
   ASSERT_EQ(living, start) << "the work itself leaves something behind";
   std::mt19937 random(20261122);
   std::vector<long> chosen;
@@ -103,23 +140,13 @@ void with_failing_allocations(const Work& work, long sample) {
   const long at_rest = living;
   long threw = 0;
   for (const long n : chosen) {
-    std::string how = "no exception";
-    seen = 0, failing = n;
-    try {
-      const std::vector<float> got = work();
-      failing = -1;
-      if (got != want) how = "wrong numbers";
-    } catch (const std::bad_alloc&) {
-      failing = -1, ++threw, how = "";
-    } catch (const Error&) {
-      failing = -1, ++threw, how = "";
-    } catch (const std::exception& e) {
-      failing = -1, how = std::string("another exception: ") + e.what();
+    {
+      Outcome o;
+      std::thread([&] { o = disturbed(work, want, n); }).join();
+      threw += o.threw;
+      ASSERT_EQ(o.wrong, "") << "allocation " << n << " of " << all;
+      ASSERT_EQ(o.afterwards, want) << "after allocation " << n << " of " << all << " failed";
     }
-    if (how != "no exception") {
-      ASSERT_EQ(how, "") << "allocation " << n << " of " << all;
-    }
-    ASSERT_EQ(work(), want) << "after allocation " << n << " of " << all << " failed";
     ASSERT_EQ(living, at_rest) << "after allocation " << n << " of " << all << " failed";
   }
   std::printf("%ld of %ld allocations failed in turn, %ld of them with an exception\n",

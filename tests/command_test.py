@@ -60,6 +60,15 @@ class Command(unittest.TestCase):
         r = run("generate", "builtin", "-", "-n", "3", "-q", "-t", "0", input=b"Once upon a time")
         self.assertEqual(r.stdout.decode(), "Once upon a time, there was\n")
 
+    def test_weights_that_are_no_numbers_tell_no_story(self):
+        story = (SOURCE / "models/story/story.gguf").read_bytes()
+        with tempfile.TemporaryDirectory() as d:
+            bad = pathlib.Path(d) / "bad.gguf"
+            bad.write_bytes(story[:-4096] + b"\xff" * 4096)  # of the last tensor, whatever its format: NaN
+            r = run("generate", bad, "Once upon a time", "-n", "5", "-q")
+            self.refuses(r, "NaN", "model.")
+            self.assertEqual(r.stdout, b"")
+
     def test_bad_input_gives_one_sentence(self):
         with tempfile.TemporaryDirectory() as d:
             d = pathlib.Path(d)

@@ -65,7 +65,7 @@ Ran run(const Build& build, const Weights& kind, std::int64_t seq, int threads, 
       p.load(g[id].name, bytes->data(), bytes->size(), bytes);
     }
   Context c(p);
-  c.bind("seq", seq);
+  if (p.has_symbol("seq")) c.bind("seq", seq);
   for (const char* name : {"x", "r"}) {
     const auto inputs = p.inputs();
     if (std::find(inputs.begin(), inputs.end(), name) == inputs.end()) continue;

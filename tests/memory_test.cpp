@@ -204,7 +204,8 @@ TEST(Memory, ReservedRangesAreCommittedInPieces) {
   ASSERT_TRUE(r.commit(0, std::size_t{8} << 20));
   EXPECT_EQ(r.committed(), std::size_t{12} << 20);
   ASSERT_TRUE(r.commit((std::size_t{1} << 40) - 1, 1));
-  for (const std::size_t at : {std::size_t{5}, (std::size_t{1} << 39), (std::size_t{8} << 20) - 1, (std::size_t{1} << 40) - 1}) {
+  const std::size_t end = std::size_t{1} << 40;
+  for (const std::size_t at : {std::size_t{5}, end / 2, (std::size_t{8} << 20) - 1, end - 1}) {
     EXPECT_EQ(r.data()[at], std::byte{0});
     r.data()[at] = std::byte{1};
   }

@@ -94,7 +94,8 @@ TEST(NaN, ASessionGoesOnAfterwards) {
   spit(dir / "good.gguf", g.bytes());
   for (std::size_t k = 0; k < 8; ++k) g.tensors.at("token_embd.weight").second[3 * 8 + k] = kBad;  // token 3
   spit(dir / "bad.gguf", g.bytes());
-  const Llama good = Llama::load(dir / "good.gguf", {.threads = 1}), bad = Llama::load(dir / "bad.gguf", {.threads = 1});
+  const Llama good = Llama::load(dir / "good.gguf", {.threads = 1});
+  const Llama bad = Llama::load(dir / "bad.gguf", {.threads = 1});
   LlamaSession a(good), b(bad);
   a.feed(std::vector<int>{1, 4});
   b.feed(std::vector<int>{1, 4});

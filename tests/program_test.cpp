@@ -132,7 +132,8 @@ TEST(Program, BytesAreWholeElementsAndStayInTheirBuffer) {
     Context c(compile(g, compiler));
     const std::vector<char> ones(80, 0x11);
     const std::vector<float> before = c.get("b");
-    for (std::size_t bytes : {63, 65, 66, 67, 68, 80, 1}) EXPECT_THROW(c.set_bytes("a", ones.data(), bytes), Error) << bytes;
+    for (std::size_t bytes : {63, 65, 66, 67, 68, 80, 1})
+      EXPECT_THROW(c.set_bytes("a", ones.data(), bytes), Error) << bytes;
     EXPECT_EQ(c.get("b"), before);
     for (std::size_t bytes : {7, 9, 10, 1}) EXPECT_THROW(c.set_bytes("h", ones.data(), bytes), Error) << bytes;
     EXPECT_THROW(c.set_bytes("h", nullptr, 8), Error);

@@ -3,6 +3,10 @@
 // Everything a caller can get wrong (a shape, a file, a missing input) and everything we can get
 // wrong ourselves arrives as an Error. The library never aborts and never prints. An Error says
 // what was wrong, where in the user's code, and what to do about it.
+//
+// Beside it only std::bad_alloc passes through, from `new`, as everywhere in C++: a sentence would need memory, too.
+// The large blocks (values in flight, states, packed weights) come from the system, and there a shortage is an Error
+// with figures. After either, what was there before the call can be used on.
 #pragma once
 
 #include <cstdint>

@@ -194,7 +194,7 @@ std::span<const float> LlamaSession::step(std::span<const int> tokens, std::int6
   }
   if (holds_nan(logits.data(), DType::F32, logits.size())) {
     context_.run_checked();  // says where it comes from; the same positions of the caches are written again
-    throw Error("feed", "there is NaN among the logits, and none when the step was run again: the computer itself errs");
+    throw Error("feed", "there is NaN among the logits, but not when the step was run again: this machine errs");
   }
   return logits;
 }

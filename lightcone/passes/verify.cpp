@@ -285,7 +285,8 @@ Results run_values(const Graph& g, const Inputs& inputs, const Bindings& env) {
     if (p.is_parameter(name)) p.load(name, b.data(), b.size());
   }
   Context c(p);
-  for (const auto& [name, v] : env) c.bind(name, v);
+  for (const auto& [name, v] : env)
+    if (p.has_symbol(name)) c.bind(name, v);  // a piece of the graph may have lost some
   for (const auto& [name, b] : bytes)
     if (!p.is_parameter(name)) c.set_bytes(name, b.data(), b.size());
   return results(p, c.run());

@@ -77,7 +77,8 @@ void Context::Impl::grow(NodeId id, std::size_t bytes) {
     } catch (const Error&) {
       const Node& n = graph()[id];
       std::string names;
-      for (const auto& [name, b] : product(n.shape).symbols()) names += cat(names.empty() ? ": lower '" : ", '", name, "'");
+      for (const auto& [name, b] : product(n.shape).symbols())
+        names += cat(names.empty() ? ": lower '" : ", '", name, "'");
       throw Error("memory", cat("'", n.name, "' of shape ", str(n.shape), " takes ", bytes, " bytes (", most,
                                 " for the largest sizes), which the system has not to give", names));
     }

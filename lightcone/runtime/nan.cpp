@@ -27,8 +27,8 @@ std::vector<NodeId> nearest_parameters(const Graph& g, NodeId from) {
     // what was made of parameters alone when they were loaded stands for them
     for (std::size_t k = 0; k < next.size(); ++k) {
       const Node& n = g[next[k]];
-      if (n.in.empty() || !std::all_of(n.in.begin(), n.in.end(), [&](const Edge& e) { return is_parameter(g[e.node]); }))
-        continue;
+      const auto parameter = [&](const Edge& e) { return is_parameter(g[e.node]); };
+      if (n.in.empty() || !std::all_of(n.in.begin(), n.in.end(), parameter)) continue;
       for (const Edge& e : n.in) {
         if (!seen[e.node]) found.push_back(e.node);
         seen[e.node] = true;

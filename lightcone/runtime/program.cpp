@@ -214,6 +214,7 @@ std::vector<std::string> Program::outputs() const {
   for (const Root& r : impl().graph.roots()) names.push_back(r.name);
   return names;
 }
+bool Program::has_symbol(std::string_view name) const { return impl().known_symbols.contains(name); }
 std::size_t Program::kernels() const {
   return static_cast<std::size_t>(std::count_if(impl().order.begin(), impl().order.end(),
                                                 [&](NodeId id) { return impl().graph[id].op == Op::Kernel; }));

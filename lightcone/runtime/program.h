@@ -10,8 +10,8 @@
 // no back end took are run by the reference interpreter.
 //
 // Memory follows the sizes that are bound. Addresses are reserved for the largest ones, and the first run with larger
-// sizes than before may ask the system for pages behind them. Where there are not that many addresses (a limit on virtual
-// memory), that run lays the values out anew, which allocates.
+// sizes than before may ask the system for pages behind them. Where there are not that many addresses (a limit on
+// virtual memory), that run lays the values out anew, which allocates.
 #pragma once
 
 #include <initializer_list>
@@ -52,6 +52,7 @@ class Program {
   MemoryPlan plan(const Bindings& sizes) const;
   std::vector<std::string> inputs() const;
   std::vector<std::string> outputs() const;
+  bool has_symbol(std::string_view name) const;  // in the sizes of the graph that was compiled, needed or not
   std::size_t kernels() const;      // nodes a back end runs
   std::size_t interpreted() const;  // nodes left to the interpreter
   // The generated code of a kernel, by the name profiles show; "" where there is none.

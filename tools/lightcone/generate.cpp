@@ -80,8 +80,8 @@ void report(const Llama& m, const Timing& t, int threads, std::uint64_t seed, co
   // every weight but the embedding table is read for each token; a tied table is read as the head
   const double per_token = static_cast<double>(m.bytes_per_token());
   std::fprintf(stderr,
-               "prompt %zu tokens, %.1f tok/s | decode %zu tokens, %.1f tok/s, %.0f %% of %.1f GB/s | peak %s, plan %s, "
-               "program%s and libraries %s | seed %llu\n",
+               "prompt %zu tokens, %.1f tok/s | decode %zu tokens, %.1f tok/s, %.0f %% of %.1f GB/s | "
+               "peak %s, plan %s, program%s and libraries %s | seed %llu\n",
                t.prompt_tokens, t.prompt > 0 ? static_cast<double>(t.prompt_tokens) / t.prompt : 0, t.decoded, rate,
                100 * rate * per_token / limit, limit / 1e9, human_bytes(rss).c_str(), human_bytes(planned).c_str(),
                model == "builtin" ? " with its model" : "", human_bytes(program).c_str(),
