@@ -110,6 +110,23 @@ TEST(VerifyNets, TheUsersOwnWeights) {
   EXPECT_GT(loaded, 10);
 }
 
+// A compiler that was asked to round the factors of products is held to that, and no closer.
+TEST(VerifyNets, ProductsOfRoundedFactors) {
+  for (const char* name : {"mlp", "bert", "llama, Q8_0"}) {
+    const Network& n = network(name);
+    VerifyOptions o = plain(n.sizes, 1);
+    o.products = 0x1p-8;
+    const VerifyReport r = verify(n.make(), generic() | cpu({.threads = 2, .precision = Precision::Medium}), o);
+    EXPECT_TRUE(r.ok()) << name << "\n" << r.str();
+    EXPECT_GE(r.decided(), 0.9) << name << "\n" << r.str();
+    const auto first_half = [](const Node& sum, Tensor t) {
+      const Dim all = t.extent(sum.axis), half = all / 2;
+      return t.slice(sum.axis, 0, half).pad(sum.axis, 0, all - half);
+    };
+    EXPECT_TRUE(verify(n.make(), generic() | wrong_operand(Op::SumReduce, 0, first_half), o).fault) << name;
+  }
+}
+
 // Nothing is drawn where everything is given: one trial, however many were asked for.
 TEST(VerifyNets, GivenValuesAreTriedOnce) {
   const Graph g = seed_example();
