@@ -166,6 +166,8 @@ std::map<std::string, Value> fitting_inputs(const Graph& g, const Bindings& env,
   std::vector<NodeId> floats;
   for (NodeId id = 0; id < g.size(); ++id)
     if (g[id].op == Op::Input && is_float(g[id].dtype)) floats.push_back(id);
+  // in a few places, or nothing of a network would be a number
+  const std::uint64_t some = std::max<std::uint64_t>(4, floats.size() / 2);
   const NodeId surely = floats.empty() ? 0 : floats[random() % floats.size()];
   std::map<std::string, Value> inputs;
   for (NodeId id = 0; id < g.size(); ++id) {
@@ -178,8 +180,8 @@ std::map<std::string, Value> fitting_inputs(const Graph& g, const Bindings& env,
                                                    : whole_number(n.dtype, random);
     for (auto& x : v.f) x = use.positive ? 0.25 + std::fabs(normal(random)) : normal(random) * use.scale;
     if (use.format >= 0) fill_blocks(v, static_cast<QuantFormat>(use.format), use.scale, random);
-    if (wild && is_float(n.dtype) && (id == surely || random() % 4 == 0)) {
-      const std::uint64_t one_in = std::max<std::uint64_t>(6, v.size() / 16);
+    if (wild && is_float(n.dtype) && (id == surely || random() % some == 0)) {
+      const std::uint64_t one_in = std::max<std::uint64_t>(6, v.size() / 4);
       for (auto& x : v.f)
         if (random() % one_in == 0) x = kSpecial[random() % std::size(kSpecial)];
     }

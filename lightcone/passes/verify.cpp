@@ -20,11 +20,18 @@ std::string number(double v) {
   return std::move(s).str();
 }
 
-double size_of_values(const Value& v) {  // the root of the mean square of the finite ones
-  double squares = 0, n = 0;
+// What the values are about: the root of the mean square of the finite ones, without the largest tenth, so that a few
+// huge ones do not make all others small.
+double size_of_values(const Value& v) {
+  std::vector<double> squares;
   for (const double x : v.f)
-    if (std::isfinite(x)) squares += x * x, n += 1;
-  return n > 0 ? std::sqrt(squares / n) : 0;
+    if (std::isfinite(x)) squares.push_back(x * x);
+  const std::size_t n = (squares.size() * 9 + 9) / 10;
+  if (n == 0) return 0;
+  std::nth_element(squares.begin(), squares.begin() + static_cast<std::ptrdiff_t>(n - 1), squares.end());
+  double sum = 0;
+  for (std::size_t k = 0; k < n; ++k) sum += squares[k];
+  return std::sqrt(sum / static_cast<double>(n));
 }
 // Could a wrong number be told from a right one? Not where more is allowed than a hundredth of the value or of the
 // others beside it; of halves, and of products of rounded factors, an eighth.

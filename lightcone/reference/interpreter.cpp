@@ -9,10 +9,13 @@
 namespace lc {
 namespace {
 
+double most_whole(DType t) {  // up to here a float holds every whole number
+  return t == DType::F64 ? 0x1p53 : t == DType::F16 ? 0x1p11 : t == DType::BF16 ? 0x1p8 : 0x1p24;
+}
 // Whole numbers that the type holds exactly are added and multiplied exactly: indices, masks, counts.
 bool stays_whole(const Node& n, std::span<const Sampled> x, double y) {
   if (n.op != Op::Add && n.op != Op::Mul) return false;
-  const double most = n.dtype == DType::F64 ? 0x1p53 : n.dtype == DType::F16 ? 0x1p11 : n.dtype == DType::BF16 ? 0x1p8 : 0x1p24;
+  const double most = most_whole(n.dtype);
   const auto is_whole = [&](double v) { return std::fabs(v) <= most && v == std::nearbyint(v); };
   return is_whole(x[0].x) && is_whole(x[1].x) && is_whole(y);
 }
@@ -120,11 +123,11 @@ Value reduce(const Node& n, const Value& in, const Ints& shape, const Way& way) 
 Value convert(const Node& n, const Value& in, const Way& way) {
   if (in.dtype == n.dtype) return in;
   Value out = make_value(n.dtype, in.shape);
-  const bool rounding = is_float(n.dtype) && (is_float(in.dtype) ? size_of(n.dtype) < size_of(in.dtype) || is_half(n.dtype)
-                                                                 : true);
+  // f64 to f32 and large whole numbers are rounded some time or other, halves exactly here
+  const bool narrows = in.dtype == DType::F64 && n.dtype == DType::F32;
+  const bool rounding = narrows || (is_float(n.dtype) && !is_float(in.dtype));
   const bool samples = way.noise && (rounding || !in.shift.empty());
   if (samples) out.shift.resize(out.size());
-  const double most = n.dtype == DType::F64 ? 0x1p53 : n.dtype == DType::F16 ? 0x1p11 : n.dtype == DType::BF16 ? 0x1p8 : 0x1p24;
   for (std::size_t k = 0; k < out.size(); ++k) {
     if (!is_float(n.dtype)) out.i[k] = is_float(in.dtype) ? whole(n.dtype, in.f[k]) : wrapped(n.dtype, in.i[k]);
     else out.f[k] = rounded(n.dtype, in.at(k), is_float(in.dtype) ? way.rounding : Rounding::Wide);
@@ -132,7 +135,7 @@ Value convert(const Node& n, const Value& in, const Way& way) {
     const Sampled x = sampled(in, k);
     Shift& s = out.shift[k];
     if (x.s && !exact(in.shift[k])) s = converted(in.dtype, n.dtype, x, out.at(k), is_float(n.dtype) ? 0 : out.i[k], way.bits(k));
-    if (rounding && (is_float(in.dtype) ? out.f[k] != 0 : std::fabs(out.f[k]) > most))
+    if (rounding && (narrows || std::fabs(out.f[k]) > most_whole(n.dtype)))
       round_samples(n.dtype, unit_of(Op::Add, n.dtype), out.f[k], std::fabs(out.f[k]), noise_bits(way.noise + 1, k), s);
   }
   return out;

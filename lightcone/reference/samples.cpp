@@ -152,6 +152,11 @@ Shift converted(DType from, DType to, const Sampled& x, double y, i64 i, std::ui
       return s;
     }
   }
+  if (const double reach = kReach * spread(x.s); is_half(to) && is_float(from) && reach < std::fabs(y) * 0x1p-6) {
+    // to the same half as the value, or to one of two
+    const double low = rounded(to, x.x - reach, Rounding::Storage), high = rounded(to, x.x + reach, Rounding::Storage);
+    return low == high ? kNoShift : either(low, high, y, bits);
+  }
   for (int k = 0; k < kSamples; ++k) {
     double& d = s[static_cast<std::size_t>(k)];
     if (unknown(x, k)) d = kNaN;

@@ -10,8 +10,9 @@
 // intervals, which this replaces, lose both and grow by the width of every layer.
 //
 // It is a bound with a confidence, not a proof. Samples stray by 4 to 8 times the unit roundoff where arithmetic may
-// by one; an error is missed when the implementation's is `slack` (4) times the farthest of all eight samples', that
-// is when eight draws all lie in a part of a fiftieth or so about zero: 1e-12 for one value.
+// by one. A right answer is called wrong when its error is more than `slack` (4) times that of the farthest of eight
+// samples: for normal errors an eighth to a fiftieth as large, eight draws that all lie near zero, once in 10^8 to
+// 10^13 values.
 //
 // Where a function jumps (a comparison, a remainder, a cast to whole numbers) within kReach times the samples'
 // spread, half of them take one side and half the other. What does not depend on the side after all (relu written
