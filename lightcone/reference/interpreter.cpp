@@ -180,7 +180,7 @@ Value elementwise(const Node& n, std::span<const Value> in, const Ints& shape, R
                               static_cast<int>(in.size()), out.at(k));
         // a box wider than the operand itself says nothing about a periodic function
         if (on_an_edge(n.op, x, e)) bound = kInf;
-        if (n.op == Op::Sin && e[0] > 0.5) bound = kInf;
+        if ((n.op == Op::Sin || n.op == Op::Cos) && e[0] > 0.5) bound = kInf;
       } else {
         bound = kInf;
       }
