@@ -131,8 +131,8 @@ Tensor atan(Operand a) {
   const Tensor base = prim::where(far, full_like(m, std::numbers::pi / 2),
                                   prim::where(middle, full_like(m, std::numbers::pi / 4), full_like(m, 0)));
   const Tensor z = prim::mul(r, r);
-  const Tensor p = polynomial({-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1,
-                               -1.228866684490136173410e2, -6.485021904942025371773e1});
+  const Tensor p = polynomial(z, {-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1,
+                                  -1.228866684490136173410e2, -6.485021904942025371773e1});
   const Tensor q = polynomial(z, {1, 2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2,
                                   4.853903996359136964868e2, 1.945506571482613964425e2});
   const Tensor tail = prim::mul(prim::mul(r, z), prim::div(p, q));
