@@ -114,7 +114,7 @@ const std::vector<Function>& functions() {
     F(sigmoid,     2.5, sigmoid_from(x, std::exp(-std::fabs(x))), logistic(x)),
     F(logsigmoid,  2.5, negative(x) - std::log1p(std::exp(-std::fabs(x))), -log_sum(-x)),
     F(softplus,    2.5, positive(x) + std::log1p(std::exp(-std::fabs(x))), log_sum(x)),
-    N(silu,        3, -143, false, x * sigmoid_from(x, std::exp(-std::fabs(x))), x * logistic(x)),
+    N(silu,        3.5, -143, false, x * sigmoid_from(x, std::exp(-std::fabs(x))), x * logistic(x)),
     N(mish,        4.5, -143, false, mish_from(x, std::exp(-std::fabs(x))),  x * tanh(log_sum(x))),
     N(gelu,        3.5, -149, true, 0.5 * x * std::erfc(-x * std::numbers::sqrt2 / 2), 0.5 * x * erfc(-x / sqrt(2.0))),
     N(gelu_tanh,   3, -149, true, x * sigmoid_from(x, std::exp(-std::fabs(gelu_power(x)))), x * logistic(gelu_argument(x))),
