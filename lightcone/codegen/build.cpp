@@ -18,7 +18,9 @@ bool expensive(Op op) {
   switch (op) {
     case Op::Log2:
     case Op::Exp2:
+    case Op::Exp:
     case Op::Sin:
+    case Op::Cos:
     case Op::Pow:
     case Op::Mod:
     case Op::Sqrt:

@@ -59,6 +59,17 @@ Value exp2f(const Value& x) {
   return select(is_nan(x), x, p * two_to(h) * two_to(g));
 }
 
+Value expf(const Value& x) {
+  const Value b = bits(x, Type::I32), m = b & 0x7fffffff;
+  const Value near = select(m < 0x42e00000, m, m.text->integer(Type::I32, 0x42e00000));  // within +-112, a NaN too
+  const Value c = bits((b & -2147483648.0) | near, Type::Float);
+  const Value n = round_even(c * 1.44269504f), f = fma(n, -1.42860682e-6f, fma(n, -0.693145752f, c));
+  const Value p =
+      polynomial(f, {1.38204114e-3f, 8.36867746e-3f, 4.16682698e-2f, 0.166665211f, 0.49999994f, 1.0f, 1.0f});
+  const Value e = to(n, Type::I32), h = e >> 1, g = e - h;
+  return select(is_nan(x), x, p * two_to(h) * two_to(g));
+}
+
 Value log2f(const Value& x) {
   const Value tiny = x < 1.17549435e-38f;
   const Value b = bits(select(tiny, x * 8388608.0, x), Type::I32);
@@ -67,35 +78,38 @@ Value log2f(const Value& x) {
   const Value m = select(big, whole * 0.5, whole);
   const Value shift = select(tiny, 127 + 23, b.text->integer(Type::I32, 127));
   const Value e = (shift_right(b, 23) & 255) - shift + widen(big, Type::I32);
-  const Value t = (m - 1.0) / (m + 1.0), s = t * t;
-  const Value p = polynomial(s, {0.3205989f, 0.4121986f, 0.5770780f, 0.96179669f});
-  const Value r = fma(t, s * p, t * 2.885390082f) + to(e, Type::Float);
+  const Value f = m - 1.0;
+  const Value q = polynomial(f, {-0.116073072f, 0.186761156f, -0.188350841f, 0.204186648f, -0.239943504f, 0.288616329f,
+                                 -0.360682815f, 0.480896562f, -0.721347511f, 0.442695051f});
+  const Value r = fma(f, q, f) + to(e, Type::Float);
   const Value special = select(x == 0.0, -kInf, select(x < 0.0, kNaN, x));
   return select((x > 0.0) & (x < kInf), r, special);
 }
 
-// Where any lane is too large for the reduction, libm's.
-Value sinf(const Value& x) {
+// The sine, or the cosine: of the rest to a multiple of pi, or to an odd multiple of its half. Where any lane is too
+// large for the reduction, libm's.
+Value wave(const Value& x, bool cosine) {
   Text& text = *x.text;
   const Value small = fabs(x) < 1e6;
   const Value wide = text.cast("fpext", select(small, x, text.number(x.type, 0)), Type::Double);
-  const Value n = round_even(wide * 0.31830988618379067154);
-  const Value r = fma(n, -1.2246467991473532072e-16, fma(n, -3.14159265358979311600, wide)), s = r * r;
-  const Value p = polynomial(s, {-2.5052108385441718775e-08, 2.7557319223985890653e-06, -1.9841269841269841253e-04,
-                                 8.3333333333333332177e-03, -1.6666666666666665741e-01});
+  const Value turns = wide * 0.31830988618379067154, n = round_even(cosine ? turns - 0.5 : turns);
+  const Value off = cosine ? n + 0.5 : n;
+  const Value r = fma(off, -1.2246467991473532072e-16, fma(off, -3.14159265358979311600, wide)), s = r * r;
+  const Value p = polynomial(s, {-2.3888674620752786e-08, 2.7525371392890543e-06, -0.00019840867961886158,
+                                 0.0083333311067544259, -0.16666666626107082});
   const Value v = fma(r * s, p, r);
-  const Value odd = (to(n, Type::I32) & 1) != 0;
-  const Value y = text.cast("fptrunc", select(odd, text.number(v.type, -0.0) - v, v), Type::Float);
+  const Value turned = (to(n, Type::I32) & 1) != (cosine ? 1.0 : 0.0);
+  const Value y = text.cast("fptrunc", select(turned, text.number(v.type, -0.0) - v, v), Type::Float);
   const std::string before = text.label(), slow = "slow" + text.fresh(), done = "done" + text.fresh();
   text.branch(all(small), done, slow);
   text.begin_block(slow);
-  const Value z = select(small, y, text.call("sin", {x}));
+  const Value z = select(small, y, text.call(cosine ? "cos" : "sin", {x}));
   text.jump(done);
   text.begin_block(done);
   const Value either = text.emit(
       x.type, x.lanes,
       "phi " + text.spell(x.type, x.lanes) + " [ " + y.name + ", %" + before + " ], [ " + z.name + ", %" + slow + " ]");
-  return select(x == 0.0, x, either);
+  return cosine ? either : select(x == 0.0, x, either);
 }
 
 Value maxf(const Value& a, const Value& b) {
@@ -227,7 +241,9 @@ Value apply(Op op, DType result, const Value& a, const Value& b, const Value& c)
     switch (op) {
       case Op::Exp2: return narrow ? exp2f(a) : libm("exp2", a);
       case Op::Log2: return narrow ? log2f(a) : libm("log2", a);
-      case Op::Sin: return narrow ? sinf(a) : libm("sin", a);
+      case Op::Exp: return narrow ? expf(a) : libm("exp", a);
+      case Op::Sin: return narrow ? wave(a, false) : libm("sin", a);
+      case Op::Cos: return narrow ? wave(a, true) : libm("cos", a);
       case Op::Sqrt: return libm("sqrt", a);
       case Op::Recip: return a.text->number(a.type, 1) / a;
       case Op::Add:

@@ -21,7 +21,9 @@ int cost(const Instr& i) {
   switch (i.op) {
     case Op::Log2:
     case Op::Exp2:
+    case Op::Exp:
     case Op::Sin:
+    case Op::Cos:
     case Op::Pow:
     case Op::Mod: return 16;
     case Op::Sqrt:

@@ -1,5 +1,7 @@
 // What each composite means in the twelve. A device that implements nothing else runs these;
 // where arithmetic cannot say it exactly, the comment says which values differ.
+#include <numbers>
+
 #include "lightcone/core/quant.h"
 #include "lightcone/core/tensor.h"
 
@@ -83,6 +85,15 @@ Tensor define_equal(std::span<const Tensor> in) {
   const Tensor ordered = and_(not_(less_than(in[0], in[1])), not_(less_than(in[1], in[0])));
   if (!is_float(in[0].dtype())) return ordered;
   return and_(ordered, and_(not_(is_nan(in[0])), not_(is_nan(in[1]))));
+}
+
+// The product is rounded: 2^-24 |x| of the result may be lost.
+Tensor define_exp(const Tensor& x) { return exp2(mul(x, like(x, std::numbers::log2e))); }
+
+// sin(2 x) / (2 sin x) keeps the digits near zeros, whatever the size of x. NaN where 2 x overflows.
+Tensor define_cos(const Tensor& x) {
+  const Tensor sine = sin(x), cosine = div(sin(add(x, x)), add(sine, sine));
+  return where(equal(x, like(x, 0)), like(x, 1), cosine);
 }
 
 // hit[.., j, k, ..] = (index[.., j, ..] == k), the axes j and k side by side at `axis`.
@@ -198,6 +209,8 @@ Tensor define(const Node& n, std::span<const Tensor> in) {
     case Op::Div: return define_div(in);
     case Op::Pow: return define_pow(in);
     case Op::Equal: return define_equal(in);
+    case Op::Exp: return define_exp(in[0]);
+    case Op::Cos: return define_cos(in[0]);
     case Op::Gather: return define_gather(n, in);
     case Op::Scatter: return define_scatter(n, in);
     case Op::ScatterAdd: return define_scatter_add(n, in);

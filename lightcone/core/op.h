@@ -23,7 +23,7 @@ enum class Op : std::uint8_t {
   Add, Mul, Mod, LessThan,                                                 // binary
   SumReduce, MaxReduce,                                                    // over Node::axis
   Contiguous,                                                              // a view made real; a cast
-  Where, Maximum, Minimum, Div, Pow, Equal,                                // elementwise composites
+  Where, Maximum, Minimum, Div, Pow, Equal, Exp, Cos,                      // elementwise composites
   Gather, Scatter, ScatterAdd, SliceScatter, ArgSort, Dequantize,          // structured composites
   Kernel,                                                                  // what a back end emits
 };
@@ -105,6 +105,8 @@ inline constexpr OpInfo kOps[] = {
   {Op::Div,          "div",          Kind::Elementwise, 2, false, false, Types::Any,     0,     [](double a, double b, double) { return a / b; },             [](eval::I a, eval::I b, eval::I) { return eval::div(a, b); }, "lc_div($0, $1)"},
   {Op::Pow,          "pow",          Kind::Elementwise, 2, false, false, Types::Any,     0,     [](double a, double b, double) { return std::pow(a, b); },    [](eval::I a, eval::I b, eval::I) { return eval::pow(a, b); }, "lc_pow($0, $1)"},
   {Op::Equal,        "equal",        Kind::Elementwise, 2, false, true,  Types::Compare, 0,     [](double a, double b, double) { return a == b ? 1.0 : 0.0; }, [](eval::I a, eval::I b, eval::I) { return eval::I{a == b}; }, "lc_equal($0, $1)"},
+  {Op::Exp,          "exp",          Kind::Elementwise, 1, false, false, Types::Float,   0,     [](double a, double, double) { return std::exp(a); },         nullptr,                                                   "lc_exp($0)"},
+  {Op::Cos,          "cos",          Kind::Elementwise, 1, false, false, Types::Float,   0,     [](double a, double, double) { return std::cos(a); },         nullptr,                                                   "lc_cos($0)"},
   {Op::Gather,       "gather",       Kind::Structured,  2, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
   {Op::Scatter,      "scatter",      Kind::Structured,  3, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
   {Op::ScatterAdd,   "scatter_add",  Kind::Structured,  3, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},

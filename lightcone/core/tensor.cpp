@@ -142,6 +142,8 @@ Tensor minimum(Operand a, Operand b) { return apply(Op::Minimum, {a, b}, a.at); 
 Tensor div(Operand a, Operand b) { return apply(Op::Div, {a, b}, a.at); }
 Tensor pow(Operand a, Operand b) { return apply(Op::Pow, {a, b}, a.at); }
 Tensor equal(Operand a, Operand b) { return apply(Op::Equal, {a, b}, a.at); }
+Tensor exp(Operand a) { return apply(Op::Exp, {a}, a.at); }
+Tensor cos(Operand a) { return apply(Op::Cos, {a}, a.at); }
 Tensor gather(Operand data, Operand index, int axis) {
   return apply(Op::Gather, {data, index}, data.at, {.axis = axis_of(data, axis, "gather")});
 }

@@ -87,6 +87,8 @@ Tensor minimum(Operand a, Operand b);
 Tensor div(Operand a, Operand b);
 Tensor pow(Operand a, Operand b);
 Tensor equal(Operand a, Operand b);
+Tensor exp(Operand a);
+Tensor cos(Operand a);
 // out[i..] = data[i.. with axis replaced by index[i..]]; 0 where the index is out of range.
 Tensor gather(Operand data, Operand index, int axis);
 // base with base[i.. with axis replaced by index[i..]] set to src (the last writer wins), or

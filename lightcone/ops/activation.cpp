@@ -9,7 +9,9 @@ using namespace detail;
 Tensor sigmoid(Operand a) {
   LC_SCOPE("sigmoid");
   LC_OPMATH(a, sigmoid(a));
-  return prim::recip(add(exp(neg(as_float(a))), 1));
+  // 1 / (1 + e) right of 0, e / (1 + e) left of it, e = exp(-|x|): no power overflows
+  const Tensor x = as_float(a), e = exp(neg(abs(x)));
+  return prim::div(prim::where(prim::less_than(x, full_like(x, 0)), e, full_like(x, 1)), add(e, 1));
 }
 Tensor softplus(Operand a, double beta, double threshold) {
   LC_SCOPE("softplus");
@@ -75,7 +77,11 @@ Tensor mish(Operand a) {
   LC_SCOPE("mish");
   LC_OPMATH(a, mish(a));
   const Tensor x = as_float(a);
-  return prim::mul(x, tanh(softplus(x)));
+  // tanh(log(1 + exp x)) = p / q with p = (1 + exp x)^2 - 1 and q = p + 2, or both times e^2 right of 0, e = exp(-|x|)
+  const Tensor e = exp(neg(abs(x))), right = prim::less_than(full_like(x, 0), x);
+  const Tensor p = prim::where(right, add(mul(e, 2), 1), prim::mul(e, add(e, 2)));
+  const Tensor q = prim::add(p, prim::where(right, mul(prim::mul(e, e), 2), full_like(x, 2)));
+  return prim::mul(x, prim::div(p, q));
 }
 Tensor softsign(Operand a) {
   LC_SCOPE("softsign");
@@ -87,7 +93,7 @@ Tensor hardtanh(Operand a, double low, double high) { return clamp(a, low, high)
 Tensor hardsigmoid(Operand a) {
   LC_SCOPE("hardsigmoid");
   LC_OPMATH(a, hardsigmoid(a));
-  return mul(clamp(add(as_float(a), 3), 0, 6), 1.0 / 6);
+  return clamp(add(as_float(a), 3), 0, 6) / 6;
 }
 Tensor hardswish(Operand a) {
   LC_SCOPE("hardswish");
@@ -112,8 +118,14 @@ Tensor softshrink(Operand a, double lambda) {
 Tensor tanhshrink(Operand a) {
   LC_SCOPE("tanhshrink");
   LC_OPMATH(a, tanhshrink(a));
-  const Tensor x = as_float(a);
-  return prim::add(x, neg(tanh(x)));
+  const Tensor x = as_float(a), far = prim::add(x, neg(tanh(x)));
+  if (x.dtype() == DType::F64) return far;
+  // x^3 (1/3 - ...) near 0, where x - tanh(x) would cancel
+  const Tensor s = prim::mul(x, x);
+  Tensor p = full_like(s, -0.00439837016);
+  for (const double c : {0.00995592028, -0.0222016778, 0.0540068224, -0.133334875, 0.333333343})
+    p = add(prim::mul(p, s), c);
+  return prim::where(prim::less_than(abs(x), full_like(x, 0.55)), prim::mul(x, prim::mul(s, p)), far);
 }
 Tensor threshold(Operand a, double threshold, double value) {
   LC_SCOPE("threshold");

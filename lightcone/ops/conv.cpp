@@ -121,14 +121,50 @@ Tensor conv_transpose(Operand x, Operand weight, Operand bias, const ConvOptions
 }
 
 namespace {
-Tensor grow(Tensor t, int axis, const Dim& before, const Dim& after) {  // pads, or cuts where negative
-  const bool cut_front = before.bounds().hi < 0, cut_back = after.bounds().hi < 0;
-  if (cut_front || cut_back)
-    t = t.slice(axis, cut_front ? Dim(0) - before : Dim(0), t.extent(axis) + (cut_back ? after : Dim(0)));
-  return t.pad(axis, cut_front ? Dim(0) : before, cut_back ? Dim(0) : after);
+
+// y [b, c, k..., n...]: what element i of the input adds along an axis of the result for tap k of the filter, at
+// stride i + dilation k. With that place written stride u + t, the sum over all i and k is a sum over shifts by whole
+// u, for all t at once: padding shifts, and what is padded is added to, never multiplied.
+Tensor fold(Tensor y, int n, const std::vector<int>& stride, const std::vector<int>& dilation) {
+  std::vector<int> shifts, step;
+  for (int i = 0; i < n; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    const int axis = 2 + i, taps = static_cast<int>(*y.extent(axis).constant()), d = dilation[k], s = stride[k];
+    const int reach = (taps - 1) * d + 1;
+    Shape apart = y.shape();
+    apart[2 + k] = taps * d;
+    y = y.unsqueeze(axis + 1).pad(axis + 1, 0, d - 1).reshape(apart).slice(axis, 0, reach);
+    shifts.push_back((reach + s - 1) / s);
+    y = y.pad(axis, 0, shifts.back() * s - reach);
+  }
+  const auto lands = [&](const std::vector<int>& by) {  // is a tap among those that are shifted so far?
+    for (std::size_t k = 0; k < by.size(); ++k)
+      if ((by[k] * stride[k] + dilation[k] - 1) / dilation[k] * dilation[k] >= (by[k] + 1) * stride[k]) return false;
+    return true;
+  };
+  Tensor sum;
+  for (std::vector<int> by(shifts.size(), 0); by.back() < shifts.back();) {
+    Tensor t = y;
+    for (int i = 0; i < n; ++i) {
+      const auto k = static_cast<std::size_t>(i);
+      t = t.slice(2 + i, by[k] * stride[k], (by[k] + 1) * stride[k]).pad(2 + n + i, by[k], shifts[k] - 1 - by[k]);
+    }
+    if (lands(by)) sum = sum.defined() ? prim::add(sum, t) : t;
+    for (std::size_t k = 0; ++by[k] == shifts[k] && k + 1 < by.size(); ++k) by[k] = 0;
+  }
+  std::vector<int> order{0, 1};  // [b, c, t..., u...] -> [b, c, u t, ...]
+  Shape joined{sum.extent(0), sum.extent(1)};
+  for (int i = 0; i < n; ++i) {
+    order.insert(order.end(), {2 + n + i, 2 + i});
+    joined.push_back(sum.extent(2 + n + i) * Dim(stride[static_cast<std::size_t>(i)]));
+  }
+  return sum.permute(order).reshape(joined);
 }
+
 }  // namespace
 
+// The products of all taps of the filter with all elements are one matrix product; then each goes where it belongs.
+// (An ordinary convolution with zeros between the elements would multiply them by the weights: 0 * inf is NaN.)
 Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o) {
   const char* op = "conv_transpose";
   const OpScope scope(op, x.at);
@@ -140,30 +176,33 @@ Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o) {
     throw Error(op, cat("a weight ", str(weight->shape()), " does not fit ", str(x->shape())));
   if (o.groups < 1 || !(x->extent(1) % Dim(o.groups) == Dim(0)))
     throw Error(op, cat(o.groups, " groups do not divide ", str(x->shape())));
-  // zeros between the elements, then an ordinary convolution with the flipped filter
-  Tensor t = x;
-  Shape parts = weight->shape(), joined = parts;  // [in, out / g, k...] -> [out, in / g, k...]
-  parts[0] = parts[0] / Dim(o.groups);
-  parts.insert(parts.begin(), o.groups);
-  joined[0] = parts[2] * Dim(o.groups), joined[1] = parts[1];
-  Tensor w = weight->reshape(parts).transpose(1, 2).reshape(joined);
-  const ConvOptions inner{.dilation = dilation, .groups = o.groups};
+  const Dim g = o.groups, in = x->extent(1) / g, out = weight->extent(1);
+  Shape image, filter, to{x->extent(0), g * out};
+  std::vector<Dim> size;
   for (int i = 0; i < n; ++i) {
     const auto k = static_cast<std::size_t>(i);
-    const Dim len = t.extent(2 + i);
-    Shape spread = t.shape();
-    t = t.unsqueeze(3 + i).pad(3 + i, 0, stride[k] - 1);
-    spread[2 + k] = len * Dim(stride[k]);
-    t = t.reshape(spread).slice(2 + i, 0, (len - 1) * Dim(stride[k]) + 1);
-    const Dim edge = (weight->extent(2 + i) - 1) * Dim(dilation[k]) - padding[k];
+    image.push_back(x->extent(2 + i));
+    filter.push_back(weight->extent(2 + i));
+    if (!filter.back().constant() || filter.back() == Dim(0))
+      throw Error(op, cat("a filter ", str(weight->shape()), " needs extents of 1 or more that are numbers"));
     if (extra[k] < 0 || extra[k] >= std::max(stride[k], dilation[k]))
       throw Error(op, "output_padding is smaller than the stride or the dilation");
-    if ((t.extent(2 + i) + edge * 2 + Dim(extra[k])).bounds().hi < 1)
+    size.push_back((image.back() - 1) * Dim(stride[k]) + (filter.back() - 1) * Dim(dilation[k]) + 1 + extra[k] -
+                   2 * padding[k]);
+    if (size.back().bounds().hi < 1)
       throw Error(op, cat("a padding of ", padding[k], " leaves nothing of ", str(x->shape())));
-    t = grow(t, 2 + i, edge, edge + Dim(extra[k]));
-    w = w.flip(2 + i);
   }
-  return conv(t, w, inner);
+  to.insert(to.end(), filter.begin(), filter.end());
+  to.insert(to.end(), image.begin(), image.end());
+  const Tensor taps = weight->reshape({1, g, in, out * product(filter)}).transpose(2, 3);
+  const Tensor products = matmul(taps, x->reshape({x->extent(0), g, in, product(image)}));
+  Tensor t = fold(products.reshape(to), n, stride, dilation);
+  for (int i = 0; i < n; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    const Dim missing = size[k] + padding[k] - t.extent(2 + i);  // output_padding may ask for more than was written
+    t = t.pad(2 + i, 0, missing.bounds().hi > 0 ? missing : Dim(0)).slice(2 + i, padding[k], size[k] + padding[k]);
+  }
+  return t;
 }
 
 }  // namespace lc

@@ -40,6 +40,9 @@ int spatial_axes(const Operand& x, const char* op);  // 1 to 3, behind batch and
 std::vector<int> per_axis(std::vector<int> v, int n, const char* op, const char* what);
 Tensor windows(Tensor x, int n, const std::vector<Dim>& kernel, const std::vector<int>& stride,
                const std::vector<int>& dilation);
+// The exponential inside a softmax, of a difference from the largest: 2^(t log2 e), where t rounds the more the less it
+// counts.
+Tensor exp_of_difference(const Tensor& t);
 Tensor reduce(Op op, Tensor t, const Axes& axes, bool keepdim);
 
 }  // namespace lc::detail

@@ -135,6 +135,7 @@ Tensor interpolate(Operand x, std::vector<int> size, Interpolation mode, bool al
     if (!len) throw Error("interpolate", "needs known extents");
     const int m = size[static_cast<std::size_t>(i)];
     if (m < 1 || *len < 1) throw Error("interpolate", cat(str(x->shape()), " to a size of ", m));
+    if (m == *len) continue;  // between an element and its neighbour lies nothing: 0 times the neighbour may be NaN
     Shape s = t.shape();
     s[static_cast<std::size_t>(axis)] = m;
     const Dim j = Dim::index(axis, m);

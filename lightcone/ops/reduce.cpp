@@ -1,3 +1,5 @@
+#include <numbers>
+
 #include "lightcone/ops/internal.h"
 
 namespace lc {
@@ -11,6 +13,8 @@ Tensor reduce(Op op, Tensor t, const Axes& axes, bool keepdim) {
   }
   return keepdim ? t.reshape(kept) : t;
 }
+
+Tensor exp_of_difference(const Tensor& t) { return prim::exp2(mul(t, std::numbers::log2e)); }
 
 }  // namespace detail
 using namespace detail;
@@ -131,7 +135,7 @@ Tensor logsumexp(Operand a, Axes axes, bool keepdim) {
   const Tensor x = as_float(a), top = reduce(Op::MaxReduce, x, axes, true);
   // an infinite maximum must not meet itself in a subtraction
   const Tensor m = prim::where(isinf(top), full_like(top, 0), top);
-  const Tensor s = reduce(Op::SumReduce, exp(prim::add(x, neg(m.expand(x.shape())))), axes, true);
+  const Tensor s = reduce(Op::SumReduce, exp_of_difference(prim::add(x, neg(m.expand(x.shape())))), axes, true);
   const Tensor r = prim::add(log(s), m);
   return keepdim ? r : drop(r, axes);
 }
@@ -187,7 +191,7 @@ Tensor softmax(Operand a, int axis) {
   LC_OPMATH(a, softmax(a, axis));
   axis = wrap_axis(axis, a->rank(), a->shape(), "softmax");
   const Tensor x = as_float(a), m = reduce(Op::MaxReduce, x, {axis}, true).expand(x.shape());
-  const Tensor e = exp(prim::add(x, neg(m)));
+  const Tensor e = exp_of_difference(prim::add(x, neg(m)));
   return prim::mul(e, prim::recip(reduce(Op::SumReduce, e, {axis}, true)).expand(x.shape()));
 }
 Tensor log_softmax(Operand a, int axis) {
@@ -196,7 +200,7 @@ Tensor log_softmax(Operand a, int axis) {
   axis = wrap_axis(axis, a->rank(), a->shape(), "log_softmax");
   const Tensor x = as_float(a), m = reduce(Op::MaxReduce, x, {axis}, true).expand(x.shape());
   const Tensor d = prim::add(x, neg(m));
-  return prim::add(d, neg(log(reduce(Op::SumReduce, exp(d), {axis}, true)).expand(x.shape())));
+  return prim::add(d, neg(log(reduce(Op::SumReduce, exp_of_difference(d), {axis}, true)).expand(x.shape())));
 }
 
 Tensor softmin(Operand a, int axis) {

@@ -7,6 +7,14 @@ namespace lc {
 using namespace detail;
 #define LC_SCOPE(name) const OpScope scope(name, a.at)
 
+namespace {
+Tensor polynomial(const Tensor& x, std::initializer_list<double> c) {  // Horner's rule, the highest power first
+  Tensor p = full_like(x, *c.begin());
+  for (const double* k = c.begin() + 1; k != c.end(); ++k) p = add(prim::mul(p, x), *k);
+  return p;
+}
+}  // namespace
+
 Tensor to(Operand a, DType dtype) {
   LC_SCOPE("to");
   return prim::cast(a, dtype);
@@ -33,21 +41,25 @@ Tensor exp2(Operand a) {
 Tensor exp(Operand a) {
   LC_SCOPE("exp");
   LC_OPMATH(a, exp(a));
-  return prim::exp2(mul(as_float(a), std::numbers::log2e));
+  return prim::exp(as_float(a));
 }
 Tensor expm1(Operand a) {
   LC_SCOPE("expm1");
   LC_OPMATH(a, expm1(a));
-  const Tensor x = as_float(a);  // a Taylor series near 0, where exp(x) - 1 would cancel
-  const int terms = x.dtype() == DType::F64 ? 16 : 7;
-  double factorial = 1;
-  for (int k = 2; k <= terms; ++k) factorial *= k;
-  Tensor p = full_like(x, 1 / factorial);
-  for (int k = terms; k > 1; --k) {
-    factorial /= k;
-    p = add(prim::mul(p, x), 1 / factorial);
+  const Tensor x = as_float(a);  // near 0, where exp(x) - 1 would cancel, x (1 + x (1/2 + ...))
+  Tensor p;
+  if (x.dtype() == DType::F64) {  // Taylor's series
+    double factorial = 1;
+    for (int k = 2; k <= 16; ++k) factorial *= k;
+    p = full_like(x, 1 / factorial);
+    for (int k = 16; k > 1; --k) {
+      factorial /= k;
+      p = add(prim::mul(p, x), 1 / factorial);
+    }
+  } else {
+    p = polynomial(x, {0.000200861585, 0.00140108413, 0.00833285321, 0.041664958, 0.166666687, 0.50000006, 1});
   }
-  const Tensor near = prim::less_than(abs(x), full_like(x, x.dtype() == DType::F64 ? 0.5 : 0.1));
+  const Tensor near = prim::less_than(abs(x), full_like(x, 0.5));
   return prim::where(near, prim::mul(p, x), add(exp(x), -1));
 }
 Tensor log2(Operand a) {
@@ -68,8 +80,9 @@ Tensor log1p(Operand a) {
   LC_SCOPE("log1p");
   LC_OPMATH(a, log1p(a));
   const Tensor x = as_float(a), u = add(x, 1), d = add(u, -1);
-  // log(u) * x / (u - 1) undoes the rounding of 1 + x (Goldberg 1991, theorem 4)
-  const Tensor r = prim::mul(log(u), prim::div(x, d));
+  // log(u) and what the rounding of u = 1 + x took away: (x - (u - 1)) / u
+  const Tensor lost = prim::div(prim::add(x, neg(d)), prim::maximum(u, full_like(u, 0x1p-60)));
+  const Tensor r = prim::add(log(u), lost);
   return prim::where(prim::equal(d, full_like(d, 0)), x, prim::where(prim::equal(u, full_like(u, kInf)), x, r));
 }
 Tensor sqrt(Operand a) {
@@ -92,15 +105,7 @@ Tensor sin(Operand a) {
 Tensor cos(Operand a) {
   LC_SCOPE("cos");
   LC_OPMATH(a, cos(a));
-  // x + pi/2 in two parts: s, and the rounding error e of the sum and of pi/2 itself (Knuth's
-  // two-sum), so that the result is right near its zeros too: sin(s + e) = sin(s) - e sin(x).
-  const Tensor x = as_float(a);
-  const bool narrow = x.dtype() != DType::F64;
-  const double high = narrow ? static_cast<double>(static_cast<float>(std::numbers::pi / 2)) : std::numbers::pi / 2;
-  const double low = narrow ? std::numbers::pi / 2 - high : 6.123233995736766e-17;
-  const Tensor s = add(x, high), b = prim::add(s, neg(x));
-  const Tensor e = add(prim::add(prim::add(x, neg(prim::add(s, neg(b)))), add(neg(b), high)), low);
-  return prim::add(prim::sin(s), neg(prim::mul(e, prim::sin(x))));
+  return prim::cos(as_float(a));
 }
 Tensor tan(Operand a) {
   LC_SCOPE("tan");
@@ -126,15 +131,10 @@ Tensor atan(Operand a) {
   const Tensor base = prim::where(far, full_like(m, std::numbers::pi / 2),
                                   prim::where(middle, full_like(m, std::numbers::pi / 4), full_like(m, 0)));
   const Tensor z = prim::mul(r, r);
-  const auto polynomial = [&](std::initializer_list<double> c) {
-    Tensor p = full_like(z, *c.begin());
-    for (const double* k = c.begin() + 1; k != c.end(); ++k) p = add(prim::mul(p, z), *k);
-    return p;
-  };
-  const Tensor p = polynomial({-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1,
-                               -1.228866684490136173410e2, -6.485021904942025371773e1});
-  const Tensor q = polynomial({1, 2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2,
-                               4.853903996359136964868e2, 1.945506571482613964425e2});
+  const Tensor p = polynomial(z, {-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1,
+                                  -1.228866684490136173410e2, -6.485021904942025371773e1});
+  const Tensor q = polynomial(z, {1, 2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2,
+                                  4.853903996359136964868e2, 1.945506571482613964425e2});
   const Tensor tail = prim::mul(prim::mul(r, z), prim::div(p, q));
   return with_sign_of(x, prim::add(base, prim::add(r, tail)));
 }
@@ -151,17 +151,21 @@ Tensor acos(Operand a) {
   const Tensor x = as_float(a);
   return mul(atan(prim::sqrt(prim::div(add(neg(x), 1), add(x, 1)))), 2);
 }
+namespace {
+// exp(m) / 2 of m >= 0, which overflows later than exp(m); m - 1 is exact where m is large.
+Tensor half_exp(const Tensor& m) { return mul(exp(add(m, -1)), std::numbers::e / 2); }
+}  // namespace
 Tensor sinh(Operand a) {
   LC_SCOPE("sinh");
   LC_OPMATH(a, sinh(a));
   const Tensor x = as_float(a), m = abs(x), e = expm1(m);
-  const Tensor near = mul(prim::add(e, prim::div(e, add(e, 1))), 0.5), far = exp(add(m, -std::numbers::ln2));
+  const Tensor near = mul(prim::add(e, prim::div(e, add(e, 1))), 0.5), far = half_exp(m);
   return with_sign_of(x, prim::where(prim::less_than(m, full_like(m, 20)), near, far));
 }
 Tensor cosh(Operand a) {
   LC_SCOPE("cosh");
   LC_OPMATH(a, cosh(a));
-  const Tensor e = exp(add(abs(as_float(a)), -std::numbers::ln2));
+  const Tensor e = half_exp(abs(as_float(a)));
   return prim::add(e, mul(prim::recip(e), 0.25));
 }
 Tensor asinh(Operand a) {
@@ -188,8 +192,10 @@ Tensor atanh(Operand a) {
 Tensor logit(Operand a) {
   LC_SCOPE("logit");
   LC_OPMATH(a, logit(a));
-  const Tensor x = as_float(a);
-  return log(prim::div(x, add(neg(x), 1)));
+  // x / (1 - x) near 1 loses digits, (2 x - 1) / (1 - x) does not
+  const Tensor x = as_float(a), rest = add(neg(x), 1), off = add(mul(x, 2), -1);
+  const Tensor near = prim::less_than(abs(off), full_like(x, 0.5));
+  return prim::where(near, log1p(prim::div(off, rest)), log(prim::div(x, rest)));
 }
 Tensor tanh(Operand a) {
   LC_SCOPE("tanh");
@@ -201,10 +207,9 @@ Tensor tanh(Operand a) {
     return with_sign_of(x, neg(prim::div(e, add(e, 2))));
   }
   const Tensor big = prim::add(full_like(x, 1), mul(prim::recip(add(exp(mul(m, 2)), 1)), -2));
-  Tensor p = full_like(x, 62.0 / 2835);
-  for (const double c : {-17.0 / 315, 2.0 / 15, -1.0 / 3, 1.0}) p = prim::add(prim::mul(p, s), full_like(x, c));
+  const Tensor p = polynomial(s, {-0.00624284893, 0.021050714, -0.0538475476, 0.133325443, -0.333333164, 1});
   const Tensor signed_big = prim::where(prim::less_than(x, full_like(x, 0)), neg(big), big);
-  return prim::where(prim::less_than(m, full_like(m, 0.1)), prim::mul(p, x), signed_big);
+  return prim::where(prim::less_than(m, full_like(m, 0.55)), prim::mul(p, x), signed_big);
 }
 namespace {
 // x P(x^2) / Q(x^2) on [-4, 4], beyond which f32 knows only 1: the rational approximation of Eigen's
@@ -213,17 +218,12 @@ Tensor erf_f32(const Tensor& a) {
   const Tensor low = full_like(a, -4), high = full_like(a, 4);
   const Tensor x = prim::where(prim::less_than(a, low), low, prim::where(prim::less_than(high, a), high, a)),
                s = prim::mul(x, x);
-  const auto polynomial = [&](std::initializer_list<double> c) {
-    Tensor p = full_like(x, *c.begin());
-    for (const double* k = c.begin() + 1; k != c.end(); ++k) p = prim::add(prim::mul(p, s), full_like(x, *k));
-    return p;
-  };
   const Tensor p =
-      polynomial({-2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
+      polynomial(s, {-2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
                   -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02});
-  const Tensor q = polynomial({-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03,
+  const Tensor q = polynomial(s, {-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03,
                                -7.37332916720468e-03, -1.42647390514189e-02});
-  return prim::div(prim::mul(x, p), q);
+  return prim::mul(x, prim::div(p, q));
 }
 // t exp(P(t) - x^2), t = 2 / (2 + |x|), P in Chebyshev polynomials of 2 t - 1, fitted to twenty
 // digits: relative error below 1e-15 while the result is normal.

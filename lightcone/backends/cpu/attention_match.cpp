@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numbers>
 #include <set>
 
 #include "lightcone/backends/cpu/attention_plan.h"
@@ -245,10 +246,14 @@ bool Matcher::softmax(const Place& p) {
 }
 
 bool Matcher::exponential(const Place& p, const Place& sum) {
-  if (!is(p, Op::Exp2) || reduced(sum, Op::SumReduce) != p) return false;
+  if ((!is(p, Op::Exp2) && !is(p, Op::Exp)) || reduced(sum, Op::SumReduce) != p) return false;
   inside_.push_back(sum.node), inside_.push_back(p.node);
   const auto power = pull(p, 0);
   if (!power) return false;
+  if (is(p, Op::Exp)) {
+    exponent_ = std::numbers::log2e;
+    return difference(*power);
+  }
   if (!is(*power, Op::Mul)) return difference(*power);
   for (const std::size_t k : {0u, 1u}) {
     const auto c = constant(*power, k);

@@ -2,8 +2,8 @@
 // and every f32 function is branch-free, so that the compiler vectorises it inside lane loops.
 //
 // exp2: 2^x = 2^n * 2^f, |f| <= 1/2, a degree-6 minimax polynomial, scaled in two steps so that
-// subnormal results are right. log2: m * 2^e with m in [sqrt(1/2), sqrt(2)), log2(1+t) by the
-// series of atanh. sin: Cody-Waite reduction by pi in three parts for |x| < 1e4, libm beyond.
+// subnormal results are right; exp: x = n ln 2 + f, the same way. log2: m * 2^e with m in [sqrt(1/2), sqrt(2)),
+// log2(1 + f) = f + f q(f). sin and cos: reduction by pi and a polynomial in double precision for |x| < 1e6, libm beyond.
 #include "lightcone/backends/cpu/jit.h"
 
 namespace lc::host {
@@ -11,8 +11,8 @@ namespace lc::host {
 std::string_view c_prelude() {
   static constexpr std::string_view text = R"(
 typedef unsigned int u32; typedef unsigned long u64; typedef unsigned short u16; typedef unsigned char u8;
-double exp2(double); double log2(double); double sin(double); double fmod(double, double); double pow(double, double);
-float fmodf(float, float); float powf(float, float); float sinf(float);
+double exp2(double); double log2(double); double sin(double); double exp(double); double cos(double); double fmod(double, double); double pow(double, double);
+float fmodf(float, float); float powf(float, float); float sinf(float); float cosf(float);
 #define LC static inline __attribute__((always_inline))
 LC u32 lc_bits(float x) { u32 u; __builtin_memcpy(&u, &x, 4); return u; }
 LC float lc_float(u32 u) { float x; __builtin_memcpy(&x, &u, 4); return x; }
@@ -37,6 +37,22 @@ LC float lc_exp2_f(float x) {
   p = p * lc_float((u32)(h + 127) << 23) * lc_float((u32)(g + 127) << 23);
   return x == x ? p : x + x;  // quiet, as an instruction would make it
 }
+LC float lc_exp_f(float x) {
+  const u32 b = lc_bits(x), m = b & 0x7fffffffu;
+  const float c = lc_float((b & 0x80000000u) | (m < 0x42e00000u ? m : 0x42e00000u));  // within +-112, a NaN too
+  const float n = __builtin_rintf(c * 1.44269504f);
+  const float f = __builtin_fmaf(n, -1.42860682e-6f, __builtin_fmaf(n, -0.693145752f, c));
+  float p = 1.38204114e-3f;
+  p = __builtin_fmaf(p, f, 8.36867746e-3f);
+  p = __builtin_fmaf(p, f, 4.16682698e-2f);
+  p = __builtin_fmaf(p, f, 0.166665211f);
+  p = __builtin_fmaf(p, f, 0.49999994f);
+  p = __builtin_fmaf(p, f, 1.0f);
+  p = __builtin_fmaf(p, f, 1.0f);
+  const int e = (int)n, h = e >> 1, g = e - h;
+  p = p * lc_float((u32)(h + 127) << 23) * lc_float((u32)(g + 127) << 23);
+  return x == x ? p : x + x;
+}
 // Sixteen at once. vreduceps leaves x - round(x), 0 of an infinity; vscalefps multiplies by 2^n in one step.
 #if defined(__AVX512F__)
 typedef float lc_float16 __attribute__((vector_size(64), may_alias)); typedef int lc_int16 __attribute__((vector_size(64), may_alias));
@@ -56,6 +72,22 @@ LC void lc_exp2_v(float* to, const float* from) {
   __asm__("vscalefps %1, %0, %0" : "+v"(p) : "v"(n));
   *(lc_float16*)to = p;
 }
+LC void lc_exp_v(float* to, const float* from) {
+  const lc_float16 x = *(const lc_float16*)from, top = (lc_float16){} + 112.0f;
+  lc_float16 c, n, p;
+  __asm__("vminps %1, %2, %0" : "=v"(c) : "v"(x), "v"(top));  // of a NaN and a number the one named first
+  __asm__("vmaxps %1, %2, %0" : "=v"(c) : "v"(c), "v"(-top));
+  __asm__("vrndscaleps $8, %1, %0" : "=v"(n) : "v"(c * 1.44269504f));
+  const lc_float16 r = c - n * 0.693145752f, f = r - n * 1.42860682e-6f;
+  p = 1.38204114e-3f * f + 8.36867746e-3f;
+  p = p * f + 4.16682698e-2f;
+  p = p * f + 0.166665211f;
+  p = p * f + 0.49999994f;
+  p = p * f + 1.0f;
+  p = p * f + 1.0f;
+  __asm__("vscalefps %1, %0, %0" : "+v"(p) : "v"(n));
+  *(lc_float16*)to = p;
+}
 // The sums of a loop are carried from step to step in a register: in an array they can be left in memory.
 #define LC_CARRY(T, A) lc_##T##16 A##v = *(lc_##T##16*)A##_
 #define LC_TAKE(T, A) T A##t[16] __attribute__((aligned(64))); *(lc_##T##16*)A##t = A##v
@@ -63,6 +95,7 @@ LC void lc_exp2_v(float* to, const float* from) {
 #define LC_DONE(T, A) *(lc_##T##16*)A##_ = A##v
 #else
 LC void lc_exp2_v(float* to, const float* from) { for (int l = 0; l < 16; ++l) to[l] = lc_exp2_f(from[l]); }
+LC void lc_exp_v(float* to, const float* from) { for (int l = 0; l < 16; ++l) to[l] = lc_exp_f(from[l]); }
 #define LC_CARRY(T, A) T* const A##t = A##_
 #define LC_TAKE(T, A)
 #define LC_GIVE(T, A)
@@ -78,31 +111,53 @@ LC float lc_log2_f(float x) {
   const int big = m > 1.41421356f;
   m = big ? m * 0.5f : m;
   e += big;
-  const float t = (m - 1.0f) / (m + 1.0f), s = t * t;
-  float p = 0.3205989f;
-  p = __builtin_fmaf(p, s, 0.4121986f);
-  p = __builtin_fmaf(p, s, 0.5770780f);
-  p = __builtin_fmaf(p, s, 0.96179669f);
-  const float r = __builtin_fmaf(t, s * p, t * 2.885390082f) + (float)e;
+  const float f = m - 1.0f;
+  float q = -0.116073072f;
+  q = __builtin_fmaf(q, f, 0.186761156f);
+  q = __builtin_fmaf(q, f, -0.188350841f);
+  q = __builtin_fmaf(q, f, 0.204186648f);
+  q = __builtin_fmaf(q, f, -0.239943504f);
+  q = __builtin_fmaf(q, f, 0.288616329f);
+  q = __builtin_fmaf(q, f, -0.360682815f);
+  q = __builtin_fmaf(q, f, 0.480896562f);
+  q = __builtin_fmaf(q, f, -0.721347511f);
+  q = __builtin_fmaf(q, f, 0.442695051f);
+  const float r = __builtin_fmaf(f, q, f) + (float)e;
   const float special = x == 0.0f ? -__builtin_inff() : x < 0.0f ? __builtin_nanf("") : x;
   return (x > 0.0f) & (x < __builtin_inff()) ? r : special;
 }
-LC float lc_sin_f(float x) {
-  const float a = __builtin_fabsf(x);
-  const double xd = a < 1e6f ? (double)x : 0.0;
-  const double n = __builtin_rint(xd * 0.31830988618379067154);
-  const double r = __builtin_fma(n, -1.2246467991473532072e-16, __builtin_fma(n, -3.14159265358979311600, xd));
+// Of the rest r of x to a multiple of pi, with the sign of an odd multiple turned.
+LC float lc_wave(double r, int odd) {
   const double s = r * r;
-  double p = -2.5052108385441718775e-08;
-  p = __builtin_fma(p, s, 2.7557319223985890653e-06);
-  p = __builtin_fma(p, s, -1.9841269841269841253e-04);
-  p = __builtin_fma(p, s, 8.3333333333333332177e-03);
-  p = __builtin_fma(p, s, -1.6666666666666665741e-01);
+  double p = -2.3888674620752786e-08;
+  p = __builtin_fma(p, s, 2.7525371392890543e-06);
+  p = __builtin_fma(p, s, -0.00019840867961886158);
+  p = __builtin_fma(p, s, 0.0083333311067544259);
+  p = __builtin_fma(p, s, -0.16666666626107082);
   const double v = __builtin_fma(r * s, p, r);
-  const int odd = (int)(long)n & 1;
-  const float y = (float)(odd ? -v : v);
-  return x == 0.0f ? x : a < 1e6f ? y : sinf(x);
+  return (float)(odd ? -v : v);
 }
+LC double lc_from_pi(double x, double n) {
+  return __builtin_fma(n, -1.2246467991473532072e-16, __builtin_fma(n, -3.14159265358979311600, x));
+}
+LC float lc_sin_near(float x) {
+  const double n = __builtin_rint((double)x * 0.31830988618379067154);
+  const float y = lc_wave(lc_from_pi((double)x, n), (int)n & 1);
+  return x == 0.0f ? x : y;
+}
+LC float lc_cos_near(float x) {
+  const double n = __builtin_rint((double)x * 0.31830988618379067154 - 0.5);
+  return lc_wave(lc_from_pi((double)x, n + 0.5), ~(int)n & 1);
+}
+#define LC_WAVE(N) \
+LC float lc_##N##_f(float x) { return __builtin_fabsf(x) < 1e6f ? lc_##N##_near(x) : N##f(x); } \
+LC void lc_##N##_v(float* to, const float* from) { \
+  int far = 0; \
+  for (int l = 0; l < 16; ++l) { const int is_far = !(__builtin_fabsf(from[l]) < 1e6f); to[l] = lc_##N##_near(is_far ? 0.0f : from[l]); far |= is_far; } \
+  if (far) for (int l = 0; l < 16; ++l) if (!(__builtin_fabsf(from[l]) < 1e6f)) to[l] = N##f(from[l]); \
+}
+LC_WAVE(sin)
+LC_WAVE(cos)
 LC float lc_sqrt_f(float x) { return __builtin_sqrtf(x); }
 LC float lc_recip_f(float x) { return 1.0f / x; }
 LC float lc_add_f(float a, float b) { return a + b; }
@@ -128,6 +183,8 @@ LC float lc_pow_f(float a, float b) { return (float)lc_pow_d((double)a, (double)
 LC double lc_exp2_d(double x) { return exp2(x); }
 LC double lc_log2_d(double x) { return log2(x); }
 LC double lc_sin_d(double x) { return sin(x); }
+LC double lc_exp_d(double x) { return exp(x); }
+LC double lc_cos_d(double x) { return cos(x); }
 LC double lc_sqrt_d(double x) { return __builtin_sqrt(x); }
 LC double lc_recip_d(double x) { return 1.0 / x; }
 LC double lc_add_d(double a, double b) { return a + b; }
