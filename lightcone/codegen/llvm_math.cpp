@@ -36,20 +36,20 @@ constexpr std::initializer_list<double> kExp2 = {1.535336188319500e-4f, 1.339887
                                                  5.550332471162809e-2f, 2.402264791363012e-1f, 6.931472028550421e-1f,
                                                  1.0f};
 
-// As lc_exp2_v: vreduceps leaves x - round(x), vscalefps multiplies by 2^round(x) in one step.
-Value exp2f_avx512(const Value& x) {
-  Text& t = *x.text;
-  const std::string vector = t.spell(Type::Float, 16), none = "zeroinitializer";
-  const auto parts = [&](const char* name) {
-    return t.avx512(name, {vector, "i32", vector, "i16", "i32"}, {x.name, "8", none, "-1", "4"});
-  };
-  const Value f = parts("reduce"), n = parts("rndscale");
-  const Value p = polynomial(f, kExp2);
-  return t.avx512("scalef", {vector, vector, vector, "i16", "i32"}, {p.name, n.name, none, "-1", "4"});
+// As the prelude's functions of sixteen: vreduceps leaves x - round(x), vscalefps multiplies by 2^round(x) in one step.
+bool by_avx512(const Value& x) { return x.lanes == 16 && x.text->target().avx512; }
+Value rounded_part(const char* name, const Value& x) {  // "reduce" or "rndscale", to whole numbers
+  const std::string vector = x.text->spell(Type::Float, 16);
+  return x.text->avx512(name, {vector, "i32", vector, "i16", "i32"}, {x.name, "8", "zeroinitializer", "-1", "4"});
+}
+Value scaled(const Value& p, const Value& n) {
+  const std::string vector = p.text->spell(Type::Float, 16);
+  return p.text->avx512("scalef", {vector, vector, vector, "i16", "i32"},
+                        {p.name, n.name, "zeroinitializer", "-1", "4"});
 }
 
 Value exp2f(const Value& x) {
-  if (x.lanes == 16 && x.text->target().avx512) return exp2f_avx512(x);
+  if (by_avx512(x)) return scaled(polynomial(rounded_part("reduce", x), kExp2), rounded_part("rndscale", x));
   const Value b = bits(x, Type::I32), m = b & 0x7fffffff;
   const Value near = select(m < 0x43200000, m, m.text->integer(Type::I32, 0x43200000));  // within +-160, a NaN too
   const Value c = bits((b & -2147483648.0) | near, Type::Float);
@@ -63,9 +63,11 @@ Value expf(const Value& x) {
   const Value b = bits(x, Type::I32), m = b & 0x7fffffff;
   const Value near = select(m < 0x42e00000, m, m.text->integer(Type::I32, 0x42e00000));  // within +-112, a NaN too
   const Value c = bits((b & -2147483648.0) | near, Type::Float);
-  const Value n = round_even(c * 1.44269504f), f = fma(n, -1.42860682e-6f, fma(n, -0.693145752f, c));
+  const Value turns = c * 1.44269504f, n = by_avx512(x) ? rounded_part("rndscale", turns) : round_even(turns);
+  const Value f = fma(n, -1.42860682e-6f, fma(n, -0.693145752f, c));
   const Value p =
       polynomial(f, {1.38204114e-3f, 8.36867746e-3f, 4.16682698e-2f, 0.166665211f, 0.49999994f, 1.0f, 1.0f});
+  if (by_avx512(x)) return select(is_nan(x), x, scaled(p, n));
   const Value e = to(n, Type::I32), h = e >> 1, g = e - h;
   return select(is_nan(x), x, p * two_to(h) * two_to(g));
 }
