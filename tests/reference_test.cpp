@@ -177,7 +177,8 @@ TEST(Reference, SummedProductsAreThoseLaidOut) {
     for (NodeId id = 0; id < g.size(); ++id)
       if (live[id] && g[id].op == Op::Mul) kept.root(cat("product", id), {id, View(g[id].shape)}), ++products;
     const Results a = interpret(g, inputs, env, Rounding::Storage), b = interpret(kept, inputs, env, Rounding::Storage);
-    for (const auto& [name, v] : a.outputs) ASSERT_TRUE(same_bits(v, b.outputs.at(name))) << "seed " << seed << "\n" << g.str();
+    for (const auto& [name, v] : a.outputs)
+      ASSERT_TRUE(same_bits(v, b.outputs.at(name))) << "seed " << seed << "\n" << g.str();
   }
   EXPECT_GT(products, 500);
 }
@@ -200,7 +201,8 @@ TEST(Reference, BoundsDoNotGrowThroughSoftmaxAndNorms) {
 TEST(Reference, EdgesThatDoNotMatter) {
   Graph g;
   const Tensor x = g.input("x", {64}), zero = full_like(x, 0);
-  const Tensor edge = prim::add(prim::mul(x, full_like(x, 3)), prim::mul(x, full_like(x, -3)));  // 0, or what rounds to it
+  // 0, or what rounding leaves of it
+  const Tensor edge = prim::add(prim::mul(x, full_like(x, 3)), prim::mul(x, full_like(x, -3)));
   g.output("continuous", prim::add(x, prim::where(prim::less_than(zero, edge), edge, zero)));
   g.output("jump", prim::where(prim::less_than(zero, edge), x, zero));
   g.output("count", prim::cast(prim::less_than(zero, edge), DType::I32));

@@ -118,7 +118,7 @@ TEST(VerifyNets, ProductsOfRoundedFactors) {
     o.products = 0x1p-8;
     const VerifyReport r = verify(n.make(), generic() | cpu({.threads = 2, .precision = Precision::Medium}), o);
     EXPECT_TRUE(r.ok()) << name << "\n" << r.str();
-    EXPECT_GE(r.decided(), 0.9) << name << "\n" << r.str();
+    EXPECT_GE(r.decided(), 0.7) << name << "\n" << r.str();
     const auto first_half = [](const Node& sum, Tensor t) {
       const Dim all = t.extent(sum.axis), half = all / 2;
       return t.slice(sum.axis, 0, half).pad(sum.axis, 0, all - half);
@@ -148,7 +148,7 @@ TEST(VerifyNets, AnEncoderLayerInSeconds) {
               r.str().c_str());
 }
 
-// ---- sabotage --------------------------------------------------------------------------------------------------------
+// ---- sabotage ------------------------------------------------------------------------------------------------
 
 namespace {
 

@@ -176,8 +176,8 @@ std::map<std::string, Value> fitting_inputs(const Graph& g, const Bindings& env,
     const Use& use = uses[id];
     Value v = make_value(n.dtype, numbers(n.shape, env));
     for (auto& i : v.i)
-      i = use.places > 0 && n.dtype != DType::Bool ? static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(use.places))
-                                                   : whole_number(n.dtype, random);
+      i = use.places > 0 ? static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(use.places))
+                         : whole_number(n.dtype, random);
     for (auto& x : v.f) x = use.positive ? 0.25 + std::fabs(normal(random)) : normal(random) * use.scale;
     if (use.format >= 0) fill_blocks(v, static_cast<QuantFormat>(use.format), use.scale, random);
     if (wild && is_float(n.dtype) && (id == surely || random() % some == 0)) {

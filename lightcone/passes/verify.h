@@ -3,8 +3,8 @@
 //   const VerifyReport r = verify(g, generic() | cpu());
 //   if (!r.ok()) std::cout << r.str();
 //
-// Every pass is checked in turn against the reference interpreter in f64. How far a right answer may be from it is found
-// by sampling what rounding does on these very inputs (reference/samples.h). The first wrong pass is named, with the
+// Every pass is checked in turn against the reference interpreter in f64. How far a right answer may be from it is
+// found by sampling what rounding does on these very inputs (reference/samples.h). The first wrong pass is named, with the
 // rule in it that is guilty and the smallest piece of the graph that still shows the fault.
 //
 // Inputs are drawn to suit the graph, or are the user's own:

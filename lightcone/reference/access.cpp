@@ -229,7 +229,8 @@ bool Access::regroup(Term& t, const Ints& to) const {
         for (std::size_t i = 0; i < n; ++i) longer.push_back(before + (along.empty() ? 0 : along[i]));
       all = std::move(longer);
     }
-    const Ints extents(to.begin() + static_cast<std::ptrdiff_t>(g.to), to.begin() + static_cast<std::ptrdiff_t>(g.to_end));
+    const Ints extents(to.begin() + static_cast<std::ptrdiff_t>(g.to),
+                       to.begin() + static_cast<std::ptrdiff_t>(g.to_end));
     if (!matters) {
       next.along.resize(next.along.size() + extents.size());
       continue;

@@ -106,7 +106,8 @@ Value reduce(const Node& n, const Value& in, const Ints& shape, const Way& way) 
   const Rows rows(in.shape, n.axis);
   const i64 least = n.op == Op::MaxReduce ? info(n.dtype).lowest : 0;
   for (std::size_t o = 0; o < out.size(); ++o) {
-    const auto place = [&](i64 k) { return rows.at(static_cast<i64>(o) / rows.inner, k, static_cast<i64>(o) % rows.inner); };
+    const i64 at = static_cast<i64>(o);
+    const auto place = [&](i64 k) { return rows.at(at / rows.inner, k, at % rows.inner); };
     double acc = op.identity;
     i64 iacc = least;
     for (i64 k = 0; k < rows.length; ++k) {
@@ -134,7 +135,8 @@ Value convert(const Node& n, const Value& in, const Way& way) {
     if (!samples) continue;
     const Sampled x = sampled(in, k);
     Shift& s = out.shift[k];
-    if (x.s && !exact(in.shift[k])) s = converted(in.dtype, n.dtype, x, out.at(k), is_float(n.dtype) ? 0 : out.i[k], way.bits(k));
+    const i64 i = is_float(n.dtype) ? 0 : out.i[k];
+    if (x.s && !exact(in.shift[k])) s = converted(in.dtype, n.dtype, x, out.at(k), i, way.bits(k));
     if (rounding && (narrows || std::fabs(out.f[k]) > most_whole(n.dtype)))
       round_samples(n.dtype, unit_of(Op::Add, n.dtype), out.f[k], std::fabs(out.f[k]), noise_bits(way.noise + 1, k), s);
   }
@@ -221,8 +223,8 @@ void judge(Value& v) {
 class Interpreter {
  public:
   Interpreter(const Graph& g, const Bindings& env, Rounding r, bool track, double products)
-      : g_(g), env_(env), rounding_(r), track_(track), products_(products), values_(g.size()), live_(g.live()), uses_(g.uses()),
-        later_(g.size(), false) {
+      : g_(g), env_(env), rounding_(r), track_(track), products_(products), values_(g.size()), live_(g.live()),
+        uses_(g.uses()), later_(g.size(), false) {
     find_products();
   }
   Results run(const std::map<std::string, Value>& inputs);
