@@ -156,7 +156,7 @@ class Tensor : public lc::Tensor {
 #undef LC_BINARY
   friend Tensor operator-(const Tensor& a) {
     require<subtracts<E>()>();
-    return Tensor(-Operand(a, At()), 0);
+    return Tensor(-Operand(a, At("", 0)), 0);
   }
 
  private:
@@ -170,14 +170,14 @@ class Tensor : public lc::Tensor {
   template <class E, Dim... A, Number S>                                                                   \
   auto operator OP(const Tensor<E, A...>& a, S b) {                                                        \
     using R = RESULT;                                                                                      \
-    return wrap_as<R, Tensor<E, A...>::static_shape>(lc::to(Operand(a, At()), dtype_of<R>::value)          \
+    return wrap_as<R, Tensor<E, A...>::static_shape>(lc::to(Operand(a, At("", 0)), dtype_of<R>::value)          \
                                                          OP static_cast<double>(b));                       \
   }                                                                                                        \
   template <class E, Dim... A, Number S>                                                                   \
   auto operator OP(S a, const Tensor<E, A...>& b) {                                                        \
     using R = RESULT;                                                                                      \
     return wrap_as<R, Tensor<E, A...>::static_shape>(static_cast<double>(a)                                \
-                                                         OP lc::to(Operand(b, At()), dtype_of<R>::value)); \
+                                                         OP lc::to(Operand(b, At("", 0)), dtype_of<R>::value)); \
   }
 #define LC_COMMA ,
 LC_SCALAR(+, WithScalar<E LC_COMMA S>)
@@ -189,7 +189,7 @@ LC_SCALAR(/, FloatOf<E>)
 #define LC_SCALAR(OP)                                                                                   \
   template <class E, Dim... A, Number S>                                                                \
   Tensor<bool, A...> operator OP(const Tensor<E, A...>& a, S b) {                                       \
-    return wrap_as<bool, Tensor<bool, A...>::static_shape>(Operand(a, At()) OP static_cast<double>(b)); \
+    return wrap_as<bool, Tensor<bool, A...>::static_shape>(Operand(a, At("", 0)) OP static_cast<double>(b)); \
   }
 LC_SCALAR(<)
 LC_SCALAR(>)
