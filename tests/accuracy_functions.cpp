@@ -126,7 +126,7 @@ const std::vector<Function>& functions() {
     F(leaky_relu,  2, choose(x > 0, x, 0.01 * x),             bent(x, 0.01 * x)),
     F(hardsigmoid, 2, inside(x + 3, 0, 6) / 6,                between(x + 3.0, 0, 6) / 6.0),
     F(hardswish,   2.5, x * inside(x + 3, 0, 6) / 6,            x * between(x + 3.0, 0, 6) / 6.0),
-    F(softshrink,  2, choose(x > 0.5, x - 0.5, choose(x < -0.5, x + 0.5, 0 * x)), 0.5 < x ? x - 0.5 : x < -0.5 ? x + 0.5 : 0.0),
+    F(softshrink,  2, choose(x > 0.5, x - 0.5, choose(x < -0.5, x + 0.5, 0 * x)), 0.5 < x ? x - 0.5 : x < -0.5 ? x + 0.5 : 0.0 * x),
     F(hardshrink,  0, choose(std::fabs(x) <= 0.5, 0, x),      -0.5 <= x && x <= 0.5 ? 0.0 : x),
     F(hardtanh,    0, inside(x, -1, 1),                       between(x, -1, 1)),
     F(relu,        0, choose(x < 0, 0, x),                    x < 0.0 ? 0.0 : x),

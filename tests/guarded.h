@@ -54,7 +54,8 @@ inline Results run_guarded(const Graph& g, const std::map<std::string, Value>& i
     if (p.is_parameter(name)) p.load(name, b.data(), bytes);
   }
   Context c(p);
-  for (const auto& [name, v] : env) c.bind(name, v);
+  for (const auto& [name, v] : env)
+    if (p.has_symbol(name)) c.bind(name, v);
   for (auto& [name, b] : buffers)
     if (!p.is_parameter(name)) c.use(name, b.data(), kAnySize);
   return results(p, c.run());

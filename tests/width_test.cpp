@@ -54,13 +54,14 @@ std::string assembly(const Target& t, const std::string& text) {
   return s.str();
 }
 
-// Innermost loops: from a label to a jump back to it, with no other such jump between.
+// Innermost loops: from a label to a conditional jump back to it, with no other such jump between. (Rests of a vector,
+// out of the way behind a loop, jump back without a condition.)
 std::vector<std::vector<std::string>> innermost_loops(const std::string& text) {
   std::vector<std::string> lines;
   std::map<std::string, std::size_t> labels;
   std::vector<std::vector<std::string>> loops;
   std::istringstream s(text);
-  static const std::regex jump(R"(\t(j\w+|b\.?\w*|cbn?z|tbn?z)\t(.*[ ,])?(\.L[0-9]+))");
+  static const std::regex jump(R"(\t(j(?!mp)\w+|b\.?[a-z]{2,3}|cbn?z|tbn?z)\t(.*[ ,])?(\.L[0-9]+))");
   std::size_t last = 0;  // where the loop before ended
   for (std::string line; std::getline(s, line);) {
     lines.push_back(line);

@@ -182,7 +182,8 @@ std::span<const float> LlamaSession::feed(std::span<const int> tokens) {
 // The logits of some tokens behind `past` others.
 std::span<const float> LlamaSession::step(std::span<const int> tokens, std::int64_t past) {
   ids_.assign(tokens.begin(), tokens.end());
-  context_.bind("seq", static_cast<std::int64_t>(tokens.size())).bind("past", past);
+  if (model_->program().has_symbol("seq")) context_.bind("seq", static_cast<std::int64_t>(tokens.size()));  // else it is 1
+  context_.bind("past", past);
   context_.set("tokens", ids_).run();
   std::span<const float> logits;
   if (compiled_) {

@@ -331,6 +331,10 @@ void Access::plane(std::span<const i64> index, std::size_t a, std::size_t b, i64
   const i64 rows = shape_[a], columns = to - from;
   std::fill(p, p + rows * columns, offset_);
   for (const Term& t : terms_) {
+    if (t.table.empty()) {  // of a tensor without elements only what is padded can be read
+      std::fill(p, p + rows * columns, kOutside);
+      continue;
+    }
     i64 at = t.start;
     for (std::size_t i = 0; i < shape_.size(); ++i)
       if (i != a && i != b && !t.along[i].empty()) at += t.along[i][static_cast<std::size_t>(index[i])];

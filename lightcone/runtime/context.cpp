@@ -63,6 +63,9 @@ bool Context::Impl::in_block(NodeId id) const {
 void* Context::Impl::buffer(NodeId id, std::size_t bytes) {
   if (in_block(id)) input[id] = states.data() + largest().nodes[id].offset;
   else grow(id, bytes);
+  // What is empty has an address, too: a kernel may load what would be its first element, for a loop without a step.
+  alignas(64) static constexpr std::byte kNothing[64] = {};
+  if (!input[id] && largest().nodes[id].bytes == 0) input[id] = kNothing;
   borrowed[id] = false;
   return const_cast<void*>(input[id]);
 }

@@ -57,16 +57,20 @@ void Program::Impl::remember_names(const Graph& users) {
   const auto look = [&](const Dim& d) {
     if (!d.is_constant() && seen.insert(d).second) add_symbols(known_symbols, d);
   };
+  const auto look_at = [&](const View& view) {
+    for (const Dim& d : view.base()) look(d);
+    for (const Move& m : view.moves())
+      for (const Dim& d : m.to) look(d);
+  };
   for (NodeId id = 0; id < users.size(); ++id) {
     const Node& n = users[id];
     if (n.op == Op::Input) known.insert(n.name);
     for (const Dim& d : n.shape) look(d);
     look(n.index);
-    for (const Edge& e : n.in)
-      for (const Move& m : e.view.moves())
-        for (const Dim& d : m.to) look(d);
+    for (const Edge& e : n.in) look_at(e.view);
   }
-  for (const Root& r : users.roots()) user_roots.push_back(r.edge);
+  for (const Root& r : users.roots()) look_at(r.edge.view), user_roots.push_back(r.edge);
+  for (const Assignment& a : users.assignments()) look_at(a.next.view);
 }
 
 void Program::Impl::prepare() {
@@ -134,6 +138,8 @@ Program compile(const Graph& g, const Compiler& c, const CompileOptions& options
   p.impl_->log = std::move(done.log);
   p.impl_->remember_names(g);
   p.impl_->prepare();
+  // Of a graph that is compiled already kernels alone know some sizes.
+  for (const auto& [name, bounds] : p.impl_->symbols) p.impl_->known_symbols.emplace(name, bounds);
   return p;
 }
 

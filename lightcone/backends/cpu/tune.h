@@ -10,7 +10,7 @@ namespace lc {
 
 struct TuneOptions {
   int threads = 0;                                  // as CpuOptions
-  int rounds = 5;                                   // how often every candidate takes its turn
+  int rounds = 3;                                   // how often every candidate takes its turn
   std::int64_t elements = 0;                        // of the tensors that are timed; 0: more than the caches hold
   std::function<void(std::string_view)> said = {};  // is told each step, before it begins
 };
