@@ -143,10 +143,7 @@ inline void multiply(const float* a, const float* next, i64 depth, vf (&acc)[R][
     vf x[V];
     for (int v = 0; v < V; ++v) x[v] = load(b + v * WIDTH);
     __builtin_prefetch(next, 0, 2);
-    for (int r = 0; r < R; ++r) {
-      const vf w = splat(a[r]);
-      for (int v = 0; v < V; ++v) acc[r][v] = fma(w, x[v], acc[r][v]);
-    }
+    for (int r = 0; r < R; ++r) add_products(acc[r], a + r, x, r);
   }
 }
 
