@@ -259,3 +259,22 @@ TEST(Reference, OverflowAndMasks) {
   for (std::size_t k = 4; k < 8; ++k) EXPECT_LT(y.error_at(k), 1e-5) << k;
   EXPECT_NEAR(y.f[4] + y.f[5], 1, 1e-6);
 }
+
+// An infinity among terms that overflow to the other one by themselves: NaN in some order, in another the infinity.
+TEST(Reference, InfinitiesAmongTermsThatOverflow) {
+  Graph g;
+  const Tensor x = g.input("x", {5, 3});
+  Value v = make_value(DType::F32, {5, 3});
+  v.f = {-kInf, 3e38, 3e38,  // NaN where the finite ones are added first
+         kInf, 3e38, 3e38, -kInf, 3e37, 3e38, -kInf, -3e38, 1e38, kInf, -2e38, -2e38};
+  g.output("sum", prim::sum_reduce(x, 1));
+  const Tensor huge = prim::mul(x, full_like(x, 1e10));  // a product that overflows before it is added
+  g.output("product", prim::sum_reduce(huge, 1));
+  const Results r = interpret(g, {{"x", v}}, {}, Rounding::Wide, true);
+  const Value &sum = r.outputs.at("sum"), &product = r.outputs.at("product");
+  for (std::size_t k = 0; k < 5; ++k) {
+    EXPECT_TRUE(std::isinf(sum.f[k])) << k;
+    EXPECT_EQ(sum.error_at(k), k == 0 || k == 4 ? kInf : 0) << k;
+    EXPECT_EQ(product.error_at(k), k == 1 ? 0 : kInf) << k;
+  }
+}

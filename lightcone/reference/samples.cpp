@@ -106,6 +106,10 @@ double unit_of(Op op, DType t) {
   return roundoff(t) * (is_half(t) ? (t == DType::F16 ? 2 : 4) : plain ? 4 : 8);
 }
 double unit_of_sum(DType t) { return roundoff(t) * 4; }
+double against(double sum, double term) {
+  return std::isinf(sum) && std::isfinite(term) && std::signbit(term) != std::signbit(sum) ? std::fabs(term) : 0;
+}
+bool overflows(DType t, double magnitude) { return magnitude >= largest(t) * (1 - 0x1p-6); }
 
 Shift carried(const Node& n, DType operands, std::span<const Sampled> x, double y, i64 i, std::uint64_t bits) {
   const OpInfo& op = info(n.op);
@@ -169,11 +173,11 @@ Shift converted(DType from, DType to, const Sampled& x, double y, i64 i, std::ui
 void round_samples(DType t, double unit, double y, double magnitude, std::uint64_t bits, Shift& s) {
   if (!std::isfinite(y) || magnitude == 0) return;
   const double size = unit * magnitude + smallest(t);
-  const bool overflows = magnitude >= largest(t) * (1 - 0x1p-6);
+  const bool over = overflows(t, magnitude);
   for (int k = 0; k < kSamples; ++k) {
     double& d = s[static_cast<std::size_t>(k)];
     d += size * part(bits, k);
-    if (!overflows || std::isnan(d)) continue;
+    if (!over || std::isnan(d)) continue;
     // a sum whose terms overflow before they cancel may be anything
     if (std::fabs(y) < magnitude * 0.5) d = kNaN;
     else if (heads(bits, k)) d = std::copysign(kInf, y);
