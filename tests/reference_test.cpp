@@ -278,3 +278,17 @@ TEST(Reference, InfinitiesAmongTermsThatOverflow) {
     EXPECT_EQ(product.error_at(k), k == 1 ? 0 : kInf) << k;
   }
 }
+
+// What may overflow may tie with an infinity, and then their places decide: no place of theirs is certain.
+TEST(Reference, WhatMayTieWithAnInfinityHasNoPlace) {
+  Graph g;
+  const Tensor x = g.input("x", {2, 3});
+  Value v = make_value(DType::F32, {2, 3});
+  v.f = {1091, 1026, 963,  // in f32 all are infinite, in double precision the last is not
+         2000, 3000, 5};
+  g.output("order", prim::argsort(prim::exp2(x), 1));
+  const Value order = interpret(g, {{"x", v}}, {}, Rounding::Wide, true).outputs.at("order");
+  for (std::size_t k = 0; k < 3; ++k) EXPECT_EQ(order.error_at(k), kInf) << k;
+  for (std::size_t k = 3; k < 6; ++k) EXPECT_EQ(order.error_at(k), 0) << k;
+  EXPECT_EQ((Ints{order.i.begin() + 3, order.i.end()}), (Ints{2, 0, 1}));
+}
