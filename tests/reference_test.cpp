@@ -292,3 +292,16 @@ TEST(Reference, WhatMayTieWithAnInfinityHasNoPlace) {
   for (std::size_t k = 3; k < 6; ++k) EXPECT_EQ(order.error_at(k), 0) << k;
   EXPECT_EQ((Ints{order.i.begin() + 3, order.i.end()}), (Ints{2, 0, 1}));
 }
+
+// A number that may overflow is not zero for all that.
+TEST(Reference, WhatMayOverflowIsTrue) {
+  Graph g;
+  const Tensor x = g.input("x", {4}), squared = prim::mul(x, x), truth = prim::cast(squared, DType::Bool);
+  g.output("truth", truth);
+  g.output("chosen", prim::where(truth, squared, full_like(x, -1)));
+  Value v = make_value(DType::F32, {4});
+  v.f = {1e30, -3e25, 1e19, 0};
+  const Results r = interpret(g, {{"x", v}}, {}, Rounding::Wide, true);
+  for (std::size_t k = 0; k < 4; ++k) EXPECT_EQ(r.outputs.at("truth").error_at(k), 0) << k;
+  for (std::size_t k = 0; k < 2; ++k) EXPECT_EQ(r.outputs.at("chosen").error_at(k), kInf) << k;
+}
