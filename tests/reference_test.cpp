@@ -119,9 +119,9 @@ class Views {
         return v.pad(zero, after);
       }
       default: {
-        if (rank == 0 || rank > 5) return v;
+        if (rank == 0 || rank > 5 || extent(axis) < 1) return v;
         const auto size = 1 + below(static_cast<int>(std::min<std::int64_t>(extent(axis), 3)));
-        return extent(axis) < 1 ? v : v.unfold(axis, size, 1 + below(2), 1);
+        return v.unfold(axis, size, 1 + below(2), 1);
       }
     }
   }
