@@ -456,3 +456,45 @@ TEST(Gemm, StridesAndBatches) {
       }
   }
 }
+
+// Rows of B that overlap, as windows of a signal do: neighbours lie one element apart in every type, not in f32 alone.
+TEST(Gemm, RowsOfBThatOverlap) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  const auto pool = threads(2);
+  for (const WeightType t : {WeightType::F32, WeightType::F16, WeightType::BF16})
+    for (const auto& [m, n, k] :
+         {std::array{1, 7, 2}, std::array{3, 150, 33}, std::array{4, 40, 1}, std::array{9, 33, 70}}) {
+      const Weight w = make_weight(t, 1, n + k, random);
+      for (const int a_k : {1, 3}) {
+        std::vector<float> a(static_cast<std::size_t>(m * k * a_k)), c(static_cast<std::size_t>(m * n));
+        for (float& x : a) x = normal(random);
+        for (const Isa isa : isas()) {
+          std::fill(c.begin(), c.end(), NAN);
+          const Gemm g{.m = m,
+                       .n = n,
+                       .k = k,
+                       .a = a.data(),
+                       .a_m = k * a_k,
+                       .a_k = a_k,
+                       .type = t,
+                       .b = w.bytes.data(),
+                       .b_n = 1,
+                       .b_k = 1,
+                       .c = c.data(),
+                       .c_m = n};
+          run(g, {}, *pool, isa);
+          for (int i = 0; i < m; ++i)
+            for (int j = 0; j < n; ++j) {
+              double want = 0;
+              for (int l = 0; l < k; ++l)
+                want += static_cast<double>(a[static_cast<std::size_t>((i * k + l) * a_k)]) *
+                        w.values[static_cast<std::size_t>(j + l)];
+              ASSERT_NEAR(c[static_cast<std::size_t>(i * n + j)], want, 1e-4)
+                  << name(isa) << " " << name(t) << " " << m << "x" << n << "x" << k << " a_k " << a_k << " at " << i
+                  << "," << j;
+            }
+        }
+      }
+    }
+}

@@ -90,10 +90,14 @@ Tensor define_equal(std::span<const Tensor> in) {
 // The product is rounded: 2^-24 |x| of the result may be lost.
 Tensor define_exp(const Tensor& x) { return exp2(mul(x, like(x, std::numbers::log2e))); }
 
-// sin(2 x) / (2 sin x) keeps the digits near zeros, whatever the size of x. NaN where 2 x overflows.
+// sin(2 x) / (2 sin x) keeps the digits near zeros, whatever the size of x. NaN where 2 x overflows. Next to 0, where
+// the cosine is 1 to the last digit, the quotient has no value: `where` wants both of its sides to be numbers.
 Tensor define_cos(const Tensor& x) {
-  const Tensor sine = sin(x), cosine = div(sin(add(x, x)), add(sine, sine));
-  return where(equal(x, like(x, 0)), like(x, 1), cosine);
+  const DType t = x.dtype();
+  const double one_below = t == DType::F64 ? 0x1p-27 : t == DType::F32 ? 0x1p-13 : 0x1p-7;
+  const Tensor one = like(x, 1), is_one = less_than(mul(x, x), like(x, one_below * one_below));
+  const Tensor y = where(is_one, one, x), sine = sin(y);
+  return where(is_one, one, div(sin(add(y, y)), add(sine, sine)));
 }
 
 // hit[.., j, k, ..] = (index[.., j, ..] == k), the axes j and k side by side at `axis`.

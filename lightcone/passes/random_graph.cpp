@@ -159,7 +159,7 @@ Tensor Generator::move(Tensor a) {
 Tensor Generator::elementwise() {
   const Tensor a = any();
   const bool floating = is_float(a.dtype());
-  switch (below(floating ? 18 : 10)) {
+  switch (below(floating ? 20 : 10)) {
     case 0: return prim::add(a, like(a));
     case 1: {
       const auto negated = [](const Tensor& t) { return prim::mul(t, full_like(t, -1)); };
@@ -184,7 +184,9 @@ Tensor Generator::elementwise() {
     case 13: return prim::sqrt(a);
     case 14: return prim::recip(a);
     case 15: return prim::pow(a, chance(60) ? full_like(a, one_of({2.0, 3.0, 0.5, -1.0, 0.0, 1.0})) : like(a));
-    case 16: return prim::add(prim::mul(a, like(a)), full_like(a, one_of({0.5, -1.0, 2.0})));
+    case 16: return prim::exp(a);
+    case 17: return prim::cos(a);
+    case 18: return prim::add(prim::mul(a, like(a)), full_like(a, one_of({0.5, -1.0, 2.0})));
     default: return prim::mul(a, full_like(a, one_of({0.125, -1.0, 1.0, 0.0})));
   }
 }

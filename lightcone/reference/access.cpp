@@ -201,16 +201,21 @@ void Access::unfold(const Move& m, const Ints& to) {
 
 void Access::reshape(const Ints& to) {
   if (count(to) == 0) return terms_.clear();
-  for (Term& t : terms_)
-    if (!regroup(t, to)) {
+  std::vector<Term> all;  // until the last one is made, those there are stay by the old shape
+  for (const Term& t : terms_) {
+    auto next = regroup(t, to);
+    if (!next) {
       flatten();
-      regroup(terms_[0], to);  // one term that counts through everything fits every shape
-      return;
+      all = {*regroup(terms_[0], to)};  // one term that counts through everything fits every shape
+      break;
     }
+    all.push_back(std::move(*next));
+  }
+  terms_ = std::move(all);
 }
 
-// The term by the axes of another shape; false where one of its tables would have to be cut and cannot be.
-bool Access::regroup(Term& t, const Ints& to) const {
+// The term by the axes of another shape; none where one of its tables would have to be cut and cannot be.
+std::optional<Access::Term> Access::regroup(const Term& t, const Ints& to) const {
   Term next{t.table, {}, t.start};
   for (const Group& g : groups(shape_, to)) {
     Ints all{0};  // the axes of the group as one
@@ -242,7 +247,7 @@ bool Access::regroup(Term& t, const Ints& to) const {
     }
     auto parts = split(all, extents);
     if (!parts) {
-      if (!alone) return false;
+      if (!alone) return std::nullopt;
       next.table.clear();
       for (i64 m : all) next.table.push_back(t.table[static_cast<std::size_t>(t.start + m)]);
       next.start = 0;
@@ -252,8 +257,7 @@ bool Access::regroup(Term& t, const Ints& to) const {
     }
     for (Ints& p : *parts) next.along.push_back(std::move(p));
   }
-  t = std::move(next);
-  return true;
+  return next;
 }
 
 void Access::fold() {
@@ -331,10 +335,6 @@ void Access::plane(std::span<const i64> index, std::size_t a, std::size_t b, i64
   const i64 rows = shape_[a], columns = to - from;
   std::fill(p, p + rows * columns, offset_);
   for (const Term& t : terms_) {
-    if (t.table.empty()) {  // of a tensor without elements only what is padded can be read
-      std::fill(p, p + rows * columns, kOutside);
-      continue;
-    }
     i64 at = t.start;
     for (std::size_t i = 0; i < shape_.size(); ++i)
       if (i != a && i != b && !t.along[i].empty()) at += t.along[i][static_cast<std::size_t>(index[i])];

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -45,7 +46,7 @@ class Access {
   void pad(const Ints& before, const Ints& to);
   void unfold(const Move& m, const Ints& to);
   void reshape(const Ints& to);
-  bool regroup(Term& t, const Ints& to) const;
+  std::optional<Term> regroup(const Term& t, const Ints& to) const;
   void fold();     // one term for an axis
   void flatten();  // one term for everything
 

@@ -92,8 +92,13 @@ Shift reduced_samples(const Node& n, const Value& in, i64 length, const Place& p
     s[l] = !known[l] ? kNaN : floats || n.op == Op::MaxReduce ? apart(acc[l], y) : acc[l];
   if (!floats || n.op == Op::MaxReduce) return s;
   Sum sum;
-  double partial = 0;
-  for (i64 k = 0; k < length; ++k) sum.add(in.f[place(k)], partial += in.f[place(k)]);
+  double partial = 0, other_way = 0;
+  for (i64 k = 0; k < length; ++k) {
+    const double term = in.f[place(k)];
+    sum.add(term, partial += term);
+    other_way += against(y, term);
+  }
+  if (overflows(n.dtype, other_way)) return kUnknown;
   round_samples(n.dtype, unit_of_sum(n.dtype), y, sum.magnitude(static_cast<double>(length)), way.bits(o), s);
   return s;
 }

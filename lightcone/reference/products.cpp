@@ -153,7 +153,7 @@ void add_rounded(const Panel& a, const Panel& b, std::size_t width, Row& r) {
 }
 
 // Where infinities or NaN flow: each sample added up by itself.
-Shift add_again(const Panel& a, const Panel& b, std::size_t width, std::size_t j, double y) {
+Shift add_again(DType t, const Panel& a, const Panel& b, std::size_t width, std::size_t j, double y) {
   const std::size_t depth = a.x.size();
   Shift s = kNoShift;
   const auto moved = [&](const Panel& p, std::size_t l, std::size_t at) { return p.exact ? 0 : p.s[l][at]; };
@@ -164,6 +164,9 @@ Shift add_again(const Panel& a, const Panel& b, std::size_t width, std::size_t j
   };
   for (std::size_t k = 0; k < depth && std::isnan(y); ++k)  // a NaN among them that no rounding can heal
     if (std::isnan(a.x[k] * b.x[k * width + j]) && certain(a, k) && certain(b, k * width + j)) return s;
+  double other_way = 0;
+  for (std::size_t k = 0; k < depth; ++k) other_way += against(y, a.x[k] * b.x[k * width + j]);
+  if (overflows(t, other_way)) return kUnknown;
   for (std::size_t l = 0; l < kSamples; ++l) {
     double sum = 0;
     bool known = true;
@@ -247,7 +250,7 @@ class Product {
         out_.shift[o][l] = r.shift[l][j];
         finite = finite && std::isfinite(r.shift[l][j]);
       }
-      if (!finite) out_.shift[o] = add_again(a, b, width, j, out_.f[o]);
+      if (!finite) out_.shift[o] = add_again(n_.dtype, a, b, width, j, out_.f[o]);
     }
   }
 

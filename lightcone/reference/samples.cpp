@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <utility>
 
 #include "lightcone/reference/internal.h"
 
@@ -33,6 +34,17 @@ double roundoff(DType t) {
 double sample(const Sampled& v, int k) { return v.s ? v.x + v.s[k] : v.x; }
 i64 whole_sample(const Sampled& v, int k) { return v.s ? v.i + std::llround(v.s[k]) : v.i; }
 bool unknown(const Sampled& v, int k) { return v.s && std::isnan(v.s[k]); }
+
+// What an implementation may see of an operand. One that overflows in some samples does so on its own side of zero.
+std::pair<double, double> within_reach(const Sampled& v) {
+  double far = 0, least = v.x, most = v.x;
+  for (int k = 0; v.s && k < kSamples; ++k) {
+    if (std::isnan(v.s[k])) return {-kInf, kInf};
+    if (std::isfinite(v.s[k])) far = std::max(far, std::fabs(v.s[k]));
+    else (v.s[k] < 0 ? least : most) = v.s[k];
+  }
+  return {least - kReach * far, most + kReach * far};
+}
 
 // Of integers: beyond this the samples' shifts are no longer whole.
 double apart(i64 sample, i64 value) {
@@ -106,6 +118,10 @@ double unit_of(Op op, DType t) {
   return roundoff(t) * (is_half(t) ? (t == DType::F16 ? 2 : 4) : plain ? 4 : 8);
 }
 double unit_of_sum(DType t) { return roundoff(t) * 4; }
+double against(double sum, double term) {
+  return std::isinf(sum) && std::isfinite(term) && std::signbit(term) != std::signbit(sum) ? std::fabs(term) : 0;
+}
+bool overflows(DType t, double magnitude) { return magnitude >= largest(t) * (1 - 0x1p-6); }
 
 Shift carried(const Node& n, DType operands, std::span<const Sampled> x, double y, i64 i, std::uint64_t bits) {
   const OpInfo& op = info(n.op);
@@ -144,9 +160,9 @@ Shift carried(const Node& n, DType operands, std::span<const Sampled> x, double 
 Shift converted(DType from, DType to, const Sampled& x, double y, i64 i, std::uint64_t bits) {
   Shift s;
   if (is_float(from) && !is_float(to)) {
-    const double reach = kReach * spread(x.s);
-    const bool zero = to == DType::Bool && std::fabs(x.x) <= reach;
-    const i64 low = zero ? 0 : whole(to, x.x - reach), high = zero ? 1 : whole(to, x.x + reach);
+    const auto [least, most] = within_reach(x);
+    const bool zero = to == DType::Bool && least <= 0 && most >= 0;
+    const i64 low = zero ? 0 : whole(to, least), high = zero ? 1 : whole(to, most);
     if (low != high) {
       for (int k = 0; k < kSamples; ++k) s[static_cast<std::size_t>(k)] = apart(heads(bits, k) ? low : high, i);
       return s;
@@ -169,11 +185,11 @@ Shift converted(DType from, DType to, const Sampled& x, double y, i64 i, std::ui
 void round_samples(DType t, double unit, double y, double magnitude, std::uint64_t bits, Shift& s) {
   if (!std::isfinite(y) || magnitude == 0) return;
   const double size = unit * magnitude + smallest(t);
-  const bool overflows = magnitude >= largest(t) * (1 - 0x1p-6);
+  const bool over = overflows(t, magnitude);
   for (int k = 0; k < kSamples; ++k) {
     double& d = s[static_cast<std::size_t>(k)];
     d += size * part(bits, k);
-    if (!overflows || std::isnan(d)) continue;
+    if (!over || std::isnan(d)) continue;
     // a sum whose terms overflow before they cancel may be anything
     if (std::fabs(y) < magnitude * 0.5) d = kNaN;
     else if (heads(bits, k)) d = std::copysign(kInf, y);

@@ -66,6 +66,10 @@ double unit_of(Op op, DType t);
 // the other does (N. J. Higham and T. Mary, "A new approach to probabilistic rounding error analysis", SIAM J. Sci.
 // Comput. 41, 2019), whatever order an implementation takes.
 double unit_of_sum(DType t);
+// An infinite sum of which this term is one: how much it takes it the other way. When all that overflows by itself,
+// the sum is NaN in some order and infinite in another.
+double against(double sum, double term);
+bool overflows(DType t, double magnitude);
 
 // A value that is computed again for another reader may be rounded otherwise there, or not at all: a multiplication
 // is fused with the addition behind it. Moves the samples of an inexact operand.

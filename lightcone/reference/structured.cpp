@@ -1,5 +1,6 @@
 // Composites that move elements: gather, scatter, sort, block formats.
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "lightcone/core/graph_impl.h"
@@ -100,14 +101,22 @@ void mark_ties(const Value& in, const Rows& rows, i64 o, i64 i, std::span<const 
     if (std::isinf(far)) return side * kInf;
     return (descending ? -x : x) + side * kReach * far;
   };
-  std::vector<double> lowest(length + 1, kInf);
-  for (std::size_t k = length; k-- > 0;) lowest[k] = std::min(lowest[k + 1], bound(k, -1));
-  double highest = -kInf;
+  const auto moved = [&](std::size_t k) -> std::size_t { return !exact(in.shift[rows.at(o, order[k], i)]); };
+  // The most of what came and the least of what follows, of exact elements, whose ties their places decide, and of
+  // others, which may not even tie. NaN: there are none.
+  using Pair = std::array<double, 2>;
+  std::vector<Pair> least(length + 1, Pair{kNaN, kNaN});
+  for (std::size_t k = length; k-- > 0;) {
+    least[k] = least[k + 1];
+    double& least_now = least[k][moved(k)];
+    least_now = std::fmin(least_now, bound(k, -1));
+  }
+  Pair most{kNaN, kNaN};
   for (std::size_t k = 0, first = 0; k < length; ++k) {
-    highest = std::max(highest, bound(k, 1));
-    const bool ties = k + 1 < length && exact(in.shift[rows.at(o, order[k], i)]) &&
-                      exact(in.shift[rows.at(o, order[k + 1], i)]) && highest <= lowest[k + 1];
-    if (k + 1 < length && !(highest < lowest[k + 1]) && !ties) continue;
+    double& most_now = most[moved(k)];
+    most_now = std::fmax(most_now, bound(k, 1));
+    const Pair& next = least[k + 1];
+    if (most[0] > next[0] || most[0] >= next[1] || most[1] >= next[0] || most[1] >= next[1]) continue;
     for (std::size_t p = first; k > first && p <= k; ++p) out.shift[rows.at(o, static_cast<i64>(p), i)] = kUnknown;
     first = k + 1;
   }

@@ -313,7 +313,7 @@ void product(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTa
   const bool few = g.m <= kFewRows && !u.exact();
   if (few && g.a_k == 1 && (g.packed || g.type != WeightType::F32 || g.b_k == 1))
     return few_rows(g, parallel, scratch, t, u);
-  if (few && g.b_n == 1 && !g.packed)
+  if (few && g.b_n == 1 && !g.packed && g.type == WeightType::F32)
     return parallel.run(static_cast<int>((g.n + kColumns - 1) / kColumns), stream_columns, &j);
   j.a = scratch, j.rows = scratch + scratch_bytes(g, u), j.depth = tile_depth(g, u);
   for (j.g = &g; j.g; j.g = j.g->also) {

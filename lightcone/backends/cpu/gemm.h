@@ -75,7 +75,7 @@ struct GemmTable {
   // the same for packed weights: groups of sixteen rows; `sums` from step_sums
   void (*step_sums)(const Gemm& g, float* to);
   void (*gemv_packed)(const Gemm& g, const float* sums, std::int64_t group_begin, std::int64_t group_end);
-  // few rows of A against a B whose columns are neighbours, columns [begin, end)
+  // few rows of A against a B in f32 whose columns are neighbours, columns [begin, end)
   void (*axpy)(const Gemm& g, std::int64_t begin, std::int64_t end);
   // 16 columns of B in f32, from j0 on, of which `columns` exist: [depth][16]
   void (*pack_b)(const Gemm& g, std::int64_t j0, std::int64_t columns, std::int64_t k0, std::int64_t depth, float* to);
