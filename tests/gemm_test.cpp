@@ -203,6 +203,12 @@ TEST(Gemm, EveryUnitEveryTypeItTakes) {
   EXPECT_GT(checked, 10000);
 }
 
+// The caches of another machine for every number of workers: neither may change a bit.
+Blocking blocking(int workers) {
+  if (workers == 2) return Blocking(Machine{.l1 = 8 << 10, .l2 = 64 << 10});
+  return Blocking(workers == 3 ? Machine{.l1 = 128 << 10, .l2 = 8 << 20} : Machine{});
+}
+
 // Rows for several blocks of A, columns for several panels of B, a depth for several calls of `tile`.
 TEST(Gemm, LargerThanEveryBlock) {
   constexpr std::int64_t kM = 2050, kN = 1090, kK = 1100;
@@ -231,7 +237,8 @@ TEST(Gemm, LargerThanEveryBlock) {
                      .b_n = kK,
                      .b_k = 1,
                      .c = c.data(),
-                     .c_m = kN};
+                     .c_m = kN,
+                     .blocking = blocking(workers)};
         run(g, {}, *threads(workers), isa);
         if (first.empty()) first = c;
         ASSERT_EQ(std::memcmp(first.data(), c.data(), c.size() * 4), 0) << name(isa) << workers << ready;
@@ -268,12 +275,12 @@ TEST(Gemm, PackedWeightsLargerThanEveryBlock) {
       const Weight w = make_weight(t, kN, kK, random);
       const std::vector<std::byte> packed = pack(t, w.bytes, kN, kK, *one_thread());
       std::vector<float> first;
-      for (const int workers : {0, 1, 3}) {  // 0: not packed
+      for (const int workers : {0, 1, 2, 3}) {  // 0: not packed
         std::vector<float> c(kM * kN, NAN);
         Gemm g{.m = kM, .n = kN, .k = kK, .a = a.data(), .a_m = kK, .a_k = 1, .type = t, .packed = workers > 0};
         g.b = workers > 0 ? packed.data() : w.bytes.data(), g.b_n = w.row, g.b_k = 1;
         g.unit = u, g.zero = int8_format(t).zero;
-        g.c = c.data(), g.c_m = kN;
+        g.c = c.data(), g.c_m = kN, g.blocking = blocking(workers);
         run(g, {}, *threads(std::max(workers, 1)), detect_isa());
         if (first.empty()) first = c;
         ASSERT_EQ(std::memcmp(first.data(), c.data(), c.size() * 4), 0) << unit << " " << name(t) << " " << workers;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <random>
 
+#include "lightcone/backends/cpu/blocking.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/machine.h"
 #include "lightcone/backends/cpu/tune.h"
@@ -95,6 +96,29 @@ TEST(Machine, ResultsDoNotDependOnIt) {
         ASSERT_EQ(std::memcmp(got.data(), want.data(), want.size() * sizeof(float)), 0) << columns << "\n" << str(m);
       }
     }
+}
+
+// What a product or a convolution keeps in the caches follows them; how it is added does not.
+TEST(Machine, BlockingFollowsTheCaches) {
+  const host::Blocking usual, small(Machine{.l2 = 256 << 10}), large(Machine{.l1 = 48 << 10, .l2 = 2 << 20});
+  EXPECT_EQ(usual.rows(512), 170);
+  EXPECT_EQ(usual.columns(usual.rows(512)), 512);
+  for (const host::Blocking& b : {usual, small, large}) {  // A and C of a task, and room for two strips of B
+    const std::int64_t rows = b.rows(512);
+    EXPECT_LE(4 * rows * (512 + b.columns(rows)), b.l2() * 2 / 3);
+    EXPECT_GE(4 * rows * (512 + b.columns(rows)), b.l2() / 2);
+  }
+  EXPECT_GT(large.near(), usual.near());
+  EXPECT_EQ(small.shared(4), 4 * small.l2());
+  const host::Blocking wild(Machine{.l1 = 1 << 24, .l2 = 1 << 30});  // as large as a profile may say
+  EXPECT_LE(wild.l2(), 8 << 20);
+  // A plan is of the machine it is for.
+  const auto scratch = [](std::int64_t l2) {
+    Graph g;
+    g.output("y", matmul(g.input("a", {2000, 1000}), g.input("b", {1000, 300})));
+    return compile(g, generic() | cpu({.threads = 2, .machine = Machine{.l2 = l2}})).plan().arena_bytes;
+  };
+  EXPECT_LT(scratch(256 << 10), scratch(2 << 20));
 }
 
 TEST(Machine, TuningGivesAProfileOfThisProcessor) {

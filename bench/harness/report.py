@@ -37,11 +37,12 @@ def differs(a, b, tolerance):
     return not worst <= tolerance * max(a["rms"], 1e-30)  # NaN differs
 
 
-def judge(row, done, others):
-    """[(goal in words, value in words, True / False / None for unknown)]"""
+def judge(row, done, others, units):
+    """[(goal in words, value in words, True / False / None for unknown)], of the goals for a processor with these units."""
     ours = done["runs"]["lightcone"]
+    goals = [g for g in row["goals"] if g[0] != "than" or len(g) < 4 or g[3] in units]
     out = []
-    for goal in row["goals"]:
+    for goal in goals:
         kind = goal[0]
         if ours["missing"]:
             out.append((words(goal), ours["missing"], None))
@@ -57,9 +58,6 @@ def judge(row, done, others):
         elif kind == "limit":
             share = done["share_of_limit"]
             out.append((words(goal), "unknown" if share is None else "%.0f %%" % (100 * share), None if share is None else share >= goal[1]))
-        elif kind == "below":
-            s = median(ours["seconds"])
-            out.append((words(goal), "%s s" % shown(s), s < goal[1]))
         elif kind == "rss":
             planned = ours["facts"].get("planned_bytes")
             r = ours["peak_rss"] / planned if planned else None
@@ -72,15 +70,14 @@ def judge(row, done, others):
             r = base["lightcone"] / done["lightcone"]
             out.append((words(goal), "%.2f" % r, r <= goal[2]))
     if done["used_by_others"] > BUSY:  # memory is what it is, times are not
-        out = [g if goal[0] == "rss" else (g[0], g[1] + ", on a busy machine", None) for goal, g in zip(row["goals"], out)]
+        out = [g if goal[0] == "rss" else (g[0], g[1] + ", on a busy machine", None) for goal, g in zip(goals, out)]
     return out
 
 
 def words(goal):
     return {
-        "than": lambda: ">= %gx %s" % (goal[2], goal[1] if goal[1] != "best" else "the best peer"),
+        "than": lambda: ">= %gx %s%s" % (goal[2], goal[1] if goal[1] != "best" else "the best peer", ", with %s" % goal[3] if len(goal) > 3 else ""),
         "limit": lambda: ">= %g %% of the limit" % (100 * goal[1]),
-        "below": lambda: "< %g s" % goal[1],
         "rss": lambda: "memory <= %g of the plan" % goal[1],
         "linear": lambda: "a node <= %g of what it is in %s" % (goal[2], goal[1]),
     }[goal[0]]()
@@ -123,18 +120,44 @@ def summary(results):
 
 
 def page(result):
-    """The table of docs/performance.md."""
+    """One machine's table, with every peer."""
     yield "| work | Lightcone | of the limit | times as fast as | goals |"
     yield "|---|---|---|---|---|"
     for name, d in result["workloads"].items():
-        ours = d["runs"]["lightcone"]
         share = "" if d["share_of_limit"] is None else "%.0f %%" % (100 * d["share_of_limit"])
         peers = []
         for peer, r in d["runs"].items():
-            if peer == "lightcone" or r["missing"] or ours["missing"]:
-                continue
-            told = "".join(" (%s)" % v for v in r["told"].values()) + (" (differs)" if r["differs"] else "")
-            peers.append("%s%s %.2f" % (peer, told, ratio(ours["seconds"], r["seconds"])))
+            if r.get("ratio"):
+                told = "".join(" (%s)" % v for v in r["told"].values()) + (" (differs)" if r["differs"] else "")
+                peers.append("%s%s %.2f" % (peer, told, r["ratio"]))
         goals = ["%s %s" % (words_of, {True: "reached", False: "**missed**", None: "open"}[ok]) for words_of, _, ok in d["goals"]]
-        busy = " (busy machine)" if d["used_by_others"] > BUSY else ""
-        yield "| %s | %s %s%s | %s | %s | %s |" % (name, shown(d["lightcone"]), d["unit"], busy, share, ", ".join(peers), "; ".join(goals))
+        yield "| %s | %s %s%s | %s | %s | %s |" % (name, shown(d["lightcone"]), d["unit"], busy(d), share, ", ".join(peers), "; ".join(goals))
+
+
+def busy(done):
+    return " (busy machine)" if done["used_by_others"] > BUSY else ""
+
+
+def cell(d):
+    """What a machine did in one workload: the rate, its share of the limit, the ratio to the fastest peer."""
+    if d is None or d["lightcone"] is None:
+        return ""
+    parts = ["%s %s%s" % (shown(d["lightcone"]), d["unit"], busy(d))]
+    if d["share_of_limit"] is not None:
+        parts.append("%.0f %%" % (100 * d["share_of_limit"]))
+    peers = {p: r for p, r in d["runs"].items() if r.get("ratio") and not r["differs"]}
+    if peers:
+        best = min(peers, key=lambda p: peers[p]["ratio"])
+        told = "".join(" (%s)" % v for v in peers[best]["told"].values())
+        parts.append("%.2f %s%s" % (peers[best]["ratio"], best, told))
+    missed = any(ok is False for _, _, ok in d["goals"])
+    return ", ".join(parts) + (" **missed**" if missed else "")
+
+
+def pages(results):
+    """Several machines side by side: the table of docs/performance.md."""
+    yield "| work | " + " | ".join(r["machine"]["cpu"] for r in results) + " |"
+    yield "|---|" + "---|" * len(results)
+    names = dict.fromkeys(name for r in results for name in r["workloads"])
+    for name in names:
+        yield "| %s | %s |" % (name, " | ".join(cell(r["workloads"].get(name)) for r in results))

@@ -41,13 +41,15 @@ struct RowMaker {
 
 class ContractionKernel final : public Kernel {
  public:
-  ContractionKernel(std::vector<ContractionPart> parts, ContractionRows rows, std::shared_ptr<Parallel> p)
+  ContractionKernel(std::vector<ContractionPart> parts, ContractionRows rows, std::shared_ptr<Parallel> p,
+                    const Blocking& blocking)
       : parts_(std::move(parts)),
         rows_(std::move(rows)),
         c_(parts_[0].c),
         offsets_(part_offsets(parts_)),
         parallel_(std::move(p)),
-        isa_(detect_isa()) {
+        isa_(detect_isa()),
+        blocking_(blocking) {
     const auto add = [&](const Dim& d) { sizes_.push_back(d); };
     add(c_.a_offset), add(c_.b_offset);
     add(c_.k.extent), add(c_.k.a), add(c_.k.b);
@@ -115,6 +117,7 @@ class ContractionKernel final : public Kernel {
   std::vector<i64> offsets_;
   std::shared_ptr<Parallel> parallel_;
   Isa isa_;
+  Blocking blocking_;
   std::vector<Dim> sizes_;
 };
 
@@ -129,7 +132,8 @@ Dim ContractionKernel::scratch_bytes(int workers) const {
                        .type = c_.packed ? c_.kept() : c_.type,
                        .packed = c_.packed,
                        .unit = c_.unit,
-                       .rows = rows_.loop ? RowMaker::run : nullptr};
+                       .rows = rows_.loop ? RowMaker::run : nullptr,
+                       .blocking = blocking_};
     most = std::max(most, gemm_scratch_bytes(largest, workers));
   }
   const i64 few = few_bytes(std::min(kFewRows, rows.bounds().hi), c_.k.extent.bounds().hi);
@@ -176,6 +180,7 @@ void ContractionKernel::run(const Launch& l) const {
     return format ? elements / format->elements * format->bytes : elements * unit_bytes(c_.type);
   };
   Gemm g;
+  g.blocking = blocking_;
   g.k = s[2], g.a_k = s[3], g.b_k = s[4];
   g.type = c_.packed ? c_.kept() : c_.type, g.packed = c_.packed;
   g.unit = c_.unit, g.zero = int8_format(c_.type).zero, g.to_f32 = c_.to_f32;
@@ -287,8 +292,8 @@ class PartKernel final : public Kernel {
 }  // namespace
 
 std::shared_ptr<const Kernel> contraction_kernel(std::vector<ContractionPart> parts, ContractionRows rows,
-                                                 std::shared_ptr<Parallel> parallel) {
-  return std::make_shared<ContractionKernel>(std::move(parts), std::move(rows), std::move(parallel));
+                                                 std::shared_ptr<Parallel> parallel, const Blocking& blocking) {
+  return std::make_shared<ContractionKernel>(std::move(parts), std::move(rows), std::move(parallel), blocking);
 }
 i64 contraction_bytes(const std::vector<ContractionPart>& parts) { return part_offsets(parts).back(); }
 std::shared_ptr<const Kernel> part_kernel(const std::vector<ContractionPart>& parts, std::size_t part) {

@@ -13,6 +13,7 @@ using i64 = std::int64_t;
 namespace {
 
 constexpr i64 kNarrowest = 8;   // the smallest nr
+constexpr i64 kMostPixels = 1024;  // of a task, whatever the caches
 constexpr i64 kPackStrip = 12;  // cycles that packing a strip of pixels takes for each tap
 constexpr i64 kTask = 20;       // what a task costs beside, for each tap
 
@@ -34,14 +35,14 @@ void direct_task(void* arg, int task, int worker) {
   const i64 row = task % across * j.rows, group = task / across / along;
   i64 strip = task / across % along * j.strips_task;
   const i64 end = std::min(j.images * j.strips, strip + j.strips_task);
-  Span spans[kPixels / kNarrowest];
+  Span spans[kMostPixels / kNarrowest];
   std::size_t count = 0;
   while (strip < end) {
     const i64 image = strip / j.strips, first = strip % j.strips, n = std::min(end - strip, j.strips - first);
     spans[count++] = {j.run->problem(group, image), first * nr, std::min(b.pixels, (first + n) * nr)};
     strip += n;
   }
-  direct_part(*j.run, spans, count, row, std::min(j.rows, b.rows - row), j.scratch + worker * direct_floats(*j.run->t));
+  direct_part(*j.run, spans, count, row, std::min(j.rows, b.rows - row), j.scratch + worker * direct_floats(*j.run));
 }
 
 // How many strips and rows a task has: what takes the least time, in cycles of a core that multiplies two
@@ -49,7 +50,7 @@ void direct_task(void* arg, int task, int worker) {
 void split(DirectJob& j, int workers) {
   const ConvProblem& b = j.run->base;
   const i64 mr = j.run->t->mr, panels = parts(b.rows, mr), strips = j.images * j.strips, groups = j.run->groups();
-  const i64 most = std::min(strips, kPixels / j.run->t->nr);
+  const i64 most = std::min(strips, direct_pixels(j.run->blocking) / j.run->t->nr);
   i64 least = 0;
   for (i64 n = most; n > 0; --n)
     for (i64 pieces = 1; pieces <= std::min<i64>(panels, 2 * workers); ++pieces) {
@@ -82,12 +83,13 @@ const ConvTable& conv_table(Isa isa) {
 
 i64 depth_step(i64 depth) { return parts(depth, std::max<i64>(1, parts(depth, kDepth))); }
 
-i64 direct_floats(const ConvTable& t) { return kDepth * (kPixels + t.mr) + 16; }
+i64 direct_pixels(const Blocking& b) { return std::clamp<i64>(b.half() * 5 / 4 / kDepth / 32 * 32, 64, kMostPixels); }
+i64 direct_floats(const ConvRun& run) { return kDepth * (direct_pixels(run.blocking) + run.t->mr) + 16; }
 
 void direct_part(const ConvRun& run, const Span* spans, std::size_t count, i64 row, i64 rows, float* scratch) {
   const ConvTable& t = *run.t;
   const ConvProblem& base = run.base;
-  float *image = scratch, *weights = scratch + kDepth * kPixels;
+  float *image = scratch, *weights = scratch + kDepth * direct_pixels(run.blocking);
   const i64 step = depth_step(base.depth);
   for (i64 k = 0; k < base.depth; k += step) {
     const i64 depth = std::min(step, base.depth - k);
@@ -152,11 +154,12 @@ namespace {
 class ConvolutionKernel final : public Kernel {
  public:
   ConvolutionKernel(const Convolution& c, ConvWay way, std::shared_ptr<Parallel> parallel,
-                    std::shared_ptr<const Epilogue> epilogue, Isa isa)
+                    std::shared_ptr<const Epilogue> epilogue, Isa isa, const Blocking& blocking)
       : c_(c),
         parallel_(std::move(parallel)),
         epilogue_(std::move(epilogue)),
         table_(&conv_table(isa)),
+        blocking_(blocking),
         way_(winograd_fits(c) ? way : ConvWay::Direct) {
     const auto add = [&](const Dim& d) { sizes_.push_back(d); };
     add(c.image_offset), add(c.weight_offset);
@@ -178,7 +181,7 @@ class ConvolutionKernel final : public Kernel {
   }
   std::vector<Dim> sizes() const override { return sizes_; }
   Dim scratch_bytes(int workers) const override {
-    const i64 direct = std::max(workers * direct_floats(*table_), slide_floats(largest_, workers));
+    const i64 direct = std::max(workers * direct_floats(largest_), slide_floats(largest_, workers));
     const bool maybe = way_ != ConvWay::Direct;
     const i64 floats = maybe ? std::max(direct, winograd_floats(largest_, workers)) : direct;
     return taps_ + floats * 4;
@@ -205,6 +208,7 @@ class ConvolutionKernel final : public Kernel {
   std::shared_ptr<Parallel> parallel_;
   std::shared_ptr<const Epilogue> epilogue_;
   const ConvTable* table_;
+  Blocking blocking_;
   ConvWay way_;
   std::vector<Dim> sizes_;
   ConvRun largest_;
@@ -216,7 +220,7 @@ constexpr std::size_t kHead = 5, kPixelSizes = 4, kSumSizes = 3, kAxisSizes = 4;
 
 ConvRun ConvolutionKernel::numbers(const i64* s) const {
   ConvRun r;
-  r.shape = &c_, r.t = table_, r.epilogue = epilogue_.get();
+  r.shape = &c_, r.t = table_, r.blocking = blocking_, r.epilogue = epilogue_.get();
   ConvProblem& p = r.base;
   p.rows = s[2], p.weight_row = s[3], p.out_row = s[4];
   s += kHead;
@@ -290,9 +294,10 @@ void ConvolutionKernel::run(const Launch& l) const {
 }  // namespace
 
 std::shared_ptr<const Kernel> convolution_kernel(const Convolution& c, ConvWay way, std::shared_ptr<Parallel> parallel,
-                                                 std::shared_ptr<const Epilogue> epilogue, Isa isa) {
-  if (depthwise_shape(c)) return depthwise_kernel(c, std::move(parallel), std::move(epilogue), isa);
-  return std::make_shared<ConvolutionKernel>(c, way, std::move(parallel), std::move(epilogue), isa);
+                                                 std::shared_ptr<const Epilogue> epilogue, Isa isa,
+                                                 const Blocking& blocking) {
+  if (depthwise_shape(c)) return depthwise_kernel(c, std::move(parallel), std::move(epilogue), isa, blocking);
+  return std::make_shared<ConvolutionKernel>(c, way, std::move(parallel), std::move(epilogue), isa, blocking);
 }
 
 }  // namespace lc::host

@@ -57,7 +57,8 @@ std::optional<Convolution> match_convolution(const Graph& g, const Sides& s);
 std::optional<NodeId> filters_parameter(const Graph& g, NodeId operand);
 enum class ConvWay : std::uint8_t { Direct, Cheapest, Winograd };  // the last: wherever the shape allows it
 std::shared_ptr<const Kernel> convolution_kernel(const Convolution& c, ConvWay way, std::shared_ptr<Parallel> parallel,
-                                                 std::shared_ptr<const Epilogue> epilogue, Isa isa = detect_isa());
+                                                 std::shared_ptr<const Epilogue> epilogue, Isa isa = detect_isa(),
+                                                 const Blocking& blocking = Blocking());
 
 // Weights as the micro-kernels read them: of each group, panels of mr rows, [depth][mr], and nothing is
 // larger but the last panel. Both ways start from them. Packed once, when a parameter is loaded.
@@ -153,6 +154,7 @@ struct ConvRun {
   const Convolution* shape = nullptr;
   std::int64_t sum_extent[kOuter] = {}, sum_image[kOuter] = {};  // of shape->sums
   const ConvTable* t = nullptr;
+  Blocking blocking{};
   const Launch* launch = nullptr;
   const Epilogue* epilogue = nullptr;
   const std::int64_t* epilogue_sizes = nullptr;
@@ -165,13 +167,14 @@ struct ConvRun {
 };
 
 // The direct way: rows of products that share their weights, and some pixels of each.
-inline constexpr std::int64_t kDepth = 320;   // taps packed at a time: a strip of pixels and a panel of weights in L1
-inline constexpr std::int64_t kPixels = 512;  // at most, every span rounded up to nr: what stays in L2 packed
+inline constexpr std::int64_t kDepth = 320;  // taps packed at a time: it decides bits
+// Pixels of a task, at most, every span rounded up to nr: packed they take five eighths of the second-level cache.
+std::int64_t direct_pixels(const Blocking& b);
 struct Span {
   ConvProblem p;
   std::int64_t begin, end;
 };
-std::int64_t direct_floats(const ConvTable& t);  // scratch of one worker
+std::int64_t direct_floats(const ConvRun& run);  // scratch of one worker
 void direct_part(const ConvRun& run, const Span* spans, std::size_t count, std::int64_t row, std::int64_t rows,
                  float* scratch);
 

@@ -10,8 +10,6 @@ namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kPart = 1 << 17;  // floats of the image a task reads, about: they stay in the second-level cache
-constexpr i64 kCopy = 1 << 20;  // floats of images copied at a time, about
 constexpr i64 kCopyTask = 1 << 13;
 constexpr i64 kMostImages = i64{1} << 32;  // scratch and the way do not change beyond
 
@@ -67,17 +65,19 @@ bool copied(const Convolution& c, LastShape& s) {
 class ConvLastKernel final : public Kernel {
  public:
   ConvLastKernel(const Convolution& c, const LastShape& s, ConvWay way, std::shared_ptr<Parallel> parallel,
-                 std::shared_ptr<const Epilogue> epilogue, Isa isa)
+                 std::shared_ptr<const Epilogue> epilogue, Isa isa, const Blocking& blocking)
       : s_(s),
         parallel_(std::move(parallel)),
         epilogue_(std::move(epilogue)),
-        tiles_(s.sums, s.rows, conv_last_table(isa)) {
+        tiles_(s.sums, s.rows, conv_last_table(isa)),
+        part_(blocking.half()),
+        copied_(blocking.shared(4) / 4) {
     sizes_ = {c.image_offset, c.pixels[0].extent};
     if (epilogue_)
       for (const Dim& d : epilogue_->sizes()) sizes_.push_back(d);
     flops_ = Dim(2 * s.rows * s.depth * s.y.extent * s.x.extent) * c.pixels[0].extent;
     largest_ = std::min(c.pixels[0].extent.bounds().hi, kMostImages);
-    winograd_ = LastWinograd::make(s, largest_, way, conv_last_table(isa));
+    winograd_ = LastWinograd::make(s, largest_, way, conv_last_table(isa), blocking);
   }
   std::string name() const override {
     const std::string way = winograd_ ? "conv_winograd_last" : "conv_last";
@@ -103,7 +103,7 @@ class ConvLastKernel final : public Kernel {
     i64 copy_rows;
   };
   i64 group(i64 images) const {
-    return s_.copy ? std::clamp<i64>(kCopy / s_.batch_step, 1, std::max<i64>(images, 1)) : images;
+    return s_.copy ? std::clamp<i64>(copied_ / s_.batch_step, 1, std::max<i64>(images, 1)) : images;
   }
   void copy_row(const Job& j, i64 row) const;
   void share(const Job& j, int task) const;
@@ -112,6 +112,7 @@ class ConvLastKernel final : public Kernel {
   std::shared_ptr<Parallel> parallel_;
   std::shared_ptr<const Epilogue> epilogue_;
   LastTiles tiles_;
+  i64 part_, copied_;  // floats of the image that a task reads; of images that are copied at a time; about
   std::optional<LastWinograd> winograd_;
   std::vector<Dim> sizes_;
   Dim flops_;
@@ -168,7 +169,7 @@ void ConvLastKernel::run(const Launch& l) const {
       };
       l.parallel.run(static_cast<int>(parts(n * s_.y.length, j.copy_rows)), task, &j);
     }
-    j.split = tiles_.split(j.pixels, kPart / (s_.copy ? 2 * s_.channels : s_.depth), workers);
+    j.split = tiles_.split(j.pixels, part_ / (s_.copy ? 2 * s_.channels : s_.depth), workers);
     const auto task = [](void* arg, int number, int) {
       const Job& k = *static_cast<const Job*>(arg);
       k.k.share(k, number);
@@ -210,9 +211,11 @@ std::optional<LastShape> last_shape(const Convolution& c) {
 
 std::shared_ptr<const Kernel> convolution_last_kernel(const Convolution& c, ConvWay way,
                                                       std::shared_ptr<Parallel> parallel,
-                                                      std::shared_ptr<const Epilogue> epilogue, Isa isa) {
+                                                      std::shared_ptr<const Epilogue> epilogue, Isa isa,
+                                                      const Blocking& blocking) {
   if (is_depthwise_last(c)) return depthwise_last_kernel(c, std::move(parallel), std::move(epilogue), isa);
-  return std::make_shared<ConvLastKernel>(c, *last_shape(c), way, std::move(parallel), std::move(epilogue), isa);
+  return std::make_shared<ConvLastKernel>(c, *last_shape(c), way, std::move(parallel), std::move(epilogue), isa,
+                                          blocking);
 }
 
 }  // namespace lc::host

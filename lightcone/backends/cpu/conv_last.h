@@ -102,7 +102,8 @@ class LastTiles {
 class LastWinograd {
  public:
   // Nothing where the shape does not allow it, or it does not pay for `images`.
-  static std::optional<LastWinograd> make(const LastShape& s, std::int64_t images, ConvWay way, const ConvLastTable& t);
+  static std::optional<LastWinograd> make(const LastShape& s, std::int64_t images, ConvWay way, const ConvLastTable& t,
+                                          const Blocking& blocking);
   std::int64_t floats() const;  // scratch
   // false: numbers that cannot be mixed; the result is not complete.
   bool run(const Launch& l, const float* image, std::int64_t images, const Epilogue* epilogue,
@@ -110,7 +111,7 @@ class LastWinograd {
 
  private:
   struct Job;
-  LastWinograd(const LastShape& s, const ConvLastTable& t, std::int64_t images);
+  LastWinograd(const LastShape& s, const ConvLastTable& t, std::int64_t images, const Blocking& blocking);
   std::int64_t tiles(std::int64_t images) const { return images * down_ * across_; }
   void transform(const Job& j, int task) const;
   void multiply(const Job& j, int task) const;
@@ -125,7 +126,8 @@ class LastWinograd {
 
 std::shared_ptr<const Kernel> convolution_last_kernel(const Convolution& c, ConvWay way,
                                                       std::shared_ptr<Parallel> parallel,
-                                                      std::shared_ptr<const Epilogue> epilogue, Isa isa = detect_isa());
+                                                      std::shared_ptr<const Epilogue> epilogue, Isa isa = detect_isa(),
+                                                      const Blocking& blocking = Blocking());
 
 // Convolutions of images, and what is elementwise behind them, with their channels last, where most of a graph's
 // convolutions gain by it; nothing where it would not.

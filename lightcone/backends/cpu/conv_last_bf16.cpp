@@ -12,7 +12,6 @@ namespace {
 
 using i64 = std::int64_t;
 using Word = std::uint32_t;     // a pair of channels
-constexpr i64 kPart = 1 << 16;  // words of the image a task rounds, about: they stay in the second-level cache
 
 i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
 
@@ -33,20 +32,21 @@ std::vector<LastShape::Sum> in_words(const LastShape& s) {
 class ConvLastBf16Kernel final : public Kernel {
  public:
   ConvLastBf16Kernel(const Convolution& c, const LastShape& s, std::shared_ptr<Parallel> parallel,
-                     std::shared_ptr<const Epilogue> epilogue, const ConvLastBf16Table& t)
+                     std::shared_ptr<const Epilogue> epilogue, const ConvLastBf16Table& t, const Blocking& blocking)
       : s_(s),
         words_(channel_words(s)),
         parallel_(std::move(parallel)),
         epilogue_(std::move(epilogue)),
         table_(&t),
-        tiles_(in_words(s), s.rows, t.mr, t.nr, t.tile) {
+        tiles_(in_words(s), s.rows, t.mr, t.nr, t.tile),
+        quarter_(blocking.half() / 2) {
     sizes_ = {c.image_offset, c.pixels[0].extent};
     if (epilogue_)
       for (const Dim& d : epilogue_->sizes()) sizes_.push_back(d);
     flops_ = Dim(2 * s.rows * s.depth * s.y.extent * s.x.extent) * c.pixels[0].extent;
     depth_ = s.depth / s.sums.back().extent * words_;
     if (s.copy) y_step_ = s.y.step / (s.x.length * s.channels), x_step_ = s.x.step / s.channels;
-    most_ = kPart / (s.copy ? y_step_ * x_step_ * words_ : depth_);
+    most_ = quarter_ / (s.copy ? y_step_ * x_step_ * words_ : depth_);
   }
   std::string name() const override {
     return "conv_last_bf16_" + std::string(table_->name) + (epilogue_ ? "+" + epilogue_->loop()->name() : "");
@@ -82,6 +82,8 @@ class ConvLastBf16Kernel final : public Kernel {
   std::shared_ptr<const Epilogue> epilogue_;
   const ConvLastBf16Table* table_;
   LastTiles tiles_;
+  // A quarter of the second-level cache: words of the image that a task rounds, about, and floats fetched for the next.
+  i64 quarter_;
   std::vector<Dim> sizes_;
   Dim flops_;
   i64 depth_ = 0, y_step_ = 1, x_step_ = 1;  // words of a window; rows and pixels between two of them
@@ -139,10 +141,9 @@ void ConvLastBf16Kernel::copy_windows(const Job& j, i64 first, i64 count, Word* 
 
 // Where some pixels' windows lie in the image, as far as nothing lies between them.
 std::span<const float> ConvLastBf16Kernel::reads(const Job& j, i64 first, i64 count) const {
-  constexpr i64 kMost = 1 << 16;  // what leaves room in the second-level cache
   const i64 row = first / s_.x.extent, y = row % s_.y.extent;
   const float* image = j.image + row / s_.y.extent * s_.batch_image;
-  const i64 floats = std::min(count * s_.batch_image / (s_.x.extent * s_.y.extent), kMost);
+  const i64 floats = std::min(count * s_.batch_image / (s_.x.extent * s_.y.extent), quarter_);
   if (s_.copy ? s_.channel_step != 1 : s_.x.step != s_.depth) return {};
   const i64 from = s_.copy ? std::max<i64>(y * y_step_, s_.y.lo) * s_.y.unit + s_.x.lo * s_.x.unit
                            : y * s_.y.step + first % s_.x.extent * s_.x.step;
@@ -196,9 +197,10 @@ const ConvLastBf16Table& conv_last_bf16_table(Isa isa) {
 bool narrow_fits(const Convolution& c) { return narrow_shape(c).has_value(); }
 
 std::shared_ptr<const Kernel> convolution_last_bf16_kernel(const Convolution& c, std::shared_ptr<Parallel> parallel,
-                                                           std::shared_ptr<const Epilogue> epilogue, Isa isa) {
+                                                           std::shared_ptr<const Epilogue> epilogue, Isa isa,
+                                                           const Blocking& blocking) {
   return std::make_shared<ConvLastBf16Kernel>(c, *narrow_shape(c), std::move(parallel), std::move(epilogue),
-                                              conv_last_bf16_table(isa));
+                                              conv_last_bf16_table(isa), blocking);
 }
 
 }  // namespace lc::host

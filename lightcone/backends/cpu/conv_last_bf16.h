@@ -27,6 +27,7 @@ const ConvLastBf16Table& conv_last_bf16_table(Isa isa);
 bool narrow_fits(const Convolution& c);
 std::shared_ptr<const Kernel> convolution_last_bf16_kernel(const Convolution& c, std::shared_ptr<Parallel> parallel,
                                                            std::shared_ptr<const Epilogue> epilogue,
-                                                           Isa isa = detect_isa());
+                                                           Isa isa = detect_isa(),
+                                                           const Blocking& blocking = Blocking());
 
 }  // namespace lc::host

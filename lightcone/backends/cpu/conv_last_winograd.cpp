@@ -12,11 +12,10 @@ namespace {
 
 using i64 = std::int64_t;
 constexpr i64 kPoints = 36, kSide = 6, kOut = 4;
-constexpr i64 kFloats = 2 << 20;           // of a block's tiles before and behind the products, about
 constexpr i64 kFewest = 128, kMost = 512;  // tiles of a block
 constexpr i64 kTilesTask = 4, kChannelsTask = 16;
-constexpr i64 kChannelsStep =
-    128;  // channels added before a product is stored: their filters stay in the first-level cache
+// Channels added before a product is stored: it decides bits.
+constexpr i64 kChannelsStep = 128;
 
 i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
 i64 up(i64 v, i64 to) { return parts(v, to) * to; }
@@ -53,16 +52,18 @@ struct LastWinograd::Job {
   i64 first = 0, count = 0;                  // tiles of the block
 };
 
-std::optional<LastWinograd> LastWinograd::make(const LastShape& s, i64 images, ConvWay way, const ConvLastTable& t) {
+std::optional<LastWinograd> LastWinograd::make(const LastShape& s, i64 images, ConvWay way, const ConvLastTable& t,
+                                               const Blocking& blocking) {
   if (way == ConvWay::Direct || !fits(s)) return std::nullopt;
-  LastWinograd w(s, t, images);
+  LastWinograd w(s, t, images, blocking);
   if (way == ConvWay::Cheapest && !pays(s, images, w.tiles(images))) return std::nullopt;
   return w;
 }
 
-LastWinograd::LastWinograd(const LastShape& s, const ConvLastTable& t, i64 images)
+// A block's tiles, before and behind the products, stay in the last-level cache.
+LastWinograd::LastWinograd(const LastShape& s, const ConvLastTable& t, i64 images, const Blocking& blocking)
     : s_(s), t_(&t), down_(parts(s.y.extent, kOut)), across_(parts(s.x.extent, kOut)), panels_(parts(s.rows, t.nr)) {
-  block_ = std::min(std::clamp(kFloats / (kPoints * (s.channels + s.rows)), kFewest, kMost),
+  block_ = std::min(std::clamp(blocking.shared(8) / 4 / (kPoints * (s.channels + s.rows)), kFewest, kMost),
                     std::max<i64>(1, tiles(images)));
 }
 

@@ -44,7 +44,7 @@ std::shared_ptr<const Pairs> make_pairs(const Convolution& c, WeightType stored,
 void choose_pairs(const Graph& g, const std::vector<int>& uses, bool winograd, Convolution& c);
 
 std::shared_ptr<const Kernel> pairs_kernel(const Convolution& c, std::shared_ptr<Parallel> parallel,
-                                           std::shared_ptr<const Epilogue> epilogue);
+                                           std::shared_ptr<const Epilogue> epilogue, const Blocking& blocking = Blocking());
 // The filters as strips of A, [group][strip][all of k], kTileDepth by kTileDepth.
 std::shared_ptr<const Kernel> pack_pairs_kernel(std::shared_ptr<const Pairs> pairs, std::shared_ptr<Parallel> parallel);
 

@@ -12,8 +12,6 @@ using i64 = std::int64_t;
 using Word = std::uint32_t;  // a pair
 constexpr i64 kGroup = 16;
 constexpr i64 kBlock = kTileDepth / 2;  // pairs packed at a time
-constexpr i64 kColumns = 512,
-              kLongest = 4096;  // of a task, at most, if there are that many pairs, and if there are few
 
 i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
 i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
@@ -23,28 +21,31 @@ struct Job {
   const Pairs* p;
   const PairsTable* t;
   const ConvRun* run;
+  Blocking blocking;
   const std::byte* weights = nullptr;
   i64 columns = 0;
   i64 tiles_task = 1, strips_task = 1, across = 1, along = 1;  // of a task; tasks side by side in a group
 };
 
-// Columns of a task, at most: their panel stays in L2.
-i64 most_columns(const Pairs& p) {
-  const i64 depth = std::min(p.depth(), kTileDepth), nr = p.unit->nr;
-  return p.planes ? up(kColumns, nr) : up(std::min(kLongest, kColumns * kTileDepth / depth), nr);
+// Columns of a task, at most: their panel stays in the second-level cache. There are more where pairs are few.
+i64 most_columns(const Pairs& p, const Blocking& b) {
+  const i64 depth = std::min(p.depth(), kTileDepth), nr = p.unit->nr, columns = std::max(nr, b.half() / kBlock);
+  return p.planes ? up(columns, nr) : up(std::min(8 * columns, columns * kTileDepth / depth), nr);
 }
-i64 panel_bytes(const Pairs& p) { return most_columns(p) / kGroup * p.unit->b_bytes(std::min(p.depth(), kTileDepth)); }
+i64 panel_bytes(const Pairs& p, const Blocking& b) {
+  return most_columns(p, b) / kGroup * p.unit->b_bytes(std::min(p.depth(), kTileDepth));
+}
 // Rows of the planes that `rows` rows of the output read.
 i64 plane_rows(const Pairs& p, i64 rows) { return rows + p.y.length - p.y.extent; }
 i64 plane_words(i64 words) { return up(words, 16) | 16; }  // an odd number of cache lines apart
-i64 planes_bytes(const Pairs& p) {
+i64 planes_bytes(const Pairs& p, const Blocking& b) {
   if (!p.planes) return 0;
-  const i64 columns = most_columns(p), images = columns / p.pixels + 2;
+  const i64 columns = most_columns(p, b), images = columns / p.pixels + 2;
   const i64 rows = columns / p.x.extent + images * plane_rows(p, 2), taps = static_cast<i64>(p.shift.size());
   return up(plane_words(rows * p.row_words) * (kBlock / taps + 2) * 4, 64);
 }
 
-i64 worker_bytes(const Pairs& p) { return panel_bytes(p) + planes_bytes(p); }
+i64 worker_bytes(const Pairs& p, const Blocking& b) { return panel_bytes(p, b) + planes_bytes(p, b); }
 
 // Columns [begin, end) image by image: f(image, first pixel, number, column).
 template <class F>
@@ -175,14 +176,14 @@ void some_tiles(void* arg, int task, int worker) {
   const DenseUnit& u = *p.unit;
   const i64 row = task % j.across * j.strips_task * u.mr, end = std::min(row + j.strips_task * u.mr, p.rows);
   const i64 column = task / j.across % j.along * j.tiles_task * u.nr, pairs = p.depth() / 2;
-  std::byte* scratch = j.run->launch->scratch + worker * worker_bytes(p);
+  std::byte* scratch = j.run->launch->scratch + worker * worker_bytes(p, j.blocking);
   Panel panel{.group = task / j.across / j.along, .begin = column};
   panel.end = std::min(j.columns, column + j.tiles_task * u.nr), panel.to = reinterpret_cast<Word*>(scratch);
   const std::byte* weights = j.weights + panel.group * p.group_bytes();
   if (u.begin) u.begin();
   for (panel.k = 0; panel.k < pairs; panel.k += kBlock) {
     panel.count = std::min(kBlock, pairs - panel.k), panel.step = u.b_bytes(2 * panel.count) / 4;
-    if (p.planes) from_planes(j, panel, reinterpret_cast<Word*>(scratch + panel_bytes(p)));
+    if (p.planes) from_planes(j, panel, reinterpret_cast<Word*>(scratch + panel_bytes(p, j.blocking)));
     else from_image(j, panel);
     for (i64 c = 0; c < panel.end - column; c += kGroup)  // what a step has more
       std::fill(panel.to + c / kGroup * panel.step + panel.count * kGroup, panel.to + (c / kGroup + 1) * panel.step, 0);
@@ -205,7 +206,7 @@ void split(Job& j, int workers) {
   const i64 tile = u.mr * u.nr / kGroup, pack = (p.planes ? 12 : 20) * u.nr / 32, weights = 6;
   const i64 tiles = parts(j.columns, u.nr), strips = parts(p.rows, u.mr);
   i64 least = 0;
-  for (i64 n = std::min(tiles, most_columns(p) / u.nr); n > 0; --n)
+  for (i64 n = std::min(tiles, most_columns(p, j.blocking) / u.nr); n > 0; --n)
     for (i64 pieces = 1; pieces <= std::min<i64>(strips, 2 * workers); ++pieces) {
       const i64 height = parts(strips, pieces), across = parts(strips, height), along = parts(tiles, n);
       const i64 all = parts(p.groups * along * across, workers) * (height * (n * tile + weights) + n * pack + tile);
@@ -216,8 +217,13 @@ void split(Job& j, int workers) {
 
 class PairsKernel final : public Kernel {
  public:
-  PairsKernel(const Convolution& c, std::shared_ptr<Parallel> parallel, std::shared_ptr<const Epilogue> epilogue)
-      : p_(c.pairs), outer_(c.outer), parallel_(std::move(parallel)), epilogue_(std::move(epilogue)) {
+  PairsKernel(const Convolution& c, std::shared_ptr<Parallel> parallel, std::shared_ptr<const Epilogue> epilogue,
+              const Blocking& blocking)
+      : p_(c.pairs),
+        outer_(c.outer),
+        parallel_(std::move(parallel)),
+        epilogue_(std::move(epilogue)),
+        blocking_(blocking) {
     const DenseUnit* u = p_->unit;
     const bool fast = u == &kBf16Avx512Bf16 || u == &kDenseAmx[static_cast<int>(Arithmetic::Bf16)];
     table_ = fast ? &kPairsAvx512Bf16 : &kPairsGeneric;
@@ -230,7 +236,7 @@ class PairsKernel final : public Kernel {
     return "conv_" + std::string(p_->unit->name) + (epilogue_ ? "+" + epilogue_->loop()->name() : "");
   }
   std::vector<Dim> sizes() const override { return sizes_; }
-  Dim scratch_bytes(int workers) const override { return workers * worker_bytes(*p_); }
+  Dim scratch_bytes(int workers) const override { return workers * worker_bytes(*p_, blocking_); }
   std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
   std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   Dim flops() const override {
@@ -247,6 +253,7 @@ class PairsKernel final : public Kernel {
   std::vector<Convolution::Axis> outer_;
   std::shared_ptr<Parallel> parallel_;
   std::shared_ptr<const Epilogue> epilogue_;
+  Blocking blocking_;
   const PairsTable* table_;
   std::vector<Dim> sizes_;
 };
@@ -263,7 +270,7 @@ void PairsKernel::run(const Launch& l) const {
     r.count *= l.sizes[1 + i];
   }
   if (r.count <= 0) return;
-  Job j{.p = &p, .t = table_, .run = &r, .weights = static_cast<const std::byte*>(l.in[1])};
+  Job j{.p = &p, .t = table_, .run = &r, .blocking = blocking_, .weights = static_cast<const std::byte*>(l.in[1])};
   j.columns = r.images() * p.pixels;
   split(j, l.parallel.workers());
   l.parallel.run(static_cast<int>(p.groups * j.along * j.across), some_tiles, &j);
@@ -272,8 +279,8 @@ void PairsKernel::run(const Launch& l) const {
 }  // namespace
 
 std::shared_ptr<const Kernel> pairs_kernel(const Convolution& c, std::shared_ptr<Parallel> parallel,
-                                           std::shared_ptr<const Epilogue> epilogue) {
-  return std::make_shared<PairsKernel>(c, std::move(parallel), std::move(epilogue));
+                                           std::shared_ptr<const Epilogue> epilogue, const Blocking& blocking) {
+  return std::make_shared<PairsKernel>(c, std::move(parallel), std::move(epilogue), blocking);
 }
 
 }  // namespace lc::host

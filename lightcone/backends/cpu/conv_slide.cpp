@@ -11,14 +11,19 @@ namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kMost = i64{1} << 22;  // floats of a copy
 constexpr i64 kFewPixels = 1024;     // without overlap, strips packed for L1 are better above
-constexpr i64 kStrips = 8;           // of a task, at most: what it computes of a panel stays in L1
+constexpr i64 kStrips = 8;           // of a task, at most
 constexpr i64 kChannelsTask = 16;    // that a task copies
 constexpr i64 kSlack = 64;           // behind the last plane: what the last vectors read
 
 i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
 i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
+
+i64 most_copied(const ConvRun& run) { return run.blocking.shared(16) / 4; }  // floats
+// Strips of a task, at most: what it computes of a panel stays in the first-level cache.
+i64 most_strips(const ConvRun& run) {
+  return std::clamp<i64>(run.blocking.near() * 7 / 8 / (run.t->nr * run.t->mr), 1, kStrips);
+}
 
 // How the copy is laid out.
 struct Copy {
@@ -191,15 +196,16 @@ void whole_task(void* arg, int task, int worker) {
   const ConvProblem p = j.run->problem(task / images, task % images);
   float* planes = j.planes + worker * up(j.copy.floats(), 16);
   for (i64 plane = 0; plane < j.copy.planes; ++plane) copy_plane(j, p, plane, planes);
-  for (i64 s = 0; s < j.copy.strips; s += kStrips)
-    part(j, p, planes, 0, p.rows, s, std::min(kStrips, j.copy.strips - s), j.workers + worker * j.worker_floats);
+  const i64 strips = most_strips(*j.run);
+  for (i64 s = 0; s < j.copy.strips; s += strips)
+    part(j, p, planes, 0, p.rows, s, std::min(strips, j.copy.strips - s), j.workers + worker * j.worker_floats);
 }
 
 // Even parts for the threads, few of them: rows first, for a task reads its pixels again for each panel.
 void split(Job& j, int workers) {
   const i64 mr = j.run->t->mr, panels = parts(j.p.rows, mr);
   i64 least = 0;
-  for (i64 n = std::min(kStrips, j.copy.strips); n > 0; --n)
+  for (i64 n = std::min(most_strips(*j.run), j.copy.strips); n > 0; --n)
     for (i64 pieces = 1; pieces <= std::min<i64>(panels, 4 * workers); ++pieces) {
       const i64 tasks = parts(j.copy.strips, n) * pieces, height = parts(panels, pieces);
       const i64 all = parts(tasks, workers) * (height * (n * mr + 2) + 4);
@@ -213,14 +219,14 @@ void split(Job& j, int workers) {
 
 bool slide_pays(const ConvRun& run) {
   const auto c = layout(run);
-  if (!c || c->floats() > kMost) return false;
+  if (!c || c->floats() > most_copied(run)) return false;
   return c->planes < run.base.depth || run.base.pixels <= kFewPixels;
 }
 
 i64 slide_floats(const ConvRun& largest, int workers) {
   const auto c = layout(largest);
   if (!c) return 0;
-  const i64 depth = largest.base.depth, copy = std::min(c->floats(), kMost);
+  const i64 depth = largest.base.depth, copy = std::min(c->floats(), most_copied(largest));
   return up(2 * (depth + depth), 16) + workers * (up(copy, 16) + worker_floats(*largest.t));
 }
 

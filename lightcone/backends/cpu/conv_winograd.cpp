@@ -11,18 +11,20 @@ namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kTiles = 128;       // of a block, about
+constexpr i64 kTiles = 128;       // of a block, about: it decides bits, where numbers cannot be mixed
 constexpr i64 kMostTiles = 256;   // of one row of the image
-constexpr i64 kChannels = 64;     // summed at a time: transformed filters of two panels stay in L2
+constexpr i64 kChannels = 64;     // summed at a time: it decides bits
 constexpr i64 kPanels = 2;        // of filters a task transforms, where there are enough
 constexpr i64 kFewTasks = 8;      // with fewer, threads would wait for each other
 constexpr i64 kPart = 16;         // channels of an image task
-constexpr i64 kKept = 128 * 128;  // filters worth keeping transformed: they fit a second-level cache
 constexpr i64 kPad = 16;          // a panel's last vector is wider than the panel
 constexpr i64 kPoints = 36, kOut = 4;
 
 i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
 i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
+
+// Filters worth keeping transformed: they lie in the second-level cache for the most part.
+i64 most_kept(const Blocking& b) { return b.half() * 9 / 2 / kPoints; }
 
 // How the work is cut. All but `whole` follows from the sizes alone: it decides bits.
 struct Plan {
@@ -45,7 +47,7 @@ struct Plan {
     block_rows = parts(all, blocks), blocks = parts(all, block_rows);
     tiles = up(block_rows * across, run.t->nr);
     panels = parts(rows, run.t->mr);
-    keep = rows * channels <= kKept && blocks > 1;
+    keep = rows * channels <= most_kept(run.blocking) && blocks > 1;
     task_panels = parts(panels, kPanels) < kFewTasks ? 1 : kPanels;
     whole = blocks * groups >= 4 * workers || parts(panels, task_panels) < 2 * workers;
   }
@@ -53,9 +55,10 @@ struct Plan {
   i64 image_floats() const { return points_floats() + tiles * static_cast<i64>(sizeof(WinogradTile) / sizeof(float)); }
   i64 filter_floats(const ConvTable& t, i64 depth, i64 count) const { return kPoints * count * (depth * t.mr + kPad); }
   i64 kept_floats(const ConvTable& t) const { return keep ? filter_floats(t, channels, panels) + up(panels, 16) : 0; }
-  i64 worker_floats(const ConvTable& t) const {
+  i64 worker_floats(const ConvRun& run) const {
+    const ConvTable& t = *run.t;
     const i64 filters = keep ? 0 : filter_floats(t, kChannels, kPanels);
-    return up(std::max(filters + kPoints * kPanels * t.mr * tiles, direct_floats(t)), 16);
+    return up(std::max(filters + kPoints * kPanels * t.mr * tiles, direct_floats(run)), 16);
   }
 };
 
@@ -66,7 +69,7 @@ struct Job {
   unsigned char *bad_filters, *bad_images;  // a panel; a part of the channels
   i64 group = 0, block = 0;
 
-  float* scratch(int worker) const { return workers + worker * plan.worker_floats(*run->t); }
+  float* scratch(int worker) const { return workers + worker * plan.worker_floats(*run); }
   WinogradTile* places(float* image) const { return reinterpret_cast<WinogradTile*>(image + plan.points_floats()); }
   float* image(int worker) const { return images + (plan.whole ? worker * plan.image_floats() : 0); }
 };
@@ -116,8 +119,9 @@ void direct_block(const Job& j, i64 group, i64 block, i64 row, i64 rows, float* 
   for (i64 r = block * n.block_rows; r < end; ++r) {
     const i64 y = r % n.down * kOut;
     const i64 last = std::min(n.height, y + kOut) * n.width;
-    for (i64 at = y * n.width; at < last; at += kPixels) {
-      const Span span{j.run->problem(group, r / n.down), at, std::min(last, at + kPixels)};
+    const i64 pixels = direct_pixels(j.run->blocking);
+    for (i64 at = y * n.width; at < last; at += pixels) {
+      const Span span{j.run->problem(group, r / n.down), at, std::min(last, at + pixels)};
       direct_part(*j.run, &span, 1, row, rows, scratch);
     }
   }
@@ -247,10 +251,10 @@ bool winograd_pays(const ConvRun& run) {
 i64 winograd_floats(const ConvRun& largest, int workers) {
   Plan n(largest, workers);  // of smaller sizes a block may be larger, and more of them kept
   n.tiles = up(std::max(kTiles, n.across), largest.t->nr);
-  n.keep = n.rows * n.channels <= kKept;
+  n.keep = n.rows * n.channels <= most_kept(largest.blocking);
   const i64 kept = n.kept_floats(*largest.t);
   n.keep = false;
-  return up(kept, 16) + workers * (n.image_floats() + n.worker_floats(*largest.t)) + up(n.channels, 16);
+  return up(kept, 16) + workers * (n.image_floats() + n.worker_floats(largest)) + up(n.channels, 16);
 }
 
 void winograd(const ConvRun& run, float* scratch) {
@@ -260,7 +264,7 @@ void winograd(const ConvRun& run, float* scratch) {
   j.images = j.kept + up(n.kept_floats(*run.t), 16);
   j.workers = j.images + (n.whole ? workers : 1) * n.image_floats();
   j.bad_filters = reinterpret_cast<unsigned char*>(j.kept + up(n.kept_floats(*run.t), 16)) - up(n.panels, 16);
-  j.bad_images = reinterpret_cast<unsigned char*>(j.workers + workers * n.worker_floats(*run.t));
+  j.bad_images = reinterpret_cast<unsigned char*>(j.workers + workers * n.worker_floats(run));
   for (j.group = 0; j.group < n.groups; ++j.group) {
     if (n.keep) run.launch->parallel.run(static_cast<int>(n.panels), keep_task, &j);
     if (n.whole) {

@@ -14,7 +14,6 @@ using i64 = std::int64_t;
 constexpr i64 kMostFilters = 4;  // of a plane: more are a product of matrices
 constexpr i64 kMostTaps = 1 << 10;
 constexpr i64 kMostCopied = 1 << 15;  // floats that one row of the output may need
-constexpr i64 kCopied = 1 << 12;      // and those of a task's rows, about: they stay in the first-level cache
 constexpr i64 kGroup = 16;            // small bands that are copied at a time
 constexpr i64 kTask = 1 << 14;        // multiplications worth handing to a thread
 constexpr i64 kTasks = 4;             // of a worker, about
@@ -98,11 +97,12 @@ struct Copy {
   i64 height = 1;          // rows of the output that a task has, at most
   i64 rows(const Depthwise& d, i64 of) const { return (of - 1) * d.y.step + d.y.reach() + 1; }
 };
-Copy copy_of(const Depthwise& d, i64 width) {
+// A task's rows have about `most` floats: they stay in the first-level cache.
+Copy copy_of(const Depthwise& d, i64 width, i64 most) {
   Copy c{std::min(d.x.step, d.x.reach() + 1), 0, 0};
   c.phase = up(up(d.x.extent, width) + d.x.reach() / d.x.step + 1, 16);
   c.row = c.phases * c.phase;
-  const i64 fit = (kCopied / c.row - d.y.reach() - 1) / d.y.step + 1;
+  const i64 fit = (most / c.row - d.y.reach() - 1) / d.y.step + 1;
   c.height = parts(d.y.extent, parts(d.y.extent, std::max<i64>(fit, 1)));
   return c;
 }
@@ -110,12 +110,13 @@ Copy copy_of(const Depthwise& d, i64 width) {
 class DepthwiseKernel final : public Kernel {
  public:
   DepthwiseKernel(const Convolution& c, const Depthwise& d, std::shared_ptr<Parallel> parallel,
-                  std::shared_ptr<const Epilogue> epilogue, Isa isa)
+                  std::shared_ptr<const Epilogue> epilogue, Isa isa, const Blocking& blocking)
       : d_(d),
         parallel_(std::move(parallel)),
         epilogue_(std::move(epilogue)),
         table_(&depthwise_table(isa)),
-        copy_(copy_of(d, table_->width)) {
+        near_(blocking.near()),
+        copy_(copy_of(d, table_->width, near_)) {
     sizes_ = {c.image_offset, c.weight_offset};
     flops_ = Dim(2 * d.taps() * d.pixels() * d.filters);
     for (const auto& a : c.outer) {
@@ -160,6 +161,7 @@ class DepthwiseKernel final : public Kernel {
   std::shared_ptr<Parallel> parallel_;
   std::shared_ptr<const Epilogue> epilogue_;
   const DepthwiseTable* table_;
+  i64 near_;  // floats
   Copy copy_;
   i64 group_ = 1;  // bands that are copied before they are computed: what was just stored is slow to load otherwise
   std::size_t outer_ = 0;
@@ -183,7 +185,7 @@ void DepthwiseKernel::find_taps() {
     const i64 end = std::min(length, steps(x.hi - phase)), begin = std::min(end, steps(x.lo - phase));
     phases_.push_back({nullptr, d_.y.unit, x.step * x.unit, begin, end, length, copy_.row});
   }
-  group_ = std::clamp<i64>(kCopied / copied(), 1, kGroup);
+  group_ = std::clamp<i64>(near_ / copied(), 1, kGroup);
 }
 
 DepthwiseKernel::Band DepthwiseKernel::band(const Job& j, i64 unit) const {
@@ -289,7 +291,7 @@ std::optional<Depthwise> depthwise_shape(const Convolution& c) {
     return std::nullopt;
   d.filters = *filters, d.weight_row = *weight, d.out_row = *out;
   if (d.filters < 1 || d.filters > kMostFilters || !find_axes(c, d)) return std::nullopt;
-  const Copy copy = copy_of(d, 16);
+  const Copy copy = copy_of(d, 16, kMostCopied);
   if (copy.row > kMostCopied || copy.rows(d, 1) * copy.row > kMostCopied) return std::nullopt;
   return d;
 }
@@ -307,8 +309,10 @@ std::optional<Depthwise> depthwise_last_shape(const Convolution& c) {
 }
 
 std::shared_ptr<const Kernel> depthwise_kernel(const Convolution& c, std::shared_ptr<Parallel> parallel,
-                                               std::shared_ptr<const Epilogue> epilogue, Isa isa) {
-  return std::make_shared<DepthwiseKernel>(c, *depthwise_shape(c), std::move(parallel), std::move(epilogue), isa);
+                                               std::shared_ptr<const Epilogue> epilogue, Isa isa,
+                                               const Blocking& blocking) {
+  return std::make_shared<DepthwiseKernel>(c, *depthwise_shape(c), std::move(parallel), std::move(epilogue), isa,
+                                           blocking);
 }
 
 }  // namespace lc::host

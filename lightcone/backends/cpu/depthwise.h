@@ -27,7 +27,8 @@ struct Depthwise {
 // Nothing where sizes other than those of outer axes are symbolic, or another way is better.
 std::optional<Depthwise> depthwise_shape(const Convolution& c);
 std::shared_ptr<const Kernel> depthwise_kernel(const Convolution& c, std::shared_ptr<Parallel> parallel,
-                                               std::shared_ptr<const Epilogue> epilogue, Isa isa);
+                                               std::shared_ptr<const Epilogue> epilogue, Isa isa,
+                                               const Blocking& blocking);
 
 // With channels last: the channels are the rows of the weights and of the image alike, and lie side by side in both.
 bool is_depthwise_last(const Convolution& c);

@@ -12,20 +12,18 @@ namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kRows = 168;               // of A in one task, at most
-constexpr i64 kPackedA = 4 << 20;        // bytes
-constexpr i64 kShared = 1 << 20;         // bytes of scratch of a product that one worker does alone, at most
 constexpr i64 kPanel = 1024;             // columns of B packed at a time
 constexpr i64 kColumns = 128;            // columns of one task, at least
-constexpr i64 kBlock = 512;              // and at most, so that its part of C stays in the cache
 constexpr i64 kUnpackedFor = 1024;       // rows of A that a strip of B is unpacked for, at most
-constexpr i64 kArea = kRows * kBlock;    // of C in such a task, at most
 constexpr i64 kStrip = 2 * kPanelDepth;  // bytes of a strip of B, at most
 constexpr i64 kLeast = 16 << 10;         // bytes of B that one streaming task reads, at least
-constexpr i64 kCached = 1 << 20;         // bytes of B that stay in a worker's second-level cache from run to run
 constexpr i64 kGroup = PackedLayout::rows;
 
 i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
+// Of one task, at most: rows of A, and columns of B, so that its part of C stays in the cache.
+i64 most_rows(const Gemm& g) { return g.blocking.rows(kTileDepth); }
+i64 most_columns(const Gemm& g) { return g.blocking.columns(most_rows(g)); }
+i64 packed_a(const Gemm& g) { return g.blocking.shared(4); }  // bytes
 const DenseUnit& unit(const Gemm& g, Isa isa) { return g.unit ? *g.unit : *dense_unit(Arithmetic::F32, isa); }
 
 // B is read as it lies in memory. (A step of bf16 tiles is longer than that of packed weights: k must be whole.)
@@ -51,14 +49,16 @@ i64 tile_depth(const Gemm& g, const DenseUnit& u) {
 bool unpacks(const Gemm& g, const DenseUnit& u) {
   return g.packed && !ready(g, u) && u.nr / kGroup * u.b_bytes(tile_depth(g, u)) <= kStrip;
 }
+i64 most_strips(const Gemm& g, const DenseUnit& u) { return std::max<i64>(1, most_rows(g) / u.mr); }
 // Strips of A packed at a time, once for all columns. Rows that are made as they are packed are made once.
 i64 packed_strips(const Gemm& g, const DenseUnit& u) {
   const i64 all = (g.m + u.mr - 1) / u.mr;
-  return g.rows ? all : std::min(all, std::max(kRows / u.mr, kPackedA / std::max<i64>(u.a_bytes(g.k), 1)));
+  return g.rows ? all : std::min(all, std::max(most_strips(g, u), packed_a(g) / std::max<i64>(u.a_bytes(g.k), 1)));
 }
 // Room for them; never less for a greater k, so that what the largest needs is enough for all.
 i64 a_bytes(const Gemm& g, const DenseUnit& u) {
-  const i64 strips = (g.m + u.mr - 1) / u.mr, strip = u.a_bytes(g.k), most = std::max(kRows / u.mr * strip, kPackedA);
+  const i64 strips = (g.m + u.mr - 1) / u.mr, strip = u.a_bytes(g.k);
+  const i64 most = std::max(most_strips(g, u) * strip, packed_a(g));
   return up(!g.rows && strips > most / std::max<i64>(strip, 1) ? most : strips * strip, 64);
 }
 // A worker's rows that are being made.
@@ -83,7 +83,7 @@ Shares shares(const Gemm& g, int workers) {
   i64 bytes = one, groups = groups_of(g);
   for (const Gemm* p = g.also; p; p = p->also) (wide ? bytes : groups) += wide ? one : groups_of(*p);
   // What the workers' own caches hold nobody takes from another: each has one share.
-  const i64 even = groups * bytes <= workers * kCached ? (groups + workers - 1) / workers : 1;
+  const i64 even = groups * bytes <= workers * g.blocking.l2() ? (groups + workers - 1) / workers : 1;
   return {groups, std::max(even, kLeast / std::max<i64>(bytes, 1)), workers};
 }
 
@@ -242,12 +242,13 @@ i64 parts_across(const Job& j, i64 tiles, i64 widest, i64 workers) {
 // fewer tasks than keep all workers busy.
 void share_out(Job& j, i64 workers) {
   const i64 mr = j.u->mr, rows = j.strips.parts * mr, tiles = (j.columns + j.u->nr - 1) / j.u->nr;
-  j.down = {j.strips.parts, (rows + kRows - 1) / kRows};
-  i64 widest = kBlock;
+  const i64 height = most_strips(*j.g, *j.u) * mr;
+  j.down = {j.strips.parts, (rows + height - 1) / height};
+  i64 widest = most_columns(*j.g);
   if (j.unpacks) {
     const i64 across = std::max<i64>(1, tiles * j.u->nr / kColumns), wanted = (2 * workers + across - 1) / across;
     j.down.parts = std::min(j.down.parts, std::max((rows + kUnpackedFor - 1) / kUnpackedFor, wanted));
-    widest = std::max(kColumns, std::min(kBlock, kArea * j.down.parts / rows));
+    widest = std::max(kColumns, std::min(widest, height * widest * j.down.parts / rows));
   }
   j.across = {tiles, parts_across(j, tiles, widest, workers)};
 }
@@ -365,14 +366,14 @@ std::size_t gemm_scratch_bytes(const Gemm& g, int workers) {
     most = std::max(most, scratch_bytes(g, unit(g, isa)));
     rows = std::max(rows, rows_bytes(g, unit(g, isa)));
   }
-  return static_cast<std::size_t>(std::max(most + workers * rows, workers * std::min(most, kShared)));
+  return static_cast<std::size_t>(std::max(most + workers * rows, workers * std::min(most, g.blocking.l2())));
 }
 
 void gemm(const Gemm& g, const GemmBatch& batch, Parallel& parallel, std::byte* scratch, Isa isa) {
   const DenseUnit& u = unit(g, isa);
   BatchJob j{g, batch, &gemm_table(isa), &u, scratch, scratch_bytes(g, u)};
   // small products are shared out whole, each worker with scratch of its own
-  if (batch.count > 1 && g.m * g.n * g.k < (i64{1} << 22) && j.bytes <= kShared)
+  if (batch.count > 1 && g.m * g.n * g.k < (i64{1} << 22) && j.bytes <= g.blocking.l2())
     return parallel.run(static_cast<int>(batch.count), one_of_batch, &j);
   for (i64 b = 0; b < batch.count; ++b) product(at(j, b), parallel, j.scratch, *j.t, u);
 }

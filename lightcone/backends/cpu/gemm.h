@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "lightcone/backends/cpu/blocking.h"
 #include "lightcone/backends/cpu/isa.h"
 #include "lightcone/core/op.h"
 #include "lightcone/runtime/kernel.h"
@@ -54,6 +55,7 @@ struct Gemm {
   // Another product of the same A, of packed weights in the same form, in the same fork. It may finish with the
   // results of those before it at the same columns if all have the same number of columns.
   const Gemm* also = nullptr;
+  Blocking blocking{};
 };
 
 // Scratch of a product, and of every smaller one of the same kind. Of `g` only the sizes and B's form count.

@@ -325,10 +325,13 @@ NodeId Lowering::emit(Graph& dst, NodeId id) {
     reads(v->second.image_node);
     weight(v->second, v->second.weight_node);
     const ConvWay way = options_.winograd ? ConvWay::Cheapest : ConvWay::Direct;
-    out.kernel = v->second.pairs           ? pairs_kernel(v->second, parallel_, epilogue())
-                 : v->second.narrow        ? convolution_last_bf16_kernel(v->second, parallel_, epilogue())
-                 : v->second.channels_last ? convolution_last_kernel(v->second, way, parallel_, epilogue())
-                                           : convolution_kernel(v->second, way, parallel_, epilogue());
+    const Convolution& c = v->second;
+    const Isa isa = detect_isa();
+    const Blocking blocking(machine_);
+    out.kernel = c.pairs           ? pairs_kernel(c, parallel_, epilogue(), blocking)
+                 : c.narrow        ? convolution_last_bf16_kernel(c, parallel_, epilogue(), isa, blocking)
+                 : c.channels_last ? convolution_last_kernel(c, way, parallel_, epilogue(), isa, blocking)
+                                   : convolution_kernel(c, way, parallel_, epilogue(), isa, blocking);
   } else if (const auto b = loops_.find(id); b != loops_.end()) {
     if (n.op == Op::SliceScatter) reads(n.in[0].node);
     for (NodeId k : b->second.buffers) reads(k);

@@ -98,7 +98,7 @@ struct ContractionRows {
 };
 // Operands: A, or those of the loop that makes it; then B of each part, then those of the epilogues.
 std::shared_ptr<const Kernel> contraction_kernel(std::vector<ContractionPart> parts, ContractionRows rows,
-                                                 std::shared_ptr<Parallel> parallel);
+                                                 std::shared_ptr<Parallel> parallel, const Blocking& blocking);
 std::int64_t contraction_bytes(const std::vector<ContractionPart>& parts);  // of all results
 std::shared_ptr<const Kernel> part_kernel(const std::vector<ContractionPart>& parts, std::size_t part);
 

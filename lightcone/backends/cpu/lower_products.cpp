@@ -165,7 +165,7 @@ void Lowering::emit_products(Graph& dst, const std::vector<NodeId>& results) {
     ++log_.fired["products of the same rows"];
     out.dtype = DType::F32, out.shape = {contraction_bytes(parts) / 4};
   }
-  out.kernel = contraction_kernel(parts, std::move(rows), parallel_);
+  out.kernel = contraction_kernel(parts, std::move(rows), parallel_, Blocking(machine_));
   std::const_pointer_cast<Kernel>(out.kernel)->origin = {"cpu: matmul", std::move(made)};
   const NodeId whole = to_[results[0]] = dst.add(std::move(out));
   for (std::size_t p = 0; several && p < results.size(); ++p) {

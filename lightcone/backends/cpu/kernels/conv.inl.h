@@ -133,31 +133,24 @@ void pack_image(const ConvProblem& p, i64 first, i64 columns, i64 k0, i64 depth,
 // The products; row k of the second factor is where at(k) says. `next` are the weights that come next.
 template <int R, int V, class At>
 inline void multiply(const float* a, const float* next, i64 depth, vf (&acc)[R][V], const At& at) {
-  LC_UNROLL
-  for (int r = 0; r < R; ++r) {
-    LC_UNROLL
-    for (int v = 0; v < V; ++v) acc[r][v] = splat(0.0f);
-  }
   for (i64 k = 0; k < depth; ++k, a += MR, next += MR) {
     const float* b = at(k);
     vf x[V];
     for (int v = 0; v < V; ++v) x[v] = load(b + v * WIDTH);
     __builtin_prefetch(next, 0, 2);
-    for (int r = 0; r < R; ++r) {
-      const vf w = splat(a[r]);
-      for (int v = 0; v < V; ++v) acc[r][v] = fma(w, x[v], acc[r][v]);
-    }
+    LC_UNROLL_BY(16)
+    for (int r = 0; r < R; ++r) add_products(acc[r], a + r, x, r);
   }
 }
 
 template <int R, int V>
 void tile_of(const float* a, const float* b, i64 depth, float* c, i64 c_row, i64 columns, bool add) {
-  vf acc[R][V];
+  vf acc[R][V] = {};
   multiply(a, a + depth * MR, depth, acc, [b](i64 k) { return b + k * kNr; });
   if (columns == V * WIDTH) {
-    LC_UNROLL
+    LC_UNROLL_BY(16)
     for (int r = 0; r < R; ++r) {
-      LC_UNROLL
+      LC_UNROLL_BY(4)
       for (int v = 0; v < V; ++v) {
         float* p = c + r * c_row + v * WIDTH;
         store(p, add ? load(p) + acc[r][v] : acc[r][v]);
@@ -165,9 +158,9 @@ void tile_of(const float* a, const float* b, i64 depth, float* c, i64 c_row, i64
     }
     return;
   }
-  LC_UNROLL
+  LC_UNROLL_BY(16)
   for (int r = 0; r < R; ++r) {
-    LC_UNROLL
+    LC_UNROLL_BY(4)
     for (int v = 0; v < V; ++v) {
       const i64 n = std::min<i64>(WIDTH, columns - v * WIDTH);
       float* p = c + r * c_row + v * WIDTH;
@@ -180,11 +173,11 @@ void tile_of(const float* a, const float* b, i64 depth, float* c, i64 c_row, i64
 template <int R, int V>
 void slide_of(const float* a, const float* next, const float* b, const i64* at, i64 depth, float* c, i64 c_row,
               bool add) {
-  vf acc[R][V];
+  vf acc[R][V] = {};
   multiply(a, next, depth, acc, [b, at](i64 k) { return b + at[k]; });
-  LC_UNROLL
+  LC_UNROLL_BY(16)
   for (int r = 0; r < R; ++r) {
-    LC_UNROLL
+    LC_UNROLL_BY(4)
     for (int v = 0; v < V; ++v) {
       float* p = c + r * c_row + v * WIDTH;
       store(p, add ? load(p) + acc[r][v] : acc[r][v]);

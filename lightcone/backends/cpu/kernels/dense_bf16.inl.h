@@ -75,10 +75,7 @@ struct TileOf {
     alignas(WIDTH * 4) vf acc[H][V] = {};
     const auto products = [&](const vf(&w)[V]) {
       LC_UNROLL_BY(16)
-      for (int i = 0; i < H; ++i) {
-        const vf s = splat(x[i]);
-        for (int t = 0; t < V; ++t) acc[i][t] = fma(s, w[t], acc[i][t]);
-      }
+      for (int i = 0; i < H; ++i) add_products(acc[i], x + i, w, i);
       x += MR;
     };
     tile_steps<H, V>((depth + 1) / 2, c, c_m, soon, [&] {

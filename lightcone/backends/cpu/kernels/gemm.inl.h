@@ -131,10 +131,7 @@ struct TileOf {
       vf w[V];
       for (int t = 0; t < V; ++t) w[t] = load(y + t * WIDTH / kGroup * group + t * WIDTH % kGroup);
       LC_UNROLL_BY(16)
-      for (int i = 0; i < H; ++i) {
-        const vf s = splat(x[i]);
-        for (int t = 0; t < V; ++t) acc[i][t] = fma(s, w[t], acc[i][t]);
-      }
+      for (int i = 0; i < H; ++i) add_products(acc[i], x + i, w, i);
       x += MR, y += kGroup;
     });
     put_tile(acc, c, c_m, columns, add);
