@@ -9,14 +9,14 @@ namespace {
 
 bool unsigned_less(char a, char b) { return static_cast<unsigned char>(a) < static_cast<unsigned char>(b); }
 
-// A text, or the same backwards.
+// A symbol by its text, or by its text backwards.
 struct Ordered {
   std::uint64_t begin;  // its first bytes: they decide most comparisons
   int symbol;
 };
 
-// For each symbol the longest other one that it begins with (or ends with, `backwards`); -1 without one. In the order of
-// a dictionary a symbol comes before those that begin with it: what is open are the beginnings of the last one.
+// For each symbol the longest other one that it begins with (or ends with, `backwards`); -1 without one. In the order
+// of a dictionary a symbol comes before those that begin with it: what is open are the beginnings of the last one.
 std::vector<int> longest_within(std::span<const std::string_view> symbols, bool backwards) {
   const auto text = [&](int i) { return symbols[static_cast<std::size_t>(i)]; };
   std::vector<Ordered> order;

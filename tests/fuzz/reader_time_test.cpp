@@ -45,7 +45,6 @@ void expect_linear(std::size_t size, const Make& make, std::size_t times = 4, do
     of_large = std::min(of_large, seconds(large));
   }
   EXPECT_TRUE(in_proportion()) << size << ": " << of_small << " s, " << times << " times that: " << of_large << " s";
-  if (std::getenv("LIGHTCONE_SHOW")) std::printf("  %zu: %.4f s, x%zu: %.4f s, ratio %.2f\n", size, of_small, times, of_large, of_large / of_small);
 }
 
 template <class T>
@@ -78,8 +77,8 @@ std::string gguf_array(std::uint32_t type, std::size_t n, const std::string& eac
   return s;
 }
 
-// Merges that make each other: the file grows with the square of their number, and what used to look up whole texts took
-// the power 3/2 of its size, 512 times as long for 64 times the size.
+// Merges that make each other: the file grows with the square of their number. What looks up whole texts takes the power
+// 3/2 of its size, 512 times as long for 64 times the size.
 constexpr std::size_t kManyTimes = 64;
 constexpr double kTooMuch = 200;
 
@@ -142,7 +141,9 @@ std::vector<std::string> chain(std::size_t longest, char letter = 'a') {
   return pieces;
 }
 // As many letters as the pieces of a chain have together.
-std::string as_long_as(const std::vector<std::string>& pieces) { return std::string(pieces.size() * pieces.size() / 2, 'a'); }
+std::string as_long_as(const std::vector<std::string>& pieces) {
+  return std::string(pieces.size() * pieces.size() / 2, 'a');
+}
 
 }  // namespace
 
@@ -238,8 +239,8 @@ TEST(ReaderTime, GgufTokens) {
                           type == 3 ? "" : std::string(n, 'a'));
     });
   expect_linear(1 << 19, [](std::size_t n) {  // one long text
-    return using_tokens("x.gguf", gguf_tokens("llama", {"u", "v", "w", "a", std::string(n, 'a')}, std::vector<float>(5), 1), 5,
-                        std::string(n, 'a'));
+    const std::vector<std::string> pieces{"u", "v", "w", "a", std::string(n, 'a')};
+    return using_tokens("x.gguf", gguf_tokens("llama", pieces, std::vector<float>(5), 1), 5, pieces.back());
   });
   // nothing but tokens that end a text, each asked after
   expect_linear(4000, [](std::size_t n) {
@@ -255,7 +256,10 @@ TEST(ReaderTime, GgufTokens) {
 TEST(ReaderTime, GgufMerges) {
   expect_linear(5000, [](std::size_t n) {  // a b, aa b, ... of a fixed length: as many merges as pieces
     std::vector<std::string> pieces{"a"}, merges;
-    for (std::size_t i = 0; i < n; ++i) merges.push_back("a" + digits(i) + " b"), pieces.push_back("a" + digits(i) + "b");
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::string left = "a" + digits(i);
+      merges.push_back(left + " b"), pieces.push_back(left + "b");
+    }
     return using_tokens("x.gguf", gguf_tokens("gpt2", pieces, {}, 1, merges), n + 1, std::string(n, 'a'));
   });
   expect_linear(1 << 20, [](std::size_t n) {  // of one long text
@@ -356,8 +360,8 @@ std::string llama2c_pieces(std::size_t n, const std::function<std::string(std::s
 TEST(ReaderTime, Llama2cLayers) {  // at most 1000
   expect_linear(250, [](std::size_t layers) {
     std::string s;
-    for (const std::size_t v : {std::size_t{8}, std::size_t{8}, layers, std::size_t{1}, std::size_t{1}, std::size_t{8}, std::size_t{8}})
-      put(s, static_cast<std::int32_t>(v));
+    const auto depth = static_cast<std::int32_t>(layers);
+    for (const std::int32_t v : {8, 8, depth, 1, 1, 8, 8}) put(s, v);
     const std::size_t matrices = 7 * 64, numbers = 64 + layers * (matrices + 16) + 8 + 64;
     s += std::string(numbers * 4, 0);
     return reading("x.bin", s, [layers](const std::string& path) {

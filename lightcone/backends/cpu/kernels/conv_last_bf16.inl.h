@@ -10,16 +10,14 @@ namespace {
 using Word = std::uint32_t;
 
 #if defined(__AVX512BF16__)
-using Pair = __m512bh;
-inline Pair pairs(const float* p) { return (__m512bh)_mm512_loadu_si512(p); }
+using Pair = __m512i;
+inline Pair pairs(const float* p) { return _mm512_loadu_si512(p); }
 inline Pair same_pairs(const float* p) {
   std::int32_t word;
   std::memcpy(&word, p, 4);
-  return (__m512bh)_mm512_set1_epi32(word);
+  return _mm512_set1_epi32(word);
 }
-inline vf products(Pair a, Pair b, vf c) {
-  return reinterpret_cast<vf>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(c), a, b));
-}
+inline vf products(Pair a, Pair b, vf c) { return add_pairs(a, b, c); }
 #else
 struct Pair {
   vf even, odd;

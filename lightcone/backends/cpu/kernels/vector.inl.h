@@ -45,6 +45,19 @@ typedef float vf __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
 typedef std::int32_t vi __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
 typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
 
+#if defined(__AVX512BF16__)
+// c + a * b, of pairs of bf16. clang 16 does not survive the intrinsic where a pair is the same in all lanes.
+inline vf add_pairs(__m512i a, __m512i b, vf c) {
+  auto sum = reinterpret_cast<__m512>(c);
+#if defined(__clang__)
+  asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+#else
+  sum = _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
+#endif
+  return reinterpret_cast<vf>(sum);
+}
+#endif
+
 // Lanes of a and b, whose own are counted on from a's: lane i is lane of(i). Known when it is compiled, or it is no
 // instruction, and no compiler but GCC has it.
 template <class V, class F>
