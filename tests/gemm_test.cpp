@@ -203,9 +203,9 @@ TEST(Gemm, EveryUnitEveryTypeItTakes) {
   EXPECT_GT(checked, 10000);
 }
 
-// The caches of another machine for every number of workers: neither may change a bit.
+// The caches and streams of another machine for every number of workers: neither may change a bit.
 Blocking blocking(int workers) {
-  if (workers == 2) return Blocking(Machine{.l1 = 8 << 10, .l2 = 64 << 10});
+  if (workers == 2) return Blocking(Machine{.l1 = 8 << 10, .l2 = 64 << 10, .streams = 4});
   return Blocking(workers == 3 ? Machine{.l1 = 128 << 10, .l2 = 8 << 20} : Machine{});
 }
 
@@ -359,7 +359,7 @@ TEST(Gemm, FewRowsHaveTheBitsOfMany) {
         std::memcpy(weights.data(), b.data(), b.size());
         const auto product = [&](std::int64_t m, const float* a, Parallel& parallel, Against side) {
           Gemm g{.m = m, .n = n, .k = k, .a_m = k, .a_k = 1, .type = t, .packed = true, .b = weights.data(), .b_n = 1};
-          g.unit = u, g.zero = int8_format(t).zero;
+          g.unit = u, g.zero = int8_format(t).zero, g.blocking = blocking(parallel.workers());
           Guarded rows(static_cast<std::size_t>(m * k) * 4, side), c(static_cast<std::size_t>(m * n) * 4, side),
               scratch(gemm_scratch_bytes(g, parallel.workers()), side);
           std::memcpy(rows.data(), a, static_cast<std::size_t>(m * k) * 4);

@@ -56,6 +56,7 @@ TEST(Machine, WhatIsNoProfileIsRefused) {
   EXPECT_NE(refusal("l1 12 KB\n").find("a number"), std::string::npos);
   EXPECT_NE(refusal("l1\n").find("a name, a space and a value"), std::string::npos);
   EXPECT_NE(refusal("l1 -5\n").find("between"), std::string::npos);
+  EXPECT_NE(refusal("streams 0\n").find("between"), std::string::npos);
   EXPECT_NE(refusal("pipeline maybe\n").find("true or false"), std::string::npos);
   EXPECT_NE(refusal("fetch 0\nfetch 1\n").find("twice"), std::string::npos);
   EXPECT_NE(refusal("copy_bandwidth nan\n").find("a rate"), std::string::npos);
@@ -124,7 +125,7 @@ TEST(Machine, BlockingFollowsTheCaches) {
 TEST(Machine, TuningGivesAProfileOfThisProcessor) {
   int steps = 0;
   const Machine m = tune({.threads = 1, .rounds = 1, .elements = 1 << 16, .said = [&](std::string_view) { ++steps; }});
-  EXPECT_EQ(steps, 6);
+  EXPECT_EQ(steps, 7);
   EXPECT_EQ(m.processor, host::processor());
   EXPECT_GT(m.copy_bandwidth, 0);
   EXPECT_NO_THROW(parse_machine(str(m)));

@@ -16,7 +16,9 @@ namespace lc::host {
 class Blocking {
  public:
   explicit constexpr Blocking(const Machine& m = {})
-      : l1_(std::clamp<std::int64_t>(m.l1, 8 << 10, 256 << 10)), l2_(std::clamp<std::int64_t>(m.l2, 64 << 10, 8 << 20)) {}
+      : l1_(std::clamp<std::int64_t>(m.l1, 8 << 10, 256 << 10)),
+        l2_(std::clamp<std::int64_t>(m.l2, 64 << 10, 8 << 20)),
+        streams_(m.streams) {}
 
   std::int64_t l2() const { return l2_; }
 
@@ -33,10 +35,13 @@ class Blocking {
   // Numbers that stay in the first level while as many again pass through it.
   std::int64_t near() const { return l1_ / 2 / 4; }
 
+  // In which a worker reads the weights of a product of one row.
+  std::int64_t streams() const { return streams_; }
+
   friend bool operator==(const Blocking&, const Blocking&) = default;
 
  private:
-  std::int64_t l1_, l2_;
+  std::int64_t l1_, l2_, streams_;
 };
 
 }  // namespace lc::host

@@ -40,7 +40,7 @@ std::vector<std::string> c_flags(const std::string& compiler, int vector, Isa is
                                  "-fno-math-errno",    "-fno-trapping-math", "-ffp-contract=fast",
                                  "-w",      "-pipe",   "-DLC_VECTOR=" + std::to_string(vector)};
   for (const std::string& f : target_flags(vector, isa)) flags.push_back(f);
-  if (!is_clang(compiler)) flags.push_back("-fvect-cost-model=dynamic");  // an option of GCC's own vectoriser
+  if (!is_clang(compiler)) flags.emplace_back("-fvect-cost-model=dynamic");  // an option of GCC's own vectoriser
   return flags;
 }
 

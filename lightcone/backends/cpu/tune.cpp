@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 #include <vector>
 
 #include "lightcone/backends/cpu/cpu.h"
@@ -23,23 +24,42 @@ using Candidates = std::vector<Machine>;
 
 constexpr double kBetter = 0.98;  // of the time: what is worth another choice
 
+constexpr std::int64_t kWidest = 4096;  // of a row
+
+// A graph that reads as many numbers as are given, or bytes of so many, from "x"; "a" is a row of kWidest numbers.
 struct Work {
-  std::int64_t columns;
-  Tensor (*make)(Tensor x);
+  Graph (*make)(std::int64_t elements);
+  bool product = false;
 };
-const Work kWorks[] = {
-    {4096, [](Tensor x) { return gelu(x); }},
-    {4096, [](Tensor x) { return softmax(x, -1); }},
-    {1024, [](Tensor x) { return layer_norm(x, 1); }},
+template <std::int64_t Columns, class F>
+Graph rows(std::int64_t elements, const F& f) {
+  Graph g;
+  g.output("y", f(g.input("x", {elements / Columns, Columns})));
+  return g;
+}
+const Work kLoops[] = {
+    {[](std::int64_t n) { return rows<kWidest>(n, [](Tensor x) { return gelu(x); }); }},
+    {[](std::int64_t n) { return rows<kWidest>(n, [](Tensor x) { return softmax(x, -1); }); }},
+    {[](std::int64_t n) { return rows<1024>(n, [](Tensor x) { return layer_norm(x, 1); }); }},
 };
+// A row times quantised weights, as in decoding.
+std::int64_t weight_rows(std::int64_t elements) { return elements * 4 / (kWidest / 32 * 34); }
+const Work kProducts[] = {{[](std::int64_t n) {
+                             Graph g;
+                             const Tensor w = g.input("x", {weight_rows(n), kWidest / 32 * 34}, DType::U8,
+                                                      SourceLocation::current(), kParameter);
+                             g.output("y", linear(g.input("a", {1, kWidest}), prim::dequantize(w, QuantFormat::Q8_0)));
+                             return g;
+                           },
+                           true}};
 
 class Tuner {
  public:
   explicit Tuner(const TuneOptions& o) : options_(o), parallel_(host::threads(o.threads)) {
     best_ = host::default_machine();
     const std::int64_t beyond = std::clamp<std::int64_t>(best_.l3 / 2, 8 << 20, 32 << 20);
-    elements_ = (o.elements > 0 ? o.elements : beyond) / 4096 * 4096;
-    if (elements_ < 4096) throw Error("tune", "tensors of fewer than 4,096 elements tell nothing about a machine");
+    elements_ = (o.elements > 0 ? o.elements : beyond) / kWidest * kWidest;
+    if (elements_ < kWidest) throw Error("tune", "tensors of fewer than 4,096 elements tell nothing about a machine");
     input_ = Memory(static_cast<std::size_t>(elements_) * sizeof(float));
     auto* x = reinterpret_cast<float*>(input_.data());
     for (std::int64_t k = 0; k < elements_; ++k) x[k] = static_cast<float>(k * 2654435761 % 4001 - 2000) * 1e-3f;
@@ -51,7 +71,7 @@ class Tuner {
     if (options_.said) options_.said(what);
   }
   std::vector<double> times(const Work& w, const Candidates& all) const;
-  void decide(const Candidates& others);
+  void decide(const Candidates& others, std::span<const Work> works = kLoops);
   template <class T>
   Candidates with(T Machine::* field, std::initializer_list<T> values) const {
     Candidates all;
@@ -70,11 +90,17 @@ class Tuner {
 // The fastest run of each candidate, in seconds.
 std::vector<double> Tuner::times(const Work& w, const Candidates& all) const {
   std::vector<Context> contexts;
+  const Graph g = w.make(elements_);
+  const auto bytes = static_cast<std::size_t>(w.product ? weight_rows(elements_) * kWidest / 32 * 34 : elements_ * 4);
   for (const Machine& m : all) {
-    Graph g;
-    g.output("y", w.make(g.input("x", {elements_ / w.columns, w.columns})));
-    const Program p = compile(g, generic() | cpu({.threads = options_.threads, .machine = m}));
-    contexts.emplace_back(p, parallel_).use("x", input_.data(), static_cast<std::size_t>(elements_) * sizeof(float));
+    const CpuOptions options{.threads = options_.threads, .precision = Precision::Medium, .machine = m};
+    Program p = compile(g, generic() | cpu(options));
+    if (w.product) {
+      p.load("x", input_.data(), bytes);
+      contexts.emplace_back(p, parallel_).set("a", std::vector<float>(kWidest, 1.0f));
+    } else {
+      contexts.emplace_back(p, parallel_).use("x", input_.data(), bytes);
+    }
   }
   std::vector<double> best(all.size(), 1e30);
   for (int round = 0; round <= options_.rounds; ++round)  // the first one touches the memory
@@ -87,13 +113,13 @@ std::vector<double> Tuner::times(const Work& w, const Candidates& all) const {
 }
 
 // The best so far, or one of the others.
-void Tuner::decide(const Candidates& others) {
+void Tuner::decide(const Candidates& others, std::span<const Work> works) {
   Candidates all{best_};
   all.insert(all.end(), others.begin(), others.end());
   std::vector<double> score(all.size());  // time, as a part of the best so far's
-  for (const Work& w : kWorks) {
+  for (const Work& w : works) {
     const std::vector<double> t = times(w, all);
-    for (std::size_t k = 0; k < all.size(); ++k) score[k] += t[k] / t[0] / std::size(kWorks);
+    for (std::size_t k = 0; k < all.size(); ++k) score[k] += t[k] / t[0] / static_cast<double>(works.size());
   }
   const auto first = std::min_element(score.begin(), score.end());
   if (*first < kBetter) best_ = all[static_cast<std::size_t>(first - score.begin())];
@@ -110,6 +136,8 @@ Machine Tuner::run() {
   decide(with<std::int64_t>(&Machine::fetch, {0, 1024, 2048, 4096, 8192}));
   say("stores past the caches");
   decide(with<std::int64_t>(&Machine::stream, {16 << 20, std::int64_t{1} << 40}));
+  say("streams of weights");
+  decide(with<std::int64_t>(&Machine::streams, {1, 4}), kProducts);
   say("bandwidths");
   const auto bytes = static_cast<std::size_t>(elements_) * 16;
   best_.read_bandwidth = host::read_bandwidth(*parallel_, bytes, 0.3);

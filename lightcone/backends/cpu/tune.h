@@ -1,4 +1,4 @@
-// Measures what generated loops of this machine run best with.
+// Measures what generated loops and streams of weights run best with on this machine.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ struct TuneOptions {
 };
 
 // Starts from the profile that the processor's family has and decides one thing after the other, by what a GELU, a
-// softmax and a layer norm of tensors larger than the caches take: candidates run in turn, so that a machine that drifts
+// softmax and a layer norm of tensors larger than the caches take, and a row times quantised weights: candidates run in turn, so that a machine that drifts
 // drifts for all, the fastest time of each counts, and what is not faster by 2 % changes nothing. Some seconds; needs a
 // C compiler or LLVM, and memory for a dozen such tensors. Nothing is kept: see keep_profile().
 Machine tune(const TuneOptions& options = {});

@@ -22,9 +22,8 @@ inline vf products(Pair a, Pair b, vf c) { return add_pairs(a, b, c); }
 struct Pair {
   vf even, odd;
 };
-typedef Word vu __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
 inline Pair pairs(vu v) { return {reinterpret_cast<vf>(v << 16), reinterpret_cast<vf>(v & 0xffff0000u)}; }
-inline Pair pairs(const float* p) { return pairs(*reinterpret_cast<const vu*>(p)); }
+inline Pair pairs(const float* p) { return pairs(*reinterpret_cast<const vu_stored*>(p)); }
 inline Pair same_pairs(const float* p) {
   Word word;
   std::memcpy(&word, p, 4);

@@ -79,7 +79,7 @@ struct TileOf {
     };
     tile_steps<H, V>((depth + 1) / 2, c, c_m, soon, [&] {
       const auto pair = [&](int t) {
-        return *reinterpret_cast<const vu*>(y + t / kGroupVectors * b_group + t % kGroupVectors * WIDTH * 4);
+        return *reinterpret_cast<const vu_stored*>(y + t / kGroupVectors * b_group + t % kGroupVectors * WIDTH * 4);
       };
       vf w[V];
       for (int t = 0; t < V; ++t) w[t] = reinterpret_cast<vf>(pair(t) << 16);

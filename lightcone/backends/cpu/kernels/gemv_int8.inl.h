@@ -2,6 +2,8 @@
 // are, but for a shift and a mask: it is the codes of A that are put into their order.
 #pragma once
 
+#include <array>
+
 #include "lightcone/backends/cpu/kernels/int8_sums.inl.h"
 
 namespace lc::host {
@@ -107,47 +109,82 @@ inline void int8_step(const PackedStep<T>& s, const RowStep<T>*& x, vf (&acc)[M]
   }
 }
 
-// WIDTH rows of B from `lane` on against M rows of A, added up as `tile` is called: see DenseUnit::gemv.
+// Groups [begin, end), one behind the other or, for one row where that is the faster way to read memory
+// (Machine::streams), as some streams side by side: f(groups), with one group of each. Sums are the same either way.
+constexpr int kSideBySide = 4;
+template <class F>
+inline void in_streams(const Gemm& g, i64 begin, i64 end, const F& f) {
+  const i64 each = g.m == 1 && g.blocking.streams() > 1 ? (end - begin) / kSideBySide : 0;
+  for (i64 i = begin; i < begin + each; ++i) {
+    std::array<i64, kSideBySide> groups;
+    for (int q = 0; q < kSideBySide; ++q) groups[q] = i + q * each;
+    f(groups);
+  }
+  for (i64 i = begin + kSideBySide * each; i < end; ++i) f(std::array<i64, 1>{i});
+}
+
+// What one look at the scales serves: k of one turn of a stream.
+template <WeightType T>
+constexpr i64 kTogether = PackedStep<T>::has_min ? 4 * kStep : kStep;
+
+// The steps of a turn, the first of which is given; x becomes what comes behind them.
 template <WeightType T, int M>
-void int8_rows(const Gemm& g, const RowStep<T>* x, i64 group, int lane) {
+inline void int8_turn(const PackedStep<T>& first, const RowStep<T>*& x, vf (&acc)[M], i64 ahead) {
   using Step = PackedStep<T>;
   constexpr PackedLayout layout = Step::layout;
-  constexpr i64 kTogether = Step::has_min ? 4 * kStep : kStep;  // what one look at the scales serves
-  static_assert(kTileDepth % kTogether == 0 && layout.block % kTogether == 0);
-  const u8* b = static_cast<const u8*>(g.b) + group * layout.group_bytes(g.k);
-  vf total[M] = {};
-  for (i64 k0 = 0; k0 < g.k; k0 += kTileDepth) {
-    vf acc[M] = {};
-    for (i64 k = k0; k < std::min(g.k, k0 + kTileDepth); k += kTogether) {
-      const Step first(b, k, lane);
-      if constexpr (Step::has_min) {
-        if (first.index == 0)
-          for (int line = 0; line < layout.header; line += 64) __builtin_prefetch(first.block + kAhead + line, 0, 3);
-        const FourScales four = first.four();
-        LC_UNROLL_BY(WIDTH == 16 ? 4 : 1)
-        for (int i = 0; i < 4; ++i) {
-          Step s = first;
-          s.step += i * layout.step_bytes();
-          for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(s.step + kAhead + line, 0, 3);
-          int8_step<T, M>(
-              s, x, acc, [&](int) { return four.scale(i); }, [&] { return four.min(i); });
-        }
-      } else {
-        for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(first.step + kAhead + line, 0, 3);
-        int8_step<T, M>(
-            first, x, acc, [&](int part) { return first.scale(part); }, [] { return vf{}; });
-      }
+  if constexpr (Step::has_min) {
+    if (first.index == 0)
+      for (int line = 0; line < layout.header; line += 64) __builtin_prefetch(first.block + ahead + line, 0, 3);
+    const FourScales four = first.four();
+    LC_UNROLL_BY(WIDTH == 16 ? 4 : 1)
+    for (int i = 0; i < 4; ++i) {
+      Step s = first;
+      s.step += i * layout.step_bytes();
+      for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(s.step + ahead + line, 0, 3);
+      int8_step<T, M>(
+          s, x, acc, [&](int) { return four.scale(i); }, [&] { return four.min(i); });
     }
-    for (int m = 0; m < M; ++m) total[m] = k0 > 0 ? total[m] + acc[m] : acc[m];
+  } else {
+    for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(first.step + ahead + line, 0, 3);
+    int8_step<T, M>(
+        first, x, acc, [&](int part) { return first.scale(part); }, [] { return vf{}; });
   }
-  for (int m = 0; m < M; ++m) put_rows(g, m, group * PackedLayout::rows + lane, total[m]);
+}
+
+// WIDTH rows of B of each group from `lane` on against M rows of A, added up as `tile` is called: see DenseUnit::gemv.
+template <WeightType T, int M, std::size_t G>
+void int8_rows(const Gemm& g, const RowStep<T>* x, const std::array<i64, G>& groups, int lane) {
+  constexpr PackedLayout layout = packed_layout(T);
+  static_assert(kTileDepth % kTogether<T> == 0 && layout.block % kTogether<T> == 0);
+  const u8* b[G];
+  for (std::size_t q = 0; q < G; ++q) b[q] = static_cast<const u8*>(g.b) + groups[q] * layout.group_bytes(g.k);
+  vf total[G][M] = {};
+  for (i64 k0 = 0; k0 < g.k; k0 += kTileDepth) {
+    vf acc[G][M] = {};
+    for (i64 k = k0; k < std::min(g.k, k0 + kTileDepth); k += kTogether<T>) {
+      const RowStep<T>* behind = x;
+      LC_UNROLL_BY(1)
+      for (std::size_t q = 0; q < G; ++q) {
+        behind = x;
+        int8_turn<T, M>(PackedStep<T>(b[q], k, lane), behind, acc[q], kAhead / static_cast<i64>(G));
+      }
+      x = behind;
+    }
+    for (std::size_t q = 0; q < G; ++q)
+      for (int m = 0; m < M; ++m) total[q][m] = k0 > 0 ? total[q][m] + acc[q][m] : acc[q][m];
+  }
+  for (std::size_t q = 0; q < G; ++q)
+    if (const i64 row = groups[q] * PackedLayout::rows + lane; row < g.n)  // the last group may have fewer
+      for (int m = 0; m < M; ++m) put_rows(g, m, row, total[q][m]);
 }
 
 template <WeightType T, int M>
 void int8_groups(const Gemm& g, const void* a, i64 begin, i64 end) {
-  for (i64 group = begin; group < end; ++group)
-    for (int lane = 0; lane < PackedLayout::rows && group * PackedLayout::rows + lane < g.n; lane += WIDTH)
-      int8_rows<T, M>(g, static_cast<const RowStep<T>*>(a), group, lane);
+  in_streams(g, begin, end, [&]<std::size_t G>(const std::array<i64, G>& groups) {
+    if constexpr (G == 1 || M == 1)
+      for (int lane = 0; lane < PackedLayout::rows && groups[0] * PackedLayout::rows + lane < g.n; lane += WIDTH)
+        int8_rows<T, M>(g, static_cast<const RowStep<T>*>(a), groups, lane);
+  });
 }
 
 // Calls f for the packed types of a unit.
