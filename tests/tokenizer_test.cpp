@@ -1,6 +1,8 @@
 // Every vocabulary against the ids of the reference implementation.
 #include "lightcone/io/tokenizer.h"
 
+#include <algorithm>
+#include <optional>
 #include <random>
 
 #include <nlohmann/json.hpp>
@@ -128,6 +130,82 @@ TEST(Tokenizer, RoundTripsAndRefusesWhatIsNotUtf8) {
       }
     }
   }
+}
+
+// Both kinds of BPE against their definition, which compares texts: vocabularies of words over few letters, where
+// pieces overlap in every way, with characters that are no piece, and pieces given twice.
+TEST(Tokenizer, JoinsAreThoseOfTheTexts) {
+  std::mt19937 random(6);
+  const std::vector<std::string> letters{"a", "b", "\xC3\xA9", "\xE4\xBD\xA0"};
+  const auto word = [&](std::size_t longest) {
+    std::vector<std::string> w(1 + random() % longest);
+    for (std::string& c : w) c = letters[random() % letters.size()];
+    return w;
+  };
+  const auto text = [](const std::vector<std::string>& w) {
+    std::string s;
+    for (const std::string& c : w) s += c;
+    return s;
+  };
+  // cost(left, right) of joining two texts; the best pair first, the leftmost of equals
+  const auto joined = [](std::vector<std::string> w, const auto& cost) {
+    for (;;) {
+      std::optional<std::pair<double, std::size_t>> best;
+      for (std::size_t i = 0; i + 1 < w.size(); ++i)
+        if (const std::optional<double> c = cost(w[i], w[i + 1]); c && (!best || *c < best->first)) best = {*c, i};
+      if (!best) return w;
+      w[best->second] += w[best->second + 1];
+      w.erase(w.begin() + static_cast<std::ptrdiff_t>(best->second) + 1);
+    }
+  };
+  int joins = 0;
+  for (int i = 0; i < 400; ++i) {
+    Vocabulary v;
+    for (unsigned k = 0; k < 3 + random() % 30; ++k)
+      v.pieces.push_back(text(word(5))), v.scores.push_back(static_cast<float>(random() % 8));
+    const auto id = [&](const std::string& s) {
+      const auto at = std::find(v.pieces.begin(), v.pieces.end(), s);
+      return at == v.pieces.end() ? -1 : static_cast<int>(at - v.pieces.begin());
+    };
+    v.unk = static_cast<int>(v.pieces.size()), v.space_prefix = false;
+    v.pieces.push_back("<unk>"), v.scores.push_back(0);
+    v.types.assign(v.pieces.size(), Vocabulary::Type::Normal), v.types.back() = Vocabulary::Type::Unknown;
+    const auto spm = make_tokenizer(v);
+    Vocabulary b;
+    b.kind = Vocabulary::Kind::ByteBpe;
+    for (unsigned k = 0; k < 1 + random() % 30; ++k) {
+      std::string left(1 + random() % 3, 'a'), right(1 + random() % 3, 'a');
+      for (char& c : left) c = static_cast<char>('a' + random() % 2);
+      for (char& c : right) c = static_cast<char>('a' + random() % 2);
+      b.merges.emplace_back(left, right), b.pieces.push_back(left + right);
+    }
+    b.pieces.push_back("a"), b.pieces.push_back("b");
+    const auto bpe = make_tokenizer(b);
+    for (int k = 0; k < 10; ++k) {
+      const std::vector<std::string> w = word(24);
+      std::vector<int> want;
+      const auto score = [&](const std::string& l, const std::string& r) -> std::optional<double> {
+        const int n = id(l + r);
+        return n < 0 ? std::nullopt : std::optional(-static_cast<double>(v.scores[static_cast<std::size_t>(n)]));
+      };
+      for (const std::string& s : joined(w, score))
+        want.push_back(id(s) < 0 ? v.unk : id(s));
+      ASSERT_EQ(spm->encode(text(w), false), want) << text(w);
+      std::vector<std::string> plain(w.size());
+      for (std::size_t c = 0; c < w.size(); ++c) plain[c] = w[c] == "a" ? "a" : "b";
+      want.clear();
+      const auto rank = [&](const std::string& l, const std::string& r) -> std::optional<double> {
+        const auto at = std::find(b.merges.begin(), b.merges.end(), std::pair(l, r));
+        return at == b.merges.end() ? std::nullopt : std::optional<double>(at - b.merges.begin());
+      };
+      for (const std::string& s : joined(plain, rank)) {
+        want.push_back(static_cast<int>(std::find(b.pieces.begin(), b.pieces.end(), s) - b.pieces.begin()));
+        joins += s.size() > 1;
+      }
+      ASSERT_EQ(bpe->encode(text(plain), false), want) << text(plain);
+    }
+  }
+  EXPECT_GT(joins, 5000);
 }
 
 // The words of Llama 3 and Qwen 2, and what tells one from the other: the digits, and whether a word

@@ -30,7 +30,7 @@ struct Way {
 };
 
 template <std::size_t kStreams, std::size_t kAhead>
-LC_CLONES std::uint64_t read_streams(const std::uint64_t* p, std::size_t words) {
+inline __attribute__((always_inline)) std::uint64_t sum_streams(const std::uint64_t* p, std::size_t words) {
   const std::size_t each = words / kStreams / 8 * 8;
   std::uint64_t sum[8] = {};
   for (std::size_t i = 0; i < each; i += 8)
@@ -43,11 +43,20 @@ LC_CLONES std::uint64_t read_streams(const std::uint64_t* p, std::size_t words) 
   for (const std::uint64_t v : sum) total += v;
   return total;
 }
-template <std::size_t kStreams, std::size_t kAhead>
-void read_task(Job& j, std::size_t task) {
-  j.sink +=
-      read_streams<kStreams, kAhead>(reinterpret_cast<const std::uint64_t*>(j.from + task * j.bytes), j.bytes / 8);
-}
+// Of a template clang makes no clones.
+#define LC_READ(STREAMS, AHEAD)                                                                                     \
+  LC_CLONES std::uint64_t sum_##STREAMS##_##AHEAD(const std::uint64_t* p, std::size_t words) {                      \
+    return sum_streams<STREAMS, AHEAD>(p, words);                                                                   \
+  }                                                                                                                 \
+  void read_##STREAMS##_##AHEAD(Job& j, std::size_t task) {                                                         \
+    j.sink += sum_##STREAMS##_##AHEAD(reinterpret_cast<const std::uint64_t*>(j.from + task * j.bytes), j.bytes / 8); \
+  }
+LC_READ(1, 0)
+LC_READ(4, 0)
+LC_READ(4, 2048)
+LC_READ(8, 1024)
+LC_READ(8, 4096)
+#undef LC_READ
 
 void copy_task(Job& j, std::size_t task) { std::memcpy(j.to + task * j.bytes, j.from + task * j.bytes, j.bytes); }
 
@@ -148,11 +157,11 @@ bool cpu_has(const char* flag) {
 std::vector<Way> ways(const std::string& what, std::size_t bytes) {
   const double b = static_cast<double>(bytes);
   if (what == "read")
-    return {{read_task<1, 0>, b},
-            {read_task<4, 0>, b},
-            {read_task<4, 2048>, b},
-            {read_task<8, 1024>, b},
-            {read_task<8, 4096>, b}};
+    return {{read_1_0, b},
+            {read_4_0, b},
+            {read_4_2048, b},
+            {read_8_1024, b},
+            {read_8_4096, b}};
   std::vector<Way> w;
   if (what == "copy") w.push_back({copy_task, 2 * b});
 #if defined(__x86_64__)

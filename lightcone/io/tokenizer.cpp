@@ -25,14 +25,16 @@ std::shared_ptr<const LongestMatch> tokens_in_text(const Vocabulary& v, bool con
 }  // namespace
 
 Tokenizer::Tokenizer(Vocabulary v)
-    : v_(std::move(v)), defined_(tokens_in_text(v_, false)), control_(tokens_in_text(v_, true)) {}
+    : v_(std::move(v)), defined_(tokens_in_text(v_, false)), control_(tokens_in_text(v_, true)) {
+  std::sort(v_.ends.begin(), v_.ends.end());
+}
 
 Vocabulary::Type Tokenizer::type(int id) const {
   return v_.types.empty() ? Vocabulary::Type::Normal : v_.types[static_cast<std::size_t>(id)];
 }
 
 bool Tokenizer::is_end(int id) const {
-  return (id == v_.eos && id >= 0) || std::find(v_.ends.begin(), v_.ends.end(), id) != v_.ends.end();
+  return (id == v_.eos && id >= 0) || std::binary_search(v_.ends.begin(), v_.ends.end(), id);
 }
 
 std::string Tokenizer::piece(int id) const { return id >= 0 && id < size() ? bytes_of(id) : ""; }
@@ -79,7 +81,9 @@ std::string Tokenizer::decode(std::span<const int> ids) const {
   return s;
 }
 
-std::shared_ptr<const Tokenizer> make_tokenizer(Vocabulary v) {
+std::shared_ptr<const Tokenizer> make_tokenizer(Vocabulary v) { return make_tokenizer(std::move(v), nullptr); }
+
+std::shared_ptr<const Tokenizer> make_tokenizer(Vocabulary v, Budget* budget) {
   const auto n = v.pieces.size();
   if (n == 0) throw Error("tokenizer", "the vocabulary is empty");
   if (n > static_cast<std::size_t>(std::numeric_limits<int>::max()))
@@ -94,7 +98,7 @@ std::shared_ptr<const Tokenizer> make_tokenizer(Vocabulary v) {
     if (*id < -1 || *id >= static_cast<int>(n))
       throw Error("tokenizer", cat("the special token ", *id, " is outside the vocabulary of ", n));
   switch (v.kind) {
-    case Vocabulary::Kind::SentencePiece: return make_sentencepiece(std::move(v));
+    case Vocabulary::Kind::SentencePiece: return make_sentencepiece(std::move(v), budget);
     case Vocabulary::Kind::ByteBpe: return make_byte_bpe(std::move(v));
     default: return make_wordpiece(std::move(v));
   }

@@ -8,6 +8,7 @@
 #include <pcre2.h>
 #include <utf8proc.h>
 
+#include "lightcone/io/joins.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/io/tokenizer_kinds.h"
 #include "lightcone/io/utf8.h"
@@ -118,19 +119,41 @@ class ByteBpe final : public Tokenizer {
   std::string bytes_of(int id) const override;
   void encode_text(std::string_view text, bool first, std::vector<int>& out) const override;
   void encode_word(std::string_view word, std::vector<int>& out) const;
-  StringMap ids_, ranks_;  // of pieces; of "left right", which lie in pairs_
-  std::vector<std::string> pairs_;
+  void index();
+  StringMap ids_;
+  // What symbols are joined by: bytes, then what merges make.
+  Joins joins_;            // of these, by the merge
+  std::vector<int> made_;  // by each merge
   std::vector<Pattern> patterns_;
 };
 
 ByteBpe::ByteBpe(Vocabulary v) : Tokenizer(std::move(v)) {
   for (int i = 0; i < size(); ++i) ids_.try_emplace(v_.pieces[static_cast<std::size_t>(i)], i);
-  pairs_.reserve(v_.merges.size());  // the map refers to them
-  for (std::size_t i = 0; i < v_.merges.size(); ++i)
-    ranks_.try_emplace(pairs_.emplace_back(v_.merges[i].first + " " + v_.merges[i].second), static_cast<int>(i));
+  index();
   if (v_.split.size() > kMostPatterns)
     throw Error("tokenizer", cat(v_.split.size(), " split patterns; at most ", kMostPatterns, " are supported"));
   for (const std::string& s : v_.split) patterns_.emplace_back(s);
+}
+
+// A merge of what is neither a byte nor made by another merge never happens.
+void ByteBpe::index() {
+  constexpr int kBytes = 256;
+  StringMap symbols;
+  for (int b = 0; b < kBytes; ++b) symbols.try_emplace(alphabet().character[static_cast<std::size_t>(b)], b);
+  std::vector<std::string> texts;
+  texts.reserve(v_.merges.size());  // the map refers to them
+  made_.reserve(v_.merges.size());
+  for (const auto& [left, right] : v_.merges)
+    made_.push_back(symbols.try_emplace(texts.emplace_back(left + right), kBytes + static_cast<int>(made_.size()))
+                        .first->second);
+  std::vector<Joins::Join> joins;
+  joins.reserve(v_.merges.size());
+  for (std::size_t i = 0; i < v_.merges.size(); ++i) {
+    const auto left = symbols.find(v_.merges[i].first), right = symbols.find(v_.merges[i].second);
+    if (left != symbols.end() && right != symbols.end())
+      joins.push_back({left->second, right->second, static_cast<int>(i)});
+  }
+  joins_ = Joins(std::move(joins), kBytes + v_.merges.size());
 }
 
 std::string compose(std::string_view text) {
@@ -164,13 +187,16 @@ void ByteBpe::encode_word(std::string_view word, std::vector<int>& out) const {
       out.push_back(it->second);
       return;
     }
-  std::string key;
-  const auto merge = [&](std::string_view a, std::string_view b) -> std::optional<double> {
-    key.assign(a).append(1, ' ').append(b);
-    const auto it = ranks_.find(key);
-    return it == ranks_.end() ? std::nullopt : std::optional(static_cast<double>(it->second));
+  const auto number = [&](std::string_view character) {
+    std::size_t size;
+    return alphabet().byte.at(utf8_decode(character, 0, &size));
   };
-  merge_symbols(s, merge, [&](std::string_view symbol) {
+  const auto join = [&](int left, int right) -> std::optional<Joined> {
+    const int rank = joins_.find(left, right);
+    if (rank < 0) return std::nullopt;
+    return Joined{static_cast<double>(rank), made_[static_cast<std::size_t>(rank)]};
+  };
+  merge_symbols(s, number, join, [&](std::string_view symbol) {
     if (const auto it = ids_.find(symbol); it != ids_.end()) {
       out.push_back(it->second);
       return;

@@ -11,7 +11,9 @@
 
 namespace lc {
 
-std::shared_ptr<const Tokenizer> make_sentencepiece(Vocabulary v);
+// Like make_tokenizer(); what indexes take that depends on more than sizes is taken from the budget when it is known.
+std::shared_ptr<const Tokenizer> make_tokenizer(Vocabulary v, Budget* budget);
+std::shared_ptr<const Tokenizer> make_sentencepiece(Vocabulary v, Budget* budget);
 std::shared_ptr<const Tokenizer> make_byte_bpe(Vocabulary v);
 std::shared_ptr<const Tokenizer> make_wordpiece(Vocabulary v);
 
@@ -29,10 +31,15 @@ constexpr std::size_t piece_bytes(std::size_t size) {
   return 2 * (sizeof(std::string) + sizeof(float) + sizeof(Vocabulary::Type)) + (size > kWithin ? size + 17 : 0);
 }
 
-// Joins neighbouring symbols of `text` while `merge` allows it, the best pair first and the
-// leftmost of equals: O(n log n). merge(left, right) gives the cost of joining, or nothing.
-template <class Merge, class Emit>
-void merge_symbols(std::string_view text, const Merge& merge, const Emit& emit);
+// Joins neighbouring symbols of `text` while `join` allows it, the best pair first and the leftmost of equals:
+// O(n log n). number(text) is the number of a symbol of one character, or -1; join(left, right) the cost of joining two
+// of these numbers and the number of what they make, or nothing; emit(text) gets what is left in the end.
+struct Joined {
+  double cost;
+  int number;
+};
+template <class Number, class Join, class Emit>
+void merge_symbols(std::string_view text, const Number& number, const Join& join, const Emit& emit);
 
 }  // namespace lc
 

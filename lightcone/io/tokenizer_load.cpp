@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "lightcone/io/gguf.h"
+#include "lightcone/io/joins.h"
 #include "lightcone/io/longest_match.h"
 #include "lightcone/io/mapped_file.h"
 #include "lightcone/io/printable.h"
@@ -40,12 +41,14 @@ std::shared_ptr<const Tokenizer> indexed(Vocabulary v, const std::string& path, 
     budget.take(bytes + v.pieces.size(), LongestMatch::kBytesEach);
   } else {
     budget.take(v.pieces.size() + v.merges.size(), kIndexBytes);
+    budget.take(v.merges.size(), sizeof(Joins::Join) + sizeof(std::size_t) + sizeof(int));
     for (const auto& [left, right] : v.merges) budget.take(piece_bytes(left.size() + right.size()));
   }
   find_ends(v);
   try {
-    return make_tokenizer(std::move(v));
+    return make_tokenizer(std::move(v), &budget);
   } catch (const Error& e) {
+    if (e.op() == "load") throw;  // the budget's, which names the file
     throw file_error("tokenizer", path, e.problem());
   }
 }

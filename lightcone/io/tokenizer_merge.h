@@ -9,15 +9,15 @@
 
 namespace lc {
 
-template <class Merge, class Emit>
-void merge_symbols(std::string_view text, const Merge& merge, const Emit& emit) {
+template <class Number, class Join, class Emit>
+void merge_symbols(std::string_view text, const Number& number, const Join& join, const Emit& emit) {
   struct Symbol {
     std::size_t at, size;
-    int previous, next;
+    int number, previous, next;
   };
   struct Pair {
     double cost;
-    int left, right;
+    int left, right, number;
     std::size_t size;  // of both together: out of date when it no longer fits
     bool operator<(const Pair& o) const { return cost > o.cost || (cost == o.cost && left > o.left); }
   };
@@ -25,7 +25,7 @@ void merge_symbols(std::string_view text, const Merge& merge, const Emit& emit) 
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t n = std::max<std::size_t>(1, utf8_length(text, at));
     const int i = static_cast<int>(symbols.size());
-    symbols.push_back({at, n, i - 1, i + 1});
+    symbols.push_back({at, n, number(text.substr(at, n)), i - 1, i + 1});
     at += n;
   }
   if (symbols.empty()) return;
@@ -35,7 +35,9 @@ void merge_symbols(std::string_view text, const Merge& merge, const Emit& emit) 
   const auto propose = [&](int left, int right) {
     if (left < 0 || right < 0) return;
     const Symbol &a = symbols[static_cast<std::size_t>(left)], &b = symbols[static_cast<std::size_t>(right)];
-    if (const std::optional<double> cost = merge(view(a), view(b))) queue.push({*cost, left, right, a.size + b.size});
+    if (a.number < 0 || b.number < 0) return;
+    if (const std::optional<Joined> j = join(a.number, b.number))
+      queue.push({j->cost, left, right, j->number, a.size + b.size});
   };
   for (int i = 1; i < static_cast<int>(symbols.size()); ++i) propose(i - 1, i);
   while (!queue.empty()) {
@@ -44,6 +46,7 @@ void merge_symbols(std::string_view text, const Merge& merge, const Emit& emit) 
     Symbol &a = symbols[static_cast<std::size_t>(p.left)], &b = symbols[static_cast<std::size_t>(p.right)];
     if (a.size == 0 || b.size == 0 || a.size + b.size != p.size || a.next != p.right) continue;
     a.size += b.size;
+    a.number = p.number;
     a.next = b.next;
     b.size = 0;
     if (b.next >= 0) symbols[static_cast<std::size_t>(b.next)].previous = p.left;

@@ -1,6 +1,7 @@
 // SentencePiece's BPE with byte fallback: pieces with scores, spaces written as U+2581.
-#include <cstdlib>
+#include <algorithm>
 
+#include "lightcone/io/joins.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/io/tokenizer_kinds.h"
 #include "lightcone/io/utf8.h"
@@ -12,15 +13,20 @@ constexpr std::string_view kSpace = "\xE2\x96\x81";
 
 class SentencePiece final : public Tokenizer {
  public:
-  explicit SentencePiece(Vocabulary v);
+  SentencePiece(Vocabulary v, Budget* budget);
 
  private:
   std::string bytes_of(int id) const override;
   void encode_text(std::string_view text, bool first, std::vector<int>& out) const override;
   int byte_of(int id) const;  // -1: not a byte token
+  void index(Budget* budget);
+  int number(std::string_view character) const;
 
   StringMap ids_;
   int bytes_[256];
+  // What symbols are joined by: pieces by their ids, then characters that are none and that pieces begin or end with.
+  std::vector<std::string_view> characters_;  // in order
+  Joins joins_;                               // of these, by the piece they make
 };
 
 // "<0x0A>"
@@ -36,7 +42,7 @@ int parse_byte(std::string_view p) {
   return a < 0 || b < 0 ? -1 : a * 16 + b;
 }
 
-SentencePiece::SentencePiece(Vocabulary v) : Tokenizer(std::move(v)) {
+SentencePiece::SentencePiece(Vocabulary v, Budget* budget) : Tokenizer(std::move(v)) {
   std::fill(std::begin(bytes_), std::end(bytes_), -1);
   for (int i = 0; i < size(); ++i) {
     const auto n = static_cast<std::size_t>(i);
@@ -47,6 +53,31 @@ SentencePiece::SentencePiece(Vocabulary v) : Tokenizer(std::move(v)) {
       ids_.try_emplace(v_.pieces[n], i);
     }
   }
+  index(budget);
+}
+
+void SentencePiece::index(Budget* budget) {
+  if (budget) budget->take(v_.pieces.size(), sizeof(std::string_view));
+  std::vector<std::string_view> symbols(v_.pieces.size());
+  for (const auto& [text, id] : ids_) symbols[static_cast<std::size_t>(id)] = text;
+  const auto character = [&](std::string_view text, std::size_t at, std::size_t size) {
+    if (utf8_length(text, at) != size || ids_.contains(text.substr(at, size))) return;
+    if (budget) budget->take(4 * sizeof(std::string_view));
+    characters_.push_back(text.substr(at, size));
+  };
+  for (const auto& [text, id] : ids_)
+    for (std::size_t size = 1; size <= std::min<std::size_t>(text.size(), 4); ++size)
+      character(text, 0, size), character(text, text.size() - size, size);
+  std::sort(characters_.begin(), characters_.end());
+  characters_.erase(std::unique(characters_.begin(), characters_.end()), characters_.end());
+  symbols.insert(symbols.end(), characters_.begin(), characters_.end());
+  joins_ = joins_of(symbols, v_.pieces.size(), budget);
+}
+
+int SentencePiece::number(std::string_view character) const {
+  if (const auto it = ids_.find(character); it != ids_.end()) return it->second;
+  const auto at = std::lower_bound(characters_.begin(), characters_.end(), character);
+  return at != characters_.end() && *at == character ? size() + static_cast<int>(at - characters_.begin()) : -1;
 }
 
 int SentencePiece::byte_of(int id) const {
@@ -59,15 +90,15 @@ void SentencePiece::encode_text(std::string_view text, bool first, std::vector<i
   const std::string_view space = v_.escape_spaces ? kSpace : std::string_view(" ");
   if (first && v_.space_prefix) s += space;
   for (char c : text) c == ' ' ? s.append(space) : s.append(1, c);
-  std::string joined;
-  const auto merge = [&](std::string_view a, std::string_view b) -> std::optional<double> {
-    joined.assign(a).append(b);
-    const auto it = ids_.find(joined);
-    if (it == ids_.end()) return std::nullopt;
-    return v_.scores.empty() ? static_cast<double>(it->second)
-                             : -static_cast<double>(v_.scores[static_cast<std::size_t>(it->second)]);
+  const auto join = [&](int left, int right) -> std::optional<Joined> {
+    const int id = joins_.find(left, right);
+    if (id < 0) return std::nullopt;
+    return Joined{v_.scores.empty() ? static_cast<double>(id)
+                                    : -static_cast<double>(v_.scores[static_cast<std::size_t>(id)]),
+                  id};
   };
-  merge_symbols(s, merge, [&](std::string_view symbol) {
+  const auto numbered = [&](std::string_view character) { return number(character); };
+  merge_symbols(s, numbered, join, [&](std::string_view symbol) {
     if (const auto it = ids_.find(symbol); it != ids_.end()) {
       out.push_back(it->second);
       return;
@@ -100,8 +131,8 @@ std::string SentencePiece::bytes_of(int id) const {
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer> make_sentencepiece(Vocabulary v) {
-  return std::make_shared<SentencePiece>(std::move(v));
+std::shared_ptr<const Tokenizer> make_sentencepiece(Vocabulary v, Budget* budget) {
+  return std::make_shared<SentencePiece>(std::move(v), budget);
 }
 
 }  // namespace lc

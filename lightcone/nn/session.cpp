@@ -69,6 +69,10 @@ void Session::put(const Tensor& input, const void* data, std::size_t elements) {
     impl_->context->set_bytes(n.name, bytes.data(), bytes.size());
 }
 
+void typed::put(Session& s, const lc::Tensor& input, const void* data, std::size_t elements) {
+  s.put(input, data, elements);
+}
+
 Session& Session::compile(const Compiler& c) {
   Program program = lc::compile(impl_->graph, c);  // after an Error what was compiled before can still be used
   Context context(program);

@@ -28,6 +28,8 @@ class Session;
 
 namespace typed {
 
+void put(Session& s, const lc::Tensor& input, const void* data, std::size_t elements);
+
 // An input of a session.
 template <class E, Dim... D>
 class Variable : public Tensor<E, D...> {
@@ -69,7 +71,10 @@ class Variable : public Tensor<E, D...> {
                ? Text()
                : Text("set: ").add(static_cast<std::int64_t>(given)).add(" elements for a tensor of ").add(s);
   }
-  Variable& put(const E* v, std::size_t n);
+  Variable& put(const E* v, std::size_t n) {
+    typed::put(*session_, *this, v, n);
+    return *this;
+  }
   Session* session_;
 };
 
@@ -118,11 +123,5 @@ class Session {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-template <class E, typed::Dim... D>
-typed::Variable<E, D...>& typed::Variable<E, D...>::put(const E* v, std::size_t n) {
-  session_->put(*this, v, n);
-  return *this;
-}
 
 }  // namespace lc

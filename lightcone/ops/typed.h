@@ -143,15 +143,10 @@ auto masked_fill(const Tensor<E, A...>& a, const Tensor<bool, M...>& mask, doubl
 
 // ---- products -----------------------------------------------------------------------------------------
 template <class E, Dim... A, class F, Dim... B>
-auto matmul(const Tensor<E, A...>& a, const Tensor<F, B...>& b, LC_AT) {
+auto matmul(const Tensor<E, A...>& a, const Tensor<F, B...>& b, const At& at) {
   require<same_elements<E, F>("matmul")>();
   LC_OUT(E, infer_matmul(Tensor<E, A...>::static_shape, Tensor<F, B...>::static_shape))
   (lc::matmul(Operand(a, at), Operand(b, at)));
-}
-template <class E, Dim... D>
-template <class B>
-auto Tensor<E, D...>::matmul(const B& b, const At& at) const {
-  return typed::matmul(*this, b, at);
 }
 // x [..., in], weight [out, in] -> [..., out]
 template <class E, Dim... A, class F, Dim... W>

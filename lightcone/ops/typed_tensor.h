@@ -73,6 +73,8 @@ void bound(const char* name, std::int64_t low, std::int64_t high);
 
 template <class E, Dim... D>
 class Tensor;
+template <class E, Dim... A, class F, Dim... B>
+auto matmul(const Tensor<E, A...>& a, const Tensor<F, B...>& b, const At& at = At::current());
 template <class E, Shape S, int... I>
 auto tensor_of(std::integer_sequence<int, I...>) -> Tensor<E, S.d[I]...>;
 template <class E, Shape S>
@@ -132,7 +134,9 @@ class Tensor : public lc::Tensor {
     return Tensor<E, O...>::from(*this, at);
   }
   template <class B>
-  auto matmul(const B& b, const At& at = At::current()) const;
+  auto matmul(const B& b, const At& at = At::current()) const {
+    return typed::matmul(*this, b, at);
+  }
   Tensor retrieve(std::string_view name = {}) const { return Tensor(lc::Tensor::retrieve(name), 0); }
 
 #define LC_BINARY(OP, NAME, RESULT, ELEMENTS)                                                  \

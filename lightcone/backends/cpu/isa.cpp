@@ -5,7 +5,22 @@
 #include "lightcone/backends/cpu/environment.h"
 #include "lightcone/core/error.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace lc::host {
+namespace {
+
+#if defined(__x86_64__)
+// __builtin_cpu_supports() knows no "f16c" in clang 16. That the system keeps wide registers is what "avx2" asks.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
+
+}  // namespace
 
 Isa detect_isa() {
   static const Isa best = [] {
@@ -14,7 +29,8 @@ Isa detect_isa() {
       throw Error("cpu", cat("LIGHTCONE_ISA is '", cap, "', which is none of generic, avx2, avx512 and neon"));
     if (cap == "generic") return Isa::Generic;
 #if defined(__x86_64__)
-    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                      __builtin_cpu_supports("bmi2") && has_f16c();
     if (cap != "avx2" && avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
       return Isa::Avx512;

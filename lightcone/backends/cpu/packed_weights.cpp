@@ -10,7 +10,7 @@ namespace {
 
 using i64 = std::int64_t;
 using u8 = std::uint8_t;
-constexpr int kRows = PackedLayout::rows, kStep = PackedLayout::step;
+constexpr int kRows = PackedLayout::rows;
 
 std::uint64_t eight_bytes(const u8* p) {
   std::uint64_t x;

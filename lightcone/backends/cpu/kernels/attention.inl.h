@@ -379,7 +379,7 @@ void score_four(const float* q, const Tile& k, i64 j, i64 n, i64 depth, float sc
   LC_UNROLL_BY(4)
   for (int m = 0; m < M; ++m) {
     const v4 s = sums(acc[m][0], acc[m][1], acc[m][2], acc[m][3]);
-    *reinterpret_cast<v4*>(to + m * kTile + j) = s * scale;
+    *reinterpret_cast<v4_stored*>(to + m * kTile + j) = s * scale;
   }
   if (c == depth) return;
   for (int m = 0; m < M; ++m)

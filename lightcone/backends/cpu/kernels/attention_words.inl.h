@@ -11,9 +11,7 @@ namespace {
 constexpr i64 kNumbers = 2;  // in a word
 
 // Subnormal numbers count as zeros.
-inline vf products(vf a, vf b, vf sum) {
-  return reinterpret_cast<vf>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), (__m512bh)a, (__m512bh)b));
-}
+inline vf products(vf a, vf b, vf sum) { return add_pairs((__m512i)a, (__m512i)b, sum); }
 // A word of each lane.
 inline vf paired(vf even, vf odd) {
   alignas(64) static constexpr std::uint16_t order[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,

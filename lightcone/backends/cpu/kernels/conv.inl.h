@@ -330,7 +330,7 @@ inline void scatter(const WinogradTile* at, i64 offset, i64 y, vf (&r)[kOut]) {
     if (y >= at[l].down) continue;
     float* to = at[l].out + offset;
     const v4 pixels = quarter(r[l % kOut], l / kOut);
-    if (at[l].across == kOut) *reinterpret_cast<v4*>(to) = pixels;
+    if (at[l].across == kOut) *reinterpret_cast<v4_stored*>(to) = pixels;
     else
       for (i64 x = 0; x < at[l].across; ++x) to[x] = pixels[x];
   }

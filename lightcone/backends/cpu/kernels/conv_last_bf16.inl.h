@@ -10,23 +10,20 @@ namespace {
 using Word = std::uint32_t;
 
 #if defined(__AVX512BF16__)
-using Pair = __m512bh;
-inline Pair pairs(const float* p) { return (__m512bh)_mm512_loadu_si512(p); }
+using Pair = __m512i;
+inline Pair pairs(const float* p) { return _mm512_loadu_si512(p); }
 inline Pair same_pairs(const float* p) {
   std::int32_t word;
   std::memcpy(&word, p, 4);
-  return (__m512bh)_mm512_set1_epi32(word);
+  return _mm512_set1_epi32(word);
 }
-inline vf products(Pair a, Pair b, vf c) {
-  return reinterpret_cast<vf>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(c), a, b));
-}
+inline vf products(Pair a, Pair b, vf c) { return add_pairs(a, b, c); }
 #else
 struct Pair {
   vf even, odd;
 };
-typedef Word vu __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
 inline Pair pairs(vu v) { return {reinterpret_cast<vf>(v << 16), reinterpret_cast<vf>(v & 0xffff0000u)}; }
-inline Pair pairs(const float* p) { return pairs(*reinterpret_cast<const vu*>(p)); }
+inline Pair pairs(const float* p) { return pairs(*reinterpret_cast<const vu_stored*>(p)); }
 inline Pair same_pairs(const float* p) {
   Word word;
   std::memcpy(&word, p, 4);

@@ -8,7 +8,6 @@
 namespace lc::host {
 namespace {
 
-typedef std::uint32_t vu __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
 using u8 = std::uint8_t;
 constexpr int kGroup = 16;  // columns
 constexpr int kGroupVectors = kGroup / WIDTH;
@@ -103,7 +102,7 @@ void pack_b_bf16(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to
       for (int v = 0; v < kGroup; v += WIDTH) {
         const vf even = e < d ? load(from + e * kGroup + v) : vf{},
                  odd = e + 1 < d ? load(from + (e + 1) * kGroup + v) : vf{};
-        *reinterpret_cast<vu*>(out + v) = pairs(rounded(even), rounded(odd));
+        *reinterpret_cast<vu_stored*>(out + v) = pairs(rounded(even), rounded(odd));
       }
   });
 }

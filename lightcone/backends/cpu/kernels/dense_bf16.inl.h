@@ -35,13 +35,12 @@ struct TileOf {
     const auto* y = static_cast<const std::byte*>(b);
     alignas(WIDTH * 4) vf acc[H][V] = {};
     tile_steps<H, V>((depth + 1) / 2, c, c_m, soon, [&] {
-      __m512bh w[V];
-      for (int g = 0; g < V; ++g) w[g] = (__m512bh)_mm512_loadu_si512(y + g * b_group);
+      __m512i w[V];
+      for (int g = 0; g < V; ++g) w[g] = _mm512_loadu_si512(y + g * b_group);
       LC_UNROLL_BY(16)
       for (int i = 0; i < H; ++i) {
-        const auto s = (__m512bh)_mm512_set1_epi32(x[i]);
-        for (int g = 0; g < V; ++g)
-          acc[i][g] = reinterpret_cast<vf>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(acc[i][g]), s, w[g]));
+        const __m512i s = _mm512_set1_epi32(x[i]);
+        for (int g = 0; g < V; ++g) acc[i][g] = add_pairs(s, w[g], acc[i][g]);
       }
       x += MR, y += 64;
     });
@@ -80,7 +79,7 @@ struct TileOf {
     };
     tile_steps<H, V>((depth + 1) / 2, c, c_m, soon, [&] {
       const auto pair = [&](int t) {
-        return *reinterpret_cast<const vu*>(y + t / kGroupVectors * b_group + t % kGroupVectors * WIDTH * 4);
+        return *reinterpret_cast<const vu_stored*>(y + t / kGroupVectors * b_group + t % kGroupVectors * WIDTH * 4);
       };
       vf w[V];
       for (int t = 0; t < V; ++t) w[t] = reinterpret_cast<vf>(pair(t) << 16);

@@ -26,7 +26,7 @@ void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to
         alignas(16) std::uint32_t pair[16];
         const i64 count = std::min<i64>(32, depth - k);
         load_row(a + (i + r) * a_m + k * a_k, a_k, r < rows - i ? count : 0, row);
-        for (int e = 0; e < 16; e += WIDTH) *reinterpret_cast<vu*>(pair + e) = bf16_pairs(row + 2 * e);
+        for (int e = 0; e < 16; e += WIDTH) *reinterpret_cast<vu_stored*>(pair + e) = bf16_pairs(row + 2 * e);
         for (i64 e = 0; e < (count + 1) / 2; ++e) {
           const i64 p = k / 2 + e;
           out[p < whole ? p / 2 * 2 * kMr + 2 * r + p % 2 : p * kMr + r] = pair[e];

@@ -124,7 +124,7 @@ void panel_from_packed(const Gemm& g, i64 n, i64 k0, i64 depth, std::byte* to) {
         if constexpr (T == WeightType::Q5_K) code |= spread_bits(reinterpret_cast<vu>(words(high)) >> i) << 4;
         if constexpr (T == WeightType::Q6_K)
           code |= spread_pairs(reinterpret_cast<vu>(words(high + i / 16 * 64)) >> i % 16 * 2) << 4;
-        *reinterpret_cast<vu*>(panel.codes() + i % Step::scaled / 4 * kGroup + lane) = code;
+        *reinterpret_cast<vu_stored*>(panel.codes() + i % Step::scaled / 4 * kGroup + lane) = code;
       }
     }
   }

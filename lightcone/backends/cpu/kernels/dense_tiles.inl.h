@@ -72,7 +72,7 @@ void pack_a_bf16(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, voi
       for (i64 r = 0; r < kSide; ++r, out += 16) {
         alignas(64) float row[32];
         load_row(a + (i + r) * a_m + k * a_k, a_k, i + r < rows ? std::min<i64>(32, depth - k) : 0, row);
-        for (int e = 0; e < 16; e += WIDTH) *reinterpret_cast<vu*>(out + e) = bf16_pairs(row + 2 * e);
+        for (int e = 0; e < 16; e += WIDTH) *reinterpret_cast<vu_stored*>(out + e) = bf16_pairs(row + 2 * e);
       }
 }
 

@@ -62,7 +62,7 @@ void split_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* t
             const auto [low, high] = even_and_odd(x[16 * half + r] + 2 * e);
             parts_of<Parts>(low, even), parts_of<Parts>(high, odd);
             for (int p = 0; p < Parts; ++p)
-              *reinterpret_cast<vu*>(planes + p * kPlane + r * 64 + e * 4) = pairs(even[p], odd[p]);
+              *reinterpret_cast<vu_stored*>(planes + p * kPlane + r * 64 + e * 4) = pairs(even[p], odd[p]);
           }
       }
     }
@@ -88,7 +88,7 @@ void split_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i6
           vu even[Parts], odd[Parts];
           parts_of<Parts>(load(x[e] + v), even), parts_of<Parts>(load(x[e + 1] + v), odd);
           for (int p = 0; p < Parts; ++p)
-            *reinterpret_cast<vu*>(out + kHeader + p * kPlane + e / 2 * 64 + v * 4) = pairs(even[p], odd[p]);
+            *reinterpret_cast<vu_stored*>(out + kHeader + p * kPlane + e / 2 * 64 + v * 4) = pairs(even[p], odd[p]);
         }
     }
   });
@@ -99,7 +99,7 @@ template <int Parts>
 inline void join(const std::byte* planes, int i, vf& low, vf& high) {
   low = high = vf{};
   for (int p = Parts - 1; p >= 0; --p) {
-    const vu w = *reinterpret_cast<const vu*>(planes + p * kPlane + i * 4);
+    const vu w = *reinterpret_cast<const vu_stored*>(planes + p * kPlane + i * 4);
     low = low + low_half(w), high = high + high_half(w);
   }
 }

@@ -41,9 +41,36 @@ namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-typedef float vf __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
+// Vectors where they lie in memory, between any two numbers.
+typedef float vf_stored __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
+typedef std::uint32_t vu_stored __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
+typedef float v4_stored __attribute__((vector_size(16), aligned(4), may_alias));
+// And in variables. Behind a reference in a template clang forgets that a type asks for less than its natural alignment,
+// so there it has that.
+#if defined(__clang__)
+typedef float vf __attribute__((vector_size(WIDTH * 4), may_alias));
+typedef std::int32_t vi __attribute__((vector_size(WIDTH * 4), may_alias));
+typedef std::uint32_t vu __attribute__((vector_size(WIDTH * 4), may_alias));
+typedef float v4 __attribute__((vector_size(16), may_alias));
+#else
+typedef vf_stored vf;
 typedef std::int32_t vi __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
-typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef vu_stored vu;
+typedef v4_stored v4;
+#endif
+
+#if defined(__AVX512BF16__)
+// c + a * b, of pairs of bf16. clang 16 does not survive the intrinsic where a pair is the same in all lanes.
+inline vf add_pairs(__m512i a, __m512i b, vf c) {
+  auto sum = reinterpret_cast<__m512>(c);
+#if defined(__clang__)
+  asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+#else
+  sum = _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
+#endif
+  return reinterpret_cast<vf>(sum);
+}
+#endif
 
 // Lanes of a and b, whose own are counted on from a's: lane i is lane of(i). Known when it is compiled, or it is no
 // instruction, and no compiler but GCC has it.
@@ -66,8 +93,8 @@ inline vi lanes(vi a, vi b, F) {
   }(std::make_integer_sequence<int, WIDTH>());
 }
 
-inline vf load(const float* p) { return *reinterpret_cast<const vf*>(p); }
-inline void store(float* p, vf v) { *reinterpret_cast<vf*>(p) = v; }
+inline vf load(const float* p) { return *reinterpret_cast<const vf_stored*>(p); }
+inline void store(float* p, vf v) { *reinterpret_cast<vf_stored*>(p) = v; }
 // The first n <= WIDTH elements.
 inline vf load_part(const float* p, i64 n) {
 #if WIDTH == 16

@@ -1,0 +1,32 @@
+// Which two symbols of BPE make a third. They are looked up by number, so that the length of their texts takes no time.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "lightcone/io/read_options.h"
+
+namespace lc {
+
+class Joins {
+ public:
+  struct Join {
+    int left, right, value;
+  };
+  Joins() = default;
+  // `symbols`: how many there are. Of equal pairs the least value counts.
+  Joins(std::vector<Join> all, std::size_t symbols);
+  int find(int left, int right) const;  // the value, -1 when they are not joined
+
+ private:
+  std::vector<Join> all_;           // by left, then by right
+  std::vector<std::size_t> begin_;  // of each left symbol
+};
+
+// Every way in which one of the first `pieces` symbols is two symbols: joins whose value is the piece. Symbols of no
+// text count as absent. Time in proportion to the texts together, times a logarithm.
+Joins joins_of(std::span<const std::string_view> symbols, std::size_t pieces, Budget* budget);
+
+}  // namespace lc
