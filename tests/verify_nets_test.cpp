@@ -288,7 +288,9 @@ TEST(VerifyNets, EverySabotageIsFound) {
         verify(n.make(), s.kernels ? generic() | cpu({.threads = 1}) | s.compiler : generic() | s.compiler, o);
     EXPECT_FALSE(r.passes.back().fired.empty()) << s.what << " never fired";
     EXPECT_TRUE(r.fault) << s.what << " is not found on " << s.found_on << "\n" << r.str();
-    if (r.fault) EXPECT_EQ(r.fault->pass, "sabotage") << s.what << "\n" << r.str();
+    if (r.fault) {
+      EXPECT_EQ(r.fault->pass, "sabotage") << s.what << "\n" << r.str();
+    }
     std::printf("%-45s found on %s\n", s.what.c_str(), r.fault ? s.found_on.c_str() : "NOTHING");
   }
 }
