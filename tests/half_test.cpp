@@ -25,7 +25,8 @@ std::vector<std::string> compilers(const TempDir& dir) {
   if (!host::find_llvm().path.empty()) all.emplace_back(host::kLlvm);
 #ifdef __x86_64__
   for (const char* target : {"-march=x86-64", "-march=haswell"}) {
-    all.push_back(dir / cat("cc", all.size()));
+    // what it is called says that it is clang
+    all.push_back(dir / cat(std::filesystem::canonical(host::find_compiler()).filename().string(), "-", all.size()));
     spit(all.back(), cat("#!/bin/sh\nexec ", host::find_compiler(), " \"$@\" ", target, "\n"));
     ::chmod(all.back().c_str(), 0755);
   }
