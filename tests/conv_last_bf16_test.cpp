@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "guarded.h"
+#include "other_caches.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/dense_unit.h"
 #include "lightcone/backends/cpu/thread_pool.h"
@@ -88,11 +89,6 @@ Value channels_behind(const Value& x, const std::vector<int>& s) {
   return y;
 }
 
-// The caches of another machine where several threads work: neither those nor these may change a bit.
-Blocking blocking(const Parallel& pool) {
-  return Blocking(pool.workers() > 1 ? Machine{.l1 = 8 << 10, .l2 = 64 << 10} : Machine{});
-}
-
 std::vector<float> convolve(const Convolution& c, Isa isa, int workers, const Value& image, const Value& weight,
                             std::size_t size) {
   PackedFilters f;  // as packed_filters() finds it in a graph, for any instruction set
@@ -109,7 +105,7 @@ std::vector<float> convolve(const Convolution& c, Isa isa, int workers, const Va
   const auto packed = run(*pack_weights_kernel(f, pool, isa), {w.data()}, floats, *pool);
   test::Guarded a(floats * 4, test::Against::Back);
   std::memcpy(a.data(), packed.data(), floats * 4);
-  return run(*convolution_last_bf16_kernel(c, pool, nullptr, isa, blocking(*pool)), {x.data(), a.data()}, size, *pool);
+  return run(*convolution_last_bf16_kernel(c, pool, nullptr, isa, test::blocking(*pool)), {x.data(), a.data()}, size, *pool);
 }
 
 // Every tile and number of threads on one shape, with weights in f32 and in bf16.

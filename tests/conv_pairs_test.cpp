@@ -8,6 +8,7 @@
 #include <random>
 
 #include "guarded.h"
+#include "other_caches.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/thread_pool.h"
 #include "lightcone/ops/ops.h"
@@ -63,11 +64,6 @@ std::vector<T> run(const Kernel& k, const std::vector<const void*>& in, std::siz
   return y;
 }
 
-// The caches of another machine where several threads work: neither those nor these may change a bit.
-Blocking blocking(const Parallel& pool) {
-  return Blocking(pool.workers() > 1 ? Machine{.l1 = 8 << 10, .l2 = 64 << 10} : Machine{});
-}
-
 std::vector<float> convolve(Convolution c, const DenseUnit& unit, int workers, const Value& image, const Value& weight,
                             std::size_t size) {
   const auto pool = threads(workers);
@@ -80,7 +76,7 @@ std::vector<float> convolve(Convolution c, const DenseUnit& unit, int workers, c
   const auto packed = run<std::byte>(*pack_pairs_kernel(c.pairs, pool), {w.data()}, bytes, *pool);
   test::Guarded a((bytes + 63) / 64 * 64, test::Against::Front);
   std::memcpy(a.data(), packed.data(), bytes);
-  return run<float>(*pairs_kernel(c, pool, nullptr, blocking(*pool)), {x.data(), a.data()}, size, *pool);
+  return run<float>(*pairs_kernel(c, pool, nullptr, test::blocking(*pool)), {x.data(), a.data()}, size, *pool);
 }
 
 void expect_close(const Value& want, const std::vector<float>& got, const std::string& what) {

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "guarded.h"
+#include "other_caches.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/dense_unit.h"
 #include "lightcone/backends/cpu/epilogue.h"
@@ -61,11 +62,6 @@ void agree(const Graph& g, const Inputs& in, const Bindings& env = {}, bool inte
   if (!interpreted) return;
   const Graph slow = transform(tidy, cpu({.threads = 1, .compiler = false, .winograd = false})).graph;
   expect_close(want, test::run_guarded(slow, in, env, test::Against::Back), "interpreted loops");
-}
-
-// The caches of another machine where several threads work: neither those nor these may change a bit.
-Blocking blocking(const Parallel& pool) {
-  return Blocking(pool.workers() > 1 ? Machine{.l1 = 8 << 10, .l2 = 64 << 10} : Machine{});
 }
 
 // The kernel alone: a way, an instruction set and a number of threads.
@@ -135,7 +131,7 @@ void every_way(const Shapes& s, const Inputs* given = nullptr) {
     for (const ConvWay way : {ConvWay::Direct, ConvWay::Winograd}) {
       if (way == ConvWay::Winograd && !winograd_fits(c->second)) continue;
       const auto make_kernel = [&](const std::shared_ptr<Parallel>& pool) {
-        return convolution_kernel(c->second, way, pool, nullptr, isa, blocking(*pool));
+        return convolution_kernel(c->second, way, pool, nullptr, isa, test::blocking(*pool));
       };
       const auto one = run_kernel(make_kernel, 1, in.at("x"), in.at("w"), y.size());
       const auto two = run_kernel(make_kernel, 2, in.at("x"), in.at("w"), y.size());
@@ -200,7 +196,7 @@ void channels_last_way(const Shapes& s, bool image_last, const Inputs* given = n
       packed.f[i] = static_cast<double>(reinterpret_cast<float*>(to.data())[i]);
     for (const ConvWay way : {ConvWay::Direct, ConvWay::Winograd}) {
       const auto make_kernel = [&](const std::shared_ptr<Parallel>& pool) {
-        return convolution_last_kernel(*c, way, pool, nullptr, isa, blocking(*pool));
+        return convolution_last_kernel(*c, way, pool, nullptr, isa, test::blocking(*pool));
       };
       const auto one = run_kernel(make_kernel, 1, image, packed, y.size());
       const auto two = run_kernel(make_kernel, 2, image, packed, y.size());

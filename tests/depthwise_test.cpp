@@ -10,6 +10,7 @@
 #include <random>
 
 #include "guarded.h"
+#include "other_caches.h"
 #include "lightcone/backends/cpu/conv_last.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/dense_unit.h"
@@ -122,11 +123,6 @@ void every_thread(const Value& want, const std::function<Value(const std::shared
   expect_close(want, one, what);
 }
 
-// The caches of another machine where several threads work: neither those nor these may change a bit.
-Blocking blocking(const Parallel& pool) {
-  return Blocking(pool.workers() > 1 ? Machine{.l1 = 8 << 10, .l2 = 64 << 10} : Machine{});
-}
-
 void pixels_side_by_side(const Case& s, const Inputs* given = nullptr) {
   const Graph g = make(s, false);
   const Inputs in = given ? *given : random_values(g, 5);
@@ -138,7 +134,7 @@ void pixels_side_by_side(const Case& s, const Inputs* given = nullptr) {
     every_thread(
         want,
         [&](const std::shared_ptr<Parallel>& pool) {
-          const auto k = convolution_kernel(*c, ConvWay::Cheapest, pool, nullptr, isa, blocking(*pool));
+          const auto k = convolution_kernel(*c, ConvWay::Cheapest, pool, nullptr, isa, test::blocking(*pool));
           EXPECT_EQ(k->name(), "conv_depthwise");
           return run(*k, {&in.at("x"), &in.at("w")}, want.shape, *pool);
         },

@@ -2,7 +2,6 @@
 // minutes or all memory, words a terminal would obey. Each gives its values or an Error, in time and memory in
 // proportion to the file.
 #include <cmath>
-#include <ctime>
 #include <functional>
 #include <random>
 
@@ -16,6 +15,7 @@
 #include "lightcone/io/tokenizer.h"
 #include "lightcone/models/llama_config.h"
 #include "memory.h"
+#include "processor_time.h"
 
 using namespace lc;
 
@@ -29,17 +29,8 @@ constexpr double kSlower = 1;
 constexpr double kSlower = 6;
 #endif
 
-// Seconds of this thread's processor time.
-double seconds(const std::function<void()>& f) {
-  const auto now = [] {
-    timespec t = {};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-  };
-  const double begin = now();
-  f();
-  return (now() - begin) / kSlower;
-}
+// As a build without sanitizers would take.
+double seconds(const std::function<void()>& f) { return test::seconds(f) / kSlower; }
 // The most memory it had at once.
 std::size_t memory(const std::function<void()>& f) {
   counted::reset_most();

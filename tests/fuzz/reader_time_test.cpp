@@ -3,7 +3,6 @@
 // of the size, so that neither a slow machine nor a loaded one fails.
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <functional>
 #include <limits>
 
@@ -14,22 +13,13 @@
 #include "lightcone/io/tokenizer.h"
 #include "lightcone/io/weights.h"
 #include "lightcone/models/llama_config.h"
+#include "processor_time.h"
 
 using namespace lc;
 
 namespace {
 
-// Seconds of this thread's processor time.
-double seconds(const std::function<void()>& f) {
-  const auto now = [] {
-    timespec t = {};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-  };
-  const double begin = now();
-  f();
-  return now() - begin;
-}
+using test::seconds;
 
 // Makes what is read for a size; what it gives reads it.
 using Make = std::function<std::function<void()>(std::size_t)>;
