@@ -28,9 +28,9 @@ if(LIGHTCONE_TOOLS)
   set_tests_properties(typed_mlp_output PROPERTIES PASS_REGULAR_EXPRESSION "^\\[\\[0.3030[0-9]+, 0.3969[0-9]+, 0.3000[0-9]+\\]\\]\n\\[\\[")
   add_test(NAME command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR} ${LIGHTCONE_DATA})
 endif()
-# The library's system calls pass through tests/failing_calls.cpp, which makes them fail.
+# The library's system calls pass through tests/cpu/failing_calls.cpp, which makes them fail.
 if(TARGET failing_calls_test)
-  target_sources(failing_calls_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/failing_calls.cpp)
+  target_sources(failing_calls_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/cpu/failing_calls.cpp)
   foreach(call open openat fcntl read pread write pwrite close fstat stat fstatat mkdir renameat unlinkat futimens flock
           memfd_create mmap waitpid posix_spawn dlopen fdopendir readdir)
     target_link_options(failing_calls_test PRIVATE LINKER:--wrap=${call})

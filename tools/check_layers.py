@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails when a file includes upward. The rooms, bottom to top, and what each may include:"""
+"""Fails when a file includes upward, when rooms include each other in a circle, and when a folder grows too full.
+The rooms, bottom to top, and what each may include; a room below backends/cpu is named cpu/ROOM."""
 import pathlib
 import re
 import sys
@@ -9,28 +10,82 @@ ROOMS = {
     "core": [],
     "reference": ["core"],
     "ops": ["core"],
-    "runtime": ["core", "reference"],
-    "passes": ["core", "reference", "runtime"],
+    "ops/typed": ["core", "ops"],
+    "passes": ["core", "reference"],
     "codegen": ["core"],
-    "backends": ["core", "reference", "runtime", "ops", "passes", "codegen"],
-    "nn": ["core", "runtime", "ops"],
-    "io": ["core", "ops"],
-    "models": ["core", "runtime", "ops", "passes", "backends", "nn", "io"],
+    "codegen/schedule": ["core", "codegen"],
+    "codegen/c": ["core", "codegen"],
+    "codegen/llvm": ["core", "codegen"],
+    "lowering": ["core", "passes", "codegen"],
+    "device": ["core", "passes"],
+    "runtime": ["core", "reference", "passes", "device", "runtime/profile"],
+    "runtime/profile": ["core", "device"],
+    "verify": ["core", "reference", "passes", "runtime"],
+    "cpu/target": ["core", "codegen", "device"],
+    "cpu/threads": ["core", "device"],
+    "cpu/jit": ["core", "codegen/c", "codegen/llvm", "cpu/target"],
+    "cpu/loops": ["core", "codegen", "codegen/c", "codegen/llvm", "lowering", "device", "cpu/jit"],
+    "cpu/products": ["core", "passes", "lowering", "device", "cpu/target", "cpu/threads", "cpu/loops"],
+    "cpu/conv": ["core", "passes", "lowering", "cpu/loops", "cpu/products"],
+    "cpu/attention": ["core", "passes", "lowering", "cpu/products"],
+    "cpu/kernels": ["core", "cpu/products", "cpu/conv", "cpu/attention"],
+    "cpu": ["core", "ops", "passes", "codegen", "lowering", "device", "runtime", "cpu/target", "cpu/threads", "cpu/jit",
+            "cpu/loops", "cpu/products", "cpu/conv", "cpu/attention"],
+    "nn": ["core", "ops", "ops/typed", "runtime"],
+    "io": ["core"],
+    "io/checkpoints": ["core", "io"],
+    "io/text": ["core", "io", "io/checkpoints"],
+    "models/llama": ["core", "ops", "passes", "runtime", "cpu", "nn", "io", "io/checkpoints", "io/text"],
 }
 THIRD_PARTY = {"nlohmann": ["io", "models"], "pcre2.h": ["io"], "utf8proc.h": ["io"]}
+MOST_FILES = 25  # in a folder; kernels, of which there is one an instruction set, apart
 
 wrong = []
+includes = {room: set() for room in ROOMS}
+files = {}
+
+
+def room_of(folder):
+    folder = folder.removeprefix("backends/")
+    return folder if folder in ROOMS else None
+
+
 for path in sorted((ROOT / "lightcone").rglob("*")):
     if path.suffix not in (".h", ".cpp") or path.parent.name == "lightcone":
         continue
-    room = path.relative_to(ROOT / "lightcone").parts[0]
+    folder = str(path.parent.relative_to(ROOT / "lightcone"))
+    files[folder] = files.get(folder, 0) + 1
+    room = room_of(folder)
+    name = path.relative_to(ROOT)
+    if room is None:
+        wrong.append("%s: the folder is no room of tools/check_layers.py" % name)
+        continue
     for n, line in enumerate(path.read_text().splitlines(), 1):
-        if m := re.match(r'#include "lightcone/(\w+)/', line):
-            if m[1] != room and m[1] not in ROOMS[room]:
-                wrong.append("%s:%d: %s may not include %s" % (path.relative_to(ROOT), n, room, m[1]))
+        if m := re.match(r'#include "lightcone/([\w/]+)/[\w.]+"', line):
+            other = room_of(m[1])
+            if other is None or other != room and other not in ROOMS[room]:
+                wrong.append("%s:%d: %s may not include %s" % (name, n, room, m[1]))
+            elif other != room:
+                includes[room].add(other)
         if m := re.match(r"#include <([\w./]+)>", line):
-            for name, rooms in THIRD_PARTY.items():
-                if m[1].startswith(name) and room not in rooms:
-                    wrong.append("%s:%d: third-party code at the edges only" % (path.relative_to(ROOT), n))
-print("\n".join(wrong) or "no room includes upward")
+            for library, rooms in THIRD_PARTY.items():
+                if m[1].startswith(library) and room.split("/")[0] not in rooms:
+                    wrong.append("%s:%d: third-party code at the edges only" % (name, n))
+for folder, count in files.items():
+    if count > MOST_FILES and not folder.endswith("/kernels"):
+        wrong.append("lightcone/%s holds %d files, more than %d" % (folder, count, MOST_FILES))
+for room, allowed in ROOMS.items():
+    for other in sorted(set(allowed) - includes[room] - {"core"}):
+        wrong.append("%s is allowed to include %s and does not: take the permission away" % (room, other))
+# A circle is a room that can be reached from itself.
+for room in ROOMS:
+    seen, stack = set(), list(includes[room])
+    while stack:
+        other = stack.pop()
+        if other not in seen:
+            seen.add(other)
+            stack += includes[other]
+    if room in seen:
+        wrong.append("%s is part of a circle of rooms that include each other" % room)
+print("\n".join(wrong) or "no room includes upward, none is part of a circle, no folder is too full")
 sys.exit(bool(wrong))

@@ -4,7 +4,7 @@
     /usr/bin/python3 tools/make_goldens.py           # ops.txt, made with Debian's python3-torch, 1.13
     python3 tools/make_goldens.py --wild             # wild.txt, made with PyTorch 2.15
 
-A case is a name, its inputs and its outputs; tests/ops_test.cpp builds the same case with the library and compares.
+A case is a name, its inputs and its outputs; tests/ops/ops_test.cpp builds the same case with the library and compares.
 Same seed, same file. With --wild every case is asked again with NaN, infinities, -0 and denormals among its inputs.
 """
 import math

@@ -37,10 +37,15 @@ def differs(a, b, tolerance):
     return not worst <= tolerance * max(a["rms"], 1e-30)  # NaN differs
 
 
+def is_build(peer):
+    return peer.startswith("build:")
+
+
 def judge(row, done, others, units):
     """[(goal in words, value in words, True / False / None for unknown)], of the goals for a processor with these units."""
     ours = done["runs"]["lightcone"]
     goals = [g for g in row["goals"] if g[0] != "than" or len(g) < 4 or g[3] in units]
+    goals += [g for p in done["runs"] if is_build(p) for g in (("than", p, 0.97), ("memory", p, 1.01))]
     out = []
     for goal in goals:
         kind = goal[0]
@@ -48,7 +53,7 @@ def judge(row, done, others, units):
             out.append((words(goal), ours["missing"], None))
         elif kind == "than":
             peers = [p for p, r in done["runs"].items() if p != "lightcone" and not r["missing"] and not r["differs"]]
-            wanted = peers if goal[1] == "best" else [p for p in peers if p == goal[1]]
+            wanted = [p for p in peers if not is_build(p)] if goal[1] == "best" else [p for p in peers if p == goal[1]]
             if not wanted:
                 out.append((words(goal), "nothing to compare with", None))
                 continue
@@ -62,6 +67,10 @@ def judge(row, done, others, units):
             planned = ours["facts"].get("planned_bytes")
             r = ours["peak_rss"] / planned if planned else None
             out.append((words(goal), "unknown" if r is None else "%.2f" % r, None if r is None else r <= goal[1]))
+        elif kind == "memory":
+            before = done["runs"][goal[1]]
+            r = None if before["missing"] else ours["peak_rss"] / before["peak_rss"]
+            out.append((words(goal), "unknown" if r is None else "%.3f" % r, None if r is None else r <= goal[2]))
         elif kind == "linear":
             base = others.get(goal[1])
             if base is None or base["runs"]["lightcone"]["missing"]:
@@ -70,7 +79,7 @@ def judge(row, done, others, units):
             r = base["lightcone"] / done["lightcone"]
             out.append((words(goal), "%.2f" % r, r <= goal[2]))
     if done["used_by_others"] > BUSY:  # memory is what it is, times are not
-        out = [g if goal[0] == "rss" else (g[0], g[1] + ", on a busy machine", None) for goal, g in zip(goals, out)]
+        out = [g if goal[0] in ("rss", "memory") else (g[0], g[1] + ", on a busy machine", None) for goal, g in zip(goals, out)]
     return out
 
 
@@ -78,6 +87,7 @@ def words(goal):
     return {
         "than": lambda: ">= %gx %s%s" % (goal[2], goal[1] if goal[1] != "best" else "the best peer", ", with %s" % goal[3] if len(goal) > 3 else ""),
         "limit": lambda: ">= %g %% of the limit" % (100 * goal[1]),
+        "memory": lambda: "memory <= %gx %s" % (goal[2], goal[1]),
         "rss": lambda: "memory <= %g of the plan" % goal[1],
         "linear": lambda: "a node <= %g of what it is in %s" % (goal[2], goal[1]),
     }[goal[0]]()
@@ -145,7 +155,7 @@ def cell(d):
     parts = ["%s %s%s" % (shown(d["lightcone"]), d["unit"], busy(d))]
     if d["share_of_limit"] is not None:
         parts.append("%.0f %%" % (100 * d["share_of_limit"]))
-    peers = {p: r for p, r in d["runs"].items() if r.get("ratio") and not r["differs"]}
+    peers = {p: r for p, r in d["runs"].items() if r.get("ratio") and not r["differs"] and not is_build(p)}
     if peers:
         best = min(peers, key=lambda p: peers[p]["ratio"])
         told = "".join(" (%s)" % v for v in peers[best]["told"].values())

@@ -26,8 +26,24 @@ def _python(script, *arguments):
     return [str(peers_folder() / "venv/bin/python"), str(BENCH / "peers" / script), *arguments]
 
 
+BUILDS = {}  # other builds of Lightcone that are peers: "build:NAME" -> the program
+
+
+def add_build(peer):
+    """build:PATH, a build folder of another checkout; in the results it has the checkout's name."""
+    folder = pathlib.Path(peer.removeprefix("build:")).resolve()
+    runner = folder / "bin/lightcone_bench_workload"
+    if not runner.exists():
+        raise ValueError("%s is not there: build the target lightcone_bench_workload" % runner)
+    name = "build:" + (folder.parent.name if folder.name.startswith("build") else folder.name)
+    BUILDS[name] = str(runner)
+    return name
+
+
 def command(peer):
     built = peers_folder()
+    if peer in BUILDS:
+        return [BUILDS[peer]]
     return {
         "lightcone": [LIGHTCONE],
         "llama.cpp": _python("llama_runner.py"),

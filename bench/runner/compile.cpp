@@ -1,7 +1,7 @@
 // How long compiling takes: the 1.1B Llama, cold (an empty kernel cache) and warm, and long graphs.
 #include <filesystem>
 
-#include "lightcone/models/llama_graph.h"
+#include "lightcone/models/llama/llama_graph.h"
 #include "workload.h"
 
 namespace lc::bench {

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <limits>
 
-#include "lightcone/backends/cpu/thread_pool.h"
+#include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "workload.h"
 
 #if defined(__x86_64__)

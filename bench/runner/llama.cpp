@@ -1,5 +1,5 @@
 // Decoding and reading a prompt with a GGUF checkpoint, by the same class a user would use.
-#include "lightcone/models/llama.h"
+#include "lightcone/models/llama/llama.h"
 
 #include "workload.h"
 

@@ -9,7 +9,7 @@
 #include "lightcone/nn/parameter.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
-#include "lightcone/runtime/memory.h"
+#include "lightcone/device/memory.h"
 #include "lightcone/runtime/program.h"
 #include "protocol.h"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <map>
 
-#include "lightcone/codegen/render.h"
+#include "lightcone/codegen/interpret.h"
 #include "lightcone/core/error.h"
 
 namespace lc::ir {

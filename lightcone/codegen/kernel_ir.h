@@ -78,7 +78,7 @@ struct Reduction {
 struct Row {
   DType dtype;
   std::int64_t elements;
-  int copies = 1;  // a power of two: rows of the result that are under way at once (skew.cpp)
+  int copies = 1;  // a power of two: rows of the result that are under way at once (pipeline_rows.cpp)
 };
 struct Keep {  // `value` is also written to element `at` of `row`
   int value, row;
@@ -124,7 +124,7 @@ struct Kernel {
   bool streams = false;
   std::int64_t stream = 0;
   std::vector<Prefetch> ahead;
-  // Rows pass through their loops as through a pipeline (skew.cpp): in a step of this loop the last of the loops in its
+  // Rows pass through their loops as through a pipeline (pipeline_rows.cpp): in a step of this loop the last of the loops in its
   // body is as many rows behind the first as there are loops between. -1: no loop is run so.
   int skewed = -1;
   double work = 0;  // rough operations an output element
@@ -153,6 +153,6 @@ void tile_loops(Kernel& k, std::int64_t side, const Machine& m);
 void stream_result(Kernel& k, const Machine& m);
 
 // Lets the last loop over a row write while the first one reads another row. Behind stream_result().
-void skew_rows(Kernel& k, const Machine& m);
+void pipeline_rows(Kernel& k, const Machine& m);
 
 }  // namespace lc::ir

@@ -26,7 +26,7 @@ struct Machine {
   // Runs of memory that a core reads side by side where it streams weights, 1 or 4: some processors' own fetching ahead
   // gets more out of memory from one, some from several.
   std::int64_t streams = 1;
-  // Rows that memory holds pass through their loops as through a pipeline (codegen/skew.cpp).
+  // Rows that memory holds pass through their loops as through a pipeline (codegen/pipeline_rows.cpp).
   bool pipeline = true;
 
   // What `lightcone tune` measured with all cores, in bytes and operations a second; 0: not measured. No choice reads

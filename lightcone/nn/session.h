@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "lightcone/ops/typed.h"
+#include "lightcone/ops/typed/typed.h"
 
 namespace lc {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "lightcone/core/tensor.h"
-#include "lightcone/runtime/compiler.h"
+#include "lightcone/passes/compiler.h"
 
 namespace lc {
 

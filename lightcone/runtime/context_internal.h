@@ -1,8 +1,8 @@
 // What a Context owns. Included by context.cpp and context_run.cpp only.
 #pragma once
 
-#include "lightcone/runtime/fork.h"
-#include "lightcone/runtime/profiler.h"
+#include "lightcone/device/fork.h"
+#include "lightcone/runtime/profile/profiler.h"
 #include "lightcone/runtime/program_internal.h"
 #include "lightcone/runtime/value_memory.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lightcone/runtime/profiler.h"
+#include "lightcone/runtime/profile/profiler.h"
 
 namespace lc {
 namespace {

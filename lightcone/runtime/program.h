@@ -23,10 +23,10 @@
 
 #include "lightcone/reference/interpreter.h"
 #include "lightcone/core/tensor.h"
-#include "lightcone/runtime/compiler.h"
-#include "lightcone/runtime/kernel.h"
-#include "lightcone/runtime/plan.h"
-#include "lightcone/runtime/profile.h"
+#include "lightcone/passes/compiler.h"
+#include "lightcone/device/kernel.h"
+#include "lightcone/device/plan.h"
+#include "lightcone/runtime/profile/profile.h"
 
 namespace lc {
 

@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "lightcone/runtime/memory.h"
-#include "lightcone/runtime/prepared.h"
+#include "lightcone/device/memory.h"
+#include "lightcone/device/prepared.h"
 #include "lightcone/runtime/program.h"
 
 namespace lc {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "lightcone/runtime/kernel.h"
+#include "lightcone/device/kernel.h"
 
 namespace lc {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "lightcone/core/graph.h"
-#include "lightcone/runtime/memory.h"
-#include "lightcone/runtime/plan.h"
+#include "lightcone/device/memory.h"
+#include "lightcone/device/plan.h"
 
 namespace lc {
 

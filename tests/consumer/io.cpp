@@ -1,7 +1,7 @@
 #include <cstdio>
 
 #include <lightcone/core/error.h>
-#include <lightcone/models/llama.h>
+#include <lightcone/models/llama/llama.h>
 
 int main() {
   try {

@@ -21,9 +21,9 @@
 
 #include "liar.h"
 #include "lightcone/core/error.h"
-#include "lightcone/io/gguf.h"
-#include "lightcone/io/tokenizer.h"
-#include "lightcone/models/llama.h"
+#include "lightcone/io/checkpoints/gguf.h"
+#include "lightcone/io/text/tokenizer.h"
+#include "lightcone/models/llama/llama.h"
 #include "memory.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -9,10 +9,10 @@
 #include "data.h"
 #include "gguf_writer.h"
 #include "lightcone/core/error.h"
-#include "lightcone/io/gguf.h"
-#include "lightcone/io/tokenizer.h"
-#include "lightcone/io/weights.h"
-#include "lightcone/models/llama_config.h"
+#include "lightcone/io/checkpoints/gguf.h"
+#include "lightcone/io/text/tokenizer.h"
+#include "lightcone/io/checkpoints/weights.h"
+#include "lightcone/models/llama/llama_config.h"
 #include "processor_time.h"
 
 using namespace lc;

@@ -10,7 +10,7 @@
 #include <map>
 #include <set>
 
-#include "lightcone/backends/cpu/thread_pool.h"
+#include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/core/error.h"
 #include "lightcone/io/mapped_file.h"
 

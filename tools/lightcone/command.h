@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "lightcone/io/weights.h"
+#include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/runtime/program.h"
 
 namespace lc::tool {

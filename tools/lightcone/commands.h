@@ -8,7 +8,7 @@
 
 #include "explain.h"
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/models/sampler.h"
+#include "lightcone/models/llama/sampler.h"
 
 namespace lc::tool {
 

@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "lightcone/backends/cpu/limits.h"
-#include "lightcone/backends/cpu/thread_pool.h"
+#include "lightcone/backends/cpu/target/limits.h"
+#include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/core/error.h"
-#include "lightcone/runtime/timeline.h"
+#include "lightcone/runtime/profile/timeline.h"
 
 namespace lc::tool {
 

@@ -12,13 +12,13 @@
 #include "command.h"
 #include "commands.h"
 #include "explain.h"
-#include "lightcone/backends/cpu/limits.h"
-#include "lightcone/backends/cpu/thread_pool.h"
+#include "lightcone/backends/cpu/target/limits.h"
+#include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/core/error.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/io/utf8.h"
-#include "lightcone/models/llama.h"
-#include "lightcone/models/sampler.h"
+#include "lightcone/models/llama/llama.h"
+#include "lightcone/models/llama/sampler.h"
 
 namespace lc::tool {
 namespace {

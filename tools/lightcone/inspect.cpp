@@ -7,9 +7,9 @@
 #include "command.h"
 #include "commands.h"
 #include "lightcone/core/error.h"
-#include "lightcone/io/gguf.h"
+#include "lightcone/io/checkpoints/gguf.h"
 #include "lightcone/io/printable.h"
-#include "lightcone/models/llama.h"
+#include "lightcone/models/llama/llama.h"
 
 namespace lc::tool {
 namespace {

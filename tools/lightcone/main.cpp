@@ -11,7 +11,7 @@
 
 #include "command.h"
 #include "commands.h"
-#include "lightcone/backends/cpu/thread_pool.h"
+#include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/core/error.h"
 #include "lightcone/core/quant.h"
 #include "lightcone/io/printable.h"

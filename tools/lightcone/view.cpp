@@ -7,8 +7,8 @@
 #include "commands.h"
 #include "explain.h"
 #include "lightcone/io/graph_view.h"
-#include "lightcone/models/llama.h"
-#include "lightcone/runtime/timeline.h"
+#include "lightcone/models/llama/llama.h"
+#include "lightcone/runtime/profile/timeline.h"
 
 namespace lc::tool {
 void view(const ViewOptions& o) {
@@ -17,7 +17,7 @@ void view(const ViewOptions& o) {
   LlamaOptions load{.load_weights = false, .layers = o.layers};
   load.observe = [&](const Pass& p, const Graph& before, const Graph& after) {
     if (stages.empty()) stages.emplace_back("as written", before.clone());
-    stages.emplace_back("after " + p.name, after.clone());
+    if (!(before == after)) stages.emplace_back("after " + p.name, after.clone());
   };
   const Llama m = Llama::load(w, load);
   std::string text;

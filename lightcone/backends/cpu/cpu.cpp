@@ -2,21 +2,64 @@
 #include "lightcone/backends/cpu/cpu.h"
 
 #include <algorithm>
+#include <mutex>
 #include <set>
 
-#include "lightcone/backends/cpu/llvm.h"
+#include "lightcone/backends/cpu/jit/llvm.h"
+#include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/backends/cpu/lower.h"
 #include "lightcone/backends/cpu/machine.h"
-#include "lightcone/backends/cpu/thread_pool.h"
+#include "lightcone/backends/cpu/threads/thread_pool.h"
+#include "lightcone/lowering/attention.h"
+#include "lightcone/lowering/canonical.h"
+#include "lightcone/device/fork.h"
 
 namespace lc::host {
 namespace {
 
-// The options with what they leave to the machine.
-CpuOptions settled(CpuOptions o) {
-  if (!o.machine) o.machine = this_machine();
-  o.jit.vector = static_cast<int>(o.machine->vector);
-  return o;
+// The options with what they leave to the machine, and the threads: made when the first graph is compiled.
+class Settled {
+ public:
+  explicit Settled(CpuOptions o) : options_(std::move(o)) {}
+  const CpuOptions& options() { return settle(), options_; }
+  const std::shared_ptr<Parallel>& parallel() { return settle(), parallel_; }
+
+ private:
+  void settle() {
+    std::call_once(once_, [&] {
+      if (!options_.machine) options_.machine = this_machine();
+      options_.jit.vector = static_cast<int>(options_.machine->vector);
+      parallel_ = threads(options_.threads);
+    });
+  }
+  CpuOptions options_;
+  std::shared_ptr<Parallel> parallel_;
+  std::once_flag once_;
+};
+
+// What brings a graph into the form in which it is cut. Without them it computes the same, but for those that are
+// required.
+std::vector<Pass> canonical_passes(const CpuOptions& o, const std::shared_ptr<Settled>& settled) {
+  std::vector<Pass> passes;
+  passes.push_back({"unroll windows", lowering::unroll_windows});
+  const bool bf16 = o.precision == Precision::Medium && bf16_is_fast(detect_isa());
+  if (!bf16 || bf16_dots_are_fast(detect_isa()))  // tiles of bf16 products want pixels last
+    passes.push_back({"channels last", [bf16](const Graph& g, PassLog& log) {
+                        auto nhwc = channels_last(g, log, bf16);
+                        return nhwc ? std::move(*nhwc) : g.clone();
+                      }});
+  passes.push_back({"contiguous", [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, {}, true});
+  passes.push_back({"attention", [settled](const Graph& g, PassLog& log) {
+                      return lowering::fuse_attention(g, log, [&](const Graph& from, NodeId result, auto match) {
+                        return attention(from, result, std::move(match), settled->parallel(), settled->options());
+                      });
+                    }});
+  passes.push_back({"contractions", [](const Graph& g, PassLog& log) {
+                      return lowering::prepare_contractions(g, log, [](const Graph& of, const lowering::Factors& f) {
+                        return find_convolution(of, f).has_value();
+                      });
+                    }});
+  return passes;
 }
 
 using Loops = std::vector<std::shared_ptr<LoopKernel>>;
@@ -71,52 +114,43 @@ void install(const Loops& loops, const CpuOptions& o, PassLog& log) {
 
 }  // namespace
 
-std::vector<Origin::Step> steps(const Graph& g, NodeId result, const std::vector<NodeId>& operands) {
-  std::set<NodeId> seen(operands.begin(), operands.end()), computed{result};
-  std::vector<NodeId> stack{result};
-  while (!stack.empty()) {
-    const NodeId id = stack.back();
-    stack.pop_back();
-    for (const Edge& e : g[id].in)
-      if (info(g[e.node].op).kind != Kind::Leaf && seen.insert(e.node).second) {
-        computed.insert(e.node);
-        stack.push_back(e.node);
-      }
-  }
-  std::vector<Origin::Step> made;
-  for (NodeId id : computed) made.push_back({info(g[id].op).name, g[id].where});
-  return made;
-}
-
 }  // namespace lc::host
 
 namespace lc {
 
 Compiler cpu(CpuOptions options) {
-  return Compiler({"cpu", [options](const Graph& g, PassLog& log) {
-                     const CpuOptions o = host::settled(options);
-                     host::KernelNames names;
-                     host::Lowered l = host::lower(g, host::threads(o.threads), log, o, names);
-                     host::install(l.loops, o, log);
-                     return std::move(l.graph);
+  const auto settled = std::make_shared<host::Settled>(options);
+  Compiler all;
+  for (Pass& p : host::canonical_passes(options, settled)) all = all | Compiler(std::move(p));
+  return all | Compiler({"cpu",
+                         [settled](const Graph& g, PassLog& log) {
+                           host::KernelNames names;
+                           host::Lowered l = host::lower(g, settled->parallel(), log, settled->options(), names);
+                           host::install(l.loops, settled->options(), log);
+                           return std::move(l.graph);
+                         }}) |
+         Compiler({"side by side", [settled](const Graph& g, PassLog&) {
+                     return settled->parallel()->workers() > 1 ? side_by_side(g) : g.clone();
                    }});
 }
 
 std::vector<Graph> cpu_batch(std::vector<const Graph*> graphs, const CpuOptions& wanted, PassLog* log) {
-  const CpuOptions options = host::settled(wanted);
-  const auto parallel = host::threads(options.threads);
+  const auto settled = std::make_shared<host::Settled>(wanted);
+  const std::vector<Pass> passes = host::canonical_passes(wanted, settled);
   PassLog whole;
   whole.pass = "cpu";
   std::vector<Graph> done;
   host::Loops loops;
   host::KernelNames names;
-  for (const Graph* g : graphs) {
+  for (const Graph* given : graphs) {
     PassLog own;
-    host::Lowered l = host::lower(*g, parallel, own, options, names);
+    Graph g = given->clone();
+    for (const Pass& p : passes) g = p.run(g, own);
+    host::Lowered l = host::lower(g, settled->parallel(), own, settled->options(), names);
     loops.insert(loops.end(), l.loops.begin(), l.loops.end());
-    done.push_back(std::move(l.graph));
+    done.push_back(settled->parallel()->workers() > 1 ? side_by_side(l.graph) : std::move(l.graph));
   }
-  host::install(loops, options, whole);
+  host::install(loops, settled->options(), whole);
   if (log) *log = std::move(whole);
   return done;
 }

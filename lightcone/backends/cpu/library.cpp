@@ -129,7 +129,7 @@ class DequantizeKernel final : public LibraryKernel {
 
 }  // namespace
 
-std::shared_ptr<const Kernel> library_kernel(const Graph& g, const Node& n, std::shared_ptr<Parallel> p) {
+std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, std::shared_ptr<Parallel> p) {
   std::vector<DType> types;
   for (const Edge& e : n.in) types.push_back(g[e.node].dtype);
   const Shape& first = n.in[0].view.shape();

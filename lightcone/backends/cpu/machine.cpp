@@ -7,8 +7,8 @@
 #include <array>
 #include <cstring>
 
-#include "lightcone/backends/cpu/environment.h"
-#include "lightcone/backends/cpu/object_cache.h"
+#include "lightcone/backends/cpu/target/environment.h"
+#include "lightcone/backends/cpu/jit/object_cache.h"
 #include "lightcone/core/error.h"
 
 #if defined(__x86_64__)

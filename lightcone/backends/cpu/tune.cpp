@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/backends/cpu/isa.h"
-#include "lightcone/backends/cpu/limits.h"
+#include "lightcone/backends/cpu/target/isa.h"
+#include "lightcone/backends/cpu/target/limits.h"
 #include "lightcone/backends/cpu/machine.h"
-#include "lightcone/backends/cpu/thread_pool.h"
+#include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/core/error.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
-#include "lightcone/runtime/memory.h"
+#include "lightcone/device/memory.h"
 #include "lightcone/runtime/program.h"
 
 namespace lc {

@@ -4,7 +4,7 @@
 #define TABLE kAttentionAvx2
 #include "lightcone/backends/cpu/kernels/attention.inl.h"
 #else
-#include "lightcone/backends/cpu/attention.h"
+#include "lightcone/backends/cpu/attention/attention.h"
 namespace lc::host {
 const AttentionTable kAttentionAvx2 = kAttentionGeneric;
 }

@@ -1,7 +1,7 @@
 // What happens to the scores of a tile on their way into the softmax.
 #pragma once
 
-#include "lightcone/backends/cpu/attention.h"
+#include "lightcone/backends/cpu/attention/attention.h"
 #include "lightcone/backends/cpu/kernels/vector.inl.h"
 
 namespace lc::host {

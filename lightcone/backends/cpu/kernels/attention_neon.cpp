@@ -5,7 +5,7 @@
 #define TABLE kAttentionNeon
 #include "lightcone/backends/cpu/kernels/attention.inl.h"
 #else
-#include "lightcone/backends/cpu/attention.h"
+#include "lightcone/backends/cpu/attention/attention.h"
 namespace lc::host {
 const AttentionTable kAttentionNeon = kAttentionGeneric;
 }

@@ -1,11 +1,11 @@
-// Convolution's micro-kernels, written once and compiled for each instruction set: packing of image
+// ConvPlan's micro-kernels, written once and compiled for each instruction set: packing of image
 // windows, the register tile of MR rows x 2 * WIDTH pixels, and the transforms of Winograd's
 // F(4x4, 3x3) over WIDTH tiles at once.
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "lightcone/backends/cpu/conv.h"
+#include "lightcone/backends/cpu/conv/conv.h"
 #include "lightcone/backends/cpu/kernels/winograd.inl.h"
 
 namespace lc::host {
@@ -115,7 +115,7 @@ void pack_rows(const ConvProblem& p, i64 first, i64 columns, i64 k0, i64 depth, 
 void pack_image(const ConvProblem& p, i64 first, i64 columns, i64 k0, i64 depth, float* to) {
   bool rows = p.extent[0] == 1 && p.extent[1] == 1;
   for (int j = 0; j < kSpatial; ++j)
-    rows = rows && p.step[j] == 0 && p.lo[j] <= -Convolution::kFar && p.hi[j] >= Convolution::kFar;
+    rows = rows && p.step[j] == 0 && p.lo[j] <= -ConvPlan::kFar && p.hi[j] >= ConvPlan::kFar;
   if (rows) return pack_rows(p, first, columns, k0, depth, to);
   Segment part[kNr];
   for (i64 j = 0; j < columns; j += kNr) {

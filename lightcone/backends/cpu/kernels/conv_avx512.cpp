@@ -4,7 +4,7 @@
 #define TABLE kConvAvx512
 #include "lightcone/backends/cpu/kernels/conv.inl.h"
 #else
-#include "lightcone/backends/cpu/conv.h"
+#include "lightcone/backends/cpu/conv/conv.h"
 namespace lc::host {
 const ConvTable kConvAvx512 = kConvGeneric;
 }

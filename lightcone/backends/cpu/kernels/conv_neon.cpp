@@ -5,7 +5,7 @@
 #define TABLE kConvNeon
 #include "lightcone/backends/cpu/kernels/conv.inl.h"
 #else
-#include "lightcone/backends/cpu/conv.h"
+#include "lightcone/backends/cpu/conv/conv.h"
 namespace lc::host {
 const ConvTable kConvNeon = kConvGeneric;
 }

@@ -7,7 +7,7 @@
 #define UNIT_NAME(arithmetic) arithmetic "_amx"
 #include "lightcone/backends/cpu/kernels/dense_tiles.inl.h"
 #else
-#include "lightcone/backends/cpu/dense_unit.h"
+#include "lightcone/backends/cpu/products/dense_unit.h"
 namespace lc::host {
 const DenseUnit kDenseAmx[8] = {};
 }

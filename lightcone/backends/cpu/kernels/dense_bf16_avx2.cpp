@@ -7,7 +7,7 @@
 #define UNIT_NAME "bf16_avx2"
 #include "lightcone/backends/cpu/kernels/dense_bf16.inl.h"
 #else
-#include "lightcone/backends/cpu/dense_unit.h"
+#include "lightcone/backends/cpu/products/dense_unit.h"
 namespace lc::host {
 const DenseUnit kBf16Avx2 = kBf16Generic;
 }

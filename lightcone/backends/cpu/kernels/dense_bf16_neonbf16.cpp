@@ -8,7 +8,7 @@
 namespace lc::host {
 namespace {
 
-constexpr int kMr = 6, kPairs = kMr / 2;
+constexpr int kMr = 6, kNchwBf16 = kMr / 2;
 constexpr int kAStep = kMr * 4;  // bytes of two k
 constexpr int kFetched = 32;
 
@@ -35,9 +35,9 @@ void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to
 }
 
 struct Blocks {
-  float32x4_t sum[kPairs][8];  // of two rows and two columns each
-  void add(const bfloat16x8_t (&a)[kPairs], const bfloat16x8_t& b, int column) {
-    for (int i = 0; i < kPairs; ++i) sum[i][column] = vbfmmlaq_f32(sum[i][column], a[i], b);
+  float32x4_t sum[kNchwBf16][8];  // of two rows and two columns each
+  void add(const bfloat16x8_t (&a)[kNchwBf16], const bfloat16x8_t& b, int column) {
+    for (int i = 0; i < kNchwBf16; ++i) sum[i][column] = vbfmmlaq_f32(sum[i][column], a[i], b);
   }
 };
 
@@ -50,8 +50,8 @@ void tile(const void* a, const void* b, i64, i64 depth, float* c, i64 c_m, i64 r
   const auto* line = static_cast<const std::byte*>(soon);
   for (i64 p = 0; p + 2 <= pairs; p += 2, x += 2 * kAStep, y += 128, line += 2 * kFetched) {
     __builtin_prefetch(line, 0, 2);
-    bfloat16x8_t rows_of_a[kPairs];
-    for (int i = 0; i < kPairs; ++i) rows_of_a[i] = words(x + 16 * i);
+    bfloat16x8_t rows_of_a[kNchwBf16];
+    for (int i = 0; i < kNchwBf16; ++i) rows_of_a[i] = words(x + 16 * i);
 #pragma GCC unroll 4
     for (int t = 0; t < 4; ++t) {
       const uint32x4_t first = load_words(y + 16 * t), second = load_words(y + 64 + 16 * t);
@@ -61,8 +61,8 @@ void tile(const void* a, const void* b, i64, i64 depth, float* c, i64 c_m, i64 r
   }
   if (pairs % 2) {
     const uint32x4_t zero = vdupq_n_u32(0);
-    bfloat16x8_t rows_of_a[kPairs];
-    for (int i = 0; i < kPairs; ++i) {
+    bfloat16x8_t rows_of_a[kNchwBf16];
+    for (int i = 0; i < kNchwBf16; ++i) {
       const uint32x2_t two = vreinterpret_u32_u8(vld1_u8(reinterpret_cast<const u8*>(x + 8 * i)));
       rows_of_a[i] = vreinterpretq_bf16_u32(vzip1q_u32(vcombine_u32(two, two), zero));
     }
@@ -75,7 +75,7 @@ void tile(const void* a, const void* b, i64, i64 depth, float* c, i64 c_m, i64 r
   }
   vf acc[kMr][4];
 #pragma GCC unroll 3
-  for (int i = 0; i < kPairs; ++i)
+  for (int i = 0; i < kNchwBf16; ++i)
 #pragma GCC unroll 4
     for (int t = 0; t < 4; ++t) {
       const float64x2_t p = vreinterpretq_f64_f32(blocks.sum[i][2 * t]),
@@ -93,7 +93,7 @@ const DenseUnit kBf16NeonBf16 = {"bf16_neonbf16", Arithmetic::Bf16, kMr, kGroup,
 
 }  // namespace lc::host
 #else
-#include "lightcone/backends/cpu/dense_unit.h"
+#include "lightcone/backends/cpu/products/dense_unit.h"
 namespace lc::host {
 const DenseUnit kBf16NeonBf16 = kBf16Generic;
 }

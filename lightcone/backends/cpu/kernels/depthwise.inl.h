@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "lightcone/backends/cpu/depthwise.h"
+#include "lightcone/backends/cpu/conv/depthwise.h"
 #include "lightcone/backends/cpu/kernels/vector.inl.h"
 
 namespace lc::host {

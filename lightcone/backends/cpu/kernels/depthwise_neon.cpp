@@ -4,7 +4,7 @@
 #define TABLE kDepthwiseNeon
 #include "lightcone/backends/cpu/kernels/depthwise.inl.h"
 #else
-#include "lightcone/backends/cpu/depthwise.h"
+#include "lightcone/backends/cpu/conv/depthwise.h"
 namespace lc::host {
 const DepthwiseTable kDepthwiseNeon = kDepthwiseGeneric;
 }

@@ -3,7 +3,7 @@
 
 #include "lightcone/backends/cpu/kernels/dense.inl.h"
 #include "lightcone/backends/cpu/kernels/int8_sums.inl.h"
-#include "lightcone/backends/cpu/packed_weights.h"
+#include "lightcone/backends/cpu/products/packed_weights.h"
 
 namespace lc::host {
 namespace {

@@ -1,5 +1,5 @@
 // The dense micro-kernels: WIDTH floats a vector, MR x (2 * WIDTH) accumulators.
-#include "lightcone/backends/cpu/dense_unit.h"
+#include "lightcone/backends/cpu/products/dense_unit.h"
 #include "lightcone/backends/cpu/kernels/gemv.inl.h"
 #include "lightcone/backends/cpu/kernels/packed.inl.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"

@@ -6,7 +6,7 @@
 #define UNIT_NAME "f32_avx2"
 #include "lightcone/backends/cpu/kernels/gemm.inl.h"
 #else
-#include "lightcone/backends/cpu/dense_unit.h"
+#include "lightcone/backends/cpu/products/dense_unit.h"
 namespace lc::host {
 const GemmTable kGemmAvx2 = kGemmGeneric;
 const DenseUnit kF32Avx2 = kF32Generic;

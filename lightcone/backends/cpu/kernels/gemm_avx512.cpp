@@ -6,7 +6,7 @@
 #define UNIT_NAME "f32_avx512"
 #include "lightcone/backends/cpu/kernels/gemm.inl.h"
 #else
-#include "lightcone/backends/cpu/dense_unit.h"
+#include "lightcone/backends/cpu/products/dense_unit.h"
 namespace lc::host {
 const GemmTable kGemmAvx512 = kGemmGeneric;
 const DenseUnit kF32Avx512 = kF32Generic;

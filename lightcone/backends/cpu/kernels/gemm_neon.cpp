@@ -7,7 +7,7 @@
 #define UNIT_NAME "f32_neon"
 #include "lightcone/backends/cpu/kernels/gemm.inl.h"
 #else
-#include "lightcone/backends/cpu/dense_unit.h"
+#include "lightcone/backends/cpu/products/dense_unit.h"
 namespace lc::host {
 const GemmTable kGemmNeon = kGemmGeneric;
 const DenseUnit kF32Neon = kF32Generic;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lightcone/backends/cpu/kernels/weights.inl.h"
-#include "lightcone/backends/cpu/packed_weights.h"
+#include "lightcone/backends/cpu/products/packed_weights.h"
 
 namespace lc::host {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "lightcone/backends/cpu/gemm.h"
+#include "lightcone/backends/cpu/products/gemm.h"
 #include "lightcone/core/dtype.h"
 #if defined(__AVX2__)
 #include <immintrin.h>

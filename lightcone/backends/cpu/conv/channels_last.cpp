@@ -1,0 +1,159 @@
+// Which convolutions have their channels last. A value's axes are put in another order and its readers see it through
+// the view that puts them back, so nothing is moved: what is elementwise behind such a convolution follows it, the
+// next convolution reads channels that lie side by side, and who wants the old order copies.
+#include <algorithm>
+#include <set>
+
+#include "lightcone/backends/cpu/conv/nhwc.h"
+#include "lightcone/backends/cpu/conv/depthwise.h"
+#include "lightcone/core/tensor.h"
+
+namespace lc::host {
+namespace {
+
+using lowering::factors;
+using lowering::Factors;
+using lowering::filters_parameter;
+using lowering::linear;
+
+// All axes in their order, `axis` behind them.
+std::vector<int> behind(std::size_t rank, int axis) {
+  std::vector<int> order;
+  for (int i = 0; i < static_cast<int>(rank); ++i)
+    if (i != axis) order.push_back(i);
+  order.push_back(axis);
+  return order;
+}
+
+std::vector<int> inverse(const std::vector<int>& order) {
+  std::vector<int> back(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  return back;
+}
+
+// Could it be a convolution of images with weights that are known when they are loaded? Cheap, for it is asked of every
+// node of every graph.
+bool candidate(const Graph& g, const Node& sum) {
+  if (sum.op != Op::SumReduce || sum.shape.size() < 4) return false;
+  const Node& mul = g[sum.in[0].node];
+  return mul.op == Op::Mul && std::any_of(mul.in.begin(), mul.in.end(),
+                                          [&](const Edge& e) { return filters_parameter(g, e.node).has_value(); });
+}
+
+// The axis of output channels of a convolution: the only one that the weights, a parameter, have. The image has it,
+// too, where the convolution is depthwise.
+std::optional<int> channels(const Graph& g, NodeId id, const Factors& s) {
+  const int weight = filters_parameter(g, s.edge[0].node) ? 0 : 1;
+  const auto in_weight = s.at[weight].offset.symbols();
+  std::optional<int> axis;
+  for (std::size_t i = 0; i < g[id].shape.size(); ++i) {
+    const auto name = s.symbols[i].name();
+    if (!name || !in_weight.contains(*name)) continue;
+    if (axis) return std::nullopt;
+    axis = static_cast<int>(i);
+  }
+  return axis;
+}
+
+// The convolution `id` written with its channels last, seen as before; nothing where that cannot be computed.
+std::optional<Edge> turned(Graph& g, NodeId id) {
+  const auto s = factors(g, id);
+  const Node sum = g[id];
+  const int rank = static_cast<int>(sum.shape.size());
+  if (!s || !sum.in[0].view.identity() || sum.axis != rank) return std::nullopt;
+  const auto axis = channels(g, id, *s);
+  if (!axis || *axis == rank - 1) return std::nullopt;
+  const std::vector<int> order = behind(sum.shape.size(), *axis);
+  std::vector<int> inner = order;
+  inner.push_back(sum.axis);
+  const Node mul = g[sum.in[0].node];
+  const Tensor made =
+      prim::sum_reduce(prim::mul(Tensor(g, mul.in[0]).permute(inner), Tensor(g, mul.in[1]).permute(inner)), rank);
+  const auto t = factors(g, made.edge().node);
+  const auto last = t ? find_convolution(g, *t) : std::nullopt;
+  if (!last || !last->channels_last) return std::nullopt;
+  return made.permute(inverse(order)).edge();
+}
+
+// Does a convolution with channels last find them side by side in its image?
+bool reads_channels(const Graph& g, NodeId id) {
+  const auto s = factors(g, id);
+  const auto c = s ? find_convolution(g, *s) : std::nullopt;
+  const auto shape = c && !is_depthwise_nhwc({*c}) ? nhwc_shape({*c}) : std::nullopt;
+  return !shape || !shape->copy || shape->channel_step == 1;
+}
+
+// The axis whose elements lie side by side where an edge reads them.
+std::optional<int> side_by_side(const Edge& e) {
+  const std::vector<Dim> symbols = index_symbols(e.view.shape());
+  const auto l = linear(e.view.locate(symbols).offset, symbols);
+  std::optional<int> axis;
+  for (std::size_t i = 0; l && i < symbols.size(); ++i)
+    if (symbols[i].name() && l->strides[i] == Dim(1)) axis = static_cast<int>(i);
+  return axis;
+}
+
+// A sum over pixels whose channels lie side by side, with the channels of its result so too: it is taken over vectors
+// of them, and not over numbers that lie apart.
+std::optional<Edge> reduced(Graph& g, const Node& n, const std::set<NodeId>& last) {
+  if (info(n.op).kind != Kind::Reduce || !last.contains(n.in[0].node) || candidate(g, n)) return std::nullopt;
+  const auto axis = side_by_side(n.in[0]);
+  if (!axis || *axis == n.axis) return std::nullopt;
+  const std::vector<int> order = behind(n.in[0].view.shape().size(), *axis);
+  Node turned = n;
+  turned.in[0] = Tensor(g, n.in[0]).permute(order).edge();
+  turned.axis = n.axis - (*axis < n.axis ? 1 : 0);
+  const std::vector<int> kept = behind(n.shape.size(), *axis - (n.axis < *axis ? 1 : 0));
+  for (std::size_t i = 0; i < kept.size(); ++i) turned.shape[i] = n.shape[static_cast<std::size_t>(kept[i])];
+  const NodeId id = g.add(std::move(turned));
+  return Tensor(g, {id, View(g[id].shape)}).permute(inverse(kept)).edge();
+}
+
+}  // namespace
+
+std::optional<Graph> channels_last(const Graph& g, PassLog& log, bool bf16) {
+  bool any = false;
+  for (NodeId id = 0; id < g.size() && !any; ++id) any = candidate(g, g[id]);
+  if (!any) return std::nullopt;
+  std::set<NodeId> last;      // of the new graph
+  double gain = 0, keep = 0;  // work of convolutions that gain, and of those that Winograd makes faster as they are
+  int turns = 0;
+  bool stuck = false;  // a convolution in groups, for one, would read pixels that lie apart
+  Graph made = copy_graph(g, [&](Graph& dst, NodeId, Node n) {
+    if (info(n.op).kind == Kind::Elementwise && n.shape.size() > 2) {
+      std::optional<int> axis;
+      for (const Edge& e : n.in)
+        if (!axis && last.contains(e.node)) axis = side_by_side(e);
+      if (axis) {
+        const std::vector<int> order = behind(n.shape.size(), *axis);
+        for (Edge& e : n.in) e = Tensor(dst, e).permute(order).edge();
+        Shape shape;
+        for (int i : order) shape.push_back(n.shape[static_cast<std::size_t>(i)]);
+        n.shape = shape;
+        const NodeId id = dst.add(std::move(n));
+        last.insert(id);
+        return Tensor(dst, {id, View(shape)}).permute(inverse(order)).edge();
+      }
+    }
+    if (const auto sum = reduced(dst, n, last)) return *sum;
+    const NodeId id = dst.add(std::move(n));
+    const Edge plain{id, View(dst[id].shape)};
+    if (dst[id].op != Op::SumReduce) return plain;
+    const auto s = factors(dst, id);
+    const auto c = s ? find_convolution(dst, *s) : std::nullopt;
+    const auto edge = candidate(dst, dst[id]) ? turned(dst, id) : std::nullopt;
+    if (!edge) {
+      stuck = stuck || (c && !c->channels_last);
+      return plain;
+    }
+    last.insert(edge->node), ++turns;
+    const bool loses = bf16 ? !reads_channels(dst, edge->node) : c && winograd_fits({*c});
+    (loses ? keep : gain) += static_cast<double>(product(dst[dst[id].in[0].node].shape).bounds().hi);
+    return *edge;
+  });
+  if (stuck || gain <= keep) return std::nullopt;
+  log.fired["channels last"] += turns;
+  return made;
+}
+
+}  // namespace lc::host

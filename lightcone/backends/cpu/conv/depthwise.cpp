@@ -1,0 +1,318 @@
+// Depthwise convolution with pixels side by side. A task copies the rows of a plane that some rows of the output read,
+// with their padding around them and the phases of a stride apart; there every tap is a shift and nothing is a corner.
+#include "lightcone/backends/cpu/conv/depthwise.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "lightcone/backends/cpu/loops/epilogue.h"
+
+namespace lc::host {
+namespace {
+
+using i64 = std::int64_t;
+constexpr i64 kMostFilters = 4;  // of a plane: more are a product of matrices
+constexpr i64 kMostTaps = 1 << 10;
+constexpr i64 kMostCopied = 1 << 15;  // floats that one row of the output may need
+constexpr i64 kGroup = 16;            // small bands that are copied at a time
+constexpr i64 kTask = 1 << 14;        // multiplications worth handing to a thread
+constexpr i64 kTasks = 4;             // of a worker, about
+
+i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
+i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
+
+bool is_padded(const ConvPlan::Pixel& p) {
+  return !(p.lo == Dim(-ConvPlan::kFar)) || !(p.hi == Dim(ConvPlan::kFar));
+}
+
+// Which of the sums moves along which axis of pixels, y or x: padding says it, else the order of strides does. -1:
+// none.
+bool find_windows(const ConvPlan& c, int (&sum_of)[kSpatial]) {
+  std::vector<int> unknown;
+  std::fill(std::begin(sum_of), std::end(sum_of), -1);
+  for (int i = 0; i < static_cast<int>(c.sums.size()); ++i) {
+    const auto& s = c.sums[static_cast<std::size_t>(i)];
+    const auto extent = s.extent.constant();
+    if (!extent || *extent < 1 || s.dilation[0] != 0 || (s.dilation[1] != 0 && s.dilation[2] != 0)) return false;
+    if (*extent == 1) continue;
+    const int axis = s.dilation[1] != 0 ? 1 : s.dilation[2] != 0 ? 2 : 0;
+    if (axis == 0) unknown.push_back(i);
+    else if (sum_of[axis] >= 0) return false;
+    else sum_of[axis] = i;
+  }
+  const auto free = [&](int j) { return sum_of[j] < 0 && !is_padded(c.pixels[j]); };
+  if (unknown.size() == 2 && free(1) && free(2)) {
+    sum_of[1] = unknown[0], sum_of[2] = unknown[1];
+  } else if (unknown.size() == 1) {
+    const auto& s = c.sums[static_cast<std::size_t>(unknown[0])];
+    const auto stride = s.image.constant(), row = c.pixels[1].image.constant();
+    if (!stride || !row) return false;
+    const bool in_row = free(2) && (!free(1) || c.pixels[1].extent == Dim(1) || *stride < *row);
+    if (!in_row && !free(1)) return false;
+    sum_of[in_row ? 2 : 1] = unknown[0];
+  } else if (!unknown.empty()) {
+    return false;
+  }
+  return true;
+}
+
+bool find_axis(const ConvPlan::Pixel& p, const ConvPlan::Sum* s, int j, Depthwise::Axis& a) {
+  const auto extent = p.extent.constant(), image = p.image.constant(), lo = p.lo.constant(), hi = p.hi.constant();
+  if (!extent || !image || !lo || !hi || *extent < 1 || *image < 0) return false;
+  a.extent = *extent;
+  i64 stride = 0;
+  if (s) {
+    const auto tap = s->image.constant(), weight = s->weight.constant();
+    if (!tap || !weight || *tap <= 0) return false;
+    stride = *tap, a.taps = *s->extent.constant(), a.weight = *weight;
+  }
+  if (is_padded(p) || p.step != 0) {  // coordinates are given
+    if (p.step < 0 || (p.step == 0 && a.extent > 1)) return false;
+    a.step = std::max<i64>(p.step, 1);
+    a.dilation = s ? s->dilation[j] : 0;
+    if (a.dilation < 0 || (s && (a.dilation == 0 || stride % a.dilation != 0))) return false;
+    a.unit = s ? stride / a.dilation : *image / a.step;
+    if (p.step > 0 && *image != a.step * a.unit) return false;
+    a.lo = std::clamp<i64>(*lo, 0, a.span()), a.hi = std::clamp<i64>(*hi, a.lo, a.span());
+    return a.unit > 0;
+  }
+  if (a.extent > 1 && *image == 0) return false;
+  a.unit = std::max<i64>(std::gcd(a.extent > 1 ? *image : 0, stride), 1);
+  a.step = a.extent > 1 ? *image / a.unit : 1, a.dilation = stride / a.unit;
+  if (s && a.dilation >= a.step * a.extent && a.extent > 1) return false;  // no window: taps that never meet
+  a.lo = 0, a.hi = a.span();
+  return true;
+}
+
+bool find_axes(const ConvPlan& c, Depthwise& d) {
+  int sum_of[kSpatial];
+  if (!find_windows(c, sum_of)) return false;
+  const auto sum = [&](int j) { return sum_of[j] < 0 ? nullptr : &c.sums[static_cast<std::size_t>(sum_of[j])]; };
+  return find_axis(c.pixels[1], sum(1), 1, d.y) && find_axis(c.pixels[2], sum(2), 2, d.x) && d.taps() <= kMostTaps;
+}
+
+// The copy of the rows that a task reads.
+struct Copy {
+  i64 phases, phase, row;  // of a row: how many, floats of one and of all
+  i64 height = 1;          // rows of the output that a task has, at most
+  i64 rows(const Depthwise& d, i64 of) const { return (of - 1) * d.y.step + d.y.reach() + 1; }
+};
+// A task's rows have about `most` floats: they stay in the first-level cache.
+Copy copy_of(const Depthwise& d, i64 width, i64 most) {
+  Copy c{std::min(d.x.step, d.x.reach() + 1), 0, 0};
+  c.phase = up(up(d.x.extent, width) + d.x.reach() / d.x.step + 1, 16);
+  c.row = c.phases * c.phase;
+  const i64 fit = (most / c.row - d.y.reach() - 1) / d.y.step + 1;
+  c.height = parts(d.y.extent, parts(d.y.extent, std::max<i64>(fit, 1)));
+  return c;
+}
+
+class DepthwiseKernel final : public Kernel {
+ public:
+  DepthwiseKernel(const ConvPlan& c, const Depthwise& d, std::shared_ptr<Parallel> parallel,
+                  std::shared_ptr<const Epilogue> epilogue, Isa isa, const Blocking& blocking)
+      : d_(d),
+        parallel_(std::move(parallel)),
+        epilogue_(std::move(epilogue)),
+        table_(&depthwise_table(isa)),
+        near_(blocking.near()),
+        copy_(copy_of(d, table_->width, near_)) {
+    sizes_ = {c.image_offset, c.weight_offset};
+    flops_ = Dim(2 * d.taps() * d.pixels() * d.filters);
+    for (const auto& a : c.outer) {
+      for (const Dim* s : {&a.extent, &a.image, &a.weight, &a.out}) sizes_.push_back(*s);
+      flops_ = flops_ * a.extent;
+    }
+    outer_ = c.outer.size();
+    if (epilogue_)
+      for (const Dim& s : epilogue_->sizes()) sizes_.push_back(s);
+    find_taps();
+  }
+  std::string name() const override {
+    return epilogue_ ? "conv_depthwise+" + epilogue_->loop()->name() : "conv_depthwise";
+  }
+  std::vector<Dim> sizes() const override { return sizes_; }
+  Dim scratch_bytes(int workers) const override { return workers * worker_floats() * 4; }
+  std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
+  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
+  Dim flops() const override { return flops_; }
+  void run(const Launch& l) const override;
+
+ private:
+  struct Band {
+    const float *image, *weight;
+    float* out;
+    i64 begin, end;  // rows
+  };
+  struct Job {
+    const DepthwiseKernel& k;
+    const Launch& l;
+    i64 bands, units, each;  // rows of a plane are cut into bands; a task has `each` of all
+  };
+  i64 copied() const { return up(copy_.rows(d_, copy_.height) * copy_.row, 16); }
+  i64 worker_floats() const { return group_ * copied() + up(d_.taps(), 16); }
+  void find_taps();
+  Band band(const Job& j, i64 unit) const;
+  void copy_rows(const Band& b, float* to) const;
+  void compute(const Band& b, const float* from, float* weights) const;
+  void finish(const Launch& l, const Band* bands, i64 count) const;
+
+  Depthwise d_;
+  std::shared_ptr<Parallel> parallel_;
+  std::shared_ptr<const Epilogue> epilogue_;
+  const DepthwiseTable* table_;
+  i64 near_;  // floats
+  Copy copy_;
+  i64 group_ = 1;  // bands that are copied before they are computed: what was just stored is slow to load otherwise
+  std::size_t outer_ = 0;
+  std::vector<Dim> sizes_;
+  Dim flops_;
+  std::vector<i64> at_, weight_at_;           // of each tap across, in a row of the copy; of each tap
+  std::vector<DepthwiseTable::Rows> phases_;  // of the rows that exist
+  bool neighbours_ = true;                    // the weights of a filter lie side by side
+};
+
+void DepthwiseKernel::find_taps() {
+  const Depthwise::Axis& x = d_.x;
+  for (i64 k = 0; k < x.taps; ++k) at_.push_back(k * x.dilation % x.step * copy_.phase + k * x.dilation / x.step);
+  for (i64 t = 0; t < d_.taps(); ++t) {
+    weight_at_.push_back(t / x.taps * d_.y.weight + t % x.taps * x.weight);
+    neighbours_ = neighbours_ && weight_at_.back() == t;
+  }
+  const auto steps = [&x](i64 d) { return d <= 0 ? 0 : (d + x.step - 1) / x.step; };
+  const i64 length = x.extent + x.reach() / x.step;
+  for (i64 phase = 0; phase < copy_.phases; ++phase) {
+    const i64 end = std::min(length, steps(x.hi - phase)), begin = std::min(end, steps(x.lo - phase));
+    phases_.push_back({nullptr, d_.y.unit, x.step * x.unit, begin, end, length, copy_.row});
+  }
+  group_ = std::clamp<i64>(near_ / copied(), 1, kGroup);
+}
+
+DepthwiseKernel::Band DepthwiseKernel::band(const Job& j, i64 unit) const {
+  const Launch& l = j.l;
+  i64 number = unit;
+  Band b{static_cast<const float*>(l.in[0]) + l.sizes[0], static_cast<const float*>(l.in[1]) + l.sizes[1],
+         static_cast<float*>(l.out), 0, d_.y.extent};
+  if (j.bands > 1) {
+    number = unit / j.bands;
+    b.begin = (unit - number * j.bands) * copy_.height, b.end = std::min(b.begin + copy_.height, d_.y.extent);
+  }
+  for (std::size_t i = outer_; i-- > 0;) {
+    const i64* a = l.sizes.data() + 2 + 4 * i;
+    const i64 at = number % a[0];
+    number /= a[0];
+    b.image += at * a[1], b.weight += at * a[2], b.out += at * a[3];
+  }
+  return b;
+}
+
+void DepthwiseKernel::copy_rows(const Band& b, float* to) const {
+  const i64 first = b.begin * d_.y.step, end = first + copy_.rows(d_, b.end - b.begin);
+  const i64 lo = std::clamp(d_.y.lo, first, end), hi = std::clamp(d_.y.hi, lo, end);
+  std::fill(to, to + (lo - first) * copy_.row, 0.0f);
+  std::fill(to + (hi - first) * copy_.row, to + (end - first) * copy_.row, 0.0f);
+  for (std::size_t p = 0; p < phases_.size(); ++p) {
+    DepthwiseTable::Rows rows = phases_[p];
+    const i64 phase = static_cast<i64>(p);
+    rows.from = b.image + lo * d_.y.unit + phase * d_.x.unit;
+    table_->copy(rows, hi - lo, to + (lo - first) * copy_.row + phase * copy_.phase);
+  }
+}
+
+void DepthwiseKernel::compute(const Band& b, const float* from, float* weights) const {
+  const i64 rows = b.end - b.begin, tiles = parts(rows, table_->mr);
+  for (i64 f = 0; f < d_.filters; ++f) {
+    const float* filter = b.weight + f * d_.weight_row;
+    for (std::size_t t = 0; !neighbours_ && t < weight_at_.size(); ++t) weights[t] = filter[weight_at_[t]];
+    const DepthwiseTable::Window w{
+        neighbours_ ? filter : weights,   at_.data(), d_.y.taps, d_.x.taps, copy_.row, d_.y.step,
+        d_.y.taps > 1 ? d_.y.dilation : 1};
+    float* out = b.out + f * d_.out_row + b.begin * d_.x.extent;
+    for (i64 i = 0, r = 0, next = 0; i < tiles; ++i, r = next) {
+      next = r + parts(rows - r, tiles - i);
+      table_->rows(w, from + r * d_.y.step * copy_.row, out + r * d_.x.extent, next - r, d_.x.extent);
+    }
+  }
+}
+
+// Planes that lie behind each other are finished together, where they are whole.
+void DepthwiseKernel::finish(const Launch& l, const Band* bands, i64 count) const {
+  auto* whole = static_cast<float*>(l.out);
+  const i64 pixels = d_.pixels(), together = d_.out_row == pixels || d_.filters == 1 ? d_.filters : 1;
+  for (i64 i = 0, n = 1; epilogue_ && i < count; i += n) {
+    const Band& b = bands[i];
+    for (n = 1; together == d_.filters && b.end - b.begin == d_.y.extent && i + n < count &&
+                bands[i + n].out == b.out + n * d_.filters * pixels;)
+      ++n;
+    for (i64 f = 0; f < d_.filters; f += together)
+      epilogue_->run(l.in.data() + 2, whole, l.sizes.data() + 2 + 4 * outer_, (b.out + f * d_.out_row - whole) / pixels,
+                     n * together, b.begin * d_.x.extent, b.end * d_.x.extent);
+  }
+}
+
+void DepthwiseKernel::run(const Launch& l) const {
+  Job j{*this, l, parts(d_.y.extent, copy_.height), 1, 1};
+  j.units = j.bands;
+  for (std::size_t i = 0; i < outer_; ++i) j.units *= l.sizes[2 + 4 * i];
+  if (j.units <= 0) return;
+  const i64 work = copy_.height * d_.x.extent * d_.taps() * d_.filters;
+  j.each = std::max(parts(j.units, kTasks * l.parallel.workers()), std::min(j.units, parts(kTask, work)));
+  const auto task = [](void* arg, int number, int worker) {
+    const Job& j = *static_cast<Job*>(arg);
+    const DepthwiseKernel& k = j.k;
+    const i64 copied = k.copied(), end = std::min(j.units, (number + 1) * j.each);
+    auto* scratch = reinterpret_cast<float*>(j.l.scratch) + worker * k.worker_floats();
+    Band bands[kGroup];
+    for (i64 first = number * j.each, n = 0; first < end; first += n) {
+      n = std::min(k.group_, end - first);
+      for (i64 i = 0; i < n; ++i) k.copy_rows(bands[i] = k.band(j, first + i), scratch + i * copied);
+      for (i64 i = 0; i < n; ++i) k.compute(bands[i], scratch + i * copied, scratch + k.group_ * copied);
+      k.finish(j.l, bands, n);
+    }
+  };
+  l.parallel.run(static_cast<int>(parts(j.units, j.each)), task, &j);
+}
+
+}  // namespace
+
+const DepthwiseTable& depthwise_table(Isa isa) {
+  switch (isa) {
+    case Isa::Avx512: return kDepthwiseAvx512;
+    case Isa::Avx2: return kDepthwiseAvx2;
+    case Isa::Neon: return kDepthwiseNeon;
+    default: return kDepthwiseGeneric;
+  }
+}
+
+std::optional<Depthwise> depthwise_shape(const ConvPlan& c) {
+  Depthwise d;
+  const auto filters = c.rows.extent.constant(), weight = c.rows.weight.constant(), out = c.rows.out.constant();
+  if (c.channels_last || !(c.pixels[0].extent == Dim(1)) || is_padded(c.pixels[0]) || !filters || !weight || !out)
+    return std::nullopt;
+  d.filters = *filters, d.weight_row = *weight, d.out_row = *out;
+  if (d.filters < 1 || d.filters > kMostFilters || !find_axes(c, d)) return std::nullopt;
+  const Copy copy = copy_of(d, 16, kMostCopied);
+  if (copy.row > kMostCopied || copy.rows(d, 1) * copy.row > kMostCopied) return std::nullopt;
+  return d;
+}
+
+bool is_depthwise_nhwc(const ConvPlan& c) { return c.channels_last && !(c.rows.image == Dim(0)); }
+
+std::optional<Depthwise> depthwise_nhwc_shape(const ConvPlan& c) {
+  Depthwise d;
+  const auto channels = c.rows.extent.constant(), batch = c.pixels[0].image.constant();
+  if (!is_depthwise_nhwc(c) || !c.outer.empty() || is_padded(c.pixels[0]) || !channels || *channels < 1 || !batch ||
+      !(c.rows.image == Dim(1)) || !(c.rows.out == Dim(1)))
+    return std::nullopt;
+  d.filters = *channels;
+  return find_axes(c, d) ? std::optional(d) : std::nullopt;
+}
+
+std::shared_ptr<Kernel> depthwise_kernel(const ConvPlan& c, std::shared_ptr<Parallel> parallel,
+                                               std::shared_ptr<const Epilogue> epilogue, Isa isa,
+                                               const Blocking& blocking) {
+  return std::make_shared<DepthwiseKernel>(c, *depthwise_shape(c), std::move(parallel), std::move(epilogue), isa,
+                                           blocking);
+}
+
+}  // namespace lc::host

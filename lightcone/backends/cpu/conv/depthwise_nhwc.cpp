@@ -1,0 +1,123 @@
+// Depthwise convolution with channels last: vectors are channels, and a tap of a pixel is an address; outside of the
+// image it is that of zeros.
+#include <algorithm>
+
+#include "lightcone/backends/cpu/conv/nhwc.h"
+#include "lightcone/backends/cpu/conv/depthwise.h"
+#include "lightcone/backends/cpu/loops/epilogue.h"
+
+namespace lc::host {
+namespace {
+
+using i64 = std::int64_t;
+constexpr i64 kSegment = 16;         // pixels whose taps' addresses are found at a time
+constexpr i64 kAddresses = 1 << 10;  // at most
+constexpr i64 kTask = 1 << 14;       // multiplications worth handing to a thread
+constexpr i64 kTasks = 4;            // of a worker, about
+
+i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
+
+class DepthwiseLastKernel final : public Kernel {
+ public:
+  DepthwiseLastKernel(const ConvPlan& c, const Depthwise& d, std::shared_ptr<Parallel> parallel,
+                      std::shared_ptr<const Epilogue> epilogue, Isa isa)
+      : d_(d),
+        batch_(*c.pixels[0].image.constant()),
+        parallel_(std::move(parallel)),
+        epilogue_(std::move(epilogue)),
+        table_(&depthwise_table(isa)),
+        nr_(nhwc_table(isa).nr),
+        segment_(std::min(kSegment, kAddresses / d.taps())) {
+    sizes_ = {c.image_offset, c.pixels[0].extent};
+    flops_ = Dim(2 * d.taps() * d.pixels() * d.filters) * c.pixels[0].extent;
+    if (epilogue_)
+      for (const Dim& s : epilogue_->sizes()) sizes_.push_back(s);
+  }
+  std::string name() const override {
+    return epilogue_ ? "conv_depthwise_last+" + epilogue_->loop()->name() : "conv_depthwise_last";
+  }
+  std::vector<Dim> sizes() const override { return sizes_; }
+  Dim scratch_bytes(int) const override { return d_.filters * 4; }
+  std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
+  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
+  Dim flops() const override { return flops_; }
+  void run(const Launch& l) const override;
+
+ private:
+  struct Job {
+    const DepthwiseLastKernel& k;
+    const Launch& l;
+    i64 pixels, each;
+  };
+  void addresses(const Launch& l, i64 first, i64 count, const float** at) const;
+  void segment(const Launch& l, i64 first, i64 count) const;
+
+  Depthwise d_;
+  i64 batch_;  // floats of an image
+  std::shared_ptr<Parallel> parallel_;
+  std::shared_ptr<const Epilogue> epilogue_;
+  const DepthwiseTable* table_;
+  i64 nr_, segment_;
+  std::vector<Dim> sizes_;
+  Dim flops_;
+};
+
+// Of each tap of each pixel, [tap][segment].
+void DepthwiseLastKernel::addresses(const Launch& l, i64 first, i64 count, const float** at) const {
+  const auto* image = static_cast<const float*>(l.in[0]) + l.sizes[0];
+  const auto* zeros = reinterpret_cast<const float*>(l.scratch);
+  i64 x = first % d_.x.extent, y = first / d_.x.extent % d_.y.extent;
+  image += first / d_.pixels() * batch_;
+  for (i64 q = 0; q < count; ++q) {
+    const float** to = at + q;
+    for (i64 j = 0; j < d_.y.taps; ++j) {
+      const i64 row = y * d_.y.step + j * d_.y.dilation;
+      const bool inside = row >= d_.y.lo && row < d_.y.hi;
+      const float* from = image + row * d_.y.unit;
+      for (i64 k = 0; k < d_.x.taps; ++k, to += segment_) {
+        const i64 column = x * d_.x.step + k * d_.x.dilation;
+        *to = inside && column >= d_.x.lo && column < d_.x.hi ? from + column * d_.x.unit : zeros;
+      }
+    }
+    if (++x == d_.x.extent) x = 0, ++y;
+    if (y == d_.y.extent) y = 0, image += batch_;
+  }
+}
+
+void DepthwiseLastKernel::segment(const Launch& l, i64 first, i64 count) const {
+  const float* at[kAddresses];
+  addresses(l, first, count, at);
+  const i64 channels = d_.filters, taps = d_.taps(), tiles = parts(count, table_->last_mr);
+  const auto* weights = static_cast<const float*>(l.in[1]);
+  auto* whole = static_cast<float*>(l.out);
+  for (i64 c = 0; c < channels; c += nr_, weights += taps * nr_)
+    for (i64 i = 0; i < tiles; ++i) {
+      const i64 q = count * i / tiles, n = count * (i + 1) / tiles - q;
+      table_->pixels(at + q, segment_, c, weights, nr_, taps, whole + (first + q) * channels + c, channels, n,
+                     std::min(nr_, channels - c));
+    }
+  if (epilogue_) epilogue_->run(l.in.data() + 2, whole, l.sizes.data() + 2, first, count, 0, channels);
+}
+
+void DepthwiseLastKernel::run(const Launch& l) const {
+  Job j{*this, l, d_.pixels() * l.sizes[1], 1};
+  if (j.pixels <= 0) return;
+  std::fill_n(reinterpret_cast<float*>(l.scratch), d_.filters, 0.0f);
+  j.each = std::max(parts(j.pixels, kTasks * l.parallel.workers()), parts(kTask, d_.taps() * d_.filters));
+  const auto task = [](void* arg, int number, int) {
+    const Job& j = *static_cast<Job*>(arg);
+    const i64 end = std::min(j.pixels, (number + 1) * j.each), most = j.k.segment_;
+    for (i64 q = number * j.each; q < end; q += most) j.k.segment(j.l, q, std::min(most, end - q));
+  };
+  l.parallel.run(static_cast<int>(parts(j.pixels, j.each)), task, &j);
+}
+
+}  // namespace
+
+std::shared_ptr<Kernel> depthwise_nhwc_kernel(const ConvPlan& c, std::shared_ptr<Parallel> parallel,
+                                                    std::shared_ptr<const Epilogue> epilogue, Isa isa) {
+  return std::make_shared<DepthwiseLastKernel>(c, *depthwise_nhwc_shape(c), std::move(parallel), std::move(epilogue),
+                                               isa);
+}
+
+}  // namespace lc::host

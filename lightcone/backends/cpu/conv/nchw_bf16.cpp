@@ -1,0 +1,211 @@
+// What a convolution in bf16 reads where, found once; its filters, packed once.
+#include "lightcone/backends/cpu/conv/nchw_bf16.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace lc::host {
+namespace {
+
+using i64 = std::int64_t;
+
+i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
+
+// Sizes that must be constants.
+struct Numbers {
+  bool known = true;
+  i64 operator()(const Dim& d) {
+    const auto v = d.constant();
+    known = known && v;
+    return v.value_or(1);
+  }
+};
+
+// A summed axis that moves a window, or else one of channels.
+struct Sum {
+  i64 extent, image, weight;
+  int axis = 0;  // 1 or 2: the pixels' axis it moves along; 0: none
+  i64 dilation = 0;
+};
+
+bool plain(const ConvPlan::Pixel& p) {
+  return p.lo == Dim(-ConvPlan::kFar) && p.hi == Dim(ConvPlan::kFar) && p.step == 0;
+}
+
+bool read_sums(const ConvPlan& c, Numbers& number, std::vector<Sum>& sums) {
+  for (const ConvPlan::Sum& s : c.sums) {
+    Sum sum{number(s.extent), number(s.image), number(s.weight)};
+    for (int j = 0; j < kSpatial; ++j) {
+      if (s.dilation[j] == 0) continue;
+      if (sum.axis != 0 || j == 0 || s.dilation[j] < 0 || sum.image % s.dilation[j] != 0) return false;
+      sum.axis = j, sum.dilation = s.dilation[j];
+    }
+    sums.push_back(sum);
+  }
+  return true;
+}
+
+// An axis of the planes: how far its windows reach, the phases of its stride.
+bool read_axis(const ConvPlan::Pixel& p, int j, const std::vector<Sum>& sums, Numbers& number, NchwBf16::Axis& a) {
+  i64 reach = 0;
+  for (const Sum& s : sums) {
+    if (s.axis != j) continue;
+    if (a.unit != 0) return false;
+    a.unit = s.image / s.dilation, reach = s.dilation * (s.extent - 1);
+  }
+  const i64 image_step = number(p.image);
+  a.extent = number(p.extent), a.step = std::max<i64>(p.step, 1);
+  if (a.unit == 0) a.unit = image_step / a.step;
+  if (p.step < 0 || (p.step > 0 && image_step != a.step * a.unit)) return false;
+  if (p.step == 0 && reach > 0 && a.extent > 1) return false;
+  a.lo = std::max<i64>(number(p.lo), 0);
+  a.hi = std::min(number(p.hi), (a.extent - 1) * a.step + reach + 1);  // no further is read
+  a.phases = std::min(a.step, reach + 1), a.length = a.extent + reach / a.step;
+  return true;
+}
+
+// Offsets of channels, taps and weights; channels go before taps whatever their order in the sums.
+void find_offsets(const std::vector<Sum>& sums, NchwBf16& p) {
+  i64 channels = 1, taps = 1, index[16] = {};
+  for (const Sum& s : sums) (s.axis ? taps : channels) *= s.extent;
+  const i64 pairs = (channels + 1) / 2;
+  p.row_words = p.y.phases * p.x.phases * p.x.length;
+  p.channels.assign(static_cast<std::size_t>(2 * pairs), NchwBf16::kNothing);
+  p.shift.resize(static_cast<std::size_t>(taps));
+  p.weights.assign(static_cast<std::size_t>(2 * pairs * taps), NchwBf16::kNothing);
+  for (i64 k = 0; k < channels * taps; ++k) {
+    i64 channel = 0, tap = 0, image = 0, weight = 0, d[kSpatial] = {};
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const Sum& s = sums[i];
+      i64& number = s.axis ? tap : channel;
+      number = number * s.extent + index[i], weight += index[i] * s.weight;
+      if (s.axis) d[s.axis] += s.dilation * index[i];
+      else image += index[i] * s.image;
+    }
+    const i64 at = channel / 2 * taps + tap, phase = d[1] % p.y.step * p.x.phases + d[2] % p.x.step;
+    p.channels[static_cast<std::size_t>(channel)] = image;
+    p.shift[static_cast<std::size_t>(tap)] = d[1] / p.y.step * p.row_words + phase * p.x.length + d[2] / p.x.step;
+    p.weights[static_cast<std::size_t>(2 * at + channel % 2)] = weight;
+    for (std::size_t i = sums.size(); i-- > 0 && ++index[i] == sums[i].extent;) index[i] = 0;
+  }
+}
+
+// Rows of the image that lie behind each other are one row.
+void join_rows(NchwBf16& p) {
+  if (p.planes || (p.y.extent > 1 && p.y.unit != p.x.unit * p.x.extent)) return;
+  p.x.extent *= p.y.extent, p.y.extent = 1;
+}
+
+class PackNchwBf16 final : public Kernel {
+ public:
+  PackNchwBf16(std::shared_ptr<const NchwBf16> pairs, std::shared_ptr<Parallel> parallel)
+      : p_(std::move(pairs)), parallel_(std::move(parallel)) {}
+  std::string name() const override { return "pack_conv_bf16"; }
+  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
+  Dim scratch_bytes(int workers) const override { return workers * strip_bytes(); }
+  void run(const Launch& l) const override {
+    struct Job {
+      const PackNchwBf16& k;
+      const Launch& l;
+    } job{*this, l};
+    const auto task = [](void* arg, int number, int worker) {
+      const Job& j = *static_cast<Job*>(arg);
+      j.k.strip(j.l, number, j.l.scratch + worker * j.k.strip_bytes());
+    };
+    l.parallel.run(static_cast<int>(p_->groups * strips()), task, &job);
+  }
+
+ private:
+  i64 strips() const { return (p_->rows + p_->unit->mr - 1) / p_->unit->mr; }
+  i64 strip_bytes() const { return up(p_->unit->mr * kTileDepth * 4, 64); }
+  void strip(const Launch& l, i64 number, std::byte* scratch) const {
+    const NchwBf16& p = *p_;
+    const DenseUnit& u = *p.unit;
+    const i64 group = number / strips(), row = number % strips() * u.mr, rows = std::min<i64>(u.mr, p.rows - row);
+    auto* to = static_cast<std::byte*>(l.out) + group * p.group_bytes() + row / u.mr * u.a_bytes(p.depth());
+    auto* numbers = reinterpret_cast<float*>(scratch);
+    for (i64 k = 0; k < p.depth(); k += kTileDepth) {
+      const i64 depth = std::min(kTileDepth, p.depth() - k);
+      for (i64 r = 0; r < rows; ++r)
+        for (i64 i = 0; i < depth; ++i) {
+          const i64 at = p.weights[static_cast<std::size_t>(k + i)];
+          const i64 from = p.group_weight[static_cast<std::size_t>(group)] + (row + r) * p.weight_row + at;
+          numbers[r * depth + i] = at == NchwBf16::kNothing ? 0.0f
+                                   : p.stored == WeightType::BF16
+                                       ? bf16_to_f32(static_cast<const std::uint16_t*>(l.in[0])[from])
+                                       : static_cast<const float*>(l.in[0])[from];
+        }
+      u.pack_a(numbers, depth, 1, rows, depth, 0, to + u.a_bytes(k));
+    }
+  }
+  std::shared_ptr<const NchwBf16> p_;
+  std::shared_ptr<Parallel> parallel_;
+};
+
+// Winograd's way has four times fewer products and exact operands, but filters to transform in every run: many pixels
+// must share them. Measured on Zen 5, where products of bf16 are 1.8 times as fast as those of f32.
+bool winograd_is_faster(const ConvPlan& c, const NchwBf16& p) {
+  constexpr i64 kPixels = 12288, kChannels = 256;
+  i64 pixels = p.pixels;
+  for (const ConvPlan::Axis& a : c.outer)  // no more than matters: a batch's bound may be any number
+    if (a.weight == Dim(0)) pixels = std::min(pixels, kPixels) * std::min(a.extent.bounds().hi, kPixels);
+  const bool tiles = p.unit->begin;  // hardware whose products of bf16 are faster than that
+  return !tiles && winograd_fits(c) && pixels >= kPixels &&
+         std::min<i64>(p.rows, static_cast<i64>(p.channels.size())) >= kChannels;
+}
+
+}  // namespace
+
+std::shared_ptr<const NchwBf16> make_nchw_bf16(const ConvPlan& c, WeightType stored, const DenseUnit& unit) {
+  Numbers number;
+  auto p = std::make_shared<NchwBf16>();
+  p->unit = &unit, p->stored = stored;
+  p->rows = number(c.rows.extent), p->weight_row = number(c.rows.weight), p->out_row = number(c.rows.out);
+  std::vector<Sum> sums;
+  if (!(c.pixels[0].extent == Dim(1)) || !plain(c.pixels[0]) || !read_sums(c, number, sums)) return nullptr;
+  if (!read_axis(c.pixels[1], 1, sums, number, p->y) || !read_axis(c.pixels[2], 2, sums, number, p->x)) return nullptr;
+  p->planes = !plain(c.pixels[1]) || !plain(c.pixels[2]);
+  p->pixels = p->y.extent * p->x.extent;
+  p->group_weight = {number(c.weight_offset)};
+  for (const ConvPlan::Axis& a : c.outer) {
+    number(a.image), number(a.out);
+    if (a.weight == Dim(0)) continue;
+    std::vector<i64> all;
+    for (const i64 begin : p->group_weight)
+      for (i64 i = 0; i < number(a.extent); ++i) all.push_back(begin + i * number(a.weight));
+    p->group_weight = std::move(all);
+  }
+  p->groups = static_cast<i64>(p->group_weight.size());
+  i64 depth = p->rows * p->pixels * p->groups;
+  for (const Sum& s : sums) depth *= s.extent;
+  if (!number.known || depth == 0) return nullptr;
+  find_offsets(sums, *p);
+  join_rows(*p);
+  constexpr i64 kLongest = 4096;   // words of a plane's row, which is not cut in parts
+  constexpr i64 kReach = 1 << 16;  // and of the rows that a task reads beside its own, for every plane
+  const bool far = p->row_words > kLongest || (p->y.length - p->y.extent) * p->row_words > kReach;
+  return p->planes && far ? nullptr : p;
+}
+
+void choose_nchw_bf16(const Graph& g, const std::vector<int>& uses, bool winograd, ConvPlan& c) {
+  constexpr i64 kFewRows = 8;  // where most of a tile would be empty
+  ConvPlan widened = c;
+  WeightType stored = WeightType::F32;
+  const Node& w = g[c.weight_node];
+  if (w.op == Op::Contiguous && w.in[0].view.identity() && g[w.in[0].node].dtype == DType::BF16)
+    widened.weight_node = w.in[0].node, stored = WeightType::BF16;
+  const Isa isa = detect_isa();
+  if (!bf16_is_fast(isa) || uses[c.weight_node] != 1 || uses[widened.weight_node] != 1) return;
+  if (!packed_filters(g, widened, isa)) return;
+  auto pairs = make_nchw_bf16(c, stored, *dense_unit(Arithmetic::Bf16, isa));
+  if (!pairs || pairs->rows < kFewRows || pairs->channels[1] == NchwBf16::kNothing) return;
+  if (winograd && winograd_is_faster(c, *pairs)) return;
+  c.weight_node = widened.weight_node, c.nchw_bf16 = std::move(pairs);
+}
+
+std::shared_ptr<Kernel> pack_nchw_bf16_kernel(std::shared_ptr<const NchwBf16> pairs,
+                                                std::shared_ptr<Parallel> parallel) {
+  return std::make_shared<PackNchwBf16>(std::move(pairs), std::move(parallel));
+}
+
+}  // namespace lc::host

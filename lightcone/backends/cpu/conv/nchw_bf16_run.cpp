@@ -1,0 +1,285 @@
+// Running a convolution in bf16: the image to planes, windows to panels, panels by tiles.
+#include <algorithm>
+
+#include "lightcone/backends/cpu/conv/nchw_bf16.h"
+#include "lightcone/backends/cpu/loops/epilogue.h"
+
+namespace lc::host {
+namespace {
+
+using i64 = std::int64_t;
+using Word = std::uint32_t;  // a pair
+constexpr i64 kGroup = 16;
+constexpr i64 kBlock = kTileDepth / 2;  // pairs packed at a time
+
+i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
+i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
+
+// The pixels of some images, one behind the other, are the columns of one product.
+struct Job {
+  const NchwBf16* p;
+  const NchwBf16Table* t;
+  const ConvRun* run;
+  Blocking blocking;
+  const std::byte* weights = nullptr;
+  i64 columns = 0;
+  i64 tiles_task = 1, strips_task = 1, across = 1, along = 1;  // of a task; tasks side by side in a group
+};
+
+// Columns of a task, at most: their panel stays in the second-level cache. There are more where pairs are few.
+i64 most_columns(const NchwBf16& p, const Blocking& b) {
+  const i64 depth = std::min(p.depth(), kTileDepth), nr = p.unit->nr, columns = std::max(nr, b.half() / kBlock);
+  return p.planes ? up(columns, nr) : up(std::min(8 * columns, columns * kTileDepth / depth), nr);
+}
+i64 panel_bytes(const NchwBf16& p, const Blocking& b) {
+  return most_columns(p, b) / kGroup * p.unit->b_bytes(std::min(p.depth(), kTileDepth));
+}
+// Rows of the planes that `rows` rows of the output read.
+i64 plane_rows(const NchwBf16& p, i64 rows) { return rows + p.y.length - p.y.extent; }
+i64 plane_words(i64 words) { return up(words, 16) | 16; }  // an odd number of cache lines apart
+i64 planes_bytes(const NchwBf16& p, const Blocking& b) {
+  if (!p.planes) return 0;
+  const i64 columns = most_columns(p, b), images = columns / p.pixels + 2;
+  const i64 rows = columns / p.x.extent + images * plane_rows(p, 2), taps = static_cast<i64>(p.shift.size());
+  return up(plane_words(rows * p.row_words) * (kBlock / taps + 2) * 4, 64);
+}
+
+i64 worker_bytes(const NchwBf16& p, const Blocking& b) { return panel_bytes(p, b) + planes_bytes(p, b); }
+
+// Columns [begin, end) image by image: f(image, first pixel, number, column).
+template <class F>
+void for_images(const NchwBf16& p, i64 begin, i64 end, const F& f) {
+  for (i64 c = begin; c < end;) {
+    const i64 pixel = c % p.pixels, n = std::min(end - c, p.pixels - pixel);
+    f(c / p.pixels, pixel, n, c);
+    c += n;
+  }
+}
+
+// Pixels of an image row by row: f(y, x, number).
+template <class F>
+void for_rows(const NchwBf16& p, i64 pixel, i64 n, const F& f) {
+  for (i64 y = pixel / p.x.extent, x = pixel % p.x.extent; n > 0; ++y, x = 0) {
+    const i64 some = std::min(n, p.x.extent - x);
+    f(y, x, some);
+    n -= some;
+  }
+}
+
+// ---- planes ------------------------------------------------------------------------------------
+
+// Rows [first, first + rows) of the planes of pairs of channels, `plane` words apart.
+void make_planes(const Job& j, const float* image, i64 pair, i64 pairs, i64 first, i64 rows, Word* to, i64 plane) {
+  const NchwBf16& p = *j.p;
+  const auto steps = [&p](i64 d) { return d <= 0 ? 0 : parts(d, p.x.step); };
+  for (i64 y = first * p.y.step; y < (first + rows) * p.y.step; ++y) {
+    if (y % p.y.step >= p.y.phases) continue;  // between the windows
+    for (i64 px = 0; px < p.x.phases; ++px, to += p.x.length) {
+      const bool inside = y >= p.y.lo && y < p.y.hi;
+      const i64 end = inside ? std::min(p.x.length, steps(p.x.hi - px)) : 0, begin = std::min(end, steps(p.x.lo - px));
+      for (i64 i = 0; i < pairs; ++i) {
+        for (i64 x = 0; x < begin; ++x) to[i * plane + x] = 0;
+        for (i64 x = end; x < p.x.length; ++x) to[i * plane + x] = 0;
+      }
+      const i64 from = y * p.y.unit + (px + begin * p.x.step) * p.x.unit, step = p.x.step * p.x.unit;
+      j.t->round(image + from, p.channels.data() + 2 * pair, pairs, step, end - begin, to + begin, plane, 0, kGroup);
+    }
+  }
+}
+
+// ---- panels ------------------------------------------------------------------------------------
+
+// Columns [begin, end) of a task, pairs [k, k + count): to a panel whose groups of sixteen columns lie `step` words
+// apart.
+struct Panel {
+  i64 group, begin, end = 0, k = 0, count = 0;
+  Word* to = nullptr;
+  i64 step = 0;
+};
+
+void from_image(const Job& j, const Panel& to) {
+  const NchwBf16& p = *j.p;
+  for_images(p, to.begin, to.end, [&](i64 image, i64 pixel, i64 n, i64 c) {
+    const float* from = j.run->problem(to.group, image).image;
+    for_rows(p, pixel, n, [&](i64 y, i64 x, i64 some) {
+      j.t->round(from + y * p.y.unit + x * p.x.unit, p.channels.data() + 2 * to.k, to.count, p.x.unit, some, to.to,
+                 kGroup, c - to.begin, to.step);
+      c += some;
+    });
+  });
+}
+
+void from_planes(const Job& j, const Panel& to, Word* planes) {
+  const NchwBf16& p = *j.p;
+  const i64 taps = static_cast<i64>(p.shift.size()), first = to.k / taps, last = (to.k + to.count - 1) / taps;
+  const auto rows = [&](i64 pixel, i64 n) {
+    return plane_rows(p, (pixel + n - 1) / p.x.extent - pixel / p.x.extent + 1);
+  };
+  i64 words = 0, at[kBlock];
+  for_images(p, to.begin, to.end, [&](i64, i64 pixel, i64 n, i64) { words += rows(pixel, n) * p.row_words; });
+  const i64 plane = plane_words(words);
+  for (i64 i = 0; i < to.count; ++i)
+    at[i] = ((to.k + i) / taps - first) * plane + p.shift[static_cast<std::size_t>((to.k + i) % taps)];
+  for_images(p, to.begin, to.end, [&](i64 image, i64 pixel, i64 n, i64 c) {
+    const float* from = j.run->problem(to.group, image).image;
+    const i64 top = pixel / p.x.extent;
+    make_planes(j, from, first, last - first + 1, top, rows(pixel, n), planes, plane);
+    for_rows(p, pixel, n, [&](i64 y, i64 x, i64 some) {
+      for (i64 m = 0; some > 0; some -= m, c += m, x += m) {
+        const i64 column = c - to.begin, lane = column % kGroup;
+        m = std::min(kGroup - lane, some);
+        j.t->gather(planes + (y - top) * p.row_words + x, at, to.count, m, to.to + column / kGroup * to.step + lane);
+      }
+    });
+    planes += rows(pixel, n) * p.row_words;
+  });
+}
+
+// ---- tiles -------------------------------------------------------------------------------------
+
+// Some rows of C for some columns of a panel.
+struct Tile {
+  i64 row, rows, column, columns;
+  const std::byte* a;
+  const Word* b;
+};
+// In the output where all of it lies side by side there, else beside it.
+void compute(const Job& j, const Panel& panel, const Tile& t) {
+  const NchwBf16& p = *j.p;
+  const DenseUnit& u = *p.unit;
+  const i64 depth = 2 * panel.count, pixel = t.column % p.pixels;
+  const auto place = [&](i64 image) { return j.run->problem(panel.group, image).out + t.row * p.out_row; };
+  if (t.columns == u.nr && pixel + t.columns <= p.pixels)
+    return u.tile(t.a, t.b, 4 * panel.step, depth, place(t.column / p.pixels) + pixel, p.out_row, t.rows, t.columns,
+                  panel.k > 0, t.a);
+  constexpr i64 kMost = 32;  // rows and columns of a tile
+  alignas(64) float block[kMost * kMost];
+  const auto each = [&](const auto& f) {
+    for_images(p, t.column, t.column + t.columns,
+               [&](i64 image, i64 from, i64 n, i64 c) { f(place(image) + from, block + c - t.column, n); });
+  };
+  if (panel.k > 0) each([&](float* out, float* sums, i64 n) { j.t->move(out, p.out_row, t.rows, n, sums, u.nr); });
+  u.tile(t.a, t.b, 4 * panel.step, depth, block, u.nr, t.rows, u.nr, panel.k > 0, t.a);
+  each([&](float* out, float* sums, i64 n) { j.t->move(sums, u.nr, t.rows, n, out, p.out_row); });
+}
+
+void finish(const Job& j, const Panel& panel, i64 row, i64 rows) {
+  for_images(*j.p, panel.begin, panel.end, [&](i64 image, i64 pixel, i64 n, i64) {
+    j.run->finish(j.run->problem(panel.group, image), row, rows, pixel, pixel + n);
+  });
+}
+
+void some_tiles(void* arg, int task, int worker) {
+  const Job& j = *static_cast<const Job*>(arg);
+  const NchwBf16& p = *j.p;
+  const DenseUnit& u = *p.unit;
+  const i64 row = task % j.across * j.strips_task * u.mr, end = std::min(row + j.strips_task * u.mr, p.rows);
+  const i64 column = task / j.across % j.along * j.tiles_task * u.nr, pairs = p.depth() / 2;
+  std::byte* scratch = j.run->launch->scratch + worker * worker_bytes(p, j.blocking);
+  Panel panel{.group = task / j.across / j.along, .begin = column};
+  panel.end = std::min(j.columns, column + j.tiles_task * u.nr), panel.to = reinterpret_cast<Word*>(scratch);
+  const std::byte* weights = j.weights + panel.group * p.group_bytes();
+  if (u.begin) u.begin();
+  for (panel.k = 0; panel.k < pairs; panel.k += kBlock) {
+    panel.count = std::min(kBlock, pairs - panel.k), panel.step = u.b_bytes(2 * panel.count) / 4;
+    if (p.planes) from_planes(j, panel, reinterpret_cast<Word*>(scratch + panel_bytes(p, j.blocking)));
+    else from_image(j, panel);
+    for (i64 c = 0; c < panel.end - column; c += kGroup)  // what a step has more
+      std::fill(panel.to + c / kGroup * panel.step + panel.count * kGroup, panel.to + (c / kGroup + 1) * panel.step, 0);
+    for (i64 r = row; r < end; r += u.mr) {
+      const i64 rows = std::min<i64>(u.mr, end - r);
+      const std::byte* a = weights + r / u.mr * u.a_bytes(p.depth()) + u.a_bytes(2 * panel.k);
+      for (i64 c = column; c < panel.end; c += u.nr)
+        compute(j, panel,
+                {r, rows, c, std::min<i64>(u.nr, panel.end - c), a, panel.to + (c - column) / kGroup * panel.step});
+      if (panel.k + panel.count == pairs) finish(j, panel, r, rows);  // while they are in the cache
+    }
+  }
+  if (u.end) u.end();
+}
+
+// How many tiles and strips a task has: what takes the least time, in products of vectors for a pair of k.
+void split(Job& j, int workers) {
+  const NchwBf16& p = *j.p;
+  const DenseUnit& u = *p.unit;
+  const i64 tile = u.mr * u.nr / kGroup, pack = (p.planes ? 12 : 20) * u.nr / 32, weights = 6;
+  const i64 tiles = parts(j.columns, u.nr), strips = parts(p.rows, u.mr);
+  i64 least = 0;
+  for (i64 n = std::min(tiles, most_columns(p, j.blocking) / u.nr); n > 0; --n)
+    for (i64 pieces = 1; pieces <= std::min<i64>(strips, 2 * workers); ++pieces) {
+      const i64 height = parts(strips, pieces), across = parts(strips, height), along = parts(tiles, n);
+      const i64 all = parts(p.groups * along * across, workers) * (height * (n * tile + weights) + n * pack + tile);
+      if (least > 0 && all >= least) continue;
+      least = all, j.tiles_task = n, j.strips_task = height, j.across = across, j.along = along;
+    }
+}
+
+class PairsKernel final : public Kernel {
+ public:
+  PairsKernel(const ConvPlan& c, std::shared_ptr<Parallel> parallel, std::shared_ptr<const Epilogue> epilogue,
+              const Blocking& blocking)
+      : p_(c.nchw_bf16),
+        outer_(c.outer),
+        parallel_(std::move(parallel)),
+        epilogue_(std::move(epilogue)),
+        blocking_(blocking) {
+    const DenseUnit* u = p_->unit;
+    const bool fast = u == &kBf16Avx512Bf16 || u == &kDenseAmx[static_cast<int>(Arithmetic::Bf16)];
+    table_ = fast ? &kNchwBf16Avx512Bf16 : &kNchwBf16Generic;
+    sizes_.push_back(c.image_offset);
+    for (const auto& a : outer_) sizes_.push_back(a.extent);
+    if (epilogue_)
+      for (const Dim& d : epilogue_->sizes()) sizes_.push_back(d);
+  }
+  std::string name() const override {
+    return "conv_" + std::string(p_->unit->name) + (epilogue_ ? "+" + epilogue_->loop()->name() : "");
+  }
+  std::vector<Dim> sizes() const override { return sizes_; }
+  Dim scratch_bytes(int workers) const override { return workers * worker_bytes(*p_, blocking_); }
+  std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
+  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
+  Dim flops() const override {
+    i64 depth = 0;
+    for (const i64 w : p_->weights) depth += w != NchwBf16::kNothing;
+    Dim f = 2 * depth * p_->rows * p_->pixels;
+    for (const auto& a : outer_) f = f * a.extent;
+    return f;
+  }
+  void run(const Launch& l) const override;
+
+ private:
+  std::shared_ptr<const NchwBf16> p_;
+  std::vector<ConvPlan::Axis> outer_;
+  std::shared_ptr<Parallel> parallel_;
+  std::shared_ptr<const Epilogue> epilogue_;
+  Blocking blocking_;
+  const NchwBf16Table* table_;
+  std::vector<Dim> sizes_;
+};
+
+void PairsKernel::run(const Launch& l) const {
+  const NchwBf16& p = *p_;
+  ConvRun r;
+  r.launch = &l, r.epilogue = epilogue_.get(), r.epilogue_sizes = l.sizes.data() + 1 + outer_.size();
+  r.base.image = static_cast<const float*>(l.in[0]) + l.sizes[0], r.base.out = static_cast<float*>(l.out);
+  r.base.rows = p.rows, r.base.out_row = p.out_row, r.base.pixels = p.pixels;
+  for (std::size_t i = 0; i < outer_.size(); ++i) {
+    const auto& a = outer_[i];
+    r.outer[r.axes++] = {l.sizes[1 + i], *a.image.constant(), *a.weight.constant(), *a.out.constant()};
+    r.count *= l.sizes[1 + i];
+  }
+  if (r.count <= 0) return;
+  Job j{.p = &p, .t = table_, .run = &r, .blocking = blocking_, .weights = static_cast<const std::byte*>(l.in[1])};
+  j.columns = r.images() * p.pixels;
+  split(j, l.parallel.workers());
+  l.parallel.run(static_cast<int>(p.groups * j.along * j.across), some_tiles, &j);
+}
+
+}  // namespace
+
+std::shared_ptr<Kernel> nchw_bf16_kernel(const ConvPlan& c, std::shared_ptr<Parallel> parallel,
+                                           std::shared_ptr<const Epilogue> epilogue, const Blocking& blocking) {
+  return std::make_shared<PairsKernel>(c, std::move(parallel), std::move(epilogue), blocking);
+}
+
+}  // namespace lc::host

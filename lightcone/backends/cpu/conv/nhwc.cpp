@@ -1,0 +1,220 @@
+#include "lightcone/backends/cpu/conv/nhwc.h"
+
+#include <algorithm>
+
+#include "lightcone/backends/cpu/conv/depthwise.h"
+#include "lightcone/backends/cpu/loops/epilogue.h"
+
+namespace lc::host {
+namespace {
+
+using i64 = std::int64_t;
+constexpr i64 kCopyTask = 1 << 13;
+constexpr i64 kMostImages = i64{1} << 32;  // scratch and the way do not change beyond
+
+i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
+
+std::optional<i64> number(const Dim& d) { return d.constant(); }
+
+// One of the two axes of pixels. Padded ones are read from a copy, and must say how they are padded.
+bool padded_axis(const ConvPlan& c, int j, NhwcShape::Axis& a) {
+  const ConvPlan::Pixel& p = c.pixels[j];
+  const auto image = number(p.image);
+  if (p.step <= 0 || !image || *image % p.step != 0) return false;
+  a.unit = *image / p.step;
+  i64 reach = 0;
+  for (const auto& s : c.sums) {
+    if (s.dilation[j] == 0) continue;
+    const auto stride = number(s.image), extent = number(s.extent);
+    if (s.dilation[j] < 0 || reach > 0 || !stride || !extent || *stride != a.unit * s.dilation[j]) return false;
+    reach = s.dilation[j] * (*extent - 1);
+  }
+  const auto lo = number(p.lo), hi = number(p.hi);
+  if (!lo || !hi) return false;
+  a.length = p.step * (a.extent - 1) + reach + 1;
+  a.lo = std::clamp<i64>(*lo, 0, a.length), a.hi = std::clamp<i64>(*hi, a.lo, a.length);
+  return true;
+}
+
+bool is_padded(const ConvPlan::Pixel& p) {
+  return p.step != 0 || !(p.lo == Dim(-ConvPlan::kFar)) || !(p.hi == Dim(ConvPlan::kFar));
+}
+
+// Read from a copy [image][y][x][channel].
+bool copied(const ConvPlan& c, NhwcShape& s) {
+  if (!padded_axis(c, 1, s.y) || !padded_axis(c, 2, s.x)) return false;
+  for (std::size_t i = 0; i < c.sums.size(); ++i) {
+    const auto& sum = c.sums[i];
+    if (sum.dilation[1] != 0 || sum.dilation[2] != 0 || s.sums[i].extent == 1) continue;
+    if (s.channels != 1) return false;
+    s.channels = s.sums[i].extent, s.channel_step = s.sums[i].read;
+  }
+  const i64 row = s.x.length * s.channels;
+  for (std::size_t i = 0; i < c.sums.size(); ++i) {
+    const auto& d = c.sums[i].dilation;
+    if (d[1] != 0 && d[2] != 0) return false;
+    s.sums[i].read = d[1] != 0 ? d[1] * row : d[2] != 0 ? d[2] * s.channels : 1;
+  }
+  s.y.step = c.pixels[1].step * row, s.x.step = c.pixels[2].step * s.channels;
+  s.batch_step = s.y.length * row;
+  s.copy = true;
+  return true;
+}
+
+class ConvLastKernel final : public Kernel {
+ public:
+  ConvLastKernel(const ConvPlan& c, const NhwcShape& s, ConvWay way, std::shared_ptr<Parallel> parallel,
+                 std::shared_ptr<const Epilogue> epilogue, Isa isa, const Blocking& blocking)
+      : s_(s),
+        parallel_(std::move(parallel)),
+        epilogue_(std::move(epilogue)),
+        tiles_(s.sums, s.rows, nhwc_table(isa)),
+        part_(blocking.half()),
+        copied_(blocking.shared(4) / 4) {
+    sizes_ = {c.image_offset, c.pixels[0].extent};
+    if (epilogue_)
+      for (const Dim& d : epilogue_->sizes()) sizes_.push_back(d);
+    flops_ = Dim(2 * s.rows * s.depth * s.y.extent * s.x.extent) * c.pixels[0].extent;
+    largest_ = std::min(c.pixels[0].extent.bounds().hi, kMostImages);
+    winograd_ = NhwcWinograd::make(s, largest_, way, nhwc_table(isa), blocking);
+  }
+  std::string name() const override {
+    const std::string way = winograd_ ? "conv_winograd_last" : "conv_last";
+    return epilogue_ ? way + "+" + epilogue_->loop()->name() : way;
+  }
+  std::vector<Dim> sizes() const override { return sizes_; }
+  Dim scratch_bytes(int) const override {
+    return std::max(s_.copy ? group(largest_) * s_.batch_step : 0, winograd_ ? winograd_->floats() : 0) * 4;
+  }
+  std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
+  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
+  Dim flops() const override { return flops_; }
+  void run(const Launch& l) const override;
+
+ private:
+  struct Job {
+    const ConvLastKernel& k;
+    const Launch& l;
+    const float *image, *read;  // of the first image of the group
+    float *copy, *out;
+    i64 pixels;
+    NhwcTiles::Split split;
+    i64 copy_rows;
+  };
+  i64 group(i64 images) const {
+    return s_.copy ? std::clamp<i64>(copied_ / s_.batch_step, 1, std::max<i64>(images, 1)) : images;
+  }
+  void copy_row(const Job& j, i64 row) const;
+  void share(const Job& j, int task) const;
+
+  NhwcShape s_;
+  std::shared_ptr<Parallel> parallel_;
+  std::shared_ptr<const Epilogue> epilogue_;
+  NhwcTiles tiles_;
+  i64 part_, copied_;  // floats of the image that a task reads; of images that are copied at a time; about
+  std::optional<NhwcWinograd> winograd_;
+  std::vector<Dim> sizes_;
+  Dim flops_;
+  i64 largest_ = 0;
+};
+
+void ConvLastKernel::copy_row(const Job& j, i64 row) const {
+  const i64 image = row / s_.y.length, y = row % s_.y.length, c = s_.channels;
+  float* to = j.copy + image * s_.batch_step + y * s_.x.length * c;
+  const bool inside = y >= s_.y.lo && y < s_.y.hi;
+  const i64 lo = inside ? s_.x.lo : s_.x.length, hi = inside ? s_.x.hi : s_.x.length;
+  const float* from = j.image + image * s_.batch_image + y * s_.y.unit;
+  std::fill(to, to + lo * c, 0.0f);
+  if (s_.channel_step == 1) {
+    for (i64 x = lo; x < hi; ++x) std::copy_n(from + x * s_.x.unit, c, to + x * c);
+  } else {
+    for (i64 x = lo; x < hi; ++x)
+      for (i64 i = 0; i < c; ++i) to[x * c + i] = from[x * s_.x.unit + i * s_.channel_step];
+  }
+  std::fill(to + hi * c, to + s_.x.length * c, 0.0f);
+}
+
+void ConvLastKernel::share(const Job& j, int task) const {
+  const i64 first = task / j.split.across * j.split.pixels, panel = task % j.split.across * j.split.panels;
+  const i64 count = std::min(j.split.pixels, j.pixels - first);
+  const float* at[NhwcTiles::kPixels];
+  i64 x = first % s_.x.extent, y = first / s_.x.extent % s_.y.extent, image = first / s_.x.extent / s_.y.extent;
+  for (i64 q = 0; q < count; ++q) {
+    at[q] = j.read + image * s_.batch_step + y * s_.y.step + x * s_.x.step;
+    if (++x == s_.x.extent) x = 0, ++y;
+    if (y == s_.y.extent) y = 0, ++image;
+  }
+  const i64 before = (j.out - static_cast<float*>(j.l.out)) / s_.rows;
+  tiles_.run(j.l, at, epilogue_.get(), before + first, count, panel, panel + j.split.panels);
+}
+
+void ConvLastKernel::run(const Launch& l) const {
+  const i64 images = l.sizes[1], pixels = s_.y.extent * s_.x.extent;
+  const int workers = l.parallel.workers();
+  if (winograd_ && winograd_->run(l, static_cast<const float*>(l.in[0]) + l.sizes[0], images, epilogue_.get(),
+                                  l.sizes.data() + 2, reinterpret_cast<float*>(l.scratch)))
+    return;
+  for (i64 first = 0, n = 0; first < images; first += n) {
+    n = std::min(group(images), images - first);
+    const float* image = static_cast<const float*>(l.in[0]) + l.sizes[0] + first * s_.batch_image;
+    Job j{*this, l, image, image, nullptr, static_cast<float*>(l.out) + first * pixels * s_.rows, n * pixels, {}, 0};
+    if (s_.copy) {
+      j.read = j.copy = reinterpret_cast<float*>(l.scratch);
+      j.copy_rows = parts(kCopyTask, s_.x.length * s_.channels);
+      const auto task = [](void* arg, int number, int) {
+        const Job& k = *static_cast<const Job*>(arg);
+        const i64 all = k.pixels / (k.k.s_.y.extent * k.k.s_.x.extent) * k.k.s_.y.length;
+        for (i64 r = number * k.copy_rows; r < std::min(all, (number + 1) * k.copy_rows); ++r) k.k.copy_row(k, r);
+      };
+      l.parallel.run(static_cast<int>(parts(n * s_.y.length, j.copy_rows)), task, &j);
+    }
+    j.split = tiles_.split(j.pixels, part_ / (s_.copy ? 2 * s_.channels : s_.depth), workers);
+    const auto task = [](void* arg, int number, int) {
+      const Job& k = *static_cast<const Job*>(arg);
+      k.k.share(k, number);
+    };
+    l.parallel.run(static_cast<int>(j.split.tasks), task, &j);
+  }
+}
+
+}  // namespace
+
+const NhwcTable& nhwc_table(Isa isa) {
+  switch (isa) {
+    case Isa::Avx512: return kNhwcAvx512;
+    case Isa::Avx2: return kNhwcAvx2;
+    default: return kNhwcGeneric;
+  }
+}
+
+std::optional<NhwcShape> nhwc_shape(const ConvPlan& c) {
+  NhwcShape s = {};
+  const auto batch = number(c.pixels[0].image), y = number(c.pixels[1].extent), x = number(c.pixels[2].extent);
+  const auto y_step = number(c.pixels[1].image), x_step = number(c.pixels[2].image), rows = number(c.rows.extent);
+  if (!c.outer.empty() || is_padded(c.pixels[0]) || !batch || !y || !x || !y_step || !x_step || !rows)
+    return std::nullopt;
+  s.batch_image = s.batch_step = *batch, s.rows = *rows;
+  s.y.extent = *y, s.x.extent = *x, s.y.step = *y_step, s.x.step = *x_step;
+  for (const auto& sum : c.sums) {
+    const auto extent = number(sum.extent), read = number(sum.image), weight = number(sum.weight);
+    if (!extent || !read || !weight || sum.dilation[0] != 0) return std::nullopt;
+    s.sums.push_back({*extent, *read, *weight}), s.depth *= *extent;
+  }
+  if (s.depth == 0 || s.rows == 0 || s.y.extent == 0 || s.x.extent == 0) return std::nullopt;
+  if ((is_padded(c.pixels[1]) || is_padded(c.pixels[2])) && !copied(c, s)) return std::nullopt;
+  std::stable_sort(s.sums.begin(), s.sums.end(), [](const auto& a, const auto& b) { return a.read > b.read; });
+  std::erase_if(s.sums, [](const auto& a) { return a.extent == 1; });
+  if (!s.sums.empty() && s.sums.back().read != 1) return std::nullopt;
+  return s;
+}
+
+std::shared_ptr<Kernel> nhwc_kernel(const ConvPlan& c, ConvWay way,
+                                                      std::shared_ptr<Parallel> parallel,
+                                                      std::shared_ptr<const Epilogue> epilogue, Isa isa,
+                                                      const Blocking& blocking) {
+  if (is_depthwise_nhwc(c)) return depthwise_nhwc_kernel(c, std::move(parallel), std::move(epilogue), isa);
+  return std::make_shared<ConvLastKernel>(c, *nhwc_shape(c), way, std::move(parallel), std::move(epilogue), isa,
+                                          blocking);
+}
+
+}  // namespace lc::host

@@ -1,0 +1,205 @@
+#include "lightcone/backends/cpu/conv/nhwc_bf16.h"
+
+#include <algorithm>
+
+#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/conv/depthwise.h"
+#include "lightcone/backends/cpu/loops/epilogue.h"
+
+namespace lc::host {
+namespace {
+
+using i64 = std::int64_t;
+using Word = std::uint32_t;     // a pair of channels
+
+i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
+
+i64 channel_words(const NhwcShape& s) { return (s.sums.back().extent + 1) / 2; }
+
+// The sums of what is rounded, in words.
+std::vector<NhwcShape::Sum> in_words(const NhwcShape& s) {
+  std::vector<NhwcShape::Sum> sums = s.sums;
+  i64 length = channel_words(s);
+  sums.back().extent = length;
+  for (std::size_t i = sums.size() - 1; i-- > 0;) {
+    if (s.copy) sums[i].read = sums[i].read / s.channels * channel_words(s);
+    else sums[i].read = length, length *= sums[i].extent;
+  }
+  return sums;
+}
+
+class NhwcBf16Kernel final : public Kernel {
+ public:
+  NhwcBf16Kernel(const ConvPlan& c, const NhwcShape& s, std::shared_ptr<Parallel> parallel,
+                     std::shared_ptr<const Epilogue> epilogue, const NhwcBf16Table& t, const Blocking& blocking)
+      : s_(s),
+        words_(channel_words(s)),
+        parallel_(std::move(parallel)),
+        epilogue_(std::move(epilogue)),
+        table_(&t),
+        tiles_(in_words(s), s.rows, t.mr, t.nr, t.tile),
+        quarter_(blocking.half() / 2) {
+    sizes_ = {c.image_offset, c.pixels[0].extent};
+    if (epilogue_)
+      for (const Dim& d : epilogue_->sizes()) sizes_.push_back(d);
+    flops_ = Dim(2 * s.rows * s.depth * s.y.extent * s.x.extent) * c.pixels[0].extent;
+    depth_ = s.depth / s.sums.back().extent * words_;
+    if (s.copy) y_step_ = s.y.step / (s.x.length * s.channels), x_step_ = s.x.step / s.channels;
+    most_ = quarter_ / (s.copy ? y_step_ * x_step_ * words_ : depth_);
+  }
+  std::string name() const override {
+    return "conv_last_bf16_" + std::string(table_->name) + (epilogue_ ? "+" + epilogue_->loop()->name() : "");
+  }
+  std::vector<Dim> sizes() const override { return sizes_; }
+  Dim scratch_bytes(int workers) const override { return workers * worker_words() * 4; }
+  std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
+  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
+  Dim flops() const override { return flops_; }
+  void run(const Launch& l) const override;
+
+ private:
+  struct Job {
+    const NhwcBf16Kernel& k;
+    const Launch& l;
+    const float* image;
+    i64 pixels;
+    NhwcTiles::Split split;
+  };
+  i64 row_words() const { return s_.x.length * words_; }
+  // Rows of the padded image that `rows` rows of the result read.
+  i64 copied_rows(i64 rows) const { return (rows - 1) * y_step_ + s_.y.length - (s_.y.extent - 1) * y_step_; }
+  i64 worker_words() const;
+  void copy_row(const float* image, i64 y, Word* to) const;
+  void copy_rows(const Job& j, i64 first, i64 count, Word* to, const float** at) const;
+  void copy_windows(const Job& j, i64 first, i64 count, Word* to, const float** at) const;
+  std::span<const float> reads(const Job& j, i64 first, i64 count) const;
+  void share(const Job& j, int task, int worker) const;
+
+  NhwcShape s_;
+  i64 words_;  // of the channels
+  std::shared_ptr<Parallel> parallel_;
+  std::shared_ptr<const Epilogue> epilogue_;
+  const NhwcBf16Table* table_;
+  NhwcTiles tiles_;
+  // A quarter of the second-level cache: words of the image that a task rounds, about, and floats fetched for the next.
+  i64 quarter_;
+  std::vector<Dim> sizes_;
+  Dim flops_;
+  i64 depth_ = 0, y_step_ = 1, x_step_ = 1;  // words of a window; rows and pixels between two of them
+  i64 most_ = 0;                             // pixels of a task, about
+};
+
+i64 NhwcBf16Kernel::worker_words() const {
+  const i64 most = NhwcTiles::most_pixels(most_);
+  if (!s_.copy) return parts(most * depth_, 16) * 16;
+  const i64 images = most / (s_.x.extent * s_.y.extent) + 2, rows = most / s_.x.extent + 2;
+  return parts((rows * y_step_ + images * copied_rows(1)) * row_words(), 16) * 16;
+}
+
+// A row of the padded image.
+void NhwcBf16Kernel::copy_row(const float* image, i64 y, Word* to) const {
+  const bool inside = y >= s_.y.lo && y < s_.y.hi;
+  const i64 lo = inside ? s_.x.lo : s_.x.length, hi = inside ? s_.x.hi : s_.x.length;
+  const float* from = image + y * s_.y.unit;
+  std::fill(to, to + lo * words_, 0);
+  table_->round(from + lo * s_.x.unit, s_.x.unit, s_.channel_step, hi - lo, s_.channels, to + lo * words_, words_);
+  std::fill(to + hi * words_, to + s_.x.length * words_, 0);
+}
+
+// The rows that windows of pixels [first, first + count) reach, image by image, and where each window begins.
+void NhwcBf16Kernel::copy_rows(const Job& j, i64 first, i64 count, Word* to, const float** at) const {
+  const i64 pixels = s_.y.extent * s_.x.extent;
+  for (i64 q = 0; q < count;) {
+    const i64 pixel = (first + q) % pixels, n = std::min(count - q, pixels - pixel), image = (first + q) / pixels;
+    const i64 top = pixel / s_.x.extent, rows = (pixel + n - 1) / s_.x.extent - top + 1;
+    for (i64 y = 0; y < copied_rows(rows); ++y)
+      copy_row(j.image + image * s_.batch_image, top * y_step_ + y, to + y * row_words());
+    for (i64 i = 0; i < n; ++i) {
+      const i64 y = (pixel + i) / s_.x.extent - top, x = (pixel + i) % s_.x.extent;
+      at[q++] = reinterpret_cast<const float*>(to + y * y_step_ * row_words() + x * x_step_ * words_);
+    }
+    to += copied_rows(rows) * row_words();
+  }
+}
+
+// The window of each pixel.
+void NhwcBf16Kernel::copy_windows(const Job& j, i64 first, i64 count, Word* to, const float** at) const {
+  const std::size_t outer = s_.sums.size() - 1;
+  for (i64 q = 0; q < count;) {  // row by row
+    const i64 x = (first + q) % s_.x.extent, row = (first + q) / s_.x.extent, n = std::min(count - q, s_.x.extent - x);
+    const float* from = j.image + row / s_.y.extent * s_.batch_image + row % s_.y.extent * s_.y.step + x * s_.x.step;
+    for (i64 k = 0; k < depth_ / words_; ++k) {
+      i64 offset = 0, rest = k;
+      for (std::size_t i = outer; i-- > 0; rest /= s_.sums[i].extent)
+        offset += rest % s_.sums[i].extent * s_.sums[i].read;
+      table_->round(from + offset, s_.x.step, 1, n, s_.sums.back().extent, to + q * depth_ + k * words_, depth_);
+    }
+    for (const i64 end = q + n; q < end; ++q) at[q] = reinterpret_cast<const float*>(to + q * depth_);
+  }
+}
+
+// Where some pixels' windows lie in the image, as far as nothing lies between them.
+std::span<const float> NhwcBf16Kernel::reads(const Job& j, i64 first, i64 count) const {
+  const i64 row = first / s_.x.extent, y = row % s_.y.extent;
+  const float* image = j.image + row / s_.y.extent * s_.batch_image;
+  const i64 floats = std::min(count * s_.batch_image / (s_.x.extent * s_.y.extent), quarter_);
+  if (s_.copy ? s_.channel_step != 1 : s_.x.step != s_.depth) return {};
+  const i64 from = s_.copy ? std::max<i64>(y * y_step_, s_.y.lo) * s_.y.unit + s_.x.lo * s_.x.unit
+                           : y * s_.y.step + first % s_.x.extent * s_.x.step;
+  return {image + from, static_cast<std::size_t>(floats)};
+}
+
+void NhwcBf16Kernel::share(const Job& j, int task, int worker) const {
+  const i64 first = task / j.split.across * j.split.pixels, panel = task % j.split.across * j.split.panels;
+  const i64 count = std::min(j.split.pixels, j.pixels - first);
+  auto* words = reinterpret_cast<Word*>(j.l.scratch) + worker * worker_words();
+  const float* at[NhwcTiles::kPixels];
+  if (s_.copy) copy_rows(j, first, count, words, at);
+  else copy_windows(j, first, count, words, at);
+  const i64 next = (task + j.l.parallel.workers()) / j.split.across * j.split.pixels;  // this worker's, most likely
+  std::span<const float> soon;
+  if (next > first && next < j.pixels) soon = reads(j, next, std::min(count, j.pixels - next));
+  tiles_.run(j.l, at, epilogue_.get(), first, count, panel, panel + j.split.panels, soon);
+}
+
+void NhwcBf16Kernel::run(const Launch& l) const {
+  Job j{*this, l, static_cast<const float*>(l.in[0]) + l.sizes[0], l.sizes[1] * s_.y.extent * s_.x.extent, {}};
+  if (j.pixels <= 0) return;
+  j.split = tiles_.split(j.pixels, most_, l.parallel.workers());
+  const auto task = [](void* arg, int number, int worker) {
+    const Job& k = *static_cast<const Job*>(arg);
+    k.k.share(k, number, worker);
+  };
+  l.parallel.run(static_cast<int>(j.split.tasks), task, &j);
+}
+
+// Its shape, where there are pairs of channels.
+std::optional<NhwcShape> bf16_shape(const ConvPlan& c) {
+  if (!c.channels_last || is_depthwise_nhwc(c)) return std::nullopt;
+  auto s = nhwc_shape(c);
+  if (!s || s->sums.empty() || s->sums.back().extent < 2) return std::nullopt;
+  if (s->copy && s->channels != s->sums.back().extent) return std::nullopt;
+  // what a task needs is not cut in parts: rows that reach far, or long windows
+  constexpr i64 kLongest = 1 << 18;
+  const i64 row = s->copy ? s->x.length * s->channels : 0;
+  const i64 reach = s->copy ? (s->y.length - (s->y.extent - 1) * (s->y.step / row)) * row : s->depth;
+  if (reach > kLongest) return std::nullopt;
+  return s;
+}
+
+}  // namespace
+
+const NhwcBf16Table& nhwc_bf16_table(Isa isa) {
+  return bf16_dots_are_fast(isa) ? kNhwcBf16Avx512Bf16 : kNhwcBf16Generic;
+}
+
+bool nhwc_bf16_fits(const ConvPlan& c) { return bf16_shape(c).has_value(); }
+
+std::shared_ptr<Kernel> nhwc_bf16_kernel(const ConvPlan& c, std::shared_ptr<Parallel> parallel,
+                                                           std::shared_ptr<const Epilogue> epilogue, Isa isa,
+                                                           const Blocking& blocking) {
+  return std::make_shared<NhwcBf16Kernel>(c, *bf16_shape(c), std::move(parallel), std::move(epilogue),
+                                              nhwc_bf16_table(isa), blocking);
+}
+
+}  // namespace lc::host

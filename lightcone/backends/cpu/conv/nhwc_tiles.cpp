@@ -1,0 +1,107 @@
+// Tiles of convolutions with channels last: how taps are cut in blocks, and a run in tasks.
+#include <algorithm>
+#include <utility>
+
+#include "lightcone/backends/cpu/conv/nhwc.h"
+#include "lightcone/backends/cpu/loops/epilogue.h"
+
+namespace lc::host {
+namespace {
+
+using i64 = std::int64_t;
+constexpr i64 kStep = 128;    // taps added before a tile is stored: their weights stay in the first-level cache
+constexpr i64 kFewest = 48;   // pixels of a task that are long
+constexpr i64 kChunk = 4;     // panels after which the epilogue runs, while they are in the cache
+constexpr i64 kWeights = 16;  // cycles that a tap's weights cost a task
+constexpr i64 kTask = 20;     // what a task costs beside, for each tap
+constexpr i64 kRounds = 4;    // more rounds of smaller tasks than the fewest that are tried
+
+i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
+
+}  // namespace
+
+NhwcTiles::NhwcTiles(std::vector<NhwcShape::Sum> sums, i64 rows, int mr, int nr, decltype(NhwcTable::tile) tile)
+    : rows_(rows), mr_(mr), nr_(nr), tile_(tile) {
+  for (const auto& s : sums) depth_ *= s.extent;
+  find_runs(std::move(sums));
+}
+
+// Taps that lie side by side are runs, of one block at most; blocks decide bits and follow from the shape alone.
+void NhwcTiles::find_runs(std::vector<NhwcShape::Sum> sums) {
+  i64 length = 1;
+  while (!sums.empty() && sums.back().read == length) length *= sums.back().extent, sums.pop_back();
+  i64 count = 1;
+  for (const auto& s : sums) count *= s.extent;
+  const i64 pieces = parts(length, kStep), piece = parts(length, pieces);
+  for (i64 n = 0; n < count; ++n) {
+    i64 at = 0, rest = n;
+    for (std::size_t i = sums.size(); i-- > 0; rest /= sums[i].extent) at += rest % sums[i].extent * sums[i].read;
+    for (i64 k = 0; k < length; k += piece) {
+      const i64 some = std::min(piece, length - k);
+      if (blocks_.empty() || blocks_.back().depth + some > kStep)
+        blocks_.push_back({runs_.size(), 0, n * length + k, 0});
+      runs_.push_back({at + k, some});
+      ++blocks_.back().count, blocks_.back().depth += some;
+    }
+  }
+}
+
+i64 NhwcTiles::most_pixels(i64 most) { return std::clamp<i64>(most, kFewest, kPixels); }
+
+// The least time, in cycles of a core that multiplies two vectors in each.
+NhwcTiles::Split NhwcTiles::split(i64 pixels, i64 most, int workers) const {
+  const i64 all = parts(rows_, nr_), fewest = parts(pixels, most_pixels(most));
+  const i64 vectors = 2;  // half of a tile's: cycles for a pixel
+  Split best;
+  i64 least = 0;
+  for (i64 pieces = 1; pieces <= std::min<i64>(all, 4 * workers); ++pieces) {
+    const i64 height = parts(all, pieces), across = parts(all, height), rounds = parts(fewest * across, workers);
+    for (i64 r = rounds; r < rounds + kRounds; ++r) {  // the smallest tasks that are done in so many rounds
+      const i64 n = parts(pixels, std::clamp(r * workers / across, fewest, pixels)), tasks = parts(pixels, n) * across;
+      const i64 cost = parts(tasks, workers) * (height * (n * vectors + kWeights) + kTask);
+      if (least > 0 && cost >= least) continue;
+      least = cost, best = {n, height, across, tasks};
+    }
+  }
+  return best;
+}
+
+// One block of taps of a panel.
+void NhwcTiles::block(Job& j, const Block& b, i64 panel, bool first) const {
+  const i64 tiles = parts(j.count, mr_), columns = std::min<i64>(nr_, rows_ - panel * nr_);
+  const float* w = j.weights + (panel * depth_ + b.begin) * nr_;
+  const float* behind = w + b.depth * nr_;  // what comes next is as long
+  for (i64 i = 0; i < tiles; ++i) {
+    const i64 q = j.count * i / tiles, rows = j.count * (i + 1) / tiles - q, to = q * rows_ + panel * nr_;
+    const float* next = w;
+    if (i * 16 < nr_) next = behind + i * 16 * b.depth;
+    else if (j.soon < j.soon_end) next = std::exchange(j.soon, j.soon + 16 * b.depth);
+    else if (b.begin == 0 && first) next = j.at[std::min(q + 2 * mr_, j.count - 1)];
+    for (i64 r = 0; b.begin == 0 && r < rows; ++r)  // far apart: nothing else asks for them ahead
+      for (i64 c = 0; c < columns; c += 16) {
+        __builtin_prefetch(j.out + to + r * rows_ + c, 1, 2);
+        if (j.beside) __builtin_prefetch(j.beside + to + r * rows_ + c, 0, 2);
+      }
+    tile_(j.at + q, runs_.data() + b.first, static_cast<i64>(b.count), w, next, j.out + to, rows_, rows, columns,
+          b.begin > 0);
+  }
+}
+
+void NhwcTiles::run(const Launch& l, const float* const* at, const Epilogue* epilogue, i64 first, i64 count, i64 begin,
+                    i64 end, std::span<const float> soon) const {
+  auto* out = static_cast<float*>(l.out);
+  Job j{at,          static_cast<const float*>(l.in[1]), out + first * rows_, nullptr, count,
+        soon.data(), soon.data() + soon.size()};
+  if (epilogue && epilogue->largest() >= 0)  // a residual
+    j.beside = static_cast<const float*>(l.in[2 + static_cast<std::size_t>(epilogue->largest())]) + first * rows_;
+  end = std::min(end, parts(rows_, nr_));
+  for (i64 p = begin; p < end; p += kChunk) {
+    const i64 last = std::min(p + kChunk, end);
+    for (i64 panel = p; panel < last; ++panel)
+      for (const Block& b : blocks_) block(j, b, panel, panel == p);
+    if (epilogue)
+      epilogue->run(l.in.data() + 2, out, l.sizes.data() + 2, first, count, p * nr_, std::min(last * nr_, rows_));
+  }
+}
+
+}  // namespace lc::host

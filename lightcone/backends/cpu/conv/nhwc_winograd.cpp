@@ -1,0 +1,178 @@
+// Winograd's F(4x4, 3x3) with channels last. A transformed tile is 36 rows of channels, so each of its 36 points is a
+// product of matrices, tiles x channels times channels x output channels, that reads rows as they lie.
+//
+// Filters are transformed in every run: a quarter of the bytes is read, and memory is what is scarce.
+#include <algorithm>
+
+#include "lightcone/backends/cpu/conv/nhwc.h"
+#include "lightcone/backends/cpu/loops/epilogue.h"
+
+namespace lc::host {
+namespace {
+
+using i64 = std::int64_t;
+constexpr i64 kPoints = 36, kSide = 6, kOut = 4;
+constexpr i64 kFewest = 128, kMost = 512;  // tiles of a block
+constexpr i64 kTilesTask = 4, kChannelsTask = 16;
+// Channels added before a product is stored: it decides bits.
+constexpr i64 kChannelsStep = 128;
+
+i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
+i64 up(i64 v, i64 to) { return parts(v, to) * to; }
+
+bool fits(const NhwcShape& s) {
+  if (!s.copy || s.channel_step != 1 || s.sums.size() != 3 || s.depth != 9 * s.channels) return false;
+  const i64 row = s.x.length * s.channels;
+  if (s.y.step != row || s.x.step != s.channels || s.sums[0].extent != 3 || s.sums[1].extent != 3) return false;
+  if (s.sums[0].read != row || s.sums[1].read != s.channels || s.sums[2].read != 1) return false;
+  // a window of nothing but padding is zero, not nearly zero
+  return s.y.lo <= 1 && s.x.lo <= 1 && s.y.hi > s.y.extent && s.x.hi > s.x.extent;
+}
+
+// In cycles of a core that multiplies two vectors in each, with what memory costs two such cores. A filter's points are
+// four times what it was, written and read again in every run: measured in ResNet-50, that is 80 cycles.
+bool pays(const NhwcShape& s, i64 images, i64 tiles) {
+  const auto d = [](i64 v) { return static_cast<double>(v); };
+  const double filters = d(s.channels) * d(s.rows), pixels = d(s.y.extent * s.x.extent * images);
+  const double direct = filters * (9 * pixels / 32 + 6), products = filters * (kPoints * d(tiles) / 32 + 80);
+  return s.channels >= 16 && s.rows >= 16 && products + d(tiles) * (9 * d(s.channels) + 7 * d(s.rows)) < 0.9 * direct;
+}
+
+}  // namespace
+
+struct NhwcWinograd::Job {
+  const NhwcWinograd& w;
+  const Launch& l;
+  const float* image;
+  i64 images;
+  const Epilogue* epilogue;
+  const i64* sizes;
+  float *filters, *before, *behind, *zeros;  // the points of filters, of tiles and of what they become
+  unsigned char* bad;                        // by task
+  i64 first = 0, count = 0;                  // tiles of the block
+};
+
+std::optional<NhwcWinograd> NhwcWinograd::make(const NhwcShape& s, i64 images, ConvWay way, const NhwcTable& t,
+                                               const Blocking& blocking) {
+  if (way == ConvWay::Direct || !fits(s)) return std::nullopt;
+  NhwcWinograd w(s, t, images, blocking);
+  if (way == ConvWay::Cheapest && !pays(s, images, w.tiles(images))) return std::nullopt;
+  return w;
+}
+
+// A block's tiles, before and behind the products, stay in the last-level cache.
+NhwcWinograd::NhwcWinograd(const NhwcShape& s, const NhwcTable& t, i64 images, const Blocking& blocking)
+    : s_(s), t_(&t), down_(parts(s.y.extent, kOut)), across_(parts(s.x.extent, kOut)), panels_(parts(s.rows, t.nr)) {
+  block_ = std::min(std::clamp(blocking.shared(8) / 4 / (kPoints * (s.channels + s.rows)), kFewest, kMost),
+                    std::max<i64>(1, tiles(images)));
+}
+
+i64 NhwcWinograd::floats() const {
+  const i64 tasks = std::max(panels_ * parts(s_.channels, kChannelsTask), parts(block_, kTilesTask));
+  return kPoints * (panels_ * s_.channels * t_->nr + block_ * (s_.channels + s_.rows)) + s_.channels + up(tasks, 16);
+}
+
+// Tiles of the image -> [point][tile][channel].
+void NhwcWinograd::transform(const Job& j, int task) const {
+  const i64 begin = task * kTilesTask, end = std::min(j.count, begin + kTilesTask);
+  bool good = true;
+  for (i64 i = begin; i < end; ++i) {
+    const i64 tile = j.first + i, x0 = tile % across_ * kOut, y0 = tile / across_ % down_ * kOut;
+    const float* image = j.image + tile / across_ / down_ * s_.batch_image;
+    const float* at[kPoints];
+    for (i64 q = 0; q < kPoints; ++q) {
+      const i64 y = y0 + q / kSide, x = x0 + q % kSide;
+      const bool inside = y >= s_.y.lo && y < s_.y.hi && x >= s_.x.lo && x < s_.x.hi;
+      at[q] = inside ? image + y * s_.y.unit + x * s_.x.unit : j.zeros;
+    }
+    good &= t_->image_in(at, s_.channels, j.before + i * s_.channels, j.count * s_.channels);
+  }
+  j.bad[task] = !good;
+}
+
+// One point and one panel of filters.
+void NhwcWinograd::multiply(const Job& j, int task) const {
+  const i64 q = task / panels_, p = task % panels_, c = s_.channels, nr = t_->nr;
+  const i64 groups = parts(j.count, t_->mr), step = parts(c, parts(c, kChannelsStep));
+  const float* tiles = j.before + q * j.count * c;
+  const float* filters = j.filters + task * c * nr;
+  float* to = j.behind + q * j.count * s_.rows + p * nr;
+  for (i64 k = 0; k < c; k += step) {
+    const TapRun run{k, std::min(step, c - k)};
+    const float* w = filters + k * nr;
+    for (i64 g = 0; g < groups; ++g) {
+      const i64 first = j.count * g / groups, rows = j.count * (g + 1) / groups - first;
+      const float* at[16];
+      for (i64 r = 0; r < rows; ++r) at[r] = tiles + (first + r) * c;
+      const float* next = g * 16 < nr ? w + run.length * (nr + g * 16) : w;
+      t_->tile(at, &run, 1, w, next, to + first * s_.rows, s_.rows, rows, std::min<i64>(nr, s_.rows - p * nr), k > 0);
+    }
+  }
+}
+
+void NhwcWinograd::write(const Job& j, int task) const {
+  auto* out = static_cast<float*>(j.l.out);
+  const i64 begin = task * kTilesTask, end = std::min(j.count, begin + kTilesTask);
+  for (i64 i = begin; i < end; ++i) {
+    const i64 tile = j.first + i, x0 = tile % across_ * kOut, y0 = tile / across_ % down_ * kOut;
+    const i64 image = tile / across_ / down_;
+    float* at[kOut * kOut];
+    for (i64 q = 0; q < kOut * kOut; ++q) {
+      const i64 y = y0 + q / kOut, x = x0 + q % kOut;
+      const bool inside = y < s_.y.extent && x < s_.x.extent;
+      at[q] = inside ? out + ((image * s_.y.extent + y) * s_.x.extent + x) * s_.rows : nullptr;
+    }
+    t_->pixels_out(j.behind + i * s_.rows, j.count * s_.rows, s_.rows, at);
+    for (i64 y = 0; j.epilogue && y < std::min(kOut, s_.y.extent - y0); ++y)  // the pixels of a line lie side by side
+      j.epilogue->run(j.l.in.data() + 2, out, j.sizes, (at[y * kOut] - out) / s_.rows, std::min(kOut, s_.x.extent - x0),
+                      0, s_.rows);
+  }
+}
+
+// Every filter -> [point][panel][channel][nr].
+bool NhwcWinograd::filters(const Job& j) const {
+  const auto task = [](void* arg, int number, int) {
+    const Job& k = *static_cast<const Job*>(arg);
+    const i64 c = k.w.s_.channels, nr = k.w.t_->nr, some = parts(c, kChannelsTask);
+    const i64 panel = number / some, first = number % some * kChannelsTask;
+    const float* w = static_cast<const float*>(k.l.in[1]) + (panel * 9 * c + first) * nr;
+    k.bad[number] = !k.w.t_->filters_in(w, c * nr, std::min(kChannelsTask, c - first),
+                                        k.filters + (panel * c + first) * nr, k.w.panels_ * c * nr);
+  };
+  const i64 tasks = panels_ * parts(s_.channels, kChannelsTask);
+  j.l.parallel.run(static_cast<int>(tasks), task, const_cast<Job*>(&j));
+  return std::none_of(j.bad, j.bad + tasks, [](unsigned char b) { return b != 0; });
+}
+
+bool NhwcWinograd::block(Job& j) const {
+  const auto run = [&](i64 tasks, auto* task) { j.l.parallel.run(static_cast<int>(tasks), task, &j); };
+  const i64 tasks = parts(j.count, kTilesTask);
+  run(
+      tasks, +[](void* arg, int task, int) { static_cast<Job*>(arg)->w.transform(*static_cast<Job*>(arg), task); });
+  if (std::any_of(j.bad, j.bad + tasks, [](unsigned char b) { return b != 0; })) return false;
+  run(
+      kPoints * panels_,
+      +[](void* arg, int task, int) { static_cast<Job*>(arg)->w.multiply(*static_cast<Job*>(arg), task); });
+  run(
+      tasks, +[](void* arg, int task, int) { static_cast<Job*>(arg)->w.write(*static_cast<Job*>(arg), task); });
+  return true;
+}
+
+bool NhwcWinograd::run(const Launch& l, const float* image, i64 images, const Epilogue* epilogue, const i64* sizes,
+                       float* scratch) const {
+  Job j{*this, l, image, images, epilogue, sizes, scratch, nullptr, nullptr, nullptr, nullptr};
+  j.before = j.filters + kPoints * panels_ * s_.channels * t_->nr;
+  j.behind = j.before + kPoints * block_ * s_.channels;
+  j.zeros = j.behind + kPoints * block_ * s_.rows;
+  j.bad = reinterpret_cast<unsigned char*>(j.zeros + s_.channels);
+  std::fill_n(j.zeros, s_.channels, 0.0f);
+  if (!filters(j)) return false;
+  const i64 all = tiles(images), blocks = parts(all, block_);
+  for (i64 b = 0; b < blocks; ++b) {
+    j.first = all * b / blocks, j.count = all * (b + 1) / blocks - j.first;
+    if (!block(j)) return false;
+  }
+  return true;
+}
+
+}  // namespace lc::host

@@ -1,0 +1,156 @@
+// Weights of convolutions, packed once: what every run would do to them is done when they are loaded.
+#include <algorithm>
+
+#include "lightcone/backends/cpu/conv/nhwc_bf16.h"
+#include "lightcone/backends/cpu/conv/depthwise.h"
+
+namespace lc::host {
+namespace {
+
+using i64 = std::int64_t;
+
+float as_float(float v) { return v; }
+float as_float(std::uint16_t v) { return bf16_to_f32(v); }
+
+// A panel of any height.
+template <class T>
+void pack_any(const PackedFilters& f, const T* weights, const Tap* taps, i64 row, i64 rows, i64 mr, float* to) {
+  for (i64 r = 0; r < rows; ++r)
+    for (i64 k = 0; k < f.depth; ++k) to[k * mr + r] = as_float(weights[(row + r) * f.row + taps[k].weight]);
+}
+
+// The same in bf16: a tap is a pair of channels, whose second half may be missing.
+template <class T>
+void pack_words(const PackedFilters& f, const T* weights, const Tap* taps, i64 row, i64 rows, i64 mr, float* to) {
+  const auto [channels, step] = f.sums.back();
+  for (i64 k = 0; k < f.depth; ++k) {
+    const bool both = 2 * (k % f.words()) + 1 < channels;
+    const T* from = weights + row * f.row + taps[k].weight;
+    for (i64 r = 0; r < rows; ++r) {
+      const std::uint32_t even = f32_to_bf16(as_float(from[r * f.row]));
+      const std::uint32_t odd = both ? f32_to_bf16(as_float(from[r * f.row + step])) : 0;
+      to[k * mr + r] = std::bit_cast<float>(even | odd << 16);
+    }
+  }
+}
+
+class PackWeights final : public Kernel {
+ public:
+  PackWeights(const PackedFilters& f, std::shared_ptr<Parallel> parallel, Isa isa)
+      : f_(f), parallel_(std::move(parallel)), table_(conv_table(isa)), mr_(f.panel(isa)) {}
+  std::string name() const override { return f_.bf16 ? "pack_conv_bf16" : "pack_conv"; }
+  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
+  Dim scratch_bytes(int workers) const override { return taps_bytes() + workers * panel_floats() * 4; }
+  void run(const Launch& l) const override;
+
+ private:
+  i64 taps_bytes() const { return (f_.depth * static_cast<i64>(sizeof(Tap)) + 63) / 64 * 64; }
+  void pack_last(const Launch& l, const ConvProblem& p, i64 row, i64 rows, float* to) const {
+    const auto pack = [&](const auto* weights) {
+      if (f_.bf16) pack_words(f_, weights + f_.offset, p.taps, row, rows, mr_, to);
+      else pack_any(f_, weights + f_.offset, p.taps, row, rows, mr_, to);
+    };
+    if (f_.stored == WeightType::BF16) pack(static_cast<const std::uint16_t*>(l.in[0]));
+    else pack(static_cast<const float*>(l.in[0]));
+  }
+  i64 panel_floats() const { return f_.depth * mr_ + 16; }  // the last vector is wider than the panel
+  PackedFilters f_;
+  std::shared_ptr<Parallel> parallel_;
+  const ConvTable& table_;
+  i64 mr_;
+};
+
+// Offset number `index` of axes given by extent and stride.
+i64 offset(const std::vector<std::array<i64, 2>>& axes, i64 index) {
+  i64 at = 0;
+  for (std::size_t i = axes.size(); i-- > 0; index /= axes[i][0]) at += index % axes[i][0] * axes[i][1];
+  return at;
+}
+
+void PackWeights::run(const Launch& l) const {
+  struct Job {
+    const PackWeights& k;
+    const Launch& l;
+    ConvProblem p;
+    float *to, *scratch;
+    i64 panels;
+  } job{*this, l, {}, static_cast<float*>(l.out), reinterpret_cast<float*>(l.scratch + taps_bytes()), 0};
+  auto* taps = reinterpret_cast<Tap*>(l.scratch);
+  ConvProblem& p = job.p;
+  p.neighbours = true;
+  auto sums = f_.sums;
+  if (f_.bf16) sums.back() = {f_.words(), 2 * sums.back()[1]};
+  for (i64 k = 0; k < f_.depth; ++k) {
+    taps[k] = {0, offset(sums, k), {}};
+    p.neighbours = p.neighbours && taps[k].weight == taps[0].weight + k;
+  }
+  p.weight = static_cast<const float*>(l.in[0]) + f_.offset;
+  p.rows = f_.rows, p.weight_row = f_.row, p.depth = f_.depth, p.taps = taps;
+  job.panels = (f_.rows + mr_ - 1) / mr_;
+  const auto task = [](void* arg, int number, int worker) {
+    const Job& j = *static_cast<Job*>(arg);
+    const i64 mr = j.k.mr_, group = number / j.panels, row = number % j.panels * mr, depth = j.k.f_.depth;
+    float *panel = j.scratch + worker * j.k.panel_floats(), *to = j.to + group * j.k.f_.group_floats(mr);
+    std::fill_n(panel, depth * mr, 0.0f);
+    ConvProblem of = j.p;
+    of.weight += offset(j.k.f_.outer, group);
+    const i64 rows = std::min(mr, of.rows - row);
+    if (j.k.f_.channels_last) j.k.pack_last(j.l, of, row, rows, panel);
+    else j.k.table_.pack_weights(of, row, rows, 0, depth, panel);
+    std::copy_n(panel, depth * mr, to + row * depth);
+  };
+  l.parallel.run(static_cast<int>(f_.groups * job.panels), task, &job);
+  std::fill_n(job.to + f_.floats(mr_) - 16, 16, 0.0f);
+}
+
+}  // namespace
+
+int PackedFilters::panel(Isa isa) const {
+  if (bf16) return nhwc_bf16_table(isa).nr;
+  return channels_last ? nhwc_table(isa).nr : conv_table(isa).mr;
+}
+
+std::optional<PackedFilters> packed_filters(const Graph& g, const ConvPlan& c, Isa isa) {
+  const Node& w = g[c.weight_node];
+  if (w.op != Op::Input || w.mode != kParameter || depthwise_shape(c)) return std::nullopt;
+  PackedFilters f;
+  bool known = product(w.shape).is_constant();
+  const auto number = [&](const Dim& d) {
+    const auto v = d.constant();
+    known = known && v;
+    return v.value_or(0);
+  };
+  f.offset = number(c.weight_offset), f.rows = number(c.rows.extent), f.row = number(c.rows.weight), f.depth = 1;
+  for (const auto& s : c.sums) {
+    f.sums.push_back({number(s.extent), number(s.weight)});
+    f.depth *= f.sums.back()[0];
+  }
+  for (const auto& a : c.outer) {
+    if (a.weight == Dim(0)) continue;
+    f.outer.push_back({number(a.extent), number(a.weight)});
+    f.groups *= f.outer.back()[0];
+  }
+  f.stored = c.stored;
+  if (f.channels_last = c.channels_last; is_depthwise_nhwc(c)) {
+    if (!depthwise_nhwc_shape(c)) return std::nullopt;
+  } else if (c.channels_last) {
+    const auto s = nhwc_shape(c);
+    if (!known || !s || !f.outer.empty()) return std::nullopt;
+    f.sums.clear();
+    for (const auto& sum : s->sums) f.sums.push_back({sum.extent, sum.weight});
+    if (f.bf16 = c.bf16; f.bf16) f.depth = f.depth / f.sums.back()[0] * f.words();
+  }
+  constexpr i64 kSmall = 1 << 16;
+  if (!known || f.groups * f.rows * f.depth == 0) return std::nullopt;
+  // A last panel that is mostly empty, or rows read by several groups, may not make it much larger. With channels last
+  // it may: one convolution that cannot be packed would keep the whole net from it.
+  const i64 floats = f.floats(f.panel(isa)), stored = *product(w.shape).constant();
+  const i64 most = stored + (c.channels_last ? stored : stored / 5);
+  return floats <= std::max(kSmall, most) ? std::optional(f) : std::nullopt;
+}
+
+std::shared_ptr<Kernel> pack_weights_kernel(const PackedFilters& f, std::shared_ptr<Parallel> parallel, Isa isa) {
+  return std::make_shared<PackWeights>(f, std::move(parallel), isa);
+}
+
+}  // namespace lc::host

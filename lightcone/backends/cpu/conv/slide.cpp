@@ -1,0 +1,253 @@
+// Direct convolution over a copy of the image. Each channel becomes a plane with its padding around it; a
+// stride of two makes four, of the even and the odd rows and columns. There every tap reads the pixels
+// that lie beside each other at one shift, so the image is copied once and not once a tap. Rows of the
+// plane are as wide as the windows reach: what is computed behind the output's last column is dropped.
+#include <algorithm>
+#include <array>
+
+#include "lightcone/backends/cpu/conv/conv.h"
+
+namespace lc::host {
+namespace {
+
+using i64 = std::int64_t;
+constexpr i64 kFewPixels = 1024;     // without overlap, strips packed for L1 are better above
+constexpr i64 kStrips = 8;           // of a task, at most
+constexpr i64 kChannelsTask = 16;    // that a task copies
+constexpr i64 kSlack = 64;           // behind the last plane: what the last vectors read
+
+i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
+i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
+
+i64 most_copied(const ConvRun& run) { return run.blocking.shared(16) / 4; }  // floats
+// Strips of a task, at most: what it computes of a panel stays in the first-level cache.
+i64 most_strips(const ConvRun& run) {
+  return std::clamp<i64>(run.blocking.near() * 7 / 8 / (run.t->nr * run.t->mr), 1, kStrips);
+}
+
+// How the copy is laid out.
+struct Copy {
+  struct Axis {
+    i64 extent, step, unit;  // of the output; coordinates of a pixel; floats of a coordinate
+    i64 lo, hi;
+    i64 phases, length;
+  };
+  Axis y, x;
+  i64 phase, plane, planes;  // floats; how many
+  i64 pixels, strips;        // with those that are dropped
+
+  i64 floats() const { return plane * planes + kSlack; }
+};
+
+bool window(const ConvPlan::Sum& s, int axis) { return s.dilation[axis] != 0; }
+
+std::optional<Copy> layout(const ConvRun& run) {
+  const ConvProblem& p = run.base;
+  if (p.extent[0] != 1 || p.step[0] != 0 || p.pixels == 0 || p.depth == 0) return std::nullopt;
+  i64 reach[kSpatial] = {}, unit[kSpatial] = {}, planes = 1;
+  for (std::size_t i = 0; i < run.shape->sums.size(); ++i) {
+    const auto& s = run.shape->sums[i];
+    int moved = 0;
+    for (int j = 0; j < kSpatial; ++j) {
+      if (!window(s, j)) continue;
+      if (s.dilation[j] < 0 || run.sum_image[i] % s.dilation[j] != 0 || unit[j] != 0) return std::nullopt;
+      ++moved;
+      reach[j] = s.dilation[j] * (run.sum_extent[i] - 1);
+      unit[j] = run.sum_image[i] / s.dilation[j];
+    }
+    if (moved > 1) return std::nullopt;
+    if (moved == 0) planes *= run.sum_extent[i];
+  }
+  if (unit[0] != 0) return std::nullopt;
+  for (int j = 1; j < kSpatial; ++j) {
+    const i64 step = p.step[j];  // 0: the axis has one pixel, or no windows and no padding
+    if (unit[j] == 0) unit[j] = p.image_step[j] / std::max<i64>(step, 1);
+    if (step < 0 || (step > 0 && p.image_step[j] != step * unit[j])) return std::nullopt;
+    if (step == 0 && reach[j] > 0 && p.extent[j] > 1) return std::nullopt;
+  }
+  const auto axis = [&](int j) -> Copy::Axis {
+    const i64 step = std::max<i64>(p.step[j], 1), read = (p.extent[j] - 1) * step + reach[j] + 1;  // no further
+    return {p.extent[j],
+            step,
+            unit[j],
+            p.lo[j],
+            std::min(p.hi[j], read),
+            std::min(step, reach[j] + 1),
+            p.extent[j] + reach[j] / step};
+  };
+  Copy c{axis(1), axis(2), 0, 0, planes, 0, 0};
+  c.phase = c.y.length * c.x.length;
+  c.plane = up(c.y.phases * c.x.phases * c.phase + 16, 16) | 16;  // an odd number of cache lines apart, and slack
+  c.pixels = (c.y.extent - 1) * c.x.length + c.x.extent;
+  c.strips = parts(c.pixels, run.t->nr);
+  return c;
+}
+
+struct Job {
+  const ConvRun* run;
+  Copy copy;
+  i64* at;                  // of each tap, in the copy
+  i64* from;                // of each plane, in the image
+  float *planes, *workers;  // a worker's: sums of a panel, and the panel if it is not packed
+  i64 worker_floats;
+  ConvProblem p;
+  i64 strips_task, rows, across;
+};
+
+i64 worker_floats(const ConvTable& t) { return up(kStrips * t.nr * t.mr + kDepth * t.mr + 16, 16); }
+
+// Where the taps and planes lie; taps are in the order of the sums.
+void find_taps(Job& j) {
+  const ConvRun& r = *j.run;
+  const std::size_t n = r.shape->sums.size();
+  i64 index[16] = {}, last = -1;
+  for (i64 k = 0; k < r.base.depth; ++k) {
+    i64 plane = 0, image = 0, d[kSpatial] = {};
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto& s = r.shape->sums[i];
+      if (window(s, 1) || window(s, 2)) {
+        for (int a = 1; a < kSpatial; ++a) d[a] += s.dilation[a] * index[i];
+      } else {
+        plane = plane * r.sum_extent[i] + index[i], image += index[i] * r.sum_image[i];
+      }
+    }
+    const Copy& c = j.copy;
+    const i64 phase = d[1] % c.y.step * c.x.phases + d[2] % c.x.step;
+    j.at[k] = plane * c.plane + phase * c.phase + d[1] / c.y.step * c.x.length + d[2] / c.x.step;
+    if (plane > last) last = plane, j.from[plane] = image;
+    for (std::size_t i = n; i-- > 0 && ++index[i] == r.sum_extent[i];) index[i] = 0;
+  }
+}
+
+void copy_plane(const Job& j, const ConvProblem& p, i64 plane, float* to) {
+  const Copy& c = j.copy;
+  const float* image = p.image + j.from[plane];
+  to += plane * c.plane;
+  const auto steps = [&c](i64 d) { return d <= 0 ? 0 : (d + c.x.step - 1) / c.x.step; };
+  for (i64 py = 0; py < c.y.phases; ++py)
+    for (i64 px = 0; px < c.x.phases; ++px)
+      for (i64 q = 0; q < c.y.length; ++q, to += c.x.length) {
+        const i64 y = q * c.y.step + py;
+        const bool inside = y >= c.y.lo && y < c.y.hi;
+        const i64 end = inside ? std::min(c.x.length, steps(c.x.hi - px)) : 0,
+                  begin = std::min(end, steps(c.x.lo - px));
+        j.run->t->copy_row(image + y * c.y.unit + px * c.x.unit, c.x.step * c.x.unit, begin, end, c.x.length, to);
+      }
+}
+
+// Rows of a panel as they were summed -> the output's pixels.
+void write_rows(const Job& j, const ConvProblem& p, i64 row, i64 rows, i64 begin, i64 end, const float* sums,
+                i64 width) {
+  const Copy& c = j.copy;
+  i64 y = begin / c.x.length, x = begin % c.x.length, first = -1, last = 0;
+  for (i64 at = begin; at < end; ++y, x = 0) {
+    const i64 n = std::min(end - at, c.x.length - x), kept = std::min(n, c.x.extent - x);
+    const i64 to = y * c.x.extent + x;
+    for (i64 r = 0; r < rows && kept > 0; ++r)
+      std::copy_n(sums + r * width + at - begin, kept, p.out + (row + r) * p.out_row + to);
+    if (kept > 0) first = first < 0 ? to : first, last = to + kept;
+    at += n;
+  }
+  if (first >= 0) j.run->finish(p, row, rows, first, last);
+}
+
+void part(const Job& j, const ConvProblem& p, const float* planes, i64 row, i64 rows, i64 strip, i64 strips,
+          float* scratch) {
+  const ConvTable& t = *j.run->t;
+  const i64 depth = p.depth, step = depth_step(depth), width = strips * t.nr;
+  const i64 begin = strip * t.nr, end = std::min(j.copy.pixels, begin + width);
+  float *sums = scratch, *mine = scratch + kStrips * t.nr * t.mr;
+  for (i64 r = row; r < row + rows; r += t.mr) {
+    const i64 height = std::min<i64>(t.mr, p.rows - r);
+    for (i64 k = 0; k < depth; k += step) {
+      const i64 n = std::min(step, depth - k);
+      const float *panel = mine, *next = mine;
+      if (p.packed) {
+        panel = p.packed + r * depth + k * t.mr;
+        next = k + step < depth || r + t.mr < row + rows ? panel + step * t.mr : panel;
+      } else {
+        t.pack_weights(p, r, height, k, n, mine);
+      }
+      for (i64 s = begin; s < end; s += t.nr)
+        t.slide(panel, next, planes + s, j.at + k, n, sums + s - begin, width, height, std::min<i64>(t.nr, end - s),
+                k > 0);
+    }
+    write_rows(j, p, r, height, begin, end, sums, width);
+  }
+}
+
+void copy_task(void* arg, int task, int) {
+  const Job& j = *static_cast<const Job*>(arg);
+  const i64 end = std::min(j.copy.planes, (task + 1) * kChannelsTask);
+  for (i64 plane = task * kChannelsTask; plane < end; ++plane) copy_plane(j, j.p, plane, j.planes);
+}
+
+void part_task(void* arg, int task, int worker) {
+  const Job& j = *static_cast<const Job*>(arg);
+  const i64 row = task % j.across * j.rows, strip = task / j.across * j.strips_task;
+  part(j, j.p, j.planes, row, std::min(j.rows, j.p.rows - row), strip, std::min(j.strips_task, j.copy.strips - strip),
+       j.workers + worker * j.worker_floats);
+}
+
+// A product alone: its copy is the worker's own.
+void whole_task(void* arg, int task, int worker) {
+  const Job& j = *static_cast<const Job*>(arg);
+  const i64 images = j.run->images();
+  const ConvProblem p = j.run->problem(task / images, task % images);
+  float* planes = j.planes + worker * up(j.copy.floats(), 16);
+  for (i64 plane = 0; plane < j.copy.planes; ++plane) copy_plane(j, p, plane, planes);
+  const i64 strips = most_strips(*j.run);
+  for (i64 s = 0; s < j.copy.strips; s += strips)
+    part(j, p, planes, 0, p.rows, s, std::min(strips, j.copy.strips - s), j.workers + worker * j.worker_floats);
+}
+
+// Even parts for the threads, few of them: rows first, for a task reads its pixels again for each panel.
+void split(Job& j, int workers) {
+  const i64 mr = j.run->t->mr, panels = parts(j.p.rows, mr);
+  i64 least = 0;
+  for (i64 n = std::min(most_strips(*j.run), j.copy.strips); n > 0; --n)
+    for (i64 pieces = 1; pieces <= std::min<i64>(panels, 4 * workers); ++pieces) {
+      const i64 tasks = parts(j.copy.strips, n) * pieces, height = parts(panels, pieces);
+      const i64 all = parts(tasks, workers) * (height * (n * mr + 2) + 4);
+      if (least > 0 && all >= least) continue;
+      least = all, j.strips_task = n, j.rows = height * mr;
+    }
+  j.across = parts(j.p.rows, j.rows);
+}
+
+}  // namespace
+
+bool slide_pays(const ConvRun& run) {
+  const auto c = layout(run);
+  if (!c || c->floats() > most_copied(run)) return false;
+  return c->planes < run.base.depth || run.base.pixels <= kFewPixels;
+}
+
+i64 slide_floats(const ConvRun& largest, int workers) {
+  const auto c = layout(largest);
+  if (!c) return 0;
+  const i64 depth = largest.base.depth, copy = std::min(c->floats(), most_copied(largest));
+  return up(2 * (depth + depth), 16) + workers * (up(copy, 16) + worker_floats(*largest.t));
+}
+
+void slide(const ConvRun& run, float* scratch) {
+  const int workers = run.launch->parallel.workers();
+  const i64 depth = run.base.depth;
+  Job j{&run, *layout(run), reinterpret_cast<i64*>(scratch), nullptr, nullptr, nullptr, 0, run.base, 0, 0, 0};
+  j.from = j.at + depth;
+  j.planes = scratch + up(2 * (depth + depth), 16);
+  find_taps(j);
+  const bool whole = run.count >= 2 * workers;
+  j.workers = j.planes + (whole ? workers : 1) * up(j.copy.floats(), 16);
+  j.worker_floats = worker_floats(*run.t);
+  if (whole) return run.launch->parallel.run(static_cast<int>(run.count), whole_task, &j);
+  split(j, workers);
+  const i64 images = run.images();
+  for (i64 product = 0; product < run.count; ++product) {
+    j.p = run.problem(product / images, product % images);
+    run.launch->parallel.run(static_cast<int>(parts(j.copy.planes, kChannelsTask)), copy_task, &j);
+    run.launch->parallel.run(static_cast<int>(parts(j.copy.strips, j.strips_task) * j.across), part_task, &j);
+  }
+}
+
+}  // namespace lc::host

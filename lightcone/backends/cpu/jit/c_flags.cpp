@@ -1,0 +1,47 @@
+#include "lightcone/backends/cpu/jit/c_flags.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace lc::host {
+namespace {
+
+// By its name or that of the file it leads to.
+bool is_clang(const std::string& compiler) {
+  std::error_code none;
+  const std::filesystem::path file = std::filesystem::canonical(compiler, none);
+  return (std::filesystem::path(compiler).filename().string() + file.filename().string()).find("clang") !=
+         std::string::npos;
+}
+
+// -march=native brings the processor's tuning with it, and GCC's and LLVM's for Intel's processors with AVX-512 halves
+// the vectors of every loop: the width is stated.
+std::vector<std::string> target_flags(int vector, Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::Generic) return {};
+  std::vector<std::string> flags{"-march=native"};
+  if (isa == Isa::Avx2) flags.push_back("-mno-avx512f");
+  const int most = isa == Isa::Avx512 ? 64 : 32;
+  flags.push_back("-mprefer-vector-width=" + std::to_string(8 * std::min(vector, most)));
+  return flags;
+#else
+  (void)vector, (void)isa;
+  return {"-march=native"};
+#endif
+}
+
+}  // namespace
+
+std::vector<std::string> c_flags(const std::string& compiler, int vector, Isa isa) {
+  // Not -O3: GCC 12 unrolls short inner loops there and then vectorises the outer one with conditional loads of the
+  // wrong elements.
+  std::vector<std::string> flags{"-x",      "c",       "-std=gnu11",      "-O2",
+                                 "-ftree-vectorize",   "-fPIC",           "-shared",
+                                 "-fno-math-errno",    "-fno-trapping-math", "-ffp-contract=fast",
+                                 "-w",      "-pipe",   "-DLC_VECTOR=" + std::to_string(vector)};
+  for (const std::string& f : target_flags(vector, isa)) flags.push_back(f);
+  if (!is_clang(compiler)) flags.emplace_back("-fvect-cost-model=dynamic");  // an option of GCC's own vectoriser
+  return flags;
+}
+
+}  // namespace lc::host

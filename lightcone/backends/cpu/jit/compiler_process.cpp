@@ -1,0 +1,97 @@
+#include "lightcone/backends/cpu/jit/compiler_process.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "lightcone/backends/cpu/jit/elf_check.h"
+#include "lightcone/backends/cpu/jit/jit.h"
+
+extern char** environ;
+
+namespace lc::host {
+namespace {
+
+constexpr std::size_t kLargest = 64u << 20;
+constexpr std::size_t kWords = 600;
+constexpr int kFirstNumber = 10;
+constexpr int kUnknown = -1;  // how a process ended
+
+std::string first_words(const Descriptor& d) {
+  std::string s = read_all(d.get(), kLargest).value_or("").substr(0, kWords);
+  while (!s.empty() && s.back() == '\n') s.pop_back();
+  return s.empty() ? "it said nothing; LIGHTCONE_CC names another C compiler, LIGHTCONE_CC=none does without" : s;
+}
+
+// A program with more rights than its caller does not pass on what the caller chose.
+char* const* child_environment() {
+  static char path[] = "PATH=/usr/bin:/bin";
+  static char* const plain[] = {path, nullptr};
+  return ::getauxval(AT_SECURE) ? plain : environ;
+}
+
+}  // namespace
+
+Descriptor memory_file(std::string_view content) {
+  const Descriptor first(::memfd_create("lightcone", MFD_CLOEXEC));
+  Descriptor d(first ? uninterrupted([&] { return ::fcntl(first.get(), F_DUPFD_CLOEXEC, kFirstNumber); }) : -1);
+  if (!d) throw CompilerUnfit("jit", cat("the system gives no file in memory: ", std::strerror(errno)));
+  if (!write_all(d.get(), content))
+    throw CompilerUnfit("jit", cat("writing a file in memory failed: ", std::strerror(errno)));
+  return d;
+}
+
+CompilerProcess::CompilerProcess(const std::vector<std::string>& args, std::string_view text)
+    : program_(args.front()), in_(memory_file(text)), out_(memory_file("")), words_(memory_file("")) {
+  std::vector<char*> argv;
+  for (const std::string& a : args) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  int error = ::posix_spawn_file_actions_init(&actions);
+  if (error == 0) {
+    const std::pair<int, int> numbers[] = {{in_.get(), 0}, {words_.get(), 1}, {words_.get(), 2}, {out_.get(), 3}};
+    for (const auto& [from, to] : numbers)
+      if (error == 0) error = ::posix_spawn_file_actions_adddup2(&actions, from, to);
+    if (error == 0) error = ::posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), child_environment());
+    ::posix_spawn_file_actions_destroy(&actions);
+  }
+  if (error == 0) return;
+  pid_ = -1;
+  throw CompilerUnfit("jit", cat("cannot start ", program_, ": ", std::strerror(error)));
+}
+
+CompilerProcess::~CompilerProcess() {
+  if (pid_ > 0) wait();
+}
+
+// Unknown where the program around us lets the system, or a handler of its own, wait for all children.
+int CompilerProcess::wait() {
+  int status = 0;
+  const pid_t ended = uninterrupted([&] { return ::waitpid(pid_, &status, 0); });
+  pid_ = -1;
+  return ended < 0 ? kUnknown : status;
+}
+
+std::string CompilerProcess::finish() {
+  const int status = wait();
+  if (status != kUnknown && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
+    throw CompilerUnfit("jit", cat(program_, " failed with ", WIFEXITED(status) ? "exit status " : "signal ",
+                                   WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status), ": ",
+                                   first_words(words_)));
+  std::optional<std::string> object = read_all(out_.get(), kLargest);
+  if (!object) throw CompilerUnfit("jit", cat("what ", program_, " wrote cannot be read: ", std::strerror(errno)));
+  if (!whole_elf(*object, ET_DYN))
+    throw CompilerUnfit("jit", cat(program_, " reported no failure but wrote ", object->empty() ? "no" : "no whole",
+                                   " shared object, so it is no C compiler for this machine: ", first_words(words_)));
+  return std::move(*object);
+}
+
+// GCC and Clang call the standard input so.
+bool speaks_of_text(std::string_view words) { return words.find("<stdin>:") != std::string_view::npos; }
+
+}  // namespace lc::host

@@ -1,0 +1,198 @@
+#include "lightcone/backends/cpu/jit/jit.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <sstream>
+
+#include "lightcone/backends/cpu/jit/c_flags.h"
+#include "lightcone/backends/cpu/jit/compiler_process.h"
+#include "lightcone/backends/cpu/jit/elf_check.h"
+#include "lightcone/codegen/c/prelude.h"
+#include "lightcone/backends/cpu/target/environment.h"
+#include "lightcone/backends/cpu/jit/llvm.h"
+#include "lightcone/backends/cpu/jit/object_cache.h"
+
+namespace lc::host {
+namespace {
+
+constexpr std::size_t kFunctionsPerUnit = 6;
+
+bool is_program(const std::string& path) {
+  struct stat s {};
+  return ::stat(path.c_str(), &s) == 0 && S_ISREG(s.st_mode) &&
+         ::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0;
+}
+
+// A name without a folder is never looked for where the program happens to stand.
+std::string on_path(const std::string& program) {
+  if (program.find('/') != std::string::npos) return is_program(program) ? program : "";
+  std::istringstream path(env("PATH").empty() ? "/usr/bin:/bin" : env("PATH"));
+  for (std::string dir; std::getline(path, dir, ':');)
+    if (const std::string full = dir + "/" + program; dir.starts_with('/') && is_program(full)) return full;
+  return "";
+}
+
+
+// dlopen() takes a path it has seen for the library it loaded then, even when the descriptor's
+// number has been given to another file since. So no path is used twice: a counter is written
+// into it as "./" and "//".
+std::string fresh_path(int fd) {
+  static std::atomic<unsigned> counter{0};
+  std::string path = "/proc/self/fd/";
+  for (unsigned n = counter++; n > 0; n >>= 1) path += n & 1 ? "./" : "//";
+  return path + std::to_string(fd);
+}
+
+// nullptr, with the reason in `problem`, when it cannot be loaded.
+std::shared_ptr<void> open_library(std::string_view object, std::string& problem) {
+  const Descriptor file = memory_file(object);
+  void* handle = ::dlopen(fresh_path(file.get()).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) problem = ::dlerror();
+  return handle ? std::shared_ptr<void>(handle, [](void* h) { ::dlclose(h); }) : nullptr;
+}
+
+struct Unit {
+  std::string text;
+  std::vector<std::string> names;  // of its functions
+  std::string key;                 // in the cache
+  std::shared_ptr<void> library;
+  std::vector<KernelFunction> functions;
+
+  // What is wrong with the object, or "".
+  std::string load(std::string_view object) {
+    std::string problem;
+    library = open_library(object, problem);
+    functions.clear();
+    for (const std::string& name : names)
+      if (library) functions.push_back(reinterpret_cast<KernelFunction>(::dlsym(library.get(), name.c_str())));
+    if (library && std::find(functions.begin(), functions.end(), nullptr) != functions.end())
+      problem = "it lacks a function";
+    if (!problem.empty()) library = nullptr;
+    return problem;
+  }
+};
+
+// Each text once, however many kernels share it.
+std::vector<Unit> units_of(std::span<const Source> sources) {
+  std::map<std::string_view, std::string_view> known;  // name -> text
+  std::vector<Unit> units;
+  for (const Source& s : sources) {
+    const auto [it, fresh] = known.try_emplace(s.name, s.text);
+    check(fresh || s.text.empty() || it->second == s.text, "two kernels of one name");
+    if (!fresh) continue;
+    if (units.empty() || units.back().names.size() == kFunctionsPerUnit) units.emplace_back().text = ir::c_prelude();
+    units.back().names.push_back(s.name);
+    units.back().text += s.text;
+  }
+  return units;
+}
+
+// What the code depends on besides its text. Asked for once a compiler: "" is asked for again.
+std::string known_identity(const std::string& compiler) {
+  static std::mutex lock;
+  static std::map<std::string, std::string> identities;
+  const std::lock_guard hold(lock);
+  std::string& known = identities[compiler];
+  if (known.empty()) known = identity(compiler);
+  return known;
+}
+
+// Does the compiler do its work where our own kernels have no part in it?
+bool works(const std::vector<std::string>& args) try {
+  return !CompilerProcess(args, ir::c_prelude()).finish().empty();
+} catch (const CompilerUnfit&) {
+  return false;
+}
+
+// An object is kept when it was loaded, and not before: whatever else goes wrong, the cache holds nothing that
+// does not work.
+void compile_all(const std::vector<Unit*>& units, const std::vector<std::string>& args, const ObjectCache& cache) {
+  const std::size_t jobs = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  for (std::size_t k = 0; k < units.size(); k += jobs) {
+    std::vector<std::unique_ptr<CompilerProcess>> running;
+    for (std::size_t j = k; j < std::min(units.size(), k + jobs); ++j)
+      running.push_back(std::make_unique<CompilerProcess>(args, units[j]->text));
+    for (std::size_t j = 0; j < running.size(); ++j) {
+      Unit& u = *units[k + j];
+      std::string object;
+      try {
+        object = running[j]->finish();
+      } catch (const CompilerUnfit& e) {
+        if (speaks_of_text(e.problem()) && works(args)) throw Error("jit", e.problem());
+        throw;
+      }
+      if (const std::string problem = u.load(object); !problem.empty())
+        throw CompilerUnfit("jit", cat("what ", args.front(), " compiled cannot be loaded: ", problem));
+      cache.keep(u.key, object);
+    }
+  }
+}
+
+}  // namespace
+
+bool compiler_named(const JitOptions& o) { return !o.compiler.empty() || !env("LIGHTCONE_CC").empty(); }
+
+std::string find_compiler(const JitOptions& o) {
+  const std::string wish = o.compiler.empty() ? env("LIGHTCONE_CC") : o.compiler;
+  if (wish == "none") return "";
+  if (wish == kLlvm) return wish;
+  if (!wish.empty()) {
+    if (std::string found = on_path(wish); !found.empty()) return found;
+    throw Error("jit", cat("the C compiler '", wish,
+                           "' (LIGHTCONE_CC) is no program that can be run: name another, 'llvm' for LLVM's library or "
+                           "'none' for interpreted kernels"));
+  }
+  for (const char* name : {"cc", "gcc", "clang"})
+    if (const std::string found = on_path(name); !found.empty()) return found;
+  return find_llvm(o).path.empty() ? "" : std::string(kLlvm);
+}
+
+Jitted jit(std::span<const Source> sources, const JitOptions& options) {
+  Jitted result;
+  if (sources.empty()) return result;
+  const std::string compiler = find_compiler(options);
+  if (compiler == kLlvm) return jit_llvm(sources, options);
+  if (compiler.empty())
+    throw Error(
+        "jit",
+        "neither a C compiler nor LLVM's library was found; install gcc, clang or libllvm14, or set LIGHTCONE_CC");
+  std::vector<std::string> args = c_flags(compiler, options.vector);
+  args.insert(args.begin(), compiler);
+  args.insert(args.end(), {"-o", CompilerProcess::kTarget, "-", "-lm"});
+  std::string toolchain = known_identity(compiler);
+  const ObjectCache cache = toolchain.empty() ? ObjectCache() : ObjectCache(options);
+  for (const std::string& a : args) toolchain += cat(" ", a);
+  std::vector<Unit> units = units_of(sources);
+  std::vector<Unit*> missing;
+  for (Unit& u : units) {
+    u.key = cache.name({u.text, toolchain}, ".so");
+    const std::string object = cache.find(u.key);
+    if (!object.empty() && whole_elf(object, ET_DYN) && u.load(object).empty()) {
+      ++result.cached;
+      continue;
+    }
+    if (!object.empty()) cache.drop(u.key);  // sealed, and yet of no use: another library's, or another machine's
+    missing.push_back(&u);
+  }
+  compile_all(missing, args, cache);
+  if (!missing.empty()) cache.trim();
+  result.compiled = static_cast<int>(missing.size());
+  result.cache_problem = cache.problem();
+  std::map<std::string_view, KernelFunction> functions;
+  for (const Unit& u : units) {
+    result.libraries.push_back(u.library);
+    for (std::size_t k = 0; k < u.names.size(); ++k) functions[u.names[k]] = u.functions[k];
+  }
+  for (const Source& s : sources) result.functions.push_back(functions.at(s.name));
+  return result;
+}
+
+}  // namespace lc::host

@@ -1,0 +1,381 @@
+#include "lightcone/backends/cpu/jit/llvm.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <set>
+#include <sstream>
+#include <system_error>
+#include <thread>
+
+#include "lightcone/backends/cpu/jit/elf_check.h"
+#include "lightcone/backends/cpu/target/environment.h"
+#include "lightcone/backends/cpu/target/isa.h"
+#include "lightcone/backends/cpu/jit/object_cache.h"
+#include "lightcone/core/error.h"
+
+namespace lc::host {
+namespace {
+
+constexpr std::size_t kFunctionsPerUnit = 6;
+constexpr const char* kPasses = "default<O2>";
+
+#if defined(__aarch64__)
+#define LC_LLVM_TARGET "AArch64"
+#else
+#define LC_LLVM_TARGET "X86"
+#endif
+
+// The part of LLVM's C interface that is used, the same from LLVM 13 on. Handles are pointers.
+using Handle = void*;
+struct Api {
+  void (*InitializeTargetInfo)(), (*InitializeTarget)(), (*InitializeTargetMC)(), (*InitializeAsmPrinter)();
+  Handle (*ContextCreate)();
+  void (*ContextDispose)(Handle context);
+  void (*ContextSetDiagnosticHandler)(Handle context, void (*handler)(Handle diagnostic, void* arg), void* arg);
+  Handle (*CreateMemoryBufferWithMemoryRangeCopy)(const char* data, std::size_t size, const char* name);
+  const char* (*GetBufferStart)(Handle buffer);
+  std::size_t (*GetBufferSize)(Handle buffer);
+  void (*DisposeMemoryBuffer)(Handle buffer);
+  int (*ParseIRInContext)(Handle context, Handle buffer, Handle* module, char** message);
+  int (*VerifyModule)(Handle module, int action, char** message);
+  void (*DisposeModule)(Handle module);
+  void (*DisposeMessage)(char* message);
+  char* (*GetDefaultTargetTriple)();
+  char* (*GetHostCPUName)();
+  char* (*GetHostCPUFeatures)();
+  int (*GetTargetFromTriple)(const char* triple, Handle* target, char** message);
+  Handle (*CreateTargetMachine)(Handle target, const char* triple, const char* cpu, const char* features, int level,
+                                int relocation, int code_model);
+  void (*DisposeTargetMachine)(Handle machine);
+  Handle (*CreateTargetDataLayout)(Handle machine);
+  void (*DisposeTargetData)(Handle layout);
+  void (*SetModuleDataLayout)(Handle module, Handle layout);
+  void (*SetTarget)(Handle module, const char* triple);
+  Handle (*CreatePassBuilderOptions)();
+  void (*DisposePassBuilderOptions)(Handle options);
+  Handle (*RunPasses)(Handle module, const char* passes, Handle machine, Handle options);
+  char* (*GetErrorMessage)(Handle error);
+  void (*DisposeErrorMessage)(char* message);
+  int (*TargetMachineEmitToMemoryBuffer)(Handle machine, Handle module, int kind, char** message, Handle* buffer);
+  Handle (*OrcCreateLLJIT)(Handle* jit, Handle builder);
+  Handle (*OrcDisposeLLJIT)(Handle jit);
+  Handle (*OrcLLJITGetMainJITDylib)(Handle jit);
+  Handle (*OrcLLJITGetExecutionSession)(Handle jit);
+  char (*OrcLLJITGetGlobalPrefix)(Handle jit);
+  void (*OrcExecutionSessionSetErrorReporter)(Handle session, void (*report)(void* arg, Handle error), void* arg);
+  Handle (*OrcCreateDynamicLibrarySearchGeneratorForProcess)(Handle* generator, char prefix, Handle filter, void* arg);
+  void (*OrcJITDylibAddGenerator)(Handle library, Handle generator);
+  Handle (*OrcLLJITAddObjectFile)(Handle jit, Handle library, Handle buffer);
+  Handle (*OrcLLJITLookup)(Handle jit, std::uint64_t* address, const char* name);
+};
+
+struct Library {
+  LlvmFound found;
+  Api api{};
+  std::string triple, cpu, features;
+  std::string identity;  // what object code depends on besides the text; "" when that is not known
+};
+
+// Fills the table; the name of what is missing, or "".
+std::string bind(void* handle, Api& a) {
+  std::string missing;
+  const auto get = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(handle, name));
+    if (!function && missing.empty()) missing = name;
+  };
+  get(a.InitializeTargetInfo, "LLVMInitialize" LC_LLVM_TARGET "TargetInfo");
+  get(a.InitializeTarget, "LLVMInitialize" LC_LLVM_TARGET "Target");
+  get(a.InitializeTargetMC, "LLVMInitialize" LC_LLVM_TARGET "TargetMC");
+  get(a.InitializeAsmPrinter, "LLVMInitialize" LC_LLVM_TARGET "AsmPrinter");
+#define LC_GET(name) get(a.name, "LLVM" #name)
+  LC_GET(ContextCreate), LC_GET(ContextDispose), LC_GET(ContextSetDiagnosticHandler);
+  LC_GET(CreateMemoryBufferWithMemoryRangeCopy), LC_GET(GetBufferStart), LC_GET(GetBufferSize);
+  LC_GET(DisposeMemoryBuffer), LC_GET(ParseIRInContext), LC_GET(VerifyModule), LC_GET(DisposeModule);
+  LC_GET(DisposeMessage), LC_GET(GetDefaultTargetTriple), LC_GET(GetHostCPUName), LC_GET(GetHostCPUFeatures);
+  LC_GET(GetTargetFromTriple), LC_GET(CreateTargetMachine), LC_GET(DisposeTargetMachine);
+  LC_GET(CreateTargetDataLayout), LC_GET(DisposeTargetData), LC_GET(SetModuleDataLayout), LC_GET(SetTarget);
+  LC_GET(CreatePassBuilderOptions), LC_GET(DisposePassBuilderOptions), LC_GET(RunPasses), LC_GET(GetErrorMessage);
+  LC_GET(DisposeErrorMessage), LC_GET(TargetMachineEmitToMemoryBuffer), LC_GET(OrcCreateLLJIT);
+  LC_GET(OrcDisposeLLJIT), LC_GET(OrcLLJITGetMainJITDylib), LC_GET(OrcLLJITGetExecutionSession);
+  LC_GET(OrcLLJITGetGlobalPrefix), LC_GET(OrcExecutionSessionSetErrorReporter);
+  LC_GET(OrcCreateDynamicLibrarySearchGeneratorForProcess), LC_GET(OrcJITDylibAddGenerator);
+  LC_GET(OrcLLJITAddObjectFile), LC_GET(OrcLLJITLookup);
+#undef LC_GET
+  return missing;
+}
+
+std::string taken(const Api& a, char* message) {
+  const std::string s = message ? message : "";
+  if (message) a.DisposeMessage(message);
+  return s;
+}
+void expect(const Api& a, Handle error) {
+  if (!error) return;
+  char* words = a.GetErrorMessage(error);
+  const std::string s = words;
+  a.DisposeErrorMessage(words);
+  throw CompilerUnfit("jit", "LLVM: " + s.substr(0, 600));
+}
+
+// Something of LLVM's, given back at the end of the scope.
+struct Owned {
+  Handle handle = nullptr;
+  void (*dispose)(Handle) = nullptr;
+  Owned(Handle h, void (*d)(Handle)) : handle(h), dispose(d) {}
+  Owned(const Owned&) = delete;
+  ~Owned() {
+    if (handle) dispose(handle);
+  }
+};
+
+// A module is only given on when LLVM's own check finds nothing wrong: the steps behind it abort the
+// process on what they do not expect.
+Handle parsed(const Api& a, Handle context, const std::string& text) {
+  Handle module = nullptr;
+  char* message = nullptr;
+  const Handle buffer = a.CreateMemoryBufferWithMemoryRangeCopy(text.data(), text.size(), "kernels");
+  if (a.ParseIRInContext(context, buffer, &module, &message))
+    throw Error("jit", "LLVM does not read a kernel: " + taken(a, message).substr(0, 600));
+  constexpr int kReturnStatus = 2;
+  if (a.VerifyModule(module, kReturnStatus, &message)) {
+    a.DisposeModule(module);
+    throw Error("jit", "LLVM refuses a kernel: " + taken(a, message).substr(0, 600));
+  }
+  taken(a, message);
+  return module;
+}
+
+std::string compiled(const Library& l, const std::string& text) {
+  const Api& a = l.api;
+  const Owned context(a.ContextCreate(), a.ContextDispose);
+  a.ContextSetDiagnosticHandler(
+      context.handle, [](Handle, void*) {}, nullptr);  // nothing goes to the terminal
+  const Owned module(parsed(a, context.handle, text), a.DisposeModule);
+  Handle target = nullptr;
+  char* message = nullptr;
+  if (a.GetTargetFromTriple(l.triple.c_str(), &target, &message))
+    throw CompilerUnfit("jit", "LLVM: " + taken(a, message));
+  constexpr int kLevel = 2, kPic = 2, kDefaultModel = 0, kObject = 1;
+  const Owned machine(
+      a.CreateTargetMachine(target, l.triple.c_str(), l.cpu.c_str(), l.features.c_str(), kLevel, kPic, kDefaultModel),
+      a.DisposeTargetMachine);
+  const Owned layout(a.CreateTargetDataLayout(machine.handle), a.DisposeTargetData);
+  a.SetModuleDataLayout(module.handle, layout.handle);
+  a.SetTarget(module.handle, l.triple.c_str());
+  const Owned options(a.CreatePassBuilderOptions(), a.DisposePassBuilderOptions);
+  expect(a, a.RunPasses(module.handle, kPasses, machine.handle, options.handle));
+  Handle buffer = nullptr;
+  if (a.TargetMachineEmitToMemoryBuffer(machine.handle, module.handle, kObject, &message, &buffer))
+    throw CompilerUnfit("jit", "LLVM: " + taken(a, message).substr(0, 600));
+  const Owned object(buffer, a.DisposeMemoryBuffer);
+  return {a.GetBufferStart(buffer), a.GetBufferSize(buffer)};
+}
+
+// Opens and tries a library; `found.problem` says what is wrong with it.
+std::unique_ptr<Library> open(const std::string& name) {
+  auto l = std::make_unique<Library>();
+  void* handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    l->found.problem = cat("LLVM's library cannot be loaded: ", ::dlerror());
+    return l;
+  }
+  const Api& a = l->api;
+  if (const std::string missing = bind(handle, l->api); !missing.empty()) {
+    l->found.problem = name + " cannot be used: it lacks " + missing;
+    return l;
+  }
+  a.InitializeTargetInfo(), a.InitializeTarget(), a.InitializeTargetMC(), a.InitializeAsmPrinter();
+  l->triple = taken(a, a.GetDefaultTargetTriple());
+  l->cpu = taken(a, a.GetHostCPUName());
+  l->features = taken(a, a.GetHostCPUFeatures());
+#if defined(__x86_64__)
+  if (detect_isa() != Isa::Avx512) l->features += ",-avx512f";
+  if (detect_isa() == Isa::Generic) l->features += ",-avx2,-fma";
+  l->found.avx512 = detect_isa() == Isa::Avx512;
+#endif
+  Dl_info where{};
+  l->found.path =
+      ::dladdr(reinterpret_cast<void*>(a.ContextCreate), &where) && where.dli_fname ? where.dli_fname : name;
+  l->identity = identity(l->found.path);
+  if (!l->identity.empty()) l->identity += cat(" ", l->cpu, " ", l->features, " ", kPasses);
+  l->found.typed_pointers = !::dlsym(handle, "LLVMPointerTypeInContext");  // came when `ptr` became the rule
+#if defined(__x86_64__)
+  // Without it LLVM calls functions for f16 that a process need not have.
+  if (l->features.find("+f16c") == std::string::npos) {
+    l->found.path.clear();
+    l->found.problem = "kernels through LLVM need a processor with F16C";
+  }
+#endif
+  return l;
+}
+
+// The library that is asked for, or the newest of the usual names. Libraries stay loaded.
+const Library& library(const JitOptions& o) {
+  static std::mutex lock;
+  static std::map<std::string, std::unique_ptr<Library>> known;
+  const std::string wish = o.llvm.empty() ? env("LIGHTCONE_LLVM") : o.llvm;
+  const std::lock_guard hold(lock);
+  std::unique_ptr<Library>& kept = known[wish];
+  if (kept) return *kept;
+  if (!wish.empty()) {
+    kept = open(wish);
+    return *kept;
+  }
+  std::unique_ptr<Library> l;  // kept when the search is done: an Error or a lack of memory may come between
+  std::vector<std::string> names;
+  for (int version = 20; version >= 18; --version) names.push_back(cat("libLLVM.so.", version, ".1"));
+  for (int version = 17; version >= 13; --version) names.push_back(cat("libLLVM-", version, ".so.1"));
+  for (const char* name : {"libLLVM.so", "libLLVM.so.1"}) names.push_back(name);
+  for (const std::string& name : names)
+    if (l = open(name); !l->found.path.empty()) return *(kept = std::move(l));
+  l->found.problem = "LLVM's library was not found; install libllvm14 or newer, or name its file in LIGHTCONE_LLVM";
+  return *(kept = std::move(l));
+}
+
+// The functions of several sources as one module, where a declaration or a note may stand only once.
+std::string joined(std::span<const Source* const> sources) {
+  std::set<std::string> declarations;
+  std::string functions;
+  for (const Source* s : sources) {
+    std::istringstream lines(s->text);
+    lines.exceptions(std::ios_base::badbit);  // without memory a line would be the last one
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("declare ") || line.starts_with("!")) declarations.insert(line);
+      else functions += line + "\n";
+    }
+  }
+  std::string text;
+  for (const std::string& d : declarations) text += d + "\n";
+  return text + functions;
+}
+
+struct Unit {
+  std::string text, key, object;
+  bool cached = false;
+  std::exception_ptr problem = nullptr;
+};
+
+void compile_all(const Library& l, const std::vector<Unit*>& units) {
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t k; (k = next++) < units.size();) try {
+        units[k]->object = compiled(l, units[k]->text);
+      } catch (...) {
+        units[k]->problem = std::current_exception();
+      }
+  };
+  const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  {
+    std::vector<std::jthread> others;
+    try {
+      for (std::size_t k = 1; k < std::min(cores, units.size()); ++k) others.emplace_back(work);
+    } catch (const std::system_error&) {  // the system gives no more threads: those that run do all the work
+    }
+    work();
+  }
+  for (const Unit* u : units)
+    if (u->problem) std::rethrow_exception(u->problem);
+}
+
+// The objects in memory, ready to be called as long as the result lives.
+struct Loaded {
+  std::shared_ptr<void> code;
+  std::vector<KernelFunction> functions;  // of the sources
+};
+Loaded loaded(const Api& a, const std::vector<Unit>& units, std::span<const Source> sources) {
+  Handle jit = nullptr, generator = nullptr;
+  expect(a, a.OrcCreateLLJIT(&jit, nullptr));
+  Loaded done{std::shared_ptr<void>(jit, a.OrcDisposeLLJIT), {}};
+  // What cannot be found is said by an Error, not on the terminal.
+  a.OrcExecutionSessionSetErrorReporter(
+      a.OrcLLJITGetExecutionSession(jit),
+      [](void* api, Handle error) {
+        const Api& a = *static_cast<const Api*>(api);
+        a.DisposeErrorMessage(a.GetErrorMessage(error));
+      },
+      const_cast<Api*>(&a));
+  const Handle main = a.OrcLLJITGetMainJITDylib(jit);
+  expect(a, a.OrcCreateDynamicLibrarySearchGeneratorForProcess(&generator, a.OrcLLJITGetGlobalPrefix(jit), nullptr,
+                                                               nullptr));
+  a.OrcJITDylibAddGenerator(main, generator);
+  for (const Unit& u : units)
+    expect(a, a.OrcLLJITAddObjectFile(
+                  jit, main, a.CreateMemoryBufferWithMemoryRangeCopy(u.object.data(), u.object.size(), u.key.c_str())));
+  for (const Source& s : sources) {
+    std::uint64_t address = 0;
+    expect(a, a.OrcLLJITLookup(jit, &address, s.name.c_str()));
+    done.functions.push_back(reinterpret_cast<KernelFunction>(address));
+  }
+  return done;
+}
+
+std::vector<Unit> units_of(std::span<const Source> sources) {
+  std::map<std::string_view, const Source*> distinct;
+  for (const Source& s : sources) {
+    const auto [it, fresh] = distinct.emplace(s.name, &s);
+    check(fresh || s.text.empty() || it->second->text == s.text, "two kernels of one name");
+  }
+  std::vector<const Source*> unique;
+  for (const auto& [name, s] : distinct) unique.push_back(s);
+  std::vector<Unit> units;
+  for (std::size_t k = 0; k < unique.size(); k += kFunctionsPerUnit)
+    units.push_back({joined(std::span(unique).subspan(k, std::min(kFunctionsPerUnit, unique.size() - k))), "", ""});
+  return units;
+}
+
+std::vector<Unit*> not_cached(std::vector<Unit>& units) {
+  std::vector<Unit*> missing;
+  for (Unit& u : units)
+    if (!u.cached) missing.push_back(&u);
+  return missing;
+}
+
+}  // namespace
+
+LlvmFound find_llvm(const JitOptions& options) { return library(options).found; }
+
+Jitted jit_llvm(std::span<const Source> sources, const JitOptions& options) {
+  Jitted result;
+  const Library& l = library(options);
+  if (l.found.path.empty()) throw CompilerUnfit("jit", l.found.problem);
+  const Api& a = l.api;
+  const ObjectCache cache = l.identity.empty() ? ObjectCache() : ObjectCache(options);
+  std::vector<Unit> units = units_of(sources);
+  for (Unit& u : units) {
+    u.key = cache.name({u.text, l.identity}, ".o");
+    u.object = cache.find(u.key);
+    u.cached = whole_elf(u.object, ET_REL);
+  }
+  std::vector<Unit*> missing = not_cached(units);
+  compile_all(l, missing);
+  Loaded done;
+  try {
+    done = loaded(a, units, sources);
+  } catch (const CompilerUnfit&) {
+    if (missing.size() == units.size()) throw;
+    // What was kept is of no use: compiled again, once.
+    for (Unit& u : units) {
+      if (u.cached) cache.drop(u.key);
+      u.cached = false;
+    }
+    missing = not_cached(units);
+    compile_all(l, missing);
+    done = loaded(a, units, sources);
+  }
+  for (const Unit* u : missing) cache.keep(u->key, u->object);  // now that they were loaded
+  if (!missing.empty()) cache.trim();
+  result.compiled = static_cast<int>(missing.size());
+  result.cached = static_cast<int>(units.size() - missing.size());
+  result.cache_problem = cache.problem();
+  result.functions = std::move(done.functions);
+  result.libraries.push_back(std::move(done.code));
+  return result;
+}
+
+}  // namespace lc::host

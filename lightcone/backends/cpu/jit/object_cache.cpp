@@ -1,0 +1,238 @@
+#include "lightcone/backends/cpu/jit/object_cache.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "lightcone/backends/cpu/target/environment.h"
+#include "lightcone/backends/cpu/jit/sha256.h"
+#include "lightcone/core/error.h"
+
+namespace lc::host {
+namespace {
+
+constexpr std::size_t kLargest = 64u << 20;      // no object of ours comes near
+constexpr std::size_t kUsualLimit = 512u << 20;  // some ten thousand objects
+constexpr std::string_view kTemporary = ".tmp";  // ends the name of what is being written
+
+// "512M" and the like, in bytes.
+std::size_t size_limit(const JitOptions& o) {
+  if (o.cache_size) return o.cache_size;
+  const std::string wish = env("LIGHTCONE_CACHE_SIZE");
+  if (wish.empty()) return kUsualLimit;
+  std::size_t n = 0;
+  const char* const end = wish.data() + wish.size();
+  const auto [rest, error] = std::from_chars(wish.data(), end, n);
+  const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+  const int shift = unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : unit.empty() ? 0 : -1;
+  if (error != std::errc() || shift < 0 || n > (~std::size_t{0} >> shift))
+    throw Error("jit",
+                cat("LIGHTCONE_CACHE_SIZE is '", wish, "': give a number of bytes, or one with K, M or G, like 512M"));
+  return n << shift;
+}
+
+struct Place {
+  std::string folder;       // "": none
+  std::size_t parents = 0;  // characters of what must exist already
+  bool named = false;       // on purpose
+};
+Place place(const JitOptions& o) {
+  const std::string wish = o.cache_dir.empty() ? env("LIGHTCONE_CACHE") : o.cache_dir;
+  if (wish == "off") return {};
+  if (!wish.empty()) return {wish, 0, true};
+  if (const std::string xdg = env("XDG_CACHE_HOME"); !xdg.empty()) return {xdg + "/lightcone"};
+  const std::string home = env("HOME");
+  return home.empty() ? Place{} : Place{home + "/.cache/lightcone", home.size() + 1};
+}
+
+// A home that is not there stays so; a folder named on purpose is made with all that leads to it.
+Descriptor open_folder(const Place& p, std::string& problem) {
+  const std::string& dir = p.folder;
+  for (std::size_t k = std::max<std::size_t>(p.parents, 1); k <= dir.size(); ++k)
+    if (k == dir.size() || dir[k] == '/') ::mkdir(dir.substr(0, k).c_str(), 0700);
+  Descriptor d(uninterrupted([&] { return ::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); }));
+  struct stat s {};
+  if (!d || ::fstat(d.get(), &s) != 0) problem = cat("the folder cannot be opened: ", std::strerror(errno));
+  else if (s.st_uid != ::geteuid()) problem = "the folder belongs to another user";
+  else if (s.st_mode & 022) problem = "others may write to the folder";
+  else return d;
+  return {};
+}
+
+// Names we give: a hash, then ".so" or ".o", then more while it is being written.
+bool is_ours(std::string_view name) {
+  const std::size_t digits = std::min(name.find_first_not_of("0123456789abcdef"), name.size());
+  name.remove_prefix(digits);
+  return digits >= 32 && (name.starts_with(".so") || name.starts_with(".o"));
+}
+bool is_entry(std::string_view name) {
+  return is_ours(name) && (name.ends_with(".so") || name.ends_with(".o"));
+}
+
+// Calls `see` with the name of each file of ours.
+template <class See>
+void each_file(const Descriptor& folder, const See& see) {
+  const int fd = uninterrupted([&] { return ::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+  if (fd < 0) return;
+  const std::unique_ptr<DIR, int (*)(DIR*)> files(::fdopendir(fd), ::closedir);
+  if (!files) {
+    ::close(fd);
+    return;
+  }
+  while (const dirent* e = ::readdir(files.get()))
+    if (is_ours(e->d_name)) see(std::string(e->d_name));
+}
+
+void remove(const Descriptor& folder, const std::string& name) {
+  if (::unlinkat(folder.get(), name.c_str(), 0) != 0 && errno == EISDIR)
+    ::unlinkat(folder.get(), name.c_str(), AT_REMOVEDIR);
+}
+
+Descriptor open_entry(const Descriptor& folder, const std::string& name, int access) {
+  return Descriptor(uninterrupted([&] {
+    return ::openat(folder.get(), name.c_str(), access | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+  }));
+}
+
+std::string seal(const std::string& name, std::string_view object) { return Sha256().add(name).add(object).hex(); }
+
+// Its model and what it can do, as the system lists them for the first core; "" when it does not.
+std::string processor() {
+  const Descriptor file(uninterrupted([] { return ::open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC); }));
+  std::string text = "\n";
+  for (std::array<char, 4096> piece; file;) {
+    const ssize_t n = uninterrupted(
+        [&] { return ::pread(file.get(), piece.data(), piece.size(), static_cast<off_t>(text.size() - 1)); });
+    if (n <= 0) break;
+    text.append(piece.data(), static_cast<std::size_t>(n));
+    for (const char* name : {"\nflags", "\nFeatures"}) {
+      const std::size_t at = text.find(name), end = text.find('\n', at == std::string::npos ? at : at + 1);
+      if (end == std::string::npos) continue;
+      const std::size_t model = std::min(text.find("\nmodel name"), at);
+      return text.substr(model, text.find('\n', model + 1) - model) + text.substr(at, end - at);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string identity(const std::string& compiler) {
+  const std::unique_ptr<char, void (*)(void*)> real(::realpath(compiler.c_str(), nullptr), std::free);
+  struct stat s {};
+  if (!real || ::stat(real.get(), &s) != 0) return "";
+  std::string id = cat(real.get(), " ", s.st_size, " ", s.st_mtim.tv_sec, ".", s.st_mtim.tv_nsec);
+  const std::string cpu = processor();
+  return cpu.empty() ? "" : id + cpu;
+}
+
+ObjectCache::ObjectCache(const JitOptions& o) {
+  limit_ = size_limit(o);
+  const Place p = place(o);
+  if (p.folder.empty()) return;
+  std::string why;
+  if (!Sha256::available()) why = "neither libmd (libmd.so.0) nor OpenSSL (libcrypto.so.3) is there to hash them with";
+  else folder_ = open_folder(p, why);
+  if (folder_) sweep();
+  else if (p.named || !Sha256::available())
+    problem_ = cat("compiled kernels are not kept in '", p.folder, "': ", why);
+}
+
+// What is being written is locked; what is not locked has lost its writer.
+void ObjectCache::sweep() const {
+  each_file(folder_, [&](const std::string& name) {
+    if (is_entry(name)) return;
+    const Descriptor d = open_entry(folder_, name, O_RDWR);
+    if (d && ::flock(d.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return;
+    remove(folder_, name);
+  });
+}
+
+std::string ObjectCache::name(std::initializer_list<std::string_view> parts, std::string_view suffix) const {
+  if (!folder_) return "";
+  Sha256 h;
+  for (std::string_view p : parts) h.add(p);
+  return h.hex().append(suffix);
+}
+
+std::string ObjectCache::find(const std::string& name) const {
+  if (!folder_) return "";
+  const Descriptor d = open_entry(folder_, name, O_RDONLY);
+  struct stat s {};
+  if (!d) {
+    if (errno == ELOOP || errno == ENXIO) drop(name);
+    return "";
+  }
+  if (::fstat(d.get(), &s) != 0) return "";
+  const bool ours = S_ISREG(s.st_mode) && s.st_uid == ::geteuid() && !(s.st_mode & 022) &&
+                    s.st_size > static_cast<off_t>(Sha256::kDigits) && s.st_size <= static_cast<off_t>(kLargest);
+  if (!ours) {
+    drop(name);
+    return "";
+  }
+  std::optional<std::string> entry = read_all(d.get(), kLargest);
+  if (!entry) return "";  // it may be read another time
+  const std::size_t size = entry->size() < Sha256::kDigits ? 0 : entry->size() - Sha256::kDigits;
+  const std::string sealed = entry->substr(size);
+  entry->resize(size);
+  if (seal(name, *entry) != sealed) {
+    drop(name);
+    return "";
+  }
+  ::futimens(d.get(), nullptr);  // used now
+  return std::move(*entry);
+}
+
+void ObjectCache::keep(const std::string& name, std::string_view object) const {
+  if (!folder_ || object.empty() || object.size() > std::min(kLargest, limit_)) return;
+  static std::atomic<unsigned> counter{0};
+  const std::string temp = cat(name, ".", ::getpid(), "-", counter++, kTemporary);
+  Descriptor d(uninterrupted([&] {
+    return ::openat(folder_.get(), temp.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  }));
+  if (!d) return;
+  // Locked as long as it is written, so that nobody takes it for what a killed process left behind.
+  const bool whole = ::flock(d.get(), LOCK_EX | LOCK_NB) == 0 && write_all(d.get(), object) &&
+                     write_all(d.get(), seal(name, object), object.size());
+  if (!whole || ::renameat(folder_.get(), temp.c_str(), folder_.get(), name.c_str()) != 0) remove(folder_, temp);
+  else if (!d.close()) drop(name);
+}
+
+void ObjectCache::drop(const std::string& name) const {
+  if (folder_) remove(folder_, name);
+}
+
+void ObjectCache::trim() const {
+  if (!folder_) return;
+  std::vector<std::tuple<time_t, long, std::size_t, std::string>> entries;  // when it was used last, size, name
+  std::size_t all = 0;
+  each_file(folder_, [&](const std::string& name) {
+    struct stat s {};
+    if (!is_entry(name) || ::fstatat(folder_.get(), name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0) return;
+    const auto size = static_cast<std::size_t>(s.st_size);
+    all += size;
+    entries.emplace_back(s.st_mtim.tv_sec, s.st_mtim.tv_nsec, size, name);
+  });
+  if (all <= limit_) return;
+  std::sort(entries.begin(), entries.end());
+  for (const auto& [seconds, nanoseconds, size, name] : entries) {
+    if (all <= limit_) return;
+    remove(folder_, name);
+    all -= size;
+  }
+}
+
+}  // namespace lc::host

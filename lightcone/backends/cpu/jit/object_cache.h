@@ -1,0 +1,47 @@
+// Compiled kernels on disk: in a folder only we can write to, named by a cryptographic hash of all they depend on,
+// each sealed with another of its content.
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "lightcone/backends/cpu/jit/descriptor.h"
+#include "lightcone/backends/cpu/jit/jit.h"
+
+namespace lc::host {
+
+// What machine code depends on besides the text and the options: the compiler's file and the processor. "" when the
+// system does not say; then nothing may be kept.
+std::string identity(const std::string& compiler);
+
+// A cache that fails is no error: nothing is found in it, and nothing is kept.
+class ObjectCache {
+ public:
+  ObjectCache() = default;  // keeps nothing
+  // The folder is opened once, and all entries through it. What killed processes left behind is removed.
+  explicit ObjectCache(const JitOptions& options);
+
+  explicit operator bool() const { return bool(folder_); }
+  // Why nothing is kept although it was asked for, as a sentence; "" otherwise.
+  const std::string& problem() const { return problem_; }
+
+  // The name of an object that depends on these parts.
+  std::string name(std::initializer_list<std::string_view> parts, std::string_view suffix) const;
+  // "" when it is not there. What is there and not ours, or torn, is removed.
+  std::string find(const std::string& name) const;
+  void keep(const std::string& name, std::string_view object) const;
+  void drop(const std::string& name) const;
+  // Removes what was not used for the longest time until the rest is no larger than the bound.
+  void trim() const;
+
+ private:
+  void sweep() const;
+
+  Descriptor folder_;
+  std::string problem_;
+  std::size_t limit_ = 0;
+};
+
+}  // namespace lc::host

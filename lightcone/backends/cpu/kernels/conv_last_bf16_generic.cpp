@@ -1,6 +1,0 @@
-#define WIDTH 4
-#define MR 4
-#define VECTORS 2
-#define NAME "generic"
-#define TABLE kConvLastBf16Generic
-#include "lightcone/backends/cpu/kernels/conv_last_bf16.inl.h"

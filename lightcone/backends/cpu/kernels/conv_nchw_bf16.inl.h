@@ -1,0 +1,74 @@
+// Rounding an image to pairs of bf16 and copying them together.
+#include "lightcone/backends/cpu/conv/nchw_bf16.h"
+#include "lightcone/backends/cpu/kernels/dense.inl.h"
+
+namespace lc::host {
+namespace {
+
+inline vf rounded_pairs(vf even, vf odd) {
+#if defined(__AVX512BF16__)
+  // Subnormal numbers become zeros, for which the products would take them.
+  alignas(64) static constexpr std::uint16_t order[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                                          8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  const auto both = (__m512i)_mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(odd), reinterpret_cast<__m512>(even));
+  return reinterpret_cast<vf>(_mm512_permutexvar_epi16(_mm512_load_si512(order), both));
+#else
+  return reinterpret_cast<vf>(pairs(rounded(even), rounded(odd)));
+#endif
+}
+
+inline void put(std::uint32_t* to, vf v, i64 n) {
+#if WIDTH == 16
+  store_part(reinterpret_cast<float*>(to), v, n);
+#else
+  std::memcpy(to, &v, static_cast<std::size_t>(n) * 4);
+#endif
+}
+
+// Rows of channels are far apart, in pages that no hardware asks for ahead.
+constexpr i64 kAhead = 4;
+void round(const float* image, const i64* from, i64 count, i64 step, i64 n, std::uint32_t* to, i64 row, i64 column,
+           i64 group) {
+  for (i64 k = 0; k < count; ++k) {
+    const i64 ahead = k + kAhead < count ? from[2 * kAhead] : from[0];
+    const float *even = image + *from++, *odd = image + (*from == NchwBf16::kNothing ? 0 : *from);
+    const bool both = *from++ != NchwBf16::kNothing;
+    const float* next = image + ahead;
+    for (i64 i = 0, m = 0; i < n; i += m) {
+      const i64 lane = (column + i) % WIDTH, c = column + i;
+      m = std::min(WIDTH - lane, n - i);
+      __builtin_prefetch(next + i * step);
+      __builtin_prefetch(next + (odd - even) + i * step);
+      const vf second = both ? load_some(odd + i * step, step, 0, m) : vf{};
+      put(to + c / kGroup * group + k * row + c % kGroup, rounded_pairs(load_some(even + i * step, step, 0, m), second),
+          m);
+    }
+  }
+}
+
+void gather(const std::uint32_t* from, const i64* at, i64 count, i64 n, std::uint32_t* to) {
+  if (n == kGroup)
+    for (i64 k = 0; k < count; ++k) std::memcpy(to + k * kGroup, from + at[k], kGroup * 4);
+  else
+    for (i64 k = 0; k < count; ++k)
+#if WIDTH == 16
+      store_part(reinterpret_cast<float*>(to + k * kGroup), load_part(reinterpret_cast<const float*>(from + at[k]), n),
+                 n);
+#else
+      std::memcpy(to + k * kGroup, from + at[k], static_cast<std::size_t>(n) * 4);
+#endif
+}
+
+void move(const float* from, i64 from_row, i64 rows, i64 n, float* to, i64 to_row) {
+  for (i64 r = 0; r < rows; ++r, from += from_row, to += to_row)
+    for (i64 i = 0; i < n; i += WIDTH) {
+      const i64 m = std::min<i64>(WIDTH, n - i);
+      store_part(to + i, load_part(from + i, m), m);
+    }
+}
+
+}  // namespace
+
+const NchwBf16Table TABLE = {round, gather, move};
+
+}  // namespace lc::host

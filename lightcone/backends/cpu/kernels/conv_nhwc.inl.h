@@ -1,0 +1,92 @@
+// Convolutions with channels last in f32: the register tile of MR pixels x VECTORS vectors of output channels, and
+// Winograd's transforms over WIDTH channels at once.
+#include "lightcone/backends/cpu/kernels/nhwc_tile.inl.h"
+#include "lightcone/backends/cpu/kernels/winograd.inl.h"
+
+namespace lc::host {
+namespace {
+
+struct NumberTaps {
+  using Vector = vf;
+  static Vector weights(const float* w) { return load(w); }
+  static Vector repeated(const float* p) { return splat(*p); }
+  static vf add(Vector a, Vector b, vf c) { return fma(a, b, c); }
+};
+
+// ---- Winograd ----------------------------------------------------------------------------------
+
+bool filters_in(const float* w, i64 tap, i64 count, float* to, i64 stride) {
+  vi bad = {};
+  for (i64 i = 0; i < count * kNr; i += WIDTH) {
+    vf half[3][kTile];
+    for (int x = 0; x < 3; ++x) {
+      const vf line[3] = {load(w + i + x * tap), load(w + i + (3 + x) * tap), load(w + i + (6 + x) * tap)};
+      for (const vf& v : line) bad |= large(v);
+      filter_line(line, half[x]);
+    }
+    for (int y = 0; y < kTile; ++y) {
+      vf u[kTile];
+      filter_line({half[0][y], half[1][y], half[2][y]}, u);
+      for (int x = 0; x < kTile; ++x) store(to + i + (y * kTile + x) * stride, u[x]);
+    }
+  }
+  return none(bad);
+}
+
+bool image_in(const float* const* at, i64 channels, float* to, i64 stride) {
+  vi bad = {};
+  for (i64 c = 0; c < channels; c += WIDTH) {
+    const i64 n = std::min<i64>(WIDTH, channels - c);
+    vf half[kTile][kTile];  // [column][row]
+    for (int x = 0; x < kTile; ++x) {
+      vf d[kTile];
+      for (int y = 0; y < kTile; ++y) {
+        const float* from = at[y * kTile + x] + c;
+        d[y] = n == WIDTH ? load(from) : load_part(from, n);
+        bad |= large(d[y]);
+      }
+      image_line(d, half[x]);
+    }
+    for (int y = 0; y < kTile; ++y) {
+      vf v[kTile];
+      image_line({half[0][y], half[1][y], half[2][y], half[3][y], half[4][y], half[5][y]}, v);
+      for (int x = 0; x < kTile; ++x) {
+        float* p = to + c + (y * kTile + x) * stride;
+        if (n == WIDTH) store(p, v[x]);
+        else store_part(p, v[x], n);
+      }
+    }
+  }
+  return none(bad);
+}
+
+void pixels_out(const float* from, i64 stride, i64 channels, float* const* at) {
+  for (i64 c = 0; c < channels; c += WIDTH) {
+    const i64 n = std::min<i64>(WIDTH, channels - c);
+    vf half[kTile][kOut];
+    for (int x = 0; x < kTile; ++x) {
+      vf m[kTile];
+      for (int y = 0; y < kTile; ++y) {
+        const float* p = from + c + (y * kTile + x) * stride;
+        m[y] = n == WIDTH ? load(p) : load_part(p, n);
+      }
+      out_line(m, half[x]);
+    }
+    for (int y = 0; y < kOut; ++y) {
+      vf r[kOut];
+      out_line({half[0][y], half[1][y], half[2][y], half[3][y], half[4][y], half[5][y]}, r);
+      for (int x = 0; x < kOut; ++x) {
+        float* p = at[y * kOut + x];
+        if (!p) continue;
+        if (n == WIDTH) store(p + c, r[x]);
+        else store_part(p + c, r[x], n);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+const NhwcTable TABLE = {MR, kNr, last_tile<NumberTaps>, filters_in, image_in, pixels_out};
+
+}  // namespace lc::host

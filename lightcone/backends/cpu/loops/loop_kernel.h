@@ -1,0 +1,52 @@
+// A loop nest of the kernel IR as a kernel.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lightcone/backends/cpu/jit/jit.h"
+#include "lightcone/codegen/c/render.h"
+#include "lightcone/codegen/llvm/render.h"
+#include "lightcone/device/kernel.h"
+
+namespace lc::host {
+
+// Generated code or, until that is installed, the interpreter of its IR.
+class LoopKernel final : public Kernel {
+ public:
+  LoopKernel(ir::Kernel ir, std::vector<bool> same_index, std::shared_ptr<Parallel> parallel, Dim update_bytes = 0);
+  std::string name() const override { return ir_.name; }
+  std::vector<Dim> sizes() const override { return sizes_; }
+  bool in_place(std::size_t k) const override;
+  void run(const Launch& l) const override;
+  bool divisible() const override { return !update_; }
+  Iterations iterations(std::span<const std::int64_t> sizes, int workers) const override;
+  void run_iterations(const Launch& l, std::int64_t begin, std::int64_t end) const override {
+    range(l.in.data() + (update_ ? 1 : 0), l.out, l.sizes.data(), begin, end);
+  }
+  // Iterations [begin, end) of the outermost loop.
+  void range(const void* const* in, void* out, const std::int64_t* sizes, std::int64_t begin, std::int64_t end) const;
+  std::string source() const override { return ir::render(ir_, ir_.name); }
+  Dim flops() const override;
+  std::optional<Dim> bytes_read(std::size_t k) const override;
+  std::optional<Dim> bytes_written() const override;
+  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
+  void install(KernelFunction f, std::shared_ptr<const void> code) { function_ = f, code_ = std::move(code); }
+  std::string text(std::string_view name) const { return ir::render(ir_, name); }
+  std::string llvm_text(const ir::llvm::Target& target = {}) const { return ir::render_llvm(ir_, ir_.name, target); }
+  void rename(std::string name) { ir_.name = std::move(name); }
+
+ private:
+  ir::Kernel ir_;
+  std::vector<Dim>
+      sizes_;  // the IR's own, whether to stream, the outer extent, elements stored, bytes of an update's base
+  std::vector<bool> same_index_;
+  std::shared_ptr<Parallel> parallel_;
+  bool update_;  // operand 0 is the base that is overwritten in part
+  double work_;  // of one element
+  KernelFunction function_ = nullptr;
+  std::shared_ptr<const void> code_;
+};
+
+}  // namespace lc::host

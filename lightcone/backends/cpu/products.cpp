@@ -1,0 +1,180 @@
+// Products that share a kernel: several of the same rows of A, and the loop that makes these rows.
+#include <algorithm>
+
+#include "lightcone/backends/cpu/lower.h"
+
+namespace lc::host {
+
+// The product behind a result, which may be that of its epilogue.
+const MatmulPlan* Emitter::matmul_of(NodeId result) const {
+  const auto f = fused_.find(result);
+  const auto c = matmuls_.find(f == fused_.end() ? result : f->second.producer);
+  return c == matmuls_.end() ? nullptr : &c->second;
+}
+
+// Products of the same rows with packed weights, as Q, K and V are or gate and up, become one kernel.
+void Emitter::find_groups() {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;  // bytes: the results lie behind each other
+  const auto same_rows = [](const MatmulPlan& a, const MatmulPlan& b) {
+    bool same = a.a_offset == b.a_offset && a.k.extent == b.k.extent && a.k.a == b.k.a && a.type == b.type &&
+                a.type != WeightType::I8 && a.unit == b.unit && a.axes.size() == b.axes.size();
+    for (std::size_t i = 0; same && i + 1 < a.axes.size(); ++i)
+      same = a.axes[i].extent == b.axes[i].extent && a.axes[i].a == b.axes[i].a;
+    return same;
+  };
+  std::map<NodeId, std::vector<std::vector<NodeId>>> by_rows;  // by A
+  for (NodeId id : cut_.results()) {
+    const MatmulPlan* c = matmul_of(id);
+    if (!c || !c->packed || product(g_[id].shape).bounds().hi > kMost || c->axes.back().extent.bounds().lo < 1)
+      continue;
+    const Node& a = g_[c->a_node];
+    if (a.op == Op::Input && a.mode == kParameter) continue;  // computed once, each by itself
+    auto& groups = by_rows[c->a_node];
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const std::vector<NodeId>& of) {
+      return of.size() < kMaxParts && same_rows(*matmul_of(of[0]), *c);
+    });
+    if (group != groups.end()) group->push_back(id);
+    else groups.push_back({id});
+  }
+  for (const auto& [a, groups] : by_rows)
+    for (const std::vector<NodeId>& group : groups)
+      if (group.size() > 1) groups_[group[0]] = group;
+}
+
+// Those whose epilogues find their operands in memory by now, or at the same place in an earlier one of the group.
+std::vector<NodeId> Emitter::available(const std::vector<NodeId>& group) const {
+  std::vector<NodeId> parts;
+  bool tied = false;  // all must have as many columns
+  for (NodeId id : group) {
+    bool there = true, ties = tied;
+    if (const auto f = fused_.find(id); f != fused_.end())
+      for (NodeId k : f->second.epilogue->operands()) {
+        if (to_[k] != ~NodeId{0} || g_[k].op == Op::Input) continue;
+        const lowering::Loop& loop = *cut_.get<lowering::Loop>(id);
+        const auto at =
+            static_cast<std::size_t>(std::find(loop.buffers.begin(), loop.buffers.end(), k) - loop.buffers.begin());
+        there = there && std::find(parts.begin(), parts.end(), k) != parts.end() && loop.same_index[at];
+        ties = true;
+      }
+    const Dim& columns = matmul_of(id)->axes.back().extent;
+    const bool even = std::all_of(parts.begin(), parts.end(),
+                                  [&](NodeId p) { return matmul_of(p)->axes.back().extent == columns; });
+    if (!there || (ties && !even)) continue;
+    parts.push_back(id);
+    tied = ties;
+  }
+  return parts;
+}
+
+// May the loop that makes A run strip by strip within these products? Then how many steps its outermost loop takes for
+// a row. It must make nothing but their rows, and cost so little beside them that a short product, which has one strip
+// only, does not miss the other workers.
+std::optional<Dim> Emitter::steps_of_a_row(const std::vector<NodeId>& results) const {
+  constexpr std::int64_t kLongestRow = 1 << 14, kMostBytes = 64 << 20;
+  constexpr double kShare = 16;
+  const MatmulPlan& c = *matmul_of(results[0]);
+  const auto* loop = cut_.get<lowering::Loop>(c.a_node);
+  const Node& a = g_[c.a_node];
+  if (!loop || a.op == Op::SliceScatter || a.dtype != DType::F32 || !cut_.varies(c.a_node) ||
+      static_cast<std::size_t>(cut_.readers(c.a_node)) != results.size())
+    return std::nullopt;
+  if (!(c.a_offset == Dim(0)) || !(c.k.a == Dim(1)) || !(c.axes.back().a == Dim(0))) return std::nullopt;
+  Dim row = c.k.extent, all = row;
+  for (std::size_t i = c.axes.size() - 1; i-- > 0;) {
+    if (!(c.axes[i].a == all) || !(c.axes[i].b == Dim(0))) return std::nullopt;
+    all = all * c.axes[i].extent;
+  }
+  if (!(all == product(a.shape)) || all.bounds().lo < 1 || row.bounds().hi > kLongestRow ||
+      all.bounds().hi > kMostBytes / 4)
+    return std::nullopt;
+  double columns = 0;
+  for (NodeId id : results) columns += static_cast<double>(matmul_of(id)->axes.back().extent.bounds().lo);
+  ir::Kernel k = *loop->kernel;
+  ir::tile_loops(k, options_.tile_side, machine_);
+  if (k.output_loops == 0 || !k.tiles.empty() || k.work * kShare > columns) return std::nullopt;
+  const Dim step = all / k.loops[0].extent;
+  if (!(step * k.loops[0].extent == all) || !(row % step == Dim(0))) return std::nullopt;
+  return row / step;
+}
+
+// Loops that may wait for the products that read them.
+void Emitter::find_prologues() {
+  std::set<NodeId> grouped;
+  for (const auto& [first, group] : groups_) {
+    grouped.insert(group.begin(), group.end());
+    if (steps_of_a_row(group)) prologues_.insert(matmul_of(first)->a_node);
+  }
+  for (NodeId id : cut_.results())
+    if (matmul_of(id) && !grouped.contains(id) && steps_of_a_row({id}))
+      prologues_.insert(matmul_of(id)->a_node);
+}
+
+// One product, or several of the same rows: a kernel, and a node for each result.
+void Emitter::emit_products(Graph& dst, const std::vector<NodeId>& results) {
+  const Node& first = g_[results[0]];
+  Node out{.op = Op::Kernel, .dtype = first.dtype, .shape = first.shape, .where = first.where};
+  std::vector<NodeId> operands;
+  const auto reads = [&](NodeId k) {
+    if (to_[k] == ~NodeId{0}) to_[k] = emit(dst, k);  // an input that comes later, or a loop that waited
+    out.in.push_back({to_[k], View(dst[to_[k]].shape)});
+    operands.push_back(k);
+    return static_cast<int>(out.in.size()) - 1;
+  };
+  const NodeId a = matmul_of(results[0])->a_node;
+  MatmulRows rows;
+  if (const auto steps = to_[a] == ~NodeId{0} ? steps_of_a_row(results) : std::nullopt) {
+    const lowering::Loop& b = *cut_.get<lowering::Loop>(a);
+    for (NodeId k : b.buffers) reads(k);
+    rows = {std::make_shared<LoopKernel>(*b.kernel, b.same_index, parallel_), *steps, b.buffers.size()};
+    name_loop(*rows.loop);
+    made_.push_back(rows.loop);
+    ++log_.fired["rows made in the product"];
+  } else {
+    reads(a);
+  }
+  std::vector<MatmulPart> parts;
+  for (NodeId id : results) {
+    const MatmulPlan& c = *matmul_of(id);
+    if (c.packed) {
+      if (to_[c.b_node] == ~NodeId{0}) to_[c.b_node] = emit(dst, c.b_node);
+      const NodeId w = packed(dst, c);
+      out.in.push_back({w, View(dst[w].shape)});
+      operands.push_back(c.b_node);
+    } else {
+      reads(c.b_node);
+    }
+    parts.push_back({.c = c, .epilogue = nullptr, .operands = {}});
+  }
+  std::vector<Origin::Step> made;
+  for (std::size_t p = 0; p < results.size(); ++p) {
+    if (const auto f = fused_.find(results[p]); f != fused_.end()) {
+      parts[p].epilogue = behind(f->second);
+      for (NodeId k : f->second.epilogue->operands()) {
+        const auto part = std::find(results.begin(), results.end(), k);
+        parts[p].operands.push_back(part == results.end() ? reads(k) : ~static_cast<int>(part - results.begin()));
+      }
+    }
+    std::vector<NodeId> known = operands;
+    known.insert(known.end(), results.begin(), results.begin() + static_cast<std::ptrdiff_t>(p));
+    for (Origin::Step& s : steps(g_, results[p], known)) made.push_back(std::move(s));
+    ++log_.fired["matmul"];
+  }
+  const bool several = results.size() > 1;
+  if (several) {
+    ++log_.fired["products of the same rows"];
+    out.dtype = DType::F32, out.shape = {matmul_bytes(parts) / 4};
+  }
+  auto kernel = matmul_kernel(parts, std::move(rows), parallel_, Blocking(machine_));
+  kernel->origin = {"cpu: matmul", std::move(made)};
+  out.kernel = std::move(kernel);
+  const NodeId whole = to_[results[0]] = dst.add(std::move(out));
+  for (std::size_t p = 0; several && p < results.size(); ++p) {
+    const Node& n = g_[results[p]];
+    Node part{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
+    part.in.push_back({whole, View(dst[whole].shape)});
+    part.kernel = part_kernel(parts, p);
+    to_[results[p]] = dst.add(std::move(part));
+  }
+}
+
+}  // namespace lc::host

@@ -1,0 +1,375 @@
+#include "lightcone/backends/cpu/products/gemm.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/products/packed_weights.h"
+#include "lightcone/backends/cpu/threads/work_stealing.h"
+
+namespace lc::host {
+namespace {
+
+using i64 = std::int64_t;
+constexpr i64 kPanel = 1024;             // columns of B packed at a time
+constexpr i64 kColumns = 128;            // columns of one task, at least
+constexpr i64 kUnpackedFor = 1024;       // rows of A that a strip of B is unpacked for, at most
+constexpr i64 kStrip = 2 * kPanelDepth;  // bytes of a strip of B, at most
+constexpr i64 kLeast = 16 << 10;         // bytes of B that one streaming task reads, at least
+constexpr i64 kGroup = PackedLayout::rows;
+
+i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
+// Of one task, at most: rows of A, and columns of B, so that its part of C stays in the cache.
+i64 most_rows(const Gemm& g) { return g.blocking.rows(kTileDepth); }
+i64 most_columns(const Gemm& g) { return g.blocking.columns(most_rows(g)); }
+i64 packed_a(const Gemm& g) { return g.blocking.shared(4); }  // bytes
+const DenseUnit& unit(const Gemm& g, Isa isa) { return g.unit ? *g.unit : *dense_unit(Arithmetic::F32, isa); }
+
+// B is read as it lies in memory. (A step of bf16 tiles is longer than that of packed weights: k must be whole.)
+bool ready(const Gemm& g, const DenseUnit& u) {
+  const bool same = u.exact() || (g.type == WeightType::Q8_0 && u.q8_as_packed) ||
+                    (g.type == WeightType::F32 && u.arithmetic == Arithmetic::F32) ||
+                    (g.type == WeightType::BF16 && u.arithmetic == Arithmetic::Bf16);
+  return g.packed && same && packed_layout(g.type).group_bytes(g.k) == u.b_bytes(g.k);
+}
+bool unpacks(const Gemm& g, const DenseUnit& u);
+i64 panel_bytes(const Gemm& g, const DenseUnit& u) {
+  return ready(g, u) || unpacks(g, u) ? 0 : up(std::min(g.n, kPanel), kGroup) / kGroup * u.b_bytes(g.k);
+}
+// The k of one call of `tile`: its strips of A and B come from the second-level cache.
+i64 tile_depth(const Gemm& g, const DenseUnit& u) {
+  if (u.gemv) return kTileDepth;
+  const i64 most = std::max<i64>(1, kPanelDepth / u.b_bytes(64)) * 64;
+  const i64 parts = (g.k + most - 1) / most;
+  return up((g.k + parts - 1) / parts, 64);
+}
+// Packed weights in another form than the unit's are brought into that strip by strip, by who multiplies it: they are
+// fetched while the strip before is, and nobody waits for a panel of them.
+bool unpacks(const Gemm& g, const DenseUnit& u) {
+  return g.packed && !ready(g, u) && u.nr / kGroup * u.b_bytes(tile_depth(g, u)) <= kStrip;
+}
+i64 most_strips(const Gemm& g, const DenseUnit& u) { return std::max<i64>(1, most_rows(g) / u.mr); }
+// Strips of A packed at a time, once for all columns. Rows that are made as they are packed are made once.
+i64 packed_strips(const Gemm& g, const DenseUnit& u) {
+  const i64 all = (g.m + u.mr - 1) / u.mr;
+  return g.rows ? all : std::min(all, std::max(most_strips(g, u), packed_a(g) / std::max<i64>(u.a_bytes(g.k), 1)));
+}
+// Room for them; never less for a greater k, so that what the largest needs is enough for all.
+i64 a_bytes(const Gemm& g, const DenseUnit& u) {
+  const i64 strips = (g.m + u.mr - 1) / u.mr, strip = u.a_bytes(g.k);
+  const i64 most = std::max(most_strips(g, u) * strip, packed_a(g));
+  return up(!g.rows && strips > most / std::max<i64>(strip, 1) ? most : strips * strip, 64);
+}
+// A worker's rows that are being made.
+i64 rows_bytes(const Gemm& g, const DenseUnit& u) { return g.rows ? up(u.mr * g.k * 4, 64) : 0; }
+// Rows of A in another order, or sums of them, when they are few.
+i64 few_bytes(const Gemm& g) { return up(std::min(g.m, kFewRows) * g.k * 4, 64); }
+i64 scratch_bytes(const Gemm& g, const DenseUnit& u) {
+  return up(std::max(a_bytes(g, u) + panel_bytes(g, u), few_bytes(g)), 64);
+}
+
+i64 groups_of(const Gemm& g) { return up(g.n, kGroup) / kGroup; }
+// Several products share their groups side by side when they have equally many, else one behind the other.
+bool side_by_side(const Gemm& g) {
+  for (const Gemm* p = g.also; p; p = p->also)
+    if (p->n != g.n) return false;
+  return true;
+}
+// Groups of sixteen rows, to be streamed.
+StealingRanges shares(const Gemm& g, int workers) {
+  const i64 one = g.packed ? packed_layout(g.type).group_bytes(g.k) : kGroup * g.b_n * unit_bytes(g.type);
+  const bool wide = side_by_side(g);
+  i64 bytes = one, groups = groups_of(g);
+  for (const Gemm* p = g.also; p; p = p->also) (wide ? bytes : groups) += wide ? one : groups_of(*p);
+  // What the workers' own caches hold nobody takes from another: each has one share.
+  const i64 even = groups * bytes <= workers * g.blocking.l2() ? (groups + workers - 1) / workers : 1;
+  return {groups, std::max(even, kLeast / std::max<i64>(bytes, 1)), workers};
+}
+
+// Part i of `whole` things shared out evenly.
+struct Even {
+  i64 whole = 0, parts = 1;
+  i64 begin(i64 i) const { return i * whole / parts; }
+  i64 size(i64 i) const { return begin(i + 1) - begin(i); }
+};
+
+struct Job {
+  const Gemm* g;
+  const GemmTable* t;
+  const DenseUnit* u;
+  std::byte* panel = nullptr;
+  std::byte* a = nullptr;        // its strips packed: those of a depth of k side by side, then of the next depth
+  std::byte* rows = nullptr;     // one strip of every worker, as it is made
+  const std::byte* b = nullptr;  // groups of 16 columns, all of k
+  i64 depth = 0, i0 = 0, j0 = 0, columns = 0;
+  Even strips = {};             // rows from i0 on, in strips
+  Even down = {}, across = {};  // tasks: strips of A, widths of a tile
+  i64 groups = 0;               // to be packed into the panel
+  bool unpacks = false;         // else b is what the unit wants: packed weights, all k of a group
+  StealingRanges* shares = nullptr;     // of a stream
+};
+
+const float* a_at(const Gemm& g, const DenseUnit& u, i64 offset) {
+  return u.exact() ? reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(g.a) + offset) : g.a + offset;
+}
+
+void finish(const Gemm& g, i64 i0, i64 rows, i64 begin, i64 end) {
+  for (i64 i = i0; g.to_f32 && i < i0 + rows; ++i)
+    for (float* p = g.c + i * g.c_m + begin; p < g.c + i * g.c_m + end; ++p)
+      *p = static_cast<float>(std::bit_cast<std::int32_t>(*p));
+  if (g.finish) g.finish(g.finish_self, g.c + i0 * g.c_m, rows, begin, end);
+}
+
+// Groups [first, last) of one product.
+void stream_groups(const Job& j, const Gemm& g, i64 first, i64 last) {
+  if (first >= last) return;
+  const i64 begin = first * kGroup, end = std::min(g.n, last * kGroup);
+  if (j.u) j.u->gemv(g, j.panel, first, last);
+  else if (g.packed) j.t->gemv_packed(g, reinterpret_cast<const float*>(j.panel), first, last);
+  else j.t->gemv(g, begin, end);
+  finish(g, 0, g.m, begin, end);
+}
+// Groups [first, last) of a product and those that share its A.
+void stream_all(const Job& j, i64 first, i64 last) {
+  const bool wide = side_by_side(*j.g);
+  i64 before = 0;  // groups of earlier products
+  for (const Gemm* p = j.g; p; p = p->also) {
+    const i64 groups = groups_of(*p);
+    stream_groups(j, *p, std::clamp(first - before, i64{0}, groups), std::clamp(last - before, i64{0}, groups));
+    if (!wide) before += groups;
+  }
+}
+void stream(void* arg, int, int worker) {
+  const Job& j = *static_cast<Job*>(arg);
+  for (i64 first = 0, last = 0; j.shares->take(worker, first, last);) stream_all(j, first, last);
+}
+void stream_columns(void* arg, int task, int) {
+  const Job& j = *static_cast<Job*>(arg);
+  const i64 begin = task * kColumns, end = std::min(j.g->n, begin + kColumns);
+  j.t->axpy(*j.g, begin, end);
+  finish(*j.g, 0, j.g->m, begin, end);
+}
+
+// A group of columns of B, or a strip of rows of A.
+void pack(void* arg, int task, int worker) {
+  const Job& j = *static_cast<Job*>(arg);
+  const Gemm& g = *j.g;
+  const DenseUnit& u = *j.u;
+  if (task < j.groups) {
+    const i64 first = task * kGroup, bytes = u.b_bytes(g.k);
+    return u.pack_b(g, j.j0 + first, std::min(kGroup, j.columns - first), 0, g.k, j.panel + task * bytes, bytes);
+  }
+  const i64 strip = task - j.groups, i = j.i0 + j.strips.begin(strip), rows = j.strips.size(strip);
+  const auto to = [&](i64 k, i64 depth) { return j.a + j.strips.parts * u.a_bytes(k) + strip * u.a_bytes(depth); };
+  float* made = reinterpret_cast<float*>(j.rows + worker * rows_bytes(g, u));
+  if (g.rows) g.rows(g.rows_self, i, rows, made);
+  for (i64 k = 0; k < g.k; k += j.depth) {
+    const i64 depth = std::min(j.depth, g.k - k);
+    if (g.rows) u.pack_a(made + k, g.k, 1, rows, depth, g.zero, to(k, depth));
+    else u.pack_a(a_at(g, u, i * g.a_m + k * g.a_k), g.a_m, g.a_k, rows, depth, g.zero, to(k, depth));
+  }
+}
+
+// What the next column of tiles reads of B, a piece of it for each tile of this one. (No division: it would take as
+// long as a tenth of a tile's products.)
+struct Ahead {
+  const std::byte *b, *nothing;
+  i64 group, depth_bytes, groups, piece, offset = 0;
+  const void* next() {
+    if (groups <= 0) return nothing;
+    const void* here = b + offset;
+    for (offset += piece; offset >= depth_bytes && groups > 0; --groups) offset -= depth_bytes, b += group;
+    return here;
+  }
+};
+
+// Where B lies in memory: bytes of `depth` of a group; column c, from k on.
+i64 stored_bytes(const Job& j, i64 depth) {
+  return j.unpacks ? packed_layout(j.g->type).group_bytes(depth) : j.u->b_bytes(depth);
+}
+const std::byte* stored(const Job& j, i64 c, i64 k) {
+  const i64 block = j.unpacks ? packed_layout(j.g->type).block : 1;
+  return j.b + c / kGroup * stored_bytes(j, j.g->k) + stored_bytes(j, k / block * block);
+}
+
+void compute_block(void* arg, int task, int) {
+  const Job& j = *static_cast<Job*>(arg);
+  const Gemm& g = *j.g;
+  const DenseUnit& u = *j.u;
+  const i64 row = task / j.across.parts, column = task % j.across.parts;
+  const i64 s0 = j.down.begin(row), s1 = j.down.begin(row + 1), i0 = j.i0 + j.strips.begin(s0);
+  const i64 c0 = j.across.begin(column) * u.nr, c1 = std::min(j.columns, j.across.begin(column + 1) * u.nr);
+  alignas(64) std::byte unpacked[kStrip];
+  if (u.begin) u.begin();
+  for (i64 k = 0; k < g.k; k += j.depth) {
+    const i64 depth = std::min(j.depth, g.k - k), strip = u.a_bytes(depth);
+    const i64 group = j.unpacks ? u.b_bytes(depth) : stored_bytes(j, g.k);
+    const std::byte* a = j.a + j.strips.parts * u.a_bytes(k);
+    for (i64 c = c0; c < c1; c += u.nr) {
+      const bool last = c + u.nr >= c1;
+      const i64 next = last ? c0 : c + u.nr, next_k = last && k + depth < g.k ? k + depth : k;
+      Ahead ahead{stored(j, next, next_k),
+                  a,
+                  stored_bytes(j, g.k),
+                  stored_bytes(j, depth),
+                  std::min<i64>(u.nr, c1 - next + kGroup - 1) / kGroup,
+                  u.steps(depth) * u.fetched};
+      if (j.unpacks) u.pack_b(g, j.j0 + c, std::min<i64>(u.nr, c1 - c), k, depth, unpacked, group);
+      const std::byte* b = j.unpacks ? unpacked : stored(j, c, k);
+      for (i64 s = s0, i = i0, rows; s < s1; ++s, i += rows) {
+        rows = j.i0 + j.strips.begin(s + 1) - i;
+        u.tile(a + s * strip, b, group, depth, g.c + i * g.c_m + j.j0 + c, g.c_m, rows, std::min<i64>(u.nr, c1 - c),
+               k > 0, ahead.next());
+      }
+    }
+  }
+  if (u.end) u.end();
+  finish(g, i0, j.i0 + j.strips.begin(s1) - i0, j.j0 + c0, j.j0 + c1);
+}
+
+// Parts of the columns for every part of the rows, of at most `widest` columns: so many that all workers are busy to
+// the end.
+i64 parts_across(const Job& j, i64 tiles, i64 widest, i64 workers) {
+  const i64 least = (tiles * j.u->nr + widest - 1) / widest, most = std::max<i64>(1, tiles * j.u->nr / kColumns);
+  if (workers == 1) return least;
+  const i64 wanted = std::clamp((4 * workers + j.down.parts - 1) / j.down.parts, least, std::max(least, most));
+  for (i64 parts = wanted; parts < wanted + workers && parts <= most; ++parts)
+    if (j.down.parts * parts % workers == 0) return parts;
+  return wanted;
+}
+// Tasks of few rows, whose part of A stays in the cache; or of many where B is unpacked for them, unless that were
+// fewer tasks than keep all workers busy.
+void share_out(Job& j, i64 workers) {
+  const i64 mr = j.u->mr, rows = j.strips.parts * mr, tiles = (j.columns + j.u->nr - 1) / j.u->nr;
+  const i64 height = most_strips(*j.g, *j.u) * mr;
+  j.down = {j.strips.parts, (rows + height - 1) / height};
+  i64 widest = most_columns(*j.g);
+  if (j.unpacks) {
+    const i64 across = std::max<i64>(1, tiles * j.u->nr / kColumns), wanted = (2 * workers + across - 1) / across;
+    j.down.parts = std::min(j.down.parts, std::max((rows + kUnpackedFor - 1) / kUnpackedFor, wanted));
+    widest = std::max(kColumns, std::min(widest, height * widest * j.down.parts / rows));
+  }
+  j.across = {tiles, parts_across(j, tiles, widest, workers)};
+}
+
+// Columns [j0, j0 + columns): B as it lies in memory, or a panel of it.
+void columns(Job& j, Parallel& parallel, bool first) {
+  const Gemm& g = *j.g;
+  const i64 mr = j.u->mr, strips = (g.m + mr - 1) / mr, most = packed_strips(g, *j.u);
+  const Even blocks{g.m, (strips + most - 1) / most};
+  for (i64 block = 0; block < blocks.parts; ++block) {
+    const i64 m = blocks.size(block);
+    j.i0 = blocks.begin(block);
+    j.strips = {m, (m + mr - 1) / mr};
+    j.groups = j.panel && block == 0 ? (j.columns + kGroup - 1) / kGroup : 0;
+    const i64 packed = first || blocks.parts > 1 ? j.strips.parts : 0;  // else they lie there since the first panel
+    parallel.run(static_cast<int>(j.groups + packed), pack, &j);
+    share_out(j, parallel.workers());
+    parallel.run(static_cast<int>(j.down.parts * j.across.parts), compute_block, &j);
+  }
+}
+
+void few_rows(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTable& t, const DenseUnit& u) {
+  const bool own = g.packed && u.gemv;  // else in f32, whatever the unit
+  StealingRanges all = shares(g, parallel.workers());
+  Job j{.g = &g, .t = &t, .u = own ? &u : nullptr, .panel = scratch, .shares = &all};
+  Gemm arranged = g;
+  float* to = reinterpret_cast<float*>(scratch);
+  if (own) u.arrange(g, scratch);
+  else if (g.packed && packed_has_minima(g.type)) t.step_sums(g, to);
+  else if (!g.packed && t.arrange(g, to)) arranged.a = to, arranged.a_m = g.k, j.g = &arranged;
+  parallel.run(all.parts(), stream, &j);
+}
+
+void zeros(const Gemm& g) {
+  for (i64 i = 0; i < g.m; ++i) std::fill(g.c + i * g.c_m, g.c + i * g.c_m + g.n, 0.0f);
+  finish(g, 0, g.m, 0, g.n);
+}
+
+// All columns of one product; `first` of those that share A.
+void many_rows(Job& j, Parallel& parallel, std::byte* scratch, bool first) {
+  const Gemm& g = *j.g;
+  j.unpacks = unpacks(g, *j.u);
+  if (j.unpacks || ready(g, *j.u)) {
+    j.b = static_cast<const std::byte*>(g.b);
+    j.columns = g.n;
+    return columns(j, parallel, first);
+  }
+  j.b = j.panel = scratch + a_bytes(g, *j.u);
+  for (j.j0 = 0; j.j0 < g.n; j.j0 += kPanel) {
+    j.columns = std::min(kPanel, g.n - j.j0);
+    columns(j, parallel, first && j.j0 == 0);
+  }
+}
+
+void product(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTable& t, const DenseUnit& u) {
+  if (g.m <= 0 || g.n <= 0) return;
+  if (g.k <= 0) {
+    for (const Gemm* p = &g; p; p = p->also) zeros(*p);
+    return;
+  }
+  Job j{.g = &g, .t = &t, .u = &u};
+  const bool few = g.m <= kFewRows && !u.exact();
+  if (few && g.a_k == 1 && (g.packed || g.type != WeightType::F32 || g.b_k == 1))
+    return few_rows(g, parallel, scratch, t, u);
+  if (few && g.b_n == 1 && !g.packed && g.type == WeightType::F32)
+    return parallel.run(static_cast<int>((g.n + kColumns - 1) / kColumns), stream_columns, &j);
+  j.a = scratch, j.rows = scratch + scratch_bytes(g, u), j.depth = tile_depth(g, u);
+  for (j.g = &g; j.g; j.g = j.g->also) {
+    j.j0 = 0;
+    many_rows(j, parallel, scratch, j.g == &g);
+  }
+}
+
+struct BatchJob {
+  Gemm g;
+  GemmBatch step;
+  const GemmTable* t;
+  const DenseUnit* u;
+  std::byte* scratch;
+  i64 bytes;  // scratch of one worker
+};
+Gemm at(const BatchJob& j, i64 index) {
+  Gemm g = j.g;
+  g.a = a_at(g, *j.u, index * j.step.a);
+  g.b = static_cast<const std::byte*>(g.b) + index * j.step.b * unit_bytes(g.type);
+  g.c += index * j.step.c;
+  return g;
+}
+void one_of_batch(void* arg, int task, int worker) {
+  const BatchJob& j = *static_cast<BatchJob*>(arg);
+  static const std::shared_ptr<Parallel> alone = one_thread();
+  product(at(j, task), *alone, j.scratch + worker * j.bytes, *j.t, *j.u);
+}
+
+}  // namespace
+
+const GemmTable& gemm_table(Isa isa) {
+  switch (isa) {
+    case Isa::Avx512: return kGemmAvx512;
+    case Isa::Avx2: return kGemmAvx2;
+    case Isa::Neon: return kGemmNeon;
+    default: return kGemmGeneric;
+  }
+}
+
+std::size_t gemm_scratch_bytes(const Gemm& g, int workers) {
+  i64 most = 0, rows = 0;
+  for (const Isa isa : {Isa::Generic, Isa::Avx2, Isa::Avx512, Isa::Neon}) {
+    most = std::max(most, scratch_bytes(g, unit(g, isa)));
+    rows = std::max(rows, rows_bytes(g, unit(g, isa)));
+  }
+  return static_cast<std::size_t>(std::max(most + workers * rows, workers * std::min(most, g.blocking.l2())));
+}
+
+void gemm(const Gemm& g, const GemmBatch& batch, Parallel& parallel, std::byte* scratch, Isa isa) {
+  const DenseUnit& u = unit(g, isa);
+  BatchJob j{g, batch, &gemm_table(isa), &u, scratch, scratch_bytes(g, u)};
+  // small products are shared out whole, each worker with scratch of its own
+  if (batch.count > 1 && g.m * g.n * g.k < (i64{1} << 22) && j.bytes <= g.blocking.l2())
+    return parallel.run(static_cast<int>(batch.count), one_of_batch, &j);
+  for (i64 b = 0; b < batch.count; ++b) product(at(j, b), parallel, j.scratch, *j.t, u);
+}
+
+}  // namespace lc::host

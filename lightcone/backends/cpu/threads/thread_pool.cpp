@@ -1,0 +1,216 @@
+#include "lightcone/backends/cpu/threads/thread_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "lightcone/core/error.h"
+
+namespace lc::host {
+namespace {
+
+// Some microseconds: the usual gap between two kernels of a program. With more threads than cores a spinning
+// worker only keeps the core from one that has work, so there nobody spins.
+constexpr int kSpins = 4000, kCallerSpins = 20000;
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// How often this process came out of a fork() since the first pool was made; asking the system for the process's
+// number would be a call in every run.
+std::atomic<unsigned> forks{0};
+void count_forks() {
+  static const bool watched = [] {  // asked again by the next pool when it throws
+    if (::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); }) != 0)
+      throw Error("threads", "the system has no memory to watch for fork()");
+    return true;
+  }();
+  static_cast<void>(watched);
+}
+
+}  // namespace
+
+class ThreadPool::Team {
+ public:
+  explicit Team(int workers);
+  void stop();  // before the end, in the process that made it
+  void run(int tasks, void (*task)(void*, int, int), void* arg);
+  bool lost() const { return process_ != forks.load(std::memory_order_relaxed); }  // its threads are another process's
+  void abandon();
+
+ private:
+  void work(int worker);
+  void take(int worker);
+
+  // The job in one word: its number in the upper half, whether it may still be joined, and how many
+  // workers have. A worker that comes late finds the job closed and is not waited for, so a worker
+  // the system has put aside costs nothing.
+  static constexpr std::uint64_t kOpen = std::uint64_t{1} << 31, kJoined = kOpen - 1;
+  bool join(std::uint64_t& seen);
+
+  const unsigned process_ = forks.load(std::memory_order_relaxed);
+  std::mutex caller_, lock_;
+  std::condition_variable wake_;
+  std::atomic<std::uint64_t> job_{0};
+  std::atomic<int> next_{0};
+  std::atomic<bool> stop_{false};
+  const bool crowded_;  // more threads than cores
+  int tasks_ = 0;
+  void (*task_)(void*, int, int) = nullptr;
+  void* arg_ = nullptr;
+  int sleeping_ = 0;
+  std::vector<std::thread> threads_;
+  Team* next_abandoned_ = nullptr;
+};
+
+ThreadPool::Team::Team(int workers) : crowded_(workers > available_cores()) {
+  try {
+    for (int w = 1; w < workers; ++w) threads_.emplace_back([this, w] { work(w); });
+  } catch (const std::exception& e) {
+    const std::size_t made = threads_.size();
+    stop();
+    throw Error("threads", cat("the system gave ", made, " threads beside the caller's, not ", workers - 1, " (",
+                               e.what(), "): ask for fewer"));
+  }
+}
+
+void ThreadPool::Team::stop() {
+  {
+    const std::lock_guard hold(lock_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  for (std::thread& t : threads_) t.join();
+  threads_.clear();
+}
+
+// Its threads cannot be joined or let go, and its locks may be held by one of them: what is left stays where a leak
+// checker finds it.
+void ThreadPool::Team::abandon() {
+  static std::atomic<Team*> all{nullptr};
+  next_abandoned_ = all.load();
+  while (!all.compare_exchange_weak(next_abandoned_, this)) {
+  }
+}
+
+void ThreadPool::Team::take(int worker) {
+  for (int t = next_.fetch_add(1); t < tasks_; t = next_.fetch_add(1)) task_(arg_, t, worker);
+}
+
+bool ThreadPool::Team::join(std::uint64_t& seen) {
+  std::uint64_t j = job_.load(std::memory_order_acquire);
+  while ((j & kOpen) && j >> 32 != seen)
+    if (job_.compare_exchange_weak(j, j + 1, std::memory_order_acq_rel)) {
+      seen = j >> 32;
+      return true;
+    }
+  seen = j >> 32;
+  return false;
+}
+
+void ThreadPool::Team::work(int worker) {
+  std::uint64_t seen = 0;
+  const int patience = crowded_ ? 0 : kSpins;
+  const auto news = [&] { return job_.load(std::memory_order_acquire) >> 32 != seen || stop_; };
+  for (;;) {
+    for (int spins = 0; !news() && spins < patience; ++spins) pause();
+    if (!news()) {
+      std::unique_lock hold(lock_);
+      ++sleeping_;
+      wake_.wait(hold, news);
+      --sleeping_;
+    }
+    if (stop_) return;
+    if (!join(seen)) continue;
+    take(worker);
+    job_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+void ThreadPool::Team::run(int tasks, void (*task)(void*, int, int), void* arg) {
+  if (threads_.empty() || tasks <= 1) {
+    for (int t = 0; t < tasks; ++t) task(arg, t, 0);
+    return;
+  }
+  const std::lock_guard turn(caller_);
+  tasks_ = tasks;
+  task_ = task;
+  arg_ = arg;
+  next_.store(0, std::memory_order_relaxed);
+  int asleep;
+  {
+    const std::lock_guard hold(lock_);
+    job_.store(((job_.load(std::memory_order_relaxed) >> 32) + 1) << 32 | kOpen, std::memory_order_release);
+    asleep = sleeping_;
+  }
+  if (asleep >= tasks) {  // fewer tasks than sleepers: the others may sleep on
+    for (int t = 1; t < tasks; ++t) wake_.notify_one();
+  } else if (asleep > 0) {
+    wake_.notify_all();
+  }
+  take(0);
+  job_.fetch_and(~kOpen, std::memory_order_acq_rel);
+  for (int spins = 0; (job_.load(std::memory_order_acquire) & kJoined) != 0;) {
+    if (!crowded_ && ++spins < kCallerSpins) pause();
+    else std::this_thread::yield();
+  }
+}
+
+ThreadPool::ThreadPool(int threads) : workers_(std::max(threads, 1)) {
+  count_forks();
+  team_ = new Team(workers_);
+}
+
+ThreadPool::~ThreadPool() {
+  Team* const t = team_;
+  if (t->lost()) {
+    t->abandon();
+  } else {
+    t->stop();
+    delete t;
+  }
+}
+
+ThreadPool::Team& ThreadPool::team() {
+  Team* t = team_.load(std::memory_order_acquire);
+  while (t->lost()) {
+    std::unique_ptr<Team> fresh;
+    try {
+      fresh = std::make_unique<Team>(workers_);
+    } catch (const Error&) {
+      fresh = std::make_unique<Team>(1);
+    }
+    if (team_.compare_exchange_strong(t, fresh.get(), std::memory_order_acq_rel)) {
+      t->abandon();
+      return *fresh.release();
+    }
+    fresh->stop();  // another thread was quicker
+  }
+  return *t;
+}
+
+void ThreadPool::run(int tasks, void (*task)(void*, int, int), void* arg) { team().run(tasks, task, arg); }
+
+int available_cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+std::shared_ptr<Parallel> threads(int n) {
+  if (n <= 0) n = available_cores();
+  if (n == 1) return one_thread();
+  return std::make_shared<ThreadPool>(n);
+}
+
+}  // namespace lc::host

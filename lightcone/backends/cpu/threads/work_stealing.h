@@ -1,0 +1,55 @@
+// Neighbours shared out among workers, who each read a stream of their own from memory.
+//
+// Every worker has a run of them that is the same each time: what its cache holds of it is read from there again. Of
+// that it takes half of what is left, so that the stream seldom breaks off, and who has nothing left takes half of what
+// another has, from its end: all end at about the same time.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+namespace lc::host {
+
+class StealingRanges {
+ public:
+  // `least`: how many are worth a task.
+  StealingRanges(std::int64_t count, std::int64_t least, int workers)
+      : parts_(static_cast<int>(std::clamp<std::int64_t>((count + least - 1) / least, 1, std::min(workers, kMost)))),
+        least_(least) {
+    for (int i = 0; i < parts_; ++i) parts_of_[i].left = pack(count * i / parts_, count * (i + 1) / parts_);
+  }
+  int parts() const { return parts_; }
+  // The next [first, last) for a worker; false when nothing is left.
+  bool take(int worker, std::int64_t& first, std::int64_t& last) {
+    for (int i = 0; i < parts_; ++i)
+      if (take_of((worker + i) % parts_, i == 0, first, last)) return true;
+    return false;
+  }
+
+ private:
+  static constexpr int kMost = 64;  // more workers begin with what is another's
+  static constexpr std::uint64_t pack(std::int64_t first, std::int64_t last) {
+    return static_cast<std::uint64_t>(first) << 32 | static_cast<std::uint64_t>(last);
+  }
+  bool take_of(int part, bool own, std::int64_t& first, std::int64_t& last) {
+    const std::atomic_ref<std::uint64_t> left(parts_of_[part].left);
+    std::uint64_t seen = left.load(std::memory_order_relaxed);
+    for (;;) {
+      const auto begin = static_cast<std::int64_t>(seen >> 32), end = static_cast<std::int64_t>(seen & 0xffffffffu);
+      if (begin == end) return false;
+      const std::int64_t some = std::min(end - begin, std::max(least_, (end - begin) / 2));
+      first = own ? begin : end - some, last = first + some;
+      const std::uint64_t rest = own ? pack(last, end) : pack(begin, first);
+      if (left.compare_exchange_weak(seen, rest, std::memory_order_relaxed)) return true;
+    }
+  }
+  struct alignas(64) Part {
+    std::uint64_t left;
+  };
+  int parts_;
+  std::int64_t least_;
+  Part parts_of_[kMost];  // of which the first are written
+};
+
+}  // namespace lc::host

@@ -1,0 +1,389 @@
+// The functions generated C calls. No system header is included (they cost milliseconds a unit)
+// and every f32 function is branch-free, so that the compiler vectorises it inside lane loops.
+//
+// exp2: 2^x = 2^n * 2^f, |f| <= 1/2, a degree-6 minimax polynomial, scaled in two steps so that
+// subnormal results are right; exp: x = n ln 2 + f, the same way. log2: m * 2^e with m in [sqrt(1/2), sqrt(2)),
+// log2(1 + f) = f + f q(f). sin and cos: reduction by pi and a polynomial in double precision for |x| < 1e6, libm beyond.
+#include "lightcone/codegen/c/prelude.h"
+
+namespace lc::ir {
+
+std::string_view c_prelude() {
+  static constexpr std::string_view text = R"(
+typedef unsigned int u32; typedef unsigned long u64; typedef unsigned short u16; typedef unsigned char u8;
+double exp2(double); double log2(double); double sin(double); double exp(double); double cos(double); double fmod(double, double); double pow(double, double);
+float fmodf(float, float); float powf(float, float); float sinf(float); float cosf(float);
+#define LC static inline __attribute__((always_inline))
+LC u32 lc_bits(float x) { u32 u; __builtin_memcpy(&u, &x, 4); return u; }
+LC float lc_float(u32 u) { float x; __builtin_memcpy(&x, &u, 4); return x; }
+// Floats as integers in the same order: -0 below +0, every NaN above infinity.
+LC int lc_key_f(float x) { const int b = (int)lc_bits(x); return x == x ? b ^ ((b >> 31) & 0x7fffffff) : 0x7fffffff; }
+LC float lc_unkey_f(int k) { return lc_float((u32)(k ^ ((k >> 31) & 0x7fffffff))); }
+LC long lc_floor_div(long a, long b) { if (b == 0) return 0; long q = a / b; return q - ((a % b != 0) & ((a < 0) != (b < 0))); }
+LC long lc_floor_mod(long a, long b) { return b == 0 ? 0 : a - lc_floor_div(a, b) * b; }
+
+LC float lc_exp2_f(float x) {
+  const u32 b = lc_bits(x), m = b & 0x7fffffffu;
+  const float c = lc_float((b & 0x80000000u) | (m < 0x43200000u ? m : 0x43200000u));  // within +-160, a NaN too
+  const float n = __builtin_rintf(c), f = c - n;
+  float p = 1.535336188319500e-4f;
+  p = __builtin_fmaf(p, f, 1.339887440266574e-3f);
+  p = __builtin_fmaf(p, f, 9.618437357674640e-3f);
+  p = __builtin_fmaf(p, f, 5.550332471162809e-2f);
+  p = __builtin_fmaf(p, f, 2.402264791363012e-1f);
+  p = __builtin_fmaf(p, f, 6.931472028550421e-1f);
+  p = __builtin_fmaf(p, f, 1.0f);
+  const int e = (int)n, h = e >> 1, g = e - h;
+  p = p * lc_float((u32)(h + 127) << 23) * lc_float((u32)(g + 127) << 23);
+  return x == x ? p : x + x;  // quiet, as an instruction would make it
+}
+LC float lc_exp_f(float x) {
+  const u32 b = lc_bits(x), m = b & 0x7fffffffu;
+  const float c = lc_float((b & 0x80000000u) | (m < 0x42e00000u ? m : 0x42e00000u));  // within +-112, a NaN too
+  const float n = __builtin_rintf(c * 1.44269504f);
+  const float f = __builtin_fmaf(n, -1.42860682e-6f, __builtin_fmaf(n, -0.693145752f, c));
+  float p = 1.38204114e-3f;
+  p = __builtin_fmaf(p, f, 8.36867746e-3f);
+  p = __builtin_fmaf(p, f, 4.16682698e-2f);
+  p = __builtin_fmaf(p, f, 0.166665211f);
+  p = __builtin_fmaf(p, f, 0.49999994f);
+  p = __builtin_fmaf(p, f, 1.0f);
+  p = __builtin_fmaf(p, f, 1.0f);
+  const int e = (int)n, h = e >> 1, g = e - h;
+  p = p * lc_float((u32)(h + 127) << 23) * lc_float((u32)(g + 127) << 23);
+  return x == x ? p : x + x;
+}
+// Sixteen at once. vreduceps leaves x - round(x), 0 of an infinity; vscalefps multiplies by 2^n in one step.
+#if defined(__AVX512F__)
+typedef float lc_float16 __attribute__((vector_size(64), may_alias)); typedef int lc_int16 __attribute__((vector_size(64), may_alias));
+#endif
+#if defined(__AVX512F__) && defined(__AVX512DQ__) && LC_VECTOR >= 64
+LC void lc_exp2_v(float* to, const float* from) {
+  const lc_float16 x = *(const lc_float16*)from;
+  lc_float16 f, n, p;
+  __asm__("vreduceps $8, %1, %0" : "=v"(f) : "v"(x));
+  __asm__("vrndscaleps $8, %1, %0" : "=v"(n) : "v"(x));
+  p = 1.535336188319500e-4f * f + 1.339887440266574e-3f;
+  p = p * f + 9.618437357674640e-3f;
+  p = p * f + 5.550332471162809e-2f;
+  p = p * f + 2.402264791363012e-1f;
+  p = p * f + 6.931472028550421e-1f;
+  p = p * f + 1.0f;
+  __asm__("vscalefps %1, %0, %0" : "+v"(p) : "v"(n));
+  *(lc_float16*)to = p;
+}
+LC void lc_exp_v(float* to, const float* from) {
+  const lc_float16 x = *(const lc_float16*)from, top = (lc_float16){} + 112.0f;
+  lc_float16 c, n, p;
+  __asm__("vminps %1, %2, %0" : "=v"(c) : "v"(x), "v"(top));  // of a NaN and a number the one named first
+  __asm__("vmaxps %1, %2, %0" : "=v"(c) : "v"(c), "v"(-top));
+  __asm__("vrndscaleps $8, %1, %0" : "=v"(n) : "v"(c * 1.44269504f));
+  const lc_float16 r = c - n * 0.693145752f, f = r - n * 1.42860682e-6f;
+  p = 1.38204114e-3f * f + 8.36867746e-3f;
+  p = p * f + 4.16682698e-2f;
+  p = p * f + 0.166665211f;
+  p = p * f + 0.49999994f;
+  p = p * f + 1.0f;
+  p = p * f + 1.0f;
+  __asm__("vscalefps %1, %0, %0" : "+v"(p) : "v"(n));
+  *(lc_float16*)to = p;
+}
+// The sums of a loop are carried from step to step in a register: in an array they can be left in memory.
+#define LC_CARRY(T, A) lc_##T##16 A##v = *(lc_##T##16*)A##_
+#define LC_TAKE(T, A) T A##t[16] __attribute__((aligned(64))); *(lc_##T##16*)A##t = A##v
+#define LC_GIVE(T, A) A##v = *(lc_##T##16*)A##t
+#define LC_DONE(T, A) *(lc_##T##16*)A##_ = A##v
+#else
+LC void lc_exp2_v(float* to, const float* from) { for (int l = 0; l < 16; ++l) to[l] = lc_exp2_f(from[l]); }
+LC void lc_exp_v(float* to, const float* from) { for (int l = 0; l < 16; ++l) to[l] = lc_exp_f(from[l]); }
+#define LC_CARRY(T, A) T* const A##t = A##_
+#define LC_TAKE(T, A)
+#define LC_GIVE(T, A)
+#define LC_DONE(T, A)
+#endif
+LC float lc_log2_f(float x) {
+  const int tiny = x < 1.17549435e-38f;
+  const float y = tiny ? x * 8388608.0f : x;
+  const u32 b = lc_bits(y);
+  const u32 m0 = (b & 0x7fffffu) | 0x3f800000u;
+  int e = (int)((b >> 23) & 255u) - 127 - (tiny ? 23 : 0);
+  float m = lc_float(m0);
+  const int big = m > 1.41421356f;
+  m = big ? m * 0.5f : m;
+  e += big;
+  const float f = m - 1.0f;
+  float q = -0.116073072f;
+  q = __builtin_fmaf(q, f, 0.186761156f);
+  q = __builtin_fmaf(q, f, -0.188350841f);
+  q = __builtin_fmaf(q, f, 0.204186648f);
+  q = __builtin_fmaf(q, f, -0.239943504f);
+  q = __builtin_fmaf(q, f, 0.288616329f);
+  q = __builtin_fmaf(q, f, -0.360682815f);
+  q = __builtin_fmaf(q, f, 0.480896562f);
+  q = __builtin_fmaf(q, f, -0.721347511f);
+  q = __builtin_fmaf(q, f, 0.442695051f);
+  const float r = __builtin_fmaf(f, q, f) + (float)e;
+  const float special = x == 0.0f ? -__builtin_inff() : x < 0.0f ? __builtin_nanf("") : x;
+  return (x > 0.0f) & (x < __builtin_inff()) ? r : special;
+}
+// Of the rest r of x to a multiple of pi, with the sign of an odd multiple turned.
+LC float lc_wave(double r, int odd) {
+  const double s = r * r;
+  double p = -2.3888674620752786e-08;
+  p = __builtin_fma(p, s, 2.7525371392890543e-06);
+  p = __builtin_fma(p, s, -0.00019840867961886158);
+  p = __builtin_fma(p, s, 0.0083333311067544259);
+  p = __builtin_fma(p, s, -0.16666666626107082);
+  const double v = __builtin_fma(r * s, p, r);
+  return (float)(odd ? -v : v);
+}
+LC double lc_from_pi(double x, double n) {
+  return __builtin_fma(n, -1.2246467991473532072e-16, __builtin_fma(n, -3.14159265358979311600, x));
+}
+LC float lc_sin_near(float x) {
+  const double n = __builtin_rint((double)x * 0.31830988618379067154);
+  const float y = lc_wave(lc_from_pi((double)x, n), (int)n & 1);
+  return x == 0.0f ? x : y;
+}
+LC float lc_cos_near(float x) {
+  const double n = __builtin_rint((double)x * 0.31830988618379067154 - 0.5);
+  return lc_wave(lc_from_pi((double)x, n + 0.5), ~(int)n & 1);
+}
+#define LC_WAVE(N) \
+LC float lc_##N##_f(float x) { return __builtin_fabsf(x) < 1e6f ? lc_##N##_near(x) : N##f(x); } \
+LC void lc_##N##_v(float* to, const float* from) { \
+  int far = 0; \
+  for (int l = 0; l < 16; ++l) { const int is_far = !(__builtin_fabsf(from[l]) < 1e6f); to[l] = lc_##N##_near(is_far ? 0.0f : from[l]); far |= is_far; } \
+  if (far) for (int l = 0; l < 16; ++l) if (!(__builtin_fabsf(from[l]) < 1e6f)) to[l] = N##f(from[l]); \
+}
+LC_WAVE(sin)
+LC_WAVE(cos)
+LC float lc_sqrt_f(float x) { return __builtin_sqrtf(x); }
+LC float lc_recip_f(float x) { return 1.0f / x; }
+LC float lc_add_f(float a, float b) { return a + b; }
+LC float lc_mul_f(float a, float b) { return a * b; }
+LC float lc_div_f(float a, float b) { return a / b; }
+LC float lc_mod_f(float a, float b) { return fmodf(a, b); }
+LC int lc_less_f(float a, float b) { return a < b; }
+LC int lc_equal_f(float a, float b) { return a == b; }
+LC float lc_max_f(float a, float b) {
+  const float m = a > b || a != a ? a : b;  // b is a NaN, or not less
+  return a == b ? lc_float(lc_bits(a) & lc_bits(b)) : m;
+}
+LC float lc_min_f(float a, float b) {
+  const float m = a < b || a != a ? a : b;
+  return a == b ? lc_float(lc_bits(a) | lc_bits(b)) : m;
+}
+LC float lc_where_f(int c, float a, float b) { return c ? a : b; }
+// The exponent is hidden from GCC, which replaces pow(x, 0.5) by a square root that is wrong for
+// -inf when traps need not be kept.
+LC double lc_pow_d(double a, double b) { volatile double e = b; return b == 0.5 ? (a == -__builtin_inf() ? -a : __builtin_sqrt(a + 0.0)) : pow(a, e); }
+LC float lc_pow_f(float a, float b) { return (float)lc_pow_d((double)a, (double)b); }
+
+LC double lc_exp2_d(double x) { return exp2(x); }
+LC double lc_log2_d(double x) { return log2(x); }
+LC double lc_sin_d(double x) { return sin(x); }
+LC double lc_exp_d(double x) { return exp(x); }
+LC double lc_cos_d(double x) { return cos(x); }
+LC double lc_sqrt_d(double x) { return __builtin_sqrt(x); }
+LC double lc_recip_d(double x) { return 1.0 / x; }
+LC double lc_add_d(double a, double b) { return a + b; }
+LC double lc_mul_d(double a, double b) { return a * b; }
+LC double lc_div_d(double a, double b) { return a / b; }
+LC double lc_mod_d(double a, double b) { return fmod(a, b); }
+LC int lc_less_d(double a, double b) { return a < b; }
+LC int lc_equal_d(double a, double b) { return a == b; }
+LC double lc_max_d(double a, double b) { return a != a ? a : b != b ? b : a > b ? a : b > a ? b : a == 0 && __builtin_signbit(a) ? b : a; }
+LC double lc_min_d(double a, double b) { return a != a ? a : b != b ? b : a < b ? a : b < a ? b : b == 0 && __builtin_signbit(b) ? b : a; }
+LC double lc_where_d(int c, double a, double b) { return c ? a : b; }
+
+#define LC_INTEGER(S, T, U) \
+LC T lc_add_##S(T a, T b) { return (T)((U)a + (U)b); } \
+LC T lc_mul_##S(T a, T b) { return (T)((U)a * (U)b); } \
+LC T lc_div_##S(T a, T b) { return b == 0 ? 0 : b == (T)-1 && (T)-1 < 0 ? (T)(0 - (U)a) : (T)(a / b); } \
+LC T lc_mod_##S(T a, T b) { return b == 0 || (b == (T)-1 && (T)-1 < 0) ? 0 : (T)(a % b); } \
+LC int lc_less_##S(T a, T b) { return a < b; } \
+LC int lc_equal_##S(T a, T b) { return a == b; } \
+LC T lc_max_##S(T a, T b) { return a < b ? b : a; } \
+LC T lc_min_##S(T a, T b) { return b < a ? b : a; } \
+LC T lc_where_##S(int c, T a, T b) { return c ? a : b; } \
+LC T lc_pow_##S(T a, T b) { if (b < 0) return a == 1 ? 1 : a == (T)-1 ? (b % 2 ? -1 : 1) : 0; \
+  U r = 1, x = (U)a; for (; b > 0; b >>= 1, x *= x) if (b & 1) r *= x; return (T)r; }
+LC_INTEGER(c, signed char, u32)
+LC_INTEGER(i, int, u32)
+LC_INTEGER(l, long, u64)
+LC_INTEGER(b, u8, u32)
+LC int lc_add_t(int a, int b) { return a | b; }
+LC int lc_mul_t(int a, int b) { return a & b; }
+LC int lc_div_t(int a, int b) { return a & b; }
+LC int lc_mod_t(int a, int b) { return 0; }
+LC int lc_pow_t(int a, int b) { return b ? a : 1; }
+LC int lc_less_t(int a, int b) { return a < b; }
+LC int lc_equal_t(int a, int b) { return a == b; }
+LC int lc_max_t(int a, int b) { return a | b; }
+LC int lc_min_t(int a, int b) { return a & b; }
+LC int lc_where_t(int c, int a, int b) { return c ? a : b; }
+
+// Stores past the caches. Elements of `size` bytes before the first vector of 16 that is aligned for it.
+LC long lc_unaligned(const void* to, long size, int stream) {
+  const long whole = 16 * size < 64 ? 16 * size : 64;
+  return stream ? (long)(-(u64)to & (u64)(whole - 1)) / size : 0;
+}
+#if defined(__clang__)
+#define LC_PAST(P, N) typedef float lc_v##N __attribute__((vector_size(N))); \
+LC void lc_past_##N(char* to, const char* from) { lc_v##N v; __builtin_memcpy(&v, from, N); __builtin_nontemporal_store(v, (lc_v##N*)to); }
+#else
+#define LC_PAST(P, N) typedef float lc_v##N __attribute__((vector_size(N))); \
+LC void lc_past_##N(char* to, const char* from) { lc_v##N v; __builtin_memcpy(&v, from, N); __builtin_ia32_movntps##P((float*)to, v); }
+#endif
+#if defined(__AVX__)
+LC_PAST(256, 32)
+#if defined(__AVX512F__)
+LC_PAST(512, 64)
+#endif
+LC void lc_store(void* to, const void* from, const long bytes, int stream) {
+  if (!stream) { __builtin_memcpy(to, from, bytes); return; }
+  long k = 0;
+#if defined(__AVX512F__)
+  for (; k + 64 <= bytes; k += 64) lc_past_64((char*)to + k, (const char*)from + k);
+#endif
+  for (; k + 32 <= bytes; k += 32) lc_past_32((char*)to + k, (const char*)from + k);
+}
+LC void lc_stored(void) { __builtin_ia32_sfence(); }  // before another thread is told
+#else
+LC void lc_store(void* to, const void* from, const long bytes, int stream) { __builtin_memcpy(to, from, bytes); }
+LC void lc_stored(void) {}
+#endif
+
+// A piece of memory turned round, by blocks in registers: to[row * pitch + column] = from[column * stride + row].
+#define LC_LOW1 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define LC_HIGH1 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define LC_LOW2 0, 8, 1, 9, 2, 10, 3, 11
+#define LC_HIGH2 4, 12, 5, 13, 6, 14, 7, 15
+#define LC_LOW4 0, 4, 1, 5
+#define LC_HIGH4 2, 6, 3, 7
+#define LC_LOW8 0, 2
+#define LC_HIGH8 1, 3
+#ifdef __has_builtin
+#if __has_builtin(__builtin_shufflevector)
+#define LC_SHUFFLE(A, B, ...) __builtin_shufflevector(A, B, __VA_ARGS__)
+#endif
+#endif
+#ifndef LC_SHUFFLE
+#define LC_SHUFFLE(A, B, ...) __builtin_shuffle(A, B, (__typeof__(A)){__VA_ARGS__})
+#endif
+#define LC_TURN(N, T) typedef T lc_block##N __attribute__((vector_size(16), may_alias, aligned(N))); \
+typedef T lc_any##N __attribute__((may_alias)); \
+LC void lc_turn_##N(void* to_, const long pitch, const void* from_, const long stride, const long rows, const long columns) { \
+  lc_any##N* const to = (lc_any##N*)to_; const lc_any##N* const from = (const lc_any##N*)from_; \
+  enum { V = 16 / N }; \
+  long c = 0; \
+  for (; c + V <= columns; c += V) { \
+    long r = 0; \
+    for (; r + V <= rows; r += V) { \
+      lc_block##N x[V], y[V]; \
+      _Pragma("GCC unroll 16") for (int k = 0; k < V; ++k) x[k] = *(const lc_block##N*)(from + (c + k) * stride + r); \
+      _Pragma("GCC unroll 4") for (int s = 1; s < V; s *= 2) { \
+        _Pragma("GCC unroll 8") for (int k = 0; k < V / 2; ++k) { \
+          y[2 * k] = LC_SHUFFLE(x[k], x[k + V / 2], LC_LOW##N); \
+          y[2 * k + 1] = LC_SHUFFLE(x[k], x[k + V / 2], LC_HIGH##N); \
+        } \
+        _Pragma("GCC unroll 16") for (int k = 0; k < V; ++k) x[k] = y[k]; \
+      } \
+      _Pragma("GCC unroll 16") for (int k = 0; k < V; ++k) *(lc_block##N*)(to + (r + k) * pitch + c) = x[k]; \
+    } \
+    for (; r < rows; ++r) for (int k = 0; k < V; ++k) to[r * pitch + c + k] = from[(c + k) * stride + r]; \
+  } \
+  for (; c < columns; ++c) for (long r = 0; r < rows; ++r) to[r * pitch + c] = from[c * stride + r]; \
+}
+LC_TURN(1, u8)
+LC_TURN(2, u16)
+LC_TURN(4, u32)
+LC_TURN(8, u64)
+
+#if (defined(__F16C__) && (!defined(__clang__) || __clang_major__ > 14)) || defined(__ARM_FP16_FORMAT_IEEE)
+LC float lc_f16_to_f32(u16 h) { _Float16 x; __builtin_memcpy(&x, &h, 2); return (float)x; }
+LC u16 lc_f32_to_f16(float v) { _Float16 x = (_Float16)v; u16 h; __builtin_memcpy(&h, &x, 2); return h; }
+#else
+LC float lc_f16_to_f32(u16 h) {
+  const u32 s = (u32)(h & 0x8000) << 16, e = (h >> 10) & 31, m = h & 0x3ff;
+  const float v = e == 31 ? lc_float(0x7f800000u | (m << 13)) : e == 0 ? (float)m * 0x1p-24f : lc_float(((e + 112) << 23) | (m << 13));
+  return lc_float(lc_bits(v) | s);
+}
+LC u16 lc_f32_to_f16(float v) {
+  const u32 u = lc_bits(v), s = (u >> 16) & 0x8000, a = u & 0x7fffffff;
+  if (a > 0x7f800000u) return (u16)(s | 0x7e00);
+  if (a >= 0x477ff000u) return (u16)(s | 0x7c00);
+  if (a < 0x38800000u) return (u16)(s | (u32)__builtin_rintf(lc_float(a) * 0x1p24f));
+  return (u16)(s | (((a + 0xfff + ((a >> 13) & 1)) >> 13) - (112u << 10)));
+}
+#endif
+// No compiler makes vectors of scalar _Float16, and loops over numbers of two widths are cut to the narrower one's vectors:
+// sixteen at once, and rounding in the bits of an f32. Below 2^-14 f16 has steps of 2^-24, as f32 has from 0.5 on.
+#if defined(__AVX512F__)
+LC void lc_f16_to_f32_v(float* to, const u16* from) {
+  __asm__("vcvtph2ps %1, %0" : "=v"(*(lc_float16*)to) : "m"(*(const u16(*)[16])from));
+}
+LC void lc_f32_to_f16_v(u16* to, const float* from) {
+  __asm__("vcvtps2ph $0, %1, %0" : "=m"(*(u16(*)[16])to) : "v"(*(const lc_float16*)from));
+}
+#elif defined(__F16C__)
+typedef float lc_float8 __attribute__((vector_size(32), may_alias));
+LC void lc_f16_to_f32_v(float* to, const u16* from) {
+  for (int l = 0; l < 16; l += 8) __asm__("vcvtph2ps %1, %0" : "=x"(*(lc_float8*)(to + l)) : "m"(*(const u16(*)[8])(from + l)));
+}
+LC void lc_f32_to_f16_v(u16* to, const float* from) {
+  for (int l = 0; l < 16; l += 8) __asm__("vcvtps2ph $0, %1, %0" : "=m"(*(u16(*)[8])(to + l)) : "x"(*(const lc_float8*)(from + l)));
+}
+#else
+LC void lc_f16_to_f32_v(float* to, const u16* from) { for (int l = 0; l < 16; ++l) to[l] = lc_f16_to_f32(from[l]); }
+LC void lc_f32_to_f16_v(u16* to, const float* from) { for (int l = 0; l < 16; ++l) to[l] = lc_f32_to_f16(from[l]); }
+#endif
+LC u32 lc_pick(int c, u32 a, u32 b) { return b ^ ((a ^ b) & -(u32)c); }  // as arithmetic: chains of ?: are left as jumps
+LC float lc_round_f16(float v) {
+  const u32 u = lc_bits(v), a = u & 0x7fffffff;
+  const u32 tiny = lc_bits(lc_float(a) + 0.5f - 0.5f), usual = (a + 0xfff + ((a >> 13) & 1)) & ~0x1fffu;
+  const u32 finite = lc_pick(a < 0x38800000u, tiny, usual), special = 0x7f800000u | (lc_pick(a > 0x7f800000u, 0x400000u, 0));
+  return lc_float(lc_pick(a < 0x477ff000u, finite, special) | (u & 0x80000000u));
+}
+LC float lc_bf16_to_f32(u16 h) { return lc_float((u32)h << 16); }
+LC float lc_round_bf16(float v) {
+  const u32 u = lc_bits(v);
+  return lc_float(lc_pick((u & 0x7fffffff) > 0x7f800000u, u | 0x400000u, u + 0x7fff + ((u >> 16) & 1)) & 0xffff0000u);
+}
+LC u16 lc_f32_to_bf16(float v) { return (u16)(lc_bits(lc_round_bf16(v)) >> 16); }
+// The same for sixteen bf16.
+typedef u16 lc_u16x16 __attribute__((vector_size(32), aligned(2), may_alias)); typedef u32 lc_u32x16 __attribute__((vector_size(64), may_alias));
+LC void lc_bf16_to_f32_v(float* to, const u16* from) { *(lc_u32x16*)to = __builtin_convertvector(*(const lc_u16x16*)from, lc_u32x16) << 16; }
+LC void lc_f32_to_bf16_v(u16* to, const float* from) {
+  u32 rounded[16] __attribute__((aligned(64)));
+  for (int l = 0; l < 16; ++l) rounded[l] = lc_bits(lc_round_bf16(from[l]));
+  *(lc_u16x16*)to = __builtin_convertvector(*(const lc_u32x16*)rounded >> 16, lc_u16x16);
+}
+LC float lc_odd_f(double v) {  /* rounds to odd, so that rounding again is as good as rounding once */
+  float f = (float)v;
+  u32 u = lc_bits(f);
+  if (v == v && (double)f != v && !(u & 1)) {
+    const int up = __builtin_fabs((double)f) < __builtin_fabs(v);
+    u = up ? u + 1 : u - 1;
+    if ((u & 0x7fffffff) > 0x7f800000u) u = lc_bits(f);
+  }
+  return lc_float(u);
+}
+LC u16 lc_f64_to_f16(double v) { return lc_f32_to_f16(lc_odd_f(v)); }
+LC u16 lc_f64_to_bf16(double v) { return lc_f32_to_bf16(lc_odd_f(v)); }
+#define LC_SATURATE(F, T, N, C, LO, HI) \
+LC C lc_##N##_to_##T(F v) { return v != v ? 0 : v <= (F)(LO) ? (C)(LO) : v >= (F)(HI) ? (C)(HI) : (C)v; }
+LC_SATURATE(float, i8, f32, signed char, -128, 127)
+LC_SATURATE(float, i32, f32, int, -2147483647 - 1, 2147483647)
+LC_SATURATE(float, i64, f32, long, -9223372036854775807L - 1, 9223372036854775807L)
+LC_SATURATE(float, u8, f32, u8, 0, 255)
+LC_SATURATE(double, i8, f64, signed char, -128, 127)
+LC_SATURATE(double, i32, f64, int, -2147483647 - 1, 2147483647)
+LC_SATURATE(double, i64, f64, long, -9223372036854775807L - 1, 9223372036854775807L)
+LC_SATURATE(double, u8, f64, u8, 0, 255)
+)";
+  return text;
+}
+
+}  // namespace lc::ir

@@ -1,0 +1,396 @@
+#include "lightcone/codegen/c/render.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lightcone/codegen/c/renderer.h"
+#include "lightcone/codegen/symbols.h"
+
+namespace lc::ir {
+
+int CRenderer::find_homes(const Block& b, int next) {
+  ++next;
+  for (const Item& i : b.items) {
+    if (i.is_loop) {
+      next = find_homes(loop_at(i.id).body, next);
+      ++next;
+    } else {
+      home_[i.id] = next;
+    }
+  }
+  return next;
+}
+
+// Inside output lanes a value used in another segment needs a place for every lane.
+void CRenderer::find_arrays(int lane_loop) {
+  std::set<int> inside;
+  const auto collect = [&](auto& self, const Block& b) -> void {
+    for (const Item& i : b.items) {
+      if (i.is_loop) self(self, loop_at(i.id).body);
+      else inside.insert(i.id);
+    }
+  };
+  collect(collect, loop_at(lane_loop).body);
+  for (int id : inside) {
+    const Instr& in = instr(id);
+    for (int used : {in.a, in.b, in.c})
+      if (used >= 0 && inside.contains(used) && home_[used] != home_[id]) arrays_.insert(used);
+  }
+  for (const Reduction& r : k_.reductions)
+    if (inside.contains(r.value)) arrays_.insert(r.value);
+  // the segment that stores is the last one of the lane loop's own block
+  if (inside.contains(k_.result)) arrays_.insert(k_.result);
+}
+
+std::string CRenderer::atom(const Dim::Atom* a) {
+  const auto nonnegative = [](const Dim& x, const Dim& y) {
+    return x.bounds().lo >= 0 && y.is_constant() && y.offset() > 0;
+  };
+  switch (a->kind) {
+    case Dim::Kind::Symbol: {
+      for (std::size_t k = 0; k < k_.sizes.size(); ++k)
+        if (k_.sizes[k] == a->name) return "n" + std::to_string(k);
+      return a->name;
+    }
+    case Dim::Kind::Div:
+      return nonnegative(a->a, a->b) ? "(" + dim(a->a) + " / " + dim(a->b) + ")"
+                                     : "lc_floor_div(" + dim(a->a) + ", " + dim(a->b) + ")";
+    case Dim::Kind::Mod:
+      return nonnegative(a->a, a->b) ? "(" + dim(a->a) + " % " + dim(a->b) + ")"
+                                     : "lc_floor_mod(" + dim(a->a) + ", " + dim(a->b) + ")";
+    case Dim::Kind::Min: {
+      const std::string x = dim(a->a), y = dim(a->b);
+      return "(" + x + " < " + y + " ? " + x + " : " + y + ")";
+    }
+    case Dim::Kind::Less: return "(" + dim(a->a) + " < " + dim(a->b) + ")";
+  }
+  return {};
+}
+
+std::string CRenderer::dim(const Dim& d) {
+  std::string s;
+  for (const Dim::Term& t : d.terms()) {
+    std::string p = t.coefficient == 1 ? "" : std::to_string(t.coefficient) + "L";
+    for (const Dim::Atom* f : t.factors) p += (p.empty() ? "" : "*") + atom(f);
+    s += (s.empty() ? "" : " + ") + p;
+  }
+  if (d.offset() != 0 || s.empty()) s += (s.empty() ? "" : " + ") + std::to_string(d.offset()) + "L";
+  return d.is_constant() && d.offset() >= 0 ? s : "(" + s + ")";
+}
+
+// Whether a load may happen. GCC 12 turns a vector load under a mask it can compute into a load of the
+// whole vector and a blend, which reads outside the buffer: the mask shall depend on what it cannot see.
+std::string CRenderer::condition(const Dim& valid) { return "(" + dim(valid) + " > unseen)"; }
+
+std::string CRenderer::expression(const Instr& i) {
+  const std::string buffer = "in" + std::to_string(i.buffer);
+  const auto zero = [&] { return std::string("(") + std::string(register_type(i.dtype)) + ")0"; };
+  switch (i.code) {
+    case Code::Constant: return number(i.value, i.dtype);
+    case Code::Index: return converted(dim(i.offset), DType::I64, i.dtype);
+    case Code::Load: {
+      const std::string v = loaded(buffer, i.dtype, dim(i.offset));
+      return i.valid == Dim(1) ? v : "(" + condition(i.valid) + " ? " + v + " : " + zero() + ")";
+    }
+    case Code::GatherLoad: {
+      const std::string j = "(long)" + value(i.a);
+      std::string guard = "(" + j + " >= 0 && " + j + " < " + dim(i.extent) + ")";
+      if (!(i.valid == Dim(1))) guard = "(" + condition(i.valid) + " && " + guard + ")";
+      return "(" + guard + " ? " + loaded(buffer, i.dtype, dim(i.offset) + " + " + j + " * " + dim(i.stride)) + " : " +
+             zero() + ")";
+    }
+    case Code::Apply: {
+      const int last = i.c >= 0 ? i.c : i.b >= 0 ? i.b : i.a;
+      const DType operand = instr(last).dtype;
+      const auto v = [&](int id) { return id >= 0 ? value(id) : std::string(); };
+      const std::string e = spell(i.op, operand, v(i.a), v(i.b), v(i.c));
+      return info(i.op).types == Types::Compare || i.op == Op::Where || rounds_later(i) ? e : rounded(e, i.dtype);
+    }
+    case Code::Convert:
+      return rounds_later(i) && instr(i.a).dtype == DType::F32 ? value(i.a)
+                                                               : converted(value(i.a), instr(i.a).dtype, i.dtype);
+    case Code::Accumulator:
+      return converted("a" + std::to_string(i.buffer) + (lane_loop_ >= 0 ? "[l]" : ""), reduction(i.buffer).dtype,
+                       i.dtype);
+    case Code::Kept: return row_element(i.buffer, i.offset);
+  }
+  return {};
+}
+
+// Is there a function in the prelude that computes the value in all lanes at once? Some instructions are not to be
+// had by writing a loop.
+bool CRenderer::by_vectors(int id) const {
+  const Instr& i = instr(id);
+  const bool known = i.op == Op::Exp2 || i.op == Op::Exp || i.op == Op::Sin || i.op == Op::Cos;
+  return i.code == Code::Apply && known && i.dtype == DType::F32;
+}
+
+// Halves that lie side by side are widened all at once: from where, at the first of the lanes.
+std::optional<Dim> CRenderer::side_by_side(int id, const std::string& lane) const {
+  const Instr& i = instr(id);
+  if (i.code != Code::Load || !is_half(i.dtype) || !(i.valid == Dim(1))) return std::nullopt;
+  const Dim first = renamed(i.offset, lane, 0), along = i.offset - first;
+  return along.name() == lane ? std::optional(first) : std::nullopt;
+}
+
+bool CRenderer::only_stored(int id) const {
+  const auto reads = [&](const Instr& i) { return i.a == id || i.b == id || i.c == id; };
+  return std::none_of(k_.instrs.begin(), k_.instrs.end(), reads) &&
+         std::none_of(k_.keeps.begin(), k_.keeps.end(), [&](const Keep& keep) { return keep.value == id; });
+}
+
+// Values on both sides of a vector function live in arrays, which become registers.
+void CRenderer::find_crossing(const std::vector<int>& values) {
+  std::map<int, int> segment;
+  int now = 0;
+  for (int id : values) {
+    if (by_vectors(id)) ++now;
+    segment[id] = now;
+    const Instr& i = instr(id);
+    for (int used : {i.a, i.b, i.c})
+      if (const auto it = segment.find(used); it != segment.end() && (it->second != now || by_vectors(used)))
+        arrays_.insert(used);
+    if (by_vectors(id)) arrays_.insert(id), ++now;
+  }
+}
+
+// The values of `width` lanes from `base` on, then `last` in each lane.
+void CRenderer::lane_body(const std::vector<int>& values, const std::string& symbol, const std::string& base,
+                          const std::string& width, const Lines& last) {
+  const bool whole = width == std::to_string(kLanes);
+  const std::set<int> outer = arrays_;
+  std::map<int, Dim> widened;
+  if (whole) {
+    find_crossing(values);
+    for (int id : values)
+      if (const auto first = side_by_side(id, symbol)) widened.emplace(id, *first), arrays_.insert(id);
+  }
+  for (int id : values)
+    if (arrays_.contains(id))
+      line(std::string(register_type(instr(id).dtype)) + " v" + std::to_string(id) + "[" + std::to_string(kLanes) +
+           "] __attribute__((aligned(64)));");
+  for (const auto& [id, first] : widened)
+    line("lc_" + std::string(name(instr(id).dtype)) + "_to_f32_v(v" + std::to_string(id) + ", in" +
+         std::to_string(instr(id).buffer) + " + " + base + " + " + dim(first) + ");");
+  bool inside = false;
+  const auto enter = [&] {
+    if (std::exchange(inside, true)) return;
+    open("for (int l = 0; l < " + width + "; ++l) {");
+    line("const long " + symbol + " = " + base + " + l;");
+  };
+  for (int id : values) {
+    const Instr& i = instr(id);
+    if (whole && by_vectors(id) && arrays_.contains(i.a)) {
+      if (std::exchange(inside, false)) close();
+      const auto name = [](int v) { return "v" + std::to_string(v); };
+      line(spell_vector(i.op, name(id), name(i.a)));
+    } else if (!widened.contains(id)) {
+      enter();
+      const std::string type = arrays_.contains(id) ? "" : "const " + std::string(register_type(i.dtype)) + " ";
+      line(type + value(id) + " = " + expression(i) + ";");
+    }
+    for (const Keep& keep : k_.keeps)
+      if (keep.value == id) enter(), line(row_element(keep.row, keep.at) + " = " + value(id) + ";");
+  }
+  if (last) enter(), last();
+  if (inside) close();
+  arrays_ = outer;
+}
+
+void CRenderer::straight(const std::vector<int>& values, bool vector, const std::string& width) {
+  if (values.empty()) return;
+  if (vector) return lane_body(values, loop_at(lane_loop_).symbol, lane_base_, width);
+  for (int id : values) {
+    const Instr& i = instr(id);
+    line("const " + std::string(register_type(i.dtype)) + " " + value(id) + " = " + expression(i) + ";");
+  }
+}
+
+void CRenderer::block(const Block& b, bool vector, const std::string& width) {
+  std::vector<int> run;
+  for (const Item& i : b.items) {
+    if (!i.is_loop) {
+      run.push_back(i.id);
+      continue;
+    }
+    straight(run, vector, width);
+    run.clear();
+    loop(i.id, vector, width);
+  }
+  straight(run, vector, width);
+}
+
+// Of skewed rows, what comes next is told from the row of the first loop.
+void CRenderer::fetch_ahead(int loop, const std::string& base) {
+  std::string at = "const long " + loop_at(loop).symbol + " = " + base + ";";
+  if (k_.skewed >= 0 && loop >= k_.output_loops)
+    at += " const long " + loop_at(k_.skewed).symbol + " = " + loop_at(k_.skewed).symbol + "_t;";
+  for (const Prefetch& p : k_.ahead)
+    if (p.loop == loop)
+      line("{ " + at + " __builtin_prefetch(in" + std::to_string(p.buffer) + " + " + dim(p.offset) +
+           (p.level == 1 ? "" : ", 0, 2") + "); }");
+}
+
+// A whole vector, gathered in an array that becomes a register, and stored, past the caches or not.
+void CRenderer::store_vector(int id, const std::string& past) {
+  const Loop& l = loop_at(id);
+  const std::string base = l.symbol + "_", full = std::to_string(kLanes), type(info(k_.dtype).c);
+  line(type + " t[" + full + "] __attribute__((aligned(64)));");
+  const bool narrows = is_half(k_.dtype);
+  if (narrows) line("float wide[" + full + "] __attribute__((aligned(64)));");
+  if (narrows && only_stored(k_.result)) rounded_later_ = k_.result;
+  lane_body(values_in(l.body), l.symbol, base, full, [&] {
+    line(narrows ? "wide[l] = " + value(k_.result) + ";" : "t[l] = " + stored(value(k_.result), k_.dtype) + ";");
+  });
+  rounded_later_ = -1;
+  if (narrows) line("lc_f32_to_" + std::string(name(k_.dtype)) + "_v(t, wide);");
+  line("const long " + l.symbol + " = " + base + ";");
+  line("lc_store(out_ + " + dim(k_.store_offset) + ", t, sizeof t, " + past + ");");
+}
+
+// Single elements from where the loop stands: as many as lie before the first vector that is aligned, or before the
+// loop's end.
+void CRenderer::store_singles(int id) {
+  const Loop& l = loop_at(id);
+  const std::string base = l.symbol + "_", type(info(k_.dtype).c);
+  line("const long " + l.symbol + " = " + base + ";");
+  line(type + "* to = out_ + " + dim(k_.store_offset) + ";");
+  out_ += std::string(dialect_.parallel) + "\n";
+  lane_body(values_in(l.body), l.symbol, base, "(int)w",
+            [&] { line("to[l] = " + stored(value(k_.result), k_.dtype) + ";"); });
+  line(base + " += w;");
+}
+// How many those are.
+std::string CRenderer::unaligned(int id) {
+  const std::string symbol = loop_at(id).symbol;
+  return "lc_unaligned(out_ + " + dim(renamed(k_.store_offset, symbol, 0)) + " + " + symbol + "_, sizeof *out_, " +
+         (k_.streams ? "stream" : "0") + ")";
+}
+
+// From where the loop stands to its end. (Where it stands is the only thing that changes in the loop over vectors: with
+// a number of lanes that is found in each step, GCC's loops reach 0.75 of a copy's speed instead of all of it.)
+void CRenderer::by_whole_vectors(int id, const std::string& to) {
+  const std::string base = loop_at(id).symbol + "_", full = std::to_string(kLanes);
+  open("for (long w; " + base + " < " + to + ";) {");
+  line("w = " + unaligned(id) + ";");
+  line("if (w == 0) w = " + full + ";");
+  open("if (w == " + full + ") for (; " + base + " + " + full + " <= " + to + "; " + base + " += " + full + ") {");
+  if (k_.skewed < 0) fetch_ahead(id, base);
+  store_vector(id, k_.streams ? "stream" : "0");
+  close();
+  line("if (w > " + to + " - " + base + ") w = " + to + " - " + base + ";");
+  store_singles(id);
+  close();
+}
+
+std::string CRenderer::from(int id) {
+  const Loop& l = loop_at(id);
+  return l.tile >= 0 ? loop_at(l.tile).symbol : id == 0 ? "begin" : "0";
+}
+std::string CRenderer::to(int id) {
+  const Loop& l = loop_at(id);
+  return l.tile >= 0 ? l.symbol + "_to" : id == 0 ? "end" : dim(l.extent);
+}
+
+// Loops behind this one are inside of it: what it goes through is known there.
+void CRenderer::fill_tiles(int loop) {
+  for (std::size_t t = 0; t < k_.tiles.size(); ++t) {
+    const Tile& tile = k_.tiles[t];
+    if (tile.across != loop) continue;
+    line("lc_turn_" + std::to_string(size_of(tile.dtype)) + "(in" + std::to_string(k_.buffers.size() + t) + ", " +
+         std::to_string(tile.pitch) + ", in" + std::to_string(tile.buffer) + " + " + dim(tile.origin) + ", " +
+         dim(tile.stride) + ", " + to(loop) + " - " + from(loop) + ", " + to(loop + 1) + " - " + from(loop + 1) + ");");
+  }
+}
+
+void CRenderer::output_lanes(int id) {
+  const Loop& l = loop_at(id);
+  const std::string from = this->from(id), to = this->to(id);
+  const auto asks = [&](const Item& i) {
+    return is_half(k_.dtype) || (!i.is_loop && (by_vectors(i.id) || side_by_side(i.id, l.symbol)));
+  };
+  if (k_.streams || !k_.tiles.empty() ||
+      (!has_loops(l.body) && std::any_of(l.body.items.begin(), l.body.items.end(), asks) &&
+       coefficient(k_.store_offset, l.symbol) == 1)) {
+    line("long " + l.symbol + "_ = " + from + ";");
+    return by_whole_vectors(id, to);
+  }
+  if (!has_loops(l.body)) {
+    out_ += std::string(dialect_.parallel) + "\n";
+    open("for (long " + l.symbol + " = " + from + "; " + l.symbol + " < " + to + "; ++" + l.symbol + ") {");
+    block(l.body, false, "");
+    store();
+    close();
+    return;
+  }
+  const std::string base = l.symbol + "_", full = std::to_string(kLanes);
+  lane_loop_ = id;
+  lane_base_ = base;
+  find_arrays(id);
+  open("for (long " + base + " = " + from + "; " + base + " < " + to + "; " + base + " += " + full + ") {");
+  for (const bool tail : {false, true}) {
+    open(tail ? "else {" : "if (" + base + " + " + full + " <= " + to + ") {");
+    if (tail) line("const int w = (int)(" + to + " - " + base + ");");
+    const std::string width = tail ? "w" : full;
+    block(l.body, true, width);
+    open("for (int l = 0; l < " + width + "; ++l) {");
+    line("const long " + l.symbol + " = " + base + " + l;");
+    store();
+    close();
+    close();
+  }
+  close();
+  lane_loop_ = -1;
+}
+
+void CRenderer::loop(int id, bool vector, const std::string& width) {
+  const Loop& l = loop_at(id);
+  if (l.reduction >= 0) return reduction_loops(id, vector, width);
+  if (l.lanes) return output_lanes(id);
+  if (id == k_.skewed) return skewed_rows(id);
+  fill_tiles(id);
+  const std::string to = this->to(id), step = std::to_string(l.step);
+  open("for (long " + l.symbol + " = " + from(id) + "; " + l.symbol + " < " + to + "; " + l.symbol + " += " + step +
+       ") {");
+  for (const Loop& through : k_.loops)
+    if (through.tile == id)
+      line("const long " + through.symbol + "_to = " + l.symbol + " + " + step + " < " + to + " ? " + l.symbol + " + " +
+           step + " : " + to + ";");
+  block(l.body, vector, width);
+  if (innermost_output(id)) store();
+  close();
+}
+
+std::string CRenderer::text(std::string_view name) {
+  open(std::string(dialect_.function) + " " + std::string(name) +
+       "(const void* const* in, void* out, const long* n, long begin, long end) {");
+  for (std::size_t k = 0; k < k_.buffers.size(); ++k) {
+    const std::string type(info(k_.buffers[k]).c);
+    line("const " + type + "* in" + std::to_string(k) + " = (const " + type + "*)in[" + std::to_string(k) + "];");
+  }
+  const std::string type(info(k_.dtype).c);
+  line(type + "* out_ = (" + type + "*)out;");
+  for (std::size_t k = 0; k < k_.sizes.size(); ++k)
+    line("const long n" + std::to_string(k) + " = n[" + std::to_string(k) + "];");
+  if (k_.streams) line("const int stream = n[" + std::to_string(k_.sizes.size()) + "] != 0;");
+  line(std::string(dialect_.unseen_zero));
+  for (std::size_t k = 0; k < k_.rows.size(); ++k)
+    line(std::string(register_type(k_.rows[k].dtype)) + " row" + std::to_string(k) +
+         (k_.rows[k].copies > 1 ? "_[" : "[") + std::to_string(k_.rows[k].elements * k_.rows[k].copies) +
+         "] __attribute__((aligned(64)));");
+  for (std::size_t t = 0; t < k_.tiles.size(); ++t)
+    line(std::string(info(k_.tiles[t].dtype).c) + " in" + std::to_string(k_.buffers.size() + t) + "[" +
+         std::to_string(k_.tiles[t].elements) + "] __attribute__((aligned(64)));");
+  line("(void)in, (void)n, (void)begin, (void)end, (void)unseen;");
+  block(k_.top, false, "");
+  if (k_.output_loops == 0) store();
+  if (k_.streams) line("if (stream) lc_stored();");
+  close();
+  return std::move(out_);
+}
+
+std::string render(const Kernel& k, std::string_view name, const Dialect& dialect) {
+  return CRenderer(k, dialect).text(name);
+}
+
+}  // namespace lc::ir

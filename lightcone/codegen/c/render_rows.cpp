@@ -1,0 +1,218 @@
+// C text of reductions, begun, fed and folded each on its own, and of loops over skewed rows.
+#include "lightcone/codegen/c/renderer.h"
+
+namespace lc::ir {
+
+// acc = op(acc, value), for one lane or for all.
+void CRenderer::update(const Loop& l, bool vector, const std::string& width) {
+  const Reduction& r = reduction(l.reduction);
+  const std::string acc = "a" + std::to_string(l.reduction) + (vector || l.lanes ? "[l]" : "");
+  const std::string s = acc + " = " + spell(r.op, r.dtype, acc, value(r.value), "") + ";";
+  if (vector) line("for (int l = 0; l < " + width + "; ++l) " + s);
+  else line(s);
+}
+
+// A maximum of floats is one of integers in the order of the floats (a NaN above all): one cycle an element in the
+// chain instead of a dozen.
+bool CRenderer::keyed(const Reduction& r) const {
+  const bool lanes = loop_at(r.inner_loop).lanes;
+  return lanes && lane_loop_ < 0 && r.op == Op::MaxReduce && register_type(r.dtype) == "float";
+}
+std::string CRenderer::join(const Reduction& r, const std::string& a, const std::string& b) {
+  return keyed(r) ? "lc_max_i(" + a + ", " + b + ")" : spell(r.op, r.dtype, a, b, "");
+}
+
+void CRenderer::begin_sums(int id, bool vector) {
+  const Loop& l = loop_at(id);
+  const Reduction& r = reduction(l.reduction);
+  const std::string acc = "a" + std::to_string(l.reduction), type(register_type(r.dtype));
+  const bool lanes = loop_at(r.inner_loop).lanes && !vector;
+  if (!vector && !lanes) return line(type + " " + acc + " = " + identity(r) + ";");
+  line((keyed(r) ? "int" : type) + " " + acc + (lanes ? "_" : "") + "[" + std::to_string(kLanes) +
+       "] __attribute__((aligned(64)));");
+  line("for (int l = 0; l < " + std::to_string(kLanes) + "; ++l) " + acc + (lanes ? "_" : "") +
+       "[l] = " + key(r, identity(r)) + ";");
+}
+
+// The sums of a loop are carried from step to step in a register where they have its width, see LC_CARRY.
+bool CRenderer::carried(const Reduction& r) const {
+  const std::string_view type = register_type(r.dtype);
+  return type == "float" || type == "int";
+}
+void CRenderer::carry(int id, const std::string& how) {
+  const int number = loop_at(id).reduction;
+  const Reduction& r = reduction(number);
+  if (carried(r))
+    line("LC_" + how + "(" + (keyed(r) ? "int" : std::string(register_type(r.dtype))) + ", a" + std::to_string(number) +
+         ");");
+}
+
+// One whole vector of the loop, where it stands.
+void CRenderer::feed_vector(int id) {
+  const Loop& l = loop_at(id);
+  const Reduction& r = reduction(l.reduction);
+  const std::string into = "a" + std::to_string(l.reduction) + (carried(r) ? "t" : "_") + "[l]";
+  carry(id, "TAKE");
+  lane_body(values_in(l.body), l.symbol, l.symbol + "_", std::to_string(kLanes),
+            [&] { line(into + " = " + join(r, into, key(r, value(r.value))) + ";"); });
+  carry(id, "GIVE");
+}
+
+// Whole vectors of the loop, from where it stands.
+void CRenderer::feed_sums(int id) {
+  const Loop& l = loop_at(id);
+  const std::string base = l.symbol + "_", full = std::to_string(kLanes);
+  carry(id, "CARRY");
+  open("for (; " + base + " + " + full + " <= " + dim(l.extent) + "; " + base + " += " + full + ") {");
+  if (k_.skewed < 0) fetch_ahead(id, base);  // else the loop that all of them are asks for it
+  feed_vector(id);
+  close();
+  carry(id, "DONE");
+}
+
+void CRenderer::rest_of_sums(int id) {
+  const Loop& l = loop_at(id);
+  const Reduction& r = reduction(l.reduction);
+  const std::string acc = "a" + std::to_string(l.reduction) + "_[l]", base = l.symbol + "_";
+  lane_body(values_in(l.body), l.symbol, base, "(int)(" + dim(l.extent) + " - " + base + ")",
+            [&] { line(acc + " = " + join(r, acc, key(r, value(r.value))) + ";"); });
+}
+
+void CRenderer::fold_sums(int id) {  // the lanes, in a fixed order
+  const int number = loop_at(id).reduction;
+  const Reduction& r = reduction(number);
+  const std::string acc = "a" + std::to_string(number), type(register_type(r.dtype));
+  for (int half = kLanes / 2; half > 0; half /= 2)
+    line("for (int l = 0; l < " + std::to_string(half) + "; ++l) " + acc +
+         "_[l] = " + join(r, acc + "_[l]", acc + "_[l + " + std::to_string(half) + "]") + ";");
+  line("const " + type + " " + acc + " = " + (keyed(r) ? "lc_unkey_f(" + acc + "_[0])" : acc + "_[0]") + ";");
+}
+
+void CRenderer::reduction_loops(int id, bool vector, const std::string& width) {
+  const Loop& l = loop_at(id);
+  const Reduction& r = reduction(l.reduction);
+  const bool lanes = loop_at(r.inner_loop).lanes && !vector;
+  if (id == r.outer_loop) begin_sums(id, vector);
+  if (id == r.inner_loop && lanes) {
+    line("long " + l.symbol + "_ = 0;");
+    feed_sums(id);
+    rest_of_sums(id);
+  } else {
+    open("for (long " + l.symbol + " = 0; " + l.symbol + " < " + dim(l.extent) + "; ++" + l.symbol + ") {");
+    block(l.body, vector, width);
+    if (id == r.inner_loop) update(l, vector, width);
+    close();
+  }
+  if (id == r.outer_loop && lanes) fold_sums(id);
+}
+
+// The body for the row that is `behind` the first loop's. It computes `values`; they, and `last`, read what was kept for
+// the row.
+void CRenderer::in_row(std::size_t behind, const std::vector<int>& values, int last, const Lines& body) {
+  const std::string row = loop_at(k_.skewed).symbol;
+  line("const long " + row + " = " + row + "_t - " + std::to_string(behind) + ";");
+  std::set<int> read{last};
+  for (const int id : values)
+    for (const Instr& i = instr(id); const int used : {i.a, i.b, i.c}) read.insert(used);
+  for (const int id : values) read.erase(id);
+  for (const int id : read)
+    if (passed_.contains(id))
+      line("const " + std::string(register_type(instr(id).dtype)) + " " + value(id) + " = " + kept(id) + ";");
+  for (std::size_t r = 0; r < k_.rows.size(); ++r)
+    if (const Row& w = k_.rows[r]; w.copies > 1)
+      line(std::string(register_type(w.dtype)) + "* const row" + std::to_string(r) + " = row" + std::to_string(r) +
+           "_ + " + row + " % " + std::to_string(w.copies) + " * " + std::to_string(w.elements) + ";");
+  body();
+}
+// If there is such a row.
+void CRenderer::for_row(std::size_t behind, const std::vector<int>& values, int last, const Lines& body) {
+  const std::string row = loop_at(k_.skewed).symbol + "_t", n = std::to_string(behind);
+  open("if (" + row + " >= " + from(k_.skewed) + " + " + n + " && " + row + " < " + to(k_.skewed) + " + " + n + ") {");
+  in_row(behind, values, last, body);
+  close();
+}
+std::string CRenderer::kept(int id) {
+  return "v" + std::to_string(id) + "_[" + loop_at(k_.skewed).symbol + " % " + std::to_string(slots(k_)) + "]";
+}
+void CRenderer::once_a_row(const std::vector<int>& values) {
+  straight(values, false, "");
+  for (const int id : values)
+    if (passed_.contains(id)) line(kept(id) + " = " + value(id) + ";");
+}
+
+// What the n-th loop is there for.
+int CRenderer::fed(const std::vector<Part>& body, std::size_t n) const {
+  return n + 1 < body.size() ? reduction(loop_at(body[n].loop).reduction).value : k_.result;
+}
+
+// Where every loop has a row, they run as one, a vector of each in a step, the last one first; each from where it
+// stands, for the last one begins with the elements before its first aligned vector. What the first one reads, and
+// nobody has read before, is fetched ahead.
+void CRenderer::run_as_one(const std::vector<Part>& body) {
+  const auto cursor = [&](std::size_t n) { return loop_at(body[n].loop).symbol + "_"; };
+  const std::size_t last = body.size() - 1;
+  const std::string row = loop_at(k_.skewed).symbol, n = std::to_string(last), full = std::to_string(kLanes);
+  open("if (stream && " + row + "_t >= " + from(k_.skewed) + " + " + n + " && " + row + "_t < " + to(k_.skewed) +
+       ") {");
+  open("{");
+  in_row(last, values_in(loop_at(body[last].loop).body), fed(body, last), [&] {
+    line("const long w = " + unaligned(body[last].loop) + ";");
+    open("if (w < " + dim(loop_at(body[last].loop).extent) + ") {");
+    store_singles(body[last].loop);
+    close();
+  });
+  close();
+  for (std::size_t p = 0; p < last; ++p) carry(body[p].loop, "CARRY");
+  open("for (; " + cursor(last) + " + " + full + " <= " + dim(loop_at(body[last].loop).extent) + ";) {");
+  for (std::size_t p = body.size(); p-- > 0;) {
+    open("{");
+    in_row(p, values_in(loop_at(body[p].loop).body), fed(body, p), [&] {
+      fetch_ahead(body[p].loop, cursor(p));
+      if (p < last) feed_vector(body[p].loop);
+      else store_vector(body[p].loop, "1");
+    });
+    line(cursor(p) + " += " + full + ";");
+    close();
+  }
+  close();
+  for (std::size_t p = 0; p < last; ++p) carry(body[p].loop, "DONE");
+  close();
+}
+
+// A row of each loop, or what is left of it, the last one first: what it reads of the kernel's own rows, others
+// overwrite. What follows a loop is computed behind all of them.
+void CRenderer::run_parts(const std::vector<Part>& body) {
+  for (std::size_t n = 0; n < body.size(); ++n) {
+    if (n + 1 < body.size()) begin_sums(body[n].loop, false);
+    line("long " + loop_at(body[n].loop).symbol + "_ = 0;");
+  }
+  run_as_one(body);
+  for (std::size_t n = body.size(); n-- > 0;) {
+    const Loop& l = loop_at(body[n].loop);
+    std::vector<int> values = values_in(l.body);
+    if (n + 1 < body.size()) values.insert(values.end(), body[n + 1].values.begin(), body[n + 1].values.end());
+    for_row(n, values, fed(body, n), [&] {
+      if (n + 1 == body.size()) return by_whole_vectors(body[n].loop, dim(l.extent));
+      feed_sums(body[n].loop);
+      rest_of_sums(body[n].loop);
+      fold_sums(body[n].loop);
+      once_a_row(body[n + 1].values);
+    });
+  }
+}
+
+void CRenderer::skewed_rows(int id) {
+  const std::string step = loop_at(id).symbol + "_t";
+  const std::vector<Part> body = parts(k_);
+  passed_ = passed_values(k_);
+  for (const int v : passed_)
+    line(std::string(register_type(instr(v).dtype)) + " v" + std::to_string(v) + "_[" + std::to_string(slots(k_)) +
+         "];");
+  open("for (long " + step + " = " + from(id) + "; " + step + " < " + to(id) + " + " + std::to_string(body.size() - 1) +
+       "; ++" + step + ") {");
+  if (!body[0].values.empty()) for_row(0, body[0].values, -1, [&] { once_a_row(body[0].values); });
+  run_parts(body);
+  close();
+}
+
+}  // namespace lc::ir

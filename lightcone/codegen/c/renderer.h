@@ -1,0 +1,100 @@
+// Kernel IR as C text: render.cpp writes values, lanes and output loops, render_rows.cpp reductions and skewed rows.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lightcone/codegen/c/text.h"
+#include "lightcone/codegen/c/render.h"
+
+namespace lc::ir {
+
+class CRenderer {
+ public:
+  CRenderer(const Kernel& k, const Dialect& d) : k_(k), dialect_(d) { find_homes(k.top, 0); }
+  std::string text(std::string_view name);
+
+ private:
+  const Loop& loop_at(int id) const { return k_.loops[static_cast<std::size_t>(id)]; }
+  const Instr& instr(int id) const { return k_.instrs[static_cast<std::size_t>(id)]; }
+  const Reduction& reduction(int id) const { return k_.reductions[static_cast<std::size_t>(id)]; }
+  std::string dim(const Dim& d);
+  std::string atom(const Dim::Atom* a);
+  std::string value(int id) { return "v" + std::to_string(id) + (arrays_.contains(id) ? "[l]" : ""); }
+  std::string condition(const Dim& valid);
+  std::string expression(const Instr& i);
+  void block(const Block& b, bool vector, const std::string& width);
+  void straight(const std::vector<int>& values, bool vector, const std::string& width);
+  using Lines = std::function<void()>;
+  void lane_body(const std::vector<int>& values, const std::string& symbol, const std::string& base,
+                 const std::string& width, const Lines& last = {});
+  void find_crossing(const std::vector<int>& values);
+  bool by_vectors(int id) const;
+  std::optional<Dim> side_by_side(int id, const std::string& lane) const;
+  bool only_stored(int id) const;
+  bool rounds_later(const Instr& i) const { return rounded_later_ >= 0 && &i == &instr(rounded_later_); }
+  void fetch_ahead(int loop, const std::string& base);
+  void loop(int id, bool vector, const std::string& width);
+  void output_lanes(int id);
+  void by_whole_vectors(int id, const std::string& to);
+  void store_vector(int id, const std::string& past);
+  void store_singles(int id);
+  std::string unaligned(int id);
+  void reduction_loops(int id, bool vector, const std::string& width);
+  void begin_sums(int id, bool vector);
+  void feed_sums(int id);
+  bool carried(const Reduction& r) const;
+  void carry(int id, const std::string& how);
+  void feed_vector(int id);
+  void rest_of_sums(int id);
+  void fold_sums(int id);
+  std::string join(const Reduction& r, const std::string& a, const std::string& b);
+  bool keyed(const Reduction& r) const;
+  std::string key(const Reduction& r, const std::string& v) const { return keyed(r) ? "lc_key_f(" + v + ")" : v; }
+  void skewed_rows(int id);
+  void run_parts(const std::vector<Part>& body);
+  void run_as_one(const std::vector<Part>& body);
+  int fed(const std::vector<Part>& body, std::size_t n) const;
+  void in_row(std::size_t behind, const std::vector<int>& values, int last, const Lines& body);
+  void for_row(std::size_t behind, const std::vector<int>& values, int last, const Lines& body);
+  void once_a_row(const std::vector<int>& values);
+  std::string kept(int id);
+  void update(const Loop& l, bool vector, const std::string& width);
+  std::string from(int id);
+  std::string to(int id);
+  void fill_tiles(int loop);
+  std::string row_element(int row, const Dim& at) { return "row" + std::to_string(row) + "[" + dim(at) + "]"; }
+  void store() { line("out_[" + dim(k_.store_offset) + "] = " + stored(value(k_.result), k_.dtype) + ";"); }
+  bool innermost_output(int id) const { return id == k_.output_loops - 1; }
+  static std::vector<int> values_in(const Block& b) {
+    std::vector<int> all;
+    for (const Item& i : b.items)
+      if (!i.is_loop) all.push_back(i.id);
+    return all;
+  }
+  bool has_loops(const Block& b) const {
+    return std::any_of(b.items.begin(), b.items.end(), [](const Item& i) { return i.is_loop; });
+  }
+  void line(const std::string& s) { out_ += std::string(static_cast<std::size_t>(indent_) * 2, ' ') + s + "\n"; }
+  void open(const std::string& s) { line(s), ++indent_; }
+  void close(const std::string& s = "}") { --indent_, line(s); }
+  int find_homes(const Block& b, int next);
+  void find_arrays(int lane_loop);
+
+  const Kernel& k_;
+  const Dialect& dialect_;
+  std::string out_;
+  int indent_ = 0;
+  std::map<int, int> home_;  // value -> the straight segment it stands in
+  std::set<int> arrays_;     // values that live across segments inside output lanes
+  int rounded_later_ = -1;   // the result, where it is rounded as it is narrowed and nothing else reads it
+  int lane_loop_ = -1;       // the output loop whose lanes we are inside of
+  std::string lane_base_;
+  std::set<int> passed_;  // passed_values()
+};
+
+}  // namespace lc::ir

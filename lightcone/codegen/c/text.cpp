@@ -1,0 +1,111 @@
+#include "lightcone/codegen/c/text.h"
+
+#include <cmath>
+#include <cstdio>
+
+namespace lc::ir {
+namespace {
+
+std::string_view suffix(DType t) {
+  switch (t) {
+    case DType::F64: return "_d";
+    case DType::I8: return "_c";
+    case DType::I32: return "_i";
+    case DType::I64: return "_l";
+    case DType::U8: return "_b";
+    case DType::Bool: return "_t";
+    default: return "_f";
+  }
+}
+std::string_view short_name(DType t) { return t == DType::Bool ? "bool" : name(t); }
+
+}  // namespace
+
+std::string_view register_type(DType t) {
+  switch (t) {
+    case DType::F64: return "double";
+    case DType::I8: return "signed char";
+    case DType::I32: return "int";
+    case DType::I64: return "long";
+    case DType::Bool: return "int";  // as wide as a float: comparisons stay in vectors
+    case DType::U8: return "unsigned char";
+    default: return "float";
+  }
+}
+
+std::string number(double v, DType t) {
+  const auto quote = [&](std::string s) { return "(" + s + ")"; };
+  if (!is_float(t)) {
+    std::int64_t i = 0;
+    std::uint64_t raw = 0;
+    store_f64(&raw, t, 0, v);
+    i = load_i64(&raw, t, 0);
+    if (i == INT64_MIN) return "(-9223372036854775807L - 1)";
+    return quote(std::to_string(i) + (t == DType::I64 ? "L" : ""));
+  }
+  std::uint64_t raw = 0;
+  store_f64(&raw, t, 0, v);
+  v = load_f64(&raw, t, 0);
+  const bool wide = t == DType::F64;
+  if (std::isnan(v)) return wide ? "__builtin_nan(\"\")" : "__builtin_nanf(\"\")";
+  if (std::isinf(v)) return quote(std::string(v < 0 ? "-" : "") + (wide ? "__builtin_inf()" : "__builtin_inff()"));
+  char text[40];
+  std::snprintf(text, sizeof text, wide ? "%a" : "%af", v);
+  return quote(text);
+}
+
+std::string spell(Op op, DType operand, const std::string& a, const std::string& b, const std::string& c) {
+  std::string s;
+  for (std::size_t k = 0; k < info(op).c.size(); ++k) {
+    const char x = info(op).c[k];
+    if (x == '(' && k > 0) s += suffix(operand);
+    if (x == '$') {
+      const char which = info(op).c[++k];
+      s += which == '0' ? a : which == '1' ? b : c;
+    } else {
+      s += x;
+    }
+  }
+  return s;
+}
+
+std::string spell_vector(Op op, const std::string& to, const std::string& from) {
+  const std::string_view c = info(op).c;
+  return std::string(c.substr(0, c.find('('))) + "_v(" + to + ", " + from + ");";
+}
+
+std::string rounded(const std::string& v, DType t) {
+  return is_half(t) ? "lc_round_" + std::string(name(t)) + "(" + v + ")" : v;
+}
+
+std::string converted(const std::string& v, DType from, DType to) {
+  if (from == to) return v;
+  const auto wide = [](DType t) { return is_half(t) ? DType::F32 : t; };
+  if (from == DType::F64 && is_half(to)) {
+    const std::string n(name(to));
+    return "lc_" + n + "_to_f32(lc_f64_to_" + n + "(" + v + "))";
+  }
+  if (to == DType::Bool) return "(int)((" + v + ") != 0)";
+  if (is_float(to)) return rounded("(" + std::string(register_type(to)) + ")(" + v + ")", to);
+  if (is_float(from))
+    return "lc_" + std::string(short_name(wide(from))) + "_to_" + std::string(short_name(to)) + "(" + v + ")";
+  return "(" + std::string(register_type(to)) + ")(" + v + ")";
+}
+
+std::string loaded(const std::string& buffer, DType t, const std::string& offset) {
+  const std::string v = buffer + "[" + offset + "]";
+  if (t == DType::F16) return "lc_f16_to_f32(" + v + ")";
+  if (t == DType::BF16) return "lc_bf16_to_f32(" + v + ")";
+  if (t == DType::Bool) return "(int)(" + v + " != 0)";
+  return v;
+}
+
+std::string stored(const std::string& v, DType t) {
+  if (t == DType::F16) return "lc_f32_to_f16(" + v + ")";
+  if (t == DType::BF16) return "(unsigned short)(lc_bits(" + v + ") >> 16)";
+  return v;
+}
+
+std::string identity(const Reduction& r) { return r.dtype == DType::Bool ? "0" : number(info(r.op).identity, r.dtype); }
+
+}  // namespace lc::ir

@@ -1,0 +1,315 @@
+#include "lightcone/codegen/llvm/math.h"
+
+#include <algorithm>
+
+#include "lightcone/core/error.h"
+
+namespace lc::ir::llvm {
+namespace {
+
+Value fma(const Value& a, const Operand& b, const Operand& c) { return a.text->call("fma", {a, b.of(a), c.of(a)}); }
+Value round_even(const Value& a) { return a.text->call("rint", {a}); }
+Value fabs(const Value& a) { return a.text->call("fabs", {a}); }
+Value to(const Value& v, Type t) { return v.text->cast(is_real(v.type) ? "fptosi" : "sitofp", v, t); }
+Value widen(const Value& bit, Type t) { return bit.text->cast("zext", bit, t); }
+Value is_nan(const Value& v) { return v != v; }
+Value two_to(const Value& n) { return bits((n + 127) << 23, Type::Float); }
+
+// p(x) by Horner's rule, the highest coefficient first.
+Value polynomial(const Value& x, std::initializer_list<double> c) {
+  Value p = x.text->number(x.type, *c.begin());
+  for (auto k = c.begin() + 1; k != c.end(); ++k) p = fma(p, x, *k);
+  return p;
+}
+
+// Of a vector of bits.
+Value all(const Value& v) {
+  if (v.lanes == 1) return v;
+  const std::string number = "i" + std::to_string(v.lanes);
+  const Value mask =
+      v.text->emit(Type::I1, 1, "bitcast " + v.text->spell(Type::I1, v.lanes) + " " + v.name + " to " + number);
+  return v.text->emit(Type::I1, 1, "icmp eq " + number + " " + mask.name + ", -1");
+}
+
+// 2^f for |f| <= 1/2, by rising powers from the last one on.
+constexpr std::initializer_list<double> kExp2 = {1.535336188319500e-4f, 1.339887440266574e-3f, 9.618437357674640e-3f,
+                                                 5.550332471162809e-2f, 2.402264791363012e-1f, 6.931472028550421e-1f,
+                                                 1.0f};
+
+// As the prelude's functions of sixteen: vreduceps leaves x - round(x), vscalefps multiplies by 2^round(x) in one step.
+bool by_avx512(const Value& x) { return x.lanes == 16 && x.text->target().avx512; }
+Value rounded_part(const char* name, const Value& x) {  // "reduce" or "rndscale", to whole numbers
+  const std::string vector = x.text->spell(Type::Float, 16);
+  return x.text->avx512(name, {vector, "i32", vector, "i16", "i32"}, {x.name, "8", "zeroinitializer", "-1", "4"});
+}
+Value scaled(const Value& p, const Value& n) {
+  const std::string vector = p.text->spell(Type::Float, 16);
+  return p.text->avx512("scalef", {vector, vector, vector, "i16", "i32"},
+                        {p.name, n.name, "zeroinitializer", "-1", "4"});
+}
+
+Value exp2f(const Value& x) {
+  if (by_avx512(x)) return scaled(polynomial(rounded_part("reduce", x), kExp2), rounded_part("rndscale", x));
+  const Value b = bits(x, Type::I32), m = b & 0x7fffffff;
+  const Value near = select(m < 0x43200000, m, m.text->integer(Type::I32, 0x43200000));  // within +-160, a NaN too
+  const Value c = bits((b & -2147483648.0) | near, Type::Float);
+  const Value n = round_even(c), f = c - n;
+  const Value p = polynomial(f, kExp2);
+  const Value e = to(n, Type::I32), h = e >> 1, g = e - h;
+  return select(is_nan(x), x, p * two_to(h) * two_to(g));
+}
+
+Value expf(const Value& x) {
+  const Value b = bits(x, Type::I32), m = b & 0x7fffffff;
+  const Value near = select(m < 0x42e00000, m, m.text->integer(Type::I32, 0x42e00000));  // within +-112, a NaN too
+  const Value c = bits((b & -2147483648.0) | near, Type::Float);
+  const Value turns = c * 1.44269504f, n = by_avx512(x) ? rounded_part("rndscale", turns) : round_even(turns);
+  const Value f = fma(n, -1.42860682e-6f, fma(n, -0.693145752f, c));
+  const Value p =
+      polynomial(f, {1.38204114e-3f, 8.36867746e-3f, 4.16682698e-2f, 0.166665211f, 0.49999994f, 1.0f, 1.0f});
+  if (by_avx512(x)) return select(is_nan(x), x, scaled(p, n));
+  const Value e = to(n, Type::I32), h = e >> 1, g = e - h;
+  return select(is_nan(x), x, p * two_to(h) * two_to(g));
+}
+
+Value log2f(const Value& x) {
+  const Value tiny = x < 1.17549435e-38f;
+  const Value b = bits(select(tiny, x * 8388608.0, x), Type::I32);
+  const Value whole = bits((b & 0x7fffff) | 0x3f800000, Type::Float);
+  const Value big = whole > 1.41421356f;
+  const Value m = select(big, whole * 0.5, whole);
+  const Value shift = select(tiny, 127 + 23, b.text->integer(Type::I32, 127));
+  const Value e = (shift_right(b, 23) & 255) - shift + widen(big, Type::I32);
+  const Value f = m - 1.0;
+  const Value q = polynomial(f, {-0.116073072f, 0.186761156f, -0.188350841f, 0.204186648f, -0.239943504f, 0.288616329f,
+                                 -0.360682815f, 0.480896562f, -0.721347511f, 0.442695051f});
+  const Value r = fma(f, q, f) + to(e, Type::Float);
+  const Value special = select(x == 0.0, -kInf, select(x < 0.0, kNaN, x));
+  return select((x > 0.0) & (x < kInf), r, special);
+}
+
+// The sine, or the cosine: of the rest to a multiple of pi, or to an odd multiple of its half. Where any lane is too
+// large for the reduction, libm's.
+Value wave(const Value& x, bool cosine) {
+  Text& text = *x.text;
+  const Value small = fabs(x) < 1e6;
+  const Value wide = text.cast("fpext", select(small, x, text.number(x.type, 0)), Type::Double);
+  const Value turns = wide * 0.31830988618379067154, n = round_even(cosine ? turns - 0.5 : turns);
+  const Value off = cosine ? n + 0.5 : n;
+  const Value r = fma(off, -1.2246467991473532072e-16, fma(off, -3.14159265358979311600, wide)), s = r * r;
+  const Value p = polynomial(s, {-2.3888674620752786e-08, 2.7525371392890543e-06, -0.00019840867961886158,
+                                 0.0083333311067544259, -0.16666666626107082});
+  const Value v = fma(r * s, p, r);
+  const Value turned = (to(n, Type::I32) & 1) != (cosine ? 1.0 : 0.0);
+  const Value y = text.cast("fptrunc", select(turned, text.number(v.type, -0.0) - v, v), Type::Float);
+  const std::string before = text.label(), slow = "slow" + text.fresh(), done = "done" + text.fresh();
+  text.branch(all(small), done, slow);
+  text.begin_block(slow);
+  const Value z = select(small, y, text.call(cosine ? "cos" : "sin", {x}));
+  text.jump(done);
+  text.begin_block(done);
+  const Value either = text.emit(
+      x.type, x.lanes,
+      "phi " + text.spell(x.type, x.lanes) + " [ " + y.name + ", %" + before + " ], [ " + z.name + ", %" + slow + " ]");
+  return cosine ? either : select(x == 0.0, x, either);
+}
+
+Value maxf(const Value& a, const Value& b) {
+  const Value m = select((a > b) | is_nan(a), a, b);  // b is a NaN, or not less
+  return select(a == b, bits(bits(a, Type::I32) & bits(b, Type::I32), Type::Float), m);
+}
+Value minf(const Value& a, const Value& b) {
+  const Value m = select((a < b) | is_nan(a), a, b);
+  return select(a == b, bits(bits(a, Type::I32) | bits(b, Type::I32), Type::Float), m);
+}
+Value extreme(const Value& a, const Value& b, bool maximum) {
+  switch (a.type) {
+    case Type::Float: return maximum ? maxf(a, b) : minf(a, b);
+    case Type::I1: return maximum ? a | b : a & b;
+    case Type::Double: {
+      const Value& zero = maximum ? a : b;  // of two zeros, b when this one is negative
+      const Value zeros = (zero == 0.0) & (bits(zero, Type::I64) < 0);
+      const Value equal = select(zeros, b, a);
+      const Value ordered =
+          maximum ? select(a > b, a, select(b > a, b, equal)) : select(a < b, a, select(b < a, b, equal));
+      return select(is_nan(a), a, select(is_nan(b), b, ordered));
+    }
+    default: return maximum ? select(a < b, b, a) : select(b < a, b, a);
+  }
+}
+
+// Quotient or remainder with no fault: by 0 it is 0, by -1 it wraps.
+Value divide(const Value& a, const Value& b, bool remainder) {
+  Text& t = *a.text;
+  if (a.type == Type::I1) return remainder ? (a & 0) : a & b;
+  const Value zero = b == 0;
+  if (a.type == Type::U8) return select(zero, 0, t.binary(remainder ? "urem" : "udiv", a, select(zero, 1, b)));
+  const Value minus = b == -1;
+  const Value r = t.binary(remainder ? "srem" : "sdiv", a, select(zero | minus, 1, b));
+  return select(zero, 0, select(minus, remainder ? a & 0 : t.number(a.type, 0) - a, r));
+}
+
+// By squaring, until no lane has a bit of the exponent left.
+Value integer_pow(const Value& base, const Value& exponent) {
+  Text& t = *base.text;
+  const int lanes = std::max(base.lanes, exponent.lanes);
+  const Value a = t.spread(base, lanes), b = t.spread(exponent, lanes);
+  const bool is_signed = a.type != Type::U8;
+  const std::string r = t.variable(a.type, lanes), x = t.variable(a.type, lanes), e = t.variable(a.type, lanes);
+  t.set(r, t.spread(t.integer(a.type, 1), lanes));
+  t.set(x, a);
+  t.set(e, is_signed ? select(b < 0, 0, b) : b);
+  const std::string head = "pow" + t.fresh(), body = "step" + t.fresh(), done = "done" + t.fresh();
+  t.jump(head);
+  t.begin_block(head);
+  const Value left = t.get(e, a.type, lanes);
+  t.branch(all(left == 0), done, body);
+  t.begin_block(body);
+  const Value so_far = t.get(r, a.type, lanes), square = t.get(x, a.type, lanes);
+  t.set(r, select((left & 1) != 0, so_far * square, so_far));
+  t.set(x, square * square);
+  t.set(e, shift_right(left, 1));
+  t.jump(head);
+  t.begin_block(done);
+  const Value power = t.get(r, a.type, lanes);
+  if (!is_signed) return power;
+  const Value sign = select((b & 1) != 0, -1, t.integer(a.type, 1));
+  return select(b < 0, select(a == 1, 1, select(a == -1, sign, a & 0)), power);
+}
+
+Value pow(const Value& a, const Value& b) {
+  Text& t = *a.text;
+  switch (a.type) {
+    case Type::I1: return a | (b ^ 1);
+    case Type::Float: {
+      const Value wide = pow(t.cast("fpext", a, Type::Double), t.cast("fpext", b, Type::Double));
+      return t.cast("fptrunc", wide, Type::Float);
+    }
+    case Type::Double: {
+      const Value root = select(a == -kInf, kInf, t.call("sqrt", {a + 0.0}));
+      return select(b == 0.5, root, t.call("pow", {a, b}));
+    }
+    default: return integer_pow(a, b);
+  }
+}
+
+Value odd_float(const Value& v) {  // rounds to odd, so that rounding again is as good as rounding once
+  Text& t = *v.text;
+  const Value f = t.cast("fptrunc", v, Type::Float), back = t.cast("fpext", f, Type::Double);
+  const Value u = bits(f, Type::I32);
+  const Value moved = select(fabs(back) < fabs(v), u + 1, u - 1);
+  const Value inexact = (v == v) & (back != v) & ((u & 1) == 0) & ((moved & 0x7fffffff) <= 0x7f800000);
+  return bits(select(inexact, moved, u), Type::Float);
+}
+
+Value saturated(const Value& v, DType dtype) {
+  Text& t = *v.text;
+  const Type to = register_type(dtype);
+  const std::int64_t lo = info(dtype).lowest, hi = info(dtype).highest;
+  const Value inside = t.cast(dtype == DType::U8 ? "fptoui" : "fptosi", v, to);
+  const Value below = select(v <= static_cast<double>(lo), t.integer(to, lo), inside);
+  return select(is_nan(v), 0, select(v >= static_cast<double>(hi), t.integer(to, hi), below));
+}
+
+}  // namespace
+
+Type register_type(DType t) {
+  switch (t) {
+    case DType::F64: return Type::Double;
+    case DType::I8: return Type::I8;
+    case DType::I32: return Type::I32;
+    case DType::I64: return Type::I64;
+    case DType::U8: return Type::U8;
+    case DType::Bool: return Type::I1;
+    default: return Type::Float;
+  }
+}
+Type stored_type(DType t) {
+  if (is_half(t)) return Type::I16;
+  return t == DType::Bool ? Type::U8 : register_type(t);
+}
+
+Value constant(Text& text, double v, DType t) {
+  std::uint64_t raw = 0;
+  store_f64(&raw, t, 0, v);
+  if (is_float(t)) return text.real(register_type(t), load_f64(&raw, t, 0));
+  return text.integer(register_type(t), load_i64(&raw, t, 0));
+}
+
+Value apply(Op op, DType result, const Value& a, const Value& b, const Value& c) {
+  const bool narrow = a.type == Type::Float;
+  const auto libm = [](const char* name, const Value& v) { return v.text->call(name, {v}); };
+  const auto compute = [&]() -> Value {
+    switch (op) {
+      case Op::Exp2: return narrow ? exp2f(a) : libm("exp2", a);
+      case Op::Log2: return narrow ? log2f(a) : libm("log2", a);
+      case Op::Exp: return narrow ? expf(a) : libm("exp", a);
+      case Op::Sin: return narrow ? wave(a, false) : libm("sin", a);
+      case Op::Cos: return narrow ? wave(a, true) : libm("cos", a);
+      case Op::Sqrt: return libm("sqrt", a);
+      case Op::Recip: return a.text->number(a.type, 1) / a;
+      case Op::Add:
+      case Op::SumReduce: return a.type == Type::I1 ? a | b : a + b;
+      case Op::Mul: return a.type == Type::I1 ? a & b : a * b;
+      case Op::Div: return is_real(a.type) ? a / b : divide(a, b, false);
+      case Op::Mod: return is_real(a.type) ? a.text->binary("frem", a, b) : divide(a, b, true);
+      case Op::Pow: return pow(a, b);
+      case Op::Maximum:
+      case Op::MaxReduce: return extreme(a, b, true);
+      case Op::Minimum: return extreme(a, b, false);
+      case Op::LessThan: return a < b;
+      case Op::Equal: return a == b;
+      case Op::Where: return select(a, b, c);
+      default: return {};
+    }
+  };
+  const Value v = compute();
+  check(v.known(), "an operation that LLVM code cannot be written for");
+  return info(op).types == Types::Compare || op == Op::Where ? v : rounded(v, result);
+}
+
+Value widened(const Value& v, DType t) {
+  Text& text = *v.text;
+  if (t == DType::F16) return text.cast("fpext", bits(v, Type::Half), Type::Float);
+  if (t == DType::BF16) return bits(text.cast("zext", v, Type::I32) << 16, Type::Float);
+  return t == DType::Bool ? v != 0 : v;
+}
+
+Value narrowed(const Value& v, DType t) {
+  Text& text = *v.text;
+  if (t == DType::F16) return bits(text.cast("fptrunc", v, Type::Half), Type::I16);
+  if (t == DType::Bool) return text.cast("zext", v, Type::U8);
+  if (t != DType::BF16) return v;
+  const Value u = bits(v, Type::I32), high = shift_right(u, 16);
+  const Value near = shift_right(u + 0x7fff + (high & 1), 16);
+  return text.cast("trunc", select(is_nan(v), high | 0x40, near), Type::I16);
+}
+
+Value rounded(const Value& v, DType t) { return is_half(t) ? widened(narrowed(v, t), t) : v; }
+
+Value convert(const Value& v, DType from, DType to) {
+  if (from == to) return v;
+  Text& text = *v.text;
+  const Type target = register_type(to);
+  if (to == DType::Bool) return v != 0;
+  if (!is_float(to) && is_float(from)) return saturated(v, to);
+  if (!is_float(to)) {
+    const auto width = [](Type t) { return t == Type::I1 ? 1 : t <= Type::I8 ? 8 : t == Type::I32 ? 32 : 64; };
+    if (width(target) < width(v.type)) return text.cast("trunc", v, target);
+    if (width(target) == width(v.type)) return {v.text, v.name, target, v.lanes};  // the same bits
+    return text.cast(from == DType::Bool || from == DType::U8 ? "zext" : "sext", v, target);
+  }
+  if (!is_float(from))
+    return rounded(text.cast(from == DType::Bool || from == DType::U8 ? "uitofp" : "sitofp", v, target), to);
+  if (from == DType::F64 && is_half(to)) return rounded(odd_float(v), to);
+  if (v.type == target) return rounded(v, to);
+  return rounded(text.cast(to == DType::F64 ? "fpext" : "fptrunc", v, target), to);
+}
+
+Value key(const Value& v) {
+  const Value b = bits(v, Type::I32);
+  return select(is_nan(v), 0x7fffffff, b ^ ((b >> 31) & 0x7fffffff));
+}
+Value unkey(const Value& k) { return bits(k ^ ((k >> 31) & 0x7fffffff), Type::Float); }
+
+}  // namespace lc::ir::llvm

@@ -1,0 +1,24 @@
+// What the functions of the C prelude compute, as LLVM IR: the same steps on the same numbers.
+#pragma once
+
+#include "lightcone/codegen/llvm/text.h"
+#include "lightcone/core/dtype.h"
+#include "lightcone/core/op.h"
+
+namespace lc::ir::llvm {
+
+Type register_type(DType t);  // f32 for the narrow floats, i1 for bool
+Type stored_type(DType t);
+
+Value constant(Text& text, double v, DType t);
+Value apply(Op op, DType result, const Value& a, const Value& b, const Value& c);
+Value convert(const Value& v, DType from, DType to);
+Value rounded(const Value& v, DType t);   // a register of a narrow float, rounded to it
+Value widened(const Value& v, DType t);   // from memory into a register
+Value narrowed(const Value& v, DType t);  // from a register into memory
+
+// Floats as integers in the same order: -0 below +0, every NaN above infinity.
+Value key(const Value& v);
+Value unkey(const Value& k);
+
+}  // namespace lc::ir::llvm

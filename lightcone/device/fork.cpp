@@ -1,0 +1,155 @@
+#include "lightcone/device/fork.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "lightcone/passes/compiler.h"
+
+namespace lc {
+namespace {
+
+constexpr double kTaskWork = 60000;          // rough operations worth handing to a thread
+constexpr std::int64_t kSmall = 1 << 20;     // bytes of a result; larger kernels gain nothing by company
+constexpr std::size_t kFar = 128;            // places that a kernel may come forward
+constexpr std::int64_t kInFlight = 1 << 20;  // bytes of results that are made earlier for it
+
+struct Job {
+  std::span<const Divided> kernels;
+  double work;
+  int tasks;
+};
+
+// Iterations that this many operations are worth. Where one task ends the next begins: both ask with the same numbers,
+// which holds because the library is compiled without contracting products and sums.
+std::int64_t reached(const Iterations& i, double work) {
+  const double n = work / std::max(i.work, 1.0);
+  if (!(n > 0)) return 0;
+  if (n >= static_cast<double>(i.count)) return i.count;
+  return static_cast<std::int64_t>(n) / i.multiple * i.multiple;
+}
+
+void task(void* arg, int t, int) {
+  const Job& j = *static_cast<const Job*>(arg);
+  const double each = j.work / j.tasks, begin = each * t;
+  const double end = t + 1 == j.tasks ? std::numeric_limits<double>::infinity() : each * (t + 1);
+  double before = 0;
+  for (const Divided& d : j.kernels) {
+    const std::int64_t first = reached(d.iterations, begin - before), last = reached(d.iterations, end - before);
+    if (first < last) d.kernel->run_iterations(d.launch, first, last);
+    before += static_cast<double>(d.iterations.count) * std::max(d.iterations.work, 1.0);
+  }
+}
+
+std::int64_t bytes(const Node& n) {
+  std::int64_t all = static_cast<std::int64_t>(size_of(n.dtype));
+  for (const Dim& d : n.shape) {
+    const std::int64_t most = d.bounds().hi;
+    if (most <= 0) return 0;
+    if (most > kSmall) return kSmall + 1;
+    all = std::min(all * most, kSmall + 1);
+  }
+  return all;
+}
+bool is_part(const Node& n) { return n.op == Op::Kernel && n.kernel->part(); }
+bool reads_node(const Node& n, NodeId id) {
+  return std::any_of(n.in.begin(), n.in.end(), [&](const Edge& e) { return e.node == id; });
+}
+// By node: the state its value becomes.
+std::map<NodeId, NodeId> states(const Graph& g) {
+  std::map<NodeId, NodeId> becomes;
+  for (const Assignment& a : g.assignments()) becomes.emplace(a.next.node, a.state);
+  return becomes;
+}
+bool may_share(const Node& n) {
+  return n.op == Op::Kernel && !is_part(n) && n.kernel->divisible() && bytes(n) <= kSmall;
+}
+
+}  // namespace
+
+void run_divided(std::span<const Divided> kernels, Parallel& parallel) {
+  Job j{kernels, 0, 1};
+  for (const Divided& d : kernels) j.work += static_cast<double>(d.iterations.count) * std::max(d.iterations.work, 1.0);
+  // a few long ranges a worker: short ones in turns would cut the streams the prefetcher follows
+  const int workers = parallel.workers();
+  if (workers > 1) j.tasks = static_cast<int>(std::clamp(j.work / kTaskWork, 1.0, 4.0 * workers));
+  parallel.run(j.tasks, task, &j);
+}
+
+std::vector<NodeId> find_forks(const Graph& g, const Prepared& prepared, int workers) {
+  std::vector<NodeId> last(g.size());
+  for (NodeId id = 0; id < g.size(); ++id) last[id] = id;
+  if (workers == 1) return last;
+  const auto live = g.live();
+  const auto becomes = states(g);
+  std::vector<NodeId> open;  // those that would run together so far
+  const auto close = [&] {
+    for (const NodeId id : open) last[id] = open.back();
+    open.clear();
+  };
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const Node& n = g[id];
+    if (!live[id] || n.op == Op::Input || is_part(n) || prepared.node[id]) continue;
+    const bool reads = std::any_of(n.in.begin(), n.in.end(), [&](const Edge& e) {
+      const NodeId from = is_part(g[e.node]) ? g[e.node].in[0].node : e.node;
+      return std::find(open.begin(), open.end(), from) != open.end();
+    });
+    // it may overwrite a state, but not while others read it
+    const auto state = becomes.find(id);
+    const bool overwrites = state != becomes.end() && std::any_of(open.begin(), open.end(), [&](NodeId k) {
+                              return reads_node(g[k], state->second);
+                            });
+    if (reads || overwrites || !may_share(n) || open.size() == kMostTogether) close();
+    if (may_share(n)) open.push_back(id);
+  }
+  close();
+  return last;
+}
+
+Graph side_by_side(const Graph& g) {
+  std::vector<int> readers(g.size());  // still to come
+  for (NodeId id = 0; id < g.size(); ++id)
+    for (const Edge& e : g[id].in) ++readers[e.node];
+  const auto becomes = states(g);
+  Graph out;
+  constexpr NodeId kNone = ~NodeId{0};
+  std::vector<NodeId> to(g.size(), kNone);
+  const auto emit = [&](NodeId id) {
+    Node n = g[id];
+    for (Edge& e : n.in) --readers[e.node], e.node = to[e.node];
+    to[id] = out.add(std::move(n));
+  };
+  // Nothing it reads is still to be made, and if it may overwrite a state, all others have read that before.
+  const auto may_come = [&](NodeId id, const std::vector<NodeId>& together) {
+    const Node& n = g[id];
+    const NodeId first = to[together[0]];
+    if (!std::all_of(n.in.begin(), n.in.end(),
+                     [&](const Edge& e) { return to[e.node] != kNone && to[e.node] < first; }))
+      return false;
+    const auto state = becomes.find(id);
+    if (state == becomes.end()) return true;
+    const auto own = std::count_if(n.in.begin(), n.in.end(), [&](const Edge& e) { return e.node == state->second; });
+    return readers[state->second] == own &&
+           std::none_of(together.begin(), together.end(), [&](NodeId k) { return reads_node(g[k], state->second); });
+  };
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (g[id].op == Op::Input) emit(id);
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (to[id] != kNone) continue;
+    emit(id);
+    if (!may_share(g[id])) continue;
+    std::vector<NodeId> together{id};
+    std::int64_t earlier = 0;
+    for (NodeId k = id + 1; k < g.size() && k <= id + kFar && together.size() < kMostTogether; ++k) {
+      if (to[k] != kNone || !may_share(g[k]) || !may_come(k, together)) continue;
+      if (!becomes.contains(k)) earlier += bytes(g[k]);
+      if (earlier > kInFlight) break;
+      emit(k);
+      together.push_back(k);
+    }
+  }
+  copy_results(g, to, out);
+  return out;
+}
+
+}  // namespace lc

@@ -1,0 +1,288 @@
+#include "lightcone/device/plan.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "lightcone/device/fork.h"
+#include "lightcone/device/kernel.h"
+#include "lightcone/device/prepared.h"
+
+namespace lc {
+namespace {
+
+constexpr std::size_t kAlign = 64;
+std::size_t aligned(std::size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+
+constexpr std::int64_t kMost = std::int64_t{1} << 46;  // bytes of one value, or of all in flight
+
+std::string names_of(const Dim& d) {
+  std::string names;
+  for (const auto& [name, b] : d.symbols()) names += cat(names.empty() ? "" : ", ", name, " <= ", b.hi);
+  return names;
+}
+
+std::int64_t largest(const Dim& d, const Bindings& sizes) {
+  if (d.is_constant() || sizes.empty()) return d.bounds().hi;
+  const auto names = d.symbols();
+  if (std::all_of(names.begin(), names.end(), [&](const auto& n) { return sizes.contains(n.first); }))
+    return d.eval(sizes);
+  return d
+      .substitute([&](const std::string& name) {
+        const auto it = sizes.find(name);
+        return it == sizes.end() ? std::nullopt : std::optional<Dim>(it->second);
+      })
+      .bounds()
+      .hi;
+}
+
+std::size_t upper(const Dim& d, const Bindings& sizes, const char* what, const Location& where) {
+  const std::int64_t most = largest(d, sizes);
+  if (most < 0) return 0;
+  if (most > kMost)
+    throw Error("plan",
+                d.is_constant() ? cat(what, " needs ", most, " bytes")
+                                : cat(what, " may need ", most, " bytes; lower the bounds of its sizes: ", names_of(d)),
+                where);
+  return static_cast<std::size_t>(most);
+}
+
+// A best-fit allocator that replays the run: blocks are returned as soon as their last reader is
+// done, so the peak is known exactly and each request costs a logarithm.
+class Arena {
+ public:
+  std::size_t take(std::size_t bytes) {
+    bytes = aligned(std::max<std::size_t>(bytes, 1));
+    const auto fit = by_size_.lower_bound(bytes);
+    if (fit == by_size_.end()) return grow(bytes);
+    const std::size_t at = fit->second, size = fit->first;
+    erase(at, size);
+    if (size > bytes) insert(at + bytes, size - bytes);
+    return at;
+  }
+  void give(std::size_t at, std::size_t bytes) {
+    bytes = aligned(std::max<std::size_t>(bytes, 1));
+    auto next = by_place_.lower_bound(at);
+    if (next != by_place_.end() && next->first == at + bytes) {
+      bytes += next->second;
+      erase(next->first, next->second);
+    }
+    next = by_place_.lower_bound(at);
+    if (next != by_place_.begin()) {
+      const auto prev = std::prev(next);
+      if (prev->first + prev->second == at) {
+        at = prev->first;
+        bytes += prev->second;
+        erase(prev->first, prev->second);
+      }
+    }
+    insert(at, bytes);
+  }
+  std::size_t peak() const { return end_; }
+
+ private:
+  std::size_t grow(std::size_t bytes) {
+    std::size_t at = end_;
+    if (!by_place_.empty()) {  // extend a free block that touches the end
+      const auto last = std::prev(by_place_.end());
+      if (last->first + last->second == end_) {
+        at = last->first;
+        erase(last->first, last->second);
+      }
+    }
+    end_ = at + bytes;
+    if (end_ > static_cast<std::size_t>(kMost))
+      throw Error("plan", "the values in flight may need more than 2^46 bytes; give the symbols smaller bounds");
+    return at;
+  }
+  void insert(std::size_t at, std::size_t size) {
+    by_place_[at] = size;
+    by_size_.emplace(size, at);
+  }
+  void erase(std::size_t at, std::size_t size) {
+    by_place_.erase(at);
+    for (auto [it, end] = by_size_.equal_range(size); it != end; ++it)
+      if (it->second == at) {
+        by_size_.erase(it);
+        return;
+      }
+  }
+  std::size_t end_ = 0;
+  std::map<std::size_t, std::size_t> by_place_;
+  std::multimap<std::size_t, std::size_t> by_size_;
+};
+
+std::size_t bytes_of(const Node& n, const Bindings& sizes) {
+  return upper(product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype))), sizes, "a tensor", n.where);
+}
+
+struct Planner {
+  const Graph& g;
+  const Bindings& sizes;
+  MemoryPlan plan;
+  std::vector<NodeId> last;   // last reader of each node; size() means "kept until the end"
+  std::vector<bool> shared;   // another reader runs together with the last one
+  std::vector<NodeId> later;  // blocks that are free when those that run together are done
+  std::vector<bool> is_state;
+  const Prepared prepared;
+  std::unordered_multimap<NodeId, const Assignment*> assigned;  // by what computes the new value
+  Arena arena;
+
+  Planner(const Graph& graph, int workers, const Bindings& at) : g(graph), sizes(at), prepared(find_prepared(graph)) {
+    plan.workers = workers;
+    plan.fork = find_forks(g, prepared, workers);
+    plan.nodes.resize(g.size());
+    plan.scratch.resize(g.size());
+    plan.scratch_bytes.resize(g.size());
+    last.resize(g.size());
+    is_state.resize(g.size());
+    const auto live = g.live();
+    for (NodeId id = 0; id < g.size(); ++id)
+      if (live[id])
+        for (const Edge& e : g[id].in) last[e.node] = id;
+    const auto end = static_cast<NodeId>(g.size());
+    for (const Assignment& a : g.assignments()) is_state[a.state] = true;
+    for (const Root& r : g.roots())
+      if (!is_state[r.edge.node]) last[r.edge.node] = end;  // a state's value before the run is kept as a snapshot
+    for (const Assignment& a : g.assignments()) {
+      last[a.next.node] = end;
+      assigned.emplace(a.next.node, &a);
+    }
+    for (NodeId id = static_cast<NodeId>(g.size()); id-- > 0;)  // a value lives as long as its parts
+      if (live[id] && owner(id) != id) last[owner(id)] = std::max(last[owner(id)], last[id]);
+    shared.resize(g.size());
+    for (NodeId id = 0; id < g.size(); ++id)
+      if (live[id])
+        for (const Edge& e : g[id].in) {
+          const NodeId read = owner(e.node), end_of = last[read];
+          if (end_of < end && end_of != id && plan.fork[end_of] == plan.fork[id]) shared[read] = true;
+        }
+  }
+
+  // Whose memory a value lies in: its own, or that of which it is a part.
+  NodeId owner(NodeId id) const {
+    const Node& n = g[id];
+    return n.op == Op::Kernel && n.kernel->part() && !prepared.node[id] ? n.in[0].node : id;
+  }
+
+  // The state that node `id` may overwrite: it is the state's next value, its kernel works in
+  // place on the state, and nothing reads the old value later.
+  const Assignment* overwrites(NodeId id) const {
+    const Node& n = g[id];
+    if (n.op != Op::Kernel) return nullptr;
+    for (auto [it, end] = assigned.equal_range(id); it != end; ++it) {
+      const Assignment& a = *it->second;
+      if (!a.next.view.identity() || last[a.state] != id || shared[a.state]) continue;
+      for (std::size_t k = 0; k < n.in.size(); ++k)
+        if (n.in[k].node == a.state && n.kernel->in_place(k) &&
+            std::count_if(n.in.begin(), n.in.end(), [&](const Edge& e) { return e.node == a.state; }) == 1)
+          return &a;
+    }
+    return nullptr;
+  }
+
+  // An operand whose arena block the result can take over.
+  const Placement* reusable(NodeId id) const {
+    const Node& n = g[id];
+    if (n.op != Op::Kernel) return nullptr;
+    for (std::size_t k = 0; k < n.in.size(); ++k) {
+      const Placement& p = plan.nodes[n.in[k].node];
+      if (owner(n.in[k].node) != n.in[k].node || shared[n.in[k].node]) continue;
+      if (p.where == Placement::Where::Arena && last[n.in[k].node] == id && n.kernel->in_place(k) &&
+          p.bytes == plan.nodes[id].bytes)
+        return &p;
+    }
+    return nullptr;
+  }
+
+  void place(NodeId id) {
+    const Node& n = g[id];
+    Placement& p = plan.nodes[id];
+    p.bytes = bytes_of(n, sizes);
+    if (n.op == Op::Input || prepared.node[id]) {
+      p = {Placement::Where::Input, 0, id, p.bytes};
+      if (prepared.node[id]) {
+        p.offset = aligned(plan.prepared_bytes);
+        plan.prepared_bytes = p.offset + p.bytes;
+      } else if (is_state[id]) {
+        plan.state_bytes = aligned(plan.state_bytes) + p.bytes;
+        if (std::all_of(n.shape.begin(), n.shape.end(), [](const Dim& d) { return d.is_constant(); })) {
+          p.offset = aligned(plan.state_block);
+          plan.state_block = p.offset + p.bytes;
+        }
+      } else if (prepared.resident[id]) {
+        plan.input_bytes += p.bytes;
+      }
+      return;
+    }
+    if (owner(id) != id) {
+      p.where = Placement::Where::Arena;
+      p.offset = plan.nodes[owner(id)].offset + static_cast<std::size_t>(*n.kernel->part());
+      return;
+    }
+    std::size_t& scratch = plan.scratch_bytes[id];
+    if (n.op == Op::Kernel) {
+      scratch = upper(n.kernel->scratch_bytes(plan.workers), sizes, "scratch memory", n.where);
+      if (scratch) plan.scratch[id] = arena.take(scratch);
+    }
+    std::vector<NodeId> done;
+    for (const Edge& e : n.in) {
+      const NodeId read = owner(e.node);
+      if (last[read] == id && std::find(done.begin(), done.end(), read) == done.end()) done.push_back(read);
+    }
+    if (const Assignment* a = overwrites(id)) {
+      p.where = Placement::Where::Input;
+      p.input = a->state;
+    } else if (const Placement* r = reusable(id)) {
+      p.where = Placement::Where::Arena;
+      p.offset = r->offset;
+      for (NodeId d : done)  // the block lives on under its new name
+        if (&plan.nodes[d] == r) {
+          done.erase(std::find(done.begin(), done.end(), d));
+          break;
+        }
+    } else {
+      p.where = Placement::Where::Arena;
+      p.offset = arena.take(p.bytes);
+    }
+    later.insert(later.end(), done.begin(), done.end());
+    if (plan.fork[id] != id) return;  // the others still run
+    for (NodeId d : later)
+      if (plan.nodes[d].where == Placement::Where::Arena) arena.give(plan.nodes[d].offset, plan.nodes[d].bytes);
+    later.clear();
+    if (scratch) arena.give(plan.scratch[id], scratch);
+  }
+};
+
+}  // namespace
+
+std::size_t upper_bytes(const Node& n) { return bytes_of(n, {}); }
+
+MemoryPlan make_plan(const Graph& g, int workers, const Bindings& sizes) {
+  Planner p(g, workers, sizes);
+  const auto live = g.live();
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (live[id]) p.place(id);
+  for (const Assignment& a : g.assignments()) {
+    const Placement& next = p.plan.nodes[a.next.node];
+    if (!(next.where == Placement::Where::Input && next.input == a.state && a.next.node != a.state))
+      p.plan.copies.push_back(&a);
+  }
+  p.plan.arena_bytes = p.arena.peak();
+  std::vector<bool> kept(g.size());
+  for (const Root& r : g.roots()) {
+    if (g[r.edge.node].op != Op::Input || !p.is_state[r.edge.node] || kept[r.edge.node]) continue;
+    kept[r.edge.node] = true;
+    const std::size_t offset = (p.plan.arena_bytes + 63) / 64 * 64;
+    p.plan.snapshots.emplace_back(r.edge.node, offset);
+    p.plan.arena_bytes = offset + p.plan.nodes[r.edge.node].bytes;
+  }
+  return std::move(p.plan);
+}
+
+std::string MemoryPlan::str() const {
+  return cat("inputs and weights ", input_bytes, " B, prepared weights ", prepared_bytes, " B, state ", state_bytes,
+             " B, arena ", arena_bytes, " B");
+}
+
+}  // namespace lc

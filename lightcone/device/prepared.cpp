@@ -1,0 +1,47 @@
+#include "lightcone/device/prepared.h"
+
+#include <algorithm>
+
+#include "lightcone/device/kernel.h"
+#include "lightcone/device/plan.h"
+
+namespace lc {
+namespace {
+
+bool constant(const Shape& s) {
+  return std::all_of(s.begin(), s.end(), [](const Dim& d) { return d.is_constant(); });
+}
+
+// Never more than a little memory for time: a weight unpacked to f32 stays the run's business.
+bool worth_keeping(const Graph& g, const Node& n) {
+  constexpr std::size_t kSmall = 1 << 20;
+  std::size_t from = 0;
+  for (const Edge& e : n.in) from += upper_bytes(g[e.node]);
+  return upper_bytes(n) <= kSmall + from + from / 4;
+}
+
+}  // namespace
+
+Prepared find_prepared(const Graph& g) {
+  Prepared p{std::vector<bool>(g.size()), std::vector<bool>(g.size())};
+  std::vector<bool> fixed(g.size());  // the same in every run
+  for (NodeId id = 0; id < g.size(); ++id)
+    fixed[id] = g[id].op == Op::Input && g[id].mode == kParameter && constant(g[id].shape);
+  for (const Assignment& a : g.assignments()) fixed[a.state] = false;
+  const auto live = g.live();
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const Node& n = g[id];
+    if (!live[id] || n.op == Op::Input) continue;
+    if (n.op == Op::Kernel && !n.in.empty() && constant(n.shape) && constant(n.kernel->sizes()))
+      p.node[id] = fixed[id] =
+          std::all_of(n.in.begin(), n.in.end(), [&](const Edge& e) { return fixed[e.node]; }) && worth_keeping(g, n);
+    // with several operands, loading one again needs the others
+    if (!p.node[id] || n.in.size() > 1)
+      for (const Edge& e : n.in) p.resident[e.node] = true;
+  }
+  for (const Root& r : g.roots()) p.resident[r.edge.node] = true;
+  for (const Assignment& a : g.assignments()) p.resident[a.next.node] = p.resident[a.state] = true;
+  return p;
+}
+
+}  // namespace lc

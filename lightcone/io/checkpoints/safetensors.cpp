@@ -1,0 +1,258 @@
+// The safetensors format: u64 header length, a JSON header, the data. The rules are the format's
+// own: offsets start at 0, follow each other without holes or overlaps and end with the file.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "lightcone/core/error.h"
+#include "lightcone/io/json_internal.h"
+#include "lightcone/io/mapped_file.h"
+#include "lightcone/io/printable.h"
+#include "lightcone/io/checkpoints/weights.h"
+#include "lightcone/io/checkpoints/weights_internal.h"
+
+namespace lc {
+namespace {
+
+using io::Json;
+using io::JsonDocument;
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMaxHeader = 100'000'000;  // the reference implementation's limit
+
+struct TypeRow {
+  std::string_view name;
+  std::size_t bits;
+  std::optional<DType> dtype;
+};
+constexpr TypeRow kTypes[] = {
+    {"F64", 64, DType::F64},   {"F32", 32, DType::F32},      {"F16", 16, DType::F16},      {"BF16", 16, DType::BF16},
+    {"I64", 64, DType::I64},   {"I32", 32, DType::I32},      {"U8", 8, DType::U8},         {"BOOL", 8, DType::Bool},
+    {"I16", 16, std::nullopt}, {"I8", 8, DType::I8},         {"U16", 16, std::nullopt},    {"U32", 32, std::nullopt},
+    {"U64", 64, std::nullopt}, {"F8_E4M3", 8, std::nullopt}, {"F8_E5M2", 8, std::nullopt}, {"C64", 64, std::nullopt}};
+
+struct Span {
+  std::uint64_t begin, end;
+  std::string_view name;  // in the header
+};
+
+// A non-negative integer below 2^63.
+std::uint64_t whole(const Json& j, const std::string& file, const std::string& what) {
+  const std::optional<std::int64_t> v = j.integer();
+  if (j.is(Json::Kind::TooLarge)) throw file_error("load", file, what, " is too large");
+  if (!v || *v < 0) throw file_error("load", file, what, " is not a whole number");
+  return static_cast<std::uint64_t>(*v);
+}
+
+}  // namespace
+
+class SafetensorsReader {
+ public:
+  SafetensorsReader(Weights& w, Budget& budget) : w_(w), budget_(budget) {}
+  void add(const std::shared_ptr<const MappedFile>& file);
+
+ private:
+  void metadata(const Json& j, const std::string& path);
+  Span tensor(std::string_view name, const Json& entry, const MappedFile& file, std::uint64_t data);
+  Weights& w_;
+  Budget& budget_;
+};
+
+Span SafetensorsReader::tensor(std::string_view name, const Json& entry, const MappedFile& file, std::uint64_t data) {
+  const std::string& path = file.path();
+  const std::string where = cat("tensor ", in_quotes(name));
+  const Json type = entry["dtype"], shape = entry["shape"], offsets = entry["data_offsets"];
+  if (entry.size() != 3 || !type.is(Json::Kind::String) || !shape.is(Json::Kind::Array) || offsets.size() != 2 ||
+      !offsets.is(Json::Kind::Array))
+    throw file_error("load", path, where, " needs dtype, shape and two data_offsets");
+  const auto row =
+      std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeRow& r) { return r.name == type.text(); });
+  if (row == std::end(kTypes)) throw file_error("load", path, where, " has the unknown dtype ", in_quotes(type.text()));
+  if (shape.size() > 64) throw file_error("load", path, where, " has ", shape.size(), " axes");
+  io::take_tensor(budget_, 2 * name.size(), shape.size());
+  StoredTensor t{.shape = {}, .type = std::string(row->name), .bytes = {}, .dtype = row->dtype};
+  for (const auto& [unnamed, extent] : shape)
+    t.shape.push_back(static_cast<std::int64_t>(whole(extent, path, where + ": an extent")));
+  const std::optional<std::int64_t> elements = io::elements_of(t.shape);
+  if (!elements || static_cast<std::uint64_t>(*elements) > std::numeric_limits<std::uint64_t>::max() / row->bits)
+    throw file_error("load", path, where, " is larger than any file");
+  const std::uint64_t begin = whole(offsets[0], path, where + ": an offset"),
+                      end = whole(offsets[1], path, where + ": an offset"), room = file.bytes().size() - data,
+                      bits = static_cast<std::uint64_t>(*elements) * row->bits;
+  if (begin > end || end > room)
+    throw file_error("load", path, where, " lies outside the file: bytes ", begin, " to ", end, " of ", room);
+  if (bits % 8 != 0 || end - begin != bits / 8)
+    throw file_error("load", path, where, " has ", end - begin, " bytes, its shape needs ", bits / 8);
+  t.bytes = file.bytes().subspan(data + begin, end - begin);
+  if (!w_.tensors_.emplace(name, std::move(t)).second)
+    throw file_error("load", path, where, " is there twice, in this file or in another shard");
+  return {begin, end, name};
+}
+
+void SafetensorsReader::metadata(const Json& j, const std::string& path) {
+  if (!j.is(Json::Kind::Object)) throw file_error("load", path, "__metadata__ is not an object");
+  std::set<std::string_view> names;
+  for (const auto& [key, value] : j) {
+    if (!value.is(Json::Kind::String)) throw file_error("load", path, "the metadata ", in_quotes(key), " is not a string");
+    if (!names.insert(key).second) throw file_error("load", path, "the header names ", in_quotes(key), " twice");
+    budget_.take(160 + key.size() + value.text().size());
+    w_.metadata_[std::string(key)] = value.text();
+  }
+}
+
+void SafetensorsReader::add(const std::shared_ptr<const MappedFile>& file) {
+  const auto bytes = file->bytes();
+  const std::string& path = file->path();
+  std::uint64_t length = 0;
+  if (bytes.size() < 8) throw file_error("load", path, "too short for a safetensors file");
+  std::memcpy(&length, bytes.data(), 8);
+  if (length > kMaxHeader || length > bytes.size() - 8)
+    throw file_error("load", path, "not a safetensors file, or a truncated one: a header of ", length,
+                     " bytes in a file of ", bytes.size());
+  const JsonDocument header({reinterpret_cast<const char*>(bytes.data()) + 8, length}, path, budget_);
+  if (!header.root().is(Json::Kind::Object)) throw file_error("load", path, "the safetensors header is not an object");
+  const std::uint64_t data = 8 + length;
+  std::vector<Span> spans;
+  bool described = false;
+  for (const auto& [name, entry] : header.root()) {
+    if (name == "__metadata__") {
+      if (described) throw file_error("load", path, "the header names '__metadata__' twice");
+      described = true;
+      metadata(entry, path);
+    } else {
+      budget_.take(2, sizeof(Span));
+      spans.push_back(tensor(name, entry, *file, data));
+    }
+  }
+  std::sort(spans.begin(), spans.end(),
+            [](const Span& a, const Span& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+  std::uint64_t at = 0;
+  for (const Span& s : spans) {
+    if (s.begin != at)
+      throw file_error("load", path, "tensor ", in_quotes(s.name), s.begin < at ? " overlaps another" : " follows a hole");
+    at = s.end;
+  }
+  if (at != bytes.size() - data) throw file_error("load", path, bytes.size() - data - at, " bytes belong to no tensor");
+}
+
+namespace io {
+
+bool looks_like_safetensors(std::span<const std::byte> b) { return b.size() > 8 && b[8] == std::byte{'{'}; }
+
+std::vector<std::shared_ptr<const MappedFile>> add_safetensors(Weights& w, const std::string& path, bool map,
+                                                               Budget& budget) {
+  std::vector<std::shared_ptr<const MappedFile>> files;
+  SafetensorsReader reader(w, budget);
+  const auto add = [&](const std::string& p) {
+    files.push_back(map ? MappedFile::open(p) : MappedFile::read(p));
+    reader.add(files.back());
+  };
+  if (!path.ends_with(".json")) {
+    add(path);
+    return files;
+  }
+  const JsonDocument index = read_json(path, budget);
+  const Json places = index.root()["weight_map"];
+  if (!places.is(Json::Kind::Object)) throw file_error("load", path, "it has no weight_map");
+  std::set<std::string_view> shards;
+  for (const auto& [name, shard] : places) {
+    if (!shard.is(Json::Kind::String))
+      throw file_error("load", path, "the shard of ", in_quotes(name), " is not a file name");
+    const std::string_view file = shard.text();
+    if (file.empty() || file.find('\0') != file.npos || fs::path(file).filename() != file)  // never outside the folder
+      throw file_error("load", path, "the shard ", in_quotes(file), " is not a plain file name");
+    if (shards.insert(file).second) budget.take(64);
+  }
+  for (std::string_view s : shards) add((fs::path(path).parent_path() / s).string());
+  for (const auto& [name, shard] : places)
+    if (!w.find(name)) throw file_error("load", path, in_quotes(name), " is in no shard");
+  return files;
+}
+
+}  // namespace io
+
+namespace {
+
+std::string_view type_name(DType d) {
+  for (const TypeRow& r : kTypes)
+    if (r.dtype == d) return r.name;
+  throw Error("save_safetensors", cat("no such dtype in safetensors: ", name(d)));
+}
+
+void write_all(int fd, std::span<const std::byte> b, const std::string& path) {
+  while (!b.empty()) {
+    const ssize_t n = ::write(fd, b.data(), std::min<std::size_t>(b.size(), 1u << 30));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) throw Error("save_safetensors", cat("cannot write ", path, ": ", std::strerror(errno)));
+    b = b.subspan(static_cast<std::size_t>(n));
+  }
+}
+
+struct Temporary {  // removed unless it was renamed
+  std::string path;
+  int fd;
+  ~Temporary() {
+    if (fd >= 0) ::close(fd);
+    if (!path.empty()) ::unlink(path.c_str());
+  }
+};
+
+// The JSON header.
+std::string header_of(std::span<const TensorToSave> tensors, const std::map<std::string, std::string>& metadata) try {
+  std::string text = "{";
+  const auto member = [&](const std::string& name, const nlohmann::ordered_json& value) {
+    text += (text.size() > 1 ? "," : "") + nlohmann::json(name).dump() + ":" + value.dump();
+  };
+  if (!metadata.empty()) member("__metadata__", metadata);
+  std::uint64_t at = 0;
+  std::set<std::string_view> names{"__metadata__"};
+  for (const TensorToSave& t : tensors) {
+    const std::optional<std::int64_t> n = io::elements_of(t.shape);
+    if (!n || *n > std::numeric_limits<std::int64_t>::max() / 8)
+      throw Error("save_safetensors", cat(in_quotes(t.name), " has a shape that no memory holds"));
+    if (const std::uint64_t needs = static_cast<std::uint64_t>(*n) * size_of(t.dtype); needs != t.bytes.size())
+      throw Error("save_safetensors", cat(in_quotes(t.name), " has ", t.bytes.size(), " bytes, its shape needs ", needs));
+    if (!names.insert(t.name).second)
+      throw Error("save_safetensors", cat("two tensors are called ", in_quotes(t.name), ", or the name is reserved"));
+    member(t.name, {{"dtype", type_name(t.dtype)}, {"shape", t.shape}, {"data_offsets", {at, at + t.bytes.size()}}});
+    at += t.bytes.size();
+  }
+  text += "}";
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  return text;
+} catch (const nlohmann::json::exception&) {
+  throw Error("save_safetensors", "a name or a word of the metadata is not UTF-8");
+}
+
+}  // namespace
+
+void save_safetensors(const std::string& path, std::span<const TensorToSave> tensors,
+                      const std::map<std::string, std::string>& metadata) {
+  const std::string text = header_of(tensors, metadata);
+  std::error_code ec;
+  if (fs::exists(path, ec) && !fs::is_regular_file(path, ec))
+    throw Error("save_safetensors", cat(path, " exists and is not a regular file"));
+  std::string name = path + ".XXXXXX";
+  Temporary tmp{{}, ::mkstemp(name.data())};
+  if (tmp.fd < 0)
+    throw Error("save_safetensors", cat("cannot create a file beside ", path, ": ", std::strerror(errno)));
+  tmp.path = name;
+  const std::uint64_t length = text.size();
+  write_all(tmp.fd, std::as_bytes(std::span(&length, 1)), path);
+  write_all(tmp.fd, std::as_bytes(std::span(text)), path);
+  for (const TensorToSave& t : tensors) write_all(tmp.fd, t.bytes, path);
+  if (::fchmod(tmp.fd, 0644) != 0 || ::fsync(tmp.fd) != 0 || ::rename(name.c_str(), path.c_str()) != 0)
+    throw Error("save_safetensors", cat("cannot write ", path, ": ", std::strerror(errno)));
+  tmp.path.clear();
+}
+
+}  // namespace lc

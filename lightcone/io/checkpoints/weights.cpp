@@ -1,0 +1,245 @@
+#include "lightcone/io/checkpoints/weights.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "lightcone/core/error.h"
+#include "lightcone/io/checkpoints/gguf.h"
+#include "lightcone/io/mapped_file.h"
+#include "lightcone/io/printable.h"
+#include "lightcone/io/checkpoints/quants.h"
+#include "lightcone/io/checkpoints/weights_internal.h"
+
+namespace lc {
+
+namespace fs = std::filesystem;
+
+std::int64_t StoredTensor::elements() const {
+  const std::optional<std::int64_t> n = io::elements_of(shape);
+  if (!n) throw Error("load", "a tensor whose shape is larger than any memory");
+  return *n;
+}
+
+std::optional<std::int64_t> io::elements_of(std::span<const std::int64_t> shape) {
+  std::int64_t n = 1;
+  bool empty = false;
+  for (std::int64_t d : shape) {
+    empty = empty || d == 0;
+    if (d < 0 || __builtin_mul_overflow(n, std::max<std::int64_t>(d, 1), &n)) return std::nullopt;
+  }
+  return empty ? 0 : n;
+}
+
+void io::take_tensor(Budget& budget, std::size_t name, std::size_t rank) {
+  budget.take(sizeof(StoredTensor) + 112 + 2 * name + 16 * rank);
+}
+
+// llama2.c: seven i32 (dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len), then
+// f32 tensors in a fixed order. A negative vocab_size says that the classifier has its own matrix.
+class Llama2cReader {
+ public:
+  Llama2cReader(Weights& w, const MappedFile& file, Budget& budget) : w_(w), file_(file), budget_(budget) {}
+  void read();
+
+ private:
+  void tensor(const std::string& name, std::vector<std::int64_t> shape);
+  void each_layer(const std::string& name, std::vector<std::int64_t> shape);
+  Weights& w_;
+  const MappedFile& file_;
+  Budget& budget_;
+  std::size_t at_ = 28;
+};
+
+void Llama2cReader::tensor(const std::string& name, std::vector<std::int64_t> shape) {
+  StoredTensor t{.shape = std::move(shape), .type = "F32", .bytes = {}, .dtype = DType::F32};
+  const std::size_t n = static_cast<std::size_t>(t.elements()) * 4;
+  if (n > file_.bytes().size() - at_) throw file_error("load", file_.path(), "truncated: it ends inside ", name);
+  io::take_tensor(budget_, name.size(), t.shape.size());
+  t.bytes = file_.bytes().subspan(at_, n);
+  at_ += n;
+  if (!name.empty()) w_.tensors_.emplace(name, std::move(t));
+}
+
+void Llama2cReader::each_layer(const std::string& name, std::vector<std::int64_t> shape) {
+  for (std::int32_t i = 0; i < w_.llama2c_[2]; ++i) tensor(cat("model.layers.", i, ".", name, ".weight"), shape);
+}
+
+void Llama2cReader::read() {
+  w_.llama2c_.resize(7);
+  std::memcpy(w_.llama2c_.data(), file_.bytes().data(), 28);
+  const auto& h = w_.llama2c_;
+  const std::int64_t dim = h[0], hidden = h[1], heads = h[3], kv_heads = h[4],
+                     vocab = std::abs(static_cast<std::int64_t>(h[5])), context = h[6];
+  const bool sane = dim > 0 && dim <= 1 << 20 && hidden > 0 && hidden <= 1 << 22 && h[2] > 0 && h[2] <= 1000 &&
+                    heads > 0 && heads <= dim && kv_heads > 0 && heads % kv_heads == 0 && dim % heads == 0 &&
+                    vocab > 0 && vocab <= 1 << 24 && context > 0 && context <= 1 << 24;
+  if (!sane)
+    throw file_error("load", file_.path(), "not a checkpoint this library knows (GGUF, safetensors or llama2.c .bin)");
+  const std::int64_t kv = dim / heads * kv_heads;
+  tensor("model.embed_tokens.weight", {vocab, dim});
+  each_layer("input_layernorm", {dim});
+  each_layer("self_attn.q_proj", {dim, dim});
+  each_layer("self_attn.k_proj", {kv, dim});
+  each_layer("self_attn.v_proj", {kv, dim});
+  each_layer("self_attn.o_proj", {dim, dim});
+  each_layer("post_attention_layernorm", {dim});
+  each_layer("mlp.gate_proj", {hidden, dim});
+  each_layer("mlp.down_proj", {dim, hidden});
+  each_layer("mlp.up_proj", {hidden, dim});
+  tensor("model.norm.weight", {dim});
+  tensor("", {context, dim / heads});  // cosines and sines older versions stored
+  if (h[5] < 0) tensor("lm_head.weight", {vocab, dim});
+  if (at_ != file_.bytes().size())
+    throw file_error("load", file_.path(), file_.bytes().size() - at_, " bytes too many for its header");
+}
+
+class GgufWeightsReader {
+ public:
+  static void read(Weights& w, std::shared_ptr<const MappedFile> file, Budget& budget) {
+    auto g = std::make_shared<GgufFile>(io::read_gguf(std::move(file), budget));
+    const auto bytes = g->file->bytes();
+    for (const GgufTensor& t : g->tensors) {
+      io::take_tensor(budget, t.name.size(), t.shape.size());
+      StoredTensor s{
+          .shape = t.shape, .type = std::string(ggml_type_name(t.type)), .bytes = bytes.subspan(t.offset, t.bytes)};
+      s.ggml = static_cast<int>(t.type);
+      if (s.type == "F32") s.dtype = DType::F32;
+      if (s.type == "F64") s.dtype = DType::F64;
+      if (s.type == "F16") s.dtype = DType::F16;
+      if (s.type == "BF16") s.dtype = DType::BF16;
+      if (s.type == "I8") s.dtype = DType::I8;
+      if (s.type == "I32") s.dtype = DType::I32;
+      if (s.type == "I64") s.dtype = DType::I64;
+      for (const QuantInfo& q : kQuantFormats)
+        if (s.type == q.ggml_name) s.quant = q.format;
+      w.tensors_.emplace(t.name, std::move(s));
+    }
+    w.format_ = "GGUF";
+    w.gguf_ = g;
+    w.files_ = {g->file};
+  }
+};
+
+namespace {
+
+// The file a directory means.
+std::string inside(const std::string& folder) {
+  constexpr const char* kUsual[] = {"model.safetensors.index.json", "model.safetensors"};
+  if (std::string usual = io::first_in(folder, kUsual); !usual.empty()) return usual;
+  std::vector<std::string> found;
+  std::error_code ec;
+  for (fs::directory_iterator at(folder, ec), end; !ec && at != end; at.increment(ec))
+    if (const fs::path& p = at->path(); p.extension() == ".safetensors" || p.extension() == ".gguf")
+      found.push_back(p.string());
+  if (ec) throw file_error("load", folder, "cannot list the folder: ", ec.message());
+  if (found.size() == 1) return found.front();
+  throw Error("load", printable(folder, 500) + (found.empty() ? " holds no model.safetensors, shard index or GGUF file"
+                                                              : " holds several checkpoints: name one of the files"));
+}
+
+}  // namespace
+
+// A link to nowhere is there, too: opening it says what is wrong with it.
+std::string io::first_in(const std::string& folder, std::span<const char* const> names) {
+  for (const char* name : names) {
+    const fs::path p = fs::path(folder) / name;
+    std::error_code ec;
+    if (fs::exists(fs::symlink_status(p, ec))) return p.string();
+  }
+  return "";
+}
+bool io::is_folder(const std::string& path) {
+  std::error_code ec;
+  return fs::is_directory(path, ec);
+}
+
+Weights Weights::open(std::shared_ptr<const MappedFile> file, const ReadOptions& o) {
+  Budget budget(o, file->path());
+  return open(std::move(file), o, budget);
+}
+
+Weights Weights::open(std::shared_ptr<const MappedFile> file, const ReadOptions& o, Budget& budget) {
+  Weights w;
+  w.options_ = o;
+  w.path_ = file->path();
+  const auto bytes = file->bytes();
+  if (bytes.size() >= 4 && std::memcmp(bytes.data(), "GGUF", 4) == 0) {
+    GgufWeightsReader::read(w, file, budget);
+    return w;
+  }
+  if (bytes.size() < 28) throw file_error("load", w.path_, "too short for a checkpoint (", bytes.size(), " bytes)");
+  w.format_ = "llama2.c";
+  Llama2cReader(w, *file, budget).read();
+  w.files_ = {std::move(file)};
+  return w;
+}
+
+Weights Weights::open(const std::string& path, const ReadOptions& o) {
+  std::error_code ec;
+  if (!fs::exists(fs::symlink_status(path, ec))) throw Error("load", cat("there is no file ", in_quotes(path)));
+  const std::string file = io::is_folder(path) ? inside(path) : path;
+  Budget budget(o, path);
+  if (!file.ends_with(".json") && !file.ends_with(".safetensors")) {
+    auto bytes = o.map ? MappedFile::open(file) : MappedFile::read(file);
+    if (!io::looks_like_safetensors(bytes->bytes())) return open(std::move(bytes), o, budget);
+  }
+  Weights w;
+  w.options_ = o;
+  w.path_ = path;
+  w.format_ = "safetensors";
+  w.files_ = io::add_safetensors(w, file, o.map, budget);
+  constexpr const char* kConfig[] = {"config.json"};
+  if (const std::string config = io::first_in(fs::path(file).parent_path().string(), kConfig); !config.empty()) {
+    w.config_json_ = read_text_file(config);
+    budget.parsed(w.config_json_.size());
+    budget.take(w.config_json_.size());
+  }
+  return w;
+}
+
+const StoredTensor* Weights::find(std::string_view name) const {
+  const auto it = tensors_.find(name);
+  return it == tensors_.end() ? nullptr : &it->second;
+}
+const StoredTensor& Weights::at(std::string_view name) const {
+  if (const StoredTensor* t = find(name)) return *t;
+  throw file_error("load", path_, "there is no tensor ", in_quotes(name));
+}
+const MappedFile* Weights::file_of(std::span<const std::byte> bytes) const {
+  for (const auto& f : files_)
+    if (std::less_equal<>()(f->bytes().data(), bytes.data()) &&
+        std::less_equal<>()(bytes.data() + bytes.size(), f->bytes().data() + f->bytes().size()))
+      return f.get();
+  return nullptr;
+}
+void Weights::release(std::span<const std::byte> bytes) const {
+  if (const MappedFile* f = file_of(bytes)) f->release(bytes);
+}
+void Weights::prefetch(std::span<const std::byte> bytes) const {
+  if (const MappedFile* f = file_of(bytes)) f->prefetch(bytes);
+}
+std::size_t Weights::bytes() const {
+  std::size_t n = 0;
+  for (const auto& [name, t] : tensors_) n += t.bytes.size();
+  return n;
+}
+
+std::vector<float> Weights::read(const StoredTensor& t) {
+  const bool readable = t.ggml >= 0 ? can_dequantize(static_cast<std::uint32_t>(t.ggml)) : t.dtype.has_value();
+  if (!readable) throw Error("load", cat("values of type ", printable(t.type, 40), " cannot be read yet"));
+  std::vector<float> v(static_cast<std::size_t>(t.elements()));
+  if (t.ggml >= 0) {
+    dequantize_gguf(static_cast<std::uint32_t>(t.ggml), t.bytes.data(), t.elements(), v.data());
+    return v;
+  }
+  for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(load_f64(t.bytes.data(), *t.dtype, i));
+  return v;
+}
+
+std::string read_text_file(const std::string& path, std::size_t limit) {
+  const auto f = MappedFile::read(path, limit);
+  return {reinterpret_cast<const char*>(f->bytes().data()), f->bytes().size()};
+}
+
+}  // namespace lc

@@ -1,0 +1,30 @@
+// Shared by the readers of checkpoint formats.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lightcone/io/checkpoints/gguf.h"
+#include "lightcone/io/mapped_file.h"
+#include "lightcone/io/read_options.h"
+#include "lightcone/io/checkpoints/weights.h"
+
+namespace lc::io {
+
+// How many elements a shape has; nothing when its extents together are larger than any memory, even where one is 0.
+std::optional<std::int64_t> elements_of(std::span<const std::int64_t> shape);
+// What a table of tensors takes for one of them.
+void take_tensor(Budget& budget, std::size_t name, std::size_t rank);
+bool looks_like_safetensors(std::span<const std::byte> bytes);
+GgufFile read_gguf(std::shared_ptr<const MappedFile> file, Budget& budget);
+// One file, or a *.index.json with its shards.
+std::vector<std::shared_ptr<const MappedFile>> add_safetensors(Weights& w, const std::string& path, bool map,
+                                                               Budget& budget);
+// The path of the first of these names that a folder holds, whatever it is; "" when it holds none.
+std::string first_in(const std::string& folder, std::span<const char* const> names);
+bool is_folder(const std::string& path);
+
+}  // namespace lc::io

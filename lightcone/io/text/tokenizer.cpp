@@ -1,0 +1,107 @@
+#include "lightcone/io/text/tokenizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "lightcone/core/error.h"
+#include "lightcone/io/text/longest_match.h"
+#include "lightcone/io/text/tokenizer_kinds.h"
+#include "lightcone/io/utf8.h"
+
+namespace lc {
+namespace {
+
+// A machine that finds what is cut out of a text before anything else; null where nothing is.
+std::shared_ptr<const LongestMatch> tokens_in_text(const Vocabulary& v, bool control) {
+  std::vector<std::pair<std::string_view, int>> found;
+  for (std::size_t i = 0; i < std::min(v.types.size(), v.pieces.size()); ++i)
+    if (!v.pieces[i].empty() &&
+        (v.types[i] == Vocabulary::Type::UserDefined || (control && v.types[i] == Vocabulary::Type::Control)))
+      found.emplace_back(v.pieces[i], static_cast<int>(i));
+  return found.empty() ? nullptr : std::make_shared<const LongestMatch>(std::move(found), true);
+}
+
+}  // namespace
+
+Tokenizer::Tokenizer(Vocabulary v)
+    : v_(std::move(v)), defined_(tokens_in_text(v_, false)), control_(tokens_in_text(v_, true)) {
+  std::sort(v_.ends.begin(), v_.ends.end());
+}
+
+Vocabulary::Type Tokenizer::type(int id) const {
+  return v_.types.empty() ? Vocabulary::Type::Normal : v_.types[static_cast<std::size_t>(id)];
+}
+
+bool Tokenizer::is_end(int id) const {
+  return (id == v_.eos && id >= 0) || std::binary_search(v_.ends.begin(), v_.ends.end(), id);
+}
+
+std::string Tokenizer::piece(int id) const { return id >= 0 && id < size() ? bytes_of(id) : ""; }
+
+std::vector<int> Tokenizer::encode(std::string_view text, bool specials, bool parse_control) const {
+  require_utf8(text, "the text");
+  std::vector<int> out;
+  if (specials && v_.add_bos && v_.bos >= 0) out.push_back(v_.bos);
+  // Tokens the user defined, and control tokens when asked for, are cut out of the text first.
+  bool first = true;
+  std::size_t begin = 0;
+  const auto flush = [&](std::size_t end) {
+    if (end > begin) encode_text(text.substr(begin, end - begin), first, out), first = false;
+  };
+  if (const auto& tokens = parse_control ? control_ : defined_) {
+    std::size_t at = 0;
+    tokens->cover(text, [&](int id, std::size_t bytes) {
+      at += bytes;
+      if (id == LongestMatch::kAny) return;
+      flush(at - bytes);
+      out.push_back(id);
+      begin = at;
+      first = v_.kind == Vocabulary::Kind::SentencePiece;  // a space prefix follows a special token again
+    });
+  }
+  flush(text.size());
+  if (specials && v_.add_eos && v_.eos >= 0) out.push_back(v_.eos);
+  return out;
+}
+
+std::string Tokenizer::decode(std::span<const int> ids) const {
+  std::string s;
+  bool first = true;
+  for (int id : ids) {
+    if (id < 0 || id >= size()) throw Error("tokenizer", cat("token ", id, " is outside the vocabulary of ", size()));
+    std::string p = bytes_of(id);
+    if (first && !p.empty()) {
+      if (v_.kind == Vocabulary::Kind::SentencePiece && v_.space_prefix && p.front() == ' ') p.erase(0, 1);
+      if (v_.kind == Vocabulary::Kind::WordPiece && p.front() == ' ') p.erase(0, 1);
+      first = false;
+    }
+    s += p;
+  }
+  return s;
+}
+
+std::shared_ptr<const Tokenizer> make_tokenizer(Vocabulary v) { return make_tokenizer(std::move(v), nullptr); }
+
+std::shared_ptr<const Tokenizer> make_tokenizer(Vocabulary v, Budget* budget) {
+  const auto n = v.pieces.size();
+  if (n == 0) throw Error("tokenizer", "the vocabulary is empty");
+  if (n > static_cast<std::size_t>(std::numeric_limits<int>::max()))
+    throw Error("tokenizer", "the vocabulary is too large");
+  if (!v.types.empty() && v.types.size() != n)
+    throw Error("tokenizer", cat(v.types.size(), " token types for ", n, " tokens"));
+  if (!v.scores.empty() && v.scores.size() != n)
+    throw Error("tokenizer", cat(v.scores.size(), " scores for ", n, " tokens"));
+  if (std::any_of(v.scores.begin(), v.scores.end(), [](float s) { return std::isnan(s); }))
+    throw Error("tokenizer", "a score is not a number");
+  for (int* id : {&v.bos, &v.eos, &v.unk})
+    if (*id < -1 || *id >= static_cast<int>(n))
+      throw Error("tokenizer", cat("the special token ", *id, " is outside the vocabulary of ", n));
+  switch (v.kind) {
+    case Vocabulary::Kind::SentencePiece: return make_sentencepiece(std::move(v), budget);
+    case Vocabulary::Kind::ByteBpe: return make_byte_bpe(std::move(v));
+    default: return make_wordpiece(std::move(v));
+  }
+}
+
+}  // namespace lc

@@ -1,0 +1,305 @@
+// Vocabularies from files.
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+
+#include "lightcone/io/checkpoints/gguf.h"
+#include "lightcone/io/text/joins.h"
+#include "lightcone/io/text/longest_match.h"
+#include "lightcone/io/mapped_file.h"
+#include "lightcone/io/printable.h"
+#include "lightcone/io/text/tokenizer_json.h"
+#include "lightcone/io/text/tokenizer_kinds.h"
+#include "lightcone/io/checkpoints/weights_internal.h"
+
+namespace lc {
+namespace {
+
+namespace fs = std::filesystem;
+using Type = Vocabulary::Type;
+
+// Tokens that end a turn or a text in the models people use, whatever their ids.
+constexpr std::string_view kEnds[] = {"<|eot_id|>",      "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>",
+                                      "<|end_of_text|>", "<|eom_id|>", "<EOT>",   "<|EOT|>"};
+
+void find_ends(Vocabulary& v) {
+  for (std::size_t i = 0; i < std::min(v.types.size(), v.pieces.size()); ++i)
+    if ((v.types[i] == Type::Control || v.types[i] == Type::UserDefined) &&
+        std::find(std::begin(kEnds), std::end(kEnds), v.pieces[i]) != std::end(kEnds))
+      v.ends.push_back(static_cast<int>(i));
+}
+
+// Takes what a vocabulary's indexes will need, and builds them.
+std::shared_ptr<const Tokenizer> indexed(Vocabulary v, const std::string& path, Budget& budget) {
+  std::size_t bytes = 0, cut = 0;
+  for (const std::string& p : v.pieces) bytes += p.size();
+  for (std::size_t i = 0; i < std::min(v.types.size(), v.pieces.size()); ++i)
+    if (v.types[i] == Type::UserDefined || v.types[i] == Type::Control) cut += v.pieces[i].size() + 1;
+  budget.take(cut, 2 * LongestMatch::kBytesEach);
+  if (v.kind == Vocabulary::Kind::WordPiece) {
+    budget.take(bytes + v.pieces.size(), LongestMatch::kBytesEach);
+  } else {
+    budget.take(v.pieces.size() + v.merges.size(), kIndexBytes);
+    budget.take(v.merges.size(), sizeof(Joins::Join) + sizeof(std::size_t) + sizeof(int));
+    for (const auto& [left, right] : v.merges) budget.take(piece_bytes(left.size() + right.size()));
+  }
+  find_ends(v);
+  try {
+    return make_tokenizer(std::move(v), &budget);
+  } catch (const Error& e) {
+    if (e.op() == "load") throw;  // the budget's, which names the file
+    throw file_error("tokenizer", path, e.problem());
+  }
+}
+
+Type ggml_token_type(double t) {
+  switch (t >= 2 && t < 7 ? static_cast<int>(t) : 1) {
+    case 2: return Type::Unknown;
+    case 3: return Type::Control;
+    case 4: return Type::UserDefined;
+    case 5: return Type::Unused;
+    case 6: return Type::Byte;
+    default: return Type::Normal;
+  }
+}
+
+// llama2.c: i32 longest piece, then for each piece f32 score, i32 length, bytes.
+Vocabulary from_llama2c(const MappedFile& f, int size, Budget& budget) {
+  Vocabulary v;
+  v.escape_spaces = false;
+  v.bos = 1, v.eos = 2, v.unk = 0;
+  v.add_bos = true;
+  const auto b = f.bytes();
+  budget.parsed(b.size());
+  std::size_t at = 4;
+  while (at < b.size() && (size == 0 || static_cast<int>(v.pieces.size()) < size)) {
+    float score;
+    std::int32_t length;
+    if (b.size() - at < 8) throw file_error("tokenizer", f.path(), "truncated after ", v.pieces.size(), " pieces");
+    std::memcpy(&score, b.data() + at, 4);
+    std::memcpy(&length, b.data() + at + 4, 4);
+    at += 8;
+    if (length < 0 || static_cast<std::size_t>(length) > b.size() - at || length > 1 << 16)
+      throw file_error("tokenizer", f.path(), "not a tokenizer, or a damaged one: piece ", v.pieces.size(), " has ",
+                       length, " bytes");
+    budget.take(piece_bytes(static_cast<std::size_t>(length)));
+    v.pieces.emplace_back(reinterpret_cast<const char*>(b.data() + at), static_cast<std::size_t>(length));
+    v.scores.push_back(score);
+    const std::string& p = v.pieces.back();
+    const std::size_t i = v.pieces.size() - 1;
+    v.types.push_back(i == 0                                  ? Type::Unknown
+                      : i <= 2                                ? Type::Control
+                      : p.size() == 6 && p.starts_with("<0x") ? Type::Byte
+                                                              : Type::Normal);
+    at += static_cast<std::size_t>(length);
+  }
+  if (v.pieces.size() < 3 || (size > 0 && static_cast<int>(v.pieces.size()) < size))
+    throw file_error("tokenizer", f.path(), "it holds ", v.pieces.size(), " pieces, ", std::max(size, 3),
+                     " are needed");
+  return v;
+}
+
+// As much of the protocol-buffer wire format as ModelProto needs. A field of another type than asked for is an Error.
+class Proto {
+ public:
+  Proto(std::string_view b, const std::string& path) : b_(b), path_(path) {}
+  bool next() {  // moves to the next field
+    if (at_ >= b_.size()) return false;
+    const std::uint64_t key = varint();
+    field = key >> 3, type_ = static_cast<int>(key & 7);
+    switch (type_) {
+      case kVarint: number_ = varint(); break;
+      case kEight: bytes_ = take(8); break;
+      case kBytes: bytes_ = take(varint()); break;
+      case kFour: bytes_ = take(4); break;
+      default: fail();
+    }
+    return true;
+  }
+  float real() const {
+    float f;
+    if (type_ != kFour) fail();
+    std::memcpy(&f, bytes_.data(), 4);
+    return f;
+  }
+  std::uint64_t number() const {
+    if (type_ != kVarint) fail();
+    return number_;
+  }
+  std::string_view bytes() const {
+    if (type_ != kBytes) fail();
+    return bytes_;
+  }
+  std::uint64_t field = 0;
+
+ private:
+  enum { kVarint = 0, kEight = 1, kBytes = 2, kFour = 5 };
+  [[noreturn]] void fail() const {
+    throw file_error("tokenizer", path_, "not a SentencePiece model, or a damaged one");
+  }
+  std::uint64_t varint() {
+    std::uint64_t v = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      if (at_ >= b_.size()) fail();
+      const auto byte = static_cast<unsigned char>(b_[at_++]);
+      v |= static_cast<std::uint64_t>(byte & 127) << shift;
+      if (byte < 128) return v;
+    }
+    fail();
+  }
+  std::string_view take(std::uint64_t n) {
+    if (n > b_.size() - at_) fail();
+    const std::string_view s = b_.substr(at_, n);
+    at_ += n;
+    return s;
+  }
+  std::string_view b_;
+  const std::string& path_;
+  std::size_t at_ = 0;
+  int type_ = 0;
+  std::uint64_t number_ = 0;
+  std::string_view bytes_;
+};
+
+// sentencepiece_model.proto: pieces (1), trainer_spec (2), normalizer_spec (3).
+Vocabulary from_sentencepiece(const MappedFile& f, Budget& budget) {
+  Vocabulary v;
+  v.add_bos = true;
+  v.unk = 0, v.bos = 1, v.eos = 2;
+  std::uint64_t model = 1;
+  budget.parsed(f.bytes().size());
+  for (Proto p({reinterpret_cast<const char*>(f.bytes().data()), f.bytes().size()}, f.path()); p.next();) {
+    if (p.field == 1) {
+      std::string_view piece;
+      float score = 0;
+      Type type = Type::Normal;
+      for (Proto q(p.bytes(), f.path()); q.next();) {
+        if (q.field == 1) piece = q.bytes();
+        if (q.field == 2) score = q.real();
+        if (q.field == 3) type = ggml_token_type(static_cast<double>(q.number()));
+      }
+      budget.take(piece_bytes(piece.size()));
+      v.pieces.emplace_back(piece), v.scores.push_back(score), v.types.push_back(type);
+    } else if (p.field == 2) {
+      for (Proto q(p.bytes(), f.path()); q.next();) {
+        if (q.field == 3) model = q.number();
+        if (q.field == 40) v.unk = static_cast<int>(static_cast<std::int64_t>(q.number()));
+        if (q.field == 41) v.bos = static_cast<int>(static_cast<std::int64_t>(q.number()));
+        if (q.field == 42) v.eos = static_cast<int>(static_cast<std::int64_t>(q.number()));
+      }
+    } else if (p.field == 3) {
+      for (Proto q(p.bytes(), f.path()); q.next();)
+        if (q.field == 3) v.space_prefix = q.number() != 0;
+    }
+  }
+  if (model != 2) throw file_error("tokenizer", f.path(), "only BPE models of SentencePiece are supported");
+  return v;
+}
+
+// What the three kinds of tokenizer GGUF knows differ in.
+void set_kind(Vocabulary& v, const GgufFile& g, Budget& budget) {
+  const std::string &path = g.file->path(), model = g.text("tokenizer.ggml.model").value_or("");
+  if (model == "llama") {
+    v.bos = 1, v.eos = 2, v.unk = 0, v.add_bos = true;
+  } else if (model == "gpt2") {
+    const std::string pre = g.text("tokenizer.ggml.pre").value_or("");
+    v.kind = Vocabulary::Kind::ByteBpe;
+    v.split = split_patterns(pre);
+    v.whole_words = v.add_bos = pre == "llama-bpe" || pre == "llama3" || pre == "llama-v3";
+    if (pre == "tekken" || pre == "dbrx") v.whole_words = true;
+    const auto* merges = g.strings("tokenizer.ggml.merges");
+    if (!merges) throw file_error("tokenizer", path, "it has no merges");
+    for (std::string_view m : *merges) {
+      const std::size_t space = m.find(' ', 1);
+      if (space == m.npos) throw file_error("tokenizer", path, "the merge ", in_quotes(m), " is not a pair");
+      budget.take(2 * piece_bytes(m.size()));
+      v.merges.emplace_back(m.substr(0, space), m.substr(space + 1));
+    }
+  } else if (model == "bert") {
+    v.kind = Vocabulary::Kind::WordPiece;
+    v.bos = 101, v.eos = 102;
+    v.add_bos = v.add_eos = true;
+  } else {
+    throw file_error("tokenizer", path, "a tokenizer of type ", in_quotes(model),
+                     " is not supported (llama, gpt2 and bert are)");
+  }
+}
+
+// The tokens' scores and types: as many as there are tokens.
+void set_columns(Vocabulary& v, const GgufFile& g) {
+  const auto column = [&](const char* key) {
+    const GgufNumbers* c = g.numbers(key);
+    if (c && c->size() != v.pieces.size())
+      throw file_error("tokenizer", g.file->path(), in_quotes(key), " has ", c->size(), " values for ", v.pieces.size(),
+                       " tokens");
+    return c;
+  };
+  const GgufNumbers *scores = column("tokenizer.ggml.scores"), *types = column("tokenizer.ggml.token_type");
+  for (std::size_t i = 0; scores && i < scores->size(); ++i) v.scores.push_back(static_cast<float>((*scores)[i]));
+  for (std::size_t i = 0; types && i < types->size(); ++i) v.types.push_back(ggml_token_type((*types)[i]));
+}
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> tokenizer_from_gguf(const GgufFile& g, const ReadOptions& o) {
+  const std::string& path = g.file->path();
+  Budget budget(o, path);
+  budget.parsed(g.header_bytes);
+  const auto* tokens = g.strings("tokenizer.ggml.tokens");
+  if (!tokens) throw file_error("tokenizer", path, "it holds no tokenizer");
+  Vocabulary v;
+  for (std::string_view t : *tokens) {
+    budget.take(piece_bytes(t.size()));
+    v.pieces.emplace_back(t);
+  }
+  set_columns(v, g);
+  set_kind(v, g, budget);
+  const auto id = [&](const char* key, int otherwise) {  // files write -1 or 2^32 - 1 for none
+    const auto n = g.number(key);
+    return n && *n >= 0 && *n < static_cast<double>(std::numeric_limits<int>::max()) ? static_cast<int>(*n) : otherwise;
+  };
+  if (v.kind == Vocabulary::Kind::WordPiece)
+    v.bos = id("tokenizer.ggml.cls_token_id", v.bos), v.eos = id("tokenizer.ggml.seperator_token_id", v.eos);
+  v.bos = id("tokenizer.ggml.bos_token_id", v.bos), v.eos = id("tokenizer.ggml.eos_token_id", v.eos),
+  v.unk = id("tokenizer.ggml.unknown_token_id", v.unk);
+  v.add_bos = g.flag("tokenizer.ggml.add_bos_token").value_or(v.add_bos);
+  v.add_eos = g.flag("tokenizer.ggml.add_eos_token").value_or(v.add_eos);
+  v.space_prefix = g.flag("tokenizer.ggml.add_space_prefix").value_or(true);
+  if (const int eot = id("tokenizer.ggml.eot_token_id", -1); eot >= 0) v.ends.push_back(eot);
+  return indexed(std::move(v), path, budget);
+}
+
+namespace {
+constexpr const char* kTokenizerFiles[] = {"tokenizer.json", "tokenizer.model", "tokenizer.bin"};
+}
+
+std::string find_tokenizer_file(const std::string& checkpoint) {
+  return io::first_in(io::is_folder(checkpoint) ? checkpoint : fs::path(checkpoint).parent_path().string(),
+                      kTokenizerFiles);
+}
+
+std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& path, int size, const ReadOptions& o) {
+  if (io::is_folder(path)) {
+    const std::string file = io::first_in(path, kTokenizerFiles);
+    if (file.empty())
+      throw Error("tokenizer", printable(path, 500) + " holds no tokenizer.json, tokenizer.model or tokenizer.bin");
+    return load_tokenizer(file, size, o);
+  }
+  auto file = MappedFile::open(path);
+  if (file->bytes().size() >= 4 && std::memcmp(file->bytes().data(), "GGUF", 4) == 0) {
+    const GgufFile g = read_gguf(o.map ? file : MappedFile::read(path), o);
+    return tokenizer_from_gguf(g, o);
+  }
+  file = MappedFile::read(path);  // small, and another program may be writing it
+  Budget budget(o, path);
+  const auto b = file->bytes();
+  if (path.ends_with(".json") || b[0] == std::byte{'{'})
+    return indexed(vocabulary_from_json(*file, budget), path, budget);
+  if (b.size() < 16) throw file_error("tokenizer", path, "too short for a tokenizer");
+  // a SentencePiece model begins with the field "pieces"; llama2.c's file with a small number
+  const bool proto = b[0] == std::byte{0x0A} && b[3] != std::byte{0};
+  return indexed(proto ? from_sentencepiece(*file, budget) : from_llama2c(*file, size, budget), path, budget);
+}
+
+}  // namespace lc

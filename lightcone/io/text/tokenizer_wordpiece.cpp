@@ -1,0 +1,115 @@
+// BERT's WordPiece: text is lowered, accents dropped, words cut at spaces and punctuation, and each
+// word is covered by the longest pieces from the left, or is unknown as a whole.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include <utf8proc.h>
+
+#include "lightcone/core/error.h"
+#include "lightcone/io/text/longest_match.h"
+#include "lightcone/io/text/tokenizer_kinds.h"
+#include "lightcone/io/utf8.h"
+
+namespace lc {
+namespace {
+
+constexpr std::string_view kSpace = "\xE2\x96\x81";  // begins a word in GGUF vocabularies
+
+class WordPiece final : public Tokenizer {
+ public:
+  explicit WordPiece(Vocabulary v) : Tokenizer(std::move(v)), pieces_(all_pieces(), false) {
+    if (v_.unk < 0) throw Error("tokenizer", "a WordPiece vocabulary needs an unknown token");
+  }
+  std::string bytes_of(int id) const override {
+    const std::string& p = v_.pieces[static_cast<std::size_t>(id)];
+    if (type(id) == Vocabulary::Type::Control) return "";
+    return p.starts_with(kSpace) ? " " + p.substr(kSpace.size()) : p;
+  }
+
+ private:
+  void encode_text(std::string_view text, bool first, std::vector<int>& out) const override;
+  void encode_word(const std::string& word, std::vector<int>& out) const;
+  std::vector<std::pair<std::string_view, int>> all_pieces() const {
+    std::vector<std::pair<std::string_view, int>> all;
+    for (int i = 0; i < size(); ++i) all.emplace_back(v_.pieces[static_cast<std::size_t>(i)], i);
+    return all;
+  }
+  LongestMatch pieces_;
+};
+
+bool is_chinese(std::uint32_t c) {
+  return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
+         (c >= 0x2A700 && c <= 0x2B73F) || (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
+         (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
+}
+
+enum class Class { Letter, Space, Drop, Alone };
+Class classify(std::uint32_t c) {
+  const auto code = static_cast<utf8proc_int32_t>(c);
+  switch (utf8proc_category(code)) {
+    case UTF8PROC_CATEGORY_ZS:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP: return Class::Space;
+    case UTF8PROC_CATEGORY_CC:
+      return c == '\t' || c == '\n' || c == '\r' || c == 11 || c == 12 || c == 0x85 ? Class::Space : Class::Drop;
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_MN: return Class::Drop;
+    case UTF8PROC_CATEGORY_PC:
+    case UTF8PROC_CATEGORY_PD:
+    case UTF8PROC_CATEGORY_PS:
+    case UTF8PROC_CATEGORY_PE:
+    case UTF8PROC_CATEGORY_PI:
+    case UTF8PROC_CATEGORY_PF:
+    case UTF8PROC_CATEGORY_PO: return Class::Alone;
+    case UTF8PROC_CATEGORY_SM:
+    case UTF8PROC_CATEGORY_SC:
+    case UTF8PROC_CATEGORY_SK:
+    case UTF8PROC_CATEGORY_SO: return c < 0x7F ? Class::Alone : Class::Letter;
+    default: break;
+  }
+  if (c == 0 || c == 0xFFFD) return Class::Drop;
+  return is_chinese(c) ? Class::Alone : Class::Letter;
+}
+
+void WordPiece::encode_text(std::string_view text, bool, std::vector<int>& out) const {
+  utf8proc_uint8_t* made = nullptr;
+  const auto n =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
+                   &made, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE));
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(made, std::free);
+  if (n < 0) throw Error("tokenizer", cat("cannot normalise the text: ", utf8proc_errmsg(n)));
+  const std::string_view s(reinterpret_cast<const char*>(made), static_cast<std::size_t>(n));
+  std::string word;
+  const auto flush = [&] {
+    if (!word.empty()) encode_word(word, out), word.clear();
+  };
+  for (std::size_t at = 0; at < s.size();) {
+    std::size_t length;
+    const std::uint32_t c = utf8_decode(s, at, &length);
+    at += length;
+    const Class k = classify(c);
+    if (k == Class::Drop) continue;
+    if (k != Class::Letter) flush();
+    if (k != Class::Space)
+      utf8_append(word, static_cast<std::uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
+    if (k == Class::Alone) flush();
+  }
+  flush();
+}
+
+void WordPiece::encode_word(const std::string& word, std::vector<int>& out) const {
+  const std::size_t before = out.size();
+  const auto characters =
+      std::count_if(word.begin(), word.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+  const bool too_long = v_.longest_word > 0 && characters > v_.longest_word;
+  if (!too_long && pieces_.cover(std::string(kSpace) + word, [&](int id, std::size_t) { out.push_back(id); })) return;
+  out.resize(before);
+  out.push_back(v_.unk);
+}
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> make_wordpiece(Vocabulary v) { return std::make_shared<WordPiece>(std::move(v)); }
+
+}  // namespace lc

@@ -1,0 +1,75 @@
+#include "lightcone/lowering/canonical.h"
+
+#include <algorithm>
+#include <set>
+
+#include "lightcone/core/tensor.h"
+
+namespace lc::lowering {
+
+// The maximum of a small window is a few maxima of shifted views: elementwise, so it is computed where
+// it is read and along the row, where a loop over three elements would end before it has begun.
+Graph unroll_windows(const Graph& src, PassLog& log) {
+  constexpr std::int64_t kSmall = 4;
+  std::set<NodeId> unrolled;  // of a window over several axes, the inner ones
+  return copy_graph(src, [&](Graph& dst, NodeId, Node n) {
+    const auto windows = [](const Edge& e) {
+      const auto moves = e.view.moves();
+      return std::any_of(moves.begin(), moves.end(), [](const Move& m) { return m.kind == MoveKind::Unfold; });
+    };
+    if (n.op == Op::MaxReduce && (windows(n.in[0]) || unrolled.contains(n.in[0].node))) {
+      const Tensor t(dst, n.in[0]);
+      const auto extent = t.extent(n.axis).constant();
+      if (extent && *extent > 0 && *extent <= kSmall) {
+        const auto at = [&](std::int64_t k) { return t.slice(n.axis, k, k + 1).squeeze(n.axis); };
+        Tensor m = at(0);
+        for (std::int64_t k = 1; k < *extent; ++k) m = prim::maximum(m, at(k));
+        ++log.fired["window unrolled"];
+        if (*extent == 1) m = prim::contiguous(m);
+        unrolled.insert(m.edge().node);
+        return m.edge();
+      }
+    }
+    const NodeId id = dst.add(std::move(n));
+    return Edge{id, View(dst[id].shape)};
+  });
+}
+
+// Operands of library kernels and results are wanted whole: a view of them becomes a copy.
+Graph make_contiguous(const Graph& src) {
+  Graph g = copy_graph(src, [](Graph& dst, NodeId, Node n) {
+    const bool library = info(n.op).kind == Kind::Structured && n.op != Op::Gather && n.op != Op::SliceScatter;
+    for (std::size_t k = 0; k < n.in.size(); ++k) {
+      Edge& e = n.in[k];
+      const bool plain_data = n.op == Op::Gather && k == 0 && !e.view.strided();
+      const bool base = n.op == Op::SliceScatter && k == 0 && !e.view.identity();
+      if ((library && !e.view.identity()) || plain_data || base) e = prim::contiguous(Tensor(dst, e)).edge();
+    }
+    const NodeId id = dst.add(std::move(n));
+    return Edge{id, View(dst[id].shape)};
+  });
+  const auto whole = [&](const Edge& e, bool copy_inputs) {
+    const OpScope scope(g[e.node].where);
+    const Op op = g[e.node].op;
+    if (e.view.identity() && info(op).kind != Kind::Leaf) return e;
+    if (e.view.identity() && op == Op::Input && !copy_inputs) return e;
+    return prim::contiguous(Tensor(g, e)).edge();
+  };
+  std::vector<Root> roots(g.roots().begin(), g.roots().end());
+  std::vector<Assignment> assignments(g.assignments().begin(), g.assignments().end());
+  for (Root& r : roots) r.edge = whole(r.edge, false);
+  for (Assignment& a : assignments) a.next = whole(a.next, true);
+  // the same nodes under the new results
+  Graph out;
+  std::vector<Edge> to(g.size());
+  for (NodeId id = 0; id < g.size(); ++id) {
+    Node n = g[id];
+    for (Edge& e : n.in) e.node = to[e.node].node;
+    to[id].node = out.add(std::move(n));
+  }
+  for (const Root& r : roots) out.root(r.name, {to[r.edge.node].node, r.edge.view});
+  for (const Assignment& a : assignments) out.assignment(to[a.state].node, {to[a.next.node].node, a.next.view});
+  return out;
+}
+
+}  // namespace lc::lowering

@@ -1,0 +1,127 @@
+#include "lightcone/lowering/contraction.h"
+
+#include <optional>
+
+#include "lightcone/core/tensor.h"
+
+namespace lc::lowering {
+
+using i64 = std::int64_t;
+
+namespace {
+Dim sum_extent(const Graph& g, NodeId id) { return g[id].in[0].view.shape()[static_cast<std::size_t>(g[id].axis)]; }
+
+// The operand as it lies in memory: through a cast or a dequantisation when the kernel can read
+// the narrow type itself.
+struct Stored {
+  Edge edge;
+  WeightType type = WeightType::F32;
+};
+Stored look_through(const Graph& g, const Edge& e) {
+  const Node& n = g[e.node];
+  if (n.op == Op::Contiguous && n.in[0].view.identity()) {
+    const DType t = g[n.in[0].node].dtype;
+    if (is_half(t))
+      return {{n.in[0].node, e.view}, t == DType::F16 ? WeightType::F16 : WeightType::BF16};
+  }
+  if (n.op == Op::Dequantize && n.in[0].view.identity())
+    return {{n.in[0].node, View()}, weight_type(static_cast<QuantFormat>(n.mode))};
+  return {e, WeightType::F32};
+}
+
+}  // namespace
+
+std::optional<Contraction> match_contraction(const Graph& g, const Factors& s) {
+  const NodeId id = s.sum;
+  for (const auto& p : s.at)
+    if (!(p.valid == Dim(1))) return std::nullopt;
+  const std::size_t rank = s.symbols.size() - 1;
+  std::optional<Linear> l[2] = {linear(s.at[0].offset, s.symbols), linear(s.at[1].offset, s.symbols)};
+  if (!l[0] || !l[1]) return std::nullopt;
+  // the columns of C: the innermost output axis that is not of extent one
+  std::size_t last = rank;
+  while (last > 0 && !s.symbols[last - 1].name()) --last;
+  if (last == 0) return std::nullopt;
+  const bool last0 = !(l[0]->strides[last - 1] == Dim(0)), last1 = !(l[1]->strides[last - 1] == Dim(0));
+  if (last0 == last1) return std::nullopt;  // both have it: no matrix kernel writes that order
+  const int b = last1 ? 1 : 0, a = 1 - b;
+  Contraction c;
+  const Stored w = look_through(g, s.edge[b]);
+  c.a_node = s.edge[a].node;
+  c.b_node = s.edge[b].node;
+  c.type = WeightType::F32;
+  const Dim k_stride = l[b]->strides[rank];
+  if (exact_bytes(g, g[id])) {
+    c.type = WeightType::I8;
+    c.a_node = g[c.a_node].in[0].node, c.b_node = g[c.b_node].in[0].node;
+    c.to_f32 = g[id].dtype == DType::F32;
+  }
+  if (w.type != WeightType::F32 && k_stride == Dim(1)) {
+    const QuantInfo* format = block_format(w.type);
+    const Dim block = format ? format->elements : 1;
+    bool whole = l[b]->offset % block == Dim(0) && sum_extent(g, id) % block == Dim(0);
+    for (std::size_t i = 0; i < rank; ++i) whole = whole && l[b]->strides[i] % block == Dim(0);
+    if (whole) {
+      c.type = w.type;
+      c.b_node = w.edge.node;
+    }
+  }
+  c.a_offset = l[a]->offset;
+  c.b_offset = l[b]->offset;
+  Dim stride = 1;
+  std::vector<Dim> c_strides(rank);
+  for (std::size_t i = rank; i-- > 0;) {
+    c_strides[i] = stride;
+    stride = stride * g[id].shape[i];
+  }
+  for (std::size_t i = 0; i < last; ++i)
+    c.axes.push_back({g[id].shape[i], l[a]->strides[i], l[b]->strides[i], c_strides[i]});
+  c.k = {sum_extent(g, id), l[a]->strides[rank], k_stride, 0};
+  return c;
+}
+
+Graph prepare_contractions(const Graph& g, PassLog& log,
+                           const std::function<bool(const Graph&, const Factors&)>& taken) {
+  return copy_graph(g, [&](Graph& dst, NodeId, Node n) {
+    const NodeId id = dst.add(n);
+    const Edge made{id, View(dst[id].shape)};
+    const auto s = factors(dst, id);
+    if (!s || taken(dst, *s) || match_contraction(dst, *s)) return made;
+    // copy what cannot be read by strides, along the axes it really has, and expand it again
+    const Node sum = dst[id];
+    Shape full = sum.shape;
+    full.push_back(sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)]);
+    std::vector<Tensor> in;
+    for (int side = 0; side < 2; ++side) {
+      const Node& mul = dst[sum.in[0].node];
+      // the operand in the order (output axes, summed axis)
+      Tensor t(dst, s->edge[side]);
+      Tensor seen = t;
+      const View& v = sum.in[0].view;
+      if (!v.identity() && !(v.base() == mul.shape)) return made;
+      seen = t.with(t.view().then(v));
+      std::vector<int> order;
+      for (int i = 0; i <= static_cast<int>(sum.shape.size()); ++i)
+        if (i != sum.axis) order.push_back(i);
+      order.push_back(sum.axis);
+      seen = seen.permute(order);
+      if (s->at[side].valid == Dim(1) && linear(s->at[side].offset, s->symbols)) {
+        in.push_back(seen);
+        continue;
+      }
+      const auto used = s->at[side].offset.symbols(), valid = s->at[side].valid.symbols();
+      Tensor small = seen;
+      for (std::size_t i = 0; i < full.size(); ++i) {
+        const auto name = s->symbols[i].name();
+        const bool some = small.extent(static_cast<int>(i)).bounds().lo > 0;  // an empty axis has no first element
+        if (some && name && !used.contains(*name) && !valid.contains(*name))
+          small = small.slice(static_cast<int>(i), 0, 1);
+      }
+      in.push_back(prim::contiguous(small).expand(full));
+      ++log.fired["operand copied for a contraction"];
+    }
+    return prim::sum_reduce(prim::mul(in[0], in[1]), static_cast<int>(full.size()) - 1).edge();
+  });
+}
+
+}  // namespace lc::lowering

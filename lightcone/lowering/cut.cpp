@@ -1,0 +1,182 @@
+#include "lightcone/lowering/cut.h"
+
+#include <algorithm>
+#include <deque>
+
+namespace lc::lowering {
+namespace {
+
+bool is_library(const Node& n) {
+  return (info(n.op).kind == Kind::Structured && n.op != Op::Gather) || n.op == Op::Kernel;
+}
+
+}  // namespace
+
+Cut::Cut(const Graph& g, CutRules rules) : g_(g), rules_(std::move(rules)), live_(g.live()), buffer_(g.size()) {
+  choose_buffers();
+  choose_prepared();
+  settle_inlining();
+  build_loops();
+  count_readers();
+}
+
+// Cheap enough to compute wherever it is read: constants, indices, and arithmetic on them.
+bool Cut::trivial(NodeId id) const {
+  const Node& n = g_[id];
+  if (n.op == Op::Constant || n.op == Op::Index) return true;
+  const Kind k = info(n.op).kind;
+  if (k != Kind::Elementwise && k != Kind::Copy) return false;
+  return std::all_of(n.in.begin(), n.in.end(), [&](const Edge& e) {
+    const Op op = g_[e.node].op;
+    return op == Op::Constant || op == Op::Index;
+  });
+}
+
+void Cut::choose_buffers() {
+  for (const Root& r : g_.roots()) buffer_[r.edge.node] = true;
+  for (const Assignment& a : g_.assignments()) buffer_[a.next.node] = true;
+  std::vector<bool> behind(g_.size());  // elementwise behind a convolution: free as its epilogue
+  const std::vector<int> uses = g_.uses();
+  for (NodeId id = 0; id < g_.size(); ++id) {
+    if (!live_[id]) continue;
+    const Node& n = g_[id];
+    for (const Edge& e : n.in)  // padded, repeated or cut: not the order it is made in
+      if (behind[e.node] && !(product(e.view.shape()) == product(e.view.base()))) buffer_[e.node] = true;
+    behind[id] = info(n.op).kind == Kind::Elementwise && std::any_of(n.in.begin(), n.in.end(), [&](const Edge& e) {
+                   return get<Convolution>(e.node) || (behind[e.node] && !buffer_[e.node]);
+                 });
+    if (behind[id] && uses[id] > 1) buffer_[id] = true;  // computed once, not where each reader wants it
+    if (n.op == Op::Input || is_library(n)) buffer_[id] = true;
+    if (is_library(n))
+      for (std::size_t k = 0; k < n.in.size(); ++k)
+        if (n.op != Op::SliceScatter || k == 0) buffer_[n.in[k].node] = true;
+    if (n.op == Op::Gather) buffer_[n.in[0].node] = true;
+    if (is_library(n) && n.op != Op::SliceScatter) tasks_[id] = Library{};
+    const auto f = factors(g_, id);
+    if (!f) continue;
+    CutRules::Match match = rules_.match(g_, *f);
+    if (auto* c = std::get_if<Convolution>(&match)) tasks_[id] = std::move(*c);
+    else if (auto* c = std::get_if<Contraction>(&match)) tasks_[id] = std::move(*c);
+    else continue;
+    buffer_[id] = true;
+    for (NodeId k : operands(id)) buffer_[k] = true;
+  }
+}
+
+// What is made of parameters alone and spread over something larger, like a normalisation's scales, is a value
+// of its own: it is computed when they are loaded (runtime/prepared.h).
+void Cut::choose_prepared() {
+  std::vector<bool> fixed(g_.size()), loaded(g_.size());
+  for (NodeId id = 0; id < g_.size(); ++id) {
+    const Node& n = g_[id];
+    loaded[id] = n.op == Op::Input && n.mode == kParameter;
+    fixed[id] = loaded[id] || n.op == Op::Constant || n.op == Op::Index;
+    if (info(n.op).kind == Kind::Elementwise && !n.in.empty()) {
+      fixed[id] = std::all_of(n.in.begin(), n.in.end(), [&](const Edge& e) { return fixed[e.node]; });
+      loaded[id] = std::any_of(n.in.begin(), n.in.end(), [&](const Edge& e) { return loaded[e.node]; });
+    }
+    for (const Edge& e : n.in) {
+      const Node& from = g_[e.node];
+      if (!live_[id] || fixed[id] || !fixed[e.node] || !loaded[e.node] || from.op == Op::Input) continue;
+      const auto size = product(from.shape).constant();
+      if (size && *size <= rules_.prepared && product(n.shape).bounds().lo > *size) buffer_[e.node] = true;
+    }
+  }
+}
+
+// Readers last to first: a value inlined into two kernels gets memory instead, and so does one that would make its
+// kernel too long.
+void Cut::settle_inlining() {
+  std::vector<int> length(g_.size(), 0);  // of the kernel that ends here
+  constexpr NodeId kNone = ~NodeId{0}, kMany = ~NodeId{0} - 1;
+  std::vector<NodeId> kernel(g_.size(), kNone);
+  const auto used_by = [&](NodeId id, NodeId root) {
+    kernel[id] = kernel[id] == kNone || kernel[id] == root ? root : kMany;
+  };
+  for (NodeId id = static_cast<NodeId>(g_.size()); id-- > 0;) {
+    if (!live_[id]) continue;
+    const Node& n = g_[id];
+    if (!buffer_[id] && kernel[id] != kNone && !trivial(id))
+      buffer_[id] = kernel[id] == kMany || (length[kernel[id]] += info(n.op).kind == Kind::Reduce ? rules_.reduction : 1) >
+                                               rules_.longest;
+    if (get<Contraction>(id) || get<Convolution>(id)) continue;  // reads its buffers, and not through the product
+    for (const Edge& e : n.in) {
+      if (info(n.op).kind == Kind::Reduce && info(g_[e.node].op).kind == Kind::Reduce &&
+          product(g_[e.node].shape).bounds().hi > rules_.inner_results)
+        buffer_[e.node] = true;  // a reduction of a reduction: the inner one in parallel
+      used_by(e.node, buffer_[id] ? id : kernel[id]);
+    }
+  }
+}
+
+void Cut::build_loops() {
+  std::deque<NodeId> todo;
+  std::set<NodeId> queued;
+  const auto push = [&](NodeId id) {
+    if (queued.insert(id).second) todo.push_back(id);
+  };
+  std::vector<NodeId> stack;
+  for (const Root& r : g_.roots()) stack.push_back(r.edge.node);
+  for (const Assignment& a : g_.assignments()) stack.push_back(a.next.node);
+  const auto settle = [&] {
+    while (!stack.empty()) {
+      const NodeId id = stack.back();
+      stack.pop_back();
+      if (g_[id].op == Op::Input || !results_.insert(id).second) continue;
+      if (!tasks_.contains(id)) push(id);
+      else
+        for (NodeId k : operands(id)) stack.push_back(k);
+    }
+  };
+  settle();
+  while (!todo.empty()) {
+    const NodeId id = todo.front();
+    todo.pop_front();
+    queued.erase(id);
+    const Node& n = g_[id];
+    const ir::Region region{id, [&](NodeId k) { return k != id && buffer_[k]; }, n.op == Op::SliceScatter ? &n : nullptr};
+    ir::Built b = ir::build(g_, region, rules_.machine);
+    if (!b.offenders.empty()) {
+      for (NodeId o : b.offenders) buffer_[o] = true;
+      push(id);
+      continue;
+    }
+    check(b.kernel.has_value(), "a kernel that could not be built");
+    tasks_[id] = std::move(b);
+    for (NodeId k : operands(id)) stack.push_back(k);
+    settle();
+  }
+}
+
+std::vector<NodeId> Cut::operands(NodeId id) const {
+  const Task& task = tasks_.at(id);
+  if (const auto* c = std::get_if<Contraction>(&task)) return {c->a_node, c->b_node};
+  if (const auto* c = std::get_if<Convolution>(&task)) return {c->image_node, c->weight_node};
+  std::vector<NodeId> nodes;
+  if (const auto* loop = std::get_if<Loop>(&task)) {
+    if (g_[id].op == Op::SliceScatter) nodes.push_back(g_[id].in[0].node);  // the base, overwritten in part
+    nodes.insert(nodes.end(), loop->buffers.begin(), loop->buffers.end());
+  } else {
+    for (const Edge& e : g_[id].in) nodes.push_back(e.node);
+  }
+  return nodes;
+}
+
+void Cut::count_readers() {
+  for (const Root& r : g_.roots()) ++readers_[r.edge.node];
+  for (const Assignment& a : g_.assignments()) ++readers_[a.next.node];
+  for (NodeId id : results_)
+    for (NodeId k : operands(id)) ++readers_[k];
+  for (NodeId id = 0; id < g_.size(); ++id) {
+    const Node& n = g_[id];
+    varies_.push_back((n.op == Op::Input && n.mode != kParameter) ||
+                      std::any_of(n.in.begin(), n.in.end(), [&](const Edge& e) { return varies_[e.node]; }));
+  }
+}
+
+int Cut::readers(NodeId id) const {
+  const auto it = readers_.find(id);
+  return it == readers_.end() ? 0 : it->second;
+}
+
+}  // namespace lc::lowering

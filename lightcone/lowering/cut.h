@@ -1,0 +1,93 @@
+// The cut: which values of a graph lie in memory, and what kind of kernel makes each of them.
+//
+// Everything starts inlined into its only reader. A value gets memory when it must (results, operands of matrix kernels,
+// several readers) or when building a loop shows that inlining it would compute it too often; then the loops concerned
+// are built again.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <variant>
+#include <vector>
+
+#include "lightcone/codegen/build.h"
+#include "lightcone/lowering/contraction.h"
+#include "lightcone/lowering/convolution.h"
+
+namespace lc::lowering {
+
+using Loop = ir::Built;  // generated code
+struct Library {};       // a structured operation, or a kernel that was chosen before: operands are whole
+// What makes a value.
+using Task = std::variant<Loop, Contraction, Convolution, Library>;
+
+// What a device gives to the cut.
+struct CutRules {
+  Machine machine = {};
+  // What computes a sum of products: a contraction or a convolution that the device has a kernel for, or a loop.
+  using Match = std::variant<std::monostate, Contraction, Convolution>;
+  std::function<Match(const Graph& g, const Factors& f)> match;
+  // Operations of one loop, where a reduction counts for `reduction`: building it and compiling it take time that grows
+  // faster than its length.
+  int longest = 128, reduction = 8;
+  // The inner one of two reductions is a loop of its own where it makes more numbers: it is parallel then.
+  std::int64_t inner_results = 256;
+  // What depends on parameters alone and is read by something larger is computed at load up to this many numbers.
+  std::int64_t prepared = 1 << 16;
+  // Operands and sizes of what may be fused behind a product.
+  std::size_t epilogue_operands = 24, epilogue_sizes = 24;
+};
+
+// An elementwise loop run by the kernel that makes its operand, piece by piece, while the piece is still in the cache.
+struct EpilogueLoop {
+  NodeId producer = 0;
+  std::vector<NodeId> operands;  // of the loop, `producer` among them
+  std::vector<bool> same_index;
+  ir::Kernel kernel;  // a loop over rows around one over some columns
+  // Which of the kernel's sizes are the first column and how many there are.
+  std::size_t begin_size = 0, count_size = 0;
+};
+
+class Cut {
+ public:
+  Cut(const Graph& g, CutRules rules);
+
+  const Graph& graph() const { return g_; }
+  bool is_live(NodeId id) const { return live_[id]; }
+  bool in_memory(NodeId id) const { return buffer_[id]; }
+  bool varies(NodeId id) const { return varies_[id]; }  // depends on more than parameters
+  int readers(NodeId id) const;                         // kernels that read a value, and results that it is
+  // The values that kernels make. What became part of another kernel is left out: see absorb().
+  const std::set<NodeId>& results() const { return results_; }
+  const Task& task(NodeId id) const { return tasks_.at(id); }
+  template <class T>
+  const T* get(NodeId id) const {
+    const auto it = tasks_.find(id);
+    return it == tasks_.end() ? nullptr : std::get_if<T>(&it->second);
+  }
+  std::vector<NodeId> operands(NodeId id) const;  // of a task, in the order in which its kernel reads them
+  void absorb(NodeId id) { results_.erase(id); }
+
+  // Elementwise loops that are the only reader of a contraction or a convolution, by the node they make.
+  std::map<NodeId, EpilogueLoop> epilogues() const;
+
+ private:
+  bool trivial(NodeId id) const;
+  void choose_buffers();
+  void choose_prepared();
+  void settle_inlining();
+  void build_loops();
+  void count_readers();
+  std::optional<EpilogueLoop> epilogue(Graph& rows, NodeId producer, NodeId consumer, const Dim& row) const;
+
+  const Graph& g_;
+  CutRules rules_;
+  std::vector<bool> live_, buffer_, varies_;
+  std::set<NodeId> results_;
+  std::map<NodeId, Task> tasks_;
+  std::map<NodeId, int> readers_;
+};
+
+}  // namespace lc::lowering

@@ -1,0 +1,104 @@
+// Epilogue fusion. The consumer is seen through a slice of one row with a loop over rows around it, so whatever can be
+// fused into a loop can be fused behind a product, and rows may be short.
+#include <algorithm>
+
+#include "lightcone/core/tensor.h"
+#include "lightcone/lowering/cut.h"
+
+namespace lc::lowering {
+namespace {
+constexpr const char* kRow = "row of the epilogue";
+constexpr const char* kBegin = "first column of the epilogue";
+constexpr const char* kCount = "columns of the epilogue";
+constexpr int kRowLoop = 999;  // no output loop's
+
+// Around a kernel of one row, `row` elements that one loop goes over, a loop over all rows; and that one over some
+// columns only.
+void in_rows(ir::Kernel& k, const Dim& row, const Dim& rows) {
+  const auto columns = Dim::symbol(kCount, 0, std::max<std::int64_t>(row.bounds().hi, 1));
+  const auto begin = Dim::symbol(kBegin, 0, std::max<std::int64_t>(row.bounds().hi - 1, 1));
+  const Dim index = Dim::index(kRowLoop, rows);
+  const std::string column = k.loops[0].symbol;
+  const auto moved = [&](const Dim& d) {
+    return d.substitute([&](const std::string& name) -> std::optional<Dim> {
+      if (name == kRow) return index;
+      if (name == column) return Dim::index(std::stoi(column.substr(1)), row) + begin;
+      return std::nullopt;
+    });
+  };
+  for (ir::Instr& i : k.instrs)
+    for (Dim* d : {&i.offset, &i.valid, &i.stride, &i.extent}) *d = moved(*d);
+  k.store_offset = index * row + (row == Dim(1) ? begin : moved(k.store_offset));
+  ir::Loop outer{.symbol = "i" + std::to_string(kRowLoop), .extent = rows, .body = std::move(k.top)};
+  for (ir::Item& i : outer.body.items)
+    if (i.is_loop) ++i.id;
+  k.loops[0].extent = columns, k.loops[0].depth = 1, k.loops[0].parent = 0;
+  k.loops.insert(k.loops.begin(), std::move(outer));
+  k.top.items = {{true, 0}};
+  k.output_loops = 2;
+  std::set<std::string> sizes(k.sizes.begin(), k.sizes.end());
+  sizes.erase(kRow);
+  sizes.insert({kBegin, kCount});
+  for (const auto& [name, bounds] : row.symbols()) sizes.insert(name);
+  k.sizes.assign(sizes.begin(), sizes.end());
+}
+}  // namespace
+
+// `consumer` as rows of `row` elements; nothing when it is not elementwise in the producer's own order. A node is added
+// to `g`: one row of the consumer.
+std::optional<EpilogueLoop> Cut::epilogue(Graph& g, NodeId producer, NodeId consumer, const Dim& row) const {
+  const Node n = g[consumer];
+  const Dim all = product(n.shape);
+  if (n.dtype != DType::F32 || g[producer].dtype != DType::F32 || !(product(g[producer].shape) == all))
+    return std::nullopt;
+  if (row.bounds().lo < 1) return std::nullopt;
+  const Dim rows = all / row;
+  if (!(rows * row == all) || rows.bounds().lo < 1) return std::nullopt;
+  const Tensor whole(g, {consumer, View(n.shape)});
+  const Dim r = rows == Dim(1) ? Dim(0) : Dim::symbol(kRow, 0, rows.bounds().hi - 1);
+  const Tensor one = prim::contiguous(whole.reshape({rows, row}).slice(0, r, r + 1).reshape({row}));
+  const NodeId root = one.edge().node;  // of a single row the graph may know it already, as a value in memory
+  const auto is_buffer = [&](NodeId k) { return k != root && k != consumer && k < buffer_.size() && buffer_[k]; };
+  ir::Built b = ir::build(g, {root, is_buffer, nullptr}, rules_.machine);
+  if (!b.offenders.empty() || !b.kernel || !b.kernel->reductions.empty() || b.kernel->output_loops != 1)
+    return std::nullopt;
+  if (!(b.kernel->loops[0].extent == row) || b.kernel->loops.size() != 1 || !b.kernel->rows.empty())
+    return std::nullopt;
+  in_rows(*b.kernel, row, rows);
+  if (b.buffers.size() > rules_.epilogue_operands || b.kernel->sizes.size() > rules_.epilogue_sizes)
+    return std::nullopt;
+  const auto& names = b.kernel->sizes;
+  const auto at = [&](const char* name) {
+    return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+  };
+  const std::size_t begin = at(kBegin), count = at(kCount);
+  return EpilogueLoop{producer, std::move(b.buffers), std::move(b.same_index), std::move(*b.kernel), begin, count};
+}
+
+std::map<NodeId, EpilogueLoop> Cut::epilogues() const {
+  std::map<NodeId, EpilogueLoop> fused;
+  std::optional<Graph> rows;  // the graph, and rows of consumers
+  for (NodeId id : results_) {
+    const Loop* loop = get<Loop>(id);
+    if (!loop || g_[id].op == Op::SliceScatter) continue;
+    for (std::size_t k = loop->buffers.size(); k-- > 0 && !fused.contains(id);) {
+      const NodeId producer = loop->buffers[k];
+      if (readers(producer) != 1 || !loop->same_index[k]) continue;
+      Dim row = 1;  // what the producer makes side by side
+      if (const auto* v = get<Convolution>(producer)) {
+        if (v->channels_last) row = v->rows.extent;
+        else
+          for (const auto& p : v->pixels) row = row * p.extent;
+      } else if (const auto* c = get<Contraction>(producer)) {
+        row = c->axes.back().extent;
+      } else {
+        continue;
+      }
+      if (!rows) rows = g_.clone();
+      if (auto e = epilogue(*rows, producer, id, row)) fused.emplace(id, std::move(*e));
+    }
+  }
+  return fused;
+}
+
+}  // namespace lc::lowering

@@ -1,0 +1,102 @@
+#include "lightcone/lowering/factors.h"
+
+#include <optional>
+
+namespace lc::lowering {
+
+using i64 = std::int64_t;
+
+namespace {
+
+// Where a factor stands among the loop symbols; none for a factor that is no symbol or another one.
+std::optional<std::size_t> place_of(const Dim::Atom& f, const std::vector<Dim>& symbols) {
+  if (f.kind != Dim::Kind::Symbol) return std::nullopt;
+  for (std::size_t i = 0; i < symbols.size(); ++i)
+    if (!symbols[i].is_constant() && symbols[i].terms()[0].factors[0]->name == f.name) return i;
+  return std::nullopt;
+}
+
+bool mentions(const Dim& d, const std::vector<Dim>& symbols) {
+  for (const Dim::Term& t : d.terms())
+    for (const Dim::Atom* f : t.factors)
+      if (place_of(*f, symbols) ||
+          (f->kind != Dim::Kind::Symbol && (mentions(f->a, symbols) || mentions(f->b, symbols))))
+        return true;
+  return false;
+}
+
+}  // namespace
+
+// A symbol may stand once in a term, and not inside of /, %, min or <.
+std::optional<Linear> linear(const Dim& d, const std::vector<Dim>& symbols) {
+  Linear l{d.offset(), std::vector<Dim>(symbols.size(), 0)};
+  for (const Dim::Term& t : d.terms()) {
+    Dim rest = t.coefficient;
+    std::optional<std::size_t> symbol;
+    for (const Dim::Atom* f : t.factors) {
+      if (const auto place = place_of(*f, symbols)) {
+        if (symbol) return std::nullopt;
+        symbol = place;
+      } else {
+        if (mentions(f->a, symbols) || mentions(f->b, symbols)) return std::nullopt;
+        rest = rest * Dim::from(f);
+      }
+    }
+    Dim& sum = symbol ? l.strides[*symbol] : l.offset;
+    sum = sum + rest;
+  }
+  return l;
+}
+
+namespace {
+
+bool worthwhile(const Factors& s) {
+  const auto in0 = s.at[0].offset.symbols(), in1 = s.at[1].offset.symbols();
+  bool only0 = false, only1 = false;
+  for (std::size_t i = 0; i + 1 < s.symbols.size(); ++i) {
+    const auto name = s.symbols[i].name();
+    if (!name) continue;
+    only0 = only0 || (in0.contains(*name) && !in1.contains(*name));
+    only1 = only1 || (in1.contains(*name) && !in0.contains(*name));
+  }
+  const auto k = s.symbols.back().name();
+  return k && (only0 || only1) && in0.contains(*k) && in1.contains(*k);
+}
+
+bool of_bytes(const Graph& g, const Edge& e) {
+  const Node& n = g[e.node];
+  return n.op == Op::Contiguous && n.in[0].view.identity() && g[n.in[0].node].dtype == DType::I8;
+}
+}  // namespace
+
+bool exact_bytes(const Graph& g, const Node& sum) {
+  constexpr i64 kMost = i64{1} << 16;
+  const Node& mul = g[sum.in[0].node];
+  return of_bytes(g, mul.in[0]) && of_bytes(g, mul.in[1]) &&
+         sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)].bounds().hi <= kMost;
+}
+
+std::optional<Factors> factors(const Graph& g, NodeId id) {
+  const Node& sum = g[id];
+  if (sum.op != Op::SumReduce || (sum.dtype != DType::F32 && sum.dtype != DType::I32)) return std::nullopt;
+  const Node& mul = g[sum.in[0].node];
+  if (mul.op != Op::Mul || sum.shape.empty()) return std::nullopt;
+  if (sum.dtype == DType::I32 && !exact_bytes(g, sum)) return std::nullopt;
+  Factors s{.sum = id, .symbols = {}, .at = {}, .edge = {}};
+  s.symbols = index_symbols(sum.shape);
+  const Dim k = Dim::index(100, sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)]);
+  std::vector<Dim> index = s.symbols;
+  index.insert(index.begin() + sum.axis, k);
+  s.symbols.push_back(k);
+  const View::Position inner = sum.in[0].view.locate(index);
+  if (!(inner.valid == Dim(1))) return std::nullopt;
+  const std::vector<Dim> mul_index = unravel(inner.offset, mul.shape);
+  for (int side = 0; side < 2; ++side) {
+    s.edge[side] = mul.in[static_cast<std::size_t>(side)];
+    s.at[side] = s.edge[side].view.locate(mul_index);
+  }
+  if (!worthwhile(s)) return std::nullopt;
+  return s;
+}
+
+}  // namespace lc::lowering

@@ -1,0 +1,30 @@
+// The two factors of SumReduce(Mul(a, b)) as functions of the loop indices: what tells a matrix product, a convolution
+// and anything else apart.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "lightcone/core/graph.h"
+
+namespace lc::lowering {
+
+struct Linear {
+  Dim offset;
+  std::vector<Dim> strides;  // by loop symbol
+};
+// d = offset + sum of strides[i] * symbols[i], or nothing.
+std::optional<Linear> linear(const Dim& d, const std::vector<Dim>& symbols);
+
+struct Factors {
+  NodeId sum;
+  std::vector<Dim> symbols;  // output axes, then the summed one
+  View::Position at[2];
+  Edge edge[2];
+};
+// Of a sum that is worth a matrix kernel: some output axis is missing in one of the factors.
+std::optional<Factors> factors(const Graph& g, NodeId id);
+// Are both factors of the sum signed bytes, and so few that 32 bits hold any sum of their products?
+bool exact_bytes(const Graph& g, const Node& sum);
+
+}  // namespace lc::lowering

@@ -1,0 +1,208 @@
+#include "lightcone/models/llama/llama.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/io/checkpoints/gguf.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/nan.h"
+
+namespace lc {
+namespace {
+
+// How each parameter is given to the program once it is compiled.
+struct Binding {
+  std::string path;
+  const StoredTensor* stored;
+  bool convert;  // to f32, because no kernel reads the stored form
+  std::size_t bytes() const {
+    return convert ? static_cast<std::size_t>(stored->elements()) * 4 : stored->bytes.size();
+  }
+};
+
+void give(Program& p, const Binding& b, const std::shared_ptr<const Weights>& weights) {
+  if (b.convert) {
+    const auto values = std::make_shared<const std::vector<float>>(Weights::read(*b.stored));
+    p.load(b.path, values->data(), values->size() * 4, values);
+  } else {
+    p.load(b.path, b.stored->bytes.data(), b.stored->bytes.size(), weights);
+  }
+}
+
+// Gives the program its weights. What is packed or converted leaves memory at once, and what comes next is fetched
+// from the file meanwhile.
+void give_all(Program& p, const std::vector<Binding>& all, const std::shared_ptr<const Weights>& weights,
+              const std::function<void(double part)>& progress) {
+  constexpr std::size_t kAhead = 64u << 20;
+  const auto release = [&](const Binding& b) {
+    if (b.convert || !p.resident(b.path)) weights->release(b.stored->bytes);
+  };
+  std::size_t next = 0, ahead = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    progress(static_cast<double>(i) / static_cast<double>(all.size()));
+    for (; next < all.size() && (next <= i || ahead < kAhead); ++next) {
+      weights->prefetch(all[next].stored->bytes);
+      ahead += all[next].stored->bytes.size();
+    }
+    give(p, all[i], weights);
+    release(all[i]);
+    ahead -= all[i].stored->bytes.size();
+  }
+  for (const Binding& b : all) release(b);  // pages that came along with their neighbours
+}
+
+bool readable_in_place(const StoredTensor& t) {
+  if (t.quant) return true;
+  if (!t.dtype || (*t.dtype != DType::F32 && *t.dtype != DType::F16 && *t.dtype != DType::BF16)) return false;
+  return reinterpret_cast<std::uintptr_t>(t.bytes.data()) % size_of(*t.dtype) == 0;
+}
+
+void check_tensor(const Weights& w, const std::string& name, const StoredTensor& t, const Shape& want) {
+  if (t.dtype && !is_float(*t.dtype))  // times scales that lie elsewhere, and that nobody here would look for
+    throw Error("load", cat(w.path(), ": '", name, "' holds whole numbers (", t.type, "), not weights"));
+  bool same = t.shape.size() == want.size();
+  for (std::size_t i = 0; same && i < want.size(); ++i) same = Dim(t.shape[i]) == want[i];
+  Shape have(t.shape.begin(), t.shape.end());
+  if (!same)
+    throw Error("load", cat(w.path(), ": '", name, "' has the shape ", str(have), ", the model needs ", str(want)));
+}
+
+void check_memory(const Llama& m, std::size_t limit) {
+  const MemoryPlan& plan = m.program().plan();
+  const std::size_t weights = plan.prepared_bytes + m.converted_bytes(),
+                    needs = plan.state_bytes + plan.arena_bytes + weights;
+  if (limit > 0 && needs > limit)
+    throw Error("load", cat("a context of ", m.shape().context, " positions takes ", needs / 1000000, " MB (KV cache ",
+                            plan.state_bytes / 1000000, ", working memory ", plan.arena_bytes / 1000000,
+                            ", weights packed or unpacked ", weights / 1000000, "), and there are ", limit / 1000000,
+                            " MB: ask for a smaller context"));
+}
+
+std::shared_ptr<const Tokenizer> find_tokenizer(const Weights& w, const LlamaOptions& o, std::int64_t vocab) {
+  if (!o.tokenizer.empty()) return load_tokenizer(o.tokenizer, static_cast<int>(vocab), w.options());
+  if (w.gguf() && w.gguf()->metadata.contains("tokenizer.ggml.tokens"))
+    return tokenizer_from_gguf(*w.gguf(), w.options());
+  const std::string file = find_tokenizer_file(w.path());
+  return file.empty() ? nullptr : load_tokenizer(file, static_cast<int>(vocab), w.options());
+}
+
+}  // namespace
+
+Llama Llama::load(const std::string& path, const LlamaOptions& o) {
+  if (o.progress) o.progress("reading", 0);
+  return load(Weights::open(path, {.map = o.map}), o);
+}
+
+Llama Llama::load(Weights opened, const LlamaOptions& o) {
+  const auto progress = [&](std::string_view stage, double part) {
+    if (o.progress) o.progress(stage, part);
+  };
+  const auto weights = std::make_shared<const Weights>(std::move(opened));
+  Llama m;
+  m.config_ = LlamaConfig::from(*weights);
+  if (o.layers > 0) m.config_.layers = std::min<std::int64_t>(m.config_.layers, o.layers);
+  m.shape_.context = o.context > 0 ? o.context : std::min<std::int64_t>(m.config_.context, 4096);
+  m.shape_.chunk = std::clamp<std::int64_t>(o.chunk, 1, m.shape_.context);
+  m.shape_.all_logits = o.all_logits;
+  m.shape_.cache = o.kv_cache;
+  m.tokenizer_ = find_tokenizer(*weights, o, m.config_.vocab);
+
+  std::vector<Binding> bindings;
+  const Graph g =
+      llama_graph(m.config_, m.shape_, [&](Graph& graph, const std::string& name, Shape shape) -> nn::Parameter {
+        const StoredTensor* t = weights->find(llama_file_name(*weights, name));
+        if (!t) return {};
+        check_tensor(*weights, name, *t, shape);
+        const bool in_place = readable_in_place(*t);
+        bindings.push_back({name, t, !in_place});
+        if (!in_place) return nn::parameter(graph, name, std::move(shape), DType::F32);
+        return nn::parameter(graph, name, std::move(shape), t->dtype.value_or(DType::U8), t->quant);
+      });
+  progress("compiling", 0);
+  m.program_ = compile(g, o.compiler ? *o.compiler : generic() | cpu({.threads = o.threads, .precision = o.precision}),
+                       {.observe = o.observe});
+  const bool tied =
+      std::none_of(bindings.begin(), bindings.end(), [](const Binding& b) { return b.path == "lm_head.weight"; });
+  for (const Binding& b : bindings) {
+    m.weight_bytes_ += b.bytes();
+    // of an embedding table that is not the head as well, a token reads one row
+    if (b.path != "model.embed_tokens.weight" || tied) m.bytes_per_token_ += b.bytes();
+    if (b.convert) m.converted_bytes_ += b.bytes();
+  }
+  check_memory(m, o.memory_limit);
+  if (o.load_weights) give_all(m.program_, bindings, weights, [&](double part) { progress("loading", part); });
+  const auto f = std::make_shared<const std::vector<double>>(m.config_.rope_frequencies);
+  m.program_.load("rope.frequencies", f->data(), f->size() * 8, f);
+  progress("loading", 1);
+  return m;
+}
+
+const Tokenizer& Llama::tokenizer() const {
+  if (!tokenizer_)
+    throw Error("tokenizer",
+                "the checkpoint holds no tokenizer and none lies beside it: name one with --tokenizer FILE");
+  return *tokenizer_;
+}
+
+bool Llama::ends(int token) const {
+  return std::find(config_.eos.begin(), config_.eos.end(), token) != config_.eos.end() ||
+         (tokenizer_ && tokenizer_->is_end(token));
+}
+
+LlamaSession::LlamaSession(const Llama& model)
+    : model_(&model), context_(model.program()), compiled_(model.program().interpreted() == 0) {
+  tokens_.reserve(static_cast<std::size_t>(model.shape().context));  // feeding one token allocates nothing
+  ids_.reserve(static_cast<std::size_t>(model.shape().chunk));
+}
+
+std::int64_t LlamaSession::room() const { return model_->shape().context - static_cast<std::int64_t>(tokens_.size()); }
+
+std::span<const float> LlamaSession::feed(std::span<const int> tokens) {
+  const LlamaShape& s = model_->shape();
+  if (tokens.empty()) throw Error("feed", "no tokens");
+  if (static_cast<std::int64_t>(tokens.size()) > room())
+    throw Error("feed", cat(tokens.size(), " tokens after ", tokens_.size(), " do not fit the context of ", s.context));
+  for (int t : tokens)
+    if (t < 0 || t >= model_->config().vocab)
+      throw Error("feed", cat("token ", t, " is outside the vocabulary of ", model_->config().vocab));
+  logits_.clear();
+  std::span<const float> last;
+  const auto past = static_cast<std::int64_t>(tokens_.size());
+  for (std::size_t at = 0; at < tokens.size();) {
+    const auto now = tokens.subspan(at, std::min(tokens.size() - at, static_cast<std::size_t>(s.chunk)));
+    last = step(now, past + static_cast<std::int64_t>(at));
+    if (s.all_logits) logits_.insert(logits_.end(), last.begin(), last.end());
+    at += now.size();
+  }
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());  // after an Error they count as never fed
+  return s.all_logits ? logits_ : last;
+}
+
+// The logits of some tokens behind `past` others.
+std::span<const float> LlamaSession::step(std::span<const int> tokens, std::int64_t past) {
+  ids_.assign(tokens.begin(), tokens.end());
+  if (model_->program().has_symbol("seq")) context_.bind("seq", static_cast<std::int64_t>(tokens.size()));  // else it is 1
+  context_.bind("past", past);
+  context_.set("tokens", ids_).run();
+  std::span<const float> logits;
+  if (compiled_) {
+    const auto bytes = context_.bytes("logits");
+    logits = {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
+  } else {
+    step_logits_ = context_.get("logits");
+    logits = step_logits_;
+  }
+  if (holds_nan(logits.data(), DType::F32, logits.size())) {
+    context_.run_checked();  // says where it comes from; the same positions of the caches are written again
+    throw Error("feed", "there is NaN among the logits, but not when the step was run again: this machine errs");
+  }
+  return logits;
+}
+
+void LlamaSession::reset() {
+  tokens_.clear();
+  context_.clear_states();
+}
+
+}  // namespace lc

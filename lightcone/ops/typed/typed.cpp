@@ -1,0 +1,104 @@
+#include "lightcone/ops/typed/typed.h"
+
+#include <map>
+#include <mutex>
+
+namespace lc::typed {
+namespace {
+
+std::string text(const Shape& s) {
+  Text t;
+  t.add(s);
+  return t.s;
+}
+
+struct Ranges {
+  std::mutex lock;
+  std::map<std::string, Bounds> of;
+};
+Ranges& ranges() {
+  static Ranges r;
+  return r;
+}
+lc::Dim symbol(const char* name) {
+  Ranges& r = ranges();
+  const std::lock_guard hold(r.lock);
+  const Bounds b = r.of.try_emplace(name, Bounds{1, 4096}).first->second;
+  return lc::Dim::symbol(name, b.lo, b.hi);
+}
+
+}  // namespace
+
+void bound(const char* name, std::int64_t low, std::int64_t high) {
+  Ranges& r = ranges();
+  const std::lock_guard hold(r.lock);
+  const Bounds b = r.of.try_emplace(name, Bounds{low, high}).first->second;
+  if (b.lo != low || b.hi != high)
+    throw Error("bound",
+                cat("'", name, "' is in use from ", b.lo, " to ", b.hi, "; bound it before its first use, once"));
+}
+
+lc::Tensor check_as(lc::Tensor t, const Shape& to, DType dtype, const At& at) {
+  const OpScope scope("as", at);
+  const lc::Shape have = t.shape();
+  bool ok = static_cast<int>(have.size()) == to.rank;
+  for (int i = 0; i < to.rank && ok; ++i) {
+    const lc::Dim& d = have[static_cast<std::size_t>(i)];
+    if (to.d[i].number()) ok = d == lc::Dim(to.d[i].n);
+    if (to.d[i].named()) ok = d.name() == to.d[i].name;
+  }
+  if (!ok) throw Error("as", cat("a tensor of ", str(have), " is not a ", text(to)));
+  if (t.dtype() != dtype) throw Error("as", cat("a tensor of ", name(t.dtype()), " is not one of ", name(dtype)));
+  return t;
+}
+
+lc::Tensor make_input(Graph& g, const char* name, const Shape& s, DType dtype, std::initializer_list<lc::Dim> dims,
+                      const At& at) {
+  const OpScope scope("input", at);
+  lc::Shape shape;
+  auto next = dims.begin();
+  for (int i = 0; i < s.rank; ++i) {
+    if (s.d[i].number()) shape.push_back(s.d[i].n);
+    else if (s.d[i].named()) shape.push_back(symbol(s.d[i].name));
+    else if (next != dims.end()) shape.push_back(*next++);
+    else throw Error("input", cat("'", name, "' of ", text(s), " needs a number for each ?"));
+  }
+  if (next != dims.end())
+    throw Error("input",
+                cat("'", name, "' of ", text(s), " takes ", next - dims.begin(), " numbers, not ", dims.size()));
+  return g.input(name, std::move(shape), dtype, at);
+}
+
+namespace {
+
+// The tensor's own symbol of that name.
+lc::Dim own(const lc::Tensor& t, const char* name) {
+  for (const lc::Dim& d : t.shape())
+    if (d.name() == name) return d;
+  return symbol(name);
+}
+
+}  // namespace
+
+lc::Shape reshape_to(lc::Tensor t, const Shape& s) {
+  lc::Shape shape;
+  int open = -1;
+  for (int i = 0; i < s.rank; ++i) {
+    shape.push_back(s.d[i].number() ? lc::Dim(s.d[i].n) : s.d[i].named() ? own(t, s.d[i].name) : lc::Dim(1));
+    if (s.d[i] == dyn) open = i;
+  }
+  if (open < 0) return shape;
+  const lc::Dim rest = product(shape);
+  if (rest == lc::Dim(0)) throw Error("reshape", cat("the open extent of ", text(s), " could be anything"));
+  shape[static_cast<std::size_t>(open)] = product(t.shape()) / rest;
+  return shape;
+}
+
+lc::Shape stretch_to(lc::Tensor t, const Shape& s) {
+  lc::Shape shape;
+  for (int i = 0; i < s.rank; ++i)
+    shape.push_back(s.d[i].number() ? lc::Dim(s.d[i].n) : s.d[i].named() ? own(t, s.d[i].name) : t.extent(i - s.rank));
+  return shape;
+}
+
+}  // namespace lc::typed

@@ -1,0 +1,133 @@
+#include "lightcone/passes/compiler.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iomanip>
+#include <sstream>
+
+namespace lc {
+namespace {
+
+std::size_t live_nodes(const Graph& g) {
+  const auto live = g.live();
+  return static_cast<std::size_t>(std::count(live.begin(), live.end(), true));
+}
+
+// What every pass must keep: the outputs and the states, their order, shapes and dtypes.
+void check_contract(const Pass& p, const Graph& before, const Graph& after) {
+  const auto broken = [&](const std::string& what) { throw Error("compile", "the pass '" + p.name + "' " + what); };
+  if (before.roots().size() != after.roots().size()) broken("changed the number of outputs");
+  for (std::size_t k = 0; k < before.roots().size(); ++k) {
+    const Root &a = before.roots()[k], &b = after.roots()[k];
+    if (a.name != b.name) broken("renamed the output '" + a.name + "'");
+    if (a.edge.view.shape() != b.edge.view.shape())
+      broken("changed the shape of '" + a.name + "' from " + str(a.edge.view.shape()) + " to " +
+             str(b.edge.view.shape()));
+    if (before[a.edge.node].dtype != after[b.edge.node].dtype) broken("changed the element type of '" + a.name + "'");
+  }
+  if (before.assignments().size() != after.assignments().size()) broken("changed the number of assignments");
+}
+
+}  // namespace
+
+Compiler operator|(Compiler a, const Compiler& b) {
+  a.passes_.insert(a.passes_.end(), b.passes_.begin(), b.passes_.end());
+  return a;
+}
+
+Compiler repeat(const Compiler& c, int limit) {
+  Pass p;
+  for (const Pass& part : c.passes()) {
+    p.name += (p.name.empty() ? "" : "+") + part.name;
+    p.parts.insert(p.parts.end(), part.parts.begin(), part.parts.end());
+  }
+  p.run = [c, limit](const Graph& src, PassLog& log) {
+    Graph g = src.clone();
+    bool changed = !c.passes().empty();
+    for (int k = 0; changed && k < limit; ++k) {
+      const Graph before = std::move(g);
+      const Graph* last = &before;
+      for (const Pass& part : c.passes()) {
+        g = part.run(*last, log);
+        last = &g;
+      }
+      changed = !(g == before);
+    }
+    return g;
+  };
+  return Compiler(std::move(p));
+}
+
+Compiled transform(const Graph& g, const Compiler& c, const CompileOptions& options) {
+  Compiled result{g.clone(), {}};
+  for (const Pass& p : c.passes()) {
+    if (std::find(options.skip.begin(), options.skip.end(), p.name) != options.skip.end()) {
+      if (p.required) throw Error("compile", "the pass '" + p.name + "' cannot be skipped: later ones need it");
+      continue;
+    }
+    PassLog log{p.name, 0, live_nodes(result.graph), 0, {}};
+    const auto start = std::chrono::steady_clock::now();
+    Graph next = p.run(result.graph, log);
+    log.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    log.nodes_after = live_nodes(next);
+    check_contract(p, result.graph, next);
+    if (options.observe) options.observe(p, result.graph, next);
+    result.graph = std::move(next);
+    result.log.push_back(std::move(log));
+  }
+  return result;
+}
+
+int fired(std::span<const PassLog> log, const std::string& what) {
+  int n = 0;
+  for (const PassLog& l : log)
+    if (const auto it = l.fired.find(what); it != l.fired.end()) n += it->second;
+  return n;
+}
+
+std::string report(std::span<const PassLog> log) {
+  std::ostringstream s;
+  s.exceptions(std::ios_base::badbit);
+  s << std::fixed << std::setprecision(2);
+  for (const PassLog& l : log) {
+    s << std::left << std::setw(16) << l.pass << std::right << std::setw(8) << l.nodes_before << " -> " << std::setw(6)
+      << l.nodes_after << " nodes" << std::setw(10) << l.seconds * 1e3 << " ms";
+    for (const auto& [rule, n] : l.fired) s << "  " << rule << " x" << n;
+    s << '\n';
+    for (const std::string& note : l.notes) s << "  note: " << note << '\n';
+  }
+  return s.str();
+}
+
+Graph copy_graph(const Graph& src, const std::function<Edge(Graph&, NodeId, Node)>& emit) {
+  Graph dst;
+  std::vector<Edge> to(src.size());
+  const auto live = src.live();
+  const auto moved = [&](const Edge& e) { return Edge{to[e.node].node, to[e.node].view.then(e.view)}; };
+  for (NodeId id = 0; id < src.size(); ++id) {
+    if (!live[id]) continue;
+    Node n = src[id];
+    for (Edge& e : n.in) e = moved(e);
+    const OpScope scope(n.where);  // what a pass makes of it stands at the same line
+    to[id] = emit(dst, id, std::move(n));
+    if (to[id].view.shape() != src[id].shape || dst[to[id].node].dtype != src[id].dtype)
+      throw Error("compile",
+                  cat("a pass turned ", str(src[id].shape), " ", name(src[id].dtype), " into ",
+                      str(to[id].view.shape()), " ", name(dst[to[id].node].dtype),
+                      "; a node keeps its shape and its element type, so cast back what replaces it"),
+                  src[id].where);
+  }
+  for (const Root& r : src.roots()) dst.root(r.name, moved(r.edge));
+  for (const Assignment& a : src.assignments()) {
+    if (dst[to[a.state].node].op != Op::Input) throw Error("compile", "a pass replaced a state input");
+    dst.assignment(to[a.state].node, moved(a.next));
+  }
+  return dst;
+}
+
+void copy_results(const Graph& src, std::span<const NodeId> to, Graph& dst) {
+  for (const Root& r : src.roots()) dst.root(r.name, {to[r.edge.node], r.edge.view});
+  for (const Assignment& a : src.assignments()) dst.assignment(to[a.state], {to[a.next.node], a.next.view});
+}
+
+}  // namespace lc

@@ -1,0 +1,56 @@
+// What fills a Profile while a context runs. All memory is taken when it is made.
+#pragma once
+
+#include <memory>
+
+#include "lightcone/device/kernel.h"
+#include "lightcone/device/plan.h"
+#include "lightcone/runtime/profile/profile.h"
+
+namespace lc {
+
+// "softmax (max, exp2, sum, mul)", "add": what the user called, and what that became where it differs.
+std::string what_it_computes(const Node& n);
+
+// Stands between the kernels and the threads, to see what each worker does.
+class Profiler final : public Parallel {
+ public:
+  Profiler(const Graph& g, const MemoryPlan& plan, std::span<const NodeId> order, std::shared_ptr<Parallel> inner);
+
+  void begin_run(const Bindings& sizes);
+  void begin_kernel() { kernel_begin_ = now(); }
+  void end_kernel(std::size_t k);  // the k-th in order
+  void end_run();
+  Profile result() const;
+
+  int workers() const override { return inner_->workers(); }
+  void run(int tasks, void (*task)(void* arg, int task, int worker), void* arg) override;
+
+ private:
+  struct Row {
+    NodeId node;
+    Dim flops, read, written;  // of one run
+    std::int64_t calls = 0;
+    double seconds = 0, flops_done = 0, bytes_read = 0, bytes_written = 0;
+  };
+  struct alignas(64) Worker {  // written by its thread alone
+    double begin = 0, end = 0, busy = 0;
+    int tasks = 0;
+  };
+  static double now();
+  Row row(NodeId id) const;
+  void keep(const ProfileEvent& e);
+
+  const Graph& g_;
+  const MemoryPlan& plan_;
+  std::shared_ptr<Parallel> inner_;
+  std::vector<Row> rows_;
+  std::vector<Worker> workers_;
+  std::vector<ProfileEvent> events_;
+  std::int64_t left_out_ = 0, runs_ = 0;
+  double start_ = 0, run_begin_ = 0, kernel_begin_ = 0, seconds_ = 0;
+  void (*task_)(void*, int, int) = nullptr;
+  void* arg_ = nullptr;
+};
+
+}  // namespace lc

@@ -1,0 +1,196 @@
+// Numbers for the symbols of a graph and values for its inputs.
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "lightcone/core/quant.h"
+#include "lightcone/verify/random_graph.h"
+
+namespace lc {
+namespace {
+
+// What the graph does with an input, as far as its values are concerned.
+struct Use {
+  double scale = 1;          // so that sums of products neither grow nor vanish
+  bool positive = false;     // a root or a logarithm is taken of it
+  std::int64_t places = 0;   // it chooses among so many
+  int format = -1;           // a QuantFormat: blocks of bytes
+};
+
+class Uses {
+ public:
+  Uses(const Graph& g, const Bindings& env) : g_(g), env_(env), uses_(g.size()) {
+    const auto live = g.live();
+    for (NodeId id = 0; id < g.size(); ++id)
+      if (live[id]) look_at(g[id]);
+  }
+  const Use& operator[](NodeId id) const { return uses_[id]; }
+
+ private:
+  static constexpr NodeId kNone = static_cast<NodeId>(-1);
+  bool constant(NodeId id) const {
+    while (g_[id].op == Op::Contiguous) id = g_[id].in[0].node;
+    return g_[id].op == Op::Constant;
+  }
+  // The input that an edge reads, through views, casts and block formats; through sums with constants if asked.
+  NodeId input_of(NodeId id, bool through_sums = false) {
+    for (;;) {
+      const Node& n = g_[id];
+      if (n.op == Op::Input) return id;
+      if (n.op == Op::Contiguous || n.op == Op::Dequantize) id = n.in[0].node;
+      else if (through_sums && n.op == Op::Add && constant(n.in[1].node)) id = n.in[0].node;
+      else if (through_sums && n.op == Op::Add && constant(n.in[0].node)) id = n.in[1].node;
+      else return kNone;
+    }
+  }
+  void look_at(const Node& n) {
+    if (n.op == Op::Sqrt || n.op == Op::Log2) {
+      if (const NodeId in = input_of(n.in[0].node, true); in != kNone) uses_[in].positive = true;
+    } else if (n.op == Op::Gather || n.op == Op::Scatter || n.op == Op::ScatterAdd) {
+      const NodeId in = input_of(n.in[1].node);
+      const auto places = numbers(n.in[0].view.shape(), env_)[static_cast<std::size_t>(n.axis)];
+      if (in != kNone) uses_[in].places = places;
+    } else if (n.op == Op::Dequantize) {
+      if (const NodeId in = input_of(n.in[0].node); in != kNone) uses_[in].format = n.mode;
+    } else if (n.op == Op::SumReduce && g_[n.in[0].node].op == Op::Mul) {
+      const auto terms = numbers(n.in[0].view.shape(), env_)[static_cast<std::size_t>(n.axis)];
+      scale_factors(g_[n.in[0].node], static_cast<double>(std::max<std::int64_t>(1, terms)));
+    }
+  }
+  // A sum of n products of numbers about one is about the root of n: weights make up for it, where there are any.
+  void scale_factors(const Node& product, double terms) {
+    const NodeId a = input_of(product.in[0].node), b = input_of(product.in[1].node);
+    if (a == b) return;
+    const auto parameter = [&](NodeId id) { return id != kNone && g_[id].mode == kParameter; };
+    const auto shrink = [&](NodeId id, double power) {
+      if (id != kNone) uses_[id].scale = std::min(uses_[id].scale, std::pow(terms, -power));
+    };
+    if (a != kNone && b != kNone && parameter(a) == parameter(b)) return shrink(a, 0.25), shrink(b, 0.25);
+    if (a != kNone && b != kNone) return shrink(parameter(a) ? a : b, 0.5);
+    shrink(a, 0.5), shrink(b, 0.5);
+  }
+
+  const Graph& g_;
+  const Bindings& env_;
+  std::vector<Use> uses_;
+};
+
+// Random codes under scales that make the weights as large as they should be.
+void fill_blocks(Value& v, QuantFormat format, double scale, std::mt19937_64& random) {
+  const QuantInfo& q = info(format);
+  for (auto& byte : v.i) byte = static_cast<std::int64_t>(random() % 256);
+  const auto layout = quant_layout<std::int64_t>(format, 0);
+  const auto put = [&](std::size_t block, int at, double number) {
+    const std::uint16_t bits = f64_to_f16(number);
+    v.i[block + static_cast<std::size_t>(at)] = bits & 255, v.i[block + static_cast<std::size_t>(at) + 1] = bits >> 8;
+  };
+  for (std::size_t block = 0; block + static_cast<std::size_t>(q.bytes) <= v.i.size();
+       block += static_cast<std::size_t>(q.bytes)) {
+    put(block, layout.d, 1);
+    if (layout.d_min >= 0) put(block, layout.d_min, 1);
+    double squares = 0;
+    for (int k = 0; k < q.elements; ++k) {
+      const auto byte = [&](std::int64_t at) { return v.i[block + static_cast<std::size_t>(at)]; };
+      const auto w = static_cast<double>(quant_value(format, k, byte));
+      squares += w * w;
+    }
+    const double size = scale / std::sqrt(std::max(1.0, squares / q.elements));
+    put(block, layout.d, size);
+    if (layout.d_min >= 0) put(block, layout.d_min, size);
+  }
+}
+
+Value store_and_load(const Value& v) {  // what a device would hold: rounded to the dtype
+  std::vector<std::byte> stored(v.size() * size_of(v.dtype));
+  write_value(v, stored.data());
+  return read_value(stored.data(), v.dtype, v.shape);
+}
+
+constexpr double kSpecial[] = {kNaN, kInf, -kInf, 0.0, -0.0, 1e30, -1e-30, 65504, 0.5, 1, -1, 2, 3};
+
+std::int64_t whole_number(DType t, std::mt19937_64& random) {
+  const std::int64_t lo = std::max<std::int64_t>(info(t).lowest, size_of(t) > 1 ? -4 : -128);
+  const std::int64_t range = size_of(t) > 1 ? 16 : info(t).highest - lo + 1;
+  return lo + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(range));
+}
+
+}  // namespace
+
+Bindings random_bindings(const Graph& g, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Bindings env;
+  const auto add = [&](const Shape& shape) {
+    for (const Dim& d : shape)
+      for (const auto& [name, b] : d.symbols())
+        if (!env.contains(name))
+          env[name] = b.lo + static_cast<std::int64_t>(
+                                 random() % static_cast<std::uint64_t>(std::min<std::int64_t>(b.hi - b.lo + 1, 64)));
+  };
+  const auto add_view = [&](const View& v) {
+    add(v.base());
+    for (const Move& m : v.moves()) add(m.to), add(m.before);
+  };
+  for (NodeId id = 0; id < g.size(); ++id) {
+    add(g[id].shape);
+    for (const Edge& e : g[id].in) add_view(e.view);
+  }
+  for (const Root& r : g.roots()) add_view(r.edge.view);
+  return env;
+}
+
+std::map<std::string, Value> random_inputs(const Graph& g, const Bindings& env, std::uint64_t seed, bool wild) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  std::map<std::string, Value> inputs;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const Node& n = g[id];
+    if (n.op != Op::Input) continue;
+    Value v = make_value(n.dtype, numbers(n.shape, env));
+    const bool odd = wild && random() % 4 == 0;
+    for (std::size_t k = 0; k < v.size(); ++k) {
+      if (!is_float(n.dtype)) {
+        v.i[k] = whole_number(n.dtype, random);
+        continue;
+      }
+      v.f[k] = odd && random() % 6 == 0 ? kSpecial[random() % std::size(kSpecial)] : normal(random) * 2;
+    }
+    inputs[n.name] = store_and_load(v);
+  }
+  return inputs;
+}
+
+std::map<std::string, Value> fitting_inputs(const Graph& g, const Bindings& env, std::uint64_t seed, bool wild) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  const Uses uses(g, env);
+  std::vector<NodeId> floats;
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (g[id].op == Op::Input && is_float(g[id].dtype)) floats.push_back(id);
+  // in a few places, or nothing of a network would be a number
+  const std::uint64_t some = std::max<std::uint64_t>(4, floats.size() / 2);
+  const NodeId surely = floats.empty() ? 0 : floats[random() % floats.size()];
+  std::map<std::string, Value> inputs;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const Node& n = g[id];
+    if (n.op != Op::Input) continue;
+    const Use& use = uses[id];
+    Value v = make_value(n.dtype, numbers(n.shape, env));
+    for (auto& i : v.i)
+      i = use.places > 0 ? static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(use.places))
+                         : whole_number(n.dtype, random);
+    for (auto& x : v.f) x = use.positive ? 0.25 + std::fabs(normal(random)) : normal(random) * use.scale;
+    if (use.format >= 0) fill_blocks(v, static_cast<QuantFormat>(use.format), use.scale, random);
+    if (wild && is_float(n.dtype) && (id == surely || random() % some == 0)) {
+      const std::uint64_t one_in = std::max<std::uint64_t>(6, v.size() / 4);
+      for (auto& x : v.f)
+        if (random() % one_in == 0) x = kSpecial[random() % std::size(kSpecial)];
+    }
+    if (wild && use.places > 0)  // some that lie outside
+      for (auto& i : v.i)
+        if (random() % 16 == 0) i = whole_number(n.dtype, random);
+    inputs[n.name] = store_and_load(v);
+  }
+  return inputs;
+}
+
+}  // namespace lc

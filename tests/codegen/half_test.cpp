@@ -1,0 +1,122 @@
+// Halves in generated kernels: every value there is, between them, in whole vectors and at the ends of rows, for every
+// processor that the C text distinguishes.
+#include <cmath>
+#include <cstring>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "data.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/jit/jit.h"
+#include "lightcone/backends/cpu/jit/llvm.h"
+#include "lightcone/core/tensor.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
+
+using namespace lc;
+
+namespace {
+
+// Compilers that are asked for older processors; the empty name is the one for this processor, "none" the interpreter
+// of the kernel IR.
+std::vector<std::string> compilers(const TempDir& dir) {
+  std::vector<std::string> all = {"", "none"};
+  if (!host::find_llvm().path.empty()) all.emplace_back(host::kLlvm);
+#ifdef __x86_64__
+  for (const char* target : {"-march=x86-64", "-march=haswell"}) {
+    // what it is called says that it is clang
+    all.push_back(dir / cat(std::filesystem::canonical(host::find_compiler()).filename().string(), "-", all.size()));
+    spit(all.back(), cat("#!/bin/sh\nexec ", host::find_compiler(), " \"$@\" ", target, "\n"));
+    ::chmod(all.back().c_str(), 0755);
+  }
+#endif
+  return all;
+}
+
+std::vector<float> run(const Graph& g, const std::vector<float>& x, const std::string& compiler) {
+  const Program p = compile(g, generic() | cpu({.threads = 1, .jit = {.compiler = compiler, .cache_dir = "off"}}));
+  Context c(p);
+  c.set("x", std::span<const float>(x)).run();
+  return c.get("y");
+}
+
+// Every half, and what lies halfway to the next, just before and just behind that.
+std::vector<float> around(DType t) {
+  std::vector<float> all;
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const auto h = static_cast<std::uint16_t>(bits), next = static_cast<std::uint16_t>(bits + 1);
+    const auto v = static_cast<float>(load_f64(&h, t, 0)), w = static_cast<float>(load_f64(&next, t, 0));
+    const float middle = std::isfinite(w) ? v + (w - v) / 2 : v * 1.001f;
+    for (const float f : {v, middle, std::nextafterf(middle, v), std::nextafterf(middle, w)}) all.push_back(f);
+  }
+  all.push_back(1.0f / 3);  // no whole number of vectors
+  return all;
+}
+float rounded(float f, DType t) {
+  std::uint16_t h = 0;
+  store_f64(&h, t, 0, f);
+  return static_cast<float>(load_f64(&h, t, 0));
+}
+bool same(float a, float b) { return std::isnan(a) ? std::isnan(b) : std::memcmp(&a, &b, sizeof a) == 0; }
+
+}  // namespace
+
+TEST(Halves, AreRoundedToTheNearestWhereverTheyStand) {
+  const TempDir dir;
+  for (const DType t : {DType::F16, DType::BF16}) {
+    const std::vector<float> x = around(t);
+    const auto n = static_cast<std::int64_t>(x.size());
+    Graph stored, between, loaded;
+    stored.output("y", prim::cast(stored.input("x", {n}), t));
+    between.output("y", prim::mul(prim::cast(prim::cast(between.input("x", {n}), t), DType::F32),
+                                  prim::cast(prim::cast(between.input("one", {1}), t), DType::F32).expand({n})));
+    loaded.output("y", prim::cast(prim::add(loaded.input("x", {n}, t), full(loaded, {n}, -0.0, t)), DType::F32));
+    for (const std::string& compiler : compilers(dir))
+      for (const Graph* g : {&stored, &between, &loaded}) {
+        const Program p =
+            compile(*g, generic() | cpu({.threads = 1, .jit = {.compiler = compiler, .cache_dir = "off"}}));
+        Context c(p);
+        c.set("x", std::span<const float>(x));
+        if (g == &between) c.set("one", std::span<const float>(std::vector<float>{1}));
+        const std::vector<float> y = c.run().get("y");
+        for (std::size_t k = 0; k < x.size(); ++k)
+          ASSERT_TRUE(same(rounded(x[k], t), y[k]))
+              << name(t) << " by '" << compiler << "': " << x[k] << " became " << y[k];
+      }
+  }
+}
+
+// A sum of halves is one of f32: in f16 itself 4,096 ones would come to 2,048.
+TEST(Halves, AreSummedInF32) {
+  const TempDir dir;
+  for (const DType t : {DType::F16, DType::BF16})
+    for (const std::string& compiler : compilers(dir)) {
+      Graph g;
+      const Tensor x = g.input("x", {3, 4096}, t);
+      g.output("y", prim::cast(prim::sum_reduce(x, 1), DType::F32));
+      EXPECT_EQ(run(g, std::vector<float>(3 * 4096, 1), compiler), std::vector<float>(3, 4096));
+      Graph columns;
+      columns.output("y", prim::cast(prim::sum_reduce(columns.input("x", {4096, 33}, t), 0), DType::F32));
+      EXPECT_EQ(run(columns, std::vector<float>(33 * 4096, 1), compiler), std::vector<float>(33, 4096));
+    }
+}
+
+// What a compiler does not find in a loop: conversions of sixteen at once, and one rounding where an operation of many
+// steps ends.
+TEST(Halves, AreConvertedByVectors) {
+  for (const DType t : {DType::F16, DType::BF16}) {
+    Graph g;
+    g.output("y", prim::mul(g.input("x", {64, 100}, t), g.input("z", {64, 100}, t)));
+    const Graph done = transform(g, generic() | cpu({.threads = 1, .compiler = false})).graph;
+    std::string text;
+    for (NodeId id = 0; id < done.size(); ++id)
+      if (done[id].op == Op::Kernel) text += done[id].kernel->source();
+    const std::string type(name(t));
+    EXPECT_NE(text.find("lc_" + type + "_to_f32_v("), text.npos) << text;
+    EXPECT_NE(text.find("lc_f32_to_" + type + "_v("), text.npos) << text;
+    const std::size_t whole = text.find("if (w == 16) for");
+    ASSERT_NE(whole, text.npos) << text;
+    EXPECT_EQ(text.substr(whole, text.find("if (w > ", whole) - whole).find("lc_round"), text.npos) << text;
+  }
+}

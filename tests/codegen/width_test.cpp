@@ -1,0 +1,143 @@
+// The machine code of generated loops: no loop computes with vectors narrower than the target's, whatever the
+// compiler's tuning for the processor prefers. Read from the compiler's assembly text, for AVX2, AVX-512 and NEON.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <sstream>
+
+#include "lightcone/codegen/c/prelude.h"
+#include "lightcone/backends/cpu/jit/c_flags.h"
+#include "lightcone/backends/cpu/lower.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/passes/passes.h"
+
+using namespace lc;
+
+namespace {
+
+struct Target {
+  const char *compiler, *march;
+  host::Isa isa;
+  int vector;                   // bytes
+  const char *packed, *widest;  // instructions that compute with vectors of floats, and those as wide as can be
+};
+// Of x86 the arithmetic of packed singles; its widest registers are named. Of Arm a register's arrangement says it.
+const Target kTargets[] = {
+    {"gcc", "-march=haswell", host::Isa::Avx2, 32, R"(\tv(add|sub|mul|div|max|min|fn?m\w+)[0-9]*ps\t.*)", "%ymm"},
+    {"gcc", "-march=skylake-avx512", host::Isa::Avx512, 64, R"(\tv(add|sub|mul|div|max|min|fn?m\w+)[0-9]*ps\t.*)",
+     "%zmm"},
+    {"gcc", "-march=cascadelake", host::Isa::Avx512, 64, R"(\tv(add|sub|mul|div|max|min|fn?m\w+)[0-9]*ps\t.*)", "%zmm"},
+    {"aarch64-linux-gnu-gcc", "-march=armv8.2-a", host::Isa::Neon, 16,
+     R"(\tf(add|sub|mul|div|max|min|mla|mls)\tv[0-9]+\.[24]s.*)", ".4s"},
+};
+
+// "" where there is no such compiler.
+std::string assembly(const Target& t, const std::string& text) {
+  const auto folder = std::filesystem::temp_directory_path() / ("lightcone-width-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string in = folder / "kernel.c", out = folder / "kernel.s";
+  std::ofstream(in) << ir::c_prelude() << text;
+  std::string command = t.compiler;
+  for (const std::string& f : host::c_flags(t.compiler, t.vector, t.isa))
+    if (f != "-march=native" && f != "-shared" && f != "-pipe" && !(t.isa == host::Isa::Neon && f.starts_with("-mp")))
+      command += " " + f;
+  std::filesystem::remove(out);
+  const int status = std::system((command + " " + t.march + " -S -o " + out + " " + in + " 2>" + out + ".log").c_str());
+  std::ostringstream s;
+  if (status == 0) s << std::ifstream(out).rdbuf();
+  else if (status != 127 << 8) ADD_FAILURE() << command << "\n" << std::ifstream(out + ".log").rdbuf();
+  std::filesystem::remove_all(folder);
+  return s.str();
+}
+
+// Innermost loops: from a label to a conditional jump back to it, with no other such jump between. (Rests of a vector,
+// out of the way behind a loop, jump back without a condition.)
+std::vector<std::vector<std::string>> innermost_loops(const std::string& text) {
+  std::vector<std::string> lines;
+  std::map<std::string, std::size_t> labels;
+  std::vector<std::vector<std::string>> loops;
+  std::istringstream s(text);
+  static const std::regex jump(R"(\t(j(?!mp)\w+|b\.?[a-z]{2,3}|cbn?z|tbn?z)\t(.*[ ,])?(\.L[0-9]+))");
+  std::size_t last = 0;  // where the loop before ended
+  for (std::string line; std::getline(s, line);) {
+    lines.push_back(line);
+    if (line.starts_with(".L") && line.ends_with(":")) labels[line.substr(0, line.size() - 1)] = lines.size();
+    std::smatch m;
+    if (!std::regex_match(line, m, jump)) continue;
+    const auto target = labels.find(m[3]);
+    if (target == labels.end() || target->second < last) continue;
+    loops.emplace_back(lines.begin() + static_cast<std::ptrdiff_t>(target->second), lines.end());
+    last = lines.size();
+  }
+  return loops;
+}
+
+struct Counted {
+  int loops = 0, narrow = 0;
+  std::string shown;
+};
+Counted count(const Target& t, const std::string& text) {
+  static std::map<std::string, std::regex> known;
+  const std::regex& packed = known.try_emplace(t.packed, t.packed).first->second;
+  Counted c;
+  for (const auto& loop : innermost_loops(text)) {
+    int wide = 0, narrow = 0;
+    for (const std::string& line : loop)
+      if (std::regex_match(line, packed)) ++(line.find(t.widest) != std::string::npos ? wide : narrow);
+    c.loops += wide > 0;
+    if (narrow == 0) continue;
+    ++c.narrow;
+    for (const std::string& line : loop) c.shown += line + "\n";
+  }
+  return c;
+}
+
+std::string kernel_text(Tensor (*make)(Tensor), DType type) {
+  Graph g;
+  g.output("y", make(g.input("x", {4096, 4096}, type)));
+  const Graph c = transform(g, generic() | cpu({.threads = 1, .compiler = false, .machine = Machine{}})).graph;
+  std::string text;
+  for (NodeId id = 0; id < c.size(); ++id)
+    if (const auto* k = dynamic_cast<const host::LoopKernel*>(c[id].kernel.get())) text += k->text(k->name());
+  return text;
+}
+
+const std::pair<const char*, Tensor (*)(Tensor)> kKernels[] = {
+    {"gelu", [](Tensor x) { return gelu(x); }},
+    {"chain", [](Tensor x) { return relu(x * x + 1.0) * 2.0 + x; }},
+    {"softmax", [](Tensor x) { return softmax(x, -1); }},
+    {"layer norm", [](Tensor x) { return layer_norm(x, 1); }},
+    {"sum", [](Tensor x) { return sum(x * x, {1}); }},
+};
+
+}  // namespace
+
+TEST(Width, OfEveryGeneratedLoop) {
+  int targets = 0;
+  for (const Target& t : kTargets)
+    for (const auto& [name, make] : kKernels) {
+      SCOPED_TRACE(std::string(t.march) + " " + name);
+      const std::string text = assembly(t, kernel_text(make, DType::F32));
+      if (text.empty()) continue;  // no such compiler here
+      ++targets;
+      const Counted c = count(t, text);
+      EXPECT_GT(c.loops, 0);
+      EXPECT_EQ(c.narrow, 0) << c.shown;
+    }
+  if (targets == 0) GTEST_SKIP() << "there is no gcc";
+}
+
+// The reader sees what it is there for: with the compiler's own preference for this processor the vectors are half as
+// wide.
+TEST(Width, ATuningThatHalvesVectorsIsSeen) {
+  Target t = kTargets[2];
+  t.vector = 32;
+  const std::string text = assembly(t, kernel_text(kKernels[0].second, DType::F32));
+  if (text.empty()) GTEST_SKIP() << "there is no gcc";
+  EXPECT_GT(count(kTargets[2], text).narrow, 0);
+}

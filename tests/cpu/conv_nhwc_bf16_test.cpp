@@ -1,0 +1,257 @@
+// Convolutions with channels last in bf16: every tile this machine can run, against f64 on operands rounded to bf16;
+// which nets have them.
+#include "lightcone/backends/cpu/conv/nhwc_bf16.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "guarded.h"
+#include "other_caches.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/threads/thread_pool.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/passes/passes.h"
+#include "random_inputs.h"
+
+using namespace lc;
+using namespace lc::host;
+using lc::test::Inputs;
+using lc::test::random_values;
+
+namespace {
+
+struct Shapes {
+  std::vector<int> x, w;
+  ConvOptions o = {};
+};
+Shape shape(const std::vector<int>& v) { return {v.begin(), v.end()}; }
+
+Tensor parameter(Graph& g, const std::string& name, const Shape& s, DType t = DType::F32) {
+  const Tensor p = g.input(name, s, t, SourceLocation::current(), kParameter);
+  return t == DType::F32 ? p : to(p, DType::F32);
+}
+
+// The numbers a bf16 product sees.
+Inputs rounded(Inputs in, const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    for (double& x : in.at(name).f) x = static_cast<double>(bf16_to_f32(f32_to_bf16(static_cast<float>(x))));
+  return in;
+}
+
+void expect_number(double got, double want, double error, const std::string& at) {
+  if (std::isnan(want)) ASSERT_TRUE(std::isnan(got)) << at << " got " << got;
+  else if (std::isinf(want)) ASSERT_EQ(got, want) << at;
+  else ASSERT_LE(std::abs(got - want), error * 4 + 1e-30) << at << " want " << want << " got " << got;
+}
+
+// A kernel on operands with nothing beside them, and scratch that holds no numbers.
+std::vector<float> run(const Kernel& k, const std::vector<const void*>& in, std::size_t count, Parallel& pool) {
+  std::vector<std::int64_t> sizes;
+  for (const Dim& d : k.sizes()) sizes.push_back(d.eval({}));
+  test::Guarded out(count * 4, test::Against::Back);
+  const auto bytes = (static_cast<std::size_t>(k.scratch_bytes(pool.workers()).eval({})) + 63) / 64 * 64;
+  test::Guarded scratch(bytes, test::Against::Back);
+  std::memset(scratch.data(), 0xff, bytes);
+  k.run({in, out.data(), sizes, scratch.data(), pool});
+  std::vector<float> y(count);
+  std::memcpy(y.data(), out.data(), count * 4);
+  return y;
+}
+
+// The convolution "y" of a graph that is turned: beside a large one that gains by it.
+std::optional<ConvPlan> turned(const Shapes& s, bool image_last, DType stored) {
+  Graph g;
+  const int n = s.x[0], channels = s.x[1], height = s.x[2], width = s.x[3];
+  const Tensor x =
+      image_last ? g.input("x", shape({n, height, width, channels})).permute({0, 3, 1, 2}) : g.input("x", shape(s.x));
+  g.output("y", conv(x, parameter(g, "w", shape(s.w), stored), s.o));
+  g.output("z", conv(g.input("large", {1, 300, 300, 4}).permute({0, 3, 1, 2}), parameter(g, "v", {64, 4, 7, 7}),
+                     ConvOptions{.padding = {1}}));
+  PassLog log;
+  const std::optional<Graph> all = channels_last(transform(g, generic()).graph, log, true);
+  if (!all) return std::nullopt;
+  for (NodeId id = 0; id < all->size(); ++id)
+    if (const auto both = lowering::factors(*all, id))
+      if (auto c = find_convolution(*all, *both); c && c->channels_last && (*all)[c->weight_node].name == "w")
+        return ConvPlan{*c};
+  return std::nullopt;
+}
+
+Value channels_behind(const Value& x, const std::vector<int>& s) {
+  Value y = x;
+  for (int b = 0; b < s[0]; ++b)
+    for (int i = 0; i < s[1]; ++i)
+      for (int p = 0; p < s[2] * s[3]; ++p)
+        y.f[static_cast<std::size_t>((b * s[2] * s[3] + p) * s[1] + i)] =
+            x.f[static_cast<std::size_t>((b * s[1] + i) * s[2] * s[3] + p)];
+  return y;
+}
+
+std::vector<float> convolve(const ConvPlan& c, Isa isa, int workers, const Value& image, const Value& weight,
+                            std::size_t size) {
+  PackedFilters f;  // as packed_filters() finds it in a graph, for any instruction set
+  const auto s = *nhwc_shape(c);
+  f.offset = *c.weight_offset.constant(), f.rows = s.rows, f.row = *c.rows.weight.constant();
+  for (const auto& sum : s.sums) f.sums.push_back({sum.extent, sum.weight});
+  f.channels_last = f.bf16 = true, f.stored = c.stored;
+  f.depth = s.depth / f.sums.back()[0] * f.words();
+  const auto pool = threads(workers);
+  test::Guarded x(image.size() * 4, test::Against::Back);
+  test::Guarded w(weight.size() * size_of(weight.dtype), test::Against::Front);
+  write_value(image, x.data()), write_value(weight, w.data());
+  const auto floats = static_cast<std::size_t>(f.floats(f.panel(isa)));
+  const auto packed = run(*pack_weights_kernel(f, pool, isa), {w.data()}, floats, *pool);
+  test::Guarded a(floats * 4, test::Against::Back);
+  std::memcpy(a.data(), packed.data(), floats * 4);
+  return run(*nhwc_bf16_kernel(c, pool, nullptr, isa, test::blocking(*pool)), {x.data(), a.data()}, size, *pool);
+}
+
+// Every tile and number of threads on one shape, with weights in f32 and in bf16.
+void every_tile(const Shapes& s, bool image_last = true, const Inputs* given = nullptr) {
+  Graph user;
+  user.output("y", conv(user.input("x", shape(s.x)), user.input("w", shape(s.w)), s.o));
+  const Inputs in = rounded(given ? *given : random_values(user, 7), {"w"});
+  const Value y = interpret(user, rounded(in, {"x"}), {}, Rounding::Wide, true).outputs.at("y");
+  Value narrow = make_value(DType::BF16, in.at("w").shape);
+  narrow.f = in.at("w").f;
+  const Value image = image_last ? channels_behind(in.at("x"), s.x) : in.at("x");
+  const auto wide = turned(s, image_last, DType::F32), half = turned(s, image_last, DType::BF16);
+  ASSERT_TRUE(wide && half && nhwc_bf16_fits(*wide)) << user.str();
+  const auto rows = static_cast<std::size_t>(s.w[0]);
+  const std::size_t pixels = y.size() / rows / static_cast<std::size_t>(s.x[0]);
+  for (const Isa isa : isas()) {
+    const std::string what = cat(nhwc_bf16_table(isa).name, "\n", user.str());
+    const auto one = convolve(*wide, isa, 1, image, in.at("w"), y.size());
+    ASSERT_EQ(std::memcmp(one.data(), convolve(*wide, isa, 2, image, in.at("w"), y.size()).data(), y.size() * 4), 0)
+        << "threads change bits: " << what;
+    ASSERT_EQ(std::memcmp(one.data(), convolve(*half, isa, 1, image, narrow, y.size()).data(), y.size() * 4), 0)
+        << "as stored: " << what;
+    for (std::size_t k = 0; k < one.size(); ++k) {
+      const std::size_t b = k / rows / pixels, p = k / rows % pixels, at = (b * rows + k % rows) * pixels + p;
+      expect_number(static_cast<double>(one[k]), y.at(at), y.error_at(at), cat(at, " ", what));
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+const bool kFast = bf16_dots_are_fast(detect_isa());
+
+std::vector<std::string> kernels(const Graph& g, Precision p) {
+  const Graph made = transform(g, generic() | cpu({.threads = 1, .precision = p})).graph;
+  std::vector<std::string> names;
+  for (NodeId id = 0; id < made.size(); ++id)
+    if (made[id].op == Op::Kernel) names.push_back(made[id].kernel->name());
+  return names;
+}
+int count(const std::vector<std::string>& names, const std::string& begin) {
+  int n = 0;
+  for (const std::string& name : names) n += name.starts_with(begin);
+  return n;
+}
+
+// Three convolutions, a depthwise one among them, with all that may stand behind.
+Graph net(DType stored, const Dim& batch) {
+  Graph g;
+  Tensor x = g.input("x", {batch, 3, 30, 27});
+  x = max_pool(relu(conv(x, parameter(g, "stem", {18, 3, 7, 7}, stored), {.stride = {2}, .padding = {3}})), {3}, {2},
+               {1});
+  Tensor y = relu(conv(x, parameter(g, "a", {90, 18, 1, 1}, stored)));
+  y = relu(conv(y, parameter(g, "deep", {90, 1, 3, 3}, stored), {.padding = {1}, .groups = 90}));
+  y = relu(conv(y, parameter(g, "b", {90, 90, 3, 3}, stored), {.padding = {1}}) +
+           parameter(g, "bias", {90}).reshape({1, 90, 1, 1}));
+  y = conv(y, parameter(g, "c", {33, 90, 1, 1}, stored), {.stride = {2}});
+  x = relu(y + conv(x, parameter(g, "down", {33, 18, 1, 1}, stored), {.stride = {2}}));
+  g.output("y", x);  // wanted in the old order
+  g.output("m", mean(x, {2, 3}));
+  return g;
+}
+
+}  // namespace
+
+TEST(ConvLastBf16, GridOfShapes) {
+  for (const int kernel : {1, 3, 5})
+    for (const int stride : {1, 2, 3})
+      for (const int padding : {0, 1, 2})
+        for (const int dilation : {1, 2}) {
+          if (kernel == 1 && dilation == 2) continue;
+          const int size = (kernel - 1) * dilation + 4;
+          every_tile({{2, 5, size, size + 13},
+                      {19, 5, kernel, kernel},
+                      {.stride = {stride}, .padding = {padding}, .dilation = {dilation}}});
+        }
+}
+
+TEST(ConvLastBf16, OddSizes) {
+  every_tile({{2, 3, 15, 18}, {70, 3, 7, 7}, {.stride = {2}, .padding = {3}}}, false);  // a photograph's channels
+  every_tile({{1, 70, 6, 35}, {9, 70, 3, 3}, {.padding = {1}}}, false);
+  every_tile({{1, 300, 7, 7}, {130, 300, 1, 1}});  // several blocks of taps
+  every_tile({{3, 141, 7, 8}, {125, 141, 3, 3}, {.stride = {2, 1}, .padding = {1, 2}}});
+  every_tile({{7, 40, 29, 31}, {33, 40, 3, 3}, {.stride = {2}, .padding = {1}}});  // several tasks
+  every_tile({{9, 34, 7, 7}, {65, 34, 3, 3}, {.padding = {1}}});                   // of several images
+  every_tile({{2, 2, 3, 3}, {8, 2, 3, 3}, {.padding = {3}}});                      // windows that lie outside entirely
+  every_tile({{1, 40, 6, 70}, {29, 40, 3, 5}, {.padding = {1, 2}, .dilation = {2, 1}}});
+  every_tile({{2, 64, 9, 9}, {64, 64, 1, 1}, {.stride = {2}}});
+}
+
+TEST(ConvLastBf16, NumbersThatAreNone) {
+  for (const double odd : {kNaN, kInf, -kInf, 3e38, -0.0, 1e-40})
+    for (const char* where : {"x", "w"})
+      for (const int kernel : {1, 3}) {
+        const Shapes s{{2, 17, 9, 10}, {30, 17, kernel, kernel}, {.padding = {kernel / 2}}};
+        Graph g;
+        g.output("y", conv(g.input("x", shape(s.x)), g.input("w", shape(s.w)), s.o));
+        Inputs in = random_values(g, 3);
+        in.at(where).f[153] = odd;  // of weights the first of a filter, beside a pair that has one half
+        every_tile(s, true, &in);
+      }
+}
+
+TEST(ConvLastBf16, WhatDoesNotFit) {
+  const auto one = turned({{1, 1, 9, 9}, {8, 1, 3, 3}, {.padding = {1}}}, true, DType::F32);
+  EXPECT_TRUE(!one || !nhwc_bf16_fits(*one));  // no pairs
+  const auto far =
+      turned({{1, 32, 9, 40}, {8, 32, 3, 3}, {.padding = {300, 1}, .dilation = {300, 1}}}, true, DType::F32);
+  EXPECT_TRUE(far && !nhwc_bf16_fits(*far));  // rows that reach far
+}
+
+// A net as a user compiles it: one and two threads, a batch that is known late, an empty one.
+TEST(ConvLastBf16, ANet) {
+  for (const DType stored : {DType::F32, DType::BF16})
+    for (const bool symbol : {false, true}) {
+      const Graph g = net(stored, symbol ? Dim::symbol("b", 0, 3) : Dim(2));
+      const auto made = kernels(g, Precision::Medium);
+      EXPECT_EQ(count(made, "conv_last_bf16"), kFast ? 5 : 0) << g.str();
+      if (kFast) {
+        EXPECT_EQ(count(made, "conv_depthwise_last"), 1);
+      }
+      EXPECT_EQ(count(kernels(g, Precision::High), "conv_last_bf16"), 0);
+      for (const int batch : {0, 1, 2, 3}) {
+        if (!symbol && batch != 2) continue;
+        const Bindings env{{"b", batch}};
+        const Inputs in = random_values(g, 5, env);
+        const Results want = interpret(g, in, env, Rounding::Wide, true);
+        Results first;
+        for (const int workers : {1, 2}) {
+          const Graph all = transform(g, generic() | cpu({.threads = workers, .precision = Precision::Medium})).graph;
+          const Results got = test::run_guarded(all, in, env, test::Against::Back);
+          for (const auto& [name, v] : want.outputs) {
+            double most = 0;
+            for (std::size_t k = 0; k < v.size(); ++k) most = std::max(most, std::abs(v.at(k)));
+            for (std::size_t k = 0; k < v.size(); ++k)  // five roundings of 2^-9 on the way
+              ASSERT_NEAR(got.outputs.at(name).at(k), v.at(k), 0.02 * most) << name << k;
+          }
+          if (workers == 1) first = got;
+          for (const auto& [name, v] : got.outputs) EXPECT_EQ(first.outputs.at(name).f, v.f) << "threads change bits";
+        }
+      }
+    }
+}
+
+// One convolution in the old order gains nothing.
+TEST(ConvLastBf16, NotForOneConvolution) {
+  Graph g;
+  g.output("y", conv(g.input("x", {1, 8, 9, 9}), parameter(g, "w", {16, 8, 3, 3}), {.padding = {1}}));
+  EXPECT_EQ(count(kernels(g, Precision::Medium), "conv_last_bf16"), 0);
+}

@@ -1,0 +1,500 @@
+// The micro-kernels of every instruction set this machine has, on every storage type, against f64.
+#include "lightcone/backends/cpu/products/gemm.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "guarded.h"
+#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/products/packed_weights.h"
+#include "lightcone/backends/cpu/threads/thread_pool.h"
+#include "lightcone/core/dtype.h"
+#include "lightcone/core/op.h"
+#include "lightcone/core/quant.h"
+
+using namespace lc;
+using namespace lc::host;
+
+namespace {
+
+// A weight [n, k] in a storage type, and its values.
+struct Weight {
+  std::vector<std::byte> bytes;
+  std::vector<double> values;
+  std::int64_t row;  // stride of a row as Gemm wants it
+};
+Weight make_weight(WeightType t, std::int64_t n, std::int64_t k, std::mt19937& random) {
+  std::normal_distribution<double> normal;
+  Weight w;
+  w.values.resize(static_cast<std::size_t>(n * k));
+  const auto plain = [&](DType d) {
+    w.bytes.resize(static_cast<std::size_t>(n * k) * size_of(d));
+    w.row = k;
+    for (std::size_t i = 0; i < w.values.size(); ++i) {
+      store_f64(w.bytes.data(), d, i, normal(random));
+      w.values[i] = load_f64(w.bytes.data(), d, i);
+    }
+  };
+  if (t == WeightType::F32) plain(DType::F32);
+  if (t == WeightType::F16) plain(DType::F16);
+  if (t == WeightType::BF16) plain(DType::BF16);
+  const QuantInfo* q = block_format(t);
+  if (!q) return w;
+  w.row = k / q->elements * q->bytes;
+  w.bytes.resize(static_cast<std::size_t>(n * w.row));
+  const auto layout = quant_layout<std::int64_t>(q->format, 0);
+  for (std::int64_t b = 0; b < n * k / q->elements; ++b) {
+    std::byte* p = w.bytes.data() + b * q->bytes;
+    for (int i = 0; i < q->bytes; ++i) p[i] = static_cast<std::byte>(random());
+    for (const int d : {layout.d, layout.d_min})
+      if (d >= 0) store_f64(p + d, DType::F16, 0, std::abs(normal(random)) * 0.1);
+    for (int i = 0; i < q->elements; ++i)
+      w.values[static_cast<std::size_t>(b * q->elements + i)] =
+          quant_value(q->format, i, [p](std::int64_t at) { return static_cast<unsigned>(p[at]); });
+  }
+  return w;
+}
+
+std::vector<std::byte> pack(WeightType t, const std::vector<std::byte>& blocks, std::int64_t n, std::int64_t k,
+                            Parallel& parallel) {
+  std::vector<std::byte> to(static_cast<std::size_t>(packed_bytes(t, n, k)), std::byte{0xff});
+  const void* in[] = {blocks.data()};
+  pack_kernel(t, t, n, k, false, nullptr)->run({in, to.data(), {}, nullptr, parallel});
+  return to;
+}
+
+void run(const Gemm& g, const GemmBatch& batch, Parallel& parallel, Isa isa) {
+  std::vector<std::byte> scratch(gemm_scratch_bytes(g, parallel.workers()) + 64);
+  auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
+  gemm(g, batch, parallel, aligned, isa);
+}
+
+}  // namespace
+
+TEST(Gemm, EveryIsaEveryTypeEverySize) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  const auto one = threads(1), two = threads(2);
+  int checked = 0;
+  for (int kind = 0; kind <= 2 * static_cast<int>(WeightType::Q6_K) + 1; ++kind)
+    for (const auto& [m, n, k] :
+         {std::array{1, 1, 32}, std::array{1, 70, 64}, std::array{2, 33, 96}, std::array{3, 5, 320},
+          std::array{4, 129, 32}, std::array{5, 31, 64}, std::array{13, 17, 288}, std::array{29, 64, 576},
+          std::array{169, 130, 64}, std::array{340, 1100, 32}, std::array{1, 40, 37}, std::array{3, 40, 37},
+          std::array{6, 40, 37}, std::array{2, 300, 1}, std::array{1, 2051, 32}, std::array{1, 9, 256},
+          std::array{2, 70, 768}, std::array{5, 31, 512}, std::array{169, 50, 256}}) {
+      const auto t = static_cast<WeightType>(kind / 2);
+      const bool packed = kind % 2;
+      if (packed && packed_layout(t).block == 0) continue;
+      if (const QuantInfo* q = block_format(t); q && k % q->elements) continue;
+      Weight w = make_weight(t, n, k, random);
+      if (packed) w.bytes = pack(t, w.bytes, n, k, *two);
+      std::vector<float> a(static_cast<std::size_t>(m * k));
+      for (float& x : a) x = normal(random);
+      for (const Isa isa : isas()) {
+        std::vector<float> c[2];
+        for (int p = 0; p < 2; ++p) {
+          Parallel& parallel = p ? *two : *one;
+          c[p].assign(static_cast<std::size_t>(m * n), NAN);
+          Gemm g{.m = m,
+                 .n = n,
+                 .k = k,
+                 .a = a.data(),
+                 .a_m = k,
+                 .a_k = 1,
+                 .type = t,
+                 .packed = packed,
+                 .b = w.bytes.data(),
+                 .b_n = w.row,
+                 .b_k = 1,
+                 .c = c[p].data(),
+                 .c_m = n};
+          run(g, {}, parallel, isa);
+        }
+        ASSERT_EQ(std::memcmp(c[0].data(), c[1].data(), c[0].size() * 4), 0)
+            << "threads change bits: " << name(isa) << " type " << kind << " " << m << "x" << n << "x" << k;
+        for (int i = 0; i < m; ++i)
+          for (int j = 0; j < n; ++j) {
+            double want = 0, size = 0;
+            for (int l = 0; l < k; ++l) {
+              const double term = static_cast<double>(a[static_cast<std::size_t>(i * k + l)]) *
+                                  w.values[static_cast<std::size_t>(j * k + l)];
+              want += term, size += std::abs(term);
+            }
+            ASSERT_NEAR(c[0][static_cast<std::size_t>(i * n + j)], want, 4e-7 * size + 1e-30)
+                << name(isa) << " type " << static_cast<int>(t) << (packed ? " packed " : " ") << m << "x" << n << "x"
+                << k << " at " << i << "," << j;
+            ++checked;
+          }
+      }
+    }
+  EXPECT_GT(checked, 1000);
+}
+
+// Every arithmetic under the blocked loop: packed or not, for any thread count the same bits, and as close to the
+// product as its rounding of the operands lets it be. (What each computes exactly is dense_unit_test's business.)
+TEST(Gemm, EveryUnitEveryTypeItTakes) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  const auto one = threads(1), two = threads(2);
+  int checked = 0;
+  for (const DenseUnit* u : dense_units())
+    for (int type = 0; type <= static_cast<int>(WeightType::Q6_K); ++type)
+      for (const auto& [m, n, k] : {std::array{5, 31, 512}, std::array{13, 17, 256}, std::array{200, 50, 512},
+                                    std::array{33, 1100, 256}, std::array{7, 40, 37}}) {
+        const auto t = static_cast<WeightType>(type);
+        const QuantInfo* q = block_format(t);
+        if (u->exact()) continue;
+        const bool int8 = u->arithmetic >= Arithmetic::Int8Step32 && u->arithmetic <= Arithmetic::Int8Step16Min;
+        if (int8 ? !q || int8_format(t).arithmetic != u->arithmetic : q && u->arithmetic == Arithmetic::Bf16) continue;
+        if (q && k % q->elements) continue;
+        if (m * n > 4000 && std::string_view(u->name).ends_with("_emulated")) continue;  // takes minutes
+        const Weight w = make_weight(t, n, k, random);
+        std::vector<float> a(static_cast<std::size_t>(m * k)), c[4];
+        for (float& x : a) x = normal(random);
+        for (int way = 0; way < 4; ++way) {
+          const bool packed = way / 2;
+          if (packed && packed_layout(t).block == 0) continue;
+          Parallel& parallel = way % 2 ? *two : *one;
+          const std::vector<std::byte> b = packed ? pack(t, w.bytes, n, k, *one) : w.bytes;
+          c[way].assign(static_cast<std::size_t>(m * n), NAN);
+          const Gemm g{.m = m,
+                       .n = n,
+                       .k = k,
+                       .a = a.data(),
+                       .a_m = k,
+                       .a_k = 1,
+                       .type = t,
+                       .packed = packed,
+                       .b = b.data(),
+                       .b_n = w.row,
+                       .b_k = 1,
+                       .unit = u,
+                       .zero = int8_format(t).zero,
+                       .c = c[way].data(),
+                       .c_m = n};
+          run(g, {}, parallel, detect_isa());
+          ASSERT_EQ(std::memcmp(c[0].data(), c[way].data(), c[0].size() * 4), 0)
+              << u->name << " " << name(t) << " way " << way << " " << m << "x" << n << "x" << k;
+        }
+        const double rounding = int8                                  ? 1.0 / 127
+                                : u->arithmetic == Arithmetic::Bf16   ? 0x1p-8
+                                : u->arithmetic == Arithmetic::Split2 ? 0x1p-15
+                                                                      : 0;
+        for (int i = 0; i < m; ++i)
+          for (int j = i % 7; j < n; j += 7) {
+            double want = 0, size = 0;
+            for (int l = 0; l < k; ++l) {
+              const double x = static_cast<double>(a[static_cast<std::size_t>(i * k + l)]);
+              const double y = w.values[static_cast<std::size_t>(j * k + l)];
+              // half a step of 8 bits is relative to the largest of its neighbours: 4 is more than any
+              want += x * y, size += (int8 ? 4 : std::abs(x)) * std::abs(y);
+            }
+            ASSERT_NEAR(c[0][static_cast<std::size_t>(i * n + j)], want, (4e-7 + rounding) * size + 1e-30)
+                << u->name << " " << name(t) << " " << m << "x" << n << "x" << k;
+            ++checked;
+          }
+      }
+  EXPECT_GT(checked, 10000);
+}
+
+// The caches and streams of another machine for every number of workers: neither may change a bit.
+Blocking blocking(int workers) {
+  if (workers == 2) return Blocking(Machine{.l1 = 8 << 10, .l2 = 64 << 10, .streams = 4});
+  return Blocking(workers == 3 ? Machine{.l1 = 128 << 10, .l2 = 8 << 20} : Machine{});
+}
+
+// Rows for several blocks of A, columns for several panels of B, a depth for several calls of `tile`.
+TEST(Gemm, LargerThanEveryBlock) {
+  constexpr std::int64_t kM = 2050, kN = 1090, kK = 1100;
+  std::mt19937 random(8);
+  std::normal_distribution<float> normal;
+  std::vector<float> a(kM * kK), b(kN * kK);
+  for (std::vector<float>* v : {&a, &b})
+    for (float& x : *v) x = normal(random);
+  std::vector<std::byte> blocks(b.size() * 4);
+  std::memcpy(blocks.data(), b.data(), blocks.size());
+  const std::vector<std::byte> packed = pack(WeightType::F32, blocks, kN, kK, *one_thread());
+  for (const Isa isa : isas()) {
+    if (isa == Isa::Generic && detect_isa() != Isa::Generic) continue;  // the loop around the tiles is the same
+    std::vector<float> first;
+    for (const int workers : {1, 2, 3})
+      for (const bool ready : {false, true}) {
+        std::vector<float> c(kM * kN, NAN);
+        const Gemm g{.m = kM,
+                     .n = kN,
+                     .k = kK,
+                     .a = a.data(),
+                     .a_m = kK,
+                     .a_k = 1,
+                     .packed = ready,
+                     .b = ready ? packed.data() : blocks.data(),
+                     .b_n = kK,
+                     .b_k = 1,
+                     .c = c.data(),
+                     .c_m = kN,
+                     .blocking = blocking(workers)};
+        run(g, {}, *threads(workers), isa);
+        if (first.empty()) first = c;
+        ASSERT_EQ(std::memcmp(first.data(), c.data(), c.size() * 4), 0) << name(isa) << workers << ready;
+      }
+    for (std::int64_t i = 0; i < kM; i += 3)
+      for (std::int64_t j = i % 61; j < kN; j += 61) {
+        double want = 0, size = 0;
+        for (std::int64_t k = 0; k < kK; ++k) {
+          const double term = static_cast<double>(a[static_cast<std::size_t>(i * kK + k)]) *
+                              static_cast<double>(b[static_cast<std::size_t>(j * kK + k)]);
+          want += term, size += std::abs(term);
+        }
+        ASSERT_NEAR(first[static_cast<std::size_t>(i * kN + j)], want, 4e-7 * size) << name(isa) << i << "," << j;
+      }
+  }
+}
+
+// Packed weights are read as they are, or unpacked by every task for itself; others are made panels of first. All give
+// the same bits where there are several blocks of A, several parts of its rows, several calls of `tile` and the end of
+// one.
+TEST(Gemm, PackedWeightsLargerThanEveryBlock) {
+  constexpr std::int64_t kM = 2700, kN = 260, kK = 1280;
+  std::mt19937 random(10);
+  std::normal_distribution<float> normal;
+  std::vector<float> a(kM * kK);
+  for (float& x : a) x = normal(random);
+  int checked = 0;
+  for (const DenseUnit* u : dense_units())
+    for (const WeightType t : {WeightType::F16, WeightType::BF16, WeightType::Q8_0, WeightType::Q4_0, WeightType::Q4_K,
+                               WeightType::Q5_K, WeightType::Q6_K}) {
+      const std::string_view unit = u->name;
+      if (unit.ends_with("_emulated") || unit.ends_with("generic") || u->exact()) continue;  // take minutes
+      if (block_format(t) ? int8_format(t).arithmetic != u->arithmetic : u->arithmetic != Arithmetic::Bf16) continue;
+      const Weight w = make_weight(t, kN, kK, random);
+      const std::vector<std::byte> packed = pack(t, w.bytes, kN, kK, *one_thread());
+      std::vector<float> first;
+      for (const int workers : {0, 1, 2, 3}) {  // 0: not packed
+        std::vector<float> c(kM * kN, NAN);
+        Gemm g{.m = kM, .n = kN, .k = kK, .a = a.data(), .a_m = kK, .a_k = 1, .type = t, .packed = workers > 0};
+        g.b = workers > 0 ? packed.data() : w.bytes.data(), g.b_n = w.row, g.b_k = 1;
+        g.unit = u, g.zero = int8_format(t).zero;
+        g.c = c.data(), g.c_m = kN, g.blocking = blocking(workers);
+        run(g, {}, *threads(std::max(workers, 1)), detect_isa());
+        if (first.empty()) first = c;
+        ASSERT_EQ(std::memcmp(first.data(), c.data(), c.size() * 4), 0) << unit << " " << name(t) << " " << workers;
+        ++checked;
+      }
+    }
+  EXPECT_TRUE(checked > 0 || detect_isa() == Isa::Generic);
+}
+
+// Products of bytes are whole numbers: the same from every unit, however B lies, however many workers; in f32 if
+// wanted.
+TEST(Gemm, BytesAreExact) {
+  using test::Against, test::Guarded;
+  std::mt19937 random(9);
+  int checked = 0;
+  for (const DenseUnit* u : dense_units())
+    for (const auto& [m, n, k] :
+         {std::array{1, 1, 1}, std::array{3, 40, 37}, std::array{15, 33, 64}, std::array{33, 70, 129},
+          std::array{14, 31, 4100}, std::array{200, 1100, 65}, std::array{5, 16, 0}}) {
+      if (!u->exact() || (m * n * k > 1 << 20 && std::string_view(u->name).ends_with("_emulated"))) continue;
+      const auto size = [](std::int64_t count) { return static_cast<std::size_t>(count); };
+      Guarded a(size(m * k), Against::Back), b(size(n * k), Against::Back);
+      for (Guarded* v : {&a, &b})
+        for (std::size_t i = 0; i < (v == &a ? size(m * k) : size(n * k)); ++i)
+          v->data()[i] = static_cast<std::byte>(i < 40 ? 0x80 : random());  // many of -128
+      const auto at = [](const std::byte* p, std::int64_t i) {
+        return static_cast<int>(static_cast<std::int8_t>(p[i]));
+      };
+      const std::vector<std::byte> packed =
+          pack(WeightType::I8, std::vector<std::byte>(b.data(), b.data() + n * k), n, k, *one_thread());
+      for (int way = 0; way < 8; ++way) {  // packed, in f32, turned
+        const bool ready = way & 1, turned = way & 4;
+        if (ready && turned) continue;
+        Guarded c(size(m * n) * 4, Against::Back);
+        Gemm g{.m = m, .n = n, .k = k, .a_m = turned ? 1 : k, .a_k = turned ? m : 1, .type = WeightType::I8};
+        g.packed = ready, g.b = ready ? packed.data() : b.data();
+        g.b_n = turned ? 1 : k, g.b_k = turned ? n : 1;
+        g.unit = u, g.to_f32 = way & 2;
+        g.a = reinterpret_cast<const float*>(a.data());
+        g.c = reinterpret_cast<float*>(c.data()), g.c_m = n;
+        run(g, {}, *threads(way % 3 + 1), detect_isa());
+        for (int i = 0; i < m; ++i)
+          for (int j = i % 3; j < n; j += 3) {
+            int want = 0, got = 0;
+            for (int l = 0; l < k; ++l)
+              want += at(a.data(), turned ? l * m + i : i * k + l) * at(b.data(), turned ? l * n + j : j * k + l);
+            std::memcpy(&got, g.c + i * n + j, 4);
+            if (g.to_f32) got = static_cast<int>(g.c[i * n + j]), want = static_cast<int>(static_cast<float>(want));
+            ASSERT_EQ(got, want) << u->name << " way " << way << " " << m << "x" << n << "x" << k << " at " << i << ","
+                                 << j;
+            ++checked;
+          }
+      }
+    }
+  EXPECT_GT(checked, 10000);
+}
+
+// Up to four rows go another way in int8 (DenseUnit::gemv), to the bits they would have among more. No buffer is left.
+TEST(Gemm, FewRowsHaveTheBitsOfMany) {
+  using test::Against, test::Guarded;
+  constexpr std::int64_t kMany = 7;
+  std::mt19937 random(6);
+  std::normal_distribution<float> normal;
+  const auto one = threads(1), two = threads(2);
+  int checked = 0, nans = 0;
+  for (const DenseUnit* u : dense_units())
+    for (int type = 0; u->gemv && type <= static_cast<int>(WeightType::Q6_K); ++type)
+      for (const auto& [n, k] : {std::array{1, 32}, std::array{40, 384}, std::array{250, 416}, std::array{19, 800},
+                                 std::array{35, 256}, std::array{250, 512}, std::array{16, 1024}}) {
+        const auto t = static_cast<WeightType>(type);
+        const QuantInfo* q = block_format(t);
+        if (!q || packed_layout(t).block == 0 || k % q->elements || int8_format(t).arithmetic != u->arithmetic)
+          continue;
+        const std::vector<std::byte> b = pack(t, make_weight(t, n, k, random).bytes, n, k, *one);
+        Guarded weights(b.size(), Against::Back);
+        std::memcpy(weights.data(), b.data(), b.size());
+        const auto product = [&](std::int64_t m, const float* a, Parallel& parallel, Against side) {
+          Gemm g{.m = m, .n = n, .k = k, .a_m = k, .a_k = 1, .type = t, .packed = true, .b = weights.data(), .b_n = 1};
+          g.unit = u, g.zero = int8_format(t).zero, g.blocking = blocking(parallel.workers());
+          Guarded rows(static_cast<std::size_t>(m * k) * 4, side), c(static_cast<std::size_t>(m * n) * 4, side),
+              scratch(gemm_scratch_bytes(g, parallel.workers()), side);
+          std::memcpy(rows.data(), a, static_cast<std::size_t>(m * k) * 4);
+          g.a = reinterpret_cast<const float*>(rows.data());
+          g.c = reinterpret_cast<float*>(c.data()), g.c_m = n;
+          gemm(g, {}, parallel, scratch.data(), detect_isa());
+          return std::vector<float>(g.c, g.c + m * n);
+        };
+        std::vector<float> a(static_cast<std::size_t>(kMany * k));
+        for (float& x : a) x = normal(random);
+        std::fill_n(a.begin() + k, k, 1.0f);  // every code 127
+        a[static_cast<std::size_t>(2 * k + k / 2)] = NAN;
+        std::fill_n(a.begin() + 3 * k, k / 2, -0.0f);
+        const std::vector<float> want = product(kMany, a.data(), *one, Against::Back);
+        for (int way = 0; way < 4; ++way)
+          for (std::int64_t first = 0; first < 4; ++first)
+            for (std::int64_t m = 1; m + first <= 4; ++m) {
+              const auto got =
+                  product(m, a.data() + first * k, way % 2 ? *two : *one, way / 2 ? Against::Back : Against::Front);
+              for (std::size_t i = 0; i < got.size(); ++i, ++checked) {
+                const float w = want[static_cast<std::size_t>(first * n) + i];
+                if (std::isnan(w) && std::isnan(got[i])) ++nans;
+                else
+                  ASSERT_EQ(std::bit_cast<std::uint32_t>(got[i]), std::bit_cast<std::uint32_t>(w))
+                      << u->name << " " << name(t) << " " << m << " from " << first << "x" << n << "x" << k << " at "
+                      << i << ": " << got[i] << " for " << w;
+              }
+            }
+      }
+  EXPECT_GT(checked, 10000);
+  EXPECT_GT(nans, 100);
+}
+
+// Scratch of a large product is one panel and one block of rows, however many workers share them.
+TEST(Gemm, ScratchDoesNotGrowWithWorkers) {
+  const Gemm large{.m = 512, .n = 4096, .k = 4096}, small{.m = 64, .n = 64, .k = 64};
+  EXPECT_EQ(gemm_scratch_bytes(large, 16), gemm_scratch_bytes(large, 1));
+  EXPECT_LE(gemm_scratch_bytes(large, 16), (1024u * 4096 * 4) + (5u << 20));
+  EXPECT_EQ(gemm_scratch_bytes(small, 16), 16 * gemm_scratch_bytes(small, 1));  // a batch of them: one for each
+}
+
+// B with neighbours along N (a plain product), A transposed, and batches.
+// A depth that is known late: 13 strips of 5761 fill what 12 of 5770 do not.
+TEST(Gemm, ScratchIsEnoughForEverySmallerDepth) {
+  for (const std::int64_t n : {1, 1024}) {
+    std::size_t before = 0;
+    for (std::int64_t k = 5000; k < 6500; ++k) {
+      const std::size_t bytes = gemm_scratch_bytes({.m = 1000, .n = n, .k = k}, 1);
+      ASSERT_GE(bytes, before) << "k " << k << ", n " << n;
+      before = bytes;
+    }
+  }
+}
+
+TEST(Gemm, StridesAndBatches) {
+  std::mt19937 random(2);
+  std::normal_distribution<float> normal;
+  const auto pool = threads(2);
+  for (const auto& [m, n, k, count] :
+       {std::array{1, 300, 20, 3}, std::array{3, 300, 20, 2}, std::array{7, 40, 33, 5}, std::array{30, 65, 70, 2},
+        std::array{4, 8, 0, 2},
+        std::array{130, 130, 256, 2}}) {  // the last is shared out product by product, the others whole
+    std::vector<float> a(static_cast<std::size_t>(count * m * k) + 1), b(static_cast<std::size_t>(count * n * k) + 1),
+        c(static_cast<std::size_t>(count * m * n));
+    for (float& x : a) x = normal(random);
+    for (float& x : b) x = normal(random);
+    for (const Isa isa : isas())
+      for (const bool transposed : {false, true}) {
+        std::fill(c.begin(), c.end(), NAN);
+        const Gemm g{.m = m,
+                     .n = n,
+                     .k = k,
+                     .a = a.data(),
+                     .a_m = transposed ? 1 : k,
+                     .a_k = transposed ? m : 1,
+                     .type = WeightType::F32,
+                     .b = b.data(),
+                     .b_n = 1,
+                     .b_k = n,
+                     .c = c.data(),
+                     .c_m = n};
+        run(g, {count, m * k, n * k, m * n}, *pool, isa);
+        for (int q = 0; q < count; ++q)
+          for (int i = 0; i < m; ++i)
+            for (int j = 0; j < n; ++j) {
+              double want = 0;
+              for (int l = 0; l < k; ++l)
+                want +=
+                    static_cast<double>(a[static_cast<std::size_t>(q * m * k + (transposed ? l * m + i : i * k + l))]) *
+                    static_cast<double>(b[static_cast<std::size_t>(q * n * k + l * n + j)]);
+              ASSERT_NEAR(c[static_cast<std::size_t>(q * m * n + i * n + j)], want, 1e-4)
+                  << name(isa) << (transposed ? " transposed " : " ") << q << " " << i << " " << j;
+            }
+      }
+  }
+}
+
+// Rows of B that overlap, as windows of a signal do: neighbours lie one element apart in every type, not in f32 alone.
+TEST(Gemm, RowsOfBThatOverlap) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  const auto pool = threads(2);
+  for (const WeightType t : {WeightType::F32, WeightType::F16, WeightType::BF16})
+    for (const auto& [m, n, k] :
+         {std::array{1, 7, 2}, std::array{3, 150, 33}, std::array{4, 40, 1}, std::array{9, 33, 70}}) {
+      const Weight w = make_weight(t, 1, n + k, random);
+      for (const int a_k : {1, 3}) {
+        std::vector<float> a(static_cast<std::size_t>(m * k * a_k)), c(static_cast<std::size_t>(m * n));
+        for (float& x : a) x = normal(random);
+        for (const Isa isa : isas()) {
+          std::fill(c.begin(), c.end(), NAN);
+          const Gemm g{.m = m,
+                       .n = n,
+                       .k = k,
+                       .a = a.data(),
+                       .a_m = k * a_k,
+                       .a_k = a_k,
+                       .type = t,
+                       .b = w.bytes.data(),
+                       .b_n = 1,
+                       .b_k = 1,
+                       .c = c.data(),
+                       .c_m = n};
+          run(g, {}, *pool, isa);
+          for (int i = 0; i < m; ++i)
+            for (int j = 0; j < n; ++j) {
+              double want = 0;
+              for (int l = 0; l < k; ++l)
+                want += static_cast<double>(a[static_cast<std::size_t>((i * k + l) * a_k)]) *
+                        w.values[static_cast<std::size_t>(j + l)];
+              ASSERT_NEAR(c[static_cast<std::size_t>(i * n + j)], want, 1e-4)
+                  << name(isa) << " " << name(t) << " " << m << "x" << n << "x" << k << " a_k " << a_k << " at " << i
+                  << "," << j;
+            }
+        }
+      }
+    }
+}

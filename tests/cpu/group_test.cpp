@@ -1,0 +1,337 @@
+// Products of the same rows are one kernel, and nothing but their speed tells.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/core/quant.h"
+#include "lightcone/nn/parameter.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
+#include "lightcone/runtime/profile/timeline.h"
+#include "random_inputs.h"
+
+using namespace lc;
+using lc::test::normals;
+
+namespace {
+
+constexpr const char* kGroups = "products of the same rows";
+constexpr const char* kRows = "rows made in the product";
+constexpr std::int64_t kDepth = 256;
+
+struct Weights {
+  DType dtype;
+  std::optional<QuantFormat> quant;
+  Precision precision;
+};
+
+// Bytes of a parameter: numbers, or blocks whose scales (halves, wherever they stand) are small numbers.
+std::vector<std::byte> content(const Node& n, bool blocks, unsigned seed) {
+  std::size_t count = 1;
+  for (const Dim& d : n.shape) count *= static_cast<std::size_t>(*d.constant());
+  std::vector<std::byte> bytes(count * size_of(n.dtype));
+  const std::vector<float> v = normals(count, seed);
+  for (std::size_t k = 0; k < count; ++k) {
+    if (blocks) bytes[k] = static_cast<std::byte>((k * 37 + seed) % 41);  // any half of such bytes is finite
+    else store_f64(bytes.data(), n.dtype, k, static_cast<double>(v[k]));
+  }
+  return bytes;
+}
+
+using Build = std::function<std::map<std::string, Tensor>(Graph&, const Weights&)>;
+
+struct Ran {
+  std::map<std::string, std::vector<float>> outputs;
+  int groups = 0, rows = 0;
+  std::size_t kernels = 0;
+};
+
+// The graph with the given outputs, or all of them.
+Ran run(const Build& build, const Weights& kind, std::int64_t seq, int threads, const std::string& only = "") {
+  Graph g;
+  for (const auto& [name, t] : build(g, kind))
+    if (only.empty() || name == only) g.output(name, t);
+  Program p = compile(g, generic() | cpu({.threads = threads, .precision = kind.precision}));
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (g[id].op == Op::Input && g[id].mode == kParameter) {
+      const auto bytes = std::make_shared<const std::vector<std::byte>>(
+          content(g[id], g[id].dtype == DType::U8, static_cast<unsigned>(g[id].name.back())));
+      p.load(g[id].name, bytes->data(), bytes->size(), bytes);
+    }
+  Context c(p);
+  if (p.has_symbol("seq")) c.bind("seq", seq);
+  for (const char* name : {"x", "r"}) {
+    const auto inputs = p.inputs();
+    if (std::find(inputs.begin(), inputs.end(), name) == inputs.end()) continue;
+    c.set(name, normals(static_cast<std::size_t>(seq * (name[0] == 'x' ? kDepth : 80)), 5));
+  }
+  c.run();
+  Ran r;
+  for (const std::string& name : p.outputs()) r.outputs[name] = c.get(name);
+  r.groups = fired(p.log(), kGroups);
+  r.rows = fired(p.log(), kRows);
+  r.kernels = p.kernels();
+  return r;
+}
+
+Dim seq() { return Dim::symbol("seq", 1, 48); }
+nn::Parameter weight(Graph& g, const char* name, std::int64_t n, const Weights& k) {
+  return nn::parameter(g, name, {n, kDepth}, k.dtype, k.quant);
+}
+
+void same_bits(const std::vector<float>& have, const std::vector<float>& want, const std::string& what) {
+  ASSERT_EQ(have.size(), want.size());
+  double size = 0;
+  for (const float v : want) size += std::abs(static_cast<double>(v));
+  EXPECT_TRUE(std::isfinite(size) && size > 0) << what;
+  EXPECT_EQ(std::memcmp(have.data(), want.data(), have.size() * 4), 0) << what;
+}
+
+// For all kinds of weights, numbers of rows and threads.
+void each(const std::function<void(const Weights&, std::int64_t m, int threads, const std::string& what)>& see) {
+  for (const Weights& kind : {Weights{DType::F32, {}, Precision::Highest}, Weights{DType::F32, {}, Precision::Medium},
+                              Weights{DType::BF16, {}, Precision::Highest}, Weights{DType::BF16, {}, Precision::Medium},
+                              Weights{DType::U8, QuantFormat::Q8_0, Precision::Medium},
+                              Weights{DType::U8, QuantFormat::Q4_K, Precision::Medium},
+                              Weights{DType::U8, QuantFormat::Q6_K, Precision::Highest}})
+    for (const std::int64_t m : {1, 3, 4, 5, 40})
+      for (const int threads : {1, 2})
+        see(kind, m, threads, cat("m ", m, ", threads ", threads, ", ", lc::name(kind.dtype)));
+}
+
+// Alone each product is a kernel of its own: the same bits are wanted from all of them together.
+void same_as_alone(const Build& build, int groups) {
+  each([&](const Weights& kind, std::int64_t m, int threads, const std::string& what) {
+    const Ran all = run(build, kind, m, threads);
+    EXPECT_EQ(all.groups, groups);
+    for (const auto& [name, y] : all.outputs)
+      same_bits(y, run(build, kind, m, 1, name).outputs.at(name), name + ", " + what);
+  });
+}
+
+}  // namespace
+
+TEST(Group, QueryKeyAndValueAreOneKernel) {
+  same_as_alone(
+      [](Graph& g, const Weights& k) {
+        const Tensor x = g.input("x", {seq(), kDepth});
+        return std::map<std::string, Tensor>{
+            {"q", nn::linear(x, weight(g, "wq", 80, k))},
+            {"k", nn::linear(x, weight(g, "wk", 16, k)) + g.input("r", {seq(), 80}).slice(1, 0, 16)},
+            {"v", nn::linear(x, weight(g, "wv", 32, k))}};
+      },
+      1);
+}
+
+// The epilogue of one reads the other: both are computed column by column, not one behind the other.
+TEST(Group, GateAndUpAreOneKernelWithTheirActivation) {
+  const Build build = [](Graph& g, const Weights& k) {
+    const Tensor x = g.input("x", {seq(), kDepth});
+    const Tensor gate = nn::linear(x, weight(g, "wg", 80, k)), up = nn::linear(x, weight(g, "wu", 80, k));
+    return std::map<std::string, Tensor>{{"y", silu(gate) * up}};
+  };
+  const Weights kind{DType::F32, {}, Precision::Highest};
+  for (const std::int64_t m : {1, 4, 5, 40}) {
+    const Ran both = run(build, kind, m, 2);
+    EXPECT_EQ(both.groups, 1);
+    EXPECT_EQ(both.kernels, 1u);
+    const auto rows = normals(static_cast<std::size_t>(m * kDepth), 5);
+    const auto gate = normals(80 * kDepth, 'g'), up = normals(80 * kDepth, 'u');
+    for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i)
+      for (std::size_t j = 0; j < 80; ++j) {
+        double a = 0, b = 0;
+        for (std::size_t k = 0; k < kDepth; ++k) {
+          a += static_cast<double>(rows[i * kDepth + k]) * static_cast<double>(gate[j * kDepth + k]);
+          b += static_cast<double>(rows[i * kDepth + k]) * static_cast<double>(up[j * kDepth + k]);
+        }
+        EXPECT_NEAR(both.outputs.at("y")[i * 80 + j], a / (1 + std::exp(-a)) * b, 1e-3 * (1 + std::abs(a * b)));
+      }
+  }
+}
+
+// Of a single row, what the epilogue computes may be a result as well, in another shape.
+TEST(Group, AnEpilogueWhoseOnlyRowIsAResult) {
+  Graph g;
+  const Weights k{DType::F32, {}, Precision::Highest};
+  const Tensor x = g.input("x", {1, kDepth}), r = g.input("r", {16});
+  const Tensor y = exp(nn::linear(x, weight(g, "wa", 16, k)) * 0.01) * nn::linear(x, weight(g, "wb", 16, k));
+  g.output("y", y.reshape({16}));
+  g.output("larger", prim::maximum(y.reshape({16}), r));
+  Program p = compile(g, generic() | cpu({.threads = 2}));
+  EXPECT_EQ(fired(p.log(), kGroups), 1);
+  const auto rows = normals(kDepth, 5), a = normals(16 * kDepth, 1), b = normals(16 * kDepth, 2);
+  p.load("wa", a.data(), a.size() * 4).load("wb", b.data(), b.size() * 4);
+  Context c(p);
+  c.set("x", rows).set("r", std::vector<float>(16)).run();
+  for (std::size_t j = 0; j < 16; ++j) {
+    double first = 0, second = 0;
+    for (std::size_t i = 0; i < kDepth; ++i) {
+      first += static_cast<double>(rows[i]) * static_cast<double>(a[j * kDepth + i]);
+      second += static_cast<double>(rows[i]) * static_cast<double>(b[j * kDepth + i]);
+    }
+    const double want = std::exp(first * 0.01) * second;
+    EXPECT_NEAR(c.get("y")[j], want, 1e-4 * (1 + std::abs(want)));
+    EXPECT_EQ(c.get("larger")[j], std::max(c.get("y")[j], 0.0f));
+  }
+}
+
+// One that needs what is made of another waits for it.
+TEST(Group, WhatDependsOnAnotherStaysApart) {
+  same_as_alone(
+      [](Graph& g, const Weights& k) {
+        const Tensor x = g.input("x", {seq(), kDepth}), first = nn::linear(x, weight(g, "w1", 80, k));
+        const Tensor scale = 1.0 / (amax(abs(first), {1}, true) + 1.0);
+        return std::map<std::string, Tensor>{
+            {"first", first}, {"scale", scale}, {"second", nn::linear(x, weight(g, "w2", 48, k)) * scale}};
+      },
+      0);
+}
+
+// Rows that are no plain matrix, and results that are looked at through views, kept as state or read as they are.
+TEST(Group, PartsAreValuesLikeAnyOther) {
+  Graph g;
+  const Weights k{DType::F32, {}, Precision::Highest};
+  const Tensor x = g.input("x", {2, seq(), 2 * kDepth}).slice(2, 0, kDepth).permute({1, 0, 2});
+  // behind one of them something is computed while its rows lie two apart in the result
+  const Tensor a = relu(nn::linear(x, weight(g, "wa", 80, k))), b = nn::linear(x, weight(g, "wb", 48, k));
+  g.output("a", a);
+  g.output("b", b.permute({2, 0, 1}));
+  const Tensor c = nn::linear(x, weight(g, "wc", 64, k));
+  const Tensor state = g.input("s", {64});
+  const Tensor total = prim::sum_reduce(prim::sum_reduce(c, 0), 0);
+  g.output("total", total);
+  g.assign(state, prim::add(state, total));
+  Program p = compile(g, generic() | cpu({.threads = 2}));
+  EXPECT_EQ(fired(p.log(), kGroups), 1);
+  std::map<std::string, Value> values;
+  for (const char* name : {"wa", "wb", "wc"}) {
+    const std::int64_t n = name[1] == 'a' ? 80 : name[1] == 'b' ? 48 : 64;
+    const auto v = normals(static_cast<std::size_t>(n * kDepth), static_cast<unsigned>(name[1]));
+    p.load(name, v.data(), v.size() * 4);
+    values[name] = make_value(DType::F32, {n, kDepth});
+    values[name].f.assign(v.begin(), v.end());
+  }
+  Context context(p);
+  for (const std::int64_t m : {48, 1, 7}) {
+    const auto v = normals(static_cast<std::size_t>(4 * m * kDepth), static_cast<unsigned>(m));
+    values["x"] = make_value(DType::F32, {2, m, 2 * kDepth});
+    values["x"].f.assign(v.begin(), v.end());
+    values["s"] = make_value(DType::F32, {64});
+    values["s"].f = context.get_f64("s");
+    context.bind("seq", m).set("x", v).run();
+    const Results want = interpret(g, values, {{"seq", m}}, Rounding::Wide, true);
+    for (const auto& [name, w] : want.outputs) {
+      const auto have = context.get_f64(name);
+      ASSERT_EQ(have.size(), w.size());
+      for (std::size_t i = 0; i < w.size(); ++i) EXPECT_NEAR(have[i], w.f[i], 4 * w.error_at(i)) << name << " " << i;
+    }
+  }
+  // their memory is shown once, and no step is theirs
+  const MemoryTimeline t = memory_timeline(p.graph(), p.plan());
+  EXPECT_LE(*std::max_element(t.in_use.begin(), t.in_use.end()), p.plan().arena_bytes);
+  EXPECT_EQ(t.steps.size(), p.kernels() + 3);  // and the packing of three weights
+}
+
+// The memory of a group is given back when the last of its parts has been read.
+TEST(Group, DeepModelsNeedNoMoreMemory) {
+  const auto arena = [](int layers) {
+    Graph g;
+    const Weights k{DType::F32, {}, Precision::Highest};
+    Tensor x = g.input("x", {seq(), kDepth});
+    for (int layer = 0; layer < layers; ++layer) {
+      const std::string name = cat("layer", layer);
+      const Tensor a = nn::linear(x, weight(g, (name + "a").c_str(), kDepth, k)),
+                   b = nn::linear(x, weight(g, (name + "b").c_str(), kDepth, k));
+      x = softmax(a, 1) + flip(softmax(b, 1), {1});
+    }
+    g.output("y", x);
+    const Program p = compile(g, generic() | cpu({.threads = 1}));
+    EXPECT_EQ(fired(p.log(), kGroups), layers);
+    return p.plan().arena_bytes;
+  };
+  EXPECT_EQ(arena(3), arena(8));
+}
+
+// A norm before a product has the same bits whether its rows are made strip by strip or lie in memory because
+// somebody else wants them, too.
+TEST(Rows, OfANormAreMadeInTheProduct) {
+  const auto norm_then = [](int products) {
+    return [products](Graph& g, const Weights& k) {
+      const Tensor x = g.input("x", {seq(), kDepth});
+      const Tensor norm = rms_norm(x, nn::parameter(g, "n", {kDepth}, DType::F32).value(), 1e-5);
+      Tensor y = nn::linear(norm, weight(g, "w1", 512, k)) + g.input("r", {seq(), 80}).slice(1, 0, 1);
+      if (products > 1) y = silu(nn::linear(norm, weight(g, "w2", 512, k))) * y;
+      return std::map<std::string, Tensor>{{"y", y}, {"norm", norm}};
+    };
+  };
+  for (const int products : {1, 2})
+    each([&](const Weights& kind, std::int64_t m, int threads, const std::string& what) {
+      const Ran made = run(norm_then(products), kind, m, threads, "y"), lies = run(norm_then(products), kind, m, 1);
+      EXPECT_EQ(made.rows, 1);
+      EXPECT_EQ(lies.rows, 0);
+      EXPECT_EQ(made.kernels, 1u);
+      same_bits(made.outputs.at("y"), lies.outputs.at("y"), what);
+    });
+}
+
+// Several axes of rows, and elementwise work on what a view shows.
+TEST(Rows, OfAnyLoopThatMakesThemInOrder) {
+  const Build build = [](Graph& g, const Weights& k) {
+    const Tensor x = g.input("x", {seq(), 2, kDepth / 2}).permute({1, 0, 2});
+    const Tensor rows = gelu(x) * 2.0 + 1.0;
+    return std::map<std::string, Tensor>{{"y", nn::linear(rows, nn::parameter(g, "w", {640, kDepth / 2}, k.dtype))},
+                                         {"rows", rows}};
+  };
+  const Weights kind{DType::F32, {}, Precision::Highest};
+  for (const std::int64_t m : {1, 2, 7, 48}) {
+    const Ran made = run(build, kind, m, 2, "y"), lies = run(build, kind, m, 1);
+    EXPECT_EQ(lies.rows, 0);
+    same_bits(made.outputs.at("y"), lies.outputs.at("y"), cat("m ", m));
+  }
+}
+
+// What would be computed by one worker for a short product, or again in every run, lies in memory.
+TEST(Rows, LieInMemoryWhereMakingThemCosts) {
+  const auto rows_made = [](const std::function<Tensor(Graph&)>& a, std::int64_t n) {
+    Graph g;
+    g.output("y", nn::linear(a(g), nn::parameter(g, "w", {n, kDepth}, DType::F32)));
+    const Program p = compile(g, generic() | cpu({.threads = 2}));
+    return fired(p.log(), kRows);
+  };
+  const auto cheap = [](Graph& g) { return relu(g.input("x", {40, kDepth}) + 1.0); };
+  EXPECT_EQ(rows_made(cheap, 512), 1);
+  EXPECT_EQ(rows_made(cheap, 16), 0);
+  const auto wide = [](Graph& g, bool across) {
+    return relu(across ? g.input("x", {kDepth, 4096}).permute({1, 0}) : g.input("x", {4096, kDepth}));
+  };
+  EXPECT_EQ(rows_made([&](Graph& g) { return wide(g, false); }, 512), 1);
+  EXPECT_EQ(rows_made([&](Graph& g) { return wide(g, true); }, 512), 0);  // which tiles read faster
+  EXPECT_EQ(rows_made([](Graph& g) { return mean(relu(g.input("x", {40, kDepth, 49})), {2}); }, 512), 0);
+  EXPECT_EQ(rows_made(
+                [](Graph& g) {
+                  return relu(nn::parameter(g, "p", {40, kDepth}, DType::F32).value() + 1.0);
+                },
+                512),
+            0);
+  EXPECT_EQ(rows_made([](Graph& g) { return relu(g.input("x", {std::int64_t{1} << 20, kDepth})); }, 512), 0);
+}
+
+// Without any row there is nothing to make, and no row to divide by.
+TEST(Rows, ThereMayBeNone) {
+  Graph g;
+  const Tensor x = g.input("x", {0, 2, kDepth});
+  g.output("y", nn::linear(relu(x + 1.0), nn::parameter(g, "w", {512, kDepth}, DType::F32)));
+  Program p = compile(g, generic() | cpu({.threads = 2}));
+  const auto w = normals(512 * kDepth, 1);
+  p.load("w", w.data(), w.size() * 4);
+  Context c(p);
+  c.set("x", std::vector<float>()).run();
+  EXPECT_TRUE(c.get("y").empty());
+  EXPECT_EQ(c.shape("y"), (std::vector<std::int64_t>{0, 2, 512}));
+}

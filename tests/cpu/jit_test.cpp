@@ -1,0 +1,275 @@
+// The C compiler's processes: signals, closed streams, programs that are no compilers, and what happens where a
+// compiler is there and does not work.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/time.h>
+
+#include <set>
+
+#include "compiled.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/loops/kernel_names.h"
+#include "lightcone/backends/cpu/jit/llvm.h"
+#include "lightcone/core/tensor.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
+
+using namespace lc;
+using host::JitOptions;
+
+namespace {
+
+const std::string kMissing = "/nonexistent/libLLVM.so";
+
+// Signals a thousand times a second, to a handler that interrupts system calls.
+struct Interruptions {
+  struct sigaction before {};
+  Interruptions() {
+    struct sigaction a {};
+    a.sa_handler = [](int) {};
+    ::sigaction(SIGALRM, &a, &before);
+    every(1000);
+  }
+  ~Interruptions() {
+    every(0);
+    ::sigaction(SIGALRM, &before, nullptr);
+  }
+  static void every(long microseconds) {
+    const itimerval t{{0, microseconds}, {0, microseconds}};
+    ::setitimer(ITIMER_REAL, &t, nullptr);
+  }
+};
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// A graph whose kernels are generated code, compiled with what is on PATH and run.
+struct Outcome {
+  std::vector<std::string> notes;
+  std::map<std::string, int> fired;
+  std::string profile;
+};
+Outcome compiled_graph(const std::string& path, const std::string& llvm) {
+  const Setting at("PATH", path.c_str()), wish("LIGHTCONE_CC", nullptr), library("LIGHTCONE_LLVM", llvm.c_str());
+  Graph g;
+  g.output("y", prim::exp2(g.input("x", {3})));
+  const Program p = compile(g, cpu({.threads = 1, .jit = {.cache_dir = "off"}}));
+  Context c(p);
+  c.profile(true);
+  c.set("x", std::vector<float>{0, 1, 3}).run();
+  EXPECT_EQ(c.get("y"), (std::vector<float>{1, 2, 8}));
+  std::map<std::string, int> fired;
+  for (const PassLog& l : p.log()) fired.insert(l.fired.begin(), l.fired.end());
+  return {p.notes(), fired, c.profile().table({})};
+}
+
+}  // namespace
+
+TEST(Jit, SignalsDoNotDisturbIt) {
+  NEEDS_C_COMPILER();
+  const TempDir dir;
+  const JitOptions o{.cache_dir = dir / "cache"};
+  {
+    const Interruptions on;
+    for (int k = 2; k < 5; ++k) EXPECT_EQ(built(k, o), kCompiled);
+  }
+  for (int k = 2; k < 5; ++k) EXPECT_EQ(built(k, o), kFromCache);
+}
+
+// A program may leave it to the system to wait for its children: then nobody knows how they ended.
+TEST(Jit, ChildrenMayBeWaitedForByTheSystem) {
+  NEEDS_C_COMPILER();
+  struct sigaction ignore {}, before {};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGCHLD, &ignore, &before);
+  const TempDir dir;
+  const std::string half = script(dir / "cc", "printf '\\177ELF' >&3; exit 1");
+  EXPECT_EQ(built(2, {.cache_dir = "off"}), kCompiled);
+  EXPECT_TRUE(contains(words([&] { built(2, {.compiler = half, .cache_dir = "off"}); }), "no whole shared object"));
+  ::sigaction(SIGCHLD, &before, nullptr);
+}
+
+TEST(Jit, AnObjectIsKeptOnlyWhenItWasLoaded) {
+  NEEDS_C_COMPILER();
+  const TempDir dir;
+  const std::string cc = script(dir / "cc", cat("if mkdir ", dir / "once", " 2>&-; then echo torn >&3; else exec ",
+                                                host::find_compiler(), " \"$@\"; fi"));
+  const JitOptions o{.compiler = cc, .cache_dir = dir / "cache"};
+  EXPECT_THROW(built(2, o), Error);
+  EXPECT_EQ(files_in(dir / "cache").size(), 0u);
+  EXPECT_EQ(built(2, o), kCompiled);
+  EXPECT_EQ(built(2, o), kFromCache);
+}
+
+// Like one that needs a library of a system that was upgraded meanwhile.
+TEST(Jit, AKeptObjectThatCannotBeLoadedIsCompiledAgain) {
+  NEEDS_C_COMPILER();
+  const TempDir dir;
+  const std::string real = host::find_compiler(), gone = dir / "libgone.so";
+  ASSERT_EQ(std::system(cat("echo 'int gone;' | ", real, " -x c -shared -fPIC -o ", gone, " -").c_str()), 0);
+  const std::string cc = script(dir / "cc", cat("[ -e ", gone, " ] && set -- \"$@\" -x none -Wl,--no-as-needed ", gone,
+                                                "\nexec ", real, " \"$@\""));
+  const JitOptions o{.compiler = cc, .cache_dir = dir / "cache"};
+  EXPECT_EQ(built(2, o), kCompiled);
+  EXPECT_EQ(built(2, o), kFromCache);
+  std::filesystem::remove(gone);
+  EXPECT_EQ(built(2, o), kCompiled);
+  EXPECT_EQ(built(2, o), kFromCache);
+}
+
+TEST(Jit, StandardStreamsMayBeClosed) {
+  NEEDS_C_COMPILER();
+  for (const int closed : {1, 2, 4, 7, 8, 15})
+    EXPECT_EQ(in_child([&] {
+                for (int fd = 0; fd < 4; ++fd)
+                  if (closed >> fd & 1) ::close(fd);
+                return built(3, {.cache_dir = "off"}) == kCompiled ? 0 : 1;
+              }),
+              0)
+        << closed;
+}
+
+TEST(Jit, OnlyAProgramIsACompiler) {
+  NEEDS_C_COMPILER();
+  const TempDir dir;
+  const std::string real = host::find_compiler();
+  std::filesystem::create_directories(dir / "a/cc");
+  std::filesystem::create_directories(dir / "b");
+  std::filesystem::create_symlink(real, dir / "b/cc");
+  const Setting wish("LIGHTCONE_CC", nullptr), path("PATH", (dir / "a:" + dir / "b").c_str());
+  EXPECT_EQ(host::find_compiler(), dir / "b/cc");
+  EXPECT_TRUE(contains(words([&] { host::find_compiler({.compiler = dir / "a/cc"}); }), "no program that can be run"));
+  const Setting here("PATH", ":.:b");  // not from wherever the program happens to stand
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(dir / "b");
+  EXPECT_TRUE(host::find_compiler({.llvm = kMissing}).empty());
+  std::filesystem::current_path(before);
+}
+
+TEST(Jit, SaysThatAProgramIsNoCompiler) {
+  const std::string said = words([] { built(2, {.compiler = "true", .cache_dir = "off"}); });
+  EXPECT_TRUE(contains(said, "wrote no shared object")) << said;
+  EXPECT_TRUE(contains(said, "LIGHTCONE_CC")) << said;
+}
+
+TEST(Jit, NoDescriptorIsLost) {
+  NEEDS_C_COMPILER();
+  const TempDir dir;
+  const std::string odd = dir / "cc";
+  spit(odd, "\177ELF no program\n");
+  ::chmod(odd.c_str(), 0755);
+  const std::size_t before = open_descriptors();
+  EXPECT_TRUE(contains(words([&] { built(2, {.compiler = odd, .cache_dir = "off"}); }), "cannot start"));
+  EXPECT_THROW(built(2, {.compiler = "false", .cache_dir = "off"}), Error);
+  EXPECT_THROW(built(2, {.compiler = "true", .cache_dir = "off"}), Error);
+  EXPECT_EQ(built(2, {.cache_dir = dir / "cache"}), kCompiled);
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(Jit, KernelsOfOneNameAreOneKernel) {
+  NEEDS_C_COMPILER();
+  for (const char* compiler : {"", "llvm"}) {
+    if (*compiler && host::find_llvm().path.empty()) continue;
+    const JitOptions o{.compiler = compiler, .cache_dir = "off"};
+    const std::vector<host::Source> two = {times(2), times(3)};
+    EXPECT_TRUE(contains(words([&] { host::jit(two, o); }), "two kernels of one name"));
+  }
+  const std::vector<host::Source> same = {times(2), times(2), {"times", ""}};
+  const host::Jitted j = host::jit(same, {.cache_dir = "off"});
+  EXPECT_EQ(j.functions, std::vector<host::KernelFunction>(3, j.functions[0]));
+}
+
+TEST(Jit, TextsWithOneHashHaveTwoNames) {
+  host::KernelNames names([](const std::string& text) { return text.size(); });
+  const std::string a = names.of("one"), b = names.of("two"), c = names.of("six");
+  EXPECT_EQ(a, "k_0000000000000003");
+  EXPECT_EQ((std::set<std::string>{a, b, c}.size()), 3u);
+  EXPECT_EQ(names.of("one") + names.of("two") + names.of("six"), a + b + c);
+}
+
+// What a compiler says when it cannot work, whatever it is given.
+TEST(Fallback, ACompilerThatDoesNotWorkIsReplacedAndThatIsSaid) {
+  const TempDir dir;
+  const std::string cc = dir / "cc";
+  struct Failure {
+    const char *text, *said;
+  };
+  const Failure failures[] = {
+      {"echo \"cc: fatal error: cannot execute 'ld'\" >&2; exit 1", "cannot execute 'ld'"},
+      {"echo 'cc: fatal error: vfork: Resource temporarily unavailable' >&2; exit 4", "exit status 4"},
+      {"echo '/tmp/x.s: fatal error: error writing to /tmp/x.s: No space left on device'; exit 1", "No space left"},
+      {"echo '<stdin>:9:1: error: everything is wrong' >&2; exit 1", "everything is wrong"},  // our prelude, too
+      {"kill -9 $$", "signal 9"},
+      {"exit 0", "wrote no shared object"}};
+  const bool llvm = !host::find_llvm().path.empty();
+  for (const Failure& f : failures) {
+    script(cc, f.text);
+    const Outcome none = compiled_graph(dir.path.string(), kMissing);
+    ASSERT_EQ(none.notes.size(), 1u) << f.text;
+    EXPECT_TRUE(contains(none.notes[0], cc)) << none.notes[0];
+    EXPECT_TRUE(contains(none.notes[0], f.said)) << none.notes[0];
+    EXPECT_TRUE(contains(none.notes[0], "kernels are interpreted, some 14 times slower")) << none.notes[0];
+    EXPECT_TRUE(contains(none.profile, none.notes[0])) << none.profile;
+    EXPECT_EQ(none.fired.at("loops interpreted"), 1);
+    if (!llvm) continue;
+    const Outcome by_llvm = compiled_graph(dir.path.string(), "");
+    ASSERT_EQ(by_llvm.notes.size(), 1u) << f.text;
+    EXPECT_TRUE(contains(by_llvm.notes[0], f.said)) << by_llvm.notes[0];
+    EXPECT_TRUE(contains(by_llvm.notes[0], "LLVM's library compiled the kernels instead")) << by_llvm.notes[0];
+    EXPECT_EQ(by_llvm.fired.at("LLVM units compiled"), 1);
+    EXPECT_FALSE(by_llvm.fired.contains("loops interpreted"));
+  }
+}
+
+// A real one that cannot find its assembler.
+TEST(Fallback, ACompilerWithoutItsToolsIsReplaced) {
+  NEEDS_C_COMPILER();
+  const TempDir dir;
+  script(dir / "cc", cat("PATH=/nonexistent exec ", host::find_compiler(), " -no-integrated-as \"$@\""));
+  const Outcome o = compiled_graph(dir.path.string(), kMissing);
+  ASSERT_EQ(o.notes.size(), 1u);
+  EXPECT_TRUE(contains(o.notes[0], "interpreted")) << o.notes[0];
+}
+
+TEST(Fallback, NoCompilerAtAllIsSaidAndAWishIsNot) {
+  const Outcome o = compiled_graph("/nonexistent", kMissing);
+  ASSERT_EQ(o.notes.size(), 1u);
+  EXPECT_TRUE(contains(o.notes[0], "neither a C compiler nor LLVM's library was found: kernels are interpreted"));
+  Graph g;
+  g.output("y", prim::exp2(g.input("x", {3})));
+  for (const CpuOptions& wish : {CpuOptions{.threads = 1, .compiler = false},
+                                 CpuOptions{.threads = 1, .jit = {.compiler = "none"}}}) {
+    const Program p = compile(g, cpu(wish));
+    EXPECT_TRUE(p.notes().empty());
+    EXPECT_EQ(fired(p.log(), "loops interpreted"), 1);
+  }
+}
+
+TEST(Fallback, ACompilerThatWasNamedIsNotReplaced) {
+  Graph g;
+  g.output("y", prim::exp2(g.input("x", {3})));
+  const Setting wish("LIGHTCONE_CC", "false");
+  EXPECT_TRUE(contains(words([&] { compile(g, cpu({.threads = 1, .jit = {.cache_dir = "off"}})); }), "exit status 1"));
+}
+
+// That would be our own mistake, and nobody would learn of it.
+TEST(Fallback, TextThatACompilerRefusesIsAnError) {
+  NEEDS_C_COMPILER();
+  const host::Source wrong{"wrong", "void wrong( { }\n"};
+  try {
+    host::jit({&wrong, 1}, {.cache_dir = "off"});
+    FAIL();
+  } catch (const host::CompilerUnfit& e) {
+    FAIL() << e.what();
+  } catch (const Error& e) {
+    EXPECT_TRUE(contains(e.what(), "<stdin>")) << e.what();
+  }
+}
+
+TEST(Fallback, ABatchSaysItToo) {
+  const Setting path("PATH", "/nonexistent"), wish("LIGHTCONE_CC", nullptr);
+  Graph g;
+  g.output("y", prim::exp2(g.input("x", {3})));
+  PassLog log;
+  cpu_batch({&g, &g}, {.threads = 1, .jit = {.llvm = kMissing}}, &log);
+  EXPECT_EQ(log.notes.size(), 1u);
+}

@@ -1,0 +1,133 @@
+// The machine profile: its text, where it is kept, and that results do not depend on it.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include "lightcone/backends/cpu/target/blocking.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/machine.h"
+#include "lightcone/backends/cpu/tune.h"
+#include "lightcone/core/error.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
+
+using namespace lc;
+
+namespace {
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_machine(text);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+std::vector<float> result(Tensor (*make)(Tensor), const Machine& m, std::int64_t rows, std::int64_t columns) {
+  Graph g;
+  g.output("y", make(g.input("x", {rows, columns})));
+  const Program p = compile(g, generic() | cpu({.threads = 2, .machine = m}));
+  std::mt19937 rng(5);
+  std::normal_distribution<float> d;
+  std::vector<float> x(static_cast<std::size_t>(rows * columns));
+  for (float& v : x) v = d(rng);
+  return Context(p).set("x", x).run().get("y");
+}
+
+}  // namespace
+
+TEST(Machine, TextAndBack) {
+  Machine m = host::default_machine();
+  EXPECT_FALSE(m.processor.empty());
+  EXPECT_GE(m.l2, m.l1);
+  m.vector = 32, m.stream = 12345678, m.fetch = 0, m.fetch_rows = 4096, m.pipeline = false, m.copy_bandwidth = 1e10;
+  EXPECT_EQ(parse_machine(str(m)), m);
+  EXPECT_EQ(parse_machine("# a comment\n\nvector 16\n").vector, 16);
+}
+
+TEST(Machine, WhatIsNoProfileIsRefused) {
+  EXPECT_NE(refusal("vectors 64\n").find("'vectors'"), std::string::npos);
+  EXPECT_NE(refusal("vector 48\n").find("16, 32 or 64"), std::string::npos);
+  EXPECT_NE(refusal("l1 12 KB\n").find("a number"), std::string::npos);
+  EXPECT_NE(refusal("l1\n").find("a name, a space and a value"), std::string::npos);
+  EXPECT_NE(refusal("l1 -5\n").find("between"), std::string::npos);
+  EXPECT_NE(refusal("streams 0\n").find("between"), std::string::npos);
+  EXPECT_NE(refusal("pipeline maybe\n").find("true or false"), std::string::npos);
+  EXPECT_NE(refusal("fetch 0\nfetch 1\n").find("twice"), std::string::npos);
+  EXPECT_NE(refusal("copy_bandwidth nan\n").find("a rate"), std::string::npos);
+  EXPECT_NE(refusal(std::string(5000, 'x')).find("something else"), std::string::npos);
+}
+
+TEST(Machine, IsKeptForItsProcessor) {
+  const auto folder = std::filesystem::temp_directory_path() / ("lightcone-machine-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+  ::setenv("LIGHTCONE_CACHE", folder.c_str(), 1);
+  ::unsetenv("LIGHTCONE_MACHINE");
+  EXPECT_FALSE(host::profile_is_kept());
+  EXPECT_TRUE(host::keep_profile(host::default_machine()));
+  EXPECT_TRUE(host::profile_is_kept());
+  ::setenv("LIGHTCONE_CACHE", "off", 1);
+  EXPECT_FALSE(host::keep_profile(host::default_machine()));
+  EXPECT_TRUE(host::profile_is_kept());  // where nothing can be kept, nothing is to be measured
+  ::unsetenv("LIGHTCONE_CACHE");
+  std::filesystem::remove_all(folder);
+}
+
+// Widths, distances and orders of rows change; not a bit of a result does.
+TEST(Machine, ResultsDoNotDependOnIt) {
+  Machine small, narrow, plain, past;
+  small.l1 = 1 << 12, small.l2 = 1 << 15;
+  narrow.vector = 16;
+  plain.pipeline = false, plain.fetch = plain.fetch_rows = 0, plain.stream = std::int64_t{1} << 40;
+  past.stream = 0, past.vector = 32, past.fetch = 1024;
+  Tensor (*const all[])(Tensor) = {[](Tensor x) { return gelu(x); }, [](Tensor x) { return softmax(x, -1); },
+                                   [](Tensor x) { return layer_norm(x, 1) * 2.0 + x; },
+                                   [](Tensor x) { return softmax(gelu(x.transpose(0, 1)), -1); }};
+  for (const auto& make : all)
+    for (const std::int64_t columns : {300, 1024}) {
+      const std::vector<float> want = result(make, Machine{}, 70, columns);
+      for (const Machine& m : {small, narrow, plain, past}) {
+        const std::vector<float> got = result(make, m, 70, columns);
+        ASSERT_EQ(std::memcmp(got.data(), want.data(), want.size() * sizeof(float)), 0) << columns << "\n" << str(m);
+      }
+    }
+}
+
+// What a product or a convolution keeps in the caches follows them; how it is added does not.
+TEST(Machine, BlockingFollowsTheCaches) {
+  const host::Blocking usual, small(Machine{.l2 = 256 << 10}), large(Machine{.l1 = 48 << 10, .l2 = 2 << 20});
+  EXPECT_EQ(usual.rows(512), 170);
+  EXPECT_EQ(usual.columns(usual.rows(512)), 512);
+  for (const host::Blocking& b : {usual, small, large}) {  // A and C of a task, and room for two strips of B
+    const std::int64_t rows = b.rows(512);
+    EXPECT_LE(4 * rows * (512 + b.columns(rows)), b.l2() * 2 / 3);
+    EXPECT_GE(4 * rows * (512 + b.columns(rows)), b.l2() / 2);
+  }
+  EXPECT_GT(large.near(), usual.near());
+  EXPECT_EQ(small.shared(4), 4 * small.l2());
+  const host::Blocking wild(Machine{.l1 = 1 << 24, .l2 = 1 << 30});  // as large as a profile may say
+  EXPECT_LE(wild.l2(), 8 << 20);
+  // A plan is of the machine it is for.
+  const auto scratch = [](std::int64_t l2) {
+    Graph g;
+    g.output("y", matmul(g.input("a", {2000, 1000}), g.input("b", {1000, 300})));
+    return compile(g, generic() | cpu({.threads = 2, .machine = Machine{.l2 = l2}})).plan().arena_bytes;
+  };
+  EXPECT_LT(scratch(256 << 10), scratch(2 << 20));
+}
+
+TEST(Machine, TuningGivesAProfileOfThisProcessor) {
+  int steps = 0;
+  const Machine m = tune({.threads = 1, .rounds = 1, .elements = 1 << 16, .said = [&](std::string_view) { ++steps; }});
+  EXPECT_EQ(steps, 7);
+  EXPECT_EQ(m.processor, host::processor());
+  EXPECT_GT(m.copy_bandwidth, 0);
+  EXPECT_NO_THROW(parse_machine(str(m)));
+  EXPECT_THROW(tune({.elements = 100}), Error);
+}

@@ -1,0 +1,238 @@
+// What a GGUF file may say, and that no file, however wrong, does more than give an Error.
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <random>
+
+#include "data.h"
+#include "gguf_writer.h"
+#include "lightcone/core/error.h"
+#include "lightcone/io/checkpoints/gguf.h"
+#include "lightcone/models/llama/llama.h"
+#include "lightcone/passes/passes.h"
+
+using namespace lc;
+
+namespace {
+
+// Built and not lowered: the interpreter runs it, and no compiler is started.
+LlamaOptions plainly() { return {.compiler = Compiler()}; }
+
+Llama load(const std::string& bytes) {
+  const TempDir dir;
+  spit(dir / "x.gguf", bytes);
+  return Llama::load(dir / "x.gguf", plainly());
+}
+
+// Why these bytes make no model; "" when they do.
+std::string refusal(const std::string& bytes) {
+  try {
+    load(bytes);
+    return "";
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+std::string refusal(const std::function<void(Gguf&)>& change) {
+  Gguf g = tiny_llama();
+  change(g);
+  return refusal(g.bytes());
+}
+
+#define EXPECT_SAYS(text, words)                                                          \
+  do {                                                                                    \
+    const std::string said = text;                                                        \
+    EXPECT_NE(said.find(words), std::string::npos) << "'" << said << "' lacks " << words; \
+  } while (false)
+
+std::string replaced(std::string s, const std::string& from, const std::string& to) {
+  const std::size_t at = s.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return s.replace(at, from.size(), to);
+}
+
+// The header's number of where a tensor begins; it lies at any address.
+class Offset {
+ public:
+  Offset(std::string& bytes, const std::string& name) {
+    const std::size_t rank_at = bytes.find(name) + name.size();
+    std::uint32_t rank;
+    std::memcpy(&rank, bytes.data() + rank_at, 4);
+    at_ = bytes.data() + rank_at + 4 + 8 * rank + 4;
+  }
+  std::uint64_t get() const {
+    std::uint64_t v;
+    std::memcpy(&v, at_, 8);
+    return v;
+  }
+  void set(std::uint64_t v) { std::memcpy(at_, &v, 8); }
+
+ private:
+  char* at_;
+};
+
+std::vector<float> logits(const Llama& m) {
+  LlamaSession s(m);
+  const auto l = s.feed(std::vector<int>{1, 4, 5});
+  return {l.begin(), l.end()};
+}
+
+}  // namespace
+
+TEST(Gguf, ATinyModelRuns) {
+  EXPECT_EQ(refusal(tiny_llama().bytes()), "");
+  const Llama m = load(tiny_llama_with_tokens().bytes());
+  const auto l = logits(m);
+  ASSERT_EQ(l.size(), 6u);
+  for (float x : l) EXPECT_TRUE(std::isfinite(x));
+}
+
+TEST(Gguf, TensorsLieApartAlignedAndOnce) {
+  const std::string good = tiny_llama().bytes();
+  std::string bad = good;
+  Offset(bad, "blk.0.attn_k.weight").set(Offset(bad, "blk.0.attn_q.weight").get() + 32);
+  EXPECT_SAYS(refusal(bad), "overlap");
+  bad = good;
+  Offset(bad, "blk.0.attn_k.weight").set(Offset(bad, "blk.0.attn_k.weight").get() + 4);
+  EXPECT_SAYS(refusal(bad), "is not aligned to 32");
+  bad = good;
+  Offset(bad, "blk.0.attn_k.weight").set(std::uint64_t{1} << 62);
+  EXPECT_SAYS(refusal(bad), "past the end of the file");
+  EXPECT_SAYS(refusal(replaced(good, "blk.0.attn_k.weight", "blk.0.attn_q.weight")),
+              "two tensors are called 'blk.0.attn_q.weight'");
+  EXPECT_SAYS(refusal(replaced(good, "llama.block_count", "llama.context_len")), "no llama.block_count");
+  Gguf twice = tiny_llama();
+  twice.metadata["llama.block_kount"] = 1u;
+  EXPECT_SAYS(refusal(replaced(twice.bytes(), "llama.block_kount", "llama.block_count")), "is given twice");
+}
+
+// Floats lie at multiples of four or are copied to where they do; the numbers are the same.
+TEST(Gguf, MisalignedWeightsAreNotReadInPlace) {
+  const Llama plain = load(tiny_llama().bytes());
+  EXPECT_EQ(plain.converted_bytes(), 0u);
+  int copied = 0;
+  for (int more = 0; more < 4; ++more) {
+    Gguf g = tiny_llama();
+    g.alignment = 1;
+    g.metadata["general.name"] = std::string(static_cast<std::size_t>(more), 'x');
+    const Llama m = load(g.bytes());
+    EXPECT_TRUE(m.converted_bytes() == 0 || m.converted_bytes() == m.weight_bytes());
+    copied += m.converted_bytes() > 0;
+    EXPECT_EQ(logits(m), logits(plain));
+  }
+  EXPECT_EQ(copied, 3);  // of four places only one is good
+}
+
+TEST(Llama, ATransposedWeightIsRefused) {
+  for (const char* name : {"blk.0.ffn_gate.weight", "blk.0.ffn_down.weight", "blk.0.attn_k.weight"})
+    EXPECT_SAYS(refusal([&](Gguf& g) { std::swap(g.tensors[name].first[0], g.tensors[name].first[1]); }),
+                "the model needs");
+}
+
+TEST(Llama, TheEmbeddingTableHasARowForEachToken) {
+  const auto table = [](std::vector<std::uint64_t> shape, std::size_t n) {
+    return refusal([&](Gguf& g) { g.tensors["token_embd.weight"] = {shape, std::vector<float>(n)}; });
+  };
+  EXPECT_SAYS(table({}, 1), "not a row for each token");
+  EXPECT_SAYS(table({8}, 8), "not a row for each token");
+  EXPECT_SAYS(table({8, 0}, 0), "not a row for each token");
+  EXPECT_SAYS(table({8, 2, 3}, 48), "not a row for each token");
+  Gguf g = tiny_llama_with_tokens();
+  g.tensors["token_embd.weight"] = {{8, 5}, std::vector<float>(40)};
+  EXPECT_SAYS(refusal(g.bytes()), "5 rows for 6 tokens");
+}
+
+TEST(Llama, NumbersOfAHeaderThatMakeNoModel) {
+  const double wrong[] = {0, -1, -1e-9, kNaN, INFINITY, -INFINITY};
+  const std::pair<const char*, const char*> keys[] = {
+      {"llama.attention.layer_norm_rms_epsilon", "epsilon"},
+      {"llama.rope.freq_base", "base of RoPE"},
+      {"llama.rope.scaling.factor", "factor of the RoPE scaling"},
+  };
+  for (const auto& [key, words] : keys)
+    for (double v : wrong) EXPECT_SAYS(refusal([&](Gguf& g) { g.metadata[key] = v; }), words);
+  for (double v : {0.0, -0.5, 1e300, -1e300, 4.5, 2.0, 4294967300.0, kNaN})
+    EXPECT_SAYS(refusal([&](Gguf& g) { g.metadata["llama.rope.dimension_count"] = v; }), "dimensions is not supported");
+  for (const char* key : {"llama.block_count", "llama.attention.head_count", "llama.context_length",
+                          "llama.attention.key_length", "llama.embedding_length"})
+    for (double v : {0.0, kNaN, 1e300, -1.0, 0.5})
+      EXPECT_SAYS(refusal([&](Gguf& g) { g.metadata[key] = v; }), "makes no");
+  EXPECT_SAYS(refusal([&](Gguf& g) {
+                g.metadata.erase("llama.rope.dimension_count");
+                g.metadata["llama.attention.key_length"] = 1e9;
+              }),
+              "cannot be rotated");
+  for (float v : {0.0f, NAN, -1.0f, INFINITY})
+    EXPECT_SAYS(refusal([&](Gguf& g) { g.tensors["rope_freqs.weight"] = {{2}, {1, v}}; }), "frequency of RoPE");
+  // without a scaling its factor says nothing
+  EXPECT_EQ(refusal([](Gguf& g) {
+              g.metadata["llama.rope.scaling.type"] = "none", g.metadata["llama.rope.scaling.factor"] = 0.0f;
+            }),
+            "");
+}
+
+TEST(Llama, TheConfigSaysWhatEndsAText) {
+  const Llama m = load(tiny_llama().bytes());
+  for (int id = 0; id < 6; ++id) EXPECT_EQ(m.ends(id), id == 2) << id;
+  EXPECT_FALSE(m.has_tokenizer());
+  for (double none : {-1.0, 1e300, -1e300, static_cast<double>(NAN), 2.5}) {
+    Gguf g = tiny_llama();
+    g.metadata["tokenizer.ggml.eos_token_id"] = none;
+    EXPECT_TRUE(load(g.bytes()).config().eos.empty()) << none;
+  }
+}
+
+TEST(Llama, AMemoryLimitIsKeptBeforeAnythingIsAllocated) {
+  const TempDir dir;
+  spit(dir / "x.gguf", tiny_llama().bytes());
+  LlamaOptions o = plainly();
+  o.memory_limit = 1 << 20;
+  EXPECT_NO_THROW(Llama::load(dir / "x.gguf", o));
+  o.context = 1 << 24;
+  try {
+    Llama::load(dir / "x.gguf", o);
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_SAYS(e.what(), "ask for a smaller context");
+  }
+}
+
+// Headers with a few wrong bytes, and with the numbers that arithmetic is afraid of, loaded as far as they go.
+TEST(Llama, NoHeaderCrashesIt) {
+  const std::string whole = tiny_llama_with_tokens().bytes();
+  const std::size_t header = whole.find("token_embd.weight") + 60;
+  std::mt19937 random(5);
+  const double odd[] = {0, -1, 1e300, -1e300, NAN, INFINITY, 2147483648.0, 4294967295.0, 9.3e18, 0.5, 7};
+  int loaded = 0;
+  const auto attempt = [&](const std::string& bytes) {
+    try {
+      const auto file = MappedFile::view("a test", std::as_bytes(std::span(bytes)));
+      const Llama m = Llama::load(Weights::open(file), plainly());
+      if (m.has_tokenizer()) m.tokenizer().decode(m.tokenizer().encode("a a"));
+      LlamaSession(m).feed(3);
+      ++loaded;
+    } catch (const Error&) {
+    }
+  };
+  for (int i = 0; i < 1500; ++i) {
+    std::string bytes = whole;
+    for (unsigned k = 0; k <= random() % 3; ++k)
+      bytes[random() % header] = static_cast<char>(random() % 4 ? random() : random() % 3);
+    attempt(bytes);
+  }
+  for (const auto& [key, value] : tiny_llama_with_tokens().metadata)
+    for (double v : odd) {
+      Gguf g = tiny_llama_with_tokens();
+      if (auto* list = std::get_if<std::vector<double>>(&g.metadata[key])) list->back() = v;
+      else g.metadata[key] = v;
+      attempt(g.bytes());
+    }
+  for (const auto& [name, tensor] : tiny_llama().tensors)
+    for (const std::vector<std::uint64_t>& shape :
+         {std::vector<std::uint64_t>{}, {0}, {8, 0}, {0, 8}, {1, 1, 1}, {8, 10}, {std::uint64_t{1} << 40}}) {
+      Gguf g = tiny_llama_with_tokens();
+      g.tensors[name].first = shape;
+      attempt(g.bytes());
+    }
+  EXPECT_GT(loaded, 20);  // harmless changes
+}

@@ -1,0 +1,196 @@
+// Functions of one number: samples against double precision, which MPFR judges. `accuracy` tries all of f32.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/jit/llvm.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
+#include "accuracy.h"
+
+using namespace lc;
+
+namespace {
+
+struct Function {
+  const char* name;
+  Tensor (*build)(Operand);
+  double (*exact)(double);
+  double low, high;  // magnitudes, drawn evenly by their logarithm
+  bool negative;     // numbers below 0 too
+  double f32, f64;   // allowed relative error
+};
+
+// An error of one unit in the last place of an argument x costs exp |x| units.
+const std::vector<Function> kFunctions{
+    {"exp", exp, std::exp, 1e-30, 80, true, 8e-6, 2e-14},
+    {"exp2", exp2, std::exp2, 1e-30, 120, true, 5e-7, 1e-15},
+    {"expm1", expm1, std::expm1, 1e-30, 80, true, 8e-6, 2e-14},
+    {"log", log, std::log, 1e-30, 1e30, false, 5e-7, 1e-15},
+    {"log2", log2, std::log2, 1e-30, 1e30, false, 5e-7, 1e-15},
+    {"log10", log10, std::log10, 1e-30, 1e30, false, 5e-7, 1e-15},
+    {"log1p", log1p, std::log1p, 1e-30, 1e30, false, 1e-6, 2e-15},
+    {"sqrt", sqrt, std::sqrt, 1e-30, 1e30, false, 2e-7, 3e-16},
+    {"rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, 1e-30, 1e30, false, 3e-7, 5e-16},
+    {"sin", sin, std::sin, 1e-30, 100, true, 2e-6, 1e-13},
+    {"cos", cos, std::cos, 1e-30, 100, true, 2e-6, 1e-13},
+    {"tan", tan, std::tan, 1e-30, 100, true, 4e-6, 1e-13},
+    {"tanh", tanh, std::tanh, 1e-30, 30, true, 2e-6, 2e-15},
+    {"sinh", sinh, std::sinh, 1e-30, 80, true, 1e-5, 2e-14},
+    {"cosh", cosh, std::cosh, 1e-30, 80, true, 1e-5, 2e-14},
+    {"asin", asin, std::asin, 1e-30, 1, true, 1e-6, 2e-15},
+    {"acos", acos, std::acos, 1e-30, 1, true, 1e-6, 2e-15},
+    {"atan", atan, std::atan, 1e-30, 1e30, true, 5e-7, 1e-15},
+    {"asinh", asinh, std::asinh, 1e-30, 1e30, true, 1e-6, 2e-15},
+    {"acosh", acosh, std::acosh, 1, 1e30, false, 2e-6, 3e-15},
+    {"atanh", atanh, std::atanh, 1e-30, 1, true, 2e-6, 5e-15},
+    {"erf", erf, std::erf, 1e-30, 30, true, 5e-7, 2e-15},
+    {"erfc", erfc, std::erfc, 1e-30, 8, true, 5e-7, 2e-14},
+    {"sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, 1e-30, 80, true, 8e-6, 2e-14},
+    {"logsigmoid", logsigmoid, [](double x) { return x < 0 ? x - std::log1p(std::exp(x)) : -std::log1p(std::exp(-x)); },
+     1e-30, 80, true, 8e-6, 2e-14},
+};
+
+// The largest relative error over `n` arguments, and where it is.
+std::pair<double, double> worst(const Function& f, DType type, int n) {
+  Graph g;
+  g.output("y", to(f.build(to(g.input("x", {n}, type), type)), DType::F64));
+  std::mt19937_64 random(3);
+  std::uniform_real_distribution<double> magnitude(std::log(f.low), std::log(f.high));
+  std::vector<double> wide;
+  std::vector<float> narrow;
+  for (int k = 0; k < n; ++k) {
+    double x = std::exp(magnitude(random));
+    if (k % 3 == 0) x = std::uniform_real_distribution<double>(f.low, std::min(f.high, 10.0))(random);
+    if (f.negative && random() % 2) x = -x;
+    if (type == DType::F32) x = static_cast<float>(x);
+    wide.push_back(x);
+    narrow.push_back(static_cast<float>(x));
+  }
+  Context c(compile(g, generic() | cpu()));
+  if (type == DType::F32) c.set_bytes("x", narrow.data(), narrow.size() * 4);
+  else c.set_bytes("x", wide.data(), wide.size() * 8);
+  const std::vector<double> y = c.run().get_f64("y");
+  std::pair<double, double> r{0, 0};
+  const double tiny = type == DType::F32 ? 1e-37 : 1e-300;  // below which precision fades
+  for (std::size_t k = 0; k < y.size(); ++k) {
+    const double want = f.exact(wide[k]);
+    if (std::fabs(want) < tiny) continue;
+    const double error = std::fabs(y[k] - want) / std::fabs(want);
+    if (!(error <= r.first)) r = {error, wide[k]};
+  }
+  return r;
+}
+
+}  // namespace
+
+TEST(OpsAccuracy, RelativeErrorOverAllMagnitudes) {
+  for (const Function& f : kFunctions)
+    for (const DType type : {DType::F32, DType::F64}) {
+      const auto [error, at] = worst(f, type, 20000);
+      const double allowed = type == DType::F32 ? f.f32 : f.f64;
+      EXPECT_LE(error, allowed) << f.name << " of " << name(type) << " at " << at;
+      RecordProperty(cat(f.name, "_", name(type)), cat(error));
+    }
+}
+
+namespace {
+
+// Numbers at the edges: powers of two, 0 and their neighbours; those next to multiples of pi / 2, of which sines and
+// cosines keep least, and of ln 2; where functions of this library change their formula; denormals; random bits.
+std::vector<float> samples(std::size_t random_ones) {
+  std::vector<float> x;
+  const auto around = [&](double v) {
+    for (const double signed_v : {v, -v}) {
+      const auto f = static_cast<float>(signed_v);
+      for (const float next : {f, std::nextafter(f, std::numeric_limits<float>::infinity()), std::nextafter(f, -std::numeric_limits<float>::infinity())}) x.push_back(next);
+    }
+  };
+  x = {0.0f, -0.0f, std::nanf("")};
+  for (int e = -149; e < 128; ++e) around(std::exp2(e)), around(1.5 * std::exp2(e));
+  for (int k = 1; k < 400; ++k) around(k * std::numbers::pi / 2), around(k * std::numbers::ln2 / 2);
+  for (int e = 8; e < 127; ++e)  // whole quarters of a turn everywhere
+    around(std::round(std::exp2(e) / (std::numbers::pi / 2)) * (std::numbers::pi / 2));
+  for (const double edge : {0.01, 0.1, 0.25, 0.375, 0.5, 0.55, 0.66, 0.75, 0.99, 2.41421356, 3.0, 4.0, 20.0, 87.3, 88.7, 89.4, 1e4,
+                            1e6, 1e7, 1e8, 3e38})
+    around(edge);
+  std::mt19937 random(11);
+  while (random_ones-- > 0) {
+    const auto f = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
+    if (std::isfinite(f)) x.push_back(f);
+    x.push_back(std::uniform_real_distribution<float>(-12, 12)(random));
+  }
+  return x;
+}
+
+using Answers = std::map<std::string, std::vector<float>>;
+
+// All functions of one vector of numbers in one program.
+Graph everything(std::int64_t n) {
+  Graph g;
+  const Tensor x = g.input("x", {n}, DType::F32);
+  for (const accuracy::Function& f : accuracy::functions()) g.output(f.name, f.build(x));
+  return g;
+}
+Answers compiled(const std::vector<float>& x, const CpuOptions& options) {
+  Context c(compile(everything(static_cast<std::int64_t>(x.size())), generic() | cpu(options)));
+  c.set_bytes("x", x.data(), x.size() * sizeof(float)).run();
+  Answers r;
+  for (const accuracy::Function& f : accuracy::functions()) r[f.name] = c.get(f.name);
+  return r;
+}
+
+void expect_within_bounds(const std::vector<float>& x, const Answers& answers, const std::string& what) {
+  for (const accuracy::Function& f : accuracy::functions()) {
+    std::vector<double> want(x.size());
+    f.exact(x.data(), want.data(), static_cast<long>(x.size()));
+    const accuracy::Worst w = accuracy::worst(f, x, answers.at(f.name), want);
+    EXPECT_LE(w.ulps, f.bound) << what << ": " << f.name << " of " << cat(x[w.at]) << " is "
+                               << cat(answers.at(f.name)[w.at]) << ", not " << cat(want[w.at]);
+  }
+}
+
+}  // namespace
+
+TEST(OpsAccuracy, WithinDocumentedBoundsThroughC) {
+  const std::vector<float> x = samples(30000);
+  expect_within_bounds(x, compiled(x, {.threads = 1}), "compiled");
+}
+TEST(OpsAccuracy, WithinDocumentedBoundsThroughLlvm) {
+  if (const host::LlvmFound found = host::find_llvm(); found.path.empty()) GTEST_SKIP() << found.problem;
+  const std::vector<float> x = samples(30000);
+  expect_within_bounds(x, compiled(x, {.threads = 1, .jit = {.compiler = "llvm"}}), "LLVM");
+}
+// The definitions themselves, computed in f64: what verify() holds everything against.
+TEST(OpsAccuracy, DefinitionsAreWithinTheBounds) {
+  const std::vector<float> x = samples(1000);
+  const auto n = static_cast<std::int64_t>(x.size());
+  const Results r = interpret(everything(n), {{"x", read_value(x.data(), DType::F32, {n})}});
+  Answers answers;
+  for (const auto& [name, value] : r.outputs) answers[name].assign(value.f.begin(), value.f.end());
+  expect_within_bounds(x, answers, "definition");
+}
+// What samples and the long run are held against.
+TEST(OpsAccuracy, DoublePrecisionIsAJudge) {
+#if !LIGHTCONE_MPFR
+  GTEST_SKIP() << "built without MPFR: tools/setup.sh installs libmpfr-dev";
+#else
+  const std::vector<float> x = samples(300);
+  for (const accuracy::Function& f : accuracy::functions()) {
+    std::vector<double> got(x.size());
+    f.exact(x.data(), got.data(), static_cast<long>(x.size()));
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      const double want = f.digits(x[k]).number();
+      if (std::isnan(want) && std::isnan(got[k])) continue;
+      const bool both_too_large = std::fabs(want) > 1e39 && std::fabs(got[k]) > 1e39 && want * got[k] > 0;
+      if (want == got[k] || both_too_large || (std::fabs(want) < 1e-60 && std::fabs(got[k]) < 1e-60)) continue;
+      EXPECT_LE(std::fabs(got[k] - want), 0x1p-40 * std::fabs(want)) << f.name << " of " << cat(x[k]);
+    }
+  }
+#endif
+}

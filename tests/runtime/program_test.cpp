@@ -1,0 +1,474 @@
+#include "lightcone/runtime/program.h"
+
+#include <cstring>
+#include <functional>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/nn/parameter.h"
+#include "lightcone/nn/session.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/device/memory.h"
+
+using namespace lc;
+
+TEST(Program, RunsOnTheInterpreterWithoutABackEnd) {
+  Graph g;
+  const Tensor a = g.input("a", {3}), b = g.input("b", {3});
+  const Tensor y = prim::mul(prim::add(a, b), b).retrieve("y");
+  const Program p = compile(g, generic());
+  Context c(p);
+  c.set(a, {1, 2, 3}).set(b, {4, 5, 6}).run();
+  EXPECT_EQ(c.get(y), (std::vector<float>{20, 35, 54}));
+  EXPECT_EQ(p.plan().input_bytes, 24u);
+  EXPECT_EQ(p.interpreted(), 2u);
+}
+
+// Large blocks begin where a huge page can, end where they were asked to, and hold what is written.
+TEST(Memory, LargeBlocksBeginAtHugePages) {
+  constexpr std::size_t kHuge = 2 << 20;
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{5000}, kHuge - 1, kHuge, kHuge + 1, 3 * kHuge + 4097}) {
+    std::vector<Memory> blocks(3);
+    for (Memory& m : blocks) m = Memory(bytes);
+    for (std::size_t k = 0; k < blocks.size(); ++k) {
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(blocks[k].data()) % (bytes >= kHuge ? kHuge : 64), 0u) << bytes;
+      EXPECT_EQ(blocks[k].size(), std::max<std::size_t>(bytes, 1));
+      for (std::size_t i = 0; i < bytes; i += 511) EXPECT_EQ(blocks[k].data()[i], std::byte{0});
+      std::memset(blocks[k].data(), static_cast<int>(k + 1), bytes);
+    }
+    for (std::size_t k = 0; k < blocks.size() && bytes; ++k) {
+      EXPECT_EQ(blocks[k].data()[0], static_cast<std::byte>(k + 1));
+      EXPECT_EQ(blocks[k].data()[bytes - 1], static_cast<std::byte>(k + 1));
+    }
+  }
+}
+
+// Packed weights lie behind each other: a mapping for each would be too small for huge pages.
+TEST(Program, PreparedValuesAndStatesAreOneBlock) {
+  Graph g;
+  const Tensor x = g.input("x", {4, 64});
+  for (const char* name : {"v", "w"}) {
+    const Tensor weight = g.input(name, {32, 64}, DType::F32, SourceLocation::current(), kParameter);
+    const Tensor y = matmul(x, weight.permute({1, 0})), s = g.input(cat("state of ", name), {4, 32});
+    g.assign(s, prim::add(s, y));
+  }
+  const Program p = compile(g, generic() | cpu({.threads = 1}));
+  std::vector<std::size_t> prepared, states;
+  for (NodeId id = 0; id < p.graph().size(); ++id) {
+    const Node& n = p.graph()[id];
+    if (n.op == Op::Kernel && n.kernel->name().starts_with("pack")) prepared.push_back(p.plan().nodes[id].offset);
+    if (n.op == Op::Input && n.name.starts_with("state")) states.push_back(p.plan().nodes[id].offset);
+  }
+  EXPECT_EQ(prepared, (std::vector<std::size_t>{0, 32 * 64 * 4}));
+  EXPECT_EQ(states, (std::vector<std::size_t>{0, 4 * 32 * 4}));
+  EXPECT_EQ(p.plan().prepared_bytes, 2u * 32 * 64 * 4);
+  EXPECT_EQ(p.plan().state_bytes, 2u * 4 * 32 * 4);
+}
+
+TEST(Program, StateAndSymbols) {
+  Graph g;
+  const Dim n = Dim::symbol("n", 1, 4);
+  const Tensor x = g.input("x", {n}), total = g.input("total", {});
+  const Tensor sum = prim::add(total, prim::sum_reduce(x, 0));
+  g.assign(total, sum);
+  g.output("sum", sum);
+  const Program p = compile(g);
+  Context c(p);
+  c.bind("n", 2).set(x, {1, 2}).run();
+  EXPECT_EQ(c.scalar("sum"), 3);
+  c.bind("n", 3).set(x, {1, 2, 3}).run();
+  EXPECT_EQ(c.scalar("sum"), 9);
+  EXPECT_EQ(c.scalar("total"), 9);
+  EXPECT_THROW(c.bind("n", 5), Error);
+  EXPECT_THROW(c.set(x, {1, 2}).run(), Error);
+  EXPECT_THROW(Context(p).run(), Error);
+}
+
+TEST(Program, EveryWayToGiveDataChecksItsSize) {
+  Graph g;
+  const Dim n = Dim::symbol("n", 2, 4);
+  const Tensor x = g.input("x", {n}), w = g.input("w", {3});
+  g.output("y", prim::sum_reduce(x, 0));
+  g.output("z", prim::add(w, w));
+  Program p = compile(g);
+  alignas(4) const char bytes[24] = {};
+  EXPECT_THROW(p.load("w", bytes, 8), Error);
+  EXPECT_THROW(p.load("w", bytes, 16), Error);
+  EXPECT_THROW(p.load("w", bytes + 1, 12), Error);  // floats lie at multiples of four
+  EXPECT_NO_THROW(p.load("w", bytes, 12));
+  EXPECT_THROW(p.load("no such input", bytes, 1), Error);
+  Context c(p);
+  EXPECT_THROW(c.bind("n", 1), Error);
+  EXPECT_THROW(c.bind("n", 5), Error);
+  EXPECT_NO_THROW(c.bind("n", 2));
+  EXPECT_THROW(c.set(x, {1, 2, 3, 4, 5}), Error);
+  EXPECT_THROW(c.set("x", std::vector<std::int64_t>(5)), Error);
+  EXPECT_THROW(c.set_bytes("x", bytes, 20), Error);
+  EXPECT_THROW(c.set("nothing", std::vector<float>{1}), Error);
+  float mine[4] = {1, 2, 4, 8};
+  EXPECT_THROW(c.use("x", mine, 8), Error);  // it must hold the largest size
+  alignas(4) char odd[20] = {};
+  EXPECT_THROW(c.use("x", odd + 1, 16), Error);  // at multiples of four, as in load()
+  EXPECT_THROW(c.run(), Error);                  // x has no value yet
+  c.use("x", mine, sizeof mine).run();
+  EXPECT_EQ(c.scalar("y"), 3);
+  mine[0] = 10;  // read in place
+  EXPECT_EQ(c.bind("n", 4).run().scalar("y"), 24);
+  EXPECT_THROW(c.get("nothing"), Error);
+  EXPECT_THROW(c.scalar("z"), Error);
+}
+
+// Bytes that are no whole number of elements are refused, and nothing beside a buffer is written.
+TEST(Program, BytesAreWholeElementsAndStayInTheirBuffer) {
+  Graph g;
+  const Tensor a = g.input("a", {16}), b = g.input("b", {16}), h = g.input("h", {4}, DType::F16);
+  g.assign(a, prim::add(a, b));
+  g.assign(b, prim::add(b, b));
+  g.output("y", prim::add(prim::cast(h, DType::F32), full_like(prim::cast(h, DType::F32), 1)));
+  for (const Compiler& compiler : {generic(), generic() | cpu({.threads = 1})}) {
+    Context c(compile(g, compiler));
+    const std::vector<char> ones(80, 0x11);
+    const std::vector<float> before = c.get("b");
+    for (std::size_t bytes : {63, 65, 66, 67, 68, 80, 1})
+      EXPECT_THROW(c.set_bytes("a", ones.data(), bytes), Error) << bytes;
+    EXPECT_EQ(c.get("b"), before);
+    for (std::size_t bytes : {7, 9, 10, 1}) EXPECT_THROW(c.set_bytes("h", ones.data(), bytes), Error) << bytes;
+    EXPECT_THROW(c.set_bytes("h", nullptr, 8), Error);
+    EXPECT_THROW(c.set_bytes("h", ones.data(), std::size_t{0} - 2), Error);
+    EXPECT_NO_THROW(c.set_bytes("h", ones.data(), 8));
+    alignas(4) char mine[64] = {};
+    EXPECT_THROW(c.use("a", mine, 63), Error);
+    EXPECT_THROW(c.use("a", nullptr, 64), Error);
+  }
+  Program p = compile(g, generic());
+  EXPECT_THROW(p.load("h", nullptr, 8), Error);
+}
+
+// The bytes of a result are as many as its sizes say, and sizes that make no result are an Error.
+TEST(Program, ResultsOfSizesThatDoNotFitAreRefused) {
+  Graph g;
+  const Dim n = Dim::symbol("n", 1, 64);
+  const Tensor x = g.input("x", {n});
+  g.output("y", prim::exp2(x.slice(0, 0, n - 2)));
+  g.output("seen", x);
+  for (const Compiler& compiler : {generic(), generic() | cpu({.threads = 1})}) {
+    Context c(compile(g, compiler));
+    EXPECT_THROW(c.bytes("y"), Error);  // no sizes yet
+    c.bind("n", 3).set("x", std::vector<float>{1, 2, 3}).run();
+    EXPECT_EQ(c.bytes("y").size(), 4u);
+    c.bind("n", 1);
+    EXPECT_THROW(c.bytes("y"), Error);
+    EXPECT_THROW(c.get("y"), Error);
+    c.bind("n", 64);  // and only three were given
+    EXPECT_THROW(c.get("x"), Error);
+    EXPECT_THROW(c.get("seen"), Error);
+    EXPECT_THROW(c.bytes("seen"), Error);
+    EXPECT_THROW(c.run(), Error);
+  }
+}
+
+// What the graph never had is a mistake; what it had and nobody needed is not.
+TEST(Program, NamesThatTheGraphNeverHadAreRefused) {
+  Graph g;
+  const Dim n = Dim::symbol("n", 1, 8), m = Dim::symbol("m", 1, 8);
+  const Tensor x = g.input("x", {n});
+  g.input("unread", {m, 2});
+  g.output("y", prim::exp2(x));
+  g.output("zero", prim::mul(sum(prim::mul(x, full_like(x, 0)), {0}), g.constant(0)));
+  for (const Compiler& compiler : {Compiler(), generic(), generic() | cpu({.threads = 1})}) {
+    Program p = compile(g, compiler);
+    const std::vector<float> values(16);
+    EXPECT_NO_THROW(p.load("unread", values.data(), 64));
+    Context c(p);
+    EXPECT_NO_THROW(c.bind("m", 3));
+    EXPECT_THROW(c.bind("m", 9), Error);  // its bounds hold all the same
+    EXPECT_NO_THROW(c.set("unread", std::vector<float>(6)));
+    try {
+      c.bind("rows", 3);
+      ADD_FAILURE() << "bound a size that no extent is named after";
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("m, n"), std::string::npos) << e.what();
+    }
+    try {
+      p.load("weight", values.data(), 64);
+      ADD_FAILURE() << "loaded an input that the graph does not have";
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("'weight'"), std::string::npos) << e.what();
+    }
+    EXPECT_THROW(p.load("rows", nullptr, 0), Error);
+    EXPECT_THROW(c.set("weight", values), Error);
+    c.bind("n", 2).set("x", std::vector<float>{1, 2}).run();
+    EXPECT_EQ(c.get("y"), (std::vector<float>{2, 4}));
+  }
+}
+
+TEST(Program, OneThatWasNeverCompiledSaysSo) {
+  Program p;
+  EXPECT_THROW(p.graph(), Error);
+  EXPECT_THROW(p.plan(), Error);
+  EXPECT_THROW(p.inputs(), Error);
+  EXPECT_THROW(p.load("x", nullptr, 0), Error);
+  EXPECT_THROW(Context{p}, Error);
+}
+
+// A loaded state is where every context begins, in memory of its own.
+TEST(Program, ALoadedStateIsTheFirstValue) {
+  Graph g;
+  const Tensor total = g.input("total", {2}), x = g.input("x", {2});
+  g.assign(total, prim::add(total, x));
+  g.output("before", total);
+  const float first[2] = {10, 20};
+  Program p = compile(g, generic() | cpu({.threads = 1}));
+  p.load("total", first, sizeof first);
+  for (int i = 0; i < 2; ++i) {
+    Context c(p);
+    EXPECT_EQ(c.get("total"), (std::vector<float>{10, 20}));
+    c.set("x", std::vector<float>{1, 2}).run();
+    EXPECT_EQ(c.get("before"), (std::vector<float>{10, 20}));
+    EXPECT_EQ(c.get("total"), (std::vector<float>{11, 22}));
+    c.clear_states();
+    EXPECT_EQ(c.get("total"), (std::vector<float>{0, 0}));
+  }
+  EXPECT_EQ(first[0], 10);
+}
+
+// An output that is a state has its value before the run, and the state is overwritten in place all the same.
+TEST(Program, AStateThatIsAnOutputIsWrittenInPlace) {
+  Graph g;
+  const Tensor s = g.input("s", {8}), x = g.input("x", {8});
+  g.assign(s, prim::add(s, x));
+  g.output("old", s);
+  const Program p = compile(g, generic() | cpu({.threads = 1}));
+  EXPECT_TRUE(p.plan().copies.empty());
+  ASSERT_EQ(p.plan().snapshots.size(), 1u);
+  Context c(p);
+  c.set("x", std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7}).run().run();
+  EXPECT_EQ(c.get("old"), (std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(c.get("s"), (std::vector<float>{0, 2, 4, 6, 8, 10, 12, 14}));
+}
+
+TEST(Program, AnExtentThatBecomesNegativeIsRefused) {
+  Graph g;
+  const Dim n = Dim::symbol("n", 1, 4);
+  g.output("y", prim::exp2(g.input("x", {n}).slice(0, 0, n - 2)));
+  for (const Compiler& c : {Compiler(), generic() | cpu({.threads = 1})}) {
+    Context run(compile(g, c));
+    EXPECT_EQ(run.bind("n", 3).set("x", std::vector<float>{1, 2, 3}).run().get("y"), (std::vector<float>{2}));
+    EXPECT_EQ(run.bind("n", 2).set("x", std::vector<float>{1, 2}).run().get("y").size(), 0u);
+    EXPECT_THROW(run.bind("n", 1).set("x", std::vector<float>{1}).run(), Error);
+  }
+}
+
+TEST(Session, KeepsBindingsWhenItCompilesAgain) {
+  Session cx;
+  const auto x = cx.tensor<"n">().set({1, 2, 3});
+  const auto y = sum<0>(x).retrieve();
+  cx.bind("n", 3);
+  for (int i = 0; i < 2; ++i) {
+    cx.compile(generic());
+    EXPECT_EQ(cx.execute().data(y), (std::vector<float>{6}));
+  }
+}
+
+// What is added to the graph between two compilations waits for the second; when that is refused, the first goes on.
+TEST(Session, WhatComesLaterWaits) {
+  Session cx;
+  const auto x = cx.tensor<3>().set({1, 2, 3});
+  const auto y = (x + x).retrieve();
+  cx.compile(generic());
+  const auto z = cx.tensor<"later">();
+  const auto s = sum<0>(z).retrieve();
+  cx.bind("later", 2);
+  float values[2] = {4, 5};
+  cx.put(z, values, 2);
+  EXPECT_EQ(cx.execute().data(y), (std::vector<float>{2, 4, 6}));
+  EXPECT_THROW(cx.compile(Compiler(Pass{"odd", [](const Graph&, PassLog&) { return Graph(); }})), Error);
+  EXPECT_EQ(cx.execute().data(y), (std::vector<float>{2, 4, 6}));
+  cx.compile(generic());
+  EXPECT_EQ(cx.execute().data(s), (std::vector<float>{9}));
+}
+
+// What a pass must keep is checked after each.
+TEST(Program, APassThatBreaksTheContractIsRefused) {
+  Graph g;
+  const Tensor x = g.input("x", {2}), s = g.input("s", {2});
+  g.output("y", prim::add(x, s));
+  g.assign(s, x);
+  const auto breaks = [&](const std::function<void(Graph&, Tensor, Tensor)>& finish, const std::string& words) {
+    const Compiler c(Pass{"odd", [&](const Graph&, PassLog&) {
+                            Graph h;
+                            const Tensor a = h.input("x", {2}), b = h.input("s", {2});
+                            finish(h, a, b);
+                            return h;
+                          }});
+    try {
+      transform(g, c);
+      ADD_FAILURE() << words;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(words), std::string::npos) << e.what();
+    }
+  };
+  breaks([](Graph& h, Tensor a, Tensor b) { h.assign(b, a); }, "the number of outputs");
+  breaks([](Graph& h, Tensor a, Tensor b) { h.output("z", a), h.assign(b, a); }, "renamed the output 'y'");
+  breaks([](Graph& h, Tensor a, Tensor b) { h.output("y", a.slice(0, 0, 1)), h.assign(b, a); }, "changed the shape");
+  breaks([](Graph& h, Tensor a, Tensor b) { h.output("y", prim::cast(a, DType::F64)), h.assign(b, a); },
+         "changed the element type");
+  breaks([](Graph& h, Tensor a, Tensor) { h.output("y", a); }, "the number of assignments");
+}
+
+// Sixteen rows side by side, unless few rows would fill far more memory than they take.
+TEST(Program, NarrowWeightsArePackedWhereThatWastesNoMemory) {
+  for (const auto& [type, block, unit] : {std::tuple{DType::BF16, 2, 4}, std::tuple{DType::F16, 1, 2}})
+    for (const auto& [n, k] : {std::pair{20, 37}, std::pair{3, 100000}}) {
+      Graph g;
+      const Tensor w = g.input("w", {n, k}, type, SourceLocation::current(), kParameter);
+      const Tensor x = g.input("x", {1, k});
+      g.output("y", nn::linear(x, nn::Parameter{w}));
+      Program p = compile(g, generic() | cpu({.threads = 1}));
+      const std::size_t whole = static_cast<std::size_t>((n + 15) / 16 * 16 * unit * ((k + block - 1) / block));
+      EXPECT_EQ(p.plan().prepared_bytes, n < 16 ? 0 : whole);
+      const auto size = static_cast<std::size_t>(k);
+      std::vector<std::byte> values(size * static_cast<std::size_t>(n) * 2);
+      for (std::size_t i = 0; i < values.size() / 2; ++i)
+        store_f64(values.data(), type, i, static_cast<double>(i % 7) - 3);
+      p.load("w", values.data(), values.size());
+      const std::vector<float> ones(size, 1.0f), y = Context(p).set(x, ones).run().get("y");
+      for (std::size_t row = 0; row < y.size(); ++row) {
+        double want = 0;
+        for (std::size_t i = row * size; i < (row + 1) * size; ++i) want += static_cast<double>(i % 7) - 3;
+        EXPECT_EQ(y[row], want) << row;
+      }
+    }
+}
+
+// An f32 weight is packed from either order, and left alone when products read it in both.
+TEST(Program, WeightsOfEitherOrderArePacked) {
+  std::vector<float> values(20 * 37), x_values(9 * 37);
+  for (std::size_t k = 0; k < values.size(); ++k) values[k] = static_cast<float>(k % 13) - 6;
+  for (std::size_t k = 0; k < x_values.size(); ++k) x_values[k] = static_cast<float>(k % 7) - 3;
+  for (const bool rows : {false, true})
+    for (const bool both : {false, true}) {
+      Graph g;
+      const Tensor w =
+          g.input("w", rows ? Shape{20, 37} : Shape{37, 20}, DType::F32, SourceLocation::current(), kParameter);
+      const Tensor x = g.input("x", {9, 37}), wide = rows ? w.permute({1, 0}) : w;
+      const Tensor y = matmul(x, wide);
+      g.output("y", y);
+      if (both) g.output("z", matmul(y, wide.permute({1, 0})));
+      Program p = compile(g, generic() | cpu({.threads = 1}));
+      EXPECT_EQ(p.plan().prepared_bytes, both ? 0u : 2u * 16 * 37 * 4);
+      p.load("w", values.data(), values.size() * 4);
+      const std::vector<float> have = Context(p).set(x, x_values).run().get("y");
+      for (std::size_t i = 0; i < 9; ++i)
+        for (std::size_t j = 0; j < 20; ++j) {
+          float want = 0;
+          for (std::size_t k = 0; k < 37; ++k) want += x_values[i * 37 + k] * values[rows ? j * 37 + k : k * 20 + j];
+          EXPECT_EQ(have[i * 20 + j], want) << i << " " << j;
+        }
+    }
+}
+
+// Bias, activation and residual of a product are computed behind it, not in a kernel of their own.
+TEST(Program, ElementwiseConsumersRunBehindProducts) {
+  for (const std::int64_t rows : {1, 40}) {
+    Graph g;
+    const Tensor x = g.input("x", {rows, 24}), w = g.input("w", {24, 30}), bias = g.input("b", {30});
+    const Tensor residual = g.input("r", {rows, 30});
+    g.output("y", relu(matmul(x, w) + bias) + residual);
+    const Program p = compile(g, generic() | cpu({.threads = 1}));
+    EXPECT_EQ(fired(p.log(), "epilogue"), 1);
+    EXPECT_EQ(p.kernels(), 1);
+    Context c(p);
+    std::vector<float> a(static_cast<std::size_t>(rows) * 24, 1.0f), r(static_cast<std::size_t>(rows) * 30, 0.5f);
+    std::vector<float> weight(24 * 30), b(30);
+    for (std::size_t j = 0; j < 30; ++j) {
+      b[j] = static_cast<float>(j) - 15;
+      for (std::size_t k = 0; k < 24; ++k) weight[k * 30 + j] = k == j ? 2.0f : 0.0f;
+    }
+    weight[3] = std::nanf("");
+    const std::vector<float> y = c.set("x", a).set("w", weight).set("b", b).set("r", r).run().get("y");
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const std::size_t j = i % 30;
+      if (j == 3) EXPECT_TRUE(std::isnan(y[i])) << i;
+      else EXPECT_EQ(y[i], std::max(0.0f, (j < 24 ? 2.0f : 0.0f) + b[j]) + 0.5f) << i;
+    }
+  }
+}
+
+// Medium rounds operands to bf16 or 8 bits, and no more than that; highest stays exact to f32.
+TEST(Program, PrecisionIsWhatWasAskedFor) {
+  constexpr std::int64_t kRows = 40, kColumns = 48, kDepth = 512;
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> w(kColumns * kDepth), x(kRows * kDepth);
+  for (float& v : w) v = normal(random);
+  for (float& v : x) v = normal(random);
+  std::vector<double> error;
+  for (const Precision precision : {Precision::Highest, Precision::High, Precision::Medium}) {
+    Graph g;
+    const Tensor weight = g.input("w", {kColumns, kDepth}, DType::F32, SourceLocation::current(), kParameter);
+    g.output("y", matmul(g.input("x", {kRows, kDepth}), weight.permute({1, 0})));
+    Program p = compile(g, generic() | cpu({.threads = 2, .precision = precision}));
+    p.load("w", w.data(), w.size() * 4);
+    const std::vector<float> y = Context(p).set("x", x).run().get("y");
+    double worst = 0;
+    for (std::size_t i = 0; i < kRows; ++i)
+      for (std::size_t j = 0; j < kColumns; ++j) {
+        double want = 0, size = 0;
+        for (std::size_t k = 0; k < kDepth; ++k) {
+          const double term = static_cast<double>(x[i * kDepth + k]) * static_cast<double>(w[j * kDepth + k]);
+          want += term, size += std::abs(term);
+        }
+        ASSERT_TRUE(std::isfinite(y[i * kColumns + j]));
+        worst = std::max(worst, std::abs(static_cast<double>(y[i * kColumns + j]) - want) / size);
+      }
+    error.push_back(worst);
+  }
+  EXPECT_LT(error[0], 1e-6);
+  EXPECT_LT(error[1], 3e-5);
+  EXPECT_LT(error[2], 0x1p-8);
+  if (host::bf16_is_fast(host::detect_isa())) {
+    EXPECT_GT(error[2], 20 * error[0]) << "medium was not used";
+  }
+}
+
+// A weight in blocks is packed when it is loaded, and not kept twice.
+TEST(Program, WhatDependsOnParametersAloneIsComputedWhenTheyAreLoaded) {
+  Graph g;
+  const nn::Parameter w = nn::parameter(g, "w", {20, 256}, DType::F32, QuantFormat::Q4_K);
+  const Tensor x = g.input("x", {1, 256});
+  g.output("y", nn::linear(x, w));
+  const Tensor s = g.input("s", {4}, DType::F32, SourceLocation::current(), kParameter);
+  g.assign(s, prim::add(s, full_like(s, 1)));  // changes from run to run: no parameter for long
+  Program p = compile(g, generic() | cpu({.threads = 1}));
+  EXPECT_EQ(fired(p.log(), "weight packed"), 1);
+  EXPECT_FALSE(p.resident("w"));
+  EXPECT_TRUE(p.resident("x"));
+  EXPECT_TRUE(p.resident("s"));
+  EXPECT_EQ(p.plan().prepared_bytes, 2u * 16 * 144);  // two groups of sixteen rows, no larger than the file's
+  EXPECT_EQ(p.plan().input_bytes, 1024u);
+  const std::vector<float> ones(256, 1.0f);
+  EXPECT_THROW(Context(p).set(x, ones).run(), Error);
+  for (const double scale : {1.0, 0.25}) {
+    std::vector<std::byte> blocks(20 * 144);
+    Value value = make_value(DType::U8, {20, 144});
+    for (std::size_t k = 0; k < blocks.size(); ++k) blocks[k] = static_cast<std::byte>(k * 37 % 251);
+    for (std::size_t row = 0; row < 20; ++row) {
+      store_f64(blocks.data() + row * 144, DType::F16, 0, scale * 0.01);
+      store_f64(blocks.data() + row * 144, DType::F16, 1, scale * 0.02);
+    }
+    for (std::size_t k = 0; k < blocks.size(); ++k) value.i[k] = static_cast<std::int64_t>(blocks[k]);
+    p.load("w", blocks.data(), blocks.size());
+    std::fill(blocks.begin(), blocks.end(), std::byte{0xff});  // nobody reads it any more
+    Context c(p);
+    EXPECT_THROW(c.set_bytes("w", blocks.data(), blocks.size()), Error);
+    const std::vector<float> y = c.set(x, ones).run().get("y");
+    Value in = make_value(DType::F32, {1, 256}), state = make_value(DType::F32, {4});
+    std::fill(in.f.begin(), in.f.end(), 1.0);
+    const Results want = interpret(g, {{"w", value}, {"x", in}, {"s", state}});
+    for (std::size_t k = 0; k < y.size(); ++k) EXPECT_NEAR(y[k], want.outputs.at("y").f[k], 1e-3 * scale) << k;
+  }
+}

@@ -1,0 +1,13 @@
+// The caches of another machine wherever several threads work: neither those nor these may change a bit of a result.
+#pragma once
+
+#include "lightcone/backends/cpu/target/blocking.h"
+#include "lightcone/device/kernel.h"
+
+namespace lc::test {
+
+inline host::Blocking blocking(const Parallel& pool) {
+  return host::Blocking(pool.workers() > 1 ? Machine{.l1 = 8 << 10, .l2 = 64 << 10} : Machine{});
+}
+
+}  // namespace lc::test
