@@ -26,6 +26,8 @@ if(LIGHTCONE_TOOLS)
   set_tests_properties(seed_2024_output PROPERTIES PASS_REGULAR_EXPRESSION "\\[\\[ 1,  2,  3,  4\\],\n \\[ 2,  4,  6,  8\\],\n \\[ 3,  6,  9, 12\\]\\]")
   add_test(NAME typed_mlp_output COMMAND typed_mlp)
   set_tests_properties(typed_mlp_output PROPERTIES PASS_REGULAR_EXPRESSION "^\\[\\[0.3030[0-9]+, 0.3969[0-9]+, 0.3000[0-9]+\\]\\]\n\\[\\[")
+  add_test(NAME new_operation_output COMMAND new_operation)
+  set_tests_properties(new_operation_output PROPERTIES PASS_REGULAR_EXPRESSION "^verified\n0.36514[0-9]* 0.73029[0-9]* 1.0954[0-9]* 1.4605[0-9]* \n$")
   add_test(NAME command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR} ${LIGHTCONE_DATA})
 endif()
 # The library's system calls pass through tests/cpu/failing_calls.cpp, which makes them fail.

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "lightcone/codegen/symbols.h"
-#include "lightcone/core/tensor.h"
+#include "lightcone/core/composite.h"
 
 namespace lc::ir {
 namespace {
@@ -26,7 +26,7 @@ bool expensive(Op op) {
     case Op::Sqrt:
     case Op::Div:
     case Op::Recip:
-    case Op::Gather: return true;
+    case Op::Composite: return true;
     default: return false;
   }
 }
@@ -306,12 +306,13 @@ int Builder::read(const Edge& e, const std::vector<Dim>& index, const Dim& guard
 
 int Builder::gather(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
   const Node& n = g_[id];
+  const auto axis = static_cast<std::size_t>(n.attributes.integer("axis"));
   const int j = read(n.in[1], index, guard);
   // offset = rest + j * stride: locate with the axis as a symbol of its own
   const Shape& data = n.in[0].view.shape();
   std::vector<Dim> at = index;
-  const Dim probe = Dim::index(9999, data[static_cast<std::size_t>(n.axis)]);
-  at[static_cast<std::size_t>(n.axis)] = probe;
+  const Dim probe = Dim::index(9999, data[axis]);
+  at[axis] = probe;
   const View::Position p = n.in[0].view.locate(at);
   Dim stride = 0, rest = p.offset;
   if (const auto name = probe.name()) {
@@ -334,7 +335,7 @@ int Builder::gather(NodeId id, const std::vector<Dim>& index, const Dim& guard) 
               .offset = rest,
               .valid = guard * p.valid,
               .stride = stride,
-              .extent = data[static_cast<std::size_t>(n.axis)],
+              .extent = data[axis],
               .buffer = b,
               .a = j},
              std::max(depth_of(rest), depth_of(guard)));
@@ -425,10 +426,11 @@ int Builder::value(NodeId id, std::vector<Dim> index, const Dim& guard) {
       case Kind::Elementwise:
       case Kind::Copy: v = elementwise(id, index, guard); break;
       case Kind::Reduce: v = reduction(id, index, guard); break;
-      case Kind::Structured:
-        check(n.op == Op::Gather, "a structured operation inside a loop kernel");
+      case Kind::Composite:
+        check(is(n, builtin::gather()), "a composite inside a loop kernel");
         v = gather(id, index, guard);
         break;
+      case Kind::Result:
       case Kind::Kernel: check(false, "a kernel inside a loop kernel");
     }
   }
@@ -490,7 +492,8 @@ Built Builder::build() {
     const Node& s = *region_.scatter;
     index = unravel(flat, s.in[1].view.shape());
     std::vector<Dim> to = index;
-    to[static_cast<std::size_t>(s.axis)] = to[static_cast<std::size_t>(s.axis)] + s.index;
+    Dim& along = to[static_cast<std::size_t>(s.attributes.integer("axis"))];
+    along = along + s.attributes.dim("start");
     kernel_.store_offset = ravel(to, s.shape);
     look_for_splits(kernel_.store_offset);
   }

@@ -1,26 +1,14 @@
-// What each composite means in the twelve. A device that implements nothing else runs these;
+// What each elementwise composite means in the twelve. A device that implements nothing else runs these;
 // where arithmetic cannot say it exactly, the comment says which values differ.
 #include <numbers>
 
-#include "lightcone/core/quant.h"
-#include "lightcone/core/tensor.h"
+#include "lightcone/core/definitions.h"
 
 namespace lc {
 namespace {
 
 using namespace prim;
-
-Tensor like(const Tensor& t, double v) { return full_like(t, v); }
-Tensor not_(const Tensor& b) { return less_than(b, like(b, 1)); }
-Tensor and_(const Tensor& a, const Tensor& b) { return mul(a, b); }
-Tensor or_(const Tensor& a, const Tensor& b) { return add(a, b); }  // bool + bool saturates
-Tensor negate(const Tensor& a) { return mul(a, like(a, -1)); }
-Tensor is_nan(const Tensor& a) {  // every number is below 0 or above -1
-  return not_(or_(less_than(a, like(a, 0)), less_than(like(a, -1), a)));
-}
-Tensor index_of(const Tensor& t, int axis, DType dtype) {  // the place along an axis
-  return t.graph().index(t.shape(), Dim::index(axis, t.extent(axis)), dtype);
-}
+using namespace definitions;
 
 // max(a + log2(c), b + log2(1 - c)): the side not chosen becomes -inf. Differs from `where` when
 // that side is +inf or NaN.
@@ -100,130 +88,32 @@ Tensor define_cos(const Tensor& x) {
   return where(is_one, one, div(sin(add(y, y)), add(sine, sine)));
 }
 
-// hit[.., j, k, ..] = (index[.., j, ..] == k), the axes j and k side by side at `axis`.
-Tensor hits(const Tensor& index, int axis, const Dim& n) {
-  Tensor j = index.unsqueeze(axis + 1);
-  Shape s = j.shape();
-  s[axis + 1] = n;
-  j = j.expand(s);
-  return equal(j, index_of(j, axis + 1, j.dtype()));
-}
-
-// The one-hot sum; an infinity in a row that is not chosen disturbs it.
-Tensor define_gather(const Node& n, std::span<const Tensor> in) {
-  const Tensor hit = hits(in[1], n.axis, in[0].extent(n.axis));
-  const Tensor data = in[0].unsqueeze(n.axis).expand(hit.shape());
-  return sum_reduce(where(hit, data, like(data, 0)), n.axis + 1);
-}
-
-Tensor define_scatter_add(const Node& n, std::span<const Tensor> in) {
-  const Tensor hit = hits(in[1], n.axis, in[0].extent(n.axis));
-  const Tensor src = in[2].unsqueeze(n.axis + 1).expand(hit.shape());
-  return add(in[0], sum_reduce(where(hit, src, like(src, 0)), n.axis));
-}
-
-Tensor define_scatter(const Node& n, std::span<const Tensor> in) {
-  const Tensor hit = hits(in[1], n.axis, in[0].extent(n.axis));
-  const Tensor order = add(index_of(hit, n.axis, DType::I64), full_like(index_of(hit, n.axis, DType::I64), 1));
-  const Tensor last = max_reduce(where(hit, order, like(order, 0)), n.axis);  // 1 + the last writer
-  const Tensor value = gather(in[2], add(last, like(last, -1)), n.axis);
-  return where(less_than(like(last, 0), last), value, in[0]);
-}
-
-Tensor define_slice_scatter(const Node& n, std::span<const Tensor> in) {
-  const Dim start = n.index, length = in[1].extent(n.axis);
-  const Tensor src = in[1].pad(n.axis, start, in[0].extent(n.axis) - start - length);
-  const Dim i = Dim::index(n.axis, in[0].extent(n.axis));
-  const Dim inside = less(start - 1, i) * less(i, start + length);
-  return where(in[0].graph().index(in[0].shape(), inside, DType::Bool), src, in[0]);
-}
-
-// The rank of each element among all of its row, then the inverse of that permutation.
-Tensor define_argsort(const Node& n, std::span<const Tensor> in) {
-  const Dim len = in[0].extent(n.axis);
-  Tensor a = in[0].unsqueeze(n.axis + 1), b = in[0].unsqueeze(n.axis);  // [.., i, j, ..]
-  Shape s = a.shape();
-  s[n.axis + 1] = len;
-  a = a.expand(s);
-  b = b.expand(s);
-  const auto less = [](const Tensor& x, const Tensor& y) {
-    if (!is_float(x.dtype())) return less_than(x, y);
-    return or_(less_than(x, y), and_(is_nan(y), not_(is_nan(x))));
-  };
-  const Tensor below = n.mode ? less(a, b) : less(b, a), above = n.mode ? less(b, a) : less(a, b);
-  const Tensor i = index_of(a, n.axis, DType::I64), j = index_of(a, n.axis + 1, DType::I64);
-  const Tensor first = or_(below, and_(and_(not_(below), not_(above)), less_than(j, i)));
-  const Tensor rank = sum_reduce(cast(first, DType::I64), n.axis + 1);
-  const Tensor hit = hits(rank, n.axis, len);
-  return sum_reduce(mul(cast(hit, DType::I64), index_of(hit, n.axis, DType::I64)), n.axis);
-}
-
-// A binary16 from its two bytes: (-1)^s * 2^(e-25) * (1024 + m), or m * 2^-24 when e is 0.
-Tensor half_from_bytes(const Tensor& low, const Tensor& high) {
-  const auto value = [](const Tensor& t, double v) { return full_like(t, v); };
-  const Tensor negative = less_than(value(high, 127.5), high);
-  const Tensor h = mod(high, value(high, 128)), top = mod(h, value(h, 4));
-  const Tensor e = mul(add(h, negate(top)), value(h, 0.25));
-  const Tensor m = add(mul(top, value(top, 256)), low);
-  const Tensor normal = mul(add(m, value(m, 1024)), exp2(add(e, value(e, -25))));
-  const Tensor v = where(less_than(e, value(e, 0.5)), mul(m, value(m, 0x1p-24)), normal);
-  return where(negative, negate(v), v);
-}
-
-Tensor define_dequantize(const Node& n, std::span<const Tensor> in) {
-  const QuantInfo& q = info(static_cast<QuantFormat>(n.mode));
-  Shape s = in[0].shape();
-  s.back() = s.back() / Dim(q.bytes);
-  s.push_back(q.bytes);
-  const Tensor blocks = cast(contiguous(in[0]).reshape(s), DType::F32);
-  const int last = blocks.rank() - 1;
-  s.back() = q.elements;
-  const QuantLayout<Dim> layout = quant_layout<Dim>(q.format, Dim::index(last, q.elements));
-  const auto floor_of = [](const Tensor& x) { return add(x, negate(mod(x, like(x, 1)))); };
-  const auto bits = [&](const QuantBits<Dim>& b) {
-    Graph& g = in[0].graph();
-    if (b.width == 0) return g.index(s, 0, DType::F32);
-    const Tensor byte = gather(blocks, g.index(s, b.byte), last);
-    const Tensor shifted = floor_of(mul(byte, exp2(g.index(s, b.shift * -1, DType::F32))));
-    return mul(mod(shifted, like(shifted, 1 << b.width)), like(shifted, 1 << b.place));
-  };
-  const auto code = [&](const QuantCode<Dim>& c) {
-    Tensor v = add(bits(c.low), bits(c.high));
-    if (c.is_signed) v = add(v, mul(cast(less_than(like(v, 127.5), v), DType::F32), like(v, -256)));
-    return add(v, like(v, c.bias));
-  };
-  const auto half = [&](int at) {
-    return half_from_bytes(blocks.slice(last, at, at + 1), blocks.slice(last, at + 1, at + 2)).expand(s);
-  };
-  Tensor v = mul(mul(half(layout.d), code(layout.scale)), code(layout.q));
-  if (layout.d_min >= 0) v = add(v, negate(mul(half(layout.d_min), code(layout.min))));
-  s.pop_back();
-  s.back() = s.back() * Dim(q.elements);
-  return v.reshape(s);
-}
-
 }  // namespace
 
-Tensor define(const Node& n, std::span<const Tensor> in) {
+std::vector<Tensor> define_all(const Node& n, std::span<const Tensor> in) {
   const OpScope scope(n.where.known() ? n.where : Location{__FILE__, __LINE__, ""});
   switch (n.op) {
-    case Op::Where: return define_where(in);
-    case Op::Maximum: return define_maximum(in);
-    case Op::Minimum: return define_minimum(in);
-    case Op::Div: return define_div(in);
-    case Op::Pow: return define_pow(in);
-    case Op::Equal: return define_equal(in);
-    case Op::Exp: return define_exp(in[0]);
-    case Op::Cos: return define_cos(in[0]);
-    case Op::Gather: return define_gather(n, in);
-    case Op::Scatter: return define_scatter(n, in);
-    case Op::ScatterAdd: return define_scatter_add(n, in);
-    case Op::SliceScatter: return define_slice_scatter(n, in);
-    case Op::ArgSort: return define_argsort(n, in);
-    case Op::Dequantize: return define_dequantize(n, in);
+    case Op::Where: return {define_where(in)};
+    case Op::Maximum: return {define_maximum(in)};
+    case Op::Minimum: return {define_minimum(in)};
+    case Op::Div: return {define_div(in)};
+    case Op::Pow: return {define_pow(in)};
+    case Op::Equal: return {define_equal(in)};
+    case Op::Exp: return {define_exp(in[0])};
+    case Op::Cos: return {define_cos(in[0])};
+    case Op::Composite: return n.composite->define(n.attributes, in);
     default: check(false, "not a composite");
   }
   return {};
+}
+
+std::vector<std::int64_t> result_offsets(std::span<const TensorType> results) {
+  std::vector<std::int64_t> at{0};
+  for (const TensorType& r : results) {
+    const auto bytes = product(r.shape).bounds().hi * static_cast<std::int64_t>(size_of(r.dtype));
+    at.push_back((at.back() + bytes + 63) / 64 * 64);
+  }
+  return at;
 }
 
 }  // namespace lc

@@ -16,7 +16,7 @@ std::string Graph::label(NodeId id) const {
   const Node& n = (*this)[id];
   if (n.op == Op::Input) return n.name;
   if (n.op == Op::Constant) return cat(n.value);
-  if (n.op == Op::Kernel) return n.kernel ? kernel_name(*n.kernel) : "kernel";
+  if (n.op == Op::Kernel) return n.name.empty() ? "kernel" : n.name;
   std::string s(info(n.op).name);
   if (n.op == Op::Index) s += " " + n.index.str();
   for (const Edge& e : n.in)

@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 
+#include "lightcone/core/composite.h"
 #include "lightcone/core/graph_impl.h"
 #include "lightcone/core/tensor.h"
 
@@ -16,16 +17,18 @@ std::size_t hash(const Node& n) {
   std::size_t h = static_cast<std::size_t>(n.op) * 31 + static_cast<std::size_t>(n.dtype);
   for (const Edge& e : n.in) h = mix(mix(h, e.node), e.view.hash());
   for (const Dim& d : n.shape) h = mix(h, d.hash());
-  h = mix(h, static_cast<std::size_t>(n.axis * 64 + n.mode));
+  h = mix(h, static_cast<std::size_t>(n.axis * 2 + n.parameter));
   h = mix(h, std::bit_cast<std::uint64_t>(n.value));
   h = mix(h, n.index.hash());
   h = mix(h, std::hash<std::string>{}(n.name));
+  if (n.composite) h = mix(mix(h, std::hash<const void*>{}(n.composite.get())), n.attributes.hash());
   return mix(h, std::hash<const void*>{}(n.kernel.get()));
 }
 
 bool same(const Node& a, const Node& b) {
   return a.op == b.op && a.dtype == b.dtype && a.in == b.in && a.shape == b.shape && a.axis == b.axis &&
-         a.mode == b.mode && a.index == b.index && a.name == b.name && a.kernel == b.kernel &&
+         a.parameter == b.parameter && a.index == b.index && a.name == b.name && a.kernel == b.kernel &&
+         a.composite == b.composite && a.attributes == b.attributes &&
          std::bit_cast<std::uint64_t>(a.value) == std::bit_cast<std::uint64_t>(b.value);
 }
 
@@ -87,66 +90,41 @@ void infer_elementwise(Node& n, const Graph& g) {
   n.dtype = op.types == Types::Compare ? DType::Bool : type(first);
 }
 
-// out has the shape of the index; data may differ from it along the axis only.
-void along_axis(const Node& n, const Shape& data, const Shape& index) {
-  axis_exists(n, data);
-  if (data.size() != index.size()) refuse(n, operands(n) + " have different ranks");
-  for (std::size_t i = 0; i < data.size(); ++i)
-    if (static_cast<int>(i) != n.axis && !(data[i] == index[i]))
-      refuse(n, cat(operands(n), " differ at axis ", i, ": ", data[i], " vs ", index[i]));
+void infer_composite(Node& n, const Graph& g) {
+  check(n.composite != nullptr, "a composite node without a composite");
+  const Composite& c = *n.composite;
+  if (static_cast<int>(n.in.size()) != c.arity)
+    throw Error(c.name, cat("takes ", c.arity, " operands, not ", n.in.size()));
+  std::vector<TensorType> in, results;
+  for (const Edge& e : n.in) in.push_back({g[e.node].dtype, e.view.shape()});
+  try {
+    results = c.infer(n.attributes, in);
+  } catch (const Error& e) {
+    if (!e.op().empty()) throw;
+    throw Error(c.name, e.problem());
+  }
+  if (results.empty()) throw Error(c.name, "its infer() gives no result");
+  n.results.clear();
+  if (results.size() == 1) {
+    n.dtype = results[0].dtype, n.shape = std::move(results[0].shape);
+  } else {
+    n.dtype = DType::U8, n.shape = {result_offsets(results).back()};
+    n.results = std::move(results);
+  }
 }
 
-void infer_structured(Node& n, const Graph& g) {
-  const auto type = [&](std::size_t k) { return g[n.in[k].node].dtype; };
-  const auto shape = [&](std::size_t k) -> const Shape& { return n.in[k].view.shape(); };
-  n.dtype = type(0);
-  switch (n.op) {
-    case Op::Gather:
-      along_axis(n, shape(0), shape(1));
-      if (is_float(type(1)) || type(1) == DType::Bool) refuse(n, "the index must be an integer");
-      n.shape = shape(1);
-      return;
-    case Op::Scatter:
-    case Op::ScatterAdd:
-      along_axis(n, shape(0), shape(1));
-      same_shapes(n, 1);
-      if (is_float(type(1)) || type(1) == DType::Bool) refuse(n, "the index must be an integer");
-      if (type(2) != type(0)) refuse(n, "base and source have different element types");
-      n.shape = shape(0);
-      return;
-    case Op::SliceScatter: {
-      along_axis(n, shape(0), shape(1));
-      if (type(1) != type(0)) refuse(n, "base and source have different element types");
-      const Dim room = shape(0)[n.axis] - n.index - shape(1)[n.axis];
-      if (n.index.bounds().hi < 0 || room.bounds().hi < 0)
-        refuse(n, cat("[", n.index, ", ", n.index + shape(1)[n.axis], ") leaves axis ", n.axis, " of ", str(shape(0))));
-      n.shape = shape(0);
-      return;
-    }
-    case Op::ArgSort:
-      axis_exists(n, shape(0));
-      n.shape = shape(0);
-      n.dtype = DType::I64;
-      return;
-    case Op::Dequantize: {
-      const QuantInfo& q = info(static_cast<QuantFormat>(n.mode));
-      n.shape = shape(0);
-      if (type(0) != DType::U8 || n.shape.empty()) refuse(n, "needs rows of u8 blocks");
-      if (!(n.shape.back() % Dim(q.bytes) == Dim(0)))
-        refuse(n, cat("rows of ", n.shape.back(), " bytes are not whole ", q.name, " blocks of ", q.bytes));
-      n.shape.back() = n.shape.back() / Dim(q.bytes) * Dim(q.elements);
-      n.dtype = DType::F32;
-      return;
-    }
-    default: check(false, "a structured composite without a shape rule");
-  }
+void infer_result(Node& n, const Graph& g) {
+  const std::vector<TensorType>& of = g[n.in[0].node].results;
+  if (n.axis < 0 || n.axis >= static_cast<int>(of.size()) || !n.in[0].view.identity())
+    refuse(n, cat("there is no result ", n.axis, " of ", of.size()));
+  n.dtype = of[static_cast<std::size_t>(n.axis)].dtype, n.shape = of[static_cast<std::size_t>(n.axis)].shape;
 }
 
 }  // namespace
 
 void infer(Node& n, const Graph& g) {
   const OpInfo& op = info(n.op);
-  if (op.kind != Kind::Kernel && static_cast<int>(n.in.size()) != op.arity)
+  if (op.kind != Kind::Kernel && op.kind != Kind::Composite && static_cast<int>(n.in.size()) != op.arity)
     refuse(n, cat("takes ", op.arity, " operands, not ", n.in.size()));
   switch (op.kind) {
     case Kind::Leaf:
@@ -162,7 +140,8 @@ void infer(Node& n, const Graph& g) {
       n.dtype = g[n.in[0].node].dtype;
       return;
     }
-    case Kind::Structured: return infer_structured(n, g);
+    case Kind::Composite: return infer_composite(n, g);
+    case Kind::Result: return infer_result(n, g);
   }
 }
 
@@ -216,14 +195,14 @@ NodeId Graph::adopt(const Node& n, std::vector<Edge> in) {
   return add(std::move(copy));
 }
 
-Tensor Graph::input(std::string_view name, Shape shape, DType dtype, const SourceLocation& at, int mode) {
+Tensor Graph::input(std::string_view name, Shape shape, DType dtype, const SourceLocation& at, bool parameter) {
   const OpScope scope("input", at);
   if (name.empty()) throw Error("input", "an input needs a name");
   for (const Dim& d : shape)
     if (d.bounds().lo < 0)
       throw Error("input", cat("'", name, "' of shape ", lc::str(shape), " has a negative extent"));
   const View view(shape);
-  Node n{.op = Op::Input, .dtype = dtype, .shape = std::move(shape), .mode = mode, .name = std::string(name)};
+  Node n{.op = Op::Input, .dtype = dtype, .shape = std::move(shape), .parameter = parameter, .name = std::string(name)};
   const auto [place, fresh] = impl_->input_names.insert(n.name);
   if (!fresh) throw Error("input", cat("'", name, "' exists already; names are unique in a graph"));
   try {
@@ -234,7 +213,10 @@ Tensor Graph::input(std::string_view name, Shape shape, DType dtype, const Sourc
   }
 }
 
-Tensor Graph::constant(double value, DType dtype) {
+Tensor Graph::constant(Scalar v, DType dtype) {
+  constexpr std::int64_t kExact = std::int64_t{1} << 53;  // up to here a double holds every whole number
+  double value = v.value;
+  if (v.whole && !is_float(dtype) && (*v.whole > kExact || *v.whole < -kExact)) return index({}, *v.whole, dtype);
   if (dtype == DType::U8 && value < 0)
     value = static_cast<std::uint8_t>(static_cast<std::int64_t>(value));  // -1 wraps to 255
   return Tensor(*this, {add({.op = Op::Constant, .dtype = dtype, .value = value}), View()});
@@ -307,12 +289,13 @@ std::vector<int> Graph::uses() const {
 }
 
 std::string describe(const Node& n) {
-  std::string s = n.op == Op::Kernel ? kernel_name(*n.kernel) : std::string(info(n.op).name);
+  if (n.op == Op::Kernel) return n.name.empty() ? "kernel" : n.name;
+  std::string s = n.composite ? n.composite->name : std::string(info(n.op).name);
   if (n.op == Op::Input) s += " " + n.name;
   if (n.op == Op::Constant) s += " " + cat(n.value);
-  if (n.op == Op::Index || n.op == Op::SliceScatter) s += " " + n.index.str();
-  if (info(n.op).kind == Kind::Reduce || info(n.op).kind == Kind::Structured)
-    s += "<" + std::to_string(n.axis) + (n.mode ? "," + std::to_string(n.mode) : "") + ">";
+  if (n.op == Op::Index) s += " " + n.index.str();
+  if (info(n.op).kind == Kind::Reduce || n.op == Op::Result) s += "<" + std::to_string(n.axis) + ">";
+  if (!n.attributes.empty()) s += "<" + n.attributes.str() + ">";
   return s;
 }
 

@@ -1,16 +1,19 @@
 // Graph: an append-only DAG of immutable nodes. NodeIds are a topological order, equal nodes are
 // the same node, and nothing is ever removed: a pass builds a new graph (copy_graph() in
-// runtime/compiler.h). So handles stay valid through every compile, and duplicates and dangling
+// passes/compiler.h). So handles stay valid through every compile, and duplicates and dangling
 // edges cannot exist.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lightcone/core/attributes.h"
 #include "lightcone/core/dtype.h"
 #include "lightcone/core/error.h"
 #include "lightcone/core/op.h"
@@ -27,27 +30,47 @@ struct Edge {
   friend bool operator==(const Edge&, const Edge&) = default;
 };
 
-class Kernel;  // runtime/kernel.h
+class Kernel;      // what a back end puts in place of nodes: device/kernel.h
+struct Composite;  // composite.h
 
 // An input that stays the same from run to run, until a program loads it anew.
-inline constexpr int kParameter = 1;
+inline constexpr bool kParameter = true;
+
+struct TensorType {
+  DType dtype = DType::F32;
+  Shape shape = {};
+  friend bool operator==(const TensorType&, const TensorType&) = default;
+};
 
 struct Node {
   Op op = Op::Input;
   DType dtype = DType::F32;
   std::vector<Edge> in = {};
   Shape shape = {};       // of the row-major result
-  int axis = 0;           // reductions, Gather, Scatter, SliceScatter, ArgSort
-  int mode = 0;           // ArgSort: 1 = descending;  Dequantize: a QuantFormat;  Input: kParameter
-  double value = 0;       // Constant
-  Dim index = {};         // Index: an expression over i0, i1, ...;  SliceScatter: the start
-  std::string name = {};  // Input
+  int axis = 0;            // of a reduction;  Result: which one
+  bool parameter = false;  // Input: it stays the same from run to run
+  double value = 0;        // Constant
+  Dim index = {};          // Index: an expression over i0, i1, ...
+  std::string name = {};   // Input;  Kernel: what pictures and profiles call it
   std::shared_ptr<const Kernel> kernel = {};
-  Location where = {};  // not part of a node's identity
+  std::shared_ptr<const Composite> composite = {};
+  Attributes attributes = {};             // of the composite
+  std::vector<TensorType> results = {};   // Composite: where there are several, which are read by Result nodes
+  Location where = {};                    // not part of a node's identity
 };
 
 class Tensor;
 struct Operand;
+
+// A number as it was written: whole ones keep all of their 64 bits.
+struct Scalar {
+  double value;
+  std::optional<std::int64_t> whole;
+  template <std::integral T>
+  Scalar(T v) : value(static_cast<double>(v)), whole(static_cast<std::int64_t>(v)) {}
+  template <std::floating_point T>
+  Scalar(T v) : value(static_cast<double>(v)) {}
+};
 
 // After a run `state` (an Input) holds what `next` computed.
 struct Assignment {
@@ -71,8 +94,9 @@ class Graph {
 
   // A named value given before each run (or once, for weights and state).
   Tensor input(std::string_view name, Shape shape, DType dtype = DType::F32,
-               const SourceLocation& at = SourceLocation::current(), int mode = 0);
-  Tensor constant(double value, DType dtype = DType::F32);
+               const SourceLocation& at = SourceLocation::current(), bool parameter = false);
+  // Exact for whole numbers of 64 bits in an integer type, too.
+  Tensor constant(Scalar value, DType dtype = DType::F32);
   // The integer `expression` over i0, i1, ... at each place of `shape`; arange(n) is {n}, i0.
   Tensor index(Shape shape, Dim expression, DType dtype = DType::I64);
 

@@ -27,7 +27,6 @@ struct Graph::Impl {
   }
 };
 
-std::string kernel_name(const Kernel& k);
 std::string describe(const Node& n);  // "sum<1>", "input x", "constant 2"
 
 }  // namespace lc

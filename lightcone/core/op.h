@@ -3,7 +3,8 @@
 // Leaves, the twelve primitive operations, and a few composites: functions that arithmetic alone
 // cannot express exactly (inf * 0 is NaN, so `where` is not c*a + (1-c)*b). A composite is a
 // named node that also has a definition in the twelve (composite.cpp); a compiler that knows the
-// name emits the exact kernel, every other one inlines the definition.
+// name emits the exact kernel, every other one inlines the definition. Those that are elementwise have
+// a row here; any other is a value (composite.h).
 //
 // Code asks a row for its kind and never lists operations again.
 #pragma once
@@ -24,13 +25,13 @@ enum class Op : std::uint8_t {
   SumReduce, MaxReduce,                                                    // over Node::axis
   Contiguous,                                                              // a view made real; a cast
   Where, Maximum, Minimum, Div, Pow, Equal, Exp, Cos,                      // elementwise composites
-  Gather, Scatter, ScatterAdd, SliceScatter, ArgSort, Dequantize,          // structured composites
+  Composite, Result,                                                       // a composite that is a value; one of several results
   Kernel,                                                                  // what a back end emits
 };
 
 // clang-format on
 
-enum class Kind : std::uint8_t { Leaf, Elementwise, Reduce, Copy, Structured, Kernel };
+enum class Kind : std::uint8_t { Leaf, Elementwise, Reduce, Copy, Composite, Result, Kernel };
 
 // Operand and result types an operation accepts.
 enum class Types : std::uint8_t {
@@ -107,12 +108,8 @@ inline constexpr OpInfo kOps[] = {
   {Op::Equal,        "equal",        Kind::Elementwise, 2, false, true,  Types::Compare, 0,     [](double a, double b, double) { return a == b ? 1.0 : 0.0; }, [](eval::I a, eval::I b, eval::I) { return eval::I{a == b}; }, "lc_equal($0, $1)"},
   {Op::Exp,          "exp",          Kind::Elementwise, 1, false, false, Types::Float,   0,     [](double a, double, double) { return std::exp(a); },         nullptr,                                                   "lc_exp($0)"},
   {Op::Cos,          "cos",          Kind::Elementwise, 1, false, false, Types::Float,   0,     [](double a, double, double) { return std::cos(a); },         nullptr,                                                   "lc_cos($0)"},
-  {Op::Gather,       "gather",       Kind::Structured,  2, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
-  {Op::Scatter,      "scatter",      Kind::Structured,  3, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
-  {Op::ScatterAdd,   "scatter_add",  Kind::Structured,  3, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
-  {Op::SliceScatter, "slice_scatter",Kind::Structured,  2, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
-  {Op::ArgSort,      "argsort",      Kind::Structured,  1, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
-  {Op::Dequantize,   "dequantize",   Kind::Structured,  1, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
+  {Op::Composite,    "composite",    Kind::Composite,   0, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
+  {Op::Result,       "result",       Kind::Result,      1, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
   {Op::Kernel,       "kernel",       Kind::Kernel,      0, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
 };
 // clang-format on

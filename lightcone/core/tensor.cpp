@@ -1,5 +1,9 @@
 #include "lightcone/core/tensor.h"
 
+#include <mutex>
+#include <set>
+
+#include "lightcone/core/composite.h"
 #include "lightcone/core/graph_impl.h"
 
 namespace lc {
@@ -114,6 +118,35 @@ Tensor apply(Op op, std::vector<Tensor> in, const SourceLocation& at, Node n) {
   return Tensor(g, {id, View(g[id].shape)});
 }
 
+// Locations outlive composites.
+static const char* lasting(const std::string& name) {
+  static std::mutex lock;
+  static std::set<std::string> names;
+  const std::lock_guard hold(lock);
+  return names.insert(name).first->c_str();
+}
+
+std::vector<Tensor> call(const CompositeRef& c, std::vector<Tensor> in, Attributes attributes,
+                         const SourceLocation& at) {
+  const OpScope scope(lasting(c->name), at);
+  Node n{.op = Op::Composite, .composite = c, .attributes = std::move(attributes)};
+  if (in.empty()) throw Error(c->name, "a composite needs an operand: its graph is that of its operands");
+  Graph& g = in[0].graph();
+  for (const Tensor& t : in) {
+    if (&t.impl() != &g.impl()) throw Error(c->name, "the operands belong to different graphs");
+    n.in.push_back(t.edge());
+  }
+  const NodeId id = g.add(std::move(n));
+  const Edge whole{id, View(g[id].shape)};
+  if (g[id].results.empty()) return {Tensor(g, whole)};
+  std::vector<Tensor> results;
+  for (int k = 0; k < static_cast<int>(g[id].results.size()); ++k) {
+    const NodeId part = g.add({.op = Op::Result, .in = {whole}, .axis = k});
+    results.emplace_back(g, Edge{part, View(g[part].shape)});
+  }
+  return results;
+}
+
 namespace prim {
 
 static int axis_of(const Operand& a, int axis, const char* op) {
@@ -144,23 +177,26 @@ Tensor pow(Operand a, Operand b) { return apply(Op::Pow, {a, b}, a.at); }
 Tensor equal(Operand a, Operand b) { return apply(Op::Equal, {a, b}, a.at); }
 Tensor exp(Operand a) { return apply(Op::Exp, {a}, a.at); }
 Tensor cos(Operand a) { return apply(Op::Cos, {a}, a.at); }
-Tensor gather(Operand data, Operand index, int axis) {
-  return apply(Op::Gather, {data, index}, data.at, {.axis = axis_of(data, axis, "gather")});
+static Tensor along(const CompositeRef& c, std::vector<Tensor> in, const Operand& first, int axis,
+                    std::vector<Attributes::Entry> more = {}) {
+  more.insert(more.begin(), {"axis", axis_of(first, axis, c->name.c_str())});
+  return call(c, std::move(in), Attributes(std::move(more)), first.at)[0];
 }
+Tensor gather(Operand data, Operand index, int axis) { return along(builtin::gather(), {data, index}, data, axis); }
 Tensor scatter(Operand base, Operand index, Operand src, int axis) {
-  return apply(Op::Scatter, {base, index, src}, base.at, {.axis = axis_of(base, axis, "scatter")});
+  return along(builtin::scatter(), {base, index, src}, base, axis);
 }
 Tensor scatter_add(Operand base, Operand index, Operand src, int axis) {
-  return apply(Op::ScatterAdd, {base, index, src}, base.at, {.axis = axis_of(base, axis, "scatter_add")});
+  return along(builtin::scatter_add(), {base, index, src}, base, axis);
 }
 Tensor slice_scatter(Operand base, Operand src, int axis, Dim start) {
-  return apply(Op::SliceScatter, {base, src}, base.at, {.axis = axis_of(base, axis, "slice_scatter"), .index = start});
+  return along(builtin::slice_scatter(), {base, src}, base, axis, {{"start", start}});
 }
 Tensor argsort(Operand a, int axis, bool descending) {
-  return apply(Op::ArgSort, {a}, a.at, {.axis = axis_of(a, axis, "argsort"), .mode = descending});
+  return along(builtin::argsort(), {a}, a, axis, {{"descending", std::int64_t{descending}}});
 }
 Tensor dequantize(Operand bytes, QuantFormat format) {
-  return apply(Op::Dequantize, {bytes}, bytes.at, {.mode = static_cast<int>(format)});
+  return call(builtin::dequantize(), {bytes}, {{"format", std::int64_t{static_cast<int>(format)}}}, bytes.at)[0];
 }
 
 }  // namespace prim

@@ -108,8 +108,4 @@ Tensor full_like(Operand a, double value);  // shape and dtype of a
 Tensor apply(Op op, std::vector<Tensor> in, const SourceLocation& at, Node attributes = {});
 int wrap_axis(int axis, int rank, const Shape& shape, const char* op);  // -1 is the last; Error when there is none
 
-// The definition of a composite in the twelve (which may use other composites). `n` gives the
-// attributes, `in` its operands.
-Tensor define(const Node& n, std::span<const Tensor> in);
-
 }  // namespace lc

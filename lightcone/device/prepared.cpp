@@ -26,7 +26,7 @@ Prepared find_prepared(const Graph& g) {
   Prepared p{std::vector<bool>(g.size()), std::vector<bool>(g.size())};
   std::vector<bool> fixed(g.size());  // the same in every run
   for (NodeId id = 0; id < g.size(); ++id)
-    fixed[id] = g[id].op == Op::Input && g[id].mode == kParameter && constant(g[id].shape);
+    fixed[id] = g[id].op == Op::Input && g[id].parameter && constant(g[id].shape);
   for (const Assignment& a : g.assignments()) fixed[a.state] = false;
   const auto live = g.live();
   for (NodeId id = 0; id < g.size(); ++id) {

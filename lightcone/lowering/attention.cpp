@@ -530,15 +530,15 @@ Graph fuse_attention(const Graph& g, PassLog& log, const AttentionKernels& kerne
     Node n = g[id];
     auto match = match_attention(g, uses, id);
     const std::vector<Edge> operands = match ? match->operands : std::vector<Edge>();
-    auto kernel = match ? kernels(g, id, std::move(*match)) : nullptr;
+    NamedKernel made = match ? kernels(g, id, std::move(*match)) : NamedKernel{};
     for (Edge& e : n.in) e.node = to[e.node];
-    if (kernel) {
+    if (made.kernel) {
       n = Node{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
       for (const Edge& e : operands) {
         const Edge here{to[e.node], e.view};
         n.in.push_back(e.view.identity() ? here : prim::contiguous(Tensor(out, here)).edge());
       }
-      n.kernel = std::move(kernel);
+      n.name = std::move(made.name), n.kernel = std::move(made.kernel);
       ++log.fired["attention"];
     }
     to[id] = out.add(std::move(n));

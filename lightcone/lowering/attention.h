@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "lightcone/core/graph.h"
@@ -83,7 +84,11 @@ struct Attention {
 std::optional<Attention> match_attention(const Graph& g, const std::vector<int>& uses, NodeId id);
 
 // A device's kernel for it; null where it has none, and then the graph computes what it says.
-using AttentionKernels = std::function<std::shared_ptr<const Kernel>(const Graph& g, NodeId result, Attention match)>;
+struct NamedKernel {
+  std::shared_ptr<const Kernel> kernel;
+  std::string name;
+};
+using AttentionKernels = std::function<NamedKernel(const Graph& g, NodeId result, Attention match)>;
 // Every attention becomes one kernel node.
 Graph fuse_attention(const Graph& g, PassLog& log, const AttentionKernels& kernels);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "lightcone/core/tensor.h"
+#include "lightcone/core/composite.h"
 
 namespace lc::lowering {
 
@@ -38,11 +38,12 @@ Graph unroll_windows(const Graph& src, PassLog& log) {
 // Operands of library kernels and results are wanted whole: a view of them becomes a copy.
 Graph make_contiguous(const Graph& src) {
   Graph g = copy_graph(src, [](Graph& dst, NodeId, Node n) {
-    const bool library = info(n.op).kind == Kind::Structured && n.op != Op::Gather && n.op != Op::SliceScatter;
+    const bool gathers = is(n, builtin::gather()), updates = is(n, builtin::slice_scatter());
+    const bool library = n.op == Op::Composite && !gathers && !updates;
     for (std::size_t k = 0; k < n.in.size(); ++k) {
       Edge& e = n.in[k];
-      const bool plain_data = n.op == Op::Gather && k == 0 && !e.view.strided();
-      const bool base = n.op == Op::SliceScatter && k == 0 && !e.view.identity();
+      const bool plain_data = gathers && k == 0 && !e.view.strided();
+      const bool base = updates && k == 0 && !e.view.identity();
       if ((library && !e.view.identity()) || plain_data || base) e = prim::contiguous(Tensor(dst, e)).edge();
     }
     const NodeId id = dst.add(std::move(n));

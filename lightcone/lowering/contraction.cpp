@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "lightcone/core/tensor.h"
+#include "lightcone/core/composite.h"
 
 namespace lc::lowering {
 
@@ -24,8 +24,8 @@ Stored look_through(const Graph& g, const Edge& e) {
     if (is_half(t))
       return {{n.in[0].node, e.view}, t == DType::F16 ? WeightType::F16 : WeightType::BF16};
   }
-  if (n.op == Op::Dequantize && n.in[0].view.identity())
-    return {{n.in[0].node, View()}, weight_type(static_cast<QuantFormat>(n.mode))};
+  if (is(n, builtin::dequantize()) && n.in[0].view.identity())
+    return {{n.in[0].node, View()}, weight_type(static_cast<QuantFormat>(n.attributes.integer("format")))};
   return {e, WeightType::F32};
 }
 

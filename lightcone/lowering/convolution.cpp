@@ -140,7 +140,7 @@ bool apart(const Convolution& c) {
 }
 
 std::optional<NodeId> filters_parameter(const Graph& g, NodeId operand) {
-  const auto loaded = [&](NodeId id) { return g[id].op == Op::Input && g[id].mode == kParameter; };
+  const auto loaded = [&](NodeId id) { return g[id].op == Op::Input && g[id].parameter; };
   const Node& w = g[operand];
   if (loaded(operand)) return operand;
   const bool widened = w.op == Op::Contiguous && w.dtype == DType::F32 && w.in[0].view.identity();

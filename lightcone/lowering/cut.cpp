@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <deque>
 
+#include "lightcone/core/composite.h"
+
 namespace lc::lowering {
 namespace {
 
 bool is_library(const Node& n) {
-  return (info(n.op).kind == Kind::Structured && n.op != Op::Gather) || n.op == Op::Kernel;
+  return (n.op == Op::Composite && !is(n, builtin::gather())) || n.op == Op::Result || n.op == Op::Kernel;
 }
+
+// It overwrites a part of its first operand, and what it writes is a loop.
+bool updates(const Node& n) { return is(n, builtin::slice_scatter()); }
 
 }  // namespace
 
@@ -49,9 +54,9 @@ void Cut::choose_buffers() {
     if (n.op == Op::Input || is_library(n)) buffer_[id] = true;
     if (is_library(n))
       for (std::size_t k = 0; k < n.in.size(); ++k)
-        if (n.op != Op::SliceScatter || k == 0) buffer_[n.in[k].node] = true;
-    if (n.op == Op::Gather) buffer_[n.in[0].node] = true;
-    if (is_library(n) && n.op != Op::SliceScatter) tasks_[id] = Library{};
+        if (!updates(n) || k == 0) buffer_[n.in[k].node] = true;
+    if (is(n, builtin::gather())) buffer_[n.in[0].node] = true;
+    if (is_library(n) && !updates(n)) tasks_[id] = Library{};
     const auto f = factors(g_, id);
     if (!f) continue;
     CutRules::Match match = rules_.match(g_, *f);
@@ -69,7 +74,7 @@ void Cut::choose_prepared() {
   std::vector<bool> fixed(g_.size()), loaded(g_.size());
   for (NodeId id = 0; id < g_.size(); ++id) {
     const Node& n = g_[id];
-    loaded[id] = n.op == Op::Input && n.mode == kParameter;
+    loaded[id] = n.op == Op::Input && n.parameter;
     fixed[id] = loaded[id] || n.op == Op::Constant || n.op == Op::Index;
     if (info(n.op).kind == Kind::Elementwise && !n.in.empty()) {
       fixed[id] = std::all_of(n.in.begin(), n.in.end(), [&](const Edge& e) { return fixed[e.node]; });
@@ -134,7 +139,7 @@ void Cut::build_loops() {
     todo.pop_front();
     queued.erase(id);
     const Node& n = g_[id];
-    const ir::Region region{id, [&](NodeId k) { return k != id && buffer_[k]; }, n.op == Op::SliceScatter ? &n : nullptr};
+    const ir::Region region{id, [&](NodeId k) { return k != id && buffer_[k]; }, updates(n) ? &n : nullptr};
     ir::Built b = ir::build(g_, region, rules_.machine);
     if (!b.offenders.empty()) {
       for (NodeId o : b.offenders) buffer_[o] = true;
@@ -154,7 +159,7 @@ std::vector<NodeId> Cut::operands(NodeId id) const {
   if (const auto* c = std::get_if<Convolution>(&task)) return {c->image_node, c->weight_node};
   std::vector<NodeId> nodes;
   if (const auto* loop = std::get_if<Loop>(&task)) {
-    if (g_[id].op == Op::SliceScatter) nodes.push_back(g_[id].in[0].node);  // the base, overwritten in part
+    if (updates(g_[id])) nodes.push_back(g_[id].in[0].node);  // the base, overwritten in part
     nodes.insert(nodes.end(), loop->buffers.begin(), loop->buffers.end());
   } else {
     for (const Edge& e : g_[id].in) nodes.push_back(e.node);
@@ -169,7 +174,7 @@ void Cut::count_readers() {
     for (NodeId k : operands(id)) ++readers_[k];
   for (NodeId id = 0; id < g_.size(); ++id) {
     const Node& n = g_[id];
-    varies_.push_back((n.op == Op::Input && n.mode != kParameter) ||
+    varies_.push_back((n.op == Op::Input && !n.parameter) ||
                       std::any_of(n.in.begin(), n.in.end(), [&](const Edge& e) { return varies_[e.node]; }));
   }
 }

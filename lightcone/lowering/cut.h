@@ -19,7 +19,7 @@
 namespace lc::lowering {
 
 using Loop = ir::Built;  // generated code
-struct Library {};       // a structured operation, or a kernel that was chosen before: operands are whole
+struct Library {};       // a composite, a result of one, or a kernel that was chosen before: operands are whole
 // What makes a value.
 using Task = std::variant<Loop, Contraction, Convolution, Library>;
 

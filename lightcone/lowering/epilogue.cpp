@@ -2,7 +2,7 @@
 // fused into a loop can be fused behind a product, and rows may be short.
 #include <algorithm>
 
-#include "lightcone/core/tensor.h"
+#include "lightcone/core/composite.h"
 #include "lightcone/lowering/cut.h"
 
 namespace lc::lowering {
@@ -80,7 +80,7 @@ std::map<NodeId, EpilogueLoop> Cut::epilogues() const {
   std::optional<Graph> rows;  // the graph, and rows of consumers
   for (NodeId id : results_) {
     const Loop* loop = get<Loop>(id);
-    if (!loop || g_[id].op == Op::SliceScatter) continue;
+    if (!loop || is(g_[id], builtin::slice_scatter())) continue;
     for (std::size_t k = loop->buffers.size(); k-- > 0 && !fused.contains(id);) {
       const NodeId producer = loop->buffers[k];
       if (readers(producer) != 1 || !loop->same_index[k]) continue;

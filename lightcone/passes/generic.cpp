@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "lightcone/reference/interpreter.h"
+#include "lightcone/passes/composites.h"
 #include "lightcone/passes/passes.h"
 
 namespace lc {
@@ -113,25 +114,8 @@ Compiler generic() {
 }
 
 Compiler primitives_only() {
-  return Compiler({"primitives_only", [](const Graph& src, PassLog& log) {
-                     Graph g = src.clone();
-                     for (bool again = true; again;) {
-                       again = false;
-                       g = copy_graph(g, [&](Graph& dst, NodeId, Node n) {
-                         const OpInfo& op = info(n.op);
-                         const bool composite = !op.primitive && op.kind != Kind::Leaf && op.kind != Kind::Kernel;
-                         if (!composite) {
-                           const NodeId id = dst.add(std::move(n));
-                           return Edge{id, View(dst[id].shape)};
-                         }
-                         ++log.fired[std::string(op.name)];
-                         again = true;
-                         std::vector<Tensor> in;
-                         for (const Edge& e : n.in) in.emplace_back(dst, e);
-                         return define(n, in).edge();
-                       });
-                     }
-                     return g;
+  return Compiler({"primitives_only", [](const Graph& g, PassLog& log) {
+                     return inline_composites(g, log, [](const Graph&, const Node&) { return true; });
                    }});
 }
 

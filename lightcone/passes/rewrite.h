@@ -3,7 +3,7 @@
 //   const Pat x = any();
 //   Compiler tidy = rewrite("tidy", {{"double negation", x * -1.0 * -1.0, x}});
 //
-// A rule whose both sides are patterns is checked by machine (tests/verify_test.cpp evaluates it
+// A rule whose both sides are patterns is checked by machine (tests/verify/verify_test.cpp evaluates it
 // on NaN, infinities, zeros of both signs, huge and tiny numbers of every dtype).
 #pragma once
 

@@ -58,7 +58,9 @@ inline Sampled sampled(const Value& v, std::size_t k) {
 }
 
 using Operands = std::span<const Value* const>;
-Value structured(const Node& n, Operands in, const Ints& shape, const Bindings& env, const Way& way);
+Value composite(const Node& n, Operands in, const Ints& shape, const Bindings& env, const Way& way);
+// A graph whose inputs may have samples; its results keep theirs.
+Results interpret_samples(const Graph& g, const std::map<std::string, Value>& inputs, const Way& way);
 
 struct Factor {
   const Value* value;

@@ -208,7 +208,8 @@ Value computed(const Node& n, Operands in, const Bindings& env, const Way& way) 
       return elementwise(n, in, shape, way);
     case Kind::Reduce: return reduce(n, *in[0], shape, way);
     case Kind::Copy: return convert(n, *in[0], way);
-    case Kind::Structured: return structured(n, in, shape, env, way);
+    case Kind::Composite: return composite(n, in, shape, env, way);
+    case Kind::Result: return in[0]->parts.at(static_cast<std::size_t>(n.axis));
     case Kind::Kernel: break;
   }
   throw Error("interpreter", "a kernel of a back end has no reference meaning");
@@ -227,8 +228,9 @@ void judge(Value& v) {
 
 class Interpreter {
  public:
-  Interpreter(const Graph& g, const Bindings& env, Rounding r, bool track, double products)
-      : g_(g), env_(env), rounding_(r), track_(track), products_(products), values_(g.size()), live_(g.live()),
+  // The noise of `way` is the seed of all samples. `judged`: results have bounds instead of samples.
+  Interpreter(const Graph& g, const Bindings& env, const Way& way, bool judged)
+      : g_(g), env_(env), way_(way), judged_(judged), values_(g.size()), live_(g.live()),
         uses_(g.uses()), later_(g.size(), false) {
     find_products();
   }
@@ -252,20 +254,19 @@ class Interpreter {
         values_[e.node] = {};
       }
   }
-  Way way(NodeId id) const { return {rounding_, track_ ? noise_bits(0x5EED, id) | 1 : 0, products_}; }
+  Way way(NodeId id) const { return {way_.rounding, way_.noise ? noise_bits(way_.noise, id) | 1 : 0, way_.products}; }
   Value compute(NodeId id);
   Value sum(NodeId id);
   Value final_value(const Edge& e) {
     Value v = e.view.identity() ? values_[e.node] : seen(values_[e.node], e.view, env_, 0);
-    judge(v);
+    if (judged_) judge(v);
     return v;
   }
 
   const Graph& g_;
   const Bindings& env_;
-  Rounding rounding_;
-  bool track_;
-  double products_;
+  Way way_;
+  bool judged_;
   std::vector<Value> values_;
   std::vector<bool> live_;
   std::vector<int> uses_;
@@ -294,7 +295,7 @@ Value Interpreter::compute(NodeId id) {
   for (std::size_t k = 0; k < n.in.size(); ++k) {
     const Edge& e = n.in[k];
     const Value& base = values_[e.node];
-    const std::uint64_t noise = track_ && again ? noise_bits(0xED6E + k, id) | 1 : 0;
+    const std::uint64_t noise = way_.noise && again ? noise_bits(0xED6E + k, id) | 1 : 0;
     if (e.view.identity() && (!noise || base.shift.empty())) {
       in.push_back(&base);
       continue;
@@ -363,7 +364,11 @@ Value evaluate(const Node& n, std::span<const Value> in, const Bindings& env, Ro
 
 Results interpret(const Graph& g, const std::map<std::string, Value>& inputs, const Bindings& env, Rounding rounding,
                   bool track, double products) {
-  return Interpreter(g, env, rounding, track, products).run(inputs);
+  return Interpreter(g, env, {rounding, track ? 0x5EEDu : 0u, products}, true).run(inputs);
+}
+
+Results interpret_samples(const Graph& g, const std::map<std::string, Value>& inputs, const Way& way) {
+  return Interpreter(g, {}, way, false).run(inputs);
 }
 
 }  // namespace lc

@@ -21,6 +21,7 @@ struct Value {
   // Of a result: how far a correct implementation in this type may be from each element (infinity: undecided,
   // because a comparison or a rounding sits on an edge). Empty: exact.
   std::vector<double> error;
+  std::vector<Value> parts;  // of a composite with several results, which lie here and nowhere else
 
   std::size_t size() const { return is_float(dtype) ? f.size() : i.size(); }
   double at(std::size_t k) const { return is_float(dtype) ? f[k] : static_cast<double>(i[k]); }

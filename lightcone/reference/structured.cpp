@@ -1,11 +1,12 @@
-// Composites that move elements: gather, scatter, sort, block formats.
+// Composites: the built-in ones that move elements (gather, scatter, sort, block formats), and definitions.
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
 
-#include "lightcone/core/graph_impl.h"
 #include "lightcone/core/quant.h"
 #include "lightcone/reference/internal.h"
+#include "lightcone/reference/rule.h"
 
 namespace lc {
 namespace {
@@ -23,10 +24,12 @@ bool sampled(Operands in) {
   return std::any_of(in.begin(), in.end(), [](const Value* v) { return !v->shift.empty(); });
 }
 
+int axis_of(const Node& n) { return static_cast<int>(n.attributes.integer("axis")); }
+
 Value gather(const Node& n, Operands in, const Ints& shape) {
   Value out = make_value(n.dtype, shape);
   if (sampled(in)) out.shift.resize(out.size());
-  const Rows data(in[0]->shape, n.axis), idx(shape, n.axis);
+  const Rows data(in[0]->shape, axis_of(n)), idx(shape, axis_of(n));
   const auto read = [&](i64 o, i64 j, i64 i) {
     return j >= 0 && j < data.length ? in[0]->at(data.at(o, j, i)) : 0.0;
   };
@@ -49,9 +52,9 @@ Value gather(const Node& n, Operands in, const Ints& shape) {
 
 Value scatter(const Node& n, Operands in, const Way& way) {
   Value out = *in[0];
-  const bool adds = n.op == Op::ScatterAdd && is_float(n.dtype);
+  const bool replaces = is(n, builtin::scatter()), adds = !replaces && is_float(n.dtype);
   if (out.shift.empty() && (sampled(in) || (way.noise && adds))) out.shift.resize(out.size());
-  const Rows base(in[0]->shape, n.axis), idx(in[1]->shape, n.axis);
+  const Rows base(in[0]->shape, axis_of(n)), idx(in[1]->shape, axis_of(n));
   bool undecided = false;
   idx.each([&](i64 o, i64 k, i64 i) {
     const std::size_t from = idx.at(o, k, i);
@@ -59,7 +62,7 @@ Value scatter(const Node& n, Operands in, const Way& way) {
     undecided = undecided || !exact(shift_at(*in[1], from));
     if (j < 0 || j >= base.length) return;
     const std::size_t to = base.at(o, j, i);
-    if (n.op == Op::Scatter) {
+    if (replaces) {
       copy_element(*in[2], from, out, to);
     } else if (is_float(n.dtype)) {
       const double term = in[2]->f[from], before = out.f[to];
@@ -82,8 +85,8 @@ Value scatter(const Node& n, Operands in, const Way& way) {
 Value slice_scatter(const Node& n, Operands in, const Bindings& env) {
   Value out = *in[0];
   if (sampled(in)) out.shift.resize(out.size());
-  const Rows base(in[0]->shape, n.axis), src(in[1]->shape, n.axis);
-  const i64 start = n.index.eval(env);
+  const Rows base(in[0]->shape, axis_of(n)), src(in[1]->shape, axis_of(n));
+  const i64 start = n.attributes.dim("start").eval(env);
   if (start < 0 || start + src.length > base.length)
     throw Error("slice_scatter", cat("[", start, ", ", start + src.length, ") leaves an axis of ", base.length));
   src.each([&](i64 o, i64 k, i64 i) { copy_element(*in[1], src.at(o, k, i), out, base.at(o, start + k, i)); });
@@ -125,26 +128,27 @@ void mark_ties(const Value& in, const Rows& rows, i64 o, i64 i, std::span<const 
 Value argsort(const Node& n, const Value& in) {
   Value out = make_value(DType::I64, in.shape);
   if (!in.shift.empty()) out.shift.resize(out.size());
-  const Rows rows(in.shape, n.axis);
+  const Rows rows(in.shape, axis_of(n));
+  const bool descending = n.attributes.integer("descending") != 0;
   std::vector<i64> order(static_cast<std::size_t>(rows.length));
   for (i64 o = 0; o < rows.outer; ++o)
     for (i64 i = 0; i < rows.inner; ++i) {
       std::iota(order.begin(), order.end(), 0);
       const auto less = [&](i64 a, i64 b) {
-        const std::size_t p = rows.at(o, n.mode ? b : a, i), q = rows.at(o, n.mode ? a : b, i);
+        const std::size_t p = rows.at(o, descending ? b : a, i), q = rows.at(o, descending ? a : b, i);
         if (!is_float(in.dtype)) return in.i[p] < in.i[q];
         if (std::isnan(in.f[q])) return !std::isnan(in.f[p]);
         return in.f[p] < in.f[q];
       };
       std::stable_sort(order.begin(), order.end(), less);
       for (i64 k = 0; k < rows.length; ++k) out.i[rows.at(o, k, i)] = order[static_cast<std::size_t>(k)];
-      if (!in.shift.empty()) mark_ties(in, rows, o, i, order, n.mode != 0, out);
+      if (!in.shift.empty()) mark_ties(in, rows, o, i, order, descending, out);
     }
   return out;
 }
 
 Value dequantize(const Node& n, const Value& in, const Ints& shape) {
-  const QuantInfo& q = info(static_cast<QuantFormat>(n.mode));
+  const QuantInfo& q = info(static_cast<QuantFormat>(n.attributes.integer("format")));
   Value out = make_value(DType::F32, shape);
   for (std::size_t k = 0; k < out.size(); ++k) {
     const auto block = static_cast<i64>(k) / q.elements;
@@ -156,17 +160,78 @@ Value dequantize(const Node& n, const Value& in, const Ints& shape) {
   return out;
 }
 
+// The definition, evaluated with the operands' samples: what it rounds is found as everywhere.
+std::vector<Value> defined(const Node& n, Operands in, const Bindings& env, const Way& way) {
+  Graph g;
+  std::vector<Tensor> operands;
+  std::map<std::string, Value> given;
+  for (std::size_t k = 0; k < in.size(); ++k) {
+    const std::string name = cat("operand ", k);
+    operands.push_back(g.input(name, Shape(in[k]->shape.begin(), in[k]->shape.end()), in[k]->dtype));
+    given[name] = *in[k];
+  }
+  Node at_these_sizes = n;
+  std::vector<Attributes::Entry> attributes;
+  for (Attributes::Entry e : n.attributes.entries()) {
+    if (const Dim* d = std::get_if<Dim>(&e.value)) e.value = Dim(d->eval(env));
+    attributes.push_back(std::move(e));
+  }
+  at_these_sizes.attributes = Attributes(std::move(attributes));
+  std::vector<std::string> names;
+  for (const Tensor& t : define_all(at_these_sizes, operands)) {
+    names.push_back(cat("result ", names.size()));
+    g.output(names.back(), t);
+  }
+  Results r = interpret_samples(g, given, way);
+  std::vector<Value> results;
+  for (const std::string& name : names) results.push_back(std::move(r.outputs.at(name)));
+  return results;
+}
+
+using Evaluate = Value (*)(const Evaluation& e);
+std::shared_ptr<const ReferenceRule> rule(Evaluate f) {
+  return std::make_shared<const ReferenceRule>(
+      ReferenceRule{[f](const Evaluation& e) { return std::vector<Value>{f(e)}; }});
+}
+
 }  // namespace
 
-Value structured(const Node& n, Operands in, const Ints& shape, const Bindings& env, const Way& way) {
-  switch (n.op) {
-    case Op::Gather: return gather(n, in, shape);
-    case Op::Scatter:
-    case Op::ScatterAdd: return scatter(n, in, way);
-    case Op::SliceScatter: return slice_scatter(n, in, env);
-    case Op::ArgSort: return argsort(n, *in[0]);
-    default: return dequantize(n, *in[0], shape);
+const ReferenceRule* reference_rule(const Composite& c) {
+  if (c.reference) return c.reference.get();
+  static const std::map<const Composite*, std::shared_ptr<const ReferenceRule>> rules = {
+      {builtin::gather().get(), rule([](const Evaluation& e) { return gather(e.node, e.in, e.shape); })},
+      {builtin::scatter().get(), rule([](const Evaluation& e) {
+         return scatter(e.node, e.in, {e.rounding, e.noise, e.products});
+       })},
+      {builtin::scatter_add().get(), rule([](const Evaluation& e) {
+         return scatter(e.node, e.in, {e.rounding, e.noise, e.products});
+       })},
+      {builtin::slice_scatter().get(), rule([](const Evaluation& e) { return slice_scatter(e.node, e.in, e.sizes); })},
+      {builtin::argsort().get(), rule([](const Evaluation& e) { return argsort(e.node, *e.in[0]); })},
+      {builtin::dequantize().get(), rule([](const Evaluation& e) { return dequantize(e.node, *e.in[0], e.shape); })},
+  };
+  const auto it = rules.find(&c);
+  return it == rules.end() ? nullptr : it->second.get();
+}
+
+Value composite(const Node& n, Operands in, const Ints& shape, const Bindings& env, const Way& way) {
+  const ReferenceRule* own = reference_rule(*n.composite);
+  std::vector<Value> results = own ? own->evaluate({n, in, shape, env, way.rounding, way.noise, way.products})
+                                   : defined(n, in, env, way);
+  const std::size_t wanted = n.results.empty() ? 1 : n.results.size();
+  if (results.size() != wanted)
+    throw Error(n.composite->name, cat("its evaluation gives ", results.size(), " results, its infer() ", wanted));
+  for (std::size_t k = 0; k < wanted; ++k) {
+    const DType t = n.results.empty() ? n.dtype : n.results[k].dtype;
+    const Ints s = n.results.empty() ? shape : numbers(n.results[k].shape, env);
+    if (results[k].dtype != t || results[k].shape != s)
+      throw Error(n.composite->name, cat("result ", k, " of its evaluation is not what its infer() says"));
   }
+  if (n.results.empty()) return std::move(results[0]);
+  Value all;
+  all.dtype = n.dtype;
+  all.parts = std::move(results);
+  return all;
 }
 
 }  // namespace lc

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMostNames = 6;
 
-bool is_parameter(const Node& n) { return n.op == Op::Input && n.mode == kParameter; }
+bool is_parameter(const Node& n) { return n.op == Op::Input && n.parameter; }
 
 // The parameters that a value is made of: the nearest ones, whatever lies between.
 std::vector<NodeId> nearest_parameters(const Graph& g, NodeId from) {

@@ -9,7 +9,6 @@
 
 namespace lc {
 
-std::string kernel_name(const Kernel& k) { return k.name(); }
 
 namespace {
 
@@ -199,7 +198,7 @@ bool Program::resident(std::string_view input) const {
 }
 bool Program::is_parameter(std::string_view input) const {
   const auto it = impl().inputs.find(input);
-  return it != impl().inputs.end() && impl().graph[it->second].mode == kParameter;
+  return it != impl().inputs.end() && impl().graph[it->second].parameter;
 }
 
 const Graph& Program::graph() const { return impl().graph; }

@@ -31,7 +31,7 @@ class Generator {
   Shape shape();
   Tensor input(Shape s, DType t) {
     const bool fixed = std::all_of(s.begin(), s.end(), [](const Dim& d) { return d.is_constant(); });
-    return g_.input(fresh(), std::move(s), t, SourceLocation::current(), fixed && chance(30) ? kParameter : 0);
+    return g_.input(fresh(), std::move(s), t, SourceLocation::current(), fixed && chance(30));
   }
   Tensor like(Tensor a, DType t);  // some tensor of a's shape and this dtype
   Tensor like(Tensor a) { return like(a, a.dtype()); }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <random>
 
+#include "lightcone/core/composite.h"
 #include "lightcone/core/quant.h"
 #include "lightcone/verify/random_graph.h"
 
@@ -37,7 +38,7 @@ class Uses {
     for (;;) {
       const Node& n = g_[id];
       if (n.op == Op::Input) return id;
-      if (n.op == Op::Contiguous || n.op == Op::Dequantize) id = n.in[0].node;
+      if (n.op == Op::Contiguous || is(n, builtin::dequantize())) id = n.in[0].node;
       else if (through_sums && n.op == Op::Add && constant(n.in[1].node)) id = n.in[0].node;
       else if (through_sums && n.op == Op::Add && constant(n.in[0].node)) id = n.in[1].node;
       else return kNone;
@@ -46,12 +47,13 @@ class Uses {
   void look_at(const Node& n) {
     if (n.op == Op::Sqrt || n.op == Op::Log2) {
       if (const NodeId in = input_of(n.in[0].node, true); in != kNone) uses_[in].positive = true;
-    } else if (n.op == Op::Gather || n.op == Op::Scatter || n.op == Op::ScatterAdd) {
+    } else if (is(n, builtin::gather()) || is(n, builtin::scatter()) || is(n, builtin::scatter_add())) {
       const NodeId in = input_of(n.in[1].node);
-      const auto places = numbers(n.in[0].view.shape(), env_)[static_cast<std::size_t>(n.axis)];
+      const auto axis = static_cast<std::size_t>(n.attributes.integer("axis"));
+      const auto places = numbers(n.in[0].view.shape(), env_)[axis];
       if (in != kNone) uses_[in].places = places;
-    } else if (n.op == Op::Dequantize) {
-      if (const NodeId in = input_of(n.in[0].node); in != kNone) uses_[in].format = n.mode;
+    } else if (is(n, builtin::dequantize())) {
+      if (const NodeId in = input_of(n.in[0].node); in != kNone) uses_[in].format = static_cast<int>(n.attributes.integer("format"));
     } else if (n.op == Op::SumReduce && g_[n.in[0].node].op == Op::Mul) {
       const auto terms = numbers(n.in[0].view.shape(), env_)[static_cast<std::size_t>(n.axis)];
       scale_factors(g_[n.in[0].node], static_cast<double>(std::max<std::int64_t>(1, terms)));
@@ -61,7 +63,7 @@ class Uses {
   void scale_factors(const Node& product, double terms) {
     const NodeId a = input_of(product.in[0].node), b = input_of(product.in[1].node);
     if (a == b) return;
-    const auto parameter = [&](NodeId id) { return id != kNone && g_[id].mode == kParameter; };
+    const auto parameter = [&](NodeId id) { return id != kNone && g_[id].parameter; };
     const auto shrink = [&](NodeId id, double power) {
       if (id != kNone) uses_[id].scale = std::min(uses_[id].scale, std::pow(terms, -power));
     };

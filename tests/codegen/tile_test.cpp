@@ -1,4 +1,4 @@
-// Transposed operands read by tiles (codegen/tile.cpp). Small sides show every edge of a tile with little work.
+// Transposed operands read by tiles (codegen/schedule/tile.cpp). Small sides show every edge of a tile with little work.
 #include <gtest/gtest.h>
 
 #include <cmath>

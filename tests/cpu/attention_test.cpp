@@ -36,7 +36,7 @@ bool same_bits(const Results& a, const Results& b) {
 Graph fuse_attention(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, Isa isa = detect_isa(),
                      Precision precision = Precision::Highest) {
   return lowering::fuse_attention(g, log, [&](const Graph&, NodeId, lowering::Attention match) {
-    return attention_kernel(std::move(match), parallel, isa, precision);
+    return lowering::NamedKernel{attention_kernel(std::move(match), parallel, isa, precision), "attention"};
   });
 }
 

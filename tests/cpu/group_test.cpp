@@ -59,7 +59,7 @@ Ran run(const Build& build, const Weights& kind, std::int64_t seq, int threads, 
     if (only.empty() || name == only) g.output(name, t);
   Program p = compile(g, generic() | cpu({.threads = threads, .precision = kind.precision}));
   for (NodeId id = 0; id < g.size(); ++id)
-    if (g[id].op == Op::Input && g[id].mode == kParameter) {
+    if (g[id].op == Op::Input && g[id].parameter) {
       const auto bytes = std::make_shared<const std::vector<std::byte>>(
           content(g[id], g[id].dtype == DType::U8, static_cast<unsigned>(g[id].name.back())));
       p.load(g[id].name, bytes->data(), bytes->size(), bytes);

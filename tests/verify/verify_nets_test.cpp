@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "lightcone/core/composite.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/passes/passes.h"
@@ -182,7 +183,7 @@ std::vector<Sabotage> wrong_rules() {
   };
   const auto slice_scatter = [](const std::function<Edge(Graph&, const Node&)>& f) {
     return wrong_pass([=](Graph& g, const Node& n) -> std::optional<Edge> {
-      return n.op == Op::SliceScatter ? std::optional(f(g, n)) : std::nullopt;
+      return is(n, builtin::slice_scatter()) ? std::optional(f(g, n)) : std::nullopt;
     });
   };
   return {
@@ -221,7 +222,7 @@ std::vector<Sabotage> wrong_rules() {
       {"rotary angles of the next position", "llama", index(DType::F64, [](const Node& n) { return n.index + 1; })},
       {"the embedding of the next token", "llama",
        wrong_pass([](Graph& g, const Node& n) -> std::optional<Edge> {
-         if (n.op != Op::Gather) return std::nullopt;
+         if (!is(n, builtin::gather())) return std::nullopt;
          Node m = n;
          const Tensor i(g, n.in[1]);
          m.in[1] = prim::add(i, full_like(i, 1)).edge();
@@ -230,7 +231,7 @@ std::vector<Sabotage> wrong_rules() {
       {"a cache that is never written", "llama", slice_scatter([](Graph&, const Node& n) { return n.in[0]; })},
       {"a cache written one position late", "llama", slice_scatter([](Graph& g, const Node& n) {
          Node m = n;
-         m.index = n.index + 1;
+         m.attributes = {{"axis", n.attributes.integer("axis")}, {"start", n.attributes.dim("start") + 1}};
          return same(g, std::move(m));
        })},
       {"heads in the wrong order", "gpt",

@@ -53,8 +53,8 @@ TEST(Verify, RightCompilersPass) {
     EXPECT_GT(p.elements, 20u) << p.pass;
     if (p.pass == "cpu") EXPECT_GT(p.fired.at("matmul"), 0);
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"generic", "unroll windows", "channels last", "contiguous", "attention",
-                                             "contractions", "cpu", "side by side"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"generic", "composites", "unroll windows", "channels last", "contiguous",
+                                             "attention", "contractions", "cpu", "side by side"}));
 }
 
 TEST(Verify, NamesTheGuiltyRuleAndShrinks) {

@@ -12,6 +12,7 @@
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/lowering/attention.h"
 #include "lightcone/lowering/canonical.h"
+#include "lightcone/passes/composites.h"
 #include "lightcone/device/fork.h"
 
 namespace lc::host {
@@ -41,6 +42,14 @@ class Settled {
 // required.
 std::vector<Pass> canonical_passes(const CpuOptions& o, const std::shared_ptr<Settled>& settled) {
   std::vector<Pass> passes;
+  passes.push_back({"composites",
+                    [](const Graph& g, PassLog& log) {
+                      return inline_composites(g, log, [](const Graph& of, const Node& n) {
+                        return n.op == Op::Composite && !has_kernel(of, n);
+                      });
+                    },
+                    {},
+                    true});
   passes.push_back({"unroll windows", lowering::unroll_windows});
   const bool bf16 = o.precision == Precision::Medium && bf16_is_fast(detect_isa());
   if (!bf16 || bf16_dots_are_fast(detect_isa()))  // tiles of bf16 products want pixels last
@@ -51,7 +60,8 @@ std::vector<Pass> canonical_passes(const CpuOptions& o, const std::shared_ptr<Se
   passes.push_back({"contiguous", [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, {}, true});
   passes.push_back({"attention", [settled](const Graph& g, PassLog& log) {
                       return lowering::fuse_attention(g, log, [&](const Graph& from, NodeId result, auto match) {
-                        return attention(from, result, std::move(match), settled->parallel(), settled->options());
+                        auto k = attention(from, result, std::move(match), settled->parallel(), settled->options());
+                        return lowering::NamedKernel{k, k->name()};
                       });
                     }});
   passes.push_back({"contractions", [](const Graph& g, PassLog& log) {

@@ -1,10 +1,12 @@
-// Structured operations as ordinary functions over whole, contiguous operands.
+// The built-in composites as ordinary functions over whole, contiguous operands.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 
 #include "lightcone/backends/cpu/lower.h"
+#include "lightcone/core/composite.h"
 #include "lightcone/core/quant.h"
+#include "lightcone/device/kernel_rule.h"
 
 namespace lc::host {
 namespace {
@@ -14,19 +16,19 @@ using i64 = std::int64_t;
 class LibraryKernel : public Kernel {
  public:
   LibraryKernel(const Node& n, std::vector<DType> types, std::vector<Dim> sizes, std::shared_ptr<Parallel> p)
-      : op_(n.op),
-        mode_(n.mode),
+      : node_(n),
         dtype_(n.dtype),
         types_(std::move(types)),
         sizes_(std::move(sizes)),
         parallel_(std::move(p)) {}
-  std::string name() const override { return std::string(info(op_).name); }
+  std::string name() const override { return node_.composite->name; }
   std::vector<Dim> sizes() const override { return sizes_; }
   std::shared_ptr<Parallel> parallel() const override { return parallel_; }
 
  protected:
-  Op op_;
-  int mode_;
+  std::int64_t attribute(const char* name) const { return node_.attributes.integer(name); }
+
+  Node node_;
   DType dtype_;
   std::vector<DType> types_;
   std::vector<Dim> sizes_;
@@ -49,6 +51,7 @@ class ScatterKernel final : public LibraryKernel {
   void run(const Launch& l) const override {
     const i64 outer = l.sizes[0], length = l.sizes[1], count = l.sizes[2], inner = l.sizes[3];
     const std::size_t size = size_of(dtype_);
+    const bool replaces = is(node_, builtin::scatter());
     if (l.out != l.in[0]) std::memcpy(l.out, l.in[0], static_cast<std::size_t>(outer * length * inner) * size);
     for (i64 o = 0; o < outer; ++o)
       for (i64 k = 0; k < count; ++k)
@@ -57,7 +60,7 @@ class ScatterKernel final : public LibraryKernel {
           const i64 j = load_i64(l.in[1], types_[1], from);
           if (j < 0 || j >= length) continue;
           const auto to = static_cast<std::size_t>((o * length + j) * inner + i);
-          if (op_ == Op::Scatter)
+          if (replaces)
             std::memcpy(static_cast<std::byte*>(l.out) + to * size,
                         static_cast<const std::byte*>(l.in[2]) + from * size, size);
           else if (is_float(dtype_))
@@ -75,6 +78,7 @@ class ArgSortKernel final : public LibraryKernel {
   void run(const Launch& l) const override {
     const i64 outer = l.sizes[0], length = l.sizes[1], inner = l.sizes[2];
     auto* order = reinterpret_cast<i64*>(l.scratch);
+    const bool descending = attribute("descending") != 0;
     const DType t = types_[0];
     for (i64 o = 0; o < outer; ++o)
       for (i64 i = 0; i < inner; ++i) {
@@ -87,7 +91,7 @@ class ArgSortKernel final : public LibraryKernel {
         };
         // equal elements keep their order because their places decide: no stable sort, which allocates
         std::sort(order, order + length, [&](i64 a, i64 b) {
-          const bool ab = mode_ ? below(b, a) : below(a, b), ba = mode_ ? below(a, b) : below(b, a);
+          const bool ab = descending ? below(b, a) : below(a, b), ba = descending ? below(a, b) : below(b, a);
           return ab || (!ba && a < b);
         });
         for (i64 k = 0; k < length; ++k) store_i64(l.out, DType::I64, at(k), order[k]);
@@ -107,7 +111,7 @@ class DequantizeKernel final : public LibraryKernel {
       const QuantInfo& q;
       const GemmTable& table;
     } j{static_cast<const unsigned char*>(l.in[0]), static_cast<float*>(l.out), l.sizes[0],
-        info(static_cast<QuantFormat>(mode_)), gemm_table(isa_)};
+        info(static_cast<QuantFormat>(attribute("format"))), gemm_table(isa_)};
     constexpr i64 kTask = 64;
     l.parallel.run(
         static_cast<int>((j.blocks + kTask - 1) / kTask),
@@ -127,28 +131,51 @@ class DequantizeKernel final : public LibraryKernel {
   Isa isa_ = detect_isa();
 };
 
+// A user's kernel for this node, or null.
+std::shared_ptr<Kernel> kernel_of(const Graph& g, const Node& n) {
+  const KernelRule* rule = kernel_rule(*n.composite, "cpu");
+  if (!rule) return nullptr;
+  std::vector<TensorType> operands;
+  for (const Edge& e : n.in) operands.push_back({g[e.node].dtype, e.view.shape()});
+  return rule->make(n, operands);
+}
+
 }  // namespace
 
+bool has_kernel(const Graph& g, const Node& n) {
+  if (n.op != Op::Composite) return true;
+  for (const CompositeRef& c : {builtin::gather(), builtin::scatter(), builtin::scatter_add(), builtin::slice_scatter(),
+                                builtin::argsort(), builtin::dequantize()})
+    if (is(n, c)) return true;
+  return kernel_of(g, n) != nullptr;
+}
+
 std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, std::shared_ptr<Parallel> p) {
+  if (n.op == Op::Result) {
+    const auto k = static_cast<std::size_t>(n.axis);
+    const Dim size = static_cast<std::int64_t>(size_of(n.dtype));
+    return part_kernel(result_offsets(g[n.in[0].node].results)[k], product(n.shape) * size);
+  }
   std::vector<DType> types;
   for (const Edge& e : n.in) types.push_back(g[e.node].dtype);
   const Shape& first = n.in[0].view.shape();
-  switch (n.op) {
-    case Op::Scatter:
-    case Op::ScatterAdd: {
-      const Rows base(first, n.axis);
-      const Dim count = n.in[1].view.shape()[static_cast<std::size_t>(n.axis)];
-      return std::make_shared<ScatterKernel>(n, types, std::vector<Dim>{base.outer, base.length, count, base.inner}, p);
-    }
-    case Op::ArgSort: {
-      const Rows r(first, n.axis);
-      return std::make_shared<ArgSortKernel>(n, types, std::vector<Dim>{r.outer, r.length, r.inner}, p);
-    }
-    default: {
-      const QuantInfo& q = info(static_cast<QuantFormat>(n.mode));
-      return std::make_shared<DequantizeKernel>(n, types, std::vector<Dim>{product(first) / Dim(q.bytes)}, p);
-    }
+  const auto axis = [&] { return static_cast<int>(n.attributes.integer("axis")); };
+  if (is(n, builtin::scatter()) || is(n, builtin::scatter_add())) {
+    const Rows base(first, axis());
+    const Dim count = n.in[1].view.shape()[static_cast<std::size_t>(axis())];
+    return std::make_shared<ScatterKernel>(n, types, std::vector<Dim>{base.outer, base.length, count, base.inner}, p);
   }
+  if (is(n, builtin::argsort())) {
+    const Rows r(first, axis());
+    return std::make_shared<ArgSortKernel>(n, types, std::vector<Dim>{r.outer, r.length, r.inner}, p);
+  }
+  if (is(n, builtin::dequantize())) {
+    const QuantInfo& q = info(static_cast<QuantFormat>(n.attributes.integer("format")));
+    return std::make_shared<DequantizeKernel>(n, types, std::vector<Dim>{product(first) / Dim(q.bytes)}, p);
+  }
+  auto kernel = kernel_of(g, n);
+  check(kernel != nullptr, "a composite that this device has no kernel for");
+  return kernel;
 }
 
 }  // namespace lc::host

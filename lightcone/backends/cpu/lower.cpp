@@ -6,6 +6,7 @@
 #include "lightcone/backends/cpu/conv/nchw_bf16.h"
 #include "lightcone/backends/cpu/conv/nhwc_bf16.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
+#include "lightcone/core/composite.h"
 
 namespace lc::host {
 namespace {
@@ -109,6 +110,7 @@ NodeId Emitter::packed(Graph& dst, const MatmulPlan& c) {
   Node pack{.op = Op::Kernel, .dtype = DType::U8, .shape = {packed_bytes(c.kept(), n, k)}, .where = g_[c.b_node].where};
   pack.in.push_back({from, View(dst[from].shape)});
   pack.kernel = pack_kernel(c.type, c.kept(), n, k, transposed(c), parallel_);
+  pack.name = pack.kernel->name();
   it->second = dst.add(std::move(pack));
   ++log_.fired["weight packed"];
   return it->second;
@@ -125,6 +127,7 @@ NodeId Emitter::packed(Graph& dst, const ConvPlan& c) {
             .where = g_[c.weight_node].where};
   pack.in.push_back({from, View(dst[from].shape)});
   pack.kernel = c.nchw_bf16 ? pack_nchw_bf16_kernel(c.nchw_bf16, parallel_) : pack_weights_kernel(f, parallel_);
+  pack.name = pack.kernel->name();
   it->second = dst.add(std::move(pack));
   ++log_.fired["weight packed"];
   return it->second;
@@ -162,7 +165,7 @@ std::shared_ptr<LoopKernel> Emitter::loop_kernel(NodeId id) {
   const Loop& loop = *cut_.get<Loop>(id);
   const Node& n = g_[id];
   Dim base_bytes = 0;
-  if (n.op == Op::SliceScatter) base_bytes = product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype)));
+  if (is(n, builtin::slice_scatter())) base_bytes = product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype)));
   ir::Kernel k = *loop.kernel;
   ir::tile_loops(k, options_.tile_side, machine_);
   ir::stream_result(k, machine_);
@@ -211,16 +214,16 @@ NodeId Emitter::emit(Graph& dst, NodeId id) {
   } else {
     for (NodeId k : cut_.operands(id)) reads(k);
     if (n.kernel) {  // chosen before, and known
-      out.kernel = n.kernel;
+      out.name = n.name, out.kernel = n.kernel;
       return dst.add(std::move(out));
     }
     const bool loop = cut_.get<Loop>(id);
     kernel = loop ? loop_kernel(id) : library_kernel(g_, n, parallel_);
-    kind = loop ? "loop" : std::string(info(n.op).name);
+    kind = loop ? "loop" : n.composite ? n.composite->name : std::string(info(n.op).name);
   }
   ++log_.fired[kind];
   kernel->origin = {"cpu: " + kind, steps(g_, id, operands)};
-  out.kernel = std::move(kernel);
+  out.name = kernel->name(), out.kernel = std::move(kernel);
   return dst.add(std::move(out));
 }
 

@@ -21,7 +21,8 @@ namespace lc::host {
 // Attention, with its origin.
 std::shared_ptr<Kernel> attention(const Graph& g, NodeId result, lowering::Attention match,
                                   std::shared_ptr<Parallel> parallel, const CpuOptions& options);
-// Scatter, argsort and the like: ordinary functions on whole, contiguous operands.
+// Composites as functions on whole, contiguous operands: scatter, argsort and the like, and users' own.
+bool has_kernel(const Graph& g, const Node& n);  // else its definition is computed
 std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, std::shared_ptr<Parallel> parallel);
 
 struct Lowered {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lightcone/backends/cpu/lower.h"
+#include "lightcone/core/composite.h"
 
 namespace lc::host {
 
@@ -28,7 +29,7 @@ void Emitter::find_groups() {
     if (!c || !c->packed || product(g_[id].shape).bounds().hi > kMost || c->axes.back().extent.bounds().lo < 1)
       continue;
     const Node& a = g_[c->a_node];
-    if (a.op == Op::Input && a.mode == kParameter) continue;  // computed once, each by itself
+    if (a.op == Op::Input && a.parameter) continue;  // computed once, each by itself
     auto& groups = by_rows[c->a_node];
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const std::vector<NodeId>& of) {
       return of.size() < kMaxParts && same_rows(*matmul_of(of[0]), *c);
@@ -75,7 +76,7 @@ std::optional<Dim> Emitter::steps_of_a_row(const std::vector<NodeId>& results) c
   const MatmulPlan& c = *matmul_of(results[0]);
   const auto* loop = cut_.get<lowering::Loop>(c.a_node);
   const Node& a = g_[c.a_node];
-  if (!loop || a.op == Op::SliceScatter || a.dtype != DType::F32 || !cut_.varies(c.a_node) ||
+  if (!loop || is(a, builtin::slice_scatter()) || a.dtype != DType::F32 || !cut_.varies(c.a_node) ||
       static_cast<std::size_t>(cut_.readers(c.a_node)) != results.size())
     return std::nullopt;
   if (!(c.a_offset == Dim(0)) || !(c.k.a == Dim(1)) || !(c.axes.back().a == Dim(0))) return std::nullopt;
@@ -166,13 +167,14 @@ void Emitter::emit_products(Graph& dst, const std::vector<NodeId>& results) {
   }
   auto kernel = matmul_kernel(parts, std::move(rows), parallel_, Blocking(machine_));
   kernel->origin = {"cpu: matmul", std::move(made)};
-  out.kernel = std::move(kernel);
+  out.name = kernel->name(), out.kernel = std::move(kernel);
   const NodeId whole = to_[results[0]] = dst.add(std::move(out));
   for (std::size_t p = 0; several && p < results.size(); ++p) {
     const Node& n = g_[results[p]];
     Node part{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
     part.in.push_back({whole, View(dst[whole].shape)});
     part.kernel = part_kernel(parts, p);
+    part.name = part.kernel->name();
     to_[results[p]] = dst.add(std::move(part));
   }
 }

@@ -112,7 +112,7 @@ int PackedFilters::panel(Isa isa) const {
 
 std::optional<PackedFilters> packed_filters(const Graph& g, const ConvPlan& c, Isa isa) {
   const Node& w = g[c.weight_node];
-  if (w.op != Op::Input || w.mode != kParameter || depthwise_shape(c)) return std::nullopt;
+  if (w.op != Op::Input || !w.parameter || depthwise_shape(c)) return std::nullopt;
   PackedFilters f;
   bool known = product(w.shape).is_constant();
   const auto number = [&](const Dim& d) {

@@ -6,6 +6,7 @@
 
 #include "lightcone/backends/cpu/loops/epilogue.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
+#include "lightcone/device/kernel_rule.h"
 
 namespace lc::host {
 
@@ -273,22 +274,6 @@ void MatmulKernel::run(const Launch& l) const {
   }
 }
 
-// The result of one part, for its readers.
-class PartKernel final : public Kernel {
- public:
-  PartKernel(i64 offset, Dim bytes) : offset_(offset), bytes_(std::move(bytes)) {}
-  std::string name() const override { return "part"; }
-  std::vector<Dim> sizes() const override { return {bytes_}; }
-  std::optional<i64> part() const override { return offset_; }
-  void run(const Launch& l) const override {
-    std::memcpy(l.out, static_cast<const std::byte*>(l.in[0]) + offset_, static_cast<std::size_t>(l.sizes[0]));
-  }
-
- private:
-  i64 offset_;
-  Dim bytes_;
-};
-
 }  // namespace
 
 const DenseUnit* choose_unit(WeightType t, Precision p) {
@@ -306,7 +291,7 @@ WeightType MatmulPlan::kept() const {
 bool packable(const Graph& g, const lowering::Contraction& c) {
   const Node& b = g[c.b_node];
   const lowering::Contraction::Axis& columns = c.axes.back();
-  if (packed_layout(c.type).block == 0 || b.op != Op::Input || b.mode != kParameter) return false;
+  if (packed_layout(c.type).block == 0 || b.op != Op::Input || !b.parameter) return false;
   bool whole = c.b_offset == Dim(0) && c.k.extent.is_constant() && columns.extent.is_constant();
   whole = whole && (c.type == WeightType::F32 ? product(b.shape) == columns.extent * c.k.extent
                                               : b.shape.size() == 2 && b.shape[0] == columns.extent);
@@ -328,7 +313,7 @@ i64 matmul_bytes(const std::vector<MatmulPart>& parts) { return part_offsets(par
 std::shared_ptr<Kernel> part_kernel(const std::vector<MatmulPart>& parts, std::size_t part) {
   Dim bytes = 4;
   for (const MatmulPlan::Axis& x : parts[part].c.axes) bytes = bytes * x.extent;
-  return std::make_shared<PartKernel>(part_offsets(parts)[part], bytes);
+  return lc::part_kernel(part_offsets(parts)[part], bytes);
 }
 
 }  // namespace lc::host

@@ -1,0 +1,52 @@
+#include "lightcone/backends/cpu/composite_kernel.h"
+
+#include <utility>
+#include <vector>
+
+namespace lc {
+
+class CpuCompositeKernel final : public Kernel {
+ public:
+  CpuCompositeKernel(const Node& n, std::span<const TensorType> operands, std::function<void(const CpuCall&)> run)
+      : name_(n.composite->name), attributes_(n.attributes), run_(std::move(run)), operands_(operands.size()) {
+    std::vector<TensorType> all(operands.begin(), operands.end());
+    offsets_ = result_offsets(n.results);
+    if (n.results.empty()) all.push_back({n.dtype, n.shape});
+    all.insert(all.end(), n.results.begin(), n.results.end());
+    for (const TensorType& t : all) {
+      ranks_.push_back(t.shape.size());
+      sizes_.insert(sizes_.end(), t.shape.begin(), t.shape.end());
+    }
+  }
+  std::string name() const override { return name_; }
+  std::vector<Dim> sizes() const override { return sizes_; }
+  void run(const Launch& l) const override { run_(CpuCall(l, offsets_, ranks_, operands_, attributes_)); }
+
+ private:
+  std::string name_;
+  Attributes attributes_;
+  std::function<void(const CpuCall&)> run_;
+  std::vector<std::int64_t> offsets_;
+  std::vector<std::size_t> ranks_;
+  std::size_t operands_;
+  std::vector<Dim> sizes_;
+};
+
+std::span<const std::int64_t> CpuCall::shape(std::size_t k) const {
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < k; ++i) at += ranks_[i];
+  return launch_.sizes.subspan(at, ranks_[k]);
+}
+
+std::shared_ptr<const KernelRule> cpu_kernel(
+    std::function<void(const CpuCall&)> run,
+    std::function<bool(const Attributes&, std::span<const TensorType> operands)> takes) {
+  return std::make_shared<const KernelRule>(KernelRule{
+      "cpu", [run = std::move(run), takes = std::move(takes)](const Node& n, std::span<const TensorType> operands)
+                 -> std::shared_ptr<Kernel> {
+        if (takes && !takes(n.attributes, operands)) return nullptr;
+        return std::make_shared<CpuCompositeKernel>(n, operands, run);
+      }});
+}
+
+}  // namespace lc

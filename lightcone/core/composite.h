@@ -1,0 +1,56 @@
+// Composites as values: operations that the twelve can say but a device may know better.
+//
+// A composite has a name, a rule for the shapes of its results and a definition in the twelve (and in other composites).
+// The reference evaluates the definition, or a rule of the composite's own where arithmetic cannot say exactly what is
+// meant (an infinity in a row that is not gathered); a device runs a kernel of its own, or the definition. Users declare
+// theirs as the built-in ones below are declared: docs/adding-an-operation.md.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lightcone/core/tensor.h"
+
+namespace lc {
+
+struct ReferenceRule;  // reference/rule.h
+struct KernelRule;     // device/kernel_rule.h
+
+struct Composite {
+  std::string name;
+  int arity = 1;
+  // Element types and shapes of the results; where the operands do not fit an Error, which may leave out the name.
+  std::function<std::vector<TensorType>(const Attributes&, std::span<const TensorType> operands)> infer;
+  // The results in the twelve; `in` have the types that infer() was asked about.
+  std::function<std::vector<Tensor>(const Attributes&, std::span<const Tensor> in)> define;
+  std::shared_ptr<const ReferenceRule> reference = {};              // none: the definition is evaluated
+  std::vector<std::shared_ptr<const KernelRule>> kernels = {};      // at most one a device
+};
+using CompositeRef = std::shared_ptr<const Composite>;
+
+// The composite applied to operands of one graph: its results.
+std::vector<Tensor> call(const CompositeRef& c, std::vector<Tensor> in, Attributes attributes = {},
+                         const SourceLocation& at = SourceLocation::current());
+
+// The structured composites of prim::, by which their nodes are known.
+namespace builtin {
+const CompositeRef& gather();         // axis
+const CompositeRef& scatter();        // axis
+const CompositeRef& scatter_add();    // axis
+const CompositeRef& slice_scatter();  // axis, start
+const CompositeRef& argsort();        // axis, descending
+const CompositeRef& dequantize();     // format
+}  // namespace builtin
+inline bool is(const Node& n, const CompositeRef& c) { return n.composite == c; }
+
+// Several results lie behind each other in the value of their node, each from a multiple of 64 bytes on, as far apart as
+// the largest sizes need. The last one is where all end.
+std::vector<std::int64_t> result_offsets(std::span<const TensorType> results);
+
+// The definition of a composite, elementwise ones included: its results in the twelve, which may use other composites.
+std::vector<Tensor> define_all(const Node& n, std::span<const Tensor> in);
+
+}  // namespace lc

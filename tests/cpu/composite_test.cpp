@@ -1,0 +1,222 @@
+// Composites of one's own: by definition, by a kernel, with several results; and numbers of 64 bits.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "lightcone/backends/cpu/composite_kernel.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/core/composite.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
+#include "lightcone/verify/verify.h"
+
+namespace lc {
+namespace {
+
+// x / sqrt(mean(x^2) + eps) over the last axis.
+Composite rms_norm(bool kernel, float wrong = 1) {
+  Composite c;
+  c.name = "test.rms_norm";
+  c.infer = [](const Attributes& a, std::span<const TensorType> in) -> std::vector<TensorType> {
+    if (in[0].dtype != DType::F32 || in[0].shape.empty()) throw Error("", "needs rows of f32");
+    if (!(a.real("eps") > 0)) throw Error("", "eps is not positive");
+    return {in[0]};
+  };
+  c.define = [](const Attributes& a, std::span<const Tensor> in) -> std::vector<Tensor> {
+    return {in[0] / sqrt(mean(in[0] * in[0], {-1}, true) + a.real("eps"))};
+  };
+  if (kernel)
+    c.kernels = {cpu_kernel([wrong](const CpuCall& call) {
+      const auto shape = call.in_shape(0);
+      const std::int64_t n = shape.back();
+      std::int64_t rows = 1;
+      for (std::size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
+      const float eps = static_cast<float>(call.attributes().real("eps"));
+      call.parallel(rows, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t r = begin; r < end; ++r) {
+          const float* x = call.in<float>(0) + r * n;
+          float* y = call.out<float>() + r * n;
+          float sum = 0;
+          for (std::int64_t k = 0; k < n; ++k) sum += x[k] * x[k];
+          const float scale = wrong / std::sqrt(sum / static_cast<float>(n) + eps);
+          for (std::int64_t k = 0; k < n; ++k) y[k] = x[k] * scale;
+        }
+      });
+    })};
+  return c;
+}
+
+// The least and the greatest of each row, and where the row's sum lies between them; three types and shapes.
+Composite extremes(bool kernel) {
+  Composite c;
+  c.name = "test.extremes";
+  c.infer = [](const Attributes&, std::span<const TensorType> in) -> std::vector<TensorType> {
+    const Shape rows{in[0].shape[0]};
+    return {{DType::F32, rows}, {DType::F32, {in[0].shape[0], 2}}, {DType::Bool, rows}};
+  };
+  c.define = [](const Attributes&, std::span<const Tensor> in) -> std::vector<Tensor> {
+    const Tensor low = amin(in[0], {1}), high = amax(in[0], {1}), total = sum(in[0], {1});
+    return {low, stack({low, high}, 1), total < high};
+  };
+  if (kernel)
+    c.kernels = {cpu_kernel(
+        [](const CpuCall& call) {
+          const std::int64_t rows = call.in_shape(0)[0], n = call.in_shape(0)[1];
+          for (std::int64_t r = 0; r < rows; ++r) {
+            const float* x = call.in<float>(0) + r * n;
+            float low = x[0], high = x[0], total = 0;
+            for (std::int64_t k = 0; k < n; ++k) low = std::min(low, x[k]), high = std::max(high, x[k]), total += x[k];
+            call.out<float>(0)[r] = call.out<float>(1)[2 * r] = low;
+            call.out<float>(1)[2 * r + 1] = high;
+            call.out<bool>(2)[r] = total < high;
+          }
+        },
+        [](const Attributes&, std::span<const TensorType> in) { return in[0].dtype == DType::F32; })};
+  return c;
+}
+
+CompositeRef made(Composite c) { return std::make_shared<const Composite>(std::move(c)); }
+std::vector<std::string> kernels(const Program& p) {
+  std::vector<std::string> names;
+  for (NodeId id = 0; id < p.graph().size(); ++id)
+    if (p.graph()[id].op == Op::Kernel) names.push_back(p.graph()[id].kernel->name());
+  return names;
+}
+bool uses(const Program& p, const std::string& name) {
+  const auto all = kernels(p);
+  return std::find(all.begin(), all.end(), name) != all.end();
+}
+
+Graph norm_graph(const CompositeRef& c) {
+  Graph g;
+  const Dim n = Dim::symbol("n", 0, 9);
+  const Tensor x = g.input("x", {n, 33});
+  g.output("y", call(c, {x * 2.0}, {{"eps", 1e-5}})[0] + 1.0);
+  return g;
+}
+
+TEST(Composites, ByDefinitionAndByKernel) {
+  for (const bool kernel : {false, true}) {
+    const Graph g = norm_graph(made(rms_norm(kernel)));
+    for (const int threads : {1, 2}) {
+      const Compiler c = generic() | cpu({.threads = threads});
+      EXPECT_EQ(uses(compile(g, c), "test.rms_norm"), kernel);
+      const VerifyReport r = verify(g, c, {.trials = 6});
+      EXPECT_TRUE(r.ok()) << r.str();
+      EXPECT_GT(r.decided(), 0.99);
+    }
+  }
+}
+
+TEST(Composites, AWrongKernelIsFound) {
+  const VerifyReport r = verify(norm_graph(made(rms_norm(true, 1.001f))), generic() | cpu({.threads = 1}));
+  ASSERT_TRUE(r.fault);
+  EXPECT_EQ(r.fault->pass, "cpu");
+}
+
+TEST(Composites, SeveralResults) {
+  for (const bool kernel : {false, true})
+    for (const int read : {1, 2, 4, 7}) {  // which results
+      Graph g;
+      const Dim n = Dim::symbol("n", 1, 40);
+      const auto r = call(made(extremes(kernel)), {g.input("x", {n, 7}).permute({0, 1}) - 0.5});
+      ASSERT_EQ(r.size(), 3u);
+      EXPECT_EQ(str(r[1].shape()), "[n, 2]");
+      EXPECT_EQ(r[2].dtype(), DType::Bool);
+      if (read & 1) g.output("low", r[0]);
+      if (read & 2) g.output("both", r[1].permute({1, 0}) * 3.0);
+      if (read & 4) g.output("between", r[2]);
+      const Compiler c = generic() | cpu({.threads = 2});
+      EXPECT_EQ(uses(compile(g, c), "test.extremes"), kernel);
+      const VerifyReport v = verify(g, c, {.trials = 4});
+      EXPECT_TRUE(v.ok()) << v.str();
+      EXPECT_TRUE(v.compared());
+      const VerifyReport twelve = verify(g, primitives_only(), {.trials = 4});
+      EXPECT_TRUE(twelve.ok()) << twelve.str();
+      const Graph plain = transform(g, primitives_only()).graph;
+      const auto live = plain.live();
+      for (NodeId id = 0; id < plain.size(); ++id)
+        if (live[id]) EXPECT_TRUE(info(plain[id].op).primitive || info(plain[id].op).kind == Kind::Leaf);
+    }
+}
+
+// The definition may use composites itself.
+TEST(Composites, WithinEachOther) {
+  const CompositeRef inner = made(rms_norm(true));
+  Composite outer;
+  outer.name = "test.twice";
+  outer.infer = [](const Attributes&, std::span<const TensorType> in) -> std::vector<TensorType> { return {in[0]}; };
+  outer.define = [inner](const Attributes&, std::span<const Tensor> in) -> std::vector<Tensor> {
+    return {call(inner, {call(inner, {in[0]}, {{"eps", 0.5}})[0]}, {{"eps", 0.25}})[0]};
+  };
+  Graph g;
+  g.output("y", call(made(outer), {g.input("x", {3, 5})})[0]);
+  const Program p = compile(g, generic() | cpu({.threads = 1}));
+  EXPECT_EQ(kernels(p), (std::vector<std::string>{"test.rms_norm", "test.rms_norm"}));
+  EXPECT_TRUE(verify(g, generic() | cpu({.threads = 1})).ok());
+}
+
+TEST(Composites, AttributesArePartOfANodesIdentity) {
+  const CompositeRef c = made(rms_norm(false));
+  Graph g;
+  const Tensor x = g.input("x", {2, 3});
+  const Edge a = call(c, {x}, {{"eps", 1e-5}})[0].edge();
+  EXPECT_EQ(call(c, {x}, {{"eps", 1e-5}})[0].edge(), a);
+  EXPECT_NE(call(c, {x}, {{"eps", 1e-6}})[0].edge(), a);
+  EXPECT_NE(call(made(rms_norm(false)), {x}, {{"eps", 1e-5}})[0].edge(), a);
+  g.output("y", Tensor(g, a));
+  EXPECT_NE(g.str().find("test.rms_norm<eps=1e-05>"), std::string::npos) << g.str();
+}
+
+std::string problem(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(Composites, ErrorsNameTheCompositeAndTheLine) {
+  const CompositeRef c = made(rms_norm(false));
+  Graph g;
+  const Tensor x = g.input("x", {2, 3});
+  const auto begins = [&](const std::string& s, const std::string& with) {
+    EXPECT_TRUE(s.starts_with(with) && s.find("composite_test.cpp:") != std::string::npos) << s;
+  };
+  begins(problem([&] { call(c, {x}, {{"eps", 0.0}}); }), "test.rms_norm: eps is not positive");
+  begins(problem([&] { call(c, {to(x, DType::I32)}, {{"eps", 1.0}}); }), "test.rms_norm: needs rows of f32");
+  begins(problem([&] { call(c, {x, x}, {{"eps", 1.0}}); }), "test.rms_norm: takes 1 operands, not 2");
+  begins(problem([&] { call(c, {x}); }), "composite: it has no attribute 'eps' that is a number");
+  Composite broken = rms_norm(false);
+  broken.define = [](const Attributes&, std::span<const Tensor> in) -> std::vector<Tensor> { return {sum(in[0], {1})}; };
+  g.output("y", call(made(broken), {x}, {{"eps", 1.0}})[0]);
+  EXPECT_NE(problem([&] { compile(g, cpu({.threads = 1})); }), "no error");
+}
+
+TEST(Constants, WholeNumbersKeepTheir64Bits) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  for (const std::int64_t v : {(std::int64_t{1} << 53) + 1, -(std::int64_t{1} << 62) - 1, Limits::max(), Limits::min()}) {
+    Graph g;
+    const Tensor c = g.constant(v, DType::I64);
+    g.output("c", c);
+    g.output("sum", g.input("x", {2}, DType::I64) + c.reshape({1}).expand({2}));
+    for (const Compiler& compiler : {Compiler(), generic() | cpu({.threads = 1}), generic() | cpu({.compiler = false}),
+                                     generic() | cpu({.threads = 1, .jit = {.compiler = "llvm"}})}) {
+      try {
+        Program p = compile(g, compiler);
+        Context run(p);
+        run.set("x", std::vector<std::int64_t>{0, 1}).run();
+        EXPECT_EQ(run.get_i64("c")[0], v);
+        EXPECT_EQ(run.get_i64("sum"), (std::vector<std::int64_t>{v, eval::add(v, 1)}));
+      } catch (const Error& e) {
+        ASSERT_NE(std::string(e.what()).find("llvm"), std::string::npos) << e.what();  // no library here
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lc
