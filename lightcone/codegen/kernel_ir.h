@@ -51,7 +51,8 @@ struct Block {
   std::vector<Item> items;
 };
 struct Loop {
-  std::string symbol;
+  int index = 0;       // of Dim::index,
+  std::string symbol;  // and the name of that
   Dim extent;
   Block body;
   bool lanes = false;  // the values of kLanes iterations stand side by side
@@ -61,7 +62,10 @@ struct Loop {
   std::int64_t step = 1;  // above 1, its symbol says where a tile begins, and another loop goes through the tile:
   int tile = -1;          // this one does, through that of loop `tile`
 };
-inline Dim symbol(const Loop& l) { return Dim::index(std::stoi(l.symbol.substr(1)), l.extent); }
+inline Loop loop_over(int index, const Dim& extent) {
+  return {.index = index, .symbol = Dim::index_name(index), .extent = extent, .body = {}};
+}
+inline Dim symbol(const Loop& l) { return Dim::index(l.index, l.extent); }
 // How often its body runs for each time that what is around it does, tiles taken together.
 inline Dim times(const Loop& l) { return l.step > 1 ? Dim(1) : l.extent; }
 

@@ -137,7 +137,7 @@ Dim Dim::symbol(std::string_view name, i64 lo, i64 hi) {
 Dim Dim::index(int axis, const Dim& extent) {
   if (extent == Dim(1)) return 0;
   const Bounds b{0, std::max<i64>(extent.bounds().hi - 1, 0)};
-  return from(atom(Kind::Symbol, "i" + std::to_string(axis), b, extent == Dim(0) ? Dim(1) : extent, 0));
+  return from(atom(Kind::Symbol, index_name(axis), b, extent == Dim(0) ? Dim(1) : extent, 0));
 }
 
 // ---- queries ----------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ class Dim {
   static Dim symbol(std::string_view name, std::int64_t lo, std::int64_t hi);
   // The loop index of axis `axis`: a symbol "i<axis>" in [0, extent).
   static Dim index(int axis, const Dim& extent);
+  static std::string index_name(int axis) { return "i" + std::to_string(axis); }
 
   bool is_constant() const { return sum_ == nullptr; }
   std::optional<std::int64_t> constant() const;

@@ -25,11 +25,14 @@ class OneThread final : public Parallel {
 // The names in a size, without the loop indices, which are not the user's to bind. Where one name has two bounds, both
 // hold.
 void add_symbols(Symbols& to, const Dim& d) {
-  for (const auto& [name, b] : d.symbols()) {
-    if (name.size() > 1 && name[0] == 'i' && name.find_first_not_of("0123456789", 1) == name.npos) continue;
-    Bounds& both = to.try_emplace(name, b).first->second;
-    both = {std::max(both.lo, b.lo), std::min(both.hi, b.hi)};
-  }
+  for (const Dim::Term& t : d.terms())
+    for (const Dim::Atom* f : t.factors) {
+      if (f->kind == Dim::Kind::Symbol && !f->is_index) {
+        Bounds& both = to.try_emplace(f->name, f->bounds).first->second;
+        both = {std::max(both.lo, f->bounds.lo), std::min(both.hi, f->bounds.hi)};
+      }
+      add_symbols(to, f->a), add_symbols(to, f->b);
+    }
 }
 
 std::string near(std::string_view wanted, const Symbols& known) {
