@@ -5,7 +5,10 @@
 // round towards minus infinity, so every rewrite in dim.cpp is exact for all integers.
 //
 // Dims are canonical and interned: equal values are one object, a Dim is 16 bytes, copying it is
-// free and == compares two words. Interned expressions live as long as the process.
+// free and == compares two words. Interned expressions live as long as the process: whoever holds a Dim holds no more
+// than an address. What bounds them is how many different expressions the graphs of a process are made of: one that is
+// built or compiled again adds none, and sizes are bound without any, so that running adds none either. Several threads
+// may build and compile at once; they share the table, in parts with a lock each.
 #pragma once
 
 #include <cstdint>
