@@ -31,13 +31,6 @@ bool expensive(Op op) {
   }
 }
 
-bool is_loop_symbol(const std::string& s) {
-  return s.size() > 1 && (s[0] == 'i') && s.find_first_not_of("0123456789", 1) == std::string::npos;
-}
-
-// Loop symbols are Dim::index numbers: outputs from 1000, reductions from 2000.
-constexpr int kOutput = 1000, kReduce = 2000;
-
 struct Splits {
   std::vector<Dim> output;                    // extents of the output loops
   std::map<NodeId, std::vector<Dim>> reduce;  // extents of a reduction's loops
@@ -153,7 +146,11 @@ class Builder {
     Dim by;
   };
   std::optional<Wish> wish;
-  std::map<std::string, std::pair<NodeId, std::size_t>> reduce_symbol;  // whose loop it is
+  struct Origin {  // of a loop: which of the output's, or of a reduction's
+    std::optional<NodeId> reduction;
+    std::size_t k;
+  };
+  std::map<std::string, Origin> origins;
 
  private:
   struct Key {
@@ -211,7 +208,7 @@ class Builder {
   std::set<NodeId> offenders_;
   std::pair<std::size_t, NodeId> largest_{0, 0};  // the inlined value that took most instructions
   NodeId entered_ = 0;                            // the one that was begun last
-  int next_reduce_ = kReduce;
+  std::size_t reduce_loops_ = 0;
 };
 
 int Builder::depth_of(const Dim& d) {
@@ -246,9 +243,9 @@ void Builder::look_for_splits(const Dim& d) {
       look_for_splits(f->b);
       if (wish || (f->kind != Dim::Kind::Div && f->kind != Dim::Kind::Mod)) continue;
       const auto name = f->a.name();
-      if (!name || !is_loop_symbol(*name) || !symbol_depth_.contains(*name)) continue;
+      if (!name || !symbol_depth_.contains(*name)) continue;
       bool constant_divisor = true;
-      for (const auto& [s, b] : f->b.symbols()) constant_divisor = constant_divisor && !is_loop_symbol(s);
+      each_symbol(f->b, [&](const Dim::Atom& s) { constant_divisor = constant_divisor && !s.is_index; });
       if (constant_divisor) wish = {*name, f->b};
     }
 }
@@ -311,7 +308,7 @@ int Builder::gather(NodeId id, const std::vector<Dim>& index, const Dim& guard) 
   // offset = rest + j * stride: locate with the axis as a symbol of its own
   const Shape& data = n.in[0].view.shape();
   std::vector<Dim> at = index;
-  const Dim probe = Dim::index(9999, data[axis]);
+  const Dim probe = Dim::index(kGathered[0], data[axis]);
   at[axis] = probe;
   const View::Position p = n.in[0].view.locate(at);
   Dim stride = 0, rest = p.offset;
@@ -358,15 +355,14 @@ int Builder::reduction(NodeId id, const std::vector<Dim>& index, const Dim& guar
   kernel_.reductions.push_back({n.op, accumulated(n.dtype), -1, -1, -1});
   std::vector<int> loops;
   for (std::size_t k = 0; k < extents.size(); ++k) {
-    const Dim s = Dim::index(next_reduce_++, extents[k]);
-    symbols.push_back(s);
-    Loop l{"i" + std::to_string(next_reduce_ - 1), extents[k], {}, false, static_cast<int>(path_.size()), r,
-           path_.empty() ? -1 : path_.back()};
+    Loop l = loop_over(kReduceLoops[reduce_loops_++], extents[k]);
+    l.depth = static_cast<int>(path_.size()), l.reduction = r, l.parent = path_.empty() ? -1 : path_.back();
+    symbols.push_back(symbol(l));
     loops.push_back(static_cast<int>(kernel_.loops.size()));
     kernel_.loops.push_back(std::move(l));
     path_.push_back(loops.back());
     symbol_depth_[kernel_.loops.back().symbol] = static_cast<int>(path_.size());
-    reduce_symbol[kernel_.loops.back().symbol] = {id, k};
+    origins[kernel_.loops.back().symbol] = {id, k};
   }
   std::vector<Dim> inner = index;
   inner.insert(inner.begin() + n.axis, ravel(symbols, extents));
@@ -413,12 +409,9 @@ int Builder::value(NodeId id, std::vector<Dim> index, const Dim& guard) {
         if (n.op == Op::Constant) {
           v = add({.code = Code::Constant, .dtype = n.dtype, .value = n.value}, 0);
         } else {
-          const Dim d = n.index.substitute([&](const std::string& s) -> std::optional<Dim> {
-            if (!is_loop_symbol(s)) return std::nullopt;
-            const auto axis = static_cast<std::size_t>(std::stoi(s.substr(1)));
-            if (axis >= index.size()) return std::nullopt;
-            return index[axis];
-          });
+          Values axes;
+          for (std::size_t a = 0; a < index.size(); ++a) axes.emplace(Dim::index_name(kAxes[a]), index[a]);
+          const Dim d = at_values(n.index, axes);
           look_for_splits(d);
           v = add({.code = Code::Index, .dtype = n.dtype, .offset = d}, depth_of(d));
         }
@@ -473,14 +466,11 @@ Built Builder::build() {
   kernel_.output_loops = static_cast<int>(splits_.output.size());
   std::vector<Dim> symbols;
   for (std::size_t k = 0; k < splits_.output.size(); ++k) {
-    symbols.push_back(Dim::index(kOutput + static_cast<int>(k), splits_.output[k]));
-    kernel_.loops.push_back({"i" + std::to_string(kOutput + k),
-                             splits_.output[k],
-                             {},
-                             false,
-                             static_cast<int>(k),
-                             -1,
-                             static_cast<int>(k) - 1});
+    Loop l = loop_over(kOutputLoops[k], splits_.output[k]);
+    l.depth = static_cast<int>(k), l.parent = l.depth - 1;
+    symbols.push_back(symbol(l));
+    origins[l.symbol] = {std::nullopt, k};
+    kernel_.loops.push_back(std::move(l));
     path_.push_back(static_cast<int>(k));
     symbol_depth_[kernel_.loops.back().symbol] = static_cast<int>(k) + 1;
   }
@@ -519,7 +509,7 @@ Built Builder::build() {
   std::set<std::string> sizes;
   const auto collect = [&](const Dim& d) {
     each_symbol(d, [&](const Dim::Atom& s) {
-      if (!is_loop_symbol(s.name)) sizes.insert(s.name);
+      if (!s.is_index) sizes.insert(s.name);
     });
   };
   for (const Instr& i : kernel_.instrs)
@@ -554,11 +544,9 @@ Built build(const Graph& g, const Region& region, const Machine& m) {
     Built built = b.build();
     if (!built.offenders.empty() || !b.wish || attempt > 24) return built;
     bool done = false;
-    if (const auto it = b.reduce_symbol.find(b.wish->symbol); it != b.reduce_symbol.end()) {
-      done = cut(splits.reduce[it->second.first], it->second.second, b.wish->by);
-    } else {
-      const auto k = static_cast<std::size_t>(std::stoi(b.wish->symbol.substr(1)) - kOutput);
-      if (k < splits.output.size()) done = cut(splits.output, k, b.wish->by);
+    if (const auto it = b.origins.find(b.wish->symbol); it != b.origins.end()) {
+      const auto& [reduction, k] = it->second;
+      done = cut(reduction ? splits.reduce[*reduction] : splits.output, k, b.wish->by);
     }
     if (!done) return built;  // the division stays: correct, only slower
   }

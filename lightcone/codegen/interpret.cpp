@@ -27,7 +27,7 @@ struct Run {
   i64 begin, end;
   std::vector<std::vector<Register>> rows;
   std::vector<std::vector<std::byte>> tiles;
-  std::vector<std::vector<Register>> kept;  // of skewed rows, all values
+  std::vector<std::vector<Register>> kept;  // of pipelined rows, all values
 
   // An index is computed where nothing will read it too, and an extent of zero may divide there. Any number will do,
   // as in the C text; an Error would leave the thread of a worker.
@@ -109,7 +109,7 @@ struct Run {
   }
   Register& row_element(int row, const Dim& at) {
     const Row& w = k.rows[static_cast<std::size_t>(row)];
-    const i64 copy = w.copies > 1 ? env.at(k.loops[static_cast<std::size_t>(k.skewed)].symbol) % w.copies : 0;
+    const i64 copy = w.copies > 1 ? env.at(k.loops[static_cast<std::size_t>(k.pipelined)].symbol) % w.copies : 0;
     return rows[static_cast<std::size_t>(row)][static_cast<std::size_t>(copy * w.elements + at.eval(env))];
   }
   void store() {
@@ -154,7 +154,7 @@ struct Run {
                     from + (origin + column * stride + row) * static_cast<i64>(size), size);
   }
   void loop(int id) {
-    if (id == k.skewed) return skewed_rows(id);
+    if (id == k.pipelined) return skewed_rows(id);
     for (std::size_t t = 0; t < k.tiles.size(); ++t)
       if (k.tiles[t].across == id) fill(t);
     const Loop& l = k.loops[static_cast<std::size_t>(id)];
@@ -180,9 +180,9 @@ struct Run {
   // Values between the loops are found as they were left for the row, and left for it.
   template <class F>
   void for_row(i64 row, const F& f) {
-    const auto [from, to] = range(k.skewed);
+    const auto [from, to] = range(k.pipelined);
     if (row < from || row >= to) return;
-    env[k.loops[static_cast<std::size_t>(k.skewed)].symbol] = row;
+    env[k.loops[static_cast<std::size_t>(k.pipelined)].symbol] = row;
     std::vector<Register>& own = kept[static_cast<std::size_t>(row % slots(k))];
     for (const Part& p : parts(k))
       for (const int id : p.values) r[static_cast<std::size_t>(id)] = own[static_cast<std::size_t>(id)];
@@ -221,7 +221,7 @@ void interpret(const Kernel& k, const void* const* in, void* out, const i64* n, 
     m.in.push_back(m.tiles.back().data());
   }
   for (const Row& row : k.rows) m.rows.emplace_back(static_cast<std::size_t>(row.elements * row.copies));
-  if (k.skewed >= 0) m.kept.assign(static_cast<std::size_t>(slots(k)), std::vector<Register>(k.instrs.size()));
+  if (k.pipelined >= 0) m.kept.assign(static_cast<std::size_t>(slots(k)), std::vector<Register>(k.instrs.size()));
   for (std::size_t s = 0; s < k.sizes.size(); ++s) m.env[k.sizes[s]] = n[s];
   m.r.resize(k.instrs.size());
   m.acc.resize(k.reductions.size());

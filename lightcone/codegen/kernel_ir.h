@@ -51,7 +51,8 @@ struct Block {
   std::vector<Item> items;
 };
 struct Loop {
-  std::string symbol;
+  int index = 0;       // of Dim::index,
+  std::string symbol;  // and the name of that
   Dim extent;
   Block body;
   bool lanes = false;  // the values of kLanes iterations stand side by side
@@ -61,7 +62,10 @@ struct Loop {
   std::int64_t step = 1;  // above 1, its symbol says where a tile begins, and another loop goes through the tile:
   int tile = -1;          // this one does, through that of loop `tile`
 };
-inline Dim symbol(const Loop& l) { return Dim::index(std::stoi(l.symbol.substr(1)), l.extent); }
+inline Loop loop_over(int index, const Dim& extent) {
+  return {.index = index, .symbol = Dim::index_name(index), .extent = extent, .body = {}};
+}
+inline Dim symbol(const Loop& l) { return Dim::index(l.index, l.extent); }
 // How often its body runs for each time that what is around it does, tiles taken together.
 inline Dim times(const Loop& l) { return l.step > 1 ? Dim(1) : l.extent; }
 
@@ -126,11 +130,11 @@ struct Kernel {
   std::vector<Prefetch> ahead;
   // Rows pass through their loops as through a pipeline (pipeline_rows.cpp): in a step of this loop the last of the loops in its
   // body is as many rows behind the first as there are loops between. -1: no loop is run so.
-  int skewed = -1;
+  int pipelined = -1;
   double work = 0;  // rough operations an output element
 };
 
-// The body of the skewed loop: what is computed once a row, and the loop behind it.
+// The body of the pipelined loop: what is computed once a row, and the loop behind it.
 struct Part {
   std::vector<int> values;
   int loop;

@@ -1,13 +1,43 @@
-// The named symbols inside a Dim, one after the other: Dim::symbols() makes a map of strings each time it is asked,
-// which is most of the work where every offset of every kernel is looked at.
+// Which loop indices are whose, and the named symbols inside a Dim, one after the other: Dim::symbols() makes a map of
+// strings each time it is asked, which is most of the work where every offset of every kernel is looked at.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
 #include "lightcone/core/dim.h"
+#include "lightcone/core/error.h"
 
 namespace lc::ir {
+
+// Numbers for Dim::index. While an index is pulled back through views, those of a value's own axes stand in one
+// expression with loops' and with what a matcher adds: whoever makes indices takes them from a range of its own.
+struct IndexRange {
+  int first, count;
+  int operator[](std::size_t i) const {
+    check(i < static_cast<std::size_t>(count), "a loop index outside its range");
+    return first + static_cast<int>(i);
+  }
+};
+inline constexpr IndexRange kAxes{0, 100},             // of a value: Graph::index() and whoever asks for an element
+    kSummed{100, 1},                                   // what a contraction sums over (lowering/factors.cpp),
+    kSummedParts{101, 99},                             // and its parts, if it is a convolution
+    kAttentionSplits{200, 100},                        // an axis of the result in two, outer and inner
+    kAttentionKey{300, 1}, kAttentionDepth{301, 1},    // what attention sums over
+    kEpilogueRow{999, 1},                              // the rows of a product that another kernel goes on with
+    kOutputLoops{1000, 1000}, kReduceLoops{2000, 1000},  // of a kernel
+    kTileOrigins{3000, 1000},                          // where the tiles of its loops begin
+    kGathered{9999, 1};                                // stands for the place that a gather reads from memory
+inline constexpr IndexRange kIndexRanges[] = {
+    kAxes,        kSummed,      kSummedParts, kAttentionSplits, kAttentionKey, kAttentionDepth,
+    kEpilogueRow, kOutputLoops, kReduceLoops, kTileOrigins,     kGathered};
+static_assert(std::adjacent_find(std::begin(kIndexRanges), std::end(kIndexRanges),
+                                 [](const IndexRange& a, const IndexRange& b) {
+                                   return a.count < 1 || a.first + a.count > b.first;
+                                 }) == std::end(kIndexRanges),
+              "ranges overlap, or do not stand in order");
 
 // Calls see(atom) for every symbol, loop indices and what their extents are made of included; as often as it stands.
 template <class F>

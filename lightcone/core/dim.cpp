@@ -1,6 +1,7 @@
 #include "lightcone/core/dim.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -46,14 +47,16 @@ bool before(const Dim::Term& a, const Dim::Term& b) {
                                       [](const Dim::Atom* x, const Dim::Atom* y) { return before(x, y); });
 }
 
-struct Table {
+// One of many, by hash: threads that build graphs at once rarely want the same one.
+struct alignas(64) Table {
   std::mutex lock;
   std::unordered_multimap<std::size_t, std::unique_ptr<const Dim::Atom>> atoms;
   std::unordered_multimap<std::size_t, std::unique_ptr<const Dim::Sum>> sums;
 };
-Table& table() {
-  static Table* t = new Table;  // never destroyed: Dims may outlive static destruction
-  return *t;
+Table& table(std::size_t hash) {
+  constexpr std::size_t kTables = 64;
+  static auto* all = new std::array<Table, kTables>;  // never destroyed: Dims may outlive static destruction
+  return (*all)[(hash ^ hash >> 32) % kTables];
 }
 
 // The atom of a Dim that is nothing but an atom.
@@ -77,7 +80,7 @@ const Dim::Atom* Dim::atom(Kind kind, std::string name, Bounds bounds, Dim a, Di
     case Kind::Less: text = "(" + a.str() + " < " + b.str() + ")"; break;
   }
   const std::size_t h = std::hash<std::string>{}(text);
-  Table& t = table();
+  Table& t = table(h);
   const std::lock_guard hold(t.lock);
   for (auto [it, end] = t.atoms.equal_range(h); it != end; ++it) {
     const Atom& x = *it->second;
@@ -113,7 +116,7 @@ Dim Dim::make(i64 constant, std::vector<Term> terms) {
     h = mix(h, static_cast<std::size_t>(t.coefficient));
     bounds = add(bounds, b);
   }
-  Table& tab = table();
+  Table& tab = table(h);
   const std::lock_guard hold(tab.lock);
   for (auto [it, end] = tab.sums.equal_range(h); it != end; ++it)
     if (it->second->terms == merged) {
@@ -137,7 +140,7 @@ Dim Dim::symbol(std::string_view name, i64 lo, i64 hi) {
 Dim Dim::index(int axis, const Dim& extent) {
   if (extent == Dim(1)) return 0;
   const Bounds b{0, std::max<i64>(extent.bounds().hi - 1, 0)};
-  return from(atom(Kind::Symbol, "i" + std::to_string(axis), b, extent == Dim(0) ? Dim(1) : extent, 0));
+  return from(atom(Kind::Symbol, index_name(axis), b, extent == Dim(0) ? Dim(1) : extent, 0));
 }
 
 // ---- queries ----------------------------------------------------------------------------------

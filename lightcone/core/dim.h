@@ -5,7 +5,10 @@
 // round towards minus infinity, so every rewrite in dim.cpp is exact for all integers.
 //
 // Dims are canonical and interned: equal values are one object, a Dim is 16 bytes, copying it is
-// free and == compares two words. Interned expressions live as long as the process.
+// free and == compares two words. Interned expressions live as long as the process: whoever holds a Dim holds no more
+// than an address. What bounds them is how many different expressions the graphs of a process are made of: one that is
+// built or compiled again adds none, and sizes are bound without any, so that running adds none either. Several threads
+// may build and compile at once; they share the table, in parts with a lock each.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +36,7 @@ class Dim {
   static Dim symbol(std::string_view name, std::int64_t lo, std::int64_t hi);
   // The loop index of axis `axis`: a symbol "i<axis>" in [0, extent).
   static Dim index(int axis, const Dim& extent);
+  static std::string index_name(int axis) { return "i" + std::to_string(axis); }
 
   bool is_constant() const { return sum_ == nullptr; }
   std::optional<std::int64_t> constant() const;

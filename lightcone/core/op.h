@@ -126,22 +126,4 @@ static_assert(rows_follow_the_enum(), "one row an operation, in order, and exact
 
 constexpr const OpInfo& info(Op op) { return kOps[static_cast<int>(op)]; }
 
-// Block formats of Dequantize, as ggml stores them; quant.h says where their bits lie.
-enum class QuantFormat : std::uint8_t { Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K };
-struct QuantInfo {
-  QuantFormat format;
-  std::string_view name, ggml_name;
-  int elements, bytes;  // of a block
-};
-// clang-format off
-inline constexpr QuantInfo kQuantFormats[] = {
-    {QuantFormat::Q4_0, "q4_0", "Q4_0",  32,  18}, {QuantFormat::Q4_1, "q4_1", "Q4_1",  32,  20},
-    {QuantFormat::Q5_0, "q5_0", "Q5_0",  32,  22}, {QuantFormat::Q5_1, "q5_1", "Q5_1",  32,  24},
-    {QuantFormat::Q8_0, "q8_0", "Q8_0",  32,  34}, {QuantFormat::Q2_K, "q2_k", "Q2_K", 256,  84},
-    {QuantFormat::Q3_K, "q3_k", "Q3_K", 256, 110}, {QuantFormat::Q4_K, "q4_k", "Q4_K", 256, 144},
-    {QuantFormat::Q5_K, "q5_k", "Q5_K", 256, 176}, {QuantFormat::Q6_K, "q6_k", "Q6_K", 256, 210},
-};
-// clang-format on
-constexpr const QuantInfo& info(QuantFormat f) { return kQuantFormats[static_cast<int>(f)]; }
-
 }  // namespace lc

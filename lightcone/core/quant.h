@@ -1,14 +1,15 @@
-// ggml's block formats as data: where the bits of value k of a block lie.
+// ggml's block formats, in one table: number, names, sizes, and where the bits of value k of a block lie.
 //
 //   value(k) = d * scale(k) * q(k) - d_min * min(k), rounded to f32 once
 //
-// d and d_min are f16, the codes small integers. `I` is a number to read a block with, or a Dim to
-// write the format as a graph; the reference, the definition in the twelve and the tests of every
-// kernel come from this one table.
+// d and d_min are f16, the codes small integers. The reference, the definition in the twelve, what reads checkpoints
+// and the tests of every kernel come from this table; how a device multiplies a format is that device's own.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
+#include <iterator>
+#include <string_view>
 
 #include "lightcone/core/dtype.h"
 #include "lightcone/core/error.h"
@@ -16,57 +17,98 @@
 
 namespace lc {
 
+enum class QuantFormat : std::uint8_t { Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K };
+
+// How small integers are stored: k's are `width` bits of byte k / per % around + k / large * jump, above as many bits
+// as k / turn % turns * step + first.
+struct QuantWay {
+  int width = 0, per = 1, around = 256, large = 256, jump = 0, turn = 256, turns = 256, step = 0, first = 0;
+};
+namespace quant {
+// clang-format off
+inline constexpr QuantWay
+    kBytes{8},                                    // a byte each
+    kNibbles{4, 1, 16, 256, 0, 16, 256, 4},       // 16 low ones, then 16 high ones
+    kBits{1, 8, 256, 256, 0, 1, 8, 1},            // one after the other
+    kWideNibbles{4, 1, 32, 64, 32, 32, 2, 4},     // 32 low ones, then 32 high ones
+    kHalfNibbles{4, 1, 64, 128, 64, 64, 2, 4},    // 64 low ones, then 64 high ones
+    kPairs{2, 1, 32, 128, 32, 32, 4, 2},          // 32 lowest ones, then 32 of the next; four times in 32 bytes
+    kStrips{1, 1, 32, 256, 0, 32, 256, 1},        // 32 lowest bits, then 32 of the next; eight times in 32 bytes
+    // one for 16 values
+    kGroupBytes{8, 16}, kGroupLow{4, 16}, kGroupHigh{4, 16, 256, 256, 0, 256, 256, 0, 4},
+    kGroupNibbles{4, 16, 8, 256, 0, 128, 256, 4}, kGroupPairs{2, 16, 4, 256, 0, 64, 256, 2},
+    // one for 32: the six-bit scales and minima of Q4_K and Q5_K, eight of each in twelve bytes
+    kSix{4, 32, 256, 128, 4}, kSixMinima{4, 32, 256, 256, 0, 128, 256, 4},
+    kSixUpper{2, 32, 256, 128, -4, 128, 256, 2, 4};
+// clang-format on
+}  // namespace quant
+struct QuantField {
+  QuantWay way = {};
+  int at = 0, place = 0;  // the byte where they begin; the bit of the code that the lowest one is
+};
+template <class Bits>
+struct QuantSum {  // of bits and the bias; two's complement of eight bits if is_signed
+  Bits low = {}, high = {};
+  int bias = 0;
+  bool is_signed = false;
+};
+struct QuantInfo {
+  QuantFormat format;
+  std::uint32_t ggml;  // its number in a file
+  std::string_view name, ggml_name;
+  int elements, bytes, d, d_min;  // of a block; the bytes where the f16 scales begin, -1: there is none
+  QuantSum<QuantField> q, scale = {{}, {}, 1}, min = {};
+};
+
+// clang-format off
+inline constexpr QuantInfo kQuantFormats[] = {
+    {QuantFormat::Q4_0, 2,  "q4_0", "Q4_0", 32,  18,  0,   -1, {{quant::kNibbles, 2}, {}, -8}},
+    {QuantFormat::Q4_1, 3,  "q4_1", "Q4_1", 32,  20,  0,   2,  {{quant::kNibbles, 4}}, {{}, {}, 1}, {{}, {}, -1}},
+    {QuantFormat::Q5_0, 6,  "q5_0", "Q5_0", 32,  22,  0,   -1, {{quant::kNibbles, 6}, {quant::kBits, 2, 4}, -16}},
+    {QuantFormat::Q5_1, 7,  "q5_1", "Q5_1", 32,  24,  0,   2,  {{quant::kNibbles, 8}, {quant::kBits, 4, 4}}, {{}, {}, 1}, {{}, {}, -1}},
+    {QuantFormat::Q8_0, 8,  "q8_0", "Q8_0", 32,  34,  0,   -1, {{quant::kBytes, 2}, {}, 0, true}},
+    {QuantFormat::Q2_K, 10, "q2_k", "Q2_K", 256, 84,  80,  82, {{quant::kPairs, 16}}, {{quant::kGroupLow}}, {{quant::kGroupHigh}}},
+    {QuantFormat::Q3_K, 11, "q3_k", "Q3_K", 256, 110, 108, -1, {{quant::kPairs, 32}, {quant::kStrips, 0, 2}, -4}, {{quant::kGroupNibbles, 96}, {quant::kGroupPairs, 104, 4}, -32}},
+    {QuantFormat::Q4_K, 12, "q4_k", "Q4_K", 256, 144, 0,   2,  {{quant::kWideNibbles, 16}}, {{quant::kSix, 4}, {quant::kSixUpper, 4, 4}}, {{quant::kSixMinima, 8}, {quant::kSixUpper, 8, 4}}},
+    {QuantFormat::Q5_K, 13, "q5_k", "Q5_K", 256, 176, 0,   2,  {{quant::kWideNibbles, 48}, {quant::kStrips, 16, 4}}, {{quant::kSix, 4}, {quant::kSixUpper, 4, 4}}, {{quant::kSixMinima, 8}, {quant::kSixUpper, 8, 4}}},
+    {QuantFormat::Q6_K, 14, "q6_k", "Q6_K", 256, 210, 208, -1, {{quant::kHalfNibbles}, {quant::kPairs, 128, 4}, -32}, {{quant::kGroupBytes, 192}, {}, 0, true}},
+};
+// clang-format on
+constexpr const QuantInfo& info(QuantFormat f) { return kQuantFormats[static_cast<int>(f)]; }
+static_assert(std::size(kQuantFormats) == static_cast<std::size_t>(QuantFormat::Q6_K) + 1);
+static_assert([] {
+  for (int i = 0; const QuantInfo& row : kQuantFormats)
+    if (static_cast<int>(row.format) != i++) return false;
+  return true;
+}(), "one row a format, in order");
+
+// The bits of value k. `I` is a number to read a block with, or a Dim to write the format as a graph.
 template <class I>
 struct QuantBits {  // (byte >> shift) mod 2^width, moved to bit `place`
   I byte = 0, shift = 0;
   int width = 0, place = 0;
 };
 template <class I>
-struct QuantCode {  // the sum of its bits and the bias; two's complement of eight bits if is_signed
-  QuantBits<I> low = {}, high = {};
-  int bias = 0;
-  bool is_signed = false;
-};
+using QuantCode = QuantSum<QuantBits<I>>;
 template <class I>
 struct QuantLayout {
-  int d, d_min;  // bytes where the f16 scales begin; -1: there is none
-  QuantCode<I> q, scale = {{}, {}, 1}, min = {};
+  int d, d_min;
+  QuantCode<I> q, scale, min;
 };
-
+template <class I>
+QuantBits<I> quant_bits(const QuantField& f, const I& k) {
+  const QuantWay& w = f.way;
+  if (w.width == 0) return {};
+  const I byte = k / I(w.per) % I(w.around) + k / I(w.large) * I(w.jump);
+  return {byte + I(f.at), k / I(w.turn) % I(w.turns) * I(w.step) + I(w.first), w.width, f.place};
+}
 template <class I>
 QuantLayout<I> quant_layout(QuantFormat format, const I& k) {
-  using Bits = QuantBits<I>;
-  using Code = QuantCode<I>;
-  const auto n = [](int v) { return I(v); };
-  const I i = k / n(16), j = k / n(32), l = k % n(32), upper = k / n(128), half = k % n(128) / n(64);
-  // small blocks: 16 low nibbles, then 16 high ones; perhaps a fifth bit each in four bytes
-  const auto nibble = [&](int at) { return Bits{k % n(16) + n(at), i * n(4), 4, 0}; };
-  const auto fifth = [&](int at) { return Bits{k / n(8) + n(at), k % n(8), 1, 4}; };
-  // large blocks: 64 nibbles in 32 bytes; 128 codes of two bits in 32 bytes
-  const auto big_nibble = [&](int at) { return Bits{k / n(64) * n(32) + l + n(at), j % n(2) * n(4), 4, 0}; };
-  const auto pair = [&](int at, int place) { return Bits{upper * n(32) + l + n(at), j % n(4) * n(2), 2, place}; };
-  // the six-bit scales and minima of Q4_K and Q5_K: eight of each in twelve bytes
-  const Bits upper_scale{j + n(4) - upper * n(4), upper * n(2) + n(4), 2, 4};
-  const Bits upper_min{j + n(8) - upper * n(4), upper * n(2) + n(4), 2, 4};
-  const Code scale6{{j + n(4) + upper * n(4), 0, 4, 0}, upper_scale}, min6{{j + n(8), upper * n(4), 4, 0}, upper_min};
-  const Bits low6{upper * n(64) + k % n(64), half * n(4), 4, 0};
-  const Code scale3{{i % n(8) + n(96), i / n(8) * n(4), 4, 0}, {i % n(4) + n(104), i / n(4) * n(2), 2, 4}, -32};
-  const Code one{{}, {}, 1}, minus_one{{}, {}, -1};
-  // clang-format off
-  switch (format) {
-    case QuantFormat::Q4_0: return {0, -1, {nibble(2), {}, -8}};
-    case QuantFormat::Q4_1: return {0, 2, {nibble(4)}, one, minus_one};
-    case QuantFormat::Q5_0: return {0, -1, {nibble(6), fifth(2), -16}};
-    case QuantFormat::Q5_1: return {0, 2, {nibble(8), fifth(4)}, one, minus_one};
-    case QuantFormat::Q8_0: return {0, -1, {{k + n(2), 0, 8, 0}, {}, 0, true}};
-    case QuantFormat::Q2_K: return {80, 82, {pair(16, 0)}, {{i, 0, 4, 0}}, {{i, 4, 4, 0}}};
-    case QuantFormat::Q3_K: return {108, -1, {pair(32, 0), {l, j, 1, 2}, -4}, scale3};
-    case QuantFormat::Q4_K: return {0, 2, {big_nibble(16)}, scale6, min6};
-    case QuantFormat::Q5_K: return {0, 2, {big_nibble(48), {l + n(16), j, 1, 4}}, scale6, min6};
-    case QuantFormat::Q6_K: return {208, -1, {low6, pair(128, 4), -32}, {{i + n(192), 0, 8, 0}, {}, 0, true}};
-  }
-  // clang-format on
-  throw Error("dequantize", "no such block format");
+  const auto code = [&](const QuantSum<QuantField>& c) -> QuantCode<I> {
+    return {quant_bits(c.low, k), quant_bits(c.high, k), c.bias, c.is_signed};
+  };
+  const QuantInfo& f = info(format);
+  return {f.d, f.d_min, code(f.q), code(f.scale), code(f.min)};
 }
 
 // Value k of a block; `byte(i)` gives its bytes.

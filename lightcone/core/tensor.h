@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lightcone/core/graph.h"
+#include "lightcone/core/quant.h"
 
 namespace lc {
 

@@ -7,6 +7,7 @@
 #include <numbers>
 #include <set>
 
+#include "lightcone/codegen/symbols.h"
 #include "lightcone/core/tensor.h"
 #include "lightcone/lowering/attention.h"
 #include "lightcone/lowering/factors.h"
@@ -15,7 +16,6 @@ namespace lc::lowering {
 namespace {
 
 using Index = std::vector<Dim>;
-constexpr int kKeySymbol = 100, kDepthSymbol = 101, kSplitSymbol = 200;
 
 struct Place {  // an element of a value
   NodeId node;
@@ -166,7 +166,7 @@ void Matcher::depends(const Place& p, std::set<std::string>& on, int& budget) co
   if (n.op == Op::Index) {
     mention(n.index.substitute([&](const std::string& s) -> std::optional<Dim> {
       for (std::size_t i = 0; i < p.index.size(); ++i)
-        if (s == "i" + std::to_string(i)) return p.index[i];
+        if (s == Dim::index_name(static_cast<int>(i))) return p.index[i];
       return std::nullopt;
     }));
   } else if (--budget < 0 || (kind != Kind::Elementwise && kind != Kind::Copy)) {
@@ -193,14 +193,14 @@ std::optional<Read> Matcher::read_small(const Edge& e, const Index& index) {
 void Matcher::make_axes() {
   const Shape& shape = g_[root_].shape;
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    const int name = kSplitSymbol + 2 * static_cast<int>(i);
     const auto cut = std::find_if(cuts_.begin(), cuts_.end(), [&](const Cut& c) { return c.axis == i; });
     const Dim stride = product(Shape(shape.begin() + static_cast<std::ptrdiff_t>(i) + 1, shape.end()));
     if (cut == cuts_.end()) {
       axes_.push_back({Dim::index(static_cast<int>(i), shape[i]), shape[i], stride});
       index_.push_back(axes_.back().symbol);
     } else {
-      const Dim outer = Dim::index(name, shape[i] / cut->by), inner = Dim::index(name + 1, cut->by);
+      const Dim outer = Dim::index(ir::kAttentionSplits[2 * i], shape[i] / cut->by);
+      const Dim inner = Dim::index(ir::kAttentionSplits[2 * i + 1], cut->by);
       axes_.push_back({outer, shape[i] / cut->by, stride * cut->by});
       axes_.push_back({inner, cut->by, stride});
       index_.push_back(outer * cut->by + inner);
@@ -368,7 +368,7 @@ std::optional<Cached> Matcher::cached(const Edge& e, const Index& index) {
 bool Matcher::dot(const Place& p) {
   const Node& n = node(p);
   depth_ = n.in[0].view.shape()[static_cast<std::size_t>(n.axis)];
-  const Dim d = Dim::index(kDepthSymbol, depth_);
+  const Dim d = Dim::index(ir::kAttentionDepth[0], depth_);
   Index index = p.index;
   index.insert(index.begin() + n.axis, d);
   const auto mul = pull(n.in[0], index);
@@ -483,7 +483,7 @@ std::optional<Attention> Matcher::match(const std::vector<int>& uses) {
   if (mul.op != Op::Mul || !std::any_of(mul.in.begin(), mul.in.end(), weighs)) return std::nullopt;
   make_axes();
   keys_ = n.in[0].view.shape()[static_cast<std::size_t>(n.axis)];
-  key_ = Dim::index(kKeySymbol, keys_);
+  key_ = Dim::index(ir::kAttentionKey[0], keys_);
   if (!key_.name() || keys_.bounds().lo < 1) return std::nullopt;
   symbols_.push_back(key_);
   Index index = index_;

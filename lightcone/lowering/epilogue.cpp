@@ -2,6 +2,7 @@
 // fused into a loop can be fused behind a product, and rows may be short.
 #include <algorithm>
 
+#include "lightcone/codegen/symbols.h"
 #include "lightcone/core/composite.h"
 #include "lightcone/lowering/cut.h"
 
@@ -10,26 +11,26 @@ namespace {
 constexpr const char* kRow = "row of the epilogue";
 constexpr const char* kBegin = "first column of the epilogue";
 constexpr const char* kCount = "columns of the epilogue";
-constexpr int kRowLoop = 999;  // no output loop's
 
 // Around a kernel of one row, `row` elements that one loop goes over, a loop over all rows; and that one over some
 // columns only.
 void in_rows(ir::Kernel& k, const Dim& row, const Dim& rows) {
   const auto columns = Dim::symbol(kCount, 0, std::max<std::int64_t>(row.bounds().hi, 1));
   const auto begin = Dim::symbol(kBegin, 0, std::max<std::int64_t>(row.bounds().hi - 1, 1));
-  const Dim index = Dim::index(kRowLoop, rows);
-  const std::string column = k.loops[0].symbol;
+  ir::Loop outer = ir::loop_over(ir::kEpilogueRow[0], rows);
+  const Dim index = symbol(outer);
+  const ir::Loop& column = k.loops[0];
   const auto moved = [&](const Dim& d) {
     return d.substitute([&](const std::string& name) -> std::optional<Dim> {
       if (name == kRow) return index;
-      if (name == column) return Dim::index(std::stoi(column.substr(1)), row) + begin;
+      if (name == column.symbol) return Dim::index(column.index, row) + begin;
       return std::nullopt;
     });
   };
   for (ir::Instr& i : k.instrs)
     for (Dim* d : {&i.offset, &i.valid, &i.stride, &i.extent}) *d = moved(*d);
   k.store_offset = index * row + (row == Dim(1) ? begin : moved(k.store_offset));
-  ir::Loop outer{.symbol = "i" + std::to_string(kRowLoop), .extent = rows, .body = std::move(k.top)};
+  outer.body = std::move(k.top);
   for (ir::Item& i : outer.body.items)
     if (i.is_loop) ++i.id;
   k.loops[0].extent = columns, k.loops[0].depth = 1, k.loops[0].parent = 0;

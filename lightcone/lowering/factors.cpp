@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "lightcone/codegen/symbols.h"
+
 namespace lc::lowering {
 
 using i64 = std::int64_t;
@@ -84,7 +86,7 @@ std::optional<Factors> factors(const Graph& g, NodeId id) {
   if (sum.dtype == DType::I32 && !exact_bytes(g, sum)) return std::nullopt;
   Factors s{.sum = id, .symbols = {}, .at = {}, .edge = {}};
   s.symbols = index_symbols(sum.shape);
-  const Dim k = Dim::index(100, sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)]);
+  const Dim k = Dim::index(ir::kSummed[0], sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)]);
   std::vector<Dim> index = s.symbols;
   index.insert(index.begin() + sum.axis, k);
   s.symbols.push_back(k);

@@ -3,27 +3,59 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
+#include <optional>
 #include <string_view>
 
-#include "lightcone/core/op.h"
+#include "lightcone/core/quant.h"
 
 namespace lc::lowering {
 
-// Plain types, the block formats in the order of QuantFormat, and signed bytes, for exact products alone.
+// Plain types, the block formats, and signed bytes, for exact products alone.
 enum class WeightType : std::uint8_t { F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, I8 };
-constexpr WeightType weight_type(QuantFormat f) { return static_cast<WeightType>(3 + static_cast<int>(f)); }
-constexpr const QuantInfo* block_format(WeightType t) {  // null for a plain type
-  return t > WeightType::BF16 && t < WeightType::I8 ? &kQuantFormats[static_cast<int>(t) - 3] : nullptr;
-}
-constexpr std::int64_t unit_bytes(WeightType t) {  // of Gemm::b_n
-  return t == WeightType::F32 ? 4 : t == WeightType::F16 || t == WeightType::BF16 ? 2 : 1;
-}
+struct WeightInfo {
+  WeightType type;
+  std::string_view name;
+  std::int64_t unit_bytes;  // of Gemm::b_n
+  std::optional<QuantFormat> format = {};
+};
+constexpr WeightInfo block_weights(WeightType t, QuantFormat f) { return {t, lc::info(f).name, 1, f}; }
+inline constexpr WeightInfo kWeightTypes[] = {
+    {WeightType::F32, "f32", 4},
+    {WeightType::F16, "f16", 2},
+    {WeightType::BF16, "bf16", 2},
+    block_weights(WeightType::Q4_0, QuantFormat::Q4_0),
+    block_weights(WeightType::Q4_1, QuantFormat::Q4_1),
+    block_weights(WeightType::Q5_0, QuantFormat::Q5_0),
+    block_weights(WeightType::Q5_1, QuantFormat::Q5_1),
+    block_weights(WeightType::Q8_0, QuantFormat::Q8_0),
+    block_weights(WeightType::Q2_K, QuantFormat::Q2_K),
+    block_weights(WeightType::Q3_K, QuantFormat::Q3_K),
+    block_weights(WeightType::Q4_K, QuantFormat::Q4_K),
+    block_weights(WeightType::Q5_K, QuantFormat::Q5_K),
+    block_weights(WeightType::Q6_K, QuantFormat::Q6_K),
+    {WeightType::I8, "i8", 1},
+};
+constexpr const WeightInfo& info(WeightType t) { return kWeightTypes[static_cast<int>(t)]; }
 
-constexpr std::string_view name(WeightType t) {
-  constexpr std::string_view plain[] = {"f32", "f16", "bf16"};
-  if (t == WeightType::I8) return "i8";
-  const QuantInfo* format = block_format(t);
-  return format ? format->name : plain[static_cast<int>(t)];
+constexpr WeightType weight_type(QuantFormat f) {
+  const WeightInfo* row = kWeightTypes;
+  while (row->format != f) ++row;
+  return row->type;
 }
+constexpr const QuantInfo* block_format(WeightType t) {  // null for a plain type
+  return info(t).format ? &lc::info(*info(t).format) : nullptr;
+}
+constexpr std::int64_t unit_bytes(WeightType t) { return info(t).unit_bytes; }
+constexpr std::string_view name(WeightType t) { return info(t).name; }
+
+consteval bool weight_rows_follow_the_enum() {
+  for (int i = 0; const WeightInfo& row : kWeightTypes)
+    if (static_cast<int>(row.type) != i++) return false;
+  for (const QuantInfo& q : kQuantFormats)
+    if (*info(weight_type(q.format)).format != q.format || name(weight_type(q.format)) != q.name) return false;
+  return std::size(kWeightTypes) == static_cast<std::size_t>(WeightType::I8) + 1;
+}
+static_assert(weight_rows_follow_the_enum(), "one row a type, in order, and one for every block format");
 
 }  // namespace lc::lowering

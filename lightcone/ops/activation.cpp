@@ -8,14 +8,14 @@ using namespace detail;
 
 Tensor sigmoid(Operand a) {
   LC_SCOPE("sigmoid");
-  LC_OPMATH(a, sigmoid(a));
+  LC_RETURN_IF_HALF(a, sigmoid(a));
   // 1 / (1 + e) right of 0, e / (1 + e) left of it, e = exp(-|x|): no power overflows
   const Tensor x = as_float(a), e = exp(neg(abs(x)));
   return prim::div(prim::where(prim::less_than(x, full_like(x, 0)), e, full_like(x, 1)), add(e, 1));
 }
 Tensor softplus(Operand a, double beta, double threshold) {
   LC_SCOPE("softplus");
-  LC_OPMATH(a, softplus(a, beta, threshold));
+  LC_RETURN_IF_HALF(a, softplus(a, beta, threshold));
   const Tensor x = as_float(a), z = mul(x, beta);
   // max(z, 0) + log1p(exp(-|z|)) does not overflow
   const Tensor soft = prim::add(prim::maximum(z, full_like(z, 0)), log1p(exp(neg(abs(z)))));
@@ -23,7 +23,7 @@ Tensor softplus(Operand a, double beta, double threshold) {
 }
 Tensor logsigmoid(Operand a) {
   LC_SCOPE("logsigmoid");
-  LC_OPMATH(a, logsigmoid(a));
+  LC_RETURN_IF_HALF(a, logsigmoid(a));
   const Tensor x = as_float(a);
   return prim::add(prim::minimum(x, full_like(x, 0)), neg(log1p(exp(neg(abs(x))))));
 }
@@ -38,30 +38,30 @@ Tensor leaky_relu(Operand a, double slope) {
 }
 Tensor celu(Operand a, double alpha) {
   LC_SCOPE("celu");
-  LC_OPMATH(a, celu(a, alpha));
+  LC_RETURN_IF_HALF(a, celu(a, alpha));
   const Tensor x = as_float(a), zero = full_like(x, 0);
   return prim::where(prim::less_than(zero, x), x, mul(expm1(prim::minimum(mul(x, 1 / alpha), zero)), alpha));
 }
 Tensor elu(Operand a, double alpha) {
   LC_SCOPE("elu");
-  LC_OPMATH(a, elu(a, alpha));
+  LC_RETURN_IF_HALF(a, elu(a, alpha));
   const Tensor x = as_float(a), zero = full_like(x, 0);
   return prim::where(prim::less_than(zero, x), x, mul(expm1(prim::minimum(x, zero)), alpha));
 }
 Tensor selu(Operand a) {
   LC_SCOPE("selu");
-  LC_OPMATH(a, selu(a));
+  LC_RETURN_IF_HALF(a, selu(a));
   return mul(elu(a, 1.6732632423543772848170429916717), 1.0507009873554804934193349852946);
 }
 Tensor gelu(Operand a) {
   LC_SCOPE("gelu");
-  LC_OPMATH(a, gelu(a));
+  LC_RETURN_IF_HALF(a, gelu(a));
   const Tensor x = as_float(a);
   return prim::mul(mul(x, 0.5), add(erf(mul(x, 1 / std::numbers::sqrt2)), 1));
 }
 Tensor gelu_tanh(Operand a) {
   LC_SCOPE("gelu_tanh");
-  LC_OPMATH(a, gelu_tanh(a));
+  LC_RETURN_IF_HALF(a, gelu_tanh(a));
   // 0.5 x (1 + tanh(u)) == x * sigmoid(2u)
   const Tensor x = as_float(a), cube = prim::mul(prim::mul(x, x), x);
   const Tensor u = mul(prim::add(x, mul(cube, 0.044715)), 2 * std::sqrt(2 / std::numbers::pi));
@@ -69,13 +69,13 @@ Tensor gelu_tanh(Operand a) {
 }
 Tensor silu(Operand a) {
   LC_SCOPE("silu");
-  LC_OPMATH(a, silu(a));
+  LC_RETURN_IF_HALF(a, silu(a));
   const Tensor x = as_float(a);
   return prim::mul(x, sigmoid(x));
 }
 Tensor mish(Operand a) {
   LC_SCOPE("mish");
-  LC_OPMATH(a, mish(a));
+  LC_RETURN_IF_HALF(a, mish(a));
   const Tensor x = as_float(a);
   // tanh(log(1 + exp x)) = p / q with p = (1 + exp x)^2 - 1 and q = p + 2, or both times e^2 right of 0, e = exp(-|x|)
   const Tensor e = exp(neg(abs(x))), right = prim::less_than(full_like(x, 0), x);
@@ -85,19 +85,19 @@ Tensor mish(Operand a) {
 }
 Tensor softsign(Operand a) {
   LC_SCOPE("softsign");
-  LC_OPMATH(a, softsign(a));
+  LC_RETURN_IF_HALF(a, softsign(a));
   const Tensor x = as_float(a);
   return prim::div(x, add(abs(x), 1));
 }
 Tensor hardtanh(Operand a, double low, double high) { return clamp(a, low, high); }
 Tensor hardsigmoid(Operand a) {
   LC_SCOPE("hardsigmoid");
-  LC_OPMATH(a, hardsigmoid(a));
+  LC_RETURN_IF_HALF(a, hardsigmoid(a));
   return clamp(add(as_float(a), 3), 0, 6) / 6;
 }
 Tensor hardswish(Operand a) {
   LC_SCOPE("hardswish");
-  LC_OPMATH(a, hardswish(a));
+  LC_RETURN_IF_HALF(a, hardswish(a));
   return prim::mul(as_float(a), hardsigmoid(a));
 }
 
@@ -117,7 +117,7 @@ Tensor softshrink(Operand a, double lambda) {
 }
 Tensor tanhshrink(Operand a) {
   LC_SCOPE("tanhshrink");
-  LC_OPMATH(a, tanhshrink(a));
+  LC_RETURN_IF_HALF(a, tanhshrink(a));
   const Tensor x = as_float(a), far = prim::add(x, neg(tanh(x)));
   if (x.dtype() == DType::F64) return far;
   // x^3 (1/3 - ...) near 0, where x - tanh(x) would cancel
@@ -148,7 +148,7 @@ Tensor prelu(Operand a, Operand weight) {
 }
 Tensor glu(Operand a, int axis) {
   LC_SCOPE("glu");
-  LC_OPMATH(a, glu(a, axis));
+  LC_RETURN_IF_HALF(a, glu(a, axis));
   axis = wrap_axis(axis, a->rank(), a->shape(), "glu");
   const Dim n = a->extent(axis), half = n / Dim(2);
   if (!(half * Dim(2) == n)) throw Error("glu", cat("axis ", axis, " of ", str(a->shape()), " has no halves"));

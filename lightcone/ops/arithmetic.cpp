@@ -121,7 +121,7 @@ Tensor operator%(Operand a, Operand b) { return of_two(a, b, "remainder", remain
 Tensor fmod(Operand a, Operand b) { return of_two(a, b, "fmod", prim::mod); }
 Tensor floor_divide(Operand a, Operand b) {
   LC_SCOPE("floor_divide");
-  LC_OPMATH2(a, b, floor_divide(a, b));
+  LC_RETURN_IF_EITHER_HALF(a, b, floor_divide(a, b));
   const Pair p = promoted(a, b, "floor_divide");
   if (!is_float(p.a.dtype())) return prim::div(prim::add(p.a, neg(remainder(p.a, p.b))), p.b);
   // whole up to the rounding of the division; an infinite dividend has no remainder
@@ -201,7 +201,7 @@ Tensor clamp(Operand a, double low, double high) {
 
 Tensor atan2(Operand y, Operand x) {
   const OpScope scope("atan2", y.at);
-  LC_OPMATH2(y, x, atan2(y, x));
+  LC_RETURN_IF_EITHER_HALF(y, x, atan2(y, x));
   const Pair p = promoted(y, x, "atan2");
   const Tensor u = as_float(p.a), v = as_float(p.b), zero = full_like(u, 0), inf = full_like(u, kInf);
   const auto negative = [&](const Tensor& t) {  // or -0
@@ -218,7 +218,7 @@ Tensor atan2(Operand y, Operand x) {
 }
 Tensor hypot(Operand a, Operand b) {
   LC_SCOPE("hypot");
-  LC_OPMATH2(a, b, hypot(a, b));
+  LC_RETURN_IF_EITHER_HALF(a, b, hypot(a, b));
   const Pair p = promoted(a, b, "hypot");
   const Tensor u = abs(as_float(p.a)), v = abs(as_float(p.b)), inf = full_like(u, kInf);
   const Tensor low = prim::minimum(u, v), high = prim::maximum(u, v), zero = full_like(u, 0);
@@ -228,7 +228,7 @@ Tensor hypot(Operand a, Operand b) {
 }
 Tensor logaddexp(Operand a, Operand b) {
   LC_SCOPE("logaddexp");
-  LC_OPMATH2(a, b, logaddexp(a, b));
+  LC_RETURN_IF_EITHER_HALF(a, b, logaddexp(a, b));
   const Pair p = promoted(a, b, "logaddexp");
   const Tensor u = as_float(p.a), v = as_float(p.b);
   const Tensor r = prim::add(prim::maximum(u, v), log1p(exp(neg(abs(prim::add(u, neg(v)))))));
@@ -236,14 +236,14 @@ Tensor logaddexp(Operand a, Operand b) {
 }
 Tensor xlogy(Operand a, Operand b) {
   LC_SCOPE("xlogy");
-  LC_OPMATH2(a, b, xlogy(a, b));
+  LC_RETURN_IF_EITHER_HALF(a, b, xlogy(a, b));
   const Pair p = promoted(a, b, "xlogy");
   const Tensor u = as_float(p.a), v = as_float(p.b), zero = full_like(u, 0);
   return prim::where(logical_and(prim::equal(u, zero), logical_not(isnan(v))), zero, prim::mul(u, log(v)));
 }
 Tensor lerp(Operand a, Operand b, double weight) {
   LC_SCOPE("lerp");
-  LC_OPMATH2(a, b, lerp(a, b, weight));
+  LC_RETURN_IF_EITHER_HALF(a, b, lerp(a, b, weight));
   const Pair p = promoted(a, b, "lerp");
   const Tensor u = as_float(p.a), v = as_float(p.b), d = prim::add(v, neg(u));
   // from the nearer end, so that weights 0 and 1 give the ends

@@ -65,7 +65,7 @@ Tensor conv(Operand x, Operand weight, const ConvOptions& o) {
   if (weight->rank() != n + 2)
     throw Error(op, cat("a weight ", str(weight->shape()), " does not fit ", str(x->shape())));
   const auto [stride, padding, dilation] = Steps(o, n, x, weight, op);
-  LC_OPMATH2(x, weight, conv(x, weight, o));
+  LC_RETURN_IF_EITHER_HALF(x, weight, conv(x, weight, o));
   const Dim out = weight->extent(0), in = weight->extent(1);
   if (o.groups < 1 || !(in * Dim(o.groups) == x->extent(1)) || !(out % Dim(o.groups) == Dim(0)))
     throw Error(op, cat("a weight ", str(weight->shape()), " in ", o.groups, " groups does not fit ", str(x->shape())));
@@ -110,13 +110,13 @@ Tensor conv(Operand x, Operand weight, const ConvOptions& o) {
 
 Tensor conv(Operand x, Operand weight, Operand bias, const ConvOptions& o) {
   const OpScope scope("conv", x.at);
-  if (x->dtype() == bias->dtype()) LC_OPMATH2(x, weight, conv(x, weight, bias, o));
+  if (x->dtype() == bias->dtype()) LC_RETURN_IF_EITHER_HALF(x, weight, conv(x, weight, bias, o));
   return add_channels(conv(x, weight, o), bias, "conv");
 }
 
 Tensor conv_transpose(Operand x, Operand weight, Operand bias, const ConvOptions& o) {
   const OpScope scope("conv_transpose", x.at);
-  if (x->dtype() == bias->dtype()) LC_OPMATH2(x, weight, conv_transpose(x, weight, bias, o));
+  if (x->dtype() == bias->dtype()) LC_RETURN_IF_EITHER_HALF(x, weight, conv_transpose(x, weight, bias, o));
   return add_channels(conv_transpose(x, weight, o), bias, "conv_transpose");
 }
 
@@ -170,7 +170,7 @@ Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o) {
   const OpScope scope(op, x.at);
   const int n = spatial_axes(x, op);
   const auto [stride, padding, dilation] = Steps(o, n, x, weight, op);
-  LC_OPMATH2(x, weight, conv_transpose(x, weight, o));
+  LC_RETURN_IF_EITHER_HALF(x, weight, conv_transpose(x, weight, o));
   const auto extra = per_axis(o.output_padding, n, op, "output_padding");
   if (weight->rank() != n + 2 || !(weight->extent(0) == x->extent(1)))
     throw Error(op, cat("a weight ", str(weight->shape()), " does not fit ", str(x->shape())));

@@ -45,7 +45,7 @@ Tensor linear(Operand x, Operand weight) {
 }
 Tensor linear(Operand x, Operand weight, Operand bias) {
   const OpScope scope("linear", x.at);
-  if (x->dtype() == bias->dtype()) LC_OPMATH2(x, weight, linear(x, weight, bias));
+  if (x->dtype() == bias->dtype()) LC_RETURN_IF_EITHER_HALF(x, weight, linear(x, weight, bias));
   const Tensor y = linear(x, weight);
   if (bias->rank() != 1 || !(bias->extent(0) == weight->extent(0)))
     throw Error("linear", cat("a bias ", str(bias->shape()), " does not fit a weight ", str(weight->shape())));

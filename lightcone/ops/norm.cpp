@@ -6,7 +6,7 @@ using namespace detail;
 
 Tensor layer_norm(Operand x, int axes, double eps) {
   const OpScope scope("layer_norm", x.at);
-  LC_OPMATH(x, layer_norm(x, axes, eps));
+  LC_RETURN_IF_HALF(x, layer_norm(x, axes, eps));
   if (axes < 1 || axes > x->rank()) throw Error("layer_norm", cat(axes, " axes of ", str(x->shape())));
   Axes over;
   for (int i = -axes; i < 0; ++i) over.push_back(i);
@@ -33,19 +33,19 @@ Tensor per_channel(const Operand& p, int rank) {
 
 Tensor layer_norm(Operand x, int axes, Operand weight, Operand bias, double eps) {
   const OpScope scope("layer_norm", x.at);
-  LC_OPMATH(x, layer_norm(x, axes, weight, bias, eps));
+  LC_RETURN_IF_HALF(x, layer_norm(x, axes, weight, bias, eps));
   return affine(layer_norm(x, axes, eps), weight, bias, axes, "layer_norm");
 }
 Tensor rms_norm(Operand x, Operand weight, double eps) {
   const OpScope scope("rms_norm", x.at);
-  LC_OPMATH(x, rms_norm(x, weight, eps));
+  LC_RETURN_IF_HALF(x, rms_norm(x, weight, eps));
   if (weight->rank() != 1 || x->rank() == 0 || !(weight->extent(0) == x->extent(-1)))
     throw Error("rms_norm", cat("a weight ", str(weight->shape()), " does not fit ", str(x->shape())));
   return rms_norm(x, eps) * weight.tensor;
 }
 Tensor rms_norm(Operand x, double eps) {
   const OpScope scope("rms_norm", x.at);
-  LC_OPMATH(x, rms_norm(x, eps));
+  LC_RETURN_IF_HALF(x, rms_norm(x, eps));
   if (x->rank() == 0) throw Error("rms_norm", "needs at least one axis");
   const Tensor t = as_float(x);
   return prim::mul(t, rsqrt(add(mean(prim::mul(t, t), {-1}, true), eps)).expand(t.shape()));
@@ -62,7 +62,7 @@ Tensor group_norm(Operand x, int groups, double eps) {
 }
 Tensor group_norm(Operand x, int groups, Operand weight, Operand bias, double eps) {
   const OpScope scope("group_norm", x.at);
-  LC_OPMATH(x, group_norm(x, groups, weight, bias, eps));
+  LC_RETURN_IF_HALF(x, group_norm(x, groups, weight, bias, eps));
   const Tensor t = group_norm(x, groups, eps);
   for (const Operand* p : {&weight, &bias})
     if ((*p)->rank() != 1 || !((*p)->extent(0) == x->extent(1)))
@@ -79,14 +79,14 @@ Tensor instance_norm(Operand x, double eps) {
 }
 Tensor normalize(Operand x, double p, int axis, double eps) {
   const OpScope scope("normalize", x.at);
-  LC_OPMATH(x, normalize(x, p, axis, eps));
+  LC_RETURN_IF_HALF(x, normalize(x, p, axis, eps));
   axis = wrap_axis(axis, x->rank(), x->shape(), "normalize");
   const Tensor t = as_float(x), length = norm(t, p, {axis}, true);
   return prim::div(t, prim::maximum(length, full_like(length, eps)).expand(t.shape()));
 }
 Tensor cosine_similarity(Operand a, Operand b, int axis, double eps) {
   const OpScope scope("cosine_similarity", a.at);
-  LC_OPMATH2(a, b, cosine_similarity(a, b, axis, eps));
+  LC_RETURN_IF_EITHER_HALF(a, b, cosine_similarity(a, b, axis, eps));
   const Shape shape = broadcast(a->shape(), b->shape(), "cosine_similarity");
   axis = wrap_axis(axis, static_cast<int>(shape.size()), shape, "cosine_similarity");
   const Tensor x = expand_to(as_float(a), shape), y = expand_to(as_float(b), shape), n = norm(x, 2, {axis}),
@@ -95,7 +95,7 @@ Tensor cosine_similarity(Operand a, Operand b, int axis, double eps) {
 }
 Tensor batch_norm(Operand x, Operand mean, Operand var, Operand weight, Operand bias, double eps) {
   const OpScope scope("batch_norm", x.at);
-  LC_OPMATH(x, batch_norm(x, mean, var, weight, bias, eps));
+  LC_RETURN_IF_HALF(x, batch_norm(x, mean, var, weight, bias, eps));
   if (x->rank() < 2) throw Error("batch_norm", "needs [batch, channels, ...], not " + str(x->shape()));
   for (const Operand* p : {&mean, &var, &weight, &bias})
     if ((*p)->rank() != 1 || !((*p)->extent(0) == x->extent(1)))
@@ -162,7 +162,7 @@ Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, Operand mas
 
 Tensor rope(Operand x, Operand cos, Operand sin, bool interleaved) {
   const OpScope scope("rope", x.at);
-  if (cos->dtype() == x->dtype() && sin->dtype() == x->dtype()) LC_OPMATH(x, rope(x, cos, sin, interleaved));
+  if (cos->dtype() == x->dtype() && sin->dtype() == x->dtype()) LC_RETURN_IF_HALF(x, rope(x, cos, sin, interleaved));
   const Shape s = x->shape();
   if (s.empty() || cos->rank() == 0 || cos->shape() != sin->shape())
     throw Error("rope", cat("cosines ", str(cos->shape()), " and sines ", str(sin->shape()), " do not fit ", str(s)));

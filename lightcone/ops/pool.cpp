@@ -63,7 +63,8 @@ Tensor max_pool(Operand x, std::vector<int> kernel, std::vector<int> stride, std
 Tensor avg_pool(Operand x, std::vector<int> kernel, std::vector<int> stride, std::vector<int> padding, bool ceil_mode,
                 bool count_include_pad) {
   const OpScope scope("avg_pool", x.at);
-  LC_OPMATH(x, avg_pool(x, std::move(kernel), std::move(stride), std::move(padding), ceil_mode, count_include_pad));
+  LC_RETURN_IF_HALF(
+      x, avg_pool(x, std::move(kernel), std::move(stride), std::move(padding), ceil_mode, count_include_pad));
   const Pool p(x, "avg_pool", std::move(kernel), std::move(stride), std::move(padding), {1}, ceil_mode);
   Tensor t = p.over(as_float(x), 0);
   for (int i = 0; i < p.n; ++i) t = prim::sum_reduce(t, t.rank() - 1);
@@ -110,7 +111,7 @@ Tensor adaptive(const Operand& x, const char* op, std::vector<int> output, doubl
 }  // namespace
 
 Tensor adaptive_avg_pool(Operand x, std::vector<int> output) {
-  LC_OPMATH(x, adaptive_avg_pool(x, std::move(output)));
+  LC_RETURN_IF_HALF(x, adaptive_avg_pool(x, std::move(output)));
   return adaptive(x, "adaptive_avg_pool", std::move(output), 0, [](Tensor w, int axis, Dim size) {
     const Tensor total = prim::sum_reduce(w, axis);
     return prim::div(total, w.graph().index(total.shape(), size, w.dtype()));
@@ -123,7 +124,7 @@ Tensor adaptive_max_pool(Operand x, std::vector<int> output) {
 
 Tensor interpolate(Operand x, std::vector<int> size, Interpolation mode, bool align_corners) {
   const OpScope scope("interpolate", x.at);
-  if (mode == Interpolation::Bilinear) LC_OPMATH(x, interpolate(x, std::move(size), mode, align_corners));
+  if (mode == Interpolation::Bilinear) LC_RETURN_IF_HALF(x, interpolate(x, std::move(size), mode, align_corners));
   const int n = spatial_axes(x, "interpolate");
   size = per_axis(size, n, "interpolate", "size");
   if (mode == Interpolation::Bilinear && !is_float(x->dtype()))

@@ -51,7 +51,7 @@ Tensor sum(Operand a, Axes axes, bool keepdim) {
 }
 Tensor mean(Operand a, Axes axes, bool keepdim) {
   LC_SCOPE("mean");
-  LC_OPMATH(a, mean(a, std::move(axes), keepdim));
+  LC_RETURN_IF_HALF(a, mean(a, std::move(axes), keepdim));
   axes = wrap_axes(std::move(axes), a, "mean");
   const Tensor s = reduce(Op::SumReduce, as_float(a), axes, keepdim);
   return prim::div(s, number(s, count(a, axes)));
@@ -73,7 +73,7 @@ Tensor amin(Operand a, Axes axes, bool keepdim) {
 }
 Tensor var(Operand a, Axes axes, int correction, bool keepdim) {
   LC_SCOPE("var");
-  LC_OPMATH(a, var(a, std::move(axes), correction, keepdim));
+  LC_RETURN_IF_HALF(a, var(a, std::move(axes), correction, keepdim));
   axes = wrap_axes(std::move(axes), a, "var");
   const Tensor x = as_float(a), m = mean(x, axes, true);
   const Tensor d = prim::add(x, neg(m.expand(x.shape())));
@@ -82,12 +82,12 @@ Tensor var(Operand a, Axes axes, int correction, bool keepdim) {
 }
 Tensor stddev(Operand a, Axes axes, int correction, bool keepdim) {
   LC_SCOPE("std");
-  LC_OPMATH(a, stddev(a, std::move(axes), correction, keepdim));
+  LC_RETURN_IF_HALF(a, stddev(a, std::move(axes), correction, keepdim));
   return prim::sqrt(var(a, std::move(axes), correction, keepdim));
 }
 Tensor prod(Operand a, int axis, bool keepdim) {
   LC_SCOPE("prod");
-  LC_OPMATH(a, prod(a, axis, keepdim));
+  LC_RETURN_IF_HALF(a, prod(a, axis, keepdim));
   axis = wrap_axis(axis, a->rank(), a->shape(), "prod");
   Tensor t = is_float(a->dtype()) ? a.tensor : prim::cast(a, DType::I64);
   const Dim n = t.extent(axis);
@@ -114,7 +114,7 @@ Tensor prod(Operand a) {
 }
 Tensor norm(Operand a, double p, Axes axes, bool keepdim) {
   LC_SCOPE("norm");
-  LC_OPMATH(a, norm(a, p, std::move(axes), keepdim));
+  LC_RETURN_IF_HALF(a, norm(a, p, std::move(axes), keepdim));
   axes = wrap_axes(std::move(axes), a, "norm");
   const Tensor x = as_float(a), m = abs(x);
   if (p == kInf) return amax(m, std::move(axes), keepdim);
@@ -130,7 +130,7 @@ Tensor count_nonzero(Operand a, Axes axes) {
 }
 Tensor logsumexp(Operand a, Axes axes, bool keepdim) {
   LC_SCOPE("logsumexp");
-  LC_OPMATH(a, logsumexp(a, std::move(axes), keepdim));
+  LC_RETURN_IF_HALF(a, logsumexp(a, std::move(axes), keepdim));
   axes = wrap_axes(std::move(axes), a, "logsumexp");
   const Tensor x = as_float(a), top = reduce(Op::MaxReduce, x, axes, true);
   // an infinite maximum must not meet itself in a subtraction
@@ -188,7 +188,7 @@ Tensor all(Operand a, Axes axes, bool keepdim) {
 }
 Tensor softmax(Operand a, int axis) {
   LC_SCOPE("softmax");
-  LC_OPMATH(a, softmax(a, axis));
+  LC_RETURN_IF_HALF(a, softmax(a, axis));
   axis = wrap_axis(axis, a->rank(), a->shape(), "softmax");
   const Tensor x = as_float(a), m = reduce(Op::MaxReduce, x, {axis}, true).expand(x.shape());
   const Tensor e = exp_of_difference(prim::add(x, neg(m)));
@@ -196,7 +196,7 @@ Tensor softmax(Operand a, int axis) {
 }
 Tensor log_softmax(Operand a, int axis) {
   LC_SCOPE("log_softmax");
-  LC_OPMATH(a, log_softmax(a, axis));
+  LC_RETURN_IF_HALF(a, log_softmax(a, axis));
   axis = wrap_axis(axis, a->rank(), a->shape(), "log_softmax");
   const Tensor x = as_float(a), m = reduce(Op::MaxReduce, x, {axis}, true).expand(x.shape());
   const Tensor d = prim::add(x, neg(m));

@@ -24,14 +24,14 @@ Tensor scan(const Tensor& x, int axis, double identity, Tensor (*combine)(Operan
 
 Tensor cumsum(Operand a, int axis) {
   LC_SCOPE("cumsum");
-  LC_OPMATH(a, cumsum(a, axis));
+  LC_RETURN_IF_HALF(a, cumsum(a, axis));
   const bool narrow = !is_float(a->dtype());
   return scan(narrow ? prim::cast(a, DType::I64) : a.tensor, wrap_axis(axis, a->rank(), a->shape(), "cumsum"), 0,
               prim::add);
 }
 Tensor cumprod(Operand a, int axis) {
   LC_SCOPE("cumprod");
-  LC_OPMATH(a, cumprod(a, axis));
+  LC_RETURN_IF_HALF(a, cumprod(a, axis));
   const bool narrow = !is_float(a->dtype());
   return scan(narrow ? prim::cast(a, DType::I64) : a.tensor, wrap_axis(axis, a->rank(), a->shape(), "cumprod"), 1,
               prim::mul);
@@ -49,7 +49,7 @@ Tensor cummin(Operand a, int axis) {
 }
 Tensor logcumsumexp(Operand a, int axis) {
   LC_SCOPE("logcumsumexp");
-  LC_OPMATH(a, logcumsumexp(a, axis));
+  LC_RETURN_IF_HALF(a, logcumsumexp(a, axis));
   return scan(as_float(a), wrap_axis(axis, a->rank(), a->shape(), "logcumsumexp"), -kInf, logaddexp);
 }
 

@@ -40,12 +40,12 @@ Tensor exp2(Operand a) {
 }
 Tensor exp(Operand a) {
   LC_SCOPE("exp");
-  LC_OPMATH(a, exp(a));
+  LC_RETURN_IF_HALF(a, exp(a));
   return prim::exp(as_float(a));
 }
 Tensor expm1(Operand a) {
   LC_SCOPE("expm1");
-  LC_OPMATH(a, expm1(a));
+  LC_RETURN_IF_HALF(a, expm1(a));
   const Tensor x = as_float(a);  // near 0, where exp(x) - 1 would cancel, x (1 + x (1/2 + ...))
   Tensor p;
   if (x.dtype() == DType::F64) {  // Taylor's series
@@ -68,17 +68,17 @@ Tensor log2(Operand a) {
 }
 Tensor log10(Operand a) {
   LC_SCOPE("log10");
-  LC_OPMATH(a, log10(a));
+  LC_RETURN_IF_HALF(a, log10(a));
   return mul(prim::log2(as_float(a)), std::numbers::ln2 / std::numbers::ln10);
 }
 Tensor log(Operand a) {
   LC_SCOPE("log");
-  LC_OPMATH(a, log(a));
+  LC_RETURN_IF_HALF(a, log(a));
   return mul(prim::log2(as_float(a)), std::numbers::ln2);
 }
 Tensor log1p(Operand a) {
   LC_SCOPE("log1p");
-  LC_OPMATH(a, log1p(a));
+  LC_RETURN_IF_HALF(a, log1p(a));
   const Tensor x = as_float(a), u = add(x, 1), d = add(u, -1);
   // log(u) and what the rounding of u = 1 + x took away: (x - (u - 1)) / u
   const Tensor lost = prim::div(prim::add(x, neg(d)), prim::maximum(u, full_like(u, 0x1p-60)));
@@ -91,7 +91,7 @@ Tensor sqrt(Operand a) {
 }
 Tensor rsqrt(Operand a) {
   LC_SCOPE("rsqrt");
-  LC_OPMATH(a, rsqrt(a));
+  LC_RETURN_IF_HALF(a, rsqrt(a));
   return prim::recip(prim::sqrt(as_float(a)));
 }
 Tensor reciprocal(Operand a) {
@@ -104,12 +104,12 @@ Tensor sin(Operand a) {
 }
 Tensor cos(Operand a) {
   LC_SCOPE("cos");
-  LC_OPMATH(a, cos(a));
+  LC_RETURN_IF_HALF(a, cos(a));
   return prim::cos(as_float(a));
 }
 Tensor tan(Operand a) {
   LC_SCOPE("tan");
-  LC_OPMATH(a, tan(a));
+  LC_RETURN_IF_HALF(a, tan(a));
   return prim::div(sin(a), cos(a));
 }
 namespace {
@@ -121,7 +121,7 @@ Tensor with_sign_of(const Tensor& x, const Tensor& magnitude) {  // an odd funct
 
 Tensor atan(Operand a) {
   LC_SCOPE("atan");
-  LC_OPMATH(a, atan(a));
+  LC_RETURN_IF_HALF(a, atan(a));
   // Beyond tan(3 pi / 8) of -1 / x, beyond 0.66 of (x - 1) / (x + 1), else of x: Cephes' reduction
   // and rational approximation.
   const Tensor x = as_float(a), m = abs(x);
@@ -140,14 +140,14 @@ Tensor atan(Operand a) {
 }
 Tensor asin(Operand a) {
   LC_SCOPE("asin");
-  LC_OPMATH(a, asin(a));
+  LC_RETURN_IF_HALF(a, asin(a));
   const Tensor x = as_float(a);
   const Tensor root = prim::sqrt(prim::mul(add(neg(x), 1), add(x, 1)));
   return mul(atan(prim::div(x, add(root, 1))), 2);
 }
 Tensor acos(Operand a) {
   LC_SCOPE("acos");
-  LC_OPMATH(a, acos(a));
+  LC_RETURN_IF_HALF(a, acos(a));
   const Tensor x = as_float(a);
   return mul(atan(prim::sqrt(prim::div(add(neg(x), 1), add(x, 1)))), 2);
 }
@@ -157,27 +157,27 @@ Tensor half_exp(const Tensor& m) { return mul(exp(add(m, -1)), std::numbers::e /
 }  // namespace
 Tensor sinh(Operand a) {
   LC_SCOPE("sinh");
-  LC_OPMATH(a, sinh(a));
+  LC_RETURN_IF_HALF(a, sinh(a));
   const Tensor x = as_float(a), m = abs(x), e = expm1(m);
   const Tensor near = mul(prim::add(e, prim::div(e, add(e, 1))), 0.5), far = half_exp(m);
   return with_sign_of(x, prim::where(prim::less_than(m, full_like(m, 20)), near, far));
 }
 Tensor cosh(Operand a) {
   LC_SCOPE("cosh");
-  LC_OPMATH(a, cosh(a));
+  LC_RETURN_IF_HALF(a, cosh(a));
   const Tensor e = half_exp(abs(as_float(a)));
   return prim::add(e, mul(prim::recip(e), 0.25));
 }
 Tensor asinh(Operand a) {
   LC_SCOPE("asinh");
-  LC_OPMATH(a, asinh(a));
+  LC_RETURN_IF_HALF(a, asinh(a));
   const Tensor x = as_float(a), m = abs(x), s = prim::mul(m, m);
   const Tensor near = log1p(prim::add(m, prim::div(s, add(prim::sqrt(add(s, 1)), 1))));
   return with_sign_of(x, prim::where(prim::less_than(m, full_like(m, 1e8)), near, add(log(m), std::numbers::ln2)));
 }
 Tensor acosh(Operand a) {
   LC_SCOPE("acosh");
-  LC_OPMATH(a, acosh(a));
+  LC_RETURN_IF_HALF(a, acosh(a));
   const Tensor x = as_float(a), t = add(x, -1);
   const Tensor near = log1p(prim::add(t, prim::sqrt(prim::mul(t, add(t, 2)))));
   const Tensor far = prim::where(prim::less_than(x, full_like(x, 1e8)), near, add(log(x), std::numbers::ln2));
@@ -185,13 +185,13 @@ Tensor acosh(Operand a) {
 }
 Tensor atanh(Operand a) {
   LC_SCOPE("atanh");
-  LC_OPMATH(a, atanh(a));
+  LC_RETURN_IF_HALF(a, atanh(a));
   const Tensor x = as_float(a), m = abs(x);
   return with_sign_of(x, mul(log1p(prim::div(mul(m, 2), add(neg(m), 1))), 0.5));
 }
 Tensor logit(Operand a) {
   LC_SCOPE("logit");
-  LC_OPMATH(a, logit(a));
+  LC_RETURN_IF_HALF(a, logit(a));
   // x / (1 - x) near 1 loses digits, (2 x - 1) / (1 - x) does not
   const Tensor x = as_float(a), rest = add(neg(x), 1), off = add(mul(x, 2), -1);
   const Tensor near = prim::less_than(abs(off), full_like(x, 0.5));
@@ -199,7 +199,7 @@ Tensor logit(Operand a) {
 }
 Tensor tanh(Operand a) {
   LC_SCOPE("tanh");
-  LC_OPMATH(a, tanh(a));
+  LC_RETURN_IF_HALF(a, tanh(a));
   // 1 - 2 / (e^2|x| + 1) with the sign of x; an odd series near 0 keeps the relative precision
   const Tensor x = as_float(a), m = abs(x), s = prim::mul(x, x);
   if (x.dtype() == DType::F64) {
@@ -263,13 +263,13 @@ Tensor erf_f64(const Tensor& x) {  // the Maclaurin series near 0, where 1 - erf
 
 Tensor erf(Operand a) {
   LC_SCOPE("erf");
-  LC_OPMATH(a, erf(a));
+  LC_RETURN_IF_HALF(a, erf(a));
   if (a->dtype() != DType::F64) return erf_f32(as_float(a));
   return erf_f64(a);
 }
 Tensor erfc(Operand a) {
   LC_SCOPE("erfc");
-  LC_OPMATH(a, erfc(a));
+  LC_RETURN_IF_HALF(a, erfc(a));
   const Tensor x = as_float(a);
   return prim::cast(erfc_f64(prim::cast(x, DType::F64)), x.dtype());
 }

@@ -101,10 +101,7 @@ std::vector<Rule> make_rules() {
 
 }  // namespace
 
-std::vector<Rule> generic_rules() {
-  static const std::vector<Rule> rules = make_rules();  // once: patterns live as long as the process
-  return rules;
-}
+std::vector<Rule> generic_rules() { return make_rules(); }
 
 Compiler generic() {
   const Compiler sweep = rewrite("generic", generic_rules());

@@ -2,24 +2,18 @@
 
 #include <algorithm>
 #include <bit>
-#include <deque>
-#include <mutex>
+#include <utility>
 
 namespace lc {
 
-Pat::Pat(PatNode n) {
-  static std::mutex lock;
-  static std::deque<PatNode>* arena = new std::deque<PatNode>;
-  const std::lock_guard hold(lock);
-  node_ = &arena->emplace_back(std::move(n));
-}
+Pat::Pat(PatNode n) : node_(std::make_shared<const PatNode>(std::move(n))) {}
 Pat::Pat(double v) : Pat(PatNode{.kind = PatNode::Kind::Literal, .value = v}) {}
 Pat any() { return Pat(PatNode{}); }
 Pat op(Op op, std::vector<Pat> in) { return Pat(PatNode{.kind = PatNode::Kind::Node, .op = op, .in = std::move(in)}); }
 
 Tensor Match::operator[](const Pat& p) const {
   for (const auto& [pat, edge] : bound)
-    if (pat == p) return {graph, edge};
+    if (pat == p.get()) return {graph, edge};
   throw Error("rewrite", "a rule asks for a pattern that is not part of its left side");
 }
 
@@ -33,7 +27,7 @@ bool pads(const View& v) {
 bool match(const Pat& p, const Edge& e, Match& m, bool root) {
   const Node& n = m.graph[e.node];
   for (const auto& [pat, edge] : m.bound)
-    if (pat == p) return edge == e;
+    if (pat == p.get()) return edge == e;
   const std::size_t mark = m.bound.size();
   bool ok = false;
   switch (p->kind) {
@@ -56,13 +50,13 @@ bool match(const Pat& p, const Edge& e, Match& m, bool root) {
       break;
     }
   }
-  if (ok) m.bound.emplace_back(p, e);
+  if (ok) m.bound.emplace_back(p.get(), e);
   return ok;
 }
 
 Tensor build(const Pat& p, const Match& m) {
   for (const auto& [pat, edge] : m.bound)
-    if (pat == p) return {m.graph, edge};
+    if (pat == p.get()) return {m.graph, edge};
   if (p->kind == PatNode::Kind::Literal) return full_like(m.root, p->value);
   if (p->kind == PatNode::Kind::Any) throw Error("rewrite", "a rule has an unbound variable on its right side");
   std::vector<Tensor> in;

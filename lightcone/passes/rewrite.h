@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,15 +19,16 @@
 namespace lc {
 
 struct PatNode;
-class Pat {  // a trivially copyable handle; patterns live as long as the process
+class Pat {  // a handle that copies share; a pattern lives as long as a rule or another pattern that it is part of
  public:
   Pat(double literal);  // implicit: x * 1.0
   explicit Pat(PatNode n);
-  const PatNode* operator->() const { return node_; }
+  const PatNode* operator->() const { return node_.get(); }
+  const PatNode* get() const { return node_.get(); }
   friend bool operator==(const Pat&, const Pat&) = default;  // the same variable
 
  private:
-  const PatNode* node_;
+  std::shared_ptr<const PatNode> node_;
 };
 
 struct PatNode {
@@ -53,7 +55,7 @@ inline Pat operator<(Pat a, Pat b) { return op(Op::LessThan, {a, b}); }
 struct Match {
   Graph& graph;  // the graph being built
   Tensor root;   // what matched
-  std::vector<std::pair<Pat, Edge>> bound;
+  std::vector<std::pair<const PatNode*, Edge>> bound;  // the rule owns the patterns
   Tensor operator[](const Pat& p) const;
 };
 
@@ -75,9 +77,9 @@ struct Rule {
   Policy policy = Policy::Exact;
 
   Rule(std::string name, Pat from, Pat to, For dtypes = For::All, Policy policy = Policy::Exact)
-      : name(std::move(name)), from(from), to(to), dtypes(dtypes), policy(policy) {}
+      : name(std::move(name)), from(std::move(from)), to(std::move(to)), dtypes(dtypes), policy(policy) {}
   Rule(std::string name, Pat from, Make make, For dtypes = For::All, Policy policy = Policy::Exact)
-      : name(std::move(name)), from(from), make(std::move(make)), dtypes(dtypes), policy(policy) {}
+      : name(std::move(name)), from(std::move(from)), make(std::move(make)), dtypes(dtypes), policy(policy) {}
 };
 
 // One sweep over the graph, trying the rules on every node as it is emitted.

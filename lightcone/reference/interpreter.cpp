@@ -163,7 +163,7 @@ Value leaf(const Node& n, const Ints& shape, const Bindings& env) {
   std::vector<i64*> slot(shape.size(), nullptr);
   const auto symbols = n.index.symbols();
   for (std::size_t a = 0; a < shape.size(); ++a)
-    if (const std::string name = cat("i", a); symbols.contains(name)) slot[a] = &at[name];
+    if (const std::string name = Dim::index_name(static_cast<int>(a)); symbols.contains(name)) slot[a] = &at[name];
   Ints index(shape.size(), 0);
   i64 v = 0;
   bool fresh = true;

@@ -4,6 +4,7 @@
 
 #include "lightcone/core/graph_impl.h"
 #include "lightcone/runtime/context_internal.h"
+#include "lightcone/runtime/names.h"
 
 namespace lc {
 
@@ -101,7 +102,7 @@ Context::~Context() = default;
 
 Context& Context::bind(std::string_view symbol, std::int64_t value) {
   const Program::Impl& p = *impl_->program;
-  check_symbol(p.known_symbols, symbol, value);
+  check_symbol("bind", p.known_symbols, symbol, value);
   if (!p.symbols.contains(symbol)) return *this;  // optimised away: any value will do
   const auto have = impl_->bindings.find(symbol);
   if (have != impl_->bindings.end()) {
@@ -154,7 +155,7 @@ Context& Context::set(const Tensor& input, std::span<const float> values) {
   return set(std::string_view(input.node().name), values);
 }
 Context& Context::set_bytes(std::string_view input, const void* data, std::size_t bytes) {
-  const std::optional<NodeId> id = impl_->given_id("set", input);
+  const std::optional<NodeId> id = impl_->given_id("set_bytes", input);
   if (!id) return *this;
   const Node& n = impl_->graph()[*id];
   if (bytes % size_of(n.dtype) != 0)
@@ -231,8 +232,13 @@ Value Context::Impl::read_checked(const Edge& e, bool before) {
 
 const Edge& Context::Impl::output(std::string_view name) const {
   const auto it = program->outputs.find(name);
-  if (it == program->outputs.end())
-    throw Error("get", cat("the program has no output '", name, "'; retrieve() it before compiling"));
+  if (it == program->outputs.end()) {
+    std::vector<std::string_view> have;
+    for (const auto& [output, root] : program->outputs) have.push_back(output);
+    const std::string names = names_near(name, std::move(have));
+    throw Error("get", cat("the program has no output '", name, "'; retrieve() it before compiling",
+                           names.empty() ? "" : " (" + names + ")"));
+  }
   return graph().roots()[it->second].edge;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lightcone/core/graph_impl.h"
+#include "lightcone/runtime/names.h"
 #include "lightcone/runtime/program_internal.h"
 
 namespace lc {
@@ -23,11 +24,20 @@ class OneThread final : public Parallel {
 // The names in a size, without the loop indices, which are not the user's to bind. Where one name has two bounds, both
 // hold.
 void add_symbols(Symbols& to, const Dim& d) {
-  for (const auto& [name, b] : d.symbols()) {
-    if (name.size() > 1 && name[0] == 'i' && name.find_first_not_of("0123456789", 1) == name.npos) continue;
-    Bounds& both = to.try_emplace(name, b).first->second;
-    both = {std::max(both.lo, b.lo), std::min(both.hi, b.hi)};
-  }
+  for (const Dim::Term& t : d.terms())
+    for (const Dim::Atom* f : t.factors) {
+      if (f->kind == Dim::Kind::Symbol && !f->is_index) {
+        Bounds& both = to.try_emplace(f->name, f->bounds).first->second;
+        both = {std::max(both.lo, f->bounds.lo), std::min(both.hi, f->bounds.hi)};
+      }
+      add_symbols(to, f->a), add_symbols(to, f->b);
+    }
+}
+
+std::string near(std::string_view wanted, const Symbols& known) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, bounds] : known) names.push_back(name);
+  return names_near(wanted, std::move(names));
 }
 
 }  // namespace
@@ -149,25 +159,23 @@ void check_data(const char* op, const Node& input, const void* data, std::size_t
         op, cat("the data of '", input.name, "' is not aligned to its elements of ", size_of(input.dtype), " bytes"));
 }
 
-void check_symbol(const Symbols& known, std::string_view name, std::int64_t value) {
+void check_symbol(const char* op, const Symbols& known, std::string_view name, std::int64_t value) {
   const auto it = known.find(name);
   if (it == known.end()) {
-    std::string names;
-    for (const auto& [n, b] : known) names += (names.empty() ? "" : ", ") + n;
-    throw Error("bind", cat("no size of the graph is named '", name, "'; ",
-                            names.empty() ? "all of them are numbers" : "it has " + names.substr(0, 200)));
+    const std::string names = near(name, known);
+    throw Error(op, cat("no size of the graph is named '", name, "'; ",
+                        names.empty() ? "all of them are numbers" : names));
   }
   if (value < it->second.lo || value > it->second.hi)
-    throw Error("bind", cat(name, " = ", value, " is outside its bounds [", it->second.lo, ", ", it->second.hi, "]"));
+    throw Error(op, cat(name, " = ", value, " is outside its bounds [", it->second.lo, ", ", it->second.hi, "]"));
 }
 
 std::optional<NodeId> Program::Impl::find_input(const char* op, std::string_view name) const {
   const auto it = inputs.find(name);
   if (it != inputs.end()) return it->second;
   if (known.contains(name)) return std::nullopt;
-  std::string names;
-  for (const std::string& n : known) names += (names.empty() ? "" : ", ") + n;
-  throw Error(op, cat("the graph has no input '", name, "'; it has ", names.substr(0, 200)));
+  const std::string names = names_near(name, {known.begin(), known.end()});
+  throw Error(op, cat("the graph has no input '", name, "'; ", names.empty() ? "it has none" : names));
 }
 
 Program::Impl& Program::impl() const {
@@ -206,7 +214,7 @@ std::span<const PassLog> Program::log() const { return impl().log; }
 std::vector<std::string> Program::notes() const { return impl().notes(); }
 const MemoryPlan& Program::plan() const { return impl().plan; }
 MemoryPlan Program::plan(const Bindings& sizes) const {
-  for (const auto& [name, value] : sizes) check_symbol(impl().known_symbols, name, value);
+  for (const auto& [name, value] : sizes) check_symbol("plan", impl().known_symbols, name, value);
   return make_plan(impl().graph, impl().workers, sizes);
 }
 std::vector<std::string> Program::inputs() const {

@@ -69,6 +69,6 @@ struct Program::Impl {
 // Errors for an address that is none, or not that of an element;
 void check_data(const char* op, const Node& input, const void* data, std::size_t bytes);
 // for a symbol that there is not, and for a value outside its bounds.
-void check_symbol(const Symbols& known, std::string_view name, std::int64_t value);
+void check_symbol(const char* op, const Symbols& known, std::string_view name, std::int64_t value);
 
 }  // namespace lc

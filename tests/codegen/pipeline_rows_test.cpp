@@ -33,7 +33,7 @@ Compiled kernel_of(const Make& make, DType t, const Dim& rows, std::int64_t colu
   const auto* k = dynamic_cast<const host::LoopKernel*>(c[c.roots()[0].edge.node].kernel.get());
   return {std::move(c), k};
 }
-bool skewed(const host::LoopKernel& k) { return k.source().find("i1000_t") != std::string::npos; }
+bool pipelined(const host::LoopKernel& k) { return k.source().find("i1000_t") != std::string::npos; }
 
 std::vector<std::byte> numbers(DType t, std::int64_t rows, std::int64_t columns) {
   std::mt19937 rng(7);
@@ -85,12 +85,12 @@ void same_as_one_by_one(const char* what, const Make& make, DType t, std::int64_
   const Dim any = Dim::symbol("n", 1, kElements / columns);
   for (const std::int64_t rows : {1, 2, 3, 4, 5, 8, 11}) {
     const Compiled plain = kernel_of(make, t, rows, columns, kC);
-    ASSERT_TRUE(plain.kernel && !skewed(*plain.kernel));
+    ASSERT_TRUE(plain.kernel && !pipelined(*plain.kernel));
     const std::vector<std::byte> x = numbers(t, rows, columns);
     std::vector<std::byte> want(x.size());
     run_rows(*plain.kernel, x, want, rows, 0, rows, false, test::Against::Back);
     const Compiled c = kernel_of(make, t, any, columns, kC);
-    ASSERT_TRUE(c.kernel && skewed(*c.kernel));
+    ASSERT_TRUE(c.kernel && pipelined(*c.kernel));
     std::vector<std::byte> whole(x.size());
     run_rows(*c.kernel, x, whole, rows, 0, rows, true, test::Against::Back);
     ASSERT_TRUE(same(t, whole, want)) << rows << " rows";
@@ -124,7 +124,7 @@ const std::vector<std::pair<const char*, Make>>& cases() {
 
 }  // namespace
 
-TEST(Skew, SameBitsAsRowAfterRow) {
+TEST(PipelinedRows, SameBitsAsRowAfterRow) {
   for (const auto& [what, make] : cases())
     for (const std::int64_t columns : {64, 128, 257, 1031}) same_as_one_by_one(what, make, DType::F32, columns);
   for (const DType t : {DType::F64, DType::F16, DType::BF16})
@@ -132,7 +132,7 @@ TEST(Skew, SameBitsAsRowAfterRow) {
 }
 
 // The judge sees it too: a result above the size that is written past the caches.
-TEST(Skew, AgreesWithTheInterpreterOfTheGraph) {
+TEST(PipelinedRows, AgreesWithTheInterpreterOfTheGraph) {
   constexpr std::int64_t kRows = 4099, kColumns = 1030;
   Graph g;
   g.output("y", softmax(g.input("x", {kRows, kColumns}), 1));
@@ -144,7 +144,7 @@ TEST(Skew, AgreesWithTheInterpreterOfTheGraph) {
   std::optional<Results> one;
   for (const int threads : {1, 2, 3}) {
     const Graph c = transform(g, generic() | cpu({.threads = threads})).graph;
-    EXPECT_TRUE(skewed(*dynamic_cast<const host::LoopKernel*>(c[c.roots()[0].edge.node].kernel.get())));
+    EXPECT_TRUE(pipelined(*dynamic_cast<const host::LoopKernel*>(c[c.roots()[0].edge.node].kernel.get())));
     Results got = test::run_guarded(c, {{"x", x}}, {}, test::Against::Back);
     const Value &w = want.outputs.at("y"), &y = got.outputs.at("y");
     for (std::size_t k = 0; k < w.size(); ++k) ASSERT_LE(std::abs(y.f[k] - w.f[k]), w.error_at(k) * 4 + 1e-30) << k;
@@ -156,9 +156,9 @@ TEST(Skew, AgreesWithTheInterpreterOfTheGraph) {
 
 // Where the rows under way and what they share fit the second-level cache; a small result is not, and none where the
 // machine's profile says so.
-TEST(Skew, WhereItPays) {
+TEST(PipelinedRows, WhereItPays) {
   const auto is = [](const Make& make, std::int64_t rows, std::int64_t columns) {
-    return skewed(*kernel_of(make, DType::F32, rows, columns, kC).kernel);
+    return pipelined(*kernel_of(make, DType::F32, rows, columns, kC).kernel);
   };
   const Make norm = [](Tensor x) {
     Graph& g = x.graph();
@@ -173,7 +173,7 @@ TEST(Skew, WhereItPays) {
 }
 
 // In the loop that all of them are, who reads a row first fetches it, a page ahead.
-TEST(Skew, MemoryIsFetchedByWhoReadsItFirst) {
+TEST(PipelinedRows, MemoryIsFetchedByWhoReadsItFirst) {
   Graph g;
   const Tensor x = g.input("x", {3000, 4096}), y = g.input("y", {3000, 4096});
   g.output("z", softmax(x, 1) + y);
@@ -189,7 +189,7 @@ TEST(Skew, MemoryIsFetchedByWhoReadsItFirst) {
 }
 
 // The same through LLVM: the bits of the C compiler's kernel, in pieces of any size.
-TEST(Skew, ThroughLlvm) {
+TEST(PipelinedRows, ThroughLlvm) {
   if (host::find_llvm().path.empty()) GTEST_SKIP() << "LLVM's library is not here";
   for (const auto& [what, make] : cases())
     for (const std::int64_t columns : {64, 257, 1031}) {
@@ -204,7 +204,7 @@ TEST(Skew, ThroughLlvm) {
       const auto kernel = [](const Graph& g) {
         return dynamic_cast<const host::LoopKernel*>(g[g.roots()[0].edge.node].kernel.get());
       };
-      ASSERT_TRUE(skewed(*kernel(b)));
+      ASSERT_TRUE(pipelined(*kernel(b)));
       const std::vector<std::byte> x = numbers(DType::F32, 11, columns);
       std::vector<std::byte> want(x.size());
       run_rows(*kernel(a), x, want, 11, 0, 11, true, test::Against::Back);

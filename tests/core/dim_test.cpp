@@ -5,6 +5,8 @@
 
 #include <functional>
 #include <random>
+#include <thread>
+#include <vector>
 
 #include "lightcone/core/error.h"
 
@@ -112,6 +114,24 @@ TEST(Dim, ReshapesCancel) {
   EXPECT_EQ((j * n + in) % n, in);
   EXPECT_EQ((s + 1) * (s + 1), s * s + s * 2 + 1);
   EXPECT_EQ(Dim::index(0, 8) / Dim(4) / Dim(2), Dim(0));
+}
+
+// Threads that make the same expressions at once share them.
+TEST(Dim, ThreadsInternTheSameExpressions) {
+  constexpr int kThreads = 4, kExpressions = 400;
+  std::vector<std::vector<Dim>> made(kThreads);
+  std::vector<std::thread> threads;
+  for (std::vector<Dim>& mine : made)
+    threads.emplace_back([&mine] {
+      const Dim n = Dim::symbol("n_of_threads", 1, 4096);
+      for (int k = 1; k <= kExpressions; ++k) {
+        const Dim i = Dim::index(k, n + k);
+        mine.push_back((i * (n + k) + n) / (n + 7) + min(i, n * k) % (n + 3) * less(n, k));
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  for (const std::vector<Dim>& mine : made) EXPECT_EQ(mine, made[0]);
+  EXPECT_EQ(made[0][11].str(), made[1][11].str());
 }
 
 TEST(Dim, OverflowIsAnError) {

@@ -33,6 +33,29 @@ TEST(Story, GreedyTextAndLogits) {
   }
 }
 
+// A session shares its model: where the Llama goes that it was made from does not matter.
+TEST(Story, ASessionOutlivesTheHandleItWasMadeFrom) {
+  const std::string file = std::string(LIGHTCONE_SOURCE) + "/models/story/story.gguf";
+  const LlamaOptions small{.context = 16, .chunk = 4, .threads = 1};
+  const auto logits_of = [](LlamaSession& s) {
+    const std::span<const float> logits = s.feed(std::vector<int>{1, 300, 301});
+    return std::vector<float>(logits.begin(), logits.end());
+  };
+  LlamaSession of_temporary(Llama::load(file, small));
+  const std::vector<float> want = logits_of(of_temporary);
+  EXPECT_EQ(of_temporary.room(), 13);
+
+  auto model = std::make_unique<Llama>(Llama::load(file, small));
+  LlamaSession first(*model);
+  const Llama moved = std::move(*model);
+  EXPECT_EQ(model->shape().context, 16);  // what was moved from still is a model
+  LlamaSession second(moved);
+  model.reset();
+  LlamaSession third = std::move(second);
+  EXPECT_EQ(logits_of(first), want);
+  EXPECT_EQ(logits_of(third), want);
+}
+
 TEST(Story, APrimopsOnlyDeviceTellsIt) {
   const std::string folder = std::string(LIGHTCONE_SOURCE) + "/models/story/";
   const Json want = Json::parse(std::ifstream(folder + "reference.json"));

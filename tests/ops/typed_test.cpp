@@ -397,6 +397,43 @@ TEST(Typed, NamesHaveOneRange) {
   EXPECT_THROW((ty::input<float, 3>(g, "z", {3})), Error);
 }
 
+// Two graphs of one program may mean different things by a name.
+TEST(Typed, AGraphHasItsOwnRanges) {
+  const auto highest = [](Graph& g, const char* input) {
+    return ty::input<float, "height_of_test", 2>(g, input).extent(0).bounds().hi;
+  };
+  Graph small, large, other, late;
+  ty::bound(small, "height_of_test", 1, 8);
+  ty::bound(large, "height_of_test", 1, 100000);
+  EXPECT_EQ(highest(small, "x"), 8);
+  EXPECT_EQ(highest(large, "x"), 100000);
+  EXPECT_EQ(highest(small, "y"), 8);
+  EXPECT_EQ(highest(other, "x"), 4096);
+  ty::bound(small, "height_of_test", 1, 8);  // again the same
+  EXPECT_EQ(problem_of([&] { ty::bound(small, "height_of_test", 1, 9); }),
+            "bound: 'height_of_test' is in use in this graph from 1 to 8; bound it before the first tensor that has it, "
+            "once");
+  EXPECT_THROW(ty::bound(other, "height_of_test", 1, 8), Error);
+  EXPECT_THROW(ty::bound(late, "height_of_test", 8, 8), Error);
+  EXPECT_THROW(ty::bound("height_of_test", 1, 8), Error);  // others use it from 1 to 4096
+
+  // A name that came into the graph without types, and only as a part of an extent, is the same.
+  const lc::Dim rows = lc::Dim::symbol("height_of_test", 1, 16);
+  const lc::Tensor untyped = late.input("past", {rows + 1, 2});
+  const auto x = ty::input<float, "height_of_test", 2>(late, "x");
+  EXPECT_EQ(x.extent(0), rows);
+  EXPECT_EQ(lc::Dim(untyped.extent(0)) - x.extent(0), lc::Dim(1));
+
+  // What bound() adds is no part of a result, and a run may bind every size that the graph allows.
+  late.output("sum", lc::sum(x, {0, 1}));
+  const Program p = compile(late, generic());
+  EXPECT_EQ(p.inputs(), (std::vector<std::string>{"x"}));
+  Context c(p);
+  EXPECT_THROW(c.bind("height_of_test", 17), Error);
+  c.bind("height_of_test", 2).set("x", std::vector<float>{1, 2, 3, 4}).run();
+  EXPECT_EQ(c.scalar("sum"), 10);
+}
+
 TEST(Session, ResultsInTheirOwnType) {
   Session cx;
   auto a = cx.tensor<double, 2, 2>().set({{1, 0.1}, {3, 4}});

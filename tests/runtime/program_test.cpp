@@ -205,6 +205,45 @@ TEST(Program, NamesThatTheGraphNeverHadAreRefused) {
   }
 }
 
+// A hundred parameters are no answer: ten names, and first what was probably meant.
+TEST(Program, AnUnknownNameIsAnsweredWithTheNearestOnes) {
+  Graph g;
+  const Dim seq = Dim::symbol("sequence", 1, 8);
+  Tensor y = g.input("tokens", {seq, 2});
+  for (int i = 0; i < 100; ++i) {
+    const Tensor w = g.input(cat("layers.", i, ".", std::string(100, 'w'), ".weight"), {2}, DType::F32,
+                             SourceLocation::current(), kParameter);
+    y = prim::add(y, w.reshape({1, 2}).expand({seq, 2}));
+  }
+  g.output("logits", y);
+  Program p = compile(g, generic());
+  Context c(p);
+  std::vector<float> values(2);
+  const auto said = [](const std::function<void()>& f) -> std::string {
+    try {
+      f();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "nothing";
+  };
+  const auto bounded = [&](const std::function<void()>& f, const char* op) {
+    const std::string s = said(f);
+    EXPECT_EQ(s.find(cat(op, ": the graph has no input 'tokns'; it has tokens, ")), 0u) << s;
+    EXPECT_EQ(std::count(s.begin(), s.end(), ','), 9) << s;
+    EXPECT_NE(s.find(" and 91 more"), std::string::npos) << s;
+    EXPECT_LT(s.size(), 1200u);
+  };
+  bounded([&] { p.load("tokns", values.data(), 8); }, "load");
+  bounded([&] { c.set("tokns", values); }, "set");
+  bounded([&] { c.set_bytes("tokns", values.data(), 8); }, "set_bytes");
+  bounded([&] { c.use("tokns", values.data(), 8); }, "use");
+  EXPECT_EQ(said([&] { c.bind("Sequense", 2); }), "bind: no size of the graph is named 'Sequense'; it has sequence");
+  EXPECT_EQ(said([&] { p.plan({{"seq", 2}}); }), "plan: no size of the graph is named 'seq'; it has sequence");
+  EXPECT_NE(said([&] { c.get("logit"); }).find("(it has logits)"), std::string::npos);
+  EXPECT_NE(said([&] { c.run(); }), "nothing");  // and still nothing is bound or set
+}
+
 TEST(Program, OneThatWasNeverCompiledSaysSo) {
   Program p;
   EXPECT_THROW(p.graph(), Error);

@@ -5,6 +5,9 @@
 #include <cstring>
 
 #include <gtest/gtest.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/ops/ops.h"
@@ -297,6 +300,21 @@ TEST(Rules, MatchNothingElse) {
     }
   }
 }
+
+#if defined(__GLIBC__)
+// Rules own their patterns: what made them and is gone leaves nothing behind.
+TEST(Compilers, PatternsEndWithTheirRules) {
+  const auto make = [] {
+    const Pat x = any();
+    const Compiler c = rewrite("twice", {{"x * 1 * 1", x * 1.0 * 1.0, x}, {"sqrt(x + x) * 0", sqrt(x + x) * 0.0, x}});
+    return c.passes().size() + generic().passes().size();
+  };
+  make();
+  const std::size_t held = mallinfo2().uordblks;
+  for (int k = 0; k < 100; ++k) make();
+  EXPECT_LT(mallinfo2().uordblks, held + (8 << 10));
+}
+#endif
 
 TEST(Compilers, StatisticsSkippingAndRepeating) {
   Graph g;

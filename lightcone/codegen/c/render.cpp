@@ -220,11 +220,11 @@ void CRenderer::block(const Block& b, bool vector, const std::string& width) {
   straight(run, vector, width);
 }
 
-// Of skewed rows, what comes next is told from the row of the first loop.
+// Of pipelined rows, what comes next is told from the row of the first loop.
 void CRenderer::fetch_ahead(int loop, const std::string& base) {
   std::string at = "const long " + loop_at(loop).symbol + " = " + base + ";";
-  if (k_.skewed >= 0 && loop >= k_.output_loops)
-    at += " const long " + loop_at(k_.skewed).symbol + " = " + loop_at(k_.skewed).symbol + "_t;";
+  if (k_.pipelined >= 0 && loop >= k_.output_loops)
+    at += " const long " + loop_at(k_.pipelined).symbol + " = " + loop_at(k_.pipelined).symbol + "_t;";
   for (const Prefetch& p : k_.ahead)
     if (p.loop == loop)
       line("{ " + at + " __builtin_prefetch(in" + std::to_string(p.buffer) + " + " + dim(p.offset) +
@@ -275,7 +275,7 @@ void CRenderer::by_whole_vectors(int id, const std::string& to) {
   line("w = " + unaligned(id) + ";");
   line("if (w == 0) w = " + full + ";");
   open("if (w == " + full + ") for (; " + base + " + " + full + " <= " + to + "; " + base + " += " + full + ") {");
-  if (k_.skewed < 0) fetch_ahead(id, base);
+  if (k_.pipelined < 0) fetch_ahead(id, base);
   store_vector(id, k_.streams ? "stream" : "0");
   close();
   line("if (w > " + to + " - " + base + ") w = " + to + " - " + base + ";");
@@ -347,7 +347,7 @@ void CRenderer::loop(int id, bool vector, const std::string& width) {
   const Loop& l = loop_at(id);
   if (l.reduction >= 0) return reduction_loops(id, vector, width);
   if (l.lanes) return output_lanes(id);
-  if (id == k_.skewed) return skewed_rows(id);
+  if (id == k_.pipelined) return skewed_rows(id);
   fill_tiles(id);
   const std::string to = this->to(id), step = std::to_string(l.step);
   open("for (long " + l.symbol + " = " + from(id) + "; " + l.symbol + " < " + to + "; " + l.symbol + " += " + step +

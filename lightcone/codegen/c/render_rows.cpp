@@ -1,4 +1,4 @@
-// C text of reductions, begun, fed and folded each on its own, and of loops over skewed rows.
+// C text of reductions, begun, fed and folded each on its own, and of loops over pipelined rows.
 #include "lightcone/codegen/c/renderer.h"
 
 namespace lc::ir {
@@ -64,7 +64,7 @@ void CRenderer::feed_sums(int id) {
   const std::string base = l.symbol + "_", full = std::to_string(kLanes);
   carry(id, "CARRY");
   open("for (; " + base + " + " + full + " <= " + dim(l.extent) + "; " + base + " += " + full + ") {");
-  if (k_.skewed < 0) fetch_ahead(id, base);  // else the loop that all of them are asks for it
+  if (k_.pipelined < 0) fetch_ahead(id, base);  // else the loop that all of them are asks for it
   feed_vector(id);
   close();
   carry(id, "DONE");
@@ -109,7 +109,7 @@ void CRenderer::reduction_loops(int id, bool vector, const std::string& width) {
 // The body for the row that is `behind` the first loop's. It computes `values`; they, and `last`, read what was kept for
 // the row.
 void CRenderer::in_row(std::size_t behind, const std::vector<int>& values, int last, const Lines& body) {
-  const std::string row = loop_at(k_.skewed).symbol;
+  const std::string row = loop_at(k_.pipelined).symbol;
   line("const long " + row + " = " + row + "_t - " + std::to_string(behind) + ";");
   std::set<int> read{last};
   for (const int id : values)
@@ -126,13 +126,13 @@ void CRenderer::in_row(std::size_t behind, const std::vector<int>& values, int l
 }
 // If there is such a row.
 void CRenderer::for_row(std::size_t behind, const std::vector<int>& values, int last, const Lines& body) {
-  const std::string row = loop_at(k_.skewed).symbol + "_t", n = std::to_string(behind);
-  open("if (" + row + " >= " + from(k_.skewed) + " + " + n + " && " + row + " < " + to(k_.skewed) + " + " + n + ") {");
+  const std::string row = loop_at(k_.pipelined).symbol + "_t", n = std::to_string(behind);
+  open("if (" + row + " >= " + from(k_.pipelined) + " + " + n + " && " + row + " < " + to(k_.pipelined) + " + " + n + ") {");
   in_row(behind, values, last, body);
   close();
 }
 std::string CRenderer::kept(int id) {
-  return "v" + std::to_string(id) + "_[" + loop_at(k_.skewed).symbol + " % " + std::to_string(slots(k_)) + "]";
+  return "v" + std::to_string(id) + "_[" + loop_at(k_.pipelined).symbol + " % " + std::to_string(slots(k_)) + "]";
 }
 void CRenderer::once_a_row(const std::vector<int>& values) {
   straight(values, false, "");
@@ -151,8 +151,8 @@ int CRenderer::fed(const std::vector<Part>& body, std::size_t n) const {
 void CRenderer::run_as_one(const std::vector<Part>& body) {
   const auto cursor = [&](std::size_t n) { return loop_at(body[n].loop).symbol + "_"; };
   const std::size_t last = body.size() - 1;
-  const std::string row = loop_at(k_.skewed).symbol, n = std::to_string(last), full = std::to_string(kLanes);
-  open("if (stream && " + row + "_t >= " + from(k_.skewed) + " + " + n + " && " + row + "_t < " + to(k_.skewed) +
+  const std::string row = loop_at(k_.pipelined).symbol, n = std::to_string(last), full = std::to_string(kLanes);
+  open("if (stream && " + row + "_t >= " + from(k_.pipelined) + " + " + n + " && " + row + "_t < " + to(k_.pipelined) +
        ") {");
   open("{");
   in_row(last, values_in(loop_at(body[last].loop).body), fed(body, last), [&] {

@@ -1,4 +1,4 @@
-// Kernel IR as C text: render.cpp writes values, lanes and output loops, render_rows.cpp reductions and skewed rows.
+// Kernel IR as C text: render.cpp writes values, lanes and output loops, render_rows.cpp reductions and pipelined rows.
 #pragma once
 
 #include <functional>

@@ -65,9 +65,9 @@ class Renderer {
   Text t_;
   std::vector<std::string> buffers_, rows_;  // pointers to the elements; behind the operands stand the tiles
   std::vector<std::string> copies_;          // where the copies of each row begin
-  Value row_;                                // of the first of loops over skewed rows
+  Value row_;                                // of the first of loops over pipelined rows
   std::map<int, std::string> passed_;        // by value that is kept for later loops over a row: memory for it
-  std::map<int, std::string> cursor_;        // by loop over skewed rows: where it stands
+  std::map<int, std::string> cursor_;        // by loop over pipelined rows: where it stands
   std::map<int, Value> tile_end_;            // by loop through a tile
   Value origin_, stride_;                    // of the tile that is filled
   std::string out_;
@@ -313,7 +313,7 @@ void Renderer::reduction_loop(int id) {
   if (id == r.outer_loop) finish_sum(id);
 }
 
-// ---- loops over skewed rows -----------------------------------------------------------------------
+// ---- loops over pipelined rows -----------------------------------------------------------------------
 
 void Renderer::when(const Value& condition, const Body& body) {
   const std::string id = t_.fresh(), yes = "when" + id, done = "then" + id;
@@ -327,7 +327,7 @@ void Renderer::when(const Value& condition, const Body& body) {
 // What follows is of the row that is `behind` the first loop's: what was kept for it, and its own memory.
 void Renderer::in_row(std::size_t behind) {
   const Value row = row_ - static_cast<double>(behind);
-  symbols_[loop_at(k_.skewed).symbol] = row;
+  symbols_[loop_at(k_.pipelined).symbol] = row;
   for (const auto& [id, memory] : passed_)
     values_[id] = t_.load(memory, llvm::register_type(k_.instrs[static_cast<std::size_t>(id)].dtype),
                           t_.binary("urem", row, integer(slots(k_))), {});
@@ -342,7 +342,7 @@ void Renderer::once_a_row(const std::vector<int>& values) {
     const Value v = values_[id] = expression(k_.instrs[static_cast<std::size_t>(id)]);
     if (const auto kept = passed_.find(id); kept != passed_.end())
       t_.store(kept->second, v,
-               t_.binary("urem", symbols_.at(loop_at(k_.skewed).symbol), integer(slots(k_))));
+               t_.binary("urem", symbols_.at(loop_at(k_.pipelined).symbol), integer(slots(k_))));
   }
 }
 
@@ -453,7 +453,7 @@ void Renderer::fill(std::size_t t) {
 void Renderer::loop(int id) {
   const Loop& l = loop_at(id);
   if (l.reduction >= 0) return reduction_loop(id);
-  if (id == k_.skewed) return skewed_rows(id);
+  if (id == k_.pipelined) return skewed_rows(id);
   for (std::size_t t = 0; t < k_.tiles.size(); ++t)
     if (k_.tiles[t].across == id) fill(t);
   const auto [from, to] = range(id);

@@ -112,14 +112,14 @@ void pipeline_rows(Kernel& k, const Machine& m) {
   if (all > kept_bytes(m) || !read || !near(k, *read, rows, m)) return;
   fetch(k, loops, *read, m);
   k.rows = std::move(rows);
-  k.skewed = k.output_loops - 2;
+  k.pipelined = k.output_loops - 2;
 }
 
 int slots(const Kernel& k) { return static_cast<int>(std::bit_ceil(parts(k).size())); }
 
 std::vector<Part> parts(const Kernel& k) {
   std::vector<Part> all(1);
-  for (const Item& i : loop(k, k.skewed).body.items) {
+  for (const Item& i : loop(k, k.pipelined).body.items) {
     if (!i.is_loop) all.back().values.push_back(i.id);
     else all.back().loop = i.id, all.emplace_back();
   }

@@ -16,7 +16,6 @@ constexpr std::int64_t kShortest = 8, kShortestRow = 32;  // a few rows are read
 constexpr std::int64_t kLine = 64;         // bytes between the rows of a tile, so that they do not share a cache's sets
 constexpr std::int64_t kCollide = 512;
 constexpr std::int64_t kFewRounds = 64;  // of a loop that threads share out
-constexpr int kOrigin = 3000;            // number of the first symbol of a tile
 
 class Tiler {
  public:
@@ -106,7 +105,7 @@ void Tiler::nest(int across, std::int64_t side) {
   const bool turn = first && longest(along_) > longest(across);
   std::vector<Loop> all(old.begin(), old.begin() + across);
   const auto origins = [&](int id) {
-    Loop l{"i" + std::to_string(kOrigin + id), at(id).extent, {}};
+    Loop l = loop_over(kTileOrigins[static_cast<std::size_t>(id)], at(id).extent);
     l.step = side;
     all.push_back(std::move(l));
     return static_cast<int>(all.size()) - 1;

@@ -14,16 +14,6 @@ namespace {
 
 using io::elements_of;
 
-constexpr GgmlType kTypes[] = {
-    {0, "F32", 1, 4},         {1, "F16", 1, 2},         {2, "Q4_0", 32, 18},      {3, "Q4_1", 32, 20},
-    {6, "Q5_0", 32, 22},      {7, "Q5_1", 32, 24},      {8, "Q8_0", 32, 34},      {9, "Q8_1", 32, 36},
-    {10, "Q2_K", 256, 84},    {11, "Q3_K", 256, 110},   {12, "Q4_K", 256, 144},   {13, "Q5_K", 256, 176},
-    {14, "Q6_K", 256, 210},   {15, "Q8_K", 256, 292},   {16, "IQ2_XXS", 256, 66}, {17, "IQ2_XS", 256, 74},
-    {18, "IQ3_XXS", 256, 98}, {19, "IQ1_S", 256, 50},   {20, "IQ4_NL", 32, 18},   {21, "IQ3_S", 256, 110},
-    {22, "IQ2_S", 256, 82},   {23, "IQ4_XS", 256, 136}, {24, "I8", 1, 1},         {25, "I16", 1, 2},
-    {26, "I32", 1, 4},        {27, "I64", 1, 8},        {28, "F64", 1, 8},        {29, "IQ1_M", 256, 56},
-    {30, "BF16", 1, 2},       {34, "TQ1_0", 256, 54},   {35, "TQ2_0", 256, 66},   {39, "MXFP4", 32, 17}};
-
 constexpr std::size_t kMaxString = 64u << 20, kMaxKey = 65535;
 constexpr int kMaxRank = 8;
 
@@ -160,15 +150,6 @@ void place(GgufFile& g, const Reader& r, std::size_t size) {
 }
 
 }  // namespace
-
-const GgmlType* ggml_type(std::uint32_t type) {
-  const auto it = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const GgmlType& t) { return t.type == type; });
-  return it == std::end(kTypes) ? nullptr : it;
-}
-std::string_view ggml_type_name(std::uint32_t type) {
-  const GgmlType* t = ggml_type(type);
-  return t ? t->name : "?";
-}
 
 double GgufNumbers::operator[](std::size_t i) const {
   const std::size_t offset = i * each_;

@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "lightcone/io/checkpoints/quants.h"
 #include "lightcone/io/mapped_file.h"
 #include "lightcone/io/read_options.h"
 
@@ -66,14 +67,6 @@ struct GgufFile {
 GgufFile read_gguf(std::shared_ptr<const MappedFile> file, const ReadOptions& o = {});
 GgufFile read_gguf(const std::string& path, const ReadOptions& o = {});
 
-// ggml's element types: blocks of `elements` values in `bytes` bytes.
-struct GgmlType {
-  std::uint32_t type;
-  std::string_view name;
-  int elements, bytes;
-};
-const GgmlType* ggml_type(std::uint32_t type);  // null when unknown
-std::string_view ggml_type_name(std::uint32_t type);
 std::string str(const GgufValue& v, std::size_t limit = 60);  // shortened and printable, for people
 
 }  // namespace lc

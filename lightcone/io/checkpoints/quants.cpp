@@ -1,11 +1,12 @@
 #include "lightcone/io/checkpoints/quants.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <utility>
 
 #include "lightcone/core/dtype.h"
 #include "lightcone/core/error.h"
-#include "lightcone/core/quant.h"
-#include "lightcone/io/checkpoints/gguf.h"
 
 // The layouts are ggml's (ggml-common.h); each function turns one block into floats. Those that graphs
 // read in place are described in core/quant.h.
@@ -62,44 +63,78 @@ void bf16(const u8* b, float* y) {
 }
 
 using Block = void (*)(const u8*, float*);
-Block reader(std::uint32_t type) {
-  switch (type) {
-    case 0: return plain<float>;
-    case 1: return f16;
-    case 2: return block<QuantFormat::Q4_0>;
-    case 3: return block<QuantFormat::Q4_1>;
-    case 6: return block<QuantFormat::Q5_0>;
-    case 7: return block<QuantFormat::Q5_1>;
-    case 8: return block<QuantFormat::Q8_0>;
-    case 9: return q8_1;
-    case 10: return block<QuantFormat::Q2_K>;
-    case 11: return block<QuantFormat::Q3_K>;
-    case 12: return block<QuantFormat::Q4_K>;
-    case 13: return block<QuantFormat::Q5_K>;
-    case 14: return block<QuantFormat::Q6_K>;
-    case 15: return q8_k;
-    case 20: return iq4_nl;
-    case 23: return iq4_xs;
-    case 24: return plain<std::int8_t>;
-    case 25: return plain<std::int16_t>;
-    case 26: return plain<std::int32_t>;
-    case 27: return plain<std::int64_t>;
-    case 28: return plain<double>;
-    case 30: return bf16;
-    default: return nullptr;
-  }
+struct Row {
+  GgmlType type;
+  Block read = nullptr;  // null: it is known, but not read here
+};
+constexpr Row kOthers[] = {
+    {{0, "F32", 1, 4, DType::F32}, plain<float>},
+    {{1, "F16", 1, 2, DType::F16}, f16},
+    {{9, "Q8_1", 32, 36}, q8_1},
+    {{15, "Q8_K", 256, 292}, q8_k},
+    {{16, "IQ2_XXS", 256, 66}},
+    {{17, "IQ2_XS", 256, 74}},
+    {{18, "IQ3_XXS", 256, 98}},
+    {{19, "IQ1_S", 256, 50}},
+    {{20, "IQ4_NL", 32, 18}, iq4_nl},
+    {{21, "IQ3_S", 256, 110}},
+    {{22, "IQ2_S", 256, 82}},
+    {{23, "IQ4_XS", 256, 136}, iq4_xs},
+    {{24, "I8", 1, 1, DType::I8}, plain<std::int8_t>},
+    {{25, "I16", 1, 2}, plain<std::int16_t>},
+    {{26, "I32", 1, 4, DType::I32}, plain<std::int32_t>},
+    {{27, "I64", 1, 8, DType::I64}, plain<std::int64_t>},
+    {{28, "F64", 1, 8, DType::F64}, plain<double>},
+    {{29, "IQ1_M", 256, 56}},
+    {{30, "BF16", 1, 2, DType::BF16}, bf16},
+    {{34, "TQ1_0", 256, 54}},
+    {{35, "TQ2_0", 256, 66}},
+    {{39, "MXFP4", 32, 17}},
+};
+// These and the formats of core/quant.h, by ggml's number.
+constexpr auto kTypes = [] {
+  constexpr std::size_t formats = std::size(kQuantFormats);
+  std::array<Row, formats + std::size(kOthers)> all = {};
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    const auto row = [](const QuantInfo& q, Block read) -> Row {
+      return {{q.ggml, q.ggml_name, q.elements, q.bytes, {}, q.format}, read};
+    };
+    ((all[I] = row(kQuantFormats[I], block<kQuantFormats[I].format>)), ...);
+  }(std::make_index_sequence<formats>());
+  std::copy(std::begin(kOthers), std::end(kOthers), all.begin() + formats);
+  std::sort(all.begin(), all.end(), [](const Row& a, const Row& b) { return a.type.type < b.type.type; });
+  return all;
+}();
+static_assert(std::adjacent_find(kTypes.begin(), kTypes.end(), [](const Row& a, const Row& b) {
+                return a.type.type == b.type.type;
+              }) == kTypes.end());
+
+const Row* find(std::uint32_t type) {
+  const auto it = std::find_if(kTypes.begin(), kTypes.end(), [&](const Row& r) { return r.type.type == type; });
+  return it == kTypes.end() ? nullptr : &*it;
 }
 
 }  // namespace
 
-bool can_dequantize(std::uint32_t type) { return reader(type) != nullptr; }
+const GgmlType* ggml_type(std::uint32_t type) {
+  const Row* row = find(type);
+  return row ? &row->type : nullptr;
+}
+std::string_view ggml_type_name(std::uint32_t type) {
+  const Row* row = find(type);
+  return row ? row->type.name : "?";
+}
+
+bool can_dequantize(std::uint32_t type) {
+  const Row* row = find(type);
+  return row && row->read;
+}
 
 void dequantize_gguf(std::uint32_t type, const std::byte* data, std::int64_t elements, float* out) {
-  const GgmlType* t = ggml_type(type);
-  const Block read = reader(type);
-  if (!t || !read) throw Error("load", cat("values of type ", ggml_type_name(type), " cannot be read yet"));
+  const Row* row = find(type);
+  if (!row || !row->read) throw Error("load", cat("values of type ", ggml_type_name(type), " cannot be read yet"));
   const auto* b = reinterpret_cast<const u8*>(data);
-  for (std::int64_t i = 0; i < elements; i += t->elements, b += t->bytes) read(b, out + i);
+  for (std::int64_t i = 0; i < elements; i += row->type.elements, b += row->type.bytes) row->read(b, out + i);
 }
 
 }  // namespace lc

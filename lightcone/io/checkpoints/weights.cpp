@@ -104,15 +104,7 @@ class GgufWeightsReader {
       StoredTensor s{
           .shape = t.shape, .type = std::string(ggml_type_name(t.type)), .bytes = bytes.subspan(t.offset, t.bytes)};
       s.ggml = static_cast<int>(t.type);
-      if (s.type == "F32") s.dtype = DType::F32;
-      if (s.type == "F64") s.dtype = DType::F64;
-      if (s.type == "F16") s.dtype = DType::F16;
-      if (s.type == "BF16") s.dtype = DType::BF16;
-      if (s.type == "I8") s.dtype = DType::I8;
-      if (s.type == "I32") s.dtype = DType::I32;
-      if (s.type == "I64") s.dtype = DType::I64;
-      for (const QuantInfo& q : kQuantFormats)
-        if (s.type == q.ggml_name) s.quant = q.format;
+      if (const GgmlType* type = ggml_type(t.type)) s.dtype = type->dtype, s.quant = type->quant;
       w.tensors_.emplace(t.name, std::move(s));
     }
     w.format_ = "GGUF";

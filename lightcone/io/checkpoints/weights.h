@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "lightcone/core/dtype.h"
-#include "lightcone/core/op.h"
+#include "lightcone/core/quant.h"
 #include "lightcone/io/read_options.h"
 
 namespace lc {

@@ -99,18 +99,19 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
     if (o.progress) o.progress(stage, part);
   };
   const auto weights = std::make_shared<const Weights>(std::move(opened));
-  Llama m;
-  m.config_ = LlamaConfig::from(*weights);
-  if (o.layers > 0) m.config_.layers = std::min<std::int64_t>(m.config_.layers, o.layers);
-  m.shape_.context = o.context > 0 ? o.context : std::min<std::int64_t>(m.config_.context, 4096);
-  m.shape_.chunk = std::clamp<std::int64_t>(o.chunk, 1, m.shape_.context);
-  m.shape_.all_logits = o.all_logits;
-  m.shape_.cache = o.kv_cache;
-  m.tokenizer_ = find_tokenizer(*weights, o, m.config_.vocab);
+  const auto model = std::make_shared<Model>();
+  Model& m = *model;
+  m.config = LlamaConfig::from(*weights);
+  if (o.layers > 0) m.config.layers = std::min<std::int64_t>(m.config.layers, o.layers);
+  m.shape.context = o.context > 0 ? o.context : std::min<std::int64_t>(m.config.context, 4096);
+  m.shape.chunk = std::clamp<std::int64_t>(o.chunk, 1, m.shape.context);
+  m.shape.all_logits = o.all_logits;
+  m.shape.cache = o.kv_cache;
+  m.tokenizer = find_tokenizer(*weights, o, m.config.vocab);
 
   std::vector<Binding> bindings;
   const Graph g =
-      llama_graph(m.config_, m.shape_, [&](Graph& graph, const std::string& name, Shape shape) -> nn::Parameter {
+      llama_graph(m.config, m.shape, [&](Graph& graph, const std::string& name, Shape shape) -> nn::Parameter {
         const StoredTensor* t = weights->find(llama_file_name(*weights, name));
         if (!t) return {};
         check_tensor(*weights, name, *t, shape);
@@ -120,52 +121,53 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
         return nn::parameter(graph, name, std::move(shape), t->dtype.value_or(DType::U8), t->quant);
       });
   progress("compiling", 0);
-  m.program_ = compile(g, o.compiler ? *o.compiler : generic() | cpu({.threads = o.threads, .precision = o.precision}),
-                       {.observe = o.observe});
+  m.program = compile(g, o.compiler ? *o.compiler : generic() | cpu({.threads = o.threads, .precision = o.precision}),
+                      {.observe = o.observe});
   const bool tied =
       std::none_of(bindings.begin(), bindings.end(), [](const Binding& b) { return b.path == "lm_head.weight"; });
   for (const Binding& b : bindings) {
-    m.weight_bytes_ += b.bytes();
+    m.weight_bytes += b.bytes();
     // of an embedding table that is not the head as well, a token reads one row
-    if (b.path != "model.embed_tokens.weight" || tied) m.bytes_per_token_ += b.bytes();
-    if (b.convert) m.converted_bytes_ += b.bytes();
+    if (b.path != "model.embed_tokens.weight" || tied) m.bytes_per_token += b.bytes();
+    if (b.convert) m.converted_bytes += b.bytes();
   }
-  check_memory(m, o.memory_limit);
-  if (o.load_weights) give_all(m.program_, bindings, weights, [&](double part) { progress("loading", part); });
-  const auto f = std::make_shared<const std::vector<double>>(m.config_.rope_frequencies);
-  m.program_.load("rope.frequencies", f->data(), f->size() * 8, f);
+  const Llama llama(model);
+  check_memory(llama, o.memory_limit);
+  if (o.load_weights) give_all(m.program, bindings, weights, [&](double part) { progress("loading", part); });
+  const auto f = std::make_shared<const std::vector<double>>(m.config.rope_frequencies);
+  m.program.load("rope.frequencies", f->data(), f->size() * 8, f);
   progress("loading", 1);
-  return m;
+  return llama;
 }
 
 const Tokenizer& Llama::tokenizer() const {
-  if (!tokenizer_)
+  if (!model_->tokenizer)
     throw Error("tokenizer",
                 "the checkpoint holds no tokenizer and none lies beside it: name one with --tokenizer FILE");
-  return *tokenizer_;
+  return *model_->tokenizer;
 }
 
 bool Llama::ends(int token) const {
-  return std::find(config_.eos.begin(), config_.eos.end(), token) != config_.eos.end() ||
-         (tokenizer_ && tokenizer_->is_end(token));
+  const std::vector<int>& eos = config().eos;
+  return std::find(eos.begin(), eos.end(), token) != eos.end() || (has_tokenizer() && tokenizer().is_end(token));
 }
 
-LlamaSession::LlamaSession(const Llama& model)
-    : model_(&model), context_(model.program()), compiled_(model.program().interpreted() == 0) {
-  tokens_.reserve(static_cast<std::size_t>(model.shape().context));  // feeding one token allocates nothing
-  ids_.reserve(static_cast<std::size_t>(model.shape().chunk));
+LlamaSession::LlamaSession(Llama model)
+    : model_(std::move(model)), context_(model_.program()), compiled_(model_.program().interpreted() == 0) {
+  tokens_.reserve(static_cast<std::size_t>(model_.shape().context));  // feeding one token allocates nothing
+  ids_.reserve(static_cast<std::size_t>(model_.shape().chunk));
 }
 
-std::int64_t LlamaSession::room() const { return model_->shape().context - static_cast<std::int64_t>(tokens_.size()); }
+std::int64_t LlamaSession::room() const { return model_.shape().context - static_cast<std::int64_t>(tokens_.size()); }
 
 std::span<const float> LlamaSession::feed(std::span<const int> tokens) {
-  const LlamaShape& s = model_->shape();
+  const LlamaShape& s = model_.shape();
   if (tokens.empty()) throw Error("feed", "no tokens");
   if (static_cast<std::int64_t>(tokens.size()) > room())
     throw Error("feed", cat(tokens.size(), " tokens after ", tokens_.size(), " do not fit the context of ", s.context));
   for (int t : tokens)
-    if (t < 0 || t >= model_->config().vocab)
-      throw Error("feed", cat("token ", t, " is outside the vocabulary of ", model_->config().vocab));
+    if (t < 0 || t >= model_.config().vocab)
+      throw Error("feed", cat("token ", t, " is outside the vocabulary of ", model_.config().vocab));
   logits_.clear();
   std::span<const float> last;
   const auto past = static_cast<std::int64_t>(tokens_.size());
@@ -182,7 +184,7 @@ std::span<const float> LlamaSession::feed(std::span<const int> tokens) {
 // The logits of some tokens behind `past` others.
 std::span<const float> LlamaSession::step(std::span<const int> tokens, std::int64_t past) {
   ids_.assign(tokens.begin(), tokens.end());
-  if (model_->program().has_symbol("seq")) context_.bind("seq", static_cast<std::int64_t>(tokens.size()));  // else it is 1
+  if (model_.program().has_symbol("seq")) context_.bind("seq", static_cast<std::int64_t>(tokens.size()));  // else it is 1
   context_.bind("past", past);
   context_.set("tokens", ids_).run();
   std::span<const float> logits;

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lightcone/backends/cpu/cpu.h"
@@ -48,32 +49,42 @@ struct LlamaOptions {
   std::function<void(std::string_view stage, double part)> progress = {};
 };
 
+// A handle: copies and sessions share the model, which lives as long as any of them. Moving one copies it, so that a
+// Llama always has a model.
 class Llama {
  public:
   static Llama load(const std::string& path, const LlamaOptions& o = {});
   static Llama load(Weights weights, const LlamaOptions& o = {});
 
-  const LlamaConfig& config() const { return config_; }
-  const LlamaShape& shape() const { return shape_; }
-  const Program& program() const { return program_; }
+  Llama(const Llama&) = default;
+  Llama& operator=(const Llama&) = default;
+
+  const LlamaConfig& config() const { return model_->config; }
+  const LlamaShape& shape() const { return model_->shape; }
+  const Program& program() const { return model_->program; }
   const Tokenizer& tokenizer() const;  // Error when there is none
-  bool has_tokenizer() const { return tokenizer_ != nullptr; }
-  bool ends(int token) const;                                       // an end-of-text token
-  std::size_t weight_bytes() const { return weight_bytes_; }        // as they are stored, or unpacked
-  std::size_t bytes_per_token() const { return bytes_per_token_; }  // of them, read for each token
-  std::size_t converted_bytes() const { return converted_bytes_; }  // of it, unpacked into memory at load
+  bool has_tokenizer() const { return model_->tokenizer != nullptr; }
+  bool ends(int token) const;                                              // an end-of-text token
+  std::size_t weight_bytes() const { return model_->weight_bytes; }        // as they are stored, or unpacked
+  std::size_t bytes_per_token() const { return model_->bytes_per_token; }  // of them, read for each token
+  std::size_t converted_bytes() const { return model_->converted_bytes; }  // of it, unpacked into memory at load
 
  private:
-  LlamaConfig config_;
-  LlamaShape shape_;
-  Program program_;
-  std::shared_ptr<const Tokenizer> tokenizer_;
-  std::size_t weight_bytes_ = 0, bytes_per_token_ = 0, converted_bytes_ = 0;
+  struct Model {
+    LlamaConfig config;
+    LlamaShape shape;
+    Program program;
+    std::shared_ptr<const Tokenizer> tokenizer;
+    std::size_t weight_bytes = 0, bytes_per_token = 0, converted_bytes = 0;
+  };
+  explicit Llama(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
+
+  std::shared_ptr<const Model> model_;
 };
 
 class LlamaSession {
  public:
-  explicit LlamaSession(const Llama& model);
+  explicit LlamaSession(Llama model);
   // Appends tokens and returns the logits of the last one, or of all of them when the model was
   // loaded with all_logits: [vocab] or [tokens.size(), vocab], valid until the next call. Logits that are NaN are an
   // Error that names the layer they come from. After an Error the tokens count as never given.
@@ -85,7 +96,7 @@ class LlamaSession {
   Context& context() { return context_; }
 
  private:
-  const Llama* model_;
+  Llama model_;
   std::span<const float> step(std::span<const int> tokens, std::int64_t past);
 
   Context context_;

@@ -67,8 +67,10 @@ lc::Tensor make_input(Graph& g, const char* name, const Shape& s, DType dtype, s
                       const At& at);
 lc::Shape reshape_to(lc::Tensor t, const Shape& s);
 lc::Shape stretch_to(lc::Tensor t, const Shape& s);
-// The range of a named extent, the same in the whole program. Without it: 1 to 4096. An Error when
-// the name is in use with another range.
+// The range of a named extent in one graph. An Error when the graph has the name with another range already.
+void bound(Graph& g, const char* name, std::int64_t low, std::int64_t high);
+// The same for every graph that does not say otherwise, in the whole program. Without it: 1 to 4096. An Error when the
+// name is in use with another range.
 void bound(const char* name, std::int64_t low, std::int64_t high);
 
 template <class E, Dim... D>

@@ -12,6 +12,26 @@ std::string text(const Shape& s) {
   return t.s;
 }
 
+// The symbol of that name in an expression.
+const lc::Dim::Atom* find(const lc::Dim& d, std::string_view name) {
+  for (const lc::Dim::Term& t : d.terms())
+    for (const lc::Dim::Atom* f : t.factors) {
+      if (f->kind == lc::Dim::Kind::Symbol && !f->is_index && f->name == name) return f;
+      for (const lc::Dim* inside : {&f->a, &f->b})
+        if (const lc::Dim::Atom* found = find(*inside, name)) return found;
+    }
+  return nullptr;
+}
+// What a name stands for where it is used already. Inputs bring names into a graph; bound() does with a value that
+// nobody reads.
+const lc::Dim::Atom* find(const Graph& g, std::string_view name) {
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (g[id].op == Op::Input || g[id].op == Op::Index)
+      for (const lc::Dim& d : g[id].shape)
+        if (const lc::Dim::Atom* found = find(d, name)) return found;
+  return nullptr;
+}
+
 struct Ranges {
   std::mutex lock;
   std::map<std::string, Bounds> of;
@@ -20,7 +40,8 @@ Ranges& ranges() {
   static Ranges r;
   return r;
 }
-lc::Dim symbol(const char* name) {
+lc::Dim symbol(const Graph& g, const char* name) {
+  if (const lc::Dim::Atom* used = find(g, name)) return lc::Dim::from(used);
   Ranges& r = ranges();
   const std::lock_guard hold(r.lock);
   const Bounds b = r.of.try_emplace(name, Bounds{1, 4096}).first->second;
@@ -35,7 +56,19 @@ void bound(const char* name, std::int64_t low, std::int64_t high) {
   const Bounds b = r.of.try_emplace(name, Bounds{low, high}).first->second;
   if (b.lo != low || b.hi != high)
     throw Error("bound",
-                cat("'", name, "' is in use from ", b.lo, " to ", b.hi, "; bound it before its first use, once"));
+                cat("'", name, "' is in use from ", b.lo, " to ", b.hi,
+                    "; bound it before its first use, once, or with bound(graph, ...) for one graph"));
+}
+
+void bound(Graph& g, const char* name, std::int64_t low, std::int64_t high) {
+  if (low == high) throw Error("bound", cat("'", name, "' is always ", low, ": write the number instead of the name"));
+  if (const lc::Dim::Atom* used = find(g, name)) {
+    const Bounds b = used->bounds;
+    if (b.lo == low && b.hi == high) return;
+    throw Error("bound", cat("'", name, "' is in use in this graph from ", b.lo, " to ", b.hi,
+                             "; bound it before the first tensor that has it, once"));
+  }
+  g.index({lc::Dim::symbol(name, low, high)}, 0);
 }
 
 lc::Tensor check_as(lc::Tensor t, const Shape& to, DType dtype, const At& at) {
@@ -59,7 +92,7 @@ lc::Tensor make_input(Graph& g, const char* name, const Shape& s, DType dtype, s
   auto next = dims.begin();
   for (int i = 0; i < s.rank; ++i) {
     if (s.d[i].number()) shape.push_back(s.d[i].n);
-    else if (s.d[i].named()) shape.push_back(symbol(s.d[i].name));
+    else if (s.d[i].named()) shape.push_back(symbol(g, s.d[i].name));
     else if (next != dims.end()) shape.push_back(*next++);
     else throw Error("input", cat("'", name, "' of ", text(s), " needs a number for each ?"));
   }
@@ -75,7 +108,7 @@ namespace {
 lc::Dim own(const lc::Tensor& t, const char* name) {
   for (const lc::Dim& d : t.shape())
     if (d.name() == name) return d;
-  return symbol(name);
+  return symbol(t.graph(), name);
 }
 
 }  // namespace

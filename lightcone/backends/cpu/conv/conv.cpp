@@ -5,6 +5,7 @@
 #include "lightcone/backends/cpu/conv/depthwise.h"
 #include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/backends/cpu/loops/epilogue.h"
+#include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::host {
 
@@ -16,9 +17,6 @@ constexpr i64 kNarrowest = 8;   // the smallest nr
 constexpr i64 kMostPixels = 1024;  // of a task, whatever the caches
 constexpr i64 kPackStrip = 12;  // cycles that packing a strip of pixels takes for each tap
 constexpr i64 kTask = 20;       // what a task costs beside, for each tap
-
-i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
-i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
 
 // Products whose weights are the same follow each other: `images` of each of `groups`.
 struct DirectJob {

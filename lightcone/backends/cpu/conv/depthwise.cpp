@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "lightcone/backends/cpu/loops/epilogue.h"
+#include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::host {
 namespace {
@@ -17,9 +18,6 @@ constexpr i64 kMostCopied = 1 << 15;  // floats that one row of the output may n
 constexpr i64 kGroup = 16;            // small bands that are copied at a time
 constexpr i64 kTask = 1 << 14;        // multiplications worth handing to a thread
 constexpr i64 kTasks = 4;             // of a worker, about
-
-i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
-i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
 
 bool is_padded(const ConvPlan::Pixel& p) {
   return !(p.lo == Dim(-ConvPlan::kFar)) || !(p.hi == Dim(ConvPlan::kFar));

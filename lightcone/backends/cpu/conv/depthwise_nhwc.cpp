@@ -5,6 +5,7 @@
 #include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/backends/cpu/conv/depthwise.h"
 #include "lightcone/backends/cpu/loops/epilogue.h"
+#include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::host {
 namespace {
@@ -14,8 +15,6 @@ constexpr i64 kSegment = 16;         // pixels whose taps' addresses are found a
 constexpr i64 kAddresses = 1 << 10;  // at most
 constexpr i64 kTask = 1 << 14;       // multiplications worth handing to a thread
 constexpr i64 kTasks = 4;            // of a worker, about
-
-i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
 
 class DepthwiseLastKernel final : public Kernel {
  public:

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lightcone/backends/cpu/products/rounding.h"
+
 namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-
-i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
 
 // Sizes that must be constants.
 struct Numbers {

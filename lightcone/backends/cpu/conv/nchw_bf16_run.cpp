@@ -3,6 +3,7 @@
 
 #include "lightcone/backends/cpu/conv/nchw_bf16.h"
 #include "lightcone/backends/cpu/loops/epilogue.h"
+#include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::host {
 namespace {
@@ -11,9 +12,6 @@ using i64 = std::int64_t;
 using Word = std::uint32_t;  // a pair
 constexpr i64 kGroup = 16;
 constexpr i64 kBlock = kTileDepth / 2;  // pairs packed at a time
-
-i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
-i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
 
 // The pixels of some images, one behind the other, are the columns of one product.
 struct Job {

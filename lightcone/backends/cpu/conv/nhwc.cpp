@@ -4,6 +4,7 @@
 
 #include "lightcone/backends/cpu/conv/depthwise.h"
 #include "lightcone/backends/cpu/loops/epilogue.h"
+#include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::host {
 namespace {
@@ -11,8 +12,6 @@ namespace {
 using i64 = std::int64_t;
 constexpr i64 kCopyTask = 1 << 13;
 constexpr i64 kMostImages = i64{1} << 32;  // scratch and the way do not change beyond
-
-i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
 
 std::optional<i64> number(const Dim& d) { return d.constant(); }
 

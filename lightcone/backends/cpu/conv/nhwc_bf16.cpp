@@ -5,14 +5,13 @@
 #include "lightcone/backends/cpu/products/dense_unit.h"
 #include "lightcone/backends/cpu/conv/depthwise.h"
 #include "lightcone/backends/cpu/loops/epilogue.h"
+#include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
 using Word = std::uint32_t;     // a pair of channels
-
-i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
 
 i64 channel_words(const NhwcShape& s) { return (s.sums.back().extent + 1) / 2; }
 

@@ -4,6 +4,7 @@
 
 #include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/backends/cpu/loops/epilogue.h"
+#include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::host {
 namespace {
@@ -15,8 +16,6 @@ constexpr i64 kChunk = 4;     // panels after which the epilogue runs, while the
 constexpr i64 kWeights = 16;  // cycles that a tap's weights cost a task
 constexpr i64 kTask = 20;     // what a task costs beside, for each tap
 constexpr i64 kRounds = 4;    // more rounds of smaller tasks than the fewest that are tried
-
-i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
 
 }  // namespace
 

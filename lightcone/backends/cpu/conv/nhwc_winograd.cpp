@@ -6,6 +6,7 @@
 
 #include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/backends/cpu/loops/epilogue.h"
+#include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::host {
 namespace {
@@ -16,9 +17,6 @@ constexpr i64 kFewest = 128, kMost = 512;  // tiles of a block
 constexpr i64 kTilesTask = 4, kChannelsTask = 16;
 // Channels added before a product is stored: it decides bits.
 constexpr i64 kChannelsStep = 128;
-
-i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
-i64 up(i64 v, i64 to) { return parts(v, to) * to; }
 
 bool fits(const NhwcShape& s) {
   if (!s.copy || s.channel_step != 1 || s.sums.size() != 3 || s.depth != 9 * s.channels) return false;

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "lightcone/backends/cpu/conv/conv.h"
+#include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::host {
 namespace {
@@ -15,9 +16,6 @@ constexpr i64 kFewPixels = 1024;     // without overlap, strips packed for L1 ar
 constexpr i64 kStrips = 8;           // of a task, at most
 constexpr i64 kChannelsTask = 16;    // that a task copies
 constexpr i64 kSlack = 64;           // behind the last plane: what the last vectors read
-
-i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
-i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
 
 i64 most_copied(const ConvRun& run) { return run.blocking.shared(16) / 4; }  // floats
 // Strips of a task, at most: what it computes of a panel stays in the first-level cache.

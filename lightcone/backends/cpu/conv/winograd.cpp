@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "lightcone/backends/cpu/conv/conv.h"
+#include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::host {
 namespace {
@@ -19,9 +20,6 @@ constexpr i64 kFewTasks = 8;      // with fewer, threads would wait for each oth
 constexpr i64 kPart = 16;         // channels of an image task
 constexpr i64 kPad = 16;          // a panel's last vector is wider than the panel
 constexpr i64 kPoints = 36, kOut = 4;
-
-i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
-i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
 
 // Filters worth keeping transformed: they lie in the second-level cache for the most part.
 i64 most_kept(const Blocking& b) { return b.half() * 9 / 2 / kPoints; }

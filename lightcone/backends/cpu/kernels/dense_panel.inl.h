@@ -33,7 +33,7 @@ using PanelStepOf = PanelStep<Codec<T>::scaled, int8_format(T).arithmetic == Ari
 template <WeightType T>
 inline void code_bytes(const u8* block, int sub, int i, u8* to) {
   typedef u8 vb __attribute__((vector_size(WIDTH)));
-  constexpr int mask = (1 << Codec<T>::bits) - 1, bias = T == WeightType::Q8_0 ? 128 : 0;
+  constexpr int mask = (1 << Codec<T>::bits) - 1, bias = Codec<T>::format.q.is_signed ? 128 : 0;
   const vi code = (Codec<T>::codes(block, sub, i) + bias) & mask;
 #if WIDTH == 16
   auto v = reinterpret_cast<vb>(_mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(code)));

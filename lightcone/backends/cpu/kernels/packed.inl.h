@@ -47,7 +47,7 @@ template <WeightType T>
 struct PackedStep {
   static constexpr PackedLayout layout = packed_layout(T);
   static constexpr bool has_min = packed_has_minima(T);
-  static constexpr int scaled = T == WeightType::Q6_K ? 16 : 32;
+  static constexpr int scaled = Codec<T>::scaled;
   const u8 *block, *step;
   int index, lane;  // of the step in its block; of the first row of the sixteen
 
@@ -79,8 +79,8 @@ struct PackedStep {
   // The code as a number.
   vf code(int k) const {
     if constexpr (T == WeightType::Q8_0) return byte(k);
-    constexpr int bits = T == WeightType::Q6_K ? 6 : T == WeightType::Q5_K ? 5 : 4;
-    constexpr float offset = T == WeightType::Q4_0 ? -8 : T == WeightType::Q6_K ? -32 : 0;
+    constexpr int bits = Codec<T>::bits;
+    constexpr float offset = static_cast<float>(Codec<T>::format.q.bias);
 #if WIDTH == 16
     const vf low = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     const auto t = reinterpret_cast<__m512>(low + offset);
@@ -177,19 +177,10 @@ void packed_plain_rows(const Gemm& g, i64 group, int lane, i64 m0) {
   for (int m = 0; m < M; ++m) put_rows(g, m0 + m, group * PackedLayout::rows + lane, added(acc[m]));
 }
 
+constexpr bool packed_not_exact(WeightType t) { return packed_layout(t).block > 0 && not_exact(t); }
 template <class F>
-inline auto with_packed_type(WeightType t, const F& f) {
-  switch (t) {
-    case WeightType::F32: return f.template operator()<WeightType::F32>();
-    case WeightType::F16: return f.template operator()<WeightType::F16>();
-    case WeightType::BF16: return f.template operator()<WeightType::BF16>();
-    case WeightType::Q8_0: return f.template operator()<WeightType::Q8_0>();
-    case WeightType::Q4_0: return f.template operator()<WeightType::Q4_0>();
-    case WeightType::Q4_K: return f.template operator()<WeightType::Q4_K>();
-    case WeightType::Q5_K: return f.template operator()<WeightType::Q5_K>();
-    case WeightType::Q6_K: return f.template operator()<WeightType::Q6_K>();
-    default: __builtin_unreachable();
-  }
+inline void with_packed_type(WeightType t, const F& f) {
+  with_type_among<packed_not_exact>(t, f);
 }
 
 // Sums of 32 operands each, which carry the minima.

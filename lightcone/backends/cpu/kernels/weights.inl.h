@@ -9,12 +9,13 @@
 #pragma once
 
 #include "lightcone/backends/cpu/kernels/vector.inl.h"
+#include "lightcone/backends/cpu/products/weight_formats.h"
 
 namespace lc::host {
 namespace {
 
 using u8 = std::uint8_t;
-constexpr bool is_quantised(WeightType t) { return t > WeightType::BF16; }
+constexpr bool is_quantised(WeightType t) { return block_format(t) != nullptr; }
 constexpr int kStep = 32;  // elements a step
 
 inline std::uint32_t word(const u8* p) {
@@ -54,15 +55,16 @@ struct Scales {
   float a[N], b[N];
 };
 
-// What differs between the formats: elements and bytes of a block, bits of a code, for how many
-// values a scale holds, the scales of a block, WIDTH codes beginning at value i of step `sub`.
+// What differs between the formats: bits of a code, for how many values a scale holds, the scales of a block, WIDTH
+// codes beginning at value i of step `sub`. Sizes and places are core/quant.h's.
 template <WeightType T>
 struct Codec;
 
-template <int Bytes, int Bits>
-struct SmallBlock {
-  static constexpr int elements = 32, size = Bytes, bits = Bits, scaled = 32;
-  using Scale = Scales<1>;
+template <WeightType T, int Bits, int Scaled>
+struct BlockCodec {
+  static constexpr const QuantInfo& format = *block_format(T);
+  static constexpr int elements = format.elements, size = format.bytes, bits = Bits, scaled = Scaled;
+  using Scale = Scales<elements / Scaled>;
 };
 inline vi nibbles(const u8* p, int i) { return field(p, i % 16, i / 16 * 4); }
 inline vi fifth_bits(const u8* p, int i) {  // of 32 values in one word, at bit 4; what lies above does not matter
@@ -78,37 +80,37 @@ inline vi fifth_bits(const u8* p, int i) {  // of 32 values in one word, at bit 
 #endif
 }
 
-template <>
-struct Codec<WeightType::Q4_0> : SmallBlock<18, 4> {
-  static Scale scales(const u8* p) { return {{half(p)}, {-8 * half(p)}}; }
-  static vi codes(const u8* p, int, int i) { return nibbles(p + 2, i); }
+// One scale and perhaps one minimum, and codes of nibbles and perhaps of fifth bits.
+template <WeightType T, int Bits>
+struct SmallBlock : BlockCodec<T, Bits, 32> {
+  using B = BlockCodec<T, Bits, 32>;
+  static typename B::Scale scales(const u8* p) {
+    const float d = half(p + B::format.d);
+    if constexpr (B::format.d_min >= 0) return {{d}, {half(p + B::format.d_min)}};
+    else return {{d}, {static_cast<float>(B::format.q.bias) * d}};
+  }
+  static vi codes(const u8* p, int, int i) {
+    const vi low = nibbles(p + B::format.q.low.at, i);
+    if constexpr (Bits == 4) return low;
+    else return joined(low, 4, fifth_bits(p + B::format.q.high.at, i));
+  }
 };
 template <>
-struct Codec<WeightType::Q4_1> : SmallBlock<20, 4> {
-  static Scale scales(const u8* p) { return {{half(p)}, {half(p + 2)}}; }
-  static vi codes(const u8* p, int, int i) { return nibbles(p + 4, i); }
-};
+struct Codec<WeightType::Q4_0> : SmallBlock<WeightType::Q4_0, 4> {};
 template <>
-struct Codec<WeightType::Q5_0> : SmallBlock<22, 5> {
-  static Scale scales(const u8* p) { return {{half(p)}, {-16 * half(p)}}; }
-  static vi codes(const u8* p, int, int i) { return joined(nibbles(p + 6, i), 4, fifth_bits(p + 2, i)); }
-};
+struct Codec<WeightType::Q4_1> : SmallBlock<WeightType::Q4_1, 4> {};
 template <>
-struct Codec<WeightType::Q5_1> : SmallBlock<24, 5> {
-  static Scale scales(const u8* p) { return {{half(p)}, {half(p + 2)}}; }
-  static vi codes(const u8* p, int, int i) { return joined(nibbles(p + 8, i), 4, fifth_bits(p + 4, i)); }
-};
+struct Codec<WeightType::Q5_0> : SmallBlock<WeightType::Q5_0, 5> {};
 template <>
-struct Codec<WeightType::Q8_0> : SmallBlock<34, 8> {
-  static Scale scales(const u8* p) { return {{half(p)}, {0}}; }
-  static vi codes(const u8* p, int, int i) { return bytes(reinterpret_cast<const std::int8_t*>(p) + 2 + i); }
+struct Codec<WeightType::Q5_1> : SmallBlock<WeightType::Q5_1, 5> {};
+template <>
+struct Codec<WeightType::Q8_0> : BlockCodec<WeightType::Q8_0, 8, 32> {
+  static Scale scales(const u8* p) { return {{half(p + format.d)}, {0}}; }
+  static vi codes(const u8* p, int, int i) {
+    return bytes(reinterpret_cast<const std::int8_t*>(p) + format.q.low.at + i);
+  }
 };
 
-template <int Bytes, int Bits, int Scaled>
-struct LargeBlock {
-  static constexpr int elements = 256, size = Bytes, bits = Bits, scaled = Scaled;
-  using Scale = Scales<256 / Scaled>;
-};
 // Eight six-bit scales and minima, as Q4_K and Q5_K pack them into twelve bytes.
 inline Scales<8> six_bit_scales(const u8* p) {
   const std::uint32_t w0 = word(p + 4), w1 = word(p + 8), w2 = word(p + 12);
@@ -122,57 +124,60 @@ inline Scales<8> six_bit_scales(const u8* p) {
   return s;
 }
 template <>
-struct Codec<WeightType::Q4_K> : LargeBlock<144, 4, 32> {
+struct Codec<WeightType::Q4_K> : BlockCodec<WeightType::Q4_K, 4, 32> {
   static Scale scales(const u8* p) { return six_bit_scales(p); }
-  static vi codes(const u8* p, int sub, int i) { return field(p + 16 + sub / 2 * 32, i, sub % 2 * 4); }
+  static vi codes(const u8* p, int sub, int i) { return field(p + format.q.low.at + sub / 2 * 32, i, sub % 2 * 4); }
 };
 template <>
-struct Codec<WeightType::Q5_K> : LargeBlock<176, 5, 32> {
+struct Codec<WeightType::Q5_K> : BlockCodec<WeightType::Q5_K, 5, 32> {
   static Scale scales(const u8* p) { return six_bit_scales(p); }
   static vi codes(const u8* p, int sub, int i) {
-    return joined(field(p + 48 + sub / 2 * 32, i, sub % 2 * 4), 4, field(p + 16, i, sub - 4));
+    const vi low = field(p + format.q.low.at + sub / 2 * 32, i, sub % 2 * 4);
+    return joined(low, 4, field(p + format.q.high.at, i, sub - 4));
   }
 };
 template <>
-struct Codec<WeightType::Q6_K> : LargeBlock<210, 6, 16> {
+struct Codec<WeightType::Q6_K> : BlockCodec<WeightType::Q6_K, 6, 16> {
   static Scale scales(const u8* p) {
-    const float d = half(p + 208);
+    const float d = half(p + format.d);
     Scale s;
     for (int j = 0; j < 16; ++j) {
-      s.a[j] = d * static_cast<float>(static_cast<std::int8_t>(p[192 + j]));
-      s.b[j] = -32 * s.a[j];
+      s.a[j] = d * static_cast<float>(static_cast<std::int8_t>(p[format.scale.low.at + j]));
+      s.b[j] = static_cast<float>(format.q.bias) * s.a[j];
     }
     return s;
   }
   static vi codes(const u8* p, int sub, int i) {
     const vi low = field(p + sub / 4 * 64 + sub % 2 * 32, i, sub % 4 / 2 * 4);
-    return joined(low, 4, field(p + 128 + sub / 4 * 32, i, sub % 4 * 2 - 4));
+    return joined(low, 4, field(p + format.q.high.at + sub / 4 * 32, i, sub % 4 * 2 - 4));
   }
 };
 template <>
-struct Codec<WeightType::Q2_K> : LargeBlock<84, 2, 16> {
+struct Codec<WeightType::Q2_K> : BlockCodec<WeightType::Q2_K, 2, 16> {
   static Scale scales(const u8* p) {
-    const float d = half(p + 80), m = -half(p + 82);
+    const float d = half(p + format.d), m = -half(p + format.d_min);
     Scale s;
     for (int j = 0; j < 16; ++j) s.a[j] = d * static_cast<float>(p[j] & 15), s.b[j] = m * static_cast<float>(p[j] >> 4);
     return s;
   }
-  static vi codes(const u8* p, int sub, int i) { return field(p + 16 + sub / 4 * 32, i, sub % 4 * 2); }
+  static vi codes(const u8* p, int sub, int i) { return field(p + format.q.low.at + sub / 4 * 32, i, sub % 4 * 2); }
 };
 template <>
-struct Codec<WeightType::Q3_K> : LargeBlock<110, 3, 16> {
+struct Codec<WeightType::Q3_K> : BlockCodec<WeightType::Q3_K, 3, 16> {
   static Scale scales(const u8* p) {
-    const float d = half(p + 108);
+    const float d = half(p + format.d);
     Scale s;
     for (int j = 0; j < 16; ++j) {
-      const int low = p[96 + j % 8] >> (j / 8 * 4) & 15, high = p[104 + j % 4] >> (j / 4 * 2) & 3;
-      s.a[j] = d * static_cast<float>((low | high << 4) - 32);
-      s.b[j] = -4 * s.a[j];
+      const int low = p[format.scale.low.at + j % 8] >> (j / 8 * 4) & 15,
+                high = p[format.scale.high.at + j % 4] >> (j / 4 * 2) & 3;
+      s.a[j] = d * static_cast<float>((low | high << 4) + format.scale.bias);
+      s.b[j] = static_cast<float>(format.q.bias) * s.a[j];
     }
     return s;
   }
   static vi codes(const u8* p, int sub, int i) {
-    return joined(field(p + 32 + sub / 4 * 32, i, sub % 4 * 2), 2, field(p, i, sub - 2));
+    const vi low = field(p + format.q.low.at + sub / 4 * 32, i, sub % 4 * 2);
+    return joined(low, 2, field(p + format.q.high.at, i, sub - 2));
   }
 };
 
@@ -225,26 +230,26 @@ struct Plain<WeightType::BF16> {
   static float one(const std::byte* p, i64 i) { return bf16_to_f32(reinterpret_cast<const std::uint16_t*>(p)[i]); }
 };
 
-// Calls f.template operator()<T>() for the type.
+// Calls f.template operator()<T>() for the type, one of those for which `among` is true.
+template <auto among, class F>
+inline void with_type_among(WeightType t, const F& f) {
+  const auto try_one = [&]<WeightType T>() {
+    if constexpr (among(T)) {
+      if (t == T) f.template operator()<T>();
+      return t == T;
+    } else {
+      return false;
+    }
+  };
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    if (!(try_one.template operator()<kWeightFormats[I].type>() || ...)) __builtin_unreachable();
+  }(std::make_index_sequence<std::size(kWeightFormats)>());
+}
+// Of signed bytes exact products have panels of their own.
+constexpr bool not_exact(WeightType t) { return t != WeightType::I8; }
 template <class F>
-inline auto with_type(WeightType t, const F& f) {
-  switch (t) {
-    case WeightType::F32: return f.template operator()<WeightType::F32>();
-    case WeightType::F16: return f.template operator()<WeightType::F16>();
-    case WeightType::BF16: return f.template operator()<WeightType::BF16>();
-    case WeightType::Q4_0: return f.template operator()<WeightType::Q4_0>();
-    case WeightType::Q4_1: return f.template operator()<WeightType::Q4_1>();
-    case WeightType::Q5_0: return f.template operator()<WeightType::Q5_0>();
-    case WeightType::Q5_1: return f.template operator()<WeightType::Q5_1>();
-    case WeightType::Q8_0: return f.template operator()<WeightType::Q8_0>();
-    case WeightType::Q2_K: return f.template operator()<WeightType::Q2_K>();
-    case WeightType::Q3_K: return f.template operator()<WeightType::Q3_K>();
-    case WeightType::Q4_K: return f.template operator()<WeightType::Q4_K>();
-    case WeightType::Q5_K: return f.template operator()<WeightType::Q5_K>();
-    case WeightType::Q6_K: return f.template operator()<WeightType::Q6_K>();
-    case WeightType::I8: break;  // exact products have panels of their own
-  }
-  __builtin_unreachable();
+inline void with_type(WeightType t, const F& f) {
+  with_type_among<not_exact>(t, f);
 }
 
 }  // namespace

@@ -22,20 +22,9 @@
 #include <vector>
 
 #include "lightcone/backends/cpu/products/gemm.h"
+#include "lightcone/backends/cpu/products/weight_formats.h"
 
 namespace lc::host {
-
-enum class Arithmetic : std::uint8_t {
-  Bf16,
-  Split2,
-  Split3,
-  Int8Step32,
-  Int8Step32Min,
-  Int8Step16,
-  Int8Step16Min,
-  Int8Exact,
-  F32
-};
 
 // The k of one call of `tile` where a gemv must come to the same bits; others take what of B is kPanelDepth bytes.
 constexpr std::int64_t kTileDepth = 512, kPanelDepth = 32 << 10;
@@ -84,23 +73,6 @@ bool bf16_dots_are_fast(Isa isa);  // does it have AVX-512's dot products of bf1
 bool bf16_is_fast(Isa isa);        // has it those or tiles of bf16?
 // All this CPU can run, for tests; those of tile hardware also as an emulation.
 std::vector<const DenseUnit*> dense_units();
-
-// How a block format is multiplied in int8.
-struct Int8Format {
-  Arithmetic arithmetic;
-  int zero;
-};
-constexpr Int8Format int8_format(WeightType t) {
-  switch (t) {
-    case WeightType::Q4_0: return {Arithmetic::Int8Step32, 8};
-    case WeightType::Q5_0: return {Arithmetic::Int8Step32, 16};
-    case WeightType::Q2_K: return {Arithmetic::Int8Step16Min, 0};
-    case WeightType::Q3_K: return {Arithmetic::Int8Step16, 4};
-    case WeightType::Q6_K: return {Arithmetic::Int8Step16, 32};
-    case WeightType::Q8_0: return {Arithmetic::Int8Step32, 128};
-    default: return {Arithmetic::Int8Step32Min, 0};
-  }
-}
 
 // The units, one instruction set a file. Of int8 there are five, in the order of Arithmetic.
 extern const DenseUnit kF32Generic, kF32Avx2, kF32Avx512, kF32Neon;

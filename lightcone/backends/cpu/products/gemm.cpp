@@ -6,6 +6,7 @@
 
 #include "lightcone/backends/cpu/products/dense_unit.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
+#include "lightcone/backends/cpu/products/rounding.h"
 #include "lightcone/backends/cpu/threads/work_stealing.h"
 
 namespace lc::host {
@@ -19,7 +20,6 @@ constexpr i64 kStrip = 2 * kPanelDepth;  // bytes of a strip of B, at most
 constexpr i64 kLeast = 16 << 10;         // bytes of B that one streaming task reads, at least
 constexpr i64 kGroup = PackedLayout::rows;
 
-i64 up(i64 v, i64 to) { return (v + to - 1) / to * to; }
 // Of one task, at most: rows of A, and columns of B, so that its part of C stays in the cache.
 i64 most_rows(const Gemm& g) { return g.blocking.rows(kTileDepth); }
 i64 most_columns(const Gemm& g) { return g.blocking.columns(most_rows(g)); }

@@ -50,17 +50,21 @@ struct Lane {
   void put(u8* at, int word, std::uint32_t v) const { std::memcpy(at + (word * kRows + row) * 4, &v, 4); }
 };
 
+constexpr const QuantInfo &kQ4_0 = info(QuantFormat::Q4_0), &kQ8_0 = info(QuantFormat::Q8_0),
+                          &kQ4_K = info(QuantFormat::Q4_K), &kQ5_K = info(QuantFormat::Q5_K),
+                          &kQ6_K = info(QuantFormat::Q6_K);
+
 void pack_q8_0(const u8* p, const Lane& to) {
   to.half(0, p);
   for (int v = 0; v < 8; ++v) {
     std::uint32_t codes;
-    std::memcpy(&codes, p + 2 + 4 * v, 4);
+    std::memcpy(&codes, p + kQ8_0.q.low.at + 4 * v, 4);
     to.codes(0, v, codes ^ 0x80808080u);
   }
 }
 void pack_q4_0(const u8* p, const Lane& to) {
   to.half(0, p);
-  for (int v = 0; v < 4; ++v) to.codes(0, v, nibbles_of(p + 2 + v % 2 * 8, v / 2 * 4));
+  for (int v = 0; v < 4; ++v) to.codes(0, v, nibbles_of(p + kQ4_0.q.low.at + v % 2 * 8, v / 2 * 4));
 }
 // Q4_K, and Q5_K with its fifth bits.
 void pack_q45_k(const u8* p, const u8* fifth, const u8* codes, const Lane& to) {
@@ -79,24 +83,35 @@ void pack_q45_k(const u8* p, const u8* fifth, const u8* codes, const Lane& to) {
   }
 }
 void pack_q6_k(const u8* p, const Lane& to) {
-  to.half(0, p + 208);
+  const u8* scales = p + kQ6_K.scale.low.at;
+  to.half(0, p + kQ6_K.d);
   for (int s = 0; s < 8; ++s) {
-    to.scale(s, 0, p[192 + 2 * s]), to.scale(s, 1, p[193 + 2 * s]);
-    const u8 *low = p + s / 4 * 64 + s % 2 * 32, *high = p + 128 + s / 4 * 32;
+    to.scale(s, 0, scales[2 * s]), to.scale(s, 1, scales[2 * s + 1]);
+    const u8 *low = p + kQ6_K.q.low.at + s / 4 * 64 + s % 2 * 32, *high = p + kQ6_K.q.high.at + s / 4 * 32;
     for (int v = 0; v < 4; ++v) to.codes(s, v, nibbles_of(low + v * 8, s % 4 / 2 * 4));
     for (int v = 0; v < 2; ++v)
       to.high(s, v, pairs_of(high + v * 16, s % 4 * 2) | pairs_of(high + v * 16 + 8, s % 4 * 2) << 16);
   }
 }
-void pack_block(WeightType t, const u8* p, const Lane& to) {
+void pack_q4_k(const u8* p, const Lane& to) { pack_q45_k(p, nullptr, p + kQ4_K.q.low.at, to); }
+void pack_q5_k(const u8* p, const Lane& to) {
+  pack_q45_k(p, p + kQ5_K.q.high.at, p + kQ5_K.q.low.at, to);
+}
+
+using PackBlock = void (*)(const u8* p, const Lane& to);
+constexpr PackBlock pack_block(WeightType t) {  // null for what has no packed form, and for plain types
   switch (t) {
-    case WeightType::Q8_0: return pack_q8_0(p, to);
-    case WeightType::Q4_0: return pack_q4_0(p, to);
-    case WeightType::Q4_K: return pack_q45_k(p, nullptr, p + 16, to);
-    case WeightType::Q5_K: return pack_q45_k(p, p + 16, p + 48, to);
-    default: return pack_q6_k(p, to);
+    case WeightType::Q4_0: return pack_q4_0;
+    case WeightType::Q8_0: return pack_q8_0;
+    case WeightType::Q4_K: return pack_q4_k;
+    case WeightType::Q5_K: return pack_q5_k;
+    case WeightType::Q6_K: return pack_q6_k;
+    default: return nullptr;
   }
 }
+static_assert(std::all_of(std::begin(kWeightFormats), std::end(kWeightFormats), [](const WeightFormat& f) {
+  return (pack_block(f.type) != nullptr) == (block_format(f.type) && f.packed.block > 0);
+}));
 
 // Units (one weight, or a pair of neighbours) of up to sixteen rows, some at a time: what is written stays in the
 // cache.
@@ -151,10 +166,11 @@ class PackKernel final : public Kernel {
     if (rows < kRows || (!q && k_ % layout.block)) std::memset(to, 0, static_cast<std::size_t>(bytes));
     if (!q) return pack_plain(type_, from + first * k_ * unit_bytes(type_), rows, k_, to);
     const i64 blocks = k_ / layout.block;
+    const PackBlock pack = pack_block(type_);
     for (i64 b = 0; b < blocks; ++b)
       for (i64 r = 0; r < rows; ++r)
-        pack_block(type_, from + ((first + r) * blocks + b) * q->bytes,
-                   {to + b * layout.block_bytes(), static_cast<int>(r), layout});
+        pack(from + ((first + r) * blocks + b) * q->bytes,
+             {to + b * layout.block_bytes(), static_cast<int>(r), layout});
   }
   void f32_group(const float* from, u8* to, i64 group) const {
     const i64 first = group * kRows, rows = std::min<i64>(kRows, n_ - first),

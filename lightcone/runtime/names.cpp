@@ -1,0 +1,47 @@
+#include "lightcone/runtime/names.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "lightcone/core/error.h"
+
+namespace lc {
+namespace {
+
+constexpr std::size_t kMost = 10, kLongest = 80;
+
+// Letters to insert, to remove or to replace until one is the other; upper and lower case are alike.
+std::size_t distance(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  a = a.substr(0, kLongest), b = b.substr(0, kLongest);
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (lower(a[i]) != lower(b[j]));
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::string names_near(std::string_view wanted, std::vector<std::string_view> have) {
+  std::vector<std::pair<std::size_t, std::string_view>> near;
+  for (std::string_view name : have) near.emplace_back(distance(wanted, name), name);
+  const std::size_t shown = std::min(kMost, near.size());
+  std::partial_sort(near.begin(), near.begin() + static_cast<std::ptrdiff_t>(shown), near.end());
+  std::string s;
+  for (std::size_t k = 0; k < shown; ++k) {
+    s += k == 0 ? "it has " : ", ";
+    s += near[k].second.substr(0, kLongest);
+    if (near[k].second.size() > kLongest) s += "...";
+  }
+  return near.size() > shown ? cat(s, " and ", near.size() - shown, " more") : s;
+}
+
+}  // namespace lc
