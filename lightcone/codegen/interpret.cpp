@@ -154,7 +154,7 @@ struct Run {
                     from + (origin + column * stride + row) * static_cast<i64>(size), size);
   }
   void loop(int id) {
-    if (id == k.pipelined) return skewed_rows(id);
+    if (id == k.pipelined) return pipelined_rows(id);
     for (std::size_t t = 0; t < k.tiles.size(); ++t)
       if (k.tiles[t].across == id) fill(t);
     const Loop& l = k.loops[static_cast<std::size_t>(id)];
@@ -188,7 +188,7 @@ struct Run {
       for (const int id : p.values) r[static_cast<std::size_t>(id)] = own[static_cast<std::size_t>(id)];
     f(own);
   }
-  void skewed_rows(int id) {
+  void pipelined_rows(int id) {
     const std::vector<Part> body = parts(k);
     const auto last = static_cast<i64>(body.size()) - 1;
     const auto once_a_row = [&](i64 n, i64 row) {

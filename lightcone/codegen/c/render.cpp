@@ -347,7 +347,7 @@ void CRenderer::loop(int id, bool vector, const std::string& width) {
   const Loop& l = loop_at(id);
   if (l.reduction >= 0) return reduction_loops(id, vector, width);
   if (l.lanes) return output_lanes(id);
-  if (id == k_.pipelined) return skewed_rows(id);
+  if (id == k_.pipelined) return pipelined_rows(id);
   fill_tiles(id);
   const std::string to = this->to(id), step = std::to_string(l.step);
   open("for (long " + l.symbol + " = " + from(id) + "; " + l.symbol + " < " + to + "; " + l.symbol + " += " + step +

@@ -201,7 +201,7 @@ void CRenderer::run_parts(const std::vector<Part>& body) {
   }
 }
 
-void CRenderer::skewed_rows(int id) {
+void CRenderer::pipelined_rows(int id) {
   const std::string step = loop_at(id).symbol + "_t";
   const std::vector<Part> body = parts(k_);
   passed_ = passed_values(k_);

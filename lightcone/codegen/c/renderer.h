@@ -55,7 +55,7 @@ class CRenderer {
   std::string join(const Reduction& r, const std::string& a, const std::string& b);
   bool keyed(const Reduction& r) const;
   std::string key(const Reduction& r, const std::string& v) const { return keyed(r) ? "lc_key_f(" + v + ")" : v; }
-  void skewed_rows(int id);
+  void pipelined_rows(int id);
   void run_parts(const std::vector<Part>& body);
   void run_as_one(const std::vector<Part>& body);
   int fed(const std::vector<Part>& body, std::size_t n) const;

@@ -45,7 +45,7 @@ class Renderer {
   void finish_sum(int id);
   void in_vector(const std::string& symbol, const Value& base, const Value& mask, const Body& body);
   void row_body(int id);
-  void skewed_rows(int id);
+  void pipelined_rows(int id);
   void run_parts(const std::vector<Part>& body, const Value& from, const Value& to);
   void run_as_one(const std::vector<Part>& body, const Value& from, const Value& to);
   void in_row(std::size_t behind);
@@ -386,7 +386,7 @@ void Renderer::run_parts(const std::vector<Part>& body, const Value& from, const
   }
 }
 
-void Renderer::skewed_rows(int id) {
+void Renderer::pipelined_rows(int id) {
   const std::vector<Part> body = parts(k_);
   for (const int v : passed_values(k_))
     passed_[v] = t_.array(llvm::register_type(k_.instrs[static_cast<std::size_t>(v)].dtype), slots(k_));
@@ -453,7 +453,7 @@ void Renderer::fill(std::size_t t) {
 void Renderer::loop(int id) {
   const Loop& l = loop_at(id);
   if (l.reduction >= 0) return reduction_loop(id);
-  if (id == k_.pipelined) return skewed_rows(id);
+  if (id == k_.pipelined) return pipelined_rows(id);
   for (std::size_t t = 0; t < k_.tiles.size(); ++t)
     if (k_.tiles[t].across == id) fill(t);
   const auto [from, to] = range(id);
