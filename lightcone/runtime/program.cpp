@@ -13,14 +13,6 @@ std::string kernel_name(const Kernel& k) { return k.name(); }
 
 namespace {
 
-class OneThread final : public Parallel {
- public:
-  int workers() const override { return 1; }
-  void run(int tasks, void (*task)(void*, int, int), void* arg) override {
-    for (int t = 0; t < tasks; ++t) task(arg, t, 0);
-  }
-};
-
 // The names in a size, without the loop indices, which are not the user's to bind. Where one name has two bounds, both
 // hold.
 void add_symbols(Symbols& to, const Dim& d) {
@@ -32,11 +24,6 @@ void add_symbols(Symbols& to, const Dim& d) {
 }
 
 }  // namespace
-
-std::shared_ptr<Parallel> one_thread() {
-  static const auto p = std::make_shared<OneThread>();
-  return p;
-}
 
 std::size_t Program::Impl::dim(const Dim& d) {
   const auto [it, fresh] = dim_places.try_emplace(d, dims.size());

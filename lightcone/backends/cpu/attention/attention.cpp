@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/device/kernel.h"
 
 namespace lc::host {
 namespace {

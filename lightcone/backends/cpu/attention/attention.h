@@ -15,6 +15,10 @@
 #include "lightcone/lowering/attention.h"
 #include "lightcone/passes/precision.h"
 
+namespace lc {
+class Kernel;
+}  // namespace lc
+
 namespace lc::host {
 
 using lowering::AttentionStep;

@@ -13,6 +13,11 @@
 #include "lightcone/backends/cpu/products/gemm.h"
 #include "lightcone/lowering/convolution.h"
 
+namespace lc {
+class Kernel;
+struct Launch;
+}  // namespace lc
+
 namespace lc::host {
 
 class Epilogue;

@@ -1,5 +1,6 @@
 // What a convolution in bf16 reads where, found once; its filters, packed once.
 #include "lightcone/backends/cpu/conv/nchw_bf16.h"
+#include "lightcone/device/kernel.h"
 
 #include <algorithm>
 #include <cstring>

@@ -3,6 +3,7 @@
 
 #include "lightcone/backends/cpu/conv/nhwc_bf16.h"
 #include "lightcone/backends/cpu/conv/depthwise.h"
+#include "lightcone/device/kernel.h"
 
 namespace lc::host {
 namespace {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "lightcone/backends/cpu/conv/conv.h"
+#include "lightcone/device/kernel.h"
 
 namespace lc::host {
 namespace {

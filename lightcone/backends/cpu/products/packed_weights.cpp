@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "lightcone/core/dtype.h"
+#include "lightcone/device/kernel.h"
 
 namespace lc::host {
 namespace {

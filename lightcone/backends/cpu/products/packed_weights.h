@@ -18,6 +18,10 @@
 
 #include "lightcone/backends/cpu/products/gemm.h"
 
+namespace lc {
+class Kernel;
+}  // namespace lc
+
 namespace lc::host {
 
 struct PackedLayout {
