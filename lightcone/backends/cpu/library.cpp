@@ -11,18 +11,16 @@ namespace {
 
 using i64 = std::int64_t;
 
-class LibraryKernel : public Kernel {
+class LibraryKernel : public HostKernel {
  public:
-  LibraryKernel(const Node& n, std::vector<DType> types, std::vector<Dim> sizes, std::shared_ptr<Parallel> p)
+  LibraryKernel(const Node& n, std::vector<DType> types, std::vector<Dim> sizes)
       : op_(n.op),
         mode_(n.mode),
         dtype_(n.dtype),
         types_(std::move(types)),
-        sizes_(std::move(sizes)),
-        parallel_(std::move(p)) {}
+        sizes_(std::move(sizes)) {}
   std::string name() const override { return std::string(info(op_).name); }
   std::vector<Dim> sizes() const override { return sizes_; }
-  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
 
  protected:
   Op op_;
@@ -30,7 +28,6 @@ class LibraryKernel : public Kernel {
   DType dtype_;
   std::vector<DType> types_;
   std::vector<Dim> sizes_;
-  std::shared_ptr<Parallel> parallel_;
 };
 
 struct Rows {  // an axis as outer x length x inner
@@ -46,7 +43,7 @@ class ScatterKernel final : public LibraryKernel {
  public:
   using LibraryKernel::LibraryKernel;
   bool in_place(std::size_t k) const override { return k == 0; }
-  void run(const Launch& l) const override {
+  void run(const HostLaunch& l) const override {
     const i64 outer = l.sizes[0], length = l.sizes[1], count = l.sizes[2], inner = l.sizes[3];
     const std::size_t size = size_of(dtype_);
     if (l.out != l.in[0]) std::memcpy(l.out, l.in[0], static_cast<std::size_t>(outer * length * inner) * size);
@@ -72,7 +69,7 @@ class ArgSortKernel final : public LibraryKernel {
  public:
   using LibraryKernel::LibraryKernel;
   Dim scratch_bytes(int) const override { return sizes_[1] * 16; }
-  void run(const Launch& l) const override {
+  void run(const HostLaunch& l) const override {
     const i64 outer = l.sizes[0], length = l.sizes[1], inner = l.sizes[2];
     auto* order = reinterpret_cast<i64*>(l.scratch);
     const DType t = types_[0];
@@ -99,7 +96,7 @@ class ArgSortKernel final : public LibraryKernel {
 class DequantizeKernel final : public LibraryKernel {
  public:
   using LibraryKernel::LibraryKernel;
-  void run(const Launch& l) const override {
+  void run(const HostLaunch& l) const override {
     struct Job {
       const unsigned char* in;
       float* out;
@@ -129,7 +126,7 @@ class DequantizeKernel final : public LibraryKernel {
 
 }  // namespace
 
-std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, std::shared_ptr<Parallel> p) {
+std::shared_ptr<HostKernel> library_kernel(const Graph& g, const Node& n) {
   std::vector<DType> types;
   for (const Edge& e : n.in) types.push_back(g[e.node].dtype);
   const Shape& first = n.in[0].view.shape();
@@ -138,15 +135,15 @@ std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, std::share
     case Op::ScatterAdd: {
       const Rows base(first, n.axis);
       const Dim count = n.in[1].view.shape()[static_cast<std::size_t>(n.axis)];
-      return std::make_shared<ScatterKernel>(n, types, std::vector<Dim>{base.outer, base.length, count, base.inner}, p);
+      return std::make_shared<ScatterKernel>(n, types, std::vector<Dim>{base.outer, base.length, count, base.inner});
     }
     case Op::ArgSort: {
       const Rows r(first, n.axis);
-      return std::make_shared<ArgSortKernel>(n, types, std::vector<Dim>{r.outer, r.length, r.inner}, p);
+      return std::make_shared<ArgSortKernel>(n, types, std::vector<Dim>{r.outer, r.length, r.inner});
     }
     default: {
       const QuantInfo& q = info(static_cast<QuantFormat>(n.mode));
-      return std::make_shared<DequantizeKernel>(n, types, std::vector<Dim>{product(first) / Dim(q.bytes)}, p);
+      return std::make_shared<DequantizeKernel>(n, types, std::vector<Dim>{product(first) / Dim(q.bytes)});
     }
   }
 }

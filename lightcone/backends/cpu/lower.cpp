@@ -34,17 +34,18 @@ bool keeps_channels_last(const Graph& g) {
 }  // namespace
 
 std::shared_ptr<Kernel> attention(const Graph& g, NodeId result, lowering::Attention match,
-                                  std::shared_ptr<Parallel> parallel, const CpuOptions& options) {
+                                  const std::shared_ptr<Device>& device, const CpuOptions& options) {
   std::vector<NodeId> operands;
   for (const Edge& e : match.operands) operands.push_back(e.node);
-  auto kernel = attention_kernel(std::move(match), std::move(parallel), detect_isa(), options.precision);
+  auto kernel = attention_kernel(std::move(match), detect_isa(), options.precision);
   kernel->origin = {"cpu: attention", steps(g, result, operands)};
+  kernel->device = device;
   return kernel;
 }
 
-Emitter::Emitter(const Graph& g, std::shared_ptr<Parallel> p, PassLog& log, const CpuOptions& o, KernelNames& names)
+Emitter::Emitter(const Graph& g, std::shared_ptr<Device> device, PassLog& log, const CpuOptions& o, KernelNames& names)
     : g_(g),
-      parallel_(std::move(p)),
+      device_(std::move(device)),
       log_(log),
       options_(o),
       machine_(*o.machine),
@@ -108,7 +109,7 @@ NodeId Emitter::packed(Graph& dst, const MatmulPlan& c) {
   const std::int64_t n = *c.axes.back().extent.constant(), k = *c.k.extent.constant();
   Node pack{.op = Op::Kernel, .dtype = DType::U8, .shape = {packed_bytes(c.kept(), n, k)}, .where = g_[c.b_node].where};
   pack.in.push_back({from, View(dst[from].shape)});
-  pack.kernel = pack_kernel(c.type, c.kept(), n, k, transposed(c), parallel_);
+  pack.kernel = here(pack_kernel(c.type, c.kept(), n, k, transposed(c)));
   it->second = dst.add(std::move(pack));
   ++log_.fired["weight packed"];
   return it->second;
@@ -124,7 +125,7 @@ NodeId Emitter::packed(Graph& dst, const ConvPlan& c) {
             .shape = {c.nchw_bf16 ? c.nchw_bf16->groups * c.nchw_bf16->group_bytes() : f.floats(f.panel(detect_isa()))},
             .where = g_[c.weight_node].where};
   pack.in.push_back({from, View(dst[from].shape)});
-  pack.kernel = c.nchw_bf16 ? pack_nchw_bf16_kernel(c.nchw_bf16, parallel_) : pack_weights_kernel(f, parallel_);
+  pack.kernel = here(c.nchw_bf16 ? pack_nchw_bf16_kernel(c.nchw_bf16) : pack_weights_kernel(f));
   it->second = dst.add(std::move(pack));
   ++log_.fired["weight packed"];
   return it->second;
@@ -133,7 +134,7 @@ NodeId Emitter::packed(Graph& dst, const ConvPlan& c) {
 void Emitter::fuse_epilogues() {
   for (auto& [id, e] : cut_.epilogues()) {
     const NodeId producer = e.producer;
-    fused_[id] = {producer, std::make_shared<Epilogue>(g_, std::move(e), parallel_)};
+    fused_[id] = {producer, std::make_shared<Epilogue>(g_, std::move(e))};
     cut_.absorb(producer);
   }
 }
@@ -145,17 +146,23 @@ std::shared_ptr<Epilogue> Emitter::behind(const Fused& f) {
   return f.epilogue;
 }
 
+// A kernel of this CPU, and of these threads.
+std::shared_ptr<const Kernel> Emitter::here(std::shared_ptr<HostKernel> kernel) const {
+  kernel->device = device_;
+  return kernel;
+}
+
 // Equal loops are one function.
 void Emitter::name_loop(LoopKernel& k) { k.rename(names_.of(k.text("@"))); }
 
-std::shared_ptr<Kernel> Emitter::conv_kernel(const ConvPlan& c, std::shared_ptr<Epilogue> epilogue) const {
+std::shared_ptr<HostKernel> Emitter::conv_kernel(const ConvPlan& c, std::shared_ptr<Epilogue> epilogue) const {
   const ConvWay way = options_.winograd ? ConvWay::Cheapest : ConvWay::Direct;
   const Isa isa = detect_isa();
   const Blocking blocking(machine_);
-  if (c.nchw_bf16) return nchw_bf16_kernel(c, parallel_, std::move(epilogue), blocking);
-  if (c.bf16) return nhwc_bf16_kernel(c, parallel_, std::move(epilogue), isa, blocking);
-  if (c.channels_last) return nhwc_kernel(c, way, parallel_, std::move(epilogue), isa, blocking);
-  return convolution_kernel(c, way, parallel_, std::move(epilogue), isa, blocking);
+  if (c.nchw_bf16) return nchw_bf16_kernel(c, std::move(epilogue), blocking);
+  if (c.bf16) return nhwc_bf16_kernel(c, std::move(epilogue), isa, blocking);
+  if (c.channels_last) return nhwc_kernel(c, way, std::move(epilogue), isa, blocking);
+  return convolution_kernel(c, way, std::move(epilogue), isa, blocking);
 }
 
 std::shared_ptr<LoopKernel> Emitter::loop_kernel(NodeId id) {
@@ -167,7 +174,7 @@ std::shared_ptr<LoopKernel> Emitter::loop_kernel(NodeId id) {
   ir::tile_loops(k, options_.tile_side, machine_);
   ir::stream_result(k, machine_);
   ir::pipeline_rows(k, machine_);
-  auto kernel = std::make_shared<LoopKernel>(std::move(k), loop.same_index, parallel_, base_bytes);
+  auto kernel = std::make_shared<LoopKernel>(std::move(k), loop.same_index, base_bytes);
   name_loop(*kernel);
   made_.push_back(kernel);
   return kernel;
@@ -189,7 +196,7 @@ NodeId Emitter::emit(Graph& dst, NodeId id) {
   };
   const auto fused = fused_.find(id);
   const auto v = convolutions_.find(fused == fused_.end() ? id : fused->second.producer);
-  std::shared_ptr<Kernel> kernel;
+  std::shared_ptr<HostKernel> kernel;
   std::string kind;
   if (v != convolutions_.end()) {
     const ConvPlan& c = v->second;
@@ -215,12 +222,12 @@ NodeId Emitter::emit(Graph& dst, NodeId id) {
       return dst.add(std::move(out));
     }
     const bool loop = cut_.get<Loop>(id);
-    kernel = loop ? loop_kernel(id) : library_kernel(g_, n, parallel_);
+    kernel = loop ? loop_kernel(id) : library_kernel(g_, n);
     kind = loop ? "loop" : std::string(info(n.op).name);
   }
   ++log_.fired[kind];
   kernel->origin = {"cpu: " + kind, steps(g_, id, operands)};
-  out.kernel = std::move(kernel);
+  out.kernel = here(std::move(kernel));
   return dst.add(std::move(out));
 }
 
@@ -242,9 +249,9 @@ Lowered Emitter::run() {
   return {std::move(dst), std::move(made_)};
 }
 
-Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, const CpuOptions& options,
+Lowered lower(const Graph& g, const std::shared_ptr<Device>& device, PassLog& log, const CpuOptions& options,
               KernelNames& names) {
-  return Emitter(g, parallel, log, options, names).run();
+  return Emitter(g, device, log, options, names).run();
 }
 
 }  // namespace lc::host

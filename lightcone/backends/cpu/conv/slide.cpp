@@ -6,7 +6,7 @@
 #include <array>
 
 #include "lightcone/backends/cpu/conv/conv.h"
-#include "lightcone/device/kernel.h"
+#include "lightcone/device/host_kernel.h"
 
 namespace lc::host {
 namespace {
