@@ -1,24 +1,14 @@
-// Kernels whose iterations do not depend on each other, spread over threads: one alone, or several small ones that
-// share a fork. Forking and joining costs as much as some ten thousand operations, and a kernel of few iterations does
-// not keep all workers busy; an optimiser's update of a hundred parameters is a hundred such kernels.
+// Small kernels that do not depend on each other may share a fork. Forking and joining costs as much as some ten
+// thousand operations, and a kernel of few iterations does not keep all workers busy; an optimiser's update of a hundred
+// parameters is a hundred such kernels.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "lightcone/core/graph.h"
-#include "lightcone/device/kernel.h"
 #include "lightcone/device/prepared.h"
 
 namespace lc {
-
-struct Divided {
-  const Kernel* kernel;
-  Launch launch;
-  Iterations iterations;  // of these sizes
-};
-// None of them reads or overwrites what another writes.
-void run_divided(std::span<const Divided> kernels, Parallel& parallel);
 
 // Kernels that stand next to each other and may share a fork: by NodeId, the last one of those that do. A node that
 // runs alone is its own last.

@@ -1,4 +1,5 @@
-// Kernel: what a back end puts into a graph node, and all it must know to run there.
+// Kernel: what a back end puts into a graph node, and what every device knows of it. How it is run is the device's
+// business: host_kernel.h is how the host does it.
 #pragma once
 
 #include <cstddef>
@@ -15,23 +16,7 @@
 
 namespace lc {
 
-// Spreads the tasks of one kernel over threads. Results may not depend on which worker runs a
-// task, nor on how many there are: that is how the same bits come out for any thread count.
-class Parallel {
- public:
-  virtual ~Parallel() = default;
-  virtual int workers() const = 0;
-  virtual void run(int tasks, void (*task)(void* arg, int task, int worker), void* arg) = 0;
-};
-std::shared_ptr<Parallel> one_thread();
-
-struct Launch {
-  std::span<const void* const> in;  // whole operand buffers; views are the kernel's business
-  void* out;
-  std::span<const std::int64_t> sizes;  // the values of Kernel::sizes(), in order
-  std::byte* scratch;                   // scratch_bytes(), 64-byte aligned
-  Parallel& parallel;
-};
+class Device;
 
 // The iterations of a kernel that do not depend on each other.
 struct Iterations {
@@ -51,13 +36,10 @@ class Kernel {
   // The result is nothing but a piece of operand 0, from this byte on: it needs no memory and no run, unless it is
   // wanted somewhere else.
   virtual std::optional<std::int64_t> part() const { return std::nullopt; }
-  // Must not allocate, lock or throw, except for an Error about the sizes given.
-  virtual void run(const Launch& launch) const = 0;
 
   // A kernel that can be run iteration by iteration may share a fork with others (fork.h). It has no scratch.
   virtual bool divisible() const { return false; }
   virtual Iterations iterations(std::span<const std::int64_t> /*sizes*/, int /*workers*/) const { return {}; }
-  virtual void run_iterations(const Launch& /*launch*/, std::int64_t /*begin*/, std::int64_t /*end*/) const {}
 
   // For profiles. An operation of the graph counts as one a number it makes, exp2 as well as add.
   virtual std::string source() const { return {}; }  // generated code, for people
@@ -65,9 +47,10 @@ class Kernel {
   // Bytes of operand k and of the result that a run touches; nothing said: the whole buffer.
   virtual std::optional<Dim> bytes_read(std::size_t k) const { return static_cast<void>(k), std::nullopt; }
   virtual std::optional<Dim> bytes_written() const { return std::nullopt; }
-  Origin origin;  // set by the pass that made the kernel, before anyone shares it
 
-  virtual std::shared_ptr<Parallel> parallel() const { return nullptr; }  // where it runs by default
+  // Set by what made the kernel, before anyone shares it:
+  Origin origin;
+  std::shared_ptr<Device> device;  // where it runs by default; null: on the host's one thread
 };
 
 }  // namespace lc

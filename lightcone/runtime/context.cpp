@@ -3,44 +3,69 @@
 #include <utility>
 
 #include "lightcone/core/graph_impl.h"
+#include "lightcone/device/host_device.h"
 #include "lightcone/runtime/context_internal.h"
 #include "lightcone/runtime/names.h"
 
 namespace lc {
 
-Context::Impl::Impl(std::shared_ptr<const Program::Impl> p, std::shared_ptr<Parallel> workers)
+Context::Impl::Impl(std::shared_ptr<const Program::Impl> p, std::shared_ptr<Device> on)
     : program(std::move(p)),
-      parallel(workers ? std::move(workers) : program->parallel),
-      own_plan(parallel->workers() == program->workers ? MemoryPlan() : make_plan(graph(), parallel->workers())),
-      values(graph(), program->order, program->parts, largest()) {
+      device(std::move(on)),
+      own_plan(device->workers() == program->workers ? MemoryPlan() : make_plan(graph(), device->workers())),
+      values(graph(), program->order, program->parts, largest(), *device) {
   const std::size_t nodes = graph().size();
   input.resize(nodes);
   given.assign(nodes, -1);
   is_state.resize(nodes);
   borrowed.resize(nodes);
   bytes.resize(nodes);
-  for (const auto& [id, w] : program->weights) input[id] = w.data;
+  for (const auto& [id, w] : program->weights) input[id] = program->fixed(id), loaded.push_back(w.buffer);
+  loaded.push_back(program->prepared_values);
   for (NodeId id : program->prepared_order) input[id] = program->fixed(id);
-  if (largest().state_block) states = Memory(largest().state_block);
+  if (largest().state_block) states = device->allocate(largest().state_block);
   for (const Assignment& a : graph().assignments()) {
     is_state[a.state] = true;
-    const void* first = std::exchange(input[a.state], nullptr);  // loaded: where this context begins
+    const Place first = std::exchange(input[a.state], Place{});  // loaded: where this context begins
     if (in_block(a.state) || first) {
-      void* own = buffer(a.state, largest().nodes[a.state].bytes);
-      if (first) std::memcpy(own, first, largest().nodes[a.state].bytes);
+      const Place own = buffer(a.state, largest().nodes[a.state].bytes);
+      if (first) device->copy(own, first, largest().nodes[a.state].bytes);
     }
   }
   dims.resize(program->dims.size());
-  sizes.resize(nodes);
-  std::size_t most = 0, sum = 0;  // operands
+  prepare_launches();
+  if (program->symbols.empty()) refresh();
+}
+
+void Context::Impl::prepare_launches() {
+  sizes.resize(graph().size());
+  std::size_t all = 0;
   for (NodeId id : program->order) {
     sizes[id].resize(program->sizes[id].size());
-    most = std::max(most, sum += graph()[id].in.size());
-    if (largest().fork[id] == id) sum = 0;
+    if (graph()[id].op == Op::Kernel) all += graph()[id].in.size();
   }
-  operands.resize(most);
-  together.reserve(kMostTogether);
-  if (program->symbols.empty()) refresh();
+  operands.resize(all);
+  Place* in = operands.data();
+  for (NodeId id : program->order) {
+    const Node& n = graph()[id];
+    launch_at.push_back(launches.size());
+    if (n.op != Op::Kernel) continue;
+    launches.push_back({.kernel = n.kernel.get(),
+                        .in = {in, n.in.size()},
+                        .out = {},
+                        .sizes = sizes[id],
+                        .scratch = {},
+                        .beside_next = largest().fork[id] != id});
+    in += n.in.size();
+  }
+  launch_at.push_back(launches.size());
+  record();
+}
+
+void Context::Impl::record() {
+  const bool on_threads = profiler && device->parallel();
+  recording = (on_threads ? host_device(profiler) : device)->record(launches);
+  moved = true;
 }
 
 // An input whose bytes this context may bring: not one of which something was made at load time. None for one that
@@ -61,23 +86,28 @@ bool Context::Impl::in_block(NodeId id) const {
 }
 
 // Memory of this context's own for an input or a state, of at least so many bytes. A state keeps what it held.
-void* Context::Impl::buffer(NodeId id, std::size_t bytes) {
-  if (in_block(id)) input[id] = states.data() + largest().nodes[id].offset;
-  else grow(id, bytes);
-  // What is empty has an address, too: a kernel may load what would be its first element, for a loop without a step.
-  alignas(64) static constexpr std::byte kNothing[64] = {};
-  if (!input[id] && largest().nodes[id].bytes == 0) input[id] = kNothing;
+Place Context::Impl::buffer(NodeId id, std::size_t bytes) {
+  if (in_block(id) && states) put(id, {states.get(), largest().nodes[id].offset});
+  else grow(id, bytes);  // also what is empty: a kernel may load its first element, for a loop without a step
   borrowed[id] = false;
-  return const_cast<void*>(input[id]);
+  lent.erase(id);
+  mirrored.erase(id);
+  return input[id];
+}
+
+void Context::Impl::put(NodeId id, Place at) {
+  moved = moved || input[id] != at;
+  input[id] = at;
 }
 
 void Context::Impl::grow(NodeId id, std::size_t bytes) {
-  Memory& m = owned[id];
-  if (!m.data() || m.size() < bytes) {
+  std::unique_ptr<Buffer>& m = owned[id];
+  const std::size_t have = m ? m->size() : 0;
+  if (!m || have < bytes) {
     const std::size_t most = largest().nodes[id].bytes;
-    Memory larger;
+    std::unique_ptr<Buffer> larger;
     try {
-      larger = Memory(std::min(most, std::max(bytes, 2 * m.size())));
+      larger = device->allocate(std::min(most, std::max(bytes, 2 * have)));
     } catch (const Error&) {
       const Node& n = graph()[id];
       std::string names;
@@ -86,15 +116,33 @@ void Context::Impl::grow(NodeId id, std::size_t bytes) {
       throw Error("memory", cat("'", n.name, "' of shape ", str(n.shape), " takes ", bytes, " bytes (", most,
                                 " for the largest sizes), which the system has not to give", names));
     }
-    if (m.data()) std::memcpy(larger.data(), m.data(), m.size());
+    if (m) device->copy({larger.get(), 0}, {m.get(), 0}, have);
+    put(id, {larger.get(), 0});
     m = std::move(larger);
   }
-  input[id] = m.data();
+  put(id, {m.get(), 0});
+}
+
+void Context::Impl::bring(NodeId id, const void* from) {
+  const std::size_t size = bytes_now(id);
+  if (!in_block(id)) grow(id, size);
+  if (size) device->copy_in(input[id], from, size);
 }
 
 Context::Context(const Program& p, std::shared_ptr<Parallel> parallel) {
-  p.impl();  // there is one
-  impl_ = std::make_unique<Impl>(p.impl_, std::move(parallel));
+  std::shared_ptr<Device> device = p.impl().device;
+  if (parallel && !device->parallel())
+    throw Error("context", cat("the program runs on ", device->name(), ", which has no use for the host's threads"));
+  if (parallel) device = host_device(std::move(parallel));
+  impl_ = std::make_unique<Impl>(p.impl_, std::move(device));
+}
+Context::Context(const Program& p, std::shared_ptr<Device> device) {
+  const Device& own = *p.impl().device;
+  if (!device) device = p.impl().device;
+  if (device.get() != &own && !(device->parallel() && own.parallel()))
+    throw Error("context", cat("the program was compiled for ", own.name(), " and cannot run on ", device->name(),
+                               ": compile the graph for that"));
+  impl_ = std::make_unique<Impl>(p.impl_, std::move(device));
 }
 Context::Context(Context&&) noexcept = default;
 Context& Context::operator=(Context&&) noexcept = default;
@@ -140,7 +188,15 @@ void Context::Impl::set(std::string_view name, std::span<const T> values) {
   if (!id) return;
   const Node& n = graph()[*id];
   const std::size_t size = check_room(n, values.size(), largest().nodes[*id].bytes);
-  fill(buffer(*id, size), n.dtype, values);
+  const Place to = buffer(*id, size);
+  if (device->shares_host_memory()) {
+    device->synchronise();
+    fill(to.host(), n.dtype, values);
+  } else if (size) {
+    std::vector<std::byte> bytes(size);
+    fill(bytes.data(), n.dtype, values);
+    device->copy_in(to, bytes.data(), size);
+  }
   given[*id] = static_cast<std::int64_t>(values.size());
 }
 
@@ -163,8 +219,8 @@ Context& Context::set_bytes(std::string_view input, const void* data, std::size_
   if (!data && bytes) throw Error("set", cat("the data of '", n.name, "' have no address"));
   const std::size_t elements = bytes / size_of(n.dtype);
   check_room(n, elements, impl_->largest().nodes[*id].bytes);
-  void* to = impl_->buffer(*id, bytes);
-  if (bytes) std::memcpy(to, data, bytes);
+  const Place to = impl_->buffer(*id, bytes);
+  if (bytes) impl_->device->copy_in(to, data, bytes);
   impl_->given[*id] = static_cast<std::int64_t>(elements);
   return *this;
 }
@@ -174,10 +230,17 @@ Context& Context::use(std::string_view input, void* data, std::size_t bytes) {
   const std::size_t most = impl_->largest().nodes[*id].bytes;
   if (bytes < most) throw Error("use", cat("'", input, "' needs ", most, " bytes, not ", bytes));
   check_data("use", impl_->graph()[*id], data, bytes);
-  impl_->owned.erase(*id);
-  impl_->input[*id] = data;
+  std::unique_ptr<Buffer> there = impl_->device->lend(data, bytes);
+  if (!there) impl_->buffer(*id, 0);
   impl_->given[*id] = -1;
-  impl_->borrowed[*id] = true;
+  impl_->borrowed[*id] = there != nullptr;
+  if (!there) {
+    impl_->mirrored[*id] = data;
+    return *this;
+  }
+  impl_->put(*id, {there.get(), 0});
+  impl_->lent[*id] = std::move(there);
+  impl_->owned.erase(*id);
   return *this;
 }
 
@@ -185,24 +248,26 @@ void Context::clear_states() {
   Impl& c = *impl_;
   for (const Assignment& a : c.graph().assignments()) {
     const auto own = c.owned.find(a.state);
-    const std::size_t size = own != c.owned.end() ? own->second.size() : c.largest().nodes[a.state].bytes;
-    if (c.input[a.state]) std::memset(const_cast<void*>(c.input[a.state]), 0, size);
+    const auto copied = c.mirrored.find(a.state);
+    const std::size_t most = c.largest().nodes[a.state].bytes;
+    if (c.input[a.state]) c.device->zero(c.input[a.state], own != c.owned.end() ? own->second->size() : most);
+    if (copied != c.mirrored.end()) std::memset(copied->second, 0, most);
   }
 }
 
 MemoryPlan Context::plan() const {
-  return make_plan(impl_->graph(), impl_->parallel->workers(), impl_->bindings);
+  return make_plan(impl_->graph(), impl_->device->workers(), impl_->bindings);
 }
 std::size_t Context::memory_bytes() const {
-  std::size_t all = impl_->values.committed() + impl_->states.size();
-  for (const auto& [id, m] : impl_->owned) all += m.size();
+  std::size_t all = impl_->values.committed() + (impl_->states ? impl_->states->size() : 0);
+  for (const auto& [id, m] : impl_->owned) all += m->size();
   return all;
 }
 
 // ---- results ----------------------------------------------------------------------------------
 
 // Where a value lies, when all of it is there. For a state that is a result: what it held before the run.
-const std::byte* Context::Impl::readable(NodeId id, bool before) {
+Place Context::Impl::readable(NodeId id, bool before) {
   const std::size_t need = bytes_now(id);
   const auto missing = [&](const char* what) {
     throw Error("get", cat("'", describe(graph()[id]), "' of shape ", str(graph()[id].shape), " ", what));
@@ -211,13 +276,14 @@ const std::byte* Context::Impl::readable(NodeId id, bool before) {
     for (const auto& [state, offset] : plan().snapshots)
       if (state == id) {
         if (!values.has_room(id, need)) missing("has no value for these sizes yet: run() first");
-        return values.data() + offset;
+        return values.at(offset);
       }
   const Placement& p = plan().nodes[id];
   if (p.where == Placement::Where::Arena && !values.has_room(id, need))
     missing("has no value for these sizes yet: run() first");
   if (p.where == Placement::Where::Input) {
     if (is_state[p.input] && !borrowed[p.input] && !in_block(p.input)) grow(p.input, need);
+    if (const auto from = mirrored.find(p.input); from != mirrored.end()) bring(from->first, from->second);
     if (!input[p.input]) missing("has no value: set or load it");
     const auto elements = static_cast<std::int64_t>(need / size_of(graph()[id].dtype));
     if (p.input == id && given[id] >= 0 && given[id] < elements)
@@ -226,8 +292,7 @@ const std::byte* Context::Impl::readable(NodeId id, bool before) {
   return place(id);
 }
 Value Context::Impl::read_checked(const Edge& e, bool before) {
-  const Node& n = graph()[e.node];
-  return look_through(read_value(readable(e.node, before), n.dtype, numbers(n.shape, bindings)), e.view, bindings);
+  return read(e, readable(e.node, before));
 }
 
 const Edge& Context::Impl::output(std::string_view name) const {
@@ -279,14 +344,18 @@ float Context::scalar(std::string_view output) const {
 std::span<const std::byte> Context::bytes(std::string_view output) const {
   const Edge& e = impl_->output(output);
   if (!e.view.identity()) throw Error("bytes", cat("the output '", output, "' is a view; use get()"));
-  return {impl_->readable(e.node, true), impl_->bytes_now(e.node)};
+  const std::size_t size = impl_->bytes_now(e.node);
+  HostView bytes(*impl_->device, impl_->readable(e.node, true), size);
+  if (impl_->device->shares_host_memory()) return {bytes.data(), size};
+  return {impl_->shown.insert_or_assign(e.node, std::move(bytes)).first->second.data(), size};
 }
 std::vector<std::int64_t> Context::shape(std::string_view output) const {
   return numbers(impl_->output(output).view.shape(), impl_->bindings);
 }
 void Context::profile(bool on) {
   Impl& c = *impl_;
-  c.profiler = on ? std::make_unique<Profiler>(c.graph(), c.plan(), c.program->order, c.parallel) : nullptr;
+  c.profiler = on ? std::make_shared<Profiler>(c.graph(), c.plan(), c.program->order, c.device->parallel()) : nullptr;
+  c.record();
 }
 Profile Context::profile() const {
   if (!impl_->profiler) throw Error("profile", "nothing was measured: switch it on with profile(true), then run()");

@@ -1,7 +1,6 @@
-// What a Context owns. Included by context.cpp and context_run.cpp only.
+// What a Context owns. Included by the context*.cpp only.
 #pragma once
 
-#include "lightcone/device/fork.h"
 #include "lightcone/runtime/profile/profiler.h"
 #include "lightcone/runtime/program_internal.h"
 #include "lightcone/runtime/value_memory.h"
@@ -9,32 +8,42 @@
 namespace lc {
 
 struct Context::Impl {
-  Impl(std::shared_ptr<const Program::Impl> p, std::shared_ptr<Parallel> workers);
+  Impl(std::shared_ptr<const Program::Impl> p, std::shared_ptr<Device> on);
 
   const std::shared_ptr<const Program::Impl> program;
-  const std::shared_ptr<Parallel> parallel;
-  MemoryPlan own_plan;  // when this context has another number of workers
-  ValueMemory values;   // in flight
-  Memory states;        // those whose sizes are numbers, one behind the other, for large pages
-  std::map<NodeId, Memory> owned;   // other states, and inputs this context holds
-  std::vector<const void*> input;   // by NodeId
-  std::vector<std::int64_t> given;  // by NodeId: elements set, -1 for whatever the size
-  std::vector<bool> is_state, borrowed;  // by NodeId; the caller's memory
+  const std::shared_ptr<Device> device;  // before what lies in its memory
+  MemoryPlan own_plan;                   // when this context has another number of workers
+  ValueMemory values;                    // in flight
+  std::unique_ptr<Buffer> states;        // those whose sizes are numbers, one behind the other, for large pages
+  std::map<NodeId, std::unique_ptr<Buffer>> owned;  // other states, and inputs this context holds
+  std::map<NodeId, std::unique_ptr<Buffer>> lent;   // the caller's memory, where the device reads it,
+  std::map<NodeId, void*> mirrored;                 // and where it has a copy
+  std::vector<std::shared_ptr<Buffer>> loaded;      // what the program had when this context was made
+  std::vector<Place> input;                         // by NodeId
+  std::vector<std::int64_t> given;                  // by NodeId: elements set, -1 for whatever the size
+  std::vector<bool> is_state, borrowed;             // by NodeId; the caller's memory
   Bindings bindings;
   bool stale = true;
   std::vector<std::int64_t> dims;
   std::vector<std::vector<std::int64_t>> sizes;  // by NodeId
   std::vector<std::size_t> bytes;                // by NodeId: of what a run computes, and of states
-  std::vector<const void*> operands;             // of the kernels that run together
-  std::vector<Divided> together;
-  std::unique_ptr<Profiler> profiler;  // while profiling
+  std::vector<Place> operands;                   // of all kernels
+  std::vector<Launch> launches;                  // of all kernels, in order
+  std::vector<std::size_t> launch_at;            // by place in program->order: the first one from there on
+  std::unique_ptr<Recording> recording;
+  bool moved = true;                   // places or sizes are not those that the recording knows
+  std::shared_ptr<Profiler> profiler;  // while profiling
 
   const Graph& graph() const { return program->graph; }
   const MemoryPlan& plan() const { return values.plan(); }
   const MemoryPlan& largest() const { return own_plan.nodes.empty() ? program->plan : own_plan; }
   std::optional<NodeId> given_id(const char* op, std::string_view name) const;
-  void* buffer(NodeId id, std::size_t bytes);
+  void prepare_launches();
+  void record();
+  Place buffer(NodeId id, std::size_t bytes);
   void grow(NodeId id, std::size_t bytes);
+  void put(NodeId id, Place at);
+  void bring(NodeId id, const void* from);  // the caller's memory into the device's
   bool in_block(NodeId id) const;  // of states
   template <class T>
   void set(std::string_view input, std::span<const T> values);
@@ -44,20 +53,22 @@ struct Context::Impl {
   void check_inputs() const;
   template <class Done>
   void run(const Done& done);
-  void run_node(NodeId id);
-  std::size_t run_together(std::size_t k);
+  void place_launches();
   void interpret_node(NodeId id);
   void commit_states();
 
-  std::byte* place(NodeId id) const {
+  Place place(NodeId id) const {
     const Placement& p = plan().nodes[id];
-    if (p.where == Placement::Where::Arena) return values.data() + p.offset;
-    return static_cast<std::byte*>(const_cast<void*>(input[p.input]));
+    return p.where == Placement::Where::Arena ? values.at(p.offset) : input[p.input];
   }
-  Value read(const Edge& e) const;
-  const std::byte* readable(NodeId id, bool before);  // checked; for a state: what it held before the run
+  HostView view(NodeId id) const { return {*device, place(id), bytes_now(id)}; }
+  Value read(const Edge& e) const { return read(e, place(e.node)); }
+  Value read(const Edge& e, Place at) const;
+  void write(const Value& v, Place to) const;
+  Place readable(NodeId id, bool before);  // checked; for a state: what it held before the run
   Value read_checked(const Edge& e, bool before);
   const Edge& output(std::string_view name) const;
+  std::map<NodeId, HostView> shown;  // what bytes() gave out
 };
 
 }  // namespace lc

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 
 #include "lightcone/core/graph_impl.h"
 #include "lightcone/runtime/context_internal.h"
@@ -37,6 +36,7 @@ std::size_t Context::Impl::bytes_now(NodeId id) const {
 }
 
 void Context::Impl::refresh() {
+  moved = true;
   for (const auto& [name, b] : program->symbols)
     if (!bindings.contains(name)) throw Error("run", cat("the size '", name, "' has no value: bind it"));
   for (std::size_t k = 0; k < dims.size(); ++k) dims[k] = program->dims[k].eval(bindings);
@@ -80,9 +80,21 @@ void Context::Impl::check_inputs() const {
                   graph()[id].where);
 }
 
-Value Context::Impl::read(const Edge& e) const {
+Value Context::Impl::read(const Edge& e, Place at) const {
   const Node& n = graph()[e.node];
-  return look_through(read_value(place(e.node), n.dtype, numbers(n.shape, bindings)), e.view, bindings);
+  const HostView bytes(*device, at, bytes_now(e.node));
+  return look_through(read_value(bytes.data(), n.dtype, numbers(n.shape, bindings)), e.view, bindings);
+}
+
+void Context::Impl::write(const Value& v, Place to) const {
+  if (device->shares_host_memory()) {
+    device->synchronise();
+    write_value(v, to.host());
+    return;
+  }
+  std::vector<std::byte> bytes(v.size() * size_of(v.dtype));
+  write_value(v, bytes.data());
+  if (!bytes.empty()) device->copy_in(to, bytes.data(), bytes.size());
 }
 
 void Context::Impl::interpret_node(NodeId id) {
@@ -90,34 +102,23 @@ void Context::Impl::interpret_node(NodeId id) {
   std::vector<Value> in;
   for (const Edge& e : n.in) in.push_back(read(e));
   const OpScope scope(n.where);
-  write_value(evaluate(n, in, bindings, Rounding::Storage), place(id));
+  write(evaluate(n, in, bindings, Rounding::Storage), place(id));
 }
 
-void Context::Impl::run_node(NodeId id) {
-  const Node& n = graph()[id];
-  if (n.op != Op::Kernel) return interpret_node(id);
-  for (std::size_t k = 0; k < n.in.size(); ++k) operands[k] = place(n.in[k].node);
-  Parallel& workers = profiler ? *profiler : *parallel;
-  n.kernel->run({{operands.data(), n.in.size()}, place(id), sizes[id], values.data() + plan().scratch[id], workers});
-}
-
-// The k-th kernel and those behind it that share its fork; how many they are.
-std::size_t Context::Impl::run_together(std::size_t k) {
-  const NodeId last = plan().fork[program->order[k]];
-  const void** in = operands.data();
-  together.clear();
-  for (std::size_t i = k;; ++i) {
-    const NodeId id = program->order[i];
+// Where everything lies and how large it is, for the recording.
+void Context::Impl::place_launches() {
+  Place* in = operands.data();
+  Launch* l = launches.data();
+  for (const NodeId id : program->order) {
     const Node& n = graph()[id];
-    for (std::size_t o = 0; o < n.in.size(); ++o) in[o] = place(n.in[o].node);
-    together.push_back({n.kernel.get(),
-                        {{in, n.in.size()}, place(id), sizes[id], nullptr, *parallel},
-                        n.kernel->iterations(sizes[id], parallel->workers())});
-    in += n.in.size();
-    if (id == last) break;
+    if (n.op != Op::Kernel) continue;
+    for (const Edge& e : n.in) *in++ = place(e.node);
+    l->out = place(id);
+    l->scratch = values.at(plan().scratch[id]);
+    ++l;
   }
-  run_divided(together, *parallel);
-  return together.size();
+  recording->update();
+  moved = false;
 }
 
 void Context::Impl::commit_states() {
@@ -126,12 +127,12 @@ void Context::Impl::commit_states() {
     views = views || !a->next.view.identity() || graph()[a->next.node].op == Op::Input;
   if (!views) {
     for (const Assignment* a : plan().copies)
-      std::memcpy(const_cast<void*>(input[a->state]), place(a->next.node), bytes[a->state]);
+      device->copy(input[a->state], place(a->next.node), bytes[a->state]);
     return;
   }
   std::vector<Value> next;  // all are read before any is written
   for (const Assignment* a : plan().copies) next.push_back(read(a->next));
-  for (std::size_t k = 0; k < next.size(); ++k) write_value(next[k], const_cast<void*>(input[plan().copies[k]->state]));
+  for (std::size_t k = 0; k < next.size(); ++k) write(next[k], input[plan().copies[k]->state]);
 }
 
 // `done` is called after each node, and then each runs by itself.
@@ -140,18 +141,26 @@ void Context::Impl::run(const Done& done) {
   constexpr bool kWatched = !std::is_same_v<Done, std::nullptr_t>;
   if (stale) refresh();
   check_inputs();
+  for (const auto& [id, from] : mirrored) bring(id, from);
+  if (moved) place_launches();
   if (profiler) profiler->begin_run(bindings);
   for (const auto& [state, offset] : plan().snapshots)
-    std::memcpy(values.data() + offset, input[state], bytes[state]);
+    device->copy(values.at(offset), input[state], bytes[state]);
   const auto& order = program->order;
-  for (std::size_t k = 0; k < order.size(); ++k) {
+  const auto is_kernel = [&](std::size_t k) { return launch_at[k + 1] > launch_at[k]; };
+  for (std::size_t k = 0, end = 0; k < order.size(); k = end) {
+    end = k + 1;
+    if (!kWatched && !profiler && is_kernel(k))
+      while (end < order.size() && is_kernel(end)) ++end;
     if (profiler) profiler->begin_kernel();
-    if (kWatched || profiler || plan().fork[order[k]] == order[k]) run_node(order[k]);
-    else k += run_together(k) - 1;
-    if (profiler) profiler->end_kernel(k);
+    if (is_kernel(k)) recording->run(launch_at[k], launch_at[end]);
+    else interpret_node(order[k]);
+    if (profiler) device->synchronise(), profiler->end_kernel(k);
     if constexpr (kWatched) done(order[k]);
   }
   commit_states();
+  for (const auto& [id, to] : mirrored)
+    if (is_state[id]) device->copy_out(to, input[id], bytes[id]);
   if (profiler) profiler->end_run();
 }
 
@@ -166,10 +175,11 @@ Context& Context::run_checked() {
   std::vector<bool> nan(g.size());
   const auto look = [&](NodeId id) {
     const Node& n = g[id];
-    nan[id] = is_float(n.dtype) && holds_nan(c.place(id), n.dtype, c.bytes_now(id) / size_of(n.dtype));
+    nan[id] = is_float(n.dtype) && holds_nan(c.view(id).data(), n.dtype, c.bytes_now(id) / size_of(n.dtype));
   };
   if (c.stale) c.refresh();
   c.check_inputs();
+  for (const auto& [id, from] : c.mirrored) c.bring(id, from);
   for (NodeId id = 0; id < g.size(); ++id)
     if (c.input[id]) look(id);
   c.run([&](NodeId id) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lightcone/core/graph_impl.h"
+#include "lightcone/device/host_device.h"
 #include "lightcone/runtime/names.h"
 #include "lightcone/runtime/program_internal.h"
 
@@ -12,14 +13,6 @@ namespace lc {
 
 
 namespace {
-
-class OneThread final : public Parallel {
- public:
-  int workers() const override { return 1; }
-  void run(int tasks, void (*task)(void*, int, int), void* arg) override {
-    for (int t = 0; t < tasks; ++t) task(arg, t, 0);
-  }
-};
 
 // The names in a size, without the loop indices, which are not the user's to bind. Where one name has two bounds, both
 // hold.
@@ -41,11 +34,6 @@ std::string near(std::string_view wanted, const Symbols& known) {
 }
 
 }  // namespace
-
-std::shared_ptr<Parallel> one_thread() {
-  static const auto p = std::make_shared<OneThread>();
-  return p;
-}
 
 std::size_t Program::Impl::dim(const Dim& d) {
   const auto [it, fresh] = dim_places.try_emplace(d, dims.size());
@@ -98,22 +86,34 @@ void Program::Impl::prepare() {
     if (prepared.node[id]) prepared_order.push_back(id);
     else (n.op == Op::Kernel && n.kernel->part() ? parts : order).push_back(id);
     for (const Edge& e : n.in) dims_of(e.view);
-    if (n.op == Op::Kernel) {
+    if (n.op == Op::Kernel)
       for (const Dim& d : n.kernel->sizes()) sizes[id].push_back(dim(d));
-      if (!parallel) parallel = n.kernel->parallel();
-    }
   }
   for (const Root& r : graph.roots()) dims_of(r.edge.view);
   for (std::size_t k = 0; k < graph.roots().size(); ++k) outputs.emplace(graph.roots()[k].name, k);
-  if (!parallel) parallel = one_thread();
-  workers = parallel->workers();
+  choose_device();
+  workers = device->workers();
   plan = make_plan(graph, workers);
   computed.resize(graph.size());
 }
 
-const void* Program::Impl::fixed(NodeId id) const {
-  if (const auto w = weights.find(id); w != weights.end()) return w->second.data;
-  return computed[id] ? prepared_values.data() + plan.nodes[id].offset : nullptr;
+// The first that a kernel names; the host where none does. Two of the host differ in their threads alone.
+void Program::Impl::choose_device() {
+  const auto live = graph.live();
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (!live[id] || graph[id].op != Op::Kernel || !graph[id].kernel->device) continue;
+    const std::shared_ptr<Device>& wanted = graph[id].kernel->device;
+    if (!device) device = wanted;
+    if (device != wanted && !(device->parallel() && wanted->parallel()))
+      throw Error("compile", cat("kernels of two devices, ", device->name(), " and ", wanted->name(),
+                                 ", are in one graph: compile each part for one"));
+  }
+  if (!device) device = host_device();
+}
+
+Place Program::Impl::fixed(NodeId id) const {
+  if (const auto w = weights.find(id); w != weights.end()) return {w->second.buffer.get(), 0};
+  return computed[id] ? Place{prepared_values.get(), plan.nodes[id].offset} : Place{};
 }
 
 void Program::Impl::compute_prepared(NodeId changed) {
@@ -121,19 +121,19 @@ void Program::Impl::compute_prepared(NodeId changed) {
   dirty[changed] = true;
   for (NodeId id : prepared_order) {
     const Node& n = graph[id];
-    std::vector<const void*> in;
+    std::vector<Place> in;
     for (const Edge& e : n.in) {
       dirty[id] = dirty[id] || dirty[e.node];
       in.push_back(fixed(e.node));
     }
     if (!dirty[id]) continue;
     computed[id] = false;  // until it is done: an Error may come between
-    if (std::find(in.begin(), in.end(), nullptr) != in.end()) continue;
+    if (std::find(in.begin(), in.end(), Place{}) != in.end()) continue;
     std::vector<std::int64_t> values;
     for (std::size_t k : sizes[id]) values.push_back(dims[k].eval({}));
-    const Memory scratch(static_cast<std::size_t>(n.kernel->scratch_bytes(workers).eval({})));
-    if (!prepared_values.data()) prepared_values = Memory(plan.prepared_bytes);
-    n.kernel->run({in, prepared_values.data() + plan.nodes[id].offset, values, scratch.data(), *parallel});
+    const auto scratch = device->allocate(static_cast<std::size_t>(n.kernel->scratch_bytes(workers).eval({})));
+    if (!prepared_values) prepared_values = device->allocate(plan.prepared_bytes);
+    device->launch({n.kernel.get(), in, {prepared_values.get(), plan.nodes[id].offset}, values, {scratch.get(), 0}});
     computed[id] = true;
   }
   if (!prepared.resident[changed]) weights.erase(changed);
@@ -196,7 +196,13 @@ Program& Program::load(std::string_view input, const void* data, std::size_t byt
   // An empty tensor may come without an address. A kernel may load what would be its first element, for a loop that
   // then has no step.
   alignas(64) static const std::byte nothing[64] = {};
-  p.weights[*id] = {bytes ? data : nothing, bytes, std::move(owner)};
+  std::shared_ptr<Buffer> buffer = p.device->lend(const_cast<void*>(bytes ? data : nothing), bytes);
+  if (!buffer) {
+    buffer = p.device->allocate(bytes);
+    if (bytes) p.device->copy_in({buffer.get(), 0}, data, bytes);
+    owner.reset();
+  }
+  p.weights[*id] = {std::move(owner), std::move(buffer)};
   p.compute_prepared(*id);
   return *this;
 }
@@ -212,6 +218,7 @@ bool Program::is_parameter(std::string_view input) const {
 const Graph& Program::graph() const { return impl().graph; }
 std::span<const PassLog> Program::log() const { return impl().log; }
 std::vector<std::string> Program::notes() const { return impl().notes(); }
+std::shared_ptr<Device> Program::device() const { return impl().device; }
 const MemoryPlan& Program::plan() const { return impl().plan; }
 MemoryPlan Program::plan(const Bindings& sizes) const {
   for (const auto& [name, value] : sizes) check_symbol("plan", impl().known_symbols, name, value);

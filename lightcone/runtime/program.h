@@ -9,6 +9,9 @@
 // with a Context of its own. Context::run() allocates nothing when every node is a kernel; nodes
 // no back end took are run by the reference interpreter.
 //
+// Values lie in the memory of the device that the kernels are for. Where that is not the host's, inputs and results are
+// copied, and so are the operands and results of nodes that the interpreter runs.
+//
 // Memory follows the sizes that are bound. Addresses are reserved for the largest ones, and the first run with larger
 // sizes than before may ask the system for pages behind them. Where there are not that many addresses (a limit on
 // virtual memory), that run lays the values out anew, which allocates.
@@ -24,7 +27,7 @@
 #include "lightcone/reference/interpreter.h"
 #include "lightcone/core/tensor.h"
 #include "lightcone/passes/compiler.h"
-#include "lightcone/device/kernel.h"
+#include "lightcone/device/device.h"
 #include "lightcone/device/plan.h"
 #include "lightcone/runtime/profile/profile.h"
 
@@ -33,7 +36,7 @@ namespace lc {
 class Program {
  public:
   // Gives an input its bytes for every context: a weight. `owner` keeps them alive; nothing is
-  // copied. The data must be aligned to its element size. Of a state it is the value that each new
+  // copied where the device shares the host's memory. The data must be aligned to its element size. Of a state it is the value that each new
   // context begins with, in a copy of its own.
   // What depends on parameters alone (nn::parameter) is computed here, into memory of the program. An input that the
   // compilers found no use for may be loaded, too; a name that the graph never had is an Error.
@@ -46,6 +49,7 @@ class Program {
   std::span<const PassLog> log() const;  // what each pass did
   // What the user should know, as sentences: that kernels are interpreted because no compiler works, for one.
   std::vector<std::string> notes() const;
+  std::shared_ptr<Device> device() const;  // that the kernels are for
   // Exact bytes for the largest sizes that the bounds of the symbols allow, known before any weight is read;
   const MemoryPlan& plan() const;
   // and for these. A symbol without a value has its largest.
@@ -73,6 +77,8 @@ class Context {
  public:
   // `parallel` runs the kernels; by default what the back end was compiled with.
   explicit Context(const Program& p, std::shared_ptr<Parallel> parallel = {});
+  // On another device than the program's, which must share its memory with it.
+  explicit Context(const Program& p, std::shared_ptr<Device> device);
   Context(Context&&) noexcept;
   Context& operator=(Context&&) noexcept;
   ~Context();
@@ -88,7 +94,8 @@ class Context {
   }
   Context& set_bytes(std::string_view input, const void* data, std::size_t bytes);
   // Uses the caller's memory for an input or a state; it must hold the largest size and be aligned to
-  // the element size. A state keeps what the memory holds.
+  // the element size. A state keeps what the memory holds. A device with memory of its own copies it in before each
+  // run, and a state out behind it.
   Context& use(std::string_view input, void* data, std::size_t bytes);
   void clear_states();  // all to zero, those that were loaded too
 

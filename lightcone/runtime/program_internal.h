@@ -9,16 +9,15 @@
 #include <unordered_map>
 #include <vector>
 
-#include "lightcone/device/memory.h"
+#include "lightcone/device/device.h"
 #include "lightcone/device/prepared.h"
 #include "lightcone/runtime/program.h"
 
 namespace lc {
 
 struct Weight {
-  const void* data = nullptr;
-  std::size_t bytes = 0;
   std::shared_ptr<const void> owner;
+  std::shared_ptr<Buffer> buffer;  // what the owner holds, or the device's copy of it
 };
 
 struct HashDim {
@@ -28,6 +27,7 @@ struct HashDim {
 using Symbols = std::map<std::string, Bounds, std::less<>>;
 
 struct Program::Impl {
+  std::shared_ptr<Device> device;  // first: what lies in its memory goes before it does
   Graph graph;
   std::vector<PassLog> log;
   std::vector<std::string> notes() const {
@@ -37,7 +37,6 @@ struct Program::Impl {
   }
   MemoryPlan plan;
   int workers = 1;
-  std::shared_ptr<Parallel> parallel;
   std::vector<NodeId> order;                     // live nodes that compute
   std::vector<NodeId> parts;                     // live nodes that are a piece of another's memory
   std::vector<std::vector<std::size_t>> sizes;   // by NodeId: where a kernel's sizes stand in dims
@@ -53,14 +52,15 @@ struct Program::Impl {
   std::map<NodeId, Weight> weights;
   Prepared prepared;
   std::vector<NodeId> prepared_order;
-  Memory prepared_values;  // all of them, one behind the other
+  std::shared_ptr<Buffer> prepared_values;  // all of them, one behind the other
   std::vector<bool> computed;
 
   void remember_names(const Graph& users);
   void prepare();
+  void choose_device();
   std::size_t dim(const Dim& d);
   void dims_of(const View& v);
-  const void* fixed(NodeId id) const;  // the bytes of a parameter or a prepared value, null before they are there
+  Place fixed(NodeId id) const;  // of a parameter or a prepared value, none before it is there
   void compute_prepared(NodeId changed);
   // The input of this name; none when nothing that is computed reads it. Error when the graph never had it.
   std::optional<NodeId> find_input(const char* op, std::string_view name) const;

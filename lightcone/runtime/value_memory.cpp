@@ -26,11 +26,17 @@ std::map<std::string, Bounds> symbols_of(const Graph& g, std::span<const NodeId>
 }  // namespace
 
 ValueMemory::ValueMemory(const Graph& g, std::span<const NodeId> order, std::span<const NodeId> parts,
-                         const MemoryPlan& largest)
-    : g_(g), order_(order), parts_(parts), largest_(largest), memory_(largest.arena_bytes), room_(g.size()) {
+                         const MemoryPlan& largest, Device& device)
+    : g_(g),
+      order_(order),
+      parts_(parts),
+      largest_(largest),
+      device_(device),
+      memory_(device.reserve(largest.arena_bytes)),
+      room_(g.size()) {
   for (const NodeId id : order)
     if (largest.scratch_bytes[id]) scratch_.push_back({id, g[id].kernel->scratch_bytes(largest.workers)});
-  fitted_ = !memory_.reserved();
+  fitted_ = !memory_;
 }
 
 void ValueMemory::fit(const Bindings& sizes, std::span<const std::size_t> bytes) {
@@ -38,7 +44,7 @@ void ValueMemory::fit(const Bindings& sizes, std::span<const std::size_t> bytes)
     if (!commit(sizes, bytes)) refuse(sizes);
     return;
   }
-  if (memory_.reserved() && fits(own_, sizes, bytes)) return;
+  if (memory_ && fits(own_, sizes, bytes)) return;
   // Some room to grow, if there is; else exactly this.
   const auto bounds = symbols_of(g_, order_);
   Bindings more = sizes;
@@ -52,7 +58,7 @@ void ValueMemory::fit(const Bindings& sizes, std::span<const std::size_t> bytes)
 bool ValueMemory::commit(const Bindings& sizes, std::span<const std::size_t> bytes) {
   const auto make_room = [&](std::size_t offset, std::size_t want, std::size_t& room) {
     if (want <= room) return true;
-    if (!memory_.commit(offset, want)) return false;
+    if (!memory_->commit(offset, want)) return false;
     room = want;
     return true;
   };
@@ -80,9 +86,9 @@ bool ValueMemory::lay_out(const Bindings& planned, const Bindings& sizes, std::s
   MemoryPlan p = make_plan(g_, largest_.workers, planned);
   if (!fits(p, sizes, bytes)) return false;
   std::fill(room_.begin(), room_.end(), std::size_t{0});
-  memory_ = Reserved();
-  Reserved fresh(p.arena_bytes);
-  if (!fresh.reserved() || !fresh.commit_all()) return false;
+  memory_.reset();
+  std::unique_ptr<Buffer> fresh = device_.reserve(p.arena_bytes);
+  if (!fresh || !fresh->commit(0, fresh->size())) return false;
   own_ = std::move(p);
   memory_ = std::move(fresh);
   for (const NodeId id : order_) room_[id] = own_.nodes[id].bytes;

@@ -5,12 +5,13 @@
 // on virtual memory), the values are laid out anew for the sizes at hand.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "lightcone/core/graph.h"
-#include "lightcone/device/memory.h"
+#include "lightcone/device/device.h"
 #include "lightcone/device/plan.h"
 
 namespace lc {
@@ -18,7 +19,8 @@ namespace lc {
 class ValueMemory {
  public:
   // `order`: the nodes that compute. `largest`, the plan for the bounds, stays where it is.
-  ValueMemory(const Graph& g, std::span<const NodeId> order, std::span<const NodeId> parts, const MemoryPlan& largest);
+  ValueMemory(const Graph& g, std::span<const NodeId> order, std::span<const NodeId> parts, const MemoryPlan& largest,
+              Device& device);
 
   // Makes room for these sizes; `bytes`, by NodeId, is what each value takes. Nothing is allocated or asked of the
   // system when there was room before. An Error names the symbol that counts most.
@@ -26,8 +28,8 @@ class ValueMemory {
   bool has_room(NodeId id, std::size_t bytes) const { return bytes <= room_[id]; }
 
   const MemoryPlan& plan() const { return fitted_ ? own_ : largest_; }  // where each value lies
-  std::byte* data() const { return memory_.data(); }
-  std::size_t committed() const { return memory_.committed(); }
+  Place at(std::size_t offset) const { return {memory_.get(), offset}; }
+  std::size_t committed() const { return memory_ ? memory_->committed() : 0; }
 
  private:
   struct Scratch {
@@ -43,9 +45,10 @@ class ValueMemory {
   const Graph& g_;
   std::span<const NodeId> order_, parts_;
   const MemoryPlan& largest_;
+  Device& device_;
   MemoryPlan own_;
   bool fitted_ = false;  // laid out for the sizes at hand
-  Reserved memory_;
+  std::unique_ptr<Buffer> memory_;
   std::vector<std::size_t> room_;  // by NodeId; of a state: for its value before the run
   std::vector<Scratch> scratch_;
 };

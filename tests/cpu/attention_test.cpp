@@ -11,6 +11,8 @@
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/products/dense_unit.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
+#include "lightcone/device/host_device.h"
+#include "lightcone/device/host_kernel.h"
 #include "lightcone/models/llama/llama_graph.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
@@ -36,7 +38,9 @@ bool same_bits(const Results& a, const Results& b) {
 Graph fuse_attention(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, Isa isa = detect_isa(),
                      Precision precision = Precision::Highest) {
   return lowering::fuse_attention(g, log, [&](const Graph&, NodeId, lowering::Attention match) {
-    return lowering::NamedKernel{attention_kernel(std::move(match), parallel, isa, precision), "attention"};
+    auto kernel = attention_kernel(std::move(match), isa, precision);
+    kernel->device = host_device(parallel);
+    return lowering::NamedKernel{kernel, "attention"};
   });
 }
 

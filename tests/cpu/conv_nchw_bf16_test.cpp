@@ -11,6 +11,7 @@
 #include "other_caches.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
+#include "lightcone/device/host_kernel.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "random_inputs.h"
@@ -51,7 +52,7 @@ std::optional<ConvPlan> only_convolution(const Graph& g) {
 
 // A kernel on operands with nothing beside them, and scratch that holds no numbers.
 template <class T>
-std::vector<T> run(const Kernel& k, const std::vector<const void*>& in, std::size_t count, Parallel& pool) {
+std::vector<T> run(const HostKernel& k, const std::vector<const void*>& in, std::size_t count, Parallel& pool) {
   std::vector<std::int64_t> sizes;
   for (const Dim& d : k.sizes()) sizes.push_back(d.eval({}));
   test::Guarded out(count * sizeof(T), test::Against::Back);
@@ -73,10 +74,10 @@ std::vector<float> convolve(ConvPlan c, const DenseUnit& unit, int workers, cons
   test::Guarded w(weight.size() * size_of(weight.dtype), test::Against::Front);
   write_value(image, x.data()), write_value(weight, w.data());
   const auto bytes = static_cast<std::size_t>(c.nchw_bf16->groups * c.nchw_bf16->group_bytes());
-  const auto packed = run<std::byte>(*pack_nchw_bf16_kernel(c.nchw_bf16, pool), {w.data()}, bytes, *pool);
+  const auto packed = run<std::byte>(*pack_nchw_bf16_kernel(c.nchw_bf16), {w.data()}, bytes, *pool);
   test::Guarded a((bytes + 63) / 64 * 64, test::Against::Front);
   std::memcpy(a.data(), packed.data(), bytes);
-  return run<float>(*nchw_bf16_kernel(c, pool, nullptr, test::blocking(*pool)), {x.data(), a.data()}, size, *pool);
+  return run<float>(*nchw_bf16_kernel(c, nullptr, test::blocking(*pool)), {x.data(), a.data()}, size, *pool);
 }
 
 void expect_close(const Value& want, const std::vector<float>& got, const std::string& what) {

@@ -11,6 +11,7 @@
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/products/dense_unit.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
+#include "lightcone/device/host_kernel.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "random_inputs.h"
@@ -47,7 +48,7 @@ void expect_number(double got, double want, double error, const std::string& at)
 }
 
 // A kernel on operands with nothing beside them, and scratch that holds no numbers.
-std::vector<float> run(const Kernel& k, const std::vector<const void*>& in, std::size_t count, Parallel& pool) {
+std::vector<float> run(const HostKernel& k, const std::vector<const void*>& in, std::size_t count, Parallel& pool) {
   std::vector<std::int64_t> sizes;
   for (const Dim& d : k.sizes()) sizes.push_back(d.eval({}));
   test::Guarded out(count * 4, test::Against::Back);
@@ -102,10 +103,10 @@ std::vector<float> convolve(const ConvPlan& c, Isa isa, int workers, const Value
   test::Guarded w(weight.size() * size_of(weight.dtype), test::Against::Front);
   write_value(image, x.data()), write_value(weight, w.data());
   const auto floats = static_cast<std::size_t>(f.floats(f.panel(isa)));
-  const auto packed = run(*pack_weights_kernel(f, pool, isa), {w.data()}, floats, *pool);
+  const auto packed = run(*pack_weights_kernel(f, isa), {w.data()}, floats, *pool);
   test::Guarded a(floats * 4, test::Against::Back);
   std::memcpy(a.data(), packed.data(), floats * 4);
-  return run(*nhwc_bf16_kernel(c, pool, nullptr, isa, test::blocking(*pool)), {x.data(), a.data()}, size, *pool);
+  return run(*nhwc_bf16_kernel(c, nullptr, isa, test::blocking(*pool)), {x.data(), a.data()}, size, *pool);
 }
 
 // Every tile and number of threads on one shape, with weights in f32 and in bf16.

@@ -14,6 +14,7 @@
 #include "lightcone/backends/cpu/products/dense_unit.h"
 #include "lightcone/backends/cpu/loops/epilogue.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
+#include "lightcone/device/host_kernel.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "random_inputs.h"
@@ -65,7 +66,7 @@ void agree(const Graph& g, const Inputs& in, const Bindings& env = {}, bool inte
 }
 
 // The kernel alone: a way, an instruction set and a number of threads.
-using MakeKernel = std::function<std::shared_ptr<const Kernel>(const std::shared_ptr<Parallel>&)>;
+using MakeKernel = std::function<std::shared_ptr<const HostKernel>(const std::shared_ptr<Parallel>&)>;
 std::vector<float> run_kernel(const MakeKernel& make, int workers, const Value& image, const Value& weight,
                               std::size_t size) {
   const auto pool = threads(workers);
@@ -131,7 +132,7 @@ void every_way(const Shapes& s, const Inputs* given = nullptr) {
     for (const ConvWay way : {ConvWay::Direct, ConvWay::Winograd}) {
       if (way == ConvWay::Winograd && !winograd_fits(c->second)) continue;
       const auto make_kernel = [&](const std::shared_ptr<Parallel>& pool) {
-        return convolution_kernel(c->second, way, pool, nullptr, isa, test::blocking(*pool));
+        return convolution_kernel(c->second, way, nullptr, isa, test::blocking(*pool));
       };
       const auto one = run_kernel(make_kernel, 1, in.at("x"), in.at("w"), y.size());
       const auto two = run_kernel(make_kernel, 2, in.at("x"), in.at("w"), y.size());
@@ -186,7 +187,7 @@ void channels_last_way(const Shapes& s, bool image_last, const Inputs* given = n
     const PackedFilters f = *packed_filters(turned, *c, isa);
     Value packed = make_value(DType::F32, {f.floats(f.panel(isa))});
     const auto one_worker = threads(1);
-    const auto pack = pack_weights_kernel(f, one_worker, isa);
+    const auto pack = pack_weights_kernel(f, isa);
     test::Guarded w(in.at("w").size() * 4, test::Against::Front), to(packed.size() * 4, test::Against::Back);
     write_value(in.at("w"), w.data());
     const void* operands[] = {w.data()};
@@ -196,7 +197,7 @@ void channels_last_way(const Shapes& s, bool image_last, const Inputs* given = n
       packed.f[i] = static_cast<double>(reinterpret_cast<float*>(to.data())[i]);
     for (const ConvWay way : {ConvWay::Direct, ConvWay::Winograd}) {
       const auto make_kernel = [&](const std::shared_ptr<Parallel>& pool) {
-        return nhwc_kernel(*c, way, pool, nullptr, isa, test::blocking(*pool));
+        return nhwc_kernel(*c, way, nullptr, isa, test::blocking(*pool));
       };
       const auto one = run_kernel(make_kernel, 1, image, packed, y.size());
       const auto two = run_kernel(make_kernel, 2, image, packed, y.size());

@@ -14,6 +14,7 @@
 #include "guarded.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
+#include "lightcone/device/host_kernel.h"
 #include "lightcone/core/dtype.h"
 #include "lightcone/core/quant.h"
 
@@ -168,7 +169,7 @@ BlockWeight block_weight(WeightType t, i64 n, i64 k, std::mt19937& random) {
 std::vector<std::byte> packed(WeightType t, const std::vector<std::byte>& blocks, i64 n, i64 k) {
   std::vector<std::byte> to(at(packed_bytes(t, n, k)), std::byte{0xff});
   const void* in[] = {blocks.data()};
-  pack_kernel(t, t, n, k, false, nullptr)->run({in, to.data(), {}, nullptr, *one_thread()});
+  pack_kernel(t, t, n, k, false)->run({in, to.data(), {}, nullptr, *one_thread()});
   return to;
 }
 

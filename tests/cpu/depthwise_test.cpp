@@ -15,6 +15,7 @@
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/products/dense_unit.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
+#include "lightcone/device/host_kernel.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "random_inputs.h"
@@ -68,7 +69,7 @@ void agree(const Graph& g, const Inputs& in, const Bindings& env = {}) {
 }
 
 // The kernel alone, on operands with nothing beside them and scratch that holds no numbers.
-Value run(const Kernel& k, const std::vector<const Value*>& in, const std::vector<std::int64_t>& shape,
+Value run(const HostKernel& k, const std::vector<const Value*>& in, const std::vector<std::int64_t>& shape,
           Parallel& pool) {
   std::list<test::Guarded> memory;
   std::vector<const void*> operands;
@@ -134,7 +135,7 @@ void pixels_side_by_side(const Case& s, const Inputs* given = nullptr) {
     every_thread(
         want,
         [&](const std::shared_ptr<Parallel>& pool) {
-          const auto k = convolution_kernel(*c, ConvWay::Cheapest, pool, nullptr, isa, test::blocking(*pool));
+          const auto k = convolution_kernel(*c, ConvWay::Cheapest, nullptr, isa, test::blocking(*pool));
           EXPECT_EQ(k->name(), "conv_depthwise");
           return run(*k, {&in.at("x"), &in.at("w")}, want.shape, *pool);
         },
@@ -153,12 +154,12 @@ void channels_side_by_side(const Case& s, const Inputs* given = nullptr) {
   const Value want = interpret(g, in, {}, Rounding::Wide, true).outputs.at("y");
   for (const Isa isa : isas()) {
     const PackedFilters f = *packed_filters(*turned, *c, isa);
-    const auto pack = pack_weights_kernel(f, threads(1), isa);
+    const auto pack = pack_weights_kernel(f, isa);
     const Value w = run(*pack, {&in.at("w")}, {f.floats(f.panel(isa))}, *threads(1));
     every_thread(
         want,
         [&](const std::shared_ptr<Parallel>& pool) {
-          const auto k = nhwc_kernel(*c, ConvWay::Cheapest, pool, nullptr, isa);
+          const auto k = nhwc_kernel(*c, ConvWay::Cheapest, nullptr, isa);
           EXPECT_EQ(k->name(), "conv_depthwise_last");
           return run(*k, {&in.at("x"), &w}, want.shape, *pool);
         },

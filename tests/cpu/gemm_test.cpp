@@ -13,6 +13,7 @@
 #include "lightcone/backends/cpu/products/dense_unit.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
+#include "lightcone/device/host_kernel.h"
 #include "lightcone/core/dtype.h"
 #include "lightcone/core/op.h"
 #include "lightcone/core/quant.h"
@@ -64,7 +65,7 @@ std::vector<std::byte> pack(WeightType t, const std::vector<std::byte>& blocks, 
                             Parallel& parallel) {
   std::vector<std::byte> to(static_cast<std::size_t>(packed_bytes(t, n, k)), std::byte{0xff});
   const void* in[] = {blocks.data()};
-  pack_kernel(t, t, n, k, false, nullptr)->run({in, to.data(), {}, nullptr, parallel});
+  pack_kernel(t, t, n, k, false)->run({in, to.data(), {}, nullptr, parallel});
   return to;
 }
 

@@ -13,6 +13,7 @@
 
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
+#include "lightcone/device/divided.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
@@ -24,13 +25,13 @@ using lc::test::normals;
 namespace {
 
 // Counts how often each of its iterations is run, and where ranges begin.
-class Counting final : public Kernel {
+class Counting final : public HostKernel {
  public:
   explicit Counting(Iterations i) : all(i), times(static_cast<std::size_t>(i.count)) {}
   std::string name() const override { return "counting"; }
-  void run(const Launch&) const override {}
+  void run(const HostLaunch&) const override {}
   bool divisible() const override { return true; }
-  void run_iterations(const Launch&, std::int64_t begin, std::int64_t end) const override {
+  void run_iterations(const HostLaunch&, std::int64_t begin, std::int64_t end) const override {
     EXPECT_LT(begin, end);
     EXPECT_EQ(begin % all.multiple, 0);
     EXPECT_TRUE(end % all.multiple == 0 || end == all.count);

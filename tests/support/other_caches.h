@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lightcone/backends/cpu/target/blocking.h"
-#include "lightcone/device/kernel.h"
+#include "lightcone/device/parallel.h"
 
 namespace lc::test {
 

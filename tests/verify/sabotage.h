@@ -9,7 +9,7 @@
 
 #include "lightcone/core/tensor.h"
 #include "lightcone/passes/compiler.h"
-#include "lightcone/device/kernel.h"
+#include "lightcone/device/host_kernel.h"
 
 namespace lc::test {
 
@@ -47,12 +47,13 @@ inline Compiler wrong_constant(double from, double to) {
 // What is done to the result of a kernel: f32 numbers in rows.
 using Spoil = std::function<void(float* y, std::size_t count, std::size_t columns)>;
 
-class Spoiled final : public Kernel {
+class Spoiled final : public HostKernel {
  public:
   Spoiled(std::shared_ptr<const Kernel> k, const Shape& shape, Spoil spoil)
       : kernel_(std::move(k)), count_(product(shape)), columns_(shape.empty() ? Dim(1) : shape.back()),
         spoil_(std::move(spoil)) {
     origin = kernel_->origin;
+    device = kernel_->device;
   }
   std::string name() const override { return kernel_->name(); }
   std::vector<Dim> sizes() const override {
@@ -61,12 +62,11 @@ class Spoiled final : public Kernel {
     return all;
   }
   Dim scratch_bytes(int workers) const override { return kernel_->scratch_bytes(workers); }
-  void run(const Launch& l) const override {
+  void run(const HostLaunch& l) const override {
     const std::size_t n = l.sizes.size() - 2;
-    kernel_->run({l.in, l.out, l.sizes.first(n), l.scratch, l.parallel});
+    dynamic_cast<const HostKernel&>(*kernel_).run({l.in, l.out, l.sizes.first(n), l.scratch, l.parallel});
     spoil_(static_cast<float*>(l.out), static_cast<std::size_t>(l.sizes[n]), static_cast<std::size_t>(l.sizes[n + 1]));
   }
-  std::shared_ptr<Parallel> parallel() const override { return kernel_->parallel(); }
 
  private:
   std::shared_ptr<const Kernel> kernel_;

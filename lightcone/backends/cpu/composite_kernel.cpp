@@ -5,7 +5,7 @@
 
 namespace lc {
 
-class CpuCompositeKernel final : public Kernel {
+class CpuCompositeKernel final : public HostKernel {
  public:
   CpuCompositeKernel(const Node& n, std::span<const TensorType> operands, std::function<void(const CpuCall&)> run)
       : name_(n.composite->name), attributes_(n.attributes), run_(std::move(run)), operands_(operands.size()) {
@@ -20,7 +20,7 @@ class CpuCompositeKernel final : public Kernel {
   }
   std::string name() const override { return name_; }
   std::vector<Dim> sizes() const override { return sizes_; }
-  void run(const Launch& l) const override { run_(CpuCall(l, offsets_, ranks_, operands_, attributes_)); }
+  void run(const HostLaunch& l) const override { run_(CpuCall(l, offsets_, ranks_, operands_, attributes_)); }
 
  private:
   std::string name_;

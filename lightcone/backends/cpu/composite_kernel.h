@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 
+#include "lightcone/device/host_kernel.h"
 #include "lightcone/device/kernel_rule.h"
 
 namespace lc {
@@ -33,12 +34,12 @@ class CpuCall {
 
  private:
   friend class CpuCompositeKernel;
-  CpuCall(const Launch& l, std::span<const std::int64_t> offsets, std::span<const std::size_t> ranks,
+  CpuCall(const HostLaunch& l, std::span<const std::int64_t> offsets, std::span<const std::size_t> ranks,
           std::size_t operands, const Attributes& a)
       : launch_(l), offsets_(offsets), ranks_(ranks), operands_(operands), attributes_(a) {}
   std::span<const std::int64_t> shape(std::size_t k) const;
 
-  const Launch& launch_;
+  const HostLaunch& launch_;
   std::span<const std::int64_t> offsets_;  // of the results, in bytes
   std::span<const std::size_t> ranks_;     // of the operands, then of the results
   std::size_t operands_;

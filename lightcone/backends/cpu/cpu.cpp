@@ -14,6 +14,7 @@
 #include "lightcone/lowering/canonical.h"
 #include "lightcone/passes/composites.h"
 #include "lightcone/device/fork.h"
+#include "lightcone/device/host_device.h"
 
 namespace lc::host {
 namespace {
@@ -23,18 +24,18 @@ class Settled {
  public:
   explicit Settled(CpuOptions o) : options_(std::move(o)) {}
   const CpuOptions& options() { return settle(), options_; }
-  const std::shared_ptr<Parallel>& parallel() { return settle(), parallel_; }
+  const std::shared_ptr<Device>& device() { return settle(), device_; }
 
  private:
   void settle() {
     std::call_once(once_, [&] {
       if (!options_.machine) options_.machine = this_machine();
       options_.jit.vector = static_cast<int>(options_.machine->vector);
-      parallel_ = threads(options_.threads);
+      device_ = host_device(threads(options_.threads));
     });
   }
   CpuOptions options_;
-  std::shared_ptr<Parallel> parallel_;
+  std::shared_ptr<Device> device_;
   std::once_flag once_;
 };
 
@@ -60,7 +61,7 @@ std::vector<Pass> canonical_passes(const CpuOptions& o, const std::shared_ptr<Se
   passes.push_back({"contiguous", [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, {}, true});
   passes.push_back({"attention", [settled](const Graph& g, PassLog& log) {
                       return lowering::fuse_attention(g, log, [&](const Graph& from, NodeId result, auto match) {
-                        auto k = attention(from, result, std::move(match), settled->parallel(), settled->options());
+                        auto k = attention(from, result, std::move(match), settled->device(), settled->options());
                         return lowering::NamedKernel{k, k->name()};
                       });
                     }});
@@ -135,12 +136,12 @@ Compiler cpu(CpuOptions options) {
   return all | Compiler({"cpu",
                          [settled](const Graph& g, PassLog& log) {
                            host::KernelNames names;
-                           host::Lowered l = host::lower(g, settled->parallel(), log, settled->options(), names);
+                           host::Lowered l = host::lower(g, settled->device(), log, settled->options(), names);
                            host::install(l.loops, settled->options(), log);
                            return std::move(l.graph);
                          }}) |
          Compiler({"side by side", [settled](const Graph& g, PassLog&) {
-                     return settled->parallel()->workers() > 1 ? side_by_side(g) : g.clone();
+                     return settled->device()->workers() > 1 ? side_by_side(g) : g.clone();
                    }});
 }
 
@@ -156,9 +157,9 @@ std::vector<Graph> cpu_batch(std::vector<const Graph*> graphs, const CpuOptions&
     PassLog own;
     Graph g = given->clone();
     for (const Pass& p : passes) g = p.run(g, own);
-    host::Lowered l = host::lower(g, settled->parallel(), own, settled->options(), names);
+    host::Lowered l = host::lower(g, settled->device(), own, settled->options(), names);
     loops.insert(loops.end(), l.loops.begin(), l.loops.end());
-    done.push_back(settled->parallel()->workers() > 1 ? side_by_side(l.graph) : std::move(l.graph));
+    done.push_back(settled->device()->workers() > 1 ? side_by_side(l.graph) : std::move(l.graph));
   }
   host::install(loops, settled->options(), whole);
   if (log) *log = std::move(whole);

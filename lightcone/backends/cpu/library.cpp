@@ -13,17 +13,12 @@ namespace {
 
 using i64 = std::int64_t;
 
-class LibraryKernel : public Kernel {
+class LibraryKernel : public HostKernel {
  public:
-  LibraryKernel(const Node& n, std::vector<DType> types, std::vector<Dim> sizes, std::shared_ptr<Parallel> p)
-      : node_(n),
-        dtype_(n.dtype),
-        types_(std::move(types)),
-        sizes_(std::move(sizes)),
-        parallel_(std::move(p)) {}
+  LibraryKernel(const Node& n, std::vector<DType> types, std::vector<Dim> sizes)
+      : node_(n), dtype_(n.dtype), types_(std::move(types)), sizes_(std::move(sizes)) {}
   std::string name() const override { return node_.composite->name; }
   std::vector<Dim> sizes() const override { return sizes_; }
-  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
 
  protected:
   std::int64_t attribute(const char* name) const { return node_.attributes.integer(name); }
@@ -32,7 +27,6 @@ class LibraryKernel : public Kernel {
   DType dtype_;
   std::vector<DType> types_;
   std::vector<Dim> sizes_;
-  std::shared_ptr<Parallel> parallel_;
 };
 
 struct Rows {  // an axis as outer x length x inner
@@ -48,7 +42,7 @@ class ScatterKernel final : public LibraryKernel {
  public:
   using LibraryKernel::LibraryKernel;
   bool in_place(std::size_t k) const override { return k == 0; }
-  void run(const Launch& l) const override {
+  void run(const HostLaunch& l) const override {
     const i64 outer = l.sizes[0], length = l.sizes[1], count = l.sizes[2], inner = l.sizes[3];
     const std::size_t size = size_of(dtype_);
     const bool replaces = is(node_, builtin::scatter());
@@ -75,7 +69,7 @@ class ArgSortKernel final : public LibraryKernel {
  public:
   using LibraryKernel::LibraryKernel;
   Dim scratch_bytes(int) const override { return sizes_[1] * 16; }
-  void run(const Launch& l) const override {
+  void run(const HostLaunch& l) const override {
     const i64 outer = l.sizes[0], length = l.sizes[1], inner = l.sizes[2];
     auto* order = reinterpret_cast<i64*>(l.scratch);
     const bool descending = attribute("descending") != 0;
@@ -103,7 +97,7 @@ class ArgSortKernel final : public LibraryKernel {
 class DequantizeKernel final : public LibraryKernel {
  public:
   using LibraryKernel::LibraryKernel;
-  void run(const Launch& l) const override {
+  void run(const HostLaunch& l) const override {
     struct Job {
       const unsigned char* in;
       float* out;
@@ -150,7 +144,7 @@ bool has_kernel(const Graph& g, const Node& n) {
   return kernel_of(g, n) != nullptr;
 }
 
-std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, std::shared_ptr<Parallel> p) {
+std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n) {
   if (n.op == Op::Result) {
     const auto k = static_cast<std::size_t>(n.axis);
     const Dim size = static_cast<std::int64_t>(size_of(n.dtype));
@@ -163,15 +157,15 @@ std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, std::share
   if (is(n, builtin::scatter()) || is(n, builtin::scatter_add())) {
     const Rows base(first, axis());
     const Dim count = n.in[1].view.shape()[static_cast<std::size_t>(axis())];
-    return std::make_shared<ScatterKernel>(n, types, std::vector<Dim>{base.outer, base.length, count, base.inner}, p);
+    return std::make_shared<ScatterKernel>(n, types, std::vector<Dim>{base.outer, base.length, count, base.inner});
   }
   if (is(n, builtin::argsort())) {
     const Rows r(first, axis());
-    return std::make_shared<ArgSortKernel>(n, types, std::vector<Dim>{r.outer, r.length, r.inner}, p);
+    return std::make_shared<ArgSortKernel>(n, types, std::vector<Dim>{r.outer, r.length, r.inner});
   }
   if (is(n, builtin::dequantize())) {
     const QuantInfo& q = info(static_cast<QuantFormat>(n.attributes.integer("format")));
-    return std::make_shared<DequantizeKernel>(n, types, std::vector<Dim>{product(first) / Dim(q.bytes)}, p);
+    return std::make_shared<DequantizeKernel>(n, types, std::vector<Dim>{product(first) / Dim(q.bytes)});
   }
   auto kernel = kernel_of(g, n);
   check(kernel != nullptr, "a composite that this device has no kernel for");

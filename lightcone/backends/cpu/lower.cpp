@@ -35,17 +35,18 @@ bool keeps_channels_last(const Graph& g) {
 }  // namespace
 
 std::shared_ptr<Kernel> attention(const Graph& g, NodeId result, lowering::Attention match,
-                                  std::shared_ptr<Parallel> parallel, const CpuOptions& options) {
+                                  const std::shared_ptr<Device>& device, const CpuOptions& options) {
   std::vector<NodeId> operands;
   for (const Edge& e : match.operands) operands.push_back(e.node);
-  auto kernel = attention_kernel(std::move(match), std::move(parallel), detect_isa(), options.precision);
+  auto kernel = attention_kernel(std::move(match), detect_isa(), options.precision);
   kernel->origin = {"cpu: attention", steps(g, result, operands)};
+  kernel->device = device;
   return kernel;
 }
 
-Emitter::Emitter(const Graph& g, std::shared_ptr<Parallel> p, PassLog& log, const CpuOptions& o, KernelNames& names)
+Emitter::Emitter(const Graph& g, std::shared_ptr<Device> device, PassLog& log, const CpuOptions& o, KernelNames& names)
     : g_(g),
-      parallel_(std::move(p)),
+      device_(std::move(device)),
       log_(log),
       options_(o),
       machine_(*o.machine),
@@ -109,7 +110,7 @@ NodeId Emitter::packed(Graph& dst, const MatmulPlan& c) {
   const std::int64_t n = *c.axes.back().extent.constant(), k = *c.k.extent.constant();
   Node pack{.op = Op::Kernel, .dtype = DType::U8, .shape = {packed_bytes(c.kept(), n, k)}, .where = g_[c.b_node].where};
   pack.in.push_back({from, View(dst[from].shape)});
-  pack.kernel = pack_kernel(c.type, c.kept(), n, k, transposed(c), parallel_);
+  pack.kernel = here(pack_kernel(c.type, c.kept(), n, k, transposed(c)));
   pack.name = pack.kernel->name();
   it->second = dst.add(std::move(pack));
   ++log_.fired["weight packed"];
@@ -126,7 +127,7 @@ NodeId Emitter::packed(Graph& dst, const ConvPlan& c) {
             .shape = {c.nchw_bf16 ? c.nchw_bf16->groups * c.nchw_bf16->group_bytes() : f.floats(f.panel(detect_isa()))},
             .where = g_[c.weight_node].where};
   pack.in.push_back({from, View(dst[from].shape)});
-  pack.kernel = c.nchw_bf16 ? pack_nchw_bf16_kernel(c.nchw_bf16, parallel_) : pack_weights_kernel(f, parallel_);
+  pack.kernel = here(c.nchw_bf16 ? pack_nchw_bf16_kernel(c.nchw_bf16) : pack_weights_kernel(f));
   pack.name = pack.kernel->name();
   it->second = dst.add(std::move(pack));
   ++log_.fired["weight packed"];
@@ -136,7 +137,7 @@ NodeId Emitter::packed(Graph& dst, const ConvPlan& c) {
 void Emitter::fuse_epilogues() {
   for (auto& [id, e] : cut_.epilogues()) {
     const NodeId producer = e.producer;
-    fused_[id] = {producer, std::make_shared<Epilogue>(g_, std::move(e), parallel_)};
+    fused_[id] = {producer, std::make_shared<Epilogue>(g_, std::move(e))};
     cut_.absorb(producer);
   }
 }
@@ -148,17 +149,23 @@ std::shared_ptr<Epilogue> Emitter::behind(const Fused& f) {
   return f.epilogue;
 }
 
+// A kernel of this CPU, and of these threads.
+std::shared_ptr<const Kernel> Emitter::here(std::shared_ptr<Kernel> kernel) const {
+  kernel->device = device_;
+  return kernel;
+}
+
 // Equal loops are one function.
 void Emitter::name_loop(LoopKernel& k) { k.rename(names_.of(k.text("@"))); }
 
-std::shared_ptr<Kernel> Emitter::conv_kernel(const ConvPlan& c, std::shared_ptr<Epilogue> epilogue) const {
+std::shared_ptr<HostKernel> Emitter::conv_kernel(const ConvPlan& c, std::shared_ptr<Epilogue> epilogue) const {
   const ConvWay way = options_.winograd ? ConvWay::Cheapest : ConvWay::Direct;
   const Isa isa = detect_isa();
   const Blocking blocking(machine_);
-  if (c.nchw_bf16) return nchw_bf16_kernel(c, parallel_, std::move(epilogue), blocking);
-  if (c.bf16) return nhwc_bf16_kernel(c, parallel_, std::move(epilogue), isa, blocking);
-  if (c.channels_last) return nhwc_kernel(c, way, parallel_, std::move(epilogue), isa, blocking);
-  return convolution_kernel(c, way, parallel_, std::move(epilogue), isa, blocking);
+  if (c.nchw_bf16) return nchw_bf16_kernel(c, std::move(epilogue), blocking);
+  if (c.bf16) return nhwc_bf16_kernel(c, std::move(epilogue), isa, blocking);
+  if (c.channels_last) return nhwc_kernel(c, way, std::move(epilogue), isa, blocking);
+  return convolution_kernel(c, way, std::move(epilogue), isa, blocking);
 }
 
 std::shared_ptr<LoopKernel> Emitter::loop_kernel(NodeId id) {
@@ -170,7 +177,7 @@ std::shared_ptr<LoopKernel> Emitter::loop_kernel(NodeId id) {
   ir::tile_loops(k, options_.tile_side, machine_);
   ir::stream_result(k, machine_);
   ir::pipeline_rows(k, machine_);
-  auto kernel = std::make_shared<LoopKernel>(std::move(k), loop.same_index, parallel_, base_bytes);
+  auto kernel = std::make_shared<LoopKernel>(std::move(k), loop.same_index, base_bytes);
   name_loop(*kernel);
   made_.push_back(kernel);
   return kernel;
@@ -218,12 +225,12 @@ NodeId Emitter::emit(Graph& dst, NodeId id) {
       return dst.add(std::move(out));
     }
     const bool loop = cut_.get<Loop>(id);
-    kernel = loop ? loop_kernel(id) : library_kernel(g_, n, parallel_);
+    kernel = loop ? loop_kernel(id) : library_kernel(g_, n);
     kind = loop ? "loop" : n.composite ? n.composite->name : std::string(info(n.op).name);
   }
   ++log_.fired[kind];
   kernel->origin = {"cpu: " + kind, steps(g_, id, operands)};
-  out.name = kernel->name(), out.kernel = std::move(kernel);
+  out.name = kernel->name(), out.kernel = here(std::move(kernel));
   return dst.add(std::move(out));
 }
 
@@ -245,9 +252,9 @@ Lowered Emitter::run() {
   return {std::move(dst), std::move(made_)};
 }
 
-Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, const CpuOptions& options,
+Lowered lower(const Graph& g, const std::shared_ptr<Device>& device, PassLog& log, const CpuOptions& options,
               KernelNames& names) {
-  return Emitter(g, parallel, log, options, names).run();
+  return Emitter(g, device, log, options, names).run();
 }
 
 }  // namespace lc::host

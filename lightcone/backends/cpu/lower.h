@@ -13,6 +13,7 @@
 #include "lightcone/backends/cpu/loops/epilogue.h"
 #include "lightcone/backends/cpu/loops/kernel_names.h"
 #include "lightcone/backends/cpu/products/matmul_kernel.h"
+#include "lightcone/device/device.h"
 #include "lightcone/lowering/attention.h"
 #include "lightcone/lowering/cut.h"
 
@@ -20,23 +21,23 @@ namespace lc::host {
 
 // Attention, with its origin.
 std::shared_ptr<Kernel> attention(const Graph& g, NodeId result, lowering::Attention match,
-                                  std::shared_ptr<Parallel> parallel, const CpuOptions& options);
+                                  const std::shared_ptr<Device>& device, const CpuOptions& options);
 // Composites as functions on whole, contiguous operands: scatter, argsort and the like, and users' own.
 bool has_kernel(const Graph& g, const Node& n);  // else its definition is computed
-std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, std::shared_ptr<Parallel> parallel);
+std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n);
 
 struct Lowered {
   Graph graph;
   std::vector<std::shared_ptr<LoopKernel>> loops;  // that wait for their code
 };
 // Graphs that are compiled together share the names of their kernels.
-Lowered lower(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, const CpuOptions& options,
+Lowered lower(const Graph& g, const std::shared_ptr<Device>& device, PassLog& log, const CpuOptions& options,
               KernelNames& names);
 
 // Chooses a kernel for each task of the cut and puts it into a new graph.
 class Emitter {
  public:
-  Emitter(const Graph& g, std::shared_ptr<Parallel> p, PassLog& log, const CpuOptions& o, KernelNames& names);
+  Emitter(const Graph& g, std::shared_ptr<Device> device, PassLog& log, const CpuOptions& o, KernelNames& names);
   Lowered run();
 
  private:
@@ -51,9 +52,10 @@ class Emitter {
   NodeId packed(Graph& dst, const ConvPlan& c);
   void fuse_epilogues();
   std::shared_ptr<Epilogue> behind(const Fused& f);
+  std::shared_ptr<const Kernel> here(std::shared_ptr<Kernel> kernel) const;
   void name_loop(LoopKernel& k);
   NodeId emit(Graph& dst, NodeId id);
-  std::shared_ptr<Kernel> conv_kernel(const ConvPlan& c, std::shared_ptr<Epilogue> epilogue) const;
+  std::shared_ptr<HostKernel> conv_kernel(const ConvPlan& c, std::shared_ptr<Epilogue> epilogue) const;
   std::shared_ptr<LoopKernel> loop_kernel(NodeId id);
 
   // products.cpp: products that share a kernel
@@ -65,7 +67,7 @@ class Emitter {
   void emit_products(Graph& dst, const std::vector<NodeId>& results);
 
   const Graph& g_;
-  std::shared_ptr<Parallel> parallel_;
+  std::shared_ptr<Device> device_;
   PassLog& log_;
   const CpuOptions& options_;
   const Machine& machine_;

@@ -126,7 +126,7 @@ void Emitter::emit_products(Graph& dst, const std::vector<NodeId>& results) {
   if (const auto steps = to_[a] == ~NodeId{0} ? steps_of_a_row(results) : std::nullopt) {
     const lowering::Loop& b = *cut_.get<lowering::Loop>(a);
     for (NodeId k : b.buffers) reads(k);
-    rows = {std::make_shared<LoopKernel>(*b.kernel, b.same_index, parallel_), *steps, b.buffers.size()};
+    rows = {std::make_shared<LoopKernel>(*b.kernel, b.same_index), *steps, b.buffers.size()};
     name_loop(*rows.loop);
     made_.push_back(rows.loop);
     ++log_.fired["rows made in the product"];
@@ -165,15 +165,15 @@ void Emitter::emit_products(Graph& dst, const std::vector<NodeId>& results) {
     ++log_.fired["products of the same rows"];
     out.dtype = DType::F32, out.shape = {matmul_bytes(parts) / 4};
   }
-  auto kernel = matmul_kernel(parts, std::move(rows), parallel_, Blocking(machine_));
+  auto kernel = matmul_kernel(parts, std::move(rows), Blocking(machine_));
   kernel->origin = {"cpu: matmul", std::move(made)};
-  out.name = kernel->name(), out.kernel = std::move(kernel);
+  out.name = kernel->name(), out.kernel = here(std::move(kernel));
   const NodeId whole = to_[results[0]] = dst.add(std::move(out));
   for (std::size_t p = 0; several && p < results.size(); ++p) {
     const Node& n = g_[results[p]];
     Node part{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
     part.in.push_back({whole, View(dst[whole].shape)});
-    part.kernel = part_kernel(parts, p);
+    part.kernel = here(part_kernel(parts, p));
     part.name = part.kernel->name();
     to_[results[p]] = dst.add(std::move(part));
   }

@@ -59,7 +59,7 @@ double Profiler::now() {
 
 Profiler::Profiler(const Graph& g, const MemoryPlan& plan, std::span<const NodeId> order,
                    std::shared_ptr<Parallel> inner)
-    : g_(g), plan_(plan), inner_(std::move(inner)), workers_(static_cast<std::size_t>(inner_->workers())) {
+    : g_(g), plan_(plan), inner_(std::move(inner)), workers_(static_cast<std::size_t>(workers())) {
   for (NodeId id : order) rows_.push_back(row(id));
   events_.reserve(kEvents);
   start_ = now();

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "lightcone/device/kernel.h"
+#include "lightcone/device/parallel.h"
 #include "lightcone/device/plan.h"
 #include "lightcone/runtime/profile/profile.h"
 
@@ -12,7 +13,7 @@ namespace lc {
 // "softmax (max, exp2, sum, mul)", "add": what the user called, and what that became where it differs.
 std::string what_it_computes(const Node& n);
 
-// Stands between the kernels and the threads, to see what each worker does.
+// Stands between the kernels and the threads, to see what each worker does. A device that is not the host has none.
 class Profiler final : public Parallel {
  public:
   Profiler(const Graph& g, const MemoryPlan& plan, std::span<const NodeId> order, std::shared_ptr<Parallel> inner);
@@ -23,7 +24,7 @@ class Profiler final : public Parallel {
   void end_run();
   Profile result() const;
 
-  int workers() const override { return inner_->workers(); }
+  int workers() const override { return inner_ ? inner_->workers() : 0; }
   void run(int tasks, void (*task)(void* arg, int task, int worker), void* arg) override;
 
  private:

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/device/host_kernel.h"
 
 namespace lc::host {
 namespace {
@@ -119,10 +120,10 @@ void combine(void* arg, int task, int) {
   }
 }
 
-class AttentionKernel final : public Kernel {
+class AttentionKernel final : public HostKernel {
  public:
-  AttentionKernel(Attention plan, std::shared_ptr<Parallel> p, const AttentionTable& table)
-      : plan_(std::move(plan)), parallel_(std::move(p)), table_(table) {
+  AttentionKernel(Attention plan, const AttentionTable& table)
+      : plan_(std::move(plan)), table_(table) {
     plan_.layout.each([&](const Dim& d) { sizes_.push_back(d); });
   }
   std::string name() const override { return "attention"; }
@@ -133,8 +134,7 @@ class AttentionKernel final : public Kernel {
     for (int i = 0; i < plan_.axes; ++i) rows = rows * plan_.layout.axis[static_cast<std::size_t>(i)].extent;
     return rows * plan_.layout.keys * (plan_.layout.depth + plan_.layout.width);
   }
-  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
-  void run(const Launch& l) const override;
+  void run(const HostLaunch& l) const override;
 
  private:
   i64 worker_floats() const {
@@ -146,12 +146,11 @@ class AttentionKernel final : public Kernel {
   }
 
   Attention plan_;
-  std::shared_ptr<Parallel> parallel_;
   const AttentionTable& table_;
   std::vector<Dim> sizes_;
 };
 
-void AttentionKernel::run(const Launch& l) const {
+void AttentionKernel::run(const HostLaunch& l) const {
   Job j{.table = &table_,
         .plan = &plan_,
         .layout = {},
@@ -190,9 +189,9 @@ void AttentionKernel::run(const Launch& l) const {
 
 }  // namespace
 
-std::shared_ptr<Kernel> attention_kernel(lowering::Attention plan, std::shared_ptr<Parallel> parallel, Isa isa,
+std::shared_ptr<HostKernel> attention_kernel(lowering::Attention plan, Isa isa,
                                                Precision precision) {
-  return std::make_shared<AttentionKernel>(std::move(plan), std::move(parallel), table(isa, precision));
+  return std::make_shared<AttentionKernel>(std::move(plan), table(isa, precision));
 }
 
 }  // namespace lc::host

@@ -15,6 +15,10 @@
 #include "lightcone/lowering/attention.h"
 #include "lightcone/passes/precision.h"
 
+namespace lc {
+class HostKernel;
+}  // namespace lc
+
 namespace lc::host {
 
 using lowering::AttentionStep;
@@ -59,7 +63,7 @@ constexpr std::int64_t attention_scratch(std::int64_t depth, std::int64_t width)
          2 * kAttentionTile + 64;
 }
 
-std::shared_ptr<Kernel> attention_kernel(lowering::Attention match, std::shared_ptr<Parallel> parallel, Isa isa,
+std::shared_ptr<HostKernel> attention_kernel(lowering::Attention match, Isa isa,
                                                Precision precision);
 
 }  // namespace lc::host

@@ -149,12 +149,11 @@ void ConvRun::finish(const ConvProblem& p, i64 row, i64 rows, i64 begin, i64 end
 
 namespace {
 
-class ConvolutionKernel final : public Kernel {
+class ConvolutionKernel final : public HostKernel {
  public:
-  ConvolutionKernel(const ConvPlan& c, ConvWay way, std::shared_ptr<Parallel> parallel,
+  ConvolutionKernel(const ConvPlan& c, ConvWay way,
                     std::shared_ptr<const Epilogue> epilogue, Isa isa, const Blocking& blocking)
       : c_(c),
-        parallel_(std::move(parallel)),
         epilogue_(std::move(epilogue)),
         table_(&conv_table(isa)),
         blocking_(blocking),
@@ -185,7 +184,6 @@ class ConvolutionKernel final : public Kernel {
     return taps_ + floats * 4;
   }
   std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
-  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   Dim flops() const override {
     Dim f = c_.rows.extent * 2;
     for (const auto& p : c_.pixels) f = f * p.extent;
@@ -193,7 +191,7 @@ class ConvolutionKernel final : public Kernel {
     for (const auto& a : c_.outer) f = f * a.extent;
     return f;
   }
-  void run(const Launch& l) const override;
+  void run(const HostLaunch& l) const override;
 
  private:
   ConvRun numbers(const i64* sizes) const;
@@ -203,7 +201,6 @@ class ConvolutionKernel final : public Kernel {
   void fill_taps(const i64* sizes, Tap* taps, ConvProblem& p) const;
 
   ConvPlan c_;
-  std::shared_ptr<Parallel> parallel_;
   std::shared_ptr<const Epilogue> epilogue_;
   const ConvTable* table_;
   Blocking blocking_;
@@ -269,7 +266,7 @@ void join_pixels(ConvProblem& p) {
   }
 }
 
-void ConvolutionKernel::run(const Launch& l) const {
+void ConvolutionKernel::run(const HostLaunch& l) const {
   const i64* s = l.sizes.data();
   ConvRun r = numbers(s);
   if (r.count <= 0 || r.base.rows <= 0 || r.base.pixels <= 0) return;
@@ -299,11 +296,11 @@ std::optional<lowering::Convolution> find_convolution(const Graph& g, const lowe
   return can ? c : std::nullopt;
 }
 
-std::shared_ptr<Kernel> convolution_kernel(const ConvPlan& c, ConvWay way, std::shared_ptr<Parallel> parallel,
+std::shared_ptr<HostKernel> convolution_kernel(const ConvPlan& c, ConvWay way,
                                                  std::shared_ptr<const Epilogue> epilogue, Isa isa,
                                                  const Blocking& blocking) {
-  if (depthwise_shape(c)) return depthwise_kernel(c, std::move(parallel), std::move(epilogue), isa, blocking);
-  return std::make_shared<ConvolutionKernel>(c, way, std::move(parallel), std::move(epilogue), isa, blocking);
+  if (depthwise_shape(c)) return depthwise_kernel(c, std::move(epilogue), isa, blocking);
+  return std::make_shared<ConvolutionKernel>(c, way, std::move(epilogue), isa, blocking);
 }
 
 }  // namespace lc::host

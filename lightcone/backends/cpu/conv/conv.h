@@ -13,6 +13,11 @@
 #include "lightcone/backends/cpu/products/gemm.h"
 #include "lightcone/lowering/convolution.h"
 
+namespace lc {
+class HostKernel;
+struct HostLaunch;
+}  // namespace lc
+
 namespace lc::host {
 
 class Epilogue;
@@ -29,7 +34,7 @@ struct ConvPlan : lowering::Convolution {
 std::optional<lowering::Convolution> find_convolution(const Graph& g, const lowering::Factors& f);
 
 enum class ConvWay : std::uint8_t { Direct, Cheapest, Winograd };  // the last: wherever the shape allows it
-std::shared_ptr<Kernel> convolution_kernel(const ConvPlan& c, ConvWay way, std::shared_ptr<Parallel> parallel,
+std::shared_ptr<HostKernel> convolution_kernel(const ConvPlan& c, ConvWay way,
                                                  std::shared_ptr<const Epilogue> epilogue, Isa isa = detect_isa(),
                                                  const Blocking& blocking = Blocking());
 
@@ -49,7 +54,7 @@ struct PackedFilters {
 };
 // Of a parameter that is worth packing; nothing where an extent is symbolic.
 std::optional<PackedFilters> packed_filters(const Graph& g, const ConvPlan& c, Isa isa = detect_isa());
-std::shared_ptr<Kernel> pack_weights_kernel(const PackedFilters& f, std::shared_ptr<Parallel> parallel,
+std::shared_ptr<HostKernel> pack_weights_kernel(const PackedFilters& f,
                                                   Isa isa = detect_isa());
 
 // ---- running -----------------------------------------------------------------------------------
@@ -128,7 +133,7 @@ struct ConvRun {
   std::int64_t sum_extent[kOuter] = {}, sum_image[kOuter] = {};  // of shape->sums
   const ConvTable* t = nullptr;
   Blocking blocking{};
-  const Launch* launch = nullptr;
+  const HostLaunch* launch = nullptr;
   const Epilogue* epilogue = nullptr;
   const std::int64_t* epilogue_sizes = nullptr;
 

@@ -105,12 +105,11 @@ Copy copy_of(const Depthwise& d, i64 width, i64 most) {
   return c;
 }
 
-class DepthwiseKernel final : public Kernel {
+class DepthwiseKernel final : public HostKernel {
  public:
-  DepthwiseKernel(const ConvPlan& c, const Depthwise& d, std::shared_ptr<Parallel> parallel,
+  DepthwiseKernel(const ConvPlan& c, const Depthwise& d,
                   std::shared_ptr<const Epilogue> epilogue, Isa isa, const Blocking& blocking)
       : d_(d),
-        parallel_(std::move(parallel)),
         epilogue_(std::move(epilogue)),
         table_(&depthwise_table(isa)),
         near_(blocking.near()),
@@ -132,9 +131,8 @@ class DepthwiseKernel final : public Kernel {
   std::vector<Dim> sizes() const override { return sizes_; }
   Dim scratch_bytes(int workers) const override { return workers * worker_floats() * 4; }
   std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
-  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   Dim flops() const override { return flops_; }
-  void run(const Launch& l) const override;
+  void run(const HostLaunch& l) const override;
 
  private:
   struct Band {
@@ -144,7 +142,7 @@ class DepthwiseKernel final : public Kernel {
   };
   struct Job {
     const DepthwiseKernel& k;
-    const Launch& l;
+    const HostLaunch& l;
     i64 bands, units, each;  // rows of a plane are cut into bands; a task has `each` of all
   };
   i64 copied() const { return up(copy_.rows(d_, copy_.height) * copy_.row, 16); }
@@ -153,10 +151,9 @@ class DepthwiseKernel final : public Kernel {
   Band band(const Job& j, i64 unit) const;
   void copy_rows(const Band& b, float* to) const;
   void compute(const Band& b, const float* from, float* weights) const;
-  void finish(const Launch& l, const Band* bands, i64 count) const;
+  void finish(const HostLaunch& l, const Band* bands, i64 count) const;
 
   Depthwise d_;
-  std::shared_ptr<Parallel> parallel_;
   std::shared_ptr<const Epilogue> epilogue_;
   const DepthwiseTable* table_;
   i64 near_;  // floats
@@ -187,7 +184,7 @@ void DepthwiseKernel::find_taps() {
 }
 
 DepthwiseKernel::Band DepthwiseKernel::band(const Job& j, i64 unit) const {
-  const Launch& l = j.l;
+  const HostLaunch& l = j.l;
   i64 number = unit;
   Band b{static_cast<const float*>(l.in[0]) + l.sizes[0], static_cast<const float*>(l.in[1]) + l.sizes[1],
          static_cast<float*>(l.out), 0, d_.y.extent};
@@ -234,7 +231,7 @@ void DepthwiseKernel::compute(const Band& b, const float* from, float* weights) 
 }
 
 // Planes that lie behind each other are finished together, where they are whole.
-void DepthwiseKernel::finish(const Launch& l, const Band* bands, i64 count) const {
+void DepthwiseKernel::finish(const HostLaunch& l, const Band* bands, i64 count) const {
   auto* whole = static_cast<float*>(l.out);
   const i64 pixels = d_.pixels(), together = d_.out_row == pixels || d_.filters == 1 ? d_.filters : 1;
   for (i64 i = 0, n = 1; epilogue_ && i < count; i += n) {
@@ -248,7 +245,7 @@ void DepthwiseKernel::finish(const Launch& l, const Band* bands, i64 count) cons
   }
 }
 
-void DepthwiseKernel::run(const Launch& l) const {
+void DepthwiseKernel::run(const HostLaunch& l) const {
   Job j{*this, l, parts(d_.y.extent, copy_.height), 1, 1};
   j.units = j.bands;
   for (std::size_t i = 0; i < outer_; ++i) j.units *= l.sizes[2 + 4 * i];
@@ -306,10 +303,10 @@ std::optional<Depthwise> depthwise_nhwc_shape(const ConvPlan& c) {
   return find_axes(c, d) ? std::optional(d) : std::nullopt;
 }
 
-std::shared_ptr<Kernel> depthwise_kernel(const ConvPlan& c, std::shared_ptr<Parallel> parallel,
+std::shared_ptr<HostKernel> depthwise_kernel(const ConvPlan& c,
                                                std::shared_ptr<const Epilogue> epilogue, Isa isa,
                                                const Blocking& blocking) {
-  return std::make_shared<DepthwiseKernel>(c, *depthwise_shape(c), std::move(parallel), std::move(epilogue), isa,
+  return std::make_shared<DepthwiseKernel>(c, *depthwise_shape(c), std::move(epilogue), isa,
                                            blocking);
 }
 

@@ -16,13 +16,12 @@ constexpr i64 kAddresses = 1 << 10;  // at most
 constexpr i64 kTask = 1 << 14;       // multiplications worth handing to a thread
 constexpr i64 kTasks = 4;            // of a worker, about
 
-class DepthwiseLastKernel final : public Kernel {
+class DepthwiseLastKernel final : public HostKernel {
  public:
-  DepthwiseLastKernel(const ConvPlan& c, const Depthwise& d, std::shared_ptr<Parallel> parallel,
+  DepthwiseLastKernel(const ConvPlan& c, const Depthwise& d,
                       std::shared_ptr<const Epilogue> epilogue, Isa isa)
       : d_(d),
         batch_(*c.pixels[0].image.constant()),
-        parallel_(std::move(parallel)),
         epilogue_(std::move(epilogue)),
         table_(&depthwise_table(isa)),
         nr_(nhwc_table(isa).nr),
@@ -38,22 +37,20 @@ class DepthwiseLastKernel final : public Kernel {
   std::vector<Dim> sizes() const override { return sizes_; }
   Dim scratch_bytes(int) const override { return d_.filters * 4; }
   std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
-  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   Dim flops() const override { return flops_; }
-  void run(const Launch& l) const override;
+  void run(const HostLaunch& l) const override;
 
  private:
   struct Job {
     const DepthwiseLastKernel& k;
-    const Launch& l;
+    const HostLaunch& l;
     i64 pixels, each;
   };
-  void addresses(const Launch& l, i64 first, i64 count, const float** at) const;
-  void segment(const Launch& l, i64 first, i64 count) const;
+  void addresses(const HostLaunch& l, i64 first, i64 count, const float** at) const;
+  void segment(const HostLaunch& l, i64 first, i64 count) const;
 
   Depthwise d_;
   i64 batch_;  // floats of an image
-  std::shared_ptr<Parallel> parallel_;
   std::shared_ptr<const Epilogue> epilogue_;
   const DepthwiseTable* table_;
   i64 nr_, segment_;
@@ -62,7 +59,7 @@ class DepthwiseLastKernel final : public Kernel {
 };
 
 // Of each tap of each pixel, [tap][segment].
-void DepthwiseLastKernel::addresses(const Launch& l, i64 first, i64 count, const float** at) const {
+void DepthwiseLastKernel::addresses(const HostLaunch& l, i64 first, i64 count, const float** at) const {
   const auto* image = static_cast<const float*>(l.in[0]) + l.sizes[0];
   const auto* zeros = reinterpret_cast<const float*>(l.scratch);
   i64 x = first % d_.x.extent, y = first / d_.x.extent % d_.y.extent;
@@ -83,7 +80,7 @@ void DepthwiseLastKernel::addresses(const Launch& l, i64 first, i64 count, const
   }
 }
 
-void DepthwiseLastKernel::segment(const Launch& l, i64 first, i64 count) const {
+void DepthwiseLastKernel::segment(const HostLaunch& l, i64 first, i64 count) const {
   const float* at[kAddresses];
   addresses(l, first, count, at);
   const i64 channels = d_.filters, taps = d_.taps(), tiles = parts(count, table_->last_mr);
@@ -98,7 +95,7 @@ void DepthwiseLastKernel::segment(const Launch& l, i64 first, i64 count) const {
   if (epilogue_) epilogue_->run(l.in.data() + 2, whole, l.sizes.data() + 2, first, count, 0, channels);
 }
 
-void DepthwiseLastKernel::run(const Launch& l) const {
+void DepthwiseLastKernel::run(const HostLaunch& l) const {
   Job j{*this, l, d_.pixels() * l.sizes[1], 1};
   if (j.pixels <= 0) return;
   std::fill_n(reinterpret_cast<float*>(l.scratch), d_.filters, 0.0f);
@@ -113,9 +110,9 @@ void DepthwiseLastKernel::run(const Launch& l) const {
 
 }  // namespace
 
-std::shared_ptr<Kernel> depthwise_nhwc_kernel(const ConvPlan& c, std::shared_ptr<Parallel> parallel,
+std::shared_ptr<HostKernel> depthwise_nhwc_kernel(const ConvPlan& c,
                                                     std::shared_ptr<const Epilogue> epilogue, Isa isa) {
-  return std::make_shared<DepthwiseLastKernel>(c, *depthwise_nhwc_shape(c), std::move(parallel), std::move(epilogue),
+  return std::make_shared<DepthwiseLastKernel>(c, *depthwise_nhwc_shape(c), std::move(epilogue),
                                                isa);
 }
 

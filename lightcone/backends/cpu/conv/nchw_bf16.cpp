@@ -1,5 +1,6 @@
 // What a convolution in bf16 reads where, found once; its filters, packed once.
 #include "lightcone/backends/cpu/conv/nchw_bf16.h"
+#include "lightcone/device/host_kernel.h"
 
 #include <algorithm>
 #include <cstring>
@@ -96,17 +97,15 @@ void join_rows(NchwBf16& p) {
   p.x.extent *= p.y.extent, p.y.extent = 1;
 }
 
-class PackNchwBf16 final : public Kernel {
+class PackNchwBf16 final : public HostKernel {
  public:
-  PackNchwBf16(std::shared_ptr<const NchwBf16> pairs, std::shared_ptr<Parallel> parallel)
-      : p_(std::move(pairs)), parallel_(std::move(parallel)) {}
+  explicit PackNchwBf16(std::shared_ptr<const NchwBf16> pairs) : p_(std::move(pairs)) {}
   std::string name() const override { return "pack_conv_bf16"; }
-  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   Dim scratch_bytes(int workers) const override { return workers * strip_bytes(); }
-  void run(const Launch& l) const override {
+  void run(const HostLaunch& l) const override {
     struct Job {
       const PackNchwBf16& k;
-      const Launch& l;
+      const HostLaunch& l;
     } job{*this, l};
     const auto task = [](void* arg, int number, int worker) {
       const Job& j = *static_cast<Job*>(arg);
@@ -118,7 +117,7 @@ class PackNchwBf16 final : public Kernel {
  private:
   i64 strips() const { return (p_->rows + p_->unit->mr - 1) / p_->unit->mr; }
   i64 strip_bytes() const { return up(p_->unit->mr * kTileDepth * 4, 64); }
-  void strip(const Launch& l, i64 number, std::byte* scratch) const {
+  void strip(const HostLaunch& l, i64 number, std::byte* scratch) const {
     const NchwBf16& p = *p_;
     const DenseUnit& u = *p.unit;
     const i64 group = number / strips(), row = number % strips() * u.mr, rows = std::min<i64>(u.mr, p.rows - row);
@@ -139,7 +138,6 @@ class PackNchwBf16 final : public Kernel {
     }
   }
   std::shared_ptr<const NchwBf16> p_;
-  std::shared_ptr<Parallel> parallel_;
 };
 
 // Winograd's way has four times fewer products and exact operands, but filters to transform in every run: many pixels
@@ -203,9 +201,8 @@ void choose_nchw_bf16(const Graph& g, const std::vector<int>& uses, bool winogra
   c.weight_node = widened.weight_node, c.nchw_bf16 = std::move(pairs);
 }
 
-std::shared_ptr<Kernel> pack_nchw_bf16_kernel(std::shared_ptr<const NchwBf16> pairs,
-                                                std::shared_ptr<Parallel> parallel) {
-  return std::make_shared<PackNchwBf16>(std::move(pairs), std::move(parallel));
+std::shared_ptr<HostKernel> pack_nchw_bf16_kernel(std::shared_ptr<const NchwBf16> pairs) {
+  return std::make_shared<PackNchwBf16>(std::move(pairs));
 }
 
 }  // namespace lc::host

@@ -212,13 +212,12 @@ void split(Job& j, int workers) {
     }
 }
 
-class PairsKernel final : public Kernel {
+class PairsKernel final : public HostKernel {
  public:
-  PairsKernel(const ConvPlan& c, std::shared_ptr<Parallel> parallel, std::shared_ptr<const Epilogue> epilogue,
+  PairsKernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
               const Blocking& blocking)
       : p_(c.nchw_bf16),
         outer_(c.outer),
-        parallel_(std::move(parallel)),
         epilogue_(std::move(epilogue)),
         blocking_(blocking) {
     const DenseUnit* u = p_->unit;
@@ -235,7 +234,6 @@ class PairsKernel final : public Kernel {
   std::vector<Dim> sizes() const override { return sizes_; }
   Dim scratch_bytes(int workers) const override { return workers * worker_bytes(*p_, blocking_); }
   std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
-  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   Dim flops() const override {
     i64 depth = 0;
     for (const i64 w : p_->weights) depth += w != NchwBf16::kNothing;
@@ -243,19 +241,18 @@ class PairsKernel final : public Kernel {
     for (const auto& a : outer_) f = f * a.extent;
     return f;
   }
-  void run(const Launch& l) const override;
+  void run(const HostLaunch& l) const override;
 
  private:
   std::shared_ptr<const NchwBf16> p_;
   std::vector<ConvPlan::Axis> outer_;
-  std::shared_ptr<Parallel> parallel_;
   std::shared_ptr<const Epilogue> epilogue_;
   Blocking blocking_;
   const NchwBf16Table* table_;
   std::vector<Dim> sizes_;
 };
 
-void PairsKernel::run(const Launch& l) const {
+void PairsKernel::run(const HostLaunch& l) const {
   const NchwBf16& p = *p_;
   ConvRun r;
   r.launch = &l, r.epilogue = epilogue_.get(), r.epilogue_sizes = l.sizes.data() + 1 + outer_.size();
@@ -275,9 +272,9 @@ void PairsKernel::run(const Launch& l) const {
 
 }  // namespace
 
-std::shared_ptr<Kernel> nchw_bf16_kernel(const ConvPlan& c, std::shared_ptr<Parallel> parallel,
+std::shared_ptr<HostKernel> nchw_bf16_kernel(const ConvPlan& c,
                                            std::shared_ptr<const Epilogue> epilogue, const Blocking& blocking) {
-  return std::make_shared<PairsKernel>(c, std::move(parallel), std::move(epilogue), blocking);
+  return std::make_shared<PairsKernel>(c, std::move(epilogue), blocking);
 }
 
 }  // namespace lc::host

@@ -60,12 +60,11 @@ bool copied(const ConvPlan& c, NhwcShape& s) {
   return true;
 }
 
-class ConvLastKernel final : public Kernel {
+class ConvLastKernel final : public HostKernel {
  public:
-  ConvLastKernel(const ConvPlan& c, const NhwcShape& s, ConvWay way, std::shared_ptr<Parallel> parallel,
+  ConvLastKernel(const ConvPlan& c, const NhwcShape& s, ConvWay way,
                  std::shared_ptr<const Epilogue> epilogue, Isa isa, const Blocking& blocking)
       : s_(s),
-        parallel_(std::move(parallel)),
         epilogue_(std::move(epilogue)),
         tiles_(s.sums, s.rows, nhwc_table(isa)),
         part_(blocking.half()),
@@ -86,14 +85,13 @@ class ConvLastKernel final : public Kernel {
     return std::max(s_.copy ? group(largest_) * s_.batch_step : 0, winograd_ ? winograd_->floats() : 0) * 4;
   }
   std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
-  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   Dim flops() const override { return flops_; }
-  void run(const Launch& l) const override;
+  void run(const HostLaunch& l) const override;
 
  private:
   struct Job {
     const ConvLastKernel& k;
-    const Launch& l;
+    const HostLaunch& l;
     const float *image, *read;  // of the first image of the group
     float *copy, *out;
     i64 pixels;
@@ -107,7 +105,6 @@ class ConvLastKernel final : public Kernel {
   void share(const Job& j, int task) const;
 
   NhwcShape s_;
-  std::shared_ptr<Parallel> parallel_;
   std::shared_ptr<const Epilogue> epilogue_;
   NhwcTiles tiles_;
   i64 part_, copied_;  // floats of the image that a task reads; of images that are copied at a time; about
@@ -147,7 +144,7 @@ void ConvLastKernel::share(const Job& j, int task) const {
   tiles_.run(j.l, at, epilogue_.get(), before + first, count, panel, panel + j.split.panels);
 }
 
-void ConvLastKernel::run(const Launch& l) const {
+void ConvLastKernel::run(const HostLaunch& l) const {
   const i64 images = l.sizes[1], pixels = s_.y.extent * s_.x.extent;
   const int workers = l.parallel.workers();
   if (winograd_ && winograd_->run(l, static_cast<const float*>(l.in[0]) + l.sizes[0], images, epilogue_.get(),
@@ -207,12 +204,11 @@ std::optional<NhwcShape> nhwc_shape(const ConvPlan& c) {
   return s;
 }
 
-std::shared_ptr<Kernel> nhwc_kernel(const ConvPlan& c, ConvWay way,
-                                                      std::shared_ptr<Parallel> parallel,
+std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, ConvWay way,
                                                       std::shared_ptr<const Epilogue> epilogue, Isa isa,
                                                       const Blocking& blocking) {
-  if (is_depthwise_nhwc(c)) return depthwise_nhwc_kernel(c, std::move(parallel), std::move(epilogue), isa);
-  return std::make_shared<ConvLastKernel>(c, *nhwc_shape(c), way, std::move(parallel), std::move(epilogue), isa,
+  if (is_depthwise_nhwc(c)) return depthwise_nhwc_kernel(c, std::move(epilogue), isa);
+  return std::make_shared<ConvLastKernel>(c, *nhwc_shape(c), way, std::move(epilogue), isa,
                                           blocking);
 }
 

@@ -71,7 +71,7 @@ class NhwcTiles {
   Split split(std::int64_t pixels, std::int64_t most, int workers) const;
   // Panels [begin, end), as far as there are any, over pixels [first, first + count) of the result, with what is
   // elementwise behind them. `soon`: what the worker reads after that, fetched meanwhile.
-  void run(const Launch& l, const float* const* at, const Epilogue* epilogue, std::int64_t first, std::int64_t count,
+  void run(const HostLaunch& l, const float* const* at, const Epilogue* epilogue, std::int64_t first, std::int64_t count,
            std::int64_t begin, std::int64_t end, std::span<const float> soon = {}) const;
 
  private:
@@ -106,7 +106,7 @@ class NhwcWinograd {
                                           const Blocking& blocking);
   std::int64_t floats() const;  // scratch
   // false: numbers that cannot be mixed; the result is not complete.
-  bool run(const Launch& l, const float* image, std::int64_t images, const Epilogue* epilogue,
+  bool run(const HostLaunch& l, const float* image, std::int64_t images, const Epilogue* epilogue,
            const std::int64_t* sizes, float* scratch) const;
 
  private:
@@ -124,8 +124,7 @@ class NhwcWinograd {
   std::int64_t down_, across_, panels_, block_;
 };
 
-std::shared_ptr<Kernel> nhwc_kernel(const ConvPlan& c, ConvWay way,
-                                                      std::shared_ptr<Parallel> parallel,
+std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, ConvWay way,
                                                       std::shared_ptr<const Epilogue> epilogue, Isa isa = detect_isa(),
                                                       const Blocking& blocking = Blocking());
 

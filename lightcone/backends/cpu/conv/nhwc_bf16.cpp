@@ -27,13 +27,12 @@ std::vector<NhwcShape::Sum> in_words(const NhwcShape& s) {
   return sums;
 }
 
-class NhwcBf16Kernel final : public Kernel {
+class NhwcBf16Kernel final : public HostKernel {
  public:
-  NhwcBf16Kernel(const ConvPlan& c, const NhwcShape& s, std::shared_ptr<Parallel> parallel,
+  NhwcBf16Kernel(const ConvPlan& c, const NhwcShape& s,
                      std::shared_ptr<const Epilogue> epilogue, const NhwcBf16Table& t, const Blocking& blocking)
       : s_(s),
         words_(channel_words(s)),
-        parallel_(std::move(parallel)),
         epilogue_(std::move(epilogue)),
         table_(&t),
         tiles_(in_words(s), s.rows, t.mr, t.nr, t.tile),
@@ -52,14 +51,13 @@ class NhwcBf16Kernel final : public Kernel {
   std::vector<Dim> sizes() const override { return sizes_; }
   Dim scratch_bytes(int workers) const override { return workers * worker_words() * 4; }
   std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
-  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   Dim flops() const override { return flops_; }
-  void run(const Launch& l) const override;
+  void run(const HostLaunch& l) const override;
 
  private:
   struct Job {
     const NhwcBf16Kernel& k;
-    const Launch& l;
+    const HostLaunch& l;
     const float* image;
     i64 pixels;
     NhwcTiles::Split split;
@@ -76,7 +74,6 @@ class NhwcBf16Kernel final : public Kernel {
 
   NhwcShape s_;
   i64 words_;  // of the channels
-  std::shared_ptr<Parallel> parallel_;
   std::shared_ptr<const Epilogue> epilogue_;
   const NhwcBf16Table* table_;
   NhwcTiles tiles_;
@@ -161,7 +158,7 @@ void NhwcBf16Kernel::share(const Job& j, int task, int worker) const {
   tiles_.run(j.l, at, epilogue_.get(), first, count, panel, panel + j.split.panels, soon);
 }
 
-void NhwcBf16Kernel::run(const Launch& l) const {
+void NhwcBf16Kernel::run(const HostLaunch& l) const {
   Job j{*this, l, static_cast<const float*>(l.in[0]) + l.sizes[0], l.sizes[1] * s_.y.extent * s_.x.extent, {}};
   if (j.pixels <= 0) return;
   j.split = tiles_.split(j.pixels, most_, l.parallel.workers());
@@ -194,10 +191,10 @@ const NhwcBf16Table& nhwc_bf16_table(Isa isa) {
 
 bool nhwc_bf16_fits(const ConvPlan& c) { return bf16_shape(c).has_value(); }
 
-std::shared_ptr<Kernel> nhwc_bf16_kernel(const ConvPlan& c, std::shared_ptr<Parallel> parallel,
+std::shared_ptr<HostKernel> nhwc_bf16_kernel(const ConvPlan& c,
                                                            std::shared_ptr<const Epilogue> epilogue, Isa isa,
                                                            const Blocking& blocking) {
-  return std::make_shared<NhwcBf16Kernel>(c, *bf16_shape(c), std::move(parallel), std::move(epilogue),
+  return std::make_shared<NhwcBf16Kernel>(c, *bf16_shape(c), std::move(epilogue),
                                               nhwc_bf16_table(isa), blocking);
 }
 

@@ -40,7 +40,7 @@ bool pays(const NhwcShape& s, i64 images, i64 tiles) {
 
 struct NhwcWinograd::Job {
   const NhwcWinograd& w;
-  const Launch& l;
+  const HostLaunch& l;
   const float* image;
   i64 images;
   const Epilogue* epilogue;
@@ -156,7 +156,7 @@ bool NhwcWinograd::block(Job& j) const {
   return true;
 }
 
-bool NhwcWinograd::run(const Launch& l, const float* image, i64 images, const Epilogue* epilogue, const i64* sizes,
+bool NhwcWinograd::run(const HostLaunch& l, const float* image, i64 images, const Epilogue* epilogue, const i64* sizes,
                        float* scratch) const {
   Job j{*this, l, image, images, epilogue, sizes, scratch, nullptr, nullptr, nullptr, nullptr};
   j.before = j.filters + kPoints * panels_ * s_.channels * t_->nr;

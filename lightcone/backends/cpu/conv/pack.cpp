@@ -3,6 +3,7 @@
 
 #include "lightcone/backends/cpu/conv/nhwc_bf16.h"
 #include "lightcone/backends/cpu/conv/depthwise.h"
+#include "lightcone/device/host_kernel.h"
 
 namespace lc::host {
 namespace {
@@ -34,18 +35,16 @@ void pack_words(const PackedFilters& f, const T* weights, const Tap* taps, i64 r
   }
 }
 
-class PackWeights final : public Kernel {
+class PackWeights final : public HostKernel {
  public:
-  PackWeights(const PackedFilters& f, std::shared_ptr<Parallel> parallel, Isa isa)
-      : f_(f), parallel_(std::move(parallel)), table_(conv_table(isa)), mr_(f.panel(isa)) {}
+  PackWeights(const PackedFilters& f, Isa isa) : f_(f), table_(conv_table(isa)), mr_(f.panel(isa)) {}
   std::string name() const override { return f_.bf16 ? "pack_conv_bf16" : "pack_conv"; }
-  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   Dim scratch_bytes(int workers) const override { return taps_bytes() + workers * panel_floats() * 4; }
-  void run(const Launch& l) const override;
+  void run(const HostLaunch& l) const override;
 
  private:
   i64 taps_bytes() const { return (f_.depth * static_cast<i64>(sizeof(Tap)) + 63) / 64 * 64; }
-  void pack_last(const Launch& l, const ConvProblem& p, i64 row, i64 rows, float* to) const {
+  void pack_last(const HostLaunch& l, const ConvProblem& p, i64 row, i64 rows, float* to) const {
     const auto pack = [&](const auto* weights) {
       if (f_.bf16) pack_words(f_, weights + f_.offset, p.taps, row, rows, mr_, to);
       else pack_any(f_, weights + f_.offset, p.taps, row, rows, mr_, to);
@@ -55,7 +54,6 @@ class PackWeights final : public Kernel {
   }
   i64 panel_floats() const { return f_.depth * mr_ + 16; }  // the last vector is wider than the panel
   PackedFilters f_;
-  std::shared_ptr<Parallel> parallel_;
   const ConvTable& table_;
   i64 mr_;
 };
@@ -67,10 +65,10 @@ i64 offset(const std::vector<std::array<i64, 2>>& axes, i64 index) {
   return at;
 }
 
-void PackWeights::run(const Launch& l) const {
+void PackWeights::run(const HostLaunch& l) const {
   struct Job {
     const PackWeights& k;
-    const Launch& l;
+    const HostLaunch& l;
     ConvProblem p;
     float *to, *scratch;
     i64 panels;
@@ -149,8 +147,8 @@ std::optional<PackedFilters> packed_filters(const Graph& g, const ConvPlan& c, I
   return floats <= std::max(kSmall, most) ? std::optional(f) : std::nullopt;
 }
 
-std::shared_ptr<Kernel> pack_weights_kernel(const PackedFilters& f, std::shared_ptr<Parallel> parallel, Isa isa) {
-  return std::make_shared<PackWeights>(f, std::move(parallel), isa);
+std::shared_ptr<HostKernel> pack_weights_kernel(const PackedFilters& f, Isa isa) {
+  return std::make_shared<PackWeights>(f, isa);
 }
 
 }  // namespace lc::host

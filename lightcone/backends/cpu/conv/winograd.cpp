@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "lightcone/backends/cpu/conv/conv.h"
+#include "lightcone/device/host_kernel.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::host {

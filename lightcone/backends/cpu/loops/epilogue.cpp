@@ -4,7 +4,7 @@
 
 namespace lc::host {
 
-Epilogue::Epilogue(const Graph& g, lowering::EpilogueLoop e, std::shared_ptr<Parallel> parallel)
+Epilogue::Epilogue(const Graph& g, lowering::EpilogueLoop e)
     : begin_at_(e.begin_size), count_at_(e.count_size), sizes_(e.kernel.sizes.size()) {
   for (NodeId k : e.operands) {
     from_.push_back(k == e.producer ? -1 : static_cast<int>(operands_.size()));
@@ -13,7 +13,7 @@ Epilogue::Epilogue(const Graph& g, lowering::EpilogueLoop e, std::shared_ptr<Par
       largest_ = static_cast<int>(operands_.size());
     operands_.push_back(k);
   }
-  loop_ = std::make_shared<LoopKernel>(std::move(e.kernel), std::move(e.same_index), std::move(parallel));
+  loop_ = std::make_shared<LoopKernel>(std::move(e.kernel), std::move(e.same_index));
 }
 
 std::vector<Dim> Epilogue::sizes() const {

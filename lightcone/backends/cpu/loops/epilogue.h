@@ -14,7 +14,7 @@ class Epilogue {
  public:
   static constexpr std::size_t kMaxOperands = 24, kMaxSizes = 24;
 
-  Epilogue(const Graph& g, lowering::EpilogueLoop e, std::shared_ptr<Parallel> parallel);
+  Epilogue(const Graph& g, lowering::EpilogueLoop e);
 
   const std::vector<NodeId>& operands() const { return operands_; }  // beside the producer
   // The operand that is as large as the result, a residual: worth asking for before the row is final. -1: none.

@@ -4,13 +4,12 @@
 #include "lightcone/backends/cpu/loops/loop_kernel.h"
 #include "lightcone/codegen/interpret.h"
 #include "lightcone/codegen/symbols.h"
-#include "lightcone/device/fork.h"
+#include "lightcone/device/divided.h"
 
 namespace lc::host {
-LoopKernel::LoopKernel(ir::Kernel k, std::vector<bool> same_index, std::shared_ptr<Parallel> parallel, Dim update_bytes)
+LoopKernel::LoopKernel(ir::Kernel k, std::vector<bool> same_index, Dim update_bytes)
     : ir_(std::move(k)),
       same_index_(std::move(same_index)),
-      parallel_(std::move(parallel)),
       update_(!(update_bytes == Dim(0))),
       work_(ir_.work) {
   std::map<std::string_view, Bounds> bounds;
@@ -121,7 +120,7 @@ Iterations LoopKernel::iterations(std::span<const std::int64_t> sizes, int worke
   return {count, whole, work_ * static_cast<double>(all) / static_cast<double>(count)};
 }
 
-void LoopKernel::run(const Launch& l) const {
+void LoopKernel::run(const HostLaunch& l) const {
   if (update_ && l.in[0] != l.out) std::memcpy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[ir_.sizes.size() + 3]));
   const Divided whole{this, l, iterations(l.sizes, l.parallel.workers())};
   run_divided({&whole, 1}, l.parallel);

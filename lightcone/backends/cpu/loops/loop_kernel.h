@@ -8,21 +8,21 @@
 #include "lightcone/backends/cpu/jit/jit.h"
 #include "lightcone/codegen/c/render.h"
 #include "lightcone/codegen/llvm/render.h"
-#include "lightcone/device/kernel.h"
+#include "lightcone/device/host_kernel.h"
 
 namespace lc::host {
 
 // Generated code or, until that is installed, the interpreter of its IR.
-class LoopKernel final : public Kernel {
+class LoopKernel final : public HostKernel {
  public:
-  LoopKernel(ir::Kernel ir, std::vector<bool> same_index, std::shared_ptr<Parallel> parallel, Dim update_bytes = 0);
+  LoopKernel(ir::Kernel ir, std::vector<bool> same_index, Dim update_bytes = 0);
   std::string name() const override { return ir_.name; }
   std::vector<Dim> sizes() const override { return sizes_; }
   bool in_place(std::size_t k) const override;
-  void run(const Launch& l) const override;
+  void run(const HostLaunch& l) const override;
   bool divisible() const override { return !update_; }
   Iterations iterations(std::span<const std::int64_t> sizes, int workers) const override;
-  void run_iterations(const Launch& l, std::int64_t begin, std::int64_t end) const override {
+  void run_iterations(const HostLaunch& l, std::int64_t begin, std::int64_t end) const override {
     range(l.in.data() + (update_ ? 1 : 0), l.out, l.sizes.data(), begin, end);
   }
   // Iterations [begin, end) of the outermost loop.
@@ -31,7 +31,6 @@ class LoopKernel final : public Kernel {
   Dim flops() const override;
   std::optional<Dim> bytes_read(std::size_t k) const override;
   std::optional<Dim> bytes_written() const override;
-  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
   void install(KernelFunction f, std::shared_ptr<const void> code) { function_ = f, code_ = std::move(code); }
   std::string text(std::string_view name) const { return ir::render(ir_, name); }
   std::string llvm_text(const ir::llvm::Target& target = {}) const { return ir::render_llvm(ir_, ir_.name, target); }
@@ -42,7 +41,6 @@ class LoopKernel final : public Kernel {
   std::vector<Dim>
       sizes_;  // the IR's own, whether to stream, the outer extent, elements stored, bytes of an update's base
   std::vector<bool> same_index_;
-  std::shared_ptr<Parallel> parallel_;
   bool update_;  // operand 0 is the base that is overwritten in part
   double work_;  // of one element
   KernelFunction function_ = nullptr;

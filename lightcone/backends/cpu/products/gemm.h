@@ -12,7 +12,7 @@
 #include "lightcone/backends/cpu/target/blocking.h"
 #include "lightcone/backends/cpu/target/isa.h"
 #include "lightcone/lowering/weight_type.h"
-#include "lightcone/device/kernel.h"
+#include "lightcone/device/parallel.h"
 
 namespace lc::host {
 

@@ -40,15 +40,14 @@ struct RowMaker {
   }
 };
 
-class MatmulKernel final : public Kernel {
+class MatmulKernel final : public HostKernel {
  public:
-  MatmulKernel(std::vector<MatmulPart> parts, MatmulRows rows, std::shared_ptr<Parallel> p,
+  MatmulKernel(std::vector<MatmulPart> parts, MatmulRows rows,
                     const Blocking& blocking)
       : parts_(std::move(parts)),
         rows_(std::move(rows)),
         c_(parts_[0].c),
         offsets_(part_offsets(parts_)),
-        parallel_(std::move(p)),
         isa_(detect_isa()),
         blocking_(blocking) {
     const auto add = [&](const Dim& d) { sizes_.push_back(d); };
@@ -102,8 +101,7 @@ class MatmulKernel final : public Kernel {
     }
     return all;
   }
-  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
-  void run(const Launch& l) const override;
+  void run(const HostLaunch& l) const override;
 
  private:
   struct Axis {
@@ -116,7 +114,6 @@ class MatmulKernel final : public Kernel {
   std::size_t rows_sizes_ = 0;  // where the steps of a row stand, and the loop's own sizes behind
   const MatmulPlan& c_;        // the first one's: all but columns, B and C is common
   std::vector<i64> offsets_;
-  std::shared_ptr<Parallel> parallel_;
   Isa isa_;
   Blocking blocking_;
   std::vector<Dim> sizes_;
@@ -173,7 +170,7 @@ struct Finisher {
   }
 };
 
-void MatmulKernel::run(const Launch& l) const {
+void MatmulKernel::run(const HostLaunch& l) const {
   const i64* s = l.sizes.data();
   const i64 a_offset = s[0], b_offset = s[1];
   const QuantInfo* format = block_format(c_.type);
@@ -305,9 +302,8 @@ bool transposed(const lowering::Contraction& c) {
   return c.type == WeightType::F32 && c.axes.back().b == Dim(1) && c.k.b == c.axes.back().extent;
 }
 
-std::shared_ptr<Kernel> matmul_kernel(std::vector<MatmulPart> parts, MatmulRows rows,
-                                                 std::shared_ptr<Parallel> parallel, const Blocking& blocking) {
-  return std::make_shared<MatmulKernel>(std::move(parts), std::move(rows), std::move(parallel), blocking);
+std::shared_ptr<HostKernel> matmul_kernel(std::vector<MatmulPart> parts, MatmulRows rows, const Blocking& blocking) {
+  return std::make_shared<MatmulKernel>(std::move(parts), std::move(rows), blocking);
 }
 i64 matmul_bytes(const std::vector<MatmulPart>& parts) { return part_offsets(parts).back(); }
 std::shared_ptr<Kernel> part_kernel(const std::vector<MatmulPart>& parts, std::size_t part) {

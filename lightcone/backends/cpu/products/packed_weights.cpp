@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "lightcone/core/dtype.h"
+#include "lightcone/device/host_kernel.h"
 
 namespace lc::host {
 namespace {
@@ -135,13 +136,12 @@ void pack_plain(WeightType t, const u8* from, i64 rows, i64 k, u8* to) {
     for (i64 r = 0; r < rows; ++r) std::memcpy(to + (k / 2 * kRows + r) * 4, from + (r * k + k - 1) * 2, 2);
 }
 
-class PackKernel final : public Kernel {
+class PackKernel final : public HostKernel {
  public:
-  PackKernel(WeightType from, WeightType to, i64 n, i64 k, bool transposed, std::shared_ptr<Parallel> p)
-      : type_(from), to_(to), n_(n), k_(k), transposed_(transposed), parallel_(std::move(p)) {}
+  PackKernel(WeightType from, WeightType to, i64 n, i64 k, bool transposed)
+      : type_(from), to_(to), n_(n), k_(k), transposed_(transposed) {}
   std::string name() const override { return "pack_" + std::string(host::name(to_)); }
-  std::shared_ptr<Parallel> parallel() const override { return parallel_; }
-  void run(const Launch& l) const override {
+  void run(const HostLaunch& l) const override {
     struct Job {
       const PackKernel& k;
       const u8* from;
@@ -188,14 +188,12 @@ class PackKernel final : public Kernel {
   WeightType type_, to_;
   i64 n_, k_;
   bool transposed_;
-  std::shared_ptr<Parallel> parallel_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Kernel> pack_kernel(WeightType from, WeightType to, i64 n, i64 k, bool transposed,
-                                          std::shared_ptr<Parallel> p) {
-  return std::make_shared<PackKernel>(from, to, n, k, transposed, std::move(p));
+std::shared_ptr<HostKernel> pack_kernel(WeightType from, WeightType to, i64 n, i64 k, bool transposed) {
+  return std::make_shared<PackKernel>(from, to, n, k, transposed);
 }
 
 }  // namespace lc::host

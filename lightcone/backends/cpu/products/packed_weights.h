@@ -19,10 +19,14 @@
 #include "lightcone/backends/cpu/products/gemm.h"
 #include "lightcone/backends/cpu/products/weight_formats.h"
 
+namespace lc {
+class HostKernel;
+}  // namespace lc
+
 namespace lc::host {
 
 // [n, k] as the checkpoint has it, or f32 as [k, n] -> packed_bytes() bytes. `to` is `from`, or bf16 for f32.
-std::shared_ptr<const Kernel> pack_kernel(WeightType from, WeightType to, std::int64_t n, std::int64_t k,
-                                          bool transposed, std::shared_ptr<Parallel> p);
+std::shared_ptr<HostKernel> pack_kernel(WeightType from, WeightType to, std::int64_t n, std::int64_t k,
+                                          bool transposed);
 
 }  // namespace lc::host

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "lightcone/device/kernel.h"
+#include "lightcone/device/parallel.h"
 
 namespace lc::host {
 

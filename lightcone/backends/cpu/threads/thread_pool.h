@@ -4,7 +4,7 @@
 #include <atomic>
 #include <memory>
 
-#include "lightcone/device/kernel.h"
+#include "lightcone/device/parallel.h"
 
 namespace lc::host {
 
