@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "lightcone/core/composite.h"
 #include "lightcone/core/graph_impl.h"
 #include "lightcone/runtime/context_internal.h"
 #include "lightcone/runtime/nan.h"
@@ -99,10 +100,19 @@ void Context::Impl::write(const Value& v, Place to) const {
 
 void Context::Impl::interpret_node(NodeId id) {
   const Node& n = graph()[id];
+  const OpScope scope(n.where);
+  const auto behind = [](Place p, std::int64_t bytes) { return Place{p.buffer, p.offset + static_cast<std::size_t>(bytes)}; };
+  if (n.op == Op::Result) {  // it lies in the value of all of them
+    const NodeId all = n.in[0].node;
+    const auto at = result_offsets(graph()[all].results)[static_cast<std::size_t>(n.axis)];
+    return device->copy(place(id), behind(place(all), at), bytes_now(id));
+  }
   std::vector<Value> in;
   for (const Edge& e : n.in) in.push_back(read(e));
-  const OpScope scope(n.where);
-  write(evaluate(n, in, bindings, Rounding::Storage), place(id));
+  const Value v = evaluate(n, in, bindings, Rounding::Storage);
+  if (v.parts.empty()) return write(v, place(id));
+  const std::vector<std::int64_t> at = result_offsets(n.results);
+  for (std::size_t k = 0; k < v.parts.size(); ++k) write(v.parts[k], behind(place(id), at[k]));
 }
 
 // Where everything lies and how large it is, for the recording.

@@ -10,6 +10,7 @@
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
+#include "lightcone/verify/random_graph.h"
 #include "lightcone/verify/verify.h"
 
 namespace lc {
@@ -135,6 +136,10 @@ TEST(Composites, SeveralResults) {
       EXPECT_TRUE(v.compared());
       const VerifyReport twelve = verify(g, primitives_only(), {.trials = 4});
       EXPECT_TRUE(twelve.ok()) << twelve.str();
+      const Bindings env{{"n", 5}};  // without a back end
+      const auto in = random_inputs(g, env, 3, false);
+      const auto d = compare(interpret(g, in, env, Rounding::Wide, true), run_values(g, in, env), 4);
+      EXPECT_FALSE(d) << d->str();
       const Graph plain = transform(g, primitives_only()).graph;
       const auto live = plain.live();
       for (NodeId id = 0; id < plain.size(); ++id)
