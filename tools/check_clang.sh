@@ -7,7 +7,9 @@ cd "$(dirname "$0")/.."
 cxx=${1:-clang++-16}
 shift || true
 tests=("$@")
-[ $# -gt 0 ] || tests=(graph_test dim_test gemm_test dense_unit_test attention_test conv_test rows_test typed_test gguf_test)
+[ $# -gt 0 ] || tests=(graph_test dim_test program_test verify_test jit_test cpu_test ops_test half_test width_test rows_test
+                       pipeline_rows_test tile_test gemm_test dense_unit_test group_test attention_test conv_test
+                       depthwise_test typed_test concurrency_test io_test gguf_test story_test)
 build=build-$cxx
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER="$cxx"
 cmake --build "$build" --target lightcone_command "${tests[@]}"

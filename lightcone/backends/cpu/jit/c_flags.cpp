@@ -6,7 +6,8 @@
 namespace lc::host {
 namespace {
 
-// By its name or that of the file it leads to.
+// By its name or that of the file it leads to: that saves asking. Clang behind another name says so itself, by what it
+// refuses.
 bool is_clang(const std::string& compiler) {
   std::error_code none;
   const std::filesystem::path file = std::filesystem::canonical(compiler, none);
@@ -40,7 +41,7 @@ std::vector<std::string> c_flags(const std::string& compiler, int vector, Isa is
                                  "-fno-math-errno",    "-fno-trapping-math", "-ffp-contract=fast",
                                  "-w",      "-pipe",   "-DLC_VECTOR=" + std::to_string(vector)};
   for (const std::string& f : target_flags(vector, isa)) flags.push_back(f);
-  if (!is_clang(compiler)) flags.emplace_back("-fvect-cost-model=dynamic");  // an option of GCC's own vectoriser
+  if (!is_clang(compiler)) flags.emplace_back(kGccOption);
   return flags;
 }
 

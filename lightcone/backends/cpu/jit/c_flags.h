@@ -8,6 +8,9 @@
 
 namespace lc::host {
 
+// An option of GCC's own vectoriser; whatever is not called clang is given it, and may refuse (jit.cpp).
+inline constexpr const char* kGccOption = "-fvect-cost-model=dynamic";
+
 // The options of one call, between the compiler's name and the files. `vector`: bytes of the widest vectors.
 std::vector<std::string> c_flags(const std::string& compiler, int vector, Isa isa = detect_isa());
 

@@ -1,6 +1,7 @@
 #include "lightcone/backends/cpu/jit/compiler_process.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -27,6 +28,31 @@ std::string first_words(const Descriptor& d) {
   while (!s.empty() && s.back() == '\n') s.pop_back();
   return s.empty() ? "it said nothing; LIGHTCONE_CC names another C compiler, LIGHTCONE_CC=none does without" : s;
 }
+
+// What a program ignores, the programs it starts ignore, too; clang's driver waits for children of its own and, other
+// than GCC's, does not see to it that the system keeps them for it.
+class ChildAttributes {
+ public:
+  ChildAttributes() {
+    error_ = ::posix_spawnattr_init(&attributes_);
+    if (error_ != 0) return;
+    sigset_t children;
+    ::sigemptyset(&children);
+    ::sigaddset(&children, SIGCHLD);
+    ::posix_spawnattr_setsigdefault(&attributes_, &children);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF);
+  }
+  ChildAttributes(const ChildAttributes&) = delete;
+  ~ChildAttributes() {
+    if (error_ == 0) ::posix_spawnattr_destroy(&attributes_);
+  }
+  int error() const { return error_; }
+  const posix_spawnattr_t* get() const { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_{};
+  int error_ = 0;
+};
 
 // A program with more rights than its caller does not pass on what the caller chose.
 char* const* child_environment() {
@@ -57,7 +83,9 @@ CompilerProcess::CompilerProcess(const std::vector<std::string>& args, std::stri
     const std::pair<int, int> numbers[] = {{in_.get(), 0}, {words_.get(), 1}, {words_.get(), 2}, {out_.get(), 3}};
     for (const auto& [from, to] : numbers)
       if (error == 0) error = ::posix_spawn_file_actions_adddup2(&actions, from, to);
-    if (error == 0) error = ::posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), child_environment());
+    const ChildAttributes attributes;
+    if (error == 0) error = attributes.error();
+    if (error == 0) error = ::posix_spawn(&pid_, argv[0], &actions, attributes.get(), argv.data(), child_environment());
     ::posix_spawn_file_actions_destroy(&actions);
   }
   if (error == 0) return;

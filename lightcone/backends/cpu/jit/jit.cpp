@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include "lightcone/backends/cpu/jit/c_flags.h"
@@ -105,6 +106,27 @@ std::string known_identity(const std::string& compiler) {
   return known;
 }
 
+// Compilers that said they do not know GCC's own option: no name tells what stands behind a link or a script.
+class Refusals {
+ public:
+  // Is the option in `args`, and does the compiler speak of it?
+  bool learn(const std::vector<std::string>& args, std::string_view words) {
+    const bool given = std::find(args.begin(), args.end(), kGccOption) != args.end();
+    if (!given || words.find(kGccOption) == std::string_view::npos) return false;
+    const std::lock_guard hold(lock_);
+    return refused_.insert(args.front()), true;
+  }
+  std::vector<std::string> without(std::vector<std::string> args) {
+    const std::lock_guard hold(lock_);
+    if (refused_.contains(args.front())) std::erase(args, kGccOption);
+    return args;
+  }
+
+ private:
+  std::mutex lock_;
+  std::set<std::string> refused_;
+};
+
 // Does the compiler do its work where our own kernels have no part in it?
 bool works(const std::vector<std::string>& args) try {
   return !CompilerProcess(args, ir::c_prelude()).finish().empty();
@@ -134,6 +156,19 @@ void compile_all(const std::vector<Unit*>& units, const std::vector<std::string>
       cache.keep(u.key, object);
     }
   }
+}
+
+// A compiler refuses options before it reads any text, and names the one it means.
+void compile_as_it_likes(const std::vector<Unit*>& units, const std::vector<std::string>& args,
+                         const ObjectCache& cache) {
+  static Refusals refusals;
+  const std::vector<std::string> taken = refusals.without(args);
+  try {
+    return compile_all(units, taken, cache);
+  } catch (const CompilerUnfit& e) {
+    if (!refusals.learn(taken, e.problem())) throw;
+  }
+  compile_all(units, refusals.without(taken), cache);
 }
 
 }  // namespace
@@ -182,7 +217,7 @@ Jitted jit(std::span<const Source> sources, const JitOptions& options) {
     if (!object.empty()) cache.drop(u.key);  // sealed, and yet of no use: another library's, or another machine's
     missing.push_back(&u);
   }
-  compile_all(missing, args, cache);
+  compile_as_it_likes(missing, args, cache);
   if (!missing.empty()) cache.trim();
   result.compiled = static_cast<int>(missing.size());
   result.cache_problem = cache.problem();
