@@ -30,6 +30,8 @@ class Settled {
   void settle() {
     std::call_once(once_, [&] {
       if (!options_.machine) options_.machine = this_machine();
+      if (!options_.target) options_.target = this_target();
+      options_.jit.isa = options_.target->isa;
       options_.jit.vector = static_cast<int>(options_.machine->vector);
       device_ = host_device(threads(options_.threads));
     });
@@ -52,10 +54,11 @@ std::vector<Pass> canonical_passes(const CpuOptions& o, const std::shared_ptr<Se
                     {},
                     true});
   passes.push_back({"unroll windows", lowering::unroll_windows});
-  const bool bf16 = o.precision == Precision::Medium && bf16_is_fast(detect_isa());
-  if (!bf16 || bf16_dots_are_fast(detect_isa()))  // tiles of bf16 products want pixels last
-    passes.push_back({"channels last", [bf16](const Graph& g, PassLog& log) {
-                        auto nhwc = channels_last(g, log, bf16);
+  const Target target = o.target ? *o.target : this_target();
+  const bool bf16 = o.precision == Precision::Medium && bf16_is_fast(target);
+  if (!bf16 || bf16_dots_are_fast(target))  // tiles of bf16 products want pixels last
+    passes.push_back({"channels last", [target, bf16](const Graph& g, PassLog& log) {
+                        auto nhwc = channels_last(g, log, target, bf16);
                         return nhwc ? std::move(*nhwc) : g.clone();
                       }});
   passes.push_back({"contiguous", [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, {}, true});
@@ -65,9 +68,9 @@ std::vector<Pass> canonical_passes(const CpuOptions& o, const std::shared_ptr<Se
                         return lowering::NamedKernel{k, k->name()};
                       });
                     }});
-  passes.push_back({"contractions", [](const Graph& g, PassLog& log) {
-                      return lowering::prepare_contractions(g, log, [](const Graph& of, const lowering::Factors& f) {
-                        return find_convolution(of, f).has_value();
+  passes.push_back({"contractions", [target](const Graph& g, PassLog& log) {
+                      return lowering::prepare_contractions(g, log, [&](const Graph& of, const lowering::Factors& f) {
+                        return find_convolution(of, f, target).has_value();
                       });
                     }});
   return passes;

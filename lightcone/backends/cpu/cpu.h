@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lightcone/backends/cpu/jit/jit.h"
+#include "lightcone/backends/cpu/target/target.h"
 #include "lightcone/codegen/machine.h"
 #include "lightcone/passes/compiler.h"
 #include "lightcone/passes/precision.h"
@@ -23,6 +24,9 @@ struct CpuOptions {
   Precision precision = Precision::Highest;
   // Elements a side of the tiles by which transposed operands are read; 0: what fits the caches, where that pays.
   std::int64_t tile_side = 0;
+  // The processor that kernels are chosen and compiled for; none: this one. What is compiled for one that has more than
+  // this (host::runs_here()) may be looked at, and not run.
+  std::optional<host::Target> target = {};
   // What the schedule needs to know of the processor; none: this one's profile (backends/cpu/machine.h).
   std::optional<Machine> machine = {};
   host::JitOptions jit = {};

@@ -96,7 +96,8 @@ class ArgSortKernel final : public LibraryKernel {
 // sizes: blocks
 class DequantizeKernel final : public LibraryKernel {
  public:
-  using LibraryKernel::LibraryKernel;
+  DequantizeKernel(const Node& n, std::vector<DType> types, std::vector<Dim> sizes, Isa isa)
+      : LibraryKernel(n, std::move(types), std::move(sizes)), isa_(isa) {}
   void run(const HostLaunch& l) const override {
     struct Job {
       const unsigned char* in;
@@ -122,7 +123,7 @@ class DequantizeKernel final : public LibraryKernel {
   }
 
  private:
-  Isa isa_ = detect_isa();
+  Isa isa_;
 };
 
 // A user's kernel for this node, or null.
@@ -144,7 +145,7 @@ bool has_kernel(const Graph& g, const Node& n) {
   return kernel_of(g, n) != nullptr;
 }
 
-std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n) {
+std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, Isa isa) {
   if (n.op == Op::Result) {
     const auto k = static_cast<std::size_t>(n.axis);
     const Dim size = static_cast<std::int64_t>(size_of(n.dtype));
@@ -165,7 +166,7 @@ std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n) {
   }
   if (is(n, builtin::dequantize())) {
     const QuantInfo& q = info(static_cast<QuantFormat>(n.attributes.integer("format")));
-    return std::make_shared<DequantizeKernel>(n, types, std::vector<Dim>{product(first) / Dim(q.bytes)});
+    return std::make_shared<DequantizeKernel>(n, types, std::vector<Dim>{product(first) / Dim(q.bytes)}, isa);
   }
   auto kernel = kernel_of(g, n);
   check(kernel != nullptr, "a composite that this device has no kernel for");

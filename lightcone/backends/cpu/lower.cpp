@@ -18,16 +18,16 @@ using lowering::Factors;
 using lowering::Loop;
 
 bool multiplies_bf16(const CpuOptions& o) {
-  return o.precision == Precision::Medium && bf16_dots_are_fast(detect_isa());
+  return o.precision == Precision::Medium && bf16_dots_are_fast(*o.target);
 }
 
 // Is there a convolution with channels last that is more than a product of matrices? Then the others of the net keep
 // theirs last, too.
-bool keeps_channels_last(const Graph& g) {
+bool keeps_channels_last(const Graph& g, const Target& target) {
   for (NodeId id = 0; id < g.size(); ++id) {
     const auto f = g[id].op == Op::SumReduce && g[id].shape.size() > 3 ? lowering::factors(g, id) : std::nullopt;
     if (!f || match_contraction(g, *f)) continue;
-    if (const auto c = find_convolution(g, *f); c && c->channels_last) return true;
+    if (const auto c = find_convolution(g, *f, target); c && c->channels_last) return true;
   }
   return false;
 }
@@ -38,7 +38,7 @@ std::shared_ptr<Kernel> attention(const Graph& g, NodeId result, lowering::Atten
                                   const std::shared_ptr<Device>& device, const CpuOptions& options) {
   std::vector<NodeId> operands;
   for (const Edge& e : match.operands) operands.push_back(e.node);
-  auto kernel = attention_kernel(std::move(match), detect_isa(), options.precision);
+  auto kernel = attention_kernel(std::move(match), *options.target, options.precision);
   kernel->origin = {"cpu: attention", steps(g, result, operands)};
   kernel->device = device;
   return kernel;
@@ -51,7 +51,7 @@ Emitter::Emitter(const Graph& g, std::shared_ptr<Device> device, PassLog& log, c
       options_(o),
       machine_(*o.machine),
       names_(names),
-      nhwc_bf16_(multiplies_bf16(o) && keeps_channels_last(g)),
+      nhwc_bf16_(multiplies_bf16(o) && keeps_channels_last(g, *o.target)),
       cut_(g, rules()),
       to_(g.size(), ~NodeId{0}) {}
 
@@ -67,15 +67,15 @@ CutRules Emitter::rules() {
 CutRules::Match Emitter::match(const Factors& f, const std::vector<int>& uses) {
   auto product = match_contraction(g_, f);
   // with channels last it may be a product of matrices, too, whose unit is faster than f32
-  const bool faster = product && !nhwc_bf16_ && choose_unit(WeightType::F32, options_.precision);
-  if (const auto c = find_convolution(g_, f); c && !(c->channels_last && faster)) {
+  const bool faster = product && !nhwc_bf16_ && choose_unit(WeightType::F32, options_.precision, *options_.target);
+  if (const auto c = find_convolution(g_, f, *options_.target); c && !(c->channels_last && faster)) {
     ConvPlan& plan = convolutions_[f.sum] = {*c};
     if (plan.channels_last) plan.bf16 = nhwc_bf16_ && nhwc_bf16_fits(plan);
-    else if (options_.precision == Precision::Medium) choose_nchw_bf16(g_, uses, options_.winograd, plan);
+    else if (options_.precision == Precision::Medium) choose_nchw_bf16(g_, uses, options_.winograd, *options_.target, plan);
     return static_cast<const Convolution&>(plan);  // whose filters may be read as they are stored
   }
   if (!product) return std::monostate{};
-  matmuls_[f.sum] = {*product, choose_unit(product->type, options_.precision)};
+  matmuls_[f.sum] = {*product, choose_unit(product->type, options_.precision, *options_.target)};
   return std::move(*product);
 }
 
@@ -93,14 +93,14 @@ void Emitter::choose_packed() {
         raw.insert(c->second.b_node);  // read in both orders
     } else if (const auto v = convolutions_.find(id); v != convolutions_.end()) {
       raw.insert(v->second.image_node);
-      if (!packed_filters(g_, v->second)) raw.insert(v->second.weight_node);
+      if (!packed_filters(g_, v->second, *options_.target)) raw.insert(v->second.weight_node);
     } else {
       for (NodeId k : cut_.operands(id)) raw.insert(k);
     }
   }
   for (auto& [id, c] : matmuls_) c.packed = packable(g_, c) && !raw.contains(c.b_node);
   for (auto& [id, c] : convolutions_)
-    c.packed = c.channels_last || c.nchw_bf16 || (packed_filters(g_, c) && !raw.contains(c.weight_node));
+    c.packed = c.channels_last || c.nchw_bf16 || (packed_filters(g_, c, *options_.target) && !raw.contains(c.weight_node));
 }
 
 NodeId Emitter::packed(Graph& dst, const MatmulPlan& c) {
@@ -118,16 +118,16 @@ NodeId Emitter::packed(Graph& dst, const MatmulPlan& c) {
 }
 
 NodeId Emitter::packed(Graph& dst, const ConvPlan& c) {
-  const PackedFilters f = *packed_filters(g_, c);
+  const PackedFilters f = *packed_filters(g_, c, *options_.target);
   const auto [it, fresh] = filters_.try_emplace({c.weight_node, f}, 0);
   if (!fresh) return it->second;
   const NodeId from = to_[c.weight_node];
   Node pack{.op = Op::Kernel,
             .dtype = c.nchw_bf16 ? DType::U8 : DType::F32,
-            .shape = {c.nchw_bf16 ? c.nchw_bf16->groups * c.nchw_bf16->group_bytes() : f.floats(f.panel(detect_isa()))},
+            .shape = {c.nchw_bf16 ? c.nchw_bf16->groups * c.nchw_bf16->group_bytes() : f.floats(f.panel(*options_.target))},
             .where = g_[c.weight_node].where};
   pack.in.push_back({from, View(dst[from].shape)});
-  pack.kernel = here(c.nchw_bf16 ? pack_nchw_bf16_kernel(c.nchw_bf16) : pack_weights_kernel(f));
+  pack.kernel = here(c.nchw_bf16 ? pack_nchw_bf16_kernel(c.nchw_bf16) : pack_weights_kernel(f, *options_.target));
   pack.name = pack.kernel->name();
   it->second = dst.add(std::move(pack));
   ++log_.fired["weight packed"];
@@ -160,12 +160,12 @@ void Emitter::name_loop(LoopKernel& k) { k.rename(names_.of(k.text("@"))); }
 
 std::shared_ptr<HostKernel> Emitter::conv_kernel(const ConvPlan& c, std::shared_ptr<Epilogue> epilogue) const {
   const ConvWay way = options_.winograd ? ConvWay::Cheapest : ConvWay::Direct;
-  const Isa isa = detect_isa();
+  const Target& target = *options_.target;
   const Blocking blocking(machine_);
   if (c.nchw_bf16) return nchw_bf16_kernel(c, std::move(epilogue), blocking);
-  if (c.bf16) return nhwc_bf16_kernel(c, std::move(epilogue), isa, blocking);
-  if (c.channels_last) return nhwc_kernel(c, way, std::move(epilogue), isa, blocking);
-  return convolution_kernel(c, way, std::move(epilogue), isa, blocking);
+  if (c.bf16) return nhwc_bf16_kernel(c, std::move(epilogue), target, blocking);
+  if (c.channels_last) return nhwc_kernel(c, way, std::move(epilogue), target, blocking);
+  return convolution_kernel(c, way, std::move(epilogue), target, blocking);
 }
 
 std::shared_ptr<LoopKernel> Emitter::loop_kernel(NodeId id) {
@@ -225,7 +225,7 @@ NodeId Emitter::emit(Graph& dst, NodeId id) {
       return dst.add(std::move(out));
     }
     const bool loop = cut_.get<Loop>(id);
-    kernel = loop ? loop_kernel(id) : library_kernel(g_, n);
+    kernel = loop ? loop_kernel(id) : library_kernel(g_, n, options_.target->isa);
     kind = loop ? "loop" : n.composite ? n.composite->name : std::string(info(n.op).name);
   }
   ++log_.fired[kind];

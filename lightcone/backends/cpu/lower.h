@@ -24,7 +24,7 @@ std::shared_ptr<Kernel> attention(const Graph& g, NodeId result, lowering::Atten
                                   const std::shared_ptr<Device>& device, const CpuOptions& options);
 // Composites as functions on whole, contiguous operands: scatter, argsort and the like, and users' own.
 bool has_kernel(const Graph& g, const Node& n);  // else its definition is computed
-std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n);
+std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, Isa isa);
 
 struct Lowered {
   Graph graph;

@@ -165,7 +165,7 @@ void Emitter::emit_products(Graph& dst, const std::vector<NodeId>& results) {
     ++log_.fired["products of the same rows"];
     out.dtype = DType::F32, out.shape = {matmul_bytes(parts) / 4};
   }
-  auto kernel = matmul_kernel(parts, std::move(rows), Blocking(machine_));
+  auto kernel = matmul_kernel(parts, std::move(rows), options_.target->isa, Blocking(machine_));
   kernel->origin = {"cpu: matmul", std::move(made)};
   out.name = kernel->name(), out.kernel = here(std::move(kernel));
   const NodeId whole = to_[results[0]] = dst.add(std::move(out));

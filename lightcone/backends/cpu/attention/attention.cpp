@@ -16,9 +16,9 @@ using i64 = std::int64_t;
 constexpr i64 kBlocks = 32;      // with fewer, the keys are split
 constexpr i64 kLeastKeys = 256;  // of a split
 
-const AttentionTable& table(Isa isa, Precision precision) {
-  if (precision == Precision::Medium && bf16_dots_are_fast(isa)) return kAttentionAvx512Bf16;
-  switch (isa) {
+const AttentionTable& table(const Target& target, Precision precision) {
+  if (precision == Precision::Medium && bf16_dots_are_fast(target)) return kAttentionAvx512Bf16;
+  switch (target.isa) {
     case Isa::Avx512: return kAttentionAvx512;
     case Isa::Avx2: return kAttentionAvx2;
     case Isa::Neon: return kAttentionNeon;
@@ -189,9 +189,9 @@ void AttentionKernel::run(const HostLaunch& l) const {
 
 }  // namespace
 
-std::shared_ptr<HostKernel> attention_kernel(lowering::Attention plan, Isa isa,
+std::shared_ptr<HostKernel> attention_kernel(lowering::Attention plan, const Target& target,
                                                Precision precision) {
-  return std::make_shared<AttentionKernel>(std::move(plan), table(isa, precision));
+  return std::make_shared<AttentionKernel>(std::move(plan), table(target, precision));
 }
 
 }  // namespace lc::host

@@ -56,7 +56,7 @@ std::optional<int> channels(const Graph& g, NodeId id, const Factors& s) {
 }
 
 // The convolution `id` written with its channels last, seen as before; nothing where that cannot be computed.
-std::optional<Edge> turned(Graph& g, NodeId id) {
+std::optional<Edge> written_last(Graph& g, NodeId id, const Target& target) {
   const auto s = factors(g, id);
   const Node sum = g[id];
   const int rank = static_cast<int>(sum.shape.size());
@@ -70,15 +70,15 @@ std::optional<Edge> turned(Graph& g, NodeId id) {
   const Tensor made =
       prim::sum_reduce(prim::mul(Tensor(g, mul.in[0]).permute(inner), Tensor(g, mul.in[1]).permute(inner)), rank);
   const auto t = factors(g, made.edge().node);
-  const auto last = t ? find_convolution(g, *t) : std::nullopt;
+  const auto last = t ? find_convolution(g, *t, target) : std::nullopt;
   if (!last || !last->channels_last) return std::nullopt;
   return made.permute(inverse(order)).edge();
 }
 
 // Does a convolution with channels last find them side by side in its image?
-bool reads_channels(const Graph& g, NodeId id) {
+bool reads_channels(const Graph& g, NodeId id, const Target& target) {
   const auto s = factors(g, id);
-  const auto c = s ? find_convolution(g, *s) : std::nullopt;
+  const auto c = s ? find_convolution(g, *s, target) : std::nullopt;
   const auto shape = c && !is_depthwise_nhwc({*c}) ? nhwc_shape({*c}) : std::nullopt;
   return !shape || !shape->copy || shape->channel_step == 1;
 }
@@ -100,18 +100,18 @@ std::optional<Edge> reduced(Graph& g, const Node& n, const std::set<NodeId>& las
   const auto axis = side_by_side(n.in[0]);
   if (!axis || *axis == n.axis) return std::nullopt;
   const std::vector<int> order = behind(n.in[0].view.shape().size(), *axis);
-  Node turned = n;
-  turned.in[0] = Tensor(g, n.in[0]).permute(order).edge();
-  turned.axis = n.axis - (*axis < n.axis ? 1 : 0);
+  Node permuted = n;
+  permuted.in[0] = Tensor(g, n.in[0]).permute(order).edge();
+  permuted.axis = n.axis - (*axis < n.axis ? 1 : 0);
   const std::vector<int> kept = behind(n.shape.size(), *axis - (n.axis < *axis ? 1 : 0));
-  for (std::size_t i = 0; i < kept.size(); ++i) turned.shape[i] = n.shape[static_cast<std::size_t>(kept[i])];
-  const NodeId id = g.add(std::move(turned));
+  for (std::size_t i = 0; i < kept.size(); ++i) permuted.shape[i] = n.shape[static_cast<std::size_t>(kept[i])];
+  const NodeId id = g.add(std::move(permuted));
   return Tensor(g, {id, View(g[id].shape)}).permute(inverse(kept)).edge();
 }
 
 }  // namespace
 
-std::optional<Graph> channels_last(const Graph& g, PassLog& log, bool bf16) {
+std::optional<Graph> channels_last(const Graph& g, PassLog& log, const Target& target, bool bf16) {
   bool any = false;
   for (NodeId id = 0; id < g.size() && !any; ++id) any = candidate(g, g[id]);
   if (!any) return std::nullopt;
@@ -140,14 +140,14 @@ std::optional<Graph> channels_last(const Graph& g, PassLog& log, bool bf16) {
     const Edge plain{id, View(dst[id].shape)};
     if (dst[id].op != Op::SumReduce) return plain;
     const auto s = factors(dst, id);
-    const auto c = s ? find_convolution(dst, *s) : std::nullopt;
-    const auto edge = candidate(dst, dst[id]) ? turned(dst, id) : std::nullopt;
+    const auto c = s ? find_convolution(dst, *s, target) : std::nullopt;
+    const auto edge = candidate(dst, dst[id]) ? written_last(dst, id, target) : std::nullopt;
     if (!edge) {
       stuck = stuck || (c && !c->channels_last);
       return plain;
     }
     last.insert(edge->node), ++turns;
-    const bool loses = bf16 ? !reads_channels(dst, edge->node) : c && winograd_fits({*c});
+    const bool loses = bf16 ? !reads_channels(dst, edge->node, target) : c && winograd_fits({*c});
     (loses ? keep : gain) += static_cast<double>(product(dst[dst[id].in[0].node].shape).bounds().hi);
     return *edge;
   });

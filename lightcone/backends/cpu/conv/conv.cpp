@@ -152,10 +152,10 @@ namespace {
 class ConvolutionKernel final : public HostKernel {
  public:
   ConvolutionKernel(const ConvPlan& c, ConvWay way,
-                    std::shared_ptr<const Epilogue> epilogue, Isa isa, const Blocking& blocking)
+                    std::shared_ptr<const Epilogue> epilogue, const Target& target, const Blocking& blocking)
       : c_(c),
         epilogue_(std::move(epilogue)),
-        table_(&conv_table(isa)),
+        table_(&conv_table(target.isa)),
         blocking_(blocking),
         way_(winograd_fits(c) ? way : ConvWay::Direct) {
     const auto add = [&](const Dim& d) { sizes_.push_back(d); };
@@ -288,19 +288,20 @@ void ConvolutionKernel::run(const HostLaunch& l) const {
 
 }  // namespace
 
-std::optional<lowering::Convolution> find_convolution(const Graph& g, const lowering::Factors& f) {
+std::optional<lowering::Convolution> find_convolution(const Graph& g, const lowering::Factors& f,
+                                                      const Target& target) {
   auto c = match_convolution(g, f);
   if (!c || !c->channels_last) return c;
   const ConvPlan plan{*c};
-  const bool can = (is_depthwise_nhwc(plan) || nhwc_shape(plan)) && packed_filters(g, plan);
+  const bool can = (is_depthwise_nhwc(plan) || nhwc_shape(plan)) && packed_filters(g, plan, target).has_value();
   return can ? c : std::nullopt;
 }
 
 std::shared_ptr<HostKernel> convolution_kernel(const ConvPlan& c, ConvWay way,
-                                                 std::shared_ptr<const Epilogue> epilogue, Isa isa,
+                                                 std::shared_ptr<const Epilogue> epilogue, const Target& target,
                                                  const Blocking& blocking) {
-  if (depthwise_shape(c)) return depthwise_kernel(c, std::move(epilogue), isa, blocking);
-  return std::make_shared<ConvolutionKernel>(c, way, std::move(epilogue), isa, blocking);
+  if (depthwise_shape(c)) return depthwise_kernel(c, std::move(epilogue), target, blocking);
+  return std::make_shared<ConvolutionKernel>(c, way, std::move(epilogue), target, blocking);
 }
 
 }  // namespace lc::host

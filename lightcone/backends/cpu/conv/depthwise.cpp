@@ -108,10 +108,10 @@ Copy copy_of(const Depthwise& d, i64 width, i64 most) {
 class DepthwiseKernel final : public HostKernel {
  public:
   DepthwiseKernel(const ConvPlan& c, const Depthwise& d,
-                  std::shared_ptr<const Epilogue> epilogue, Isa isa, const Blocking& blocking)
+                  std::shared_ptr<const Epilogue> epilogue, const Target& target, const Blocking& blocking)
       : d_(d),
         epilogue_(std::move(epilogue)),
-        table_(&depthwise_table(isa)),
+        table_(&depthwise_table(target.isa)),
         near_(blocking.near()),
         copy_(copy_of(d, table_->width, near_)) {
     sizes_ = {c.image_offset, c.weight_offset};
@@ -304,9 +304,9 @@ std::optional<Depthwise> depthwise_nhwc_shape(const ConvPlan& c) {
 }
 
 std::shared_ptr<HostKernel> depthwise_kernel(const ConvPlan& c,
-                                               std::shared_ptr<const Epilogue> epilogue, Isa isa,
+                                               std::shared_ptr<const Epilogue> epilogue, const Target& target,
                                                const Blocking& blocking) {
-  return std::make_shared<DepthwiseKernel>(c, *depthwise_shape(c), std::move(epilogue), isa,
+  return std::make_shared<DepthwiseKernel>(c, *depthwise_shape(c), std::move(epilogue), target,
                                            blocking);
 }
 

@@ -19,12 +19,12 @@ constexpr i64 kTasks = 4;            // of a worker, about
 class DepthwiseLastKernel final : public HostKernel {
  public:
   DepthwiseLastKernel(const ConvPlan& c, const Depthwise& d,
-                      std::shared_ptr<const Epilogue> epilogue, Isa isa)
+                      std::shared_ptr<const Epilogue> epilogue, const Target& target)
       : d_(d),
         batch_(*c.pixels[0].image.constant()),
         epilogue_(std::move(epilogue)),
-        table_(&depthwise_table(isa)),
-        nr_(nhwc_table(isa).nr),
+        table_(&depthwise_table(target.isa)),
+        nr_(nhwc_table(target.isa).nr),
         segment_(std::min(kSegment, kAddresses / d.taps())) {
     sizes_ = {c.image_offset, c.pixels[0].extent};
     flops_ = Dim(2 * d.taps() * d.pixels() * d.filters) * c.pixels[0].extent;
@@ -111,9 +111,9 @@ void DepthwiseLastKernel::run(const HostLaunch& l) const {
 }  // namespace
 
 std::shared_ptr<HostKernel> depthwise_nhwc_kernel(const ConvPlan& c,
-                                                    std::shared_ptr<const Epilogue> epilogue, Isa isa) {
+                                                    std::shared_ptr<const Epilogue> epilogue, const Target& target) {
   return std::make_shared<DepthwiseLastKernel>(c, *depthwise_nhwc_shape(c), std::move(epilogue),
-                                               isa);
+                                               target);
 }
 
 }  // namespace lc::host

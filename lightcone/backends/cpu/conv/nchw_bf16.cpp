@@ -185,17 +185,17 @@ std::shared_ptr<const NchwBf16> make_nchw_bf16(const ConvPlan& c, WeightType sto
   return p->planes && far ? nullptr : p;
 }
 
-void choose_nchw_bf16(const Graph& g, const std::vector<int>& uses, bool winograd, ConvPlan& c) {
+void choose_nchw_bf16(const Graph& g, const std::vector<int>& uses, bool winograd, const Target& target,
+                      ConvPlan& c) {
   constexpr i64 kFewRows = 8;  // where most of a tile would be empty
   ConvPlan widened = c;
   WeightType stored = WeightType::F32;
   const Node& w = g[c.weight_node];
   if (w.op == Op::Contiguous && w.in[0].view.identity() && g[w.in[0].node].dtype == DType::BF16)
     widened.weight_node = w.in[0].node, stored = WeightType::BF16;
-  const Isa isa = detect_isa();
-  if (!bf16_is_fast(isa) || uses[c.weight_node] != 1 || uses[widened.weight_node] != 1) return;
-  if (!packed_filters(g, widened, isa)) return;
-  auto pairs = make_nchw_bf16(c, stored, *dense_unit(Arithmetic::Bf16, isa));
+  if (!bf16_is_fast(target) || uses[c.weight_node] != 1 || uses[widened.weight_node] != 1) return;
+  if (!packed_filters(g, widened, target)) return;
+  auto pairs = make_nchw_bf16(c, stored, *dense_unit(Arithmetic::Bf16, target));
   if (!pairs || pairs->rows < kFewRows || pairs->channels[1] == NchwBf16::kNothing) return;
   if (winograd && winograd_is_faster(c, *pairs)) return;
   c.weight_node = widened.weight_node, c.nchw_bf16 = std::move(pairs);

@@ -41,7 +41,7 @@ struct NchwBf16 {
 std::shared_ptr<const NchwBf16> make_nchw_bf16(const ConvPlan& c, WeightType stored, const DenseUnit& unit);
 // Has `c` multiplied in bf16 where the precision allows it, this CPU is fast at it and its weights are a parameter
 // that nothing else reads. `uses`: of the graph's nodes; `winograd`: is that allowed where it is faster?
-void choose_nchw_bf16(const Graph& g, const std::vector<int>& uses, bool winograd, ConvPlan& c);
+void choose_nchw_bf16(const Graph& g, const std::vector<int>& uses, bool winograd, const Target& target, ConvPlan& c);
 
 std::shared_ptr<HostKernel> nchw_bf16_kernel(const ConvPlan& c,
                                            std::shared_ptr<const Epilogue> epilogue, const Blocking& blocking = Blocking());

@@ -63,10 +63,10 @@ bool copied(const ConvPlan& c, NhwcShape& s) {
 class ConvLastKernel final : public HostKernel {
  public:
   ConvLastKernel(const ConvPlan& c, const NhwcShape& s, ConvWay way,
-                 std::shared_ptr<const Epilogue> epilogue, Isa isa, const Blocking& blocking)
+                 std::shared_ptr<const Epilogue> epilogue, const Target& target, const Blocking& blocking)
       : s_(s),
         epilogue_(std::move(epilogue)),
-        tiles_(s.sums, s.rows, nhwc_table(isa)),
+        tiles_(s.sums, s.rows, nhwc_table(target.isa)),
         part_(blocking.half()),
         copied_(blocking.shared(4) / 4) {
     sizes_ = {c.image_offset, c.pixels[0].extent};
@@ -74,7 +74,7 @@ class ConvLastKernel final : public HostKernel {
       for (const Dim& d : epilogue_->sizes()) sizes_.push_back(d);
     flops_ = Dim(2 * s.rows * s.depth * s.y.extent * s.x.extent) * c.pixels[0].extent;
     largest_ = std::min(c.pixels[0].extent.bounds().hi, kMostImages);
-    winograd_ = NhwcWinograd::make(s, largest_, way, nhwc_table(isa), blocking);
+    winograd_ = NhwcWinograd::make(s, largest_, way, nhwc_table(target.isa), blocking);
   }
   std::string name() const override {
     const std::string way = winograd_ ? "conv_winograd_last" : "conv_last";
@@ -205,10 +205,10 @@ std::optional<NhwcShape> nhwc_shape(const ConvPlan& c) {
 }
 
 std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, ConvWay way,
-                                                      std::shared_ptr<const Epilogue> epilogue, Isa isa,
+                                                      std::shared_ptr<const Epilogue> epilogue, const Target& target,
                                                       const Blocking& blocking) {
-  if (is_depthwise_nhwc(c)) return depthwise_nhwc_kernel(c, std::move(epilogue), isa);
-  return std::make_shared<ConvLastKernel>(c, *nhwc_shape(c), way, std::move(epilogue), isa,
+  if (is_depthwise_nhwc(c)) return depthwise_nhwc_kernel(c, std::move(epilogue), target);
+  return std::make_shared<ConvLastKernel>(c, *nhwc_shape(c), way, std::move(epilogue), target,
                                           blocking);
 }
 

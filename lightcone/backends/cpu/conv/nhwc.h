@@ -125,12 +125,12 @@ class NhwcWinograd {
 };
 
 std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, ConvWay way,
-                                                      std::shared_ptr<const Epilogue> epilogue, Isa isa = detect_isa(),
+                                                      std::shared_ptr<const Epilogue> epilogue, const Target& target,
                                                       const Blocking& blocking = Blocking());
 
 // Convolutions of images, and what is elementwise behind them, with their channels last, where most of a graph's
 // convolutions gain by it; nothing where it would not.
 // `bf16`: they are multiplied in bf16, which is as fast with pixels last but for copies and pooling.
-std::optional<Graph> channels_last(const Graph& g, PassLog& log, bool bf16 = false);
+std::optional<Graph> channels_last(const Graph& g, PassLog& log, const Target& target, bool bf16 = false);
 
 }  // namespace lc::host

@@ -185,17 +185,17 @@ std::optional<NhwcShape> bf16_shape(const ConvPlan& c) {
 
 }  // namespace
 
-const NhwcBf16Table& nhwc_bf16_table(Isa isa) {
-  return bf16_dots_are_fast(isa) ? kNhwcBf16Avx512Bf16 : kNhwcBf16Generic;
+const NhwcBf16Table& nhwc_bf16_table(const Target& target) {
+  return bf16_dots_are_fast(target) ? kNhwcBf16Avx512Bf16 : kNhwcBf16Generic;
 }
 
 bool nhwc_bf16_fits(const ConvPlan& c) { return bf16_shape(c).has_value(); }
 
 std::shared_ptr<HostKernel> nhwc_bf16_kernel(const ConvPlan& c,
-                                                           std::shared_ptr<const Epilogue> epilogue, Isa isa,
+                                                           std::shared_ptr<const Epilogue> epilogue, const Target& target,
                                                            const Blocking& blocking) {
   return std::make_shared<NhwcBf16Kernel>(c, *bf16_shape(c), std::move(epilogue),
-                                              nhwc_bf16_table(isa), blocking);
+                                              nhwc_bf16_table(target), blocking);
 }
 
 }  // namespace lc::host

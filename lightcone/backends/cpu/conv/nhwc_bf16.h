@@ -21,13 +21,13 @@ struct NhwcBf16Table {
                 std::uint32_t* to, std::int64_t to_pixel);
 };
 extern const NhwcBf16Table kNhwcBf16Generic, kNhwcBf16Avx512Bf16;
-const NhwcBf16Table& nhwc_bf16_table(Isa isa);
+const NhwcBf16Table& nhwc_bf16_table(const Target& target);
 
 // Can `c` be multiplied so? Not where there are no pairs of channels.
 bool nhwc_bf16_fits(const ConvPlan& c);
 std::shared_ptr<HostKernel> nhwc_bf16_kernel(const ConvPlan& c,
                                                            std::shared_ptr<const Epilogue> epilogue,
-                                                           Isa isa = detect_isa(),
+                                                           const Target& target,
                                                            const Blocking& blocking = Blocking());
 
 }  // namespace lc::host

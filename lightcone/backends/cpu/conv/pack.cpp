@@ -37,7 +37,7 @@ void pack_words(const PackedFilters& f, const T* weights, const Tap* taps, i64 r
 
 class PackWeights final : public HostKernel {
  public:
-  PackWeights(const PackedFilters& f, Isa isa) : f_(f), table_(conv_table(isa)), mr_(f.panel(isa)) {}
+  PackWeights(const PackedFilters& f, const Target& target) : f_(f), table_(conv_table(target.isa)), mr_(f.panel(target)) {}
   std::string name() const override { return f_.bf16 ? "pack_conv_bf16" : "pack_conv"; }
   Dim scratch_bytes(int workers) const override { return taps_bytes() + workers * panel_floats() * 4; }
   void run(const HostLaunch& l) const override;
@@ -103,12 +103,12 @@ void PackWeights::run(const HostLaunch& l) const {
 
 }  // namespace
 
-int PackedFilters::panel(Isa isa) const {
-  if (bf16) return nhwc_bf16_table(isa).nr;
-  return channels_last ? nhwc_table(isa).nr : conv_table(isa).mr;
+int PackedFilters::panel(const Target& target) const {
+  if (bf16) return nhwc_bf16_table(target).nr;
+  return channels_last ? nhwc_table(target.isa).nr : conv_table(target.isa).mr;
 }
 
-std::optional<PackedFilters> packed_filters(const Graph& g, const ConvPlan& c, Isa isa) {
+std::optional<PackedFilters> packed_filters(const Graph& g, const ConvPlan& c, const Target& target) {
   const Node& w = g[c.weight_node];
   if (w.op != Op::Input || !w.parameter || depthwise_shape(c)) return std::nullopt;
   PackedFilters f;
@@ -142,13 +142,13 @@ std::optional<PackedFilters> packed_filters(const Graph& g, const ConvPlan& c, I
   if (!known || f.groups * f.rows * f.depth == 0) return std::nullopt;
   // A last panel that is mostly empty, or rows read by several groups, may not make it much larger. With channels last
   // it may: one convolution that cannot be packed would keep the whole net from it.
-  const i64 floats = f.floats(f.panel(isa)), stored = *product(w.shape).constant();
+  const i64 floats = f.floats(f.panel(target)), stored = *product(w.shape).constant();
   const i64 most = stored + (c.channels_last ? stored : stored / 5);
   return floats <= std::max(kSmall, most) ? std::optional(f) : std::nullopt;
 }
 
-std::shared_ptr<HostKernel> pack_weights_kernel(const PackedFilters& f, Isa isa) {
-  return std::make_shared<PackWeights>(f, isa);
+std::shared_ptr<HostKernel> pack_weights_kernel(const PackedFilters& f, const Target& target) {
+  return std::make_shared<PackWeights>(f, target);
 }
 
 }  // namespace lc::host

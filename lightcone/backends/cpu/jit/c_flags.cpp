@@ -20,7 +20,9 @@ bool is_clang(const std::string& compiler) {
 std::vector<std::string> target_flags(int vector, Isa isa) {
 #if defined(__x86_64__)
   if (isa == Isa::Generic) return {};
-  std::vector<std::string> flags{"-march=native"};
+  std::vector<std::string> flags;
+  if (isa > detect_isa()) flags = {isa == Isa::Avx512 ? "-march=x86-64-v4" : "-march=x86-64-v3"};  // another processor
+  else flags = {"-march=native"};
   if (isa == Isa::Avx2) flags.push_back("-mno-avx512f");
   const int most = isa == Isa::Avx512 ? 64 : 32;
   flags.push_back("-mprefer-vector-width=" + std::to_string(8 * std::min(vector, most)));

@@ -12,6 +12,6 @@ namespace lc::host {
 inline constexpr const char* kGccOption = "-fvect-cost-model=dynamic";
 
 // The options of one call, between the compiler's name and the files. `vector`: bytes of the widest vectors.
-std::vector<std::string> c_flags(const std::string& compiler, int vector, Isa isa = detect_isa());
+std::vector<std::string> c_flags(const std::string& compiler, int vector, Isa isa);
 
 }  // namespace lc::host

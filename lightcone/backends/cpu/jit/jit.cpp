@@ -199,7 +199,7 @@ Jitted jit(std::span<const Source> sources, const JitOptions& options) {
     throw Error(
         "jit",
         "neither a C compiler nor LLVM's library was found; install gcc, clang or libllvm14, or set LIGHTCONE_CC");
-  std::vector<std::string> args = c_flags(compiler, options.vector);
+  std::vector<std::string> args = c_flags(compiler, options.vector, options.isa.value_or(detect_isa()));
   args.insert(args.begin(), compiler);
   args.insert(args.end(), {"-o", CompilerProcess::kTarget, "-", "-lm"});
   std::string toolchain = known_identity(compiler);

@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lightcone/backends/cpu/target/isa.h"
 #include "lightcone/core/error.h"
 
 namespace lc::host {
@@ -23,6 +25,7 @@ struct JitOptions {
   std::string compiler = "";
   std::string cache_dir = "";  // "": $LIGHTCONE_CACHE, else $XDG_CACHE_HOME/lightcone or ~/.cache/lightcone; "off"
   std::string llvm = "";       // "": $LIGHTCONE_LLVM, else libLLVM of any version from 13 on
+  std::optional<Isa> isa = {};  // the instruction set; none: this processor's
   int vector = 64;             // bytes of the widest vectors of generated loops, where $LIGHTCONE_ISA allows them
   std::size_t cache_size = 0;  // bytes the cache may have; 0: $LIGHTCONE_CACHE_SIZE, else 512 MB
 };

@@ -151,7 +151,24 @@ Handle parsed(const Api& a, Handle context, const std::string& text) {
   return module;
 }
 
-std::string compiled(const Library& l, const std::string& text) {
+// What LLVM is told of the processor, by its name and by what it has.
+struct Processor {
+  std::string cpu, features;
+};
+Processor processor(const Library& l, Isa isa) {
+#if defined(__x86_64__)
+  if (isa > detect_isa()) return {isa == Isa::Avx512 ? "skylake-avx512" : "haswell", ""};  // another one
+  Processor p{l.cpu, l.features};
+  if (isa != Isa::Avx512) p.features += ",-avx512f";
+  if (isa == Isa::Generic) p.features += ",-avx2,-fma";
+  return p;
+#else
+  (void)isa;
+  return {l.cpu, l.features};
+#endif
+}
+
+std::string compiled(const Library& l, const Processor& p, const std::string& text) {
   const Api& a = l.api;
   const Owned context(a.ContextCreate(), a.ContextDispose);
   a.ContextSetDiagnosticHandler(
@@ -163,7 +180,7 @@ std::string compiled(const Library& l, const std::string& text) {
     throw CompilerUnfit("jit", "LLVM: " + taken(a, message));
   constexpr int kLevel = 2, kPic = 2, kDefaultModel = 0, kObject = 1;
   const Owned machine(
-      a.CreateTargetMachine(target, l.triple.c_str(), l.cpu.c_str(), l.features.c_str(), kLevel, kPic, kDefaultModel),
+      a.CreateTargetMachine(target, l.triple.c_str(), p.cpu.c_str(), p.features.c_str(), kLevel, kPic, kDefaultModel),
       a.DisposeTargetMachine);
   const Owned layout(a.CreateTargetDataLayout(machine.handle), a.DisposeTargetData);
   a.SetModuleDataLayout(module.handle, layout.handle);
@@ -194,16 +211,10 @@ std::unique_ptr<Library> open(const std::string& name) {
   l->triple = taken(a, a.GetDefaultTargetTriple());
   l->cpu = taken(a, a.GetHostCPUName());
   l->features = taken(a, a.GetHostCPUFeatures());
-#if defined(__x86_64__)
-  if (detect_isa() != Isa::Avx512) l->features += ",-avx512f";
-  if (detect_isa() == Isa::Generic) l->features += ",-avx2,-fma";
-  l->found.avx512 = detect_isa() == Isa::Avx512;
-#endif
   Dl_info where{};
   l->found.path =
       ::dladdr(reinterpret_cast<void*>(a.ContextCreate), &where) && where.dli_fname ? where.dli_fname : name;
   l->identity = identity(l->found.path);
-  if (!l->identity.empty()) l->identity += cat(" ", l->cpu, " ", l->features, " ", kPasses);
   l->found.typed_pointers = !::dlsym(handle, "LLVMPointerTypeInContext");  // came when `ptr` became the rule
 #if defined(__x86_64__)
   // Without it LLVM calls functions for f16 that a process need not have.
@@ -261,11 +272,11 @@ struct Unit {
   std::exception_ptr problem = nullptr;
 };
 
-void compile_all(const Library& l, const std::vector<Unit*>& units) {
+void compile_all(const Library& l, const Processor& p, const std::vector<Unit*>& units) {
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t k; (k = next++) < units.size();) try {
-        units[k]->object = compiled(l, units[k]->text);
+        units[k]->object = compiled(l, p, units[k]->text);
       } catch (...) {
         units[k]->problem = std::current_exception();
       }
@@ -338,22 +349,28 @@ std::vector<Unit*> not_cached(std::vector<Unit>& units) {
 
 }  // namespace
 
-LlvmFound find_llvm(const JitOptions& options) { return library(options).found; }
+LlvmFound find_llvm(const JitOptions& options) {
+  LlvmFound found = library(options).found;
+  found.avx512 = options.isa.value_or(detect_isa()) == Isa::Avx512;
+  return found;
+}
 
 Jitted jit_llvm(std::span<const Source> sources, const JitOptions& options) {
   Jitted result;
   const Library& l = library(options);
   if (l.found.path.empty()) throw CompilerUnfit("jit", l.found.problem);
   const Api& a = l.api;
+  const Processor p = processor(l, options.isa.value_or(detect_isa()));
+  const std::string made_for = cat(l.identity, " ", p.cpu, " ", p.features, " ", kPasses);
   const ObjectCache cache = l.identity.empty() ? ObjectCache() : ObjectCache(options);
   std::vector<Unit> units = units_of(sources);
   for (Unit& u : units) {
-    u.key = cache.name({u.text, l.identity}, ".o");
+    u.key = cache.name({u.text, made_for}, ".o");
     u.object = cache.find(u.key);
     u.cached = whole_elf(u.object, ET_REL);
   }
   std::vector<Unit*> missing = not_cached(units);
-  compile_all(l, missing);
+  compile_all(l, p, missing);
   Loaded done;
   try {
     done = loaded(a, units, sources);
@@ -365,7 +382,7 @@ Jitted jit_llvm(std::span<const Source> sources, const JitOptions& options) {
       u.cached = false;
     }
     missing = not_cached(units);
-    compile_all(l, missing);
+    compile_all(l, p, missing);
     done = loaded(a, units, sources);
   }
   for (const Unit* u : missing) cache.keep(u->key, u->object);  // now that they were loaded

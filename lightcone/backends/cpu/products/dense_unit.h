@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "lightcone/backends/cpu/products/gemm.h"
+#include "lightcone/backends/cpu/target/target.h"
 #include "lightcone/backends/cpu/products/weight_formats.h"
 
 namespace lc::host {
@@ -66,11 +67,11 @@ struct DenseUnit {
   bool q8_as_packed = false;  // its groups are those of packed Q8_0 weights
 };
 
-// The fastest this CPU has, using nothing above `isa`. Splits are faster than f32 only where there are tiles of bf16
+// The fastest that the processor has. Splits are faster than f32 only where there are tiles of bf16
 // products: null elsewhere.
-const DenseUnit* dense_unit(Arithmetic a, Isa isa);
-bool bf16_dots_are_fast(Isa isa);  // does it have AVX-512's dot products of bf16, faster than those of f32?
-bool bf16_is_fast(Isa isa);        // has it those or tiles of bf16?
+const DenseUnit* dense_unit(Arithmetic a, const Target& t);
+bool bf16_dots_are_fast(const Target& t);  // does it have AVX-512's dot products of bf16, faster than those of f32?
+bool bf16_is_fast(const Target& t);        // has it those or tiles of bf16?
 // All this CPU can run, for tests; those of tile hardware also as an emulation.
 std::vector<const DenseUnit*> dense_units();
 

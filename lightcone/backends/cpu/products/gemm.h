@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "lightcone/backends/cpu/target/blocking.h"
-#include "lightcone/backends/cpu/target/isa.h"
+#include "lightcone/backends/cpu/target/target.h"
 #include "lightcone/lowering/weight_type.h"
 #include "lightcone/device/parallel.h"
 

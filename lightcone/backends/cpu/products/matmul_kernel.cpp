@@ -42,13 +42,13 @@ struct RowMaker {
 
 class MatmulKernel final : public HostKernel {
  public:
-  MatmulKernel(std::vector<MatmulPart> parts, MatmulRows rows,
-                    const Blocking& blocking)
+  MatmulKernel(std::vector<MatmulPart> parts, MatmulRows rows, Isa isa,
+               const Blocking& blocking)
       : parts_(std::move(parts)),
         rows_(std::move(rows)),
         c_(parts_[0].c),
         offsets_(part_offsets(parts_)),
-        isa_(detect_isa()),
+        isa_(isa),
         blocking_(blocking) {
     const auto add = [&](const Dim& d) { sizes_.push_back(d); };
     add(c_.a_offset), add(c_.b_offset);
@@ -273,12 +273,11 @@ void MatmulKernel::run(const HostLaunch& l) const {
 
 }  // namespace
 
-const DenseUnit* choose_unit(WeightType t, Precision p) {
-  const Isa isa = detect_isa();
-  if (t == WeightType::I8) return dense_unit(Arithmetic::Int8Exact, isa);
-  if (p != Precision::Medium) return dense_unit(p == Precision::High ? Arithmetic::Split2 : Arithmetic::Split3, isa);
-  if (block_format(t)) return dense_unit(int8_format(t).arithmetic, isa);
-  return t == WeightType::BF16 || bf16_is_fast(isa) ? dense_unit(Arithmetic::Bf16, isa) : nullptr;
+const DenseUnit* choose_unit(WeightType t, Precision p, const Target& target) {
+  if (t == WeightType::I8) return dense_unit(Arithmetic::Int8Exact, target);
+  if (p != Precision::Medium) return dense_unit(p == Precision::High ? Arithmetic::Split2 : Arithmetic::Split3, target);
+  if (block_format(t)) return dense_unit(int8_format(t).arithmetic, target);
+  return t == WeightType::BF16 || bf16_is_fast(target) ? dense_unit(Arithmetic::Bf16, target) : nullptr;
 }
 
 WeightType MatmulPlan::kept() const {
@@ -302,8 +301,9 @@ bool transposed(const lowering::Contraction& c) {
   return c.type == WeightType::F32 && c.axes.back().b == Dim(1) && c.k.b == c.axes.back().extent;
 }
 
-std::shared_ptr<HostKernel> matmul_kernel(std::vector<MatmulPart> parts, MatmulRows rows, const Blocking& blocking) {
-  return std::make_shared<MatmulKernel>(std::move(parts), std::move(rows), blocking);
+std::shared_ptr<HostKernel> matmul_kernel(std::vector<MatmulPart> parts, MatmulRows rows, Isa isa,
+                                          const Blocking& blocking) {
+  return std::make_shared<MatmulKernel>(std::move(parts), std::move(rows), isa, blocking);
 }
 i64 matmul_bytes(const std::vector<MatmulPart>& parts) { return part_offsets(parts).back(); }
 std::shared_ptr<Kernel> part_kernel(const std::vector<MatmulPart>& parts, std::size_t part) {

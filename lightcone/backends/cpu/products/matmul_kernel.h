@@ -20,7 +20,7 @@ struct MatmulPlan : lowering::Contraction {
   WeightType kept() const;
 };
 // The arithmetic of products with B of this type; null: f32.
-const DenseUnit* choose_unit(WeightType t, Precision p);
+const DenseUnit* choose_unit(WeightType t, Precision p, const Target& target);
 // Is B the whole of a parameter, in a format that is worth packing?
 bool packable(const Graph& g, const lowering::Contraction& c);
 bool transposed(const lowering::Contraction& c);  // B is W[k, n], not W[n, k]
@@ -42,7 +42,7 @@ struct MatmulRows {
   std::size_t operands = 1;
 };
 // Operands: A, or those of the loop that makes it; then B of each part, then those of the epilogues.
-std::shared_ptr<HostKernel> matmul_kernel(std::vector<MatmulPart> parts, MatmulRows rows, const Blocking& blocking);
+std::shared_ptr<HostKernel> matmul_kernel(std::vector<MatmulPart> parts, MatmulRows rows, Isa isa, const Blocking& blocking);
 std::int64_t matmul_bytes(const std::vector<MatmulPart>& parts);  // of all results
 std::shared_ptr<Kernel> part_kernel(const std::vector<MatmulPart>& parts, std::size_t part);
 

@@ -1,0 +1,36 @@
+// What code is made for, as a value: an instruction set, and what only some of its processors have. Kernels are chosen
+// by it and generated code is compiled for it, on this processor or for another one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lightcone/backends/cpu/target/isa.h"
+
+namespace lc::host {
+
+struct Target {
+  Isa isa = Isa::Generic;
+  // AVX-512: products of pairs of bf16, of bytes; and the tiles of AMX, where the system grants them. AVX2: of bytes.
+  bool avx512_bf16 = false, avx512_vnni = false, amx = false, avx_vnni = false;
+  // Are AVX-512's products of bf16 faster than those of f32? Intel's run at a third of their speed (measured on Sapphire
+  // Rapids).
+  bool fast_bf16 = false;
+  // Arm: products of bytes, in pairs of rows, and of bf16.
+  bool dotprod = false, i8mm = false, bf16 = false;
+
+  Target() = default;
+  Target(Isa isa);  // what this processor has of it
+  friend bool operator==(const Target&, const Target&) = default;
+};
+
+// This processor, no more of it than $LIGHTCONE_ISA allows.
+const Target& this_target();
+// "avx512+bf16+vnni": what it has.
+std::string str(const Target& t);
+// Can this processor run what is compiled for it?
+bool runs_here(const Target& t);
+// The processors that kernels exist for, oldest first; of the architecture this library was compiled for.
+std::vector<Target> known_targets();
+
+}  // namespace lc::host
