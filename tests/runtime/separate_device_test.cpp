@@ -125,7 +125,7 @@ TEST(SeparateDevice, TellsTheStoryOfTheCpu) {
     Sampler pick({});
     std::vector<int> have(ids.begin(), ids.begin() + 3);
     int next = pick(s.feed(have));  // a prompt of several, then one by one
-    while (have.size() < 20) have.push_back(next), next = pick(s.feed(next));
+    while (have.size() < 16) have.push_back(next), next = pick(s.feed(next));
     return m.tokenizer().decode(have);
   };
   const std::string here = tell({.threads = 1});

@@ -153,8 +153,8 @@ namespace {
 
 class ConvolutionKernel final : public HostKernel {
  public:
-  ConvolutionKernel(const ConvPlan& c, ConvWay way,
-                    std::shared_ptr<const Epilogue> epilogue, Isa isa, const Blocking& blocking)
+  ConvolutionKernel(const ConvPlan& c, ConvWay way, std::shared_ptr<const Epilogue> epilogue, Isa isa,
+                    const Blocking& blocking)
       : c_(c),
         epilogue_(std::move(epilogue)),
         table_(&conv_table(isa)),
@@ -298,9 +298,8 @@ std::optional<lowering::Convolution> find_convolution(const Graph& g, const lowe
   return can ? c : std::nullopt;
 }
 
-std::shared_ptr<HostKernel> convolution_kernel(const ConvPlan& c, ConvWay way,
-                                                 std::shared_ptr<const Epilogue> epilogue, Isa isa,
-                                                 const Blocking& blocking) {
+std::shared_ptr<HostKernel> convolution_kernel(const ConvPlan& c, ConvWay way, std::shared_ptr<const Epilogue> epilogue,
+                                               Isa isa, const Blocking& blocking) {
   if (depthwise_shape(c)) return depthwise_kernel(c, std::move(epilogue), isa, blocking);
   return std::make_shared<ConvolutionKernel>(c, way, std::move(epilogue), isa, blocking);
 }

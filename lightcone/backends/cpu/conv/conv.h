@@ -34,9 +34,8 @@ struct ConvPlan : lowering::Convolution {
 std::optional<lowering::Convolution> find_convolution(const Graph& g, const lowering::Factors& f);
 
 enum class ConvWay : std::uint8_t { Direct, Cheapest, Winograd };  // the last: wherever the shape allows it
-std::shared_ptr<HostKernel> convolution_kernel(const ConvPlan& c, ConvWay way,
-                                                 std::shared_ptr<const Epilogue> epilogue, Isa isa = detect_isa(),
-                                                 const Blocking& blocking = Blocking());
+std::shared_ptr<HostKernel> convolution_kernel(const ConvPlan& c, ConvWay way, std::shared_ptr<const Epilogue> epilogue,
+                                               Isa isa = detect_isa(), const Blocking& blocking = Blocking());
 
 // Weights as the micro-kernels read them: of each group, panels of mr rows, [depth][mr], and nothing is
 // larger but the last panel. Both ways start from them. Packed once, when a parameter is loaded.
@@ -54,8 +53,7 @@ struct PackedFilters {
 };
 // Of a parameter that is worth packing; nothing where an extent is symbolic.
 std::optional<PackedFilters> packed_filters(const Graph& g, const ConvPlan& c, Isa isa = detect_isa());
-std::shared_ptr<HostKernel> pack_weights_kernel(const PackedFilters& f,
-                                                  Isa isa = detect_isa());
+std::shared_ptr<HostKernel> pack_weights_kernel(const PackedFilters& f, Isa isa = detect_isa());
 
 // ---- running -----------------------------------------------------------------------------------
 

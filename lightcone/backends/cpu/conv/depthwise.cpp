@@ -109,8 +109,8 @@ Copy copy_of(const Depthwise& d, i64 width, i64 most) {
 
 class DepthwiseKernel final : public HostKernel {
  public:
-  DepthwiseKernel(const ConvPlan& c, const Depthwise& d,
-                  std::shared_ptr<const Epilogue> epilogue, Isa isa, const Blocking& blocking)
+  DepthwiseKernel(const ConvPlan& c, const Depthwise& d, std::shared_ptr<const Epilogue> epilogue, Isa isa,
+                  const Blocking& blocking)
       : d_(d),
         epilogue_(std::move(epilogue)),
         table_(&depthwise_table(isa)),
@@ -305,11 +305,9 @@ std::optional<Depthwise> depthwise_nhwc_shape(const ConvPlan& c) {
   return find_axes(c, d) ? std::optional(d) : std::nullopt;
 }
 
-std::shared_ptr<HostKernel> depthwise_kernel(const ConvPlan& c,
-                                               std::shared_ptr<const Epilogue> epilogue, Isa isa,
-                                               const Blocking& blocking) {
-  return std::make_shared<DepthwiseKernel>(c, *depthwise_shape(c), std::move(epilogue), isa,
-                                           blocking);
+std::shared_ptr<HostKernel> depthwise_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue, Isa isa,
+                                             const Blocking& blocking) {
+  return std::make_shared<DepthwiseKernel>(c, *depthwise_shape(c), std::move(epilogue), isa, blocking);
 }
 
 }  // namespace lc::host

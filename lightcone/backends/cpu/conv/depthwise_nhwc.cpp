@@ -19,8 +19,7 @@ i64 parts(i64 v, i64 of) { return (v + of - 1) / of; }
 
 class DepthwiseLastKernel final : public HostKernel {
  public:
-  DepthwiseLastKernel(const ConvPlan& c, const Depthwise& d,
-                      std::shared_ptr<const Epilogue> epilogue, Isa isa)
+  DepthwiseLastKernel(const ConvPlan& c, const Depthwise& d, std::shared_ptr<const Epilogue> epilogue, Isa isa)
       : d_(d),
         batch_(*c.pixels[0].image.constant()),
         epilogue_(std::move(epilogue)),
@@ -111,10 +110,9 @@ void DepthwiseLastKernel::run(const HostLaunch& l) const {
 
 }  // namespace
 
-std::shared_ptr<HostKernel> depthwise_nhwc_kernel(const ConvPlan& c,
-                                                    std::shared_ptr<const Epilogue> epilogue, Isa isa) {
-  return std::make_shared<DepthwiseLastKernel>(c, *depthwise_nhwc_shape(c), std::move(epilogue),
-                                               isa);
+std::shared_ptr<HostKernel> depthwise_nhwc_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
+                                                  Isa isa) {
+  return std::make_shared<DepthwiseLastKernel>(c, *depthwise_nhwc_shape(c), std::move(epilogue), isa);
 }
 
 }  // namespace lc::host

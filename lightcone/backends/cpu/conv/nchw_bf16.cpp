@@ -1,9 +1,10 @@
 // What a convolution in bf16 reads where, found once; its filters, packed once.
 #include "lightcone/backends/cpu/conv/nchw_bf16.h"
-#include "lightcone/device/host_kernel.h"
 
 #include <algorithm>
 #include <cstring>
+
+#include "lightcone/device/host_kernel.h"
 
 namespace lc::host {
 namespace {

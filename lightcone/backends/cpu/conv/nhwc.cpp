@@ -63,8 +63,8 @@ bool copied(const ConvPlan& c, NhwcShape& s) {
 
 class ConvLastKernel final : public HostKernel {
  public:
-  ConvLastKernel(const ConvPlan& c, const NhwcShape& s, ConvWay way,
-                 std::shared_ptr<const Epilogue> epilogue, Isa isa, const Blocking& blocking)
+  ConvLastKernel(const ConvPlan& c, const NhwcShape& s, ConvWay way, std::shared_ptr<const Epilogue> epilogue, Isa isa,
+                 const Blocking& blocking)
       : s_(s),
         epilogue_(std::move(epilogue)),
         tiles_(s.sums, s.rows, nhwc_table(isa)),
@@ -205,12 +205,10 @@ std::optional<NhwcShape> nhwc_shape(const ConvPlan& c) {
   return s;
 }
 
-std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, ConvWay way,
-                                                      std::shared_ptr<const Epilogue> epilogue, Isa isa,
-                                                      const Blocking& blocking) {
+std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, ConvWay way, std::shared_ptr<const Epilogue> epilogue,
+                                        Isa isa, const Blocking& blocking) {
   if (is_depthwise_nhwc(c)) return depthwise_nhwc_kernel(c, std::move(epilogue), isa);
-  return std::make_shared<ConvLastKernel>(c, *nhwc_shape(c), way, std::move(epilogue), isa,
-                                          blocking);
+  return std::make_shared<ConvLastKernel>(c, *nhwc_shape(c), way, std::move(epilogue), isa, blocking);
 }
 
 }  // namespace lc::host

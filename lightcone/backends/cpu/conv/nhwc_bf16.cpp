@@ -30,8 +30,8 @@ std::vector<NhwcShape::Sum> in_words(const NhwcShape& s) {
 
 class NhwcBf16Kernel final : public HostKernel {
  public:
-  NhwcBf16Kernel(const ConvPlan& c, const NhwcShape& s,
-                     std::shared_ptr<const Epilogue> epilogue, const NhwcBf16Table& t, const Blocking& blocking)
+  NhwcBf16Kernel(const ConvPlan& c, const NhwcShape& s, std::shared_ptr<const Epilogue> epilogue,
+                 const NhwcBf16Table& t, const Blocking& blocking)
       : s_(s),
         words_(channel_words(s)),
         epilogue_(std::move(epilogue)),
@@ -192,11 +192,9 @@ const NhwcBf16Table& nhwc_bf16_table(Isa isa) {
 
 bool nhwc_bf16_fits(const ConvPlan& c) { return bf16_shape(c).has_value(); }
 
-std::shared_ptr<HostKernel> nhwc_bf16_kernel(const ConvPlan& c,
-                                                           std::shared_ptr<const Epilogue> epilogue, Isa isa,
-                                                           const Blocking& blocking) {
-  return std::make_shared<NhwcBf16Kernel>(c, *bf16_shape(c), std::move(epilogue),
-                                              nhwc_bf16_table(isa), blocking);
+std::shared_ptr<HostKernel> nhwc_bf16_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue, Isa isa,
+                                             const Blocking& blocking) {
+  return std::make_shared<NhwcBf16Kernel>(c, *bf16_shape(c), std::move(epilogue), nhwc_bf16_table(isa), blocking);
 }
 
 }  // namespace lc::host

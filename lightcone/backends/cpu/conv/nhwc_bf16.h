@@ -25,9 +25,7 @@ const NhwcBf16Table& nhwc_bf16_table(Isa isa);
 
 // Can `c` be multiplied so? Not where there are no pairs of channels.
 bool nhwc_bf16_fits(const ConvPlan& c);
-std::shared_ptr<HostKernel> nhwc_bf16_kernel(const ConvPlan& c,
-                                                           std::shared_ptr<const Epilogue> epilogue,
-                                                           Isa isa = detect_isa(),
-                                                           const Blocking& blocking = Blocking());
+std::shared_ptr<HostKernel> nhwc_bf16_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
+                                             Isa isa = detect_isa(), const Blocking& blocking = Blocking());
 
 }  // namespace lc::host

@@ -41,8 +41,7 @@ struct RowMaker {
 
 class MatmulKernel final : public HostKernel {
  public:
-  MatmulKernel(std::vector<MatmulPart> parts, MatmulRows rows,
-                    const Blocking& blocking)
+  MatmulKernel(std::vector<MatmulPart> parts, MatmulRows rows, const Blocking& blocking)
       : parts_(std::move(parts)),
         rows_(std::move(rows)),
         c_(parts_[0].c),
