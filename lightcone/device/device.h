@@ -52,8 +52,8 @@ struct Launch {
   Place out;
   std::span<const std::int64_t> sizes;  // the values of Kernel::sizes(), in order
   Place scratch;                        // scratch_bytes(), 64-byte aligned
-  // The next launch reads and overwrites nothing that this one writes, nor what it reads, and the same holds for all
-  // of a row of such launches: they may run side by side.
+  // This one and the next may run side by side, and so may all of a row of such launches: none reads or writes what
+  // another writes.
   bool beside_next = false;
 };
 

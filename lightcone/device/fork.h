@@ -1,6 +1,6 @@
 // Small kernels that do not depend on each other may share a fork. Forking and joining costs as much as some ten
-// thousand operations, and a kernel of few iterations does not keep all workers busy; an optimiser's update of a hundred
-// parameters is a hundred such kernels.
+// thousand operations, and a kernel of few iterations does not keep all workers busy; an optimiser's update of a
+// hundred parameters is a hundred such kernels.
 #pragma once
 
 #include <vector>

@@ -125,14 +125,14 @@ TEST(SeparateDevice, TellsTheStoryOfTheCpu) {
     Sampler pick({});
     std::vector<int> have(ids.begin(), ids.begin() + 3);
     int next = pick(s.feed(have));  // a prompt of several, then one by one
-    while (have.size() < 20) have.push_back(next), next = pick(s.feed(next));
+    while (have.size() < 12) have.push_back(next), next = pick(s.feed(next));
     return m.tokenizer().decode(have);
   };
   const std::string here = tell({.threads = 1});
   EXPECT_EQ(device->launches, 0);
   EXPECT_EQ(tell({.context = 64, .chunk = 16, .compiler = generic() | separate(device)}), here);
-  EXPECT_GT(device->launches, 1000);
-  EXPECT_GT(here.size(), 20u);
+  EXPECT_GT(device->launches, 400);
+  EXPECT_GT(here.size(), 12u);
 }
 
 TEST(SeparateDevice, RandomGraphsAgreeWithTheReference) {

@@ -43,8 +43,8 @@ std::shared_ptr<const NchwBf16> make_nchw_bf16(const ConvPlan& c, WeightType sto
 // that nothing else reads. `uses`: of the graph's nodes; `winograd`: is that allowed where it is faster?
 void choose_nchw_bf16(const Graph& g, const std::vector<int>& uses, bool winograd, const Target& target, ConvPlan& c);
 
-std::shared_ptr<HostKernel> nchw_bf16_kernel(const ConvPlan& c,
-                                           std::shared_ptr<const Epilogue> epilogue, const Blocking& blocking = Blocking());
+std::shared_ptr<HostKernel> nchw_bf16_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
+                                             const Blocking& blocking = Blocking());
 // The filters as strips of A, [group][strip][all of k], kTileDepth by kTileDepth.
 std::shared_ptr<HostKernel> pack_nchw_bf16_kernel(std::shared_ptr<const NchwBf16> pairs);
 

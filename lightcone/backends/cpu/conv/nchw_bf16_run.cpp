@@ -214,8 +214,7 @@ void split(Job& j, int workers) {
 
 class PairsKernel final : public HostKernel {
  public:
-  PairsKernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
-              const Blocking& blocking)
+  PairsKernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue, const Blocking& blocking)
       : p_(c.nchw_bf16),
         outer_(c.outer),
         epilogue_(std::move(epilogue)),
@@ -272,8 +271,8 @@ void PairsKernel::run(const HostLaunch& l) const {
 
 }  // namespace
 
-std::shared_ptr<HostKernel> nchw_bf16_kernel(const ConvPlan& c,
-                                           std::shared_ptr<const Epilogue> epilogue, const Blocking& blocking) {
+std::shared_ptr<HostKernel> nchw_bf16_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
+                                             const Blocking& blocking) {
   return std::make_shared<PairsKernel>(c, std::move(epilogue), blocking);
 }
 

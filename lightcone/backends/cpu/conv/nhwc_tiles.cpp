@@ -86,8 +86,8 @@ void NhwcTiles::block(Job& j, const Block& b, i64 panel, bool first) const {
   }
 }
 
-void NhwcTiles::run(const HostLaunch& l, const float* const* at, const Epilogue* epilogue, i64 first, i64 count, i64 begin,
-                    i64 end, std::span<const float> soon) const {
+void NhwcTiles::run(const HostLaunch& l, const float* const* at, const Epilogue* epilogue, i64 first, i64 count,
+                    i64 begin, i64 end, std::span<const float> soon) const {
   auto* out = static_cast<float*>(l.out);
   Job j{at,          static_cast<const float*>(l.in[1]), out + first * rows_, nullptr, count,
         soon.data(), soon.data() + soon.size()};

@@ -27,6 +27,6 @@ namespace lc::host {
 
 // [n, k] as the checkpoint has it, or f32 as [k, n] -> packed_bytes() bytes. `to` is `from`, or bf16 for f32.
 std::shared_ptr<HostKernel> pack_kernel(WeightType from, WeightType to, std::int64_t n, std::int64_t k,
-                                          bool transposed);
+                                        bool transposed);
 
 }  // namespace lc::host
