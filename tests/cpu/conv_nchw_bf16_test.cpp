@@ -46,7 +46,7 @@ std::vector<const DenseUnit*> units() {
 std::optional<ConvPlan> only_convolution(const Graph& g) {
   for (NodeId id = 0; id < g.size(); ++id)
     if (const auto s = lowering::factors(g, id))
-      if (auto c = find_convolution(g, *s)) return ConvPlan{*c};
+      if (auto c = find_convolution(g, *s, this_target())) return ConvPlan{*c};
   return std::nullopt;
 }
 

@@ -71,11 +71,11 @@ std::optional<ConvPlan> turned(const Shapes& s, bool image_last, DType stored) {
   g.output("z", conv(g.input("large", {1, 300, 300, 4}).permute({0, 3, 1, 2}), parameter(g, "v", {64, 4, 7, 7}),
                      ConvOptions{.padding = {1}}));
   PassLog log;
-  const std::optional<Graph> all = channels_last(transform(g, generic()).graph, log, true);
+  const std::optional<Graph> all = channels_last(transform(g, generic()).graph, log, this_target(), true);
   if (!all) return std::nullopt;
   for (NodeId id = 0; id < all->size(); ++id)
     if (const auto both = lowering::factors(*all, id))
-      if (auto c = find_convolution(*all, *both); c && c->channels_last && (*all)[c->weight_node].name == "w")
+      if (auto c = find_convolution(*all, *both, this_target()); c && c->channels_last && (*all)[c->weight_node].name == "w")
         return ConvPlan{*c};
   return std::nullopt;
 }

@@ -89,7 +89,7 @@ std::vector<float> run_kernel(const MakeKernel& make, int workers, const Value& 
 std::optional<std::pair<NodeId, ConvPlan>> only_convolution(const Graph& g) {
   for (NodeId id = 0; id < g.size(); ++id)
     if (const auto s = lowering::factors(g, id))
-      if (auto c = find_convolution(g, *s)) return std::pair{id, ConvPlan{*c}};
+      if (auto c = find_convolution(g, *s, this_target())) return std::pair{id, ConvPlan{*c}};
   return std::nullopt;
 }
 
@@ -163,14 +163,14 @@ void channels_last_way(const Shapes& s, bool image_last, const Inputs* given = n
   h.output("y", conv(x, parameter(h, "w", s.w), s.o));
   h.output("z", conv(h.input("large", {1, 4, 300, 300}), parameter(h, "v", {64, 4, 7, 7}), {.padding = {1}}));
   PassLog log;
-  const std::optional<Graph> all = channels_last(transform(h, generic()).graph, log);
+  const std::optional<Graph> all = channels_last(transform(h, generic()).graph, log, this_target());
   ASSERT_EQ(all.has_value(), to_be_turned);
   if (!all) return;
   const Graph& turned = *all;
   std::optional<ConvPlan> c;
   for (NodeId id = 0; id < turned.size(); ++id)
     if (const auto both = lowering::factors(turned, id))
-      if (const auto m = find_convolution(turned, *both); m && m->channels_last && turned[m->weight_node].name == "w")
+      if (const auto m = find_convolution(turned, *both, this_target()); m && m->channels_last && turned[m->weight_node].name == "w")
         c = ConvPlan{*m};
   ASSERT_TRUE(c) << turned.str();
   Value image = in.at("x");

@@ -112,7 +112,7 @@ Graph make(const Case& c, bool last) {
 std::optional<ConvPlan> only_convolution(const Graph& g, bool last) {
   for (NodeId id = 0; id < g.size(); ++id)
     if (const auto s = lowering::factors(g, id))
-      if (auto c = find_convolution(g, *s); c && c->channels_last == last) return ConvPlan{*c};
+      if (auto c = find_convolution(g, *s, this_target()); c && c->channels_last == last) return ConvPlan{*c};
   return std::nullopt;
 }
 
@@ -145,7 +145,7 @@ void pixels_side_by_side(const Case& s, const Inputs* given = nullptr) {
 void channels_side_by_side(const Case& s, const Inputs* given = nullptr) {
   PassLog log;
   const Graph g = make(s, true);
-  const auto turned = channels_last(g, log);
+  const auto turned = channels_last(g, log, this_target());
   if (const Shape& y = g[g.roots()[0].edge.node].shape; y[3] == Dim(1) || y[4] == Dim(1)) return;  // not an image
   ASSERT_TRUE(turned) << str(s, g);
   const Inputs in = given ? *given : random_values(g, 6);
