@@ -6,6 +6,18 @@
 #include "lightcone/core/composite.h"
 
 namespace lc::lowering {
+namespace {
+
+bool reads_windows(const Edge& e) {
+  const auto moves = e.view.moves();
+  return std::any_of(moves.begin(), moves.end(), [](const Move& m) { return m.kind == MoveKind::Unfold; });
+}
+
+}  // namespace
+
+bool has_windows(const Graph& g) {
+  return any_node(g, [](const Node& n) { return n.op == Op::MaxReduce && reads_windows(n.in[0]); });
+}
 
 // The maximum of a small window is a few maxima of shifted views: elementwise, so it is computed where
 // it is read and along the row, where a loop over three elements would end before it has begun.
@@ -13,11 +25,7 @@ Graph unroll_windows(const Graph& src, PassLog& log) {
   constexpr std::int64_t kSmall = 4;
   std::set<NodeId> unrolled;  // of a window over several axes, the inner ones
   return copy_graph(src, [&](Graph& dst, NodeId, Node n) {
-    const auto windows = [](const Edge& e) {
-      const auto moves = e.view.moves();
-      return std::any_of(moves.begin(), moves.end(), [](const Move& m) { return m.kind == MoveKind::Unfold; });
-    };
-    if (n.op == Op::MaxReduce && (windows(n.in[0]) || unrolled.contains(n.in[0].node))) {
+    if (n.op == Op::MaxReduce && (reads_windows(n.in[0]) || unrolled.contains(n.in[0].node))) {
       const Tensor t(dst, n.in[0]);
       const auto extent = t.extent(n.axis).constant();
       if (extent && *extent > 0 && *extent <= kSmall) {

@@ -66,6 +66,11 @@ Compiled transform(const Graph& g, const Compiler& c, const CompileOptions& opti
       continue;
     }
     PassLog log{p.name, 0, live_nodes(result.graph), 0, {}};
+    if (p.applies && !p.applies(result.graph)) {
+      log.nodes_after = log.nodes_before;
+      result.log.push_back(std::move(log));
+      continue;
+    }
     const auto start = std::chrono::steady_clock::now();
     Graph next = p.run(result.graph, log);
     log.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -76,6 +81,12 @@ Compiled transform(const Graph& g, const Compiler& c, const CompileOptions& opti
     result.log.push_back(std::move(log));
   }
   return result;
+}
+
+bool any_node(const Graph& g, const std::function<bool(const Node&)>& is) {
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (is(g[id])) return true;
+  return false;
 }
 
 int fired(std::span<const PassLog> log, const std::string& what) {

@@ -27,6 +27,8 @@ struct Pass {
   std::function<Graph(const Graph&, PassLog&)> run;
   std::vector<Pass> parts = {};  // the same pass cut into its rules, for finding a guilty one
   bool required = false;         // what comes behind it needs it: leaving it out is an Error
+  // False for a graph that the pass would copy as it is: it is not run then, which costs less.
+  std::function<bool(const Graph&)> applies = {};
 };
 
 class Compiler {
@@ -59,6 +61,8 @@ Compiled transform(const Graph& g, const Compiler& c, const CompileOptions& opti
 std::string report(std::span<const PassLog> log);  // a table for people
 // How often a rule or a kernel fired, in all passes.
 int fired(std::span<const PassLog> log, const std::string& what);
+
+bool any_node(const Graph& g, const std::function<bool(const Node&)>& is);
 
 // Copies the live part of `src` into a new graph, letting `emit` decide what each node becomes:
 // it gets the node with its edges already in the new graph. This is all most passes need.

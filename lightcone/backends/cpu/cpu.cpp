@@ -44,35 +44,42 @@ class Settled {
 // What brings a graph into the form in which it is cut. Without them it computes the same, but for those that are
 // required.
 std::vector<Pass> canonical_passes(const CpuOptions& o, const std::shared_ptr<Settled>& settled) {
-  std::vector<Pass> passes;
-  passes.push_back({"composites",
-                    [](const Graph& g, PassLog& log) {
-                      return inline_composites(g, log, [](const Graph& of, const Node& n) {
-                        return n.op == Op::Composite && !has_kernel(of, n);
-                      });
-                    },
-                    {},
-                    true});
-  passes.push_back({"unroll windows", lowering::unroll_windows});
   const Target target = o.target ? *o.target : this_target();
+  std::vector<Pass> passes;
+  const auto add = [&](const char* name, std::function<bool(const Graph&)> applies,
+                       std::function<Graph(const Graph&, PassLog&)> run, bool required = false) {
+    passes.push_back({name, std::move(run), {}, required, std::move(applies)});
+  };
+  const auto is_foreign = [](const Graph& g, const Node& n) { return n.op == Op::Composite && !has_kernel(g, n); };
+  add(
+      "composites",
+      [=](const Graph& g) { return any_node(g, [&](const Node& n) { return is_foreign(g, n); }); },
+      [=](const Graph& g, PassLog& log) { return inline_composites(g, log, is_foreign); }, true);
+  add("unroll windows", lowering::has_windows, lowering::unroll_windows);
   const bool bf16 = o.precision == Precision::Medium && bf16_is_fast(target);
   if (!bf16 || bf16_dots_are_fast(target))  // tiles of bf16 products want pixels last
-    passes.push_back({"channels last", [target, bf16](const Graph& g, PassLog& log) {
-                        auto nhwc = channels_last(g, log, target, bf16);
-                        return nhwc ? std::move(*nhwc) : g.clone();
-                      }});
-  passes.push_back({"contiguous", [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, {}, true});
-  passes.push_back({"attention", [settled](const Graph& g, PassLog& log) {
-                      return lowering::fuse_attention(g, log, [&](const Graph& from, NodeId result, auto match) {
-                        auto k = attention(from, result, std::move(match), settled->device(), settled->options());
-                        return lowering::NamedKernel{k, k->name()};
-                      });
-                    }});
-  passes.push_back({"contractions", [target](const Graph& g, PassLog& log) {
-                      return lowering::prepare_contractions(g, log, [&](const Graph& of, const lowering::Factors& f) {
-                        return find_convolution(of, f, target).has_value();
-                      });
-                    }});
+    add("channels last", may_keep_channels_last, [target, bf16](const Graph& g, PassLog& log) {
+      auto nhwc = channels_last(g, log, target, bf16);
+      return nhwc ? std::move(*nhwc) : g.clone();
+    });
+  add("contiguous", {}, [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, true);
+  add("attention",
+      [](const Graph& g) { return any_node(g, [](const Node& n) { return n.op == Op::Exp || n.op == Op::Exp2; }); },
+      [settled](const Graph& g, PassLog& log) {
+        return lowering::fuse_attention(g, log, [&](const Graph& from, NodeId result, auto match) {
+          auto k = attention(from, result, std::move(match), settled->device(), settled->options());
+          return lowering::NamedKernel{k, k->name()};
+        });
+      });
+  add("contractions",
+      [](const Graph& g) {
+        return any_node(g, [&](const Node& n) { return n.op == Op::SumReduce && g[n.in[0].node].op == Op::Mul; });
+      },
+      [target](const Graph& g, PassLog& log) {
+        return lowering::prepare_contractions(g, log, [&](const Graph& of, const lowering::Factors& f) {
+          return find_convolution(of, f, target).has_value();
+        });
+      });
   return passes;
 }
 
@@ -136,16 +143,14 @@ Compiler cpu(CpuOptions options) {
   const auto settled = std::make_shared<host::Settled>(options);
   Compiler all;
   for (Pass& p : host::canonical_passes(options, settled)) all = all | Compiler(std::move(p));
-  return all | Compiler({"cpu",
-                         [settled](const Graph& g, PassLog& log) {
-                           host::KernelNames names;
-                           host::Lowered l = host::lower(g, settled->device(), log, settled->options(), names);
-                           host::install(l.loops, settled->options(), log);
-                           return std::move(l.graph);
-                         }}) |
-         Compiler({"side by side", [settled](const Graph& g, PassLog&) {
-                     return settled->device()->workers() > 1 ? side_by_side(g) : g.clone();
-                   }});
+  all = all | Compiler({"cpu", [settled](const Graph& g, PassLog& log) {
+                          host::KernelNames names;
+                          host::Lowered l = host::lower(g, settled->device(), log, settled->options(), names);
+                          host::install(l.loops, settled->options(), log);
+                          return std::move(l.graph);
+                        }});
+  const auto several = [settled](const Graph&) { return settled->device()->workers() > 1; };
+  return all | Compiler({"side by side", [](const Graph& g, PassLog&) { return side_by_side(g); }, {}, false, several});
 }
 
 std::vector<Graph> cpu_batch(std::vector<const Graph*> graphs, const CpuOptions& wanted, PassLog* log) {
@@ -159,7 +164,8 @@ std::vector<Graph> cpu_batch(std::vector<const Graph*> graphs, const CpuOptions&
   for (const Graph* given : graphs) {
     PassLog own;
     Graph g = given->clone();
-    for (const Pass& p : passes) g = p.run(g, own);
+    for (const Pass& p : passes)
+      if (!p.applies || p.applies(g)) g = p.run(g, own);
     host::Lowered l = host::lower(g, settled->device(), own, settled->options(), names);
     loops.insert(loops.end(), l.loops.begin(), l.loops.end());
     done.push_back(settled->device()->workers() > 1 ? side_by_side(l.graph) : std::move(l.graph));

@@ -111,10 +111,12 @@ std::optional<Edge> reduced(Graph& g, const Node& n, const std::set<NodeId>& las
 
 }  // namespace
 
+bool may_keep_channels_last(const Graph& g) {
+  return any_node(g, [&](const Node& n) { return candidate(g, n); });
+}
+
 std::optional<Graph> channels_last(const Graph& g, PassLog& log, const Target& target, bool bf16) {
-  bool any = false;
-  for (NodeId id = 0; id < g.size() && !any; ++id) any = candidate(g, g[id]);
-  if (!any) return std::nullopt;
+  if (!may_keep_channels_last(g)) return std::nullopt;
   std::set<NodeId> last;      // of the new graph
   double gain = 0, keep = 0;  // work of convolutions that gain, and of those that Winograd makes faster as they are
   int turns = 0;

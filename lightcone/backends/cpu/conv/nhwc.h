@@ -131,6 +131,7 @@ std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, ConvWay way,
 // Convolutions of images, and what is elementwise behind them, with their channels last, where most of a graph's
 // convolutions gain by it; nothing where it would not.
 // `bf16`: they are multiplied in bf16, which is as fast with pixels last but for copies and pooling.
+bool may_keep_channels_last(const Graph& g);  // cheap: is there anything like a convolution of images?
 std::optional<Graph> channels_last(const Graph& g, PassLog& log, const Target& target, bool bf16 = false);
 
 }  // namespace lc::host
