@@ -44,6 +44,7 @@ const CompositeRef& slice_scatter();  // axis, start
 const CompositeRef& argsort();        // axis, descending
 const CompositeRef& dequantize();     // format
 }  // namespace builtin
+std::vector<Dim> extents(const Attributes& a);  // the attributes that are extents, in order
 inline bool is(const Node& n, const CompositeRef& c) { return n.composite == c; }
 
 // Several results lie behind each other in the value of their node, each from a multiple of 64 bytes on, as far apart as

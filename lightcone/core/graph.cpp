@@ -97,19 +97,19 @@ void infer_composite(Node& n, const Graph& g) {
     throw Error(c.name, cat("takes ", c.arity, " operands, not ", n.in.size()));
   std::vector<TensorType> in, results;
   for (const Edge& e : n.in) in.push_back({g[e.node].dtype, e.view.shape()});
+  n.results.clear();
   try {
     results = c.infer(n.attributes, in);
+    if (results.empty()) throw Error("", "its infer() gives no result");
+    if (results.size() == 1) {
+      n.dtype = results[0].dtype, n.shape = std::move(results[0].shape);
+    } else {
+      n.dtype = DType::U8, n.shape = {result_offsets(results).back()};
+      n.results = std::move(results);
+    }
   } catch (const Error& e) {
     if (!e.op().empty()) throw;
     throw Error(c.name, e.problem());
-  }
-  if (results.empty()) throw Error(c.name, "its infer() gives no result");
-  n.results.clear();
-  if (results.size() == 1) {
-    n.dtype = results[0].dtype, n.shape = std::move(results[0].shape);
-  } else {
-    n.dtype = DType::U8, n.shape = {result_offsets(results).back()};
-    n.results = std::move(results);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "lightcone/core/composite.h"
 #include "lightcone/core/graph_impl.h"
 #include "lightcone/device/host_device.h"
 #include "lightcone/runtime/names.h"
@@ -46,7 +47,8 @@ std::size_t Program::Impl::dim(const Dim& d) {
 void Program::Impl::dims_of(const View& v) {
   for (const Dim& d : v.base()) dim(d);
   for (const Move& m : v.moves())
-    for (const Dim& d : m.to) dim(d);
+    for (const Shape* s : {&m.to, &m.before})
+      for (const Dim& d : *s) dim(d);
 }
 
 void Program::Impl::remember_names(const Graph& users) {
@@ -57,13 +59,15 @@ void Program::Impl::remember_names(const Graph& users) {
   const auto look_at = [&](const View& view) {
     for (const Dim& d : view.base()) look(d);
     for (const Move& m : view.moves())
-      for (const Dim& d : m.to) look(d);
+      for (const Shape* s : {&m.to, &m.before})
+        for (const Dim& d : *s) look(d);
   };
   for (NodeId id = 0; id < users.size(); ++id) {
     const Node& n = users[id];
     if (n.op == Op::Input) known.insert(n.name);
     for (const Dim& d : n.shape) look(d);
     look(n.index);
+    for (const Dim& d : extents(n.attributes)) look(d);
     for (const Edge& e : n.in) look_at(e.view);
   }
   for (const Root& r : users.roots()) look_at(r.edge.view), user_roots.push_back(r.edge);
@@ -88,6 +92,7 @@ void Program::Impl::prepare() {
     for (const Edge& e : n.in) dims_of(e.view);
     if (n.op == Op::Kernel)
       for (const Dim& d : n.kernel->sizes()) sizes[id].push_back(dim(d));
+    for (const Dim& d : extents(n.attributes)) dim(d);  // of a node that the interpreter runs
   }
   for (const Root& r : graph.roots()) dims_of(r.edge.view);
   for (std::size_t k = 0; k < graph.roots().size(); ++k) outputs.emplace(graph.roots()[k].name, k);

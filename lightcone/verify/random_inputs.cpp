@@ -133,7 +133,7 @@ Bindings random_bindings(const Graph& g, std::uint64_t seed) {
     for (const Move& m : v.moves()) add(m.to), add(m.before);
   };
   for (NodeId id = 0; id < g.size(); ++id) {
-    add(g[id].shape);
+    add(g[id].shape), add(extents(g[id].attributes));
     for (const Edge& e : g[id].in) add_view(e.view);
   }
   for (const Root& r : g.roots()) add_view(r.edge.view);

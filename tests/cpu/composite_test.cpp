@@ -163,6 +163,51 @@ TEST(Composites, WithinEachOther) {
   EXPECT_TRUE(verify(g, generic() | cpu({.threads = 1})).ok());
 }
 
+// A size that nothing but an attribute mentions.
+TEST(Composites, ExtentsOfAttributesAreBound) {
+  const auto answer = [](const Graph& g, const Compiler& c) {
+    Context run(compile(g, c));
+    run.bind("at", 2).set("x", std::vector<float>{1, 2, 3, 4, 5, 6}).run();
+    return run.get("y");
+  };
+  const auto compilers = {Compiler(), generic() | cpu({.threads = 1})};
+  const Dim at = Dim::symbol("at", 0, 4);
+  for (const Compiler& c : compilers) {
+    Graph g;
+    const Tensor x = g.input("x", {6});
+    g.output("y", prim::slice_scatter(x, full(g, {2}, 9), 0, at));
+    EXPECT_EQ(answer(g, c), (std::vector<float>{1, 2, 9, 9, 5, 6}));
+    Graph h;
+    h.output("y", h.input("x", {6}).slice(0, at, at + 2));  // nor in a shape: the result has two elements
+    EXPECT_EQ(answer(h, c), (std::vector<float>{3, 4}));
+  }
+  Composite plus;
+  plus.name = "test.plus";
+  plus.infer = [](const Attributes&, std::span<const TensorType> in) -> std::vector<TensorType> { return {in[0]}; };
+  plus.define = [](const Attributes& a, std::span<const Tensor> in) -> std::vector<Tensor> {
+    return {in[0] + prim::cast(in[0].graph().index({}, a.dim("n")), DType::F32).reshape({1}).expand(in[0].shape())};
+  };
+  plus.kernels = {cpu_kernel([](const CpuCall& call) {
+    for (std::int64_t k = 0; k < call.in_shape(0)[0]; ++k)
+      call.out<float>()[k] = call.in<float>(0)[k] + static_cast<float>(call.extent("n"));
+  })};
+  Graph g;
+  g.output("y", call(made(plus), {g.input("x", {6})}, {{"n", at * 10 + 1}})[0]);
+  for (const Compiler& c : compilers) EXPECT_EQ(answer(g, c), (std::vector<float>{22, 23, 24, 25, 26, 27}));
+  EXPECT_TRUE(verify(g, generic() | cpu({.threads = 1})).ok());
+}
+
+TEST(Composites, SeveralResultsNeedABound) {
+  Graph g;
+  const Tensor x = g.input("x", {Dim::symbol("n", 1, std::int64_t{1} << 60), 2});
+  try {
+    call(made(extremes(false)), {x});
+    FAIL() << "sizes of bytes overflowed";
+  } catch (const Error& e) {
+    EXPECT_TRUE(std::string(e.what()).starts_with("test.extremes: results of [n")) << e.what();
+  }
+}
+
 TEST(Composites, AttributesArePartOfANodesIdentity) {
   const CompositeRef c = made(rms_norm(false));
   Graph g;

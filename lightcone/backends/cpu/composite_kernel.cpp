@@ -17,6 +17,7 @@ class CpuCompositeKernel final : public HostKernel {
       ranks_.push_back(t.shape.size());
       sizes_.insert(sizes_.end(), t.shape.begin(), t.shape.end());
     }
+    for (const Dim& d : extents(attributes_)) sizes_.push_back(d);
   }
   std::string name() const override { return name_; }
   std::vector<Dim> sizes() const override { return sizes_; }
@@ -36,6 +37,17 @@ std::span<const std::int64_t> CpuCall::shape(std::size_t k) const {
   std::size_t at = 0;
   for (std::size_t i = 0; i < k; ++i) at += ranks_[i];
   return launch_.sizes.subspan(at, ranks_[k]);
+}
+
+std::int64_t CpuCall::extent(std::string_view name) const {
+  std::size_t at = 0;  // behind the shapes
+  for (const std::size_t rank : ranks_) at += rank;
+  for (const Attributes::Entry& e : attributes_.entries()) {
+    if (!std::holds_alternative<Dim>(e.value)) continue;
+    if (e.name == name) return launch_.sizes[at];
+    ++at;
+  }
+  throw Error("composite", cat("it has no attribute '", name, "' that is an extent"));
 }
 
 std::shared_ptr<const KernelRule> cpu_kernel(

@@ -3,11 +3,13 @@
 //   Composite c{.name = "rms_norm", ..., .kernels = {cpu_kernel([](const CpuCall& call) { ... })}};
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "lightcone/device/host_kernel.h"
 #include "lightcone/device/kernel_rule.h"
@@ -28,6 +30,7 @@ class CpuCall {
   std::span<const std::int64_t> in_shape(std::size_t k) const { return shape(k); }
   std::span<const std::int64_t> out_shape(std::size_t k = 0) const { return shape(operands_ + k); }
   const Attributes& attributes() const { return attributes_; }
+  std::int64_t extent(std::string_view name) const;  // the number behind an attribute that is an extent
   // Calls f(begin, end) for ranges of [0, count), on all threads. Results may not depend on how it is divided.
   template <class F>
   void parallel(std::int64_t count, const F& f) const;

@@ -1,0 +1,136 @@
+// The passes of cpu(): each fires where it should, may be skipped or says that it may not, is not run where it would
+// copy, and is named by verify() when it is broken.
+#include <gtest/gtest.h>
+
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/core/composite.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
+#include "lightcone/verify/random_graph.h"
+#include "lightcone/verify/verify.h"
+
+namespace lc {
+namespace {
+
+Tensor parameter(Graph& g, const char* name, Shape shape) {
+  return g.input(name, std::move(shape), DType::F32, SourceLocation::current(), kParameter);
+}
+
+Composite twice() {
+  Composite c;
+  c.name = "test.twice";
+  c.infer = [](const Attributes&, std::span<const TensorType> in) -> std::vector<TensorType> { return {in[0]}; };
+  c.define = [](const Attributes&, std::span<const Tensor> in) -> std::vector<Tensor> { return {in[0] + in[0]}; };
+  return c;
+}
+
+// Something for each of them.
+Graph everything() {
+  Graph g;
+  Tensor x = g.input("image", {2, 8, 12, 12});
+  x = relu(conv(x, parameter(g, "w1", {16, 8, 3, 3}), ConvOptions{.stride = {2}, .padding = {1}}));
+  x = max_pool(x, {2, 2});  // small windows
+  g.output("pooled", conv(x, parameter(g, "w2", {24, 16, 1, 1})));
+  const Tensor q = g.input("q", {2, 9, 16}), k = g.input("k", {2, 11, 16}), v = g.input("v", {2, 11, 16});
+  g.output("attended", matmul(softmax(matmul(q, k.transpose(1, 2)) * 0.25, 2), v));
+  const Tensor a = g.input("a", {6, 10}), b = g.input("b", {10, 7});
+  g.output("padded", matmul(a.pad(1, 2, 0).slice(1, 0, 10), b));  // strides do not tell where its zeros are
+  const auto c = std::make_shared<const Composite>(twice());
+  g.output("twice", call(c, {g.input("c", {5})})[0].flip(0));
+  return g;
+}
+
+const char* const kPasses[] = {"composites", "unroll windows", "channels last", "contiguous", "attention",
+                               "contractions", "cpu", "side by side"};
+
+bool right(const Graph& g, const Graph& compiled) {
+  const auto in = random_inputs(g, {}, 7, false);
+  return !compare(interpret(g, in, {}, Rounding::Wide, true), run_values(compiled, in, {}), 4);
+}
+
+TEST(Passes, EachFires) {
+  const Compiled done = transform(everything(), cpu({.threads = 2}));
+  ASSERT_EQ(done.log.size(), std::size(kPasses));
+  const std::map<std::string, std::string> marks = {{"composites", "test.twice"},
+                                                    {"unroll windows", "window unrolled"},
+                                                    {"channels last", "channels last"},
+                                                    {"attention", "attention"},
+                                                    {"contractions", "operand copied for a contraction"},
+                                                    {"cpu", "matmul"}};
+  for (std::size_t i = 0; i < done.log.size(); ++i) {
+    EXPECT_EQ(done.log[i].pass, kPasses[i]);
+    if (const auto m = marks.find(done.log[i].pass); m != marks.end())
+      EXPECT_GT(done.log[i].fired.contains(m->second) ? done.log[i].fired.at(m->second) : 0, 0) << m->first;
+  }
+  EXPECT_TRUE(right(everything(), done.graph));
+}
+
+TEST(Passes, MayBeSkippedOrSayThatTheyMayNot) {
+  const Graph g = everything();
+  int refused = 0;
+  for (const char* pass : kPasses) {
+    try {
+      const Compiled done = transform(g, cpu({.threads = 2}), {.skip = {pass}, .observe = {}});
+      for (const PassLog& l : done.log) EXPECT_NE(l.pass, pass);
+      EXPECT_TRUE(right(g, done.graph)) << "without " << pass;
+    } catch (const Error& e) {
+      ++refused;
+      EXPECT_EQ(std::string(e.what()), cat("compile: the pass '", pass, "' cannot be skipped: later ones need it"));
+    }
+  }
+  EXPECT_EQ(refused, 2);  // composites and contiguous
+}
+
+TEST(Passes, AreNotRunWhereTheyWouldCopy) {
+  Graph g;
+  g.output("y", relu(g.input("x", {8}) + 1.0));
+  int ran = 0;
+  Compiler counted;
+  const Compiler whole = cpu({.threads = 1});
+  for (Pass p : whole.passes()) {
+    p.run = [&ran, run = p.run](const Graph& from, PassLog& log) { return ++ran, run(from, log); };
+    counted = counted | Compiler(std::move(p));
+  }
+  const Compiled done = transform(g, counted);
+  EXPECT_EQ(ran, 2);  // contiguous and cpu
+  EXPECT_EQ(done.log.size(), std::size(kPasses));
+  EXPECT_TRUE(right(g, done.graph));
+}
+
+// One of its results is a little larger than it should be.
+Graph spoiled(const Graph& g) {
+  Graph out;
+  std::vector<NodeId> to;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    Node n = g[id];
+    for (Edge& e : n.in) e.node = to[e.node];
+    to.push_back(out.add(std::move(n)));
+  }
+  bool first = true;
+  for (const Root& r : g.roots()) {
+    Edge e{to[r.edge.node], r.edge.view};
+    if (std::exchange(first, false)) e = prim::contiguous(Tensor(out, e) * 1.01).edge();
+    out.root(r.name, e);
+  }
+  return out;
+}
+
+TEST(Passes, AreNamedWhenTheyAreBroken) {
+  const Graph g = everything();
+  for (const char* pass : kPasses) {
+    Compiler broken;
+    const Compiler whole = cpu({.threads = 2});
+    for (Pass p : whole.passes()) {
+      if (p.name == pass)
+        p.run = [run = p.run](const Graph& from, PassLog& log) { return spoiled(run(from, log)); };
+      broken = broken | Compiler(std::move(p));
+    }
+    const VerifyReport r = verify(g, broken, {.shrink = false});
+    ASSERT_TRUE(r.fault) << pass << '\n' << r.str();
+    EXPECT_EQ(r.fault->pass, pass);
+  }
+}
+
+}  // namespace
+}  // namespace lc
