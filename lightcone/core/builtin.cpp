@@ -197,36 +197,70 @@ std::vector<Tensor> define_dequantize(const Attributes& a, std::span<const Tenso
   return {v.reshape(s)};
 }
 
-CompositeRef made(const char* name, int arity, decltype(Composite::infer) infer, decltype(Composite::define) define) {
-  return std::make_shared<const Composite>(
-      Composite{.name = name, .arity = arity, .infer = std::move(infer), .define = std::move(define)});
+// ---- derivatives ---------------------------------------------------------------------------------
+// What an index out of range left out has none.
+
+std::vector<Tensor> vjp_gather(const VjpCall& c) {
+  return {scatter_add(like(c.x(), 0), c.in[1], c.g(), axis_of(c.attributes)), {}};
+}
+
+std::vector<Tensor> vjp_scatter_add(const VjpCall& c) {
+  return {c.g(), {}, gather(c.g(), c.in[1], axis_of(c.attributes))};
+}
+
+// Of several writers the last one counts: the one whose number is found where it wrote.
+std::vector<Tensor> vjp_scatter(const VjpCall& c) {
+  const int axis = axis_of(c.attributes);
+  const Tensor& index = c.in[1];
+  const Tensor order = index_of(index, axis, DType::I64);
+  const Tensor writer = scatter(full(index.graph(), c.x().shape(), -1, DType::I64), index, order, axis);
+  const Tensor counts = equal(gather(writer, index, axis), order), g = gather(c.g(), index, axis);
+  return {scatter(c.g(), index, like(c.in[2], 0), axis), {}, where(counts, g, like(g, 0))};
+}
+
+std::vector<Tensor> vjp_slice_scatter(const VjpCall& c) {
+  const int axis = axis_of(c.attributes);
+  const Dim start = c.attributes.dim("start");
+  return {slice_scatter(c.g(), like(c.in[1], 0), axis, start),
+          c.g().slice(axis, start, start + c.in[1].extent(axis))};
+}
+
+std::vector<Tensor> no_vjp(const VjpCall& c) { return std::vector<Tensor>(c.in.size()); }
+
+CompositeRef made(const char* name, int arity, decltype(Composite::infer) infer, decltype(Composite::define) define,
+                  Vjp vjp) {
+  return std::make_shared<const Composite>(Composite{.name = name,
+                                                     .arity = arity,
+                                                     .infer = std::move(infer),
+                                                     .define = std::move(define),
+                                                     .vjp = std::move(vjp)});
 }
 
 }  // namespace
 
 namespace builtin {
 const CompositeRef& gather() {
-  static const CompositeRef c = made("gather", 2, infer_gather, define_gather);
+  static const CompositeRef c = made("gather", 2, infer_gather, define_gather, vjp_gather);
   return c;
 }
 const CompositeRef& scatter() {
-  static const CompositeRef c = made("scatter", 3, infer_scatter, define_scatter);
+  static const CompositeRef c = made("scatter", 3, infer_scatter, define_scatter, vjp_scatter);
   return c;
 }
 const CompositeRef& scatter_add() {
-  static const CompositeRef c = made("scatter_add", 3, infer_scatter, define_scatter_add);
+  static const CompositeRef c = made("scatter_add", 3, infer_scatter, define_scatter_add, vjp_scatter_add);
   return c;
 }
 const CompositeRef& slice_scatter() {
-  static const CompositeRef c = made("slice_scatter", 2, infer_slice_scatter, define_slice_scatter);
+  static const CompositeRef c = made("slice_scatter", 2, infer_slice_scatter, define_slice_scatter, vjp_slice_scatter);
   return c;
 }
 const CompositeRef& argsort() {
-  static const CompositeRef c = made("argsort", 1, infer_argsort, define_argsort);
+  static const CompositeRef c = made("argsort", 1, infer_argsort, define_argsort, no_vjp);
   return c;
 }
 const CompositeRef& dequantize() {
-  static const CompositeRef c = made("dequantize", 1, infer_dequantize, define_dequantize);
+  static const CompositeRef c = made("dequantize", 1, infer_dequantize, define_dequantize, no_vjp);
   return c;
 }
 }  // namespace builtin

@@ -19,6 +19,20 @@ namespace lc {
 struct ReferenceRule;  // reference/rule.h
 struct KernelRule;     // device/kernel_rule.h
 
+// What a rule of differentiation sees of one call.
+struct VjpCall {
+  const Attributes& attributes;
+  std::span<const Tensor> in, out;
+  std::span<const Tensor> cotangents;  // of the results; undefined where nothing that counts reads one
+  const std::vector<bool>& wanted;     // which operands' cotangents are asked for
+  const Tensor& x() const { return in[0]; }
+  const Tensor& y() const { return out[0]; }
+  const Tensor& g() const { return cotangents[0]; }
+};
+// The vector-Jacobian product of a function (jax.vjp, the backward() of torch.autograd.Function): the cotangents of the
+// operands, with their shapes and element types; undefined where there is none, or none was asked for.
+using Vjp = std::function<std::vector<Tensor>(const VjpCall&)>;
+
 struct Composite {
   std::string name;
   int arity = 1;
@@ -27,6 +41,7 @@ struct Composite {
   // The results in the twelve; `in` have the types that infer() was asked about.
   std::function<std::vector<Tensor>(const Attributes&, std::span<const Tensor> in)> define;
   std::shared_ptr<const ReferenceRule> reference = {};              // none: the definition is evaluated
+  Vjp vjp = {};                                                     // none: the definition is differentiated
   std::vector<std::shared_ptr<const KernelRule>> kernels = {};      // at most one a device
 };
 using CompositeRef = std::shared_ptr<const Composite>;
@@ -34,6 +49,14 @@ using CompositeRef = std::shared_ptr<const Composite>;
 // The composite applied to operands of one graph: its results.
 std::vector<Tensor> call(const CompositeRef& c, std::vector<Tensor> in, Attributes attributes = {},
                          const SourceLocation& at = SourceLocation::current());
+
+// Says how `y`, a function of `in` that was written in several nodes, is differentiated, where its nodes would give
+// something dearer or less exact. It leaves no trace in the graph's nodes; gives y.
+struct Derivative {
+  std::vector<Edge> in;
+  Vjp vjp;
+};
+Tensor with_vjp(const Tensor& y, const std::vector<Tensor>& in, Vjp vjp);
 
 // The structured composites of prim::, by which their nodes are known.
 namespace builtin {

@@ -262,6 +262,12 @@ void Graph::assignment(NodeId state, Edge next) {
   impl_->assignments.push_back({state, std::move(next)});
 }
 
+const Derivative* Graph::derivative(NodeId of) const {
+  const auto it = impl_->derivatives.find(of);
+  return it == impl_->derivatives.end() ? nullptr : it->second.get();
+}
+void Graph::derivative(NodeId of, std::shared_ptr<const Derivative> d) { impl_->derivatives[of] = std::move(d); }
+
 bool operator==(const Graph& a, const Graph& b) {
   return std::ranges::equal(a.impl_->nodes, b.impl_->nodes, same) && std::ranges::equal(a.roots(), b.roots()) &&
          std::ranges::equal(a.assignments(), b.assignments());

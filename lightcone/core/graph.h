@@ -30,8 +30,9 @@ struct Edge {
   friend bool operator==(const Edge&, const Edge&) = default;
 };
 
-class Kernel;      // what a back end puts in place of nodes: device/kernel.h
-struct Composite;  // composite.h
+class Kernel;       // what a back end puts in place of nodes: device/kernel.h
+struct Composite;   // composite.h
+struct Derivative;  // composite.h
 
 // An input that stays the same from run to run, until a program loads it anew.
 inline constexpr bool kParameter = true;
@@ -113,6 +114,8 @@ class Graph {
   void root(std::string_view name, Edge e);
   std::span<const Assignment> assignments() const;
   void assignment(NodeId state, Edge next);
+  const Derivative* derivative(NodeId of) const;  // null: that of its operation
+  void derivative(NodeId of, std::shared_ptr<const Derivative> d);
   std::vector<bool> live() const;      // reaches a root or an assignment
   std::vector<int> uses() const;       // by live nodes, roots and assignments
   std::string str() const;             // a line a node: what tests compare

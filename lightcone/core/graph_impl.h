@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "lightcone/core/graph.h"
@@ -18,6 +19,7 @@ struct Graph::Impl {
   std::unordered_set<NodeId> assigned;
   std::vector<Root> roots;
   std::vector<Assignment> assignments;
+  std::unordered_map<NodeId, std::shared_ptr<const Derivative>> derivatives;
 
   // The place in `known` where a node is, or where it belongs.
   template <class Same>

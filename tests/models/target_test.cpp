@@ -59,7 +59,16 @@ TEST(Target, TheStoryModelForEveryKnownOne) {
       }
       ++compiled;
       EXPECT_EQ(m->program().interpreted(), 0u) << str(t);
-      if (!runs_here(t)) continue;
+      if (!runs_here(t)) {  // never an illegal instruction
+        try {
+          LlamaSession session(*m);
+          FAIL() << str(t) << " was run on " << str(this_target());
+        } catch (const Error& e) {
+          EXPECT_EQ(std::string(e.what()).find(cat("run: the program was compiled for ", str(t), ", which this")), 0u)
+              << e.what();
+        }
+        continue;
+      }
       ++ran;
       LlamaSession s(*m);
       Sampler pick({});

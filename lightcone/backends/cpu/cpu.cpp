@@ -7,6 +7,7 @@
 
 #include "lightcone/backends/cpu/jit/llvm.h"
 #include "lightcone/backends/cpu/conv/nhwc.h"
+#include "lightcone/backends/cpu/foreign_device.h"
 #include "lightcone/backends/cpu/lower.h"
 #include "lightcone/backends/cpu/machine.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
@@ -33,7 +34,8 @@ class Settled {
       if (!options_.target) options_.target = this_target();
       options_.jit.isa = options_.target->isa;
       options_.jit.vector = static_cast<int>(options_.machine->vector);
-      device_ = host_device(threads(options_.threads));
+      const auto pool = threads(options_.threads);
+      device_ = runs_here(*options_.target) ? host_device(pool) : foreign_device(pool, str(*options_.target));
     });
   }
   CpuOptions options_;

@@ -25,7 +25,7 @@ struct CpuOptions {
   // Elements a side of the tiles by which transposed operands are read; 0: what fits the caches, where that pays.
   std::int64_t tile_side = 0;
   // The processor that kernels are chosen and compiled for; none: this one. What is compiled for one that has more than
-  // this (host::runs_here()) may be looked at, and not run.
+  // this one (host::runs_here()) may be looked at; running it is an Error.
   std::optional<host::Target> target = {};
   // What the schedule needs to know of the processor; none: this one's profile (backends/cpu/machine.h).
   std::optional<Machine> machine = {};

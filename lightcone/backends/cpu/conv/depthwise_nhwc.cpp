@@ -16,9 +16,9 @@ constexpr i64 kAddresses = 1 << 10;  // at most
 constexpr i64 kTask = 1 << 14;       // multiplications worth handing to a thread
 constexpr i64 kTasks = 4;            // of a worker, about
 
-class DepthwiseLastKernel final : public HostKernel {
+class DepthwiseNhwcKernel final : public HostKernel {
  public:
-  DepthwiseLastKernel(const ConvPlan& c, const Depthwise& d,
+  DepthwiseNhwcKernel(const ConvPlan& c, const Depthwise& d,
                       std::shared_ptr<const Epilogue> epilogue, const Target& target)
       : d_(d),
         batch_(*c.pixels[0].image.constant()),
@@ -42,7 +42,7 @@ class DepthwiseLastKernel final : public HostKernel {
 
  private:
   struct Job {
-    const DepthwiseLastKernel& k;
+    const DepthwiseNhwcKernel& k;
     const HostLaunch& l;
     i64 pixels, each;
   };
@@ -59,7 +59,7 @@ class DepthwiseLastKernel final : public HostKernel {
 };
 
 // Of each tap of each pixel, [tap][segment].
-void DepthwiseLastKernel::addresses(const HostLaunch& l, i64 first, i64 count, const float** at) const {
+void DepthwiseNhwcKernel::addresses(const HostLaunch& l, i64 first, i64 count, const float** at) const {
   const auto* image = static_cast<const float*>(l.in[0]) + l.sizes[0];
   const auto* zeros = reinterpret_cast<const float*>(l.scratch);
   i64 x = first % d_.x.extent, y = first / d_.x.extent % d_.y.extent;
@@ -80,7 +80,7 @@ void DepthwiseLastKernel::addresses(const HostLaunch& l, i64 first, i64 count, c
   }
 }
 
-void DepthwiseLastKernel::segment(const HostLaunch& l, i64 first, i64 count) const {
+void DepthwiseNhwcKernel::segment(const HostLaunch& l, i64 first, i64 count) const {
   const float* at[kAddresses];
   addresses(l, first, count, at);
   const i64 channels = d_.filters, taps = d_.taps(), tiles = parts(count, table_->last_mr);
@@ -95,7 +95,7 @@ void DepthwiseLastKernel::segment(const HostLaunch& l, i64 first, i64 count) con
   if (epilogue_) epilogue_->run(l.in.data() + 2, whole, l.sizes.data() + 2, first, count, 0, channels);
 }
 
-void DepthwiseLastKernel::run(const HostLaunch& l) const {
+void DepthwiseNhwcKernel::run(const HostLaunch& l) const {
   Job j{*this, l, d_.pixels() * l.sizes[1], 1};
   if (j.pixels <= 0) return;
   std::fill_n(reinterpret_cast<float*>(l.scratch), d_.filters, 0.0f);
@@ -112,7 +112,7 @@ void DepthwiseLastKernel::run(const HostLaunch& l) const {
 
 std::shared_ptr<HostKernel> depthwise_nhwc_kernel(const ConvPlan& c,
                                                     std::shared_ptr<const Epilogue> epilogue, const Target& target) {
-  return std::make_shared<DepthwiseLastKernel>(c, *depthwise_nhwc_shape(c), std::move(epilogue),
+  return std::make_shared<DepthwiseNhwcKernel>(c, *depthwise_nhwc_shape(c), std::move(epilogue),
                                                target);
 }
 

@@ -60,9 +60,9 @@ bool copied(const ConvPlan& c, NhwcShape& s) {
   return true;
 }
 
-class ConvLastKernel final : public HostKernel {
+class NhwcKernel final : public HostKernel {
  public:
-  ConvLastKernel(const ConvPlan& c, const NhwcShape& s, ConvWay way,
+  NhwcKernel(const ConvPlan& c, const NhwcShape& s, ConvWay way,
                  std::shared_ptr<const Epilogue> epilogue, const Target& target, const Blocking& blocking)
       : s_(s),
         epilogue_(std::move(epilogue)),
@@ -77,7 +77,7 @@ class ConvLastKernel final : public HostKernel {
     winograd_ = NhwcWinograd::make(s, largest_, way, nhwc_table(target.isa), blocking);
   }
   std::string name() const override {
-    const std::string way = winograd_ ? "conv_winograd_last" : "conv_last";
+    const std::string way = winograd_ ? "conv_winograd_nhwc" : "conv_nhwc";
     return epilogue_ ? way + "+" + epilogue_->loop()->name() : way;
   }
   std::vector<Dim> sizes() const override { return sizes_; }
@@ -90,7 +90,7 @@ class ConvLastKernel final : public HostKernel {
 
  private:
   struct Job {
-    const ConvLastKernel& k;
+    const NhwcKernel& k;
     const HostLaunch& l;
     const float *image, *read;  // of the first image of the group
     float *copy, *out;
@@ -114,7 +114,7 @@ class ConvLastKernel final : public HostKernel {
   i64 largest_ = 0;
 };
 
-void ConvLastKernel::copy_row(const Job& j, i64 row) const {
+void NhwcKernel::copy_row(const Job& j, i64 row) const {
   const i64 image = row / s_.y.length, y = row % s_.y.length, c = s_.channels;
   float* to = j.copy + image * s_.batch_step + y * s_.x.length * c;
   const bool inside = y >= s_.y.lo && y < s_.y.hi;
@@ -130,7 +130,7 @@ void ConvLastKernel::copy_row(const Job& j, i64 row) const {
   std::fill(to + hi * c, to + s_.x.length * c, 0.0f);
 }
 
-void ConvLastKernel::share(const Job& j, int task) const {
+void NhwcKernel::share(const Job& j, int task) const {
   const i64 first = task / j.split.across * j.split.pixels, panel = task % j.split.across * j.split.panels;
   const i64 count = std::min(j.split.pixels, j.pixels - first);
   const float* at[NhwcTiles::kPixels];
@@ -144,7 +144,7 @@ void ConvLastKernel::share(const Job& j, int task) const {
   tiles_.run(j.l, at, epilogue_.get(), before + first, count, panel, panel + j.split.panels);
 }
 
-void ConvLastKernel::run(const HostLaunch& l) const {
+void NhwcKernel::run(const HostLaunch& l) const {
   const i64 images = l.sizes[1], pixels = s_.y.extent * s_.x.extent;
   const int workers = l.parallel.workers();
   if (winograd_ && winograd_->run(l, static_cast<const float*>(l.in[0]) + l.sizes[0], images, epilogue_.get(),
@@ -208,7 +208,7 @@ std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, ConvWay way,
                                                       std::shared_ptr<const Epilogue> epilogue, const Target& target,
                                                       const Blocking& blocking) {
   if (is_depthwise_nhwc(c)) return depthwise_nhwc_kernel(c, std::move(epilogue), target);
-  return std::make_shared<ConvLastKernel>(c, *nhwc_shape(c), way, std::move(epilogue), target,
+  return std::make_shared<NhwcKernel>(c, *nhwc_shape(c), way, std::move(epilogue), target,
                                           blocking);
 }
 

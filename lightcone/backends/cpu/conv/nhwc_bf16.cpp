@@ -46,7 +46,7 @@ class NhwcBf16Kernel final : public HostKernel {
     most_ = quarter_ / (s.copy ? y_step_ * x_step_ * words_ : depth_);
   }
   std::string name() const override {
-    return "conv_last_bf16_" + std::string(table_->name) + (epilogue_ ? "+" + epilogue_->loop()->name() : "");
+    return "conv_nhwc_bf16_" + std::string(table_->name) + (epilogue_ ? "+" + epilogue_->loop()->name() : "");
   }
   std::vector<Dim> sizes() const override { return sizes_; }
   Dim scratch_bytes(int workers) const override { return workers * worker_words() * 4; }
