@@ -12,6 +12,7 @@ ROOMS = {
     "ops": ["core"],
     "ops/typed": ["core", "ops"],
     "passes": ["core", "reference"],
+    "autograd": ["core", "passes"],
     "codegen": ["core"],
     "codegen/schedule": ["core", "codegen"],
     "codegen/c": ["core", "codegen"],
