@@ -91,7 +91,8 @@ Random::Random(Graph& g, std::int64_t seed, std::string_view state, const At& at
 Tensor Random::draw(Shape shape, std::string_view stream) {
   const std::int64_t id = stream.empty() ? next_++ : random_stream(stream);
   if (!stream.empty() && !named_.insert(id).second)
-    throw Error("random", cat("the stream '", stream, "' was drawn from already, and would give the same numbers again"));
+    throw Error(OpScope::current().op,
+                cat("the stream '", stream, "' was drawn from already, and would give the same numbers again"));
   return random_bits(step_, std::move(shape), seed_, id);
 }
 
@@ -199,6 +200,7 @@ Tensor Random::categorical(Operand logits, std::string_view stream) {
 
 Tensor Random::permutation(Dim n, std::string_view stream, const At& at) {
   const OpScope scope("permutation", at);
+  if (n.bounds().lo < 0) throw Error("permutation", cat("of ", n, " numbers"));
   Tensor second;
   const Tensor first = of_two_words({n}, stream, &second);
   const Tensor upper = prim::cast(first, DType::I64);

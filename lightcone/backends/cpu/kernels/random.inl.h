@@ -1,6 +1,8 @@
 // Philox 4x32-10, written once and compiled for each instruction set: LANES blocks at a time. Each word has a lane of 64
 // bits, whose upper half may hold anything: a product reads the lower half of its factors and fills both, and what
 // has to come down from the upper half is shifted.
+#include <cstring>
+
 #include "lightcone/backends/cpu/random/random_bits.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -31,42 +33,46 @@ inline Lanes product(Lanes a, std::uint32_t by) {
 #endif
 }
 
+inline void store(std::int32_t* to, Lanes v) { *reinterpret_cast<LanesStored*>(to) = v; }
+
 // Words a and b of each block side by side, and then the pairs of each block.
 inline void store_blocks(const Lanes (&c)[4], std::int32_t* to) {
   const Lanes low = splat(0xFFFFFFFFu);
   const Lanes a = (c[0] & low) | (c[1] << 32), b = (c[2] & low) | (c[3] << 32);
-  auto* out = reinterpret_cast<LanesStored*>(to);
 #if LANES == 8
-  out[0] = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
-  out[1] = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+  store(to, __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11));
+  store(to + 16, __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15));
 #elif LANES == 4
-  out[0] = __builtin_shufflevector(a, b, 0, 4, 1, 5);
-  out[1] = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  store(to, __builtin_shufflevector(a, b, 0, 4, 1, 5));
+  store(to + 8, __builtin_shufflevector(a, b, 2, 6, 3, 7));
 #else
-  out[0] = __builtin_shufflevector(a, b, 0, 2);
-  out[1] = __builtin_shufflevector(a, b, 1, 3);
+  store(to, __builtin_shufflevector(a, b, 0, 2));
+  store(to + 4, __builtin_shufflevector(a, b, 1, 3));
 #endif
 }
 
-void blocks(Philox::Key key, std::int64_t step, std::int64_t first, std::int64_t count, std::int32_t* to) {
-  const Philox::Block start = Philox::counter(0, step);
-  Lanes number = splat(static_cast<std::uint64_t>(first));
-  for (int i = 0; i < LANES; ++i) number[i] += static_cast<std::uint64_t>(i);
-  std::int64_t done = 0;
-  for (; done + LANES <= count; done += LANES, to += 4 * LANES, number += LANES) {
-    Lanes c[4] = {number, number >> 32, splat(start[2]), splat(start[3])};
-    Philox::Key k = key;
-    for (int round = 0; round < Philox::kRounds; ++round) {
-      const Lanes p = product(c[0], Philox::kMultiplier[0]), q = product(c[2], Philox::kMultiplier[1]);
-      c[0] = (q >> 32) ^ c[1] ^ splat(k[0]), c[1] = q;
-      c[2] = (p >> 32) ^ c[3] ^ splat(k[1]), c[3] = p;
-      k = {k[0] + Philox::kWeyl[0], k[1] + Philox::kWeyl[1]};
-    }
-    store_blocks(c, to);
+// The blocks with these numbers.
+inline void some_blocks(const RandomBlocks& r, Lanes number, std::int32_t* to) {
+  Lanes c[4] = {number, number >> 32, splat(r.step), splat(r.step >> 32)};
+  std::uint32_t k0 = r.key[0], k1 = r.key[1];
+  for (int round = 0; round < Philox::kRounds; ++round) {
+    const Lanes p = product(c[0], Philox::kMultiplier[0]), q = product(c[2], Philox::kMultiplier[1]);
+    c[0] = (q >> 32) ^ c[1] ^ splat(k0), c[1] = q;
+    c[2] = (p >> 32) ^ c[3] ^ splat(k1), c[3] = p;
+    k0 += Philox::kWeyl[0], k1 += Philox::kWeyl[1];
   }
-  for (; done < count; ++done)
-    for (const std::uint32_t word : Philox::words(Philox::counter(static_cast<std::uint64_t>(first + done), step), key))
-      *to++ = static_cast<std::int32_t>(word);
+  store_blocks(c, to);
+}
+
+void blocks(const RandomBlocks& r, std::int64_t words, std::int32_t* to) {
+  Lanes number = splat(r.first);
+  for (int i = 0; i < LANES; ++i) number[i] += static_cast<std::uint64_t>(i);
+  std::int64_t k = 0;
+  for (; k + 4 * LANES <= words; k += 4 * LANES, number += LANES) some_blocks(r, number, to + k);
+  if (k == words) return;
+  std::int32_t rest[4 * LANES];
+  some_blocks(r, number, rest);
+  std::memcpy(to + k, rest, static_cast<std::size_t>(words - k) * sizeof rest[0]);
 }
 
 }  // namespace

@@ -19,26 +19,24 @@ class RandomBitsKernel final : public HostKernel {
   Dim flops() const override { return elements_; }
 
   void run(const HostLaunch& l) const override {
-    const Job job{*this, *static_cast<const i64*>(l.in[0]), l.sizes[0] / 4, static_cast<std::int32_t*>(l.out)};
+    Job job{*this, *static_cast<const i64*>(l.in[0]), l.sizes[0], static_cast<std::int32_t*>(l.out)};
     l.parallel.run(
-        static_cast<int>((job.blocks + kTask - 1) / kTask),
+        static_cast<int>((job.words + kTask - 1) / kTask),
         [](void* arg, int task, int) {
           const Job& j = *static_cast<const Job*>(arg);
-          const i64 first = task * kTask, count = std::min(kTask, j.blocks - first);
-          j.kernel.table_.blocks(j.kernel.key_, j.step, first, count, j.out + 4 * first);
+          const Philox::Key& key = j.kernel.key_;
+          const i64 first = task * kTask;
+          j.kernel.table_.blocks({{key[0], key[1]}, static_cast<std::uint64_t>(j.step), static_cast<std::uint64_t>(first / 4)},
+                                 std::min(kTask, j.words - first), j.out + first);
         },
-        const_cast<Job*>(&job));
-    const auto whole = static_cast<std::uint64_t>(job.blocks);
-    const Philox::Block last = Philox::words(Philox::counter(whole, job.step), key_);
-    for (i64 k = 4 * job.blocks; k < l.sizes[0]; ++k)
-      job.out[k] = static_cast<std::int32_t>(last[static_cast<std::size_t>(k % 4)]);
+        &job);
   }
 
  private:
-  static constexpr i64 kTask = 4096;  // blocks, 64 KiB
+  static constexpr i64 kTask = 16384;  // words, 64 KiB
   struct Job {
     const RandomBitsKernel& kernel;
-    i64 step, blocks;  // whole ones
+    i64 step, words;
     std::int32_t* out;
   };
   Philox::Key key_;

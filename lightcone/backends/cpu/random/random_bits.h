@@ -12,10 +12,15 @@ namespace lc::host {
 
 std::shared_ptr<HostKernel> random_bits_kernel(const Node& n, Isa isa);
 
+// Blocks of a step and a key, from this one on.
+struct RandomBlocks {
+  std::uint32_t key[2];
+  std::uint64_t step, first;
+};
 // One instruction set's functions.
 struct RandomTable {
-  // Blocks [first, first + count) of a step, four words each.
-  void (*blocks)(Philox::Key key, std::int64_t step, std::int64_t first, std::int64_t count, std::int32_t* to);
+  // The first `words` words of the blocks.
+  void (*blocks)(const RandomBlocks& r, std::int64_t words, std::int32_t* to);
 };
 extern const RandomTable kRandomGeneric, kRandomAvx2, kRandomAvx512, kRandomNeon;
 const RandomTable& random_table(Isa isa);
