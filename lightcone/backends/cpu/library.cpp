@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "lightcone/backends/cpu/lower.h"
+#include "lightcone/backends/cpu/random/random_bits.h"
 #include "lightcone/core/composite.h"
 #include "lightcone/core/quant.h"
 #include "lightcone/device/kernel_rule.h"
@@ -181,7 +182,7 @@ std::shared_ptr<Kernel> kernel_of(const Graph& g, const Node& n) {
 bool has_kernel(const Graph& g, const Node& n) {
   if (n.op != Op::Composite) return true;
   for (const CompositeRef& c : {builtin::gather(), builtin::scatter(), builtin::scatter_add(), builtin::slice_scatter(),
-                                builtin::argsort(), builtin::dequantize()})
+                                builtin::argsort(), builtin::dequantize(), builtin::random_bits()})
     if (is(n, c)) return true;
   return kernel_of(g, n) != nullptr;
 }
@@ -209,6 +210,7 @@ std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, Isa isa) {
     const QuantInfo& q = info(static_cast<QuantFormat>(n.attributes.integer("format")));
     return std::make_shared<DequantizeKernel>(n, types, std::vector<Dim>{product(first) / Dim(q.bytes)}, isa);
   }
+  if (is(n, builtin::random_bits())) return random_bits_kernel(n, isa);
   auto kernel = kernel_of(g, n);
   check(kernel != nullptr, "a composite that this device has no kernel for");
   return kernel;
