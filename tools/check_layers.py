@@ -13,6 +13,7 @@ ROOMS = {
     "ops/typed": ["core", "ops"],
     "optim": ["core", "ops"],
     "passes": ["core", "reference"],
+    "autograd": ["core", "passes"],
     "codegen": ["core"],
     "codegen/schedule": ["core", "codegen"],
     "codegen/c": ["core", "codegen"],

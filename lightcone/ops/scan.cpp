@@ -26,8 +26,11 @@ Tensor cumsum(Operand a, int axis) {
   LC_SCOPE("cumsum");
   LC_RETURN_IF_HALF(a, cumsum(a, axis));
   const bool narrow = !is_float(a->dtype());
-  return scan(narrow ? prim::cast(a, DType::I64) : a.tensor, wrap_axis(axis, a->rank(), a->shape(), "cumsum"), 0,
-              prim::add);
+  axis = wrap_axis(axis, a->rank(), a->shape(), "cumsum");
+  const Tensor x = narrow ? prim::cast(a, DType::I64) : a.tensor;
+  return with_vjp(scan(x, axis, 0, prim::add), {x}, [axis](const VjpCall& c) -> std::vector<Tensor> {
+    return {cumsum(c.g().flip(axis), axis).flip(axis)};
+  });
 }
 Tensor cumprod(Operand a, int axis) {
   LC_SCOPE("cumprod");
