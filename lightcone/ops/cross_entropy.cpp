@@ -149,15 +149,15 @@ namespace {
 
 Tensor bounded(const Tensor& logarithm) { return prim::maximum(logarithm, full_like(logarithm, -100)); }
 
-// The derivative is (x - t) / (x (1 - x)), whose divisor PyTorch keeps above 1e-12: the nodes' own would be 0 times
-// infinity where a logarithm was bounded.
+// The derivative is (x - t) / (x (1 - x)), whose divisor PyTorch keeps above 1e-12 as an f32: the nodes' own would be 0
+// times infinity where a logarithm was bounded.
 Tensor of_probability(const Tensor& x, const Tensor& t) {
   const auto yes = [](const Tensor& p) { return bounded(log(p)); };
   const auto no = [](const Tensor& p) { return bounded(log1p(neg(p))); };
   const Tensor y = minus(prim::mul(add(t, -1), no(x)), prim::mul(t, yes(x)));
   return with_vjp(y, {x, t}, [=](const VjpCall& c) {
     const Tensor &p = c.in[0], &target = c.in[1], spread = prim::mul(p, add(neg(p), 1));
-    const Tensor d = prim::div(minus(p, target), prim::maximum(spread, full_like(spread, 1e-12)));
+    const Tensor d = prim::div(minus(p, target), prim::maximum(spread, full_like(spread, 1e-12f)));
     return std::vector{prim::mul(c.g(), d), prim::mul(c.g(), minus(no(p), yes(p)))};
   });
 }

@@ -148,9 +148,7 @@ Tensor poisson_nll_loss(Operand input, Operand target, const PoissonNllOptions& 
   if (o.full) {
     const Tensor some = prim::less_than(full_like(t, 1), t), n = prim::where(some, t, full_like(t, 1));
     const Tensor stirling = prim::add(minus(prim::mul(n, log(n)), n), mul(log(mul(n, 2 * std::numbers::pi)), 0.5));
-    // a NaN that is not above 1 counts as 0, as in PyTorch's masked_fill of what is at most 1 it would not
-    const Tensor none = logical_not(logical_or(some, isnan(t)));
-    losses = prim::add(losses, prim::where(none, zeros_like(t), prim::where(some, stirling, t)));
+    losses = prim::add(losses, prim::where(some, stirling, zeros_like(t)));  // a NaN is one already
   }
   return reduced(losses, o.reduction, "poisson_nll_loss");
 }
@@ -161,7 +159,9 @@ Tensor cosine_embedding_loss(Operand input1, Operand input2, Operand target, dou
   LC_RETURN_IF_EITHER_HALF(input1, input2, cosine_embedding_loss(input1, input2, target, margin, reduction));
   const auto [a, b] = compared(input1, input2, op);
   if (a.rank() < 1 || a.rank() > 2) throw Error(op, "inputs are [N, D] or [D], not " + str(a.shape()));
-  if (target->shape() != Shape(a.shape().begin(), a.shape().end() - 1))
+  Shape rows = a.shape();
+  rows.pop_back();
+  if (target->shape() != rows)
     throw Error(op, cat("a target ", str(target->shape()), " does not fit inputs ", str(a.shape())));
   constexpr double kEps = 1e-12;  // aten/src/ATen/native/Loss.cpp
   const Tensor aa = add(sum(square(a), {-1}), kEps), bb = add(sum(square(b), {-1}), kEps);
