@@ -11,6 +11,7 @@ ROOMS = {
     "reference": ["core"],
     "ops": ["core"],
     "ops/typed": ["core", "ops"],
+    "optim": ["core", "ops"],
     "passes": ["core", "reference"],
     "autograd": ["core", "passes"],
     "codegen": ["core"],
