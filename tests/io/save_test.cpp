@@ -273,7 +273,9 @@ TEST(Save, AFolderThatMayNotBeWritten) {
   constexpr uid_t kNobody = 65534;
   if (root && ::seteuid(kNobody) != 0) GTEST_SKIP() << "root may write everywhere, and cannot become anyone else here";
   for (Save save : kBoth) expect_failure(dir, save, "cannot create a file in the folder");
-  if (root) ASSERT_EQ(::seteuid(0), 0);
+  if (root) {
+    ASSERT_EQ(::seteuid(0), 0);
+  }
   std::filesystem::permissions(dir.path, std::filesystem::perms(0700));
 }
 
