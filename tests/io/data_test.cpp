@@ -93,7 +93,7 @@ TEST(Idx, FilesThatLie) {
   for (std::size_t n = 2; n < packed.size(); ++n) refuses([&] { idx(packed.substr(0, n)); }, "");
   refused(packed + "x", "1 bytes follow");
   refused(made::gzipped(sound + "x"), "more bytes than it says");
-  refused(made::gzipped(sound + std::string(300'000'000, 0)), "more bytes than it says");
+  refused(made::gzipped(sound + std::string(50'000'000, 0)), "more bytes than it says");
   refused(made::gzipped(idx_header(8, {0xffffffff}) + "a"), "hold no more than");
   for (std::size_t at : {packed.size() - 1, packed.size() - 6, std::size_t{12}}) {  // length, checksum, content
     std::string damaged = packed;
@@ -101,9 +101,9 @@ TEST(Idx, FilesThatLie) {
     refused(damaged, "");
   }
   // A true one that unpacks to a thousand times its size needs leave to.
-  const std::string zeros = made::gzipped(idx_header(8, {100'000'000}) + std::string(100'000'000, 0));
+  const std::string zeros = made::gzipped(idx_header(8, {50'000'000}) + std::string(50'000'000, 0));
   refused(zeros, "ReadOptions::memory");
-  EXPECT_EQ(idx(zeros, {.memory = 100'000'000}).elements(), 100'000'000);
+  EXPECT_EQ(idx(zeros, {.memory = 50'000'000}).elements(), 50'000'000);
 }
 
 TEST(Mnist, LabelsAndImagesBelongTogether) {
@@ -170,7 +170,7 @@ TEST(Cifar, RecordsAndWhatIsWrongWithThem) {
   refuses([&] { one(record("\x03", 'a').substr(1)); }, "3072 bytes are no records of 3073");
   refuses([&] { one(record("\x03", 'a') + "x"); }, "no records");
   refuses([&] { one(""); }, "is empty");
-  refuses([&] { read_cifar10({}); }, "no file");
+  refuses([&] { read_cifar10(std::span<const std::string>()); }, "no file");
   spit(dir / "x", record("\x14\x63", 'a'));
   refuses([&] { read_cifar100(dir / "x"); }, "coarse_label is 20");
   spit(dir / "x", record("\x13\x64", 'a'));

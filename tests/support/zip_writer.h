@@ -23,7 +23,7 @@ inline std::string big(std::uint64_t v, int width) {
 // window: -15 for deflate alone, 31 for gzip.
 inline std::string deflated(const std::string& bytes, int window = -15) {
   z_stream z = {};
-  if (deflateInit2(&z, 9, Z_DEFLATED, window, 9, Z_DEFAULT_STRATEGY) != Z_OK) throw std::runtime_error("deflateInit2");
+  if (deflateInit2(&z, 6, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY) != Z_OK) throw std::runtime_error("deflateInit2");
   std::string out(deflateBound(&z, bytes.size()) + 64, 0);
   z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   z.avail_in = static_cast<uInt>(bytes.size());

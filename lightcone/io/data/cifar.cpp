@@ -16,26 +16,25 @@ struct Label {
   int classes;
 };
 
-Dataset read_records(std::span<const std::string> paths, std::span<const Label> labels, const ReadOptions& o) {
-  if (paths.empty()) throw Error("load", "CIFAR: no file was named");
+Dataset read_records(std::span<const MappedFile* const> files, std::span<const Label> labels, const ReadOptions& o) {
+  if (files.empty()) throw Error("load", "CIFAR: no file was named");
   const std::size_t record = labels.size() + kImage;
-  Budget budget(o, paths[0]);
-  std::vector<std::shared_ptr<const MappedFile>> files;
+  Budget budget(o, files[0]->path());
   std::size_t n = 0;
-  for (const std::string& path : paths) {
-    files.push_back(io::opened(path, o));
-    const std::size_t size = files.back()->bytes().size();
+  for (const MappedFile* file : files) {
+    const std::size_t size = file->bytes().size();
     if (size % record != 0)
-      throw file_error("load", path, "not a CIFAR batch, or a truncated one: ", size, " bytes are no records of ", record);
+      throw file_error("load", file->path(), "not a CIFAR batch, or a truncated one: ", size, " bytes are no records of ", record);
     budget.parsed(size);
     n += size / record;
   }
   budget.take(n, kImage + labels.size() * sizeof(std::int64_t));
   const auto count = static_cast<std::int64_t>(n);
   Array image = Array::zeros(DType::U8, {count, 3, 32, 32});
-  std::vector<Array> values(labels.size(), Array::zeros(DType::I64, {count}));
+  std::vector<Array> values;
+  for (std::size_t k = 0; k < labels.size(); ++k) values.push_back(Array::zeros(DType::I64, {count}));
   std::size_t at = 0;
-  for (const auto& file : files) {
+  for (const MappedFile* file : files) {
     const auto bytes = file->bytes();
     for (std::size_t begin = 0; begin < bytes.size(); begin += record, ++at) {
       for (std::size_t k = 0; k < labels.size(); ++k) {
@@ -54,16 +53,30 @@ Dataset read_records(std::span<const std::string> paths, std::span<const Label> 
   return Dataset(std::move(arrays));
 }
 
+constexpr Label kTen[] = {{"label", 10}}, kHundred[] = {{"coarse_label", 20}, {"label", 100}};
+
 }  // namespace
 
 Dataset read_cifar10(std::span<const std::string> paths, const ReadOptions& o) {
-  constexpr Label kLabels[] = {{"label", 10}};
-  return read_records(paths, kLabels, o);
+  std::vector<std::shared_ptr<const MappedFile>> open;
+  std::vector<const MappedFile*> files;
+  for (const std::string& path : paths) {
+    open.push_back(io::opened(path, o));
+    files.push_back(open.back().get());
+  }
+  return read_records(files, kTen, o);
 }
 
-Dataset read_cifar100(const std::string& path, const ReadOptions& o) {
-  constexpr Label kLabels[] = {{"coarse_label", 20}, {"label", 100}};
-  return read_records(std::span(&path, 1), kLabels, o);
+Dataset read_cifar10(const MappedFile& file, const ReadOptions& o) {
+  const MappedFile* const one[] = {&file};
+  return read_records(one, kTen, o);
 }
+
+Dataset read_cifar100(const MappedFile& file, const ReadOptions& o) {
+  const MappedFile* const one[] = {&file};
+  return read_records(one, kHundred, o);
+}
+
+Dataset read_cifar100(const std::string& path, const ReadOptions& o) { return read_cifar100(*io::opened(path, o), o); }
 
 }  // namespace lc

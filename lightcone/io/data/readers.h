@@ -31,8 +31,10 @@ Dataset read_mnist(const std::string& images, const std::string& labels, std::in
 // CIFAR-10's binary batches (https://www.cs.toronto.edu/~kriz/cifar.html), one after another: "image"
 // u8 [n, 3, 32, 32], "label" i64 [n], below 10.
 Dataset read_cifar10(std::span<const std::string> paths, const ReadOptions& o = {});
+Dataset read_cifar10(const MappedFile& file, const ReadOptions& o = {});
 // CIFAR-100's: "image", "label" (the fine one, below 100) and "coarse_label" (below 20).
 Dataset read_cifar100(const std::string& path, const ReadOptions& o = {});
+Dataset read_cifar100(const MappedFile& file, const ReadOptions& o = {});
 
 // A .npy of version 1, 2 or 3 (numpy/lib/format.py), big- or little-endian, in C's or Fortran's order. f2, f4, f8, i1,
 // i4, i8, u1 and b1 stay what they are; i2 and u2 become i32, u4 and u8 i64 (Error for what it does not hold), c8
