@@ -61,7 +61,7 @@ class AtomicFile {
   void write_through(std::span<const std::byte> bytes);
   [[noreturn]] void fail(std::string_view what) const;  // with the system's reason
 
-  std::string op_, path_;                      // as the caller knows it
+  std::string op_, path_;                       // as the caller knows it
   std::string folder_name_, name_, temporary_;  // the last two within the folder; "": there is no other name now
   Descriptor folder_, file_;
   int mode_ = -1;  // of the file that is replaced

@@ -1,5 +1,5 @@
-// Data sets that are right but for what they lie about, as fuzz does it for models: each gives arrays or an Error, within
-// its budget. LIGHTCONE_FUZZ and LIGHTCONE_FUZZ_SEED make more of them, and other ones.
+// Data sets that are right but for what they lie about, as fuzz does it for models: each gives arrays or an Error,
+// within its budget. LIGHTCONE_FUZZ and LIGHTCONE_FUZZ_SEED make more of them, and other ones.
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
@@ -37,7 +37,8 @@ std::string make_idx(Liar& l) {
   static const std::pair<int, int> kTypes[] = {{8, 1}, {9, 1}, {0xB, 2}, {0xC, 4}, {0xD, 4}, {0xE, 8}};
   const auto [type, width] = kTypes[l.draw(std::size(kTypes))];
   const std::size_t rank = 1 + l.draw(3);
-  std::string s = made::big(l.number(0), 2) + made::big(l.number(static_cast<std::uint64_t>(type)), 1) + made::big(l.number(rank), 1);
+  std::string s = made::big(l.number(0), 2) + made::big(l.number(static_cast<std::uint64_t>(type)), 1) +
+                  made::big(l.number(rank), 1);
   std::size_t n = static_cast<std::size_t>(width);
   for (std::size_t axis = 0; axis < rank; ++axis) {
     const std::uint64_t extent = l.draw(9);
@@ -55,11 +56,12 @@ std::string make_idx_gz(Liar& l) {
 }
 
 std::string make_npy(Liar& l) {
-  static const std::pair<const char*, int> kTypes[] = {{"<f4", 4}, {">f8", 8}, {"<f2", 2}, {"|u1", 1}, {"<i8", 8}, {"<i2", 2},
-                                                       {">u2", 2}, {"<u4", 4}, {"<u8", 8}, {"|b1", 1}, {">c8", 8}, {"<c16", 16}};
+  static const std::pair<const char*, int> kTypes[] = {{"<f4", 4}, {">f8", 8}, {"<f2", 2}, {"|u1", 1},
+                                                       {"<i8", 8}, {"<i2", 2}, {">u2", 2}, {"<u4", 4},
+                                                       {"<u8", 8}, {"|b1", 1}, {">c8", 8}, {"<c16", 16}};
   const auto [descr, width] = kTypes[l.draw(std::size(kTypes))];
-  std::string header = "{" + l.word("'descr'") + ": '" + l.word(descr) + "', 'fortran_order': " + l.word(l.draw(2) ? "True" : "False") +
-                       l.word(", ") + "'shape': (";
+  std::string header = "{" + l.word("'descr'") + ": '" + l.word(descr) +
+                       "', 'fortran_order': " + l.word(l.draw(2) ? "True" : "False") + l.word(", ") + "'shape': (";
   std::size_t n = static_cast<std::size_t>(width);
   for (std::size_t rank = l.draw(4); rank > 0; --rank) {
     const std::uint64_t extent = l.draw(6);
@@ -103,7 +105,8 @@ std::string make_cifar(Liar& l) {
 }
 
 std::string make_csv(Liar& l) {
-  std::string s = l.word("a") + l.word(",") + "\"" + l.word("b \"\" ,\n") + "\"" + l.word(",") + l.word("c") + l.word("\n");
+  std::string s =
+      l.word("a") + l.word(",") + "\"" + l.word("b \"\" ,\n") + "\"" + l.word(",") + l.word("c") + l.word("\n");
   for (std::size_t rows = l.draw(20); rows > 0; --rows)
     for (int column = 0; column < 3; ++column) {
       std::string cell = std::to_string(static_cast<std::int64_t>(l.number(l.draw(1000))));

@@ -58,10 +58,14 @@ std::string first_word(const std::string& command) {
 TEST(Idx, EveryType) {
   EXPECT_EQ(list<std::uint8_t>(idx(idx_header(8, {2}) + "\x01\xff")), (std::vector<std::uint8_t>{1, 255}));
   EXPECT_EQ(list<std::int8_t>(idx(idx_header(9, {2}) + "\x01\xff")), (std::vector<std::int8_t>{1, -1}));
-  EXPECT_EQ(list<std::int32_t>(idx(idx_header(0xB, {2}) + big(5, 2) + big(0xfffe, 2))), (std::vector<std::int32_t>{5, -2}));
-  EXPECT_EQ(list<std::int32_t>(idx(idx_header(0xC, {1, 2}) + big(5, 4) + big(0x80000000, 4))), (std::vector<std::int32_t>{5, INT32_MIN}));
-  EXPECT_EQ(list<float>(idx(idx_header(0xD, {1}) + big(std::bit_cast<std::uint32_t>(-1.5f), 4))), std::vector<float>{-1.5f});
-  EXPECT_EQ(list<double>(idx(idx_header(0xE, {1}) + big(std::bit_cast<std::uint64_t>(1e300), 8))), std::vector<double>{1e300});
+  EXPECT_EQ(list<std::int32_t>(idx(idx_header(0xB, {2}) + big(5, 2) + big(0xfffe, 2))),
+            (std::vector<std::int32_t>{5, -2}));
+  EXPECT_EQ(list<std::int32_t>(idx(idx_header(0xC, {1, 2}) + big(5, 4) + big(0x80000000, 4))),
+            (std::vector<std::int32_t>{5, INT32_MIN}));
+  EXPECT_EQ(list<float>(idx(idx_header(0xD, {1}) + big(std::bit_cast<std::uint32_t>(-1.5f), 4))),
+            std::vector<float>{-1.5f});
+  EXPECT_EQ(list<double>(idx(idx_header(0xE, {1}) + big(std::bit_cast<std::uint64_t>(1e300), 8))),
+            std::vector<double>{1e300});
   EXPECT_EQ(idx(idx_header(8, {0, 28, 28})).shape, (Shape{0, 28, 28}));  // an empty set is one
   const std::string plain = idx_header(8, {300, 100}) + std::string(30'000, 'x');
   EXPECT_EQ(idx(made::gzipped(plain)).bytes, idx(plain).bytes);
@@ -133,7 +137,8 @@ TEST(Mnist, TheRealOne) {
   ASSERT_EQ(train.at("image").shape, (Shape{60'000, 28, 28}));
   ASSERT_EQ(test.at("image").shape, (Shape{10'000, 28, 28}));
   const auto labels = train.at("label").values<std::int64_t>();
-  EXPECT_EQ(std::vector<std::int64_t>(labels.begin(), labels.begin() + 8), (std::vector<std::int64_t>{5, 0, 4, 1, 9, 2, 1, 3}));
+  EXPECT_EQ(std::vector<std::int64_t>(labels.begin(), labels.begin() + 8),
+            (std::vector<std::int64_t>{5, 0, 4, 1, 9, 2, 1, 3}));
   double sum = 0, squares = 0;
   for (std::uint8_t v : train.at("image").values<std::uint8_t>()) sum += v / 255.0, squares += v / 255.0 * v / 255.0;
   const double n = 60'000.0 * 784, mean = sum / n;
@@ -270,7 +275,10 @@ TEST(Csv, RandomBytes) {
 }
 
 TEST(Text, CharactersAndBytes) {
-  const std::string text = "b\xC3\xA9" "a\xF0\x9F\x98\x80" "a\n";
+  const std::string text =
+      "b\xC3\xA9"
+      "a\xF0\x9F\x98\x80"
+      "a\n";
   const CharVocabulary v = CharVocabulary::of(text);
   EXPECT_EQ(v.size(), 5);
   EXPECT_EQ(list<std::int64_t>(v.encode(text)), (std::vector<std::int64_t>{2, 3, 1, 4, 1, 0}));

@@ -24,8 +24,10 @@ using Ids = std::vector<std::int64_t>;
 std::shared_ptr<const Dataset> pictures(std::int64_t n) {
   Arrays arrays;
   Array x = Array::zeros(DType::I32, {n, 3, 5, 4}), id = Array::zeros(DType::I64, {n});
-  for (std::size_t i = 0; i < x.values<std::int32_t>().size(); ++i) x.values<std::int32_t>()[i] = static_cast<std::int32_t>(i + 1);
-  for (std::size_t i = 0; i < id.values<std::int64_t>().size(); ++i) id.values<std::int64_t>()[i] = static_cast<std::int64_t>(i);
+  for (std::size_t i = 0; i < x.values<std::int32_t>().size(); ++i)
+    x.values<std::int32_t>()[i] = static_cast<std::int32_t>(i + 1);
+  for (std::size_t i = 0; i < id.values<std::int64_t>().size(); ++i)
+    id.values<std::int64_t>()[i] = static_cast<std::int64_t>(i);
   arrays.emplace("x", std::move(x));
   arrays.emplace("id", std::move(id));
   return std::make_shared<const Dataset>(std::move(arrays));
@@ -40,7 +42,8 @@ LoaderOptions all_of_it(std::int64_t batch, Rest rest, std::int64_t prefetch) {
 bool same(const Batch& a, const Batch& b) {
   if (a.position != b.position || a.samples != b.samples || a.arrays.size() != b.arrays.size()) return false;
   for (const auto& [name, array] : a.arrays)
-    if (array.dtype != b.at(name).dtype || array.shape != b.at(name).shape || array.bytes != b.at(name).bytes) return false;
+    if (array.dtype != b.at(name).dtype || array.shape != b.at(name).shape || array.bytes != b.at(name).bytes)
+      return false;
   return true;
 }
 
@@ -74,8 +77,8 @@ std::vector<T> transformed(Transform t, const Shape& shape, std::vector<T> value
 
 // Numbers of an implementation of its own, in Python:
 //   M = 2**64 - 1; G = 0x9E3779B97F4A7C15
-//   def mix(z): z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & M; z = (z ^ z >> 27) * 0x94D049BB133111EB & M; return z ^ z >> 31
-//   def begin(key):
+//   def mix(z): z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & M; z = (z ^ z >> 27) * 0x94D049BB133111EB & M; return z ^ z >>
+//   31 def begin(key):
 //     s = 0
 //     for k in key: s = mix(s + G & M) ^ k
 //     return mix(s)
@@ -190,8 +193,10 @@ TEST(Transforms, DoWhatTheyDo) {
             (std::vector<std::int32_t>{1, 4, 7, 10, 2, 5, 8, 11, 3, 6, 9, 12}));
   EXPECT_EQ(transformed<float>(Normalize{{1, 2}, {2, 4}}, {2, 1, 2}, {1, 3, 2, 6}), (std::vector<float>{0, 1, 0, 1}));
   EXPECT_EQ(transformed<float>(Normalize{{1}, {2}}, {1, 2}, {1, 3}), (std::vector<float>{0, 1}));
-  EXPECT_EQ(transformed<std::int32_t>(RandomHorizontalFlip{1}, {2, 3}, {1, 2, 3, 4, 5, 6}), (std::vector<std::int32_t>{3, 2, 1, 6, 5, 4}));
-  EXPECT_EQ(transformed<std::int32_t>(RandomHorizontalFlip{0}, {1, 3}, {1, 2, 3}), (std::vector<std::int32_t>{1, 2, 3}));
+  EXPECT_EQ(transformed<std::int32_t>(RandomHorizontalFlip{1}, {2, 3}, {1, 2, 3, 4, 5, 6}),
+            (std::vector<std::int32_t>{3, 2, 1, 6, 5, 4}));
+  EXPECT_EQ(transformed<std::int32_t>(RandomHorizontalFlip{0}, {1, 3}, {1, 2, 3}),
+            (std::vector<std::int32_t>{1, 2, 3}));
   // u8 / 255 is torchvision's quotient, for each of the 256
   Transforms list({ToFloat{}}, DType::U8, {256});
   std::vector<std::byte> bytes(256);
@@ -214,7 +219,8 @@ TEST(Transforms, CropsAndFlips) {
     for (int top = -1; top <= 1; ++top)
       for (int left = -1; left <= 2; ++left) {
         bool right = true;
-        for (int i = 0; i < 8; ++i) right = right && crop[static_cast<std::size_t>(i)] == at(i / 4, top + i / 2 % 2, left + i % 2);
+        for (int i = 0; i < 8; ++i)
+          right = right && crop[static_cast<std::size_t>(i)] == at(i / 4, top + i / 2 % 2, left + i % 2);
         if (right) ++matches, ++seen[{top, left}];
       }
     ASSERT_EQ(matches, 1) << k;
@@ -226,7 +232,8 @@ TEST(Transforms, CropsAndFlips) {
     flipped += transformed<std::int32_t>(RandomHorizontalFlip{0.25}, {1, 2}, {1, 2}, k)[0] == 2;
   EXPECT_NEAR(flipped, 500, 80);
   // padding alone, and windows that see nothing of the picture
-  EXPECT_EQ(transformed<std::int32_t>(RandomCrop{3, 3, 1}, {1, 1}, {7}), (std::vector<std::int32_t>{0, 0, 0, 0, 7, 0, 0, 0, 0}));
+  EXPECT_EQ(transformed<std::int32_t>(RandomCrop{3, 3, 1}, {1, 1}, {7}),
+            (std::vector<std::int32_t>{0, 0, 0, 0, 7, 0, 0, 0, 0}));
   for (std::uint64_t k = 0; k < 50; ++k) {
     const auto v = transformed<std::int32_t>(RandomCrop{1, 1, 5}, {1, 1}, {7}, k)[0];
     EXPECT_TRUE(v == 0 || v == 7);
@@ -262,7 +269,8 @@ TEST(Loader, WhatDoesNotFitIsSaid) {
   refuses([&] { with("id", {RandomHorizontalFlip{}}); }, "a sample of 0 axes");
   refuses([&] { with("id", {ChannelsFirst{}}); }, "needs three");
   refuses([&] { with("x", {EachSample{}}); }, "no function");
-  refuses([&] { with("x", {EachSample{[](Array& a, SeededRandom&) { a.shape[0] = 1; }}}).next(); }, "changed the shape");
+  refuses([&] { with("x", {EachSample{[](Array& a, SeededRandom&) { a.shape[0] = 1; }}}).next(); },
+          "changed the shape");
 }
 
 // What a function of the user's throws reaches next(), after the batches before it, and again until seek().

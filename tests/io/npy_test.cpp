@@ -44,7 +44,9 @@ std::string with_header(const std::string& header, const std::string& values = "
 }
 
 // A number of the references, where JSON has one: complex ones are texts as "(1.5+0j)".
-double number(const nlohmann::json& j) { return j.is_string() ? std::stod(j.get<std::string>().substr(1)) : j.get<double>(); }
+double number(const nlohmann::json& j) {
+  return j.is_string() ? std::stod(j.get<std::string>().substr(1)) : j.get<double>();
+}
 
 // What numpy wrote, against the values it says it wrote.
 void expect_values(const Array& a, const nlohmann::json& want, const std::string& name) {
@@ -73,9 +75,8 @@ void expect_values(const Array& a, const nlohmann::json& want, const std::string
 // JSON as Python writes it, with NaN and Infinity.
 nlohmann::json references(const std::string& path) {
   std::string s = slurp(path);
-  for (const auto& [from, to] : {std::pair<std::string, std::string>{"NaN", "\"xnan\""},
-                                 {"-Infinity", "\"x-inf\""},
-                                 {"Infinity", "\"xinf\""}})
+  for (const auto& [from, to] :
+       {std::pair<std::string, std::string>{"NaN", "\"xnan\""}, {"-Infinity", "\"x-inf\""}, {"Infinity", "\"xinf\""}})
     for (std::size_t at = 0; (at = s.find(from, at)) != s.npos; at += to.size())
       if (s[at - 1] != 'x') s.replace(at, from.size(), to);
   return nlohmann::json::parse(s);
@@ -123,7 +124,8 @@ TEST(Npz, WhatNumpyWrote) {
     if (expected.contains(name)) expect_values(a, expected[name], name);
   }
   const Arrays nested = read_npz(data("formats/npy/nested_names_zip64.npz"));
-  EXPECT_TRUE(std::any_of(nested.begin(), nested.end(), [](const auto& n) { return n.first.find('/') != n.first.npos; }));
+  EXPECT_TRUE(
+      std::any_of(nested.begin(), nested.end(), [](const auto& n) { return n.first.find('/') != n.first.npos; }));
 }
 
 TEST(Npz, RealFiles) {
@@ -135,17 +137,21 @@ TEST(Npz, RealFiles) {
   for (float v : mel.at("mel_80").values<float>()) sum += static_cast<double>(v);
   EXPECT_NEAR(sum * 40, 80, 1);
   NEEDS_DATA("audio_models/basic_pitch/upstream_model_output.npz");
-  expect_refused(error_of([&] { read_npz(data("audio_models/basic_pitch/upstream_model_output.npz")); }), "Python objects");
+  expect_refused(error_of([&] { read_npz(data("audio_models/basic_pitch/upstream_model_output.npz")); }),
+                 "Python objects");
 }
 
 TEST(Npy, HeadersAsOthersWriteThem) {
   const std::string one = made::little(7, 4);
-  const auto shape = [&](const std::string& header, const std::string& values) { return npy(with_header(header, values)).shape; };
+  const auto shape = [&](const std::string& header, const std::string& values) {
+    return npy(with_header(header, values)).shape;
+  };
   using Shape = std::vector<std::int64_t>;
   EXPECT_EQ(shape("{'descr': '<i4', 'fortran_order': False, 'shape': ()}", one), Shape{});
   EXPECT_EQ(shape("{\"shape\":(1,),\"descr\":\"<i4\",\"fortran_order\":True}\n", one), Shape{1});
   EXPECT_EQ(shape("{ 'descr' : '<i4' , 'fortran_order' : False , 'shape' : ( 1L , 1 , ) , } \n", one), (Shape{1, 1}));
-  EXPECT_EQ(npy(made::npy("|b1", "(3,)", std::string("\0\2\1", 3))).bytes, (std::vector<std::byte>{std::byte{0}, std::byte{1}, std::byte{1}}));
+  EXPECT_EQ(npy(made::npy("|b1", "(3,)", std::string("\0\2\1", 3))).bytes,
+            (std::vector<std::byte>{std::byte{0}, std::byte{1}, std::byte{1}}));
   EXPECT_EQ(npy(made::npy("<u8", "(1,)", made::little(INT64_MAX, 8))).values<std::int64_t>()[0], INT64_MAX);
   EXPECT_EQ(npy(made::npy(">u4", "(1,)", made::big(0xfffffffe, 4))).values<std::int64_t>()[0], 0xfffffffe);
   EXPECT_EQ(npy(made::npy(">i2", "(2,)", made::big(0xfffe, 2) + made::big(5, 2))).values<std::int32_t>()[0], -2);
@@ -177,7 +183,16 @@ TEST(Npy, HeadersThatLie) {
   refuses_npy(all(d, f, "'shape': (4.0, 4)"), "','");
   refuses_npy(all(d, f, "'shape': (16)"), "','");
   refuses_npy(all(d, f, "'shape': [16]"), "'('");
-  refuses_npy(all(d, f, "'shape': (" + [] { std::string m; for (int i = 0; i < 70; ++i) m += "1,"; return m; }() + ")"), "more than 64 axes");
+  refuses_npy(all(
+                  d, f,
+                  "'shape': (" +
+                      [] {
+                        std::string m;
+                        for (int i = 0; i < 70; ++i) m += "1,";
+                        return m;
+                      }() +
+                      ")"),
+              "more than 64 axes");
   refuses_npy(all(d, d, s), "'descr' twice");
   refuses_npy(all(d, f, "'shapes': (16,)"), "the key 'shapes'");
   refuses_npy(header("{" + d + ", " + f + "}"), "not all of");
@@ -186,8 +201,10 @@ TEST(Npy, HeadersThatLie) {
   refuses_npy(header(""), "'{'");
   refuses_npy(header("{'descr"), "no string");
   refuses_npy(all(d, "'fortran_order': 0", s), "neither True nor False");
-  for (const char* type : {"<f3", "<f16", "f4", "=f4", "|f4", "<i16", "<U4", "|S4", "|V4", "<M8", "<x4", "", "<f4x", "<f-4", "|O"})
-    refuses_npy(all("'descr': '" + std::string(type) + "'", f, s), std::string(type) == "|O" ? "Python objects" : "are not read");
+  for (const char* type :
+       {"<f3", "<f16", "f4", "=f4", "|f4", "<i16", "<U4", "|S4", "|V4", "<M8", "<x4", "", "<f4x", "<f-4", "|O"})
+    refuses_npy(all("'descr': '" + std::string(type) + "'", f, s),
+                std::string(type) == "|O" ? "Python objects" : "are not read");
   refuses_npy(all("'descr': [('a', '<f4')]", f, s), "records");
   refuses_npy(all("'descr': '\x1b[2J'", f, s), "\\x1b[2J");  // what is quoted cannot command a terminal
   refuses_npy(made::npy("<u8", "(1,)", made::little(~std::uint64_t{0}, 8)), "18446744073709551615");
@@ -214,7 +231,8 @@ TEST(Npz, ArchivesThatLie) {
     refuses([](Member& m) { m.local_name = "b.npy"; }, "not where the directory says");
     refuses([](Member& m) { m.moved = 1; }, "not where the directory says");
     refuses([](Member& m) { m.moved = 1'000'000; }, "lie outside");
-    refuses([](Member& m) { m.packed = 0xfffffffe, m.size = m.method ? m.size : m.packed; }, "reaches into the directory");
+    refuses([](Member& m) { m.packed = 0xfffffffe, m.size = m.method ? m.size : m.packed; },
+            "reaches into the directory");
     refuses([](Member& m) { m.size = 0xffffffff; }, "64 bits is missing");
     refuses([](Member& m) { m.name = m.local_name = "a.txt"; }, "does not end with .npy");
     refuses([](Member& m) { m.name = m.local_name = "\x1b]0;x\x07.npz"; }, "\\x1b]0;x\\x07.npz");
@@ -269,8 +287,11 @@ TEST(Npz, DirectoriesThatLie) {
   refuses_npz(zip({m}, {.begin = 1}), "another size or place");
   refuses_npz(zip({m}, {.begin = -1, .size = 1}), "holds something else");
   refuses_npz(zip({m}, {.size = 1}), "another size or place");
-  const auto locator = [](std::uint64_t at) { return made::little(0x07064b50, 4) + made::little(0, 4) + made::little(at, 8) + made::little(1, 4); };
-  for (std::uint64_t at : {std::uint64_t{0}, std::uint64_t{40}, std::uint64_t{1} << 40, ~std::uint64_t{0}, ~std::uint64_t{0} - 8}) {
+  const auto locator = [](std::uint64_t at) {
+    return made::little(0x07064b50, 4) + made::little(0, 4) + made::little(at, 8) + made::little(1, 4);
+  };
+  for (std::uint64_t at :
+       {std::uint64_t{0}, std::uint64_t{40}, std::uint64_t{1} << 40, ~std::uint64_t{0}, ~std::uint64_t{0} - 8}) {
     std::string s = sound;
     s.insert(s.size() - 22, locator(at));
     EXPECT_NE(error_of([&] { npz(s); }), "") << at;

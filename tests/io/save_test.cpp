@@ -80,16 +80,12 @@ struct Example {
   std::vector<std::uint8_t> u{0, 255, 1, 0, 1};
   std::vector<TensorToSave> tensors(bool bf16) const {
     const auto bytes = [](const auto& v) { return std::as_bytes(std::span(v)); };
-    std::vector<TensorToSave> t = {{"z", DType::U8, {5}, bytes(u)},
-                                   {"layers.0.weight", DType::F32, {2, 3}, bytes(f)},
-                                   {"b", DType::I8, {3, 1}, bytes(b)},
-                                   {"a/\"quoted\"\t\\ \xC3\xA9", DType::F64, {3}, bytes(d)},
-                                   {"half", DType::F16, {3}, bytes(h)},
-                                   {"long", DType::I64, {2}, bytes(l)},
-                                   {"", DType::I32, {2, 1, 2}, bytes(i)},
-                                   {"flags", DType::Bool, {2}, bytes(u).subspan(2, 2)},
-                                   {"empty", DType::I64, {0, 4}, {}},
-                                   {"scalar", DType::F32, {}, bytes(f).first(4)}};
+    std::vector<TensorToSave> t = {
+        {"z", DType::U8, {5}, bytes(u)},       {"layers.0.weight", DType::F32, {2, 3}, bytes(f)},
+        {"b", DType::I8, {3, 1}, bytes(b)},    {"a/\"quoted\"\t\\ \xC3\xA9", DType::F64, {3}, bytes(d)},
+        {"half", DType::F16, {3}, bytes(h)},   {"long", DType::I64, {2}, bytes(l)},
+        {"", DType::I32, {2, 1, 2}, bytes(i)}, {"flags", DType::Bool, {2}, bytes(u).subspan(2, 2)},
+        {"empty", DType::I64, {0, 4}, {}},     {"scalar", DType::F32, {}, bytes(f).first(4)}};
     if (bf16) t.push_back({"brain", DType::BF16, {3}, bytes(h)});
     return t;
   }
@@ -146,7 +142,8 @@ TEST(SaveSafetensors, IsReadBack) {
     EXPECT_EQ(have.shape, t.shape) << t.name;
     ASSERT_EQ(have.bytes.size(), t.bytes.size()) << t.name;
     EXPECT_TRUE(std::equal(t.bytes.begin(), t.bytes.end(), have.bytes.begin())) << t.name;
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(have.bytes.data()) % size_of(t.dtype), 0u) << t.name << " is not aligned";
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(have.bytes.data()) % size_of(t.dtype), 0u)
+        << t.name << " is not aligned";
   }
   EXPECT_EQ(files_in(dir), 1u);
 }
@@ -256,8 +253,15 @@ TEST(Save, PlacesThatCannotBeWritten) {
   std::filesystem::create_directory(dir / "folder");
   spit(dir / "file", "x");
   std::filesystem::create_symlink("nowhere", dir / "dangling");
-  const std::string places[] = {dir / "no/such/folder/x", dir / "folder", dir / "folder/", dir / "file/x",
-                                dir / "dangling", "/dev/full", "", "/proc/x", std::string("a\0b", 3),
+  const std::string places[] = {dir / "no/such/folder/x",
+                                dir / "folder",
+                                dir / "folder/",
+                                dir / "file/x",
+                                dir / "dangling",
+                                "/dev/full",
+                                "",
+                                "/proc/x",
+                                std::string("a\0b", 3),
                                 dir / std::string(300, 'n')};
   for (const std::string& path : places)
     for (Save save : kBoth) EXPECT_THROW(save(path, none), Error) << path;
@@ -456,7 +460,7 @@ TEST(Save, KilledAtAnyTime) {
       for (int i = first;; ++i) {
         const std::vector<float> values(kCount, static_cast<float>(i));
         const std::vector<TensorToSave> t = {{"a", DType::F32, {kCount}, std::as_bytes(std::span(values))},
-                                  {"b", DType::F32, {1}, std::as_bytes(std::span(values)).first(4)}};
+                                             {"b", DType::F32, {1}, std::as_bytes(std::span(values)).first(4)}};
         try {
           save(path, t);
         } catch (...) {

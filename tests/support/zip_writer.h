@@ -50,11 +50,16 @@ struct Member {
   std::string name, bytes;  // packed
   std::uint64_t method, packed, size, crc;
   std::uint64_t flags = 0;
-  std::string local_name;    // in its local header
-  std::int64_t moved = 0;    // how far from its place the directory says it is
+  std::string local_name;  // in its local header
+  std::int64_t moved = 0;  // how far from its place the directory says it is
   Member(std::string n, const std::string& content, bool deflate)
-      : name(std::move(n)), bytes(deflate ? deflated(content) : content), method(deflate ? 8 : 0), packed(bytes.size()),
-        size(content.size()), crc(made::crc(content)), local_name(name) {}
+      : name(std::move(n)),
+        bytes(deflate ? deflated(content) : content),
+        method(deflate ? 8 : 0),
+        packed(bytes.size()),
+        size(content.size()),
+        crc(made::crc(content)),
+        local_name(name) {}
 };
 
 // What the end of the directory says, beside the truth.
@@ -70,15 +75,15 @@ inline std::string zip(const std::vector<Member>& members, const ZipLies& lies =
                                little(m.packed, 4) + little(m.size, 4);
     s += little(0x04034b50, 4) + little(20, 2) + shared + little(m.local_name.size(), 2) + little(0, 2) + m.local_name +
          m.bytes;
-    central += little(0x02014b50, 4) + little(20, 2) + little(20, 2) + shared + little(m.name.size(), 2) + little(0, 10) +
-               little(0, 2) + little(at, 4) + m.name;
+    central += little(0x02014b50, 4) + little(20, 2) + little(20, 2) + shared + little(m.name.size(), 2) +
+               little(0, 10) + little(0, 2) + little(at, 4) + m.name;
   }
   const auto lie = [](std::size_t truth, std::int64_t by) {
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(truth) + by);
   };
   const std::string count = little(lie(members.size(), lies.members), 2), begin = little(lie(s.size(), lies.begin), 4);
-  s += central + little(0x06054b50, 4) + little(0, 4) + count + count + little(lie(central.size(), lies.size), 4) + begin +
-       little(0, 2);
+  s += central + little(0x06054b50, 4) + little(0, 4) + count + count + little(lie(central.size(), lies.size), 4) +
+       begin + little(0, 2);
   return s;
 }
 

@@ -2,10 +2,12 @@
 //
 // A file appears whole or not at all: it is written without a name in the same folder, forced to the disk and only then
 // renamed over the old one. Whatever fails on the way (a full disk, a folder that may not be written, a descriptor that
-// somebody closed) is an Error that leaves the old file as it was and nothing beside it; so does a kill, except that
-// within the two last calls, or on a file system without files that have no name, it leaves a ".lightcone-*.tmp" beside
-// it. Signals that interrupt a call do no harm: it is made again. A link is followed, and the file behind it replaced; a new file gets
-// the rights that the umask leaves, one that is replaced passes its own on.
+// somebody closed) is an Error that leaves the old file as it was and nothing beside it. So does a kill, but that it
+// may leave a ".lightcone-*.tmp" between the last two calls, and on a file system without files that have no name. A
+// call that a signal interrupts is made again.
+//
+// A link is followed, and the file behind it replaced. A new file gets the rights that the umask leaves, one that is
+// replaced passes its own on.
 #pragma once
 
 #include <cstddef>

@@ -28,7 +28,8 @@ std::string_view descr(const TensorToSave& t) {
     case DType::Bool: return "|b1";
     case DType::BF16: break;
   }
-  throw Error("save_npz", cat(in_quotes(t.name), " is bf16, which numpy does not have: save it as f32, or as safetensors"));
+  throw Error("save_npz",
+              cat(in_quotes(t.name), " is bf16, which numpy does not have: save it as f32, or as safetensors"));
 }
 
 // Little-endian numbers, one after another.
@@ -117,9 +118,11 @@ void check_names(std::span<const TensorToSave> tensors) {
   constexpr std::size_t kLongest = 60000;
   for (const TensorToSave& t : tensors) {
     for (std::size_t at = 0, n; at < t.name.size(); at += n)
-      if (n = utf8_length(t.name, at); n == 0) throw Error("save_npz", cat("the name ", in_quotes(t.name), " is not UTF-8"));
+      if (n = utf8_length(t.name, at); n == 0)
+        throw Error("save_npz", cat("the name ", in_quotes(t.name), " is not UTF-8"));
     if (t.name.find('\0') != t.name.npos || t.name.size() > kLongest)
-      throw Error("save_npz", cat("the name ", in_quotes(t.name), " holds a NUL or is longer than ", kLongest, " bytes"));
+      throw Error("save_npz",
+                  cat("the name ", in_quotes(t.name), " holds a NUL or is longer than ", kLongest, " bytes"));
   }
 }
 

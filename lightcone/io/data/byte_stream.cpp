@@ -52,8 +52,9 @@ void ByteStream::expect_room(std::uint64_t bytes, std::string_view what) const {
 void ByteStream::expect_end() {
   std::byte one;
   if (z_ ? some({&one, 1}) != 0 : !rest_.empty())
-    throw file_error("load", where_, z_ ? std::string("it unpacks to more bytes than it says")
-                                        : cat(rest_.size(), " bytes too many for what it says"));
+    throw file_error("load", where_,
+                     z_ ? std::string("it unpacks to more bytes than it says")
+                        : cat(rest_.size(), " bytes too many for what it says"));
   if (!rest_.empty()) throw file_error("load", where_, rest_.size(), " bytes follow the packed ones");
 }
 

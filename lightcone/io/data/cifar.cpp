@@ -24,7 +24,8 @@ Dataset read_records(std::span<const MappedFile* const> files, std::span<const L
   for (const MappedFile* file : files) {
     const std::size_t size = file->bytes().size();
     if (size % record != 0)
-      throw file_error("load", file->path(), "not a CIFAR batch, or a truncated one: ", size, " bytes are no records of ", record);
+      throw file_error("load", file->path(), "not a CIFAR batch, or a truncated one: ", size,
+                       " bytes are no records of ", record);
     budget.parsed(size);
     n += size / record;
   }

@@ -95,7 +95,8 @@ std::string_view CsvReader::quoted() {
     rest_.remove_prefix(1);
   }
   if (rest_.starts_with("\r\n")) rest_.remove_prefix(1);
-  if (!rest_.empty() && rest_[0] != o_.delimiter && rest_[0] != '\n') throw wrong("something follows the closing quote");
+  if (!rest_.empty() && rest_[0] != o_.delimiter && rest_[0] != '\n')
+    throw wrong("something follows the closing quote");
   return unquoted_;
 }
 

@@ -13,9 +13,9 @@ namespace lc {
 
 struct CsvOptions {
   char delimiter = ',';
-  bool header = true;                    // the first row holds names, not numbers
-  DType dtype = DType::F32;              // of the values
-  std::optional<double> missing = {};    // what an empty cell means; without it, it is an Error
+  bool header = true;                  // the first row holds names, not numbers
+  DType dtype = DType::F32;            // of the values
+  std::optional<double> missing = {};  // what an empty cell means; without it, it is an Error
 };
 
 struct Csv {

@@ -10,8 +10,8 @@ Dataset::Dataset(Arrays arrays) : arrays_(std::move(arrays)) {
   for (const auto& [name, a] : arrays_) {
     if (a.shape.empty()) throw Error("data set", cat(in_quotes(name), " is one number: it has no axis of samples"));
     if (a.rows() != array.rows())
-      throw Error("data set", cat(in_quotes(name), " has ", a.rows(), " samples, ", in_quotes(first), " has ",
-                                  array.rows()));
+      throw Error("data set",
+                  cat(in_quotes(name), " has ", a.rows(), " samples, ", in_quotes(first), " has ", array.rows()));
   }
   size_ = array.rows();
 }

@@ -25,8 +25,7 @@ DType dtype_for(const StoredElement& e) {
 }
 
 void turn_round(std::span<std::byte> bytes, std::size_t width) {
-  for (std::size_t at = 0; at < bytes.size(); at += width)
-    std::reverse(bytes.data() + at, bytes.data() + at + width);
+  for (std::size_t at = 0; at < bytes.size(); at += width) std::reverse(bytes.data() + at, bytes.data() + at + width);
 }
 
 // The whole numbers of 16 or 32 bits at `from`, as the wider ones at `to`.

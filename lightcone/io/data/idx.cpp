@@ -48,8 +48,7 @@ Array to_labels(const Array& stored, std::int64_t classes, const std::string& pa
   Array labels = Array::zeros(DType::I64, stored.shape);
   for (std::size_t i = 0; i < stored.bytes.size(); ++i) {
     const std::int64_t v = load_i64(stored.bytes.data(), stored.dtype, i);
-    if (v >= classes)
-      throw file_error("load", path, "label ", i, " is ", v, ", and there are ", classes, " classes");
+    if (v >= classes) throw file_error("load", path, "label ", i, " is ", v, ", and there are ", classes, " classes");
     store_i64(labels.bytes.data(), DType::I64, i, v);
   }
   return labels;

@@ -22,7 +22,8 @@ class BatchMaker {
   }
   void check(LoaderPosition p) const {
     if (p.epoch < 0 || p.batch < 0 || p.batch >= batches())
-      throw Error("data loader", cat("there is no batch ", p.batch, " of epoch ", p.epoch, ": an epoch has ", batches()));
+      throw Error("data loader",
+                  cat("there is no batch ", p.batch, " of epoch ", p.epoch, ": an epoch has ", batches()));
   }
   LoaderPosition after(LoaderPosition p) const {
     return p.batch + 1 < batches() ? LoaderPosition{p.epoch, p.batch + 1} : LoaderPosition{p.epoch + 1, 0};

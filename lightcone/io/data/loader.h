@@ -47,8 +47,8 @@ struct LoaderPosition {
 
 struct Batch {
   LoaderPosition position;
-  std::vector<std::int64_t> samples;  // their numbers in the data set
-  Arrays arrays;                      // [batch_size, ...] each
+  std::vector<std::int64_t> samples;             // their numbers in the data set
+  Arrays arrays;                                 // [batch_size, ...] each
   const Array& at(std::string_view name) const;  // Error when it is not there
 };
 

@@ -1,7 +1,6 @@
 // NumPy's .npy: magic, version, the length of the header, a header that is a literal of Python, the values.
 // {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
-#include "lightcone/io/data/npy.h"
-
+// And .npz: a zip archive of such files.
 #include <charconv>
 #include <cstring>
 #include <optional>
@@ -9,6 +8,7 @@
 #include "lightcone/io/data/elements.h"
 #include "lightcone/io/data/opened.h"
 #include "lightcone/io/data/readers.h"
+#include "lightcone/io/data/zip.h"
 #include "lightcone/io/printable.h"
 
 namespace lc {
@@ -20,6 +20,7 @@ using Kind = StoredElement::Kind;
 
 constexpr std::size_t kMostHeader = 64u << 10;  // numpy itself takes 10,000 bytes
 constexpr std::size_t kMostAxes = 64;           // numpy 2's limit
+constexpr std::string_view kSuffix = ".npy";    // of an archive's members
 
 struct Header {
   StoredElement element;
@@ -109,7 +110,8 @@ class HeaderParser {
   }
   // Records have a list of fields instead of a string.
   std::string_view type() {
-    if (at('[') || at('(')) throw file_error("load", where_, "records of several fields are not read: save one array each");
+    if (at('[') || at('('))
+      throw file_error("load", where_, "records of several fields are not read: save one array each");
     return string();
   }
   bool boolean() {
@@ -145,33 +147,61 @@ class HeaderParser {
   const std::string& where_;
 };
 
-}  // namespace
-
-Array io::read_npy_stream(ByteStream& from, Budget& budget) {
+Array read_npy_stream(ByteStream& from, Budget& budget) {
   std::byte magic[8], digits[4] = {};
   from.read(magic);
-  if (std::memcmp(magic, "\x93NUMPY", 6) != 0) throw file_error("load", from.where(), "not a .npy file: its first bytes differ");
+  if (std::memcmp(magic, "\x93NUMPY", 6) != 0)
+    throw file_error("load", from.where(), "not a .npy file: its first bytes differ");
   const int version = static_cast<int>(magic[6]);
   if (version < 1 || version > 3 || magic[7] != std::byte{0})
-    throw file_error("load", from.where(), "a .npy of version ", version, ".", static_cast<int>(magic[7]), ", which is unknown");
+    throw file_error("load", from.where(), "a .npy of version ", version, ".", static_cast<int>(magic[7]),
+                     ", which is unknown");
   from.read(std::span(digits).first(version == 1 ? 2 : 4));
   std::size_t length = 0;
   for (int i = 4; i-- > 0;) length = length << 8 | static_cast<std::size_t>(digits[i]);
-  if (length > kMostHeader) throw file_error("load", from.where(), "a header of ", length, " bytes, longer than any array's");
+  if (length > kMostHeader)
+    throw file_error("load", from.where(), "a header of ", length, " bytes, longer than any array's");
   from.expect_room(length, "its header");
   budget.take(length);
   std::string text(length, 0);
   from.read(std::as_writable_bytes(std::span(text)));
   Header h = HeaderParser(text, from.where()).parse();
-  return read_elements(from, h.element, std::move(h.shape), h.first_axis_fastest, budget);
+  return io::read_elements(from, h.element, std::move(h.shape), h.first_axis_fastest, budget);
 }
+
+// One member of an archive.
+Array read_member(const io::ZipMember& m, const std::string& where, Budget& budget) {
+  ByteStream stream(m.bytes, m.deflated ? ByteStream::Packing::Deflate : ByteStream::Packing::None, where);
+  Array a = read_npy_stream(stream, budget);
+  if (stream.done() != m.size)
+    throw file_error("load", where, "it has ", stream.done(), " bytes, and the archive says ", m.size);
+  if (stream.crc() != m.crc) throw file_error("load", where, "damaged: its checksum is wrong");
+  return a;
+}
+
+}  // namespace
 
 Array read_npy(const MappedFile& file, const ReadOptions& o) {
   Budget budget = io::budget_for(file, o);
   ByteStream stream(file.bytes(), ByteStream::Packing::None, file.path());
-  return io::read_npy_stream(stream, budget);
+  return read_npy_stream(stream, budget);
 }
 
 Array read_npy(const std::string& path, const ReadOptions& o) { return read_npy(*io::opened(path, o), o); }
+
+Arrays read_npz(const MappedFile& file, const ReadOptions& o) {
+  Budget budget = io::budget_for(file, o);
+  Arrays arrays;
+  for (const io::ZipMember& m : io::read_zip(file, budget)) {
+    const std::string where = cat(file.path(), ", member ", in_quotes(m.name));
+    if (!m.name.ends_with(kSuffix)) throw file_error("load", where, "its name does not end with .npy");
+    budget.take(sizeof(Arrays::value_type) + 64 + m.name.size());
+    Array a = read_member(m, where, budget);
+    arrays.emplace(m.name.substr(0, m.name.size() - kSuffix.size()), std::move(a));
+  }
+  return arrays;
+}
+
+Arrays read_npz(const std::string& path, const ReadOptions& o) { return read_npz(*io::opened(path, o), o); }
 
 }  // namespace lc

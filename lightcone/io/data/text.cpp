@@ -80,7 +80,8 @@ std::string CharVocabulary::decode(std::span<const std::int64_t> ids) const {
 
 Dataset next_token_samples(std::span<const std::int64_t> tokens, std::int64_t length, std::int64_t stride) {
   const auto n = static_cast<std::int64_t>(tokens.size());
-  if (length < 1 || stride < 1) throw Error("next_token_samples", cat("length ", length, ", stride ", stride, ": both must be 1 or more"));
+  if (length < 1 || stride < 1)
+    throw Error("next_token_samples", cat("length ", length, ", stride ", stride, ": both must be 1 or more"));
   if (n <= length)
     throw Error("next_token_samples", cat(n, " tokens hold no sample of ", length, " and the token that follows"));
   const std::int64_t samples = (n - 1 - length) / stride + 1;

@@ -23,7 +23,8 @@ void need_image(const std::vector<std::int64_t>& shape, const char* transform) {
   need(shape.size() >= 2, transform, cat("a sample of ", shape.size(), " axes, an image has two or more"));
 }
 
-// What comes out of a transform; Error when it does not fit what goes in. ----------------------------------------------
+// What comes out of a transform; Error when it does not fit what goes in.
+// ----------------------------------------------
 
 using Shape = std::vector<std::int64_t>;
 struct Kind {
@@ -72,7 +73,8 @@ Kind after(const EachSample& t, Kind in) {
   return in;
 }
 
-// One sample through one transform. -------------------------------------------------------------------------------------
+// One sample through one transform.
+// -------------------------------------------------------------------------------------
 
 struct Work {
   DType dtype;         // of what goes in
@@ -90,8 +92,7 @@ void apply(const ToFloat& t, Work& w) {
     for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<float>(w.from[i]) / t.divisor;
     return;
   }
-  for (std::size_t i = 0; i < n; ++i)
-    to[i] = static_cast<float>(load_f64(w.from, w.dtype, i)) / t.divisor;
+  for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<float>(load_f64(w.from, w.dtype, i)) / t.divisor;
 }
 
 void apply(const ChannelsFirst&, Work& w) {
@@ -121,7 +122,8 @@ void apply(const RandomCrop& t, Work& w) {
   };
   const std::int64_t top = place(height, t.height), left = place(width, t.width);
   // The columns of the picture that are seen.
-  const std::int64_t first = std::clamp<std::int64_t>(left, 0, width), end = std::clamp<std::int64_t>(left + t.width, 0, width);
+  const std::int64_t first = std::clamp<std::int64_t>(left, 0, width),
+                     end = std::clamp<std::int64_t>(left + t.width, 0, width);
   const std::size_t each = size_of(w.dtype);
   if (w.bytes) std::memset(w.to, 0, w.bytes);
   for (std::size_t k = 0; k < p.count; ++k)

@@ -64,7 +64,8 @@ Directory find_directory(const Places& p) {
     const std::uint64_t at = p.u64(end - kLocator + 8);
     if (p.u32(at) != kEnd64Mark || p.part(at, kEnd64).size() + at != end - kLocator || p.u64(at + 4) != kEnd64 - 12)
       p.wrong("its directory of 64 bits is not where it is said to be");
-    if (p.u32(at + 16) != 0 || p.u32(at + 20) != 0 || p.u64(at + 24) != p.u64(at + 32)) p.wrong("it spans several disks");
+    if (p.u32(at + 16) != 0 || p.u32(at + 20) != 0 || p.u64(at + 24) != p.u64(at + 32))
+      p.wrong("it spans several disks");
     d = {p.u64(at + 32), p.u64(at + 48), p.u64(at + 40)};
     before = at;
   }
@@ -135,7 +136,8 @@ std::vector<ZipMember> read_zip(const MappedFile& file, Budget& budget) {
     if (members[i].name == members[i - 1].name) p.wrong(cat("two members are called ", in_quotes(members[i].name)));
   std::sort(members.begin(), members.end(), [](const ZipMember& a, const ZipMember& b) { return a.begin < b.begin; });
   for (std::size_t i = 1; i < members.size(); ++i)
-    if (members[i].begin < members[i - 1].end) p.wrong(cat("the member ", in_quotes(members[i].name), " overlaps another"));
+    if (members[i].begin < members[i - 1].end)
+      p.wrong(cat("the member ", in_quotes(members[i].name), " overlaps another"));
   return members;
 }
 

@@ -1,4 +1,5 @@
-// The members of a zip archive (PKWARE's APPNOTE 6.3), as its central directory lists them and its local headers confirm.
+// The members of a zip archive (PKWARE's APPNOTE 6.3), as its central directory lists them and its local headers
+// confirm.
 #pragma once
 
 #include <cstdint>
