@@ -19,6 +19,7 @@ namespace lc {
 struct TrainerOptions {
   std::int64_t seed = 0;         // of the first values of the parameters
   std::string loss = "loss";     // the output that step() gives
+  bool checked = false;          // look at every value: slow, but a NaN is named where it came from
   CompileOptions compile = {};
 };
 
@@ -30,8 +31,7 @@ class Trainer {
   Context& context() { return context_; }
   Program& program() { return program_; }
   std::int64_t steps() const { return steps_; }
-  // One run: forward, backward, update. Gives the loss from before the update. Error where it is not a finite number; it names
-  // the operation that gave the first NaN, and the next step goes on from there.
+  // One run: forward, backward, update. Gives the loss from before the update. Error where it is not a finite number.
   float step();
 
   // The values of the model's parameters and buffers now, by name; another program of the model loads them to evaluate.
@@ -56,6 +56,7 @@ class Trainer {
   void write(const std::string& path, const std::vector<Stored>& what, std::map<std::string, std::string> metadata) const;
   std::map<std::string, std::string> read(const std::string& path, const std::vector<Stored>& what);
   std::string loss_;
+  bool checked_;
   std::int64_t steps_ = 0;
   Program program_;
   Context context_;

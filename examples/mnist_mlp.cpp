@@ -1,0 +1,94 @@
+// A multilayer perceptron on MNIST:  mnist_mlp FOLDER [EPOCHS [STEPS]]
+// FOLDER holds the four IDX files, plain or compressed. Ten epochs take it beyond 98 % of the test pictures.
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <string>
+
+#include "lightcone/io/data/loader.h"
+#include "lightcone/io/data/readers.h"
+#include "lightcone/lightcone.h"
+#include "lightcone/nn/layers.h"
+#include "lightcone/optim/schedule.h"
+#include "lightcone/train/trainer.h"
+#include "lightcone/train/trace.h"
+
+using namespace lc;
+
+constexpr int kBatch = 100;
+using Mlp = nn::Sequential<nn::Flatten, nn::Linear<784, 512>, nn::ReLU, nn::Dropout,  //
+                           nn::Linear<512, 512>, nn::ReLU, nn::Dropout,               //
+                           nn::Linear<512, 10>>;
+
+std::shared_ptr<const Dataset> mnist(const std::string& folder, const std::string& part) {
+  const auto file = [&](const std::string& name) {
+    const std::string path = folder + "/" + part + name;
+    return std::filesystem::exists(path) ? path : path + ".gz";
+  };
+  return std::make_shared<const Dataset>(read_mnist(file("-images-idx3-ubyte"), file("-labels-idx1-ubyte"), 10,
+                                                    {.memory = std::size_t{1} << 30}));
+}
+
+void show(Context& c, const Batch& b) {
+  c.set_bytes("x", b.at("image").bytes.data(), b.at("image").bytes.size());
+  c.set_bytes("y", b.at("label").bytes.data(), b.at("label").bytes.size());
+}
+
+int run(const std::string& folder, int epochs, std::int64_t steps) {
+  Graph g;
+  nn::Model<Mlp> mlp(g);
+  const auto x = typed::input<float, kBatch, 28, 28>(g, "x");
+  const auto y = typed::input<std::int64_t, kBatch>(g, "y");
+  auto loss = trace(mlp, [](auto& mlp, auto x, auto y) { return cross_entropy(mlp(x), y); }, x, y);
+  loss.loss().retrieve("loss");
+  const Tensor done = optim::counter(g);
+  update(mlp, optim::AdamW{}, backward(std::move(loss)),
+         {.lr = optim::cosine_annealing(1e-3, 600 * epochs)(done), .step = done});
+  Trainer trainer(mlp, generic() | cpu(), {.seed = 1});
+
+  Graph test;
+  nn::Model<Mlp> tested(test);
+  const auto tx = typed::input<float, kBatch, 28, 28>(test, "x");
+  const auto ty = typed::input<std::int64_t, kBatch>(test, "y");
+  sum(to(eq(argmax(tested(tx), 1), ty), DType::I64)).retrieve("right");
+  Program evaluate = compile(test, generic() | cpu());
+  Context evaluation(evaluate);
+
+  const std::map<std::string, std::vector<Transform>> transforms{{"image", {ToFloat{}}}};
+  DataLoader train(mnist(folder, "train"), {.batch_size = kBatch, .shuffle = true, .seed = 1, .transforms = transforms});
+  const auto tests = mnist(folder, "t10k");
+  float first = 0, last = 0;
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    double total = 0;
+    const std::int64_t count = std::min(steps, train.batches());
+    for (std::int64_t k = 0; k < count; ++k) {
+      show(trainer.context(), train.next());
+      last = trainer.step();
+      if (trainer.steps() == 1) first = last;
+      total += last;
+    }
+    trainer.copy_to(evaluation);
+    DataLoader batches(tests, {.batch_size = kBatch, .transforms = transforms});
+    std::int64_t right = 0;
+    for (std::int64_t k = 0; k < batches.batches(); ++k) {
+      show(evaluation, batches.next());
+      right += evaluation.run().get_i64("right")[0];
+    }
+    std::cout << "epoch " << epoch + 1 << ": loss " << total / static_cast<double>(count) << ", accuracy "
+              << 100.0 * static_cast<double>(right) / static_cast<double>(tests->size()) << " %" << std::endl;
+  }
+  return last < first ? 0 : 1;
+}
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::cout << "mnist_mlp FOLDER [EPOCHS [STEPS]]: trains on MNIST's IDX files\n";
+    return 0;
+  }
+  try {
+    return run(argv[1], argc > 2 ? std::atoi(argv[2]) : 10, argc > 3 ? std::atoll(argv[3]) : 1 << 30);
+  } catch (const Error& e) {
+    std::cerr << e.what() << '\n';
+    return 1;
+  }
+}
