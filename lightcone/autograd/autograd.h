@@ -7,7 +7,7 @@
 // Each operation has one rule (rules.cpp; Composite::vjp for a composite, whose definition is differentiated where there
 // is none), each move of a view one transpose (views.cpp). Where a function has no derivative its subgradient is
 // PyTorch's: relu is flat at 0, maximum and amax share evenly among equals, max(x, axis), sort and topk give it to the
-// element they chose, clamp passes it at the ends.
+// element they chose, clamp is flat at its ends, too.
 #pragma once
 
 #include <string>

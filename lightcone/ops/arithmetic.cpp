@@ -130,8 +130,11 @@ Tensor floor_divide(Operand a, Operand b) {
   const Tensor d = prim::where(overshot(r, p.b), add(towards_zero, -1), towards_zero), f = floor(d);
   const Tensor whole = prim::where(prim::less_than(full_like(d, 0.5), prim::add(d, neg(f))), add(f, 1), f);
   const Tensor zero = full_like(p.b, 0);
-  return prim::where(prim::equal(p.b, zero), ratio,
-                     prim::where(prim::equal(whole, zero), prim::mul(zero, ratio), whole));
+  const Tensor y = prim::where(prim::equal(p.b, zero), ratio,
+                               prim::where(prim::equal(whole, zero), prim::mul(zero, ratio), whole));
+  return with_vjp(y, {p.a, p.b}, [](const VjpCall& c) -> std::vector<Tensor> {  // it is made of steps
+    return {full_like(c.in[0], 0), full_like(c.in[1], 0)};
+  });
 }
 Tensor operator-(Operand a) {
   LC_SCOPE("neg");
@@ -198,9 +201,9 @@ Tensor clamp(Operand a, double low, double high) {
   if (low != -kInf) t = prim::maximum(t, full_like(t, low));
   if (high != kInf) t = prim::minimum(t, full_like(t, high));
   return with_vjp(t, {x}, [low, high](const VjpCall& c) -> std::vector<Tensor> {
-    const Tensor outside = prim::add(prim::less_than(c.x(), full_like(c.x(), low)),
-                                     prim::less_than(full_like(c.x(), high), c.x()));
-    return {prim::where(outside, full_like(c.g(), 0), c.g())};
+    const Tensor inside = prim::mul(prim::less_than(full_like(c.x(), low), c.x()),
+                                    prim::less_than(c.x(), full_like(c.x(), high)));
+    return {prim::where(inside, c.g(), full_like(c.g(), 0))};
   });
 }
 
@@ -260,7 +263,7 @@ Tensor xlogy(Operand a, Operand b) {
   return with_vjp(y, {u, v}, [](const VjpCall& c) -> std::vector<Tensor> {
     const Tensor &u = c.in[0], &v = c.in[1], zero = full_like(u, 0);
     const Tensor flat = logical_and(prim::equal(u, zero), logical_not(prim::less_than(zero, v)));
-    return {prim::where(flat, zero, prim::mul(c.g(), log(v))), prim::mul(c.g(), prim::div(u, v))};
+    return {prim::where(flat, zero, xlogy(c.g(), v)), prim::mul(c.g(), prim::div(u, v))};
   });
 }
 Tensor lerp(Operand a, Operand b, double weight) {

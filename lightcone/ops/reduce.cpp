@@ -181,6 +181,13 @@ Tensor argmax(Operand a, int axis, bool keepdim) {
   const Tensor best = reduce(Op::MaxReduce, prim::where(hit, from_end, full_like(from_end, 0)), {axis}, keepdim);
   return prim::add(number(best, n), neg(best));
 }
+Tensor detail::with_vjp_of_first(const Tensor& y, const Tensor& x, int axis) {
+  return with_vjp(y, {x}, [axis](const VjpCall& c) -> std::vector<Tensor> {
+    const Tensor first = argmax(c.x(), axis, true).expand(c.x().shape());
+    const Tensor place = c.x().graph().index(c.x().shape(), Dim::index(axis, c.x().extent(axis)));
+    return {prim::where(prim::equal(place, first), spread(c.g(), {axis}, c.x().shape()), full_like(c.x(), 0))};
+  });
+}
 Tensor argmax(Operand a) {
   LC_SCOPE("argmax");
   return argmax(a->reshape({product(a->shape())}), 0);
@@ -198,12 +205,16 @@ Tensor argmin(Operand a, int axis, bool keepdim) {
 Extreme max(Operand a, int axis, bool keepdim) {
   LC_SCOPE("max");
   axis = wrap_axis(axis, a->rank(), a->shape(), "max");
-  return {amax(a, {axis}, keepdim), argmax(a, axis, keepdim)};
+  // in a node of its own, because the derivative of amax is another one
+  const Tensor values = prim::contiguous(amax(a, {axis}, keepdim));
+  return {with_vjp_of_first(values, a, axis), argmax(a, axis, keepdim)};
 }
 Extreme min(Operand a, int axis, bool keepdim) {
   LC_SCOPE("min");
   axis = wrap_axis(axis, a->rank(), a->shape(), "min");
-  return {amin(a, {axis}, keepdim), argmin(a, axis, keepdim)};
+  if (!is_float(a->dtype())) return {amin(a, {axis}, keepdim), argmin(a, axis, keepdim)};
+  const Extreme most = max(neg(a), axis, keepdim);
+  return {neg(most.values), most.indices};
 }
 Tensor any(Operand a, Axes axes, bool keepdim) {
   LC_SCOPE("any");

@@ -1,10 +1,12 @@
-// Composites: the built-in ones that move elements (gather, scatter, sort, block formats), and definitions.
+// Composites: the built-in ones that move elements (gather, scatter, sort, block formats) or count them
+// (random words), and definitions.
 #include <algorithm>
 #include <array>
 #include <map>
 #include <numeric>
 
 #include "lightcone/core/quant.h"
+#include "lightcone/core/random_bits.h"
 #include "lightcone/reference/internal.h"
 #include "lightcone/reference/rule.h"
 
@@ -160,6 +162,18 @@ Value dequantize(const Node& n, const Value& in, const Ints& shape) {
   return out;
 }
 
+Value random_bits(const Node& n, const Value& step, const Ints& shape) {
+  Value out = make_value(DType::I32, shape);
+  const Philox::Key key = Philox::key(n.attributes.integer("seed"), n.attributes.integer("stream"));
+  Philox::Block block{};
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    if (k % 4 == 0) block = Philox::words(Philox::counter(k / 4, step.i[0]), key);
+    out.i[k] = static_cast<std::int32_t>(block[k % 4]);
+  }
+  if (!exact(shift_at(step, 0))) out.shift.assign(out.size(), kUnknown);
+  return out;
+}
+
 // The definition, evaluated with the operands' samples: what it rounds is found as everywhere.
 std::vector<Value> defined(const Node& n, Operands in, const Bindings& env, const Way& way) {
   Graph g;
@@ -209,6 +223,7 @@ const ReferenceRule* reference_rule(const Composite& c) {
       {builtin::slice_scatter().get(), rule([](const Evaluation& e) { return slice_scatter(e.node, e.in, e.sizes); })},
       {builtin::argsort().get(), rule([](const Evaluation& e) { return argsort(e.node, *e.in[0]); })},
       {builtin::dequantize().get(), rule([](const Evaluation& e) { return dequantize(e.node, *e.in[0], e.shape); })},
+      {builtin::random_bits().get(), rule([](const Evaluation& e) { return random_bits(e.node, *e.in[0], e.shape); })},
   };
   const auto it = rules.find(&c);
   return it == rules.end() ? nullptr : it->second.get();

@@ -93,9 +93,7 @@ TEST(Views, EachMoveHasItsTranspose) {
 }
 
 TEST(Views, WindowsOfASizeThatIsNotKnown) {
-  Case c;
   const Dim k = Dim::symbol("k", 1, 9);
-  const Tensor y = square(c.in("x", {9, 2}).unfold(0, k, 2, 1));
   for (const std::int64_t size : {1, 2, 3, 8}) {
     Case d;
     const Tensor z = square(d.in("x", {9, 2}).unfold(0, k, 2, 1));

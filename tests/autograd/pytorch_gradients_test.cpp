@@ -21,8 +21,10 @@ Tensor cotangent(const Tensor& t) {
 
 // Where the gradient is not PyTorch's, and why.
 std::string reason_to_differ(const std::string& name) {
-  if (name.starts_with("max_pool") || name.starts_with("adaptive_max_pool"))
-    return "equals share; PyTorch takes the first of them";
+  if (name.starts_with("hardsigmoid")) return "PyTorch's 1/6 is an f32";
+  if (name == "fmod odd" || name == "remainder odd") return "by zero: NaN, as the remainder itself";
+  if (name == "pow number -0.5") return "at -0, where it is a reciprocal root";
+  if (name.starts_with("acosh") || name == "logit") return "outside of its domain";
   return {};
 }
 
@@ -30,6 +32,7 @@ struct Batch {
   Graph g;
   std::map<std::string, Value> inputs;
   std::vector<const Golden*> cases;
+  int differ = 0;  // as expected
 
   void add(const Golden& c) {
     std::set<std::string> used;
@@ -69,9 +72,13 @@ struct Batch {
     for (const Golden* c : cases)
       for (std::size_t k = 0; k < c->out.size(); ++k) {
         const std::string name = cat(c->name, " d", k);
-        if (!reason_to_differ(c->name).empty()) continue;
-        EXPECT_EQ(difference(c->out[k], reference.at(name)), "") << "reference: " << name;
-        EXPECT_EQ(difference(c->out[k], compiled.at(name)), "") << "compiled: " << name;
+        const std::string one = difference(c->out[k], reference.at(name)), two = difference(c->out[k], compiled.at(name));
+        if (reason_to_differ(c->name).empty()) {
+          EXPECT_EQ(one, "") << "reference: " << name;
+          EXPECT_EQ(two, "") << "compiled: " << name;
+        } else {
+          differ += one != "" && two != "";
+        }
       }
   }
 };
@@ -79,6 +86,7 @@ struct Batch {
 TEST(Gradients, ArePyTorchs) {
   const std::vector<Golden> all = goldens("gradients.txt");
   EXPECT_GE(all.size(), 400u);
+  int differ = 0;
   for (std::size_t at = 0; at < all.size();) {
     Batch b;
     for (const std::size_t end = std::min(all.size(), at + 40); at < end; ++at) {
@@ -89,7 +97,9 @@ TEST(Gradients, ArePyTorchs) {
       }
     }
     b.check();
+    differ += b.differ;
   }
+  EXPECT_EQ(differ, 8) << "results that differ, each for a reason above";
 }
 
 }  // namespace

@@ -1,0 +1,3 @@
+#define LANES 2
+#define TABLE kRandomGeneric
+#include "lightcone/backends/cpu/kernels/random.inl.h"

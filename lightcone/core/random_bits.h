@@ -1,0 +1,67 @@
+// Random words that are a function of counters: Philox 4x32-10, and the composite that puts them into a graph.
+//
+// J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011: ten
+// rounds of multiplications and exclusive ors turn a counter of 128 bits and a key of 64 into four words of 32 bits.
+// Nothing is carried from one block to the next, so every device and every thread finds the same words by itself.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "lightcone/core/composite.h"
+
+namespace lc {
+
+struct Philox {
+  using Block = std::array<std::uint32_t, 4>;
+  using Key = std::array<std::uint32_t, 2>;
+  static constexpr int kRounds = 10;
+  static constexpr std::uint32_t kMultiplier[2] = {0xD2511F53u, 0xCD9E8D57u};  // of words 0 and 2 of the counter
+  static constexpr std::uint32_t kWeyl[2] = {0x9E3779B9u, 0xBB67AE85u};        // added to the key after each round
+
+  static constexpr Block words(Block c, Key k) {
+    for (int round = 0; round < kRounds; ++round) {
+      const std::uint64_t p = std::uint64_t{kMultiplier[0]} * c[0], q = std::uint64_t{kMultiplier[1]} * c[2];
+      c = {static_cast<std::uint32_t>(q >> 32) ^ c[1] ^ k[0], static_cast<std::uint32_t>(q),
+           static_cast<std::uint32_t>(p >> 32) ^ c[3] ^ k[1], static_cast<std::uint32_t>(p)};
+      k = {k[0] + kWeyl[0], k[1] + kWeyl[1]};
+    }
+    return c;
+  }
+  // The counter of a block of a step.
+  static constexpr Block counter(std::uint64_t block, std::int64_t step) {
+    const auto s = static_cast<std::uint64_t>(step);
+    return {static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), static_cast<std::uint32_t>(s),
+            static_cast<std::uint32_t>(s >> 32)};
+  }
+  // The key of a stream. For one seed all streams have different keys, for one stream all seeds have: what mixes
+  // them (the finaliser of splitmix64, twice) can be undone.
+  static constexpr Key key(std::int64_t seed, std::int64_t stream) {
+    const auto mix = [](std::uint64_t z) {
+      z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+      z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+      return z ^ (z >> 31);
+    };
+    const std::uint64_t from_seed = mix(static_cast<std::uint64_t>(seed) + 0x9E3779B97F4A7C15u);
+    const std::uint64_t k = mix(from_seed + static_cast<std::uint64_t>(stream));
+    return {static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(k >> 32)};
+  }
+};
+
+// The stream of a name: FNV-1a, and negative, so that it is never one of the streams 0, 1, 2, ...
+constexpr std::int64_t random_stream(std::string_view name) {
+  std::uint64_t h = 0xCBF29CE484222325u;
+  for (const char c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
+  return static_cast<std::int64_t>(h | std::uint64_t{1} << 63);
+}
+
+namespace builtin {
+// A step, i64 [], and the attributes "seed", "stream" (whole numbers) and the extents of a shape, in order, give i32 of
+// that shape: element e in row-major order is word e % 4 of the block whose counter is, from the lowest word on,
+//   (e / 4) mod 2^32,   e / 4 / 2^32,   step mod 2^32,   step / 2^32
+// under the key of seed and stream. The words are raw: all 2^32 patterns, as signed numbers.
+const CompositeRef& random_bits();
+}  // namespace builtin
+
+}  // namespace lc
