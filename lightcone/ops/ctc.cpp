@@ -8,7 +8,8 @@ namespace {
 
 constexpr const char* kOp = "ctc_loss";
 
-// log(exp(a) + exp(b) + exp(c)), which may be -inf: the derivative is 0 there, where the nodes' own is 0 times infinity.
+// log(exp(a) + exp(b) + exp(c)), which may be -inf: the derivative is 0 there, where the nodes' own is 0 times
+// infinity.
 Tensor log_sum(const Tensor& a, const Tensor& b, const Tensor& c) {
   const Tensor top = prim::maximum(prim::maximum(a, b), c);
   const Tensor m = prim::where(prim::equal(top, full_like(top, -kInf)), zeros_like(top), top);
@@ -54,11 +55,11 @@ Tensor losses_of(const Tensor& log_probs, const Tensor& targets, const Tensor& t
   const std::int64_t steps = *log_probs.extent(0).constant();
   const Tensor said = with_blanks(targets, blank);
   const Dim length = said.extent(1);
-  const Tensor place = g.index({n, length}, Dim::index(1, length)), minus_inf = full(g, {n, length}, -kInf,
-                                                                                       log_probs.dtype());
+  const Tensor place = g.index({n, length}, Dim::index(1, length)),
+               minus_inf = full(g, {n, length}, -kInf, log_probs.dtype());
   // a label that does not exist is never said
-  const Tensor exists = logical_and(prim::less_than(full_like(said, -1), said),
-                                    prim::less_than(said, g.index(said.shape(), classes)));
+  const Tensor exists =
+      logical_and(prim::less_than(full_like(said, -1), said), prim::less_than(said, g.index(said.shape(), classes)));
   const Tensor emitted = prim::gather(log_probs, said.unsqueeze(0).expand({steps, n, length}), 2);
   // over a blank that two different labels do not need between them
   const Tensor skips = logical_not(logical_or(prim::equal(said, full_like(said, static_cast<double>(blank))),

@@ -47,8 +47,7 @@ Tensor spread(const Tensor& option, const Tensor& t, const char* op, const char*
 }
 
 Tensor times_logarithm(const Tensor& p, const Tensor& x) {
-  const Tensor nothing =
-      logical_and(prim::equal(p, zeros_like(p)), prim::equal(x, full_like(x, -kInf)));
+  const Tensor nothing = logical_and(prim::equal(p, zeros_like(p)), prim::equal(x, full_like(x, -kInf)));
   return prim::mul(p, prim::where(nothing, zeros_like(x), x));
 }
 

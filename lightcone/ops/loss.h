@@ -1,8 +1,8 @@
 // The losses of torch.nn.functional, written in the twelve: names, meanings, defaults and the order of options are
 // PyTorch's. A loss of halves (f16, bf16) is computed in f32, its sum or mean included, and rounded once.
 //
-// What is compared must be floating and have one shape: PyTorch broadcasts some of these with a warning that the result is
-// likely wrong ([N] against [N, 1] is [N, N]); here that is an Error. What depends on data never throws: a class
+// What is compared must be floating and have one shape: PyTorch broadcasts some of these with a warning that the result
+// is likely wrong ([N] against [N, 1] is [N, N]); here that is an Error. What depends on data never throws: a class
 // that does not exist makes its loss NaN, a probability outside of [0, 1] makes its logarithm NaN.
 //
 // Every function throws an lc::Error when shapes or element types do not fit or an option makes no sense.
@@ -32,16 +32,15 @@ Tensor smooth_l1_loss(Operand input, Operand target, Reduction reduction = Reduc
 
 // ---- of classes --------------------------------------------------------------------------------
 struct CrossEntropyOptions {
-  Tensor weight = {};               // of each class, floating [C]
+  Tensor weight = {};                // of each class, floating [C]
   std::int64_t ignore_index = -100;  // targets of this class count neither in the sum nor in the mean
   Reduction reduction = Reduction::Mean;
   double label_smoothing = 0;  // in [0, 1]: this part of the target is spread evenly over the classes
 };
 // Logits [C], [N, C] or [N, C, d1, ...]. Targets are either classes, integers of the same shape without C, or
-// probabilities, floating of the same shape. The mean of classes is weighted: divided by the sum of their weights; that of
-// probabilities is divided by the number of targets. Computed as log(sum(exp(x - max x))) - (x[class] - max x), which
-// neither overflows nor loses small losses.
-// A probability of 0 times a logarithm of -inf is 0 (PyTorch: NaN).
+// probabilities, floating of the same shape. The mean of classes is weighted: divided by the sum of their weights; that
+// of probabilities is divided by the number of targets. Computed as log(sum(exp(x - max x))) - (x[class] - max x),
+// which neither overflows nor loses small losses. A probability of 0 times a logarithm of -inf is 0 (PyTorch: NaN).
 Tensor cross_entropy(Operand input, Operand target, const CrossEntropyOptions& o = {});
 struct NllOptions {
   Tensor weight = {};
@@ -115,10 +114,11 @@ struct CtcOptions {
   Reduction reduction = Reduction::Mean;  // Mean: of the losses divided by the target's length, or by 1 if that is 0
   bool zero_infinity = false;             // a target that cannot be said in the time there is costs 0, not infinity
 };
-// Connectionist temporal classification (Graves, Fernandez, Gomez and Schmidhuber 2006; the forward recursion of section
-// 4.1, in logarithms). log_probs [T, N, C] (or [T, C]), T a number; targets [N, S] (or [S]), integers, padded with anything
-// behind their length; input_lengths and target_lengths [N] (or []), integers at most T and S. Result [N] (or []) before
-// the reduction. The derivative is that of the formula; PyTorch's own is the same behind log_softmax alone.
+// Connectionist temporal classification (Graves, Fernandez, Gomez and Schmidhuber 2006; the forward recursion of
+// section 4.1, in logarithms). log_probs [T, N, C] (or [T, C]), T a number; targets [N, S] (or [S]), integers, padded
+// with anything behind their length; input_lengths and target_lengths [N] (or []), integers at most T and S. Result [N]
+// (or []) before the reduction. The derivative is that of the formula; PyTorch's own is the same behind log_softmax
+// alone.
 Tensor ctc_loss(Operand log_probs, Operand targets, Operand input_lengths, Operand target_lengths,
                 const CtcOptions& o = {});
 

@@ -20,8 +20,7 @@ struct Moments {
 Moments moments(Slot& s, double beta1, double beta2) {
   const Tensor m = s.state("exp_avg"), v = s.state("exp_avg_sq");
   const Tensor square = prim::mul(s.g(), s.g());
-  return {s.keep(m, moved(m, s.g(), 1 - beta1)),
-          s.keep(v, prim::add(scaled(v, beta2), scaled(square, 1 - beta2)))};
+  return {s.keep(m, moved(m, s.g(), 1 - beta1)), s.keep(v, prim::add(scaled(v, beta2), scaled(square, 1 - beta2)))};
 }
 
 template <class O>
@@ -74,8 +73,8 @@ Rule rule(const RAdam& o, const Clock& c) {
   const double most = 2 / (1 - o.beta2) - 1;  // the length of the average behind many steps
   const Tensor power = c.power(o.beta2), bias = minus(c.number(1), power);
   const Tensor length = minus(c.number(most), prim::div(scaled(prim::mul(c.t, power), 2), bias));
-  const Tensor rectified = prim::sqrt(prim::div(scaled(prim::mul(plus(length, -4), plus(length, -2)), most),
-                                                scaled(length, (most - 4) * (most - 2))));
+  const Tensor rectified = prim::sqrt(
+      prim::div(scaled(prim::mul(plus(length, -4), plus(length, -2)), most), scaled(length, (most - 4) * (most - 2))));
   const Tensor trusted = prim::less_than(c.number(5), length);
   const Tensor size = prim::div(c.lr, c.bias(o.beta1));
   const Tensor adaptive = prim::mul(size, prim::mul(rectified, prim::sqrt(bias)));

@@ -21,7 +21,8 @@ Tensor where_scalar(const Tensor& condition, const Tensor& a, const Tensor& b) {
   return prim::where(over(condition, a.shape()), a, b);
 }
 void must_have_stepped(const Step& s, const char* op) {
-  if (s.parameters.empty() || !s.step.defined()) throw Error(op, "the step has no parameters; give what step() returned");
+  if (s.parameters.empty() || !s.step.defined())
+    throw Error(op, "the step has no parameters; give what step() returned");
 }
 
 }  // namespace
@@ -40,12 +41,13 @@ std::vector<Tensor> swa(const Step& s, std::int64_t start, std::int64_t every, c
   const OpScope scope("swa", at);
   must_have_stepped(s, "swa");
   if (start < 0 || every < 1)
-    throw Error("swa", cat("averages from step ", start, " on every ", every, "; give a step from 0 and a number from 1"));
+    throw Error("swa",
+                cat("averages from step ", start, " on every ", every, "; give a step from 0 and a number from 1"));
   Graph& g = s.step.graph();
   const auto number = [&](std::int64_t v) { return g.constant(v, DType::I64); };
   const Tensor since = prim::add(s.step, number(-start)), first = prim::equal(since, number(0));
-  const Tensor counts = logical_and(prim::less_than(number(-1), since),
-                                    prim::equal(prim::mod(since, number(every)), number(0)));
+  const Tensor counts =
+      logical_and(prim::less_than(number(-1), since), prim::equal(prim::mod(since, number(every)), number(0)));
   const Tensor taken = plus(prim::cast(prim::div(since, number(every)), DType::F64), 1);
   return averages(s, ".swa", [&](const Tensor& average, const Tensor& value) {
     const Tensor part = over(prim::cast(prim::recip(taken), value.dtype()), value.shape());

@@ -33,8 +33,10 @@ Rule rule(const Lion& o, const Clock& c) {
     s.descend(o.maximize, 0);
     s.shrink(o.weight_decay);
     const Tensor m = s.state("exp_avg");
-    s.keep(m, moved(m, s.g(), 1 - o.beta2));
-    return minus(s.p(), prim::mul(sign(moved(m, s.g(), 1 - o.beta1)), s.spread(lr)));
+    // written as two products each, so that the two averages share nothing that had to be stored
+    const auto average = [m, g = s.g()](double beta) { return prim::add(scaled(m, beta), scaled(g, 1 - beta)); };
+    s.keep_behind(m, [=] { return average(o.beta2); });
+    return minus(s.p(), prim::mul(sign(average(o.beta1)), s.spread(lr)));
   };
 }
 
@@ -74,8 +76,8 @@ Rule rule(const Muon& o, const Clock& c) {
     const Tensor b = s.state("momentum_buffer"), kept = s.keep(b, moved(b, s.g(), 1 - o.momentum));
     const Tensor u = o.nesterov ? moved(s.g(), kept, o.momentum) : kept;
     const double r = static_cast<double>(*rows), n = static_cast<double>(*columns);
-    const double ratio = o.adjust_lr_fn == Muon::AdjustLr::Original ? std::sqrt(std::max(1.0, r / n))
-                                                                     : 0.2 * std::sqrt(std::max(r, n));
+    const double ratio =
+        o.adjust_lr_fn == Muon::AdjustLr::Original ? std::sqrt(std::max(1.0, r / n)) : 0.2 * std::sqrt(std::max(r, n));
     return minus(s.p(), prim::mul(orthogonal(u, r > n, o), s.spread(scaled(lr, ratio))));
   };
 }

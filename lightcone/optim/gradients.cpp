@@ -16,8 +16,8 @@ void all_fit(const std::vector<Update>& updates, const char* op) {
   for (const Update& u : updates) {
     must_fit(u, op);
     if (&u.gradient.graph() != &updates[0].gradient.graph())
-      throw Error(op, cat("'", name_of(u.parameter), "' belongs to another graph than '",
-                          name_of(updates[0].parameter), "'"));
+      throw Error(
+          op, cat("'", name_of(u.parameter), "' belongs to another graph than '", name_of(updates[0].parameter), "'"));
   }
 }
 
@@ -69,12 +69,14 @@ Accumulated accumulate(const std::vector<Update>& updates, int runs, Reduction r
   const Tensor run = g.input(cat(name, ".accumulated_runs"), {}, DType::I64, at);
   Accumulated r;
   r.when = prim::equal(run, full_like(run, runs - 1));
+  const Tensor first = prim::equal(run, full_like(run, 0));
   g.assign(run, prim::where(r.when, full_like(run, 0), plus(run, 1)));
   for (const Update& u : updates) {
     const Tensor gradient = prim::cast(u.gradient, wide(u.gradient.dtype()));
     const Tensor sum = g.input(name_of(u.parameter) + ".accumulated_grad", gradient.shape(), gradient.dtype(), at);
-    const Tensor total = prim::add(sum, gradient);
-    g.assign(sum, prim::where(over(r.when, total.shape()), full_like(total, 0), total));
+    // the first run overwrites, so that nothing has to be cleared: the sum is the one array that is written
+    const Tensor total = prim::where(over(first, sum.shape()), gradient, prim::add(sum, gradient));
+    g.assign(sum, total);
     r.updates.push_back({u.parameter, reduction == Reduction::Sum ? total : scaled(total, 1.0 / runs)});
   }
   return r;

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lightcone/ops/ops.h"
@@ -50,6 +51,10 @@ class Slot {
   Tensor spread(const Tensor& scalar) const;  // an f64 or bool scalar over the parameter's shape, a number as its type
   Tensor state(const std::string& suffix);    // "<parameter>.suffix", of the parameter's shape
   Tensor keep(const Tensor& state, const Tensor& next) const { return assign_when(clock_.when, state, next); }
+  // The same, written behind the parameter's next value, which reads what the state was: so it is overwritten in place.
+  void keep_behind(const Tensor& state, std::function<Tensor()> next) { behind_.emplace_back(state, std::move(next)); }
+  Tensor finish(const Tensor& parameter,
+                const Tensor& next) const;           // assigns what the rule gave, and what waits for it
   void descend(bool maximize, double weight_decay);  // the gradient, or its negative, and the decay that is added to it
   void shrink(double weight_decay);                  // the parameter, by lr weight_decay
   const Clock& clock() const { return clock_; }
@@ -59,6 +64,7 @@ class Slot {
   const Clock& clock_;
   std::string name_;
   Tensor p_, g_;
+  std::vector<std::pair<Tensor, std::function<Tensor()>>> behind_;
 };
 
 // How one parameter is updated: gives its next value, in the type of slot.p().

@@ -48,9 +48,8 @@ Schedule step_lr(double lr, std::int64_t step_size, double gamma) {
   not_negative(lr, "step_lr", "lr");
   not_negative(gamma, "step_lr", "gamma");
   at_least_one(step_size, "step_lr", "step_size");
-  return Schedule([=](const Tensor& t) {
-    return scaled(prim::pow(real(t, gamma), real(prim::div(t, whole(t, step_size)))), lr);
-  });
+  return Schedule(
+      [=](const Tensor& t) { return scaled(prim::pow(real(t, gamma), real(prim::div(t, whole(t, step_size)))), lr); });
 }
 Schedule multi_step(double lr, std::vector<std::int64_t> milestones, double gamma) {
   not_negative(lr, "multi_step", "lr");
@@ -82,7 +81,9 @@ Schedule polynomial(double lr, std::int64_t total_iters, double power) {
   not_negative(power, "polynomial", "power");
   at_least_one(total_iters, "polynomial", "total_iters");
   return Schedule([=](const Tensor& t) {
-    return scaled(prim::pow(plus(scaled(progress(t, total_iters), -1), 1), real(t, power)), lr);
+    // what is left is counted in whole steps: 1 - 37 / 37 may be a little below 0, which has no power
+    const Tensor left = real(minus(whole(t, total_iters), prim::minimum(t, whole(t, total_iters))));
+    return scaled(prim::pow(scaled(left, 1 / static_cast<double>(total_iters)), real(t, power)), lr);
   });
 }
 Schedule cosine_annealing(double lr, std::int64_t t_max, double eta_min) {
@@ -131,7 +132,8 @@ Schedule one_cycle(double max_lr, std::int64_t total_steps, const OneCycle& o) {
   struct Phase {
     double end, from, to;
   };
-  const double total = static_cast<double>(total_steps), first = max_lr / o.div_factor, last = first / o.final_div_factor;
+  const double total = static_cast<double>(total_steps), first = max_lr / o.div_factor,
+               last = first / o.final_div_factor;
   std::vector<Phase> phases{{o.pct_start * total - 1, first, max_lr}};
   if (o.three_phase) phases.push_back({2 * o.pct_start * total - 2, max_lr, first});
   phases.push_back({total - 1, phases.back().to, last});
@@ -155,8 +157,8 @@ Schedule one_cycle(double max_lr, std::int64_t total_steps, const OneCycle& o) {
 
 Schedule sequential(std::vector<Schedule> schedules, std::vector<std::int64_t> milestones) {
   if (schedules.empty() || milestones.size() + 1 != schedules.size())
-    throw Error("sequential", cat(schedules.size(), " schedules need one milestone between each two, not ",
-                                  milestones.size()));
+    throw Error("sequential",
+                cat(schedules.size(), " schedules need one milestone between each two, not ", milestones.size()));
   if (std::adjacent_find(milestones.begin(), milestones.end(), std::greater_equal<>()) != milestones.end() ||
       (!milestones.empty() && milestones[0] < 0))
     throw Error("sequential", "milestones must rise, from 0");
@@ -190,7 +192,8 @@ ReduceOnPlateau::ReduceOnPlateau(double lr, const Options& o) : o_(o), lr_(lr) {
 
 bool ReduceOnPlateau::improves(double metric) const {
   const double sign = o_.mode == Mode::Min ? -1 : 1;
-  const double limit = o_.threshold_mode == Threshold::Rel ? best_ * (1 + sign * o_.threshold) : best_ + sign * o_.threshold;
+  const double limit =
+      o_.threshold_mode == Threshold::Rel ? best_ * (1 + sign * o_.threshold) : best_ + sign * o_.threshold;
   return o_.mode == Mode::Min ? metric < limit : metric > limit;
 }
 

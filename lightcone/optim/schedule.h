@@ -1,9 +1,10 @@
-// Learning rates as graph code: a schedule makes of the number of steps that were done, an i64 scalar, the rate of the next
-// one, an f64 scalar. Formulas, options and defaults are torch.optim.lr_scheduler's closed forms, with the optimiser's
-// own rate as the first argument.
+// Learning rates as graph code: a schedule makes of the number of steps that were done, an i64 scalar, the rate of the
+// next one, an f64 scalar. Formulas, options and defaults are torch.optim.lr_scheduler's closed forms, with the
+// optimiser's own rate as the first argument.
 //
 //   const Tensor done = optim::counter(g);
-//   optim::step(optim::AdamW{}, updates, {.lr = optim::warm_up(optim::cosine_annealing(3e-4, 1000), 100)(done), .step = done});
+//   optim::step(optim::AdamW{}, updates, {.lr = optim::warm_up(optim::cosine_annealing(3e-4, 1000), 100)(done), .step =
+//   done});
 //
 // Every function throws an lc::Error where a number makes no sense.
 #pragma once
@@ -57,11 +58,12 @@ Schedule one_cycle(double max_lr, std::int64_t total_steps, const OneCycle& o = 
 
 // SequentialLR: schedules[0] before milestones[0], then schedules[1] of t - milestones[0], and so on.
 Schedule sequential(std::vector<Schedule> schedules, std::vector<std::int64_t> milestones);
-// LinearLR from start_factor to 1 of the rate that `then` begins with, in `steps` steps, and then `then`, from its beginning.
+// LinearLR from start_factor to 1 of the rate that `then` begins with, in `steps` steps, and then `then`, from its
+// beginning.
 Schedule warm_up(const Schedule& then, std::int64_t steps, double start_factor = 1.0 / 3);
 
-// ReduceLROnPlateau. It depends on what the host measures, so it is no graph code: step(metric) gives the rate to set as an
-// input that is the `lr` of step().
+// ReduceLROnPlateau. It depends on what the host measures, so it is no graph code: step(metric) gives the rate to set
+// as an input that is the `lr` of step().
 class ReduceOnPlateau {
  public:
   enum class Mode : std::uint8_t { Min, Max };
@@ -72,7 +74,7 @@ class ReduceOnPlateau {
     std::int64_t patience = 10;  // steps without an improvement that are let pass
     double threshold = 1e-4;     // what counts as one
     Threshold threshold_mode = Threshold::Rel;
-    std::int64_t cooldown = 0;  // steps behind a reduction in which none is counted
+    std::int64_t cooldown = 0;      // steps behind a reduction in which none is counted
     double min_lr = 0, eps = 1e-8;  // a reduction by no more than eps is left out
   };
   explicit ReduceOnPlateau(double lr) : ReduceOnPlateau(lr, Options{}) {}

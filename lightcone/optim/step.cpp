@@ -38,9 +38,7 @@ void must_be_scalar(const Tensor& t, const Graph& g, const char* op, const char*
     throw Error(op, cat(what, " is ", name(t.dtype()), " ", str(t.shape()), "; it must be ", type, " without axes"));
 }
 
-Tensor over(const Tensor& scalar, const Shape& shape) {
-  return scalar.reshape(Shape(shape.size(), 1)).expand(shape);
-}
+Tensor over(const Tensor& scalar, const Shape& shape) { return scalar.reshape(Shape(shape.size(), 1)).expand(shape); }
 
 Tensor assign_when(const Tensor& when, const Tensor& state, const Tensor& next) {
   const Tensor after = when.defined() ? prim::where(over(when, next.shape()), next, state) : next;
@@ -71,6 +69,11 @@ Tensor Slot::spread(const Tensor& scalar) const {
 }
 Tensor Slot::state(const std::string& suffix) {
   return clock_.zero_state(name_ + "." + suffix, p_.shape(), p_.dtype());
+}
+Tensor Slot::finish(const Tensor& parameter, const Tensor& next) const {
+  const Tensor after = keep(parameter, prim::cast(next, parameter.dtype()));
+  for (const auto& [state, value] : behind_) keep(state, value());
+  return after;
 }
 void Slot::descend(bool maximize, double weight_decay) {
   if (maximize) g_ = scaled(g_, -1);
@@ -131,7 +134,7 @@ Step step(const std::vector<Group>& groups, const StepOptions& o, const Tensor::
     for (const Update& u : groups[k].updates) {
       Slot slot(clock, u);
       s.parameters.push_back(u.parameter);
-      s.next.push_back(assign_when(o.when, u.parameter, prim::cast(next(slot), u.parameter.dtype())));
+      s.next.push_back(slot.finish(u.parameter, next(slot)));
     }
   }
   return s;

@@ -1,5 +1,5 @@
-// Every loss and its gradients against PyTorch's answers (tests/goldens/losses.txt, made by tools/make_optim_goldens.py), in
-// the reference and compiled; numbers at the edges; errors with their sentences.
+// Every loss and its gradients against PyTorch's answers (tests/goldens/losses.txt, made by
+// tools/make_optim_goldens.py), in the reference and compiled; numbers at the edges; errors with their sentences.
 #include "lightcone/ops/loss.h"
 
 #include <cmath>
