@@ -12,7 +12,7 @@ namespace made {
 
 inline std::string little(std::uint64_t v, int width) {
   std::string s;
-  for (int i = 0; i < width; ++i) s += static_cast<char>(v >> 8 * i & 255);
+  for (int i = 0; i < width; ++i) s += static_cast<char>(i < 8 ? v >> 8 * i & 255 : 0);
   return s;
 }
 inline std::string big(std::uint64_t v, int width) {
