@@ -52,7 +52,6 @@ int run(const std::string& folder, int epochs, std::int64_t steps) {
   const auto ty = typed::input<std::int64_t, kBatch>(test, "y");
   sum(to(eq(argmax(tested(tx), 1), ty), DType::I64)).retrieve("right");
   Program evaluate = compile(test, generic() | cpu());
-  Context evaluation(evaluate);
 
   const std::map<std::string, std::vector<Transform>> transforms{{"image", {ToFloat{}}}};
   DataLoader train(mnist(folder, "train"), {.batch_size = kBatch, .shuffle = true, .seed = 1, .transforms = transforms});
@@ -67,7 +66,8 @@ int run(const std::string& folder, int epochs, std::int64_t steps) {
       if (trainer.steps() == 1) first = last;
       total += last;
     }
-    trainer.copy_to(evaluation);
+    trainer.copy_to(evaluate);
+    Context evaluation(evaluate);
     DataLoader batches(tests, {.batch_size = kBatch, .transforms = transforms});
     std::int64_t right = 0;
     for (std::int64_t k = 0; k < batches.batches(); ++k) {

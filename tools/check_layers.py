@@ -34,7 +34,7 @@ ROOMS = {
     "cpu/kernels": ["core", "cpu/products", "cpu/conv", "cpu/attention", "cpu/random"],
     "cpu": ["core", "ops", "passes", "codegen", "lowering", "device", "runtime", "cpu/target", "cpu/threads", "cpu/jit",
             "cpu/loops", "cpu/products", "cpu/conv", "cpu/attention", "cpu/random"],
-    "train": ["core", "ops/typed", "autograd", "optim", "passes", "runtime", "nn", "io/checkpoints"],
+    "train": ["core", "ops/typed", "autograd", "optim", "runtime", "nn", "io/checkpoints"],
     "nn": ["core", "ops", "ops/typed", "runtime"],
     "io": ["core"],
     "io/checkpoints": ["core", "io"],

@@ -19,6 +19,12 @@ std::vector<std::int64_t> extents(const Node& n) {
   return s;
 }
 
+// Into memory that lives as long as the program needs it.
+void load_copy(Program& p, const std::string& name, std::span<const std::byte> bytes) {
+  const auto kept = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+  p.load(name, kept->data(), kept->size(), kept);
+}
+
 }  // namespace
 
 Trainer::Trainer(const nn::ModelBase& model, const Compiler& c, const TrainerOptions& o)
@@ -28,12 +34,13 @@ Trainer::Trainer(const nn::ModelBase& model, const Compiler& c, const TrainerOpt
       }()) {
   const Graph& g = model.graph();
   std::map<std::string, Stored> states;
-  const auto add = [&](const Node& n) { states.insert({n.name, {n.name, n.dtype, extents(n)}}); };
+  const auto add = [&](const Node& n) { states.insert({n.name, {n.name, n.dtype, extents(n), false}}); };
   for (const Assignment& a : g.assignments()) add(g[a.state]);
+  for (auto& [name, s] : states) s.state = true;
   for (const nn::Entry& e : model.entries()) {
     const Node& n = g[e.tensor.edge().node];
-    parameters_.push_back({n.name, n.dtype, extents(n)});
-    add(n);
+    add(n);  // frozen ones too
+    parameters_.push_back(states.at(n.name));
   }
   for (auto& [name, s] : states) all_.push_back(std::move(s));
 }
@@ -49,20 +56,8 @@ float Trainer::step() {
   return loss;
 }
 
-std::map<std::string, std::vector<std::byte>> Trainer::parameters() const {
-  std::map<std::string, std::vector<std::byte>> all;
-  for (const Stored& s : parameters_) {
-    const auto bytes = context_.bytes(s.name);
-    all[s.name].assign(bytes.begin(), bytes.end());
-  }
-  return all;
-}
-
-void Trainer::copy_to(Context& other) const {
-  for (const Stored& s : parameters_) {
-    const auto bytes = context_.bytes(s.name);
-    other.set_bytes(s.name, bytes.data(), bytes.size());
-  }
+void Trainer::copy_to(Program& other) const {
+  for (const Stored& s : parameters_) load_copy(other, s.name, context_.bytes(s.name));
 }
 
 void Trainer::write(const std::string& path, const std::vector<Stored>& what,
@@ -84,7 +79,8 @@ std::map<std::string, std::string> Trainer::read(const std::string& path, const 
   }
   for (const Stored& s : what) {
     const auto bytes = file.at(s.name).bytes;
-    context_.set_bytes(s.name, bytes.data(), bytes.size());
+    if (s.state) context_.set_bytes(s.name, bytes.data(), bytes.size());
+    else load_copy(program_, s.name, bytes);
   }
   return file.metadata();
 }

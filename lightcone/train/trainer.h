@@ -34,9 +34,8 @@ class Trainer {
   // One run: forward, backward, update. Gives the loss from before the update. Error where it is not a finite number.
   float step();
 
-  // The values of the model's parameters and buffers now, by name; another program of the model loads them to evaluate.
-  std::map<std::string, std::vector<std::byte>> parameters() const;
-  void copy_to(Context& other) const;
+  // Loads the values that the model's parameters and buffers have now into another program, which evaluates.
+  void copy_to(Program& other) const;
 
   // Parameters and buffers alone, with PyTorch's names: safetensors.
   void save_parameters(const std::string& path) const;
@@ -51,6 +50,7 @@ class Trainer {
     std::string name;
     DType dtype;
     std::vector<std::int64_t> shape;
+    bool state = true;  // a run changes it
   };
   std::vector<Stored> all_, parameters_;
   void write(const std::string& path, const std::vector<Stored>& what, std::map<std::string, std::string> metadata) const;
