@@ -183,9 +183,15 @@ Tensor argmax(Operand a, int axis, bool keepdim) {
 }
 Tensor detail::with_vjp_of_first(const Tensor& y, const Tensor& x, int axis) {
   return with_vjp(y, {x}, [axis](const VjpCall& c) -> std::vector<Tensor> {
-    const Tensor first = argmax(c.x(), axis, true).expand(c.x().shape());
-    const Tensor place = c.x().graph().index(c.x().shape(), Dim::index(axis, c.x().extent(axis)));
-    return {prim::where(prim::equal(place, first), spread(c.g(), {axis}, c.x().shape()), full_like(c.x(), 0))};
+    const Tensor& x = c.x();
+    const Dim n = x.extent(axis);
+    Tensor hit = prim::equal(x, spread(c.y(), {axis}, x.shape()));
+    if (is_float(x.dtype())) hit = logical_or(hit, isnan(x));
+    // the first hit is the farthest from the end
+    const Tensor from_end = x.graph().index(x.shape(), n - Dim::index(axis, n), DType::I32);
+    const Tensor first = reduce(Op::MaxReduce, prim::where(hit, from_end, full_like(from_end, 0)), {axis}, true);
+    const Tensor chosen = prim::equal(from_end, first.expand(x.shape()));
+    return {prim::where(chosen, spread(c.g(), {axis}, x.shape()), full_like(x, 0))};
   });
 }
 Tensor argmax(Operand a) {
