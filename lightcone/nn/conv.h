@@ -9,15 +9,19 @@ namespace lc::nn {
 // x [b, in, n...] -> [b, out, m...], weight [out, in / groups, kernel...]. Extents, stride, padding, dilation and groups
 // are template arguments, or arguments of the constructor where In, Out and Kernel are dyn.
 template <int Spatial, typed::Dim In = dyn, typed::Dim Out = dyn, typed::Dim Kernel = dyn, int Stride = 1,
-          int Padding = 0, int Dilation = 1, int Groups = 1, bool Bias = true>
+          int Padding = 0, int Dilation = 1, int Groups = 1>
 class Conv {
  public:
-  Conv()
+  explicit Conv(bool bias = true)
     requires(In.number() && Out.number() && Kernel.number())
       : Conv(In.n, Out.n, Kernel.n,
-             {.stride = {Stride}, .padding = {Padding}, .dilation = {Dilation}, .groups = Groups}) {}
-  Conv(std::int64_t in, std::int64_t out, std::int64_t kernel, ConvOptions o = {})
-      : in_(extent_of<In>(in)), out_(extent_of<Out>(out)), kernel_(extent_of<Kernel>(kernel)), o_(std::move(o)) {}
+             {.stride = {Stride}, .padding = {Padding}, .dilation = {Dilation}, .groups = Groups}, bias) {}
+  Conv(std::int64_t in, std::int64_t out, std::int64_t kernel, ConvOptions o = {}, bool bias = true)
+      : in_(extent_of<In>(in)),
+        out_(extent_of<Out>(out)),
+        kernel_(extent_of<Kernel>(kernel)),
+        o_(std::move(o)),
+        has_bias_(bias) {}
   void visit(Visitor& v) {
     Shape s{out_, in_ / o_.groups};
     s.insert(s.end(), Spatial, kernel_);
@@ -25,7 +29,7 @@ class Conv {
     for (int i = 0; i < Spatial; ++i) fan *= static_cast<double>(kernel_);
     const Init init = uniform_init(1 / std::sqrt(fan));
     v.parameter("weight", weight, std::move(s), init);
-    if (Bias) v.parameter("bias", bias, {out_}, init);
+    if (has_bias_) v.parameter("bias", bias, {out_}, init);
   }
   template <class E, typed::Dim... A>
     requires(Kernel.number())
@@ -46,20 +50,21 @@ class Conv {
     for (int i = 0; i < Spatial; ++i) s.push(Kernel);
     return s;
   }
-  lc::Tensor untyped(Operand x) const { return Bias ? lc::conv(x, weight, bias, o_) : lc::conv(x, weight, o_); }
+  lc::Tensor untyped(Operand x) const { return has_bias_ ? lc::conv(x, weight, bias, o_) : lc::conv(x, weight, o_); }
 
   std::int64_t in_, out_, kernel_;
   ConvOptions o_;
+  bool has_bias_;
 };
 template <typed::Dim In = dyn, typed::Dim Out = dyn, typed::Dim Kernel = dyn, int Stride = 1, int Padding = 0,
-          int Dilation = 1, int Groups = 1, bool Bias = true>
-using Conv1d = Conv<1, In, Out, Kernel, Stride, Padding, Dilation, Groups, Bias>;
+          int Dilation = 1, int Groups = 1>
+using Conv1d = Conv<1, In, Out, Kernel, Stride, Padding, Dilation, Groups>;
 template <typed::Dim In = dyn, typed::Dim Out = dyn, typed::Dim Kernel = dyn, int Stride = 1, int Padding = 0,
-          int Dilation = 1, int Groups = 1, bool Bias = true>
-using Conv2d = Conv<2, In, Out, Kernel, Stride, Padding, Dilation, Groups, Bias>;
+          int Dilation = 1, int Groups = 1>
+using Conv2d = Conv<2, In, Out, Kernel, Stride, Padding, Dilation, Groups>;
 template <typed::Dim In = dyn, typed::Dim Out = dyn, typed::Dim Kernel = dyn, int Stride = 1, int Padding = 0,
-          int Dilation = 1, int Groups = 1, bool Bias = true>
-using Conv3d = Conv<3, In, Out, Kernel, Stride, Padding, Dilation, Groups, Bias>;
+          int Dilation = 1, int Groups = 1>
+using Conv3d = Conv<3, In, Out, Kernel, Stride, Padding, Dilation, Groups>;
 
 // Over all axes but the channels, axis 1 (torch.nn.BatchNorm1d to 3d). Training normalises by the batch and moves the
 // running statistics by `momentum`; inference normalises by those.
