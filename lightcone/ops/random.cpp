@@ -69,15 +69,15 @@ Tensor horner(const Tensor& x, std::initializer_list<double> c) {  // the highes
 // cut off. Seven digits.
 Tensor normal_quantile(const Tensor& p) {
   const Tensor q = add(p, -0.5), r = add(neg(prim::mul(q, q)), 0.180625);
-  const Tensor near = prim::div(prim::mul(q, horner(r, {59.109374720, 159.29113202, 50.434271938, 3.3871327179})),
-                                horner(r, {67.187563600, 78.757757664, 17.895169469, 1}));
-  const Tensor upper = prim::less_than(full_like(q, 0), q);
-  const Tensor side = prim::where(upper, add(neg(p), 1), p);
-  const Tensor s = add(prim::sqrt(neg(log(prim::maximum(side, full_like(side, std::exp(-25.0)))))), -1.6);
-  const Tensor tail = prim::div(horner(s, {0.17023821103, 1.3067284816, 2.7568153900, 1.4234372777}),
-                                horner(s, {0.12021132975, 0.73700164250, 1}));
-  const Tensor far = prim::where(upper, tail, neg(tail));
-  return prim::where(prim::less_than(abs(q), full_like(q, 0.425)), near, far);
+  const Tensor upper = prim::less_than(full_like(q, 0), q), near = prim::less_than(abs(q), full_like(q, 0.425));
+  const Tensor side = prim::maximum(prim::where(upper, add(neg(p), 1), p), full_like(p, std::exp(-25.0)));
+  const Tensor s = add(prim::sqrt(neg(log(side))), -1.6), sign = prim::where(upper, full_like(q, 1), full_like(q, -1));
+  const Tensor above = prim::where(
+      near, prim::mul(q, horner(r, {59.109374720, 159.29113202, 50.434271938, 3.3871327179})),
+      prim::mul(sign, horner(s, {0.17023821103, 1.3067284816, 2.7568153900, 1.4234372777})));
+  const Tensor under = prim::where(near, horner(r, {67.187563600, 78.757757664, 17.895169469, 1}),
+                                   horner(s, {0.12021132975, 0.73700164250, 1}));
+  return prim::div(above, under);
 }
 
 }  // namespace
