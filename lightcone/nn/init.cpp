@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "lightcone/core/random_bits.h"
+#include "lightcone/random/random_bits.h"
 
 namespace lc::nn::init {
 namespace {
@@ -186,8 +186,8 @@ Values trunc_normal(const Extents& shape, const Source& source, double mean, dou
   if (!(low < high)) throw Error("trunc_normal", cat("[", low, ", ", high, "] has no lower bound below its upper"));
   double a = (low - mean) / std, b = (high - mean) / std;
   if (a > 8 || b < -8)
-    throw Error("trunc_normal", cat("[", low, ", ", high, "] begins more than 8 standard deviations from the mean ", mean,
-                                    ": move the bounds or the mean"));
+    throw Error("trunc_normal", cat("[", low, ", ", high, "] begins more than 8 standard deviations from the mean ",
+                                    mean, ": move the bounds or the mean"));
   const double side = a > 0 ? -1 : 1;  // small probabilities are exact, those near 1 are not
   if (side < 0) b = -std::exchange(a, -b);
   const double first = distribution(a), part = distribution(b) - first;
@@ -201,7 +201,7 @@ Values trunc_normal(const Extents& shape, const Source& source, double mean, dou
 
 Fans calculate_fans(const Extents& shape) {
   if (shape.size() < 2)
-    throw Error("calculate_fans", cat("needs [out, in, ...], not ", text(shape), ": there is no fan of less than two axes"));
+    throw Error("calculate_fans", cat("needs [out, in, ...], not ", text(shape), ": one axis has no fans"));
   elements(shape, "calculate_fans");
   i64 taps = 1;
   for (std::size_t axis = 2; axis < shape.size(); ++axis) taps *= shape[axis];

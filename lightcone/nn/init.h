@@ -7,9 +7,9 @@
 // Each function gives the elements of a tensor of `shape` in row-major order. What is random is a function of the seed,
 // the parameter's name and the shape: the order in which parameters are initialised does not matter, and a model has
 // the same bits on every machine. That holds because nothing here comes from a mathematical library: words of Philox
-// (core/random_bits.h, with a step that no run reaches) become doubles through additions, products, quotients and square
-// roots, which IEEE 754 rounds in one way only, in an order that is written down; logarithms are a series of such steps.
-// Each double is then rounded to f32 once.
+// (random/random_bits.h, with a step that no run reaches) become doubles through additions, products, quotients and
+// square roots, which IEEE 754 rounds in one way only, in an order that is written down; logarithms are a series of
+// such steps. Each double is then rounded to f32 once.
 //
 // Every function throws an lc::Error for an extent below 0, for more elements than fit into 2^48, and as it says.
 #pragma once
@@ -35,16 +35,16 @@ Values zeros(const Extents& shape);
 Values ones(const Extents& shape);
 // The identity, [rows, columns]; ones on the diagonal. Error for another rank.
 Values eye(const Extents& shape);
-// [out, in / groups, k...] with 1 to 3 spatial axes: a convolution that gives its inputs back, in each of `groups` as many
-// as there are. Error for another rank, or where `groups` does not divide out.
+// [out, in / groups, k...] with 1 to 3 spatial axes: a convolution that gives its inputs back, in each of `groups` as
+// many as there are. Error for another rank, or where `groups` does not divide out.
 Values dirac(const Extents& shape, std::int64_t groups = 1);
 
 // ---- distributions ------------------------------------------------------------------------------------
 
 // [low, high) in f32; low where both are the same. Error where high < low or one is not finite.
 Values uniform(const Extents& shape, const Source& source, double low = 0, double high = 1);
-// By the inverse of the distribution: M. J. Wichura, algorithm AS 241 (PPND16), Appl. Stat. 37, 1988. Error where std is
-// negative or a number is not finite.
+// By the inverse of the distribution: M. J. Wichura, algorithm AS 241 (PPND16), Appl. Stat. 37, 1988. Error where std
+// is negative or a number is not finite.
 Values normal(const Extents& shape, const Source& source, double mean = 0, double std = 1);
 // trunc_normal_: what lies in [low, high] of a normal distribution. Error where low < high does not hold, std is not
 // positive, or the interval begins more than 8 std from the mean.
@@ -80,13 +80,12 @@ Values kaiming_normal(const Extents& shape, const Source& source, const Kaiming&
 // ---- structures ---------------------------------------------------------------------------------------
 
 // A. M. Saxe et al., "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks", ICLR 2014:
-// the matrix [shape[0], the rest] has orthonormal rows or, where it is tall, columns, times `gain`. It is the Q of the QR
-// decomposition of normal numbers with a positive diagonal in R, hence evenly distributed. Rank 2 or more. Takes about
-// 2 * rows * columns * min(rows, columns) operations.
+// the matrix [shape[0], the rest] has orthonormal rows or, where it is tall, columns, times `gain`. It is the Q of the
+// QR decomposition of normal numbers with a positive diagonal in R, hence evenly distributed. Rank 2 or more. Takes
+// about 2 * rows * columns * min(rows, columns) operations.
 Values orthogonal(const Extents& shape, const Source& source, double gain = 1);
-// J. Martens, "Deep learning via Hessian-free optimization", ICML 2010: [rows, columns]; in each column
-// ceil(sparsity * rows) elements are 0, in random places, the others normal. Error for another rank or a sparsity outside
-// [0, 1].
+// J. Martens, "Deep learning via Hessian-free optimization", ICML 2010: [rows, columns]; in each column ceil(sparsity *
+// rows) elements are 0, in random places, the others normal. Error for another rank or a sparsity outside [0, 1].
 Values sparse(const Extents& shape, const Source& source, double sparsity, double std = 0.01);
 
 }  // namespace lc::nn::init

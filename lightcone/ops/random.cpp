@@ -3,7 +3,7 @@
 #include <numbers>
 #include <utility>
 
-#include "lightcone/core/random_bits.h"
+#include "lightcone/random/random_bits.h"
 #include "lightcone/ops/internal.h"
 
 namespace lc {
@@ -65,19 +65,19 @@ Tensor horner(const Tensor& x, std::initializer_list<double> c) {  // the highes
   return y;
 }
 
-// Where the standard normal distribution reaches p in (0, 1): Wichura's PPND7, of which the last region, below e^-25, is
-// cut off. Seven digits.
+// Where the standard normal distribution reaches p in (0, 1): Wichura's PPND7, without its last region, below e^-25.
+// Seven digits. One quotient of what either region divides costs less than two.
 Tensor normal_quantile(const Tensor& p) {
   const Tensor q = add(p, -0.5), r = add(neg(prim::mul(q, q)), 0.180625);
-  const Tensor near = prim::div(prim::mul(q, horner(r, {59.109374720, 159.29113202, 50.434271938, 3.3871327179})),
-                                horner(r, {67.187563600, 78.757757664, 17.895169469, 1}));
-  const Tensor upper = prim::less_than(full_like(q, 0), q);
-  const Tensor side = prim::where(upper, add(neg(p), 1), p);
-  const Tensor s = add(prim::sqrt(neg(log(prim::maximum(side, full_like(side, std::exp(-25.0)))))), -1.6);
-  const Tensor tail = prim::div(horner(s, {0.17023821103, 1.3067284816, 2.7568153900, 1.4234372777}),
-                                horner(s, {0.12021132975, 0.73700164250, 1}));
-  const Tensor far = prim::where(upper, tail, neg(tail));
-  return prim::where(prim::less_than(abs(q), full_like(q, 0.425)), near, far);
+  const Tensor upper = prim::less_than(full_like(q, 0), q), near = prim::less_than(abs(q), full_like(q, 0.425));
+  const Tensor side = add(prim::where(upper, add(neg(p), 1), p), 0x1p-40);  // the logarithm of 0 would be infinite
+  const Tensor s = add(prim::sqrt(neg(log(side))), -1.6), sign = prim::where(upper, full_like(q, 1), full_like(q, -1));
+  const Tensor above = prim::where(
+      near, prim::mul(q, horner(r, {59.109374720, 159.29113202, 50.434271938, 3.3871327179})),
+      prim::mul(sign, horner(s, {0.17023821103, 1.3067284816, 2.7568153900, 1.4234372777})));
+  const Tensor under = prim::where(near, horner(r, {67.187563600, 78.757757664, 17.895169469, 1}),
+                                   horner(s, {0.12021132975, 0.73700164250, 1}));
+  return prim::div(above, under);
 }
 
 }  // namespace
@@ -194,8 +194,13 @@ Tensor Random::categorical(Operand logits, std::string_view stream) {
     throw Error("categorical", cat("logits are floating, not ", name(logits->dtype()), "; convert them"));
   // 1 - u is as exact as u near 0, where it decides which of many classes is the largest
   const Tensor u = unit_above_zero(draw(logits->shape(), stream));
-  const Tensor exponential = neg(log1p(neg(prim::minimum(u, full_like(u, 1 - 0x1p-24)))));
-  return argmax(prim::add(prim::cast(logits, DType::F32), neg(log(exponential))), -1);
+  const Tensor exponential = neg(log1p(detail::mul(u, 0x1p-24 - 1)));  // u = 1 would be infinite
+  const Tensor score = prim::add(prim::cast(logits, DType::F32), neg(log(exponential)));
+  // argmax() compares each score with the largest one. Gathered, it is read from memory both times; a score that a
+  // kernel computes twice may be rounded in two ways, and then nothing is the largest.
+  const int last = score.rank() - 1;
+  const Tensor place = score.graph().index(score.shape(), Dim::index(last, score.extent(last)));
+  return argmax(prim::gather(score, place, last), -1);
 }
 
 Tensor Random::permutation(Dim n, std::string_view stream, const At& at) {

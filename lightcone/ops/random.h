@@ -7,9 +7,9 @@
 // A number is a function of four things: the seed, the stream (one a draw), the step (one a run) and the place of its
 // element. So every run draws new numbers, two draws of one run never are the same, and seed and step are all there is
 // to save. The words of 32 bits below everything are the same on every device and for any number of threads
-// (core/random_bits.h says which they are); so is what is whole or a whole number of 2^-24: uniform(shape), bernoulli(),
-// randint(), permutation(), the mask of dropout(). The others are functions of such numbers in f32, which a device
-// computes as exactly as it computes everything (docs/accuracy.md).
+// (random/random_bits.h says which they are); so is what is whole or a whole number of 2^-24: uniform(shape),
+// bernoulli(), randint(), permutation(), the mask of dropout(). The others are functions of such numbers in f32, which
+// a device computes as exactly as it computes everything (docs/accuracy.md).
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,9 @@ Tensor random_bits(Operand step, Shape shape, std::int64_t seed, std::int64_t st
 // more after each run. Context::get_i64(name) saves it, Program::load() or Context::set() brings it back, and the same
 // numbers follow.
 //
-// Each draw has a stream of its own: 0, 1, 2, ... in the order of the calls, or the one of a name, which does not change
-// when other draws are added before it. A name that was used already is an Error: both would draw the same words.
-// Two of these with one seed draw the same numbers, too. Shapes may be symbolic; floats are f32.
+// Each draw has a stream of its own: 0, 1, 2, ... in the order of the calls, or the one of a name, which does not
+// change when other draws are added before it. A name that was used already is an Error: both would draw the same
+// words. Two of these with one seed draw the same numbers, too. Shapes may be symbolic; floats are f32.
 class Random {
  public:
   using At = SourceLocation;
@@ -53,19 +53,20 @@ class Random {
                  const At& at = At::current());
   // torch.normal, by G. E. P. Box and M. E. Muller (Ann. Math. Stat. 29, 1958) from two words an element. Nothing is
   // farther than 6.66 std from the mean. Error where std is negative.
-  Tensor normal(Shape shape, double mean = 0, double std = 1, std::string_view stream = {}, const At& at = At::current());
-  // torch.nn.init.trunc_normal_: a normal distribution of which only [low, high] is left (infinities: all of it), by the
-  // inverse of the distribution (M. J. Wichura, algorithm AS 241, PPND7). Error where low < high does not hold, std is
-  // not positive, or [low, high] begins more than 4 std from the mean: too little of the distribution is there.
+  Tensor normal(Shape shape, double mean = 0, double std = 1, std::string_view stream = {},
+                const At& at = At::current());
+  // torch.nn.init.trunc_normal_: a normal distribution of which only [low, high] is left (infinities: all of it), by
+  // the inverse of the distribution (M. J. Wichura, algorithm AS 241, PPND7). Error where low < high does not hold, std
+  // is not positive, or [low, high] begins more than 4 std from the mean: too little of the distribution is there.
   Tensor truncated_normal(Shape shape, double mean = 0, double std = 1, double low = -2, double high = 2,
                           std::string_view stream = {}, const At& at = At::current());
   // True with probability p, a multiple of 2^-24 from above: never for 0, always for 1. Error for p outside [0, 1].
   Tensor bernoulli(Shape shape, double p, std::string_view stream = {}, const At& at = At::current());
   // torch.bernoulli: 0 and 1 in the type of `p`, a floating tensor of probabilities; NaN gives 0. It has no derivative.
   Tensor bernoulli(Operand p, std::string_view stream = {});
-  // torch.randint: i64 in [low, high). Up to 2^31 numbers: one word times their count, the upper half; none of n numbers
-  // is more than n / 2^32 of itself likelier than it should be. Above: 63 bits modulo the count, n / 2^63. Error where
-  // high <= low, or for 2^63 numbers and more.
+  // torch.randint: i64 in [low, high). Up to 2^31 numbers: one word times their count, the upper half; none of n
+  // numbers is more than n / 2^32 of itself likelier than it should be. Above: 63 bits modulo the count, n / 2^63.
+  // Error where high <= low, or for 2^63 numbers and more.
   Tensor randint(std::int64_t low, std::int64_t high, Shape shape, std::string_view stream = {},
                  const At& at = At::current());
   // torch.distributions.Categorical(logits=logits).sample(): [..., classes] -> i64 [...], the place of the largest

@@ -87,8 +87,8 @@ TEST(RandomBits, OneAnswerOnEveryDevice) {
     std::int64_t n;  // -1: there is none
   };
   using Limits = std::numeric_limits<std::int64_t>;
-  for (const Case& c : {Case{{}, -1}, Case{{0}, -1}, Case{{1}, -1}, Case{{3, 5, 7}, -1}, Case{{2, n}, 0}, Case{{2, n}, 1},
-                        Case{{n, 3}, 17}, Case{{n + 1}, 50}}) {
+  for (const Case& c : {Case{{}, -1}, Case{{0}, -1}, Case{{1}, -1}, Case{{3, 5, 7}, -1}, Case{{2, n}, 0},
+                        Case{{2, n}, 1}, Case{{n, 3}, 17}, Case{{n + 1}, 50}}) {
     Graph g;
     g.output("y", random_bits(g.input("step", {}, DType::I64), c.shape, 7, 3));
     for (const std::int64_t step : {std::int64_t{0}, std::int64_t{1}, std::int64_t{-1}, (std::int64_t{5} << 32) + 9,
@@ -228,7 +228,8 @@ TEST(TruncatedNormal, IsTheMiddleOfANormalDistribution) {
   };
   for (const Case& c : {Case{0, 1, -2, 2}, Case{1, 0.5, 1.2, 4}, Case{0, 1, 3.9, 5}, Case{0, 1, -kInf, -1},
                         Case{-4, 3, -kInf, kInf}, Case{0, 0.02, -2, 2}}) {
-    const auto x = Drawn([&](Random& r) { return r.truncated_normal({kMany}, c.mean, c.std, c.low, c.high); }, 41).numbers();
+    const auto draw = [&](Random& r) { return r.truncated_normal({kMany}, c.mean, c.std, c.low, c.high); };
+    const auto x = Drawn(draw, 41).numbers();
     const auto below = [&](double v) {  // on the side where it is exact
       const double side = c.low > c.mean ? -1 : 1;
       const auto p = [&](double at) { return normal_below(side * (at - c.mean) / c.std); };
@@ -278,14 +279,17 @@ TEST(RandInt, IsEven) {
     std::int64_t low, high;
   };
   constexpr std::int64_t kBillions = std::int64_t{1} << 31;
-  for (const Range& c : {Range{0, kBillions}, Range{-5, kBillions - 4}, Range{Limits::min(), -1}, Range{0, Limits::max()},
-                         Range{Limits::max() - 1000, Limits::max()}, Range{-(std::int64_t{1} << 61), std::int64_t{1} << 61}}) {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 61, kLast = Limits::max();
+  for (const Range& c : {Range{0, kBillions}, Range{-5, kBillions - 4}, Range{Limits::min(), -1}, Range{0, kLast},
+                         Range{kLast - 1000, kLast}, Range{-kHuge, kHuge}}) {
     const auto x = Drawn([&](Random& r) { return r.randint(c.low, c.high, {kMany}); }, 62).integers();
     std::vector<double> place;
+    const auto above_low = [&](std::int64_t v) {
+      return static_cast<double>(static_cast<std::uint64_t>(v) - static_cast<std::uint64_t>(c.low));
+    };
     for (const auto v : x) {
       ASSERT_TRUE(v >= c.low && v < c.high) << v;
-      const auto width = static_cast<double>(static_cast<std::uint64_t>(c.high) - static_cast<std::uint64_t>(c.low));
-      place.push_back((static_cast<double>(static_cast<std::uint64_t>(v) - static_cast<std::uint64_t>(c.low)) + 0.5) / width);
+      place.push_back((above_low(v) + 0.5) / above_low(c.high));
     }
     EXPECT_LT(kolmogorov_smirnov(place, [](double p) { return p; }), kUnlikely) << c.low << " " << c.high;
   }
@@ -497,7 +501,8 @@ TEST(RandomErrors, SayWhatIsWrongAndWhere) {
   says("uniform: [2, 1) has its bounds the wrong way round", [&] { rng.uniform({3}, 2, 1); });
   says("uniform: low is nan, which is no finite f32", [&] { rng.uniform({3}, kNaN, 1); });
   says("uniform: high is 1e+39, which is no finite f32", [&] { rng.uniform({3}, 0, 1e39); });
-  says("uniform: high - low is 6e+38, which is no finite f32", [&] { rng.uniform({3}, -0x1.c363cap+127, 0x1.c363ccp+127); });
+  says("uniform: high - low is 6e+38, which is no finite f32",
+       [&] { rng.uniform({3}, -0x1.c363cap+127, 0x1.c363ccp+127); });
   says("normal: std is -1; a standard deviation is not negative", [&] { rng.normal({3}, 0, -1); });
   says("normal: the mean is inf, which is no finite f32", [&] { rng.normal({3}, kInf); });
   says("truncated_normal: std is 0; it must be positive", [&] { rng.truncated_normal({3}, 0, 0); });

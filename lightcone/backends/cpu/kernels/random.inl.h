@@ -1,5 +1,5 @@
-// Philox 4x32-10, written once and compiled for each instruction set: LANES blocks at a time. Each word has a lane of 64
-// bits, whose upper half may hold anything: a product reads the lower half of its factors and fills both, and what
+// Philox 4x32-10, written once and compiled for each instruction set: LANES blocks at a time. Each word has a lane of
+// 64 bits, whose upper half may hold anything: a product reads the lower half of its factors and fills both, and what
 // has to come down from the upper half is shifted.
 #include <cstring>
 
@@ -51,27 +51,35 @@ inline void store_blocks(const Lanes (&c)[4], std::int32_t* to) {
 #endif
 }
 
+struct Keys {
+  Lanes even[Philox::kRounds], odd[Philox::kRounds];
+  explicit Keys(const std::uint32_t (&key)[2]) {
+    std::uint32_t k0 = key[0], k1 = key[1];
+    for (int round = 0; round < Philox::kRounds; ++round, k0 += Philox::kWeyl[0], k1 += Philox::kWeyl[1])
+      even[round] = splat(k0), odd[round] = splat(k1);
+  }
+};
+
 // The blocks with these numbers.
-inline void some_blocks(const RandomBlocks& r, Lanes number, std::int32_t* to) {
-  Lanes c[4] = {number, number >> 32, splat(r.step), splat(r.step >> 32)};
-  std::uint32_t k0 = r.key[0], k1 = r.key[1];
+inline void some_blocks(const Keys& k, std::uint64_t step, Lanes number, std::int32_t* to) {
+  Lanes c[4] = {number, number >> 32, splat(step), splat(step >> 32)};
   for (int round = 0; round < Philox::kRounds; ++round) {
     const Lanes p = product(c[0], Philox::kMultiplier[0]), q = product(c[2], Philox::kMultiplier[1]);
-    c[0] = (q >> 32) ^ c[1] ^ splat(k0), c[1] = q;
-    c[2] = (p >> 32) ^ c[3] ^ splat(k1), c[3] = p;
-    k0 += Philox::kWeyl[0], k1 += Philox::kWeyl[1];
+    c[0] = (q >> 32) ^ c[1] ^ k.even[round], c[1] = q;
+    c[2] = (p >> 32) ^ c[3] ^ k.odd[round], c[3] = p;
   }
   store_blocks(c, to);
 }
 
 void blocks(const RandomBlocks& r, std::int64_t words, std::int32_t* to) {
+  const Keys keys(r.key);
   Lanes number = splat(r.first);
   for (int i = 0; i < LANES; ++i) number[i] += static_cast<std::uint64_t>(i);
   std::int64_t k = 0;
-  for (; k + 4 * LANES <= words; k += 4 * LANES, number += LANES) some_blocks(r, number, to + k);
+  for (; k + 4 * LANES <= words; k += 4 * LANES, number += LANES) some_blocks(keys, r.step, number, to + k);
   if (k == words) return;
   std::int32_t rest[4 * LANES];
-  some_blocks(r, number, rest);
+  some_blocks(keys, r.step, number, rest);
   std::memcpy(to + k, rest, static_cast<std::size_t>(words - k) * sizeof rest[0]);
 }
 

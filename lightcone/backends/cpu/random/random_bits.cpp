@@ -26,8 +26,8 @@ class RandomBitsKernel final : public HostKernel {
           const Job& j = *static_cast<const Job*>(arg);
           const Philox::Key& key = j.kernel.key_;
           const i64 first = task * kTask;
-          j.kernel.table_.blocks({{key[0], key[1]}, static_cast<std::uint64_t>(j.step), static_cast<std::uint64_t>(first / 4)},
-                                 std::min(kTask, j.words - first), j.out + first);
+          const auto step = static_cast<std::uint64_t>(j.step), block = static_cast<std::uint64_t>(first / 4);
+          j.kernel.table_.blocks({{key[0], key[1]}, step, block}, std::min(kTask, j.words - first), j.out + first);
         },
         &job);
   }
