@@ -3,9 +3,12 @@
 
     /usr/bin/python3 tools/make_goldens.py           # ops.txt, made with Debian's python3-torch, 1.13
     python3 tools/make_goldens.py --wild             # wild.txt, made with PyTorch 2.15
+    python3 tools/make_goldens.py --gradients        # gradients.txt, made with PyTorch 2.15
 
 A case is a name, its inputs and its outputs; tests/ops/ops_test.cpp builds the same case with the library and compares.
-Same seed, same file. With --wild every case is asked again with NaN, infinities, -0 and denormals among its inputs.
+Same seed, same file. With --wild every case is asked again with NaN, infinities, -0 and denormals among its inputs, with
+--gradients for the gradients of sum(y * c) over its floating results y, in f64 and at finite inputs; element k of c is
+((7 k + 3) mod 11 - 5) / 4.
 """
 import math
 import os
@@ -46,7 +49,36 @@ def wild(t, choose):
     return t
 
 
+def cotangent(t):
+    return ((torch.arange(t.numel(), dtype=torch.float64) * 7 + 3) % 11 - 5).div(4).reshape(t.shape)
+
+
+def gradient_case(name, f, inputs):
+    if any(t.dtype in (torch.float16, torch.bfloat16) or t.numel() > 400 for t in inputs):
+        return
+    inputs = [t.double().nan_to_num(0.75, 0.75, -0.75).requires_grad_() if t.dtype.is_floating_point else t for t in inputs]
+    wrt = [t for t in inputs if t.requires_grad]
+    try:
+        r = f(*inputs) if wrt else []
+    except RuntimeError:  # has no derivative there
+        return
+    r = [t for t in (r if isinstance(r, (list, tuple)) else [r]) if t.requires_grad]
+    if not r or any(t.dtype != torch.float64 for t in r):
+        return
+    try:
+        grads = torch.autograd.grad(sum((t * cotangent(t)).sum() for t in r), wrt, allow_unused=True)
+    except RuntimeError:  # scatter's needs a source no longer than the index
+        return
+    out.append("case " + name)
+    for t in inputs:
+        line("in", t.detach())
+    for t, d in zip(wrt, grads):
+        line("out", torch.zeros_like(t) if d is None else d)
+
+
 def case(name, f, *inputs):
+    if "--gradients" in sys.argv:
+        return gradient_case(name, f, inputs)
     if ASKED_AGAIN:
         choose = random.Random(name)
         inputs = [wild(t, choose) for t in inputs]
@@ -609,7 +641,7 @@ case("attention float mask", lambda q, k, v, m: (q @ k.transpose(-1, -2) / 2 + m
 case("attention causal", lambda q, k, v: attention(q, k, v, torch.ones(3, 5, dtype=torch.bool).tril()), x(1, 2, 3, 4), x(1, 2, 5, 4), x(1, 2, 5, 4))
 case("attention no heads", attention, x(3, 4), x(5, 4), x(5, 4))
 
-path = os.path.join(os.path.dirname(__file__), "..", "tests", "goldens", "wild.txt" if ASKED_AGAIN else "ops.txt")
+path = os.path.join(os.path.dirname(__file__), "..", "tests", "goldens", "wild.txt" if ASKED_AGAIN else "gradients.txt" if "--gradients" in sys.argv else "ops.txt")
 with open(path, "w") as f:
     f.write("\n".join(out) + "\n")
 print("%d cases" % sum(s.startswith("case") for s in out))

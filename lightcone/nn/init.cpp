@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "lightcone/core/random_bits.h"
+#include "lightcone/random/random_bits.h"
 
 namespace lc::nn::init {
 namespace {

@@ -7,7 +7,7 @@
 // Each function gives the elements of a tensor of `shape` in row-major order. What is random is a function of the seed,
 // the parameter's name and the shape: the order in which parameters are initialised does not matter, and a model has
 // the same bits on every machine. That holds because nothing here comes from a mathematical library: words of Philox
-// (core/random_bits.h, with a step that no run reaches) become doubles through additions, products, quotients and
+// (random/random_bits.h, with a step that no run reaches) become doubles through additions, products, quotients and
 // square roots, which IEEE 754 rounds in one way only, in an order that is written down; logarithms are a series of
 // such steps. Each double is then rounded to f32 once.
 //

@@ -11,7 +11,8 @@ Tensor sigmoid(Operand a) {
   LC_RETURN_IF_HALF(a, sigmoid(a));
   // 1 / (1 + e) right of 0, e / (1 + e) left of it, e = exp(-|x|): no power overflows
   const Tensor x = as_float(a), e = exp(neg(abs(x)));
-  return prim::div(prim::where(prim::less_than(x, full_like(x, 0)), e, full_like(x, 1)), add(e, 1));
+  return with_slope(prim::div(prim::where(prim::less_than(x, full_like(x, 0)), e, full_like(x, 1)), add(e, 1)), x,
+                    [](const Tensor&, const Tensor& y) { return prim::mul(y, add(neg(y), 1)); });
 }
 Tensor softplus(Operand a, double beta, double threshold) {
   LC_SCOPE("softplus");
@@ -19,17 +20,25 @@ Tensor softplus(Operand a, double beta, double threshold) {
   const Tensor x = as_float(a), z = mul(x, beta);
   // max(z, 0) + log1p(exp(-|z|)) does not overflow
   const Tensor soft = prim::add(prim::maximum(z, full_like(z, 0)), log1p(exp(neg(abs(z)))));
-  return prim::where(prim::less_than(full_like(z, threshold), z), x, mul(soft, 1 / beta));
+  const Tensor y = prim::where(prim::less_than(full_like(z, threshold), z), x, mul(soft, 1 / beta));
+  return with_vjp(y, {x}, [beta, threshold](const VjpCall& c) -> std::vector<Tensor> {
+    const Tensor z = mul(c.x(), beta), linear = prim::less_than(full_like(z, threshold), z);
+    return {prim::where(linear, c.g(), prim::mul(c.g(), sigmoid(z)))};
+  });
 }
 Tensor logsigmoid(Operand a) {
   LC_SCOPE("logsigmoid");
   LC_RETURN_IF_HALF(a, logsigmoid(a));
   const Tensor x = as_float(a);
-  return prim::add(prim::minimum(x, full_like(x, 0)), neg(log1p(exp(neg(abs(x))))));
+  return with_slope(prim::add(prim::minimum(x, full_like(x, 0)), neg(log1p(exp(neg(abs(x)))))), x,
+                    [](const Tensor& x, const Tensor&) { return sigmoid(neg(x)); });
 }
 Tensor relu(Operand a) {
   LC_SCOPE("relu");
-  return prim::maximum(a, full_like(a, 0));
+  return with_vjp(prim::maximum(a, full_like(a, 0)), {a}, [](const VjpCall& c) -> std::vector<Tensor> {
+    const Tensor zero = full_like(c.y(), 0);
+    return {prim::where(prim::less_than(zero, c.y()), c.g(), zero)};
+  });
 }
 Tensor relu6(Operand a) { return clamp(a, 0, 6); }
 Tensor leaky_relu(Operand a, double slope) {
@@ -40,13 +49,21 @@ Tensor celu(Operand a, double alpha) {
   LC_SCOPE("celu");
   LC_RETURN_IF_HALF(a, celu(a, alpha));
   const Tensor x = as_float(a), zero = full_like(x, 0);
-  return prim::where(prim::less_than(zero, x), x, mul(expm1(prim::minimum(mul(x, 1 / alpha), zero)), alpha));
+  const Tensor y = prim::where(prim::less_than(zero, x), x, mul(expm1(prim::minimum(mul(x, 1 / alpha), zero)), alpha));
+  return with_vjp(y, {x}, [alpha](const VjpCall& c) -> std::vector<Tensor> {
+    const Tensor grows = prim::less_than(full_like(c.x(), 0), c.x());
+    return {prim::where(grows, c.g(), prim::mul(c.g(), add(mul(c.y(), 1 / alpha), 1)))};
+  });
 }
 Tensor elu(Operand a, double alpha) {
   LC_SCOPE("elu");
   LC_RETURN_IF_HALF(a, elu(a, alpha));
   const Tensor x = as_float(a), zero = full_like(x, 0);
-  return prim::where(prim::less_than(zero, x), x, mul(expm1(prim::minimum(x, zero)), alpha));
+  const Tensor y = prim::where(prim::less_than(zero, x), x, mul(expm1(prim::minimum(x, zero)), alpha));
+  return with_vjp(y, {x}, [alpha](const VjpCall& c) -> std::vector<Tensor> {
+    const Tensor grows = prim::less_than(full_like(c.x(), 0), c.x());
+    return {prim::where(grows, c.g(), prim::mul(c.g(), add(c.y(), alpha)))};
+  });
 }
 Tensor selu(Operand a) {
   LC_SCOPE("selu");
@@ -125,7 +142,8 @@ Tensor tanhshrink(Operand a) {
   Tensor p = full_like(s, -0.00439837016);
   for (const double c : {0.00995592028, -0.0222016778, 0.0540068224, -0.133334875, 0.333333343})
     p = add(prim::mul(p, s), c);
-  return prim::where(prim::less_than(abs(x), full_like(x, 0.55)), prim::mul(x, prim::mul(s, p)), far);
+  const Tensor y = prim::where(prim::less_than(abs(x), full_like(x, 0.55)), prim::mul(x, prim::mul(s, p)), far);
+  return with_slope(y, x, [](const Tensor& x, const Tensor&) { return square(tanh(x)); });
 }
 Tensor threshold(Operand a, double threshold, double value) {
   LC_SCOPE("threshold");

@@ -130,8 +130,11 @@ Tensor floor_divide(Operand a, Operand b) {
   const Tensor d = prim::where(overshot(r, p.b), add(towards_zero, -1), towards_zero), f = floor(d);
   const Tensor whole = prim::where(prim::less_than(full_like(d, 0.5), prim::add(d, neg(f))), add(f, 1), f);
   const Tensor zero = full_like(p.b, 0);
-  return prim::where(prim::equal(p.b, zero), ratio,
-                     prim::where(prim::equal(whole, zero), prim::mul(zero, ratio), whole));
+  const Tensor y = prim::where(prim::equal(p.b, zero), ratio,
+                               prim::where(prim::equal(whole, zero), prim::mul(zero, ratio), whole));
+  return with_vjp(y, {p.a, p.b}, [](const VjpCall& c) -> std::vector<Tensor> {  // it is made of steps
+    return {full_like(c.in[0], 0), full_like(c.in[1], 0)};
+  });
 }
 Tensor operator-(Operand a) {
   LC_SCOPE("neg");
@@ -194,9 +197,14 @@ Tensor clamp(Operand a, double low, double high) {
   Tensor t = a;
   if (!std::isinf(low)) t = scalar_like(t, low);
   if (!std::isinf(high)) t = scalar_like(t, high);
+  const Tensor x = t;
   if (low != -kInf) t = prim::maximum(t, full_like(t, low));
   if (high != kInf) t = prim::minimum(t, full_like(t, high));
-  return t;
+  return with_vjp(t, {x}, [low, high](const VjpCall& c) -> std::vector<Tensor> {
+    const Tensor inside = prim::mul(prim::less_than(full_like(c.x(), low), c.x()),
+                                    prim::less_than(c.x(), full_like(c.x(), high)));
+    return {prim::where(inside, c.g(), full_like(c.g(), 0))};
+  });
 }
 
 Tensor atan2(Operand y, Operand x) {
@@ -214,17 +222,25 @@ Tensor atan2(Operand y, Operand x) {
   const Tensor t = atan(ratio);
   const Tensor first = prim::where(prim::less_than(b, a), add(neg(t), std::numbers::pi / 2), t);
   const Tensor half = prim::where(negative(v), add(neg(first), std::numbers::pi), first);
-  return prim::where(negative(u), neg(half), half);
+  return with_vjp(prim::where(negative(u), neg(half), half), {u, v}, [](const VjpCall& c) -> std::vector<Tensor> {
+    const Tensor &y = c.in[0], &x = c.in[1], square = prim::add(prim::mul(x, x), prim::mul(y, y));
+    const Tensor zero = full_like(square, 0);
+    const Tensor by = prim::where(prim::equal(square, zero), zero, prim::div(c.g(), square));
+    return {prim::mul(by, x), neg(prim::mul(by, y))};
+  });
 }
 Tensor hypot(Operand a, Operand b) {
   LC_SCOPE("hypot");
   LC_RETURN_IF_EITHER_HALF(a, b, hypot(a, b));
   const Pair p = promoted(a, b, "hypot");
-  const Tensor u = abs(as_float(p.a)), v = abs(as_float(p.b)), inf = full_like(u, kInf);
+  const Tensor x = as_float(p.a), y = as_float(p.b), u = abs(x), v = abs(y), inf = full_like(u, kInf);
   const Tensor low = prim::minimum(u, v), high = prim::maximum(u, v), zero = full_like(u, 0);
   const Tensor ratio = prim::where(prim::equal(high, zero), zero, prim::div(low, high));
   const Tensor r = prim::mul(high, prim::sqrt(add(prim::mul(ratio, ratio), 1)));
-  return prim::where(logical_or(prim::equal(u, inf), prim::equal(v, inf)), inf, r);
+  return with_vjp(prim::where(logical_or(prim::equal(u, inf), prim::equal(v, inf)), inf, r), {x, y},
+                  [](const VjpCall& c) -> std::vector<Tensor> {
+                    return {prim::mul(c.g(), prim::div(c.in[0], c.y())), prim::mul(c.g(), prim::div(c.in[1], c.y()))};
+                  });
 }
 Tensor logaddexp(Operand a, Operand b) {
   LC_SCOPE("logaddexp");
@@ -232,14 +248,23 @@ Tensor logaddexp(Operand a, Operand b) {
   const Pair p = promoted(a, b, "logaddexp");
   const Tensor u = as_float(p.a), v = as_float(p.b);
   const Tensor r = prim::add(prim::maximum(u, v), log1p(exp(neg(abs(prim::add(u, neg(v)))))));
-  return prim::where(prim::equal(u, v), add(u, std::numbers::ln2), r);  // equal infinities have no difference
+  const Tensor y = prim::where(prim::equal(u, v), add(u, std::numbers::ln2), r);  // equal infinities have no difference
+  return with_vjp(y, {u, v}, [](const VjpCall& c) -> std::vector<Tensor> {
+    const auto share = [&](const Tensor& t) { return prim::mul(c.g(), exp(prim::add(t, neg(c.y())))); };
+    return {share(c.in[0]), share(c.in[1])};
+  });
 }
 Tensor xlogy(Operand a, Operand b) {
   LC_SCOPE("xlogy");
   LC_RETURN_IF_EITHER_HALF(a, b, xlogy(a, b));
   const Pair p = promoted(a, b, "xlogy");
   const Tensor u = as_float(p.a), v = as_float(p.b), zero = full_like(u, 0);
-  return prim::where(logical_and(prim::equal(u, zero), logical_not(isnan(v))), zero, prim::mul(u, log(v)));
+  const Tensor y = prim::where(logical_and(prim::equal(u, zero), logical_not(isnan(v))), zero, prim::mul(u, log(v)));
+  return with_vjp(y, {u, v}, [](const VjpCall& c) -> std::vector<Tensor> {
+    const Tensor &u = c.in[0], &v = c.in[1], zero = full_like(u, 0);
+    const Tensor flat = logical_and(prim::equal(u, zero), logical_not(prim::less_than(zero, v)));
+    return {prim::where(flat, zero, xlogy(c.g(), v)), prim::mul(c.g(), prim::div(u, v))};
+  });
 }
 Tensor lerp(Operand a, Operand b, double weight) {
   LC_SCOPE("lerp");

@@ -56,6 +56,71 @@ struct Steps {
       throw Error(op, cat("x is ", name(x->dtype()), ", the weight ", name(weight->dtype()), "; convert one"));
   }
 };
+
+// ---- derivatives: three convolutions that undo one ------------------------------------------------------
+
+std::vector<int> spatial(const std::vector<int>& v, int n) {
+  return v.size() == 1 ? std::vector<int>(static_cast<std::size_t>(n), v[0]) : v;
+}
+
+// weight [g out, in, k...] -> [g in, out, k...], turned round: what carries a cotangent back.
+Tensor turned(const Tensor& weight, int groups, int n) {
+  Shape s = weight.shape();
+  const Dim out = s[0] / Dim(groups), in = s[1];
+  s[0] = out;
+  s.insert(s.begin(), groups);
+  Tensor w = weight.reshape(s).transpose(1, 2);
+  s = weight.shape();
+  s[0] = in * Dim(groups), s[1] = out;
+  w = w.reshape(s);
+  for (int i = 0; i < n; ++i) w = w.flip(2 + i);
+  return w;
+}
+
+// With a stride of 1 the cotangent of x is a convolution of that of y, which has as many elements around it as reach in.
+Tensor vjp_of_image(const Tensor& g, const Tensor& x, const Tensor& weight, const ConvOptions& o, int n) {
+  const std::vector<int> padding = spatial(o.padding, n), dilation = spatial(o.dilation, n);
+  Tensor t = g;
+  for (int i = 0; i < n; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    const Dim around = (weight.extent(2 + i) - 1) * Dim(dilation[k]) - padding[k];
+    if (around.bounds().lo < 0) t = t.slice(2 + i, around * -1, t.extent(2 + i) + around);
+    else t = t.pad(2 + i, around, around);
+  }
+  const Tensor d = conv(t, turned(weight, o.groups, n), {.dilation = o.dilation, .groups = o.groups});
+  check(d.shape() == x.shape(), "the cotangent of a convolution's image");
+  return d;
+}
+
+// Any stride: the transposed convolution, whose output_padding is what the last stride left over.
+Tensor vjp_of_strided_image(const Tensor& g, const Tensor& x, const Tensor& weight, const ConvOptions& o, int n) {
+  const std::vector<int> stride = spatial(o.stride, n), padding = spatial(o.padding, n), dilation = spatial(o.dilation, n);
+  Tensor d = conv_transpose(g, weight, {.stride = stride, .padding = {0}, .dilation = dilation, .groups = o.groups});
+  for (int i = 0; i < n; ++i) {  // of the padded image; rows behind the last window were not read
+    const auto k = static_cast<std::size_t>(i);
+    const Dim size = x.extent(2 + i), missing = size + 2 * padding[k] - d.extent(2 + i);
+    d = d.pad(2 + i, 0, missing).slice(2 + i, padding[k], size + padding[k]);
+  }
+  return d;
+}
+
+// The cotangent of the filter: x as a batch of its channels, convolved with the cotangent of y, in steps of the dilation.
+Tensor vjp_of_filter(const Tensor& g, const Tensor& x, const Tensor& weight, const ConvOptions& o, int n) {
+  const Dim groups = o.groups, in = weight.extent(1), batch = x.extent(0);
+  Shape s = x.shape();
+  s[1] = in;
+  s.insert(s.begin() + 1, groups);
+  std::vector<int> order{2, 1, 0};
+  for (int i = 0; i < n; ++i) order.push_back(3 + i);
+  const Tensor image = x.reshape(s).permute(order);
+  s = x.shape();
+  s[0] = in, s[1] = groups * batch;
+  Tensor d = conv(image.reshape(s), g.transpose(0, 1),
+                  {.stride = o.dilation, .padding = o.padding, .dilation = o.stride, .groups = o.groups});
+  for (int i = 0; i < n; ++i) d = d.slice(2 + i, 0, weight.extent(2 + i));  // what no window began with is behind it
+  return d.transpose(0, 1);
+}
+
 }  // namespace
 
 Tensor conv(Operand x, Operand weight, const ConvOptions& o) {
@@ -105,6 +170,15 @@ Tensor conv(Operand x, Operand weight, const ConvOptions& o) {
       prim::sum_reduce(prim::mul(t.expand(full).reshape(rows), weight->reshape(ws).expand(full).reshape(rows)), n + 3);
   Shape s{b, out};
   s.insert(s.end(), places.begin(), places.end());
+  with_vjp(r, {x, weight}, [o, n, s](const VjpCall& c) -> std::vector<Tensor> {
+    const Tensor y = c.g().reshape(s), &x = c.in[0], &weight = c.in[1];
+    const std::vector<int> stride = spatial(o.stride, n);
+    const bool dense = std::all_of(stride.begin(), stride.end(), [](int k) { return k == 1; });
+    std::vector<Tensor> d(2);
+    if (c.wanted[0]) d[0] = dense ? vjp_of_image(y, x, weight, o, n) : vjp_of_strided_image(y, x, weight, o, n);
+    if (c.wanted[1]) d[1] = vjp_of_filter(y, x, weight, o, n);
+    return d;
+  });
   return r.reshape(s);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lightcone/core/composite.h"
 #include "lightcone/ops/ops.h"
 
 namespace lc::detail {
@@ -44,5 +45,10 @@ Tensor windows(Tensor x, int n, const std::vector<Dim>& kernel, const std::vecto
 // counts.
 Tensor exp_of_difference(const Tensor& t);
 Tensor reduce(Op op, Tensor t, const Axes& axes, bool keepdim);
+// y, the maximum of x over an axis (which may be gone), whose derivative belongs to the first of the largest.
+Tensor with_vjp_of_first(const Tensor& y, const Tensor& x, int axis);
+// y, a function of each element of x, whose derivative is `slope`: see with_vjp(). A rule finds its tensors in what it is
+// given and holds none, because the graph may be cloned.
+Tensor with_slope(const Tensor& y, const Tensor& x, Tensor (*slope)(const Tensor& x, const Tensor& y));
 
 }  // namespace lc::detail

@@ -11,8 +11,13 @@ Tensor layer_norm(Operand x, int axes, double eps) {
   Axes over;
   for (int i = -axes; i < 0; ++i) over.push_back(i);
   const Tensor t = as_float(x), d = prim::add(t, neg(mean(t, over, true).expand(t.shape())));
-  const Tensor v = mean(prim::mul(d, d), over, true);
-  return prim::mul(d, rsqrt(add(v, eps)).expand(t.shape()));
+  const Tensor v = mean(prim::mul(d, d), over, true), scale = rsqrt(add(v, eps));
+  return with_vjp(prim::mul(d, scale.expand(t.shape())), {t, scale}, [over](const VjpCall& c) -> std::vector<Tensor> {
+    const auto each = [&](const Tensor& t) { return t.expand(c.y().shape()); };
+    const Tensor along = mean(prim::mul(c.g(), c.y()), over, true), level = mean(c.g(), over, true);
+    const Tensor off = prim::add(prim::add(c.g(), neg(each(level))), neg(prim::mul(c.y(), each(along))));
+    return {prim::mul(each(c.in[1]), off), {}};
+  });
 }
 namespace {
 // weight and bias over the last axes of t
@@ -48,7 +53,12 @@ Tensor rms_norm(Operand x, double eps) {
   LC_RETURN_IF_HALF(x, rms_norm(x, eps));
   if (x->rank() == 0) throw Error("rms_norm", "needs at least one axis");
   const Tensor t = as_float(x);
-  return prim::mul(t, rsqrt(add(mean(prim::mul(t, t), {-1}, true), eps)).expand(t.shape()));
+  const Tensor scale = rsqrt(add(mean(prim::mul(t, t), {-1}, true), eps));
+  return with_vjp(prim::mul(t, scale.expand(t.shape())), {t, scale}, [](const VjpCall& c) -> std::vector<Tensor> {
+    const auto each = [&](const Tensor& t) { return t.expand(c.y().shape()); };
+    const Tensor along = mean(prim::mul(c.g(), c.y()), {-1}, true);
+    return {prim::mul(each(c.in[1]), prim::add(c.g(), neg(prim::mul(c.y(), each(along))))), {}};
+  });
 }
 Tensor group_norm(Operand x, int groups, double eps) {
   const OpScope scope("group_norm", x.at);

@@ -57,7 +57,10 @@ Tensor max_pool(Operand x, std::vector<int> kernel, std::vector<int> stride, std
   const OpScope scope("max_pool", x.at);
   const Pool p(x, "max_pool", std::move(kernel), std::move(stride), std::move(padding), std::move(dilation), ceil_mode);
   Tensor t = p.over(x, -kInf);
-  for (int i = 0; i < p.n; ++i) t = prim::max_reduce(t, t.rank() - 1);
+  for (int i = 0; i < p.n; ++i) {  // the first of the last axis, of those the first of the axis before it, ...
+    const int last = t.rank() - 1;
+    t = with_vjp_of_first(prim::max_reduce(t, last), t, last);
+  }
   return t;
 }
 Tensor avg_pool(Operand x, std::vector<int> kernel, std::vector<int> stride, std::vector<int> padding, bool ceil_mode,

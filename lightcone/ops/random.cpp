@@ -3,7 +3,7 @@
 #include <numbers>
 #include <utility>
 
-#include "lightcone/core/random_bits.h"
+#include "lightcone/random/random_bits.h"
 #include "lightcone/ops/internal.h"
 
 namespace lc {

@@ -7,7 +7,7 @@
 // A number is a function of four things: the seed, the stream (one a draw), the step (one a run) and the place of its
 // element. So every run draws new numbers, two draws of one run never are the same, and seed and step are all there is
 // to save. The words of 32 bits below everything are the same on every device and for any number of threads
-// (core/random_bits.h says which they are); so is what is whole or a whole number of 2^-24: uniform(shape),
+// (random/random_bits.h says which they are); so is what is whole or a whole number of 2^-24: uniform(shape),
 // bernoulli(), randint(), permutation(), the mask of dropout(). The others are functions of such numbers in f32, which
 // a device computes as exactly as it computes everything (docs/accuracy.md).
 #pragma once

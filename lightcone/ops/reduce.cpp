@@ -36,6 +36,12 @@ void not_empty(const Tensor& t, const Axes& axes, const char* op) {
   for (const int x : axes)
     if (t.extent(x) == Dim(0)) throw Error(op, cat("axis ", x, " of ", str(t.shape()), " has no elements"));
 }
+// What was reduced over axes of a shape, with extents of 1 in their place; and at each element it was made of.
+Tensor keep(const Tensor& t, const Axes& axes, Shape from) {
+  for (const int x : axes) from[static_cast<std::size_t>(x)] = 1;
+  return t.reshape(from);
+}
+Tensor spread(const Tensor& t, const Axes& axes, const Shape& to) { return keep(t, axes, to).expand(to); }
 Tensor drop(Tensor t, const Axes& axes) {  // extents of 1
   for (std::size_t k = axes.size(); k-- > 0;) t = t.squeeze(axes[k]);
   return t;
@@ -77,13 +83,23 @@ Tensor var(Operand a, Axes axes, int correction, bool keepdim) {
   axes = wrap_axes(std::move(axes), a, "var");
   const Tensor x = as_float(a), m = mean(x, axes, true);
   const Tensor d = prim::add(x, neg(m.expand(x.shape())));
-  const Tensor s = reduce(Op::SumReduce, prim::mul(d, d), axes, keepdim);
-  return prim::div(s, prim::maximum(number(s, count(x, axes) - correction), full_like(s, 0)));
+  const Tensor s = reduce(Op::SumReduce, prim::mul(d, d), axes, false);
+  const Tensor v = prim::div(s, prim::maximum(number(s, count(x, axes) - correction), full_like(s, 0)));
+  with_vjp(v, {x}, [axes, correction](const VjpCall& c) -> std::vector<Tensor> {
+    const Tensor x = c.x(), off = prim::add(x, neg(mean(x, axes, true).expand(x.shape())));
+    const Tensor each = prim::div(mul(c.g(), 2), number(c.g(), count(x, axes) - correction));
+    return {prim::mul(spread(each, axes, x.shape()), off)};
+  });
+  return keepdim ? keep(v, axes, x.shape()) : v;
 }
 Tensor stddev(Operand a, Axes axes, int correction, bool keepdim) {
   LC_SCOPE("std");
   LC_RETURN_IF_HALF(a, stddev(a, std::move(axes), correction, keepdim));
-  return prim::sqrt(var(a, std::move(axes), correction, keepdim));
+  const Tensor v = var(a, std::move(axes), correction, keepdim);
+  return with_vjp(prim::sqrt(v), {v}, [](const VjpCall& c) -> std::vector<Tensor> {
+    const Tensor zero = full_like(c.y(), 0);  // what does not vary has no direction
+    return {prim::where(prim::equal(c.y(), zero), zero, prim::div(c.g(), mul(c.y(), 2)))};
+  });
 }
 Tensor prod(Operand a, int axis, bool keepdim) {
   LC_SCOPE("prod");
@@ -121,7 +137,15 @@ Tensor norm(Operand a, double p, Axes axes, bool keepdim) {
   if (p == -kInf) return amin(m, std::move(axes), keepdim);
   if (p == 0) return sum(prim::cast(ne(x, full_like(x, 0)), x.dtype()), std::move(axes), keepdim);
   if (p == 1) return sum(m, std::move(axes), keepdim);
-  if (p == 2) return prim::sqrt(sum(prim::mul(x, x), std::move(axes), keepdim));
+  if (p == 2) {
+    const Tensor y = prim::sqrt(sum(prim::mul(x, x), axes, false));
+    with_vjp(y, {x}, [axes](const VjpCall& c) -> std::vector<Tensor> {
+      const Tensor zero = full_like(c.y(), 0);  // flat at the origin
+      const Tensor by = prim::where(prim::equal(c.y(), zero), zero, prim::div(c.g(), c.y()));
+      return {prim::mul(spread(by, axes, c.x().shape()), c.x())};
+    });
+    return keepdim ? keep(y, axes, x.shape()) : y;
+  }
   return pow(sum(pow(m, p), std::move(axes), keepdim), 1 / p);
 }
 Tensor count_nonzero(Operand a, Axes axes) {
@@ -136,7 +160,11 @@ Tensor logsumexp(Operand a, Axes axes, bool keepdim) {
   // an infinite maximum must not meet itself in a subtraction
   const Tensor m = prim::where(isinf(top), full_like(top, 0), top);
   const Tensor s = reduce(Op::SumReduce, exp_of_difference(prim::add(x, neg(m.expand(x.shape())))), axes, true);
-  const Tensor r = prim::add(log(s), m);
+  const Tensor r = with_vjp(prim::add(log(s), m), {x}, [](const VjpCall& c) -> std::vector<Tensor> {
+    const Shape to = c.x().shape();
+    const Tensor share = exp_of_difference(prim::add(c.x(), neg(c.y().expand(to))));
+    return {prim::mul(c.g().expand(to), share)};
+  });
   return keepdim ? r : drop(r, axes);
 }
 Tensor argmax(Operand a, int axis, bool keepdim) {
@@ -152,6 +180,19 @@ Tensor argmax(Operand a, int axis, bool keepdim) {
   const Tensor from_end = x.graph().index(x.shape(), n - Dim::index(axis, n));
   const Tensor best = reduce(Op::MaxReduce, prim::where(hit, from_end, full_like(from_end, 0)), {axis}, keepdim);
   return prim::add(number(best, n), neg(best));
+}
+Tensor detail::with_vjp_of_first(const Tensor& y, const Tensor& x, int axis) {
+  return with_vjp(y, {x}, [axis](const VjpCall& c) -> std::vector<Tensor> {
+    const Tensor& x = c.x();
+    const Dim n = x.extent(axis);
+    Tensor hit = prim::equal(x, spread(c.y(), {axis}, x.shape()));
+    if (is_float(x.dtype())) hit = logical_or(hit, isnan(x));
+    // the first hit is the farthest from the end
+    const Tensor from_end = x.graph().index(x.shape(), n - Dim::index(axis, n), DType::I32);
+    const Tensor first = reduce(Op::MaxReduce, prim::where(hit, from_end, full_like(from_end, 0)), {axis}, true);
+    const Tensor chosen = prim::equal(from_end, first.expand(x.shape()));
+    return {prim::where(chosen, spread(c.g(), {axis}, x.shape()), full_like(x, 0))};
+  });
 }
 Tensor argmax(Operand a) {
   LC_SCOPE("argmax");
@@ -170,12 +211,16 @@ Tensor argmin(Operand a, int axis, bool keepdim) {
 Extreme max(Operand a, int axis, bool keepdim) {
   LC_SCOPE("max");
   axis = wrap_axis(axis, a->rank(), a->shape(), "max");
-  return {amax(a, {axis}, keepdim), argmax(a, axis, keepdim)};
+  // in a node of its own, because the derivative of amax is another one
+  const Tensor values = prim::contiguous(amax(a, {axis}, keepdim));
+  return {with_vjp_of_first(values, a, axis), argmax(a, axis, keepdim)};
 }
 Extreme min(Operand a, int axis, bool keepdim) {
   LC_SCOPE("min");
   axis = wrap_axis(axis, a->rank(), a->shape(), "min");
-  return {amin(a, {axis}, keepdim), argmin(a, axis, keepdim)};
+  if (!is_float(a->dtype())) return {amin(a, {axis}, keepdim), argmin(a, axis, keepdim)};
+  const Extreme most = max(neg(a), axis, keepdim);
+  return {neg(most.values), most.indices};
 }
 Tensor any(Operand a, Axes axes, bool keepdim) {
   LC_SCOPE("any");
@@ -192,7 +237,11 @@ Tensor softmax(Operand a, int axis) {
   axis = wrap_axis(axis, a->rank(), a->shape(), "softmax");
   const Tensor x = as_float(a), m = reduce(Op::MaxReduce, x, {axis}, true).expand(x.shape());
   const Tensor e = exp_of_difference(prim::add(x, neg(m)));
-  return prim::mul(e, prim::recip(reduce(Op::SumReduce, e, {axis}, true)).expand(x.shape()));
+  const Tensor y = prim::mul(e, prim::recip(reduce(Op::SumReduce, e, {axis}, true)).expand(x.shape()));
+  return with_vjp(y, {x}, [axis](const VjpCall& c) -> std::vector<Tensor> {
+    const Tensor mean = reduce(Op::SumReduce, prim::mul(c.g(), c.y()), {axis}, true).expand(c.y().shape());
+    return {prim::mul(c.y(), prim::add(c.g(), neg(mean)))};
+  });
 }
 Tensor log_softmax(Operand a, int axis) {
   LC_SCOPE("log_softmax");
@@ -200,7 +249,11 @@ Tensor log_softmax(Operand a, int axis) {
   axis = wrap_axis(axis, a->rank(), a->shape(), "log_softmax");
   const Tensor x = as_float(a), m = reduce(Op::MaxReduce, x, {axis}, true).expand(x.shape());
   const Tensor d = prim::add(x, neg(m));
-  return prim::add(d, neg(log(reduce(Op::SumReduce, exp_of_difference(d), {axis}, true)).expand(x.shape())));
+  const Tensor y = prim::add(d, neg(log(reduce(Op::SumReduce, exp_of_difference(d), {axis}, true)).expand(x.shape())));
+  return with_vjp(y, {x}, [axis](const VjpCall& c) -> std::vector<Tensor> {
+    const Tensor all = reduce(Op::SumReduce, c.g(), {axis}, true).expand(c.y().shape());
+    return {prim::add(c.g(), neg(prim::mul(exp_of_difference(c.y()), all)))};
+  });
 }
 
 Tensor softmin(Operand a, int axis) {

@@ -29,6 +29,7 @@ struct Pass {
   bool required = false;         // what comes behind it needs it: leaving it out is an Error
   // False for a graph that the pass would copy as it is: it is not run then, which costs less.
   std::function<bool(const Graph&)> applies = {};
+  bool extends = false;  // it adds outputs behind those there are
 };
 
 class Compiler {

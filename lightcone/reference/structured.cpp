@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "lightcone/core/quant.h"
-#include "lightcone/core/random_bits.h"
+#include "lightcone/random/random_bits.h"
 #include "lightcone/reference/internal.h"
 #include "lightcone/reference/rule.h"
 

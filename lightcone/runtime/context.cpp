@@ -342,10 +342,12 @@ float Context::scalar(std::string_view output) const {
   return v[0];
 }
 std::span<const std::byte> Context::bytes(std::string_view output) const {
-  const Edge& e = impl_->output(output);
+  const auto input = impl_->program->inputs.find(output);
+  const bool of_input = !impl_->program->outputs.contains(output) && input != impl_->program->inputs.end();
+  const Edge e = of_input ? Edge{input->second, View(impl_->graph()[input->second].shape)} : impl_->output(output);
   if (!e.view.identity()) throw Error("bytes", cat("the output '", output, "' is a view; use get()"));
   const std::size_t size = impl_->bytes_now(e.node);
-  HostView bytes(*impl_->device, impl_->readable(e.node, true), size);
+  HostView bytes(*impl_->device, impl_->readable(e.node, !of_input), size);
   if (impl_->device->shares_host_memory()) return {bytes.data(), size};
   return {impl_->shown.insert_or_assign(e.node, std::move(bytes)).first->second.data(), size};
 }

@@ -116,7 +116,8 @@ class Context {
   std::vector<std::int64_t> get_i64(std::string_view output) const;
   float scalar(std::string_view output) const;
   // The raw bytes in row-major order: valid until the next run. Outputs that are a view of
-  // something else are copied by the back end, so that this always works for compiled programs.
+  // something else are copied by the back end, so that this always works for compiled programs. Of a state or another
+  // input: what it holds.
   std::span<const std::byte> bytes(std::string_view output) const;
   std::vector<std::int64_t> shape(std::string_view output) const;
   Value value(std::string_view output) const;

@@ -8,7 +8,7 @@
 
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/core/error.h"
-#include "lightcone/core/random_bits.h"
+#include "lightcone/random/random_bits.h"
 #include "lightcone/nn/init.h"
 #include "lightcone/nn/parameter.h"
 #include "lightcone/passes/passes.h"

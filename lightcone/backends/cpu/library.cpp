@@ -38,30 +38,71 @@ struct Rows {  // an axis as outer x length x inner
   }
 };
 
-// sizes: outer, base length, index length, inner
+// sizes: outer, base length, index length, inner. A task owns columns of the result and goes through the index in order,
+// so that the same sums are made in the same order whatever the number of threads.
 class ScatterKernel final : public LibraryKernel {
  public:
   using LibraryKernel::LibraryKernel;
   bool in_place(std::size_t k) const override { return k == 0; }
   void run(const HostLaunch& l) const override {
-    const i64 outer = l.sizes[0], length = l.sizes[1], count = l.sizes[2], inner = l.sizes[3];
+    const i64 outer = l.sizes[0], length = l.sizes[1], inner = l.sizes[3];
+    if (l.out != l.in[0])
+      std::memcpy(l.out, l.in[0], static_cast<std::size_t>(outer * length * inner) * size_of(dtype_));
+    struct Job {
+      const ScatterKernel& kernel;
+      const HostLaunch& launch;
+      i64 blocks;  // of columns
+    } job{*this, l, (inner + kColumns - 1) / kColumns};
+    l.parallel.run(
+        static_cast<int>(outer * job.blocks),
+        [](void* arg, int task, int) {
+          const Job& j = *static_cast<Job*>(arg);
+          j.kernel.columns(j.launch, task / j.blocks, task % j.blocks * kColumns);
+        },
+        &job);
+  }
+
+ private:
+  static constexpr i64 kColumns = 64;
+
+  void columns(const HostLaunch& l, i64 o, i64 begin) const {
+    const i64 length = l.sizes[1], count = l.sizes[2], inner = l.sizes[3], end = std::min(inner, begin + kColumns);
+    for (i64 k = 0; k < count; ++k) {
+      const i64 row = (o * count + k) * inner;
+      const i64 first = load_i64(l.in[1], types_[1], static_cast<std::size_t>(row + begin));
+      if (dtype_ == DType::F32 && one_place(l, row, begin, end, first)) {
+        if (first >= 0 && first < length)
+          write_row(static_cast<float*>(l.out) + (o * length + first) * inner, static_cast<const float*>(l.in[2]) + row,
+                    begin, end);
+        continue;
+      }
+      for (i64 i = begin; i < end; ++i) {
+        const i64 j = load_i64(l.in[1], types_[1], static_cast<std::size_t>(row + i));
+        if (j >= 0 && j < length)
+          write(l, static_cast<std::size_t>((o * length + j) * inner + i), static_cast<std::size_t>(row + i));
+      }
+    }
+  }
+  // Do the columns of a row all go to one place? Those of an embedding's gradient do.
+  bool one_place(const HostLaunch& l, i64 row, i64 begin, i64 end, i64 first) const {
+    if (types_[1] != DType::I64) return false;
+    const i64* index = static_cast<const i64*>(l.in[1]) + row;
+    i64 differ = 0;
+    for (i64 i = begin; i < end; ++i) differ |= index[i] ^ first;
+    return differ == 0;
+  }
+  void write_row(float* to, const float* from, i64 begin, i64 end) const {
+    if (is(node_, builtin::scatter())) std::copy(from + begin, from + end, to + begin);
+    else
+      for (i64 i = begin; i < end; ++i) to[i] += from[i];
+  }
+  void write(const HostLaunch& l, std::size_t to, std::size_t from) const {
     const std::size_t size = size_of(dtype_);
-    const bool replaces = is(node_, builtin::scatter());
-    if (l.out != l.in[0]) std::memcpy(l.out, l.in[0], static_cast<std::size_t>(outer * length * inner) * size);
-    for (i64 o = 0; o < outer; ++o)
-      for (i64 k = 0; k < count; ++k)
-        for (i64 i = 0; i < inner; ++i) {
-          const auto from = static_cast<std::size_t>((o * count + k) * inner + i);
-          const i64 j = load_i64(l.in[1], types_[1], from);
-          if (j < 0 || j >= length) continue;
-          const auto to = static_cast<std::size_t>((o * length + j) * inner + i);
-          if (replaces)
-            std::memcpy(static_cast<std::byte*>(l.out) + to * size,
-                        static_cast<const std::byte*>(l.in[2]) + from * size, size);
-          else if (is_float(dtype_))
-            store_f64(l.out, dtype_, to, load_f64(l.out, dtype_, to) + load_f64(l.in[2], dtype_, from));
-          else store_i64(l.out, dtype_, to, eval::add(load_i64(l.out, dtype_, to), load_i64(l.in[2], dtype_, from)));
-        }
+    if (is(node_, builtin::scatter()))
+      std::memcpy(static_cast<std::byte*>(l.out) + to * size, static_cast<const std::byte*>(l.in[2]) + from * size, size);
+    else if (is_float(dtype_))
+      store_f64(l.out, dtype_, to, load_f64(l.out, dtype_, to) + load_f64(l.in[2], dtype_, from));
+    else store_i64(l.out, dtype_, to, eval::add(load_i64(l.out, dtype_, to), load_i64(l.in[2], dtype_, from)));
   }
 };
 

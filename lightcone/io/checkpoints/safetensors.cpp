@@ -1,17 +1,10 @@
 // The safetensors format: u64 header length, a JSON header, the data. The rules are the format's
 // own: offsets start at 0, follow each other without holes or overlaps and end with the file.
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <limits>
 #include <set>
-
-#include <nlohmann/json.hpp>
 
 #include "lightcone/core/error.h"
 #include "lightcone/io/json_internal.h"
@@ -179,80 +172,5 @@ std::vector<std::shared_ptr<const MappedFile>> add_safetensors(Weights& w, const
 }
 
 }  // namespace io
-
-namespace {
-
-std::string_view type_name(DType d) {
-  for (const TypeRow& r : kTypes)
-    if (r.dtype == d) return r.name;
-  throw Error("save_safetensors", cat("no such dtype in safetensors: ", name(d)));
-}
-
-void write_all(int fd, std::span<const std::byte> b, const std::string& path) {
-  while (!b.empty()) {
-    const ssize_t n = ::write(fd, b.data(), std::min<std::size_t>(b.size(), 1u << 30));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) throw Error("save_safetensors", cat("cannot write ", path, ": ", std::strerror(errno)));
-    b = b.subspan(static_cast<std::size_t>(n));
-  }
-}
-
-struct Temporary {  // removed unless it was renamed
-  std::string path;
-  int fd;
-  ~Temporary() {
-    if (fd >= 0) ::close(fd);
-    if (!path.empty()) ::unlink(path.c_str());
-  }
-};
-
-// The JSON header.
-std::string header_of(std::span<const TensorToSave> tensors, const std::map<std::string, std::string>& metadata) try {
-  std::string text = "{";
-  const auto member = [&](const std::string& name, const nlohmann::ordered_json& value) {
-    text += (text.size() > 1 ? "," : "") + nlohmann::json(name).dump() + ":" + value.dump();
-  };
-  if (!metadata.empty()) member("__metadata__", metadata);
-  std::uint64_t at = 0;
-  std::set<std::string_view> names{"__metadata__"};
-  for (const TensorToSave& t : tensors) {
-    const std::optional<std::int64_t> n = io::elements_of(t.shape);
-    if (!n || *n > std::numeric_limits<std::int64_t>::max() / 8)
-      throw Error("save_safetensors", cat(in_quotes(t.name), " has a shape that no memory holds"));
-    if (const std::uint64_t needs = static_cast<std::uint64_t>(*n) * size_of(t.dtype); needs != t.bytes.size())
-      throw Error("save_safetensors", cat(in_quotes(t.name), " has ", t.bytes.size(), " bytes, its shape needs ", needs));
-    if (!names.insert(t.name).second)
-      throw Error("save_safetensors", cat("two tensors are called ", in_quotes(t.name), ", or the name is reserved"));
-    member(t.name, {{"dtype", type_name(t.dtype)}, {"shape", t.shape}, {"data_offsets", {at, at + t.bytes.size()}}});
-    at += t.bytes.size();
-  }
-  text += "}";
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  return text;
-} catch (const nlohmann::json::exception&) {
-  throw Error("save_safetensors", "a name or a word of the metadata is not UTF-8");
-}
-
-}  // namespace
-
-void save_safetensors(const std::string& path, std::span<const TensorToSave> tensors,
-                      const std::map<std::string, std::string>& metadata) {
-  const std::string text = header_of(tensors, metadata);
-  std::error_code ec;
-  if (fs::exists(path, ec) && !fs::is_regular_file(path, ec))
-    throw Error("save_safetensors", cat(path, " exists and is not a regular file"));
-  std::string name = path + ".XXXXXX";
-  Temporary tmp{{}, ::mkstemp(name.data())};
-  if (tmp.fd < 0)
-    throw Error("save_safetensors", cat("cannot create a file beside ", path, ": ", std::strerror(errno)));
-  tmp.path = name;
-  const std::uint64_t length = text.size();
-  write_all(tmp.fd, std::as_bytes(std::span(&length, 1)), path);
-  write_all(tmp.fd, std::as_bytes(std::span(text)), path);
-  for (const TensorToSave& t : tensors) write_all(tmp.fd, t.bytes, path);
-  if (::fchmod(tmp.fd, 0644) != 0 || ::fsync(tmp.fd) != 0 || ::rename(name.c_str(), path.c_str()) != 0)
-    throw Error("save_safetensors", cat("cannot write ", path, ": ", std::strerror(errno)));
-  tmp.path.clear();
-}
 
 }  // namespace lc

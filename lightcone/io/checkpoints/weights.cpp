@@ -21,16 +21,6 @@ std::int64_t StoredTensor::elements() const {
   return *n;
 }
 
-std::optional<std::int64_t> io::elements_of(std::span<const std::int64_t> shape) {
-  std::int64_t n = 1;
-  bool empty = false;
-  for (std::int64_t d : shape) {
-    empty = empty || d == 0;
-    if (d < 0 || __builtin_mul_overflow(n, std::max<std::int64_t>(d, 1), &n)) return std::nullopt;
-  }
-  return empty ? 0 : n;
-}
-
 void io::take_tensor(Budget& budget, std::size_t name, std::size_t rank) {
   budget.take(sizeof(StoredTensor) + 112 + 2 * name + 16 * rank);
 }

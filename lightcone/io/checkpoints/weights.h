@@ -19,6 +19,7 @@
 
 #include "lightcone/core/dtype.h"
 #include "lightcone/core/quant.h"
+#include "lightcone/io/checkpoints/save.h"  // what it reads back
 #include "lightcone/io/read_options.h"
 
 namespace lc {
@@ -78,18 +79,6 @@ class Weights {
   const MappedFile* file_of(std::span<const std::byte> bytes) const;
   std::vector<std::shared_ptr<const MappedFile>> files_;
 };
-
-// One tensor to be written.
-struct TensorToSave {
-  std::string name;
-  DType dtype;
-  std::vector<std::int64_t> shape;
-  std::span<const std::byte> bytes;
-};
-// Writes a safetensors file beside `path` and renames it over: a crash, a kill or a full disk
-// leaves either the old file or the new one.
-void save_safetensors(const std::string& path, std::span<const TensorToSave> tensors,
-                      const std::map<std::string, std::string>& metadata = {});
 
 // A file's text; Error when it is missing, not a regular file or longer than `limit` bytes.
 std::string read_text_file(const std::string& path, std::size_t limit = 256u << 20);

@@ -10,12 +10,11 @@
 #include "lightcone/io/checkpoints/gguf.h"
 #include "lightcone/io/mapped_file.h"
 #include "lightcone/io/read_options.h"
+#include "lightcone/io/shape.h"
 #include "lightcone/io/checkpoints/weights.h"
 
 namespace lc::io {
 
-// How many elements a shape has; nothing when its extents together are larger than any memory, even where one is 0.
-std::optional<std::int64_t> elements_of(std::span<const std::int64_t> shape);
 // What a table of tensors takes for one of them.
 void take_tensor(Budget& budget, std::size_t name, std::size_t rank);
 bool looks_like_safetensors(std::span<const std::byte> bytes);

@@ -1,11 +1,11 @@
-// Random words on this CPU: core/random_bits.h says which they are.
+// Random words on this CPU: random/random_bits.h says which they are.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
 #include "lightcone/backends/cpu/target/isa.h"
-#include "lightcone/core/random_bits.h"
+#include "lightcone/random/random_bits.h"
 #include "lightcone/device/host_kernel.h"
 
 namespace lc::host {

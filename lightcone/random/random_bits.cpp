@@ -1,6 +1,6 @@
 // The definition of random words in the twelve. Everything is a whole number of 64 bits, of which the twelve have sums,
 // products and remainders; shifts and exclusive ors go bit by bit, along an axis of 32.
-#include "lightcone/core/random_bits.h"
+#include "lightcone/random/random_bits.h"
 
 #include <cmath>
 

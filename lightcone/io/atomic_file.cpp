@@ -1,0 +1,159 @@
+#include "lightcone/io/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "lightcone/io/printable.h"
+
+namespace lc::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kBuffer = 256u << 10, kMostAtOnce = 1u << 30;
+
+// A call, made again for as long as signals interrupt it.
+template <class Call>
+auto uninterrupted(const Call& call) {
+  decltype(call()) r;
+  do r = call();
+  while (r < 0 && errno == EINTR);
+  return r;
+}
+
+// Never one of the three standard streams, which a program may have closed: what somebody prints would land in the
+// file.
+Descriptor open_in(int folder, const char* name, int flags) {
+  Descriptor d(uninterrupted([&] { return ::openat(folder, name, flags | O_CLOEXEC, 0666); }));
+  if (!d || d.get() > STDERR_FILENO) return d;
+  return Descriptor(::fcntl(d.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+}
+
+std::string path_of(const Descriptor& d) { return cat("/proc/self/fd/", d.get()); }
+
+// A name that no other save has now: the process and a number. A process elsewhere, of the same number, may have it all
+// the same; the one who finds it taken asks for the next.
+std::string fresh_name() {
+  static std::atomic<std::uint64_t> next{0};
+  return cat(".lightcone-", ::getpid(), "-", next++, ".tmp");
+}
+
+}  // namespace
+
+void Descriptor::reset(int fd) {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = fd;
+}
+
+AtomicFile::AtomicFile(std::string op, const std::string& path) : op_(std::move(op)), path_(path) {
+  look_at_old(path);
+  folder_ = open_in(AT_FDCWD, folder_name_.c_str(), O_RDONLY | O_DIRECTORY);
+  if (!folder_) fail(cat("cannot open the folder ", in_quotes(folder_name_)));
+  buffer_.reserve(kBuffer);
+  create();
+}
+
+AtomicFile::~AtomicFile() {
+  if (!temporary_.empty()) ::unlinkat(folder_.get(), temporary_.c_str(), 0);
+}
+
+void AtomicFile::fail(std::string_view what) const {
+  const int reason = errno;
+  throw file_error(op_, path_, what, ": ", std::strerror(reason));
+}
+
+// What is to be replaced, behind links, and the folder and name it has.
+void AtomicFile::look_at_old(const std::string& path) {
+  if (path.find('\0') != path.npos) throw file_error(op_, path, "a path with a NUL in it names no file");
+  std::error_code ec;
+  fs::path target = path;
+  if (fs::is_symlink(target, ec)) {
+    target = fs::canonical(target, ec);
+    if (ec) throw file_error(op_, path, "a link that leads to no file: ", ec.message());
+  }
+  struct stat s = {};
+  if (::stat(target.c_str(), &s) == 0) {
+    if (!S_ISREG(s.st_mode)) throw file_error(op_, path, "it exists and is not a regular file");
+    mode_ = static_cast<int>(s.st_mode & 07777);
+  } else if (errno != ENOENT) {
+    fail("cannot look at it");
+  }
+  name_ = target.filename().string();
+  if (name_.empty()) throw file_error(op_, path, "this names no file");
+  folder_name_ = target.has_parent_path() ? target.parent_path().string() : ".";
+}
+
+// Without a name where the system can do that: then even a process that is killed leaves nothing.
+void AtomicFile::create() {
+#ifdef O_TMPFILE
+  file_ = open_in(folder_.get(), ".", O_TMPFILE | O_WRONLY);
+  if (file_ && ::faccessat(AT_FDCWD, path_of(file_).c_str(), F_OK, 0) == 0) return;
+#endif
+  create_named();
+}
+
+void AtomicFile::create_named() {
+  do {
+    temporary_ = fresh_name();
+    file_ = open_in(folder_.get(), temporary_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW);
+  } while (!file_ && errno == EEXIST);
+  if (file_) return;
+  temporary_.clear();
+  fail(cat("cannot create a file in the folder ", in_quotes(folder_name_)));
+}
+
+void AtomicFile::name_it() {
+  int r;
+  do {
+    temporary_ = fresh_name();
+    r = ::linkat(AT_FDCWD, path_of(file_).c_str(), folder_.get(), temporary_.c_str(), AT_SYMLINK_FOLLOW);
+  } while (r != 0 && errno == EEXIST);
+  if (r == 0) return;
+  temporary_.clear();
+  fail("cannot give the new file a name");
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  size_ += bytes.size();
+  if (buffer_.size() + bytes.size() > kBuffer) flush();
+  if (bytes.size() > kBuffer) return write_through(bytes);
+  buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+}
+
+void AtomicFile::flush() {
+  write_through(buffer_);
+  buffer_.clear();
+}
+
+void AtomicFile::write_through(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = uninterrupted(
+        [&] { return ::write(file_.get(), bytes.data(), std::min<std::size_t>(bytes.size(), kMostAtOnce)); });
+    if (n < 0) fail("cannot write it");
+    if (n == 0) throw file_error(op_, path_, "cannot write it: the system takes no more bytes");
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+}
+
+void AtomicFile::commit() {
+  flush();
+  if (mode_ >= 0 && uninterrupted([&] { return ::fchmod(file_.get(), static_cast<mode_t>(mode_)); }) != 0)
+    fail("cannot give the new file the rights of the old one");
+  if (uninterrupted([&] { return ::fsync(file_.get()); }) != 0) fail("cannot force it to the disk");
+  if (temporary_.empty()) name_it();
+  if (::renameat(folder_.get(), temporary_.c_str(), folder_.get(), name_.c_str()) != 0)
+    fail("cannot put the new file in its place");
+  temporary_.clear();
+  // Some file systems force no folders to the disk and say so by EINVAL.
+  if (uninterrupted([&] { return ::fsync(folder_.get()); }) != 0 && errno != EINVAL)
+    fail("the new file is in its place, but its folder cannot be forced to the disk");
+}
+
+}  // namespace lc::io

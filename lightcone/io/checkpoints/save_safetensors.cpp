@@ -1,0 +1,103 @@
+// The writer of safetensors: u64 header length, a JSON header, the data.
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "lightcone/core/error.h"
+#include "lightcone/io/atomic_file.h"
+#include "lightcone/io/checkpoints/save.h"
+#include "lightcone/io/checkpoints/save_internal.h"
+#include "lightcone/io/printable.h"
+#include "lightcone/io/shape.h"
+
+namespace lc {
+namespace {
+
+constexpr std::size_t kMaxHeader = 100'000'000;  // what the reference implementation reads
+
+struct TypeRow {
+  DType dtype;
+  std::string_view name;
+};
+// In the order the Python library gives tensors, by falling alignment.
+constexpr TypeRow kTypes[] = {{DType::I64, "I64"}, {DType::F64, "F64"},   {DType::F32, "F32"},
+                              {DType::I32, "I32"}, {DType::BF16, "BF16"}, {DType::F16, "F16"},
+                              {DType::I8, "I8"},   {DType::U8, "U8"},     {DType::Bool, "BOOL"}};
+
+const TypeRow* row(DType d) {
+  const TypeRow* r = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeRow& t) { return t.dtype == d; });
+  check(r != std::end(kTypes), "a dtype that save_safetensors() does not know");
+  return r;
+}
+
+std::vector<const TensorToSave*> in_order(std::span<const TensorToSave> tensors) {
+  std::vector<const TensorToSave*> order;
+  for (const TensorToSave& t : tensors) order.push_back(&t);
+  std::sort(order.begin(), order.end(), [](const TensorToSave* a, const TensorToSave* b) {
+    return std::pair(row(a->dtype), std::string_view(a->name)) < std::pair(row(b->dtype), std::string_view(b->name));
+  });
+  return order;
+}
+
+std::string header_of(std::span<const TensorToSave* const> tensors,
+                      const std::map<std::string, std::string>& metadata) try {
+  std::string text = "{";
+  const auto member = [&](const std::string& name, const nlohmann::ordered_json& value) {
+    text += (text.size() > 1 ? "," : "") + nlohmann::json(name).dump() + ":" + value.dump();
+  };
+  if (!metadata.empty()) member("__metadata__", metadata);
+  std::uint64_t at = 0;
+  for (const TensorToSave* t : tensors) {
+    const std::uint64_t end = at + t->bytes.size();
+    member(t->name, {{"dtype", row(t->dtype)->name}, {"shape", t->shape}, {"data_offsets", {at, end}}});
+    at = end;
+  }
+  text += "}";
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  if (text.size() > kMaxHeader)
+    throw Error("save_safetensors", cat("the names and metadata make a header of ", text.size(),
+                                        " bytes, readers take at most ", kMaxHeader));
+  return text;
+} catch (const nlohmann::json::exception&) {
+  throw Error("save_safetensors", "a name or a word of the metadata is not UTF-8");
+}
+
+std::string little_endian(std::uint64_t v) {
+  std::string s;
+  for (int i = 0; i < 8; ++i) s += static_cast<char>(v >> 8 * i & 255);
+  return s;
+}
+
+}  // namespace
+
+void io::check_tensors(std::string_view op, std::span<const TensorToSave> tensors,
+                       std::span<const std::string_view> reserved) {
+  std::set<std::string_view> names(reserved.begin(), reserved.end());
+  for (const TensorToSave& t : tensors) {
+    const std::optional<std::int64_t> n = io::elements_of(t.shape);
+    std::uint64_t needs;
+    if (!n || __builtin_mul_overflow(static_cast<std::uint64_t>(*n), size_of(t.dtype), &needs))
+      throw Error(op, cat(in_quotes(t.name), " has a shape that no memory holds"));
+    if (needs != t.bytes.size())
+      throw Error(op, cat(in_quotes(t.name), " has ", t.bytes.size(), " bytes, its shape needs ", needs));
+    if (!names.insert(t.name).second)
+      throw Error(op, cat("two tensors are called ", in_quotes(t.name), ", or the name is reserved"));
+  }
+}
+
+void save_safetensors(const std::string& path, std::span<const TensorToSave> tensors,
+                      const std::map<std::string, std::string>& metadata) {
+  constexpr std::string_view kReserved[] = {"__metadata__"};
+  io::check_tensors("save_safetensors", tensors, kReserved);
+  const std::vector<const TensorToSave*> order = in_order(tensors);
+  const std::string header = header_of(order, metadata);
+  io::AtomicFile file("save_safetensors", path);
+  file.write(little_endian(header.size()));
+  file.write(header);
+  for (const TensorToSave* t : order) file.write(t->bytes);
+  file.commit();
+}
+
+}  // namespace lc

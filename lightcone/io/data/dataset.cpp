@@ -1,0 +1,40 @@
+#include "lightcone/io/data/dataset.h"
+
+#include "lightcone/io/printable.h"
+
+namespace lc {
+
+Dataset::Dataset(Arrays arrays) : arrays_(std::move(arrays)) {
+  if (arrays_.empty()) throw Error("data set", "it has no arrays");
+  const auto& [first, array] = *arrays_.begin();
+  for (const auto& [name, a] : arrays_) {
+    if (a.shape.empty()) throw Error("data set", cat(in_quotes(name), " is one number: it has no axis of samples"));
+    if (a.rows() != array.rows())
+      throw Error("data set",
+                  cat(in_quotes(name), " has ", a.rows(), " samples, ", in_quotes(first), " has ", array.rows()));
+  }
+  size_ = array.rows();
+}
+
+const Array& Dataset::at(std::string_view name) const {
+  const auto it = arrays_.find(name);
+  if (it == arrays_.end()) throw Error("data set", cat("it has no array ", in_quotes(name)));
+  return it->second;
+}
+
+Dataset Dataset::part(std::int64_t first, std::int64_t count) const {
+  if (first < 0 || count < 0 || first > size_ || count > size_ - first)
+    throw Error("data set", cat("samples ", first, " and ", count, " more of ", size_));
+  Arrays parts;
+  for (const auto& [name, a] : arrays_) {
+    Array& p = parts[name];
+    p.dtype = a.dtype;
+    p.shape = a.shape;
+    p.shape[0] = count;
+    const auto begin = a.bytes.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(first) * a.row_bytes());
+    p.bytes.assign(begin, begin + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(count) * a.row_bytes()));
+  }
+  return Dataset(std::move(parts));
+}
+
+}  // namespace lc

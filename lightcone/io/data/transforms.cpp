@@ -1,0 +1,191 @@
+#include "lightcone/io/data/transforms.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lc {
+namespace {
+
+// An image seen as planes of height x width, one behind another.
+struct Planes {
+  std::size_t count = 1, height, width;
+};
+Planes planes(const std::vector<std::int64_t>& shape) {
+  Planes p{1, static_cast<std::size_t>(shape[shape.size() - 2]), static_cast<std::size_t>(shape.back())};
+  for (std::size_t axis = 0; axis + 2 < shape.size(); ++axis) p.count *= static_cast<std::size_t>(shape[axis]);
+  return p;
+}
+
+void need(bool right, const char* transform, const std::string& what) {
+  if (!right) throw Error(transform, what);
+}
+void need_image(const std::vector<std::int64_t>& shape, const char* transform) {
+  need(shape.size() >= 2, transform, cat("a sample of ", shape.size(), " axes, an image has two or more"));
+}
+
+// What comes out of a transform; Error when it does not fit what goes in.
+// ----------------------------------------------
+
+using Shape = std::vector<std::int64_t>;
+struct Kind {
+  DType dtype;
+  Shape shape;
+};
+
+Kind after(const ToFloat& t, Kind in) {
+  need(t.divisor != 0 && std::isfinite(t.divisor), "ToFloat", "the divisor must be a number other than 0");
+  return {DType::F32, in.shape};
+}
+Kind after(const ChannelsFirst&, Kind in) {
+  need(in.shape.size() == 3, "ChannelsFirst", cat("a sample of ", in.shape.size(), " axes, it needs three"));
+  return {in.dtype, {in.shape[2], in.shape[0], in.shape[1]}};
+}
+std::size_t channels(const Shape& shape) {
+  return shape.size() < 3 ? 1 : static_cast<std::size_t>(shape[shape.size() - 3]);
+}
+Kind after(const Normalize& t, Kind in) {
+  need(in.dtype == DType::F32, "Normalize", cat("samples of ", name(in.dtype), ": put ToFloat before it"));
+  need_image(in.shape, "Normalize");
+  const std::size_t c = channels(in.shape);
+  need(t.mean.size() == c && t.std.size() == c, "Normalize",
+       cat(t.mean.size(), " means and ", t.std.size(), " standard deviations for ", c, " channels"));
+  need(std::find(t.std.begin(), t.std.end(), 0.f) == t.std.end(), "Normalize", "a standard deviation of 0");
+  return in;
+}
+Kind after(const RandomCrop& t, Kind in) {
+  need_image(in.shape, "RandomCrop");
+  std::int64_t &height = in.shape[in.shape.size() - 2], &width = in.shape.back();
+  constexpr std::int64_t kMost = 1 << 20;
+  need(t.padding >= 0 && t.padding <= kMost && t.height >= 0 && t.width >= 0, "RandomCrop",
+       cat(t.height, " x ", t.width, ", padding ", t.padding, ": these are no sizes"));
+  need(t.height - height <= 2 * t.padding && t.width - width <= 2 * t.padding, "RandomCrop",
+       cat(t.height, " x ", t.width, " from ", height, " x ", width, " and a padding of ", t.padding, ": too little"));
+  height = t.height, width = t.width;
+  return in;
+}
+Kind after(const RandomHorizontalFlip& t, Kind in) {
+  need_image(in.shape, "RandomHorizontalFlip");
+  need(t.probability >= 0 && t.probability <= 1, "RandomHorizontalFlip", "a probability lies between 0 and 1");
+  return in;
+}
+Kind after(const EachSample& t, Kind in) {
+  need(static_cast<bool>(t.apply), "EachSample", "it has no function");
+  return in;
+}
+
+// One sample through one transform.
+// -------------------------------------------------------------------------------------
+
+struct Work {
+  DType dtype;         // of what goes in
+  const Shape& shape;  // the same
+  const std::byte* from;
+  std::byte* to;
+  std::size_t bytes;  // of what comes out
+  SeededRandom random;
+};
+
+void apply(const ToFloat& t, Work& w) {
+  auto* to = reinterpret_cast<float*>(w.to);
+  const std::size_t n = w.bytes / sizeof(float);
+  if (w.dtype == DType::U8) {  // pictures: no question of the dtype for each byte
+    for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<float>(w.from[i]) / t.divisor;
+    return;
+  }
+  for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<float>(load_f64(w.from, w.dtype, i)) / t.divisor;
+}
+
+void apply(const ChannelsFirst&, Work& w) {
+  const std::size_t channels = static_cast<std::size_t>(w.shape[2]), each = size_of(w.dtype),
+                    pixels = channels && each ? w.bytes / channels / each : 0;
+  for (std::size_t c = 0; c < channels; ++c)
+    for (std::size_t p = 0; p < pixels; ++p)
+      std::memcpy(w.to + (c * pixels + p) * each, w.from + (p * channels + c) * each, each);
+}
+
+void apply(const Normalize& t, Work& w) {
+  const Planes p = planes(w.shape);
+  const auto* from = reinterpret_cast<const float*>(w.from);
+  auto* to = reinterpret_cast<float*>(w.to);
+  for (std::size_t k = 0, i = 0; k < p.count; ++k) {
+    const float mean = t.mean[k % t.mean.size()], std = t.std[k % t.std.size()];
+    for (const std::size_t end = i + p.height * p.width; i < end; ++i) to[i] = (from[i] - mean) / std;
+  }
+}
+
+void apply(const RandomCrop& t, Work& w) {
+  const Planes p = planes(w.shape);
+  const auto height = static_cast<std::int64_t>(p.height), width = static_cast<std::int64_t>(p.width);
+  const auto place = [&](std::int64_t size, std::int64_t crop) {
+    return static_cast<std::int64_t>(w.random.below(static_cast<std::uint64_t>(size + 2 * t.padding - crop + 1))) -
+           t.padding;
+  };
+  const std::int64_t top = place(height, t.height), left = place(width, t.width);
+  // The columns of the picture that are seen.
+  const std::int64_t first = std::clamp<std::int64_t>(left, 0, width),
+                     end = std::clamp<std::int64_t>(left + t.width, 0, width);
+  const std::size_t each = size_of(w.dtype);
+  if (w.bytes) std::memset(w.to, 0, w.bytes);
+  for (std::size_t k = 0; k < p.count; ++k)
+    for (std::int64_t y = 0; y < t.height; ++y) {
+      if (top + y < 0 || top + y >= height || first >= end) continue;
+      const auto from = (static_cast<std::int64_t>(k) * height + top + y) * width + first,
+                 to = (static_cast<std::int64_t>(k) * t.height + y) * t.width + first - left;
+      std::memcpy(w.to + static_cast<std::size_t>(to) * each, w.from + static_cast<std::size_t>(from) * each,
+                  static_cast<std::size_t>(end - first) * each);
+    }
+}
+
+void apply(const RandomHorizontalFlip& t, Work& w) {
+  if (w.bytes == 0) return;
+  if (!(w.random.uniform() < t.probability)) {
+    std::memcpy(w.to, w.from, w.bytes);
+    return;
+  }
+  const std::size_t each = size_of(w.dtype), width = planes(w.shape).width, row = width * each;
+  for (std::size_t begin = 0; begin < w.bytes; begin += row)
+    for (std::size_t x = 0; x < width; ++x)
+      std::memcpy(w.to + begin + x * each, w.from + begin + (width - 1 - x) * each, each);
+}
+
+void apply(const EachSample& t, Work& w) {
+  Array sample = Array::zeros(w.dtype, w.shape);
+  if (w.bytes) std::memcpy(sample.bytes.data(), w.from, w.bytes);
+  t.apply(sample, w.random);
+  if (sample.dtype != w.dtype || sample.shape != w.shape || sample.bytes.size() != w.bytes)
+    throw Error("EachSample", "the function changed the shape or dtype of a sample");
+  if (w.bytes) std::memcpy(w.to, sample.bytes.data(), w.bytes);
+}
+
+}  // namespace
+
+Transforms::Transforms(std::vector<Transform> list, DType dtype, std::vector<std::int64_t> sample_shape)
+    : list_(std::move(list)) {
+  Kind kind{dtype, std::move(sample_shape)};
+  const auto keep = [&] {
+    stages_.push_back({kind.dtype, kind.shape, Array::zeros(kind.dtype, kind.shape).bytes.size()});
+  };
+  keep();
+  for (const Transform& t : list_) {
+    kind = std::visit([&](const auto& one) { return after(one, kind); }, t);
+    keep();
+  }
+}
+
+void Transforms::apply(const std::byte* from, std::byte* to, const std::uint64_t (&key)[3]) {
+  if (list_.empty() && bytes()) std::memcpy(to, from, bytes());
+  for (std::size_t k = 0; k < list_.size(); ++k) {
+    const Stage &in = stages_[k], &out = stages_[k + 1];
+    std::vector<std::byte>& scratch = scratch_[k % 2];
+    std::byte* target = to;
+    if (k + 1 < list_.size()) {
+      scratch.resize(std::max(scratch.size(), out.bytes));
+      target = scratch.data();
+    }
+    Work w{in.dtype, in.shape, from, target, out.bytes, SeededRandom({key[0], key[1], key[2], k})};
+    std::visit([&](const auto& one) { lc::apply(one, w); }, list_[k]);
+    from = target;
+  }
+}
+
+}  // namespace lc

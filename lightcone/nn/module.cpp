@@ -1,0 +1,109 @@
+#include "lightcone/nn/module.h"
+
+#include <algorithm>
+
+#include "lightcone/runtime/program.h"
+
+namespace lc::nn {
+namespace {
+
+std::int64_t extent(const Dim& d, const std::string& name) {
+  const auto n = d.constant();
+  if (!n) throw Error("parameter", cat("'", name, "' has an extent ", d, ": those of parameters are numbers"));
+  return *n;
+}
+
+init::Extents extents(const Entry& e) {
+  init::Extents s;
+  for (const Dim& d : e.tensor.shape()) s.push_back(extent(d, e.name));
+  return s;
+}
+
+std::int64_t elements(const Entry& e) {
+  std::int64_t n = 1;
+  for (const auto d : extents(e)) n *= d;
+  return n;
+}
+
+const char* word(Entry::Kind k) {
+  return k == Entry::Kind::Parameter ? "" : k == Entry::Kind::Frozen ? "  frozen" : "  buffer";
+}
+
+}  // namespace
+
+std::size_t Visitor::enter(const std::string& name) {
+  const std::size_t length = path_.size();
+  path_ += (path_.empty() || name.empty() ? "" : ".") + name;
+  return length;
+}
+
+void Visitor::add(const std::string& name, Tensor& slot, Shape shape, Init init, DType dtype, Entry::Kind kind) {
+  const std::size_t length = enter(name);
+  for (const Dim& d : shape) extent(d, path_);
+  slot = g_.input(path_, std::move(shape), dtype, SourceLocation::current(), kParameter);
+  entries_.push_back({path_, slot, std::move(init), kind});
+  path_.resize(length);
+}
+
+Visitor& Visitor::parameter(const std::string& name, Tensor& slot, Shape shape, Init init) {
+  add(name, slot, std::move(shape), std::move(init), DType::F32, frozen_ ? Entry::Kind::Frozen : Entry::Kind::Parameter);
+  return *this;
+}
+Visitor& Visitor::buffer(const std::string& name, Tensor& slot, Shape shape, Init init, DType dtype) {
+  add(name, slot, std::move(shape), std::move(init), dtype, Entry::Kind::Buffer);
+  return *this;
+}
+
+std::vector<Tensor> ModelBase::parameters() const {
+  std::vector<Tensor> all;
+  for (const Entry& e : entries_)
+    if (e.kind == Entry::Kind::Parameter) all.push_back(e.tensor);
+  return all;
+}
+
+std::int64_t ModelBase::count() const {
+  std::int64_t n = 0;
+  for (const Entry& e : entries_)
+    if (e.kind == Entry::Kind::Parameter) n += elements(e);
+  return n;
+}
+
+std::string ModelBase::summary() const {
+  std::size_t width = 4, shapes = 5;
+  for (const Entry& e : entries_) {
+    width = std::max(width, e.name.size());
+    shapes = std::max(shapes, str(e.tensor.shape()).size());
+  }
+  std::string s;
+  const auto column = [&](std::string text, std::size_t w) { s += text + std::string(w + 2 - text.size(), ' '); };
+  for (const Entry& e : entries_) {
+    column(e.name, width), column(str(e.tensor.shape()), shapes);
+    s += cat(elements(e), word(e.kind), "\n");
+  }
+  return s + cat(count(), " trained elements\n");
+}
+
+void ModelBase::initialise(Program& p, std::int64_t seed) const {
+  for (const Entry& e : entries_) {
+    const init::Values v = e.init(extents(e), {.seed = seed, .parameter = e.name});
+    if (e.tensor.dtype() == DType::F32) {
+      const auto kept = std::make_shared<const init::Values>(v);
+      p.load(e.name, kept->data(), kept->size() * sizeof(float), kept);
+      continue;
+    }
+    Value value = make_value(e.tensor.dtype(), extents(e));
+    for (std::size_t k = 0; k < v.size(); ++k)
+      if (is_float(value.dtype)) value.f[k] = v[k];
+      else value.i[k] = static_cast<std::int64_t>(v[k]);
+    const auto kept = std::make_shared<std::vector<std::byte>>(value.size() * size_of(value.dtype));
+    write_value(value, kept->data());
+    p.load(e.name, kept->data(), kept->size(), kept);
+  }
+}
+
+Random& ModelBase::random() {
+  if (!random_) random_ = std::make_unique<Random>(graph_, seed_);
+  return *random_;
+}
+
+}  // namespace lc::nn

@@ -1,0 +1,169 @@
+// Models as plain structs: layers are values, a model is a struct of layers, and one method names them.
+//
+//   struct Net {
+//     nn::Linear<784, 128> fc1;
+//     nn::Linear<128, 10> fc2;
+//     void visit(nn::Visitor& v) { v("fc1", fc1)("fc2", fc2); }
+//     auto operator()(const auto& x) const { return fc2(relu(fc1(x))); }
+//   };
+//   Graph g;
+//   nn::Model<Net> net(g);          // inputs "fc1.weight", "fc1.bias", ...
+//   auto y = net(x);
+//
+// The path of a parameter is its name, as in PyTorch's state_dict. That one visit() creates parameters, initialises,
+// counts, freezes, saves and prints them (torch.nn.Module).
+//
+// What differs between training and inference (dropout, batch_norm) takes a mode behind its operands, and a model with
+// such a layer passes it on: auto operator()(const auto& x, auto& mode) const { return drop(fc1(x), mode); }
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "lightcone/core/tensor.h"
+#include "lightcone/nn/init.h"
+#include "lightcone/ops/random.h"
+
+namespace lc {
+class Program;
+}
+
+namespace lc::nn {
+
+// The first values of a parameter of a shape: a function of nn/init.h with its options bound.
+using Init = std::function<init::Values(const init::Extents&, const init::Source&)>;
+
+// A tensor that a model owns: an input of the graph.
+struct Entry {
+  enum class Kind : std::uint8_t {
+    Parameter,  // trained
+    Frozen,     // a parameter that is not
+    Buffer,     // kept by the layer itself: running statistics
+  };
+  std::string name;
+  Tensor tensor;
+  Init init;
+  Kind kind;
+};
+
+// Goes through a module: what visit() is given. Each call names a part.
+class Visitor {
+ public:
+  Visitor(Graph& g, std::string path, std::vector<Entry>& entries) : g_(g), path_(std::move(path)), entries_(entries) {}
+
+  // A part with parts of its own.
+  template <class M>
+  Visitor& operator()(const std::string& name, M& module) {
+    const std::size_t length = enter(name);
+    module.visit(*this);
+    path_.resize(length);
+    return *this;
+  }
+  // Fills `slot` with an input of the graph. f32; extents are numbers.
+  Visitor& parameter(const std::string& name, Tensor& slot, Shape shape, Init init);
+  Visitor& buffer(const std::string& name, Tensor& slot, Shape shape, Init init, DType dtype = DType::F32);
+
+  // While it lives, what is visited is not trained.
+  class Freezing {
+   public:
+    explicit Freezing(Visitor& v) : v_(v), before_(v.frozen_) { v.frozen_ = true; }
+    ~Freezing() { v_.frozen_ = before_; }
+    Freezing(const Freezing&) = delete;
+    Freezing& operator=(const Freezing&) = delete;
+
+   private:
+    Visitor& v_;
+    bool before_;
+  };
+
+ private:
+  std::size_t enter(const std::string& name);
+  void add(const std::string& name, Tensor& slot, Shape shape, Init init, DType dtype, Entry::Kind kind);
+
+  Graph& g_;
+  std::string path_;
+  std::vector<Entry>& entries_;
+  bool frozen_ = false;
+};
+
+// The modes. Training draws random numbers, and may assign buffers.
+struct Inference {};
+struct Training {
+  Random& random;
+};
+template <class Mode>
+inline constexpr bool is_training = std::is_same_v<std::remove_cv_t<Mode>, Training>;
+
+// layer(x, mode) where the layer asks for a mode, layer(x) where it does not.
+template <class L, class Mode, class... X>
+auto apply(const L& layer, Mode& mode, const X&... x) {
+  if constexpr (std::is_invocable_v<const L&, const X&..., Mode&>) return layer(x..., mode);
+  else return layer(x...);
+}
+
+// What every model knows, whatever it is made of.
+class ModelBase {
+ public:
+  ModelBase(const ModelBase&) = delete;
+  ModelBase& operator=(const ModelBase&) = delete;
+
+  Graph& graph() const { return graph_; }
+  const std::vector<Entry>& entries() const { return entries_; }
+  std::vector<Tensor> parameters() const;  // those that are trained
+  std::int64_t count() const;              // of trained elements
+  std::string summary() const;             // a table: name, shape, elements
+  // Loads the first values into a program of the graph. The same seed gives the same bits on every machine.
+  void initialise(Program& p, std::int64_t seed) const;
+  // Where training draws its random numbers from; made when it is first asked for.
+  Random& random();
+
+ protected:
+  ModelBase(Graph& g, std::int64_t seed) : graph_(g), seed_(seed) {}
+
+  Graph& graph_;
+  std::int64_t seed_;
+  std::vector<Entry> entries_;
+  std::unique_ptr<Random> random_;
+};
+
+template <class M>
+class Model : public ModelBase {
+ public:
+  // The parameters of `module` become inputs of `g`, their names behind `path`. `seed` is that of dropout.
+  explicit Model(Graph& g, M module = {}, const std::string& path = "", std::int64_t seed = 0)
+      : ModelBase(g, seed), module_(std::move(module)) {
+    Visitor v(g, path, entries_);
+    module_.visit(v);
+  }
+  const M& module() const { return module_; }
+
+  // Inference.
+  template <class... X>
+  auto operator()(const X&... x) const {
+    Inference mode;
+    return nn::apply(module_, mode, x...);
+  }
+
+ private:
+  M module_;
+};
+
+// A module whose parameters are not trained: they have no gradients, and no optimiser keeps anything for them.
+template <class M>
+struct Frozen {
+  M module = {};
+  void visit(Visitor& v) {
+    const Visitor::Freezing freezing(v);
+    module.visit(v);
+  }
+  template <class... X>
+  auto operator()(const X&... x) const {
+    Inference mode;
+    return nn::apply(module, mode, x...);
+  }
+};
+
+}  // namespace lc::nn

@@ -1,0 +1,103 @@
+#include "lightcone/train/trainer.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "lightcone/io/checkpoints/save.h"
+#include "lightcone/io/checkpoints/weights.h"
+
+namespace lc {
+namespace {
+
+std::vector<std::int64_t> extents(const Node& n) {
+  std::vector<std::int64_t> s;
+  for (const Dim& d : n.shape) {
+    const auto known = d.constant();
+    if (!known) throw Error("trainer", cat("the state '", n.name, "' has an extent ", d, ": states of training are numbers"));
+    s.push_back(*known);
+  }
+  return s;
+}
+
+// Into memory that lives as long as the program needs it.
+void load_copy(Program& p, const std::string& name, std::span<const std::byte> bytes) {
+  const auto kept = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+  p.load(name, kept->data(), kept->size(), kept);
+}
+
+}  // namespace
+
+Trainer::Trainer(const nn::ModelBase& model, const Compiler& c, const TrainerOptions& o)
+    : loss_(o.loss), checked_(o.checked), program_(compile(model.graph(), c, o.compile)), context_([&] {
+        model.initialise(program_, o.seed);
+        return Context(program_);
+      }()) {
+  const Graph& g = model.graph();
+  std::map<std::string, Stored> states;
+  const auto add = [&](const Node& n) { states.insert({n.name, {n.name, n.dtype, extents(n), false}}); };
+  for (const Assignment& a : g.assignments()) add(g[a.state]);
+  for (auto& [name, s] : states) s.state = true;
+  for (const nn::Entry& e : model.entries()) {
+    const Node& n = g[e.tensor.edge().node];
+    add(n);  // frozen ones too
+    parameters_.push_back(states.at(n.name));
+  }
+  for (auto& [name, s] : states) all_.push_back(std::move(s));
+}
+
+float Trainer::step() {
+  if (checked_) context_.run_checked();
+  else context_.run();
+  const float loss = context_.scalar(loss_);
+  if (!std::isfinite(loss))
+    throw Error("step", cat("the loss of step ", steps_, " is ", loss,
+                            checked_ ? "" : "; with TrainerOptions::checked the operation that gave the first NaN is named"));
+  ++steps_;
+  return loss;
+}
+
+void Trainer::copy_to(Program& other) const {
+  for (const Stored& s : parameters_) load_copy(other, s.name, context_.bytes(s.name));
+}
+
+void Trainer::write(const std::string& path, const std::vector<Stored>& what,
+                    std::map<std::string, std::string> metadata) const {
+  std::vector<TensorToSave> tensors;
+  for (const Stored& s : what) tensors.push_back({s.name, s.dtype, s.shape, context_.bytes(s.name)});
+  save_safetensors(path, tensors, metadata);
+}
+
+// All of the file is looked at before any of it is taken.
+std::map<std::string, std::string> Trainer::read(const std::string& path, const std::vector<Stored>& what) {
+  const Weights file = Weights::open(path);
+  for (const Stored& s : what) {
+    const StoredTensor* t = file.find(s.name);
+    if (!t) throw Error("load", cat("'", path, "' has no '", s.name, "'"));
+    if (t->dtype != s.dtype || t->shape != s.shape)
+      throw Error("load", cat("'", s.name, "' is ", t->type, " ", str(Shape(t->shape.begin(), t->shape.end())), " in '",
+                              path, "', the model has ", name(s.dtype), " ", str(Shape(s.shape.begin(), s.shape.end()))));
+  }
+  for (const Stored& s : what) {
+    const auto bytes = file.at(s.name).bytes;
+    if (s.state) context_.set_bytes(s.name, bytes.data(), bytes.size());
+    else load_copy(program_, s.name, bytes);
+  }
+  return file.metadata();
+}
+
+void Trainer::save_parameters(const std::string& path) const { write(path, parameters_, {}); }
+void Trainer::load_parameters(const std::string& path) { read(path, parameters_); }
+
+void Trainer::save(const std::string& path, std::map<std::string, std::string> metadata) const {
+  metadata["lightcone.steps"] = std::to_string(steps_);
+  write(path, all_, std::move(metadata));
+}
+std::map<std::string, std::string> Trainer::load(const std::string& path) {
+  auto metadata = read(path, all_);
+  const auto steps = metadata.find("lightcone.steps");
+  if (steps == metadata.end()) throw Error("load", cat("'", path, "' holds parameters, not a run"));
+  steps_ = std::strtoll(steps->second.c_str(), nullptr, 10);
+  return metadata;
+}
+
+}  // namespace lc

@@ -1,0 +1,65 @@
+// A training graph that runs: parameters and optimiser states begin, step after step, and are saved.
+//
+//   Trainer t(net, generic() | cpu(), {.seed = 1});
+//   for (...) t.context().set("x", images).set("y", labels), std::cout << t.step() << '\n';
+//   t.save("model.safetensors");
+//
+// A step allocates nothing. All that it changes are states of the program, so a checkpoint of them resumes a run bit for bit.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "lightcone/nn/module.h"
+#include "lightcone/runtime/program.h"
+
+namespace lc {
+
+struct TrainerOptions {
+  std::int64_t seed = 0;         // of the first values of the parameters
+  std::string loss = "loss";     // the output that step() gives
+  bool checked = false;          // look at every value: slow, but a NaN is named where it came from
+  CompileOptions compile = {};
+};
+
+class Trainer {
+ public:
+  // Compiles the model's graph as it is now, and gives the parameters their first values.
+  Trainer(const nn::ModelBase& model, const Compiler& c, const TrainerOptions& o = {});
+
+  Context& context() { return context_; }
+  Program& program() { return program_; }
+  std::int64_t steps() const { return steps_; }
+  // One run: forward, backward, update. Gives the loss from before the update. Error where it is not a finite number.
+  float step();
+
+  // Loads the values that the model's parameters and buffers have now into another program, which evaluates.
+  void copy_to(Program& other) const;
+
+  // Parameters and buffers alone, with PyTorch's names: safetensors.
+  void save_parameters(const std::string& path) const;
+  void load_parameters(const std::string& path);
+  // Everything that a run changes: those, what the optimiser remembers, counters and random states. `metadata` is kept
+  // with it (a DataLoader's position), and load() gives it back.
+  void save(const std::string& path, std::map<std::string, std::string> metadata = {}) const;
+  std::map<std::string, std::string> load(const std::string& path);
+
+ private:
+  struct Stored {
+    std::string name;
+    DType dtype;
+    std::vector<std::int64_t> shape;
+    bool state = true;  // a run changes it
+  };
+  std::vector<Stored> all_, parameters_;
+  void write(const std::string& path, const std::vector<Stored>& what, std::map<std::string, std::string> metadata) const;
+  std::map<std::string, std::string> read(const std::string& path, const std::vector<Stored>& what);
+  std::string loss_;
+  bool checked_;
+  std::int64_t steps_ = 0;
+  Program program_;
+  Context context_;
+};
+
+}  // namespace lc

@@ -1,0 +1,205 @@
+// Data sets that are right but for what they lie about, as fuzz does it for models: each gives arrays or an Error,
+// within its budget. LIGHTCONE_FUZZ and LIGHTCONE_FUZZ_SEED make more of them, and other ones.
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "liar.h"
+#include "lightcone/core/error.h"
+#include "lightcone/io/data/csv.h"
+#include "lightcone/io/data/readers.h"
+#include "lightcone/io/printable.h"
+#include "memory.h"
+#include "zip_writer.h"
+
+using namespace lc;
+using fuzz::Liar;
+
+namespace {
+
+constexpr std::size_t kSmall = 4u << 10;  // the budget every other file is read with
+
+std::string some_bytes(Liar& l, std::size_t n) {
+  std::string s(n, 0);
+  for (char& c : s) c = static_cast<char>(l.draw(l.draw(2) ? 256 : 2));
+  return s;
+}
+// What is really there is more or less than it should be.
+std::string cut_or_grown(Liar& l, std::string s) {
+  if (l.lies()) s.resize(l.draw(2) ? l.draw(s.size() + 1) : s.size() + 1 + l.draw(100));
+  return s;
+}
+
+std::string make_idx(Liar& l) {
+  static const std::pair<int, int> kTypes[] = {{8, 1}, {9, 1}, {0xB, 2}, {0xC, 4}, {0xD, 4}, {0xE, 8}};
+  const auto [type, width] = kTypes[l.draw(std::size(kTypes))];
+  const std::size_t rank = 1 + l.draw(3);
+  std::string s = made::big(l.number(0), 2) + made::big(l.number(static_cast<std::uint64_t>(type)), 1) +
+                  made::big(l.number(rank), 1);
+  std::size_t n = static_cast<std::size_t>(width);
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    const std::uint64_t extent = l.draw(9);
+    n *= extent;
+    s += made::big(l.number(extent), 4);
+  }
+  return cut_or_grown(l, s + some_bytes(l, n));
+}
+std::string make_idx_gz(Liar& l) {
+  std::string s = make_idx(l);
+  if (l.lies()) s += std::string(1'000'000, 0);  // far more than it says
+  s = made::gzipped(s);
+  if (l.lies()) s[l.draw(s.size())] ^= static_cast<char>(1u << l.draw(8));
+  return cut_or_grown(l, s);
+}
+
+std::string make_npy(Liar& l) {
+  static const std::pair<const char*, int> kTypes[] = {{"<f4", 4}, {">f8", 8}, {"<f2", 2}, {"|u1", 1},
+                                                       {"<i8", 8}, {"<i2", 2}, {">u2", 2}, {"<u4", 4},
+                                                       {"<u8", 8}, {"|b1", 1}, {">c8", 8}, {"<c16", 16}};
+  const auto [descr, width] = kTypes[l.draw(std::size(kTypes))];
+  std::string header = "{" + l.word("'descr'") + ": '" + l.word(descr) +
+                       "', 'fortran_order': " + l.word(l.draw(2) ? "True" : "False") + l.word(", ") + "'shape': (";
+  std::size_t n = static_cast<std::size_t>(width);
+  for (std::size_t rank = l.draw(4); rank > 0; --rank) {
+    const std::uint64_t extent = l.draw(6);
+    n *= extent;
+    header += std::to_string(l.number(extent)) + l.word(",");
+  }
+  header += l.word("), }");
+  const std::uint64_t version = 1 + l.draw(3);
+  header += std::string((64 - (header.size() + 11) % 64) % 64, ' ') + "\n";
+  std::string values = some_bytes(l, n);
+  if (descr == std::string("<u8"))
+    for (std::size_t i = 7; i < values.size(); i += 8) values[i] &= 0x7f;
+  return cut_or_grown(l, l.word("\x93NUMPY") + made::little(l.number(version), 1) + made::little(l.number(0), 1) +
+                             made::little(l.number(header.size()), version == 1 ? 2 : 4) + header + values);
+}
+
+std::string make_npz(Liar& l) {
+  std::vector<made::Member> members;
+  for (std::size_t n = l.draw(4); n > 0; --n) {
+    std::string content = make_npy(l);
+    if (l.lies()) content += std::string(1'000'000, 0);
+    made::Member m(l.word("m" + std::to_string(n) + ".npy"), content, l.draw(2));
+    m.local_name = l.lies() ? "other.npy" : m.name;
+    m.method = l.number(m.method), m.flags = l.number(0), m.crc = static_cast<std::uint32_t>(l.number(m.crc));
+    m.packed = l.number(m.packed), m.size = l.number(m.size);
+    if (l.lies()) m.moved = static_cast<std::int64_t>(l.draw(400)) - 200;
+    members.push_back(m);
+    if (l.lies()) members.push_back(m);
+  }
+  const auto by = [&] { return l.lies() ? static_cast<std::int64_t>(l.draw(7)) - 3 : 0; };
+  made::ZipLies lies;
+  lies.members = by(), lies.begin = by(), lies.size = by();
+  return cut_or_grown(l, made::zip(members, lies));
+}
+
+std::string make_cifar(Liar& l) {
+  std::string s;
+  for (std::size_t n = 1 + l.count(l.draw(4)); n > 0; --n)
+    s += static_cast<char>(l.number(l.draw(10))) + some_bytes(l, 3072);
+  return cut_or_grown(l, s);
+}
+
+std::string make_csv(Liar& l) {
+  std::string s =
+      l.word("a") + l.word(",") + "\"" + l.word("b \"\" ,\n") + "\"" + l.word(",") + l.word("c") + l.word("\n");
+  for (std::size_t rows = l.draw(20); rows > 0; --rows)
+    for (int column = 0; column < 3; ++column) {
+      std::string cell = std::to_string(static_cast<std::int64_t>(l.number(l.draw(1000))));
+      if (l.draw(2)) cell = "\"" + cell + (l.lies() ? "" : "\"");
+      s += l.word(cell) + l.word(column < 2 ? "," : "\r\n");
+    }
+  return s;
+}
+
+struct Reader {
+  const char* name;
+  std::string (*make)(Liar&);
+  void (*read)(const MappedFile&, const ReadOptions&);
+};
+const Reader kReaders[] = {
+    {"idx", make_idx, [](const MappedFile& f, const ReadOptions& o) { read_idx(f, o); }},
+    {"idx.gz", make_idx_gz, [](const MappedFile& f, const ReadOptions& o) { read_idx(f, o); }},
+    {"npy", make_npy, [](const MappedFile& f, const ReadOptions& o) { read_npy(f, o); }},
+    {"npz", make_npz, [](const MappedFile& f, const ReadOptions& o) { read_npz(f, o); }},
+    {"cifar", make_cifar, [](const MappedFile& f, const ReadOptions& o) { read_cifar10(f, o); }},
+    {"csv", make_csv,
+     [](const MappedFile& f, const ReadOptions& o) {
+       const auto b = f.bytes();
+       parse_csv({reinterpret_cast<const char*>(b.data()), b.size()}, {}, "x", o);
+     }},
+};
+
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+  const char* s = std::getenv(name);
+  return s && *s ? std::strtoull(s, nullptr, 10) : otherwise;
+}
+
+double cpu_seconds() {
+  timespec t = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+// "" for what loaded, the Error's sentence otherwise.
+std::string read(const Reader& r, const std::string& bytes, const ReadOptions& o) {
+  const auto file = MappedFile::view("x", std::as_bytes(std::span(bytes.data(), bytes.size())));
+  std::string error;
+  counted::reset_most();
+  const std::size_t before = counted::live();
+  const double begin = cpu_seconds();
+  try {
+    r.read(*file, o);
+  } catch (const Error& e) {
+    error = e.what();
+  }
+  const std::size_t budget = o.memory ? o.memory : Budget::kFloor + Budget::kEachByte * bytes.size();
+  // beside the budget: zlib's window, a piece that is converted, the sentence of an Error
+  EXPECT_LE(counted::most() - before, budget + (16u << 10) + (o.memory ? 0 : 64u << 10)) << error;
+  EXPECT_LT(cpu_seconds() - begin, 2);
+  EXPECT_EQ(error, printable(error, 4000));
+  return error;
+}
+
+class DataFiles : public ::testing::TestWithParam<Reader> {};
+
+}  // namespace
+
+TEST_P(DataFiles, ArraysOrAnError) {
+  const Reader& r = GetParam();
+  const std::uint64_t count = from_environment("LIGHTCONE_FUZZ", 6000),
+                      first = from_environment("LIGHTCONE_FUZZ_SEED", 20240101);
+  std::uint64_t loaded = 0;
+  for (std::uint64_t k = 0; k < count && !HasFailure(); ++k) {
+    SCOPED_TRACE(cat(r.name, " ", k, " of LIGHTCONE_FUZZ_SEED=", first));
+    const std::uint64_t seed = first * 1000003 + k * 7919 + 17;
+    Liar truth(seed);
+    std::string bytes = r.make(truth);
+    const std::size_t kind = seed % 8, lies = kind == 0 ? 0 : kind < 4 ? 1 : kind < 7 ? 2 : 4;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < lies; ++i)
+      places.push_back(i == 1 && truth.draw(2) ? places[0] + 1 + truth.draw(8) : truth.draw(truth.places()));
+    if (lies) {
+      Liar liar(seed);
+      liar.lie_at(places);
+      bytes = r.make(liar);
+    }
+    const ReadOptions o{.map = true, .memory = k % 2 ? kSmall : 0};
+    const std::string error = read(r, bytes, o);
+    loaded += error.empty();
+    EXPECT_TRUE(error.empty() || lies || o.memory) << "a sound file was refused: " << error;
+  }
+  // else the lies are all caught at the door, or none is told
+  EXPECT_TRUE(count < 100 || (loaded * 20 > count && loaded < count)) << loaded << " of " << count << " files loaded";
+  RecordProperty("loaded", std::to_string(loaded));
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, DataFiles, ::testing::ValuesIn(kReaders), [](const auto& info) {
+  std::string name = info.param.name;
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name;
+});
