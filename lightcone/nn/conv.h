@@ -12,7 +12,7 @@ template <int Spatial, typed::Dim In = dyn, typed::Dim Out = dyn, typed::Dim Ker
           int Padding = 0, int Dilation = 1, int Groups = 1>
 class Conv {
  public:
-  explicit Conv(bool bias = true)
+  Conv(bool bias = true)
     requires(In.number() && Out.number() && Kernel.number())
       : Conv(In.n, Out.n, Kernel.n,
              {.stride = {Stride}, .padding = {Padding}, .dilation = {Dilation}, .groups = Groups}, bias) {}

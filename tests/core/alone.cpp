@@ -1,5 +1,5 @@
-// Linked with core, reference and ops and nothing else: a model is written, defined and computed without a compiler, a
-// program or a device.
+// Linked with core, random, reference and ops and nothing else: a model is written, defined and computed without a
+// compiler, a program or a device.
 #include <cmath>
 #include <cstdio>
 

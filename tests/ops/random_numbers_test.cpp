@@ -1,8 +1,11 @@
 // Random tensors: known words, the same bits everywhere, distributions, streams, steps, and what is an error.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <functional>
 #include <limits>
+#include <new>
 #include <set>
 
 #include "lightcone/backends/cpu/cpu.h"
@@ -13,6 +16,17 @@
 #include "lightcone/runtime/program.h"
 #include "lightcone/verify/verify.h"
 #include "statistics.h"
+
+static std::atomic<long> allocations{0};
+// Counts every allocation of this program. (GCC sees malloc behind new and warns of free.)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+void* operator new(std::size_t n) {
+  ++allocations;
+  if (void* p = std::malloc(n)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 namespace lc {
 namespace {
@@ -115,6 +129,17 @@ TEST(RandomBits, AKernelRunsThem) {
   EXPECT_EQ(p.kernels(), 1u);
   EXPECT_EQ(p.interpreted(), 0u);
   EXPECT_EQ(fired(p.log(), "random_bits"), 1);
+}
+
+TEST(RandomBits, DrawingAllocatesNothing) {
+  Graph g;
+  Random rng(g, 1);
+  g.output("y", rng.dropout(rng.normal({1000, 33}), 0.5));
+  Context run(compile(g, on_cpu(2)));
+  run.run();
+  const long before = allocations;
+  run.run();
+  EXPECT_EQ(allocations, before);
 }
 
 TEST(RandomBits, EveryInstructionSet) {

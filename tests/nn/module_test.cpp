@@ -1,0 +1,119 @@
+// Models as plain structs: names, modes, what is trained.
+#include <gtest/gtest.h>
+
+#include "error_of.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/nn/conv.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
+#include "lightcone/train/trace.h"
+
+using namespace lc;
+
+namespace {
+
+struct Net {
+  nn::Frozen<nn::Embedding<10, 8>> embed;
+  nn::Linear<8, 16> fc;
+  nn::Repeated<nn::Sequential<nn::Linear<16, 16>, nn::ReLU, nn::Dropout>, 2> blocks;
+  nn::Residual<nn::LayerNorm<16>> norm;
+  nn::Linear<> head{16, 3, {.bias = false}};
+  void visit(nn::Visitor& v) { v("embed", embed)("fc", fc)("blocks", blocks)("norm", norm)("head", head); }
+  auto operator()(const auto& ids, auto& mode) const { return head(Tensor(norm(blocks(fc(embed(ids)), mode)))); }
+};
+
+std::vector<std::string> names(const std::vector<nn::Entry>& entries) {
+  std::vector<std::string> n;
+  for (const nn::Entry& e : entries) n.push_back(e.name);
+  return n;
+}
+
+TEST(Module, ParametersAreNamedByTheirPath) {
+  Graph g;
+  nn::Model<Net> net(g);
+  EXPECT_EQ(names(net.entries()),
+            (std::vector<std::string>{"embed.weight", "fc.weight", "fc.bias", "blocks.0.0.weight", "blocks.0.0.bias",
+                                      "blocks.1.0.weight", "blocks.1.0.bias", "norm.weight", "norm.bias", "head.weight"}));
+  EXPECT_EQ(net.count(), 16 * 8 + 16 + 2 * (16 * 16 + 16) + 2 * 16 + 3 * 16);
+  EXPECT_PRED2(contains, net.summary(), "embed.weight       [10, 8]   80  frozen");
+  Graph other;
+  nn::Model<nn::Linear<2, 2>> inside(other, {}, "encoder.0");
+  EXPECT_EQ(inside.entries()[0].name, "encoder.0.weight");
+}
+
+TEST(Module, FrozenPartsHaveNoGradients) {
+  Graph g;
+  nn::Model<Net> net(g);
+  const Tensor ids = g.input("ids", {4}, DType::I64);
+  auto d = backward(trace(net, [](auto& net, const Tensor& ids) { return sum(square(net(ids))); }, ids));
+  EXPECT_EQ(d.updates().size(), net.entries().size() - 1);
+  for (const optim::Update& u : d.updates()) EXPECT_NE(u.parameter.node().name, "embed.weight");
+}
+
+TEST(Module, DropsOutOnlyWhileItTrains) {
+  Graph g;
+  nn::Model<nn::Sequential<nn::Dropout>> net(g);
+  const auto x = typed::input<float, 1000>(g, "x");
+  net(x).retrieve("inference");
+  InTraining<nn::Sequential<nn::Dropout>> training(net);
+  training(x).retrieve("training");
+  Context c(compile(g, generic() | cpu()));
+  c.set("x", std::vector<float>(1000, 1)).run();
+  EXPECT_EQ(c.get("inference"), std::vector<float>(1000, 1));
+  const std::vector<float> dropped = c.get("training");
+  const auto zeros = std::count(dropped.begin(), dropped.end(), 0.0f), twos = std::count(dropped.begin(), dropped.end(), 2.0f);
+  EXPECT_EQ(zeros + twos, 1000);
+  EXPECT_NEAR(static_cast<double>(zeros), 500, 80);
+}
+
+TEST(Module, BatchNormKeepsStatistics) {
+  Graph g;
+  nn::Model<nn::BatchNorm1d<2>> net(g);
+  const auto x = typed::input<float, 4, 2>(g, "x");
+  net(x).retrieve("inference");
+  InTraining<nn::BatchNorm1d<2>> training(net);
+  training(x).retrieve("training");
+  Program p = compile(g, generic() | cpu());
+  net.initialise(p, 0);
+  Context c(p);
+  c.set("x", std::vector<float>{1, 10, 2, 10, 3, 10, 6, 10}).run();  // means 3 and 10, unbiased variances 14 / 3 and 0
+  const std::vector<float> y = c.get("training"), mean = c.get("running_mean"), var = c.get("running_var");
+  EXPECT_NEAR(y[0], -2 / std::sqrt(3.5), 1e-5);
+  EXPECT_NEAR(y[1], 0, 1e-5);
+  EXPECT_NEAR(mean[0], 0.3, 1e-6), EXPECT_NEAR(mean[1], 1, 1e-6);
+  EXPECT_NEAR(var[0], 0.9 + 0.1 * 14 / 3, 1e-6), EXPECT_NEAR(var[1], 0.9, 1e-6);
+  EXPECT_EQ(c.get_i64("num_batches_tracked"), std::vector<std::int64_t>{1});
+  EXPECT_NEAR(c.get("inference")[0], 1 / std::sqrt(1 + 1e-5), 1e-5);  // by the statistics before the run
+}
+
+TEST(Module, FirstValuesDependOnTheSeedAlone) {
+  const auto values = [](std::int64_t seed) {
+    Graph g;
+    nn::Model<nn::Linear<64, 32>> net(g);
+    net(typed::input<float, 1, 64>(g, "x")).retrieve("y");
+    Program p = compile(g, generic() | cpu());
+    net.initialise(p, seed);
+    Context c(p);
+    return c.set("x", std::vector<float>(64, 1)).run().get("y");
+  };
+  EXPECT_EQ(values(3), values(3));
+  EXPECT_NE(values(3), values(4));
+}
+
+TEST(Module, MistakesAreSentences) {
+  Graph g;
+  nn::Model<nn::Linear<3, 3>> net(g);
+  EXPECT_PRED2(contains, error_of([&] { nn::Model<nn::Linear<3, 3>> again(g); }), "'weight' exists already");
+  nn::Model<nn::Linear<3, 3>> other(g, {}, "other");
+  const Tensor x = g.input("x", {2, 3});
+  const auto loss = [](auto& net, const Tensor& x) { return sum(net(x)); };
+  EXPECT_PRED2(contains, error_of([&] { update(net, optim::SGD{}, backward(trace(other, loss, x))); }),
+               "gradients of another model of the same type");
+  EXPECT_PRED2(contains,
+               error_of([&] {
+                 static_cast<void>(backward(trace(other, [](auto&, const Tensor& x) { return sum(x); }, x)));
+               }),
+               "the loss does not depend on 'other.weight' [3, 3]");
+}
+
+}  // namespace
