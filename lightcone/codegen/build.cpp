@@ -500,6 +500,7 @@ Built Builder::build() {
     kernel_.loops[k - 1].body.items.push_back({true, static_cast<int>(k)});
   if (!splits_.output.empty()) kernel_.top.items.push_back({true, 0});
   choose_lanes();
+  fuse_products(kernel_);
   keep_rows(kernel_, machine_);
   kernel_.work = static_cast<double>(kernel_.instrs.size());
   for (const Reduction& r : kernel_.reductions)

@@ -1,6 +1,7 @@
 // Kernel IR run without a compiler: the fallback where none is installed, and the check that the
 // IR itself, not only its C text, means what the graph says.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 
@@ -92,6 +93,7 @@ struct Run {
         apply(to, i.op, type(last), i.dtype, reg(i.a), reg(i.b), reg(i.c), i.op == Op::Where);
         break;
       }
+      case Code::MulAdd: set(to, i.dtype, std::fma(reg(i.a).f, reg(i.b).f, reg(i.c).f)); break;
       case Code::Convert:
         if (is_float(type(i.a))) set(to, i.dtype, reg(i.a).f);
         else set(to, i.dtype, reg(i.a).i);

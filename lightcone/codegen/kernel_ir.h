@@ -26,6 +26,7 @@ enum class Code : std::uint8_t {
   Load,         // buffer[offset] where valid, else 0
   GatherLoad,   // buffer[offset + a * stride] where valid and 0 <= a < extent, else 0
   Apply,        // op(a, b, c)
+  MulAdd,       // a * b + c of f32 or f64, rounded once where the processor can
   Convert,      // a in another dtype
   Accumulator,  // what reduction `buffer` arrived at, in this dtype
   Kept,         // element `offset` of row `buffer`
@@ -148,6 +149,10 @@ int slots(const Kernel& k);
 inline std::int64_t kept_bytes(const Machine& m) { return std::clamp<std::int64_t>(m.l2 / 16, 32 << 10, 64 << 10); }
 inline std::int64_t tile_bytes(const Machine& m) { return kept_bytes(m) / 2 * 3; }
 
+// Sums of a product become MulAdds. That is the only place where it happens: compilers may not fuse them, because they
+// would where a product has no other use, and the same expression would have other bits in another loop; then nothing equals
+// its own maximum.
+void fuse_products(Kernel& k);
 // What several loops over one row compute alike is computed by the first and kept.
 void keep_rows(Kernel& k, const Machine& m);
 // Operands that lie across the innermost loop are read by tiles of `side` elements a side; 0: of what fits the caches,

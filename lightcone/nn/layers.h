@@ -262,7 +262,7 @@ struct Residual {
 template <class M, int N>
 class Repeated {
  public:
-  explicit Repeated(const M& m = {}) {
+  Repeated(const M& m = {}) {
     for (int k = 0; k < N; ++k) modules_.push_back(m);
   }
   void visit(Visitor& v) {

@@ -223,11 +223,11 @@ TEST(ConvLastBf16, ANet) {
     for (const bool symbol : {false, true}) {
       const Graph g = net(stored, symbol ? Dim::symbol("b", 0, 3) : Dim(2));
       const auto made = kernels(g, Precision::Medium);
-      EXPECT_EQ(count(made, "conv_last_bf16"), kFast ? 5 : 0) << g.str();
+      EXPECT_EQ(count(made, "conv_nhwc_bf16"), kFast ? 5 : 0) << g.str();
       if (kFast) {
-        EXPECT_EQ(count(made, "conv_depthwise_last"), 1);
+        EXPECT_EQ(count(made, "conv_depthwise_nhwc"), 1);
       }
-      EXPECT_EQ(count(kernels(g, Precision::High), "conv_last_bf16"), 0);
+      EXPECT_EQ(count(kernels(g, Precision::High), "conv_nhwc_bf16"), 0);
       for (const int batch : {0, 1, 2, 3}) {
         if (!symbol && batch != 2) continue;
         const Bindings env{{"b", batch}};
@@ -254,5 +254,5 @@ TEST(ConvLastBf16, ANet) {
 TEST(ConvLastBf16, NotForOneConvolution) {
   Graph g;
   g.output("y", conv(g.input("x", {1, 8, 9, 9}), parameter(g, "w", {16, 8, 3, 3}), {.padding = {1}}));
-  EXPECT_EQ(count(kernels(g, Precision::Medium), "conv_last_bf16"), 0);
+  EXPECT_EQ(count(kernels(g, Precision::Medium), "conv_nhwc_bf16"), 0);
 }

@@ -11,6 +11,7 @@
 #include "data.h"
 #include "guarded.h"
 #include "lightcone/backends/cpu/jit/llvm.h"
+#include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/verify/random_graph.h"
 #include "lightcone/runtime/program.h"
@@ -595,4 +596,24 @@ TEST(Cpu, BordersAroundBordersNeedNoDivisions) {
   const std::string text = p.graph()[p.graph().roots()[0].edge.node].kernel->source();
   EXPECT_EQ(text.find('%'), text.npos) << text;
   EXPECT_EQ(text.find(" / "), text.npos) << text;
+}
+
+// An expression that stands in two loops of a kernel, in one beside other uses of its product and in one alone: were it
+// rounded differently there, a row's largest element would equal none of the row.
+TEST(Cpu, AnExpressionHasTheSameBitsInEveryLoop) {
+  constexpr std::int64_t rows = 40000, columns = 6;
+  Graph g;
+  const Tensor x = g.input("x", {rows, columns});
+  argmax(-log(-log1p(x * (0x1p-24 - 1))), -1).retrieve("place");
+  std::vector<float> values;
+  std::mt19937 random(1);
+  for (std::int64_t k = 0; k < rows * columns; ++k) values.push_back(static_cast<float>(random() >> 8) * 0x1p-24f);
+  for (const char* compiler : {"", "llvm"}) {
+    Context c(compile(g, generic() | cpu({.threads = 2, .jit = {.compiler = compiler}})));
+    const std::vector<std::int64_t> place = c.set("x", values).run().get_i64("place");
+    for (std::int64_t row = 0; row < rows; ++row) {
+      ASSERT_GE(place[static_cast<std::size_t>(row)], 0) << compiler << ", row " << row;
+      ASSERT_LT(place[static_cast<std::size_t>(row)], columns) << compiler << ", row " << row;
+    }
+  }
 }

@@ -160,7 +160,7 @@ void channels_side_by_side(const Case& s, const Inputs* given = nullptr) {
         want,
         [&](const std::shared_ptr<Parallel>& pool) {
           const auto k = nhwc_kernel(*c, ConvWay::Cheapest, nullptr, isa);
-          EXPECT_EQ(k->name(), "conv_depthwise_last");
+          EXPECT_EQ(k->name(), "conv_depthwise_nhwc");
           return run(*k, {&in.at("x"), &w}, want.shape, *pool);
         },
         cat("last ", name(isa), " ", str(s, g)));
@@ -298,7 +298,7 @@ TEST(Depthwise, InANet) {
       const CpuOptions o{.threads = 1, .precision = precision};
       const bool tiles = bf16_is_fast(detect_isa()) && !bf16_dots_are_fast(detect_isa());  // want pixels last
       const bool last = !grouped && !(precision == Precision::Medium && tiles);
-      EXPECT_EQ(count(g, "conv_depthwise_last+", o), last ? 2 : 0);
+      EXPECT_EQ(count(g, "conv_depthwise_nhwc+", o), last ? 2 : 0);
       EXPECT_EQ(count(g, "conv_depthwise+", o), last ? 0 : 2);
       if (precision == Precision::Medium) continue;
       for (const int batch : {1, 3}) agree(g, random_values(g, 9, {{"b", batch}}), {{"b", batch}});

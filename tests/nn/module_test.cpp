@@ -80,8 +80,10 @@ TEST(Module, BatchNormKeepsStatistics) {
   const std::vector<float> y = c.get("training"), mean = c.get("running_mean"), var = c.get("running_var");
   EXPECT_NEAR(y[0], -2 / std::sqrt(3.5), 1e-5);
   EXPECT_NEAR(y[1], 0, 1e-5);
-  EXPECT_NEAR(mean[0], 0.3, 1e-6), EXPECT_NEAR(mean[1], 1, 1e-6);
-  EXPECT_NEAR(var[0], 0.9 + 0.1 * 14 / 3, 1e-6), EXPECT_NEAR(var[1], 0.9, 1e-6);
+  EXPECT_NEAR(mean[0], 0.3, 1e-6);
+  EXPECT_NEAR(mean[1], 1, 1e-6);
+  EXPECT_NEAR(var[0], 0.9 + 0.1 * 14 / 3, 1e-6);
+  EXPECT_NEAR(var[1], 0.9, 1e-6);
   EXPECT_EQ(c.get_i64("num_batches_tracked"), std::vector<std::int64_t>{1});
   EXPECT_NEAR(c.get("inference")[0], 1 / std::sqrt(1 + 1e-5), 1e-5);  // by the statistics before the run
 }

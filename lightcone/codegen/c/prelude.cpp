@@ -58,17 +58,20 @@ LC float lc_exp_f(float x) {
 typedef float lc_float16 __attribute__((vector_size(64), may_alias)); typedef int lc_int16 __attribute__((vector_size(64), may_alias));
 #endif
 #if defined(__AVX512F__) && defined(__AVX512DQ__) && LC_VECTOR >= 64
+// v * by + more, rounded once: as in the functions of one number, to the bit.
+#define LC_FMA(v, by, more) __asm__("vfmadd213ps %2, %1, %0" : "+v"(v) : "v"(by), "v"((lc_float16){} + (more)))
 LC void lc_exp2_v(float* to, const float* from) {
   const lc_float16 x = *(const lc_float16*)from;
   lc_float16 f, n, p;
   __asm__("vreduceps $8, %1, %0" : "=v"(f) : "v"(x));
   __asm__("vrndscaleps $8, %1, %0" : "=v"(n) : "v"(x));
-  p = 1.535336188319500e-4f * f + 1.339887440266574e-3f;
-  p = p * f + 9.618437357674640e-3f;
-  p = p * f + 5.550332471162809e-2f;
-  p = p * f + 2.402264791363012e-1f;
-  p = p * f + 6.931472028550421e-1f;
-  p = p * f + 1.0f;
+  p = (lc_float16){} + 1.535336188319500e-4f;
+  LC_FMA(p, f, 1.339887440266574e-3f);
+  LC_FMA(p, f, 9.618437357674640e-3f);
+  LC_FMA(p, f, 5.550332471162809e-2f);
+  LC_FMA(p, f, 2.402264791363012e-1f);
+  LC_FMA(p, f, 6.931472028550421e-1f);
+  LC_FMA(p, f, 1.0f);
   __asm__("vscalefps %1, %0, %0" : "+v"(p) : "v"(n));
   *(lc_float16*)to = p;
 }
@@ -78,13 +81,16 @@ LC void lc_exp_v(float* to, const float* from) {
   __asm__("vminps %1, %2, %0" : "=v"(c) : "v"(x), "v"(top));  // of a NaN and a number the one named first
   __asm__("vmaxps %1, %2, %0" : "=v"(c) : "v"(c), "v"(-top));
   __asm__("vrndscaleps $8, %1, %0" : "=v"(n) : "v"(c * 1.44269504f));
-  const lc_float16 r = c - n * 0.693145752f, f = r - n * 1.42860682e-6f;
-  p = 1.38204114e-3f * f + 8.36867746e-3f;
-  p = p * f + 4.16682698e-2f;
-  p = p * f + 0.166665211f;
-  p = p * f + 0.49999994f;
-  p = p * f + 1.0f;
-  p = p * f + 1.0f;
+  lc_float16 r = n, f = n;
+  LC_FMA(r, (lc_float16){} - 0.693145752f, c);
+  LC_FMA(f, (lc_float16){} - 1.42860682e-6f, r);
+  p = (lc_float16){} + 1.38204114e-3f;
+  LC_FMA(p, f, 8.36867746e-3f);
+  LC_FMA(p, f, 4.16682698e-2f);
+  LC_FMA(p, f, 0.166665211f);
+  LC_FMA(p, f, 0.49999994f);
+  LC_FMA(p, f, 1.0f);
+  LC_FMA(p, f, 1.0f);
   __asm__("vscalefps %1, %0, %0" : "+v"(p) : "v"(n));
   *(lc_float16*)to = p;
 }
@@ -146,7 +152,7 @@ LC float lc_sin_near(float x) {
   return x == 0.0f ? x : y;
 }
 LC float lc_cos_near(float x) {
-  const double n = __builtin_rint((double)x * 0.31830988618379067154 - 0.5);
+  const double n = __builtin_rint(__builtin_fma((double)x, 0.31830988618379067154, -0.5));
   return lc_wave(lc_from_pi((double)x, n + 0.5), ~(int)n & 1);
 }
 #define LC_WAVE(N) \
@@ -162,6 +168,13 @@ LC float lc_sqrt_f(float x) { return __builtin_sqrtf(x); }
 LC float lc_recip_f(float x) { return 1.0f / x; }
 LC float lc_add_f(float a, float b) { return a + b; }
 LC float lc_mul_f(float a, float b) { return a * b; }
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+LC float lc_mul_add_f(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+LC double lc_mul_add_d(double a, double b, double c) { return __builtin_fma(a, b, c); }
+#else
+LC float lc_mul_add_f(float a, float b, float c) { return a * b + c; }
+LC double lc_mul_add_d(double a, double b, double c) { return a * b + c; }
+#endif
 LC float lc_div_f(float a, float b) { return a / b; }
 LC float lc_mod_f(float a, float b) { return fmodf(a, b); }
 LC int lc_less_f(float a, float b) { return a < b; }

@@ -106,6 +106,7 @@ std::string CRenderer::expression(const Instr& i) {
       const std::string e = spell(i.op, operand, v(i.a), v(i.b), v(i.c));
       return info(i.op).types == Types::Compare || i.op == Op::Where || rounds_later(i) ? e : rounded(e, i.dtype);
     }
+    case Code::MulAdd: return spell_mul_add(i.dtype, value(i.a), value(i.b), value(i.c));
     case Code::Convert:
       return rounds_later(i) && instr(i.a).dtype == DType::F32 ? value(i.a)
                                                                : converted(value(i.a), instr(i.a).dtype, i.dtype);

@@ -3,11 +3,21 @@
 
 namespace lc::ir {
 
+// into = op(into, value). Where the value is a product whose factors are in scope, it is fused with the sum.
+std::string CRenderer::fed(const Reduction& r, const std::string& into, bool in_scope) {
+  const Instr& v = instr(r.value);
+  if (in_scope && r.op == Op::SumReduce && v.code == Code::Apply && v.op == Op::Mul && v.dtype == r.dtype &&
+      (r.dtype == DType::F32 || r.dtype == DType::F64))
+    return into + " = " + spell_mul_add(r.dtype, value(v.a), value(v.b), into) + ";";
+  return into + " = " + join(r, into, key(r, value(r.value))) + ";";
+}
+
 // acc = op(acc, value), for one lane or for all.
 void CRenderer::update(const Loop& l, bool vector, const std::string& width) {
   const Reduction& r = reduction(l.reduction);
   const std::string acc = "a" + std::to_string(l.reduction) + (vector || l.lanes ? "[l]" : "");
-  const std::string s = acc + " = " + spell(r.op, r.dtype, acc, value(r.value), "") + ";";
+  const std::string s = vector || l.lanes ? acc + " = " + spell(r.op, r.dtype, acc, value(r.value), "") + ";"
+                                          : fed(r, acc, true);
   if (vector) line("for (int l = 0; l < " + width + "; ++l) " + s);
   else line(s);
 }
@@ -53,8 +63,9 @@ void CRenderer::feed_vector(int id) {
   const Reduction& r = reduction(l.reduction);
   const std::string into = "a" + std::to_string(l.reduction) + (carried(r) ? "t" : "_") + "[l]";
   carry(id, "TAKE");
-  lane_body(values_in(l.body), l.symbol, l.symbol + "_", std::to_string(kLanes),
-            [&] { line(into + " = " + join(r, into, key(r, value(r.value))) + ";"); });
+  const std::vector<int> values = values_in(l.body);
+  lane_body(values, l.symbol, l.symbol + "_", std::to_string(kLanes),
+            [&] { line(fed(r, into, !values.empty() && values.back() == r.value)); });
   carry(id, "GIVE");
 }
 
@@ -74,8 +85,9 @@ void CRenderer::rest_of_sums(int id) {
   const Loop& l = loop_at(id);
   const Reduction& r = reduction(l.reduction);
   const std::string acc = "a" + std::to_string(l.reduction) + "_[l]", base = l.symbol + "_";
-  lane_body(values_in(l.body), l.symbol, base, "(int)(" + dim(l.extent) + " - " + base + ")",
-            [&] { line(acc + " = " + join(r, acc, key(r, value(r.value))) + ";"); });
+  const std::vector<int> values = values_in(l.body);
+  lane_body(values, l.symbol, base, "(int)(" + dim(l.extent) + " - " + base + ")",
+            [&] { line(fed(r, acc, !values.empty() && values.back() == r.value)); });
 }
 
 void CRenderer::fold_sums(int id) {  // the lanes, in a fixed order

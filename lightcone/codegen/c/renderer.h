@@ -27,6 +27,7 @@ class CRenderer {
   std::string value(int id) { return "v" + std::to_string(id) + (arrays_.contains(id) ? "[l]" : ""); }
   std::string condition(const Dim& valid);
   std::string expression(const Instr& i);
+  std::string fed(const Reduction& r, const std::string& into, bool in_scope);
   void block(const Block& b, bool vector, const std::string& width);
   void straight(const std::vector<int>& values, bool vector, const std::string& width);
   using Lines = std::function<void()>;

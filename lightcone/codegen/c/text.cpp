@@ -69,6 +69,10 @@ std::string spell(Op op, DType operand, const std::string& a, const std::string&
   return s;
 }
 
+std::string spell_mul_add(DType operand, const std::string& a, const std::string& b, const std::string& c) {
+  return "lc_mul_add" + std::string(suffix(operand)) + "(" + a + ", " + b + ", " + c + ")";
+}
+
 std::string spell_vector(Op op, const std::string& to, const std::string& from) {
   const std::string_view c = info(op).c;
   return std::string(c.substr(0, c.find('('))) + "_v(" + to + ", " + from + ");";

@@ -10,6 +10,7 @@ namespace lc::ir {
 
 std::string_view register_type(DType t);
 std::string number(double v, DType t);
+std::string spell_mul_add(DType operand, const std::string& a, const std::string& b, const std::string& c);
 // The C expression of an operation: its spelling in the op table with the type's suffix.
 std::string spell(Op op, DType operand, const std::string& a, const std::string& b, const std::string& c);
 // The call that computes it for kLanes numbers, from one array into another.

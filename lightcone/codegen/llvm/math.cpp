@@ -249,8 +249,8 @@ Value apply(Op op, DType result, const Value& a, const Value& b, const Value& c)
       case Op::Sqrt: return libm("sqrt", a);
       case Op::Recip: return a.text->number(a.type, 1) / a;
       case Op::Add:
-      case Op::SumReduce: return a.type == Type::I1 ? a | b : a + b;
-      case Op::Mul: return a.type == Type::I1 ? a & b : a * b;
+      case Op::SumReduce: return a.type == Type::I1 ? a | b : is_real(a.type) ? a.text->binary("fadd", a, b) : a + b;
+      case Op::Mul: return a.type == Type::I1 ? a & b : is_real(a.type) ? a.text->binary("fmul", a, b) : a * b;
       case Op::Div: return is_real(a.type) ? a / b : divide(a, b, false);
       case Op::Mod: return is_real(a.type) ? a.text->binary("frem", a, b) : divide(a, b, true);
       case Op::Pow: return pow(a, b);
@@ -267,6 +267,8 @@ Value apply(Op op, DType result, const Value& a, const Value& b, const Value& c)
   check(v.known(), "an operation that LLVM code cannot be written for");
   return info(op).types == Types::Compare || op == Op::Where ? v : rounded(v, result);
 }
+
+Value mul_add(const Value& a, const Value& b, const Value& c) { return a.text->call("fmuladd", {a, b, c}); }
 
 Value widened(const Value& v, DType t) {
   Text& text = *v.text;

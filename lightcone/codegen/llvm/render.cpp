@@ -180,6 +180,7 @@ Value Renderer::expression(const Instr& i) {
       return fetch(i, j * dim(i.stride), both(condition(i.valid), guard));
     }
     case Code::Apply: return llvm::apply(i.op, i.dtype, v(i.a), v(i.b), v(i.c));
+    case Code::MulAdd: return llvm::mul_add(v(i.a), v(i.b), v(i.c));
     case Code::Convert: return llvm::convert(value(i.a), type(i.a), i.dtype);
     case Code::Accumulator: {
       const DType sum = k_.reductions[static_cast<std::size_t>(i.buffer)].dtype;
@@ -264,8 +265,11 @@ void Renderer::update(int reduction) {
   const Reduction& r = k_.reductions[static_cast<std::size_t>(reduction)];
   const Accumulator& a = accumulators_.at(reduction);
   const Value before = t_.get(a.variable, a.type, a.lanes);
+  const Instr& v = k_.instrs[static_cast<std::size_t>(r.value)];
+  const bool product = r.op == Op::SumReduce && v.code == Code::Apply && v.op == Op::Mul && v.dtype == r.dtype &&
+                       (r.dtype == DType::F32 || r.dtype == DType::F64);
   const Value more = keyed(r) ? llvm::key(value(r.value)) : value(r.value);
-  const Value after = join(r, before, more);
+  const Value after = product ? llvm::mul_add(value(v.a), value(v.b), before) : join(r, before, more);
   t_.set(a.variable, mask_.known() ? select(mask_, after, before) : after);
 }
 

@@ -288,7 +288,8 @@ Value relation(const char* order, const char* real, const Value& a, const Operan
 
 }  // namespace
 
-// A product may be fused with the sum that takes it, as -ffp-contract=fast does in C.
+// Within a function of the prelude a product may be fused with the sum that takes it. Operations of the graph are not
+// written with these: there fuse_products() decides.
 Value operator+(const Value& a, const Operand& b) { return arithmetic("add", "fadd contract", a, b); }
 Value operator-(const Value& a, const Operand& b) { return arithmetic("sub", "fsub contract", a, b); }
 Value operator*(const Value& a, const Operand& b) { return arithmetic("mul", "fmul contract", a, b); }

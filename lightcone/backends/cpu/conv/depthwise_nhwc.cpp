@@ -32,7 +32,7 @@ class DepthwiseNhwcKernel final : public HostKernel {
       for (const Dim& s : epilogue_->sizes()) sizes_.push_back(s);
   }
   std::string name() const override {
-    return epilogue_ ? "conv_depthwise_last+" + epilogue_->loop()->name() : "conv_depthwise_last";
+    return epilogue_ ? "conv_depthwise_nhwc+" + epilogue_->loop()->name() : "conv_depthwise_nhwc";
   }
   std::vector<Dim> sizes() const override { return sizes_; }
   Dim scratch_bytes(int) const override { return d_.filters * 4; }

@@ -53,7 +53,8 @@ void count(const ir::Kernel& k, const ir::Block& block, const Dim& times, const 
 Dim LoopKernel::flops() const {
   Dim all = 0;
   count(ir_, ir_.top, 1, [&](int id, const Dim& times) {
-    if (id < 0 || ir_.instrs[static_cast<std::size_t>(id)].code == ir::Code::Apply) all = all + times;
+    const auto code = id < 0 ? ir::Code::Apply : ir_.instrs[static_cast<std::size_t>(id)].code;
+    if (code == ir::Code::Apply || code == ir::Code::MulAdd) all = all + times;
   });
   return all;
 }
