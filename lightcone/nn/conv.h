@@ -1,5 +1,5 @@
-// Convolutions, pools and the normalisation that goes with them: torch.nn.Conv1d to 3d, MaxPool, AvgPool, BatchNorm,
-// GroupNorm.
+// Convolutions, pools and the normalisation that goes with them: torch.nn.Conv1d to 3d, MaxPool2d, AvgPool2d, BatchNorm1d
+// to 3d.
 #pragma once
 
 #include "lightcone/nn/layers.h"

@@ -155,7 +155,7 @@ class Dropout {
   }
   template <class X>
   X operator()(const X& x, Training& mode) const {
-    return promised(x, mode.random.dropout(x, p_));
+    return promised(x, mode.random().dropout(x, p_));
   }
   // Without a mode nobody knows.
   template <class X>
@@ -224,7 +224,7 @@ class Sequential {
     return through<0>(x, mode);
   }
   template <class X, class Mode>
-    requires(is_training<Mode> || std::is_same_v<std::remove_cv_t<Mode>, Inference>)
+    requires(is_mode<Mode>)
   auto operator()(const X& x, Mode& mode) const {
     return through<0>(x, mode);
   }
@@ -252,7 +252,7 @@ struct Residual {
     return x + module(x);
   }
   template <class X, class Mode>
-    requires(is_training<Mode> || std::is_same_v<std::remove_cv_t<Mode>, Inference>)
+    requires(is_mode<Mode>)
   auto operator()(const X& x, Mode& mode) const {
     return x + nn::apply(module, mode, x);
   }
@@ -274,7 +274,7 @@ class Repeated {
     return (*this)(x, mode);
   }
   template <class X, class Mode>
-    requires(is_training<Mode> || std::is_same_v<std::remove_cv_t<Mode>, Inference>)
+    requires(is_mode<Mode>)
   X operator()(X x, Mode& mode) const {
     for (const M& m : modules_) x = nn::apply(m, mode, x);
     return x;

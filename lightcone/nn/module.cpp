@@ -101,6 +101,8 @@ void ModelBase::initialise(Program& p, std::int64_t seed) const {
   }
 }
 
+Random& Training::random() const { return model_.random(); }
+
 Random& ModelBase::random() {
   if (!random_) random_ = std::make_unique<Random>(graph_, seed_);
   return *random_;

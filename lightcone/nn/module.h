@@ -91,11 +91,19 @@ class Visitor {
 
 // The modes. Training draws random numbers, and may assign buffers.
 struct Inference {};
-struct Training {
-  Random& random;
+class ModelBase;
+class Training {
+ public:
+  explicit Training(ModelBase& model) : model_(model) {}
+  Random& random() const;  // the model's; the first who asks brings its state into the graph
+
+ private:
+  ModelBase& model_;
 };
 template <class Mode>
-inline constexpr bool is_training = std::is_same_v<std::remove_cv_t<Mode>, Training>;
+inline constexpr bool is_training = std::is_same_v<std::remove_cvref_t<Mode>, Training>;
+template <class Mode>
+inline constexpr bool is_mode = is_training<Mode> || std::is_same_v<std::remove_cvref_t<Mode>, Inference>;
 
 // layer(x, mode) where the layer asks for a mode, layer(x) where it does not.
 template <class L, class Mode, class... X>

@@ -109,6 +109,14 @@ Graph& graph_of(const std::vector<Group>& groups) {
   return first->graph();
 }
 
+Tensor new_counter(Graph& g, const std::string& name, const Tensor& when, const Tensor::At& at) {
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (g[id].op == Op::Input && g[id].name == name)
+      throw Error(kStep, cat("'", name, "' counts the steps of this graph already: give it as .step, or these steps a .name ",
+                             "of their own"));
+  return counter(g, name, when, at);
+}
+
 }  // namespace
 
 Step step(const std::vector<Group>& groups, const StepOptions& o, const Tensor::At& at) {
@@ -118,7 +126,7 @@ Step step(const std::vector<Group>& groups, const StepOptions& o, const Tensor::
   Step s;
   s.when = o.when;
   if (o.step.defined()) must_be_scalar(o.step, g, kStep, "step", o.step.dtype() == DType::I64, "i64");
-  s.step = o.step.defined() ? o.step : counter(g, cat(o.name, ".step"), o.when, at);
+  s.step = o.step.defined() ? o.step : new_counter(g, cat(o.name, ".step"), o.when, at);
   s.states.push_back(s.step);
   Clock clock{.name = std::string(o.name),
               .done = s.step,

@@ -5,8 +5,8 @@
 //
 // Inside the function the model trains: dropout drops, batch_norm looks at the batch. Outside, net(x) is inference, and a
 // loss made of it is no traced one. What does not compile, each with a sentence in the first line: a backward() of a loss
-// that was not traced, a loss that is no scalar, gradients of one model for another one, gradients that are used twice or not
-// at all.
+// that was not traced or is not moved, a loss that is no scalar, gradients of one model for another one. Gradients that
+// nobody uses are a warning; those that were used already, and of another model of the same type, an Error.
 #pragma once
 
 #include <utility>
@@ -23,7 +23,7 @@ namespace lc {
 template <class M>
 class InTraining {
  public:
-  explicit InTraining(nn::Model<M>& model) : model_(model), mode_{model.random()} {}
+  explicit InTraining(nn::Model<M>& model) : model_(model), mode_(model) {}
   template <class... X>
   auto operator()(const X&... x) {
     return nn::apply(model_.module(), mode_, x...);
@@ -80,9 +80,13 @@ class [[nodiscard]] Gradients {
   bool of(const nn::Model<M>& model) const { return model_ == &model; }
 
  private:
+  template <class N>
+  friend optim::Step update(nn::Model<N>& model, const optim::Optimizer& optimizer, Gradients<N>&& d,
+                            const optim::StepOptions& o, const SourceLocation& at);
   const nn::Model<M>* model_;
   Tensor loss_;
   std::vector<optim::Update> updates_;
+  bool used_ = false;
 };
 
 namespace detail {
@@ -133,6 +137,7 @@ template <class M>
 optim::Step update(nn::Model<M>& model, const optim::Optimizer& optimizer, Gradients<M>&& d,
                    const optim::StepOptions& o = {}, const SourceLocation& at = SourceLocation::current()) {
   if (!d.of(model)) throw Error("update", "these are the gradients of another model of the same type");
+  if (std::exchange(d.used_, true)) throw Error("update", "these gradients were used already");
   return optim::step(optimizer, d.updates(), o, at);
 }
 template <class M, class N>

@@ -1,7 +1,7 @@
 #include "lightcone/train/trainer.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "lightcone/io/checkpoints/save.h"
 #include "lightcone/io/checkpoints/weights.h"
@@ -56,8 +56,14 @@ float Trainer::step() {
   return loss;
 }
 
-void Trainer::copy_to(Program& other) const {
-  for (const Stored& s : parameters_) load_copy(other, s.name, context_.bytes(s.name));
+void Trainer::copy_to(Program& other, const std::string& average) const {
+  bool found = average.empty();
+  for (const Stored& s : parameters_) {
+    const bool averaged = std::ranges::any_of(all_, [&](const Stored& o) { return o.name == s.name + average; });
+    found = found || averaged;
+    load_copy(other, s.name, context_.bytes(averaged ? s.name + average : s.name));
+  }
+  if (!found) throw Error("copy_to", cat("no parameter has a state '<parameter>", average, "'"));
 }
 
 void Trainer::write(const std::string& path, const std::vector<Stored>& what,

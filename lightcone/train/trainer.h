@@ -34,8 +34,9 @@ class Trainer {
   // One run: forward, backward, update. Gives the loss from before the update. Error where it is not a finite number.
   float step();
 
-  // Loads the values that the model's parameters and buffers have now into another program, which evaluates.
-  void copy_to(Program& other) const;
+  // Loads the values that the model's parameters and buffers have now into another program, which evaluates. `average`
+  // names states beside the parameters to take instead, where there are any: ".ema" of optim::ema(), ".swa".
+  void copy_to(Program& other, const std::string& average = "") const;
 
   // Parameters and buffers alone, with PyTorch's names: safetensors.
   void save_parameters(const std::string& path) const;

@@ -24,7 +24,7 @@ std::optional<std::uint64_t> setting(const char* name) {
   const char* t = std::getenv(name);
   return t && *t ? std::optional<std::uint64_t>(std::strtoull(t, nullptr, 10)) : std::nullopt;
 }
-constexpr std::uint64_t kCases = 2000;
+constexpr std::uint64_t kCases = 2900;  // of which some two thousand have what can be differentiated
 
 using Inputs = std::map<std::string, Value>;
 
@@ -128,7 +128,8 @@ TEST(RandomGradients, CompileToTheSame) {
         cases.push_back(std::move(*c)), numbers.push_back(i);
       }
     for (const Graph& g : tidy) graphs.push_back(&g);
-    const std::vector<Graph> compiled = cpu_batch(graphs, {.threads = 2});
+    // one batch of four goes through a C compiler; the others run the kernels' IR, which is where derivatives are new
+    const std::vector<Graph> compiled = cpu_batch(graphs, {.threads = 2, .compiler = begin / batch % 4 == 0});
     for (std::size_t k = 0; k < cases.size(); ++k) {
       const Case& c = cases[k];
       const Results want = interpret(c.graph, c.inputs, c.env, Rounding::Wide, true);
@@ -140,7 +141,7 @@ TEST(RandomGradients, CompileToTheSame) {
     }
   }
   if (!only) {
-    EXPECT_GT(compared, kCases * 3 / 4);
+    EXPECT_GE(compared, 2000u);
   }
 }
 

@@ -111,6 +111,9 @@ TEST(Module, MistakesAreSentences) {
   const auto loss = [](auto& net, const Tensor& x) { return sum(net(x)); };
   EXPECT_PRED2(contains, error_of([&] { update(net, optim::SGD{}, backward(trace(other, loss, x))); }),
                "gradients of another model of the same type");
+  auto d = backward(trace(net, loss, x));
+  update(net, optim::SGD{}, std::move(d));
+  EXPECT_PRED2(contains, error_of([&] { update(net, optim::SGD{}, std::move(d)); }), "these gradients were used already");
   EXPECT_PRED2(contains,
                error_of([&] {
                  static_cast<void>(backward(trace(other, [](auto&, const Tensor& x) { return sum(x); }, x)));

@@ -431,6 +431,6 @@ TEST(Optim, Errors) {
   SAYS("swa: averages from step -1 on every 1; give a step from 0 and a number from 1", swa({s, {}, {p}, {p}, {}}, -1));
   step(SGD{}, u, {.name = "twice"});
   SAYS("assign: 'p' is assigned twice", step(SGD{}, u, counted));
-  SAYS("input: 'twice.step' exists already; names are unique in a graph", step(SGD{}, {{v, v}}, {.name = "twice"}));
+  SAYS("optim.step: 'twice.step' counts the steps of this graph already: give it as .step, or these steps a .name of their own", step(SGD{}, {{v, v}}, {.name = "twice"}));
 }
 // clang-format on

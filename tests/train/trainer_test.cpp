@@ -92,6 +92,28 @@ TEST(Trainer, ParametersMoveToAnotherProgram) {
   EXPECT_PRED2(contains, error_of([&] { b.trainer->load(folder / "model.safetensors"); }), "has no '0.bias.exp_avg'");
 }
 
+TEST(Trainer, AveragesCanBeEvaluated) {
+  Graph g;
+  nn::Model<nn::Linear<2, 1>> net(g);
+  const Tensor x = g.input("x", {3, 2});
+  auto loss = trace(net, [](auto& net, const Tensor& x) { return sum(square(net(x))); }, x);
+  loss.loss().retrieve("loss");
+  optim::ema(update(net, optim::SGD{.lr = 0.01}, backward(std::move(loss))), 0.5);
+  Trainer t(net, generic() | cpu());
+  t.context().set("x", std::vector<float>{1, 2, 3, 4, 5, 6});
+  for (int k = 0; k < 3; ++k) t.step();
+  Graph other;
+  nn::Model<nn::Linear<2, 1>> evaluated(other);
+  evaluated(other.input("x", {1, 2})).retrieve("y");
+  Program p = compile(other, generic() | cpu());
+  t.copy_to(p, ".ema");
+  Context c(p);
+  const std::vector<float> w = t.context().get("weight.ema"), b = t.context().get("bias.ema");
+  EXPECT_NE(w, t.context().get("weight"));
+  EXPECT_NEAR(c.set("x", std::vector<float>{1, 10}).run().get("y")[0], w[0] + 10 * w[1] + b[0], 1e-6);
+  EXPECT_PRED2(contains, error_of([&] { t.copy_to(p, ".swa"); }), "no parameter has a state '<parameter>.swa'");
+}
+
 TEST(Trainer, AWrongFileChangesNothing) {
   const TempDir folder;
   Training a;
