@@ -1,5 +1,5 @@
 // Convolutions, pools and the normalisation that goes with them: torch.nn.Conv1d to 3d, MaxPool2d, AvgPool2d, BatchNorm1d
-// to 3d.
+// to 3d, GroupNorm.
 #pragma once
 
 #include "lightcone/nn/layers.h"
@@ -91,11 +91,11 @@ class BatchNorm {
   }
   template <class X>
   X operator()(const X& x, const Inference&, const At& at = At::current()) const {
-    return like(x, lc::batch_norm(Operand(x, at), running.mean, running.var, weight, bias, o_.eps));
+    return as_typed(x, lc::batch_norm(Operand(x, at), running.mean, running.var, weight, bias, o_.eps));
   }
   template <class X>
   X operator()(const X& x, Training&, const At& at = At::current()) const {
-    return like(x, batch_norm_training(Operand(x, at), weight, bias, running, o_));
+    return as_typed(x, batch_norm_training(Operand(x, at), weight, bias, running, o_));
   }
   template <class X>
   X operator()(const X& x) const {
@@ -107,11 +107,6 @@ class BatchNorm {
   Statistics running;
 
  private:
-  template <class E, typed::Dim... A>
-  static auto like(const typed::Tensor<E, A...>&, const lc::Tensor& y) {
-    return typed::Tensor<E, A...>::from(y);
-  }
-  static lc::Tensor like(const lc::Tensor&, const lc::Tensor& y) { return y; }
   std::int64_t n_;
   BatchNormOptions o_;
 };
@@ -121,6 +116,31 @@ template <typed::Dim C = dyn>
 using BatchNorm2d = BatchNorm<C>;
 template <typed::Dim C = dyn>
 using BatchNorm3d = BatchNorm<C>;
+
+// Over groups of channels and all axes behind them (torch.nn.GroupNorm): x [n, channels, ...].
+template <int Groups, typed::Dim Channels = dyn>
+class GroupNorm {
+ public:
+  GroupNorm(NormOptions o = {})
+    requires(Channels.number())
+      : n_(Channels.n), o_(o) {}
+  explicit GroupNorm(std::int64_t channels, NormOptions o = {}) : n_(extent_of<Channels>(channels)), o_(o) {}
+  void visit(Visitor& v) {
+    if (!o_.affine) return;
+    v.parameter("weight", weight, {n_}, constant_init(1)).parameter("bias", bias, {n_}, constant_init(0));
+  }
+  template <class X>
+  X operator()(const X& x, const At& at = At::current()) const {
+    const Operand in(x, at);
+    return as_typed(x, o_.affine ? lc::group_norm(in, Groups, weight, bias, o_.eps) : lc::group_norm(in, Groups, o_.eps));
+  }
+
+  lc::Tensor weight, bias;
+
+ private:
+  std::int64_t n_;
+  NormOptions o_;
+};
 
 // Pools of square windows (torch.nn.MaxPool2d, AvgPool2d).
 template <int Kernel, int Stride = Kernel, int Padding = 0>

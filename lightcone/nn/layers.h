@@ -23,6 +23,13 @@ constexpr std::int64_t extent_of(std::int64_t given) {
 Init uniform_init(double bound);  // in +-bound
 Init constant_init(float value);
 
+// y, which has the shape of x, with the promises that the type of x makes.
+template <class E, typed::Dim... A>
+typed::Tensor<E, A...> as_typed(const typed::Tensor<E, A...>&, const lc::Tensor& y) {
+  return typed::Tensor<E, A...>::from(y);
+}
+inline lc::Tensor as_typed(const lc::Tensor&, const lc::Tensor& y) { return y; }
+
 // x [..., in] -> [..., out]: x weight^T + bias, weight [out, in] (torch.nn.Linear).
 struct LinearOptions {
   bool bias = true;
@@ -155,7 +162,7 @@ class Dropout {
   }
   template <class X>
   X operator()(const X& x, Training& mode) const {
-    return promised(x, mode.random().dropout(x, p_));
+    return as_typed(x, mode.random().dropout(x, p_));
   }
   // Without a mode nobody knows.
   template <class X>
@@ -165,11 +172,6 @@ class Dropout {
   }
 
  private:
-  template <class E, typed::Dim... A>
-  static auto promised(const typed::Tensor<E, A...>&, const lc::Tensor& y) {
-    return typed::Tensor<E, A...>::from(y);
-  }
-  static lc::Tensor promised(const lc::Tensor&, const lc::Tensor& y) { return y; }
   double p_;
 };
 
