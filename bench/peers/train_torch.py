@@ -131,21 +131,21 @@ def build(w):
     """The module, what it reads, its labels, the optimiser, and the norm that gradients are clipped to (0: none)."""
     batch = w["batch"]
     adamw = lambda p: torch.optim.AdamW(p, lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1, fused=True)
-    if w["model"] == "mlp":
+    if w["net"] == "mlp":
         return nets_torch.Mlp(), *numbers((batch, 784), 10), lambda p: torch.optim.Adam(p, lr=1e-3, fused=True), 0
-    if w["model"] == "resnet18":
-        sgd = lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9, weight_decay=5e-4, fused=True)
+    if w["net"] == "resnet18":
+        sgd = lambda p: torch.optim.SGD(p, lr=1e-3, momentum=0.9, weight_decay=5e-4, fused=True)
         x, y = numbers((batch, 3, 32, 32), 10)
         last = torch.channels_last  # what PyTorch recommends for convolutions on CPUs
         return Resnet18().to(memory_format=last), x.to(memory_format=last), y, sgd, 0
-    if w["model"] == "gpt":
+    if w["net"] == "gpt":
         return Gpt(), *tokens(batch, 256, 65), adamw, 1.0
-    if w["model"] == "llama":
+    if w["net"] == "llama":
         return Llama(), *tokens(batch, 256, 32000), adamw, 1.0
-    raise data.Missing("no runner for training " + w["model"])
+    raise data.Missing("no runner for training " + w["net"])
 
 
-COMPARED = 4  # losses: before the first step and behind each of three
+STEPS = 3  # behind which the loss is compared
 
 
 def make(w, compiled):
@@ -177,13 +177,13 @@ def make(w, compiled):
         if max_norm:
             nn.utils.clip_grad_norm_(module.parameters(), max_norm)
         optimizer.step()
-        if len(losses) < COMPARED:
+        if len(losses) <= STEPS:
             losses.append(loss.item())
 
     def answer():
-        while len(losses) < COMPARED:
+        while len(losses) <= STEPS:
             step()
-        return losses
+        return losses[-1:]
 
     facts = {"parameters": sum(p.numel() for p in module.parameters()), "losses": losses, "rss_before": start}
     return {"call": step, "answer": answer, "facts": facts, "cache": cache}
