@@ -172,7 +172,7 @@ def steps_page(result):
             ms, gflops, memory, part, first = step(d, r)
             note = " (differs)" if r["differs"] else ""
             yield "| %s%s | %s%s | %s | %s | %s | %s%s | %s |" % (
-                name, busy(d), peer, note, ms, gflops, shown(r.get("ratio", 1)), memory, plan, first)
+                name, busy(d), peer, note, ms, gflops, shown(r.get("ratio", 1)), memory, part, first)
     yield ""
     yield "| work | forward, ms | backward, ms | update, ms | outside of kernels, ms |"
     yield "|---|---|---|---|---|"
