@@ -1,5 +1,6 @@
 // Whole training steps: forward, loss, backward, clipping and update, one program.
 #include <algorithm>
+#include <map>
 
 #include "lightcone/passes/passes.h"
 #include "lightcone/train/trace.h"
@@ -31,6 +32,7 @@ std::size_t elements(const Shape& s) {
 }
 
 enum Phase { kForward, kBackward, kUpdate, kPhases };
+constexpr const char* kPhaseNames[] = {"forward", "backward", "update"};
 
 // A kernel that computes a gradient and what is done with it is one of the backward pass.
 Phase phase(const KernelProfile& k) {
@@ -39,16 +41,29 @@ Phase phase(const KernelProfile& k) {
   return has("optim") || has("clip_grad_norm") ? kUpdate : kForward;
 }
 
+// Kernels that are alike are one row: a layer's in each of the layers.
 Json costliest(const Profile& p) {
+  std::map<std::string, KernelProfile> alike;
+  for (const KernelProfile& k : p.kernels) {
+    KernelProfile& sum = alike.try_emplace(cat(k.name, k.shape, k.what), k).first->second;
+    if (sum.node == k.node) continue;
+    sum.calls += k.calls;
+    sum.seconds += k.seconds;
+    sum.flops += k.flops;
+    sum.bytes_read += k.bytes_read;
+    sum.bytes_written += k.bytes_written;
+  }
   std::vector<const KernelProfile*> order;
-  for (const KernelProfile& k : p.kernels) order.push_back(&k);
+  for (const auto& [key, k] : alike) order.push_back(&k);
   std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->seconds > b->seconds; });
   if (order.size() > kCostliest) order.resize(kCostliest);
   Json rows = Json::array();
   for (const KernelProfile* k : order)
     rows.push_back({{"ms", 1e3 * k->seconds / static_cast<double>(p.runs)},
+                    {"calls", k->calls / p.runs},
                     {"gflops", 1e-9 * k->flops / k->seconds},
                     {"gbytes_per_s", 1e-9 * k->bytes() / k->seconds},
+                    {"phase", kPhaseNames[phase(*k)]},
                     {"kernel", k->name},
                     {"shape", k->shape},
                     {"what", k->what}});
