@@ -13,7 +13,7 @@ namespace lc::bench {
 namespace {
 
 constexpr std::size_t kSteps = 3;  // behind which the loss is compared
-constexpr int kProfiled = 5;          // steps
+constexpr double kProfiled = 2;  // seconds of steps
 constexpr std::size_t kCostliest = 10;
 
 // What a model learns, and how.
@@ -142,8 +142,9 @@ class Training final : public Workload {
   // How a step's time splits, of some steps that are not in the table.
   Json profile() {
     Context& c = trainer_->context();
+    trainer_->step();  // cores that slept are slow at first
     c.profile(true);
-    for (int k = 0; k < kProfiled; ++k) trainer_->step();
+    for (const double begin = now(); now() - begin < kProfiled;) trainer_->step();
     const Profile p = c.profile();
     c.profile(false);
     double seconds[kPhases] = {};
