@@ -13,7 +13,7 @@ namespace lc::bench {
 namespace {
 
 constexpr std::size_t kSteps = 3;  // behind which the loss is compared
-constexpr double kProfiled = 2;  // seconds of steps
+constexpr double kProfiled = 2;      // seconds of steps
 constexpr std::size_t kCostliest = 10;
 
 // What a model learns, and how.

@@ -57,7 +57,8 @@ struct GptBlock {
     return h + down(gelu_tanh(up(mlp_norm(h))));
   }
 };
-// ids [b, context] -> logits [b, context, vocabulary]. Linear layers with bias but for the last, whose weight is its own.
+// ids [b, context] -> logits [b, context, vocabulary]. Linear layers have a bias, but not the last one; its weight is
+// its own.
 struct Gpt {
   nn::Embedding<> token, position;
   nn::Repeated<GptBlock, 6> blocks;
