@@ -116,6 +116,9 @@ def lines(row, done):
         cpu = None if ours["missing"] else cpu_ratio(ours, r)
         against += "" if cpu is None else "  %6.2fx cpu" % cpu
         yield "  %-16s %10s %-8s%s%s%s" % (peer, shown(value(row, median(r["seconds"]))), row["rate"], against, told, note)
+    for peer, r in done["runs"].items():
+        if "flop" in done and r["seconds"]:
+            yield "    %-14s %s GFLOP/s, %s MB%s, %s s to the end of the first step" % (peer, *step(done, r)[1:])
     for goal, value_text, reached in done["goals"]:
         yield "    %-8s %s: %s" % ({True: "reached", False: "MISSED", None: "open"}[reached], goal, value_text)
 
@@ -142,6 +145,42 @@ def page(result):
                 peers.append("%s%s %.2f" % (peer, told, r["ratio"]))
         goals = ["%s %s" % (words_of, {True: "reached", False: "**missed**", None: "open"}[ok]) for words_of, _, ok in d["goals"]]
         yield "| %s | %s %s%s | %s | %s | %s |" % (name, shown(d["lightcone"]), d["unit"], busy(d), share, ", ".join(peers), "; ".join(goals))
+
+
+def step(done, r):
+    """A step of training: milliseconds, GFLOP/s, peak memory in MB, of it the plan or what there was before the model,
+    seconds from there to the end of the first step."""
+    seconds, facts = median(r["seconds"]), r["facts"]
+    part = "plan %s" % shown(facts["planned_bytes"] / 1e6) if "planned_bytes" in facts else ""
+    part = "%s before" % shown(facts["rss_before"] / 1e6) if "rss_before" in facts else part
+    return (shown(1e3 * seconds), shown(1e-9 * done["flop"] / seconds), shown(r["peak_rss"] / 1e6), part and " (%s)" % part,
+            shown(r["build_s"] + r["first_s"]))
+
+
+def steps_page(result):
+    """Steps of training, each side in a row of its own, and how Lightcone's split."""
+    rows = {name: d for name, d in result["workloads"].items() if "flop" in d}
+    if not rows:
+        return
+    yield ""
+    yield "| work | | ms a step | GFLOP/s | times as long as ours | memory, MB | first step after, s |"
+    yield "|---|---|---|---|---|---|---|"
+    for name, d in rows.items():
+        for peer, r in d["runs"].items():
+            if not r["seconds"]:
+                continue
+            ms, gflops, memory, part, first = step(d, r)
+            note = " (differs)" if r["differs"] else ""
+            yield "| %s%s | %s%s | %s | %s | %s | %s%s | %s |" % (
+                name, busy(d), peer, note, ms, gflops, shown(r.get("ratio", 1)), memory, part, first)
+    yield ""
+    yield "| work | forward, ms | backward, ms | update, ms | outside of kernels, ms |"
+    yield "|---|---|---|---|---|"
+    for name, d in rows.items():
+        p = d["runs"]["lightcone"].get("facts", {}).get("profile")
+        if p:
+            parts = [p[k] for k in ("forward_ms", "backward_ms", "update_ms")]
+            yield "| %s | %s | %s |" % (name, " | ".join(shown(v) for v in parts), shown(p["step_ms"] - sum(parts)))
 
 
 def busy(done):

@@ -113,8 +113,30 @@ def compiles():
         yield row("compile-%d" % nodes, spec, nodes / 1e3, "knodes/s", None, [], goals)
 
 
+def training():
+    """Steps of training. `work` is of the products alone, forward and both of their gradients: 6 x the weights of the
+    products x tokens (or rows, or pixels), without the gradient of the first layer's input, which nobody needs; causal
+    attention is 6 x layers x batch x context^2 x width, half of what a full square would be."""
+    def transformer(layers, width, context, batch, weights):
+        return 6.0 * weights * batch * context + 6.0 * layers * batch * context**2 * width
+
+    gpt = transformer(6, 384, 256, 8, 6 * 12 * 384**2 + 65 * 384)
+    llama = transformer(6, 288, 256, 8, 6 * (4 * 288**2 + 3 * 288 * 768) + 32000 * 288)
+    mlp = 2.0 * 128 * (3 * (784 * 512 + 512 * 512 + 512 * 10) - 784 * 512)
+    stem, image, narrow, pixels = 9 * 3 * 64 * 1024, 4 * 9 * 64**2 * 1024, 64, 1024  # multiplications of an image
+    for wide in (128, 256, 512):
+        pixels //= 4
+        image += (9 * narrow * wide + 3 * 9 * wide**2 + narrow * wide) * pixels
+        narrow = wide
+    resnet = 2.0 * 32 * (3 * (stem + image + 512 * 10) - stem)
+    for model, batch, flop in (("mlp", 128, mlp), ("gpt", 8, gpt), ("llama", 8, llama), ("resnet18", 32, resnet)):
+        spec = {"kind": "train", "net": model, "batch": batch}
+        goals = [("than", "best", 1.0)]
+        yield row("train-" + model, spec, 1e3, "ms", ("f32", flop), ["torch", "torch.compile"], goals, 1e-4, flop=flop)
+
+
 def workloads():
-    return [*llamas(), *products(), *nets(), *fused(), *small(), *compiles()]
+    return [*llamas(), *products(), *nets(), *fused(), *small(), *training(), *compiles()]
 
 
 def pick(rows, only):

@@ -34,6 +34,12 @@ def inputs(name, shape, scale=1.0):
     return (uniform(name, int(np.prod(shape))) * np.float32(scale)).reshape(shape)
 
 
+def classes(name, shape, count):
+    """Whole numbers from 0 to count - 1: labels, tokens."""
+    in_0_1 = 0.5 * (uniform(name, int(np.prod(shape))).astype(np.float64) + 1)
+    return (in_0_1 * count).astype(np.int64).reshape(shape)
+
+
 def int8s(name, shape):
     return np.trunc(inputs(name, shape, 127)).astype(np.int8)
 

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 
 import data
 import nets_torch
+import train_torch
 
 
 def make(w):
@@ -23,6 +24,8 @@ def make(w):
         return gemm(w["n"], dtype, compiled)
     if kind == "compile-llama":
         return nets_torch.compile_llama(w, compiled)
+    if kind == "train":
+        return train_torch.make(w, compiled)
     f, args = nets_torch.build(w)
     if compiled:
         f = torch.compile(f, dynamic=False)

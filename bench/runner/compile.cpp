@@ -1,19 +1,10 @@
 // How long compiling takes: the 1.1B Llama, cold (an empty kernel cache) and warm, and long graphs.
-#include <filesystem>
-
 #include "lightcone/models/llama/llama_graph.h"
+#include "temp_dir.h"
 #include "workload.h"
 
 namespace lc::bench {
 namespace {
-
-struct TempDir {
-  std::string path = (std::filesystem::temp_directory_path() / "lightcone-bench-XXXXXX").string();
-  TempDir() {
-    if (!::mkdtemp(path.data())) throw Error("bench", "cannot make a temporary folder");
-  }
-  ~TempDir() { std::filesystem::remove_all(path); }
-};
 
 Graph llama() {
   return llama_graph(LlamaConfig::tinyllama(), {.context = 512, .chunk = 64},
@@ -47,7 +38,7 @@ class Compile final : public Workload {
     std::unique_ptr<TempDir> fresh;
     if (cold_ || !kept_) fresh = std::make_unique<TempDir>();
     if (!cold_ && !kept_) kept_ = std::move(fresh);
-    options_.jit.cache_dir = cold_ ? fresh->path : kept_->path;
+    options_.jit.cache_dir = cold_ ? fresh->path() : kept_->path();
     const double begin = now();
     const Program p = compile(graph_, generic() | cpu(options_));
     const double seconds = now() - begin;

@@ -54,6 +54,16 @@ std::vector<float> input_values(const std::string& name, std::size_t count, floa
   return v;
 }
 
+std::vector<std::int64_t> class_values(const std::string& name, std::size_t count, std::int64_t classes) {
+  const std::uint32_t seed = seed_of(name);
+  std::vector<std::int64_t> v(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const double in_0_1 = 0.5 * (static_cast<double>(uniform(seed, static_cast<std::uint32_t>(i))) + 1);
+    v[i] = static_cast<std::int64_t>(in_0_1 * static_cast<double>(classes));
+  }
+  return v;
+}
+
 std::vector<float> parameter_values(const std::string& name, const std::vector<std::int64_t>& shape) {
   std::size_t count = 1;
   for (const std::int64_t n : shape) count *= static_cast<std::size_t>(n);

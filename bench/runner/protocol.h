@@ -45,6 +45,8 @@ std::uint32_t seed_of(std::string_view name);  // FNV-1a
 // The values of a parameter by the rule of bench/peers/data.py: the name and the shape decide.
 std::vector<float> parameter_values(const std::string& name, const std::vector<std::int64_t>& shape);
 std::vector<float> input_values(const std::string& name, std::size_t count, float scale = 1);
+// Whole numbers from 0 to classes - 1: labels, tokens.
+std::vector<std::int64_t> class_values(const std::string& name, std::size_t count, std::int64_t classes);
 
 // First and spread-out values and the root of the mean square: what the driver compares.
 Json summary(std::span<const float> values);

@@ -45,6 +45,7 @@ std::unique_ptr<Workload> make_gemm(const Json& w);
 std::unique_ptr<Workload> make_fused(const Json& w);
 std::unique_ptr<Workload> make_net(const Json& w);      // mlp, scalar, vgg19, resnet50, mobilenet, depthwise, bert, gpt
 std::unique_ptr<Workload> make_llama(const Json& w);    // decode, prompt
+std::unique_ptr<Workload> make_train(const Json& w);    // a training step: mlp, gpt, llama, resnet18
 std::unique_ptr<Workload> make_compile(const Json& w);  // compile-llama, compile-nodes
 std::unique_ptr<Workload> make_limit(const Json& w);    // what the machine can do
 
