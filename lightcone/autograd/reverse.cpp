@@ -35,10 +35,13 @@ bool ReverseSweep::wanted(const Edge& e) const {
   return is_float(g_[e.node].dtype) || !g_[e.node].results.empty();
 }
 
+// Cotangents that came by one view add up before it is transposed, unless that sums: then each is likely to be a product
+// that is summed, a contraction, which the sum of two is not.
 void ReverseSweep::add(const Edge& to, const Tensor& cotangent, int result) {
   auto& parts = pending_[to.node].parts;
+  const bool sums = std::ranges::any_of(to.view.moves(), [](const Move& m) { return m.kind == MoveKind::Expand; });
   for (auto& p : parts)
-    if (p.result == result && p.view == to.view) {
+    if (!sums && p.result == result && p.view == to.view) {
       p.sum = prim::add(p.sum, cotangent);
       return;
     }

@@ -128,6 +128,20 @@ TEST(Gradients, OfAnMlpAreMatrixProducts) {
   EXPECT_EQ(fired(p.log(), "matmul"), 5) << report(p.log());
 }
 
+// Two layers that read one tensor: what comes back to it are two products, not a loop over the sum of both.
+TEST(Gradients, OfLayersSideBySideAreMatrixProducts) {
+  Graph g;
+  const Tensor x = g.input("x", {32, 64}), h = x * 2.0;
+  std::vector<Tensor> weights;
+  for (const char* name : {"gate", "up"})
+    weights.push_back(g.input(name, {48, 64}, DType::F32, SourceLocation::current(), kParameter));
+  const Tensor loss = sum(silu(linear(h, weights[0])) * linear(h, weights[1]));
+  weights.push_back(x);
+  for (const Tensor& d : gradients(loss, weights)) d.retrieve();
+  const Program p = compile(g, generic() | cpu());
+  EXPECT_EQ(fired(p.log(), "matmul"), 6) << report(p.log());
+}
+
 TEST(Gradients, TiesShare) {
   Graph g;
   const Tensor x = g.input("x", {4}, DType::F64);
