@@ -86,7 +86,7 @@ bool has_halves(const Graph& g) {
 }
 
 TEST(RandomGradients, AreWhatDifferencesSay) {
-  int decided = 0, tried = 0, failures = 0;
+  int decided = 0, tried = 0, failures = 0, no_number = 0;
   const auto only = setting("LIGHTCONE_CASE");
   for (std::uint64_t i = only.value_or(0); i < (only ? *only + 1 : kCases) && failures < 5; ++i) {
     const auto c = make_case(i);
@@ -98,9 +98,14 @@ TEST(RandomGradients, AreWhatDifferencesSay) {
     const double low = loss_at(*c, -h), here = loss_at(*c, 0), high = loss_at(*c, h);
     const double left = (here - low) / h, right = (high - here) / h, both = (high - low) / (2 * h);
     const double nearer = (loss_at(*c, less) - loss_at(*c, -less)) / (2 * less), smooth = 1e-4 * (1 + std::abs(both));
-    if (!(std::abs(left - right) < smooth) || !(std::abs(nearer - both) < smooth) || !std::isfinite(slope)) continue;
+    if (!(std::abs(left - right) < smooth) || !(std::abs(nearer - both) < smooth)) continue;
+    // A root of a negative number that where() does not choose: 0 times NaN, here as in PyTorch.
+    if (std::isnan(slope)) {
+      ++no_number;
+      continue;
+    }
     ++decided;
-    if (std::abs(slope - both) > 2 * smooth) {
+    if (!(std::abs(slope - both) <= 2 * smooth)) {  // or no number
       ++failures;
       ADD_FAILURE() << "case " << i << ": the derivative is " << slope << ", differences give " << both << " (left "
                     << left << ", right " << right << ")\n" << c->graph.str();
@@ -109,6 +114,7 @@ TEST(RandomGradients, AreWhatDifferencesSay) {
   std::printf("%d of %d decided\n", decided, tried);
   if (!only) {
     EXPECT_GT(decided, tried / 2);
+    EXPECT_LE(no_number, tried / 100);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <random>
 
 #include "data.h"
@@ -14,6 +15,7 @@
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/verify/random_graph.h"
+#include "lightcone/verify/verify.h"
 #include "lightcone/runtime/program.h"
 
 using namespace lc;
@@ -614,6 +616,49 @@ TEST(Cpu, AnExpressionHasTheSameBitsInEveryLoop) {
     for (std::int64_t row = 0; row < rows; ++row) {
       ASSERT_GE(place[static_cast<std::size_t>(row)], 0) << compiler << ", row " << row;
       ASSERT_LT(place[static_cast<std::size_t>(row)], columns) << compiler << ", row " << row;
+    }
+  }
+}
+
+// Sums of products are fused, elementwise and in reductions, and only where the product is not what is stored.
+TEST(Cpu, SumsOfProductsAreFused) {
+  const auto source = [](const std::function<Tensor(Tensor, Tensor)>& f) {
+    Graph g;
+    f(g.input("x", {300, 70}), g.input("y", {300, 70})).retrieve();
+    const Program p = compile(g, generic() | cpu({.jit = {.compiler = ""}}));
+    for (NodeId id = 0; id < p.graph().size(); ++id)
+      if (p.graph()[id].op == Op::Kernel) return p.source(p.graph()[id].name);
+    return std::string();
+  };
+  const auto fused = [&](const std::function<Tensor(Tensor, Tensor)>& f) {
+    return source(f).find("lc_mul_add_f(") != std::string::npos;
+  };
+  EXPECT_TRUE(fused([](Tensor x, Tensor y) { return x * y + x; }));
+  EXPECT_TRUE(fused([](Tensor x, Tensor y) { return x + y * y; }));
+  EXPECT_TRUE(fused([](Tensor x, Tensor) { return sum(exp(x) * sin(x), {1}); }));
+  EXPECT_FALSE(fused([](Tensor x, Tensor y) { return x * y; }));
+  EXPECT_FALSE(fused([](Tensor x, Tensor y) { return (x + y) * y; }));
+}
+
+// Rows of an embedding's gradient: whole rows added or copied at once, in columns that several threads share.
+TEST(Cpu, ScatteredRows) {
+  constexpr std::int64_t rows = 9, width = 200, count = 60;
+  for (const DType type : {DType::F32, DType::F64}) {
+    Graph g;
+    const Tensor base = g.input("base", {rows, width}, type), source = g.input("source", {count, width}, type);
+    const Tensor ids = g.input("ids", {count}, DType::I64);  // some of them out of range
+    index_add(base, 0, ids, source).retrieve("added");
+    index_copy(base, 0, ids, source).retrieve("copied");
+    std::map<std::string, Value> in{{"base", make_value(type, {rows, width})}, {"source", make_value(type, {count, width})},
+                                    {"ids", make_value(DType::I64, {count})}};
+    std::mt19937 random(4);
+    for (const char* name : {"base", "source"})
+      for (double& v : in.at(name).f) v = static_cast<float>(random() % 1000) / 256 - 2;
+    for (auto& v : in.at("ids").i) v = static_cast<std::int64_t>(random() % (rows + 2)) - 1;
+    const Results want = interpret(g, in, {}, Rounding::Wide, true);
+    for (const int threads : {1, 2}) {
+      const auto d = compare(want, run_values(transform(g, generic() | cpu({.threads = threads})).graph, in, {}), 4);
+      EXPECT_FALSE(d) << d->str();
     }
   }
 }

@@ -63,7 +63,10 @@ double off(const Value& got, const Value& want) {
   EXPECT_EQ(got.shape, want.shape);
   double largest = 1e-3, worst = 0;
   for (const double w : want.f) largest = std::max(largest, std::abs(w));
-  for (std::size_t k = 0; k < want.f.size(); ++k) worst = std::max(worst, std::abs(got.f[k] - want.f[k]));
+  for (std::size_t k = 0; k < want.f.size(); ++k) {
+    const double error = std::abs(got.f[k] - want.f[k]);
+    if (!(error <= worst)) worst = std::isnan(error) ? kInf : error;  // a NaN is as far off as can be
+  }
   return worst / largest;
 }
 

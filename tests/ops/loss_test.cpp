@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "error_of.h"
 #include "goldens.h"
 #include "lightcone/autograd/autograd.h"
 #include "lightcone/backends/cpu/cpu.h"
@@ -242,19 +243,7 @@ TEST(Loss, SymbolicSizes) {
   }
 }
 
-namespace {
-void says(const std::function<void()>& f, const std::string& sentence) {
-  try {
-    f();
-    ADD_FAILURE() << "no error: " << sentence;
-  } catch (const Error& e) {
-    const std::string what = e.what();
-    EXPECT_EQ(what.substr(0, what.find(" (at ")), sentence);
-    EXPECT_NE(what.find(" (at loss_test.cpp:"), std::string::npos) << what << " lacks the caller's line";
-  }
-}
-#define SAYS(sentence, ...) says([&] { (void)(__VA_ARGS__); }, sentence)
-}  // namespace
+#define SAYS(sentence, ...) expect_error([&] { (void)(__VA_ARGS__); }, sentence, "loss_test.cpp")
 
 // clang-format off
 TEST(Loss, Errors) {

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "error_of.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/optim/schedule.h"
 #include "lightcone/passes/passes.h"
@@ -373,19 +374,7 @@ TEST(Optim, SymbolicSizesAndEmptyParameters) {
   }
 }
 
-namespace {
-void says(const std::function<void()>& f, const std::string& sentence) {
-  try {
-    f();
-    ADD_FAILURE() << "no error: " << sentence;
-  } catch (const Error& e) {
-    const std::string what = e.what();
-    EXPECT_EQ(what.substr(0, what.find(" (at ")), sentence);
-    EXPECT_NE(what.find(" (at optim_test.cpp:"), std::string::npos) << what << " lacks the caller's line";
-  }
-}
-#define SAYS(sentence, ...) says([&] { (void)(__VA_ARGS__); }, sentence)
-}  // namespace
+#define SAYS(sentence, ...) expect_error([&] { (void)(__VA_ARGS__); }, sentence, "optim_test.cpp")
 
 // clang-format off
 TEST(Optim, Errors) {

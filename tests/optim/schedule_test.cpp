@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "error_of.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/optim/optim.h"
 #include "lightcone/passes/passes.h"
@@ -138,18 +139,7 @@ TEST(ReduceOnPlateau, NaNIsNoImprovement) {
   EXPECT_EQ(p.step(kNaN), 0.1);
 }
 
-namespace {
-void says(const std::function<void()>& f, const std::string& sentence) {
-  try {
-    f();
-    ADD_FAILURE() << "no error: " << sentence;
-  } catch (const Error& e) {
-    const std::string what = e.what();
-    EXPECT_EQ(what.substr(0, what.find(" (at ")), sentence);
-  }
-}
-#define SAYS(sentence, ...) says([&] { (void)(__VA_ARGS__); }, sentence)
-}  // namespace
+#define SAYS(sentence, ...) expect_error([&] { (void)(__VA_ARGS__); }, sentence, "")
 
 // clang-format off
 TEST(Schedule, Errors) {

@@ -4,6 +4,8 @@
 #include <functional>
 #include <string>
 
+#include <gtest/gtest.h>
+
 #include "lightcone/core/error.h"
 
 namespace lc {
@@ -15,6 +17,18 @@ inline std::string error_of(const std::function<void()>& f) {
     return e.what();
   }
   return "no error";
+}
+
+// The whole sentence, and that it names a line of `file`, the test: where the user called. "": operators have no line.
+inline void expect_error(const std::function<void()>& f, const std::string& sentence, const std::string& file) {
+  try {
+    f();
+    ADD_FAILURE() << "no error: " << sentence;
+  } catch (const Error& e) {
+    const std::string what = e.what();
+    EXPECT_EQ(what.substr(0, what.find(" (at ")), sentence);
+    EXPECT_NE(what.find(file.empty() ? "" : " (at " + file + ":"), std::string::npos) << what << " lacks the caller's line";
+  }
 }
 
 // For EXPECT_PRED2(contains, text, part), which prints both.

@@ -24,7 +24,10 @@ double off(const std::vector<float>& got, const Weights& file, const std::string
   EXPECT_EQ(got.size(), want.size()) << name;
   double largest = 1e-30, worst = 0;
   for (const float w : want) largest = std::max(largest, static_cast<double>(std::abs(w)));
-  for (std::size_t k = 0; k < want.size(); ++k) worst = std::max(worst, std::abs(static_cast<double>(got[k]) - want[k]));
+  for (std::size_t k = 0; k < want.size(); ++k) {
+    const double error = std::abs(static_cast<double>(got[k]) - want[k]);
+    if (!(error <= worst)) worst = std::isnan(error) ? kInf : error;  // a NaN is as far off as can be
+  }
   return worst / largest;
 }
 
