@@ -5,6 +5,7 @@
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/core/graph.h"
 #include "lightcone/core/tensor.h"
+#include "lightcone/lowering/mixed_precision.h"
 #include "lightcone/nn/session.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/ops/typed/typed.h"

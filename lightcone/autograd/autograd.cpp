@@ -4,6 +4,7 @@
 
 #include "lightcone/autograd/reverse.h"
 #include "lightcone/core/graph_impl.h"
+#include "lightcone/passes/gradient_marks.h"
 
 namespace lc {
 namespace {
@@ -105,7 +106,10 @@ std::vector<Tensor> gradients(Operand loss, const std::vector<Tensor>& wrt, cons
   if (!is_float(loss->dtype()) || !(product(loss->shape()) == Dim(1)))
     throw Error("gradients", cat("the loss is ", name(loss->dtype()), " ", str(loss->shape()),
                                  ", not one floating element; reduce it with sum or mean first"));
-  return swept({loss}, wrt, {full_like(loss, 1)}, o.allow_unused, "gradients");
+  const Tensor seed = call(gradient_seed(), {full_like(loss, 1)})[0];
+  std::vector<Tensor> d = swept({loss}, wrt, {seed}, o.allow_unused, "gradients");
+  for (Tensor& each : d) each = call(gradient_result(), {each})[0];
+  return d;
 }
 
 Tensor gradient(Operand loss, const Tensor& wrt, const GradientOptions& o) { return gradients(loss, {wrt}, o)[0]; }

@@ -53,16 +53,9 @@ std::optional<Linear> linear(const Dim& d, const std::vector<Dim>& symbols) {
 namespace {
 
 bool worthwhile(const Factors& s) {
-  const auto in0 = s.at[0].offset.symbols(), in1 = s.at[1].offset.symbols();
-  bool only0 = false, only1 = false;
-  for (std::size_t i = 0; i + 1 < s.symbols.size(); ++i) {
-    const auto name = s.symbols[i].name();
-    if (!name) continue;
-    only0 = only0 || (in0.contains(*name) && !in1.contains(*name));
-    only1 = only1 || (in1.contains(*name) && !in0.contains(*name));
-  }
   const auto k = s.symbols.back().name();
-  return k && (only0 || only1) && in0.contains(*k) && in1.contains(*k);
+  return k && (has_own_axis(s, 0) || has_own_axis(s, 1)) && s.at[0].offset.symbols().contains(*k) &&
+         s.at[1].offset.symbols().contains(*k);
 }
 
 bool of_bytes(const Graph& g, const Edge& e) {
@@ -70,6 +63,36 @@ bool of_bytes(const Graph& g, const Edge& e) {
   return n.op == Op::Contiguous && n.in[0].view.identity() && g[n.in[0].node].dtype == DType::I8;
 }
 }  // namespace
+
+namespace {
+// Is every element of the node a number of type `t`?
+bool holds(const Graph& g, NodeId id, DType t) {
+  const Node& n = g[id];
+  if (n.dtype == t) return true;
+  return n.op == Op::Contiguous && (n.dtype == DType::F32 || n.dtype == DType::F64) && holds(g, n.in[0].node, t);
+}
+
+bool casts(const Node& n) { return n.op == Op::Contiguous && n.in[0].view.identity(); }
+}  // namespace
+
+bool has_own_axis(const Factors& f, int side) {
+  const auto mine = f.at[side].offset.symbols(), other = f.at[1 - side].offset.symbols();
+  for (std::size_t i = 0; i + 1 < f.symbols.size(); ++i)
+    if (const auto name = f.symbols[i].name(); name && mine.contains(*name) && !other.contains(*name)) return true;
+  return false;
+}
+
+std::optional<Factors> before_rounding(const Graph& g, const Factors& f, DType to) {
+  Factors wide = f;
+  for (Edge& e : wide.edge) {
+    if (g[e.node].dtype != DType::F32 || !holds(g, e.node, to)) return std::nullopt;
+    const Node& widened = g[e.node];
+    if (!casts(widened) || g[widened.in[0].node].dtype != to) continue;
+    const Node& rounded = g[widened.in[0].node];
+    if (casts(rounded) && g[rounded.in[0].node].dtype == DType::F32) e.node = rounded.in[0].node;
+  }
+  return wide;
+}
 
 bool exact_bytes(const Graph& g, const Node& sum) {
   constexpr i64 kMost = i64{1} << 16;

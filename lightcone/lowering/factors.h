@@ -24,6 +24,11 @@ struct Factors {
 };
 // Of a sum that is worth a matrix kernel: some output axis is missing in one of the factors.
 std::optional<Factors> factors(const Graph& g, NodeId id);
+// Is there an axis of the result that this factor has and the other has not?
+bool has_own_axis(const Factors& f, int side);
+// The factors as they lie in memory before they were rounded to `to`, where both were: for a kernel that rounds what it
+// reads. (What was rounded and copied stays: rounding it again changes nothing.)
+std::optional<Factors> before_rounding(const Graph& g, const Factors& f, DType to);
 // Are both factors of the sum signed bytes, and so few that 32 bits hold any sum of their products?
 bool exact_bytes(const Graph& g, const Node& sum);
 

@@ -26,7 +26,8 @@ void check_contract(const Pass& p, const Graph& before, const Graph& after) {
              str(b.edge.view.shape()));
     if (before[a.edge.node].dtype != after[b.edge.node].dtype) broken("changed the element type of '" + a.name + "'");
   }
-  if (before.assignments().size() != after.assignments().size()) broken("changed the number of assignments");
+  const std::size_t a = before.assignments().size(), b = after.assignments().size();
+  if (p.extends ? a > b : a != b) broken("changed the number of assignments");
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ struct Pass {
   bool required = false;         // what comes behind it needs it: leaving it out is an Error
   // False for a graph that the pass would copy as it is: it is not run then, which costs less.
   std::function<bool(const Graph&)> applies = {};
-  bool extends = false;  // it adds outputs behind those there are
+  bool extends = false;    // it adds outputs and states behind those there are
+  bool redefines = false;  // what it computes is something else, on purpose: verify() holds what follows against that
 };
 
 class Compiler {

@@ -2,6 +2,7 @@
 
 #include "lightcone/reference/interpreter.h"
 #include "lightcone/passes/composites.h"
+#include "lightcone/passes/gradient_marks.h"
 #include "lightcone/passes/passes.h"
 
 namespace lc {
@@ -70,6 +71,13 @@ std::optional<Tensor> drop_max_of_one(const Match& m) {
   return Tensor(m.graph, n.in[0]).reshape(n.shape);
 }
 
+// What gradients() marked for a loss scale, where there is none.
+std::optional<Tensor> drop_mark(const Match& m) {
+  const Node& n = m.root.node();
+  if (n.composite != gradient_seed() && n.composite != gradient_result()) return std::nullopt;
+  return Tensor(m.graph, n.in[0]);
+}
+
 std::vector<Rule> make_rules() {
   const Pat x = any(), y = any(), c = any();
   std::vector<Rule> rules = {
@@ -89,6 +97,7 @@ std::vector<Rule> make_rules() {
       {"copy", op(Op::Contiguous, {x}), drop_copy},
       {"cast there and back", op(Op::Contiguous, {x}), drop_round_trip},
       {"max of one", op(Op::MaxReduce, {x}), drop_max_of_one},
+      {"mark of a gradient", op(Op::Composite, {}), drop_mark},
   };
   for (const OpInfo& row : kOps) {
     if (row.kind != Kind::Elementwise && row.kind != Kind::Copy) continue;

@@ -32,10 +32,10 @@ Trainer::Trainer(const nn::ModelBase& model, const Compiler& c, const TrainerOpt
         model.initialise(program_, o.seed);
         return Context(program_);
       }()) {
-  const Graph& g = model.graph();
+  const Graph &g = model.graph(), &compiled = program_.graph();  // compilers may add states: a loss scale
   std::map<std::string, Stored> states;
   const auto add = [&](const Node& n) { states.insert({n.name, {n.name, n.dtype, extents(n), false}}); };
-  for (const Assignment& a : g.assignments()) add(g[a.state]);
+  for (const Assignment& a : compiled.assignments()) add(compiled[a.state]);
   for (auto& [name, s] : states) s.state = true;
   for (const nn::Entry& e : model.entries()) {
     const Node& n = g[e.tensor.edge().node];

@@ -75,7 +75,11 @@ CutRules::Match Emitter::match(const Factors& f, const std::vector<int>& uses) {
     return static_cast<const Convolution&>(plan);  // whose filters may be read as they are stored
   }
   if (!product) return std::monostate{};
-  matmuls_[f.sum] = {*product, choose_unit(product->type, options_.precision, *options_.target)};
+  Precision precision = options_.precision;
+  if (const auto wide = bf16_is_fast(*options_.target) ? before_rounding(g_, f, DType::BF16) : std::nullopt) {
+    if (auto rounding = match_contraction(g_, *wide)) product = std::move(rounding), precision = Precision::Medium;
+  }
+  matmuls_[f.sum] = {*product, choose_unit(product->type, precision, *options_.target)};
   return std::move(*product);
 }
 

@@ -1,0 +1,181 @@
+#include "lightcone/lowering/mixed_precision.h"
+
+#include <set>
+
+#include "lightcone/lowering/attention.h"
+#include "lightcone/lowering/factors.h"
+#include "lightcone/passes/gradient_marks.h"
+
+namespace lc {
+namespace {
+
+using namespace prim;
+using lowering::Factors;
+
+// The sums of products inside of attention, which a device computes as a whole if it finds it as it was written.
+std::set<NodeId> inside_attention(const Graph& g) {
+  std::set<NodeId> inside;
+  const std::vector<int> uses = g.uses();
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (g[id].op != Op::SumReduce) continue;
+    const auto match = lowering::match_attention(g, uses, id);
+    if (!match) continue;
+    std::set<NodeId> seen{id};
+    for (const Edge& e : match->operands) seen.insert(e.node);
+    std::vector<NodeId> open{id};
+    while (!open.empty()) {
+      const NodeId at = open.back();
+      open.pop_back();
+      if (g[at].op == Op::SumReduce) inside.insert(at);
+      for (const Edge& e : g[at].in)
+        if (seen.insert(e.node).second) open.push_back(e.node);
+    }
+  }
+  return inside;
+}
+
+Tensor rounded(const Tensor& x, DType to) { return cast(cast(x, to), x.dtype()); }
+
+// Is it a number of half precision already, in f32 for the sake of the sum?
+bool is_narrow(const Graph& g, const Node& n) {
+  return (n.op == Op::Contiguous && is_half(g[n.in[0].node].dtype)) || is(n, builtin::dequantize());
+}
+
+// A product of two matrices, or of a weight and a vector: not a sum within a norm.
+bool is_product(const Graph& g, const Factors& f) {
+  const bool own[2] = {has_own_axis(f, 0), has_own_axis(f, 1)};
+  const Node& w = g[f.edge[own[0] ? 0 : 1].node];
+  return (own[0] && own[1]) || (w.op == Op::Input && w.parameter);
+}
+
+// Sums of products over operands that are rounded.
+Graph round_products(const Graph& g, DType to, PassLog& log) {
+  const std::set<NodeId> left_alone = inside_attention(g);
+  return copy_graph(g, [&](Graph& dst, NodeId was, Node n) {
+    const NodeId id = dst.add(std::move(n));
+    const Edge made{id, View(dst[id].shape)};
+    const auto f = left_alone.contains(was) ? std::nullopt : lowering::factors(dst, id);
+    if (!f || dst[id].dtype != DType::F32 || !is_product(dst, *f)) return made;
+    std::vector<Tensor> in;
+    for (const Edge& e : f->edge) {
+      const bool is_f32 = dst[e.node].dtype == DType::F32;
+      const Tensor whole(dst, {e.node, View(dst[e.node].shape)});
+      in.push_back((is_f32 && !is_narrow(dst, dst[e.node]) ? rounded(whole, to) : whole).with(e.view));
+    }
+    const Node sum = dst[id];
+    const Tensor product = mul(in[0], in[1]);
+    ++log.fired["product in " + std::string(name(to))];
+    return sum_reduce(product.with(sum.in[0].view), sum.axis).edge();
+  });
+}
+
+Compiler rounding(DType to) {
+  Pass p;
+  p.name = name(to);
+  p.redefines = true;
+  p.run = [to](const Graph& g, PassLog& log) { return round_products(g, to, log); };
+  return Compiler(std::move(p));
+}
+
+bool has_gradients(const Graph& g) {
+  return any_node(g, [](const Node& n) { return is(n, gradient_result()); });
+}
+
+Tensor stretched(const Tensor& scalar, const Shape& to) { return scalar.reshape(Shape(to.size(), 1)).expand(to); }
+
+// ---- the loss scale -----------------------------------------------------------------------------
+
+class Scaled {
+ public:
+  Scaled(const Graph& g, const LossScaling& o, PassLog& log) : g_(g), options_(o), log_(log) {}
+  Graph run();
+
+ private:
+  Edge copy(NodeId id, Node n);
+  Tensor all_finite() const;
+  void move_scale(const Tensor& finite);
+  Tensor number(double v) const { return full(dst_, {}, v); }
+
+  const Graph& g_;
+  const LossScaling& options_;
+  PassLog& log_;
+  Graph dst_;
+  Tensor exponent_, good_, scale_, inverse_;
+  std::vector<Edge> to_;
+  std::vector<bool> follows_;      // of the source's nodes: depends on a gradient
+  std::vector<Tensor> gradients_;  // scaled back
+};
+
+Edge Scaled::copy(NodeId id, Node n) {
+  for (Edge& e : n.in) {
+    follows_[id] = follows_[id] || follows_[e.node];
+    e = {to_[e.node].node, to_[e.node].view.then(e.view)};
+  }
+  const OpScope scope(n.where);
+  if (is(n, gradient_seed())) return mul(Tensor(dst_, n.in[0]), stretched(cast(scale_, n.dtype), n.shape)).edge();
+  if (is(n, gradient_result())) {
+    follows_[id] = true;
+    gradients_.push_back(mul(Tensor(dst_, n.in[0]), stretched(cast(inverse_, n.dtype), n.shape)));
+    ++log_.fired["gradient scaled back"];
+    return gradients_.back().edge();
+  }
+  const NodeId made = dst_.add(std::move(n));
+  return {made, View(dst_[made].shape)};
+}
+
+// A number times 0 is 0, what is not finite is NaN, and so is every sum of it.
+Tensor Scaled::all_finite() const {
+  Tensor sum = number(0);
+  for (const Tensor& d : gradients_) {
+    const Tensor flat = d.reshape({product(d.shape())});
+    sum = add(sum, cast(sum_reduce(mul(flat, full_like(flat, 0)), 0), DType::F32));
+  }
+  return less_than(sum, number(1));
+}
+
+// As 2^n the scale is exact, and so is its inverse.
+void Scaled::move_scale(const Tensor& finite) {
+  constexpr double kLeast = -40, kMost = 100;
+  const Tensor good = where(finite, add(good_, number(1)), number(0));
+  const Tensor grows = less_than(number(static_cast<double>(options_.growth_interval) - 0.5), good);
+  const Tensor up = where(grows, add(exponent_, number(1)), exponent_);
+  const Tensor next = where(finite, up, add(exponent_, number(-1)));
+  const Tensor least = number(kLeast - options_.exponent), most = number(kMost - options_.exponent);
+  dst_.assign(exponent_, minimum(maximum(next, least), most));
+  dst_.assign(good_, where(grows, number(0), good));
+}
+
+Graph Scaled::run() {
+  exponent_ = dst_.input("loss_scale.exponent", {}), good_ = dst_.input("loss_scale.good", {});
+  const Tensor power = add(exponent_, number(options_.exponent));
+  scale_ = exp2(power), inverse_ = exp2(mul(power, number(-1)));
+  to_.resize(g_.size()), follows_.resize(g_.size());
+  const std::vector<bool> live = g_.live();
+  for (NodeId id = 0; id < g_.size(); ++id)
+    if (live[id]) to_[id] = copy(id, g_[id]);
+  const auto moved = [&](const Edge& e) { return Tensor(dst_, {to_[e.node].node, to_[e.node].view.then(e.view)}); };
+  for (const Root& r : g_.roots()) dst_.root(r.name, moved(r.edge).edge());
+  const Tensor finite = all_finite();
+  for (const Assignment& a : g_.assignments()) {
+    const Tensor state(dst_, to_[a.state]), next = moved(a.next);
+    dst_.assign(state, follows_[a.next.node] ? where(stretched(finite, next.shape()), next, state) : next);
+  }
+  move_scale(finite);
+  dst_.output("loss_scale", scale_);
+  return std::move(dst_);
+}
+
+}  // namespace
+
+Compiler bf16() { return rounding(DType::BF16); }
+
+Compiler f16(const LossScaling& scaling) {
+  Pass p;
+  p.name = "loss_scale";
+  p.extends = p.redefines = true;
+  p.applies = has_gradients;
+  p.run = [scaling](const Graph& g, PassLog& log) { return Scaled(g, scaling, log).run(); };
+  return Compiler(std::move(p)) | rounding(DType::F16);
+}
+
+}  // namespace lc
