@@ -8,6 +8,7 @@
 #include "lightcone/core/composite.h"
 #include "lightcone/core/quant.h"
 #include "lightcone/device/kernel_rule.h"
+#include "lightcone/passes/barrier.h"
 
 namespace lc::host {
 namespace {
@@ -168,6 +169,13 @@ class DequantizeKernel final : public LibraryKernel {
   Isa isa_;
 };
 
+// What an input holds, for a clone that reads it.
+class CopyKernel final : public LibraryKernel {
+ public:
+  using LibraryKernel::LibraryKernel;
+  void run(const HostLaunch& l) const override { std::memcpy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[0])); }
+};
+
 // A user's kernel for this node, or null.
 std::shared_ptr<Kernel> kernel_of(const Graph& g, const Node& n) {
   const KernelRule* rule = kernel_rule(*n.composite, "cpu");
@@ -182,7 +190,7 @@ std::shared_ptr<Kernel> kernel_of(const Graph& g, const Node& n) {
 bool has_kernel(const Graph& g, const Node& n) {
   if (n.op != Op::Composite) return true;
   for (const CompositeRef& c : {builtin::gather(), builtin::scatter(), builtin::scatter_add(), builtin::slice_scatter(),
-                                builtin::argsort(), builtin::dequantize(), builtin::random_bits()})
+                                builtin::argsort(), builtin::dequantize(), builtin::random_bits(), barrier()})
     if (is(n, c)) return true;
   return kernel_of(g, n) != nullptr;
 }
@@ -211,6 +219,11 @@ std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, Isa isa) {
     return std::make_shared<DequantizeKernel>(n, types, std::vector<Dim>{product(first) / Dim(q.bytes)}, isa);
   }
   if (is(n, builtin::random_bits())) return random_bits_kernel(n, isa);
+  if (is(n, barrier())) {
+    const Dim bytes = product(n.shape) * static_cast<std::int64_t>(size_of(n.dtype));
+    if (g[n.in[0].node].op != Op::Input) return part_kernel(0, bytes);  // the same memory
+    return std::make_shared<CopyKernel>(n, types, std::vector<Dim>{bytes});
+  }
   auto kernel = kernel_of(g, n);
   check(kernel != nullptr, "a composite that this device has no kernel for");
   return kernel;
