@@ -13,3 +13,4 @@
 #include "lightcone/verify/verify.h"
 #include "lightcone/passes/compiler.h"
 #include "lightcone/runtime/program.h"
+#include "lightcone/runtime/remat.h"

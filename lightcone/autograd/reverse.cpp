@@ -36,12 +36,17 @@ bool ReverseSweep::wanted(const Edge& e) const {
 }
 
 // Cotangents that came by one view add up before it is transposed, unless that sums: then each is likely to be a product
-// that is summed, a contraction, which the sum of two is not.
+// that is summed, a contraction, which the sum of two is not. It stands here, and not where the sweep comes to a
+// parameter at its very end, so that what it reads is not kept until then.
 void ReverseSweep::add(const Edge& to, const Tensor& cotangent, int result) {
   auto& parts = pending_[to.node].parts;
   const bool sums = std::ranges::any_of(to.view.moves(), [](const Move& m) { return m.kind == MoveKind::Expand; });
+  if (sums) {
+    parts.push_back({result, View(to.view.base()), transpose_view(to.view, cotangent)});
+    return;
+  }
   for (auto& p : parts)
-    if (!sums && p.result == result && p.view == to.view) {
+    if (p.result == result && p.view == to.view) {
       p.sum = prim::add(p.sum, cotangent);
       return;
     }

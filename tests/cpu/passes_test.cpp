@@ -28,6 +28,8 @@ Composite twice() {
 // Something for each of them.
 Graph everything() {
   Graph g;
+  const Tensor state = g.input("state", {128, 256});
+  g.output("before", sum(state));
   Tensor x = g.input("image", {2, 8, 12, 12});
   x = relu(conv(x, parameter(g, "w1", {16, 8, 3, 3}), ConvOptions{.stride = {2}, .padding = {1}}));
   x = max_pool(x, {2, 2});  // small windows
@@ -38,11 +40,12 @@ Graph everything() {
   g.output("padded", matmul(a.pad(1, 2, 0).slice(1, 0, 10), b));  // strides do not tell where its zeros are
   const auto c = std::make_shared<const Composite>(twice());
   g.output("twice", call(c, {g.input("c", {5})})[0].flip(0));
+  g.assign(state, state * 0.5);
   return g;
 }
 
 const char* const kPasses[] = {"composites", "unroll windows", "channels last", "contiguous", "attention",
-                               "contractions", "cpu", "side by side"};
+                               "contractions", "cpu", "updates early", "side by side"};
 
 bool right(const Graph& g, const Graph& compiled) {
   const auto in = random_inputs(g, {}, 7, false);
@@ -57,7 +60,8 @@ TEST(Passes, EachFires) {
                                                     {"channels last", "channels last"},
                                                     {"attention", "attention"},
                                                     {"contractions", "operand copied for a contraction"},
-                                                    {"cpu", "matmul"}};
+                                                    {"cpu", "matmul"},
+                                                    {"updates early", "update moved"}};
   for (std::size_t i = 0; i < done.log.size(); ++i) {
     EXPECT_EQ(done.log[i].pass, kPasses[i]);
     if (const auto m = marks.find(done.log[i].pass); m != marks.end())

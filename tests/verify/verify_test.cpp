@@ -57,7 +57,7 @@ TEST(Verify, RightCompilersPass) {
     EXPECT_TRUE(p.pass != "cpu" || p.fired.at("matmul") > 0);
   }
   EXPECT_EQ(names, (std::vector<std::string>{"generic", "composites", "unroll windows", "channels last", "contiguous",
-                                             "attention", "contractions", "cpu", "side by side"}));
+                                             "attention", "contractions", "cpu", "updates early", "side by side"}));
 }
 
 TEST(Verify, NamesTheGuiltyRuleAndShrinks) {

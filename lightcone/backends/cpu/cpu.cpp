@@ -13,6 +13,7 @@
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/lowering/attention.h"
 #include "lightcone/lowering/canonical.h"
+#include "lightcone/lowering/order.h"
 #include "lightcone/passes/composites.h"
 #include "lightcone/device/fork.h"
 #include "lightcone/device/host_device.h"
@@ -151,6 +152,7 @@ Compiler cpu(CpuOptions options) {
                           host::install(l.loops, settled->options(), log);
                           return std::move(l.graph);
                         }});
+  all = all | Compiler({"updates early", lowering::updates_early, {}, false, lowering::has_large_updates});
   const auto several = [settled](const Graph&) { return settled->device()->workers() > 1; };
   return all | Compiler({"side by side", [](const Graph& g, PassLog&) { return side_by_side(g); }, {}, false, several});
 }
@@ -170,7 +172,8 @@ std::vector<Graph> cpu_batch(std::vector<const Graph*> graphs, const CpuOptions&
       if (!p.applies || p.applies(g)) g = p.run(g, own);
     host::Lowered l = host::lower(g, settled->device(), own, settled->options(), names);
     loops.insert(loops.end(), l.loops.begin(), l.loops.end());
-    done.push_back(settled->device()->workers() > 1 ? side_by_side(l.graph) : std::move(l.graph));
+    Graph ordered = lowering::updates_early(l.graph, own);
+    done.push_back(settled->device()->workers() > 1 ? side_by_side(ordered) : std::move(ordered));
   }
   host::install(loops, settled->options(), whole);
   if (log) *log = std::move(whole);
