@@ -54,6 +54,11 @@ Visitor& Visitor::buffer(const std::string& name, Tensor& slot, Shape shape, Ini
   return *this;
 }
 
+void require_visited(std::string_view layer, const Tensor& parameter) {
+  if (!parameter.defined())
+    throw Error(layer, "its parameters were never visited: name the layer in visit(), and call it through its Model");
+}
+
 std::vector<Tensor> ModelBase::parameters() const {
   std::vector<Tensor> all;
   for (const Entry& e : entries_)

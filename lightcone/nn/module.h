@@ -112,6 +112,10 @@ auto apply(const L& layer, Mode& mode, const X&... x) {
   else return layer(x...);
 }
 
+// Before a layer reads its parameters: an Error that names the layer where no visit() came by, because whoever holds it
+// left it out of its own.
+void require_visited(std::string_view layer, const Tensor& parameter);
+
 // What every model knows, whatever it is made of.
 class ModelBase {
  public:
