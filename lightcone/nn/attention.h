@@ -2,7 +2,9 @@
 // defaults are those of torch.nn with batch_first=True. Sequences are x [batch, length, width].
 #pragma once
 
-#include "lightcone/nn/layers.h"
+#include "lightcone/nn/activation.h"
+#include "lightcone/nn/linear.h"
+#include "lightcone/nn/norm.h"
 
 namespace lc::nn {
 

@@ -31,6 +31,13 @@ const char* word(Entry::Kind k) {
 
 }  // namespace
 
+Init uniform_init(double bound) {
+  return [bound](const init::Extents& s, const init::Source& from) { return init::uniform(s, from, -bound, bound); };
+}
+Init constant_init(float value) {
+  return [value](const init::Extents& s, const init::Source&) { return init::constant(s, value); };
+}
+
 std::size_t Visitor::enter(const std::string& name) {
   const std::size_t length = path_.size();
   path_ += (path_.empty() || name.empty() ? "" : ".") + name;

@@ -26,6 +26,7 @@
 #include "lightcone/core/tensor.h"
 #include "lightcone/nn/init.h"
 #include "lightcone/ops/random.h"
+#include "lightcone/ops/typed/typed.h"
 
 namespace lc {
 class Program;
@@ -35,6 +36,8 @@ namespace lc::nn {
 
 // The first values of a parameter of a shape: a function of nn/init.h with its options bound.
 using Init = std::function<init::Values(const init::Extents&, const init::Source&)>;
+Init uniform_init(double bound);  // in +-bound
+Init constant_init(float value);
 
 // A tensor that a model owns: an input of the graph.
 struct Entry {
@@ -60,6 +63,12 @@ class Visitor {
     const std::size_t length = enter(name);
     module.visit(*this);
     path_.resize(length);
+    return *this;
+  }
+  // The same of several, named name.0, name.1, ... (torch.nn.ModuleList).
+  template <class M>
+  Visitor& operator()(const std::string& name, std::vector<M>& modules) {
+    for (std::size_t k = 0; k < modules.size(); ++k) (*this)(name + (name.empty() ? "" : ".") + std::to_string(k), modules[k]);
     return *this;
   }
   // Fills `slot` with an input of the graph. f32; extents are numbers.
@@ -111,10 +120,6 @@ auto apply(const L& layer, Mode& mode, const X&... x) {
   if constexpr (std::is_invocable_v<const L&, const X&..., Mode&>) return layer(x..., mode);
   else return layer(x...);
 }
-
-// Before a layer reads its parameters: an Error that names the layer where no visit() came by, because whoever holds it
-// left it out of its own.
-void require_visited(std::string_view layer, const Tensor& parameter);
 
 // What every model knows, whatever it is made of.
 class ModelBase {
@@ -175,6 +180,56 @@ struct Frozen {
   auto operator()(const X&... x) const {
     Inference mode;
     return nn::apply(module, mode, x...);
+  }
+};
+
+// ---- what layers are written with ---------------------------------------------------------------------
+
+using typed::dyn;
+using At = SourceLocation;
+
+// An extent as it was written or, for dyn, as it was given.
+template <typed::Dim D>
+constexpr std::int64_t extent_of(std::int64_t given) {
+  return D.number() ? D.n : given;
+}
+// Before a layer reads its parameters: an Error that names the layer where no visit() came by, because whoever holds it
+// left it out of its own.
+void require_visited(std::string_view layer, const Tensor& parameter);
+// y, which has the shape and the element type of x, with the promises that the type of x makes.
+template <class E, typed::Dim... A>
+typed::Tensor<E, A...> as_typed(const typed::Tensor<E, A...>&, const lc::Tensor& y) {
+  return typed::Tensor<E, A...>::from(y);
+}
+inline lc::Tensor as_typed(const lc::Tensor&, const lc::Tensor& y) { return y; }
+// The same where integers became f32.
+template <class E, typed::Dim... A>
+typed::Tensor<typed::FloatOf<E>, A...> as_float_typed(const typed::Tensor<E, A...>&, const lc::Tensor& y) {
+  return typed::Tensor<typed::FloatOf<E>, A...>::from(y);
+}
+inline lc::Tensor as_float_typed(const lc::Tensor&, const lc::Tensor& y) { return y; }
+// The same where all axes behind the first `Kept` have extents that are known when the graph is built.
+template <int Kept, class E, typed::Dim... A>
+auto as_typed_before(const typed::Tensor<E, A...>&, const lc::Tensor& y) {
+  constexpr typed::Shape s = [] {
+    typed::Shape open = typed::Tensor<E, A...>::static_shape;
+    for (int i = Kept; i < open.rank; ++i) open.d[i] = dyn;
+    return open;
+  }();
+  return typed::TensorOf<E, s>::from(y);
+}
+template <int Kept>
+lc::Tensor as_typed_before(const lc::Tensor&, const lc::Tensor& y) {
+  return y;
+}
+
+// A layer that asks for a mode and was called without one: a mistake that the C++ compiler reports with this sentence.
+template <typed::Text Sentence>
+struct AsksForMode {
+  template <class X>
+  X operator()(const X& x) const {
+    typed::require<sizeof(X) ? Sentence : typed::Text()>();
+    return x;
   }
 };
 

@@ -11,7 +11,7 @@
 // products of all inputs with a layer's weights are one product in front of the loop (lc::scan).
 #pragma once
 
-#include "lightcone/nn/layers.h"
+#include "lightcone/nn/module.h"
 
 namespace lc::nn {
 

@@ -3,8 +3,7 @@
 
 #include "error_of.h"
 #include "layer_goldens.h"
-#include "lightcone/nn/attention.h"
-#include "lightcone/nn/conv.h"
+#include "lightcone/nn/layers.h"
 #include "lightcone/runtime/program.h"
 
 using namespace lc;

@@ -3,7 +3,7 @@
 
 #include "error_of.h"
 #include "layer_goldens.h"
-#include "lightcone/nn/recurrent.h"
+#include "lightcone/nn/layers.h"
 #include "lightcone/runtime/program.h"
 #include "lightcone/train/trace.h"
 
