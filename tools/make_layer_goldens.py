@@ -78,7 +78,7 @@ case("TransformerEncoderLayer causal", nn.TransformerEncoderLayer(**encoder, dro
 case("TransformerEncoder", nn.TransformerEncoder(nn.TransformerEncoderLayer(**encoder, dropout=0), 2), (2, 4, 8))
 case("GroupNorm", nn.GroupNorm(2, 6), (2, 6, 3, 2))
 case("LayerNorm", nn.LayerNorm(6), (2, 3, 6))
-case("RMSNorm", nn.RMSNorm(6, eps=1e-6), (2, 3, 6))
+case("RMSNorm", nn.RMSNorm(6, eps=torch.finfo(torch.float32).eps), (2, 3, 6))
 case("Conv2d", nn.Conv2d(4, 6, 3, stride=2, padding=1, groups=2), (2, 4, 7, 6))
 case("Linear", nn.Linear(5, 3), (2, 5))
 
@@ -96,6 +96,81 @@ case("RNNCell", nn.RNNCell(3, 4, nonlinearity="relu"), (2, 3), (2, 4))
 case("LSTMCell", nn.LSTMCell(3, 4), (2, 3), (2, 4), (2, 4), call=lambda l, x, h, c: l(x, (h, c)))
 case("LSTMCell zeros", nn.LSTMCell(3, 4, bias=False), (3,))
 case("GRUCell", nn.GRUCell(3, 4), (2, 3), (2, 4))
+
+# ---- everything else ------------------------------------------------------------------------------------------------
+case("ConvTranspose1d", nn.ConvTranspose1d(4, 6, 3, stride=2, padding=1, output_padding=1, groups=2), (2, 4, 5))
+case("ConvTranspose2d", nn.ConvTranspose2d(3, 2, (3, 2), stride=(2, 1), dilation=(1, 2), bias=False), (2, 3, 3, 4))
+case("ConvTranspose3d", nn.ConvTranspose3d(2, 2, 2, stride=2), (1, 2, 2, 3, 2))
+case("Conv1d", nn.Conv1d(4, 3, 3, padding=2, dilation=2, padding_mode="circular"), (2, 4, 6))
+case("Conv2d reflect", nn.Conv2d(2, 3, (3, 2), padding=(1, 0), padding_mode="reflect", bias=False), (2, 2, 4, 5))
+case("Conv3d", nn.Conv3d(2, 3, 2, padding=1, padding_mode="replicate"), (1, 2, 2, 3, 2))
+case("Bilinear", nn.Bilinear(3, 4, 2), (2, 3, 3), (2, 3, 4))
+case("Embedding", nn.Embedding(5, 3, padding_idx=1), torch.tensor([[0, 1, 4], [2, 1, 0]]))
+bags = torch.tensor([[0, 1, 4], [2, 1, 0], [1, 1, 1]])
+for mode in ("sum", "mean", "max"):
+    case("EmbeddingBag " + mode, nn.EmbeddingBag(5, 3, mode=mode), bags)
+    case("EmbeddingBag %s padded" % mode, nn.EmbeddingBag(5, 3, mode=mode, padding_idx=1), bags)
+case("EmbeddingBag weighted", nn.EmbeddingBag(5, 3, mode="sum"), bags, (3, 3), call=lambda l, ids, w: l(ids, per_sample_weights=w))
+for mode in ("sum", "mean"):
+    case("EmbeddingBag %s offsets" % mode, nn.EmbeddingBag(5, 3, mode=mode), torch.tensor([0, 1, 4, 2, 0]), torch.tensor([0, 2, 2]))
+case("EmbeddingBag offsets padded", nn.EmbeddingBag(5, 3, padding_idx=1), torch.tensor([0, 1, 4, 2, 0]), torch.tensor([0, 2, 4]))
+case("CosineSimilarity", nn.CosineSimilarity(), (2, 3, 2), (2, 3, 2))
+case("PairwiseDistance", nn.PairwiseDistance(p=3, keepdim=True), (2, 3), (2, 3))
+
+case("LayerNorm axes", nn.LayerNorm([2, 3], bias=False), (2, 2, 3))
+case("LayerNorm plain", nn.LayerNorm(3, eps=1e-3, elementwise_affine=False), (2, 3))
+case("GroupNorm plain", nn.GroupNorm(3, 6, affine=False), (2, 6, 3))
+case("BatchNorm", nn.BatchNorm2d(3), (2, 3, 2, 2))
+case("BatchNorm training", nn.BatchNorm2d(3, eps=1e-3, momentum=0.3), (2, 3, 2, 2), train=True)
+case("BatchNorm cumulative", nn.BatchNorm1d(3, momentum=None, affine=False), (4, 3), train=True)
+case("BatchNorm untracked", nn.BatchNorm1d(3, track_running_stats=False), (4, 3, 2))
+case("InstanceNorm", nn.InstanceNorm1d(3), (2, 3, 4))
+case("InstanceNorm affine", nn.InstanceNorm2d(3, affine=True), (2, 3, 2, 3), train=True)
+case("InstanceNorm tracked", nn.InstanceNorm3d(2, affine=True, track_running_stats=True), (2, 2, 2, 2, 1), train=True)
+case("InstanceNorm inference", nn.InstanceNorm1d(3, track_running_stats=True), (2, 3, 4))
+case("LocalResponseNorm", nn.LocalResponseNorm(3, alpha=0.5, k=2), (2, 5, 2))
+case("LocalResponseNorm even", nn.LocalResponseNorm(2), (2, 3, 2))
+
+case("MaxPool1d", nn.MaxPool1d(3, stride=2, padding=1, dilation=2), (2, 2, 8))
+case("MaxPool2d", nn.MaxPool2d((3, 2), stride=(2, 1), ceil_mode=True), (1, 2, 6, 3))
+case("MaxPool3d", nn.MaxPool3d(2), (1, 2, 4, 2, 3))
+case("AvgPool1d", nn.AvgPool1d(3, stride=2, padding=1), (2, 2, 6))
+case("AvgPool2d", nn.AvgPool2d((2, 3), padding=(1, 1), count_include_pad=False), (1, 2, 4, 5))
+case("AvgPool3d", nn.AvgPool3d(2, stride=1, ceil_mode=True), (1, 1, 3, 2, 3))
+case("LPPool2d", nn.LPPool2d(2, 2, stride=1), (1, 2, 3, 3))
+case("AdaptiveAvgPool1d", nn.AdaptiveAvgPool1d(3), (2, 2, 5))
+case("AdaptiveAvgPool2d", nn.AdaptiveAvgPool2d((2, 3)), (1, 2, 5, 4))
+case("AdaptiveAvgPool3d", nn.AdaptiveAvgPool3d(2), (1, 1, 3, 2, 4))
+case("AdaptiveMaxPool2d", nn.AdaptiveMaxPool2d((2, 3)), (1, 2, 5, 4))
+case("MaxPoolGlobal", nn.Sequential(nn.AdaptiveMaxPool2d(1), nn.Flatten()), (2, 3, 2, 3))
+case("AvgPoolGlobal", nn.Sequential(nn.AdaptiveAvgPool1d(1), nn.Flatten()), (2, 3, 4))
+
+case("Upsample", nn.Upsample(scale_factor=2), (1, 2, 3, 2))
+case("Upsample bilinear", nn.Upsample(size=(5, 3), mode="bilinear"), (1, 2, 3, 2))
+case("Upsample linear corners", nn.Upsample(scale_factor=3, mode="linear", align_corners=True), (2, 2, 3))
+case("Upsample trilinear", nn.Upsample(scale_factor=2, mode="trilinear"), (1, 1, 2, 2, 3))
+case("PixelShuffle", nn.PixelShuffle(2), (1, 8, 2, 3))
+case("PixelUnshuffle", nn.PixelUnshuffle(2), (1, 2, 4, 6))
+case("ChannelShuffle", nn.ChannelShuffle(2), (1, 6, 2))
+case("Unflatten", nn.Unflatten(1, (2, -1)), (2, 6, 2))
+case("ConstantPad1d", nn.ConstantPad1d((2, -1), 3.5), (2, 2, 4))
+case("ZeroPad2d", nn.ZeroPad2d((1, 2, 0, 3)), (1, 2, 2, 3))
+case("ReflectionPad2d", nn.ReflectionPad2d((1, 2, 0, 1)), (1, 2, 3, 4))
+case("ReplicationPad3d", nn.ReplicationPad3d(1), (1, 1, 2, 2, 2))
+case("CircularPad1d", nn.CircularPad1d((1, 2)), (2, 2, 3))
+
+case("PReLU", nn.PReLU(), (2, 3))
+case("PReLU channels", nn.PReLU(3), (2, 3, 2))
+for name, layer in {
+    "Tanh": nn.Tanh(), "Sigmoid": nn.Sigmoid(), "LogSigmoid": nn.LogSigmoid(), "SiLU": nn.SiLU(), "Mish": nn.Mish(), "SELU": nn.SELU(),
+    "Softsign": nn.Softsign(), "Tanhshrink": nn.Tanhshrink(), "Hardswish": nn.Hardswish(), "Hardsigmoid": nn.Hardsigmoid(), "ReLU": nn.ReLU(),
+    "ReLU6": nn.ReLU6(), "GELU": nn.GELU(), "GELU tanh": nn.GELU(approximate="tanh"), "LeakyReLU": nn.LeakyReLU(0.2), "ELU": nn.ELU(1.5),
+    "CELU": nn.CELU(0.5), "Softplus": nn.Softplus(2, 1.5), "Hardtanh": nn.Hardtanh(-0.5, 2), "Hardshrink": nn.Hardshrink(0.3),
+    "Softshrink": nn.Softshrink(0.3), "Threshold": nn.Threshold(0.1, 20), "Softmax": nn.Softmax(1), "Softmin": nn.Softmin(1),
+    "LogSoftmax": nn.LogSoftmax(-1), "GLU": nn.GLU(1), "RReLU": nn.RReLU(),
+}.items():
+    case(name, layer, (2, 4, 3))
+case("Softmax2d", nn.Softmax2d(), (2, 3, 1, 2))
 
 path = os.path.join(os.path.dirname(__file__), "..", "tests", "goldens", "layers.txt")
 with open(path, "w") as f:

@@ -12,19 +12,18 @@ lc::Tensor by(const Operand& x, const lc::Tensor& mean, const lc::Tensor& var, c
   return lc::batch_norm(x, mean, var, weight.defined() ? weight : ones(x), bias.defined() ? bias : zeros(x), eps);
 }
 
-// Running statistics move towards those of a batch; `var` is one of `count` elements, and the unbiased one is kept.
+// The running statistics move by `part` of the way to those of a batch; `var` is one of `count` elements, and the unbiased
+// one is kept.
 void move(const Statistics& running, const lc::Tensor& mean, const lc::Tensor& var, const Dim& count,
-          std::optional<double> momentum) {
+          const lc::Tensor& part) {
   Graph& g = mean.graph();
   const lc::Tensor n = prim::cast(g.index(var.shape(), count), var.dtype());
-  const lc::Tensor unbiased = var * n / lc::maximum(n - 1.0, full_like(n, 1)), batches = running.batches + 1.0;
+  const lc::Tensor unbiased = var * n / lc::maximum(n - 1.0, full_like(n, 1));
   const auto moved = [&](const lc::Tensor& old, const lc::Tensor& now) {
-    if (momentum) return old * (1 - *momentum) + now * *momentum;
-    return old + (now - old) / to(batches, old.dtype());
+    return old * (1.0 - part) + to(now, old.dtype()) * part;
   };
-  g.assign(running.mean, moved(running.mean, to(mean, running.mean.dtype())));
-  g.assign(running.var, moved(running.var, to(unbiased, running.var.dtype())));
-  g.assign(running.batches, batches);
+  g.assign(running.mean, moved(running.mean, mean));
+  g.assign(running.var, moved(running.var, unbiased));
 }
 
 }  // namespace
@@ -59,7 +58,11 @@ lc::Tensor batch_norm(Operand x, const lc::Tensor& weight, const lc::Tensor& bia
   const lc::Tensor mean = lc::mean(x, others), var = lc::var(x, others, 0);
   Dim n = 1;
   for (const int i : others) n = n * x->extent(i);
-  if (o.track_running_stats) move(running, mean, var, n, o.momentum);
+  if (o.track_running_stats) {
+    const lc::Tensor batches = running.batches + 1.0;
+    x->graph().assign(running.batches, batches);
+    move(running, mean, var, n, o.momentum ? full(x->graph(), {}, *o.momentum) : 1.0 / batches);
+  }
   return by(x, mean, var, weight, bias, o.eps);
 }
 
@@ -72,7 +75,8 @@ lc::Tensor instance_norm(Operand x, const lc::Tensor& weight, const lc::Tensor& 
     Axes spatial;
     Dim n = 1;
     for (int i = 2; i < x->rank(); ++i) spatial.push_back(i), n = n * x->extent(i);
-    move(running, mean(lc::mean(x, spatial), {0}), mean(lc::var(x, spatial, 0), {0}), n, o.momentum);
+    move(running, mean(lc::mean(x, spatial), {0}), mean(lc::var(x, spatial, 0), {0}), n,
+         full(x->graph(), {}, o.momentum));
   }
   const lc::Tensor y = lc::instance_norm(x, o.eps);
   if (!weight.defined()) return y;

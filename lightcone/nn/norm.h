@@ -23,8 +23,7 @@ struct BatchNormOptions {
   bool track_running_stats = true;
 };
 struct InstanceNormOptions {
-  double eps = 1e-5;
-  std::optional<double> momentum = 0.1;
+  double eps = 1e-5, momentum = 0.1;
   bool affine = false;
   bool track_running_stats = false;
 };
@@ -61,7 +60,9 @@ class LayerNorm {
   explicit LayerNorm(std::int64_t n, NormOptions o = {})
     requires(sizeof...(N) <= 1)
       : over_{n}, o_(o) {}
-  explicit LayerNorm(std::vector<std::int64_t> n, NormOptions o = {}) : over_(n.begin(), n.end()), o_(o) {}
+  explicit LayerNorm(std::vector<std::int64_t> n, NormOptions o = {})
+    requires(sizeof...(N) == 0)
+      : over_(n.begin(), n.end()), o_(o) {}
   void visit(Visitor& v) {
     if (!o_.affine) return;
     v.parameter("weight", weight, over_, constant_init(1));
@@ -166,7 +167,8 @@ template <typed::Dim C = dyn>
 using BatchNorm3d = BatchNorm<C>;
 
 // Each channel of each sample over its spatial axes (torch.nn.InstanceNorm1d to 3d): x [n, channels, spatial axes]. With
-// track_running_stats the means over the batch of statistics are kept, and inference normalises by those.
+// track_running_stats the means over the batch of statistics are kept, and inference normalises by those; as in torch
+// num_batches_tracked is there and stays 0.
 template <typed::Dim Channels = dyn>
 class InstanceNorm : public Normalisation<Channels, InstanceNormOptions>,
                      public AsksForMode<"InstanceNorm: say whether the model trains: norm(x, mode)"> {

@@ -164,7 +164,6 @@ class Pad {
     if (padding_.size() != 2 * Spatial)
       throw Error("Pad", cat(padding_.size(), " numbers for ", 2 * Spatial, " sides"));
   }
-  explicit Pad(int padding, double value = 0) : Pad(std::vector<int>(2 * Spatial, padding), value) {}
   void visit(Visitor&) {}
   template <class E, typed::Dim... A>
   auto operator()(const typed::Tensor<E, A...>& x, const At& at = At::current()) const {
