@@ -172,6 +172,48 @@ for name, layer in {
     case(name, layer, (2, 4, 3))
 case("Softmax2d", nn.Softmax2d(), (2, 3, 1, 2))
 
+# ---- attention with masks, and the whole Transformer ----------------------------------------------------------------
+padding = torch.tensor([[0, 0, 0, 1], [0, 1, 0, 0]])
+lower = torch.tril(torch.ones(3, 4)).long()
+case("MultiheadAttention padding", nn.MultiheadAttention(4, 2, batch_first=True), (2, 3, 4), (2, 4, 4), padding,
+     call=lambda l, q, k, m: l(q, k, k, key_padding_mask=m.bool(), need_weights=False)[0])
+case("MultiheadAttention masks", nn.MultiheadAttention(4, 2, batch_first=True), (2, 3, 4), (2, 4, 4), (3, 4), padding,
+     call=lambda l, q, k, a, m: l(q, k, k, attn_mask=a, key_padding_mask=torch.zeros(2, 4).double().masked_fill(m.bool(), -torch.inf), need_weights=False)[0])
+case("MultiheadAttention each head", nn.MultiheadAttention(4, 2, batch_first=True), (2, 3, 4), (2, 4, 4), torch.stack([1 - lower, lower * 0, lower.flip(1) * 0, 1 - lower]),
+     call=lambda l, q, k, m: l(q, k, k, attn_mask=m.bool(), need_weights=False)[0])
+case("MultiheadAttention widths", nn.MultiheadAttention(4, 2, kdim=3, vdim=5, batch_first=True), (2, 3, 4), (2, 4, 3), (2, 4, 5),
+     call=lambda l, q, k, v: l(q, k, v, need_weights=False)[0])
+case("MultiheadAttention unbatched", nn.MultiheadAttention(4, 2, batch_first=True), (3, 4), call=attend)
+case("MultiheadAttention weights", nn.MultiheadAttention(4, 2, batch_first=True), (2, 3, 4), (2, 4, 4), padding,
+     call=lambda l, q, k, m: l(q, k, k, key_padding_mask=m.bool()))
+
+
+class GroupedQueries(nn.MultiheadAttention):
+    """Four heads of queries, two of keys and values: torch has the function alone."""
+
+    def __init__(self):
+        super().__init__(8, 4, batch_first=True)
+        self.in_proj_weight = nn.Parameter(torch.empty(16, 8))
+        self.in_proj_bias = nn.Parameter(torch.empty(16))
+
+    def forward(self, x):
+        parts = nn.functional.linear(x, self.in_proj_weight, self.in_proj_bias).split([8, 4, 4], -1)
+        q, k, v = (t.unflatten(-1, (-1, 2)).transpose(1, 2) for t in parts)
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        return self.out_proj(y.transpose(1, 2).flatten(2))
+
+
+case("MultiheadAttention grouped", GroupedQueries(), (2, 3, 8))
+small = dict(d_model=4, nhead=2, dim_feedforward=6, dropout=0, batch_first=True)
+case("TransformerEncoder norm", nn.TransformerEncoder(nn.TransformerEncoderLayer(**small, bias=False, norm_first=True), 2, nn.LayerNorm(4), enable_nested_tensor=False), (2, 4, 4), padding,
+     call=lambda l, x, m: l(x, src_key_padding_mask=m.bool()))
+case("TransformerDecoderLayer", nn.TransformerDecoderLayer(**small), (2, 3, 4), (2, 4, 4))
+case("TransformerDecoderLayer norm first", nn.TransformerDecoderLayer(**small, norm_first=True, activation="gelu", layer_norm_eps=1e-3), (2, 3, 4), (2, 4, 4), padding,
+     call=lambda l, x, m, p: l(x, m, tgt_mask=causal(3), memory_key_padding_mask=p.bool()))
+case("TransformerDecoder", nn.TransformerDecoder(nn.TransformerDecoderLayer(**small), 2, nn.LayerNorm(4)), (2, 3, 4), (2, 4, 4))
+case("Transformer", nn.Transformer(**small, num_encoder_layers=1, num_decoder_layers=2), (2, 4, 4), (2, 3, 4), padding,
+     call=lambda l, s, t, p: l(s, t, tgt_mask=causal(3), src_key_padding_mask=p.bool(), memory_key_padding_mask=p.bool()))
+
 path = os.path.join(os.path.dirname(__file__), "..", "tests", "goldens", "layers.txt")
 with open(path, "w") as f:
     f.write("\n".join(out) + "\n")

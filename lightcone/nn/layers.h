@@ -5,6 +5,7 @@
 #pragma once
 
 #include "lightcone/nn/activation.h"
+#include "lightcone/nn/attention.h"
 #include "lightcone/nn/containers.h"
 #include "lightcone/nn/conv.h"
 #include "lightcone/nn/linear.h"
@@ -12,4 +13,4 @@
 #include "lightcone/nn/pool.h"
 #include "lightcone/nn/recurrent.h"
 #include "lightcone/nn/reshape.h"
-#include "lightcone/nn/attention.h"
+#include "lightcone/nn/transformer.h"

@@ -21,6 +21,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "lightcone/core/tensor.h"
@@ -75,6 +76,18 @@ class Visitor {
   Visitor& parameter(const std::string& name, Tensor& slot, Shape shape, Init init);
   Visitor& buffer(const std::string& name, Tensor& slot, Shape shape, Init init, DType dtype = DType::F32);
 
+  // While it lives, parameters of two axes and more that are visited begin as `init` says.
+  class Beginning {
+   public:
+    Beginning(Visitor& v, Init init) : v_(v), before_(std::exchange(v.matrices_, std::move(init))) {}
+    ~Beginning() { v_.matrices_ = std::move(before_); }
+    Beginning(const Beginning&) = delete;
+    Beginning& operator=(const Beginning&) = delete;
+
+   private:
+    Visitor& v_;
+    Init before_;
+  };
   // While it lives, what is visited is not trained.
   class Freezing {
    public:
@@ -96,6 +109,7 @@ class Visitor {
   std::string path_;
   std::vector<Entry>& entries_;
   bool frozen_ = false;
+  Init matrices_ = {};
 };
 
 // The modes. Training draws random numbers, and may assign buffers.
@@ -113,6 +127,10 @@ template <class Mode>
 inline constexpr bool is_training = std::is_same_v<std::remove_cvref_t<Mode>, Training>;
 template <class Mode>
 inline constexpr bool is_mode = is_training<Mode> || std::is_same_v<std::remove_cvref_t<Mode>, Inference>;
+
+// Where a layer that drops out draws its random numbers from; null where nothing is drawn.
+inline Random* draws(const Inference&, double) { return nullptr; }
+inline Random* draws(const Training& mode, double p) { return p > 0 ? &mode.random() : nullptr; }
 
 // layer(x, mode) where the layer asks for a mode, layer(x) where it does not.
 template <class L, class Mode, class... X>

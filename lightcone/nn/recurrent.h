@@ -110,11 +110,7 @@ class RecurrentLayer {
   template <class X, class Mode>
     requires(is_mode<Mode>)
   auto operator()(const X& x, const RecurrentState& initial, Mode& mode, const At& at = At::current()) const {
-    Random* random = nullptr;
-    if constexpr (is_training<Mode>) {
-      if (drops_) random = &mode.random();
-    }
-    return results(x, layer_.run(Operand(x, at), initial, random, true));
+    return results(x, layer_.run(Operand(x, at), initial, draws(mode, drops_), true));
   }
   const std::vector<RecurrentWeights>& weights() const { return layer_.weights; }
 
@@ -125,7 +121,7 @@ class RecurrentLayer {
       throw Error("recurrent layer", "bidirectional is a template argument where the sizes are (LSTM<8, 16, true>), and "
                                      "with proj_size the sizes are arguments of the constructor (LSTM<>(8, 16, {...}))");
     o.bidirectional = o.bidirectional || Bidirectional;
-    drops_ = o.dropout > 0 && o.num_layers > 1;
+    drops_ = o.num_layers > 1 ? o.dropout : 0;
     return o;
   }
   template <class E, typed::Dim... A>
@@ -148,7 +144,7 @@ class RecurrentLayer {
     else return T::from(t);
   }
 
-  bool drops_ = false;
+  double drops_ = 0;
   Recurrent layer_;
 };
 
