@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "lightcone/nn/conv.h"
+#include "lightcone/nn/layers.h"
 #include "lightcone/ops/ops.h"
 
 namespace lc::bench {

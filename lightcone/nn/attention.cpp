@@ -1,67 +1,161 @@
 #include "lightcone/nn/attention.h"
 
 #include <cmath>
+#include <limits>
 
 namespace lc::nn {
+namespace {
+
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+const Init xavier = [](const init::Extents& s, const init::Source& from) { return init::xavier_uniform(s, from); };
+
+// softmax(q k^T / sqrt(d)) where the mask lets it look; keys and values may have fewer heads.
+lc::Tensor weights_of(const lc::Tensor& q, lc::Tensor k, const lc::Tensor& mask) {
+  const auto d = static_cast<double>(*q.extent(-1).constant());
+  const auto group = *q.extent(1).constant() / *k.extent(1).constant();
+  if (group > 1) k = repeat_interleave(k, static_cast<int>(group), 1);
+  lc::Tensor scores = matmul(q, k.transpose(2, 3)) * (1 / std::sqrt(d));
+  if (!mask.defined()) return softmax(scores, -1);
+  return softmax(is_float(mask.dtype()) ? scores + mask : masked_fill(scores, logical_not(mask), kNever), -1);
+}
+
+// [queries, keys]: true where key j is not behind query i, which stands behind `past` others.
+lc::Tensor lower(Graph& g, const Dim& queries, const Dim& keys, const Dim& past = 0) {
+  const Shape s{queries, keys};
+  return g.index(s, Dim::index(1, keys)) <= g.index(s, past + Dim::index(0, queries));
+}
+
+}  // namespace
 
 MultiheadAttention::MultiheadAttention(std::int64_t width, int heads, const AttentionLayerOptions& o)
-    : width_(width), heads_(heads), o_(o), out_proj_(width, width, {.bias = o.bias}) {
+    : width_(width), heads_(heads), o_(o) {
   if (heads < 1 || width < 1 || width % heads != 0)
     throw Error("MultiheadAttention", cat(heads, " heads do not divide a width of ", width));
+  if (o.kv_heads < 0 || heads % kv_heads() != 0)
+    throw Error("MultiheadAttention", cat(o.kv_heads, " heads of keys and values do not divide ", heads));
+  if (!(o.dropout >= 0 && o.dropout <= 1) || o.kdim < 0 || o.vdim < 0)
+    throw Error("MultiheadAttention", cat("dropout is ", o.dropout, ", kdim ", o.kdim, ", vdim ", o.vdim));
 }
 
 void MultiheadAttention::visit(Visitor& v) {
-  v.parameter("in_proj_weight", in_proj_weight, {3 * width_, width_},
-              [](const init::Extents& s, const init::Source& from) { return init::xavier_uniform(s, from); });
-  if (o_.bias) v.parameter("in_proj_bias", in_proj_bias, {3 * width_}, constant_init(0));
-  v("out_proj", out_proj_);
-}
-
-// One projection of what is one tensor, three of what are several; then heads side by side.
-lc::Tensor MultiheadAttention::attend(Operand query, const lc::Tensor& key, const lc::Tensor& value,
-                                      Random* random) const {
-  const OpScope scope("MultiheadAttention", query.at);
-  const lc::Tensor* const in[] = {&query.tensor, &key, &value};
-  lc::Tensor heads[3];
-  for (int k = 0; k < 3; ++k) {
-    const lc::Tensor& x = *in[k];
-    if (x.rank() != 3 || !(x.extent(2) == Dim(width_)))
-      throw Error("MultiheadAttention", cat(str(x.shape()), " is not [batch, length, ", width_, "]"));
-    const lc::Tensor weight = in_proj_weight.slice(0, k * width_, (k + 1) * width_);
-    const lc::Tensor y = o_.bias ? linear(x, weight, in_proj_bias.slice(0, k * width_, (k + 1) * width_)) : linear(x, weight);
-    heads[k] = y.reshape({x.extent(0), x.extent(1), heads_, width_ / heads_}).permute({0, 2, 1, 3});
-  }
-  lc::Tensor y;
-  if (!random) {
-    y = scaled_dot_product_attention(heads[0], heads[1], heads[2], AttentionOptions{.causal = o_.causal});
+  const std::int64_t rows = rows_of(kQuery) + rows_of(kKey) + rows_of(kValue);
+  if (one_width()) {
+    v.parameter("in_proj_weight", in_proj_weight, {rows, width_}, xavier);
   } else {
-    const double scale = 1 / std::sqrt(static_cast<double>(width_ / heads_));
-    lc::Tensor scores = matmul(heads[0], heads[1].transpose(2, 3)) * scale;
-    if (o_.causal) {
-      const Dim i = Dim::index(2, scores.extent(2)), j = Dim::index(3, scores.extent(3));
-      scores = masked_fill(scores, scores.graph().index(scores.shape(), less(i, j), DType::Bool),
-                           -std::numeric_limits<double>::infinity());
-    }
-    y = matmul(random->dropout(softmax(scores, -1), o_.dropout), heads[2]);
+    v.parameter("q_proj_weight", q_proj_weight, {rows_of(kQuery), width_}, xavier);
+    v.parameter("k_proj_weight", k_proj_weight, {rows_of(kKey), input_of(kKey)}, xavier);
+    v.parameter("v_proj_weight", v_proj_weight, {rows_of(kValue), input_of(kValue)}, xavier);
   }
-  return out_proj_(y.permute({0, 2, 1, 3}).reshape({query->extent(0), query->extent(1), width_}));
+  if (o_.bias) v.parameter("in_proj_bias", in_proj_bias, {rows}, constant_init(0));
+  v.parameter("out_proj.weight", out_proj_weight, {width_, width_}, uniform_init(1 / std::sqrt(static_cast<double>(width_))));
+  if (o_.bias) v.parameter("out_proj.bias", out_proj_bias, {width_}, constant_init(0));
 }
 
-TransformerEncoderLayer::TransformerEncoderLayer(std::int64_t width, int heads, const EncoderLayerOptions& o)
-    : o_(o),
-      self_attn_(width, heads, {.dropout = o.dropout, .causal = o.causal}),
-      linear1_(width, o.feedforward),
-      linear2_(o.feedforward, width),
-      norm1_(width, {.eps = o.eps}),
-      norm2_(width, {.eps = o.eps}),
-      dropout_(o.dropout) {}
-
-void TransformerEncoderLayer::visit(Visitor& v) {
-  v("self_attn", self_attn_)("linear1", linear1_)("linear2", linear2_)("norm1", norm1_)("norm2", norm2_);
+lc::Tensor MultiheadAttention::projected(Part p, const lc::Tensor& x) const {
+  const std::int64_t begin = p == kQuery ? 0 : p == kKey ? rows_of(kQuery) : rows_of(kQuery) + rows_of(kKey),
+                     end = begin + rows_of(p);
+  const lc::Tensor weight = one_width()    ? in_proj_weight.slice(0, begin, end)
+                            : p == kQuery ? q_proj_weight
+                            : p == kKey   ? k_proj_weight
+                                          : v_proj_weight;
+  const lc::Tensor y = o_.bias ? linear(x, weight, in_proj_bias.slice(0, begin, end)) : linear(x, weight);
+  return y.reshape({x.extent(0), x.extent(1), rows_of(p) / head(), head()}).permute({0, 2, 1, 3});
 }
 
-void TransformerEncoder::visit(Visitor& v) {
-  for (std::size_t k = 0; k < layers_.size(); ++k) v(cat("layers.", k), layers_[k]);
+// What the masks say together, for scores [b, heads, n, m]: bool, true where a query looks, or floating, to be added;
+// undefined where nothing is masked.
+lc::Tensor MultiheadAttention::mask(const AttentionMasks& m, const Dim& batch, const Dim& n, const Dim& keys,
+                                    Graph& g) const {
+  lc::Tensor look, added;
+  const auto restrict_to = [&look](const lc::Tensor& t) { look = look.defined() ? logical_and(look, t) : t; };
+  const auto take = [&](const lc::Tensor& t, const Shape& shape) {
+    if (t.dtype() == DType::Bool) restrict_to(logical_not(t.reshape(shape)));
+    else if (is_float(t.dtype())) added = added.defined() ? added + t.reshape(shape) : t.reshape(shape);
+    else throw Error("MultiheadAttention", cat("a mask is bool or floating, not ", name(t.dtype())));
+  };
+  if (const lc::Tensor& t = m.key_padding_mask; t.defined()) {
+    if (t.shape() != Shape{batch, keys})
+      throw Error("MultiheadAttention", cat("key_padding_mask is ", str(t.shape()), " and not ", str(Shape{batch, keys})));
+    take(t, {batch, 1, 1, keys});
+  }
+  if (const lc::Tensor& t = m.attn_mask; t.defined()) {
+    const Shape each{batch * Dim(heads_), n, keys}, same{n, keys};
+    if (t.shape() != each && t.shape() != same)
+      throw Error("MultiheadAttention", cat("attn_mask is ", str(t.shape()), " and neither ", str(same), " nor ", str(each)));
+    take(t, t.rank() == 2 ? Shape{1, 1, n, keys} : Shape{batch, heads_, n, keys});
+  }
+  if (m.causal || o_.causal) restrict_to(lower(g, n, keys));
+  if (!added.defined() || !look.defined()) return added.defined() ? added : look;
+  return where(look, added, kNever);
+}
+
+lc::Tensor MultiheadAttention::output(const lc::Tensor& y) const {  // [b, heads, n, head]
+  const lc::Tensor joined = y.permute({0, 2, 1, 3}).reshape({y.extent(0), y.extent(2), width_});
+  return o_.bias ? linear(joined, out_proj_weight, out_proj_bias) : linear(joined, out_proj_weight);
+}
+
+void MultiheadAttention::check_shapes(const lc::Tensor& query, const lc::Tensor& key, const lc::Tensor& value) const {
+  require_visited("MultiheadAttention", out_proj_weight);
+  const lc::Tensor* const in[] = {&query, &key, &value};
+  for (const Part p : {kQuery, kKey, kValue})
+    if (in[p]->rank() != 3 || !(in[p]->extent(2) == Dim(input_of(p))))
+      throw Error("MultiheadAttention", cat(str(in[p]->shape()), " is not [batch, length, ", input_of(p), "]"));
+  if (!(query.extent(0) == key.extent(0)) || !(key.extent(0) == value.extent(0)) || !(key.extent(1) == value.extent(1)))
+    throw Error("MultiheadAttention", cat("queries ", str(query.shape()), ", keys ", str(key.shape()), " and values ",
+                                          str(value.shape()), " have one batch, keys and values one length"));
+}
+
+lc::Tensor MultiheadAttention::attend(Operand query, const lc::Tensor& key, const lc::Tensor& value,
+                                      const AttentionMasks& masks, Random* random) const {
+  const OpScope scope("MultiheadAttention", query.at);
+  if (query->rank() == 2 && key.rank() == 2 && value.rank() == 2) {  // no batch
+    AttentionMasks m = masks;
+    if (m.key_padding_mask.defined()) m.key_padding_mask = m.key_padding_mask.unsqueeze(0);
+    return attend(query->unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0), m, random).squeeze(0);
+  }
+  check_shapes(query, key, value);
+  const lc::Tensor q = projected(kQuery, query), k = projected(kKey, key), v = projected(kValue, value);
+  const bool plain = !masks.key_padding_mask.defined() && !masks.attn_mask.defined();
+  if (!random && plain)
+    return output(scaled_dot_product_attention(q, k, v, AttentionOptions{.causal = masks.causal || o_.causal}));
+  const lc::Tensor m = mask(masks, q.extent(0), q.extent(2), k.extent(2), query->graph());
+  if (!random) return output(scaled_dot_product_attention(q, k, v, m));
+  const lc::Tensor weights = random->dropout(weights_of(q, k, m), o_.dropout);
+  const int group = heads_ / kv_heads();
+  return output(matmul(weights, group > 1 ? repeat_interleave(v, group, 1) : v));
+}
+
+MultiheadAttention::Weighted MultiheadAttention::with_weights(const lc::Tensor& query, const lc::Tensor& key,
+                                                              const lc::Tensor& value, const AttentionMasks& masks,
+                                                              const At& at) const {
+  const OpScope scope("MultiheadAttention", at);
+  check_shapes(query, key, value);
+  const lc::Tensor q = projected(kQuery, query), k = projected(kKey, key);
+  const lc::Tensor m = mask(masks, q.extent(0), q.extent(2), k.extent(2), query.graph());
+  return {attend(query, key, value, masks, nullptr), mean(weights_of(q, k, m), {1})};
+}
+
+KeyValueCache MultiheadAttention::cache(Graph& g, const std::string& name, const Dim& batch, std::int64_t capacity,
+                                        const Dim& past) const {
+  const Shape s{batch, kv_heads(), capacity, head()};
+  return {g.input(name + ".keys", s), g.input(name + ".values", s), past};
+}
+
+lc::Tensor MultiheadAttention::decode(const lc::Tensor& x, const KeyValueCache& cache, const At& at) const {
+  const OpScope scope("MultiheadAttention", at);
+  check_shapes(x, x, x);
+  const Dim n = x.extent(1), all = cache.past + n;
+  const lc::Tensor q = projected(kQuery, x);
+  const auto remembered = [&](const lc::Tensor& state, const lc::Tensor& now) {
+    if (state.rank() != 4 || now.extent(0) != state.extent(0) || now.extent(1) != state.extent(1) ||
+        now.extent(3) != state.extent(3))
+      throw Error("MultiheadAttention", cat("a cache ", str(state.shape()), " does not take ", str(now.shape())));
+    const lc::Tensor next = prim::slice_scatter(state, now, 2, cache.past);
+    x.graph().assign(state, next);
+    return next.slice(2, 0, all);
+  };
+  const lc::Tensor k = remembered(cache.keys, projected(kKey, x)), v = remembered(cache.values, projected(kValue, x));
+  return output(scaled_dot_product_attention(q, k, v, lower(x.graph(), n, all, cache.past)));
 }
 
 }  // namespace lc::nn

@@ -1,13 +1,36 @@
-// Convolutions, pools and the normalisation that goes with them: torch.nn.Conv1d to 3d, MaxPool2d, AvgPool2d, BatchNorm1d
-// to 3d, GroupNorm.
+// Convolutions: torch.nn.Conv1d to 3d and ConvTranspose1d to 3d.
 #pragma once
 
-#include "lightcone/nn/layers.h"
+#include "lightcone/nn/module.h"
 
 namespace lc::nn {
 
+// x, padded along its spatial axes as a convolution's options say, in a way other than by zeros.
+inline lc::Tensor padded_for(const lc::Tensor& x, const ConvOptions& o, PadMode mode) {
+  lc::Tensor y = x;
+  for (int i = 0; i < x.rank() - 2; ++i) {
+    const int p = o.padding.at(o.padding.size() == 1 ? 0 : static_cast<std::size_t>(i));
+    if (p > 0) y = pad(y, 2 + i, p, p, mode);
+  }
+  return y;
+}
+// The kernel's extents along all spatial axes, from one number or one each.
+template <int Spatial>
+std::vector<std::int64_t> kernel_of(const char* layer, std::vector<std::int64_t> kernel) {
+  if (kernel.size() == 1) kernel.assign(Spatial, kernel[0]);
+  if (kernel.size() != Spatial)
+    throw Error(layer, cat("the kernel has ", kernel.size(), " extents for ", Spatial, " spatial axes"));
+  return kernel;
+}
+inline Init conv_init(std::int64_t channels, const std::vector<std::int64_t>& kernel) {
+  double fan = static_cast<double>(channels);
+  for (const std::int64_t k : kernel) fan *= static_cast<double>(k);
+  return uniform_init(fan > 0 ? 1 / std::sqrt(fan) : 0);
+}
+
 // x [b, in, n...] -> [b, out, m...], weight [out, in / groups, kernel...]. Extents, stride, padding, dilation and groups
-// are template arguments, or arguments of the constructor where In, Out and Kernel are dyn.
+// are template arguments, or arguments of the constructor where In, Out and Kernel are dyn. The padding is zeros, or what
+// `padding_mode` says.
 template <int Spatial, typed::Dim In = dyn, typed::Dim Out = dyn, typed::Dim Kernel = dyn, int Stride = 1,
           int Padding = 0, int Dilation = 1, int Groups = 1>
 class Conv {
@@ -16,28 +39,38 @@ class Conv {
     requires(In.number() && Out.number() && Kernel.number())
       : Conv(In.n, Out.n, Kernel.n,
              {.stride = {Stride}, .padding = {Padding}, .dilation = {Dilation}, .groups = Groups}, bias) {}
-  Conv(std::int64_t in, std::int64_t out, std::int64_t kernel, ConvOptions o = {}, bool bias = true)
+  Conv(std::int64_t in, std::int64_t out, std::int64_t kernel, ConvOptions o = {}, bool bias = true,
+       PadMode padding_mode = PadMode::Constant)
+      : Conv(in, out, std::vector{extent_of<Kernel>(kernel)}, std::move(o), bias, padding_mode) {}
+  // A kernel with an extent for each spatial axis.
+  Conv(std::int64_t in, std::int64_t out, std::vector<std::int64_t> kernel, ConvOptions o = {}, bool bias = true,
+       PadMode padding_mode = PadMode::Constant)
       : in_(extent_of<In>(in)),
         out_(extent_of<Out>(out)),
-        kernel_(extent_of<Kernel>(kernel)),
+        kernel_(kernel_of<Spatial>("Conv", std::move(kernel))),
         o_(std::move(o)),
-        has_bias_(bias) {}
+        has_bias_(bias),
+        padding_mode_(padding_mode) {
+    if (o_.groups < 1 || in_ % o_.groups != 0 || out_ % o_.groups != 0)
+      throw Error("Conv", cat(o_.groups, " groups do not divide ", in_, " channels in and ", out_, " out"));
+  }
   void visit(Visitor& v) {
     Shape s{out_, in_ / o_.groups};
-    s.insert(s.end(), Spatial, kernel_);
-    double fan = static_cast<double>(in_ / o_.groups);
-    for (int i = 0; i < Spatial; ++i) fan *= static_cast<double>(kernel_);
-    const Init init = uniform_init(1 / std::sqrt(fan));
+    s.insert(s.end(), kernel_.begin(), kernel_.end());
+    const Init init = conv_init(in_ / o_.groups, kernel_);
     v.parameter("weight", weight, std::move(s), init);
     if (has_bias_) v.parameter("bias", bias, {out_}, init);
   }
   template <class E, typed::Dim... A>
-    requires(Kernel.number())
   auto operator()(const typed::Tensor<E, A...>& x, const At& at = At::current()) const {
-    constexpr typed::Inferred r = typed::infer_conv(typed::Tensor<E, A...>::static_shape, weight_shape(), Spatial,
-                                                    typed::Window{Stride, Padding, Dilation, Groups});
-    typed::require<r.error>();
-    return typed::wrap_as<E, r.out>(untyped(Operand(x, at)));
+    if constexpr (Kernel.number()) {
+      constexpr typed::Inferred r = typed::infer_conv(typed::Tensor<E, A...>::static_shape, weight_shape(), Spatial,
+                                                      typed::Window{Stride, Padding, Dilation, Groups});
+      typed::require<r.error>();
+      return typed::wrap_as<E, r.out>(untyped(Operand(x, at)));
+    } else {
+      return untyped(Operand(x, at));
+    }
   }
   lc::Tensor operator()(const lc::Tensor& x, const At& at = At::current()) const { return untyped(Operand(x, at)); }
 
@@ -50,11 +83,18 @@ class Conv {
     for (int i = 0; i < Spatial; ++i) s.push(Kernel);
     return s;
   }
-  lc::Tensor untyped(Operand x) const { return has_bias_ ? lc::conv(x, weight, bias, o_) : lc::conv(x, weight, o_); }
+  lc::Tensor untyped(Operand x) const {
+    require_visited("Conv", weight);
+    ConvOptions o = o_;
+    if (padding_mode_ != PadMode::Constant) x.tensor = padded_for(x, o, padding_mode_), o.padding = {0};
+    return has_bias_ ? lc::conv(x, weight, bias, o) : lc::conv(x, weight, o);
+  }
 
-  std::int64_t in_, out_, kernel_;
+  std::int64_t in_, out_;
+  std::vector<std::int64_t> kernel_;
   ConvOptions o_;
   bool has_bias_;
+  PadMode padding_mode_;
 };
 template <typed::Dim In = dyn, typed::Dim Out = dyn, typed::Dim Kernel = dyn, int Stride = 1, int Padding = 0,
           int Dilation = 1, int Groups = 1>
@@ -66,104 +106,91 @@ template <typed::Dim In = dyn, typed::Dim Out = dyn, typed::Dim Kernel = dyn, in
           int Dilation = 1, int Groups = 1>
 using Conv3d = Conv<3, In, Out, Kernel, Stride, Padding, Dilation, Groups>;
 
-// Over all axes but the channels, axis 1 (torch.nn.BatchNorm1d to 3d). Training normalises by the batch and moves the
-// running statistics by `momentum`; inference normalises by those.
-struct BatchNormOptions {
-  double eps = 1e-5, momentum = 0.1;
-};
-struct Statistics {
-  lc::Tensor mean, var, batches;
-};
-lc::Tensor batch_norm_training(Operand x, const lc::Tensor& weight, const lc::Tensor& bias, const Statistics& running,
-                               const BatchNormOptions& o);
-template <typed::Dim Channels = dyn>
-class BatchNorm {
+// x [b, in, n...] -> [b, out, m...] with m = (n - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1,
+// weight [in, out / groups, kernel...] (torch.nn.ConvTranspose1d to 3d). Sizes and steps as those of Conv.
+template <int Spatial, typed::Dim In = dyn, typed::Dim Out = dyn, typed::Dim Kernel = dyn, int Stride = 1,
+          int Padding = 0, int OutputPadding = 0, int Groups = 1, int Dilation = 1>
+class ConvTranspose {
  public:
-  BatchNorm(BatchNormOptions o = {})
-    requires(Channels.number())
-      : n_(Channels.n), o_(o) {}
-  explicit BatchNorm(std::int64_t channels, BatchNormOptions o = {}) : n_(extent_of<Channels>(channels)), o_(o) {}
+  ConvTranspose(bool bias = true)
+    requires(In.number() && Out.number() && Kernel.number())
+      : ConvTranspose(In.n, Out.n, Kernel.n,
+                      {.stride = {Stride},
+                       .padding = {Padding},
+                       .dilation = {Dilation},
+                       .groups = Groups,
+                       .output_padding = {OutputPadding}},
+                      bias) {}
+  ConvTranspose(std::int64_t in, std::int64_t out, std::int64_t kernel, ConvOptions o = {}, bool bias = true)
+      : ConvTranspose(in, out, std::vector{extent_of<Kernel>(kernel)}, std::move(o), bias) {}
+  ConvTranspose(std::int64_t in, std::int64_t out, std::vector<std::int64_t> kernel, ConvOptions o = {}, bool bias = true)
+      : in_(extent_of<In>(in)),
+        out_(extent_of<Out>(out)),
+        kernel_(kernel_of<Spatial>("ConvTranspose", std::move(kernel))),
+        o_(std::move(o)),
+        has_bias_(bias) {
+    if (o_.groups < 1 || in_ % o_.groups != 0 || out_ % o_.groups != 0)
+      throw Error("ConvTranspose", cat(o_.groups, " groups do not divide ", in_, " channels in and ", out_, " out"));
+  }
   void visit(Visitor& v) {
-    v.parameter("weight", weight, {n_}, constant_init(1)).parameter("bias", bias, {n_}, constant_init(0));
-    v.buffer("running_mean", running.mean, {n_}, constant_init(0));
-    v.buffer("running_var", running.var, {n_}, constant_init(1));
-    v.buffer("num_batches_tracked", running.batches, {}, constant_init(0), DType::I64);
+    Shape s{in_, out_ / o_.groups};
+    s.insert(s.end(), kernel_.begin(), kernel_.end());
+    const Init init = conv_init(out_ / o_.groups, kernel_);  // torch counts the connections of this axis, too
+    v.parameter("weight", weight, std::move(s), init);
+    if (has_bias_) v.parameter("bias", bias, {out_}, init);
   }
-  template <class X>
-  X operator()(const X& x, const Inference&, const At& at = At::current()) const {
-    return as_typed(x, lc::batch_norm(Operand(x, at), running.mean, running.var, weight, bias, o_.eps));
+  template <class E, typed::Dim... A>
+  auto operator()(const typed::Tensor<E, A...>& x, const At& at = At::current()) const {
+    if constexpr (Kernel.number()) {
+      constexpr typed::Inferred r = inferred(typed::Tensor<E, A...>::static_shape);
+      typed::require<r.error>();
+      return typed::wrap_as<E, r.out>(untyped(Operand(x, at)));
+    } else {
+      return untyped(Operand(x, at));
+    }
   }
-  template <class X>
-  X operator()(const X& x, Training&, const At& at = At::current()) const {
-    return as_typed(x, batch_norm_training(Operand(x, at), weight, bias, running, o_));
-  }
-  template <class X>
-  X operator()(const X& x) const {
-    typed::require<typed::Text(sizeof(X) ? "BatchNorm: say whether the model trains: norm(x, mode)" : "")>();
-    return x;
-  }
-
-  lc::Tensor weight, bias;
-  Statistics running;
-
- private:
-  std::int64_t n_;
-  BatchNormOptions o_;
-};
-template <typed::Dim C = dyn>
-using BatchNorm1d = BatchNorm<C>;
-template <typed::Dim C = dyn>
-using BatchNorm2d = BatchNorm<C>;
-template <typed::Dim C = dyn>
-using BatchNorm3d = BatchNorm<C>;
-
-// Over groups of channels and all axes behind them (torch.nn.GroupNorm): x [n, channels, ...].
-template <int Groups, typed::Dim Channels = dyn>
-class GroupNorm {
- public:
-  GroupNorm(NormOptions o = {})
-    requires(Channels.number())
-      : n_(Channels.n), o_(o) {}
-  explicit GroupNorm(std::int64_t channels, NormOptions o = {}) : n_(extent_of<Channels>(channels)), o_(o) {}
-  void visit(Visitor& v) {
-    if (!o_.affine) return;
-    v.parameter("weight", weight, {n_}, constant_init(1)).parameter("bias", bias, {n_}, constant_init(0));
-  }
-  template <class X>
-  X operator()(const X& x, const At& at = At::current()) const {
-    const Operand in(x, at);
-    return as_typed(x, o_.affine ? lc::group_norm(in, Groups, weight, bias, o_.eps) : lc::group_norm(in, Groups, o_.eps));
-  }
+  lc::Tensor operator()(const lc::Tensor& x, const At& at = At::current()) const { return untyped(Operand(x, at)); }
 
   lc::Tensor weight, bias;
 
  private:
-  std::int64_t n_;
-  NormOptions o_;
-};
+  static constexpr typed::Inferred inferred(const typed::Shape& x) {
+    typed::Inferred r{x, {}};
+    if (x.rank != Spatial + 2 || typed::differ(x.d[1], In)) {
+      r.error.add("conv_transpose: ").add(x).add(" is not [batch, ").add(In).add(", ").add(std::int64_t{Spatial}).add(
+          " spatial axes]");
+      return r;
+    }
+    r.out.d[1] = Out;
+    for (int i = 2; i < x.rank; ++i)
+      r.out.d[i] = x.d[i].number() ? typed::Dim(static_cast<long>((x.d[i].n - 1) * Stride - 2 * Padding +
+                                                                  Dilation * (Kernel.n - 1) + OutputPadding + 1))
+                                   : dyn;
+    for (int i = 2; i < x.rank; ++i)
+      if (r.out.d[i].negative() || r.out.d[i] == typed::Dim(0)) {
+        r.error = typed::Text("conv_transpose: a padding of ").add(std::int64_t{Padding}).add(" leaves nothing of ").add(x);
+        r.out.d[i] = dyn;
+      }
+    return r;
+  }
+  lc::Tensor untyped(Operand x) const {
+    require_visited("ConvTranspose", weight);
+    return has_bias_ ? lc::conv_transpose(x, weight, bias, o_) : lc::conv_transpose(x, weight, o_);
+  }
 
-// Pools of square windows (torch.nn.MaxPool2d, AvgPool2d).
-template <int Kernel, int Stride = Kernel, int Padding = 0>
-struct MaxPool2d {
-  void visit(Visitor&) {}
-  template <class E, typed::Dim... A>
-  auto operator()(const typed::Tensor<E, A...>& x, const At& at = At::current()) const {
-    return typed::max_pool2d<Kernel, Stride, Padding>(x, at);
-  }
-  lc::Tensor operator()(const lc::Tensor& x, const At& at = At::current()) const {
-    return lc::max_pool(Operand(x, at), {Kernel}, {Stride}, {Padding});
-  }
+  std::int64_t in_, out_;
+  std::vector<std::int64_t> kernel_;
+  ConvOptions o_;
+  bool has_bias_;
 };
-template <int Kernel, int Stride = Kernel, int Padding = 0>
-struct AvgPool2d {
-  void visit(Visitor&) {}
-  template <class E, typed::Dim... A>
-  auto operator()(const typed::Tensor<E, A...>& x, const At& at = At::current()) const {
-    return typed::avg_pool2d<Kernel, Stride, Padding>(x, at);
-  }
-  lc::Tensor operator()(const lc::Tensor& x, const At& at = At::current()) const {
-    return lc::avg_pool(Operand(x, at), {Kernel}, {Stride}, {Padding});
-  }
-};
+template <typed::Dim In = dyn, typed::Dim Out = dyn, typed::Dim Kernel = dyn, int Stride = 1, int Padding = 0,
+          int OutputPadding = 0, int Groups = 1, int Dilation = 1>
+using ConvTranspose1d = ConvTranspose<1, In, Out, Kernel, Stride, Padding, OutputPadding, Groups, Dilation>;
+template <typed::Dim In = dyn, typed::Dim Out = dyn, typed::Dim Kernel = dyn, int Stride = 1, int Padding = 0,
+          int OutputPadding = 0, int Groups = 1, int Dilation = 1>
+using ConvTranspose2d = ConvTranspose<2, In, Out, Kernel, Stride, Padding, OutputPadding, Groups, Dilation>;
+template <typed::Dim In = dyn, typed::Dim Out = dyn, typed::Dim Kernel = dyn, int Stride = 1, int Padding = 0,
+          int OutputPadding = 0, int Groups = 1, int Dilation = 1>
+using ConvTranspose3d = ConvTranspose<3, In, Out, Kernel, Stride, Padding, OutputPadding, Groups, Dilation>;
 
 }  // namespace lc::nn

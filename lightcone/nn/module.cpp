@@ -31,6 +31,13 @@ const char* word(Entry::Kind k) {
 
 }  // namespace
 
+Init uniform_init(double bound) {
+  return [bound](const init::Extents& s, const init::Source& from) { return init::uniform(s, from, -bound, bound); };
+}
+Init constant_init(float value) {
+  return [value](const init::Extents& s, const init::Source&) { return init::constant(s, value); };
+}
+
 std::size_t Visitor::enter(const std::string& name) {
   const std::size_t length = path_.size();
   path_ += (path_.empty() || name.empty() ? "" : ".") + name;
@@ -46,12 +53,18 @@ void Visitor::add(const std::string& name, Tensor& slot, Shape shape, Init init,
 }
 
 Visitor& Visitor::parameter(const std::string& name, Tensor& slot, Shape shape, Init init) {
+  if (matrices_ && shape.size() > 1) init = matrices_;
   add(name, slot, std::move(shape), std::move(init), DType::F32, frozen_ ? Entry::Kind::Frozen : Entry::Kind::Parameter);
   return *this;
 }
 Visitor& Visitor::buffer(const std::string& name, Tensor& slot, Shape shape, Init init, DType dtype) {
   add(name, slot, std::move(shape), std::move(init), dtype, Entry::Kind::Buffer);
   return *this;
+}
+
+void require_visited(std::string_view layer, const Tensor& parameter) {
+  if (!parameter.defined())
+    throw Error(layer, "its parameters were never visited: name the layer in visit(), and call it through its Model");
 }
 
 std::vector<Tensor> ModelBase::parameters() const {

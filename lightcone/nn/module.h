@@ -21,11 +21,13 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "lightcone/core/tensor.h"
 #include "lightcone/nn/init.h"
 #include "lightcone/ops/random.h"
+#include "lightcone/ops/typed/typed.h"
 
 namespace lc {
 class Program;
@@ -35,6 +37,8 @@ namespace lc::nn {
 
 // The first values of a parameter of a shape: a function of nn/init.h with its options bound.
 using Init = std::function<init::Values(const init::Extents&, const init::Source&)>;
+Init uniform_init(double bound);  // in +-bound
+Init constant_init(float value);
 
 // A tensor that a model owns: an input of the graph.
 struct Entry {
@@ -62,10 +66,28 @@ class Visitor {
     path_.resize(length);
     return *this;
   }
+  // The same of several, named name.0, name.1, ... (torch.nn.ModuleList).
+  template <class M>
+  Visitor& operator()(const std::string& name, std::vector<M>& modules) {
+    for (std::size_t k = 0; k < modules.size(); ++k) (*this)(name + (name.empty() ? "" : ".") + std::to_string(k), modules[k]);
+    return *this;
+  }
   // Fills `slot` with an input of the graph. f32; extents are numbers.
   Visitor& parameter(const std::string& name, Tensor& slot, Shape shape, Init init);
   Visitor& buffer(const std::string& name, Tensor& slot, Shape shape, Init init, DType dtype = DType::F32);
 
+  // While it lives, parameters of two axes and more that are visited begin as `init` says.
+  class Beginning {
+   public:
+    Beginning(Visitor& v, Init init) : v_(v), before_(std::exchange(v.matrices_, std::move(init))) {}
+    ~Beginning() { v_.matrices_ = std::move(before_); }
+    Beginning(const Beginning&) = delete;
+    Beginning& operator=(const Beginning&) = delete;
+
+   private:
+    Visitor& v_;
+    Init before_;
+  };
   // While it lives, what is visited is not trained.
   class Freezing {
    public:
@@ -87,6 +109,7 @@ class Visitor {
   std::string path_;
   std::vector<Entry>& entries_;
   bool frozen_ = false;
+  Init matrices_ = {};
 };
 
 // The modes. Training draws random numbers, and may assign buffers.
@@ -104,6 +127,10 @@ template <class Mode>
 inline constexpr bool is_training = std::is_same_v<std::remove_cvref_t<Mode>, Training>;
 template <class Mode>
 inline constexpr bool is_mode = is_training<Mode> || std::is_same_v<std::remove_cvref_t<Mode>, Inference>;
+
+// Where a layer that drops out draws its random numbers from; null where nothing is drawn.
+inline Random* draws(const Inference&, double) { return nullptr; }
+inline Random* draws(const Training& mode, double p) { return p > 0 ? &mode.random() : nullptr; }
 
 // layer(x, mode) where the layer asks for a mode, layer(x) where it does not.
 template <class L, class Mode, class... X>
@@ -171,6 +198,56 @@ struct Frozen {
   auto operator()(const X&... x) const {
     Inference mode;
     return nn::apply(module, mode, x...);
+  }
+};
+
+// ---- what layers are written with ---------------------------------------------------------------------
+
+using typed::dyn;
+using At = SourceLocation;
+
+// An extent as it was written or, for dyn, as it was given.
+template <typed::Dim D>
+constexpr std::int64_t extent_of(std::int64_t given) {
+  return D.number() ? D.n : given;
+}
+// Before a layer reads its parameters: an Error that names the layer where no visit() came by, because whoever holds it
+// left it out of its own.
+void require_visited(std::string_view layer, const Tensor& parameter);
+// y, which has the shape and the element type of x, with the promises that the type of x makes.
+template <class E, typed::Dim... A>
+typed::Tensor<E, A...> as_typed(const typed::Tensor<E, A...>&, const lc::Tensor& y) {
+  return typed::Tensor<E, A...>::from(y);
+}
+inline lc::Tensor as_typed(const lc::Tensor&, const lc::Tensor& y) { return y; }
+// The same where integers became f32.
+template <class E, typed::Dim... A>
+typed::Tensor<typed::FloatOf<E>, A...> as_float_typed(const typed::Tensor<E, A...>&, const lc::Tensor& y) {
+  return typed::Tensor<typed::FloatOf<E>, A...>::from(y);
+}
+inline lc::Tensor as_float_typed(const lc::Tensor&, const lc::Tensor& y) { return y; }
+// The same where all axes behind the first `Kept` have extents that are known when the graph is built.
+template <int Kept, class E, typed::Dim... A>
+auto as_typed_before(const typed::Tensor<E, A...>&, const lc::Tensor& y) {
+  constexpr typed::Shape s = [] {
+    typed::Shape open = typed::Tensor<E, A...>::static_shape;
+    for (int i = Kept; i < open.rank; ++i) open.d[i] = dyn;
+    return open;
+  }();
+  return typed::TensorOf<E, s>::from(y);
+}
+template <int Kept>
+lc::Tensor as_typed_before(const lc::Tensor&, const lc::Tensor& y) {
+  return y;
+}
+
+// A layer that asks for a mode and was called without one: a mistake that the C++ compiler reports with this sentence.
+template <typed::Text Sentence>
+struct AsksForMode {
+  template <class X>
+  X operator()(const X& x) const {
+    typed::require<sizeof(X) ? Sentence : typed::Text()>();
+    return x;
   }
 };
 

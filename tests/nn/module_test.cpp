@@ -3,7 +3,7 @@
 
 #include "error_of.h"
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/nn/conv.h"
+#include "lightcone/nn/layers.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
 #include "lightcone/train/trace.h"

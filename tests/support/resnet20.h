@@ -1,7 +1,7 @@
 // The ResNet-20 of He et al. 2016 for CIFAR-10 (section 4.2, shortcuts of kind A): x [n, 3, 32, 32] -> [n, 10].
 #pragma once
 
-#include "lightcone/nn/conv.h"
+#include "lightcone/nn/layers.h"
 
 namespace lc::test {
 

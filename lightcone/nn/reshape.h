@@ -1,0 +1,197 @@
+// Layers that move elements, repeat them or put others around them: torch.nn.Flatten, Unflatten, Upsample, PixelShuffle,
+// ChannelShuffle, ConstantPad, ZeroPad, ReflectionPad, ReplicationPad, CircularPad.
+#pragma once
+
+#include "lightcone/nn/module.h"
+
+namespace lc::nn {
+
+// Axes from First to Last become one; [n, ...] -> [n, the rest].
+template <int First, int Last>
+struct FlattenAxes {
+  void visit(Visitor&) {}
+  template <class E, typed::Dim... A>
+  auto operator()(const typed::Tensor<E, A...>& x, const At& at = At::current()) const {
+    return typed::flatten<First, Last>(x, at);
+  }
+  lc::Tensor operator()(const lc::Tensor& x, const At& at = At::current()) const {
+    return lc::flatten(Operand(x, at), First, Last);
+  }
+};
+using Flatten = FlattenAxes<1, -1>;
+
+// An axis becomes axes of these sizes, one of which may be dyn (torch: -1).
+template <int Axis, typed::Dim... Sizes>
+struct Unflatten {
+  void visit(Visitor&) {}
+  template <class E, typed::Dim... A>
+  auto operator()(const typed::Tensor<E, A...>& x, const At& at = At::current()) const {
+    constexpr typed::Inferred r = inferred(typed::Tensor<E, A...>::static_shape);
+    typed::require<r.error>();
+    return typed::TensorOf<E, r.out>::from(untyped(Operand(x, at)), at);
+  }
+  lc::Tensor operator()(const lc::Tensor& x, const At& at = At::current()) const { return untyped(Operand(x, at)); }
+
+ private:
+  static constexpr typed::Inferred inferred(const typed::Shape& s) {
+    typed::Inferred r = typed::infer_along("unflatten", s, Axis);
+    if (!r.ok()) return r;
+    const int axis = typed::wrap(Axis, s.rank);
+    typed::Shape one, to = typed::Tensor<float, Sizes...>::static_shape;
+    one.push(s.d[axis]);
+    const typed::Inferred part = typed::infer_reshape(one, to);
+    r.error = part.error;
+    r.out = {};
+    for (int i = 0; i < s.rank; ++i) {
+      if (i != axis) r.out.push(s.d[i]);
+      for (int k = 0; i == axis && k < part.out.rank; ++k) r.out.push(part.out.d[k]);
+    }
+    return r;
+  }
+  static lc::Tensor untyped(const Operand& x) {
+    const OpScope scope("unflatten", x.at);
+    const int axis = wrap_axis(Axis, x->rank(), x->shape(), "unflatten");
+    Dim rest = x->extent(axis);
+    ((rest = Sizes.number() ? rest / Dim(Sizes.n) : rest), ...);
+    Shape s = x->shape();
+    s.erase(s.begin() + axis);
+    const Shape parts{Sizes.number() ? Dim(Sizes.n) : rest...};
+    s.insert(s.begin() + axis, parts.begin(), parts.end());
+    return x->reshape(s);
+  }
+};
+
+// The shape [Sizes...]: a name is that extent of x, one extent may be dyn.
+template <typed::Dim... Sizes>
+struct Reshape {
+  void visit(Visitor&) {}
+  template <class E, typed::Dim... A>
+  auto operator()(const typed::Tensor<E, A...>& x, const At& at = At::current()) const {
+    return typed::reshape<Sizes...>(x, at);
+  }
+  lc::Tensor operator()(const lc::Tensor& x, const At& at = At::current()) const {
+    return x.reshape(typed::reshape_to(x, typed::Tensor<float, Sizes...>::static_shape), at);
+  }
+};
+
+struct UpsampleOptions {
+  std::vector<int> size = {};  // of the result, one number for all spatial axes or one each; or
+  int scale_factor = 1;        // by how much it is larger
+  Interpolation mode = Interpolation::Nearest;
+  bool align_corners = false;
+};
+// [b, c, n...] -> [b, c, n scale...] or [b, c, size...], for extents that are numbers (torch.nn.Upsample; scales are whole).
+// Bilinear is linear along each axis. Upsample<2> has its scale in its type.
+template <int Scale = 0>
+class Upsample {
+ public:
+  Upsample(UpsampleOptions o = {}) : o_(std::move(o)) {
+    if (Scale > 0) o_.scale_factor = Scale;
+    if (o_.scale_factor < 1 || (!o_.size.empty() && o_.scale_factor != 1))
+      throw Error("Upsample", cat("a scale of ", o_.scale_factor, " with ", o_.size.size(), " sizes: it is one or the other"));
+  }
+  void visit(Visitor&) {}
+  template <class E, typed::Dim... A>
+  auto operator()(const typed::Tensor<E, A...>& x, const At& at = At::current()) const {
+    const lc::Tensor y = untyped(Operand(x, at));
+    if constexpr (Scale > 0) {
+      constexpr typed::Shape s = [] {
+        typed::Shape larger = typed::Tensor<E, A...>::static_shape;
+        for (int i = 2; i < larger.rank; ++i)
+          larger.d[i] = larger.d[i].number() ? typed::Dim(static_cast<long>(larger.d[i].n * Scale)) : dyn;
+        return larger;
+      }();
+      return typed::TensorOf<E, s>::from(y, at);
+    } else {
+      return as_typed_before<2>(x, y);
+    }
+  }
+  lc::Tensor operator()(const lc::Tensor& x, const At& at = At::current()) const { return untyped(Operand(x, at)); }
+
+ private:
+  lc::Tensor untyped(const Operand& x) const {
+    const OpScope scope("Upsample", x.at);
+    std::vector<int> size = o_.size;
+    for (int i = 2; o_.size.empty() && i < x->rank(); ++i) {
+      const auto n = x->extent(i).constant();
+      if (!n) throw Error("Upsample", cat("the extents of ", str(x->shape()), " have to be numbers"));
+      size.push_back(static_cast<int>(*n) * o_.scale_factor);
+    }
+    return lc::interpolate(x, size, o_.mode, o_.align_corners);
+  }
+  UpsampleOptions o_;
+};
+
+// [..., c f^2, h, w] -> [..., c, h f, w f] and back (torch.nn.PixelShuffle, PixelUnshuffle).
+struct PixelShuffle {
+  int upscale_factor;
+  void visit(Visitor&) {}
+  lc::Tensor operator()(const lc::Tensor& x, const At& at = At::current()) const {
+    return lc::pixel_shuffle(Operand(x, at), upscale_factor);
+  }
+};
+struct PixelUnshuffle {
+  int downscale_factor;
+  void visit(Visitor&) {}
+  lc::Tensor operator()(const lc::Tensor& x, const At& at = At::current()) const {
+    return lc::pixel_unshuffle(Operand(x, at), downscale_factor);
+  }
+};
+// Channels, axis 1, in groups: the first of each group, then the second of each, ... (torch.nn.ChannelShuffle).
+struct ChannelShuffle {
+  int groups;
+  void visit(Visitor&) {}
+  template <class X>
+  X operator()(const X& x, const At& at = At::current()) const {
+    const OpScope scope("ChannelShuffle", at);
+    const Operand in(x, at);
+    Shape s = in->shape();
+    if (s.size() < 2 || groups < 1 || !(s[1] % Dim(groups) == Dim(0)))
+      throw Error("ChannelShuffle", cat(groups, " groups do not divide the channels of ", str(s)));
+    s[1] = s[1] / Dim(groups);
+    s.insert(s.begin() + 1, groups);
+    return as_typed(x, in->reshape(s).transpose(1, 2).reshape(in->shape()));
+  }
+};
+
+// Elements around the spatial axes, the last `Spatial` ones: numbers in torch's order, before and after the last axis, then
+// the one before it, ...; or one number for all sides. Negative ones cut, in ConstantPad alone.
+template <int Spatial, PadMode Mode>
+class Pad {
+ public:
+  explicit Pad(std::vector<int> padding, double value = 0) : padding_(std::move(padding)), value_(value) {
+    if (padding_.size() == 1) padding_.assign(2 * Spatial, padding_[0]);
+    if (padding_.size() != 2 * Spatial)
+      throw Error("Pad", cat(padding_.size(), " numbers for ", 2 * Spatial, " sides"));
+  }
+  void visit(Visitor&) {}
+  template <class E, typed::Dim... A>
+  auto operator()(const typed::Tensor<E, A...>& x, const At& at = At::current()) const {
+    return as_typed_before<static_cast<int>(sizeof...(A)) - Spatial>(x, untyped(Operand(x, at)));
+  }
+  lc::Tensor operator()(const lc::Tensor& x, const At& at = At::current()) const { return untyped(Operand(x, at)); }
+
+ private:
+  lc::Tensor untyped(Operand x) const {
+    const OpScope scope("pad", x.at);
+    for (int i = 0; i < Spatial; ++i) {
+      const int before = padding_[static_cast<std::size_t>(2 * i)], after = padding_[static_cast<std::size_t>(2 * i + 1)];
+      if (before != 0 || after != 0) x.tensor = lc::pad(x, -1 - i, before, after, Mode, value_);
+    }
+    return x;
+  }
+  std::vector<int> padding_;
+  double value_;
+};
+#define LC_PAD(Name, Mode)                  \
+  using Name##1d = Pad<1, PadMode::Mode>;   \
+  using Name##2d = Pad<2, PadMode::Mode>;   \
+  using Name##3d = Pad<3, PadMode::Mode>;
+LC_PAD(ConstantPad, Constant)
+LC_PAD(ZeroPad, Constant)
+LC_PAD(ReflectionPad, Reflect)
+LC_PAD(ReplicationPad, Replicate)
+LC_PAD(CircularPad, Circular)
+#undef LC_PAD
+
+}  // namespace lc::nn

@@ -1,0 +1,177 @@
+// Attention and the Transformer are torch.nn's.
+#include <gtest/gtest.h>
+
+#include "error_of.h"
+#include "layer_goldens.h"
+#include "lightcone/nn/transformer.h"
+#include "lightcone/runtime/program.h"
+
+using namespace lc;
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+Tensor truth(const Tensor& t) { return to(t, DType::Bool); }
+
+TEST(Transformer, AttentionIsPyTorchs) {
+  check_layer("MultiheadAttention", nn::MultiheadAttention(8, 2), with_mode);
+  check_layer("MultiheadAttention causal", nn::MultiheadAttention(8, 2, {.bias = false, .causal = true}), with_mode);
+  check_layer("MultiheadAttention cross", nn::MultiheadAttention(8, 4),
+        [](const auto& layer, const std::vector<Tensor>& x, auto& mode) { return layer(x[0], x[1], x[2], mode); });
+  const nn::TransformerLayerOptions o{.dim_feedforward = 12, .dropout = 0};
+  check_layer("TransformerEncoderLayer", nn::TransformerEncoderLayer(8, 2, o), with_mode);
+  check_layer("TransformerEncoder", nn::TransformerEncoder(nn::TransformerEncoderLayer(8, 2, o), 2), with_mode);
+  nn::TransformerLayerOptions first = o, causal = o;
+  first.norm_first = true, first.activation = nn::Activation::GELU;
+  causal.causal = true;
+  check_layer("TransformerEncoderLayer norm first", nn::TransformerEncoderLayer(8, 2, first), with_mode);
+  check_layer("TransformerEncoderLayer causal", nn::TransformerEncoderLayer(8, 2, causal), with_mode);
+}
+
+// With dropout the weights of attention are written out; with none of them dropped the result is the same.
+TEST(Transformer, AttentionDropsOutWhileItTrains) {
+  Graph g;
+  nn::Model<nn::MultiheadAttention> tiny(g, nn::MultiheadAttention(8, 2, {.dropout = 1e-9, .causal = true}));
+  const auto x = typed::input<float, 2, 5, 8>(g, "x");
+  nn::Inference inference;
+  nn::Training training(tiny);
+  const Tensor a = tiny.module()(x, inference), b = tiny.module()(x, training);
+  amax(abs(a - b)).retrieve("off");
+  EXPECT_EQ(a.shape(), x.shape());
+  Program p = compile(g, generic() | cpu());
+  tiny.initialise(p, 1);
+  Context c(p);
+  std::vector<float> values;
+  for (int k = 0; k < 80; ++k) values.push_back(static_cast<float>((k * 37) % 19) / 9 - 1);
+  EXPECT_LT(c.set("x", values).run().scalar("off"), 1e-5f);
+  EXPECT_PRED2(contains, error_of([] { nn::MultiheadAttention(10, 3); }), "3 heads do not divide a width of 10");
+}
+
+TEST(Transformer, MasksArePyTorchs) {
+  const nn::MultiheadAttention attention(4, 2);
+  check_layer("MultiheadAttention padding", attention, [](const auto& layer, const Tensors& x, auto& mode) {
+    return layer(x[0], x[1], x[1], {.key_padding_mask = truth(x[2])}, mode);
+  });
+  check_layer("MultiheadAttention masks", attention, [](const auto& layer, const Tensors& x, auto& mode) {
+    const Tensor padding = to(x[3], DType::F32);
+    return layer(x[0], x[1], x[1], {.key_padding_mask = where(truth(x[3]), -kInf + padding, padding), .attn_mask = x[2]}, mode);
+  });
+  check_layer("MultiheadAttention each head", attention, [](const auto& layer, const Tensors& x, auto& mode) {
+    return layer(x[0], x[1], x[1], {.attn_mask = truth(x[2])}, mode);
+  });
+}
+
+TEST(Transformer, WidthsHeadsAndWeights) {
+  check_layer("MultiheadAttention widths", nn::MultiheadAttention(4, 2, {.kdim = 3, .vdim = 5}),
+              [](const auto& layer, const Tensors& x, auto& mode) { return layer(x[0], x[1], x[2], mode); });
+  check_layer("MultiheadAttention unbatched", nn::MultiheadAttention(4, 2), with_mode);
+  check_layer("MultiheadAttention grouped", nn::MultiheadAttention(8, 4, {.causal = true, .kv_heads = 2}), with_mode);
+  check_layer("MultiheadAttention weights", nn::MultiheadAttention(4, 2), [](const auto& layer, const Tensors& x, auto&) {
+    const auto [output, weights] = layer.with_weights(x[0], x[1], x[1], {.key_padding_mask = truth(x[2])});
+    return joined({output, weights});
+  });
+}
+
+TEST(Transformer, StacksArePyTorchs) {
+  const nn::TransformerLayerOptions o{.dim_feedforward = 6, .dropout = 0};
+  nn::TransformerLayerOptions first = o, plain = o;
+  first.norm_first = true, first.activation = nn::Activation::GELU, first.layer_norm_eps = 1e-3, first.causal = true;
+  plain.bias = false, plain.norm_first = true;
+  const auto two = [](const auto& layer, const Tensors& x, auto& mode) { return layer(x[0], x[1], mode); };
+  check_layer("TransformerEncoder norm",
+              nn::TransformerEncoder(nn::TransformerEncoderLayer(4, 2, plain), 2, nn::LayerNorm<>(4)),
+              [](const auto& layer, const Tensors& x, auto& mode) {
+                return layer(x[0], {.key_padding_mask = truth(x[1])}, mode);
+              });
+  check_layer("TransformerDecoderLayer", nn::TransformerDecoderLayer(4, 2, o), two);
+  check_layer("TransformerDecoderLayer norm first", nn::TransformerDecoderLayer(4, 2, first),
+              [](const auto& layer, const Tensors& x, auto& mode) {
+                return layer(x[0], x[1], {.memory = {.key_padding_mask = truth(x[2])}}, mode);
+              });
+  check_layer("TransformerDecoder", nn::TransformerDecoder(nn::TransformerDecoderLayer(4, 2, o), 2, nn::LayerNorm<>(4)), two);
+  check_layer("Transformer", nn::Transformer(4, 2, {.num_encoder_layers = 1, .num_decoder_layers = 2, .layer = o}),
+              [](const auto& layer, const Tensors& x, auto& mode) {
+                const nn::AttentionMasks padding{.key_padding_mask = truth(x[2])};
+                return layer(x[0], x[1], {.src = padding, .tgt = {.causal = true}, .memory = padding}, mode);
+              });
+}
+
+// torch: weights of attention and of all of nn.Transformer begin xavier_uniform, biases of attention at 0.
+TEST(Transformer, FirstValuesArePyTorchs) {
+  Graph g;
+  nn::Model<nn::Transformer> model(g, nn::Transformer(8, 2, {.num_encoder_layers = 1, .num_decoder_layers = 1,
+                                                             .layer = {.dim_feedforward = 16}}));
+  for (const nn::Entry& e : model.entries()) {
+    nn::init::Extents s;
+    for (const Dim& d : e.tensor.shape()) s.push_back(*d.constant());
+    const nn::init::Source from{.seed = 3, .parameter = e.name};
+    const nn::init::Values first = e.init(s, from);
+    const bool bias = contains(e.name, "proj") && s.size() == 1;
+    EXPECT_TRUE(s.size() != 2 || first == nn::init::xavier_uniform(s, from)) << e.name;
+    EXPECT_TRUE(!bias || first == nn::init::zeros(s)) << e.name;
+  }
+  Graph other;
+  nn::Model<nn::MultiheadAttention> attention(other, nn::MultiheadAttention(8, 2));
+  const nn::init::Source from{.seed = 1, .parameter = "out_proj.weight"};
+  const nn::Entry& out = attention.entries()[2];
+  ASSERT_EQ(out.name, from.parameter);
+  EXPECT_EQ(out.init({8, 8}, from), nn::init::uniform({8, 8}, from, -1 / std::sqrt(8), 1 / std::sqrt(8)));
+}
+
+// Token by token with a cache is what all at once gives.
+TEST(Transformer, DecodesWithACache) {
+  Graph g;
+  nn::Model<nn::MultiheadAttention> attention(g, nn::MultiheadAttention(8, 4, {.causal = true, .kv_heads = 2}));
+  const Tensor all = g.input("all", {2, 6, 8});
+  attention(all).retrieve("all at once");
+  const Dim past = Dim::symbol("past", 0, 5), now = Dim::symbol("seq", 1, 6);
+  const Tensor x = g.input("x", {2, now, 8});
+  attention.module().decode(x, attention.module().cache(g, "cache", 2, 6, past)).retrieve("y");
+  Program p = compile(g, generic() | cpu());
+  attention.initialise(p, 1);
+  Context c(p);
+  std::vector<float> values;
+  for (int k = 0; k < 96; ++k) values.push_back(static_cast<float>((k * 37) % 19) / 9 - 1);
+  c.set("all", values);
+  std::int64_t at = 0;
+  for (const std::int64_t n : {3, 1, 2}) {
+    std::vector<float> rows;
+    for (int b = 0; b < 2; ++b)
+      rows.insert(rows.end(), values.begin() + b * 48 + at * 8, values.begin() + b * 48 + (at + n) * 8);
+    c.bind("past", at).bind("seq", n).set("x", rows).run();
+    const std::vector<float> y = c.get("y"), want = c.get("all at once");
+    ASSERT_EQ(y.size(), static_cast<std::size_t>(16 * n));
+    for (std::int64_t b = 0; b < 2; ++b)
+      for (std::int64_t k = 0; k < 8 * n; ++k)
+        EXPECT_NEAR(y[static_cast<std::size_t>(b * 8 * n + k)], want[static_cast<std::size_t>(b * 48 + at * 8 + k)], 1e-5);
+    at += n;
+  }
+}
+
+TEST(Transformer, MistakesAreSentences) {
+  Graph g;
+  nn::Inference mode;
+  nn::Model<nn::MultiheadAttention> attention(g, nn::MultiheadAttention(4, 2), "a");
+  const auto& layer = attention.module();
+  const Tensor x = g.input("x", {2, 3, 4}), y = g.input("y", {2, 5, 4}), mask = g.input("mask", {2, 3}, DType::Bool);
+  const auto says = [](const std::string& sentence, const std::function<void()>& f) {
+    expect_error(f, "MultiheadAttention: " + sentence, "");
+  };
+  says("3 heads do not divide a width of 10", [] { nn::MultiheadAttention(10, 3); });
+  says("3 heads of keys and values do not divide 4", [] { nn::MultiheadAttention(8, 4, {.kv_heads = 3}); });
+  says("dropout is 2, kdim 0, vdim 0", [] { nn::MultiheadAttention(8, 4, {.dropout = 2}); });
+  says("its parameters were never visited: name the layer in visit(), and call it through its Model",
+       [&] { nn::MultiheadAttention(4, 2)(x, mode); });
+  says("[2, 3] is not [batch, length, 4]", [&] { layer(x, g.input("a1", {2, 3}), x, mode); });
+  says("queries [2, 3, 4], keys [2, 5, 4] and values [2, 3, 4] have one batch, keys and values one length",
+       [&] { layer(x, y, x, mode); });
+  says("key_padding_mask is [2, 3] and not [2, 5]", [&] { layer(x, y, y, {.key_padding_mask = mask}, mode); });
+  says("attn_mask is [2, 3] and neither [3, 5] nor [4, 3, 5]", [&] { layer(x, y, y, {.attn_mask = mask}, mode); });
+  says("a mask is bool or floating, not i64",
+       [&] { layer(x, {.attn_mask = g.input("a2", {3, 3}, DType::I64)}, mode); });
+  says("a cache [2, 1, 9, 2] does not take [2, 2, 3, 2]", [&] {
+    layer.decode(x, {g.input("k", {2, 1, 9, 2}), g.input("v", {2, 1, 9, 2}), Dim::symbol("p", 0, 6)});
+  });
+}
+
+}  // namespace

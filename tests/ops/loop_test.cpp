@@ -1,0 +1,136 @@
+// scan: what jax.lax.scan does.
+#include <gtest/gtest.h>
+
+#include "differences.h"
+#include "error_of.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/ops/loop.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/verify/verify.h"
+
+using namespace lc;
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+Value numbers(std::vector<std::int64_t> shape, std::vector<double> v, DType type = DType::F32) {
+  Value x = make_value(type, std::move(shape));
+  x.f = std::move(v);
+  return x;
+}
+
+// s = a s + b, y = s + a, with two of xs.
+Scanned linear_recurrence(const Tensors& s, const Tensors& x) {
+  const Tensor next = x[0] * s[0] + x[1];
+  return {.state = {next}, .ys = {next + x[0], s[0]}};
+}
+
+TEST(Scan, GoesFromStepToStep) {
+  Graph g;
+  const Tensor a = g.input("a", {3, 2}), b = g.input("b", {3, 2}), s = g.input("s", {2});
+  const Scanned forward = scan(linear_recurrence, {s}, {a, b}),
+                backward = scan(linear_recurrence, {s}, {a, b}, {.reverse = true});
+  forward.state[0].retrieve("s forward"), backward.state[0].retrieve("s backward");
+  for (int k = 0; k < 2; ++k) forward.ys[static_cast<std::size_t>(k)].retrieve(cat("forward ", k));
+  for (int k = 0; k < 2; ++k) backward.ys[static_cast<std::size_t>(k)].retrieve(cat("backward ", k));
+  const Inputs in = {{"a", numbers({3, 2}, {1, 2, 3, 4, 5, 6})},
+                     {"b", numbers({3, 2}, {1, 0, 0, 1, 2, 2})},
+                     {"s", numbers({2}, {1, -1})}};
+  const auto expect = [](const std::map<std::string, Value>& r) {
+    // states forward: (2, -2), (6, -7), (32, -40); backward: (7, -4), (21, -15), (22, -30)
+    using V = std::vector<double>;
+    EXPECT_EQ(r.at("s forward").f, (V{32, -40}));
+    EXPECT_EQ(r.at("forward 0").f, (V{3, 0, 9, -3, 37, -34}));
+    EXPECT_EQ(r.at("forward 1").f, (V{1, -1, 2, -2, 6, -7}));
+    EXPECT_EQ(r.at("s backward").f, (V{22, -30}));
+    EXPECT_EQ(r.at("backward 0").f, (V{23, -28, 24, -11, 12, 2}));
+    EXPECT_EQ(r.at("backward 1").f, (V{21, -15, 7, -4, 1, -1}));
+  };
+  expect(interpret(g, in).outputs);
+  expect(run_values(transform(g, generic() | cpu()).graph, in, {}).outputs);
+}
+
+TEST(Scan, StatesMayDifferInShapeAndType) {
+  Graph g;
+  const Tensor x = g.input("x", {4, 3});
+  const Scanned r = scan(
+      [](const Tensors& s, const Tensors& x) {
+        return Scanned{{s[0] + 1.0, maximum(s[1], x[0])}, {sum(x[0])}};
+      },
+      {full(g, {}, 0, DType::I64), full(g, {3}, -kInf)}, {x});
+  EXPECT_EQ(r.state[0].dtype(), DType::I64);
+  EXPECT_EQ(r.ys[0].shape(), Shape{4});
+  r.state[0].retrieve("count"), r.state[1].retrieve("largest"), r.ys[0].retrieve("sums");
+  const auto out = interpret(g, {{"x", numbers({4, 3}, {1, 2, 3, 0, 5, 0, -1, -1, -1, 2, 2, 2})}}).outputs;
+  EXPECT_EQ(out.at("count").i, std::vector<std::int64_t>{4});
+  EXPECT_EQ(out.at("largest").f, (std::vector<double>{2, 5, 3}));
+  EXPECT_EQ(out.at("sums").f, (std::vector<double>{6, 5, -3, 6}));
+}
+
+TEST(Scan, WithoutXsOrWithoutSteps) {
+  Graph g;
+  const Tensor s = g.input("s", {2});
+  const auto twice = [](const Tensors& s, const Tensors&) { return Scanned{{s[0] * 2.0}, {s[0]}}; };
+  const Scanned r = scan(twice, {s}, {}, {.length = 5});
+  r.state[0].retrieve("power");
+  EXPECT_EQ(r.ys[0].shape(), (Shape{5, 2}));
+  const Scanned none = scan(twice, {s}, {}, {.length = 0});
+  EXPECT_EQ(none.ys[0].shape(), (Shape{0, 2}));
+  none.state[0].retrieve("same"), none.ys[0].retrieve("nothing");
+  const Scanned empty = scan(linear_recurrence, {s}, {g.input("a", {0, 2}), g.input("b", {0, 2})});
+  EXPECT_EQ(empty.ys[1].shape(), (Shape{0, 2}));
+  const auto out = interpret(g, {{"s", numbers({2}, {3, -1})}}).outputs;
+  EXPECT_EQ(out.at("power").f, (std::vector<double>{96, -32}));
+  EXPECT_EQ(out.at("same").f, (std::vector<double>{3, -1}));
+  EXPECT_EQ(out.at("nothing").size(), 0u);
+}
+
+TEST(Scan, DerivativesGoThroughIt) {
+  for (const bool reverse : {false, true}) {
+    Graph g;
+    const Tensor a = g.input("a", {3, 2}, DType::F64), b = g.input("b", {3, 2}, DType::F64),
+                 s = g.input("s", {2}, DType::F64), outside = g.input("outside", {2}, DType::F64);
+    const Scanned r = scan(
+        [&](const Tensors& s, const Tensors& x) {
+          const Tensor next = tanh(x[0] * s[0] + x[1] * outside);
+          return Scanned{{next}, {next * x[0]}};
+        },
+        {s}, {a, b}, {.reverse = reverse});
+    check_gradients(g, concat({flatten(r.ys[0]), r.state[0]}, 0),
+                    {{"a", numbers({3, 2}, {.3, -.2, .5, 1, -.7, .4}, DType::F64)},
+                     {"b", numbers({3, 2}, {.1, .9, -.4, .2, .6, -1}, DType::F64)},
+                     {"s", numbers({2}, {.8, -.3}, DType::F64)},
+                     {"outside", numbers({2}, {1.2, -.6}, DType::F64)}},
+                    reverse ? "reverse" : "forward", 2);
+  }
+}
+
+TEST(Scan, MistakesAreSentences) {
+  Graph g;
+  const Tensor x = g.input("x", {3, 2}), longer = g.input("longer", {4, 2}), s = g.input("s", {2});
+  const auto n = g.input("n", {Dim::symbol("n", 1, 8), 2});
+  const auto says = [&](const std::function<void()>& f, const std::string& sentence) {
+    expect_error(f, "scan: " + sentence, "loop_test.cpp");
+  };
+  const auto body = [](const Tensors& s, const Tensors& x) { return Scanned{{s[0] + x[0]}, {}}; };
+  says([&] { scan(body, {s}, {x, longer}); }, "xs differ in their length: [3, 2] and [4, 2]");
+  says([&] { scan(body, {s}, {x}, {.length = 4}); }, "the length is 4, and axis 0 of [3, 2] is 3");
+  says([&] { scan(body, {s}, {n}); },
+       "the length of [n, 2] is not known when the graph is built: axis 0 is n, and has to be a number");
+  says([&] { scan(body, {s}, {}); }, "without xs it needs a length: ScanOptions{.length = n}");
+  says([&] { scan(body, {s}, {}, {.length = -1}); }, "a length of -1");
+  says([&] { scan(body, {s}, {full(g, {}, 1)}); }, "xs have an axis of steps, axis 0: a scalar has none");
+  says([&] { scan([](const Tensors& s, const Tensors& x) { return Scanned{{sum(s[0] + x[0])}, {}}; }, {s}, {x}); },
+       "state 0 is f32 [2], and the function makes it f32 []: a state keeps its shape and its dtype");
+  says([&] { scan([](const Tensors& s, const Tensors&) { return Scanned{{to(s[0], DType::F16)}, {}}; }, {s}, {x}); },
+       "state 0 is f32 [2], and the function makes it f16 [2]: a state keeps its shape and its dtype");
+  says([&] { scan([](const Tensors&, const Tensors&) { return Scanned{}; }, {s}, {x}); },
+       "there are 1 states, and the function gives 0");
+  says([&] { scan([](const Tensors&, const Tensors&) { return Scanned{{Tensor()}, {}}; }, {s}, {x}); },
+       "the function gives no state 0");
+  says([&] { scan([](const Tensors& s, const Tensors&) { return Scanned{s, {Tensor()}}; }, {s}, {x}); },
+       "the function gives no y 0");
+}
+
+}  // namespace

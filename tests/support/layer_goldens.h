@@ -1,0 +1,222 @@
+// Layers against torch.nn's: tests/goldens/layers.txt, made by tools/make_layer_goldens.py, which says what is in it. The
+// names and shapes of parameters, results, gradients of parameters and inputs and running statistics, in f64 and compiled;
+// and gradients of first and second order against central differences.
+#pragma once
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "differences.h"
+#include "lightcone/autograd/autograd.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/nn/module.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/verify/verify.h"
+
+namespace lc {
+
+struct LayerGolden {
+  std::map<std::string, Value> params, buffers, after, grads;
+  std::vector<Value> in;
+  std::map<std::string, Value> din;
+  Value out;
+};
+
+inline Value golden_numbers(std::istringstream& s, DType type) {
+  Value v = make_value(DType::F64, {});
+  std::string word;
+  std::getline(s, word, '[');
+  std::getline(s, word, ']');
+  std::istringstream shape(word);
+  for (std::int64_t n; shape >> n;) v.shape.push_back(n);
+  v.f.clear();
+  for (double x; s >> x;) v.f.push_back(x);
+  v.dtype = type;
+  if (type == DType::I64) v.i.assign(v.f.begin(), v.f.end()), v.f.clear();
+  return v;
+}
+
+inline const std::map<std::string, LayerGolden>& layer_goldens() {
+  static const std::map<std::string, LayerGolden> kept = [] {
+    std::ifstream f(std::string(LIGHTCONE_SOURCE) + "/tests/goldens/layers.txt");
+    std::map<std::string, LayerGolden> all;
+    LayerGolden* now = nullptr;
+    for (std::string line; std::getline(f, line);) {
+      std::istringstream s(line);
+      std::string kind, name;
+      s >> kind;
+      if (kind == "case") now = &all[line.substr(5)];
+      else if (kind == "in") now->in.push_back(golden_numbers(s, DType::F32));  // which holds these numbers exactly
+      else if (kind == "ids") now->in.push_back(golden_numbers(s, DType::I64));
+      else if (kind == "out") now->out = golden_numbers(s, DType::F64);
+      else {
+        s >> name;
+        auto& to = kind == "param"    ? now->params
+                   : kind == "buffer" ? now->buffers
+                   : kind == "after"  ? now->after
+                   : kind == "din"    ? now->din
+                                      : now->grads;
+        to[name] = golden_numbers(s, DType::F32);
+      }
+    }
+    return all;
+  }();
+  return kept;
+}
+
+inline Tensor golden_cotangent(const Tensor& t) {
+  const Dim n = product(t.shape());
+  const Tensor k = t.graph().index({n}, Dim::index(0, n), DType::I64) * 7.0 + 3.0;
+  return ((to(k % 11.0, DType::F32) - 5.0) / 4.0).reshape(t.shape());
+}
+
+// How far off the worst element is, in parts of the largest.
+inline double off_by(const Value& got, const Value& want) {
+  EXPECT_EQ(got.shape, want.shape);
+  double largest = 1e-3, worst = 0;
+  for (const double w : want.f) largest = std::max(largest, std::abs(w));
+  for (std::size_t k = 0; k < want.f.size() && k < got.size(); ++k) {
+    const double error = std::abs(got.at(k) - want.f[k]);
+    if (!(error <= worst)) worst = std::isnan(error) ? kInf : error;  // a NaN is as far off as can be
+  }
+  return worst / largest;
+}
+
+// Several outputs as one, as the script joins them.
+inline Tensor joined(const std::vector<Tensor>& outputs) {
+  std::vector<Tensor> flat;
+  for (const Tensor& t : outputs) flat.push_back(flatten(t));
+  return concat(flat, 0);
+}
+
+// A layer in a graph of its own, with the values of a case.
+template <class M, class Mode, class Call>
+struct BuiltLayer {
+  Graph g;
+  nn::Model<M> model;
+  std::map<std::string, Value> inputs;
+  std::vector<Tensor> x, wrt;  // what may have a gradient: parameters, then floating inputs
+  std::vector<std::string> names;
+  Tensor y;
+
+  BuiltLayer(const LayerGolden& c, M layer, const Call& call) : model(g, std::move(layer)) {
+    for (const Value& v : c.in) {
+      const std::string input = cat("x", x.size());
+      x.push_back(g.input(input, Shape(v.shape.begin(), v.shape.end()), v.dtype));
+      inputs[input] = v;
+    }
+    if constexpr (nn::is_training<Mode>) {
+      Mode mode(model);
+      y = call(model.module(), x, mode);
+    } else {
+      Mode mode;
+      y = call(model.module(), x, mode);
+    }
+    wrt = model.parameters();
+    for (const Tensor& p : wrt) names.push_back(p.node().name);
+    for (std::size_t k = 0; k < x.size(); ++k)
+      if (is_float(x[k].dtype())) wrt.push_back(x[k]), names.push_back(cat("x", k));
+    std::set<std::string> have, want;
+    for (const auto* all : {&c.params, &c.buffers})
+      for (const auto& [name, value] : *all) want.insert(name);
+    for (const nn::Entry& e : model.entries()) {
+      have.insert(e.name);
+      const auto& from = e.kind == nn::Entry::Kind::Buffer ? c.buffers : c.params;
+      if (!from.contains(e.name)) continue;
+      Value v = from.at(e.name);
+      if (!is_float(e.tensor.dtype())) v.i.assign(v.f.begin(), v.f.end()), v.f.clear(), v.dtype = e.tensor.dtype();
+      inputs[e.name] = v;
+    }
+    EXPECT_EQ(have, want) << "the names of the state_dict";
+  }
+};
+
+// Gradients of sum(y * c) along random directions of every parameter and input, against central differences; then those of
+// the gradients themselves.
+template <class Built>
+void check_directions(Built& b, const std::string& what, int orders) {
+  std::mt19937_64 random(5);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  std::vector<std::string> constants;
+  const auto weighted = [&](const Tensor& t) {
+    const std::string name = cat("c", constants.size());
+    constants.push_back(name);
+    Value v = make_value(DType::F64, {});
+    for (const Dim& d : t.shape()) v.shape.push_back(*d.constant());
+    std::int64_t n = 1;
+    for (const auto s : v.shape) n *= s;
+    v.f.resize(static_cast<std::size_t>(n));
+    for (double& value : v.f) value = uniform(random);
+    b.inputs[name] = v;
+    return sum(prim::cast(t, DType::F64) * b.g.input(name, t.shape(), DType::F64));
+  };
+  Tensor loss = weighted(b.y);
+  for (int order = 1; order <= orders; ++order) {
+    const std::string name = cat("loss ", order);
+    loss.retrieve(name);
+    const std::vector<Tensor> d = gradients(loss, b.wrt, {.allow_unused = true});
+    for (std::size_t k = 0; k < d.size(); ++k) d[k].retrieve(cat(name, " d ", b.names[k]));
+    const auto found = interpret(b.g, b.inputs).outputs;
+    for (std::size_t k = 0; k < d.size(); ++k) {
+      const Value at = b.inputs.at(b.names[k]), &slope = found.at(cat(name, " d ", b.names[k]));
+      double expected = 0, largest = 1;
+      std::map<std::string, Value> up = b.inputs, down = b.inputs;
+      const double h = 1e-6;
+      for (std::size_t i = 0; i < at.f.size(); ++i) {
+        const double v = uniform(random);
+        expected += v * slope.f[i];
+        largest = std::max(largest, std::abs(slope.f[i]));
+        up[b.names[k]].f[i] += h * v, down[b.names[k]].f[i] -= h * v;
+      }
+      const double difference =
+          (interpret(b.g, up).outputs.at(name).f[0] - interpret(b.g, down).outputs.at(name).f[0]) / (2 * h);
+      EXPECT_NEAR(expected, difference, 2e-5 * largest) << what << ": order " << order << ", " << b.names[k];
+    }
+    if (order == orders) break;
+    Tensor next;
+    for (const Tensor& t : d) {
+      const Tensor part = weighted(t);
+      next = next.defined() ? next + part : part;
+    }
+    loss = next;
+  }
+}
+
+// The same layer built, run and differentiated here. `call` gives the result from the layer, the inputs and a mode; `orders`
+// of derivatives are held against differences.
+template <class Mode = nn::Inference, class M, class Call>
+void check_layer(const std::string& name, const M& layer, const Call& call, int orders = 2) {
+  SCOPED_TRACE(name);
+  ASSERT_TRUE(layer_goldens().contains(name));
+  const LayerGolden& c = layer_goldens().at(name);
+  BuiltLayer<M, Mode, Call> b(c, layer, call);
+  b.y.retrieve("y");
+  const std::vector<Tensor> d = vjp({b.y}, b.wrt, {golden_cotangent(b.y)}, {.allow_unused = true});
+  for (std::size_t k = 0; k < d.size(); ++k) d[k].retrieve("d " + b.names[k]);
+  const Results exact = interpret(b.g, b.inputs);
+  const auto compiled = run_values(transform(b.g, generic() | cpu({.threads = 2})).graph, b.inputs, {}).outputs;
+  // the reference computes in f64, with the constants and the approximations of an f32 graph
+  const auto compare = [&](const std::string& output, const Value& want) {
+    EXPECT_LT(off_by(exact.outputs.at(output), want), 1e-6) << output;
+    EXPECT_LT(off_by(compiled.at(output), want), output == "y" ? 1e-5 : 2e-5) << output;
+  };
+  compare("y", c.out);
+  for (const auto& [parameter, grad] : c.grads) compare("d " + parameter, grad);
+  for (const auto& [k, grad] : c.din) compare(cat("d x", k), grad);
+  for (const auto& [buffer, value] : c.after)  // what is not assigned stays as it was
+    EXPECT_LT(off_by(exact.states.contains(buffer) ? exact.states.at(buffer) : b.inputs.at(buffer), value), 1e-6) << buffer;
+  BuiltLayer<M, Mode, Call> again(c, layer, call);
+  check_directions(again, name, orders);
+}
+
+inline const auto one_input = [](const auto& layer, const std::vector<Tensor>& x, auto&) { return layer(x[0]); };
+inline const auto with_mode = [](const auto& layer, const std::vector<Tensor>& x, auto& mode) { return layer(x[0], mode); };
+
+}  // namespace lc
