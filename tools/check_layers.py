@@ -14,7 +14,7 @@ ROOMS = {
     "ops/typed": ["core", "ops"],
     "optim": ["core", "ops"],
     "passes": ["core", "reference"],
-    "autograd": ["core", "passes"],
+    "autograd": ["core", "ops", "passes"],
     "codegen": ["core"],
     "codegen/schedule": ["core", "codegen"],
     "codegen/c": ["core", "codegen"],

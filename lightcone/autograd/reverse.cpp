@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lightcone/autograd/loops.h"
 #include "lightcone/autograd/rules.h"
 #include "lightcone/autograd/views.h"
 
@@ -109,12 +110,13 @@ void ReverseSweep::visit(NodeId id, const Pending& p) {
   }
   for (int k = 0; k < static_cast<int>(out.size()); ++k) cotangents.push_back(collect(p, k));
   const Vjp rule = own ? own->vjp : n.composite ? n.composite->vjp : Vjp();
-  if (n.composite && !rule) return through_definition(id, cotangents);
+  const LoopBody* const loop = n.composite && !rule ? n.composite->loop.get() : nullptr;
+  if (n.composite && !rule && !loop) return through_definition(id, cotangents);
   std::vector<bool> wants;
   for (const Edge& e : edges) wants.push_back(wanted(e));
   const std::vector<Tensor> in = operands(edges);
   const VjpCall call{n.attributes, in, out, cotangents, wants};
-  const std::vector<Tensor> back = rule ? rule(call) : apply_rule(n, call);
+  const std::vector<Tensor> back = rule ? rule(call) : loop ? loop_vjp(*loop, call) : apply_rule(n, call);
   check(back.size() == in.size(), "a rule of differentiation gives one cotangent an operand");
   bool passes = false;
   for (std::size_t k = 0; k < in.size(); ++k) {

@@ -18,6 +18,7 @@ namespace lc {
 
 struct ReferenceRule;  // reference/rule.h
 struct KernelRule;     // device/kernel_rule.h
+struct LoopBody;       // ops/loop.h
 
 // What a rule of differentiation sees of one call.
 struct VjpCall {
@@ -43,6 +44,7 @@ struct Composite {
   std::shared_ptr<const ReferenceRule> reference = {};              // none: the definition is evaluated
   Vjp vjp = {};                                                     // none: the definition is differentiated
   std::vector<std::shared_ptr<const KernelRule>> kernels = {};      // at most one a device
+  std::shared_ptr<const LoopBody> loop = {};                        // what it does once a step; define() unrolls it
 };
 using CompositeRef = std::shared_ptr<const Composite>;
 

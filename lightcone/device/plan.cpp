@@ -216,8 +216,10 @@ struct Planner {
       return;
     }
     if (owner(id) != id) {
-      p.where = Placement::Where::Arena;
-      p.offset = plan.nodes[owner(id)].offset + static_cast<std::size_t>(*n.kernel->part());
+      const Placement& whole = plan.nodes[owner(id)];  // perhaps a state that is overwritten
+      p.where = whole.where, p.input = whole.input;
+      p.offset = whole.offset + static_cast<std::size_t>(*n.kernel->part());
+      check(p.where == Placement::Where::Arena || *n.kernel->part() == 0, "a part of a state");
       return;
     }
     std::size_t& scratch = plan.scratch_bytes[id];

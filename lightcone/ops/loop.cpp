@@ -1,6 +1,8 @@
 #include "lightcone/ops/loop.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "lightcone/ops/ops.h"
 
@@ -41,15 +43,9 @@ void check_state(const std::vector<Tensor>& before, const std::vector<Tensor>& n
   }
 }
 
-// Every step gives the same kind of ys.
-void check_ys(const std::vector<Tensor>& first, const std::vector<Tensor>& ys) {
-  if (first.size() != ys.size())
-    throw Error("scan", cat("a step gives ", first.size(), " ys and another one ", ys.size()));
-  for (std::size_t k = 0; k < ys.size(); ++k) {
+void check_ys(const std::vector<Tensor>& ys) {
+  for (std::size_t k = 0; k < ys.size(); ++k)
     if (!ys[k].defined()) throw Error("scan", cat("the function gives no y ", k));
-    if (first[k].shape() != ys[k].shape() || first[k].dtype() != ys[k].dtype())
-      throw Error("scan", cat("y ", k, " is ", described(first[k]), " in one step and ", described(ys[k]), " in another"));
-  }
 }
 
 Scanned of_no_steps(const ScanBody& f, const std::vector<Tensor>& state, const std::vector<Tensor>& xs) {
@@ -61,7 +57,7 @@ Scanned of_no_steps(const ScanBody& f, const std::vector<Tensor>& state, const s
   }
   const Scanned step = f(state, x);
   check_state(state, step.state);
-  check_ys(step.ys, step.ys);
+  check_ys(step.ys);
   Scanned r{state, {}};
   for (const Tensor& y : step.ys) {
     Shape s = y.shape();
@@ -71,32 +67,194 @@ Scanned of_no_steps(const ScanBody& f, const std::vector<Tensor>& state, const s
   return r;
 }
 
+// Stands for a value that the function is called with.
+Tensor placeholder(const Graph& g, Shape shape, DType type) {
+  static const auto c = std::make_shared<const Composite>(
+      Composite{.name = "placeholder",
+                .infer = [](const Attributes&, std::span<const TensorType> in) { return std::vector{in[0]}; },
+                .define = [](const Attributes&, std::span<const Tensor> in) { return std::vector{in[0]}; }});
+  return call(c, {full(g, std::move(shape), 0, type)}, {{"number", static_cast<std::int64_t>(g.size())}})[0];
+}
+
+// Takes what a function wrote into a graph out of it, as a graph of its own.
+class Extraction {
+ public:
+  Extraction(const Graph& from, const std::vector<Tensor>& given);
+  LoopBody run(const std::vector<Tensor>& outputs);
+  const std::vector<Tensor>& captured() const { return captured_; }
+
+ private:
+  std::set<NodeId> needed(const std::vector<Tensor>& outputs) const;
+  void input(const Tensor& t, bool captured = false);
+  bool is_leaf(NodeId id) const { return from_[id].op == Op::Constant || from_[id].op == Op::Index; }
+  Edge moved(const Edge& e) const { return {to_.at(e.node), e.view}; }
+
+  const Graph& from_;
+  LoopBody body_;
+  std::map<NodeId, NodeId> to_;
+  std::set<NodeId> depends_;  // on what the function was given
+  std::vector<Tensor> captured_;
+};
+
+Extraction::Extraction(const Graph& from, const std::vector<Tensor>& given) : from_(from) {
+  for (const Tensor& t : given) input(t), depends_.insert(t.edge().node);
+  for (NodeId id = *depends_.begin(); id < from.size(); ++id)
+    if (std::ranges::any_of(from[id].in, [&](const Edge& e) { return depends_.contains(e.node); })) depends_.insert(id);
+}
+
+void Extraction::input(const Tensor& t, bool captured) {
+  const NodeId id = body_.graph.input(cat("in", body_.inputs.size()), t.shape(), t.dtype(), Tensor::At::current(), captured)
+                        .edge().node;
+  body_.inputs.push_back(id);
+  to_[t.edge().node] = id;
+}
+
+// The nodes that depend on what was given, and what they read, also for their derivatives.
+std::set<NodeId> Extraction::needed(const std::vector<Tensor>& outputs) const {
+  std::set<NodeId> all;
+  std::vector<NodeId> open;
+  const auto reach = [&](NodeId id) {
+    if (all.insert(id).second && depends_.contains(id) && !to_.contains(id)) open.push_back(id);
+  };
+  for (const Tensor& t : outputs) reach(t.edge().node);
+  while (!open.empty()) {
+    const NodeId id = open.back();
+    open.pop_back();
+    for (const Edge& e : from_[id].in) reach(e.node);
+    if (const Derivative* d = from_.derivative(id))
+      for (const Edge& e : d->in) reach(e.node);
+  }
+  return all;
+}
+
+LoopBody Extraction::run(const std::vector<Tensor>& outputs) {
+  const std::set<NodeId> all = needed(outputs);
+  for (const NodeId id : all)
+    if (!depends_.contains(id) && !is_leaf(id)) {
+      captured_.emplace_back(from_, Edge{id, View(from_[id].shape)});
+      input(captured_.back(), true);
+    }
+  Graph& to = body_.graph;
+  for (const NodeId id : all) {
+    if (to_.contains(id)) continue;
+    std::vector<Edge> in;
+    for (const Edge& e : from_[id].in) in.push_back(moved(e));
+    to_[id] = to.adopt(from_[id], std::move(in));
+    if (const Derivative* d = from_.derivative(id)) {
+      Derivative own{{}, d->vjp};
+      for (const Edge& e : d->in) own.in.push_back(moved(e));
+      to.derivative(to_[id], std::make_shared<const Derivative>(std::move(own)));
+    }
+  }
+  for (std::size_t k = 0; k < outputs.size(); ++k) to.root(cat("out", k), moved(outputs[k].edge()));
+  body_.captures = captured_.size();
+  return std::move(body_);
+}
+
+TensorType type_of(const Graph& g, const Edge& e) { return {g[e.node].dtype, e.view.shape()}; }
+TensorType stacked(TensorType t, std::int64_t length) {
+  t.shape.insert(t.shape.begin(), length);
+  return t;
+}
+
+// Last states, ys, states before each step.
+std::vector<TensorType> result_types(const LoopBody& b) {
+  std::vector<TensorType> types;
+  for (std::size_t k = 0; k < b.states + b.ys; ++k) {
+    const TensorType t = type_of(b.graph, b.graph.roots()[k].edge);
+    types.push_back(k < b.states ? t : stacked(t, b.length));
+  }
+  for (std::size_t k = 0; b.keeps && k < b.states; ++k) types.push_back(stacked(types[k], b.length));
+  return types;
+}
+
+bool has_known_sizes(const LoopBody& b) {
+  const auto known = [](const Shape& s) { return std::ranges::all_of(s, [](const Dim& d) { return d.is_constant(); }); };
+  for (NodeId id = 0; id < b.graph.size(); ++id)
+    if (!known(b.graph[id].shape)) return false;
+  return std::ranges::all_of(b.graph.roots(), [&](const Root& r) { return known(r.edge.view.shape()); });
+}
+
+std::vector<Tensor> unrolled(const LoopBody& b, std::span<const Tensor> in) {
+  Graph& g = in[0].graph();
+  std::vector<Tensor> now(in.begin(), in.end());
+  std::vector<std::vector<Tensor>> rows(b.ys + (b.keeps ? b.states : 0), std::vector<Tensor>(static_cast<std::size_t>(b.length)));
+  for (std::int64_t step = 0; step < b.length; ++step) {
+    const std::int64_t at = b.slice_of(step);
+    for (std::size_t k = b.states; k < b.states + b.slices; ++k) now[k] = in[k].slice(0, at, at + 1).squeeze(0);
+    const std::vector<Tensor> out = instantiate(b, now, g);
+    for (std::size_t k = 0; k < b.ys; ++k) rows[k][static_cast<std::size_t>(at)] = out[b.states + k];
+    for (std::size_t k = b.ys; k < rows.size(); ++k) rows[k][static_cast<std::size_t>(at)] = now[k - b.ys];
+    std::copy_n(out.begin(), b.states, now.begin());
+  }
+  std::vector<Tensor> results(now.begin(), now.begin() + static_cast<std::ptrdiff_t>(b.states));
+  for (const auto& row : rows) results.push_back(stack(row, 0));
+  return results;
+}
+
 }  // namespace
+
+std::vector<Tensor> instantiate(const LoopBody& body, std::span<const Tensor> inputs, Graph& g) {
+  const Graph& from = body.graph;
+  std::vector<Edge> to(from.size());
+  for (std::size_t k = 0; k < inputs.size(); ++k) to[body.inputs[k]] = inputs[k].edge();
+  const auto moved = [&](std::vector<Edge> edges) {
+    for (Edge& e : edges) e = {to[e.node].node, to[e.node].view.then(e.view)};
+    return edges;
+  };
+  for (NodeId id = 0; id < from.size(); ++id) {
+    if (from[id].op == Op::Input) continue;
+    const OpScope scope(from[id].where);
+    const NodeId made = g.adopt(from[id], moved(from[id].in));
+    to[id] = {made, View(g[made].shape)};
+    if (const Derivative* d = from.derivative(id))
+      g.derivative(made, std::make_shared<const Derivative>(Derivative{moved(d->in), d->vjp}));
+  }
+  std::vector<Tensor> out;
+  for (const Root& r : from.roots()) out.emplace_back(g, moved({r.edge})[0]);
+  return out;
+}
+
+std::vector<Tensor> call_loop(const std::shared_ptr<const LoopBody>& body, std::vector<Tensor> operands) {
+  Composite c;
+  c.name = "scan", c.arity = static_cast<int>(operands.size());
+  c.infer = [types = result_types(*body)](const Attributes&, std::span<const TensorType>) { return types; };
+  c.define = [body](const Attributes&, std::span<const Tensor> in) { return unrolled(*body, in); };
+  c.loop = body;
+  return call(std::make_shared<const Composite>(std::move(c)), std::move(operands));
+}
 
 Scanned scan(const ScanBody& f, std::vector<Tensor> state, std::vector<Tensor> xs, const ScanOptions& o,
              const Tensor::At& at) {
   const OpScope scope("scan", at);
   const std::int64_t n = length_of(xs, o);
   if (n == 0) return of_no_steps(f, state, xs);
-  std::vector<std::vector<Tensor>> ys;  // of each step, in the order in which they are taken
-  for (std::int64_t step = 0; step < n; ++step) {
-    const std::int64_t k = o.reverse ? n - 1 - step : step;
-    std::vector<Tensor> x;
-    for (const Tensor& t : xs) x.push_back(t.slice(0, k, k + 1).squeeze(0));
-    Scanned now = f(state, x);
-    check_state(state, now.state);
-    check_ys(ys.empty() ? now.ys : ys[0], now.ys);
-    state = std::move(now.state);
-    ys.push_back(std::move(now.ys));
+  if (state.empty() && xs.empty()) throw Error("scan", "there is neither a state nor any xs");
+  const Graph& g = state.empty() ? xs[0].graph() : state[0].graph();
+  std::vector<Tensor> s, x;
+  for (const Tensor& t : state) s.push_back(placeholder(g, t.shape(), t.dtype()));
+  for (const Tensor& t : xs) {
+    Shape shape = t.shape();
+    shape.erase(shape.begin());
+    x.push_back(placeholder(g, std::move(shape), t.dtype()));
   }
-  if (o.reverse) std::reverse(ys.begin(), ys.end());
-  Scanned r{std::move(state), {}};
-  for (std::size_t k = 0; k < ys[0].size(); ++k) {
-    std::vector<Tensor> parts;
-    for (const auto& y : ys) parts.push_back(y[k]);
-    r.ys.push_back(stack(parts, 0));
-  }
-  return r;
+  const Scanned step = f(s, x);
+  check_state(state, step.state);
+  check_ys(step.ys);
+  std::vector<Tensor> given = s, outputs = step.state;
+  given.insert(given.end(), x.begin(), x.end());
+  outputs.insert(outputs.end(), step.ys.begin(), step.ys.end());
+  Extraction extraction(g, given);
+  auto body = std::make_shared<LoopBody>(extraction.run(outputs));
+  body->states = state.size(), body->slices = xs.size(), body->ys = step.ys.size();
+  body->length = n, body->reverse = o.reverse;
+  std::vector<Tensor> operands = std::move(state);
+  operands.insert(operands.end(), xs.begin(), xs.end());
+  operands.insert(operands.end(), extraction.captured().begin(), extraction.captured().end());
+  body->keeps = has_known_sizes(*body);
+  const std::vector<Tensor> results = body->keeps ? call_loop(body, std::move(operands)) : unrolled(*body, operands);
+  const auto after = [&](std::size_t k) { return results.begin() + static_cast<std::ptrdiff_t>(k); };
+  return {{results.begin(), after(body->states)}, {after(body->states), after(body->states + body->ys)}};
 }
 
 }  // namespace lc

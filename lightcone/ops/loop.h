@@ -10,14 +10,19 @@
 //   r.state[0];  // [n]
 //   r.ys[0];     // [t, n]
 //
-// The function writes graph code: it may be called once or once a step, before anything runs, and must write the same
-// whenever it is called. It may read tensors from outside of it. Derivatives go through all of it.
+// The function writes graph code. It is called once, before anything runs, and what it wrote is one node of the graph:
+// a device compiles it once and runs it once a step, or unrolls it. (With symbolic extents it is unrolled at once.) It may read tensors from outside of it, which stay
+// the same from step to step, random numbers among them: draw what should differ outside, for all steps. Derivatives go
+// through all of it (autograd/loops.cpp): the backward pass is a scan, too, and computes a step again from its state.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "lightcone/core/composite.h"
 #include "lightcone/core/tensor.h"
 
 namespace lc {
@@ -41,5 +46,22 @@ struct ScanOptions {
 // another shape or another dtype than the state had, or a y that differs from step to step.
 Scanned scan(const ScanBody& f, std::vector<Tensor> state, std::vector<Tensor> xs, const ScanOptions& o = {},
              const Tensor::At& at = Tensor::At::current());
+
+// ---- for autograd and devices ---------------------------------------------------------------------
+
+// One step, as a graph of its own. Its inputs are the states, then slices of this step, then what the loop captured (as
+// parameters, for they stay the same); its outputs the next states, then the ys. Operands of the composite: initial states, xs, captures; its results: last states,
+// ys and, where it keeps them, the states before each step, stacked.
+struct LoopBody {
+  Graph graph;
+  std::vector<NodeId> inputs;
+  std::size_t states = 0, slices = 0, captures = 0, ys = 0;
+  std::int64_t length = 0;
+  bool reverse = false, keeps = true;
+  std::int64_t slice_of(std::int64_t step) const { return reverse ? length - 1 - step : step; }
+};
+std::vector<Tensor> call_loop(const std::shared_ptr<const LoopBody>& body, std::vector<Tensor> operands);
+// The outputs of a body for these inputs, appended to their graph, with the derivatives that its operations have.
+std::vector<Tensor> instantiate(const LoopBody& body, std::span<const Tensor> inputs, Graph& g);
 
 }  // namespace lc

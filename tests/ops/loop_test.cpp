@@ -3,9 +3,13 @@
 
 #include "differences.h"
 #include "error_of.h"
+#include "lightcone/autograd/autograd.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/ops/loop.h"
+#include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
+#include "lightcone/verify/random_graph.h"
 #include "lightcone/verify/verify.h"
 
 using namespace lc;
@@ -104,6 +108,94 @@ TEST(Scan, DerivativesGoThroughIt) {
                      {"outside", numbers({2}, {1.2, -.6}, DType::F64)}},
                     reverse ? "reverse" : "forward", 2);
   }
+}
+
+// An LSTM's step by hand; the weights come from outside of it.
+Scanned lstm(Graph& g, std::int64_t steps, std::int64_t batch, std::int64_t width) {
+  const Tensor x = g.input("x", {steps, batch, 4 * width}),
+               w = g.input("w", {4 * width, width}, DType::F32, Tensor::At::current(), kParameter);
+  const Tensor h = g.input("h", {batch, width}), c = g.input("c", {batch, width});
+  return scan(
+      [&](const Tensors& s, const Tensors& x) {
+        const std::vector<Tensor> a = chunk(x[0] + linear(s[0], w), 4, -1);
+        const Tensor next = sigmoid(a[1]) * s[1] + sigmoid(a[0]) * tanh(a[2]), out = sigmoid(a[3]) * tanh(next);
+        return Scanned{{out, next}, {out}};
+      },
+      {h, c}, {x});
+}
+
+TEST(Scan, IsOneKernelAndTheReferences) {
+  for (const bool backward : {false, true}) {
+    Graph g;
+    const Scanned r = lstm(g, 7, 3, 24);
+    r.state[1].retrieve("c_n"), r.ys[0].retrieve("y");
+    if (backward) {
+      const Tensor loss = sum(square(r.ys[0])) + sum(r.state[1]);
+      std::vector<Tensor> wrt;
+      for (NodeId id = 0; id < g.size(); ++id)
+        if (g[id].op == Op::Input) wrt.emplace_back(g, Edge{id, View(g[id].shape)});
+      for (const Tensor& d : gradients(loss, wrt)) d.retrieve();
+    }
+    const Program p = compile(g, generic() | cpu({.threads = 2}));
+    EXPECT_EQ(fired(p.log(), "loop compiled"), backward ? 2 : 1);
+    EXPECT_EQ(p.interpreted(), 0u);
+    EXPECT_TRUE(backward || p.kernels() == 1) << p.kernels();
+    const VerifyReport v = verify(g, generic() | cpu({.threads = 2}));
+    EXPECT_TRUE(v.ok()) << v.str();
+    EXPECT_GT(v.decided(), 0.9) << v.str();
+  }
+}
+
+TEST(Scan, ThreadsChangeNoBit) {
+  Graph g;
+  const Scanned r = lstm(g, 9, 5, 64);
+  r.ys[0].retrieve("y");
+  std::vector<float> first;
+  for (const int threads : {1, 2, 3}) {
+    const Inputs in = random_inputs(g, {}, 3, false);
+    const auto y = run_values(transform(g, generic() | cpu({.threads = threads})).graph, in, {}).outputs.at("y");
+    const std::vector<float> now(y.f.begin(), y.f.end());
+    if (first.empty()) first = now;
+    EXPECT_EQ(now, first) << threads;
+  }
+}
+
+// States that change places, a y that is a state, one that no step changes, a loop within a loop.
+TEST(Scan, OddBodiesAreCompiledToo) {
+  Graph g;
+  const Tensor a = g.input("a", {3}), b = g.input("b", {3}), x = g.input("x", {4, 3}), w = g.input("w", {5, 3});
+  const Scanned r = scan(
+      [&](const Tensors& s, const Tensors& x) {
+        const Scanned inner = scan(
+            [&](const Tensors& t, const Tensors& row) { return Scanned{{t[0] * 0.5 + row[0] * x[0]}, {}}; }, {s[0]}, {w});
+        return Scanned{{s[1], inner.state[0], s[2]}, {s[0], x[0].flip(0), s[2] + 1.0}};
+      },
+      {a, b, a * 2.0}, {x}, {.reverse = true});
+  for (std::size_t k = 0; k < 3; ++k) r.state[k].retrieve(cat("s", k)), r.ys[k].retrieve(cat("y", k));
+  const VerifyReport v = verify(g, generic() | cpu());
+  EXPECT_TRUE(v.ok()) << v.str();
+  EXPECT_EQ(compile(g, generic() | cpu()).interpreted(), 0u);
+}
+
+TEST(Scan, UnknownSizesAreUnrolled) {
+  Graph g;
+  const Dim n = Dim::symbol("n", 1, 8);
+  const Tensor x = g.input("x", {3, n}), s = g.input("s", {n});
+  scan([](const Tensors& s, const Tensors& x) { return Scanned{{s[0] * x[0]}, {}}; }, {s}, {x}).state[0].retrieve("y");
+  const VerifyReport v = verify(g, generic() | cpu());
+  EXPECT_TRUE(v.ok()) << v.str();
+}
+
+// Four hundred steps are compiled as fast as four.
+TEST(Scan, CompilingDoesNotGrowWithTheSteps) {
+  Graph g;
+  const Scanned r = lstm(g, 400, 4, 32);
+  const Tensor loss = sum(r.ys[0]);
+  loss.retrieve("loss");
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (g[id].op == Op::Input && g[id].name == "w") gradient(loss, Tensor(g, {id, View(g[id].shape)})).retrieve("dw");
+  EXPECT_LT(g.size(), 500u);
+  EXPECT_LT(compile(g, generic() | cpu()).kernels(), 12u);
 }
 
 TEST(Scan, MistakesAreSentences) {

@@ -10,6 +10,7 @@
 #include "lightcone/backends/cpu/foreign_device.h"
 #include "lightcone/backends/cpu/lower.h"
 #include "lightcone/backends/cpu/machine.h"
+#include "lightcone/backends/cpu/scan.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/lowering/attention.h"
 #include "lightcone/lowering/canonical.h"
@@ -54,6 +55,9 @@ std::vector<Pass> canonical_passes(const CpuOptions& o, const std::shared_ptr<Se
     passes.push_back({name, std::move(run), {}, required, std::move(applies)});
   };
   const auto is_foreign = [](const Graph& g, const Node& n) { return n.op == Op::Composite && !has_kernel(g, n); };
+  add("loops", has_loops, [settled](const Graph& g, PassLog& log) {
+    return compile_loops(g, log, settled->options(), settled->device()->workers());
+  });
   add(
       "composites",
       [=](const Graph& g) { return any_node(g, [&](const Node& n) { return is_foreign(g, n); }); },
