@@ -68,9 +68,12 @@ void require_visited(std::string_view layer, const Tensor& parameter) {
 }
 
 std::vector<Tensor> ModelBase::parameters() const {
+  return parameters([](std::string_view) { return true; });
+}
+std::vector<Tensor> ModelBase::parameters(const std::function<bool(std::string_view name)>& wanted) const {
   std::vector<Tensor> all;
   for (const Entry& e : entries_)
-    if (e.kind == Entry::Kind::Parameter) all.push_back(e.tensor);
+    if (e.kind == Entry::Kind::Parameter && wanted(e.name)) all.push_back(e.tensor);
   return all;
 }
 

@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -148,6 +149,8 @@ class ModelBase {
   Graph& graph() const { return graph_; }
   const std::vector<Entry>& entries() const { return entries_; }
   std::vector<Tensor> parameters() const;  // those that are trained
+  // Those of them whose name the predicate takes: groups with options of their own.
+  std::vector<Tensor> parameters(const std::function<bool(std::string_view name)>& wanted) const;
   std::int64_t count() const;              // of trained elements
   std::string summary() const;             // a table: name, shape, elements
   // Loads the first values into a program of the graph. The same seed gives the same bits on every machine.
