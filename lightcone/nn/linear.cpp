@@ -28,10 +28,10 @@ lc::Tensor Bilinear::operator()(const lc::Tensor& a, const lc::Tensor& b, const 
   return (o_.bias ? y + bias : y).reshape(s);
 }
 
-Init embedding_init(std::optional<std::int64_t> padding_idx) {
+Init embedding_init(std::int64_t rows, std::optional<std::int64_t> padding_idx) {
+  if (padding_idx && (*padding_idx < 0 || *padding_idx >= rows))
+    throw Error("Embedding", cat("padding_idx is ", *padding_idx, ", and there are ", rows, " rows"));
   return [padding_idx](const init::Extents& s, const init::Source& from) {
-    if (padding_idx && (*padding_idx < 0 || *padding_idx >= s[0]))
-      throw Error("Embedding", cat("padding_idx is ", *padding_idx, ", and there are ", s[0], " rows"));
     init::Values v = init::normal(s, from);
     if (padding_idx) std::fill_n(v.begin() + *padding_idx * s[1], s[1], 0.0f);
     return v;

@@ -89,7 +89,8 @@ struct EmbeddingOptions {
 };
 // The rows of weight that ids [...] say: [..., width]. The row of `padding_idx` takes no part in derivatives.
 lc::Tensor rows_of(Operand weight, const lc::Tensor& ids, std::optional<std::int64_t> padding_idx);
-Init embedding_init(std::optional<std::int64_t> padding_idx);
+// Error where there is no such row.
+Init embedding_init(std::int64_t rows, std::optional<std::int64_t> padding_idx);
 
 // ids [...] -> [..., width]: rows of weight [rows, width], which begins normal(0, 1) (torch.nn.Embedding).
 template <typed::Dim Rows = dyn, typed::Dim Width = dyn>
@@ -100,7 +101,7 @@ class Embedding {
       : rows_(Rows.n), width_(Width.n), o_(o) {}
   Embedding(std::int64_t rows, std::int64_t width, EmbeddingOptions o = {})
       : rows_(extent_of<Rows>(rows)), width_(extent_of<Width>(width)), o_(o) {}
-  void visit(Visitor& v) { v.parameter("weight", weight, {rows_, width_}, embedding_init(o_.padding_idx)); }
+  void visit(Visitor& v) { v.parameter("weight", weight, {rows_, width_}, embedding_init(rows_, o_.padding_idx)); }
   template <class I, typed::Dim... A>
   auto operator()(const typed::Tensor<I, A...>& ids, const At& at = At::current()) const {
     require_visited("Embedding", weight);
@@ -129,7 +130,7 @@ struct EmbeddingBagOptions {
 class EmbeddingBag {
  public:
   EmbeddingBag(std::int64_t rows, std::int64_t width, EmbeddingBagOptions o = {}) : rows_(rows), width_(width), o_(o) {}
-  void visit(Visitor& v) { v.parameter("weight", weight, {rows_, width_}, embedding_init(o_.padding_idx)); }
+  void visit(Visitor& v) { v.parameter("weight", weight, {rows_, width_}, embedding_init(rows_, o_.padding_idx)); }
   lc::Tensor operator()(const lc::Tensor& ids, const At& at = At::current()) const {
     return of_rows(Operand(ids, at), {});
   }
