@@ -27,32 +27,36 @@ const auto three = [](const auto& layer, const Tensors& x, auto&) {
 };
 
 TEST(Recurrent, LayersArePyTorchs) {
-  check_layer("RNN", nn::RNN<>(3, 4), two);
-  check_layer("RNN relu", nn::RNN<>(3, 4, {.num_layers = 2, .bias = false, .nonlinearity = nn::Nonlinearity::ReLU}), two);
-  check_layer("LSTM", nn::LSTM<>(3, 4), three);
-  check_layer("LSTM deep", nn::LSTM<>(3, 2, {.num_layers = 2, .batch_first = true, .bidirectional = true}), three);
-  check_layer("LSTM projected", nn::LSTM<>(3, 4, {.num_layers = 2, .bidirectional = true, .proj_size = 2}), three);
-  check_layer("LSTM states", nn::LSTM<>(3, 2, {.num_layers = 2}), [](const auto& layer, const Tensors& x, auto&) {
+  LayerCases cases;
+  cases.add("RNN", nn::RNN<>(3, 4), two);
+  cases.add("RNN relu", nn::RNN<>(3, 4, {.num_layers = 2, .bias = false, .nonlinearity = nn::Nonlinearity::ReLU}), two);
+  cases.add("LSTM", nn::LSTM<>(3, 4), three);
+  cases.add("LSTM deep", nn::LSTM<>(3, 2, {.num_layers = 2, .batch_first = true, .bidirectional = true}), three);
+  cases.add("LSTM projected", nn::LSTM<>(3, 4, {.num_layers = 2, .bidirectional = true, .proj_size = 2}), three);
+  cases.add("LSTM states", nn::LSTM<>(3, 2, {.num_layers = 2}), [](const auto& layer, const Tensors& x, auto&) {
     const auto [output, h_n, c_n] = layer(x[0], {x[1], x[2]});
     return joined({output, h_n, c_n});
   });
-  check_layer("GRU", nn::GRU<>(3, 4), two);
-  check_layer("GRU deep", nn::GRU<>(3, 2, {.num_layers = 2, .bias = false, .bidirectional = true}), two_of_state);
-  check_layer("GRU unbatched", nn::GRU<>(3, 4), two_of_state);
+  cases.add("GRU", nn::GRU<>(3, 4), two);
+  cases.add("GRU deep", nn::GRU<>(3, 2, {.num_layers = 2, .bias = false, .bidirectional = true}), two_of_state);
+  cases.add("GRU unbatched", nn::GRU<>(3, 4), two_of_state);
+  cases.check();
 }
 
 TEST(Recurrent, CellsArePyTorchs) {
+  LayerCases cases;
   const auto plain = [](const auto& cell, const Tensors& x, auto&) { return cell(x[0], x[1]); };
-  check_layer("RNNCell", nn::RNNCell(3, 4, {.nonlinearity = nn::Nonlinearity::ReLU}), plain);
-  check_layer("GRUCell", nn::GRUCell(3, 4), plain);
-  check_layer("LSTMCell", nn::LSTMCell(3, 4), [](const auto& cell, const Tensors& x, auto&) {
+  cases.add("RNNCell", nn::RNNCell(3, 4, {.nonlinearity = nn::Nonlinearity::ReLU}), plain);
+  cases.add("GRUCell", nn::GRUCell(3, 4), plain);
+  cases.add("LSTMCell", nn::LSTMCell(3, 4), [](const auto& cell, const Tensors& x, auto&) {
     const auto [h, c] = cell(x[0], {x[1], x[2]});
     return joined({h, c});
   });
-  check_layer("LSTMCell zeros", nn::LSTMCell(3, 4, {.bias = false}), [](const auto& cell, const Tensors& x, auto&) {
+  cases.add("LSTMCell zeros", nn::LSTMCell(3, 4, {.bias = false}), [](const auto& cell, const Tensors& x, auto&) {
     const auto [h, c] = cell(x[0]);
     return joined({h, c});
   });
+  cases.check();
 }
 
 // Shapes are promised where sizes are template arguments, and hold for any batch.

@@ -14,18 +14,20 @@ using Tensors = std::vector<Tensor>;
 Tensor truth(const Tensor& t) { return to(t, DType::Bool); }
 
 TEST(Transformer, AttentionIsPyTorchs) {
-  check_layer("MultiheadAttention", nn::MultiheadAttention(8, 2), with_mode);
-  check_layer("MultiheadAttention causal", nn::MultiheadAttention(8, 2, {.bias = false, .causal = true}), with_mode);
-  check_layer("MultiheadAttention cross", nn::MultiheadAttention(8, 4),
+  LayerCases cases;
+  cases.add("MultiheadAttention", nn::MultiheadAttention(8, 2), with_mode);
+  cases.add("MultiheadAttention causal", nn::MultiheadAttention(8, 2, {.bias = false, .causal = true}), with_mode);
+  cases.add("MultiheadAttention cross", nn::MultiheadAttention(8, 4),
         [](const auto& layer, const std::vector<Tensor>& x, auto& mode) { return layer(x[0], x[1], x[2], mode); });
   const nn::TransformerLayerOptions o{.dim_feedforward = 12, .dropout = 0};
-  check_layer("TransformerEncoderLayer", nn::TransformerEncoderLayer(8, 2, o), with_mode);
-  check_layer("TransformerEncoder", nn::TransformerEncoder(nn::TransformerEncoderLayer(8, 2, o), 2), with_mode);
+  cases.add("TransformerEncoderLayer", nn::TransformerEncoderLayer(8, 2, o), with_mode);
+  cases.add("TransformerEncoder", nn::TransformerEncoder(nn::TransformerEncoderLayer(8, 2, o), 2), with_mode);
   nn::TransformerLayerOptions first = o, causal = o;
   first.norm_first = true, first.activation = nn::Activation::GELU;
   causal.causal = true;
-  check_layer("TransformerEncoderLayer norm first", nn::TransformerEncoderLayer(8, 2, first), with_mode);
-  check_layer("TransformerEncoderLayer causal", nn::TransformerEncoderLayer(8, 2, causal), with_mode);
+  cases.add("TransformerEncoderLayer norm first", nn::TransformerEncoderLayer(8, 2, first), with_mode);
+  cases.add("TransformerEncoderLayer causal", nn::TransformerEncoderLayer(8, 2, causal), with_mode);
+  cases.check();
 }
 
 // With dropout the weights of attention are written out; with none of them dropped the result is the same.
@@ -48,52 +50,58 @@ TEST(Transformer, AttentionDropsOutWhileItTrains) {
 }
 
 TEST(Transformer, MasksArePyTorchs) {
+  LayerCases cases;
   const nn::MultiheadAttention attention(4, 2);
-  check_layer("MultiheadAttention padding", attention, [](const auto& layer, const Tensors& x, auto& mode) {
+  cases.add("MultiheadAttention padding", attention, [](const auto& layer, const Tensors& x, auto& mode) {
     return layer(x[0], x[1], x[1], {.key_padding_mask = truth(x[2])}, mode);
   });
-  check_layer("MultiheadAttention masks", attention, [](const auto& layer, const Tensors& x, auto& mode) {
+  cases.add("MultiheadAttention masks", attention, [](const auto& layer, const Tensors& x, auto& mode) {
     const Tensor padding = to(x[3], DType::F32);
     return layer(x[0], x[1], x[1], {.key_padding_mask = where(truth(x[3]), -kInf + padding, padding), .attn_mask = x[2]}, mode);
   });
-  check_layer("MultiheadAttention each head", attention, [](const auto& layer, const Tensors& x, auto& mode) {
+  cases.add("MultiheadAttention each head", attention, [](const auto& layer, const Tensors& x, auto& mode) {
     return layer(x[0], x[1], x[1], {.attn_mask = truth(x[2])}, mode);
   });
+  cases.check();
 }
 
 TEST(Transformer, WidthsHeadsAndWeights) {
-  check_layer("MultiheadAttention widths", nn::MultiheadAttention(4, 2, {.kdim = 3, .vdim = 5}),
+  LayerCases cases;
+  cases.add("MultiheadAttention widths", nn::MultiheadAttention(4, 2, {.kdim = 3, .vdim = 5}),
               [](const auto& layer, const Tensors& x, auto& mode) { return layer(x[0], x[1], x[2], mode); });
-  check_layer("MultiheadAttention unbatched", nn::MultiheadAttention(4, 2), with_mode);
-  check_layer("MultiheadAttention grouped", nn::MultiheadAttention(8, 4, {.causal = true, .kv_heads = 2}), with_mode);
-  check_layer("MultiheadAttention weights", nn::MultiheadAttention(4, 2), [](const auto& layer, const Tensors& x, auto&) {
+  cases.add("MultiheadAttention unbatched", nn::MultiheadAttention(4, 2), with_mode);
+  cases.add("MultiheadAttention grouped", nn::MultiheadAttention(8, 4, {.causal = true, .kv_heads = 2}), with_mode);
+  cases.add("MultiheadAttention weights", nn::MultiheadAttention(4, 2), [](const auto& layer, const Tensors& x, auto&) {
     const auto [output, weights] = layer.with_weights(x[0], x[1], x[1], {.key_padding_mask = truth(x[2])});
     return joined({output, weights});
   });
+  cases.check();
 }
 
 TEST(Transformer, StacksArePyTorchs) {
+  LayerCases cases;
   const nn::TransformerLayerOptions o{.dim_feedforward = 6, .dropout = 0};
   nn::TransformerLayerOptions first = o, plain = o;
   first.norm_first = true, first.activation = nn::Activation::GELU, first.layer_norm_eps = 1e-3, first.causal = true;
   plain.bias = false, plain.norm_first = true;
   const auto two = [](const auto& layer, const Tensors& x, auto& mode) { return layer(x[0], x[1], mode); };
-  check_layer("TransformerEncoder norm",
+  cases.add("TransformerEncoder norm",
               nn::TransformerEncoder(nn::TransformerEncoderLayer(4, 2, plain), 2, nn::LayerNorm<>(4)),
               [](const auto& layer, const Tensors& x, auto& mode) {
                 return layer(x[0], {.key_padding_mask = truth(x[1])}, mode);
               });
-  check_layer("TransformerDecoderLayer", nn::TransformerDecoderLayer(4, 2, o), two);
-  check_layer("TransformerDecoderLayer norm first", nn::TransformerDecoderLayer(4, 2, first),
+  cases.add("TransformerDecoderLayer", nn::TransformerDecoderLayer(4, 2, o), two);
+  cases.add("TransformerDecoderLayer norm first", nn::TransformerDecoderLayer(4, 2, first),
               [](const auto& layer, const Tensors& x, auto& mode) {
                 return layer(x[0], x[1], {.memory = {.key_padding_mask = truth(x[2])}}, mode);
               });
-  check_layer("TransformerDecoder", nn::TransformerDecoder(nn::TransformerDecoderLayer(4, 2, o), 2, nn::LayerNorm<>(4)), two);
-  check_layer("Transformer", nn::Transformer(4, 2, {.num_encoder_layers = 1, .num_decoder_layers = 2, .layer = o}),
+  cases.add("TransformerDecoder", nn::TransformerDecoder(nn::TransformerDecoderLayer(4, 2, o), 2, nn::LayerNorm<>(4)), two);
+  cases.add("Transformer", nn::Transformer(4, 2, {.num_encoder_layers = 1, .num_decoder_layers = 2, .layer = o}),
               [](const auto& layer, const Tensors& x, auto& mode) {
                 const nn::AttentionMasks padding{.key_padding_mask = truth(x[2])};
                 return layer(x[0], x[1], {.src = padding, .tgt = {.causal = true}, .memory = padding}, mode);
               });
+  cases.check();
 }
 
 // torch: weights of attention and of all of nn.Transformer begin xavier_uniform, biases of attention at 0.
