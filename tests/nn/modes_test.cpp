@@ -64,6 +64,36 @@ TEST(Modes, RReluDrawsItsSlopes) {
   EXPECT_EQ(trained(nn::RReLU(), {2}, {1, 2}), (std::vector<float>{1, 2}));
 }
 
+// Layers that torch.nn does not have.
+TEST(Layers, OfOthers) {
+  Graph g;
+  const Tensor x = g.input("x", {1, 2, 4});
+  nn::Model<nn::Bias1d> last(g, nn::Bias1d(4), "last");
+  nn::Model<nn::Bias2d> channels(g, nn::Bias2d(2), "channels");
+  last(x).retrieve("last"), channels(x).retrieve("channels");
+  nn::MinPool1d<2>()(x).retrieve("min"), nn::MinPoolGlobal()(x).retrieve("least");
+  nn::Sequential<nn::Square, nn::Sqrt, nn::Abs>()(x).retrieve("abs");
+  nn::Sequential<nn::Exp, nn::Log>()(x).retrieve("same");
+  (square(nn::Sin()(x)) + square(nn::Cos()(x))).retrieve("one");
+  std::map<std::string, Value> in;
+  const auto set = [&](const std::string& name, std::vector<std::int64_t> shape, std::vector<double> v) {
+    in[name] = make_value(DType::F32, std::move(shape)), in[name].f = std::move(v);
+  };
+  using V = std::vector<double>;
+  set("x", {1, 2, 4}, {1, -2, 3, 4, 5, 6, -7, 0});
+  set("last.bias", {4}, {10, 20, 30, 40}), set("channels.bias", {2}, {100, 200});
+  const auto out = interpret(g, in).outputs;
+  EXPECT_EQ(out.at("last").f, (V{11, 18, 33, 44, 15, 26, 23, 40}));
+  EXPECT_EQ(out.at("channels").f, (V{101, 98, 103, 104, 205, 206, 193, 200}));
+  EXPECT_EQ(out.at("min").f, (V{-2, 3, 5, -7}));
+  EXPECT_EQ(out.at("least").f, (V{-2, -7}));
+  EXPECT_EQ(out.at("abs").f, (V{1, 2, 3, 4, 5, 6, 7, 0}));
+  for (std::size_t k = 0; k < 8; ++k) {
+    EXPECT_NEAR(out.at("same").f[k], in.at("x").f[k], 1e-6);
+    EXPECT_NEAR(out.at("one").f[k], 1, 1e-6);
+  }
+}
+
 TEST(Containers, SplitAndAdd) {
   Graph g;
   using Both = nn::SplitInto<nn::Linear<3, 2>, nn::Sequential<nn::Dropout, nn::Linear<3, 2>>>;
