@@ -1,4 +1,5 @@
-// Products with a weight, rows of a weight: torch.nn.Linear, Bilinear, Embedding, EmbeddingBag; and distances of two tensors.
+// Products with a weight, rows of a weight: torch.nn.Linear, Bilinear, Embedding, EmbeddingBag; and distances of two
+// tensors.
 #pragma once
 
 #include <optional>
@@ -43,8 +44,8 @@ class Linear {
   LinearOptions o_;
 };
 
-// One number added to each element of an axis, its only parameter `bias`: Bias1d of the last axis, Bias2d of the channels,
-// axis 1 of [batch, channels, ...]. They begin as those of a Linear with as many inputs would.
+// One number added to each element of an axis, its only parameter `bias`: Bias1d of the last axis, Bias2d of the
+// channels, axis 1 of [batch, channels, ...]. They begin as those of a Linear with as many inputs would.
 template <int Axis>
 class Bias {
  public:
@@ -125,8 +126,8 @@ struct EmbeddingBagOptions {
   BagMode mode = BagMode::Mean;
   std::optional<std::int64_t> padding_idx = {};
 };
-// The sum, mean or maximum of the rows of each bag; 0 for an empty one (torch.nn.EmbeddingBag). ids [bags, n] are bags of
-// one size; ids [n] with offsets [bags], integers that begin with 0 and do not fall, say where each bag begins.
+// The sum, mean or maximum of the rows of each bag; 0 for an empty one (torch.nn.EmbeddingBag). ids [bags, n] are bags
+// of one size; ids [n] with offsets [bags], integers that begin with 0 and do not fall, say where each bag begins.
 class EmbeddingBag {
  public:
   EmbeddingBag(std::int64_t rows, std::int64_t width, EmbeddingBagOptions o = {}) : rows_(rows), width_(width), o_(o) {}

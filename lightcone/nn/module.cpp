@@ -54,7 +54,8 @@ void Visitor::add(const std::string& name, Tensor& slot, Shape shape, Init init,
 
 Visitor& Visitor::parameter(const std::string& name, Tensor& slot, Shape shape, Init init) {
   if (matrices_ && shape.size() > 1) init = matrices_;
-  add(name, slot, std::move(shape), std::move(init), DType::F32, frozen_ ? Entry::Kind::Frozen : Entry::Kind::Parameter);
+  add(name, slot, std::move(shape), std::move(init), DType::F32,
+      frozen_ ? Entry::Kind::Frozen : Entry::Kind::Parameter);
   return *this;
 }
 Visitor& Visitor::buffer(const std::string& name, Tensor& slot, Shape shape, Init init, DType dtype) {

@@ -36,8 +36,8 @@ void check_state(const std::vector<Tensor>& before, const std::vector<Tensor>& n
   for (std::size_t k = 0; k < before.size(); ++k) {
     if (!next[k].defined()) throw Error("scan", cat("the function gives no state ", k));
     if (before[k].shape() == next[k].shape() && before[k].dtype() == next[k].dtype()) continue;
-    throw Error("scan", cat("state ", k, " is ", described(before[k]), ", and the function makes it ", described(next[k]),
-                            ": a state keeps its shape and its dtype"));
+    throw Error("scan", cat("state ", k, " is ", described(before[k]), ", and the function makes it ",
+                            described(next[k]), ": a state keeps its shape and its dtype"));
   }
 }
 
@@ -48,7 +48,8 @@ void check_ys(const std::vector<Tensor>& first, const std::vector<Tensor>& ys) {
   for (std::size_t k = 0; k < ys.size(); ++k) {
     if (!ys[k].defined()) throw Error("scan", cat("the function gives no y ", k));
     if (first[k].shape() != ys[k].shape() || first[k].dtype() != ys[k].dtype())
-      throw Error("scan", cat("y ", k, " is ", described(first[k]), " in one step and ", described(ys[k]), " in another"));
+      throw Error("scan",
+                  cat("y ", k, " is ", described(first[k]), " in one step and ", described(ys[k]), " in another"));
   }
 }
 

@@ -1,4 +1,5 @@
-// What layers do while a model trains, layers made of layers, promises of typed layers, and what is said about wrong uses.
+// What layers do while a model trains, layers made of layers, promises of typed layers, and what is said about wrong
+// uses.
 #include <gtest/gtest.h>
 
 #include "error_of.h"
@@ -33,7 +34,9 @@ TEST(Modes, WholeChannelsAreDropped) {
     dropped += y[4 * c] == 0;
   }
   EXPECT_NEAR(dropped, 100, 40);
-  EXPECT_PRED2(contains, error_of([] { trained(nn::Dropout1d(), {3}, {1, 1, 1}); }),
+  EXPECT_PRED2(contains, error_of([] {
+                 trained(nn::Dropout1d(), {3}, {1, 1, 1});
+               }),
                "Dropout: whole channels are those of [batch, channels, ...], not of [3]");
 }
 
@@ -123,7 +126,8 @@ TEST(Containers, BesideEachOther) {
   nn::Model<nn::GeneralizedMul<nn::Square, nn::Identity>> mul(g);
   nn::Model<nn::Residual<nn::Square>> residual(g);
   nn::Model<nn::ResidualMul<nn::Square>> residual_mul(g);
-  add(x).retrieve("add"), mul(x).retrieve("mul"), residual(x).retrieve("residual"), residual_mul(x).retrieve("residual mul");
+  add(x).retrieve("add"), mul(x).retrieve("mul"), residual(x).retrieve("residual"),
+      residual_mul(x).retrieve("residual mul");
   Context c(compile(g, generic() | cpu()));
   c.set("x", std::vector<float>{1, 2, 3, -1, -2, 0}).run();
   const std::vector<float> sum{2, 6, 12, 0, 2, 0}, product{1, 8, 27, -1, -8, 0};
@@ -149,7 +153,8 @@ TEST(Containers, AVectorIsAModuleListAndGroupsAreByName) {
   ASSERT_EQ(model.parameters(biases).size(), 2u);
   EXPECT_EQ(model.parameters(biases)[1].node().name, "layers.1.bias");
   const Tensor x = g.input("x", {2, 3});
-  const auto d = backward(trace(model, [](auto& net, const Tensor& x) { return sum(net(x)); }, x));
+  const auto d = backward(trace(
+      model, [](auto& net, const Tensor& x) { return sum(net(x)); }, x));
   ASSERT_EQ(d.updates(biases).size(), 2u);
   EXPECT_EQ(d.updates(biases)[0].parameter.node().name, "layers.0.bias");
 }
@@ -163,7 +168,9 @@ TEST(TypedLayers, PromiseShapes) {
   const auto row = typed::input<float, "batch", 6>(g, "row");
   using X = std::remove_const_t<decltype(x)>;
   nn::Inference mode;
-#define LC_GIVES(layer, ...) static_assert(kSame<decltype(layer), typed::Tensor<float, __VA_ARGS__>>); static_cast<void>(layer)
+#define LC_GIVES(layer, ...)                                                \
+  static_assert(kSame<decltype(layer), typed::Tensor<float, __VA_ARGS__>>); \
+  static_cast<void>(layer)
   LC_GIVES((nn::MaxPool2d<2>()(x)), "batch", 4, 4, 3);
   LC_GIVES((nn::MinPool2d<3, 1, 1>()(x)), "batch", 4, 8, 6);
   LC_GIVES((nn::AvgPool2d<>({2, 3})(x)), "batch", 4, dyn, dyn);
@@ -195,7 +202,8 @@ TEST(Layers, ThatWereNotVisitedSayWhoTheyAre) {
   nn::Inference mode;
   const Tensor x = g.input("x", {2, 4, 5}), ids = g.input("ids", {2, 3}, DType::I64);
   const auto says = [](const std::string& layer, const std::function<void()>& f) {
-    expect_error(f, layer + ": its parameters were never visited: name the layer in visit(), and call it through its Model", "");
+    expect_error(
+        f, layer + ": its parameters were never visited: name the layer in visit(), and call it through its Model", "");
   };
   says("Linear", [&] { nn::Linear<>(5, 2)(x); });
   says("Linear", [&] { nn::Linear<5, 2>()(typed::input<float, 3, 5>(g, "t")); });
@@ -220,11 +228,13 @@ TEST(Layers, MistakesAreSentences) {
   const auto says = [](const std::string& sentence, const std::function<void()>& f) { expect_error(f, sentence, ""); };
   says("Conv: 3 groups do not divide 4 channels in and 6 out", [] { nn::Conv1d<>(4, 6, 3, {.groups = 3}); });
   says("Conv: the kernel has 3 extents for 2 spatial axes", [] { nn::Conv2d<>(4, 6, {3, 3, 3}); });
-  says("ConvTranspose: 4 groups do not divide 4 channels in and 6 out", [] { nn::ConvTranspose1d<>(4, 6, 3, {.groups = 4}); });
+  says("ConvTranspose: 4 groups do not divide 4 channels in and 6 out",
+       [] { nn::ConvTranspose1d<>(4, 6, 3, {.groups = 4}); });
   says("max_pool: needs [batch, channels, 2 spatial axes], not [2, 4, 5]", [&] { nn::MaxPool2d<2>()(x); });
   says("adaptive pool: needs [batch, channels, 2 spatial axes], not [2, 4, 5]", [&] { nn::AdaptiveAvgPool2d<1>()(x); });
   says("global pool: needs [batch, channels, spatial axes], not [2, 3]", [&] { nn::AvgPoolGlobal()(ids); });
-  says("Upsample: a scale of 2 with 1 sizes: it is one or the other", [] { nn::Upsample<>({.size = {3}, .scale_factor = 2}); });
+  says("Upsample: a scale of 2 with 1 sizes: it is one or the other",
+       [] { nn::Upsample<>({.size = {3}, .scale_factor = 2}); });
   says("Pad: 3 numbers for 4 sides", [] { nn::ZeroPad2d({1, 2, 3}); });
   says("ChannelShuffle: 3 groups do not divide the channels of [2, 4, 5]", [&] { nn::ChannelShuffle{3}(x); });
   says("AlphaDropout: p is 2, not a probability", [&] { trained(nn::AlphaDropout(2), {2}, {1, 1}); });
@@ -234,8 +244,9 @@ TEST(Layers, MistakesAreSentences) {
   says("EmbeddingBag: ids are [bags, n], or [n] with offsets [bags], and not [2, 4, 5]", [&] { bag.module()(x); });
   says("EmbeddingBag: the mode Max takes ids [bags, n]",
        [&] { bag.module()(g.input("a", {3}, DType::I64), g.input("b", {2}, DType::I64)); });
-  says("EmbeddingBag: weights [2, 3] of ids [2, 3]: they have one shape, and are for the mode Sum",
-       [&] { bag.module().weighted(ids, g.input("w", {2, 3})); });
+  says("EmbeddingBag: weights [2, 3] of ids [2, 3]: they have one shape, and are for the mode Sum", [&] {
+    bag.module().weighted(ids, g.input("w", {2, 3}));
+  });
   nn::Model<nn::Bilinear> bilinear(g, nn::Bilinear(5, 3, 2), "bilinear");
   says("Bilinear: [2, 4, 5] and [2, 4, 5] are not [..., 5] and [..., 3]", [&] { bilinear.module()(x, x); });
   says("Embedding: padding_idx is 7, and there are 5 rows",

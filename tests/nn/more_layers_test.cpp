@@ -18,10 +18,11 @@ const auto both = [](const auto& layer, const Tensors& x, auto&) { return layer(
 TEST(MoreLayers, ConvolutionsArePyTorchs) {
   LayerCases cases;
   cases.add("ConvTranspose1d",
-              nn::ConvTranspose1d<>(4, 6, 3, {.stride = {2}, .padding = {1}, .groups = 2, .output_padding = {1}}), one_input);
+            nn::ConvTranspose1d<>(4, 6, 3, {.stride = {2}, .padding = {1}, .groups = 2, .output_padding = {1}}),
+            one_input);
   cases.add("ConvTranspose1d", nn::ConvTranspose1d<4, 6, 3, 2, 1, 1, 2>(), one_input);
-  cases.add("ConvTranspose2d",
-              nn::ConvTranspose2d<>(3, 2, {3, 2}, {.stride = {2, 1}, .dilation = {1, 2}}, false), one_input);
+  cases.add("ConvTranspose2d", nn::ConvTranspose2d<>(3, 2, {3, 2}, {.stride = {2, 1}, .dilation = {1, 2}}, false),
+            one_input);
   cases.add("ConvTranspose3d", nn::ConvTranspose3d<>(2, 2, 2, {.stride = {2}}), one_input);
   cases.add("Conv1d", nn::Conv1d<>(4, 3, 3, {.padding = {2}, .dilation = {2}}, true, PadMode::Circular), one_input);
   cases.add("Conv2d reflect", nn::Conv2d<>(2, 3, {3, 2}, {.padding = {1, 0}}, false, PadMode::Reflect), one_input);
@@ -38,12 +39,13 @@ TEST(MoreLayers, ProductsAndEmbeddingsArePyTorchs) {
   using enum nn::BagMode;
   for (const auto& [name, mode] : {std::pair{"sum", Sum}, {"mean", Mean}, {"max", Max}}) {
     cases.add(cat("EmbeddingBag ", name), nn::EmbeddingBag(5, 3, {.mode = mode}), one_input);
-    cases.add(cat("EmbeddingBag ", name, " padded"), nn::EmbeddingBag(5, 3, {.mode = mode, .padding_idx = 1}), one_input);
+    cases.add(cat("EmbeddingBag ", name, " padded"), nn::EmbeddingBag(5, 3, {.mode = mode, .padding_idx = 1}),
+              one_input);
     if (mode != Max) cases.add(cat("EmbeddingBag ", name, " offsets"), nn::EmbeddingBag(5, 3, {.mode = mode}), both);
   }
   cases.add("EmbeddingBag offsets padded", nn::EmbeddingBag(5, 3, {.padding_idx = 1}), both);
   cases.add("EmbeddingBag weighted", nn::EmbeddingBag(5, 3, {.mode = Sum}),
-              [](const auto& layer, const Tensors& x, auto&) { return layer.weighted(x[0], x[1]); });
+            [](const auto& layer, const Tensors& x, auto&) { return layer.weighted(x[0], x[1]); });
   cases.add("CosineSimilarity", nn::CosineSimilarity(), both);
   cases.add("PairwiseDistance", nn::PairwiseDistance{.p = 3, .keepdim = true}, both);
   cases.check();
@@ -61,7 +63,8 @@ TEST(MoreLayers, NormsArePyTorchs) {
   cases.add("BatchNorm untracked", nn::BatchNorm1d<>(3, {.track_running_stats = false}), with_mode);
   cases.add("InstanceNorm", nn::InstanceNorm1d<>(3), with_mode);
   cases.add<Train>("InstanceNorm affine", nn::InstanceNorm2d<3>({.affine = true}), with_mode);
-  cases.add<Train>("InstanceNorm tracked", nn::InstanceNorm3d<>(2, {.affine = true, .track_running_stats = true}), with_mode);
+  cases.add<Train>("InstanceNorm tracked", nn::InstanceNorm3d<>(2, {.affine = true, .track_running_stats = true}),
+                   with_mode);
   cases.add("InstanceNorm inference", nn::InstanceNorm1d<>(3, {.track_running_stats = true}), with_mode);
   cases.add("LocalResponseNorm", nn::LocalResponseNorm{.size = 3, .alpha = 0.5, .k = 2}, one_input);
   cases.add("LocalResponseNorm even", nn::LocalResponseNorm{.size = 2}, one_input);
@@ -91,7 +94,7 @@ TEST(MoreLayers, WhatReshapesIsPyTorchs) {
   cases.add("Upsample", nn::Upsample<2>(), one_input);
   cases.add("Upsample bilinear", nn::Upsample<>({.size = {5, 3}, .mode = Interpolation::Bilinear}), one_input);
   cases.add("Upsample linear corners",
-              nn::Upsample<>({.scale_factor = 3, .mode = Interpolation::Bilinear, .align_corners = true}), one_input);
+            nn::Upsample<>({.scale_factor = 3, .mode = Interpolation::Bilinear, .align_corners = true}), one_input);
   cases.add("Upsample trilinear", nn::Upsample<2>({.mode = Interpolation::Bilinear}), one_input);
   cases.add("PixelShuffle", nn::PixelShuffle{2}, one_input);
   cases.add("PixelUnshuffle", nn::PixelUnshuffle{2}, one_input);
@@ -110,11 +113,13 @@ TEST(MoreLayers, ActivationsArePyTorchs) {
   cases.add("PReLU", nn::PReLU(), one_input);
   cases.add("PReLU channels", nn::PReLU(3), one_input);
 #define LC_SAME(Name, ...) cases.add(#Name, nn::Name __VA_ARGS__, one_input)
-  LC_SAME(Tanh, {}), LC_SAME(Sigmoid, {}), LC_SAME(LogSigmoid, {}), LC_SAME(SiLU, {}), LC_SAME(Mish, {}), LC_SAME(SELU, {});
+  LC_SAME(Tanh, {}), LC_SAME(Sigmoid, {}), LC_SAME(LogSigmoid, {}), LC_SAME(SiLU, {}), LC_SAME(Mish, {}),
+      LC_SAME(SELU, {});
   LC_SAME(Softsign, {}), LC_SAME(Tanhshrink, {}), LC_SAME(Hardswish, {}), LC_SAME(Hardsigmoid, {}), LC_SAME(ReLU, {});
   LC_SAME(ReLU6, {}), LC_SAME(GELU, {}), LC_SAME(LeakyReLU, {0.2}), LC_SAME(ELU, {1.5}), LC_SAME(CELU, {0.5});
   LC_SAME(Softplus, {2, 1.5}), LC_SAME(Hardtanh, {-0.5, 2}), LC_SAME(Hardshrink, {0.3}), LC_SAME(Softshrink, {0.3});
-  LC_SAME(Threshold, {0.1, 20}), LC_SAME(Softmax, {1}), LC_SAME(Softmin, {1}), LC_SAME(LogSoftmax, {}), LC_SAME(Softmax2d, {});
+  LC_SAME(Threshold, {0.1, 20}), LC_SAME(Softmax, {1}), LC_SAME(Softmin, {1}), LC_SAME(LogSoftmax, {}),
+      LC_SAME(Softmax2d, {});
 #undef LC_SAME
   cases.add("GELU tanh", nn::GELU{nn::Approximate::Tanh}, one_input);
   cases.add("GLU", nn::GLU<1>(), one_input);

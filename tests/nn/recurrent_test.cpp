@@ -114,7 +114,8 @@ TEST(Recurrent, LearnsToRemember) {
   nn::Model<Remembers> net(g);
   const auto x = typed::input<float, 8, 16, 1>(g, "x");
   const auto y = typed::input<std::int64_t, 16>(g, "y");
-  auto loss = trace(net, [](auto& net, auto x, auto y) { return cross_entropy(typed::squeeze<0>(net(x)), y); }, x, y);
+  auto loss = trace(
+      net, [](auto& net, auto x, auto y) { return cross_entropy(typed::squeeze<0>(net(x)), y); }, x, y);
   loss.loss().retrieve("loss");
   update(net, optim::Adam{.lr = 3e-2}, backward(std::move(loss)));
   Program p = compile(g, generic() | cpu());
@@ -142,14 +143,20 @@ TEST(Recurrent, MistakesAreSentences) {
   const auto says = [](const std::string& sentence, const std::function<void()>& f) {
     expect_error(f, sentence, "recurrent_test.cpp");
   };
-  const auto throws = [](const std::string& sentence, const std::function<void()>& f) { expect_error(f, sentence, ""); };
+  const auto throws = [](const std::string& sentence, const std::function<void()>& f) {
+    expect_error(f, sentence, "");
+  };
   throws("LSTM: sizes 3 and 0 with 1 layers: all are at least 1", [] { nn::LSTM<>(3, 0); });
   throws("GRU: a dropout of 2 is no probability", [] { nn::GRU<>(3, 4, {.dropout = 2}); });
-  throws("GRU: proj_size is 2: only an LSTM projects, to less than its hidden 4", [] { nn::GRU<>(3, 4, {.proj_size = 2}); });
-  throws("LSTM: proj_size is 4: only an LSTM projects, to less than its hidden 4", [] { nn::LSTM<>(3, 4, {.proj_size = 4}); });
-  throws("recurrent layer: bidirectional is a template argument where the sizes are (LSTM<8, 16, true>), and with proj_size "
-         "the sizes are arguments of the constructor (LSTM<>(8, 16, {...}))",
-         [] { nn::LSTM<3, 4>({.bidirectional = true}); });
+  throws("GRU: proj_size is 2: only an LSTM projects, to less than its hidden 4",
+         [] { nn::GRU<>(3, 4, {.proj_size = 2}); });
+  throws("LSTM: proj_size is 4: only an LSTM projects, to less than its hidden 4",
+         [] { nn::LSTM<>(3, 4, {.proj_size = 4}); });
+  throws(
+      "recurrent layer: bidirectional is a template argument where the sizes are (LSTM<8, 16, true>), and with "
+      "proj_size "
+      "the sizes are arguments of the constructor (LSTM<>(8, 16, {...}))",
+      [] { nn::LSTM<3, 4>({.bidirectional = true}); });
   throws("LSTM: its parameters were never visited: name the layer in visit(), and call it through its Model",
          [&] { nn::LSTM<>(3, 4)(x); });
   throws("GRUCell: its parameters were never visited: name the layer in visit(), and call it through its Model",
@@ -157,15 +164,20 @@ TEST(Recurrent, MistakesAreSentences) {
   says("LSTM: [2, 4] is neither [length, batch, 3] nor [length, 3]", [&] { lstm.module()(g.input("a", {2, 4})); });
   says("RNN: [2, 2, 4] is neither [batch, length, 3] nor [length, 3]", [&] { rnn.module()(g.input("b", {2, 2, 4})); });
   says("RNN: the initial h is [1, 2, 4] and not [1, 5, 4]", [&] { rnn.module()(x, h); });
-  says("LSTM: the initial h is [2, 2, 4] and not [1, 2, 4]",
-       [&] { lstm.module()(x, {g.input("c", {2, 2, 4}), h}); });
+  says("LSTM: the initial h is [2, 2, 4] and not [1, 2, 4]", [&] { lstm.module()(x, {g.input("c", {2, 2, 4}), h}); });
   says("LSTM: h and c are given together, or none of them", [&] { lstm.module()(x, h); });
   says("RNN: it has no state c", [&] { rnn.module()(x, {h, h}); });
-  says("scan: the length of [length, 2, 16] is not known when the graph is built: axis 0 is length, and has to be a number",
-       [&] { lstm.module()(g.input("d", {Dim::symbol("length", 1, 9), 2, 3})); });
+  says(
+      "scan: the length of [length, 2, 16] is not known when the graph is built: axis 0 is length, and has to be a "
+      "number",
+      [&] {
+        lstm.module()(g.input("d", {Dim::symbol("length", 1, 9), 2, 3}));
+      });
   says("GRUCell: [2, 5, 3] is neither [batch, 3] nor [3]", [&] { cell.module()(g.input("e", {2, 5, 3})); });
   says("GRUCell: a state is [1, 2, 4] and not [2, 4]", [&] { cell.module()(row, h); });
-  says("LSTMCell: h and c are given together, or none of them", [&] { lstm_cell.module()(row, {g.input("f", {2, 4})}); });
+  says("LSTMCell: h and c are given together, or none of them", [&] {
+    lstm_cell.module()(row, {g.input("f", {2, 4})});
+  });
 }
 
 }  // namespace

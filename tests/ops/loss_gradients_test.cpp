@@ -1,4 +1,5 @@
-// Gradients of every loss, and gradients of these, against central differences in f64, away from the edges of the losses.
+// Gradients of every loss, and gradients of these, against central differences in f64, away from the edges of the
+// losses.
 #include <gtest/gtest.h>
 
 #include "differences.h"
@@ -19,7 +20,9 @@ struct Given {
     return input(s, DType::F64, [&](Value& v) { v.f.push_back(uniform(random)); });
   }
   Tensor classes(Shape s, std::int64_t count) {
-    return input(s, DType::I64, [&](Value& v) { v.i.push_back(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(count))); });
+    return input(s, DType::I64, [&](Value& v) {
+      v.i.push_back(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(count)));
+    });
   }
   Tensor signs(Shape s) { return to(classes(std::move(s), 2) * 2.0 - 1.0, DType::F64); }
 
@@ -41,17 +44,31 @@ struct Case {
   Tensor (*loss)(Given& in, Reduction r);
 };
 const std::vector<Case> kCases{
-    {"mse_loss", [](Given& in, Reduction r) { return mse_loss(in.numbers({2, 3}), in.numbers({2, 3}), r); }},
-    {"l1_loss", [](Given& in, Reduction r) { return l1_loss(in.numbers({2, 3}), in.numbers({2, 3}), r); }},
-    {"huber_loss", [](Given& in, Reduction r) { return huber_loss(in.numbers({2, 3}), in.numbers({2, 3}), r, 1.5); }},
-    {"smooth_l1_loss", [](Given& in, Reduction r) { return smooth_l1_loss(in.numbers({2, 3}), in.numbers({2, 3}), r, 0.7); }},
+    {"mse_loss",
+     [](Given& in, Reduction r) {
+       return mse_loss(in.numbers({2, 3}), in.numbers({2, 3}), r);
+     }},
+    {"l1_loss",
+     [](Given& in, Reduction r) {
+       return l1_loss(in.numbers({2, 3}), in.numbers({2, 3}), r);
+     }},
+    {"huber_loss",
+     [](Given& in, Reduction r) {
+       return huber_loss(in.numbers({2, 3}), in.numbers({2, 3}), r, 1.5);
+     }},
+    {"smooth_l1_loss",
+     [](Given& in, Reduction r) {
+       return smooth_l1_loss(in.numbers({2, 3}), in.numbers({2, 3}), r, 0.7);
+     }},
     {"cross_entropy",
      [](Given& in, Reduction r) {
        return cross_entropy(in.numbers({4, 3, 2}), in.classes({4, 2}, 3),
                             {.weight = in.numbers({3}, 0.5, 2), .reduction = r, .label_smoothing = 0.2});
      }},
     {"cross_entropy of probabilities",
-     [](Given& in, Reduction r) { return cross_entropy(in.numbers({4, 3}), in.numbers({4, 3}, 0.1, 1), {.reduction = r}); }},
+     [](Given& in, Reduction r) {
+       return cross_entropy(in.numbers({4, 3}), in.numbers({4, 3}, 0.1, 1), {.reduction = r});
+     }},
     {"nll_loss",
      [](Given& in, Reduction r) {
        return nll_loss(in.numbers({4, 3}), in.classes({4}, 3), {.weight = in.numbers({3}, 0.5, 2), .reduction = r});
@@ -67,8 +84,14 @@ const std::vector<Case> kCases{
            in.numbers({2, 3}), in.numbers({2, 3}, 0.2, 0.8),
            {.weight = in.numbers({3}, 0.5, 2), .reduction = r, .pos_weight = in.numbers({3}, 0.5, 2)});
      }},
-    {"kl_div", [](Given& in, Reduction r) { return kl_div(in.numbers({2, 3}), in.numbers({2, 3}, 0.2, 1), r); }},
-    {"kl_div of logarithms", [](Given& in, Reduction r) { return kl_div(in.numbers({2, 3}), in.numbers({2, 3}), r, true); }},
+    {"kl_div",
+     [](Given& in, Reduction r) {
+       return kl_div(in.numbers({2, 3}), in.numbers({2, 3}, 0.2, 1), r);
+     }},
+    {"kl_div of logarithms",
+     [](Given& in, Reduction r) {
+       return kl_div(in.numbers({2, 3}), in.numbers({2, 3}), r, true);
+     }},
     {"gaussian_nll_loss",
      [](Given& in, Reduction r) {
        return gaussian_nll_loss(in.numbers({2, 3}), in.numbers({2, 3}), in.numbers({2, 3}, 0.5, 2), {.reduction = r});
@@ -79,17 +102,25 @@ const std::vector<Case> kCases{
      }},
     {"poisson_nll_loss of rates",
      [](Given& in, Reduction r) {
-       return poisson_nll_loss(in.numbers({2, 3}, 0.5, 2), in.numbers({2, 3}, 0, 1), {.log_input = false, .reduction = r});
+       return poisson_nll_loss(in.numbers({2, 3}, 0.5, 2), in.numbers({2, 3}, 0, 1),
+                               {.log_input = false, .reduction = r});
      }},
     {"cosine_embedding_loss",
      [](Given& in, Reduction r) {
        return cosine_embedding_loss(in.numbers({4, 3}), in.numbers({4, 3}), in.signs({4}), -0.9, r);
      }},
     {"hinge_embedding_loss",
-     [](Given& in, Reduction r) { return hinge_embedding_loss(in.numbers({2, 3}), in.signs({2, 3}), 1, r); }},
+     [](Given& in, Reduction r) {
+       return hinge_embedding_loss(in.numbers({2, 3}), in.signs({2, 3}), 1, r);
+     }},
     {"margin_ranking_loss",
-     [](Given& in, Reduction r) { return margin_ranking_loss(in.numbers({5}), in.numbers({5}), in.signs({5}), 0.5, r); }},
-    {"soft_margin_loss", [](Given& in, Reduction r) { return soft_margin_loss(in.numbers({2, 3}), in.signs({2, 3}), r); }},
+     [](Given& in, Reduction r) {
+       return margin_ranking_loss(in.numbers({5}), in.numbers({5}), in.signs({5}), 0.5, r);
+     }},
+    {"soft_margin_loss",
+     [](Given& in, Reduction r) {
+       return soft_margin_loss(in.numbers({2, 3}), in.signs({2, 3}), r);
+     }},
     {"triplet_margin_loss",
      [](Given& in, Reduction r) {
        return triplet_margin_loss(in.numbers({4, 3}), in.numbers({4, 3}), in.numbers({4, 3}),

@@ -1,6 +1,6 @@
-// Layers against torch.nn's: tests/goldens/layers.txt, made by tools/make_layer_goldens.py, which says what is in it. The
-// names and shapes of parameters, results, gradients of parameters and inputs and running statistics, in f64 and compiled;
-// and gradients of first and second order against central differences.
+// Layers against torch.nn's: tests/goldens/layers.txt, made by tools/make_layer_goldens.py, which says what is in it.
+// The names and shapes of parameters, results, gradients of parameters and inputs and running statistics, in f64 and
+// compiled; and gradients of first and second order against central differences.
 #pragma once
 
 #include <cmath>
@@ -139,8 +139,8 @@ struct BuiltLayer {
   }
 };
 
-// Gradients of sum(y * c) along random directions of every parameter and input, against central differences; then those of
-// the gradients themselves.
+// Gradients of sum(y * c) along random directions of every parameter and input, against central differences; then those
+// of the gradients themselves.
 inline void check_directions(Graph& g, Inputs inputs, const Tensor& y, const std::vector<Tensor>& wrt,
                              const std::vector<std::string>& names, const std::string& what, int orders) {
   std::mt19937_64 random(5);
@@ -193,7 +193,8 @@ inline void check_directions(Graph& g, Inputs inputs, const Tensor& y, const std
 // Layers built, run and differentiated here, all in one graph, which is compiled once by check().
 class LayerCases {
  public:
-  // `call` gives the result from the layer, the inputs and a mode; `orders` of derivatives are held against differences.
+  // `call` gives the result from the layer, the inputs and a mode; `orders` of derivatives are held against
+  // differences.
   template <class Mode = nn::Inference, class M, class Call>
   void add(const std::string& name, const M& layer, const Call& call, int orders = 2) {
     SCOPED_TRACE(name);
@@ -224,7 +225,8 @@ class LayerCases {
       EXPECT_LT(off_by(compiled.at(name), r.want), r.tolerance) << name << ", compiled";
     }
     for (const auto& [buffer, value] : after_)  // what is not assigned stays as it was
-      EXPECT_LT(off_by(exact.states.contains(buffer) ? exact.states.at(buffer) : inputs_.at(buffer), value), 1e-6) << buffer;
+      EXPECT_LT(off_by(exact.states.contains(buffer) ? exact.states.at(buffer) : inputs_.at(buffer), value), 1e-6)
+          << buffer;
   }
 
  private:
@@ -244,6 +246,8 @@ class LayerCases {
 };
 
 inline const auto one_input = [](const auto& layer, const std::vector<Tensor>& x, auto&) { return layer(x[0]); };
-inline const auto with_mode = [](const auto& layer, const std::vector<Tensor>& x, auto& mode) { return layer(x[0], mode); };
+inline const auto with_mode = [](const auto& layer, const std::vector<Tensor>& x, auto& mode) {
+  return layer(x[0], mode);
+};
 
 }  // namespace lc
