@@ -69,7 +69,7 @@ void Cut::choose_buffers() {
 }
 
 // What is made of parameters alone and spread over something larger, like a normalisation's scales, is a value
-// of its own: it is computed when they are loaded (runtime/prepared.h).
+// of its own: it is computed when they are loaded (device/prepared.h), or once a run where they are trained.
 void Cut::choose_prepared() {
   std::vector<bool> fixed(g_.size()), loaded(g_.size());
   for (NodeId id = 0; id < g_.size(); ++id) {
@@ -172,9 +172,11 @@ void Cut::count_readers() {
   for (const Assignment& a : g_.assignments()) ++readers_[a.next.node];
   for (NodeId id : results_)
     for (NodeId k : operands(id)) ++readers_[k];
+  std::vector<bool> assigned(g_.size());
+  for (const Assignment& a : g_.assignments()) assigned[a.state] = true;
   for (NodeId id = 0; id < g_.size(); ++id) {
     const Node& n = g_[id];
-    varies_.push_back((n.op == Op::Input && !n.parameter) ||
+    varies_.push_back((n.op == Op::Input && (!n.parameter || assigned[id])) ||
                       std::any_of(n.in.begin(), n.in.end(), [&](const Edge& e) { return varies_[e.node]; }));
   }
 }

@@ -57,7 +57,7 @@ class Cut {
   const Graph& graph() const { return g_; }
   bool is_live(NodeId id) const { return live_[id]; }
   bool in_memory(NodeId id) const { return buffer_[id]; }
-  bool varies(NodeId id) const { return varies_[id]; }  // depends on more than parameters
+  bool varies(NodeId id) const { return varies_[id]; }  // depends on more than parameters that nothing assigns
   int readers(NodeId id) const;                         // kernels that read a value, and results that it is
   // The values that kernels make. What became part of another kernel is left out: see absorb().
   const std::set<NodeId>& results() const { return results_; }

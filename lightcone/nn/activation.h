@@ -1,5 +1,6 @@
-// Layers that act on each element by itself: the activations of torch.nn, dropout, and softmax, which acts along an axis.
-// They have no parameters, but PReLU. Options have torch's names and defaults: Sequential<..., nn::ReLU>, LeakyReLU{0.2}.
+// Layers that act on each element by itself: the activations of torch.nn, dropout, and softmax, which acts along an
+// axis. They have no parameters, but PReLU. Options have torch's names and defaults: Sequential<..., nn::ReLU>,
+// LeakyReLU{0.2}.
 #pragma once
 
 #include "lightcone/nn/module.h"
@@ -7,16 +8,16 @@
 namespace lc::nn {
 
 // A layer that calls a function of the tensor `a` and its options; integers become f32, or stay.
-#define LC_CALL_AS(typed_as, call)                                        \
-  void visit(Visitor&) {}                                                 \
-  template <class X>                                                      \
-  auto operator()(const X& x, const At& at = At::current()) const {       \
-    const Operand a(x, at);                                               \
-    return typed_as(x, call);                                             \
+#define LC_CALL_AS(typed_as, call)                                  \
+  void visit(Visitor&) {}                                           \
+  template <class X>                                                \
+  auto operator()(const X& x, const At& at = At::current()) const { \
+    const Operand a(x, at);                                         \
+    return typed_as(x, call);                                       \
   }
-#define LC_FUNCTION(Name, call)            \
-  struct Name {                            \
-    LC_CALL_AS(as_float_typed, lc::call)   \
+#define LC_FUNCTION(Name, call)          \
+  struct Name {                          \
+    LC_CALL_AS(as_float_typed, lc::call) \
   };
 LC_FUNCTION(Tanh, tanh(a))
 LC_FUNCTION(Sigmoid, sigmoid(a))
@@ -34,9 +35,9 @@ LC_FUNCTION(Sqrt, sqrt(a))
 LC_FUNCTION(Sin, sin(a))
 LC_FUNCTION(Cos, cos(a))
 #undef LC_FUNCTION
-#define LC_FUNCTION(Name, call)      \
-  struct Name {                      \
-    LC_CALL_AS(as_typed, lc::call)   \
+#define LC_FUNCTION(Name, call)    \
+  struct Name {                    \
+    LC_CALL_AS(as_typed, lc::call) \
   };
 LC_FUNCTION(ReLU, relu(a))
 LC_FUNCTION(ReLU6, relu6(a))
@@ -110,7 +111,9 @@ struct GLU {
     typed::require<r.error>();
     return typed::TensorOf<typed::FloatOf<E>, r.out>::from(lc::glu(Operand(x, at), Dim));
   }
-  lc::Tensor operator()(const lc::Tensor& x, const At& at = At::current()) const { return lc::glu(Operand(x, at), Dim); }
+  lc::Tensor operator()(const lc::Tensor& x, const At& at = At::current()) const {
+    return lc::glu(Operand(x, at), Dim);
+  }
 
  private:
   static constexpr typed::Inferred halved(const typed::Shape& s) {
@@ -143,7 +146,8 @@ class PReLU {
   float init_;
 };
 
-// Negative elements are multiplied by a number from [lower, upper) each while the model trains, by the mean of both after.
+// Negative elements are multiplied by a number from [lower, upper) each while the model trains, by the mean of both
+// after.
 class RReLU : public AsksForMode<"RReLU: say whether the model trains: rrelu(x, mode)"> {
  public:
   RReLU(double lower = 1.0 / 8, double upper = 1.0 / 3) : lower_(lower), upper_(upper) {}
@@ -207,8 +211,8 @@ class ChannelDropout : public AsksForMode<"Dropout: say whether the model trains
 using Dropout1d = ChannelDropout;
 using Dropout2d = ChannelDropout;
 using Dropout3d = ChannelDropout;
-// G. Klambauer et al., "Self-normalizing neural networks", 2017: behind SELU. What is dropped becomes the value that SELU
-// tends to, and all is scaled so that mean and variance stay.
+// G. Klambauer et al., "Self-normalizing neural networks", 2017: behind SELU. What is dropped becomes the value that
+// SELU tends to, and all is scaled so that mean and variance stay.
 class AlphaDropout : public AsksForMode<"AlphaDropout: say whether the model trains: dropout(x, mode)"> {
  public:
   AlphaDropout(double p = 0.5) : p_(p) {}

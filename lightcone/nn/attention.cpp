@@ -47,14 +47,17 @@ void MultiheadAttention::visit(Visitor& v) {
     v.parameter("v_proj_weight", v_proj_weight, {rows_of(kValue), input_of(kValue)}, xavier);
   }
   if (o_.bias) v.parameter("in_proj_bias", in_proj_bias, {rows}, constant_init(0));
-  v.parameter("out_proj.weight", out_proj_weight, {width_, width_}, uniform_init(1 / std::sqrt(static_cast<double>(width_))));
+  v.parameter("out_proj.weight", out_proj_weight, {width_, width_},
+              uniform_init(1 / std::sqrt(static_cast<double>(width_))));
   if (o_.bias) v.parameter("out_proj.bias", out_proj_bias, {width_}, constant_init(0));
 }
 
 lc::Tensor MultiheadAttention::projected(Part p, const lc::Tensor& x) const {
-  const std::int64_t begin = p == kQuery ? 0 : p == kKey ? rows_of(kQuery) : rows_of(kQuery) + rows_of(kKey),
+  const std::int64_t begin = p == kQuery ? 0
+                             : p == kKey ? rows_of(kQuery)
+                                         : rows_of(kQuery) + rows_of(kKey),
                      end = begin + rows_of(p);
-  const lc::Tensor weight = one_width()    ? in_proj_weight.slice(0, begin, end)
+  const lc::Tensor weight = one_width()   ? in_proj_weight.slice(0, begin, end)
                             : p == kQuery ? q_proj_weight
                             : p == kKey   ? k_proj_weight
                                           : v_proj_weight;
@@ -75,13 +78,15 @@ lc::Tensor MultiheadAttention::mask(const AttentionMasks& m, const Dim& batch, c
   };
   if (const lc::Tensor& t = m.key_padding_mask; t.defined()) {
     if (t.shape() != Shape{batch, keys})
-      throw Error("MultiheadAttention", cat("key_padding_mask is ", str(t.shape()), " and not ", str(Shape{batch, keys})));
+      throw Error("MultiheadAttention",
+                  cat("key_padding_mask is ", str(t.shape()), " and not ", str(Shape{batch, keys})));
     take(t, {batch, 1, 1, keys});
   }
   if (const lc::Tensor& t = m.attn_mask; t.defined()) {
     const Shape each{batch * Dim(heads_), n, keys}, same{n, keys};
     if (t.shape() != each && t.shape() != same)
-      throw Error("MultiheadAttention", cat("attn_mask is ", str(t.shape()), " and neither ", str(same), " nor ", str(each)));
+      throw Error("MultiheadAttention",
+                  cat("attn_mask is ", str(t.shape()), " and neither ", str(same), " nor ", str(each)));
     take(t, t.rank() == 2 ? Shape{1, 1, n, keys} : Shape{batch, heads_, n, keys});
   }
   if (m.causal || o_.causal) restrict_to(lower(g, n, keys));

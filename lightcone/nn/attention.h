@@ -8,14 +8,14 @@ namespace lc::nn {
 struct AttentionLayerOptions {
   double dropout = 0;  // of the weights of attention
   bool bias = true;
-  bool causal = false;          // a place looks at itself and at what is before it, in each call
-  std::int64_t kdim = 0;        // width of keys and
-  std::int64_t vdim = 0;        // of values; 0: the layer's
-  int kv_heads = 0;             // heads of keys and values, which divide `heads`: grouped queries; 0: as many
+  bool causal = false;    // a place looks at itself and at what is before it, in each call
+  std::int64_t kdim = 0;  // width of keys and
+  std::int64_t vdim = 0;  // of values; 0: the layer's
+  int kv_heads = 0;       // heads of keys and values, which divide `heads`: grouped queries; 0: as many
 };
 
-// Who looks where, as in torch: true in a bool mask means "not there", a floating mask is added to the scores. A place that
-// may look nowhere gives NaN.
+// Who looks where, as in torch: true in a bool mask means "not there", a floating mask is added to the scores. A place
+// that may look nowhere gives NaN.
 struct AttentionMasks {
   lc::Tensor key_padding_mask = {};  // [batch, keys]
   lc::Tensor attn_mask = {};         // [queries, keys] or [batch * heads, queries, keys]
@@ -28,10 +28,10 @@ struct KeyValueCache {
   Dim past;                 // how many places there are
 };
 
-// Parameters in_proj_weight [3 width, width], in_proj_bias, out_proj.weight, out_proj.bias; where kdim or vdim is another
-// width q_proj_weight [width, width], k_proj_weight [width, kdim], v_proj_weight [width, vdim] in place of the first. With
-// kv_heads the rows of keys and values are kv_heads * (width / heads). Weights begin xavier_uniform, that of out_proj as a
-// Linear's, biases at 0. Sequences are [batch, length, width], or [length, width].
+// Parameters in_proj_weight [3 width, width], in_proj_bias, out_proj.weight, out_proj.bias; where kdim or vdim is
+// another width q_proj_weight [width, width], k_proj_weight [width, kdim], v_proj_weight [width, vdim] in place of the
+// first. With kv_heads the rows of keys and values are kv_heads * (width / heads). Weights begin xavier_uniform, that
+// of out_proj as a Linear's, biases at 0. Sequences are [batch, length, width], or [length, width].
 class MultiheadAttention {
  public:
   // Error unless `heads` divides `width` and kv_heads divides `heads`.
@@ -71,18 +71,21 @@ class MultiheadAttention {
   Weighted with_weights(const lc::Tensor& query, const lc::Tensor& key, const lc::Tensor& value,
                         const AttentionMasks& masks = {}, const At& at = At::current()) const;
 
-  // States "NAME.keys" and "NAME.values" of a graph, which begin at 0. `past` is an extent that is told before each run,
-  // Dim::symbol("past", 0, capacity - 1).
-  KeyValueCache cache(Graph& g, const std::string& name, const Dim& batch, std::int64_t capacity, const Dim& past) const;
-  // Causal self-attention of the places past, past + 1, ...: x [b, n, width] -> [b, n, width]. It looks at the places before
-  // them in the cache, and after each run the cache holds these, too. past + n is at most the capacity.
+  // States "NAME.keys" and "NAME.values" of a graph, which begin at 0. `past` is an extent that is told before each
+  // run, Dim::symbol("past", 0, capacity - 1).
+  KeyValueCache cache(Graph& g, const std::string& name, const Dim& batch, std::int64_t capacity,
+                      const Dim& past) const;
+  // Causal self-attention of the places past, past + 1, ...: x [b, n, width] -> [b, n, width]. It looks at the places
+  // before them in the cache, and after each run the cache holds these, too. past + n is at most the capacity.
   lc::Tensor decode(const lc::Tensor& x, const KeyValueCache& cache, const At& at = At::current()) const;
 
   lc::Tensor in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight, in_proj_bias, out_proj_weight, out_proj_bias;
 
  private:
   enum Part { kQuery, kKey, kValue };
-  std::int64_t input_of(Part p) const { return p == kKey && o_.kdim ? o_.kdim : p == kValue && o_.vdim ? o_.vdim : width_; }
+  std::int64_t input_of(Part p) const {
+    return p == kKey && o_.kdim ? o_.kdim : p == kValue && o_.vdim ? o_.vdim : width_;
+  }
   std::int64_t rows_of(Part p) const { return (p == kQuery ? heads_ : kv_heads()) * head(); }
   std::int64_t head() const { return width_ / heads_; }
   int kv_heads() const { return o_.kv_heads > 0 ? o_.kv_heads : heads_; }

@@ -112,41 +112,42 @@ class AddInto {
   std::tuple<Modules...> modules_;
 };
 
-// Two modules that read the same, and what both give together: f(x) + r(x) and f(x) * r(x), their parameters named f and r.
-#define LC_BESIDE(Name, OP)                                                       \
-  template <class F, class R>                                                     \
-  struct Name {                                                                   \
-    F f = {};                                                                     \
-    R r = {};                                                                     \
-    void visit(Visitor& v) { v("f", f)("r", r); }                                 \
-    template <class X>                                                            \
-    auto operator()(const X& x) const {                                           \
-      return f(x) OP r(x);                                                        \
-    }                                                                             \
-    template <class X, class Mode>                                                \
-      requires(is_mode<Mode>)                                                     \
-    auto operator()(const X& x, Mode& mode) const {                               \
-      return nn::apply(f, mode, x) OP nn::apply(r, mode, x);                      \
-    }                                                                             \
+// Two modules that read the same, and what both give together: f(x) + r(x) and f(x) * r(x), their parameters named f
+// and r.
+#define LC_BESIDE(Name, OP)                                  \
+  template <class F, class R>                                \
+  struct Name {                                              \
+    F f = {};                                                \
+    R r = {};                                                \
+    void visit(Visitor& v) { v("f", f)("r", r); }            \
+    template <class X>                                       \
+    auto operator()(const X& x) const {                      \
+      return f(x) OP r(x);                                   \
+    }                                                        \
+    template <class X, class Mode>                           \
+      requires(is_mode<Mode>)                                \
+    auto operator()(const X& x, Mode& mode) const {          \
+      return nn::apply(f, mode, x) OP nn::apply(r, mode, x); \
+    }                                                        \
   };
 LC_BESIDE(GeneralizedAdd, +)
 LC_BESIDE(GeneralizedMul, *)
 #undef LC_BESIDE
 // x + module(x) and x * module(x); the parameters have the module's names.
-#define LC_SHORTCUT(Name, OP)                                                     \
-  template <class M>                                                              \
-  struct Name {                                                                   \
-    M module = {};                                                                \
-    void visit(Visitor& v) { module.visit(v); }                                   \
-    template <class X>                                                            \
-    auto operator()(const X& x) const {                                           \
-      return x OP module(x);                                                      \
-    }                                                                             \
-    template <class X, class Mode>                                                \
-      requires(is_mode<Mode>)                                                     \
-    auto operator()(const X& x, Mode& mode) const {                               \
-      return x OP nn::apply(module, mode, x);                                     \
-    }                                                                             \
+#define LC_SHORTCUT(Name, OP)                       \
+  template <class M>                                \
+  struct Name {                                     \
+    M module = {};                                  \
+    void visit(Visitor& v) { module.visit(v); }     \
+    template <class X>                              \
+    auto operator()(const X& x) const {             \
+      return x OP module(x);                        \
+    }                                               \
+    template <class X, class Mode>                  \
+      requires(is_mode<Mode>)                       \
+    auto operator()(const X& x, Mode& mode) const { \
+      return x OP nn::apply(module, mode, x);       \
+    }                                               \
   };
 LC_SHORTCUT(Residual, +)
 LC_SHORTCUT(ResidualMul, *)
@@ -156,9 +157,7 @@ LC_SHORTCUT(ResidualMul, *)
 template <class M, int N>
 class Repeated {
  public:
-  Repeated(const M& m = {}) {
-    modules_.assign(N, m);
-  }
+  Repeated(const M& m = {}) { modules_.assign(N, m); }
   void visit(Visitor& v) { v("", modules_); }
   template <class X>
   X operator()(const X& x) const {

@@ -28,9 +28,9 @@ inline Init conv_init(std::int64_t channels, const std::vector<std::int64_t>& ke
   return uniform_init(fan > 0 ? 1 / std::sqrt(fan) : 0);
 }
 
-// x [b, in, n...] -> [b, out, m...], weight [out, in / groups, kernel...]. Extents, stride, padding, dilation and groups
-// are template arguments, or arguments of the constructor where In, Out and Kernel are dyn. The padding is zeros, or what
-// `padding_mode` says.
+// x [b, in, n...] -> [b, out, m...], weight [out, in / groups, kernel...]. Extents, stride, padding, dilation and
+// groups are template arguments, or arguments of the constructor where In, Out and Kernel are dyn. The padding is
+// zeros, or what `padding_mode` says.
 template <int Spatial, typed::Dim In = dyn, typed::Dim Out = dyn, typed::Dim Kernel = dyn, int Stride = 1,
           int Padding = 0, int Dilation = 1, int Groups = 1>
 class Conv {
@@ -123,7 +123,8 @@ class ConvTranspose {
                       bias) {}
   ConvTranspose(std::int64_t in, std::int64_t out, std::int64_t kernel, ConvOptions o = {}, bool bias = true)
       : ConvTranspose(in, out, std::vector{extent_of<Kernel>(kernel)}, std::move(o), bias) {}
-  ConvTranspose(std::int64_t in, std::int64_t out, std::vector<std::int64_t> kernel, ConvOptions o = {}, bool bias = true)
+  ConvTranspose(std::int64_t in, std::int64_t out, std::vector<std::int64_t> kernel, ConvOptions o = {},
+                bool bias = true)
       : in_(extent_of<In>(in)),
         out_(extent_of<Out>(out)),
         kernel_(kernel_of<Spatial>("ConvTranspose", std::move(kernel))),
@@ -157,8 +158,13 @@ class ConvTranspose {
   static constexpr typed::Inferred inferred(const typed::Shape& x) {
     typed::Inferred r{x, {}};
     if (x.rank != Spatial + 2 || typed::differ(x.d[1], In)) {
-      r.error.add("conv_transpose: ").add(x).add(" is not [batch, ").add(In).add(", ").add(std::int64_t{Spatial}).add(
-          " spatial axes]");
+      r.error.add("conv_transpose: ")
+          .add(x)
+          .add(" is not [batch, ")
+          .add(In)
+          .add(", ")
+          .add(std::int64_t{Spatial})
+          .add(" spatial axes]");
       return r;
     }
     r.out.d[1] = Out;
@@ -168,7 +174,8 @@ class ConvTranspose {
                                    : dyn;
     for (int i = 2; i < x.rank; ++i)
       if (r.out.d[i].negative() || r.out.d[i] == typed::Dim(0)) {
-        r.error = typed::Text("conv_transpose: a padding of ").add(std::int64_t{Padding}).add(" leaves nothing of ").add(x);
+        r.error =
+            typed::Text("conv_transpose: a padding of ").add(std::int64_t{Padding}).add(" leaves nothing of ").add(x);
         r.out.d[i] = dyn;
       }
     return r;

@@ -17,7 +17,8 @@ lc::Tensor Bilinear::operator()(const lc::Tensor& a, const lc::Tensor& b, const 
   const bool fits = !s.empty() && s.size() == t.size() && s.back() == Dim(in1_) && t.back() == Dim(in2_);
   t.back() = s.back();
   if (!fits || s != t)
-    throw Error("Bilinear", cat(str(a.shape()), " and ", str(b.shape()), " are not [..., ", in1_, "] and [..., ", in2_, "]"));
+    throw Error("Bilinear",
+                cat(str(a.shape()), " and ", str(b.shape()), " are not [..., ", in1_, "] and [..., ", in2_, "]"));
   s.pop_back();
   const Dim n = product(s);
   // a with every matrix of the weight, [n, out, in2], then the inner product with b
@@ -28,10 +29,10 @@ lc::Tensor Bilinear::operator()(const lc::Tensor& a, const lc::Tensor& b, const 
   return (o_.bias ? y + bias : y).reshape(s);
 }
 
-Init embedding_init(std::optional<std::int64_t> padding_idx) {
+Init embedding_init(std::int64_t rows, std::optional<std::int64_t> padding_idx) {
+  if (padding_idx && (*padding_idx < 0 || *padding_idx >= rows))
+    throw Error("Embedding", cat("padding_idx is ", *padding_idx, ", and there are ", rows, " rows"));
   return [padding_idx](const init::Extents& s, const init::Source& from) {
-    if (padding_idx && (*padding_idx < 0 || *padding_idx >= s[0]))
-      throw Error("Embedding", cat("padding_idx is ", *padding_idx, ", and there are ", s[0], " rows"));
     init::Values v = init::normal(s, from);
     if (padding_idx) std::fill_n(v.begin() + *padding_idx * s[1], s[1], 0.0f);
     return v;
@@ -81,7 +82,8 @@ lc::Tensor EmbeddingBag::of_rows(Operand ids, const lc::Tensor& weights) const {
   if (weights.defined()) rows = rows * weights.unsqueeze(2);
   if (counts.defined()) rows = rows * counts.unsqueeze(2);
   if (o_.mode == BagMode::Sum) return sum(rows, {1});
-  const lc::Tensor n = counts.defined() ? sum(counts, {1}, true) : sum(full(ids->graph(), ids->shape(), 1, rows.dtype()), {1}, true);
+  const lc::Tensor n =
+      counts.defined() ? sum(counts, {1}, true) : sum(full(ids->graph(), ids->shape(), 1, rows.dtype()), {1}, true);
   return sum(rows, {1}) / lc::maximum(n, full_like(n, 1));
 }
 
@@ -89,7 +91,8 @@ lc::Tensor EmbeddingBag::of_offsets(Operand ids, const lc::Tensor& offsets) cons
   const OpScope scope("EmbeddingBag", ids.at);
   require_visited("EmbeddingBag", weight);
   if (ids->rank() != 1 || offsets.rank() != 1)
-    throw Error("EmbeddingBag", cat("ids ", str(ids->shape()), " and offsets ", str(offsets.shape()), " are [n] and [bags]"));
+    throw Error("EmbeddingBag",
+                cat("ids ", str(ids->shape()), " and offsets ", str(offsets.shape()), " are [n] and [bags]"));
   if (o_.mode == BagMode::Max) throw Error("EmbeddingBag", "the mode Max takes ids [bags, n]");
   // an id belongs to the last bag that begins at it or before
   const Dim n = ids->extent(0), bags = offsets.extent(0);

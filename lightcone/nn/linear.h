@@ -1,4 +1,5 @@
-// Products with a weight, rows of a weight: torch.nn.Linear, Bilinear, Embedding, EmbeddingBag; and distances of two tensors.
+// Products with a weight, rows of a weight: torch.nn.Linear, Bilinear, Embedding, EmbeddingBag; and distances of two
+// tensors.
 #pragma once
 
 #include <optional>
@@ -43,8 +44,8 @@ class Linear {
   LinearOptions o_;
 };
 
-// One number added to each element of an axis, its only parameter `bias`: Bias1d of the last axis, Bias2d of the channels,
-// axis 1 of [batch, channels, ...]. They begin as those of a Linear with as many inputs would.
+// One number added to each element of an axis, its only parameter `bias`: Bias1d of the last axis, Bias2d of the
+// channels, axis 1 of [batch, channels, ...]. They begin as those of a Linear with as many inputs would.
 template <int Axis>
 class Bias {
  public:
@@ -89,7 +90,8 @@ struct EmbeddingOptions {
 };
 // The rows of weight that ids [...] say: [..., width]. The row of `padding_idx` takes no part in derivatives.
 lc::Tensor rows_of(Operand weight, const lc::Tensor& ids, std::optional<std::int64_t> padding_idx);
-Init embedding_init(std::optional<std::int64_t> padding_idx);
+// Error where there is no such row.
+Init embedding_init(std::int64_t rows, std::optional<std::int64_t> padding_idx);
 
 // ids [...] -> [..., width]: rows of weight [rows, width], which begins normal(0, 1) (torch.nn.Embedding).
 template <typed::Dim Rows = dyn, typed::Dim Width = dyn>
@@ -100,7 +102,7 @@ class Embedding {
       : rows_(Rows.n), width_(Width.n), o_(o) {}
   Embedding(std::int64_t rows, std::int64_t width, EmbeddingOptions o = {})
       : rows_(extent_of<Rows>(rows)), width_(extent_of<Width>(width)), o_(o) {}
-  void visit(Visitor& v) { v.parameter("weight", weight, {rows_, width_}, embedding_init(o_.padding_idx)); }
+  void visit(Visitor& v) { v.parameter("weight", weight, {rows_, width_}, embedding_init(rows_, o_.padding_idx)); }
   template <class I, typed::Dim... A>
   auto operator()(const typed::Tensor<I, A...>& ids, const At& at = At::current()) const {
     require_visited("Embedding", weight);
@@ -124,12 +126,12 @@ struct EmbeddingBagOptions {
   BagMode mode = BagMode::Mean;
   std::optional<std::int64_t> padding_idx = {};
 };
-// The sum, mean or maximum of the rows of each bag; 0 for an empty one (torch.nn.EmbeddingBag). ids [bags, n] are bags of
-// one size; ids [n] with offsets [bags], integers that begin with 0 and do not fall, say where each bag begins.
+// The sum, mean or maximum of the rows of each bag; 0 for an empty one (torch.nn.EmbeddingBag). ids [bags, n] are bags
+// of one size; ids [n] with offsets [bags], integers that begin with 0 and do not fall, say where each bag begins.
 class EmbeddingBag {
  public:
   EmbeddingBag(std::int64_t rows, std::int64_t width, EmbeddingBagOptions o = {}) : rows_(rows), width_(width), o_(o) {}
-  void visit(Visitor& v) { v.parameter("weight", weight, {rows_, width_}, embedding_init(o_.padding_idx)); }
+  void visit(Visitor& v) { v.parameter("weight", weight, {rows_, width_}, embedding_init(rows_, o_.padding_idx)); }
   lc::Tensor operator()(const lc::Tensor& ids, const At& at = At::current()) const {
     return of_rows(Operand(ids, at), {});
   }

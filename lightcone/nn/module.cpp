@@ -54,7 +54,8 @@ void Visitor::add(const std::string& name, Tensor& slot, Shape shape, Init init,
 
 Visitor& Visitor::parameter(const std::string& name, Tensor& slot, Shape shape, Init init) {
   if (matrices_ && shape.size() > 1) init = matrices_;
-  add(name, slot, std::move(shape), std::move(init), DType::F32, frozen_ ? Entry::Kind::Frozen : Entry::Kind::Parameter);
+  add(name, slot, std::move(shape), std::move(init), DType::F32,
+      frozen_ ? Entry::Kind::Frozen : Entry::Kind::Parameter);
   return *this;
 }
 Visitor& Visitor::buffer(const std::string& name, Tensor& slot, Shape shape, Init init, DType dtype) {
@@ -68,9 +69,12 @@ void require_visited(std::string_view layer, const Tensor& parameter) {
 }
 
 std::vector<Tensor> ModelBase::parameters() const {
+  return parameters([](std::string_view) { return true; });
+}
+std::vector<Tensor> ModelBase::parameters(const std::function<bool(std::string_view name)>& wanted) const {
   std::vector<Tensor> all;
   for (const Entry& e : entries_)
-    if (e.kind == Entry::Kind::Parameter) all.push_back(e.tensor);
+    if (e.kind == Entry::Kind::Parameter && wanted(e.name)) all.push_back(e.tensor);
   return all;
 }
 

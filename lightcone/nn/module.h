@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -69,7 +70,8 @@ class Visitor {
   // The same of several, named name.0, name.1, ... (torch.nn.ModuleList).
   template <class M>
   Visitor& operator()(const std::string& name, std::vector<M>& modules) {
-    for (std::size_t k = 0; k < modules.size(); ++k) (*this)(name + (name.empty() ? "" : ".") + std::to_string(k), modules[k]);
+    for (std::size_t k = 0; k < modules.size(); ++k)
+      (*this)(name + (name.empty() ? "" : ".") + std::to_string(k), modules[k]);
     return *this;
   }
   // Fills `slot` with an input of the graph. f32; extents are numbers.
@@ -148,8 +150,10 @@ class ModelBase {
   Graph& graph() const { return graph_; }
   const std::vector<Entry>& entries() const { return entries_; }
   std::vector<Tensor> parameters() const;  // those that are trained
-  std::int64_t count() const;              // of trained elements
-  std::string summary() const;             // a table: name, shape, elements
+  // Those of them whose name the predicate takes: groups with options of their own.
+  std::vector<Tensor> parameters(const std::function<bool(std::string_view name)>& wanted) const;
+  std::int64_t count() const;   // of trained elements
+  std::string summary() const;  // a table: name, shape, elements
   // Loads the first values into a program of the graph. The same seed gives the same bits on every machine.
   void initialise(Program& p, std::int64_t seed) const;
   // Where training draws its random numbers from; made when it is first asked for.

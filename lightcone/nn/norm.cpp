@@ -12,8 +12,8 @@ lc::Tensor by(const Operand& x, const lc::Tensor& mean, const lc::Tensor& var, c
   return lc::batch_norm(x, mean, var, weight.defined() ? weight : ones(x), bias.defined() ? bias : zeros(x), eps);
 }
 
-// The running statistics move by `part` of the way to those of a batch; `var` is one of `count` elements, and the unbiased
-// one is kept.
+// The running statistics move by `part` of the way to those of a batch; `var` is one of `count` elements, and the
+// unbiased one is kept.
 void move(const Statistics& running, const lc::Tensor& mean, const lc::Tensor& var, const Dim& count,
           const lc::Tensor& part) {
   Graph& g = mean.graph();
@@ -39,7 +39,8 @@ lc::Tensor layer_norm_over(Operand x, const Shape& over, const lc::Tensor& weigh
   const OpScope scope("LayerNorm", x.at);
   if (o.affine) require_visited("LayerNorm", weight);
   const Shape s = x->shape();
-  if (over.empty() || over.size() > s.size() || Shape(s.end() - static_cast<std::ptrdiff_t>(over.size()), s.end()) != over)
+  if (over.empty() || over.size() > s.size() ||
+      Shape(s.end() - static_cast<std::ptrdiff_t>(over.size()), s.end()) != over)
     throw Error("LayerNorm", cat(str(s), " does not end with ", str(over)));
   const int axes = static_cast<int>(over.size());
   if (!o.affine) return lc::layer_norm(x, axes, o.eps);
@@ -86,7 +87,8 @@ lc::Tensor instance_norm(Operand x, const lc::Tensor& weight, const lc::Tensor& 
 lc::Tensor local_response_norm(Operand x, int size, double alpha, double beta, double k) {
   const OpScope scope("LocalResponseNorm", x.at);
   if (x->rank() < 3 || size < 1)
-    throw Error("LocalResponseNorm", cat(size, " neighbours of ", str(x->shape()), ", which is not [batch, channels, ...]"));
+    throw Error("LocalResponseNorm",
+                cat(size, " neighbours of ", str(x->shape()), ", which is not [batch, channels, ...]"));
   // windows over the channels of the squares with zeros around them; torch divides by `size` at the edges, too
   const lc::Tensor squares = pad(square(x), 1, size / 2, (size - 1) / 2);
   const lc::Tensor m = mean(squares.unfold(1, size), {-1});

@@ -41,7 +41,8 @@ class Normalisation {
 
  protected:
   void visit_affine(Visitor& v) {
-    if (o_.affine) v.parameter("weight", weight, {n_}, constant_init(1)).parameter("bias", bias, {n_}, constant_init(0));
+    if (o_.affine)
+      v.parameter("weight", weight, {n_}, constant_init(1)).parameter("bias", bias, {n_}, constant_init(0));
   }
   std::int64_t n_;
   Options o_;
@@ -166,9 +167,9 @@ using BatchNorm2d = BatchNorm<C>;
 template <typed::Dim C = dyn>
 using BatchNorm3d = BatchNorm<C>;
 
-// Each channel of each sample over its spatial axes (torch.nn.InstanceNorm1d to 3d): x [n, channels, spatial axes]. With
-// track_running_stats the means over the batch of statistics are kept, and inference normalises by those; as in torch
-// num_batches_tracked is there and stays 0.
+// Each channel of each sample over its spatial axes (torch.nn.InstanceNorm1d to 3d): x [n, channels, spatial axes].
+// With track_running_stats the means over the batch of statistics are kept, and inference normalises by those; as in
+// torch num_batches_tracked is there and stays 0.
 template <typed::Dim Channels = dyn>
 class InstanceNorm : public Normalisation<Channels, InstanceNormOptions>,
                      public AsksForMode<"InstanceNorm: say whether the model trains: norm(x, mode)"> {

@@ -47,7 +47,9 @@ class Pool {
   lc::Tensor operator()(const lc::Tensor& x, const At& at = At::current()) const { return checked(Operand(x, at)); }
 
  private:
-  static constexpr const char* kName = Kind == PoolKind::Max ? "max_pool" : Kind == PoolKind::Min ? "min_pool" : "avg_pool";
+  static constexpr const char* kName = Kind == PoolKind::Max   ? "max_pool"
+                                       : Kind == PoolKind::Min ? "min_pool"
+                                                               : "avg_pool";
   lc::Tensor checked(const Operand& x) const {
     const OpScope scope(kName, x.at);
     if (x->rank() != Spatial + 2)
@@ -57,8 +59,8 @@ class Pool {
   std::vector<int> kernel_;
   PoolOptions o_;
 };
-#define LC_POOL(Name, Kind, Spatial)                                   \
-  template <int Kernel = 0, int Stride = Kernel, int Padding = 0>      \
+#define LC_POOL(Name, Kind, Spatial)                              \
+  template <int Kernel = 0, int Stride = Kernel, int Padding = 0> \
   using Name = Pool<PoolKind::Kind, Spatial, Kernel, Stride, Padding>;
 LC_POOL(MaxPool1d, Max, 1)
 LC_POOL(MaxPool2d, Max, 2)
@@ -123,7 +125,10 @@ class AdaptivePool {
   static constexpr typed::Inferred inferred(const typed::Shape& s) {
     typed::Inferred r{s, {}};
     if (s.rank != Spatial + 2)
-      r.error.add("adaptive pool: needs [batch, channels, ").add(std::int64_t{Spatial}).add(" spatial axes], not ").add(s);
+      r.error.add("adaptive pool: needs [batch, channels, ")
+          .add(std::int64_t{Spatial})
+          .add(" spatial axes], not ")
+          .add(s);
     for (int i = 2; i < s.rank; ++i) r.out.d[i] = Output;
     return r;
   }

@@ -42,8 +42,8 @@ struct Ran {
   lc::Tensor output;
   RecurrentState last;
 };
-Ran ran(RecurrentKind kind, Nonlinearity f, const lc::Tensor& x, const RecurrentState& initial, const RecurrentWeights& w,
-        bool reverse) {
+Ran ran(RecurrentKind kind, Nonlinearity f, const lc::Tensor& x, const RecurrentState& initial,
+        const RecurrentWeights& w, bool reverse) {
   const bool has_c = kind == RecurrentKind::LSTM;
   std::vector<lc::Tensor> state{initial.h};
   if (has_c) state.push_back(initial.c);
@@ -60,7 +60,8 @@ void visit_weights(Visitor& v, const std::string& suffix, RecurrentWeights& w, s
                    std::int64_t width, std::int64_t hidden, bool bias) {
   const Init init = uniform_init(1 / std::sqrt(static_cast<double>(hidden)));
   v.parameter("weight_ih" + suffix, w.ih, {rows, in}, init).parameter("weight_hh" + suffix, w.hh, {rows, width}, init);
-  if (bias) v.parameter("bias_ih" + suffix, w.bias_ih, {rows}, init).parameter("bias_hh" + suffix, w.bias_hh, {rows}, init);
+  if (bias)
+    v.parameter("bias_ih" + suffix, w.bias_ih, {rows}, init).parameter("bias_hh" + suffix, w.bias_hh, {rows}, init);
   if (width != hidden) v.parameter("weight_hr" + suffix, w.hr, {width, hidden}, init);
 }
 
@@ -83,8 +84,8 @@ void Recurrent::visit(Visitor& v) {
   for (std::size_t k = 0; k < weights.size(); ++k) {
     const int layer = static_cast<int>(k) / directions();
     const bool reverse = static_cast<int>(k) % directions() == 1;
-    visit_weights(v, cat("_l", layer, reverse ? "_reverse" : ""), weights[k], gates(kind_) * hidden_, input_of(layer), width(),
-                  hidden_, o_.bias);
+    visit_weights(v, cat("_l", layer, reverse ? "_reverse" : ""), weights[k], gates(kind_) * hidden_, input_of(layer),
+                  width(), hidden_, o_.bias);
   }
 }
 
@@ -107,8 +108,9 @@ Recurrent::Result Recurrent::run(Operand operand, const RecurrentState& given, R
   lc::Tensor x = operand;
   const bool batched = x.rank() == 3;
   if ((!batched && x.rank() != 2) || !(x.extent(-1) == Dim(in_)))
-    throw Error(name(kind_), cat(str(x.shape()), " is neither ", o_.batch_first ? "[batch, length, " : "[length, batch, ", in_,
-                                 "] nor [length, ", in_, "]"));
+    throw Error(name(kind_),
+                cat(str(x.shape()), " is neither ", o_.batch_first ? "[batch, length, " : "[length, batch, ", in_,
+                    "] nor [length, ", in_, "]"));
   const bool lstm = kind_ == RecurrentKind::LSTM;
   if (!lstm && given.c.defined()) throw Error(name(kind_), "it has no state c");
   if (lstm && given.h.defined() != given.c.defined())
@@ -142,7 +144,8 @@ Recurrent::Result Recurrent::run(Operand operand, const RecurrentState& given, R
 
 RecurrentCell::RecurrentCell(RecurrentKind kind, std::int64_t in, std::int64_t hidden, const CellOptions& o)
     : kind_(kind), in_(in), hidden_(hidden), o_(o) {
-  if (in < 1 || hidden < 1) throw Error(cat(name(kind), "Cell"), cat("sizes ", in, " and ", hidden, ": both are at least 1"));
+  if (in < 1 || hidden < 1)
+    throw Error(cat(name(kind), "Cell"), cat("sizes ", in, " and ", hidden, ": both are at least 1"));
 }
 void RecurrentCell::visit(Visitor& v) {
   visit_weights(v, "", weights, gates(kind_) * hidden_, in_, hidden_, hidden_, o_.bias);

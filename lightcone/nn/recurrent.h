@@ -6,9 +6,9 @@
 //   auto [y, h, c] = lstm(x, {h_0, c_0}, mode);
 //
 // x is [length, batch, in], [batch, length, in] with batch_first, or [length, in]; the length is a number. output has
-// [.., directions * hidden] in place of `in`: the states of the last layer at all times. h_n and c_n, and the states that
-// are given, are [num_layers * directions, batch, hidden], or [num_layers * directions, hidden] without a batch. The
-// products of all inputs with a layer's weights are one product in front of the loop (lc::scan).
+// [.., directions * hidden] in place of `in`: the states of the last layer at all times. h_n and c_n, and the states
+// that are given, are [num_layers * directions, batch, hidden], or [num_layers * directions, hidden] without a batch.
+// The products of all inputs with a layer's weights are one product in front of the loop (lc::scan).
 #pragma once
 
 #include "lightcone/nn/module.h"
@@ -24,7 +24,7 @@ struct RecurrentOptions {
   bool batch_first = false;
   double dropout = 0;  // of what a layer hands to the next one, while the model trains
   bool bidirectional = false;
-  std::int64_t proj_size = 0;                     // of an LSTM: states h are projected to this width; 0: they are not
+  std::int64_t proj_size = 0;                      // of an LSTM: states h are projected to this width; 0: they are not
   Nonlinearity nonlinearity = Nonlinearity::Tanh;  // of an RNN
 };
 // The states to begin with: h, and c for an LSTM. Undefined: zeros.
@@ -58,7 +58,8 @@ class Recurrent {
   std::int64_t input_of(int layer) const;
   std::int64_t width() const { return o_.proj_size > 0 ? o_.proj_size : hidden_; }  // of h
   int directions() const { return o_.bidirectional ? 2 : 1; }
-  lc::Tensor initial(const lc::Tensor& given, const char* name, const lc::Tensor& x, bool batched, std::int64_t width) const;
+  lc::Tensor initial(const lc::Tensor& given, const char* name, const lc::Tensor& x, bool batched,
+                     std::int64_t width) const;
 
   RecurrentKind kind_;
   std::int64_t in_, hidden_;
@@ -79,7 +80,13 @@ struct LstmOutput {
 constexpr typed::Inferred infer_recurrent(const typed::Shape& x, const typed::Dim& in, const typed::Dim& out) {
   typed::Inferred r{x, {}};
   if (x.rank != 2 && x.rank != 3)
-    r.error.add("recurrent layer: ").add(x).add(" is neither [length, batch, ").add(in).add("] nor [length, ").add(in).add("]");
+    r.error.add("recurrent layer: ")
+        .add(x)
+        .add(" is neither [length, batch, ")
+        .add(in)
+        .add("] nor [length, ")
+        .add(in)
+        .add("]");
   else if (typed::differ(x.d[x.rank - 1], in))
     r.error.add("recurrent layer: the last axis of ").add(x).add(" must be ").add(in);
   else r.out.d[x.rank - 1] = out;
@@ -115,11 +122,13 @@ class RecurrentLayer {
   const std::vector<RecurrentWeights>& weights() const { return layer_.weights; }
 
  private:
-  static constexpr typed::Dim kOut = Hidden.number() ? typed::Dim(static_cast<long>(Hidden.n * (Bidirectional ? 2 : 1))) : dyn;
+  static constexpr typed::Dim kOut =
+      Hidden.number() ? typed::Dim(static_cast<long>(Hidden.n * (Bidirectional ? 2 : 1))) : dyn;
   RecurrentOptions completed(RecurrentOptions o) {
     if (Hidden.number() && ((o.bidirectional && !Bidirectional) || o.proj_size > 0))
-      throw Error("recurrent layer", "bidirectional is a template argument where the sizes are (LSTM<8, 16, true>), and "
-                                     "with proj_size the sizes are arguments of the constructor (LSTM<>(8, 16, {...}))");
+      throw Error("recurrent layer",
+                  "bidirectional is a template argument where the sizes are (LSTM<8, 16, true>), and "
+                  "with proj_size the sizes are arguments of the constructor (LSTM<>(8, 16, {...}))");
     o.bidirectional = o.bidirectional || Bidirectional;
     drops_ = o.num_layers > 1 ? o.dropout : 0;
     return o;
@@ -164,8 +173,8 @@ struct CellOptions {
   bool bias = true;
   Nonlinearity nonlinearity = Nonlinearity::Tanh;  // of RNNCell
 };
-// One step: x [batch, in] or [in] and states [batch, hidden] or [hidden] to the next states (torch.nn.RNNCell, LSTMCell,
-// GRUCell); states that are not given are zeros. Parameters weight_ih, weight_hh, bias_ih, bias_hh.
+// One step: x [batch, in] or [in] and states [batch, hidden] or [hidden] to the next states (torch.nn.RNNCell,
+// LSTMCell, GRUCell); states that are not given are zeros. Parameters weight_ih, weight_hh, bias_ih, bias_hh.
 class RecurrentCell {
  public:
   // Error unless the sizes are positive.

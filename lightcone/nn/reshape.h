@@ -1,5 +1,5 @@
-// Layers that move elements, repeat them or put others around them: torch.nn.Flatten, Unflatten, Upsample, PixelShuffle,
-// ChannelShuffle, ConstantPad, ZeroPad, ReflectionPad, ReplicationPad, CircularPad.
+// Layers that move elements, repeat them or put others around them: torch.nn.Flatten, Unflatten, Upsample,
+// PixelShuffle, ChannelShuffle, ConstantPad, ZeroPad, ReflectionPad, ReplicationPad, CircularPad.
 #pragma once
 
 #include "lightcone/nn/module.h"
@@ -80,15 +80,16 @@ struct UpsampleOptions {
   Interpolation mode = Interpolation::Nearest;
   bool align_corners = false;
 };
-// [b, c, n...] -> [b, c, n scale...] or [b, c, size...], for extents that are numbers (torch.nn.Upsample; scales are whole).
-// Bilinear is linear along each axis. Upsample<2> has its scale in its type.
+// [b, c, n...] -> [b, c, n scale...] or [b, c, size...], for extents that are numbers (torch.nn.Upsample; scales are
+// whole). Bilinear is linear along each axis. Upsample<2> has its scale in its type.
 template <int Scale = 0>
 class Upsample {
  public:
   Upsample(UpsampleOptions o = {}) : o_(std::move(o)) {
     if (Scale > 0) o_.scale_factor = Scale;
     if (o_.scale_factor < 1 || (!o_.size.empty() && o_.scale_factor != 1))
-      throw Error("Upsample", cat("a scale of ", o_.scale_factor, " with ", o_.size.size(), " sizes: it is one or the other"));
+      throw Error("Upsample",
+                  cat("a scale of ", o_.scale_factor, " with ", o_.size.size(), " sizes: it is one or the other"));
   }
   void visit(Visitor&) {}
   template <class E, typed::Dim... A>
@@ -154,8 +155,8 @@ struct ChannelShuffle {
   }
 };
 
-// Elements around the spatial axes, the last `Spatial` ones: numbers in torch's order, before and after the last axis, then
-// the one before it, ...; or one number for all sides. Negative ones cut, in ConstantPad alone.
+// Elements around the spatial axes, the last `Spatial` ones: numbers in torch's order, before and after the last axis,
+// then the one before it, ...; or one number for all sides. Negative ones cut, in ConstantPad alone.
 template <int Spatial, PadMode Mode>
 class Pad {
  public:
@@ -175,7 +176,8 @@ class Pad {
   lc::Tensor untyped(Operand x) const {
     const OpScope scope("pad", x.at);
     for (int i = 0; i < Spatial; ++i) {
-      const int before = padding_[static_cast<std::size_t>(2 * i)], after = padding_[static_cast<std::size_t>(2 * i + 1)];
+      const int before = padding_[static_cast<std::size_t>(2 * i)],
+                after = padding_[static_cast<std::size_t>(2 * i + 1)];
       if (before != 0 || after != 0) x.tensor = lc::pad(x, -1 - i, before, after, Mode, value_);
     }
     return x;
@@ -183,9 +185,9 @@ class Pad {
   std::vector<int> padding_;
   double value_;
 };
-#define LC_PAD(Name, Mode)                  \
-  using Name##1d = Pad<1, PadMode::Mode>;   \
-  using Name##2d = Pad<2, PadMode::Mode>;   \
+#define LC_PAD(Name, Mode)                \
+  using Name##1d = Pad<1, PadMode::Mode>; \
+  using Name##2d = Pad<2, PadMode::Mode>; \
   using Name##3d = Pad<3, PadMode::Mode>;
 LC_PAD(ConstantPad, Constant)
 LC_PAD(ZeroPad, Constant)

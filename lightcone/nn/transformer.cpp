@@ -88,7 +88,8 @@ void TransformerDecoder::visit(Visitor& v) {
   v("layers", layers_);
   if (norm_) v("norm", *norm_);
 }
-lc::Tensor TransformerDecoder::run(Operand tgt, const lc::Tensor& memory, const DecoderMasks& masks, Random* random) const {
+lc::Tensor TransformerDecoder::run(Operand tgt, const lc::Tensor& memory, const DecoderMasks& masks,
+                                   Random* random) const {
   const OpScope scope("TransformerDecoder", tgt.at);
   lc::Tensor x = tgt;
   for (const TransformerDecoderLayer& layer : layers_) x = layer.run(x, memory, masks, random);

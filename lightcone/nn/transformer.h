@@ -1,5 +1,5 @@
-// The Transformer (A. Vaswani et al., "Attention is all you need", 2017): torch.nn.TransformerEncoderLayer, DecoderLayer,
-// Encoder, Decoder and Transformer, with batch_first=True. Sequences are [batch, length, d_model].
+// The Transformer (A. Vaswani et al., "Attention is all you need", 2017): torch.nn.TransformerEncoderLayer,
+// DecoderLayer, Encoder, Decoder and Transformer, with batch_first=True. Sequences are [batch, length, d_model].
 #pragma once
 
 #include <optional>

@@ -38,8 +38,8 @@ void check_state(const std::vector<Tensor>& before, const std::vector<Tensor>& n
   for (std::size_t k = 0; k < before.size(); ++k) {
     if (!next[k].defined()) throw Error("scan", cat("the function gives no state ", k));
     if (before[k].shape() == next[k].shape() && before[k].dtype() == next[k].dtype()) continue;
-    throw Error("scan", cat("state ", k, " is ", described(before[k]), ", and the function makes it ", described(next[k]),
-                            ": a state keeps its shape and its dtype"));
+    throw Error("scan", cat("state ", k, " is ", described(before[k]), ", and the function makes it ",
+                            described(next[k]), ": a state keeps its shape and its dtype"));
   }
 }
 

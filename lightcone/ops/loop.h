@@ -30,7 +30,8 @@ namespace lc {
 struct Scanned {
   std::vector<Tensor> state, ys;
 };
-// One step: the states as they are and the slices of this step (without axis 0) to the next states and what this step gives.
+// One step: the states as they are and the slices of this step (without axis 0) to the next states and what this step
+// gives.
 using ScanBody = std::function<Scanned(const std::vector<Tensor>& state, const std::vector<Tensor>& x)>;
 
 struct ScanOptions {
@@ -38,9 +39,9 @@ struct ScanOptions {
   std::optional<std::int64_t> length = {};  // of axis 0; needed where there are no xs
 };
 
-// For k = 0, 1, ... or backwards: {state, ys[k]} = f(state, xs[k]), where xs[k] is slice k of axis 0 of every one of xs.
-// Gives the states behind the last step, and every y stacked on a new axis 0. Without any step (length 0) that is `state`
-// as it was given and ys of extent 0, whose shape f is asked for with zeros.
+// For k = 0, 1, ... or backwards: {state, ys[k]} = f(state, xs[k]), where xs[k] is slice k of axis 0 of every one of
+// xs. Gives the states behind the last step, and every y stacked on a new axis 0. Without any step (length 0) that is
+// `state` as it was given and ys of extent 0, whose shape f is asked for with zeros.
 //
 // An Error where xs differ in their length, where the length is not a number, where f gives another number of states,
 // another shape or another dtype than the state had, or a y that differs from step to step.

@@ -66,6 +66,14 @@ class [[nodiscard]] Gradients {
   Gradients(Gradients&&) = default;
   Gradients& operator=(Gradients&&) = default;
   const std::vector<optim::Update>& updates() const { return updates_; }
+  // Those of the parameters whose name the predicate takes: a group for optim::step().
+  template <class F>
+  std::vector<optim::Update> updates(const F& wanted) const {
+    std::vector<optim::Update> group;
+    for (const optim::Update& u : updates_)
+      if (wanted(std::string_view(u.parameter.node().name))) group.push_back(u);
+    return group;
+  }
   const Tensor& loss() const { return loss_; }
   // All of them together no longer than max_norm (torch.nn.utils.clip_grad_norm_); gives the norm they had.
   Tensor clip_norm(double max_norm, const SourceLocation& at = SourceLocation::current()) {

@@ -335,3 +335,33 @@ TEST(Rows, ThereMayBeNone) {
   EXPECT_TRUE(c.get("y").empty());
   EXPECT_EQ(c.shape("y"), (std::vector<std::int64_t>{0, 2, 512}));
 }
+
+// Rows that stay the same are multiplied once, when they are loaded, each product by itself; what a run assigns does not stay
+// the same, and is rows like any others.
+TEST(Group, AnAssignedParameterIsNoConstant) {
+  for (const bool assigned : {false, true}) {
+    Graph g;
+    const auto parameter = [&](const char* name, std::int64_t rows) {
+      return g.input(name, {rows, kDepth}, DType::F32, SourceLocation::current(), kParameter);
+    };
+    const Tensor rows = parameter("rows", 8);
+    g.output("p", linear(rows, parameter("v", 64)));
+    g.output("q", linear(rows, parameter("w", 64)));
+    if (assigned) g.assign(rows, rows * 2.0);
+    Program p = compile(g, generic() | cpu({.threads = 2}));
+    for (const char* name : {"v", "w"}) {
+      const auto bytes = std::make_shared<const std::vector<float>>(64 * kDepth, 0.5f);
+      p.load(name, bytes->data(), bytes->size() * sizeof(float), bytes);
+    }
+    const auto ones = std::make_shared<const std::vector<float>>(8 * kDepth, 1.0f);
+    p.load("rows", ones->data(), ones->size() * sizeof(float), ones);
+    EXPECT_EQ(fired(p.log(), kGroups), assigned ? 1 : 0);
+    Context c(p);
+    for (int k = 0; k < 3; ++k) {
+      c.run();
+      EXPECT_EQ(c.get("q"), std::vector<float>(512, assigned ? 128.0f * static_cast<float>(1 << k) : 128.0f)) << k;
+      EXPECT_EQ(c.get("p"), c.get("q"));
+    }
+  }
+}
+

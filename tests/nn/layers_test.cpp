@@ -9,11 +9,13 @@ using namespace lc;
 namespace {
 
 TEST(Layers, ArePyTorchs) {
-  check_layer("Linear", nn::Linear<>(5, 3), one_input);
-  check_layer("LayerNorm", nn::LayerNorm<>(6), one_input);
-  check_layer("RMSNorm", nn::RMSNorm<>(6), one_input);
-  check_layer("GroupNorm", nn::GroupNorm<2>(6), one_input);
-  check_layer("Conv2d", nn::Conv2d<>(4, 6, 3, {.stride = {2}, .padding = {1}, .groups = 2}), one_input);
+  LayerCases cases;
+  cases.add("Linear", nn::Linear<>(5, 3), one_input);
+  cases.add("LayerNorm", nn::LayerNorm<>(6), one_input);
+  cases.add("RMSNorm", nn::RMSNorm<>(6), one_input);
+  cases.add("GroupNorm", nn::GroupNorm<2>(6), one_input);
+  cases.add("Conv2d", nn::Conv2d<>(4, 6, 3, {.stride = {2}, .padding = {1}, .groups = 2}), one_input);
+  cases.check();
 }
 
 }  // namespace

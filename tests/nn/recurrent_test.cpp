@@ -27,32 +27,36 @@ const auto three = [](const auto& layer, const Tensors& x, auto&) {
 };
 
 TEST(Recurrent, LayersArePyTorchs) {
-  check_layer("RNN", nn::RNN<>(3, 4), two);
-  check_layer("RNN relu", nn::RNN<>(3, 4, {.num_layers = 2, .bias = false, .nonlinearity = nn::Nonlinearity::ReLU}), two);
-  check_layer("LSTM", nn::LSTM<>(3, 4), three);
-  check_layer("LSTM deep", nn::LSTM<>(3, 2, {.num_layers = 2, .batch_first = true, .bidirectional = true}), three);
-  check_layer("LSTM projected", nn::LSTM<>(3, 4, {.num_layers = 2, .bidirectional = true, .proj_size = 2}), three);
-  check_layer("LSTM states", nn::LSTM<>(3, 2, {.num_layers = 2}), [](const auto& layer, const Tensors& x, auto&) {
+  LayerCases cases;
+  cases.add("RNN", nn::RNN<>(3, 4), two);
+  cases.add("RNN relu", nn::RNN<>(3, 4, {.num_layers = 2, .bias = false, .nonlinearity = nn::Nonlinearity::ReLU}), two);
+  cases.add("LSTM", nn::LSTM<>(3, 4), three);
+  cases.add("LSTM deep", nn::LSTM<>(3, 2, {.num_layers = 2, .batch_first = true, .bidirectional = true}), three);
+  cases.add("LSTM projected", nn::LSTM<>(3, 4, {.num_layers = 2, .bidirectional = true, .proj_size = 2}), three);
+  cases.add("LSTM states", nn::LSTM<>(3, 2, {.num_layers = 2}), [](const auto& layer, const Tensors& x, auto&) {
     const auto [output, h_n, c_n] = layer(x[0], {x[1], x[2]});
     return joined({output, h_n, c_n});
   });
-  check_layer("GRU", nn::GRU<>(3, 4), two);
-  check_layer("GRU deep", nn::GRU<>(3, 2, {.num_layers = 2, .bias = false, .bidirectional = true}), two_of_state);
-  check_layer("GRU unbatched", nn::GRU<>(3, 4), two_of_state);
+  cases.add("GRU", nn::GRU<>(3, 4), two);
+  cases.add("GRU deep", nn::GRU<>(3, 2, {.num_layers = 2, .bias = false, .bidirectional = true}), two_of_state);
+  cases.add("GRU unbatched", nn::GRU<>(3, 4), two_of_state);
+  cases.check();
 }
 
 TEST(Recurrent, CellsArePyTorchs) {
+  LayerCases cases;
   const auto plain = [](const auto& cell, const Tensors& x, auto&) { return cell(x[0], x[1]); };
-  check_layer("RNNCell", nn::RNNCell(3, 4, {.nonlinearity = nn::Nonlinearity::ReLU}), plain);
-  check_layer("GRUCell", nn::GRUCell(3, 4), plain);
-  check_layer("LSTMCell", nn::LSTMCell(3, 4), [](const auto& cell, const Tensors& x, auto&) {
+  cases.add("RNNCell", nn::RNNCell(3, 4, {.nonlinearity = nn::Nonlinearity::ReLU}), plain);
+  cases.add("GRUCell", nn::GRUCell(3, 4), plain);
+  cases.add("LSTMCell", nn::LSTMCell(3, 4), [](const auto& cell, const Tensors& x, auto&) {
     const auto [h, c] = cell(x[0], {x[1], x[2]});
     return joined({h, c});
   });
-  check_layer("LSTMCell zeros", nn::LSTMCell(3, 4, {.bias = false}), [](const auto& cell, const Tensors& x, auto&) {
+  cases.add("LSTMCell zeros", nn::LSTMCell(3, 4, {.bias = false}), [](const auto& cell, const Tensors& x, auto&) {
     const auto [h, c] = cell(x[0]);
     return joined({h, c});
   });
+  cases.check();
 }
 
 // Shapes are promised where sizes are template arguments, and hold for any batch.
@@ -110,7 +114,8 @@ TEST(Recurrent, LearnsToRemember) {
   nn::Model<Remembers> net(g);
   const auto x = typed::input<float, 8, 16, 1>(g, "x");
   const auto y = typed::input<std::int64_t, 16>(g, "y");
-  auto loss = trace(net, [](auto& net, auto x, auto y) { return cross_entropy(typed::squeeze<0>(net(x)), y); }, x, y);
+  auto loss = trace(
+      net, [](auto& net, auto x, auto y) { return cross_entropy(typed::squeeze<0>(net(x)), y); }, x, y);
   loss.loss().retrieve("loss");
   update(net, optim::Adam{.lr = 3e-2}, backward(std::move(loss)));
   Program p = compile(g, generic() | cpu());
@@ -138,14 +143,20 @@ TEST(Recurrent, MistakesAreSentences) {
   const auto says = [](const std::string& sentence, const std::function<void()>& f) {
     expect_error(f, sentence, "recurrent_test.cpp");
   };
-  const auto throws = [](const std::string& sentence, const std::function<void()>& f) { expect_error(f, sentence, ""); };
+  const auto throws = [](const std::string& sentence, const std::function<void()>& f) {
+    expect_error(f, sentence, "");
+  };
   throws("LSTM: sizes 3 and 0 with 1 layers: all are at least 1", [] { nn::LSTM<>(3, 0); });
   throws("GRU: a dropout of 2 is no probability", [] { nn::GRU<>(3, 4, {.dropout = 2}); });
-  throws("GRU: proj_size is 2: only an LSTM projects, to less than its hidden 4", [] { nn::GRU<>(3, 4, {.proj_size = 2}); });
-  throws("LSTM: proj_size is 4: only an LSTM projects, to less than its hidden 4", [] { nn::LSTM<>(3, 4, {.proj_size = 4}); });
-  throws("recurrent layer: bidirectional is a template argument where the sizes are (LSTM<8, 16, true>), and with proj_size "
-         "the sizes are arguments of the constructor (LSTM<>(8, 16, {...}))",
-         [] { nn::LSTM<3, 4>({.bidirectional = true}); });
+  throws("GRU: proj_size is 2: only an LSTM projects, to less than its hidden 4",
+         [] { nn::GRU<>(3, 4, {.proj_size = 2}); });
+  throws("LSTM: proj_size is 4: only an LSTM projects, to less than its hidden 4",
+         [] { nn::LSTM<>(3, 4, {.proj_size = 4}); });
+  throws(
+      "recurrent layer: bidirectional is a template argument where the sizes are (LSTM<8, 16, true>), and with "
+      "proj_size "
+      "the sizes are arguments of the constructor (LSTM<>(8, 16, {...}))",
+      [] { nn::LSTM<3, 4>({.bidirectional = true}); });
   throws("LSTM: its parameters were never visited: name the layer in visit(), and call it through its Model",
          [&] { nn::LSTM<>(3, 4)(x); });
   throws("GRUCell: its parameters were never visited: name the layer in visit(), and call it through its Model",
@@ -153,15 +164,20 @@ TEST(Recurrent, MistakesAreSentences) {
   says("LSTM: [2, 4] is neither [length, batch, 3] nor [length, 3]", [&] { lstm.module()(g.input("a", {2, 4})); });
   says("RNN: [2, 2, 4] is neither [batch, length, 3] nor [length, 3]", [&] { rnn.module()(g.input("b", {2, 2, 4})); });
   says("RNN: the initial h is [1, 2, 4] and not [1, 5, 4]", [&] { rnn.module()(x, h); });
-  says("LSTM: the initial h is [2, 2, 4] and not [1, 2, 4]",
-       [&] { lstm.module()(x, {g.input("c", {2, 2, 4}), h}); });
+  says("LSTM: the initial h is [2, 2, 4] and not [1, 2, 4]", [&] { lstm.module()(x, {g.input("c", {2, 2, 4}), h}); });
   says("LSTM: h and c are given together, or none of them", [&] { lstm.module()(x, h); });
   says("RNN: it has no state c", [&] { rnn.module()(x, {h, h}); });
-  says("scan: the length of [length, 2, 16] is not known when the graph is built: axis 0 is length, and has to be a number",
-       [&] { lstm.module()(g.input("d", {Dim::symbol("length", 1, 9), 2, 3})); });
+  says(
+      "scan: the length of [length, 2, 16] is not known when the graph is built: axis 0 is length, and has to be a "
+      "number",
+      [&] {
+        lstm.module()(g.input("d", {Dim::symbol("length", 1, 9), 2, 3}));
+      });
   says("GRUCell: [2, 5, 3] is neither [batch, 3] nor [3]", [&] { cell.module()(g.input("e", {2, 5, 3})); });
   says("GRUCell: a state is [1, 2, 4] and not [2, 4]", [&] { cell.module()(row, h); });
-  says("LSTMCell: h and c are given together, or none of them", [&] { lstm_cell.module()(row, {g.input("f", {2, 4})}); });
+  says("LSTMCell: h and c are given together, or none of them", [&] {
+    lstm_cell.module()(row, {g.input("f", {2, 4})});
+  });
 }
 
 }  // namespace

@@ -213,16 +213,28 @@ TEST(Scan, MistakesAreSentences) {
   says([&] { scan(body, {s}, {}); }, "without xs it needs a length: ScanOptions{.length = n}");
   says([&] { scan(body, {s}, {}, {.length = -1}); }, "a length of -1");
   says([&] { scan(body, {s}, {full(g, {}, 1)}); }, "xs have an axis of steps, axis 0: a scalar has none");
-  says([&] { scan([](const Tensors& s, const Tensors& x) { return Scanned{{sum(s[0] + x[0])}, {}}; }, {s}, {x}); },
-       "state 0 is f32 [2], and the function makes it f32 []: a state keeps its shape and its dtype");
-  says([&] { scan([](const Tensors& s, const Tensors&) { return Scanned{{to(s[0], DType::F16)}, {}}; }, {s}, {x}); },
-       "state 0 is f32 [2], and the function makes it f16 [2]: a state keeps its shape and its dtype");
+  says(
+      [&] {
+        scan([](const Tensors& s, const Tensors& x) { return Scanned{{sum(s[0] + x[0])}, {}}; }, {s}, {x});
+      },
+      "state 0 is f32 [2], and the function makes it f32 []: a state keeps its shape and its dtype");
+  says(
+      [&] {
+        scan([](const Tensors& s, const Tensors&) { return Scanned{{to(s[0], DType::F16)}, {}}; }, {s}, {x});
+      },
+      "state 0 is f32 [2], and the function makes it f16 [2]: a state keeps its shape and its dtype");
   says([&] { scan([](const Tensors&, const Tensors&) { return Scanned{}; }, {s}, {x}); },
        "there are 1 states, and the function gives 0");
-  says([&] { scan([](const Tensors&, const Tensors&) { return Scanned{{Tensor()}, {}}; }, {s}, {x}); },
-       "the function gives no state 0");
-  says([&] { scan([](const Tensors& s, const Tensors&) { return Scanned{s, {Tensor()}}; }, {s}, {x}); },
-       "the function gives no y 0");
+  says(
+      [&] {
+        scan([](const Tensors&, const Tensors&) { return Scanned{{Tensor()}, {}}; }, {s}, {x});
+      },
+      "the function gives no state 0");
+  says(
+      [&] {
+        scan([](const Tensors& s, const Tensors&) { return Scanned{s, {Tensor()}}; }, {s}, {x});
+      },
+      "the function gives no y 0");
 }
 
 }  // namespace

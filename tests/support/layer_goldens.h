@@ -1,6 +1,6 @@
-// Layers against torch.nn's: tests/goldens/layers.txt, made by tools/make_layer_goldens.py, which says what is in it. The
-// names and shapes of parameters, results, gradients of parameters and inputs and running statistics, in f64 and compiled;
-// and gradients of first and second order against central differences.
+// Layers against torch.nn's: tests/goldens/layers.txt, made by tools/make_layer_goldens.py, which says what is in it.
+// The names and shapes of parameters, results, gradients of parameters and inputs and running statistics, in f64 and
+// compiled; and gradients of first and second order against central differences.
 #pragma once
 
 #include <cmath>
@@ -96,19 +96,19 @@ inline Tensor joined(const std::vector<Tensor>& outputs) {
   return concat(flat, 0);
 }
 
-// A layer in a graph of its own, with the values of a case.
+// A layer in a graph, with the values of a case; all names stand behind `path`.
 template <class M, class Mode, class Call>
 struct BuiltLayer {
-  Graph g;
   nn::Model<M> model;
-  std::map<std::string, Value> inputs;
   std::vector<Tensor> x, wrt;  // what may have a gradient: parameters, then floating inputs
   std::vector<std::string> names;
   Tensor y;
 
-  BuiltLayer(const LayerGolden& c, M layer, const Call& call) : model(g, std::move(layer)) {
+  BuiltLayer(Graph& g, const std::string& path, Inputs& inputs, const LayerGolden& c, M layer, const Call& call)
+      : model(g, std::move(layer), path) {
+    const std::string before = path.empty() ? "" : path + ".";
     for (const Value& v : c.in) {
-      const std::string input = cat("x", x.size());
+      const std::string input = cat(before, "x", x.size());
       x.push_back(g.input(input, Shape(v.shape.begin(), v.shape.end()), v.dtype));
       inputs[input] = v;
     }
@@ -120,17 +120,18 @@ struct BuiltLayer {
       y = call(model.module(), x, mode);
     }
     wrt = model.parameters();
-    for (const Tensor& p : wrt) names.push_back(p.node().name);
-    for (std::size_t k = 0; k < x.size(); ++k)
-      if (is_float(x[k].dtype())) wrt.push_back(x[k]), names.push_back(cat("x", k));
+    for (const Tensor& t : x)
+      if (is_float(t.dtype())) wrt.push_back(t);
+    for (const Tensor& t : wrt) names.push_back(t.node().name);
     std::set<std::string> have, want;
     for (const auto* all : {&c.params, &c.buffers})
-      for (const auto& [name, value] : *all) want.insert(name);
+      for (const auto& [name, value] : *all) want.insert(before + name);
     for (const nn::Entry& e : model.entries()) {
       have.insert(e.name);
       const auto& from = e.kind == nn::Entry::Kind::Buffer ? c.buffers : c.params;
-      if (!from.contains(e.name)) continue;
-      Value v = from.at(e.name);
+      const auto value = from.find(e.name.substr(before.size()));
+      if (value == from.end()) continue;
+      Value v = value->second;
       if (!is_float(e.tensor.dtype())) v.i.assign(v.f.begin(), v.f.end()), v.f.clear(), v.dtype = e.tensor.dtype();
       inputs[e.name] = v;
     }
@@ -138,10 +139,10 @@ struct BuiltLayer {
   }
 };
 
-// Gradients of sum(y * c) along random directions of every parameter and input, against central differences; then those of
-// the gradients themselves.
-template <class Built>
-void check_directions(Built& b, const std::string& what, int orders) {
+// Gradients of sum(y * c) along random directions of every parameter and input, against central differences; then those
+// of the gradients themselves.
+inline void check_directions(Graph& g, Inputs inputs, const Tensor& y, const std::vector<Tensor>& wrt,
+                             const std::vector<std::string>& names, const std::string& what, int orders) {
   std::mt19937_64 random(5);
   std::uniform_real_distribution<double> uniform(-1, 1);
   std::vector<std::string> constants;
@@ -154,30 +155,30 @@ void check_directions(Built& b, const std::string& what, int orders) {
     for (const auto s : v.shape) n *= s;
     v.f.resize(static_cast<std::size_t>(n));
     for (double& value : v.f) value = uniform(random);
-    b.inputs[name] = v;
-    return sum(prim::cast(t, DType::F64) * b.g.input(name, t.shape(), DType::F64));
+    inputs[name] = v;
+    return sum(prim::cast(t, DType::F64) * g.input(name, t.shape(), DType::F64));
   };
-  Tensor loss = weighted(b.y);
+  Tensor loss = weighted(y);
   for (int order = 1; order <= orders; ++order) {
     const std::string name = cat("loss ", order);
     loss.retrieve(name);
-    const std::vector<Tensor> d = gradients(loss, b.wrt, {.allow_unused = true});
-    for (std::size_t k = 0; k < d.size(); ++k) d[k].retrieve(cat(name, " d ", b.names[k]));
-    const auto found = interpret(b.g, b.inputs).outputs;
+    const std::vector<Tensor> d = gradients(loss, wrt, {.allow_unused = true});
+    for (std::size_t k = 0; k < d.size(); ++k) d[k].retrieve(cat(name, " d ", names[k]));
+    const auto found = interpret(g, inputs).outputs;
     for (std::size_t k = 0; k < d.size(); ++k) {
-      const Value at = b.inputs.at(b.names[k]), &slope = found.at(cat(name, " d ", b.names[k]));
+      const Value at = inputs.at(names[k]), &slope = found.at(cat(name, " d ", names[k]));
       double expected = 0, largest = 1;
-      std::map<std::string, Value> up = b.inputs, down = b.inputs;
+      std::map<std::string, Value> up = inputs, down = inputs;
       const double h = 1e-6;
       for (std::size_t i = 0; i < at.f.size(); ++i) {
         const double v = uniform(random);
         expected += v * slope.f[i];
         largest = std::max(largest, std::abs(slope.f[i]));
-        up[b.names[k]].f[i] += h * v, down[b.names[k]].f[i] -= h * v;
+        up[names[k]].f[i] += h * v, down[names[k]].f[i] -= h * v;
       }
       const double difference =
-          (interpret(b.g, up).outputs.at(name).f[0] - interpret(b.g, down).outputs.at(name).f[0]) / (2 * h);
-      EXPECT_NEAR(expected, difference, 2e-5 * largest) << what << ": order " << order << ", " << b.names[k];
+          (interpret(g, up).outputs.at(name).f[0] - interpret(g, down).outputs.at(name).f[0]) / (2 * h);
+      EXPECT_NEAR(expected, difference, 2e-5 * largest) << what << ": order " << order << ", " << names[k];
     }
     if (order == orders) break;
     Tensor next;
@@ -189,34 +190,64 @@ void check_directions(Built& b, const std::string& what, int orders) {
   }
 }
 
-// The same layer built, run and differentiated here. `call` gives the result from the layer, the inputs and a mode; `orders`
-// of derivatives are held against differences.
-template <class Mode = nn::Inference, class M, class Call>
-void check_layer(const std::string& name, const M& layer, const Call& call, int orders = 2) {
-  SCOPED_TRACE(name);
-  ASSERT_TRUE(layer_goldens().contains(name));
-  const LayerGolden& c = layer_goldens().at(name);
-  BuiltLayer<M, Mode, Call> b(c, layer, call);
-  b.y.retrieve("y");
-  const std::vector<Tensor> d = vjp({b.y}, b.wrt, {golden_cotangent(b.y)}, {.allow_unused = true});
-  for (std::size_t k = 0; k < d.size(); ++k) d[k].retrieve("d " + b.names[k]);
-  const Results exact = interpret(b.g, b.inputs);
-  const auto compiled = run_values(transform(b.g, generic() | cpu({.threads = 2})).graph, b.inputs, {}).outputs;
-  // the reference computes in f64, with the constants and the approximations of an f32 graph
-  const auto compare = [&](const std::string& output, const Value& want) {
-    EXPECT_LT(off_by(exact.outputs.at(output), want), 1e-6) << output;
-    EXPECT_LT(off_by(compiled.at(output), want), output == "y" ? 1e-5 : 2e-5) << output;
+// Layers built, run and differentiated here, all in one graph, which is compiled once by check().
+class LayerCases {
+ public:
+  // `call` gives the result from the layer, the inputs and a mode; `orders` of derivatives are held against
+  // differences.
+  template <class Mode = nn::Inference, class M, class Call>
+  void add(const std::string& name, const M& layer, const Call& call, int orders = 2) {
+    SCOPED_TRACE(name);
+    ASSERT_TRUE(layer_goldens().contains(name));
+    const LayerGolden& c = layer_goldens().at(name);
+    const std::string path = cat("case ", cases_++, " ", name), before = path + ".";
+    const BuiltLayer<M, Mode, Call> b(g_, path, inputs_, c, layer, call);
+    result(path, b.y, c.out, 1e-5);
+    const std::vector<Tensor> d = vjp({b.y}, b.wrt, {golden_cotangent(b.y)}, {.allow_unused = true});
+    for (std::size_t k = 0; k < d.size(); ++k) {
+      const std::string of = b.names[k].substr(before.size());
+      const bool input = !c.grads.contains(of);
+      ASSERT_TRUE(!input || c.din.contains(of.substr(1))) << of;
+      result(path + " d " + of, d[k], input ? c.din.at(of.substr(1)) : c.grads.at(of), 2e-5);
+    }
+    for (const auto& [buffer, value] : c.after) after_[before + buffer] = value;
+    Graph alone;
+    Inputs values;
+    const BuiltLayer<M, Mode, Call> again(alone, "", values, c, layer, call);
+    check_directions(alone, values, again.y, again.wrt, again.names, name, orders);
+  }
+  // The reference computes in f64, with the constants and the approximations of an f32 graph.
+  void check() const {
+    const Results exact = interpret(g_, inputs_);
+    const auto compiled = run_values(transform(g_, generic() | cpu({.threads = 2})).graph, inputs_, {}).outputs;
+    for (const auto& [name, r] : results_) {
+      EXPECT_LT(off_by(exact.outputs.at(name), r.want), 1e-6) << name;
+      EXPECT_LT(off_by(compiled.at(name), r.want), r.tolerance) << name << ", compiled";
+    }
+    for (const auto& [buffer, value] : after_)  // what is not assigned stays as it was
+      EXPECT_LT(off_by(exact.states.contains(buffer) ? exact.states.at(buffer) : inputs_.at(buffer), value), 1e-6)
+          << buffer;
+  }
+
+ private:
+  struct Expected {
+    Value want;
+    double tolerance;
   };
-  compare("y", c.out);
-  for (const auto& [parameter, grad] : c.grads) compare("d " + parameter, grad);
-  for (const auto& [k, grad] : c.din) compare(cat("d x", k), grad);
-  for (const auto& [buffer, value] : c.after)  // what is not assigned stays as it was
-    EXPECT_LT(off_by(exact.states.contains(buffer) ? exact.states.at(buffer) : b.inputs.at(buffer), value), 1e-6) << buffer;
-  BuiltLayer<M, Mode, Call> again(c, layer, call);
-  check_directions(again, name, orders);
-}
+  void result(const std::string& name, const Tensor& t, const Value& want, double tolerance) {
+    t.retrieve(name);
+    results_[name] = {want, tolerance};
+  }
+  Graph g_;
+  Inputs inputs_;
+  std::map<std::string, Expected> results_;
+  std::map<std::string, Value> after_;
+  int cases_ = 0;
+};
 
 inline const auto one_input = [](const auto& layer, const std::vector<Tensor>& x, auto&) { return layer(x[0]); };
-inline const auto with_mode = [](const auto& layer, const std::vector<Tensor>& x, auto& mode) { return layer(x[0], mode); };
+inline const auto with_mode = [](const auto& layer, const std::vector<Tensor>& x, auto& mode) {
+  return layer(x[0], mode);
+};
 
 }  // namespace lc

@@ -29,7 +29,7 @@ void Emitter::find_groups() {
     if (!c || !c->packed || product(g_[id].shape).bounds().hi > kMost || c->axes.back().extent.bounds().lo < 1)
       continue;
     const Node& a = g_[c->a_node];
-    if (a.op == Op::Input && a.parameter) continue;  // computed once, each by itself
+    if (a.op == Op::Input && !cut_.varies(c->a_node)) continue;  // computed once, each by itself
     auto& groups = by_rows[c->a_node];
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const std::vector<NodeId>& of) {
       return of.size() < kMaxParts && same_rows(*matmul_of(of[0]), *c);
