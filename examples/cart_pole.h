@@ -1,5 +1,6 @@
-// A pole on a cart that is pushed to the left or to the right: the equations of A. Barto, R. Sutton and C. Anderson, "Neuronlike
-// adaptive elements that can solve difficult learning control problems" (1983), with the numbers of Gymnasium's CartPole-v1.
+// A pole on a cart that is pushed to the left or to the right: the equations of A. Barto, R. Sutton and C. Anderson,
+// "Neuronlike adaptive elements that can solve difficult learning control problems" (1983), with the numbers of
+// Gymnasium's CartPole-v1.
 #pragma once
 
 #include <array>
@@ -32,8 +33,8 @@ class CartPole {
     const double x = state_[0], v = state_[1], angle = state_[2], turn = state_[3];
     const double sine = std::sin(angle), cosine = std::cos(angle);
     const double push = ((action == 1 ? kForce : -kForce) + kPole * kHalfLength * turn * turn * sine) / (kCart + kPole);
-    const double turning = (kGravity * sine - cosine * push) /
-                           (kHalfLength * (4.0 / 3 - kPole * cosine * cosine / (kCart + kPole)));
+    const double turning =
+        (kGravity * sine - cosine * push) / (kHalfLength * (4.0 / 3 - kPole * cosine * cosine / (kCart + kPole)));
     const double moving = push - kPole * kHalfLength * turning * cosine / (kCart + kPole);
     state_ = {static_cast<float>(x + kSeconds * v), static_cast<float>(v + kSeconds * moving),
               static_cast<float>(angle + kSeconds * turn), static_cast<float>(turn + kSeconds * turning)};

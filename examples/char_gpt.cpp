@@ -11,8 +11,8 @@
 #include "lightcone/lightcone.h"
 #include "lightcone/nn/layers.h"
 #include "lightcone/optim/schedule.h"
-#include "lightcone/train/trainer.h"
 #include "lightcone/train/trace.h"
+#include "lightcone/train/trainer.h"
 
 using namespace lc;
 
@@ -38,7 +38,8 @@ struct Norm {
 };
 
 struct Block {
-  static constexpr double kBeforeSum = 0.14142135623730951 / 20;  // 0.02 / sqrt(2 * layers): what is added to the stream
+  static constexpr double kBeforeSum =
+      0.14142135623730951 / 20;  // 0.02 / sqrt(2 * layers): what is added to the stream
   Norm ln_1, ln_2;
   Matrix c_attn{3 * kWidth, kWidth}, attn_proj{kWidth, kWidth, kBeforeSum};
   Matrix c_fc{4 * kWidth, kWidth}, mlp_proj{kWidth, 4 * kWidth, kBeforeSum};
@@ -81,7 +82,8 @@ void update_as_nanogpt(Graph& g, Gradients<Gpt> d, std::int64_t steps) {
   std::vector<optim::Update> matrices, others;
   for (const optim::Update& u : d.updates()) (u.parameter.rank() > 1 ? matrices : others).push_back(u);
   const Tensor done = optim::counter(g);
-  const auto rate = optim::warm_up(optim::cosine_annealing(1e-3, std::max<std::int64_t>(steps - 100, 1), 1e-4), 100, 1.0 / 101);
+  const auto rate =
+      optim::warm_up(optim::cosine_annealing(1e-3, std::max<std::int64_t>(steps - 100, 1), 1e-4), 100, 1.0 / 101);
   optim::step({{optim::AdamW{.beta2 = 0.99, .weight_decay = 0.1}, matrices},
                {optim::AdamW{.beta2 = 0.99, .weight_decay = 0}, others}},
               {.lr = rate(done), .step = done});
@@ -91,7 +93,8 @@ void update_as_nanogpt(Graph& g, Gradients<Gpt> d, std::int64_t steps) {
 double evaluate(const Trainer& trainer, const Gpt& gpt, std::span<const std::int64_t> tokens, std::int64_t vocabulary) {
   Graph g;
   nn::Model<Gpt> net(g, gpt);
-  loss_of(net, g.input("x", {kBatch, kBlock}, DType::I64), g.input("y", {kBatch, kBlock}, DType::I64), vocabulary).retrieve("loss");
+  loss_of(net, g.input("x", {kBatch, kBlock}, DType::I64), g.input("y", {kBatch, kBlock}, DType::I64), vocabulary)
+      .retrieve("loss");
   Program program = compile(g, generic() | cpu());
   trainer.copy_to(program);
   Context run(program);
@@ -107,7 +110,8 @@ double evaluate(const Trainer& trainer, const Gpt& gpt, std::span<const std::int
 }
 
 // Goes on behind `tokens`, a character at a time: each is drawn from the probabilities that the 64 before it give.
-std::vector<std::int64_t> write(const Trainer& trainer, const Gpt& gpt, std::vector<std::int64_t> tokens, int characters) {
+std::vector<std::int64_t> write(const Trainer& trainer, const Gpt& gpt, std::vector<std::int64_t> tokens,
+                                int characters) {
   Graph g;
   nn::Model<Gpt> net(g, gpt);
   Random random(g, 1337);
@@ -134,7 +138,8 @@ int train(const std::string& file, std::int64_t steps) {
   const Gpt gpt(vocabulary.size());
   nn::Model<Gpt> net(g, gpt);
   const Tensor x = g.input("x", {kBatch, kBlock}, DType::I64), y = g.input("y", {kBatch, kBlock}, DType::I64);
-  auto loss = trace(net, [&](auto& net, auto& x, auto& y) { return loss_of(net, x, y, vocabulary.size()); }, x, y);
+  auto loss = trace(
+      net, [&](auto& net, auto& x, auto& y) { return loss_of(net, x, y, vocabulary.size()); }, x, y);
   loss.loss().retrieve("loss");
   update_as_nanogpt(g, backward(std::move(loss)), steps);
   Trainer trainer(net, generic() | cpu(), {.seed = 1337});

@@ -1,5 +1,6 @@
-// A deep Q-network (V. Mnih et al., "Human-level control through deep reinforcement learning", 2015) with the two networks of
-// H. van Hasselt et al., "Deep reinforcement learning with double Q-learning" (2016) learns to balance a pole on a cart:
+// A deep Q-network (V. Mnih et al., "Human-level control through deep reinforcement learning", 2015) with the two
+// networks of H. van Hasselt et al., "Deep reinforcement learning with double Q-learning" (2016) learns to balance a
+// pole on a cart:
 //   dqn [STEPS]
 // It ends when the last hundred poles stood 475 of 500 steps on average, or after STEPS steps.
 #include <algorithm>
@@ -15,8 +16,8 @@
 #include "lightcone/lightcone.h"
 #include "lightcone/nn/layers.h"
 #include "lightcone/optim/schedule.h"
-#include "lightcone/train/trainer.h"
 #include "lightcone/train/trace.h"
+#include "lightcone/train/trainer.h"
 
 using namespace lc;
 

@@ -1,6 +1,6 @@
 // Proximal policy optimisation (J. Schulman et al., 2017) learns to balance a pole on a cart:  ppo [STEPS]
-// Eight carts are steered at once. It ends when the last hundred poles stood 475 of 500 steps on average, the measure by
-// which Gymnasium calls CartPole-v1 solved, or after STEPS steps of a cart.
+// Eight carts are steered at once. It ends when the last hundred poles stood 475 of 500 steps on average, the measure
+// by which Gymnasium calls CartPole-v1 solved, or after STEPS steps of a cart.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -14,8 +14,8 @@
 #include "lightcone/lightcone.h"
 #include "lightcone/nn/layers.h"
 #include "lightcone/optim/schedule.h"
-#include "lightcone/train/trainer.h"
 #include "lightcone/train/trace.h"
+#include "lightcone/train/trainer.h"
 
 using namespace lc;
 
@@ -98,7 +98,8 @@ class Player {
       double later = 0;
       for (std::size_t t = kSteps; t-- > 0;) {
         const std::size_t i = t * kCarts + k;
-        const double goes_on = 1 - ended[i], delta = rewards[i] + kDiscount * goes_on * r.values[i + kCarts] - r.values[i];
+        const double goes_on = 1 - ended[i],
+                     delta = rewards[i] + kDiscount * goes_on * r.values[i + kCarts] - r.values[i];
         later = delta + kDiscount * kLambda * goes_on * later;
         r.advantages[i] = static_cast<float>(later), r.returns[i] = static_cast<float>(later) + r.values[i];
       }
@@ -150,7 +151,8 @@ int main(int argc, char** argv) {
         const auto some = [&]<class T>(const std::vector<T>& all, std::size_t width = 1) {
           std::vector<T> v;
           for (const std::int64_t k : batch)
-            v.insert(v.end(), all.begin() + k * static_cast<std::int64_t>(width), all.begin() + (k + 1) * static_cast<std::int64_t>(width));
+            v.insert(v.end(), all.begin() + k * static_cast<std::int64_t>(width),
+                     all.begin() + (k + 1) * static_cast<std::int64_t>(width));
           return v;
         };
         trainer.context().set("x", some(r.states, 4)).set("action", some(r.actions)).set("log_prob", some(r.log_probs));
@@ -158,7 +160,9 @@ int main(int argc, char** argv) {
         trainer.step();
       }
     }
-    reached = returns.empty() ? 0 : std::accumulate(returns.begin(), returns.end(), 0.0) / static_cast<double>(returns.size());
+    reached = returns.empty()
+                  ? 0
+                  : std::accumulate(returns.begin(), returns.end(), 0.0) / static_cast<double>(returns.size());
     if (round % 10 == 0) std::cout << done << " steps: poles stand " << reached << std::endl;
   }
   std::cout << "after " << done << " steps the last " << returns.size() << " poles stood " << reached << " steps\n";

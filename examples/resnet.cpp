@@ -1,8 +1,9 @@
 // Residual networks on CIFAR-10 (K. He et al., "Deep residual learning for image recognition", CVPR 2016):
 //   resnet 20|18 [FOLDER [EPOCHS [STEPS]]]
-// 20 is the paper's network for CIFAR (section 4.2: 270 thousand parameters, shortcuts without parameters), 18 the one for
-// ImageNet with a first layer for small pictures (11 million). FOLDER holds CIFAR-10's binary batches (data_batch_1.bin, ...,
-// test_batch.bin), or train.npz and test.npz with x u8 [n, 32, 32, 3] and y; without one it learns stripes of its own making.
+// 20 is the paper's network for CIFAR (section 4.2: 270 thousand parameters, shortcuts without parameters), 18 the one
+// for ImageNet with a first layer for small pictures (11 million). FOLDER holds CIFAR-10's binary batches
+// (data_batch_1.bin, ..., test_batch.bin), or train.npz and test.npz with x u8 [n, 32, 32, 3] and y; without one it
+// learns stripes of its own making.
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -15,8 +16,8 @@
 #include "lightcone/lightcone.h"
 #include "lightcone/nn/conv.h"
 #include "lightcone/optim/schedule.h"
-#include "lightcone/train/trainer.h"
 #include "lightcone/train/trace.h"
+#include "lightcone/train/trainer.h"
 
 using namespace lc;
 
@@ -118,7 +119,8 @@ Data stripes() {
     label.values<std::int64_t>()[static_cast<std::size_t>(k)] = k % 10;
     for (int i = 0; i < 3 * 32 * 32; ++i)
       *pixel++ = static_cast<std::uint8_t>(
-          100 + 60 * std::sin(begin + i / 32 % 32 * std::cos(angle) + i % 32 * std::sin(angle)) + 90 * random.uniform());
+          100 + 60 * std::sin(begin + i / 32 % 32 * std::cos(angle) + i % 32 * std::sin(angle)) +
+          90 * random.uniform());
   }
   const Dataset all(Arrays{{"image", std::move(image)}, {"label", std::move(label)}});
   return {std::make_shared<const Dataset>(all.part(0, 800)), std::make_shared<const Dataset>(all.part(800, 200))};
@@ -140,7 +142,8 @@ int run(const ResNet& resnet, const Data& data, int epochs, std::int64_t steps) 
   Graph g;
   nn::Model<ResNet> net(g, resnet);
   const Tensor x = g.input("x", {kBatch, 3, 32, 32}), y = g.input("y", {kBatch}, DType::I64);
-  auto loss = trace(net, [](auto& net, auto& x, auto& y) { return cross_entropy(net(x), y); }, x, y);
+  auto loss = trace(
+      net, [](auto& net, auto& x, auto& y) { return cross_entropy(net(x), y); }, x, y);
   loss.loss().retrieve("loss");
   const Tensor done = optim::counter(g);
   update(net, optim::SGD{.momentum = 0.9, .weight_decay = 5e-4}, backward(std::move(loss)),

@@ -13,8 +13,8 @@
 #include "lightcone/lightcone.h"
 #include "lightcone/nn/attention.h"
 #include "lightcone/optim/schedule.h"
-#include "lightcone/train/trainer.h"
 #include "lightcone/train/trace.h"
+#include "lightcone/train/trainer.h"
 
 using namespace lc;
 
@@ -36,16 +36,24 @@ Date draw(SeededRandom& random, bool for_test) {
     kept = SeededRandom({year, month, day}).below(10) == 0;
   } while (kept != for_test);
   const std::string name = kMonths[month], m = name.substr(0, 3), y = std::to_string(year), d = std::to_string(day);
-  const std::string ending = day % 10 == 1 && day != 11 ? "st" : day % 10 == 2 && day != 12 ? "nd" : day % 10 == 3 && day != 13 ? "rd" : "th";
+  const std::string ending = day % 10 == 1 && day != 11   ? "st"
+                             : day % 10 == 2 && day != 12 ? "nd"
+                             : day % 10 == 3 && day != 13 ? "rd"
+                                                          : "th";
   char digits[40], iso[40];
   std::snprintf(digits, sizeof digits, "%02d/%02d/%s", static_cast<int>(day), static_cast<int>(month + 1), y.c_str());
   std::snprintf(iso, sizeof iso, "%s-%02d-%02d", y.c_str(), static_cast<int>(month + 1), static_cast<int>(day));
-  const std::string ways[] = {"the " + d + ending + " of " + name + ", " + y, name + " " + d + ", " + y, d + " " + m + " " + y,
-                              m + ". " + d + ending + " " + y, digits, y + ", " + d + " " + name};
+  const std::string ways[] = {"the " + d + ending + " of " + name + ", " + y,
+                              name + " " + d + ", " + y,
+                              d + " " + m + " " + y,
+                              m + ". " + d + ending + " " + y,
+                              digits,
+                              y + ", " + d + " " + name};
   return {ways[random.below(std::size(ways))], iso};
 }
 
-// torch.nn.TransformerDecoderLayer with norm_first: a place looks at what was written before it, then at all that was read.
+// torch.nn.TransformerDecoderLayer with norm_first: a place looks at what was written before it, then at all that was
+// read.
 struct DecoderLayer {
   nn::MultiheadAttention self_attn{kWidth, kHeads, {.causal = true}}, multihead_attn{kWidth, kHeads};
   nn::Linear<kWidth, 4 * kWidth> linear1;
@@ -67,8 +75,8 @@ struct DecoderLayer {
 // Texts [n, 28], and what is written of them so far [n, 10] -> logits of the characters that follow [n, 10, 128].
 struct Transformer {
   nn::Embedding<kCharacters, kWidth> characters;
-  nn::TransformerEncoder encoder{nn::TransformerEncoderLayer(kWidth, kHeads, {.feedforward = 4 * kWidth, .norm_first = true}),
-                                 kLayers};
+  nn::TransformerEncoder encoder{
+      nn::TransformerEncoderLayer(kWidth, kHeads, {.feedforward = 4 * kWidth, .norm_first = true}), kLayers};
   std::vector<DecoderLayer> decoder{kLayers};
   nn::LayerNorm<kWidth> read_norm, written_norm;
   nn::Linear<kWidth, kCharacters> out;
@@ -93,7 +101,8 @@ struct Transformer {
 
 using Ids = std::vector<std::int64_t>;
 void append(Ids& ids, const std::string& text, std::int64_t length) {
-  for (std::int64_t k = 0; k < length; ++k) ids.push_back(k < std::ssize(text) ? text[static_cast<std::size_t>(k)] : ' ');
+  for (std::int64_t k = 0; k < length; ++k)
+    ids.push_back(k < std::ssize(text) ? text[static_cast<std::size_t>(k)] : ' ');
 }
 struct Inputs {
   Tensor read, written;
@@ -155,7 +164,8 @@ int main(int argc, char** argv) {
     Ids read, written, wanted;
     for (int k = 0; k < kBatch; ++k) {
       const Date date = draw(random, false);
-      append(read, date.read, kRead), append(written, kBegin + date.written, kWrite), append(wanted, date.written, kWrite);
+      append(read, date.read, kRead), append(written, kBegin + date.written, kWrite),
+          append(wanted, date.written, kWrite);
     }
     trainer.context().set("read", read).set("written", written).set("right", wanted);
     last = trainer.step();

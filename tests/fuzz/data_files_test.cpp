@@ -133,14 +133,17 @@ std::string make_png(Liar& l) {
     for (char& c : rows) c = static_cast<char>(c & 1);
   if (l.lies()) rows += std::string(50'000, 0);  // far more than it says
   std::string s = l.word("\x89PNG\r\n\x1A\n") +
-                  chunk(l, "IHDR", made::big(l.number(width), 4) + made::big(l.number(height), 4) + made::big(l.number(8), 1) +
-                                       made::big(l.number(static_cast<std::uint64_t>(type)), 1) + made::big(l.number(0), 1) +
-                                       made::big(l.number(0), 1) + made::big(l.number(0), 1));
+                  chunk(l, "IHDR",
+                        made::big(l.number(width), 4) + made::big(l.number(height), 4) + made::big(l.number(8), 1) +
+                            made::big(l.number(static_cast<std::uint64_t>(type)), 1) + made::big(l.number(0), 1) +
+                            made::big(l.number(0), 1) + made::big(l.number(0), 1));
   if (type == 3) s += chunk(l, "PLTE", some_bytes(l, 6));
   if (l.draw(3) == 0) s += chunk(l, "tEXt", "a" + std::string(1, 0) + "b");
-  const auto check = adler32(1, reinterpret_cast<const unsigned char*>(rows.data()), static_cast<unsigned>(rows.size()));
-  s += chunk(l, "IDAT", "\x78\x01\x01" + made::little(l.number(rows.size()), 2) + made::little(l.number(~rows.size()), 2) + rows +
-                            made::big(l.number(check), 4));  // one block of deflate, as it is
+  const auto check =
+      adler32(1, reinterpret_cast<const unsigned char*>(rows.data()), static_cast<unsigned>(rows.size()));
+  s += chunk(l, "IDAT",
+             "\x78\x01\x01" + made::little(l.number(rows.size()), 2) + made::little(l.number(~rows.size()), 2) + rows +
+                 made::big(l.number(check), 4));  // one block of deflate, as it is
   return cut_or_grown(l, s + chunk(l, "IEND", ""));
 }
 // Pillow's files with lies in their segments' lengths and content, and in their pixels.

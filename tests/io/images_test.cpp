@@ -99,9 +99,11 @@ TEST(Images, SizesAreBelievedOnlyWithinTheBudget) {
   const auto chunk = [](const std::string& content) {  // a type of four letters is part of it
     return made::big(content.size() - 4, 4) + content + made::big(made::crc(content), 4);
   };
-  const std::string empty = png.substr(0, 8) + chunk("IHDR" + made::big(1000, 4) + made::big(1000, 4) + std::string("\x8\2\0\0\0", 5)) +
+  const std::string empty = png.substr(0, 8) +
+                            chunk("IHDR" + made::big(1000, 4) + made::big(1000, 4) + std::string("\x8\2\0\0\0", 5)) +
                             chunk("IDAT") + chunk("IEND");
-  EXPECT_PRED2(contains, error_of([&] { read_image(*view(empty)); }), "1000 x 1000 pixels, which its 57 bytes cannot hold");
+  EXPECT_PRED2(contains, error_of([&] { read_image(*view(empty)); }),
+               "1000 x 1000 pixels, which its 57 bytes cannot hold");
   EXPECT_PRED2(contains, error_of([&] { read_image(*view(png), {.memory = 1000}); }), "more than 1000 bytes");
   EXPECT_EQ(read_image(*view(png), {.memory = 4000}).shape[2], 19);
 }
@@ -124,12 +126,14 @@ TEST(Transforms, CenterCropIsTorchvisions) {
   std::vector<std::int32_t> v(5 * 8);
   for (std::size_t k = 0; k < v.size(); ++k) v[k] = static_cast<std::int32_t>(k);
   const Array in = Array::of<std::int32_t>({5, 8}, v);
-  const auto corner = [&](std::int64_t h, std::int64_t w) { return through(in, {CenterCrop{h, w}}).values<std::int32_t>()[0]; };
+  const auto corner = [&](std::int64_t h, std::int64_t w) {
+    return through(in, {CenterCrop{h, w}}).values<std::int32_t>()[0];
+  };
   EXPECT_EQ(corner(5, 8), 0);
   EXPECT_EQ(corner(3, 4), 8 + 2);
-  EXPECT_EQ(corner(4, 5), 0 + 2);      // round(0.5) is 0, round(1.5) is 2
-  EXPECT_EQ(corner(2, 7), 2 * 8 + 0);  // round(1.5) is 2, round(0.5) is 0
-  EXPECT_EQ(corner(1, 1), 2 * 8 + 4);  // round(3.5) is 4
+  EXPECT_EQ(corner(4, 5), 0 + 2);                       // round(0.5) is 0, round(1.5) is 2
+  EXPECT_EQ(corner(2, 7), 2 * 8 + 0);                   // round(1.5) is 2, round(0.5) is 0
+  EXPECT_EQ(corner(1, 1), 2 * 8 + 4);                   // round(3.5) is 4
   const Array wide = through(in, {CenterCrop{7, 11}});  // one row of zeros above, one column to the left: 3 // 2
   EXPECT_EQ(wide.values<std::int32_t>()[11 + 1 + 1], 1);
   EXPECT_EQ(wide.values<std::int32_t>()[11 + 9], 0);
@@ -156,7 +160,8 @@ TEST(ImageFolder, IsReadAsTorchvisionReadsIt) {
   const Folder folder;
   const ImageFolder all = read_image_folder(folder.path, {.resize = 9, .height = 8, .width = 6});
   EXPECT_EQ(all.classes, (std::vector<std::string>{"cat", "zebra"}));
-  EXPECT_EQ(all.files, (std::vector<std::string>{folder / "cat/b.jpeg", folder / "cat/more/a.jpg", folder / "zebra/1.PNG"}));
+  EXPECT_EQ(all.files,
+            (std::vector<std::string>{folder / "cat/b.jpeg", folder / "cat/more/a.jpg", folder / "zebra/1.PNG"}));
   EXPECT_EQ(all.data.at("image").shape, (std::vector<std::int64_t>{3, 3, 8, 6}));
   const auto labels = all.data.at("label").values<std::int64_t>();
   EXPECT_EQ(std::vector(labels.begin(), labels.end()), (std::vector<std::int64_t>{0, 0, 1}));
@@ -164,7 +169,8 @@ TEST(ImageFolder, IsReadAsTorchvisionReadsIt) {
   const Array last = through(read_image(folder / "zebra/1.PNG"), {Resize{9, 13}, CenterCrop{8, 6}});
   const auto& images = all.data.at("image");
   EXPECT_TRUE(std::equal(last.bytes.begin(), last.bytes.end(), images.bytes.begin() + 2 * 3 * 8 * 6));
-  DataLoader batches(std::make_shared<const Dataset>(all.data), {.batch_size = 3, .transforms = {{"image", {ToFloat{}}}}});
+  DataLoader batches(std::make_shared<const Dataset>(all.data),
+                     {.batch_size = 3, .transforms = {{"image", {ToFloat{}}}}});
   EXPECT_EQ(batches.next().at("image").dtype, DType::F32);
 }
 
@@ -177,8 +183,11 @@ TEST(ImageFolder, WhatDoesNotFitIsSaid) {
   EXPECT_PRED2(contains, error_of([&] { read_image_folder(empty.path, {.height = 3}); }), "these are no sizes");
   NEEDS_DECODERS();
   const Folder folder;
-  EXPECT_PRED2(contains, error_of([&] { read_image_folder(folder.path); }), "a.jpg: a picture of 13 x 19, and the first one has 9 x 7");
-  EXPECT_PRED2(contains, error_of([&] { read_image_folder(folder.path, {.resize = 9, .height = 8, .width = 6}, {.memory = 2000}); }),
+  EXPECT_PRED2(contains, error_of([&] { read_image_folder(folder.path); }),
+               "a.jpg: a picture of 13 x 19, and the first one has 9 x 7");
+  EXPECT_PRED2(contains, error_of([&] {
+                 read_image_folder(folder.path, {.resize = 9, .height = 8, .width = 6}, {.memory = 2000});
+               }),
                "as many as ReadOptions::memory allows");
   EXPECT_PRED2(contains, error_of([&] { read_image_folder(folder.path, {.resize = 1 << 30}); }), "ReadOptions::memory");
   spit(folder / "zebra/0.png", "torn");

@@ -1,5 +1,5 @@
-// How often this program asked for memory and took locks, all threads of it: malloc and its relatives and the mutexes of
-// pthreads are interposed by counted_calls.cpp, which a test links (tests/CMakeLists.txt).
+// How often this program asked for memory and took locks, all threads of it: malloc and its relatives and the mutexes
+// of pthreads are interposed by counted_calls.cpp, which a test links (tests/CMakeLists.txt).
 #pragma once
 
 namespace lc::test {

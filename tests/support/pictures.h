@@ -12,7 +12,8 @@ namespace made {
 
 inline std::string from_hex(const std::string& hex) {
   std::string bytes;
-  for (std::size_t k = 0; k + 1 < hex.size(); k += 2) bytes += static_cast<char>(std::stoi(hex.substr(k, 2), nullptr, 16));
+  for (std::size_t k = 0; k + 1 < hex.size(); k += 2)
+    bytes += static_cast<char>(std::stoi(hex.substr(k, 2), nullptr, 16));
   return bytes;
 }
 

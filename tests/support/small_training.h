@@ -23,7 +23,8 @@ struct SmallTraining {
   explicit SmallTraining(std::int64_t seed = 1, bool checked = false) {
     const auto x = typed::input<float, 8, 4>(g, "x");
     const auto y = typed::input<std::int64_t, 8>(g, "y");
-    auto loss = trace(net, [](auto& net, auto x, auto y) { return cross_entropy(net(x), y); }, x, y);
+    auto loss = trace(
+        net, [](auto& net, auto x, auto y) { return cross_entropy(net(x), y); }, x, y);
     loss.loss().retrieve("loss");
     auto d = backward(std::move(loss));
     d.clip_norm(1);

@@ -20,8 +20,9 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 Dataset points(std::vector<float> x, std::vector<std::int64_t> y) {
   const auto n = static_cast<std::int64_t>(y.size());
-  return Dataset(Arrays{{"x", Array::of<float>({n, static_cast<std::int64_t>(x.size()) / std::max<std::int64_t>(n, 1)}, x)},
-                        {"y", Array::of<std::int64_t>({n}, y)}});
+  return Dataset(
+      Arrays{{"x", Array::of<float>({n, static_cast<std::int64_t>(x.size()) / std::max<std::int64_t>(n, 1)}, x)},
+             {"y", Array::of<std::int64_t>({n}, y)}});
 }
 
 // One sentence that says where, and a training that goes on as if nothing had been asked of it.
@@ -42,7 +43,8 @@ TEST(BadData, FilesOfTheWrongKind) {
   const std::string sound = std::string("\0\0\x08\x01\0\0\0\x04", 8) + std::string(4, 1);  // an IDX of four labels
   spit(folder / "sound", sound);
   EXPECT_EQ(read_idx(folder / "sound").shape, (std::vector<std::int64_t>{4}));
-  spit(folder / "empty", ""), spit(folder / "text", "these are no numbers\n"), spit(folder / "half", sound.substr(0, 10));
+  spit(folder / "empty", ""), spit(folder / "text", "these are no numbers\n"),
+      spit(folder / "half", sound.substr(0, 10));
   using Read = std::function<void(const std::string&)>;
   const std::vector<std::pair<const char*, Read>> readers{
       {"idx", [](const std::string& p) { read_idx(p); }},
@@ -64,12 +66,17 @@ TEST(BadData, ClassesThatDoNotExist) {
   Training t;
   const Dataset good = points({0, 1, 2}, {0, 2, 1}), high = points({0, 1, 2}, {0, 1, 3}), low = points({0}, {-1});
   EXPECT_EQ(&good.expect_classes("y", 3), &good);
-  expect_refused(t, [&] { high.expect_classes("y", 3); }, "data set: 'y' of sample 2 is 3, and there are 3 classes");
-  expect_refused(t, [&] { low.expect_classes("y", 3); }, "'y' of sample 0 is -1, and there are 3 classes");
-  expect_refused(t, [&] { good.expect_classes("x", 3); }, "'x' is f32: classes are integers");
-  expect_refused(t, [&] { good.expect_classes("z", 3); }, "it has no array 'z'");
+  expect_refused(
+      t, [&] { high.expect_classes("y", 3); }, "data set: 'y' of sample 2 is 3, and there are 3 classes");
+  expect_refused(
+      t, [&] { low.expect_classes("y", 3); }, "'y' of sample 0 is -1, and there are 3 classes");
+  expect_refused(
+      t, [&] { good.expect_classes("x", 3); }, "'x' is f32: classes are integers");
+  expect_refused(
+      t, [&] { good.expect_classes("z", 3); }, "it has no array 'z'");
   const Dataset masks(Arrays{{"mask", Array::of<std::int32_t>({2, 2}, std::vector<std::int32_t>{0, 1, 2, 9})}});
-  expect_refused(t, [&] { masks.expect_classes("mask", 3); }, "'mask' of sample 1 is 9");
+  expect_refused(
+      t, [&] { masks.expect_classes("mask", 3); }, "'mask' of sample 1 is 9");
 }
 
 TEST(BadData, NumbersThatAreNone) {
@@ -78,8 +85,10 @@ TEST(BadData, NumbersThatAreNone) {
   const Dataset infinite = points({0, -INFINITY, 2, 3}, {0, 1});
   EXPECT_EQ(&good.expect_finite("x"), &good);
   EXPECT_EQ(&good.expect_finite("y"), &good);  // integers are
-  expect_refused(t, [&] { bad.expect_finite("x"); }, "data set: 'x' of sample 1 holds nan");
-  expect_refused(t, [&] { infinite.expect_finite("x"); }, "'x' of sample 0 holds -inf");
+  expect_refused(
+      t, [&] { bad.expect_finite("x"); }, "data set: 'x' of sample 1 holds nan");
+  expect_refused(
+      t, [&] { infinite.expect_finite("x"); }, "'x' of sample 0 holds -inf");
 }
 
 TEST(BadData, NothingToLearnFrom) {
@@ -87,9 +96,11 @@ TEST(BadData, NothingToLearnFrom) {
   const TempDir folder;
   spit(folder / "names.csv", "a,b,c\n");
   const auto none = std::make_shared<const Dataset>(Arrays{{"x", read_csv(folder / "names.csv").values}});
-  expect_refused(t, [&] { DataLoader(none, {.batch_size = 8}); }, "the data set has no samples");
+  expect_refused(
+      t, [&] { DataLoader(none, {.batch_size = 8}); }, "the data set has no samples");
   const auto few = std::make_shared<const Dataset>(points({0, 1}, {0, 1}));
-  expect_refused(t, [&] { DataLoader(few, {.batch_size = 8}); }, "a batch of 8 is more than the 2 samples there are");
+  expect_refused(
+      t, [&] { DataLoader(few, {.batch_size = 8}); }, "a batch of 8 is more than the 2 samples there are");
 }
 
 // A batch of another size or shape than the graph was written for.
@@ -106,10 +117,13 @@ TEST(BadData, ShapesThatDoNotFit) {
   expect_refused(t, step_with(28, 8), "'x'");
   expect_refused(t, step_with(32, 7), "'y'");
   const std::vector<float> more(40);
-  expect_refused(t, [&] { t.trainer->context().set("x", more); }, "'x'");
-  expect_refused(t, [&] { t.trainer->context().set("pixels", x); }, "'pixels'");
+  expect_refused(
+      t, [&] { t.trainer->context().set("x", more); }, "'x'");
+  expect_refused(
+      t, [&] { t.trainer->context().set("pixels", x); }, "'pixels'");
   const std::vector<std::byte> bytes(8 * 4);  // of u8 pictures that nobody made floats
-  expect_refused(t, [&] { t.trainer->context().set_bytes("x", bytes.data(), bytes.size()), t.trainer->step(); }, "'x'");
+  expect_refused(
+      t, [&] { t.trainer->context().set_bytes("x", bytes.data(), bytes.size()), t.trainer->step(); }, "'x'");
   t.trainer->context().set("x", x).set("y", y);
   EXPECT_TRUE(std::isfinite(t.trainer->step()));
 }
@@ -133,7 +147,8 @@ TEST(BadData, ANanOfAFusedKernelIsNamedAtTheUsersLine) {
   Graph g;
   nn::Model<Logarithm> net(g);
   const Tensor x = g.input("x", {8, 4});
-  auto loss = trace(net, [](auto& net, const Tensor& x) { return mean(square(net(x))); }, x);
+  auto loss = trace(
+      net, [](auto& net, const Tensor& x) { return mean(square(net(x))); }, x);
   loss.loss().retrieve("loss");
   auto d = backward(std::move(loss));
   d.clip_norm(1);

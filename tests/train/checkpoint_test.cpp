@@ -1,5 +1,5 @@
-// What can happen to a checkpoint: a kill at any time, a full disk, a folder that may not be written, a file that is cut
-// short or another run's. The old one stays, there is one Error, and a run goes on bit for bit.
+// What can happen to a checkpoint: a kill at any time, a full disk, a folder that may not be written, a file that is
+// cut short or another run's. The old one stays, there is one Error, and a run goes on bit for bit.
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -61,8 +61,8 @@ void expect_no_save(Training& t, const TempDir& dir, const std::string& path, co
 
 }  // namespace
 
-// A process that trains and saves again and again is killed a thousand times, at any time: each time the last checkpoint
-// that save() had returned for, or the one it was just putting in its place, is there, whole, and resumes.
+// A process that trains and saves again and again is killed a thousand times, at any time: each time the last
+// checkpoint that save() had returned for, or the one it was just putting in its place, is there, whole, and resumes.
 TEST(Checkpoint, SurvivesAThousandKills) {
   struct Progress {
     volatile std::int64_t saved;
@@ -160,8 +160,8 @@ TEST(Checkpoint, AFolderThatMayNotBeWrittenLeavesTheOldOne) {
   std::filesystem::permissions(folder.path, std::filesystem::perms(0700));
 }
 
-// Wherever it is cut, or a bit of it is another one: an Error, and the run is as it was. (A bit of a number makes another
-// number: that is no Error.)
+// Wherever it is cut, or a bit of it is another one: an Error, and the run is as it was. (A bit of a number makes
+// another number: that is no Error.)
 TEST(Checkpoint, ADamagedFileChangesNothing) {
   const TempDir folder;
   const std::string path = folder / "run.safetensors", damaged = folder / "damaged.safetensors";
@@ -198,13 +198,13 @@ TEST(Checkpoint, OfAnotherRunChangesNothing) {
   Graph g;
   nn::Model<nn::Sequential<nn::Linear<4, 5>, nn::Linear<5, 3>>> small(g);
   const Tensor x = g.input("x", {1, 4});
-  auto loss = trace(small, [](auto& net, const Tensor& x) { return sum(net(x)); }, x);
+  auto loss = trace(
+      small, [](auto& net, const Tensor& x) { return sum(net(x)); }, x);
   loss.loss().retrieve("loss");
   update(small, optim::AdamW{}, backward(std::move(loss)));
   Trainer other(small, generic() | cpu());
   other.save(folder / "other.safetensors");
-  EXPECT_PRED2(contains, error_of([&] { a.trainer->load(folder / "other.safetensors"); }),
-               "'0.bias' is F32 [5] in");
+  EXPECT_PRED2(contains, error_of([&] { a.trainer->load(folder / "other.safetensors"); }), "'0.bias' is F32 [5] in");
   EXPECT_NE(error_of([&] { a.trainer->save(folder / "no such folder/run.safetensors"); }), "no error");
   EXPECT_EQ(a.weights(), before);
 }

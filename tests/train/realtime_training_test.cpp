@@ -18,8 +18,8 @@ using test::allocations, test::locks;
 namespace {
 
 using Mlp = nn::Sequential<nn::Linear<>, nn::GELU, nn::Dropout, nn::Linear<>>;
-using ConvNet = nn::Sequential<nn::Conv2d<>, nn::BatchNorm2d<>, nn::ReLU, nn::MaxPool2d<2>, nn::Conv2d<>, nn::ReLU, nn::Flatten,
-                               nn::Linear<>>;
+using ConvNet = nn::Sequential<nn::Conv2d<>, nn::BatchNorm2d<>, nn::ReLU, nn::MaxPool2d<2>, nn::Conv2d<>, nn::ReLU,
+                               nn::Flatten, nn::Linear<>>;
 
 // Tokens [n, 12] -> the logits of the 20 that may follow each.
 struct Transformer {
@@ -57,7 +57,8 @@ struct Of : Trained {
   Of(Net n, const Shape& in, DType dtype, std::int64_t classes, const optim::Optimizer& optimizer, int threads)
       : net(g, std::move(n)) {
     const Tensor input = g.input("x", in, dtype), target = g.input("y", {classes}, DType::I64);
-    auto loss = trace(net, [](auto& net, const Tensor& x, const Tensor& y) { return cross_entropy(net(x), y); }, input, target);
+    auto loss = trace(
+        net, [](auto& net, const Tensor& x, const Tensor& y) { return cross_entropy(net(x), y); }, input, target);
     loss.loss().retrieve("loss");
     auto d = backward(std::move(loss));
     d.clip_norm(1);
@@ -75,8 +76,8 @@ struct Of : Trained {
 };
 
 std::unique_ptr<Trained> mlp(int threads) {
-  return std::make_unique<Of<Mlp>>(Mlp(nn::Linear<>(20, 64), {}, {}, nn::Linear<>(64, 3)), Shape{32, 20}, DType::F32, 32,
-                                   optim::AdamW{}, threads);
+  return std::make_unique<Of<Mlp>>(Mlp(nn::Linear<>(20, 64), {}, {}, nn::Linear<>(64, 3)), Shape{32, 20}, DType::F32,
+                                   32, optim::AdamW{}, threads);
 }
 std::unique_ptr<Trained> conv_net(int threads) {
   ConvNet net(nn::Conv2d<>(3, 8, 3, {.padding = {1}}), nn::BatchNorm2d<>(8), {}, {},
@@ -130,5 +131,6 @@ TEST_P(RealTimeTraining, OneThreadCallsTheSystemForNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, RealTimeTraining,
-                         ::testing::Values(Case{"Mlp", mlp}, Case{"ConvNet", conv_net}, Case{"Transformer", transformer}),
+                         ::testing::Values(Case{"Mlp", mlp}, Case{"ConvNet", conv_net},
+                                           Case{"Transformer", transformer}),
                          [](const auto& info) { return info.param.name; });

@@ -60,7 +60,8 @@ TEST(Trainer, AveragesCanBeEvaluated) {
   Graph g;
   nn::Model<nn::Linear<2, 1>> net(g);
   const Tensor x = g.input("x", {3, 2});
-  auto loss = trace(net, [](auto& net, const Tensor& x) { return sum(square(net(x))); }, x);
+  auto loss = trace(
+      net, [](auto& net, const Tensor& x) { return sum(square(net(x))); }, x);
   loss.loss().retrieve("loss");
   optim::ema(update(net, optim::SGD{.lr = 0.01}, backward(std::move(loss))), 0.5);
   Trainer t(net, generic() | cpu());
@@ -83,7 +84,8 @@ TEST(Trainer, ALossThatIsNoNumberIsAnError) {
   std::vector<float> x(32, 0);
   x[5] = std::numeric_limits<float>::quiet_NaN();
   a.trainer->context().set("x", x);
-  EXPECT_PRED2(contains, error_of([&] { a.trainer->step(); }), "the loss of step 0 is nan; with TrainerOptions::checked");
+  EXPECT_PRED2(contains, error_of([&] { a.trainer->step(); }),
+               "the loss of step 0 is nan; with TrainerOptions::checked");
   Training checked(1, true);
   checked.trainer->context().set("x", x);
   EXPECT_PRED2(contains, error_of([&] { checked.trainer->step(); }), "NaN");

@@ -31,11 +31,12 @@ static std::int64_t sample_of(const Array& a, std::size_t element) {
 
 const Dataset& Dataset::expect_classes(std::string_view name, std::int64_t classes) const {
   const Array& a = at(name);
-  if (is_float(a.dtype)) throw Error("data set", cat(in_quotes(name), " is ", lc::name(a.dtype), ": classes are integers"));
+  if (is_float(a.dtype))
+    throw Error("data set", cat(in_quotes(name), " is ", lc::name(a.dtype), ": classes are integers"));
   for (std::size_t k = 0; k < a.bytes.size() / size_of(a.dtype); ++k)
     if (const std::int64_t c = load_i64(a.bytes.data(), a.dtype, k); c < 0 || c >= classes)
-      throw Error("data set", cat(in_quotes(name), " of sample ", sample_of(a, k), " is ", c, ", and there are ", classes,
-                                  " classes"));
+      throw Error("data set", cat(in_quotes(name), " of sample ", sample_of(a, k), " is ", c, ", and there are ",
+                                  classes, " classes"));
   return *this;
 }
 

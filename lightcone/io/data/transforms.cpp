@@ -77,7 +77,8 @@ Kind of_size(Kind in, std::int64_t height, std::int64_t width, const char* trans
   return in;
 }
 Kind after(const Resize& t, Kind in) {
-  need(in.dtype == DType::U8 || in.dtype == DType::F32, "Resize", cat("samples of ", name(in.dtype), ", it needs u8 or f32"));
+  need(in.dtype == DType::U8 || in.dtype == DType::F32, "Resize",
+       cat("samples of ", name(in.dtype), ", it needs u8 or f32"));
   need_image(in.shape, "Resize");
   need(in.shape[in.shape.size() - 2] > 0 && in.shape.back() > 0, "Resize", "a picture without pixels");
   return of_size(std::move(in), t.height, t.width, "Resize");
@@ -228,7 +229,8 @@ void resize(const Resize& t, Work& w) {
     resample(from, rows.data(), p.count * p.height, p.width, 1, triangle(p.width, width));
     from = rows.data();
   }
-  if (height != p.height) resample(from, reinterpret_cast<T*>(w.to), p.count, p.height, width, triangle(p.height, height));
+  if (height != p.height)
+    resample(from, reinterpret_cast<T*>(w.to), p.count, p.height, width, triangle(p.height, height));
   else std::memcpy(w.to, from, w.bytes);
 }
 void apply(const Resize& t, Work& w) {

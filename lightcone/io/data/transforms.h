@@ -37,9 +37,9 @@ struct RandomCrop {
 struct RandomHorizontalFlip {
   double probability = 0.5;
 };
-// torchvision.transforms.Resize((height, width)) with its default interpolation, as Pillow computes it: each number is a
-// mean of its surroundings, weighted by a triangle as wide as the picture shrinks; along rows, then along columns. Bytes
-// (u8) are rounded after each, f32 is not.
+// torchvision.transforms.Resize((height, width)) with its default interpolation, as Pillow computes it: each number is
+// a mean of its surroundings, weighted by a triangle as wide as the picture shrinks; along rows, then along columns.
+// Bytes (u8) are rounded after each, f32 is not.
 struct Resize {
   std::int64_t height, width;
 };
@@ -52,8 +52,8 @@ struct CenterCrop {
 struct EachSample {
   std::function<void(Array& sample, SeededRandom& random)> apply;
 };
-using Transform = std::variant<ToFloat, ChannelsFirst, Normalize, RandomCrop, RandomHorizontalFlip, Resize, CenterCrop,
-                               EachSample>;
+using Transform =
+    std::variant<ToFloat, ChannelsFirst, Normalize, RandomCrop, RandomHorizontalFlip, Resize, CenterCrop, EachSample>;
 
 // A list of transforms for samples of one dtype and shape, checked once.
 class Transforms {

@@ -16,7 +16,8 @@ struct Pixels {
   std::size_t height, width, channels;
   std::vector<std::uint8_t> bytes;
 };
-// Error, which begins with the file's path, for what cannot be decoded whole. All memory is taken from the budget first.
+// Error, which begins with the file's path, for what cannot be decoded whole. All memory is taken from the budget
+// first.
 Pixels decode_jpeg(const MappedFile& file, Budget& budget);
 Pixels decode_png(const MappedFile& file, Budget& budget);
 

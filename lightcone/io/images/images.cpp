@@ -60,7 +60,8 @@ Array fitted(Array a, const ImageFolderOptions& options, Budget& budget) {
     const std::int64_t height = a.shape[1], width = a.shape[2], shorter = std::min(height, width);
     if (shorter == 0) throw Error("Resize", "a picture without pixels");
     const Resize to{options.resize * height / shorter, options.resize * width / shorter};
-    budget.take(static_cast<std::size_t>(std::max(to.height, height)) * 3, static_cast<std::size_t>(to.width));  // its rows
+    budget.take(static_cast<std::size_t>(std::max(to.height, height)) * 3,
+                static_cast<std::size_t>(to.width));  // its rows
     if (shorter != options.resize) a = transformed(a, {to}, budget);
   }
   if (options.height > 0) a = transformed(a, {CenterCrop{options.height, options.width}}, budget);
@@ -94,7 +95,8 @@ Found find_pictures(const fs::path& folder, Budget& budget) {
     if (e.is_directory(ec)) found.classes.push_back(e.path().filename().string());
   });
   if (found.classes.empty())
-    throw file_error("load", folder.string(), "there is no folder in it; each class is one, and its pictures lie there");
+    throw file_error("load", folder.string(),
+                     "there is no folder in it; each class is one, and its pictures lie there");
   std::sort(found.classes.begin(), found.classes.end());
   for (std::size_t label = 0; label < found.classes.size(); ++label) {
     const auto begin = static_cast<std::ptrdiff_t>(found.files.size());
@@ -142,8 +144,9 @@ ImageFolder read_image_folder(const std::string& folder, const ImageFolderOption
       images = Array::zeros(DType::U8, {n, 3, a.shape[1], a.shape[2]});
     }
     if (a.shape[1] != images.shape[2] || a.shape[2] != images.shape[3])
-      throw file_error("load", found.files[k], "a picture of ", a.shape[1], " x ", a.shape[2], ", and the first one has ",
-                       images.shape[2], " x ", images.shape[3], ": with ImageFolderOptions they are made alike");
+      throw file_error("load", found.files[k], "a picture of ", a.shape[1], " x ", a.shape[2],
+                       ", and the first one has ", images.shape[2], " x ", images.shape[3],
+                       ": with ImageFolderOptions they are made alike");
     if (!a.bytes.empty()) std::memcpy(images.bytes.data() + k * a.bytes.size(), a.bytes.data(), a.bytes.size());
   }
   return {Dataset(Arrays{{"image", std::move(images)}, {"label", Array::of<std::int64_t>({n}, found.labels)}}),

@@ -11,7 +11,9 @@ namespace lc::io {
 
 Pixels decode_jpeg(const MappedFile& file, Budget& budget) {
   const std::unique_ptr<void, int (*)(tjhandle)> decoder(tjInitDecompress(), tjDestroy);
-  const auto fail = [&](std::string_view what) -> Error { return file_error("load", file.path(), "not a sound JPEG: ", what); };
+  const auto fail = [&](std::string_view what) -> Error {
+    return file_error("load", file.path(), "not a sound JPEG: ", what);
+  };
   if (!decoder) throw fail("the decoder cannot be started");
   const auto* bytes = reinterpret_cast<const unsigned char*>(file.bytes().data());
   const auto size = static_cast<unsigned long>(file.bytes().size());
