@@ -29,12 +29,8 @@ struct Matrix {
   }
   Tensor operator()(const Tensor& x) const { return linear(x, weight); }
 };
-struct Norm {
-  Tensor weight = {};
-  void visit(nn::Visitor& v) {
-    v.parameter("weight", weight, {kWidth}, [](auto& shape, auto&) { return nn::init::ones(shape); });
-  }
-  Tensor operator()(const Tensor& x) const { return layer_norm(x, 1) * weight; }
+struct Norm : nn::LayerNorm<kWidth> {
+  Norm() : LayerNorm({.bias = false}) {}
 };
 
 struct Block {

@@ -14,7 +14,7 @@
 #include "lightcone/io/data/loader.h"
 #include "lightcone/io/data/readers.h"
 #include "lightcone/lightcone.h"
-#include "lightcone/nn/conv.h"
+#include "lightcone/nn/layers.h"
 #include "lightcone/optim/schedule.h"
 #include "lightcone/train/trace.h"
 #include "lightcone/train/trainer.h"

@@ -11,7 +11,7 @@
 
 #include "lightcone/io/data/seeded_random.h"
 #include "lightcone/lightcone.h"
-#include "lightcone/nn/attention.h"
+#include "lightcone/nn/layers.h"
 #include "lightcone/optim/schedule.h"
 #include "lightcone/train/trace.h"
 #include "lightcone/train/trainer.h"
@@ -36,10 +36,7 @@ Date draw(SeededRandom& random, bool for_test) {
     kept = SeededRandom({year, month, day}).below(10) == 0;
   } while (kept != for_test);
   const std::string name = kMonths[month], m = name.substr(0, 3), y = std::to_string(year), d = std::to_string(day);
-  const std::string ending = day % 10 == 1 && day != 11   ? "st"
-                             : day % 10 == 2 && day != 12 ? "nd"
-                             : day % 10 == 3 && day != 13 ? "rd"
-                                                          : "th";
+  const std::string ending = day / 10 == 1 || day % 10 > 3 ? "th" : std::vector{"th", "st", "nd", "rd"}[day % 10];
   char digits[40], iso[40];
   std::snprintf(digits, sizeof digits, "%02d/%02d/%s", static_cast<int>(day), static_cast<int>(month + 1), y.c_str());
   std::snprintf(iso, sizeof iso, "%s-%02d-%02d", y.c_str(), static_cast<int>(month + 1), static_cast<int>(day));
@@ -52,38 +49,15 @@ Date draw(SeededRandom& random, bool for_test) {
   return {ways[random.below(std::size(ways))], iso};
 }
 
-// torch.nn.TransformerDecoderLayer with norm_first: a place looks at what was written before it, then at all that was
-// read.
-struct DecoderLayer {
-  nn::MultiheadAttention self_attn{kWidth, kHeads, {.causal = true}}, multihead_attn{kWidth, kHeads};
-  nn::Linear<kWidth, 4 * kWidth> linear1;
-  nn::Linear<4 * kWidth, kWidth> linear2;
-  nn::LayerNorm<kWidth> norm1, norm2, norm3;
-  nn::Dropout dropout{0.1};
-  void visit(nn::Visitor& v) {
-    v("self_attn", self_attn)("multihead_attn", multihead_attn)("linear1", linear1)("linear2", linear2);
-    v("norm1", norm1)("norm2", norm2)("norm3", norm3);
-  }
-  Tensor operator()(const Tensor& x, const Tensor& memory, auto& mode) const {
-    const Tensor a = x + dropout(self_attn(norm1(x), mode), mode);
-    const Tensor b = a + dropout(multihead_attn(norm2(a), memory, memory, mode), mode);
-    const Tensor h = linear1(norm3(b));
-    return b + dropout(linear2(dropout(relu(h), mode)), mode);
-  }
-};
-
 // Texts [n, 28], and what is written of them so far [n, 10] -> logits of the characters that follow [n, 10, 128].
 struct Transformer {
   nn::Embedding<kCharacters, kWidth> characters;
-  nn::TransformerEncoder encoder{
-      nn::TransformerEncoderLayer(kWidth, kHeads, {.feedforward = 4 * kWidth, .norm_first = true}), kLayers};
-  std::vector<DecoderLayer> decoder{kLayers};
-  nn::LayerNorm<kWidth> read_norm, written_norm;
+  nn::TransformerEncoder encoder{{kWidth, kHeads, {.dim_feedforward = 4 * kWidth, .norm_first = true}}, kLayers,
+                                 nn::LayerNorm<>(kWidth)};
+  nn::TransformerDecoder decoder{{kWidth, kHeads, {.dim_feedforward = 4 * kWidth, .norm_first = true, .causal = true}},
+                                 kLayers, nn::LayerNorm<>(kWidth)};
   nn::Linear<kWidth, kCharacters> out;
-  void visit(nn::Visitor& v) {
-    v("characters", characters)("encoder", encoder)("read_norm", read_norm)("written_norm", written_norm)("out", out);
-    for (std::size_t k = 0; k < decoder.size(); ++k) v("decoder." + std::to_string(k), decoder[k]);
-  }
+  void visit(nn::Visitor& v) { v("characters", characters)("encoder", encoder)("decoder", decoder)("out", out); }
   // Characters and their places: sines of 32 wavelengths, and their cosines (section 3.5 of the paper).
   Tensor embed(const Tensor& ids) const {
     Graph& g = ids.graph();
@@ -92,10 +66,7 @@ struct Transformer {
     return Tensor(characters(ids)) + concat({sin(angle), cos(angle)}, 1);
   }
   Tensor operator()(const Tensor& read, const Tensor& written, auto& mode) const {
-    const Tensor memory = read_norm(encoder(embed(read), mode));
-    Tensor x = embed(written);
-    for (const DecoderLayer& layer : decoder) x = layer(x, memory, mode);
-    return out(written_norm(x));
+    return out(decoder(embed(written), encoder(embed(read), mode), mode));
   }
 };
 

@@ -4,8 +4,7 @@
 
 #include "counted_calls.h"
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/nn/attention.h"
-#include "lightcone/nn/conv.h"
+#include "lightcone/nn/layers.h"
 #include "lightcone/optim/schedule.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/train/trace.h"
@@ -24,7 +23,7 @@ using ConvNet = nn::Sequential<nn::Conv2d<>, nn::BatchNorm2d<>, nn::ReLU, nn::Ma
 // Tokens [n, 12] -> the logits of the 20 that may follow each.
 struct Transformer {
   nn::Embedding<> tokens{20, 16};
-  nn::TransformerEncoder encoder{nn::TransformerEncoderLayer(16, 2, {.feedforward = 32, .causal = true}), 2};
+  nn::TransformerEncoder encoder{nn::TransformerEncoderLayer(16, 2, {.dim_feedforward = 32, .causal = true}), 2};
   nn::Linear<> out{16, 20};
   void visit(nn::Visitor& v) { v("tokens", tokens)("encoder", encoder)("out", out); }
   Tensor operator()(const Tensor& x, auto& mode) const {

@@ -1,4 +1,4 @@
-// Training steps, and what is saved of them. (What can happen to a checkpoint: checkpoint_test.cpp.)
+// Training steps, and what is saved of them. (What can happen to a checkpoint: resume_test.cpp.)
 #include "lightcone/train/trainer.h"
 
 #include <gtest/gtest.h>
