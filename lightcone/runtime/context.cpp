@@ -336,7 +336,16 @@ std::vector<std::int64_t> Context::get_i64(std::string_view output) const {
   for (double x : v.f) r.push_back(load_i64(&x, DType::F64, 0));
   return r;
 }
+// A loss is read behind each step of training, which allocates nothing.
 float Context::scalar(std::string_view output) const {
+  if (impl_->program->outputs.contains(output) && impl_->device->shares_host_memory()) {
+    const Edge& e = impl_->output(output);
+    const DType type = impl_->graph()[e.node].dtype;
+    if (e.view.identity() && impl_->bytes_now(e.node) == size_of(type)) {
+      const HostView bytes(*impl_->device, impl_->readable(e.node, true), size_of(type));
+      return static_cast<float>(load_f64(bytes.data(), type, 0));
+    }
+  }
   const auto v = get(output);
   if (v.size() != 1) throw Error("scalar", cat("'", output, "' has ", v.size(), " elements"));
   return v[0];

@@ -74,9 +74,9 @@ std::string where_from(const Graph& g, NodeId node, const std::vector<bool>& nan
   for (const Edge& e : n.in)
     if (nan[e.node] && g[e.node].op == Op::Input && !is_parameter(g[e.node]))
       bad += cat(bad.empty() ? "" : ", ", "'", g[e.node].name, "'");
-  return cat("holds NaN: it first appears in ", what_it_computes(n),
-             n.where.known() ? " (at " + n.where.str() + ")" : "", names.empty() ? "" : ", which reads " + names,
-             bad.empty() ? "" : "; there is NaN in " + bad);
+  const std::string lines = lines_of(n);
+  return cat("holds NaN: it first appears in ", what_it_computes(n), lines.empty() ? "" : " (at " + lines + ")",
+             names.empty() ? "" : ", which reads " + names, bad.empty() ? "" : "; there is NaN in " + bad);
 }
 
 }  // namespace lc

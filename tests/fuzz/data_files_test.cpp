@@ -11,8 +11,10 @@
 #include "lightcone/core/error.h"
 #include "lightcone/io/data/csv.h"
 #include "lightcone/io/data/readers.h"
+#include "lightcone/io/images/images.h"
 #include "lightcone/io/printable.h"
 #include "memory.h"
+#include "pictures.h"
 #include "zip_writer.h"
 
 using namespace lc;
@@ -116,6 +118,54 @@ std::string make_csv(Liar& l) {
   return s;
 }
 
+std::string chunk(Liar& l, const std::string& type, std::string content) {
+  const std::uint64_t size = l.number(content.size());
+  content = l.word(type) + cut_or_grown(l, std::move(content));
+  return made::big(size, 4) + content + made::big(l.number(made::crc(content)), 4);
+}
+std::string make_png(Liar& l) {
+  static const std::pair<int, int> kColours[] = {{0, 1}, {2, 3}, {4, 2}, {6, 4}, {3, 1}};  // the type, its channels
+  const auto [type, channels] = kColours[l.draw(std::size(kColours))];
+  const std::size_t width = 1 + l.draw(20), height = 1 + l.draw(20), row = width * static_cast<std::size_t>(channels);
+  std::string rows;
+  for (std::size_t y = 0; y < height; ++y) rows += static_cast<char>(l.number(l.draw(5))) + some_bytes(l, row);
+  if (type == 3)
+    for (char& c : rows) c = static_cast<char>(c & 1);
+  if (l.lies()) rows += std::string(50'000, 0);  // far more than it says
+  std::string s = l.word("\x89PNG\r\n\x1A\n") +
+                  chunk(l, "IHDR",
+                        made::big(l.number(width), 4) + made::big(l.number(height), 4) + made::big(l.number(8), 1) +
+                            made::big(l.number(static_cast<std::uint64_t>(type)), 1) + made::big(l.number(0), 1) +
+                            made::big(l.number(0), 1) + made::big(l.number(0), 1));
+  if (type == 3) s += chunk(l, "PLTE", some_bytes(l, 6));
+  if (l.draw(3) == 0) s += chunk(l, "tEXt", "a" + std::string(1, 0) + "b");
+  const auto check =
+      adler32(1, reinterpret_cast<const unsigned char*>(rows.data()), static_cast<unsigned>(rows.size()));
+  s += chunk(l, "IDAT",
+             "\x78\x01\x01" + made::little(l.number(rows.size()), 2) + made::little(l.number(~rows.size()), 2) + rows +
+                 made::big(l.number(check), 4));  // one block of deflate, as it is
+  return cut_or_grown(l, s + chunk(l, "IEND", ""));
+}
+// Pillow's files with lies in their segments' lengths and content, and in their pixels.
+std::string make_jpeg(Liar& l) {
+  static const made::Pictures pictures(LIGHTCONE_SOURCE);
+  static const char* const kNames[] = {"jpeg_444", "jpeg_420", "jpeg_progressive", "jpeg_grey"};
+  const std::string& from = pictures.files.at(kNames[l.draw(std::size(kNames))]).file;
+  std::string s = from.substr(0, 2);
+  std::size_t at = 2;
+  while (at + 4 <= from.size() && from[at] == '\xFF' && from[at + 1] != '\xD9') {
+    const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(from[k]); };
+    const std::size_t length = byte(at + 2) * 256u + byte(at + 3);
+    s += made::big(l.number(byte(at)), 1) + made::big(l.number(byte(at + 1)), 1) + made::big(l.number(length), 2);
+    for (std::size_t k = at + 4; k < at + 2 + length; ++k) s += made::big(l.number(byte(k)), 1);
+    const bool scan = from[at + 1] == '\xDA';
+    at += 2 + length;
+    for (; scan && at + 1 < from.size() && (from[at] != '\xFF' || from[at + 1] == 0); ++at)
+      s += made::big(l.number(byte(at)), 1);
+  }
+  return cut_or_grown(l, s + from.substr(at));
+}
+
 struct Reader {
   const char* name;
   std::string (*make)(Liar&);
@@ -127,6 +177,8 @@ const Reader kReaders[] = {
     {"npy", make_npy, [](const MappedFile& f, const ReadOptions& o) { read_npy(f, o); }},
     {"npz", make_npz, [](const MappedFile& f, const ReadOptions& o) { read_npz(f, o); }},
     {"cifar", make_cifar, [](const MappedFile& f, const ReadOptions& o) { read_cifar10(f, o); }},
+    {"png", make_png, [](const MappedFile& f, const ReadOptions& o) { read_image(f, o); }},
+    {"jpeg", make_jpeg, [](const MappedFile& f, const ReadOptions& o) { read_image(f, o); }},
     {"csv", make_csv,
      [](const MappedFile& f, const ReadOptions& o) {
        const auto b = f.bytes();
@@ -171,6 +223,8 @@ class DataFiles : public ::testing::TestWithParam<Reader> {};
 
 TEST_P(DataFiles, ArraysOrAnError) {
   const Reader& r = GetParam();
+  if (!can_read_images() && (r.make == make_png || r.make == make_jpeg))
+    GTEST_SKIP() << "lightcone::io was built without decoders for pictures";
   const std::uint64_t count = from_environment("LIGHTCONE_FUZZ", 6000),
                       first = from_environment("LIGHTCONE_FUZZ_SEED", 20240101);
   std::uint64_t loaded = 0;

@@ -1,11 +1,9 @@
 // Random tensors: known words, the same bits everywhere, distributions, streams, steps, and what is an error.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <functional>
 #include <limits>
-#include <new>
 #include <set>
 
 #include "lightcone/backends/cpu/cpu.h"
@@ -15,19 +13,9 @@
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
 #include "lightcone/verify/verify.h"
+#include "counted_calls.h"
 #include "error_of.h"
 #include "statistics.h"
-
-static std::atomic<long> allocations{0};
-// Counts every allocation of this program. (GCC sees malloc behind new and warns of free.)
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-void* operator new(std::size_t n) {
-  ++allocations;
-  if (void* p = std::malloc(n)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 namespace lc {
 namespace {
@@ -138,9 +126,9 @@ TEST(RandomBits, DrawingAllocatesNothing) {
   g.output("y", rng.dropout(rng.normal({1000, 33}), 0.5));
   Context run(compile(g, on_cpu(2)));
   run.run();
-  const long before = allocations;
+  const long before = test::allocations();
   run.run();
-  EXPECT_EQ(allocations, before);
+  EXPECT_EQ(test::allocations(), before);
 }
 
 TEST(RandomBits, EveryInstructionSet) {

@@ -1,5 +1,4 @@
 // One program, many threads; nothing allocated while it runs; state and memory as planned.
-#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -7,11 +6,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <new>
 #include <thread>
 
 #include <gtest/gtest.h>
 
+#include "counted_calls.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/threads/work_stealing.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
@@ -22,21 +21,11 @@
 #include "lightcone/runtime/program.h"
 
 using namespace lc;
+using test::allocations;
 
 namespace {
-std::atomic<long> allocations{0};
 std::string story() { return std::string(LIGHTCONE_SOURCE) + "/models/story/story.gguf"; }
 }  // namespace
-
-// Counts every allocation of this program. (GCC sees malloc behind new and warns of free.)
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-void* operator new(std::size_t n) {
-  ++allocations;
-  if (void* p = std::malloc(n)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 TEST(Runtime, RunAllocatesNothing) {
   const Llama m = Llama::load(story(), {.threads = 2});
@@ -46,11 +35,11 @@ TEST(Runtime, RunAllocatesNothing) {
   c.bind("seq", 1).bind("past", 4).set("tokens", one).run();
   c.bind("past", 5);
   c.set("tokens", one).run();  // refreshes the sizes for this binding
-  const long before = allocations;
+  const long before = allocations();
   for (int i = 0; i < 20; ++i) c.run();
-  EXPECT_EQ(allocations - before, 0);
+  EXPECT_EQ(allocations() - before, 0);
   for (int past = 6; past < 20; ++past) c.bind("past", past).run();  // and for every other position
-  EXPECT_EQ(allocations - before, 0);
+  EXPECT_EQ(allocations() - before, 0);
 }
 
 TEST(Runtime, FeedingATokenAllocatesNothing) {
@@ -59,9 +48,9 @@ TEST(Runtime, FeedingATokenAllocatesNothing) {
     LlamaSession s(m);
     s.feed(std::vector<int>{1, 300, 301, 302});
     s.feed(303);
-    const long before = allocations;
+    const long before = allocations();
     for (int i = 0; i < 100; ++i) s.feed(304 + i);
-    EXPECT_EQ(allocations - before, 0);
+    EXPECT_EQ(allocations() - before, 0);
   }
 }
 
@@ -76,9 +65,9 @@ TEST(Runtime, LargerSizesAllocateNothing) {
   ASSERT_GT(p.plan().arena_bytes, std::size_t{100} << 20);
   Context c(p);
   c.set("x", std::vector<float>(1 << 14, 0.5f)).bind("n", 1).run();
-  const long before = allocations;
+  const long before = allocations();
   for (int k = 2; k < 200; k += 7) c.bind("n", k).run();
-  EXPECT_EQ(allocations - before, 0);
+  EXPECT_EQ(allocations() - before, 0);
   EXPECT_NEAR(c.get("sum")[190], (1 << 14) * std::exp(0.25), 1);
 }
 
@@ -93,9 +82,9 @@ TEST(Runtime, SharedForksAllocateNothing) {
   Context c(p);
   for (int k = 0; k < 8; ++k) c.set(cat("x", k), std::vector<float>(20000, 0.25f));
   c.run();
-  const long before = allocations;
+  const long before = allocations();
   for (int i = 0; i < 20; ++i) c.run();
-  EXPECT_EQ(allocations - before, 0);
+  EXPECT_EQ(allocations() - before, 0);
   EXPECT_NEAR(c.get("y7")[19999], std::exp(0.25f), 1e-6);
 }
 

@@ -1,5 +1,7 @@
 #include "lightcone/io/data/dataset.h"
 
+#include <cmath>
+
 #include "lightcone/io/printable.h"
 
 namespace lc {
@@ -20,6 +22,31 @@ const Array& Dataset::at(std::string_view name) const {
   const auto it = arrays_.find(name);
   if (it == arrays_.end()) throw Error("data set", cat("it has no array ", in_quotes(name)));
   return it->second;
+}
+
+// Which sample an element belongs to.
+static std::int64_t sample_of(const Array& a, std::size_t element) {
+  return static_cast<std::int64_t>(element * size_of(a.dtype) / a.row_bytes());
+}
+
+const Dataset& Dataset::expect_classes(std::string_view name, std::int64_t classes) const {
+  const Array& a = at(name);
+  if (is_float(a.dtype))
+    throw Error("data set", cat(in_quotes(name), " is ", lc::name(a.dtype), ": classes are integers"));
+  for (std::size_t k = 0; k < a.bytes.size() / size_of(a.dtype); ++k)
+    if (const std::int64_t c = load_i64(a.bytes.data(), a.dtype, k); c < 0 || c >= classes)
+      throw Error("data set", cat(in_quotes(name), " of sample ", sample_of(a, k), " is ", c, ", and there are ",
+                                  classes, " classes"));
+  return *this;
+}
+
+const Dataset& Dataset::expect_finite(std::string_view name) const {
+  const Array& a = at(name);
+  if (!is_float(a.dtype)) return *this;
+  for (std::size_t k = 0; k < a.bytes.size() / size_of(a.dtype); ++k)
+    if (const double v = load_f64(a.bytes.data(), a.dtype, k); !std::isfinite(v))
+      throw Error("data set", cat(in_quotes(name), " of sample ", sample_of(a, k), " holds ", v));
+  return *this;
 }
 
 Dataset Dataset::part(std::int64_t first, std::int64_t count) const {

@@ -25,6 +25,13 @@ class Dataset {
   // not so many.
   Dataset part(std::int64_t first, std::int64_t count) const;
 
+  // To be asked before the first step; both name the first sample that is wrong. (A class that does not exist makes a
+  // loss NaN, as a NaN does, and then the parameters.)
+  // Error unless the array is of integers from 0 to classes - 1.
+  const Dataset& expect_classes(std::string_view name, std::int64_t classes) const;
+  // Error where a number is NaN or infinite.
+  const Dataset& expect_finite(std::string_view name) const;
+
  private:
   Arrays arrays_;
   std::int64_t size_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 namespace lc {
 namespace {
@@ -52,10 +53,10 @@ Kind after(const Normalize& t, Kind in) {
   need(std::find(t.std.begin(), t.std.end(), 0.f) == t.std.end(), "Normalize", "a standard deviation of 0");
   return in;
 }
+constexpr std::int64_t kMost = 1 << 20;  // pixels of a side that somebody may ask for
 Kind after(const RandomCrop& t, Kind in) {
   need_image(in.shape, "RandomCrop");
   std::int64_t &height = in.shape[in.shape.size() - 2], &width = in.shape.back();
-  constexpr std::int64_t kMost = 1 << 20;
   need(t.padding >= 0 && t.padding <= kMost && t.height >= 0 && t.width >= 0, "RandomCrop",
        cat(t.height, " x ", t.width, ", padding ", t.padding, ": these are no sizes"));
   need(t.height - height <= 2 * t.padding && t.width - width <= 2 * t.padding, "RandomCrop",
@@ -68,6 +69,21 @@ Kind after(const RandomHorizontalFlip& t, Kind in) {
   need(t.probability >= 0 && t.probability <= 1, "RandomHorizontalFlip", "a probability lies between 0 and 1");
   return in;
 }
+Kind of_size(Kind in, std::int64_t height, std::int64_t width, const char* transform) {
+  need_image(in.shape, transform);
+  need(height > 0 && width > 0 && height <= kMost && width <= kMost, transform,
+       cat(height, " x ", width, ": these are no sizes"));
+  in.shape[in.shape.size() - 2] = height, in.shape.back() = width;
+  return in;
+}
+Kind after(const Resize& t, Kind in) {
+  need(in.dtype == DType::U8 || in.dtype == DType::F32, "Resize",
+       cat("samples of ", name(in.dtype), ", it needs u8 or f32"));
+  need_image(in.shape, "Resize");
+  need(in.shape[in.shape.size() - 2] > 0 && in.shape.back() > 0, "Resize", "a picture without pixels");
+  return of_size(std::move(in), t.height, t.width, "Resize");
+}
+Kind after(const CenterCrop& t, Kind in) { return of_size(std::move(in), t.height, t.width, "CenterCrop"); }
 Kind after(const EachSample& t, Kind in) {
   need(static_cast<bool>(t.apply), "EachSample", "it has no function");
   return in;
@@ -113,27 +129,113 @@ void apply(const Normalize& t, Work& w) {
   }
 }
 
-void apply(const RandomCrop& t, Work& w) {
+// The part of a picture that begins at (top, left), which may lie outside: there are zeros.
+void cut(Work& w, std::int64_t top, std::int64_t left, std::int64_t rows, std::int64_t columns) {
   const Planes p = planes(w.shape);
   const auto height = static_cast<std::int64_t>(p.height), width = static_cast<std::int64_t>(p.width);
-  const auto place = [&](std::int64_t size, std::int64_t crop) {
-    return static_cast<std::int64_t>(w.random.below(static_cast<std::uint64_t>(size + 2 * t.padding - crop + 1))) -
-           t.padding;
-  };
-  const std::int64_t top = place(height, t.height), left = place(width, t.width);
   // The columns of the picture that are seen.
   const std::int64_t first = std::clamp<std::int64_t>(left, 0, width),
-                     end = std::clamp<std::int64_t>(left + t.width, 0, width);
+                     end = std::clamp<std::int64_t>(left + columns, 0, width);
   const std::size_t each = size_of(w.dtype);
   if (w.bytes) std::memset(w.to, 0, w.bytes);
   for (std::size_t k = 0; k < p.count; ++k)
-    for (std::int64_t y = 0; y < t.height; ++y) {
+    for (std::int64_t y = 0; y < rows; ++y) {
       if (top + y < 0 || top + y >= height || first >= end) continue;
       const auto from = (static_cast<std::int64_t>(k) * height + top + y) * width + first,
-                 to = (static_cast<std::int64_t>(k) * t.height + y) * t.width + first - left;
+                 to = (static_cast<std::int64_t>(k) * rows + y) * columns + first - left;
       std::memcpy(w.to + static_cast<std::size_t>(to) * each, w.from + static_cast<std::size_t>(from) * each,
                   static_cast<std::size_t>(end - first) * each);
     }
+}
+
+void apply(const RandomCrop& t, Work& w) {
+  const Planes p = planes(w.shape);
+  const auto place = [&](std::size_t size, std::int64_t crop) {
+    const std::int64_t places = static_cast<std::int64_t>(size) + 2 * t.padding - crop + 1;
+    return static_cast<std::int64_t>(w.random.below(static_cast<std::uint64_t>(places))) - t.padding;
+  };
+  const std::int64_t top = place(p.height, t.height), left = place(p.width, t.width);
+  cut(w, top, left, t.height, t.width);
+}
+
+void apply(const CenterCrop& t, Work& w) {
+  const Planes p = planes(w.shape);
+  const auto begin = [](std::size_t size, std::int64_t crop) {
+    const std::int64_t rest = static_cast<std::int64_t>(size) - crop;
+    if (rest < 0) return -(-rest / 2);
+    return rest / 2 + (rest % 4 == 3);  // half of it; of two as near the even one, as Python rounds
+  };
+  cut(w, begin(p.height, t.height), begin(p.width, t.width), t.height, t.width);
+}
+
+// What each place of a longer or shorter row is made of.
+struct Weights {
+  struct Span {
+    std::size_t first, count;
+  };
+  std::vector<Span> spans;
+  std::vector<double> weights;  // of all spans, one behind the other
+};
+Weights triangle(std::size_t from, std::size_t to) {
+  Weights w;
+  const double scale = static_cast<double>(from) / static_cast<double>(to), wide = std::max(scale, 1.0);
+  for (std::size_t k = 0; k < to; ++k) {
+    const double center = (static_cast<double>(k) + 0.5) * scale;
+    const auto first = static_cast<std::size_t>(std::max(0.0, center - wide + 0.5));
+    const std::size_t end = std::min(from, static_cast<std::size_t>(center + wide + 0.5));
+    w.spans.push_back({first, end - first});
+    double sum = 0;
+    const std::size_t begin = w.weights.size();
+    for (std::size_t i = first; i < end; ++i) {
+      w.weights.push_back(std::max(0.0, 1 - std::abs(static_cast<double>(i) - center + 0.5) / wide));
+      sum += w.weights.back();
+    }
+    for (std::size_t i = begin; i < w.weights.size(); ++i) w.weights[i] /= sum;
+  }
+  return w;
+}
+
+// Along an axis of extent `from` with `inner` numbers behind each of its places. Bytes are summed in whole numbers of
+// 2^-22, as Pillow sums them, so that they are its bytes.
+template <class T>
+void resample(const T* in, T* out, std::size_t outer, std::size_t from, std::size_t inner, const Weights& w) {
+  constexpr int kBits = 22;
+  using Sum = std::conditional_t<std::is_same_v<T, float>, double, std::int32_t>;
+  std::vector<Sum> weights;
+  for (const double v : w.weights)
+    if constexpr (std::is_same_v<T, float>) weights.push_back(v);
+    else weights.push_back(static_cast<std::int32_t>(0.5 + v * (1 << kBits)));
+  for (std::size_t o = 0; o < outer; ++o, in += from * inner) {
+    const Sum* weight = weights.data();
+    for (const auto [first, count] : w.spans) {
+      for (std::size_t i = 0; i < inner; ++i) {
+        Sum sum = std::is_same_v<T, float> ? 0 : 1 << (kBits - 1);
+        for (std::size_t k = 0; k < count; ++k) sum += static_cast<Sum>(in[(first + k) * inner + i]) * weight[k];
+        if constexpr (std::is_same_v<T, float>) *out++ = static_cast<float>(sum);
+        else *out++ = static_cast<T>(std::clamp(sum >> kBits, 0, 255));
+      }
+      weight += count;
+    }
+  }
+}
+template <class T>
+void resize(const Resize& t, Work& w) {
+  const Planes p = planes(w.shape);
+  const auto height = static_cast<std::size_t>(t.height), width = static_cast<std::size_t>(t.width);
+  const T* from = reinterpret_cast<const T*>(w.from);
+  std::vector<T> rows;
+  if (width != p.width) {
+    rows.resize(p.count * p.height * width);
+    resample(from, rows.data(), p.count * p.height, p.width, 1, triangle(p.width, width));
+    from = rows.data();
+  }
+  if (height != p.height)
+    resample(from, reinterpret_cast<T*>(w.to), p.count, p.height, width, triangle(p.height, height));
+  else std::memcpy(w.to, from, w.bytes);
+}
+void apply(const Resize& t, Work& w) {
+  if (w.bytes == 0) return;
+  w.dtype == DType::U8 ? resize<std::uint8_t>(t, w) : resize<float>(t, w);
 }
 
 void apply(const RandomHorizontalFlip& t, Work& w) {

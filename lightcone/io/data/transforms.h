@@ -37,12 +37,23 @@ struct RandomCrop {
 struct RandomHorizontalFlip {
   double probability = 0.5;
 };
+// torchvision.transforms.Resize((height, width)) with its default interpolation, as Pillow computes it: each number is
+// a mean of its surroundings, weighted by a triangle as wide as the picture shrinks; along rows, then along columns.
+// Bytes (u8) are rounded after each, f32 is not.
+struct Resize {
+  std::int64_t height, width;
+};
+// torchvision.transforms.CenterCrop((height, width)): zeros around where the picture is smaller.
+struct CenterCrop {
+  std::int64_t height, width;
+};
 // A function of one's own, called on the thread that makes batches. It may change the numbers, not the shape or dtype;
 // what it throws, DataLoader::next() throws.
 struct EachSample {
   std::function<void(Array& sample, SeededRandom& random)> apply;
 };
-using Transform = std::variant<ToFloat, ChannelsFirst, Normalize, RandomCrop, RandomHorizontalFlip, EachSample>;
+using Transform =
+    std::variant<ToFloat, ChannelsFirst, Normalize, RandomCrop, RandomHorizontalFlip, Resize, CenterCrop, EachSample>;
 
 // A list of transforms for samples of one dtype and shape, checked once.
 class Transforms {

@@ -52,6 +52,7 @@ Origin origin_of(const Node& n) {
 }  // namespace
 
 std::string what_it_computes(const Node& n) { return described(origin_of(n)); }
+std::string lines_of(const Node& n) { return lines(origin_of(n)); }
 
 double Profiler::now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

@@ -12,6 +12,8 @@ namespace lc {
 
 // "softmax (max, exp2, sum, mul)", "add": what the user called, and what that became where it differs.
 std::string what_it_computes(const Node& n);
+// "model.cpp:12, model.cpp:14": where the user called it, all of what became one kernel; "" where nobody knows.
+std::string lines_of(const Node& n);
 
 // Stands between the kernels and the threads, to see what each worker does. A device that is not the host has none.
 class Profiler final : public Parallel {

@@ -1,0 +1,41 @@
+#include <turbojpeg.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "lightcone/io/images/decoders.h"
+#include "lightcone/io/printable.h"
+
+namespace lc::io {
+
+Pixels decode_jpeg(const MappedFile& file, Budget& budget) {
+  const std::unique_ptr<void, int (*)(tjhandle)> decoder(tjInitDecompress(), tjDestroy);
+  const auto fail = [&](std::string_view what) -> Error {
+    return file_error("load", file.path(), "not a sound JPEG: ", what);
+  };
+  if (!decoder) throw fail("the decoder cannot be started");
+  const auto* bytes = reinterpret_cast<const unsigned char*>(file.bytes().data());
+  const auto size = static_cast<unsigned long>(file.bytes().size());
+  // A warning means pixels that are missing, but for bytes between two segments, which some cameras write.
+  const auto in_the_way = [&]() -> bool {
+    const std::string why = tjGetErrorStr2(decoder.get());
+    if (tjGetErrorCode(decoder.get()) == TJERR_FATAL || why.find("extraneous bytes") == why.npos) throw fail(why);
+    return true;
+  };
+  int width = 0, height = 0, sampling = 0, colours = 0;
+  if (tjDecompressHeader3(decoder.get(), bytes, size, &width, &height, &sampling, &colours) != 0) in_the_way();
+  if (colours == TJCS_CMYK || colours == TJCS_YCCK)
+    throw file_error("load", file.path(), "a JPEG in CMYK; red, green and blue or grey are read");
+  Pixels p{static_cast<std::size_t>(height), static_cast<std::size_t>(width), 3, {}};
+  budget.take(p.height * p.width, 9);  // the pixels, and the coefficients of a progressive file
+  p.bytes.resize(p.height * p.width * 3);
+  const auto decompress = [&](int flags) {
+    return tjDecompress2(decoder.get(), bytes, size, p.bytes.data(), width, 0, height, TJPF_RGB,
+                         TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS | flags);
+  };
+  if (decompress(TJFLAG_STOPONWARNING) != 0 && in_the_way() && decompress(0) != 0) in_the_way();
+  return p;
+}
+
+}  // namespace lc::io
