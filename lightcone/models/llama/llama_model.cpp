@@ -37,8 +37,6 @@ std::vector<LlamaModel::Part> LlamaModel::parts() const {
     add("self_attn.q_proj.weight", {q, c.hidden});
     add("self_attn.k_proj.weight", {kv, c.hidden});
     add("self_attn.v_proj.weight", {kv, c.hidden});
-    if (o_.biases) add("self_attn.q_proj.bias", {q}), add("self_attn.k_proj.bias", {kv}), add("self_attn.v_proj.bias", {kv});
-    if (o_.qk_norm) add("self_attn.q_norm.weight", {c.head_dim}), add("self_attn.k_norm.weight", {c.head_dim});
     add("self_attn.o_proj.weight", {c.hidden, q});
     add("post_attention_layernorm.weight", {c.hidden});
     add("mlp.gate_proj.weight", {c.intermediate, c.hidden});
@@ -55,10 +53,9 @@ void LlamaModel::visit(nn::Visitor& v) {
   tensors_.clear();
   for (const Part& p : parts()) {
     const bool ends = p.path.ends_with("o_proj.weight") || p.path.ends_with("down_proj.weight");
-    const float constant = p.path.ends_with(".bias") ? 0.0f : 1.0f;
     v.parameter(p.path, tensors_[p.path], Shape(p.shape.begin(), p.shape.end()),
                 [=](const nn::init::Extents& s, const nn::init::Source& from) {
-                  if (s.size() == 1) return nn::init::constant(s, constant);
+                  if (s.size() == 1) return nn::init::ones(s);
                   return nn::init::normal(s, from, 0, ends ? 0.02 * deep : 0.02);
                 });
   }

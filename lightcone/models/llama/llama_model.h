@@ -20,9 +20,7 @@
 namespace lc {
 
 struct LlamaModelOptions {
-  bool tied = true;      // the head is the embedding table; otherwise lm_head.weight
-  bool biases = false;   // of queries, keys and values, as Qwen 2 has them
-  bool qk_norm = false;  // of queries and keys, as Qwen 3 has them
+  bool tied = true;  // the head is the embedding table; otherwise lm_head.weight
 };
 
 class LlamaModel {
@@ -30,7 +28,7 @@ class LlamaModel {
   // Error where the numbers make no model, and where RoPE is scaled. Frequencies that are left out are those of
   // rope_theta.
   explicit LlamaModel(LlamaConfig c, const LlamaModelOptions& o = {});
-  // First values: normal(0, 0.02), what ends a layer's halves divided by sqrt(2 layers) (GPT-2), norms 1, biases 0.
+  // First values: normal(0, 0.02), what ends a layer's halves divided by sqrt(2 layers) (GPT-2), norms 1.
   void visit(nn::Visitor& v);
   // ids i64 [batch, length] -> logits [batch, length, vocab], each of the token behind.
   Tensor operator()(const Tensor& ids) const;
@@ -60,7 +58,7 @@ Tensor next_token_loss(Model& model, const Tensor& ids, const Tensor& next, Redu
 // The f32 values of a part, by its path.
 using LlamaValues = std::function<std::span<const float>(const std::string& path)>;
 
-// A GGUF file with the tokenizer inside: matrices as `type` (F32, F16 or BF16), norms and biases in f32. Error for
+// A GGUF file with the tokenizer inside: matrices as `type` (F32, F16 or BF16), norms in f32. Error for
 // another type, and as save_gguf().
 void save_llama(const std::string& path, const LlamaModel& model, const LlamaValues& values, const Vocabulary& tokens,
                 DType type = DType::BF16, const std::string& name = "");
