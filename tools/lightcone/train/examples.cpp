@@ -123,11 +123,11 @@ constexpr Example kExamples[] = {
   },
   "data": {"format": "stories"},
   "train": {
-    "steps": 2400, "batch": 8, "optimizer": "adamw", "lr": 3e-3, "beta2": 0.95, "weight_decay": 0.05,
+    "steps": 3000, "batch": 6, "optimizer": "adamw", "lr": 3e-3, "beta2": 0.95, "weight_decay": 0.05,
     "warmup": 100, "final_lr": 6e-5, "clip": 1.0, "seed": 1
   },
-  "evaluate": {"every": 100, "samples": 64},
-  "save": {"folder": "stories.run", "every": 50},
+  "evaluate": {"every": 200, "samples": 96},
+  "save": {"folder": "stories.run", "every": 100},
   "log": {"every": 10}
 }
 )"}};

@@ -30,7 +30,7 @@ class Task {
   void evaluate(const Arrays& batch, i64 samples);
   Measured end_evaluation() const;
 
-  Trainer& trainer() { return *trainer_; }
+  Trainer& trainer() const { return *trainer_; }
   i64 rows_of_a_sample() const { return rows_; }  // tokens, or 1
   // A language model with the values it has now.
   void save_language_model(const std::string& path, const Vocabulary& tokens, DType type, const std::string& name) const;

@@ -70,6 +70,7 @@ class Run {
   void prepare_folder(const TrainOptions& o) const;
   void resume();
   std::string vocabulary_mark() const;
+  float checked_step();
   void one_step();
   void evaluate(LogLine& line);
   void keep_best();
@@ -82,7 +83,8 @@ class Run {
   std::string measure_name() const { return c_.language() ? "perplexity" : "accuracy"; }
 
   const TrainConfig& c_;
-  mutable Task task_;
+  const TrainOptions& o_;
+  Task task_;
   std::string facts_;
   std::unique_ptr<TrainingData> data_;
   std::optional<RunLog> log_;
@@ -93,7 +95,7 @@ class Run {
   bool early_ = false;
 };
 
-Run::Run(const TrainConfig& c, const TrainOptions& o) : c_(c), task_(c, o.threads, o.checked) {
+Run::Run(const TrainConfig& c, const TrainOptions& o) : c_(c), o_(o), task_(c, o.threads, o.checked) {
   facts_ = cat("model       ", c.model.kind, "\n", task_.known_beforehand());
   write_stdout(facts_);
   print_notes(task_.trainer().program());
@@ -210,9 +212,20 @@ void Run::evaluate(LogLine& line) {
   if (line.best) keep_best();
 }
 
+// Parameters have taken a step that gives no number, so what is there to go back to is the last checkpoint.
+float Run::checked_step() try {
+  return task_.step(data_->batch(task_.trainer().steps()));
+} catch (const Error& e) {
+  const std::string what = e.what();
+  if (o_.checked || what.find("the loss of step") == what.npos) throw;
+  throw Error("train", cat(what.substr(0, what.find(';')), ": a smaller train.lr, or train.clip, is what helps most "
+                           "often; --resume --checked goes on from the last checkpoint and names the operation where a "
+                           "NaN comes from"));
+}
+
 void Run::one_step() {
   const i64 before = task_.trainer().steps();
-  const float loss = task_.step(data_->batch(before));
+  const float loss = checked_step();
   at_.sum += static_cast<double>(loss), ++at_.summed;
   const bool last = before + 1 == c_.train.steps, evaluates = last || due(c_.evaluate_every);
   show_progress(loss);
