@@ -212,13 +212,13 @@ void add_train(CLI::App& app, int& exit_code) {
       "CONFIG is a JSON file with comments. The quickest way to one is a complete example:\n"
       "  lightcone train --example mlp > mlp.json      mlp (csv, npy), vgg and resnet (IDX, CIFAR, npz), llama (text)\n"
       "  lightcone train mlp.json\n"
-      "Sections: model (kind and sizes), data (format, files, shape, classes), train (steps, batch, optimizer, lr,\n"
-      "schedule, ...), evaluate (every, samples, patience), save (folder, every), log (every). Without CONFIG the story\n"
-      "model inside this program is trained again (--example stories).\n"
-      "Parameters, exact memory and arithmetic are printed before any data is read; --plan stops there. The folder\n"
-      "gets best.safetensors (PyTorch's names), run.safetensors (to --resume, with the same bits as without a stop),\n"
-      "loss.html, log.jsonl, log.csv, and of a language model model.gguf, for lightcone generate. Ctrl-C saves and\n"
-      "stops. docs/training.md says more.");
+      "Sections: model (kind and sizes), data (format, files, shape, classes), train (steps, batch, optimizer,\n"
+      "lr, schedule, ...), evaluate (every, samples, patience), save (folder, every), log (every). Without CONFIG\n"
+      "the story model inside this program is trained again (--example stories).\n"
+      "Parameters, exact memory and arithmetic are printed before any data is read; --plan stops there. The\n"
+      "folder gets best.safetensors (PyTorch's names), run.safetensors (to --resume, with the same bits as\n"
+      "without a stop), loss.html, log.jsonl, log.csv, and of a language model model.gguf, for\n"
+      "lightcone generate. Ctrl-C saves and stops. docs/training.md says more.");
   c->add_option("config", o->config, "the configuration")->type_name("CONFIG");
   c->add_option("--example", o->example, "print a complete configuration: mlp, vgg, resnet, llama or stories")
       ->type_name("NAME");

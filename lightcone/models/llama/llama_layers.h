@@ -1,5 +1,5 @@
-// The layers of a Llama, which inference and training share: x is [..., rows, hidden], where what stands in front of the
-// rows is nothing or a batch.
+// The layers of a Llama, which inference and training share: x is [..., rows, hidden], where what stands in front of
+// the rows is nothing or a batch.
 #pragma once
 
 #include <string>
@@ -28,14 +28,16 @@ class LlamaLayers {
   Tensor query(int i, Tensor x, const Angles& a) const;
   Tensor key(int i, Tensor x, const Angles& a) const;
   Tensor value(int i, Tensor x) const;
-  // What layer i's attention adds: queries of some rows look at keys and values of [..., kv_heads, positions, head_dim].
+  // What layer i's attention adds: queries of some rows look at keys and values, [..., kv_heads, positions, head_dim].
   Tensor attend(int i, Tensor q, Tensor k, Tensor v, Tensor mask) const;
   Tensor feed_forward(int i, Tensor x) const;  // what the layer's second half adds
   Tensor logits(Tensor x) const;               // [..., rows, vocab]
 
  private:
   static std::string at(int i) { return cat("model.layers.", i, "."); }
-  nn::Parameter parameter(const std::string& path, Shape shape) const { return parameters_(g_, path, std::move(shape)); }
+  nn::Parameter parameter(const std::string& path, Shape shape) const {
+    return parameters_(g_, path, std::move(shape));
+  }
   nn::Parameter required(const std::string& path, Shape shape) const;
   Tensor norm(const std::string& path, Tensor x) const;
   Tensor project(Tensor x, const std::string& path, std::int64_t in, std::int64_t out) const;

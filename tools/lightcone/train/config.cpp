@@ -218,7 +218,8 @@ TrainConfig parse(const std::string& text, const std::string& path) {
     j = Json::parse(text, nullptr, true, true);
   } catch (const Json::exception& e) {
     const std::string why = e.what();  // "[json.exception.parse_error.101] parse error at line 3, column 5: ..."
-    throw Error("config", cat(printable(path, 300), ": ", printable(why.substr(std::min(why.size(), why.find("] ") + 2)), 300)));
+    const std::size_t begin = why.find("] ") == why.npos ? 0 : why.find("] ") + 2;
+    throw Error("config", cat(printable(path, 300), ": ", printable(why.substr(begin), 300)));
   }
   if (!j.is_object()) throw Error("config", cat(printable(path, 300), ": it must be an object, { ... }"));
   TrainConfig c;

@@ -55,8 +55,8 @@ struct TrainConfig {
   bool language() const { return model.kind == "llama"; }
 };
 
-// Error, which names the key, for what is missing, unknown, of another type or makes no sense. Paths are relative to the
-// file.
+// Error, which names the key, for what is missing, unknown, of another type or makes no sense. Paths are relative to
+// the file.
 TrainConfig read_train_config(const std::string& path);
 // The configuration that the story model was trained with.
 TrainConfig story_config();

@@ -113,8 +113,8 @@ constexpr Example kExamples[] = {
   "log": {"every": 10}
 }
 )"},
-    {"stories", R"(// The model inside the command: `lightcone train` without a file does this. The text has no end: a grammar
-// writes it, and no story is read twice.
+    {"stories", R"(// The model inside the command: `lightcone train` without a file does this. The text has no end:
+// a grammar writes it, and no story is read twice.
 {
   "model": {
     "kind": "llama",

@@ -56,8 +56,8 @@ struct ConvNorm {
 inline Tensor as_pictures(const Tensor& x) { return x.rank() == 3 ? x.unsqueeze(1) : x; }
 inline i64 channels_of(const DataConfig& d) { return d.shape.size() == 3 ? d.shape[0] : 1; }
 
-// After K. Simonyan and A. Zisserman, "Very deep convolutional networks for large-scale image recognition", 2015, small:
-// blocks of two convolutions with batch norm and a pool, then the mean over places and one linear layer.
+// After K. Simonyan and A. Zisserman, "Very deep convolutional networks for large-scale image recognition", 2015,
+// small: blocks of two convolutions with batch norm and a pool, then the mean over places and one linear layer.
 class Vgg {
  public:
   Vgg(const ModelConfig& m, const DataConfig& d) : dropout_(m.dropout), fc_(m.width << (m.depth - 1), d.classes) {
@@ -97,7 +97,10 @@ struct ResidualBlock {
   ConvNorm first, second, down;
   bool changes;
   ResidualBlock(i64 in, i64 out, int stride)
-      : first(in, out, 3, stride), second(out, out, 3, 1), down(in, out, 1, stride), changes(stride != 1 || in != out) {}
+      : first(in, out, 3, stride),
+        second(out, out, 3, 1),
+        down(in, out, 1, stride),
+        changes(stride != 1 || in != out) {}
   void visit(nn::Visitor& v) {
     v("conv1", first.conv)("bn1", first.norm)("conv2", second.conv)("bn2", second.norm);
     if (changes) v("downsample.0", down.conv)("downsample.1", down.norm);
@@ -110,7 +113,8 @@ struct ResidualBlock {
 };
 class ResNet {
  public:
-  ResNet(const ModelConfig& m, const DataConfig& d) : stem_(channels_of(d), m.width, 3, 1), fc_(4 * m.width, d.classes) {
+  ResNet(const ModelConfig& m, const DataConfig& d)
+      : stem_(channels_of(d), m.width, 3, 1), fc_(4 * m.width, d.classes) {
     i64 in = m.width;
     for (int third = 0; third < 3; ++third)
       for (i64 k = 0; k < (m.depth - 2) / 6; ++k) {

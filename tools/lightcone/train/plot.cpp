@@ -111,13 +111,29 @@ Curve smooth(const Curve& c) {
 }
 
 constexpr const char* kStyle = R"(
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 940px; margin: 32px auto; padding: 0 16px; color: #1d2733; background: #fff; }
-h1 { font-size: 22px; margin: 0 0 4px; } svg { width: 100%; height: auto; } text { font-size: 12px; fill: #667; }
-.grid { stroke: #e3e7ec; } .raw { fill: none; stroke: #9db8dd; stroke-width: 1; } .line { fill: none; stroke: #2563c4; stroke-width: 2; }
-.held { fill: none; stroke: #d9622b; stroke-width: 2; } .dot { fill: #d9622b; } .best { fill: #fff; stroke: #d9622b; stroke-width: 2.5; }
-table { border-collapse: collapse; margin-top: 16px; } td { padding: 2px 20px 2px 0; vertical-align: top; } td:first-child { color: #667; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 940px; margin: 32px auto; padding: 0 16px; }
+body { color: #1d2733; background: #fff; }
+h1 { font-size: 22px; margin: 0 0 4px; }
+svg { width: 100%; height: auto; }
+text { font-size: 12px; fill: #667; }
+.grid { stroke: #e3e7ec; }
+.raw { fill: none; stroke: #9db8dd; stroke-width: 1; }
+.line { fill: none; stroke: #2563c4; stroke-width: 2; }
+.held { fill: none; stroke: #d9622b; stroke-width: 2; }
+.dot { fill: #d9622b; }
+.best { fill: #fff; stroke: #d9622b; stroke-width: 2.5; }
+table { border-collapse: collapse; margin-top: 16px; }
+td { padding: 2px 20px 2px 0; vertical-align: top; }
+td:first-child { color: #667; }
 .key { display: inline-block; width: 22px; height: 3px; vertical-align: middle; margin: 0 6px 0 18px; }
-@media (prefers-color-scheme: dark) { body { background: #14181d; color: #dde4ec; } .grid { stroke: #2b323b; } text, td:first-child { fill: #98a4b3; color: #98a4b3; } .best { fill: #14181d; } }
+@media (prefers-color-scheme: dark) {
+  body { background: #14181d; color: #dde4ec; }
+  .grid { stroke: #2b323b; }
+  .raw { stroke: #3d5579; }
+  .best { fill: #14181d; }
+  text { fill: #98a4b3; }
+  td:first-child { color: #98a4b3; }
+}
 )";
 
 std::string table(const std::string& facts) {
@@ -145,25 +161,25 @@ std::string loss_page(const std::string& title, const std::string& facts, const 
     if (l.held_out_loss && std::isfinite(*l.held_out_loss)) held.push_back({x, *l.held_out_loss});
     if (l.best) best = &l;
   }
+  const auto measured = [&](const LogLine& l) {
+    return cat(number(*l.held_out_loss), l.measure ? cat(", ", measure, " ", number(*l.measure)) : "");
+  };
   const Chart chart({&losses, &held});
-  std::string s = cat("<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head><meta charset=\"utf-8\"/>"
-                      "<title>", escaped(title), "</title>\n<style>", kStyle, "</style></head>\n<body>\n<h1>",
-                      escaped(title), "</h1>\n");
+  std::string s = cat("<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n",
+                      "<head><meta charset=\"utf-8\"/><title>", escaped(title), "</title>\n<style>", kStyle,
+                      "</style></head>\n<body>\n<h1>", escaped(title), "</h1>\n");
   s += "<p>loss<span class=\"key\" style=\"background:#2563c4\"></span>training"
        "<span class=\"key\" style=\"background:#d9622b\"></span>held out";
-  if (best)
-    s += cat("; best ", number(*best->held_out_loss), best->measure ? cat(", ", measure, " ", number(*best->measure)) : "",
-             " at step ", best->step);
-  s += cat("</p>\n<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", Chart::kWidth, " ", Chart::kHeight, "\">\n",
-           chart.axes(), polyline(chart, losses, "raw"), polyline(chart, smooth(losses), "line"),
+  if (best) s += cat("; best ", measured(*best), " at step ", best->step);
+  s += cat("</p>\n<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", Chart::kWidth, " ", Chart::kHeight,
+           "\">\n", chart.axes(), polyline(chart, losses, "raw"), polyline(chart, smooth(losses), "line"),
            polyline(chart, held, "held"));
   for (const LogLine& l : lines)
     if (l.held_out_loss && std::isfinite(*l.held_out_loss)) {
       const Point p{static_cast<double>(l.step), *l.held_out_loss};
       s += cat("<circle class=\"", &l == best ? "best" : "dot", "\" cx=\"", number(chart.x(p.x), "%.1f"), "\" cy=\"",
                number(chart.y(p.y), "%.1f"), "\" r=\"", &l == best ? 6 : 3, "\"><title>step ", l.step, ": ",
-               number(*l.held_out_loss), l.measure ? cat(", ", measure, " ", number(*l.measure)) : "",
-               "</title></circle>\n");
+               measured(l), "</title></circle>\n");
     }
   return s + "</svg>\n" + table(facts) + "</body>\n</html>\n";
 }

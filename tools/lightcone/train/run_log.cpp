@@ -92,8 +92,8 @@ std::string RunLog::json(const LogLine& l) const {
 }
 std::string RunLog::header() const { return "step,loss,seconds,rate,held_out_loss,held_out_" + measure_ + "\n"; }
 std::string RunLog::csv(const LogLine& l) const {
-  return cat(l.step, ",", number(l.loss), ",", number(l.seconds), ",", number(l.rate), ",", number(l.held_out_loss), ",",
-             number(l.measure), "\n");
+  return cat(l.step, ",", number(l.loss), ",", number(l.seconds), ",", number(l.rate), ",", number(l.held_out_loss),
+             ",", number(l.measure), "\n");
 }
 
 }  // namespace lc::tool

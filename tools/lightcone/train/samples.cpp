@@ -25,7 +25,8 @@ Array as_inputs(const Array& a) {
   Array out = Array::zeros(DType::F32, a.shape);
   const Value v = read_value(a.bytes.data(), a.dtype, a.shape);
   float* to = out.values<float>().data();
-  for (std::size_t k = 0; k < v.size(); ++k) to[k] = static_cast<float>(is_float(v.dtype) ? v.f[k] : static_cast<double>(v.i[k]));
+  for (std::size_t k = 0; k < v.size(); ++k)
+    to[k] = is_float(v.dtype) ? static_cast<float>(v.f[k]) : static_cast<float>(v.i[k]);
   return out;
 }
 
@@ -71,7 +72,8 @@ Dataset read_files(const std::vector<std::string>& files, const DataConfig& d) {
   if (d.format == "idx") return of(read_mnist(files[0], files[1], d.classes, kOptions));
   if (d.format == "cifar10") return of(read_cifar10(files, kOptions));
   if (d.format == "cifar100") return of(read_cifar100(files[0], kOptions));
-  if (d.format == "npy") return Dataset(Arrays{{"x", read_npy(files[0], kOptions)}, {"y", read_npy(files[1], kOptions)}});
+  if (d.format == "npy")
+    return Dataset(Arrays{{"x", read_npy(files[0], kOptions)}, {"y", read_npy(files[1], kOptions)}});
   Arrays all = read_npz(files[0], kOptions);
   for (const std::string& key : {d.x, d.y})
     if (!all.contains(key)) throw file_error("train", files[0], "it has no array ", in_quotes(key));
@@ -129,19 +131,19 @@ class Samples final : public TrainingData {
  public:
   explicit Samples(const TrainConfig& c) : c_(c) {
     auto all = std::make_shared<const Dataset>(read_checked(c.data.train, c.data));
+    const auto seed = static_cast<std::uint64_t>(c.train.seed);
     if (!c.data.test.empty()) {
       learned_ = all, held_out_ = std::make_shared<const Dataset>(read_checked(c.data.test, c.data));
     } else {
       const auto n = static_cast<std::size_t>(all->size());
       const auto out = static_cast<std::size_t>(std::ceil(static_cast<double>(n) * c.data.held_out));
       if (out >= n) throw file_error("train", c.data.train[0], n, " samples are too few to hold some of them out");
-      const auto order = random_permutation(all->size(), SeededRandom({static_cast<std::uint64_t>(c.train.seed), 0x5EED}));
+      const auto order = random_permutation(all->size(), SeededRandom({seed, 0x5EED}));
       learned_ = std::make_shared<const Dataset>(picked(*all, order, 0, n - out));
       held_out_ = std::make_shared<const Dataset>(picked(*all, order, n - out, out));
     }
     if (c.held_out_samples > 0 && held_out_->size() > c.held_out_samples)
       held_out_ = std::make_shared<const Dataset>(held_out_->part(0, c.held_out_samples));
-    const auto seed = static_cast<std::uint64_t>(c.train.seed);
     loader_.emplace(learned_, LoaderOptions{.batch_size = c.train.batch,
                                             .shuffle = true,
                                             .seed = seed,

@@ -5,10 +5,10 @@
 
 #include <cctype>
 #include <map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "lightcone/core/error.h"
 #include "lightcone/io/data/seeded_random.h"
 
 namespace lc::tool {
@@ -204,7 +204,9 @@ const std::vector<Plot> kPlots{
      {
          "{name} learned that a home is warm when friends are inside.", "{name} was glad that everyone was safe."}}};
 
-std::string article(const std::string& word) { return (std::string("aeiou").find(word[0]) != word.npos ? "an " : "a ") + word; }
+std::string article(const std::string& word) {
+  return (std::string_view("aeiou").find(word[0]) != std::string_view::npos ? "an " : "a ") + word;
+}
 std::string capital(std::string word) {
   word[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(word[0])));
   return word;
@@ -233,7 +235,8 @@ class Story {
 
 void Story::pronouns(bool girl, const std::string& prefix) {
   Story& v = *this;
-  v[prefix + "he"] = girl ? "she" : "he", v[prefix + "him"] = girl ? "her" : "him", v[prefix + "his"] = girl ? "her" : "his";
+  v[prefix + "he"] = girl ? "she" : "he";
+  v[prefix + "him"] = girl ? "her" : "him", v[prefix + "his"] = girl ? "her" : "his";
   v[prefix + "He"] = capital(v[prefix + "he"]), v[prefix + "His"] = capital(v[prefix + "his"]);
 }
 

@@ -60,7 +60,8 @@ std::vector<optim::Group> groups(const StepsConfig& t, const std::vector<optim::
     (u.parameter.rank() == 2 && name.find("layers") != name.npos ? matrices : others).push_back(u);
   }
   std::vector<optim::Group> both;
-  const optim::Muon muon{.lr = t.lr, .weight_decay = t.weight_decay, .adjust_lr_fn = optim::Muon::AdjustLr::MatchRmsAdamW};
+  const optim::Muon muon{
+      .lr = t.lr, .weight_decay = t.weight_decay, .adjust_lr_fn = optim::Muon::AdjustLr::MatchRmsAdamW};
   if (!matrices.empty()) both.push_back({muon, matrices});
   if (!others.empty()) both.push_back({optimizer(t), others});
   return both;

@@ -33,7 +33,8 @@ class Task {
   Trainer& trainer() const { return *trainer_; }
   i64 rows_of_a_sample() const { return rows_; }  // tokens, or 1
   // A language model with the values it has now.
-  void save_language_model(const std::string& path, const Vocabulary& tokens, DType type, const std::string& name) const;
+  void save_language_model(const std::string& path, const Vocabulary& tokens, DType type,
+                           const std::string& name) const;
 
  private:
   template <class M>

@@ -81,7 +81,8 @@ std::vector<std::string> split(const std::string& text, const std::string& separ
 
 std::string read_all(const std::vector<std::string>& paths, const std::string& between) {
   std::string all;
-  for (const std::string& p : paths) all += (all.empty() ? "" : between) + read_text(p, {.memory = std::size_t{4} << 30});
+  constexpr ReadOptions options{.memory = std::size_t{4} << 30};
+  for (const std::string& p : paths) all += (all.empty() ? "" : between) + read_text(p, options);
   require_utf8(all, in_quotes(paths.front()));
   return all;
 }

@@ -133,7 +133,8 @@ void Run::resume() {
   const auto saved = Weights::open(file).metadata();
   const auto word = [&](const char* key) {
     const auto it = saved.find(key);
-    if (it == saved.end()) throw Error("train", cat(in_quotes(file), " is no run of this command: it has no '", key, "'"));
+    if (it == saved.end())
+      throw Error("train", cat(in_quotes(file), " is no run of this command: it has no '", key, "'"));
     return it->second;
   };
   std::string decisive;
@@ -177,7 +178,8 @@ double Run::rate() const {
 
 void Run::show_progress(float loss) {
   const i64 step = task_.trainer().steps();
-  const double left = (now() - begin_) / static_cast<double>(step - first_step_) * static_cast<double>(c_.train.steps - step);
+  const double each = (now() - begin_) / static_cast<double>(step - first_step_),
+               left = each * static_cast<double>(c_.train.steps - step);
   const double part = static_cast<double>(step) / static_cast<double>(c_.train.steps);
   progress_.show(cat("step ", step, "/", c_.train.steps), part,
                  cat("loss ", shortened(static_cast<double>(loss)), "  ", shortened(rate()), " ", rate_unit(), "  ",
@@ -236,8 +238,8 @@ void Run::one_step() {
   line.rate = rate();
   at_.sum = 0, at_.summed = 0;
   if (!progress_.terminal())
-    write_stdout(cat("step ", line.step, "/", c_.train.steps, "  loss ", shortened(*line.loss), "  ", shortened(line.rate),
-                     " ", rate_unit(), "  ", duration(line.seconds), "\n"));
+    write_stdout(cat("step ", line.step, "/", c_.train.steps, "  loss ", shortened(*line.loss), "  ",
+                     shortened(line.rate), " ", rate_unit(), "  ", duration(line.seconds), "\n"));
   if (evaluates) evaluate(line);
   log_->add(line);
 }
@@ -245,9 +247,9 @@ void Run::one_step() {
 int Run::finished(const std::string& why) {
   progress_.clear();
   save();
-  write_stdout(cat(why, " after ", task_.trainer().steps(), " steps and ", duration(at_.seconds), "; best held-out loss ",
-                   shortened(at_.best), " at step ", at_.best_step, "\n", "results     ", printable(c_.folder, 500),
-                   c_.language() ? ": model.gguf (lightcone generate), " : ": ",
+  write_stdout(cat(why, " after ", task_.trainer().steps(), " steps and ", duration(at_.seconds),
+                   "; best held-out loss ", shortened(at_.best), " at step ", at_.best_step, "\nresults     ",
+                   printable(c_.folder, 500), c_.language() ? ": model.gguf (lightcone generate), " : ": ",
                    "best.safetensors, run.safetensors, loss.html, log.jsonl, log.csv\n"));
   return 0;
 }
