@@ -41,7 +41,26 @@ double round_step(double range, int parts) {
   return 10 * unit;
 }
 
-// Axes of a chart: steps to the right, losses upwards, each from a round number to another.
+// The numbers 1, 2 and 5 times powers of ten, from the last below `low` to the first above `high`.
+std::vector<double> logarithmic_ticks(double low, double high) {
+  std::vector<double> ticks;
+  for (double unit = std::pow(10, std::floor(std::log10(low))); unit <= high; unit *= 10)
+    for (const double m : {1.0, 2.0, 5.0}) {
+      if (!ticks.empty() && m * unit <= low * (1 + 1e-9)) ticks.clear();
+      if (ticks.empty() || ticks.back() < high) ticks.push_back(m * unit);
+    }
+  if (ticks.back() < high) ticks.push_back(10 * std::pow(10, std::floor(std::log10(high))));
+  return ticks;
+}
+std::vector<double> linear_ticks(double low, double high) {
+  const double step = round_step(high - low, 6);
+  std::vector<double> ticks;
+  for (double k = std::floor(low / step); ticks.empty() || ticks.back() < high - step * 1e-9; ++k) ticks.push_back(k * step);
+  return ticks;
+}
+
+// Axes of a chart: steps to the right, losses upwards, each from a round number to another. Losses that fall far are
+// drawn by their logarithms: what happens in the end would lie on the floor.
 class Chart {
  public:
   static constexpr double kWidth = 900, kHeight = 460, kLeft = 64, kRight = 20, kTop = 16, kBottom = 44;
@@ -52,16 +71,22 @@ class Chart {
     if (!(low <= high)) low = 0, high = 1;
     if (last_ <= 0) last_ = 1;
     if (high - low < 1e-9) high = low + 1e-9 + std::abs(low) * 0.1;
-    step_ = round_step(high - low, 6);
-    low_ = std::floor(low / step_) * step_, high_ = std::ceil(high / step_) * step_;
+    log_ = low > 0 && high > 4 * low;
+    ticks_ = log_ ? logarithmic_ticks(low, high) : linear_ticks(low, high);
   }
   std::string axes() const;
   std::string at(const Point& p) const { return number(x(p.x), "%.1f") + "," + number(y(p.y), "%.1f"); }
   double x(double v) const { return kLeft + v / last_ * (kWidth - kLeft - kRight); }
-  double y(double v) const { return kHeight - kBottom - (v - low_) / (high_ - low_) * (kHeight - kTop - kBottom); }
+  double y(double v) const {
+    const double low = scaled(ticks_.front()), high = scaled(ticks_.back());
+    return kHeight - kBottom - (scaled(v) - low) / (high - low) * (kHeight - kTop - kBottom);
+  }
 
  private:
-  double low_ = 0, high_ = 1, step_ = 1, last_ = 0;
+  double scaled(double v) const { return log_ ? std::log10(v) : v; }
+  std::vector<double> ticks_;
+  double last_ = 0;
+  bool log_ = false;
 };
 
 std::string Chart::axes() const {
@@ -74,11 +99,9 @@ std::string Chart::axes() const {
     s += cat("<text x=\"", number(tx, "%.1f"), "\" y=\"", number(ty, "%.1f"), "\" text-anchor=\"", anchor, "\">", what,
              "</text>\n");
   };
-  const int rows = static_cast<int>(std::lround((high_ - low_) / step_));
-  for (int k = 0; k <= rows; ++k) {
-    const double v = low_ + k * step_;
+  for (const double v : ticks_) {
     line(kLeft, y(v), kWidth - kRight, y(v));
-    text(kLeft - 8, y(v) + 4, "end", number(std::abs(v) < step_ / 2 ? 0 : v));
+    text(kLeft - 8, y(v) + 4, "end", number(v));
   }
   const double each = std::max(1.0, round_step(last_, 8));
   for (double v = 0; v <= last_ * 1.0001; v += each) {

@@ -92,7 +92,6 @@ class Run {
   Progress progress_;
   double begin_ = 0, session_seconds_ = 0;
   i64 first_step_ = 0;
-  bool early_ = false;
 };
 
 Run::Run(const TrainConfig& c, const TrainOptions& o) : c_(c), o_(o), task_(c, o.threads, o.checked) {
