@@ -245,9 +245,15 @@ TEST(SaveGguf, IsReadBack) {
   const TensorToSave tensors[] = {{"w", DType::F32, {2, 3}, std::as_bytes(std::span(w))},
                                   {"none", DType::F32, {0}, {}},
                                   {"h", DType::BF16, {2}, std::as_bytes(std::span(half))}};
-  save_gguf(dir / "x.gguf", tensors, {{"a.u", std::uint32_t{7}}, {"a.i", std::int32_t{-7}}, {"a.f", 0.5f}, {"a.b", true},
-                                      {"a.s", std::string("text")}, {"a.ss", std::vector<std::string>{"x", ""}},
-                                      {"a.fs", std::vector<float>{1, -2}}, {"a.is", std::vector<std::int32_t>{3}}});
+  save_gguf(dir / "x.gguf", tensors,
+            {{"a.u", std::uint32_t{7}},
+             {"a.i", std::int32_t{-7}},
+             {"a.f", 0.5f},
+             {"a.b", true},
+             {"a.s", std::string("text")},
+             {"a.ss", std::vector<std::string>{"x", ""}},
+             {"a.fs", std::vector<float>{1, -2}},
+             {"a.is", std::vector<std::int32_t>{3}}});
   const GgufFile g = read_gguf(dir / "x.gguf");
   EXPECT_EQ(g.version, 3u);
   EXPECT_EQ(g.integer("a.u"), 7);

@@ -14,7 +14,8 @@ namespace {
 using Texts = std::vector<std::string>;
 
 std::vector<std::string> pieces(const Vocabulary& v, std::size_t first, std::size_t count) {
-  return {v.pieces.begin() + static_cast<std::ptrdiff_t>(first), v.pieces.begin() + static_cast<std::ptrdiff_t>(first + count)};
+  const auto begin = v.pieces.begin() + static_cast<std::ptrdiff_t>(first);
+  return {begin, begin + static_cast<std::ptrdiff_t>(count)};
 }
 
 // By hand: " aab" three times and " ab" twice. " a" and "ab" are there 5 times, and of equals the greater by its bytes
@@ -31,7 +32,8 @@ TEST(TrainBpe, MergesWhatStandsTogetherMostOften) {
 }
 
 TEST(TrainBpe, WordsAreLettersWithTheSpaceBefore) {
-  const Vocabulary v = train_bpe(Texts{"it's, it's, it's, it's, 1234 1234 1234 \u00e9t\u00e9 \u00e9t\u00e9"}, {.size = 400});
+  const Texts texts{"it's, it's, it's, it's, 1234 1234 1234 \u00e9t\u00e9 \u00e9t\u00e9"};
+  const Vocabulary v = train_bpe(texts, {.size = 400});
   const auto holds = [&](const std::string& p) { return std::ranges::find(v.pieces, p) != v.pieces.end(); };
   EXPECT_TRUE(holds("\u2581it's"));
   EXPECT_TRUE(holds("\u2581\u00e9t\u00e9"));
@@ -60,7 +62,7 @@ TEST(TrainBpe, CharactersAlone) {
 
 TEST(TrainBpe, TheSameTextsGiveTheSamePieces) {
   Texts texts;
-  for (int k = 0; k < 200; ++k) texts.push_back("w" + std::string(1, static_cast<char>('a' + k % 26)) + "x yz" + std::to_string(k));
+  for (int k = 0; k < 200; ++k) texts.push_back(cat("w", static_cast<char>('a' + k % 26), "x yz", k));
   EXPECT_EQ(train_bpe(texts, {.size = 380}).pieces, train_bpe(texts, {.size = 380}).pieces);
 }
 

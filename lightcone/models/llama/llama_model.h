@@ -4,7 +4,7 @@
 //   nn::Model<LlamaModel> model(g, LlamaModel(config));
 //   auto loss = trace(model, next_token_loss, ids, next);   // i64 [batch, length] each
 //
-// save_llama() writes what the command `lightcone generate`, and llama.cpp, load.
+// save_llama() writes what Llama::load() and the command `lightcone generate` read.
 #pragma once
 
 #include <functional>

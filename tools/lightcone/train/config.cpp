@@ -158,6 +158,8 @@ void read_samples(Section& s, const ModelConfig& m, DataConfig& d) {
   if (m.kind != "mlp") s.flag("augment", d.augment);
   if (m.kind != "mlp" && d.shape.size() < 2)
     s.fail("data.shape must be [height, width] or [channels, height, width] for a ", m.kind);
+  if (m.kind == "vgg" && std::min(d.shape.back(), d.shape[d.shape.size() - 2]) >> m.depth == 0)
+    s.fail("model.depth is ", m.depth, ", which halves pictures of data.shape to nothing");
   if (d.format == "csv" && d.shape.size() != 1) s.fail("data.shape must be [features] for csv");
   if ((d.format == "idx" || d.format == "npy") && (d.train.size() != 2 || (!d.test.empty() && d.test.size() != 2)))
     s.fail("data.train and data.test must be two files for ", d.format, ": [\"x\", \"labels\"]");

@@ -85,8 +85,8 @@ constexpr Example kExamples[] = {
   "log": {"every": 50}
 }
 )"},
-    {"llama", R"(// A language model of the Llama family on a text file; model.gguf, which is written in the end, is for
-// `lightcone generate`, or llama.cpp.
+    {"llama", R"(// A language model of the Llama family on a text file; model.gguf, which is written whenever the held-out
+// loss is better than ever, is for `lightcone generate`.
 {
   "model": {
     "kind": "llama",

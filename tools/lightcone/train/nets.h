@@ -57,10 +57,10 @@ inline Tensor as_pictures(const Tensor& x) { return x.rank() == 3 ? x.unsqueeze(
 inline i64 channels_of(const DataConfig& d) { return d.shape.size() == 3 ? d.shape[0] : 1; }
 
 // After K. Simonyan and A. Zisserman, "Very deep convolutional networks for large-scale image recognition", 2015,
-// small: blocks of two convolutions with batch norm and a pool, then the mean over places and one linear layer.
+// small: blocks of two convolutions with batch norm and a pool, then one linear layer.
 class Vgg {
  public:
-  Vgg(const ModelConfig& m, const DataConfig& d) : dropout_(m.dropout), fc_(m.width << (m.depth - 1), d.classes) {
+  Vgg(const ModelConfig& m, const DataConfig& d) : dropout_(m.dropout), fc_(features(m, d), d.classes) {
     i64 in = channels_of(d);
     for (i64 block = 0; block < m.depth; ++block)
       for (int k = 0; k < 2; ++k) {
@@ -81,12 +81,16 @@ class Vgg {
       x = relu(convs_[k](x, mode));
       if (k % 2 == 1) x = max_pool(x, {2}, {2}, {0});
     }
-    x = mean(x, {2, 3});
+    x = flatten(x, 1);
     return fc_(dropout_ > 0 ? nn::Dropout(dropout_)(x, mode) : x);
   }
 
  private:
   std::vector<ConvNorm> convs_;
+  static i64 features(const ModelConfig& m, const DataConfig& d) {
+    const i64 height = d.shape[d.shape.size() - 2], width = d.shape.back();
+    return (m.width << (m.depth - 1)) * (height >> m.depth) * (width >> m.depth);
+  }
   double dropout_;
   nn::Linear<> fc_;
 };

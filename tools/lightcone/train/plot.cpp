@@ -55,7 +55,8 @@ std::vector<double> logarithmic_ticks(double low, double high) {
 std::vector<double> linear_ticks(double low, double high) {
   const double step = round_step(high - low, 6);
   std::vector<double> ticks;
-  for (double k = std::floor(low / step); ticks.empty() || ticks.back() < high - step * 1e-9; ++k) ticks.push_back(k * step);
+  for (double k = std::floor(low / step); ticks.empty() || ticks.back() < high - step * 1e-9; ++k)
+    ticks.push_back(k * step);
   return ticks;
 }
 
