@@ -29,6 +29,8 @@ if(LIGHTCONE_TOOLS)
   add_test(NAME new_operation_output COMMAND new_operation)
   set_tests_properties(new_operation_output PROPERTIES PASS_REGULAR_EXPRESSION "^verified\n0.36514[0-9]* 0.73029[0-9]* 1.0954[0-9]* 1.4605[0-9]* \n$")
   add_test(NAME command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR} ${LIGHTCONE_DATA})
+  add_test(NAME train_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/train_command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR})
+  set_tests_properties(train_command PROPERTIES ENVIRONMENT LIGHTCONE_MACHINE=default)
 endif()
 # The library's system calls pass through tests/cpu/failing_calls.cpp, which makes them fail.
 if(TARGET failing_calls_test)

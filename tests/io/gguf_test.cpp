@@ -236,3 +236,56 @@ TEST(Llama, NoHeaderCrashesIt) {
     }
   EXPECT_GT(loaded, 20);  // harmless changes
 }
+
+// What save_gguf() writes is read back, and it refuses what ggml could not read.
+TEST(SaveGguf, IsReadBack) {
+  const TempDir dir;
+  const std::vector<float> w{1, 2, 3, 4, 5, 6};
+  const std::vector<std::uint16_t> half{f32_to_bf16(1.5f), f32_to_bf16(-2)};
+  const TensorToSave tensors[] = {{"w", DType::F32, {2, 3}, std::as_bytes(std::span(w))},
+                                  {"none", DType::F32, {0}, {}},
+                                  {"h", DType::BF16, {2}, std::as_bytes(std::span(half))}};
+  save_gguf(dir / "x.gguf", tensors,
+            {{"a.u", std::uint32_t{7}},
+             {"a.i", std::int32_t{-7}},
+             {"a.f", 0.5f},
+             {"a.b", true},
+             {"a.s", std::string("text")},
+             {"a.ss", std::vector<std::string>{"x", ""}},
+             {"a.fs", std::vector<float>{1, -2}},
+             {"a.is", std::vector<std::int32_t>{3}}});
+  const GgufFile g = read_gguf(dir / "x.gguf");
+  EXPECT_EQ(g.version, 3u);
+  EXPECT_EQ(g.integer("a.u"), 7);
+  EXPECT_EQ(g.integer("a.i"), -7);
+  EXPECT_EQ(g.number("a.f"), 0.5);
+  EXPECT_EQ(g.flag("a.b"), true);
+  EXPECT_EQ(g.text("a.s"), "text");
+  EXPECT_EQ(*g.strings("a.ss"), (std::vector<std::string_view>{"x", ""}));
+  EXPECT_EQ((*g.numbers("a.fs"))[1], -2);
+  EXPECT_EQ((*g.numbers("a.is"))[0], 3);
+  const Weights r = Weights::open(dir / "x.gguf");
+  EXPECT_EQ(r.at("w").shape, (std::vector<std::int64_t>{2, 3}));
+  EXPECT_EQ(Weights::read(r.at("w")), w);
+  EXPECT_EQ(Weights::read(r.at("h")), (std::vector<float>{1.5f, -2}));
+}
+
+TEST(SaveGguf, Refusals) {
+  const TempDir dir;
+  const std::vector<float> w{1, 2};
+  const auto bytes = std::as_bytes(std::span(w));
+  const auto refused = [&](const TensorToSave& t, const GgufFields& f = {}) {
+    try {
+      save_gguf(dir / "x.gguf", std::span(&t, 1), f);
+      return std::string("no error");
+    } catch (const Error& e) {
+      EXPECT_TRUE(std::filesystem::is_empty(dir.path));
+      return std::string(e.what());
+    }
+  };
+  EXPECT_NE(refused({"w", DType::F32, {3}, bytes}).find("its shape needs 12"), std::string::npos);
+  EXPECT_NE(refused({"w", DType::Bool, {8}, bytes}).find("GGUF has no type bool"), std::string::npos);
+  EXPECT_NE(refused({std::string(64, 'w'), DType::F32, {2}, bytes}).find("at most 63 bytes"), std::string::npos);
+  EXPECT_NE(refused({"w", DType::F32, {1, 1, 1, 1, 2}, bytes}).find("at most 4 axes"), std::string::npos);
+  EXPECT_NE(refused({"w", DType::F32, {2}, bytes}, {{"k", true}, {"k", false}}).find("twice"), std::string::npos);
+}

@@ -40,7 +40,7 @@ Weights open_model(const std::string& name, bool map) {
 }
 
 Progress::Progress() : terminal_(isatty(STDERR_FILENO) == 1) {}
-void Progress::show(std::string_view what, double part) {
+void Progress::show(std::string_view what, double part, std::string_view more) {
   if (!terminal_ || (shown_ && now() - last_ < 0.05)) return;
   last_ = now();
   shown_ = true;
@@ -48,7 +48,8 @@ void Progress::show(std::string_view what, double part) {
   const int done = static_cast<int>(part * width);
   std::string bar(static_cast<std::size_t>(width), '.');
   std::fill(bar.begin(), bar.begin() + std::clamp(done, 0, width), '#');
-  std::fprintf(stderr, "\r%-10s [%s] %3.0f %%\x1b[K", std::string(what).c_str(), bar.c_str(), part * 100);
+  std::fprintf(stderr, "\r%-10s [%s] %3.0f %%%s%s\x1b[K", std::string(what).c_str(), bar.c_str(), part * 100,
+               more.empty() ? "" : "  ", std::string(more).c_str());
   std::fflush(stderr);
 }
 void Progress::clear() {

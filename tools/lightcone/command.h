@@ -17,8 +17,9 @@ class Progress {
  public:
   Progress();
   ~Progress() { clear(); }
-  void show(std::string_view what, double part);  // 0 to 1
+  void show(std::string_view what, double part, std::string_view more = {});  // 0 to 1
   void clear();
+  bool terminal() const { return terminal_; }
 
  private:
   bool terminal_, shown_ = false;

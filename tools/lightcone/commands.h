@@ -58,4 +58,15 @@ struct TuneCommand {
 };
 void tune(const TuneCommand& o);
 
+struct TrainOptions {
+  std::string config;   // "": the story model's
+  std::string output;   // a folder in place of the configuration's
+  std::string example;  // print this one and do nothing else
+  int threads = 0;
+  bool resume = false, overwrite = false, checked = false;
+  bool plan = false;  // say what is known beforehand, and no more
+};
+// The exit code: 0, or 128 and the signal that stopped it.
+int train(const TrainOptions& o);
+
 }  // namespace lc::tool

@@ -205,6 +205,32 @@ void add_tune(CLI::App& app) {
   c->callback([o] { tune(*o); });
 }
 
+void add_train(CLI::App& app, int& exit_code) {
+  auto o = std::make_shared<TrainOptions>();
+  CLI::App* c = app.add_subcommand("train", "Train a model: a classifier, an image network or a language model");
+  c->footer(
+      "CONFIG is a JSON file with comments. The quickest way to one is a complete example:\n"
+      "  lightcone train --example mlp > mlp.json      mlp (csv, npy), vgg and resnet (IDX, CIFAR, npz), llama (text)\n"
+      "  lightcone train mlp.json\n"
+      "Sections: model (kind and sizes), data (format, files, shape, classes), train (steps, batch, optimizer,\n"
+      "lr, schedule, ...), evaluate (every, samples, patience), save (folder, every), log (every). Without CONFIG\n"
+      "the story model inside this program is trained again (--example stories).\n"
+      "Parameters, exact memory and arithmetic are printed before any data is read; --plan stops there. The\n"
+      "folder gets best.safetensors (PyTorch's names), run.safetensors (to --resume, with the same bits as\n"
+      "without a stop), loss.html, log.jsonl, log.csv, and of a language model model.gguf, for\n"
+      "lightcone generate. Ctrl-C saves and stops. docs/training.md says more.");
+  c->add_option("config", o->config, "the configuration")->type_name("CONFIG");
+  c->add_option("--example", o->example, "print a complete configuration: mlp, vgg, resnet, llama or stories")
+      ->type_name("NAME");
+  c->add_option("-o,--output", o->output, "a folder for the results, in place of save.folder")->type_name("FOLDER");
+  c->add_flag("--resume", o->resume, "go on from the last checkpoint, where there is one");
+  c->add_flag("--overwrite", o->overwrite, "begin anew in a folder that holds a run");
+  c->add_flag("--checked", o->checked, "look at every value, so that a NaN is named at its operation; slow");
+  c->add_flag("--plan", o->plan, "say what is known beforehand and stop");
+  add_threads(*c, o->threads);
+  c->callback([o, &exit_code] { exit_code = train(*o); });
+}
+
 // Help and the version go to the standard output; a mistake is a sentence like any other.
 int said(const CLI::App& app, const CLI::ParseError& e) try {
   std::ostringstream out, words;
@@ -227,6 +253,7 @@ int run(int argc, char** argv) {
       "  lightcone generate llama.gguf \"Hello\" -n 50       any Llama, Mistral, TinyLlama or Qwen checkpoint\n"
       "  lightcone inspect llama.gguf                      what is in a file, and what it will need\n"
       "  lightcone view builtin -o graph.html              the graph before and after compiling\n"
+      "  lightcone train mlp.json                          a model of your own (--example mlp prints that file)\n"
       "  lightcone tune                                    measure this machine once, so that kernels suit it\n"
       "  lightcone bench                                   this machine's limits and how near we are");
   app.name("lightcone");
@@ -238,9 +265,11 @@ int run(int argc, char** argv) {
   add_view(app);
   add_bench(app);
   add_tune(app);
+  int exit_code = 0;
+  add_train(app, exit_code);
   try {
     app.parse(argc, argv);
-    return 0;
+    return exit_code;
   } catch (const CLI::ParseError& e) {
     return said(app, e);
   }

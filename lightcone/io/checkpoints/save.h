@@ -1,4 +1,4 @@
-// Checkpoints as they are written: safetensors, which Weights reads back, and numpy's .npz.
+// Checkpoints as they are written: safetensors and GGUF, which Weights reads back, and numpy's .npz.
 //
 // A file appears whole or not at all: it is written without a name in the same folder, forced to the disk and only then
 // renamed over the old one. Whatever fails on the way (a full disk, a folder that may not be written, a descriptor that
@@ -15,6 +15,8 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "lightcone/core/dtype.h"
@@ -40,5 +42,15 @@ void save_safetensors(const std::string& path, std::span<const TensorToSave> ten
 // and numpy.load() read it. Files, members and their number may exceed what 32 bits count. Error as above (names are
 // free but for NUL and their length), and for bf16, which numpy does not have.
 void save_npz(const std::string& path, std::span<const TensorToSave> tensors);
+
+// What a GGUF file says of its tensors, in the order it is to be written: keys such as "general.architecture".
+using GgufField = std::variant<std::uint32_t, std::int32_t, float, bool, std::string, std::vector<std::string>,
+                               std::vector<float>, std::vector<std::int32_t>>;
+using GgufFields = std::vector<std::pair<std::string, GgufField>>;
+
+// A GGUF file of version 3, tensors in the order given at multiples of 32 bytes. Types: f32, f16, bf16, f64, i8, i32,
+// i64. Error when bytes and shape disagree, a name or key is there twice, and for what ggml does not read: other types,
+// names of more than 63 bytes, more than four axes.
+void save_gguf(const std::string& path, std::span<const TensorToSave> tensors, const GgufFields& metadata);
 
 }  // namespace lc

@@ -258,7 +258,10 @@ LlamaConfig LlamaConfig::tinyllama() {
 }
 
 std::string llama_file_name(const Weights& w, const std::string& path) {
-  if (!w.gguf()) return path;
+  return w.gguf() ? llama_gguf_name(path) : path;
+}
+
+std::string llama_gguf_name(const std::string& path) {
   static constexpr std::pair<std::string_view, std::string_view> whole_names[] = {
       {"model.embed_tokens.", "token_embd."}, {"model.norm.", "output_norm."}, {"lm_head.", "output."}};
   for (const auto& [ours, theirs] : whole_names)

@@ -29,5 +29,6 @@ struct LlamaConfig {
 // The file's name of the parameter `path` (Hugging Face's names, e.g.
 // "model.layers.0.self_attn.q_proj.weight") in a checkpoint of this format.
 std::string llama_file_name(const Weights& w, const std::string& path);
+std::string llama_gguf_name(const std::string& path);
 
 }  // namespace lc

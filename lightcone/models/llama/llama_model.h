@@ -1,0 +1,66 @@
+// A Llama that trains: a module whose parameters have Hugging Face's names, with the layers that inference has.
+//
+//   Graph g;
+//   nn::Model<LlamaModel> model(g, LlamaModel(config));
+//   auto loss = trace(model, next_token_loss, ids, next);   // i64 [batch, length] each
+//
+// save_llama() writes what Llama::load() and the command `lightcone generate` read.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+
+#include "lightcone/io/text/tokenizer.h"
+#include "lightcone/models/llama/llama_config.h"
+#include "lightcone/nn/module.h"
+#include "lightcone/ops/loss.h"
+
+namespace lc {
+
+struct LlamaModelOptions {
+  bool tied = true;  // the head is the embedding table; otherwise lm_head.weight
+};
+
+class LlamaModel {
+ public:
+  // Error where the numbers make no model, and where RoPE is scaled. Frequencies that are left out are those of
+  // rope_theta.
+  explicit LlamaModel(LlamaConfig c, const LlamaModelOptions& o = {});
+  // First values: normal(0, 0.02), what ends a layer's halves divided by sqrt(2 layers) (GPT-2), norms 1.
+  void visit(nn::Visitor& v);
+  // ids i64 [batch, length] -> logits [batch, length, vocab], each of the token behind.
+  Tensor operator()(const Tensor& ids) const;
+  const LlamaConfig& config() const { return config_; }
+  // A tensor of the model: its path, which is its name in PyTorch's state_dict, and its shape.
+  struct Part {
+    std::string path;
+    std::vector<std::int64_t> shape;
+  };
+  std::vector<Part> parts() const;
+
+ private:
+  LlamaConfig config_;
+  LlamaModelOptions o_;
+  std::map<std::string, Tensor> tensors_;  // by path, of the graph that visit() was for
+};
+
+// The mean cross entropy of the tokens that follow: ids and next, i64 [batch, length]. Of a model in training, or any
+// other that gives logits.
+template <class Model>
+Tensor next_token_loss(Model& model, const Tensor& ids, const Tensor& next, Reduction reduction = Reduction::Mean) {
+  const Tensor logits = model(ids);
+  const Dim tokens = logits.extent(0) * logits.extent(1);
+  return cross_entropy(logits.reshape({tokens, logits.extent(2)}), next.reshape({tokens}), {.reduction = reduction});
+}
+
+// The f32 values of a part, by its path.
+using LlamaValues = std::function<std::span<const float>(const std::string& path)>;
+
+// A GGUF file with the tokenizer inside: matrices as `type` (F32, F16 or BF16), norms in f32. Error for
+// another type, and as save_gguf().
+void save_llama(const std::string& path, const LlamaModel& model, const LlamaValues& values, const Vocabulary& tokens,
+                DType type = DType::BF16, const std::string& name = "");
+
+}  // namespace lc

@@ -1,0 +1,377 @@
+#!/usr/bin/env python3
+"""`lightcone train` as a user meets it.
+
+    train_command_test.py PATH/TO/lightcone
+"""
+import csv
+import json
+import math
+import os
+import pathlib
+import random
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree
+
+LIGHTCONE = sys.argv[1]
+
+
+def run(*args, **kw):
+    return subprocess.run([LIGHTCONE, *map(os.fsencode, args)], capture_output=True, timeout=300, **kw)
+
+
+def example(name):
+    """An example's configuration, without its comments."""
+    text = run("train", "--example", name).stdout.decode()
+    return json.loads("\n".join(line.split("//")[0] for line in text.split("\n")))
+
+
+def idx(shape, values):
+    return struct.pack(">BBBB", 0, 0, 8, len(shape)) + struct.pack(">%dI" % len(shape), *shape) + bytes(values)
+
+
+def npy(kind, shape, values):
+    head = repr({"descr": kind, "fortran_order": False, "shape": tuple(shape)})
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<%d%s" % (len(values), kind[1] if kind[1] == "f" else "q"), *values)
+
+
+def tensors(path):
+    """Of a safetensors file, by name."""
+    b = pathlib.Path(path).read_bytes()
+    n = struct.unpack("<Q", b[:8])[0]
+    head = json.loads(b[8:8 + n])
+    head.pop("__metadata__", None)
+    return {k: b[8 + n + v["data_offsets"][0]:8 + n + v["data_offsets"][1]] for k, v in head.items()}
+
+
+class Train(unittest.TestCase):
+    def setUp(self):
+        self.kept = tempfile.TemporaryDirectory()
+        self.addCleanup(self.kept.cleanup)
+        self.d = pathlib.Path(self.kept.name)
+        self.random = random.Random(7)
+
+    def refuses(self, r, *words):
+        err = r.stderr.decode(errors="replace")
+        self.assertEqual(r.returncode, 1, err)
+        self.assertTrue(err.startswith("lightcone: "), err)
+        self.assertEqual(err.count("\n"), 1, err)
+        self.assertNotIn("step 1", r.stdout.decode())
+        for w in words:
+            self.assertIn(w, err)
+
+    def write(self, config, name="c"):
+        path = self.d / (name + ".json")
+        path.write_text(json.dumps(config))
+        return path
+
+    def lines(self, folder):
+        return [json.loads(line) for line in (self.d / folder / "log.jsonl").read_text().splitlines()]
+
+    def learns(self, folder, factor):
+        losses = [l["loss"] for l in self.lines(folder) if "loss" in l]
+        self.assertLess(losses[-1], factor * losses[0], losses)
+
+    def flowers(self, rows=200, name="train.csv", label=None, cell=None):
+        """Three classes of four numbers each."""
+        with open(self.d / name, "w") as f:
+            f.write("a,b,label,c,d\n")
+            for k in range(rows):
+                y = k % 3
+                x = [self.random.gauss(2 * (y == i), 0.7) for i in range(4)]
+                cells = ["%.4f" % x[0], "%.4f" % x[1], str(y), "%.4f" % x[2], "%.4f" % x[3]]
+                if label is not None and k == 5:
+                    cells[2] = label
+                if cell is not None and k == 7:
+                    cells[4] = cell
+                f.write(",".join(cells) + "\n")
+
+    def mlp(self, steps=60, **more):
+        c = {"model": {"kind": "mlp", "hidden": [16], "dropout": 0.1},
+             "data": {"format": "csv", "train": "train.csv", "shape": [4], "classes": 3},
+             "train": {"steps": steps, "batch": 16, "lr": 0.01},
+             "evaluate": {"every": 20}, "save": {"every": 10}, "log": {"every": 5}}
+        c.update(more)
+        return c
+
+    def pictures(self, count=96):
+        """Bright at the left or at the right: u8 [n, 8, 8]."""
+        labels = [k % 2 for k in range(count)]
+        return labels, [min(255, max(0, int(self.random.gauss(160 if (x < 4) == (y == 0) else 60, 30)))) for y in labels for _ in range(8) for x in range(8)]
+
+    def test_a_classifier_on_csv(self):
+        self.flowers()
+        r = run("train", self.write(self.mlp()))
+        self.assertEqual(r.returncode, 0, r.stderr)
+        out = r.stdout.decode()
+        self.assertEqual(r.stderr, b"")  # no terminal, no bar
+        known = out.index("arithmetic"), out.index("data  "), out.index("step 5/60")
+        self.assertEqual(sorted(known), list(known))
+        self.assertRegex(out, r"parameters  131\n")
+        self.assertRegex(out, r"step 60/60  held out: loss [\d.]+, accuracy [\d.]+ %")
+        self.learns("c.run", 0.7)
+        files = {p.name for p in (self.d / "c.run").iterdir()}
+        self.assertEqual(files, {"best.safetensors", "run.safetensors", "log.jsonl", "log.csv", "loss.html"})
+        self.assertEqual(set(tensors(self.d / "c.run/best.safetensors")), {"layers.%d.%s" % (k, n) for k in (0, 1) for n in ("weight", "bias")})
+
+    def test_logs_and_the_page_can_be_read(self):
+        self.flowers()
+        self.assertEqual(run("train", self.write(self.mlp(), "a<b&c")).returncode, 0)
+        lines = self.lines("a<b&c.run")
+        self.assertEqual([l["step"] for l in lines], list(range(5, 61, 5)))
+        self.assertEqual([l["step"] for l in lines if "held_out_loss" in l], [20, 40, 60])
+        with open(self.d / "a<b&c.run/log.csv") as f:
+            rows = list(csv.DictReader(f))
+        for row, line in zip(rows, lines, strict=True):
+            self.assertEqual(float(row["loss"]), line["loss"])
+            self.assertEqual(row["held_out_accuracy"], "" if "accuracy" not in line else "%.9g" % line["accuracy"])
+        page = (self.d / "a<b&c.run/loss.html").read_text()
+        tree = xml.etree.ElementTree.fromstring(page)
+        svg = "{http://www.w3.org/2000/svg}"
+        curves = {p.get("class"): p.get("points").split() for p in tree.iter(svg + "polyline")}
+        self.assertEqual({k: len(v) for k, v in curves.items()}, {"raw": 12, "line": 12, "held": 3})
+        self.assertEqual(len(list(tree.iter(svg + "circle"))), 3)
+        self.assertIn("a&lt;b&amp;c", page)
+        self.assertNotIn("src=", page)
+        self.assertNotIn("href=", page)
+
+    def test_resumed_is_the_same_as_not_stopped(self):
+        self.flowers()
+        config = self.write(self.mlp())
+        self.assertEqual(run("train", config, "-o", self.d / "whole").returncode, 0)
+        # killed at any moment, again and again
+        r = None
+        for k in range(30):
+            p = subprocess.Popen([LIGHTCONE, "train", config, "-o", self.d / "parts", "--resume"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            try:
+                r = p.communicate(timeout=0.25 + 0.05 * k)
+                if p.returncode == 0:
+                    break
+            except subprocess.TimeoutExpired:
+                p.kill()
+                p.communicate()
+        self.assertEqual(p.returncode, 0, r)
+        self.assertEqual(tensors(self.d / "whole/run.safetensors"), tensors(self.d / "parts/run.safetensors"))
+        self.assertEqual(tensors(self.d / "whole/best.safetensors"), tensors(self.d / "parts/best.safetensors"))
+        without_time = lambda folder: [{k: v for k, v in l.items() if k not in ("seconds", "rate")} for l in self.lines(folder)]
+        self.assertEqual(without_time("whole"), without_time("parts"))
+
+    def test_ctrl_c_saves(self):
+        self.flowers()
+        config = self.write(self.mlp(steps=1000000, save={"every": 1000000}))
+        p = subprocess.Popen([LIGHTCONE, "train", config], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while b"step 25/" not in p.stdout.readline():
+            pass
+        p.send_signal(signal.SIGINT)
+        out, err = p.communicate(timeout=60)
+        self.assertEqual((p.returncode, err), (130, b""))
+        self.assertRegex(out.decode(), r"stopped and saved after step \d+; --resume goes on")
+        step = int(out.decode().split("after step ")[1].split(";")[0])
+        p = subprocess.Popen([LIGHTCONE, "train", config, "--resume"], stdout=subprocess.PIPE)
+        said = b""
+        while b"\nstep " not in said:
+            said += p.stdout.readline()
+        p.terminate()
+        p.communicate()
+        self.assertEqual(p.returncode, 143)
+        self.assertIn(b"resumed     at step %d\n" % step, said)
+
+    def test_a_run_is_not_lost_by_mistake(self):
+        self.flowers()
+        config = self.write(self.mlp(steps=10))
+        self.assertEqual(run("train", config).returncode, 0)
+        self.refuses(run("train", config), "holds a run already", "--resume", "--overwrite")
+        self.assertEqual(run("train", config, "--overwrite").returncode, 0)
+        other = self.mlp(steps=10)
+        other["train"]["lr"] = 0.02
+        self.refuses(run("train", self.write(other), "--resume"), "another configuration", "train.lr = 0.01")
+        other["train"].update(lr=0.01, steps=20)
+        r = run("train", self.write(other), "--resume")
+        self.assertIn(b"resumed     at step 10\n", r.stdout)
+        self.assertEqual(r.returncode, 0, r.stderr)
+
+    def test_early_stop(self):
+        self.flowers()
+        c = self.mlp(steps=100000, evaluate={"every": 5, "patience": 2})
+        c["train"]["lr"] = 0  # nothing gets better
+        r = run("train", self.write(c))
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn("stopped early: no better for 2 evaluations, after 15 steps", r.stdout.decode())
+
+    def test_pictures(self):
+        labels, pixels = self.pictures()
+        (self.d / "x.idx").write_bytes(idx([96, 8, 8], pixels))
+        (self.d / "y.idx").write_bytes(idx([96], labels))
+        for model in ({"kind": "vgg", "depth": 2, "width": 4}, {"kind": "resnet", "depth": 8, "width": 4}, {"kind": "mlp", "hidden": [8]}):
+            c = {"model": model, "data": {"format": "idx", "train": ["x.idx", "y.idx"], "shape": [8, 8], "classes": 2},
+                 "train": {"steps": 20, "batch": 16, "optimizer": "adam", "lr": 0.02}, "save": {"folder": model["kind"]}, "log": {"every": 2}}
+            r = run("train", self.write(c))
+            self.assertEqual(r.returncode, 0, r.stderr)
+            self.learns(model["kind"], 0.7)
+
+    def test_cifar_and_npy(self):
+        rows = b"".join(bytes([k % 10]) + bytes([25 * (k % 10)] * 3072) for k in range(40))
+        (self.d / "batch.bin").write_bytes(rows)
+        c = {"model": {"kind": "vgg", "depth": 1, "width": 4}, "data": {"format": "cifar10", "train": "batch.bin", "augment": True},
+             "train": {"steps": 6, "batch": 8, "optimizer": "sgd", "lr": 0.05}}
+        r = run("train", self.write(c))
+        self.assertEqual(r.returncode, 0, r.stderr)
+        x = [self.random.gauss(k % 2, 0.3) for k in range(64) for _ in range(3)]
+        (self.d / "x.npy").write_bytes(npy("<f4", [64, 3], x))
+        (self.d / "y.npy").write_bytes(npy("<i8", [64], [k % 2 for k in range(64)]))
+        c = self.mlp(steps=30, data={"format": "npy", "train": ["x.npy", "y.npy"], "shape": [3], "classes": 2})
+        r = run("train", self.write(c, "n"))
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.learns("n.run", 0.8)
+
+    def language(self, **more):
+        c = {"model": {"kind": "llama", "layers": 1, "width": 32, "heads": 2, "kv_heads": 1, "context": 16, "vocabulary": 300},
+             "data": {"format": "text", "train": "t.txt"},
+             "train": {"steps": 60, "batch": 8, "lr": 0.01, "clip": 1}, "evaluate": {"every": 30}, "log": {"every": 5}}
+        for key, value in more.items():
+            c[key].update(value)
+        return c
+
+    def test_language_models_can_speak(self):
+        (self.d / "t.txt").write_text("the cat sat on the mat and the dog sat on the rug. " * 80)
+        for kind in ("bpe", "char"):
+            c = self.language(model={"tokenizer": kind, "vocabulary": 300 if kind == "bpe" else 40})
+            r = run("train", self.write(c, kind))
+            self.assertEqual(r.returncode, 0, r.stderr)
+            self.assertIn("perplexity", r.stdout.decode())
+            self.learns(kind + ".run", 0.5)
+            r = run("generate", self.d / (kind + ".run") / "model.gguf", "the cat", "-t", "0", "-n", "8", "-q")
+            self.assertEqual(r.returncode, 0, r.stderr)
+            said = r.stdout.decode().split()
+            self.assertEqual(said[:2], ["the", "cat"])
+            self.assertLessEqual(set(said[:-1]), set("the cat sat on the mat and the dog sat on the rug.".split()), said)
+
+    def test_a_language_model_resumes(self):
+        (self.d / "t.txt").write_text("a rose is a rose is a rose. " * 60)
+        config = self.write(self.language(train={"steps": 20}))
+        self.assertEqual(run("train", config, "-o", self.d / "whole", "--threads", "1").returncode, 0)
+        half = self.write(self.language(train={"steps": 20}), "half")
+        p = subprocess.Popen([LIGHTCONE, "train", half, "-o", self.d / "parts"], stdout=subprocess.PIPE)
+        while b"step 5/" not in p.stdout.readline():
+            pass
+        p.send_signal(signal.SIGTERM)
+        p.communicate()
+        self.assertEqual(run("train", half, "-o", self.d / "parts", "--resume").returncode, 0)
+        for name in ("run.safetensors", "best.safetensors"):
+            self.assertEqual(tensors(self.d / "whole" / name), tensors(self.d / "parts" / name))
+        (self.d / "t.txt").write_text("a nose is a nose is a nose. " * 60)
+        self.refuses(run("train", half, "-o", self.d / "parts", "--resume"), "another vocabulary")
+
+    def test_stories(self):
+        c = example("stories")
+        c["model"].update(layers=1, width=32, heads=2, kv_heads=1, intermediate=64, context=32, vocabulary=400)
+        c["train"].update(steps=12, batch=4, warmup=2)
+        c["evaluate"] = {"every": 6, "samples": 5}
+        r = run("train", self.write(c))
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn("stories without end; 5 samples of 32 tokens held out", r.stdout.decode())
+
+    def test_bad_data_is_one_sentence(self):
+        bad = lambda *words, **flowers: (self.flowers(**flowers), self.refuses(run("train", self.write(self.mlp())), *words))
+        bad("label of sample 5", "is 3", "0 to 2", label="3")
+        bad("label of sample 5", "is 0.5", "no whole number", label="0.5")
+        bad("number 3 of sample 7", "nan", cell="nan")
+        bad("number 3 of sample 7", "inf", cell="-inf")
+        bad("line 9, column 5", cell="x")
+        bad("too few", rows=1)
+        bad("no samples", rows=0)
+        self.flowers()
+        c = self.mlp(data={"format": "csv", "train": "train.csv", "shape": [5], "classes": 3})
+        self.refuses(run("train", self.write(c)), "4 columns beside the label", "says 5")
+        self.refuses(run("train", self.write(self.mlp(data={"format": "csv", "train": "none.csv", "shape": [4], "classes": 3}))), "none.csv")
+        self.refuses(run("train", self.write(self.mlp(train={"steps": 5, "batch": 500}))), "a batch of 500", "180 samples")
+
+    def test_bad_pictures_are_one_sentence(self):
+        labels, pixels = self.pictures(32)
+        good = {"x.idx": idx([32, 8, 8], pixels), "y.idx": idx([32], labels)}
+        c = {"model": {"kind": "vgg", "depth": 1, "width": 2}, "data": {"format": "idx", "train": ["x.idx", "y.idx"], "shape": [8, 8], "classes": 2},
+             "train": {"steps": 2, "batch": 4}}
+        for name, content, words in (("x.idx", b"PNG!" + pixels[0:20].__str__().encode(), ["x.idx"]), ("x.idx", good["x.idx"][:-5], ["x.idx", "only 2043 follow"]),
+                                     ("y.idx", idx([32], [2] + labels[1:]), ["y.idx", "2"]), ("y.idx", idx([31], labels[1:]), ["31", "32"])):
+            for n, b in {**good, name: content}.items():
+                (self.d / n).write_bytes(b)
+            self.refuses(run("train", self.write(c)), *words)
+        for n, b in good.items():
+            (self.d / n).write_bytes(b)
+        c["data"]["shape"] = [9, 9]
+        self.refuses(run("train", self.write(c)), "a sample is [8, 8], data.shape says [9, 9]")
+
+    def test_bad_texts_are_one_sentence(self):
+        (self.d / "t.txt").write_text("abc " * 200)
+        (self.d / "other.txt").write_text("abc xyz " * 50)
+        (self.d / "short.txt").write_text("abc")
+        (self.d / "bytes.txt").write_bytes(b"abc\xff" * 100)
+        char = {"tokenizer": "char", "vocabulary": 20}
+        for more, words in (({"data": {"train": "bytes.txt"}}, ["UTF-8"]), ({"data": {"train": "short.txt"}}, ["less than one sample of 17"]),
+                            ({"model": char, "data": {"test": "other.txt"}}, ["characters that the text to learn from has not"]),
+                            ({"model": {"vocabulary": 20}}, ["a vocabulary of 20 pieces has no room"])):
+            self.refuses(run("train", self.write(self.language(**more))), *words)
+
+    def test_bad_configurations_are_one_sentence(self):
+        self.flowers()
+        c = self.mlp()
+        c["train"]["learning_rate"] = 1
+        self.refuses(run("train", self.write(c)), "there is no train.learning_rate", "lr")
+        for section, key, value, word in (("train", "steps", 0, "at least 1"), ("train", "optimizer", "adamx", "sgd, adam"), ("model", "hidden", 3, "list"),
+                                          ("train", "lr", "fast", "number"), ("model", "kind", "cnn", "resnet"), ("data", "format", "xls", "csv")):
+            c = self.mlp()
+            c[section][key] = value
+            self.refuses(run("train", self.write(c)), section + "." + key, word)
+        (self.d / "j.json").write_text("{\n  \"model\": }")
+        self.refuses(run("train", self.d / "j.json"), "line 2")
+        self.refuses(run("train", self.d / "none.json"), "none.json")
+        self.refuses(run("train", "--example", "none"), "mlp, vgg, resnet, llama, stories")
+        c = self.mlp()
+        c["speed"] = {}
+        self.refuses(run("train", self.write(c)), "no section \"speed\"")
+
+    def test_examples_are_whole(self):
+        for name in ("mlp", "vgg", "resnet", "llama", "stories"):
+            path = self.d / (name + ".json")
+            path.write_bytes(run("train", "--example", name).stdout)
+            r = run("train", path, "--plan")
+            self.assertEqual(r.returncode, 0, r.stderr)
+            self.assertRegex(r.stdout.decode(), r"parameters  \d+\nmemory      .*\narithmetic  [\d.]+ GFLOP")
+            self.assertFalse((self.d / (name + ".run")).exists())
+        self.assertIn("parameters  1771200\n", run("train", "--plan").stdout.decode())
+
+    def test_a_step_that_gives_no_number(self):
+        self.flowers()
+        c = self.mlp()
+        c["train"].update(optimizer="sgd", lr=1000)
+        r = run("train", self.write(c, "large"))
+        self.assertEqual(r.returncode, 1, r.stdout)
+        self.assertIn("--resume --checked", r.stderr.decode())
+        c["data"]["scale"] = 1e-25
+        r = run("train", self.write(c, "larger"), "--checked")
+        self.assertEqual(r.returncode, 1, r.stdout)
+        self.assertRegex(r.stderr.decode(), r"holds NaN: it first appears in \w+ .*which reads .layers.0.weight.")
+
+    def test_a_terminal_sees_a_bar(self):
+        self.flowers()
+        near, far = os.openpty()
+        r = subprocess.Popen([LIGHTCONE, "train", self.write(self.mlp())], stdout=subprocess.DEVNULL, stderr=far)
+        os.close(far)
+        shown = b""
+        try:
+            while more := os.read(near, 65536):
+                shown += more
+        except OSError:  # the other end was closed
+            pass
+        os.close(near)
+        self.assertEqual(r.wait(), 0)
+        self.assertRegex(shown.decode(), r"step \d+/60 +\[#*\.*\] +\d+ %  loss [\d.]+  [\d.e+]+ samples/s  \d+:\d\d left")
+
+
+unittest.main(argv=[sys.argv[0]], verbosity=1)

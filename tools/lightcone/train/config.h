@@ -1,0 +1,68 @@
+// What `lightcone train` is told: a JSON file, in which // and /* */ begin comments.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lc::tool {
+
+using i64 = std::int64_t;
+
+struct ModelConfig {
+  std::string kind;          // mlp, vgg, resnet or llama
+  std::vector<i64> hidden;   // mlp: widths between features and classes
+  double dropout = 0;        // mlp, vgg
+  i64 depth = 0, width = 0;  // vgg: blocks of two convolutions; resnet: 6 n + 2 layers. width: channels of the first
+  // llama
+  i64 layers = 0, heads = 0, kv_heads = 0, intermediate = 0, context = 0, vocabulary = 0;
+  std::string tokenizer;  // bpe or char
+  bool tied = true;
+};
+
+struct DataConfig {
+  std::string format;                    // csv, npy, npz, idx, cifar10, cifar100, text or stories
+  std::vector<std::string> train, test;  // files; of idx and npy: pictures, then labels
+  std::string label = "label";           // csv: the column of classes
+  std::string x = "x", y = "y";          // npz: the arrays
+  bool header = true;                    // csv
+  std::vector<i64> shape;                // of one sample: [features], [height, width] or [channels, height, width]
+  i64 classes = 0;
+  double held_out = 0.1;  // the part at the end that is held out where there is no `test`
+  double scale = 0;       // numbers are divided by it; 0: 255 for bytes, 1 for others
+  bool augment = false;   // pictures: shifted by up to 4 pixels and mirrored
+  std::string separator;  // text: what stands between documents
+};
+
+struct StepsConfig {
+  i64 steps = 0, batch = 0, warmup = 0, seed = 1;
+  std::string optimizer = "adamw", schedule = "cosine";
+  double lr = 1e-3, weight_decay = 0.01, momentum = 0.9, beta1 = 0.9, beta2 = 0.999, final_lr = 0, clip = 0;
+};
+
+struct TrainConfig {
+  std::string name;    // the file's, for people
+  std::string folder;  // that the results go to
+  ModelConfig model;
+  DataConfig data;
+  StepsConfig train;
+  i64 evaluate_every = 0, held_out_samples = 0, patience = 0;
+  i64 save_every = 0, log_every = 0;
+  std::string weights = "bf16";  // of model.gguf
+  // What decides about every bit of the run, "section.key = value" each: what --resume compares.
+  std::vector<std::string> decisive;
+  bool language() const { return model.kind == "llama"; }
+};
+
+// Error, which names the key, for what is missing, unknown, of another type or makes no sense. Paths are relative to
+// the file.
+TrainConfig read_train_config(const std::string& path);
+// The configuration that the story model was trained with.
+TrainConfig story_config();
+
+// A complete configuration: mlp, vgg, resnet, llama or stories. Error for another name.
+std::string_view example_config(const std::string& name);
+std::string example_names();
+
+}  // namespace lc::tool

@@ -1,0 +1,149 @@
+// Complete configurations, which `lightcone train --example NAME` prints: they are the manual of the format.
+#include "config.h"
+#include "lightcone/core/error.h"
+#include "lightcone/io/printable.h"
+
+namespace lc::tool {
+namespace {
+
+struct Example {
+  std::string_view name, text;
+};
+constexpr Example kExamples[] = {
+    {"mlp", R"(// A multilayer perceptron that tells classes apart, on rows of numbers.
+{
+  "model": {
+    "kind": "mlp",
+    "hidden": [64, 64],         // widths of the layers between features and classes
+    "dropout": 0.0
+  },
+  "data": {
+    "format": "csv",            // or npy, npz, idx, cifar10, cifar100
+    "train": "train.csv",       // relative to this file
+    // "test": "test.csv",      // held out; without it the last part of the training data is,
+    "held_out": 0.1,            // so much of it
+    "label": "label",           // the column of the classes: whole numbers from 0
+    "shape": [4],               // so many other columns
+    "classes": 3
+  },
+  "train": {
+    "steps": 2000,
+    "batch": 32,
+    "optimizer": "adamw",       // or sgd (momentum), adam, lion, muon
+    "lr": 1e-3,
+    "weight_decay": 0.01,
+    "schedule": "cosine",       // of the learning rate: or linear, constant
+    "warmup": 50,               // steps in which the rate rises first
+    "clip": 1.0,                // the gradients' norm at most; 0: as they are
+    "seed": 1                   // the same seed, the same bits
+  },
+  "evaluate": {
+    "every": 200,               // steps; the best model so far is kept
+    "patience": 5               // stop after so many evaluations without a better one; 0: never
+  },
+  "save": {"folder": "mlp.run", "every": 200},
+  "log": {"every": 10}
+}
+)"},
+    {"vgg", R"(// A small VGG: blocks of two 3x3 convolutions and a pool, on pictures.
+{
+  "model": {
+    "kind": "vgg",
+    "depth": 2,                 // blocks, each with twice the channels of the one before
+    "width": 32,                // channels of the first
+    "dropout": 0.3
+  },
+  "data": {
+    "format": "idx",            // MNIST and its relatives, plain or compressed: pictures, then labels
+    "train": ["train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"],
+    "test": ["t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"],
+    "shape": [28, 28],
+    "classes": 10
+  },
+  "train": {"steps": 3000, "batch": 64, "optimizer": "adamw", "lr": 1e-3, "warmup": 100},
+  "evaluate": {"every": 500},
+  "save": {"folder": "vgg.run", "every": 500},
+  "log": {"every": 20}
+}
+)"},
+    {"resnet", R"(// The ResNet for small pictures of He et al. 2016, section 4.2.
+{
+  "model": {
+    "kind": "resnet",
+    "depth": 20,                // 6 n + 2 layers
+    "width": 16                 // channels of the first third
+  },
+  "data": {
+    "format": "cifar10",        // binary batches; for npz also "x" and "y", names of arrays, "shape" and "classes"
+    "train": ["data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"],
+    "test": "test_batch.bin",
+    "augment": true             // shifted by up to 4 pixels, mirrored
+  },
+  "train": {"steps": 20000, "batch": 128, "optimizer": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": 1e-4},
+  "evaluate": {"every": 1000},
+  "save": {"folder": "resnet.run", "every": 500},
+  "log": {"every": 50}
+}
+)"},
+    {"llama", R"(// A language model of the Llama family on a text file; model.gguf, which is written whenever the held-out
+// loss is better than ever, is for `lightcone generate`.
+{
+  "model": {
+    "kind": "llama",
+    "layers": 4, "width": 128, "heads": 4,
+    "kv_heads": 2,              // heads of keys and values; default: as many as heads
+    "intermediate": 384,        // of the feed-forward layers; default: 8/3 of the width
+    "context": 128,             // tokens that it sees
+    "tokenizer": "bpe",         // or char: each character is a token
+    "vocabulary": 512,          // tokens: 3 and 256 bytes, characters, and what stands together most often
+    "tied": true                // the embedding table is the head, too
+  },
+  "data": {
+    "format": "text",
+    "train": "input.txt",       // UTF-8
+    "held_out": 0.1             // the end of it; or "test": another file
+    // "separator": "\n\n"      // between documents: each then begins and ends with a token of its own
+  },
+  "train": {
+    "steps": 2000, "batch": 16, "optimizer": "adamw", "lr": 1e-3, "beta2": 0.99, "weight_decay": 0.1,
+    "warmup": 100, "final_lr": 1e-4, "clip": 1.0
+  },
+  "evaluate": {"every": 200, "samples": 200, "patience": 0},
+  "save": {"folder": "llama.run", "every": 200, "weights": "bf16"},
+  "log": {"every": 10}
+}
+)"},
+    {"stories", R"(// The model inside the command: `lightcone train` without a file does this. The text has no end:
+// a grammar writes it, and no story is read twice.
+{
+  "model": {
+    "kind": "llama",
+    "layers": 4, "width": 192, "heads": 6, "kv_heads": 2, "intermediate": 512,
+    "context": 384, "tokenizer": "bpe", "vocabulary": 1024
+  },
+  "data": {"format": "stories"},
+  "train": {
+    "steps": 3000, "batch": 6, "optimizer": "adamw", "lr": 3e-3, "beta2": 0.95, "weight_decay": 0.05,
+    "warmup": 100, "final_lr": 6e-5, "clip": 1.0, "seed": 1
+  },
+  "evaluate": {"every": 200, "samples": 96},
+  "save": {"folder": "stories.run", "every": 100},
+  "log": {"every": 10}
+}
+)"}};
+
+}  // namespace
+
+std::string example_names() {
+  std::string all;
+  for (const Example& e : kExamples) all += cat(all.empty() ? "" : ", ", e.name);
+  return all;
+}
+
+std::string_view example_config(const std::string& name) {
+  for (const Example& e : kExamples)
+    if (e.name == name) return e.text;
+  throw Error("train", cat("there is no example ", in_quotes(name), "; there are ", example_names()));
+}
+
+}  // namespace lc::tool

@@ -1,0 +1,99 @@
+#include "run_log.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "lightcone/core/error.h"
+#include "lightcone/io/atomic_file.h"
+#include "lightcone/io/checkpoints/weights.h"
+#include "lightcone/io/printable.h"
+
+namespace lc::tool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string number(double v) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.9g", v);
+  return text;
+}
+std::string number(const std::optional<double>& v) { return v ? number(*v) : ""; }
+
+void write_whole(const std::string& path, const std::string& text) {
+  io::AtomicFile file("train", path);
+  file.write(text);
+  file.commit();
+}
+
+void append(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::app);
+  if (!(file << text) || !file.flush()) throw Error("train", cat("cannot write ", in_quotes(path)));
+}
+
+LogLine parse(const std::string& text, const std::string& measure) {
+  const Json j = Json::parse(text);
+  const auto maybe = [&](const std::string& key) {
+    return j.contains(key) ? std::optional<double>(j.at(key).get<double>()) : std::nullopt;
+  };
+  return {j.at("step").get<std::int64_t>(),
+          maybe("loss"),
+          j.at("seconds").get<double>(),
+          j.at("rate").get<double>(),
+          maybe("held_out_loss"),
+          maybe(measure),
+          j.value("best", false)};
+}
+
+}  // namespace
+
+RunLog::RunLog(std::string folder, std::string title, std::string measure, std::int64_t step)
+    : folder_(std::move(folder)), title_(std::move(title)), measure_(std::move(measure)) {
+  const std::string path = folder_ + "/log.jsonl";
+  if (step > 0 && std::filesystem::exists(path)) {
+    std::istringstream lines(read_text_file(path, std::size_t{1} << 30));
+    try {
+      // a line that a kill cut off is behind the checkpoint
+      for (std::string one; std::getline(lines, one) && !lines.eof();)
+        if (const LogLine l = parse(one, measure_); l.step <= step) lines_.push_back(l);
+    } catch (const Json::exception& e) {
+      throw Error("train", cat(in_quotes(path), " is no log of a run: ", printable(e.what(), 200)));
+    }
+  }
+  std::string all, table = header();
+  for (const LogLine& l : lines_) all += json(l), table += csv(l);
+  write_whole(path, all);
+  write_whole(folder_ + "/log.csv", table);
+}
+
+void RunLog::add(const LogLine& line) {
+  lines_.push_back(line);
+  append(folder_ + "/log.jsonl", json(line));
+  append(folder_ + "/log.csv", csv(line));
+}
+
+void RunLog::write_page(const std::string& facts) const {
+  write_whole(folder_ + "/loss.html", loss_page(title_, facts, measure_, lines_));
+}
+
+std::string RunLog::json(const LogLine& l) const {
+  std::string s = cat("{\"step\": ", l.step);
+  const auto add = [&](const std::string& key, const std::optional<double>& v) {
+    if (v) s += cat(", \"", key, "\": ", number(*v));
+  };
+  add("loss", l.loss), add("seconds", l.seconds), add("rate", l.rate), add("held_out_loss", l.held_out_loss);
+  add(measure_, l.measure);
+  return s + (l.best ? ", \"best\": true}\n" : "}\n");
+}
+std::string RunLog::header() const { return "step,loss,seconds,rate,held_out_loss,held_out_" + measure_ + "\n"; }
+std::string RunLog::csv(const LogLine& l) const {
+  return cat(l.step, ",", number(l.loss), ",", number(l.seconds), ",", number(l.rate), ",", number(l.held_out_loss),
+             ",", number(l.measure), "\n");
+}
+
+}  // namespace lc::tool

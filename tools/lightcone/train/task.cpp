@@ -1,0 +1,174 @@
+#include "task.h"
+
+#include <cstdio>
+
+#include "../command.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/core/graph.h"
+#include "lightcone/device/kernel.h"
+#include "lightcone/optim/schedule.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/train/trace.h"
+#include "nets.h"
+
+namespace lc::tool {
+namespace {
+
+LlamaConfig llama_config(const ModelConfig& m) {
+  return {.vocab = m.vocabulary,
+          .hidden = m.width,
+          .intermediate = m.intermediate,
+          .layers = m.layers,
+          .heads = m.heads,
+          .kv_heads = m.kv_heads,
+          .head_dim = m.width / m.heads,
+          .context = m.context,
+          .rope_frequencies = {}};
+}
+
+// Logits [..., classes], each row of which is one prediction.
+Tensor as_rows(const Tensor& logits) {
+  const Dim classes = logits.extent(-1);
+  return logits.rank() == 2 ? logits : logits.reshape({logits.extent(0) * logits.extent(1), classes});
+}
+Tensor as_targets(const Tensor& y) { return y.rank() == 1 ? y : y.reshape({y.extent(0) * y.extent(1)}); }
+
+optim::Schedule schedule(const StepsConfig& t) {
+  const i64 rest = t.steps - t.warmup;
+  const double end = t.lr > 0 ? t.final_lr / t.lr : 0;
+  const optim::Schedule s = t.schedule == "cosine"   ? optim::cosine_annealing(t.lr, rest, t.final_lr)
+                            : t.schedule == "linear" ? optim::linear(t.lr, 1, end, rest)
+                                                     : optim::constant(t.lr);
+  return t.warmup > 0 ? optim::warm_up(s, t.warmup, 1.0 / static_cast<double>(t.warmup)) : s;
+}
+
+optim::Optimizer optimizer(const StepsConfig& t) {
+  if (t.optimizer == "sgd") return optim::SGD{.lr = t.lr, .momentum = t.momentum, .weight_decay = t.weight_decay};
+  if (t.optimizer == "adam")
+    return optim::Adam{.lr = t.lr, .beta1 = t.beta1, .beta2 = t.beta2, .weight_decay = t.weight_decay};
+  if (t.optimizer == "lion")
+    return optim::Lion{.lr = t.lr, .beta1 = t.beta1, .beta2 = t.beta2, .weight_decay = t.weight_decay};
+  return optim::AdamW{.lr = t.lr, .beta1 = t.beta1, .beta2 = t.beta2, .weight_decay = t.weight_decay};
+}
+
+// Matrices within layers are Muon's, whose rate is made to fit AdamW's, which has the rest.
+std::vector<optim::Group> groups(const StepsConfig& t, const std::vector<optim::Update>& all) {
+  if (t.optimizer != "muon") return {{optimizer(t), all}};
+  std::vector<optim::Update> matrices, others;
+  for (const optim::Update& u : all) {
+    const std::string& name = u.parameter.node().name;
+    (u.parameter.rank() == 2 && name.find("layers") != name.npos ? matrices : others).push_back(u);
+  }
+  std::vector<optim::Group> both;
+  const optim::Muon muon{
+      .lr = t.lr, .weight_decay = t.weight_decay, .adjust_lr_fn = optim::Muon::AdjustLr::MatchRmsAdamW};
+  if (!matrices.empty()) both.push_back({muon, matrices});
+  if (!others.empty()) both.push_back({optimizer(t), others});
+  return both;
+}
+
+double flops_of(const Program& p) {
+  double sum = 0;
+  const Graph& g = p.graph();
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (g[id].kernel) sum += static_cast<double>(g[id].kernel->flops().constant().value_or(0));
+  return sum;
+}
+
+void give(Context& c, const Arrays& batch) {
+  for (const auto& [name, a] : batch) c.set_bytes(name, a.bytes.data(), a.bytes.size());
+}
+
+}  // namespace
+
+template <class M>
+void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shape& y_shape, int threads, bool checked) {
+  graph_ = std::make_unique<Graph>(), other_graph_ = std::make_unique<Graph>();
+  auto model = std::make_unique<nn::Model<M>>(*graph_, module, "", c_.train.seed);
+  Graph& g = *graph_;
+  const Tensor x = g.input("x", x_shape, x_type), y = g.input("y", y_shape, DType::I64);
+  auto loss = trace(
+      *model,
+      [](auto& net, const Tensor& x, const Tensor& y) { return cross_entropy(as_rows(net(x)), as_targets(y)); }, x, y);
+  loss.loss().retrieve("loss");
+  auto gradients = backward(std::move(loss));
+  if (c_.train.clip > 0) gradients.clip_norm(c_.train.clip);
+  const Tensor done = optim::counter(g);
+  optim::step(groups(c_.train, gradients.updates()), {.lr = schedule(c_.train)(done), .step = done});
+  trainer_ = std::make_unique<Trainer>(*model, generic() | cpu({.threads = threads}),
+                                       TrainerOptions{.seed = c_.train.seed, .checked = checked});
+  model_ = std::move(model);
+
+  Graph& e = *other_graph_;
+  auto other = std::make_unique<nn::Model<M>>(e, module);
+  const Tensor ex = e.input("x", x_shape, x_type), ey = as_targets(e.input("y", y_shape, DType::I64));
+  const Tensor logits = as_rows((*other)(ex));
+  cross_entropy(logits, ey, {.reduction = Reduction::None}).retrieve("losses");
+  to(eq(argmax(logits, 1), ey), DType::F32).retrieve("right");
+  evaluation_ = compile(e, generic() | cpu({.threads = threads}));
+  other_model_ = std::move(other);
+}
+
+Task::Task(const TrainConfig& c, int threads, bool checked) : c_(c) {
+  const i64 batch = c.train.batch;
+  if (c.language()) {
+    rows_ = c.model.context;
+    llama_.emplace(llama_config(c.model), LlamaModelOptions{.tied = c.model.tied});
+    build(*llama_, {batch, rows_}, DType::I64, {batch, rows_}, threads, checked);
+    return;
+  }
+  Shape x{batch};
+  for (const i64 d : c.data.shape) x.push_back(d);
+  if (c.model.kind == "mlp") build(Mlp(c.model, c.data), x, DType::F32, {batch}, threads, checked);
+  if (c.model.kind == "vgg") build(Vgg(c.model, c.data), x, DType::F32, {batch}, threads, checked);
+  if (c.model.kind == "resnet") build(ResNet(c.model, c.data), x, DType::F32, {batch}, threads, checked);
+}
+
+std::string Task::known_beforehand() const {
+  const MemoryPlan& step = trainer_->program().plan();
+  const auto bytes = [](std::size_t n) { return human_bytes(static_cast<double>(n)); };
+  const double flops = flops_of(trainer_->program());
+  char work[96];
+  std::snprintf(work, sizeof work, "%.2f GFLOP a step, %.3g TFLOP in %lld steps", flops / 1e9,
+                flops * static_cast<double>(c_.train.steps) / 1e12, static_cast<long long>(c_.train.steps));
+  return cat("parameters  ", model_->count(), "\n",                                                        //
+             "memory      ", bytes(step.total_bytes()), " a step: ", bytes(step.state_bytes),              //
+             " of parameters and what the optimiser keeps, ", bytes(step.arena_bytes), " for values; ",    //
+             bytes(evaluation_.plan().total_bytes()), " to evaluate\n",                                   //
+             "arithmetic  ", work, "\n");
+}
+
+float Task::step(const Arrays& batch) {
+  give(trainer_->context(), batch);
+  return trainer_->step();
+}
+
+void Task::begin_evaluation() {
+  trainer_->copy_to(evaluation_);
+  context_.emplace(evaluation_);
+  loss_ = right_ = 0, counted_ = 0;
+}
+void Task::evaluate(const Arrays& batch, i64 samples) {
+  give(*context_, batch);
+  context_->run();
+  const std::vector<float> losses = context_->get("losses"), right = context_->get("right");
+  const i64 count = samples * rows_;
+  for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k)
+    loss_ += static_cast<double>(losses[k]), right_ += static_cast<double>(right[k]);
+  counted_ += count;
+}
+Measured Task::end_evaluation() const {
+  const double n = static_cast<double>(counted_);
+  return {loss_ / n, right_ / n};
+}
+
+void Task::save_language_model(const std::string& path, const Vocabulary& tokens, DType type,
+                               const std::string& name) const {
+  const auto values = [&](const std::string& part) {
+    const auto bytes = trainer_->context().bytes(part);
+    return std::span(reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float));
+  };
+  save_llama(path, *llama_, values, tokens, type, name);
+}
+
+}  // namespace lc::tool

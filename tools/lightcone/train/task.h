@@ -1,0 +1,54 @@
+// A model of a configuration with its programs: one takes steps, one evaluates.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "config.h"
+#include "lightcone/io/data/dataset.h"
+#include "lightcone/models/llama/llama_model.h"
+#include "lightcone/train/trainer.h"
+
+namespace lc::tool {
+
+// What an evaluation found, over all held-out samples.
+struct Measured {
+  double loss = 0, right = 0;  // means of a row (a sample, or a token)
+};
+
+class Task {
+ public:
+  // Compiles; no data is read. `checked` looks at every value.
+  Task(const TrainConfig& c, int threads, bool checked);
+
+  // Parameters, exact memory, arithmetic: lines for people.
+  std::string known_beforehand() const;
+  // One step on a batch ("x" and "y"); gives its loss.
+  float step(const Arrays& batch);
+  // Parameters go to the other program, then batches, of which so many samples count.
+  void begin_evaluation();
+  void evaluate(const Arrays& batch, i64 samples);
+  Measured end_evaluation() const;
+
+  Trainer& trainer() const { return *trainer_; }
+  i64 rows_of_a_sample() const { return rows_; }  // tokens, or 1
+  // A language model with the values it has now.
+  void save_language_model(const std::string& path, const Vocabulary& tokens, DType type,
+                           const std::string& name) const;
+
+ private:
+  template <class M>
+  void build(const M& module, const Shape& x, DType x_type, const Shape& y, int threads, bool checked);
+  const TrainConfig& c_;
+  i64 rows_ = 1;
+  std::unique_ptr<Graph> graph_, other_graph_;
+  std::unique_ptr<nn::ModelBase> model_, other_model_;
+  std::unique_ptr<Trainer> trainer_;
+  Program evaluation_;
+  std::optional<Context> context_;
+  std::optional<LlamaModel> llama_;
+  double loss_ = 0, right_ = 0;
+  i64 counted_ = 0;
+};
+
+}  // namespace lc::tool

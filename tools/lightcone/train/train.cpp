@@ -1,0 +1,289 @@
+// lightcone train: a model from a configuration.
+#include <atomic>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <iomanip>
+#include <sstream>
+
+#include "../command.h"
+#include "../commands.h"
+#include "data.h"
+#include "lightcone/backends/cpu/threads/thread_pool.h"
+#include "lightcone/core/error.h"
+#include "lightcone/io/atomic_file.h"
+#include "lightcone/io/printable.h"
+#include "run_log.h"
+#include "task.h"
+
+namespace lc::tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A step that has begun is finished, then the run is saved; a second signal ends the process at once.
+std::atomic<int> g_signal{0};
+extern "C" void on_signal(int number) {
+  if (g_signal.exchange(number) != 0) std::_Exit(128 + number);
+}
+
+// Doubles in a checkpoint's metadata keep every bit.
+std::string exact(double v) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%a", v);
+  return text;
+}
+double number(const std::string& text) { return std::strtod(text.c_str(), nullptr); }
+
+std::string duration(double seconds) {
+  const auto s = static_cast<long long>(std::llround(std::max(0.0, seconds)));
+  char text[48];
+  if (s >= 3600) std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+  else std::snprintf(text, sizeof text, "%lld:%02lld", s / 60, s % 60);
+  return text;
+}
+
+std::string shortened(double v) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", v);
+  return text;
+}
+
+// What a run remembers beside the states of its program.
+struct Progressed {
+  double best = INFINITY;                // of the held-out loss
+  i64 best_step = 0, evaluations_since = 0;
+  double sum = 0;                        // of the losses behind the last line of the log
+  i64 summed = 0;
+  double seconds = 0;
+};
+
+class Run {
+ public:
+  Run(const TrainConfig& c, const TrainOptions& o);
+  int go();
+
+ private:
+  std::string path(const char* name) const { return c_.folder + "/" + name; }
+  void prepare_folder(const TrainOptions& o) const;
+  void resume();
+  std::string vocabulary_mark() const;
+  float checked_step();
+  void one_step();
+  void evaluate(LogLine& line);
+  void keep_best();
+  void save();
+  void show_progress(float loss);
+  int finished(const std::string& why);
+  double rate() const;
+  bool due(i64 every) const { return task_.trainer().steps() % every == 0; }
+  std::string rate_unit() const { return c_.language() ? "tok/s" : "samples/s"; }
+  std::string measure_name() const { return c_.language() ? "perplexity" : "accuracy"; }
+
+  const TrainConfig& c_;
+  const TrainOptions& o_;
+  Task task_;
+  std::string facts_;
+  std::unique_ptr<TrainingData> data_;
+  std::optional<RunLog> log_;
+  Progressed at_;
+  Progress progress_;
+  double begin_ = 0, session_seconds_ = 0;
+  i64 first_step_ = 0;
+};
+
+Run::Run(const TrainConfig& c, const TrainOptions& o) : c_(c), o_(o), task_(c, o.threads, o.checked) {
+  facts_ = cat("model       ", c.model.kind, "\n", task_.known_beforehand());
+  write_stdout(facts_);
+  print_notes(task_.trainer().program());
+  if (o.plan) return;
+  prepare_folder(o);
+  data_ = c.language() ? read_texts(c) : read_samples(c);
+  const std::string summary = cat("data        ", data_->summary(), "\n");
+  facts_ += summary;
+  write_stdout(summary);
+  if (o.resume && fs::exists(path("run.safetensors"))) resume();
+  first_step_ = task_.trainer().steps();
+  log_.emplace(c.folder, c.name, measure_name(), first_step_);
+}
+
+void Run::prepare_folder(const TrainOptions& o) const {
+  std::error_code wrong;
+  fs::create_directories(c_.folder, wrong);
+  if (wrong) throw Error("train", cat("cannot make the folder ", in_quotes(c_.folder), ": ", wrong.message()));
+  if (!o.resume && !o.overwrite && fs::exists(path("run.safetensors")))
+    throw Error("train", cat(in_quotes(c_.folder), " holds a run already: --resume goes on with it, --overwrite begins "
+                             "anew, \"save\": {\"folder\": ...} or --output names another folder"));
+}
+
+// The same text, the same vocabulary.
+std::string Run::vocabulary_mark() const {
+  if (!data_->tokenizer()) return "";
+  std::uint64_t h = 14695981039346656037u;  // FNV-1a
+  for (const std::string& p : data_->tokenizer()->vocabulary().pieces)
+    for (const char c : p + '\n') h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return std::to_string(h);
+}
+
+void Run::resume() {
+  const std::string file = path("run.safetensors");
+  const auto saved = Weights::open(file).metadata();
+  const auto word = [&](const char* key) {
+    const auto it = saved.find(key);
+    if (it == saved.end())
+      throw Error("train", cat(in_quotes(file), " is no run of this command: it has no '", key, "'"));
+    return it->second;
+  };
+  std::string decisive;
+  for (const std::string& d : c_.decisive) decisive += d + "\n";
+  if (word("config") != decisive) {
+    std::istringstream old(word("config"));
+    std::string other = "a key is missing";
+    for (std::string line; std::getline(old, line);)
+      if (std::find(c_.decisive.begin(), c_.decisive.end(), line) == c_.decisive.end()) other = line;
+    throw Error("train", cat("the run in ", in_quotes(c_.folder), " was begun with another configuration (",
+                             printable(other, 200), "): only steps, evaluate, save and log may change"));
+  }
+  if (word("vocabulary") != vocabulary_mark())
+    throw Error("train", cat("the run in ", in_quotes(c_.folder), " was begun with another vocabulary: the text is not "
+                             "the one it learned from"));
+  task_.trainer().load(file);
+  at_ = {number(word("best")),   std::stoll(word("best_step")), std::stoll(word("evaluations_since")),
+         number(word("sum")),    std::stoll(word("summed")),    number(word("seconds"))};
+  write_stdout(cat("resumed     at step ", task_.trainer().steps(), "\n"));
+}
+
+void Run::save() {
+  std::string decisive;
+  for (const std::string& d : c_.decisive) decisive += d + "\n";
+  at_.seconds = session_seconds_ + now() - begin_;
+  task_.trainer().save(path("run.safetensors"), {{"config", decisive},
+                                                 {"vocabulary", vocabulary_mark()},
+                                                 {"best", exact(at_.best)},
+                                                 {"best_step", std::to_string(at_.best_step)},
+                                                 {"evaluations_since", std::to_string(at_.evaluations_since)},
+                                                 {"sum", exact(at_.sum)},
+                                                 {"summed", std::to_string(at_.summed)},
+                                                 {"seconds", exact(at_.seconds)}});
+  log_->write_page(facts_);
+}
+
+double Run::rate() const {
+  const auto samples = static_cast<double>((task_.trainer().steps() - first_step_) * c_.train.batch);
+  return samples * static_cast<double>(task_.rows_of_a_sample()) / std::max(1e-9, now() - begin_);
+}
+
+void Run::show_progress(float loss) {
+  const i64 step = task_.trainer().steps();
+  const double each = (now() - begin_) / static_cast<double>(step - first_step_),
+               left = each * static_cast<double>(c_.train.steps - step);
+  const double part = static_cast<double>(step) / static_cast<double>(c_.train.steps);
+  progress_.show(cat("step ", step, "/", c_.train.steps), part,
+                 cat("loss ", shortened(static_cast<double>(loss)), "  ", shortened(rate()), " ", rate_unit(), "  ",
+                     duration(left), " left"));
+}
+
+void Run::keep_best() {
+  task_.trainer().save_parameters(path("best.safetensors"));
+  if (!c_.language()) return;
+  const DType type = c_.weights == "f32" ? DType::F32 : c_.weights == "f16" ? DType::F16 : DType::BF16;
+  task_.save_language_model(path("model.gguf"), data_->tokenizer()->vocabulary(), type, c_.name);
+}
+
+void Run::evaluate(LogLine& line) {
+  const i64 batch = c_.train.batch, n = data_->held_out();
+  task_.begin_evaluation();
+  for (i64 first = 0; first < n; first += batch) {
+    task_.evaluate(data_->held_out_batch(first), std::min(batch, n - first));
+    progress_.show("evaluating", static_cast<double>(first) / static_cast<double>(n), "");
+  }
+  const Measured m = task_.end_evaluation();
+  line.held_out_loss = m.loss;
+  line.measure = c_.language() ? std::exp(m.loss) : m.right;
+  line.best = m.loss < at_.best;
+  if (line.best) at_.best = m.loss, at_.best_step = line.step;
+  at_.evaluations_since = line.best ? 0 : at_.evaluations_since + 1;
+  progress_.clear();
+  const std::string measured = c_.language() ? cat("perplexity ", shortened(*line.measure))
+                                             : cat("accuracy ", shortened(100 * *line.measure), " %");
+  write_stdout(cat("step ", line.step, "/", c_.train.steps, "  held out: loss ", shortened(m.loss), ", ", measured,
+                   line.best ? "  (best so far)" : "", "\n"));
+  if (line.best) keep_best();
+}
+
+// Parameters have taken a step that gives no number, so what is there to go back to is the last checkpoint.
+float Run::checked_step() try {
+  return task_.step(data_->batch(task_.trainer().steps()));
+} catch (const Error& e) {
+  const std::string what = e.what();
+  if (o_.checked || what.find("the loss of step") == what.npos) throw;
+  throw Error("train", cat(what.substr(0, what.find(';')), ": a smaller train.lr, or train.clip, is what helps most "
+                           "often; --resume --checked goes on from the last checkpoint and names the operation where a "
+                           "NaN comes from"));
+}
+
+void Run::one_step() {
+  const i64 before = task_.trainer().steps();
+  const float loss = checked_step();
+  at_.sum += static_cast<double>(loss), ++at_.summed;
+  const bool last = before + 1 == c_.train.steps, evaluates = last || due(c_.evaluate_every);
+  show_progress(loss);
+  if (!evaluates && !due(c_.log_every)) return;
+  LogLine line;
+  line.step = before + 1, line.loss = at_.sum / static_cast<double>(at_.summed);
+  line.seconds = session_seconds_ + now() - begin_;
+  line.rate = rate();
+  at_.sum = 0, at_.summed = 0;
+  if (!progress_.terminal())
+    write_stdout(cat("step ", line.step, "/", c_.train.steps, "  loss ", shortened(*line.loss), "  ",
+                     shortened(line.rate), " ", rate_unit(), "  ", duration(line.seconds), "\n"));
+  if (evaluates) evaluate(line);
+  log_->add(line);
+}
+
+int Run::finished(const std::string& why) {
+  progress_.clear();
+  save();
+  write_stdout(cat(why, " after ", task_.trainer().steps(), " steps and ", duration(at_.seconds),
+                   "; best held-out loss ", shortened(at_.best), " at step ", at_.best_step, "\nresults     ",
+                   printable(c_.folder, 500), c_.language() ? ": model.gguf (lightcone generate), " : ": ",
+                   "best.safetensors, run.safetensors, loss.html, log.jsonl, log.csv\n"));
+  return 0;
+}
+
+int Run::go() {
+  if (!data_) return 0;  // the plan was wanted, and no more
+  std::signal(SIGINT, on_signal), std::signal(SIGTERM, on_signal);
+  begin_ = now();
+  session_seconds_ = at_.seconds;
+  while (task_.trainer().steps() < c_.train.steps) {
+    if (c_.patience > 0 && at_.evaluations_since >= c_.patience)
+      return finished(cat("stopped early: no better for ", c_.patience, " evaluations,"));
+    one_step();
+    const int signal = g_signal.load();
+    if (signal == 0 && due(c_.save_every)) save();
+    if (signal == 0) continue;
+    progress_.clear();
+    save();
+    write_stdout(cat("stopped and saved after step ", task_.trainer().steps(), "; --resume goes on\n"));
+    return 128 + signal;
+  }
+  return finished("done");
+}
+
+}  // namespace
+
+int train(const TrainOptions& o) {
+  if (!o.example.empty()) {
+    write_stdout(example_config(o.example));
+    return 0;
+  }
+  TrainConfig c = o.config.empty() ? story_config() : read_train_config(o.config);
+  if (!o.output.empty()) c.folder = o.output;
+  Run run(c, o);
+  return run.go();
+}
+
+}  // namespace lc::tool
