@@ -5,6 +5,7 @@
 
 A case is a name and lines of a kind, a name or a number where there are several, a shape and values:
     param NAME   a parameter, with its name in the state_dict
+    first NAME   how torch began it, where that was seen: uniform LOW HIGH, normal MEAN STD, fill VALUE; no shape
     buffer NAME  the same of a running statistic, before
     after NAME   and after the call, where the layer trains
     in           an input; ids: of whole numbers
@@ -22,6 +23,21 @@ torch.manual_seed(11)
 out = []
 
 
+def remember_first(method):
+    """Parameters remember what torch.nn.init called on them."""
+    call = getattr(torch.Tensor, method + "_")
+
+    def remembering(self, *args, **named):
+        self.first = "fill 0" if method == "zero" else " ".join([method] + ["%.10g" % a for a in args if isinstance(a, (int, float))])
+        return call(self, *args, **named)
+
+    setattr(torch.Tensor, method + "_", remembering)
+
+
+for method in ("uniform", "normal", "fill", "zero"):
+    remember_first(method)
+
+
 def line(kind, t):
     out.append("%s [%s] %s" % (kind, " ".join(map(str, t.shape)), " ".join("%.10g" % v for v in t.detach().flatten())))
 
@@ -35,6 +51,7 @@ def flat(y):
 
 def case(name, layer, *inputs, call=None, train=False):
     """Inputs are shapes, of normal numbers, or integer tensors."""
+    firsts = [(n, p.first) for n, p in layer.named_parameters() if hasattr(p, "first")]
     layer = layer.double().train(train)
     for p in layer.parameters():
         p.data = torch.randn(p.shape, dtype=torch.float64).mul(0.4 * 256).round().div(256)
@@ -45,6 +62,8 @@ def case(name, layer, *inputs, call=None, train=False):
     out.append("case " + name)
     for n, p in layer.named_parameters():
         line("param " + n, p)
+    for n, first in firsts:
+        out.append("first %s %s" % (n, first))
     for n, b in layer.named_buffers():
         line("buffer " + n, b)
     y = flat((call or (lambda l, *x: l(*x)))(layer, *inputs))

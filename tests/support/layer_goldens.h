@@ -22,7 +22,13 @@
 
 namespace lc {
 
+// How torch began a parameter: uniform [a, b), normal with mean a and deviation b, or all a.
+struct First {
+  std::string kind;
+  double a = 0, b = 0;
+};
 struct LayerGolden {
+  std::map<std::string, First> first;
   std::map<std::string, Value> params, buffers, after, grads;
   std::vector<Value> in;
   std::map<std::string, Value> din;
@@ -55,7 +61,11 @@ inline const std::map<std::string, LayerGolden>& layer_goldens() {
       if (kind == "case") now = &all[line.substr(5)];
       else if (kind == "in") now->in.push_back(golden_numbers(s, DType::F32));  // which holds these numbers exactly
       else if (kind == "ids") now->in.push_back(golden_numbers(s, DType::I64));
-      else if (kind == "out") now->out = golden_numbers(s, DType::F64);
+      else if (kind == "first") {
+        s >> name;
+        First& f = now->first[name];
+        s >> f.kind >> f.a >> f.b;
+      } else if (kind == "out") now->out = golden_numbers(s, DType::F64);
       else {
         s >> name;
         auto& to = kind == "param"    ? now->params
@@ -96,6 +106,20 @@ inline Tensor joined(const std::vector<Tensor>& outputs) {
   return concat(flat, 0);
 }
 
+// What is random is compared with the same numbers of a distribution that torch's words make.
+inline void check_first(const nn::Entry& e, const First& first, const std::vector<std::int64_t>& shape) {
+  const nn::init::Source from{.seed = 5, .parameter = e.name};
+  const nn::init::Values have = e.init(shape, from),
+                         want = first.kind == "uniform"  ? nn::init::uniform(shape, from, first.a, first.b)
+                                : first.kind == "normal" ? nn::init::normal(shape, from, first.a, first.b)
+                                                         : nn::init::constant(shape, static_cast<float>(first.a));
+  ASSERT_EQ(have.size(), want.size());
+  for (std::size_t k = 0; k < have.size(); ++k) {
+    if (have[k] == 0 && first.kind == "normal") continue;  // the row of an embedding's padding
+    EXPECT_NEAR(have[k], want[k], 1e-6) << "the first values of " << e.name;
+  }
+}
+
 // A layer in a graph, with the values of a case; all names stand behind `path`.
 template <class M, class Mode, class Call>
 struct BuiltLayer {
@@ -132,6 +156,7 @@ struct BuiltLayer {
       const auto value = from.find(e.name.substr(before.size()));
       if (value == from.end()) continue;
       Value v = value->second;
+      if (const auto f = c.first.find(value->first); f != c.first.end()) check_first(e, f->second, v.shape);
       if (!is_float(e.tensor.dtype())) v.i.assign(v.f.begin(), v.f.end()), v.f.clear(), v.dtype = e.tensor.dtype();
       inputs[e.name] = v;
     }
