@@ -22,7 +22,7 @@ constexpr Example kExamples[] = {
     "train": "train.csv",       // relative to this file
     // "test": "test.csv",      // held out; without it the last part of the training data is,
     "held_out": 0.1,            // so much of it
-    "label": "label",           // the column of the classes: whole numbers from 0
+    "label": "label",           // the column of the classes, whole numbers from 0; with "header": false the last one
     "shape": [4],               // so many other columns
     "classes": 3
   },
@@ -39,6 +39,7 @@ constexpr Example kExamples[] = {
   },
   "evaluate": {
     "every": 200,               // steps; the best model so far is kept
+    "samples": 0,               // so many of those held out, at most; 0: all
     "patience": 5               // stop after so many evaluations without a better one; 0: never
   },
   "save": {"folder": "mlp.run", "every": 200},
@@ -85,7 +86,7 @@ constexpr Example kExamples[] = {
   "log": {"every": 50}
 }
 )"},
-    {"llama", R"(// A language model of the Llama family on a text file; model.gguf, which is written whenever the held-out
+    {"llama", R"(// A language model of the Llama family on a text; model.gguf, which is written whenever the held-out
 // loss is better than ever, is for `lightcone generate`.
 {
   "model": {

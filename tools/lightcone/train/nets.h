@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "config.h"
-#include "lightcone/nn/conv.h"
+#include "lightcone/nn/layers.h"
 #include "lightcone/ops/ops.h"
 
 namespace lc::tool {

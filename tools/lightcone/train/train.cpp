@@ -67,7 +67,7 @@ class Run {
 
  private:
   std::string path(const char* name) const { return c_.folder + "/" + name; }
-  void prepare_folder(const TrainOptions& o) const;
+  void prepare_folder() const;
   void resume();
   std::string vocabulary_mark() const;
   float checked_step();
@@ -99,23 +99,28 @@ Run::Run(const TrainConfig& c, const TrainOptions& o) : c_(c), o_(o), task_(c, o
   write_stdout(facts_);
   print_notes(task_.trainer().program());
   if (o.plan) return;
-  prepare_folder(o);
+  if (!o.resume && !o.overwrite && fs::exists(path("run.safetensors")))
+    throw Error("train", cat(in_quotes(c_.folder), " holds a run already: --resume goes on with it, --overwrite begins "
+                             "anew, \"save\": {\"folder\": ...} or --output names another folder"));
   data_ = c.language() ? read_texts(c) : read_samples(c);
   const std::string summary = cat("data        ", data_->summary(), "\n");
   facts_ += summary;
   write_stdout(summary);
+  prepare_folder();
   if (o.resume && fs::exists(path("run.safetensors"))) resume();
   first_step_ = task_.trainer().steps();
   log_.emplace(c.folder, c.name, measure_name(), first_step_);
 }
 
-void Run::prepare_folder(const TrainOptions& o) const {
+// What an earlier run left is not what a later one resumes from.
+void Run::prepare_folder() const {
   std::error_code wrong;
   fs::create_directories(c_.folder, wrong);
   if (wrong) throw Error("train", cat("cannot make the folder ", in_quotes(c_.folder), ": ", wrong.message()));
-  if (!o.resume && !o.overwrite && fs::exists(path("run.safetensors")))
-    throw Error("train", cat(in_quotes(c_.folder), " holds a run already: --resume goes on with it, --overwrite begins "
-                             "anew, \"save\": {\"folder\": ...} or --output names another folder"));
+  if (o_.resume) return;
+  for (const char* name : {"run.safetensors", "best.safetensors", "model.gguf"})
+    if (fs::remove(path(name), wrong); wrong)
+      throw Error("train", cat("cannot remove ", in_quotes(path(name)), ": ", wrong.message()));
 }
 
 // The same text, the same vocabulary.
