@@ -3,11 +3,13 @@
 #include <cstring>
 #include <numeric>
 
+#include "lightcone/backends/cpu/attention/gradients.h"
 #include "lightcone/backends/cpu/lower.h"
 #include "lightcone/backends/cpu/random/random_bits.h"
 #include "lightcone/core/composite.h"
 #include "lightcone/core/quant.h"
 #include "lightcone/device/kernel_rule.h"
+#include "lightcone/ops/attention.h"
 
 namespace lc::host {
 namespace {
@@ -168,6 +170,10 @@ class DequantizeKernel final : public LibraryKernel {
   Isa isa_;
 };
 
+bool is_attention_gradients(const Node& n) {
+  return is(n, attention_gradients(false)) || is(n, attention_gradients(true));
+}
+
 // A user's kernel for this node, or null.
 std::shared_ptr<Kernel> kernel_of(const Graph& g, const Node& n) {
   const KernelRule* rule = kernel_rule(*n.composite, "cpu");
@@ -184,6 +190,7 @@ bool has_kernel(const Graph& g, const Node& n) {
   for (const CompositeRef& c : {builtin::gather(), builtin::scatter(), builtin::scatter_add(), builtin::slice_scatter(),
                                 builtin::argsort(), builtin::dequantize(), builtin::random_bits()})
     if (is(n, c)) return true;
+  if (is_attention_gradients(n)) return attention_gradients_kernel(g, n, Isa::Generic) != nullptr;
   return kernel_of(g, n) != nullptr;
 }
 
@@ -211,6 +218,7 @@ std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, Isa isa) {
     return std::make_shared<DequantizeKernel>(n, types, std::vector<Dim>{product(first) / Dim(q.bytes)}, isa);
   }
   if (is(n, builtin::random_bits())) return random_bits_kernel(n, isa);
+  if (is_attention_gradients(n)) return attention_gradients_kernel(g, n, isa);
   auto kernel = kernel_of(g, n);
   check(kernel != nullptr, "a composite that this device has no kernel for");
   return kernel;
