@@ -105,19 +105,26 @@ Tensor vjp_of_strided_image(const Tensor& g, const Tensor& x, const Tensor& weig
 }
 
 // The cotangent of the filter: x as a batch of its channels, convolved with the cotangent of y, in steps of the dilation.
+// What windows read of x is cut out first: behind views that only look into it a kernel still sees the sum as what it is.
 Tensor vjp_of_filter(const Tensor& g, const Tensor& x, const Tensor& weight, const ConvOptions& o, int n) {
+  const std::vector<int> stride = spatial(o.stride, n), padding = spatial(o.padding, n), dilation = spatial(o.dilation, n);
   const Dim groups = o.groups, in = weight.extent(1), batch = x.extent(0);
-  Shape s = x.shape();
+  Tensor image = x;
+  for (int i = 0; i < n; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    const Dim read = (g.extent(2 + i) - 1) * Dim(stride[k]) + (weight.extent(2 + i) - 1) * Dim(dilation[k]) + 1;
+    image = image.pad(2 + i, padding[k], padding[k]).slice(2 + i, 0, read);
+  }
+  Shape s = image.shape();
   s[1] = in;
   s.insert(s.begin() + 1, groups);
   std::vector<int> order{2, 1, 0};
   for (int i = 0; i < n; ++i) order.push_back(3 + i);
-  const Tensor image = x.reshape(s).permute(order);
-  s = x.shape();
+  const Tensor channels = image.reshape(s).permute(order);
+  s = image.shape();
   s[0] = in, s[1] = groups * batch;
-  Tensor d = conv(image.reshape(s), g.transpose(0, 1),
-                  {.stride = o.dilation, .padding = o.padding, .dilation = o.stride, .groups = o.groups});
-  for (int i = 0; i < n; ++i) d = d.slice(2 + i, 0, weight.extent(2 + i));  // what no window began with is behind it
+  const Tensor d = conv(channels.reshape(s), g.transpose(0, 1),
+                        {.stride = o.dilation, .dilation = o.stride, .groups = o.groups});
   return d.transpose(0, 1);
 }
 

@@ -1,4 +1,4 @@
-// Normalisation, attention and rotary embeddings.
+// Normalisation and rotary embeddings.
 #include "lightcone/ops/internal.h"
 
 namespace lc {
@@ -115,59 +115,6 @@ Tensor batch_norm(Operand x, Operand mean, Operand var, Operand weight, Operand 
   const Tensor scale = wide(weight) * rsqrt(wide(var) + eps);
   const Tensor shift = wide(bias) - wide(mean) * scale;
   return x.tensor * per_channel(scale, x->rank()) + per_channel(shift, x->rank());
-}
-
-namespace {
-
-Tensor attention(const Operand& q, const Operand& k, const Operand& v, const Tensor* mask, AttentionOptions o) {
-  const char* op = "scaled_dot_product_attention";
-  const OpScope scope(op, q.at);
-  if (q->rank() < 2 || k->rank() != q->rank() || v->rank() != q->rank())
-    throw Error(op, cat("q ", str(q->shape()), ", k ", str(k->shape()), " and v ", str(v->shape()),
-                        " have one rank, at least 2"));
-  const auto d = q->extent(-1).constant();
-  const auto said = [&] { return cat("q ", str(q->shape()), ", k ", str(k->shape()), ", v ", str(v->shape()), ": "); };
-  if (!(q->extent(-1) == k->extent(-1)))
-    throw Error(op, cat(said(), "head sizes differ: ", q->extent(-1), " vs ", k->extent(-1)));
-  if (!(k->extent(-2) == v->extent(-2)))
-    throw Error(op, cat(said(), "keys and values differ: ", k->extent(-2), " vs ", v->extent(-2)));
-  if (o.scale == 0 && !d) throw Error(op, "give a scale when the head size is symbolic");
-  if (o.scale == 0) o.scale = 1 / std::sqrt(static_cast<double>(*d));
-  if (is_half(q->dtype())) {
-    const auto wide = [](const Operand& t) { return Operand(prim::cast(t, DType::F32), t.at); };
-    return prim::cast(attention(wide(q), wide(k), wide(v), mask, o), q->dtype());
-  }
-  Tensor keys = k, values = v;
-  if (q->rank() > 2 && !(q->extent(-3) == k->extent(-3))) {  // each key head serves a group of query heads
-    const Dim heads = q->extent(-3), kv = k->extent(-3);
-    const auto group = kv == Dim(0) ? std::nullopt : (heads / kv).constant();
-    if (!group || !(kv * Dim(*group) == heads))
-      throw Error(op, cat(kv, " key heads do not divide ", heads, " query heads"));
-    keys = repeat_interleave(keys, static_cast<int>(*group), -3);
-    values = repeat_interleave(values, static_cast<int>(*group), -3);
-  }
-  Tensor scores = mul(matmul(q, keys.transpose(-1, -2)), o.scale);
-  const int r = scores.rank();
-  if (o.causal) {
-    const Dim i = Dim::index(r - 2, scores.extent(-2)), j = Dim::index(r - 1, scores.extent(-1));
-    scores = prim::where(scores.graph().index(scores.shape(), less(j, i + 1), DType::Bool), scores,
-                         full_like(scores, -kInf));
-  }
-  if (mask && is_float(mask->dtype())) scores = scores + prim::cast(*mask, scores.dtype());
-  else if (mask) scores = masked_fill(scores, logical_not(*mask), -kInf);
-  return matmul(softmax(scores, -1), values);
-}
-
-}  // namespace
-
-Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, double scale) {
-  return attention(q, k, v, nullptr, {.scale = scale});
-}
-Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, const AttentionOptions& o) {
-  return attention(q, k, v, nullptr, o);
-}
-Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, Operand mask, double scale) {
-  return attention(q, k, v, &mask.tensor, {.scale = scale});
 }
 
 Tensor rope(Operand x, Operand cos, Operand sin, bool interleaved) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "lightcone/backends/cpu/jit/llvm.h"
+#include "lightcone/backends/cpu/conv/filter_gradient.h"
 #include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/backends/cpu/foreign_device.h"
 #include "lightcone/backends/cpu/lower.h"
@@ -69,6 +70,7 @@ std::vector<Pass> canonical_passes(const CpuOptions& o, const std::shared_ptr<Se
       auto nhwc = channels_last(g, log, target, bf16);
       return nhwc ? std::move(*nhwc) : g.clone();
     });
+  add("filter gradients", may_have_filter_gradients, filter_gradients_last);
   add("contiguous", {}, [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, true);
   add("attention",
       [](const Graph& g) { return any_node(g, [](const Node& n) { return n.op == Op::Exp || n.op == Op::Exp2; }); },

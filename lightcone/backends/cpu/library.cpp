@@ -3,11 +3,13 @@
 #include <cstring>
 #include <numeric>
 
+#include "lightcone/backends/cpu/attention/gradients.h"
 #include "lightcone/backends/cpu/lower.h"
 #include "lightcone/backends/cpu/random/random_bits.h"
 #include "lightcone/core/composite.h"
 #include "lightcone/core/quant.h"
 #include "lightcone/device/kernel_rule.h"
+#include "lightcone/ops/attention.h"
 #include "lightcone/passes/barrier.h"
 
 namespace lc::host {
@@ -176,6 +178,10 @@ class CopyKernel final : public LibraryKernel {
   void run(const HostLaunch& l) const override { std::memcpy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[0])); }
 };
 
+bool is_attention_gradients(const Node& n) {
+  return is(n, attention_gradients(false)) || is(n, attention_gradients(true));
+}
+
 // A user's kernel for this node, or null.
 std::shared_ptr<Kernel> kernel_of(const Graph& g, const Node& n) {
   const KernelRule* rule = kernel_rule(*n.composite, "cpu");
@@ -192,6 +198,7 @@ bool has_kernel(const Graph& g, const Node& n) {
   for (const CompositeRef& c : {builtin::gather(), builtin::scatter(), builtin::scatter_add(), builtin::slice_scatter(),
                                 builtin::argsort(), builtin::dequantize(), builtin::random_bits(), barrier()})
     if (is(n, c)) return true;
+  if (is_attention_gradients(n)) return attention_gradients_kernel(g, n, Isa::Generic) != nullptr;
   return kernel_of(g, n) != nullptr;
 }
 
@@ -224,6 +231,7 @@ std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, Isa isa) {
     if (g[n.in[0].node].op != Op::Input) return part_kernel(0, bytes);  // the same memory
     return std::make_shared<CopyKernel>(n, types, std::vector<Dim>{bytes});
   }
+  if (is_attention_gradients(n)) return attention_gradients_kernel(g, n, isa);
   auto kernel = kernel_of(g, n);
   check(kernel != nullptr, "a composite that this device has no kernel for");
   return kernel;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lightcone/backends/cpu/attention/attention.h"
+#include "lightcone/backends/cpu/conv/filter_gradient.h"
 #include "lightcone/backends/cpu/conv/nchw_bf16.h"
 #include "lightcone/backends/cpu/conv/nhwc_bf16.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
@@ -70,6 +71,8 @@ CutRules::Match Emitter::match(const Factors& f, const std::vector<int>& uses) {
   const bool faster = product && !nhwc_bf16_ && choose_unit(WeightType::F32, options_.precision, *options_.target);
   if (const auto c = find_convolution(g_, f, *options_.target); c && !(c->channels_last && faster)) {
     ConvPlan& plan = convolutions_[f.sum] = {*c};
+    plan.filter_gradient = !packed_filters(g_, plan, *options_.target) && filter_gradient_shape(plan);
+    if (plan.filter_gradient) return static_cast<const Convolution&>(plan);
     if (plan.channels_last) plan.bf16 = nhwc_bf16_ && nhwc_bf16_fits(plan);
     else if (options_.precision == Precision::Medium) choose_nchw_bf16(g_, uses, options_.winograd, *options_.target, plan);
     return static_cast<const Convolution&>(plan);  // whose filters may be read as they are stored
@@ -104,7 +107,8 @@ void Emitter::choose_packed() {
   }
   for (auto& [id, c] : matmuls_) c.packed = packable(g_, c) && !raw.contains(c.b_node);
   for (auto& [id, c] : convolutions_)
-    c.packed = c.channels_last || c.nchw_bf16 || (packed_filters(g_, c, *options_.target) && !raw.contains(c.weight_node));
+    c.packed = !c.filter_gradient && (c.channels_last || c.nchw_bf16 || (packed_filters(g_, c, *options_.target) &&
+                                                                        !raw.contains(c.weight_node)));
 }
 
 NodeId Emitter::packed(Graph& dst, const MatmulPlan& c) {
@@ -141,6 +145,7 @@ NodeId Emitter::packed(Graph& dst, const ConvPlan& c) {
 void Emitter::fuse_epilogues() {
   for (auto& [id, e] : cut_.epilogues()) {
     const NodeId producer = e.producer;
+    if (const auto c = convolutions_.find(producer); c != convolutions_.end() && c->second.filter_gradient) continue;
     fused_[id] = {producer, std::make_shared<Epilogue>(g_, std::move(e))};
     cut_.absorb(producer);
   }
@@ -166,6 +171,7 @@ std::shared_ptr<HostKernel> Emitter::conv_kernel(const ConvPlan& c, std::shared_
   const ConvWay way = options_.winograd ? ConvWay::Cheapest : ConvWay::Direct;
   const Target& target = *options_.target;
   const Blocking blocking(machine_);
+  if (c.filter_gradient) return filter_gradient_kernel(c, target);
   if (c.nchw_bf16) return nchw_bf16_kernel(c, std::move(epilogue), blocking);
   if (c.bf16) return nhwc_bf16_kernel(c, std::move(epilogue), target, blocking);
   if (c.channels_last) return nhwc_kernel(c, way, std::move(epilogue), target, blocking);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lightcone/backends/cpu/conv/depthwise.h"
+#include "lightcone/backends/cpu/conv/filter_gradient.h"
 #include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/backends/cpu/loops/epilogue.h"
 #include "lightcone/backends/cpu/products/rounding.h"
@@ -291,10 +292,11 @@ void ConvolutionKernel::run(const HostLaunch& l) const {
 std::optional<lowering::Convolution> find_convolution(const Graph& g, const lowering::Factors& f,
                                                       const Target& target) {
   auto c = match_convolution(g, f);
-  if (!c || !c->channels_last) return c;
+  if (!c) return c;
   const ConvPlan plan{*c};
-  const bool can = (is_depthwise_nhwc(plan) || nhwc_shape(plan)) && packed_filters(g, plan, target).has_value();
-  return can ? c : std::nullopt;
+  if (!c->channels_last) return like_filter_gradient(g, *c) && !filter_gradient_shape(plan) ? std::nullopt : c;
+  const bool packs = (is_depthwise_nhwc(plan) || nhwc_shape(plan)) && packed_filters(g, plan, target).has_value();
+  return packs || filter_gradient_shape(plan) ? c : std::nullopt;
 }
 
 std::shared_ptr<HostKernel> convolution_kernel(const ConvPlan& c, ConvWay way,

@@ -27,6 +27,7 @@ using lowering::kSpatial;
 // How this CPU computes a convolution.
 struct ConvPlan : lowering::Convolution {
   bool packed = false;                       // weight_node holds panels, as pack_weights_kernel makes them
+  bool filter_gradient = false;              // sums over pixels: filter_gradient.h
   bool bf16 = false;                         // with channels last, multiplied in bf16: nhwc_bf16.h
   std::shared_ptr<const NchwBf16> nchw_bf16 = {};  // in bf16, and weight_node as pack_nchw_bf16_kernel makes it
 };

@@ -1,0 +1,257 @@
+#include "lightcone/backends/cpu/attention/gradients.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "lightcone/backends/cpu/products/rounding.h"
+#include "lightcone/core/composite.h"
+#include "lightcone/device/host_kernel.h"
+
+namespace lc::host {
+namespace {
+
+using i64 = std::int64_t;
+constexpr i64 kBlockScores = 24576;  // of a block of queries, about: it and what belongs to it stay in the cache
+constexpr i64 kMostQueries = 96, kMostKeys = 1 << 20;
+constexpr int kMaskAxes = 8;
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+const AttentionGradientsTable& table(Isa isa) {
+  switch (isa) {
+    case Isa::Avx512: return kAttentionGradientsAvx512;
+    case Isa::Avx2: return kAttentionGradientsAvx2;
+    default: return kAttentionGradientsGeneric;
+  }
+}
+
+// One run: everything in numbers.
+struct Sizes {
+  i64 batch, heads, kv, queries, keys, depth, width;
+  i64 padded() const { return up(keys, 64); }
+  i64 row() const { return padded() + 16; }  // of scores: rows that are no power of two apart
+  i64 block(i64 mr) const { return std::clamp(kBlockScores / row(), mr, kMostQueries) / mr * mr; }
+  // A worker's memory: keys and values turned round, scores and slopes of a block.
+  i64 floats(i64 mr) const { return padded() * (depth + width) + 2 * block(mr) * row(); }
+};
+
+class AttentionGradientsKernel final : public HostKernel {
+ public:
+  AttentionGradientsKernel(const Node& n, const AttentionGradientsTable& t) : t_(t) {
+    const auto shape = [&](std::size_t k) -> const Shape& { return n.in[k].view.shape(); };
+    const Shape &q = shape(0), &k = shape(1), &v = shape(2);
+    const std::size_t rank = q.size();
+    Dim batch = 1;
+    for (std::size_t i = 0; i + 3 < rank; ++i) batch = batch * q[i];
+    const Dim heads = rank > 2 ? q[rank - 3] : Dim(1), kv = rank > 2 ? k[rank - 3] : Dim(1);
+    sizes_ = {batch, heads, kv, q[rank - 2], k[rank - 2], q[rank - 1], v[rank - 1]};
+    for (const Dim& d : sizes_) most_.push_back(d.bounds().hi);
+    scale_ = static_cast<float>(n.attributes.real("scale")), causal_ = n.attributes.integer("causal") != 0;
+    offsets_ = result_offsets(n.results);
+    flops_ = batch * heads * sizes_[3] * sizes_[4] * (Dim(6) * sizes_[5] + Dim(4) * sizes_[6]) / Dim(causal_ ? 2 : 1);
+    if (n.in.size() > 4) mask_axes(shape(4), q, sizes_[4]);
+  }
+  std::string name() const override { return "attention_gradients"; }
+  std::vector<Dim> sizes() const override { return sizes_; }
+  Dim flops() const override { return flops_; }
+  Dim scratch_bytes(int workers) const override {
+    const Sizes s{most_[0], most_[1], most_[2], most_[3], most_[4], most_[5], most_[6]};
+    return workers * s.floats(t_.mr) * 4 + 64;
+  }
+  void run(const HostLaunch& l) const override;
+
+ private:
+  struct Job {
+    const AttentionGradientsKernel& k;
+    Sizes n;
+    const float *q, *keys, *values, *g;
+    const std::byte* mask;
+    std::span<const i64> mask_sizes;  // extent and stride of each axis of [..., h, s, t]
+    float *dq, *dk, *dv, *scratch;
+    i64 worker;  // floats
+  };
+  struct Head {  // of queries, with what its key head has
+    const float *q, *k, *v, *g;
+    float *dq, *dk, *dv;
+    const float *k_turned, *v_turned;
+    float *scores, *slopes;
+    i64 index;  // among all heads, for the mask
+  };
+  void mask_axes(const Shape& m, const Shape& q, const Dim& keys);
+  void key_head(const Job& j, i64 task, int worker) const;
+  bool head(const Job& j, const Head& h, bool all) const;
+  bool block(const Job& j, const Head& h, i64 first, i64 rows, bool all) const;
+  const std::byte* mask_row(const Job& j, i64 head, i64 query, i64& step) const;
+
+  const AttentionGradientsTable& t_;
+  std::vector<Dim> sizes_;
+  std::vector<i64> most_, offsets_;
+  std::size_t axes_ = 0;  // of the mask, those of [..., h, s, t]
+  float scale_ = 1;
+  bool causal_ = false;
+  Dim flops_;
+};
+
+void AttentionGradientsKernel::mask_axes(const Shape& m, const Shape& q, const Dim& keys) {
+  Shape full = q;
+  full.back() = keys;
+  axes_ = full.size();
+  std::vector<Dim> strides(axes_, 0);
+  Dim stride = 1;
+  for (std::size_t i = 0; i < m.size(); ++i) {
+    const std::size_t from = m.size() - 1 - i, to = axes_ - 1 - i;
+    if (!(m[from] == Dim(1))) strides[to] = stride;
+    stride = stride * m[from];
+  }
+  for (std::size_t i = 0; i < axes_; ++i) sizes_.push_back(full[i]), sizes_.push_back(strides[i]);
+}
+
+const std::byte* AttentionGradientsKernel::mask_row(const Job& j, i64 head, i64 query, i64& step) const {
+  const auto& s = j.mask_sizes;
+  const std::byte* p = j.mask + query * s[2 * (axes_ - 2) + 1];
+  step = s[2 * (axes_ - 1) + 1];
+  for (std::size_t i = axes_ - 2; i-- > 0; head /= s[2 * i]) p += head % s[2 * i] * s[2 * i + 1];
+  return p;
+}
+
+// [rows][n] -> panels of 64 rows, [n][64], zeros behind the last.
+void turn_round(const float* from, i64 rows, i64 n, float* to) {
+  for (i64 r0 = 0; r0 < rows; r0 += 64, to += 64 * n) {
+    const i64 some = std::min<i64>(64, rows - r0);
+    if (some < 64) std::fill_n(to, 64 * n, 0.0f);
+    for (i64 r = 0; r < some; ++r)
+      for (i64 i = 0; i < n; ++i) to[i * 64 + r] = from[(r0 + r) * n + i];
+  }
+}
+
+bool finite(const float* p, i64 n) {
+  float sum[16] = {};
+  i64 i = 0;
+  for (; i + 16 <= n; i += 16)
+    for (int k = 0; k < 16; ++k) sum[k] += p[i + k] * 0;
+  for (; i < n; ++i) sum[0] += p[i] * 0;
+  return std::all_of(sum, sum + 16, [](float v) { return v == 0; });
+}
+
+// Some queries against the keys they see. false: a row of scores is not finite, and what was left out counts.
+bool AttentionGradientsKernel::block(const Job& j, const Head& h, i64 first, i64 rows, bool all) const {
+  const Sizes& n = j.n;
+  const i64 mr = t_.mr, row = n.row(), vector = t_.width;
+  const auto seen = [&](i64 r) {  // keys of the tile that ends before query r; a tile of keys may begin behind the last
+    return all || !causal_ ? n.keys : std::min(n.keys, r + mr);
+  };
+  for (i64 panel = 0; panel < n.keys; panel += 64)
+    for (i64 r = 0; r < rows; r += mr) {
+      const i64 m = std::min(mr, rows - r), end = up(seen(first + r + m), vector);
+      if (end <= panel) continue;
+      const i64 columns = std::min<i64>(64, end - panel);
+      t_.products(h.q + (first + r) * n.depth, n.depth, 1, h.k_turned + panel * n.depth, 64, n.depth,
+                  h.scores + r * row + panel, row, m, columns, false);
+      t_.products(h.g + (first + r) * n.width, n.width, 1, h.v_turned + panel * n.width, 64, n.width,
+                  h.slopes + r * row + panel, row, m, columns, false);
+    }
+  bool good = true;
+  for (i64 r = 0; r < rows; ++r) {
+    const i64 query = first + r, tile = std::min(r / mr * mr + mr, rows), end = up(seen(first + tile), vector);
+    float *s = h.scores + r * row, *d = h.slopes + r * row;
+    const i64 visible = causal_ ? std::min(n.keys, query + 1) : n.keys;
+    for (i64 k = 0; k < visible; ++k) s[k] *= scale_;
+    std::fill(s + visible, s + end, kLowest);
+    if (j.mask) {
+      i64 step = 0;
+      const std::byte* mask = mask_row(j, h.index, query, step);
+      for (i64 k = 0; k < visible; ++k)
+        if (mask[k * step] == std::byte{0}) s[k] = kLowest;
+    }
+    const float total = t_.weigh(s, end, std::numbers::log2e_v<float>);
+    good = good && std::isfinite(total);
+    t_.slopes(s, d, end, scale_);
+  }
+  for (i64 r = 0; r < rows; r += mr) {
+    const i64 m = std::min(mr, rows - r);
+    t_.products(h.slopes + r * row, row, 1, h.k, n.depth, std::min(n.keys, seen(first + r + m)),
+                h.dq + (first + r) * n.depth, n.depth, m, n.depth, false);
+  }
+  const i64 last = all || !causal_ ? n.keys : std::min(n.keys, first + rows);
+  for (i64 k = 0; k < last; k += mr) {
+    const i64 m = std::min(mr, n.keys - k), from = all || !causal_ ? 0 : std::clamp<i64>(k - first, 0, rows) / mr * mr;
+    t_.products(h.slopes + from * row + k, 1, row, h.q + (first + from) * n.depth, n.depth, rows - from,
+                h.dk + k * n.depth, n.depth, m, n.depth, true);
+    t_.products(h.scores + from * row + k, 1, row, h.g + (first + from) * n.width, n.width, rows - from,
+                h.dv + k * n.width, n.width, m, n.width, true);
+  }
+  return good;
+}
+
+bool AttentionGradientsKernel::head(const Job& j, const Head& h, bool all) const {
+  const i64 rows = j.n.block(t_.mr);
+  for (i64 first = 0; first < j.n.queries; first += rows)
+    if (!block(j, h, first, std::min(rows, j.n.queries - first), all) && !all) return false;
+  return true;
+}
+
+void AttentionGradientsKernel::key_head(const Job& j, i64 task, int worker) const {
+  const Sizes& n = j.n;
+  float* scratch = j.scratch + worker * j.worker;
+  const i64 group = n.heads / n.kv, batch = task / n.kv, kv = task % n.kv, keys = n.keys * n.depth, values = n.keys * n.width;
+  Head h{};
+  h.k = j.keys + task * keys, h.v = j.values + task * values;
+  h.dk = j.dk + task * keys, h.dv = j.dv + task * values;
+  h.k_turned = scratch, h.v_turned = scratch + n.padded() * n.depth;
+  h.scores = scratch + n.padded() * (n.depth + n.width), h.slopes = h.scores + n.block(t_.mr) * n.row();
+  turn_round(h.k, n.keys, n.depth, scratch);
+  turn_round(h.v, n.keys, n.width, scratch + n.padded() * n.depth);
+  const auto at = [&](i64 k) { return (batch * n.heads + kv * group + k) * n.queries; };
+  const float *q = j.q + at(0) * n.depth, *g = j.g + at(0) * n.width;
+  bool all = !causal_ || !finite(h.k, keys) || !finite(h.v, values) || !finite(q, group * n.queries * n.depth) ||
+             !finite(g, group * n.queries * n.width);
+  for (bool done = false; !done;) {
+    std::fill_n(h.dk, keys, 0.0f), std::fill_n(h.dv, values, 0.0f);
+    done = true;
+    for (i64 k = 0; k < group && done; ++k) {
+      h.index = batch * n.heads + kv * group + k;
+      h.q = j.q + at(k) * n.depth, h.g = j.g + at(k) * n.width, h.dq = j.dq + at(k) * n.depth;
+      done = head(j, h, all);
+    }
+    all = true;
+  }
+}
+
+void AttentionGradientsKernel::run(const HostLaunch& l) const {
+  const auto& s = l.sizes;
+  const auto in = [&](std::size_t k) { return static_cast<const float*>(l.in[k]); };
+  const auto out = [&](std::size_t k) { return reinterpret_cast<float*>(static_cast<std::byte*>(l.out) + offsets_[k]); };
+  Job j{*this, {s[0], s[1], s[2], s[3], s[4], s[5], s[6]}, in(0), in(1), in(2), in(3), nullptr, s.subspan(7),
+        out(0), out(1), out(2), reinterpret_cast<float*>(l.scratch), 0};
+  if (axes_ > 0) j.mask = static_cast<const std::byte*>(l.in[4]);
+  j.worker = j.n.floats(t_.mr);
+  const Sizes& n = j.n;
+  if (n.batch * n.kv * n.keys * n.queries * n.depth * n.width == 0) {  // sums of nothing
+    std::fill_n(j.dq, n.batch * n.heads * n.queries * n.depth, 0.0f);
+    std::fill_n(j.dk, n.batch * n.kv * n.keys * n.depth, 0.0f);
+    std::fill_n(j.dv, n.batch * n.kv * n.keys * n.width, 0.0f);
+    return;
+  }
+  l.parallel.run(
+      static_cast<int>(n.batch * n.kv),
+      [](void* arg, int task, int worker) {
+        const Job& of = *static_cast<Job*>(arg);
+        of.k.key_head(of, task, worker);
+      },
+      &j);
+}
+
+}  // namespace
+
+std::shared_ptr<Kernel> attention_gradients_kernel(const Graph& g, const Node& n, Isa isa) {
+  for (std::size_t k = 0; k < 4; ++k)
+    if (g[n.in[k].node].dtype != DType::F32) return nullptr;
+  const Shape& q = n.in[0].view.shape();
+  if (q.size() > kMaskAxes || n.in[1].view.shape()[q.size() - 2].bounds().hi > kMostKeys) return nullptr;
+  for (const Dim& d : {q.back(), n.in[2].view.shape().back()})
+    if (d.bounds().hi > kMostQueries * 64) return nullptr;
+  return std::make_shared<AttentionGradientsKernel>(n, table(isa));
+}
+
+}  // namespace lc::host

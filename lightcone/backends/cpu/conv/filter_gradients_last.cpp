@@ -1,0 +1,121 @@
+// Gradients of filters whose factors have their pixels side by side, and not their channels: both factors are copied in the
+// other order, each read once, where the windows of one would be written out nine times as large.
+#include <algorithm>
+#include <optional>
+
+#include "lightcone/backends/cpu/conv/filter_gradient.h"
+#include "lightcone/core/tensor.h"
+
+namespace lc::host {
+namespace {
+
+using lowering::Factors;
+using lowering::factors;
+
+constexpr int kRank = 5;
+constexpr std::int64_t kManySums = 512, kForEachPlace = 16;  // an image's convolution has fewer, or more places
+
+bool candidate(const Graph& g, const Node& n) {
+  return n.op == Op::SumReduce && n.dtype == DType::F32 && n.shape.size() == kRank && n.axis == kRank &&
+         n.in[0].view.identity() && g[n.in[0].node].op == Op::Mul;
+}
+
+// By how much the place in memory moves with an axis of the result; nothing where that depends on where it is.
+std::optional<Dim> stride(const Factors& f, int side, std::size_t axis) {
+  const auto name = f.symbols[axis].name();
+  if (!name) return Dim(0);
+  const auto at = [&](std::int64_t v) {
+    return f.at[side].offset.substitute(
+        [&](const std::string& s) { return s == *name ? std::optional<Dim>(v) : std::nullopt; });
+  };
+  const Dim step = at(1) - at(0);
+  if (step.symbols().contains(*name) || !(at(0) + step * f.symbols[axis] == f.at[side].offset)) return std::nullopt;
+  return step;
+}
+
+// The factor, read from a copy of its value in which the axis that `step` goes along is the last.
+std::optional<Tensor> with_axis_last(Graph& g, const Edge& e, const Dim& step) {
+  const Tensor seen(g, e);
+  if (step == Dim(1) || step == Dim(0)) return seen;
+  const Shape shape = g[e.node].shape;
+  std::vector<int> order, back(shape.size());
+  int axis = -1;
+  Dim along = 1;
+  for (int i = static_cast<int>(shape.size()); i-- > 0; along = along * shape[static_cast<std::size_t>(i)])
+    if (axis < 0 && along == step) axis = i;
+  if (axis < 0) return std::nullopt;
+  for (int i = 0; i < static_cast<int>(shape.size()); ++i)
+    if (i != axis) order.push_back(i);
+  order.push_back(axis);
+  for (std::size_t i = 0; i < order.size(); ++i) back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  const Tensor copy = prim::contiguous(Tensor(g, {e.node, View(shape)}).permute(order)).permute(back);
+  return copy.with(copy.view().then(e.view));
+}
+
+// Which axis of the result is what.
+struct Roles {
+  int image;  // which factor
+  int in, groups, out, down, across;
+};
+// As the derivative of conv() writes it, or one of the channels behind the others.
+constexpr int kOrders[][kRank] = {{0, 1, 2, 3, 4}, {0, 1, 4, 2, 3}, {4, 0, 1, 2, 3}};
+std::optional<Roles> roles(const Factors& f) {
+  const auto moves = [&](int side, int axis) {
+    const auto name = f.symbols[static_cast<std::size_t>(axis)].name();
+    return name && f.at[side].offset.symbols().contains(*name);
+  };
+  const auto named = [&](int axis) { return f.symbols[static_cast<std::size_t>(axis)].name().has_value(); };
+  for (const auto& [in, groups, out, down, across] : kOrders)
+    for (const int image : {0, 1}) {
+      const auto only = [&](int side, int axis) { return !named(axis) || (moves(side, axis) && !moves(1 - side, axis)); };
+      if (named(out) && only(image, in) && only(image, down) && only(image, across) && only(1 - image, out))
+        return Roles{image, in, groups, out, down, across};
+    }
+  return std::nullopt;
+}
+
+std::optional<Edge> written_last(Graph& g, NodeId id) {
+  const auto f = factors(g, id);
+  const auto c = f ? lowering::match_convolution(g, *f) : std::nullopt;
+  if (!c || !like_filter_gradient(g, *c) || filter_gradient_shape({*c})) return std::nullopt;
+  const auto r = roles(*f);
+  if (!r) return std::nullopt;
+  const auto in = stride(*f, r->image, static_cast<std::size_t>(r->in));
+  const auto out = stride(*f, 1 - r->image, static_cast<std::size_t>(r->out));
+  if (!in || !out) return std::nullopt;
+  const auto x = with_axis_last(g, f->edge[r->image], *in), dy = with_axis_last(g, f->edge[1 - r->image], *out);
+  if (!x || !dy) return std::nullopt;
+  const std::vector<int> order{r->groups, r->in, r->down, r->across, r->out, kRank};
+  std::vector<int> back(kRank);
+  for (int i = 0; i < kRank; ++i) back[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])] = i;
+  const Tensor made = prim::sum_reduce(prim::mul(x->permute(order), dy->permute(order)), kRank);
+  const auto t = factors(g, made.edge().node);
+  const auto last = t ? lowering::match_convolution(g, *t) : std::nullopt;
+  if (!last || !last->channels_last || !filter_gradient_shape({*last})) return std::nullopt;
+  return made.permute(back).edge();
+}
+
+}  // namespace
+
+bool like_filter_gradient(const Graph& g, const lowering::Convolution& c) {
+  if (lowering::filters_parameter(g, c.weight_node)) return false;
+  Dim pixels = 1, sums = 1;
+  for (const auto& p : c.pixels) pixels = pixels * p.extent;
+  for (const auto& s : c.sums) sums = sums * s.extent;
+  return sums.bounds().lo >= std::max(kManySums, kForEachPlace * pixels.bounds().hi);
+}
+
+bool may_have_filter_gradients(const Graph& g) {
+  return any_node(g, [&](const Node& n) { return candidate(g, n); });
+}
+
+Graph filter_gradients_last(const Graph& g, PassLog& log) {
+  return copy_graph(g, [&](Graph& dst, NodeId, Node n) {
+    const NodeId id = dst.add(std::move(n));
+    const auto edge = candidate(dst, dst[id]) ? written_last(dst, id) : std::nullopt;
+    if (edge) ++log.fired["channels last"];
+    return edge ? *edge : Edge{id, View(dst[id].shape)};
+  });
+}
+
+}  // namespace lc::host

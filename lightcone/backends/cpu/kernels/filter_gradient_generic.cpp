@@ -1,0 +1,5 @@
+#define WIDTH 4
+#define MR 4
+#define VECTORS 2
+#define TABLE kFilterGradientGeneric
+#include "lightcone/backends/cpu/kernels/filter_gradient.inl.h"

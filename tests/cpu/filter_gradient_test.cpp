@@ -1,0 +1,186 @@
+// Gradients of a convolution's filters: found in a network's backward pass whatever its layout, and the kernel of every
+// instruction set against the sums as they are defined, padding beside numbers that are not finite included.
+#include "lightcone/backends/cpu/conv/filter_gradient.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "guarded.h"
+#include "lightcone/autograd/autograd.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/threads/thread_pool.h"
+#include "lightcone/device/host_kernel.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/verify/verify.h"
+
+using namespace lc;
+using namespace lc::host;
+using i64 = std::int64_t;
+
+namespace {
+
+int filter_gradients(const Graph& g) {
+  int n = 0;
+  for (NodeId id = 0; id < g.size(); ++id) n += g[id].kernel && g[id].kernel->name() == "conv_filter_gradient";
+  return n;
+}
+
+struct Case {
+  i64 batch = 3, in = 5, out = 6, size = 16;
+  ConvOptions o = {};
+  i64 filter = 3;
+};
+
+// Two convolutions and the gradients of both filters. `last`: the image has its channels side by side.
+Graph network(const Case& c, bool last) {
+  Graph g;
+  const auto weight = [&](const char* name, Shape s) {
+    return g.input(name, s, DType::F32, SourceLocation::current(), kParameter);
+  };
+  const Tensor x = last ? g.input("x", {c.batch, c.size, c.size, c.in}).permute({0, 3, 1, 2})
+                        : g.input("x", {c.batch, c.in, c.size, c.size});
+  const Tensor w = weight("w", {c.out, c.in / Dim(c.o.groups), c.filter, c.filter});
+  const Tensor v = weight("v", {4, c.out, 3, 3});
+  const Tensor y = conv(relu(conv(x, w, c.o)), v, {.padding = {1}});
+  const std::vector<Tensor> d = gradients(mean(y * y), {w, v});
+  g.output("dw", d[0]), g.output("dv", d[1]);
+  return g;
+}
+
+void expect_fused(const Case& c, int least) {
+  for (const bool last : {false, true}) {
+    const Graph g = network(c, last);
+    const Compiler compiler = generic() | cpu({.threads = 2});
+    EXPECT_GE(filter_gradients(transform(g, compiler).graph), last ? least : 1) << g.str();
+    const VerifyReport r = verify(g, compiler);
+    EXPECT_TRUE(r.ok()) << r.str();
+  }
+}
+
+// One kernel, with all its numbers: strides, dilation and padding of both axes, image first or last.
+struct Kernel1 {
+  i64 images = 2, height = 6, width = 7, in = 5, out = 9, taps = 3, stride = 1, dilation = 1, padding = 1;
+  bool image_in_rows = true;
+  i64 down() const { return (height + 2 * padding - dilation * (taps - 1) - 1) / stride + 1; }
+  i64 across() const { return (width + 2 * padding - dilation * (taps - 1) - 1) / stride + 1; }
+  i64 row(i64 channel, i64 dy, i64 dx, i64 o) const {
+    return image_in_rows ? ((channel * taps + dy) * taps + dx) * out + o : ((o * taps + dy) * taps + dx) * in + channel;
+  }
+  ConvPlan plan() const {
+    ConvPlan c;
+    const int t = image_in_rows ? 1 : 0, f = image_in_rows ? 0 : 2;
+    c.channels_last = image_in_rows;
+    c.pixels[t] = {taps, width * in * dilation, dilation, padding, padding + height};
+    c.pixels[t + 1] = {taps, in * dilation, dilation, padding, padding + width};
+    c.pixels[f] = {in, 1, 0};
+    c.rows = {out, 0, 1, image_in_rows ? 1 : taps * taps * in};
+    c.sums = {{images, height * width * in, down() * across() * out, {}},
+              {down(), width * in * stride, across() * out, {}},
+              {across(), in * stride, out, {}}};
+    c.sums[1].dilation[t] = stride, c.sums[2].dilation[t + 1] = stride;
+    c.image_offset = -padding * (width + 1) * in, c.weight_offset = 0;
+    return c;
+  }
+};
+
+std::vector<float> computed(const Kernel1& k, Isa isa, int workers, const std::vector<float>& image,
+                            const std::vector<float>& cotangent) {
+  const auto kernel = filter_gradient_kernel(k.plan(), isa);
+  const auto pool = threads(workers);
+  test::Guarded x(image.size() * 4, test::Against::Back), g(cotangent.size() * 4, test::Against::Back);
+  const std::size_t size = static_cast<std::size_t>(k.taps * k.taps * k.in * k.out);
+  test::Guarded out(size * 4, test::Against::Back);
+  std::memcpy(x.data(), image.data(), image.size() * 4), std::memcpy(g.data(), cotangent.data(), cotangent.size() * 4);
+  const void* in[] = {x.data(), g.data()};
+  std::vector<i64> sizes;
+  for (const Dim& d : kernel->sizes()) sizes.push_back(d.eval({}));
+  std::vector<std::byte> scratch(static_cast<std::size_t>(kernel->scratch_bytes(workers).eval({})) + 64, std::byte{0xff});
+  kernel->run({in, out.data(), sizes, scratch.data(), *pool});
+  std::vector<float> y(size);
+  std::memcpy(y.data(), out.data(), size * 4);
+  return y;
+}
+
+float number(i64 k) { return static_cast<float>(k * 2654435761u % 2001) / 1000 - 1; }
+
+void expect_sums(const Kernel1& k, std::optional<float> odd = {}) {
+  std::vector<float> image(static_cast<std::size_t>(k.images * k.height * k.width * k.in));
+  std::vector<float> cotangent(static_cast<std::size_t>(k.images * k.down() * k.across() * k.out));
+  for (std::size_t i = 0; i < image.size(); ++i) image[i] = number(static_cast<i64>(i));
+  for (std::size_t i = 0; i < cotangent.size(); ++i) cotangent[i] = number(static_cast<i64>(i) + 77);
+  if (odd) cotangent[1] = *odd, cotangent[cotangent.size() - 2] = *odd;
+  ASSERT_TRUE(filter_gradient_shape(k.plan()));
+  std::vector<double> want(static_cast<std::size_t>(k.taps * k.taps * k.in * k.out));
+  for (i64 n = 0; n < k.images; ++n)
+    for (i64 y = 0; y < k.down(); ++y)
+      for (i64 x = 0; x < k.across(); ++x)
+        for (i64 dy = 0; dy < k.taps; ++dy)
+          for (i64 dx = 0; dx < k.taps; ++dx) {
+            const i64 row = y * k.stride + dy * k.dilation - k.padding, column = x * k.stride + dx * k.dilation - k.padding;
+            const bool inside = row >= 0 && row < k.height && column >= 0 && column < k.width;
+            for (i64 c = 0; c < k.in; ++c)
+              for (i64 o = 0; o < k.out; ++o) {
+                const i64 pixel = (n * k.height + row) * k.width + column;
+                const double a = inside ? static_cast<double>(image[static_cast<std::size_t>(pixel * k.in + c)]) : 0;
+                const i64 b = ((n * k.down() + y) * k.across() + x) * k.out + o;
+                want[static_cast<std::size_t>(k.row(c, dy, dx, o))] += a * static_cast<double>(cotangent[static_cast<std::size_t>(b)]);
+              }
+          }
+  for (const Isa isa : isas()) {
+    const auto one = computed(k, isa, 1, image, cotangent), two = computed(k, isa, 2, image, cotangent);
+    ASSERT_EQ(std::memcmp(one.data(), two.data(), one.size() * 4), 0) << name(isa) << ": threads change bits";
+    const double error = 1e-6 * static_cast<double>(k.images * k.down() * k.across());
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      if (std::isnan(want[i])) ASSERT_TRUE(std::isnan(one[i])) << name(isa) << " " << i << ": " << one[i];
+      else if (std::isinf(want[i])) ASSERT_EQ(static_cast<double>(one[i]), want[i]) << name(isa) << " " << i;
+      else ASSERT_NEAR(static_cast<double>(one[i]), want[i], error) << name(isa) << " " << i;
+    }
+  }
+}
+
+}  // namespace
+
+TEST(FilterGradient, OfEveryLayoutIsFusedAndRight) {
+  expect_fused({}, 2);
+  expect_fused({.o = {.padding = {1}}}, 2);
+  expect_fused({.size = 28, .o = {.stride = {2}, .padding = {1}}}, 2);
+  expect_fused({.size = 29, .o = {.stride = {2}}}, 2);
+  expect_fused({.o = {.padding = {2}, .dilation = {2}}}, 2);
+  expect_fused({.in = 6, .o = {.padding = {1}, .groups = 2}}, 1);
+  expect_fused({.in = 1, .out = 17, .o = {.padding = {1}}}, 1);
+  expect_fused({.batch = 1, .in = 9, .out = 3, .size = 25, .o = {.padding = {1}}}, 2);
+}
+
+TEST(FilterGradient, EveryInstructionSetAndOddSizes) {
+  for (const bool rows : {true, false}) {
+    expect_sums({.image_in_rows = rows});
+    expect_sums({.in = 70, .out = 67, .image_in_rows = rows});
+    expect_sums({.in = 1, .out = 1, .image_in_rows = rows});
+    expect_sums({.height = 9, .width = 8, .stride = 2, .image_in_rows = rows});
+    expect_sums({.height = 11, .width = 12, .taps = 3, .dilation = 2, .padding = 2, .image_in_rows = rows});
+    expect_sums({.height = 5, .width = 4, .taps = 5, .padding = 4, .image_in_rows = rows});
+    expect_sums({.images = 9, .height = 24, .width = 24, .in = 6, .out = 7, .image_in_rows = rows});  // several blocks
+    expect_sums({.images = 0, .image_in_rows = rows});
+  }
+}
+
+// What a tap reads from the padding is 0, and 0 times what is not finite is NaN.
+TEST(FilterGradient, CotangentsThatAreNotFinite) {
+  for (const bool rows : {true, false})
+    for (const float odd : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
+      expect_sums({.image_in_rows = rows}, odd);
+}
+
+// Windows of the image are not written out: a step's memory shows it.
+TEST(FilterGradient, NeedsNoMemoryForWindows) {
+  Graph g;
+  const Tensor x = g.input("x", {4, 16, 32, 32}), dy = g.input("dy", {4, 16, 32, 32});
+  const Tensor w = g.input("w", {16, 16, 3, 3}, DType::F32, SourceLocation::current(), kParameter);
+  g.output("dw", vjp({conv(x, w, {.padding = {1}})}, {w}, {dy})[0]);
+  const i64 image = 4 * 16 * 32 * 32 * 4;
+  EXPECT_LT(compile(g, generic() | cpu({.threads = 1})).plan().arena_bytes, 4 * image);  // it has both once more; their windows would be nine times as much
+}
