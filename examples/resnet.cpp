@@ -112,9 +112,9 @@ Data from_batches(const std::string& folder) {
 // Ten classes: stripes of ten directions, with noise.
 Data stripes() {
   SeededRandom random({1});
-  Array image = Array::zeros(DType::U8, {1000, 3, 32, 32}), label = Array::zeros(DType::I64, {1000});
+  Array image = Array::zeros(DType::U8, {600, 3, 32, 32}), label = Array::zeros(DType::I64, {600});
   auto* pixel = image.values<std::uint8_t>().data();
-  for (int k = 0; k < 1000; ++k) {
+  for (int k = 0; k < 600; ++k) {
     const double angle = 0.1 * 3.14159 * (k % 10), begin = 6 * random.uniform();
     label.values<std::int64_t>()[static_cast<std::size_t>(k)] = k % 10;
     for (int i = 0; i < 3 * 32 * 32; ++i)
@@ -123,7 +123,7 @@ Data stripes() {
           90 * random.uniform());
   }
   const Dataset all(Arrays{{"image", std::move(image)}, {"label", std::move(label)}});
-  return {std::make_shared<const Dataset>(all.part(0, 800)), std::make_shared<const Dataset>(all.part(800, 200))};
+  return {std::make_shared<const Dataset>(all.part(0, 500)), std::make_shared<const Dataset>(all.part(500, 100))};
 }
 
 void show(Context& c, const Batch& b) {
@@ -142,8 +142,7 @@ int run(const ResNet& resnet, const Data& data, int epochs, std::int64_t steps) 
   Graph g;
   nn::Model<ResNet> net(g, resnet);
   const Tensor x = g.input("x", {kBatch, 3, 32, 32}), y = g.input("y", {kBatch}, DType::I64);
-  auto loss = trace(
-      net, [](auto& net, auto& x, auto& y) { return cross_entropy(net(x), y); }, x, y);
+  auto loss = trace(net, [](auto& net, auto& x, auto& y) { return cross_entropy(net(x), y); }, x, y);
   loss.loss().retrieve("loss");
   const Tensor done = optim::counter(g);
   update(net, optim::SGD{.momentum = 0.9, .weight_decay = 5e-4}, backward(std::move(loss)),
