@@ -27,7 +27,8 @@ const FilterGradientTable& table(Isa isa) {
   }
 }
 
-void move(Shape::At& to, i64 steps, const Shape::At& by) { to.rows += steps * by.rows, to.columns += steps * by.columns; }
+void move(Shape::At& to, i64 steps, const Shape::At& by) { to.rows += steps * by.rows,
+    to.columns += steps * by.columns; }
 
 class FilterGradientKernel final : public HostKernel {
  public:
@@ -139,7 +140,8 @@ void FilterGradientKernel::add(const Job& j, i64 task) const {
       const i64 tap = down * s_.across.extent + x, count = std::clamp<i64>(j.kept[tap] - p, 0, kTilePixels);
       if (p > 0 && count == 0) continue;
       for (i64 r = begin; r < end; r += t_.mr)
-        t_.tile(rows + x * s_.across.at.rows + r, columns + x * s_.across.at.columns, j.pixels + tap * block_ + p, count,
+        t_.tile(rows + x * s_.across.at.rows + r, columns + x * s_.across.at.columns, j.pixels + tap * block_ + p,
+            count,
                 out + x * s_.across.out + r * s_.out_row, s_.out_row, std::min<i64>(t_.mr, end - r), width,
                 j.add || p > 0);
     }
@@ -247,7 +249,8 @@ std::optional<FilterGradientShape> filter_gradient_shape(const ConvPlan& c) {
   i64 channels = 1, channel_out = 0;
   bool found = false;
   const auto axis = [&](const Shape::Group& a) {
-    const i64 image = s.image_in_rows ? a.at.rows : a.at.columns, cotangent = s.image_in_rows ? a.at.columns : a.at.rows;
+    const i64 image = s.image_in_rows ? a.at.rows : a.at.columns,
+        cotangent = s.image_in_rows ? a.at.columns : a.at.rows;
     if (!found && image == 1 && cotangent == 0) channels = a.extent, channel_out = a.out, found = true;
     else if (a.extent != 1) s.groups.push_back(a);
   };

@@ -1,6 +1,7 @@
 // The gradient of a convolution's filters where channels lie side by side: for each tap a sum over all pixels of the
-// image's channels there times the channels of the cotangent. Both are read where they lie, so nothing is copied and no window is
-// written out; what a tap reads from the padding is left out, unless the cotangent is not finite there (0 * inf).
+// image's channels there times the channels of the cotangent. Both are read where they lie, so nothing is copied and
+// no window is written out; what a tap reads from the padding is left out, unless the cotangent is not finite there
+// (0 * inf).
 #pragma once
 
 #include <memory>
@@ -56,7 +57,7 @@ std::optional<FilterGradientShape> filter_gradient_shape(const ConvPlan& c);
 std::shared_ptr<HostKernel> filter_gradient_kernel(const ConvPlan& c, const Target& target);
 
 // As a pass: where channels do not lie side by side, the factors of filters' gradients are copied so that they do.
-bool may_have_filter_gradients(const Graph& g);  // cheap
+bool may_have_filter_gradients(const Graph& g);
 Graph filter_gradients_last(const Graph& g, PassLog& log);
 // Is it like one, with so many sums for each number that it is no convolution to compute as such?
 bool like_filter_gradient(const Graph& g, const lowering::Convolution& c);

@@ -1,5 +1,5 @@
-// Gradients of filters whose factors have their pixels side by side, and not their channels: both factors are copied in the
-// other order, each read once, where the windows of one would be written out nine times as large.
+// Gradients of filters whose factors have their pixels side by side, and not their channels: both factors are copied
+// in the other order, each read once, where the windows of one would be written out nine times as large.
 #include <algorithm>
 #include <optional>
 
@@ -67,7 +67,8 @@ std::optional<Roles> roles(const Factors& f) {
   const auto named = [&](int axis) { return f.symbols[static_cast<std::size_t>(axis)].name().has_value(); };
   for (const auto& [in, groups, out, down, across] : kOrders)
     for (const int image : {0, 1}) {
-      const auto only = [&](int side, int axis) { return !named(axis) || (moves(side, axis) && !moves(1 - side, axis)); };
+      const auto only = [&](int side, int axis) { return !named(axis) || (moves(side, axis) && !moves(1 - side,
+          axis)); };
       if (named(out) && only(image, in) && only(image, down) && only(image, across) && only(1 - image, out))
         return Roles{image, in, groups, out, down, across};
     }
@@ -106,7 +107,12 @@ bool like_filter_gradient(const Graph& g, const lowering::Convolution& c) {
 }
 
 bool may_have_filter_gradients(const Graph& g) {
-  return any_node(g, [&](const Node& n) { return candidate(g, n); });
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const auto f = candidate(g, g[id]) ? factors(g, id) : std::nullopt;
+    const auto c = f ? lowering::match_convolution(g, *f) : std::nullopt;
+    if (c && like_filter_gradient(g, *c)) return true;
+  }
+  return false;
 }
 
 Graph filter_gradients_last(const Graph& g, PassLog& log) {

@@ -1,5 +1,5 @@
-// What the derivative of attention is made of, compiled for each instruction set: products by tiles of MR rows and VECTORS
-// vectors, and what happens to a row of scores.
+// What the derivative of attention is made of, compiled for each instruction set: products by tiles of MR rows and
+// VECTORS vectors, and what happens to a row of scores.
 #include "lightcone/backends/cpu/attention/gradients.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"
 
@@ -47,7 +47,8 @@ constexpr std::array<std::array<SmallTile, VECTORS>, MR> small_tiles(std::intege
   return {small_widths<Ragged, R + 1>(std::make_integer_sequence<int, VECTORS>())...};
 }
 
-void products(const float* a, i64 a_row, i64 a_step, const float* b, i64 b_row, i64 depth, float* c, i64 c_row, i64 rows,
+void products(const float* a, i64 a_row, i64 a_step, const float* b, i64 b_row, i64 depth, float* c, i64 c_row,
+    i64 rows,
               i64 columns, bool add) {
   static constexpr auto whole = small_tiles<false>(std::make_integer_sequence<int, MR>());
   static constexpr auto ragged = small_tiles<true>(std::make_integer_sequence<int, MR>());

@@ -1,4 +1,5 @@
-// The register tile of a filter's gradient: R channels of one factor times V vectors of those of the other, pixel by pixel.
+// The register tile of a filter's gradient: R channels of one factor times V vectors of those of the other, pixel by
+// pixel.
 #include "lightcone/backends/cpu/conv/filter_gradient.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"
 
