@@ -35,6 +35,8 @@ Graph everything() {
   x = relu(conv(x, parameter(g, "w1", {16, 8, 3, 3}), ConvOptions{.stride = {2}, .padding = {1}}));
   x = max_pool(x, {2, 2});  // small windows
   g.output("pooled", conv(x, parameter(g, "w2", {24, 16, 1, 1})));
+  const Tensor batch = g.input("batch", {2, 4, 18, 18}), behind = g.input("behind", {2, 5, 16, 16});
+  g.output("filter", conv(batch.transpose(0, 1), behind.transpose(0, 1)));  // as the gradient of one is
   const Tensor q = g.input("q", {2, 9, 16}), k = g.input("k", {2, 11, 16}), v = g.input("v", {2, 11, 16});
   g.output("attended", matmul(softmax(matmul(q, k.transpose(1, 2)) * 0.25, 2), v));
   const Tensor a = g.input("a", {6, 10}), b = g.input("b", {10, 7});
@@ -49,8 +51,8 @@ Graph everything() {
   return g;
 }
 
-const char* const kPasses[] = {"loops", "composites", "unroll windows", "channels last", "contiguous", "attention",
-                               "contractions", "cpu", "updates early", "side by side"};
+const char* const kPasses[] = {"loops", "composites", "unroll windows", "channels last", "filter gradients", "contiguous",
+                               "attention", "contractions", "cpu", "updates early", "side by side"};
 
 bool right(const Graph& g, const Graph& compiled) {
   const auto in = random_inputs(g, {}, 7, false);
@@ -64,6 +66,7 @@ TEST(Passes, EachFires) {
                                                     {"composites", "test.twice"},
                                                     {"unroll windows", "window unrolled"},
                                                     {"channels last", "channels last"},
+                                                    {"filter gradients", "channels last"},
                                                     {"attention", "attention"},
                                                     {"contractions", "operand copied for a contraction"},
                                                     {"cpu", "matmul"},
