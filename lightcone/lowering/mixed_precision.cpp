@@ -167,15 +167,15 @@ Graph Scaled::run() {
 
 }  // namespace
 
-Compiler bf16() { return rounding(DType::BF16); }
-
-Compiler f16(const LossScaling& scaling) {
+Compiler autocast(DType to, const LossScaling& scaling) {
+  if (!is_half(to)) throw Error("autocast", cat("to ", name(to), ": products are rounded to bf16 or f16"));
+  if (to == DType::BF16) return rounding(to);
   Pass p;
   p.name = "loss_scale";
   p.extends = p.redefines = true;
   p.applies = has_gradients;
   p.run = [scaling](const Graph& g, PassLog& log) { return Scaled(g, scaling, log).run(); };
-  return Compiler(std::move(p)) | rounding(DType::F16);
+  return Compiler(std::move(p)) | rounding(to);
 }
 
 }  // namespace lc

@@ -1,4 +1,4 @@
-// bf16() and f16(): which products they round, what training makes of it, and how the loss scale moves.
+// autocast(): which products they round, what training makes of it, and how the loss scale moves.
 #include "lightcone/lowering/mixed_precision.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ constexpr int kBatch = 32, kWidth = 48, kClasses = 10;
 
 using Net = nn::Sequential<nn::Linear<kWidth, 64>, nn::ReLU, nn::LayerNorm<64>, nn::Linear<64, kClasses>>;
 
-const Compiler kBoth[] = {bf16(), f16()};
+const Compiler kBoth[] = {autocast(DType::BF16), autocast(DType::F16)};
 
 struct Task {
   Graph g;
@@ -73,7 +73,7 @@ TEST(MixedPrecision, TrainsAsF32Does) {
 // Two linear layers: their products forward, that of the first input's gradient left out.
 TEST(MixedPrecision, ProductsAreRoundedAndNothingElse) {
   Task task;
-  const Compiled c = transform(task.g, bf16() | generic());
+  const Compiled c = transform(task.g, autocast(DType::BF16) | generic());
   EXPECT_EQ(fired(c.log, "product in bf16"), 5);
   for (const Assignment& a : c.graph.assignments()) EXPECT_NE(c.graph[a.state].dtype, DType::BF16);
   EXPECT_EQ(fired(transform(task.g, generic()).log, "product in bf16"), 0);
@@ -90,14 +90,14 @@ TEST(MixedPrecision, TheCompiledStepIsTheReferences) {
 
 TEST(MixedPrecision, NoRoundedCopyLiesInMemoryWhereProductsRound) {
   Task task;
-  const Program plain = compile(task.g, generic() | cpu()), half = compile(task.g, bf16() | generic() | cpu());
+  const Program plain = compile(task.g, generic() | cpu()), half = compile(task.g, autocast(DType::BF16) | generic() | cpu());
   if (!host::bf16_is_fast(host::detect_isa())) GTEST_SKIP() << "this processor rounds in loops of their own";
   EXPECT_EQ(half.kernels(), plain.kernels());
 }
 
 TEST(MixedPrecision, TheLossScaleIsSeenByNothingButRounding) {
-  const std::vector<float> one = losses(f16({.exponent = 0}) | generic() | cpu(), 5),
-                           many = losses(f16({.exponent = 10}) | generic() | cpu(), 5);
+  const std::vector<float> one = losses(autocast(DType::F16, {.exponent = 0}) | generic() | cpu(), 5),
+                           many = losses(autocast(DType::F16, {.exponent = 10}) | generic() | cpu(), 5);
   for (std::size_t k = 0; k < one.size(); ++k) EXPECT_NEAR(many[k], one[k], 2e-3 * one[0]);
 }
 
@@ -105,7 +105,7 @@ TEST(MixedPrecision, TheLossScaleIsSeenByNothingButRounding) {
 TEST(MixedPrecision, SmallGradientsSurviveByTheScale) {
   const auto moved = [](int exponent) {
     Task task;
-    Trainer t(task.net, f16({.exponent = exponent}) | generic() | cpu(), {.seed = 1});
+    Trainer t(task.net, autocast(DType::F16, {.exponent = exponent}) | generic() | cpu(), {.seed = 1});
     feed(t.context(), 1e-7f);
     const std::vector<float> before = t.context().get("0.weight");
     t.step();
@@ -120,7 +120,7 @@ TEST(MixedPrecision, SmallGradientsSurviveByTheScale) {
 
 TEST(MixedPrecision, AStepThatOverflowsIsLeftOutAndTheScaleHalved) {
   Task task;
-  Trainer t(task.net, f16({.exponent = 15, .growth_interval = 3}) | generic() | cpu(), {.seed = 1});
+  Trainer t(task.net, autocast(DType::F16, {.exponent = 15, .growth_interval = 3}) | generic() | cpu(), {.seed = 1});
   feed(t.context(), 1e4f);
   const std::vector<float> before = t.context().get("0.weight");
   t.step();
@@ -138,7 +138,7 @@ TEST(MixedPrecision, AStepThatOverflowsIsLeftOutAndTheScaleHalved) {
 TEST(MixedPrecision, TheScaleIsPartOfACheckpoint) {
   const std::string path = testing::TempDir() + "scaled.safetensors";
   Task task, other;
-  const Compiler c = f16({.growth_interval = 2}) | generic() | cpu();
+  const Compiler c = autocast(DType::F16, {.growth_interval = 2}) | generic() | cpu();
   Trainer t(task.net, c, {.seed = 1}), resumed(other.net, c, {.seed = 2});
   feed(t.context()), feed(resumed.context());
   for (int k = 0; k < 5; ++k) t.step();
@@ -152,6 +152,6 @@ TEST(MixedPrecision, WithinBf16AttentionIsStillFound) {
   Graph g;
   const Shape s{2, 4, 64, 32};
   scaled_dot_product_attention(g.input("q", s), g.input("k", s), g.input("v", s), {.causal = true}).retrieve("y");
-  EXPECT_EQ(fired(compile(g, bf16() | generic() | cpu()).log(), "attention"),
+  EXPECT_EQ(fired(compile(g, autocast(DType::BF16) | generic() | cpu()).log(), "attention"),
             fired(compile(g, generic() | cpu()).log(), "attention"));
 }
