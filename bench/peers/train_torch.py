@@ -160,8 +160,11 @@ def make(w, compiled):
     module.train()
     optimizer = optimizer(module.parameters())
 
+    narrow = torch.autocast("cpu", torch.bfloat16, enabled=w.get("dtype") == "bf16")
+
     def loss_of(x, y):
-        return F.cross_entropy(module(x).flatten(0, -2), y)
+        with narrow:
+            return F.cross_entropy(module(x).flatten(0, -2), y)
 
     if compiled:
         import torch._inductor.config as config

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "lightcone/lowering/mixed_precision.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/train/trace.h"
 #include "lightcone/train/trainer.h"
@@ -90,7 +91,8 @@ class Training final : public Workload {
     CpuOptions options = cpu_options(w);
     options.jit.cache_dir = cache_.path();  // the first step compiles everything
     const double begin = now();
-    trainer_ = std::make_unique<Trainer>(net_, generic() | cpu(options));
+    const Compiler narrow = w.value("dtype", "f32") == "bf16" ? autocast(DType::BF16) : Compiler();
+    trainer_ = std::make_unique<Trainer>(net_, narrow | generic() | cpu(options));
     compile_s_ = now() - begin;
     for (const nn::Entry& e : net_.entries())
       if (e.kind == nn::Entry::Kind::Parameter) {
