@@ -38,7 +38,7 @@ struct Cnn {
 };
 
 struct Encoder {
-  nn::TransformerEncoder layers{nn::TransformerEncoderLayer(64, 4, {.feedforward = 256}), 8};
+  nn::TransformerEncoder layers{nn::TransformerEncoderLayer(64, 4, {.dim_feedforward = 256}), 8};
   nn::Linear<> head{64, 10};
   void visit(nn::Visitor& v) { v("layers", layers)("head", head); }
   Tensor operator()(const Tensor& x, auto& mode) const { return head(mean(layers(x, mode), {1})); }
