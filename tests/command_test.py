@@ -58,7 +58,7 @@ class Command(unittest.TestCase):
 
     def test_prompt_from_standard_input_and_token_limit(self):
         r = run("generate", "builtin", "-", "-n", "3", "-q", "-t", "0", input=b"Once upon a time")
-        self.assertEqual(r.stdout.decode(), "Once upon a time, there was\n")
+        self.assertEqual(r.stdout.decode().split(), STORY["text"].split()[:6])
 
     def test_weights_that_are_no_numbers_tell_no_story(self):
         story = (SOURCE / "models/story/story.gguf").read_bytes()
@@ -214,7 +214,7 @@ class Command(unittest.TestCase):
         with tempfile.TemporaryDirectory() as d:
             model = pathlib.Path(d) / "x.gguf"
             model.write_bytes(story.replace(length + word, length + evil))
-            args = ["generate", model, "Once upon a time", "-t", "0", "-n", "3", "-q"]
+            args = ["generate", model, "Long ago, near the hill,", "-t", "0", "-n", "3", "-q"]
             self.assertIn(evil, run(*args).stdout)
             near, far = os.openpty()
             r = subprocess.run([LIGHTCONE, *map(os.fsencode, args)], stdout=far, stderr=subprocess.PIPE, timeout=120)

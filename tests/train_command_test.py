@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`lightcone train` as a user meets it.
 
-    train_command_test.py PATH/TO/lightcone
+    train_command_test.py PATH/TO/lightcone SOURCE_DIRECTORY
 """
 import csv
 import json
@@ -18,7 +18,7 @@ import time
 import unittest
 import xml.etree.ElementTree
 
-LIGHTCONE = sys.argv[1]
+LIGHTCONE, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
 
 
 def run(*args, **kw):
@@ -188,6 +188,19 @@ class Train(unittest.TestCase):
         self.assertEqual(run("train", config).returncode, 0)
         self.refuses(run("train", config), "holds a run already", "--resume", "--overwrite")
         self.assertEqual(run("train", config, "--overwrite").returncode, 0)
+        kept = (self.d / "c.run/run.safetensors").read_bytes()
+        self.flowers(cell="nan")
+        self.refuses(run("train", config, "--overwrite"), "nan")
+        self.assertEqual((self.d / "c.run/run.safetensors").read_bytes(), kept)
+        self.flowers()
+        anew = self.mlp(steps=1000000, save={"every": 1000000, "folder": "c.run"})
+        p = subprocess.Popen([LIGHTCONE, "train", self.write(anew, "anew"), "--overwrite"], stdout=subprocess.PIPE)
+        while b"step 5/" not in p.stdout.readline():
+            pass
+        p.kill()
+        p.communicate()
+        self.assertFalse((self.d / "c.run/run.safetensors").exists())
+        self.assertEqual(run("train", config).returncode, 0)
         other = self.mlp(steps=10)
         other["train"]["lr"] = 0.02
         self.refuses(run("train", self.write(other), "--resume"), "another configuration", "train.lr = 0.01")
@@ -270,12 +283,17 @@ class Train(unittest.TestCase):
 
     def test_stories(self):
         c = example("stories")
-        c["model"].update(layers=1, width=32, heads=2, kv_heads=1, intermediate=64, context=32, vocabulary=400)
+        c["model"].update(layers=1, width=32, heads=2, kv_heads=1, intermediate=64, context=32)
         c["train"].update(steps=12, batch=4, warmup=2)
         c["evaluate"] = {"every": 6, "samples": 5}
         r = run("train", self.write(c))
         self.assertEqual(r.returncode, 0, r.stderr)
         self.assertIn("stories without end; 5 samples of 32 tokens held out", r.stdout.decode())
+        # the model inside the command was trained on these stories
+        def tokens(path):
+            b = pathlib.Path(path).read_bytes()
+            return b[b.index(b"tokenizer.ggml.tokens"):b.index(b"tokenizer.ggml.token_type")]
+        self.assertEqual(tokens(self.d / "stories.run/model.gguf"), tokens(SOURCE / "models/story/story.gguf"))
 
     def test_bad_data_is_one_sentence(self):
         bad = lambda *words, **flowers: (self.flowers(**flowers), self.refuses(run("train", self.write(self.mlp())), *words))
@@ -332,6 +350,8 @@ class Train(unittest.TestCase):
         self.refuses(run("train", self.d / "j.json"), "line 2")
         self.refuses(run("train", self.d / "none.json"), "none.json")
         self.refuses(run("train", "--example", "none"), "mlp, vgg, resnet, llama, stories")
+        c = self.mlp(model={"kind": "vgg", "depth": 3}, data={"format": "idx", "train": ["x", "y"], "shape": [7, 30], "classes": 2})
+        self.refuses(run("train", self.write(c)), "model.depth is 3", "to nothing")
         c = self.mlp()
         c["speed"] = {}
         self.refuses(run("train", self.write(c)), "no section \"speed\"")
