@@ -62,9 +62,7 @@ bool of_bytes(const Graph& g, const Edge& e) {
   const Node& n = g[e.node];
   return n.op == Op::Contiguous && n.in[0].view.identity() && g[n.in[0].node].dtype == DType::I8;
 }
-}  // namespace
 
-namespace {
 // Is every element of the node a number of type `t`?
 bool holds(const Graph& g, NodeId id, DType t) {
   const Node& n = g[id];

@@ -93,7 +93,8 @@ void expect_close(const Value& want, const std::vector<float>& got, const std::s
 // Every unit and number of threads on one shape.
 void every_unit(const Shapes& s, const Inputs* given = nullptr) {
   Graph user;
-  user.output("y", conv(user.input("x", shape(s.x)), user.input("w", shape(s.w)), s.o));
+  const Tensor w = user.input("w", shape(s.w), DType::F32, SourceLocation::current(), kParameter);
+  user.output("y", conv(user.input("x", shape(s.x)), w, s.o));
   const Graph g = transform(user, generic()).graph;
   const Inputs in = given ? *given : random_values(g, 7);
   const auto c = only_convolution(g);
