@@ -6,6 +6,8 @@
 #include <random>
 
 #include "lightcone/core/tensor.h"
+#include "lightcone/passes/barrier.h"
+#include "lightcone/passes/gradient_marks.h"
 
 namespace lc {
 namespace {
@@ -176,6 +178,7 @@ Tensor Generator::elementwise() {
     case 7: return prim::where(like(a, DType::Bool), a, like(a));
     case 8:
       if (chance(20)) return prim::cast(prim::cast(a, floating ? DType::F64 : DType::I64), a.dtype());
+      if (chance(10)) return chance(50) ? behind_barrier(a) : call(gradient_result(), {a})[0];
       return chance(50) ? prim::contiguous(a) : prim::cast(a, dtype());
     case 9: return prim::div(a, like(a));
     case 10: return prim::log2(a);
