@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -337,27 +338,38 @@ Dim operator-(const Dim& a, const Dim& b) { return a + b * Dim(-1); }
 
 namespace {
 
-// a == whole * b + rest by long division on the leading term of b; used when b is symbolic.
-std::pair<Dim, Dim> divide(const Dim& a, const Dim& b, const std::function<Dim(const Dim::Term&)>& of) {
-  const Dim::Term& lead = b.terms()[0];
-  Dim whole = 0;
-  for (const Dim::Term& t : a.terms()) {
-    if (t.coefficient % lead.coefficient != 0) continue;
-    std::vector<const Dim::Atom*> left = t.factors;
-    bool divides = true;
-    for (const Dim::Atom* f : lead.factors) {
-      const auto it = std::find(left.begin(), left.end(), f);
-      if (it == left.end()) {
-        divides = false;
-        break;
-      }
-      left.erase(it);
-    }
-    if (!divides) continue;
-    const i64 k = t.coefficient / lead.coefficient;
-    whole = whole + (left.empty() ? Dim(k) : of({std::move(left), k}));
+// t / by, where that is a product of factors again and its coefficient at most `most`.
+std::optional<Dim> over(const Dim::Term& t, const Dim::Term& by, i64 most) {
+  if (t.coefficient % by.coefficient != 0 || std::abs(t.coefficient / by.coefficient) > most) return std::nullopt;
+  Dim q = t.coefficient / by.coefficient;
+  std::vector<const Dim::Atom*> left = t.factors;
+  for (const Dim::Atom* f : by.factors) {
+    const auto it = std::find(left.begin(), left.end(), f);
+    if (it == left.end()) return std::nullopt;
+    left.erase(it);
   }
-  return {whole, a - whole * b};
+  for (const Dim::Atom* f : left) q = q * Dim::from(f);
+  return q;
+}
+
+// {a / b, a % b} by long division, where the remainder is proved to be one; used when b is symbolic. The terms of b are
+// in the order of names, which must not decide: each leads in turn. With b = now + past, i*b + now ends as {i, now}
+// when `past` leads, but as {i + 1, -past} when `now` does.
+std::optional<std::pair<Dim, Dim>> divide(const Dim& a, const Dim& b) {
+  constexpr int kRounds = 8;  // one for each power of the leading term in a; a term of b that cannot lead has no end
+  i64 largest = std::abs(b.offset());
+  for (const Dim::Term& t : b.terms()) largest = std::max(largest, std::abs(t.coefficient));
+  for (const Dim::Term& lead : b.terms()) {
+    Dim whole = 0, rest = a, q = 1;
+    for (int round = 0; round < kRounds && !(q == Dim(0)); ++round) {
+      q = 0;
+      for (const Dim::Term& t : rest.terms()) q = q + over(t, lead, kMax / 4 / largest).value_or(0);
+      whole = whole + q;
+      rest = rest - q * b;
+      if (rest.bounds().lo >= 0 && provably_below(rest, b)) return std::pair(whole, rest);
+    }
+  }
+  return std::nullopt;
 }
 
 // Nothing can be divided by 0: where a divisor may be 0, rewrites need to hold for its other values only.
@@ -399,10 +411,8 @@ Dim operator/(const Dim& a, const Dim& b) {
     const Bounds q{floor_div(rb.lo, d), floor_div(rb.hi, d)};
     return whole + Dim::from(Dim::atom(Dim::Kind::Div, "", q, rest, d));
   }
-  if (!b.is_constant() && bb.lo > 0) {
-    const auto [whole, rest] = divide(a, b, [](const Dim::Term& t) { return Dim::make(0, {t}); });
-    if (rest.bounds().lo >= 0 && provably_below(rest, b)) return whole;
-  }
+  if (!b.is_constant() && bb.lo > 0)
+    if (const auto d = divide(a, b)) return d->first;
   Bounds q{-kMax, kMax};
   if (ab.lo >= 0 && bb.lo > 0) q = {ab.lo / bb.hi, ab.hi / bb.lo};
   return Dim::from(Dim::atom(Dim::Kind::Div, "", q, a, b));
@@ -439,10 +449,8 @@ Dim operator%(const Dim& a, const Dim& b) {
     }
     return inner * Dim(g) + Dim(floor_mod(k, g));
   }
-  if (!b.is_constant() && bb.lo > 0) {
-    const auto [whole, rest] = divide(a, b, [](const Dim::Term& t) { return Dim::make(0, {t}); });
-    if (rest.bounds().lo >= 0 && provably_below(rest, b)) return rest;
-  }
+  if (!b.is_constant() && bb.lo > 0)
+    if (const auto d = divide(a, b)) return d->second;
   const Bounds r = bb.lo > 0 ? Bounds{0, bb.hi - 1} : Bounds{-kMax, kMax};
   return Dim::from(Dim::atom(Dim::Kind::Mod, "", r, a, b));
 }
