@@ -132,3 +132,15 @@ TEST(Checkpoint, WhatIsNoOperationIsLeftAsItIs) {
   const Tensor y = checkpoint([](const Tensor& in) { return in; }, x);
   EXPECT_EQ(y.edge(), x.edge());
 }
+
+// The clone reads a value that was written over the state before it.
+TEST(Checkpoint, OfAStatesNextValue) {
+  Graph g;
+  const Tensor x = g.input("x", {512}), state = g.input("state", {512});
+  const Tensor next = prim::contiguous(state * 0.5 + x);
+  g.assign(state, next);
+  const Tensor y = checkpoint([](const Tensor& in) { return sin(in) * exp(in); }, next);
+  gradient(sum(square(y)), x).retrieve("d");
+  const VerifyReport r = verify(g, generic() | cpu());
+  EXPECT_TRUE(r.ok()) << r.str();
+}
