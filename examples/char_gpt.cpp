@@ -47,7 +47,7 @@ struct Block {
     std::vector<Tensor> heads;
     for (const Tensor& part : chunk(c_attn(x), 3, -1))
       heads.push_back(part.reshape({x.extent(0), kBlock, kHeads, kWidth / kHeads}).permute({0, 2, 1, 3}));
-    const Tensor y = scaled_dot_product_attention(heads[0], heads[1], heads[2], AttentionOptions{.causal = true});
+    const Tensor y = scaled_dot_product_attention(heads[0], heads[1], heads[2], AttentionOptions{.is_causal = true});
     return attn_proj(y.permute({0, 2, 1, 3}).reshape(x.shape()));
   }
   Tensor operator()(const Tensor& x) const {
@@ -64,7 +64,7 @@ struct Gpt {
   explicit Gpt(std::int64_t vocabulary) : wte{vocabulary, kWidth} {}
   void visit(nn::Visitor& v) { v("wte", wte)("wpe", wpe)("h", h)("ln_f", ln_f); }
   Tensor operator()(const Tensor& tokens) const {
-    return wte(ln_f(h(embedding(wte.weight, tokens) + wpe.weight)));  // the last layer is the table of tokens again
+    return wte(ln_f(h(embedding(tokens, wte.weight) + wpe.weight)));  // the last layer is the table of tokens again
   }
 };
 

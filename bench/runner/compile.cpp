@@ -22,7 +22,7 @@ Graph deep(std::size_t nodes) {
   Graph g;
   Tensor x = g.input("x", {4, 64});
   const Tensor weight = g.input("w", {64, 64});
-  while (g.size() < nodes) x = x + gelu(matmul(layer_norm(x, 1), weight));
+  while (g.size() < nodes) x = x + gelu(matmul(layer_norm(x, {x.extent(-1)}), weight));
   g.output("y", x);
   return g;
 }

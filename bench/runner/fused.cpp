@@ -12,7 +12,7 @@ std::unique_ptr<Workload> make_fused(const Json& w) {
   if (op == "softmax") return net.finish(softmax(x, -1));
   if (op == "chain") return net.finish(relu(x * net.parameter("w", {columns}) + net.parameter("b", {columns})) * 2 + x);
   const Tensor normed =
-      layer_norm(x, 1, net.parameter("norm.weight", {columns}), net.parameter("norm.bias", {columns}));
+      layer_norm(x, {x.extent(-1)}, net.parameter("norm.weight", {columns}), net.parameter("norm.bias", {columns}));
   if (op == "layernorm") return net.finish(normed);
   if (op == "ln_gelu_softmax") return net.finish(softmax(gelu(normed), -1));
   throw Error("bench", "no fused workload is called " + op);

@@ -109,7 +109,7 @@ std::unique_ptr<Workload> depthwise(const Json& w) {
 }
 
 Tensor norm(Net& net, Tensor x, const std::string& name, i64 width) {
-  return layer_norm(x, 1, net.parameter(name + "norm.weight", {width}), net.parameter(name + "norm.bias", {width}));
+  return layer_norm(x, {x.extent(-1)}, net.parameter(name + "norm.weight", {width}), net.parameter(name + "norm.bias", {width}));
 }
 
 // x [batch, seq, width] -> attention over heads, projected.
@@ -119,7 +119,7 @@ Tensor attend(Net& net, Tensor x, i64 batch, i64 seq, i64 width, i64 heads, bool
     return dense(net, x, name, width, width).reshape({batch, seq, heads, size}).permute({0, 2, 1, 3});
   };
   const Tensor q = split("query"), k = split("key"), v = split("value");
-  const Tensor y = scaled_dot_product_attention(q, k, v, AttentionOptions{.causal = causal});
+  const Tensor y = scaled_dot_product_attention(q, k, v, AttentionOptions{.is_causal = causal});
   return dense(net, y.permute({0, 2, 1, 3}).reshape({batch, seq, width}), "out", width, width);
 }
 

@@ -52,7 +52,7 @@ struct GptBlock {
   Tensor operator()(const Tensor& x) const {
     const Tensor all = qkv(attention_norm(x));
     const Tensor y = scaled_dot_product_attention(heads_of(all, 0, heads), heads_of(all, 1, heads),
-                                                  heads_of(all, 2, heads), AttentionOptions{.causal = true});
+                                                  heads_of(all, 2, heads), AttentionOptions{.is_causal = true});
     const Tensor h = x + out(joined(y));
     return h + down(gelu_tanh(up(mlp_norm(h))));
   }
@@ -118,7 +118,7 @@ struct LlamaBlock {
     const Tensor all = qkv(attention_norm(x));
     const Tensor q = rope(heads_of(all, 0, heads), at.cos, at.sin, false);
     const Tensor k = rope(heads_of(all, 1, heads), at.cos, at.sin, false);
-    const Tensor y = scaled_dot_product_attention(q, k, heads_of(all, 2, heads), AttentionOptions{.causal = true});
+    const Tensor y = scaled_dot_product_attention(q, k, heads_of(all, 2, heads), AttentionOptions{.is_causal = true});
     const Tensor h = x + out(joined(y)), n = mlp_norm(h);
     return h + down(silu(gate(n)) * up(n));
   }

@@ -31,7 +31,7 @@ void along_axis(Types in, int axis) {
   if (data.size() != index.size()) refuse(shapes(in) + " have different ranks");
   for (std::size_t i = 0; i < data.size(); ++i)
     if (static_cast<int>(i) != axis && !(data[i] == index[i]))
-      refuse(cat(shapes(in), " differ at axis ", i, ": ", data[i], " vs ", index[i]));
+      refuse(cat(shapes(in), " differ at axis ", i, ": ", versus(data[i], index[i])));
 }
 
 void integer_index(const TensorType& t) {
@@ -55,7 +55,7 @@ std::vector<TensorType> infer_scatter(const Attributes& a, Types in) {
   const Shape &index = in[1].shape, &source = in[2].shape;
   if (index.size() != source.size()) refuse(shapes(in) + " have different ranks");
   for (std::size_t i = 0; i < index.size(); ++i)
-    if (!(index[i] == source[i])) refuse(cat(shapes(in), " differ at axis ", i, ": ", index[i], " vs ", source[i]));
+    if (!(index[i] == source[i])) refuse(cat(shapes(in), " differ at axis ", i, ": ", versus(index[i], source[i])));
   integer_index(in[1]);
   same_types(in[0], in[2]);
   return {in[0]};
@@ -257,6 +257,13 @@ const CompositeRef& slice_scatter() {
 }
 const CompositeRef& argsort() {
   static const CompositeRef c = made("argsort", 1, infer_argsort, define_argsort, no_vjp);
+  return c;
+}
+const CompositeRef& index_in_range() {
+  static const CompositeRef c = std::make_shared<const Composite>(
+      Composite{.name = "index",
+                .infer = [](const Attributes&, std::span<const TensorType> in) { return std::vector<TensorType>{in[0]}; },
+                .define = [](const Attributes&, std::span<const Tensor> in) { return std::vector<Tensor>{in[0]}; }});
   return c;
 }
 const CompositeRef& dequantize() {

@@ -68,6 +68,8 @@ const CompositeRef& scatter_add();    // axis
 const CompositeRef& slice_scatter();  // axis, start
 const CompositeRef& argsort();        // axis, descending
 const CompositeRef& dequantize();     // format
+// Its operand as it is: an index that ought to lie in [0, below), which a checked program looks at.
+const CompositeRef& index_in_range();  // below
 }  // namespace builtin
 std::vector<Dim> extents(const Attributes& a);  // the attributes that are extents, in order
 inline bool is(const Node& n, const CompositeRef& c) { return n.composite == c; }

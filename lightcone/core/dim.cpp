@@ -482,6 +482,12 @@ Dim product(const Shape& s) {
   return p;
 }
 
+std::string versus(const Dim& a, const Dim& b) {
+  const auto text = [same = a.str() == b.str()](const Dim& d) {
+    return same ? cat(d, " in [", d.bounds().lo, ", ", d.bounds().hi, "]") : d.str();
+  };
+  return cat(text(a), " vs ", text(b));
+}
 std::string str(const Shape& s) {
   std::string r = "[";
   for (std::size_t i = 0; i < s.size(); ++i) r += (i ? ", " : "") + s[i].str();

@@ -97,6 +97,7 @@ struct Dim::Sum {
 using Shape = std::vector<Dim>;
 Dim product(const Shape& shape);
 std::string str(const Shape& shape);  // "[2, seq, 64]"
+std::string versus(const Dim& a, const Dim& b);  // "3 vs 4"; of symbols with one name, where they differ
 std::ostream& operator<<(std::ostream& out, const Dim& d);
 
 // Can the two extents be the same number? (Constants compare now, symbols when they are bound.)

@@ -10,6 +10,9 @@ void append_chars(std::string& to, auto... number) {
   to.append(text, std::to_chars(text, text + sizeof text, number...).ptr);
 }
 
+// What the user called, where that is known: an embedding is not a "gather".
+std::string_view called(std::string_view op, const Location& where) { return *where.op ? where.op : op; }
+
 std::string sentence(std::string_view op, std::string_view problem, const Location& where) {
   std::string s;
   if (!op.empty()) s = std::string(op) + ": ";
@@ -42,7 +45,7 @@ void append_number(std::string& to, unsigned long long n) { append_chars(to, n);
 void append_number(std::string& to, double x) { append_chars(to, x, std::chars_format::general, 6); }
 
 Error::Error(std::string_view op, std::string_view problem, Location where)
-    : std::runtime_error(sentence(op, problem, where)), op_(op), problem_(problem), where_(where) {}
+    : std::runtime_error(sentence(called(op, where), problem, where)), op_(called(op, where)), problem_(problem), where_(where) {}
 
 void check(bool invariant, const char* what, const SourceLocation& at) {
   if (!invariant) throw Error("internal error", what, Location::here(at));

@@ -59,7 +59,8 @@ class OpScope {
 
 class Error : public std::runtime_error {
  public:
-  // `op` is the operation that failed, `problem` the sentence after "op: ".
+  // `op` is the operation that failed, `problem` the sentence after "op: ". Where an OpScope names what the user called,
+  // that name is said instead.
   Error(std::string_view op, std::string_view problem, Location where = OpScope::current());
 
   const std::string& op() const { return op_; }
@@ -84,7 +85,10 @@ void append_part(std::string& to, const T& part) {
   else if constexpr (std::is_integral_v<T>) append_number(to, static_cast<unsigned long long>(part));
   else to += part.str();
 }
-template <class... Ts>
+template <class T>
+concept Part = std::is_convertible_v<const T&, std::string_view> || std::is_arithmetic_v<T> ||
+               requires(const T& t) { t.str(); };
+template <Part... Ts>
 std::string cat(const Ts&... parts) {
   std::string s;
   (append_part(s, parts), ...);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <mutex>
+#include <new>
 
 #include "lightcone/core/composite.h"
 #include "lightcone/core/graph_impl.h"
@@ -66,7 +68,7 @@ void same_shapes(const Node& n, std::size_t first) {
     const Shape &a = n.in[first].view.shape(), &b = n.in[k].view.shape();
     if (a.size() != b.size()) refuse(n, operands(n) + " have different ranks");
     for (std::size_t i = 0; i < a.size(); ++i)
-      if (!(a[i] == b[i])) refuse(n, cat(operands(n), " differ at axis ", i, ": ", a[i], " vs ", b[i]));
+      if (!(a[i] == b[i])) refuse(n, cat(operands(n), " differ at axis ", i, ": ", versus(a[i], b[i])));
   }
 }
 
@@ -145,7 +147,45 @@ void infer(Node& n, const Graph& g) {
   }
 }
 
-Graph::Graph() : impl_(std::make_unique<Impl>()) { impl_->self = this; }
+namespace {
+
+// Memory of graphs that are gone is used for new ones and never given back, so that a Tensor that outlives its graph can
+// see that it does. Not destroyed at exit, when tensors may still be about.
+struct Pool {
+  std::mutex lock;
+  std::vector<Graph::Impl*> free;
+  std::size_t made = 0;
+
+  Graph::Impl* take() {
+    const std::lock_guard hold(lock);
+    if (free.empty()) {
+      free.reserve(made + 1);
+      auto fresh = std::make_unique<Graph::Impl>();
+      ++made;
+      return fresh.release();
+    }
+    Graph::Impl* const impl = free.back();
+    free.pop_back();
+    return impl;
+  }
+};
+Pool& pool() {
+  static Pool* const p = new Pool;
+  return *p;
+}
+
+}  // namespace
+
+void Graph::Recycle::operator()(Impl* impl) const noexcept {
+  const std::uint32_t next = impl->generation + 1;
+  impl->~Impl();
+  new (impl) Impl;
+  impl->generation = next;
+  const std::lock_guard hold(pool().lock);
+  pool().free.push_back(impl);  // room for it was reserved
+}
+
+Graph::Graph() : impl_(pool().take()) { impl_->self = this; }
 Graph::Graph(Graph&& other) noexcept { *this = std::move(other); }
 Graph& Graph::operator=(Graph&& other) noexcept {
   impl_ = std::move(other.impl_);
@@ -156,7 +196,9 @@ Graph::~Graph() = default;
 
 Graph Graph::clone() const {
   Graph g;
+  const std::uint32_t generation = g.impl_->generation;
   *g.impl_ = *impl_;
+  g.impl_->generation = generation;
   g.impl_->self = &g;
   return g;
 }

@@ -128,7 +128,10 @@ class Graph {
   Impl& impl() const { return *impl_; }
 
  private:
-  std::unique_ptr<Impl> impl_;  // heap-pinned: handles survive a move of the Graph
+  struct Recycle {
+    void operator()(Impl* impl) const noexcept;
+  };
+  std::unique_ptr<Impl, Recycle> impl_;  // heap-pinned: handles survive a move of the Graph
 };
 
 // Shape and dtype of a node from its operands; throws with the sentence a user reads.

@@ -11,6 +11,7 @@ namespace lc {
 
 struct Graph::Impl {
   Graph* self = nullptr;
+  std::uint32_t generation = 0;  // of this memory: tensors of a graph that is gone have another
   std::deque<Node> nodes;
   std::deque<Edge> edges;           // what Tensor handles point at
   std::vector<std::size_t> hashes;  // of the nodes

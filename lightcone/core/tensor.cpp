@@ -1,5 +1,6 @@
 #include "lightcone/core/tensor.h"
 
+#include <algorithm>
 #include <mutex>
 #include <set>
 
@@ -8,13 +9,15 @@
 
 namespace lc {
 
-Tensor::Tensor(const Graph& graph, const Edge& edge) : graph_(&graph.impl()) {
+Tensor::Tensor(const Graph& graph, const Edge& edge) : graph_(&graph.impl()), generation_(graph_->generation) {
   graph_->edges.push_back(edge);
   edge_ = static_cast<std::uint32_t>(graph_->edges.size() - 1);
 }
 
 Graph::Impl& Tensor::impl() const {
   if (!graph_) throw Error("tensor", "this Tensor was never given a value");
+  if (graph_->generation != generation_)
+    throw Error("tensor", "the graph of this Tensor is gone: its Graph or Session ended before");
   return *graph_;
 }
 Graph& Tensor::graph() const { return *impl().self; }
@@ -57,11 +60,34 @@ Tensor Tensor::transpose(int a, int b, const At& at) const {
 }
 Tensor Tensor::expand(Shape to, const At& at) const {
   const OpScope scope("expand", at);
+  const Shape have = shape();
+  for (std::size_t k = 1; k <= std::min(have.size(), to.size()); ++k)
+    if (to[to.size() - k] == Dim(-1)) to[to.size() - k] = have[have.size() - k];
   return with(view().expand(std::move(to)));
 }
 Tensor Tensor::reshape(Shape to, const At& at) const {
   const OpScope scope("reshape", at);
+  if (const auto rest = std::find(to.begin(), to.end(), Dim(-1)); rest != to.end()) {
+    *rest = 1;
+    const Dim all = product(shape()), others = product(to);
+    if (others == Dim(0) || !(all / others * others == all))
+      throw Error("reshape", cat("the extents beside -1 make ", others, ", which does not divide ", str(shape())));
+    *rest = all / others;
+  }
   return with(view().reshape(std::move(to)));
+}
+Tensor Tensor::t(const At& at) const {
+  const OpScope scope("t", at);
+  if (rank() > 2) throw Error("t", "needs a matrix, not " + str(shape()) + "; transpose() names the axes");
+  return rank() == 2 ? transpose(0, 1) : *this;
+}
+Tensor Tensor::select(int axis, Dim index, const At& at) const {
+  const OpScope scope("select", at);
+  const int a = wrap_axis(axis, rank(), shape(), "select");
+  const Dim n = extent(a), i = index.bounds().hi < 0 ? n + index : index;
+  if (i.bounds().hi < 0 || provably_below(n, i + 1))
+    throw Error("select", cat("there is no element ", index, " of axis ", a, " of ", str(shape())));
+  return slice(a, i, i + 1).squeeze(a);
 }
 Tensor Tensor::unsqueeze(int axis, const At& at) const {
   const OpScope scope("unsqueeze", at);
@@ -80,6 +106,8 @@ Tensor Tensor::squeeze(int axis, const At& at) const {
 Tensor Tensor::slice(int axis, Dim begin, Dim end, std::int64_t step, const At& at) const {
   const OpScope scope("slice", at);
   const int a = wrap_axis(axis, rank(), shape(), "slice");
+  if (begin.bounds().hi < 0) begin = extent(a) + begin;
+  if (end.bounds().hi < 0) end = extent(a) + end;
   if (step < 1) throw Error("slice", cat("the step ", step, " is not positive; flip the axis first"));
   if ((end - begin).bounds().hi < 0) throw Error("slice", cat("the end ", end, " is before the beginning ", begin));
   return with(strided(view(), a, begin, (end - begin + (step - 1)) / Dim(step), step));
@@ -212,10 +240,10 @@ Tensor dequantize(Operand bytes, QuantFormat format) {
 
 }  // namespace prim
 
-Tensor full(const Graph& g, Shape shape, double value, DType dtype) {
+Tensor full(const Graph& g, Shape shape, Scalar value, DType dtype) {
   Graph& graph = *g.impl().self;
   return graph.constant(value, dtype).reshape(Shape(shape.size(), 1)).expand(std::move(shape));
 }
-Tensor full_like(Operand a, double value) { return full(a->graph(), a->shape(), value, a->dtype()); }
+Tensor full_like(Operand a, Scalar value) { return full(a->graph(), a->shape(), value, a->dtype()); }
 
 }  // namespace lc

@@ -23,20 +23,27 @@ class Tensor {
   Shape shape() const;
   int rank() const;
   Dim extent(int axis) const;  // negative axes count from the end
+  Dim size(int axis) const { return extent(axis); }  // PyTorch's names of extent() and rank()
+  int dim() const { return rank(); }
   DType dtype() const;
   Graph& graph() const;
   Graph::Impl& impl() const;
   bool defined() const { return graph_ != nullptr; }
 
+  // Views. As in PyTorch one extent of reshape() and view() may be -1, and -1 in expand() keeps an extent.
   using At = SourceLocation;
   Tensor permute(std::vector<int> axes, const At& at = At::current()) const;
   Tensor transpose(int a, int b, const At& at = At::current()) const;
   Tensor expand(Shape to, const At& at = At::current()) const;
   Tensor reshape(Shape to, const At& at = At::current()) const;
+  Tensor view(Shape to, const At& at = At::current()) const { return reshape(std::move(to), at); }
+  Tensor t(const At& at = At::current()) const;  // of a matrix; a vector and a number stay as they are
   Tensor unsqueeze(int axis, const At& at = At::current()) const;
   Tensor squeeze(int axis, const At& at = At::current()) const;
-  // Elements [begin, end) of an axis, every step-th; ends past the extent are errors.
+  // Elements [begin, end) of an axis, every step-th. Negative numbers count from the end; past the end is an Error.
   Tensor slice(int axis, Dim begin, Dim end, std::int64_t step = 1, const At& at = At::current()) const;
+  Tensor select(int axis, Dim index, const At& at = At::current()) const;  // the axis goes away
+  Tensor operator[](Dim index) const { return select(0, index, At("", 0)); }
   Tensor flip(int axis, const At& at = At::current()) const;
   Tensor pad(int axis, Dim before, Dim after, const At& at = At::current()) const;  // with zeros
   Tensor unfold(int axis, Dim size, std::int64_t stride = 1, std::int64_t dilation = 1,
@@ -49,7 +56,7 @@ class Tensor {
  private:
   friend class Graph;
   Graph::Impl* graph_ = nullptr;
-  std::uint32_t edge_ = 0;
+  std::uint32_t edge_ = 0, generation_ = 0;
 };
 static_assert(std::is_trivially_copyable_v<Tensor>);
 
@@ -104,8 +111,8 @@ Tensor argsort(Operand a, int axis, bool descending = false);
 Tensor dequantize(Operand bytes, QuantFormat format);
 }  // namespace prim
 
-Tensor full(const Graph& g, Shape shape, double value, DType dtype = DType::F32);
-Tensor full_like(Operand a, double value);  // shape and dtype of a
+Tensor full(const Graph& g, Shape shape, Scalar value, DType dtype = DType::F32);
+Tensor full_like(Operand a, Scalar value);  // shape and dtype of a
 Tensor apply(Op op, std::vector<Tensor> in, const SourceLocation& at, Node attributes = {});
 int wrap_axis(int axis, int rank, const Shape& shape, const char* op);  // -1 is the last; Error when there is none
 

@@ -122,7 +122,7 @@ lc::Tensor MultiheadAttention::attend(Operand query, const lc::Tensor& key, cons
   const lc::Tensor q = projected(kQuery, query), k = projected(kKey, key), v = projected(kValue, value);
   const bool plain = !masks.key_padding_mask.defined() && !masks.attn_mask.defined();
   if (!random && plain)
-    return output(scaled_dot_product_attention(q, k, v, AttentionOptions{.causal = masks.causal || o_.causal}));
+    return output(scaled_dot_product_attention(q, k, v, AttentionOptions{.is_causal = masks.causal || o_.causal}));
   const lc::Tensor m = mask(masks, q.extent(0), q.extent(2), k.extent(2), query->graph());
   if (!random) return output(scaled_dot_product_attention(q, k, v, m));
   const lc::Tensor weights = random->dropout(weights_of(q, k, m), o_.dropout);

@@ -40,18 +40,7 @@ Init embedding_init(std::int64_t rows, std::optional<std::int64_t> padding_idx) 
 }
 
 lc::Tensor rows_of(Operand weight, const lc::Tensor& ids, std::optional<std::int64_t> padding_idx) {
-  const lc::Tensor rows = lc::embedding(weight, ids);
-  if (!padding_idx) return rows;
-  // the same rows, of which those of the padding have no cotangent
-  Composite c{.name = "padding_idx",
-              .arity = 2,
-              .infer = [](const Attributes&, std::span<const TensorType> in) { return std::vector{in[0]}; },
-              .define = [](const Attributes&, std::span<const lc::Tensor> in) { return std::vector{in[0]}; }};
-  c.vjp = [pad = static_cast<double>(*padding_idx)](const VjpCall& call) -> std::vector<lc::Tensor> {
-    const lc::Tensor& ids = call.in[1];
-    return {masked_fill(call.g(), eq(ids, pad).unsqueeze(ids.rank()), 0), {}};
-  };
-  return call(std::make_shared<const Composite>(std::move(c)), {rows, ids}, {}, weight.at)[0];
+  return lc::embedding(Operand(ids, weight.at), weight, padding_idx);
 }
 
 namespace {
@@ -97,7 +86,7 @@ lc::Tensor EmbeddingBag::of_offsets(Operand ids, const lc::Tensor& offsets) cons
   // an id belongs to the last bag that begins at it or before
   const Dim n = ids->extent(0), bags = offsets.extent(0);
   const lc::Tensor place = to(arange(ids->graph(), n), offsets.dtype());
-  const lc::Tensor bag = sum(place.unsqueeze(1) >= offsets.unsqueeze(0), {1}) - 1.0;
+  const lc::Tensor bag = sum(place.unsqueeze(1) >= offsets.unsqueeze(0), {1}) - 1;
   lc::Tensor rows = rows_of(weight, ids, o_.padding_idx);
   lc::Tensor counts = counted(ids, o_.padding_idx, rows.dtype());
   if (counts.defined()) rows = rows * counts.unsqueeze(1);

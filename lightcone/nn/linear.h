@@ -106,7 +106,7 @@ class Embedding {
   template <class I, typed::Dim... A>
   auto operator()(const typed::Tensor<I, A...>& ids, const At& at = At::current()) const {
     require_visited("Embedding", weight);
-    auto y = typed::embedding(weight, ids, at);
+    auto y = typed::embedding(ids, weight, at);
     return o_.padding_idx ? decltype(y)::from(rows_of(Operand(weight, at), ids, o_.padding_idx), at) : y;
   }
   lc::Tensor operator()(const lc::Tensor& ids, const At& at = At::current()) const {

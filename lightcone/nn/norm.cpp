@@ -3,13 +3,10 @@
 namespace lc::nn {
 namespace {
 
-lc::Tensor ones(const lc::Tensor& x) { return full(x.graph(), {x.extent(1)}, 1, DType::F32); }
-lc::Tensor zeros(const lc::Tensor& x) { return full(x.graph(), {x.extent(1)}, 0, DType::F32); }
-
 // Normalised by statistics [channels], then weight and bias where there are some.
 lc::Tensor by(const Operand& x, const lc::Tensor& mean, const lc::Tensor& var, const lc::Tensor& weight,
               const lc::Tensor& bias, double eps) {
-  return lc::batch_norm(x, mean, var, weight.defined() ? weight : ones(x), bias.defined() ? bias : zeros(x), eps);
+  return lc::batch_norm(x, mean, var, weight, bias, false, 0, eps);
 }
 
 // The running statistics move by `part` of the way to those of a batch; `var` is one of `count` elements, and the
@@ -38,14 +35,7 @@ lc::Tensor layer_norm_over(Operand x, const Shape& over, const lc::Tensor& weigh
                            const NormOptions& o) {
   const OpScope scope("LayerNorm", x.at);
   if (o.affine) require_visited("LayerNorm", weight);
-  const Shape s = x->shape();
-  if (over.empty() || over.size() > s.size() ||
-      Shape(s.end() - static_cast<std::ptrdiff_t>(over.size()), s.end()) != over)
-    throw Error("LayerNorm", cat(str(s), " does not end with ", str(over)));
-  const int axes = static_cast<int>(over.size());
-  if (!o.affine) return lc::layer_norm(x, axes, o.eps);
-  if (o.bias) return lc::layer_norm(x, axes, weight, bias, o.eps);
-  return to(lc::layer_norm(x, axes, o.eps) * weight, x->dtype());
+  return to(lc::layer_norm(x, over, weight, bias, o.eps), x->dtype());
 }
 
 lc::Tensor batch_norm(Operand x, const lc::Tensor& weight, const lc::Tensor& bias, const Statistics& running,
@@ -60,7 +50,7 @@ lc::Tensor batch_norm(Operand x, const lc::Tensor& weight, const lc::Tensor& bia
   Dim n = 1;
   for (const int i : others) n = n * x->extent(i);
   if (o.track_running_stats) {
-    const lc::Tensor batches = running.batches + 1.0;
+    const lc::Tensor batches = running.batches + 1;
     x->graph().assign(running.batches, batches);
     move(running, mean, var, n, o.momentum ? full(x->graph(), {}, *o.momentum) : 1.0 / batches);
   }
@@ -79,9 +69,7 @@ lc::Tensor instance_norm(Operand x, const lc::Tensor& weight, const lc::Tensor& 
     move(running, mean(lc::mean(x, spatial), {0}), mean(lc::var(x, spatial, 0), {0}), n,
          full(x->graph(), {}, o.momentum));
   }
-  const lc::Tensor y = lc::instance_norm(x, o.eps);
-  if (!weight.defined()) return y;
-  return by(y, zeros(y), ones(y), weight, bias, 0);
+  return lc::instance_norm(x, {}, {}, weight, bias, true, o.momentum, o.eps);
 }
 
 lc::Tensor local_response_norm(Operand x, int size, double alpha, double beta, double k) {

@@ -109,7 +109,7 @@ class RMSNorm : public Normalisation<N, RmsNormOptions> {
  private:
   lc::Tensor untyped(Operand x) const {
     if (this->o_.affine) require_visited("RMSNorm", this->weight);
-    return this->o_.affine ? lc::rms_norm(x, this->weight, this->o_.eps) : lc::rms_norm(x, this->o_.eps);
+    return lc::rms_norm(x, {this->n_}, this->weight, this->o_.eps);
   }
 };
 
@@ -122,8 +122,7 @@ class GroupNorm : public Normalisation<Channels, NormOptions> {
   template <class X>
   X operator()(const X& x, const At& at = At::current()) const {
     const Operand in(x, at);
-    if (!this->o_.affine) return as_typed(x, lc::group_norm(in, Groups, this->o_.eps));
-    require_visited("GroupNorm", this->weight);
+    if (this->o_.affine) require_visited("GroupNorm", this->weight);
     return as_typed(x, lc::group_norm(in, Groups, this->weight, this->bias, this->o_.eps));
   }
 };

@@ -22,7 +22,7 @@ Parameter parameter(Graph& g, const std::string& path, Shape shape, DType dtype,
 Tensor Parameter::value() const { return quant ? prim::dequantize(stored, *quant) : prim::cast(stored, DType::F32); }
 
 Tensor Parameter::rows(Operand ids) const {
-  const Tensor picked = embedding(stored, ids);
+  const Tensor picked = embedding(ids, stored);
   return quant ? prim::dequantize(picked, *quant) : prim::cast(picked, DType::F32);
 }
 
@@ -34,7 +34,7 @@ Tensor linear(Operand x, const Parameter& weight, const Parameter& bias) {
 
 Tensor rms_norm(Operand x, const Parameter& weight, double eps) {
   const OpScope scope("rms_norm", x.at);
-  return lc::rms_norm(x, eps) * weight.value();
+  return lc::rms_norm(x, {x->extent(-1)}, {}, eps) * weight.value();
 }
 
 }  // namespace lc::nn

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "lightcone/runtime/program.h"
 
@@ -46,9 +47,18 @@ struct Session::Impl {
   int inputs = 0;
 
   std::string output(const Tensor& t) const;
+  bool loaded = true;  // the context knows the parameters as they are
   Context& ready() {
     if (!context) throw Error("execute", "compile the session first");
+    if (!loaded) begin();
     return *context;
+  }
+  void begin();
+  std::vector<NodeId> parameters() const {
+    std::vector<NodeId> all;
+    for (NodeId id = 0; id < graph.size(); ++id)
+      if (graph[id].op == Op::Input && graph[id].parameter) all.push_back(id);
+    return all;
   }
 };
 
@@ -65,22 +75,77 @@ void Session::put(const Tensor& input, const void* data, std::size_t elements) {
   const auto* p = static_cast<const std::byte*>(data);
   auto& bytes = impl_->values[n.name];
   bytes.assign(p, p + elements * size_of(n.dtype));
-  if (impl_->context && input.edge().node < impl_->compiled)
-    impl_->context->set_bytes(n.name, bytes.data(), bytes.size());
+  if (!impl_->context || input.edge().node >= impl_->compiled) return;
+  if (n.parameter) impl_->loaded = false;
+  else impl_->context->set_bytes(n.name, bytes.data(), bytes.size());
+}
+void Session::put(const Tensor& input, const ArrayView& array) {
+  const Node& n = input.node();
+  check_array("set", n, array);
+  if (array.bytes.size() % size_of(n.dtype) != 0) throw Error("set", cat("the array for '", n.name, "' is cut short"));
+  put(input, array.bytes.data(), array.bytes.size() / size_of(n.dtype));
 }
 
+// A context for the program with all values. States that were there before keep what they hold.
+void Session::Impl::begin() {
+  for (const NodeId id : parameters())
+    if (const auto it = values.find(graph[id].name); it != values.end() && id < compiled)
+      program->load(it->first, it->second.data(), it->second.size());
+  Context fresh(*program);
+  for (const auto& [name, bytes] : values)
+    if (!program->is_parameter(name)) fresh.set_bytes(name, bytes.data(), bytes.size());
+  for (const auto& [name, value] : bindings) fresh.bind(name, value);
+  if (context)
+    for (const Assignment& a : program->graph().assignments()) {
+      const std::string& state = program->graph()[a.state].name;
+      const auto held = context->bytes(state);
+      fresh.set_bytes(state, held.data(), held.size());
+    }
+  context = std::move(fresh);
+  loaded = true;
+}
+
+Session& Session::load(const std::map<std::string, ArrayView, std::less<>>& tensors, bool strict) {
+  std::string missing, unknown;
+  std::set<std::string> known;
+  for (const NodeId id : impl_->parameters()) {
+    const Node& n = impl_->graph[id];
+    known.insert(n.name);
+    if (!tensors.contains(n.name)) missing += (missing.empty() ? "" : ", ") + n.name;
+  }
+  for (const auto& [name, array] : tensors)
+    if (!known.contains(name)) unknown += (unknown.empty() ? "" : ", ") + name;
+  if (!missing.empty()) throw Error("load", cat("there is no tensor for the parameters ", missing));
+  if (strict && !unknown.empty()) throw Error("load", cat("no parameter is called ", unknown, "; strict = false ignores them"));
+  for (const NodeId id : impl_->parameters()) check_array("load", impl_->graph[id], tensors.at(impl_->graph[id].name));
+  for (const NodeId id : impl_->parameters())
+    put(Tensor(impl_->graph, {id, View(impl_->graph[id].shape)}), tensors.at(impl_->graph[id].name));
+  return *this;
+}
+
+std::map<std::string, ArrayView, std::less<>> Session::parameters() const {
+  std::map<std::string, ArrayView, std::less<>> all;
+  for (const NodeId id : impl_->parameters()) {
+    const Node& n = impl_->graph[id];
+    const auto it = impl_->values.find(n.name);
+    if (it == impl_->values.end()) throw Error("parameters", cat("'", n.name, "' has no value yet: set or load it"));
+    ArrayView& view = all[n.name] = {n.dtype, {}, it->second};
+    for (const Dim& d : n.shape) view.shape.push_back(d.constant().value_or(0));
+  }
+  return all;
+}
+
+void typed::put(Session& s, const lc::Tensor& input, const ArrayView& array) { s.put(input, array); }
 void typed::put(Session& s, const lc::Tensor& input, const void* data, std::size_t elements) {
   s.put(input, data, elements);
 }
 
 Session& Session::compile(const Compiler& c) {
   Program program = lc::compile(impl_->graph, c);  // after an Error what was compiled before can still be used
-  Context context(program);
-  for (const auto& [name, bytes] : impl_->values) context.set_bytes(name, bytes.data(), bytes.size());
-  for (const auto& [name, value] : impl_->bindings) context.bind(name, value);
   impl_->compiled = impl_->graph.size();
   impl_->program = std::move(program);
-  impl_->context = std::move(context);
+  impl_->context.reset();
+  impl_->begin();
   return *this;
 }
 

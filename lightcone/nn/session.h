@@ -8,16 +8,21 @@
 //   cx.execute();
 //   std::cout << cx.str(c) << '\n';  // cx.data(c) has the numbers
 //
+// Weights are parameters: cx.parameter<784, 128>("fc1.weight"), filled by set() or, all at once, by cx.load(file). They
+// stay the same from run to run, so what depends on them alone is computed once, and products read them packed.
+//
 // A thin shim over Graph, compile() and Context for small programs and for learning; its tensors
 // are typed (ops/typed.h).
 #pragma once
 
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "lightcone/core/array_view.h"
 #include "lightcone/ops/typed/typed.h"
 
 namespace lc {
@@ -29,6 +34,7 @@ class Session;
 namespace typed {
 
 void put(Session& s, const lc::Tensor& input, const void* data, std::size_t elements);
+void put(Session& s, const lc::Tensor& input, const ArrayView& array);
 
 // An input of a session.
 template <class E, Dim... D>
@@ -51,7 +57,13 @@ class Variable : public Tensor<E, D...> {
                 : Text("set: rows of ").add(given).add(" for a tensor of ").add(s)>();
     return put(&v[0][0], R * C);
   }
+  // An array of a file or a data set. Error where its shape or element type is not the tensor's.
+  Variable& set(const ArrayView& array) {
+    typed::put(*session_, *this, array);
+    return *this;
+  }
   template <class Range>
+    requires requires(const Range& v) { std::data(v), std::size(v); }
   Variable& set(const Range& v) {
     static_assert(std::is_same_v<std::remove_cvref_t<decltype(*std::data(v))>, E>,
                   "set: elements of another type than the tensor's");
@@ -96,6 +108,27 @@ class Session {
   auto tensor(std::initializer_list<Dim> dims = {}, const typed::At& at = typed::At::current()) {
     return typed::Variable<E, D...>(typed::input<E, D...>(graph(), next_name().c_str(), dims, at), this);
   }
+  // A weight: an f32 input (or one of elements E) that keeps its value from run to run. Error for a name that is taken.
+  template <typed::Dim... D>
+  auto parameter(const char* name, std::initializer_list<Dim> dims = {}, const typed::At& at = typed::At::current()) {
+    return parameter<float, D...>(name, dims, at);
+  }
+  template <class E, typed::Dim... D>
+  auto parameter(const char* name, std::initializer_list<Dim> dims = {}, const typed::At& at = typed::At::current()) {
+    using T = typed::Tensor<E, D...>;
+    return typed::Variable<E, D...>(
+        T::from(typed::make_input(graph(), name, T::static_shape, T::static_dtype, dims, at, kParameter), at), this);
+  }
+  // All parameters of the graph (those of an nn::Model in it, too) by name. Error where one is missing, has another
+  // shape or element type, and, unless `strict` is false, for a name that is not a parameter.
+  Session& load(const std::map<std::string, ArrayView, std::less<>>& tensors, bool strict = true);
+  // The same from a checkpoint: safetensors, GGUF, or a folder of the first. Floating tensors of other types are
+  // converted. Safetensors to save. (These two are in lightcone::io.)
+  Session& load(const std::string& path, bool strict = true);
+  void save(const std::string& path) const;
+  // The values of all parameters, as they were set or loaded. Error where one has none.
+  std::map<std::string, ArrayView, std::less<>> parameters() const;
+
   // Replaces what was compiled before; inputs keep their values, handles stay valid.
   Session& compile(const Compiler& c);
   // What a named extent is in the next runs; before or after compiling.
@@ -115,6 +148,7 @@ class Session {
   const Program& program() const;
 
   void put(const Tensor& input, const void* data, std::size_t elements);
+  void put(const Tensor& input, const ArrayView& array);
 
  private:
   std::vector<std::int64_t> data_i64(const Tensor& result) const;

@@ -40,7 +40,7 @@ Tensor relu(Operand a) {
     return {prim::where(prim::less_than(zero, c.y()), c.g(), zero)};
   });
 }
-Tensor relu6(Operand a) { return clamp(a, 0, 6); }
+Tensor relu6(Operand a) { return between(a, 0, 6, "relu6"); }
 Tensor leaky_relu(Operand a, double slope) {
   LC_SCOPE("leaky_relu");
   return prim::where(prim::less_than(full_like(a, 0), a), a, mul(a, slope));
@@ -70,7 +70,10 @@ Tensor selu(Operand a) {
   LC_RETURN_IF_HALF(a, selu(a));
   return mul(elu(a, 1.6732632423543772848170429916717), 1.0507009873554804934193349852946);
 }
-Tensor gelu(Operand a) {
+Tensor gelu(Operand a, std::string_view approximate) {
+  if (approximate == "tanh") return gelu_tanh(a);
+  if (approximate != "none")
+    throw Error("gelu", cat("approximate is \"none\" or \"tanh\", not \"", approximate, "\""), Location::here(a.at));
   LC_SCOPE("gelu");
   LC_RETURN_IF_HALF(a, gelu(a));
   const Tensor x = as_float(a);
@@ -106,11 +109,11 @@ Tensor softsign(Operand a) {
   const Tensor x = as_float(a);
   return prim::div(x, add(abs(x), 1));
 }
-Tensor hardtanh(Operand a, double low, double high) { return clamp(a, low, high); }
+Tensor hardtanh(Operand a, double low, double high) { return between(a, low, high, "hardtanh"); }
 Tensor hardsigmoid(Operand a) {
   LC_SCOPE("hardsigmoid");
   LC_RETURN_IF_HALF(a, hardsigmoid(a));
-  return clamp(add(as_float(a), 3), 0, 6) / 6;
+  return between(add(as_float(a), 3), 0, 6, "hardsigmoid") / 6;
 }
 Tensor hardswish(Operand a) {
   LC_SCOPE("hardswish");

@@ -33,7 +33,7 @@ Shape broadcast(const Shape& a, const Shape& b, const char* op) {
   for (std::size_t k = 0; k < r.size(); ++k) {
     const Dim x = k < a.size() ? a[a.size() - 1 - k] : Dim(1), y = k < b.size() ? b[b.size() - 1 - k] : Dim(1);
     if (!(x == y) && !(x == Dim(1)) && !(y == Dim(1)))
-      throw Error(op, cat(str(a), " and ", str(b), " differ at axis ", r.size() - 1 - k, ": ", x, " vs ", y));
+      throw Error(op, cat(str(a), " and ", str(b), " differ at axis ", r.size() - 1 - k, ": ", versus(x, y)));
     r[r.size() - 1 - k] = x == Dim(1) ? y : x;
   }
   return r;
@@ -66,14 +66,20 @@ Pair promoted(const Operand& a, const Operand& b, const char* op) {
   return {expand_to(prim::cast(a, t), s), expand_to(prim::cast(b, t), s)};
 }
 
-Tensor scalar_like(const Tensor& t, double v) {
-  if (!is_float(t.dtype()) && (v != std::floor(v) || std::isinf(v))) return prim::cast(t, DType::F32);
-  if (t.dtype() == DType::Bool) return prim::cast(t, DType::I64);
-  return t;
+Pair promoted(const TensorOrNumber& a, const TensorOrNumber& b, const char* op) {
+  if (a.is_number() && b.is_number()) throw Error(op, "two numbers: one operand is a tensor");
+  if (!a.is_number() && !b.is_number()) return promoted(Operand(a.tensor(), a.at()), Operand(b.tensor(), b.at()), op);
+  const TensorOrNumber &number = a.is_number() ? a : b, &tensor = a.is_number() ? b : a;
+  const Tensor t = prim::cast(tensor.tensor(), number.beside(tensor.tensor().dtype()));
+  const Tensor n = number_like(t, number.number());
+  return a.is_number() ? Pair{n, t} : Pair{t, n};
 }
 
-Tensor number_like(const Tensor& t, double v) {
-  return full_like(t, t.dtype() == DType::U8 ? v - 256 * std::floor(v / 256) : v);
+Tensor number_like(const Tensor& t, Scalar v) {
+  if (t.dtype() == DType::U8)
+    v = v.whole ? Scalar(static_cast<std::int64_t>(static_cast<std::uint8_t>(*v.whole)))
+                : Scalar(v.value - 256 * std::floor(v.value / 256));
+  return full_like(t, v);
 }
 
 }  // namespace detail
@@ -85,25 +91,50 @@ using namespace detail;
 namespace {
 // `f` of two tensors, brought to one dtype and shape.
 template <class F>
-Tensor of_two(const Operand& a, const Operand& b, const char* name, const F& f) {
-  const OpScope scope(name, a.at);
+Tensor of_two(const TensorOrNumber& a, const TensorOrNumber& b, const char* name, const F& f) {
+  const OpScope scope(name, a.at());
   const Pair p = promoted(a, b, name);
   return f(p.a, p.b);
 }
+// Where the order does not matter a number comes second, so that 2 * x and x * 2 are one node.
+template <class F>
+Tensor of_either(const TensorOrNumber& a, const TensorOrNumber& b, const char* name, const F& f) {
+  return a.is_number() ? of_two(b, a, name, f) : of_two(a, b, name, f);
+}
+// The same for functions of several steps, which compute halves in f32.
+template <class F>
+Tensor of_two_wide(const TensorOrNumber& a, const TensorOrNumber& b, const char* name, const F& f) {
+  const OpScope scope(name, a.at());
+  const Pair p = promoted(a, b, name);
+  if (!is_half(p.a.dtype())) return f(p.a, p.b);
+  return prim::cast(f(prim::cast(p.a, DType::F32), prim::cast(p.b, DType::F32)), p.a.dtype());
+}
+Scalar negative(const Scalar& v) {
+  if (v.whole && *v.whole != std::numeric_limits<std::int64_t>::min()) return -*v.whole;
+  return -v.value;
+}
 }  // namespace
-Tensor operator+(Operand a, Operand b) { return of_two(a, b, "operator+", prim::add); }
-Tensor operator-(Operand a, Operand b) {
-  LC_SCOPE("operator-");
+DType TensorOrNumber::beside(DType t) const {
+  if (bool_ || is_float(t)) return t;
+  if (!number_->whole) return DType::F32;
+  return t == DType::Bool ? DType::I64 : t;
+}
+
+Tensor operator+(TensorOrNumber a, TensorOrNumber b) { return of_either(a, b, "operator+", prim::add); }
+Tensor operator-(TensorOrNumber a, TensorOrNumber b) {
+  const OpScope scope("operator-", a.at());
+  if (b.is_number() && !a.is_number() && a.tensor().dtype() != DType::Bool) {
+    const Tensor t = prim::cast(a.tensor(), b.beside(a.tensor().dtype()));
+    return prim::add(t, number_like(t, negative(b.number())));
+  }
   const Pair p = promoted(a, b, "operator-");
   if (p.a.dtype() == DType::Bool)
     throw Error("operator-", "bool has no subtraction; logical_xor and logical_not say what is meant");
   return prim::add(p.a, neg(p.b));
 }
-Tensor operator*(Operand a, Operand b) { return of_two(a, b, "operator*", prim::mul); }
-Tensor operator/(Operand a, Operand b) {
-  LC_SCOPE("operator/");
-  const Pair p = promoted(a, b, "operator/");
-  return prim::div(as_float(p.a), as_float(p.b));
+Tensor operator*(TensorOrNumber a, TensorOrNumber b) { return of_either(a, b, "operator*", prim::mul); }
+Tensor operator/(TensorOrNumber a, TensorOrNumber b) {
+  return of_two(a, b, "operator/", [](const Tensor& x, const Tensor& y) { return prim::div(as_float(x), as_float(y)); });
 }
 namespace {
 // Where the remainder r of x / y has not the sign of y: one divisor too much was taken.
@@ -112,99 +143,138 @@ Tensor overshot(const Tensor& r, const Tensor& y) {
   const Tensor opposite = logical_xor(prim::less_than(r, zero), prim::less_than(y, zero));
   return logical_and(opposite, logical_not(prim::equal(r, zero)));
 }
-Tensor remainder(const Tensor& x, const Tensor& y) {
+Tensor sign_of_divisor(const Tensor& x, const Tensor& y) {
   const Tensor r = prim::mod(x, y);
   return prim::where(overshot(r, y), prim::add(r, y), r);
 }
-}  // namespace
-Tensor operator%(Operand a, Operand b) { return of_two(a, b, "remainder", remainder); }
-Tensor fmod(Operand a, Operand b) { return of_two(a, b, "fmod", prim::mod); }
-Tensor floor_divide(Operand a, Operand b) {
-  LC_SCOPE("floor_divide");
-  LC_RETURN_IF_EITHER_HALF(a, b, floor_divide(a, b));
-  const Pair p = promoted(a, b, "floor_divide");
-  if (!is_float(p.a.dtype())) return prim::div(prim::add(p.a, neg(remainder(p.a, p.b))), p.b);
+Tensor floor_of_quotient(const Tensor& x, const Tensor& y) {
+  if (!is_float(x.dtype())) return prim::div(prim::add(x, neg(sign_of_divisor(x, y))), y);
   // whole up to the rounding of the division; an infinite dividend has no remainder
-  const Tensor r = prim::mod(p.a, p.b), towards_zero = prim::div(prim::add(p.a, neg(r)), p.b),
-               ratio = prim::div(p.a, p.b);
-  const Tensor d = prim::where(overshot(r, p.b), add(towards_zero, -1), towards_zero), f = floor(d);
+  const Tensor r = prim::mod(x, y), towards_zero = prim::div(prim::add(x, neg(r)), y), ratio = prim::div(x, y);
+  const Tensor d = prim::where(overshot(r, y), add(towards_zero, -1), towards_zero), f = floor(d);
   const Tensor whole = prim::where(prim::less_than(full_like(d, 0.5), prim::add(d, neg(f))), add(f, 1), f);
-  const Tensor zero = full_like(p.b, 0);
-  const Tensor y = prim::where(prim::equal(p.b, zero), ratio,
+  const Tensor zero = full_like(y, 0);
+  const Tensor q = prim::where(prim::equal(y, zero), ratio,
                                prim::where(prim::equal(whole, zero), prim::mul(zero, ratio), whole));
-  return with_vjp(y, {p.a, p.b}, [](const VjpCall& c) -> std::vector<Tensor> {  // it is made of steps
+  return with_vjp(q, {x, y}, [](const VjpCall& c) -> std::vector<Tensor> {  // it is made of steps
     return {full_like(c.in[0], 0), full_like(c.in[1], 0)};
   });
 }
+// alpha b, where b may be a number as well
+TensorOrNumber times(const TensorOrNumber& b, const Scalar& alpha) {
+  if (!b.is_number()) return TensorOrNumber(alpha.whole ? b * *alpha.whole : b * alpha.value, b.at());
+  const Scalar n = b.number();
+  if (alpha.whole && n.whole) return TensorOrNumber(*alpha.whole * *n.whole, b.at());
+  return TensorOrNumber(alpha.value * n.value, b.at());
+}
+}  // namespace
+Tensor operator%(TensorOrNumber a, TensorOrNumber b) {
+  return of_two(a, b, "remainder", sign_of_divisor);
+}
+Tensor remainder(TensorOrNumber a, TensorOrNumber b) { return a % b; }
+Tensor fmod(TensorOrNumber a, TensorOrNumber b) { return of_two(a, b, "fmod", prim::mod); }
+Tensor floor_divide(TensorOrNumber a, TensorOrNumber b) { return of_two_wide(a, b, "floor_divide", floor_of_quotient); }
 Tensor operator-(Operand a) {
   LC_SCOPE("neg");
   if (a->dtype() == DType::Bool) throw Error("neg", "bool has no negative; logical_not says what is meant");
-  return neg(a);
+  return detail::neg(a.tensor);
 }
+Tensor neg(Operand a) { return -a; }
 
 namespace {
-template <class F>
-Tensor with_scalar(const Operand& a, double b, const char* name, const F& f) {
-  const OpScope scope(name, a.at);
-  const Tensor t = scalar_like(a, b);
-  return f(t, number_like(t, b));
+void in_place(Tensor& a, const Tensor& y, const char* op, const SourceLocation& at) {
+  const OpScope scope(op, at);
+  if (y.dtype() != a.dtype() || y.shape() != a.shape())
+    throw Error(op, cat("a tensor of ", name(a.dtype()), " ", str(a.shape()), " would become one of ", name(y.dtype()), " ",
+                        str(y.shape()), "; write a = a + b, or convert"));
+  a = y;
 }
 }  // namespace
-Tensor operator+(Operand a, double b) {
-  return with_scalar(a, b, "operator+", [](Tensor x, Tensor y) { return prim::add(x, y); });
+#define LC_IN_PLACE(OP, name)                                   \
+  Tensor& operator OP##=(Tensor& a, TensorOrNumber b) {         \
+    in_place(a, TensorOrNumber(a, b.at()) OP b, name, b.at()); \
+    return a;                                                   \
+  }
+LC_IN_PLACE(+, "operator+=")
+LC_IN_PLACE(-, "operator-=")
+LC_IN_PLACE(*, "operator*=")
+LC_IN_PLACE(/, "operator/=")
+LC_IN_PLACE(%, "operator%=")
+#undef LC_IN_PLACE
+
+Tensor add(TensorOrNumber a, TensorOrNumber b, Scalar alpha) {
+  const OpScope scope("add", a.at());
+  return alpha.value == 1 ? a + b : a + times(b, alpha);
 }
-Tensor operator-(Operand a, double b) {
-  return with_scalar(a, -b, "operator-", [](Tensor x, Tensor y) { return prim::add(x, y); });
+Tensor sub(TensorOrNumber a, TensorOrNumber b, Scalar alpha) {
+  const OpScope scope("sub", a.at());
+  return alpha.value == 1 ? a - b : a - times(b, alpha);
 }
-Tensor operator*(Operand a, double b) {
-  return with_scalar(a, b, "operator*", [](Tensor x, Tensor y) { return prim::mul(x, y); });
+Tensor mul(TensorOrNumber a, TensorOrNumber b) { return a * b; }
+Tensor div(TensorOrNumber a, TensorOrNumber b, RoundingMode rounding_mode) {
+  const OpScope scope("div", a.at());
+  if (rounding_mode == RoundingMode::None) return a / b;
+  if (rounding_mode == RoundingMode::Floor) return floor_divide(a, b);
+  return of_two_wide(a, b, "div", [](const Tensor& x, const Tensor& y) {
+    return is_float(x.dtype()) ? trunc(prim::div(x, y)) : prim::div(x, y);
+  });
 }
-Tensor operator/(Operand a, double b) {
-  LC_SCOPE("operator/");
-  const Tensor t = as_float(a);
-  return prim::div(t, full_like(t, b));
-}
-Tensor operator%(Operand a, double b) {
-  return with_scalar(a, b, "remainder", [](Tensor x, Tensor y) { return remainder(x, y); });
-}
-Tensor operator+(double a, Operand b) { return b + a; }
-Tensor operator-(double a, Operand b) {
-  const OpScope scope("operator-", b.at);
-  const Tensor t = scalar_like(b, a);
-  return prim::add(number_like(t, a), neg(t));
-}
-Tensor operator*(double a, Operand b) { return b * a; }
-Tensor operator/(double a, Operand b) {
-  const OpScope scope("operator/", b.at);
-  const Tensor t = as_float(b);
-  return prim::div(full_like(t, a), t);
-}
-Tensor pow(Operand a, Operand b) { return of_two(a, b, "pow", prim::pow); }
-Tensor pow(Operand a, double b) {
-  LC_SCOPE("pow");
-  const Tensor t = scalar_like(a, b);
-  if (b == 2) return prim::mul(t, t);
-  if (b == 0.5) return sqrt(t);
-  if (b == -0.5) return rsqrt(t);
-  if (b < 0 && !is_float(t.dtype()))
+Tensor pow(TensorOrNumber a, TensorOrNumber b) {
+  const OpScope scope("pow", a.at());
+  const Pair p = promoted(a, b, "pow");
+  const Tensor& t = p.a;
+  if (a.is_number() && a.number().value == 2 && is_float(t.dtype())) return prim::exp2(p.b);
+  if (!b.is_number()) return prim::pow(p.a, p.b);
+  const double n = b.number().value;
+  if (n == 2) return prim::mul(t, t);
+  if (n == 0.5) return sqrt(t);
+  if (n == -0.5) return rsqrt(t);
+  if (n < 0 && !is_float(t.dtype()))
     throw Error("pow", "whole numbers have no negative powers; convert to a floating type");
-  return prim::pow(t, full_like(t, b));
+  return prim::pow(t, p.b);
 }
 Tensor maximum(Operand a, Operand b) { return of_two(a, b, "maximum", prim::maximum); }
 Tensor minimum(Operand a, Operand b) { return of_two(a, b, "minimum", prim::minimum); }
-Tensor clamp(Operand a, double low, double high) {
-  LC_SCOPE("clamp");
+namespace {
+// A bound as a tensor that t, of the type and shape of both, is compared with.
+Tensor bound_of(Tensor& t, const OptionalTensorOrNumber& b) {
+  const Pair p = promoted(TensorOrNumber(t), b, "clamp");
+  t = p.a;
+  return p.b;
+}
+}  // namespace
+Tensor detail::between(const Operand& a, double low, double high, const char* op) {
+  const OpScope scope(op, a.at);
   Tensor t = a;
-  if (!std::isinf(low)) t = scalar_like(t, low);
-  if (!std::isinf(high)) t = scalar_like(t, high);
-  const Tensor x = t;
   if (low != -kInf) t = prim::maximum(t, full_like(t, low));
   if (high != kInf) t = prim::minimum(t, full_like(t, high));
-  return with_vjp(t, {x}, [low, high](const VjpCall& c) -> std::vector<Tensor> {
+  return with_vjp(t, {a}, [low, high](const VjpCall& c) -> std::vector<Tensor> {
     const Tensor inside = prim::mul(prim::less_than(full_like(c.x(), low), c.x()),
                                     prim::less_than(c.x(), full_like(c.x(), high)));
     return {prim::where(inside, c.g(), full_like(c.g(), 0))};
   });
+}
+Tensor clamp(Operand a, OptionalTensorOrNumber low, OptionalTensorOrNumber high) {
+  LC_SCOPE("clamp");
+  if (!low.given() && !high.given()) throw Error("clamp", "needs an end: min or max");
+  Tensor x = a;
+  for (const auto* b : {&low, &high, &low})  // each may widen or stretch what the others are compared with
+    if (b->given()) bound_of(x, *b);
+  if ((!low.given() || low.is_number()) && (!high.given() || high.is_number()))
+    return between(x, low.given() ? low.number().value : -kInf, high.given() ? high.number().value : kInf, "clamp");
+  Tensor t = x;
+  if (low.given()) t = prim::maximum(t, bound_of(x, low));
+  if (high.given()) t = prim::minimum(t, bound_of(x, high));
+  return t;
+}
+Tensor clip(Operand a, OptionalTensorOrNumber low, OptionalTensorOrNumber high) { return clamp(a, low, high); }
+Tensor clamp_min(Operand a, TensorOrNumber low) {
+  LC_SCOPE("clamp_min");
+  return low.is_number() ? clamp(a, low) : of_two(a, low, "clamp_min", prim::maximum);
+}
+Tensor clamp_max(Operand a, TensorOrNumber high) {
+  LC_SCOPE("clamp_max");
+  return high.is_number() ? clamp(a, {}, high) : of_two(a, high, "clamp_max", prim::minimum);
 }
 
 Tensor atan2(Operand y, Operand x) {
@@ -254,63 +324,58 @@ Tensor logaddexp(Operand a, Operand b) {
     return {share(c.in[0]), share(c.in[1])};
   });
 }
-Tensor xlogy(Operand a, Operand b) {
-  LC_SCOPE("xlogy");
-  LC_RETURN_IF_EITHER_HALF(a, b, xlogy(a, b));
-  const Pair p = promoted(a, b, "xlogy");
-  const Tensor u = as_float(p.a), v = as_float(p.b), zero = full_like(u, 0);
-  const Tensor y = prim::where(logical_and(prim::equal(u, zero), logical_not(isnan(v))), zero, prim::mul(u, log(v)));
-  return with_vjp(y, {u, v}, [](const VjpCall& c) -> std::vector<Tensor> {
-    const Tensor &u = c.in[0], &v = c.in[1], zero = full_like(u, 0);
-    const Tensor flat = logical_and(prim::equal(u, zero), logical_not(prim::less_than(zero, v)));
-    return {prim::where(flat, zero, xlogy(c.g(), v)), prim::mul(c.g(), prim::div(u, v))};
+Tensor logaddexp2(Operand a, Operand b) {
+  LC_SCOPE("logaddexp2");
+  return logaddexp(a * std::numbers::ln2, b * std::numbers::ln2) * (1 / std::numbers::ln2);
+}
+Tensor xlogy(TensorOrNumber a, TensorOrNumber b) {
+  return of_two_wide(a, b, "xlogy", [](const Tensor& x, const Tensor& y) {
+    const Tensor u = as_float(x), v = as_float(y), zero = full_like(u, 0);
+    const Tensor r = prim::where(logical_and(prim::equal(u, zero), logical_not(isnan(v))), zero, prim::mul(u, log(v)));
+    return with_vjp(r, {u, v}, [](const VjpCall& c) -> std::vector<Tensor> {
+      const Tensor &u = c.in[0], &v = c.in[1], zero = full_like(u, 0);
+      const Tensor flat = logical_and(prim::equal(u, zero), logical_not(prim::less_than(zero, v)));
+      return {prim::where(flat, zero, xlogy(c.g(), v)), prim::mul(c.g(), prim::div(u, v))};
+    });
   });
 }
-Tensor lerp(Operand a, Operand b, double weight) {
+Tensor lerp(Operand a, Operand b, TensorOrNumber weight) {
   LC_SCOPE("lerp");
   LC_RETURN_IF_EITHER_HALF(a, b, lerp(a, b, weight));
   const Pair p = promoted(a, b, "lerp");
   const Tensor u = as_float(p.a), v = as_float(p.b), d = prim::add(v, neg(u));
   // from the nearer end, so that weights 0 and 1 give the ends
-  return weight < 0.5 ? prim::add(u, mul(d, weight)) : prim::add(v, mul(d, weight - 1));
+  if (weight.is_number()) {
+    const double w = weight.number().value;
+    return w < 0.5 ? prim::add(u, mul(d, w)) : prim::add(v, mul(d, w - 1));
+  }
+  const Tensor w = prim::cast(weight.tensor(), u.dtype());
+  return where(w < 0.5, u + w * d, v + (w - 1) * d);
 }
 
-Tensor operator<(Operand a, Operand b) { return of_two(a, b, "lt", prim::less_than); }
-Tensor operator>(Operand a, Operand b) {
-  LC_SCOPE("gt");
-  const Pair p = promoted(a, b, "gt");
-  return prim::less_than(p.b, p.a);
+namespace {
+Tensor less(const Tensor& a, const Tensor& b) { return prim::less_than(a, b); }
+Tensor greater(const Tensor& a, const Tensor& b) { return prim::less_than(b, a); }
+Tensor less_or_equal(const Tensor& a, const Tensor& b) {
+  return logical_or(prim::less_than(a, b), prim::equal(a, b));
 }
-Tensor operator<=(Operand a, Operand b) {
-  LC_SCOPE("le");
-  const Pair p = promoted(a, b, "le");
-  return logical_or(prim::less_than(p.a, p.b), prim::equal(p.a, p.b));
+Tensor greater_or_equal(const Tensor& a, const Tensor& b) {
+  return logical_or(prim::less_than(b, a), prim::equal(a, b));
 }
-Tensor operator>=(Operand a, Operand b) {
-  LC_SCOPE("ge");
-  const Pair p = promoted(a, b, "ge");
-  return logical_or(prim::less_than(p.b, p.a), prim::equal(p.a, p.b));
-}
-Tensor operator<(Operand a, double b) {
-  return with_scalar(a, b, "lt", [](Tensor x, Tensor y) { return prim::less_than(x, y); });
-}
-Tensor operator>(Operand a, double b) {
-  return with_scalar(a, b, "gt", [](Tensor x, Tensor y) { return prim::less_than(y, x); });
-}
-Tensor operator<=(Operand a, double b) {
-  return with_scalar(a, b, "le", [](Tensor x, Tensor y) { return x <= y; });
-}
-Tensor operator>=(Operand a, double b) {
-  return with_scalar(a, b, "ge", [](Tensor x, Tensor y) { return x >= y; });
-}
-Tensor eq(Operand a, Operand b) { return of_two(a, b, "eq", prim::equal); }
-Tensor eq(Operand a, double b) {
-  return with_scalar(a, b, "eq", [](Tensor x, Tensor y) { return prim::equal(x, y); });
-}
-Tensor ne(Operand a, Operand b) {
-  LC_SCOPE("ne");
+}  // namespace
+Tensor lt(TensorOrNumber a, TensorOrNumber b) { return of_two(a, b, "lt", less); }
+Tensor gt(TensorOrNumber a, TensorOrNumber b) { return of_two(a, b, "gt", greater); }
+Tensor le(TensorOrNumber a, TensorOrNumber b) { return of_two(a, b, "le", less_or_equal); }
+Tensor ge(TensorOrNumber a, TensorOrNumber b) { return of_two(a, b, "ge", greater_or_equal); }
+Tensor eq(TensorOrNumber a, TensorOrNumber b) { return of_either(a, b, "eq", prim::equal); }
+Tensor ne(TensorOrNumber a, TensorOrNumber b) {
+  const OpScope scope("ne", a.at());
   return logical_not(eq(a, b));
 }
+Tensor operator<(TensorOrNumber a, TensorOrNumber b) { return lt(a, b); }
+Tensor operator>(TensorOrNumber a, TensorOrNumber b) { return gt(a, b); }
+Tensor operator<=(TensorOrNumber a, TensorOrNumber b) { return le(a, b); }
+Tensor operator>=(TensorOrNumber a, TensorOrNumber b) { return ge(a, b); }
 Tensor logical_not(Operand a) {
   LC_SCOPE("logical_not");
   const Tensor t = prim::cast(a, DType::Bool);
@@ -344,33 +409,47 @@ Tensor isfinite(Operand a) {
   LC_SCOPE("isfinite");
   return logical_not(logical_or(isnan(a), isinf(a)));
 }
-Tensor where(Operand condition, Operand a, Operand b) {
+Tensor isposinf(Operand a) {
+  LC_SCOPE("isposinf");
+  return logical_and(isinf(a), a > 0);
+}
+Tensor isneginf(Operand a) {
+  LC_SCOPE("isneginf");
+  return logical_and(isinf(a), a < 0);
+}
+Tensor where(Operand condition, TensorOrNumber a, TensorOrNumber b) {
   const OpScope scope("where", condition.at);
+  if (a.is_number() && b.is_number()) {  // torch's types of numbers: i64 and f32
+    const bool whole = a.number().whole && b.number().whole;
+    const Tensor like = full(condition->graph(), condition->shape(), 0, whole ? DType::I64 : DType::F32);
+    return where(condition, number_like(like, a.number()), b);
+  }
   const Pair p = promoted(a, b, "where");
   const Shape s = broadcast(condition->shape(), p.a.shape(), "where");
   return prim::where(expand_to(prim::cast(condition, DType::Bool), s), expand_to(p.a, s), expand_to(p.b, s));
 }
-Tensor where(Operand condition, Operand a, double b) {
-  const OpScope scope("where", condition.at);
-  const Tensor t = scalar_like(a, b);
-  return where(condition, t, full_like(t, b));
-}
-Tensor masked_fill(Operand a, Operand mask, double value) {
+Tensor masked_fill(Operand a, Operand mask, Scalar value) {
   LC_SCOPE("masked_fill");
-  const Tensor t = scalar_like(a, value);
+  if (!is_float(a->dtype()) && !value.whole && value.value != std::floor(value.value))
+    throw Error("masked_fill", cat(name(a->dtype()), " cannot hold ", value.value, "; convert the tensor first"));
   const Shape s = broadcast(a->shape(), mask->shape(), "masked_fill");
-  const Tensor x = expand_to(t, s);
+  const Tensor x = expand_to(a, s);
   return prim::where(expand_to(prim::cast(mask, DType::Bool), s), full_like(x, value), x);
 }
 
-Tensor nan_to_num(Operand a, double nan) {
+Tensor nan_to_num(Operand a, double nan, std::optional<double> posinf, std::optional<double> neginf) {
   LC_SCOPE("nan_to_num");
   if (!is_float(a->dtype())) return a;
   const double largest = a->dtype() == DType::F64    ? 0x1.fffffffffffffp1023
                          : a->dtype() == DType::F16  ? 65504
                          : a->dtype() == DType::BF16 ? 0x1.fep127
                                                      : 0x1.fffffep127;
-  const Tensor finite = prim::minimum(prim::maximum(a, full_like(a, -largest)), full_like(a, largest));
+  Tensor finite = prim::minimum(prim::maximum(a, full_like(a, -largest)), full_like(a, largest));
+  const auto instead = [&](double infinity, double value) {
+    finite = prim::where(prim::equal(a, full_like(a, infinity)), full_like(a, value), finite);
+  };
+  if (posinf) instead(kInf, *posinf);
+  if (neginf) instead(-kInf, *neginf);
   return prim::where(isnan(a), full_like(a, nan), finite);
 }
 

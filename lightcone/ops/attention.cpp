@@ -2,6 +2,7 @@
 #include "lightcone/ops/attention.h"
 
 #include "lightcone/ops/internal.h"
+#include "lightcone/ops/random.h"
 
 namespace lc {
 using namespace detail;
@@ -57,7 +58,7 @@ bool plain(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor* mask
   return q.dtype() == k.dtype() && q.dtype() == v.dtype() && (!mask || mask->dtype() == DType::Bool);
 }
 
-Tensor attention(const Operand& q, const Operand& k, const Operand& v, const Tensor* mask, AttentionOptions o) {
+Tensor attention(const Operand& q, const Operand& k, const Operand& v, AttentionOptions o) {
   const char* op = "scaled_dot_product_attention";
   const OpScope scope(op, q.at);
   if (q->rank() < 2 || k->rank() != q->rank() || v->rank() != q->rank())
@@ -66,14 +67,16 @@ Tensor attention(const Operand& q, const Operand& k, const Operand& v, const Ten
   const auto d = q->extent(-1).constant();
   const auto said = [&] { return cat("q ", str(q->shape()), ", k ", str(k->shape()), ", v ", str(v->shape()), ": "); };
   if (!(q->extent(-1) == k->extent(-1)))
-    throw Error(op, cat(said(), "head sizes differ: ", q->extent(-1), " vs ", k->extent(-1)));
+    throw Error(op, cat(said(), "head sizes differ: ", versus(q->extent(-1), k->extent(-1))));
   if (!(k->extent(-2) == v->extent(-2)))
-    throw Error(op, cat(said(), "keys and values differ: ", k->extent(-2), " vs ", v->extent(-2)));
-  if (o.scale == 0 && !d) throw Error(op, "give a scale when the head size is symbolic");
-  if (o.scale == 0) o.scale = 1 / std::sqrt(static_cast<double>(*d));
+    throw Error(op, cat(said(), "keys and values differ: ", versus(k->extent(-2), v->extent(-2))));
+  if (!o.scale && !d) throw Error(op, "give a scale when the head size is symbolic");
+  const double scale = o.scale ? *o.scale : 1 / std::sqrt(static_cast<double>(*d));
+  if (o.dropout_p != 0 && !o.random) throw Error(op, "dropout_p needs AttentionOptions::random, which draws the numbers");
+  const Tensor* const mask = o.attn_mask.defined() ? &o.attn_mask : nullptr;
   if (is_half(q->dtype())) {
     const auto wide = [](const Operand& t) { return Operand(prim::cast(t, DType::F32), t.at); };
-    return prim::cast(attention(wide(q), wide(k), wide(v), mask, o), q->dtype());
+    return prim::cast(attention(wide(q), wide(k), wide(v), o), q->dtype());
   }
   Tensor keys = k, values = v;
   if (q->rank() > 2 && !(q->extent(-3) == k->extent(-3))) {  // each key head serves a group of query heads
@@ -84,7 +87,9 @@ Tensor attention(const Operand& q, const Operand& k, const Operand& v, const Ten
     keys = repeat_interleave(keys, static_cast<int>(*group), -3);
     values = repeat_interleave(values, static_cast<int>(*group), -3);
   }
-  const Tensor y = matmul(probabilities(q, keys, mask, o.scale, o.causal), values);
+  Tensor weights = probabilities(q, keys, mask, scale, o.is_causal);
+  if (o.dropout_p != 0) return matmul(o.random->dropout(weights, o.dropout_p), values);
+  const Tensor y = matmul(weights, values);
   Shape shape = q->shape();
   shape.back() = v->extent(-1);
   if (!plain(q, k, v, mask) || y.shape() != shape) return y;
@@ -93,11 +98,11 @@ Tensor attention(const Operand& q, const Operand& k, const Operand& v, const Ten
   const Tensor whole(y.graph(), {y.edge().node, View(y.node().shape)});  // y may be a view of its node
   const bool same = y.edge().view.identity();
   if (!same && !(y.with(View(y.node().shape)).reshape(shape).view() == y.view())) return y;
-  with_vjp(whole, in, [o, shape](const VjpCall& c) -> std::vector<Tensor> {
+  with_vjp(whole, in, [scale, causal = o.is_causal, shape](const VjpCall& c) -> std::vector<Tensor> {
     std::vector<Tensor> operands{c.in[0], c.in[1], c.in[2], c.g().reshape(shape)};
     if (c.in.size() > 3) operands.push_back(c.in[3]);
     std::vector<Tensor> d = call(attention_gradients(c.in.size() > 3), std::move(operands),
-                                 {{"scale", o.scale}, {"causal", o.causal ? 1 : 0}});
+                                 {{"scale", scale}, {"causal", causal ? 1 : 0}});
     d.resize(c.in.size());
     return d;
   });
@@ -120,14 +125,12 @@ const CompositeRef& attention_gradients(bool masked) {
   return masked ? with_mask : plain;
 }
 
-Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, double scale) {
-  return attention(q, k, v, nullptr, {.scale = scale});
-}
 Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, const AttentionOptions& o) {
-  return attention(q, k, v, nullptr, o);
+  return attention(q, k, v, o);
 }
-Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, Operand mask, double scale) {
-  return attention(q, k, v, &mask.tensor, {.scale = scale});
+Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, OptionalOperand attn_mask, double dropout_p,
+                                    bool is_causal, std::optional<double> scale) {
+  return attention(q, k, v, {*attn_mask, dropout_p, is_causal, scale});
 }
 
 }  // namespace lc

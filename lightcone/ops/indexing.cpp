@@ -5,6 +5,10 @@ namespace lc {
 using namespace detail;
 #define LC_SCOPE(name) const OpScope scope(name, a.at)
 
+Tensor detail::in_range(const Tensor& index, const Dim& below) {
+  if (is_float(index.dtype()) || index.node().op == Op::Index || index.node().op == Op::Constant) return index;
+  return call(builtin::index_in_range(), {index}, {{"below", below}})[0];
+}
 Tensor gather(Operand a, int axis, Operand index) {
   LC_SCOPE("gather");
   axis = wrap_axis(axis, a->rank(), a->shape(), "gather");
@@ -14,7 +18,7 @@ Tensor gather(Operand a, int axis, Operand index) {
       throw Error("gather", cat("an index ", str(index->shape()), " leaves ", str(a->shape()), " at axis ", i));
   for (int i = 0; i < a->rank() && index->rank() == a->rank(); ++i)
     if (i != axis && !(index->extent(i) == a->extent(i))) data = data.slice(i, 0, index->extent(i));
-  return prim::gather(data, index, axis);
+  return prim::gather(data, in_range(index, data.extent(axis)), axis);
 }
 Tensor index_select(Operand a, int axis, Operand index) {
   LC_SCOPE("index_select");
@@ -22,16 +26,34 @@ Tensor index_select(Operand a, int axis, Operand index) {
   if (index->rank() != 1) throw Error("index_select", "the index has rank 1, not " + str(index->shape()));
   Shape s(static_cast<std::size_t>(a->rank()), 1), wide = a->shape();
   s[static_cast<std::size_t>(axis)] = wide[static_cast<std::size_t>(axis)] = index->extent(0);
-  return prim::gather(a, index->reshape(s).expand(wide), axis);
+  return prim::gather(a, in_range(index, a->extent(axis)).reshape(s).expand(wide), axis);
 }
-Tensor embedding(Operand weight, Operand ids) {
-  const OpScope scope("embedding", weight.at);
+namespace {
+// The rows that ids say, of which those of the padding have no cotangent.
+Tensor without_derivative_of(const Tensor& rows, const Tensor& ids, std::int64_t padding_idx) {
+  static const CompositeRef c = std::make_shared<const Composite>(Composite{
+      .name = "padding_idx",
+      .arity = 2,
+      .infer = [](const Attributes&, std::span<const TensorType> in) { return std::vector{in[0]}; },
+      .define = [](const Attributes&, std::span<const Tensor> in) { return std::vector{in[0]}; },
+      .vjp = [](const VjpCall& call) -> std::vector<Tensor> {
+        const Tensor& ids = call.in[1];
+        return {masked_fill(call.g(), eq(ids, call.attributes.integer("row")).unsqueeze(ids.rank()), 0), {}};
+      }});
+  return call(c, {rows, ids}, {{"row", padding_idx}})[0];
+}
+}  // namespace
+Tensor embedding(Operand ids, Operand weight, std::optional<std::int64_t> padding_idx) {
+  const OpScope scope("embedding", ids.at);
+  if (is_float(ids->dtype()))
+    throw Error("embedding", cat("ids come first, and are integers, not ", name(ids->dtype()), " ", str(ids->shape())));
   if (weight->rank() != 2) throw Error("embedding", "the weight has rank 2, not " + str(weight->shape()));
   const Dim n = product(ids->shape()), d = weight->extent(1);
-  const Tensor index = ids->reshape({n, 1}).expand({n, d});
+  const Tensor index = in_range(ids, weight->extent(0)).reshape({n, 1}).expand({n, d});
   Shape s = ids->shape();
   s.push_back(d);
-  return prim::gather(weight, index, 0).reshape(s);
+  const Tensor rows = prim::gather(weight, index, 0).reshape(s);
+  return padding_idx ? without_derivative_of(rows, ids, *padding_idx) : rows;
 }
 Tensor one_hot(Operand ids, Dim classes) {
   const OpScope scope("one_hot", ids.at);
@@ -40,7 +62,7 @@ Tensor one_hot(Operand ids, Dim classes) {
   Shape s = ids->shape();
   s.push_back(classes);
   const Tensor i = ids->graph().index(s, Dim::index(ids->rank(), classes), ids->dtype());
-  return prim::cast(prim::equal(ids->unsqueeze(ids->rank()).expand(s), i), DType::I64);
+  return prim::cast(prim::equal(in_range(ids, classes).unsqueeze(ids->rank()).expand(s), i), DType::I64);
 }
 namespace {
 // PyTorch's index may be shorter than the base beside `axis`, and the source longer than the index.
@@ -53,7 +75,7 @@ Tensor scattered(const Operand& a, int axis, const Operand& index, const Operand
                         " have different ranks"));
   if (src->dtype() != a->dtype())
     throw Error(op, cat("the source is ", name(src->dtype()), ", the tensor ", name(a->dtype()), "; convert one"));
-  Tensor at = index, from = src;
+  Tensor at = in_range(index, a->extent(axis)), from = src;
   for (int i = 0; i < a->rank(); ++i) {
     const Dim n = index->extent(i), room = a->extent(i) - n;
     if (provably_below(src->extent(i), n))

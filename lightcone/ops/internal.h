@@ -32,11 +32,13 @@ struct Pair {
   Tensor a, b;
 };
 Pair promoted(const Operand& a, const Operand& b, const char* op);  // one shape, one dtype
-Tensor scalar_like(const Tensor& t, double v);                      // promotes t's dtype when it must
-Tensor number_like(const Tensor& t, double v);                      // of t's dtype; integers wrap around
+Pair promoted(const TensorOrNumber& a, const TensorOrNumber& b, const char* op);
+Tensor number_like(const Tensor& t, Scalar v);  // of t's dtype; integers wrap around
 inline Tensor neg(const Tensor& t) { return prim::mul(t, number_like(t, -1)); }
 inline Tensor add(const Tensor& t, double v) { return prim::add(t, number_like(t, v)); }
 inline Tensor mul(const Tensor& t, double v) { return prim::mul(t, number_like(t, v)); }
+// An index that ought to lie in [0, below), marked for programs that are checked.
+Tensor in_range(const Tensor& index, const Dim& below);
 int spatial_axes(const Operand& x, const char* op);  // 1 to 3, behind batch and channels
 std::vector<int> per_axis(std::vector<int> v, int n, const char* op, const char* what);
 Tensor windows(Tensor x, int n, const std::vector<Dim>& kernel, const std::vector<int>& stride,
@@ -45,6 +47,8 @@ Tensor windows(Tensor x, int n, const std::vector<Dim>& kernel, const std::vecto
 // counts.
 Tensor exp_of_difference(const Tensor& t);
 Tensor reduce(Op op, Tensor t, const Axes& axes, bool keepdim);
+// The element of [low, high] next to x. As in torch the derivative is 0 at the two ends as well.
+Tensor between(const Operand& x, double low, double high, const char* op);
 // y, the maximum of x over an axis (which may be gone), whose derivative belongs to the first of the largest.
 Tensor with_vjp_of_first(const Tensor& y, const Tensor& x, int axis);
 // y, a function of each element of x, whose derivative is `slope`: see with_vjp(). A rule finds its tensors in what it is

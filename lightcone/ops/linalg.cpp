@@ -15,12 +15,12 @@ Tensor matmul(Operand a, Operand b) {
   if (row) x = x.unsqueeze(0);
   if (column) y = y.unsqueeze(1);
   if (!(x.extent(-1) == y.extent(-2)))
-    throw Error("matmul", cat(str(a->shape()), " x ", str(b->shape()), ": inner dimensions differ: ", x.extent(-1),
-                              " vs ", y.extent(-2)));
+    throw Error("matmul", cat(str(a->shape()), " x ", str(b->shape()), ": inner dimensions differ: ",
+                              versus(x.extent(-1), y.extent(-2))));
   const Dim m = x.extent(-2), k = x.extent(-1), n = y.extent(-1);
   for (int i = std::min(x.rank(), y.rank()); i > 2; --i)
     if (const Dim p = x.extent(-i), q = y.extent(-i); !(p == q) && !(p == Dim(1)) && !(q == Dim(1)))
-      throw Error("matmul", cat(str(a->shape()), " x ", str(b->shape()), ": batch dimensions differ: ", p, " vs ", q));
+      throw Error("matmul", cat(str(a->shape()), " x ", str(b->shape()), ": batch dimensions differ: ", versus(p, q)));
   Shape xb = x.shape(), yb = y.shape();
   xb.resize(xb.size() - 2);
   yb.resize(yb.size() - 2);

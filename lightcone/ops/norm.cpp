@@ -4,10 +4,9 @@
 namespace lc {
 using namespace detail;
 
-Tensor layer_norm(Operand x, int axes, double eps) {
-  const OpScope scope("layer_norm", x.at);
-  LC_RETURN_IF_HALF(x, layer_norm(x, axes, eps));
-  if (axes < 1 || axes > x->rank()) throw Error("layer_norm", cat(axes, " axes of ", str(x->shape())));
+namespace {
+// Over the last axes, without weight and bias. The input is not a half.
+Tensor normalised(const Tensor& x, int axes, double eps) {
   Axes over;
   for (int i = -axes; i < 0; ++i) over.push_back(i);
   const Tensor t = as_float(x), d = prim::add(t, neg(mean(t, over, true).expand(t.shape())));
@@ -19,73 +18,131 @@ Tensor layer_norm(Operand x, int axes, double eps) {
     return {prim::mul(each(c.in[1]), off), {}};
   });
 }
-namespace {
-// weight and bias over the last axes of t
-Tensor affine(const Tensor& t, const Operand& weight, const Operand& bias, int axes, const char* op) {
-  const Shape s = t.shape(), last(s.end() - axes, s.end());
-  for (const Operand* p : {&weight, &bias})
-    if ((*p)->shape() != last)
-      throw Error(op, cat("weight ", str(weight->shape()), " and bias ", str(bias->shape()), " do not fit ", str(s),
-                          " over its last axes"));
-  return t * weight.tensor + bias.tensor;
+void check_last(const Shape& s, const Shape& normalized_shape, std::initializer_list<const OptionalOperand*> parameters,
+                const char* op) {
+  const auto n = static_cast<std::ptrdiff_t>(normalized_shape.size());
+  if (n < 1 || n > static_cast<std::ptrdiff_t>(s.size()) || Shape(s.end() - n, s.end()) != normalized_shape)
+    throw Error(op, cat(str(s), " does not end with the normalized shape ", str(normalized_shape)));
+  for (const OptionalOperand* p : parameters)
+    if (p->given() && (*p)->shape() != normalized_shape)
+      throw Error(op, cat("a weight or bias ", str((*p)->shape()), " does not fit the normalized shape ",
+                          str(normalized_shape)));
 }
-Tensor per_channel(const Operand& p, int rank) {
+Tensor scaled(Tensor t, const OptionalOperand& weight, const OptionalOperand& bias) {
+  if (weight.given()) t = t * *weight;
+  return bias.given() ? t + *bias : t;
+}
+Tensor per_channel(const Tensor& p, int rank) {
   Shape s(static_cast<std::size_t>(rank), 1);
-  s.at(1) = p->extent(0);
-  return p->reshape(s);
+  s.at(1) = p.extent(0);
+  return p.reshape(s);
+}
+Tensor scaled_by_channel(Tensor t, const OptionalOperand& weight, const OptionalOperand& bias) {
+  if (weight.given()) t = t * per_channel(*weight, t.rank());
+  return bias.given() ? t + per_channel(*bias, t.rank()) : t;
+}
+void check_channels(const Operand& x, std::initializer_list<const OptionalOperand*> parameters, const char* op) {
+  if (x->rank() < 2) throw Error(op, "needs [batch, channels, ...], not " + str(x->shape()));
+  for (const OptionalOperand* p : parameters)
+    if (p->given() && ((*p)->rank() != 1 || !((*p)->extent(0) == x->extent(1))))
+      throw Error(op, cat("statistics, a weight or a bias of ", str((*p)->shape()), " do not fit the channels of ",
+                          str(x->shape())));
 }
 }  // namespace
 
-Tensor layer_norm(Operand x, int axes, Operand weight, Operand bias, double eps) {
+Tensor layer_norm(Operand x, const Shape& normalized_shape, OptionalOperand weight, OptionalOperand bias, double eps) {
   const OpScope scope("layer_norm", x.at);
-  LC_RETURN_IF_HALF(x, layer_norm(x, axes, weight, bias, eps));
-  return affine(layer_norm(x, axes, eps), weight, bias, axes, "layer_norm");
+  check_last(x->shape(), normalized_shape, {&weight, &bias}, "layer_norm");
+  LC_RETURN_IF_HALF(x, layer_norm(x, normalized_shape, weight, bias, eps));
+  return scaled(normalised(as_float(x), static_cast<int>(normalized_shape.size()), eps), weight, bias);
 }
-Tensor rms_norm(Operand x, Operand weight, double eps) {
+Tensor rms_norm(Operand x, const Shape& normalized_shape, OptionalOperand weight, std::optional<double> eps) {
   const OpScope scope("rms_norm", x.at);
-  LC_RETURN_IF_HALF(x, rms_norm(x, weight, eps));
-  if (weight->rank() != 1 || x->rank() == 0 || !(weight->extent(0) == x->extent(-1)))
-    throw Error("rms_norm", cat("a weight ", str(weight->shape()), " does not fit ", str(x->shape())));
-  return rms_norm(x, eps) * weight.tensor;
-}
-Tensor rms_norm(Operand x, double eps) {
-  const OpScope scope("rms_norm", x.at);
-  LC_RETURN_IF_HALF(x, rms_norm(x, eps));
-  if (x->rank() == 0) throw Error("rms_norm", "needs at least one axis");
-  const Tensor t = as_float(x);
-  const Tensor scale = rsqrt(add(mean(prim::mul(t, t), {-1}, true), eps));
-  return with_vjp(prim::mul(t, scale.expand(t.shape())), {t, scale}, [](const VjpCall& c) -> std::vector<Tensor> {
-    const auto each = [&](const Tensor& t) { return t.expand(c.y().shape()); };
-    const Tensor along = mean(prim::mul(c.g(), c.y()), {-1}, true);
-    return {prim::mul(each(c.in[1]), prim::add(c.g(), neg(prim::mul(c.y(), each(along))))), {}};
-  });
-}
-Tensor group_norm(Operand x, int groups, double eps) {
-  const OpScope scope("group_norm", x.at);
-  if (x->rank() < 2 || groups < 1)
-    throw Error("group_norm", cat(groups, " groups of ", str(x->shape()), ", which is not [batch, channels, ...]"));
-  const Dim n = x->extent(0), c = x->extent(1);
-  if (!(c % Dim(groups) == Dim(0))) throw Error("group_norm", cat(groups, " groups do not divide ", c, " channels"));
-  Dim rest = c / Dim(groups);
-  for (int i = 2; i < x->rank(); ++i) rest = rest * x->extent(i);
-  return layer_norm(x->reshape({n, groups, rest}), 1, eps).reshape(x->shape());
-}
-Tensor group_norm(Operand x, int groups, Operand weight, Operand bias, double eps) {
-  const OpScope scope("group_norm", x.at);
-  LC_RETURN_IF_HALF(x, group_norm(x, groups, weight, bias, eps));
-  const Tensor t = group_norm(x, groups, eps);
-  for (const Operand* p : {&weight, &bias})
-    if ((*p)->rank() != 1 || !((*p)->extent(0) == x->extent(1)))
-      throw Error("group_norm", cat("weight ", str(weight->shape()), " and bias ", str(bias->shape()),
-                                    " do not fit the channels of ", str(x->shape())));
-  return t * per_channel(weight, t.rank()) + per_channel(bias, t.rank());
-}
-Tensor instance_norm(Operand x, double eps) {
-  const OpScope scope("instance_norm", x.at);
-  if (x->rank() < 3) throw Error("instance_norm", "needs [batch, channels, spatial axes], not " + str(x->shape()));
+  check_last(x->shape(), normalized_shape, {&weight}, "rms_norm");
+  if (!eps) eps = x->dtype() == DType::F64 ? 0x1p-52 : 0x1p-23;
+  LC_RETURN_IF_HALF(x, rms_norm(x, normalized_shape, weight, eps));
   Axes over;
-  for (int i = 2; i < x->rank(); ++i) over.push_back(i);
-  return layer_norm(x, static_cast<int>(over.size()), eps);
+  for (int i = -static_cast<int>(normalized_shape.size()); i < 0; ++i) over.push_back(i);
+  const Tensor t = as_float(x);
+  const Tensor scale = rsqrt(add(mean(prim::mul(t, t), over, true), *eps));
+  const Tensor y =
+      with_vjp(prim::mul(t, scale.expand(t.shape())), {t, scale}, [over](const VjpCall& c) -> std::vector<Tensor> {
+        const auto each = [&](const Tensor& t) { return t.expand(c.y().shape()); };
+        const Tensor along = mean(prim::mul(c.g(), c.y()), over, true);
+        return {prim::mul(each(c.in[1]), prim::add(c.g(), neg(prim::mul(c.y(), each(along))))), {}};
+      });
+  return scaled(y, weight, {});
+}
+Tensor group_norm(Operand x, int num_groups, OptionalOperand weight, OptionalOperand bias, double eps) {
+  const OpScope scope("group_norm", x.at);
+  check_channels(x, {&weight, &bias}, "group_norm");
+  const Dim n = x->extent(0), c = x->extent(1);
+  if (num_groups < 1 || !(c % Dim(num_groups) == Dim(0)))
+    throw Error("group_norm", cat(num_groups, " groups do not divide ", c, " channels"));
+  LC_RETURN_IF_HALF(x, group_norm(x, num_groups, weight, bias, eps));
+  Dim rest = c / Dim(num_groups);
+  for (int i = 2; i < x->rank(); ++i) rest = rest * x->extent(i);
+  const Tensor t = as_float(x);
+  return scaled_by_channel(normalised(t.reshape({n, num_groups, rest}), 1, eps).reshape(x->shape()), weight, bias);
+}
+
+namespace {
+// Each run moves the running statistics, inputs of the graph, by `momentum` of the way to those of a batch; `var` is one
+// of `count` elements, and the unbiased one is kept.
+void move_statistics(const OptionalOperand& running_mean, const OptionalOperand& running_var, const Tensor& mean,
+                     const Tensor& var, const Dim& count, double momentum) {
+  Graph& g = mean.graph();
+  const auto moved = [&](const Tensor& old, const Tensor& now) {
+    g.assign(old, old * (1 - momentum) + prim::cast(now, old.dtype()) * momentum);
+  };
+  if (running_mean.given()) moved(*running_mean, mean);
+  if (!running_var.given()) return;
+  const Tensor n = prim::cast(g.index(var.shape(), count), var.dtype());
+  moved(*running_var, var * n / maximum(n - 1.0, full_like(n, 1)));
+}
+Tensor by_statistics(const Tensor& x, const Tensor& mean, const Tensor& var, const OptionalOperand& weight,
+                     const OptionalOperand& bias, double eps) {
+  const auto wide = [](const Tensor& p) { return is_half(p.dtype()) ? prim::cast(p, DType::F32) : p; };
+  Tensor scale = rsqrt(wide(var) + eps);
+  if (weight.given()) scale = wide(*weight) * scale;
+  const Tensor off = wide(mean) * scale, shift = bias.given() ? wide(*bias) - off : neg(off);
+  return x * per_channel(scale, x.rank()) + per_channel(shift, x.rank());
+}
+}  // namespace
+
+Tensor batch_norm(Operand x, OptionalOperand running_mean, OptionalOperand running_var, OptionalOperand weight,
+                  OptionalOperand bias, bool training, double momentum, double eps) {
+  const OpScope scope("batch_norm", x.at);
+  check_channels(x, {&running_mean, &running_var, &weight, &bias}, "batch_norm");
+  if (!training && (!running_mean.given() || !running_var.given()))
+    throw Error("batch_norm", "needs running_mean and running_var, or training = true");
+  LC_RETURN_IF_HALF(x, batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps));
+  const Tensor t = as_float(x);
+  if (!training) return by_statistics(t, *running_mean, *running_var, weight, bias, eps);
+  Axes others;
+  Dim n = 1;
+  for (int i = 0; i < x->rank(); ++i)
+    if (i != 1) others.push_back(i), n = n * x->extent(i);
+  const Tensor m = mean(t, others), v = var(t, others, 0);
+  move_statistics(running_mean, running_var, m, v, n, momentum);
+  return by_statistics(t, m, v, weight, bias, eps);
+}
+Tensor instance_norm(Operand x, OptionalOperand running_mean, OptionalOperand running_var, OptionalOperand weight,
+                     OptionalOperand bias, bool use_input_stats, double momentum, double eps) {
+  const OpScope scope("instance_norm", x.at);
+  check_channels(x, {&running_mean, &running_var, &weight, &bias}, "instance_norm");
+  if (x->rank() < 3) throw Error("instance_norm", "needs [batch, channels, spatial axes], not " + str(x->shape()));
+  if (!use_input_stats && (!running_mean.given() || !running_var.given()))
+    throw Error("instance_norm", "needs running_mean and running_var, or use_input_stats = true");
+  LC_RETURN_IF_HALF(x, instance_norm(x, running_mean, running_var, weight, bias, use_input_stats, momentum, eps));
+  const Tensor t = as_float(x);
+  if (!use_input_stats) return by_statistics(t, *running_mean, *running_var, weight, bias, eps);
+  Axes spatial;
+  Dim n = 1;
+  for (int i = 2; i < x->rank(); ++i) spatial.push_back(i), n = n * x->extent(i);
+  if (running_mean.given() || running_var.given())
+    move_statistics(running_mean, running_var, mean(mean(t, spatial), {0}), mean(var(t, spatial, 0), {0}), n, momentum);
+  return scaled_by_channel(normalised(t, static_cast<int>(spatial.size()), eps), weight, bias);
 }
 Tensor normalize(Operand x, double p, int axis, double eps) {
   const OpScope scope("normalize", x.at);
@@ -103,20 +160,6 @@ Tensor cosine_similarity(Operand a, Operand b, int axis, double eps) {
                m = norm(y, 2, {axis});
   return sum(x * y, {axis}) / (prim::maximum(n, full_like(n, eps)) * prim::maximum(m, full_like(m, eps)));
 }
-Tensor batch_norm(Operand x, Operand mean, Operand var, Operand weight, Operand bias, double eps) {
-  const OpScope scope("batch_norm", x.at);
-  LC_RETURN_IF_HALF(x, batch_norm(x, mean, var, weight, bias, eps));
-  if (x->rank() < 2) throw Error("batch_norm", "needs [batch, channels, ...], not " + str(x->shape()));
-  for (const Operand* p : {&mean, &var, &weight, &bias})
-    if ((*p)->rank() != 1 || !((*p)->extent(0) == x->extent(1)))
-      throw Error("batch_norm",
-                  cat("statistics or weights ", str((*p)->shape()), " do not fit the channels of ", str(x->shape())));
-  const auto wide = [](const Operand& p) { return is_half(p->dtype()) ? prim::cast(p, DType::F32) : p.tensor; };
-  const Tensor scale = wide(weight) * rsqrt(wide(var) + eps);
-  const Tensor shift = wide(bias) - wide(mean) * scale;
-  return x.tensor * per_channel(scale, x->rank()) + per_channel(shift, x->rank());
-}
-
 Tensor rope(Operand x, Operand cos, Operand sin, bool interleaved) {
   const OpScope scope("rope", x.at);
   if (cos->dtype() == x->dtype() && sin->dtype() == x->dtype()) LC_RETURN_IF_HALF(x, rope(x, cos, sin, interleaved));

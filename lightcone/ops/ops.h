@@ -11,67 +11,81 @@
 
 #include <vector>
 
-#include "lightcone/core/tensor.h"
+#include <utility>
+
+#include "lightcone/ops/arguments.h"
+#include "lightcone/ops/creation.h"
+#include "lightcone/ops/shape.h"
 
 namespace lc {
 
 // ---- arithmetic: operands broadcast (torch.broadcast_tensors) and promote (torch.result_type) ----
-Tensor operator+(Operand a, Operand b);
-Tensor operator-(Operand a, Operand b);
-Tensor operator*(Operand a, Operand b);
-Tensor operator/(Operand a, Operand b);  // true division; integers become f32
-Tensor operator%(Operand a, Operand b);  // torch.remainder: the sign of the divisor
+Tensor operator+(TensorOrNumber a, TensorOrNumber b);
+Tensor operator-(TensorOrNumber a, TensorOrNumber b);
+Tensor operator*(TensorOrNumber a, TensorOrNumber b);
+Tensor operator/(TensorOrNumber a, TensorOrNumber b);  // true division; integers become f32
+Tensor operator%(TensorOrNumber a, TensorOrNumber b);  // torch.remainder: the sign of the divisor
 Tensor operator-(Operand a);
-Tensor operator+(Operand a, double b);  // a scalar never widens a floating tensor
-Tensor operator-(Operand a, double b);
-Tensor operator*(Operand a, double b);
-Tensor operator/(Operand a, double b);
-Tensor operator%(Operand a, double b);
-Tensor operator+(double a, Operand b);
-Tensor operator-(double a, Operand b);
-Tensor operator*(double a, Operand b);
-Tensor operator/(double a, Operand b);
-Tensor fmod(Operand a, Operand b);  // the sign of the dividend
-Tensor floor_divide(Operand a, Operand b);
-Tensor pow(Operand a, Operand b);
-Tensor pow(Operand a, double b);
+// a = a + b, and so on. As in PyTorch a keeps its shape and element type; an Error where the result has others.
+Tensor& operator+=(Tensor& a, TensorOrNumber b);
+Tensor& operator-=(Tensor& a, TensorOrNumber b);
+Tensor& operator*=(Tensor& a, TensorOrNumber b);
+Tensor& operator/=(Tensor& a, TensorOrNumber b);
+Tensor& operator%=(Tensor& a, TensorOrNumber b);
+enum class RoundingMode : std::uint8_t { None, Trunc, Floor };
+Tensor add(TensorOrNumber a, TensorOrNumber b, Scalar alpha = 1);  // a + alpha b
+Tensor sub(TensorOrNumber a, TensorOrNumber b, Scalar alpha = 1);
+Tensor mul(TensorOrNumber a, TensorOrNumber b);
+Tensor div(TensorOrNumber a, TensorOrNumber b, RoundingMode rounding_mode = RoundingMode::None);
+Tensor neg(Operand a);
+Tensor remainder(TensorOrNumber a, TensorOrNumber b);
+Tensor fmod(TensorOrNumber a, TensorOrNumber b);  // the sign of the dividend
+Tensor floor_divide(TensorOrNumber a, TensorOrNumber b);
+Tensor pow(TensorOrNumber a, TensorOrNumber b);
 Tensor maximum(Operand a, Operand b);  // NaN wins
 Tensor minimum(Operand a, Operand b);
-Tensor clamp(Operand a, double low, double high);
-inline Tensor clip(Operand a, double low, double high) { return clamp(a, low, high); }
+Tensor clamp(Operand a, OptionalTensorOrNumber min, OptionalTensorOrNumber max = {});  // min where the two cross
+Tensor clip(Operand a, OptionalTensorOrNumber min, OptionalTensorOrNumber max = {});   // the same
+Tensor clamp_min(Operand a, TensorOrNumber min);
+Tensor clamp_max(Operand a, TensorOrNumber max);
 Tensor atan2(Operand y, Operand x);
 Tensor hypot(Operand a, Operand b);
 Tensor logaddexp(Operand a, Operand b);  // log(exp(a) + exp(b)) without overflow
-Tensor xlogy(Operand a, Operand b);      // a log(b), 0 where a is 0
-Tensor lerp(Operand a, Operand b, double weight);
+Tensor logaddexp2(Operand a, Operand b);
+Tensor xlogy(TensorOrNumber a, TensorOrNumber b);  // a log(b), 0 where a is 0
+Tensor lerp(Operand a, Operand b, TensorOrNumber weight);
 
 // ---- comparisons and logic: results are bool -------------------------------------------------
-Tensor operator<(Operand a, Operand b);
-Tensor operator>(Operand a, Operand b);
-Tensor operator<=(Operand a, Operand b);
-Tensor operator>=(Operand a, Operand b);
-Tensor operator<(Operand a, double b);
-Tensor operator>(Operand a, double b);
-Tensor operator<=(Operand a, double b);
-Tensor operator>=(Operand a, double b);
-Tensor eq(Operand a, Operand b);
-Tensor ne(Operand a, Operand b);
-Tensor eq(Operand a, double b);
+Tensor operator<(TensorOrNumber a, TensorOrNumber b);
+Tensor operator>(TensorOrNumber a, TensorOrNumber b);
+Tensor operator<=(TensorOrNumber a, TensorOrNumber b);
+Tensor operator>=(TensorOrNumber a, TensorOrNumber b);
+Tensor lt(TensorOrNumber a, TensorOrNumber b);
+Tensor gt(TensorOrNumber a, TensorOrNumber b);
+Tensor le(TensorOrNumber a, TensorOrNumber b);
+Tensor ge(TensorOrNumber a, TensorOrNumber b);
+Tensor eq(TensorOrNumber a, TensorOrNumber b);  // not operator==: containers of tensors need that one
+Tensor ne(TensorOrNumber a, TensorOrNumber b);
 Tensor logical_not(Operand a);
 Tensor logical_and(Operand a, Operand b);
 Tensor logical_or(Operand a, Operand b);
 Tensor logical_xor(Operand a, Operand b);
 Tensor isnan(Operand a);
 Tensor isinf(Operand a);
+Tensor isposinf(Operand a);
+Tensor isneginf(Operand a);
 Tensor isfinite(Operand a);
-Tensor where(Operand condition, Operand a, Operand b);
-Tensor where(Operand condition, Operand a, double b);
-Tensor masked_fill(Operand a, Operand mask, double value);
-Tensor nan_to_num(Operand a, double nan = 0);  // infinities become the dtype's largest numbers
+Tensor where(Operand condition, TensorOrNumber a, TensorOrNumber b);
+Tensor masked_fill(Operand a, Operand mask, Scalar value);  // an Error where a's element type cannot hold the value
+// Infinities become `posinf` and `neginf`, by default the largest and the smallest number of the element type.
+Tensor nan_to_num(Operand a, double nan = 0, std::optional<double> posinf = {}, std::optional<double> neginf = {});
 
 // ---- unary: integers become f32 where the result is not whole ---------------------------------
 Tensor abs(Operand a);
+Tensor positive(Operand a);
 Tensor sign(Operand a);
+Tensor sgn(Operand a);      // the same
+Tensor signbit(Operand a);  // bool; true of -0, false of NaN
 Tensor square(Operand a);
 Tensor exp(Operand a);
 Tensor exp2(Operand a);
@@ -95,14 +109,14 @@ Tensor tanh(Operand a);
 Tensor asinh(Operand a);
 Tensor acosh(Operand a);
 Tensor atanh(Operand a);
-Tensor logit(Operand a);
+Tensor logit(Operand a, std::optional<double> eps = {});  // of clamp(a, eps, 1 - eps)
 Tensor erf(Operand a);
 Tensor erfc(Operand a);
 Tensor floor(Operand a);
 Tensor ceil(Operand a);
 Tensor trunc(Operand a);
 Tensor frac(Operand a);
-Tensor round(Operand a);  // halves to even
+Tensor round(Operand a, int decimals = 0);  // halves to even
 Tensor to(Operand a, DType dtype);
 
 // ---- activations (torch.nn.functional) --------------------------------------------------------
@@ -114,8 +128,8 @@ Tensor leaky_relu(Operand a, double negative_slope = 0.01);
 Tensor elu(Operand a, double alpha = 1.0);
 Tensor selu(Operand a);
 Tensor celu(Operand a, double alpha = 1.0);
-Tensor gelu(Operand a);       // approximate="none"
-Tensor gelu_tanh(Operand a);  // approximate="tanh"
+Tensor gelu(Operand a, std::string_view approximate = "none");  // or "tanh"
+Tensor gelu_tanh(Operand a);
 Tensor silu(Operand a);
 Tensor mish(Operand a);
 Tensor softplus(Operand a, double beta = 1.0, double threshold = 20.0);
@@ -130,14 +144,18 @@ Tensor threshold(Operand a, double threshold, double value);
 Tensor prelu(Operand a, Operand weight);  // weight [1] or [channels]; channels are axis 1
 Tensor glu(Operand a, int axis = -1);
 
-// ---- reductions over `axes` (none given: all), negative axes count from the end -----------------
-using Axes = std::vector<int>;
-Tensor sum(Operand a, Axes axes = {}, bool keepdim = false);  // integers as i64
-Tensor mean(Operand a, Axes axes = {}, bool keepdim = false);
+// ---- reductions over one axis or several (none given: all), negative ones count from the end --------
+// Integers add up as i64. `dtype` converts the elements first.
+Tensor sum(Operand a, Axes axes = {}, bool keepdim = false, std::optional<DType> dtype = {});
+Tensor mean(Operand a, Axes axes = {}, bool keepdim = false, std::optional<DType> dtype = {});
 Tensor amax(Operand a, Axes axes = {}, bool keepdim = false);  // NaN wins
 Tensor amin(Operand a, Axes axes = {}, bool keepdim = false);
 Tensor var(Operand a, Axes axes = {}, int correction = 1, bool keepdim = false);
-Tensor stddev(Operand a, Axes axes = {}, int correction = 1, bool keepdim = false);  // torch.std
+// torch.std. With `using namespace lc` the name alone would be that of the standard library, too: lc::std(x).
+Tensor std(Operand a, Axes axes = {}, int correction = 1, bool keepdim = false);
+Tensor stddev(Operand a, Axes axes = {}, int correction = 1, bool keepdim = false);  // the same
+std::pair<Tensor, Tensor> var_mean(Operand a, Axes axes = {}, int correction = 1, bool keepdim = false);
+std::pair<Tensor, Tensor> std_mean(Operand a, Axes axes = {}, int correction = 1, bool keepdim = false);
 Tensor prod(Operand a);
 Tensor prod(Operand a, int axis, bool keepdim = false);
 Tensor norm(Operand a, double p = 2, Axes axes = {}, bool keepdim = false);  // torch.linalg.vector_norm
@@ -152,53 +170,33 @@ struct Extreme {
 };
 Extreme max(Operand a, int axis, bool keepdim = false);  // amax and argmax of one axis
 Extreme min(Operand a, int axis, bool keepdim = false);
+Tensor max(Operand a);  // of all elements; an Error where there are none
+Tensor min(Operand a);
+Tensor max(Operand a, Operand b);  // maximum
+Tensor min(Operand a, Operand b);
+std::pair<Tensor, Tensor> aminmax(Operand a, Axes axes = {}, bool keepdim = false);
 Tensor any(Operand a, Axes axes = {}, bool keepdim = false);
 Tensor all(Operand a, Axes axes = {}, bool keepdim = false);
 Tensor softmax(Operand a, int axis);
 Tensor log_softmax(Operand a, int axis);
 Tensor cumsum(Operand a, int axis);
 Tensor cumprod(Operand a, int axis);
-Tensor cummax(Operand a, int axis);  // the values
-Tensor cummin(Operand a, int axis);
+Extreme cummax(Operand a, int axis);  // the largest so far, and where it stood: the last of equals
+Extreme cummin(Operand a, int axis);
 Tensor logcumsumexp(Operand a, int axis);
 Tensor softmin(Operand a, int axis);
 
-// ---- shapes -----------------------------------------------------------------------------------
-Tensor broadcast_to(Operand a, Shape shape);
-Tensor flatten(Operand a, int first = 0, int last = -1);
-Tensor concat(const std::vector<Tensor>& parts, int axis, const Tensor::At& at = Tensor::At::current());  // torch.cat
-Tensor stack(const std::vector<Tensor>& parts, int axis, const Tensor::At& at = Tensor::At::current());
-std::vector<Tensor> split(Operand a, const std::vector<Dim>& sizes, int axis);
-std::vector<Tensor> chunk(Operand a, int chunks, int axis);
-Tensor slice(Operand a, int axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1);  // Python's rules
-enum class PadMode : std::uint8_t { Constant, Reflect, Replicate, Circular };
-// [.., n, ..] -> [.., before + n + after, ..]. Negative numbers cut, in Constant mode alone. Reflect leaves
-// the edge out and needs n above both, Circular needs n to reach both, Replicate needs n >= 1.
-Tensor pad(Operand a, int axis, int before, int after, PadMode mode = PadMode::Constant, double value = 0);
-Tensor roll(Operand a, std::int64_t shift, int axis);
-Tensor repeat(Operand a, const std::vector<int>& times);
-Tensor repeat_interleave(Operand a, int times, int axis);
-Tensor flip(Operand a, const Axes& axes);
-Tensor movedim(Operand a, int from, int to);
-std::vector<Tensor> unbind(Operand a, int axis = 0);
-Tensor diff(Operand a, int axis = -1);
-Tensor diagonal(Operand a, int offset = 0, int axis1 = 0, int axis2 = 1);
-Tensor tril(Operand a, int diagonal = 0);
-Tensor triu(Operand a, int diagonal = 0);
-Tensor arange(Graph& g, Dim n, DType dtype = DType::I64, const Tensor::At& at = Tensor::At::current());
-Tensor arange(Graph& g, std::int64_t from, std::int64_t to, std::int64_t step, DType dtype = DType::I64,
-              const Tensor::At& at = Tensor::At::current());
-Tensor eye(Graph& g, Dim n, DType dtype = DType::F32, const Tensor::At& at = Tensor::At::current());
-Tensor linspace(Graph& g, double from, double to, int steps, const Tensor::At& at = Tensor::At::current());
-
 // ---- indexing ---------------------------------------------------------------------------------
-// Indices are integers; a negative one is out of range, not counted from the end.
+// Indices are integers. As in PyTorch a negative one is out of range here; it counts from the end in index() and
+// x[i] (shape.h). What is out of range reads 0 and writes nothing, and is an Error in verify() and in programs compiled
+// with CompileOptions::checks.
 // out has the shape of index: out[i, j, k] = a[i, index[i, j, k], k] for axis 1. The ranks are equal, and
 // index is nowhere longer than a, `axis` aside.
 Tensor gather(Operand a, int axis, Operand index);
 Tensor index_select(Operand a, int axis, Operand index);  // [.., n, ..], index [m] -> [.., m, ..]
-Tensor embedding(Operand weight, Operand ids);            // [n, d], ids [...] -> [..., d]
-Tensor one_hot(Operand ids, Dim classes);                 // i64, classes last
+// torch.nn.functional.embedding: ids [...], weight [n, d] -> [..., d]. The row of `padding_idx` has no derivative.
+Tensor embedding(Operand ids, Operand weight, std::optional<std::int64_t> padding_idx = {});
+Tensor one_hot(Operand ids, Dim num_classes);  // i64, classes last
 // A copy of a (shape and dtype of a) with out[i, index[i, j, k], k] = src[i, j, k] for axis 1; the last of
 // several writers wins, or all are added. src has a's dtype and is nowhere shorter than index; index is
 // nowhere longer than a, `axis` aside.
@@ -223,21 +221,27 @@ Tensor outer(Operand a, Operand b);
 Tensor trace(Operand a);
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands,
               const Tensor::At& at = Tensor::At::current());
+template <class... Operands>
+  requires(std::convertible_to<const Operands&, Operand> && ...)
+Tensor einsum(std::string_view equation, const Operand& first, const Operands&... more) {
+  return einsum(equation, std::vector<Tensor>{first, more...}, first.at);
+}
 
 // ---- convolution and pooling; NC... layout, 1 to 3 spatial axes ----------------------------------
+// torch.nn.functional.conv1d to conv3d by rank, with options; `conv.h` has each of them with PyTorch's arguments.
 struct ConvOptions {
   std::vector<int> stride = {1}, padding = {0}, dilation = {1};  // one number for all axes, or one each
   int groups = 1;
   std::vector<int> output_padding = {0};  // conv_transpose alone
 };
-// conv1d, conv2d and conv3d by rank: x [b, in, n...], weight [out, in / groups, k...], bias [out]
+// x [b, in, n...], weight [out, in / groups, k...], bias [out]
 // -> [b, out, m...] with m = (n + 2 padding - dilation (k - 1) - 1) / stride + 1.
 Tensor conv(Operand x, Operand weight, const ConvOptions& o = {});
-Tensor conv(Operand x, Operand weight, Operand bias, const ConvOptions& o = {});
-// conv_transpose1d to 3d: x [b, in, n...], weight [in, out / groups, k...], bias [out] -> [b, out, m...] with
+Tensor conv(Operand x, Operand weight, OptionalOperand bias, const ConvOptions& o = {});
+// x [b, in, n...], weight [in, out / groups, k...], bias [out] -> [b, out, m...] with
 // m = (n - 1) stride - 2 padding + dilation (k - 1) + output_padding + 1.
 Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o = {});
-Tensor conv_transpose(Operand x, Operand weight, Operand bias, const ConvOptions& o = {});
+Tensor conv_transpose(Operand x, Operand weight, OptionalOperand bias, const ConvOptions& o = {});
 // Pools: [b, c, n...] -> [b, c, m...], m as in conv; no stride given means the kernel's, padding is at most
 // half of the kernel. `ceil_mode` lets a last window begin inside and end outside.
 Tensor max_pool(Operand x, std::vector<int> kernel, std::vector<int> stride = {}, std::vector<int> padding = {0},
@@ -253,29 +257,41 @@ Tensor interpolate(Operand x, std::vector<int> size, Interpolation mode, bool al
 Tensor pixel_shuffle(Operand x, int factor);    // [..., c f^2, h, w] -> [..., c, h f, w f]
 Tensor pixel_unshuffle(Operand x, int factor);  // [..., c, h f, w f] -> [..., c f^2, h, w]
 
-// ---- normalisation ------------------------------------------------------------------------------
-Tensor layer_norm(Operand x, int axes, double eps = 1e-5);  // over the last `axes` axes, no affine part
-Tensor layer_norm(Operand x, int axes, Operand weight, Operand bias, double eps = 1e-5);
-Tensor rms_norm(Operand x, double eps = 1e-6);  // over the last axis
-Tensor rms_norm(Operand x, Operand weight, double eps = 1e-6);
-Tensor group_norm(Operand x, int groups, double eps = 1e-5);
-Tensor group_norm(Operand x, int groups, Operand weight, Operand bias, double eps = 1e-5);  // [channels]
-Tensor instance_norm(Operand x, double eps = 1e-5);
+// ---- normalisation (torch.nn.functional) ----------------------------------------------------------
+// Over the last axes, whose extents are `normalized_shape`, as are those of weight and bias.
+Tensor layer_norm(Operand x, const Shape& normalized_shape, OptionalOperand weight = {}, OptionalOperand bias = {},
+                  double eps = 1e-5);
+// x / sqrt(mean(x^2) + eps). Without eps it is the spacing of x's element type at 1: 2^-23 for f32 and halves.
+Tensor rms_norm(Operand x, const Shape& normalized_shape, OptionalOperand weight = {}, std::optional<double> eps = {});
+// x [batch, channels, ...]; weight and bias [channels].
+Tensor group_norm(Operand x, int num_groups, OptionalOperand weight = {}, OptionalOperand bias = {},
+                  double eps = 1e-5);
+// By running_mean and running_var [channels], or, training, by the mean and variance of the batch; then running
+// statistics that are given must be inputs of the graph, and each run moves them by `momentum`.
+Tensor batch_norm(Operand x, OptionalOperand running_mean, OptionalOperand running_var, OptionalOperand weight = {},
+                  OptionalOperand bias = {}, bool training = false, double momentum = 0.1, double eps = 1e-5);
+// Each channel of each sample over its spatial axes; the running statistics as in batch_norm, means over the batch.
+Tensor instance_norm(Operand x, OptionalOperand running_mean = {}, OptionalOperand running_var = {},
+                     OptionalOperand weight = {}, OptionalOperand bias = {}, bool use_input_stats = true,
+                     double momentum = 0.1, double eps = 1e-5);
 Tensor normalize(Operand x, double p = 2, int axis = 1, double eps = 1e-12);
 Tensor cosine_similarity(Operand a, Operand b, int axis = 1, double eps = 1e-8);
-Tensor batch_norm(Operand x, Operand mean, Operand var, Operand weight, Operand bias, double eps = 1e-5);
 
 // ---- attention ----------------------------------------------------------------------------------
-// q [..., h, s, d], k and v [..., kv, t, d] with kv dividing h (grouped queries); mask
-// broadcasts to [..., h, s, t] and is bool (true: look) or is added to the scores. A row that may
-// look nowhere is NaN. scale 0 means 1 / sqrt(d); causal: query i looks at keys 0 to i.
+// q [..., h, s, d], k and v [..., kv, t, d] with kv dividing h (grouped queries); attn_mask broadcasts to [..., h, s, t]
+// and is bool (true: look) or is added to the scores. A row that may look nowhere is NaN. Without a scale it is
+// 1 / sqrt(d); is_causal: query i looks at keys 0 to i, those that a mask allows, too.
+class Random;
 struct AttentionOptions {
-  double scale = 0;
-  bool causal = false;
+  Tensor attn_mask = {};
+  double dropout_p = 0;  // of the weights; needs `random`
+  bool is_causal = false;
+  std::optional<double> scale = {};
+  Random* random = nullptr;
 };
-Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, double scale = 0);
 Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, const AttentionOptions& o);
-Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, Operand mask, double scale = 0);
+Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, OptionalOperand attn_mask = {},
+                                    double dropout_p = 0, bool is_causal = false, std::optional<double> scale = {});
 // Rotary embedding of x [..., s, d] by angles [s, d / 2]: pairs are neighbours (2i, 2i + 1), or
 // the two halves (i, i + d / 2).
 Tensor rope(Operand x, Operand cos, Operand sin, bool interleaved);

@@ -49,14 +49,16 @@ Tensor drop(Tensor t, const Axes& axes) {  // extents of 1
 
 }  // namespace
 
-Tensor sum(Operand a, Axes axes, bool keepdim) {
+Tensor sum(Operand a, Axes axes, bool keepdim, std::optional<DType> dtype) {
   LC_SCOPE("sum");
+  if (dtype) a.tensor = prim::cast(a, *dtype);
   axes = wrap_axes(std::move(axes), a, "sum");
   const bool narrow = !is_float(a->dtype());
   return reduce(Op::SumReduce, narrow ? prim::cast(a, DType::I64) : a.tensor, axes, keepdim);
 }
-Tensor mean(Operand a, Axes axes, bool keepdim) {
+Tensor mean(Operand a, Axes axes, bool keepdim, std::optional<DType> dtype) {
   LC_SCOPE("mean");
+  if (dtype) a.tensor = prim::cast(a, *dtype);
   LC_RETURN_IF_HALF(a, mean(a, std::move(axes), keepdim));
   axes = wrap_axes(std::move(axes), a, "mean");
   const Tensor s = reduce(Op::SumReduce, as_float(a), axes, keepdim);
@@ -72,7 +74,7 @@ Tensor amin(Operand a, Axes axes, bool keepdim) {
   LC_SCOPE("amin");
   axes = wrap_axes(std::move(axes), a, "amin");
   not_empty(a, axes, "amin");
-  if (is_float(a->dtype())) return neg(reduce(Op::MaxReduce, neg(a), axes, keepdim));
+  if (is_float(a->dtype())) return neg(reduce(Op::MaxReduce, neg(a.tensor), axes, keepdim));
   // -1 - x reverses the order of integers without overflow; of bools and bytes in a wider type
   const Tensor w = a->dtype() == DType::I64 ? a.tensor : prim::cast(a, DType::I64);
   return prim::cast(add(neg(reduce(Op::MaxReduce, add(neg(w), -1), axes, keepdim)), -1), a->dtype());
@@ -100,6 +102,17 @@ Tensor stddev(Operand a, Axes axes, int correction, bool keepdim) {
     const Tensor zero = full_like(c.y(), 0);  // what does not vary has no direction
     return {prim::where(prim::equal(c.y(), zero), zero, prim::div(c.g(), mul(c.y(), 2)))};
   });
+}
+Tensor std(Operand a, Axes axes, int correction, bool keepdim) {
+  return stddev(a, std::move(axes), correction, keepdim);
+}
+std::pair<Tensor, Tensor> var_mean(Operand a, Axes axes, int correction, bool keepdim) {
+  LC_SCOPE("var_mean");
+  return {var(a, axes, correction, keepdim), mean(a, axes, keepdim)};
+}
+std::pair<Tensor, Tensor> std_mean(Operand a, Axes axes, int correction, bool keepdim) {
+  LC_SCOPE("std_mean");
+  return {stddev(a, axes, correction, keepdim), mean(a, axes, keepdim)};
 }
 Tensor prod(Operand a, int axis, bool keepdim) {
   LC_SCOPE("prod");
@@ -204,7 +217,7 @@ Tensor argmin(Operand a) {
 }
 Tensor argmin(Operand a, int axis, bool keepdim) {
   LC_SCOPE("argmin");
-  if (is_float(a->dtype())) return argmax(neg(a), axis, keepdim);
+  if (is_float(a->dtype())) return argmax(neg(a.tensor), axis, keepdim);
   const Tensor w = prim::cast(a, DType::I64);
   return argmax(add(neg(w), -1), axis, keepdim);
 }
@@ -219,8 +232,28 @@ Extreme min(Operand a, int axis, bool keepdim) {
   LC_SCOPE("min");
   axis = wrap_axis(axis, a->rank(), a->shape(), "min");
   if (!is_float(a->dtype())) return {amin(a, {axis}, keepdim), argmin(a, axis, keepdim)};
-  const Extreme most = max(neg(a), axis, keepdim);
+  const Extreme most = max(neg(a.tensor), axis, keepdim);
   return {neg(most.values), most.indices};
+}
+Tensor max(Operand a) {
+  LC_SCOPE("max");
+  return amax(a);
+}
+Tensor min(Operand a) {
+  LC_SCOPE("min");
+  return amin(a);
+}
+Tensor max(Operand a, Operand b) {
+  LC_SCOPE("max");
+  return maximum(a, b);
+}
+Tensor min(Operand a, Operand b) {
+  LC_SCOPE("min");
+  return minimum(a, b);
+}
+std::pair<Tensor, Tensor> aminmax(Operand a, Axes axes, bool keepdim) {
+  LC_SCOPE("aminmax");
+  return {amin(a, axes, keepdim), amax(a, axes, keepdim)};
 }
 Tensor any(Operand a, Axes axes, bool keepdim) {
   LC_SCOPE("any");

@@ -40,26 +40,35 @@ Tensor cumprod(Operand a, int axis) {
               prim::mul);
 }
 namespace {
+// The place along an axis of the last one so far for which `hit` holds.
+Tensor last(const Tensor& hit, int axis) {
+  const Tensor place = hit.graph().index(hit.shape(), Dim::index(axis, hit.extent(axis)));
+  const double before = static_cast<double>(info(DType::I64).lowest);
+  return scan(prim::where(hit, place, full_like(place, 0)), axis, before, prim::maximum);
+}
 // Each maximum or minimum so far belongs to the last element that is as large.
 std::vector<Tensor> vjp_of_last(const VjpCall& c, int axis) {
-  const Tensor &x = c.x(), place = x.graph().index(x.shape(), Dim::index(axis, x.extent(axis)));
+  const Tensor& x = c.x();
   const Tensor hit = logical_or(prim::equal(x, c.y()), isnan(x));
-  const Tensor chosen = cummax(prim::where(hit, place, full_like(place, 0)), axis);
-  return {prim::scatter_add(full_like(x, 0), chosen, c.g(), axis)};
+  return {prim::scatter_add(full_like(x, 0), last(hit, axis), c.g(), axis)};
+}
+Extreme so_far(const Operand& a, int axis, const char* op, double none, Tensor (*better)(Operand, Operand)) {
+  const OpScope scope(op, a.at);
+  axis = wrap_axis(axis, a->rank(), a->shape(), op);
+  const Tensor values = with_vjp(scan(a, axis, none, better), {a.tensor},
+                                 [axis](const VjpCall& c) { return vjp_of_last(c, axis); });
+  Tensor hit = prim::equal(a, values);
+  if (is_float(a->dtype())) hit = logical_or(hit, isnan(a));
+  return {values, last(hit, axis)};
 }
 }  // namespace
-Tensor cummax(Operand a, int axis) {
-  LC_SCOPE("cummax");
+Extreme cummax(Operand a, int axis) {
   const double lowest = is_float(a->dtype()) ? -kInf : static_cast<double>(info(a->dtype()).lowest);
-  axis = wrap_axis(axis, a->rank(), a->shape(), "cummax");
-  return with_vjp(scan(a, axis, lowest, prim::maximum), {a}, [axis](const VjpCall& c) { return vjp_of_last(c, axis); });
+  return so_far(a, axis, "cummax", lowest, prim::maximum);
 }
-
-Tensor cummin(Operand a, int axis) {
-  LC_SCOPE("cummin");
+Extreme cummin(Operand a, int axis) {
   const double highest = is_float(a->dtype()) ? kInf : static_cast<double>(info(a->dtype()).highest);
-  axis = wrap_axis(axis, a->rank(), a->shape(), "cummin");
-  return with_vjp(scan(a, axis, highest, prim::minimum), {a}, [axis](const VjpCall& c) { return vjp_of_last(c, axis); });
+  return so_far(a, axis, "cummin", highest, prim::minimum);
 }
 Tensor logcumsumexp(Operand a, int axis) {
   LC_SCOPE("logcumsumexp");

@@ -29,8 +29,20 @@ Tensor to(Operand a, DType dtype) {
 Tensor abs(Operand a) {
   LC_SCOPE("abs");
   // + 0 turns -0, which is not below 0, into 0
-  const Tensor y = add(prim::where(prim::less_than(a, full_like(a, 0)), neg(a), a), 0.0);
+  const Tensor y = add(prim::where(prim::less_than(a, full_like(a, 0)), neg(a.tensor), a), 0.0);
   return with_slope(y, a, [](const Tensor& x, const Tensor&) { return sign(x); });
+}
+Tensor positive(Operand a) {
+  LC_SCOPE("positive");
+  if (a->dtype() == DType::Bool) throw Error("positive", "bool has no sign");
+  return a;
+}
+Tensor sgn(Operand a) { return sign(a); }
+Tensor signbit(Operand a) {
+  LC_SCOPE("signbit");
+  const Tensor zero = full_like(a, 0), below = prim::less_than(a, zero);
+  if (!is_float(a->dtype())) return below;
+  return logical_or(below, logical_and(prim::equal(a, zero), prim::less_than(prim::recip(a), zero)));
 }
 Tensor sign(Operand a) {
   LC_SCOPE("sign");
@@ -220,9 +232,10 @@ Tensor atanh(Operand a) {
   return with_slope(with_sign_of(x, mul(log1p(prim::div(mul(m, 2), add(neg(m), 1))), 0.5)), x,
                     [](const Tensor& x, const Tensor&) { return prim::recip(prim::mul(add(neg(x), 1), add(x, 1))); });
 }
-Tensor logit(Operand a) {
+Tensor logit(Operand a, std::optional<double> eps) {
   LC_SCOPE("logit");
-  LC_RETURN_IF_HALF(a, logit(a));
+  LC_RETURN_IF_HALF(a, logit(a, eps));
+  if (eps) a.tensor = clamp(as_float(a), *eps, 1 - *eps);
   // x / (1 - x) near 1 loses digits, (2 x - 1) / (1 - x) does not
   const Tensor x = as_float(a), rest = add(neg(x), 1), off = add(mul(x, 2), -1);
   const Tensor near = prim::less_than(abs(off), full_like(x, 0.5));
@@ -345,9 +358,15 @@ Tensor ceil(Operand a) {
   const Tensor t = trunc(a);
   return prim::where(prim::less_than(t, a), add(t, 1), t);
 }
-Tensor round(Operand a) {
+Tensor round(Operand a, int decimals) {
   LC_SCOPE("round");
   if (!is_float(a->dtype())) return a;
+  if (decimals != 0) {
+    LC_RETURN_IF_HALF(a, round(a, decimals));
+    const double shift = std::pow(10.0, std::abs(decimals));
+    return decimals > 0 ? prim::div(round(mul(a, shift)), full_like(a, shift))
+                        : mul(round(prim::div(a, full_like(a, shift))), shift);
+  }
   const Tensor f = floor(a), d = prim::add(a, neg(f)), half = full_like(a, 0.5);
   const Tensor odd = prim::equal(abs(prim::mod(f, full_like(f, 2))), full_like(f, 1));
   const Tensor up = logical_or(prim::less_than(half, d), logical_and(prim::equal(d, half), odd));

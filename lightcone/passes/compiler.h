@@ -48,6 +48,9 @@ class Compiler {
 Compiler repeat(const Compiler& c, int limit = 8);
 
 struct CompileOptions {
+  // Each run of the program looks at the indices that gather(), embedding(), one_hot(), scatter() and their like were
+  // given, and throws an Error for one that is out of range. Without it such an index reads 0 and writes nothing.
+  bool checks = false;
   std::vector<std::string> skip = {};  // passes to leave out, by name
   // Called after each pass with the graph before and after it.
   std::function<void(const Pass&, const Graph& before, const Graph& after)> observe = {};

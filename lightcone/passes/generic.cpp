@@ -71,10 +71,11 @@ std::optional<Tensor> drop_max_of_one(const Match& m) {
   return Tensor(m.graph, n.in[0]).reshape(n.shape);
 }
 
-// What gradients() marked for a loss scale, where there is none.
+// What gradients() marked for a loss scale, where there is none, and indices that nobody checks.
 std::optional<Tensor> drop_mark(const Match& m) {
   const Node& n = m.root.node();
-  if (n.composite != gradient_seed() && n.composite != gradient_result()) return std::nullopt;
+  if (n.composite != gradient_seed() && n.composite != gradient_result() && n.composite != builtin::index_in_range())
+    return std::nullopt;
   return Tensor(m.graph, n.in[0]);
 }
 
@@ -97,7 +98,7 @@ std::vector<Rule> make_rules() {
       {"copy", op(Op::Contiguous, {x}), drop_copy},
       {"cast there and back", op(Op::Contiguous, {x}), drop_round_trip},
       {"max of one", op(Op::MaxReduce, {x}), drop_max_of_one},
-      {"mark of a gradient", op(Op::Composite, {}), drop_mark},
+      {"mark", op(Op::Composite, {}), drop_mark},
   };
   for (const OpInfo& row : kOps) {
     if (row.kind != Kind::Elementwise && row.kind != Kind::Copy) continue;

@@ -17,16 +17,16 @@ namespace lc {
 
 class Access {
  public:
-  using Ints = std::vector<std::int64_t>;
+  using IntList = std::vector<std::int64_t>;
 
-  explicit Access(Ints base);  // the whole buffer, row by row
+  explicit Access(IntList base);  // the whole buffer, row by row
   Access(const View& view, const Bindings& env);
   void apply(const View& next, const Bindings& env);  // a view of what this one shows
 
-  const Ints& shape() const { return shape_; }
+  const IntList& shape() const { return shape_; }
   bool follows(std::size_t axis) const;             // does the position depend on this axis?
   bool shares(std::size_t a, std::size_t b) const;  // one term follows both: windows
-  Ints positions() const;                           // of all elements in order; below zero: padding is read
+  IntList positions() const;                           // of all elements in order; below zero: padding is read
 
   // The positions over two axes, the others given: p[k * (to - from) + j] for each k of axis `a` and each j of
   // [from, to) of axis `b`; kNone for b: along `a` alone.
@@ -36,21 +36,21 @@ class Access {
 
  private:
   struct Term {
-    Ints table;
-    std::vector<Ints> along;  // empty: this axis does not matter
+    IntList table;
+    std::vector<IntList> along;  // empty: this axis does not matter
     std::int64_t start = 0;   // added to the index into the table
   };
   void apply(const Move& m, const Bindings& env);
   void permute(const Move& m);
-  void slice(const Move& m, const Ints& before, const Ints& to);
-  void pad(const Ints& before, const Ints& to);
-  void unfold(const Move& m, const Ints& to);
-  void reshape(const Ints& to);
-  std::optional<Term> regroup(const Term& t, const Ints& to) const;
+  void slice(const Move& m, const IntList& before, const IntList& to);
+  void pad(const IntList& before, const IntList& to);
+  void unfold(const Move& m, const IntList& to);
+  void reshape(const IntList& to);
+  std::optional<Term> regroup(const Term& t, const IntList& to) const;
   void fold();     // one term for an axis
   void flatten();  // one term for everything
 
-  Ints shape_;
+  IntList shape_;
   std::vector<Term> terms_;
   std::int64_t offset_ = 0;
 };

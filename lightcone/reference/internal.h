@@ -10,7 +10,7 @@
 namespace lc {
 
 using i64 = std::int64_t;
-using Ints = std::vector<i64>;
+using IntList = std::vector<i64>;
 
 inline i64 wrapped(DType t, i64 v) {
   i64 raw = 0;
@@ -32,7 +32,7 @@ inline double rounded(DType t, double v, Rounding r) {
 
 struct Rows {  // an axis of a tensor seen as outer x length x inner
   i64 outer = 1, length, inner = 1;
-  Rows(const Ints& s, int axis) : length(s[static_cast<std::size_t>(axis)]) {
+  Rows(const IntList& s, int axis) : length(s[static_cast<std::size_t>(axis)]) {
     for (int i = 0; i < axis; ++i) outer *= s[static_cast<std::size_t>(i)];
     for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < s.size(); ++i) inner *= s[i];
   }
@@ -58,7 +58,7 @@ inline Sampled sampled(const Value& v, std::size_t k) {
 }
 
 using Operands = std::span<const Value* const>;
-Value composite(const Node& n, Operands in, const Ints& shape, const Bindings& env, const Way& way);
+Value composite(const Node& n, Operands in, const IntList& shape, const Bindings& env, const Way& way);
 // A graph whose inputs may have samples; its results keep theirs.
 Results interpret_samples(const Graph& g, const std::map<std::string, Value>& inputs, const Way& way);
 
@@ -68,6 +68,6 @@ struct Factor {
 };
 // The sum over one axis of the product of two floating factors, whose elements are read where they lie: what a product
 // and a sum after it give, bit for bit, without the memory of the one between.
-Value sum_of_products(const Node& sum, Factor a, Factor b, const Ints& shape, const Way& way);
+Value sum_of_products(const Node& sum, Factor a, Factor b, const IntList& shape, const Way& way);
 
 }  // namespace lc

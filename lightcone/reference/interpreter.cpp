@@ -35,7 +35,7 @@ Shift sampled_result(const Node& n, DType operands, std::span<const Sampled> x, 
   return s;
 }
 
-Value elementwise(const Node& n, Operands in, const Ints& shape, const Way& way) {
+Value elementwise(const Node& n, Operands in, const IntList& shape, const Way& way) {
   const OpInfo& op = info(n.op);
   Value out = make_value(n.dtype, shape);
   const DType type = in.back()->dtype;  // of the operands; the condition of Where comes first
@@ -103,7 +103,7 @@ Shift reduced_samples(const Node& n, const Value& in, i64 length, const Place& p
   return s;
 }
 
-Value reduce(const Node& n, const Value& in, const Ints& shape, const Way& way) {
+Value reduce(const Node& n, const Value& in, const IntList& shape, const Way& way) {
   const OpInfo& op = info(n.op);
   Value out = make_value(n.dtype, shape);
   const bool samples = way.noise && (!in.shift.empty() || (is_float(n.dtype) && n.op == Op::SumReduce));
@@ -149,7 +149,7 @@ Value convert(const Node& n, const Value& in, const Way& way) {
 }
 
 // Only the indices that an expression names are walked through.
-Value leaf(const Node& n, const Ints& shape, const Bindings& env) {
+Value leaf(const Node& n, const IntList& shape, const Bindings& env) {
   Value out = make_value(n.dtype, shape);
   const auto put = [&](std::size_t k, double v, i64 w, bool constant) {
     if (is_float(n.dtype)) out.f[k] = rounded(n.dtype, constant ? v : static_cast<double>(w), Rounding::Storage);
@@ -164,7 +164,7 @@ Value leaf(const Node& n, const Ints& shape, const Bindings& env) {
   const auto symbols = n.index.symbols();
   for (std::size_t a = 0; a < shape.size(); ++a)
     if (const std::string name = Dim::index_name(static_cast<int>(a)); symbols.contains(name)) slot[a] = &at[name];
-  Ints index(shape.size(), 0);
+  IntList index(shape.size(), 0);
   i64 v = 0;
   bool fresh = true;
   for (std::size_t k = 0; k < out.size(); ++k) {
@@ -185,7 +185,7 @@ Value leaf(const Node& n, const Ints& shape, const Bindings& env) {
 Value seen(const Value& base, const View& view, const Bindings& env, std::uint64_t noise) {
   Value v = make_value(base.dtype, numbers(view.shape(), env));
   if (!base.shift.empty()) v.shift.resize(v.size());
-  const Ints at = Access(view, env).positions();
+  const IntList at = Access(view, env).positions();
   for (std::size_t k = 0; k < at.size(); ++k) {
     if (at[k] < 0) continue;
     const auto from = static_cast<std::size_t>(at[k]);
@@ -199,7 +199,7 @@ Value seen(const Value& base, const View& view, const Bindings& env, std::uint64
 }
 
 Value computed(const Node& n, Operands in, const Bindings& env, const Way& way) {
-  const Ints shape = numbers(n.shape, env);
+  const IntList shape = numbers(n.shape, env);
   switch (info(n.op).kind) {
     case Kind::Leaf: return leaf(n, shape, env);
     case Kind::Elementwise:
@@ -330,7 +330,7 @@ Results Interpreter::run(const std::map<std::string, Value>& inputs) {
 
 }  // namespace
 
-Value make_value(DType t, Ints shape) {
+Value make_value(DType t, IntList shape) {
   Value v;
   v.dtype = t;
   v.shape = std::move(shape);
@@ -340,7 +340,7 @@ Value make_value(DType t, Ints shape) {
   return v;
 }
 
-Value read_value(const void* data, DType t, Ints shape) {
+Value read_value(const void* data, DType t, IntList shape) {
   Value v = make_value(t, std::move(shape));
   for (std::size_t k = 0; k < v.f.size(); ++k) v.f[k] = load_f64(data, t, k);
   for (std::size_t k = 0; k < v.i.size(); ++k) v.i[k] = load_i64(data, t, k);

@@ -40,10 +40,10 @@ void round_factors(std::span<const i64> at, std::size_t width, std::size_t colum
     }
 }
 
-void read(const Factor& f, const Ints& index, std::size_t summed, const Columns& c, std::size_t width, const Way& way,
+void read(const Factor& f, const IntList& index, std::size_t summed, const Columns& c, std::size_t width, const Way& way,
           std::uint64_t side, Panel& p) {
   const auto depth = static_cast<std::size_t>(f.at.shape()[summed]), columns = static_cast<std::size_t>(c.to - c.from);
-  Ints at(depth * columns);
+  IntList at(depth * columns);
   f.at.plane(index, summed, c.axis, c.from, c.to, at.data());
   const bool samples = way.noise && !f.value->shift.empty(), rounds = way.noise && way.products > 0;
   p.exact = !samples && !rounds;
@@ -182,7 +182,7 @@ Shift add_again(DType t, const Panel& a, const Panel& b, std::size_t width, std:
 
 class Product {
  public:
-  Product(const Node& sum, Factor a, Factor b, const Ints& shape, const Way& way)
+  Product(const Node& sum, Factor a, Factor b, const IntList& shape, const Way& way)
       : n_(sum), a_(std::move(a)), b_(std::move(b)), way_(way), space_(a_.at.shape()),
         summed_(static_cast<std::size_t>(sum.axis)), stride_(space_.size(), 0), out_(make_value(sum.dtype, shape)) {
     i64 step = 1;
@@ -210,7 +210,7 @@ class Product {
       if (i != summed_ && i != axis_) (b_.at.follows(i) ? outer_ : inner_).push_back(i);
   }
   // The next place along these axes; false after the last.
-  bool next(const std::vector<std::size_t>& axes, Ints& index) const {
+  bool next(const std::vector<std::size_t>& axes, IntList& index) const {
     for (std::size_t i = axes.size(); i-- > 0;) {
       if (++index[axes[i]] < space_[axes[i]]) return true;
       index[axes[i]] = 0;
@@ -218,7 +218,7 @@ class Product {
     return false;
   }
   void blocks(std::size_t width) {
-    Ints index(space_.size(), 0);
+    IntList index(space_.size(), 0);
     Panel a, b;
     for (i64 from = 0; from < columns_; from += static_cast<i64>(width)) {
       const Columns c{axis_, from, std::min(columns_, from + static_cast<i64>(width))};
@@ -231,7 +231,7 @@ class Product {
       } while (next(outer_, index));
     }
   }
-  void row(const Panel& a, const Panel& b, std::size_t width, const Ints& index, const Columns& c) {
+  void row(const Panel& a, const Panel& b, std::size_t width, const IntList& index, const Columns& c) {
     Row r;
     if (!way_.noise && n_.dtype == DType::F32 && way_.rounding == Rounding::Storage) add_rounded(a, b, width, r);
     else add(a, b, width, r);
@@ -279,9 +279,9 @@ class Product {
   const Node& n_;
   Factor a_, b_;
   Way way_;
-  Ints space_;
+  IntList space_;
   std::size_t summed_, axis_ = kNone;
-  Ints stride_;
+  IntList stride_;
   Value out_;
   std::vector<double> magnitude_;
   i64 columns_ = 1;
@@ -290,7 +290,7 @@ class Product {
 
 }  // namespace
 
-Value sum_of_products(const Node& sum, Factor a, Factor b, const Ints& shape, const Way& way) {
+Value sum_of_products(const Node& sum, Factor a, Factor b, const IntList& shape, const Way& way) {
   return Product(sum, std::move(a), std::move(b), shape, way).run();
 }
 

@@ -28,7 +28,7 @@ bool sampled(Operands in) {
 
 int axis_of(const Node& n) { return static_cast<int>(n.attributes.integer("axis")); }
 
-Value gather(const Node& n, Operands in, const Ints& shape) {
+Value gather(const Node& n, Operands in, const IntList& shape) {
   Value out = make_value(n.dtype, shape);
   if (sampled(in)) out.shift.resize(out.size());
   const Rows data(in[0]->shape, axis_of(n)), idx(shape, axis_of(n));
@@ -149,7 +149,7 @@ Value argsort(const Node& n, const Value& in) {
   return out;
 }
 
-Value dequantize(const Node& n, const Value& in, const Ints& shape) {
+Value dequantize(const Node& n, const Value& in, const IntList& shape) {
   const QuantInfo& q = info(static_cast<QuantFormat>(n.attributes.integer("format")));
   Value out = make_value(DType::F32, shape);
   for (std::size_t k = 0; k < out.size(); ++k) {
@@ -162,7 +162,7 @@ Value dequantize(const Node& n, const Value& in, const Ints& shape) {
   return out;
 }
 
-Value random_bits(const Node& n, const Value& step, const Ints& shape) {
+Value random_bits(const Node& n, const Value& step, const IntList& shape) {
   Value out = make_value(DType::I32, shape);
   const Philox::Key key = Philox::key(n.attributes.integer("seed"), n.attributes.integer("stream"));
   Philox::Block block{};
@@ -229,7 +229,7 @@ const ReferenceRule* reference_rule(const Composite& c) {
   return it == rules.end() ? nullptr : it->second.get();
 }
 
-Value composite(const Node& n, Operands in, const Ints& shape, const Bindings& env, const Way& way) {
+Value composite(const Node& n, Operands in, const IntList& shape, const Bindings& env, const Way& way) {
   const ReferenceRule* own = reference_rule(*n.composite);
   std::vector<Value> results = own ? own->evaluate({n, in, shape, env, way.rounding, way.noise, way.products})
                                    : defined(n, in, env, way);
@@ -238,7 +238,7 @@ Value composite(const Node& n, Operands in, const Ints& shape, const Bindings& e
     throw Error(n.composite->name, cat("its evaluation gives ", results.size(), " results, its infer() ", wanted));
   for (std::size_t k = 0; k < wanted; ++k) {
     const DType t = n.results.empty() ? n.dtype : n.results[k].dtype;
-    const Ints s = n.results.empty() ? shape : numbers(n.results[k].shape, env);
+    const IntList s = n.results.empty() ? shape : numbers(n.results[k].shape, env);
     if (results[k].dtype != t || results[k].shape != s)
       throw Error(n.composite->name, cat("result ", k, " of its evaluation is not what its infer() says"));
   }

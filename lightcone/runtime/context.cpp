@@ -210,6 +210,14 @@ Context& Context::set(const Tensor& input, std::span<const float> values) {
   if (input.node().op != Op::Input) throw Error("set", "only an input can be set");
   return set(std::string_view(input.node().name), values);
 }
+Context& Context::set(std::string_view input, const ArrayView& array) {
+  if (const std::optional<NodeId> id = impl_->given_id("set", input)) check_array("set", impl_->graph()[*id], array);
+  return set_bytes(input, array.bytes.data(), array.bytes.size());
+}
+Context& Context::set(const Tensor& input, const ArrayView& array) {
+  if (input.node().op != Op::Input) throw Error("set", "only an input can be set");
+  return set(std::string_view(input.node().name), array);
+}
 Context& Context::set_bytes(std::string_view input, const void* data, std::size_t bytes) {
   const std::optional<NodeId> id = impl_->given_id("set_bytes", input);
   if (!id) return *this;

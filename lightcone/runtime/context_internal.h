@@ -56,6 +56,7 @@ struct Context::Impl {
   void place_launches();
   void interpret_node(NodeId id);
   void commit_states();
+  void check_indices();
 
   Place place(NodeId id) const {
     const Placement& p = plan().nodes[id];

@@ -174,8 +174,17 @@ void Context::Impl::run(const Done& done) {
   if (profiler) profiler->end_run();
 }
 
+void Context::Impl::check_indices() {
+  for (const IndexCheck& c : program->checks) {
+    const Value low = read(output(c.low)), high = read(output(c.high));
+    if (const auto problem = c.problem(low.i[0], high.i[0], c.below.eval(bindings)))
+      throw Error(c.where.op, *problem, c.where);
+  }
+}
+
 Context& Context::run() {
   impl_->run(nullptr);
+  if (!impl_->program->checks.empty()) impl_->check_indices();
   return *this;
 }
 

@@ -147,7 +147,10 @@ void Program::Impl::compute_prepared(NodeId changed) {
 Program compile(const Graph& g, const Compiler& c, const CompileOptions& options) {
   Program p;
   p.impl_ = std::make_shared<Program::Impl>();
-  Compiled done = transform(g, c, options);
+  IndexChecks checked;
+  if (options.checks) checked = index_checks(g, true);
+  Compiled done = transform(options.checks ? checked.graph : g, c, options);
+  p.impl_->checks = std::move(checked.checks);
   p.impl_->graph = std::move(done.graph);
   p.impl_->log = std::move(done.log);
   p.impl_->remember_names(g);
@@ -162,6 +165,18 @@ void check_data(const char* op, const Node& input, const void* data, std::size_t
   if (reinterpret_cast<std::uintptr_t>(data) % size_of(input.dtype) != 0)
     throw Error(
         op, cat("the data of '", input.name, "' is not aligned to its elements of ", size_of(input.dtype), " bytes"));
+}
+
+void check_array(const char* op, const Node& input, const ArrayView& array) {
+  Shape given(array.shape.begin(), array.shape.end());
+  bool fits = array.dtype == input.dtype && given.size() == input.shape.size();
+  for (std::size_t i = 0; fits && i < given.size(); ++i) {
+    const Bounds b = input.shape[i].bounds();
+    fits = array.shape[i] >= b.lo && array.shape[i] <= b.hi;
+  }
+  if (!fits)
+    throw Error(op, cat("an array of ", name(array.dtype), " ", str(given), " for '", input.name, "', which is ",
+                        name(input.dtype), " ", str(input.shape)));
 }
 
 void check_symbol(const char* op, const Symbols& known, std::string_view name, std::int64_t value) {
@@ -211,6 +226,10 @@ Program& Program::load(std::string_view input, const void* data, std::size_t byt
   p.compute_prepared(*id);
   return *this;
 }
+Program& Program::load(std::string_view input, const ArrayView& array, std::shared_ptr<const void> owner) {
+  if (const std::optional<NodeId> id = impl().find_input("load", input)) check_array("load", impl().graph[*id], array);
+  return load(input, array.bytes.data(), array.bytes.size(), std::move(owner));
+}
 bool Program::resident(std::string_view input) const {
   const auto it = impl().inputs.find(input);
   return it != impl().inputs.end() && impl().prepared.resident[it->second];
@@ -237,6 +256,9 @@ std::vector<std::string> Program::inputs() const {
 std::vector<std::string> Program::outputs() const {
   std::vector<std::string> names;
   for (const Root& r : impl().graph.roots()) names.push_back(r.name);
+  std::erase_if(names, [this](const std::string& name) {
+    return std::ranges::any_of(impl().checks, [&](const IndexCheck& c) { return name == c.low || name == c.high; });
+  });
   return names;
 }
 bool Program::has_symbol(std::string_view name) const { return impl().known_symbols.contains(name); }

@@ -24,6 +24,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lightcone/core/array_view.h"
 #include "lightcone/reference/interpreter.h"
 #include "lightcone/core/tensor.h"
 #include "lightcone/passes/compiler.h"
@@ -41,6 +42,9 @@ class Program {
   // What depends on parameters alone (nn::parameter) is computed here, into memory of the program. An input that the
   // compilers found no use for may be loaded, too; a name that the graph never had is an Error.
   Program& load(std::string_view input, const void* data, std::size_t bytes, std::shared_ptr<const void> owner = {});
+  // The same with the shape and the element type, which must be those of the input; the bytes outlive the program, or
+  // `owner` keeps them alive.
+  Program& load(std::string_view input, const ArrayView& array, std::shared_ptr<const void> owner = {});
   // Do runs read the bytes of this input themselves, or only what was made of them?
   bool resident(std::string_view input) const;
   bool is_parameter(std::string_view input) const;
@@ -71,6 +75,9 @@ class Program {
   std::shared_ptr<Impl> impl_;
 };
 
+// Error for an array of another element type or shape than an input has.
+void check_array(const char* op, const Node& input, const ArrayView& array);
+
 Program compile(const Graph& g, const Compiler& c = {}, const CompileOptions& options = {});
 
 class Context {
@@ -92,6 +99,9 @@ class Context {
   Context& set(const Tensor& input, std::initializer_list<float> values) {
     return set(input, std::span<const float>(values.begin(), values.size()));
   }
+  // The same with a shape and an element type, which must be those of the input.
+  Context& set(std::string_view input, const ArrayView& array);
+  Context& set(const Tensor& input, const ArrayView& array);
   Context& set_bytes(std::string_view input, const void* data, std::size_t bytes);
   // Uses the caller's memory for an input or a state; it must hold the largest size and be aligned to
   // the element size. A state keeps what the memory holds. A device with memory of its own copies it in before each

@@ -11,6 +11,7 @@
 
 #include "lightcone/device/device.h"
 #include "lightcone/device/prepared.h"
+#include "lightcone/passes/index_checks.h"
 #include "lightcone/runtime/program.h"
 
 namespace lc {
@@ -51,6 +52,7 @@ struct Program::Impl {
   Symbols known_symbols;                     // and the names in its sizes
   std::map<NodeId, Weight> weights;
   Prepared prepared;
+  std::vector<IndexCheck> checks;
   std::vector<NodeId> prepared_order;
   std::shared_ptr<Buffer> prepared_values;  // all of them, one behind the other
   std::vector<bool> computed;

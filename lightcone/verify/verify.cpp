@@ -7,6 +7,7 @@
 
 #include "lightcone/core/tensor.h"
 #include "lightcone/verify/random_graph.h"
+#include "lightcone/passes/index_checks.h"
 #include "lightcone/runtime/program.h"
 
 namespace lc {
@@ -116,7 +117,6 @@ class Verifier {
   Verifier(const Graph& g, const Compiler& c, const VerifyOptions& o) : g_(g), c_(c), o_(o) {}
   VerifyReport run();
 
- private:
   struct Trial {
     Bindings env;
     Inputs inputs;
@@ -124,6 +124,8 @@ class Verifier {
     bool wild = false, drawn = false;  // drawn: another one would be different
   };
   Trial trial(const Graph& g, std::uint64_t seed) const;
+
+ private:
   // The difference the passes make on this graph, if any.
   std::optional<Difference> check(const Graph& g, std::span<const Pass> passes, const Trial& t) const;
   std::optional<Difference> check(const Graph& done, const Trial& t, VerifyReport::Checked* stats) const;
@@ -311,6 +313,26 @@ Results run_values(const Graph& g, const Inputs& inputs, const Bindings& env) {
   return results(p, c.run());
 }
 
+namespace {
+// An index that is out of range, where all that it is made of was given by the user.
+std::optional<Fault> index_fault(const Graph& g, const VerifyOptions& o) {
+  const IndexChecks made = index_checks(g, false);
+  const Graph needed = copy_graph(made.graph, [](Graph& dst, NodeId, Node n) {  // without inputs that no index is made of
+    const NodeId id = dst.add(std::move(n));
+    return Edge{id, View(dst[id].shape)};
+  });
+  for (const IndexCheck& c : made.checks) {
+    const Compiler none;
+    const Verifier::Trial t = Verifier(needed, none, o).trial(needed, o.seed);
+    if (t.drawn) return std::nullopt;
+    const auto value = [&](const std::string& name) { return t.want.outputs.at(name).i[0]; };
+    if (const auto problem = c.problem(value(c.low), value(c.high), c.below.eval(t.env)))
+      return Fault{.pass = "checks", .output = c.where.op, .problem = *problem + " (at " + c.where.str() + ")"};
+  }
+  return std::nullopt;
+}
+}  // namespace
+
 // Passes up to one that redefines the graph are held against it as it was, those behind against what that one made.
 VerifyReport verify(const Graph& g, const Compiler& c, const VerifyOptions& o) {
   VerifyReport report;
@@ -322,6 +344,8 @@ VerifyReport verify(const Graph& g, const Compiler& c, const VerifyOptions& o) {
     report.fault = std::move(r.fault);
     return !report.fault;
   };
+  if (!o.values.empty() || o.load)
+    if ((report.fault = index_fault(g, o))) return report;
   for (const Pass& p : c.passes()) {
     if (p.redefines) {
       if (!some.passes().empty() && !check()) return report;

@@ -32,7 +32,7 @@ struct Net {
       weights.push_back(g.input(cat("v", l), {kWidth, 4 * kWidth}, DType::F32, SourceLocation::current(), kParameter));
       const Tensor w = weights[weights.size() - 2], v = weights.back();
       const auto block = [&](const Tensor& in) {
-        const Tensor wide = gelu(linear(layer_norm(in, 1), w));
+        const Tensor wide = gelu(linear(layer_norm(in, {in.extent(-1)}), w));
         return in + random.dropout(linear(wide, v), 0.1);
       };
       h = checkpointed ? checkpoint(block, h) : block(h);

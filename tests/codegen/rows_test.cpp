@@ -91,7 +91,7 @@ TEST(Rows, WhatLoopsShareIsComputedOnce) {
   for (const DType t : {DType::F32, DType::F16, DType::BF16, DType::F64})
     for (const std::int64_t n : kColumns) agree([](Tensor x) { return softmax(x, 1); }, t, 1, n);
   Graph g;
-  g.output("y", softmax(gelu(layer_norm(g.input("x", {3, 64}), 1)), 1));
+  g.output("y", softmax(gelu(layer_norm(g.input("x", {3, 64}), {64})), 1));
   const std::string text = sources(transform(g, generic() | cpu({.threads = 1})).graph);
   EXPECT_EQ(count(text, "lc_exp2_v("), 1u);  // whole vectors
   EXPECT_EQ(count(text, "lc_exp2_f("), 1u);  // the rest
@@ -100,7 +100,7 @@ TEST(Rows, WhatLoopsShareIsComputedOnce) {
 // The exponential takes the place of the gelu it is made of, unless that is read once more.
 TEST(Rows, ARowIsUsedAgainWhenNobodyReadsIt) {
   for (const std::int64_t n : kColumns) {
-    agree([](Tensor x) { return softmax(gelu(layer_norm(x, 1)), 1); }, DType::F32, 1, n);
+    agree([](Tensor x) { return softmax(gelu(layer_norm(x, {x.extent(-1)})), 1); }, DType::F32, 1, n);
     agree([](Tensor x) { return softmax(gelu(x), 1) + gelu(x); }, DType::F32, 2, n);
     const auto both = [](bool first) {  // b is kept by the loop that reads a for the last time: after it, or before
       return [first](Tensor x) {
@@ -114,7 +114,7 @@ TEST(Rows, ARowIsUsedAgainWhenNobodyReadsIt) {
 }
 
 TEST(Rows, NothingIsKeptThatIsCheapOrLong) {
-  agree([](Tensor x) { return layer_norm(x, 1); }, DType::F32, 0, 100);
+  agree([](Tensor x) { return layer_norm(x, {x.extent(-1)}); }, DType::F32, 0, 100);
   Graph g;
   g.output("y", softmax(g.input("x", {2, 100000}), 1));
   EXPECT_EQ(count(sources(transform(g, generic() | cpu({.threads = 1})).graph), "row0["), 0u);
@@ -195,7 +195,7 @@ TEST(Stream, SameBitsAtEveryAlignment) {
       for (const DType t : {DType::F32, DType::F64, DType::F16})
         streams([](Tensor x) { return silu(x) + 1; }, t, columns, compiler);
       streams([](Tensor x) { return softmax(x, 1); }, DType::F32, columns, compiler);
-      streams([](Tensor x) { return layer_norm(x, 1) * 2 + x; }, DType::F32, columns, compiler);
+      streams([](Tensor x) { return layer_norm(x, {x.extent(-1)}) * 2 + x; }, DType::F32, columns, compiler);
     }
 }
 

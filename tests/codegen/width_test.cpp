@@ -111,7 +111,7 @@ const std::pair<const char*, Tensor (*)(Tensor)> kKernels[] = {
     {"gelu", [](Tensor x) { return gelu(x); }},
     {"chain", [](Tensor x) { return relu(x * x + 1.0) * 2.0 + x; }},
     {"softmax", [](Tensor x) { return softmax(x, -1); }},
-    {"layer norm", [](Tensor x) { return layer_norm(x, 1); }},
+    {"layer norm", [](Tensor x) { return layer_norm(x, {x.extent(-1)}); }},
     {"sum", [](Tensor x) { return sum(x * x, {1}); }},
 };
 

@@ -35,7 +35,7 @@ Graph derivative(const Case& c) {
   const Tensor q = g.input("q", c.q, c.type), k = g.input("k", c.k, c.type), v = g.input("v", c.v, c.type);
   Shape out = c.q;
   out.back() = c.v.back();
-  const Tensor y = c.mask.empty() ? scaled_dot_product_attention(q, k, v, AttentionOptions{.causal = c.causal})
+  const Tensor y = c.mask.empty() ? scaled_dot_product_attention(q, k, v, AttentionOptions{.is_causal = c.causal})
                                   : scaled_dot_product_attention(q, k, v, g.input("mask", c.mask, c.mask_type));
   const std::vector<Tensor> d = vjp({y}, {q, k, v}, {g.input("g", out, c.type)});
   g.output("y", y), g.output("dq", d[0]), g.output("dk", d[1]), g.output("dv", d[2]);
@@ -122,7 +122,7 @@ TEST(AttentionGradients, VerifiedInANetwork) {
   const auto heads = [&](int part) {
     return all.slice(2, 16 * part, 16 * part + 16).reshape({2, 12, 2, 8}).permute({0, 2, 1, 3});
   };
-  const Tensor y = scaled_dot_product_attention(heads(0), heads(1), heads(2), AttentionOptions{.causal = true});
+  const Tensor y = scaled_dot_product_attention(heads(0), heads(1), heads(2), AttentionOptions{.is_causal = true});
   g.output("dw", gradient(mean(y * y), w));
   const Compiler compiler = generic() | cpu({.threads = 2});
   EXPECT_EQ(kernels(transform(g, compiler).graph, "attention_gradients"), 1);
@@ -147,7 +147,7 @@ TEST(AttentionGradients, Differences) {
     Graph g;
     const Tensor q = g.input("q", {2, 3, 2}, DType::F64), k = g.input("k", {1, 4, 2}, DType::F64);
     const Tensor v = g.input("v", {1, 4, 3}, DType::F64);
-    const Tensor y = scaled_dot_product_attention(q, k, v, AttentionOptions{.causal = causal});
+    const Tensor y = scaled_dot_product_attention(q, k, v, AttentionOptions{.is_causal = causal});
     check_gradients(g, y, random_values(g, 3), "attention", 2);
   }
 }

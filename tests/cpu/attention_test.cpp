@@ -276,7 +276,7 @@ TEST(Attention, OrdinaryFunction) {
   agree(g, draw(g, 8));
   Graph c;
   c.output("causal", scaled_dot_product_attention(c.input("q", {3, 4, 50, 16}), c.input("k", {3, 4, 70, 16}),
-                                                  c.input("v", {3, 4, 70, 16}), {.causal = true}));
+                                                  c.input("v", {3, 4, 70, 16}), {.is_causal = true}));
   agree(c, draw(c, 9));
   for (const DType t : {DType::Bool, DType::F32}) {
     Graph m;

@@ -264,7 +264,7 @@ TEST(Rows, OfANormAreMadeInTheProduct) {
   const auto norm_then = [](int products) {
     return [products](Graph& g, const Weights& k) {
       const Tensor x = g.input("x", {seq(), kDepth});
-      const Tensor norm = rms_norm(x, nn::parameter(g, "n", {kDepth}, DType::F32).value(), 1e-5);
+      const Tensor norm = rms_norm(x, {kDepth}, nn::parameter(g, "n", {kDepth}, DType::F32).value(), 1e-5);
       Tensor y = nn::linear(norm, weight(g, "w1", 512, k)) + g.input("r", {seq(), 80}).slice(1, 0, 1);
       if (products > 1) y = silu(nn::linear(norm, weight(g, "w2", 512, k))) * y;
       return std::map<std::string, Tensor>{{"y", y}, {"norm", norm}};

@@ -191,7 +191,7 @@ TEST_F(Rules, Movement) {
     same(ty::infer_slice(a, axis, begin, end, step), [&] { return slice(tensor(a), axis, begin, end, step); });
     same(ty::infer_concat(a, b, axis), [&] { return concat({tensor(a), tensor(b)}, axis); });
     same(ty::infer_index_select(a, axis, b), [&] { return index_select(tensor(a), axis, to(tensor(b), DType::I64)); });
-    same(ty::infer_embedding(a, b), [&] { return embedding(tensor(a), to(tensor(b), DType::I64)); });
+    same(ty::infer_embedding(a, b), [&] { return embedding(to(tensor(b), DType::I64), tensor(a)); });
     same(ty::infer_triangle("tril", a), [&] { return tril(tensor(a)); });
   }
 }
@@ -211,19 +211,21 @@ TEST_F(Rules, Convolution) {
     ty::Shape x, w;
     x.push(2), w.push(pick(1, 4)), w.push(pick(1, 2)), x.push(pick(1, 3));
     for (int k = 0; k < spatial; ++k) x.push(pick(1, 9)), w.push(pick(1, 4));
-    const ty::Window o{pick(1, 3), pick(0, 2), pick(1, 2), pick(1, 2)};
+    const auto each = [this](int low, int high) { return ty::Each{pick(low, high), pick(low, high), pick(low, high)}; };
+    const ty::Window o{each(1, 3), each(0, 2), each(1, 2), pick(1, 2)};
+    const auto all = [&](const ty::Each& e) { return ty::numbers(e, spatial); };
     same(ty::infer_conv(x, w, spatial, o), [&] {
       return conv(tensor(x), tensor(w),
-                  {.stride = {o.stride}, .padding = {o.padding}, .dilation = {o.dilation}, .groups = o.groups});
+                  {.stride = all(o.stride), .padding = all(o.padding), .dilation = all(o.dilation), .groups = o.groups});
     });
-    const int kernel = pick(1, 8);
+    const ty::Each kernel = each(1, 8);
     const ty::Window p{o.stride, o.padding, 1, 1};
     same(ty::infer_pool("max_pool", x, spatial, kernel, p),
-         [&] { return max_pool(tensor(x), {kernel}, {o.stride}, {o.padding}); });
+         [&] { return max_pool(tensor(x), all(kernel), all(o.stride), all(o.padding)); });
     same(ty::infer_pool("avg_pool", x, spatial, kernel, p),
-         [&] { return avg_pool(tensor(x), {kernel}, {o.stride}, {o.padding}); });
+         [&] { return avg_pool(tensor(x), all(kernel), all(o.stride), all(o.padding)); });
     const ty::Shape a = any(2, 4);
-    same(ty::infer_group_norm(a, o.stride), [&] { return group_norm(tensor(a), o.stride); });
+    same(ty::infer_group_norm(a, o.stride[0]), [&] { return group_norm(tensor(a), o.stride[0]); });
   }
 }
 
@@ -307,7 +309,7 @@ TYPED_TEST(Elements, OfResults) {
       KEPT(ty::softsign(a)), KEPT(ty::hardsigmoid(a)), KEPT(ty::hardswish(a));
   KEPT(ty::isnan(a)), KEPT(ty::isinf(a)), KEPT(ty::isfinite(a)), KEPT(ty::logical_not(a)), KEPT(ty::clamp(a, 0, 1)),
       KEPT(ty::clamp(a, 0.5, 1));
-  if constexpr (ty::kFloating<E>) KEPT(ty::leaky_relu(a)), KEPT(ty::pow(a, 3.0));
+  if constexpr (ty::kFloating<E>) KEPT(ty::frac(a)), KEPT(ty::leaky_relu(a)), KEPT(ty::pow(a, 3.0));
   KEPT(ty::maximum(a, b)), KEPT(ty::minimum(a, b)), KEPT(ty::pow(a, b)), KEPT(ty::fmod(a, b)),
       KEPT(ty::floor_divide(a, b));
   KEPT(ty::eq(a, b)), KEPT(ty::ne(a, b)), KEPT(ty::logical_and(a, b)), KEPT(ty::logical_or(a, b)),
@@ -319,7 +321,20 @@ TYPED_TEST(Elements, OfResults) {
   KEPT(ty::sum<0>(a, ty::keepdim)), KEPT(ty::mean<-1>(a, ty::keepdim)), KEPT(ty::amax(a, ty::keepdim)),
       KEPT(ty::var<1>(a, ty::keepdim)), KEPT(ty::any<0>(a, ty::keepdim));
   KEPT(ty::argmax<0>(a)), KEPT(ty::argmin<1>(a)), KEPT(ty::softmax<1>(a)), KEPT(ty::log_softmax<-1>(a)),
-      KEPT(ty::cumsum<0>(a)), KEPT(ty::cumprod<1>(a)), KEPT(ty::cummax<1>(a)), KEPT(ty::argsort<1>(a));
+      KEPT(ty::cumsum<0>(a)), KEPT(ty::cumprod<1>(a)), KEPT(ty::cummax<1>(a).values), KEPT(ty::cummin<0>(a).indices), KEPT(ty::argsort<1>(a));
+  KEPT(ty::asin(a)), KEPT(ty::atan(a)), KEPT(ty::cosh(a)), KEPT(ty::log10(a)), KEPT(ty::sgn(a)),
+      KEPT(ty::erfc(a)), KEPT(ty::isposinf(a)), KEPT(ty::zeros_like(a)), KEPT(ty::signbit(a));
+  KEPT(ty::add(a, b)), KEPT(ty::mul(a, b)), KEPT(ty::div(a, b)), KEPT(ty::lt(a, b)), KEPT(ty::ge(a, 1)),
+      KEPT(ty::ne(a, 0.0)), KEPT(ty::hypot(a, b)), KEPT(ty::add(a, 2)), KEPT(ty::mul(2.0, a)), KEPT(1 / a), KEPT(a % 2),
+      KEPT(2.0 < a), KEPT(ty::where(a < b, a, 2)), KEPT(ty::where(a < b, 1.5, b)), KEPT(ty::lerp(a, b, 0.25));
+  if constexpr (!std::is_same_v<E, bool>)
+    KEPT(ty::sub(a, b)), KEPT(ty::neg(a)), KEPT(ty::sub(1.0, a)), KEPT(ty::clamp_min(a, 1)), KEPT(ty::clamp_max(a, 0.5));
+  KEPT(ty::max(a)), KEPT(ty::min(a)), KEPT(ty::max(a, b)), KEPT(ty::max<1>(a).values), KEPT(ty::min<0>(a).indices),
+      KEPT(ty::count_nonzero<0>(a)), KEPT(ty::norm<1>(a)), KEPT(ty::prod<1>(a)), KEPT(ty::sort<1>(a).values),
+      KEPT(ty::topk<2>(a).indices), KEPT(ty::softmin<0>(a)), KEPT(lc::typed::std<1>(a));
+  KEPT(a[0]), KEPT(a[-1]), KEPT(ty::select<1>(a, 2)), KEPT(ty::narrow<1, 1, 2>(a)), KEPT(ty::narrow<1, -2, 2>(a)),
+      KEPT(ty::t(a)), KEPT(ty::diff(ty::t(ty::template reshape<3, "batch">(a)))), KEPT(ty::swapaxes<0, 1>(a)),
+      KEPT(ty::cat<1>(a, b)), KEPT(ty::cat<-1>(a, b));
   KEPT(ty::layer_norm(a)), KEPT(ty::rms_norm(a)), KEPT(ty::template reshape<3, "batch">(a)),
       KEPT(ty::template reshape<3, ty::dyn, "batch">(a)), KEPT(ty::template broadcast_to<2, ty::dyn, 3>(a));
   KEPT(ty::permute<1, 0>(a)), KEPT(ty::transpose<0, 1>(a)), KEPT(ty::unsqueeze<-1>(a)),
@@ -331,7 +346,7 @@ TYPED_TEST(Elements, OfResults) {
       KEPT(a.matmul(ty::transpose<0, 1>(b))), KEPT(ty::linear(a, b));
   const auto i = ty::input<std::int32_t, 2, 5>(g, "i");
   const auto w = ty::input<E, 7, 3>(g, "w");
-  KEPT(ty::embedding(w, i)), KEPT(ty::index_select<0>(w, ty::sum<0>(i))), KEPT(ty::one_hot<9>(i));
+  KEPT(ty::embedding(i, w)), KEPT(ty::index_select<0>(w, ty::sum<0>(i))), KEPT(ty::one_hot<9>(i));
   if constexpr (ty::kFloating<E>) {
     const auto x = ty::input<E, "n", 4, 8, 8>(g, "x");
     const auto f = ty::input<E, 6, 2, 3, 3>(g, "f");
@@ -340,6 +355,14 @@ TYPED_TEST(Elements, OfResults) {
     KEPT(ty::scaled_dot_product_attention(x, x, x)),
         KEPT(ty::scaled_dot_product_attention(x, x, x, ty::input<bool, 8, 8>(g, "m")));
     const auto bias = ty::input<E, 7>(g, "bias");
+    const auto six = ty::input<E, 6>(g, "six");
+    const auto four = ty::input<E, 4>(g, "four");
+    const auto last = ty::input<E, 8>(g, "last");
+    KEPT(ty::conv2d<1, 0, 1, 2>(x, f, six)), KEPT(ty::conv2d<ty::Each{2, 1}, ty::Each{1, 0}, 1, 2>(x, f)),
+        KEPT(ty::max_pool2d<ty::Each{2, 3}>(x)), KEPT(ty::batch_norm(x, four, four, four, four)),
+        KEPT(ty::layer_norm(x, last, last)), KEPT(ty::rms_norm(x, last)), KEPT(ty::group_norm<2>(x, four, four));
+    KEPT(ty::scaled_dot_product_attention(x, x, x, ty::input<E, 8, 8>(g, "added"))),
+        KEPT(ty::scaled_dot_product_attention(x, x, x, AttentionOptions{.is_causal = true}));
     KEPT(ty::linear(a, w, bias));
   }
 }

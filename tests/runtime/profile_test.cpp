@@ -87,7 +87,7 @@ TEST(Profile, OnlyWhatIsTouchedCounts) {
   const Tensor cache = g.input("cache", {1000, 8}), x = g.input("x", {n, 8});
   g.assign(cache, prim::slice_scatter(cache, x * 2.0, 0, Dim(0)));
   const Tensor table = g.input("table", {5000, 8}), ids = g.input("ids", {4}, DType::I64);
-  g.output("rows", embedding(table, ids));
+  g.output("rows", embedding(ids, table));
   const Program p = compile(g, generic() | cpu({.threads = 1}));
   Context c(p);
   c.set("table", std::vector<float>(5000 * 8)).set("ids", std::vector<std::int64_t>{1, 2, 3, 4});

@@ -19,7 +19,7 @@ class Net {
     return linear(x, parameter(name + ".weight", {out, in}), parameter(name + ".bias", {out}));
   }
   Tensor norm(Tensor x, const std::string& name, int width) {
-    return layer_norm(x, 1, parameter(name + ".weight", {width}), parameter(name + ".bias", {width}));
+    return layer_norm(x, {x.extent(-1)}, parameter(name + ".weight", {width}), parameter(name + ".bias", {width}));
   }
   // x [1, seq, width] -> attention over heads, projected
   Tensor attend(Tensor x, int seq, int width, int heads, bool causal) {
@@ -27,7 +27,7 @@ class Net {
       return dense(x, name, width, width).reshape({1, seq, heads, width / heads}).permute({0, 2, 1, 3});
     };
     const Tensor q = split("query"), k = split("key"), v = split("value");
-    const Tensor y = scaled_dot_product_attention(q, k, v, AttentionOptions{.causal = causal});
+    const Tensor y = scaled_dot_product_attention(q, k, v, AttentionOptions{.is_causal = causal});
     return dense(y.permute({0, 2, 1, 3}).reshape({1, seq, width}), "out", width, width);
   }
   Tensor conv_bn(Tensor x, const std::string& name, int in, int out, int kernel, int stride, int groups = 1) {

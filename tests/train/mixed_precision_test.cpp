@@ -151,7 +151,7 @@ TEST(MixedPrecision, TheScaleIsPartOfACheckpoint) {
 TEST(MixedPrecision, WithinBf16AttentionIsStillFound) {
   Graph g;
   const Shape s{2, 4, 64, 32};
-  scaled_dot_product_attention(g.input("q", s), g.input("k", s), g.input("v", s), {.causal = true}).retrieve("y");
+  scaled_dot_product_attention(g.input("q", s), g.input("k", s), g.input("v", s), {.is_causal = true}).retrieve("y");
   EXPECT_EQ(fired(compile(g, generic() | cpu()).log(), "attention"), 1);
   EXPECT_EQ(fired(compile(g, autocast(DType::BF16) | generic() | cpu()).log(), "attention"), 1);
 }

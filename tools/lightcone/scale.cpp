@@ -36,7 +36,7 @@ Graph rows(std::size_t nodes) {
   for (int k = 0; g.size() < nodes; ++k) {
     const int row = 16 << k % 5;
     const Tensor r = t.reshape({4096 / row, row}), v = w.reshape({4096 / row, row});
-    t = (k % 2 ? softmax(r * v, -1) : layer_norm(r + v, 1) * v + r).reshape({4096});
+    t = (k % 2 ? softmax(r * v, -1) : layer_norm(r + v, {r.extent(-1)}) * v + r).reshape({4096});
   }
   g.output("y", t);
   return g;
@@ -67,7 +67,7 @@ Graph blocks(std::size_t nodes) {
   Graph g;
   Tensor t = g.input("x", {32, 64});
   for (int k = 0; g.size() < nodes; ++k) {
-    const Tensor h = matmul(layer_norm(t, 1), g.input(cat("up", k), {64, 128}));
+    const Tensor h = matmul(layer_norm(t, {t.extent(-1)}), g.input(cat("up", k), {64, 128}));
     t = t + matmul(gelu(h + g.input(cat("bias", k), {128})), g.input(cat("down", k), {128, 64}));
   }
   g.output("y", t);

@@ -40,7 +40,7 @@ Graph rows(std::int64_t elements, const F& f) {
 const Work kLoops[] = {
     {[](std::int64_t n) { return rows<kWidest>(n, [](Tensor x) { return gelu(x); }); }},
     {[](std::int64_t n) { return rows<kWidest>(n, [](Tensor x) { return softmax(x, -1); }); }},
-    {[](std::int64_t n) { return rows<1024>(n, [](Tensor x) { return layer_norm(x, 1); }); }},
+    {[](std::int64_t n) { return rows<1024>(n, [](Tensor x) { return layer_norm(x, {x.extent(-1)}); }); }},
 };
 // A row times quantised weights, as in decoding.
 std::int64_t weight_rows(std::int64_t elements) { return elements * 4 / (kWidest / 32 * 34); }

@@ -21,6 +21,13 @@ std::int64_t StoredTensor::elements() const {
   return *n;
 }
 
+StoredTensor::operator ArrayView() const {
+  ArrayView view{dtype.value_or(DType::U8), shape, bytes};
+  if (!dtype && !quant) throw Error("load", cat("a tensor of type ", printable(type), " is read with Weights::read()"));
+  if (quant) view.shape.back() = view.shape.back() / info(*quant).elements * info(*quant).bytes;
+  return view;
+}
+
 void io::take_tensor(Budget& budget, std::size_t name, std::size_t rank) {
   budget.take(sizeof(StoredTensor) + 112 + 2 * name + 16 * rank);
 }

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lightcone/core/array_view.h"
 #include "lightcone/core/dtype.h"
 #include "lightcone/core/quant.h"
 #include "lightcone/io/checkpoints/save.h"  // what it reads back
@@ -35,6 +36,8 @@ struct StoredTensor {
   std::optional<DType> dtype = {};
   std::optional<QuantFormat> quant = {};
   int ggml = -1;                  // GGUF's number of the type
+  // As a graph stores it: blocks of a quantised format are u8 [..., bytes]. Error when only read() can.
+  operator ArrayView() const;
   std::int64_t elements() const;  // Error when the shape is larger than any memory; readers refuse such a tensor
 };
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "lightcone/core/array_view.h"
 #include "lightcone/core/dtype.h"
 #include "lightcone/core/error.h"
 
@@ -24,6 +25,8 @@ struct Array {
   static Array of(std::vector<std::int64_t> shape, std::span<const T> values) {
     return from(dtype_of<T>::value, std::move(shape), std::as_bytes(values));
   }
+
+  operator ArrayView() const { return {dtype, shape, bytes}; }
 
   std::int64_t elements() const;
   std::int64_t rows() const;      // the first extent; Error when it has no axes

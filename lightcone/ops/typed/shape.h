@@ -326,6 +326,7 @@ constexpr Inferred infer_squeeze(const Shape& a, int axis) {
   return r;
 }
 constexpr Inferred infer_flatten(const Shape& a, int first, int last) {
+  if (a.rank == 0 && first >= -1 && first <= 0 && last >= -1 && last <= 0) return {Shape{{1}, 1}, {}};  // as in torch
   if (!is_axis(first, a)) return bad_axis("flatten", first, a);
   if (!is_axis(last, a)) return bad_axis("flatten", last, a);
   first = wrap(first, a.rank), last = wrap(last, a.rank);
@@ -420,112 +421,27 @@ constexpr Inferred infer_embedding(const Shape& weight, const Shape& ids) {
   return r;
 }
 
-constexpr Inferred infer_linear(const Shape& x, const Shape& w) {
-  Inferred r{x, {}};
-  if (w.rank != 2) {
-    r.error.add("linear: the weight has rank 2, not ").add(w);
-    return r;
-  }
-  if (x.rank == 0 || differ(x.d[x.rank - 1], w.d[1]))
-    r.error.add("linear: ").add(x).add(" with a weight ").add(w).add(": the last axis must be ").add(w.d[1]);
-  if (x.rank > 0) r.out.d[x.rank - 1] = w.d[0];
-  return r;
+// One element of an axis.
+constexpr Inferred infer_select(const Shape& a, int axis) {
+  if (!is_axis(axis, a)) return bad_axis("select", axis, a);
+  const int axes[] = {axis};
+  return infer_reduce("select", a, axes, 1, false);
 }
-
-struct Window {
-  int stride = 1, padding = 0, dilation = 1, groups = 1;
-};
-constexpr Inferred infer_conv(const Shape& x, const Shape& w, int spatial, const Window& o) {
-  Inferred r;
-  r.out.push(x.d[0]), r.out.push(w.d[0]);
-  if (x.rank != spatial + 2) {
-    r.error.add("conv: needs [batch, channels, ").add(std::int64_t{spatial}).add(" spatial axes], not ").add(x);
-    return r;
-  }
-  if (w.rank != x.rank) {
-    r.error.add("conv: a weight ").add(w).add(" does not fit ").add(x);
-    return r;
-  }
-  const bool channels = w.d[1].number() && x.d[1].number() && w.d[1].n * o.groups != x.d[1].n;
-  if (o.groups < 1 || channels || (w.d[0].number() && w.d[0].n % o.groups != 0))
-    r.error.add("conv: a weight ").add(w).add(" in ").add(std::int64_t{o.groups}).add(" groups does not fit ").add(x);
-  Shape padded = x;  // as far as it is padded when the axis is looked at
-  for (int i = 2; i < x.rank; ++i) {
-    if (x.d[i].number()) padded.d[i] = static_cast<long>(x.d[i].n + 2 * o.padding);
-    if (!padded.d[i].number() || !w.d[i].number()) {
-      r.out.push(dyn);
-      continue;
-    }
-    const std::int64_t room = padded.d[i].n - (w.d[i].n - 1) * o.dilation - 1;
-    if (room < 0 && r.ok()) r.error.add("conv: filter ").add(w).add(" is larger than the padded image ").add(padded);
-    r.out.push(room < 0 ? dyn : Dim(static_cast<long>(room / o.stride + 1)));
-  }
-  return r;
-}
-constexpr Inferred infer_pool(const char* op, const Shape& x, int spatial, int kernel, const Window& o) {
-  Inferred r{x, {}};
-  if (x.rank != spatial + 2) {
-    r.error.add(op).add(": needs [batch, channels, ").add(std::int64_t{spatial}).add(" spatial axes], not ").add(x);
-    return r;
-  }
-  if (2 * o.padding > kernel) {
-    r.error.add(op)
-        .add(": a padding of ")
-        .add(std::int64_t{o.padding})
-        .add(" is more than half of the kernel's ")
-        .add(std::int64_t{kernel});
-    return r;
-  }
-  Shape padded = x;
-  for (int i = 2; i < x.rank; ++i)
-    if (x.d[i].number()) padded.d[i] = static_cast<long>(x.d[i].n + 2 * o.padding);
-  for (int i = 2; i < x.rank; ++i) {
-    const std::int64_t room = padded.d[i].n - kernel;
-    if (padded.d[i].number() && room < 0 && r.ok())
-      r.error.add(op)
-          .add(": a window of ")
-          .add(std::int64_t{kernel})
-          .add(" is larger than the padded image ")
-          .add(padded);
-    r.out.d[i] = padded.d[i].number() && room >= 0 ? Dim(static_cast<long>(room / o.stride + 1)) : dyn;
-  }
-  return r;
-}
-
-constexpr Inferred infer_attention(const Shape& q, const Shape& k, const Shape& v) {
-  Inferred r{q, {}};
-  bool ok = q.rank == k.rank && k.rank == v.rank && q.rank >= 3;
-  for (int i = 0; ok && i < q.rank; ++i) {
-    const int from_end = q.rank - i;
-    if (from_end == 3) ok = !(q.d[i].number() && k.d[i].number()) || (k.d[i].n > 0 && q.d[i].n % k.d[i].n == 0);
-    else if (from_end == 1) ok = !differ(q.d[i], k.d[i]);
-    else if (from_end > 3) ok = !differ(q.d[i], k.d[i]);
-    if (from_end <= 3 && from_end > 1) ok = ok && !differ(k.d[i], v.d[i]);
-  }
-  if (!ok)
-    r.error.add("scaled_dot_product_attention: queries ")
-        .add(q)
-        .add(", keys ")
-        .add(k)
-        .add(" and values ")
-        .add(v)
-        .add(" do not fit");
-  else r.out.d[q.rank - 1] = v.d[v.rank - 1];
-  return r;
-}
-
-// A mask of [..., h, s, t] or what broadcasts to it.
-constexpr Inferred infer_scores(const Shape& q, const Shape& k, const Shape& mask) {
-  Shape scores = q;
-  if (q.rank > 0 && k.rank > 1) scores.d[q.rank - 1] = k.d[k.rank - 2];
-  return infer_broadcast("masked_fill", scores, mask);
-}
-constexpr Inferred infer_group_norm(const Shape& a, int groups) {
-  if (a.rank < 2) return bad_axis("group_norm", 1, a);
+constexpr Inferred infer_diff(const Shape& a, int n, int axis) {
+  if (!is_axis(axis, a)) return bad_axis("diff", axis, a);
   Inferred r{a, {}};
-  const bool divides = groups == 1 || a.d[1] == dyn || (groups > 1 && a.d[1].number() && a.d[1].n % groups == 0);
-  if (!divides)
-    r.error.add("group_norm: ").add(std::int64_t{groups}).add(" groups do not divide ").add(a.d[1]).add(" channels");
+  Dim& d = r.out.d[wrap(axis, a.rank)];
+  d = !d.number() ? dyn : Dim(static_cast<long>(d.n > n ? d.n - n : 0));
+  return r;
+}
+constexpr Inferred infer_topk(const Shape& a, int k, int axis) {
+  if (!is_axis(axis, a)) return bad_axis("topk", axis, a);
+  Inferred r{a, {}};
+  Dim& d = r.out.d[wrap(axis, a.rank)];
+  if (d.number() && d.n < k)
+    r.error.add("topk: k is ").add(std::int64_t{k}).add(", axis ").add(std::int64_t{wrap(axis, a.rank)}).add(" of ").add(a)
+        .add(" has fewer elements");
+  d = k;
   return r;
 }
 constexpr Inferred infer_triangle(const char* op, const Shape& a) {

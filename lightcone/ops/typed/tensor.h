@@ -47,7 +47,8 @@ using SumOf = std::conditional_t<kFloating<E>, E, std::int64_t>;  // sum, cumsum
 template <class E, class S>
 using WithScalar = std::conditional_t<kFloating<E>, E,
                                       std::conditional_t<std::is_floating_point_v<S>, float,
-                                                         std::conditional_t<std::is_same_v<E, bool>, std::int64_t, E>>>;
+                                                         std::conditional_t<std::is_same_v<E, bool> && !std::is_same_v<S, bool>,
+                                                                            std::int64_t, E>>>;
 template <class E, class F>
 consteval Text same_elements(const char* op) {
   return std::is_same_v<E, F> ? Text() : Text(op).add(": element types differ: convert one with to<...>()");
@@ -64,7 +65,7 @@ concept Number = std::is_arithmetic_v<S>;
 // Run-time checks behind the promises; in typed.cpp, so that headers stay thin.
 lc::Tensor check_as(lc::Tensor t, const Shape& to, DType dtype, const At& at);
 lc::Tensor make_input(Graph& g, const char* name, const Shape& s, DType dtype, std::initializer_list<lc::Dim> dims,
-                      const At& at);
+                      const At& at, bool parameter = false);
 lc::Shape reshape_to(lc::Tensor t, const Shape& s);
 lc::Shape stretch_to(lc::Tensor t, const Shape& s);
 // The range of a named extent in one graph. An Error when the graph has the name with another range already.
@@ -139,6 +140,12 @@ class Tensor : public lc::Tensor {
   auto matmul(const B& b, const At& at = At::current()) const {
     return typed::matmul(*this, b, at);
   }
+  // One element of the first axis, which goes away.
+  auto operator[](lc::Dim index) const {
+    constexpr Inferred r = infer_select(static_shape, 0);
+    require<r.error>();
+    return wrap_as<E, r.out>(lc::Tensor::operator[](index));
+  }
   Tensor retrieve(std::string_view name = {}) const { return Tensor(lc::Tensor::retrieve(name), 0); }
 
 #define LC_BINARY(OP, NAME, RESULT, ELEMENTS)                                                  \
@@ -171,31 +178,47 @@ class Tensor : public lc::Tensor {
   Tensor(lc::Tensor t, int) : lc::Tensor(t) { require<extents(static_shape)>(); }
 };
 
-// ---- with numbers: whole numbers keep integer tensors, fractions make them float (PyTorch) ----------
-#define LC_SCALAR(OP, RESULT)                                                                              \
-  template <class E, Dim... A, Number S>                                                                   \
-  auto operator OP(const Tensor<E, A...>& a, S b) {                                                        \
-    using R = RESULT;                                                                                      \
-    return wrap_as<R, Tensor<E, A...>::static_shape>(lc::to(Operand(a, At("", 0)), dtype_of<R>::value)          \
-                                                         OP static_cast<double>(b));                       \
-  }                                                                                                        \
-  template <class E, Dim... A, Number S>                                                                   \
-  auto operator OP(S a, const Tensor<E, A...>& b) {                                                        \
-    using R = RESULT;                                                                                      \
-    return wrap_as<R, Tensor<E, A...>::static_shape>(static_cast<double>(a)                                \
-                                                         OP lc::to(Operand(b, At("", 0)), dtype_of<R>::value)); \
+#define LC_IN_PLACE(OP)                                                                 \
+  template <class E, Dim... A, class B>                                                 \
+  Tensor<E, A...>& operator OP##=(Tensor<E, A...>& a, const B& b) {                     \
+    static_assert(std::is_same_v<decltype(a OP b), Tensor<E, A...>>,                    \
+                  "in place: the result has another shape or element type; write a = a " #OP " b"); \
+    return a = a OP b;                                                                  \
+  }
+LC_IN_PLACE(+)
+LC_IN_PLACE(-)
+LC_IN_PLACE(*)
+LC_IN_PLACE(/)
+#undef LC_IN_PLACE
+
+// ---- with numbers: integers keep integer tensors, floating numbers make them f32 (TensorOrNumber) ----------
+#define LC_SCALAR(OP, RESULT)                                                                                      \
+  template <class E, Dim... A, Number S>                                                                           \
+  auto operator OP(const Tensor<E, A...>& a, S b) {                                                                \
+    using R = RESULT;                                                                                              \
+    return wrap_as<R, Tensor<E, A...>::static_shape>(Operand(a, At("", 0)) OP TensorOrNumber(b, At("", 0)));       \
+  }                                                                                                                \
+  template <class E, Dim... A, Number S>                                                                           \
+  auto operator OP(S a, const Tensor<E, A...>& b) {                                                                \
+    using R = RESULT;                                                                                              \
+    return wrap_as<R, Tensor<E, A...>::static_shape>(TensorOrNumber(a, At("", 0)) OP Operand(b, At("", 0)));       \
   }
 #define LC_COMMA ,
 LC_SCALAR(+, WithScalar<E LC_COMMA S>)
 LC_SCALAR(-, WithScalar<E LC_COMMA S>)
 LC_SCALAR(*, WithScalar<E LC_COMMA S>)
+LC_SCALAR(%, WithScalar<E LC_COMMA S>)
 LC_SCALAR(/, FloatOf<E>)
 #undef LC_COMMA
 #undef LC_SCALAR
-#define LC_SCALAR(OP)                                                                                   \
-  template <class E, Dim... A, Number S>                                                                \
-  Tensor<bool, A...> operator OP(const Tensor<E, A...>& a, S b) {                                       \
-    return wrap_as<bool, Tensor<bool, A...>::static_shape>(Operand(a, At("", 0)) OP static_cast<double>(b)); \
+#define LC_SCALAR(OP)                                                                                              \
+  template <class E, Dim... A, Number S>                                                                           \
+  Tensor<bool, A...> operator OP(const Tensor<E, A...>& a, S b) {                                                  \
+    return wrap_as<bool, Tensor<bool, A...>::static_shape>(Operand(a, At("", 0)) OP TensorOrNumber(b, At("", 0))); \
+  }                                                                                                                \
+  template <class E, Dim... A, Number S>                                                                           \
+  Tensor<bool, A...> operator OP(S a, const Tensor<E, A...>& b) {                                                  \
+    return wrap_as<bool, Tensor<bool, A...>::static_shape>(TensorOrNumber(a, At("", 0)) OP Operand(b, At("", 0))); \
   }
 LC_SCALAR(<)
 LC_SCALAR(>)

@@ -82,6 +82,33 @@ LC_UNARY(isnan, bool)
 LC_UNARY(isinf, bool)
 LC_UNARY(isfinite, bool)
 LC_UNARY(logical_not, bool)
+LC_UNARY(isposinf, bool)
+LC_UNARY(isneginf, bool)
+LC_UNARY(signbit, bool)
+LC_UNARY(positive, E)
+LC_UNARY(neg, E)
+LC_UNARY(sgn, E)
+LC_UNARY(frac, E)
+LC_UNARY(relu6, E)
+LC_UNARY(log10, FloatOf<E>)
+LC_UNARY(asin, FloatOf<E>)
+LC_UNARY(acos, FloatOf<E>)
+LC_UNARY(atan, FloatOf<E>)
+LC_UNARY(sinh, FloatOf<E>)
+LC_UNARY(cosh, FloatOf<E>)
+LC_UNARY(asinh, FloatOf<E>)
+LC_UNARY(acosh, FloatOf<E>)
+LC_UNARY(atanh, FloatOf<E>)
+LC_UNARY(erfc, FloatOf<E>)
+LC_UNARY(logit, FloatOf<E>)
+LC_UNARY(tanhshrink, FloatOf<E>)
+LC_UNARY(hardshrink, E)
+LC_UNARY(softshrink, E)
+LC_UNARY(hardtanh, E)
+LC_UNARY(celu, FloatOf<E>)
+LC_UNARY(nan_to_num, E)
+LC_UNARY(zeros_like, E)
+LC_UNARY(ones_like, E)
 #undef LC_UNARY
 template <class E, Dim... A>
 Tensor<E, A...> leaky_relu(const Tensor<E, A...>& a, double negative_slope = 0.01, LC_AT) {
@@ -96,12 +123,7 @@ template <class E, Dim... A, Number L, Number H>
 auto clamp(const Tensor<E, A...>& a, L low, H high, LC_AT) {
   using R = WithScalar<E, std::common_type_t<L, H>>;
   return wrap_as<R, Tensor<E, A...>::static_shape>(
-      lc::clamp(lc::to(Operand(a, at), dtype_of<R>::value), static_cast<double>(low), static_cast<double>(high)));
-}
-template <class E, Dim... A>
-Tensor<E, A...> pow(const Tensor<E, A...>& a, double exponent, LC_AT) {
-  static_assert(kFloating<E>, "pow: needs a floating tensor");
-  return wrap_as<E, Tensor<E, A...>::static_shape>(lc::pow(Operand(a, at), exponent));
+      lc::clamp(Operand(a, at), OptionalTensorOrNumber(low, at), OptionalTensorOrNumber(high, at)));
 }
 template <class To, class E, Dim... A>
 Tensor<To, A...> to(const Tensor<E, A...>& a, LC_AT) {
@@ -125,7 +147,65 @@ LC_BINARY(ne, bool)
 LC_BINARY(logical_and, bool)
 LC_BINARY(logical_or, bool)
 LC_BINARY(logical_xor, bool)
+LC_BINARY(lt, bool)
+LC_BINARY(gt, bool)
+LC_BINARY(le, bool)
+LC_BINARY(ge, bool)
+LC_BINARY(add, E)
+LC_BINARY(sub, E)
+LC_BINARY(mul, E)
+LC_BINARY(div, FloatOf<E>)
+LC_BINARY(remainder, E)
+LC_BINARY(atan2, FloatOf<E>)
+LC_BINARY(hypot, FloatOf<E>)
+LC_BINARY(logaddexp, FloatOf<E>)
+LC_BINARY(logaddexp2, FloatOf<E>)
+LC_BINARY(xlogy, FloatOf<E>)
+LC_BINARY(max, E)
+LC_BINARY(min, E)
 #undef LC_BINARY
+#define LC_NUMBER(f, RESULT)                                                                               \
+  template <class E, Dim... A, Number S>                                                                   \
+  auto f(const Tensor<E, A...>& a, S b, LC_AT) {                                                           \
+    using R = RESULT;                                                                                      \
+    return wrap_as<R, Tensor<E, A...>::static_shape>(lc::f(Operand(a, at), TensorOrNumber(b, at)));        \
+  }                                                                                                        \
+  template <class E, Dim... A, Number S>                                                                   \
+  auto f(S a, const Tensor<E, A...>& b, LC_AT) {                                                           \
+    using R = RESULT;                                                                                      \
+    return wrap_as<R, Tensor<E, A...>::static_shape>(lc::f(TensorOrNumber(a, at), Operand(b, at)));        \
+  }
+#define LC_COMMA ,
+LC_NUMBER(add, WithScalar<E LC_COMMA S>)
+LC_NUMBER(sub, WithScalar<E LC_COMMA S>)
+LC_NUMBER(mul, WithScalar<E LC_COMMA S>)
+LC_NUMBER(div, FloatOf<E>)
+LC_NUMBER(remainder, WithScalar<E LC_COMMA S>)
+LC_NUMBER(fmod, WithScalar<E LC_COMMA S>)
+LC_NUMBER(floor_divide, WithScalar<E LC_COMMA S>)
+LC_NUMBER(pow, WithScalar<E LC_COMMA S>)
+LC_NUMBER(eq, bool)
+LC_NUMBER(ne, bool)
+LC_NUMBER(lt, bool)
+LC_NUMBER(gt, bool)
+LC_NUMBER(le, bool)
+LC_NUMBER(ge, bool)
+#undef LC_COMMA
+#undef LC_NUMBER
+template <class E, Dim... A, Number L>
+auto clamp_min(const Tensor<E, A...>& a, L low, LC_AT) {
+  return wrap_as<WithScalar<E, L>, Tensor<E, A...>::static_shape>(lc::clamp_min(Operand(a, at), TensorOrNumber(low, at)));
+}
+template <class E, Dim... A, Number H>
+auto clamp_max(const Tensor<E, A...>& a, H high, LC_AT) {
+  return wrap_as<WithScalar<E, H>, Tensor<E, A...>::static_shape>(lc::clamp_max(Operand(a, at), TensorOrNumber(high, at)));
+}
+template <class E, Dim... A, class F, Dim... B>
+auto lerp(const Tensor<E, A...>& a, const Tensor<F, B...>& b, double weight, LC_AT) {
+  require<same_elements<E, F>("lerp")>();
+  LC_OUT(FloatOf<E>, infer_broadcast("lerp", Tensor<E, A...>::static_shape, Tensor<F, B...>::static_shape))
+  (lc::lerp(Operand(a, at), Operand(b, at), weight));
+}
 
 template <class C, Dim... M, class E, Dim... A, class F, Dim... B>
 auto where(const Tensor<C, M...>& condition, const Tensor<E, A...>& a, const Tensor<F, B...>& b, LC_AT) {
@@ -135,10 +215,24 @@ auto where(const Tensor<C, M...>& condition, const Tensor<E, A...>& a, const Ten
   require<ab.error>();
   LC_OUT(E, infer_broadcast("where", Tensor<C, M...>::static_shape, ab.out))(lc::where(Operand(condition, at), a, b));
 }
+template <class C, Dim... M, class E, Dim... A, Number S>
+auto where(const Tensor<C, M...>& condition, const Tensor<E, A...>& a, S b, LC_AT) {
+  static_assert(std::is_same_v<C, bool>, "where: the condition is a tensor of bool");
+  using R = WithScalar<E, S>;
+  LC_OUT(R, infer_broadcast("where", Tensor<C, M...>::static_shape, Tensor<E, A...>::static_shape))
+  (lc::where(Operand(condition, at), Operand(a, at), TensorOrNumber(b, at)));
+}
+template <class C, Dim... M, class E, Dim... A, Number S>
+auto where(const Tensor<C, M...>& condition, S a, const Tensor<E, A...>& b, LC_AT) {
+  static_assert(std::is_same_v<C, bool>, "where: the condition is a tensor of bool");
+  using R = WithScalar<E, S>;
+  LC_OUT(R, infer_broadcast("where", Tensor<C, M...>::static_shape, Tensor<E, A...>::static_shape))
+  (lc::where(Operand(condition, at), TensorOrNumber(a, at), Operand(b, at)));
+}
 template <class E, Dim... A, Dim... M>
-auto masked_fill(const Tensor<E, A...>& a, const Tensor<bool, M...>& mask, double value, LC_AT) {
+auto masked_fill(const Tensor<E, A...>& a, const Tensor<bool, M...>& mask, Scalar value, LC_AT) {
   LC_OUT(E, infer_broadcast("masked_fill", Tensor<E, A...>::static_shape, Tensor<bool, M...>::static_shape))
-  (lc::to(lc::masked_fill(Operand(a, at), mask, value), dtype_of<E>::value));
+  (lc::masked_fill(Operand(a, at), mask, value));
 }
 
 // ---- products -----------------------------------------------------------------------------------------
@@ -148,73 +242,6 @@ auto matmul(const Tensor<E, A...>& a, const Tensor<F, B...>& b, const At& at) {
   LC_OUT(E, infer_matmul(Tensor<E, A...>::static_shape, Tensor<F, B...>::static_shape))
   (lc::matmul(Operand(a, at), Operand(b, at)));
 }
-// x [..., in], weight [out, in] -> [..., out]
-template <class E, Dim... A, class F, Dim... W>
-auto linear(const Tensor<E, A...>& x, const Tensor<F, W...>& weight, LC_AT) {
-  require<same_elements<E, F>("linear")>();
-  LC_OUT(E, infer_linear(Tensor<E, A...>::static_shape, Tensor<F, W...>::static_shape))
-  (lc::linear(Operand(x, at), weight));
-}
-template <class E, Dim... A, class F, Dim... W, class G, Dim... B>
-auto linear(const Tensor<E, A...>& x, const Tensor<F, W...>& weight, const Tensor<G, B...>& bias, LC_AT) {
-  require<same_elements<E, F>("linear")>();
-  require<same_elements<E, G>("linear")>();
-  constexpr Inferred y = infer_linear(Tensor<E, A...>::static_shape, Tensor<F, W...>::static_shape);
-  require<y.error>();
-  LC_OUT(E, infer_broadcast("operator+", y.out, Tensor<G, B...>::static_shape))
-  (lc::linear(Operand(x, at), weight, bias));
-}
-#define LC_CONV(f, SPATIAL)                                                                                          \
-  template <int Stride = 1, int Padding = 0, int Dilation = 1, int Groups = 1, class E, Dim... A, class F, Dim... W> \
-  auto f(const Tensor<E, A...>& x, const Tensor<F, W...>& weight, LC_AT) {                                           \
-    static_assert(Stride > 0 && Padding >= 0 && Dilation > 0,                                                        \
-                  "conv: stride and dilation are positive, the padding not negative");                               \
-    require<same_elements<E, F>("conv")>();                                                                          \
-    constexpr Window o{Stride, Padding, Dilation, Groups};                                                           \
-    LC_OUT(E, infer_conv(Tensor<E, A...>::static_shape, Tensor<F, W...>::static_shape, SPATIAL, o))                  \
-    (lc::conv(Operand(x, at), weight,                                                                                \
-              {.stride = {Stride}, .padding = {Padding}, .dilation = {Dilation}, .groups = Groups}));                \
-  }
-LC_CONV(conv1d, 1)
-LC_CONV(conv2d, 2)
-LC_CONV(conv3d, 3)
-#undef LC_CONV
-#define LC_POOL(f, SPATIAL, OP)                                                         \
-  template <int Kernel, int Stride = Kernel, int Padding = 0, class E, Dim... A>        \
-  auto f(const Tensor<E, A...>& x, LC_AT) {                                             \
-    static_assert(Kernel > 0 && Stride > 0 && Padding >= 0,                             \
-                  "pooling: kernel and stride are positive, the padding not negative"); \
-    constexpr Window o{Stride, Padding, 1, 1};                                          \
-    LC_OUT(E, infer_pool(#OP, Tensor<E, A...>::static_shape, SPATIAL, Kernel, o))       \
-    (lc::OP(Operand(x, at), {Kernel}, {Stride}, {Padding}));                            \
-  }
-LC_POOL(max_pool1d, 1, max_pool)
-LC_POOL(max_pool2d, 2, max_pool)
-LC_POOL(avg_pool1d, 1, avg_pool)
-LC_POOL(avg_pool2d, 2, avg_pool)
-#undef LC_POOL
-// q [..., h, s, d], k and v [..., kv, t, d]; without a mask, or with a bool one that broadcasts to
-// [..., h, s, t].
-template <class E, Dim... Q, class F, Dim... K, class G, Dim... V>
-auto scaled_dot_product_attention(const Tensor<E, Q...>& q, const Tensor<F, K...>& k, const Tensor<G, V...>& v, LC_AT) {
-  require<same_elements<E, F>("scaled_dot_product_attention")>();
-  require<same_elements<E, G>("scaled_dot_product_attention")>();
-  LC_OUT(E,
-         infer_attention(Tensor<E, Q...>::static_shape, Tensor<F, K...>::static_shape, Tensor<G, V...>::static_shape))
-  (lc::scaled_dot_product_attention(Operand(q, at), k, v));
-}
-template <class E, Dim... Q, class F, Dim... K, class G, Dim... V, Dim... M>
-auto scaled_dot_product_attention(const Tensor<E, Q...>& q, const Tensor<F, K...>& k, const Tensor<G, V...>& v,
-                                  const Tensor<bool, M...>& mask, LC_AT) {
-  require<same_elements<E, F>("scaled_dot_product_attention")>();
-  require<same_elements<E, G>("scaled_dot_product_attention")>();
-  constexpr Shape a = Tensor<E, Q...>::static_shape, b = Tensor<F, K...>::static_shape;
-  constexpr Inferred scores = infer_scores(a, b, Tensor<bool, M...>::static_shape);
-  require<scores.error>();
-  LC_OUT(E, infer_attention(a, b, Tensor<G, V...>::static_shape))
-  (lc::scaled_dot_product_attention(Operand(q, at), k, v, mask));
-}
-
 // ---- reductions: sum<1>(x), mean<0, 2>(x), sum(x) over all, sum<1>(x, keepdim) ------------------------
 inline constexpr struct Keepdim {
 } keepdim;
@@ -243,8 +270,68 @@ LC_REDUCE(all, bool, false)
 #define LC_KEEP 1, true  // the correction comes first
 LC_REDUCE(var, FloatOf<E>, false)
 LC_REDUCE(stddev, FloatOf<E>, false)
+LC_REDUCE(std, FloatOf<E>, false)
+#undef LC_KEEP
+#define LC_KEEP true
+LC_REDUCE(count_nonzero, std::int64_t, false)
 #undef LC_KEEP
 #undef LC_REDUCE
+// The largest or smallest of all elements; of an axis, with where it stands.
+template <class T, class I>
+struct ValuesAndIndices {
+  T values;
+  I indices;
+};
+#define LC_EXTREME(f, LOWER)                                                                              \
+  template <class E, Dim... A>                                                                            \
+  auto f(const Tensor<E, A...>& a, LC_AT) {                                                               \
+    LC_OUT(E, infer_reduce(#f, Tensor<E, A...>::static_shape, nullptr, 0, false, true))                   \
+    (lc::f(Operand(a, at)));                                                                              \
+  }                                                                                                       \
+  template <int Axis, class E, Dim... A>                                                                  \
+  auto f(const Tensor<E, A...>& a, LC_AT) {                                                               \
+    constexpr int axes[] = {Axis};                                                                        \
+    constexpr Inferred r = infer_reduce(#f, Tensor<E, A...>::static_shape, axes, 1, false, true);         \
+    require<r.error>();                                                                                   \
+    const Extreme both = lc::f(Operand(a, at), Axis);                                                     \
+    return ValuesAndIndices<TensorOf<E, r.out>, TensorOf<std::int64_t, r.out>>{                           \
+        wrap_as<E, r.out>(both.values), wrap_as<std::int64_t, r.out>(both.indices)};                      \
+  }
+LC_EXTREME(max, amax)
+LC_EXTREME(min, amin)
+#undef LC_EXTREME
+#define LC_SO_FAR(f)                                                                                     \
+  template <int Axis, class E, Dim... A>                                                                 \
+  auto f(const Tensor<E, A...>& a, LC_AT) {                                                              \
+    constexpr Inferred r = infer_along(#f, Tensor<E, A...>::static_shape, Axis);                         \
+    require<r.error>();                                                                                  \
+    const auto both = lc::f(Operand(a, at), Axis);                                                       \
+    return ValuesAndIndices<Tensor<E, A...>, Tensor<std::int64_t, A...>>{                                \
+        wrap_as<E, r.out>(both.values), wrap_as<std::int64_t, r.out>(both.indices)};                     \
+  }
+LC_SO_FAR(cummax)
+LC_SO_FAR(cummin)
+LC_SO_FAR(sort)
+#undef LC_SO_FAR
+template <int K, int Axis = -1, class E, Dim... A>
+auto topk(const Tensor<E, A...>& a, bool largest = true, LC_AT) {
+  constexpr Inferred r = infer_topk(Tensor<E, A...>::static_shape, K, Axis);
+  require<r.error>();
+  const auto both = lc::topk(Operand(a, at), K, Axis, largest);
+  return ValuesAndIndices<TensorOf<E, r.out>, TensorOf<std::int64_t, r.out>>{wrap_as<E, r.out>(both.values),
+                                                                             wrap_as<std::int64_t, r.out>(both.indices)};
+}
+template <int Axis, class E, Dim... A>
+auto prod(const Tensor<E, A...>& a, LC_AT) {
+  constexpr int axes[] = {Axis};
+  LC_OUT(SumOf<E>, infer_reduce("prod", Tensor<E, A...>::static_shape, axes, 1, false))(lc::prod(Operand(a, at), Axis));
+}
+template <int... Axes, class E, Dim... A>
+auto norm(const Tensor<E, A...>& a, double p = 2, LC_AT) {
+  constexpr int axes[] = {Axes..., 0};
+  LC_OUT(FloatOf<E>, infer_reduce("norm", Tensor<E, A...>::static_shape, axes, sizeof...(Axes), false))
+  (lc::norm(Operand(a, at), p, {Axes...}));
+}
 #define LC_ARG(f)                                                                               \
   template <int Axis, class E, Dim... A>                                                        \
   auto f(const Tensor<E, A...>& a, LC_AT) {                                                     \
@@ -264,25 +351,10 @@ LC_ALONG(softmax, FloatOf<E>)
 LC_ALONG(log_softmax, FloatOf<E>)
 LC_ALONG(cumsum, SumOf<E>)
 LC_ALONG(cumprod, SumOf<E>)
-LC_ALONG(cummax, E)
+LC_ALONG(softmin, FloatOf<E>)
+LC_ALONG(logcumsumexp, FloatOf<E>)
 LC_ALONG(argsort, std::int64_t)
 #undef LC_ALONG
-
-// ---- normalisation: over the last axis; over the last axis; channels in groups --------------------------
-template <class E, Dim... A>
-Tensor<FloatOf<E>, A...> layer_norm(const Tensor<E, A...>& a, double eps = 1e-5, LC_AT) {
-  LC_OUT(FloatOf<E>, infer_along("layer_norm", Tensor<E, A...>::static_shape, -1))
-  (lc::layer_norm(Operand(a, at), 1, eps));
-}
-template <class E, Dim... A>
-Tensor<FloatOf<E>, A...> rms_norm(const Tensor<E, A...>& a, double eps = 1e-6, LC_AT) {
-  LC_OUT(FloatOf<E>, infer_along("rms_norm", Tensor<E, A...>::static_shape, -1))(lc::rms_norm(Operand(a, at), eps));
-}
-template <int Groups, class E, Dim... A>
-Tensor<FloatOf<E>, A...> group_norm(const Tensor<E, A...>& a, double eps = 1e-5, LC_AT) {
-  LC_OUT(FloatOf<E>, infer_group_norm(Tensor<E, A...>::static_shape, Groups))
-  (lc::group_norm(Operand(a, at), Groups, eps));
-}
 
 // ---- shapes -------------------------------------------------------------------------------------------
 template <Dim... To, class E, Dim... A>
@@ -322,6 +394,40 @@ auto slice(const Tensor<E, A...>& a, LC_AT) {
   LC_OUT(E, infer_slice(Tensor<E, A...>::static_shape, Axis, Begin, End, Step))
   (lc::slice(Operand(a, at), Axis, Begin, End, Step));
 }
+// Length elements of an axis from Start on.
+template <int Axis, std::int64_t Start, std::int64_t Length, class E, Dim... A>
+auto narrow(const Tensor<E, A...>& a, LC_AT) {
+  static_assert(Length >= 0 && (Start >= 0 || Start + Length <= 0), "narrow: the elements are not in the axis");
+  constexpr std::int64_t end = Start < 0 && Start + Length == 0 ? 0x7fffffff : Start + Length;
+  LC_OUT(E, infer_slice(Tensor<E, A...>::static_shape, Axis, Start, end, 1))
+  (lc::narrow(Operand(a, at), Axis, Start, Length));
+}
+// One element of an axis, which goes away; x[i] is select<0>(x, i).
+template <int Axis, class E, Dim... A>
+auto select(const Tensor<E, A...>& a, lc::Dim index, LC_AT) {
+  LC_OUT(E, infer_select(Tensor<E, A...>::static_shape, Axis))(lc::select(Operand(a, at), Axis, index));
+}
+template <class E, Dim N, Dim M>
+Tensor<E, M, N> t(const Tensor<E, N, M>& a, LC_AT) {
+  return wrap_as<E, Tensor<E, M, N>::static_shape>(lc::t(Operand(a, at)));
+}
+template <Dim... To, class E, Dim... A>
+auto view(const Tensor<E, A...>& a, LC_AT) {
+  return typed::reshape<To...>(a, at);
+}
+template <Dim... To, class E, Dim... A>
+auto expand(const Tensor<E, A...>& a, LC_AT) {
+  return typed::broadcast_to<To...>(a, at);
+}
+template <int I, int J, class E, Dim... A>
+auto swapaxes(const Tensor<E, A...>& a, LC_AT) {
+  return typed::transpose<I, J>(a, at);
+}
+template <int N = 1, int Axis = -1, class E, Dim... A>
+auto diff(const Tensor<E, A...>& a, LC_AT) {
+  static_assert(N >= 0, "diff: a negative number of times");
+  LC_OUT(E, infer_diff(Tensor<E, A...>::static_shape, N, Axis))(lc::diff(Operand(a, at), N, Axis));
+}
 template <int Axis, int Before, int After, class E, Dim... A>
 auto pad(const Tensor<E, A...>& a, double value = 0, LC_AT) {
   LC_OUT(E, infer_pad(Tensor<E, A...>::static_shape, Axis, Before, After))
@@ -353,18 +459,22 @@ template <int Axis, class E, Dim... A, class F, Dim... B, class G, Dim... C, cla
 auto concat(const Tensor<E, A...>& a, const Tensor<F, B...>& b, const Tensor<G, C...>& c, const More&... more) {
   return typed::concat<Axis>(typed::concat<Axis>(a, b), c, more...);
 }
-template <int Axis, class... Parts>
+template <int Axis = 0, std::derived_from<lc::Tensor>... Parts>
+auto cat(const Parts&... parts) {
+  return typed::concat<Axis>(parts...);
+}
+template <int Axis = 0, class... Parts>
 auto stack(const Parts&... parts) {
   return typed::concat<Axis>(typed::unsqueeze<Axis>(parts)...);
 }
 
 // ---- indexing -----------------------------------------------------------------------------------------
-// weight [n, d], ids [...] -> [..., d]
-template <class E, Dim... W, class I, Dim... A>
-auto embedding(const Tensor<E, W...>& weight, const Tensor<I, A...>& ids, LC_AT) {
-  static_assert(std::is_integral_v<I> && !std::is_same_v<I, bool>, "embedding: ids are whole numbers");
+// ids [...], weight [n, d] -> [..., d]
+template <class I, Dim... A, class E, Dim... W>
+auto embedding(const Tensor<I, A...>& ids, const Tensor<E, W...>& weight, LC_AT) {
+  static_assert(std::is_integral_v<I> && !std::is_same_v<I, bool>, "embedding: ids come first, and are whole numbers");
   LC_OUT(E, infer_embedding(Tensor<E, W...>::static_shape, Tensor<I, A...>::static_shape))
-  (lc::embedding(Operand(weight, at), ids));
+  (lc::embedding(Operand(ids, at), weight));
 }
 template <int Axis, class E, Dim... A, class I, Dim... N>
 auto index_select(const Tensor<E, A...>& a, const Tensor<I, N...>& index, LC_AT) {
@@ -382,3 +492,5 @@ Tensor<std::int64_t, A..., Classes> one_hot(const Tensor<I, A...>& ids, LC_AT) {
 #undef LC_AT
 
 }  // namespace lc::typed
+
+#include "lightcone/ops/typed/layers.h"

@@ -3,7 +3,7 @@
 
 #include <numbers>
 
-#include "lightcone/ops/loss_internal.h"
+#include "lightcone/ops/loss/internal.h"
 
 namespace lc {
 namespace detail {

@@ -1,32 +1,9 @@
+// Joints and pieces of tensors, and elements elsewhere.
 #include "lightcone/ops/internal.h"
 
 namespace lc {
 using namespace detail;
 #define LC_SCOPE(name) const OpScope scope(name, a.at)
-
-Tensor broadcast_to(Operand a, Shape shape) {
-  LC_SCOPE("broadcast_to");
-  const Shape have = a->shape();
-  bool fits = have.size() <= shape.size();
-  for (std::size_t k = 1; fits && k <= have.size(); ++k)
-    fits = have[have.size() - k] == Dim(1) || have[have.size() - k] == shape[shape.size() - k];
-  if (!fits) throw Error("broadcast_to", str(a->shape()) + " does not stretch to " + str(shape));
-  return expand_to(a, shape);
-}
-Tensor flatten(Operand a, int first, int last) {
-  LC_SCOPE("flatten");
-  first = wrap_axis(first, a->rank(), a->shape(), "flatten");
-  last = wrap_axis(last, a->rank(), a->shape(), "flatten");
-  if (first > last) throw Error("flatten", cat("axis ", first, " comes after axis ", last));
-  Shape s;
-  Dim merged = 1;
-  for (int i = 0; i < a->rank(); ++i) {
-    if (i < first || i > last) s.push_back(a->extent(i));
-    else merged = merged * a->extent(i);
-    if (i == last) s.push_back(merged);
-  }
-  return a->reshape(s);
-}
 
 Tensor concat(const std::vector<Tensor>& parts, int axis, const Tensor::At& at) {
   const OpScope scope("concat", at);
@@ -40,7 +17,7 @@ Tensor concat(const std::vector<Tensor>& parts, int axis, const Tensor::At& at) 
     if (x.size() != y.size()) throw Error("concat", str(x) + " and " + str(y) + " have different ranks");
     for (std::size_t i = 0; i < x.size(); ++i)
       if (static_cast<int>(i) != axis && !(x[i] == y[i]))
-        throw Error("concat", cat(str(x), " and ", str(y), " differ at axis ", i, ": ", x[i], " vs ", y[i]));
+        throw Error("concat", cat(str(x), " and ", str(y), " differ at axis ", i, ": ", versus(x[i], y[i])));
     total = total + p.extent(axis);
   }
   // each part padded to the whole; a mask decides, because 0 + -0 is not -0
@@ -69,12 +46,48 @@ Tensor stack(const std::vector<Tensor>& parts, int axis, const Tensor::At& at) {
   for (const Tensor& p : parts) with_axis.push_back(p.unsqueeze(axis));
   return concat(with_axis, axis);
 }
+Tensor cat(const std::vector<Tensor>& parts, int axis, const Tensor::At& at) {
+  const OpScope scope("cat", at);
+  return concat(parts, axis, at);
+}
+Tensor concatenate(const std::vector<Tensor>& parts, int axis, const Tensor::At& at) {
+  const OpScope scope("concatenate", at);
+  return concat(parts, axis, at);
+}
+namespace {
+Tensor joined(const std::vector<Tensor>& parts, int axis, Tensor (*wide)(Operand), const char* op, const Tensor::At& at) {
+  const OpScope scope(op, at);
+  std::vector<Tensor> all;
+  for (const Tensor& p : parts) all.push_back(wide(p));
+  return concat(all, all.empty() || all[0].rank() > axis ? axis : 0, at);
+}
+}  // namespace
+Tensor hstack(const std::vector<Tensor>& parts, const Tensor::At& at) {
+  return joined(parts, 1, atleast_1d, "hstack", at);
+}
+Tensor vstack(const std::vector<Tensor>& parts, const Tensor::At& at) {
+  return joined(parts, 0, atleast_2d, "vstack", at);
+}
+Tensor dstack(const std::vector<Tensor>& parts, const Tensor::At& at) {
+  return joined(parts, 2, atleast_3d, "dstack", at);
+}
+std::vector<Tensor> detail::split_by(Operand a, std::int64_t size, int axis) {
+  LC_SCOPE("split");
+  axis = wrap_axis(axis, a->rank(), a->shape(), "split");
+  const auto n = a->extent(axis).constant();
+  if (!n || size < 1)
+    throw Error("split", cat("pieces of ", size, " need an extent known when the graph is built, not ", a->extent(axis)));
+  std::vector<Dim> sizes;
+  for (std::int64_t left = *n; left > 0 || sizes.empty(); left -= size) sizes.push_back(std::min(left, size));
+  return split(a, sizes, axis);
+}
 std::vector<Tensor> split(Operand a, const std::vector<Dim>& sizes, int axis) {
   LC_SCOPE("split");
   axis = wrap_axis(axis, a->rank(), a->shape(), "split");
   std::vector<Tensor> parts;
   Dim start = 0;
   for (const Dim& n : sizes) {
+    if (n.bounds().hi < 0) throw Error("split", cat("a size is ", n));
     parts.push_back(a->slice(axis, start, start + n));
     start = start + n;
   }
@@ -92,24 +105,6 @@ std::vector<Tensor> chunk(Operand a, int chunks, int axis) {
   for (std::int64_t at = 0; at < *n || parts.empty(); at += size)
     parts.push_back(a->slice(axis, at, std::min(*n, at + size)));
   return parts;
-}
-Tensor slice(Operand a, int axis, std::int64_t begin, std::int64_t end, std::int64_t step) {
-  LC_SCOPE("slice");
-  axis = wrap_axis(axis, a->rank(), a->shape(), "slice");
-  const auto n = a->extent(axis).constant();
-  if (!n) throw Error("slice", "a symbolic extent is sliced with Dims: Tensor::slice");
-  if (step == 0) throw Error("slice", "the step is zero");
-  const auto place = [&](std::int64_t i, std::int64_t low, std::int64_t high) {
-    return std::clamp(i < 0 ? i + *n : i, low, high);
-  };
-  if (step > 0) {
-    const std::int64_t b = place(begin, 0, *n), e = place(end, 0, *n);
-    return a->slice(axis, b, std::max(b, e), step);
-  }
-  const std::int64_t b = place(begin, -1, *n - 1), e = end < -*n ? -1 : place(end, -1, *n - 1);
-  const std::int64_t count = b > e ? (b - e - step - 1) / -step : 0;
-  if (count == 0) return a->slice(axis, 0, 0);
-  return a->slice(axis, b + (count - 1) * step, b + 1, -step).flip(axis);
 }
 Tensor pad(Operand a, int axis, int before, int after, PadMode mode, double value) {
   LC_SCOPE("pad");
@@ -146,6 +141,28 @@ Tensor pad(Operand a, int axis, int before, int after, PadMode mode, double valu
   s[static_cast<std::size_t>(axis)] = total;
   return prim::gather(a, a->graph().index(s, source), axis);
 }
+Tensor pad(Operand a, const IntList& pads, PadMode mode, double value) {
+  LC_SCOPE("pad");
+  if (pads.size() % 2 != 0 || static_cast<int>(pads.size()) > 2 * a->rank())
+    throw Error("pad", cat(pads.size(), " numbers for ", str(a->shape()), "; two an axis, the last axis first"));
+  Tensor t = a;
+  for (int k = 0; k < static_cast<int>(pads.size()) / 2; ++k) {
+    const auto at = static_cast<std::size_t>(2 * k);
+    if (pads[at] != 0 || pads[at + 1] != 0) t = pad(t, -1 - k, pads[at], pads[at + 1], mode, value);
+  }
+  return t;
+}
+Tensor roll(Operand a, std::int64_t shift) {
+  LC_SCOPE("roll");
+  return roll(ravel(a), shift, 0).reshape(a->shape());
+}
+Tensor roll(Operand a, const std::vector<std::int64_t>& shifts, const IntList& axes) {
+  LC_SCOPE("roll");
+  if (shifts.size() != axes.size()) throw Error("roll", cat(shifts.size(), " shifts for ", axes.size(), " axes"));
+  Tensor t = a;
+  for (std::size_t k = 0; k < axes.size(); ++k) t = roll(t, shifts[k], axes[k]);
+  return t;
+}
 Tensor roll(Operand a, std::int64_t shift, int axis) {
   LC_SCOPE("roll");
   axis = wrap_axis(axis, a->rank(), a->shape(), "roll");
@@ -169,8 +186,16 @@ Tensor repeat(Operand a, const std::vector<int>& times) {
   }
   return a->reshape(with).expand(wide).reshape(flat);
 }
-Tensor repeat_interleave(Operand a, int times, int axis) {
+Tensor tile(Operand a, const std::vector<int>& times) {
+  LC_SCOPE("tile");
+  std::vector<int> all = times;
+  if (static_cast<int>(all.size()) < a->rank()) all.insert(all.begin(), static_cast<std::size_t>(a->rank()) - all.size(), 1);
+  return repeat(a, all);
+}
+Tensor repeat_interleave(Operand a, int times, std::optional<int> dim) {
   LC_SCOPE("repeat_interleave");
+  if (!dim) return repeat_interleave(ravel(a), times, 0);
+  int axis = *dim;
   axis = wrap_axis(axis, a->rank(), a->shape(), "repeat_interleave");
   if (times < 0) throw Error("repeat_interleave", cat("a count of ", times));
   Shape s = a->shape();
@@ -180,21 +205,32 @@ Tensor repeat_interleave(Operand a, int times, int axis) {
   s[static_cast<std::size_t>(axis)] = s[static_cast<std::size_t>(axis)] * Dim(times);
   return t.expand(wide).reshape(s);
 }
+Tensor fliplr(Operand a) {
+  LC_SCOPE("fliplr");
+  if (a->rank() < 2) throw Error("fliplr", "needs at least two axes, not " + str(a->shape()));
+  return a->flip(1);
+}
+Tensor flipud(Operand a) {
+  LC_SCOPE("flipud");
+  return a->flip(0);
+}
+Tensor rot90(Operand a, int k, const IntList& axes) {
+  LC_SCOPE("rot90");
+  const IntList both = wrap_axes(axes, a, "rot90");
+  if (axes.size() != 2) throw Error("rot90", cat(axes.size(), " axes; a plane has two"));
+  const int from = wrap_axis(axes[0], a->rank(), a->shape(), "rot90"), to = wrap_axis(axes[1], a->rank(), a->shape(), "rot90");
+  switch ((k % 4 + 4) % 4) {
+    case 1: return a->flip(to).transpose(from, to);
+    case 2: return a->flip(from).flip(to);
+    case 3: return a->flip(from).transpose(from, to);
+    default: return a;
+  }
+}
 Tensor flip(Operand a, const Axes& axes) {
   LC_SCOPE("flip");
   Tensor t = a;
   for (const int x : wrap_axes(axes, a, "flip")) t = t.flip(x);
   return t;
-}
-Tensor movedim(Operand a, int from, int to) {
-  LC_SCOPE("movedim");
-  from = wrap_axis(from, a->rank(), a->shape(), "movedim");
-  to = wrap_axis(to, a->rank(), a->shape(), "movedim");
-  Axes order;
-  for (int i = 0; i < a->rank(); ++i)
-    if (i != from) order.push_back(i);
-  order.insert(order.begin() + to, from);
-  return a->permute(order);
 }
 std::vector<Tensor> unbind(Operand a, int axis) {
   LC_SCOPE("unbind");
@@ -205,36 +241,17 @@ std::vector<Tensor> unbind(Operand a, int axis) {
   for (std::int64_t k = 0; k < *n; ++k) parts.push_back(a->slice(axis, k, k + 1).squeeze(axis));
   return parts;
 }
-Tensor diff(Operand a, int axis) {
+Tensor diff(Operand a, int n, int axis) {
   LC_SCOPE("diff");
+  if (n < 0) throw Error("diff", cat(n, " times"));
   axis = wrap_axis(axis, a->rank(), a->shape(), "diff");
-  const Dim n = a->extent(axis);
-  if (n == Dim(0)) return a;
-  const Tensor next = a->slice(axis, 1, n), here = a->slice(axis, 0, n - 1);
-  return a->dtype() == DType::Bool ? logical_xor(next, here) : prim::add(next, neg(here));
-}
-Tensor diagonal(Operand a, int offset, int axis1, int axis2) {
-  LC_SCOPE("diagonal");
-  axis1 = wrap_axis(axis1, a->rank(), a->shape(), "diagonal");
-  axis2 = wrap_axis(axis2, a->rank(), a->shape(), "diagonal");
-  const auto rows = a->extent(axis1).constant(), columns = a->extent(axis2).constant();
-  if (axis1 == axis2) throw Error("diagonal", "the two axes are one");
-  if (!rows || !columns) throw Error("diagonal", "needs extents known when the graph is built");
-  Axes order;
-  for (int i = 0; i < a->rank(); ++i)
-    if (i != axis1 && i != axis2) order.push_back(i);
-  order.insert(order.end(), {axis1, axis2});
-  Tensor t = a->permute(order);
-  Shape s = t.shape();
-  s.resize(s.size() - 2);
-  const int last = static_cast<int>(s.size());
-  const std::int64_t first = offset < 0 ? -offset * *columns : offset;
-  const std::int64_t count =
-      std::max<std::int64_t>(0, std::min(*rows + std::min(offset, 0), *columns - std::max(offset, 0)));
-  s.push_back(*rows * *columns);
-  t = t.reshape(s);
-  if (count == 0) return t.slice(last, 0, 0);
-  return t.slice(last, first, first + (count - 1) * (*columns + 1) + 1, *columns + 1);
+  Tensor t = a;
+  for (; n > 0 && !(t.extent(axis) == Dim(0)); --n) {
+    const Dim size = t.extent(axis);
+    const Tensor next = t.slice(axis, 1, size), here = t.slice(axis, 0, size - 1);
+    t = t.dtype() == DType::Bool ? logical_xor(next, here) : prim::add(next, neg(here));
+  }
+  return t;
 }
 namespace {
 Tensor triangle(const Operand& a, int diagonal, bool lower, const char* name) {
@@ -248,30 +265,4 @@ Tensor triangle(const Operand& a, int diagonal, bool lower, const char* name) {
 }  // namespace
 Tensor tril(Operand a, int diagonal) { return triangle(a, diagonal, true, "tril"); }
 Tensor triu(Operand a, int diagonal) { return triangle(a, diagonal, false, "triu"); }
-Tensor arange(Graph& g, Dim n, DType dtype, const Tensor::At& at) {
-  const OpScope scope("arange", at);
-  if (n.bounds().hi < 0) throw Error("arange", cat(n, " elements"));
-  return g.index({n}, Dim::index(0, n), dtype);
-}
-Tensor arange(Graph& g, std::int64_t from, std::int64_t to, std::int64_t step, DType dtype, const Tensor::At& at) {
-  const OpScope scope("arange", at);
-  if (step == 0) throw Error("arange", "the step is zero");
-  const std::int64_t n = step > 0 ? (to - from + step - 1) / step : (from - to - step - 1) / -step;
-  if (n < 0) throw Error("arange", cat("a step of ", step, " does not lead from ", from, " to ", to));
-  return g.index({n}, Dim::index(0, n) * Dim(step) + from, dtype);
-}
-Tensor eye(Graph& g, Dim n, DType dtype, const Tensor::At& at) {
-  const OpScope scope("eye", at);
-  if (n.bounds().hi < 0) throw Error("eye", cat(n, " rows"));
-  const Dim i = Dim::index(0, n), j = Dim::index(1, n);
-  return g.index({n, n}, less(i, j + 1) * less(j, i + 1), dtype);
-}
-Tensor linspace(Graph& g, double from, double to, int steps, const Tensor::At& at) {
-  const OpScope scope("linspace", at);
-  if (steps < 0) throw Error("linspace", cat(steps, " steps"));
-  const Tensor i = arange(g, steps, DType::F32);
-  const double step = steps > 1 ? (to - from) / (steps - 1) : 0;
-  return add(mul(i, step), from);
-}
-
 }  // namespace lc

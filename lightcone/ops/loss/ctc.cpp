@@ -1,5 +1,5 @@
 // Connectionist temporal classification.
-#include "lightcone/ops/loss_internal.h"
+#include "lightcone/ops/loss/internal.h"
 
 namespace lc {
 using namespace detail;

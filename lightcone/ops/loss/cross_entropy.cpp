@@ -1,5 +1,5 @@
 // Losses of classes.
-#include "lightcone/ops/loss_internal.h"
+#include "lightcone/ops/loss/internal.h"
 
 namespace lc {
 using namespace detail;

@@ -189,16 +189,18 @@ Tensor conv(Operand x, Operand weight, const ConvOptions& o) {
   return r.reshape(s);
 }
 
-Tensor conv(Operand x, Operand weight, Operand bias, const ConvOptions& o) {
+Tensor conv(Operand x, Operand weight, OptionalOperand bias, const ConvOptions& o) {
   const OpScope scope("conv", x.at);
+  if (!bias.given()) return conv(x, weight, o);
   if (x->dtype() == bias->dtype()) LC_RETURN_IF_EITHER_HALF(x, weight, conv(x, weight, bias, o));
-  return add_channels(conv(x, weight, o), bias, "conv");
+  return add_channels(conv(x, weight, o), *bias, "conv");
 }
 
-Tensor conv_transpose(Operand x, Operand weight, Operand bias, const ConvOptions& o) {
+Tensor conv_transpose(Operand x, Operand weight, OptionalOperand bias, const ConvOptions& o) {
   const OpScope scope("conv_transpose", x.at);
+  if (!bias.given()) return conv_transpose(x, weight, o);
   if (x->dtype() == bias->dtype()) LC_RETURN_IF_EITHER_HALF(x, weight, conv_transpose(x, weight, bias, o));
-  return add_channels(conv_transpose(x, weight, o), bias, "conv_transpose");
+  return add_channels(conv_transpose(x, weight, o), *bias, "conv_transpose");
 }
 
 namespace {

@@ -1,0 +1,91 @@
+// NumPy's indexing: numbers, slices and integer tensors, axis by axis.
+#include "lightcone/ops/internal.h"
+
+namespace lc {
+using namespace detail;
+
+namespace {
+
+// Python's a[begin:end:step] of one axis; a symbolic extent takes steps forward from a place known now.
+Tensor sliced(const Tensor& t, int axis, const Slice& s) {
+  if (!s.begin && !s.end && s.step == 1) return t;
+  const Dim n = t.extent(axis);
+  if (const auto known = n.constant()) {
+    const bool forward = s.step > 0;
+    return slice(t, axis, s.begin.value_or(forward ? 0 : *known - 1), s.end.value_or(forward ? *known : -*known - 1),
+                 s.step);
+  }
+  return t.slice(axis, s.begin ? Dim(*s.begin) : Dim(0), s.end ? Dim(*s.end) : n, s.step);
+}
+
+struct Picked {
+  int axis;
+  Tensor index;
+};
+
+// t with the axes that have tensors replaced by the common shape of those. The axes are joined, and one gather of the
+// joined axis reads them all.
+Tensor picked(Tensor t, std::vector<Picked> by) {
+  Shape common;
+  for (const Picked& p : by) {
+    if (is_float(p.index.dtype()) || p.index.dtype() == DType::Bool)
+      throw Error("index", cat("an index is a tensor of integers, not of ", name(p.index.dtype()),
+                               "; nonzero() turns a mask into places"));
+    common = broadcast(common, p.index.shape(), "index");
+  }
+  bool together = true;
+  for (std::size_t k = 1; k < by.size(); ++k) together = together && by[k].axis == by[k - 1].axis + 1;
+  const int place = together ? by[0].axis : 0;
+  std::vector<int> order, moved;
+  for (const Picked& p : by) moved.push_back(p.axis);
+  for (int i = 0; i < t.rank(); ++i)
+    if (std::find(moved.begin(), moved.end(), i) == moved.end()) order.push_back(i);
+  order.insert(order.begin() + place, moved.begin(), moved.end());
+
+  Tensor flat, outside;  // the place in the joined axis; whether one of the indices is out of range
+  for (const Picked& p : by) {
+    const Dim n = t.extent(p.axis);
+    const Tensor i = prim::cast(expand_to(p.index, common), DType::I64), size = i.graph().index(i.shape(), n);
+    const Tensor from_start = prim::where(prim::less_than(i, full_like(i, 0)), prim::add(i, size), i);
+    const Tensor off = logical_or(from_start < 0, from_start >= size);
+    flat = flat.defined() ? prim::add(prim::mul(flat, size), from_start) : from_start;
+    outside = outside.defined() ? logical_or(outside, off) : off;
+  }
+  flat = prim::where(outside, full_like(flat, -1), flat);
+
+  t = t.permute(order);
+  const Shape s = t.shape();
+  Shape joined(s.begin(), s.begin() + place), out = joined;
+  const auto behind = s.begin() + place + static_cast<std::ptrdiff_t>(by.size());
+  joined.push_back(product(Shape(s.begin() + place, behind)));
+  joined.insert(joined.end(), behind, s.end());
+  out.insert(out.end(), common.begin(), common.end());
+  out.insert(out.end(), behind, s.end());
+  return index_select(t.reshape(joined), place, flat.reshape({product(common)})).reshape(out);
+}
+
+}  // namespace
+
+Tensor index(Operand a, const std::vector<Index>& indices) {
+  const OpScope scope("index", a.at);
+  int named = 0, gaps = 0;
+  for (const Index& i : indices) {
+    gaps += std::holds_alternative<EllipsisIndex>(i);
+    named += !std::holds_alternative<EllipsisIndex>(i) && !std::holds_alternative<NewAxisIndex>(i);
+  }
+  if (gaps > 1) throw Error("index", "two ellipses");
+  if (named > a->rank()) throw Error("index", cat(named, " indices for ", str(a->shape())));
+  Tensor t = a;
+  std::vector<Picked> tensors;
+  int axis = 0;
+  for (const Index& i : indices) {
+    if (const auto* at = std::get_if<Dim>(&i)) t = t.select(axis, *at);
+    else if (const auto* s = std::get_if<Slice>(&i)) t = sliced(t, axis++, *s);
+    else if (std::holds_alternative<NewAxisIndex>(i)) t = t.unsqueeze(axis++);
+    else if (std::holds_alternative<EllipsisIndex>(i)) axis += a->rank() - named;
+    else tensors.push_back({axis++, std::get<Tensor>(i)});
+  }
+  return tensors.empty() ? t : picked(t, std::move(tensors));
+}
+
+}  // namespace lc

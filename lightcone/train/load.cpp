@@ -1,0 +1,69 @@
+#include "lightcone/train/load.h"
+
+#include <memory>
+#include <vector>
+
+#include "lightcone/io/checkpoints/save.h"
+#include "lightcone/io/printable.h"
+#include "lightcone/nn/session.h"
+
+namespace lc {
+namespace {
+
+// A tensor of a file as an input takes it: where it lies, or converted, in memory that `kept` holds.
+ArrayView fitted(const StoredTensor& t, DType dtype, std::shared_ptr<const void>& kept) {
+  if ((t.dtype == dtype || (t.quant && dtype == DType::U8)) &&
+      reinterpret_cast<std::uintptr_t>(t.bytes.data()) % size_of(dtype) == 0)
+    return t;
+  if (dtype != DType::F32 || (t.dtype && !is_float(*t.dtype))) return t;  // its type is what the Error will say
+  const auto values = std::make_shared<const std::vector<float>>(Weights::read(t));
+  kept = values;
+  return {DType::F32, t.shape, std::as_bytes(std::span(*values))};
+}
+
+}  // namespace
+
+void load(Program& program, const Weights& file, bool strict) {
+  const auto open = std::make_shared<const Weights>(file);
+  std::string missing, unknown;
+  std::map<std::string, DType, std::less<>> parameters;
+  const Graph& g = program.graph();
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (g[id].op == Op::Input && g[id].parameter) parameters.emplace(g[id].name, g[id].dtype);
+  for (const auto& [name, dtype] : parameters)
+    if (!file.find(name)) missing += (missing.empty() ? "" : ", ") + name;
+  for (const auto& [name, tensor] : file.tensors())
+    if (!parameters.contains(name)) unknown += (unknown.empty() ? "" : ", ") + in_quotes(name);
+  if (!missing.empty()) throw file_error("load", file.path(), "there is no tensor for the parameters ", missing);
+  if (strict && !unknown.empty())
+    throw file_error("load", file.path(), "no parameter is called ", unknown, "; strict = false ignores them");
+  for (const auto& [name, dtype] : parameters) {
+    std::shared_ptr<const void> kept = open;
+    const ArrayView array = fitted(file.at(name), dtype, kept);
+    program.load(name, array, std::move(kept));
+  }
+}
+
+Session& Session::load(const std::string& path, bool strict) {
+  const Weights file = Weights::open(path);
+  std::map<std::string, DType, std::less<>> types;
+  const Graph& g = graph();
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (g[id].op == Op::Input && g[id].parameter) types.emplace(g[id].name, g[id].dtype);
+  std::map<std::string, ArrayView, std::less<>> tensors;
+  std::vector<std::shared_ptr<const void>> kept;
+  for (const auto& [name, t] : file.tensors()) {
+    const auto it = types.find(name);
+    if (it != types.end()) tensors.emplace(name, fitted(t, it->second, kept.emplace_back()));
+    else if (strict) tensors.emplace(name, ArrayView{DType::U8, t.shape, t.bytes});  // named in the Error
+  }
+  return load(tensors, strict);
+}
+
+void Session::save(const std::string& path) const {
+  std::vector<TensorToSave> all;
+  for (const auto& [name, array] : parameters()) all.push_back({name, array.dtype, array.shape, array.bytes});
+  save_safetensors(path, all);
+}
+
+}  // namespace lc
