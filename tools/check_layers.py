@@ -12,6 +12,7 @@ ROOMS = {
     "reference": ["core", "random"],
     "ops": ["core", "random"],
     "ops/typed": ["core", "ops"],
+    "ops/linalg": ["core", "ops"],
     "optim": ["core", "ops"],
     "passes": ["core", "reference"],
     "autograd": ["core", "ops", "passes"],
