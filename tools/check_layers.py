@@ -13,6 +13,7 @@ ROOMS = {
     "ops": ["core", "random"],
     "ops/typed": ["core", "ops"],
     "ops/linalg": ["core", "ops"],
+    "ops/indexing": ["core", "ops"],
     "optim": ["core", "ops"],
     "passes": ["core", "reference"],
     "autograd": ["core", "ops", "passes"],

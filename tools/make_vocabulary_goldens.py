@@ -51,7 +51,7 @@ class Goldens:
             self.line("in", t)
         for t in out:
             self.line("out", t)
-        if not grad:
+        if not grad or not any(y.requires_grad for y in out):
             return
         wrt = [t for t in inputs if t.dtype.is_floating_point]
         ys = [y for y in out if y.requires_grad]
@@ -181,5 +181,82 @@ def linalg():
     g.write()
 
 
+def indexing():
+    g = Goldens("indexing.txt", 32)
+    wild = I([[1.0, NAN, INF, -2.0], [-INF, 0.5, NAN, 0.0], [3.0, -0.0, 1.0, 2.0]])
+    i, j = I([[0, -1, 2], [1, 1, -3]]), I([3, 0, -2])
+    g.case("index", lambda a, i, j: a[i, j], x(3, 4, 2), i, j)
+    g.case("index one", lambda a, i: a[i], x(3, 4), I([2, -1, 0, 2]))
+    g.case("index @ i64", lambda a, i, j: a[i, j], torch.arange(12).reshape(3, 4), i, j)
+    v = x(2, 3, 2)
+    g.case("index_put accumulate", lambda a, i, j, v: torch.index_put(a, (i, j), v, True), x(3, 4, 2), i, j, v)
+    g.case("index_put", lambda a, i, j, v: torch.index_put(a, (i, j), v), x(3, 4, 2), I([[0, -1, 2], [1, -2, -3]]), I([3, 0, -2]), x(3, 1))
+    g.case("index_put one", lambda a, i, v: torch.index_put(a, (i,), v), wild, I([-1, 0]), I(7.0))
+    g.case("index_fill", lambda a, i: torch.index_fill(a, 1, i, -2.5), x(3, 4), I([0, -1]))
+    g.case("index_fill @ i64", lambda a, i: torch.index_fill(a, 1, i, -2.0), torch.arange(12).reshape(3, 4), I([0, -1]))
+    g.case("take", torch.take, x(3, 4), I([[0, -1], [5, 5]]))
+    g.case("put", torch.Tensor.put, x(3, 4), I([[0, -1], [5, 4]]), x(2, 2))
+    g.case("put accumulate", lambda a, i, s: a.put(i, s, True), x(3, 4), I([[0, -1], [5, 5]]), x(2, 2))
+    g.case("take_along_dim", lambda a, i: torch.take_along_dim(a, i, 1), x(3, 4, 2), I([[[0], [-1]]]))
+    g.case("take_along_dim flat", lambda a, i: torch.take_along_dim(a, i), x(3, 4), I([0, 11, 5]))
+    at, src = I([[0, 1, -1], [2, 2, 0], [0, 0, 0], [2, 1, 0]]), x(5, 4)
+    for name in "sum prod mean amax amin".split():
+        for own in (True, False):
+            note = name + ("" if own else " alone")
+            f = lambda a, i, s: torch.scatter_reduce(a, 0, i % 3, s, name, include_self=own)
+            # torch takes no negative indices here: the test's are counted from the start by it
+            g.case("scatter_reduce " + note, f, x(3, 3), at % 3, src[:4, :3])
+            g.case("scatter_reduce %s @ small index" % note, f, x(3, 4), at % 3, src, grad=False)
+            g.case("scatter_reduce %s @ i64" % note, f, I([[1, 2, 3], [-4, 5, 6], [7, 8, 9]]), at % 3, torch.arange(-6, 6).reshape(4, 3))
+            g.case("scatter_reduce %s @ wild" % note, f, wild[:, :3].clone(), at % 3, torch.cat([wild[:, 1:], wild[:1, 1:]]), grad=False)
+            g.case("scatter_reduce %s @ ties" % note, f, torch.ones(3, 3, dtype=D), at % 3, I([[1.0, 0, 2], [1, 1, 1], [0, 0, 1], [1, 2, 2]]).double())
+            g.case("scatter_reduce %s @ empty" % note, f, x(3, 3), torch.zeros(0, 3, dtype=torch.int64), x(0, 3), grad=False)
+            if name != "sum":
+                g.case("index_reduce " + note, lambda a, i, s: torch.index_reduce(a, 1, i, s, name, include_self=own), x(2, 4), I([0, 2, 0, 0, 3]), x(2, 5))
+    mask = I([[True, False, True], [False, True, True]])
+    g.case("masked_scatter", torch.masked_scatter, x(2, 3), mask, x(5))
+    g.case("masked_scatter @ broadcast", lambda a, m, s: a.masked_scatter(m, s), x(2, 3), I([True, False, True]), x(4))
+    for k in (0, 1, -2):
+        g.case("diag %d" % k, lambda a: torch.diag(a, k), x(3))
+        g.case("diag %d @ matrix" % k, lambda a: torch.diag(a, k), x(3, 4))
+        g.case("diag_embed %d" % k, lambda a: torch.diag_embed(a, k), x(2, 3))
+        g.case("diagonal_scatter %d" % k, lambda a, s: torch.diagonal_scatter(a, s, k), x(3, 4), x({0: 3, 1: 3, -2: 1}[k]))
+    g.case("diag 0 @ wild", torch.diag, I([NAN, INF, 1.0]))
+    g.case("diag_embed axes", lambda a: torch.diag_embed(a, 1, 0, 2), x(2, 3))
+    g.case("diag_embed swapped", lambda a: torch.diag_embed(a, 1, 2, 0), x(2, 3))
+    g.case("diagonal_scatter axes", lambda a, s: torch.diagonal_scatter(a, s, -1, 2, 0), x(3, 2, 4), x(2, 3))
+    g.case("select_scatter", lambda a, s: torch.select_scatter(a, s, 1, -2), x(2, 4, 3), x(2, 3))
+    g.case("slice_scatter", lambda a, s: torch.slice_scatter(a, s, 1, 1, -1), x(2, 5), x(2, 3))
+    g.case("slice_scatter step", lambda a, s: torch.slice_scatter(a, s, 0, -4, 100, 3), x(5, 2), x(2, 2))
+    g.case("slice_scatter none", lambda a, s: torch.slice_scatter(a, s, 0, 4, 2), x(5, 2), x(0, 2), grad=False)
+    for k in (0, 1, -2):
+        g.case("tril_indices %d" % k, lambda: torch.tril_indices(3, 4, k))
+        g.case("triu_indices %d" % k, lambda: torch.triu_indices(4, 3, k))
+
+    def padded(t, n, by):
+        t = t[:n]
+        return torch.cat([t, torch.as_tensor(by, dtype=t.dtype).expand(n - t.shape[0], *t.shape[1:])])
+    for a, note in ((I([[0.0, 2, NAN], [0, -0.0, INF]]), ""), (mask, " @ bool"), (torch.zeros(2, 3, dtype=torch.int64), " @ none")):
+        z = torch.nonzero(a)
+        g.case("nonzero" + note, lambda a: (padded(z, 6, [2, 3]), I(z.shape[0])), a)
+        g.case("nonzero 2" + note, lambda a: (padded(z, 2, [2, 3]), I(z.shape[0])), a)
+    g.case("nonzero @ empty", lambda a: (torch.zeros(0, 2, dtype=torch.int64), I(0)), x(0, 3))
+    g.case("masked_select", lambda a, m: (padded(torch.masked_select(a, m), 5, 0), I(4)), x(2, 3), mask)
+    g.case("masked_select 2", lambda a, m: (torch.masked_select(a, m)[:2], I(4)), x(2, 3), mask)
+
+    def unique(f, n):
+        def call(a):
+            v, inverse, counts = f(a, return_inverse=True, return_counts=True)
+            return padded(v, n, 0), inverse, padded(counts, n, 0), I(v.shape[0])
+        return call
+    for a, note in ((I([[3, 1, 3], [2, 1, 1]]), ""), (I([[0.5, NAN, -0.0], [0.0, INF, NAN]]), " @ wild"), (mask, " @ bool")):
+        g.case("unique" + note, unique(torch.unique, 6), a)
+        if note != " @ wild":
+            g.case("unique_consecutive" + note, unique(torch.unique_consecutive, 6), a)
+    g.case("unique 2", lambda a: (I([1, 2]), I([2, 0, 2, 1, 0, 0]), I([3, 1]), I(3)), I([3, 1, 3, 2, 1, 1]))
+    g.write()
+
+
 if __name__ == "__main__":
     linalg()
+    indexing()

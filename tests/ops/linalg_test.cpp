@@ -11,8 +11,17 @@ namespace {
 
 using T = const std::vector<Tensor>&;
 
-#define B(n, ...) {n, [](Graph&, T t) { return std::vector<Tensor>{__VA_ARGS__}; }}
-#define P(n, ...) {n, [](Graph&, T t) { const auto [p, q] = __VA_ARGS__; return std::vector<Tensor>{p, q}; }}
+#define B(n, ...)                                                   \
+  {                                                                 \
+    n, [](Graph&, T t) { return std::vector<Tensor>{__VA_ARGS__}; } \
+  }
+#define P(n, ...)                       \
+  {                                     \
+    n, [](Graph&, T t) {                \
+      const auto [p, q] = __VA_ARGS__;  \
+      return std::vector<Tensor>{p, q}; \
+    }                                   \
+  }
 // clang-format off
 const TorchBuilders kBuilders{
     B("mm", mm(t[0], t[1])), B("bmm", bmm(t[0], t[1])), B("mv", mv(t[0], t[1])), B("dot", dot(t[0], t[1])), B("vdot", vdot(t[0], t[1])), B("inner", inner(t[0], t[1])),
@@ -58,7 +67,8 @@ TEST(Linalg, SingularMatricesGiveNaNAndInfinities) {
       int odd = 0;
       for (std::size_t k = 0; k < v.size() / 2; ++k) odd += !std::isfinite(v.at(k));
       EXPECT_GT(odd, 0) << name;
-      for (std::size_t k = v.size() / 2; k < v.size(); ++k) EXPECT_TRUE(std::isfinite(v.at(k))) << name << ": the other one";
+      for (std::size_t k = v.size() / 2; k < v.size(); ++k)
+        EXPECT_TRUE(std::isfinite(v.at(k))) << name << ": the other one";
     }
     EXPECT_EQ(r.at("det").at(0), 0);
     EXPECT_EQ(r.at("det").at(1), 64);
@@ -105,9 +115,12 @@ TEST(Linalg, Mistakes) {
   expect([&] { matrix_norm(a, "nuc"); }, "matrix_norm: \"nuc\" needs singular values, which are not here");
   expect([&] { linalg::cholesky(a); }, "cholesky: needs a square matrix, not [3, 4]");
   expect([&] { linalg::cholesky(i); }, "cholesky: of i64 there are no fractions; convert to a floating type");
-  expect([&] { linalg::inv(n); }, "inv: needs extents that are known when the graph is built, not [n, 3, 3]: n is a symbol, and the blocks are counted");
+  expect([&] { linalg::inv(n); },
+         "inv: needs extents that are known when the graph is built, not [n, 3, 3]: n is a symbol, and the blocks are "
+         "counted");
   expect([&] { linalg::solve(s, g.input("y", {4, 2})); }, "solve: [3, 3] and [4, 2]: their rows differ: 3 vs 4");
-  expect([&] { linalg::solve(s, v, false); }, "solve: X A = B of a vector B: give it two axes, or solve with the transposed matrix");
+  expect([&] { linalg::solve(s, v, false); },
+         "solve: X A = B of a vector B: give it two axes, or solve with the transposed matrix");
   expect([&] { matrix_power(a, 2); }, "matrix_power: needs a square matrix, not [3, 4]");
   expect([&] { chain_matmul({a, s}); }, "chain_matmul: [3, 4] x [3, 3]: inner dimensions differ: 4 vs 3");
 }

@@ -1,5 +1,5 @@
-// Cases that tools/make_vocabulary_goldens.py asked torch about: values, dtypes and gradients, held against the reference
-// interpreter and the compiled CPU.
+// Cases that tools/make_vocabulary_goldens.py asked torch about: values, dtypes and gradients, held against the
+// reference interpreter and the compiled CPU.
 #pragma once
 
 #include <cmath>
@@ -143,9 +143,9 @@ class TorchBatch {
     const double share = e.slope ? std::max(close_.of_largest, 1.0) : close_.of_largest;
     for (std::size_t k = 0; k < want.size(); ++k) {
       const double w = want.at(k), g = got.at(k);
-      const bool same = !is_float(want.dtype)  ? want.i[k] == got.i[k]
-                        : !std::isfinite(w)    ? std::isnan(w) ? std::isnan(g) : w == g
-                                               : std::abs(w - g) <= part * (std::abs(w) + share * largest) + 1e-300;
+      const bool same = !is_float(want.dtype) ? want.i[k] == got.i[k]
+                        : !std::isfinite(w)   ? std::isnan(w) ? std::isnan(g) : w == g
+                                              : std::abs(w - g) <= part * (std::abs(w) + share * largest) + 1e-300;
       if (!same) return cat("[", k, "] is ", g, ", not ", w);
     }
     return {};

@@ -8,7 +8,8 @@ using namespace lc::detail;
 Matrix matrix(const Tensor& a, std::string_view op) {
   const Shape s = a.shape();
   if (s.size() < 2) throw Error(op, "needs a matrix, not " + str(s));
-  if (!is_float(a.dtype())) throw Error(op, cat("of ", name(a.dtype()), " there are no fractions; convert to a floating type"));
+  if (!is_float(a.dtype()))
+    throw Error(op, cat("of ", name(a.dtype()), " there are no fractions; convert to a floating type"));
   for (const Dim& d : s)
     if (!d.is_constant())
       throw Error(op, cat("needs extents that are known when the graph is built, not ", str(s), ": ", d,
@@ -32,7 +33,8 @@ Tensor with_batch(const Tensor& t, const Shape& batch) {
 }
 
 Blocks::Blocks(std::int64_t n)
-    : size(std::min(kBlock, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1)))))),
+    : size(std::min(
+          kBlock, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1)))))),
       count(std::max<std::int64_t>(1, (n + size - 1) / size)) {}
 
 Tensor mask(const Tensor& t, const Dim& expression) { return t.graph().index(t.shape(), expression, DType::Bool); }
@@ -80,14 +82,14 @@ Tensor solve_lower(const Tensor& l, const Tensor& b, bool unit) {
   // the blocks on the diagonal, [count, batch, size, size], inverted at once
   const Tensor rows = t.reshape({batch, blocks.count, size, whole}).permute({1, 0, 2, 3});
   const Dim step = Dim::index(0, blocks.count), column = Dim::index(3, size);
-  const Tensor own = prim::gather(rows, t.graph().index({blocks.count, batch, size, size}, step * Dim(size) + column), 3);
+  const Tensor own =
+      prim::gather(rows, t.graph().index({blocks.count, batch, size, size}, step * Dim(size) + column), 3);
   const Tensor inverse = inverse_of_lower(own, unit);
   if (blocks.count == 1) return matmul(inverse.squeeze(0), right).slice(1, 0, n);
   // what lies below each of them, moved up: [count, batch, whole, size]
   const Tensor columns = t.reshape({batch, whole, blocks.count, size}).permute({2, 0, 1, 3});
   const Dim row = Dim::index(2, whole);
-  const Tensor below = prim::gather(
-      columns, t.graph().index(columns.shape(), row + (step + 1) * Dim(size)), 2);
+  const Tensor below = prim::gather(columns, t.graph().index(columns.shape(), row + (step + 1) * Dim(size)), 2);
   const Scanned r = loop(
       [&](const std::vector<Tensor>& s, const std::vector<Tensor>& x) -> Scanned {
         const Tensor y = matmul(x[0], s[0].slice(1, 0, size));

@@ -1,12 +1,12 @@
 // Linear algebra: torch.mm and its relatives, and torch.linalg.
 //
-// Operands promote as those of matmul() do; halves are computed in f32 and rounded once. Every axis before a matrix is a
-// batch axis, and batches broadcast.
+// Operands promote as those of matmul() do; halves are computed in f32 and rounded once. Every axis before a matrix is
+// a batch axis, and batches broadcast.
 //
-// Factorisations (cholesky, solve, inv, det, qr ...) take floating matrices whose extents are numbers: symbolic ones are
-// an Error. They are blocked: products carry the work, and one loop (ops/loop.h) goes over the blocks, so that the graph
-// does not grow with the matrix. What depends on data never throws: where torch raises an error because a matrix is
-// singular or not positive definite, the result has NaN or infinities in it.
+// Factorisations (cholesky, solve, inv, det, qr ...) take floating matrices whose extents are numbers: symbolic ones
+// are an Error. They are blocked: products carry the work, and one loop (ops/loop.h) goes over the blocks, so that the
+// graph does not grow with the matrix. What depends on data never throws: where torch raises an error because a matrix
+// is singular or not positive definite, the result has NaN or infinities in it.
 #pragma once
 
 #include <string_view>
@@ -50,8 +50,8 @@ Tensor matrix_power(Operand a, int n);  // [.., k, k]; 0 is the identity, negati
 // torch.linalg.vector_norm over `axes` (none given: all). The derivative of p > 1 is 0 where the norm is 0.
 Tensor vector_norm(Operand a, double p = 2, Axes axes = {}, bool keepdim = false);
 // torch.linalg.matrix_norm of the matrices that two axes span: "fro" (the root of all squares) or 1, -1, inf and -inf
-// (the largest or smallest sum of magnitudes of a column, of a row). 2, -2 and "nuc" need singular values, which are not
-// here: an Error.
+// (the largest or smallest sum of magnitudes of a column, of a row). 2, -2 and "nuc" need singular values, which are
+// not here: an Error.
 Tensor matrix_norm(Operand a, std::string_view ord = "fro", Axes axes = {-2, -1}, bool keepdim = false);
 Tensor matrix_norm(Operand a, double ord, Axes axes = {-2, -1}, bool keepdim = false);
 

@@ -19,11 +19,15 @@ Tensor row_at(const Tensor& t, const Tensor& at) {
   return prim::gather(t, at.unsqueeze(2).expand(s), 1);
 }
 // Rows of t [b, n, m] in another order, i64 [b, n].
-Tensor in_order(const Tensor& t, const Tensor& order) { return prim::gather(t, order.unsqueeze(2).expand(t.shape()), 1); }
+Tensor in_order(const Tensor& t, const Tensor& order) {
+  return prim::gather(t, order.unsqueeze(2).expand(t.shape()), 1);
+}
 Tensor place(const Tensor& t, int axis, const Shape& shape) {
   return t.graph().index(shape, Dim::index(axis, shape[static_cast<std::size_t>(axis)]));
 }
-Tensor same(const Tensor& a, const Tensor& number) { return prim::equal(a, number.reshape(Shape(static_cast<std::size_t>(a.rank()), 1)).expand(a.shape())); }
+Tensor same(const Tensor& a, const Tensor& number) {
+  return prim::equal(a, number.reshape(Shape(static_cast<std::size_t>(a.rank()), 1)).expand(a.shape()));
+}
 Tensor above(const Tensor& a, const Tensor& number) {
   return prim::less_than(number.reshape(Shape(static_cast<std::size_t>(a.rank()), 1)).expand(a.shape()), a);
 }
@@ -104,9 +108,8 @@ Factors factors(const Tensor& a) {
     const Tensor u = matmul(inverse_of_lower(corner, true), strip);  // right behind the block
     const Tensor below = prim::where(above(place(t, 1, columns), last), p.lu, full_like(p.lu, 0));
     const Tensor rest = prim::add(swapped, neg(matmul(below, u)));
-    const Tensor right = prim::where(
-        above(row, last), rest,
-        prim::where(in_block(row), prim::gather(u, offset(row, -1), 1), swapped));
+    const Tensor right =
+        prim::where(above(row, last), rest, prim::where(in_block(row), prim::gather(u, offset(row, -1), 1), swapped));
     const Tensor next = prim::where(in_block(column), prim::gather(p.lu, offset(column, -1), 2),
                                     prim::where(above(column, last), right, swapped));
     return {.state = {next, prim::gather(s[1], p.order, 1)}, .ys = {p.pivots}};
@@ -148,10 +151,14 @@ Tensor sign_of(const Factors& f, DType type) {
   return prim::cast(lc::detail::add(lc::detail::mul(odd, -2), 1), type);
 }
 
-Tensor inverse_of(const Tensor& a, const Factors& f) { return solution(a, f, blocks::identity(a, *a.extent(1).constant())); }
+Tensor inverse_of(const Tensor& a, const Factors& f) {
+  return solution(a, f, blocks::identity(a, *a.extent(1).constant()));
+}
 
 // [b, n, n] times a number for each.
-Tensor times(const Tensor& m, const Tensor& each) { return prim::mul(m, each.reshape({m.extent(0), 1, 1}).expand(m.shape())); }
+Tensor times(const Tensor& m, const Tensor& each) {
+  return prim::mul(m, each.reshape({m.extent(0), 1, 1}).expand(m.shape()));
+}
 
 }  // namespace
 
@@ -184,12 +191,12 @@ Tensor lu_solve(Operand lu, Operand pivots, Operand b) {
     const Tensor from = lc::detail::add(prim::cast(x[0], DType::I64), -1).unsqueeze(1);
     const Tensor here = x[1].reshape({1, 1}).expand(from.shape());
     const auto at = [&](const Tensor& k) { return prim::gather(o[0], k, 1).expand(first.shape()); };
-    const Tensor is_here = prim::equal(first, here.expand(first.shape())), is_from = prim::equal(first, from.expand(first.shape()));
+    const Tensor is_here = prim::equal(first, here.expand(first.shape())),
+                 is_from = prim::equal(first, from.expand(first.shape()));
     return {.state = {prim::where(is_here, at(from), prim::where(is_from, at(here), o[0]))}, .ys = {}};
   };
   if (m.rows == 0) return p.b;
-  const Tensor order =
-      loop(step, {first}, {exchanged.permute({1, 0}), place(m.t, 0, {m.rows})}, m.rows).state[0];
+  const Tensor order = loop(step, {first}, {exchanged.permute({1, 0}), place(m.t, 0, {m.rows})}, m.rows).state[0];
   return with_batch(solved(m.t, order, right.t, false), m.batch);
 }
 

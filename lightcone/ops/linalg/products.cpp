@@ -24,7 +24,8 @@ Tensor bmm(Operand a, Operand b) {
   LC_SCOPE("bmm");
   ranks(a, 3, b, 3, "bmm");
   if (!(a->extent(0) == b->extent(0)))
-    throw Error("bmm", cat(str(a->shape()), " x ", str(b->shape()), ": batches differ: ", a->extent(0), " vs ", b->extent(0)));
+    throw Error("bmm",
+                cat(str(a->shape()), " x ", str(b->shape()), ": batches differ: ", a->extent(0), " vs ", b->extent(0)));
   return matmul(a, b);
 }
 Tensor mv(Operand a, Operand v) {
@@ -142,8 +143,8 @@ Tensor chain_matmul(const std::vector<Tensor>& matrices, const Tensor::At& at) {
   for (std::size_t k = 0; k < m.size(); ++k) {
     if (m[k].rank() != 2) throw Error("chain_matmul", "needs matrices, not " + str(m[k].shape()));
     if (k && !(m[k - 1].extent(1) == m[k].extent(0)))
-      throw Error("chain_matmul", cat(str(m[k - 1].shape()), " x ", str(m[k].shape()), ": inner dimensions differ: ",
-                                      m[k - 1].extent(1), " vs ", m[k].extent(0)));
+      throw Error("chain_matmul", cat(str(m[k - 1].shape()), " x ", str(m[k].shape()),
+                                      ": inner dimensions differ: ", m[k - 1].extent(1), " vs ", m[k].extent(0)));
   }
   Tensor y = Chain(m).product(0, m.size() - 1);
   if (column) y = y.squeeze(1);
@@ -212,8 +213,8 @@ Tensor cross(Operand a, Operand b, int axis) {
   const auto part = [axis](const Tensor& t, int k) { return t.slice(axis, k % 3, k % 3 + 1); };
   std::vector<Tensor> parts;
   for (int k = 0; k < 3; ++k)
-    parts.push_back(prim::add(prim::mul(part(p.a, k + 1), part(p.b, k + 2)),
-                              neg(prim::mul(part(p.a, k + 2), part(p.b, k + 1)))));
+    parts.push_back(
+        prim::add(prim::mul(part(p.a, k + 1), part(p.b, k + 2)), neg(prim::mul(part(p.a, k + 2), part(p.b, k + 1)))));
   return concat(parts, axis);
 }
 Tensor cross(Operand a, Operand b) {

@@ -1,8 +1,8 @@
 // QR by Householder's reflections, and least squares.
 //
-// A block of reflections is I - V T V^T with an upper triangular T (R. Schreiber and C. Van Loan, "A storage-efficient WY
-// representation for products of Householder transformations", 1989): T = inv(I + D U) D of the reflections' factors D
-// and the upper half U of V^T V.
+// A block of reflections is I - V T V^T with an upper triangular T (R. Schreiber and C. Van Loan, "A storage-efficient
+// WY representation for products of Householder transformations", 1989): T = inv(I + D U) D of the reflections' factors
+// D and the upper half U of V^T V.
 #include "lightcone/ops/linalg/blocks.h"
 
 namespace lc {
@@ -17,7 +17,9 @@ Tensor place(const Tensor& t, int axis, const Shape& shape) {
 Tensor whole_of(const Tensor& number, const Shape& shape) {
   return number.reshape(Shape(shape.size(), 1)).expand(shape);
 }
-Tensor below(const Tensor& place, const Tensor& number) { return prim::less_than(whole_of(number, place.shape()), place); }
+Tensor below(const Tensor& place, const Tensor& number) {
+  return prim::less_than(whole_of(number, place.shape()), place);
+}
 Tensor same(const Tensor& place, const Tensor& number) { return prim::equal(place, whole_of(number, place.shape())); }
 
 // Reflects the columns [first, first + size) of a matrix, which `panel` [b, m, size] holds, one after the other, as
@@ -44,7 +46,8 @@ Panel reflect(const Tensor& panel, const Tensor& first) {
     const Shape to = s[0].shape();
     const Tensor along = prim::mul(sum(prim::mul(v.expand(to), s[0])), tau.expand({batch, 1, size}));
     const Tensor rest = prim::add(s[0], neg(prim::mul(v.expand(to), along.expand(to))));
-    const Tensor kept = prim::where(is_here, prim::where(nothing, alpha, beta).expand(own.shape()), prim::where(is_below, v, own));
+    const Tensor kept =
+        prim::where(is_here, prim::where(nothing, alpha, beta).expand(own.shape()), prim::where(is_below, v, own));
     const Tensor next = prim::where(below(column, x[0]).expand(to), rest,
                                     prim::where(same(column, x[0]).expand(to), kept.expand(to), s[0]));
     return {.state = {next}, .ys = {tau.reshape({batch})}};
@@ -77,8 +80,8 @@ linalg::Qr factors(const Tensor& a) {
     const Tensor row = place(a, 1, columns), own = place(a, 2, columns);
     const Tensor diagonal = prim::add(own, whole_of(first, columns));
     const Panel p = reflect(prim::gather(s[0], diagonal, 2), first);
-    const Tensor v = prim::where(prim::less_than(diagonal, row), p.packed,
-                                 prim::cast(prim::equal(diagonal, row), a.dtype()));
+    const Tensor v =
+        prim::where(prim::less_than(diagonal, row), p.packed, prim::cast(prim::equal(diagonal, row), a.dtype()));
     const Tensor t = triangle_of(v, p.tau);
     const Tensor rest = prim::add(s[0], neg(matmul(v, matmul(mirrored(t), matmul(mirrored(v), s[0])))));
     const Tensor column = place(a, 2, whole);

@@ -38,7 +38,8 @@ Tensor triangle(const Tensor& t, bool upper, bool strict = false) {
 // A X = B of matrices that fit; the derivative is written with the same function.
 Tensor solved(const Tensor& a, const Tensor& b, bool upper, bool unit) {
   const Matrix m = square(a, "solve_triangular"), right = matrix(b, "solve_triangular");
-  const Tensor x = upper ? solve_upper(triangle(m.t, true), right.t, unit) : solve_lower(triangle(m.t, false), right.t, unit);
+  const Tensor x =
+      upper ? solve_upper(triangle(m.t, true), right.t, unit) : solve_lower(triangle(m.t, false), right.t, unit);
   const Tensor y = prim::contiguous(with_batch(x, m.batch));
   return with_vjp(y, {a, b}, [upper, unit](const VjpCall& c) -> std::vector<Tensor> {
     const Tensor db = solved(mirrored(c.in[0]), c.g(), !upper, unit);
@@ -72,7 +73,8 @@ namespace {
 Pair cholesky_of_block(const Tensor& a) {
   const std::int64_t n = *a.extent(1).constant(), width = 2 * n;
   const Dim batch = a.extent(0), i = Dim::index(1, n), j = Dim::index(2, width);
-  const Tensor both = prim::add(a.pad(2, 0, n), a.graph().index({batch, n, width}, less(i + n, j + 1) * less(j, i + n + 1), a.dtype()));
+  const Tensor both =
+      prim::add(a.pad(2, 0, n), a.graph().index({batch, n, width}, less(i + n, j + 1) * less(j, i + n + 1), a.dtype()));
   const auto step = [&](const std::vector<Tensor>& s, const std::vector<Tensor>&) -> Scanned {
     const Tensor pivot = prim::recip(prim::sqrt(s[0].slice(1, 0, 1).slice(2, 0, 1)));
     const Tensor row = prim::mul(s[0].slice(1, 0, 1), pivot.expand({batch, 1, width}));
@@ -98,7 +100,8 @@ Tensor cholesky_of(const Tensor& a) {
   const auto step = [&](const std::vector<Tensor>& s, const std::vector<Tensor>&) -> Scanned {
     const Pair first = cholesky_of_block(s[0].slice(1, 0, size).slice(2, 0, size));
     const Tensor below = matmul(s[0].slice(1, size, whole).slice(2, 0, size), mirrored(tril(first.b)));
-    const Tensor rest = prim::add(s[0].slice(1, size, whole).slice(2, size, whole), neg(matmul(below, mirrored(below))));
+    const Tensor rest =
+        prim::add(s[0].slice(1, size, whole).slice(2, size, whole), neg(matmul(below, mirrored(below))));
     return {.state = {rest.pad(1, 0, size).pad(2, 0, size)}, .ys = {concat({mirrored(first.a), below}, 1)}};
   };
   // [count, b, whole, size]: the columns of each block, moved up to the diagonal
@@ -108,8 +111,8 @@ Tensor cholesky_of(const Tensor& a) {
   return tril(placed.permute({1, 2, 0, 3}).reshape({batch, whole, whole})).slice(1, 0, n).slice(2, 0, n);
 }
 
-// I. Murray, "Differentiation of the Cholesky decomposition" (2016): L^-T P L^-1 with the lower half P of L^T G, and half
-// of its diagonal; made symmetric, as torch does.
+// I. Murray, "Differentiation of the Cholesky decomposition" (2016): L^-T P L^-1 with the lower half P of L^T G, and
+// half of its diagonal; made symmetric, as torch does.
 std::vector<Tensor> vjp_of_cholesky(const VjpCall& c) {
   const Tensor l = c.y(), m = tril(matmul(mirrored(l), c.g()));
   const int r = l.rank();
