@@ -10,6 +10,7 @@
 #include "lightcone/ops/indexing/indexing.h"
 #include "lightcone/ops/linalg/linalg.h"
 #include "lightcone/ops/ops.h"
+#include "lightcone/ops/special/special.h"
 #include "lightcone/ops/typed/typed.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/verify/verify.h"

@@ -257,6 +257,130 @@ def indexing():
     g.write()
 
 
+def special():
+    g = Goldens("special.txt", 33)
+    real = torch.cat([x(24), I([1.0, 2.0, 0.5, 10.0, 30.0, -0.25, -7.5, 1e-3, 1e-8, 100.0]).double()])
+    odd = I([NAN, INF, -INF, 0.0, -0.0, -1.0, -2.0, 1e-30, -1e-30, 1e20, -1e20, 3.5, -3.5])
+    functions = dict(lgamma=torch.lgamma, digamma=torch.digamma, erfinv=torch.erfinv, i0=torch.i0, sinc=torch.sinc, deg2rad=torch.deg2rad, rad2deg=torch.rad2deg)
+    for name, f in functions.items():
+        a = real / 64 if name == "erfinv" else real
+        g.case(name, f, a if name != "sinc" else a[a.abs() > 1e-5])  # torch's derivative cancels
+        g.case(name + " @ f32", f, a.float())
+        g.case(name + " @ odd", f, I([NAN, 1.0, -1.0, 2.0, -INF, INF, 0.0, 1e-20, 0.9999999]) if name == "erfinv" else odd[:9] if name == "sinc" else odd[odd.isinf().logical_not()] if name == "i0" else odd, grad=False)
+        g.case(name + " @ i64", f, I([1, 2, 5]) if name != "erfinv" else I([0, 1, -1]))
+        g.case(name + " @ bf16", f, (x(8) / 8).bfloat16())
+    g.case("i0 @ large", torch.i0, I([19.0, 19.99, 20.0, 20.01, 50.0, 300.0, 700.0, -25.0]).double())
+    g.case("erfinv @ ends", torch.erfinv, I([1 - 2.0**-40, -1 + 2.0**-50, 0.85, 0.8499, 1e-200]).double())
+    g.case("ldexp", torch.ldexp, x(6), I([0, 1, -3, 10, -20, 4]))
+    g.case("ldexp @ whole", torch.ldexp, I([1, 2, 3]), I([0, 1, -3]))
+    for t, note in ((D, ""), (torch.float32, " @ f32"), (torch.float16, " @ f16")):
+        g.case("addcmul" + note, lambda a, b, c: torch.addcmul(a, b, c, value=-0.5), x(3, dtype=t), x(2, 3, dtype=t), x(2, 1, dtype=t))
+        g.case("addcdiv" + note, lambda a, b, c: torch.addcdiv(a, b, c, value=2), x(3, dtype=t), x(2, 3, dtype=t), x(2, 1, dtype=t) + 9)
+    g.case("addcmul whole", lambda a, b, c: torch.addcmul(a, b, c, value=3), I([1, 2]), I([3, 4]), I([5, -6]))
+    p, q = torch.meshgrid(odd[:8], odd[:8], indexing="ij")
+    p, q = p.flatten(), q.flatten()
+    for name in "copysign heaviside fmax fmin".split():
+        f = getattr(torch, name)
+        if name != "heaviside":
+            g.case(name, f, x(8), x(8))
+        g.case(name + " @ odd", f, p, q)
+    g.case("fmax @ ties", torch.fmax, I([1.0, 2, 3]).double(), I([1.0, 3, 2]).double())
+    g.case("fmin @ i64", torch.fmin, I([1, 5]), I([3, 2]))
+    g.case("copysign @ i64", torch.copysign, I([1, -5, 0]), I([-3, 2, -1]))
+    g.case("copysign number", lambda a: torch.copysign(a, -0.0), odd)
+    g.case("isclose", torch.isclose, p, q)
+    g.case("isclose @ i64", torch.isclose, I([100000, 5]), I([100001, 6]))
+    g.case("isclose nan", lambda a, b: torch.isclose(a, b, rtol=0.1, atol=0.5, equal_nan=True), p, q)
+    g.case("allclose", lambda a, b: I(torch.allclose(a, b)), I([1.0, INF]), I([1.000001, INF]))
+    g.case("allclose @ not", lambda a, b: I(torch.allclose(a, b)), I([1.0, NAN]), I([1.000001, NAN]))
+    for t in (torch.int8, torch.int32, torch.int64, torch.uint8, torch.bool):
+        top = {torch.int8: 127, torch.int32: 2**31 - 1, torch.int64: 2**63 - 1, torch.uint8: 255, torch.bool: 1}[t]
+        low = 0 if t in (torch.uint8, torch.bool) else -top - 1
+        a, b = torch.meshgrid(I([0, 1, 5, 100, top, top - 1, low, low + 1, (low + top) // 3, -3 if low else 3]).to(t), I([0, 1, 6, 77, top, low, (low + top) // 5, -7 if low else 7]).to(t), indexing="ij")
+        note = " @ " + NAMES[t]
+        for name in "and or xor".split():
+            g.case("bitwise_%s%s" % (name, note), getattr(torch, "bitwise_" + name), a, b)
+        g.case("bitwise_not" + note, torch.bitwise_not, a)
+        if t == torch.bool:
+            continue
+        places = I([0, 1, 3, 6]).to(t)
+        bits = 8 * a.element_size()
+        g.case("bitwise_left_shift" + note, torch.bitwise_left_shift, a[:, :1], torch.cat([places, I([bits - 1]).to(t)]))
+        g.case("bitwise_right_shift" + note, torch.bitwise_right_shift, a[:, :1], torch.cat([places, I([bits - 2, bits - 1, bits, bits + 3]).to(t)]))
+        ok = a != low if low else torch.ones_like(a, dtype=torch.bool)
+        ok &= (b != low) if low else ok
+        g.case("gcd" + note, torch.gcd, a[ok], b[ok])
+    g.case("gcd @ fibonacci", torch.gcd, I([7540113804746346429, 12]), I([4660046610375530309, -18]))
+    g.case("lcm", torch.lcm, I([0, 4, -6, 21, 0]), I([0, 6, 9, 6, 3]))
+    g.case("bitwise_and @ promotes", torch.bitwise_and, I([200, 7]).to(torch.uint8), I([-1, 3]).to(torch.int32))
+
+    nan = x(4, 6)
+    nan[0, 2] = nan[1, 1] = nan[1, 4] = NAN
+    nan[3] = NAN
+    g.case("nansum", lambda a: torch.nansum(a, 1), nan)
+    g.case("nansum @ i64", lambda a: torch.nansum(a, 1), I([[1, 2], [3, 4]]))
+    g.case("nanmean", lambda a: torch.nanmean(a, 1, keepdim=True), nan[:3])
+    g.case("nanmean @ none", lambda a: torch.nanmean(a, 1, keepdim=True), nan, grad=False)
+    g.case("median all", torch.median, x(3, 4))
+    g.case("median all @ odd", torch.median, I([5, 1, 4]))
+    g.case("median all @ ties", torch.median, I([1.0, 2.0, 2.0, 2.0, 3.0]).double())
+    g.case("median all @ nan", torch.median, nan, grad=False)
+    g.case("nanmedian all", torch.nanmedian, nan)
+    g.case("median", lambda a: torch.median(a, 1), x(3, 5))
+    g.case("median @ even", lambda a: torch.median(a, 1), x(3, 4))
+    g.case("median @ nan", lambda a: torch.median(a, 1), nan[:2])
+    g.case("median @ i64", lambda a: torch.median(a, 1), torch.randperm(12).reshape(3, 4))
+    g.case("nanmedian", lambda a: torch.nanmedian(a, 1, keepdim=True), nan[:3])
+    g.case("kthvalue", lambda a: torch.kthvalue(a, 2, 0), x(4, 3))
+    g.case("kthvalue @ nan", lambda a: torch.kthvalue(a, 2, 0), I([[NAN, 1.0], [2.0, NAN], [INF, 3.0], [5.0, -INF]]))
+    g.case("kthvalue keep", lambda a: torch.kthvalue(a, 4, -1, keepdim=True), x(2, 5))
+    g.case("mode", lambda a: torch.mode(a, 1), I([[3, 1, 1, 3, 2], [4, 4, 4, 0, 0], [5, 2, 4, 1, 3]]))
+    g.case("mode @ f64", lambda a: torch.mode(a, 1), I([[0.5, 0.5, 2, 1], [3, 1, 1, 3]]).double())
+    a = x(3, 4)
+    for how in "linear lower higher nearest midpoint".split():
+        g.case("quantile " + how, lambda a: torch.quantile(a, I([0.0, 0.3, 0.5, 0.81, 1.0], dtype=a.dtype), 1, interpolation=how), a)
+        g.case("nanquantile " + how, lambda a: torch.nanquantile(a, I([0.0, 0.3, 0.5, 0.81, 1.0], dtype=a.dtype), 1, interpolation=how), nan[:3])
+    g.case("quantile linear @ wild", lambda a: torch.quantile(a, I([0.0, 0.3, 0.5, 0.81, 1.0]), 1), I([[1.0, NAN, 2.0], [0.0, 1.0, INF], [-INF, 0.0, 1.0]]))
+    g.case("quantile one", lambda a: torch.quantile(a, 0.35, 0, keepdim=True), a)
+    g.case("quantile all", lambda a: torch.quantile(a, 0.35), a)
+    g.case("quantile all keep", lambda a, q: torch.quantile(a, q, keepdim=True), a, I([0.25, 0.5]).double(), grad=False)
+    for name in ("cummax", "cummin"):
+        f = getattr(torch, name)
+        g.case(name, lambda a: f(a, 1), x(3, 5))
+        g.case(name + " @ wild", lambda a: f(a, 1), I([[1.0, 1.0, NAN, 2.0, NAN], [-INF, -INF, 0.0, INF, INF]]))
+        g.case(name + " @ i64", lambda a: f(a, 1), I([[1, 3, 3, 2], [5, 1, 1, 0]]))
+    edges = I([-1.0, 0.0, 0.0, 2.0, INF])
+    for right in (False, True):
+        note = " right" if right else ""
+        g.case("searchsorted" + note, lambda s, v: torch.searchsorted(s, v, right=right), torch.stack([edges, edges + 1]), I([[0.0, 3.0, NAN, -INF], [1.0, 0.5, INF, 9.0]]))
+        g.case("bucketize" + note, lambda v, s: torch.bucketize(v, s, right=right), I([[0.0, 3.0, NAN], [-INF, INF, 2.0]]), edges)
+        g.case("bucketize%s @ i64" % note, lambda v, s: torch.bucketize(v, s, right=right), I([1, 5, 7, 9]), I([1, 3, 5, 7]))
+        g.case("bucketize%s @ empty" % note, lambda v, s: torch.bucketize(v, s, right=right), I([1.0, 2.0]), torch.zeros(0))
+    g.case("histc", lambda a: torch.histc(a, 4, -1, 3), I([-2.0, -1.0, 0.0, 0.5, 2.99, 3.0, 3.01, NAN, 1.0]))
+    g.case("histc range", lambda a: torch.histc(a, 5), x(40).float())
+    g.case("histc range @ one", lambda a: torch.histc(a, 5), I([2.0, 2.0]))
+    g.case("bincount", lambda a: torch.bincount(a, minlength=6), I([0, 2, 2, 5, 1]))
+    g.case("bincount @ u8", lambda a: torch.bincount(a, minlength=6), I([0, 2, 2, 5, 1]).to(torch.uint8))
+    g.case("bincount weights", lambda a, w: torch.bincount(a, w, minlength=6), I([0, 2, 2, 5, 1]), x(5), grad=False)
+    g.case("bincount weights @ f32", lambda a, w: torch.bincount(a, w, minlength=6), I([0, 2, 2, 5, 1]), x(5).float())
+    g.case("cov", torch.cov, x(3, 5))
+    g.case("cov @ vector", torch.cov, x(5))
+    g.case("cov 0", lambda a: torch.cov(a, correction=0), x(3, 5))
+    g.case("corrcoef", torch.corrcoef, x(3, 5))
+    g.case("trapezoid", lambda y: torch.trapezoid(y, dx=0.5, dim=0), x(4, 3))
+    g.case("trapezoid x", lambda y, t: torch.trapezoid(y, t), x(3, 4), x(4))
+    g.case("trapezoid x @ broadcast", lambda y, t: torch.trapezoid(y, t), x(2, 3, 4), x(3, 4))
+    g.case("trapezoid @ one", lambda y: torch.trapezoid(y, dx=0.5, dim=0), x(1, 3))
+    g.case("cumulative_trapezoid", lambda y: torch.cumulative_trapezoid(y, dx=0.5, dim=0), x(4, 3))
+    g.case("cumulative_trapezoid x", lambda y, t: torch.cumulative_trapezoid(y, t), x(3, 4), x(4))
+    g.case("logspace", lambda: torch.logspace(-2, 2, 5))
+    g.case("logspace 2", lambda: torch.logspace(0, 4, 4, base=2, dtype=D))
+    g.case("meshgrid", lambda *v: torch.meshgrid(*v, indexing="ij"), x(2), x(3), x(1))
+    g.case("meshgrid xy", lambda *v: torch.meshgrid(*v, indexing="xy"), x(2), x(3), x())
+    g.write()
+
+
 if __name__ == "__main__":
     linalg()
+    special()
     indexing()
