@@ -7,6 +7,7 @@
 #include "lightcone/core/tensor.h"
 #include "lightcone/lowering/mixed_precision.h"
 #include "lightcone/nn/session.h"
+#include "lightcone/ops/functional/functional.h"
 #include "lightcone/ops/indexing/indexing.h"
 #include "lightcone/ops/linalg/linalg.h"
 #include "lightcone/ops/ops.h"

@@ -15,6 +15,7 @@ ROOMS = {
     "ops/linalg": ["core", "ops"],
     "ops/indexing": ["core", "ops"],
     "ops/special": ["core", "ops"],
+    "ops/functional": ["core", "ops", "ops/indexing", "ops/linalg", "ops/special"],
     "optim": ["core", "ops"],
     "passes": ["core", "reference"],
     "autograd": ["core", "ops", "passes"],

@@ -380,7 +380,78 @@ def special():
     g.write()
 
 
+def functional():
+    g = Goldens("functional.txt", 34)
+    g.case("unfold", lambda a: F.unfold(a, (2, 3), (2, 1), (1, 0), (1, 2)), x(2, 3, 5, 6))
+    g.case("unfold @ no batch", lambda a: F.unfold(a, (2, 3), (2, 1), (1, 0), (1, 2)), x(3, 5, 6))
+    g.case("unfold @ wild", lambda a: F.unfold(a, (2, 3), (2, 1), (1, 0), (1, 2)), I([NAN, INF, 1.0, -INF]).repeat(10)[:35].reshape(1, 1, 5, 7))
+    g.case("fold", lambda a: F.fold(a, (5, 6), (2, 3), (2, 1), (1, 0), (1, 2)), x(2, 18, 10))
+    g.case("fold plain", lambda a: F.fold(a, (4, 4), 2, stride=2), x(1, 4, 4))
+    g.case("lp_pool 2", lambda a: F.lp_pool2d(a, 2.0, (2, 3), (1, 2)), x(2, 2, 4, 6))
+    g.case("lp_pool 3", lambda a: F.lp_pool1d(a, 3.0, 2, ceil_mode=True), x(2, 2, 5).abs() + 0.5)
+    for note, a in (("", x(2, 2, 5, 6)), (" @ f32", x(2, 2, 5, 6).float()), (" @ low", torch.full((1, 1, 4, 4), -INF))):
+        g.case("max_pool_with_indices" + note, lambda a: F.max_pool2d(a, (3, 2), (2, 1), (1, 0), return_indices=True), a)
+    g.case("max_pool_with_indices dilated", lambda a: F.max_pool1d(a, 2, 1, 1, 2, return_indices=True), x(2, 3, 7))
+    g.case("max_pool_with_indices dilated @ 3d", lambda a: F.max_pool3d(a, 2, 1, 1, 2, return_indices=True), x(1, 2, 4, 3, 5))
+    v, at = F.max_pool2d(x(2, 2, 4, 6), 2, return_indices=True)
+    g.case("max_unpool", lambda v, at: F.max_unpool2d(v, at, 2), v, at)
+    g.case("max_unpool size", lambda v, at: F.max_unpool2d(v, at, 2, output_size=(5, 7)), v, at)
+    g.case("local_response_norm", lambda a: F.local_response_norm(a, 3, 0.1, 0.5, 2.0), x(2, 5, 3))
+    g.case("local_response_norm even", lambda a: F.local_response_norm(a, 4), x(2, 5, 2, 3))
+    g.case("channel_shuffle", lambda a: F.channel_shuffle(a, 3), x(2, 6, 2, 2))
+
+    flat, image, block = x(2, 2, 5), x(1, 2, 4, 5), x(1, 1, 3, 4, 2)
+    for mode, a in (("nearest", image), ("nearest-exact", image), ("linear", flat), ("bilinear", image), ("trilinear", block), ("bicubic", image), ("area", image)):
+        size = {3: (7,), 4: (7, 3), 5: (2, 5, 4)}[a.dim()]
+        g.case("interpolate %s" % mode, lambda a: F.interpolate(a, size=size, mode=mode), a)
+        g.case("interpolate %s scale" % mode, lambda a: F.interpolate(a, scale_factor=1.5, mode=mode), a)
+        if mode in ("linear", "bilinear", "trilinear", "bicubic"):
+            g.case("interpolate %s corners" % mode, lambda a: F.interpolate(a, size=size, mode=mode, align_corners=True), a)
+            g.case("interpolate %s again" % mode, lambda a: F.interpolate(a, scale_factor=2.3, mode=mode, recompute_scale_factor=True), a)
+    g.case("interpolate nearest @ i64", lambda a: F.interpolate(a.float(), size=(7, 3)).to(torch.uint8), torch.arange(20).reshape(1, 1, 4, 5).to(torch.uint8))
+    g.case("interpolate bilinear @ f32", lambda a: F.interpolate(a, size=(7, 3), mode="bilinear"), image.float())
+    g.case("interpolate factors", lambda a: F.interpolate(a, scale_factor=(0.5, 1.7), mode="bilinear"), image)
+
+    grid = x(2, 3, 4, 2) / 1.5
+    for mode in ("bilinear", "nearest"):
+        for outside in ("zeros", "border", "reflection"):
+            for align in (False, True):
+                f = lambda a, at: F.grid_sample(a, at, mode, outside, align)
+                g.case("grid_sample %s %s %d" % (mode, outside, align), f, x(2, 3, 4, 5), grid)
+                g.case("grid_sample %s %s %d @ 3d" % (mode, outside, align), f, x(1, 2, 3, 2, 4), x(1, 2, 2, 3, 3) / 1.5)
+                g.case("grid_sample %s %s %d @ f32" % (mode, outside, align), f, x(1, 1, 3, 3).float(), I([[[[0.0, 0.0], [-1, -1], [1, 1], [0.99, -2]]]]))
+    g.case("grid_sample bilinear zeros 0 @ wild", lambda a, at: F.grid_sample(a, at, align_corners=False), I([[[[NAN, 1.0, INF], [2, 3, -INF], [0, 5, 1]]]]), I([[[[0.1, 0.2], [-0.9, -0.8], [3.0, 0.0]]]]))
+    for align in (False, True):
+        g.case("affine_grid %d" % align, lambda t: F.affine_grid(t, (2, 3, 3, 4), align), x(2, 2, 3))
+        g.case("affine_grid %d @ 3d" % align, lambda t: F.affine_grid(t, (1, 1, 2, 3, 1), align), x(1, 3, 4))
+
+    g.case("pairwise_distance", F.pairwise_distance, x(3, 4), x(3, 4))
+    g.case("pairwise_distance 3", lambda a, b: F.pairwise_distance(a, b, 3, 1e-3, True), x(3, 4), x(4))
+
+    ids, cut, w = I([1, 4, 0, 2, 2, 3, 4]), I([0, 2, 2, 5]), x(5, 3)
+    for mode in ("sum", "mean", "max"):
+        g.case("embedding_bag " + mode, lambda i, w: F.embedding_bag(i, w, mode=mode), I([[1, 4, 0], [2, 2, 3]]), w)
+        g.case("embedding_bag offsets " + mode, lambda i, w, c: F.embedding_bag(i, w, c, mode=mode), ids, w, cut)
+        g.case("embedding_bag last " + mode, lambda i, w, c: F.embedding_bag(i, w, c, mode=mode, include_last_offset=True, padding_idx=2), ids, w, I([0, 2, 2, 5, 7]))
+    g.case("embedding_bag_weighted", lambda i, w, p: F.embedding_bag(i, w, per_sample_weights=p, mode="sum"), I([[1, 4, 0], [2, 2, 3]]), w, x(2, 3))
+    g.case("embedding_bag_weighted offsets", lambda i, w, c, p: F.embedding_bag(i, w, c, per_sample_weights=p, mode="sum"), ids, w, cut, x(7))
+
+    def attend(q, k, v, wi, bi, wo, bo, heads=2, **o):
+        return F.multi_head_attention_forward(q, k, v, q.shape[-1], heads, wi, bi, o.pop("bias_k", None), o.pop("bias_v", None), o.pop("zero", False), 0.0, wo, bo, training=False, **o)
+    parts = lambda: (x(24, 8) / 4, x(24), x(8, 8) / 4, x(8))
+    q, k, v = x(3, 2, 8), x(5, 2, 8), x(5, 2, 8)
+    g.case("attend", attend, q, k, v, *parts())
+    g.case("attend heads", lambda *t: attend(*t, average_attn_weights=False), q, k, v, *parts())
+    pad = I([[False, False, True, False, True], [False, False, False, False, True]])
+    g.case("attend masks", lambda q, k, v, wi, bi, wo, bo, m, p: attend(q, k, v, wi, bi, wo, bo, attn_mask=m, key_padding_mask=p), q, k, v, *parts(), I([[0, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, 0]]).bool(), pad)
+    g.case("attend bias", lambda q, k, v, wi, bi, wo, bo, bk, bv, m: attend(q, k, v, wi, bi, wo, bo, bias_k=bk, bias_v=bv, zero=True, attn_mask=m), q, k, v, *parts(), x(1, 1, 8), x(1, 1, 8), x(4, 3, 5))
+    g.case("attend no batch", lambda q, k, v, wi, bi, wo, bo, m: attend(q, k, v, wi, bi, wo, bo, attn_mask=m), x(3, 8), x(5, 8), x(5, 8), *parts(), x(3, 5))
+    g.case("attend widths", lambda q, k, v, wq, wk, wv, wo: F.multi_head_attention_forward(q, k, v, 8, 4, None, None, None, None, False, 0.0, wo, None, training=False, use_separate_proj_weight=True, q_proj_weight=wq, k_proj_weight=wk, v_proj_weight=wv), q, x(5, 2, 6), x(5, 2, 4), x(8, 8), x(8, 6), x(8, 4), x(8, 8))
+    g.write()
+
+
 if __name__ == "__main__":
     linalg()
+    functional()
     special()
     indexing()
