@@ -10,20 +10,20 @@ namespace {
 // P A = L U in place of A; row k of it was row `order[k]` of A, and row k was exchanged with row `pivots[k]`.
 struct Factors {
   Tensor lu;             // [b, n, n]
-  Tensor order, pivots;  // i64 [b, n]
+  Tensor order, pivots;  // i32 [b, n]
 };
 
-// Row `at` (i64 [b, 1]) of t [b, n, m], as [b, 1, m].
+// Row `at` (i32 [b, 1]) of t [b, n, m], as [b, 1, m].
 Tensor row_at(const Tensor& t, const Tensor& at) {
   const Shape s{t.extent(0), 1, t.extent(2)};
   return prim::gather(t, at.unsqueeze(2).expand(s), 1);
 }
-// Rows of t [b, n, m] in another order, i64 [b, n].
+// Rows of t [b, n, m] in another order, i32 [b, n].
 Tensor in_order(const Tensor& t, const Tensor& order) {
   return prim::gather(t, order.unsqueeze(2).expand(t.shape()), 1);
 }
 Tensor place(const Tensor& t, int axis, const Shape& shape) {
-  return t.graph().index(shape, Dim::index(axis, shape[static_cast<std::size_t>(axis)]));
+  return t.graph().index(shape, Dim::index(axis, shape[static_cast<std::size_t>(axis)]), DType::I32);
 }
 Tensor same(const Tensor& a, const Tensor& number) {
   return prim::equal(a, number.reshape(Shape(static_cast<std::size_t>(a.rank()), 1)).expand(a.shape()));
@@ -44,7 +44,7 @@ Panel eliminate(const Tensor& panel, const Tensor& order, const Tensor& first) {
     const Tensor own = prim::gather(s[0], x[0].reshape({1, 1, 1}).expand({batch, n, 1}), 2);
     const Tensor too_early = prim::less_than(row, here.reshape({1, 1, 1}).expand(row.shape()));
     const Tensor size_of_own = prim::where(too_early, full_like(own, -1), abs(own));
-    const Tensor pivot = argmax(size_of_own.squeeze(2), 1, true);  // [b, 1]
+    const Tensor pivot = prim::cast(argmax(size_of_own.squeeze(2), 1, true), DType::I32);  // [b, 1]
     const Tensor here_row = here.reshape({1, 1}).expand({batch, 1});
     const Tensor top = row_at(s[0], pivot), moved = row_at(s[0], here_row);
     const Tensor is_here = same(row, here), is_pivot = prim::equal(row, pivot.unsqueeze(2).expand(row.shape()));
@@ -114,7 +114,7 @@ Factors factors(const Tensor& a) {
                                     prim::where(above(column, last), right, swapped));
     return {.state = {next, prim::gather(s[1], p.order, 1)}, .ys = {p.pivots}};
   };
-  const Tensor firsts = t.graph().index({blocks.count}, Dim::index(0, blocks.count) * Dim(size));
+  const Tensor firsts = t.graph().index({blocks.count}, Dim::index(0, blocks.count) * Dim(size), DType::I32);
   const Scanned r = loop(step, {t, order}, {firsts}, blocks.count);
   return cut(r.state[0], r.state[1], r.ys[0].permute({1, 0, 2}).reshape({batch, whole}));
 }
@@ -188,7 +188,7 @@ Tensor lu_solve(Operand lu, Operand pivots, Operand b) {
   // the order of the rows after all exchanges
   const Tensor first = place(m.t, 1, {m.t.extent(0), m.rows});
   const auto step = [&](const std::vector<Tensor>& o, const std::vector<Tensor>& x) -> Scanned {
-    const Tensor from = lc::detail::add(prim::cast(x[0], DType::I64), -1).unsqueeze(1);
+    const Tensor from = lc::detail::add(prim::cast(x[0], DType::I32), -1).unsqueeze(1);
     const Tensor here = x[1].reshape({1, 1}).expand(from.shape());
     const auto at = [&](const Tensor& k) { return prim::gather(o[0], k, 1).expand(first.shape()); };
     const Tensor is_here = prim::equal(first, here.expand(first.shape())),

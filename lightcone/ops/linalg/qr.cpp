@@ -12,7 +12,7 @@ using namespace blocks;
 namespace {
 
 Tensor place(const Tensor& t, int axis, const Shape& shape) {
-  return t.graph().index(shape, Dim::index(axis, shape[static_cast<std::size_t>(axis)]));
+  return t.graph().index(shape, Dim::index(axis, shape[static_cast<std::size_t>(axis)]), DType::I32);
 }
 Tensor whole_of(const Tensor& number, const Shape& shape) {
   return number.reshape(Shape(shape.size(), 1)).expand(shape);
@@ -90,7 +90,7 @@ linalg::Qr factors(const Tensor& a) {
                                     prim::where(prim::less_than(column, whole_of(first, whole)), s[0], placed));
     return {.state = {next}, .ys = {v, t}};
   };
-  const Tensor firsts = a.graph().index({blocks.count}, Dim::index(0, blocks.count) * Dim(size));
+  const Tensor firsts = a.graph().index({blocks.count}, Dim::index(0, blocks.count) * Dim(size), DType::I32);
   const Scanned r = loop(step, {a.pad(2, 0, width - n)}, {firsts}, blocks.count);
   const auto back = [](const std::vector<Tensor>& s, const std::vector<Tensor>& x) -> Scanned {
     return {.state = {prim::add(s[0], neg(matmul(x[0], matmul(x[1], matmul(mirrored(x[0]), s[0])))))}, .ys = {}};

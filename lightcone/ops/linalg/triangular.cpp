@@ -69,23 +69,24 @@ Tensor solve_triangular(Operand a, Operand b, bool upper, bool left, bool unitri
 namespace {
 
 // U of A = U^T U and the inverse of its transpose, of [b, n, n] with n <= kBlock. Elimination turns [A, I] into
-// [U, inv(U^T)] row by row; what is left moves up and to the left, so that every step does the same.
+// [U, inv(U^T)] row by row; what is left moves up, so that the pivot's row is always the first.
 Pair cholesky_of_block(const Tensor& a) {
   const std::int64_t n = *a.extent(1).constant(), width = 2 * n;
   const Dim batch = a.extent(0), i = Dim::index(1, n), j = Dim::index(2, width);
-  const Tensor both =
-      prim::add(a.pad(2, 0, n), a.graph().index({batch, n, width}, less(i + n, j + 1) * less(j, i + n + 1), a.dtype()));
-  const auto step = [&](const std::vector<Tensor>& s, const std::vector<Tensor>&) -> Scanned {
-    const Tensor pivot = prim::recip(prim::sqrt(s[0].slice(1, 0, 1).slice(2, 0, 1)));
+  const Tensor one =
+      a.graph().index({batch, n, width}, less(i + n, j + 1) * less(j, i + n + 1), a.dtype());
+  const auto step = [&](const std::vector<Tensor>& s, const std::vector<Tensor>& x) -> Scanned {
+    const Tensor column = prim::gather(s[0], x[0].reshape({1, 1, 1}).expand({batch, n, 1}), 2);
+    const Tensor pivot = prim::recip(prim::sqrt(column.slice(1, 0, 1)));
     const Tensor row = prim::mul(s[0].slice(1, 0, 1), pivot.expand({batch, 1, width}));
-    const Tensor column = prim::mul(s[0].slice(2, 0, 1), pivot.expand({batch, n, 1}));
-    const Tensor rest = prim::add(s[0], neg(prim::mul(column.expand(s[0].shape()), row.expand(s[0].shape()))));
-    return {.state = {rest.slice(1, 1, n).slice(2, 1, width).pad(1, 0, 1).pad(2, 0, 1)}, .ys = {row.squeeze(1)}};
+    if (n == 1) return {.state = {s[0]}, .ys = {row.squeeze(1)}};
+    const Tensor left = s[0].slice(1, 1, n), by = prim::mul(column.slice(1, 1, n), pivot.expand({batch, n - 1, 1}));
+    const Tensor rest = prim::add(left, neg(prim::mul(by.expand(left.shape()), row.expand(left.shape()))));
+    return {.state = {rest.pad(1, 0, 1)}, .ys = {row.squeeze(1)}};
   };
-  const Tensor rows = loop(step, {both}, {}, n).ys[0].permute({1, 0, 2});  // [b, n, width], each shifted by its number
-  const Tensor u = prim::gather(rows, a.graph().index({batch, n, n}, Dim::index(2, n) - i), 2),
-               inverse = prim::gather(rows, a.graph().index({batch, n, n}, Dim::index(2, n) + n - i), 2);
-  return {u, inverse};
+  const Tensor steps = a.graph().index({n}, Dim::index(0, n), DType::I32);
+  const Tensor rows = loop(step, {prim::add(a.pad(2, 0, n), one)}, {steps}, n).ys[0].permute({1, 0, 2});
+  return {triu(rows.slice(2, 0, n)), tril(rows.slice(2, n, width))};
 }
 
 // The lower factor of [b, n, n], of which both triangles are right.
@@ -96,10 +97,10 @@ Tensor cholesky_of(const Tensor& a) {
   const Blocks blocks(n);
   const std::int64_t size = blocks.size, whole = blocks.padded();
   const Tensor t = padded(a, whole);
-  if (blocks.count == 1) return tril(mirrored(cholesky_of_block(t).a)).slice(1, 0, n).slice(2, 0, n);
+  if (blocks.count == 1) return mirrored(cholesky_of_block(t).a).slice(1, 0, n).slice(2, 0, n);
   const auto step = [&](const std::vector<Tensor>& s, const std::vector<Tensor>&) -> Scanned {
     const Pair first = cholesky_of_block(s[0].slice(1, 0, size).slice(2, 0, size));
-    const Tensor below = matmul(s[0].slice(1, size, whole).slice(2, 0, size), mirrored(tril(first.b)));
+    const Tensor below = matmul(s[0].slice(1, size, whole).slice(2, 0, size), mirrored(first.b));
     const Tensor rest =
         prim::add(s[0].slice(1, size, whole).slice(2, size, whole), neg(matmul(below, mirrored(below))));
     return {.state = {rest.pad(1, 0, size).pad(2, 0, size)}, .ys = {concat({mirrored(first.a), below}, 1)}};
