@@ -284,6 +284,11 @@ def special():
         if name != "heaviside":
             g.case(name, f, x(8), x(8))
         g.case(name + " @ odd", f, p, q)
+    near = I([0.0, 1.0, -1.0, 2.0**-126, 2.0**-125, -(2.0**-125), 2.0**-149, 3.4028234663852886e38, INF, -INF, NAN, 1.5, -3e-39, 65504.0])
+    for t in (torch.float32, D, torch.bfloat16):
+        f, b = torch.meshgrid(near.to(t), I([-INF, 0.0, 1.0, INF, NAN]).to(t), indexing="ij")
+        g.case("nextafter @ " + NAMES[t], torch.nextafter, f.flatten(), b.flatten(), grad=False)
+    g.case("nextafter @ small", torch.nextafter, I([2.0**-1022, -(2.0**-1021), 5e-324, 0.1, 1.7976931348623157e308]).double(), I([0.0, 0.0, 1.0, -1.0, INF]).double(), grad=False)
     g.case("fmax @ ties", torch.fmax, I([1.0, 2, 3]).double(), I([1.0, 3, 2]).double())
     g.case("fmin @ i64", torch.fmin, I([1, 5]), I([3, 2]))
     g.case("copysign @ i64", torch.copysign, I([1, -5, 0]), I([-3, 2, -1]))

@@ -46,7 +46,7 @@ Tensor some_q(const Tensor& t) {
 const TorchBuilders kBuilders{
     U(lgamma), U(digamma), U(erfinv), U(i0), U(sinc), U(deg2rad), U(rad2deg), D(ldexp),
     B("addcmul", addcmul(t[0], t[1], t[2], -0.5)), B("addcdiv", addcdiv(t[0], t[1], t[2], 2)), B("addcmul whole", addcmul(t[0], t[1], t[2], 3)),
-    D(copysign), B("copysign number", copysign(t[0], -0.0)), D(heaviside), D(fmax), D(fmin), D(isclose), B("isclose nan", isclose(t[0], t[1], 0.1, 0.5, true)), D(allclose),
+    D(copysign), B("copysign number", copysign(t[0], -0.0)), D(nextafter), D(heaviside), D(fmax), D(fmin), D(isclose), B("isclose nan", isclose(t[0], t[1], 0.1, 0.5, true)), D(allclose),
     U(bitwise_not), D(bitwise_and), D(bitwise_or), D(bitwise_xor), D(bitwise_left_shift), D(bitwise_right_shift), D(gcd), D(lcm),
     B("nansum", nansum(t[0], {1})), B("nanmean", nanmean(t[0], {1}, true)), B("median all", median(t[0])), B("nanmedian all", nanmedian(t[0])),
     E("median", median(t[0], 1)), E("nanmedian", nanmedian(t[0], 1, true)), E("kthvalue", kthvalue(t[0], 2, 0)), E("kthvalue keep", kthvalue(t[0], 4, -1, true)), E("mode", mode(t[0], 1)),
@@ -81,6 +81,24 @@ TEST(Special, TheFloorOfAProductIsWhole) {
       EXPECT_EQ(r.at("whole").i[k], static_cast<std::int64_t>(std::floor(product))) << x << " * " << y;
     }
   }
+}
+
+// To the last bit, which the goldens' tolerance does not see.
+TEST(Special, NextAfterIsTheNeighbour) {
+  Graph g;
+  const Tensor x = g.input("x", {400}), y = g.input("y", {400});
+  nextafter(x, y).retrieve("next");
+  std::map<std::string, Value> in{{"x", make_value(DType::F32, {400})}, {"y", make_value(DType::F32, {400})}};
+  for (int k = 0; k < 400; ++k) {
+    in["x"].f[static_cast<std::size_t>(k)] =
+        std::ldexp(k % 3 ? 1.0F : 1.7F + 0.001F * static_cast<float>(k), k - 180) * (k % 2 ? 1 : -1);
+    in["y"].f[static_cast<std::size_t>(k)] = k % 5 < 2 ? kInf : -1e-3;
+  }
+  for (double& v : in["x"].f) v = static_cast<float>(v);
+  const auto r = run_values(transform(g, generic() | cpu({.threads = 1})).graph, in, {}).outputs;
+  for (std::size_t k = 0; k < 400; ++k)
+    EXPECT_EQ(r.at("next").f[k], std::nextafter(static_cast<float>(in["x"].f[k]), static_cast<float>(in["y"].f[k])))
+        << in["x"].f[k] << " to " << in["y"].f[k];
 }
 
 // Zeros and slopes that cancellation would take.

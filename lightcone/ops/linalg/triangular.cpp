@@ -73,8 +73,7 @@ namespace {
 Pair cholesky_of_block(const Tensor& a) {
   const std::int64_t n = *a.extent(1).constant(), width = 2 * n;
   const Dim batch = a.extent(0), i = Dim::index(1, n), j = Dim::index(2, width);
-  const Tensor one =
-      a.graph().index({batch, n, width}, less(i + n, j + 1) * less(j, i + n + 1), a.dtype());
+  const Tensor one = a.graph().index({batch, n, width}, less(i + n, j + 1) * less(j, i + n + 1), a.dtype());
   const auto step = [&](const std::vector<Tensor>& s, const std::vector<Tensor>& x) -> Scanned {
     const Tensor column = prim::gather(s[0], x[0].reshape({1, 1, 1}).expand({batch, n, 1}), 2);
     const Tensor pivot = prim::recip(prim::sqrt(column.slice(1, 0, 1)));

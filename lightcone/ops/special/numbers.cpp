@@ -64,6 +64,45 @@ Tensor copysign(Operand a, double sign) {
   const Tensor x = as_float(a);
   return std::signbit(sign) ? neg(abs(x)) : abs(x);
 }
+namespace {
+// Of a type: the unit of rounding, the smallest positive number, the smallest one with all digits and the largest.
+struct Spacing {
+  double unit, smallest, normal, largest;
+};
+Spacing spacing(DType t) {
+  switch (t) {
+    case DType::F64: return {0x1p-53, 0x1p-1074, 0x1p-1022, 0x1.fffffffffffffp1023};
+    case DType::F16: return {0x1p-11, 0x1p-24, 0x1p-14, 65504};
+    case DType::BF16: return {0x1p-8, 0x1p-133, 0x1p-126, 0x1.fep127};
+    default: return {0x1p-24, 0x1p-149, 0x1p-126, 0x1.fffffep127};
+  }
+}
+}  // namespace
+// S. M. Rump et al., "Computing predecessor and successor in rounding to nearest" (BIT 49, 2009): what is a little more
+// than half of the distance away is rounded to the neighbour. Where digits run out the distance is the same everywhere.
+Tensor nextafter(Operand a, Operand towards) {
+  LC_SCOPE("nextafter");
+  const Pair p = promoted(a, towards, "nextafter");
+  if (!is_float(p.a.dtype())) throw Error("nextafter", cat("needs a floating type, not ", name(p.a.dtype())));
+  const DType type = p.a.dtype(), exact = is_half(type) ? DType::F32 : type;
+  const Spacing s = spacing(type);
+  const Tensor x = prim::cast(p.a, exact), y = prim::cast(p.b, exact), m = abs(x);
+  // the distance keeps its digits, too: small numbers are taken 2^60 times as large
+  const bool f64 = exact == DType::F64;
+  const Tensor small = prim::less_than(m, full_like(m, f64 ? 0x1p-900 : 0x1p-60)), one = full_like(m, 1);
+  const Tensor scale = prim::where(small, full_like(m, 0x1p60), one),
+               back = prim::where(small, full_like(m, 0x1p-60), one);
+  const Tensor wide = prim::mul(x, scale), by = mul(prim::mul(m, scale), s.unit * (1 + 2 * s.unit));
+  const Tensor flat = prim::less_than(m, full_like(m, 2 * s.normal)), step = full_like(m, s.smallest);
+  const auto neighbour = [&](double sign) {
+    const Tensor near = prim::mul(prim::add(wide, mul(by, sign)), back);
+    const Tensor beside = prim::where(flat, prim::add(x, mul(step, sign)), near);
+    return prim::where(prim::equal(x, full_like(x, -sign * kInf)), full_like(x, -sign * s.largest), beside);
+  };
+  const Tensor up = neighbour(1), down = neighbour(-1);
+  const Tensor moved = prim::where(prim::less_than(x, y), up, prim::where(prim::less_than(y, x), down, y));
+  return prim::cast(prim::where(isnan(x), x, moved), type);
+}
 Tensor heaviside(Operand a, Operand values) {
   LC_SCOPE("heaviside");
   const Pair p = promoted(a, values, "heaviside");
