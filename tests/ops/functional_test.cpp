@@ -181,4 +181,6 @@ TEST(Functional, Mistakes) {
          "multi_head_attention_forward: 3 heads do not divide a width of 4");
 }
 
+TEST(Functional, EveryPassAgreesOnWildNumbers) { EXPECT_GT(verify_cases("functional.txt", kBuilders), 1000u); }
+
 }  // namespace

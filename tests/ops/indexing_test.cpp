@@ -131,4 +131,6 @@ TEST(Indexing, Mistakes) {
   expect([&] { masked_select(a, a); }, "masked_select: a mask is bool, not f32");
 }
 
+TEST(Indexing, EveryPassAgreesOnWildNumbers) { EXPECT_GT(verify_cases("indexing.txt", kBuilders), 1000u); }
+
 }  // namespace

@@ -166,4 +166,6 @@ TEST(Special, Mistakes) {
   expect([&] { meshgrid({a}); }, "meshgrid: needs vectors, not [3, 4]");
 }
 
+TEST(Special, EveryPassAgreesOnWildNumbers) { EXPECT_GT(verify_cases("special.txt", kBuilders), 1000u); }
+
 }  // namespace

@@ -74,7 +74,8 @@ class TorchBatch {
  public:
   TorchBatch(const TorchBuilders& builders, Closeness close) : builders_(builders), close_(close) {}
 
-  void add(const TorchCase& c, std::set<std::string>& used) {
+  const Graph& graph() const { return g_; }
+  void add(const TorchCase& c, std::set<std::string>& used, bool slopes = true) {
     const std::string key = c.name.substr(0, c.name.find(" @"));
     const auto build = builders_.find(key);
     ASSERT_TRUE(build != builders_.end()) << "no builder for '" << c.name << "'";
@@ -89,7 +90,7 @@ class TorchBatch {
     const std::vector<Tensor> out = build->second(g_, in);
     ASSERT_EQ(out.size(), c.out.size()) << c.name;
     for (std::size_t k = 0; k < out.size(); ++k) expect(cat(c.name, " out ", k), out[k], c.out[k], false);
-    if (c.slopes.empty()) return;
+    if (c.slopes.empty() || !slopes) return;
     std::vector<Tensor> results, cotangents;
     for (const Tensor& y : out)
       if (is_float(y.dtype())) results.push_back(y), cotangents.push_back(cotangent(y));
@@ -176,6 +177,22 @@ inline void hold_against_torch(const std::string& file, const TorchBuilders& bui
     b.check();
   }
   for (const auto& [name, build] : builders) EXPECT_TRUE(used.contains(name)) << "no case asks for '" << name << "'";
+}
+
+// The same graphs on random numbers with NaN, infinities and zeros of both signs among them: every pass and the CPU against
+// the reference. Gives how many elements were compared.
+inline std::size_t verify_cases(const std::string& file, const TorchBuilders& builders, std::size_t at_once = 80) {
+  const std::vector<TorchCase> all = torch_cases(file);
+  std::set<std::string> used;
+  std::size_t elements = 0;
+  for (std::size_t at = 0; at < all.size();) {
+    TorchBatch b(builders, {});
+    for (const std::size_t end = std::min(all.size(), at + at_once); at < end; ++at) b.add(all[at], used, false);
+    const VerifyReport r = verify(b.graph(), generic() | cpu({.threads = 2}), {.trials = 2, .seed = 7});
+    EXPECT_TRUE(r.ok()) << r.str();
+    elements += r.passes.back().elements;
+  }
+  return elements;
 }
 
 }  // namespace lc
