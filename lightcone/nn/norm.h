@@ -205,7 +205,7 @@ struct LocalResponseNorm {
   void visit(Visitor&) {}
   template <class X>
   X operator()(const X& x, const At& at = At::current()) const {
-    return as_typed(x, local_response_norm(Operand(x, at), size, alpha, beta, k));
+    return as_typed(x, nn::local_response_norm(Operand(x, at), size, alpha, beta, k));
   }
 };
 

@@ -251,8 +251,9 @@ Scanned scan(const ScanBody& f, std::vector<Tensor> state, std::vector<Tensor> x
   std::vector<Tensor> operands = std::move(state);
   operands.insert(operands.end(), xs.begin(), xs.end());
   operands.insert(operands.end(), extraction.captured().begin(), extraction.captured().end());
-  body->keeps = has_known_sizes(*body);
-  const std::vector<Tensor> results = body->keeps ? call_loop(body, std::move(operands)) : unrolled(*body, operands);
+  const bool known = has_known_sizes(*body);
+  body->keeps = known && o.keep_states;
+  const std::vector<Tensor> results = known ? call_loop(body, std::move(operands)) : unrolled(*body, operands);
   const auto after = [&](std::size_t k) { return results.begin() + static_cast<std::ptrdiff_t>(k); };
   return {{results.begin(), after(body->states)}, {after(body->states), after(body->states + body->ys)}};
 }

@@ -37,6 +37,9 @@ using ScanBody = std::function<Scanned(const std::vector<Tensor>& state, const s
 struct ScanOptions {
   bool reverse = false;                     // from the last slice to the first; ys stay in the order of xs
   std::optional<std::int64_t> length = {};  // of axis 0; needed where there are no xs
+  // Keep the states before each step for the derivative? Without them it runs the loop once more: for functions that
+  // have a derivative of their own.
+  bool keep_states = true;
 };
 
 // For k = 0, 1, ... or backwards: {state, ys[k]} = f(state, xs[k]), where xs[k] is slice k of axis 0 of every one of

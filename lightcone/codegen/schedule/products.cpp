@@ -3,6 +3,24 @@
 
 namespace lc::ir {
 
+namespace {
+
+// Is `id` made of instruction `of`, among the first 64 that are looked at? In p - floor(p) or p - p mod 1 both are to
+// be the same rounded product: what is left would not be whole, nor a half a half.
+bool reads(const Kernel& k, int id, int of) {
+  std::vector<int> open{id};
+  for (std::size_t at = 0; at < open.size() && at < 64; ++at) {
+    if (open[at] == of) return true;
+    const Instr& i = k.instrs[static_cast<std::size_t>(open[at])];
+    if (open[at] < of || (i.code != Code::Apply && i.code != Code::MulAdd)) continue;
+    for (const int operand : {i.a, i.b, i.c})
+      if (operand >= 0) open.push_back(operand);
+  }
+  return false;
+}
+
+}  // namespace
+
 void fuse_products(Kernel& k) {
   const auto product = [&](int id, DType t) {
     const Instr& i = k.instrs[static_cast<std::size_t>(id)];
@@ -12,6 +30,7 @@ void fuse_products(Kernel& k) {
     if (i.code != Code::Apply || i.op != Op::Add || (i.dtype != DType::F32 && i.dtype != DType::F64)) continue;
     const bool first = product(i.a, i.dtype);
     if (!first && !product(i.b, i.dtype)) continue;
+    if (reads(k, first ? i.b : i.a, first ? i.a : i.b)) continue;
     const Instr& p = k.instrs[static_cast<std::size_t>(first ? i.a : i.b)];
     i.c = first ? i.b : i.a;
     i.a = p.a, i.b = p.b;

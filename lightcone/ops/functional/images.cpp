@@ -1,0 +1,227 @@
+// Images resized and sampled.
+#include "lightcone/ops/functional/functional.h"
+#include "lightcone/ops/internal.h"
+
+namespace lc {
+using namespace detail;
+
+namespace {
+
+std::size_t u(int i) { return static_cast<std::size_t>(i); }
+
+std::int64_t known(const Dim& d, const char* op) {
+  const auto n = d.constant();
+  if (!n) throw Error(op, cat("needs an extent that is known when the graph is built, not ", d));
+  return *n;
+}
+
+// One axis of an image: n elements become m, `step` of them for each.
+struct Axis {
+  int axis;
+  std::int64_t n, m;
+  double step;
+  bool align;
+};
+
+// Elements `at` (i64 [m]) of an axis, those beyond its ends as at the ends.
+Tensor taken(const Tensor& x, const Axis& a, const Tensor& at) {
+  const Tensor low = prim::maximum(at, full_like(at, 0));
+  return index_select(x, a.axis, prim::minimum(low, full_like(at, static_cast<double>(a.n - 1))));
+}
+Tensor along(const Tensor& weight, const Tensor& x, const Axis& a) {  // [m] as numbers for x
+  Shape s(u(x.rank()), 1);
+  s[u(a.axis)] = a.m;
+  return prim::cast(weight, x.dtype()).reshape(s).expand(x.shape());
+}
+Tensor places(const Graph& g, const Axis& a) {
+  return const_cast<Graph&>(g).index({a.m}, Dim::index(0, a.m), DType::F64);
+}
+Tensor centre(const Graph& g, const Axis& a) {
+  const Tensor j = places(g, a);
+  return a.align ? mul(j, a.step) : add(mul(add(j, 0.5), a.step), -0.5);
+}
+
+Tensor nearest(const Tensor& x, const Axis& a, bool exact) {
+  const Tensor j = places(x.graph(), a);
+  return taken(x, a, prim::cast(floor(mul(exact ? add(j, 0.5) : j, a.step)), DType::I64));
+}
+Tensor linear_along(const Tensor& x, const Axis& a) {
+  if (a.n == a.m && a.step == 1) return x;
+  const Tensor at = centre(x.graph(), a), from = a.align ? at : prim::maximum(at, full_like(at, 0)), low = floor(from);
+  const Tensor first = prim::cast(low, DType::I64), weight = prim::add(from, neg(low));
+  const Tensor before = taken(x, a, first), after = taken(x, a, lc::detail::add(first, 1));
+  return prim::add(prim::mul(before, along(add(neg(weight), 1), before, a)), prim::mul(after, along(weight, after, a)));
+}
+// R. G. Keys, "Cubic convolution interpolation for digital image processing" (1981), with a = -0.75.
+Tensor cubic_along(const Tensor& x, const Axis& a) {
+  const Tensor at = centre(x.graph(), a), low = floor(at), t = prim::add(at, neg(low));
+  const Tensor first = prim::cast(low, DType::I64);
+  constexpr double k = -0.75;
+  const auto near = [&](const Tensor& d) {  // |d| <= 1
+    return add(prim::mul(prim::mul(add(mul(d, k + 2), -(k + 3)), d), d), 1);
+  };
+  const auto far = [&](const Tensor& d) {  // 1 < |d| < 2
+    return add(prim::mul(add(prim::mul(add(mul(d, k), -5 * k), d), 8 * k), d), -4 * k);
+  };
+  const Tensor rest = add(neg(t), 1);
+  const Tensor weights[4] = {far(add(t, 1)), near(t), near(rest), far(add(rest, 1))};
+  Tensor sum;
+  for (int i = 0; i < 4; ++i) {
+    const Tensor part = taken(x, a, add(first, i - 1)), weighted = prim::mul(part, along(weights[i], part, a));
+    sum = i ? prim::add(sum, weighted) : weighted;
+  }
+  return sum;
+}
+
+}  // namespace
+
+Tensor interpolate(Operand x, const InterpolateOptions& o) {
+  const char* op = "interpolate";
+  const OpScope scope(op, x.at);
+  const int n = spatial_axes(x, op);
+  const bool nearest_mode = o.mode == "nearest" || o.mode == "nearest-exact";
+  const bool linear_mode =
+      (o.mode == "linear" && n == 1) || (o.mode == "bilinear" && n == 2) || (o.mode == "trilinear" && n == 3);
+  const bool cubic_mode = o.mode == "bicubic" && n == 2;
+  if (!nearest_mode && !linear_mode && !cubic_mode && o.mode != "area")
+    throw Error(op, cat("there is no mode \"", o.mode, "\" of ", n, " spatial axes"));
+  if (o.align_corners && (nearest_mode || o.mode == "area"))
+    throw Error(op, cat("\"", o.mode, "\" has no corners to align"));
+  if (o.size.empty() == o.scale_factor.empty()) throw Error(op, "needs a size or a scale_factor, one of them");
+  if (!nearest_mode) LC_RETURN_IF_HALF(x, interpolate(x, o));
+  if (!nearest_mode && !is_float(x->dtype()))
+    throw Error(op, cat("between ", name(x->dtype()), " there is nothing; convert to a floating type"));
+  if (!o.scale_factor.empty() && o.scale_factor.size() != 1 && o.scale_factor.size() != u(n))
+    throw Error(op, cat(o.scale_factor.size(), " scale factors for ", n, " spatial axes"));
+  std::vector<int> size = o.size.empty() ? std::vector<int>(u(n)) : per_axis(o.size, n, op, "size");
+  std::vector<Axis> axes;
+  for (int i = 0; i < n; ++i) {
+    Axis a{2 + i, known(x->extent(2 + i), op), size[u(i)], 0, o.align_corners};
+    const double factor = o.scale_factor.empty() ? 0 : o.scale_factor[o.scale_factor.size() == 1 ? 0 : u(i)];
+    if (factor > 0) a.m = static_cast<std::int64_t>(std::floor(static_cast<double>(a.n) * factor));
+    if (a.m < 1 || a.n < 1) throw Error(op, cat(str(x->shape()), " to a size of ", a.m));
+    if (a.align) a.step = a.m > 1 ? static_cast<double>(a.n - 1) / static_cast<double>(a.m - 1) : 0;
+    else if (factor > 0 && !o.recompute_scale_factor) a.step = 1 / factor;
+    else a.step = static_cast<double>(a.n) / static_cast<double>(a.m);
+    axes.push_back(a), size[u(i)] = static_cast<int>(a.m);
+  }
+  if (o.mode == "area") return adaptive_avg_pool(x, size);
+  Tensor t = x;
+  for (const Axis& a : axes)
+    t = nearest_mode ? nearest(t, a, o.mode == "nearest-exact") : linear_mode ? linear_along(t, a) : cubic_along(t, a);
+  return t;
+}
+
+namespace {
+
+enum class Outside { Zeros, Border, Reflection };
+
+// Mirrored at `low` / 2 and `high` / 2 as often as it takes.
+Tensor reflected(const Tensor& at, std::int64_t low, std::int64_t high) {
+  if (low == high) return full_like(at, 0);
+  const double from = static_cast<double>(low) / 2, span = static_cast<double>(high - low) / 2;
+  const Tensor off = abs(add(at, -from)), by = full_like(off, span), rest = prim::mod(off, by);
+  const Tensor times = floor(prim::div(off, by)), odd = prim::mod(times, full_like(times, 2));
+  return add(prim::where(prim::equal(odd, full_like(odd, 0)), rest, add(neg(rest), span)), from);
+}
+
+// A coordinate from -1 to 1 as a place among n elements.
+Tensor place_of(const Tensor& coordinate, std::int64_t n, Outside outside, bool align) {
+  const auto size = static_cast<double>(n);
+  const Tensor at = align ? mul(add(coordinate, 1), (size - 1) / 2) : mul(add(mul(add(coordinate, 1), size), -1), 0.5);
+  if (outside == Outside::Zeros) return at;
+  const Tensor inside = outside == Outside::Border ? at
+                        : align                    ? reflected(at, 0, 2 * (n - 1))
+                                                   : reflected(at, -1, 2 * n - 1);
+  return clamp(inside, 0, size - 1);
+}
+
+}  // namespace
+
+Tensor grid_sample(Operand x, Operand grid, std::string_view mode, std::string_view padding_mode, bool align_corners) {
+  const char* op = "grid_sample";
+  const OpScope scope(op, x.at);
+  LC_RETURN_IF_EITHER_HALF(x, grid, grid_sample(x, grid, mode, padding_mode, align_corners));
+  const int n = x->rank() - 2;
+  if ((n != 2 && n != 3) || grid->rank() != n + 2 || !(grid->extent(-1) == Dim(n)) ||
+      !(grid->extent(0) == x->extent(0)))
+    throw Error(op, cat("an image ", str(x->shape()), " and a grid ", str(grid->shape()),
+                        " are not [b, c, h, w] and [b, oh, ow, 2] (or with one axis more)"));
+  if (mode != "bilinear" && mode != "nearest")
+    throw Error(op, cat("mode is \"bilinear\" or \"nearest\", not \"", mode, "\""));
+  if (padding_mode != "zeros" && padding_mode != "border" && padding_mode != "reflection")
+    throw Error(op, cat("padding_mode is \"zeros\", \"border\" or \"reflection\", not \"", padding_mode, "\""));
+  if (!is_float(x->dtype()) || x->dtype() != grid->dtype())
+    throw Error(op, cat("of one floating type, not ", name(x->dtype()), " and ", name(grid->dtype())));
+  const Outside outside = padding_mode == "zeros"    ? Outside::Zeros
+                          : padding_mode == "border" ? Outside::Border
+                                                     : Outside::Reflection;
+  Dim count = 1, pixels = 1;
+  for (int i = 0; i < n; ++i) count = count * grid->extent(1 + i), pixels = pixels * x->extent(2 + i);
+  const Dim b = x->extent(0), channels = x->extent(1);
+  std::vector<std::int64_t> size;
+  std::vector<Tensor> at;  // of each spatial axis, [b, count]
+  for (int i = 0; i < n; ++i) {
+    size.push_back(known(x->extent(2 + i), op));
+    if (size.back() < 1) throw Error(op, "an image without pixels: " + str(x->shape()));
+    const Tensor c = grid->slice(n + 1, n - 1 - i, n - i).reshape({b, count});
+    at.push_back(place_of(c, size.back(), outside, align_corners));
+  }
+  const Tensor rows = x->reshape({b, channels, pixels});
+  const Shape to{b, channels, count};
+  Tensor sum;
+  for (int corner = 0; corner < (mode == "nearest" ? 1 : 1 << n); ++corner) {
+    Tensor where_to, inside, weight;
+    for (int i = 0; i < n; ++i) {
+      const bool high = corner >> i & 1;
+      const Tensor low = floor(at[u(i)]);
+      const Tensor place = mode == "nearest" ? round(at[u(i)]) : high ? add(low, 1) : low;
+      const Tensor k = prim::cast(place, DType::I64), extent = full_like(k, static_cast<double>(size[u(i)]));
+      const Tensor fits = logical_and(prim::less_than(full_like(k, -1), k), prim::less_than(k, extent));
+      where_to = i ? prim::add(prim::mul(where_to, extent), k) : k;
+      inside = i ? logical_and(inside, fits) : fits;
+      if (mode == "nearest") continue;
+      const Tensor distance = prim::add(at[u(i)], neg(low)), share = high ? distance : add(neg(distance), 1);
+      weight = i ? prim::mul(weight, share) : share;
+    }
+    const Tensor index = prim::where(inside, where_to, full_like(where_to, -1)).unsqueeze(1).expand(to);
+    Tensor part = prim::gather(rows, index, 2);
+    if (weight.defined())
+      part = prim::where(inside.unsqueeze(1).expand(to), prim::mul(part, weight.unsqueeze(1).expand(to)),
+                         full_like(part, 0));
+    sum = corner ? prim::add(sum, part) : part;
+  }
+  Shape result{b, channels};
+  for (int i = 0; i < n; ++i) result.push_back(grid->extent(1 + i));
+  return sum.reshape(result);
+}
+
+Tensor affine_grid(Operand theta, const Shape& size, bool align_corners) {
+  const char* op = "affine_grid";
+  const OpScope scope(op, theta.at);
+  LC_RETURN_IF_HALF(theta, affine_grid(theta, size, align_corners));
+  const int n = static_cast<int>(size.size()) - 2;
+  if ((n != 2 && n != 3) || theta->rank() != 3 || !(theta->extent(0) == size[0]) || !(theta->extent(1) == Dim(n)) ||
+      !(theta->extent(2) == Dim(n + 1)))
+    throw Error(op, cat("theta ", str(theta->shape()), " and a size ", str(size),
+                        " are not [b, 2, 3] and [b, c, h, w] (or with one axis more)"));
+  Shape of(size.begin() + 2, size.end());
+  Dim count = 1;
+  for (const Dim& d : of) count = count * d;
+  Graph& g = theta->graph();
+  std::vector<Tensor> rows;  // x, y, (z,) 1 of each place
+  for (int i = n - 1; i >= 0; --i) {
+    const auto m = static_cast<double>(known(of[u(i)], op));
+    const Tensor j = g.index(of, Dim::index(i, of[u(i)]), theta->dtype());
+    rows.push_back(align_corners ? (m > 1 ? add(mul(j, 2 / (m - 1)), -1) : full_like(j, 0))
+                                 : add(mul(add(j, 0.5), 2 / m), -1));
+  }
+  rows.push_back(full(g, of, 1, theta->dtype()));
+  const Tensor base = stack(rows, n).reshape({count, n + 1});
+  Shape to{size[0]};
+  to.insert(to.end(), of.begin(), of.end());
+  to.push_back(n);
+  return matmul(base, theta->transpose(1, 2)).reshape(to);
+}
+
+}  // namespace lc

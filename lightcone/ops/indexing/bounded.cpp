@@ -1,0 +1,78 @@
+// What depends on data, in room for so many.
+#include "lightcone/ops/indexing/internal.h"
+
+namespace lc {
+using namespace detail;
+using namespace places;
+#define LC_SCOPE(name) const OpScope scope(name, a.at)
+
+namespace {
+
+Dim room(const Tensor& row, const std::optional<Dim>& capacity, const char* op) {
+  if (capacity && capacity->bounds().hi < 0) throw Error(op, cat("a capacity of ", *capacity));
+  return capacity.value_or(row.extent(0));
+}
+Tensor count_of(const Tensor& mask) { return prim::sum_reduce(prim::cast(mask, DType::I64), 0); }
+// Where the true elements of a mask [n] are, one after the other; n behind the last one.
+Tensor places_of(const Tensor& mask, const Dim& capacity) {
+  const Tensor number = add(cumsum(mask, 0), -1);
+  const Tensor to = prim::where(mask, number, full_like(number, -1));
+  const Tensor none = mask.graph().index({capacity}, mask.extent(0));
+  return prim::scatter(none, to, place(mask, 0), 0);
+}
+
+}  // namespace
+
+Nonzero nonzero(Operand a, std::optional<Dim> capacity) {
+  LC_SCOPE("nonzero");
+  const Tensor mask = flat(prim::cast(a, DType::Bool));
+  const Dim n = room(mask, capacity, "nonzero");
+  Tensor rest = places_of(mask, n);
+  const Tensor inside = prim::less_than(rest, rest.graph().index(rest.shape(), mask.extent(0)));
+  std::vector<Tensor> columns(static_cast<std::size_t>(a->rank()));
+  for (int i = a->rank() - 1; i >= 0; --i) {
+    const Tensor extent = rest.graph().index(rest.shape(), a->extent(i));
+    const Tensor own = prim::mod(rest, extent);
+    columns[static_cast<std::size_t>(i)] = prim::where(inside, own, extent);
+    rest = prim::div(prim::add(rest, neg(own)), extent);
+  }
+  if (columns.empty()) return {full(a->graph(), {n, 0}, 0, DType::I64), count_of(mask)};
+  return {stack(columns, 1), count_of(mask)};
+}
+
+Selected masked_select(Operand a, Operand mask, std::optional<Dim> capacity) {
+  LC_SCOPE("masked_select");
+  if (mask->dtype() != DType::Bool) throw Error("masked_select", cat("a mask is bool, not ", name(mask->dtype())));
+  const Shape s = broadcast(a->shape(), mask->shape(), "masked_select");
+  const Tensor m = flat(expand_to(mask, s));
+  return {prim::gather(flat(expand_to(a, s)), places_of(m, room(m, capacity, "masked_select")), 0), count_of(m)};
+}
+
+namespace {
+
+// Of a row where equal elements are neighbours; `order` says where each of them was.
+Unique distinct(const Tensor& row, const Tensor& order, const Shape& shape, const Dim& capacity) {
+  const Dim n = row.extent(0);
+  const Tensor at = place(row, 0), before = row.pad(0, 1, 0).slice(0, 0, n);
+  const Tensor first = logical_or(prim::equal(at, full_like(at, 0)), logical_not(prim::equal(row, before)));
+  const Tensor number = add(cumsum(first, 0), -1);
+  const Tensor none = full(row.graph(), {capacity}, 0, DType::I64);
+  return {prim::gather(row, places_of(first, capacity), 0),
+          prim::scatter(full_like(number, 0), order, number, 0).reshape(shape),
+          prim::scatter_add(none, number, full_like(number, 1), 0), count_of(first)};
+}
+
+}  // namespace
+
+Unique unique(Operand a, std::optional<Dim> capacity) {
+  LC_SCOPE("unique");
+  const Tensor row = flat(a), order = prim::argsort(row, 0);
+  return distinct(prim::gather(row, order, 0), order, a->shape(), room(row, capacity, "unique"));
+}
+Unique unique_consecutive(Operand a, std::optional<Dim> capacity) {
+  LC_SCOPE("unique_consecutive");
+  const Tensor row = flat(a);
+  return distinct(row, place(row, 0), a->shape(), room(row, capacity, "unique_consecutive"));
+}
+
+}  // namespace lc
