@@ -65,7 +65,8 @@ function check(name, api, model, groups) {
     if (b.kind === 'group' && measure(b.lines[0], 'title') > b.w - 2 * api.SIZE.padX - 16)
       say(`'${b.lines[0]}' runs into its sign`);
     if (measure(b.sub, 'sub') > b.w - 2 * api.SIZE.padX + 1) say(`'${b.sub}' is wider than its box`);
-    if (b.lines.length * api.SIZE.title + (b.sub ? api.SIZE.line : 0) > b.h) say(`'${b.lines}' is higher than its box`);
+    if (b.lines.length * api.SIZE.title + (b.sub ? api.SIZE.line : 0) > b.h)
+      say(`'${b.lines}' is higher than its box`);
     if (b.x < -0.5 || b.y < -0.5 || b.x + b.w > scene.w + 0.5 || b.y + b.h > scene.h + 0.5)
       say(`${b.item} is outside of the picture`);
   }

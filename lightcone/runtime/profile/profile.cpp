@@ -86,7 +86,7 @@ std::string Profile::table(const MachineLimits& limits, bool grouped) const {
                 100 * k.share_of(limits), ratio(k.bytes(), calls) / 1e3, ratio(k.flops, calls) / 1e3,
                 ratio(calls, each));
     s += cat(shortened(k.title, 120), " -> ", k.shape, "\n", std::string(14, ' '), k.name, " [", k.pass, "]");
-    s += cat("  ", shortened(k.what, 140), k.where.empty() ? "" : "  at " + shortened(k.where, 100), "\n");
+    s += cat(k.where.empty() ? "" : "  at " + shortened(k.where, 100), "\n");
   }
   const double rest = seconds - in_kernels(*this);
   s += format("%11.4f %5.1f%%  outside of kernels: sizes, checks, states\n",

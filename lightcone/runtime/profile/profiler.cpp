@@ -148,7 +148,8 @@ Profile Profiler::result() const {
     const Node& n = g_[r.node];
     const Origin o = origin_of(n);
     p.kernels.push_back({r.node, describe(n), title_of(n), described(o), lines(o),
-                         std::string(name(n.dtype)) + str(n.shape), o.pass, r.calls, r.seconds, r.flops_done, r.bytes_read, r.bytes_written});
+                         std::string(name(n.dtype)) + str(n.shape), o.pass, r.calls, r.seconds, r.flops_done,
+                         r.bytes_read, r.bytes_written});
   }
   return p;
 }

@@ -57,6 +57,7 @@ class Grouper {
   };
   void choose_drawn();
   bool is_weight(NodeId id) const;
+  bool of_one_call(NodeId id) const;
   void find_calls();
   void find_paths();
   struct Layer {
@@ -122,6 +123,15 @@ bool Grouper::is_weight(NodeId id) const {
   return out_.beside[id] && g_[id].parameter;
 }
 
+// A kernel often is what became of several calls, and a product is one of its own.
+bool Grouper::of_one_call(NodeId id) const {
+  if (g_[id].op != Op::Kernel) return info(g_[id].op).kind != Kind::Leaf;
+  const std::vector<Origin::Step>& steps = g_[id].kernel->origin.steps;
+  return !steps.empty() && std::all_of(steps.begin(), steps.end(), [&](const Origin::Step& s) {
+    return s.shapes.empty() && same_call(s.where, steps[0].where);
+  });
+}
+
 // Nodes of one line and one operation that read each other are one call; those of a call that goes through the model
 // are wherever they stand. A kernel is what became of several.
 void Grouper::find_calls() {
@@ -140,10 +150,9 @@ void Grouper::find_calls() {
     if (!out_.drawn[id] || out_.beside[id] || info(n.op).kind == Kind::Leaf) continue;
     if (spans_model(n.where.op))
       join(id, through.try_emplace(cat(n.where.op, ' ', n.where.file, ' ', n.where.line), id).first->second);
-    if (n.op == Op::Kernel) continue;
+    if (!of_one_call(id)) continue;
     for (const Edge& e : n.in)
-      if (out_.drawn[e.node] && !out_.beside[e.node] && info(g_[e.node].op).kind != Kind::Leaf &&
-          g_[e.node].op != Op::Kernel && same_call(n.where, g_[e.node].where))
+      if (out_.drawn[e.node] && !out_.beside[e.node] && same_call(n.where, g_[e.node].where) && of_one_call(e.node))
         join(id, e.node);
   }
   std::map<NodeId, int> sizes;

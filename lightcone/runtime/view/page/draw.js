@@ -187,7 +187,7 @@ function drawOpen(c, b, t, s, marks) {
     : b.item === marks.selected || b.item === marks.hover
       ? t.accent
       : t.groupEdge;
-  c.lineWidth = Math.max(1, 0.7 / s) * (marks.found.has(b.item) ? 2 : 1);
+  c.lineWidth = Math.max(1, 0.7 / s) * (marks.found.has(b.item) ? 3 : 1);
   c.stroke();
 }
 
@@ -217,19 +217,23 @@ function drawLines(c, scene, t, s, seen, marks) {
   c.strokeStyle = c.fillStyle = t.line;
   c.lineWidth = wide;
   c.globalAlpha = marks.lines.size ? 0.45 : 1;
-  const marked = [];
+  const marked = [],
+    far = s < 0.2; // neither corners nor arrows can be seen: all lines are one path
+  if (far) c.beginPath();
   for (const l of scene.lines) {
     const p = l.points;
     const left = Math.min(p[0], p[p.length - 2]),
       right = Math.max(p[0], p[p.length - 2]);
     if (!seen(left - 2, p[1], right - left + 4, p[p.length - 1] - p[1])) continue;
     if (marks.lines.has(l.net) || (l.dst && l.dst === marks.into)) marked.push(l);
-    else drawLine(c, p, l.arrow && s > 0.2);
+    else if (!far) drawLine(c, p, l.arrow);
+    else for (let k = 0; k < p.length; k += 2) k ? c.lineTo(p[k], p[k + 1]) : c.moveTo(p[k], p[k + 1]);
   }
+  if (far) c.stroke();
   c.globalAlpha = 1;
   c.strokeStyle = c.fillStyle = t.accent;
   c.lineWidth = wide * 1.5;
-  for (const l of marked) drawLine(c, l.points, l.arrow && s > 0.2);
+  for (const l of marked) drawLine(c, l.points, l.arrow && !far);
 }
 
 function drawChip(c, model, chip, t, s, marks) {
@@ -262,6 +266,13 @@ function drawBox(c, model, b, t, s, marks) {
     colour = closed ? t.soft : t.looks[look];
   const end = look === 'input' || look === 'output',
     r = end ? Math.min(18, b.h / 2) : 6;
+  const found = marks.found.has(b.item),
+    mark = b.item === marks.selected || b.item === marks.hover;
+  if (s < 0.12 && !found && !mark) {
+    c.fillStyle = closed ? t.edge : colour;
+    c.fillRect(b.x, b.y, b.w, b.h);
+    return;
+  }
   if (closed && s > 0.2)
     // a pile
     for (const k of [6, 3]) {
@@ -283,10 +294,8 @@ function drawBox(c, model, b, t, s, marks) {
     c.restore();
     roundRect(c, b.x, b.y, b.w, b.h, r);
   }
-  const found = marks.found.has(b.item),
-    mark = b.item === marks.selected || b.item === marks.hover;
   c.strokeStyle = found ? t.found : mark ? t.accent : end ? colour : t.edge;
-  c.lineWidth = Math.max(found ? 2.5 : mark ? 1.8 : 1, 0.6 / s);
+  c.lineWidth = Math.max(found ? 2.5 : mark ? 1.8 : 1, (found ? 2 : 0.6) / s);
   c.stroke();
   if (s < 0.3) return;
   let y = b.y + SIZE.padY + 11;

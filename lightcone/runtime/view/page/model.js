@@ -22,7 +22,7 @@ const SIZE = {
   maxText: 250,
   chip: 19,
   chipGap: 4,
-  chipText: 150,
+  chipText: 180,
   chipSpace: 14,
   mostChips: 6,
   gapX: 26,
@@ -84,6 +84,7 @@ function makeModel(data, texts) {
       const to = model.nodes[edge.to];
       if (to.weights.includes(edge.from)) continue;
       to.weights.push(edge.from);
+      if (model.nodes[edge.from].look === LOOK.numbers) continue;
       for (let k = to.group; k >= 0; k = groups[k].parent) ++groups[k].weights;
     }
   }
@@ -131,7 +132,7 @@ function fit(text, width, font, measure, keepEnd = false) {
   }
   if (!keepEnd) return text.slice(0, lo).trimEnd() + '…';
   const dot = text.indexOf('.', text.length - lo); // names are cut between their parts
-  return '…' + (dot > 0 && dot < text.length - 6 ? text.slice(dot + 1) : text.slice(text.length - lo));
+  return '…' + (dot > 0 && dot < text.length - lo / 2 ? text.slice(dot + 1) : text.slice(text.length - lo));
 }
 
 // At most two lines, broken behind a comma or a blank where there is one.
@@ -149,23 +150,27 @@ function wrap(text, width, font, measure) {
 
 // ---- boxes ---------------------------------------------------------------------------------------------
 
-function chip(model, i, measure) {
+// A weight's name without what the groups around its reader say: "q_proj.weight" within model, layers, layers.0.
+function nameWithin(model, label, group) {
+  const around = [];
+  for (let k = group; k >= 0; k = model.groups[k].parent) around.unshift(model.groups[k].name);
+  for (const name of around)
+    for (const part of [name, name.slice(name.lastIndexOf('.') + 1)])
+      if (label.startsWith(part + '.')) {
+        label = label.slice(part.length + 1);
+        break;
+      }
+  return label;
+}
+
+function chip(model, i, reader, measure) {
   const origin = model.nodes[originOf(model, i)];
-  const n = model.nodes[i],
-    made =
-      origin.i === i
-        ? ''
-        : n.label.startsWith('cast to')
-          ? n.label.slice(4).replace(/^ to/, ' as')
-          : n.label === 'copy'
-            ? ' copied'
-            : ' packed';
-  const label = fit(origin.label + made, SIZE.chipText, 'chip', measure, true);
+  const label = fit(nameWithin(model, origin.label, reader.group), SIZE.chipText, 'chip', measure, true);
   return {node: i, label, w: measure(label, 'chip') + 14, h: SIZE.chip, look: origin.look};
 }
 
-function chips(model, list, measure) {
-  const made = list.slice(0, SIZE.mostChips).map(i => chip(model, i, measure));
+function chips(model, list, reader, measure) {
+  const made = list.slice(0, SIZE.mostChips).map(i => chip(model, i, reader, measure));
   if (list.length > SIZE.mostChips) {
     const label = `and ${list.length - SIZE.mostChips} more`;
     made.push({node: -1, label, w: measure(label, 'chip') + 14, h: SIZE.chip, look: LOOK.weight});
@@ -183,8 +188,8 @@ function nodeBox(model, i, measure) {
     node: i,
     lines,
     sub,
-    left: chips(model, n.weights, measure),
-    right: chips(model, n.writes, measure),
+    left: chips(model, n.weights, n, measure),
+    right: chips(model, n.writes, n, measure),
   };
   box.w = Math.max(SIZE.minWidth, Math.ceil(text) + 2 * SIZE.padX);
   box.h = 2 * SIZE.padY + SIZE.title * lines.length + SIZE.line;

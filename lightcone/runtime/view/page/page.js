@@ -12,7 +12,8 @@
     view = {x: 0, y: 0, scale: 1};
   const marks = {lines: new Set(), selected: '', hover: '', into: '', found: new Set()};
   const MOST = 32,
-    FIRST_SCALE = 0.72;
+    FIRST_SCALE = 0.72,
+    MOST_FOUND = 60;
   let now = 0,
     dark = matchMedia('(prefers-color-scheme: dark)').matches,
     waiting = false,
@@ -53,6 +54,7 @@
       // where the picture begins, not where its middle is empty
       const top = scene.boxes.reduce((a, b) => (b.y < a.y ? b : a));
       view.x = top.x + top.w / 2 - w / 2;
+      view.x = Math.min(Math.max(view.x, -margin / view.scale), scene.w - w + margin / view.scale);
     }
     redraw();
   }
@@ -118,7 +120,8 @@
     const after = picture().scene.byItem.get('g' + k);
     view.x = after.x + (after.w - wide) / 2 - px / view.scale;
     view.y = after.y - py / view.scale;
-    if (p.open.has(k) && after.w * view.scale > size.w * 0.95) view.x = after.x + after.w / 2 - size.w / view.scale / 2;
+    if (p.open.has(k) && after.w * view.scale > size.w * 0.95)
+      view.x = after.x + after.w / 2 - size.w / view.scale / 2;
     redraw();
   }
   function all(open) {
@@ -162,12 +165,20 @@
       model.groups.forEach((g, k) => {
         const s = `${g.name} ${g.calls} ${g.where}`.toLowerCase();
         if (words.every(w => s.includes(w)))
-          results.push({item: 'g' + k, name: g.name, more: `${g.count} nodes${g.where ? ', ' + g.where : ''}`});
+          results.push({
+            item: 'g' + k,
+            name: g.name,
+            more: `${pathOf(model, g.parent)}${g.count} nodes${g.where ? ', ' + g.where : ''}`,
+          });
       });
       model.nodes.forEach(n => {
         const s = `${n.label} ${n.shape} ${n.about} %${n.id}`.toLowerCase();
         if (words.every(w => s.includes(w)))
-          results.push({item: (n.beside ? 'w' : 'n') + n.i, name: n.label, more: pathOf(model, n.i) + n.shape});
+          results.push({
+            item: (n.beside ? 'w' : 'n') + n.i,
+            name: nameOf(model, n.i),
+            more: pathOf(model, n.group) + n.shape,
+          });
       });
       const first = r =>
         r.name.toLowerCase().startsWith(words[0]) ? 0 : r.name.toLowerCase().includes(words[0]) ? 1 : 2;
@@ -178,7 +189,7 @@
     chosen = 0;
     const list = $('found');
     list.replaceChildren(
-      ...results.slice(0, 60).map((r, k) => {
+      ...results.slice(0, MOST_FOUND).map((r, k) => {
         const li = document.createElement('li'),
           small = document.createElement('small');
         li.textContent = r.name;
@@ -191,10 +202,10 @@
         return li;
       }),
     );
-    if (words.length && (!results.length || results.length > 60)) {
+    if (words.length && (!results.length || results.length > MOST_FOUND)) {
       const li = document.createElement('li');
       li.className = 'none';
-      li.textContent = results.length ? `and ${results.length - 60} more` : 'nothing is called so';
+      li.textContent = results.length ? `and ${results.length - MOST_FOUND} more` : 'nothing is called so';
       list.append(li);
     }
     list.hidden = !words.length;
@@ -213,10 +224,15 @@
     select(results[k].item);
     reveal(results[k].item);
   }
-  const pathOf = (model, i) => {
+  // What was made of a weight is called by it.
+  const nameOf = (model, i) => {
+    const origin = originOf(model, i);
+    return origin === i ? model.nodes[i].label : `${model.nodes[origin].label} (${model.nodes[i].label})`;
+  };
+  const pathOf = (model, group) => {
     const names = [];
-    for (let k = model.nodes[i].group; k >= 0; k = model.groups[k].parent) names.unshift(model.groups[k].name);
-    return names.length ? names.join(' / ') + '   ' : '';
+    for (let k = group; k >= 0; k = model.groups[k].parent) names.unshift(model.groups[k].name);
+    return names.length ? names.join(' / ') + ',  ' : '';
   };
 
   // ---- what a node is ----
@@ -256,16 +272,17 @@
       const g = model.groups[index];
       head.textContent = g.name;
       sub.textContent = `${g.count} nodes` + (g.weights ? `, ${g.weights} weights` : '');
+      if (g.parent >= 0) row('in', pathOf(model, g.parent).replace(/,\s*$/, ''));
       if (g.calls) row('calls', g.calls);
       if (g.where) row('at', g.where);
     } else {
       const n = model.nodes[index];
-      head.textContent = n.label;
+      head.textContent = nameOf(model, index);
       sub.textContent = n.shape;
-      if (pathOf(model, index)) row('in', pathOf(model, index).trim());
+      if (n.group >= 0) row('in', pathOf(model, n.group).replace(/,\s*$/, ''));
       for (const line of n.about ? n.about.split('\n') : []) row(...line.split('\t'));
       const entry = (i, view) => [
-        link(model.nodes[i].label, (model.nodes[i].beside ? 'w' : 'n') + i),
+        link(nameOf(model, i), (model.nodes[i].beside ? 'w' : 'n') + i),
         ' ',
         small(view || model.nodes[i].shape),
       ];
@@ -293,7 +310,7 @@
   };
 
   function hover(at, px, py) {
-    const item = at ? at.item : '';
+    const item = at && (!at.box || at.box.kind !== 'open' || at.header) ? at.item : '';
     canvas.classList.toggle('over', !!at && (!at.box || at.box.kind !== 'open' || at.header));
     if (item !== marks.hover) {
       marks.hover = item;
@@ -308,7 +325,7 @@
       i = nodeOf(at);
     const lines =
       i >= 0
-        ? [model.nodes[i].label, model.nodes[i].shape, (model.nodes[i].about.match(/(?:^|\n)at\t(.*)/) || [])[1]]
+        ? [nameOf(model, i), model.nodes[i].shape, (model.nodes[i].about.match(/(?:^|\n)at\t(.*)/) || [])[1]]
         : [
             model.groups[at.box.group].name,
             at.box.held || '',
@@ -384,10 +401,20 @@
   addEventListener('keydown', e => {
     if (e.target === $('find')) {
       if (e.key === 'Escape') (($('find').value = ''), search(''), canvas.focus());
-      if (e.key === 'Enter') go(chosen);
+      if (e.key === 'Enter') {
+        // again: the next one
+        const next =
+          $('found').hidden && results.length ? (chosen + 1) % Math.min(results.length, MOST_FOUND) : chosen;
+        go(next);
+        $('found').hidden = true;
+      }
       if (e.key === 'ArrowDown' || e.key === 'ArrowUp') {
         e.preventDefault();
-        chosen = Math.max(0, Math.min(Math.min(results.length, 60) - 1, chosen + (e.key === 'ArrowDown' ? 1 : -1)));
+        $('found').hidden = !results.length;
+        chosen = Math.max(
+          0,
+          Math.min(Math.min(results.length, MOST_FOUND) - 1, chosen + (e.key === 'ArrowDown' ? 1 : -1)),
+        );
         highlight();
       }
       return;
