@@ -30,6 +30,7 @@ ROOMS = {
     "device": ["core", "passes"],
     "runtime": ["core", "reference", "passes", "device", "runtime/profile"],
     "runtime/profile": ["core", "device"],
+    "runtime/view": ["core", "passes", "device", "runtime/profile"],
     "verify": ["core", "reference", "passes", "runtime"],
     "cpu/target": ["core", "codegen", "device"],
     "cpu/threads": ["core", "device"],

@@ -520,6 +520,13 @@ std::optional<Attention> match_attention(const Graph& g, const std::vector<int>&
   }
 }
 
+std::string described(const Attention& a) {
+  Shape queries;
+  for (int i = 0; i < a.axes; ++i) queries.push_back(a.layout.axis[static_cast<std::size_t>(i)].extent);
+  queries.push_back(a.layout.depth);
+  return cat("attention ", str(queries), " over ", a.layout.keys);
+}
+
 Graph fuse_attention(const Graph& g, PassLog& log, const AttentionKernels& kernels) {
   const std::vector<bool> live = g.live();
   const std::vector<int> uses = g.uses();

@@ -80,6 +80,8 @@ struct Attention {
   int k_scale = 0, v_scale = 0;  // operands; 0: none
   std::array<int, kAttentionSteps> operand = {};  // of a step
 };
+// "attention [2, 3, seq, 64] over past + seq": queries, and how many keys they see.
+std::string described(const Attention& a);
 // `uses` as of Graph::uses(): scores that something else reads too are left alone.
 std::optional<Attention> match_attention(const Graph& g, const std::vector<int>& uses, NodeId id);
 

@@ -21,8 +21,7 @@ Stored look_through(const Graph& g, const Edge& e) {
   const Node& n = g[e.node];
   if (n.op == Op::Contiguous && n.in[0].view.identity()) {
     const DType t = g[n.in[0].node].dtype;
-    if (is_half(t))
-      return {{n.in[0].node, e.view}, t == DType::F16 ? WeightType::F16 : WeightType::BF16};
+    if (is_half(t)) return {{n.in[0].node, e.view}, t == DType::F16 ? WeightType::F16 : WeightType::BF16};
   }
   if (is(n, builtin::dequantize()) && n.in[0].view.identity())
     return {{n.in[0].node, View()}, weight_type(static_cast<QuantFormat>(n.attributes.integer("format")))};
@@ -30,6 +29,20 @@ Stored look_through(const Graph& g, const Edge& e) {
 }
 
 }  // namespace
+
+std::string shapes_of(const Contraction& c, const std::vector<Dim>& others) {
+  Shape a, b;
+  for (std::size_t i = 0; i + 1 < c.axes.size(); ++i) {
+    const Contraction::Axis& axis = c.axes[i];
+    if (!(axis.a == Dim(0))) a.push_back(axis.extent);
+    if (!(axis.b == Dim(0))) b.push_back(axis.extent);
+  }
+  a.push_back(c.k.extent), b.push_back(c.k.extent);
+  std::string columns = c.axes.back().extent.str();
+  for (const Dim& more : others) columns += " + " + more.str();
+  const std::string left = str(a), right = str(b);
+  return cat(left, " x ", right.substr(0, right.size() - 1), ", ", columns, "]");
+}
 
 std::optional<Contraction> match_contraction(const Graph& g, const Factors& s) {
   const NodeId id = s.sum;

@@ -140,6 +140,10 @@ bool apart(const Convolution& c) {
   return !padded && step && (span < std::abs(*step) || (extent && (*extent - 1) * std::abs(*step) < least));
 }
 
+std::string shapes_of(const Graph& g, const Convolution& c) {
+  return cat(str(g[c.image_node].shape), " x ", str(g[c.weight_node].shape));
+}
+
 std::optional<NodeId> filters_parameter(const Graph& g, NodeId operand) {
   const auto loaded = [&](NodeId id) { return g[id].op == Op::Input && g[id].parameter; };
   const Node& w = g[operand];

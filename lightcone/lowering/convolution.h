@@ -41,6 +41,8 @@ struct Convolution {
   WeightType stored = WeightType::F32;  // with channels last, of weight_node: f32 or bf16
 };
 
+// "[1, 3, 224, 224] x [64, 3, 7, 7]": the image and the weights as they lie in memory.
+std::string shapes_of(const Graph& g, const Convolution& c);
 // `weight_node` of a result with channels last is the parameter itself, where there is one.
 std::optional<Convolution> match_convolution(const Graph& g, const Factors& f);
 // The parameter behind an operand: itself, or a bf16 one that is cast to f32.

@@ -36,7 +36,7 @@ void inspect(const InspectOptions& o);
 struct ViewOptions {
   std::string model, out;
   bool dot = false, memory = false, text = false;
-  int layers = 1;
+  int layers = 0;
 };
 void view(const ViewOptions& o);
 

@@ -143,16 +143,17 @@ void add_view(CLI::App& app) {
   auto o = std::make_shared<ViewOptions>();
   CLI::App* c = app.add_subcommand("view", "Draw the graph of a model, before and after compiling");
   c->footer(
-      "Writes one HTML file that works offline: a tab for the graph as written and one for each pass.\n"
+      "Writes one HTML file that works offline: a tab for the graph as written and one for each pass that changed it.\n"
+      "Layers and calls are groups: click to open or close one, / searches, the wheel zooms.\n"
       "With --memory, the plan of the working memory instead: which value lies where at which step.");
   c->add_option("model", o->model, "checkpoint, or 'builtin'")->required()->type_name("MODEL");
   c->add_option("-o,--output", o->out, "default: the standard output")->type_name("FILE");
-  c->add_option("--layers", o->layers, "draw the first N layers; 0: all")
+  c->add_option("--layers", o->layers, "only the first N layers; 0: all")
       ->capture_default_str()
       ->check(CLI::Range(0, 1000))
       ->type_name("N");
   c->add_flag("--dot", o->dot, "Graphviz text of the graph as written instead");
-  c->add_flag("--memory", o->memory, "draw the working memory over the steps of a run; --layers 0 for all of it");
+  c->add_flag("--memory", o->memory, "draw the working memory over the steps of a run");
   c->add_flag("--text", o->text, "with --memory: a table instead of a page")->needs("--memory");
   c->callback([o] { view(*o); });
 }

@@ -6,7 +6,7 @@
 #include "command.h"
 #include "commands.h"
 #include "explain.h"
-#include "lightcone/io/graph_view.h"
+#include "lightcone/runtime/view/graph_view.h"
 #include "lightcone/models/llama/llama.h"
 #include "lightcone/runtime/profile/timeline.h"
 
@@ -29,7 +29,7 @@ void view(const ViewOptions& o) {
   } else {
     std::vector<Picture> pictures;
     for (const auto& [title, g] : stages) pictures.push_back({title, &g});
-    text = graph_html(pictures);
+    text = graph_html(pictures, o.model);
   }
   if (o.out.empty()) {
     write_stdout(text);

@@ -39,8 +39,9 @@ std::shared_ptr<Kernel> attention(const Graph& g, NodeId result, lowering::Atten
                                   const std::shared_ptr<Device>& device, const CpuOptions& options) {
   std::vector<NodeId> operands;
   for (const Edge& e : match.operands) operands.push_back(e.node);
+  std::string kind = lowering::described(match);
   auto kernel = attention_kernel(std::move(match), *options.target, options.precision);
-  kernel->origin = {"cpu: attention", steps(g, result, operands)};
+  kernel->origin = {"cpu: attention", steps(g, result, operands), std::move(kind)};
   kernel->device = device;
   return kernel;
 }
@@ -211,6 +212,7 @@ NodeId Emitter::emit(Graph& dst, NodeId id) {
   const auto v = convolutions_.find(fused == fused_.end() ? id : fused->second.producer);
   std::shared_ptr<Kernel> kernel;
   std::string kind;
+  std::map<NodeId, std::string> shapes;
   if (v != convolutions_.end()) {
     const ConvPlan& c = v->second;
     reads(c.image_node);
@@ -227,6 +229,7 @@ NodeId Emitter::emit(Graph& dst, NodeId id) {
       epilogue = behind(fused->second);
     }
     kernel = conv_kernel(c, std::move(epilogue));
+    shapes[v->first] = lowering::shapes_of(g_, c);
     kind = kernel->name().starts_with("conv_winograd") ? "conv_winograd" : "conv";
   } else {
     for (NodeId k : cut_.operands(id)) reads(k);
@@ -239,7 +242,7 @@ NodeId Emitter::emit(Graph& dst, NodeId id) {
     kind = loop ? "loop" : n.composite ? n.composite->name : std::string(info(n.op).name);
   }
   ++log_.fired[kind];
-  kernel->origin = {"cpu: " + kind, steps(g_, id, operands)};
+  kernel->origin = {"cpu: " + kind, steps(g_, id, operands, shapes), {}};
   out.name = kernel->name(), out.kernel = here(std::move(kernel));
   return dst.add(std::move(out));
 }

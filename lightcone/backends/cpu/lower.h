@@ -64,6 +64,7 @@ class Emitter {
   std::vector<NodeId> available(const std::vector<NodeId>& group) const;
   std::optional<Dim> steps_of_a_row(const std::vector<NodeId>& results) const;
   void find_prologues();
+  std::map<NodeId, std::string> shapes_of_products(const std::vector<NodeId>& results) const;
   void emit_products(Graph& dst, const std::vector<NodeId>& results);
 
   const Graph& g_;

@@ -110,6 +110,14 @@ void Emitter::find_prologues() {
       prologues_.insert(matmul_of(id)->a_node);
 }
 
+// Of products of the same rows, by the sum of the first one, whose call all of them share in a picture.
+std::map<NodeId, std::string> Emitter::shapes_of_products(const std::vector<NodeId>& results) const {
+  std::vector<Dim> others;
+  for (std::size_t p = 1; p < results.size(); ++p) others.push_back(matmul_of(results[p])->axes.back().extent);
+  const auto f = fused_.find(results[0]);
+  return {{f == fused_.end() ? results[0] : f->second.producer, lowering::shapes_of(*matmul_of(results[0]), others)}};
+}
+
 // One product, or several of the same rows: a kernel, and a node for each result.
 void Emitter::emit_products(Graph& dst, const std::vector<NodeId>& results) {
   const Node& first = g_[results[0]];
@@ -147,6 +155,7 @@ void Emitter::emit_products(Graph& dst, const std::vector<NodeId>& results) {
     parts.push_back({.c = c, .epilogue = nullptr, .operands = {}});
   }
   std::vector<Origin::Step> made;
+  const std::map<NodeId, std::string> shapes = shapes_of_products(results);
   for (std::size_t p = 0; p < results.size(); ++p) {
     if (const auto f = fused_.find(results[p]); f != fused_.end()) {
       parts[p].epilogue = behind(f->second);
@@ -157,7 +166,7 @@ void Emitter::emit_products(Graph& dst, const std::vector<NodeId>& results) {
     }
     std::vector<NodeId> known = operands;
     known.insert(known.end(), results.begin(), results.begin() + static_cast<std::ptrdiff_t>(p));
-    for (Origin::Step& s : steps(g_, results[p], known)) made.push_back(std::move(s));
+    for (Origin::Step& s : steps(g_, results[p], known, shapes)) made.push_back(std::move(s));
     ++log_.fired["matmul"];
   }
   const bool several = results.size() > 1;
@@ -166,7 +175,7 @@ void Emitter::emit_products(Graph& dst, const std::vector<NodeId>& results) {
     out.dtype = DType::F32, out.shape = {matmul_bytes(parts) / 4};
   }
   auto kernel = matmul_kernel(parts, std::move(rows), options_.target->isa, Blocking(machine_));
-  kernel->origin = {"cpu: matmul", std::move(made)};
+  kernel->origin = {"cpu: matmul", std::move(made), {}};
   out.name = kernel->name(), out.kernel = here(std::move(kernel));
   const NodeId whole = to_[results[0]] = dst.add(std::move(out));
   for (std::size_t p = 0; several && p < results.size(); ++p) {

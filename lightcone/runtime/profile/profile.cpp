@@ -40,7 +40,8 @@ std::vector<Group> groups(const Profile& p, bool grouped) {
   std::vector<Group> all;
   std::map<std::string, std::size_t> known;
   for (const KernelProfile& k : p.kernels) {
-    const std::string key = cat(k.name, '\n', k.what, '\n', k.where, '\n', k.shape, '\n', grouped ? 0 : k.node);
+    const std::string key =
+        cat(k.name, '\n', k.title, '\n', k.what, '\n', k.where, '\n', k.shape, '\n', grouped ? 0 : k.node);
     const auto [it, fresh] = known.try_emplace(key, all.size());
     if (fresh) {
       all.push_back({k, 1});
@@ -84,9 +85,8 @@ std::string Profile::table(const MachineLimits& limits, bool grouped) const {
                 100 * ratio(k.seconds, seconds), ratio(k.bytes(), k.seconds) / 1e9, ratio(k.flops, k.seconds) / 1e9,
                 100 * k.share_of(limits), ratio(k.bytes(), calls) / 1e3, ratio(k.flops, calls) / 1e3,
                 ratio(calls, each));
-    s += cat(k.name, " -> ", k.shape, " [", k.pass, "]\n");
-    s += std::string(14, ' ') + shortened(k.what, 140) + (k.where.empty() ? "" : "  at " + shortened(k.where, 100)) +
-         "\n";
+    s += cat(shortened(k.title, 120), " -> ", k.shape, "\n", std::string(14, ' '), k.name, " [", k.pass, "]");
+    s += cat(k.where.empty() ? "" : "  at " + shortened(k.where, 100), "\n");
   }
   const double rest = seconds - in_kernels(*this);
   s += format("%11.4f %5.1f%%  outside of kernels: sizes, checks, states\n",
@@ -102,8 +102,9 @@ std::string Profile::json(const MachineLimits& limits) const {
   s += "], \"kernels\": [";
   for (const KernelProfile& k : kernels) {
     if (&k != kernels.data()) s += ",";
-    s += cat("\n  {\"node\": ", k.node, ", \"name\": ", in_quotes(k.name), ", \"what\": ", in_quotes(k.what),
-             ", \"where\": ", in_quotes(k.where), ", \"shape\": ", in_quotes(k.shape), ", \"pass\": ", in_quotes(k.pass));
+    s += cat("\n  {\"node\": ", k.node, ", \"name\": ", in_quotes(k.name), ", \"title\": ", in_quotes(k.title),
+             ", \"what\": ", in_quotes(k.what), ", \"where\": ", in_quotes(k.where),
+             ", \"shape\": ", in_quotes(k.shape), ", \"pass\": ", in_quotes(k.pass));
     s += format(
         ", \"calls\": %lld, \"seconds\": %.9g, \"flops\": %.17g, \"bytes_read\": %.17g, \"bytes_written\": %.17g",
         static_cast<long long>(k.calls), k.seconds, k.flops, k.bytes_read, k.bytes_written);
@@ -123,11 +124,12 @@ std::string Profile::trace() const {
              ", \"args\": {\"name\": ", row ? in_quotes(cat("worker ", row - 1)) : "\"program\"", "}}");
   for (const ProfileEvent& e : events) {
     const KernelProfile& k = *by_node.at(e.node);
-    s += cat(",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": ", e.worker + 1, ", \"name\": ", in_quotes(k.what));
+    s += cat(",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": ", e.worker + 1, ", \"name\": ", in_quotes(k.title));
     s += format(", \"ts\": %.3f, \"dur\": %.3f, \"args\": {\"busy_us\": %.3f", 1e6 * e.begin, 1e6 * (e.end - e.begin),
                 1e6 * e.busy);
     if (e.worker < 0)
-      s += cat(", \"kernel\": ", in_quotes(k.name), ", \"shape\": ", in_quotes(k.shape), ", \"where\": ", in_quotes(k.where),
+      s += cat(", \"kernel\": ", in_quotes(k.name), ", \"what\": ", in_quotes(k.what),
+               ", \"shape\": ", in_quotes(k.shape), ", \"where\": ", in_quotes(k.where),
                format(", \"kB\": %.3f, \"kFLOP\": %.3f", ratio(k.bytes(), static_cast<double>(k.calls)) / 1e3,
                       ratio(k.flops, static_cast<double>(k.calls)) / 1e3));
     s += "}}";

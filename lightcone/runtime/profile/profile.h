@@ -23,6 +23,7 @@ struct MachineLimits {
 struct KernelProfile {
   NodeId node = 0;
   std::string name;   // of the kernel: what source() is asked for
+  std::string title;  // "linear [64, 784] x [784, 128], relu": what it computes, as pictures say it
   std::string what;   // "softmax (max, exp2, sum, mul)": the user's operations and what they became
   std::string where;  // the user's lines, "model.cpp:12, model.cpp:14"
   std::string shape;  // "f32[8, 64]" of the result

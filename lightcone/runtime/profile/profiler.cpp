@@ -51,6 +51,10 @@ Origin origin_of(const Node& n) {
 
 }  // namespace
 
+std::string title_of(const Node& n) {
+  const std::string words = n.op == Op::Kernel ? in_words(n.kernel->origin) : std::string{};
+  return words.empty() ? describe(n) : words;
+}
 std::string what_it_computes(const Node& n) { return described(origin_of(n)); }
 std::string lines_of(const Node& n) { return lines(origin_of(n)); }
 
@@ -143,8 +147,9 @@ Profile Profiler::result() const {
   for (const Row& r : rows_) {
     const Node& n = g_[r.node];
     const Origin o = origin_of(n);
-    p.kernels.push_back({r.node, describe(n), described(o), lines(o), std::string(name(n.dtype)) + str(n.shape), o.pass,
-                         r.calls, r.seconds, r.flops_done, r.bytes_read, r.bytes_written});
+    p.kernels.push_back({r.node, describe(n), title_of(n), described(o), lines(o),
+                         std::string(name(n.dtype)) + str(n.shape), o.pass, r.calls, r.seconds, r.flops_done,
+                         r.bytes_read, r.bytes_written});
   }
   return p;
 }

@@ -10,6 +10,8 @@
 
 namespace lc {
 
+// "linear [64, 784] x [784, 128], relu": a kernel, or any other node, in the user's words and short.
+std::string title_of(const Node& n);
 // "softmax (max, exp2, sum, mul)", "add": what the user called, and what that became where it differs.
 std::string what_it_computes(const Node& n);
 // "model.cpp:12, model.cpp:14": where the user called it, all of what became one kernel; "" where nobody knows.
