@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -97,9 +98,62 @@ class Command(unittest.TestCase):
                 self.refuses(r, "No space left")
 
     def test_wrong_usage(self):
-        for args in [[], ["generate"], ["nonsense"], ["generate", "builtin", "x", "--nonsense"]]:
+        for args in [["generate"], ["nonsense"], ["generate", "builtin", "x", "--nonsense"]]:
             self.refuses(run(*args), "--help")
         self.assertEqual(run(*args).stdout, b"")
+        bare = run()
+        self.assertEqual((bare.returncode, bare.stderr), (0, b""))
+        self.assertEqual(bare.stdout, run("--help").stdout)
+
+    def test_what_was_meant(self):
+        for args, words in [(["genrate", "builtin", "x"], "genrate: no such command; did you mean generate? ("),
+                            (["trian", "x.json"], "trian: no such command; did you mean train? ("),
+                            (["nonsense"], "nonsense: no such command ("),
+                            (["--verson"], "--verson: no such option; did you mean --version? ("),
+                            (["generate", "builtin", "x", "--temprature", "0"], "--temprature: no such option of generate; did you mean --temperature? ("),
+                            (["generate", "builtin", "x", "--temprature=0"], "did you mean --temperature? ("),
+                            (["generate", "builtin", "x", "--nonsense"], "--nonsense: no such option of generate ("),
+                            (["inspect", "builtin", "one", "two"], "inspect does not take 'one two'"),
+                            (["view", "builtin", "--", "one", "two"], "view does not take 'one two'"),
+                            (["generate", "builtin", "x", "--precision", "medum"], "'medum' is none of highest, high, medium; did you mean medium? ("),
+                            (["inspect", "builtin", "--kv-cache", "f64"], "'f64' is none of f32, f16, bf16, i8 ("),
+                            (["bench", "matmuls"], "decode-q6_k; did you mean matmul? (")]:
+            self.refuses(run(*args), words)
+
+    def test_words_of_a_prompt_need_no_quotes(self):
+        args = ["-t", "0", "-n", "3", "-q"]
+        whole = run("generate", "builtin", "Once upon a time", *args).stdout
+        self.assertTrue(whole.startswith(b"Once upon a time"))
+        self.assertEqual(run("generate", "builtin", "Once", "upon", "a", "time", *args).stdout, whole)
+        self.assertEqual(run("generate", "builtin", "-t", "0", "Once", "upon", "-n", "3", "a", "time", "-q").stdout, whole)
+        for ending in [b"", b"\n", b"\r\n"]:
+            self.assertEqual(run("generate", "builtin", "-", *args, input=b"Once upon a time" + ending).stdout, whole)
+        self.assertTrue(run("generate", "builtin", "-", *args, input=b"Once\n\n").stdout.startswith(b"Once\n"))
+
+    def test_the_end_of_the_context_is_said(self):
+        r = run("generate", "builtin", "Once upon a time", "--context", "12", "-n", "50", "-q")
+        self.assertEqual(r.returncode, 0)
+        self.assertIn("the end of the context of 12 positions", r.stderr.decode())
+        r = run("generate", "builtin", "Once upon a time", "--context", "12", "-n", "8", "-q")
+        self.assertEqual((r.returncode, r.stderr), (0, b""))  # these are as many as were asked for
+
+    def test_ctrl_c_finishes_the_line_and_prints_the_figures(self):
+        # a story without an end: the token that ends a text is another
+        key = b"tokenizer.ggml.eos_token_id" + struct.pack("<I", 4)
+        story = (SOURCE / "models/story/story.gguf").read_bytes()
+        self.assertEqual(story.count(key + struct.pack("<I", 2)), 1)
+        with tempfile.TemporaryDirectory() as d, open(pathlib.Path(d) / "endless.gguf", "wb") as f:
+            f.write(story.replace(key + struct.pack("<I", 2), key + struct.pack("<I", 0)))
+            f.flush()
+            p = subprocess.Popen([LIGHTCONE, "generate", f.name, "Once upon a time", "--context", "100000", "-n", "90000", "--threads", "1"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            said = p.stdout.read(200)
+            p.send_signal(signal.SIGINT)
+            rest, err = p.communicate(timeout=60)
+            p.stdout.close(), p.stderr.close()
+        self.assertEqual(p.returncode, 130, err)
+        self.assertTrue((said + rest).endswith(b"\n"))
+        self.assertRegex(err.decode(), r"^prompt 5 tokens, .* \| decode \d+ tokens, .*\n$")
 
     def test_numbers_that_make_no_sense(self):
         generate = lambda *args: run("generate", "builtin", "x", *args)

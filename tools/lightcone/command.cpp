@@ -3,9 +3,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <set>
@@ -62,6 +65,22 @@ void print_notes(const Program& p) {
   for (const std::string& note : p.notes())
     if (said.insert(note).second) std::fprintf(stderr, "lightcone: note: %s\n", note.c_str());
 }
+
+void require_tokenizer(const Llama& m) {
+  if (!m.has_tokenizer())
+    throw Error("tokenizer", "the checkpoint holds no tokenizer and none lies beside it: name one with --tokenizer FILE");
+}
+
+namespace {
+std::atomic<int> g_signal{0};
+extern "C" void on_signal(int number) {
+  if (g_signal.exchange(number) != 0) std::_Exit(128 + number);
+}
+}  // namespace
+
+void catch_signals() { std::signal(SIGINT, on_signal), std::signal(SIGTERM, on_signal); }
+int caught_signal() { return g_signal.load(); }
+void forget_signal() { g_signal.store(0); }
 
 std::string human_bytes(double n) {
   const char* units[] = {"B", "kB", "MB", "GB", "TB"};

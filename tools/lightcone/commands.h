@@ -13,7 +13,8 @@
 namespace lc::tool {
 
 struct GenerateOptions {
-  std::string model, prompt, tokenizer;
+  std::string model, tokenizer;
+  std::vector<std::string> prompt;  // its words
   int max_tokens = 256, threads = 0;
   std::int64_t context = 0;
   Precision precision = Precision::Highest;
@@ -23,7 +24,8 @@ struct GenerateOptions {
   bool quiet = false, copy = false;
   std::string profile;
 };
-void generate(const GenerateOptions& o);
+// The exit code: 0, or 128 and the signal that stopped it.
+int generate(const GenerateOptions& o);
 
 struct InspectOptions {
   std::string model;

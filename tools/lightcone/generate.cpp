@@ -100,15 +100,26 @@ std::vector<int> begin_text(const Llama& m, const std::string& prompt) {
   return ids;
 }
 
+// The words as they stand, or what the standard input holds; the last line end of that is no part of a prompt.
+std::string read_prompt(const std::vector<std::string>& words) {
+  std::string prompt;
+  for (const std::string& w : words) prompt += (&w == &words.front() ? "" : " ") + w;
+  if (prompt == "-") {
+    prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
+    if (prompt.ends_with('\n')) prompt.pop_back();
+    if (prompt.ends_with('\r')) prompt.pop_back();
+  }
+  require_utf8(prompt, "the prompt");
+  return prompt;
+}
+
 }  // namespace
 
-void generate(const GenerateOptions& o) {
+int generate(const GenerateOptions& o) {
   SamplerOptions s = o.sampler;
   s.seed = o.seed ? *o.seed : std::random_device{}();
   Sampler pick(s);
-  std::string prompt = o.prompt;
-  if (prompt == "-") prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
-  require_utf8(prompt, "the prompt");
+  const std::string prompt = read_prompt(o.prompt);
   Progress progress;
   LlamaOptions load{.context = o.context,
                     .kv_cache = o.kv_cache,
@@ -120,33 +131,42 @@ void generate(const GenerateOptions& o) {
   const Llama model = Llama::load(open_model(o.model, !o.copy), load);
   progress.clear();
   print_notes(model.program());
+  require_tokenizer(model);
   const std::vector<int> ids = begin_text(model, prompt);
   LlamaSession session(model);
   Timing t;
   t.prompt_tokens = ids.size();
+  catch_signals();
   double begin = now();
   std::span<const float> logits = session.feed(ids);
   t.prompt = now() - begin;
   if (!o.profile.empty()) session.context().profile(true);
   Stream out;
   out.add(model.tokenizer().decode(ids));
+  bool full = false;
   begin = now();
-  for (int n = 0; n < o.max_tokens; ++n) {
+  for (int n = 0; n < o.max_tokens && caught_signal() == 0; ++n) {
     const int id = pick(logits, session.tokens());
     if (model.ends(id)) break;
     out.add(model.tokenizer().piece(id));
-    if (session.room() == 0 || n + 1 == o.max_tokens) break;
+    full = session.room() == 0 && n + 1 < o.max_tokens;
+    if (full || n + 1 == o.max_tokens) break;
     logits = session.feed(id);
     ++t.decoded;
   }
   t.decode = now() - begin;
   out.finish();
+  if (full)
+    std::fprintf(stderr, "lightcone: note: stopped at the end of the context of %lld positions; --context asks for more\n",
+                 static_cast<long long>(model.shape().context));
   if (!o.profile.empty()) {
     const Profile p = session.context().profile();
     write_file(o.profile, p.trace());
     if (!o.quiet) std::fputs(p.table(measure_limits(o.threads)).c_str(), stderr);
   }
   if (!o.quiet) report(model, t, o.threads, s.seed, o.model);
+  const int signal = caught_signal();
+  return signal == 0 ? 0 : 128 + signal;
 }
 
 }  // namespace lc::tool

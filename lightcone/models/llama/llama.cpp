@@ -143,7 +143,7 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
 const Tokenizer& Llama::tokenizer() const {
   if (!model_->tokenizer)
     throw Error("tokenizer",
-                "the checkpoint holds no tokenizer and none lies beside it: name one with --tokenizer FILE");
+                "the checkpoint holds no tokenizer and none lies beside it: name a file in LlamaOptions::tokenizer");
   return *model_->tokenizer;
 }
 
