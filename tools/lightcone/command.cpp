@@ -68,7 +68,8 @@ void print_notes(const Program& p) {
 
 void require_tokenizer(const Llama& m) {
   if (!m.has_tokenizer())
-    throw Error("tokenizer", "the checkpoint holds no tokenizer and none lies beside it: name one with --tokenizer FILE");
+    throw Error("tokenizer",
+                "the checkpoint holds no tokenizer and none lies beside it: name one with --tokenizer FILE");
 }
 
 namespace {

@@ -157,7 +157,8 @@ int generate(const GenerateOptions& o) {
   t.decode = now() - begin;
   out.finish();
   if (full)
-    std::fprintf(stderr, "lightcone: note: stopped at the end of the context of %lld positions; --context asks for more\n",
+    std::fprintf(stderr,
+                 "lightcone: note: stopped at the end of the context of %lld positions; --context asks for more\n",
                  static_cast<long long>(model.shape().context));
   if (!o.profile.empty()) {
     const Profile p = session.context().profile();

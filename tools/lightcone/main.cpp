@@ -69,21 +69,19 @@ CLI::Option* add_choice(CLI::App& command, const std::string& flag, T& value,
 }
 
 void add_precision(CLI::App& command, Precision& precision) {
-  add_choice<Precision>(
-      command, "--precision", precision,
-      {{"highest", Precision::Highest}, {"high", Precision::High}, {"medium", Precision::Medium}},
-      "of matrix products: highest (f32, default), high, or medium (prompts and their\n"
-      "attention in bf16; for quantised weights 8-bit activations: prompts several times as\n"
-      "fast, tokens somewhat faster)")
+  add_choice<Precision>(command, "--precision", precision,
+                        {{"highest", Precision::Highest}, {"high", Precision::High}, {"medium", Precision::Medium}},
+                        "of matrix products: highest (f32, default), high, or medium (prompts and their\n"
+                        "attention in bf16; for quantised weights 8-bit activations: prompts several times as\n"
+                        "fast, tokens somewhat faster)")
       ->type_name("NAME");
 }
 
 void add_kv_cache(CLI::App& command, DType& type) {
-  add_choice<DType>(
-      command, "--kv-cache", type,
-      {{"f32", DType::F32}, {"f16", DType::F16}, {"bf16", DType::BF16}, {"i8", DType::I8}},
-      "how keys and values are kept: f32 (exact, default); f16 or bf16 (half the bytes; logits move by\n"
-      "less than 0.1 or 0.5 %); i8 (a quarter, and 4 bytes for each head of a position; about 1 %)")
+  add_choice<DType>(command, "--kv-cache", type,
+                    {{"f32", DType::F32}, {"f16", DType::F16}, {"bf16", DType::BF16}, {"i8", DType::I8}},
+                    "how keys and values are kept: f32 (exact, default); f16 or bf16 (half the bytes; logits move by\n"
+                    "less than 0.1 or 0.5 %); i8 (a quarter, and 4 bytes for each head of a position; about 1 %)")
       ->type_name("TYPE");
 }
 
@@ -275,7 +273,8 @@ std::string not_expected(CLI::App& app) {
   if (words.empty()) words = app.remaining();  // what stood behind a --
   for (const std::string& word : words) {
     if (word == "--") continue;
-    if (word.starts_with("-")) return cat(word, ": no such option", of, did_you_mean(word.substr(0, word.find('=')), options));
+    if (word.starts_with("-"))
+      return cat(word, ": no such option", of, did_you_mean(word.substr(0, word.find('=')), options));
     rest.push_back(word);
   }
   if (command == &app && !rest.empty())
