@@ -6,12 +6,15 @@
 import json
 import os
 import pathlib
+import pty
 import re
+import select
 import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 LIGHTCONE, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
@@ -196,10 +199,121 @@ class Command(unittest.TestCase):
         self.assertEqual(r.returncode, 0, r.stderr)
         self.assertTrue(STORY["text"].startswith(r.stdout.decode().rstrip("\n")), r.stdout)
 
+    TEMPLATE = "<s>{% for m in messages %}{{ m.content }}{{ ' ' if not loop.last }}{% endfor %}{{ mood }}"
+
+    def chat(self, *args, **kw):
+        with tempfile.TemporaryDirectory() as d:
+            t = pathlib.Path(d) / "t.jinja"
+            t.write_text(self.TEMPLATE)
+            return run("chat", "builtin", "--template", t, "-t", "0", *args, **kw)
+
+    def test_chat_from_a_pipe(self):
+        r = self.chat("-n", "12", input=b"Once upon a time\n\n   \nThe end.\n/clear\nOnce upon a time")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        said = r.stdout.decode().split("\n")
+        self.assertEqual(len(said), 4)  # three answers, each with its line
+        self.assertEqual(said[0], said[2])
+        self.assertTrue(all(said[:3]))
+        self.assertEqual(r.stderr.decode().count("the answer ends after 12 tokens (--max-tokens)"), 3)
+        self.assertRegex(r.stderr.decode().split("\n")[-2], r"^prompt \d+ tokens, .* \| decode \d+ tokens, .* \| seed \d+$")
+        self.assertNotIn(">", r.stderr.decode())
+        quiet = self.chat("-q", input=b"Once upon a time\r\n")
+        self.assertEqual((quiet.returncode, quiet.stderr), (0, b""))  # it ends its turn itself
+        self.assertTrue(quiet.stdout.decode().startswith(said[0]))
+        self.assertEqual(self.chat(input=b"").stdout, b"")
+
+    def test_chat_system_and_variables(self):
+        plain = self.chat("-q", "-n", "8", input=b"Lily was sad. Then\n").stdout
+        self.assertEqual(self.chat("-q", "-n", "8", "-s", "Lily was sad.", input=b"Then\n").stdout, plain)
+        mood = self.chat("-q", "-n", "8", "--set", "mood= she", input=b"Then\n").stdout
+        self.assertEqual(self.chat("-q", "-n", "8", input=b"Then she").stdout, mood)
+        self.refuses(self.chat("--set", "mood", input=b""), "'mood' is not NAME=VALUE")
+
+    def test_chat_says_what_is_wrong(self):
+        self.refuses(run("chat", "builtin", input=b"Hi\n"), "no chat template", "--template FILE", "generate")
+        self.refuses(run("chat", "builtin", "--template", "/nowhere/t.jinja", input=b""), "/nowhere/t.jinja")
+        self.refuses(run("chat", "builtin", "--template", SOURCE / "README.md", input=b""), "README.md: line ")
+        self.refuses(self.chat(input=b"x " * 2000), "do not fit the context of 384", "--context")
+        r = self.chat("--context", "10", "-q", input=b"Once upon a time")
+        self.assertEqual(r.returncode, 0)
+        self.assertIn("the answer ends with the context of 10 positions", r.stderr.decode())
+
+    def test_chat_template_of_the_checkpoint(self):
+        story = (SOURCE / "models/story/story.gguf").read_bytes()
+        text = lambda s: struct.pack("<Q", len(s)) + s
+        with tempfile.TemporaryDirectory() as d:
+            template = self.TEMPLATE.encode()
+            more = text(b"tokenizer.chat_template") + struct.pack("<I", 8) + text(template)
+            fill = text(b"x") + struct.pack("<I", 8)  # so that the tensors stay aligned
+            more += fill + text(b"y" * (-(len(more) + len(fill) + 8) % 32))
+            self.assertEqual(len(more) % 32, 0)
+            count = struct.unpack("<Q", story[16:24])[0]
+            (pathlib.Path(d) / "x.gguf").write_bytes(story[:16] + struct.pack("<Q", count + 2) + more + story[24:])
+            r = run("chat", pathlib.Path(d) / "x.gguf", "-t", "0", "-q", input=b"Once upon a time\n")
+        self.assertEqual(r.stdout, self.chat("-q", input=b"Once upon a time\n").stdout, r.stderr)
+
+    def test_chat_on_a_terminal(self):
+        key = b"tokenizer.ggml.eos_token_id" + struct.pack("<I", 4)
+        story = (SOURCE / "models/story/story.gguf").read_bytes()
+        with tempfile.TemporaryDirectory() as d:
+            d = pathlib.Path(d)
+            (d / "endless.gguf").write_bytes(story.replace(key + struct.pack("<I", 2), key + struct.pack("<I", 0)))
+            (d / "t.jinja").write_text(self.TEMPLATE)
+            pid, terminal = pty.fork()
+            if pid == 0:
+                os.execv(LIGHTCONE, [LIGHTCONE, "chat", str(d / "endless.gguf"), "--template", str(d / "t.jinja"), "--context", "100000", "--threads", "1"])
+            seen = b""
+
+            def until(what):
+                nonlocal seen
+                end = time.time() + 60
+                while what not in seen and time.time() < end:
+                    if select.select([terminal], [], [], 1)[0]:
+                        try:
+                            seen += os.read(terminal, 65536)
+                        except OSError:  # it has ended
+                            break
+                self.assertTrue(what in seen, (what, seen[-300:]))
+                before, seen = seen.split(what, 1)
+                return before
+
+            def send(what):
+                os.write(terminal, what)
+
+            until(b"Ctrl-D ends.")
+            until(b"> ")
+            send(b"half a line\x03")  # Ctrl-C
+            until(b"(Ctrl-D ends the chat)")
+            until(b"> ")
+            send(b"/claer\n")
+            until(b"there is no such command")
+            until(b"> ")
+            send(b"Once upon \\\n")
+            until(b"\n. ")
+            send(b"a time\n")
+            until(b"a time\r\n")
+            time.sleep(0.3)
+            send(b"\x03")
+            answer = until(b"\r\n\r\n> ")  # the answer has stopped, and not the chat
+            self.assertGreater(len(answer), 20)
+            send(b"/clear\n")
+            until(b"(a new conversation)")
+            until(b"> ")
+            send(b"\x04")  # Ctrl-D
+            until(b"| decode ")
+            while True:
+                try:
+                    if not os.read(terminal, 65536):
+                        break
+                except OSError:
+                    break
+            os.close(terminal)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+
     def test_help_teaches(self):
         r = run("--help")
         self.assertEqual(r.returncode, 0)
-        for word in ["generate", "inspect", "view", "bench", "Once upon a time"]:
+        for word in ["generate", "chat", "inspect", "view", "bench", "Once upon a time"]:
             self.assertIn(word, r.stdout.decode())
         text = " ".join(run("generate", "--help").stdout.decode().split())
         for word in ["--repetition-penalty", "at most 4 for each", "above 0, at most 1", "0 to 1"]:

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "lightcone/io/checkpoints/weights.h"
-#include "lightcone/models/llama/llama.h"
 #include "lightcone/runtime/program.h"
 
 namespace lc::tool {
@@ -30,13 +29,11 @@ class Progress {
 // What the program's user should know, on the standard error, each sentence once.
 void print_notes(const Program& p);
 
-// Error that names --tokenizer where the model has none.
-void require_tokenizer(const Llama& m);
-
 // From here on the first SIGINT or SIGTERM (Ctrl-C) is only kept; a second one ends the process at once.
 void catch_signals();
 int caught_signal();  // 0: none
 void forget_signal();
+bool wait_for_input(int descriptor);  // false: a signal came first
 
 std::string human_bytes(double n);
 double peak_rss_bytes();

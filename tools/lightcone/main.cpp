@@ -1,4 +1,7 @@
 // The command `lightcone`: what may be written behind it. No other file knows the parser, which takes long to compile.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -99,50 +102,79 @@ std::string whole_number(const std::string& given) {
   return error == std::errc() && end == given.data() + given.size() ? "" : given + " is no whole number below 2^64";
 }
 
+// What generate and chat have in common.
+void add_speaking(CLI::App& c, SpeakOptions& o) {
+  c.add_option("--tokenizer", o.tokenizer, "when the checkpoint has none beside it")->type_name("FILE");
+  c.add_option("-t,--temperature", o.sampler.temperature, "0: greedy; higher: bolder; 0 or more")
+      ->capture_default_str()
+      ->type_name("T");
+  c.add_option("--top-k", o.sampler.top_k, "choose among the K likeliest; 0: all, or more")
+      ->capture_default_str()
+      ->type_name("K");
+  c.add_option("--top-p", o.sampler.top_p, "choose among the likeliest that make up P; above 0, at most 1")
+      ->capture_default_str()
+      ->type_name("P");
+  c.add_option("--min-p", o.sampler.min_p, "drop what is less than P times the best; 0 to 1")
+      ->capture_default_str()
+      ->type_name("P");
+  c.add_option("--repetition-penalty", o.sampler.repetition_penalty, "above 1: repeat less; above 0")
+      ->capture_default_str()
+      ->type_name("R");
+  c.add_option("--seed", o.seed, "the same seed gives the same text; 0 to 18446744073709551615")
+      ->check(whole_number)
+      ->type_name("N");
+  add_threads(c, o.threads);
+  add_precision(c, o.precision);
+  add_kv_cache(c, o.kv_cache);
+  c.add_option("--context", o.context, "positions remembered; 0: the model's own, at most 4096")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1 << 24))
+      ->type_name("N");
+  c.add_flag("--no-mmap", o.copy, "read the weights into memory: for a file that others may change meanwhile");
+  c.add_flag("-q,--quiet", o.quiet, "no line of figures");
+}
+
 void add_generate(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<GenerateOptions>();
   CLI::App* c = app.add_subcommand("generate", "Continue a text with a model of the Llama family");
   c->footer(
       "MODEL is a GGUF file, a llama2.c .bin, a .safetensors file, a folder with config.json and\n"
       "safetensors, or 'builtin'. The text goes to the standard output, one line of figures to the\n"
-      "standard error. --temperature 0 always picks the likeliest token.");
+      "standard error. --temperature 0 always picks the likeliest token. Ctrl-C ends the text.");
   c->add_option("MODEL", o->model, "checkpoint, or 'builtin'")->required()->type_name("");
   c->add_option("PROMPT", o->prompt, "how the text begins; '-' reads it from the standard input")->type_name("");
-  c->add_option("--tokenizer", o->tokenizer, "when the checkpoint has none beside it")->type_name("FILE");
   c->add_option("-n,--max-tokens", o->max_tokens, "stop after this many")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 24))
       ->type_name("N");
-  c->add_option("-t,--temperature", o->sampler.temperature, "0: greedy; higher: bolder; 0 or more")
-      ->capture_default_str()
-      ->type_name("T");
-  c->add_option("--top-k", o->sampler.top_k, "choose among the K likeliest; 0: all, or more")
-      ->capture_default_str()
-      ->type_name("K");
-  c->add_option("--top-p", o->sampler.top_p, "choose among the likeliest that make up P; above 0, at most 1")
-      ->capture_default_str()
-      ->type_name("P");
-  c->add_option("--min-p", o->sampler.min_p, "drop what is less than P times the best; 0 to 1")
-      ->capture_default_str()
-      ->type_name("P");
-  c->add_option("--repetition-penalty", o->sampler.repetition_penalty, "above 1: repeat less; above 0")
-      ->capture_default_str()
-      ->type_name("R");
-  c->add_option("--seed", o->seed, "the same seed gives the same text; 0 to 18446744073709551615")
-      ->check(whole_number)
-      ->type_name("N");
-  add_threads(*c, o->threads);
-  add_precision(*c, o->precision);
-  add_kv_cache(*c, o->kv_cache);
-  c->add_option("--context", o->context, "positions remembered; 0: the model's own, at most 4096")
+  add_speaking(*c, *o);
+  c->add_option("--profile", o->profile, "write a trace of the decoding for ui.perfetto.dev, print a table of kernels")
+      ->type_name("FILE");
+  c->callback([o, &exit_code] { exit_code = generate(*o); });
+}
+
+void add_chat(CLI::App& app, int& exit_code) {
+  auto o = std::make_shared<ChatCommand>();
+  o->max_tokens = 0;
+  CLI::App* c = app.add_subcommand("chat", "Talk with a model, as its chat template wants it");
+  c->footer(
+      "On a terminal: a line is a question, one that ends in \\ goes on in the next; /clear begins anew,\n"
+      "/help says more; Ctrl-C stops an answer, Ctrl-D ends the chat. From a pipe each line is a question\n"
+      "of one conversation; the answers go to the standard output. The template comes with the checkpoint\n"
+      "(GGUF's tokenizer.chat_template, chat_template.jinja, tokenizer_config.json) or from --template.");
+  c->add_option("MODEL", o->model, "checkpoint; see lightcone generate --help")->required()->type_name("");
+  c->add_option("-s,--system", o->system, "the system message: how the model shall answer")->type_name("TEXT");
+  c->add_option("--template", o->chat_template, "a chat template in place of the model's: Jinja, or JSON that holds it")
+      ->type_name("FILE");
+  c->add_option("--set", o->variables, "a variable of the template, such as enable_thinking=false; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("NAME=VALUE");
+  c->add_option("-n,--max-tokens", o->max_tokens, "of an answer; 0: as many as the context holds")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 24))
       ->type_name("N");
-  c->add_option("--profile", o->profile, "write a trace of the decoding for ui.perfetto.dev, print a table of kernels")
-      ->type_name("FILE");
-  c->add_flag("--no-mmap", o->copy, "read the weights into memory: for a file that others may change meanwhile");
-  c->add_flag("-q,--quiet", o->quiet, "no line of figures");
-  c->callback([o, &exit_code] { exit_code = generate(*o); });
+  add_speaking(*c, *o);
+  c->callback([o, &exit_code] { exit_code = chat(*o); });
 }
 
 void add_inspect(CLI::App& app) {
@@ -303,6 +335,7 @@ int run(int argc, char** argv) {
       "Lightcone: deep learning on twelve primitive operations.\n\n"
       "  lightcone generate builtin \"Once upon a time\"     a story from the model inside this program\n"
       "  lightcone generate llama.gguf \"Hello\" -n 50       any Llama, Mistral, TinyLlama or Qwen checkpoint\n"
+      "  lightcone chat llama.gguf                         questions and answers, as its chat template wants them\n"
       "  lightcone inspect llama.gguf                      what is in a file, and what it will need\n"
       "  lightcone view builtin -o graph.html              the graph before and after compiling\n"
       "  lightcone train mlp.json                          a model of your own (--example mlp prints that file)\n"
@@ -314,6 +347,7 @@ int run(int argc, char** argv) {
   app.get_formatter()->column_width(34);
   int exit_code = 0;
   add_generate(app, exit_code);
+  add_chat(app, exit_code);
   add_inspect(app);
   add_view(app);
   add_bench(app);
@@ -335,6 +369,8 @@ int run(int argc, char** argv) {
 }  // namespace lc::tool
 
 int main(int argc, char** argv) {
+  // where the standard input is closed, the next file that is opened would be taken for it
+  if (::fcntl(STDIN_FILENO, F_GETFD) < 0 && ::open("/dev/null", O_RDONLY) < 0) return 1;
   try {
     return lc::tool::run(argc, argv);
   } catch (const std::bad_alloc&) {
