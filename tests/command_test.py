@@ -6,11 +6,15 @@
 import json
 import os
 import pathlib
+import pty
 import re
+import select
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 LIGHTCONE, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
@@ -97,9 +101,62 @@ class Command(unittest.TestCase):
                 self.refuses(r, "No space left")
 
     def test_wrong_usage(self):
-        for args in [[], ["generate"], ["nonsense"], ["generate", "builtin", "x", "--nonsense"]]:
+        for args in [["generate"], ["nonsense"], ["generate", "builtin", "x", "--nonsense"]]:
             self.refuses(run(*args), "--help")
         self.assertEqual(run(*args).stdout, b"")
+        bare = run()
+        self.assertEqual((bare.returncode, bare.stderr), (0, b""))
+        self.assertEqual(bare.stdout, run("--help").stdout)
+
+    def test_what_was_meant(self):
+        for args, words in [(["genrate", "builtin", "x"], "genrate: no such command; did you mean generate? ("),
+                            (["trian", "x.json"], "trian: no such command; did you mean train? ("),
+                            (["nonsense"], "nonsense: no such command ("),
+                            (["--verson"], "--verson: no such option; did you mean --version? ("),
+                            (["generate", "builtin", "x", "--temprature", "0"], "--temprature: no such option of generate; did you mean --temperature? ("),
+                            (["generate", "builtin", "x", "--temprature=0"], "did you mean --temperature? ("),
+                            (["generate", "builtin", "x", "--nonsense"], "--nonsense: no such option of generate ("),
+                            (["inspect", "builtin", "one", "two"], "inspect does not take 'one two'"),
+                            (["view", "builtin", "--", "one", "two"], "view does not take 'one two'"),
+                            (["generate", "builtin", "x", "--precision", "medum"], "'medum' is none of highest, high, medium; did you mean medium? ("),
+                            (["inspect", "builtin", "--kv-cache", "f64"], "'f64' is none of f32, f16, bf16, i8 ("),
+                            (["bench", "matmuls"], "decode-q6_k; did you mean matmul? (")]:
+            self.refuses(run(*args), words)
+
+    def test_words_of_a_prompt_need_no_quotes(self):
+        args = ["-t", "0", "-n", "3", "-q"]
+        whole = run("generate", "builtin", "Once upon a time", *args).stdout
+        self.assertTrue(whole.startswith(b"Once upon a time"))
+        self.assertEqual(run("generate", "builtin", "Once", "upon", "a", "time", *args).stdout, whole)
+        self.assertEqual(run("generate", "builtin", "-t", "0", "Once", "upon", "-n", "3", "a", "time", "-q").stdout, whole)
+        for ending in [b"", b"\n", b"\r\n"]:
+            self.assertEqual(run("generate", "builtin", "-", *args, input=b"Once upon a time" + ending).stdout, whole)
+        self.assertTrue(run("generate", "builtin", "-", *args, input=b"Once\n\n").stdout.startswith(b"Once\n"))
+
+    def test_the_end_of_the_context_is_said(self):
+        r = run("generate", "builtin", "Once upon a time", "--context", "12", "-n", "50", "-q")
+        self.assertEqual(r.returncode, 0)
+        self.assertIn("the end of the context of 12 positions", r.stderr.decode())
+        r = run("generate", "builtin", "Once upon a time", "--context", "12", "-n", "8", "-q")
+        self.assertEqual((r.returncode, r.stderr), (0, b""))  # these are as many as were asked for
+
+    def test_ctrl_c_finishes_the_line_and_prints_the_figures(self):
+        # a story without an end: the token that ends a text is another
+        key = b"tokenizer.ggml.eos_token_id" + struct.pack("<I", 4)
+        story = (SOURCE / "models/story/story.gguf").read_bytes()
+        self.assertEqual(story.count(key + struct.pack("<I", 2)), 1)
+        with tempfile.TemporaryDirectory() as d, open(pathlib.Path(d) / "endless.gguf", "wb") as f:
+            f.write(story.replace(key + struct.pack("<I", 2), key + struct.pack("<I", 0)))
+            f.flush()
+            p = subprocess.Popen([LIGHTCONE, "generate", f.name, "Once upon a time", "--context", "100000", "-n", "90000", "--threads", "1"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            said = p.stdout.read(200)
+            p.send_signal(signal.SIGINT)
+            rest, err = p.communicate(timeout=60)
+            p.stdout.close(), p.stderr.close()
+        self.assertEqual(p.returncode, 130, err)
+        self.assertTrue((said + rest).endswith(b"\n"))
+        self.assertRegex(err.decode(), r"^prompt 5 tokens, .* \| decode \d+ tokens, .*\n$")
 
     def test_numbers_that_make_no_sense(self):
         generate = lambda *args: run("generate", "builtin", "x", *args)
@@ -142,10 +199,121 @@ class Command(unittest.TestCase):
         self.assertEqual(r.returncode, 0, r.stderr)
         self.assertTrue(STORY["text"].startswith(r.stdout.decode().rstrip("\n")), r.stdout)
 
+    TEMPLATE = "<s>{% for m in messages %}{{ m.content }}{{ ' ' if not loop.last }}{% endfor %}{{ mood }}"
+
+    def chat(self, *args, **kw):
+        with tempfile.TemporaryDirectory() as d:
+            t = pathlib.Path(d) / "t.jinja"
+            t.write_text(self.TEMPLATE)
+            return run("chat", "builtin", "--template", t, "-t", "0", *args, **kw)
+
+    def test_chat_from_a_pipe(self):
+        r = self.chat("-n", "12", input=b"Once upon a time\n\n   \nThe end.\n/clear\nOnce upon a time")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        said = r.stdout.decode().split("\n")
+        self.assertEqual(len(said), 4)  # three answers, each with its line
+        self.assertEqual(said[0], said[2])
+        self.assertTrue(all(said[:3]))
+        self.assertEqual(r.stderr.decode().count("the answer ends after 12 tokens (--max-tokens)"), 3)
+        self.assertRegex(r.stderr.decode().split("\n")[-2], r"^prompt \d+ tokens, .* \| decode \d+ tokens, .* \| seed \d+$")
+        self.assertNotIn(">", r.stderr.decode())
+        quiet = self.chat("-q", input=b"Once upon a time\r\n")
+        self.assertEqual((quiet.returncode, quiet.stderr), (0, b""))  # it ends its turn itself
+        self.assertTrue(quiet.stdout.decode().startswith(said[0]))
+        self.assertEqual(self.chat(input=b"").stdout, b"")
+
+    def test_chat_system_and_variables(self):
+        plain = self.chat("-q", "-n", "8", input=b"Lily was sad. Then\n").stdout
+        self.assertEqual(self.chat("-q", "-n", "8", "-s", "Lily was sad.", input=b"Then\n").stdout, plain)
+        mood = self.chat("-q", "-n", "8", "--set", "mood= she", input=b"Then\n").stdout
+        self.assertEqual(self.chat("-q", "-n", "8", input=b"Then she").stdout, mood)
+        self.refuses(self.chat("--set", "mood", input=b""), "'mood' is not NAME=VALUE")
+
+    def test_chat_says_what_is_wrong(self):
+        self.refuses(run("chat", "builtin", input=b"Hi\n"), "no chat template", "--template FILE", "generate")
+        self.refuses(run("chat", "builtin", "--template", "/nowhere/t.jinja", input=b""), "/nowhere/t.jinja")
+        self.refuses(run("chat", "builtin", "--template", SOURCE / "README.md", input=b""), "README.md: line ")
+        self.refuses(self.chat(input=b"x " * 2000), "do not fit the context of 384", "--context")
+        r = self.chat("--context", "10", "-q", input=b"Once upon a time")
+        self.assertEqual(r.returncode, 0)
+        self.assertIn("the answer ends with the context of 10 positions", r.stderr.decode())
+
+    def test_chat_template_of_the_checkpoint(self):
+        story = (SOURCE / "models/story/story.gguf").read_bytes()
+        text = lambda s: struct.pack("<Q", len(s)) + s
+        with tempfile.TemporaryDirectory() as d:
+            template = self.TEMPLATE.encode()
+            more = text(b"tokenizer.chat_template") + struct.pack("<I", 8) + text(template)
+            fill = text(b"x") + struct.pack("<I", 8)  # so that the tensors stay aligned
+            more += fill + text(b"y" * (-(len(more) + len(fill) + 8) % 32))
+            self.assertEqual(len(more) % 32, 0)
+            count = struct.unpack("<Q", story[16:24])[0]
+            (pathlib.Path(d) / "x.gguf").write_bytes(story[:16] + struct.pack("<Q", count + 2) + more + story[24:])
+            r = run("chat", pathlib.Path(d) / "x.gguf", "-t", "0", "-q", input=b"Once upon a time\n")
+        self.assertEqual(r.stdout, self.chat("-q", input=b"Once upon a time\n").stdout, r.stderr)
+
+    def test_chat_on_a_terminal(self):
+        key = b"tokenizer.ggml.eos_token_id" + struct.pack("<I", 4)
+        story = (SOURCE / "models/story/story.gguf").read_bytes()
+        with tempfile.TemporaryDirectory() as d:
+            d = pathlib.Path(d)
+            (d / "endless.gguf").write_bytes(story.replace(key + struct.pack("<I", 2), key + struct.pack("<I", 0)))
+            (d / "t.jinja").write_text(self.TEMPLATE)
+            pid, terminal = pty.fork()
+            if pid == 0:
+                os.execv(LIGHTCONE, [LIGHTCONE, "chat", str(d / "endless.gguf"), "--template", str(d / "t.jinja"), "--context", "100000", "--threads", "1"])
+            seen = b""
+
+            def until(what):
+                nonlocal seen
+                end = time.time() + 60
+                while what not in seen and time.time() < end:
+                    if select.select([terminal], [], [], 1)[0]:
+                        try:
+                            seen += os.read(terminal, 65536)
+                        except OSError:  # it has ended
+                            break
+                self.assertTrue(what in seen, (what, seen[-300:]))
+                before, seen = seen.split(what, 1)
+                return before
+
+            def send(what):
+                os.write(terminal, what)
+
+            until(b"Ctrl-D ends.")
+            until(b"> ")
+            send(b"half a line\x03")  # Ctrl-C
+            until(b"(Ctrl-D ends the chat)")
+            until(b"> ")
+            send(b"/claer\n")
+            until(b"there is no such command")
+            until(b"> ")
+            send(b"Once upon \\\n")
+            until(b"\n. ")
+            send(b"a time\n")
+            until(b"a time\r\n")
+            time.sleep(0.3)
+            send(b"\x03")
+            answer = until(b"\r\n\r\n> ")  # the answer has stopped, and not the chat
+            self.assertGreater(len(answer), 20)
+            send(b"/clear\n")
+            until(b"(a new conversation)")
+            until(b"> ")
+            send(b"\x04")  # Ctrl-D
+            until(b"| decode ")
+            while True:
+                try:
+                    if not os.read(terminal, 65536):
+                        break
+                except OSError:
+                    break
+            os.close(terminal)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+
     def test_help_teaches(self):
         r = run("--help")
         self.assertEqual(r.returncode, 0)
-        for word in ["generate", "inspect", "view", "bench", "Once upon a time"]:
+        for word in ["generate", "chat", "inspect", "view", "bench", "Once upon a time"]:
             self.assertIn(word, r.stdout.decode())
         text = " ".join(run("generate", "--help").stdout.decode().split())
         for word in ["--repetition-penalty", "at most 4 for each", "above 0, at most 1", "0 to 1"]:

@@ -49,7 +49,8 @@ ROOMS = {
     "io/checkpoints": ["core", "io"],
     "io/data": ["core", "io"],
     "io/images": ["core", "io", "io/data"],
-    "io/text": ["core", "io", "io/checkpoints"],
+    "io/jinja": ["core", "io"],
+    "io/text": ["core", "io", "io/checkpoints", "io/jinja"],
     "models/llama": ["core", "ops", "passes", "runtime", "cpu", "nn", "io", "io/checkpoints", "io/text"],
 }
 THIRD_PARTY = {"nlohmann": ["io", "models"], "pcre2.h": ["io"], "utf8proc.h": ["io"], "zlib.h": ["io"],

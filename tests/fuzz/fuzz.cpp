@@ -22,6 +22,7 @@
 #include "liar.h"
 #include "lightcone/core/error.h"
 #include "lightcone/io/checkpoints/gguf.h"
+#include "lightcone/io/text/chat_template.h"
 #include "lightcone/io/text/tokenizer.h"
 #include "lightcone/models/llama/llama.h"
 #include "memory.h"
@@ -118,6 +119,7 @@ class Case {
     bool good = true;
     if (format_.weights) good = guarded([&] { weights(path); }) && good;
     if (format_.tokenizer) good = guarded([&] { tokenizer(path); }) && good;
+    if (format_.chat) good = guarded([&] { chat(path); }) && good;
     if (const double s = cpu_seconds() - begin; s > kSeconds)
       throw Failure{"it took " + std::to_string(s) + " seconds"};
     if (honest_ && options_.memory == 0 && !good) throw Failure{"a sound file was refused: " + refusal_};
@@ -182,6 +184,24 @@ class Case {
       for (bool control : {false, true}) guarded([&] { t->decode(t->encode(text, true, control)); });
     guarded([&] { t->encode(std::string(300, 'a') + "b", false); });
     for (int id = -1; id < std::min(t->size() + 2, 100); ++id) t->piece(id), t->is_end(id);
+  }
+
+  // A template may make 16 MB of values, and 256 times what it is given; texts that grow take twice their size.
+  void chat(const std::string& path) {
+    counted::reset_most();
+    const std::size_t before = counted::live(), most_allowed = (40u << 20) + 1024 * size_;
+    const auto check = [&] {
+      if (const std::size_t most = counted::most(); most > before + most_allowed)
+        throw Failure{"it took " + std::to_string(most - before) + " bytes of memory"};
+    };
+    try {
+      const std::vector<ChatMessage> messages{{"system", "be brief"}, {"user", "a \xC3\xA4"}, {"assistant", "b<|x|>"}};
+      ChatTemplate(read_chat_template(path)).apply(messages, {.variables = R"({"bos": "<s>"})", .now = 0});
+      check();
+    } catch (const Error&) {
+      check();
+      throw;
+    }
   }
 
   const fuzz::Format& format_;

@@ -105,7 +105,7 @@ Json config(Liar& l) {
   Json c = {
       {"model_type", "llama"},  {"vocab_size", 8},          {"hidden_size", 16},        {"intermediate_size", 24},
       {"num_hidden_layers", 1}, {"num_attention_heads", 2}, {"num_key_value_heads", 1}, {"max_position_embeddings", 16},
-      {"rms_norm_eps", 1e-5},   {"hidden_act", "silu"},     {"eos_token_id", {2, 3}},   {"rope_theta", 10000.0}};
+      {"rms_norm_eps", 1e-5},   {"hidden_act", "silu"},     {"eos_token_id", {2, 6}},   {"rope_theta", 10000.0}};
   if (l.draw(2))
     c["rope_scaling"] = {{"rope_type", "llama3"},
                          {"factor", 8},

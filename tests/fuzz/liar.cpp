@@ -85,6 +85,7 @@ const std::vector<Format> kFormats = {{"gguf", make_gguf, true, true},
                                       {"tokenizer-json", make_tokenizer_json, false, true},
                                       {"sentencepiece", make_sentencepiece, false, true},
                                       {"llama2c", make_llama2c, true, false},
-                                      {"llama2c-tokenizer", make_llama2c_tokenizer, false, true}};
+                                      {"llama2c-tokenizer", make_llama2c_tokenizer, false, true},
+                                      {"chat-template", make_chat_template, false, false, true}};
 
 }  // namespace fuzz

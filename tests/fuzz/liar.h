@@ -54,7 +54,7 @@ struct Files {
 struct Format {
   const char* name;
   Files (*make)(Liar&);
-  bool weights, tokenizer;  // what is in it
+  bool weights, tokenizer, chat = false;  // what is in it
 };
 extern const std::vector<Format> kFormats;
 
@@ -64,5 +64,6 @@ Files make_tokenizer_json(Liar&);
 Files make_sentencepiece(Liar&);
 Files make_llama2c(Liar&);
 Files make_llama2c_tokenizer(Liar&);
+Files make_chat_template(Liar&);
 
 }  // namespace fuzz

@@ -1,11 +1,16 @@
 #include "command.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <set>
@@ -61,6 +66,35 @@ void print_notes(const Program& p) {
   static std::set<std::string> said;
   for (const std::string& note : p.notes())
     if (said.insert(note).second) std::fprintf(stderr, "lightcone: note: %s\n", note.c_str());
+}
+
+namespace {
+
+std::atomic<int> g_signal{0};
+int g_wake[2] = {-1, -1};  // a pipe that a signal writes to: whichever thread takes it, a poll of the other end returns
+extern "C" void on_signal(int number) {
+  if (g_signal.exchange(number) != 0) std::_Exit(128 + number);
+  const int before = errno;
+  if (g_wake[1] >= 0 && ::write(g_wake[1], "", 1) < 0) errno = before;
+}
+
+}  // namespace
+
+void catch_signals() { std::signal(SIGINT, on_signal), std::signal(SIGTERM, on_signal); }
+int caught_signal() { return g_signal.load(); }
+void forget_signal() { g_signal.store(0); }
+
+bool wait_for_input(int descriptor) {
+  if (g_wake[0] < 0 && ::pipe2(g_wake, O_NONBLOCK | O_CLOEXEC) != 0) throw Error("read", std::strerror(errno));
+  while (caught_signal() == 0) {
+    pollfd both[2] = {{descriptor, POLLIN, 0}, {g_wake[0], POLLIN, 0}};
+    if (::poll(both, 2, -1) < 0 && errno != EINTR) throw Error("read", std::strerror(errno));
+    char bytes[16];
+    while (::read(g_wake[0], bytes, sizeof bytes) > 0) {
+    }
+    if (both[0].revents != 0 && caught_signal() == 0) return true;
+  }
+  return false;
 }
 
 std::string human_bytes(double n) {

@@ -29,6 +29,12 @@ class Progress {
 // What the program's user should know, on the standard error, each sentence once.
 void print_notes(const Program& p);
 
+// From here on the first SIGINT or SIGTERM (Ctrl-C) is only kept; a second one ends the process at once.
+void catch_signals();
+int caught_signal();  // 0: none
+void forget_signal();
+bool wait_for_input(int descriptor);  // false: a signal came first
+
 std::string human_bytes(double n);
 double peak_rss_bytes();
 std::size_t physical_memory();             // bytes this machine has

@@ -12,8 +12,9 @@
 
 namespace lc::tool {
 
-struct GenerateOptions {
-  std::string model, prompt, tokenizer;
+// A model that speaks, and how.
+struct SpeakOptions {
+  std::string model, tokenizer;
   int max_tokens = 256, threads = 0;
   std::int64_t context = 0;
   Precision precision = Precision::Highest;
@@ -21,9 +22,20 @@ struct GenerateOptions {
   std::optional<std::uint64_t> seed;
   SamplerOptions sampler{.temperature = 0.8, .top_p = 0.95};
   bool quiet = false, copy = false;
+};
+
+struct GenerateOptions : SpeakOptions {
+  std::vector<std::string> prompt;  // its words
   std::string profile;
 };
-void generate(const GenerateOptions& o);
+// The exit code: 0, or 128 and the signal that stopped it.
+int generate(const GenerateOptions& o);
+
+struct ChatCommand : SpeakOptions {
+  std::string system, chat_template;   // a file in place of the model's
+  std::vector<std::string> variables;  // of the template: NAME=VALUE
+};
+int chat(const ChatCommand& o);
 
 struct InspectOptions {
   std::string model;

@@ -1,8 +1,12 @@
 // The command `lightcone`: what may be written behind it. No other file knows the parser, which takes long to compile.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdio>
 #include <exception>
-#include <map>
 #include <memory>
 #include <new>
 #include <sstream>
@@ -15,6 +19,7 @@
 #include "lightcone/core/error.h"
 #include "lightcone/core/quant.h"
 #include "lightcone/io/printable.h"
+#include "spelling.h"
 
 namespace lc::tool {
 namespace {
@@ -37,26 +42,49 @@ void add_threads(CLI::App& command, int& threads) {
       ->type_name("N");
 }
 
+std::string joined(const std::vector<std::string>& words, const char* between) {
+  std::string all;
+  for (const std::string& w : words) all += (all.empty() ? "" : between) + w;
+  return all;
+}
+
+// An option that takes one of a few words, in capitals or not.
+CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words) {
+  return option->transform(CLI::Validator(
+      [words](std::string& given) -> std::string {
+        std::string small = given;
+        std::transform(small.begin(), small.end(), small.begin(), [](unsigned char c) { return std::tolower(c); });
+        if (std::find(words.begin(), words.end(), small) != words.end()) return given = small, "";
+        return cat(in_quotes(given), " is none of ", joined(words, ", "), did_you_mean(small, words));
+      },
+      ""));
+}
+template <class T>
+CLI::Option* add_choice(CLI::App& command, const std::string& flag, T& value,
+                        const std::vector<std::pair<std::string, T>>& choices, const std::string& help) {
+  std::vector<std::string> words;
+  for (const auto& [word, meaning] : choices) words.push_back(word);
+  const auto set = [&value, choices](const std::string& given) {
+    for (const auto& [word, meaning] : choices)
+      if (word == given) value = meaning;
+  };
+  return one_of(command.add_option_function<std::string>(flag, set, help), words);
+}
+
 void add_precision(CLI::App& command, Precision& precision) {
-  static const std::map<std::string, Precision> names{
-      {"highest", Precision::Highest}, {"high", Precision::High}, {"medium", Precision::Medium}};
-  command
-      .add_option("--precision", precision,
-                  "of matrix products: highest (f32, default), high, or medium (prompts and their\n"
-                  "attention in bf16; for quantised weights 8-bit activations: prompts several times as\n"
-                  "fast, tokens somewhat faster)")
-      ->transform(CLI::CheckedTransformer(names, CLI::ignore_case).description(""))
+  add_choice<Precision>(command, "--precision", precision,
+                        {{"highest", Precision::Highest}, {"high", Precision::High}, {"medium", Precision::Medium}},
+                        "of matrix products: highest (f32, default), high, or medium (prompts and their\n"
+                        "attention in bf16; for quantised weights 8-bit activations: prompts several times as\n"
+                        "fast, tokens somewhat faster)")
       ->type_name("NAME");
 }
 
 void add_kv_cache(CLI::App& command, DType& type) {
-  static const std::map<std::string, DType> names{
-      {"f32", DType::F32}, {"f16", DType::F16}, {"bf16", DType::BF16}, {"i8", DType::I8}};
-  command
-      .add_option("--kv-cache", type,
-                  "how keys and values are kept: f32 (exact, default); f16 or bf16 (half the bytes; logits move by\n"
-                  "less than 0.1 or 0.5 %); i8 (a quarter, and 4 bytes for each head of a position; about 1 %)")
-      ->transform(CLI::CheckedTransformer(names, CLI::ignore_case).description(""))
+  add_choice<DType>(command, "--kv-cache", type,
+                    {{"f32", DType::F32}, {"f16", DType::F16}, {"bf16", DType::BF16}, {"i8", DType::I8}},
+                    "how keys and values are kept: f32 (exact, default); f16 or bf16 (half the bytes; logits move by\n"
+                    "less than 0.1 or 0.5 %); i8 (a quarter, and 4 bytes for each head of a position; about 1 %)")
       ->type_name("TYPE");
 }
 
@@ -74,50 +102,79 @@ std::string whole_number(const std::string& given) {
   return error == std::errc() && end == given.data() + given.size() ? "" : given + " is no whole number below 2^64";
 }
 
-void add_generate(CLI::App& app) {
+// What generate and chat have in common.
+void add_speaking(CLI::App& c, SpeakOptions& o) {
+  c.add_option("--tokenizer", o.tokenizer, "when the checkpoint has none beside it")->type_name("FILE");
+  c.add_option("-t,--temperature", o.sampler.temperature, "0: greedy; higher: bolder; 0 or more")
+      ->capture_default_str()
+      ->type_name("T");
+  c.add_option("--top-k", o.sampler.top_k, "choose among the K likeliest; 0: all, or more")
+      ->capture_default_str()
+      ->type_name("K");
+  c.add_option("--top-p", o.sampler.top_p, "choose among the likeliest that make up P; above 0, at most 1")
+      ->capture_default_str()
+      ->type_name("P");
+  c.add_option("--min-p", o.sampler.min_p, "drop what is less than P times the best; 0 to 1")
+      ->capture_default_str()
+      ->type_name("P");
+  c.add_option("--repetition-penalty", o.sampler.repetition_penalty, "above 1: repeat less; above 0")
+      ->capture_default_str()
+      ->type_name("R");
+  c.add_option("--seed", o.seed, "the same seed gives the same text; 0 to 18446744073709551615")
+      ->check(whole_number)
+      ->type_name("N");
+  add_threads(c, o.threads);
+  add_precision(c, o.precision);
+  add_kv_cache(c, o.kv_cache);
+  c.add_option("--context", o.context, "positions remembered; 0: the model's own, at most 4096")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1 << 24))
+      ->type_name("N");
+  c.add_flag("--no-mmap", o.copy, "read the weights into memory: for a file that others may change meanwhile");
+  c.add_flag("-q,--quiet", o.quiet, "no line of figures");
+}
+
+void add_generate(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<GenerateOptions>();
   CLI::App* c = app.add_subcommand("generate", "Continue a text with a model of the Llama family");
   c->footer(
       "MODEL is a GGUF file, a llama2.c .bin, a .safetensors file, a folder with config.json and\n"
       "safetensors, or 'builtin'. The text goes to the standard output, one line of figures to the\n"
-      "standard error. --temperature 0 always picks the likeliest token.");
-  c->add_option("model", o->model, "checkpoint, or 'builtin'")->required()->type_name("MODEL");
-  c->add_option("prompt", o->prompt, "how the text begins; '-' reads it from the standard input")->type_name("PROMPT");
-  c->add_option("--tokenizer", o->tokenizer, "when the checkpoint has none beside it")->type_name("FILE");
+      "standard error. --temperature 0 always picks the likeliest token. Ctrl-C ends the text.");
+  c->add_option("MODEL", o->model, "checkpoint, or 'builtin'")->required()->type_name("");
+  c->add_option("PROMPT", o->prompt, "how the text begins; '-' reads it from the standard input")->type_name("");
   c->add_option("-n,--max-tokens", o->max_tokens, "stop after this many")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 24))
       ->type_name("N");
-  c->add_option("-t,--temperature", o->sampler.temperature, "0: greedy; higher: bolder; 0 or more")
-      ->capture_default_str()
-      ->type_name("T");
-  c->add_option("--top-k", o->sampler.top_k, "choose among the K likeliest; 0: all, or more")
-      ->capture_default_str()
-      ->type_name("K");
-  c->add_option("--top-p", o->sampler.top_p, "choose among the likeliest that make up P; above 0, at most 1")
-      ->capture_default_str()
-      ->type_name("P");
-  c->add_option("--min-p", o->sampler.min_p, "drop what is less than P times the best; 0 to 1")
-      ->capture_default_str()
-      ->type_name("P");
-  c->add_option("--repetition-penalty", o->sampler.repetition_penalty, "above 1: repeat less; above 0")
-      ->capture_default_str()
-      ->type_name("R");
-  c->add_option("--seed", o->seed, "the same seed gives the same text; 0 to 18446744073709551615")
-      ->check(whole_number)
-      ->type_name("N");
-  add_threads(*c, o->threads);
-  add_precision(*c, o->precision);
-  add_kv_cache(*c, o->kv_cache);
-  c->add_option("--context", o->context, "positions remembered; 0: the model's own, at most 4096")
+  add_speaking(*c, *o);
+  c->add_option("--profile", o->profile, "write a trace of the decoding for ui.perfetto.dev, print a table of kernels")
+      ->type_name("FILE");
+  c->callback([o, &exit_code] { exit_code = generate(*o); });
+}
+
+void add_chat(CLI::App& app, int& exit_code) {
+  auto o = std::make_shared<ChatCommand>();
+  o->max_tokens = 0;
+  CLI::App* c = app.add_subcommand("chat", "Talk with a model, as its chat template wants it");
+  c->footer(
+      "On a terminal: a line is a question, one that ends in \\ goes on in the next; /clear begins anew,\n"
+      "/help says more; Ctrl-C stops an answer, Ctrl-D ends the chat. From a pipe each line is a question\n"
+      "of one conversation; the answers go to the standard output. The template comes with the checkpoint\n"
+      "(GGUF's tokenizer.chat_template, chat_template.jinja, tokenizer_config.json) or from --template.");
+  c->add_option("MODEL", o->model, "checkpoint; see lightcone generate --help")->required()->type_name("");
+  c->add_option("-s,--system", o->system, "the system message: how the model shall answer")->type_name("TEXT");
+  c->add_option("--template", o->chat_template, "a chat template in place of the model's: Jinja, or JSON that holds it")
+      ->type_name("FILE");
+  c->add_option("--set", o->variables, "a variable of the template, such as enable_thinking=false; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("NAME=VALUE");
+  c->add_option("-n,--max-tokens", o->max_tokens, "of an answer; 0: as many as the context holds")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 24))
       ->type_name("N");
-  c->add_option("--profile", o->profile, "write a trace of the decoding for ui.perfetto.dev, print a table of kernels")
-      ->type_name("FILE");
-  c->add_flag("--no-mmap", o->copy, "read the weights into memory: for a file that others may change meanwhile");
-  c->add_flag("-q,--quiet", o->quiet, "no line of figures");
-  c->callback([o] { generate(*o); });
+  add_speaking(*c, *o);
+  c->callback([o, &exit_code] { exit_code = chat(*o); });
 }
 
 void add_inspect(CLI::App& app) {
@@ -126,9 +183,9 @@ void add_inspect(CLI::App& app) {
   c->footer(
       "Nothing is run and no weight is read but the few numbers of rope_freqs.weight: shapes, types and\n"
       "the memory plan come from the header.");
-  c->add_option("model", o->model, "GGUF, safetensors or llama2.c file, or a folder, or 'builtin'")
+  c->add_option("MODEL", o->model, "GGUF, safetensors or llama2.c file, or a folder, or 'builtin'")
       ->required()
-      ->type_name("MODEL");
+      ->type_name("");
   c->add_option("--context", o->context, "positions to plan the cache for; 0: the model's own, at most 4096")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 24))
@@ -146,7 +203,7 @@ void add_view(CLI::App& app) {
       "Writes one HTML file that works offline: a tab for the graph as written and one for each pass that changed it.\n"
       "Layers and calls are groups: click to open or close one, / searches, the wheel zooms.\n"
       "With --memory, the plan of the working memory instead: which value lies where at which step.");
-  c->add_option("model", o->model, "checkpoint, or 'builtin'")->required()->type_name("MODEL");
+  c->add_option("MODEL", o->model, "checkpoint, or 'builtin'")->required()->type_name("");
   c->add_option("-o,--output", o->out, "default: the standard output")->type_name("FILE");
   c->add_option("--layers", o->layers, "only the first N layers; 0: all")
       ->capture_default_str()
@@ -172,11 +229,11 @@ void add_bench(CLI::App& app) {
       "above 100 % means that the data stayed in the caches. docs/profiling.md reads one with you.");
   std::vector<std::string> parts{"all", "decode", "decode-bf16", "matmul", "fused", "compile"};
   for (const QuantInfo& q : kQuantFormats) parts.push_back("decode-" + std::string(q.name));
-  c->add_option("what", o->what,
-                "all, decode, decode-bf16, decode-q8_0 (or another block format), matmul, fused, compile")
+  one_of(c->add_option("PART", o->what,
+                       "all, decode, decode-bf16, decode-q8_0 (or another block format), matmul, fused, compile"),
+         parts)
       ->capture_default_str()
-      ->check(CLI::IsMember(parts))
-      ->type_name("PART");
+      ->type_name("");
   c->add_option("--nodes", o->nodes, "of the graphs of 'compile'")
       ->capture_default_str()
       ->check(CLI::Range(100, 10000000))
@@ -220,7 +277,7 @@ void add_train(CLI::App& app, int& exit_code) {
       "folder gets best.safetensors (PyTorch's names), run.safetensors (to --resume, with the same bits as\n"
       "without a stop), loss.html, log.jsonl, log.csv, and of a language model model.gguf, for\n"
       "lightcone generate. Ctrl-C saves and stops. docs/training.md says more.");
-  c->add_option("config", o->config, "the configuration")->type_name("CONFIG");
+  c->add_option("CONFIG", o->config, "the configuration")->type_name("");
   c->add_option("--example", o->example, "print a complete configuration: mlp, vgg, resnet, llama or stories")
       ->type_name("NAME");
   c->add_option("-o,--output", o->output, "a folder for the results, in place of save.folder")->type_name("FOLDER");
@@ -232,14 +289,41 @@ void add_train(CLI::App& app, int& exit_code) {
   c->callback([o, &exit_code] { exit_code = train(*o); });
 }
 
+std::vector<std::string> commands_of(CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* c : app.get_subcommands(nullptr)) names.push_back(c->get_name());
+  return names;
+}
+
+// What is said of words that nobody knows what to do with.
+std::string not_expected(CLI::App& app) {
+  const CLI::App* command = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
+  std::vector<std::string> options, rest;
+  for (const CLI::Option* o : command->get_options())
+    for (const std::string& name : o->get_lnames()) options.push_back("--" + name);
+  const std::string of = command == &app ? "" : " of " + command->get_name();
+  std::vector<std::string> words = command->remaining();
+  if (words.empty()) words = app.remaining();  // what stood behind a --
+  for (const std::string& word : words) {
+    if (word == "--") continue;
+    if (word.starts_with("-"))
+      return cat(word, ": no such option", of, did_you_mean(word.substr(0, word.find('=')), options));
+    rest.push_back(word);
+  }
+  if (command == &app && !rest.empty())
+    return cat(rest.front(), ": no such command", did_you_mean(rest.front(), commands_of(app)));
+  return rest.empty() ? "" : cat(command->get_name(), " does not take '", joined(rest, " "), "'");
+}
+
 // Help and the version go to the standard output; a mistake is a sentence like any other.
-int said(const CLI::App& app, const CLI::ParseError& e) try {
+int said(CLI::App& app, const CLI::ParseError& e) try {
   std::ostringstream out, words;
   if (app.exit(e, out, words) == 0) {
     write_stdout(out.str());
     return 0;
   }
-  complain(e.what(), " (lightcone --help says more)");
+  const std::string rest = not_expected(app);
+  complain(rest.empty() ? e.what() : rest.c_str(), " (lightcone --help says more)");
   return 1;
 } catch (const Error& wrong) {
   complain(wrong.what());
@@ -252,6 +336,7 @@ int run(int argc, char** argv) {
       "Lightcone: deep learning on twelve primitive operations.\n\n"
       "  lightcone generate builtin \"Once upon a time\"     a story from the model inside this program\n"
       "  lightcone generate llama.gguf \"Hello\" -n 50       any Llama, Mistral, TinyLlama or Qwen checkpoint\n"
+      "  lightcone chat llama.gguf                         questions and answers, as its chat template wants them\n"
       "  lightcone inspect llama.gguf                      what is in a file, and what it will need\n"
       "  lightcone view builtin -o graph.html              the graph before and after compiling\n"
       "  lightcone train mlp.json                          a model of your own (--example mlp prints that file)\n"
@@ -261,13 +346,18 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("lightcone ") + LIGHTCONE_VERSION);
   app.get_formatter()->column_width(34);
-  add_generate(app);
+  int exit_code = 0;
+  add_generate(app, exit_code);
+  add_chat(app, exit_code);
   add_inspect(app);
   add_view(app);
   add_bench(app);
   add_tune(app);
-  int exit_code = 0;
   add_train(app, exit_code);
+  if (argc < 2) {
+    write_stdout(app.help());
+    return 0;
+  }
   try {
     app.parse(argc, argv);
     return exit_code;
@@ -280,6 +370,8 @@ int run(int argc, char** argv) {
 }  // namespace lc::tool
 
 int main(int argc, char** argv) {
+  // where the standard input is closed, the next file that is opened would be taken for it
+  if (::fcntl(STDIN_FILENO, F_GETFD) < 0 && ::open("/dev/null", O_RDONLY) < 0) return 1;
   try {
     return lc::tool::run(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -97,6 +97,8 @@ Vocabulary from_llama2c(const MappedFile& f, int size, Budget& budget) {
   if (v.pieces.size() < 3 || (size > 0 && static_cast<int>(v.pieces.size()) < size))
     throw file_error("tokenizer", f.path(), "it holds ", v.pieces.size(), " pieces, ", std::max(size, 3),
                      " are needed");
+  if (at < b.size())  // only where a size was given
+    throw file_error("tokenizer", f.path(), "it holds more than the ", size, " pieces that are needed");
   return v;
 }
 

@@ -5,6 +5,7 @@
 
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/io/checkpoints/gguf.h"
+#include "lightcone/io/printable.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/nan.h"
 
@@ -87,6 +88,30 @@ std::shared_ptr<const Tokenizer> find_tokenizer(const Weights& w, const LlamaOpt
   return file.empty() ? nullptr : load_tokenizer(file, static_cast<int>(vocab), w.options());
 }
 
+// A tokenizer of another model makes garbage of every text, without a word: what can be seen of that is an Error.
+// Embedding tables are often padded, and files name tokens that a model was never given rows for.
+void check_tokenizer(const Weights& w, const Tokenizer& t, const LlamaConfig& c, const LlamaOptions& o) {
+  const Vocabulary& v = t.vocabulary();
+  const auto refuse = [&](const std::string& why) {
+    throw file_error("tokenizer", w.path(), "the tokenizer", o.tokenizer.empty() ? "" : " ", o.tokenizer,
+                     " is not this model's: ", why);
+  };
+  const auto special = [&](std::size_t id) {
+    return v.types[id] != Vocabulary::Type::Normal && v.types[id] != Vocabulary::Type::Byte;
+  };
+  const auto rows = static_cast<std::size_t>(c.vocab), tokens = v.pieces.size();
+  bool ordinary = tokens < rows - rows / 10;
+  for (std::size_t id = rows; id < tokens; ++id) ordinary = ordinary || v.types.empty() || !special(id);
+  if (ordinary) refuse(cat("it has ", tokens, " tokens, the embedding ", rows, " rows"));
+  if (v.types.empty() || c.eos.empty()) return;
+  const auto known = [&](int id) {
+    return static_cast<std::size_t>(id) >= tokens || t.is_end(id) || special(static_cast<std::size_t>(id));
+  };
+  if (std::none_of(c.eos.begin(), c.eos.end(), known))
+    refuse(cat("the model ends a text by token ", c.eos[0], ", which it spells ",
+               in_quotes(v.pieces[static_cast<std::size_t>(c.eos[0])])));
+}
+
 }  // namespace
 
 Llama Llama::load(const std::string& path, const LlamaOptions& o) {
@@ -108,6 +133,8 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
   m.shape.all_logits = o.all_logits;
   m.shape.cache = o.kv_cache;
   m.tokenizer = find_tokenizer(*weights, o, m.config.vocab);
+  if (m.tokenizer) check_tokenizer(*weights, *m.tokenizer, m.config, o);
+  m.chat_template = find_chat_template(*weights);
 
   std::vector<Binding> bindings;
   const Graph g =
@@ -143,7 +170,7 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
 const Tokenizer& Llama::tokenizer() const {
   if (!model_->tokenizer)
     throw Error("tokenizer",
-                "the checkpoint holds no tokenizer and none lies beside it: name one with --tokenizer FILE");
+                "the checkpoint holds no tokenizer and none lies beside it: name a file in LlamaOptions::tokenizer");
   return *model_->tokenizer;
 }
 
@@ -200,6 +227,13 @@ std::span<const float> LlamaSession::step(std::span<const int> tokens, std::int6
     throw Error("feed", "there is NaN among the logits, but not when the step was run again: this machine errs");
   }
   return logits;
+}
+
+// What the cache holds beyond them is written again before anything looks at it.
+void LlamaSession::truncate(std::size_t tokens) {
+  if (tokens > tokens_.size())
+    throw Error("truncate", cat("there are ", tokens_.size(), " tokens, not ", tokens));
+  tokens_.resize(tokens);
 }
 
 void LlamaSession::reset() {

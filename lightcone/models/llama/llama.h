@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/io/text/chat_template.h"
 #include "lightcone/io/text/tokenizer.h"
 #include "lightcone/models/llama/llama_config.h"
 #include "lightcone/models/llama/llama_graph.h"
@@ -64,6 +65,8 @@ class Llama {
   const Program& program() const { return model_->program; }
   const Tokenizer& tokenizer() const;  // Error when there is none
   bool has_tokenizer() const { return model_->tokenizer != nullptr; }
+  // Its text is "" where the checkpoint has none; models/llama/chat.h holds conversations by it.
+  const ChatTemplateSource& chat_template() const { return model_->chat_template; }
   bool ends(int token) const;                                              // an end-of-text token
   std::size_t weight_bytes() const { return model_->weight_bytes; }        // as they are stored, or unpacked
   std::size_t bytes_per_token() const { return model_->bytes_per_token; }  // of them, read for each token
@@ -75,6 +78,7 @@ class Llama {
     LlamaShape shape;
     Program program;
     std::shared_ptr<const Tokenizer> tokenizer;
+    ChatTemplateSource chat_template;
     std::size_t weight_bytes = 0, bytes_per_token = 0, converted_bytes = 0;
   };
   explicit Llama(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
@@ -92,6 +96,8 @@ class LlamaSession {
   std::span<const float> feed(int token) { return feed({&token, 1}); }
   std::span<const int> tokens() const { return tokens_; }
   std::int64_t room() const;  // positions left
+  // Forgets all but the first so many tokens; the cache keeps those. Error where there are not so many.
+  void truncate(std::size_t tokens);
   void reset();
   Context& context() { return context_; }
 

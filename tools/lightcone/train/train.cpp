@@ -1,7 +1,5 @@
 // lightcone train: a model from a configuration.
-#include <atomic>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -22,12 +20,6 @@ namespace lc::tool {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A step that has begun is finished, then the run is saved; a second signal ends the process at once.
-std::atomic<int> g_signal{0};
-extern "C" void on_signal(int number) {
-  if (g_signal.exchange(number) != 0) std::_Exit(128 + number);
-}
 
 // Doubles in a checkpoint's metadata keep every bit.
 std::string exact(double v) {
@@ -260,14 +252,14 @@ int Run::finished(const std::string& why) {
 
 int Run::go() {
   if (!data_) return 0;  // the plan was wanted, and no more
-  std::signal(SIGINT, on_signal), std::signal(SIGTERM, on_signal);
+  catch_signals();  // a step that has begun is finished, then the run is saved
   begin_ = now();
   session_seconds_ = at_.seconds;
   while (task_.trainer().steps() < c_.train.steps) {
     if (c_.patience > 0 && at_.evaluations_since >= c_.patience)
       return finished(cat("stopped early: no better for ", c_.patience, " evaluations,"));
     one_step();
-    const int signal = g_signal.load();
+    const int signal = caught_signal();
     if (signal == 0 && due(c_.save_every)) save();
     if (signal == 0) continue;
     progress_.clear();

@@ -1,0 +1,224 @@
+// Conversations: what is run of them, where they end, what is said of what cannot be.
+#include "lightcone/models/llama/chat.h"
+
+#include <cstring>
+
+#include "data.h"
+#include "error_of.h"
+#include "gguf_writer.h"
+
+using namespace lc;
+
+namespace {
+
+const std::string kStory = std::string(LIGHTCONE_SOURCE) + "/models/story/story.gguf";
+const char kWords[] =
+    "{{ bos_token }}{% for m in messages %}{{ m.content }}{% if not loop.last %} {% endif %}{% endfor %}";
+
+ChatTemplateSource words(const std::string& text = kWords) { return {text, "words"}; }
+const Llama& story() {
+  static const Llama m = Llama::load(kStory, {.context = 200, .threads = 1});
+  return m;
+}
+
+// The same tokens, each conversation from its beginning.
+std::string anew(const std::string& text, int tokens) {
+  LlamaSession s(story());
+  Sampler pick({});
+  std::span<const float> logits = s.feed(story().tokenizer().encode(text, false, true));
+  std::string said;
+  for (int i = 0; i < tokens; ++i) {
+    const int id = pick(logits);
+    if (story().ends(id)) break;
+    said += story().tokenizer().piece(id);
+    logits = s.feed(id);
+  }
+  return said;
+}
+
+}  // namespace
+
+TEST(Chat, OnlyWhatIsNewIsRun) {
+  LlamaChat chat(story(), {.max_tokens = 12, .chat_template = words()});
+  std::string heard;
+  const auto hear = [&](std::string_view bytes) { return heard += bytes, true; };
+  const LlamaChat::Reply first = chat.say("Once upon a time", hear);
+  EXPECT_EQ(heard, first.text);
+  EXPECT_EQ(first.end, LlamaChat::End::MaxTokens);
+  EXPECT_EQ(first.text, anew("<s>Once upon a time", 12));
+  EXPECT_EQ(first.kept, 0u);
+  EXPECT_EQ(first.said, 12u);
+  const LlamaChat::Reply second = chat.say("Then she went home.");
+  EXPECT_EQ(second.text, anew("<s>Once upon a time " + first.text + " Then she went home.", 12));
+  EXPECT_GE(second.kept, first.read);
+  EXPECT_LT(second.read, 20u);
+  EXPECT_EQ(
+      second.kept + second.read,
+      static_cast<std::size_t>(story()
+                                   .tokenizer()
+                                   .encode("<s>Once upon a time " + first.text + " Then she went home.", false, true)
+                                   .size()));
+  ASSERT_EQ(chat.messages().size(), 4u);
+  EXPECT_EQ(chat.messages()[1].role, "assistant");
+  EXPECT_EQ(chat.messages()[1].content, first.text);
+
+  chat.clear();
+  EXPECT_TRUE(chat.messages().empty());
+  const LlamaChat::Reply again = chat.say("Once upon a time");
+  EXPECT_EQ(again.text, first.text);
+  EXPECT_EQ(again.read, 1u);  // the cache still held the rest
+}
+
+TEST(Chat, ASystemMessageComesFirst) {
+  LlamaChat chat(story(), {.system = "Lily was sad.", .max_tokens = 5, .chat_template = words()});
+  EXPECT_EQ(chat.say("Then").text, anew("<s>Lily was sad. Then", 5));
+  chat.clear();
+  ASSERT_EQ(chat.messages().size(), 1u);
+  EXPECT_EQ(chat.messages()[0].role, "system");
+}
+
+TEST(Chat, WhereAnswersEnd) {
+  LlamaChat chat(story(), {.chat_template = words()});
+  const LlamaChat::Reply whole = chat.say("Once upon a time");
+  EXPECT_EQ(whole.end, LlamaChat::End::Turn);
+  EXPECT_EQ(whole.text, anew("<s>Once upon a time", 1000));
+
+  chat.clear();
+  int pieces = 0;
+  const LlamaChat::Reply stopped = chat.say("Once upon a time", [&](std::string_view) { return ++pieces < 7; });
+  EXPECT_EQ(stopped.end, LlamaChat::End::Stopped);
+  EXPECT_EQ(stopped.said, 7u);
+  EXPECT_EQ(whole.text.find(stopped.text), 0u);
+  EXPECT_EQ(chat.messages()[1].content, stopped.text);  // what was said counts
+
+  const Llama small = Llama::load(kStory, {.context = 24, .threads = 1});
+  LlamaChat tight(small, {.chat_template = words()});
+  const LlamaChat::Reply cut = tight.say("Once upon a time");
+  EXPECT_EQ(cut.end, LlamaChat::End::Context);
+  EXPECT_EQ(cut.read + cut.said, 25u);  // the last token need not be run
+  EXPECT_EQ(whole.text.find(cut.text), 0u);
+  const std::string error = error_of([&] { tight.say("and then"); });
+  EXPECT_PRED2(contains, error,
+               "do not fit the context of 24 positions: begin a new one, or load the model with a larger");
+  EXPECT_EQ(tight.messages().size(), 2u);  // as before
+  tight.clear();
+  EXPECT_EQ(tight.say("Once upon a time").text, cut.text);
+}
+
+// A file whose end of text is not what ends a turn: the template shows what does.
+TEST(Chat, TheTokenBehindAnAnswerEndsTheTurn) {
+  std::string bytes = slurp(kStory);
+  const std::string key = "tokenizer.ggml.eos_token_id" + std::string("\4\0\0\0", 4);
+  const std::size_t at = bytes.find(key);
+  ASSERT_NE(at, bytes.npos);
+  bytes[at + key.size()] = 0;
+  TempDir d;
+  spit(d / "x.gguf", bytes);
+  const Llama m = Llama::load(d / "x.gguf", {.context = 200, .threads = 1});
+  EXPECT_FALSE(m.ends(2));
+  const std::string with_end =
+      "<s>{% for m in messages %}{{ m.content }}{{ ' </s>' if m.role == 'assistant' else '' }}{% endfor %}";
+  LlamaChat chat(m, {.chat_template = words(with_end)});
+  EXPECT_EQ(chat.say("Once upon a time").end, LlamaChat::End::Turn);
+  LlamaChat endless(m, {.chat_template = words()});
+  EXPECT_EQ(endless.say("Once upon a time").end, LlamaChat::End::Context);
+}
+
+TEST(Chat, WhatCannotBe) {
+  EXPECT_PRED2(contains, error_of([] { LlamaChat chat(story()); }),
+               "brings no chat template: give one in LlamaChatOptions");
+  EXPECT_PRED2(contains, error_of([] { LlamaChat chat(story(), {.chat_template = words("{% if %}")}); }),
+               "words: line 1: ");
+  LlamaChat chat(
+      story(),
+      {.max_tokens = 3,
+       .chat_template = words("{{ raise_exception('no') if messages | length > 2 }}<s>{{ messages[0].content }}")});
+  EXPECT_PRED2(contains, error_of([&] { chat.say("a\xff"); }), "not UTF-8");
+  EXPECT_TRUE(chat.messages().empty());
+  chat.say("a");
+  EXPECT_PRED2(contains, error_of([&] { chat.say("b"); }), "does not take this conversation: no");
+  EXPECT_EQ(chat.messages().size(), 2u);
+  LlamaChat silent(story(), {.chat_template = words("{# #}")});
+  EXPECT_PRED2(contains, error_of([&] { silent.say("a"); }), "makes no text");
+}
+
+TEST(Chat, TheTemplateOfTheCheckpoint) {
+  TempDir d;
+  Gguf g = tiny_llama_with_tokens();
+  g.metadata["tokenizer.chat_template"] = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}{{ more }}";
+  spit(d / "x.gguf", g.bytes());
+  const Llama m = Llama::load(d / "x.gguf");
+  LlamaChat chat(m, {.max_tokens = 1, .variables = R"({"more": " a"})"});
+  chat.say("a");
+  EXPECT_EQ(m.tokenizer().decode(chat.session().tokens()), "a a");
+  g.metadata["tokenizer.chat_template"] = "{{ broken";
+  spit(d / "x.gguf", g.bytes());
+  const Llama broken = Llama::load(d / "x.gguf");  // to continue texts with it is no conversation
+  EXPECT_PRED2(contains, error_of([&] { LlamaChat of(broken); }), "x.gguf: line 1: a {{ is not closed");
+}
+
+TEST(Chat, Truncate) {
+  LlamaSession s(story());
+  const std::vector<int> ids = story().tokenizer().encode("Once upon a time");
+  const auto once = [&] {
+    const std::span<const float> l = s.feed(ids);
+    return std::vector<float>(l.begin(), l.end());
+  };
+  const std::vector<float> want = once();
+  s.feed(ids);
+  s.truncate(0);
+  EXPECT_EQ(once(), want);
+  s.feed(std::vector<int>{300, 301, 302});
+  s.truncate(ids.size() - 1);
+  const std::span<const float> again = s.feed(ids.back());
+  for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(again[i], want[i], 1e-4) << i;
+  EXPECT_PRED2(contains, error_of([&] { s.truncate(6); }), "there are 5 tokens, not 6");
+}
+
+// A tokenizer of another model was taken, and made garbage of every text.
+TEST(Chat, AnotherModelsTokenizerIsRefused) {
+  TempDir d;
+  Gguf g = tiny_llama();  // six tokens, token 2 ends a text
+  spit(d / "x.gguf", g.bytes());
+  const auto bin = [](int pieces) {  // llama2.c's tokenizer
+    std::string s("\4\0\0\0", 4);
+    for (int i = 0; i < pieces; ++i) {
+      const float score = static_cast<float>(-i);
+      const std::int32_t length = 1;
+      s.append(reinterpret_cast<const char*>(&score), 4);
+      s.append(reinterpret_cast<const char*>(&length), 4);
+      s += static_cast<char>('a' + i % 26);
+    }
+    return s;
+  };
+  const auto load = [&](const std::string& tokenizer) {
+    return error_of([&] { Llama::load(d / "x.gguf", {.tokenizer = tokenizer}); });
+  };
+  spit(d / "six.bin", bin(6));
+  EXPECT_EQ(load(d / "six.bin"), "no error");
+  spit(d / "seven.bin", bin(7));
+  EXPECT_PRED2(contains, load(d / "seven.bin"), "it holds more than the 6 pieces that are needed");
+  const auto json = [&](const std::string& name, const std::string& vocabulary, const std::string& added) {
+    spit(d / name, R"({"added_tokens": [)" + added + R"(], "model": {"type": "BPE", "vocab": {)" + vocabulary +
+                       R"(}, "merges": []}})");
+    return load(d / name);
+  };
+  const std::string five = R"("a": 0, "b": 1, "c": 3, "d": 4, "e": 5)",
+                    end = R"({"id": 2, "content": "</s>", "special": true})";
+  EXPECT_EQ(json("right.json", five, end), "no error");
+  EXPECT_EQ(json("padded.json", five, end + R"(, {"id": 6, "content": "<pad>", "special": true})"), "no error");
+  EXPECT_PRED2(contains, json("large.json", five + R"(, "f": 6)", end),
+               "is not this model's: it has 7 tokens, the embedding 6 rows");
+  EXPECT_PRED2(contains, json("small.json", R"("a": 0, "b": 1, "c": 3)", end),
+               "is not this model's: it has 4 tokens, the embedding 6 rows");
+  EXPECT_PRED2(contains, json("end.json", five + R"(, "x": 2)", ""), "ends a text by token 2, which it spells 'x'");
+}
+
+// As in a tour: no variable for the model.
+TEST(Chat, OwnsItsModel) {
+  LlamaSession session(Llama::load(kStory, {.context = 16, .chunk = 4, .threads = 1}));
+  EXPECT_GT(session.feed(1).size(), 0u);
+  EXPECT_EQ(LlamaSession(Llama::load(kStory, {.context = 16, .threads = 1})).room(), 16);
+  LlamaChat chat(Llama::load(kStory, {.context = 16, .threads = 1}), {.max_tokens = 2, .chat_template = words()});
+  EXPECT_EQ(chat.say("Once").said, 2u);
+}

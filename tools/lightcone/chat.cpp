@@ -1,0 +1,196 @@
+// lightcone chat: a conversation, on a terminal or from a pipe.
+#include "lightcone/models/llama/chat.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "commands.h"
+#include "lightcone/core/error.h"
+#include "lightcone/io/printable.h"
+#include "speak.h"
+
+namespace lc::tool {
+namespace {
+
+// Lines of the standard input; a signal is not kept waiting for one.
+class Lines {
+ public:
+  // Nothing at the end of the input, and where a signal came instead of a line.
+  std::optional<std::string> next() {
+    for (;;) {
+      if (const std::size_t end = held_.find('\n'); end != held_.npos) return taken(end, 1);
+      if (!wait_for_input(STDIN_FILENO)) return {};
+      char bytes[4096];
+      const ssize_t n = ::read(STDIN_FILENO, bytes, sizeof bytes);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) throw Error("read", cat("cannot read the standard input: ", std::strerror(errno)));
+      if (n > 0) {
+        held_.append(bytes, static_cast<std::size_t>(n));
+        continue;
+      }
+      if (held_.empty()) return {};
+      return taken(held_.size(), 0);  // the last line need not end
+    }
+  }
+
+ private:
+  std::string taken(std::size_t end, std::size_t more) {
+    std::string line = held_.substr(0, end);
+    held_.erase(0, end + more);
+    if (line.ends_with('\r')) line.pop_back();
+    return line;
+  }
+  std::string held_;
+};
+
+// NAME=VALUE as JSON, where VALUE is JSON or a text.
+std::string as_json(const std::vector<std::string>& variables) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::object();
+  for (const std::string& v : variables) {
+    const std::size_t equals = v.find('=');
+    if (equals == v.npos || equals == 0) throw Error("--set", cat(in_quotes(v), " is not NAME=VALUE"));
+    const std::string value = v.substr(equals + 1);
+    auto parsed = nlohmann::ordered_json::parse(value, nullptr, false);
+    all[v.substr(0, equals)] = parsed.is_discarded() ? nlohmann::ordered_json(value) : parsed;
+  }
+  return all.empty() ? "" : all.dump();
+}
+
+class Conversation {
+ public:
+  Conversation(const ChatCommand& o, const Llama& model)
+      : o_(o), terminal_(::isatty(STDIN_FILENO) == 1), sampler_(seeded(o)), chat_(model, options(model)) {}
+  int run();
+
+ private:
+  LlamaChatOptions options(const Llama& model) const;
+  std::optional<std::string> question();
+  bool command(const std::string& line);
+  bool ask(const std::string& words);
+  void greet() const;
+  void say(const char* text) const {
+    if (terminal_) std::fputs(text, stderr), std::fflush(stderr);
+  }
+
+  const ChatCommand& o_;
+  const bool terminal_;
+  const SamplerOptions sampler_;
+  LlamaChat chat_;
+  Lines lines_;
+  Timing all_;
+  bool over_ = false;
+  int exit_code_ = 0;
+};
+
+LlamaChatOptions Conversation::options(const Llama& model) const {
+  LlamaChatOptions c{
+      .system = o_.system, .sampler = sampler_, .max_tokens = o_.max_tokens, .variables = as_json(o_.variables)};
+  if (!o_.chat_template.empty()) c.chat_template = read_chat_template(o_.chat_template);
+  else if (model.chat_template().text.empty())
+    throw Error("chat",
+                "this model brings no chat template: name one with --template FILE, or continue a text with 'lightcone "
+                "generate'");
+  return c;
+}
+
+void Conversation::greet() const {
+  if (!terminal_) return;
+  std::fprintf(stderr, "%s, %lld positions. /help lists commands, Ctrl-D ends.\n", printable(o_.model, 200).c_str(),
+               static_cast<long long>(chat_.model().shape().context));
+}
+
+// The next question; nothing at the end. On a terminal Ctrl-C throws away what was typed of it.
+std::optional<std::string> Conversation::question() {
+  std::string all;
+  for (;;) {
+    say(all.empty() ? "> " : ". ");
+    std::optional<std::string> line = lines_.next();
+    if (!line && caught_signal() == SIGINT && terminal_) {
+      forget_signal();
+      say("\n(Ctrl-D ends the chat)\n");
+      all.clear();
+      continue;
+    }
+    if (!line) return {};
+    const bool goes_on = terminal_ && line->ends_with('\\');
+    if (goes_on) line->back() = '\n';
+    all += *line;
+    if (!goes_on) return all;
+  }
+}
+
+// Whether the line was for us and not for the model.
+bool Conversation::command(const std::string& line) {
+  if (line == "/clear") chat_.clear(), say("(a new conversation)\n");
+  else if (line == "/exit" || line == "/quit" || line == "/bye") over_ = true;
+  else if (line == "/help")
+    say("/clear  begins a new conversation\n/exit   ends the chat, as Ctrl-D does\nCtrl-C stops an answer. A line that "
+        "ends in \\ goes on in the next.\n");
+  else if (terminal_ && line.starts_with("/") && line.find_first_of(" /", 1) == line.npos)
+    say("(there is no such command; /help lists them)\n");
+  else return false;
+  return true;
+}
+
+// Asks, and prints the answer as it comes. False: the chat cannot go on.
+bool Conversation::ask(const std::string& words) try {
+  Stream out;
+  bool begun = false;
+  const LlamaChat::Reply r = chat_.say(words, [&](std::string_view bytes) {
+    if (!begun) {  // what stands before the first word is of no use to a reader
+      const std::size_t first = bytes.find_first_not_of(" \n\t");
+      bytes.remove_prefix(first == bytes.npos ? bytes.size() : first);
+      begun = !bytes.empty();
+    }
+    out.add(bytes);
+    return caught_signal() == 0;
+  });
+  out.finish();
+  all_.prompt += r.read_seconds, all_.decode += r.said_seconds;
+  all_.prompt_tokens += r.read, all_.decoded += r.said;
+  if (r.end == LlamaChat::End::Context)
+    note(cat("the answer ends with the context of ", chat_.model().shape().context,
+             " positions; /clear begins anew, --context asks for more"));
+  if (r.end == LlamaChat::End::MaxTokens) note(cat("the answer ends after ", r.said, " tokens (--max-tokens)"));
+  say("\n");
+  return true;
+} catch (const Error& e) {
+  const Error wrong = e.op() != "chat" ? e : Error("chat", e.problem() + " (/clear, --context N)");
+  if (e.op() == "write" || !terminal_) throw wrong;
+  std::fprintf(stderr, "lightcone: %s\n", printable(wrong.what(), 2000).c_str());
+  return true;
+}
+
+int Conversation::run() {
+  greet();
+  catch_signals();
+  while (!over_) {
+    const std::optional<std::string> words = question();
+    if (!words) break;
+    if (words->find_first_not_of(" \t\n") == words->npos || command(*words)) continue;
+    if (!ask(*words)) break;
+    if (caught_signal() == SIGINT && terminal_) forget_signal();  // that was for the answer
+    if (caught_signal() != 0) break;
+  }
+  const int signal = caught_signal();
+  say(over_ ? "" : "\n");
+  if (!o_.quiet && all_.prompt_tokens > 0) report(chat_.model(), all_, o_, sampler_.seed);
+  return signal == 0 ? 0 : 128 + signal;
+}
+
+}  // namespace
+
+int chat(const ChatCommand& o) {
+  const Llama model = load_model(o);
+  return Conversation(o, model).run();
+}
+
+}  // namespace lc::tool

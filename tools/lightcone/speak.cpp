@@ -1,0 +1,104 @@
+#include "speak.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "command.h"
+#include "lightcone/backends/cpu/target/limits.h"
+#include "lightcone/backends/cpu/threads/thread_pool.h"
+#include "lightcone/core/error.h"
+#include "lightcone/io/printable.h"
+#include "lightcone/io/utf8.h"
+
+namespace lc::tool {
+
+Llama load_model(const SpeakOptions& o) {
+  Progress progress;
+  LlamaOptions load{.context = o.context,
+                    .kv_cache = o.kv_cache,
+                    .threads = o.threads,
+                    .precision = o.precision,
+                    .memory_limit = physical_memory(),
+                    .tokenizer = o.tokenizer};
+  load.progress = [&](std::string_view what, double part) { progress.show(what, part); };
+  Llama model = Llama::load(open_model(o.model, !o.copy), load);
+  progress.clear();
+  print_notes(model.program());
+  if (!model.has_tokenizer())
+    throw Error("tokenizer",
+                "the checkpoint holds no tokenizer and none lies beside it: name one with --tokenizer FILE");
+  return model;
+}
+
+SamplerOptions seeded(const SpeakOptions& o) {
+  SamplerOptions s = o.sampler;
+  s.seed = o.seed ? *o.seed : std::random_device{}();
+  return s;
+}
+
+void note(const std::string& what) { std::fprintf(stderr, "lightcone: note: %s\n", printable(what, 2000).c_str()); }
+
+Stream::Stream() : terminal_(::isatty(STDOUT_FILENO) == 1) {}
+
+void Stream::add(std::string_view bytes) {
+  held_ += bytes;
+  std::size_t whole = 0;
+  while (whole < held_.size()) {
+    const std::size_t n = utf8_length(held_, whole);
+    if (n == 0 && held_.size() - whole < 4) break;  // may become a character yet
+    whole += n == 0 ? 1 : n;
+  }
+  write(held_.substr(0, whole));
+  held_.erase(0, whole);
+}
+
+void Stream::finish() {
+  write(held_ + "\n");
+  held_.clear();
+}
+
+void Stream::write(const std::string& text) const { write_stdout(terminal_ ? for_terminal(text) : text); }
+
+namespace {
+
+// Bytes in memory of the files this process has mapped, but for the model's: the program, which may hold a model
+// itself, libraries and compiled kernels.
+double program_bytes(const std::string& model) {
+  std::error_code none;
+  const std::string weights = std::filesystem::canonical(model, none).string();
+  std::ifstream maps("/proc/self/smaps");
+  double all = 0;
+  bool counts = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.starts_with("Rss:") && counts) all += 1024 * std::atof(line.c_str() + 4);
+    if (line.empty() || line[0] < '0' || (line[0] > '9' && line[0] < 'a')) continue;  // no new mapping
+    const std::size_t path = line.find('/');
+    counts = path != line.npos && (weights.empty() || !std::string_view(line).substr(path).starts_with(weights));
+  }
+  return all;
+}
+
+}  // namespace
+
+void report(const Llama& m, const Timing& t, const SpeakOptions& o, std::uint64_t seed) {
+  const double rss = peak_rss_bytes(), program = program_bytes(o.model);
+  const double planned = static_cast<double>(m.program().plan().total_bytes());
+  const double rate = t.decode > 0 ? static_cast<double>(t.decoded) / t.decode : 0;
+  const double limit = host::read_bandwidth(*host::threads(o.threads));
+  // every weight but the embedding table is read for each token; a tied table is read as the head
+  const double per_token = static_cast<double>(m.bytes_per_token());
+  std::fprintf(stderr,
+               "prompt %zu tokens, %.1f tok/s | decode %zu tokens, %.1f tok/s, %.0f %% of %.1f GB/s | "
+               "peak %s, plan %s, program%s and libraries %s | seed %llu\n",
+               t.prompt_tokens, t.prompt > 0 ? static_cast<double>(t.prompt_tokens) / t.prompt : 0, t.decoded, rate,
+               100 * rate * per_token / limit, limit / 1e9, human_bytes(rss).c_str(), human_bytes(planned).c_str(),
+               o.model == "builtin" ? " with its model" : "", human_bytes(program).c_str(),
+               static_cast<unsigned long long>(seed));
+}
+
+}  // namespace lc::tool
