@@ -163,7 +163,7 @@ class Checker:
 
     def program(self, page, block, shown, folder, shared):
         text = program(block)
-        if text is None or '#include "lightcone/' not in text:
+        if text is None or not re.search('#include [<"]lightcone/', text):
             return page.wrong.append("%s: not a whole program: it needs int main() { and an #include of the library" % block.where)
         built = self.compile(text, "-shared", "-o", str(shared))
         if built.returncode != 0:
