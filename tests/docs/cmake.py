@@ -22,8 +22,8 @@ def call(*command):
 
 
 def words(text):
-    """A message without CMake's wrapping of lines."""
-    return " ".join(text.split()) + "\n"
+    """A message without CMake's wrapping of lines; "..." takes the spaces around it, too."""
+    return re.sub(r" ?\.\.\. ?", "...", " ".join(text.split())) + "\n"
 
 
 wrong, tried = [], 0
