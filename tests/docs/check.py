@@ -15,7 +15,7 @@ How a block begins says what it is:
     ```cpp from(FILE)         an excerpt, which must stand in that file as it is shown (in other languages, too: ```cmake from(FILE))
 
 #include and using stand before the function that statements are put into. "..." in what is said stands for any text, on a line
-of its own for any lines. The programs of a page run one after another in one folder, where models/ is that of the sources; a
+of its own for any lines. Links between pages must lead somewhere. The programs of a page run one after another in one folder, where models/ is that of the sources; a
 program is main.cpp to itself.
 """
 import os
@@ -26,6 +26,7 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
+LINK = re.compile(r"\]\(([^)#:\s]*)(#[^)\s]*)?\)")
 FENCE = re.compile(r"^```(\w+) *([^\n]*)\n(.*?)^```$", re.M | re.S)
 HEAD = ("#include", "using namespace")
 
@@ -60,6 +61,17 @@ class Page:
                     self.wrong.append("%s: this is not in %s" % (block.where, block.argument("from")))
             elif block.language == "cpp" and block.kind and block.argument("body") is None:
                 self.wrong.append("%s: ```cpp %s: there is no such kind" % (block.where, block.kind))
+
+        self.links()
+
+    def links(self):
+        """Other pages and their headings must be there."""
+        for path, heading in LINK.findall(FENCE.sub("", self.text)):
+            to = (self.path.parent / path).resolve() if path else self.path
+            if not to.exists():
+                self.wrong.append("%s: there is no %s" % (self.name, path))
+            elif heading and heading[1:] not in headings(to.read_text()):
+                self.wrong.append("%s: %s has no heading %s" % (self.name, path or "it", heading))
 
     def expect(self, block, said, there, to, otherwise):
         if there:
@@ -103,6 +115,12 @@ class Page:
         for n, (b, _) in enumerate(self.mistakes):
             out += function('extern "C" void wrong_%d()' % n, b, '#line 1 "main.cpp"')
         return out
+
+
+def headings(text):
+    """The names of a page's headings in links, as on GitHub."""
+    lines = re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.M)
+    return [re.sub(r"[^\w\- ]", "", l.lower()).replace(" ", "-") for l in lines]
 
 
 def function(declaration, block, line):
