@@ -2,7 +2,20 @@
 add_test(NAME compile_fail COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR})
 add_test(NAME compile_time COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/compile_time/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR})
 set_tests_properties(compile_time PROPERTIES RUN_SERIAL ON)
-add_test(NAME docs COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/docs/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR})
+# The pages' C++ is compiled, and their programs run: within one program that has the whole library.
+if(LIGHTCONE_IO)
+  add_executable(docs_driver ${CMAKE_CURRENT_SOURCE_DIR}/docs/driver.cpp)
+  target_link_libraries(docs_driver PRIVATE lightcone_io lightcone lightcone_options)
+  target_link_options(docs_driver PRIVATE
+    "SHELL:-Wl,--whole-archive $<TARGET_FILE:lightcone_io> $<TARGET_FILE:lightcone> -Wl,--no-whole-archive")
+  set_target_properties(docs_driver PROPERTIES ENABLE_EXPORTS ON)
+  add_test(NAME docs COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/docs/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR} $<TARGET_FILE:docs_driver>)
+  set_tests_properties(docs PROPERTIES ENVIRONMENT LIGHTCONE_MACHINE=default)
+  if(NOT LIGHTCONE_SANITIZE)
+    add_test(NAME docs_cmake COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/docs/cmake.py ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR}
+             ${PROJECT_SOURCE_DIR}/docs/guide/cmake.md)
+  endif()
+endif()
 if(LIGHTCONE_TOOLS AND NOT LIGHTCONE_SANITIZE AND CMAKE_BUILD_TYPE STREQUAL "Release")
   add_test(NAME compile_scale COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/compile_time/scale.py ${CMAKE_CXX_COMPILER} $<TARGET_FILE:lightcone_command>)
   set_tests_properties(compile_scale PROPERTIES RUN_SERIAL ON)
