@@ -30,6 +30,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT LIGHTCONE_SANITIZE AND 
   set_tests_properties(aarch64 PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 add_test(NAME layers COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/check_layers.py)
+add_test(NAME pytorch_table COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/pytorch_table.py --check)
 add_test(NAME line_budget COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/line_budget.py)
 if(LIGHTCONE_TOOLS)
   # The seeds print the right matrices.

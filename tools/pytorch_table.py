@@ -79,9 +79,11 @@ ELSEWHERE = {
     "msort": "`sort(x, 0)`",
     "equal": "`all(eq(a, b))`",
     "dropout": "`Random::dropout()`, nn::Dropout",
-    "alpha_dropout": "`nn::AlphaDropout`", "feature_alpha_dropout": "`nn::FeatureAlphaDropout`",
+    "alpha_dropout": "`nn::AlphaDropout`",
     "dropout1d": "`nn::Dropout1d`", "dropout2d": "`nn::Dropout2d`", "dropout3d": "`nn::Dropout3d`",
     "bilinear": "`nn::Bilinear`",
+    "lp_pool1d": "`lp_pool()`, by rank", "lp_pool2d": "`lp_pool()`, by rank",
+    "max_unpool1d": "`max_unpool()`, by rank", "max_unpool2d": "`max_unpool()`, by rank", "max_unpool3d": "`max_unpool()`, by rank",
 }
 # There, and not quite the same.
 DIFFERS = {
@@ -132,8 +134,10 @@ def declared():
         for text in re.sub(r"//[^\n]*", "", path.read_text()).split("\n"):
             if m := re.match(r"namespace ([\w:]+) \{", text):
                 space = m[1]
-            elif m := re.match(r"\}  // namespace|\}$", text):
-                space = "lc" if space.startswith("lc::") or space == "linalg" else space
+            elif text.startswith("}  // namespace"):
+                space = "lc"
+            elif m := re.match(r"using lc::(\w+);", text):
+                names.add("linalg." + m[1])
             for m in re.finditer(r"(?:^|\s)(?:[\w:]+(?:<[^()]*>)?[&*]?) (\w+)\((?=[A-Z]|const |std::|int |double |bool )", text):
                 if not text.startswith(" ") or "inline" in text:
                     names.add(("linalg." if "linalg" in space else "") + m[1])

@@ -258,4 +258,25 @@ Scanned scan(const ScanBody& f, std::vector<Tensor> state, std::vector<Tensor> x
   return {{results.begin(), after(body->states)}, {after(body->states), after(body->states + body->ys)}};
 }
 
+std::vector<Tensor> while_loop(const WhileCondition& condition, const WhileBody& body, std::vector<Tensor> state,
+                               std::int64_t max_steps, const Tensor::At& at) {
+  const OpScope scope("while_loop", at);
+  if (state.empty()) throw Error("while_loop", "there is no state");
+  if (max_steps < 0) throw Error("while_loop", cat("at most ", max_steps, " steps"));
+  const ScanBody step = [&](const std::vector<Tensor>& now, const std::vector<Tensor>&) {
+    const Tensor go = condition(now);
+    if (go.dtype() != DType::Bool || go.rank() != 0)
+      throw Error("while_loop", cat("the condition is ", name(go.dtype()), " ", str(go.shape()), ", not a bool []"));
+    Scanned r{.state = body(now)};
+    check_state(now, r.state);
+    for (std::size_t k = 0; k < now.size(); ++k) {
+      const Shape s = now[k].shape();
+      const Tensor wide = go.reshape(Shape(s.size(), 1)).expand(s);
+      r.state[k] = prim::where(wide, r.state[k], now[k]);
+    }
+    return r;
+  };
+  return scan(step, std::move(state), {}, {.length = max_steps, .keep_states = false}, at).state;
+}
+
 }  // namespace lc

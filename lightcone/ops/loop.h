@@ -51,6 +51,14 @@ struct ScanOptions {
 Scanned scan(const ScanBody& f, std::vector<Tensor> state, std::vector<Tensor> xs, const ScanOptions& o = {},
              const Tensor::At& at = Tensor::At::current());
 
+// While `condition` of the state (bool, a scalar) holds: state = body(state), at most `max_steps` times
+// (jax.lax.while_loop, torch.while_loop, with a bound). Gives the last state. It is a scan whose state stays once the
+// condition fails, so it has derivatives; a device stops as soon as a step changes nothing.
+using WhileCondition = std::function<Tensor(const std::vector<Tensor>& state)>;
+using WhileBody = std::function<std::vector<Tensor>(const std::vector<Tensor>& state)>;
+std::vector<Tensor> while_loop(const WhileCondition& condition, const WhileBody& body, std::vector<Tensor> state,
+                               std::int64_t max_steps, const Tensor::At& at = Tensor::At::current());
+
 // ---- for autograd and devices ---------------------------------------------------------------------
 
 // One step, as a graph of its own. Its inputs are the states, then slices of this step, then what the loop captured (as

@@ -237,4 +237,76 @@ TEST(Scan, MistakesAreSentences) {
       "the function gives no y 0");
 }
 
+// Newton's method for the square root: as many steps as each needs, and the derivative of what came out.
+Tensor root(const Tensor& a, std::int64_t max_steps) {
+  return while_loop(
+      [&](const Tensors& s) { return lc::max(abs(s[0] * s[0] - a)) > 1e-4; },
+      [&](const Tensors& s) { return Tensors{0.5 * (s[0] + a / s[0]), s[1] + 1}; },
+      {a, full(a, {}, 0, DType::I64)}, max_steps)[0];
+}
+
+TEST(WhileLoop, StopsWhenItsConditionFails) {
+  Graph g;
+  const Tensor a = g.input("a", {3});
+  const auto both = while_loop([&](const Tensors& s) { return lc::max(abs(s[0] * s[0] - a)) > 1e-4; },
+                               [&](const Tensors& s) { return Tensors{0.5 * (s[0] + a / s[0]), s[1] + 1}; },
+                               {a, full(a, {}, 0, DType::I64)}, 1000);
+  both[0].retrieve("root"), both[1].retrieve("steps");
+  const auto same = while_loop([](const Tensors& s) { return s[0] < 10; },
+                               [](const Tensors& s) { return Tensors{s[0] + 3}; }, {full(a, {}, 11, DType::I32)}, 5);
+  same[0].retrieve("never");
+  const auto cut = while_loop([](const Tensors& s) { return s[0] < 10; },
+                              [](const Tensors& s) { return Tensors{s[0] + 3}; }, {full(a, {}, 0, DType::I32)}, 2);
+  cut[0].retrieve("cut");
+  const Inputs in = {{"a", numbers({3}, {4, 2, 9})}};
+  for (const auto& r : {interpret(g, in).outputs, run_values(transform(g, generic() | cpu()).graph, in, {}).outputs}) {
+    for (std::size_t k = 0; k < 3; ++k) EXPECT_NEAR(r.at("root").f[k], std::sqrt(in.at("a").f[k]), 1e-4);
+    EXPECT_EQ(r.at("steps").i[0], 5);
+    EXPECT_EQ(r.at("never").i[0], 11);
+    EXPECT_EQ(r.at("cut").i[0], 6);
+  }
+}
+
+TEST(WhileLoop, HasADerivative) {
+  Graph g;
+  const Tensor a = g.input("a", {3});
+  gradients(sum(root(a, 12)), {a})[0].retrieve("d");
+  const Inputs in = {{"a", numbers({3}, {4, 2, 9})}};
+  for (const auto& r : {interpret(g, in).outputs, run_values(transform(g, generic() | cpu()).graph, in, {}).outputs})
+    for (std::size_t k = 0; k < 3; ++k) EXPECT_NEAR(r.at("d").f[k], 0.5 / std::sqrt(in.at("a").f[k]), 1e-3);
+}
+
+// A step that changes nothing is the last one that runs; ys and kept states are those of all steps all the same.
+TEST(Scan, WithoutSlicesEndsWhereItSettles) {
+  for (const bool reverse : {false, true}) {
+    Graph g;
+    const Tensor a = g.input("a", {2});
+    const Scanned r = scan(
+        [](const Tensors& s, const Tensors&) {
+          const Tensor next = minimum(s[0] + 1, full_like(s[0], 3));
+          return Scanned{.state = {next}, .ys = {next * 2}};
+        },
+        {a}, {}, {.reverse = reverse, .length = 50});
+    r.ys[0].retrieve("ys"), r.state[0].retrieve("last");
+    gradients(sum(r.ys[0]), {a})[0].retrieve("d");
+    const Inputs in = {{"a", numbers({2}, {0.5, -3})}};
+    const auto want = interpret(g, in).outputs, got = run_values(transform(g, generic() | cpu()).graph, in, {}).outputs;
+    for (const char* name : {"ys", "last", "d"}) EXPECT_EQ(want.at(name).f, got.at(name).f) << name;
+  }
+}
+
+TEST(WhileLoop, SaysWhatIsWrong) {
+  Graph g;
+  const Tensor a = g.input("a", {2});
+  const auto says = [&](const std::function<void()>& f, const std::string& what) {
+    EXPECT_PRED2(contains, error_of(f), what);
+  };
+  const auto same = [](const Tensors& s) { return s; };
+  says([&] { while_loop([&](const Tensors& s) { return s[0] > 1; }, same, {a}, 3); },
+       "while_loop: the condition is bool [2], not a bool []");
+  says([&] { while_loop([&](const Tensors& s) { return sum(s[0]); }, same, {a}, 3); }, "the condition is f32 []");
+  says([&] { while_loop([&](const Tensors& s) { return sum(s[0]) > 0; }, same, {}, 3); }, "while_loop: there is no state");
+  says([&] { while_loop([&](const Tensors& s) { return sum(s[0]) > 0; }, same, {a}, -1); }, "at most -1 steps");
+}
+
 }  // namespace

@@ -100,7 +100,7 @@ TEST(Names, WrongCallsSayWhatIsWrong) {
   const Tensor s = g.input("s", {Dim::symbol("s", 1, 8)}), t = g.input("t", {Dim::symbol("s", 1, 4096)});
   EXPECT_PRED2(contains, error_of([&] { s + t; }), "s in [1, 8] vs s in [1, 4096]");
   EXPECT_PRED2(contains, error_of([&] { index(x, {0, 0, 0}); }), "index: 3 indices for [2, 3]");
-  EXPECT_PRED2(contains, error_of([&] { index(x, {m}); }), "index: an index is a tensor of integers, not of bool");
+  EXPECT_PRED2(contains, error_of([&] { index(x, {m}); }), "index: an index is a mask: where(), masked_fill()");
   EXPECT_PRED2(contains, error_of([&] { x.select(1, 3); }), "select: there is no element 3 of axis 1 of [2, 3]");
   EXPECT_PRED2(contains, error_of([&] { x[-3]; }), "select: there is no element -3 of axis 0 of [2, 3]");
   EXPECT_PRED2(contains, error_of([&] { x.reshape({-1, 4}); }), "reshape: the extents beside -1 make 4, which does not divide [2, 3]");

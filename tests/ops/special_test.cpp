@@ -51,7 +51,7 @@ const TorchBuilders kBuilders{
     B("nansum", nansum(t[0], {1})), B("nanmean", nanmean(t[0], {1}, true)), B("median all", median(t[0])), B("nanmedian all", nanmedian(t[0])),
     E("median", median(t[0], 1)), E("nanmedian", nanmedian(t[0], 1, true)), E("kthvalue", kthvalue(t[0], 2, 0)), E("kthvalue keep", kthvalue(t[0], 4, -1, true)), E("mode", mode(t[0], 1)),
     Q("linear"), Q("lower"), Q("higher"), Q("nearest"), Q("midpoint"), B("quantile one", quantile(t[0], 0.35, 0, true)), B("quantile all", quantile(t[0], 0.35)), B("quantile all keep", quantile(t[0], t[1], {}, true)),
-    E("cummax", cummax_with_indices(t[0], 1)), E("cummin", cummin_with_indices(t[0], -1)), D(searchsorted), D(bucketize), B("searchsorted right", searchsorted(t[0], t[1], true)), B("bucketize right", bucketize(t[0], t[1], true)),
+    E("cummax", cummax(t[0], 1)), E("cummin", cummin(t[0], -1)), D(searchsorted), D(bucketize), B("searchsorted right", searchsorted(t[0], t[1], true)), B("bucketize right", bucketize(t[0], t[1], true)),
     B("histc", histc(t[0], 4, -1, 3)), B("histc range", histc(t[0], 5)), B("bincount", bincount(t[0], 6)), B("bincount weights", bincount(t[0], t[1], 6)),
     U(cov), B("cov 0", cov(t[0], 0)), U(corrcoef), B("trapezoid", trapezoid(t[0], 0.5, 0)), B("trapezoid x", trapezoid(t[0], t[1])), B("cumulative_trapezoid", cumulative_trapezoid(t[0], 0.5, 0)), B("cumulative_trapezoid x", cumulative_trapezoid(t[0], t[1])),
     G("logspace", logspace(g, -2, 2, 5)), G("logspace 2", logspace(g, 0, 4, 4, 2, DType::F64)), {"meshgrid", [](Graph&, T t) { return meshgrid(t); }}, {"meshgrid xy", [](Graph&, T t) { return meshgrid(t, "xy"); }},

@@ -188,6 +188,21 @@ struct ScanKernel::Run {
     }
     parity = 1 - parity;
   }
+  // Nothing will change any more: without slices a step is a function of the states alone.
+  bool settled() const {
+    for (std::size_t i = 0; i < k.states_; ++i)
+      if (k.bytes_[i] && std::memcmp(state(i, 0), state(i, 1), k.bytes_[i]) != 0) return false;
+    return true;
+  }
+  // What the steps that are left would have kept and given: what this one did.
+  void repeat_results(std::int64_t of, std::int64_t at) const {
+    for (std::size_t i = 0; i < k.states_ && k.keeps_; ++i)
+      repeat(result(k.states_ + k.ys_ + i), k.bytes_[i], of, at);
+    for (std::size_t i = 0; i < k.ys_; ++i) repeat(result(k.states_ + i), k.bytes_[k.states_ + k.slices_ + i], of, at);
+  }
+  static void repeat(std::byte* all, std::size_t bytes, std::int64_t of, std::int64_t at) {
+    copy(all + static_cast<std::size_t>(at) * bytes, all + static_cast<std::size_t>(of) * bytes, bytes);
+  }
   static void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
     if (bytes) std::memcpy(to, from, bytes);
   }
@@ -201,6 +216,9 @@ void ScanKernel::run(const HostLaunch& l) const {
   for (std::int64_t step = 0; step < length_; ++step) {
     r.slice = reverse_ ? length_ - 1 - step : step;
     r.step();
+    if (slices_ > 0 || !r.settled()) continue;
+    for (const std::int64_t of = r.slice; ++step < length_;)
+      r.repeat_results(of, reverse_ ? length_ - 1 - step : step);
   }
   for (std::size_t i = 0; i < states_; ++i) Run::copy(r.result(i), r.state(i, r.parity), bytes_[i]);
 }

@@ -66,7 +66,7 @@ Tensor bags(Bag how, const Tensor& rows, const Tensor& bag, const Dim& count) {
 // ids [n] and the bag of each: `scale` multiplies its embedding.
 Tensor bags_of_ids(const Operand& ids, const Operand& weight, Tensor bag, const Dim& count,
                    const EmbeddingBagOptions& o, const Tensor& scale) {
-  Tensor rows = embedding(weight, ids);
+  Tensor rows = embedding(ids, weight);
   const DType type = rows.dtype();
   if (is_half(type)) rows = prim::cast(rows, DType::F32);
   if (scale.defined()) rows = prim::mul(rows, prim::cast(scale, rows.dtype()).unsqueeze(1).expand(rows.shape()));

@@ -62,11 +62,6 @@ Tensor across(const Tensor& index, const Dim& inner) { return index.unsqueeze(1)
 
 }  // namespace
 
-Tensor index(Operand a, const std::vector<Tensor>& indices) {
-  LC_SCOPE("index");
-  const Indexed x = indexed(a, indices, "index");
-  return prim::gather(x.rows, across(x.at, x.rows.extent(1)), 0).reshape(x.shape);
-}
 Tensor index_put(Operand a, const std::vector<Tensor>& indices, Operand values, bool accumulate) {
   LC_SCOPE("index_put");
   const Indexed x = indexed(a, indices, "index_put");

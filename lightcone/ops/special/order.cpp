@@ -199,19 +199,6 @@ Tensor nanquantile(Operand a, double q, std::optional<int> axis, bool keepdim, s
   return quantile_of(a, numbers(a, {q}, "nanquantile").squeeze(0), axis, keepdim, interpolation, true);
 }
 
-namespace {
-Extreme so_far(const Operand& a, int axis, bool largest) {
-  const char* op = largest ? "cummax" : "cummin";
-  const OpScope scope(op, a.at);
-  axis = wrap_axis(axis, a->rank(), a->shape(), op);
-  const Tensor y = largest ? cummax(a, axis) : cummin(a, axis);
-  const Tensor hit = logical_or(prim::equal(a, y), isnan(a)), at = place(a, axis);
-  return {y, cummax(prim::where(hit, at, full_like(at, 0)), axis)};
-}
-}  // namespace
-Extreme cummax_with_indices(Operand a, int axis) { return so_far(a, axis, true); }
-Extreme cummin_with_indices(Operand a, int axis) { return so_far(a, axis, false); }
-
 Tensor searchsorted(Operand sorted, Operand values, bool right) {
   const OpScope scope("searchsorted", sorted.at);
   if (sorted->rank() == 0) throw Error("searchsorted", "needs a sorted axis, not a scalar");

@@ -78,9 +78,6 @@ Tensor nanquantile(Operand a, Operand q, std::optional<int> axis = {}, bool keep
                    std::string_view interpolation = "linear");
 Tensor nanquantile(Operand a, double q, std::optional<int> axis = {}, bool keepdim = false,
                    std::string_view interpolation = "linear");
-// torch.cummax and cummin with their indices: the last of equals so far.
-Extreme cummax_with_indices(Operand a, int axis);
-Extreme cummin_with_indices(Operand a, int axis);
 // Where each of values [.., m] belongs in sorted [.., n] (or [n], for values of any shape): how many are smaller, or
 // not larger with `right`. i64 like values. NaN is largest.
 Tensor searchsorted(Operand sorted, Operand values, bool right = false);

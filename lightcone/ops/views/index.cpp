@@ -28,9 +28,10 @@ struct Picked {
 Tensor picked(Tensor t, std::vector<Picked> by) {
   Shape common;
   for (const Picked& p : by) {
-    if (is_float(p.index.dtype()) || p.index.dtype() == DType::Bool)
-      throw Error("index", cat("an index is a tensor of integers, not of ", name(p.index.dtype()),
-                               "; nonzero() turns a mask into places"));
+    if (p.index.dtype() == DType::Bool)
+      throw Error("index", "an index is a mask: where(), masked_fill() and masked_scatter() write by masks, "
+                           "masked_select() reads");
+    if (is_float(p.index.dtype())) throw Error("index", cat("indices are integers, not ", name(p.index.dtype())));
     common = broadcast(common, p.index.shape(), "index");
   }
   bool together = true;
