@@ -10,8 +10,12 @@ void append_chars(std::string& to, auto... number) {
   to.append(text, std::to_chars(text, text + sizeof text, number...).ptr);
 }
 
-// What the user called, where that is known: an embedding is not a "gather".
-std::string_view called(std::string_view op, const Location& where) { return *where.op ? where.op : op; }
+// What the user called, where that is known: an embedding is not a "gather". A class (a layer within a model, an
+// optimiser) names itself: it is what has to be mended.
+std::string_view called(std::string_view op, const Location& where) {
+  const bool is_class = !op.empty() && op[0] >= 'A' && op[0] <= 'Z';
+  return *where.op && !is_class ? where.op : op;
+}
 
 std::string sentence(std::string_view op, std::string_view problem, const Location& where) {
   std::string s;

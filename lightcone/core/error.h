@@ -60,7 +60,7 @@ class OpScope {
 class Error : public std::runtime_error {
  public:
   // `op` is the operation that failed, `problem` the sentence after "op: ". Where an OpScope names what the user called,
-  // that name is said instead.
+  // that name is said instead of a function's; a class names itself.
   Error(std::string_view op, std::string_view problem, Location where = OpScope::current());
 
   const std::string& op() const { return op_; }

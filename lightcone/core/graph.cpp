@@ -5,6 +5,7 @@
 #include <limits>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "lightcone/core/composite.h"
 #include "lightcone/core/graph_impl.h"
@@ -149,23 +150,16 @@ void infer(Node& n, const Graph& g) {
 
 namespace {
 
-// Memory of graphs that are gone is used for new ones and never given back, so that a Tensor that outlives its graph can
-// see that it does. Not destroyed at exit, when tensors may still be about.
+// The slots that no graph has. Not destroyed at exit, when tensors may still be about.
 struct Pool {
   std::mutex lock;
-  std::vector<Graph::Impl*> free;
-  std::size_t made = 0;
+  GraphSlot* free = nullptr;
 
   Graph::Impl* take() {
     const std::lock_guard hold(lock);
-    if (free.empty()) {
-      free.reserve(made + 1);
-      auto fresh = std::make_unique<Graph::Impl>();
-      ++made;
-      return fresh.release();
-    }
-    Graph::Impl* const impl = free.back();
-    free.pop_back();
+    if (!free) free = new GraphSlot;
+    Graph::Impl* const impl = new (&free->impl) Graph::Impl;
+    impl->home = std::exchange(free, free->next);
     return impl;
   }
 };
@@ -177,12 +171,11 @@ Pool& pool() {
 }  // namespace
 
 void Graph::Recycle::operator()(Impl* impl) const noexcept {
-  const std::uint32_t next = impl->generation + 1;
+  GraphSlot* const slot = impl->home;
+  ++slot->generation;
   impl->~Impl();
-  new (impl) Impl;
-  impl->generation = next;
   const std::lock_guard hold(pool().lock);
-  pool().free.push_back(impl);  // room for it was reserved
+  slot->next = std::exchange(pool().free, slot);
 }
 
 Graph::Graph() : impl_(pool().take()) { impl_->self = this; }
@@ -196,9 +189,9 @@ Graph::~Graph() = default;
 
 Graph Graph::clone() const {
   Graph g;
-  const std::uint32_t generation = g.impl_->generation;
+  GraphSlot* const home = g.impl_->home;
   *g.impl_ = *impl_;
-  g.impl_->generation = generation;
+  g.impl_->home = home;
   g.impl_->self = &g;
   return g;
 }

@@ -9,9 +9,11 @@
 
 namespace lc {
 
+struct GraphSlot;
+
 struct Graph::Impl {
   Graph* self = nullptr;
-  std::uint32_t generation = 0;  // of this memory: tensors of a graph that is gone have another
+  GraphSlot* home = nullptr;
   std::deque<Node> nodes;
   std::deque<Edge> edges;           // what Tensor handles point at
   std::vector<std::size_t> hashes;  // of the nodes
@@ -28,6 +30,18 @@ struct Graph::Impl {
     for (std::size_t at = hash ^ hash >> 32;; ++at)
       if (NodeId& k = known[at & (known.size() - 1)]; !k || (hashes[k - 1] == hash && same(k - 1))) return k;
   }
+};
+
+// Memory of graphs, which is used again and never given back, so that a Tensor that outlives its graph can see that it
+// does: `generation` is another one then.
+struct GraphSlot {
+  std::uint32_t generation = 0;
+  GraphSlot* next = nullptr;  // one that is free, too
+  union {
+    Graph::Impl impl;  // while a Graph has it
+  };
+  GraphSlot() {}
+  ~GraphSlot() {}
 };
 
 std::string describe(const Node& n);  // "sum<1>", "input x", "constant 2"

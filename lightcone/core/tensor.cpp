@@ -9,16 +9,18 @@
 
 namespace lc {
 
-Tensor::Tensor(const Graph& graph, const Edge& edge) : graph_(&graph.impl()), generation_(graph_->generation) {
-  graph_->edges.push_back(edge);
-  edge_ = static_cast<std::uint32_t>(graph_->edges.size() - 1);
+Tensor::Tensor(const Graph& graph, const Edge& edge)
+    : slot_(graph.impl().home), generation_(graph.impl().home->generation) {
+  Graph::Impl& to = graph.impl();
+  to.edges.push_back(edge);
+  edge_ = static_cast<std::uint32_t>(to.edges.size() - 1);
 }
 
 Graph::Impl& Tensor::impl() const {
-  if (!graph_) throw Error("tensor", "this Tensor was never given a value");
-  if (graph_->generation != generation_)
+  if (!slot_) throw Error("tensor", "this Tensor was never given a value");
+  if (slot_->generation != generation_)
     throw Error("tensor", "the graph of this Tensor is gone: its Graph or Session ended before");
-  return *graph_;
+  return slot_->impl;
 }
 Graph& Tensor::graph() const { return *impl().self; }
 Edge Tensor::edge() const { return impl().edges[edge_]; }
@@ -63,7 +65,9 @@ Tensor Tensor::expand(Shape to, const At& at) const {
   const Shape have = shape();
   for (std::size_t k = 1; k <= std::min(have.size(), to.size()); ++k)
     if (to[to.size() - k] == Dim(-1)) to[to.size() - k] = have[have.size() - k];
-  return with(view().expand(std::move(to)));
+  Shape wide = have;
+  if (to.size() > wide.size()) wide.insert(wide.begin(), to.size() - wide.size(), 1);
+  return with(view().reshape(std::move(wide)).expand(std::move(to)));
 }
 Tensor Tensor::reshape(Shape to, const At& at) const {
   const OpScope scope("reshape", at);

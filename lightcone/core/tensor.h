@@ -12,6 +12,8 @@
 
 namespace lc {
 
+struct GraphSlot;  // graph_impl.h
+
 class Tensor {
  public:
   Tensor() = default;  // refers to nothing; using it is an Error
@@ -28,7 +30,7 @@ class Tensor {
   DType dtype() const;
   Graph& graph() const;
   Graph::Impl& impl() const;
-  bool defined() const { return graph_ != nullptr; }
+  bool defined() const { return slot_ != nullptr; }
 
   // Views. As in PyTorch one extent of reshape() and view() may be -1, and -1 in expand() keeps an extent.
   using At = SourceLocation;
@@ -55,7 +57,7 @@ class Tensor {
 
  private:
   friend class Graph;
-  Graph::Impl* graph_ = nullptr;
+  GraphSlot* slot_ = nullptr;
   std::uint32_t edge_ = 0, generation_ = 0;
 };
 static_assert(std::is_trivially_copyable_v<Tensor>);

@@ -1,4 +1,4 @@
-// expect: masked_fill: [2, 5, 7] and [5, 6] differ at axis 2: 7 vs 6
+// expect: scaled_dot_product_attention: [2, 5, 7] and [5, 6] differ at axis 2: 7 vs 6
 #include "lightcone/lightcone.h"
 using namespace lc::typed;
 

@@ -246,7 +246,7 @@ TEST(Composites, ErrorsNameTheCompositeAndTheLine) {
   begins(problem([&] { call(c, {x}, {{"eps", 0.0}}); }), "test.rms_norm: eps is not positive");
   begins(problem([&] { call(c, {to(x, DType::I32)}, {{"eps", 1.0}}); }), "test.rms_norm: needs rows of f32");
   begins(problem([&] { call(c, {x, x}, {{"eps", 1.0}}); }), "test.rms_norm: takes 1 operands, not 2");
-  begins(problem([&] { call(c, {x}); }), "composite: it has no attribute 'eps' that is a number");
+  begins(problem([&] { call(c, {x}); }), "test.rms_norm: it has no attribute 'eps' that is a number");
   Composite broken = rms_norm(false);
   broken.define = [](const Attributes&, std::span<const Tensor> in) -> std::vector<Tensor> { return {sum(in[0], {1})}; };
   g.output("y", call(made(broken), {x}, {{"eps", 1.0}})[0]);

@@ -239,7 +239,7 @@ TEST(Layers, MistakesAreSentences) {
   says("ChannelShuffle: 3 groups do not divide the channels of [2, 4, 5]", [&] { nn::ChannelShuffle{3}(x); });
   says("AlphaDropout: p is 2, not a probability", [&] { trained(nn::AlphaDropout(2), {2}, {1, 1}); });
   nn::Model<nn::LayerNorm<>> norm(g, nn::LayerNorm<>({4, 6}), "norm");
-  says("LayerNorm: [2, 4, 5] does not end with [4, 6]", [&] { norm(x); });
+  says("LayerNorm: [2, 4, 5] does not end with the normalized shape [4, 6]", [&] { norm(x); });
   nn::Model<nn::EmbeddingBag> bag(g, nn::EmbeddingBag(5, 2, {.mode = nn::BagMode::Max}), "bag");
   says("EmbeddingBag: ids are [bags, n], or [n] with offsets [bags], and not [2, 4, 5]", [&] { bag.module()(x); });
   says("EmbeddingBag: the mode Max takes ids [bags, n]",

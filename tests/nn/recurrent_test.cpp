@@ -168,7 +168,7 @@ TEST(Recurrent, MistakesAreSentences) {
   says("LSTM: h and c are given together, or none of them", [&] { lstm.module()(x, h); });
   says("RNN: it has no state c", [&] { rnn.module()(x, {h, h}); });
   says(
-      "scan: the length of [length, 2, 16] is not known when the graph is built: axis 0 is length, and has to be a "
+      "LSTM: the length of [length, 2, 16] is not known when the graph is built: axis 0 is length, and has to be a "
       "number",
       [&] {
         lstm.module()(g.input("d", {Dim::symbol("length", 1, 9), 2, 3}));

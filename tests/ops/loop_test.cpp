@@ -60,7 +60,7 @@ TEST(Scan, StatesMayDifferInShapeAndType) {
   const Tensor x = g.input("x", {4, 3});
   const Scanned r = scan(
       [](const Tensors& s, const Tensors& x) {
-        return Scanned{{s[0] + 1.0, maximum(s[1], x[0])}, {sum(x[0])}};
+        return Scanned{{s[0] + 1, maximum(s[1], x[0])}, {sum(x[0])}};
       },
       {full(g, {}, 0, DType::I64), full(g, {3}, -kInf)}, {x});
   EXPECT_EQ(r.state[0].dtype(), DType::I64);

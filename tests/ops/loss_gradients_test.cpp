@@ -129,7 +129,7 @@ const std::vector<Case> kCases{
     {"ctc_loss",
      [](Given& in, Reduction r) {
        const Tensor x = log_softmax(in.numbers({5, 2, 4}), -1);
-       const Tensor lengths = full(in.g, {2}, 5, DType::I64), targets = in.classes({2, 2}, 3) + 1.0;
+       const Tensor lengths = full(in.g, {2}, 5, DType::I64), targets = in.classes({2, 2}, 3) + 1;
        return ctc_loss(x, targets, lengths, full(in.g, {2}, 2, DType::I64), {.reduction = r});
      }},
 };

@@ -64,6 +64,22 @@ TEST(Names, AnswerAsTorchDoes) {
   hold_against_torch("names.txt", kBuilders, {.f64 = 1e-9, .f32 = 2e-6, .slopes = 1e-7, .of_largest = 1});
 }
 
+// Names for one thing: equal nodes are one node.
+TEST(Names, AliasesAreTheSameNode) {
+  Graph g;
+  const Tensor x = g.input("x", {2, 3}), y = g.input("y", {2, 3});
+  const auto same = [](const Tensor& a, const Tensor& b) { EXPECT_EQ(a.edge(), b.edge()); };
+  same(add(x, y), x + y), same(sub(x, y), x - y), same(mul(x, y), x * y), same(div(x, y), x / y);
+  same(remainder(x, 2), x % 2), same(neg(x), -x), same(positive(x), x), same(sgn(x), sign(x)), same(mul(2, x), x * 2);
+  same(lt(x, y), x < y), same(gt(x, y), x > y), same(le(x, 1), x <= 1), same(ge(1, x), 1 >= x);
+  same(min(x, y), minimum(x, y)), same(transpose(x, 0, 1), t(x)), same(swapdims(x, 0, 1), x.t());
+  same(unsqueeze(x, 0), x.view({1, 2, -1})), same(moveaxis(x, 0, 1), movedim(x, 0, 1));
+  same(atleast_1d(x[0][0]), x[0][0].view({1})), same(concatenate({x, y}, 1), concat({x, y}, 1));
+  same(zeros(g, {2, 3}), zeros_like(x)), same(ones(x, {2, 3}), ones_like(x)), same(empty_like(x), empty(g, {2, 3}));
+  same(full(x, {2, 3}, 4), full_like(x, 4)), same(reshape(x, {3, 2}), x.reshape({3, 2}));
+  same(expand(x[0], {2, -1}), broadcast_to(x[0], {2, 3})), same(slice(x, 1, 0, -1), x.slice(1, 0, -1));
+}
+
 TEST(Names, InPlaceOperatorsNameANewTensor) {
   Graph g;
   Tensor x = g.input("x", {2});

@@ -522,7 +522,7 @@ TEST(RandomErrors, SayWhatIsWrongAndWhere) {
   says("categorical: logits need an axis of classes, the last one", [&] { rng.categorical(s); });
   says("categorical: logits are floating, not i64; convert them", [&] { rng.categorical(i); });
   says("permutation: of -1 numbers", [&] { rng.permutation(Dim(0) - 1); });
-  says("random_bits: a shape [2, -1] has a negative extent", [&] { rng.uniform({2, -1}); });
+  says("uniform: a shape [2, -1] has a negative extent", [&] { rng.uniform({2, -1}); });
   says("random_bits: the step is one i64 without axes, not f32 [3]", [&] { random_bits(x, {3}, 1); });
   rng.uniform({3}, 0, 1, "once");
   says("normal: the stream 'once' was drawn from already, and would give the same numbers again",

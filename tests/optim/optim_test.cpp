@@ -419,7 +419,7 @@ TEST(Optim, Errors) {
   SAYS("ema: the step has no parameters; give what step() returned", ema({}));
   SAYS("swa: averages from step -1 on every 1; give a step from 0 and a number from 1", swa({s, {}, {p}, {p}, {}}, -1));
   step(SGD{}, u, {.name = "twice"});
-  SAYS("assign: 'p' is assigned twice", step(SGD{}, u, counted));
+  SAYS("optim.step: 'p' is assigned twice", step(SGD{}, u, counted));
   SAYS("optim.step: 'twice.step' counts the steps of this graph already: give it as .step, or these steps a .name of their own", step(SGD{}, {{v, v}}, {.name = "twice"}));
 }
 // clang-format on
