@@ -65,8 +65,9 @@ Tensor Tensor::expand(Shape to, const At& at) const {
   const Shape have = shape();
   for (std::size_t k = 1; k <= std::min(have.size(), to.size()); ++k)
     if (to[to.size() - k] == Dim(-1)) to[to.size() - k] = have[have.size() - k];
-  Shape wide = have;
-  if (to.size() > wide.size()) wide.insert(wide.begin(), to.size() - wide.size(), 1);
+  if (to.size() <= have.size()) return with(view().expand(std::move(to)));
+  Shape wide(to.size() - have.size(), 1);
+  wide.insert(wide.end(), have.begin(), have.end());
   return with(view().reshape(std::move(wide)).expand(std::move(to)));
 }
 Tensor Tensor::reshape(Shape to, const At& at) const {
