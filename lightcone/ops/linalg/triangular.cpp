@@ -68,23 +68,27 @@ Tensor solve_triangular(Operand a, Operand b, bool upper, bool left, bool unitri
 
 namespace {
 
-// U of A = U^T U and the inverse of its transpose, of [b, n, n] with n <= kBlock. Elimination turns [A, I] into
-// [U, inv(U^T)] row by row; what is left moves up, so that the pivot's row is always the first.
+// U of A = U^T U and the inverse of its transpose, of [b, n, n] with n <= kBlock: elimination turns [A, I] into
+// [U, inv(U^T)] row by row, in place.
 Pair cholesky_of_block(const Tensor& a) {
   const std::int64_t n = *a.extent(1).constant(), width = 2 * n;
   const Dim batch = a.extent(0), i = Dim::index(1, n), j = Dim::index(2, width);
   const Tensor one = a.graph().index({batch, n, width}, less(i + n, j + 1) * less(j, i + n + 1), a.dtype());
+  const Tensor place = a.graph().index({batch, n, 1}, i, DType::I32);
   const auto step = [&](const std::vector<Tensor>& s, const std::vector<Tensor>& x) -> Scanned {
-    const Tensor column = prim::gather(s[0], x[0].reshape({1, 1, 1}).expand({batch, n, 1}), 2);
-    const Tensor pivot = prim::recip(prim::sqrt(column.slice(1, 0, 1)));
-    const Tensor row = prim::mul(s[0].slice(1, 0, 1), pivot.expand({batch, 1, width}));
-    if (n == 1) return {.state = {s[0]}, .ys = {row.squeeze(1)}};
-    const Tensor left = s[0].slice(1, 1, n), by = prim::mul(column.slice(1, 1, n), pivot.expand({batch, n - 1, 1}));
-    const Tensor rest = prim::add(left, neg(prim::mul(by.expand(left.shape()), row.expand(left.shape()))));
-    return {.state = {rest.pad(1, 0, 1)}, .ys = {row.squeeze(1)}};
+    const auto at = [&](const Shape& shape) { return x[0].reshape({1, 1, 1}).expand(shape); };
+    const Tensor top = prim::gather(s[0], at({batch, 1, width}), 1);
+    const Tensor pivot = prim::recip(prim::sqrt(prim::gather(top, at({batch, 1, 1}), 2)));
+    const Tensor row = prim::mul(top, pivot.expand(top.shape()));
+    const Tensor by = prim::mul(prim::gather(s[0], at({batch, n, 1}), 2), pivot.expand({batch, n, 1}));
+    const Shape to = s[0].shape();
+    const Tensor rest = prim::add(s[0], neg(prim::mul(by.expand(to), row.expand(to))));
+    const Tensor is_below = prim::less_than(at(place.shape()), place), is_own = prim::equal(place, at(place.shape()));
+    return {.state = {prim::where(is_below.expand(to), rest, prim::where(is_own.expand(to), row.expand(to), s[0]))},
+            .ys = {}};
   };
   const Tensor steps = a.graph().index({n}, Dim::index(0, n), DType::I32);
-  const Tensor rows = loop(step, {prim::add(a.pad(2, 0, n), one)}, {steps}, n).ys[0].permute({1, 0, 2});
+  const Tensor rows = loop(step, {prim::add(a.pad(2, 0, n), one)}, {steps}, n).state[0];
   return {triu(rows.slice(2, 0, n)), tril(rows.slice(2, n, width))};
 }
 
