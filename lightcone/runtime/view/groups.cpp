@@ -114,9 +114,14 @@ void Grouper::choose_drawn() {
     if (n.op == Op::Index) out_.beside[id] = !result[id];
     // what follows from constants alone belongs to nobody: equal ones are one node, whoever wrote them
     const auto fixed = [&](const Edge& e) { return g_[e.node].op == Op::Constant || out_.fixed[e.node]; };
-    const bool computed = info(n.op).kind == Kind::Elementwise || n.op == Op::Contiguous;
+    const Kind kind = info(n.op).kind;
+    const bool computed = kind == Kind::Elementwise || kind == Kind::Reduce || kind == Kind::Copy;
     out_.fixed[id] = computed && std::all_of(n.in.begin(), n.in.end(), fixed);
-    if (out_.fixed[id] && n.shape.empty() && !result[id]) out_.beside[id] = true;
+    const auto number = [&](const Edge& e) {
+      return g_[e.node].op == Op::Constant || (out_.fixed[e.node] && out_.beside[e.node]);
+    };
+    if (out_.fixed[id] && kind != Kind::Reduce && n.shape.empty() && !result[id])
+      out_.beside[id] = std::all_of(n.in.begin(), n.in.end(), number);
     // a weight that is cast, or packed when it is loaded
     const bool prepared = n.op == Op::Contiguous || (n.op == Op::Kernel && n.kernel->origin.steps.empty());
     if (prepared && n.in.size() == 1 && !result[id] && is_weight(n.in[0].node)) out_.beside[id] = true;
