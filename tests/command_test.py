@@ -410,6 +410,17 @@ class Command(unittest.TestCase):
         self.assertIsNone(re.search(r'(src|href)=', page))
         self.assertTrue(run("view", "builtin", "--dot").stdout.startswith(b"digraph"))
 
+    def test_view_of_a_training_step(self):
+        with tempfile.TemporaryDirectory() as d:
+            config = pathlib.Path(d) / "mlp.json"
+            config.write_bytes(run("train", "--example", "mlp").stdout)
+            page = run("view", config).stdout.decode()
+            for word in ("as written", "compiled", "backward", "optim.step", "layers.2.weight"):
+                self.assertIn(word, page)
+            self.assertEqual(page.count('class="picture"'), 2)
+            self.assertIn(b"most in use", run("view", config, "--memory", "--text").stdout)
+            self.refuses(run("view", pathlib.Path(d) / "none.json"), "none.json")
+
     def test_profiles(self):
         with tempfile.TemporaryDirectory() as d:
             trace, page = pathlib.Path(d) / "trace.json", pathlib.Path(d) / "memory.html"

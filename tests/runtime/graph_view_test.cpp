@@ -227,6 +227,34 @@ TEST(View, LayersAndCallsAreGroups) {
     }
 }
 
+// All batch norms stand on a few lines and share scalars (1 - momentum, the number of pixels): each is in its layer
+// still.
+TEST(View, LayersOfOneLineStayApart) {
+  const Graph g = training_graph();
+  const view::Grouping k = view::group_nodes(g);
+  int seen = 0;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (!k.drawn[id] || std::string_view(g[id].where.op) != "batch_norm") continue;
+    for (const Edge& e : g[id].in) {
+      const std::string& name = g[e.node].name;
+      if (!name.ends_with(".weight")) continue;
+      const std::string layer = name.substr(0, name.rfind('.'));
+      const std::string last = layer.substr(layer.rfind('.') + 1);
+      bool within = false;
+      for (int at = k.of[id]; at >= 0; at = k.groups[static_cast<std::size_t>(at)].parent)
+        within = within || k.groups[static_cast<std::size_t>(at)].name == last;
+      EXPECT_TRUE(within) << name;
+      ++seen;
+    }
+  }
+  EXPECT_GE(seen, 19);
+  std::set<std::string> top;
+  for (const view::Group& group : k.groups)
+    if (group.parent < 0) top.insert(group.name);
+  for (const char* name : {"conv1", "bn1", "layer1", "layer2", "layer3", "backward", "optim.step"})
+    EXPECT_TRUE(top.contains(name)) << name << " of " << testing::PrintToString(top);
+}
+
 // The graph of groups and nodes at each level has no circles, and no level has too much in it.
 void check_grouping(const Graph& g, const std::string& name) {
   const view::Grouping k = view::group_nodes(g);

@@ -203,9 +203,11 @@ void add_view(CLI::App& app) {
       "Writes one HTML file that works offline: a tab for the graph as written and one for each pass that changed it.\n"
       "Layers and calls are groups: click to open or close one, / searches, the wheel zooms.\n"
       "With --memory, the plan of the working memory instead: which value lies where at which step.");
-  c->add_option("MODEL", o->model, "checkpoint, or 'builtin'")->required()->type_name("");
+  c->add_option("MODEL", o->model, "checkpoint, 'builtin', or a configuration of 'lightcone train' (.json)")
+      ->required()
+      ->type_name("");
   c->add_option("-o,--output", o->out, "default: the standard output")->type_name("FILE");
-  c->add_option("--layers", o->layers, "only the first N layers; 0: all")
+  c->add_option("--layers", o->layers, "of a checkpoint only the first N layers; 0: all")
       ->capture_default_str()
       ->check(CLI::Range(0, 1000))
       ->type_name("N");

@@ -1,4 +1,4 @@
-// lightcone view: the graph of a model, before and after compiling.
+// lightcone view: the graph of a model, or of a training step, before and after compiling.
 #include <unistd.h>
 
 #include <cstdio>
@@ -6,37 +6,61 @@
 #include "command.h"
 #include "commands.h"
 #include "explain.h"
-#include "lightcone/runtime/view/graph_view.h"
 #include "lightcone/models/llama/llama.h"
 #include "lightcone/runtime/profile/timeline.h"
+#include "lightcone/runtime/view/graph_view.h"
+#include "train/task.h"
 
 namespace lc::tool {
+namespace {
+
+using Stages = std::vector<std::pair<std::string, Graph>>;
+
+std::string drawn(const ViewOptions& o, const Stages& stages, const Program& p) {
+  if (o.memory) {
+    const MemoryTimeline t = memory_timeline(p.graph(), p.plan());
+    return o.text ? t.text() : t.html("Memory of " + o.model);
+  }
+  if (o.dot) return stages.front().second.dot();
+  std::vector<Picture> pictures;
+  for (const auto& [title, g] : stages) pictures.push_back({title, &g});
+  return graph_html(pictures, o.model);
+}
+
+void give(const ViewOptions& o, const Stages& stages, const Program& p) {
+  const std::string text = drawn(o, stages, p);
+  if (o.out.empty()) {
+    write_stdout(text);
+    return;
+  }
+  write_file(o.out, text);
+  std::fprintf(stderr, "%s\n%s", o.out.c_str(), report(p.log()).c_str());
+}
+
+// A configuration of `lightcone train`: one step.
+void view_training(const ViewOptions& o) {
+  const TrainConfig config = read_train_config(o.model);
+  const Task task(config, 0, false);
+  const Program& step = task.trainer().program();
+  Stages stages;
+  stages.emplace_back("as written", task.graph().clone());
+  stages.emplace_back("compiled", step.graph().clone());
+  give(o, stages, step);
+}
+
+}  // namespace
+
 void view(const ViewOptions& o) {
+  if (o.model.ends_with(".json")) return view_training(o);
   const Weights w = open_model(o.model);
-  std::vector<std::pair<std::string, Graph>> stages;
+  Stages stages;
   LlamaOptions load{.load_weights = false, .layers = o.layers};
   load.observe = [&](const Pass& p, const Graph& before, const Graph& after) {
     if (stages.empty()) stages.emplace_back("as written", before.clone());
     if (!(before == after)) stages.emplace_back("after " + p.name, after.clone());
   };
   const Llama m = Llama::load(w, load);
-  std::string text;
-  if (o.memory) {
-    const MemoryTimeline t = memory_timeline(m.program().graph(), m.program().plan());
-    text = o.text ? t.text() : t.html("Memory of " + o.model);
-  } else if (o.dot) {
-    text = stages.front().second.dot();
-  } else {
-    std::vector<Picture> pictures;
-    for (const auto& [title, g] : stages) pictures.push_back({title, &g});
-    text = graph_html(pictures, o.model);
-  }
-  if (o.out.empty()) {
-    write_stdout(text);
-    return;
-  }
-  write_file(o.out, text);
-  std::fprintf(stderr, "%s\n%s", o.out.c_str(), report(m.program().log()).c_str());
+  give(o, stages, m.program());
 }
 
 }  // namespace lc::tool

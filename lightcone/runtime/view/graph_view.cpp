@@ -77,6 +77,7 @@ class Drawing {
  private:
   void name_parts();
   Look look(NodeId id) const;
+  double value(NodeId id) const;
   std::string label(NodeId id) const;
   std::string about(NodeId id) const;
   void node(NodeId id);
@@ -107,7 +108,7 @@ Look Drawing::look(NodeId id) const {
   const Node& n = g_[id];
   if (n.op == Op::Input)
     return state_[id] ? n.parameter ? Look::Weight : Look::State : n.parameter ? Look::Weight : Look::Input;
-  if (grouping_.beside[id] && n.op != Op::Index) return Look::Weight;
+  if (grouping_.beside[id] && n.op != Op::Index) return grouping_.fixed[id] ? Look::Numbers : Look::Weight;
   if (n.op == Op::Kernel) return Look::Kernel;
   switch (info(n.op).kind) {
     case Kind::Leaf: return Look::Numbers;
@@ -118,11 +119,21 @@ Look Drawing::look(NodeId id) const {
   }
 }
 
+// Of a scalar that follows from constants.
+double Drawing::value(NodeId id) const {
+  const Node& n = g_[id];
+  if (n.op == Op::Constant) return n.value;
+  double x[3] = {};
+  for (std::size_t k = 0; k < n.in.size() && k < 3; ++k) x[k] = value(n.in[k].node);
+  return info(n.op).f ? info(n.op).f(x[0], x[1], x[2]) : x[0];
+}
+
 std::string Drawing::label(NodeId id) const {
   const Node& n = g_[id];
   if (const auto at = parts_.find(id); at != parts_.end()) return at->second;
   if (n.op == Op::Kernel) return title_of(n);
   if (n.composite) return n.composite->name;
+  if (grouping_.beside[id] && grouping_.fixed[id]) return cat(value(id));
   if (n.op == Op::Contiguous && g_[n.in[0].node].dtype != n.dtype) return cat("cast to ", name(n.dtype));
   if (n.op == Op::Contiguous) return "copy";
   if (grouping_.alone[id] && *n.where.op && !std::string_view(n.where.op).starts_with("operator") &&

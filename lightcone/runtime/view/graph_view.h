@@ -1,7 +1,7 @@
 // Graphs to look at: one HTML file that needs no network, to be opened in a browser.
 //
 //   const Program p = compile(g, generic() | cpu());
-//   std::ofstream("graph.html") << graph_html({{"as written", &g}, {"compiled", &p.graph()}}, "my model"));
+//   std::ofstream("graph.html") << graph_html({{"as written", &g}, {"compiled", &p.graph()}}, "my model");
 //
 // A tab for each picture. Data flow from top to bottom; weights and states stand beside what reads them; kernels are
 // named by what they compute. Layers, by the names of their parameters, and calls of the user's are groups that open

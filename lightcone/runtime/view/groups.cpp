@@ -66,7 +66,7 @@ class Grouper {
   };
   std::set<Path> layers_of(const Nodes& nodes) const;
   static Path between(const std::vector<const Layer*>& operands, const Layer* next);
-  void assign(const Nodes& nodes, const Path& before);
+  void assign(const Nodes& nodes, bool within_a_call);
   std::vector<Item> items(const Nodes& nodes, std::size_t depth) const;
   std::vector<Nodes> convex(const Nodes& nodes, const Nodes& level) const;
   std::vector<std::vector<int>> readers(const std::vector<Item>& items) const;
@@ -97,6 +97,7 @@ Grouper::Grouper(const Graph& g) : g_(g), call_(g.size()), path_(g.size()), item
 void Grouper::choose_drawn() {
   out_.drawn = g_.live();
   out_.beside.assign(g_.size(), false);
+  out_.fixed.assign(g_.size(), false);
   std::vector<bool> result(g_.size(), false);
   for (const Root& r : g_.roots()) result[r.edge.node] = true;
   std::vector<bool> state(g_.size(), false);
@@ -111,20 +112,31 @@ void Grouper::choose_drawn() {
     if (n.op == Op::Input) out_.beside[id] = (n.parameter || state[id]) && !result[id];
     has_parameters_ = has_parameters_ || n.parameter;
     if (n.op == Op::Index) out_.beside[id] = !result[id];
+    // what follows from constants alone belongs to nobody: equal ones are one node, whoever wrote them
+    const auto fixed = [&](const Edge& e) { return g_[e.node].op == Op::Constant || out_.fixed[e.node]; };
+    const Kind kind = info(n.op).kind;
+    const bool computed = kind == Kind::Elementwise || kind == Kind::Reduce || kind == Kind::Copy;
+    out_.fixed[id] = computed && std::all_of(n.in.begin(), n.in.end(), fixed);
+    const auto number = [&](const Edge& e) {
+      return g_[e.node].op == Op::Constant || (out_.fixed[e.node] && out_.beside[e.node]);
+    };
+    if (out_.fixed[id] && kind != Kind::Reduce && n.shape.empty() && !result[id])
+      out_.beside[id] = std::all_of(n.in.begin(), n.in.end(), number);
     // a weight that is cast, or packed when it is loaded
     const bool prepared = n.op == Op::Contiguous || (n.op == Op::Kernel && n.kernel->origin.steps.empty());
-    if (prepared && n.in.size() == 1 && !result[id]) out_.beside[id] = is_weight(n.in[0].node);
+    if (prepared && n.in.size() == 1 && !result[id] && is_weight(n.in[0].node)) out_.beside[id] = true;
   }
 }
 
 // A parameter, or what was made of one.
 bool Grouper::is_weight(NodeId id) const {
   while (out_.beside[id] && !g_[id].in.empty()) id = g_[id].in[0].node;
-  return out_.beside[id] && g_[id].parameter;
+  return g_[id].parameter && out_.beside[id];
 }
 
 // A kernel often is what became of several calls, and a product is one of its own.
 bool Grouper::of_one_call(NodeId id) const {
+  if (out_.beside[id] || out_.fixed[id]) return false;
   if (g_[id].op != Op::Kernel) return info(g_[id].op).kind != Kind::Leaf;
   const std::vector<Origin::Step>& steps = g_[id].kernel->origin.steps;
   return !steps.empty() && std::all_of(steps.begin(), steps.end(), [&](const Origin::Step& s) {
@@ -152,8 +164,7 @@ void Grouper::find_calls() {
       join(id, through.try_emplace(cat(n.where.op, ' ', n.where.file, ' ', n.where.line), id).first->second);
     if (!of_one_call(id)) continue;
     for (const Edge& e : n.in)
-      if (out_.drawn[e.node] && !out_.beside[e.node] && same_call(n.where, g_[e.node].where) && of_one_call(e.node))
-        join(id, e.node);
+      if (out_.drawn[e.node] && same_call(n.where, g_[e.node].where) && of_one_call(e.node)) join(id, e.node);
   }
   std::map<NodeId, int> sizes;
   for (NodeId id = 0; id < g_.size(); ++id)
@@ -184,21 +195,25 @@ Path Grouper::between(const std::vector<const Layer*>& operands, const Layer* ne
     return path;
   };
   if (operands.empty()) return next ? outside(*next) : Path{};
+  if (operands.size() == 1 && !next) return {};  // behind the last layer
   Path around = outside(*operands[0]);
   for (const Layer* l : operands) around = common(around, outside(*l));
   Path ahead = next ? common(outside(*operands.back()), outside(*next)) : Path{};
   return ahead.size() > around.size() ? ahead : around;
 }
 
-// Paths of nodes that are one level of the picture: by the layers of parameters that their calls read, `before` them.
-void Grouper::assign(const Nodes& nodes, const Path& before) {
+// Paths of nodes: by the layers of parameters that their calls read. What goes through the model is in no layer, unless
+// its own nodes are looked at.
+void Grouper::assign(const Nodes& nodes, bool within_a_call) {
   std::map<NodeId, Nodes> of_call;
   for (const NodeId id : nodes) of_call[call_[id]].push_back(id);
   std::map<NodeId, Layer> known;
   std::set<NodeId> own;  // calls that read parameters
+  const auto through = [&](NodeId call) { return !within_a_call && spans_model(g_[call].where.op); };
   for (const auto& [call, members] : of_call) {
     const std::set<Path> read = layers_of(members);
-    if (read.empty()) continue;
+    if (through(call)) known[call] = {};
+    if (read.empty() || through(call)) continue;
     Layer l{*read.begin(), read.size() == 1};
     for (const Path& p : read) l.path = common(l.path, p);
     own.insert(call), known[call] = std::move(l);
@@ -213,6 +228,7 @@ void Grouper::assign(const Nodes& nodes, const Path& before) {
       for (const Edge& e : g_[member].in)
         if (call_[e.node] != call && of_call.contains(call_[e.node])) operands[call].insert(call_[e.node]);
   for (auto at = order.rbegin(); at != order.rend(); ++at) {
+    if (through(*at)) continue;
     const Layer* here = own.contains(*at) ? &known[*at] : next[*at];
     for (const NodeId from : operands[*at])
       if (here) next[from] = here;
@@ -231,14 +247,14 @@ void Grouper::assign(const Nodes& nodes, const Path& before) {
       const auto r = readers.find(*at);
       known[*at] = {r == readers.end() ? Path{} : r->second, false};
     }
+    if (through(*at)) continue;
     for (const NodeId from : operands[*at]) {
       const auto [r, fresh] = readers.try_emplace(from, known[*at].path);
       if (!fresh) r->second = common(r->second, known[*at].path);
     }
   }
   for (const auto& [call, members] : of_call) {
-    Path path = before;
-    path.insert(path.end(), known[call].path.begin(), known[call].path.end());
+    Path path = known[call].path;
     if (members.size() > 1) path.push_back(cat(kCall, call));
     for (const NodeId id : members) path_[id] = path;
   }
@@ -252,14 +268,14 @@ void Grouper::find_paths() {
       computed.push_back(id);
       calls[call_[id]].push_back(id);
     }
-  assign(computed, {});
+  assign(computed, false);
   // within a call that goes through several layers: backward, an optimiser's step, a whole encoder
   for (const auto& [call, members] : calls) {
     if (layers_of(members).size() < 2 || members.size() < 12) continue;
     const Path before = path_[call];
     const std::size_t known = before.size() - 1;  // of the layers' own paths, that the call's holds already
     for (const NodeId id : members) call_[id] = id;
-    assign(members, {});
+    assign(members, true);
     for (const NodeId id : members) {
       Path path = before;
       if (path_[id].size() > known)
@@ -458,7 +474,7 @@ void Grouper::level(const Item& whole, int parent) {
   while (inner.size() == 1 && inner[0].group) {
     const Item only = std::move(inner[0]);
     if (only.name.starts_with(kCall)) call = true;
-    else if (name.starts_with(kCall)) name = only.name;
+    else if (name.starts_with(kCall)) name = spans_model(g_[whole.nodes.front()].where.op) ? name : only.name;
     else name += "." + only.name;
     inner = items(only.nodes, only.depth);
   }

@@ -24,6 +24,7 @@ struct Grouping {
   // By NodeId: a weight, a state, numbers that follow from their place, or a weight cast or packed. It is drawn beside
   // each of its readers.
   std::vector<bool> beside;
+  std::vector<bool> fixed;  // by NodeId: follows from constants alone
   std::vector<bool> alone;  // by NodeId: all that became of a call
 };
 

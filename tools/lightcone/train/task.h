@@ -31,6 +31,7 @@ class Task {
   Measured end_evaluation() const;
 
   Trainer& trainer() const { return *trainer_; }
+  const Graph& graph() const { return *graph_; }  // of a step, as it was written
   i64 rows_of_a_sample() const { return rows_; }  // tokens, or 1
   // A language model with the values it has now.
   void save_language_model(const std::string& path, const Vocabulary& tokens, DType type,

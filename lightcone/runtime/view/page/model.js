@@ -94,7 +94,7 @@ function makeModel(data, texts) {
 
 // The weight behind what was made of it at load.
 function originOf(model, i) {
-  while (model.nodes[i].beside && model.into[i].length) i = model.into[i][0].from;
+  while (model.nodes[i].look === LOOK.weight && model.into[i].length) i = model.into[i][0].from;
   return i;
 }
 
