@@ -257,6 +257,7 @@ class Command(unittest.TestCase):
             count = struct.unpack("<Q", story[16:24])[0]
             (pathlib.Path(d) / "x.gguf").write_bytes(story[:16] + struct.pack("<Q", count + 2) + more + story[24:])
             r = run("chat", pathlib.Path(d) / "x.gguf", "-t", "0", "-q", input=b"Once upon a time\n")
+            self.assertTrue(json.loads(run("inspect", pathlib.Path(d) / "x.gguf", "--json").stdout)["model"]["chat_template"])
         self.assertEqual(r.stdout, self.chat("-q", input=b"Once upon a time\n").stdout, r.stderr)
 
     def test_chat_on_a_terminal(self):
