@@ -133,6 +133,13 @@ class Command(unittest.TestCase):
             self.assertEqual(run("generate", "builtin", "-", *args, input=b"Once upon a time" + ending).stdout, whole)
         self.assertTrue(run("generate", "builtin", "-", *args, input=b"Once\n\n").stdout.startswith(b"Once\n"))
 
+    def test_a_model_without_a_tokenizer(self):
+        story = (SOURCE / "models/story/story.gguf").read_bytes()
+        with tempfile.TemporaryDirectory() as d:
+            (pathlib.Path(d) / "x.gguf").write_bytes(story.replace(b"tokenizer.ggml.tokens", b"tokenizer.ggml.tokenz"))
+            self.refuses(run("generate", pathlib.Path(d) / "x.gguf", "Once"), "no tokenizer", "--tokenizer FILE")
+            self.refuses(run("chat", pathlib.Path(d) / "x.gguf", input=b"Once"), "no tokenizer", "--tokenizer FILE")
+
     def test_the_end_of_the_context_is_said(self):
         r = run("generate", "builtin", "Once upon a time", "--context", "12", "-n", "50", "-q")
         self.assertEqual(r.returncode, 0)
@@ -250,6 +257,7 @@ class Command(unittest.TestCase):
             count = struct.unpack("<Q", story[16:24])[0]
             (pathlib.Path(d) / "x.gguf").write_bytes(story[:16] + struct.pack("<Q", count + 2) + more + story[24:])
             r = run("chat", pathlib.Path(d) / "x.gguf", "-t", "0", "-q", input=b"Once upon a time\n")
+            self.assertTrue(json.loads(run("inspect", pathlib.Path(d) / "x.gguf", "--json").stdout)["model"]["chat_template"])
         self.assertEqual(r.stdout, self.chat("-q", input=b"Once upon a time\n").stdout, r.stderr)
 
     def test_chat_on_a_terminal(self):

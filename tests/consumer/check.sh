@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check.sh CMAKE BUILD_DIRECTORY SOURCE: installs the library, then builds and runs a project that
-# uses it: once with everything, once where the third-party libraries of lightcone::io are missing. What is
-# private cannot be included.
+# uses it: once with everything, once where the third-party libraries of lightcone::io are missing, which are then
+# named. What is private cannot be included.
 set -euo pipefail
 cmake=$1 build=$2 source=$3
 work=$(mktemp -d)
@@ -35,11 +35,30 @@ configure all -DHEADERS="$work/headers.cpp" >/dev/null
 "$work/all/io"
 "$work/all/train"
 
-configure bare -DIO=OFF -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON >/dev/null
+# Beside the libraries: the command, licence, pages, and examples that build with what is installed.
+test "$("$work"/prefix/bin/lightcone --version)" = "$("$build"/bin/lightcone --version)"
+doc=$work/prefix/share/doc/lightcone
+for file in LICENSE README.md CHANGELOG.md docs/architecture.md examples/seed_2024.cpp examples/CMakeLists.txt; do
+  test -f "$doc/$file" || { echo "$file is not installed"; exit 1; }
+done
+"$cmake" -S "$doc/examples" -B "$work/examples" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
+"$cmake" --build "$work/examples" --target seed_2024 first_model >"$work/log" || { cat "$work/log"; exit 1; }
+"$work/examples/seed_2024" >/dev/null
+
+# Without the third-party libraries: the core is there, and whoever asks for more reads what is missing.
+configure bare -DIO=OFF -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON >"$work/log" 2>&1
+grep -q "there is no lightcone::io: it links libraries that were not found: pkg-config, libpcre2-8" "$work/log"
 "$cmake" --build "$work/bare" >"$work/log" || { cat "$work/log"; exit 1; }
 "$work/bare/core"
-if configure missing -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON >"$work/log" 2>&1; then
-  echo "io was found without its libraries"
-  exit 1
-fi
-grep -q "lightcone::io needs libpcre2-8" "$work/log"
+refuses() { # NAME SENTENCE OPTIONS...
+  if configure "$1" "${@:3}" >"$work/log" 2>&1; then
+    echo "$1: io was found"
+    exit 1
+  fi
+  tr -s ' \n' ' ' <"$work/log" | grep -qF "$2" || { cat "$work/log"; exit 1; }  # CMake wraps its lines
+}
+refuses missing "libpcre2-8 (Debian: libpcre2-dev)" -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON
+refuses no_zlib "lightcone::io cannot be had: it links libraries that were not found: zlib (zlib1g-dev)" -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON
+refuses unknown "lightcone has no component 'oi': there are core and io" -DPART=oi
+rm "$work"/prefix/lib*/cmake/lightcone/lightconeIoTargets*
+refuses without "lightcone::io cannot be had: this copy of lightcone was built without it (LIGHTCONE_IO=OFF)"

@@ -139,6 +139,7 @@ void GgufMaker::vocabulary() {
                "c"};
   if (kind == 2) pieces_ = {"[UNK]", "[CLS]", "[SEP]", kSpace + "a", "b", kSpace + "ab", "abc", "c"};
   const std::size_t n = pieces_.size();
+  if (l_.draw(2)) words("tokenizer.chat_template", "{{ messages }}");
   words("tokenizer.ggml.model", kind == 0 ? "llama" : kind == 1 ? "gpt2" : "bert");
   if (kind == 1) words("tokenizer.ggml.pre", l_.draw(2) ? "llama-bpe" : "gpt-2");
   array("tokenizer.ggml.tokens", Text, n, [&](std::string& s, std::uint32_t type, std::size_t i) {

@@ -169,6 +169,10 @@ class Case {
       if (t.elements() <= 1 << 16) guarded([&] { Weights::read(t); });
     if (w.gguf())
       for (const auto& [key, value] : w.gguf()->metadata) expect_clean(str(value));
+    guarded([&] {
+      const ChatTemplateSource t = reading([&] { return find_chat_template(w); });
+      if (!t.text.empty()) ChatTemplate(t).apply({});
+    });
     const LlamaConfig c = reading([&] { return LlamaConfig::from(w); });
     if (!run_model_ || c.layers > 4 || c.context > 1 << 12) return;
     const Llama m = Llama::load(w, {.context = 8, .chunk = 4, .compiler = Compiler(), .memory_limit = 64u << 20});

@@ -202,6 +202,13 @@ Files make_safetensors(Liar& l) {
   }
   f.files.emplace_back("config.json", written(l, config(l)));
   f.files.emplace_back("tokenizer.json", written(l, tokenizer(l)));
+  const std::string chat = "{{ messages }}";
+  if (l.draw(2)) f.files.emplace_back("tokenizer_config.json", written(l, {{"chat_template", chat}}));
+  else if (l.draw(2))
+    f.files.emplace_back(
+        "tokenizer_config.json",
+        written(l,
+                {{"chat_template", {{{"name", "x"}, {"template", ""}}, {{"name", "default"}, {"template", chat}}}}}));
   return f;
 }
 

@@ -214,6 +214,18 @@ TEST(Chat, AnotherModelsTokenizerIsRefused) {
   EXPECT_PRED2(contains, json("end.json", five + R"(, "x": 2)", ""), "ends a text by token 2, which it spells 'x'");
 }
 
+// It named an option of the command.
+TEST(Chat, AModelWithoutATokenizerSpeaksToProgrammers) {
+  TempDir d;
+  spit(d / "x.gguf", tiny_llama().bytes());
+  const Llama m = Llama::load(d / "x.gguf");
+  for (const std::string& error :
+       {error_of([&] { m.tokenizer(); }), error_of([&] { LlamaChat c(m, {.chat_template = words()}); })}) {
+    EXPECT_PRED2(contains, error, "name a file in LlamaOptions::tokenizer");
+    EXPECT_FALSE(contains(error, "--")) << error;
+  }
+}
+
 // As in a tour: no variable for the model.
 TEST(Chat, OwnsItsModel) {
   LlamaSession session(Llama::load(kStory, {.context = 16, .chunk = 4, .threads = 1}));

@@ -87,7 +87,6 @@ class Conversation {
   Lines lines_;
   Timing all_;
   bool over_ = false;
-  int exit_code_ = 0;
 };
 
 LlamaChatOptions Conversation::options(const Llama& model) const {

@@ -54,7 +54,8 @@ void describe_model(const Weights& w, const InspectOptions& o, Json& j) {
                   {"trained_context", c.context},
                   {"window", c.window},
                   {"rope_theta", c.rope_theta},
-                  {"tokenizer", m.has_tokenizer()}};
+                  {"tokenizer", m.has_tokenizer()},
+                  {"chat_template", !m.chat_template().text.empty()}};
     const MemoryPlan& p = m.program().plan();
     j["needs"] = {{"weights", p.input_bytes + p.prepared_bytes},  // as they lie in memory: packed ones are packed
                   {"unpacked_at_load", m.converted_bytes()},
