@@ -50,6 +50,14 @@ def comment(lines):
     return out + ["/// @endcode"] * code
 
 
+def only_declares(lines, k):
+    """Does the namespace that line k opens hold declarations of somebody else's classes, and nothing more?"""
+    end = k + 1
+    while re.match(r"(class|struct) \w+;$", lines[end]):
+        end += 1
+    return lines[end] == "}"
+
+
 def split_code(line):
     """Code and the comment behind it; a // within a string is none."""
     quoted = False
@@ -86,8 +94,9 @@ def converted(text, path):
         if line.strip():
             first = False
         code, behind = split_code(line)
-        if NAMESPACE.match(line) and "}" not in lines[k + 1 : k + 5]:  # not for a declaration of somebody else's
-            out.append(line + " /** @addtogroup %s */ /** @{ */" % group)
+        if NAMESPACE.match(line) and not only_declares(lines, k):
+            out.append("/** @} */ " * open_section + line + " /** @addtogroup %s */ /** @{ */" % group)
+            open_section = False
         elif re.match(r"^\}  // namespace", line):
             out.append("/** @} */ " * (1 + open_section) + "}")
             open_section = False

@@ -189,10 +189,9 @@ Graph::~Graph() = default;
 
 Graph Graph::clone() const {
   Graph g;
-  GraphSlot* const home = g.impl_->home;
-  *g.impl_ = *impl_;
-  g.impl_->home = home;
-  g.impl_->self = &g;
+  Impl copy = *impl_;
+  copy.home = g.impl_->home, copy.self = &g;
+  *g.impl_ = std::move(copy);
   return g;
 }
 
