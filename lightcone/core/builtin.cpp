@@ -260,10 +260,10 @@ const CompositeRef& argsort() {
   return c;
 }
 const CompositeRef& index_in_range() {
-  static const CompositeRef c = std::make_shared<const Composite>(
-      Composite{.name = "index",
-                .infer = [](const Attributes&, std::span<const TensorType> in) { return std::vector<TensorType>{in[0]}; },
-                .define = [](const Attributes&, std::span<const Tensor> in) { return std::vector<Tensor>{in[0]}; }});
+  static const CompositeRef c = std::make_shared<const Composite>(Composite{
+      .name = "index",
+      .infer = [](const Attributes&, std::span<const TensorType> in) { return std::vector<TensorType>{in[0]}; },
+      .define = [](const Attributes&, std::span<const Tensor> in) { return std::vector<Tensor>{in[0]}; }});
   return c;
 }
 const CompositeRef& dequantize() {

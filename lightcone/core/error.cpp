@@ -49,7 +49,10 @@ void append_number(std::string& to, unsigned long long n) { append_chars(to, n);
 void append_number(std::string& to, double x) { append_chars(to, x, std::chars_format::general, 6); }
 
 Error::Error(std::string_view op, std::string_view problem, Location where)
-    : std::runtime_error(sentence(called(op, where), problem, where)), op_(called(op, where)), problem_(problem), where_(where) {}
+    : std::runtime_error(sentence(called(op, where), problem, where)),
+      op_(called(op, where)),
+      problem_(problem),
+      where_(where) {}
 
 void check(bool invariant, const char* what, const SourceLocation& at) {
   if (!invariant) throw Error("internal error", what, Location::here(at));

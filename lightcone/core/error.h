@@ -59,8 +59,8 @@ class OpScope {
 
 class Error : public std::runtime_error {
  public:
-  // `op` is the operation that failed, `problem` the sentence after "op: ". Where an OpScope names what the user called,
-  // that name is said instead of a function's; a class names itself.
+  // `op` is the operation that failed, `problem` the sentence after "op: ". Where an OpScope names what the user
+  // called, that name is said instead of a function's; a class names itself.
   Error(std::string_view op, std::string_view problem, Location where = OpScope::current());
 
   const std::string& op() const { return op_; }
@@ -86,8 +86,8 @@ void append_part(std::string& to, const T& part) {
   else to += part.str();
 }
 template <class T>
-concept Part = std::is_convertible_v<const T&, std::string_view> || std::is_arithmetic_v<T> ||
-               requires(const T& t) { t.str(); };
+concept Part =
+    std::is_convertible_v<const T&, std::string_view> || std::is_arithmetic_v<T> || requires(const T& t) { t.str(); };
 template <Part... Ts>
 std::string cat(const Ts&... parts) {
   std::string s;

@@ -26,8 +26,8 @@ struct Contraction {
   NodeId a_node = 0, b_node = 0;
   bool to_f32 = false;  // exact sums of bytes, wanted in f32
 };
-// "[64, 784] x [784, 128]": both factors as matrices, batches before them. `others`: the columns of more products of the
-// same rows, "[64, 784] x [784, 128 + 128]".
+// "[64, 784] x [784, 128]": both factors as matrices, batches before them. `others`: the columns of more products of
+// the same rows, "[64, 784] x [784, 128 + 128]".
 std::string shapes_of(const Contraction& c, const std::vector<Dim>& others = {});
 std::optional<Contraction> match_contraction(const Graph& g, const Factors& f);
 

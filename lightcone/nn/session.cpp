@@ -116,7 +116,8 @@ Session& Session::load(const std::map<std::string, ArrayView, std::less<>>& tens
   for (const auto& [name, array] : tensors)
     if (!known.contains(name)) unknown += (unknown.empty() ? "" : ", ") + name;
   if (!missing.empty()) throw Error("load", cat("there is no tensor for the parameters ", missing));
-  if (strict && !unknown.empty()) throw Error("load", cat("no parameter is called ", unknown, "; strict = false ignores them"));
+  if (strict && !unknown.empty())
+    throw Error("load", cat("no parameter is called ", unknown, "; strict = false ignores them"));
   for (const NodeId id : impl_->parameters()) check_array("load", impl_->graph[id], tensors.at(impl_->graph[id].name));
   for (const NodeId id : impl_->parameters())
     put(Tensor(impl_->graph, {id, View(impl_->graph[id].shape)}), tensors.at(impl_->graph[id].name));

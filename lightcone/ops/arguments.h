@@ -1,5 +1,5 @@
-// What operations take beside tensors: numbers where PyTorch says "Tensor or Number", operands that may be left out, one
-// axis or several, and the graph in which something new begins.
+// What operations take beside tensors: numbers where PyTorch says "Tensor or Number", operands that may be left out,
+// one axis or several, and the graph in which something new begins.
 #pragma once
 
 #include <concepts>

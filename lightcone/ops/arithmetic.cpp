@@ -134,7 +134,8 @@ Tensor operator-(TensorOrNumber a, TensorOrNumber b) {
 }
 Tensor operator*(TensorOrNumber a, TensorOrNumber b) { return of_either(a, b, "operator*", prim::mul); }
 Tensor operator/(TensorOrNumber a, TensorOrNumber b) {
-  return of_two(a, b, "operator/", [](const Tensor& x, const Tensor& y) { return prim::div(as_float(x), as_float(y)); });
+  return of_two(a, b, "operator/",
+                [](const Tensor& x, const Tensor& y) { return prim::div(as_float(x), as_float(y)); });
 }
 namespace {
 // Where the remainder r of x / y has not the sign of y: one divisor too much was taken.
@@ -154,8 +155,8 @@ Tensor floor_of_quotient(const Tensor& x, const Tensor& y) {
   const Tensor d = prim::where(overshot(r, y), add(towards_zero, -1), towards_zero), f = floor(d);
   const Tensor whole = prim::where(prim::less_than(full_like(d, 0.5), prim::add(d, neg(f))), add(f, 1), f);
   const Tensor zero = full_like(y, 0);
-  const Tensor q = prim::where(prim::equal(y, zero), ratio,
-                               prim::where(prim::equal(whole, zero), prim::mul(zero, ratio), whole));
+  const Tensor q =
+      prim::where(prim::equal(y, zero), ratio, prim::where(prim::equal(whole, zero), prim::mul(zero, ratio), whole));
   return with_vjp(q, {x, y}, [](const VjpCall& c) -> std::vector<Tensor> {  // it is made of steps
     return {full_like(c.in[0], 0), full_like(c.in[1], 0)};
   });
@@ -168,9 +169,7 @@ TensorOrNumber times(const TensorOrNumber& b, const Scalar& alpha) {
   return TensorOrNumber(alpha.value * n.value, b.at());
 }
 }  // namespace
-Tensor operator%(TensorOrNumber a, TensorOrNumber b) {
-  return of_two(a, b, "remainder", sign_of_divisor);
-}
+Tensor operator%(TensorOrNumber a, TensorOrNumber b) { return of_two(a, b, "remainder", sign_of_divisor); }
 Tensor remainder(TensorOrNumber a, TensorOrNumber b) { return a % b; }
 Tensor fmod(TensorOrNumber a, TensorOrNumber b) { return of_two(a, b, "fmod", prim::mod); }
 Tensor floor_divide(TensorOrNumber a, TensorOrNumber b) { return of_two_wide(a, b, "floor_divide", floor_of_quotient); }
@@ -185,15 +184,15 @@ namespace {
 void in_place(Tensor& a, const Tensor& y, const char* op, const SourceLocation& at) {
   const OpScope scope(op, at);
   if (y.dtype() != a.dtype() || y.shape() != a.shape())
-    throw Error(op, cat("a tensor of ", name(a.dtype()), " ", str(a.shape()), " would become one of ", name(y.dtype()), " ",
-                        str(y.shape()), "; write a = a + b, or convert"));
+    throw Error(op, cat("a tensor of ", name(a.dtype()), " ", str(a.shape()), " would become one of ", name(y.dtype()),
+                        " ", str(y.shape()), "; write a = a + b, or convert"));
   a = y;
 }
 }  // namespace
-#define LC_IN_PLACE(OP, name)                                   \
-  Tensor& operator OP##=(Tensor& a, TensorOrNumber b) {         \
+#define LC_IN_PLACE(OP, name)                                  \
+  Tensor& operator OP##=(Tensor& a, TensorOrNumber b) {        \
     in_place(a, TensorOrNumber(a, b.at()) OP b, name, b.at()); \
-    return a;                                                   \
+    return a;                                                  \
   }
 LC_IN_PLACE(+, "operator+=")
 LC_IN_PLACE(-, "operator-=")
@@ -356,9 +355,7 @@ Tensor lerp(Operand a, Operand b, TensorOrNumber weight) {
 namespace {
 Tensor less(const Tensor& a, const Tensor& b) { return prim::less_than(a, b); }
 Tensor greater(const Tensor& a, const Tensor& b) { return prim::less_than(b, a); }
-Tensor less_or_equal(const Tensor& a, const Tensor& b) {
-  return logical_or(prim::less_than(a, b), prim::equal(a, b));
-}
+Tensor less_or_equal(const Tensor& a, const Tensor& b) { return logical_or(prim::less_than(a, b), prim::equal(a, b)); }
 Tensor greater_or_equal(const Tensor& a, const Tensor& b) {
   return logical_or(prim::less_than(b, a), prim::equal(a, b));
 }

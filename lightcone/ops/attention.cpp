@@ -72,7 +72,8 @@ Tensor attention(const Operand& q, const Operand& k, const Operand& v, Attention
     throw Error(op, cat(said(), "keys and values differ: ", versus(k->extent(-2), v->extent(-2))));
   if (!o.scale && !d) throw Error(op, "give a scale when the head size is symbolic");
   const double scale = o.scale ? *o.scale : 1 / std::sqrt(static_cast<double>(*d));
-  if (o.dropout_p != 0 && !o.random) throw Error(op, "dropout_p needs AttentionOptions::random, which draws the numbers");
+  if (o.dropout_p != 0 && !o.random)
+    throw Error(op, "dropout_p needs AttentionOptions::random, which draws the numbers");
   const Tensor* const mask = o.attn_mask.defined() ? &o.attn_mask : nullptr;
   if (is_half(q->dtype())) {
     const auto wide = [](const Operand& t) { return Operand(prim::cast(t, DType::F32), t.at); };
@@ -101,8 +102,8 @@ Tensor attention(const Operand& q, const Operand& k, const Operand& v, Attention
   with_vjp(whole, in, [scale, causal = o.is_causal, shape](const VjpCall& c) -> std::vector<Tensor> {
     std::vector<Tensor> operands{c.in[0], c.in[1], c.in[2], c.g().reshape(shape)};
     if (c.in.size() > 3) operands.push_back(c.in[3]);
-    std::vector<Tensor> d = call(attention_gradients(c.in.size() > 3), std::move(operands),
-                                 {{"scale", scale}, {"causal", causal ? 1 : 0}});
+    std::vector<Tensor> d =
+        call(attention_gradients(c.in.size() > 3), std::move(operands), {{"scale", scale}, {"causal", causal ? 1 : 0}});
     d.resize(c.in.size());
     return d;
   });

@@ -1,6 +1,6 @@
 // Convolutions and pools with PyTorch's names and arguments (torch.nn.functional), each a call of conv(),
-// conv_transpose(), max_pool() and so on (ops.h, which says the shapes) that checks the number of spatial axes. Sizes are
-// one number, or one for each axis.
+// conv_transpose(), max_pool() and so on (ops.h, which says the shapes) that checks the number of spatial axes. Sizes
+// are one number, or one for each axis.
 #pragma once
 
 #include "lightcone/ops/ops.h"
@@ -8,12 +8,12 @@
 namespace lc {
 
 // x [batch, in, n...], weight [out, in / groups, k...], bias [out] or {}.
-Tensor conv1d(Operand x, Operand weight, OptionalOperand bias = {}, const IntList& stride = 1, const IntList& padding = 0,
-              const IntList& dilation = 1, int groups = 1);
-Tensor conv2d(Operand x, Operand weight, OptionalOperand bias = {}, const IntList& stride = 1, const IntList& padding = 0,
-              const IntList& dilation = 1, int groups = 1);
-Tensor conv3d(Operand x, Operand weight, OptionalOperand bias = {}, const IntList& stride = 1, const IntList& padding = 0,
-              const IntList& dilation = 1, int groups = 1);
+Tensor conv1d(Operand x, Operand weight, OptionalOperand bias = {}, const IntList& stride = 1,
+              const IntList& padding = 0, const IntList& dilation = 1, int groups = 1);
+Tensor conv2d(Operand x, Operand weight, OptionalOperand bias = {}, const IntList& stride = 1,
+              const IntList& padding = 0, const IntList& dilation = 1, int groups = 1);
+Tensor conv3d(Operand x, Operand weight, OptionalOperand bias = {}, const IntList& stride = 1,
+              const IntList& padding = 0, const IntList& dilation = 1, int groups = 1);
 // x [batch, in, n...], weight [in, out / groups, k...].
 Tensor conv_transpose1d(Operand x, Operand weight, OptionalOperand bias = {}, const IntList& stride = 1,
                         const IntList& padding = 0, const IntList& output_padding = 0, int groups = 1,

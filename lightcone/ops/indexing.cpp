@@ -31,15 +31,15 @@ Tensor index_select(Operand a, int axis, Operand index) {
 namespace {
 // The rows that ids say, of which those of the padding have no cotangent.
 Tensor without_derivative_of(const Tensor& rows, const Tensor& ids, std::int64_t padding_idx) {
-  static const CompositeRef c = std::make_shared<const Composite>(Composite{
-      .name = "padding_idx",
-      .arity = 2,
-      .infer = [](const Attributes&, std::span<const TensorType> in) { return std::vector{in[0]}; },
-      .define = [](const Attributes&, std::span<const Tensor> in) { return std::vector{in[0]}; },
-      .vjp = [](const VjpCall& call) -> std::vector<Tensor> {
-        const Tensor& ids = call.in[1];
-        return {masked_fill(call.g(), eq(ids, call.attributes.integer("row")).unsqueeze(ids.rank()), 0), {}};
-      }});
+  static const CompositeRef c = std::make_shared<const Composite>(
+      Composite{.name = "padding_idx",
+                .arity = 2,
+                .infer = [](const Attributes&, std::span<const TensorType> in) { return std::vector{in[0]}; },
+                .define = [](const Attributes&, std::span<const Tensor> in) { return std::vector{in[0]}; },
+                .vjp = [](const VjpCall& call) -> std::vector<Tensor> {
+                  const Tensor& ids = call.in[1];
+                  return {masked_fill(call.g(), eq(ids, call.attributes.integer("row")).unsqueeze(ids.rank()), 0), {}};
+                }});
   return call(c, {rows, ids}, {{"row", padding_idx}})[0];
 }
 }  // namespace

@@ -15,8 +15,8 @@ Tensor matmul(Operand a, Operand b) {
   if (row) x = x.unsqueeze(0);
   if (column) y = y.unsqueeze(1);
   if (!(x.extent(-1) == y.extent(-2)))
-    throw Error("matmul", cat(str(a->shape()), " x ", str(b->shape()), ": inner dimensions differ: ",
-                              versus(x.extent(-1), y.extent(-2))));
+    throw Error("matmul", cat(str(a->shape()), " x ", str(b->shape()),
+                              ": inner dimensions differ: ", versus(x.extent(-1), y.extent(-2))));
   const Dim m = x.extent(-2), k = x.extent(-1), n = y.extent(-1);
   for (int i = std::min(x.rank(), y.rank()); i > 2; --i)
     if (const Dim p = x.extent(-i), q = y.extent(-i); !(p == q) && !(p == Dim(1)) && !(q == Dim(1)))

@@ -87,8 +87,8 @@ Tensor group_norm(Operand x, int num_groups, OptionalOperand weight, OptionalOpe
 }
 
 namespace {
-// Each run moves the running statistics, inputs of the graph, by `momentum` of the way to those of a batch; `var` is one
-// of `count` elements, and the unbiased one is kept.
+// Each run moves the running statistics, inputs of the graph, by `momentum` of the way to those of a batch; `var` is
+// one of `count` elements, and the unbiased one is kept.
 void move_statistics(const OptionalOperand& running_mean, const OptionalOperand& running_var, const Tensor& mean,
                      const Tensor& var, const Dim& count, double momentum) {
   Graph& g = mean.graph();

@@ -264,8 +264,7 @@ Tensor layer_norm(Operand x, const Shape& normalized_shape, OptionalOperand weig
 // x / sqrt(mean(x^2) + eps). Without eps it is the spacing of x's element type at 1: 2^-23 for f32 and halves.
 Tensor rms_norm(Operand x, const Shape& normalized_shape, OptionalOperand weight = {}, std::optional<double> eps = {});
 // x [batch, channels, ...]; weight and bias [channels].
-Tensor group_norm(Operand x, int num_groups, OptionalOperand weight = {}, OptionalOperand bias = {},
-                  double eps = 1e-5);
+Tensor group_norm(Operand x, int num_groups, OptionalOperand weight = {}, OptionalOperand bias = {}, double eps = 1e-5);
 // By running_mean and running_var [channels], or, training, by the mean and variance of the batch; then running
 // statistics that are given must be inputs of the graph, and each run moves them by `momentum`.
 Tensor batch_norm(Operand x, OptionalOperand running_mean, OptionalOperand running_var, OptionalOperand weight = {},
@@ -278,9 +277,9 @@ Tensor normalize(Operand x, double p = 2, int axis = 1, double eps = 1e-12);
 Tensor cosine_similarity(Operand a, Operand b, int axis = 1, double eps = 1e-8);
 
 // ---- attention ----------------------------------------------------------------------------------
-// q [..., h, s, d], k and v [..., kv, t, d] with kv dividing h (grouped queries); attn_mask broadcasts to [..., h, s, t]
-// and is bool (true: look) or is added to the scores. A row that may look nowhere is NaN. Without a scale it is
-// 1 / sqrt(d); is_causal: query i looks at keys 0 to i, those that a mask allows, too.
+// q [..., h, s, d], k and v [..., kv, t, d] with kv dividing h (grouped queries); attn_mask broadcasts to [..., h, s,
+// t] and is bool (true: look) or is added to the scores. A row that may look nowhere is NaN. Without a scale it is 1 /
+// sqrt(d); is_causal: query i looks at keys 0 to i, those that a mask allows, too.
 class Random;
 struct AttentionOptions {
   Tensor attn_mask = {};

@@ -55,8 +55,8 @@ std::vector<Tensor> vjp_of_last(const VjpCall& c, int axis) {
 Extreme so_far(const Operand& a, int axis, const char* op, double none, Tensor (*better)(Operand, Operand)) {
   const OpScope scope(op, a.at);
   axis = wrap_axis(axis, a->rank(), a->shape(), op);
-  const Tensor values = with_vjp(scan(a, axis, none, better), {a.tensor},
-                                 [axis](const VjpCall& c) { return vjp_of_last(c, axis); });
+  const Tensor values =
+      with_vjp(scan(a, axis, none, better), {a.tensor}, [axis](const VjpCall& c) { return vjp_of_last(c, axis); });
   Tensor hit = prim::equal(a, values);
   if (is_float(a->dtype())) hit = logical_or(hit, isnan(a));
   return {values, last(hit, axis)};

@@ -19,9 +19,9 @@ Tensor t(Operand a);                               // of a matrix; a vector and 
 Tensor expand(Operand a, const Shape& size);       // -1 keeps an extent, as in torch
 Tensor broadcast_to(Operand a, const Shape& size);
 std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors, const Tensor::At& at = Tensor::At::current());
-Tensor view_as(Operand a, Operand other);    // reshaped to the shape of other
+Tensor view_as(Operand a, Operand other);  // reshaped to the shape of other
 Tensor expand_as(Operand a, Operand other);
-Tensor squeeze(Operand a);                   // all axes of extent 1 go away
+Tensor squeeze(Operand a);                       // all axes of extent 1 go away
 Tensor squeeze(Operand a, const IntList& dims);  // those of extent 1 among them
 Tensor unsqueeze(Operand a, int dim);
 Tensor flatten(Operand a, int start_dim = 0, int end_dim = -1);
@@ -31,7 +31,8 @@ Tensor movedim(Operand a, const IntList& source, const IntList& destination);
 Tensor moveaxis(Operand a, const IntList& source, const IntList& destination);
 Tensor narrow(Operand a, int dim, Dim start, Dim length);  // a negative start counts from the end
 Tensor select(Operand a, int dim, Dim index);              // the axis goes away; a negative index counts from the end
-Tensor slice(Operand a, int dim, std::int64_t begin, std::int64_t end, std::int64_t step = 1);  // Python's a[begin:end:step]
+Tensor slice(Operand a, int dim, std::int64_t begin, std::int64_t end,
+             std::int64_t step = 1);  // Python's a[begin:end:step]
 Tensor diagonal(Operand a, int offset = 0, int dim1 = 0, int dim2 = 1);
 Tensor atleast_1d(Operand a);
 Tensor atleast_2d(Operand a);
@@ -78,16 +79,17 @@ std::vector<Tensor> unbind(Operand a, int dim = 0);
 
 // ---- elements elsewhere ---------------------------------------------------------------------------
 enum class PadMode : std::uint8_t { Constant, Reflect, Replicate, Circular };
-// torch.nn.functional.pad: two numbers an axis, before and after, the last axis first. Negative numbers cut, in Constant
-// mode alone. Reflect leaves the edge out and needs n above both, Circular needs n to reach both, Replicate n >= 1.
+// torch.nn.functional.pad: two numbers an axis, before and after, the last axis first. Negative numbers cut, in
+// Constant mode alone. Reflect leaves the edge out and needs n above both, Circular needs n to reach both, Replicate n
+// >= 1.
 Tensor pad(Operand a, const IntList& pad, PadMode mode = PadMode::Constant, double value = 0);
 // The same for one axis: [.., n, ..] -> [.., before + n + after, ..].
 Tensor pad(Operand a, int axis, int before, int after, PadMode mode = PadMode::Constant, double value = 0);
 Tensor roll(Operand a, std::int64_t shift, int dim);
 Tensor roll(Operand a, std::int64_t shift);  // of all elements in row-major order
 Tensor roll(Operand a, const std::vector<std::int64_t>& shifts, const IntList& dims);
-Tensor repeat(Operand a, const std::vector<int>& times);  // torch.Tensor.repeat
-Tensor tile(Operand a, const std::vector<int>& dims);     // repeat, where missing counts are 1
+Tensor repeat(Operand a, const std::vector<int>& times);                        // torch.Tensor.repeat
+Tensor tile(Operand a, const std::vector<int>& dims);                           // repeat, where missing counts are 1
 Tensor repeat_interleave(Operand a, int repeats, std::optional<int> dim = {});  // without an axis of a flat tensor
 Tensor flip(Operand a, const IntList& dims);
 Tensor fliplr(Operand a);

@@ -27,7 +27,8 @@ IndexChecks index_checks(const Graph& g, bool with_outputs) {
     const Tensor index(made.graph, in[0]);
     const Tensor flat = prim::cast(index, DType::I64).reshape({product(index.shape())});
     const Tensor minus_one = full_like(flat, -1), others = prim::add(prim::mul(flat, minus_one), minus_one);
-    const Tensor high = prim::max_reduce(flat, 0), least = prim::max_reduce(others, 0);  // -1 - x turns the order around
+    const Tensor high = prim::max_reduce(flat, 0),
+                 least = prim::max_reduce(others, 0);  // -1 - x turns the order around
     const Tensor low = prim::add(prim::mul(least, full_like(least, -1)), full_like(least, -1));
     IndexCheck c{cat("index check ", made.checks.size(), " low"), cat("index check ", made.checks.size(), " high"),
                  g[id].attributes.dim("below"), g[id].where};

@@ -235,7 +235,7 @@ std::optional<Access::Term> Access::regroup(const Term& t, const IntList& to) co
       all = std::move(longer);
     }
     const IntList extents(to.begin() + static_cast<std::ptrdiff_t>(g.to),
-                       to.begin() + static_cast<std::ptrdiff_t>(g.to_end));
+                          to.begin() + static_cast<std::ptrdiff_t>(g.to_end));
     if (!matters) {
       next.along.resize(next.along.size() + extents.size());
       continue;

@@ -26,7 +26,7 @@ class Access {
   const IntList& shape() const { return shape_; }
   bool follows(std::size_t axis) const;             // does the position depend on this axis?
   bool shares(std::size_t a, std::size_t b) const;  // one term follows both: windows
-  IntList positions() const;                           // of all elements in order; below zero: padding is read
+  IntList positions() const;                        // of all elements in order; below zero: padding is read
 
   // The positions over two axes, the others given: p[k * (to - from) + j] for each k of axis `a` and each j of
   // [from, to) of axis `b`; kNone for b: along `a` alone.

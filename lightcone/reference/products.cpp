@@ -40,8 +40,8 @@ void round_factors(std::span<const i64> at, std::size_t width, std::size_t colum
     }
 }
 
-void read(const Factor& f, const IntList& index, std::size_t summed, const Columns& c, std::size_t width, const Way& way,
-          std::uint64_t side, Panel& p) {
+void read(const Factor& f, const IntList& index, std::size_t summed, const Columns& c, std::size_t width,
+          const Way& way, std::uint64_t side, Panel& p) {
   const auto depth = static_cast<std::size_t>(f.at.shape()[summed]), columns = static_cast<std::size_t>(c.to - c.from);
   IntList at(depth * columns);
   f.at.plane(index, summed, c.axis, c.from, c.to, at.data());
@@ -183,8 +183,14 @@ Shift add_again(DType t, const Panel& a, const Panel& b, std::size_t width, std:
 class Product {
  public:
   Product(const Node& sum, Factor a, Factor b, const IntList& shape, const Way& way)
-      : n_(sum), a_(std::move(a)), b_(std::move(b)), way_(way), space_(a_.at.shape()),
-        summed_(static_cast<std::size_t>(sum.axis)), stride_(space_.size(), 0), out_(make_value(sum.dtype, shape)) {
+      : n_(sum),
+        a_(std::move(a)),
+        b_(std::move(b)),
+        way_(way),
+        space_(a_.at.shape()),
+        summed_(static_cast<std::size_t>(sum.axis)),
+        stride_(space_.size(), 0),
+        out_(make_value(sum.dtype, shape)) {
     i64 step = 1;
     for (std::size_t i = space_.size(); i-- > 0;)
       if (i != summed_) stride_[i] = step, step *= space_[i];

@@ -23,7 +23,7 @@ struct Context::Impl {
   std::vector<std::int64_t> given;                  // by NodeId: elements set, -1 for whatever the size
   std::vector<bool> is_state, borrowed;             // by NodeId; the caller's memory
   Bindings bindings;
-  bool stale = true;
+  bool stale = true, ran = false;
   std::vector<std::int64_t> dims;
   std::vector<std::vector<std::int64_t>> sizes;  // by NodeId
   std::vector<std::size_t> bytes;                // by NodeId: of what a run computes, and of states

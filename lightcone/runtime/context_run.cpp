@@ -41,6 +41,12 @@ void Context::Impl::refresh() {
   for (const auto& [name, b] : program->symbols)
     if (!bindings.contains(name)) throw Error("run", cat("the size '", name, "' has no value: bind it"));
   for (std::size_t k = 0; k < dims.size(); ++k) dims[k] = program->dims[k].eval(bindings);
+  for (const SliceLimit& s : program->slices) {
+    const std::int64_t count = s.extent.eval(bindings), first = s.first.eval(bindings), room = s.room.eval(bindings);
+    if (count > 0 && (first < 0 || room < 0))
+      throw Error("slice", cat(count, " elements from ", first, " on leave axis ", s.axis, " of ", str(s.of), " by ",
+                               std::max(-first, -room), " for these sizes"), s.where);
+  }
   const auto measure = [&](NodeId id) {
     const Node& n = graph()[id];
     auto size = static_cast<std::int64_t>(size_of(n.dtype));
@@ -172,6 +178,7 @@ void Context::Impl::run(const Done& done) {
   for (const auto& [id, to] : mirrored)
     if (is_state[id]) device->copy_out(to, input[id], bytes[id]);
   if (profiler) profiler->end_run();
+  ran = true;
 }
 
 void Context::Impl::check_indices() {

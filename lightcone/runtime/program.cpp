@@ -144,6 +144,31 @@ void Program::Impl::compute_prepared(NodeId changed) {
   if (!prepared.resident[changed]) weights.erase(changed);
 }
 
+void Program::Impl::remember_slices(const Graph& users) {
+  const auto bound = [this](const Dim& d) {
+    return std::ranges::all_of(d.symbols(), [this](const auto& s) { return symbols.contains(s.first); });
+  };
+  const auto remember = [&](const Edge& e, const Location& where) {
+    const Shape* from = &e.view.base();
+    for (const Move& m : e.view.moves()) {
+      for (std::size_t i = 0; m.kind == MoveKind::Slice && i < m.to.size(); ++i) {
+        const Dim last = m.before[i] + (m.to[i] - 1) * Dim(m.step[i]), below = m.step[i] < 0 ? last : m.before[i],
+                  room = (*from)[i] - 1 - (m.step[i] < 0 ? m.before[i] : last);
+        if ((below.bounds().lo >= 0 && room.bounds().lo >= 0) || m.to[i].bounds().hi <= 0) continue;
+        const auto same = [&](const SliceLimit& s) { return s.first == below && s.room == room && s.extent == m.to[i]; };
+        if (std::ranges::none_of(slices, same) && bound(below) && bound(room) && bound(m.to[i]))
+          slices.push_back({below, room, m.to[i], *from, static_cast<int>(i), where});
+      }
+      from = &m.to;
+    }
+  };
+  const std::vector<bool> live = users.live();
+  for (NodeId id = 0; id < users.size(); ++id)
+    for (std::size_t k = 0; live[id] && k < users[id].in.size(); ++k) remember(users[id].in[k], users[id].where);
+  for (const Root& r : users.roots()) remember(r.edge, users[r.edge.node].where);
+  for (const Assignment& a : users.assignments()) remember(a.next, users[a.next.node].where);
+}
+
 Program compile(const Graph& g, const Compiler& c, const CompileOptions& options) {
   Program p;
   p.impl_ = std::make_shared<Program::Impl>();
@@ -157,6 +182,7 @@ Program compile(const Graph& g, const Compiler& c, const CompileOptions& options
   p.impl_->prepare();
   // Of a graph that is compiled already kernels alone know some sizes.
   for (const auto& [name, bounds] : p.impl_->symbols) p.impl_->known_symbols.emplace(name, bounds);
+  p.impl_->remember_slices(g);
   return p;
 }
 

@@ -25,11 +25,11 @@
 #include <vector>
 
 #include "lightcone/core/array_view.h"
-#include "lightcone/reference/interpreter.h"
 #include "lightcone/core/tensor.h"
-#include "lightcone/passes/compiler.h"
 #include "lightcone/device/device.h"
 #include "lightcone/device/plan.h"
+#include "lightcone/passes/compiler.h"
+#include "lightcone/reference/interpreter.h"
 #include "lightcone/runtime/profile/profile.h"
 
 namespace lc {

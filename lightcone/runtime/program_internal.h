@@ -25,6 +25,14 @@ struct HashDim {
   std::size_t operator()(const Dim& d) const { return d.hash(); }
 };
 
+// A slice of the user's graph that may leave its axis for some sizes: looked at whenever sizes are bound.
+struct SliceLimit {
+  Dim first, room, extent;  // the least place that is read; how many there are behind the last one
+  Shape of;
+  int axis;
+  Location where;
+};
+
 using Symbols = std::map<std::string, Bounds, std::less<>>;
 
 struct Program::Impl {
@@ -53,11 +61,13 @@ struct Program::Impl {
   std::map<NodeId, Weight> weights;
   Prepared prepared;
   std::vector<IndexCheck> checks;
+  std::vector<SliceLimit> slices;
   std::vector<NodeId> prepared_order;
   std::shared_ptr<Buffer> prepared_values;  // all of them, one behind the other
   std::vector<bool> computed;
 
   void remember_names(const Graph& users);
+  void remember_slices(const Graph& users);
   void prepare();
   void choose_device();
   std::size_t dim(const Dim& d);

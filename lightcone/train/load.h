@@ -6,10 +6,10 @@
 
 namespace lc {
 
-// Gives each parameter of the program the tensor of its name. Where the stored type is the parameter's the bytes are read
-// where they lie in the file, which stays open as long as the program; floating tensors of another type are converted.
-// Error where one is missing, has another shape or cannot be converted, and, unless `strict` is false, for a tensor of
-// the file that is no parameter.
+// Gives each parameter of the program the tensor of its name. Where the stored type is the parameter's the bytes are
+// read where they lie in the file, which stays open as long as the program; floating tensors of another type are
+// converted. Error where one is missing, has another shape or cannot be converted, and, unless `strict` is false, for a
+// tensor of the file that is no parameter.
 void load(Program& program, const Weights& file, bool strict = true);
 
 }  // namespace lc

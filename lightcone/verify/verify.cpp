@@ -6,9 +6,9 @@
 #include <sstream>
 
 #include "lightcone/core/tensor.h"
-#include "lightcone/verify/random_graph.h"
 #include "lightcone/passes/index_checks.h"
 #include "lightcone/runtime/program.h"
+#include "lightcone/verify/random_graph.h"
 
 namespace lc {
 namespace {
@@ -317,17 +317,21 @@ namespace {
 // An index that is out of range, where all that it is made of was given by the user.
 std::optional<Fault> index_fault(const Graph& g, const VerifyOptions& o) {
   const IndexChecks made = index_checks(g, false);
-  const Graph needed = copy_graph(made.graph, [](Graph& dst, NodeId, Node n) {  // without inputs that no index is made of
-    const NodeId id = dst.add(std::move(n));
-    return Edge{id, View(dst[id].shape)};
-  });
+  const Graph needed =
+      copy_graph(made.graph, [](Graph& dst, NodeId, Node n) {  // without inputs that no index is made of
+        const NodeId id = dst.add(std::move(n));
+        return Edge{id, View(dst[id].shape)};
+      });
   for (const IndexCheck& c : made.checks) {
     const Compiler none;
     const Verifier::Trial t = Verifier(needed, none, o).trial(needed, o.seed);
     if (t.drawn) return std::nullopt;
     const auto value = [&](const std::string& name) { return t.want.outputs.at(name).i[0]; };
-    if (const auto problem = c.problem(value(c.low), value(c.high), c.below.eval(t.env)))
-      return Fault{.pass = "checks", .output = c.where.op, .problem = *problem + " (at " + c.where.str() + ")"};
+    if (const auto problem = c.problem(value(c.low), value(c.high), c.below.eval(t.env))) {
+      Fault f;
+      f.pass = "checks", f.output = c.where.op, f.problem = *problem + " (at " + c.where.str() + ")";
+      return f;
+    }
   }
   return std::nullopt;
 }

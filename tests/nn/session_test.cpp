@@ -62,7 +62,8 @@ TEST(SessionParameters, SayWhatDoesNotFit) {
   cx.parameter<2>("absent");
   EXPECT_EQ(error_of([&] { cx.load(path, false); }), "load: there is no tensor for the parameters absent");
   w.set({{1, 2}, {3, 4}, {5, 6}});
-  EXPECT_EQ(error_of([&] { cx.save(file("never.safetensors")); }), "parameters: 'absent' has no value yet: set or load it");
+  EXPECT_EQ(error_of([&] { cx.save(file("never.safetensors")); }),
+            "parameters: 'absent' has no value yet: set or load it");
   const Weights weights = Weights::open(path);
   w.set(weights.at("w"));
   EXPECT_EQ(error_of([&] { w.set(weights.at("more")); }), "set: an array of f32 [2] for 'w', which is f32 [3, 2]");

@@ -239,17 +239,20 @@ TEST(Scan, MistakesAreSentences) {
 
 // Newton's method for the square root: as many steps as each needs, and the derivative of what came out.
 Tensor root(const Tensor& a, std::int64_t max_steps) {
-  return while_loop(
-      [&](const Tensors& s) { return lc::max(abs(s[0] * s[0] - a)) > 1e-4; },
-      [&](const Tensors& s) { return Tensors{0.5 * (s[0] + a / s[0]), s[1] + 1}; },
-      {a, full(a, {}, 0, DType::I64)}, max_steps)[0];
+  return while_loop([&](const Tensors& s) { return lc::max(abs(s[0] * s[0] - a)) > 1e-4; },
+                    [&](const Tensors& s) {
+                      return Tensors{0.5 * (s[0] + a / s[0]), s[1] + 1};
+                    },
+                    {a, full(a, {}, 0, DType::I64)}, max_steps)[0];
 }
 
 TEST(WhileLoop, StopsWhenItsConditionFails) {
   Graph g;
   const Tensor a = g.input("a", {3});
   const auto both = while_loop([&](const Tensors& s) { return lc::max(abs(s[0] * s[0] - a)) > 1e-4; },
-                               [&](const Tensors& s) { return Tensors{0.5 * (s[0] + a / s[0]), s[1] + 1}; },
+                               [&](const Tensors& s) {
+                                 return Tensors{0.5 * (s[0] + a / s[0]), s[1] + 1};
+                               },
                                {a, full(a, {}, 0, DType::I64)}, 1000);
   both[0].retrieve("root"), both[1].retrieve("steps");
   const auto same = while_loop([](const Tensors& s) { return s[0] < 10; },
@@ -305,7 +308,8 @@ TEST(WhileLoop, SaysWhatIsWrong) {
   says([&] { while_loop([&](const Tensors& s) { return s[0] > 1; }, same, {a}, 3); },
        "while_loop: the condition is bool [2], not a bool []");
   says([&] { while_loop([&](const Tensors& s) { return sum(s[0]); }, same, {a}, 3); }, "the condition is f32 []");
-  says([&] { while_loop([&](const Tensors& s) { return sum(s[0]) > 0; }, same, {}, 3); }, "while_loop: there is no state");
+  says([&] { while_loop([&](const Tensors& s) { return sum(s[0]) > 0; }, same, {}, 3); },
+       "while_loop: there is no state");
   says([&] { while_loop([&](const Tensors& s) { return sum(s[0]) > 0; }, same, {a}, -1); }, "at most -1 steps");
 }
 

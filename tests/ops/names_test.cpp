@@ -12,8 +12,8 @@ using T = const std::vector<Tensor>&;
   {                                                                 \
     n, [](Graph&, T t) { return std::vector<Tensor>{__VA_ARGS__}; } \
   }
-#define L(n, ...)                                    \
-  {                                                  \
+#define L(n, ...)                                                     \
+  {                                                                   \
     n, [](Graph&, T t) -> std::vector<Tensor> { return __VA_ARGS__; } \
   }
 #define P(n, ...)                       \
@@ -106,8 +106,8 @@ TEST(Names, RunningStatisticsMoveOnceARun) {
   Value x = make_value(DType::F32, {2, 2, 2}), m = make_value(DType::F32, {2}), v = m;
   x.f = {1, 2, 3, 4, 5, 6, 7, 8}, v.f = {1, 1};
   const Results r = interpret(g, {{"x", x}, {"mean", m}, {"var", v}});
-  EXPECT_EQ(r.states.at("mean").f, (std::vector<double>{1.75, 2.75}));         // halfway to 3.5 and 5.5
-  EXPECT_NEAR(r.states.at("var").f[0], 0.5 + 0.5 * (4.25 * 4 / 3), 1e-12);     // the unbiased variance
+  EXPECT_EQ(r.states.at("mean").f, (std::vector<double>{1.75, 2.75}));      // halfway to 3.5 and 5.5
+  EXPECT_NEAR(r.states.at("var").f[0], 0.5 + 0.5 * (4.25 * 4 / 3), 1e-12);  // the unbiased variance
 }
 
 TEST(Names, WrongCallsSayWhatIsWrong) {
@@ -119,15 +119,25 @@ TEST(Names, WrongCallsSayWhatIsWrong) {
   EXPECT_PRED2(contains, error_of([&] { index(x, {m}); }), "index: an index is a mask: where(), masked_fill()");
   EXPECT_PRED2(contains, error_of([&] { x.select(1, 3); }), "select: there is no element 3 of axis 1 of [2, 3]");
   EXPECT_PRED2(contains, error_of([&] { x[-3]; }), "select: there is no element -3 of axis 0 of [2, 3]");
-  EXPECT_PRED2(contains, error_of([&] { x.reshape({-1, 4}); }), "reshape: the extents beside -1 make 4, which does not divide [2, 3]");
-  EXPECT_PRED2(contains, error_of([&] { embedding(x, i); }), "embedding: ids come first, and are integers, not f32 [2, 3]");
+  EXPECT_PRED2(contains, error_of([&] {
+                 x.reshape({-1, 4});
+               }),
+               "reshape: the extents beside -1 make 4, which does not divide [2, 3]");
+  EXPECT_PRED2(contains, error_of([&] { embedding(x, i); }),
+               "embedding: ids come first, and are integers, not f32 [2, 3]");
   EXPECT_PRED2(contains, error_of([&] { clamp(x, {}, {}); }), "clamp: needs an end: min or max");
-  EXPECT_PRED2(contains, error_of([&] { masked_fill(i, m, 0.5); }), "masked_fill: i64 cannot hold 0.5; convert the tensor first");
-  EXPECT_PRED2(contains, error_of([&] { conv2d(x, x); }), "conv2d: needs [batch, channels, 2 spatial axes], not [2, 3]");
-  EXPECT_PRED2(contains, error_of([&] { x + g.input("y", {4}); }), "operator+: [2, 3] and [4] differ at axis 1: 3 vs 4");
-  EXPECT_PRED2(contains, error_of([&] { scaled_dot_product_attention(x, x, x, g.input("mask", {5, 5})); }),
+  EXPECT_PRED2(contains, error_of([&] { masked_fill(i, m, 0.5); }),
+               "masked_fill: i64 cannot hold 0.5; convert the tensor first");
+  EXPECT_PRED2(contains, error_of([&] { conv2d(x, x); }),
+               "conv2d: needs [batch, channels, 2 spatial axes], not [2, 3]");
+  EXPECT_PRED2(contains, error_of([&] { x + g.input("y", {4}); }),
+               "operator+: [2, 3] and [4] differ at axis 1: 3 vs 4");
+  EXPECT_PRED2(contains, error_of([&] {
+                 scaled_dot_product_attention(x, x, x, g.input("mask", {5, 5}));
+               }),
                "scaled_dot_product_attention: ");
-  EXPECT_PRED2(contains, error_of([&] { gelu(x, "exact"); }), "gelu: approximate is \"none\" or \"tanh\", not \"exact\"");
+  EXPECT_PRED2(contains, error_of([&] { gelu(x, "exact"); }),
+               "gelu: approximate is \"none\" or \"tanh\", not \"exact\"");
 }
 
 }  // namespace

@@ -184,9 +184,12 @@ TEST(Ops, EveryFunctionHasAnAnswerToMeet) {
     std::ifstream f(std::string(LIGHTCONE_SOURCE) + path);
     return std::string(std::istreambuf_iterator<char>(f), {});
   };
-  const std::string header = text("/lightcone/ops/ops.h") + text("/lightcone/ops/shape.h") + text("/lightcone/ops/creation.h"),
-                    cases = text("/tests/ops/ops_cases.h") + text("/tests/ops/goldens.h") + text("/tests/ops/names_test.cpp");
-  const std::regex declaration("\\n(?:inline )?(?:Tensor|Sorted|Extreme|std::vector<Tensor>|std::pair<Tensor, Tensor>) (\\w+)\\(");
+  const std::string header = text("/lightcone/ops/ops.h") + text("/lightcone/ops/shape.h") +
+                             text("/lightcone/ops/creation.h"),
+                    cases = text("/tests/ops/ops_cases.h") + text("/tests/ops/goldens.h") +
+                            text("/tests/ops/names_test.cpp");
+  const std::regex declaration(
+      "\\n(?:inline )?(?:Tensor|Sorted|Extreme|std::vector<Tensor>|std::pair<Tensor, Tensor>) (\\w+)\\(");
   std::size_t functions = 0;
   for (std::sregex_iterator it(header.begin(), header.end(), declaration), end; it != end; ++it, ++functions) {
     const std::string f = (*it)[1];
@@ -257,8 +260,8 @@ Graph everything(DType type) {
         conv_transpose(image, filter.slice(0, 0, 4), {.stride = {2}}), max_pool(image, {3}, {2}, {1}),
         avg_pool(image, {2}), adaptive_avg_pool(image, {3}), interpolate(image, {5, 11}, Interpolation::Bilinear)})
     results(t);
-  for (const Tensor& t : {layer_norm(x, {x.extent(-1)}), rms_norm(x, {x.extent(-1)}), group_norm(image, 2), normalize(x),
-                          scaled_dot_product_attention(x, x, x, {.is_causal = true})})
+  for (const Tensor& t : {layer_norm(x, {x.extent(-1)}), rms_norm(x, {x.extent(-1)}), group_norm(image, 2),
+                          normalize(x), scaled_dot_product_attention(x, x, x, {.is_causal = true})})
     results(t);
   for (const auto f :
        {log10, tan, asinh, sinh, cosh, logsigmoid, selu, gelu_tanh, softsign, hardsigmoid, hardswish, tanhshrink, erfc})
@@ -270,11 +273,12 @@ Graph everything(DType type) {
        {asin(small), acos(small), atanh(small), logit(clamp(x, 0.125, 0.875)), acosh(clamp(x, 1.25, 9)), softmin(x, 1),
         softplus(x), celu(x, 0.7), elu(x), glu(x), stddev(x, {1}), logcumsumexp(x, 1), cumprod(x, 2)})
     results(t);
-  for (const Tensor& t : {hypot(x, w), logaddexp(x, w), xlogy(abs(x), abs(w)), lerp(x, w, 0.3), atan2(x, w),
-                          linear(x, w, bias), conv(image, filter, bias, {.groups = 2}), layer_norm(x, {x.extent(-1)}, v, v),
-                          rms_norm(x, v.shape(), v), group_norm(image, 2, channels, channels), instance_norm(image),
-                          batch_norm(image, channels, abs(channels), channels, channels), cosine_similarity(x, w),
-                          rope(x, turns, turns, false)})
+  for (const Tensor& t :
+       {hypot(x, w), logaddexp(x, w), xlogy(abs(x), abs(w)), lerp(x, w, 0.3), atan2(x, w), linear(x, w, bias),
+        conv(image, filter, bias, {.groups = 2}), layer_norm(x, {x.extent(-1)}, v, v), rms_norm(x, v.shape(), v),
+        group_norm(image, 2, channels, channels), instance_norm(image),
+        batch_norm(image, channels, abs(channels), channels, channels), cosine_similarity(x, w),
+        rope(x, turns, turns, false)})
     results(t);
   return g;
 }

@@ -18,11 +18,11 @@ Tensor some_q(const Tensor& t) {
 
 #define U(f)                                             \
   {                                                      \
-#f, [](Graph&, T t) { return std::vector{f(t[0])}; } \
+    #f, [](Graph&, T t) { return std::vector{f(t[0])}; } \
   }
 #define D(f)                                                   \
   {                                                            \
-#f, [](Graph&, T t) { return std::vector{f(t[0], t[1])}; } \
+    #f, [](Graph&, T t) { return std::vector{f(t[0], t[1])}; } \
   }
 #define B(n, ...)                                                   \
   {                                                                 \

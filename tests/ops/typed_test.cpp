@@ -215,8 +215,9 @@ TEST_F(Rules, Convolution) {
     const ty::Window o{each(1, 3), each(0, 2), each(1, 2), pick(1, 2)};
     const auto all = [&](const ty::Each& e) { return ty::numbers(e, spatial); };
     same(ty::infer_conv(x, w, spatial, o), [&] {
-      return conv(tensor(x), tensor(w),
-                  {.stride = all(o.stride), .padding = all(o.padding), .dilation = all(o.dilation), .groups = o.groups});
+      return conv(
+          tensor(x), tensor(w),
+          {.stride = all(o.stride), .padding = all(o.padding), .dilation = all(o.dilation), .groups = o.groups});
     });
     const ty::Each kernel = each(1, 8);
     const ty::Window p{o.stride, o.padding, 1, 1};
@@ -321,14 +322,16 @@ TYPED_TEST(Elements, OfResults) {
   KEPT(ty::sum<0>(a, ty::keepdim)), KEPT(ty::mean<-1>(a, ty::keepdim)), KEPT(ty::amax(a, ty::keepdim)),
       KEPT(ty::var<1>(a, ty::keepdim)), KEPT(ty::any<0>(a, ty::keepdim));
   KEPT(ty::argmax<0>(a)), KEPT(ty::argmin<1>(a)), KEPT(ty::softmax<1>(a)), KEPT(ty::log_softmax<-1>(a)),
-      KEPT(ty::cumsum<0>(a)), KEPT(ty::cumprod<1>(a)), KEPT(ty::cummax<1>(a).values), KEPT(ty::cummin<0>(a).indices), KEPT(ty::argsort<1>(a));
-  KEPT(ty::asin(a)), KEPT(ty::atan(a)), KEPT(ty::cosh(a)), KEPT(ty::log10(a)), KEPT(ty::sgn(a)),
-      KEPT(ty::erfc(a)), KEPT(ty::isposinf(a)), KEPT(ty::zeros_like(a)), KEPT(ty::signbit(a));
+      KEPT(ty::cumsum<0>(a)), KEPT(ty::cumprod<1>(a)), KEPT(ty::cummax<1>(a).values), KEPT(ty::cummin<0>(a).indices),
+      KEPT(ty::argsort<1>(a));
+  KEPT(ty::asin(a)), KEPT(ty::atan(a)), KEPT(ty::cosh(a)), KEPT(ty::log10(a)), KEPT(ty::sgn(a)), KEPT(ty::erfc(a)),
+      KEPT(ty::isposinf(a)), KEPT(ty::zeros_like(a)), KEPT(ty::signbit(a));
   KEPT(ty::add(a, b)), KEPT(ty::mul(a, b)), KEPT(ty::div(a, b)), KEPT(ty::lt(a, b)), KEPT(ty::ge(a, 1)),
       KEPT(ty::ne(a, 0.0)), KEPT(ty::hypot(a, b)), KEPT(ty::add(a, 2)), KEPT(ty::mul(2.0, a)), KEPT(1 / a), KEPT(a % 2),
       KEPT(2.0 < a), KEPT(ty::where(a < b, a, 2)), KEPT(ty::where(a < b, 1.5, b)), KEPT(ty::lerp(a, b, 0.25));
   if constexpr (!std::is_same_v<E, bool>)
-    KEPT(ty::sub(a, b)), KEPT(ty::neg(a)), KEPT(ty::sub(1.0, a)), KEPT(ty::clamp_min(a, 1)), KEPT(ty::clamp_max(a, 0.5));
+    KEPT(ty::sub(a, b)), KEPT(ty::neg(a)), KEPT(ty::sub(1.0, a)), KEPT(ty::clamp_min(a, 1)),
+        KEPT(ty::clamp_max(a, 0.5));
   KEPT(ty::max(a)), KEPT(ty::min(a)), KEPT(ty::max(a, b)), KEPT(ty::max<1>(a).values), KEPT(ty::min<0>(a).indices),
       KEPT(ty::count_nonzero<0>(a)), KEPT(ty::norm<1>(a)), KEPT(ty::prod<1>(a)), KEPT(ty::sort<1>(a).values),
       KEPT(ty::topk<2>(a).indices), KEPT(ty::softmin<0>(a)), KEPT(lc::typed::std<1>(a));

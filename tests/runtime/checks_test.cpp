@@ -1,4 +1,5 @@
-// Mistakes that a run cannot see by itself: indices out of range, arrays of another shape, tensors of a graph that is gone.
+// Mistakes that a run cannot see by itself: indices out of range, arrays of another shape, tensors of a graph that is
+// gone.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -16,11 +17,20 @@ struct Indexed {
 };
 const Indexed kIndexed[] = {
     {"embedding", [](const Tensor& t, const Tensor& i) { return embedding(i, t); }},
-    {"gather", [](const Tensor& t, const Tensor& i) { return gather(t, 0, i.unsqueeze(1).expand({3, 2})); }},
+    {"gather",
+     [](const Tensor& t, const Tensor& i) {
+       return gather(t, 0, i.unsqueeze(1).expand({3, 2}));
+     }},
     {"index_select", [](const Tensor& t, const Tensor& i) { return index_select(t, 0, i); }},
     {"one_hot", [](const Tensor&, const Tensor& i) { return one_hot(i, 5); }},
-    {"scatter", [](const Tensor& t, const Tensor& i) { return scatter(t, 0, i.unsqueeze(1).expand({3, 2}), 1); }},
-    {"index_add", [](const Tensor& t, const Tensor& i) { return index_add(t, 0, i, full(t, {3, 2}, 1)); }},
+    {"scatter",
+     [](const Tensor& t, const Tensor& i) {
+       return scatter(t, 0, i.unsqueeze(1).expand({3, 2}), 1);
+     }},
+    {"index_add",
+     [](const Tensor& t, const Tensor& i) {
+       return index_add(t, 0, i, full(t, {3, 2}, 1));
+     }},
 };
 
 }  // namespace
@@ -86,20 +96,29 @@ TEST(Checks, VerifyLooksAtIndicesThatTheUserGave) {
 
 TEST(Checks, AnArrayHasTheShapeAndTheTypeOfWhatItIsSetTo) {
   Graph g;
-  const Tensor x = g.input("x", {784, 128}), w = g.input("w", {2, 3}, DType::F32, SourceLocation::current(), kParameter);
+  const Tensor x = g.input("x", {784, 128}),
+               w = g.input("w", {2, 3}, DType::F32, SourceLocation::current(), kParameter);
   g.output("y", sum(x) + sum(w));
   Program p = compile(g, generic() | cpu({.threads = 1}));
   const std::vector<float> numbers(784 * 128, 1);
   const auto bytes = std::as_bytes(std::span(numbers));
-  EXPECT_EQ(error_of([&] { p.load("w", ArrayView{DType::F32, {3, 2}, bytes.first(24)}); }),
+  EXPECT_EQ(error_of([&] {
+              p.load("w", ArrayView{DType::F32, {3, 2}, bytes.first(24)});
+            }),
             "load: an array of f32 [3, 2] for 'w', which is f32 [2, 3]");
-  EXPECT_EQ(error_of([&] { p.load("w", ArrayView{DType::I32, {2, 3}, bytes.first(24)}); }),
+  EXPECT_EQ(error_of([&] {
+              p.load("w", ArrayView{DType::I32, {2, 3}, bytes.first(24)});
+            }),
             "load: an array of i32 [2, 3] for 'w', which is f32 [2, 3]");
-  EXPECT_PRED2(contains, error_of([&] { p.load("v", ArrayView{DType::F32, {2, 3}, bytes.first(24)}); }),
+  EXPECT_PRED2(contains, error_of([&] {
+                 p.load("v", ArrayView{DType::F32, {2, 3}, bytes.first(24)});
+               }),
                "load: the graph has no input 'v'");
   p.load("w", ArrayView{DType::F32, {2, 3}, bytes.first(24)});
   Context c(p);
-  EXPECT_EQ(error_of([&] { c.set("x", ArrayView{DType::F32, {128, 784}, bytes}); }),
+  EXPECT_EQ(error_of([&] {
+              c.set("x", ArrayView{DType::F32, {128, 784}, bytes});
+            }),
             "set: an array of f32 [128, 784] for 'x', which is f32 [784, 128]");
   EXPECT_EQ(c.set(x, ArrayView{DType::F32, {784, 128}, bytes}).run().scalar("y"), 784 * 128 + 6);
 }
@@ -127,4 +146,29 @@ TEST(Checks, ATensorThatOutlivesItsGraphIsAnError) {
   const Tensor stays = moved.input("z", {4});
   const Graph there = std::move(moved);
   EXPECT_EQ(stays.shape(), Shape{4});  // handles survive a move
+}
+
+// What leaves an axis for some of the sizes that the bounds allow is an Error where it does, and reads nothing.
+TEST(Checks, ASliceThatLeavesItsAxisForTheSizesThatAreBound) {
+  for (const Compiler& c : {Compiler(), generic() | cpu({.threads = 1})}) {
+    Graph g;
+    const Dim first = Dim::symbol("first", 0, 7);
+    const Tensor x = g.input("x", {8});
+    g.output("y", x.slice(0, first, first + 2) * 2);
+    Context run(compile(g, c));
+    run.set("x", std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7}).bind("first", 6).run();
+    EXPECT_EQ(run.get("y"), (std::vector<float>{12, 14}));
+    run.bind("first", 7);
+    EXPECT_PRED2(contains, error_of([&] { run.run(); }), "slice: 2 elements from 7 on leave axis 0 of [8] by 1");
+    EXPECT_EQ(run.bind("first", 0).run().get("y"), (std::vector<float>{0, 2}));
+  }
+}
+
+TEST(Checks, ResultsAreThereOnceSomethingHasRun) {
+  Graph g;
+  g.output("y", g.input("x", {2}) * 2);
+  Context run(compile(g, generic() | cpu({.threads = 1})));
+  run.set("x", std::vector<float>{1, 2});
+  EXPECT_PRED2(contains, error_of([&] { run.get("y"); }), "has no value yet: run() first");
+  EXPECT_EQ(run.run().get("y"), (std::vector<float>{2, 4}));
 }

@@ -179,8 +179,8 @@ inline void hold_against_torch(const std::string& file, const TorchBuilders& bui
   for (const auto& [name, build] : builders) EXPECT_TRUE(used.contains(name)) << "no case asks for '" << name << "'";
 }
 
-// The same graphs on random numbers with NaN, infinities and zeros of both signs among them: every pass and the CPU against
-// the reference. Gives how many elements were compared.
+// The same graphs on random numbers with NaN, infinities and zeros of both signs among them: every pass and the CPU
+// against the reference. Gives how many elements were compared.
 inline std::size_t verify_cases(const std::string& file, const TorchBuilders& builders, std::size_t at_once = 80) {
   const std::vector<TorchCase> all = torch_cases(file);
   std::set<std::string> used;

@@ -196,8 +196,7 @@ struct ScanKernel::Run {
   }
   // What the steps that are left would have kept and given: what this one did.
   void repeat_results(std::int64_t of, std::int64_t at) const {
-    for (std::size_t i = 0; i < k.states_ && k.keeps_; ++i)
-      repeat(result(k.states_ + k.ys_ + i), k.bytes_[i], of, at);
+    for (std::size_t i = 0; i < k.states_ && k.keeps_; ++i) repeat(result(k.states_ + k.ys_ + i), k.bytes_[i], of, at);
     for (std::size_t i = 0; i < k.ys_; ++i) repeat(result(k.states_ + i), k.bytes_[k.states_ + k.slices_ + i], of, at);
   }
   static void repeat(std::byte* all, std::size_t bytes, std::int64_t of, std::int64_t at) {
@@ -217,8 +216,7 @@ void ScanKernel::run(const HostLaunch& l) const {
     r.slice = reverse_ ? length_ - 1 - step : step;
     r.step();
     if (slices_ > 0 || !r.settled()) continue;
-    for (const std::int64_t of = r.slice; ++step < length_;)
-      r.repeat_results(of, reverse_ ? length_ - 1 - step : step);
+    for (const std::int64_t of = r.slice; ++step < length_;) r.repeat_results(of, reverse_ ? length_ - 1 - step : step);
   }
   for (std::size_t i = 0; i < states_; ++i) Run::copy(r.result(i), r.state(i, r.parity), bytes_[i]);
 }

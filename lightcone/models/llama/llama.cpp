@@ -231,8 +231,7 @@ std::span<const float> LlamaSession::step(std::span<const int> tokens, std::int6
 
 // What the cache holds beyond them is written again before anything looks at it.
 void LlamaSession::truncate(std::size_t tokens) {
-  if (tokens > tokens_.size())
-    throw Error("truncate", cat("there are ", tokens_.size(), " tokens, not ", tokens));
+  if (tokens > tokens_.size()) throw Error("truncate", cat("there are ", tokens_.size(), " tokens, not ", tokens));
   tokens_.resize(tokens);
 }
 

@@ -15,8 +15,8 @@ namespace lc {
 
 // ---- by indices -------------------------------------------------------------------------------
 // A copy of a with values written at a[indices[0], indices[1], ...], as index() reads (or added, for accumulate): the
-// indices broadcast to one shape, which takes the place of the first axes of a, and values broadcast to [indices..., the other axes of
-// a] and have a's dtype. A bool index is an Error: where() and masked_scatter() write by masks.
+// indices broadcast to one shape, which takes the place of the first axes of a, and values broadcast to [indices...,
+// the other axes of a] and have a's dtype. A bool index is an Error: where() and masked_scatter() write by masks.
 Tensor index_put(Operand a, const std::vector<Tensor>& indices, Operand values, bool accumulate = false);
 Tensor index_fill(Operand a, int axis, Operand index, double value);  // index [m]: these slices of the axis are value
 Tensor take(Operand a, Operand index);                                // a as one row: out has the shape of index

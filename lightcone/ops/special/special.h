@@ -30,8 +30,8 @@ Tensor addcdiv(Operand input, Operand a, Operand b, double value = 1);  // input
 Tensor copysign(Operand a, Operand sign);  // |a| with the sign of the other, also of its zeros (not of its NaN)
 Tensor copysign(Operand a, double sign);
 Tensor nextafter(Operand a, Operand towards);  // the next number of the type on the way
-Tensor heaviside(Operand a, Operand values);  // 0 below 0, 1 above, `values` at 0
-Tensor fmax(Operand a, Operand b);            // the larger; a number rather than NaN
+Tensor heaviside(Operand a, Operand values);   // 0 below 0, 1 above, `values` at 0
+Tensor fmax(Operand a, Operand b);             // the larger; a number rather than NaN
 Tensor fmin(Operand a, Operand b);
 // |a - b| <= atol + rtol |b|, or equal; infinities are close to themselves alone. bool.
 Tensor isclose(Operand a, Operand b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);

@@ -80,7 +80,11 @@ constexpr Inferred infer_pool(const char* op, const Shape& x, int spatial, const
           .add(" is more than half of the kernel's ")
           .add(std::int64_t{size});
     else if (padded.d[i].number() && room < 0 && r.ok())
-      r.error.add(op).add(": a window of ").add(std::int64_t{size}).add(" is larger than the padded image ").add(padded);
+      r.error.add(op)
+          .add(": a window of ")
+          .add(std::int64_t{size})
+          .add(" is larger than the padded image ")
+          .add(padded);
     r.out.d[i] = padded.d[i].number() && room >= 0 ? Dim(static_cast<long>(room / o.stride[i - 2] + 1)) : dyn;
   }
   return r;

@@ -30,40 +30,44 @@ auto linear(const Tensor<E, A...>& x, const Tensor<F, W...>& weight, const Tenso
   (lc::linear(Operand(x, at), weight, bias));
 }
 inline std::vector<int> numbers(const Each& e, int axes) { return std::vector<int>(e.v, e.v + axes); }
-#define LC_CONV(f, SPATIAL)                                                                                          \
-  template <Each Stride = 1, Each Padding = 0, Each Dilation = 1, int Groups = 1, class E, Dim... A, class F, Dim... W> \
-  auto f(const Tensor<E, A...>& x, const Tensor<F, W...>& weight, LC_AT) {                                              \
-    static_assert(Stride.least(1, SPATIAL) && Padding.least(0, SPATIAL) && Dilation.least(1, SPATIAL),                  \
-                  "conv: stride and dilation are positive, the padding not negative");                                  \
-    require<same_elements<E, F>("conv")>();                                                                             \
-    constexpr Window o{Stride, Padding, Dilation, Groups};                                                              \
-    LC_OUT(E, infer_conv(Tensor<E, A...>::static_shape, Tensor<F, W...>::static_shape, SPATIAL, o))                     \
-    (lc::conv(Operand(x, at), weight,                                                                                   \
-              {.stride = numbers(Stride, SPATIAL), .padding = numbers(Padding, SPATIAL),                                \
-               .dilation = numbers(Dilation, SPATIAL), .groups = Groups}));                                             \
-  }                                                                                                                     \
-  template <Each Stride = 1, Each Padding = 0, Each Dilation = 1, int Groups = 1, class E, Dim... A, class F, Dim... W, \
-            Dim B>                                                                                                      \
-  auto f(const Tensor<E, A...>& x, const Tensor<F, W...>& weight, const Tensor<E, B>& bias, LC_AT) {                    \
-    auto y = typed::f<Stride, Padding, Dilation, Groups>(x, weight, at);                                                \
-    require<infer_channels("conv", decltype(y)::static_shape, Tensor<E, B>::static_shape)>();                           \
-    return wrap_as<E, decltype(y)::static_shape>(                                                                       \
-        lc::conv(Operand(x, at), weight, bias,                                                                          \
-                 {.stride = numbers(Stride, SPATIAL), .padding = numbers(Padding, SPATIAL),                             \
-                  .dilation = numbers(Dilation, SPATIAL), .groups = Groups}));                                          \
+#define LC_CONV(f, SPATIAL)                                                                                   \
+  template <Each Stride = 1, Each Padding = 0, Each Dilation = 1, int Groups = 1, class E, Dim... A, class F, \
+            Dim... W>                                                                                         \
+  auto f(const Tensor<E, A...>& x, const Tensor<F, W...>& weight, LC_AT) {                                    \
+    static_assert(Stride.least(1, SPATIAL) && Padding.least(0, SPATIAL) && Dilation.least(1, SPATIAL),        \
+                  "conv: stride and dilation are positive, the padding not negative");                        \
+    require<same_elements<E, F>("conv")>();                                                                   \
+    constexpr Window o{Stride, Padding, Dilation, Groups};                                                    \
+    LC_OUT(E, infer_conv(Tensor<E, A...>::static_shape, Tensor<F, W...>::static_shape, SPATIAL, o))           \
+    (lc::conv(Operand(x, at), weight,                                                                         \
+              {.stride = numbers(Stride, SPATIAL),                                                            \
+               .padding = numbers(Padding, SPATIAL),                                                          \
+               .dilation = numbers(Dilation, SPATIAL),                                                        \
+               .groups = Groups}));                                                                           \
+  }                                                                                                           \
+  template <Each Stride = 1, Each Padding = 0, Each Dilation = 1, int Groups = 1, class E, Dim... A, class F, \
+            Dim... W, Dim B>                                                                                  \
+  auto f(const Tensor<E, A...>& x, const Tensor<F, W...>& weight, const Tensor<E, B>& bias, LC_AT) {          \
+    auto y = typed::f<Stride, Padding, Dilation, Groups>(x, weight, at);                                      \
+    require<infer_channels("conv", decltype(y)::static_shape, Tensor<E, B>::static_shape)>();                 \
+    return wrap_as<E, decltype(y)::static_shape>(lc::conv(Operand(x, at), weight, bias,                       \
+                                                          {.stride = numbers(Stride, SPATIAL),                \
+                                                           .padding = numbers(Padding, SPATIAL),              \
+                                                           .dilation = numbers(Dilation, SPATIAL),            \
+                                                           .groups = Groups}));                               \
   }
 LC_CONV(conv1d, 1)
 LC_CONV(conv2d, 2)
 LC_CONV(conv3d, 3)
 #undef LC_CONV
-#define LC_POOL(f, SPATIAL, OP)                                                         \
-  template <Each Kernel, Each Stride = Kernel, Each Padding = 0, class E, Dim... A>     \
-  auto f(const Tensor<E, A...>& x, LC_AT) {                                             \
-    static_assert(Kernel.least(1, SPATIAL) && Stride.least(1, SPATIAL) && Padding.least(0, SPATIAL), \
-                  "pooling: kernel and stride are positive, the padding not negative"); \
-    constexpr Window o{Stride, Padding, 1, 1};                                          \
-    LC_OUT(E, infer_pool(#OP, Tensor<E, A...>::static_shape, SPATIAL, Kernel, o))       \
-    (lc::OP(Operand(x, at), numbers(Kernel, SPATIAL), numbers(Stride, SPATIAL), numbers(Padding, SPATIAL)));                            \
+#define LC_POOL(f, SPATIAL, OP)                                                                              \
+  template <Each Kernel, Each Stride = Kernel, Each Padding = 0, class E, Dim... A>                          \
+  auto f(const Tensor<E, A...>& x, LC_AT) {                                                                  \
+    static_assert(Kernel.least(1, SPATIAL) && Stride.least(1, SPATIAL) && Padding.least(0, SPATIAL),         \
+                  "pooling: kernel and stride are positive, the padding not negative");                      \
+    constexpr Window o{Stride, Padding, 1, 1};                                                               \
+    LC_OUT(E, infer_pool(#OP, Tensor<E, A...>::static_shape, SPATIAL, Kernel, o))                            \
+    (lc::OP(Operand(x, at), numbers(Kernel, SPATIAL), numbers(Stride, SPATIAL), numbers(Padding, SPATIAL))); \
   }
 LC_POOL(max_pool1d, 1, max_pool)
 LC_POOL(max_pool2d, 2, max_pool)
@@ -75,8 +79,7 @@ LC_POOL(avg_pool3d, 3, avg_pool)
 // q [..., h, s, d], k and v [..., kv, t, d]; without a mask, or with a bool one that broadcasts to
 // [..., h, s, t].
 template <class E, Dim... Q, class F, Dim... K, class G, Dim... V>
-auto scaled_dot_product_attention(const Tensor<E, Q...>& q, const Tensor<F, K...>& k, const Tensor<G, V...>& v,
-                                  LC_AT) {
+auto scaled_dot_product_attention(const Tensor<E, Q...>& q, const Tensor<F, K...>& k, const Tensor<G, V...>& v, LC_AT) {
   require<same_elements<E, F>("scaled_dot_product_attention")>();
   require<same_elements<E, G>("scaled_dot_product_attention")>();
   LC_OUT(E,
@@ -115,7 +118,8 @@ Tensor<FloatOf<E>, A...> layer_norm(const Tensor<E, A...>& a, double eps = 1e-5,
 }
 template <class E, Dim... A>
 Tensor<FloatOf<E>, A...> rms_norm(const Tensor<E, A...>& a, double eps = 1e-6, LC_AT) {
-  LC_OUT(FloatOf<E>, infer_along("rms_norm", Tensor<E, A...>::static_shape, -1))(lc::rms_norm(Operand(a, at), {a.extent(-1)}, {}, eps));
+  LC_OUT(FloatOf<E>, infer_along("rms_norm", Tensor<E, A...>::static_shape, -1))
+  (lc::rms_norm(Operand(a, at), {a.extent(-1)}, {}, eps));
 }
 template <int Groups, class E, Dim... A>
 Tensor<FloatOf<E>, A...> group_norm(const Tensor<E, A...>& a, double eps = 1e-5, LC_AT) {
@@ -156,7 +160,8 @@ Tensor<FloatOf<E>, A...> batch_norm(const Tensor<E, A...>& x, const Tensor<Float
   require<infer_channels("batch_norm", s, Tensor<E, V>::static_shape)>();
   require<infer_channels("batch_norm", s, Tensor<E, W>::static_shape)>();
   require<infer_channels("batch_norm", s, Tensor<E, B>::static_shape)>();
-  return wrap_as<FloatOf<E>, s>(lc::batch_norm(Operand(x, at), running_mean, running_var, weight, bias, false, 0.1, eps));
+  return wrap_as<FloatOf<E>, s>(
+      lc::batch_norm(Operand(x, at), running_mean, running_var, weight, bias, false, 0.1, eps));
 }
 #undef LC_OUT
 #undef LC_AT

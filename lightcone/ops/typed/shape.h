@@ -439,7 +439,12 @@ constexpr Inferred infer_topk(const Shape& a, int k, int axis) {
   Inferred r{a, {}};
   Dim& d = r.out.d[wrap(axis, a.rank)];
   if (d.number() && d.n < k)
-    r.error.add("topk: k is ").add(std::int64_t{k}).add(", axis ").add(std::int64_t{wrap(axis, a.rank)}).add(" of ").add(a)
+    r.error.add("topk: k is ")
+        .add(std::int64_t{k})
+        .add(", axis ")
+        .add(std::int64_t{wrap(axis, a.rank)})
+        .add(" of ")
+        .add(a)
         .add(" has fewer elements");
   d = k;
   return r;

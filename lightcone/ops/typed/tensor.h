@@ -45,10 +45,10 @@ using FloatOf = std::conditional_t<kFloating<E>, E, float>;  // exp, mean, /
 template <class E>
 using SumOf = std::conditional_t<kFloating<E>, E, std::int64_t>;  // sum, cumsum
 template <class E, class S>
-using WithScalar = std::conditional_t<kFloating<E>, E,
-                                      std::conditional_t<std::is_floating_point_v<S>, float,
-                                                         std::conditional_t<std::is_same_v<E, bool> && !std::is_same_v<S, bool>,
-                                                                            std::int64_t, E>>>;
+using WithScalar = std::conditional_t<
+    kFloating<E>, E,
+    std::conditional_t<std::is_floating_point_v<S>, float,
+                       std::conditional_t<std::is_same_v<E, bool> && !std::is_same_v<S, bool>, std::int64_t, E>>>;
 template <class E, class F>
 consteval Text same_elements(const char* op) {
   return std::is_same_v<E, F> ? Text() : Text(op).add(": element types differ: convert one with to<...>()");
@@ -178,12 +178,12 @@ class Tensor : public lc::Tensor {
   Tensor(lc::Tensor t, int) : lc::Tensor(t) { require<extents(static_shape)>(); }
 };
 
-#define LC_IN_PLACE(OP)                                                                 \
-  template <class E, Dim... A, class B>                                                 \
-  Tensor<E, A...>& operator OP##=(Tensor<E, A...>& a, const B& b) {                     \
-    static_assert(std::is_same_v<decltype(a OP b), Tensor<E, A...>>,                    \
+#define LC_IN_PLACE(OP)                                                                             \
+  template <class E, Dim... A, class B>                                                             \
+  Tensor<E, A...>& operator OP##=(Tensor<E, A...>& a, const B& b) {                                 \
+    static_assert(std::is_same_v<decltype(a OP b), Tensor<E, A...>>,                                \
                   "in place: the result has another shape or element type; write a = a " #OP " b"); \
-    return a = a OP b;                                                                  \
+    return a = a OP b;                                                                              \
   }
 LC_IN_PLACE(+)
 LC_IN_PLACE(-)
@@ -192,16 +192,16 @@ LC_IN_PLACE(/)
 #undef LC_IN_PLACE
 
 // ---- with numbers: integers keep integer tensors, floating numbers make them f32 (TensorOrNumber) ----------
-#define LC_SCALAR(OP, RESULT)                                                                                      \
-  template <class E, Dim... A, Number S>                                                                           \
-  auto operator OP(const Tensor<E, A...>& a, S b) {                                                                \
-    using R = RESULT;                                                                                              \
-    return wrap_as<R, Tensor<E, A...>::static_shape>(Operand(a, At("", 0)) OP TensorOrNumber(b, At("", 0)));       \
-  }                                                                                                                \
-  template <class E, Dim... A, Number S>                                                                           \
-  auto operator OP(S a, const Tensor<E, A...>& b) {                                                                \
-    using R = RESULT;                                                                                              \
-    return wrap_as<R, Tensor<E, A...>::static_shape>(TensorOrNumber(a, At("", 0)) OP Operand(b, At("", 0)));       \
+#define LC_SCALAR(OP, RESULT)                                                                                \
+  template <class E, Dim... A, Number S>                                                                     \
+  auto operator OP(const Tensor<E, A...>& a, S b) {                                                          \
+    using R = RESULT;                                                                                        \
+    return wrap_as<R, Tensor<E, A...>::static_shape>(Operand(a, At("", 0)) OP TensorOrNumber(b, At("", 0))); \
+  }                                                                                                          \
+  template <class E, Dim... A, Number S>                                                                     \
+  auto operator OP(S a, const Tensor<E, A...>& b) {                                                          \
+    using R = RESULT;                                                                                        \
+    return wrap_as<R, Tensor<E, A...>::static_shape>(TensorOrNumber(a, At("", 0)) OP Operand(b, At("", 0))); \
   }
 #define LC_COMMA ,
 LC_SCALAR(+, WithScalar<E LC_COMMA S>)

@@ -55,18 +55,18 @@ void bound(const char* name, std::int64_t low, std::int64_t high) {
   const std::lock_guard hold(r.lock);
   const Bounds b = r.of.try_emplace(name, Bounds{low, high}).first->second;
   if (b.lo != low || b.hi != high)
-    throw Error("bound",
-                lc::cat("'", name, "' is in use from ", b.lo, " to ", b.hi,
-                    "; bound it before its first use, once, or with bound(graph, ...) for one graph"));
+    throw Error("bound", lc::cat("'", name, "' is in use from ", b.lo, " to ", b.hi,
+                                 "; bound it before its first use, once, or with bound(graph, ...) for one graph"));
 }
 
 void bound(Graph& g, const char* name, std::int64_t low, std::int64_t high) {
-  if (low == high) throw Error("bound", lc::cat("'", name, "' is always ", low, ": write the number instead of the name"));
+  if (low == high)
+    throw Error("bound", lc::cat("'", name, "' is always ", low, ": write the number instead of the name"));
   if (const lc::Dim::Atom* used = find(g, name)) {
     const Bounds b = used->bounds;
     if (b.lo == low && b.hi == high) return;
     throw Error("bound", lc::cat("'", name, "' is in use in this graph from ", b.lo, " to ", b.hi,
-                             "; bound it before the first tensor that has it, once"));
+                                 "; bound it before the first tensor that has it, once"));
   }
   g.index({lc::Dim::symbol(name, low, high)}, 0);
 }

@@ -164,16 +164,16 @@ LC_BINARY(xlogy, FloatOf<E>)
 LC_BINARY(max, E)
 LC_BINARY(min, E)
 #undef LC_BINARY
-#define LC_NUMBER(f, RESULT)                                                                               \
-  template <class E, Dim... A, Number S>                                                                   \
-  auto f(const Tensor<E, A...>& a, S b, LC_AT) {                                                           \
-    using R = RESULT;                                                                                      \
-    return wrap_as<R, Tensor<E, A...>::static_shape>(lc::f(Operand(a, at), TensorOrNumber(b, at)));        \
-  }                                                                                                        \
-  template <class E, Dim... A, Number S>                                                                   \
-  auto f(S a, const Tensor<E, A...>& b, LC_AT) {                                                           \
-    using R = RESULT;                                                                                      \
-    return wrap_as<R, Tensor<E, A...>::static_shape>(lc::f(TensorOrNumber(a, at), Operand(b, at)));        \
+#define LC_NUMBER(f, RESULT)                                                                        \
+  template <class E, Dim... A, Number S>                                                            \
+  auto f(const Tensor<E, A...>& a, S b, LC_AT) {                                                    \
+    using R = RESULT;                                                                               \
+    return wrap_as<R, Tensor<E, A...>::static_shape>(lc::f(Operand(a, at), TensorOrNumber(b, at))); \
+  }                                                                                                 \
+  template <class E, Dim... A, Number S>                                                            \
+  auto f(S a, const Tensor<E, A...>& b, LC_AT) {                                                    \
+    using R = RESULT;                                                                               \
+    return wrap_as<R, Tensor<E, A...>::static_shape>(lc::f(TensorOrNumber(a, at), Operand(b, at))); \
   }
 #define LC_COMMA ,
 LC_NUMBER(add, WithScalar<E LC_COMMA S>)
@@ -194,11 +194,13 @@ LC_NUMBER(ge, bool)
 #undef LC_NUMBER
 template <class E, Dim... A, Number L>
 auto clamp_min(const Tensor<E, A...>& a, L low, LC_AT) {
-  return wrap_as<WithScalar<E, L>, Tensor<E, A...>::static_shape>(lc::clamp_min(Operand(a, at), TensorOrNumber(low, at)));
+  return wrap_as<WithScalar<E, L>, Tensor<E, A...>::static_shape>(
+      lc::clamp_min(Operand(a, at), TensorOrNumber(low, at)));
 }
 template <class E, Dim... A, Number H>
 auto clamp_max(const Tensor<E, A...>& a, H high, LC_AT) {
-  return wrap_as<WithScalar<E, H>, Tensor<E, A...>::static_shape>(lc::clamp_max(Operand(a, at), TensorOrNumber(high, at)));
+  return wrap_as<WithScalar<E, H>, Tensor<E, A...>::static_shape>(
+      lc::clamp_max(Operand(a, at), TensorOrNumber(high, at)));
 }
 template <class E, Dim... A, class F, Dim... B>
 auto lerp(const Tensor<E, A...>& a, const Tensor<F, B...>& b, double weight, LC_AT) {
@@ -282,32 +284,32 @@ struct ValuesAndIndices {
   T values;
   I indices;
 };
-#define LC_EXTREME(f, LOWER)                                                                              \
-  template <class E, Dim... A>                                                                            \
-  auto f(const Tensor<E, A...>& a, LC_AT) {                                                               \
-    LC_OUT(E, infer_reduce(#f, Tensor<E, A...>::static_shape, nullptr, 0, false, true))                   \
-    (lc::f(Operand(a, at)));                                                                              \
-  }                                                                                                       \
-  template <int Axis, class E, Dim... A>                                                                  \
-  auto f(const Tensor<E, A...>& a, LC_AT) {                                                               \
-    constexpr int axes[] = {Axis};                                                                        \
-    constexpr Inferred r = infer_reduce(#f, Tensor<E, A...>::static_shape, axes, 1, false, true);         \
-    require<r.error>();                                                                                   \
-    const Extreme both = lc::f(Operand(a, at), Axis);                                                     \
-    return ValuesAndIndices<TensorOf<E, r.out>, TensorOf<std::int64_t, r.out>>{                           \
-        wrap_as<E, r.out>(both.values), wrap_as<std::int64_t, r.out>(both.indices)};                      \
+#define LC_EXTREME(f, LOWER)                                                                      \
+  template <class E, Dim... A>                                                                    \
+  auto f(const Tensor<E, A...>& a, LC_AT) {                                                       \
+    LC_OUT(E, infer_reduce(#f, Tensor<E, A...>::static_shape, nullptr, 0, false, true))           \
+    (lc::f(Operand(a, at)));                                                                      \
+  }                                                                                               \
+  template <int Axis, class E, Dim... A>                                                          \
+  auto f(const Tensor<E, A...>& a, LC_AT) {                                                       \
+    constexpr int axes[] = {Axis};                                                                \
+    constexpr Inferred r = infer_reduce(#f, Tensor<E, A...>::static_shape, axes, 1, false, true); \
+    require<r.error>();                                                                           \
+    const Extreme both = lc::f(Operand(a, at), Axis);                                             \
+    return ValuesAndIndices<TensorOf<E, r.out>, TensorOf<std::int64_t, r.out>>{                   \
+        wrap_as<E, r.out>(both.values), wrap_as<std::int64_t, r.out>(both.indices)};              \
   }
 LC_EXTREME(max, amax)
 LC_EXTREME(min, amin)
 #undef LC_EXTREME
-#define LC_SO_FAR(f)                                                                                     \
-  template <int Axis, class E, Dim... A>                                                                 \
-  auto f(const Tensor<E, A...>& a, LC_AT) {                                                              \
-    constexpr Inferred r = infer_along(#f, Tensor<E, A...>::static_shape, Axis);                         \
-    require<r.error>();                                                                                  \
-    const auto both = lc::f(Operand(a, at), Axis);                                                       \
-    return ValuesAndIndices<Tensor<E, A...>, Tensor<std::int64_t, A...>>{                                \
-        wrap_as<E, r.out>(both.values), wrap_as<std::int64_t, r.out>(both.indices)};                     \
+#define LC_SO_FAR(f)                                                                                                  \
+  template <int Axis, class E, Dim... A>                                                                              \
+  auto f(const Tensor<E, A...>& a, LC_AT) {                                                                           \
+    constexpr Inferred r = infer_along(#f, Tensor<E, A...>::static_shape, Axis);                                      \
+    require<r.error>();                                                                                               \
+    const auto both = lc::f(Operand(a, at), Axis);                                                                    \
+    return ValuesAndIndices<Tensor<E, A...>, Tensor<std::int64_t, A...>>{wrap_as<E, r.out>(both.values),              \
+                                                                         wrap_as<std::int64_t, r.out>(both.indices)}; \
   }
 LC_SO_FAR(cummax)
 LC_SO_FAR(cummin)
@@ -318,8 +320,8 @@ auto topk(const Tensor<E, A...>& a, bool largest = true, LC_AT) {
   constexpr Inferred r = infer_topk(Tensor<E, A...>::static_shape, K, Axis);
   require<r.error>();
   const auto both = lc::topk(Operand(a, at), K, Axis, largest);
-  return ValuesAndIndices<TensorOf<E, r.out>, TensorOf<std::int64_t, r.out>>{wrap_as<E, r.out>(both.values),
-                                                                             wrap_as<std::int64_t, r.out>(both.indices)};
+  return ValuesAndIndices<TensorOf<E, r.out>, TensorOf<std::int64_t, r.out>>{
+      wrap_as<E, r.out>(both.values), wrap_as<std::int64_t, r.out>(both.indices)};
 }
 template <int Axis, class E, Dim... A>
 auto prod(const Tensor<E, A...>& a, LC_AT) {

@@ -29,8 +29,9 @@ Tensor picked(Tensor t, std::vector<Picked> by) {
   Shape common;
   for (const Picked& p : by) {
     if (p.index.dtype() == DType::Bool)
-      throw Error("index", "an index is a mask: where(), masked_fill() and masked_scatter() write by masks, "
-                           "masked_select() reads");
+      throw Error("index",
+                  "an index is a mask: where(), masked_fill() and masked_scatter() write by masks, "
+                  "masked_select() reads");
     if (is_float(p.index.dtype())) throw Error("index", cat("indices are integers, not ", name(p.index.dtype())));
     common = broadcast(common, p.index.shape(), "index");
   }

@@ -55,7 +55,8 @@ Tensor concatenate(const std::vector<Tensor>& parts, int axis, const Tensor::At&
   return concat(parts, axis, at);
 }
 namespace {
-Tensor joined(const std::vector<Tensor>& parts, int axis, Tensor (*wide)(Operand), const char* op, const Tensor::At& at) {
+Tensor joined(const std::vector<Tensor>& parts, int axis, Tensor (*wide)(Operand), const char* op,
+              const Tensor::At& at) {
   const OpScope scope(op, at);
   std::vector<Tensor> all;
   for (const Tensor& p : parts) all.push_back(wide(p));
@@ -76,7 +77,8 @@ std::vector<Tensor> detail::split_by(Operand a, std::int64_t size, int axis) {
   axis = wrap_axis(axis, a->rank(), a->shape(), "split");
   const auto n = a->extent(axis).constant();
   if (!n || size < 1)
-    throw Error("split", cat("pieces of ", size, " need an extent known when the graph is built, not ", a->extent(axis)));
+    throw Error("split",
+                cat("pieces of ", size, " need an extent known when the graph is built, not ", a->extent(axis)));
   std::vector<Dim> sizes;
   for (std::int64_t left = *n; left > 0 || sizes.empty(); left -= size) sizes.push_back(std::min(left, size));
   return split(a, sizes, axis);
@@ -189,7 +191,8 @@ Tensor repeat(Operand a, const std::vector<int>& times) {
 Tensor tile(Operand a, const std::vector<int>& times) {
   LC_SCOPE("tile");
   std::vector<int> all = times;
-  if (static_cast<int>(all.size()) < a->rank()) all.insert(all.begin(), static_cast<std::size_t>(a->rank()) - all.size(), 1);
+  if (static_cast<int>(all.size()) < a->rank())
+    all.insert(all.begin(), static_cast<std::size_t>(a->rank()) - all.size(), 1);
   return repeat(a, all);
 }
 Tensor repeat_interleave(Operand a, int times, std::optional<int> dim) {
@@ -218,7 +221,8 @@ Tensor rot90(Operand a, int k, const IntList& axes) {
   LC_SCOPE("rot90");
   const IntList both = wrap_axes(axes, a, "rot90");
   if (axes.size() != 2) throw Error("rot90", cat(axes.size(), " axes; a plane has two"));
-  const int from = wrap_axis(axes[0], a->rank(), a->shape(), "rot90"), to = wrap_axis(axes[1], a->rank(), a->shape(), "rot90");
+  const int from = wrap_axis(axes[0], a->rank(), a->shape(), "rot90"),
+            to = wrap_axis(axes[1], a->rank(), a->shape(), "rot90");
   switch ((k % 4 + 4) % 4) {
     case 1: return a->flip(to).transpose(from, to);
     case 2: return a->flip(from).flip(to);

@@ -109,7 +109,9 @@ Tensor movedim(Operand a, const IntList& source, const IntList& destination) {
   }
   return a->permute(order);
 }
-Tensor moveaxis(Operand a, const IntList& source, const IntList& destination) { return movedim(a, source, destination); }
+Tensor moveaxis(Operand a, const IntList& source, const IntList& destination) {
+  return movedim(a, source, destination);
+}
 Tensor narrow(Operand a, int dim, Dim start, Dim length) {
   LC_SCOPE("narrow");
   dim = wrap_axis(dim, a->rank(), a->shape(), "narrow");

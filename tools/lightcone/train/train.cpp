@@ -252,7 +252,7 @@ int Run::finished(const std::string& why) {
 
 int Run::go() {
   if (!data_) return 0;  // the plan was wanted, and no more
-  catch_signals();  // a step that has begun is finished, then the run is saved
+  catch_signals();       // a step that has begun is finished, then the run is saved
   begin_ = now();
   session_seconds_ = at_.seconds;
   while (task_.trainer().steps() < c_.train.steps) {
