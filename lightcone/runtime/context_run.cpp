@@ -45,7 +45,7 @@ void Context::Impl::refresh() {
     const std::int64_t count = s.extent.eval(bindings), first = s.first.eval(bindings), room = s.room.eval(bindings);
     if (count > 0 && (first < 0 || room < 0))
       throw Error("slice", cat(count, " elements from ", first, " on leave axis ", s.axis, " of ", str(s.of), " by ",
-                               std::max(-first, -room), " for these sizes"), s.where);
+                               std::max(-first, -room), " for these sizes"), {s.where.file, s.where.line});
   }
   const auto measure = [&](NodeId id) {
     const Node& n = graph()[id];

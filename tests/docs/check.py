@@ -154,6 +154,7 @@ class Checker:
         # the library's header, compiled once for all pages; a compiler that does not take it reads the text
         (work / "header/lightcone").mkdir(parents=True)
         header = str(source / "lightcone/lightcone.h")
+        (work / "header/lightcone/lightcone.h").write_text('#include "%s"\n' % header)
         subprocess.run([*self.call, "-w", "-x", "c++-header", header, "-o", str(work / "header/lightcone/lightcone.h.gch")])
 
     def compile(self, text, *options):
