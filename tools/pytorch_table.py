@@ -98,6 +98,15 @@ DIFFERS = {
     "unique": "`capacity` elements and a count; always sorted",
     "any": "u8 gives bool", "all": "u8 gives bool",
     "gather": "an index out of range reads 0; an Error in checked programs and in verify()",
+    "index_add": "an index out of range writes nothing; an Error in checked programs",
+    "index_copy": "an index out of range writes nothing; an Error in checked programs",
+    "index_put": "an index out of range writes nothing; an Error in checked programs",
+    "index_fill": "an index out of range writes nothing; an Error in checked programs",
+    "scatter_reduce": "an index out of range writes nothing; an Error in checked programs",
+    "take": "an index out of range reads 0; an Error in checked programs",
+    "take_along_dim": "an index out of range reads 0; an Error in checked programs",
+    "cross_entropy": "a class out of range gives NaN; an Error in checked programs",
+    "nll_loss": "a class out of range gives NaN; an Error in checked programs",
     "index_select": "an index out of range reads 0; an Error in checked programs",
     "scatter": "an index out of range writes nothing; an Error in checked programs",
     "scatter_add": "an index out of range writes nothing; an Error in checked programs",
@@ -111,7 +120,8 @@ DIFFERS = {
     "batch_norm": "training moves running statistics that are inputs of the graph, once a run",
     "instance_norm": "running statistics as in batch_norm",
     "embedding_bag": "see nn::EmbeddingBag for the layer",
-    "where": "three operands; nonzero() has a capacity",
+    "where": "three operands; nonzero() has a capacity; a condition of another type than bool is true where it is not 0",
+    "mean": "integers give f32; torch raises an error",
     "multi_head_attention_forward": "see the header for what is left out",
     "grid_sample": "see the header",
 }
@@ -189,7 +199,7 @@ test holds it against them.
 Everywhere: functions and views make new tensors, nothing is changed in place (`x += y` names a new tensor); there is no `out=` and no `device=`;
 `dtype` stands last; a list of tensors is `{a, b}`; operators take tensors and numbers, and it is the kind of a number that counts (`i64 * 2.0`
 is f32). `x[0]`, `x.t()`, `x.view({-1, 4})`, `x.select()` and the other views are methods, too; what computes is a function:
-`index(x, {0, Slice(1, -1), Ellipsis})` is `x[0, 1:-1, ...]`. Layers have `torch.nn`'s names in `lightcone/nn/layers.h`, optimisers those of
+`sum(x, 1)`, not `x.sum(1)`; `logical_not(m)`, not `~m`; `index(x, {0, Slice(1, -1), Ellipsis, NewAxis})` is `x[0, 1:-1, ..., None]`. Layers have `torch.nn`'s names in `lightcone/nn/layers.h`, optimisers those of
 `torch.optim` in `lightcone/optim/optim.h`.
 """ % (sum(counts.values()), counts["same"], counts["different"], counts["missing"])
     return head + body, counts, wrong

@@ -7,8 +7,7 @@ namespace lc {
 
 std::optional<std::string> IndexCheck::problem(std::int64_t least, std::int64_t most, std::int64_t end) const {
   if (least > most || (least >= 0 && most < end)) return std::nullopt;  // without elements the least is above
-  return cat("the index ", least < 0 ? least : most, " is out of range: there are ", end, " places",
-             least < 0 ? ", and none is counted from the end here" : "");
+  return cat("the index ", least < 0 ? least : most, " is out of range: there are ", end, " places");
 }
 
 IndexChecks index_checks(const Graph& g, bool with_outputs) {

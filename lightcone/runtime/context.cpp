@@ -287,8 +287,9 @@ Place Context::Impl::readable(NodeId id, bool before) {
         return values.at(offset);
       }
   const Placement& p = plan().nodes[id];
-  if (p.where == Placement::Where::Arena && (!ran || !values.has_room(id, need)))
-    missing(ran ? "has no value for these sizes yet: run() first" : "has no value yet: run() first");
+  if (p.where == Placement::Where::Arena && !ran) throw Error("get", "there are no results yet: run() first");
+  if (p.where == Placement::Where::Arena && !values.has_room(id, need))
+    missing("has no value for these sizes yet: run() first");
   if (p.where == Placement::Where::Input) {
     if (is_state[p.input] && !borrowed[p.input] && !in_block(p.input)) grow(p.input, need);
     if (const auto from = mirrored.find(p.input); from != mirrored.end()) bring(from->first, from->second);

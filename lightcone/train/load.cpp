@@ -32,8 +32,17 @@ void load(Program& program, const Weights& file, bool strict) {
     if (g[id].op == Op::Input && g[id].parameter) parameters.emplace(g[id].name, g[id].dtype);
   for (const auto& [name, dtype] : parameters)
     if (!file.find(name)) missing += (missing.empty() ? "" : ", ") + name;
+  // a parameter that no result needs is gone from the compiled graph; load() takes its name all the same
+  const auto known = [&](const std::string& name) {
+    try {
+      program.load(name, nullptr, 0);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
   for (const auto& [name, tensor] : file.tensors())
-    if (!parameters.contains(name)) unknown += (unknown.empty() ? "" : ", ") + in_quotes(name);
+    if (!parameters.contains(name) && !known(name)) unknown += (unknown.empty() ? "" : ", ") + in_quotes(name);
   if (!missing.empty()) throw file_error("load", file.path(), "there is no tensor for the parameters ", missing);
   if (strict && !unknown.empty())
     throw file_error("load", file.path(), "no parameter is called ", unknown, "; strict = false ignores them");

@@ -90,6 +90,14 @@ TEST(SessionParameters, OfAModelComeFromAFile) {
   g.output("y", same(g.input("x", {1, 4})));
   Program p = compile(g, generic() | cpu({.threads = 1}));
   load(p, Weights::open(path));
+  {  // a parameter that no result needs is a parameter all the same
+    Graph part;
+    nn::Model<nn::Linear<4, 2>> half(part);
+    part.output("y", half.module().weight * 2);
+    Program weights_alone = compile(part, generic() | cpu({.threads = 1}));
+    load(weights_alone, Weights::open(path));
+    EXPECT_EQ(Context(weights_alone).run().get("y").at(1), 2);
+  }
   EXPECT_EQ(Context(p).set("x", std::vector<float>(4, 1)).run().get("y"), (std::vector<float>{7, 24}));
 }
 

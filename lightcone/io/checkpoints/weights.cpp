@@ -72,7 +72,8 @@ void Llama2cReader::read() {
                     heads > 0 && heads <= dim && kv_heads > 0 && heads % kv_heads == 0 && dim % heads == 0 &&
                     vocab > 0 && vocab <= 1 << 24 && context > 0 && context <= 1 << 24;
   if (!sane)
-    throw file_error("load", file_.path(), "not a checkpoint this library knows (GGUF, safetensors or llama2.c .bin)");
+    throw file_error("load", file_.path(), "not a checkpoint this library knows (GGUF, safetensors or llama2.c .bin); one of torch.save() is "
+                     "written again by safetensors.torch.save_file()");
   const std::int64_t kv = dim / heads * kv_heads;
   tensor("model.embed_tokens.weight", {vocab, dim});
   each_layer("input_layernorm", {dim});

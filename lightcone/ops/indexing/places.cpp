@@ -12,7 +12,7 @@ Tensor places::from_start(const Operand& index, const Dim& n, const char* op) {
   const Tensor i = prim::cast(index, DType::I64);
   const Tensor size =
       n.is_constant() ? full_like(i, static_cast<double>(*n.constant())) : i.graph().index(i.shape(), n);
-  return prim::where(prim::less_than(i, full_like(i, 0)), prim::add(i, size), i);
+  return in_range(prim::where(prim::less_than(i, full_like(i, 0)), prim::add(i, size), i), n);
 }
 Tensor places::place(const Tensor& like, int axis) {
   return like.graph().index(like.shape(), Dim::index(axis, like.extent(axis)));

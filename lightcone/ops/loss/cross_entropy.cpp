@@ -73,10 +73,10 @@ Tensor surprise(const Tensor& x, const Tensor& index, int axis) {
 // Targets that are classes: which of them count, and which class is read (0 where none counts).
 struct Classes {
   Tensor counts, index;
-  Classes(const Tensor& target, std::int64_t ignored) {
+  Classes(const Tensor& target, std::int64_t ignored, const Dim& classes) {
     const Tensor t = prim::cast(target, DType::I64);
     counts = logical_not(prim::equal(t, t.graph().index(t.shape(), ignored)));
-    index = prim::where(counts, t, zeros_like(t));
+    index = in_range(prim::where(counts, t, zeros_like(t)), classes);
   }
   // The losses of those that count; the mean is divided by their weights.
   Tensor reduced(const Tensor& losses, const Tensor& weights, Reduction reduction, const char* op) const {
@@ -89,7 +89,7 @@ struct Classes {
 
 Tensor of_classes(const Tensor& x, const Operand& target, int axis, const CrossEntropyOptions& o, const char* op) {
   must_be_classes(x, target, axis, op);
-  const Classes c(target, o.ignore_index);
+  const Classes c(target, o.ignore_index, x.extent(axis));
   const Tensor weight = class_weights(o.weight, x, axis, op);
   const Tensor weights = weight.defined() ? weights_of(weight, c.index) : Tensor();
   Tensor losses = surprise(x, c.index, axis);
@@ -137,7 +137,7 @@ Tensor nll_loss(Operand input, Operand target, const NllOptions& o) {
   LC_RETURN_IF_HALF(input, nll_loss(input, target, o));
   const int axis = class_axis(input, op);
   must_be_classes(input, target, axis, op);
-  const Classes c(target, o.ignore_index);
+  const Classes c(target, o.ignore_index, input->extent(axis));
   const Tensor weight = class_weights(o.weight, input, axis, op);
   const Tensor weights = weight.defined() ? weights_of(weight, c.index) : Tensor();
   Tensor losses = or_nan(exists(c.index, input->extent(axis)), neg(pick(input, c.index, axis)));

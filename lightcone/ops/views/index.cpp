@@ -48,7 +48,7 @@ Tensor picked(Tensor t, std::vector<Picked> by) {
   for (const Picked& p : by) {
     const Dim n = t.extent(p.axis);
     const Tensor i = prim::cast(expand_to(p.index, common), DType::I64), size = i.graph().index(i.shape(), n);
-    const Tensor from_start = prim::where(prim::less_than(i, full_like(i, 0)), prim::add(i, size), i);
+    const Tensor from_start = in_range(prim::where(prim::less_than(i, full_like(i, 0)), prim::add(i, size), i), n);
     const Tensor off = logical_or(from_start < 0, from_start >= size);
     flat = flat.defined() ? prim::add(prim::mul(flat, size), from_start) : from_start;
     outside = outside.defined() ? logical_or(outside, off) : off;
@@ -63,7 +63,9 @@ Tensor picked(Tensor t, std::vector<Picked> by) {
   joined.insert(joined.end(), behind, s.end());
   out.insert(out.end(), common.begin(), common.end());
   out.insert(out.end(), behind, s.end());
-  return index_select(t.reshape(joined), place, flat.reshape({product(common)})).reshape(out);
+  Shape row(joined.size(), 1), wide = joined;
+  row[static_cast<std::size_t>(place)] = wide[static_cast<std::size_t>(place)] = product(common);
+  return prim::gather(t.reshape(joined), flat.reshape(row).expand(wide), place).reshape(out);
 }
 
 }  // namespace
