@@ -12,7 +12,7 @@
 // stay the same from run to run, so what depends on them alone is computed once, and products read them packed.
 //
 // A thin shim over Graph, compile() and Context for small programs and for learning; its tensors
-// are typed (ops/typed.h).
+// are typed (ops/typed/typed.h).
 #pragma once
 
 #include <initializer_list>

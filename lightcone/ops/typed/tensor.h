@@ -1,5 +1,5 @@
 // lc::typed::Tensor: an untyped tensor and a promise about it that the C++ compiler checks.
-// ops/typed.h has the operations; operators are here.
+// typed.h has the operations; operators are here.
 #pragma once
 
 #include <type_traits>

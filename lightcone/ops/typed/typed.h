@@ -13,7 +13,7 @@
 // A mistake is one error, and its first line says it in words:
 //   matmul: [32, 784] x [512, 10]: inner dimensions differ: 784 vs 512
 // Overloads are not constrained: g++ 12 cannot print such types when it is overload resolution that
-// fails, so operations accept everything and assert (require, in typed_tensor.h).
+// fails, so operations accept everything and assert (require, in tensor.h).
 // The line that follows ("required from here") is the user's.
 //
 // `using namespace lc` and `using lc::typed::Tensor` in one scope make the name Tensor ambiguous;
