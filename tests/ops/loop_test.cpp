@@ -298,6 +298,15 @@ TEST(Scan, WithoutSlicesEndsWhereItSettles) {
   }
 }
 
+// A billion steps are allowed and five needed: without the early end this would take minutes.
+TEST(WhileLoop, RunsNoMoreStepsThanItNeeds) {
+  Graph g;
+  root(g.input("a", {3}), 1'000'000'000).retrieve("root");
+  Context run(compile(g, generic() | cpu({.threads = 1})));
+  run.set("a", std::vector<float>{4, 2, 9}).run();
+  EXPECT_NEAR(run.get("root")[2], 3, 1e-4);
+}
+
 TEST(WhileLoop, SaysWhatIsWrong) {
   Graph g;
   const Tensor a = g.input("a", {2});
