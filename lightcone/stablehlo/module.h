@@ -1,0 +1,114 @@
+// A StableHLO module in memory: what read.h reads and write.h writes. Plain data, in the terms of MLIR.
+//
+// https://github.com/openxla/stablehlo/blob/main/docs/spec.md says what the operations mean.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lightcone/core/dtype.h"
+
+namespace lc::hlo {
+
+// Where something stands in the text, from 1; 0 for what was not read.
+struct Place {
+  int line = 0, column = 0;
+};
+
+inline constexpr std::int64_t kDynamic = -1;  // '?'
+
+// A tensor's type, or one that is kept as it is written.
+struct Type {
+  bool is_tensor = true;
+  std::string element = "f32";           // "f32", "ui8", "i1", "complex<f32>"; of another type the whole spelling
+  std::vector<std::int64_t> shape = {};  // kDynamic where it is not known
+  friend bool operator==(const Type&, const Type&) = default;
+};
+std::string str(const Type& t);  // "tensor<2x3xf32>"
+// f32 f64 f16 bf16 i8 i16 i32 i64 ui8 ui16 ui32 ui64 i1, none for others.
+std::optional<DType> dtype_of(std::string_view element);
+std::string_view element_of(DType t);
+
+struct Attribute;
+using NamedAttribute = std::pair<std::string, Attribute>;
+using AttributeList = std::vector<NamedAttribute>;
+
+struct Attribute {
+  enum class Kind : std::uint8_t {
+    Unit,      // `unique_indices`
+    Bool,      // true
+    Integer,   // 1 : i64
+    Real,      // 1.0 : f32
+    String,    // "text"
+    Symbol,    // @name
+    Type,      // tensor<2xf32>
+    List,      // [a, b]
+    Integers,  // array<i64: 1, 2>, and of i1
+    Dense,     // dense<...> : tensor<...>
+    Enum,      // #stablehlo<comparison_direction LT>: `text` is "LT", `name` "comparison_direction"
+    Struct,    // #stablehlo.gather<offset_dims = [2], ...>: `name` is "gather"; {a = 1} has none
+  };
+  Kind kind = Kind::Unit;
+  std::int64_t integer = 0;  // and of Bool
+  double real = 0;
+  std::string text = {}, name = {};
+  hlo::Type type = {};  // of Dense; of Integer and Real the element type alone
+  std::vector<std::int64_t> integers = {};
+  std::vector<std::byte> data = {};  // of Dense: elements in row-major order, little-endian, a byte for i1; one if splat
+  bool splat = false;                // all elements are the same one
+  std::vector<Attribute> list = {};
+  AttributeList fields = {};
+};
+
+using ValueId = std::int32_t;  // into Module::values
+
+struct Block;
+struct Operation {
+  std::string name = {};  // "stablehlo.add", "func.call"
+  std::vector<ValueId> operands = {}, results = {};
+  AttributeList attributes = {};
+  std::vector<Block> regions = {};  // of one block each
+  Place at = {};
+  const Attribute* find(std::string_view attribute) const;
+};
+
+struct Block {
+  std::vector<ValueId> arguments = {};
+  std::vector<Operation> operations = {};  // the last one returns
+};
+
+struct Function {
+  std::string name = "main";
+  bool is_public = true;
+  Block body = {};
+  std::vector<Type> results = {};
+  std::vector<AttributeList> argument_attributes = {}, result_attributes = {};  // empty, or one for each
+  Place at = {};
+};
+
+struct Value {
+  Type type = {};
+  std::string name = {};  // as it was written, without %
+};
+
+struct Module {
+  std::string name = {};
+  std::vector<Value> values = {};
+  std::vector<Function> functions = {};
+  AttributeList attributes = {};
+  const Function* function(std::string_view name) const;
+  ValueId value(Type type, std::string name = {});  // a new one
+};
+
+// Generic form, which every reader of MLIR takes: "stablehlo.add"(%0, %1) : (tensor<2xf32>, tensor<2xf32>) -> ...
+std::string print(const Module& m);
+// Either form, as JAX and PyTorch/XLA print it. Error with line and column for what cannot be read; never more memory
+// than some 64 times the text and the constants that it spells out.
+Module parse(std::string_view text);
+
+}  // namespace lc::hlo

@@ -1,0 +1,37 @@
+// A graph as one StableHLO module: what XLA, IREE and every PJRT plugin compile.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lightcone/core/graph.h"
+#include "lightcone/stablehlo/module.h"
+
+namespace lc {
+
+struct StableHloExport {
+  // One argument of @main for each input of the graph, in the order in which they were made.
+  struct Argument {
+    enum class Kind : std::uint8_t { Input, Parameter, State };
+    std::string name;  // of the graph's input
+    TensorType type;   // with the sizes bound
+    Kind kind = Kind::Input;
+    int result = -1;  // of a state: the result that takes its memory (it is donated)
+  };
+  struct Result {
+    std::string name;  // of the graph's output, or of the state whose next value it is
+    TensorType type;
+    bool state = false;
+  };
+  hlo::Module module;
+  std::vector<Argument> arguments;
+  std::vector<Result> results;  // outputs first, then the next values of states
+  std::string text() const { return hlo::print(module); }
+};
+
+// The live part of a graph, as one function @main. Symbolic extents have the values of `sizes`.
+// Error, in one sentence with the operation and the user's line, for what StableHLO cannot say.
+StableHloExport export_stablehlo(const Graph& g, const Bindings& sizes = {});
+
+}  // namespace lc
