@@ -1,0 +1,44 @@
+// Types and attributes in MLIR's text.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "lightcone/stablehlo/text/scanner.h"
+
+namespace lc::hlo {
+
+class AttributeParser {
+ public:
+  explicit AttributeParser(Scanner& s) : s_(s) {}
+
+  Type type();
+  std::vector<Type> types();           // a list without brackets
+  std::vector<Type> types_in_round();  // (a, b), or ()
+  Attribute attribute();
+  AttributeList dictionary();  // {a = 1, b}
+  AttributeList dictionary_or_nothing() { return s_.peek() == '{' ? dictionary() : AttributeList(); }
+  std::vector<std::int64_t> integers();  // [1, 2]
+  Attribute convolution_dimensions(bool in_angles);  // [b, f, 0]x[o, i, 0]->[b, f, 0]
+  Attribute dense();                     // behind the word, with its type
+  void skip_location();                  // loc(...) behind an operation, where there is one
+  void alias();                          // #name = attribute, !name = type
+
+ private:
+  Type tensor();
+  Attribute number();
+  Attribute list();
+  Attribute array();
+  Attribute dialect();
+  Attribute fields(std::string name);
+
+  Scanner& s_;
+  int depth_ = 0;
+  std::map<std::string, Attribute> aliases_;
+  std::map<std::string, Type> type_aliases_;
+};
+
+// The elements that the text of dense<...> says, of a tensor of type t.
+void read_elements(Scanner& s, Attribute& into, const Type& t);
+
+}  // namespace lc::hlo
