@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,10 +49,12 @@ struct Attribute {
     Symbol,    // @name
     Type,      // tensor<2xf32>
     List,      // [a, b]
-    Integers,  // array<i64: 1, 2>, and of i1
+    Integers,  // array<i64: 1, 2>, and of i1: `type.element` says which
     Dense,     // dense<...> : tensor<...>
     Enum,      // #stablehlo<comparison_direction LT>: `text` is "LT", `name` "comparison_direction"
-    Struct,    // #stablehlo.gather<offset_dims = [2], ...>: `name` is "gather"; {a = 1} has none
+    Struct,    // #stablehlo.gather<offset_dims = [2], ...>: `name` is "gather"; {a = 1} has none. A list of numbers in
+               // a named one is Integers. #stablehlo.conv<[b, f, 0, 1]x[...> has the fields of MLIR's raw form:
+               // input_batch_dimension, ..., output_spatial_dimensions
   };
   Kind kind = Kind::Unit;
   std::int64_t integer = 0;  // and of Bool
@@ -104,6 +107,17 @@ struct Module {
   const Function* function(std::string_view name) const;
   ValueId value(Type type, std::string name = {});  // a new one
 };
+
+// How often each operation occurs: in the functions themselves, and with what their regions hold (loops, reducers).
+// Constants and returns count as others do.
+struct Instructions {
+  struct Count {
+    int entry = 0, total = 0;
+  };
+  std::map<std::string, Count> by_name;  // "stablehlo.add"
+  Count all;
+};
+Instructions instructions(const Module& m);
 
 // Generic form, which every reader of MLIR takes: "stablehlo.add"(%0, %1) : (tensor<2xf32>, tensor<2xf32>) -> ...
 std::string print(const Module& m);

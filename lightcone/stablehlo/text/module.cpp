@@ -1,0 +1,71 @@
+// What a module in memory answers about itself.
+#include "lightcone/stablehlo/module.h"
+
+#include <algorithm>
+
+#include "lightcone/core/error.h"
+
+namespace lc::hlo {
+namespace {
+
+// clang-format off
+constexpr std::pair<DType, std::string_view> kElements[] = {
+  {DType::F32, "f32"}, {DType::F64, "f64"}, {DType::F16, "f16"}, {DType::BF16, "bf16"},
+  {DType::I8, "i8"},   {DType::I32, "i32"}, {DType::I64, "i64"}, {DType::U8, "ui8"},  {DType::Bool, "i1"},
+};
+// clang-format on
+
+void count(const Block& b, bool entry, Instructions& all) {
+  for (const Operation& o : b.operations) {
+    Instructions::Count& c = all.by_name[o.name];
+    c.entry += entry, all.all.entry += entry;
+    ++c.total, ++all.all.total;
+    for (const Block& r : o.regions) count(r, false, all);
+  }
+}
+
+}  // namespace
+
+std::string str(const Type& t) {
+  if (!t.is_tensor) return t.element;
+  std::string s = "tensor<";
+  for (const std::int64_t d : t.shape) s += (d == kDynamic ? "?" : std::to_string(d)) + "x";
+  return s + t.element + ">";
+}
+
+std::optional<DType> dtype_of(std::string_view element) {
+  for (const auto& [dtype, name] : kElements)
+    if (name == element) return dtype;
+  return std::nullopt;
+}
+
+std::string_view element_of(DType t) {
+  const auto* row = std::ranges::find(kElements, t, &std::pair<DType, std::string_view>::first);
+  check(row != std::end(kElements), "every element type has a name in StableHLO");
+  return row->second;
+}
+
+const Attribute* Operation::find(std::string_view attribute) const {
+  for (const auto& [name, value] : attributes)
+    if (name == attribute) return &value;
+  return nullptr;
+}
+
+const Function* Module::function(std::string_view wanted) const {
+  for (const Function& f : functions)
+    if (f.name == wanted) return &f;
+  return nullptr;
+}
+
+ValueId Module::value(Type type, std::string value_name) {
+  values.push_back({std::move(type), std::move(value_name)});
+  return static_cast<ValueId>(values.size() - 1);
+}
+
+Instructions instructions(const Module& m) {
+  Instructions all;
+  for (const Function& f : m.functions) count(f.body, true, all);
+  return all;
+}
+
+}  // namespace lc::hlo
