@@ -1,0 +1,403 @@
+// A function of a module, operation by operation. What cannot be read is collected, so that all of it can be said.
+#include "lightcone/stablehlo/read/reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "lightcone/reference/interpreter.h"
+
+namespace lc::hlo {
+namespace {
+
+constexpr std::int64_t kMostOperations = 1'000'000;  // when every call is inlined
+constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
+constexpr std::size_t kMostProblems = 20;
+
+const Rules& rules() {
+  static const Rules all = [] {
+    Rules r;
+    for (const auto& add : {add_elementwise, add_bits, add_shapes, add_slices, add_reductions, add_windows, add_products,
+                            add_gather_scatter, add_sort, add_control, add_random, add_checks})
+      add(r);
+    return r;
+  }();
+  return all;
+}
+
+bool too_large(const Integers& shape) {
+  std::int64_t n = 1;
+  for (const std::int64_t d : shape) {
+    if (d > 0 && n > kMostElements / d) return true;
+    n *= std::max<std::int64_t>(d, 1);
+  }
+  return false;
+}
+
+}  // namespace
+
+// ---- blocks ---------------------------------------------------------------------------------------
+
+std::vector<Tensor> Reader::block(const Block& b, std::span<const Tensor> arguments) {
+  if (arguments.size() != b.arguments.size())
+    throw Error("", cat("a region of ", b.arguments.size(), " arguments is given ", arguments.size()));
+  for (std::size_t k = 0; k < arguments.size(); ++k) values_[static_cast<std::size_t>(b.arguments[k])] = arguments[k];
+  for (const Operation& op : b.operations) {
+    if (op.name == "func.return" || op.name == "stablehlo.return") {
+      std::vector<Tensor> r;
+      for (const ValueId v : op.operands) r.push_back(value(v));
+      return r;
+    }
+    operation(op);
+  }
+  return {};
+}
+
+std::vector<Tensor> Reader::elementwise(const Block& b, std::span<const Tensor> arguments) {
+  ++lifted_;
+  std::vector<Tensor> r = block(b, arguments);
+  --lifted_;
+  for (Tensor& t : r)
+    if (t.defined()) t = to_shape(t, arguments[0].shape());
+  return r;
+}
+
+std::vector<Tensor> Reader::function(const std::string& name, std::span<const Tensor> arguments) {
+  const Function* f = m_.function(name);
+  if (!f || f->body.operations.empty()) throw Error("", cat("there is no function @", name));
+  if (std::ranges::find(calls_, name) != calls_.end()) throw Error("", cat("@", name, " calls itself"));
+  calls_.push_back(name);
+  std::vector<Tensor> r = block(f->body, arguments);
+  calls_.pop_back();
+  return r;
+}
+
+void Reader::operation(const Operation& op) {
+  if (++operations_ > kMostOperations)
+    throw Error("stablehlo", cat("line ", op.at.line, ": the module has more than ", kMostOperations, " operations when its calls are inlined"));
+  std::vector<Tensor> r(op.results.size());
+  const bool known = std::ranges::all_of(op.operands, [&](ValueId v) { return value(v).defined(); });
+  // What an unsupported operation gives is left undefined, and so is all that depends on it.
+  if (known) {
+    try {
+      r = results_of(op);
+    } catch (const Error& e) {
+      if (std::string_view(e.what()).starts_with("stablehlo: line")) throw;
+      problem(op.at, cat(op.name, ": ", e.problem()));
+      r.assign(op.results.size(), Tensor());
+    }
+  }
+  for (std::size_t k = 0; k < r.size(); ++k) values_[static_cast<std::size_t>(op.results[k])] = r[k];
+}
+
+std::vector<Tensor> Reader::results_of(const Operation& op) {
+  const auto rule = rules().find(op.name);
+  if (rule == rules().end()) throw Error("", "is not supported");
+  Call c{*this, op, {}, {}};
+  for (const ValueId v : op.operands) c.in.push_back(value(v));
+  for (const ValueId v : op.results) c.results.push_back(m_.values[static_cast<std::size_t>(v)].type);
+  for (const Type& t : c.results)
+    if (t.is_tensor && (!dtype_of(t.element) || too_large(t.shape)))
+      throw Error("", cat(str(t), dtype_of(t.element) ? " has too many elements" : " has an element type that is not supported"));
+  std::vector<Tensor> r = rule->second(c);
+  hold_against_types(op, r);
+  return r;
+}
+
+// Where the text's types are not those of its operations, the text is wrong; one that is right has no surprises later.
+void Reader::hold_against_types(const Operation& op, const std::vector<Tensor>& r) const {
+  if (r.size() != op.results.size()) throw Error("", cat("gives ", r.size(), " results, and ", op.results.size(), " are named"));
+  for (std::size_t k = 0; k < r.size(); ++k) {
+    const Type& t = m_.values[static_cast<std::size_t>(op.results[k])].type;
+    if (!r[k].defined() || !t.is_tensor) continue;
+    const bool same_shape = [&] {
+      if (lifted_ && t.shape.empty()) return true;
+      if (r[k].rank() != static_cast<int>(t.shape.size())) return false;
+      for (int a = 0; a < r[k].rank(); ++a) {
+        const std::int64_t n = t.shape[static_cast<std::size_t>(a)];
+        if (n != kDynamic && !(r[k].extent(a) == Dim(n))) return false;
+      }
+      return true;
+    }();
+    if (!same_shape || r[k].dtype() != *dtype_of(t.element))
+      throw Error("", cat("gives ", name(r[k].dtype()), " ", lc::str(r[k].shape()), ", and its type says ", str(t)));
+  }
+}
+
+void Reader::problem(Place at, const std::string& what) {
+  const std::string line = cat("line ", at.line, ": ", what);
+  if (std::ranges::find(problems_, line) == problems_.end()) problems_.push_back(line);
+}
+
+// ---- functions ------------------------------------------------------------------------------------
+
+StableHloProgram Reader::run() {
+  const Function* f = m_.function(o_.function);
+  if (!f) {
+    std::string all;
+    for (const Function& other : m_.functions)
+      if (other.is_public && all.size() < 200) all += (all.empty() ? "@" : ", @") + other.name;
+    throw Error("stablehlo", cat("the module has no function @", o_.function, all.empty() ? "" : "; it has " + all));
+  }
+  values_.resize(m_.values.size());
+  inputs(*f);
+  std::vector<Tensor> arguments;
+  for (const ValueId v : f->body.arguments) arguments.push_back(value(v));
+  calls_.push_back(f->name);
+  const std::vector<Tensor> results = block(f->body, arguments);
+  if (!problems_.empty()) {
+    std::string all;
+    for (std::size_t k = 0; k < std::min(problems_.size(), kMostProblems); ++k) all += "\n  " + problems_[k];
+    if (problems_.size() > kMostProblems) all += cat("\n  and ", problems_.size() - kMostProblems, " more");
+    throw Error("stablehlo", cat("not all of the module can be read:", all));
+  }
+  outputs(*f, results);
+  return std::move(program_);
+}
+
+void Reader::inputs(const Function& f) {
+  std::set<std::string> taken;
+  for (std::size_t k = 0; k < f.body.arguments.size(); ++k) {
+    const ValueId id = f.body.arguments[k];
+    const Value& v = m_.values[static_cast<std::size_t>(id)];
+    const auto dtype = v.type.is_tensor ? dtype_of(v.type.element) : std::nullopt;
+    std::string name = v.name.empty() ? cat("arg", k) : v.name;
+    while (!taken.insert(name).second) name += "_";
+    program_.inputs.push_back(name);
+    const bool shaped = std::ranges::find(v.type.shape, kDynamic) == v.type.shape.end();
+    if (!dtype || !shaped || too_large(v.type.shape)) {
+      problem(f.at, cat("argument %", name, " of ", str(v.type), shaped ? " is not supported" : " has extents that are not known: give the module numbers"));
+      continue;
+    }
+    values_[static_cast<std::size_t>(id)] = graph().input(name, shape_of(v.type.shape), *dtype);
+    if (k < f.argument_attributes.size())
+      for (const auto& [key, value] : f.argument_attributes[k])
+        if (key == "tf.aliasing_output") program_.donated.emplace_back(static_cast<int>(k), static_cast<int>(value.integer));
+  }
+}
+
+void Reader::outputs(const Function& f, const std::vector<Tensor>& results) {
+  if (results.size() != f.results.size())
+    throw Error("stablehlo", cat("line ", f.at.line, ": @", f.name, " has ", f.results.size(), " results and returns ", results.size()));
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    program_.outputs.push_back(cat("out", k));
+    graph().output(program_.outputs.back(), results[k]);
+  }
+  std::erase_if(program_.donated, [&](const auto& d) { return d.second < 0 || d.second >= static_cast<int>(results.size()); });
+  for (std::size_t k = 0; k < checked_.size(); ++k) {
+    StableHloProgram::Check& c = program_.checks[k];
+    c.actual = cat("actual", k), c.expected = cat("expected", k);
+    graph().output(c.actual, checked_[k].first);
+    graph().output(c.expected, checked_[k].second);
+  }
+}
+
+void Reader::check(const Call& c, const Tensor& actual, const Tensor& expected, StableHloProgram::Check::Kind kind, double limit) {
+  program_.checks.push_back({.actual = {}, .expected = {}, .kind = kind, .limit = limit, .line = c.op.at.line});
+  checked_.emplace_back(actual, expected);
+}
+
+// ---- constants ------------------------------------------------------------------------------------
+
+namespace {
+
+// a + b k for all k: an expression, where an array would need memory.
+std::optional<Dim> progression(const std::vector<std::int64_t>& v, const Shape& s) {
+  if (s.size() != 1 || v.size() < 2) return std::nullopt;
+  constexpr std::int64_t kSmall = std::int64_t{1} << 40;
+  const std::int64_t first = v[0], step = v[1] - v[0];
+  if (std::abs(first) > kSmall || std::abs(step) > kSmall) return std::nullopt;
+  for (std::size_t k = 0; k < v.size(); ++k)
+    if (v[k] != first + step * static_cast<std::int64_t>(k)) return std::nullopt;
+  return Dim(first) + Dim::index(0, s[0]) * Dim(step);
+}
+
+}  // namespace
+
+Tensor Reader::constant(const Attribute& dense) {
+  const auto dtype = dtype_of(dense.type.element);
+  if (!dtype) throw Error("", cat("elements of type ", dense.type.element, " are not supported"));
+  const Shape s = shape_of(dense.type.shape);
+  const std::size_t n = dense.data.size() / size_of(*dtype);
+  if (n == 0) return full(graph(), s, 0, *dtype);
+  if (std::ranges::equal(dense.data.begin(), dense.data.end() - static_cast<std::ptrdiff_t>(size_of(*dtype)),
+                         dense.data.begin() + static_cast<std::ptrdiff_t>(size_of(*dtype)), dense.data.end())) {
+    if (is_float(*dtype)) return full(graph(), s, load_f64(dense.data.data(), *dtype, 0), *dtype);
+    return full(graph(), s, load_i64(dense.data.data(), *dtype, 0), *dtype);
+  }
+  if (!is_float(*dtype) && *dtype != DType::Bool) {
+    Integers v;
+    for (std::size_t k = 0; k < n; ++k) v.push_back(load_i64(dense.data.data(), *dtype, k));
+    if (const auto e = progression(v, s)) return graph().index(s, *e, *dtype);
+  }
+  const std::string name = cat("constant", program_.constants.size());
+  program_.constants.push_back({name, *dtype, dense.type.shape, std::make_shared<const std::vector<std::byte>>(dense.data)});
+  return graph().input(name, s, *dtype, Tensor::At::current(), kParameter);
+}
+
+std::optional<Integers> Reader::known(const Tensor& t) const {
+  constexpr std::int64_t kMostNodes = 4000;
+  const auto n = product(t.shape()).constant();
+  if (!t.defined() || is_float(t.dtype()) || !n || *n > 4096) return std::nullopt;
+  const Graph& g = t.graph();
+  std::set<NodeId> seen;
+  std::vector<NodeId> open = {t.edge().node};
+  std::map<std::string, lc::Value> given;
+  while (!open.empty()) {
+    const NodeId id = open.back();
+    open.pop_back();
+    if (!seen.insert(id).second) continue;
+    const Node& node = g[id];
+    const auto size = product(node.shape).constant();
+    if (static_cast<std::int64_t>(seen.size()) > kMostNodes || !size || *size > 4096 || node.op == Op::Composite) return std::nullopt;
+    if (node.op == Op::Input) {
+      const auto c = std::ranges::find(program_.constants, node.name, &StableHloProgram::Constant::name);
+      if (c == program_.constants.end()) return std::nullopt;
+      given[node.name] = read_value(c->bytes->data(), c->dtype, c->shape);
+    }
+    for (const Edge& e : node.in) open.push_back(e.node);
+  }
+  Graph small;
+  std::map<NodeId, NodeId> to;
+  for (const NodeId id : seen) {
+    std::vector<Edge> in;
+    for (const Edge& e : g[id].in) in.push_back({to.at(e.node), e.view});
+    to[id] = small.adopt(g[id], std::move(in));
+  }
+  small.root("known", {to.at(t.edge().node), t.edge().view});
+  return interpret(small, given).outputs.at("known").i;
+}
+
+// ---- attributes -----------------------------------------------------------------------------------
+
+Graph& Call::graph() const { return reader.graph(); }
+void Call::refuse(const std::string& why) const { throw Error("", why); }
+
+namespace {
+
+const Attribute* find(const AttributeList& fields, std::string_view name) {
+  for (const auto& [key, value] : fields)
+    if (key == name) return &value;
+  return nullptr;
+}
+
+Integers integers_in(const Attribute& a) {
+  using Kind = Attribute::Kind;
+  Integers r;
+  switch (a.kind) {
+    case Kind::Integers: return a.integers;
+    case Kind::Integer:
+    case Kind::Bool: return {a.integer};
+    case Kind::List:
+      for (const Attribute& each : a.list) {
+        if (each.kind != Kind::Integer && each.kind != Kind::Bool) throw Error("", "a list of numbers holds something else");
+        r.push_back(each.integer);
+      }
+      return r;
+    case Kind::Dense: {
+      const auto dtype = dtype_of(a.type.element == "index" ? "i64" : a.type.element);
+      if (!dtype || is_float(*dtype)) throw Error("", "whole numbers are expected in dense<>");
+      std::int64_t n = 1;
+      for (const std::int64_t d : a.type.shape)
+        if ((n *= d) > 4096) throw Error("", "an attribute of so many numbers is not read");
+      for (std::int64_t k = 0; k < n; ++k) r.push_back(load_i64(a.data.data(), *dtype, a.splat ? 0 : static_cast<std::size_t>(k)));
+      return r;
+    }
+    default: throw Error("", "whole numbers are expected");
+  }
+}
+
+}  // namespace
+
+Integers integers_of(const AttributeList& fields, std::string_view name) {
+  const Attribute* a = find(fields, name);
+  return a ? integers_in(*a) : Integers();
+}
+std::int64_t integer_of(const AttributeList& fields, std::string_view name, std::int64_t otherwise) {
+  const Attribute* a = find(fields, name);
+  return a ? a->integer : otherwise;
+}
+
+Integers Call::integers(std::string_view attribute) const {
+  const Attribute* a = op.find(attribute);
+  if (!a) refuse(cat("has no ", attribute));
+  return integers_in(*a);
+}
+Integers Call::integers(std::string_view attribute, std::size_t n, std::int64_t otherwise) const {
+  const Attribute* a = op.find(attribute);
+  Integers r = a ? integers_in(*a) : Integers(n, otherwise);
+  if (r.size() != n) refuse(cat(attribute, " has ", r.size(), " numbers, not ", n));
+  return r;
+}
+std::int64_t Call::integer(std::string_view attribute, std::int64_t otherwise) const {
+  return integer_of(op.attributes, attribute, otherwise);
+}
+bool Call::flag(std::string_view attribute) const {
+  const Attribute* a = op.find(attribute);
+  return a && (a->kind == Attribute::Kind::Unit || a->integer != 0);
+}
+std::string Call::word(std::string_view attribute, std::string_view otherwise) const {
+  const Attribute* a = op.find(attribute);
+  return std::string(a ? std::string_view(a->text) : otherwise);
+}
+const AttributeList& Call::fields(std::string_view attribute) const {
+  const Attribute* a = op.find(attribute);
+  if (!a || a->kind != Attribute::Kind::Struct) refuse(cat("has no ", attribute));
+  return a->fields;
+}
+DType Call::dtype(std::size_t result) const {
+  if (result >= results.size()) refuse(cat("has no result ", result));
+  return *dtype_of(results[result].element);
+}
+const Block& Call::region(std::size_t k, std::size_t arguments) const {
+  if (k >= op.regions.size()) refuse(cat("has ", op.regions.size(), " regions"));
+  if (op.regions[k].arguments.size() != arguments)
+    refuse(cat("has a region of ", op.regions[k].arguments.size(), " arguments, not ", arguments));
+  return op.regions[k];
+}
+
+// ---- words ----------------------------------------------------------------------------------------
+
+Shape shape_of(const Integers& extents) { return Shape(extents.begin(), extents.end()); }
+Integers extents(const Tensor& t) {
+  Integers r;
+  for (const Dim& d : t.shape()) {
+    if (!d.constant()) throw Error("", cat("an extent of ", lc::str(t.shape()), " is not known"));
+    r.push_back(*d.constant());
+  }
+  return r;
+}
+bool is_scalar(const Type& t) { return t.is_tensor && t.shape.empty(); }
+Tensor to_shape(const Tensor& t, const Shape& s) {
+  if (t.rank() != 0 || s.empty()) return t;
+  return t.reshape(Shape(s.size(), 1)).expand(s);
+}
+Tensor scalar_like(const Tensor& t, double v) { return full_like(t, v); }
+Tensor index_along(Graph& g, const Shape& s, int axis) {
+  return g.index(s, Dim::index(axis, s[static_cast<std::size_t>(axis)]), DType::I64);
+}
+DType unsigned_of(DType t) {
+  switch (size_of(t)) {
+    case 1: return DType::U8;
+    case 2: return DType::U16;
+    case 4: return DType::U32;
+    default: return DType::U64;
+  }
+}
+DType signed_of(DType t) {
+  switch (size_of(t)) {
+    case 1: return DType::I8;
+    case 2: return DType::I16;
+    case 4: return DType::I32;
+    default: return DType::I64;
+  }
+}
+
+}  // namespace lc::hlo
+
+namespace lc {
+
+StableHloProgram read_stablehlo(std::string_view text, const StableHloOptions& o) { return read_stablehlo(hlo::parse(text), o); }
+StableHloProgram read_stablehlo(const hlo::Module& m, const StableHloOptions& o) { return hlo::Reader(m, o).run(); }
+
+}  // namespace lc

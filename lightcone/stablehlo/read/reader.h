@@ -1,0 +1,120 @@
+// What rules for single operations see of a module that is being read.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lightcone/core/error.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/stablehlo/read.h"
+
+namespace lc::hlo {
+
+using Integers = std::vector<std::int64_t>;
+
+class Reader;
+
+// One operation with its operands. Within the body of a reducer scalars may stand for tensors of one shape, for all
+// pairs at once: `in` then has more axes than the types say.
+struct Call {
+  Reader& reader;
+  const Operation& op;
+  std::vector<Tensor> in;
+  std::vector<Type> results;
+
+  const Tensor& x() const { return in[0]; }
+  Graph& graph() const;
+  [[noreturn]] void refuse(const std::string& why) const;  // this operation is not supported
+
+  bool has(std::string_view attribute) const { return op.find(attribute); }
+  Integers integers(std::string_view attribute) const;  // array, list or dense; an Error where there is none
+  Integers integers(std::string_view attribute, std::size_t n, std::int64_t otherwise) const;  // n of them
+  std::int64_t integer(std::string_view attribute, std::int64_t otherwise) const;
+  bool flag(std::string_view attribute) const;
+  std::string word(std::string_view attribute, std::string_view otherwise = {}) const;  // of an enumeration, a string
+  const AttributeList& fields(std::string_view attribute) const;                          // of a struct
+  DType dtype(std::size_t result = 0) const;
+  const Block& region(std::size_t k, std::size_t arguments) const;
+};
+Integers integers_of(const AttributeList& fields, std::string_view name);
+std::int64_t integer_of(const AttributeList& fields, std::string_view name, std::int64_t otherwise);
+
+using Rule = std::vector<Tensor> (*)(const Call&);
+using Rules = std::map<std::string_view, Rule>;
+// Each file of this folder adds those of its operations.
+void add_elementwise(Rules& r);
+void add_bits(Rules& r);
+void add_shapes(Rules& r);
+void add_slices(Rules& r);
+void add_reductions(Rules& r);
+void add_windows(Rules& r);
+void add_products(Rules& r);
+void add_gather_scatter(Rules& r);
+void add_sort(Rules& r);
+void add_control(Rules& r);
+void add_random(Rules& r);
+void add_checks(Rules& r);
+
+class Reader {
+ public:
+  Reader(const Module& m, const StableHloOptions& o) : m_(m), o_(o) {}
+  StableHloProgram run();
+
+  Graph& graph() { return program_.graph; }
+  const Module& module() const { return m_; }
+  const StableHloOptions& options() const { return o_; }
+
+  // What a block returns for these arguments. Constants and what it captures are scalars or as they are outside.
+  std::vector<Tensor> block(const Block& b, std::span<const Tensor> arguments);
+  std::vector<Tensor> function(const std::string& name, std::span<const Tensor> arguments);
+  // The body of a reducer on tensors of one shape instead of scalars.
+  std::vector<Tensor> elementwise(const Block& b, std::span<const Tensor> arguments);
+  Tensor value(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
+
+  Tensor constant(const Attribute& dense);
+  // The elements of an integer tensor that depends on constants alone.
+  std::optional<Integers> known(const Tensor& t) const;
+  void check(const Call& c, const Tensor& actual, const Tensor& expected, StableHloProgram::Check::Kind kind, double limit);
+
+ private:
+  void operation(const Operation& op);
+  std::vector<Tensor> results_of(const Operation& op);
+  void hold_against_types(const Operation& op, const std::vector<Tensor>& results) const;
+  void problem(Place at, const std::string& what);
+  void inputs(const Function& f);
+  void outputs(const Function& f, const std::vector<Tensor>& results);
+
+  const Module& m_;
+  const StableHloOptions& o_;
+  StableHloProgram program_;
+  std::vector<Tensor> values_;
+  std::vector<std::string> problems_;
+  std::vector<std::pair<Tensor, Tensor>> checked_;  // actual and expected, of program_.checks
+  std::vector<std::string> calls_;  // functions that are being inlined
+  std::int64_t operations_ = 0;
+  int lifted_ = 0;  // within a reducer's body
+};
+
+// ---- words that several rules use ------------------------------------------------------------------
+Shape shape_of(const Integers& extents);
+Integers extents(const Tensor& t);  // numbers, as all extents here are
+bool is_scalar(const Type& t);
+Tensor to_shape(const Tensor& t, const Shape& s);  // a scalar spread, others as they are
+Tensor scalar_like(const Tensor& t, double v);     // of t's dtype and shape
+Tensor index_along(Graph& g, const Shape& s, int axis);  // i64: the place along an axis
+DType unsigned_of(DType t);  // of the same size
+DType signed_of(DType t);
+// `padding` elements of `with` between neighbours, `low` in front, `high` behind; negative numbers cut.
+Tensor padded(const Tensor& t, const Tensor& with, const Integers& low, const Integers& high, const Integers& between);
+// A body that is one operation of its two arguments, by its name; "second" for one that returns its second argument.
+std::string simple_reducer(const Block& b);
+// Tensors reduced over an axis by a body, in a tree; `init` are scalars.
+std::vector<Tensor> fold(Reader& r, const Block& body, std::vector<Tensor> xs, const std::vector<Tensor>& init, int axis);
+Tensor reduced(const std::string& reducer, const Tensor& t, const std::vector<int>& axes);
+
+}  // namespace lc::hlo
