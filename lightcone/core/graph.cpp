@@ -257,15 +257,16 @@ Tensor Graph::input(std::string_view name, Shape shape, DType dtype, const Sourc
 
 Tensor Graph::constant(Scalar v, DType dtype) {
   double value = v.value;
-  const bool wraps = is_unsigned(dtype) && value <= -1, exact = std::fabs(value) <= 0x1p53;  // a double holds it
-  if (!is_float(dtype) && (wraps || (v.whole && !exact))) {
+  if (is_unsigned(dtype) && value <= -1) {  // -1 wraps to the highest
     std::uint64_t raw = 0;
     store_f64(&raw, DType::I64, 0, value);
     store_i64(&raw, dtype, 0, v.whole.value_or(load_i64(&raw, DType::I64, 0)));
-    const std::int64_t whole = load_i64(&raw, dtype, 0);
-    if (whole > 0x1p53 || whole < -0x1p53 || dtype == DType::U64) return index({}, whole, dtype);
-    value = static_cast<double>(whole);
+    if (dtype == DType::U64) return index({}, load_i64(&raw, dtype, 0), dtype);
+    value = load_f64(&raw, dtype, 0);
   }
+  // up to 2^53 a double holds every whole number
+  const bool holds = dtype == DType::U64 || (dtype == DType::I64 && (value < 0) == (v.whole < 0));
+  if (v.whole && holds && std::fabs(value) > 0x1p53) return index({}, *v.whole, dtype);
   return Tensor(*this, {add({.op = Op::Constant, .dtype = dtype, .value = value}), View()});
 }
 
