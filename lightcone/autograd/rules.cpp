@@ -89,14 +89,15 @@ constexpr Rule kRules[] = {
     {Op::SumReduce, vjp_sum},      {Op::MaxReduce, vjp_max},     {Op::Contiguous, vjp_copy},
     {Op::Where, vjp_where},        {Op::Maximum, vjp_maximum},   {Op::Minimum, vjp_minimum},
     {Op::Div, vjp_div},            {Op::Pow, vjp_pow},           {Op::Equal, nullptr},
-    {Op::Exp, vjp_exp},            {Op::Cos, vjp_cos},           {Op::Composite, nullptr},
-    {Op::Result, nullptr},         {Op::Kernel, nullptr},
+    {Op::Exp, vjp_exp},            {Op::Cos, vjp_cos},           {Op::BitAnd, nullptr},
+    {Op::BitOr, nullptr},          {Op::BitXor, nullptr},        {Op::Bitcast, nullptr},
+    {Op::Composite, nullptr},          {Op::Result, nullptr},         {Op::Kernel, nullptr},
 };
 consteval bool every_row_has_a_rule() {
   for (int i = 0; const Rule& rule : kRules) {
     const OpInfo& row = kOps[i++];
-    const bool smooth = (row.kind == Kind::Elementwise && row.types != Types::Compare) || row.kind == Kind::Reduce ||
-                        row.kind == Kind::Copy;
+    const bool steps = row.types == Types::Compare || row.types == Types::Integer || row.types == Types::Bits;
+    const bool smooth = (row.kind == Kind::Elementwise && !steps) || row.kind == Kind::Reduce || row.kind == Kind::Copy;
     if (rule.op != row.op || (rule.vjp != nullptr) != smooth) return false;
   }
   return std::size(kRules) == std::size(kOps);

@@ -13,10 +13,7 @@ namespace {
 
 using i64 = std::int64_t;
 
-struct Register {
-  double f = 0;
-  i64 i = 0;
-};
+using Register = Element;
 
 struct Run {
   const Kernel& k;
@@ -61,12 +58,16 @@ struct Run {
   }
   void apply(Register& to, Op op, DType operand, DType result, const Register& a, const Register& b, const Register& c,
              bool condition_first) {
+    if (op == Op::Bitcast) {
+      to = bitcast(a, operand, result);
+      return;
+    }
     if (is_float(operand)) {
       const double x = condition_first ? static_cast<double>(a.i) : a.f;
       set(to, result, info(op).f(x, b.f, c.f));
       if (!is_float(result)) to.i = info(op).f(x, b.f, c.f) != 0;
     } else {
-      set(to, result, info(op).i(a.i, b.i, c.i));
+      set(to, result, on_integers(op, operand)(a.i, b.i, c.i));
     }
   }
   void step(int id) {
@@ -96,6 +97,7 @@ struct Run {
       case Code::MulAdd: set(to, i.dtype, std::fma(reg(i.a).f, reg(i.b).f, reg(i.c).f)); break;
       case Code::Convert:
         if (is_float(type(i.a))) set(to, i.dtype, reg(i.a).f);
+        else if (is_float(i.dtype)) set(to, i.dtype, to_f64(reg(i.a).i, type(i.a)));
         else set(to, i.dtype, reg(i.a).i);
         break;
       case Code::Accumulator: {

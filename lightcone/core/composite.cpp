@@ -30,16 +30,20 @@ Tensor define_minimum(std::span<const Tensor> in) {
   return negate(maximum(negate(in[0]), negate(in[1])));
 }
 
-// On integers (a - a mod b) / b is whole; halves rounded away make up for the inexact reciprocal.
-// Exact below 2^52.
+// On integers (a - a mod b) / b is whole. A quotient in f64, to the nearest number, lacks less than 2^13 of it; what it
+// leaves over is divided again, exactly.
 Tensor define_div(std::span<const Tensor> in) {
   if (is_float(in[0].dtype())) return mul(in[0], recip(in[1]));
   if (in[0].dtype() == DType::Bool) return mul(in[0], in[1]);  // by zero gives zero
-  const Tensor whole = cast(add(in[0], negate(mod(in[0], in[1]))), DType::F64);
-  const Tensor q = mul(whole, recip(cast(in[1], DType::F64)));
-  const Tensor away = where(less_than(q, like(q, 0)), like(q, -0.5), like(q, 0.5));
-  const Tensor zero = like(in[1], 0);
-  return where(equal(in[1], zero), zero, cast(cast(add(q, away), DType::I64), in[0].dtype()));
+  const DType wide = is_unsigned(in[0].dtype()) ? DType::U64 : DType::I64;
+  const Tensor a = cast(add(in[0], negate(mod(in[0], in[1]))), wide), b = cast(in[1], wide), zero = like(b, 0);
+  const auto quotient = [&](const Tensor& rest, DType t) {
+    const Tensor q = mul(cast(rest, DType::F64), recip(cast(b, DType::F64)));
+    return cast(add(q, where(less_than(q, like(q, 0)), like(q, -0.5), like(q, 0.5))), t);
+  };
+  const Tensor q = quotient(a, wide), rest = cast(add(a, negate(mul(q, b))), DType::I64);
+  const Tensor exact = add(q, cast(quotient(rest, DType::I64), wide));
+  return cast(where(equal(b, zero), zero, exact), in[0].dtype());
 }
 
 Tensor define_pow(std::span<const Tensor> in) {
@@ -75,6 +79,87 @@ Tensor define_equal(std::span<const Tensor> in) {
   return and_(ordered, and_(not_(is_nan(in[0])), not_(is_nan(in[1]))));
 }
 
+// Bit by bit, each from a remainder.
+Tensor define_and(const Tensor& a, const Tensor& b) {
+  if (a.dtype() == DType::Bool) return mul(a, b);
+  const DType wide = unsigned_of(a.dtype());
+  const int bits = static_cast<int>(8 * size_of(wide));
+  const Tensor x = cast(a, wide), y = cast(b, wide);
+  const auto bit = [&](const Tensor& t, int k) {
+    const Tensor low = k + 1 < bits ? mod(t, like(t, std::exp2(k + 1))) : t;
+    return not_(less_than(low, like(t, std::exp2(k))));
+  };
+  Tensor sum = like(x, 0);
+  for (int k = 0; k < bits; ++k)
+    sum = add(sum, mul(cast(and_(bit(x, k), bit(y, k)), wide), like(sum, std::exp2(k))));
+  return cast(sum, a.dtype());
+}
+
+// Bits that both have were added twice.
+Tensor define_or(const Tensor& a, const Tensor& b) {
+  if (a.dtype() == DType::Bool) return add(a, b);
+  return add(add(a, b), negate(bitwise_and(a, b)));
+}
+Tensor define_xor(const Tensor& a, const Tensor& b) {
+  if (a.dtype() == DType::Bool) return not_(equal(a, b));
+  return add(add(a, b), mul(bitwise_and(a, b), like(a, -2)));
+}
+
+struct FloatFormat {
+  int fraction, least;                              // bits of the fraction; the exponent of the smallest normal number
+  double scale() const { return std::exp2(fraction); }
+  double highest_field() const { return 3 - 2 * least; }  // that of infinity
+};
+FloatFormat format_of(DType t) {
+  if (t == DType::F64) return {52, -1022};
+  if (t == DType::F16) return {10, -14};
+  return {t == DType::F32 ? 23 : 7, -126};
+}
+
+// |x| = y 2^e with y in [1, 2), found by comparisons with powers of two. All NaNs have the bits of one.
+Tensor bits_of_float(const Tensor& x) {
+  const FloatFormat f = format_of(x.dtype());
+  const DType to = unsigned_of(x.dtype());
+  const Tensor a = cast(x, DType::F64), zero = like(a, 0);
+  Tensor y = maximum(a, negate(a)), e = zero;
+  const auto scale_if = [&](const Tensor& condition, int power) {
+    const Tensor by = mul(cast(condition, DType::F64), like(a, power));
+    y = mul(y, exp2(by)), e = add(e, negate(by));
+  };
+  scale_if(less_than(y, like(y, 1)), 1022);
+  scale_if(less_than(y, like(y, 1)), 52);
+  for (int power = 512; power > 0; power /= 2) scale_if(not_(less_than(y, like(y, std::exp2(power)))), -power);
+  const Tensor top = maximum(e, like(e, f.least));
+  const Tensor digits = mul(mul(y, exp2(add(e, negate(top)))), like(y, f.scale()));
+  const Tensor finite = add(mul(cast(add(top, like(top, -f.least)), to), full_like(cast(zero, to), f.scale())), cast(digits, to));
+  const Tensor infinity = like(finite, f.highest_field() * f.scale());
+  const Tensor nan = like(finite, (f.highest_field() + 0.5) * f.scale());
+  const Tensor bits = where(is_nan(a), nan, where(equal(y, like(y, kInf)), infinity, finite));
+  const Tensor negative = or_(less_than(a, zero), less_than(recip(a), zero));  // -0, too
+  return add(bits, mul(cast(negative, to), like(bits, std::exp2(8 * size_of(to) - 1))));
+}
+
+// NaN is the log2 of -1.
+Tensor float_of_bits(const Tensor& u, DType to) {
+  const FloatFormat f = format_of(to);
+  const Tensor unit = like(u, f.scale()), fraction = mod(u, unit);
+  const Tensor field = mod(div(u, unit), like(u, f.highest_field() + 1));
+  const auto number = [](const Tensor& t) { return cast(t, DType::F64); };
+  const Tensor digits = number(fraction), normal = number(less_than(like(u, 0), field)), one = like(digits, 1);
+  const auto minus_if = [&](const Tensor& c) { return add(one, mul(number(c), like(one, -2))); };
+  const Tensor power = add(add(number(field), negate(normal)), like(one, f.least - f.fraction));
+  const Tensor size = mul(add(digits, mul(normal, like(one, f.scale()))), exp2(power));
+  const Tensor nan = and_(less_than(like(u, f.highest_field() - 1), field), less_than(like(u, 0), fraction));
+  const Tensor negative = not_(less_than(u, like(u, std::exp2(8 * size_of(u.dtype()) - 1))));
+  return cast(mul(add(size, log2(minus_if(nan))), minus_if(negative)), to);
+}
+
+Tensor define_bitcast(const Tensor& x, DType to) {
+  const DType bits = unsigned_of(to);
+  const Tensor u = is_float(x.dtype()) ? bits_of_float(x) : cast(x, bits);
+  return is_float(to) ? float_of_bits(u, to) : cast(u, to);
+}
+
 // The product is rounded: 2^-24 |x| of the result may be lost.
 Tensor define_exp(const Tensor& x) { return exp2(mul(x, like(x, std::numbers::log2e))); }
 
@@ -101,6 +186,10 @@ std::vector<Tensor> define_all(const Node& n, std::span<const Tensor> in) {
     case Op::Equal: return {define_equal(in)};
     case Op::Exp: return {define_exp(in[0])};
     case Op::Cos: return {define_cos(in[0])};
+    case Op::BitAnd: return {define_and(in[0], in[1])};
+    case Op::BitOr: return {define_or(in[0], in[1])};
+    case Op::BitXor: return {define_xor(in[0], in[1])};
+    case Op::Bitcast: return {define_bitcast(in[0], n.dtype)};
     case Op::Composite: return n.composite->define(n.attributes, in);
     default: check(false, "not a composite");
   }

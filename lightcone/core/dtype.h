@@ -8,7 +8,7 @@
 
 namespace lc {
 
-enum class DType : std::uint8_t { F32, F64, F16, BF16, I8, I32, I64, U8, Bool };
+enum class DType : std::uint8_t { F32, F64, F16, BF16, I8, I16, I32, I64, U8, U16, U32, U64, Bool };
 
 struct DTypeInfo {
   DType dtype;
@@ -16,7 +16,7 @@ struct DTypeInfo {
   std::uint8_t bytes;
   bool is_float;
   std::string_view c;            // C spelling of the stored type
-  std::int64_t lowest, highest;  // of an integer
+  std::int64_t lowest, highest;  // of an integer; U64's highest as its bits
 };
 
 // clang-format off
@@ -26,9 +26,13 @@ inline constexpr DTypeInfo kDTypes[] = {
   {DType::F16,  "f16",  2, true,  "unsigned short", 0,         0},
   {DType::BF16, "bf16", 2, true,  "unsigned short", 0,         0},
   {DType::I8,   "i8",   1, false, "signed char",    INT8_MIN,  INT8_MAX},
+  {DType::I16,  "i16",  2, false, "short",          INT16_MIN, INT16_MAX},
   {DType::I32,  "i32",  4, false, "int",            INT32_MIN, INT32_MAX},
   {DType::I64,  "i64",  8, false, "long",           INT64_MIN, INT64_MAX},
   {DType::U8,   "u8",   1, false, "unsigned char",  0,         UINT8_MAX},
+  {DType::U16,  "u16",  2, false, "unsigned short", 0,         UINT16_MAX},
+  {DType::U32,  "u32",  4, false, "unsigned int",   0,         UINT32_MAX},
+  {DType::U64,  "u64",  8, false, "unsigned long",  0,         -1},
   {DType::Bool, "bool", 1, false, "unsigned char",  0,         1},
 };
 // clang-format on
@@ -38,6 +42,11 @@ constexpr std::string_view name(DType t) { return info(t).name; }
 constexpr std::size_t size_of(DType t) { return info(t).bytes; }
 constexpr bool is_float(DType t) { return info(t).is_float; }
 constexpr bool is_half(DType t) { return t == DType::F16 || t == DType::BF16; }
+constexpr bool is_integer(DType t) { return !is_float(t) && t != DType::Bool; }
+constexpr bool is_unsigned(DType t) { return is_integer(t) && info(t).lowest == 0; }
+constexpr DType unsigned_of(DType t) {  // as many bits
+  return size_of(t) == 1 ? DType::U8 : size_of(t) == 2 ? DType::U16 : size_of(t) == 4 ? DType::U32 : DType::U64;
+}
 
 // IEEE binary16 and bfloat16, stored as their 16 bits. Rounding is to nearest, ties to even; NaN
 // stays NaN, overflow becomes infinity, subnormals are kept.
@@ -68,18 +77,34 @@ template <> struct dtype_of<double> { static constexpr DType value = DType::F64;
 template <> struct dtype_of<f16> { static constexpr DType value = DType::F16; };
 template <> struct dtype_of<bf16> { static constexpr DType value = DType::BF16; };
 template <> struct dtype_of<std::int8_t> { static constexpr DType value = DType::I8; };
+template <> struct dtype_of<std::int16_t> { static constexpr DType value = DType::I16; };
 template <> struct dtype_of<std::int32_t> { static constexpr DType value = DType::I32; };
 template <> struct dtype_of<std::int64_t> { static constexpr DType value = DType::I64; };
 template <> struct dtype_of<std::uint8_t> { static constexpr DType value = DType::U8; };
+template <> struct dtype_of<std::uint16_t> { static constexpr DType value = DType::U16; };
+template <> struct dtype_of<std::uint32_t> { static constexpr DType value = DType::U32; };
+template <> struct dtype_of<std::uint64_t> { static constexpr DType value = DType::U64; };
 template <> struct dtype_of<bool> { static constexpr DType value = DType::Bool; };
 // clang-format on
 
 // Reads or writes element `i` of a buffer. Integers are exact through the I64 pair, floats
-// through the F64 pair. Conversion to an integer saturates and maps NaN to 0, as no C cast may be
+// through the F64 pair; an I64 has the bits of a U64. Conversion of a float to an integer saturates and maps NaN to 0, as no C cast may be
 // relied on to do; conversion to bool is `!= 0`.
 double load_f64(const void* data, DType t, std::size_t i);
 std::int64_t load_i64(const void* data, DType t, std::size_t i);
 void store_f64(void* data, DType t, std::size_t i, double value);
 void store_i64(void* data, DType t, std::size_t i, std::int64_t value);
+
+// The number that `value` stands for in an integer type: above 2^63 - 1 where it is the bits of a U64.
+constexpr double to_f64(std::int64_t value, DType t) {
+  return t == DType::U64 ? static_cast<double>(static_cast<std::uint64_t>(value)) : static_cast<double>(value);
+}
+
+// An element as evaluators hold it: `f` of a float, `i` of an integer.
+struct Element {
+  double f = 0;
+  std::int64_t i = 0;
+};
+Element bitcast(const Element& e, DType from, DType to);  // its bits, as another type of the same size
 
 }  // namespace lc

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <mutex>
 #include <new>
@@ -83,6 +84,11 @@ void infer_elementwise(Node& n, const Graph& g) {
   const auto type = [&](std::size_t k) { return g[n.in[k].node].dtype; };
   same_shapes(n, 0);
   n.shape = n.in[0].view.shape();
+  if (op.types == Types::Bits) {
+    if (type(0) == DType::Bool || n.dtype == DType::Bool || size_of(type(0)) != size_of(n.dtype))
+      refuse(n, cat("the bits of ", name(type(0)), " are none of ", name(n.dtype), "; the sizes are the same, bool has none"));
+    return;
+  }
   const std::size_t first = op.types == Types::Select ? 1 : 0;
   if (first == 1 && type(0) != DType::Bool) refuse(n, cat("the condition is ", name(type(0)), ", not bool"));
   for (std::size_t k = first + 1; k < n.in.size(); ++k)
@@ -90,6 +96,8 @@ void infer_elementwise(Node& n, const Graph& g) {
       refuse(n, cat("element types differ: ", name(type(first)), " and ", name(type(k)), "; convert one"));
   if (op.types == Types::Float && !is_float(type(0)))
     refuse(n, cat("needs a floating point operand, not ", name(type(0)), "; convert it"));
+  if (op.types == Types::Integer && is_float(type(0)))
+    refuse(n, cat("needs an operand of integers or bool, not ", name(type(0)), "; convert it, or take its bits"));
   n.dtype = op.types == Types::Compare ? DType::Bool : type(first);
 }
 
@@ -248,11 +256,17 @@ Tensor Graph::input(std::string_view name, Shape shape, DType dtype, const Sourc
 }
 
 Tensor Graph::constant(Scalar v, DType dtype) {
-  constexpr std::int64_t kExact = std::int64_t{1} << 53;  // up to here a double holds every whole number
   double value = v.value;
-  if (v.whole && !is_float(dtype) && (*v.whole > kExact || *v.whole < -kExact)) return index({}, *v.whole, dtype);
-  if (dtype == DType::U8 && value < 0)
-    value = static_cast<std::uint8_t>(static_cast<std::int64_t>(value));  // -1 wraps to 255
+  if (is_unsigned(dtype) && value <= -1) {  // -1 wraps to the highest
+    std::uint64_t raw = 0;
+    store_f64(&raw, DType::I64, 0, value);
+    store_i64(&raw, dtype, 0, v.whole.value_or(load_i64(&raw, DType::I64, 0)));
+    if (dtype == DType::U64) return index({}, load_i64(&raw, dtype, 0), dtype);
+    value = load_f64(&raw, dtype, 0);
+  }
+  // up to 2^53 a double holds every whole number
+  const bool holds = dtype == DType::U64 || (dtype == DType::I64 && (value < 0) == (v.whole < 0));
+  if (v.whole && holds && std::fabs(value) > 0x1p53) return index({}, *v.whole, dtype);
   return Tensor(*this, {add({.op = Op::Constant, .dtype = dtype, .value = value}), View()});
 }
 

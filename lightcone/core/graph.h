@@ -63,7 +63,7 @@ struct Node {
 class Tensor;
 struct Operand;
 
-// A number as it was written: whole ones keep all of their 64 bits.
+// A number as it was written: whole ones keep all of their 64 bits, which above INT64_MAX are those of a negative number.
 struct Scalar {
   double value;
   std::optional<std::int64_t> whole;
@@ -96,7 +96,8 @@ class Graph {
   // A named value given before each run (or once, for weights and state).
   Tensor input(std::string_view name, Shape shape, DType dtype = DType::F32,
                const SourceLocation& at = SourceLocation::current(), bool parameter = false);
-  // Exact for whole numbers of 64 bits in an integer type, too.
+  // Exact for whole numbers of 64 bits in an integer type, too; a type that does not hold the number has it modulo
+  // 2^bits where it is negative, and its nearest number otherwise.
   Tensor constant(Scalar value, DType dtype = DType::F32);
   // The integer `expression` over i0, i1, ... at each place of `shape`; arange(n) is {n}, i0.
   Tensor index(Shape shape, Dim expression, DType dtype = DType::I64);

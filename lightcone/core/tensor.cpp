@@ -221,6 +221,12 @@ Tensor pow(Operand a, Operand b) { return apply(Op::Pow, {a, b}, a.at); }
 Tensor equal(Operand a, Operand b) { return apply(Op::Equal, {a, b}, a.at); }
 Tensor exp(Operand a) { return apply(Op::Exp, {a}, a.at); }
 Tensor cos(Operand a) { return apply(Op::Cos, {a}, a.at); }
+Tensor bitwise_and(Operand a, Operand b) { return apply(Op::BitAnd, {a, b}, a.at); }
+Tensor bitwise_or(Operand a, Operand b) { return apply(Op::BitOr, {a, b}, a.at); }
+Tensor bitwise_xor(Operand a, Operand b) { return apply(Op::BitXor, {a, b}, a.at); }
+Tensor bitcast(Operand a, DType to) {
+  return a->dtype() == to ? a.tensor : apply(Op::Bitcast, {a}, a.at, {.dtype = to});
+}
 static Tensor along(const CompositeRef& c, std::vector<Tensor> in, const Operand& first, int axis,
                     std::vector<Attributes::Entry> more = {}) {
   more.insert(more.begin(), {"axis", axis_of(first, axis, c->name.c_str())});

@@ -99,6 +99,10 @@ Tensor pow(Operand a, Operand b);
 Tensor equal(Operand a, Operand b);
 Tensor exp(Operand a);
 Tensor cos(Operand a);
+Tensor bitwise_and(Operand a, Operand b);  // of integers in two's complement, or of bool
+Tensor bitwise_or(Operand a, Operand b);
+Tensor bitwise_xor(Operand a, Operand b);
+Tensor bitcast(Operand a, DType to);  // the bits of each element, as another type of the same size
 // out[i..] = data[i.. with axis replaced by index[i..]]; 0 where the index is out of range.
 Tensor gather(Operand data, Operand index, int axis);
 // base with base[i.. with axis replaced by index[i..]] set to src (the last writer wins), or

@@ -22,10 +22,14 @@ DType promote(DType a, DType b) {
     if (a == DType::F64 || b == DType::F64) return DType::F64;
     return DType::F32;  // f32 with a half, or the two halves
   }
-  // neither holds the other's numbers
-  if (size_of(a) + size_of(b) == 2 && a != DType::Bool && b != DType::Bool) return DType::I32;
-  const auto order = [](DType t) { return t == DType::Bool ? 0 : static_cast<int>(size_of(t)); };
-  return order(a) > order(b) ? a : b;
+  const auto wide_unsigned = [](DType t) { return is_unsigned(t) && size_of(t) > 1; };
+  if (wide_unsigned(a) || wide_unsigned(b))
+    throw Error("promote_types", cat(name(a), " and ", name(b), " are brought to no common type, as in PyTorch; cast one: ",
+                                     a == DType::U64 || b == DType::U64 ? "u64 fits into no signed type"
+                                                                        : "i64 holds the numbers of both"));
+  if (a == DType::Bool || b == DType::Bool) return a == DType::Bool ? b : a;
+  if (size_of(a) == size_of(b)) return DType::I16;  // u8 and i8: neither holds the other's numbers
+  return size_of(a) > size_of(b) ? a : b;
 }
 
 Shape broadcast(const Shape& a, const Shape& b, const char* op) {
@@ -76,10 +80,15 @@ Pair promoted(const TensorOrNumber& a, const TensorOrNumber& b, const char* op) 
 }
 
 Tensor number_like(const Tensor& t, Scalar v) {
-  if (t.dtype() == DType::U8)
-    v = v.whole ? Scalar(static_cast<std::int64_t>(static_cast<std::uint8_t>(*v.whole)))
-                : Scalar(v.value - 256 * std::floor(v.value / 256));
-  return full_like(t, v);
+  const DType type = t.dtype();
+  if (!is_unsigned(type)) return full_like(t, v);
+  if (!v.whole) {
+    const double range = std::exp2(8 * size_of(type));
+    return full_like(t, v.value - range * std::floor(v.value / range));
+  }
+  std::uint64_t raw = 0;
+  store_i64(&raw, type, 0, *v.whole);
+  return full_like(t, load_i64(&raw, type, 0));
 }
 
 }  // namespace detail
@@ -109,9 +118,10 @@ Tensor of_two_wide(const TensorOrNumber& a, const TensorOrNumber& b, const char*
   if (!is_half(p.a.dtype())) return f(p.a, p.b);
   return prim::cast(f(prim::cast(p.a, DType::F32), prim::cast(p.b, DType::F32)), p.a.dtype());
 }
-Scalar negative(const Scalar& v) {
-  if (v.whole && *v.whole != std::numeric_limits<std::int64_t>::min()) return -*v.whole;
-  return -v.value;
+Scalar negative(Scalar v) {
+  if (!v.whole) return -v.value;
+  v.value = 0 - v.value, v.whole = eval::mul(*v.whole, -1);
+  return v;
 }
 }  // namespace
 DType TensorOrNumber::beside(DType t) const {

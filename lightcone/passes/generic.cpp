@@ -8,8 +8,11 @@
 namespace lc {
 namespace {
 
+// One number in each element. Whole ones that no double holds are indices.
 bool unpadded_constant(const Graph& g, const Edge& e) {
-  return g[e.node].op == Op::Constant && std::none_of(e.view.moves().begin(), e.view.moves().end(),
+  const Node& n = g[e.node];
+  const bool constant = n.op == Op::Constant || (n.op == Op::Index && n.shape.empty() && n.index.is_constant());
+  return constant && std::none_of(e.view.moves().begin(), e.view.moves().end(),
                                                       [](const Move& m) { return m.kind == MoveKind::Pad; });
 }
 
@@ -26,8 +29,7 @@ std::optional<Tensor> fold(const Match& m) {
   Node scalar = n;
   scalar.shape = {};
   const Value v = evaluate(scalar, in, {}, Rounding::Storage);
-  if (!is_float(v.dtype) && std::abs(v.i[0]) > (std::int64_t{1} << 53)) return std::nullopt;
-  return full(m.graph, n.shape, v.at(0), n.dtype);
+  return full(m.graph, n.shape, is_float(v.dtype) ? Scalar(v.f[0]) : Scalar(v.i[0]), n.dtype);
 }
 
 // A copy into the same dtype is only a view.
@@ -39,17 +41,12 @@ std::optional<Tensor> drop_copy(const Match& m) {
 
 // Does every value of `a` survive a conversion to `b` and back?
 bool contains(DType b, DType a) {
-  if (a == b) return true;
-  switch (a) {
-    case DType::Bool: return true;
-    case DType::U8: return b != DType::Bool && b != DType::I8;
-    case DType::F16:
-    case DType::BF16: return b == DType::F32 || b == DType::F64;
-    case DType::F32: return b == DType::F64;
-    case DType::I8: return b != DType::Bool && b != DType::U8;
-    case DType::I32: return b == DType::I64 || b == DType::F64;
-    default: return false;
-  }
+  if (a == b || a == DType::Bool) return true;
+  if (b == DType::Bool) return false;
+  if (is_float(a)) return (b == DType::F32 && is_half(a)) || (b == DType::F64);
+  if (!is_float(b)) return size_of(a) <= size_of(b);  // what wraps there wraps back
+  const std::size_t digits = b == DType::F64 ? 53 : b == DType::F32 ? 24 : b == DType::F16 ? 11 : 8;
+  return 8 * size_of(a) <= digits;
 }
 
 // A conversion there and back again.
@@ -90,9 +87,17 @@ std::vector<Rule> make_rules() {
       {"max(x, x)", maximum(x, x), x},
       {"min(x, x)", minimum(x, x), x},
       {"where(c, x, x)", where(c, x, x), x},
+      {"where(true, x, y)", where(Pat(1.0), x, y), x},
+      {"where(false, x, y)", where(Pat(0.0), x, y), y},
       {"x < x", x < x, Pat(0.0)},
       {"x / 1", op(Op::Div, {x, 1.0}), x},
       {"x ^ 1", op(Op::Pow, {x, 1.0}), x},
+      {"x & x", op(Op::BitAnd, {x, x}), x},
+      {"x & 0", op(Op::BitAnd, {x, 0.0}), Pat(0.0)},
+      {"x | x", op(Op::BitOr, {x, x}), x},
+      {"x | 0", op(Op::BitOr, {x, 0.0}), x},
+      {"x xor x", op(Op::BitXor, {x, x}), Pat(0.0)},
+      {"x xor 0", op(Op::BitXor, {x, 0.0}), x},
       {"max(max(x, y), y)", maximum(maximum(x, y), y), maximum(x, y), For::Integers},
       {"x == x", op(Op::Equal, {x, x}), Pat(1.0), For::Integers},
       {"copy", op(Op::Contiguous, {x}), drop_copy},

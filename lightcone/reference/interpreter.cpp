@@ -28,7 +28,7 @@ Shift sampled_result(const Node& n, DType operands, std::span<const Sampled> x, 
   };
   const bool carries = std::any_of(x.begin(), x.end(), inexact);
   const double y = out.at(k);
-  Shift s = carries ? carried(n, operands, x, y, is_float(n.dtype) ? 0 : out.i[k], way.bits(k)) : kNoShift;
+  Shift s = carries || n.op == Op::Bitcast ? carried(n, operands, x, y, is_float(n.dtype) ? 0 : out.i[k], way.bits(k)) : kNoShift;
   if (!is_float(n.dtype) || !rounds(n.op) || (y == 0 && exact(s)) || (!carries && stays_whole(n, x, y))) return s;
   round_samples(n.dtype, unit_of(n.op, n.dtype), y, y == 0 ? spread(s.data()) : std::fabs(y),
                 noise_bits(way.noise + 1, k), s);
@@ -41,17 +41,22 @@ Value elementwise(const Node& n, Operands in, const IntList& shape, const Way& w
   const DType type = in.back()->dtype;  // of the operands; the condition of Where comes first
   const bool floats = is_float(type);
   const bool sampled_operands = std::any_of(in.begin(), in.end(), [](const Value* v) { return !v->shift.empty(); });
-  const bool samples = way.noise && (sampled_operands || (is_float(n.dtype) && rounds(n.op)));
+  const bool bits = n.op == Op::Bitcast;
+  const bool samples = way.noise && (sampled_operands || bits || (is_float(n.dtype) && rounds(n.op)));
   if (samples) out.shift.resize(out.size());
   Sampled x[3];
   for (std::size_t k = 0; k < out.size(); ++k) {
     for (std::size_t a = 0; a < in.size(); ++a) x[a] = sampled(*in[a], k);
-    if (floats) {
+    if (bits) {
+      const Element y = bitcast({x[0].x, x[0].i}, type, n.dtype);
+      if (is_float(n.dtype)) out.f[k] = y.f;
+      else out.i[k] = y.i;
+    } else if (floats) {
       const double y = op.f(x[0].x, x[1].x, x[2].x);
       if (is_float(n.dtype)) out.f[k] = rounded(n.dtype, y, way.rounding);
       else out.i[k] = y != 0;
     } else {
-      out.i[k] = wrapped(n.dtype, op.i(x[0].i, x[1].i, x[2].i));
+      out.i[k] = wrapped(n.dtype, on_integers(n.op, type)(x[0].i, x[1].i, x[2].i));
     }
     if (samples) out.shift[k] = sampled_result(n, type, {x, in.size()}, out, k, way);
   }
@@ -117,7 +122,7 @@ Value reduce(const Node& n, const Value& in, const IntList& shape, const Way& wa
     i64 iacc = least;
     for (i64 k = 0; k < rows.length; ++k) {
       if (is_float(n.dtype)) acc = op.f(acc, in.f[place(k)], 0);
-      else iacc = op.i(iacc, in.i[place(k)], 0);
+      else iacc = on_integers(n.op, n.dtype)(iacc, in.i[place(k)], 0);
     }
     if (is_float(n.dtype)) out.f[o] = rounded(n.dtype, acc, way.rounding);
     else out.i[o] = wrapped(n.dtype, iacc);

@@ -24,7 +24,7 @@ struct Value {
   std::vector<Value> parts;  // of a composite with several results, which lie here and nowhere else
 
   std::size_t size() const { return is_float(dtype) ? f.size() : i.size(); }
-  double at(std::size_t k) const { return is_float(dtype) ? f[k] : static_cast<double>(i[k]); }
+  double at(std::size_t k) const { return is_float(dtype) ? f[k] : to_f64(i[k], dtype); }
   double error_at(std::size_t k) const { return error.empty() ? 0 : error[k]; }
 };
 Value make_value(DType dtype, std::vector<std::int64_t> shape);

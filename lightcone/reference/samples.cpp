@@ -120,7 +120,7 @@ double apart(double sample, double value) {
 
 double largest(DType t) { return t == DType::F64 ? DBL_MAX : t == DType::F16 ? 65504.0 : FLT_MAX; }
 
-bool rounds(Op op) { return op != Op::Maximum && op != Op::Minimum && op != Op::Where; }
+bool rounds(Op op) { return op != Op::Maximum && op != Op::Minimum && op != Op::Where && op != Op::Bitcast; }
 
 double unit_of(Op op, DType t) {
   // two units in the last place for what is computed from polynomials, and as much again for luck
@@ -133,7 +133,24 @@ double against(double sum, double term) {
 }
 bool overflows(DType t, double magnitude) { return magnitude >= largest(t) * (1 - 0x1p-6); }
 
+// Another implementation may have another NaN, and a zero of the other sign.
+static Shift carried_bits(DType from, DType to, const Sampled& x, double y, i64 i) {
+  if (is_float(from) && (x.x == 0 || std::isnan(x.x))) return kUnknown;
+  Shift s;
+  for (int k = 0; k < kSamples; ++k) {
+    double& d = s[static_cast<std::size_t>(k)];
+    if (unknown(x, k)) {
+      d = kNaN;
+      continue;
+    }
+    const Element e = bitcast({sample(x, k), whole_sample(x, k)}, from, to);
+    d = is_float(to) ? apart(e.f, y) : apart(e.i, i);
+  }
+  return s;
+}
+
 Shift carried(const Node& n, DType operands, std::span<const Sampled> x, double y, i64 i, std::uint64_t bits) {
+  if (n.op == Op::Bitcast) return carried_bits(operands, n.dtype, x[0], y, i);
   const OpInfo& op = info(n.op);
   const bool floats = is_float(operands);
   Shift s;
@@ -161,7 +178,7 @@ Shift carried(const Node& n, DType operands, std::span<const Sampled> x, double 
     if (std::any_of(x.begin(), x.end(), [&](const Sampled& v) { return unknown(v, k); })) continue;
     const auto at = [&](std::size_t a) { return a < x.size() ? sample(x[a], k) : 0; };
     const auto whole_at = [&](std::size_t a) { return a < x.size() ? whole_sample(x[a], k) : 0; };
-    if (!floats) to = apart(wrapped(n.dtype, op.i(whole_at(0), whole_at(1), whole_at(2))), i);
+    if (!floats) to = apart(wrapped(n.dtype, on_integers(n.op, operands)(whole_at(0), whole_at(1), whole_at(2))), i);
     else to = apart(op.f(at(0), at(1), at(2)), y);
   }
   return s;
@@ -186,7 +203,7 @@ Shift converted(DType from, DType to, const Sampled& x, double y, i64 i, std::ui
   for (int k = 0; k < kSamples; ++k) {
     double& d = s[static_cast<std::size_t>(k)];
     if (unknown(x, k)) d = kNaN;
-    else if (is_float(to)) d = apart(is_float(from) ? sample(x, k) : static_cast<double>(whole_sample(x, k)), y);
+    else if (is_float(to)) d = apart(is_float(from) ? sample(x, k) : to_f64(whole_sample(x, k), from), y);
     else d = apart(is_float(from) ? whole(to, sample(x, k)) : wrapped(to, whole_sample(x, k)), i);
   }
   return s;

@@ -184,24 +184,9 @@ bool is_attention_gradients(const Node& n) {
   return is(n, attention_gradients(false)) || is(n, attention_gradients(true));
 }
 
-// Bytes are as good as numbers here.
-const std::shared_ptr<const KernelRule>& bitwise_and_rule() {
-  static const auto rule = cpu_kernel([](const CpuCall& call) {
-    std::int64_t bytes = call.attributes().integer("bytes");
-    for (const std::int64_t n : call.out_shape()) bytes *= n;
-    const auto *a = call.in<unsigned char>(0), *b = call.in<unsigned char>(1);
-    auto* out = call.out<unsigned char>();
-    call.parallel(bytes, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t k = begin; k < end; ++k) out[k] = a[k] & b[k];
-    });
-  });
-  return rule;
-}
-
 // A user's kernel for this node, or null.
 std::shared_ptr<Kernel> kernel_of(const Graph& g, const Node& n) {
-  const bool bits = is(n, builtin::bitwise_and());
-  const KernelRule* rule = bits ? bitwise_and_rule().get() : kernel_rule(*n.composite, "cpu");
+  const KernelRule* rule = kernel_rule(*n.composite, "cpu");
   if (!rule) return nullptr;
   std::vector<TensorType> operands;
   for (const Edge& e : n.in) operands.push_back({g[e.node].dtype, e.view.shape()});

@@ -16,6 +16,8 @@ float fmodf(float, float); float powf(float, float); float sinf(float); float co
 #define LC static inline __attribute__((always_inline))
 LC u32 lc_bits(float x) { u32 u; __builtin_memcpy(&u, &x, 4); return u; }
 LC float lc_float(u32 u) { float x; __builtin_memcpy(&x, &u, 4); return x; }
+LC u64 lc_bits_d(double x) { u64 u; __builtin_memcpy(&u, &x, 8); return u; }
+LC double lc_double(u64 u) { double x; __builtin_memcpy(&x, &u, 8); return x; }
 // Floats as integers in the same order: -0 below +0, every NaN above infinity.
 LC int lc_key_f(float x) { const int b = (int)lc_bits(x); return x == x ? b ^ ((b >> 31) & 0x7fffffff) : 0x7fffffff; }
 LC float lc_unkey_f(int k) { return lc_float((u32)(k ^ ((k >> 31) & 0x7fffffff))); }
@@ -220,12 +222,22 @@ LC int lc_equal_##S(T a, T b) { return a == b; } \
 LC T lc_max_##S(T a, T b) { return a < b ? b : a; } \
 LC T lc_min_##S(T a, T b) { return b < a ? b : a; } \
 LC T lc_where_##S(int c, T a, T b) { return c ? a : b; } \
+LC T lc_and_##S(T a, T b) { return a & b; } \
+LC T lc_or_##S(T a, T b) { return a | b; } \
+LC T lc_xor_##S(T a, T b) { return a ^ b; } \
 LC T lc_pow_##S(T a, T b) { if (b < 0) return a == 1 ? 1 : a == (T)-1 ? (b % 2 ? -1 : 1) : 0; \
   U r = 1, x = (U)a; for (; b > 0; b >>= 1, x *= x) if (b & 1) r *= x; return (T)r; }
 LC_INTEGER(c, signed char, u32)
 LC_INTEGER(i, int, u32)
 LC_INTEGER(l, long, u64)
+LC_INTEGER(s, short, u32)
 LC_INTEGER(b, u8, u32)
+LC_INTEGER(us, u16, u32)
+LC_INTEGER(u, u32, u32)
+LC_INTEGER(ul, u64, u64)
+LC int lc_and_t(int a, int b) { return a & b; }
+LC int lc_or_t(int a, int b) { return a | b; }
+LC int lc_xor_t(int a, int b) { return a ^ b; }
 LC int lc_add_t(int a, int b) { return a | b; }
 LC int lc_mul_t(int a, int b) { return a & b; }
 LC int lc_div_t(int a, int b) { return a & b; }
@@ -387,14 +399,17 @@ LC u16 lc_f64_to_f16(double v) { return lc_f32_to_f16(lc_odd_f(v)); }
 LC u16 lc_f64_to_bf16(double v) { return lc_f32_to_bf16(lc_odd_f(v)); }
 #define LC_SATURATE(F, T, N, C, LO, HI) \
 LC C lc_##N##_to_##T(F v) { return v != v ? 0 : v <= (F)(LO) ? (C)(LO) : v >= (F)(HI) ? (C)(HI) : (C)v; }
-LC_SATURATE(float, i8, f32, signed char, -128, 127)
-LC_SATURATE(float, i32, f32, int, -2147483647 - 1, 2147483647)
-LC_SATURATE(float, i64, f32, long, -9223372036854775807L - 1, 9223372036854775807L)
-LC_SATURATE(float, u8, f32, u8, 0, 255)
-LC_SATURATE(double, i8, f64, signed char, -128, 127)
-LC_SATURATE(double, i32, f64, int, -2147483647 - 1, 2147483647)
-LC_SATURATE(double, i64, f64, long, -9223372036854775807L - 1, 9223372036854775807L)
-LC_SATURATE(double, u8, f64, u8, 0, 255)
+#define LC_INTEGERS(F, N) \
+LC_SATURATE(F, i8, N, signed char, -128, 127) \
+LC_SATURATE(F, i16, N, short, -32768, 32767) \
+LC_SATURATE(F, i32, N, int, -2147483647 - 1, 2147483647) \
+LC_SATURATE(F, i64, N, long, -9223372036854775807L - 1, 9223372036854775807L) \
+LC_SATURATE(F, u8, N, u8, 0, 255) \
+LC_SATURATE(F, u16, N, u16, 0, 65535) \
+LC_SATURATE(F, u32, N, u32, 0, 4294967295U) \
+LC_SATURATE(F, u64, N, u64, 0, 18446744073709551615UL)
+LC_INTEGERS(float, f32)
+LC_INTEGERS(double, f64)
 )";
   return text;
 }

@@ -103,6 +103,7 @@ std::string CRenderer::expression(const Instr& i) {
       const int last = i.c >= 0 ? i.c : i.b >= 0 ? i.b : i.a;
       const DType operand = instr(last).dtype;
       const auto v = [&](int id) { return id >= 0 ? value(id) : std::string(); };
+      if (i.op == Op::Bitcast) return bits_as(v(i.a), operand, i.dtype);
       const std::string e = spell(i.op, operand, v(i.a), v(i.b), v(i.c));
       return info(i.op).types == Types::Compare || i.op == Op::Where || rounds_later(i) ? e : rounded(e, i.dtype);
     }

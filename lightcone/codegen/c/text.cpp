@@ -10,12 +10,22 @@ std::string_view suffix(DType t) {
   switch (t) {
     case DType::F64: return "_d";
     case DType::I8: return "_c";
+    case DType::I16: return "_s";
     case DType::I32: return "_i";
     case DType::I64: return "_l";
     case DType::U8: return "_b";
+    case DType::U16: return "_us";
+    case DType::U32: return "_u";
+    case DType::U64: return "_ul";
     case DType::Bool: return "_t";
     default: return "_f";
   }
+}
+std::string loaded_as(DType t, const std::string& v) {
+  if (t == DType::F16) return "lc_f16_to_f32(" + v + ")";
+  if (t == DType::BF16) return "lc_bf16_to_f32(" + v + ")";
+  if (t == DType::Bool) return "(int)(" + v + " != 0)";
+  return v;
 }
 std::string_view short_name(DType t) { return t == DType::Bool ? "bool" : name(t); }
 
@@ -23,13 +33,10 @@ std::string_view short_name(DType t) { return t == DType::Bool ? "bool" : name(t
 
 std::string_view register_type(DType t) {
   switch (t) {
-    case DType::F64: return "double";
-    case DType::I8: return "signed char";
-    case DType::I32: return "int";
-    case DType::I64: return "long";
     case DType::Bool: return "int";  // as wide as a float: comparisons stay in vectors
-    case DType::U8: return "unsigned char";
-    default: return "float";
+    case DType::F16:
+    case DType::BF16: return "float";
+    default: return info(t).c;
   }
 }
 
@@ -40,8 +47,9 @@ std::string number(double v, DType t) {
     std::uint64_t raw = 0;
     store_f64(&raw, t, 0, v);
     i = load_i64(&raw, t, 0);
+    if (t == DType::U64) return quote(std::to_string(static_cast<std::uint64_t>(i)) + "UL");
     if (i == INT64_MIN) return "(-9223372036854775807L - 1)";
-    return quote(std::to_string(i) + (t == DType::I64 ? "L" : ""));
+    return quote(std::to_string(i) + (t == DType::I64 ? "L" : t == DType::U32 ? "U" : ""));
   }
   std::uint64_t raw = 0;
   store_f64(&raw, t, 0, v);
@@ -96,12 +104,17 @@ std::string converted(const std::string& v, DType from, DType to) {
   return "(" + std::string(register_type(to)) + ")(" + v + ")";
 }
 
+std::string bits_as(const std::string& v, DType from, DType to) {
+  const auto cast = [](DType t, const std::string& x) { return "(" + std::string(info(t).c) + ")(" + x + ")"; };
+  const std::string as_stored = stored(rounded(v, from), from);
+  if (is_half(to)) return loaded_as(to, cast(DType::U16, as_stored));
+  if (!is_half(from) && is_float(from)) return cast(to, from == DType::F64 ? "lc_bits_d(" + v + ")" : "lc_bits(" + v + ")");
+  if (!is_float(to)) return cast(to, as_stored);
+  return to == DType::F64 ? "lc_double(" + cast(DType::U64, v) + ")" : "lc_float(" + cast(DType::U32, v) + ")";
+}
+
 std::string loaded(const std::string& buffer, DType t, const std::string& offset) {
-  const std::string v = buffer + "[" + offset + "]";
-  if (t == DType::F16) return "lc_f16_to_f32(" + v + ")";
-  if (t == DType::BF16) return "lc_bf16_to_f32(" + v + ")";
-  if (t == DType::Bool) return "(int)(" + v + " != 0)";
-  return v;
+  return loaded_as(t, buffer + "[" + offset + "]");
 }
 
 std::string stored(const std::string& v, DType t) {

@@ -18,6 +18,8 @@ std::string spell_vector(Op op, const std::string& to, const std::string& from);
 std::string rounded(const std::string& v, DType t);
 // A register of type `from` as a register of type `to`.
 std::string converted(const std::string& v, DType from, DType to);
+// The bits of a register of type `from` as one of type `to`.
+std::string bits_as(const std::string& v, DType from, DType to);
 std::string loaded(const std::string& buffer, DType t, const std::string& offset);
 // A register holds a number of its type already.
 std::string stored(const std::string& v, DType t);

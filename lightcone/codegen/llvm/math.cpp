@@ -143,7 +143,7 @@ Value divide(const Value& a, const Value& b, bool remainder) {
   Text& t = *a.text;
   if (a.type == Type::I1) return remainder ? (a & 0) : a & b;
   const Value zero = b == 0;
-  if (a.type == Type::U8) return select(zero, 0, t.binary(remainder ? "urem" : "udiv", a, select(zero, 1, b)));
+  if (is_unsigned(a.type)) return select(zero, 0, t.binary(remainder ? "urem" : "udiv", a, select(zero, 1, b)));
   const Value minus = b == -1;
   const Value r = t.binary(remainder ? "srem" : "sdiv", a, select(zero | minus, 1, b));
   return select(zero, 0, select(minus, remainder ? a & 0 : t.number(a.type, 0) - a, r));
@@ -154,7 +154,7 @@ Value integer_pow(const Value& base, const Value& exponent) {
   Text& t = *base.text;
   const int lanes = std::max(base.lanes, exponent.lanes);
   const Value a = t.spread(base, lanes), b = t.spread(exponent, lanes);
-  const bool is_signed = a.type != Type::U8;
+  const bool is_signed = !is_unsigned(a.type);
   const std::string r = t.variable(a.type, lanes), x = t.variable(a.type, lanes), e = t.variable(a.type, lanes);
   t.set(r, t.spread(t.integer(a.type, 1), lanes));
   t.set(x, a);
@@ -206,9 +206,9 @@ Value saturated(const Value& v, DType dtype) {
   Text& t = *v.text;
   const Type to = register_type(dtype);
   const std::int64_t lo = info(dtype).lowest, hi = info(dtype).highest;
-  const Value inside = t.cast(dtype == DType::U8 ? "fptoui" : "fptosi", v, to);
+  const Value inside = t.cast(is_unsigned(to) ? "fptoui" : "fptosi", v, to);
   const Value below = select(v <= static_cast<double>(lo), t.integer(to, lo), inside);
-  return select(is_nan(v), 0, select(v >= static_cast<double>(hi), t.integer(to, hi), below));
+  return select(is_nan(v), 0, select(v >= to_f64(hi, dtype), t.integer(to, hi), below));
 }
 
 }  // namespace
@@ -217,9 +217,13 @@ Type register_type(DType t) {
   switch (t) {
     case DType::F64: return Type::Double;
     case DType::I8: return Type::I8;
+    case DType::I16: return Type::I16;
     case DType::I32: return Type::I32;
     case DType::I64: return Type::I64;
     case DType::U8: return Type::U8;
+    case DType::U16: return Type::U16;
+    case DType::U32: return Type::U32;
+    case DType::U64: return Type::U64;
     case DType::Bool: return Type::I1;
     default: return Type::Float;
   }
@@ -260,6 +264,9 @@ Value apply(Op op, DType result, const Value& a, const Value& b, const Value& c)
       case Op::LessThan: return a < b;
       case Op::Equal: return a == b;
       case Op::Where: return select(a, b, c);
+      case Op::BitAnd: return a & b;
+      case Op::BitOr: return a | b;
+      case Op::BitXor: return a ^ b;
       default: return {};
     }
   };
@@ -296,16 +303,20 @@ Value convert(const Value& v, DType from, DType to) {
   if (to == DType::Bool) return v != 0;
   if (!is_float(to) && is_float(from)) return saturated(v, to);
   if (!is_float(to)) {
-    const auto width = [](Type t) { return t == Type::I1 ? 1 : t <= Type::I8 ? 8 : t == Type::I32 ? 32 : 64; };
     if (width(target) < width(v.type)) return text.cast("trunc", v, target);
     if (width(target) == width(v.type)) return {v.text, v.name, target, v.lanes};  // the same bits
-    return text.cast(from == DType::Bool || from == DType::U8 ? "zext" : "sext", v, target);
+    return text.cast(is_unsigned(v.type) ? "zext" : "sext", v, target);
   }
   if (!is_float(from))
-    return rounded(text.cast(from == DType::Bool || from == DType::U8 ? "uitofp" : "sitofp", v, target), to);
+    return rounded(text.cast(is_unsigned(v.type) ? "uitofp" : "sitofp", v, target), to);
   if (from == DType::F64 && is_half(to)) return rounded(odd_float(v), to);
   if (v.type == target) return rounded(v, to);
   return rounded(text.cast(to == DType::F64 ? "fpext" : "fptrunc", v, target), to);
+}
+
+Value bitcast(const Value& v, DType from, DType to) {
+  const Value as_stored = narrowed(v, from);
+  return widened(bits(as_stored, stored_type(to)), to);
 }
 
 Value key(const Value& v) {

@@ -179,7 +179,9 @@ Value Renderer::expression(const Instr& i) {
       const Value guard = (j >= 0) & (j < dim(i.extent));
       return fetch(i, j * dim(i.stride), both(condition(i.valid), guard));
     }
-    case Code::Apply: return llvm::apply(i.op, i.dtype, v(i.a), v(i.b), v(i.c));
+    case Code::Apply:
+      if (i.op == Op::Bitcast) return llvm::bitcast(value(i.a), type(i.a), i.dtype);
+      return llvm::apply(i.op, i.dtype, v(i.a), v(i.b), v(i.c));
     case Code::MulAdd: return llvm::mul_add(v(i.a), v(i.b), v(i.c));
     case Code::Convert: return llvm::convert(value(i.a), type(i.a), i.dtype);
     case Code::Accumulator: {

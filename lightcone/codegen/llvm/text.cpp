@@ -12,15 +12,17 @@ struct Names {
   const char* mangle;  // in the names of intrinsics
   int bytes;
 };
-constexpr Names kNames[] = {{"i1", "i1", 1},    {"i8", "i8", 1},     {"i8", "i8", 1},
-                            {"i16", "i16", 2},  {"i32", "i32", 4},   {"i64", "i64", 8},
-                            {"half", "f16", 2}, {"float", "f32", 4}, {"double", "f64", 8}};
+constexpr Names kNames[] = {{"i1", "i1", 1},   {"i8", "i8", 1},    {"i16", "i16", 2},  {"i32", "i32", 4},
+                            {"i64", "i64", 8}, {"i8", "i8", 1},    {"i16", "i16", 2},  {"i32", "i32", 4},
+                            {"i64", "i64", 8}, {"half", "f16", 2}, {"float", "f32", 4}, {"double", "f64", 8}};
 const Names& names(Type t) { return kNames[static_cast<int>(t)]; }
 
 std::string mangled(Type t, int lanes) { return (lanes > 1 ? "v" + std::to_string(lanes) : "") + names(t).mangle; }
 std::string align(Type t) { return std::to_string(names(t).bytes); }
 
 }  // namespace
+
+int width(Type t) { return t == Type::I1 ? 1 : 8 * names(t).bytes; }
 
 std::string Text::spell(Type t, int lanes) const {
   return lanes > 1 ? "<" + std::to_string(lanes) + " x " + names(t).type + ">" : names(t).type;
@@ -282,7 +284,7 @@ Value arithmetic(const char* integer, const char* real, const Value& a, const Op
 Value relation(const char* order, const char* real, const Value& a, const Operand& b) {
   if (is_real(a.type)) return a.text->compare(std::string("fcmp ") + real, a, b.of(a));
   const bool equality = order[0] == 'e' || order[0] == 'n';
-  const char* sign = equality ? "" : a.type == Type::I1 || a.type == Type::U8 ? "u" : "s";
+  const char* sign = equality ? "" : is_unsigned(a.type) ? "u" : "s";
   return a.text->compare(std::string("icmp ") + sign + order, a, b.of(a));
 }
 

@@ -11,8 +11,10 @@
 
 namespace lc::ir::llvm {
 
-enum class Type : std::uint8_t { I1, U8, I8, I16, I32, I64, Half, Float, Double };  // all but I1 and U8 are signed
+enum class Type : std::uint8_t { I1, U8, U16, U32, U64, I8, I16, I32, I64, Half, Float, Double };
 inline bool is_real(Type t) { return t >= Type::Half; }
+inline bool is_unsigned(Type t) { return t <= Type::U64; }
+int width(Type t);  // in bits
 
 class Text;
 struct Value {
@@ -119,7 +121,7 @@ Value operator^(const Value& a, const Operand& b);
 Value operator<<(const Value& a, const Operand& b);
 Value operator>>(const Value& a, const Operand& b);  // signed
 Value shift_right(const Value& a, int n);            // unsigned
-// Comparisons of floats are false for a NaN (`!=` true), those of integers signed but for i1 and i8.
+// Comparisons of floats are false for a NaN (`!=` true), those of integers are signed as the type is.
 Value operator<(const Value& a, const Operand& b);
 Value operator>(const Value& a, const Operand& b);
 Value operator<=(const Value& a, const Operand& b);

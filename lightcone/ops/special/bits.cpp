@@ -16,99 +16,110 @@ Pair integers(const Operand& a, const Operand& b, const char* op, bool bools) {
 }
 int bits_of(DType t) { return static_cast<int>(8 * size_of(t)); }
 
-// Bit by bit, each from a remainder: nothing of 64 bits is divided, which would be exact below 2^52 alone.
-std::vector<Tensor> define_and(const Attributes&, std::span<const Tensor> in) {
-  const Tensor zero = full_like(in[0], 0), one = full_like(in[0], 1);
-  const int bits = bits_of(in[0].dtype());
-  const bool is_signed = info(in[0].dtype()).lowest < 0;
-  const auto bit = [&](const Tensor& t, int k) {
-    const Tensor negative = prim::less_than(t, zero);
-    if (is_signed && k == bits - 1) return prim::where(negative, one, zero);
-    // the last k + 1 bits as a number that is not negative; adding 2^(bits - 1) wraps around
-    const bool whole = k >= bits - (is_signed ? 2 : 1);
-    const Tensor low = whole ? t : prim::mod(t, full_like(t, std::exp2(k + 1)));
-    const double more = is_signed && whole ? -std::exp2(k + 1) : std::exp2(k + 1);
-    const Tensor u = is_signed ? prim::where(prim::less_than(low, zero), add(low, more), low) : low;
-    return prim::where(prim::less_than(u, full_like(u, std::exp2(k))), zero, one);
-  };
-  Tensor sum = zero;
-  for (int k = 0; k < bits; ++k) {
-    const double weight = is_signed && k == bits - 1 ? -std::exp2(k) : std::exp2(k);
-    sum = prim::add(sum, prim::mul(prim::mul(bit(in[0], k), bit(in[1], k)), full_like(sum, weight)));
-  }
-  return {sum};
+// What is computed of integers as unsigned numbers of as many bits, given back in the type of `a`.
+template <class F>
+Tensor of_bits(const Operand& a, const char* op, const F& f) {
+  const OpScope scope(op, a.at);
+  if (!is_integer(a->dtype())) throw Error(op, cat("is for integers, not ", name(a->dtype())));
+  return prim::cast(f(prim::cast(a, unsigned_of(a->dtype()))), a->dtype());
 }
+// The bits of a byte, in each byte.
+Tensor bytes_like(const Tensor& a, std::uint64_t byte) {
+  return full_like(a, Scalar(byte * 0x0101010101010101u & ~std::uint64_t{0} >> (64 - bits_of(a.dtype()))));
+}
+Tensor times_power(const Tensor& a, int k) { return prim::mul(a, full_like(a, std::exp2(k))); }
+Tensor over_power(const Tensor& a, int k) { return prim::div(a, full_like(a, std::exp2(k))); }
 
-Tensor and_of(const Pair& p) {
-  if (p.a.dtype() == DType::Bool) return prim::mul(p.a, p.b);
-  return call(builtin::bitwise_and(), {p.a, p.b}, {{"bytes", static_cast<std::int64_t>(size_of(p.a.dtype()))}})[0];
+Tensor ones_in(Tensor u) {  // by sums of neighbours: H. S. Warren, "Hacker's Delight", 2002, chapter 5
+  const auto low = [](const Tensor& t, std::uint64_t byte) { return prim::bitwise_and(t, bytes_like(t, byte)); };
+  u = prim::add(u, neg(low(over_power(u, 1), 0x55)));
+  u = prim::add(low(u, 0x33), low(over_power(u, 2), 0x33));
+  u = low(prim::add(u, over_power(u, 4)), 0x0f);
+  return over_power(prim::mul(u, bytes_like(u, 0x01)), bits_of(u.dtype()) - 8);
 }
 
 }  // namespace
-
-const CompositeRef& builtin::bitwise_and() {
-  static const CompositeRef c = std::make_shared<const Composite>(
-      Composite{.name = "bitwise_and",
-                .arity = 2,
-                .infer = [](const Attributes&, std::span<const TensorType> in) -> std::vector<TensorType> {
-                  if (!(in[0] == in[1]) || is_float(in[0].dtype) || in[0].dtype == DType::Bool)
-                    throw Error("", "needs two operands of one shape and one integer type");
-                  return {in[0]};
-                },
-                .define = define_and});
-  return c;
-}
 
 Tensor bitwise_not(Operand a) {
   LC_SCOPE("bitwise_not");
   if (is_float(a->dtype())) throw Error("bitwise_not", cat("is for integers and bool, not ", name(a->dtype())));
   if (a->dtype() == DType::Bool) return logical_not(a);
-  return add(neg(a), a->dtype() == DType::U8 ? 255 : -1);  // modulo 2^bits
+  return prim::bitwise_xor(a, full_like(a, -1));
 }
 Tensor bitwise_and(Operand a, Operand b) {
   LC_SCOPE("bitwise_and");
-  return and_of(integers(a, b, "bitwise_and", true));
+  const Pair p = integers(a, b, "bitwise_and", true);
+  return prim::bitwise_and(p.a, p.b);
 }
 Tensor bitwise_or(Operand a, Operand b) {
   LC_SCOPE("bitwise_or");
   const Pair p = integers(a, b, "bitwise_or", true);
-  if (p.a.dtype() == DType::Bool) return prim::add(p.a, p.b);
-  return prim::add(prim::add(p.a, p.b), neg(and_of(p)));  // bits that both have were added twice
+  return prim::bitwise_or(p.a, p.b);
 }
 Tensor bitwise_xor(Operand a, Operand b) {
   LC_SCOPE("bitwise_xor");
   const Pair p = integers(a, b, "bitwise_xor", true);
-  if (p.a.dtype() == DType::Bool) return logical_xor(p.a, p.b);
-  return prim::add(prim::add(p.a, p.b), mul(and_of(p), -2));
+  return prim::bitwise_xor(p.a, p.b);
 }
 
 namespace {
-// [0, bits - 1) of the places, 0 for others; and 2 to their power.
-struct Shift {
-  Tensor inside, power;
-};
-Shift shift(const Tensor& places, int below) {
-  const Tensor zero = full_like(places, 0);
-  const Tensor inside =
-      logical_and(logical_not(prim::less_than(places, zero)), prim::less_than(places, full_like(places, below)));
-  return {inside, prim::pow(full_like(places, 2), prim::where(inside, places, zero))};
+std::optional<double> number_in(const Tensor& t) {  // in each element
+  const View view = t.view();
+  const auto pads = [](const Move& m) { return m.kind == MoveKind::Pad; };
+  if (t.node().op != Op::Constant || std::any_of(view.moves().begin(), view.moves().end(), pads)) return std::nullopt;
+  return t.node().value;
+}
+// `x` shifted by the places where they lie in [0, bits), else `beyond`. By a number it is one step, by a tensor one for
+// each bit of the places. step(x, k) shifts by k.
+template <class F>
+Tensor shifted(Tensor x, const Tensor& places, const Tensor& beyond, const F& step) {
+  const int bits = bits_of(x.dtype());
+  const Tensor n = prim::cast(places, unsigned_of(places.dtype()));  // negative ones are large
+  if (const auto number = number_in(places))
+    return *number < 0 || *number >= bits ? beyond : step(x, static_cast<int>(*number));
+  for (int k = 1; k < bits; k *= 2) {
+    const Tensor bit = prim::bitwise_and(n, full_like(n, k));
+    x = prim::where(prim::equal(bit, full_like(n, 0)), x, step(x, k));
+  }
+  return prim::where(prim::less_than(n, full_like(n, bits)), x, beyond);
+}
+// The tensor's number, where it is one, in the type that `a` is shifted by.
+Pair shift_operands(const Operand& a, const Operand& places, const char* op) {
+  const Pair p = integers(a, places, op, false);
+  const auto number = number_in(places);
+  return number ? Pair{p.a, full_like(p.b, *number)} : p;
 }
 }  // namespace
 
 Tensor bitwise_left_shift(Operand a, Operand places) {
   LC_SCOPE("bitwise_left_shift");
-  const Pair p = integers(a, places, "bitwise_left_shift", false);
-  const Shift s = shift(p.b, bits_of(p.a.dtype()));
-  return prim::where(s.inside, prim::mul(p.a, s.power), full_like(p.a, 0));
+  const Pair p = shift_operands(a, places, "bitwise_left_shift");
+  return shifted(p.a, p.b, full_like(p.a, 0), times_power);
 }
+// Of unsigned numbers a division. Others are moved up by half of their range before it, and the quotient down again.
 Tensor bitwise_right_shift(Operand a, Operand places) {
   LC_SCOPE("bitwise_right_shift");
-  const Pair p = integers(a, places, "bitwise_right_shift", false);
-  const bool is_signed = info(p.a.dtype()).lowest < 0;
-  const Shift s = shift(p.b, bits_of(p.a.dtype()) - (is_signed ? 1 : 0));
-  const Tensor zero = full_like(p.a, 0);
-  const Tensor all = is_signed ? prim::where(prim::less_than(p.a, zero), full_like(p.a, -1), zero) : zero;
-  return prim::where(s.inside, floor_divide(p.a, s.power), all);
+  const Pair p = shift_operands(a, places, "bitwise_right_shift");
+  const DType t = p.a.dtype();
+  if (is_unsigned(t)) return shifted(p.a, p.b, full_like(p.a, 0), over_power);
+  const int top = bits_of(t) - 1;
+  const Tensor sign = prim::where(prim::less_than(p.a, full_like(p.a, 0)), full_like(p.a, -1), full_like(p.a, 0));
+  return shifted(p.a, p.b, sign, [&](const Tensor& x, int k) {
+    const Tensor up = add(prim::cast(x, unsigned_of(t)), std::exp2(top));
+    return prim::cast(add(over_power(up, k), -std::exp2(top - k)), t);
+  });
+}
+
+Tensor bitcast(Operand a, DType to) {
+  LC_SCOPE("bitcast");
+  return prim::bitcast(a, to);
+}
+Tensor population_count(Operand a) { return of_bits(a, "population_count", ones_in); }
+Tensor count_leading_zeros(Operand a) {
+  return of_bits(a, "count_leading_zeros", [](Tensor u) {
+    for (int k = 1; k < bits_of(u.dtype()); k *= 2) u = prim::bitwise_or(u, over_power(u, k));
+    return ones_in(bitwise_not(u));
+  });
 }
 
 namespace {

@@ -42,15 +42,20 @@ Tensor bitwise_not(Operand a);
 Tensor bitwise_and(Operand a, Operand b);
 Tensor bitwise_or(Operand a, Operand b);
 Tensor bitwise_xor(Operand a, Operand b);
-// By fewer places than there are bits; by others (negative ones, too) torch's results: 0 to the left, the sign to the
-// right. No bool.
+// By fewer places than there are bits; by others (negative ones, too) torch's results: 0 to the left, to the right the
+// sign, which of an unsigned type is 0. By a constant a multiplication or division that compilers turn into a shift. No
+// bool.
 Tensor bitwise_left_shift(Operand a, Operand places);
 Tensor bitwise_right_shift(Operand a, Operand places);
 Tensor gcd(Operand a, Operand b);  // of integers, not negative
 Tensor lcm(Operand a, Operand b);
-namespace builtin {
-const CompositeRef& bitwise_and();  // two operands of one integer type; the attribute "bytes" is its size
-}
+// torch's view(dtype): the bits of each element as another type of the same size (f32 with i32 and u32, f16 and bf16 with
+// i16 and u16, f64 with i64 and u64, integers with each other). Numbers of f16 and bf16 are computed in f32, so their NaN
+// keeps no payload; the sign and payload of any NaN that was computed are the processor's. No derivative.
+Tensor bitcast(Operand a, DType to);
+// Of an integer's bits, as a number of its type.
+Tensor population_count(Operand a);
+Tensor count_leading_zeros(Operand a);  // as many as there are bits where it is 0
 
 // ---- without NaN ----------------------------------------------------------------------------------
 Tensor nansum(Operand a, Axes axes = {}, bool keepdim = false);
