@@ -98,15 +98,6 @@ Tensor away_from_zero(Operand x) {
 
 // ---- comparisons --------------------------------------------------------------------------------------
 
-// -NaN < -infinity < ... < -0 < +0 < ... < NaN: the bits as integers, those of negative numbers turned round.
-Tensor total_order(const Tensor& x) {
-  const Tensor bits = bitcast(x, signed_of(x.dtype()));
-  const double last = static_cast<double>(8 * size_of(x.dtype()) - 1);
-  const Tensor all = bitwise_right_shift(bits, scalar_like(bits, last));  // -1 of negative ones
-  const Tensor low = full_like(bits, info(bits.dtype()).highest);
-  return bitwise_xor(bits, bitwise_and(all, low));
-}
-
 std::vector<Tensor> compare(const Call& c) {
   std::vector<Tensor> in = alike(c, 2);
   if (in[0].dtype() != in[1].dtype()) c.refuse("operands have different element types");
@@ -175,6 +166,15 @@ Tensor minus(TensorOrNumber a, TensorOrNumber b) { return a - b; }
 Tensor times(TensorOrNumber a, TensorOrNumber b) { return a * b; }
 
 }  // namespace
+
+// -NaN < -infinity < ... < -0 < +0 < ... < NaN: the bits as integers, those of negative numbers turned round.
+Tensor total_order(const Tensor& x) {
+  const Tensor bits = bitcast(x, signed_of(x.dtype()));
+  const double last = static_cast<double>(8 * size_of(x.dtype()) - 1);
+  const Tensor all = bitwise_right_shift(bits, scalar_like(bits, last));  // -1 of negative ones
+  const Tensor low = full_like(bits, info(bits.dtype()).highest);
+  return bitwise_xor(bits, bitwise_and(all, low));
+}
 
 void add_elementwise(Rules& r) {
   r["stablehlo.add"] = binary<prim::add>;

@@ -376,14 +376,7 @@ Tensor scalar_like(const Tensor& t, double v) { return full_like(t, v); }
 Tensor index_along(Graph& g, const Shape& s, int axis) {
   return g.index(s, Dim::index(axis, s[static_cast<std::size_t>(axis)]), DType::I64);
 }
-DType unsigned_of(DType t) {
-  switch (size_of(t)) {
-    case 1: return DType::U8;
-    case 2: return DType::U16;
-    case 4: return DType::U32;
-    default: return DType::U64;
-  }
-}
+
 DType signed_of(DType t) {
   switch (size_of(t)) {
     case 1: return DType::I8;

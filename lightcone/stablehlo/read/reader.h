@@ -107,14 +107,15 @@ bool is_scalar(const Type& t);
 Tensor to_shape(const Tensor& t, const Shape& s);  // a scalar spread, others as they are
 Tensor scalar_like(const Tensor& t, double v);     // of t's dtype and shape
 Tensor index_along(Graph& g, const Shape& s, int axis);  // i64: the place along an axis
-DType unsigned_of(DType t);  // of the same size
-DType signed_of(DType t);
-// `padding` elements of `with` between neighbours, `low` in front, `high` behind; negative numbers cut.
+DType signed_of(DType t);                        // of the same size
+// `between` elements of `with` between neighbours, `low` in front, `high` behind; negative numbers cut.
 Tensor padded(const Tensor& t, const Tensor& with, const Integers& low, const Integers& high, const Integers& between);
+// Integers in the order of TOTALORDER: -NaN < -infinity < ... < -0 < +0 < ... < NaN.
+Tensor total_order(const Tensor& x);
 // A body that is one operation of its two arguments, by its name; "second" for one that returns its second argument.
 std::string simple_reducer(const Block& b);
+Tensor reduced(const std::string& reducer, const Tensor& t, const std::vector<int>& axes);  // undefined: no such one
 // Tensors reduced over an axis by a body, in a tree; `init` are scalars.
 std::vector<Tensor> fold(Reader& r, const Block& body, std::vector<Tensor> xs, const std::vector<Tensor>& init, int axis);
-Tensor reduced(const std::string& reducer, const Tensor& t, const std::vector<int>& axes);
 
 }  // namespace lc::hlo

@@ -101,7 +101,7 @@ std::vector<Type> AttributeParser::types_in_round() {
 Attribute AttributeParser::attribute() {
   const Nested nested(depth_, s_);
   const char c = s_.peek();
-  if (s_.sees_number()) return number();
+  if (s_.sees_number()) return number(true);
   if (c == '"') {
     Attribute a = of_kind(Kind::String, s_.string());
     if (s_.eat(":")) type();
@@ -136,7 +136,7 @@ Attribute AttributeParser::attribute() {
   return a;
 }
 
-Attribute AttributeParser::number() {
+Attribute AttributeParser::number(bool with_type) {
   const Place at = s_.place();
   const std::string_view n = s_.number();
   const bool hex = n.find('x') != std::string_view::npos;
@@ -154,7 +154,7 @@ Attribute AttributeParser::number() {
     }
     a.type.element = "i64";
   }
-  if (s_.eat(":")) a.type = type();
+  if (with_type && s_.eat(":")) a.type = type();
   return a;
 }
 

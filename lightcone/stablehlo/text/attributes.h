@@ -16,6 +16,7 @@ class AttributeParser {
   std::vector<Type> types();           // a list without brackets
   std::vector<Type> types_in_round();  // (a, b), or ()
   Attribute attribute();
+  Attribute number(bool with_type);  // 1 : i64; in pretty form what stands behind it is the operation's type
   AttributeList dictionary();  // {a = 1, b}
   AttributeList dictionary_or_nothing() { return s_.peek() == '{' ? dictionary() : AttributeList(); }
   std::vector<std::int64_t> integers();  // [1, 2]
@@ -26,7 +27,6 @@ class AttributeParser {
 
  private:
   Type tensor();
-  Attribute number();
   Attribute list();
   Attribute array();
   Attribute dialect();

@@ -101,7 +101,11 @@ void Parser::pretty(Operation& op, const std::vector<Result>& left) {
 }
 
 void Parser::items(Operation& op) {
-  while (item(op)) {
+  for (bool first = true;; first = false) {
+    if (!item(op)) {
+      if (!first) s_.expected("an operand or an attribute");
+      return;
+    }
     if (op.name == "stablehlo.slice" && s_.peek() == '[') slice_ranges(op);
     if (!s_.eat(",")) return;
   }
@@ -119,7 +123,7 @@ bool Parser::item(Operation& op) {
   if (s_.sees_word("dense")) {  // check.expect_eq_const %0, dense<...> : T; the type is that of the operand, too
     s_.eat_word("dense");
     op.attributes.emplace_back("value", attributes_.dense());
-    return false;
+    return true;
   }
   const std::string key(s_.word_or_nothing());
   if (key.empty()) return false;
@@ -135,7 +139,7 @@ bool Parser::item(Operation& op) {
   else if (s_.peek() == '[') op.attributes.emplace_back(key, wholes(attributes_.integers()));
   else if (key == "format" || key == "algorithm" || key == "distribution" || key == "type")
     op.attributes.emplace_back(key, text(std::string(s_.word())));
-  else op.attributes.emplace_back(key, attributes_.attribute());
+  else op.attributes.emplace_back(key, s_.sees_number() ? attributes_.number(false) : attributes_.attribute());
   return true;
 }
 

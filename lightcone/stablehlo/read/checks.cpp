@@ -1,0 +1,49 @@
+// What test modules hold against what they expect: the dialect check, and custom calls of its names.
+#include "lightcone/stablehlo/read/reader.h"
+
+namespace lc::hlo {
+namespace {
+
+using Kind = StableHloProgram::Check::Kind;
+
+double number(const Call& c, std::string_view attribute, double otherwise) {
+  const Attribute* a = c.op.find(attribute);
+  return !a ? otherwise : a->kind == Attribute::Kind::Real ? a->real : static_cast<double>(a->integer);
+}
+
+std::vector<Tensor> check_against(const Call& c, const std::string& what) {
+  Tensor expected;
+  if (what.ends_with("_const")) {
+    const Attribute* value = c.op.find("value");
+    if (!value || c.in.size() != 1) c.refuse("has no value to expect");
+    expected = c.reader.constant(*value);
+  } else {
+    if (c.in.size() != 2) c.refuse("takes two operands");
+    expected = c.in[1];
+  }
+  if (!(expected.shape() == c.x().shape()) || expected.dtype() != c.x().dtype()) c.refuse("compares tensors of different types");
+  if (what.starts_with("check.expect_almost_eq")) c.reader.check(c, c.x(), expected, Kind::Tolerance, number(c, "tolerance", 0.001));
+  else if (what.starts_with("check.expect_eq")) c.reader.check(c, c.x(), expected, Kind::Equal, 0);
+  else if (what == "check.expect_close") c.reader.check(c, c.x(), expected, Kind::Ulps, number(c, "max_ulp_difference", 3));
+  else c.refuse("is not supported");
+  return {};
+}
+
+std::vector<Tensor> check_operation(const Call& c) { return check_against(c, c.op.name); }
+
+std::vector<Tensor> custom_call(const Call& c) {
+  const std::string target = c.word("call_target_name");
+  if (target.starts_with("check.")) return check_against(c, target);
+  if (target == "Sharding" || target == "annotate_device_placement") return {c.in.at(0)};
+  c.refuse(cat("of '", target, "' is not supported"));
+}
+
+}  // namespace
+
+void add_checks(Rules& r) {
+  r["stablehlo.custom_call"] = custom_call;
+  for (const char* name : {"check.expect_eq", "check.expect_eq_const", "check.expect_almost_eq", "check.expect_almost_eq_const", "check.expect_close"})
+    r[name] = check_operation;
+}
+
+}  // namespace lc::hlo

@@ -1,0 +1,166 @@
+// StableHLO modules whose words were changed: each is read or refused with a line, in time and within its memory.
+// LIGHTCONE_FUZZ and LIGHTCONE_FUZZ_SEED make more of them, and other ones.
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "lightcone/core/error.h"
+#include "lightcone/stablehlo/read.h"
+#include "memory.h"
+
+using namespace lc;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+  const char* v = std::getenv(name);
+  return v ? std::strtoull(v, nullptr, 10) : otherwise;
+}
+
+// Names and numbers whole, everything else a character each.
+Words words_of(const std::string& text) {
+  Words all;
+  for (std::size_t k = 0; k < text.size();) {
+    std::size_t end = k;
+    while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_' || text[end] == '.')) ++end;
+    if (end == k) ++end;
+    all.push_back(text.substr(k, end - k));
+    k = end;
+  }
+  return all;
+}
+
+std::string joined(const Words& w) {
+  std::string s;
+  for (const std::string& each : w) s += each;
+  return s;
+}
+
+class Mutator {
+ public:
+  Mutator(std::uint64_t seed, const std::vector<Words>& corpus) : random_(seed), corpus_(corpus) {}
+
+  std::string module() {
+    Words w = corpus_[draw(corpus_.size())];
+    for (std::uint64_t times = 1 + draw(4); times > 0; --times) change(w);
+    return joined(w);
+  }
+
+ private:
+  std::uint64_t draw(std::uint64_t below) { return random_() % below; }
+
+  void change(Words& w) {
+    const std::size_t at = draw(w.size());
+    const auto place = w.begin() + static_cast<std::ptrdiff_t>(at);
+    switch (draw(9)) {
+      case 0: w[at] = number(); break;
+      case 1: w[at] = w[draw(w.size())]; break;  // a word from elsewhere in it
+      case 2: {
+        const Words& other = corpus_[draw(corpus_.size())];
+        w[at] = other[draw(other.size())];
+        break;
+      }
+      case 3: w.erase(place, w.begin() + static_cast<std::ptrdiff_t>(std::min(w.size() - 1, at + 1 + draw(20)))); break;
+      case 4: {
+        const std::size_t end = std::min(w.size(), at + 1 + draw(200));
+        const Words piece(place, w.begin() + static_cast<std::ptrdiff_t>(end));
+        w.insert(w.begin() + static_cast<std::ptrdiff_t>(draw(w.size())), piece.begin(), piece.end());
+        break;
+      }
+      case 5: w[at] = word(); break;
+      case 6: w.resize(at + 1); break;
+      case 7: replace_number(w); break;
+      default:
+        if (!w[at].empty()) w[at][draw(w[at].size())] = static_cast<char>(draw(256));
+    }
+  }
+  // A number is another one: the lie that is most often believed.
+  void replace_number(Words& w) {
+    for (std::size_t tries = 0; tries < 200; ++tries)
+      if (std::string& s = w[draw(w.size())]; !s.empty() && std::isdigit(static_cast<unsigned char>(s[0]))) {
+        const std::size_t x = s.find('x');
+        s = x == std::string::npos ? number() : number() + s.substr(x);
+        return;
+      }
+  }
+  std::string number() {
+    static const char* const kNumbers[] = {"0", "1", "2", "3", "-1", "7", "64", "4096", "1000000", "281474976710655",
+                                           "9223372036854775807", "18446744073709551615", "-9223372036854775808", "0x7FC00000", "1e400", "0.5"};
+    return kNumbers[draw(std::size(kNumbers))];
+  }
+  std::string word() {
+    static const char* const kWords[] = {"tensor", "f32", "i1", "ui64", "complex<f32>", "f64", "bf16", "?", "(", ")", "[", "]", "{", "}", "<", ">", "%", "#",
+                                         "@", "\"", "->", "dense", "array", "true", "^bb0", "stablehlo.while", "stablehlo.reduce", "stablehlo.sort",
+                                         "x", ":", ",", "=", "loc", "//", "\n"};
+    return kWords[draw(std::size(kWords))];
+  }
+
+  std::mt19937_64 random_;
+  const std::vector<Words>& corpus_;
+};
+
+std::vector<Words> corpus() {
+  std::vector<Words> all;
+  const auto add = [&](const std::filesystem::path& folder, std::size_t most) {
+    if (!std::filesystem::is_directory(folder)) return;
+    std::vector<std::filesystem::path> files;
+    for (const auto& e : std::filesystem::directory_iterator(folder))
+      if (e.path().extension() == ".mlir" && e.file_size() < 20'000) files.push_back(e.path());
+    std::ranges::sort(files);
+    const std::size_t step = std::max<std::size_t>(1, files.size() / most);
+    for (std::size_t k = 0; k < files.size(); k += step) {
+      std::ifstream f(files[k]);
+      const std::string text{std::istreambuf_iterator<char>(f), {}};
+      all.push_back(words_of(text));
+      try {  // in its other form, too
+        all.push_back(words_of(hlo::print(hlo::parse(text))));
+      } catch (const Error&) {
+      }
+    }
+  };
+  add(std::string(LIGHTCONE_SOURCE) + "/tests/stablehlo/modules", 100);
+  add(std::string(LIGHTCONE_DATA) + "/stablehlo/interpret", 100);
+  add(std::string(LIGHTCONE_DATA) + "/stablehlo/testdata", 60);
+  return all;
+}
+
+double seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+TEST(Modules, OfChangedWordsAreReadOrRefused) {
+  const std::uint64_t seed = from_environment("LIGHTCONE_FUZZ_SEED", 1), times = from_environment("LIGHTCONE_FUZZ", 4000);
+  const std::vector<Words> all = corpus();
+  ASSERT_GE(all.size(), 8u);
+  Mutator mutator(seed, all);
+  std::size_t read = 0, refused = 0;
+  for (std::uint64_t k = 0; k < times; ++k) {
+    const std::string text = mutator.module();
+    const std::size_t before = counted::live();
+    const double start = seconds();
+    counted::reset_most();
+    try {
+      const StableHloProgram s = read_stablehlo(text);
+      ++read;
+    } catch (const Error& e) {
+      ++refused;
+      const std::string what = e.what();
+      EXPECT_TRUE(what.find("line ") != std::string::npos || what.find("has no function") != std::string::npos) << what << "\n" << text;
+      EXPECT_LT(what.size(), 20'000u);
+    }
+    const std::size_t most = counted::most() - before;
+    EXPECT_LT(most, (64u << 20) + 2000 * text.size()) << "case " << k << ":\n" << text;
+    EXPECT_LT(seconds() - start, 5) << "case " << k << ":\n" << text;
+    if (HasFailure()) return;
+  }
+  RecordProperty("read", static_cast<int>(read));
+  EXPECT_GT(read, times / 50);
+  EXPECT_GT(refused, times / 50);
+}
+
+}  // namespace

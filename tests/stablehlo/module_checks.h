@@ -1,0 +1,101 @@
+// Runs modules that check themselves (StableHLO's own test programs) and says what became of each.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "lightcone/lightcone.h"
+#include "lightcone/stablehlo/read.h"
+
+namespace lc::test {
+
+// How many numbers of the type lie between two, from one to the other; NaN is NaN.
+inline double units_apart(const lc::Value& a, const lc::Value& b, std::size_t k) {
+  if (!is_float(a.dtype)) return std::abs(static_cast<double>(a.i[k]) - static_cast<double>(b.i[k]));
+  const double x = a.f[k], y = b.f[k];
+  if (std::isnan(x) || std::isnan(y)) return std::isnan(x) == std::isnan(y) ? 0 : INFINITY;
+  const auto place = [&](double v) {
+    std::uint64_t raw = 0;
+    store_f64(&raw, a.dtype, 0, v);
+    const int bits = static_cast<int>(8 * size_of(a.dtype));
+    const std::uint64_t sign = std::uint64_t{1} << (bits - 1), size = raw & (sign - 1);
+    return raw & sign ? -static_cast<double>(size) : static_cast<double>(size);
+  };
+  return std::abs(place(x) - place(y));
+}
+
+// "" or what is wrong.
+inline std::string failed(const StableHloProgram::Check& c, const lc::Value& actual, const lc::Value& expected) {
+  using Kind = StableHloProgram::Check::Kind;
+  for (std::size_t k = 0; k < actual.size(); ++k) {
+    const double x = actual.at(k), y = expected.at(k);
+    const bool nan = std::isnan(x) && std::isnan(y);
+    const bool right = c.kind == Kind::Ulps        ? units_apart(actual, expected, k) <= c.limit
+                       : c.kind == Kind::Tolerance ? nan || x == y || std::abs(x - y) <= c.limit
+                                                   : nan || (is_float(actual.dtype) ? x == y : actual.i[k] == expected.i[k]);
+    if (right) continue;
+    char text[200];
+    std::snprintf(text, sizeof text, "line %d: element %zu of %zu is %.9g, not %.9g (%.0f units)", c.line, k, actual.size(), x, y,
+                  units_apart(actual, expected, k));
+    return text;
+  }
+  return {};
+}
+
+struct Outcome {
+  enum class Kind : std::uint8_t { Pass, Unsupported, Fail, Nothing } kind = Kind::Nothing;
+  std::string why;
+  int checks = 0;
+};
+
+inline Outcome run_module(const hlo::Module& m, const std::string& function, const Compiler& compiler) {
+  StableHloProgram s;
+  try {
+    s = read_stablehlo(m, {.function = function});
+  } catch (const Error& e) {
+    return {Outcome::Kind::Unsupported, e.problem()};
+  }
+  if (s.checks.empty()) return {Outcome::Kind::Nothing, "checks nothing"};
+  try {
+    Program p = compile(s.graph, compiler);
+    s.load_constants(p);
+    Context c(p);
+    c.run();
+    for (const auto& check : s.checks)
+      if (const std::string why = failed(check, c.value(check.actual), c.value(check.expected)); !why.empty())
+        return {Outcome::Kind::Fail, why, static_cast<int>(s.checks.size())};
+  } catch (const Error& e) {
+    return {Outcome::Kind::Fail, e.what()};
+  }
+  return {Outcome::Kind::Pass, {}, static_cast<int>(s.checks.size())};
+}
+
+// A file may hold several modules, divided by "// -----", and each several functions without arguments.
+inline Outcome run_file(const std::string& text, const Compiler& compiler) {
+  Outcome all;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t to = std::min(text.find("// -----", from), text.size());
+    const std::string part = text.substr(from, to - from);
+    from = to == text.size() ? to : text.find('\n', to);
+    if (part.find("func") == std::string::npos) continue;
+    std::vector<Outcome> each;
+    try {
+      const hlo::Module m = hlo::parse(part);
+      const bool has_main = m.function("main") != nullptr;
+      for (const hlo::Function& f : m.functions)
+        if (has_main ? f.name == "main" : f.is_public && f.body.arguments.empty()) each.push_back(run_module(m, f.name, compiler));
+    } catch (const Error& e) {
+      each.push_back({Outcome::Kind::Unsupported, e.problem()});
+    }
+    for (Outcome& o : each) {
+      all.checks += o.checks;
+      const auto weight = [](Outcome::Kind k) { return k == Outcome::Kind::Fail ? 3 : k == Outcome::Kind::Unsupported ? 2 : k == Outcome::Kind::Pass ? 1 : 0; };
+      if (weight(o.kind) > weight(all.kind)) all.kind = o.kind, all.why = o.why;
+    }
+  }
+  return all;
+}
+
+}  // namespace lc::test

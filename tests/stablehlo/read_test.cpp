@@ -1,0 +1,142 @@
+// StableHLO text becomes graphs that compute what it says; what cannot be read is said all at once, with lines.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "error_of.h"
+#include "lightcone/ops/loop.h"
+#include "module_checks.h"
+
+using namespace lc;
+
+namespace {
+
+std::string module_text(const std::string& name) {
+  std::ifstream f(std::string(LIGHTCONE_SOURCE) + "/tests/stablehlo/modules/" + name);
+  EXPECT_TRUE(f) << name;
+  return {std::istreambuf_iterator<char>(f), {}};
+}
+
+std::vector<std::string> module_names() {
+  std::vector<std::string> all;
+  for (const auto& e : std::filesystem::directory_iterator(std::string(LIGHTCONE_SOURCE) + "/tests/stablehlo/modules"))
+    all.push_back(e.path().filename().string());
+  return all;
+}
+
+void expect_passes(const hlo::Module& m, const std::string& name, const Compiler& c) {
+  const test::Outcome o = test::run_module(m, "main", c);
+  EXPECT_EQ(o.kind, test::Outcome::Kind::Pass) << name << ": " << o.why;
+}
+
+std::string problem(const std::string& body) {
+  return error_of([&] { read_stablehlo("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n" + body + "\n}"); });
+}
+
+// ---- what it computes -------------------------------------------------------------------------------
+
+TEST(ReadStableHlo, ModulesThatCheckThemselvesPass) {
+  for (const std::string& name : module_names()) {
+    const hlo::Module m = hlo::parse(module_text(name));
+    expect_passes(m, name + " by the reference", Compiler());
+    expect_passes(m, name + " by the CPU", generic() | cpu({.threads = 1}));
+    expect_passes(m, name + " by interpreted kernels", generic() | cpu({.threads = 1, .compiler = false}));
+  }
+}
+
+TEST(ReadStableHlo, WhatIsPrintedInGenericFormReadsTheSame) {
+  for (const std::string& name : module_names()) {
+    const hlo::Module m = hlo::parse(module_text(name));
+    const std::string generic_form = hlo::print(m);
+    const hlo::Module again = hlo::parse(generic_form);
+    EXPECT_EQ(hlo::print(again), generic_form) << name;
+    EXPECT_TRUE(read_stablehlo(m).graph == read_stablehlo(again).graph) << name;
+  }
+}
+
+TEST(ReadStableHlo, ArgumentsAndResultsStandInOrder) {
+  const StableHloProgram s = read_stablehlo(R"(module @jit_f {
+    func.func public @main(%arg0: tensor<2xf32> {jax.buffer_donor = true, tf.aliasing_output = 1 : i32}, %w: tensor<2x2xf32>) -> (tensor<2xf32> {jax.result_info = ""}, tensor<2xf32>) {
+      %0 = stablehlo.dot_general %w, %arg0, contracting_dims = [1] x [0] : (tensor<2x2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      %1 = stablehlo.add %0, %arg0 : tensor<2xf32>
+      return %0, %1 : tensor<2xf32>, tensor<2xf32>
+    }
+  })");
+  EXPECT_EQ(s.inputs, (std::vector<std::string>{"arg0", "w"}));
+  EXPECT_EQ(s.outputs, (std::vector<std::string>{"out0", "out1"}));
+  EXPECT_EQ(s.donated, (std::vector<std::pair<int, int>>{{0, 1}}));
+  Context c(compile(s.graph, generic() | cpu({.threads = 1})));
+  c.set("arg0", std::vector<float>{1, 2}).set("w", std::vector<float>{1, 2, 3, 4}).run();
+  EXPECT_EQ(c.get("out0"), (std::vector<float>{5, 11}));
+  EXPECT_EQ(c.get("out1"), (std::vector<float>{6, 13}));
+}
+
+TEST(ReadStableHlo, CountedLoopsAreScansAndOthersEndWhereTheyShould) {
+  const StableHloProgram s = read_stablehlo(module_text("control.mlir"));
+  std::vector<std::int64_t> lengths;
+  for (NodeId id = 0; id < s.graph.size(); ++id)
+    if (const auto& c = s.graph[id].composite; c && c->loop) lengths.push_back(c->loop->length);
+  ASSERT_EQ(lengths.size(), 2u);
+  EXPECT_EQ(lengths[0], 10);
+  EXPECT_EQ(lengths[1], StableHloOptions().max_steps);
+}
+
+TEST(ReadStableHlo, ProductsAndConvolutionsAreFound) {
+  const std::string text = R"(func.func @main(%x: tensor<1x16x16x8xf32>, %k: tensor<3x3x8x8xf32>, %w: tensor<8x8xf32>) -> tensor<1x16x16x8xf32> {
+    %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x16x16x8xf32>, tensor<3x3x8x8xf32>) -> tensor<1x16x16x8xf32>
+    %1 = stablehlo.dot_general %0, %w, contracting_dims = [3] x [0] : (tensor<1x16x16x8xf32>, tensor<8x8xf32>) -> tensor<1x16x16x8xf32>
+    return %1 : tensor<1x16x16x8xf32>
+  })";
+  const Program p = compile(read_stablehlo(text).graph, generic() | cpu({.threads = 1}));
+  std::string kernels;
+  for (const PassLog& pass : p.log())
+    for (const auto& [name, times] : pass.fired) kernels += name + " ";
+  EXPECT_NE(kernels.find("conv"), std::string::npos) << kernels;
+  EXPECT_NE(kernels.find("matmul"), std::string::npos) << kernels;
+}
+
+// ---- what it refuses ----------------------------------------------------------------------------------
+
+TEST(ReadStableHlo, EverythingThatIsNotSupportedIsListedWithItsLine) {
+  const std::string e = problem(R"(  %a = "stablehlo.fft"(%x) <{fft_type = #stablehlo<fft_type RFFT>, fft_length = array<i64: 4>}> : (tensor<4xf32>) -> tensor<3xcomplex<f32>>
+  %b = stablehlo.real %a : (tensor<3xcomplex<f32>>) -> tensor<3xf32>
+  %c = stablehlo.custom_call @somebody(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %c : tensor<4xf32>)");
+  EXPECT_EQ(e, "stablehlo: not all of the module can be read:\n"
+               "  line 2: stablehlo.fft: is not supported\n"
+               "  line 4: stablehlo.custom_call: of 'somebody' is not supported");
+}
+
+TEST(ReadStableHlo, TextThatIsWrongIsRefusedWithLineAndColumn) {
+  EXPECT_EQ(problem("  return %y : tensor<4xf32>"), "stablehlo: line 2, column 10: %y is not defined");
+  EXPECT_EQ(problem("  %y = stablehlo.add %x, : tensor<4xf32>"), "stablehlo: line 2, column 26: an operand or an attribute was expected, not ':'");
+  EXPECT_EQ(problem("  %y = stablehlo.abs %x : tensor<5xf32>"), "stablehlo: line 2, column 27: %x is tensor<4xf32>, not tensor<5xf32>");
+  EXPECT_EQ(problem("  %y = stablehlo.constant dense<[1.0, 2.0]> : tensor<3xf32>"),
+            "stablehlo: line 2, column 43: 2 elements were written where axis 0 of tensor<3xf32> has 3");
+  EXPECT_EQ(error_of([] { read_stablehlo("func.func @f() {\n  return\n}"); }), "stablehlo: the module has no function @main; it has @f");
+  EXPECT_EQ(error_of([] { read_stablehlo("module {"); }), "stablehlo: line 1, column 9: the text ends where '}' was expected");
+}
+
+TEST(ReadStableHlo, TypesHaveToBeThoseOfTheOperations) {
+  EXPECT_EQ(problem("  %y = stablehlo.reshape %x : (tensor<4xf32>) -> tensor<2x3xf32>\n  return %x : tensor<4xf32>"),
+            "stablehlo: not all of the module can be read:\n  line 2: stablehlo.reshape: [4] has another number of elements than [2, 3]");
+  EXPECT_EQ(problem("  %y = stablehlo.transpose %x, dims = [0] : (tensor<4xf32>) -> tensor<4xf64>\n  return %x : tensor<4xf32>"),
+            "stablehlo: not all of the module can be read:\n  line 2: stablehlo.transpose: gives f32 [4], and its type says tensor<4xf64>");
+}
+
+// Functions that call the next one twice would be 2^40 operations.
+TEST(ReadStableHlo, CallsThatWouldNeverEndAreRefused) {
+  std::string text = "func.func @f0(%x: tensor<f32>) -> tensor<f32> {\n  %y = stablehlo.add %x, %x : tensor<f32>\n  return %y : tensor<f32>\n}\n";
+  for (int k = 1; k <= 40; ++k) {
+    const std::string call = "call @f" + std::to_string(k - 1);
+    text += "func.func @f" + std::to_string(k) + "(%x: tensor<f32>) -> tensor<f32> {\n  %a = " + call + "(%x) : (tensor<f32>) -> tensor<f32>\n  %b = " +
+            call + "(%a) : (tensor<f32>) -> tensor<f32>\n  return %b : tensor<f32>\n}\n";
+  }
+  const std::string e = error_of([&] { read_stablehlo(text, {.function = "f40"}); });
+  EXPECT_NE(e.find("more than 1000000 operations"), std::string::npos) << e;
+  const std::string self = error_of([] { read_stablehlo("func.func @main() {\n  call @main() : () -> ()\n  return\n}"); });
+  EXPECT_NE(self.find("line 2: func.call: @main calls itself"), std::string::npos) << self;
+}
+
+}  // namespace
