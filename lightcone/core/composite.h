@@ -18,7 +18,6 @@ namespace lc {
 
 struct ReferenceRule;  // reference/rule.h
 struct KernelRule;     // device/kernel_rule.h
-struct LoopBody;       // ops/loop.h
 
 // What a rule of differentiation sees of one call.
 struct VjpCall {
@@ -33,6 +32,18 @@ struct VjpCall {
 // The vector-Jacobian product of a function (jax.vjp, the backward() of torch.autograd.Function): the cotangents of the
 // operands, with their shapes and element types; undefined where there is none, or none was asked for.
 using Vjp = std::function<std::vector<Tensor>(const VjpCall&)>;
+
+// One step of a loop, as a graph of its own. Its inputs are the states, then slices of this step, then what the loop captured
+// (as parameters, for they stay the same); its outputs the next states, then the ys. Operands of the composite: initial
+// states, xs, captures; its results: last states, ys and, where it keeps them, the states before each step, stacked.
+struct LoopBody {
+  Graph graph;
+  std::vector<NodeId> inputs;
+  std::size_t states = 0, slices = 0, captures = 0, ys = 0;
+  std::int64_t length = 0;
+  bool reverse = false, keeps = true;
+  std::int64_t slice_of(std::int64_t step) const { return reverse ? length - 1 - step : step; }
+};
 
 struct Composite {
   std::string name;

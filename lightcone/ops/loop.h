@@ -61,17 +61,6 @@ std::vector<Tensor> while_loop(const WhileCondition& condition, const WhileBody&
 
 // ---- for autograd and devices ---------------------------------------------------------------------
 
-// One step, as a graph of its own. Its inputs are the states, then slices of this step, then what the loop captured (as
-// parameters, for they stay the same); its outputs the next states, then the ys. Operands of the composite: initial states, xs, captures; its results: last states,
-// ys and, where it keeps them, the states before each step, stacked.
-struct LoopBody {
-  Graph graph;
-  std::vector<NodeId> inputs;
-  std::size_t states = 0, slices = 0, captures = 0, ys = 0;
-  std::int64_t length = 0;
-  bool reverse = false, keeps = true;
-  std::int64_t slice_of(std::int64_t step) const { return reverse ? length - 1 - step : step; }
-};
 std::vector<Tensor> call_loop(const std::shared_ptr<const LoopBody>& body, std::vector<Tensor> operands);
 // The outputs of a body for these inputs, appended to their graph, with the derivatives that its operations have.
 std::vector<Tensor> instantiate(const LoopBody& body, std::span<const Tensor> inputs, Graph& g);

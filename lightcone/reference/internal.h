@@ -4,6 +4,7 @@
 #include <cmath>
 #include <span>
 
+#include "lightcone/core/composite.h"
 #include "lightcone/reference/interpreter.h"
 #include "lightcone/reference/samples.h"
 
@@ -69,5 +70,8 @@ struct Factor {
 // The sum over one axis of the product of two floating factors, whose elements are read where they lie: what a product
 // and a sum after it give, bit for bit, without the memory of the one between.
 Value sum_of_products(const Node& sum, Factor a, Factor b, const IntList& shape, const Way& way);
+
+// A loop, step by step. One that only carries states ends as soon as a step changes none of them.
+std::vector<Value> looped(const LoopBody& body, Operands in, const Way& way);
 
 }  // namespace lc

@@ -131,6 +131,11 @@ std::vector<Tensor> convolution_with(const Call& c, const Integers& padding) {
   x = padded(x, full(c.graph(), {}, 0, x.dtype()), low, high, between);
   for (std::size_t a = 0; a < n; ++a)
     if (reversal[a]) kernel = kernel.flip(static_cast<int>(a) + 2);
+  for (std::size_t a = 0; a < n; ++a) {  // no window fits
+    const int axis = static_cast<int>(a) + 2;
+    const std::int64_t reach = (*kernel.extent(axis).constant() - 1) * dilation[a] + 1;
+    if (reach > *x.extent(axis).constant()) return {full(c.graph(), shape_of(c.results.at(0).shape), 0, c.dtype())};
+  }
   std::int64_t all_groups = groups;
   if (batches > 1) {  // batch [g, n] and features f: n images of features [g, f]
     if (groups > 1) c.refuse("groups both batches and features");

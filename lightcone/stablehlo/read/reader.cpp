@@ -93,8 +93,8 @@ void Reader::operation(const Operation& op) {
 std::vector<Tensor> Reader::results_of(const Operation& op) {
   const auto rule = rules().find(op.name);
   if (rule == rules().end()) throw Error("", "is not supported");
-  Call c{*this, op, {}, {}};
-  for (const ValueId v : op.operands) c.in.push_back(value(v));
+  Call c{*this, op, {}, {}, {}};
+  for (const ValueId v : op.operands) c.in.push_back(value(v)), c.types.push_back(m_.values[static_cast<std::size_t>(v)].type);
   for (const ValueId v : op.results) c.results.push_back(m_.values[static_cast<std::size_t>(v)].type);
   for (const Type& t : c.results)
     if (t.is_tensor && (!dtype_of(t.element) || too_large(t.shape)))
@@ -271,6 +271,11 @@ std::optional<Integers> Reader::known(const Tensor& t) const {
 // ---- attributes -----------------------------------------------------------------------------------
 
 Graph& Call::graph() const { return reader.graph(); }
+bool Call::lifted() const {
+  for (std::size_t k = 0; k < in.size(); ++k)
+    if (is_scalar(types[k]) && in[k].rank() > 0) return true;
+  return false;
+}
 void Call::refuse(const std::string& why) const { throw Error("", why); }
 
 namespace {

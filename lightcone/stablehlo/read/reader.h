@@ -25,9 +25,10 @@ struct Call {
   Reader& reader;
   const Operation& op;
   std::vector<Tensor> in;
-  std::vector<Type> results;
+  std::vector<Type> types, results;  // of the operands and the results, as the text says
 
   const Tensor& x() const { return in[0]; }
+  bool lifted() const;  // does a tensor stand for a scalar?
   Graph& graph() const;
   [[noreturn]] void refuse(const std::string& why) const;  // this operation is not supported
 

@@ -23,7 +23,8 @@ Integers result_shape(const Call& c, std::size_t operand) {
   return known ? s : told(c, operand);
 }
 
-bool is_lifted(const Call& c) { return !c.in.empty() && !c.results.empty() && is_scalar(c.results[0]) && c.x().rank() > 0; }
+// In the body of a reducer a scalar stays one.
+bool stays_scalar(const Call& c) { return c.lifted() && is_scalar(c.results.at(0)); }
 
 std::vector<Tensor> broadcast_to_shape(const Call& c, const Integers& shape) {
   const Integers dims = c.integers("broadcast_dimensions");
@@ -47,7 +48,7 @@ std::vector<Tensor> broadcast_to_shape(const Call& c, const Integers& shape) {
 }
 
 std::vector<Tensor> broadcast_in_dim(const Call& c) {
-  if (is_lifted(c)) return {c.x()};
+  if (stays_scalar(c)) return {c.x()};
   return broadcast_to_shape(c, c.results.at(0).shape);
 }
 std::vector<Tensor> dynamic_broadcast_in_dim(const Call& c) { return broadcast_to_shape(c, result_shape(c, 1)); }
@@ -60,7 +61,7 @@ std::vector<Tensor> broadcast(const Call& c) {
 }
 
 std::vector<Tensor> reshaped(const Call& c, const Integers& to) {
-  if (is_lifted(c)) return {c.x()};
+  if (stays_scalar(c)) return {c.x()};
   if (!(product(c.x().shape()) == product(shape_of(to))))
     c.refuse(cat(lc::str(c.x().shape()), " has another number of elements than ", lc::str(shape_of(to))));
   return {c.x().reshape(shape_of(to))};
