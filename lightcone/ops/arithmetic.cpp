@@ -156,9 +156,11 @@ Tensor overshot(const Tensor& r, const Tensor& y) {
 }
 Tensor sign_of_divisor(const Tensor& x, const Tensor& y) {
   const Tensor r = prim::mod(x, y);
+  if (is_unsigned(x.dtype())) return r;
   return prim::where(overshot(r, y), prim::add(r, y), r);
 }
 Tensor floor_of_quotient(const Tensor& x, const Tensor& y) {
+  if (is_unsigned(x.dtype())) return prim::div(x, y);
   if (!is_float(x.dtype())) return prim::div(prim::add(x, neg(sign_of_divisor(x, y))), y);
   // whole up to the rounding of the division; an infinite dividend has no remainder
   const Tensor r = prim::mod(x, y), towards_zero = prim::div(prim::add(x, neg(r)), y), ratio = prim::div(x, y);
