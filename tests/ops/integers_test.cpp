@@ -90,7 +90,9 @@ void expect_answers(const Cases& c, const std::map<std::string, Value>& got, con
     ASSERT_EQ(have.dtype, want.dtype) << name << " by " << by;
     ASSERT_EQ(have.shape, want.shape) << name << " by " << by;
     for (std::size_t k = 0; k < want.size(); ++k)
-      if (is_float(want.dtype)) ASSERT_EQ(have.f[k], want.f[k]) << name << "[" << k << "] by " << by;
+      // the reference leaves it to a device to round to f32
+      if (want.dtype == DType::F32) ASSERT_EQ(static_cast<float>(have.f[k]), static_cast<float>(want.f[k])) << name << "[" << k << "] by " << by;
+      else if (is_float(want.dtype)) ASSERT_EQ(have.f[k], want.f[k]) << name << "[" << k << "] by " << by;
       else ASSERT_EQ(have.i[k], want.i[k]) << name << "[" << k << "] by " << by;
   }
 }
@@ -189,7 +191,7 @@ TEST(Integers, ShiftsByNumbersAndByTensors) {
     const Tensor x = g.input("x", {5}, t.dtype);
     std::map<std::string, Value> in{{"x", make_value(t.dtype, {5})}};
     in["x"].i = {0, 1, t.highest, t.lowest, t.highest / 3};
-    const std::vector<int> places{0, 1, 7, bits - 1, bits, bits + 9, -1};
+    const std::set<int> places{0, 1, 7, bits - 1, bits, bits + 9, -1};
     for (const int k : places) {
       const Tensor number = full(g, {}, k, t.dtype), tensor = g.input(cat("by ", k), {5}, t.dtype);
       in[cat("by ", k)] = make_value(t.dtype, {5});
