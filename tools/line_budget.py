@@ -5,7 +5,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # 110 more than at first: a Tensor knows when its graph is gone, views have all of their names in PyTorch, indices can be checked.
-CORE, FILE = 2610, 600
+# 160 more: integers of all sizes with an unsigned order, bitwise operations and bitcast with their definitions.
+CORE, FILE = 2770, 600
 
 
 def code_lines(path):

@@ -69,7 +69,7 @@ ELSEWHERE = {
     "bernoulli": "`Random::bernoulli()`",
     "multinomial": "`Random::categorical()`, of logits and with replacement: one number a row",
     "manual_seed": "the seed of a `Random`, which is part of the graph",
-    "view": "`Tensor::view()`, a method; it never fails for its strides",
+    "view": "`Tensor::view()`, a method; it never fails for its strides. With a dtype `bitcast()`, to one of the same size",
     "contiguous": "not needed: views cost nothing, and what a kernel needs in a row it lays out",
     "clone": "not needed: tensors never change",
     "repeat": "`repeat()`, a method in torch",

@@ -264,9 +264,9 @@ Tensor Graph::constant(Scalar v, DType dtype) {
     if (dtype == DType::U64) return index({}, load_i64(&raw, dtype, 0), dtype);
     value = load_f64(&raw, dtype, 0);
   }
-  // up to 2^53 a double holds every whole number
+  // below 2^53 a double holds every whole number
   const bool holds = dtype == DType::U64 || (dtype == DType::I64 && (value < 0) == (v.whole < 0));
-  if (v.whole && holds && std::fabs(value) > 0x1p53) return index({}, *v.whole, dtype);
+  if (v.whole && holds && std::fabs(value) >= 0x1p53) return index({}, *v.whole, dtype);
   return Tensor(*this, {add({.op = Op::Constant, .dtype = dtype, .value = value}), View()});
 }
 

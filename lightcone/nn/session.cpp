@@ -14,6 +14,7 @@ namespace {
 
 std::string word(const Value& v, std::size_t k) {
   if (v.dtype == DType::Bool) return v.i[k] ? "True" : "False";
+  if (v.dtype == DType::U64) return std::to_string(static_cast<std::uint64_t>(v.i[k]));
   if (!is_float(v.dtype)) return std::to_string(v.i[k]);
   char text[32];
   std::snprintf(text, sizeof text, "%g", v.f[k]);

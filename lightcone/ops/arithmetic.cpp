@@ -156,10 +156,15 @@ Tensor overshot(const Tensor& r, const Tensor& y) {
 }
 Tensor sign_of_divisor(const Tensor& x, const Tensor& y) {
   const Tensor r = prim::mod(x, y);
+  if (is_unsigned(x.dtype())) return r;
   return prim::where(overshot(r, y), prim::add(r, y), r);
 }
 Tensor floor_of_quotient(const Tensor& x, const Tensor& y) {
-  if (!is_float(x.dtype())) return prim::div(prim::add(x, neg(sign_of_divisor(x, y))), y);
+  if (is_unsigned(x.dtype())) return prim::div(x, y);
+  if (!is_float(x.dtype())) {  // x less a remainder of the divisor's sign may be out of range
+    const Tensor q = prim::div(x, y);
+    return prim::where(overshot(prim::mod(x, y), y), add(q, -1), q);
+  }
   // whole up to the rounding of the division; an infinite dividend has no remainder
   const Tensor r = prim::mod(x, y), towards_zero = prim::div(prim::add(x, neg(r)), y), ratio = prim::div(x, y);
   const Tensor d = prim::where(overshot(r, y), add(towards_zero, -1), towards_zero), f = floor(d);

@@ -47,6 +47,12 @@ Tensor drop(Tensor t, const Axes& axes) {  // extents of 1
   return t;
 }
 
+// The same numbers in the opposite order: integers, signed or not, by their complement, which does not overflow.
+Tensor reversed(const Tensor& a) {
+  if (is_float(a.dtype())) return neg(a);
+  const Tensor x = a.dtype() == DType::Bool ? prim::cast(a, DType::U8) : a;
+  return prim::bitwise_xor(x, full_like(x, -1));
+}
 }  // namespace
 
 Tensor sum(Operand a, Axes axes, bool keepdim, std::optional<DType> dtype) {
@@ -74,10 +80,7 @@ Tensor amin(Operand a, Axes axes, bool keepdim) {
   LC_SCOPE("amin");
   axes = wrap_axes(std::move(axes), a, "amin");
   not_empty(a, axes, "amin");
-  if (is_float(a->dtype())) return neg(reduce(Op::MaxReduce, neg(a.tensor), axes, keepdim));
-  // -1 - x reverses the order of integers without overflow; of bools and bytes in a wider type
-  const Tensor w = a->dtype() == DType::I64 ? a.tensor : prim::cast(a, DType::I64);
-  return prim::cast(add(neg(reduce(Op::MaxReduce, add(neg(w), -1), axes, keepdim)), -1), a->dtype());
+  return prim::cast(reversed(reduce(Op::MaxReduce, reversed(a), axes, keepdim)), a->dtype());
 }
 Tensor var(Operand a, Axes axes, int correction, bool keepdim) {
   LC_SCOPE("var");
@@ -217,9 +220,7 @@ Tensor argmin(Operand a) {
 }
 Tensor argmin(Operand a, int axis, bool keepdim) {
   LC_SCOPE("argmin");
-  if (is_float(a->dtype())) return argmax(neg(a.tensor), axis, keepdim);
-  const Tensor w = prim::cast(a, DType::I64);
-  return argmax(add(neg(w), -1), axis, keepdim);
+  return argmax(reversed(a), axis, keepdim);
 }
 Extreme max(Operand a, int axis, bool keepdim) {
   LC_SCOPE("max");

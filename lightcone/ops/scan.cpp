@@ -67,7 +67,7 @@ Extreme cummax(Operand a, int axis) {
   return so_far(a, axis, "cummax", lowest, prim::maximum);
 }
 Extreme cummin(Operand a, int axis) {
-  const double highest = is_float(a->dtype()) ? kInf : static_cast<double>(info(a->dtype()).highest);
+  const double highest = is_float(a->dtype()) ? kInf : to_f64(info(a->dtype()).highest, a->dtype());
   return so_far(a, axis, "cummin", highest, prim::minimum);
 }
 Tensor logcumsumexp(Operand a, int axis) {

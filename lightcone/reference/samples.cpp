@@ -42,7 +42,7 @@ double roundoff(DType t) {
 }
 
 double sample(const Sampled& v, int k) { return v.s ? v.x + v.s[k] : v.x; }
-i64 whole_sample(const Sampled& v, int k) { return v.s ? v.i + std::llround(v.s[k]) : v.i; }
+i64 whole_sample(const Sampled& v, int k) { return v.s ? eval::add(v.i, std::llround(v.s[k])) : v.i; }
 bool unknown(const Sampled& v, int k) { return v.s && std::isnan(v.s[k]); }
 
 // What an implementation may see of an operand. One that overflows in some samples does so on its own side of zero.

@@ -138,7 +138,7 @@ Value argsort(const Node& n, const Value& in) {
       std::iota(order.begin(), order.end(), 0);
       const auto less = [&](i64 a, i64 b) {
         const std::size_t p = rows.at(o, descending ? b : a, i), q = rows.at(o, descending ? a : b, i);
-        if (!is_float(in.dtype)) return in.i[p] < in.i[q];
+        if (!is_float(in.dtype)) return on_integers(Op::LessThan, in.dtype)(in.i[p], in.i[q], 0) != 0;
         if (std::isnan(in.f[q])) return !std::isnan(in.f[p]);
         return in.f[p] < in.f[q];
       };

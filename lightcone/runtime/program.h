@@ -119,7 +119,8 @@ class Context {
   MemoryPlan plan() const;
   std::size_t memory_bytes() const;
 
-  // The result of an output (or what a state holds), converted.
+  // The result of an output (or what a state holds), converted. get_i64() gives the bits of a u64: numbers above
+  // INT64_MAX come out negative, a cast to std::uint64_t has them back, and set() takes them so.
   std::vector<float> get(std::string_view output) const;
   std::vector<float> get(const Tensor& output) const;
   std::vector<double> get_f64(std::string_view output) const;

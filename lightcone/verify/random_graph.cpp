@@ -41,6 +41,7 @@ class Generator {
   Tensor move(Tensor a);
   Tensor reshape(Tensor a);
   Tensor elementwise();
+  Tensor bits_of(Tensor a);
   Tensor reduce(Tensor a);
   Tensor seen(Shape s, DType t);
   std::optional<Tensor> matrix();
@@ -64,7 +65,8 @@ class Generator {
 DType Generator::dtype() {
   if (o_.floats_only) return chance(85) ? DType::F32 : DType::F64;
   if (chance(60)) return DType::F32;
-  return one_of({DType::F64, DType::F16, DType::BF16, DType::I8, DType::I32, DType::I64, DType::U8, DType::Bool});
+  return one_of({DType::F64, DType::F16, DType::BF16, DType::I8, DType::I16, DType::I32, DType::I64, DType::U8,
+                 DType::U16, DType::U32, DType::U64, DType::Bool});
 }
 
 Shape Generator::shape() {
@@ -89,7 +91,7 @@ Tensor Generator::leaf() {
       for (std::size_t i = 0; i < s.size(); ++i) e = e + Dim::index(static_cast<int>(i), s[i]) * Dim(below(5) - 1);
       if (chance(30)) e = e / Dim(1 + below(3));
       if (chance(30)) e = e % Dim(1 + below(4));
-      return g_.index(s, e, one_of({DType::I64, DType::I32, DType::F32}));
+      return g_.index(s, e, one_of({DType::I64, DType::I32, DType::U32, DType::U64, DType::F32}));
     }
     default: return input(s, dtype());
   }
@@ -158,10 +160,19 @@ Tensor Generator::move(Tensor a) {
   }
 }
 
+// The bits of numbers as those of another type, and often back.
+Tensor Generator::bits_of(Tensor a) {
+  std::vector<DType> same_size;
+  for (const DTypeInfo& t : kDTypes)
+    if (t.dtype != DType::Bool && t.bytes == size_of(a.dtype())) same_size.push_back(t.dtype);
+  return prim::bitcast(a, same_size[static_cast<std::size_t>(below(static_cast<int>(same_size.size())))]);
+}
+
 Tensor Generator::elementwise() {
   const Tensor a = any();
   const bool floating = is_float(a.dtype());
-  switch (below(floating ? 20 : 10)) {
+  if (a.dtype() != DType::Bool && chance(4)) return bits_of(a);
+  switch (below(floating ? 20 : 14)) {
     case 0: return prim::add(a, like(a));
     case 1: {
       const auto negated = [](const Tensor& t) { return prim::mul(t, full_like(t, -1)); };
@@ -181,10 +192,10 @@ Tensor Generator::elementwise() {
       if (chance(10)) return chance(50) ? behind_barrier(a) : call(gradient_result(), {a})[0];
       return chance(50) ? prim::contiguous(a) : prim::cast(a, dtype());
     case 9: return prim::div(a, like(a));
-    case 10: return prim::log2(a);
-    case 11: return prim::exp2(a);
-    case 12: return prim::sin(a);
-    case 13: return prim::sqrt(a);
+    case 10: return floating ? prim::log2(a) : prim::bitwise_and(a, like(a));
+    case 11: return floating ? prim::exp2(a) : prim::bitwise_or(a, like(a));
+    case 12: return floating ? prim::sin(a) : prim::bitwise_xor(a, like(a));
+    case 13: return floating ? prim::sqrt(a) : prim::div(a, full_like(a, std::exp2(below(6))));
     case 14: return prim::recip(a);
     case 15: return prim::pow(a, chance(60) ? full_like(a, one_of({2.0, 3.0, 0.5, -1.0, 0.0, 1.0})) : like(a));
     case 16: return prim::exp(a);

@@ -112,6 +112,10 @@ constexpr double kSpecial[] = {kNaN, kInf, -kInf, 0.0, -0.0, 1e30, -1e-30, 65504
 
 std::int64_t whole_number(DType t, std::mt19937_64& random) {
   const std::int64_t lo = std::max<std::int64_t>(info(t).lowest, size_of(t) > 1 ? -4 : -128);
+  if (size_of(t) > 1 && random() % 16 == 0) {  // any bits at all
+    std::uint64_t raw = random();
+    return load_i64(&raw, t, 0);
+  }
   const std::int64_t range = size_of(t) > 1 ? 16 : info(t).highest - lo + 1;
   return lo + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(range));
 }

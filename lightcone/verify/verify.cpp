@@ -71,8 +71,12 @@ std::optional<Difference> compare_values(const std::string& name, const Value& w
     if (stats) ++(known && decides(want, k, scale, slack, products) ? stats->elements : stats->undecided);
     if (!known) continue;
     if (std::isnan(w) && std::isnan(g)) continue;
+    if (!is_float(want.dtype)) {
+      if (want.i[k] != got.i[k]) return Difference{name, k, w, g, 0, ""};
+      continue;
+    }
     if (w == g) continue;
-    const double allowed = is_float(want.dtype) ? slack * bound + 1e-300 : slack * bound;
+    const double allowed = slack * bound + 1e-300;
     if (g == (g < 0 ? -kInf : kInf) && (g < 0 ? w - allowed < -largest_number(want.dtype) : w + allowed > largest_number(want.dtype)))
       continue;  // what is allowed reaches over the largest number there is
     const double error = std::abs(w - g);

@@ -1,5 +1,6 @@
 // Kernels through LLVM's library: the C compiler's bits, operation by operation, and what happens
 // where the library is missing or refuses. (Random graphs: random_test.)
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -56,7 +57,8 @@ std::vector<double> numbers(DType t) {
   if (t == DType::I8) return {0, 1, -1, 2, -3, 7, 11, 100, 127, -100, -127, -128};
   if (t == DType::U8) return {0, 1, 2, 3, 7, 100, 127, 128, 254, 255};
   std::vector<double> v{0, 1, -1, 2, -2, 3, -3, 7, 10, 31, -100, 2147483647, -2147483648.0};
-  if (t == DType::I32) return v;
+  if (t == DType::I32 || t == DType::I16) return v;
+  if (is_unsigned(t)) return {0, 1, 2, 3, 7, 100, 255, 32767, 32768, 65535, 2147483648, 4294967295, 9223372036854775808.0, 1e19, 0x1p64};
   if (t == DType::I64) {
     v.insert(v.end(), {4294967296, -4294967297, 9007199254740992.0, -9223372036854775808.0});
     return v;
@@ -97,6 +99,7 @@ struct Trial {
   std::string what;
   Graph graph;
   std::map<std::string, Value> values;
+  bool whole = false;  // integers alone, which the reference has exactly, too
 };
 Trial trial(const std::string& what, const std::vector<DType>& types,
             const std::function<Tensor(const std::vector<Tensor>&)>& make) {
@@ -106,14 +109,16 @@ Trial trial(const std::string& what, const std::vector<DType>& types,
     sizes.push_back(numbers(t).size());
     count *= static_cast<std::int64_t>(sizes.back());
   }
-  Trial t{what, {}, {}};
+  Trial t{what, {}, {}, false};
   std::vector<Tensor> in;
   for (std::size_t k = 0; k < types.size(); ++k) {
     const std::string name = cat("x", k);
     in.push_back(t.graph.input(name, {count}, types[k]));
     t.values[name] = all_tuples(types[k], sizes, k, count);
   }
-  t.graph.output("y", make(in));
+  const Tensor y = make(in);
+  t.whole = !is_float(y.dtype()) && std::none_of(types.begin(), types.end(), [](DType type) { return is_float(type); });
+  t.graph.output("y", y);
   return t;
 }
 
@@ -137,7 +142,9 @@ TEST(Llvm, EveryOperationGivesTheBitsOfTheCCompiler) {
   std::vector<Trial> trials;
   for (const DTypeInfo& t : kDTypes) {
     for (const OpInfo& op : kOps) {
-      if (op.kind != Kind::Elementwise || (op.types == Types::Float && !t.is_float)) continue;
+      if (op.kind != Kind::Elementwise || op.types == Types::Bits || (op.types == Types::Float && !t.is_float) ||
+          (op.types == Types::Integer && t.is_float))
+        continue;
       std::vector<DType> types(static_cast<std::size_t>(op.arity), t.dtype);
       if (op.types == Types::Select) types[0] = DType::Bool;
       trials.push_back(trial(cat(op.name, " ", t.name), types, [&](const std::vector<Tensor>& x) {
@@ -149,14 +156,23 @@ TEST(Llvm, EveryOperationGivesTheBitsOfTheCCompiler) {
     for (const DTypeInfo& to : kDTypes)
       trials.push_back(trial(cat(t.name, " to ", to.name), {t.dtype},
                              [&](const std::vector<Tensor>& x) { return prim::cast(x[0], to.dtype); }));
+    for (const DTypeInfo& to : kDTypes)
+      if (to.bytes == t.bytes && to.dtype != DType::Bool && t.dtype != DType::Bool)
+        trials.push_back(trial(cat("bits of ", t.name, " as ", to.name), {t.dtype},
+                               [&](const std::vector<Tensor>& x) { return prim::bitcast(x[0], to.dtype); }));
   }
   std::vector<const Graph*> graphs;
   for (const Trial& t : trials) graphs.push_back(&t.graph);
   const std::vector<Graph> by_c = cpu_batch(graphs, {.threads = 1}),
                            by_llvm = cpu_batch(graphs, {.threads = 1, .jit = {.compiler = "llvm"}});
-  for (std::size_t k = 0; k < trials.size(); ++k)
-    expect_same(trials[k], run_values(by_c[k], trials[k].values, {}).outputs.at("y"),
-                run_values(by_llvm[k], trials[k].values, {}).outputs.at("y"));
+  for (std::size_t k = 0; k < trials.size(); ++k) {
+    const Value of_c = run_values(by_c[k], trials[k].values, {}).outputs.at("y");
+    expect_same(trials[k], of_c, run_values(by_llvm[k], trials[k].values, {}).outputs.at("y"));
+    if (trials[k].whole) {
+      const Value want = interpret(trials[k].graph, trials[k].values, {}, Rounding::Storage).outputs.at("y");
+      EXPECT_EQ(of_c.i, want.i) << trials[k].what << " is not the reference's";
+    }
+  }
 }
 
 TEST(Llvm, TellsTheSameStory) {

@@ -48,3 +48,39 @@ TEST(DType, ConversionToIntegerNeverTraps) {
   store_i64(&wrapped, DType::I8, 0, 200);
   EXPECT_EQ(wrapped, -56);
 }
+
+TEST(DType, EveryIntegerSaturatesAndWraps) {
+  for (const DTypeInfo& t : kDTypes) {
+    if (!is_integer(t.dtype)) continue;
+    std::uint64_t raw = 0;
+    const auto stored = [&](double v) {
+      store_f64(&raw, t.dtype, 0, v);
+      return load_i64(&raw, t.dtype, 0);
+    };
+    EXPECT_EQ(stored(1e30), t.highest) << t.name;
+    EXPECT_EQ(stored(-1e30), t.lowest) << t.name;
+    EXPECT_EQ(stored(std::numeric_limits<double>::infinity()), t.highest) << t.name;
+    EXPECT_EQ(stored(std::numeric_limits<double>::quiet_NaN()), 0) << t.name;
+    EXPECT_EQ(stored(2.9), 2) << t.name;
+    EXPECT_EQ(stored(-0.9), 0) << t.name;
+    EXPECT_EQ(stored(-2.9), t.lowest < 0 ? -2 : 0) << t.name;
+    store_i64(&raw, t.dtype, 0, -1);
+    EXPECT_EQ(load_i64(&raw, t.dtype, 0), t.lowest < 0 ? -1 : t.highest) << t.name;
+    EXPECT_EQ(load_f64(&raw, t.dtype, 0), t.lowest < 0 ? -1.0 : std::exp2(8 * t.bytes) - (t.bytes < 8)) << t.name;
+    store_i64(&raw, t.dtype, 0, t.highest);
+    EXPECT_EQ(load_f64(&raw, t.dtype, 0), to_f64(t.highest, t.dtype)) << t.name;
+    EXPECT_EQ(size_of(unsigned_of(t.dtype)), t.bytes);
+    EXPECT_TRUE(is_unsigned(unsigned_of(t.dtype)));
+  }
+  std::uint64_t large = 0;
+  store_f64(&large, DType::U64, 0, 0x1p63 + 0x1p12);
+  EXPECT_EQ(large, (1ull << 63) + 4096);
+}
+
+TEST(DType, BitsOfElements) {
+  EXPECT_EQ(bitcast({.f = 1}, DType::F32, DType::I32).i, 0x3f800000);
+  EXPECT_EQ(bitcast({.f = -0.0}, DType::F64, DType::U64).i, INT64_MIN);
+  EXPECT_EQ(bitcast({.i = 0xc000}, DType::U16, DType::F16).f, -2);
+  EXPECT_EQ(bitcast({.i = -16384}, DType::I16, DType::BF16).f, -2);
+  EXPECT_EQ(bitcast({.i = -1}, DType::I8, DType::U8).i, 255);
+}

@@ -142,8 +142,8 @@ TEST(Cpu, OddFloats) {
       g.output(cat("y", i), most[i]);
       g.output(cat("sign", i), prim::recip(most[i]));
     }
-    for (DType to : {DType::I8, DType::I32, DType::I64, DType::U8, DType::Bool, DType::F16, DType::BF16})
-      g.output(cat("to ", name(to)), prim::cast(a, to));
+    for (const DTypeInfo& to : kDTypes)
+      if (to.dtype != t) g.output(cat("to ", to.name), prim::cast(a, to.dtype));
     g.output("less", prim::less_than(a, b));
     g.output("equal", prim::equal(a, b));
     agree(g, pairs);
@@ -155,7 +155,11 @@ TEST(Cpu, OddIntegers) {
       {DType::I8, {-128, -127, -7, -3, -1, 0, 1, 3, 7, 126, 127}},
       {DType::I32, {-0x1p31f, -0x1p31f + 256, -7, -3, -1, 0, 1, 3, 7, 0x1p31f - 256}},
       {DType::I64, {-0x1p63f, -0x1p40f, -7, -3, -1, 0, 1, 3, 7, 0x1p62f}},
-      {DType::U8, {0, 1, 3, 7, 254, 255}}};
+      {DType::I16, {-32768, -32767, -7, -3, -1, 0, 1, 3, 7, 32767}},
+      {DType::U8, {0, 1, 3, 7, 254, 255}},
+      {DType::U16, {0, 1, 3, 7, 0x1p15f, 65534, 65535}},
+      {DType::U32, {0, 1, 3, 7, 0x1p31f, 0x1p32f - 256}},
+      {DType::U64, {0, 1, 3, 7, 0x1p63f, 0x1p64f - 0x1p40f}}};
   for (const auto& [t, numbers] : cases) {
     const auto pairs = pairs_of(numbers);
     const auto n = static_cast<std::int64_t>(pairs.at("a").size());
@@ -164,8 +168,8 @@ TEST(Cpu, OddIntegers) {
     int i = 0;
     for (const Tensor& y :
          {prim::div(a, b), prim::mod(a, b), prim::pow(a, b), prim::add(a, b), prim::mul(a, b), prim::maximum(a, b),
-          prim::minimum(a, b), prim::less_than(a, b), prim::equal(a, b),
-          prim::max_reduce(g.input("rows", {n, 2}, t), 1), prim::sum_reduce(g.input("columns", {2, n}, t), 0)})
+          prim::minimum(a, b), prim::less_than(a, b), prim::equal(a, b), prim::bitwise_and(a, b), prim::bitwise_or(a, b),
+          prim::bitwise_xor(a, b), prim::max_reduce(g.input("rows", {n, 2}, t), 1), prim::sum_reduce(g.input("columns", {2, n}, t), 0)})
       g.output(cat("y", i++), y);
     agree(g, pairs);
   }

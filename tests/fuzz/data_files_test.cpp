@@ -74,8 +74,6 @@ std::string make_npy(Liar& l) {
   const std::uint64_t version = 1 + l.draw(3);
   header += std::string((64 - (header.size() + 11) % 64) % 64, ' ') + "\n";
   std::string values = some_bytes(l, n);
-  if (descr == std::string("<u8"))
-    for (std::size_t i = 7; i < values.size(); i += 8) values[i] &= 0x7f;
   return cut_or_grown(l, l.word("\x93NUMPY") + made::little(l.number(version), 1) + made::little(l.number(0), 1) +
                              made::little(l.number(header.size()), version == 1 ? 2 : 4) + header + values);
 }

@@ -58,8 +58,8 @@ std::string first_word(const std::string& command) {
 TEST(Idx, EveryType) {
   EXPECT_EQ(list<std::uint8_t>(idx(idx_header(8, {2}) + "\x01\xff")), (std::vector<std::uint8_t>{1, 255}));
   EXPECT_EQ(list<std::int8_t>(idx(idx_header(9, {2}) + "\x01\xff")), (std::vector<std::int8_t>{1, -1}));
-  EXPECT_EQ(list<std::int32_t>(idx(idx_header(0xB, {2}) + big(5, 2) + big(0xfffe, 2))),
-            (std::vector<std::int32_t>{5, -2}));
+  EXPECT_EQ(list<std::int16_t>(idx(idx_header(0xB, {2}) + big(5, 2) + big(0xfffe, 2))),
+            (std::vector<std::int16_t>{5, -2}));
   EXPECT_EQ(list<std::int32_t>(idx(idx_header(0xC, {1, 2}) + big(5, 4) + big(0x80000000, 4))),
             (std::vector<std::int32_t>{5, INT32_MIN}));
   EXPECT_EQ(list<float>(idx(idx_header(0xD, {1}) + big(std::bit_cast<std::uint32_t>(-1.5f), 4))),
@@ -224,6 +224,8 @@ TEST(Csv, WhatItReads) {
   EXPECT_TRUE(std::signbit(tabs.values.values<double>()[1]));
   EXPECT_TRUE(std::isnan(tabs.values.values<double>()[3]));
   const CsvOptions whole{.header = false, .dtype = DType::I64};
+  EXPECT_EQ(list<std::uint64_t>(parse_csv("18446744073709551615", {.header = false, .dtype = DType::U64}).values),
+            (std::vector<std::uint64_t>{UINT64_MAX}));
   EXPECT_EQ(list<std::int64_t>(parse_csv("9223372036854775807,-9223372036854775808", whole).values),
             (std::vector<std::int64_t>{INT64_MAX, INT64_MIN}));
   // rounded once: through f64 this would be 1
@@ -250,6 +252,8 @@ TEST(Csv, BadCellsAreNamed) {
   refuses_csv("a\n256\n", "outside the range of u8", {.dtype = DType::U8});
   refuses_csv("a\n2\n", "outside the range of bool", {.dtype = DType::Bool});
   refuses_csv("a\n9223372036854775808\n", "outside the range of i64", {.dtype = DType::I64});
+  refuses_csv("a\n18446744073709551616\n", "outside the range of u64", {.dtype = DType::U64});
+  refuses_csv("a\n65536\n", "outside the range of u16", {.dtype = DType::U16});
   refuses_csv("a\n1.5\n", "'1.5' is not a whole number", {.dtype = DType::I32});
   for (const char* cell : {"1 2", "0x10", "1,5e", "--1", "+-1", "++1", "1e", ".", "e5", "\x1b[2J", "1\r\r", "\xff"})
     refuses_csv("a\n" + std::string(cell) + "\n", "line 2");

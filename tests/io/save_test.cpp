@@ -78,6 +78,10 @@ struct Example {
   std::vector<std::int32_t> i{INT32_MIN, 0, 7, -1};
   std::vector<std::int8_t> b{-128, 127, 0};
   std::vector<std::uint8_t> u{0, 255, 1, 0, 1};
+  std::vector<std::int16_t> i16{INT16_MIN, -1};
+  std::vector<std::uint16_t> u16{UINT16_MAX, 1};
+  std::vector<std::uint32_t> u32{UINT32_MAX, 2};
+  std::vector<std::uint64_t> u64{UINT64_MAX, 3};
   std::vector<TensorToSave> tensors(bool bf16) const {
     const auto bytes = [](const auto& v) { return std::as_bytes(std::span(v)); };
     std::vector<TensorToSave> t = {
@@ -85,6 +89,8 @@ struct Example {
         {"b", DType::I8, {3, 1}, bytes(b)},    {"a/\"quoted\"\t\\ \xC3\xA9", DType::F64, {3}, bytes(d)},
         {"half", DType::F16, {3}, bytes(h)},   {"long", DType::I64, {2}, bytes(l)},
         {"", DType::I32, {2, 1, 2}, bytes(i)}, {"flags", DType::Bool, {2}, bytes(u).subspan(2, 2)},
+        {"i16", DType::I16, {2}, bytes(i16)},  {"u16", DType::U16, {2}, bytes(u16)},
+        {"u32", DType::U32, {2}, bytes(u32)},  {"u64", DType::U64, {1, 2}, bytes(u64)},
         {"empty", DType::I64, {0, 4}, {}},     {"scalar", DType::F32, {}, bytes(f).first(4)}};
     if (bf16) t.push_back({"brain", DType::BF16, {3}, bytes(h)});
     return t;

@@ -40,6 +40,7 @@ inline Value parse_value(std::istringstream& s) {
     s >> word;
     if (v.dtype == DType::F64) v.f[k] = std::strtod(word.c_str(), nullptr);
     else if (is_float(v.dtype)) v.f[k] = std::strtof(word.c_str(), nullptr);
+    else if (v.dtype == DType::U64) v.i[k] = static_cast<std::int64_t>(std::stoull(word));
     else v.i[k] = std::stoll(word);
   }
   return v;
@@ -53,7 +54,7 @@ inline std::vector<Golden> goldens(const std::string& file = "ops.txt") {
     std::string kind;
     s >> kind;
     if (kind == "case") all.push_back({line.substr(5), {}, {}});
-    else (kind == "in" ? all.back().in : all.back().out).push_back(parse_value(s));
+    else if (kind == "in" || kind == "out") (kind == "in" ? all.back().in : all.back().out).push_back(parse_value(s));
   }
   return all;
 }

@@ -121,12 +121,13 @@ class ArgSortKernel final : public LibraryKernel {
     auto* order = reinterpret_cast<i64*>(l.scratch);
     const bool descending = attribute("descending") != 0;
     const DType t = types_[0];
+    const auto integers_less = on_integers(Op::LessThan, t);
     for (i64 o = 0; o < outer; ++o)
       for (i64 i = 0; i < inner; ++i) {
         const auto at = [&](i64 k) { return static_cast<std::size_t>((o * length + k) * inner + i); };
         std::iota(order, order + length, 0);
         const auto below = [&](i64 a, i64 b) {
-          if (!is_float(t)) return load_i64(l.in[0], t, at(a)) < load_i64(l.in[0], t, at(b));
+          if (!is_float(t)) return integers_less(load_i64(l.in[0], t, at(a)), load_i64(l.in[0], t, at(b)), 0) != 0;
           const double x = load_f64(l.in[0], t, at(a)), y = load_f64(l.in[0], t, at(b));
           return x < y || (y != y && x == x);
         };

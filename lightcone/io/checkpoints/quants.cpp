@@ -81,7 +81,7 @@ constexpr Row kOthers[] = {
     {{22, "IQ2_S", 256, 82}},
     {{23, "IQ4_XS", 256, 136}, iq4_xs},
     {{24, "I8", 1, 1, DType::I8}, plain<std::int8_t>},
-    {{25, "I16", 1, 2}, plain<std::int16_t>},
+    {{25, "I16", 1, 2, DType::I16}, plain<std::int16_t>},
     {{26, "I32", 1, 4, DType::I32}, plain<std::int32_t>},
     {{27, "I64", 1, 8, DType::I64}, plain<std::int64_t>},
     {{28, "F64", 1, 8, DType::F64}, plain<double>},

@@ -33,6 +33,7 @@ std::optional<std::uint32_t> ggml_number(DType d) {
     case DType::F32: return 0;
     case DType::F16: return 1;
     case DType::I8: return 24;
+    case DType::I16: return 25;
     case DType::I32: return 26;
     case DType::I64: return 27;
     case DType::F64: return 28;

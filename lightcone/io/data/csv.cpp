@@ -121,7 +121,11 @@ void store(Array& a, std::size_t i, std::string_view text, const CsvReader& at, 
   }
   std::errc error;
   bool inside = true;
-  if (!is_float(o.dtype)) {
+  if (o.dtype == DType::U64) {
+    std::uint64_t v = 0;
+    error = number(s, v);
+    if (error == std::errc()) store_i64(to, o.dtype, i, static_cast<std::int64_t>(v));
+  } else if (!is_float(o.dtype)) {
     std::int64_t v = 0;
     error = number(s, v);
     inside = v >= info(o.dtype).lowest && v <= info(o.dtype).highest;

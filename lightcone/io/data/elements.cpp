@@ -18,49 +18,14 @@ DType dtype_for(const StoredElement& e) {
     case Kind::Bool: return DType::Bool;
     case Kind::Float: return e.bytes == 2 ? DType::F16 : e.bytes == 4 ? DType::F32 : DType::F64;
     case Kind::Complex: return e.bytes == 8 ? DType::F32 : DType::F64;
-    case Kind::Signed: return e.bytes == 1 ? DType::I8 : e.bytes <= 4 ? DType::I32 : DType::I64;
-    case Kind::Unsigned: return e.bytes == 1 ? DType::U8 : e.bytes == 2 ? DType::I32 : DType::I64;
+    case Kind::Signed: return e.bytes == 1 ? DType::I8 : e.bytes == 2 ? DType::I16 : e.bytes == 4 ? DType::I32 : DType::I64;
+    case Kind::Unsigned: return e.bytes == 1 ? DType::U8 : e.bytes == 2 ? DType::U16 : e.bytes == 4 ? DType::U32 : DType::U64;
   }
   return DType::F32;
 }
 
 void turn_round(std::span<std::byte> bytes, std::size_t width) {
   for (std::size_t at = 0; at < bytes.size(); at += width) std::reverse(bytes.data() + at, bytes.data() + at + width);
-}
-
-// The whole numbers of 16 or 32 bits at `from`, as the wider ones at `to`.
-template <class From, class To>
-void widen(std::span<const std::byte> from, std::byte* to) {
-  for (std::size_t at = 0; at < from.size(); at += sizeof(From), to += sizeof(To)) {
-    From narrow;
-    std::memcpy(&narrow, from.data() + at, sizeof narrow);
-    const To wide = narrow;
-    std::memcpy(to, &wide, sizeof wide);
-  }
-}
-
-// Reads elements narrower than the array's, a piece at a time.
-void read_narrow(ByteStream& from, const StoredElement& stored, bool foreign, Array& a) {
-  const auto width = static_cast<std::size_t>(stored.bytes), wide = size_of(a.dtype);
-  std::vector<std::byte> piece(std::min<std::size_t>(a.bytes.size(), 64u << 10));
-  for (std::size_t done = 0, all = a.bytes.size() / wide; done < all;) {
-    const std::size_t n = std::min(all - done, piece.size() / width);
-    const std::span<std::byte> part(piece.data(), n * width);
-    from.read(part);
-    if (foreign) turn_round(part, width);
-    std::byte* to = a.bytes.data() + done * wide;
-    if (width == 4) widen<std::uint32_t, std::int64_t>(part, to);
-    else if (stored.kind == Kind::Signed) widen<std::int16_t, std::int32_t>(part, to);
-    else widen<std::uint16_t, std::int32_t>(part, to);
-    done += n;
-  }
-}
-
-void check_unsigned(const Array& a, const std::string& where) {
-  for (std::int64_t v : a.values<std::int64_t>())
-    if (v < 0)
-      throw file_error("load", where, "it holds ", static_cast<std::uint64_t>(v),
-                       ", and whole numbers here go to 9223372036854775807");
 }
 
 // From Fortran's order to C's, elements of `width` bytes.
@@ -103,14 +68,9 @@ Array read_elements(ByteStream& from, const StoredElement& stored, std::vector<s
   if (parts == 2) shape.push_back(2);
   Array a = Array::zeros(dtype, std::move(shape));
   const bool foreign = stored_part > 1 && stored.big_endian != (std::endian::native == std::endian::big);
-  if (stored_part < size_of(dtype)) {
-    read_narrow(from, stored, foreign, a);
-  } else {
-    from.read(a.bytes);
-    if (foreign) turn_round(a.bytes, stored_part);
-  }
+  from.read(a.bytes);
+  if (foreign) turn_round(a.bytes, stored_part);
   from.expect_end();
-  if (stored.kind == Kind::Unsigned && stored.bytes == 8) check_unsigned(a, from.where());
   if (stored.kind == Kind::Bool)
     for (std::byte& b : a.bytes) b = std::byte{b != std::byte{0}};
   if (turn) a.bytes = last_axis_fastest(a.bytes, as_stored, width);

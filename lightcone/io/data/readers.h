@@ -18,8 +18,8 @@
 
 namespace lc {
 
-// One IDX file, plain or compressed with gzip (its first bytes say which). Types u8, i8, i32, f32 and f64 stay what
-// they are, i16 becomes i32. (The format: http://yann.lecun.com/exdb/mnist; as torchvision reads it.)
+// One IDX file, plain or compressed with gzip (its first bytes say which). Its types are u8, i8, i16, i32, f32
+// and f64. (The format: http://yann.lecun.com/exdb/mnist; as torchvision reads it.)
 Array read_idx(const std::string& path, const ReadOptions& o = {});
 Array read_idx(const MappedFile& file, const ReadOptions& o = {});
 
@@ -36,9 +36,8 @@ Dataset read_cifar10(const MappedFile& file, const ReadOptions& o = {});
 Dataset read_cifar100(const std::string& path, const ReadOptions& o = {});
 Dataset read_cifar100(const MappedFile& file, const ReadOptions& o = {});
 
-// A .npy of version 1, 2 or 3 (numpy/lib/format.py), big- or little-endian, in C's or Fortran's order. f2, f4, f8, i1,
-// i4, i8, u1 and b1 stay what they are; i2 and u2 become i32, u4 and u8 i64 (Error for what it does not hold), c8
-// and c16 f32 and f64 with a last axis of two. Error for everything else: objects, which are pickles, texts, records.
+// A .npy of version 1, 2 or 3 (numpy/lib/format.py), big- or little-endian, in C's or Fortran's order. f2, f4, f8, b1,
+// i1 to i8 and u1 to u8 stay what they are; c8 and c16 become f32 and f64 with a last axis of two. Error for everything else: objects, which are pickles, texts, records.
 Array read_npy(const std::string& path, const ReadOptions& o = {});
 Array read_npy(const MappedFile& file, const ReadOptions& o = {});
 

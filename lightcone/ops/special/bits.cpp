@@ -27,7 +27,10 @@ Tensor of_bits(const Operand& a, const char* op, const F& f) {
 Tensor bytes_like(const Tensor& a, std::uint64_t byte) {
   return full_like(a, Scalar(byte * 0x0101010101010101u & ~std::uint64_t{0} >> (64 - bits_of(a.dtype()))));
 }
-Tensor times_power(const Tensor& a, int k) { return prim::mul(a, full_like(a, std::exp2(k))); }
+Tensor times_power(const Tensor& a, int k) {  // the power that is a sign is a negative number
+  const bool sign = !is_unsigned(a.dtype()) && k == bits_of(a.dtype()) - 1;
+  return prim::mul(a, full_like(a, sign ? -std::exp2(k) : std::exp2(k)));
+}
 Tensor over_power(const Tensor& a, int k) { return prim::div(a, full_like(a, std::exp2(k))); }
 
 Tensor ones_in(Tensor u) {  // by sums of neighbours: H. S. Warren, "Hacker's Delight", 2002, chapter 5
