@@ -29,10 +29,11 @@ inline constexpr IndexRange kAxes{0, 100},             // of a value: Graph::ind
     kEpilogueRow{999, 1},                              // the rows of a product that another kernel goes on with
     kOutputLoops{1000, 1000}, kReduceLoops{2000, 1000},  // of a kernel
     kTileOrigins{3000, 1000},                          // where the tiles of its loops begin
+    kExportParts{4000, 1000},                          // parts of loops, in the order of their making (stablehlo/write)
     kGathered{9999, 1};                                // stands for the place that a gather reads from memory
 inline constexpr IndexRange kIndexRanges[] = {
     kAxes,        kSummed,      kSummedParts, kAttentionSplits, kAttentionKey, kAttentionDepth,
-    kEpilogueRow, kOutputLoops, kReduceLoops, kTileOrigins,     kGathered};
+    kEpilogueRow, kOutputLoops, kReduceLoops, kTileOrigins,     kExportParts,  kGathered};
 static_assert(std::adjacent_find(std::begin(kIndexRanges), std::end(kIndexRanges),
                                  [](const IndexRange& a, const IndexRange& b) {
                                    return a.count < 1 || a.first + a.count > b.first;

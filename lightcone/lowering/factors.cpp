@@ -102,9 +102,16 @@ bool exact_bytes(const Graph& g, const Node& sum) {
 std::optional<Factors> factors(const Graph& g, NodeId id) {
   const Node& sum = g[id];
   if (sum.op != Op::SumReduce || (sum.dtype != DType::F32 && sum.dtype != DType::I32)) return std::nullopt;
-  const Node& mul = g[sum.in[0].node];
-  if (mul.op != Op::Mul || sum.shape.empty()) return std::nullopt;
+  if (g[sum.in[0].node].op != Op::Mul) return std::nullopt;
   if (sum.dtype == DType::I32 && !exact_bytes(g, sum)) return std::nullopt;
+  return factors_of_any_type(g, id);
+}
+
+std::optional<Factors> factors_of_any_type(const Graph& g, NodeId id) {
+  const Node& sum = g[id];
+  if (sum.op != Op::SumReduce || sum.shape.empty()) return std::nullopt;
+  const Node& mul = g[sum.in[0].node];
+  if (mul.op != Op::Mul) return std::nullopt;
   Factors s{.sum = id, .symbols = {}, .at = {}, .edge = {}};
   s.symbols = index_symbols(sum.shape);
   const Dim k = Dim::index(ir::kSummed[0], sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)]);

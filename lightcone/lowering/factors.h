@@ -22,8 +22,11 @@ struct Factors {
   View::Position at[2];
   Edge edge[2];
 };
-// Of a sum that is worth a matrix kernel: some output axis is missing in one of the factors.
+// Of a sum that is worth a matrix kernel: some output axis is missing in one of the factors, and the element types are
+// those that kernels here multiply.
 std::optional<Factors> factors(const Graph& g, NodeId id);
+// The same, whatever the element type is.
+std::optional<Factors> factors_of_any_type(const Graph& g, NodeId id);
 // Is there an axis of the result that this factor has and the other has not?
 bool has_own_axis(const Factors& f, int side);
 // The factors as they lie in memory before they were rounded to `to`, where both were: for a kernel that rounds what it

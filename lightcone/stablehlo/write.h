@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "lightcone/core/graph.h"
+#include "lightcone/passes/precision.h"
 #include "lightcone/stablehlo/module.h"
 
 namespace lc {
 
 struct StableHloExport {
-  // One argument of @main for each input of the graph, in the order in which they were made.
+  // One argument of @main for each input that something reads or writes, in the order in which they were made.
   struct Argument {
     enum class Kind : std::uint8_t { Input, Parameter, State };
     std::string name;  // of the graph's input
@@ -30,8 +31,9 @@ struct StableHloExport {
   std::string text() const { return hlo::print(module); }
 };
 
-// The live part of a graph, as one function @main. Symbolic extents have the values of `sizes`.
+// The live part of a graph, as one function @main. Symbolic extents have the values of `sizes`. `products` becomes the
+// precision_config of products and convolutions: HIGHEST, HIGH or DEFAULT.
 // Error, in one sentence with the operation and the user's line, for what StableHLO cannot say.
-StableHloExport export_stablehlo(const Graph& g, const Bindings& sizes = {});
+StableHloExport export_stablehlo(const Graph& g, const Bindings& sizes = {}, Precision products = Precision::Highest);
 
 }  // namespace lc

@@ -1,0 +1,25 @@
+// Sums of products: dot_general and convolution.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "lightcone/stablehlo/write/reading.h"
+#include "lightcone/stablehlo/write/windows.h"
+
+namespace lc::hlo {
+
+class Writer;
+
+struct Product {
+  Edge operand[2];
+  Shape shape[2];  // what it is reshaped to
+  Readings readings;
+  std::optional<int> image;     // the operand that is read through windows
+  std::vector<Window> windows;  // of the image; none: a product of matrices
+};
+
+std::optional<Product> match_product(const Graph& g, NodeId id);
+ValueId write_product(Writer& w, const Node& n, const Product& p);
+
+}  // namespace lc::hlo

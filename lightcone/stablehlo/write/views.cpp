@@ -1,0 +1,116 @@
+// Views as operations: all moves at once where every axis is read in steps, or one after the other.
+#include <algorithm>
+
+#include "lightcone/stablehlo/write/reading.h"
+#include "lightcone/stablehlo/write/writer.h"
+
+namespace lc::hlo {
+namespace {
+
+using i64 = std::int64_t;
+
+std::optional<ValueId> at_once(Builder& b, ValueId x, const View& v) {
+  const std::vector<Dim> symbols = index_symbols(v.shape());
+  const auto r = read_in_loops(symbols, {v.locate(symbols)}, {&v.base(), 1});
+  if (!r) return std::nullopt;
+  const Reading& reading = r->operands[0];
+  if (reading.nothing) return b.splat(b.element(x), sizes_of(v.shape()), 0);
+  if (!is_plain(reading, r->loops)) return std::nullopt;
+  std::vector<Placed::Item> order;
+  for (std::size_t k = 0; k < r->loops.size(); ++k) order.push_back({false, k});
+  return b.reshape(arrange(b, place(b, x, reading, r->loops), order, r->loops), sizes_of(v.shape()));
+}
+
+// The windows by themselves, as slices that begin at their first, second, ... element.
+ValueId few_places(Builder& b, ValueId x, std::size_t axis, i64 windows, i64 size, i64 stride, i64 dilation) {
+  std::vector<ValueId> places;
+  const Sizes from = b.shape(x);
+  for (i64 k = 0; k < size; ++k) {
+    Sizes begin(from.size(), 0), end = from, step(from.size(), 1);
+    begin[axis] = k * dilation, end[axis] = begin[axis] + (windows - 1) * stride + 1, step[axis] = stride;
+    Sizes to = from;
+    to[axis] = windows, to.push_back(1);
+    places.push_back(b.reshape(b.slice(x, begin, end, step), to));
+  }
+  return b.concatenate(places, from.size());
+}
+
+// The same of large windows, by index.
+ValueId many_places(Builder& b, ValueId x, std::size_t axis, i64 windows, i64 size, i64 stride, i64 dilation) {
+  const Sizes table{windows, size};
+  const auto along = [&](std::size_t i, i64 step) {
+    const ValueId at = b.iota("i64", table, i);
+    return b.multiply(at, b.like_whole(at, step));
+  };
+  const ValueId index = b.add(along(0, stride), along(1, dilation));
+  Attribute numbers;
+  numbers.kind = Attribute::Kind::Struct, numbers.name = "gather";
+  Sizes offset, sizes = b.shape(x), to = sizes;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (i != axis) offset.push_back(static_cast<i64>(i));
+  sizes[axis] = 1, to[axis] = windows, to.push_back(size);
+  const auto at = static_cast<i64>(axis);
+  numbers.fields = {{"offset_dims", integers(offset)},
+                    {"collapsed_slice_dims", integers({at})},
+                    {"start_index_map", integers({at})},
+                    {"index_vector_dim", whole(2)}};
+  return b.one("stablehlo.gather", {x, index}, {true, b.element(x), to},
+               {{"dimension_numbers", numbers}, {"slice_sizes", integers(sizes)}, {"indices_are_sorted", flag(false)}});
+}
+
+ValueId unfolded(Builder& b, ValueId x, const Move& m) {
+  constexpr i64 kFew = 8;
+  const auto axis = static_cast<std::size_t>(m.axes[0]);
+  const i64 windows = *m.to[axis].constant(), size = *m.to.back().constant();
+  return (size <= kFew ? few_places : many_places)(b, x, axis, windows, size, m.step[0], m.step[1]);
+}
+
+ValueId moved(Builder& b, ValueId x, const Move& m) {
+  const Sizes from = b.shape(x), to = sizes_of(m.to);
+  std::vector<std::size_t> axes;
+  switch (m.kind) {
+    case MoveKind::Permute: return b.transpose(x, {m.axes.begin(), m.axes.end()});
+    case MoveKind::Expand:
+      for (std::size_t i = 0; i < to.size(); ++i) axes.push_back(i);
+      return b.broadcast(x, to, axes);
+    case MoveKind::Reshape: return b.reshape(x, to);
+    case MoveKind::Slice: {
+      const Sizes first = sizes_of(m.before);
+      Sizes begin, end, step;
+      for (std::size_t i = 0; i < to.size(); ++i) {
+        if (to[i] == 0) {
+          begin.push_back(0), end.push_back(0), step.push_back(1);
+          continue;
+        }
+        const i64 last = first[i] + (to[i] - 1) * m.step[i];
+        begin.push_back(std::min(first[i], last)), end.push_back(std::max(first[i], last) + 1);
+        step.push_back(std::abs(m.step[i]));
+        if (m.step[i] < 0 && to[i] > 1) axes.push_back(i);
+      }
+      return b.reverse(b.slice(x, begin, end, step), axes);
+    }
+    case MoveKind::Pad: {
+      const Sizes low = sizes_of(m.before);
+      Sizes high;
+      for (std::size_t i = 0; i < to.size(); ++i) high.push_back(to[i] - low[i] - from[i]);
+      return b.pad(x, b.splat(b.element(x), {}, 0), low, high);
+    }
+    case MoveKind::Unfold: return unfolded(b, x, m);
+  }
+  return x;
+}
+
+bool is_empty(const Shape& s) { return product(s) == Dim(0); }
+
+}  // namespace
+
+ValueId write_view(Builder& b, ValueId x, const View& v) {
+  if (v.identity()) return x;
+  if (is_empty(v.shape())) return b.splat(b.element(x), sizes_of(v.shape()), 0);
+  if (is_empty(v.base())) return b.splat(b.element(x), sizes_of(v.shape()), 0);  // all of it is padding
+  if (const auto y = at_once(b, x, v)) return *y;
+  for (const Move& m : v.moves()) x = moved(b, x, m);
+  return x;
+}
+
+}  // namespace lc::hlo

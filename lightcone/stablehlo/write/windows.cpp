@@ -1,0 +1,47 @@
+#include "lightcone/stablehlo/write/windows.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace lc::hlo {
+namespace {
+
+std::optional<Window> window_of(const Reading& r, std::size_t axis, const Loops& loops, std::size_t summed) {
+  const AxisReading& a = r.axes[axis];
+  const auto by = a.loops();
+  if (by.size() != 2) return std::nullopt;
+  const bool first_is_tap = loops.from[by[0]] >= summed, second_is_tap = loops.from[by[1]] >= summed;
+  if (first_is_tap == second_is_tap) return std::nullopt;
+  const std::size_t tap = by[first_is_tap ? 0 : 1], place = by[first_is_tap ? 1 : 0];
+  Window w{axis, place, tap, std::abs(a.step[place]), std::abs(a.step[tap]), a.step[place] < 0, a.step[tap] < 0, {}};
+  std::int64_t start = a.offset, reach = 1;
+  for (const std::size_t k : by) {
+    const std::int64_t span = a.step[k] * (loops.extents[k] - 1);
+    start += std::min<std::int64_t>(span, 0), reach += std::abs(span);
+  }
+  w.inside = inside(a, start, start + reach);
+  return w;
+}
+
+}  // namespace
+
+std::optional<std::vector<Window>> windows_of(const Reading& r, const Loops& loops, std::size_t summed, bool wanted) {
+  std::vector<Window> all;
+  for (std::size_t i = 0; i < r.axes.size(); ++i) {
+    const bool plain = is_plain(r.axes[i], loops);
+    if (plain && !wanted) continue;
+    const auto w = window_of(r, i, loops, summed);
+    if (w) all.push_back(*w);
+    else if (!plain) return std::nullopt;
+  }
+  auto moving = r.loops();
+  std::ranges::sort(moving);
+  if (std::ranges::adjacent_find(moving) != moving.end()) return std::nullopt;
+  return all;
+}
+
+bool unfolds(const View& v) {
+  return std::ranges::any_of(v.moves(), [](const Move& m) { return m.kind == MoveKind::Unfold; });
+}
+
+}  // namespace lc::hlo

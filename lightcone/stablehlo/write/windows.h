@@ -1,0 +1,26 @@
+// Windows of convolutions and pools: an axis that is read at stride * place + dilation * tap - padding.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "lightcone/stablehlo/write/reading.h"
+
+namespace lc::hlo {
+
+struct Window {
+  std::size_t axis, place, tap;  // the axis of the operand, and the loops along it
+  std::int64_t stride, dilation;
+  bool places_reversed, taps_reversed;
+  Inside inside;  // what is there of what the windows read
+};
+
+// The windows of a reading whose other axes are plain; nothing where an axis is neither, or a loop moves along two axes.
+// Loops from number `summed` on (of those given to read_in_loops) are the taps. `wanted`: also those windows that lie apart,
+// which a reshape could bring about.
+std::optional<std::vector<Window>> windows_of(const Reading& r, const Loops& loops, std::size_t summed, bool wanted);
+// Does a view make windows?
+bool unfolds(const View& v);
+
+
+}  // namespace lc::hlo

@@ -1,0 +1,128 @@
+#include "lightcone/stablehlo/write/writer.h"
+
+#include <algorithm>
+#include <set>
+
+namespace lc::hlo {
+
+Sizes sizes_of(const Shape& s) {
+  Sizes n;
+  for (const Dim& d : s) {
+    check(d.is_constant(), "a size that is not a number");
+    n.push_back(*d.constant());
+  }
+  return n;
+}
+
+Type type_of(DType t, const Shape& s) { return {true, std::string(element_of(t)), sizes_of(s)}; }
+
+Writer::Writer(Builder& b, const Graph& g, Precision products, const Bindings& sizes)
+    : b_(b), g_(g), products_(products), sizes_(sizes), uses_(g.uses()) {}
+
+const Writer::Plan& Writer::plan(NodeId id) {
+  const auto [at, is_new] = plans_.try_emplace(id);
+  Plan& p = at->second;
+  const Node& n = g_[id];
+  if (!is_new || product(n.shape) == Dim(0)) return p;
+  const auto found = [&](auto match) {
+    if (match) p = std::move(*match);
+    return match.has_value();
+  };
+  if (info(n.op).kind == Kind::Reduce && !(product(n.in[0].view.shape()) == Dim(0))) {
+    if (!found(match_product(g_, id))) p = match_reduction(g_, id, uses_);
+  } else if (n.op == Op::Where) {
+    if (!found(match_padding(g_, id))) found(match_joint(g_, id, uses_));
+  }
+  return p;
+}
+
+std::vector<NodeId> Writer::operands_of(NodeId id) {
+  const Plan& p = plan(id);
+  std::vector<NodeId> all;
+  if (const auto* product = std::get_if<Product>(&p)) {
+    for (const Edge& e : product->operand) all.push_back(e.node);
+  } else if (const auto* reduction = std::get_if<Reduction>(&p)) {
+    all.push_back(reduction->operand.node);
+  } else if (const auto* padding = std::get_if<Padding>(&p)) {
+    all.push_back(padding->x.node);
+  } else if (const auto* joint = std::get_if<Joint>(&p)) {
+    for (const Edge& e : joint->pieces) all.push_back(e.node);
+  } else {
+    for (const Edge& e : g_[id].in) all.push_back(e.node);
+  }
+  return all;
+}
+
+std::vector<ValueId> Writer::write(std::span<const Edge> results) {
+  std::set<NodeId> needed;
+  std::vector<NodeId> open;
+  for (const Edge& e : results) open.push_back(e.node);
+  while (!open.empty()) {
+    const NodeId id = open.back();
+    open.pop_back();
+    if (values_.contains(id) || !needed.insert(id).second) continue;
+    const OpScope scope(g_[id].where);
+    for (const NodeId operand : operands_of(id)) open.push_back(operand);
+  }
+  for (const NodeId id : needed) {  // operands come before what reads them
+    const OpScope scope(g_[id].where);
+    values_[id] = written(id);
+  }
+  std::vector<ValueId> values;
+  for (const Edge& e : results) values.push_back(value(e));
+  return values;
+}
+
+std::vector<ValueId> Writer::written(NodeId id) {
+  const Node& n = g_[id];
+  const Plan& p = plan(id);
+  if (const auto* product = std::get_if<Product>(&p)) return {write_product(*this, n, *product)};
+  if (const auto* reduction = std::get_if<Reduction>(&p)) return {write_reduction(*this, n, *reduction)};
+  if (const auto* padding = std::get_if<Padding>(&p)) return {write_padding(*this, *padding)};
+  if (const auto* joint = std::get_if<Joint>(&p)) return {write_joint(*this, *joint)};
+  const Sizes shape = sizes_of(n.shape);
+  switch (info(n.op).kind) {
+    case Kind::Leaf:
+      if (n.op == Op::Input)
+        throw Error("export_stablehlo", cat("nothing was given for the input '", n.name, "'"), n.where);
+      return {n.op == Op::Index ? write_index(b_, n.index, shape, n.dtype) : b_.splat(element_of(n.dtype), shape, n.value)};
+    case Kind::Elementwise: {
+      std::vector<ValueId> in;
+      for (const Edge& e : n.in) in.push_back(value(e));
+      const bool divides = n.op == Op::Div || n.op == Op::Mod;
+      const Node* divisor = divides ? &g_[n.in[1].node] : nullptr;
+      const bool by_zero = divides && (divisor->op != Op::Constant || divisor->value == 0 || pads(n.in[1].view));
+      return {write_elementwise(b_, n, in, by_zero)};
+    }
+    case Kind::Reduce: {  // of nothing
+      const bool sums = n.op == Op::SumReduce || n.dtype == DType::Bool;
+      if (sums) return {b_.splat(element_of(n.dtype), shape, 0)};
+      if (is_float(n.dtype)) return {b_.splat(element_of(n.dtype), shape, info(n.op).identity)};
+      return {b_.splat_whole(element_of(n.dtype), shape, info(n.dtype).lowest)};
+    }
+    case Kind::Copy: return {b_.convert(value(n.in[0]), element_of(n.dtype))};
+    case Kind::Composite: return write_composite(*this, id);
+    case Kind::Result: return {results(n.in[0].node).at(static_cast<std::size_t>(n.axis))};
+    case Kind::Kernel: break;
+  }
+  throw Error("export_stablehlo", cat(info(n.op).name, " has no counterpart in StableHLO"), n.where);
+}
+
+bool pads(const View& v) {
+  return std::ranges::any_of(v.moves(), [](const Move& m) { return m.kind == MoveKind::Pad; });
+}
+
+ValueId Writer::value(const Edge& e) {
+  const Node& n = g_[e.node];
+  if (n.op == Op::Constant && !pads(e.view)) return b_.splat(element_of(n.dtype), sizes_of(e.view.shape()), n.value);
+  const ValueId whole = values_.at(e.node)[0];
+  if (e.view.identity()) return whole;
+  auto& seen = seen_[e.node];
+  for (const auto& [view, v] : seen)
+    if (view == e.view) return v;
+  const ValueId v = write_view(b_, whole, e.view);
+  seen_[e.node].emplace_back(e.view, v);
+  return v;
+}
+
+}  // namespace lc::hlo

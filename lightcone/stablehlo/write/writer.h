@@ -1,0 +1,69 @@
+// The nodes of one graph, written into one block: @main, or the body of a loop.
+#pragma once
+
+#include <map>
+#include <span>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lightcone/passes/precision.h"
+#include "lightcone/stablehlo/write/builder.h"
+#include "lightcone/stablehlo/write/joints.h"
+#include "lightcone/stablehlo/write/products.h"
+#include "lightcone/stablehlo/write/reductions.h"
+
+namespace lc::hlo {
+
+class Writer {
+ public:
+  // `g` as prepare() leaves it.
+  Writer(Builder& b, const Graph& g, Precision products, const Bindings& sizes);
+  void give(NodeId input, ValueId v) { values_[input] = {v}; }
+  // What these edges need, and what an edge shows. Everything else is left out.
+  std::vector<ValueId> write(std::span<const Edge> results);
+
+  Builder& builder() { return b_; }
+  const Graph& graph() const { return g_; }
+  Precision products() const { return products_; }
+  const Bindings& sizes() const { return sizes_; }
+  ValueId value(const Edge& e);
+  // All results of a node that was written.
+  const std::vector<ValueId>& results(NodeId id) const { return values_.at(id); }
+
+ private:
+  using Plan = std::variant<std::monostate, Product, Reduction, Padding, Joint>;
+  const Plan& plan(NodeId id);
+  std::vector<NodeId> operands_of(NodeId id);
+  std::vector<ValueId> written(NodeId id);
+
+  Builder& b_;
+  const Graph& g_;
+  Precision products_;
+  const Bindings& sizes_;
+  std::vector<int> uses_;
+  std::map<NodeId, Plan> plans_;
+  std::map<NodeId, std::vector<ValueId>> values_;
+  std::map<NodeId, std::vector<std::pair<View, ValueId>>> seen_;  // views of values
+};
+
+// Sizes of a shape whose extents are numbers.
+Sizes sizes_of(const Shape& s);
+Type type_of(DType t, const Shape& s);
+bool pads(const View& v);  // does it read zeros that are nowhere?
+
+// ---- one kind of node each -------------------------------------------------------------------------------------
+
+ValueId write_view(Builder& b, ValueId x, const View& v);  // views.cpp
+ValueId write_index(Builder& b, const Dim& d, const Sizes& shape, DType type);
+ValueId write_elementwise(Builder& b, const Node& n, const std::vector<ValueId>& in, bool divides_by_zero);
+std::vector<ValueId> write_composite(Writer& w, NodeId id);
+ValueId write_random_bits(Builder& b, const Node& n, ValueId step);
+std::vector<ValueId> write_loop(Writer& w, const Node& n);
+
+// A graph whose sizes are numbers, without composites that are to be written by their definition.
+Graph prepare(const Graph& g, const Bindings& sizes);
+// Composites that are written as themselves.
+bool is_written(const Node& n);
+
+}  // namespace lc::hlo
