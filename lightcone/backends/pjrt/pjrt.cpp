@@ -74,8 +74,10 @@ Graph around_kernel(const Graph& g, PassLog& log, const std::shared_ptr<xla::Pjr
 
 }  // namespace
 
-Compiler pjrt(const PjrtOptions& options) {
-  const auto device = std::make_shared<xla::PjrtDevice>(client_of(options), options.device);
+Compiler pjrt(const PjrtOptions& options) { return pjrt(client_of(options), options); }
+
+Compiler pjrt(std::shared_ptr<const xla::Client> client, const PjrtOptions& options) {
+  const auto device = std::make_shared<xla::PjrtDevice>(std::move(client), options.device);
   return Compiler({"pjrt", [device, programs = options.programs](const Graph& g, PassLog& log) {
                      return around_kernel(g, log, device, programs);
                    }});

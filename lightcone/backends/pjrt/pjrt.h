@@ -5,16 +5,17 @@
 // docs/xla.md says more.
 #pragma once
 
+#include <memory>
 #include <string>
 
-#include "lightcone/backends/pjrt/plugin.h"
+#include "lightcone/backends/pjrt/client.h"
 #include "lightcone/passes/compiler.h"
 
 namespace lc {
 
 struct PjrtOptions {
   // The path of the plugin's library, or a name that the environment variable PJRT_NAMES_AND_LIBRARY_PATHS gives one.
-  std::string plugin;
+  std::string plugin = {};
   int device = 0;               // of those that the plugin finds
   xla::Attributes options = {};  // for the plugin: {{"memory_fraction", 0.5f}}
   // How many compiled programs of a graph are kept. There is one for each binding of its symbolic sizes; with more
@@ -30,5 +31,7 @@ struct PjrtOptions {
 // Programs of one process with the same plugin and options share its client. An Error when there is no such plugin or
 // device, and in compile() for what StableHLO cannot say.
 Compiler pjrt(const PjrtOptions& options);
+// With a client that is there already; of the options it takes what is not about finding one.
+Compiler pjrt(std::shared_ptr<const xla::Client> client, const PjrtOptions& options = {});
 
 }  // namespace lc
