@@ -47,6 +47,7 @@ ROOMS = {
     "cpu/kernels": ["core", "cpu/products", "cpu/conv", "cpu/attention", "cpu/random"],
     "cpu": ["core", "ops", "ops/special", "passes", "codegen", "lowering", "device", "runtime", "cpu/target", "cpu/threads", "cpu/jit",
             "cpu/loops", "cpu/products", "cpu/conv", "cpu/attention", "cpu/random"],
+    "pjrt": ["core", "passes", "stablehlo", "device"],
     "train": ["core", "ops/typed", "autograd", "optim", "runtime", "nn", "io", "io/checkpoints"],
     "nn": ["core", "random", "ops", "ops/typed", "runtime"],
     "io": ["core"],

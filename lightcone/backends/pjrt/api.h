@@ -1,0 +1,421 @@
+// The part of the PJRT C API that the client and Lightcone's own plugin speak: a binary interface, written down as
+// plain structures. https://github.com/openxla/xla/blob/main/xla/pjrt/c/pjrt_c_api.h says what the calls mean.
+//
+// A plugin is a shared library with one function, GetPjrtApi(), which gives a table of functions; each takes one
+// structure that begins with its own size. The interface grows at the ends: of the table, and of the structures. A
+// plugin may refuse a structure smaller than the one that it knows, so ours end in zeros, and their size counts those.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace lc::xla::api {
+
+struct Head {
+  std::size_t size = 0;
+  void* extensions = nullptr;
+};
+// What newer versions have behind the fields that we know.
+struct Tail {
+  std::byte zeros[128] = {};
+};
+
+// What only the plugin knows the inside of.
+struct Error;
+struct Event;
+struct Client;
+struct Device;
+struct DeviceDescription;
+struct Memory;
+struct Executable;
+struct LoadedExecutable;
+struct Buffer;
+struct Topology;
+
+enum class ErrorCode : int {
+  Ok, Cancelled, Unknown, InvalidArgument, DeadlineExceeded, NotFound, AlreadyExists, PermissionDenied,
+  ResourceExhausted, FailedPrecondition, Aborted, OutOfRange, Unimplemented, Internal, Unavailable, DataLoss,
+  Unauthenticated
+};
+enum class BufferType : int { Invalid, Pred, S8, S16, S32, S64, U8, U16, U32, U64, F16, F32, F64, BF16 };
+enum class HostSemantics : int { OnlyDuringCall, UntilTransferCompletes, ImmutableZeroCopy, MutableZeroCopy };
+enum class ValueKind : int { String, Int64, Int64List, Float, Bool };
+enum class LayoutKind : int { Tiled, Strides };
+
+// Places in the table of functions.
+enum class Function : int {
+  ErrorDestroy = 0, ErrorMessage, ErrorGetCode, PluginInitialize, PluginAttributes,
+  EventDestroy, EventIsReady, EventError, EventAwait, EventOnReady,
+  ClientCreate = 10, ClientDestroy, ClientPlatformName, ClientProcessIndex, ClientPlatformVersion, ClientDevices,
+  ClientAddressableDevices, ClientLookupDevice, ClientLookupAddressableDevice, ClientAddressableMemories,
+  ClientCompile = 20, ClientDefaultDeviceAssignment, ClientBufferFromHostBuffer,
+  DeviceDescriptionId = 23, DeviceDescriptionProcessIndex, DeviceDescriptionAttributes, DeviceDescriptionKind,
+  DeviceDescriptionDebugString, DeviceDescriptionToString,
+  DeviceGetDescription = 29, DeviceIsAddressable, DeviceLocalHardwareId, DeviceAddressableMemories,
+  DeviceDefaultMemory, DeviceMemoryStats,
+  MemoryId = 35, MemoryKind, MemoryDebugString, MemoryToString, MemoryAddressableByDevices,
+  ExecutableDestroy = 40, ExecutableName, ExecutableNumReplicas, ExecutableNumPartitions, ExecutableNumOutputs,
+  ExecutableSizeOfGeneratedCode, ExecutableGetCostAnalysis, ExecutableOutputMemoryKinds, ExecutableOptimizedProgram,
+  ExecutableSerialize,
+  LoadedExecutableDestroy = 50, LoadedExecutableGetExecutable, LoadedExecutableAddressableDevices,
+  LoadedExecutableDelete, LoadedExecutableIsDeleted, LoadedExecutableExecute, ExecutableDeserializeAndLoad,
+  LoadedExecutableFingerprint,
+  BufferDestroy = 58, BufferElementType, BufferDimensions, BufferUnpaddedDimensions, BufferDynamicDimensionIndices,
+  BufferGetMemoryLayout, BufferOnDeviceSizeInBytes, BufferDevice, BufferMemory, BufferDelete, BufferIsDeleted,
+  BufferCopyToDevice, BufferToHostBuffer, BufferIsOnCpu, BufferReadyEvent, BufferUnsafePointer,
+  BufferIncreaseExternalReferenceCount, BufferDecreaseExternalReferenceCount, BufferOpaqueDeviceMemoryDataPointer,
+  TopologyCreate = 82, TopologyDestroy, TopologyPlatformName, TopologyPlatformVersion, TopologyDeviceDescriptions,
+  TopologySerialize, TopologyAttributes,
+  ExecutableOutputElementTypes = 90, ExecutableOutputDimensions, BufferCopyToMemory,
+  ExecutableFingerprint = 94, ClientTopology, ExecutableCompiledMemoryStats, MemoryKindId,
+  ExecuteContextCreate = 98, ExecuteContextDestroy, BufferCopyRawToHost,
+  Count = 118  // of version 0.81
+};
+
+struct Version {
+  Head head;
+  int major, minor;
+};
+using AnyFunction = void (*)();
+struct Api {
+  Head head;
+  Version version;
+  AnyFunction functions[static_cast<int>(Function::Count)];  // as many as head.size has room for
+};
+static_assert(offsetof(Api, version.major) == 32 && offsetof(Api, functions) == 40);
+
+// An option or an attribute. They stand in arrays, so this one has no tail.
+struct NamedValue {
+  Head head;
+  const char* name;
+  std::size_t name_size;
+  ValueKind kind;
+  union {
+    const char* string;
+    std::int64_t int64;
+    const std::int64_t* int64_list;
+    float real;
+    bool boolean;
+  };
+  std::size_t size;  // of a string or a list, else 1
+};
+static_assert(sizeof(NamedValue) == 56);
+
+struct Layout {
+  Head head;
+  union {
+    struct {
+      Head head;
+      const std::int64_t* minor_to_major;
+      std::size_t rank;
+      const std::int64_t* tile_dims;
+      const std::size_t* tile_dim_sizes;
+      std::size_t tiles;
+    } tiled;
+    struct {
+      Head head;
+      const std::int64_t* byte_strides;
+      std::size_t rank;
+    } strides;
+  };
+  LayoutKind kind;
+};
+static_assert(offsetof(Layout, kind) == 72 && sizeof(Layout) == 80);
+
+// ---- arguments: one structure for each function, which it names ---------------------------------
+
+// A function that takes something, and one that gives a value or a list for it.
+template <Function F, class Of>
+struct On {
+  static constexpr Function function = F;
+  Head head;
+  Of* of;
+  Tail newer;
+};
+template <Function F, class Of, class T>
+struct Ask {
+  static constexpr Function function = F;
+  Head head;
+  Of* of;
+  T value;  // out
+  Tail newer;
+};
+template <Function F, class Of, class T>
+struct AskList {
+  static constexpr Function function = F;
+  Head head;
+  Of* of;
+  T list;             // out
+  std::size_t count;  // out
+  Tail newer;
+};
+template <Function F, class Of, class T>
+struct AskCount {  // the same, the other way round
+  static constexpr Function function = F;
+  Head head;
+  Of* of;
+  std::size_t count;  // out
+  T list;             // out
+  Tail newer;
+};
+
+using ErrorDestroy = On<Function::ErrorDestroy, Error>;
+using ErrorMessage = AskList<Function::ErrorMessage, const Error, const char*>;
+using ErrorGetCode = Ask<Function::ErrorGetCode, const Error, ErrorCode>;
+
+struct PluginInitialize {
+  static constexpr Function function = Function::PluginInitialize;
+  Head head;
+  Tail newer;
+};
+struct PluginAttributes {
+  static constexpr Function function = Function::PluginAttributes;
+  Head head;
+  const NamedValue* list;  // out
+  std::size_t count;       // out
+  Tail newer;
+};
+
+using EventDestroy = On<Function::EventDestroy, Event>;
+using EventIsReady = Ask<Function::EventIsReady, Event, bool>;
+using EventError = On<Function::EventError, Event>;
+using EventAwait = On<Function::EventAwait, Event>;
+struct EventOnReady {
+  static constexpr Function function = Function::EventOnReady;
+  Head head;
+  Event* of;
+  void (*callback)(Error* error, void* user);  // which owns the error
+  void* user;
+  Tail newer;
+};
+
+struct ClientCreate {
+  static constexpr Function function = Function::ClientCreate;
+  Head head;
+  const NamedValue* options;
+  std::size_t count;
+  void* key_value_callbacks[4];
+  Client* client;  // out
+  Tail newer;
+};
+using ClientDestroy = On<Function::ClientDestroy, Client>;
+using ClientPlatformName = AskList<Function::ClientPlatformName, Client, const char*>;
+using ClientPlatformVersion = AskList<Function::ClientPlatformVersion, Client, const char*>;
+using ClientProcessIndex = Ask<Function::ClientProcessIndex, Client, int>;
+using ClientDevices = AskList<Function::ClientDevices, Client, Device* const*>;
+using ClientAddressableDevices = AskList<Function::ClientAddressableDevices, Client, Device* const*>;
+using ClientAddressableMemories = AskList<Function::ClientAddressableMemories, Client, Memory* const*>;
+using ClientTopology = Ask<Function::ClientTopology, Client, Topology*>;
+template <Function F>
+struct Lookup {
+  static constexpr Function function = F;
+  Head head;
+  Client* of;
+  int id;
+  Device* device;  // out
+  Tail newer;
+};
+using ClientLookupDevice = Lookup<Function::ClientLookupDevice>;
+using ClientLookupAddressableDevice = Lookup<Function::ClientLookupAddressableDevice>;
+struct ClientDefaultDeviceAssignment {
+  static constexpr Function function = Function::ClientDefaultDeviceAssignment;
+  Head head;
+  Client* of;
+  int replicas, partitions;
+  std::size_t size;
+  int* assignment;  // in, for `size` numbers
+  Tail newer;
+};
+
+struct Program {
+  Head head;
+  char* code;
+  std::size_t code_size;
+  const char* format;
+  std::size_t format_size;
+  Tail newer;
+};
+struct ClientCompile {
+  static constexpr Function function = Function::ClientCompile;
+  Head head;
+  Client* of;
+  const Program* program;
+  const char* options;
+  std::size_t options_size;
+  LoadedExecutable* executable;  // out
+  Tail newer;
+};
+struct ClientBufferFromHostBuffer {
+  static constexpr Function function = Function::ClientBufferFromHostBuffer;
+  Head head;
+  Client* of;
+  const void* data;
+  BufferType type;
+  const std::int64_t* dims;
+  std::size_t rank;
+  const std::int64_t* byte_strides;
+  std::size_t strides;  // 0: row-major
+  HostSemantics semantics;
+  Device* device;
+  Memory* memory;
+  Layout* layout;
+  Event* done;     // out: the host's bytes are no longer needed
+  Buffer* buffer;  // out
+  Tail newer;
+};
+static_assert(offsetof(ClientBufferFromHostBuffer, buffer) == 112);
+
+using DeviceDescriptionId = Ask<Function::DeviceDescriptionId, DeviceDescription, int>;
+using DeviceDescriptionProcessIndex = Ask<Function::DeviceDescriptionProcessIndex, DeviceDescription, int>;
+using DeviceDescriptionAttributes = AskCount<Function::DeviceDescriptionAttributes, DeviceDescription, const NamedValue*>;
+using DeviceDescriptionKind = AskList<Function::DeviceDescriptionKind, DeviceDescription, const char*>;
+using DeviceDescriptionDebugString = AskList<Function::DeviceDescriptionDebugString, DeviceDescription, const char*>;
+using DeviceDescriptionToString = AskList<Function::DeviceDescriptionToString, DeviceDescription, const char*>;
+using DeviceGetDescription = Ask<Function::DeviceGetDescription, Device, DeviceDescription*>;
+using DeviceIsAddressable = Ask<Function::DeviceIsAddressable, Device, bool>;
+using DeviceLocalHardwareId = Ask<Function::DeviceLocalHardwareId, Device, int>;
+using DeviceAddressableMemories = AskList<Function::DeviceAddressableMemories, Device, Memory* const*>;
+using DeviceDefaultMemory = Ask<Function::DeviceDefaultMemory, Device, Memory*>;
+using MemoryId = Ask<Function::MemoryId, Memory, int>;
+using MemoryKind = AskList<Function::MemoryKind, Memory, const char*>;
+using MemoryKindId = Ask<Function::MemoryKindId, Memory, int>;
+using MemoryDebugString = AskList<Function::MemoryDebugString, Memory, const char*>;
+using MemoryToString = AskList<Function::MemoryToString, Memory, const char*>;
+using MemoryAddressableByDevices = AskList<Function::MemoryAddressableByDevices, Memory, Device* const*>;
+
+using ExecutableDestroy = On<Function::ExecutableDestroy, Executable>;
+using ExecutableName = AskList<Function::ExecutableName, Executable, const char*>;
+using ExecutableNumReplicas = Ask<Function::ExecutableNumReplicas, Executable, std::size_t>;
+using ExecutableNumPartitions = Ask<Function::ExecutableNumPartitions, Executable, std::size_t>;
+using ExecutableNumOutputs = Ask<Function::ExecutableNumOutputs, Executable, std::size_t>;
+using ExecutableGetCostAnalysis = AskCount<Function::ExecutableGetCostAnalysis, Executable, const NamedValue*>;
+using ExecutableFingerprint = AskList<Function::ExecutableFingerprint, Executable, const char*>;
+using ExecutableOutputElementTypes = AskList<Function::ExecutableOutputElementTypes, Executable, const BufferType*>;
+struct ExecutableOutputDimensions {
+  static constexpr Function function = Function::ExecutableOutputDimensions;
+  Head head;
+  Executable* of;
+  std::size_t count;         // out
+  const std::int64_t* dims;  // out: of all results, one behind the other
+  const std::size_t* ranks;  // out
+  Tail newer;
+};
+struct ExecutableOutputMemoryKinds {
+  static constexpr Function function = Function::ExecutableOutputMemoryKinds;
+  Head head;
+  Executable* of;
+  std::size_t count;         // out
+  const char* const* kinds;  // out
+  const std::size_t* sizes;  // out
+  Tail newer;
+};
+struct ExecutableOptimizedProgram {
+  static constexpr Function function = Function::ExecutableOptimizedProgram;
+  Head head;
+  Executable* of;
+  Program* program;  // code: in, null to ask for its size
+  Tail newer;
+};
+
+using LoadedExecutableDestroy = On<Function::LoadedExecutableDestroy, LoadedExecutable>;
+using LoadedExecutableGetExecutable = Ask<Function::LoadedExecutableGetExecutable, LoadedExecutable, Executable*>;
+using LoadedExecutableAddressableDevices =
+    AskList<Function::LoadedExecutableAddressableDevices, LoadedExecutable, Device* const*>;
+using LoadedExecutableDelete = On<Function::LoadedExecutableDelete, LoadedExecutable>;
+using LoadedExecutableIsDeleted = Ask<Function::LoadedExecutableIsDeleted, LoadedExecutable, bool>;
+using LoadedExecutableFingerprint = AskList<Function::LoadedExecutableFingerprint, LoadedExecutable, const char*>;
+struct ExecuteOptions {
+  Head head;
+  void* callbacks[2];
+  std::size_t callback_counts[2];
+  int launch_id;
+  const std::int64_t* not_donated;  // arguments that keep their memory whatever the program says
+  std::size_t not_donated_count;
+  Tail newer;
+};
+struct LoadedExecutableExecute {
+  static constexpr Function function = Function::LoadedExecutableExecute;
+  Head head;
+  LoadedExecutable* of;
+  ExecuteOptions* options;
+  Buffer* const* const* arguments;  // [devices][arguments]
+  std::size_t devices, count;
+  Buffer** const* results;  // [devices][results], filled in
+  Event** done;             // [devices], filled in; may be null
+  Device* device;           // where a portable executable runs
+  Tail newer;
+};
+static_assert(offsetof(ExecuteOptions, not_donated) == 56 && offsetof(LoadedExecutableExecute, device) == 72);
+
+using BufferDestroy = On<Function::BufferDestroy, Buffer>;
+using BufferElementType = Ask<Function::BufferElementType, Buffer, BufferType>;
+using BufferDimensions = AskList<Function::BufferDimensions, Buffer, const std::int64_t*>;
+using BufferUnpaddedDimensions = AskList<Function::BufferUnpaddedDimensions, Buffer, const std::int64_t*>;
+using BufferDynamicDimensionIndices = AskList<Function::BufferDynamicDimensionIndices, Buffer, const std::size_t*>;
+using BufferGetMemoryLayout = Ask<Function::BufferGetMemoryLayout, Buffer, Layout>;
+using BufferOnDeviceSizeInBytes = Ask<Function::BufferOnDeviceSizeInBytes, Buffer, std::size_t>;
+using BufferDevice = Ask<Function::BufferDevice, Buffer, Device*>;
+using BufferMemory = Ask<Function::BufferMemory, Buffer, Memory*>;
+using BufferDelete = On<Function::BufferDelete, Buffer>;
+using BufferIsDeleted = Ask<Function::BufferIsDeleted, Buffer, bool>;
+using BufferIsOnCpu = Ask<Function::BufferIsOnCpu, Buffer, bool>;
+using BufferReadyEvent = Ask<Function::BufferReadyEvent, Buffer, Event*>;
+using BufferUnsafePointer = Ask<Function::BufferUnsafePointer, Buffer, std::uintptr_t>;
+using BufferOpaqueDeviceMemoryDataPointer = Ask<Function::BufferOpaqueDeviceMemoryDataPointer, Buffer, void*>;
+using BufferIncreaseExternalReferenceCount = On<Function::BufferIncreaseExternalReferenceCount, Buffer>;
+using BufferDecreaseExternalReferenceCount = On<Function::BufferDecreaseExternalReferenceCount, Buffer>;
+template <Function F, class To>
+struct CopyTo {
+  static constexpr Function function = F;
+  Head head;
+  Buffer* of;
+  To* to;
+  Buffer* copy;  // out
+  Tail newer;
+};
+using BufferCopyToDevice = CopyTo<Function::BufferCopyToDevice, Device>;
+using BufferCopyToMemory = CopyTo<Function::BufferCopyToMemory, Memory>;
+struct BufferToHostBuffer {
+  static constexpr Function function = Function::BufferToHostBuffer;
+  Head head;
+  Buffer* of;
+  Layout* layout;  // null: that of the device
+  void* to;        // null: `size` is filled in, and nothing else is done
+  std::size_t size;
+  Event* done;  // out
+  Tail newer;
+};
+struct BufferCopyRawToHost {
+  static constexpr Function function = Function::BufferCopyRawToHost;
+  Head head;
+  Buffer* of;
+  void* to;
+  std::int64_t offset, size;
+  Event* done;  // out
+  Tail newer;
+};
+
+struct TopologyCreate {
+  static constexpr Function function = Function::TopologyCreate;
+  Head head;
+  const char* name;
+  std::size_t name_size;
+  const NamedValue* options;
+  std::size_t count;
+  Topology* topology;  // out
+  Tail newer;
+};
+using TopologyDestroy = On<Function::TopologyDestroy, Topology>;
+using TopologyPlatformName = AskList<Function::TopologyPlatformName, const Topology, const char*>;
+using TopologyPlatformVersion = AskList<Function::TopologyPlatformVersion, const Topology, const char*>;
+using TopologyDeviceDescriptions =
+    AskList<Function::TopologyDeviceDescriptions, const Topology, DeviceDescription* const*>;
+using TopologyAttributes = AskList<Function::TopologyAttributes, Topology, const NamedValue*>;
+
+// How much of a structure its caller must know.
+template <class Args>
+constexpr std::size_t known_size() {
+  return offsetof(Args, newer);
+}
+
+}  // namespace lc::xla::api

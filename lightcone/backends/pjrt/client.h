@@ -1,0 +1,143 @@
+// A client of a PJRT plugin: devices, arrays in their memory, and programs compiled for them.
+//
+//   auto client = xla::Client::create(xla::Plugin::load("/usr/lib/lightcone_pjrt.so"));
+//   xla::Executable program = client->compile(text);  // StableHLO
+//   xla::Array x = client->to_device({DType::F32, {2, 3}, bytes});
+//   std::vector<xla::Array> y = program.execute({{&x}});
+//
+// Objects may be destroyed in any order: each keeps alive what it stands on. All may be used from several threads, an
+// object that is changed or moved from one at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lightcone/backends/pjrt/plugin.h"
+#include "lightcone/core/array_view.h"
+
+namespace lc::xla {
+
+class Client;
+
+api::BufferType type_of(DType t);
+std::optional<DType> dtype_of(api::BufferType t);  // none for what Lightcone has not
+
+// An object of the plugin's, destroyed with this one.
+template <class T, class Destroy>
+class Handle {
+ public:
+  Handle(std::shared_ptr<const Client> client, T* object) : client_(std::move(client)), object_(object) {}
+  Handle(Handle&& other) noexcept : client_(std::move(other.client_)), object_(std::exchange(other.object_, nullptr)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(client_, other.client_), std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Handle();
+  T* get() const { return object_; }
+  const std::shared_ptr<const Client>& client() const { return client_; }
+
+ private:
+  std::shared_ptr<const Client> client_;
+  T* object_;
+};
+
+// Something that will have happened.
+class Event {
+ public:
+  Event(std::shared_ptr<const Client> client, api::Event* e) : handle_(std::move(client), e) {}
+  void await() const;  // an Error when it went wrong
+  bool ready() const;
+
+ private:
+  Handle<api::Event, api::EventDestroy> handle_;
+};
+
+// Numbers on a device, row-major for everyone who reads them. They never change.
+class Array {
+ public:
+  Array(std::shared_ptr<const Client> client, api::Buffer* b) : handle_(std::move(client), b) {}
+  DType dtype() const;
+  std::vector<std::int64_t> shape() const;
+  std::size_t bytes() const;  // on the host
+  void to_host(void* to, std::size_t bytes) const;
+  Event ready() const;      // an Error in what computes it is this event's
+  bool is_deleted() const;  // a program that it was donated to took its memory
+  api::Buffer* get() const { return handle_.get(); }
+
+ private:
+  const Plugin& plugin() const;
+  Handle<api::Buffer, api::BufferDestroy> handle_;
+};
+
+class Executable {
+ public:
+  Executable(std::shared_ptr<const Client> client, api::LoadedExecutable* e, int device);
+  std::size_t results() const { return results_; }
+  // What the plugin counted ("flops", "bytes accessed"), and the program as it left it, in a format that it names. An
+  // Error where it does not tell.
+  Attributes cost() const;
+  struct Optimised {
+    std::string format, code;
+  };
+  Optimised optimised() const;
+
+  // Asks for a run, which may be done later; to_host() of a result waits for it. An argument that the text marks as
+  // donated ("tf.aliasing_output") is gone afterwards, unless its number is in `kept`. `done`: when everything is.
+  std::vector<Array> execute(std::span<const Array* const> arguments, std::span<const std::int64_t> kept = {},
+                             std::optional<Event>* done = nullptr) const;
+
+ private:
+  const Plugin& plugin() const;
+  Handle<api::LoadedExecutable, api::LoadedExecutableDestroy> handle_;
+  int device_;
+  std::size_t results_ = 0;
+};
+
+struct DeviceInfo {
+  int id = 0;
+  std::string kind, text;
+};
+
+class Client : public std::enable_shared_from_this<Client> {
+ public:
+  static std::shared_ptr<const Client> create(std::shared_ptr<const Plugin> plugin, const Attributes& options = {});
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  const Plugin& plugin() const { return *plugin_; }
+  std::string platform() const;
+  std::string platform_version() const;
+  std::size_t devices() const { return devices_.size(); }
+  DeviceInfo device(int index) const;
+
+  // A program as StableHLO text, for one of the devices.
+  Executable compile(std::string_view text, int device = 0) const;
+  // The host's bytes may be changed when this returns.
+  Array to_device(const ArrayView& array, int device = 0) const;
+
+ private:
+  friend class Executable;
+  explicit Client(std::shared_ptr<const Plugin> plugin) : plugin_(std::move(plugin)) {}
+  api::Device* device_at(int index) const;
+
+  std::shared_ptr<const Plugin> plugin_;
+  api::Client* client_ = nullptr;
+  std::vector<api::Device*> devices_;  // those of this process
+};
+
+template <class T, class Destroy>
+Handle<T, Destroy>::~Handle() {
+  if (!object_) return;
+  Destroy args{{}, object_, {}};
+  client_->plugin().call_quietly(args);
+}
+
+}  // namespace lc::xla

@@ -1,0 +1,44 @@
+// A whole graph as one kernel: StableHLO text, which a plugin compiles once for each binding of the graph's sizes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "lightcone/backends/pjrt/client.h"
+#include "lightcone/core/graph.h"
+#include "lightcone/device/device.h"
+
+namespace lc::xla {
+
+class PjrtDevice;
+
+class ProgramKernel final : public Kernel {
+ public:
+  // `operands`: the names of the graph's inputs, in the order in which a launch brings them.
+  ProgramKernel(const Graph& g, std::vector<std::string> operands, std::vector<std::int64_t> offsets,
+                std::size_t programs);
+  std::string name() const override { return "program"; }
+  std::vector<Dim> sizes() const override { return sizes_; }
+
+  void run(const Launch& l, PjrtDevice& device) const;  // what the device calls
+  // Compiles it for these sizes, if it has not been.
+  void prepare(const Bindings& sizes, PjrtDevice& device) const { static_cast<void>(compiled(sizes, device)); }
+
+ private:
+  struct Compiled;
+  std::shared_ptr<const Compiled> compiled(const Bindings& sizes, PjrtDevice& device) const;
+  std::shared_ptr<const Compiled> compile(const Bindings& sizes, PjrtDevice& device) const;
+
+  Graph graph_;
+  std::map<std::string, std::size_t, std::less<>> operands_;
+  std::vector<std::int64_t> offsets_;  // of the results within the kernel's value
+  std::size_t programs_;               // how many are kept
+  std::vector<Dim> sizes_;             // its symbols, in the order of their names
+  mutable std::mutex mutex_;
+  mutable std::vector<std::pair<Bindings, std::shared_ptr<const Compiled>>> kept_;  // the one used last at the end
+};
+
+}  // namespace lc::xla
