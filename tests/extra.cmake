@@ -2,6 +2,10 @@
 # StableHLO's own test modules: `stablehlo_conformance FOLDER` says what passes.
 add_executable(stablehlo_conformance ${CMAKE_CURRENT_SOURCE_DIR}/stablehlo/conformance.cpp)
 target_link_libraries(stablehlo_conformance PRIVATE ${libraries} lightcone lightcone_options)
+if(LIGHTCONE_IO)  # one module on arrays: what tools/make_jax_modules.py writes
+  add_executable(stablehlo_run ${CMAKE_CURRENT_SOURCE_DIR}/stablehlo/run_module.cpp)
+  target_link_libraries(stablehlo_run PRIVATE ${libraries} lightcone lightcone_options)
+endif()
 add_test(NAME compile_fail COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR})
 add_test(NAME compile_time COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/compile_time/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR})
 set_tests_properties(compile_time PROPERTIES RUN_SERIAL ON)

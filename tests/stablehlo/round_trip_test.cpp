@@ -1,0 +1,72 @@
+// What is written as StableHLO and read back computes what the graph does.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "graphs.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
+#include "lightcone/stablehlo/read.h"
+#include "lightcone/stablehlo/write.h"
+#include "lightcone/verify/random_graph.h"
+
+using namespace lc;
+
+namespace {
+
+constexpr double kSlack = 4;  // as verify() has it
+
+void set(Context& c, const std::string& name, const Value& v) {
+  std::vector<std::byte> bytes(v.size() * size_of(v.dtype));
+  write_value(v, bytes.data());
+  c.set_bytes(name, bytes.data(), bytes.size());
+}
+
+// Within what rounding may do to each element, by the reference's bounds.
+void expect_close(const Value& got, const Value& want, const std::string& what) {
+  ASSERT_EQ(got.shape, want.shape) << what;
+  ASSERT_EQ(got.dtype, want.dtype) << what;
+  for (std::size_t k = 0; k < got.size(); ++k) {
+    const double x = got.at(k), y = want.at(k), room = kSlack * want.error_at(k);
+    if (std::isinf(room)) continue;
+    const bool both_nan = std::isnan(x) && std::isnan(y);
+    const double tiny = is_float(want.dtype) ? std::abs(y) * 1e-6 + 1e-38 : 0;
+    ASSERT_TRUE(both_nan || x == y || std::abs(x - y) <= room + tiny) << what << ": element " << k << " is " << x << ", not " << y << " within " << room;
+  }
+}
+
+void round_trip(const std::string& name, const Graph& g, const Bindings& sizes, const std::map<std::string, Value>& inputs, const Compiler& compiler) {
+  const Results want = interpret(g, inputs, sizes, Rounding::Wide, true);
+  const StableHloExport e = export_stablehlo(g, sizes);
+  const StableHloProgram s = read_stablehlo(e.text());
+  ASSERT_EQ(s.inputs.size(), e.arguments.size()) << name;
+  ASSERT_EQ(s.outputs.size(), e.results.size()) << name;
+  Program p = compile(s.graph, compiler);
+  s.load_constants(p);
+  Context c(p);
+  for (std::size_t k = 0; k < s.inputs.size(); ++k) set(c, s.inputs[k], inputs.at(e.arguments[k].name));
+  c.run();
+  for (std::size_t k = 0; k < s.outputs.size(); ++k) {
+    const auto& r = e.results[k];
+    expect_close(c.value(s.outputs[k]), (r.state ? want.states : want.outputs).at(r.name), cat(name, ", ", r.name));
+  }
+}
+
+TEST(RoundTrip, OfNetworks) {
+  for (const test::Named& n : test::named_graphs())
+    round_trip(n.name, n.graph, n.sizes, fitting_inputs(n.graph, n.sizes, 1, false), generic() | cpu({.threads = 1}));
+}
+
+TEST(RoundTrip, OfRandomGraphs) {
+  const char* given = std::getenv("LIGHTCONE_SEED");
+  const std::uint64_t first = given ? std::strtoull(given, nullptr, 10) * 1000 : 0;
+  for (std::uint64_t k = first; k < first + 300 && !HasFailure(); ++k) {
+    const Graph g = random_graph(k, {.nodes = 4 + static_cast<int>(k % 14)});
+    const Bindings sizes = random_bindings(g, k);
+    round_trip(cat("random graph ", k), g, sizes, random_inputs(g, sizes, k, k % 3 == 0), generic() | cpu({.threads = 1, .compiler = false}));
+  }
+}
+
+}  // namespace
