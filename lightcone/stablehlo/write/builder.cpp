@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "lightcone/core/error.h"
@@ -15,6 +16,21 @@ std::size_t bytes_of(std::string_view element) {
   if (element == "ui32") return 4;
   check(element == "ui64", "a constant of an element type that has no size");
   return 8;
+}
+
+// No operation that is written here has an effect but its results, and no region reads what stands outside of it.
+std::vector<Operation> without_unread(std::vector<Operation> all) {
+  std::set<ValueId> read;
+  std::vector<Operation> kept;
+  for (; !all.empty(); all.pop_back()) {  // from the last one, which returns
+    Operation& o = all.back();
+    const bool needed = kept.empty() || std::ranges::any_of(o.results, [&](ValueId v) { return read.contains(v); });
+    if (!needed) continue;
+    read.insert(o.operands.begin(), o.operands.end());
+    kept.push_back(std::move(o));
+  }
+  std::ranges::reverse(kept);
+  return kept;
 }
 
 }  // namespace
@@ -66,15 +82,11 @@ std::int64_t elements(const Sizes& s) {
 
 Block Builder::block_of(std::vector<ValueId> arguments, const std::function<std::vector<ValueId>()>& write,
                         std::string_view terminator) {
-  Block b;
-  b.arguments = std::move(arguments);
-  std::vector<Operation>* const before = std::exchange(now_, &b.operations);
-  Constants outside = std::exchange(constants_, {});
+  Scope outside = std::exchange(scope_, {});
   std::vector<ValueId> results = write();
   operation(terminator, std::move(results), {});
-  now_ = before;
-  constants_ = std::move(outside);
-  return b;
+  scope_ = std::exchange(outside, std::move(scope_));
+  return {std::move(arguments), without_unread(std::move(outside.operations))};
 }
 
 Block Builder::block(const std::vector<Type>& arguments,
@@ -102,7 +114,7 @@ std::vector<ValueId> Builder::operation(std::string_view name, std::vector<Value
   o.attributes = std::move(attributes);
   o.regions = std::move(regions);
   std::vector<ValueId> made = o.results;
-  now_->push_back(std::move(o));
+  scope_.operations.push_back(std::move(o));
   return made;
 }
 
@@ -112,7 +124,7 @@ ValueId Builder::one(std::string_view name, std::vector<ValueId> operands, Type 
 }
 
 ValueId Builder::constant(std::string_view element, const Sizes& shape, std::vector<std::byte> data) {
-  const auto [at, is_new] = constants_.try_emplace({std::string(element), shape, data}, ValueId{0});
+  const auto [at, is_new] = scope_.constants.try_emplace({std::string(element), shape, data}, ValueId{0});
   if (!is_new) return at->second;
   Attribute a;
   a.kind = Attribute::Kind::Dense, a.type = {true, std::string(element), shape};
@@ -163,7 +175,11 @@ ValueId Builder::bitcast(ValueId x, std::string_view to) {
 }
 
 ValueId Builder::reshape(ValueId x, const Sizes& to) {
-  return shape(x) == to ? x : one("stablehlo.reshape", {x}, {true, element(x), to});
+  if (const auto from = scope_.reshaped.find(x); from != scope_.reshaped.end()) x = from->second;
+  if (shape(x) == to) return x;
+  const ValueId y = one("stablehlo.reshape", {x}, {true, element(x), to});
+  scope_.reshaped[y] = x;
+  return y;
 }
 
 ValueId Builder::transpose(ValueId x, const std::vector<std::size_t>& permutation) {

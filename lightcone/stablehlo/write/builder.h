@@ -1,6 +1,7 @@
 // Writes operations into a block of a module, with the types that StableHLO gives their results.
 //
-// What would do nothing (a transposition that keeps the order, a reshape to the same shape) is not written.
+// What would do nothing (a transposition that keeps the order, a reshape to the same shape) is not written, and what
+// nothing reads is taken away again.
 #pragma once
 
 #include <functional>
@@ -83,10 +84,14 @@ class Builder {
  private:
   ValueId constant(std::string_view element, const Sizes& shape, std::vector<std::byte> data);
 
-  using Constants = std::map<std::tuple<std::string, Sizes, std::vector<std::byte>>, ValueId>;
+  // What is known of the block that is written.
+  struct Scope {
+    std::vector<Operation> operations;
+    std::map<std::tuple<std::string, Sizes, std::vector<std::byte>>, ValueId> constants;
+    std::map<ValueId, ValueId> reshaped;  // from what
+  };
   Module& module_;
-  std::vector<Operation>* now_ = nullptr;  // of the block that is written
-  Constants constants_;                    // in this block
+  Scope scope_;
 };
 
 }  // namespace lc::hlo

@@ -56,11 +56,11 @@ void lay_out(const Graph& g, const Factors& f, int side, Product& p, View::Posit
 std::optional<std::vector<Window>> windows(const Graph& g, const Factors& f, const Readings& r, int side) {
   const bool unfolded = unfolds(f.edge[side].view) || unfolds(g[f.sum].in[0].view);
   const std::size_t summed = f.symbols.size() - 1;
-  auto all = windows_of(r.operands[static_cast<std::size_t>(side)], r.loops, summed, unfolded);
-  if (!all) return all;
   const auto other = r.operands[static_cast<std::size_t>(1 - side)].loops();
-  for (const Window& w : *all)
-    if (std::ranges::find(other, w.place) != other.end()) return std::nullopt;
+  const auto own = [&](std::size_t place) { return std::ranges::find(other, place) == other.end(); };
+  auto all = windows_of(r.operands[static_cast<std::size_t>(side)], r.loops, summed,
+                        [&](std::size_t place) { return unfolded && own(place); });
+  if (all && !std::ranges::all_of(*all, own, &Window::place)) return std::nullopt;
   return all;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lightcone/codegen/symbols.h"
+#include "lightcone/stablehlo/write/joints.h"
 #include "lightcone/stablehlo/write/writer.h"
 
 namespace lc::hlo {
@@ -31,9 +32,9 @@ Nest nest_of(const Graph& g, NodeId id, const std::vector<int>& uses) {
     n.unfolded = n.unfolded || unfolds(e.view);
     const Node& inner = g[e.node];
     n.operand = {e.node, View(inner.shape)};
-    const bool goes_on = inner.op == r.op && uses[e.node] == 1 && n.at.valid == Dim(1) && level < 8 &&
-                         !(product(inner.in[0].view.shape()) == Dim(0));
-    if (!goes_on) return n;
+    if (inner.op != r.op || !(n.at.valid == Dim(1)) || level == 8) return n;
+    const bool pools = r.op == Op::MaxReduce && unfolds(inner.in[0].view);  // its gradient reads what is in between
+    if ((uses[e.node] > 1 && !pools) || product(inner.in[0].view.shape()) == Dim(0)) return n;
     id = e.node, index = n.at.index;
   }
 }
@@ -60,17 +61,19 @@ class ReductionWriter {
 
   ValueId write() {
     const Reading& reading = r_.readings.operands[0];
-    if (reading.nothing) return b_.splat(element_of(n_.dtype), sizes_of(n_.shape), 0);
+    if (reading.nothing) return b_.splat(element_of(n_.dtype), sizes_of(n_.shape), 0);  // zeros
     std::vector<Kept> kept;
     for (const Window& w : r_.windows) {
       const bool here = pads_here(w);
       kept.push_back({w.axis, w.inside.begin, w.inside.end, here ? w.inside.low : 0, here ? w.inside.high : 0});
     }
+    for (const std::size_t axis : r_.later) kept.push_back(whole(axis));
     Placed x = place(b_, w_.value(r_.operand), reading, loops_, kept);
     x.value = b_.convert(x.value, element_);
     if (sums()) repeat(x);
     reduce(x);
     if (!r_.windows.empty()) pool(x);
+    for (const std::size_t axis : r_.later) unfold(x, axis);
     Items order;
     for (std::size_t k = 0; k < loops_.size(); ++k)
       if (loops_.from[k] < summed_) order.push_back({false, k});
@@ -85,7 +88,9 @@ class ReductionWriter {
     return is_float(n_.dtype) ? b_.splat(element_, {}, -kInf) : b_.splat_whole(element_, {}, info(n_.dtype).lowest);
   }
   // The padding of a window is what a sum begins with; zeros that take part in a maximum are written.
-  bool pads_here(const Window& w) const { return !sums() || w.inside.begin == w.inside.end; }
+  bool pads_here(const Window& w) const {
+    return (!sums() && !r_.padded) || w.inside.begin == w.inside.end;
+  }
 
   // A sum counts what it reads again and again.
   void repeat(Placed& x) {
@@ -111,7 +116,7 @@ class ReductionWriter {
     std::vector<std::size_t> reversed;
     for (std::size_t i = 0; i < x.items.size(); ++i) {
       const auto w = std::ranges::find(r_.windows, x.items[i].at, &Window::axis);
-      const bool here = x.items[i].kept;
+      const bool here = x.items[i].kept && w != r_.windows.end();
       size.push_back(here ? loops_.extents[w->tap] : 1);
       stride.push_back(here ? w->stride : 1), dilation.push_back(here ? w->dilation : 1);
       const bool pads = here && !pads_here(*w);
@@ -135,6 +140,35 @@ class ReductionWriter {
     x.value = b_.reverse(y, reversed);
   }
 
+  // All that the windows of an axis read.
+  Kept whole(std::size_t axis) const {
+    const AxisReading& a = r_.readings.operands[0].axes[axis];
+    std::int64_t reach = 1;
+    for (const std::size_t k : a.loops()) reach += a.step[k] * (loops_.extents[k] - 1);
+    const Inside in = inside(a, a.offset, a.offset + reach);
+    return {axis, in.begin, in.end, in.low, in.high};
+  }
+  // The windows of an axis that was kept, as slices one beside the other.
+  void unfold(Placed& x, std::size_t axis) {
+    const AxisReading& a = r_.readings.operands[0].axes[axis];
+    const std::size_t outer = a.loops()[0], inner = a.loops()[1];
+    const auto at = std::ranges::find(x.items, Placed::Item{true, axis});
+    const auto i = static_cast<std::size_t>(at - x.items.begin());
+    const Sizes from = b_.shape(x.value);
+    std::vector<ValueId> slices;
+    for (std::int64_t k = 0; k < loops_.extents[inner]; ++k) {
+      Sizes begin(from.size(), 0), end = from, step(from.size(), 1), to = from;
+      begin[i] = k * a.step[inner], step[i] = a.step[outer];
+      end[i] = begin[i] + (loops_.extents[outer] - 1) * step[i] + 1;
+      to[i] = loops_.extents[outer];
+      to.insert(to.begin() + static_cast<std::ptrdiff_t>(i) + 1, 1);
+      slices.push_back(b_.reshape(b_.slice(x.value, begin, end, step), to));
+    }
+    x.value = b_.concatenate(slices, i + 1);
+    *at = {false, outer};
+    x.items.insert(x.items.begin() + static_cast<std::ptrdiff_t>(i) + 1, {false, inner});
+  }
+
   Writer& w_;
   Builder& b_;
   const Node& n_;
@@ -146,14 +180,57 @@ class ReductionWriter {
 
 }  // namespace
 
+namespace {
+
+// Axes with windows of which each place and each tap is a result.
+std::vector<std::size_t> unfolded_later(const Readings& r, std::size_t summed) {
+  constexpr std::int64_t kFew = 8;
+  std::vector<std::size_t> all;
+  for (std::size_t i = 0; i < r.operands[0].axes.size(); ++i) {
+    const AxisReading& a = r.operands[0].axes[i];
+    const auto by = a.loops();
+    if (is_plain(a, r.loops) || by.size() != 2 || r.loops.extents[by[1]] > kFew) continue;
+    if (std::ranges::all_of(by, [&](std::size_t k) { return r.loops.from[k] < summed && a.step[k] > 0; }))
+      all.push_back(i);
+  }
+  return all;
+}
+
+// The operand without padding that is the least number there is, where only windows read it.
+void without_padding(const Graph& g, const Node& n, Reduction& r, const auto& windows) {
+  if (n.op != Op::MaxReduce || !is_float(n.dtype)) return;
+  const auto p = match_padding(g, r.operand.node);
+  if (!p || p->value != -kInf) return;
+  Readings inner = r.readings;
+  for (std::size_t i = 0; i < p->low.size(); ++i) {
+    if (p->low[i] == 0 && p->high[i] == 0) continue;
+    if (std::ranges::find(r.windows, i, &Window::axis) == r.windows.end()) return;
+    AxisReading& a = inner.operands[0].axes[i];
+    a.extent -= p->low[i] + p->high[i], a.offset -= p->low[i], a.hi = a.extent;
+  }
+  auto again = windows(inner);
+  if (!again || again->size() != r.windows.size()) return;
+  r.operand = p->x, r.readings = std::move(inner), r.windows = std::move(*again), r.padded = true;
+}
+
+}  // namespace
+
 Reduction match_reduction(const Graph& g, NodeId id, const std::vector<int>& uses) {
-  if (product(g[id].in[0].view.shape()) == Dim(0)) return of_view(g, id);
   const Nest n = nest_of(g, id, uses);
   const Shape& base = n.operand.view.shape();
   auto r = read_in_loops(n.symbols, {n.at}, {&base, 1});
-  auto windows = r ? windows_of(r->operands[0], r->loops, g[id].shape.size(), n.unfolded) : std::nullopt;
-  if (!windows) return of_view(g, id);
-  return {n.operand, std::move(*r), std::move(*windows)};
+  if (!r) return of_view(g, id);
+  const std::size_t summed = g[id].shape.size();
+  Reduction found{n.operand, std::move(*r), {}, {}, false};
+  found.later = unfolded_later(found.readings, summed);
+  const auto windows = [&](const Readings& of) {
+    return windows_of(of.operands[0], of.loops, summed, [&](std::size_t) { return n.unfolded; }, found.later);
+  };
+  auto all = windows(found.readings);
+  if (!all) return of_view(g, id);
+  found.windows = std::move(*all);
+  without_padding(g, g[id], found, windows);
+  return found;
 }
 
 ValueId write_reduction(Writer& w, const Node& n, const Reduction& r) { return ReductionWriter(w, n, r).write(); }

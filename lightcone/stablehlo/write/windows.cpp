@@ -25,13 +25,15 @@ std::optional<Window> window_of(const Reading& r, std::size_t axis, const Loops&
 
 }  // namespace
 
-std::optional<std::vector<Window>> windows_of(const Reading& r, const Loops& loops, std::size_t summed, bool wanted) {
+std::optional<std::vector<Window>> windows_of(const Reading& r, const Loops& loops, std::size_t summed,
+                                              const std::function<bool(std::size_t place)>& wanted,
+                                              std::span<const std::size_t> besides) {
   std::vector<Window> all;
   for (std::size_t i = 0; i < r.axes.size(); ++i) {
+    if (std::ranges::find(besides, i) != besides.end()) continue;
     const bool plain = is_plain(r.axes[i], loops);
-    if (plain && !wanted) continue;
     const auto w = window_of(r, i, loops, summed);
-    if (w) all.push_back(*w);
+    if (w && (!plain || wanted(w->place))) all.push_back(*w);
     else if (!plain) return std::nullopt;
   }
   auto moving = r.loops();

@@ -1,7 +1,9 @@
 // Windows of convolutions and pools: an axis that is read at stride * place + dilation * tap - padding.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "lightcone/stablehlo/write/reading.h"
@@ -16,11 +18,13 @@ struct Window {
 };
 
 // The windows of a reading whose other axes are plain; nothing where an axis is neither, or a loop moves along two axes.
-// Loops from number `summed` on (of those given to read_in_loops) are the taps. `wanted`: also those windows that lie apart,
-// which a reshape could bring about.
-std::optional<std::vector<Window>> windows_of(const Reading& r, const Loops& loops, std::size_t summed, bool wanted);
+// Loops from number `summed` on (of those given to read_in_loops) are the taps. Windows that lie apart, which a reshape
+// could bring about, too, count where `wanted` says so of the loop over their places. Axes in `besides` may be what they
+// like.
+std::optional<std::vector<Window>> windows_of(const Reading& r, const Loops& loops, std::size_t summed,
+                                              const std::function<bool(std::size_t place)>& wanted,
+                                              std::span<const std::size_t> besides = {});
 // Does a view make windows?
 bool unfolds(const View& v);
-
 
 }  // namespace lc::hlo

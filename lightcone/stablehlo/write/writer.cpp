@@ -60,7 +60,7 @@ std::vector<ValueId> Writer::write(std::span<const Edge> results) {
   while (!open.empty()) {
     const NodeId id = open.back();
     open.pop_back();
-    if (values_.contains(id) || !needed.insert(id).second) continue;
+    if (g_[id].op == Op::Constant || values_.contains(id) || !needed.insert(id).second) continue;
     const OpScope scope(g_[id].where);
     for (const NodeId operand : operands_of(id)) open.push_back(operand);
   }
@@ -85,7 +85,7 @@ std::vector<ValueId> Writer::written(NodeId id) {
     case Kind::Leaf:
       if (n.op == Op::Input)
         throw Error("export_stablehlo", cat("nothing was given for the input '", n.name, "'"), n.where);
-      return {n.op == Op::Index ? write_index(b_, n.index, shape, n.dtype) : b_.splat(element_of(n.dtype), shape, n.value)};
+      return {write_index(b_, n.index, shape, n.dtype)};
     case Kind::Elementwise: {
       std::vector<ValueId> in;
       for (const Edge& e : n.in) in.push_back(value(e));
@@ -114,7 +114,10 @@ bool pads(const View& v) {
 
 ValueId Writer::value(const Edge& e) {
   const Node& n = g_[e.node];
-  if (n.op == Op::Constant && !pads(e.view)) return b_.splat(element_of(n.dtype), sizes_of(e.view.shape()), n.value);
+  if (n.op == Op::Constant) {  // written where it is read
+    if (!pads(e.view)) return b_.splat(element_of(n.dtype), sizes_of(e.view.shape()), n.value);
+    return write_view(b_, b_.splat(element_of(n.dtype), sizes_of(n.shape), n.value), e.view);
+  }
   const ValueId whole = values_.at(e.node)[0];
   if (e.view.identity()) return whole;
   auto& seen = seen_[e.node];
