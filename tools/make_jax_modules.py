@@ -173,7 +173,7 @@ def searches(rng):
         y = x.at[ids].add(1.0).at[:, 3].max(0.0).at[2:5].multiply(2.0)
         newton = lax.while_loop(lambda s: jnp.abs(s[0] * s[0] - s[1]) > 1e-4, lambda s: (0.5 * (s[0] + s[1] / s[0]), s[1]), (jnp.float32(3), jnp.float32(2)))[0]
         return (jnp.sort(x, 0), jnp.argsort(x, -1), lax.top_k(x, 3), jnp.cumsum(x, 0), jnp.cumprod(x * 0.5 + 1, 1), jnp.searchsorted(jnp.sort(x[:, 0]), x[:, 1]),
-                jnp.argmax(x, 1), y, newton, lax.cond(x[0, 0] > 0, lambda v: v + 1, lambda v: v - 1, x), jnp.median(x, 0), jnp.unique(ids, size=5), jnp.linalg.cholesky(x[:8, :8] @ x[:8, :8].T + 8 * jnp.eye(8)))
+                jnp.argmax(x, 1), y, newton, lax.cond(x[0, 0] > 0, lambda v: v + 1, lambda v: v - 1, x), jnp.median(x, 0), jnp.unique(ids, size=5))
     return f, (normal(rng, 12, 10, scale=1), rng.integers(0, 12, 7).astype(np.int32))
 
 

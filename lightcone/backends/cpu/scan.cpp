@@ -216,6 +216,7 @@ void ScanKernel::run(const HostLaunch& l) const {
     r.slice = reverse_ ? length_ - 1 - step : step;
     r.step();
     if (slices_ > 0 || !r.settled()) continue;
+    if (ys_ == 0 && !keeps_) break;
     for (const std::int64_t of = r.slice; ++step < length_;) r.repeat_results(of, reverse_ ? length_ - 1 - step : step);
   }
   for (std::size_t i = 0; i < states_; ++i) Run::copy(r.result(i), r.state(i, r.parity), bytes_[i]);

@@ -207,7 +207,7 @@ std::vector<ValueId> argsort(Writer& w, const Node& n) {
 bool is_written(const Node& n) {
   if (n.op != Op::Composite) return true;
   for (const CompositeRef& c : {builtin::gather(), builtin::scatter(), builtin::scatter_add(), builtin::slice_scatter(),
-                                builtin::argsort(), builtin::random_bits(), builtin::bitwise_and(), barrier()})
+                                builtin::argsort(), builtin::random_bits(), barrier()})
     if (is(n, c)) return true;
   return n.composite->loop != nullptr;
 }
@@ -221,7 +221,6 @@ std::vector<ValueId> write_composite(Writer& w, NodeId id) {
   if (is(n, builtin::slice_scatter())) return {slice_scatter(w, n)};
   if (is(n, builtin::argsort())) return argsort(w, n);
   if (is(n, builtin::random_bits())) return {write_random_bits(b, n, w.value(n.in[0]))};
-  if (is(n, builtin::bitwise_and())) return {b.both(w.value(n.in[0]), w.value(n.in[1]))};
   if (is(n, barrier())) return {b.unary("stablehlo.optimization_barrier", w.value(n.in[0]))};
   return write_loop(w, n);
 }

@@ -61,6 +61,9 @@ ValueId write_elementwise(Builder& b, const Node& n, const std::vector<ValueId>&
     case Op::Maximum: return b.binary("stablehlo.maximum", in[0], in[1]);
     case Op::Minimum: return b.binary("stablehlo.minimum", in[0], in[1]);
     case Op::Pow: return b.binary("stablehlo.power", in[0], in[1]);
+    case Op::BitAnd: return b.binary("stablehlo.and", in[0], in[1]);
+    case Op::BitOr: return b.binary("stablehlo.or", in[0], in[1]);
+    case Op::BitXor: return b.binary("stablehlo.xor", in[0], in[1]);
     default: break;
   }
   throw Error("export_stablehlo", cat(info(n.op).name, " has no counterpart in StableHLO"), n.where);
