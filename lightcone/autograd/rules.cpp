@@ -82,16 +82,14 @@ struct Rule {
   Cotangents (*vjp)(const Node&, const VjpCall&);  // null: flat, or not a function of floating values
 };
 constexpr Rule kRules[] = {
-    {Op::Input, nullptr},          {Op::Constant, nullptr},      {Op::Index, nullptr},
-    {Op::Log2, vjp_log2},          {Op::Exp2, vjp_exp2},         {Op::Sin, vjp_sin},
-    {Op::Sqrt, vjp_sqrt},          {Op::Recip, vjp_recip},       {Op::Add, vjp_add},
-    {Op::Mul, vjp_mul},            {Op::Mod, vjp_mod},           {Op::LessThan, nullptr},
-    {Op::SumReduce, vjp_sum},      {Op::MaxReduce, vjp_max},     {Op::Contiguous, vjp_copy},
-    {Op::Where, vjp_where},        {Op::Maximum, vjp_maximum},   {Op::Minimum, vjp_minimum},
-    {Op::Div, vjp_div},            {Op::Pow, vjp_pow},           {Op::Equal, nullptr},
-    {Op::Exp, vjp_exp},            {Op::Cos, vjp_cos},           {Op::BitAnd, nullptr},
-    {Op::BitOr, nullptr},          {Op::BitXor, nullptr},        {Op::Bitcast, nullptr},
-    {Op::Composite, nullptr},          {Op::Result, nullptr},         {Op::Kernel, nullptr},
+    {Op::Input, nullptr},       {Op::Constant, nullptr},    {Op::Index, nullptr},       {Op::Log2, vjp_log2},
+    {Op::Exp2, vjp_exp2},       {Op::Sin, vjp_sin},         {Op::Sqrt, vjp_sqrt},       {Op::Recip, vjp_recip},
+    {Op::Add, vjp_add},         {Op::Mul, vjp_mul},         {Op::Mod, vjp_mod},         {Op::LessThan, nullptr},
+    {Op::SumReduce, vjp_sum},   {Op::MaxReduce, vjp_max},   {Op::Contiguous, vjp_copy}, {Op::Where, vjp_where},
+    {Op::Maximum, vjp_maximum}, {Op::Minimum, vjp_minimum}, {Op::Div, vjp_div},         {Op::Pow, vjp_pow},
+    {Op::Equal, nullptr},       {Op::Exp, vjp_exp},         {Op::Cos, vjp_cos},         {Op::BitAnd, nullptr},
+    {Op::BitOr, nullptr},       {Op::BitXor, nullptr},      {Op::Bitcast, nullptr},     {Op::Composite, nullptr},
+    {Op::Result, nullptr},      {Op::Kernel, nullptr},
 };
 consteval bool every_row_has_a_rule() {
   for (int i = 0; const Rule& rule : kRules) {

@@ -386,7 +386,10 @@ int Builder::elementwise(NodeId id, const std::vector<Dim>& index, const Dim& gu
   const int v = add(
       {.code = copy ? Code::Convert : Code::Apply, .dtype = n.dtype, .op = n.op, .a = in[0], .b = in[1], .c = in[2]},
       0);
-  if (expensive(n.op) && id != region_.root && again(index, 1, depth_[static_cast<std::size_t>(v)]) >= kTooMuchAgain)
+  const bool shift = n.op == Op::Div && is_integer(n.dtype) &&  // or a multiplication: compilers divide by a number so
+                     kernel_.instrs[static_cast<std::size_t>(in[1])].code == Code::Constant;
+  if (expensive(n.op) && !shift && id != region_.root &&
+      again(index, 1, depth_[static_cast<std::size_t>(v)]) >= kTooMuchAgain)
     offend(id);
   return v;
 }

@@ -90,8 +90,7 @@ Tensor define_and(const Tensor& a, const Tensor& b) {
     return not_(less_than(low, like(t, std::exp2(k))));
   };
   Tensor sum = like(x, 0);
-  for (int k = 0; k < bits; ++k)
-    sum = add(sum, mul(cast(and_(bit(x, k), bit(y, k)), wide), like(sum, std::exp2(k))));
+  for (int k = 0; k < bits; ++k) sum = add(sum, mul(cast(and_(bit(x, k), bit(y, k)), wide), like(sum, std::exp2(k))));
   return cast(sum, a.dtype());
 }
 
@@ -106,7 +105,7 @@ Tensor define_xor(const Tensor& a, const Tensor& b) {
 }
 
 struct FloatFormat {
-  int fraction, least;                              // bits of the fraction; the exponent of the smallest normal number
+  int fraction, least;  // bits of the fraction; the exponent of the smallest normal number
   double scale() const { return std::exp2(fraction); }
   double highest_field() const { return 3 - 2 * least; }  // that of infinity
 };
@@ -131,7 +130,8 @@ Tensor bits_of_float(const Tensor& x) {
   for (int power = 512; power > 0; power /= 2) scale_if(not_(less_than(y, like(y, std::exp2(power)))), -power);
   const Tensor top = maximum(e, like(e, f.least));
   const Tensor digits = mul(mul(y, exp2(add(e, negate(top)))), like(y, f.scale()));
-  const Tensor finite = add(mul(cast(add(top, like(top, -f.least)), to), full_like(cast(zero, to), f.scale())), cast(digits, to));
+  const Tensor finite =
+      add(mul(cast(add(top, like(top, -f.least)), to), full_like(cast(zero, to), f.scale())), cast(digits, to));
   const Tensor infinity = like(finite, f.highest_field() * f.scale());
   const Tensor nan = like(finite, (f.highest_field() + 0.5) * f.scale());
   const Tensor bits = where(is_nan(a), nan, where(equal(y, like(y, kInf)), infinity, finite));

@@ -86,7 +86,8 @@ void infer_elementwise(Node& n, const Graph& g) {
   n.shape = n.in[0].view.shape();
   if (op.types == Types::Bits) {
     if (type(0) == DType::Bool || n.dtype == DType::Bool || size_of(type(0)) != size_of(n.dtype))
-      refuse(n, cat("the bits of ", name(type(0)), " are none of ", name(n.dtype), "; the sizes are the same, bool has none"));
+      refuse(n, cat("the bits of ", name(type(0)), " are none of ", name(n.dtype),
+                    "; the sizes are the same, bool has none"));
     return;
   }
   const std::size_t first = op.types == Types::Select ? 1 : 0;

@@ -24,9 +24,10 @@ DType promote(DType a, DType b) {
   }
   const auto wide_unsigned = [](DType t) { return is_unsigned(t) && size_of(t) > 1; };
   if (wide_unsigned(a) || wide_unsigned(b))
-    throw Error("promote_types", cat(name(a), " and ", name(b), " are brought to no common type, as in PyTorch; cast one: ",
-                                     a == DType::U64 || b == DType::U64 ? "u64 fits into no signed type"
-                                                                        : "i64 holds the numbers of both"));
+    throw Error(
+        "promote_types",
+        cat(name(a), " and ", name(b), " are brought to no common type, as in PyTorch; cast one: ",
+            a == DType::U64 || b == DType::U64 ? "u64 fits into no signed type" : "i64 holds the numbers of both"));
   if (a == DType::Bool || b == DType::Bool) return a == DType::Bool ? b : a;
   if (size_of(a) == size_of(b)) return DType::I16;  // u8 and i8: neither holds the other's numbers
   return size_of(a) > size_of(b) ? a : b;

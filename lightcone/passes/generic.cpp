@@ -13,7 +13,7 @@ bool unpadded_constant(const Graph& g, const Edge& e) {
   const Node& n = g[e.node];
   const bool constant = n.op == Op::Constant || (n.op == Op::Index && n.shape.empty() && n.index.is_constant());
   return constant && std::none_of(e.view.moves().begin(), e.view.moves().end(),
-                                                      [](const Move& m) { return m.kind == MoveKind::Pad; });
+                                  [](const Move& m) { return m.kind == MoveKind::Pad; });
 }
 
 // An elementwise node whose operands are all one number is that number, computed and rounded as

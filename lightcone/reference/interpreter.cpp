@@ -28,7 +28,8 @@ Shift sampled_result(const Node& n, DType operands, std::span<const Sampled> x, 
   };
   const bool carries = std::any_of(x.begin(), x.end(), inexact);
   const double y = out.at(k);
-  Shift s = carries || n.op == Op::Bitcast ? carried(n, operands, x, y, is_float(n.dtype) ? 0 : out.i[k], way.bits(k)) : kNoShift;
+  Shift s = carries || n.op == Op::Bitcast ? carried(n, operands, x, y, is_float(n.dtype) ? 0 : out.i[k], way.bits(k))
+                                           : kNoShift;
   if (!is_float(n.dtype) || !rounds(n.op) || (y == 0 && exact(s)) || (!carries && stays_whole(n, x, y))) return s;
   round_samples(n.dtype, unit_of(n.op, n.dtype), y, y == 0 ? spread(s.data()) : std::fabs(y),
                 noise_bits(way.noise + 1, k), s);

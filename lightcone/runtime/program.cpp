@@ -95,6 +95,7 @@ void Program::Impl::prepare() {
     for (const Dim& d : extents(n.attributes)) dim(d);  // of a node that the interpreter runs
   }
   for (const Root& r : graph.roots()) dims_of(r.edge.view);
+  for (const Assignment& a : graph.assignments()) dims_of(a.next.view);
   for (std::size_t k = 0; k < graph.roots().size(); ++k) outputs.emplace(graph.roots()[k].name, k);
   choose_device();
   workers = device->workers();

@@ -85,7 +85,7 @@ Tensor Generator::leaf() {
   switch (below(8)) {
     case 0:
       return full(g_, s, one_of({0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 3.0, kInf, -kInf, kNaN}),
-                  chance(80) ? DType::F32 : DType::F64);
+                  chance(75) ? DType::F32 : dtype());
     case 1: {
       Dim e = below(7) - 3;
       for (std::size_t i = 0; i < s.size(); ++i) e = e + Dim::index(static_cast<int>(i), s[i]) * Dim(below(5) - 1);

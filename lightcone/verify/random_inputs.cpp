@@ -141,6 +141,7 @@ Bindings random_bindings(const Graph& g, std::uint64_t seed) {
     for (const Edge& e : g[id].in) add_view(e.view);
   }
   for (const Root& r : g.roots()) add_view(r.edge.view);
+  for (const Assignment& a : g.assignments()) add_view(a.next.view);
   return env;
 }
 

@@ -16,8 +16,8 @@ using namespace lc;
 
 namespace {
 
-constexpr DType kTypes[] = {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I32,
-                            DType::I64, DType::I8,  DType::U8,  DType::U16, DType::U64, DType::Bool};
+constexpr DType kTypes[] = {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I32, DType::I64,
+                            DType::I8,  DType::U8,  DType::U16, DType::U64,  DType::Bool};
 
 Value numbers(DType t, std::vector<std::int64_t> shape, unsigned seed) {
   std::mt19937 rng(seed);

@@ -168,8 +168,9 @@ TEST(Cpu, OddIntegers) {
     int i = 0;
     for (const Tensor& y :
          {prim::div(a, b), prim::mod(a, b), prim::pow(a, b), prim::add(a, b), prim::mul(a, b), prim::maximum(a, b),
-          prim::minimum(a, b), prim::less_than(a, b), prim::equal(a, b), prim::bitwise_and(a, b), prim::bitwise_or(a, b),
-          prim::bitwise_xor(a, b), prim::max_reduce(g.input("rows", {n, 2}, t), 1), prim::sum_reduce(g.input("columns", {2, n}, t), 0)})
+          prim::minimum(a, b), prim::less_than(a, b), prim::equal(a, b), prim::bitwise_and(a, b),
+          prim::bitwise_or(a, b), prim::bitwise_xor(a, b), prim::max_reduce(g.input("rows", {n, 2}, t), 1),
+          prim::sum_reduce(g.input("columns", {2, n}, t), 0)})
       g.output(cat("y", i++), y);
     agree(g, pairs);
   }

@@ -150,7 +150,8 @@ TEST(Npy, HeadersAsOthersWriteThem) {
   EXPECT_EQ(shape("{ 'descr' : '<i4' , 'fortran_order' : False , 'shape' : ( 1L , 1 , ) , } \n", one), (Shape{1, 1}));
   EXPECT_EQ(npy(made::npy("|b1", "(3,)", std::string("\0\2\1", 3))).bytes,
             (std::vector<std::byte>{std::byte{0}, std::byte{1}, std::byte{1}}));
-  EXPECT_EQ(npy(made::npy("<u8", "(1,)", made::little(~std::uint64_t{1}, 8))).values<std::uint64_t>()[0], ~std::uint64_t{1});
+  EXPECT_EQ(npy(made::npy("<u8", "(1,)", made::little(~std::uint64_t{1}, 8))).values<std::uint64_t>()[0],
+            ~std::uint64_t{1});
   EXPECT_EQ(npy(made::npy(">u4", "(1,)", made::big(0xfffffffe, 4))).values<std::uint32_t>()[0], 0xfffffffe);
   EXPECT_EQ(npy(made::npy(">i2", "(2,)", made::big(0xfffe, 2) + made::big(5, 2))).values<std::int16_t>()[0], -2);
   EXPECT_EQ(npy(made::npy("<u2", "(1,)", made::little(0xfffe, 2))).values<std::uint16_t>()[0], 0xfffe);

@@ -91,7 +91,8 @@ void expect_answers(const Cases& c, const std::map<std::string, Value>& got, con
     ASSERT_EQ(have.shape, want.shape) << name << " by " << by;
     for (std::size_t k = 0; k < want.size(); ++k)
       // the reference leaves it to a device to round to f32
-      if (want.dtype == DType::F32) ASSERT_EQ(static_cast<float>(have.f[k]), static_cast<float>(want.f[k])) << name << "[" << k << "] by " << by;
+      if (want.dtype == DType::F32)
+        ASSERT_EQ(static_cast<float>(have.f[k]), static_cast<float>(want.f[k])) << name << "[" << k << "] by " << by;
       else if (is_float(want.dtype)) ASSERT_EQ(have.f[k], want.f[k]) << name << "[" << k << "] by " << by;
       else ASSERT_EQ(have.i[k], want.i[k]) << name << "[" << k << "] by " << by;
   }
@@ -155,8 +156,8 @@ TEST(Integers, PromoteAsInPyTorch) {
 
 // As written, folded and compiled.
 TEST(Integers, ConstantsAreExact) {
-  constexpr std::uint64_t kNumbers[] = {0,         1,         255,           65536,         (1ull << 53) + 1,
-                                        1ull << 63, (1ull << 63) + 1, ~std::uint64_t{0}, ~std::uint64_t{0} - 1};
+  constexpr std::uint64_t kNumbers[] = {
+      0, 1, 255, 65536, (1ull << 53) + 1, 1ull << 63, (1ull << 63) + 1, ~std::uint64_t{0}, ~std::uint64_t{0} - 1};
   Graph g;
   std::map<std::string, std::uint64_t> want;
   for (const std::uint64_t n : kNumbers) {
@@ -176,7 +177,8 @@ TEST(Integers, ConstantsAreExact) {
   for (NodeId id = 0; id < folded.size(); ++id)
     EXPECT_TRUE(!folded.live()[id] || info(folded[id].op).kind == Kind::Leaf) << folded.str();
   for (const char* compiler : {"none", ""})
-    for (const auto& [name, v] : run_values(transform(g, cpu({.threads = 1, .jit = {.compiler = compiler}})).graph, {}, {}).outputs)
+    for (const auto& [name, v] :
+         run_values(transform(g, cpu({.threads = 1, .jit = {.compiler = compiler}})).graph, {}, {}).outputs)
       EXPECT_EQ(static_cast<std::uint64_t>(v.i[0]), want.at(name)) << name;
   for (const auto& [name, v] : interpret(folded, {}).outputs)
     EXPECT_EQ(static_cast<std::uint64_t>(v.i[0]), want.at(name)) << name;
@@ -208,11 +210,13 @@ TEST(Integers, ShiftsByNumbersAndByTensors) {
       for (std::size_t e = 0; e < 5; ++e) {
         const bool inside = k >= 0 && k < bits;
         std::uint64_t raw = 0;
-        store_i64(&raw, t.dtype, 0, inside ? static_cast<std::int64_t>(static_cast<std::uint64_t>(in["x"].i[e]) << k) : 0);
+        store_i64(&raw, t.dtype, 0,
+                  inside ? static_cast<std::int64_t>(static_cast<std::uint64_t>(in["x"].i[e]) << k) : 0);
         const std::int64_t left = load_i64(&raw, t.dtype, 0), x = in["x"].i[e];
-        const std::int64_t right = inside && is_unsigned(t.dtype) ? static_cast<std::int64_t>(static_cast<std::uint64_t>(x) >> k)
-                                   : inside                       ? x >> k
-                                                                  : (t.lowest < 0 && x < 0 ? -1 : 0);
+        const std::int64_t right = inside && is_unsigned(t.dtype)
+                                       ? static_cast<std::int64_t>(static_cast<std::uint64_t>(x) >> k)
+                                   : inside ? x >> k
+                                            : (t.lowest < 0 && x < 0 ? -1 : 0);
         for (const char* by : {" number", " tensor"}) {
           EXPECT_EQ(r.at(cat("left ", k, by)).i[e], left) << t.name << " " << x << " << " << k << by;
           EXPECT_EQ(r.at(cat("right ", k, by)).i[e], right) << t.name << " " << x << " >> " << k << by;
@@ -233,9 +237,10 @@ TEST(Integers, EveryHalfKeepsItsBits) {
     for (std::size_t k = 0; k < 65536; ++k) in["x"].i[k] = static_cast<std::int64_t>(k);
     for (const char* way : {"reference", "none", "llvm", ""}) {
       if (way == std::string("llvm") && host::find_llvm().path.empty()) continue;
-      const auto r = way == std::string("reference")
-                         ? interpret(g, in, {}, Rounding::Storage).outputs
-                         : run_values(transform(g, cpu({.threads = 1, .jit = {.compiler = way}})).graph, in, {}).outputs;
+      const auto r =
+          way == std::string("reference")
+              ? interpret(g, in, {}, Rounding::Storage).outputs
+              : run_values(transform(g, cpu({.threads = 1, .jit = {.compiler = way}})).graph, in, {}).outputs;
       for (std::size_t k = 0; k < 65536; ++k) {
         const auto bits = static_cast<std::uint16_t>(k);
         const float want = half == DType::F16 ? f16_to_f32(bits) : bf16_to_f32(bits);
@@ -258,8 +263,10 @@ TEST(Integers, Mistakes) {
   const auto expect = [](const std::function<void()>& what, const std::string& sentence) {
     EXPECT_NE(error_of(what).find(sentence), std::string::npos) << error_of(what);
   };
-  expect([&] { u + i; }, "u32 and i64 are brought to no common type, as in PyTorch; cast one: i64 holds the numbers of both");
-  expect([&] { wide + i; }, "u64 and i64 are brought to no common type, as in PyTorch; cast one: u64 fits into no signed type");
+  expect([&] { u + i; },
+         "u32 and i64 are brought to no common type, as in PyTorch; cast one: i64 holds the numbers of both");
+  expect([&] { wide + i; },
+         "u64 and i64 are brought to no common type, as in PyTorch; cast one: u64 fits into no signed type");
   expect([&] { bitcast(f, DType::I64); }, "bitcast: the bits of f32 are none of i64");
   expect([&] { bitcast(b, DType::U8); }, "bitcast: the bits of bool are none of u8");
   expect([&] { prim::bitwise_and(f, f); }, "bitwise_and: needs an operand of integers or bool, not f32");

@@ -108,7 +108,8 @@ std::string bits_as(const std::string& v, DType from, DType to) {
   const auto cast = [](DType t, const std::string& x) { return "(" + std::string(info(t).c) + ")(" + x + ")"; };
   const std::string as_stored = stored(rounded(v, from), from);
   if (is_half(to)) return loaded_as(to, cast(DType::U16, as_stored));
-  if (!is_half(from) && is_float(from)) return cast(to, from == DType::F64 ? "lc_bits_d(" + v + ")" : "lc_bits(" + v + ")");
+  if (!is_half(from) && is_float(from))
+    return cast(to, from == DType::F64 ? "lc_bits_d(" + v + ")" : "lc_bits(" + v + ")");
   if (!is_float(to)) return cast(to, as_stored);
   return to == DType::F64 ? "lc_double(" + cast(DType::U64, v) + ")" : "lc_float(" + cast(DType::U32, v) + ")";
 }

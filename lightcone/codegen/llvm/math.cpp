@@ -307,8 +307,7 @@ Value convert(const Value& v, DType from, DType to) {
     if (width(target) == width(v.type)) return {v.text, v.name, target, v.lanes};  // the same bits
     return text.cast(is_unsigned(v.type) ? "zext" : "sext", v, target);
   }
-  if (!is_float(from))
-    return rounded(text.cast(is_unsigned(v.type) ? "uitofp" : "sitofp", v, target), to);
+  if (!is_float(from)) return rounded(text.cast(is_unsigned(v.type) ? "uitofp" : "sitofp", v, target), to);
   if (from == DType::F64 && is_half(to)) return rounded(odd_float(v), to);
   if (v.type == target) return rounded(v, to);
   return rounded(text.cast(to == DType::F64 ? "fpext" : "fptrunc", v, target), to);

@@ -12,8 +12,8 @@ struct Names {
   const char* mangle;  // in the names of intrinsics
   int bytes;
 };
-constexpr Names kNames[] = {{"i1", "i1", 1},   {"i8", "i8", 1},    {"i16", "i16", 2},  {"i32", "i32", 4},
-                            {"i64", "i64", 8}, {"i8", "i8", 1},    {"i16", "i16", 2},  {"i32", "i32", 4},
+constexpr Names kNames[] = {{"i1", "i1", 1},   {"i8", "i8", 1},    {"i16", "i16", 2},   {"i32", "i32", 4},
+                            {"i64", "i64", 8}, {"i8", "i8", 1},    {"i16", "i16", 2},   {"i32", "i32", 4},
                             {"i64", "i64", 8}, {"half", "f16", 2}, {"float", "f32", 4}, {"double", "f64", 8}};
 const Names& names(Type t) { return kNames[static_cast<int>(t)]; }
 

@@ -22,9 +22,9 @@ struct TypeRow {
   std::string_view name;
 };
 // In the order the Python library gives tensors, by falling alignment.
-constexpr TypeRow kTypes[] = {{DType::U64, "U64"}, {DType::I64, "I64"},   {DType::F64, "F64"}, {DType::F32, "F32"},
-                              {DType::U32, "U32"}, {DType::I32, "I32"},   {DType::BF16, "BF16"}, {DType::F16, "F16"},
-                              {DType::U16, "U16"}, {DType::I16, "I16"},   {DType::I8, "I8"},   {DType::U8, "U8"},
+constexpr TypeRow kTypes[] = {{DType::U64, "U64"},  {DType::I64, "I64"}, {DType::F64, "F64"},   {DType::F32, "F32"},
+                              {DType::U32, "U32"},  {DType::I32, "I32"}, {DType::BF16, "BF16"}, {DType::F16, "F16"},
+                              {DType::U16, "U16"},  {DType::I16, "I16"}, {DType::I8, "I8"},     {DType::U8, "U8"},
                               {DType::Bool, "BOOL"}};
 
 const TypeRow* row(DType d) {

@@ -18,8 +18,10 @@ DType dtype_for(const StoredElement& e) {
     case Kind::Bool: return DType::Bool;
     case Kind::Float: return e.bytes == 2 ? DType::F16 : e.bytes == 4 ? DType::F32 : DType::F64;
     case Kind::Complex: return e.bytes == 8 ? DType::F32 : DType::F64;
-    case Kind::Signed: return e.bytes == 1 ? DType::I8 : e.bytes == 2 ? DType::I16 : e.bytes == 4 ? DType::I32 : DType::I64;
-    case Kind::Unsigned: return e.bytes == 1 ? DType::U8 : e.bytes == 2 ? DType::U16 : e.bytes == 4 ? DType::U32 : DType::U64;
+    case Kind::Signed:
+      return e.bytes == 1 ? DType::I8 : e.bytes == 2 ? DType::I16 : e.bytes == 4 ? DType::I32 : DType::I64;
+    case Kind::Unsigned:
+      return e.bytes == 1 ? DType::U8 : e.bytes == 2 ? DType::U16 : e.bytes == 4 ? DType::U32 : DType::U64;
   }
   return DType::F32;
 }
