@@ -48,7 +48,7 @@ ROOMS = {
     "cpu": ["core", "ops", "ops/special", "passes", "codegen", "lowering", "device", "runtime", "cpu/target", "cpu/threads", "cpu/jit",
             "cpu/loops", "cpu/products", "cpu/conv", "cpu/attention", "cpu/random"],
     "pjrt": ["core", "passes", "stablehlo", "device"],
-    "train": ["core", "ops/typed", "autograd", "optim", "runtime", "nn", "io", "io/checkpoints"],
+    "train": ["core", "ops/typed", "autograd", "optim", "runtime", "nn", "io", "io/checkpoints", "io/data"],
     "nn": ["core", "random", "ops", "ops/typed", "runtime"],
     "io": ["core"],
     "io/checkpoints": ["core", "io"],
@@ -57,6 +57,9 @@ ROOMS = {
     "io/jinja": ["core", "io"],
     "io/text": ["core", "io", "io/checkpoints", "io/jinja"],
     "models/llama": ["core", "ops", "passes", "runtime", "cpu", "nn", "io", "io/checkpoints", "io/text"],
+    "models/vgg": ["core", "nn"],
+    "models/resnet": ["core", "nn"],
+    "models/vision": ["core", "runtime", "io/data", "models/vgg", "models/resnet"],
 }
 THIRD_PARTY = {"nlohmann": ["io", "models"], "pcre2.h": ["io"], "utf8proc.h": ["io"], "zlib.h": ["io"],
                "turbojpeg.h": ["io"], "png.h": ["io"]}

@@ -53,7 +53,8 @@ void Visitor::add(const std::string& name, Tensor& slot, Shape shape, Init init,
 }
 
 Visitor& Visitor::parameter(const std::string& name, Tensor& slot, Shape shape, Init init) {
-  if (matrices_ && shape.size() > 1) init = matrices_;
+  const Init& first = shape.size() > 1 ? first_.matrices : name == "bias" ? first_.biases : first_.scales;
+  if (first) init = first;
   add(name, slot, std::move(shape), std::move(init), DType::F32,
       frozen_ ? Entry::Kind::Frozen : Entry::Kind::Parameter);
   return *this;

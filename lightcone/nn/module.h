@@ -78,17 +78,23 @@ class Visitor {
   Visitor& parameter(const std::string& name, Tensor& slot, Shape shape, Init init);
   Visitor& buffer(const std::string& name, Tensor& slot, Shape shape, Init init, DType dtype = DType::F32);
 
-  // While it lives, parameters of two axes and more that are visited begin as `init` says.
+  // While it lives, what is visited begins as these say, where they are given: parameters of two axes and more, those
+  // called "bias", and the other ones of one axis, as a norm's weight.
   class Beginning {
    public:
-    Beginning(Visitor& v, Init init) : v_(v), before_(std::exchange(v.matrices_, std::move(init))) {}
-    ~Beginning() { v_.matrices_ = std::move(before_); }
+    Beginning(Visitor& v, Init matrices, Init biases = {}, Init scales = {})
+        : v_(v), before_(std::exchange(v.first_, {std::move(matrices), std::move(biases), std::move(scales)})) {}
+    ~Beginning() { v_.first_ = std::move(before_); }
     Beginning(const Beginning&) = delete;
     Beginning& operator=(const Beginning&) = delete;
 
    private:
+    friend class Visitor;
+    struct First {
+      Init matrices = {}, biases = {}, scales = {};
+    };
     Visitor& v_;
-    Init before_;
+    First before_;
   };
   // While it lives, what is visited is not trained.
   class Freezing {
@@ -111,7 +117,7 @@ class Visitor {
   std::string path_;
   std::vector<Entry>& entries_;
   bool frozen_ = false;
-  Init matrices_ = {};
+  Beginning::First first_ = {};
 };
 
 // The modes. Training draws random numbers, and may assign buffers.

@@ -21,17 +21,18 @@ ArrayView fitted(const StoredTensor& t, DType dtype, std::shared_ptr<const void>
   return {DType::F32, t.shape, std::as_bytes(std::span(*values))};
 }
 
-}  // namespace
+using Tensors = std::map<std::string, StoredTensor, std::less<>>;
 
-void load(Program& program, const Weights& file, bool strict) {
-  const auto open = std::make_shared<const Weights>(file);
+// `owner` keeps the bytes; `source` is what an Error calls the tensors.
+void load(Program& program, const Tensors& tensors, const std::shared_ptr<const void>& owner, const std::string& source,
+          bool strict) {
   std::string missing, unknown;
   std::map<std::string, DType, std::less<>> parameters;
   const Graph& g = program.graph();
   for (NodeId id = 0; id < g.size(); ++id)
     if (g[id].op == Op::Input && g[id].parameter) parameters.emplace(g[id].name, g[id].dtype);
   for (const auto& [name, dtype] : parameters)
-    if (!file.find(name)) missing += (missing.empty() ? "" : ", ") + name;
+    if (!tensors.contains(name)) missing += (missing.empty() ? "" : ", ") + name;
   // a parameter that no result needs is gone from the compiled graph; load() takes its name all the same
   const auto known = [&](const std::string& name) {
     try {
@@ -41,16 +42,30 @@ void load(Program& program, const Weights& file, bool strict) {
       return false;
     }
   };
-  for (const auto& [name, tensor] : file.tensors())
+  for (const auto& [name, tensor] : tensors)
     if (!parameters.contains(name) && !known(name)) unknown += (unknown.empty() ? "" : ", ") + in_quotes(name);
-  if (!missing.empty()) throw file_error("load", file.path(), "there is no tensor for the parameters ", missing);
+  if (!missing.empty()) throw file_error("load", source, "there is no tensor for the parameters ", missing);
   if (strict && !unknown.empty())
-    throw file_error("load", file.path(), "no parameter is called ", unknown, "; strict = false ignores them");
+    throw file_error("load", source, "no parameter is called ", unknown, "; strict = false ignores them");
   for (const auto& [name, dtype] : parameters) {
-    std::shared_ptr<const void> kept = open;
-    const ArrayView array = fitted(file.at(name), dtype, kept);
+    std::shared_ptr<const void> kept = owner;
+    const ArrayView array = fitted(tensors.at(name), dtype, kept);
     program.load(name, array, std::move(kept));
   }
+}
+
+}  // namespace
+
+void load(Program& program, const Weights& file, bool strict) {
+  load(program, file.tensors(), std::make_shared<const Weights>(file), file.path(), strict);
+}
+
+void load(Program& program, Arrays arrays, bool strict) {
+  const auto kept = std::make_shared<const Arrays>(std::move(arrays));
+  Tensors tensors;
+  for (const auto& [name, a] : *kept)
+    tensors.emplace(name, StoredTensor{a.shape, std::string(lc::name(a.dtype)), a.bytes, a.dtype});
+  load(program, tensors, kept, "arrays", strict);
 }
 
 Session& Session::load(const std::string& path, bool strict) {

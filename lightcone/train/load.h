@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lightcone/io/checkpoints/weights.h"
+#include "lightcone/io/data/dataset.h"
 #include "lightcone/runtime/program.h"
 
 namespace lc {
@@ -11,5 +12,7 @@ namespace lc {
 // converted. Error where one is missing, has another shape or cannot be converted, and, unless `strict` is false, for a
 // tensor of the file that is no parameter.
 void load(Program& program, const Weights& file, bool strict = true);
+// The same of arrays in memory: load(program, read_npz("weights.npz")). The program keeps them.
+void load(Program& program, Arrays arrays, bool strict = true);
 
 }  // namespace lc

@@ -1,0 +1,65 @@
+#include "lightcone/models/vgg/vgg.h"
+
+namespace lc {
+namespace {
+
+// Convolutions of each of the five blocks, which have 64, 128, 256, 512 and 512 channels.
+std::vector<int> convolutions(int depth) {
+  switch (depth) {
+    case 11: return {1, 1, 2, 2, 2};
+    case 13: return {2, 2, 2, 2, 2};
+    case 16: return {2, 2, 3, 3, 3};
+    case 19: return {2, 2, 4, 4, 4};
+    default: throw Error("VGG", cat("there is none of ", depth, " layers; they have 11, 13, 16 or 19"));
+  }
+}
+
+std::int64_t divided(std::int64_t width, int divisor) {
+  if (divisor < 1 || width % divisor != 0)
+    throw Error("VGG", cat("a width_divisor of ", divisor, " leaves no whole number of ", width, " channels"));
+  return width / divisor;
+}
+
+auto classifier(const VGGOptions& o) {
+  const std::int64_t in = divided(512, o.width_divisor) * 7 * 7, hidden = divided(4096, o.width_divisor);
+  return nn::Sequential(nn::Linear<>(in, hidden), nn::ReLU{}, nn::Dropout(o.dropout),      //
+                        nn::Linear<>(hidden, hidden), nn::ReLU{}, nn::Dropout(o.dropout),  //
+                        nn::Linear<>(hidden, o.num_classes));
+}
+
+}  // namespace
+
+VGG::VGG(const VGGOptions& o) : classifier_(classifier(o)) {
+  std::int64_t in = 3, width = 64;
+  for (const int count : convolutions(o.depth)) {
+    const std::int64_t out = divided(width, o.width_divisor);
+    for (int k = 0; k < count; ++k) {
+      features_.push_back(nn::Conv2d<>(in, out, 3, {.padding = {1}}));
+      if (o.batch_norm) features_.push_back(nn::BatchNorm2d<>(out));
+      features_.push_back(nn::ReLU{});
+      in = out;
+    }
+    features_.push_back(nn::MaxPool2d<2>());
+    width = std::min<std::int64_t>(2 * width, 512);
+  }
+}
+
+void VGG::visit(nn::Visitor& v) {
+  using namespace nn::init;
+  const nn::Init zero = nn::constant_init(0);
+  {
+    const nn::Visitor::Beginning first(
+        v,
+        [](auto& s, auto& from) {
+          return kaiming_normal(s, from, {.mode = Fan::Out, .nonlinearity = Nonlinearity::Relu});
+        },
+        zero);
+    for (std::size_t k = 0; k < features_.size(); ++k)
+      std::visit([&](auto& layer) { v(cat("features.", k), layer); }, features_[k]);
+  }
+  const nn::Visitor::Beginning first(
+      v, [](auto& s, auto& from) { return normal(s, from, 0, 0.01); }, zero);
+  v("classifier", classifier_);
+}
+
+}  // namespace lc
