@@ -6,6 +6,11 @@ if(LIGHTCONE_IO)  # one module on arrays: what tools/make_jax_modules.py writes
   add_executable(stablehlo_run ${CMAKE_CURRENT_SOURCE_DIR}/stablehlo/run_module.cpp)
   target_link_libraries(stablehlo_run PRIVATE ${libraries} lightcone lightcone_options)
 endif()
+# Exported programs as MLIR and XLA see them, where they are here.
+add_executable(stablehlo_cases ${CMAKE_CURRENT_SOURCE_DIR}/stablehlo/cases.cpp)
+target_link_libraries(stablehlo_cases PRIVATE lightcone lightcone_options)
+add_test(NAME stablehlo_xla COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/stablehlo/xla_check.py --cases $<TARGET_FILE:stablehlo_cases>)
+set_tests_properties(stablehlo_xla PROPERTIES SKIP_RETURN_CODE 77)
 add_test(NAME compile_fail COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR})
 add_test(NAME compile_time COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/compile_time/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR})
 set_tests_properties(compile_time PROPERTIES RUN_SERIAL ON)

@@ -21,14 +21,15 @@ using namespace lc;
 // https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html, version 1.0
 template <class T>
 void save(const std::filesystem::path& to, const std::vector<std::int64_t>& shape, const std::vector<T>& values) {
-  std::string header = cat("{'descr': '<", std::is_floating_point_v<T> ? 'f' : 'i', "8', 'fortran_order': False, 'shape': (");
+  const char* kind = std::is_floating_point_v<T> ? "f8" : "i8";
+  std::string header = cat("{'descr': '<", kind, "', 'fortran_order': False, 'shape': (");
   for (const std::int64_t n : shape) header += cat(n, ", ");
   header += "), }";
   header.append(63 - (header.size() + 10) % 64, ' ');
   header += '\n';
   std::ofstream file(to, std::ios::binary);
-  file << "\x93NUMPY" << '\x01' << '\0' << static_cast<char>(header.size() % 256) << static_cast<char>(header.size() / 256)
-       << header;
+  file << "\x93NUMPY" << '\x01' << '\0' << static_cast<char>(header.size() % 256)
+       << static_cast<char>(header.size() / 256) << header;
   file.write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(T)));
 }
 void save(const std::filesystem::path& to, const Value& v) {

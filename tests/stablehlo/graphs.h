@@ -84,16 +84,17 @@ inline Graph resnet_block_graph() {
   Graph g;
   const Tensor x = g.input("x", {2, 4, 8, 8});
   std::vector<Tensor> all;
-  const auto param = [&](const std::string& name, Shape s) { return all.emplace_back(parameter(g, name, std::move(s))); };
-  const auto norm = [&](const Tensor& t, const std::string& name) {
+  const auto param = [&](const char* name, Shape s) { return all.emplace_back(parameter(g, name, std::move(s))); };
+  const auto norm = [&](const Tensor& t, const char* weight, const char* bias) {
     const Dim n = t.extent(1);
     const Tensor m = mean(t, {0, 2, 3}, true), v = mean((t - m) * (t - m), {0, 2, 3}, true);
-    return (t - m) / sqrt(v + 1e-5) * param(name + ".weight", {n}).reshape({1, n, 1, 1}) +
-           param(name + ".bias", {n}).reshape({1, n, 1, 1});
+    return (t - m) / sqrt(v + 1e-5) * param(weight, {n}).reshape({1, n, 1, 1}) +
+           param(bias, {n}).reshape({1, n, 1, 1});
   };
-  Tensor h = relu(norm(conv(x, param("conv1", {8, 4, 3, 3}), {.stride = {2}, .padding = {1}}), "bn1"));
-  h = norm(conv(h, param("conv2", {8, 8, 3, 3}), {.padding = {1}}), "bn2");
-  const Tensor shortcut = norm(conv(x, param("down", {8, 4, 1, 1}), {.stride = {2}}), "bn3");
+  Tensor h = conv(x, param("conv1", {8, 4, 3, 3}), {.stride = {2}, .padding = {1}});
+  h = relu(norm(h, "bn1.weight", "bn1.bias"));
+  h = norm(conv(h, param("conv2", {8, 8, 3, 3}), {.padding = {1}}), "bn2.weight", "bn2.bias");
+  const Tensor shortcut = norm(conv(x, param("down", {8, 4, 1, 1}), {.stride = {2}}), "bn3.weight", "bn3.bias");
   with_gradients(g, relu(h + shortcut), all);
   return g;
 }
@@ -104,19 +105,20 @@ inline Graph transformer_graph(bool gradient) {
   constexpr int kSeq = 10, kWidth = 16, kHeads = 2;
   const Tensor ids = g.input("ids", {2, kSeq}, DType::I64);
   std::vector<Tensor> all;
-  const auto param = [&](const std::string& name, Shape s) { return all.emplace_back(parameter(g, name, std::move(s))); };
-  const auto norm = [&](const Tensor& t, const std::string& name) {
-    return layer_norm(t, {kWidth}, param(name + ".weight", {kWidth}), param(name + ".bias", {kWidth}));
+  const auto param = [&](const char* name, Shape s) { return all.emplace_back(parameter(g, name, std::move(s))); };
+  const auto norm = [&](const Tensor& t, const char* weight, const char* bias) {
+    return layer_norm(t, {kWidth}, param(weight, {kWidth}), param(bias, {kWidth}));
   };
   Tensor x = embedding(ids, param("embedding", {20, kWidth}));
-  const Tensor h = norm(x, "norm1");
+  const Tensor h = norm(x, "norm1.weight", "norm1.bias");
   const auto heads = [&](const char* name) {
     return linear(h, param(name, {kWidth, kWidth})).reshape({2, kSeq, kHeads, kWidth / kHeads}).permute({0, 2, 1, 3});
   };
   const Tensor q = heads("q"), k = heads("k"), v = heads("v");
   const Tensor a = scaled_dot_product_attention(q, k, v, AttentionOptions{.is_causal = true});
   x = x + linear(a.permute({0, 2, 1, 3}).reshape({2, kSeq, kWidth}), param("o", {kWidth, kWidth}));
-  x = x + linear(gelu(linear(norm(x, "norm2"), param("up", {32, kWidth}))), param("down", {kWidth, 32}));
+  const Tensor up = linear(norm(x, "norm2.weight", "norm2.bias"), param("up", {32, kWidth}));
+  x = x + linear(gelu(up), param("down", {kWidth, 32}));
   const Tensor loss = mean(x * x);
   g.output("y", x);
   if (!gradient) return g;
@@ -210,7 +212,9 @@ inline Graph whole_numbers_graph() {
   Graph g;
   const Tensor a = g.input("a", {40}, DType::I32), b = g.input("b", {40}, DType::I32), x = g.input("x", {40});
   g.output("div", prim::div(a, b)), g.output("mod", prim::mod(a, b)), g.output("pow", prim::pow(a, b));
-  g.output("and", bitwise_and(a, b));
+  g.output("and", bitwise_and(a, b)), g.output("or", bitwise_or(a, b)), g.output("xor", bitwise_xor(a, b));
+  g.output("u64", prim::cast(a, DType::U64)), g.output("i16", prim::cast(a, DType::I16));
+  g.output("bits", prim::bitcast(x, DType::U32));
   g.output("i8", prim::cast(x, DType::I8)), g.output("u8", prim::cast(a, DType::U8));
   g.output("bool", prim::cast(x, DType::Bool));
   g.output("large", g.constant(std::int64_t{9007199254740993}, DType::I64));

@@ -3,9 +3,10 @@
 
     xla_check.py --cases build/bin/stablehlo_cases [--first N] [--random N] [--keep FOLDER]
 
-Every case that the program writes is parsed by MLIR (mlir-opt, where there is one) and compiled and run by XLA on the CPU
-(jaxlib, where python finds it, or the python that LIGHTCONE_JAX names); its results are compared with those of the f64
-reference, within four times the bound that the reference finds for each number. Without both tools it exits with 77: skipped.
+Every case that the program writes is parsed by MLIR (mlir-opt, where there is one) and compiled and run by XLA on the
+CPU (jaxlib, where python finds it, or the python that LIGHTCONE_JAX names); its results are compared with those of the
+f64 reference, within four times the bound that the reference finds for each number. Without both tools it exits with
+77: skipped.
 """
 import argparse
 import os
@@ -102,7 +103,8 @@ class Xla:
         if not wrong.any():
             return None
         at = tuple(int(i[0]) for i in np.nonzero(wrong)) if wrong.shape else ()
-        return f"{list(at)} is {got[at]}, the reference says {want[at]} within {SLACK * error[at]} ({int(wrong.sum())} wrong)"
+        return (f"{list(at)} is {got[at]}, the reference says {want[at]} within {SLACK * error[at]}, "
+                f"and {int(wrong.sum())} numbers are wrong")
 
     def check(self, case):
         inputs, outputs = types(case)
@@ -154,7 +156,7 @@ def main():
         return 1 if run_all(o.run) else 0
     mlir_opt, python = find_mlir_opt(), python_with_jax()
     if not mlir_opt and not python:
-        print("neither mlir-opt nor a python with jax is here (LIGHTCONE_JAX names one): nothing to hold programs against")
+        print("skipped: neither mlir-opt nor a python with jax is here (LIGHTCONE_JAX names one)")
         return SKIPPED
     with tempfile.TemporaryDirectory() as temporary:
         folder = o.keep or pathlib.Path(temporary)

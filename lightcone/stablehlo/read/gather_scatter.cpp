@@ -111,7 +111,10 @@ Places::Places(const Call& c, const Tensor& operand, const Tensor& indices, Numb
     }
     row = prim::add(prim::mul(row, full_like(row, extent)), at);
   }
-  rows_ = inside.defined() ? prim::where(inside, row, full_like(row, -1)) : row;
+  Dim rows = 1;
+  for (const int a : moving_) rows = rows * operand_[static_cast<std::size_t>(a)];
+  // behind the last one: scatter_reduce() counts negative ones from the end
+  rows_ = inside.defined() ? prim::where(inside, row, full_like(row, *rows.constant())) : row;
 
   // Where each axis of the result lies in [batch..., pieces..., whole...].
   const std::size_t total = batch_.size() + n_.offset.size();

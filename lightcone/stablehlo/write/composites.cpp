@@ -1,11 +1,10 @@
 // Composites that move elements: gather, scatter, slice_scatter and argsort.
 //
-// An index of ours has all axes of its operand. Where it stays the same along some of them, whole slices move; the others
-// are batches. An index that is out of range reads 0 and writes nothing.
+// An index of ours has all axes of its operand. Where it stays the same along some of them, whole slices move; the
+// others are batches. An index that is out of range reads 0 and writes nothing.
 #include <algorithm>
 
 #include "lightcone/core/composite.h"
-#include "lightcone/ops/special/special.h"
 #include "lightcone/passes/barrier.h"
 #include "lightcone/random/random_bits.h"
 #include "lightcone/stablehlo/write/writer.h"
@@ -173,7 +172,8 @@ ValueId slice_scatter(Writer& w, const Node& n) {
   Builder& b = w.builder();
   std::vector<ValueId> operands{w.value(n.in[0]), w.value(n.in[1])};
   const i64 start = *n.attributes.dim("start").constant();
-  for (std::size_t i = 0; i < n.shape.size(); ++i) operands.push_back(b.splat_whole("i32", {}, i == axis_of(n) ? start : 0));
+  for (std::size_t i = 0; i < n.shape.size(); ++i)
+    operands.push_back(b.splat_whole("i32", {}, i == axis_of(n) ? start : 0));
   if (elements(b.shape(operands[1])) == 0) return operands[0];
   const Type type = b.type(operands[0]);
   return b.one("stablehlo.dynamic_update_slice", std::move(operands), type);

@@ -27,12 +27,15 @@ ValueId of_bools(Builder& b, const Node& n, const std::vector<ValueId>& in) {
   const auto either = [&](ValueId x, ValueId y) { return b.binary("stablehlo.or", x, y); };
   switch (n.op) {
     case Op::Add:
-    case Op::Maximum: return either(in[0], in[1]);
+    case Op::Maximum:
+    case Op::BitOr: return either(in[0], in[1]);
     case Op::Mul:
     case Op::Minimum:
-    case Op::Div: return b.both(in[0], in[1]);
+    case Op::Div:
+    case Op::BitAnd: return b.both(in[0], in[1]);
     case Op::Mod: return b.like_whole(in[0], 0);
     case Op::Pow: return either(in[0], b.unary("stablehlo.not", in[1]));
+    case Op::BitXor: return b.binary("stablehlo.xor", in[0], in[1]);
     default: break;
   }
   throw Error("export_stablehlo", cat(info(n.op).name, " of bool has no meaning in StableHLO"), n.where);
@@ -61,9 +64,10 @@ ValueId write_elementwise(Builder& b, const Node& n, const std::vector<ValueId>&
     case Op::Maximum: return b.binary("stablehlo.maximum", in[0], in[1]);
     case Op::Minimum: return b.binary("stablehlo.minimum", in[0], in[1]);
     case Op::Pow: return b.binary("stablehlo.power", in[0], in[1]);
-    case Op::BitAnd: return b.binary("stablehlo.and", in[0], in[1]);
+    case Op::BitAnd: return b.both(in[0], in[1]);
     case Op::BitOr: return b.binary("stablehlo.or", in[0], in[1]);
     case Op::BitXor: return b.binary("stablehlo.xor", in[0], in[1]);
+    case Op::Bitcast: return b.bitcast(in[0], element_of(n.dtype));
     default: break;
   }
   throw Error("export_stablehlo", cat(info(n.op).name, " has no counterpart in StableHLO"), n.where);

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "lightcone/core/composite.h"
-#include "lightcone/ops/loop.h"
 #include "lightcone/stablehlo/write/writer.h"
 
 namespace lc::hlo {
@@ -133,8 +132,10 @@ class LoopWriter {
     const std::vector<ValueId> made = inside(v, &at).write(wanted);
     std::vector<ValueId> next{b_.add(v[0], b_.splat_whole("i64", {}, 1))};
     for (std::size_t k = 0; k < body_.states; ++k) next.push_back(made[k]);
-    for (std::size_t k = 0; k < stacked_; ++k)  // ys, then the states before this step
-      next.push_back(with_row(v[1 + body_.states + k], k < body_.ys ? made[body_.states + k] : v[1 + k - body_.ys], at));
+    for (std::size_t k = 0; k < stacked_; ++k) {  // ys, then the states before this step
+      const ValueId row = k < body_.ys ? made[body_.states + k] : v[1 + k - body_.ys];
+      next.push_back(with_row(v[1 + body_.states + k], row, at));
+    }
     next.insert(next.end(), v.begin() + static_cast<std::ptrdiff_t>(constants()), v.end());
     return next;
   }

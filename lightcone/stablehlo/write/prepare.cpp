@@ -1,5 +1,5 @@
-// A graph as it is written: sizes are numbers, composites that StableHLO has no name for are their definitions, and what
-// generic() takes away is gone.
+// A graph as it is written: sizes are numbers, composites that StableHLO has no name for are their definitions, and
+// what generic() takes away is gone.
 #include <map>
 
 #include "lightcone/passes/composites.h"
@@ -71,8 +71,9 @@ class Binder {
   void check_symbol(const std::string& name, const Bounds& bounds) const {
     const auto at = sizes_.find(name);
     if (at == sizes_.end())
-      throw Error("export_stablehlo", cat("'", name, "' is a size without a number, and StableHLO needs one: give it, as in "
-                                          "export_stablehlo(graph, {{\"", name, "\", ", bounds.hi, "}})"));
+      throw Error("export_stablehlo",
+                  cat("'", name, "' is a size without a number, and StableHLO needs one: give it, as in ",
+                      "export_stablehlo(graph, {{\"", name, "\", ", bounds.hi, "}})"));
     if (at->second < bounds.lo || at->second > bounds.hi)
       throw Error("export_stablehlo",
                   cat("'", name, "' is ", at->second, ", and lies in [", bounds.lo, ", ", bounds.hi, "]"));

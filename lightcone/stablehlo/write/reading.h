@@ -1,8 +1,8 @@
 // How an operand is read inside loops, axis by axis: what a product, a pooling window and a view have in common.
 //
 // An index of a view is an expression over the loops, with / and % where axes were joined or split. Loops are cut into
-// parts until every index is a sum of steps; then an axis that follows one loop is a slice, one that follows several with
-// room between them a reshape, and one that follows two that overlap a window of a convolution or a pool.
+// parts until every index is a sum of steps; then an axis that follows one loop is a slice, one that follows several
+// with room between them a reshape, and one that follows two that overlap a window of a convolution or a pool.
 #pragma once
 
 #include <optional>

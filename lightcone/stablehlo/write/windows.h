@@ -17,10 +17,10 @@ struct Window {
   Inside inside;  // what is there of what the windows read
 };
 
-// The windows of a reading whose other axes are plain; nothing where an axis is neither, or a loop moves along two axes.
-// Loops from number `summed` on (of those given to read_in_loops) are the taps. Windows that lie apart, which a reshape
-// could bring about, too, count where `wanted` says so of the loop over their places. Axes in `besides` may be what they
-// like.
+// The windows of a reading whose other axes are plain; nothing where an axis is neither, or a loop moves along two
+// axes. Loops from number `summed` on (of those given to read_in_loops) are the taps. Windows that lie apart, which a
+// reshape could bring about, too, count where `wanted` says so of the loop over their places. Axes in `besides` may be
+// what they like.
 std::optional<std::vector<Window>> windows_of(const Reading& r, const Loops& loops, std::size_t summed,
                                               const std::function<bool(std::size_t place)>& wanted,
                                               std::span<const std::size_t> besides = {});
