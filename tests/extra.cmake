@@ -14,15 +14,18 @@ set_tests_properties(stablehlo_xla PROPERTIES SKIP_RETURN_CODE 77)
 add_test(NAME compile_fail COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR})
 add_test(NAME compile_time COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/compile_time/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR})
 set_tests_properties(compile_time PROPERTIES RUN_SERIAL ON)
-# The pages' C++ is compiled, and their programs run: within one program that has the whole library.
-if(LIGHTCONE_IO)
+# The pages' C++ is compiled, and their programs run: within one program that has the whole library. docs/xla.md loads
+# the plugin.
+if(LIGHTCONE_IO AND TARGET lightcone_pjrt)
   add_executable(docs_driver ${CMAKE_CURRENT_SOURCE_DIR}/docs/driver.cpp)
   target_link_libraries(docs_driver PRIVATE lightcone_io lightcone lightcone_options)
   target_link_options(docs_driver PRIVATE
     "SHELL:-Wl,--whole-archive $<TARGET_FILE:lightcone_io> $<TARGET_FILE:lightcone> -Wl,--no-whole-archive")
   set_target_properties(docs_driver PROPERTIES ENABLE_EXPORTS ON)
   add_test(NAME docs COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/docs/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR} $<TARGET_FILE:docs_driver>)
-  set_tests_properties(docs PROPERTIES ENVIRONMENT LIGHTCONE_MACHINE=default)
+  add_dependencies(docs_driver lightcone_pjrt)
+  set_tests_properties(docs PROPERTIES
+    ENVIRONMENT "LIGHTCONE_MACHINE=default;PJRT_NAMES_AND_LIBRARY_PATHS=lightcone:$<TARGET_FILE:lightcone_pjrt>")
   if(NOT LIGHTCONE_SANITIZE)
     add_test(NAME docs_cmake COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/docs/cmake.py ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR}
              ${PROJECT_SOURCE_DIR}/docs/guide/cmake.md)

@@ -11,7 +11,6 @@ namespace lc::xla {
 // ---- data -------------------------------------------------------------------------------------
 
 std::vector<std::byte> Data::on_host() const {
-  if (!array_) return host_;
   std::vector<std::byte> all(bytes_);
   array_->to_host(all.data(), bytes_);
   return all;
@@ -29,8 +28,8 @@ std::shared_ptr<const Array> Data::array(const Client& client, int device, DType
                                          const std::vector<std::int64_t>& shape) const {
   const std::lock_guard lock(mutex_);
   if (array_ && array_->dtype() == type && array_->shape() == shape) return array_;
-  const std::vector<std::byte> bytes = on_host();
-  array_ = std::make_shared<const Array>(client.to_device({type, shape, bytes}, device));
+  const std::vector<std::byte> fetched = array_ ? on_host() : std::vector<std::byte>();
+  array_ = std::make_shared<const Array>(client.to_device({type, shape, array_ ? fetched : host_}, device));
   host_ = {};
   return array_;
 }

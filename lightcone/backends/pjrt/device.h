@@ -27,7 +27,7 @@ class Data {
                                      const std::vector<std::int64_t>& shape) const;
 
  private:
-  std::vector<std::byte> on_host() const;
+  std::vector<std::byte> on_host() const;  // of an array
   const std::size_t bytes_;
   mutable std::mutex mutex_;
   mutable std::vector<std::byte> host_;

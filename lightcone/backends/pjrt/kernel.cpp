@@ -74,14 +74,14 @@ struct ProgramKernel::Compiled {
 };
 
 ProgramKernel::ProgramKernel(const Graph& g, std::vector<std::string> operands, std::vector<std::int64_t> offsets,
-                             std::size_t programs)
-    : graph_(g.clone()), offsets_(std::move(offsets)), programs_(std::max<std::size_t>(programs, 1)),
-      sizes_(symbols_of(g)) {
+                             Precision precision, std::size_t programs)
+    : graph_(g.clone()), offsets_(std::move(offsets)), precision_(precision),
+      programs_(std::max<std::size_t>(programs, 1)), sizes_(symbols_of(g)) {
   for (std::size_t k = 0; k < operands.size(); ++k) operands_.emplace(std::move(operands[k]), k);
 }
 
 std::shared_ptr<const ProgramKernel::Compiled> ProgramKernel::compile(const Bindings& sizes, PjrtDevice& device) const {
-  const StableHloExport exported = export_stablehlo(graph_, sizes);
+  const StableHloExport exported = export_stablehlo(graph_, sizes, precision_);
   auto done = std::make_shared<Compiled>(
       Compiled{device.client().compile(exported.text(), device.index()), {}, {}});
   for (const StableHloExport::Argument& a : exported.arguments) {

@@ -10,6 +10,7 @@
 #include "lightcone/backends/pjrt/client.h"
 #include "lightcone/core/graph.h"
 #include "lightcone/device/device.h"
+#include "lightcone/passes/precision.h"
 
 namespace lc::xla {
 
@@ -19,7 +20,7 @@ class ProgramKernel final : public Kernel {
  public:
   // `operands`: the names of the graph's inputs, in the order in which a launch brings them.
   ProgramKernel(const Graph& g, std::vector<std::string> operands, std::vector<std::int64_t> offsets,
-                std::size_t programs);
+                Precision precision, std::size_t programs);
   std::string name() const override { return "program"; }
   std::vector<Dim> sizes() const override { return sizes_; }
 
@@ -35,6 +36,7 @@ class ProgramKernel final : public Kernel {
   Graph graph_;
   std::map<std::string, std::size_t, std::less<>> operands_;
   std::vector<std::int64_t> offsets_;  // of the results within the kernel's value
+  Precision precision_;
   std::size_t programs_;               // how many are kept
   std::vector<Dim> sizes_;             // its symbols, in the order of their names
   mutable std::mutex mutex_;

@@ -24,7 +24,8 @@ std::shared_ptr<const xla::Client> client_of(const PjrtOptions& o) {
 }
 
 // The graph around one kernel: its inputs, and its results as pieces of the kernel's value.
-Graph around_kernel(const Graph& g, PassLog& log, const std::shared_ptr<xla::PjrtDevice>& device, int programs) {
+Graph around_kernel(const Graph& g, PassLog& log, const std::shared_ptr<xla::PjrtDevice>& device,
+                    const PjrtOptions& options) {
   const std::vector<bool> live = g.live();
   Graph dst;
   std::vector<NodeId> to(g.size(), ~NodeId{0});
@@ -45,8 +46,8 @@ Graph around_kernel(const Graph& g, PassLog& log, const std::shared_ptr<xla::Pjr
   if (results.empty()) return g.clone();
 
   const std::vector<std::int64_t> offsets = result_offsets(results);
-  const auto kernel = std::make_shared<xla::ProgramKernel>(g, std::move(operands), offsets,
-                                                           static_cast<std::size_t>(std::max(programs, 1)));
+  const auto kernel = std::make_shared<xla::ProgramKernel>(g, std::move(operands), offsets, options.precision,
+                                                           static_cast<std::size_t>(std::max(options.programs, 1)));
   kernel->origin.pass = "pjrt", kernel->origin.kind = "program";
   for (NodeId id = 0; id < g.size(); ++id)
     if (live[id] && info(g[id].op).kind != Kind::Leaf)
@@ -78,8 +79,8 @@ Compiler pjrt(const PjrtOptions& options) { return pjrt(client_of(options), opti
 
 Compiler pjrt(std::shared_ptr<const xla::Client> client, const PjrtOptions& options) {
   const auto device = std::make_shared<xla::PjrtDevice>(std::move(client), options.device);
-  return Compiler({"pjrt", [device, programs = options.programs](const Graph& g, PassLog& log) {
-                     return around_kernel(g, log, device, programs);
+  return Compiler({"pjrt", [device, options](const Graph& g, PassLog& log) {
+                     return around_kernel(g, log, device, options);
                    }});
 }
 

@@ -10,6 +10,7 @@
 
 #include "lightcone/backends/pjrt/client.h"
 #include "lightcone/passes/compiler.h"
+#include "lightcone/passes/precision.h"
 
 namespace lc {
 
@@ -18,6 +19,8 @@ struct PjrtOptions {
   std::string plugin = {};
   int device = 0;               // of those that the plugin finds
   xla::Attributes options = {};  // for the plugin: {{"memory_fraction", 0.5f}}
+  // Of products and convolutions. XLA's DEFAULT, which Medium asks for, means TF32 on NVIDIA's GPUs.
+  Precision precision = Precision::Highest;
   // How many compiled programs of a graph are kept. There is one for each binding of its symbolic sizes; with more
   // bindings than this, the one whose last run is longest ago is compiled anew.
   int programs = 64;

@@ -82,6 +82,10 @@ Plugin::Plugin(const api::Api* table, std::string name) : table_(table), name_(s
   if (major != 0 || minor < kOldestMinor)
     throw Error("pjrt", cat("'", name_, "' speaks version ", major, ".", minor, " of PJRT; from 0.", kOldestMinor,
                             " on and below 1.0 it is understood: take another version of the plugin"));
+  using api::Function;
+  for (const Function f : {Function::ErrorDestroy, Function::EventDestroy, Function::ClientDestroy,
+                           Function::ExecutableDestroy, Function::LoadedExecutableDestroy, Function::BufferDestroy})
+    function(f, "give back what it makes");
 }
 
 std::shared_ptr<const Plugin> Plugin::of(const api::Api* table, std::string name) {
