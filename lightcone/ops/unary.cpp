@@ -191,7 +191,10 @@ Tensor acos(Operand a) {
 }
 namespace {
 // exp(m) / 2 of m >= 0, which overflows later than exp(m); m - 1 is exact where m is large.
-Tensor half_exp(const Tensor& m) { return mul(exp(add(m, -1)), std::numbers::e / 2); }
+Tensor half_exp(const Tensor& m) {
+  const Tensor large = mul(exp(add(m, -1)), std::numbers::e / 2);
+  return prim::where(prim::less_than(m, full_like(m, 80)), mul(exp(m), 0.5), large);
+}
 }  // namespace
 Tensor sinh(Operand a) {
   LC_SCOPE("sinh");

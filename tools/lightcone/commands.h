@@ -52,6 +52,15 @@ struct ViewOptions {
 };
 void view(const ViewOptions& o);
 
+struct ExportOptions {
+  std::string model, out, arguments;
+  bool stablehlo = true, explain = false, train = false;
+  std::int64_t batch = 1, size = 224;
+  double learning_rate = 0.01;
+  std::vector<std::string> sizes;  // NAME=NUMBER
+};
+void export_model(const ExportOptions& o);
+
 struct BenchOptions {
   std::string what = "all";
   int threads = 0;

@@ -217,6 +217,27 @@ void add_view(CLI::App& app) {
   c->callback([o] { view(*o); });
 }
 
+void add_export(CLI::App& app) {
+  auto o = std::make_shared<ExportOptions>();
+  CLI::App* c = app.add_subcommand("export", "Write a network as one StableHLO module, for XLA and its like");
+  c->footer(
+      "One module with one function @main, in MLIR's generic form: weights are arguments, states are donated ones\n"
+      "whose next values are results. --arguments says which argument is which. docs/xla.md runs one.\n"
+      "MODEL is a checkpoint of a language model, 'builtin', or a network of torchvision's:\n"
+      "vgg11 ... vgg19_bn, resnet18 ... resnet152, resnext50_32x4d, wide_resnet50_2, ...");
+  c->add_option("MODEL", o->model, "a checkpoint, 'builtin', or the name of a network")->required()->type_name("");
+  c->add_flag("--stablehlo", o->stablehlo, "the format; there is no other one so far");
+  c->add_option("-o,--output", o->out, "default: the standard output")->type_name("FILE");
+  c->add_option("--arguments", o->arguments, "a table of arguments and results: kind, type, name")->type_name("FILE");
+  c->add_flag("--explain", o->explain, "print how often each operation occurs instead of the module");
+  c->add_flag("--train", o->train, "a whole training step: forward, backward and gradient descent");
+  c->add_option("--batch", o->batch, "pictures at once")->capture_default_str()->check(CLI::Range(1, 1 << 16))->type_name("N");
+  c->add_option("--size", o->size, "height and width of a picture")->capture_default_str()->check(CLI::Range(32, 4096))->type_name("N");
+  c->add_option("--learning-rate", o->learning_rate, "of --train")->capture_default_str()->type_name("R");
+  c->add_option("--bind", o->sizes, "of a language model: the number behind a symbolic extent")->type_name("NAME=N ...");
+  c->callback([o] { export_model(*o); });
+}
+
 void add_bench(CLI::App& app) {
   auto o = std::make_shared<BenchOptions>();
   CLI::App* c = app.add_subcommand("bench", "How near this machine's limits the library runs");
@@ -342,6 +363,7 @@ int run(int argc, char** argv) {
       "  lightcone inspect llama.gguf                      what is in a file, and what it will need\n"
       "  lightcone view builtin -o graph.html              the graph before and after compiling\n"
       "  lightcone train mlp.json                          a model of your own (--example mlp prints that file)\n"
+      "  lightcone export vgg19 --explain                  what a network is as one program of XLA's\n"
       "  lightcone tune                                    measure this machine once, so that kernels suit it\n"
       "  lightcone bench                                   this machine's limits and how near we are");
   app.name("lightcone");
@@ -353,6 +375,7 @@ int run(int argc, char** argv) {
   add_chat(app, exit_code);
   add_inspect(app);
   add_view(app);
+  add_export(app);
   add_bench(app);
   add_tune(app);
   add_train(app, exit_code);

@@ -84,7 +84,9 @@ std::vector<Tensor> reduce_precision(const Call& c) {
     const Tensor odd = bitwise_and(bitwise_right_shift(b, full_like(b, drop)), full_like(b, 1));
     const Tensor up = prim::add(b, add(odd, (std::int64_t{1} << (drop - 1)) - 1));
     const Tensor kept = bitwise_and(up, full_like(b, ~((std::int64_t{1} << drop) - 1)));
-    y = prim::where(isfinite(x), bitcast(kept, x.dtype()), x);
+    // without a mantissa NaN has no bits but those of infinity
+    const Tensor special = mantissa == 0 ? prim::where(isnan(x), scalar_like(x, kInf), x) : x;
+    y = prim::where(isfinite(x), bitcast(kept, x.dtype()), special);
   }
   if (exponent < own_exponent) {
     const std::int64_t top = (std::int64_t{1} << (exponent - 1)) - 1;

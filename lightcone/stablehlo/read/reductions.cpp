@@ -121,8 +121,10 @@ std::vector<Tensor> map(const Call& c) {
 std::vector<Tensor> top_k(const Call& c) {
   const std::int64_t k = c.integer("k", -1);
   if (c.x().rank() == 0 || k < 0 || k > extents(c.x()).back()) c.refuse(cat("there are no ", k, " elements along the last axis"));
-  const Sorted r = topk(c.x(), k, -1);
-  return {r.values, prim::cast(r.indices, c.dtype(1))};
+  const int last = c.x().rank() - 1;
+  const Tensor key = is_float(c.x().dtype()) ? total_order(c.x()) : c.x();  // of NaN the sign counts
+  const Tensor order = prim::argsort(key, last, true).slice(last, 0, k);
+  return {prim::gather(c.x(), order, last), prim::cast(order, c.dtype(1))};
 }
 
 }  // namespace

@@ -168,9 +168,9 @@ void Parser::signature(Operation& op, const std::vector<Result>& left) {
   if (op.name == "stablehlo.select" && in.size() == 2 && op.operands.size() == 3) in = {in[0], in[1], in[1]};
   if (op.name == "stablehlo.clamp" && in.size() == 1) {  // bounds may be scalars
     if (op.operands.size() != 3) Scanner::fail_at(at, "stablehlo.clamp has three operands");
-  } else if (in.size() == 1) {
+  } else if (in.size() == 1 && op.name != "stablehlo.complex") {  // which has the type of its result
     check_types(op, std::vector<Type>(op.operands.size(), in[0]), at);
-  } else {
+  } else if (in.size() > 1) {
     check_types(op, in, at);
   }
   std::int64_t wanted = 0;
