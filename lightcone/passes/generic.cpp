@@ -86,6 +86,8 @@ std::vector<Rule> make_rules() {
       {"x * -1 * -1", (x * -1.0) * -1.0, x},
       {"max(x, x)", maximum(x, x), x},
       {"min(x, x)", minimum(x, x), x},
+      {"max(x, -inf)", maximum(x, -kInf), x, For::Floats},
+      {"min(x, inf)", minimum(x, kInf), x, For::Floats},
       {"where(c, x, x)", where(c, x, x), x},
       {"where(true, x, y)", where(Pat(1.0), x, y), x},
       {"where(false, x, y)", where(Pat(0.0), x, y), y},

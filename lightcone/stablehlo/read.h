@@ -28,6 +28,9 @@ namespace lc {
 
 struct StableHloOptions {
   std::string function = "main";
+  // The arguments, from 0, that stay the same from run to run: weights. They become parameters of the graph, loaded by
+  // Program::load() under their names and laid out once for the kernels that read them.
+  std::vector<int> parameters = {};
   // A while loop whose steps cannot be told beforehand ends after so many.
   std::int64_t max_steps = std::int64_t{1} << 40;
 };

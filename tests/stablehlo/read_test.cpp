@@ -51,7 +51,7 @@ TEST(ReadStableHlo, WhatIsPrintedInGenericFormReadsTheSame) {
     const std::string generic_form = hlo::print(m);
     const hlo::Module again = hlo::parse(generic_form);
     EXPECT_EQ(hlo::print(again), generic_form) << name;
-    EXPECT_TRUE(read_stablehlo(m).graph == read_stablehlo(again).graph) << name;
+    EXPECT_EQ(read_stablehlo(m).graph.str(), read_stablehlo(again).graph.str()) << name;
   }
 }
 

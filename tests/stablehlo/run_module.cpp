@@ -1,10 +1,13 @@
 // A module run on arrays, held against what is expected of it:
 //
-//   stablehlo_run NAME.mlir NAME.in.npz NAME.out.npz [--time]
+//   stablehlo_run NAME.mlir NAME.in.npz NAME.out.npz [parameters [--time]]
+//
+// The first so many arguments are parameters: weights, which are loaded once.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -22,20 +25,26 @@ double seconds() { return std::chrono::duration<double>(std::chrono::steady_cloc
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc < 4) return std::fprintf(stderr, "stablehlo_run MODULE IN.npz OUT.npz [--time]\n"), 2;
+  if (argc < 4) return std::fprintf(stderr, "stablehlo_run MODULE IN.npz OUT.npz [parameters [--time]]\n"), 2;
   std::ifstream f(argv[1], std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(f), {}};
   double start = seconds();
-  const StableHloProgram s = read_stablehlo(text);
+  StableHloOptions options;
+  for (int k = 0; argc > 4 && k < std::atoi(argv[4]); ++k) options.parameters.push_back(k);
+  const StableHloProgram s = read_stablehlo(text, options);
   std::printf("read in %.3f s, %zu inputs, %zu nodes\n", seconds() - start, s.inputs.size(), s.graph.size());
   start = seconds();
   Program p = compile(s.graph, generic() | cpu());
   s.load_constants(p);
   std::printf("compiled in %.3f s\n", seconds() - start);
+  for (const PassLog& pass : p.log())
+    for (const auto& [what, times] : pass.fired) std::printf("%s %s: %d\n", pass.pass.c_str(), what.c_str(), times);
+  const std::size_t parameters = options.parameters.size();
   const Arrays in = read_npz(argv[2]), out = read_npz(argv[3]);
   const auto view = [](const Array& a) { return ArrayView{a.dtype, a.shape, a.bytes}; };
+  for (std::size_t k = 0; k < parameters; ++k) p.load(s.inputs[k], view(in.at("arg" + std::to_string(k))));
   Context c(p);
-  for (std::size_t k = 0; k < s.inputs.size(); ++k) c.set(s.inputs[k], view(in.at("arg" + std::to_string(k))));
+  for (std::size_t k = parameters; k < s.inputs.size(); ++k) c.set(s.inputs[k], view(in.at("arg" + std::to_string(k))));
   c.run();
   std::size_t wrong = 0;
   for (std::size_t k = 0; k < s.outputs.size(); ++k) {
@@ -52,7 +61,7 @@ int main(int argc, char** argv) try {
     wrong += !same;
   }
   std::printf("%zu of %zu results are right\n", s.outputs.size() - wrong, s.outputs.size());
-  if (argc > 4) {
+  if (argc > 5) {
     std::vector<double> times;
     for (int k = 0; k < 15; ++k) start = seconds(), c.run(), times.push_back(seconds() - start);
     std::ranges::sort(times);

@@ -7,6 +7,7 @@
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/stablehlo/read.h"
+#include "lightcone/reference/interpreter.h"
 #include "lightcone/stablehlo/write.h"
 
 using namespace lc;

@@ -156,6 +156,9 @@ StableHloProgram Reader::run() {
 }
 
 void Reader::inputs(const Function& f) {
+  for (const int k : o_.parameters)
+    if (k < 0 || k >= static_cast<int>(f.body.arguments.size()))
+      throw Error("stablehlo", cat("argument ", k, " is to be a parameter, and @", f.name, " has ", f.body.arguments.size(), " arguments"));
   std::set<std::string> taken;
   for (std::size_t k = 0; k < f.body.arguments.size(); ++k) {
     const ValueId id = f.body.arguments[k];
@@ -169,7 +172,8 @@ void Reader::inputs(const Function& f) {
       problem(f.at, cat("argument %", name, " of ", str(v.type), shaped ? " is not supported" : " has extents that are not known: give the module numbers"));
       continue;
     }
-    values_[static_cast<std::size_t>(id)] = graph().input(name, shape_of(v.type.shape), *dtype);
+    const bool stays = std::ranges::find(o_.parameters, static_cast<int>(k)) != o_.parameters.end();
+    values_[static_cast<std::size_t>(id)] = graph().input(name, shape_of(v.type.shape), *dtype, Tensor::At::current(), stays);
     if (k < f.argument_attributes.size())
       for (const auto& [key, value] : f.argument_attributes[k])
         if (key == "tf.aliasing_output") program_.donated.emplace_back(static_cast<int>(k), static_cast<int>(value.integer));

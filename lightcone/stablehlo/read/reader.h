@@ -116,6 +116,8 @@ Tensor total_order(const Tensor& x);
 // A body that is one operation of its two arguments, by its name; "second" for one that returns its second argument.
 std::string simple_reducer(const Block& b);
 Tensor reduced(const std::string& reducer, const Tensor& t, const std::vector<int>& axes);  // undefined: no such one
+// t, which was reduced without it, joined with the start value.
+std::vector<Tensor> from_start(Reader& r, const Block& body, const Tensor& start, const Tensor& t);
 // Tensors reduced over an axis by a body, in a tree; `init` are scalars.
 std::vector<Tensor> fold(Reader& r, const Block& body, std::vector<Tensor> xs, const std::vector<Tensor>& init, int axis);
 

@@ -55,6 +55,16 @@ Tensor reduced(const std::string& reducer, const Tensor& t, const std::vector<in
   return {};
 }
 
+std::vector<Tensor> from_start(Reader& r, const Block& body, const Tensor& start, const Tensor& t) {
+  const Node& n = start.node();
+  const std::string how = simple_reducer(body);
+  // Sums start at 0 and maxima below everything, so that such a start changes nothing.
+  const bool nothing = n.op == Op::Constant && ((how == "stablehlo.add" && n.value == 0) || (how == "stablehlo.maximum" && n.value == -kInf) ||
+                                                (how == "stablehlo.minimum" && n.value == kInf));
+  if (nothing) return {t};
+  return r.elementwise(body, std::vector{to_shape(start, t.shape()), t});
+}
+
 std::vector<Tensor> fold(Reader& r, const Block& body, std::vector<Tensor> xs, const std::vector<Tensor>& init, int axis) {
   const std::int64_t n = *xs[0].extent(axis).constant();
   std::int64_t whole = 1;
@@ -99,7 +109,7 @@ std::vector<Tensor> reduce(const Call& c) {
     if (init[k].rank() != 0 || init[k].dtype() != xs[k].dtype() || !(xs[k].shape() == xs[0].shape())) c.refuse("operands and start values do not fit");
   if (const std::string reducer = simple_reducer(body); n == 1 && !reducer.empty() && reducer != "second")
     if (const Tensor t = reduced(reducer, xs[0], axes); t.defined())
-      return c.reader.elementwise(body, std::vector{t, to_shape(init[0], t.shape())});
+      return from_start(c.reader, body, init[0], t);
   std::ranges::sort(axes, std::greater());
   for (const int a : axes) xs = fold(c.reader, body, xs, init, a);
   if (axes.empty()) {

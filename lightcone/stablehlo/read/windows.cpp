@@ -64,10 +64,7 @@ std::vector<Tensor> reduce_window(const Call& c) {
     return t;
   };
   if (const std::string reducer = simple_reducer(body); n == 1 && !reducer.empty() && reducer != "second")
-    if (const Tensor t = reduced(reducer, xs[0], axes); t.defined()) {
-      const Tensor r = squeezed(t);
-      return c.reader.elementwise(body, std::vector{r, to_shape(init[0], r.shape())});
-    }
+    if (const Tensor t = reduced(reducer, xs[0], axes); t.defined()) return from_start(c.reader, body, init[0], squeezed(t));
   for (auto a = axes.rbegin(); a != axes.rend(); ++a) xs = fold(c.reader, body, xs, init, *a);
   for (Tensor& x : xs) x = squeezed(x);
   if (axes.empty()) {
