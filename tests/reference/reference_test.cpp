@@ -319,7 +319,7 @@ TEST(Reference, BitsAreKnownWhereTheNumberIs) {
   const std::vector<bool> open{false, true, true, false};
   for (std::size_t k = 0; k < 4; ++k) {
     EXPECT_EQ(std::isinf(r.at("of x").error_at(k)), open[k]) << k;
-    EXPECT_TRUE(std::isinf(r.at("of 1 / x").error_at(k))) << k;
+    EXPECT_EQ(std::isinf(r.at("of 1 / x").error_at(k)), k != 2) << k;  // an infinity is exact
     if (open[k]) continue;
     EXPECT_EQ(r.at("of x").i[k], std::bit_cast<std::int32_t>(static_cast<float>(v.f[k])));
     EXPECT_EQ(r.at("there and back").f[k], v.f[k]);
