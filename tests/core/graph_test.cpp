@@ -151,6 +151,11 @@ TEST(Primitives, EveryCompositeHasADefinitionInTheTwelve) {
   g.output("ipow", prim::pow(i, full_like(i, 3)));
   g.output("idiv", prim::div(i, full_like(i, -2)));
   g.output("equal", prim::equal(a, b));
+  g.output("and", prim::bitwise_and(i, full_like(i, 6)));
+  g.output("or", prim::bitwise_or(i, full_like(i, -4)));
+  g.output("xor", prim::bitwise_xor(i, full_like(i, 3)));
+  g.output("bits", prim::bitcast(a, DType::I32));
+  g.output("of bits", prim::bitcast(prim::bitcast(b, DType::U32), DType::F32));
   g.output("gather", prim::gather(a, i, 0));
   g.output("scatter", prim::scatter(a, i, b, 0));
   g.output("scatter_add", prim::scatter_add(a, i, b, 0));

@@ -305,3 +305,45 @@ TEST(Reference, WhatMayOverflowIsTrue) {
   for (std::size_t k = 0; k < 4; ++k) EXPECT_EQ(r.outputs.at("truth").error_at(k), 0) << k;
   for (std::size_t k = 0; k < 2; ++k) EXPECT_EQ(r.outputs.at("chosen").error_at(k), kInf) << k;
 }
+
+// The bits of a number that was rounded may be its neighbour's; those of a NaN and of a zero are left open.
+TEST(Reference, BitsAreKnownWhereTheNumberIs) {
+  Graph g;
+  const Tensor x = g.input("x", {4});
+  prim::bitcast(x, DType::I32).retrieve("of x");
+  prim::bitcast(prim::recip(x), DType::U32).retrieve("of 1 / x");
+  prim::bitcast(prim::bitcast(x, DType::I32), DType::F32).retrieve("there and back");
+  Value v = make_value(DType::F32, {4});
+  v.f = {3, kNaN, -0.0, -2.5};
+  const auto r = interpret(g, {{"x", v}}, {}, Rounding::Wide, true).outputs;
+  const std::vector<bool> open{false, true, true, false};
+  for (std::size_t k = 0; k < 4; ++k) {
+    EXPECT_EQ(std::isinf(r.at("of x").error_at(k)), open[k]) << k;
+    EXPECT_EQ(std::isinf(r.at("of 1 / x").error_at(k)), k != 2) << k;  // an infinity is exact
+    if (open[k]) continue;
+    EXPECT_EQ(r.at("of x").i[k], std::bit_cast<std::int32_t>(static_cast<float>(v.f[k])));
+    EXPECT_EQ(r.at("there and back").f[k], v.f[k]);
+    EXPECT_EQ(r.at("there and back").error_at(k), 0);
+  }
+}
+
+// Its numbers lie in signed registers.
+TEST(Reference, U64HasAnOrderOfItsOwn) {
+  Graph g;
+  const Tensor x = g.input("x", {3}, DType::U64), y = g.input("y", {3}, DType::U64);
+  prim::less_than(x, y).retrieve("less");
+  prim::maximum(x, y).retrieve("maximum");
+  prim::max_reduce(x, 0).retrieve("max");
+  prim::div(y, x).retrieve("div");
+  prim::cast(x, DType::F64).retrieve("number");
+  prim::argsort(x, 0).retrieve("order");
+  std::map<std::string, Value> in{{"x", make_value(DType::U64, {3})}, {"y", make_value(DType::U64, {3})}};
+  in["x"].i = {1, -1, INT64_MIN}, in["y"].i = {-1, 2, INT64_MIN};
+  const auto r = interpret(g, in).outputs;
+  EXPECT_EQ(r.at("less").i, (Ints{1, 0, 0}));
+  EXPECT_EQ(r.at("maximum").i, (Ints{-1, -1, INT64_MIN}));
+  EXPECT_EQ(r.at("max").i, (Ints{-1}));
+  EXPECT_EQ(r.at("div").i, (Ints{-1, 0, 1}));
+  EXPECT_EQ(r.at("number").f, (std::vector<double>{1, 0x1p64, 0x1p63}));
+  EXPECT_EQ(r.at("order").i, (Ints{0, 2, 1}));
+}
