@@ -57,6 +57,11 @@ ResNet::ResNet(const ResNetOptions& o) : stem_(3, base_width(o), 7, 2), fc_(out_
   }
 }
 
+void ResNet::require_pictures(const Tensor& x) {
+  if (x.rank() != 4 || x.extent(1) != Dim(3))
+    throw Error("ResNet", cat("needs pictures [batch, 3, height, width], not ", str(x.shape())));
+}
+
 void ResNet::Block::visit(nn::Visitor& v) {
   for (std::size_t k = 0; k < body.size(); ++k) {
     v(cat("conv", k + 1), body[k].conv);

@@ -44,6 +44,12 @@ VGG::VGG(const VGGOptions& o) : classifier_(classifier(o)) {
   }
 }
 
+void VGG::require_pictures(const Tensor& x) {
+  const auto small = [&](int axis) { return x.extent(axis).constant().value_or(32) < 32; };
+  if (x.rank() != 4 || x.extent(1) != Dim(3) || small(2) || small(3))
+    throw Error("VGG", cat("needs pictures [batch, 3, height, width] of 32 x 32 or more, not ", str(x.shape())));
+}
+
 void VGG::visit(nn::Visitor& v) {
   using namespace nn::init;
   const nn::Init zero = nn::constant_init(0);
