@@ -74,10 +74,11 @@ void ResNet::Block::visit(nn::Visitor& v) {
 
 void ResNet::visit(nn::Visitor& v) {
   using namespace nn::init;
+  const nn::Init kaiming = [](const Extents& s, const Source& from) {
+    return kaiming_normal(s, from, {.mode = Fan::Out, .nonlinearity = Nonlinearity::Relu});
+  };
   {
-    const nn::Visitor::Beginning first(v, [](auto& s, auto& from) {
-      return kaiming_normal(s, from, {.mode = Fan::Out, .nonlinearity = Nonlinearity::Relu});
-    });
+    const nn::Visitor::Beginning first(v, kaiming);
     v("conv1", stem_.conv)("bn1", stem_.norm);
     for (std::size_t k = 0; k < layers_.size(); ++k) v(cat("layer", k + 1), layers_[k]);
   }
