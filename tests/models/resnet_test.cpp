@@ -44,7 +44,9 @@ TEST(ResNet, Mistakes) {
             "ResNet: a width_divisor of 7 leaves no whole number of 64 channels");
   Graph g;
   nn::Model<ResNet> net(g, small(18));
-  EXPECT_PRED2(contains, error_of([&] { net(g.input("grey", {1, 1, 32, 32})); }), "[1, 1, 32, 32]");
+  for (const Shape& shape : std::vector<Shape>{{1, 1, 32, 32}, {1, 32, 32, 3}, {3, 32, 32}})
+    EXPECT_EQ(error_of([&] { net(g.input("x", shape)); }),
+              "ResNet: needs pictures [batch, 3, height, width], not " + str(shape));
 }
 
 }  // namespace

@@ -57,6 +57,11 @@ ResNet::ResNet(const ResNetOptions& o) : stem_(3, base_width(o), 7, 2), fc_(out_
   }
 }
 
+void ResNet::require_pictures(const Tensor& x) {
+  if (x.rank() != 4 || x.extent(1) != Dim(3))
+    throw Error("ResNet", cat("needs pictures [batch, 3, height, width], not ", str(x.shape())));
+}
+
 void ResNet::Block::visit(nn::Visitor& v) {
   for (std::size_t k = 0; k < body.size(); ++k) {
     v(cat("conv", k + 1), body[k].conv);
@@ -69,10 +74,11 @@ void ResNet::Block::visit(nn::Visitor& v) {
 
 void ResNet::visit(nn::Visitor& v) {
   using namespace nn::init;
+  const nn::Init kaiming = [](const Extents& s, const Source& from) {
+    return kaiming_normal(s, from, {.mode = Fan::Out, .nonlinearity = Nonlinearity::Relu});
+  };
   {
-    const nn::Visitor::Beginning first(v, [](auto& s, auto& from) {
-      return kaiming_normal(s, from, {.mode = Fan::Out, .nonlinearity = Nonlinearity::Relu});
-    });
+    const nn::Visitor::Beginning first(v, kaiming);
     v("conv1", stem_.conv)("bn1", stem_.norm);
     for (std::size_t k = 0; k < layers_.size(); ++k) v(cat("layer", k + 1), layers_[k]);
   }

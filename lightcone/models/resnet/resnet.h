@@ -32,6 +32,7 @@ class ResNet {
   // Normalised pictures [n, 3, height, width] to logits [n, num_classes].
   template <class Mode>
   Tensor operator()(const Tensor& pictures, Mode& mode) const {
+    require_pictures(pictures);
     Tensor x = maxpool_(relu(stem_(pictures, mode)));
     for (const std::vector<Block>& layer : layers_)
       for (const Block& block : layer) x = block(x, mode);
@@ -39,6 +40,7 @@ class ResNet {
   }
 
  private:
+  static void require_pictures(const Tensor& x);
   struct ConvNorm {
     nn::Conv2d<> conv;
     nn::BatchNorm2d<> norm;

@@ -1,5 +1,7 @@
 #include "lightcone/models/vgg/vgg.h"
 
+#include <algorithm>
+
 namespace lc {
 namespace {
 
@@ -44,21 +46,25 @@ VGG::VGG(const VGGOptions& o) : classifier_(classifier(o)) {
   }
 }
 
+void VGG::require_pictures(const Tensor& x) {
+  const auto small = [&](int axis) { return x.extent(axis).constant().value_or(32) < 32; };
+  if (x.rank() != 4 || x.extent(1) != Dim(3) || small(2) || small(3))
+    throw Error("VGG", cat("needs pictures [batch, 3, height, width] of 32 x 32 or more, not ", str(x.shape())));
+}
+
 void VGG::visit(nn::Visitor& v) {
   using namespace nn::init;
   const nn::Init zero = nn::constant_init(0);
+  const nn::Init kaiming = [](const Extents& s, const Source& from) {
+    return kaiming_normal(s, from, {.mode = Fan::Out, .nonlinearity = Nonlinearity::Relu});
+  };
+  const nn::Init narrow = [](const Extents& s, const Source& from) { return normal(s, from, 0, 0.01); };
   {
-    const nn::Visitor::Beginning first(
-        v,
-        [](auto& s, auto& from) {
-          return kaiming_normal(s, from, {.mode = Fan::Out, .nonlinearity = Nonlinearity::Relu});
-        },
-        zero);
+    const nn::Visitor::Beginning first(v, kaiming, zero);
     for (std::size_t k = 0; k < features_.size(); ++k)
       std::visit([&](auto& layer) { v(cat("features.", k), layer); }, features_[k]);
   }
-  const nn::Visitor::Beginning first(
-      v, [](auto& s, auto& from) { return normal(s, from, 0, 0.01); }, zero);
+  const nn::Visitor::Beginning first(v, narrow, zero);
   v("classifier", classifier_);
 }
 

@@ -26,9 +26,10 @@ class VGG {
   explicit VGG(const VGGOptions& o = {});
   // First values as torchvision's: convolutions kaiming_normal by fan out, linear layers normal(0, 0.01), biases 0.
   void visit(nn::Visitor& v);
-  // Normalised pictures [n, 3, height, width], of 32 x 32 or more, to logits [n, num_classes].
+  // Normalised pictures [n, 3, height, width] to logits [n, num_classes]. Error where they are smaller than 32 x 32.
   template <class Mode>
   Tensor operator()(const Tensor& pictures, Mode& mode) const {
+    require_pictures(pictures);
     Tensor x = pictures;
     for (const Layer& layer : features_)
       x = std::visit([&](const auto& l) -> Tensor { return nn::apply(l, mode, x); }, layer);
@@ -36,6 +37,7 @@ class VGG {
   }
 
  private:
+  static void require_pictures(const Tensor& x);
   using Layer = std::variant<nn::Conv2d<>, nn::BatchNorm2d<>, nn::ReLU, nn::MaxPool2d<2>>;
   std::vector<Layer> features_;
   nn::AdaptiveAvgPool2d<7> avgpool_;
