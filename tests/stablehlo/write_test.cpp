@@ -6,6 +6,7 @@
 #include "graphs.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/passes/passes.h"
+#include "lightcone/reference/interpreter.h"
 #include "lightcone/stablehlo/read.h"
 #include "lightcone/reference/interpreter.h"
 #include "lightcone/stablehlo/write.h"

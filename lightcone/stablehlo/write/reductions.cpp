@@ -196,21 +196,26 @@ std::vector<std::size_t> unfolded_later(const Readings& r, std::size_t summed) {
   return all;
 }
 
-// The operand without padding that is the least number there is, where only windows read it.
+// The operand without padding that is the least number there is, axis by axis, where only windows read it.
 void without_padding(const Graph& g, const Node& n, Reduction& r, const auto& windows) {
   if (n.op != Op::MaxReduce || !is_float(n.dtype)) return;
-  const auto p = match_padding(g, r.operand.node);
-  if (!p || p->value != -kInf) return;
-  Readings inner = r.readings;
-  for (std::size_t i = 0; i < p->low.size(); ++i) {
-    if (p->low[i] == 0 && p->high[i] == 0) continue;
-    if (std::ranges::find(r.windows, i, &Window::axis) == r.windows.end()) return;
-    AxisReading& a = inner.operands[0].axes[i];
-    a.extent -= p->low[i] + p->high[i], a.offset -= p->low[i], a.hi = a.extent;
+  const auto is_window = [&](std::size_t axis) {
+    return std::ranges::find(r.windows, axis, &Window::axis) != r.windows.end();
+  };
+  while (r.operand.view.identity()) {
+    const auto p = match_padding(g, r.operand.node);
+    if (!p || p->value != -kInf) return;
+    Readings inner = r.readings;
+    for (std::size_t i = 0; i < p->low.size(); ++i) {
+      AxisReading& a = inner.operands[0].axes[i];
+      const std::int64_t more = p->low[i] + p->high[i];
+      if (more > 0 && (!is_window(i) || a.lo > 0 || a.hi < a.extent)) return;
+      a.extent -= more, a.offset -= p->low[i], a.hi -= more;
+    }
+    auto again = windows(inner);
+    if (!again || again->size() != r.windows.size()) return;
+    r.operand = p->x, r.readings = std::move(inner), r.windows = std::move(*again), r.padded = true;
   }
-  auto again = windows(inner);
-  if (!again || again->size() != r.windows.size()) return;
-  r.operand = p->x, r.readings = std::move(inner), r.windows = std::move(*again), r.padded = true;
 }
 
 }  // namespace
