@@ -19,7 +19,9 @@ MEMORY_KIND, EXE_DESTROY, EXE_NAME, NUM_OUTPUTS, COST, OPTIMISED, SERIALIZE = 36
 LOADED_DESTROY, GET_EXECUTABLE, LOADED_DEVICES, LOADED_DELETE, LOADED_DELETED, EXECUTE, DESERIALIZE = 50, 51, 52, 53, 54, 55, 56
 (BUFFER_DESTROY, ELEMENT_TYPE, DIMENSIONS, UNPADDED, DYNAMIC, LAYOUT, SIZE, BUFFER_DEVICE, BUFFER_MEMORY, DELETE, DELETED,
  COPY_TO_DEVICE, TO_HOST, ON_CPU, READY_EVENT, POINTER) = range(58, 74)
-OUTPUT_TYPES, OUTPUT_DIMS, COPY_TO_MEMORY, FINGERPRINT, TOPOLOGY, RAW_TO_HOST, COUNT = 90, 91, 92, 94, 95, 100, 118
+CREATE_VIEW = 93
+OUTPUT_TYPES, OUTPUT_DIMS, COPY_TO_MEMORY, FINGERPRINT, TOPOLOGY, MEMORY_STATS = 90, 91, 92, 94, 95, 96
+RAW_TO_HOST, COUNT = 100, 118
 
 library = ctypes.CDLL(PLUGIN, mode=ctypes.RTLD_LOCAL)
 library.GetPjrtApi.restype = ctypes.c_void_p
@@ -267,6 +269,22 @@ def test_buffers(client, device):
                              (11, [1 << 40, 1 << 40], 8), (11, [1 << 62], 8), (2, [1 << 60], 8)):
         fails(code, FROM_HOST, 120, (16, client), (24, some), (32, struct.pack("<i", kind)), (40, words(dims)),
               (48, len(dims)), (80, device))
+    own = (ctypes.c_float * 6)(1, 2, 3, 4, 5, 6)  # a view of the client's memory
+    gone = []
+    tell = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(lambda data, user: gone.append((data, user)))
+    def view(address):
+        return call(CREATE_VIEW, 104, (16, client), (24, address), (32, words([2, 3])), (40, 2), (48, struct.pack("<i", F32)),
+                    (64, device), (72, ctypes.cast(tell, ctypes.c_void_p).value), (80, 5)).word(96)
+    shown = view(ctypes.addressof(own))
+    own[1] = -2
+    assert floats(to_host(shown)) == [1, -2, 3, 4, 5, 6] and not gone
+    call(BUFFER_DESTROY, 24, (16, shown))
+    assert gone == [(ctypes.addressof(own), 5)]
+    try:
+        view(ctypes.addressof(own) + 1)
+        raise AssertionError("a view between two elements")
+    except Failed as e:
+        assert e.code == INVALID_ARGUMENT
     for buffer in (b, copy, columns, empty, scalar):
         call(BUFFER_DESTROY, 24, (16, buffer))
 
@@ -283,6 +301,8 @@ def test_programs(client, device):
     assert struct.unpack("<2q", memory(dims.word(40), 16)) == (2, 2)
     assert len(call(FINGERPRINT, 40, (16, exe)).text()) == 16
     assert call(COST, 40, (16, exe)).word(24) >= 1
+    stats = call(MEMORY_STATS, 112, (16, exe))
+    assert [stats.word(24 + 8 * k) for k in range(4)] == [0, 48, 48, 24] and stats.word(56) > 0
     shown = Args(48)
     call(OPTIMISED, 32, (16, exe), (24, shown.data))
     code = ctypes.create_string_buffer(shown.word(24))

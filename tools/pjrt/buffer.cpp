@@ -89,6 +89,16 @@ void from_host(ClientBufferFromHostBuffer& args) {
   args.done = ready.release();
 }
 
+void create_view(ClientCreateView& args) {
+  ArrayType type(args.type, {args.dims, args.dims + args.rank});
+  if (!args.data && type.bytes) invalid("the data of a buffer have no address");
+  if (reinterpret_cast<std::uintptr_t>(args.data) % type.element)
+    invalid(cat("the data of a buffer are not aligned to its elements of ", type.element, " bytes"));
+  if (strides_of(args.layout, type) != row_major(type)) unimplemented("a view of columns is not supported: rows are");
+  const std::size_t size = type.bytes;
+  args.buffer = new Buffer(std::move(type), std::make_shared<Bytes>(args.data, size, args.on_delete, args.user));
+}
+
 void to_host(BufferToHostBuffer& args) {
   const ArrayType& type = args.of->type;
   const std::shared_ptr<Bytes> bytes = args.of->bytes();
@@ -181,6 +191,7 @@ void Buffer::let_go() {
 
 void add_buffer_functions(Api& table) {
   add<ClientBufferFromHostBuffer, from_host>(table);
+  add<ClientCreateView, create_view>(table);
   add_destroy<BufferDestroy>(table);
   add<BufferElementType, element_type>(table);
   add<BufferDimensions, dimensions>(table);

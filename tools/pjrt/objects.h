@@ -71,15 +71,25 @@ class Bytes {
  public:
   explicit Bytes(std::size_t size)
       : size_(size), data_(static_cast<std::byte*>(::operator new(size ? size : 1, std::align_val_t(64)))) {}
-  ~Bytes() { ::operator delete(data_, std::align_val_t(64)); }
+  // Of the client, which is told when nobody reads them any more.
+  Bytes(void* data, std::size_t size, void (*on_delete)(void*, void*), void* user)
+      : size_(size), data_(static_cast<std::byte*>(data)), is_own_(false), on_delete_(on_delete), user_(user) {}
+  ~Bytes() {
+    if (is_own_) ::operator delete(data_, std::align_val_t(64));
+    else if (on_delete_) on_delete_(data_, user_);
+  }
   Bytes(const Bytes&) = delete;
   Bytes& operator=(const Bytes&) = delete;
   std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
+  bool is_own() const { return is_own_; }
 
  private:
   std::size_t size_;
   std::byte* data_;
+  bool is_own_ = true;
+  void (*on_delete_)(void*, void*) = nullptr;
+  void* user_ = nullptr;
 };
 
 // An array's type, and what follows from it. Invalid for what Lightcone has not.

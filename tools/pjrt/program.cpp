@@ -157,11 +157,9 @@ void execute(LoadedExecutableExecute& args) {
   for (std::size_t k = 0; k < c->results.size(); ++k) {
     const std::span<const std::byte> value = context.bytes(c->outputs[k]);
     std::shared_ptr<Bytes> bytes;
-    // One reference is the buffer's and one is in `in`: nobody else reads it.
-    if (from[k] >= 0 && !c->passes_inputs_on && in[static_cast<std::size_t>(from[k])].use_count() == 2)
-      bytes = in[static_cast<std::size_t>(from[k])];
-    else
-      bytes = std::make_shared<Bytes>(value.size());
+    if (from[k] >= 0 && !c->passes_inputs_on) bytes = in[static_cast<std::size_t>(from[k])];
+    // One reference is the buffer's, one is in `in` and one is this: nobody else reads it.
+    if (!bytes || !bytes->is_own() || bytes.use_count() != 3) bytes = std::make_shared<Bytes>(value.size());
     if (!value.empty()) std::memcpy(bytes->data(), value.data(), value.size());
     out.push_back(std::make_unique<Buffer>(c->results[k], std::move(bytes)));
   }
@@ -195,6 +193,19 @@ void output_memory_kinds(ExecutableOutputMemoryKinds& args) {
   args.kinds = args.of->memory_kinds.data(), args.sizes = args.of->memory_kind_sizes.data();
 }
 void cost(ExecutableGetCostAnalysis& args) { args.list = args.of->cost.data(), args.count = args.of->cost.size(); }
+
+// The code of kernels is not counted.
+void memory_stats(ExecutableCompiledMemoryStats& args) {
+  const Compiled& c = *args.of->compiled;
+  args.host = args.device = {};
+  for (const ArrayType& t : c.arguments) args.device.arguments += static_cast<std::int64_t>(t.bytes);
+  for (std::size_t k = 0; k < c.results.size(); ++k) {
+    const auto bytes = static_cast<std::int64_t>(c.results[k].bytes);
+    args.device.results += bytes;
+    if (c.takes_memory_of[k] >= 0) args.device.shared += bytes;
+  }
+  args.device.temporary = static_cast<std::int64_t>(c.program.plan().arena_bytes);
+}
 
 void optimised(ExecutableOptimizedProgram& args) {
   if (!args.program || args.program->head.size < known_size<Program>()) invalid("there is no program to fill in");
@@ -261,6 +272,7 @@ void add_program_functions(Api& table) {
   add<ExecutableOutputMemoryKinds, output_memory_kinds>(table);
   add<ExecutableGetCostAnalysis, cost>(table);
   add<ExecutableOptimizedProgram, optimised>(table);
+  add<ExecutableCompiledMemoryStats, memory_stats>(table);
 }
 
 }  // namespace lc::xla::api

@@ -67,7 +67,7 @@ enum class Function : int {
   TopologyCreate = 82, TopologyDestroy, TopologyPlatformName, TopologyPlatformVersion, TopologyDeviceDescriptions,
   TopologySerialize, TopologyAttributes,
   ExecutableOutputElementTypes = 90, ExecutableOutputDimensions, BufferCopyToMemory,
-  ExecutableFingerprint = 94, ClientTopology, ExecutableCompiledMemoryStats, MemoryKindId,
+  ClientCreateView = 93, ExecutableFingerprint, ClientTopology, ExecutableCompiledMemoryStats, MemoryKindId,
   ExecuteContextCreate = 98, ExecuteContextDestroy, BufferCopyRawToHost,
   Count = 118  // of version 0.81
 };
@@ -264,6 +264,23 @@ struct ClientBufferFromHostBuffer {
   Tail newer;
 };
 static_assert(offsetof(ClientBufferFromHostBuffer, buffer) == 112);
+struct ClientCreateView {
+  static constexpr Function function = Function::ClientCreateView;
+  Head head;
+  Client* of;
+  void* data;
+  const std::int64_t* dims;
+  std::size_t rank;
+  BufferType type;
+  Layout* layout;
+  Device* device;
+  void (*on_delete)(void* data, void* user);
+  void* user;
+  std::intptr_t stream;
+  Buffer* buffer;  // out
+  Tail newer;
+};
+static_assert(offsetof(ClientCreateView, buffer) == 96);
 
 using DeviceDescriptionId = Ask<Function::DeviceDescriptionId, DeviceDescription, int>;
 using DeviceDescriptionProcessIndex = Ask<Function::DeviceDescriptionProcessIndex, DeviceDescription, int>;
@@ -314,6 +331,15 @@ struct ExecutableOptimizedProgram {
   Head head;
   Executable* of;
   Program* program;  // code: in, null to ask for its size
+  Tail newer;
+};
+struct ExecutableCompiledMemoryStats {
+  static constexpr Function function = Function::ExecutableCompiledMemoryStats;
+  Head head;
+  Executable* of;
+  struct Bytes {
+    std::int64_t code, arguments, results, shared, temporary;  // shared: results in the memory of arguments
+  } device, host;  // out
   Tail newer;
 };
 
