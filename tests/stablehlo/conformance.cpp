@@ -39,7 +39,9 @@ std::string described(const std::string& file, const lc::test::Outcome& o) {
   const bool unsupported = o.kind == lc::test::Outcome::Kind::Unsupported;
   if (unsupported && why.starts_with("line ")) why = why.substr(std::min(why.find(": "), why.size() - 2) + 2);
   if (const auto more = why.find("  line "); more != std::string::npos) why = why.substr(0, more);
-  return (unsupported ? "unsupported " : "failed ") + file + ": " + why.substr(0, 160);
+  why = why.substr(0, 160);
+  while (!why.empty() && why.back() == ' ') why.pop_back();
+  return (unsupported ? "unsupported " : "failed ") + file + ": " + why;
 }
 
 }  // namespace

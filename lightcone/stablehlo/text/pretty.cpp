@@ -139,6 +139,7 @@ bool Parser::item(Operation& op) {
   else if (s_.peek() == '[') op.attributes.emplace_back(key, wholes(attributes_.integers()));
   else if (key == "format" || key == "algorithm" || key == "distribution" || key == "type")
     op.attributes.emplace_back(key, text(std::string(s_.word())));
+  else if (s_.peek() == '"') op.attributes.emplace_back(key, text(s_.string()));
   else op.attributes.emplace_back(key, s_.sees_number() ? attributes_.number(false) : attributes_.attribute());
   return true;
 }
