@@ -87,9 +87,9 @@ template <> struct dtype_of<std::uint64_t> { static constexpr DType value = DTyp
 template <> struct dtype_of<bool> { static constexpr DType value = DType::Bool; };
 // clang-format on
 
-// Reads or writes element `i` of a buffer. Integers are exact through the I64 pair, floats
-// through the F64 pair; an I64 has the bits of a U64. Conversion of a float to an integer saturates and maps NaN to 0, as no C cast may be
-// relied on to do; conversion to bool is `!= 0`.
+// Reads or writes element `i` of a buffer. Integers are exact through the I64 pair, which has the bits of a U64, floats
+// through the F64 pair. Conversion of a float to an integer saturates and maps NaN to 0, as no C cast may be relied on
+// to do; conversion to bool is `!= 0`. Integers wrap in narrower ones.
 double load_f64(const void* data, DType t, std::size_t i);
 std::int64_t load_i64(const void* data, DType t, std::size_t i);
 void store_f64(void* data, DType t, std::size_t i, double value);

@@ -63,7 +63,7 @@ struct Node {
 class Tensor;
 struct Operand;
 
-// A number as it was written: whole ones keep all of their 64 bits, which above INT64_MAX are those of a negative number.
+// A number as it was written: whole ones keep all of their 64 bits, which above INT64_MAX are those of a negative one.
 struct Scalar {
   double value;
   std::optional<std::int64_t> whole;

@@ -19,8 +19,8 @@ struct StoredElement {
 };
 
 // Reads an array of this shape, the first axis fastest where `first_axis_fastest` (Fortran's order), and nothing behind
-// it. Complex numbers get a last axis of two, as torch.view_as_real has it. Bools are 0 or 1 whatever their byte. Memory
-// is taken from the budget once it is known that the stream can fill it.
+// it. Complex numbers get a last axis of two, as torch.view_as_real has it. Bools are 0 or 1 whatever their byte.
+// Memory is taken from the budget once it is known that the stream can fill it.
 Array read_elements(ByteStream& from, const StoredElement& stored, std::vector<std::int64_t> shape,
                     bool first_axis_fastest, Budget& budget);
 

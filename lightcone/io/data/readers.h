@@ -37,7 +37,8 @@ Dataset read_cifar100(const std::string& path, const ReadOptions& o = {});
 Dataset read_cifar100(const MappedFile& file, const ReadOptions& o = {});
 
 // A .npy of version 1, 2 or 3 (numpy/lib/format.py), big- or little-endian, in C's or Fortran's order. f2, f4, f8, b1,
-// i1 to i8 and u1 to u8 stay what they are; c8 and c16 become f32 and f64 with a last axis of two. Error for everything else: objects, which are pickles, texts, records.
+// i1 to i8 and u1 to u8 stay what they are; c8 and c16 become f32 and f64 with a last axis of two. Error for everything
+// else: objects, which are pickles, texts, records.
 Array read_npy(const std::string& path, const ReadOptions& o = {});
 Array read_npy(const MappedFile& file, const ReadOptions& o = {});
 

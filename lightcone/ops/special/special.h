@@ -49,9 +49,9 @@ Tensor bitwise_left_shift(Operand a, Operand places);
 Tensor bitwise_right_shift(Operand a, Operand places);
 Tensor gcd(Operand a, Operand b);  // of integers, not negative
 Tensor lcm(Operand a, Operand b);
-// torch's view(dtype): the bits of each element as another type of the same size (f32 with i32 and u32, f16 and bf16 with
-// i16 and u16, f64 with i64 and u64, integers with each other). Numbers of f16 and bf16 are computed in f32, so their NaN
-// keeps no payload; the sign and payload of any NaN that was computed are the processor's. No derivative.
+// torch's view(dtype): the bits of each element as another type of the same size (f32 with i32 and u32, f16 and bf16
+// with i16 and u16, f64 with i64 and u64, integers with each other). Numbers of f16 and bf16 are computed in f32, so
+// their NaN keeps no payload; sign and payload of any NaN that was computed are the processor's. No derivative.
 Tensor bitcast(Operand a, DType to);
 // Of an integer's bits, as a number of its type.
 Tensor population_count(Operand a);
