@@ -5,8 +5,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # 110 more than at first: a Tensor knows when its graph is gone, views have all of their names in PyTorch, indices can be checked.
-# 160 more: integers of all sizes with an unsigned order, bitwise operations and bitcast with their definitions.
-CORE, FILE = 2770, 600
+# 170 more: integers of all sizes with an unsigned order, bitwise operations and bitcast with their definitions; the body
+# of a loop, which the reader and the writer of StableHLO know, too.
+CORE, FILE = 2780, 600
 
 
 def code_lines(path):
