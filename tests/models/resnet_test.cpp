@@ -45,7 +45,7 @@ TEST(ResNet, Mistakes) {
   Graph g;
   nn::Model<ResNet> net(g, small(18));
   for (const Shape& shape : std::vector<Shape>{{1, 1, 32, 32}, {1, 32, 32, 3}, {3, 32, 32}})
-    EXPECT_EQ(error_of([&] { net(g.input("x", shape)); }),
+    EXPECT_EQ(error_of([&] { net(g.input(str(shape), shape)); }),
               "ResNet: needs pictures [batch, 3, height, width], not " + str(shape));
 }
 

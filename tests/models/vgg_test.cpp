@@ -51,7 +51,7 @@ TEST(Vgg, Mistakes) {
   nn::Model<VGG> net(g, small(11, false));
   for (const Shape& shape :
        std::vector<Shape>{{1, 1, 32, 32}, {1, 32, 32, 3}, {1, 3, 31, 32}, {1, 3, 32, 31}, {3, 32, 32}})
-    EXPECT_EQ(error_of([&] { net(g.input("x", shape)); }),
+    EXPECT_EQ(error_of([&] { net(g.input(str(shape), shape)); }),
               "VGG: needs pictures [batch, 3, height, width] of 32 x 32 or more, not " + str(shape));
 }
 
