@@ -58,6 +58,17 @@ void write_case(const std::filesystem::path& folder, const Graph& g, const Bindi
   }
 }
 
+// XLA takes a square of whole numbers for positive, and divides it by a shift, also where it has wrapped around.
+bool divides_a_square(const Graph& g) {
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const Node& n = g[id];
+    if ((n.op != Op::Div && n.op != Op::Mod) || !is_integer(n.dtype)) continue;
+    const Node& of = g[n.in[0].node];
+    if (of.op == Op::Mul && of.in[0] == of.in[1]) return true;
+  }
+  return false;
+}
+
 std::uint64_t number(const char* text) { return std::strtoull(text, nullptr, 10); }
 
 }  // namespace
@@ -83,6 +94,7 @@ int main(int count, char** words) {
   for (std::uint64_t k = first; k < first + many; ++k)
     attempt(cat("random graph ", k), [&] {
       const Graph g = random_graph(k, {.nodes = 4 + static_cast<int>(k % 14)});
+      if (divides_a_square(g)) return;
       const Bindings sizes = random_bindings(g, k);
       write_case(folder / cat("random", k), g, sizes, random_inputs(g, sizes, k, k % 3 == 0));
     });

@@ -112,7 +112,7 @@ TEST(WriteStableHlo, PoolsAreReduceWindow) {
   EXPECT_PRED2(contains, largest.text(),
                "window_dimensions = array<i64: 1, 1, 3, 3>, window_strides = array<i64: 1, 1, 2, 2>, base_dilations = "
                "array<i64: 1, 1, 1, 1>, window_dilations = array<i64: 1, 1, 1, 1>, padding = dense<[[0, 0], [0, 0], "
-               "[1, 1], [1, 1]]> : tensor<4x2xi64>");
+               "[1, 1], [1, 0]]> : tensor<4x2xi64>");
   const StableHloExport average = export_stablehlo(test::pool_graph(false, {2}, {2}, {0}));
   EXPECT_EQ(count(average, "reduce_window"), 1);
   EXPECT_EQ(products_unseen(largest) + products_unseen(average), 0);
