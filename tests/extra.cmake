@@ -4,6 +4,13 @@ add_executable(stablehlo_conformance ${CMAKE_CURRENT_SOURCE_DIR}/stablehlo/confo
 target_link_libraries(stablehlo_conformance PRIVATE ${libraries} lightcone lightcone_options)
 add_test(NAME stablehlo_conformance COMMAND stablehlo_conformance ${LIGHTCONE_DATA}/stablehlo --expected ${CMAKE_CURRENT_SOURCE_DIR}/stablehlo/conformance.txt)
 set_tests_properties(stablehlo_conformance PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT LIGHTCONE_MACHINE=default)
+if(LIGHTCONE_IO AND TARGET lightcone_pjrt)
+  add_executable(stablehlo_training ${CMAKE_CURRENT_SOURCE_DIR}/stablehlo/training.cpp)
+  target_link_libraries(stablehlo_training PRIVATE ${libraries} lightcone lightcone_options)
+  add_test(NAME stablehlo_training COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/stablehlo/training_check.py $<TARGET_FILE:stablehlo_training>
+           $<TARGET_FILE:lightcone_pjrt>)
+  set_tests_properties(stablehlo_training PROPERTIES ENVIRONMENT LIGHTCONE_MACHINE=default)
+endif()
 if(LIGHTCONE_IO)  # one module on arrays: what tools/make_jax_modules.py writes
   add_executable(stablehlo_run ${CMAKE_CURRENT_SOURCE_DIR}/stablehlo/run_module.cpp)
   target_link_libraries(stablehlo_run PRIVATE ${libraries} lightcone lightcone_options)
