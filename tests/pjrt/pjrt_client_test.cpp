@@ -97,7 +97,7 @@ TEST_P(Client, EveryElementType) {
       std::size_t n = 1;
       std::string type = "tensor<";
       for (const std::int64_t d : shape) n *= static_cast<std::size_t>(d), type += cat(d, "x");
-      static constexpr std::string_view kNames[] = {"f32", "f64", "f16", "bf16", "i8",   "i16", "i32",
+      static constexpr std::string_view kNames[] = {"f32", "f64", "f16",  "bf16", "i8",   "i16", "i32",
                                                     "i64", "ui8", "ui16", "ui32", "ui64", "i1"};
       type += cat(kNames[static_cast<int>(t.dtype)], ">");
       std::vector<std::byte> data(n * t.bytes);
@@ -107,8 +107,9 @@ TEST_P(Client, EveryElementType) {
       EXPECT_EQ(x.dtype(), t.dtype) << t.name;
       EXPECT_EQ(x.shape(), shape) << t.name;
       EXPECT_EQ(x.bytes(), data.size()) << t.name;
-      EXPECT_EQ(take<std::uint8_t>(x), std::vector<std::uint8_t>(reinterpret_cast<std::uint8_t*>(data.data()),
-                                                                 reinterpret_cast<std::uint8_t*>(data.data()) + data.size()))
+      EXPECT_EQ(take<std::uint8_t>(x),
+                std::vector<std::uint8_t>(reinterpret_cast<std::uint8_t*>(data.data()),
+                                          reinterpret_cast<std::uint8_t*>(data.data()) + data.size()))
           << t.name;
       const xla::Array* in[] = {&x};
       const std::vector<xla::Array> y = client->compile(identity(type)).execute(in);
@@ -134,7 +135,9 @@ TEST_P(Client, MistakesAreErrorsThatSayWhat) {
   EXPECT_NE(refusal([&] { client->compile(kTwo, 1000); }).find("there is no device 1000"), std::string::npos);
   EXPECT_NE(refusal([&] { client->to_device({DType::F32, {3}, {}}); }).find("12 bytes, not 0"), std::string::npos);
   EXPECT_NE(refusal([&] { client->to_device({DType::F32, {-3}, {}}); }).find("-3"), std::string::npos);
-  EXPECT_NE(refusal([&] { client->to_device({DType::F32, {1l << 40, 1l << 40}, {}}); }).find("addresses"),
+  EXPECT_NE(refusal([&] {
+              client->to_device({DType::F32, {1l << 40, 1l << 40}, {}});
+            }).find("addresses"),
             std::string::npos);
   const xla::Array a = put(*client, kA, {2, 3});
   float small[2];
@@ -169,7 +172,8 @@ TEST_P(Client, ThreadsRunOneProgramAtOnce) {
     threads.emplace_back([&, t] {
       for (int k = 0; k < 100; ++k) {
         std::vector<float> x(6), want(6);
-        for (std::size_t i = 0; i < 6; ++i) x[i] = static_cast<float>(t * 1000 + i) + static_cast<float>(k), want[i] = x[i] + kB[i];
+        for (std::size_t i = 0; i < 6; ++i)
+          x[i] = static_cast<float>(t * 1000 + i) + static_cast<float>(k), want[i] = x[i] + kB[i];
         const xla::Array a = put(*client, x, {2, 3});
         const xla::Array* in[] = {&a, &b};
         const auto y = program.execute(in);
@@ -186,7 +190,8 @@ TEST(Plugin, IsFoundByANameOfTheEnvironment) {
   const std::string listed = cat("other:/nowhere/other.so,mine:", LIGHTCONE_PJRT_PLUGIN, ",nonsense");
   ::setenv("PJRT_NAMES_AND_LIBRARY_PATHS", listed.c_str(), 1);
   EXPECT_EQ(xla::Plugin::load("mine"), xla::Plugin::load(LIGHTCONE_PJRT_PLUGIN));
-  EXPECT_NE(refusal([] { xla::Plugin::load("other"); }).find("'/nowhere/other.so' cannot be loaded"), std::string::npos);
+  EXPECT_NE(refusal([] { xla::Plugin::load("other"); }).find("'/nowhere/other.so' cannot be loaded"),
+            std::string::npos);
   const std::string unknown = refusal([] { xla::Plugin::load("tpu"); });
   EXPECT_NE(unknown.find("no plugin is named 'tpu'; PJRT_NAMES_AND_LIBRARY_PATHS names other, mine"), std::string::npos)
       << unknown;

@@ -109,7 +109,9 @@ std::shared_ptr<const xla::Client> counting_client() {
   }();
   return xla::Client::create(plugin);
 }
-void forget() { counts.from_host = counts.to_host = counts.compiled = counts.runs = counts.arguments = counts.not_donated = 0; }
+void forget() {
+  counts.from_host = counts.to_host = counts.compiled = counts.runs = counts.arguments = counts.not_donated = 0;
+}
 
 }  // namespace
 
@@ -200,7 +202,13 @@ TEST_P(Pjrt, StatesParametersAndSizes) {
   const std::vector<float> other{1, 2, 3, 4};
   for (Program* p : {&host, &device}) p->load("w", other.data(), 16, std::make_shared<int>());
   Context c(host), d(device);
-  for (Context* k : {&c, &d}) k->bind("n", 2).set("x", ramp(8, 0)).set("rows", ramp(2, 0)).set("total", ramp(4, 0)).set("turned", ramp(6, 0)).run();
+  for (Context* k : {&c, &d})
+    k->bind("n", 2)
+        .set("x", ramp(8, 0))
+        .set("rows", ramp(2, 0))
+        .set("total", ramp(4, 0))
+        .set("turned", ramp(6, 0))
+        .run();
   expect_same(c, d, {"y", "total", "rows", "turned"});
 }
 
@@ -221,7 +229,8 @@ TEST_P(Pjrt, OddNumbersAndEmptyTensors) {
     const auto want = a.get(name), got = b.get(name);
     ASSERT_EQ(want.size(), got.size());
     for (std::size_t k = 0; k < want.size(); ++k)
-      EXPECT_TRUE(std::isnan(want[k]) ? std::isnan(got[k]) : std::abs(want[k] - got[k]) <= 1e-6f * std::abs(want[k]) || want[k] == got[k])
+      EXPECT_TRUE(std::isnan(want[k]) ? std::isnan(got[k])
+                                      : std::abs(want[k] - got[k]) <= 1e-6f * std::abs(want[k]) || want[k] == got[k])
           << name << " " << k << ": " << want[k] << " " << got[k];
   }
 }
@@ -330,8 +339,11 @@ TEST(PjrtDevice, ARunThatFailsLeavesStatesAsTheyWere) {
 
 TEST(PjrtDevice, MistakesAreErrors) {
   EXPECT_NE(refusal([] { pjrt({.plugin = "/nowhere/plugin.so"}); }).find("cannot be loaded"), std::string::npos);
-  EXPECT_NE(refusal([] { pjrt({.plugin = LIGHTCONE_PJRT_PLUGIN, .device = 1}); }).find("there is no device 1"), std::string::npos);
-  EXPECT_NE(refusal([] { pjrt({.plugin = LIGHTCONE_PJRT_PLUGIN, .options = {{"x", true}}}); }).find("no option 'x'"),
+  EXPECT_NE(refusal([] { pjrt({.plugin = LIGHTCONE_PJRT_PLUGIN, .device = 1}); }).find("there is no device 1"),
+            std::string::npos);
+  EXPECT_NE(refusal([] {
+              pjrt({.plugin = LIGHTCONE_PJRT_PLUGIN, .options = {{"x", true}}});
+            }).find("no option 'x'"),
             std::string::npos);
   Graph g;
   g.output("y", g.input("x", {4}) + 1.0);
@@ -369,7 +381,8 @@ TEST(PjrtDevice, ATableIsBytes) {
       }
       case 2: {
         device.copy(place, {tables[1 - t].get(), from}, n);
-        std::copy_n(bytes[1 - t].begin() + static_cast<std::ptrdiff_t>(from), n, bytes[t].begin() + static_cast<std::ptrdiff_t>(at));
+        std::copy_n(bytes[1 - t].begin() + static_cast<std::ptrdiff_t>(from), n,
+                    bytes[t].begin() + static_cast<std::ptrdiff_t>(at));
         break;
       }
       case 3: {  // as a kernel reads it

@@ -93,8 +93,14 @@ TEST(FaultyPlugin, VersionsThatAreNotUnderstood) {
     int major, minor;
     bool good;
   };
-  for (const auto& [major, minor, good] : {Case{0, 57, false}, {0, 58, true}, {0, 81, true}, {0, 1000, true},
-                                           {1, 0, false}, {1, 81, false}, {-1, 81, false}, {0, -1, false}}) {
+  for (const auto& [major, minor, good] : {Case{0, 57, false},
+                                           {0, 58, true},
+                                           {0, 81, true},
+                                           {0, 1000, true},
+                                           {1, 0, false},
+                                           {1, 81, false},
+                                           {-1, 81, false},
+                                           {0, -1, false}}) {
     Api& table = copy_of_table();
     table.version.major = major, table.version.minor = minor;
     const std::string said = refusal([&] { whole_story(table); });
@@ -176,16 +182,22 @@ TEST(FaultyPlugin, ErrorsWithoutWords) {
 
 TEST(FaultyPlugin, WithoutDevicesOrOptions) {
   Api& table = copy_of_table();
-  table.functions[static_cast<int>(Function::ClientAddressableDevices)] =
-      reinterpret_cast<xla::api::AnyFunction>(+[](xla::api::ClientAddressableDevices*) -> PjrtError* { return nullptr; });
+  table.functions[static_cast<int>(Function::ClientAddressableDevices)] = reinterpret_cast<xla::api::AnyFunction>(
+      +[](xla::api::ClientAddressableDevices*) -> PjrtError* { return nullptr; });
   EXPECT_NE(refusal([&] { xla::Client::create(xla::Plugin::of(&table, "empty")); }).find("finds no device"),
             std::string::npos);
   const auto plugin = xla::Plugin::of(&real(), "lightcone");
-  EXPECT_NE(refusal([&] { xla::Client::create(plugin, {{"speed", "high"}}); }).find("no option 'speed'"),
+  EXPECT_NE(refusal([&] {
+              xla::Client::create(plugin, {{"speed", "high"}});
+            }).find("no option 'speed'"),
             std::string::npos);
-  EXPECT_NE(refusal([&] { xla::Client::create(plugin, {{"threads", std::int64_t{-1}}}); }).find("'threads' is an integer"),
+  EXPECT_NE(refusal([&] {
+              xla::Client::create(plugin, {{"threads", std::int64_t{-1}}});
+            }).find("'threads' is an integer"),
             std::string::npos);
-  EXPECT_NE(refusal([&] { xla::Client::create(plugin, {{"threads", true}}); }).find("'threads' is an integer"),
+  EXPECT_NE(refusal([&] {
+              xla::Client::create(plugin, {{"threads", true}});
+            }).find("'threads' is an integer"),
             std::string::npos);
   EXPECT_EQ(xla::Client::create(plugin, {{"threads", std::int64_t{1}}})->devices(), 1u);
 }

@@ -35,8 +35,8 @@ std::vector<std::int64_t> row_major(const ArrayType& t) {
 }
 
 // Element by element, between any strides; whole rows where both are dense.
-void copy_strided(std::byte* to, const std::int64_t* to_strides, const std::byte* from, const std::int64_t* from_strides,
-                  const ArrayType& t, std::size_t axis = 0) {
+void copy_strided(std::byte* to, const std::int64_t* to_strides, const std::byte* from,
+                  const std::int64_t* from_strides, const ArrayType& t, std::size_t axis = 0) {
   if (axis == t.dims.size()) {
     std::memcpy(to, from, t.element);
     return;
@@ -83,7 +83,8 @@ void from_host(ClientBufferFromHostBuffer& args) {
   auto bytes = std::make_shared<Bytes>(type.bytes);
   const std::vector<std::int64_t> dense = row_major(type);
   const auto* from = static_cast<const std::byte*>(args.data);
-  if (type.bytes) copy_strided(bytes->data(), dense.data(), from, args.strides ? args.byte_strides : dense.data(), type);
+  if (type.bytes)
+    copy_strided(bytes->data(), dense.data(), from, args.strides ? args.byte_strides : dense.data(), type);
   std::unique_ptr<Event> ready(done());
   args.buffer = new Buffer(std::move(type), std::move(bytes));
   args.done = ready.release();
@@ -106,7 +107,8 @@ void to_host(BufferToHostBuffer& args) {
     args.size = type.bytes;
     return;
   }
-  if (args.size < type.bytes) invalid(cat(type.str(), " has ", type.bytes, " bytes, and there is room for ", args.size));
+  if (args.size < type.bytes)
+    invalid(cat(type.str(), " has ", type.bytes, " bytes, and there is room for ", args.size));
   const std::vector<std::int64_t> strides = strides_of(args.layout, type), dense = row_major(type);
   if (type.bytes) copy_strided(static_cast<std::byte*>(args.to), strides.data(), bytes->data(), dense.data(), type);
   args.done = done();
@@ -132,8 +134,12 @@ void memory_layout(BufferGetMemoryLayout& args) {
   args.value = {};
   args.value.head.size = sizeof(Layout);
   args.value.kind = LayoutKind::Tiled;
-  args.value.tiled = {{sizeof args.value.tiled, nullptr}, args.of->minor_to_major.data(),
-                      args.of->minor_to_major.size(), nullptr, nullptr, 0};
+  args.value.tiled = {{sizeof args.value.tiled, nullptr},
+                      args.of->minor_to_major.data(),
+                      args.of->minor_to_major.size(),
+                      nullptr,
+                      nullptr,
+                      0};
 }
 void on_device_size(BufferOnDeviceSizeInBytes& args) { args.value = args.of->type.bytes; }
 void device(BufferDevice& args) { args.value = &machine().device; }

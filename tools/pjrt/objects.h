@@ -30,7 +30,9 @@ class Failure : public std::runtime_error {
   ErrorCode code_;
 };
 [[noreturn]] inline void invalid(const std::string& sentence) { throw Failure(ErrorCode::InvalidArgument, sentence); }
-[[noreturn]] inline void unimplemented(const std::string& sentence) { throw Failure(ErrorCode::Unimplemented, sentence); }
+[[noreturn]] inline void unimplemented(const std::string& sentence) {
+  throw Failure(ErrorCode::Unimplemented, sentence);
+}
 
 struct Error {
   ErrorCode code;
@@ -142,7 +144,6 @@ struct Executable {
   std::vector<const char*> memory_kinds;
   std::vector<std::size_t> memory_kind_sizes;
   std::vector<NamedValue> cost;
-  std::string optimised;
 };
 struct LoadedExecutable {
   explicit LoadedExecutable(std::shared_ptr<Compiled> c) : compiled_(std::move(c)) {}

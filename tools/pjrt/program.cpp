@@ -74,7 +74,8 @@ void describe(const StableHloProgram& p, Compiled& c) {
 void compile(ClientCompile& args) {
   if (!args.program || !args.program->code) invalid("there is no program to compile");
   const std::string_view format(args.program->format, args.program->format_size);
-  if (format != "mlir") unimplemented(cat("a program of format '", format, "': StableHLO text, of format 'mlir', is supported"));
+  if (format != "mlir")
+    unimplemented(cat("a program of format '", format, "': StableHLO text, of format 'mlir', is supported"));
   check_options({args.options, args.options_size});
   const std::string_view text(args.program->code, args.program->code_size);
   const hlo::Module module = parse(text);
@@ -184,7 +185,9 @@ void name(ExecutableName& args) { say(args, args.of->compiled->name); }
 void replicas(ExecutableNumReplicas& args) { args.value = 1; }
 void partitions(ExecutableNumPartitions& args) { args.value = 1; }
 void num_outputs(ExecutableNumOutputs& args) { args.value = args.of->types.size(); }
-void output_types(ExecutableOutputElementTypes& args) { args.list = args.of->types.data(), args.count = args.of->types.size(); }
+void output_types(ExecutableOutputElementTypes& args) {
+  args.list = args.of->types.data(), args.count = args.of->types.size();
+}
 void output_dimensions(ExecutableOutputDimensions& args) {
   args.count = args.of->ranks.size(), args.dims = args.of->dims.data(), args.ranks = args.of->ranks.data();
 }
@@ -209,7 +212,7 @@ void memory_stats(ExecutableCompiledMemoryStats& args) {
 
 void optimised(ExecutableOptimizedProgram& args) {
   if (!args.program || args.program->head.size < known_size<Program>()) invalid("there is no program to fill in");
-  const std::string& code = args.of->optimised;
+  const std::string code = args.of->compiled->program.graph().str();
   args.program->format = "lightcone", args.program->format_size = 9;
   if (args.program->code) {
     if (args.program->code_size < code.size()) invalid(cat("the program has ", code.size(), " bytes"));
@@ -235,7 +238,6 @@ Executable::Executable(std::shared_ptr<Compiled> c) : compiled(std::move(c)) {
   NamedValue v{{sizeof(NamedValue), nullptr}, "flops", 5, ValueKind::Float, {}, 1};
   v.real = static_cast<float>(flops);
   cost.push_back(v);
-  optimised = g.str();
 }
 
 std::shared_ptr<Compiled> LoadedExecutable::compiled() const {

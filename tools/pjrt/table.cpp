@@ -27,7 +27,8 @@ void attributes(PluginAttributes& args) {
     const auto start = [&](std::string_view name, ValueKind kind, std::size_t size) -> NamedValue& {
       return all.emplace_back(NamedValue{{sizeof(NamedValue), nullptr}, name.data(), name.size(), kind, {}, size});
     };
-    start("lightcone_version", ValueKind::String, std::string_view(LIGHTCONE_VERSION).size()).string = LIGHTCONE_VERSION;
+    start("lightcone_version", ValueKind::String, std::string_view(LIGHTCONE_VERSION).size()).string =
+        LIGHTCONE_VERSION;
     start("stablehlo_current_version", ValueKind::Int64List, 3).int64_list = kCurrent;
     start("stablehlo_minimum_version", ValueKind::Int64List, 3).int64_list = kMinimum;
     return all;

@@ -32,6 +32,7 @@ struct LoadedExecutable;
 struct Buffer;
 struct Topology;
 
+// clang-format off
 enum class ErrorCode : int {
   Ok, Cancelled, Unknown, InvalidArgument, DeadlineExceeded, NotFound, AlreadyExists, PermissionDenied,
   ResourceExhausted, FailedPrecondition, Aborted, OutOfRange, Unimplemented, Internal, Unavailable, DataLoss,
@@ -71,6 +72,7 @@ enum class Function : int {
   ExecuteContextCreate = 98, ExecuteContextDestroy, BufferCopyRawToHost,
   Count = 118  // of version 0.81
 };
+// clang-format on
 
 struct Version {
   Head head;
@@ -284,7 +286,8 @@ static_assert(offsetof(ClientCreateView, buffer) == 96);
 
 using DeviceDescriptionId = Ask<Function::DeviceDescriptionId, DeviceDescription, int>;
 using DeviceDescriptionProcessIndex = Ask<Function::DeviceDescriptionProcessIndex, DeviceDescription, int>;
-using DeviceDescriptionAttributes = AskCount<Function::DeviceDescriptionAttributes, DeviceDescription, const NamedValue*>;
+using DeviceDescriptionAttributes =
+    AskCount<Function::DeviceDescriptionAttributes, DeviceDescription, const NamedValue*>;
 using DeviceDescriptionKind = AskList<Function::DeviceDescriptionKind, DeviceDescription, const char*>;
 using DeviceDescriptionDebugString = AskList<Function::DeviceDescriptionDebugString, DeviceDescription, const char*>;
 using DeviceDescriptionToString = AskList<Function::DeviceDescriptionToString, DeviceDescription, const char*>;
@@ -339,7 +342,7 @@ struct ExecutableCompiledMemoryStats {
   Executable* of;
   struct Bytes {
     std::int64_t code, arguments, results, shared, temporary;  // shared: results in the memory of arguments
-  } device, host;  // out
+  } device, host;                                              // out
   Tail newer;
 };
 

@@ -13,10 +13,10 @@ constexpr unsigned char kCompileOptions[] = {0x1a, 0x0f, 0x08, 0xff, 0xff, 0xff,
                                              0xff, 0xff, 0x01, 0x20, 0x01, 0x28, 0x01, 0x20, 0x01};
 
 constexpr std::pair<DType, api::BufferType> kTypes[] = {
-    {DType::F32, api::BufferType::F32}, {DType::F64, api::BufferType::F64}, {DType::F16, api::BufferType::F16},
-    {DType::BF16, api::BufferType::BF16}, {DType::I8, api::BufferType::S8}, {DType::I16, api::BufferType::S16},
-    {DType::I32, api::BufferType::S32}, {DType::I64, api::BufferType::S64}, {DType::U8, api::BufferType::U8},
-    {DType::U16, api::BufferType::U16}, {DType::U32, api::BufferType::U32}, {DType::U64, api::BufferType::U64},
+    {DType::F32, api::BufferType::F32},   {DType::F64, api::BufferType::F64}, {DType::F16, api::BufferType::F16},
+    {DType::BF16, api::BufferType::BF16}, {DType::I8, api::BufferType::S8},   {DType::I16, api::BufferType::S16},
+    {DType::I32, api::BufferType::S32},   {DType::I64, api::BufferType::S64}, {DType::U8, api::BufferType::U8},
+    {DType::U16, api::BufferType::U16},   {DType::U32, api::BufferType::U32}, {DType::U64, api::BufferType::U64},
     {DType::Bool, api::BufferType::Pred}};
 static_assert(std::size(kTypes) == std::size(kDTypes));
 
@@ -127,9 +127,7 @@ void Array::to_host(void* to, std::size_t bytes) const {
 Event Array::ready() const {
   return {handle_.client(), ask<api::BufferReadyEvent>(plugin(), get(), "say when an array is there")};
 }
-bool Array::is_deleted() const {
-  return ask<api::BufferIsDeleted>(plugin(), get(), "say whether an array is there");
-}
+bool Array::is_deleted() const { return ask<api::BufferIsDeleted>(plugin(), get(), "say whether an array is there"); }
 
 // ---- programs ---------------------------------------------------------------------------------
 
@@ -210,7 +208,9 @@ Client::~Client() {
   plugin_->call_quietly(args);
 }
 
-std::string Client::platform() const { return ask_text<api::ClientPlatformName>(*plugin_, client_, "name its platform"); }
+std::string Client::platform() const {
+  return ask_text<api::ClientPlatformName>(*plugin_, client_, "name its platform");
+}
 std::string Client::platform_version() const {
   return ask_text<api::ClientPlatformVersion>(*plugin_, client_, "name the version of its platform");
 }
@@ -223,8 +223,7 @@ api::Device* Client::device_at(int index) const {
 }
 
 DeviceInfo Client::device(int index) const {
-  api::DeviceDescription* const d =
-      ask<api::DeviceGetDescription>(*plugin_, device_at(index), "describe a device");
+  api::DeviceDescription* const d = ask<api::DeviceGetDescription>(*plugin_, device_at(index), "describe a device");
   return {ask<api::DeviceDescriptionId>(*plugin_, d, "number a device"),
           ask_text<api::DeviceDescriptionKind>(*plugin_, d, "name the kind of a device"),
           ask_text<api::DeviceDescriptionToString>(*plugin_, d, "describe a device")};

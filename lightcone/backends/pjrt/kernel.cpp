@@ -75,15 +75,17 @@ struct ProgramKernel::Compiled {
 
 ProgramKernel::ProgramKernel(const Graph& g, std::vector<std::string> operands, std::vector<std::int64_t> offsets,
                              Precision precision, std::size_t programs)
-    : graph_(g.clone()), offsets_(std::move(offsets)), precision_(precision),
-      programs_(std::max<std::size_t>(programs, 1)), sizes_(symbols_of(g)) {
+    : graph_(g.clone()),
+      offsets_(std::move(offsets)),
+      precision_(precision),
+      programs_(std::max<std::size_t>(programs, 1)),
+      sizes_(symbols_of(g)) {
   for (std::size_t k = 0; k < operands.size(); ++k) operands_.emplace(std::move(operands[k]), k);
 }
 
 std::shared_ptr<const ProgramKernel::Compiled> ProgramKernel::compile(const Bindings& sizes, PjrtDevice& device) const {
   const StableHloExport exported = export_stablehlo(graph_, sizes, precision_);
-  auto done = std::make_shared<Compiled>(
-      Compiled{device.client().compile(exported.text(), device.index()), {}, {}});
+  auto done = std::make_shared<Compiled>(Compiled{device.client().compile(exported.text(), device.index()), {}, {}});
   for (const StableHloExport::Argument& a : exported.arguments) {
     const auto at = operands_.find(a.name);
     check(at != operands_.end(), "an argument of the program is no input of the graph");
@@ -96,7 +98,8 @@ std::shared_ptr<const ProgramKernel::Compiled> ProgramKernel::compile(const Bind
   return done;
 }
 
-std::shared_ptr<const ProgramKernel::Compiled> ProgramKernel::compiled(const Bindings& sizes, PjrtDevice& device) const {
+std::shared_ptr<const ProgramKernel::Compiled> ProgramKernel::compiled(const Bindings& sizes,
+                                                                       PjrtDevice& device) const {
   const std::lock_guard lock(mutex_);
   const auto found = std::ranges::find(kept_, sizes, [](const auto& k) -> const Bindings& { return k.first; });
   if (found != kept_.end()) {
@@ -131,8 +134,9 @@ void ProgramKernel::run(const Launch& l, PjrtDevice& device) const {
   std::optional<Event> done;
   std::vector<Array> results = program->executable.execute(arguments, kept, &done);
   for (std::size_t k = 0; k < results.size(); ++k)
-    out.put(l.out.offset + static_cast<std::size_t>(offsets_[k]), std::make_shared<const Data>(program->results[k].bytes,
-                                                 std::make_shared<const Array>(std::move(results[k]))));
+    out.put(
+        l.out.offset + static_cast<std::size_t>(offsets_[k]),
+        std::make_shared<const Data>(program->results[k].bytes, std::make_shared<const Array>(std::move(results[k]))));
   device.remember(std::move(*done));
 }
 

@@ -37,8 +37,8 @@ class ProgramKernel final : public Kernel {
   std::map<std::string, std::size_t, std::less<>> operands_;
   std::vector<std::int64_t> offsets_;  // of the results within the kernel's value
   Precision precision_;
-  std::size_t programs_;               // how many are kept
-  std::vector<Dim> sizes_;             // its symbols, in the order of their names
+  std::size_t programs_;    // how many are kept
+  std::vector<Dim> sizes_;  // its symbols, in the order of their names
   mutable std::mutex mutex_;
   mutable std::vector<std::pair<Bindings, std::shared_ptr<const Compiled>>> kept_;  // the one used last at the end
 };

@@ -79,9 +79,8 @@ Compiler pjrt(const PjrtOptions& options) { return pjrt(client_of(options), opti
 
 Compiler pjrt(std::shared_ptr<const xla::Client> client, const PjrtOptions& options) {
   const auto device = std::make_shared<xla::PjrtDevice>(std::move(client), options.device);
-  return Compiler({"pjrt", [device, options](const Graph& g, PassLog& log) {
-                     return around_kernel(g, log, device, options);
-                   }});
+  return Compiler(
+      {"pjrt", [device, options](const Graph& g, PassLog& log) { return around_kernel(g, log, device, options); }});
 }
 
 }  // namespace lc

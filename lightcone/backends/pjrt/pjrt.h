@@ -17,7 +17,7 @@ namespace lc {
 struct PjrtOptions {
   // The path of the plugin's library, or a name that the environment variable PJRT_NAMES_AND_LIBRARY_PATHS gives one.
   std::string plugin = {};
-  int device = 0;               // of those that the plugin finds
+  int device = 0;                // of those that the plugin finds
   xla::Attributes options = {};  // for the plugin: {{"memory_fraction", 0.5f}}
   // Of products and convolutions. XLA's DEFAULT, which Medium asks for, means TF32 on NVIDIA's GPUs.
   Precision precision = Precision::Highest;

@@ -16,9 +16,10 @@ constexpr const char* kNames = "PJRT_NAMES_AND_LIBRARY_PATHS";
 
 std::string_view code_name(api::ErrorCode code) {
   static constexpr std::string_view kCodes[] = {
-      "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
-      "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
-      "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"};
+      "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+      "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+      "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+      "DATA_LOSS", "UNAUTHENTICATED"};
   const auto k = static_cast<std::size_t>(code);
   return k < std::size(kCodes) ? kCodes[k] : "UNKNOWN";
 }
@@ -38,9 +39,9 @@ std::string path_of(const std::string& name) {
     if (entry.substr(0, colon) == name) return std::string(entry.substr(colon + 1));
     known += cat(known.empty() ? "" : ", ", entry.substr(0, colon));
   }
-  throw Error("pjrt", cat("no plugin is named '", name, "'; ", kNames, " ",
-                          known.empty() ? "names none" : "names " + known,
-                          ": give the path of the plugin's library, or set it to 'name:path'"));
+  throw Error("pjrt",
+              cat("no plugin is named '", name, "'; ", kNames, " ", known.empty() ? "names none" : "names " + known,
+                  ": give the path of the plugin's library, or set it to 'name:path'"));
 }
 
 // Plugins by their tables: each is initialised once a process, and its library stays.
@@ -119,7 +120,8 @@ std::shared_ptr<const Plugin> Plugin::load(const std::string& path_or_name) {
 
 bool Plugin::has(api::Function f) const {
   const auto k = static_cast<std::size_t>(f);
-  return table_->head.size >= offsetof(api::Api, functions) + (k + 1) * sizeof(api::AnyFunction) && table_->functions[k];
+  return table_->head.size >= offsetof(api::Api, functions) + (k + 1) * sizeof(api::AnyFunction) &&
+         table_->functions[k];
 }
 
 api::AnyFunction Plugin::function(api::Function f, std::string_view doing) const {
