@@ -110,9 +110,10 @@ Value store_and_load(const Value& v) {  // what a device would hold: rounded to 
 
 constexpr double kSpecial[] = {kNaN, kInf, -kInf, 0.0, -0.0, 1e30, -1e-30, 65504, 0.5, 1, -1, 2, 3};
 
-std::int64_t whole_number(DType t, std::mt19937_64& random) {
+// A small number or, where they are wanted, sometimes any bits at all.
+std::int64_t whole_number(DType t, std::mt19937_64& random, bool any_bits) {
   const std::int64_t lo = std::max<std::int64_t>(info(t).lowest, size_of(t) > 1 ? -4 : -128);
-  if (size_of(t) > 1 && random() % 16 == 0) {  // any bits at all
+  if (any_bits && size_of(t) > 1 && random() % 16 == 0) {
     std::uint64_t raw = random();
     return load_i64(&raw, t, 0);
   }
@@ -156,7 +157,7 @@ std::map<std::string, Value> random_inputs(const Graph& g, const Bindings& env, 
     const bool odd = wild && random() % 4 == 0;
     for (std::size_t k = 0; k < v.size(); ++k) {
       if (!is_float(n.dtype)) {
-        v.i[k] = whole_number(n.dtype, random);
+        v.i[k] = whole_number(n.dtype, random, true);
         continue;
       }
       v.f[k] = odd && random() % 6 == 0 ? kSpecial[random() % std::size(kSpecial)] : normal(random) * 2;
@@ -184,7 +185,7 @@ std::map<std::string, Value> fitting_inputs(const Graph& g, const Bindings& env,
     Value v = make_value(n.dtype, numbers(n.shape, env));
     for (auto& i : v.i)
       i = use.places > 0 ? static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(use.places))
-                         : whole_number(n.dtype, random);
+                         : whole_number(n.dtype, random, false);
     for (auto& x : v.f) x = use.positive ? 0.25 + std::fabs(normal(random)) : normal(random) * use.scale;
     if (use.format >= 0) fill_blocks(v, static_cast<QuantFormat>(use.format), use.scale, random);
     if (wild && is_float(n.dtype) && (id == surely || random() % some == 0)) {
@@ -194,7 +195,7 @@ std::map<std::string, Value> fitting_inputs(const Graph& g, const Bindings& env,
     }
     if (wild && use.places > 0)  // some that lie outside
       for (auto& i : v.i)
-        if (random() % 16 == 0) i = whole_number(n.dtype, random);
+        if (random() % 16 == 0) i = whole_number(n.dtype, random, true);
     inputs[n.name] = store_and_load(v);
   }
   return inputs;
