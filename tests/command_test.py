@@ -94,6 +94,26 @@ class Command(unittest.TestCase):
         self.refuses(run("generate", "builtin", "x " * 2000), "the prompt is", "do not fit the context of 384", "--context")
         self.refuses(run("generate", "builtin", "x", "--tokenizer", "/nowhere/t.bin"), "/nowhere/t.bin")
 
+    def test_export(self):
+        with tempfile.TemporaryDirectory() as folder:
+            d = pathlib.Path(folder)
+            ok = run("export", "vgg11", "--size", "32", "-o", d / "vgg.mlir", "--arguments", d / "vgg.txt")
+            self.assertEqual(ok.returncode, 0, ok.stderr)
+            text, table = (d / "vgg.mlir").read_text(), (d / "vgg.txt").read_text()
+            self.assertEqual(text.count("stablehlo.convolution"), 8)
+            self.assertEqual(text.count("stablehlo.dot_general"), 3)
+            self.assertIn("22 input f32[1, 3, 32, 32] pictures -\n", table)
+            self.assertIn("0 output f32[1, 1000] logits\n", table)
+        whole = run("export", "resnet18", "--size", "64", "--train", "--explain")
+        self.assertRegex(whole.stdout, r"stablehlo.convolution +\d\d ")
+        said = run("export", "vgg19", "--explain").stdout
+        self.assertRegex(said, r"stablehlo.convolution +16 +16 +16 +16")
+        self.assertIn("183 in the entry computation", said)
+        story = run("export", "builtin", "--bind", "seq=4")
+        self.refuses(run("export", "builtin"), "seq in [1, ")
+        self.assertTrue(story.returncode == 0 or "give each of them, as in --bind" in story.stderr, story.stderr)
+        self.refuses(run("export", "vgg20"), "vgg")
+
     def test_full_disk(self):
         with open("/dev/full", "wb") as full:
             for args in [["generate", "builtin", "Once"], ["--help"], ["--version"], ["generate", "--help"]]:

@@ -153,16 +153,10 @@ std::vector<Tensor> define_argsort(const Attributes& a, std::span<const Tensor> 
   return {sum_reduce(mul(cast(hit, DType::I64), index_of(hit, axis, DType::I64)), axis)};
 }
 
-// A binary16 from its two bytes: (-1)^s * 2^(e-25) * (1024 + m), or m * 2^-24 when e is 0.
+// A binary16 from its two bytes, NaN and infinities among them.
 Tensor half_from_bytes(const Tensor& low, const Tensor& high) {
-  const auto value = [](const Tensor& t, double v) { return full_like(t, v); };
-  const Tensor negative = less_than(value(high, 127.5), high);
-  const Tensor h = mod(high, value(high, 128)), top = mod(h, value(h, 4));
-  const Tensor e = mul(add(h, negate(top)), value(h, 0.25));
-  const Tensor m = add(mul(top, value(top, 256)), low);
-  const Tensor normal = mul(add(m, value(m, 1024)), exp2(add(e, value(e, -25))));
-  const Tensor v = where(less_than(e, value(e, 0.5)), mul(m, value(m, 0x1p-24)), normal);
-  return where(negative, negate(v), v);
+  const Tensor upper = cast(high, DType::U16);
+  return cast(bitcast(add(cast(low, DType::U16), mul(upper, like(upper, 256))), DType::F16), DType::F32);
 }
 
 std::vector<Tensor> define_dequantize(const Attributes& a, std::span<const Tensor> in) {

@@ -1,6 +1,6 @@
 // A module run on arrays, held against what is expected of it:
 //
-//   stablehlo_run NAME.mlir NAME.in.npz NAME.out.npz [parameters [--time]]
+//   stablehlo_run NAME.mlir NAME.in.npz NAME.out.npz [parameters [--time | --profile]]
 //
 // The first so many arguments are parameters: weights, which are loaded once.
 #include <algorithm>
@@ -25,7 +25,7 @@ double seconds() { return std::chrono::duration<double>(std::chrono::steady_cloc
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc < 4) return std::fprintf(stderr, "stablehlo_run MODULE IN.npz OUT.npz [parameters [--time]]\n"), 2;
+  if (argc < 4) return std::fprintf(stderr, "stablehlo_run MODULE IN.npz OUT.npz [parameters [--time | --profile]]\n"), 2;
   std::ifstream f(argv[1], std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(f), {}};
   double start = seconds();
@@ -65,6 +65,11 @@ int main(int argc, char** argv) try {
     std::vector<double> times;
     for (int k = 0; k < 15; ++k) start = seconds(), c.run(), times.push_back(seconds() - start);
     std::ranges::sort(times);
+    if (std::string(argv[5]) == "--profile") {
+      c.profile(true);
+      for (int k = 0; k < 5; ++k) c.run();
+      std::printf("%s\n", c.profile().table({}).c_str());
+    }
     std::printf("median of 15 runs %.3f ms\n", times[7] * 1e3);
   }
   return wrong > 0;

@@ -1,6 +1,9 @@
 // lightcone export: a network as one StableHLO module.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <map>
+#include <set>
 
 #include "command.h"
 #include "commands.h"
@@ -37,6 +40,7 @@ Graph vision_graph(const ExportOptions& o) {
 }
 
 Graph language_graph(const ExportOptions& o) {
+  if (o.model != "builtin" && !std::filesystem::exists(o.model)) vision_model(o.model);  // says which names there are
   if (o.train) throw Error("export", "--train is for the networks of pictures; a language model is exported as it generates");
   Graph written;
   LlamaOptions load{.load_weights = false};
@@ -47,7 +51,8 @@ Graph language_graph(const ExportOptions& o) {
   return written;
 }
 
-Bindings bindings(const ExportOptions& o) {
+// The graph's symbolic extents, as StableHLO has none, with the numbers that were given.
+Bindings bindings(const ExportOptions& o, const Graph& g) {
   Bindings b;
   for (const std::string& each : o.sizes) {
     const std::size_t at = each.find('=');
@@ -56,6 +61,16 @@ Bindings bindings(const ExportOptions& o) {
     if (at == std::string::npos || *end || end == each.c_str() + at + 1) throw Error("export", cat("--bind is NAME=NUMBER, not '", each, "'"));
     b[each.substr(0, at)] = n;
   }
+  std::string open, first;
+  std::set<std::string> seen;
+  for (NodeId id = 0; id < g.size(); ++id)
+    for (const Dim& d : g[id].shape)
+      for (const auto& [name, bounds] : d.symbols())
+        if (!b.contains(name) && seen.insert(name).second) {
+          if (first.empty()) first = cat(name, "=", bounds.hi);
+          open += cat(open.empty() ? "" : ", ", name, " in [", bounds.lo, ", ", bounds.hi, "]");
+        }
+  if (!open.empty()) throw Error("export", cat("a module has no sizes without numbers, and '", o.model, "' has ", open, ": give each of them, as in --bind ", first));
   return b;
 }
 
@@ -102,7 +117,7 @@ std::string table_of_instructions(const ExportOptions& o, const hlo::Instruction
 
 void export_model(const ExportOptions& o) {
   const Graph g = is_vision(o.model) ? vision_graph(o) : language_graph(o);
-  const Bindings sizes = bindings(o);
+  const Bindings sizes = bindings(o, g);
   const StableHloExport written = export_stablehlo(g, sizes);
   if (o.explain) {
     const StableHloExport after = export_stablehlo(transform(g, generic()).graph, sizes);

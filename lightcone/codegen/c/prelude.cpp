@@ -11,7 +11,7 @@ namespace lc::ir {
 std::string_view c_prelude() {
   static constexpr std::string_view text = R"(
 typedef unsigned int u32; typedef unsigned long u64; typedef unsigned short u16; typedef unsigned char u8;
-double exp2(double); double log2(double); double sin(double); double exp(double); double cos(double); double fmod(double, double); double pow(double, double);
+double exp2(double); double log2(double); double sin(double); double cos(double); double fmod(double, double); double pow(double, double);
 float fmodf(float, float); float powf(float, float); float sinf(float); float cosf(float);
 #define LC static inline __attribute__((always_inline))
 LC u32 lc_bits(float x) { u32 u; __builtin_memcpy(&u, &x, 4); return u; }
@@ -198,7 +198,30 @@ LC float lc_pow_f(float a, float b) { return (float)lc_pow_d((double)a, (double)
 LC double lc_exp2_d(double x) { return exp2(x); }
 LC double lc_log2_d(double x) { return log2(x); }
 LC double lc_sin_d(double x) { return sin(x); }
-LC double lc_exp_d(double x) { return exp(x); }
+LC double lc_double(u64 u) { double x; __builtin_memcpy(&x, &u, 8); return x; }
+// As of f32: x = n ln 2 + f, the series of e^f up to f^13 / 13!, which is 2^-57 off at most.
+LC double lc_exp_d(double x) {
+  const double c = __builtin_fabs(x) < 760.0 ? x : x < 0.0 ? -760.0 : 760.0;  // a NaN too
+  const double n = __builtin_rint(c * 1.4426950408889634);
+  const double f = __builtin_fma(n, -1.9082149292705877e-10, __builtin_fma(n, -0.69314718036912382, c));
+  double p = 1.6059043836821613e-10;
+  p = __builtin_fma(p, f, 2.08767569878681e-09);
+  p = __builtin_fma(p, f, 2.505210838544172e-08);
+  p = __builtin_fma(p, f, 2.755731922398589e-07);
+  p = __builtin_fma(p, f, 2.7557319223985893e-06);
+  p = __builtin_fma(p, f, 2.48015873015873e-05);
+  p = __builtin_fma(p, f, 0.0001984126984126984);
+  p = __builtin_fma(p, f, 0.001388888888888889);
+  p = __builtin_fma(p, f, 0.008333333333333333);
+  p = __builtin_fma(p, f, 0.041666666666666664);
+  p = __builtin_fma(p, f, 0.16666666666666666);
+  p = __builtin_fma(p, f, 0.5);
+  p = __builtin_fma(p, f, 1.0);
+  p = __builtin_fma(p, f, 1.0);
+  const int e = (int)n, h = e >> 1, g = e - h;
+  p = p * lc_double((u64)(h + 1023) << 52) * lc_double((u64)(g + 1023) << 52);
+  return x == x ? p : x + x;
+}
 LC double lc_cos_d(double x) { return cos(x); }
 LC double lc_sqrt_d(double x) { return __builtin_sqrt(x); }
 LC double lc_recip_d(double x) { return 1.0 / x; }

@@ -72,6 +72,22 @@ Value expf(const Value& x) {
   return select(is_nan(x), x, p * two_to(h) * two_to(g));
 }
 
+Value two_to_wide(const Value& n) { return bits((n.text->cast("sext", n, Type::I64) + 1023) << 52, Type::Double); }
+
+Value expd(const Value& x) {
+  Text& text = *x.text;
+  const Value end = select(x < 0.0, -760.0, text.number(x.type, 760));
+  const Value c = select(fabs(x) < 760.0, x, end);  // a NaN too
+  const Value n = round_even(c * 1.4426950408889634);
+  const Value f = fma(n, -1.9082149292705877e-10, fma(n, -0.69314718036912382, c));
+  const Value p =
+      polynomial(f, {1.6059043836821613e-10, 2.08767569878681e-09, 2.505210838544172e-08, 2.755731922398589e-07,
+                     2.7557319223985893e-06, 2.48015873015873e-05, 0.0001984126984126984, 0.001388888888888889,
+                     0.008333333333333333, 0.041666666666666664, 0.16666666666666666, 0.5, 1.0, 1.0});
+  const Value e = to(n, Type::I32), h = e >> 1, g = e - h;
+  return select(is_nan(x), x, p * two_to_wide(h) * two_to_wide(g));
+}
+
 Value log2f(const Value& x) {
   const Value tiny = x < 1.17549435e-38f;
   const Value b = bits(select(tiny, x * 8388608.0, x), Type::I32);
@@ -247,7 +263,7 @@ Value apply(Op op, DType result, const Value& a, const Value& b, const Value& c)
     switch (op) {
       case Op::Exp2: return narrow ? exp2f(a) : libm("exp2", a);
       case Op::Log2: return narrow ? log2f(a) : libm("log2", a);
-      case Op::Exp: return narrow ? expf(a) : libm("exp", a);
+      case Op::Exp: return narrow ? expf(a) : expd(a);
       case Op::Sin: return narrow ? wave(a, false) : libm("sin", a);
       case Op::Cos: return narrow ? wave(a, true) : libm("cos", a);
       case Op::Sqrt: return libm("sqrt", a);

@@ -16,7 +16,7 @@ std::vector<Tensor> composite(const Call& c) { return c.reader.function(c.word("
 std::vector<Tensor> branches(const Call& c, const Tensor& which) {
   std::vector<Tensor> taken;
   for (std::size_t k = c.op.regions.size(); k-- > 0;) {
-    const std::vector<Tensor> r = c.reader.block(c.region(k, 0), {});
+    const std::vector<Tensor> r = c.reader.block(c.region(k, 0, c.results.size()), {});
     if (taken.empty()) {
       taken = r;
       continue;
@@ -109,10 +109,7 @@ std::vector<Tensor> defined_or_refuse(const Call& c, std::vector<Tensor> r) {
 
 std::vector<Tensor> while_do(const Call& c) {
   if (c.op.regions.size() != 2) c.refuse("has a condition and a body");
-  const Block &condition = c.region(0, c.in.size()), &body = c.region(1, c.in.size());
-  if (condition.operations.empty() || body.operations.empty()) c.refuse("has an empty region");
-  if (body.operations.back().operands.size() != c.in.size() || condition.operations.back().operands.size() != 1)
-    c.refuse("its regions do not return what it carries");
+  const Block &condition = c.region(0, c.in.size(), 1), &body = c.region(1, c.in.size(), c.in.size());
   const auto step = [&](const std::vector<Tensor>& state) { return defined_or_refuse(c, c.reader.block(body, state)); };
   if (c.in.empty()) c.refuse("carries nothing");
   if (const auto n = trip_count(c)) {

@@ -224,7 +224,7 @@ std::vector<Tensor> scatter(const Call& c) {
   if (c.in.size() != 3) c.refuse("of several operands at once is not supported");
   const AttributeList& d = c.fields("scatter_dimension_numbers");
   const Tensor &x = c.in[0], &indices = c.in[1], &updates = c.in[2];
-  const Block& body = c.region(0, 2);
+  const Block& body = c.region(0, 2, 1);
   if (updates.dtype() != x.dtype()) c.refuse("operands have different element types");
   Numbers n{integers_of(d, "update_window_dims"), integers_of(d, "inserted_window_dims"), integers_of(d, "input_batching_dims"),
             integers_of(d, "scatter_indices_batching_dims"), integers_of(d, "scatter_dims_to_operand_dims"),

@@ -25,6 +25,21 @@ const Rules& rules() {
   return all;
 }
 
+// Done when a scope is left, by an Error, too: problems are collected, and reading goes on.
+template <class F>
+class AtEnd {
+ public:
+  explicit AtEnd(F f) : f_(std::move(f)) {}
+  AtEnd(const AtEnd&) = delete;
+  AtEnd& operator=(const AtEnd&) = delete;
+  ~AtEnd() { f_(); }
+
+ private:
+  F f_;
+};
+
+bool is_return(const Operation& op) { return op.name == "func.return" || op.name == "stablehlo.return"; }
+
 bool too_large(const Integers& shape) {
   std::int64_t n = 1;
   for (const std::int64_t d : shape) {
@@ -43,7 +58,7 @@ std::vector<Tensor> Reader::block(const Block& b, std::span<const Tensor> argume
     throw Error("", cat("a region of ", b.arguments.size(), " arguments is given ", arguments.size()));
   for (std::size_t k = 0; k < arguments.size(); ++k) values_[static_cast<std::size_t>(b.arguments[k])] = arguments[k];
   for (const Operation& op : b.operations) {
-    if (op.name == "func.return" || op.name == "stablehlo.return") {
+    if (is_return(op)) {
       std::vector<Tensor> r;
       for (const ValueId v : op.operands) r.push_back(value(v));
       return r;
@@ -55,10 +70,12 @@ std::vector<Tensor> Reader::block(const Block& b, std::span<const Tensor> argume
 
 std::vector<Tensor> Reader::elementwise(const Block& b, std::span<const Tensor> arguments) {
   ++lifted_;
+  const AtEnd lower([this] { --lifted_; });
   std::vector<Tensor> r = block(b, arguments);
-  --lifted_;
-  for (Tensor& t : r)
-    if (t.defined()) t = to_shape(t, arguments[0].shape());
+  for (Tensor& t : r) {
+    if (!t.defined()) throw Error("", "its body is not all supported");
+    t = to_shape(t, arguments[0].shape());
+  }
   return r;
 }
 
@@ -67,9 +84,8 @@ std::vector<Tensor> Reader::function(const std::string& name, std::span<const Te
   if (!f || f->body.operations.empty()) throw Error("", cat("there is no function @", name));
   if (std::ranges::find(calls_, name) != calls_.end()) throw Error("", cat("@", name, " calls itself"));
   calls_.push_back(name);
-  std::vector<Tensor> r = block(f->body, arguments);
-  calls_.pop_back();
-  return r;
+  const AtEnd pop([this] { calls_.pop_back(); });
+  return block(f->body, arguments);
 }
 
 void Reader::operation(const Operation& op) {
@@ -358,11 +374,15 @@ DType Call::dtype(std::size_t result) const {
   if (result >= results.size()) refuse(cat("has no result ", result));
   return *dtype_of(results[result].element);
 }
-const Block& Call::region(std::size_t k, std::size_t arguments) const {
+const Block& Call::region(std::size_t k, std::size_t arguments, std::size_t wanted) const {
   if (k >= op.regions.size()) refuse(cat("has ", op.regions.size(), " regions"));
-  if (op.regions[k].arguments.size() != arguments)
-    refuse(cat("has a region of ", op.regions[k].arguments.size(), " arguments, not ", arguments));
-  return op.regions[k];
+  const Block& b = op.regions[k];
+  if (b.arguments.size() != arguments) refuse(cat("has a region of ", b.arguments.size(), " arguments, not ", arguments));
+  for (std::size_t n = 0; n < b.operations.size(); ++n)
+    if (is_return(b.operations[n]) != (n + 1 == b.operations.size())) refuse("has a region that does not return at its end");
+  if (b.operations.empty() || b.operations.back().operands.size() != wanted)
+    refuse(cat("has a region that does not return ", wanted, " values"));
+  return b;
 }
 
 // ---- words ----------------------------------------------------------------------------------------

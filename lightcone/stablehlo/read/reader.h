@@ -40,7 +40,8 @@ struct Call {
   std::string word(std::string_view attribute, std::string_view otherwise = {}) const;  // of an enumeration, a string
   const AttributeList& fields(std::string_view attribute) const;                          // of a struct
   DType dtype(std::size_t result = 0) const;
-  const Block& region(std::size_t k, std::size_t arguments) const;
+  // A region of so many arguments, which returns so many values: at its end and nowhere else.
+  const Block& region(std::size_t k, std::size_t arguments, std::size_t results) const;
 };
 Integers integers_of(const AttributeList& fields, std::string_view name);
 std::int64_t integer_of(const AttributeList& fields, std::string_view name, std::int64_t otherwise);

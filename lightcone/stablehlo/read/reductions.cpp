@@ -97,7 +97,7 @@ namespace {
 std::vector<Tensor> reduce(const Call& c) {
   const std::size_t n = c.in.size() / 2;
   if (n == 0 || c.in.size() != 2 * n) c.refuse("needs a start value for each operand");
-  const Block& body = c.region(0, 2 * n);
+  const Block& body = c.region(0, 2 * n, n);
   std::vector<int> axes;
   for (const std::int64_t d : c.integers("dimensions")) {
     if (d < 0 || d >= c.x().rank() || std::ranges::find(axes, static_cast<int>(d)) != axes.end())
@@ -125,7 +125,7 @@ std::vector<Tensor> reduce(const Call& c) {
 std::vector<Tensor> map(const Call& c) {
   for (const Tensor& t : c.in)
     if (!(t.shape() == c.x().shape())) c.refuse("operands have different shapes");
-  return c.reader.elementwise(c.region(0, c.in.size()), c.in);
+  return c.reader.elementwise(c.region(0, c.in.size(), 1), c.in);
 }
 
 std::vector<Tensor> top_k(const Call& c) {

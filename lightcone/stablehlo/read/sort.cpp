@@ -97,7 +97,7 @@ std::vector<Tensor> sort(const Call& c) {
   if (c.in.empty()) c.refuse("sorts nothing");
   for (const Tensor& t : c.in)
     if (!(t.shape() == c.x().shape())) c.refuse("operands have different shapes");
-  const Block& body = c.region(0, 2 * c.in.size());
+  const Block& body = c.region(0, 2 * c.in.size(), 1);
   std::int64_t axis = c.integer("dimension", -1);
   if (axis < 0) axis += c.x().rank();
   if (axis < 0 || axis >= c.x().rank()) c.refuse(cat("there is no axis ", axis));

@@ -44,7 +44,7 @@ Tensor unfolded(const Call& c, const Tensor& t, const Windows& w) {
 std::vector<Tensor> reduce_window(const Call& c) {
   const std::size_t n = c.in.size() / 2;
   if (n == 0 || c.in.size() != 2 * n) c.refuse("needs a start value for each operand");
-  const Block& body = c.region(0, 2 * n);
+  const Block& body = c.region(0, 2 * n, n);
   const int rank = c.x().rank();
   const Windows w = windows_of(c, static_cast<std::size_t>(rank));
   Integers between = w.base;
@@ -82,7 +82,7 @@ std::vector<Tensor> select_and_scatter(const Call& c) {
   constexpr std::int64_t kMostPlaces = 4096;
   if (c.in.size() != 3) c.refuse("takes an operand, a source and a start value");
   const Tensor &x = c.in[0], &source = c.in[1], &start = c.in[2];
-  const Block &select = c.region(0, 2), &scatter = c.region(1, 2);
+  const Block &select = c.region(0, 2, 1), &scatter = c.region(1, 2, 1);
   const int rank = x.rank();
   const Windows w = windows_of(c, static_cast<std::size_t>(rank));
   std::int64_t places = 1;
