@@ -30,6 +30,7 @@ ROOMS = {
     "device": ["core", "passes"],
     "stablehlo": ["core", "passes"],
     "stablehlo/text": ["core", "stablehlo"],
+    "stablehlo/bytecode": ["core", "stablehlo"],
     "stablehlo/read": ["core", "reference", "ops", "ops/indexing", "ops/linalg", "ops/special", "stablehlo"],
     "stablehlo/write": ["core", "random", "passes", "codegen", "lowering", "stablehlo"],
     "runtime": ["core", "reference", "passes", "device", "runtime/profile"],

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,10 +17,11 @@
 
 namespace lc::hlo {
 
-// Where something stands in the text, from 1; 0 for what was not read.
+// Where something stands in the text, from 1. In bytecode, which has no lines, `column` is the byte and `line` 0.
 struct Place {
   int line = 0, column = 0;
 };
+std::string str(Place at);  // "line 3", "byte 120"
 
 inline constexpr std::int64_t kDynamic = -1;  // '?'
 
@@ -122,7 +124,11 @@ Instructions instructions(const Module& m);
 // Generic form, which every reader of MLIR takes: "stablehlo.add"(%0, %1) : (tensor<2xf32>, tensor<2xf32>) -> ...
 std::string print(const Module& m);
 // Either form, as JAX and PyTorch/XLA print it. Error with line and column for what cannot be read; never more memory
-// than some 64 times the text and the constants that it spells out.
+// than some 64 times the text and the constants that it spells out. And bytecode, which is told by its first bytes.
 Module parse(std::string_view text);
+// A portable artifact: operations of VHLO, StableHLO's versioned form, in MLIR's bytecode, as JAX hands programs to
+// plugins and serialize_portable_artifact() writes them. Error with the byte for what cannot be read; never more memory
+// than 32 MiB and some 300 times the file.
+Module parse_bytecode(std::span<const std::byte> file);
 
 }  // namespace lc::hlo

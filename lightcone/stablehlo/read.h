@@ -1,4 +1,4 @@
-// StableHLO text to a graph: programs that JAX, torchax, PyTorch/XLA or lc::export_stablehlo() wrote.
+// StableHLO to a graph: programs that JAX, torchax, PyTorch/XLA or lc::export_stablehlo() wrote.
 //
 //   StableHloProgram s = read_stablehlo(text);
 //   Program p = compile(s.graph, generic() | cpu());

@@ -90,7 +90,7 @@ std::vector<Tensor> Reader::function(const std::string& name, std::span<const Te
 
 void Reader::operation(const Operation& op) {
   if (++operations_ > kMostOperations)
-    throw Error("stablehlo", cat("line ", op.at.line, ": the module has more than ", kMostOperations, " operations when its calls are inlined"));
+    throw Error("stablehlo", cat(str(op.at), ": the module has more than ", kMostOperations, " operations when its calls are inlined"));
   std::vector<Tensor> r(op.results.size());
   const bool known = std::ranges::all_of(op.operands, [&](ValueId v) { return value(v).defined(); });
   // What an unsupported operation gives is left undefined, and so is all that depends on it.
@@ -98,7 +98,8 @@ void Reader::operation(const Operation& op) {
     try {
       r = results_of(op);
     } catch (const Error& e) {
-      if (std::string_view(e.what()).starts_with("stablehlo: line")) throw;
+      const std::string_view all = e.what();
+      if (all.starts_with("stablehlo: line") || all.starts_with("stablehlo: byte")) throw;
       problem(op.at, cat(op.name, ": ", e.problem()));
       r.assign(op.results.size(), Tensor());
     }
@@ -141,7 +142,7 @@ void Reader::hold_against_types(const Operation& op, const std::vector<Tensor>& 
 }
 
 void Reader::problem(Place at, const std::string& what) {
-  const std::string line = cat("line ", at.line, ": ", what);
+  const std::string line = cat(str(at), ": ", what);
   if (std::ranges::find(problems_, line) == problems_.end()) problems_.push_back(line);
 }
 
@@ -198,7 +199,7 @@ void Reader::inputs(const Function& f) {
 
 void Reader::outputs(const Function& f, const std::vector<Tensor>& results) {
   if (results.size() != f.results.size())
-    throw Error("stablehlo", cat("line ", f.at.line, ": @", f.name, " has ", f.results.size(), " results and returns ", results.size()));
+    throw Error("stablehlo", cat(str(f.at), ": @", f.name, " has ", f.results.size(), " results and returns ", results.size()));
   for (std::size_t k = 0; k < results.size(); ++k) {
     program_.outputs.push_back(cat("out", k));
     graph().output(program_.outputs.back(), results[k]);

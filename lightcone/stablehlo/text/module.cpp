@@ -27,6 +27,8 @@ void count(const Block& b, bool entry, Instructions& all) {
 
 }  // namespace
 
+std::string str(Place at) { return at.line > 0 ? cat("line ", at.line) : cat("byte ", at.column); }
+
 std::string str(const Type& t) {
   if (!t.is_tensor) return t.element;
   std::string s = "tensor<";

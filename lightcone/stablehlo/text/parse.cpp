@@ -5,7 +5,10 @@
 
 namespace lc::hlo {
 
-Module parse(std::string_view text) { return Parser(text).run(); }
+Module parse(std::string_view text) {
+  if (text.starts_with("ML\xEFR")) return parse_bytecode(std::as_bytes(std::span(text)));
+  return Parser(text).run();
+}
 
 Module Parser::run() {
   scopes_.emplace_back();

@@ -1,0 +1,80 @@
+// Attributes and types of a file, in the encodings of VHLO (StableHLO's versioned form) and of MLIR's own dialect.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "lightcone/stablehlo/bytecode/file.h"
+#include "lightcone/stablehlo/module.h"
+
+namespace lc::hlo {
+
+// What reading a file may take. A few bytes of a file can name the same large attribute again and again, and attributes
+// that hold others grow like powers of two; an honest file stays far below.
+class Allowance {
+ public:
+  explicit Allowance(std::size_t file) : left_((std::size_t{32} << 20) + 256 * file), file_(file) {}
+  void pay(std::size_t bytes, std::size_t at);
+
+ private:
+  std::size_t left_, file_;
+};
+
+// A name, and the number of an attribute.
+struct NumberedAttribute {
+  std::string_view name;
+  std::size_t index;
+};
+
+class Values {
+ public:
+  Values(const File& f, Allowance& a) : file_(f), allowance_(a), attributes_(f.attributes.size()), types_(f.types.size()) {}
+
+  // Copies, for which the allowance pays.
+  Attribute attribute(std::size_t index, std::size_t asked_at);
+  Type type(std::size_t index, std::size_t asked_at);
+  // What a dictionary holds.
+  std::vector<NumberedAttribute> fields_of(std::size_t attribute, std::size_t asked_at);
+  // The results of the function's type that an attribute holds.
+  std::vector<Type> results_of(std::size_t attribute, std::size_t asked_at);
+
+ private:
+  template <class T>
+  struct Known {
+    T value;
+    std::size_t weight = 0;
+  };
+  class Deeper;
+
+  Attribute read_attribute(const File::Entry& e);
+  Attribute vhlo_attribute(Cursor& c);
+  Attribute builtin_attribute(Cursor& c);
+  Attribute child(Cursor& c);
+  Type child_type(Cursor& c);
+  Attribute list(Cursor& c);
+  Attribute dictionary(Cursor& c);
+  Attribute integer(Cursor& c);
+  Attribute real(Cursor& c);
+  Attribute tensor(Cursor& c);
+  Attribute accuracy(Cursor& c);
+  Attribute enumeration(Cursor& c, std::uint64_t code);
+  Type read_type(const File::Entry& e);
+  Type vhlo_type(Cursor& c);
+  Type builtin_type(Cursor& c);
+  Type ranked(Cursor& c, bool encoded);
+  std::string types_in_round(Cursor& c);
+  std::string_view string(Cursor& c);
+
+  const File& file_;
+  Allowance& allowance_;
+  std::vector<std::unique_ptr<Known<Attribute>>> attributes_;
+  std::vector<std::unique_ptr<Known<Type>>> types_;
+  int depth_ = 0;
+};
+
+// Elements as a file has them: in row-major order, one if all are the same; of a truth value a bit.
+void set_elements(Attribute& dense, std::span<const std::byte> raw, const Cursor& c, Allowance& allowance);
+// How many bytes an element of that name takes; 0 for what is not read.
+std::size_t element_bytes(std::string_view element);
+
+}  // namespace lc::hlo
