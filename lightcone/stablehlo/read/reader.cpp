@@ -292,6 +292,10 @@ std::optional<Integers> Reader::known(const Tensor& t) const {
 // ---- attributes -----------------------------------------------------------------------------------
 
 Graph& Call::graph() const { return reader.graph(); }
+const Tensor& Call::x() const {
+  if (in.empty()) refuse("has no operands");
+  return in[0];
+}
 bool Call::lifted() const {
   for (std::size_t k = 0; k < in.size(); ++k)
     if (is_scalar(types[k]) && in[k].rank() > 0) return true;

@@ -27,7 +27,7 @@ struct Call {
   std::vector<Tensor> in;
   std::vector<Type> types, results;  // of the operands and the results, as the text says
 
-  const Tensor& x() const { return in[0]; }
+  const Tensor& x() const;  // the first operand
   bool lifted() const;  // does a tensor stand for a scalar?
   Graph& graph() const;
   [[noreturn]] void refuse(const std::string& why) const;  // this operation is not supported
