@@ -198,7 +198,6 @@ LC float lc_pow_f(float a, float b) { return (float)lc_pow_d((double)a, (double)
 LC double lc_exp2_d(double x) { return exp2(x); }
 LC double lc_log2_d(double x) { return log2(x); }
 LC double lc_sin_d(double x) { return sin(x); }
-LC double lc_double(u64 u) { double x; __builtin_memcpy(&x, &u, 8); return x; }
 // As of f32: x = n ln 2 + f, the series of e^f up to f^13 / 13!, which is 2^-57 off at most.
 LC double lc_exp_d(double x) {
   const double c = __builtin_fabs(x) < 760.0 ? x : x < 0.0 ? -760.0 : 760.0;  // a NaN too
