@@ -96,6 +96,21 @@ TEST(ReadStableHlo, ProductsAndConvolutionsAreFound) {
   EXPECT_NE(kernels.find("matmul"), std::string::npos) << kernels;
 }
 
+TEST(ReadStableHlo, NodesKnowTheirLineOfTheModule) {
+  const StableHloProgram s = read_stablehlo(R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+  func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.sine %x : tensor<4xf32>
+    return %0 : tensor<4xf32>
+  })");
+  const Node& n = s.graph[s.graph.roots()[0].edge.node];
+  EXPECT_EQ(n.op, Op::Sin);
+  EXPECT_EQ(n.where.str(), "module:6");
+  EXPECT_STREQ(n.where.op, "sine");
+}
+
 // ---- what it refuses ----------------------------------------------------------------------------------
 
 TEST(ReadStableHlo, EverythingThatIsNotSupportedIsListedWithItsLine) {

@@ -40,6 +40,13 @@ class AtEnd {
 
 bool is_return(const Operation& op) { return op.name == "func.return" || op.name == "stablehlo.return"; }
 
+bool holds_others(const Operation& op) {
+  static const std::set<std::string_view> names = {"func.call", "stablehlo.composite", "stablehlo.while", "stablehlo.if", "stablehlo.case"};
+  return names.contains(op.name);
+}
+// "add" of "stablehlo.add", which is a literal of a table.
+const char* short_name(std::string_view rule) { return rule.data() + rule.find('.') + 1; }
+
 bool too_large(const Integers& shape) {
   std::int64_t n = 1;
   for (const std::int64_t d : shape) {
@@ -116,6 +123,9 @@ std::vector<Tensor> Reader::results_of(const Operation& op) {
   for (const Type& t : c.results)
     if (t.is_tensor && (!dtype_of(t.element) || too_large(t.shape)))
       throw Error("", cat(str(t), dtype_of(t.element) ? " has too many elements" : " has an element type that is not supported"));
+  // Profiles, pictures and errors name lines of the module; what a call or a branch holds has lines of its own.
+  std::optional<OpScope> scope;
+  if (!holds_others(op)) scope.emplace(Location{"module", static_cast<std::uint32_t>(op.at.line), short_name(rule->first)});
   std::vector<Tensor> r = rule->second(c);
   hold_against_types(op, r);
   return r;
