@@ -77,7 +77,7 @@ struct Operation {
   std::string name = {};  // "stablehlo.add", "func.call"
   std::vector<ValueId> operands = {}, results = {};
   AttributeList attributes = {};
-  std::vector<Block> regions = {};  // of one block each
+  std::vector<Block> regions;  // of one block each; no "= {}", for which clang wants to know what a Block is
   Place at = {};
   const Attribute* find(std::string_view attribute) const;
 };

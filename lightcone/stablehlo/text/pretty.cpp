@@ -230,8 +230,8 @@ void Parser::reduce_body(Operation& op, std::string_view applied, const std::vec
     const Type scalar{.element = types[0].element};
     b.arguments = {m_.value(scalar), m_.value(scalar)};
     const ValueId joined = m_.value(scalar);
-    b.operations.push_back({.name = std::string(applied), .operands = b.arguments, .results = {joined}, .at = op.at});
-    b.operations.push_back({.name = "stablehlo.return", .operands = {joined}, .at = op.at});
+    b.operations.push_back({.name = std::string(applied), .operands = b.arguments, .results = {joined}, .regions = {}, .at = op.at});
+    b.operations.push_back({.name = "stablehlo.return", .operands = {joined}, .regions = {}, .at = op.at});
   } else {
     if (!s_.eat_word("reducer")) s_.expected("'reducer'");
     // (%a0: T, %b0: T) (%a1: U, %b1: U): the pairs stand together, the region takes all first ones before all second ones
