@@ -9,6 +9,8 @@ namespace lc::hlo {
 namespace {
 
 constexpr int kDeepest = 100;
+constexpr std::string_view kSharding = "sdy";  // the dialect that says which device has which part
+constexpr std::string_view kCast = "unrealized_conversion_cast";  // stands around its operations, and changes nothing
 constexpr std::uint64_t kSections = 2, kUseOrders = 3, kFewerLocations = 4;  // versions from which on regions stand in them, ...
 
 // What an operation of a file has.
@@ -94,6 +96,7 @@ void Reader::module(Cursor& c) {
 
 void Reader::function(Cursor& c) {
   const Header h = header(c);
+  if (h.name->dialect == kSharding && h.regions == 0) return;  // a mesh
   if (h.name->dialect != "vhlo" || without_version(h.name->name) != "func")
     Cursor::fail_at(h.at, cat("a function is expected, and there is ", h.name->dialect, ".", h.name->name));
   Function f;
@@ -136,16 +139,21 @@ void Reader::operations(Cursor& c, std::size_t count, Block& b, std::string_view
   for (; count > 0; --count) b.operations.push_back(operation(c, ends));
 }
 
-// `ends` is what the operation that ends this block is called: VHLO has one for functions and regions.
+// VHLO has one operation that ends blocks; `ends` is what the one of this block is called.
+std::string name_of(const File::OperationName& n, std::string_view ends) {
+  if (n.dialect != "vhlo") return cat(n.dialect, ".", n.name);
+  const std::string_view name = without_version(n.name);
+  return name == "return" ? std::string(ends) : cat(name == "call" ? "func." : "stablehlo.", name);
+}
+
 Operation Reader::operation(Cursor& c, std::string_view ends) {
   Header h = header(c);
-  if (h.name->dialect != "vhlo")
+  if (h.name->dialect != "vhlo" && h.name->dialect != kSharding && h.name->name != kCast)
     Cursor::fail_at(h.at, cat("operations of the dialect '", h.name->dialect, "' are not read (", h.name->name,
                               "): write the module as a portable artifact"));
   Operation op;
   op.at = place(h.at);
-  const std::string_view name = without_version(h.name->name);
-  op.name = name == "return" ? std::string(ends) : (name == "call" ? "func." : "stablehlo.") + std::string(name);
+  op.name = name_of(*h.name, ends);
   op.operands = std::move(h.operands), op.results = std::move(h.results);
   for (const auto& [attribute, index] : h.attributes) op.attributes.emplace_back(attribute, values_.attribute(index, h.at));
   arrange_attributes(op);
