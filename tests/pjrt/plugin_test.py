@@ -348,7 +348,7 @@ def test_wrong_programs(client):
             return e.code
         raise AssertionError("it was compiled")
     assert code_of(b"module {") == INVALID_ARGUMENT
-    assert code_of(b"ML\xefR and then bytecode") == UNIMPLEMENTED
+    assert code_of(b"ML\xefR and then no bytecode") == INVALID_ARGUMENT
     assert code_of(PROGRAM, form=b"hlo") == UNIMPLEMENTED
     assert code_of(PROGRAM.replace(b"stablehlo.add", b"stablehlo.frobnicate")) == UNIMPLEMENTED
     assert code_of(PROGRAM.replace(b"-> tensor<3x2xf32>", b"-> tensor<3x7xf32>")) == INVALID_ARGUMENT

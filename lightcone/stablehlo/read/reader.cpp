@@ -50,13 +50,15 @@ std::vector<Tensor> Reader::block(const Block& b, std::span<const Tensor> argume
     }
     operation(op);
   }
-  return {};
+  if (b.operations.empty()) return {};
+  throw Error("stablehlo", cat(str(b.operations.back().at), ": a region or a function ends without returning"));
 }
 
 std::vector<Tensor> Reader::elementwise(const Block& b, std::span<const Tensor> arguments) {
   ++lifted_;
   std::vector<Tensor> r = block(b, arguments);
   --lifted_;
+  if (r.empty()) throw Error("", "its region returns nothing");
   for (Tensor& t : r)
     if (t.defined()) t = to_shape(t, arguments[0].shape());
   return r;
