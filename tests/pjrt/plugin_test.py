@@ -21,7 +21,7 @@ LOADED_DESTROY, GET_EXECUTABLE, LOADED_DEVICES, LOADED_DELETE, LOADED_DELETED, E
  COPY_TO_DEVICE, TO_HOST, ON_CPU, READY_EVENT, POINTER) = range(58, 74)
 CREATE_VIEW = 93
 OUTPUT_TYPES, OUTPUT_DIMS, COPY_TO_MEMORY, FINGERPRINT, TOPOLOGY, MEMORY_STATS = 90, 91, 92, 94, 95, 96
-RAW_TO_HOST, COUNT = 100, 118
+RAW_TO_HOST, DEVICE_ASSIGNMENT, COUNT = 100, 117, 118
 
 library = ctypes.CDLL(PLUGIN, mode=ctypes.RTLD_LOCAL)
 library.GetPjrtApi.restype = ctypes.c_void_p
@@ -188,7 +188,7 @@ def test_no_function_breaks():
                 raw(ERROR_DESTROY, Args(24, [(16, error)]))
             elif len(args.data if args else b"") == 256 and index in (EXECUTE, COMPILE, TO_HOST, GET_EXECUTABLE):
                 raise AssertionError("function %d took no object for one" % index)
-    for index in (SERIALIZE, DESERIALIZE, STATS, 45, 89, 98, 103, 112, 117):
+    for index in (SERIALIZE, DESERIALIZE, STATS, 45, 89, 98, 103, 112, 116):
         assert "does not implement" in fails(UNIMPLEMENTED, index, 256)
 
 
@@ -330,6 +330,9 @@ def test_programs(client, device):
             raise AssertionError("arguments that do not fit")
         except Failed as e:
             assert e.code == INVALID_ARGUMENT, e
+    assigned = call(DEVICE_ASSIGNMENT, 56, (16, program))  # one replica, one computation, on device 0
+    assert memory(assigned.word(24), assigned.word(32)) == b"\x08\x01\x10\x01\x1a\x03\x0a\x01\x00"
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(assigned.word(48))(assigned.word(40))
     call(LOADED_DELETE, 24, (16, program))
     assert call(LOADED_DELETED, 25, (16, program)).data[24] == b"\x01"
     fails(INVALID_ARGUMENT, GET_EXECUTABLE, 32, (16, program))
@@ -348,7 +351,7 @@ def test_wrong_programs(client):
             return e.code
         raise AssertionError("it was compiled")
     assert code_of(b"module {") == INVALID_ARGUMENT
-    assert code_of(b"ML\xefR and then bytecode") == UNIMPLEMENTED
+    assert code_of(b"ML\xefR and then no bytecode") == INVALID_ARGUMENT
     assert code_of(PROGRAM, form=b"hlo") == UNIMPLEMENTED
     assert code_of(PROGRAM.replace(b"stablehlo.add", b"stablehlo.frobnicate")) == UNIMPLEMENTED
     assert code_of(PROGRAM.replace(b"-> tensor<3x2xf32>", b"-> tensor<3x7xf32>")) == INVALID_ARGUMENT

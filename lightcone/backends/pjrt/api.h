@@ -70,6 +70,7 @@ enum class Function : int {
   ExecutableOutputElementTypes = 90, ExecutableOutputDimensions, BufferCopyToMemory,
   ClientCreateView = 93, ExecutableFingerprint, ClientTopology, ExecutableCompiledMemoryStats, MemoryKindId,
   ExecuteContextCreate = 98, ExecuteContextDestroy, BufferCopyRawToHost,
+  LoadedExecutableGetDeviceAssignment = 117,
   Count = 118  // of version 0.81
 };
 // clang-format on
@@ -353,6 +354,16 @@ using LoadedExecutableAddressableDevices =
 using LoadedExecutableDelete = On<Function::LoadedExecutableDelete, LoadedExecutable>;
 using LoadedExecutableIsDeleted = Ask<Function::LoadedExecutableIsDeleted, LoadedExecutable, bool>;
 using LoadedExecutableFingerprint = AskList<Function::LoadedExecutableFingerprint, LoadedExecutable, const char*>;
+struct LoadedExecutableGetDeviceAssignment {
+  static constexpr Function function = Function::LoadedExecutableGetDeviceAssignment;
+  Head head;
+  LoadedExecutable* of;
+  const char* bytes;       // out: a DeviceAssignmentProto
+  std::size_t size;        // out
+  void* owner;             // out: what the bytes belong to, for `destroy`
+  void (*destroy)(void*);  // out
+  Tail newer;
+};
 struct ExecuteOptions {
   Head head;
   void* callbacks[2];

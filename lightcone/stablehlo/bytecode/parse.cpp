@@ -9,6 +9,8 @@ namespace lc::hlo {
 namespace {
 
 constexpr int kDeepest = 100;
+constexpr std::string_view kSharding = "sdy";  // the dialect that says which device has which part
+constexpr std::string_view kCast = "unrealized_conversion_cast";  // stands around its operations, and changes nothing
 constexpr std::uint64_t kSections = 2, kUseOrders = 3, kFewerLocations = 4;  // versions from which on regions stand in them, ...
 
 // What an operation of a file has.
@@ -31,6 +33,7 @@ class Reader {
     std::size_t at = 0;
     std::vector<NumberedAttribute> attributes = {};
     std::vector<ValueId> operands = {}, results = {};
+    std::size_t first_result = 0;  // its number; the others follow
     std::size_t regions = 0;
     bool isolated = false;
   };
@@ -55,7 +58,7 @@ class Reader {
   Operation operation(Cursor& c, std::string_view ends);
   void set_function_attributes(Function& f, const Header& h);
 
-  ValueId define(Type t, std::size_t at);
+  std::size_t new_number(std::size_t at);  // of a value that the innermost region defines
   std::size_t attribute_index(Cursor& c) { return c.index(file_.attributes.size(), "attribute"); }
 
   File file_;
@@ -94,12 +97,16 @@ void Reader::module(Cursor& c) {
 
 void Reader::function(Cursor& c) {
   const Header h = header(c);
+  if (!h.results.empty() || !h.operands.empty()) Cursor::fail_at(h.at, "a function has operands or results as an operation has");
+  if (h.name->dialect == kSharding && h.regions == 0) return;  // a mesh
   if (h.name->dialect != "vhlo" || without_version(h.name->name) != "func")
     Cursor::fail_at(h.at, cat("a function is expected, and there is ", h.name->dialect, ".", h.name->name));
   Function f;
   f.at = place(h.at);
   set_function_attributes(f, h);
   regions(c, h, [&](Cursor& inner, std::size_t count, Block& b) {
+    for (std::size_t k = 0; k < b.arguments.size(); ++k)  // as text calls them; a file has no names of values
+      m_.values[static_cast<std::size_t>(b.arguments[k])].name = cat("arg", k);
     operations(inner, count, b, "func.return");
     f.body = std::move(b);
   });
@@ -136,16 +143,21 @@ void Reader::operations(Cursor& c, std::size_t count, Block& b, std::string_view
   for (; count > 0; --count) b.operations.push_back(operation(c, ends));
 }
 
-// `ends` is what the operation that ends this block is called: VHLO has one for functions and regions.
+// VHLO has one operation that ends blocks; `ends` is what the one of this block is called.
+std::string name_of(const File::OperationName& n, std::string_view ends) {
+  if (n.dialect != "vhlo") return cat(n.dialect, ".", n.name);
+  const std::string_view name = without_version(n.name);
+  return name == "return" ? std::string(ends) : cat(name == "call" ? "func." : "stablehlo.", name);
+}
+
 Operation Reader::operation(Cursor& c, std::string_view ends) {
   Header h = header(c);
-  if (h.name->dialect != "vhlo")
+  if (h.name->dialect != "vhlo" && h.name->dialect != kSharding && h.name->name != kCast)
     Cursor::fail_at(h.at, cat("operations of the dialect '", h.name->dialect, "' are not read (", h.name->name,
                               "): write the module as a portable artifact"));
   Operation op;
   op.at = place(h.at);
-  const std::string_view name = without_version(h.name->name);
-  op.name = name == "return" ? std::string(ends) : (name == "call" ? "func." : "stablehlo.") + std::string(name);
+  op.name = name_of(*h.name, ends);
   op.operands = std::move(h.operands), op.results = std::move(h.results);
   for (const auto& [attribute, index] : h.attributes) op.attributes.emplace_back(attribute, values_.attribute(index, h.at));
   arrange_attributes(op);
@@ -153,6 +165,7 @@ Operation Reader::operation(Cursor& c, std::string_view ends) {
     operations(inner, count, b, "stablehlo.return");
     op.regions.push_back(std::move(b));
   });
+  std::ranges::copy(op.results, scopes_.back().values.begin() + static_cast<std::ptrdiff_t>(h.first_result));
   if (op.regions.size() != h.regions) Cursor::fail_at(h.at, cat(op.name, " has an empty region"));
   return op;
 }
@@ -197,10 +210,13 @@ void Reader::properties(Cursor& c, Header& h) {
   if (!p.done()) p.fail(cat("vhlo.", h.name->name, " has more properties than are known"));
 }
 
+// They have their numbers before operands are read and regions have theirs, and are not known in either.
 void Reader::results(Cursor& c, Header& h) {
   for (std::size_t left = c.count("results"); left > 0; --left) {
     const std::size_t at = c.at();
-    h.results.push_back(define(values_.type(c.index(file_.types.size(), "type"), at), at));
+    const std::size_t number = new_number(at);
+    if (h.results.empty()) h.first_result = number;
+    h.results.push_back(m_.value(values_.type(c.index(file_.types.size(), "type"), at)));
   }
 }
 
@@ -215,15 +231,12 @@ void Reader::operands(Cursor& c, Header& h) {
   }
 }
 
-ValueId Reader::define(Type t, std::size_t at) {
+std::size_t Reader::new_number(std::size_t at) {
   if (scopes_.empty()) Cursor::fail_at(at, "an operation outside of all regions has results");
   allowance_.pay(sizeof(Value), at);
   Scope& s = scopes_.back();
-  std::size_t& next = s.next.back();
-  if (next >= s.values.size()) Cursor::fail_at(at, "a region has more values than it says");
-  const ValueId v = m_.value(std::move(t));
-  s.values[next++] = v;
-  return v;
+  if (s.next.back() >= s.values.size()) Cursor::fail_at(at, "a region has more values than it says");
+  return s.next.back()++;
 }
 
 // In which order a value's uses stood in memory, which means nothing.
@@ -288,7 +301,9 @@ void Reader::block_arguments(Cursor& c, Block& b) {
   for (std::size_t left = c.count("arguments"); left > 0; --left) {
     const std::size_t at = c.at();
     const auto [type, located] = file_.version >= kFewerLocations ? c.flagged_varint() : std::pair(c.varint(), true);
-    b.arguments.push_back(define(values_.type(c.checked(type, file_.types.size(), "type"), at), at));
+    b.arguments.push_back(m_.value(values_.type(c.checked(type, file_.types.size(), "type"), at)));
+    const std::size_t number = new_number(at);
+    scopes_.back().values[number] = b.arguments.back();
     if (located) attribute_index(c);
   }
   if (file_.version >= kUseOrders && c.byte() != 0) skip_use_orders(c, b.arguments.size());

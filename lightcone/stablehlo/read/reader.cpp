@@ -72,7 +72,8 @@ std::vector<Tensor> Reader::block(const Block& b, std::span<const Tensor> argume
     }
     operation(op);
   }
-  return {};
+  if (b.operations.empty()) return {};
+  throw Error("stablehlo", cat(str(b.operations.back().at), ": a region or a function ends without returning"));
 }
 
 std::vector<Tensor> Reader::elementwise(const Block& b, std::span<const Tensor> arguments) {

@@ -19,13 +19,27 @@ using Integers = std::vector<std::int64_t>;
 
 class Reader;
 
+// What an operation has; it is refused where it has fewer than its rule asks for.
+template <class T>
+class Given : public std::vector<T> {
+ public:
+  using std::vector<T>::vector;
+  const T& operator[](std::size_t k) const { return at(k); }
+  const T& at(std::size_t k) const {
+    if (k >= this->size()) throw Error("", cat("has too few operands or results: ", this->size()));
+    return std::vector<T>::operator[](k);
+  }
+  const T& front() const { return at(0); }
+  const T& back() const { return at(this->size() - 1); }
+};
+
 // One operation with its operands. Within the body of a reducer scalars may stand for tensors of one shape, for all
 // pairs at once: `in` then has more axes than the types say.
 struct Call {
   Reader& reader;
   const Operation& op;
-  std::vector<Tensor> in;
-  std::vector<Type> types, results;  // of the operands and the results, as the text says
+  Given<Tensor> in;
+  Given<Type> types, results;  // of the operands and the results, as the text says
 
   const Tensor& x() const;  // the first operand
   bool lifted() const;  // does a tensor stand for a scalar?

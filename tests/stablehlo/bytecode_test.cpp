@@ -1,0 +1,120 @@
+// Portable artifacts, StableHLO in MLIR's bytecode, become the same graphs as the text of the same programs.
+#include <gtest/gtest.h>
+
+#include "artifacts.h"
+#include "error_of.h"
+#include "lightcone/stablehlo/read.h"
+#include "unhex.h"
+
+using namespace lc;
+
+namespace {
+
+std::string file_of(const test::Artifact& a) { return test::unhex(a.hex); }
+
+TEST(Bytecode, GivesTheGraphsOfTheText) {
+  for (const test::Artifact& a : test::kArtifacts) {
+    SCOPED_TRACE(a.name);
+    const StableHloProgram text = read_stablehlo(a.text), bytes = read_stablehlo(file_of(a));
+    EXPECT_EQ(bytes.graph.str(), text.graph.str());
+    EXPECT_EQ(bytes.inputs, text.inputs);
+    EXPECT_EQ(bytes.outputs, text.outputs);
+    EXPECT_EQ(bytes.donated, text.donated);
+    ASSERT_EQ(bytes.constants.size(), text.constants.size());
+    for (std::size_t k = 0; k < text.constants.size(); ++k) {
+      EXPECT_EQ(bytes.constants[k].name, text.constants[k].name);
+      EXPECT_EQ(bytes.constants[k].shape, text.constants[k].shape);
+      EXPECT_EQ(*bytes.constants[k].bytes, *text.constants[k].bytes);
+    }
+  }
+}
+
+// What is printed of a module from bytecode is text again, and says the same.
+TEST(Bytecode, PrintsAsText) {
+  for (const test::Artifact& a : test::kArtifacts) {
+    SCOPED_TRACE(a.name);
+    const std::string text = hlo::print(hlo::parse(file_of(a)));
+    EXPECT_EQ(read_stablehlo(text).graph.str(), read_stablehlo(a.text).graph.str()) << text;
+  }
+}
+
+TEST(Bytecode, KeepsNamesAndAttributes) {
+  const hlo::Module m = hlo::parse(file_of(test::kArtifacts[0]));
+  EXPECT_EQ(m.name, "jit_products");
+  ASSERT_NE(m.function("main"), nullptr);
+  const hlo::Function& f = *m.function("main");
+  EXPECT_TRUE(f.is_public);
+  ASSERT_EQ(f.argument_attributes.size(), 3u);
+  EXPECT_EQ(f.argument_attributes[2].at(0).first, "tf.aliasing_output");
+  EXPECT_EQ(f.argument_attributes[2].at(0).second.integer, 1);
+  ASSERT_EQ(f.results.size(), 3u);
+  EXPECT_EQ(str(f.results[1]), "tensor<5x3xf32>");
+  const hlo::Operation& product = f.body.operations.at(0);
+  ASSERT_EQ(product.name, "stablehlo.dot_general");
+  const hlo::Attribute* dimensions = product.find("dot_dimension_numbers");
+  ASSERT_NE(dimensions, nullptr);
+  EXPECT_EQ(dimensions->name, "dot");
+  EXPECT_EQ(dimensions->fields.at(2).first, "lhs_contracting_dimensions");
+  EXPECT_EQ(dimensions->fields.at(2).second.integers, std::vector<std::int64_t>{1});
+  EXPECT_EQ(product.find("lhs_contracting_dimensions"), nullptr);
+  EXPECT_EQ(product.find("algorithm"), nullptr);
+  EXPECT_EQ(f.body.operations.back().name, "func.return");
+}
+
+// What VHLO has, and no graph can: the place is a byte of the file.
+TEST(Bytecode, NamesTheByteOfWhatIsNotSupported) {
+  std::string file = file_of(test::kArtifacts[0]);
+  const std::size_t at = file.find("tanh_v2");
+  ASSERT_NE(at, std::string::npos);
+  file.replace(at, 4, "tash");  // an operation that VHLO may have one day
+  EXPECT_EQ(error_of([&] { hlo::parse(file); }).substr(0, 16), "stablehlo: byte ");
+  EXPECT_NE(error_of([&] { hlo::parse(file); }).find(": the operation vhlo.tash_v2 is not known"), std::string::npos);
+
+  file = file_of(test::kArtifacts[2]);
+  const std::size_t add = file.find("\0add_v1", 0, 7);
+  ASSERT_NE(add, std::string::npos);
+  file.replace(add + 1, 3, "adx");  // without properties: read, and listed with all that is not supported
+  const std::string all = error_of([&] { read_stablehlo(file); });
+  EXPECT_NE(all.find("not all of the module can be read:\n  byte "), std::string::npos) << all;
+  EXPECT_NE(all.find("stablehlo.adx: is not supported"), std::string::npos) << all;
+}
+
+TEST(Bytecode, RefusesWithAPlace) {
+  const std::string file = file_of(test::kArtifacts[0]);
+  const auto said = [](const std::string& f) { return error_of([&] { hlo::parse_bytecode(std::as_bytes(std::span(f))); }); };
+  EXPECT_EQ(said(""), "stablehlo: byte 0: this is no MLIR bytecode");
+  EXPECT_EQ(said("ML\xefQ and more"), "stablehlo: byte 0: this is no MLIR bytecode");
+  EXPECT_EQ(said("ML\xefR"), "stablehlo: byte 4: the file, or a section of it, ends too early");
+  std::string newer = file;
+  newer[4] = 99 << 1 | 1;
+  EXPECT_EQ(said(newer), "stablehlo: byte 5: version 99 of MLIR's bytecode is not read: versions to 6 are");
+  for (std::size_t n = 0; n < file.size(); ++n) EXPECT_EQ(said(file.substr(0, n)).substr(0, 16), "stablehlo: byte ") << n;
+  EXPECT_EQ(said(file + '\0').substr(0, 16), "stablehlo: byte ");
+}
+
+// Attributes that hold each other twice, thirty times over, are 2^30 of them in a few bytes.
+TEST(Bytecode, NeverGrowsLikePowersOfTwo) {
+  const auto varint = [](std::size_t v) { return std::string{static_cast<char>(v << 2 | 2), static_cast<char>(v >> 6)}; };
+  const auto section = [&](int id, const std::string& data) { return std::string(1, static_cast<char>(id)) + varint(data.size()) + data; };
+  const auto small = [](std::size_t v) { return std::string(1, static_cast<char>(v << 1 | 1)); };
+  constexpr std::size_t kLevels = 40;
+  std::string data = small(14) + small(0), sizes = small(2 << 1 | 1);  // a string, and lists of the one before, twice
+  for (std::size_t k = 1; k < kLevels; ++k) data += small(1) + small(2) + small(k - 1) + small(k - 1), sizes += small(4 << 1 | 1);
+  for (const bool circle : {false, true}) {
+    std::string all = data;
+    if (circle) all.replace(0, 2, small(1) + small(0)), all.replace(2 + 4 - 1, 1, small(kLevels - 1));
+    const std::string dictionary = small(1) + small(1) + small(kLevels) + small(kLevels - 1), name = small(2) + small(0);
+    all += name + dictionary;
+    const std::string strings = small(3) + small(5) + small(8) + small(7) + std::string("module\0builtin\0vhlo\0", 20);
+    const std::string dialects = small(2) + small(1 << 1) + small(2 << 1) + small(1) + small(0) + small(1) + small(0 << 1 | 1);
+    const std::string offsets = small(kLevels + 2) + small(0) + small(1) + small(kLevels) + sizes + small(0) + small(2) +
+                                small(2 << 1 | 1) + small(4 << 1 | 1);
+    const std::string operation = small(0) + std::string(1, 1) + small(0) + small(kLevels + 1);
+    const std::string file = "ML\xefR" + small(6) + std::string("x\0", 2) + section(0, strings) + section(1, dialects) +
+                             section(3, offsets) + section(2, all) + section(4, small(1 << 1) + operation);
+    const std::string what = error_of([&] { hlo::parse(file); });
+    EXPECT_NE(what.find(circle ? "nested more than 100 deep" : "takes more than 256 times the memory"), std::string::npos) << what;
+  }
+}
+
+}  // namespace
