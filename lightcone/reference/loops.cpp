@@ -49,7 +49,9 @@ class Stack {
 };
 
 bool same(const Value& a, const Value& b) {
-  const auto equal = [](double x, double y) { return x == y ? std::signbit(x) == std::signbit(y) : std::isnan(x) && std::isnan(y); };
+  const auto equal = [](double x, double y) {
+    return x == y ? std::signbit(x) == std::signbit(y) : std::isnan(x) && std::isnan(y);
+  };
   return std::ranges::equal(a.f, b.f, equal) && a.i == b.i && a.shift == b.shift;
 }
 

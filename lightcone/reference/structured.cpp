@@ -232,8 +232,8 @@ const ReferenceRule* reference_rule(const Composite& c) {
 Value composite(const Node& n, Operands in, const IntList& shape, const Bindings& env, const Way& way) {
   const ReferenceRule* own = reference_rule(*n.composite);
   std::vector<Value> results = own ? own->evaluate({n, in, shape, env, way.rounding, way.noise, way.products})
-                             : n.composite->loop ? looped(*n.composite->loop, in, way)
-                                                 : defined(n, in, env, way);
+                               : n.composite->loop ? looped(*n.composite->loop, in, way)
+                                                   : defined(n, in, env, way);
   const std::size_t wanted = n.results.empty() ? 1 : n.results.size();
   if (results.size() != wanted)
     throw Error(n.composite->name, cat("its evaluation gives ", results.size(), " results, its infer() ", wanted));

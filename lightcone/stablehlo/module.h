@@ -64,8 +64,9 @@ struct Attribute {
   std::string text = {}, name = {};
   hlo::Type type = {};  // of Dense; of Integer and Real the element type alone
   std::vector<std::int64_t> integers = {};
-  std::vector<std::byte> data = {};  // of Dense: elements in row-major order, little-endian, a byte for i1; one if splat
-  bool splat = false;                // all elements are the same one
+  std::vector<std::byte> data =
+      {};              // of Dense: elements in row-major order, little-endian, a byte for i1; one if splat
+  bool splat = false;  // all elements are the same one
   std::vector<Attribute> list = {};
   AttributeList fields = {};
 };

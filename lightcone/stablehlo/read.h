@@ -38,8 +38,8 @@ struct StableHloOptions {
 // A function of a module as a graph. Inputs and outputs stand in the order of the function's arguments and results.
 struct StableHloProgram {
   Graph graph;
-  std::vector<std::string> inputs;   // named as the arguments are: "arg0"
-  std::vector<std::string> outputs;  // "out0", "out1", ...
+  std::vector<std::string> inputs;                // named as the arguments are: "arg0"
+  std::vector<std::string> outputs;               // "out0", "out1", ...
   std::vector<std::pair<int, int>> donated = {};  // argument, and the result that may take its memory
 
   // Arrays that the text spells out and that no expression says: parameters of the graph, to be loaded.

@@ -73,7 +73,8 @@ class Mutator {
 double seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 TEST(BytecodeFiles, OfChangedBytesAreReadOrRefused) {
-  const std::uint64_t seed = from_environment("LIGHTCONE_FUZZ_SEED", 1), times = from_environment("LIGHTCONE_FUZZ", 20'000);
+  const std::uint64_t seed = from_environment("LIGHTCONE_FUZZ_SEED", 1),
+                      times = from_environment("LIGHTCONE_FUZZ", 20'000);
   std::vector<std::string> corpus;
   for (const test::Artifact& a : test::kArtifacts) corpus.push_back(test::unhex(a.hex));
   Mutator mutator(seed, corpus);

@@ -29,7 +29,9 @@ Words words_of(const std::string& text) {
   Words all;
   for (std::size_t k = 0; k < text.size();) {
     std::size_t end = k;
-    while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_' || text[end] == '.')) ++end;
+    while (end < text.size() &&
+           (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_' || text[end] == '.'))
+      ++end;
     if (end == k) ++end;
     all.push_back(text.substr(k, end - k));
     k = end;
@@ -91,14 +93,60 @@ class Mutator {
       }
   }
   std::string number() {
-    static const char* const kNumbers[] = {"0", "1", "2", "3", "-1", "7", "64", "4096", "1000000", "281474976710655",
-                                           "9223372036854775807", "18446744073709551615", "-9223372036854775808", "0x7FC00000", "1e400", "0.5"};
+    static const char* const kNumbers[] = {"0",
+                                           "1",
+                                           "2",
+                                           "3",
+                                           "-1",
+                                           "7",
+                                           "64",
+                                           "4096",
+                                           "1000000",
+                                           "281474976710655",
+                                           "9223372036854775807",
+                                           "18446744073709551615",
+                                           "-9223372036854775808",
+                                           "0x7FC00000",
+                                           "1e400",
+                                           "0.5"};
     return kNumbers[draw(std::size(kNumbers))];
   }
   std::string word() {
-    static const char* const kWords[] = {"tensor", "f32", "i1", "ui64", "complex<f32>", "f64", "bf16", "?", "(", ")", "[", "]", "{", "}", "<", ">", "%", "#",
-                                         "@", "\"", "->", "dense", "array", "true", "^bb0", "stablehlo.while", "stablehlo.reduce", "stablehlo.sort",
-                                         "x", ":", ",", "=", "loc", "//", "\n"};
+    static const char* const kWords[] = {"tensor",
+                                         "f32",
+                                         "i1",
+                                         "ui64",
+                                         "complex<f32>",
+                                         "f64",
+                                         "bf16",
+                                         "?",
+                                         "(",
+                                         ")",
+                                         "[",
+                                         "]",
+                                         "{",
+                                         "}",
+                                         "<",
+                                         ">",
+                                         "%",
+                                         "#",
+                                         "@",
+                                         "\"",
+                                         "->",
+                                         "dense",
+                                         "array",
+                                         "true",
+                                         "^bb0",
+                                         "stablehlo.while",
+                                         "stablehlo.reduce",
+                                         "stablehlo.sort",
+                                         "x",
+                                         ":",
+                                         ",",
+                                         "=",
+                                         "loc",
+                                         "//",
+                                         "\n"};
     return kWords[draw(std::size(kWords))];
   }
 
@@ -134,7 +182,8 @@ std::vector<Words> corpus() {
 double seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 TEST(Modules, OfChangedWordsAreReadOrRefused) {
-  const std::uint64_t seed = from_environment("LIGHTCONE_FUZZ_SEED", 1), times = from_environment("LIGHTCONE_FUZZ", 4000);
+  const std::uint64_t seed = from_environment("LIGHTCONE_FUZZ_SEED", 1),
+                      times = from_environment("LIGHTCONE_FUZZ", 4000);
   const std::vector<Words> all = corpus();
   ASSERT_GE(all.size(), 8u);
   Mutator mutator(seed, all);
@@ -150,7 +199,9 @@ TEST(Modules, OfChangedWordsAreReadOrRefused) {
     } catch (const Error& e) {
       ++refused;
       const std::string what = e.what();
-      EXPECT_TRUE(what.find("line ") != std::string::npos || what.find("has no function") != std::string::npos) << what << "\n" << text;
+      EXPECT_TRUE(what.find("line ") != std::string::npos || what.find("has no function") != std::string::npos)
+          << what << "\n"
+          << text;
       EXPECT_LT(what.size(), 20'000u);
     }
     const std::size_t most = counted::most() - before;

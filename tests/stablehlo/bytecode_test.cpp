@@ -81,39 +81,51 @@ TEST(Bytecode, NamesTheByteOfWhatIsNotSupported) {
 
 TEST(Bytecode, RefusesWithAPlace) {
   const std::string file = file_of(test::kArtifacts[0]);
-  const auto said = [](const std::string& f) { return error_of([&] { hlo::parse_bytecode(std::as_bytes(std::span(f))); }); };
+  const auto said = [](const std::string& f) {
+    return error_of([&] { hlo::parse_bytecode(std::as_bytes(std::span(f))); });
+  };
   EXPECT_EQ(said(""), "stablehlo: byte 0: this is no MLIR bytecode");
   EXPECT_EQ(said("ML\xefQ and more"), "stablehlo: byte 0: this is no MLIR bytecode");
   EXPECT_EQ(said("ML\xefR"), "stablehlo: byte 4: the file, or a section of it, ends too early");
   std::string newer = file;
   newer[4] = 99 << 1 | 1;
   EXPECT_EQ(said(newer), "stablehlo: byte 5: version 99 of MLIR's bytecode is not read: versions to 6 are");
-  for (std::size_t n = 0; n < file.size(); ++n) EXPECT_EQ(said(file.substr(0, n)).substr(0, 16), "stablehlo: byte ") << n;
+  for (std::size_t n = 0; n < file.size(); ++n)
+    EXPECT_EQ(said(file.substr(0, n)).substr(0, 16), "stablehlo: byte ") << n;
   EXPECT_EQ(said(file + '\0').substr(0, 16), "stablehlo: byte ");
 }
 
 // Attributes that hold each other twice, thirty times over, are 2^30 of them in a few bytes.
 TEST(Bytecode, NeverGrowsLikePowersOfTwo) {
-  const auto varint = [](std::size_t v) { return std::string{static_cast<char>(v << 2 | 2), static_cast<char>(v >> 6)}; };
-  const auto section = [&](int id, const std::string& data) { return std::string(1, static_cast<char>(id)) + varint(data.size()) + data; };
+  const auto varint = [](std::size_t v) {
+    return std::string{static_cast<char>(v << 2 | 2), static_cast<char>(v >> 6)};
+  };
+  const auto section = [&](int id, const std::string& data) {
+    return std::string(1, static_cast<char>(id)) + varint(data.size()) + data;
+  };
   const auto small = [](std::size_t v) { return std::string(1, static_cast<char>(v << 1 | 1)); };
   constexpr std::size_t kLevels = 40;
   std::string data = small(14) + small(0), sizes = small(2 << 1 | 1);  // a string, and lists of the one before, twice
-  for (std::size_t k = 1; k < kLevels; ++k) data += small(1) + small(2) + small(k - 1) + small(k - 1), sizes += small(4 << 1 | 1);
+  for (std::size_t k = 1; k < kLevels; ++k)
+    data += small(1) + small(2) + small(k - 1) + small(k - 1), sizes += small(4 << 1 | 1);
   for (const bool circle : {false, true}) {
     std::string all = data;
     if (circle) all.replace(0, 2, small(1) + small(0)), all.replace(2 + 4 - 1, 1, small(kLevels - 1));
-    const std::string dictionary = small(1) + small(1) + small(kLevels) + small(kLevels - 1), name = small(2) + small(0);
+    const std::string dictionary = small(1) + small(1) + small(kLevels) + small(kLevels - 1),
+                      name = small(2) + small(0);
     all += name + dictionary;
     const std::string strings = small(3) + small(5) + small(8) + small(7) + std::string("module\0builtin\0vhlo\0", 20);
-    const std::string dialects = small(2) + small(1 << 1) + small(2 << 1) + small(1) + small(0) + small(1) + small(0 << 1 | 1);
-    const std::string offsets = small(kLevels + 2) + small(0) + small(1) + small(kLevels) + sizes + small(0) + small(2) +
-                                small(2 << 1 | 1) + small(4 << 1 | 1);
+    const std::string dialects =
+        small(2) + small(1 << 1) + small(2 << 1) + small(1) + small(0) + small(1) + small(0 << 1 | 1);
+    const std::string offsets = small(kLevels + 2) + small(0) + small(1) + small(kLevels) + sizes + small(0) +
+                                small(2) + small(2 << 1 | 1) + small(4 << 1 | 1);
     const std::string operation = small(0) + std::string(1, 1) + small(0) + small(kLevels + 1);
     const std::string file = "ML\xefR" + small(6) + std::string("x\0", 2) + section(0, strings) + section(1, dialects) +
                              section(3, offsets) + section(2, all) + section(4, small(1 << 1) + operation);
     const std::string what = error_of([&] { hlo::parse(file); });
-    EXPECT_NE(what.find(circle ? "nested more than 100 deep" : "takes more than 256 times the memory"), std::string::npos) << what;
+    EXPECT_NE(what.find(circle ? "nested more than 100 deep" : "takes more than 256 times the memory"),
+              std::string::npos)
+        << what;
   }
 }
 

@@ -2,8 +2,8 @@
 //
 //   stablehlo_conformance FOLDER [--compiled] [--only FILE] [--expected FILE] [--write FILE]
 //
-// --only: the files to run, a name a line. --expected: the files that do not pass, with reasons; the run fails when one of
-// them is another. --write makes that list. Without --compiled the kernels are interpreted: no C compiler is called.
+// --only: the files to run, a name a line. --expected: the files that do not pass, with reasons; the run fails when one
+// of them is another. --write makes that list. Without --compiled the kernels are interpreted: no C compiler is called.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -64,7 +64,8 @@ int main(int argc, char** argv) {
   const std::set<std::string> chosen = only.empty() ? std::set<std::string>() : lines(only);
   std::vector<std::filesystem::path> files;
   for (const auto& e : std::filesystem::recursive_directory_iterator(folder))
-    if (e.path().extension() == ".mlir" && (only.empty() || chosen.contains(e.path().filename().string()))) files.push_back(e.path());
+    if (e.path().extension() == ".mlir" && (only.empty() || chosen.contains(e.path().filename().string())))
+      files.push_back(e.path());
   std::ranges::sort(files);
   const lc::Compiler compiler = lc::generic() | lc::cpu({.threads = 1, .compiler = compiled});
   std::map<lc::test::Outcome::Kind, int> count;
@@ -77,8 +78,11 @@ int main(int argc, char** argv) {
       others.push_back(described(std::filesystem::relative(f, folder).string(), o));
   }
   using Kind = lc::test::Outcome::Kind;
-  std::printf("%zu files: %d passed (%d checks, %d of them right by the reference's bounds alone), %d not supported, %d failed, %d check nothing\n", files.size(), count[Kind::Pass], checks, by_bounds,
-              count[Kind::Unsupported], count[Kind::Fail], count[Kind::Nothing]);
+  std::printf(
+      "%zu files: %d passed (%d checks, %d of them right by the reference's bounds alone), %d not supported, %d "
+      "failed, %d check nothing\n",
+      files.size(), count[Kind::Pass], checks, by_bounds, count[Kind::Unsupported], count[Kind::Fail],
+      count[Kind::Nothing]);
   if (!write.empty()) {
     std::ofstream out(write);
     for (const std::string& line : others) out << line << "\n";

@@ -88,8 +88,7 @@ inline Graph resnet_block_graph() {
   const auto norm = [&](const Tensor& t, const char* weight, const char* bias) {
     const Dim n = t.extent(1);
     const Tensor m = mean(t, {0, 2, 3}, true), v = mean((t - m) * (t - m), {0, 2, 3}, true);
-    return (t - m) / sqrt(v + 1e-5) * param(weight, {n}).reshape({1, n, 1, 1}) +
-           param(bias, {n}).reshape({1, n, 1, 1});
+    return (t - m) / sqrt(v + 1e-5) * param(weight, {n}).reshape({1, n, 1, 1}) + param(bias, {n}).reshape({1, n, 1, 1});
   };
   Tensor h = conv(x, param("conv1", {8, 4, 3, 3}), {.stride = {2}, .padding = {1}});
   h = relu(norm(h, "bn1.weight", "bn1.bias"));

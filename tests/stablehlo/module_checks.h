@@ -28,22 +28,24 @@ inline double units_apart(const lc::Value& a, const lc::Value& b, std::size_t k)
                                    : static_cast<std::uint64_t>(q) - static_cast<std::uint64_t>(p));
 }
 
-// "" or what is wrong. `exact`, where it is given, is the value by the f64 reference with a bound for each element: sums
-// taken in another order than the module's author did may differ by more than the units that the check allows, and are
-// right where both lie within that bound.
-inline std::string failed(const StableHloProgram::Check& c, const lc::Value& actual, const lc::Value& expected, const lc::Value* exact = nullptr) {
+// "" or what is wrong. `exact`, where it is given, is the value by the f64 reference with a bound for each element:
+// sums taken in another order than the module's author did may differ by more than the units that the check allows, and
+// are right where both lie within that bound.
+inline std::string failed(const StableHloProgram::Check& c, const lc::Value& actual, const lc::Value& expected,
+                          const lc::Value* exact = nullptr) {
   using Kind = StableHloProgram::Check::Kind;
   for (std::size_t k = 0; k < actual.size(); ++k) {
     const double x = actual.at(k), y = expected.at(k);
     const bool nan = std::isnan(x) && std::isnan(y);
-    const bool right = c.kind == Kind::Ulps        ? units_apart(actual, expected, k) <= c.limit
-                       : c.kind == Kind::Tolerance ? nan || x == y || std::abs(x - y) <= c.limit
-                                                   : nan || (is_float(actual.dtype) ? x == y : actual.i[k] == expected.i[k]);
+    const bool right = c.kind == Kind::Ulps ? units_apart(actual, expected, k) <= c.limit
+                       : c.kind == Kind::Tolerance
+                           ? nan || x == y || std::abs(x - y) <= c.limit
+                           : nan || (is_float(actual.dtype) ? x == y : actual.i[k] == expected.i[k]);
     const auto in_bound = [&](double v) { return std::abs(v - exact->at(k)) <= exact->error_at(k); };
     if (right || (exact && in_bound(x) && in_bound(y))) continue;
     char text[200];
-    std::snprintf(text, sizeof text, "line %d: element %zu of %zu is %.9g, not %.9g (%.0f units)", c.line, k, actual.size(), x, y,
-                  units_apart(actual, expected, k));
+    std::snprintf(text, sizeof text, "line %d: element %zu of %zu is %.9g, not %.9g (%.0f units)", c.line, k,
+                  actual.size(), x, y, units_apart(actual, expected, k));
     return text;
   }
   return {};
@@ -77,7 +79,8 @@ inline Outcome run_module(const hlo::Module& m, const std::string& function, con
       std::map<std::string, lc::Value> given;
       for (const auto& each : s.constants) given[each.name] = read_value(each.bytes->data(), each.dtype, each.shape);
       const Results exact = interpret(s.graph, given, {}, Rounding::Wide, true);
-      if (check.kind == StableHloProgram::Check::Kind::Ulps && failed(check, actual, expected, &exact.outputs.at(check.actual)).empty()) {
+      if (check.kind == StableHloProgram::Check::Kind::Ulps &&
+          failed(check, actual, expected, &exact.outputs.at(check.actual)).empty()) {
         ++o.by_bounds;
         o.why.clear();
         continue;
@@ -104,13 +107,16 @@ inline Outcome run_file(const std::string& text, const Compiler& compiler) {
       const hlo::Module m = hlo::parse(part);
       const bool has_main = m.function("main") != nullptr;
       for (const hlo::Function& f : m.functions)
-        if (has_main ? f.name == "main" : f.is_public && f.body.arguments.empty()) each.push_back(run_module(m, f.name, compiler));
+        if (has_main ? f.name == "main" : f.is_public && f.body.arguments.empty())
+          each.push_back(run_module(m, f.name, compiler));
     } catch (const Error& e) {
       each.push_back({Outcome::Kind::Unsupported, e.problem()});
     }
     for (Outcome& o : each) {
       all.checks += o.checks, all.by_bounds += o.by_bounds;
-      const auto weight = [](Outcome::Kind k) { return k == Outcome::Kind::Fail ? 3 : k == Outcome::Kind::Unsupported ? 2 : k == Outcome::Kind::Pass ? 1 : 0; };
+      const auto weight = [](Outcome::Kind k) {
+        return k == Outcome::Kind::Fail ? 3 : k == Outcome::Kind::Unsupported ? 2 : k == Outcome::Kind::Pass ? 1 : 0;
+      };
       if (weight(o.kind) > weight(all.kind)) all.kind = o.kind, all.why = o.why;
     }
   }

@@ -83,7 +83,8 @@ TEST(ReadStableHlo, CountedLoopsAreScansAndOthersEndWhereTheyShould) {
 }
 
 TEST(ReadStableHlo, ProductsAndConvolutionsAreFound) {
-  const std::string text = R"(func.func @main(%x: tensor<1x16x16x8xf32>, %k: tensor<3x3x8x8xf32>, %w: tensor<8x8xf32>) -> tensor<1x16x16x8xf32> {
+  const std::string text =
+      R"(func.func @main(%x: tensor<1x16x16x8xf32>, %k: tensor<3x3x8x8xf32>, %w: tensor<8x8xf32>) -> tensor<1x16x16x8xf32> {
     %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x16x16x8xf32>, tensor<3x3x8x8xf32>) -> tensor<1x16x16x8xf32>
     %1 = stablehlo.dot_general %0, %w, contracting_dims = [3] x [0] : (tensor<1x16x16x8xf32>, tensor<8x8xf32>) -> tensor<1x16x16x8xf32>
     return %1 : tensor<1x16x16x8xf32>
@@ -114,43 +115,57 @@ TEST(ReadStableHlo, NodesKnowTheirLineOfTheModule) {
 // ---- what it refuses ----------------------------------------------------------------------------------
 
 TEST(ReadStableHlo, EverythingThatIsNotSupportedIsListedWithItsLine) {
-  const std::string e = problem(R"(  %a = "stablehlo.fft"(%x) <{fft_type = #stablehlo<fft_type RFFT>, fft_length = array<i64: 4>}> : (tensor<4xf32>) -> tensor<3xcomplex<f32>>
+  const std::string e = problem(
+      R"(  %a = "stablehlo.fft"(%x) <{fft_type = #stablehlo<fft_type RFFT>, fft_length = array<i64: 4>}> : (tensor<4xf32>) -> tensor<3xcomplex<f32>>
   %b = stablehlo.real %a : (tensor<3xcomplex<f32>>) -> tensor<3xf32>
   %c = stablehlo.custom_call @somebody(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %c : tensor<4xf32>)");
-  EXPECT_EQ(e, "stablehlo: not all of the module can be read:\n"
-               "  line 2: stablehlo.fft: is not supported\n"
-               "  line 4: stablehlo.custom_call: of 'somebody' is not supported");
+  EXPECT_EQ(e,
+            "stablehlo: not all of the module can be read:\n"
+            "  line 2: stablehlo.fft: is not supported\n"
+            "  line 4: stablehlo.custom_call: of 'somebody' is not supported");
 }
 
 TEST(ReadStableHlo, TextThatIsWrongIsRefusedWithLineAndColumn) {
   EXPECT_EQ(problem("  return %y : tensor<4xf32>"), "stablehlo: line 2, column 10: %y is not defined");
-  EXPECT_EQ(problem("  %y = stablehlo.add %x, : tensor<4xf32>"), "stablehlo: line 2, column 26: an operand or an attribute was expected, not ':'");
-  EXPECT_EQ(problem("  %y = stablehlo.abs %x : tensor<5xf32>"), "stablehlo: line 2, column 27: %x is tensor<4xf32>, not tensor<5xf32>");
+  EXPECT_EQ(problem("  %y = stablehlo.add %x, : tensor<4xf32>"),
+            "stablehlo: line 2, column 26: an operand or an attribute was expected, not ':'");
+  EXPECT_EQ(problem("  %y = stablehlo.abs %x : tensor<5xf32>"),
+            "stablehlo: line 2, column 27: %x is tensor<4xf32>, not tensor<5xf32>");
   EXPECT_EQ(problem("  %y = stablehlo.constant dense<[1.0, 2.0]> : tensor<3xf32>"),
             "stablehlo: line 2, column 43: 2 elements were written where axis 0 of tensor<3xf32> has 3");
-  EXPECT_EQ(error_of([] { read_stablehlo("func.func @f() {\n  return\n}"); }), "stablehlo: the module has no function @main; it has @f");
-  EXPECT_EQ(error_of([] { read_stablehlo("module {"); }), "stablehlo: line 1, column 9: the text ends where '}' was expected");
+  EXPECT_EQ(error_of([] { read_stablehlo("func.func @f() {\n  return\n}"); }),
+            "stablehlo: the module has no function @main; it has @f");
+  EXPECT_EQ(error_of([] { read_stablehlo("module {"); }),
+            "stablehlo: line 1, column 9: the text ends where '}' was expected");
 }
 
 TEST(ReadStableHlo, TypesHaveToBeThoseOfTheOperations) {
   EXPECT_EQ(problem("  %y = stablehlo.reshape %x : (tensor<4xf32>) -> tensor<2x3xf32>\n  return %x : tensor<4xf32>"),
-            "stablehlo: not all of the module can be read:\n  line 2: stablehlo.reshape: [4] has another number of elements than [2, 3]");
-  EXPECT_EQ(problem("  %y = stablehlo.transpose %x, dims = [0] : (tensor<4xf32>) -> tensor<4xf64>\n  return %x : tensor<4xf32>"),
-            "stablehlo: not all of the module can be read:\n  line 2: stablehlo.transpose: gives f32 [4], and its type says tensor<4xf64>");
+            "stablehlo: not all of the module can be read:\n  line 2: stablehlo.reshape: [4] has another number of "
+            "elements than [2, 3]");
+  EXPECT_EQ(
+      problem(
+          "  %y = stablehlo.transpose %x, dims = [0] : (tensor<4xf32>) -> tensor<4xf64>\n  return %x : tensor<4xf32>"),
+      "stablehlo: not all of the module can be read:\n  line 2: stablehlo.transpose: gives f32 [4], and its type says "
+      "tensor<4xf64>");
 }
 
 // Functions that call the next one twice would be 2^40 operations.
 TEST(ReadStableHlo, CallsThatWouldNeverEndAreRefused) {
-  std::string text = "func.func @f0(%x: tensor<f32>) -> tensor<f32> {\n  %y = stablehlo.add %x, %x : tensor<f32>\n  return %y : tensor<f32>\n}\n";
+  std::string text =
+      "func.func @f0(%x: tensor<f32>) -> tensor<f32> {\n  %y = stablehlo.add %x, %x : tensor<f32>\n  return %y : "
+      "tensor<f32>\n}\n";
   for (int k = 1; k <= 40; ++k) {
     const std::string call = "call @f" + std::to_string(k - 1);
-    text += "func.func @f" + std::to_string(k) + "(%x: tensor<f32>) -> tensor<f32> {\n  %a = " + call + "(%x) : (tensor<f32>) -> tensor<f32>\n  %b = " +
-            call + "(%a) : (tensor<f32>) -> tensor<f32>\n  return %b : tensor<f32>\n}\n";
+    text += "func.func @f" + std::to_string(k) + "(%x: tensor<f32>) -> tensor<f32> {\n  %a = " + call +
+            "(%x) : (tensor<f32>) -> tensor<f32>\n  %b = " + call +
+            "(%a) : (tensor<f32>) -> tensor<f32>\n  return %b : tensor<f32>\n}\n";
   }
   const std::string e = error_of([&] { read_stablehlo(text, {.function = "f40"}); });
   EXPECT_NE(e.find("more than 1000000 operations"), std::string::npos) << e;
-  const std::string self = error_of([] { read_stablehlo("func.func @main() {\n  call @main() : () -> ()\n  return\n}"); });
+  const std::string self =
+      error_of([] { read_stablehlo("func.func @main() {\n  call @main() : () -> ()\n  return\n}"); });
   EXPECT_NE(self.find("line 2: func.call: @main calls itself"), std::string::npos) << self;
 }
 

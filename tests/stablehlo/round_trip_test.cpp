@@ -33,11 +33,13 @@ void expect_close(const Value& got, const Value& want, const std::string& what) 
     if (std::isinf(room)) continue;
     const bool both_nan = std::isnan(x) && std::isnan(y);
     const double tiny = is_float(want.dtype) ? std::abs(y) * 1e-6 + 1e-38 : 0;
-    ASSERT_TRUE(both_nan || x == y || std::abs(x - y) <= room + tiny) << what << ": element " << k << " is " << x << ", not " << y << " within " << room;
+    ASSERT_TRUE(both_nan || x == y || std::abs(x - y) <= room + tiny)
+        << what << ": element " << k << " is " << x << ", not " << y << " within " << room;
   }
 }
 
-void round_trip(const std::string& name, const Graph& g, const Bindings& sizes, const std::map<std::string, Value>& inputs, const Compiler& compiler) {
+void round_trip(const std::string& name, const Graph& g, const Bindings& sizes,
+                const std::map<std::string, Value>& inputs, const Compiler& compiler) {
   const Results want = interpret(g, inputs, sizes, Rounding::Wide, true);
   const StableHloExport e = export_stablehlo(g, sizes);
   const StableHloProgram s = read_stablehlo(e.text());
@@ -65,7 +67,8 @@ TEST(RoundTrip, OfRandomGraphs) {
   for (std::uint64_t k = first; k < first + 300 && !HasFailure(); ++k) {
     const Graph g = random_graph(k, {.nodes = 4 + static_cast<int>(k % 14)});
     const Bindings sizes = random_bindings(g, k);
-    round_trip(cat("random graph ", k), g, sizes, random_inputs(g, sizes, k, k % 3 == 0), generic() | cpu({.threads = 1, .compiler = false}));
+    round_trip(cat("random graph ", k), g, sizes, random_inputs(g, sizes, k, k % 3 == 0),
+               generic() | cpu({.threads = 1, .compiler = false}));
   }
 }
 

@@ -25,7 +25,8 @@ double seconds() { return std::chrono::duration<double>(std::chrono::steady_cloc
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc < 4) return std::fprintf(stderr, "stablehlo_run MODULE IN.npz OUT.npz [parameters [--time | --profile]]\n"), 2;
+  if (argc < 4)
+    return std::fprintf(stderr, "stablehlo_run MODULE IN.npz OUT.npz [parameters [--time | --profile]]\n"), 2;
   std::ifstream f(argv[1], std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(f), {}};
   double start = seconds();
@@ -57,7 +58,9 @@ int main(int argc, char** argv) try {
       else if (!std::isnan(x)) most = std::max(most, std::abs(x - y)), scale = std::max(scale, std::abs(y));
     }
     const bool same = is_float(got.dtype) ? most <= 2e-5 * std::max(scale, 1e-3) : most == 0;
-    if (!same || s.outputs.size() < 6) std::printf("%s: off by at most %.3g where the largest is %.3g%s\n", s.outputs[k].c_str(), most, scale, same ? "" : "  WRONG");
+    if (!same || s.outputs.size() < 6)
+      std::printf("%s: off by at most %.3g where the largest is %.3g%s\n", s.outputs[k].c_str(), most, scale,
+                  same ? "" : "  WRONG");
     wrong += !same;
   }
   std::printf("%zu of %zu results are right\n", s.outputs.size() - wrong, s.outputs.size());

@@ -1,5 +1,5 @@
-// VGG19's training step (a narrow one on small pictures: forward, backward, momentum) as one StableHLO program, run by the
-// CPU back end and by a plugin, and written down for training_check.py, which lets XLA run it:
+// VGG19's training step (a narrow one on small pictures: forward, backward, momentum) as one StableHLO program, run by
+// the CPU back end and by a plugin, and written down for training_check.py, which lets XLA run it:
 //
 //   stablehlo_training FOLDER [PLUGIN]
 //
@@ -31,7 +31,8 @@ struct Step {
 
   Step() {
     const Tensor pictures = graph.input("pictures", {4, 3, 32, 32}), labels = graph.input("labels", {4}, DType::I64);
-    auto loss = trace(net, [](auto& n, const Tensor& x, const Tensor& y) { return cross_entropy(n(x), y); }, pictures, labels);
+    auto loss = trace(
+        net, [](auto& n, const Tensor& x, const Tensor& y) { return cross_entropy(n(x), y); }, pictures, labels);
     loss.loss().retrieve("loss");
     auto d = backward(std::move(loss));
     for (const optim::Update& u : d.updates()) {
@@ -79,17 +80,22 @@ Trained train(const Step& s, const Program& p) {
 // The largest difference, relative to the largest element.
 double off(const Value& a, const Value& b) {
   double most = 0, scale = 0;
-  for (std::size_t k = 0; k < a.size(); ++k) most = std::max(most, std::abs(a.at(k) - b.at(k))), scale = std::max(scale, std::abs(a.at(k)));
+  for (std::size_t k = 0; k < a.size(); ++k)
+    most = std::max(most, std::abs(a.at(k) - b.at(k))), scale = std::max(scale, std::abs(a.at(k)));
   return most / std::max(scale, 1e-30);
 }
 
 int compare(const Trained& a, const Trained& b, const char* who) {
   double gradients = 0, losses = 0;
-  for (std::size_t k = 0; k < a.gradients.size(); ++k) gradients = std::max(gradients, off(a.gradients[k], b.gradients[k]));
-  for (std::size_t k = 0; k < a.losses.size(); ++k) losses = std::max(losses, static_cast<double>(std::abs(a.losses[k] - b.losses[k])));
+  for (std::size_t k = 0; k < a.gradients.size(); ++k)
+    gradients = std::max(gradients, off(a.gradients[k], b.gradients[k]));
+  for (std::size_t k = 0; k < a.losses.size(); ++k)
+    losses = std::max(losses, static_cast<double>(std::abs(a.losses[k] - b.losses[k])));
   if (losses > 1e-3)
-    for (std::size_t k = 0; k < a.losses.size(); ++k) std::printf("  step %zu: %.7f and %.7f\n", k, static_cast<double>(a.losses[k]), static_cast<double>(b.losses[k]));
-  std::printf("%s: %zu gradients within %.2g of their largest element, losses of %d steps within %.2g\n", who, a.gradients.size(), gradients, kSteps, losses);
+    for (std::size_t k = 0; k < a.losses.size(); ++k)
+      std::printf("  step %zu: %.7f and %.7f\n", k, static_cast<double>(a.losses[k]), static_cast<double>(b.losses[k]));
+  std::printf("%s: %zu gradients within %.2g of their largest element, losses of %d steps within %.2g\n", who,
+              a.gradients.size(), gradients, kSteps, losses);
   return !(gradients <= 1e-4 && losses <= 1e-3);
 }
 
@@ -102,7 +108,8 @@ class Npz {
   }
   void save(const std::filesystem::path& to) const {
     std::vector<TensorToSave> all;
-    for (std::size_t k = 0; k < names_.size(); ++k) all.push_back({names_[k], types_[k].first, types_[k].second, bytes_[k]});
+    for (std::size_t k = 0; k < names_.size(); ++k)
+      all.push_back({names_[k], types_[k].first, types_[k].second, bytes_[k]});
     save_npz(to.string(), all);
   }
 

@@ -1,5 +1,5 @@
-// Graphs become StableHLO in which products, convolutions, pools, sorts and loops have their names. That it computes the
-// same is seen by round_trip_test, and by xla_check.py, which lets XLA run it.
+// Graphs become StableHLO in which products, convolutions, pools, sorts and loops have their names. That it computes
+// the same is seen by round_trip_test, and by xla_check.py, which lets XLA run it.
 #include <gtest/gtest.h>
 
 #include "error_of.h"
@@ -8,7 +8,6 @@
 #include "lightcone/passes/passes.h"
 #include "lightcone/reference/interpreter.h"
 #include "lightcone/stablehlo/read.h"
-#include "lightcone/reference/interpreter.h"
 #include "lightcone/stablehlo/write.h"
 
 using namespace lc;
@@ -101,7 +100,8 @@ TEST(WriteStableHlo, ConvolutionsAreConvolution) {
   EXPECT_EQ(count(strided, "dot_general"), 1);
   const StableHloExport one = of({2, 4, 5, 5}, {3, 4, 1, 1}, {});
   EXPECT_EQ(count(one, "dot_general"), 3);
-  EXPECT_PRED2(contains, of({1, 2, 9, 9}, {4, 2, 3, 2}, {.stride = {2, 1}, .padding = {1, 0}, .dilation = {1, 3}}).text(),
+  EXPECT_PRED2(contains,
+               of({1, 2, 9, 9}, {4, 2, 3, 2}, {.stride = {2, 1}, .padding = {1, 0}, .dilation = {1, 3}}).text(),
                "window_strides = array<i64: 2, 1>, padding = dense<[[1, 1], [0, 0]]> : tensor<2x2xi64>, "
                "lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 3>");
 }
@@ -238,11 +238,10 @@ TEST(WriteStableHlo, NumbersAreWrittenExactly) {
   put("byte", -128, DType::I8), put("yes", 1, DType::Bool);
   g.output("whole", g.constant(std::int64_t{9007199254740993}, DType::I64));
   const std::string text = export_stablehlo(g).text();
-  for (const char* number : {"dense<0x7FC00000> : tensor<2xf32>", "dense<0xFC00> : tensor<2xf16>",
-                             "dense<-0.0> : tensor<2xbf16>", "dense<0.1> : tensor<2xf64>",
-                             "dense<0.33333334> : tensor<2xf32>", "dense<1.0e-45> : tensor<2xf32>",
-                             "dense<-128> : tensor<2xi8>", "dense<true> : tensor<2xi1>",
-                             "dense<9007199254740993> : tensor<i64>"})
+  for (const char* number :
+       {"dense<0x7FC00000> : tensor<2xf32>", "dense<0xFC00> : tensor<2xf16>", "dense<-0.0> : tensor<2xbf16>",
+        "dense<0.1> : tensor<2xf64>", "dense<0.33333334> : tensor<2xf32>", "dense<1.0e-45> : tensor<2xf32>",
+        "dense<-128> : tensor<2xi8>", "dense<true> : tensor<2xi1>", "dense<9007199254740993> : tensor<i64>"})
     EXPECT_PRED2(contains, text, number);
   EXPECT_EQ(hlo::print(hlo::parse(text)), text);
 }
@@ -255,7 +254,9 @@ TEST(WriteStableHlo, SizesNeedNumbers) {
                "'batch' is a size without a number, and StableHLO needs one: give it, as in export_stablehlo(graph, "
                "{{\"batch\", 64}})");
   EXPECT_PRED2(contains, error_of([&] { export_stablehlo(g, {{"batch", 65}}); }), "'batch' is 65, and lies in [1, 64]");
-  EXPECT_PRED2(contains, error_of([&] { export_stablehlo(g, {{"batch", 5}, {"seq", 1}}); }),
+  EXPECT_PRED2(contains, error_of([&] {
+                 export_stablehlo(g, {{"batch", 5}, {"seq", 1}});
+               }),
                "the graph has no size 'seq'");
 }
 
@@ -264,7 +265,8 @@ TEST(WriteStableHlo, KernelsHaveNoCounterpart) {
   const Tensor x = g.input("x", {8, 8});
   g.output("y", matmul(x, x));
   const Graph compiled = transform(g, generic() | cpu({.threads = 1, .compiler = false})).graph;
-  EXPECT_PRED2(contains, error_of([&] { export_stablehlo(compiled); }), "give the graph as it was before cpu() compiled it");
+  EXPECT_PRED2(contains, error_of([&] { export_stablehlo(compiled); }),
+               "give the graph as it was before cpu() compiled it");
 }
 
 }  // namespace

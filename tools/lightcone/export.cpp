@@ -33,7 +33,8 @@ Graph vision_graph(const ExportOptions& o) {
     return g;
   }
   const Tensor labels = g.input("labels", {o.batch}, DType::I64);
-  auto loss = trace(net, [](auto& n, const Tensor& x, const Tensor& y) { return cross_entropy(n(x), y); }, pictures, labels);
+  auto loss = trace(
+      net, [](auto& n, const Tensor& x, const Tensor& y) { return cross_entropy(n(x), y); }, pictures, labels);
   loss.loss().retrieve("loss");
   update(net, optim::SGD{.lr = o.learning_rate}, backward(std::move(loss)));
   return g;
@@ -41,7 +42,8 @@ Graph vision_graph(const ExportOptions& o) {
 
 Graph language_graph(const ExportOptions& o) {
   if (o.model != "builtin" && !std::filesystem::exists(o.model)) vision_model(o.model);  // says which names there are
-  if (o.train) throw Error("export", "--train is for the networks of pictures; a language model is exported as it generates");
+  if (o.train)
+    throw Error("export", "--train is for the networks of pictures; a language model is exported as it generates");
   Graph written;
   LlamaOptions load{.load_weights = false};
   load.observe = [&](const Pass&, const Graph& before, const Graph&) {
@@ -58,7 +60,8 @@ Bindings bindings(const ExportOptions& o, const Graph& g) {
     const std::size_t at = each.find('=');
     char* end = nullptr;
     const std::int64_t n = at == std::string::npos ? 0 : std::strtoll(each.c_str() + at + 1, &end, 10);
-    if (at == std::string::npos || *end || end == each.c_str() + at + 1) throw Error("export", cat("--bind is NAME=NUMBER, not '", each, "'"));
+    if (at == std::string::npos || *end || end == each.c_str() + at + 1)
+      throw Error("export", cat("--bind is NAME=NUMBER, not '", each, "'"));
     b[each.substr(0, at)] = n;
   }
   std::string open, first;
@@ -70,7 +73,9 @@ Bindings bindings(const ExportOptions& o, const Graph& g) {
           if (first.empty()) first = cat(name, "=", bounds.hi);
           open += cat(open.empty() ? "" : ", ", name, " in [", bounds.lo, ", ", bounds.hi, "]");
         }
-  if (!open.empty()) throw Error("export", cat("a module has no sizes without numbers, and '", o.model, "' has ", open, ": give each of them, as in --bind ", first));
+  if (!open.empty())
+    throw Error("export", cat("a module has no sizes without numbers, and '", o.model, "' has ", open,
+                              ": give each of them, as in --bind ", first));
   return b;
 }
 
@@ -80,7 +85,11 @@ std::string table_of_arguments(const StableHloExport& e) {
   for (std::size_t k = 0; k < e.arguments.size(); ++k) {
     const auto& a = e.arguments[k];
     using Kind = StableHloExport::Argument::Kind;
-    s += cat(k, " ", a.kind == Kind::Parameter ? "parameter" : a.kind == Kind::State ? "state" : "input", " ", name(a.type.dtype), str(a.type.shape), " ", a.name, " ");
+    s += cat(k, " ",
+             a.kind == Kind::Parameter ? "parameter"
+             : a.kind == Kind::State   ? "state"
+                                       : "input",
+             " ", name(a.type.dtype), str(a.type.shape), " ", a.name, " ");
     s += a.result < 0 ? std::string("-\n") : cat(a.result, "\n");
   }
   s += "# result kind type name\n";
@@ -93,7 +102,8 @@ std::string table_of_arguments(const StableHloExport& e) {
 
 // How often each operation is there: as the graph was written, and when generic() has been over it. Entry: in @main
 // itself; total: with loops and reducers.
-std::string table_of_instructions(const ExportOptions& o, const hlo::Instructions& written, const hlo::Instructions& after) {
+std::string table_of_instructions(const ExportOptions& o, const hlo::Instructions& written,
+                                  const hlo::Instructions& after) {
   std::map<std::string, std::pair<hlo::Instructions::Count, hlo::Instructions::Count>> rows;
   for (const auto& [name, n] : written.by_name) rows[name].first = n;
   for (const auto& [name, n] : after.by_name) rows[name].second = n;
@@ -109,7 +119,8 @@ std::string table_of_instructions(const ExportOptions& o, const hlo::Instruction
   for (const auto& [name, n] : rows) row(name, n.first, n.second);
   row("all", written.all, after.all);
   if (o.model == "vgg19" && !o.train)
-    s += "Fischer and Saba 2018 (arXiv 1810.09868) count 183 in the entry computation of VGG19's forward pass, 361 in all.\n";
+    s += "Fischer and Saba 2018 (arXiv 1810.09868) count 183 in the entry computation of VGG19's forward pass, 361 in "
+         "all.\n";
   return s;
 }
 
@@ -126,7 +137,8 @@ void export_model(const ExportOptions& o) {
     write_stdout(written.text());
   } else {
     write_file(o.out, written.text());
-    std::fprintf(stderr, "%s: %zu arguments, %zu results\n", o.out.c_str(), written.arguments.size(), written.results.size());
+    std::fprintf(stderr, "%s: %zu arguments, %zu results\n", o.out.c_str(), written.arguments.size(),
+                 written.results.size());
   }
   if (!o.arguments.empty()) write_file(o.arguments, table_of_arguments(written));
 }

@@ -231,10 +231,17 @@ void add_export(CLI::App& app) {
   c->add_option("--arguments", o->arguments, "a table of arguments and results: kind, type, name")->type_name("FILE");
   c->add_flag("--explain", o->explain, "print how often each operation occurs instead of the module");
   c->add_flag("--train", o->train, "a whole training step: forward, backward and gradient descent");
-  c->add_option("--batch", o->batch, "pictures at once")->capture_default_str()->check(CLI::Range(1, 1 << 16))->type_name("N");
-  c->add_option("--size", o->size, "height and width of a picture")->capture_default_str()->check(CLI::Range(32, 4096))->type_name("N");
+  c->add_option("--batch", o->batch, "pictures at once")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 16))
+      ->type_name("N");
+  c->add_option("--size", o->size, "height and width of a picture")
+      ->capture_default_str()
+      ->check(CLI::Range(32, 4096))
+      ->type_name("N");
   c->add_option("--learning-rate", o->learning_rate, "of --train")->capture_default_str()->type_name("R");
-  c->add_option("--bind", o->sizes, "of a language model: the number behind a symbolic extent")->type_name("NAME=N ...");
+  c->add_option("--bind", o->sizes, "of a language model: the number behind a symbolic extent")
+      ->type_name("NAME=N ...");
   c->callback([o] { export_model(*o); });
 }
 

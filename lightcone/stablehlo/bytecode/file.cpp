@@ -11,7 +11,15 @@ namespace {
 // Versions of the format, and from which on something is so.
 constexpr std::uint64_t kDialectVersions = 1, kCountOfOperations = 4, kProperties = 5, kNewest = 6;
 
-enum : std::uint8_t { kStrings, kDialects, kData, kOffsets, kOperations = kOperationSection, kPropertyTable = 8, kSections = 9 };
+enum : std::uint8_t {
+  kStrings,
+  kDialects,
+  kData,
+  kOffsets,
+  kOperations = kOperationSection,
+  kPropertyTable = 8,
+  kSections = 9
+};
 
 }  // namespace
 
@@ -22,7 +30,8 @@ Section read_section(Cursor& c) {
   const std::uint64_t length = c.varint();
   if (first & kAligned) {
     const std::uint64_t alignment = c.varint();
-    if (alignment == 0 || (alignment & (alignment - 1))) c.fail(cat("a section is aligned to ", alignment, ", which is no power of 2"));
+    if (alignment == 0 || (alignment & (alignment - 1)))
+      c.fail(cat("a section is aligned to ", alignment, ", which is no power of 2"));
     while (c.at() % alignment)
       if (c.byte() != kPadding) c.fail("bytes before an aligned section are not its padding");
   }
@@ -33,9 +42,11 @@ Section read_section(Cursor& c) {
 File::File(std::span<const std::byte> all) : bytes(all) {
   Cursor c(all, {0, all.size()});
   constexpr std::string_view kMagic = "ML\xEFR";
-  if (all.size() < kMagic.size() || c.text(c.take(kMagic.size())) != kMagic) Cursor::fail_at(0, "this is no MLIR bytecode");
+  if (all.size() < kMagic.size() || c.text(c.take(kMagic.size())) != kMagic)
+    Cursor::fail_at(0, "this is no MLIR bytecode");
   version = c.varint();
-  if (version > kNewest) c.fail(cat("version ", version, " of MLIR's bytecode is not read: versions to ", kNewest, " are"));
+  if (version > kNewest)
+    c.fail(cat("version ", version, " of MLIR's bytecode is not read: versions to ", kNewest, " are"));
   producer = c.zero_terminated();
 
   std::array<std::optional<Stretch>, kSections> sections;

@@ -9,16 +9,26 @@ namespace lc::hlo {
 namespace {
 
 constexpr int kDeepest = 100;
-constexpr std::string_view kSharding = "sdy";  // the dialect that says which device has which part
+constexpr std::string_view kSharding = "sdy";                     // the dialect that says which device has which part
 constexpr std::string_view kCast = "unrealized_conversion_cast";  // stands around its operations, and changes nothing
-constexpr std::uint64_t kSections = 2, kUseOrders = 3, kFewerLocations = 4;  // versions from which on regions stand in them, ...
+constexpr std::uint64_t kSections = 2, kUseOrders = 3,
+                        kFewerLocations = 4;  // versions from which on regions stand in them, ...
 
 // What an operation of a file has.
-enum : std::uint8_t { kAttributes = 1, kResults = 2, kOperands = 4, kSuccessors = 8, kRegions = 16, kOrders = 32, kProperties = 64 };
+enum : std::uint8_t {
+  kAttributes = 1,
+  kResults = 2,
+  kOperands = 4,
+  kSuccessors = 8,
+  kRegions = 16,
+  kOrders = 32,
+  kProperties = 64
+};
 
 class Reader {
  public:
-  explicit Reader(std::span<const std::byte> bytes) : file_(bytes), allowance_(bytes.size()), values_(file_, allowance_) {}
+  explicit Reader(std::span<const std::byte> bytes)
+      : file_(bytes), allowance_(bytes.size()), values_(file_, allowance_) {}
   Module run();
 
  private:
@@ -97,7 +107,8 @@ void Reader::module(Cursor& c) {
 
 void Reader::function(Cursor& c) {
   const Header h = header(c);
-  if (!h.results.empty() || !h.operands.empty()) Cursor::fail_at(h.at, "a function has operands or results as an operation has");
+  if (!h.results.empty() || !h.operands.empty())
+    Cursor::fail_at(h.at, "a function has operands or results as an operation has");
   if (h.name->dialect == kSharding && h.regions == 0) return;  // a mesh
   if (h.name->dialect != "vhlo" || without_version(h.name->name) != "func")
     Cursor::fail_at(h.at, cat("a function is expected, and there is ", h.name->dialect, ".", h.name->name));
@@ -159,7 +170,8 @@ Operation Reader::operation(Cursor& c, std::string_view ends) {
   op.at = place(h.at);
   op.name = name_of(*h.name, ends);
   op.operands = std::move(h.operands), op.results = std::move(h.results);
-  for (const auto& [attribute, index] : h.attributes) op.attributes.emplace_back(attribute, values_.attribute(index, h.at));
+  for (const auto& [attribute, index] : h.attributes)
+    op.attributes.emplace_back(attribute, values_.attribute(index, h.at));
   arrange_attributes(op);
   regions(c, h, [&](Cursor& inner, std::size_t count, Block& b) {
     operations(inner, count, b, "stablehlo.return");
@@ -176,7 +188,7 @@ Reader::Header Reader::header(Cursor& c) {
   allowance_.pay(sizeof(Operation), h.at);
   h.name = &file_.operations[c.index(file_.operations.size(), "name of an operation")];
   const std::uint8_t has = c.byte();
-  attribute_index(c);  // where it stood in a text
+  attribute_index(c);       // where it stood in a text
   if (has & kAttributes) {  // before version 5 all of them, from then on those that no operation asks for
     const std::size_t at = c.at();
     h.attributes = values_.fields_of(attribute_index(c), at);

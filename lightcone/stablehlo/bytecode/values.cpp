@@ -14,11 +14,11 @@ using Kind = Attribute::Kind;
 constexpr int kDeepest = 100;
 
 // The numbers of VHLO's attributes; those of enumerations stand in kEnumerations.
-constexpr std::uint64_t kArray = 1, kBoolean = 2, kApiVersion = 5, kDictionary = 6, kFloat = 8, kInteger = 9, kAlias = 10, kString = 14, kTensor = 15,
-  kType = 17, kBounds = 18, kResultAccuracy = 20;
+constexpr std::uint64_t kArray = 1, kBoolean = 2, kApiVersion = 5, kDictionary = 6, kFloat = 8, kInteger = 9,
+                        kAlias = 10, kString = 14, kTensor = 15, kType = 17, kBounds = 18, kResultAccuracy = 20;
 // And those of MLIR's own ones.
-constexpr std::uint64_t kOwnArray = 0, kOwnDictionary = 1, kOwnString = 2, kOwnTypedString = 3, kOwnSymbol = 4, kOwnType = 6, kOwnUnit = 7, kOwnInteger = 8,
-  kOwnFloat = 9, kOwnTensor = 18;
+constexpr std::uint64_t kOwnArray = 0, kOwnDictionary = 1, kOwnString = 2, kOwnTypedString = 3, kOwnSymbol = 4,
+                        kOwnType = 6, kOwnUnit = 7, kOwnInteger = 8, kOwnFloat = 9, kOwnTensor = 18;
 
 struct Enumeration {
   std::uint64_t code;
@@ -66,7 +66,8 @@ Attribute unread(std::string_view dialect) {
 
 std::size_t weight_of(const Type& t) { return sizeof(Type) + t.element.size() + 8 * t.shape.size(); }
 std::size_t weight_of(const Attribute& a) {
-  std::size_t w = sizeof(Attribute) + a.text.size() + a.name.size() + weight_of(a.type) + 8 * a.integers.size() + a.data.size();
+  std::size_t w =
+      sizeof(Attribute) + a.text.size() + a.name.size() + weight_of(a.type) + 8 * a.integers.size() + a.data.size();
   for (const Attribute& each : a.list) w += weight_of(each);
   for (const auto& [name, each] : a.fields) w += sizeof(NamedAttribute) + name.size() + weight_of(each);
   return w;
@@ -76,7 +77,8 @@ std::size_t weight_of(const Attribute& a) {
 
 void Allowance::pay(std::size_t bytes, std::size_t at) {
   if (bytes > left_)
-    Cursor::fail_at(at, cat("the module takes more than 256 times the memory of its file, which has ", file_, " bytes"));
+    Cursor::fail_at(at,
+                    cat("the module takes more than 256 times the memory of its file, which has ", file_, " bytes"));
   left_ -= bytes;
 }
 
@@ -215,7 +217,8 @@ Attribute Values::integer(Cursor& c) {
   Attribute a = whole(bytes == 1 ? c.byte() : c.signed_varint(), t.element);
   const int unused = static_cast<int>(64 - 8 * bytes);
   const auto bits = static_cast<std::uint64_t>(a.integer) << unused;
-  a.integer = is_unsigned || t.element == "i1" ? static_cast<std::int64_t>(bits >> unused) : static_cast<std::int64_t>(bits) >> unused;
+  a.integer = is_unsigned || t.element == "i1" ? static_cast<std::int64_t>(bits >> unused)
+                                               : static_cast<std::int64_t>(bits) >> unused;
   return t.element == "i1" ? truth(a.integer & 1) : a;
 }
 
@@ -274,14 +277,51 @@ Type named(std::string name) {
 }
 
 // The types that have nothing but a name, by their number.
-constexpr std::string_view kTypes[] = {
-    "i1", "", "bf16", "f16", "f32", "f64", "f8E4M3FN", "f8E5M2", "", "index", "i4", "i8", "i16", "i32",
-    "i64", "ui4", "ui8", "ui16", "ui32", "ui64", "", "", "!stablehlo.token", "", "!quant.uniform", "", "!shape.witness",
-    "f8E4M3FNUZ", "f8E5M2FNUZ", "f8E4M3B11FNUZ", "!quant.uniform", "i2", "ui2", "none", "tf32", "f8E4M3", "f8E3M4",
-    "f4E2M1FN", "f6E2M3FN", "f6E3M2FN", "f8E8M0FNU"};
-constexpr std::uint64_t kComplexType = 1, kFunctionType = 8, kRankedType = 20, kEncodedType = 21, kTupleType = 23, kUnrankedType = 25;
-constexpr std::uint64_t kOwnIntegerType = 0, kOwnIndexType = 1, kOwnFunctionType = 2, kOwnComplexType = 9, kOwnNoneType = 12, kOwnRankedType = 13,
-  kOwnEncodedType = 14, kOwnTupleType = 15;
+constexpr std::string_view kTypes[] = {"i1",
+                                       "",
+                                       "bf16",
+                                       "f16",
+                                       "f32",
+                                       "f64",
+                                       "f8E4M3FN",
+                                       "f8E5M2",
+                                       "",
+                                       "index",
+                                       "i4",
+                                       "i8",
+                                       "i16",
+                                       "i32",
+                                       "i64",
+                                       "ui4",
+                                       "ui8",
+                                       "ui16",
+                                       "ui32",
+                                       "ui64",
+                                       "",
+                                       "",
+                                       "!stablehlo.token",
+                                       "",
+                                       "!quant.uniform",
+                                       "",
+                                       "!shape.witness",
+                                       "f8E4M3FNUZ",
+                                       "f8E5M2FNUZ",
+                                       "f8E4M3B11FNUZ",
+                                       "!quant.uniform",
+                                       "i2",
+                                       "ui2",
+                                       "none",
+                                       "tf32",
+                                       "f8E4M3",
+                                       "f8E3M4",
+                                       "f4E2M1FN",
+                                       "f6E2M3FN",
+                                       "f6E3M2FN",
+                                       "f8E8M0FNU"};
+constexpr std::uint64_t kComplexType = 1, kFunctionType = 8, kRankedType = 20, kEncodedType = 21, kTupleType = 23,
+                        kUnrankedType = 25;
+constexpr std::uint64_t kOwnIntegerType = 0, kOwnIndexType = 1, kOwnFunctionType = 2, kOwnComplexType = 9,
+                        kOwnNoneType = 12, kOwnRankedType = 13, kOwnEncodedType = 14, kOwnTupleType = 15;
 constexpr std::string_view kOwnFloatTypes[] = {"bf16", "f16", "f32", "f64"};  // from 3 on
 
 }  // namespace
@@ -344,7 +384,8 @@ Type Values::builtin_type(Cursor& c) {
     case kOwnEncodedType: return ranked(c, code == kOwnEncodedType);
     case kOwnTupleType: return named("tuple<" + types_in_round(c) + ">");
     default:
-      if (code < 3 || code >= 3 + std::size(kOwnFloatTypes)) c.fail(cat("type ", code, " of MLIR's own dialect is not read"));
+      if (code < 3 || code >= 3 + std::size(kOwnFloatTypes))
+        c.fail(cat("type ", code, " of MLIR's own dialect is not read"));
       return named(std::string(kOwnFloatTypes[code - 3]));
   }
 }
@@ -402,7 +443,8 @@ std::size_t element_bytes(std::string_view e) {
 namespace {
 
 // Eight to a byte, from the lowest bit on; a byte of the same bits stands for all.
-void set_bits(Attribute& dense, std::span<const std::byte> raw, std::uint64_t n, const Cursor& c, Allowance& allowance) {
+void set_bits(Attribute& dense, std::span<const std::byte> raw, std::uint64_t n, const Cursor& c,
+              Allowance& allowance) {
   if (n > 1 && raw.size() == 1 && (raw[0] == std::byte{0} || raw[0] == std::byte{0xff})) {
     dense.data.assign(1, raw[0] & std::byte{1});
     dense.splat = true;
@@ -422,7 +464,8 @@ void set_elements(Attribute& dense, std::span<const std::byte> raw, const Cursor
   std::uint64_t n = 1;
   for (const std::int64_t d : t.shape) {
     if (d == kDynamic) c.fail("a constant needs a shape of numbers");
-    if (d > 0 && n > (std::uint64_t{1} << 48) / static_cast<std::uint64_t>(d)) c.fail("a constant of more than 2^48 elements");
+    if (d > 0 && n > (std::uint64_t{1} << 48) / static_cast<std::uint64_t>(d))
+      c.fail("a constant of more than 2^48 elements");
     n *= static_cast<std::uint64_t>(d);
   }
   if (n == 0) return;

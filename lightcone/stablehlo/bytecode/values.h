@@ -28,7 +28,8 @@ struct NumberedAttribute {
 
 class Values {
  public:
-  Values(const File& f, Allowance& a) : file_(f), allowance_(a), attributes_(f.attributes.size()), types_(f.types.size()) {}
+  Values(const File& f, Allowance& a)
+      : file_(f), allowance_(a), attributes_(f.attributes.size()), types_(f.types.size()) {}
 
   // Copies, for which the allowance pays.
   Attribute attribute(std::size_t index, std::size_t asked_at);

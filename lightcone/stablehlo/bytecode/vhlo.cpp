@@ -121,19 +121,21 @@ struct Group {
   std::vector<std::string_view> fields;
 };
 const std::vector<Group>& groups() {
-  static const std::vector<std::string_view> dot = {"lhs_batching_dimensions", "rhs_batching_dimensions", "lhs_contracting_dimensions",
-                                                    "rhs_contracting_dimensions"};
+  static const std::vector<std::string_view> dot = {"lhs_batching_dimensions", "rhs_batching_dimensions",
+                                                    "lhs_contracting_dimensions", "rhs_contracting_dimensions"};
   static const std::vector<std::string_view> algorithm = {
-      "lhs_precision_type", "rhs_precision_type", "accumulation_type", "lhs_component_count", "rhs_component_count",
-      "num_primitive_operations", "allow_imprecise_accumulation"};
-  static const std::vector<std::string_view> gather = {"offset_dims", "collapsed_slice_dims", "operand_batching_dims",
-                                                       "start_indices_batching_dims", "start_index_map", "index_vector_dim"};
-  static const std::vector<std::string_view> scatter = {"update_window_dims", "inserted_window_dims", "input_batching_dims",
-                                                        "scatter_indices_batching_dims", "scatter_dims_to_operand_dims", "index_vector_dim"};
+      "lhs_precision_type",  "rhs_precision_type",       "accumulation_type",           "lhs_component_count",
+      "rhs_component_count", "num_primitive_operations", "allow_imprecise_accumulation"};
+  static const std::vector<std::string_view> gather = {"offset_dims",           "collapsed_slice_dims",
+                                                       "operand_batching_dims", "start_indices_batching_dims",
+                                                       "start_index_map",       "index_vector_dim"};
+  static const std::vector<std::string_view> scatter = {"update_window_dims",           "inserted_window_dims",
+                                                        "input_batching_dims",          "scatter_indices_batching_dims",
+                                                        "scatter_dims_to_operand_dims", "index_vector_dim"};
   static const std::vector<std::string_view> convolution = {
-      "input_batch_dimension", "input_feature_dimension", "input_spatial_dimensions", "kernel_input_feature_dimension",
-      "kernel_output_feature_dimension", "kernel_spatial_dimensions", "output_batch_dimension", "output_feature_dimension",
-      "output_spatial_dimensions"};
+      "input_batch_dimension",          "input_feature_dimension",         "input_spatial_dimensions",
+      "kernel_input_feature_dimension", "kernel_output_feature_dimension", "kernel_spatial_dimensions",
+      "output_batch_dimension",         "output_feature_dimension",        "output_spatial_dimensions"};
   static const std::vector<Group> all = {
       {"stablehlo.dot_general", "dot_dimension_numbers", "dot", dot},
       {"stablehlo.dot_general", "algorithm", "dot_algorithm", algorithm},
@@ -156,7 +158,8 @@ bool says_nothing(const NamedAttribute& named) {
     const auto mode = std::ranges::find(a.fields, "mode", &NamedAttribute::first);
     return mode == a.fields.end() || mode->second.text == "DEFAULT";
   }
-  for (const char* list : {"operand_layouts", "result_layouts", "called_computations", "output_operand_aliases", "precision_config"})
+  for (const char* list :
+       {"operand_layouts", "result_layouts", "called_computations", "output_operand_aliases", "precision_config"})
     if (name == list) return a.kind == Kind::List && a.list.empty();
   return false;
 }

@@ -55,19 +55,21 @@ std::vector<Tensor> bitcast_convert(const Call& c) {
     s.push_back(n);
     const int last = static_cast<int>(s.size()) - 1;
     const Tensor wide = x.unsqueeze(last).expand(s);
-    const Tensor places = prim::cast(mul(index_along(c.graph(), s, last), static_cast<std::int64_t>(8 * size_of(to))), bits_from);
+    const Tensor places =
+        prim::cast(mul(index_along(c.graph(), s, last), static_cast<std::int64_t>(8 * size_of(to))), bits_from);
     const Tensor low = full_like(wide, (std::int64_t{1} << (8 * size_of(to))) - 1);
     return {bitcast(prim::cast(bitwise_and(bitwise_right_shift(wide, places), low), bits_to), to)};
   }
   if (x.rank() == 0) c.refuse("a scalar has no axis of parts");
   const int last = x.rank() - 1;
   const Tensor wide = prim::cast(x, bits_to);
-  const Tensor places = prim::cast(mul(index_along(c.graph(), wide.shape(), last), static_cast<std::int64_t>(8 * size_of(from))), bits_to);
+  const Tensor places = prim::cast(
+      mul(index_along(c.graph(), wide.shape(), last), static_cast<std::int64_t>(8 * size_of(from))), bits_to);
   return {bitcast(prim::sum_reduce(bitwise_left_shift(wide, places), last), to)};
 }
 
-// A float with fewer bits of exponent and mantissa: to nearest, ties to even; too large ones become infinite, those below
-// the smallest normal number 0.
+// A float with fewer bits of exponent and mantissa: to nearest, ties to even; too large ones become infinite, those
+// below the smallest normal number 0.
 std::vector<Tensor> reduce_precision(const Call& c) {
   const std::int64_t exponent = c.integer("exponent_bits", 0), mantissa = c.integer("mantissa_bits", -1);
   const Tensor x = c.x();

@@ -21,10 +21,13 @@ std::vector<Tensor> check_against(const Call& c, const std::string& what) {
     if (c.in.size() != 2) c.refuse("takes two operands");
     expected = c.in[1];
   }
-  if (!(expected.shape() == c.x().shape()) || expected.dtype() != c.x().dtype()) c.refuse("compares tensors of different types");
-  if (what.starts_with("check.expect_almost_eq")) c.reader.check(c, c.x(), expected, Kind::Tolerance, number(c, "tolerance", 0.001));
+  if (!(expected.shape() == c.x().shape()) || expected.dtype() != c.x().dtype())
+    c.refuse("compares tensors of different types");
+  if (what.starts_with("check.expect_almost_eq"))
+    c.reader.check(c, c.x(), expected, Kind::Tolerance, number(c, "tolerance", 0.001));
   else if (what.starts_with("check.expect_eq")) c.reader.check(c, c.x(), expected, Kind::Equal, 0);
-  else if (what == "check.expect_close") c.reader.check(c, c.x(), expected, Kind::Ulps, number(c, "max_ulp_difference", 3));
+  else if (what == "check.expect_close")
+    c.reader.check(c, c.x(), expected, Kind::Ulps, number(c, "max_ulp_difference", 3));
   else c.refuse("is not supported");
   return {};
 }
@@ -44,7 +47,8 @@ void add_checks(Rules& r) {
   r["stablehlo.custom_call"] = custom_call;
   for (const char* name : {"sdy.sharding_constraint", "builtin.unrealized_conversion_cast"})  // nothing, for one device
     r[name] = [](const Call& c) { return std::vector{c.in.at(0)}; };
-  for (const char* name : {"check.expect_eq", "check.expect_eq_const", "check.expect_almost_eq", "check.expect_almost_eq_const", "check.expect_close"})
+  for (const char* name : {"check.expect_eq", "check.expect_eq_const", "check.expect_almost_eq",
+                           "check.expect_almost_eq_const", "check.expect_close"})
     r[name] = check_operation;
 }
 

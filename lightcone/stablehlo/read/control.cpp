@@ -34,12 +34,14 @@ std::vector<Tensor> branches(const Call& c, const Tensor& which) {
   return taken;
 }
 std::vector<Tensor> if_else(const Call& c) {
-  if (c.in.size() != 1 || c.x().dtype() != DType::Bool || c.x().rank() != 0 || c.op.regions.size() != 2) c.refuse("takes one truth value and two branches");
+  if (c.in.size() != 1 || c.x().dtype() != DType::Bool || c.x().rank() != 0 || c.op.regions.size() != 2)
+    c.refuse("takes one truth value and two branches");
   return branches(c, prim::cast(logical_not(c.x()), DType::I32));
 }
 // The last branch is that of every number out of range, too.
 std::vector<Tensor> case_of(const Call& c) {
-  if (c.in.size() != 1 || is_float(c.x().dtype()) || c.x().rank() != 0 || c.op.regions.empty()) c.refuse("takes one whole number and branches");
+  if (c.in.size() != 1 || is_float(c.x().dtype()) || c.x().rank() != 0 || c.op.regions.empty())
+    c.refuse("takes one whole number and branches");
   return branches(c, c.x());
 }
 
@@ -96,7 +98,9 @@ std::optional<std::int64_t> trip_count(const Call& c) {
   if (!step || *step < 1) return std::nullopt;
   constexpr std::int64_t kFar = std::int64_t{1} << 40;
   const std::int64_t from = (*begin)[0], to = direction->text == "LE" ? *limit + 1 : *limit;
-  if ((direction->text != "LT" && direction->text != "LE") || std::abs(from) > kFar || std::abs(to) > kFar || *step > kFar) return std::nullopt;
+  if ((direction->text != "LT" && direction->text != "LE") || std::abs(from) > kFar || std::abs(to) > kFar ||
+      *step > kFar)
+    return std::nullopt;
   if (to > info(c.in[k].dtype()).highest) return std::nullopt;  // it would wrap around
   return from >= to ? 0 : (to - from + *step - 1) / *step;
 }
@@ -113,10 +117,14 @@ std::vector<Tensor> while_do(const Call& c) {
   const auto step = [&](const std::vector<Tensor>& state) { return defined_or_refuse(c, c.reader.block(body, state)); };
   if (c.in.empty()) c.refuse("carries nothing");
   if (const auto n = trip_count(c)) {
-    const auto f = [&](const std::vector<Tensor>& state, const std::vector<Tensor>&) { return Scanned{step(state), {}}; };
+    const auto f = [&](const std::vector<Tensor>& state, const std::vector<Tensor>&) {
+      return Scanned{step(state), {}};
+    };
     return scan(f, c.in, {}, {.length = *n, .keep_states = false}).state;
   }
-  const auto holds = [&](const std::vector<Tensor>& state) { return defined_or_refuse(c, c.reader.block(condition, state))[0]; };
+  const auto holds = [&](const std::vector<Tensor>& state) {
+    return defined_or_refuse(c, c.reader.block(condition, state))[0];
+  };
   return while_loop(holds, step, c.in, c.reader.options().max_steps);
 }
 

@@ -19,7 +19,8 @@ std::vector<Tensor> alike(const Call& c, std::size_t arity) {
   std::vector<Tensor> r;
   for (const Tensor& t : c.in) r.push_back(to_shape(t, largest->shape()));
   for (const Tensor& t : r)
-    if (!(t.shape() == largest->shape())) c.refuse(cat("shapes differ: ", lc::str(t.shape()), " and ", lc::str(largest->shape())));
+    if (!(t.shape() == largest->shape()))
+      c.refuse(cat("shapes differ: ", lc::str(t.shape()), " and ", lc::str(largest->shape())));
   return r;
 }
 
@@ -57,7 +58,8 @@ std::vector<Tensor> sign_of(const Call& c) {
   const Tensor x = alike(c, 1)[0], zero = scalar_like(x, 0);
   if (!is_float(x.dtype())) {
     const Tensor one = scalar_like(x, 1);
-    const Tensor below = info(x.dtype()).lowest < 0 ? prim::where(prim::less_than(x, zero), scalar_like(x, -1), zero) : zero;
+    const Tensor below =
+        info(x.dtype()).lowest < 0 ? prim::where(prim::less_than(x, zero), scalar_like(x, -1), zero) : zero;
     return {prim::where(prim::less_than(zero, x), one, below)};
   }
   const Tensor above = prim::where(prim::less_than(zero, x), scalar_like(x, 1), x);
@@ -141,10 +143,13 @@ Tensor bessel_i1e(Operand a) {
     return y;
   };
   const Tensor small_t = square_of(mul(size, 1 / 3.75));
-  const Tensor small = prim::mul(size, horner(small_t, {0.5, 0.87890594, 0.51498869, 0.15084934, 0.02658733, 0.00301532, 0.00032411}));
+  const Tensor small =
+      prim::mul(size, horner(small_t, {0.5, 0.87890594, 0.51498869, 0.15084934, 0.02658733, 0.00301532, 0.00032411}));
   const Tensor t = prim::div(scalar_like(size, 3.75), clamp_min(size, 3.75));
-  const Tensor large = horner(t, {0.39894228, -0.03988024, -0.00362018, 0.00163801, -0.01031555, 0.02282967, -0.02895312, 0.01787654, -0.00420059});
-  const Tensor scaled = prim::where(lt(size, 3.75), prim::mul(small, prim::exp(neg(size))), prim::div(large, sqrt(clamp_min(size, 3.75))));
+  const Tensor large = horner(t, {0.39894228, -0.03988024, -0.00362018, 0.00163801, -0.01031555, 0.02282967,
+                                  -0.02895312, 0.01787654, -0.00420059});
+  const Tensor scaled = prim::where(lt(size, 3.75), prim::mul(small, prim::exp(neg(size))),
+                                    prim::div(large, sqrt(clamp_min(size, 3.75))));
   return prim::where(lt(x, 0.0), neg(scaled), scaled);
 }
 

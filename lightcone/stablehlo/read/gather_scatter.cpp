@@ -1,7 +1,8 @@
 // gather and scatter with all of their dimension numbers, as rows of a matrix that are read and written.
 //
-// Axes of the operand that every piece has whole are put last, as the elements of a row; the others are one axis of rows,
-// in which a piece's place is a number. So an embedding is one gather of rows, and no element's place is computed twice.
+// Axes of the operand that every piece has whole are put last, as the elements of a row; the others are one axis of
+// rows, in which a piece's place is a number. So an embedding is one gather of rows, and no element's place is computed
+// twice.
 #include <algorithm>
 #include <numeric>
 
@@ -31,8 +32,8 @@ class Places {
 
   // The rows that pieces have, i64 [batch..., axes of a piece that are not whole...]; -1 where it leaves the operand.
   const Tensor& rows() const { return rows_; }
-  Tensor to_rows(const Tensor& operand) const;     // [rows, elements of a row]
-  Tensor from_rows(const Tensor& rows) const;      // back
+  Tensor to_rows(const Tensor& operand) const;  // [rows, elements of a row]
+  Tensor from_rows(const Tensor& rows) const;   // back
   // Between the result [..] and [batch..., pieces..., whole...].
   std::vector<int> order() const { return order_; }
   const Shape& whole() const { return whole_shape_; }
@@ -51,7 +52,8 @@ class Places {
   Tensor rows_;
 };
 
-Places::Places(const Call& c, const Tensor& operand, const Tensor& indices, Numbers n, const Integers& piece, bool clamped)
+Places::Places(const Call& c, const Tensor& operand, const Tensor& indices, Numbers n, const Integers& piece,
+               bool clamped)
     : c_(c), n_(std::move(n)), operand_(operand.shape()) {
   const auto rank = static_cast<std::int64_t>(operand_.size());
   if (is_float(indices.dtype()) || indices.dtype() == DType::Bool) c.refuse("indices are integers");
@@ -71,14 +73,16 @@ Places::Places(const Call& c, const Tensor& operand, const Tensor& indices, Numb
   index_ = index.permute(last);
   batch_ = index_.shape();
   batch_.pop_back();
-  if (!(index_.extent(-1) == Dim(static_cast<std::int64_t>(n_.start_map.size())))) c.refuse("an index has not one number for each axis that it is for");
+  if (!(index_.extent(-1) == Dim(static_cast<std::int64_t>(n_.start_map.size()))))
+    c.refuse("an index has not one number for each axis that it is for");
 
   Shape pieces;  // the moving axes that a piece keeps
   std::vector<int> kept_moving, kept_whole;
   for (int a = 0, kept = 0; a < rank; ++a) {
     const Dim full = operand_[static_cast<std::size_t>(a)];
     const std::int64_t size = piece[static_cast<std::size_t>(a)];
-    if (size < 0 || size > *full.constant()) c.refuse(cat("a piece of ", size, " does not fit axis ", a, " of ", lc::str(operand_)));
+    if (size < 0 || size > *full.constant())
+      c.refuse(cat("a piece of ", size, " does not fit axis ", a, " of ", lc::str(operand_)));
     const bool gone = contains(n_.collapsed, a) || contains(n_.operand_batch, a);
     if (gone && size > 1) c.refuse(cat("axis ", a, " goes away and has ", size, " elements of a piece"));
     const bool is_whole = !gone && full == Dim(size) && (clamped || !contains(n_.start_map, a));
@@ -87,7 +91,8 @@ Places::Places(const Call& c, const Tensor& operand, const Tensor& indices, Numb
     else if (!gone) pieces.push_back(size);
     if (!gone) (is_whole ? kept_whole : kept_moving).push_back(kept++);
   }
-  if (n_.offset.size() != kept_moving.size() + kept_whole.size()) c.refuse("has not one offset axis for each axis of a piece");
+  if (n_.offset.size() != kept_moving.size() + kept_whole.size())
+    c.refuse("has not one offset axis for each axis of a piece");
 
   // Rows, and whether they are there.
   Shape all = batch_;
@@ -100,13 +105,16 @@ Places::Places(const Call& c, const Tensor& operand, const Tensor& indices, Numb
   Tensor row = lc::full(c.graph(), all, 0, DType::I64), inside;
   auto next = static_cast<int>(batch_.size());
   for (const int a : moving_) {
-    const std::int64_t extent = *operand_[static_cast<std::size_t>(a)].constant(), size = piece[static_cast<std::size_t>(a)];
+    const std::int64_t extent = *operand_[static_cast<std::size_t>(a)].constant(),
+                       size = piece[static_cast<std::size_t>(a)];
     Tensor at = start(a);
     if (clamped) at = prim::minimum(prim::maximum(at, full_like(at, 0)), full_like(at, extent - size));
     at = spread(at);
-    if (!contains(n_.collapsed, a) && !contains(n_.operand_batch, a)) at = prim::add(at, index_along(c.graph(), all, next++));
+    if (!contains(n_.collapsed, a) && !contains(n_.operand_batch, a))
+      at = prim::add(at, index_along(c.graph(), all, next++));
     if (!clamped) {
-      const Tensor here = logical_and(logical_not(prim::less_than(at, full_like(at, 0))), prim::less_than(at, full_like(at, extent)));
+      const Tensor here =
+          logical_and(logical_not(prim::less_than(at, full_like(at, 0))), prim::less_than(at, full_like(at, extent)));
       inside = inside.defined() ? logical_and(inside, here) : here;
     }
     row = prim::add(prim::mul(row, full_like(row, extent)), at);
@@ -120,7 +128,8 @@ Places::Places(const Call& c, const Tensor& operand, const Tensor& indices, Numb
   const std::size_t total = batch_.size() + n_.offset.size();
   Integers sorted = n_.offset;
   std::ranges::sort(sorted);
-  if (std::ranges::adjacent_find(sorted) != sorted.end() || (!sorted.empty() && (sorted[0] < 0 || sorted.back() >= static_cast<std::int64_t>(total))))
+  if (std::ranges::adjacent_find(sorted) != sorted.end() ||
+      (!sorted.empty() && (sorted[0] < 0 || sorted.back() >= static_cast<std::int64_t>(total))))
     c.refuse("its offset axes are not different axes of the result");
   int b = 0;
   for (std::int64_t a = 0; a < static_cast<std::int64_t>(total); ++a) {
@@ -133,7 +142,10 @@ Places::Places(const Call& c, const Tensor& operand, const Tensor& indices, Numb
     const auto m = std::ranges::find(kept_moving, kept);
     const auto before = static_cast<int>(batch_.size());
     if (m != kept_moving.end()) order_.push_back(before + static_cast<int>(m - kept_moving.begin()));
-    else order_.push_back(before + static_cast<int>(kept_moving.size() + static_cast<std::size_t>(std::ranges::find(kept_whole, kept) - kept_whole.begin())));
+    else
+      order_.push_back(
+          before + static_cast<int>(kept_moving.size() + static_cast<std::size_t>(std::ranges::find(kept_whole, kept) -
+                                                                                  kept_whole.begin())));
   }
 }
 
@@ -163,7 +175,9 @@ Tensor Places::from_rows(const Tensor& rows) const {
   order.insert(order.end(), whole_.begin(), whole_.end());
   Shape s;
   std::vector<int> back(order.size());
-  for (std::size_t k = 0; k < order.size(); ++k) s.push_back(operand_[static_cast<std::size_t>(order[k])]), back[static_cast<std::size_t>(order[k])] = static_cast<int>(k);
+  for (std::size_t k = 0; k < order.size(); ++k)
+    s.push_back(operand_[static_cast<std::size_t>(order[k])]),
+        back[static_cast<std::size_t>(order[k])] = static_cast<int>(k);
   return rows.reshape(s).permute(back);
 }
 
@@ -173,12 +187,14 @@ std::vector<Tensor> gather_with(const Call& c, const Integers& piece) {
   const AttributeList& d = c.fields("dimension_numbers");
   const Tensor &x = c.in.at(0), &indices = c.in.at(1);
   const Places p(c, x, indices,
-                 {integers_of(d, "offset_dims"), integers_of(d, "collapsed_slice_dims"), integers_of(d, "operand_batching_dims"),
-                  integers_of(d, "start_indices_batching_dims"), integers_of(d, "start_index_map"), integer_of(d, "index_vector_dim", 0)},
+                 {integers_of(d, "offset_dims"), integers_of(d, "collapsed_slice_dims"),
+                  integers_of(d, "operand_batching_dims"), integers_of(d, "start_indices_batching_dims"),
+                  integers_of(d, "start_index_map"), integer_of(d, "index_vector_dim", 0)},
                  piece, true);
   Shape s = p.rows().shape();
   s.insert(s.end(), p.whole().begin(), p.whole().end());
-  if (product(s) == Dim(0)) return {full(c.graph(), c.results.at(0).shape.size() == s.size() ? shape_of(c.results[0].shape) : s, 0, x.dtype())};
+  if (product(s) == Dim(0))
+    return {full(c.graph(), c.results.at(0).shape.size() == s.size() ? shape_of(c.results[0].shape) : s, 0, x.dtype())};
   const Tensor rows = index_select(p.to_rows(x), 0, p.rows().reshape({product(p.rows().shape())}));
   return {rows.reshape(s).permute(p.order())};
 }
@@ -197,7 +213,8 @@ std::vector<Tensor> dynamic_gather(const Call& c) {
 // One row after the other, as the body says: for bodies of which nothing is known.
 Tensor row_by_row(const Call& c, const Block& body, const Tensor& base, const Tensor& index, const Tensor& from) {
   constexpr std::int64_t kMostRows = 1 << 20;
-  if (*index.extent(0).constant() > kMostRows) c.refuse(cat("joins more than ", kMostRows, " rows by a body of its own"));
+  if (*index.extent(0).constant() > kMostRows)
+    c.refuse(cat("joins more than ", kMostRows, " rows by a body of its own"));
   const Scanned r = scan(
       [&](const std::vector<Tensor>& state, const std::vector<Tensor>& x) {
         const Tensor at = x[0].reshape({1}), row = index_select(state[0], 0, prim::maximum(at, full_like(at, 0)));
@@ -213,7 +230,10 @@ Tensor joined(const Call& c, const Block& body, const Tensor& base, const Tensor
   const Tensor wide = index.unsqueeze(1).expand(from.shape());
   if (how == "second") return prim::scatter(base, wide, from, 0);
   if (how == "stablehlo.add" && base.dtype() != DType::Bool) return prim::scatter_add(base, wide, from, 0);
-  const char* reduce = how == "stablehlo.maximum" ? "amax" : how == "stablehlo.minimum" ? "amin" : how == "stablehlo.multiply" ? "prod" : nullptr;
+  const char* reduce = how == "stablehlo.maximum"    ? "amax"
+                       : how == "stablehlo.minimum"  ? "amin"
+                       : how == "stablehlo.multiply" ? "prod"
+                                                     : nullptr;
   if (reduce && base.dtype() != DType::Bool) return scatter_reduce(base, 0, wide, from, reduce);
   if (!c.flag("unique_indices") && !(index.extent(0) == Dim(1))) return row_by_row(c, body, base, index, from);
   const Tensor old = index_select(base, 0, prim::maximum(index, full_like(index, 0)));
@@ -226,9 +246,9 @@ std::vector<Tensor> scatter(const Call& c) {
   const Tensor &x = c.in[0], &indices = c.in[1], &updates = c.in[2];
   const Block& body = c.region(0, 2, 1);
   if (updates.dtype() != x.dtype()) c.refuse("operands have different element types");
-  Numbers n{integers_of(d, "update_window_dims"), integers_of(d, "inserted_window_dims"), integers_of(d, "input_batching_dims"),
-            integers_of(d, "scatter_indices_batching_dims"), integers_of(d, "scatter_dims_to_operand_dims"),
-            integer_of(d, "index_vector_dim", 0)};
+  Numbers n{integers_of(d, "update_window_dims"),           integers_of(d, "inserted_window_dims"),
+            integers_of(d, "input_batching_dims"),          integers_of(d, "scatter_indices_batching_dims"),
+            integers_of(d, "scatter_dims_to_operand_dims"), integer_of(d, "index_vector_dim", 0)};
   Integers piece;  // the updates say how large pieces are
   std::size_t next = 0;
   Integers window = n.offset;
@@ -237,7 +257,8 @@ std::vector<Tensor> scatter(const Call& c) {
     if (contains(n.collapsed, a) || contains(n.operand_batch, a)) {
       piece.push_back(1);
     } else {
-      if (next >= window.size() || window[next] < 0 || window[next] >= updates.rank()) c.refuse("its window axes do not fit");
+      if (next >= window.size() || window[next] < 0 || window[next] >= updates.rank())
+        c.refuse("its window axes do not fit");
       piece.push_back(*updates.extent(static_cast<int>(window[next++])).constant());
     }
   }

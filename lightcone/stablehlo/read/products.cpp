@@ -19,7 +19,8 @@ std::pair<Tensor, Tensor> factors(const Call& c) {
 void check_axes(const Call& c, const Integers& axes, int rank) {
   Integers sorted = axes;
   std::ranges::sort(sorted);
-  if (std::ranges::adjacent_find(sorted) != sorted.end() || (!sorted.empty() && (sorted[0] < 0 || sorted.back() >= rank)))
+  if (std::ranges::adjacent_find(sorted) != sorted.end() ||
+      (!sorted.empty() && (sorted[0] < 0 || sorted.back() >= rank)))
     c.refuse("its dimension numbers are not different axes of the operands");
 }
 
@@ -38,12 +39,14 @@ Matrices matrices(const Call& c, const Tensor& x, const Integers& batch, const I
   for (int a = 0; a < x.rank(); ++a)
     if (std::ranges::find(all, a) == all.end()) order.push_back(a), m.free.push_back(x.extent(a));
   Shape sum;
-  for (const std::int64_t a : summed) order.push_back(static_cast<int>(a)), sum.push_back(x.extent(static_cast<int>(a)));
+  for (const std::int64_t a : summed)
+    order.push_back(static_cast<int>(a)), sum.push_back(x.extent(static_cast<int>(a)));
   m.t = x.permute(order).reshape({product(m.batch), product(m.free), product(sum)});
   return m;
 }
 
-Tensor dot(const Call& c, const Integers& a_batch, const Integers& a_sum, const Integers& b_batch, const Integers& b_sum) {
+Tensor dot(const Call& c, const Integers& a_batch, const Integers& a_sum, const Integers& b_batch,
+           const Integers& b_sum) {
   const auto [a, b] = factors(c);
   const Matrices l = matrices(c, a, a_batch, a_sum), r = matrices(c, b, b_batch, b_sum);
   const auto fits = [&](const Integers& p, const Integers& q) {
@@ -52,11 +55,15 @@ Tensor dot(const Call& c, const Integers& a_batch, const Integers& a_sum, const 
       if (!(a.extent(static_cast<int>(p[k])) == b.extent(static_cast<int>(q[k])))) return false;
     return true;
   };
-  if (!fits(a_batch, b_batch) || !fits(a_sum, b_sum)) c.refuse(cat(lc::str(a.shape()), " and ", lc::str(b.shape()), " do not fit"));
-  const Tensor product = c.dtype() == DType::Bool
-                             ? prim::max_reduce(prim::mul(l.t.unsqueeze(2).expand({l.t.extent(0), l.t.extent(1), r.t.extent(1), l.t.extent(2)}),
-                                                          r.t.unsqueeze(1).expand({l.t.extent(0), l.t.extent(1), r.t.extent(1), l.t.extent(2)})), 3)
-                             : matmul(l.t, r.t.transpose(1, 2));
+  if (!fits(a_batch, b_batch) || !fits(a_sum, b_sum))
+    c.refuse(cat(lc::str(a.shape()), " and ", lc::str(b.shape()), " do not fit"));
+  const Tensor product =
+      c.dtype() == DType::Bool
+          ? prim::max_reduce(
+                prim::mul(l.t.unsqueeze(2).expand({l.t.extent(0), l.t.extent(1), r.t.extent(1), l.t.extent(2)}),
+                          r.t.unsqueeze(1).expand({l.t.extent(0), l.t.extent(1), r.t.extent(1), l.t.extent(2)})),
+                3)
+          : matmul(l.t, r.t.transpose(1, 2));
   Shape s = l.batch;
   s.insert(s.end(), l.free.begin(), l.free.end());
   s.insert(s.end(), r.free.begin(), r.free.end());
@@ -70,7 +77,8 @@ std::vector<Tensor> dot_general(const Call& c) {
 }
 // Of vectors and matrices.
 std::vector<Tensor> dot_simple(const Call& c) {
-  if (c.in.size() != 2 || c.in[0].rank() < 1 || c.in[0].rank() > 2 || c.in[1].rank() < 1 || c.in[1].rank() > 2) c.refuse("is of vectors and matrices");
+  if (c.in.size() != 2 || c.in[0].rank() < 1 || c.in[0].rank() > 2 || c.in[1].rank() < 1 || c.in[1].rank() > 2)
+    c.refuse("is of vectors and matrices");
   return {dot(c, {}, {c.in[0].rank() - 1}, {}, {0})};
 }
 
@@ -85,7 +93,8 @@ struct Layout {
     return o;
   }
 };
-Layout layout(const Call& c, const AttributeList& d, const std::string& side, const std::string& first, const std::string& second, int rank) {
+Layout layout(const Call& c, const AttributeList& d, const std::string& side, const std::string& first,
+              const std::string& second, int rank) {
   Layout l{static_cast<int>(integer_of(d, side + first, -1)), static_cast<int>(integer_of(d, side + second, -1)), {}};
   for (const std::int64_t a : integers_of(d, side + "_spatial_dimensions")) l.spatial.push_back(static_cast<int>(a));
   std::vector<int> sorted = l.order();
@@ -96,7 +105,8 @@ Layout layout(const Call& c, const AttributeList& d, const std::string& side, co
   return l;
 }
 
-Tensor convolved(const Tensor& x, const Tensor& kernel, const Integers& stride, const Integers& dilation, std::int64_t groups) {
+Tensor convolved(const Tensor& x, const Tensor& kernel, const Integers& stride, const Integers& dilation,
+                 std::int64_t groups) {
   ConvOptions o;
   o.stride.assign(stride.begin(), stride.end());
   o.dilation.assign(dilation.begin(), dilation.end());
@@ -122,12 +132,13 @@ std::vector<Tensor> convolution_with(const Call& c, const Integers& padding) {
   const Integers base = c.integers("lhs_dilation", n, 1), reversal = c.integers("window_reversal", n, 0);
   const std::int64_t groups = c.integer("feature_group_count", 1), batches = c.integer("batch_group_count", 1);
   const auto in_range = [](std::int64_t v) { return v >= 1 && v < (1 << 30); };
-  if (!std::ranges::all_of(stride, in_range) || !std::ranges::all_of(dilation, in_range) || !std::ranges::all_of(base, in_range) ||
-      !in_range(groups) || !in_range(batches) || padding.size() != 2 * n)
+  if (!std::ranges::all_of(stride, in_range) || !std::ranges::all_of(dilation, in_range) ||
+      !std::ranges::all_of(base, in_range) || !in_range(groups) || !in_range(batches) || padding.size() != 2 * n)
     c.refuse("strides, dilations and groups are at least 1, and there are two paddings an axis");
   x = x.permute(in.order()), kernel = kernel.permute(k.order());
   Integers low(2, 0), high(2, 0), between(2, 0);
-  for (std::size_t a = 0; a < n; ++a) low.push_back(padding[2 * a]), high.push_back(padding[2 * a + 1]), between.push_back(base[a] - 1);
+  for (std::size_t a = 0; a < n; ++a)
+    low.push_back(padding[2 * a]), high.push_back(padding[2 * a + 1]), between.push_back(base[a] - 1);
   x = padded(x, full(c.graph(), {}, 0, x.dtype()), low, high, between);
   for (std::size_t a = 0; a < n; ++a)
     if (reversal[a]) kernel = kernel.flip(static_cast<int>(a) + 2);

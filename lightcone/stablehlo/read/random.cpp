@@ -49,8 +49,8 @@ Words blocks(const Call& c, const Shape& shape, const Tensor& key, const Tensor&
   return threefry(halves(at), {to_shape(k.low, shape), to_shape(k.high, shape)});
 }
 
-// Words of 32 bits are two of a block: one half of an axis is the first ones, the other half the second ones. The axis is
-// the first of even extent or, without one, the longest.
+// Words of 32 bits are two of a block: one half of an axis is the first ones, the other half the second ones. The axis
+// is the first of even extent or, without one, the longest.
 Tensor words_of_32(const Call& c, Shape shape, const Tensor& key, const Tensor& counter, std::int64_t& used) {
   const bool scalar = shape.empty();
   if (scalar) shape = {1};
@@ -58,7 +58,8 @@ Tensor words_of_32(const Call& c, Shape shape, const Tensor& key, const Tensor& 
   for (std::size_t a = 0; a < shape.size() && axis == shape.size(); ++a)
     if (*shape[a].constant() % 2 == 0) axis = a;
   if (axis == shape.size())
-    axis = static_cast<std::size_t>(std::ranges::max_element(shape, {}, [](const Dim& d) { return *d.constant(); }) - shape.begin());
+    axis = static_cast<std::size_t>(std::ranges::max_element(shape, {}, [](const Dim& d) { return *d.constant(); }) -
+                                    shape.begin());
   Shape half = shape;
   half[axis] = (*shape[axis].constant() + 1) / 2;
   used = *product(half).constant();
@@ -70,7 +71,8 @@ Tensor words_of_32(const Call& c, Shape shape, const Tensor& key, const Tensor& 
 std::vector<Tensor> rng_bit_generator(const Call& c) {
   const std::string algorithm = c.word("rng_algorithm", "DEFAULT");
   if (algorithm != "THREE_FRY") c.refuse(cat("by ", algorithm, " is not supported: THREE_FRY is"));
-  if (c.in.size() != 1 || c.x().dtype() != DType::U64 || !(c.x().shape() == Shape{2})) c.refuse("takes a state of tensor<2xui64>");
+  if (c.in.size() != 1 || c.x().dtype() != DType::U64 || !(c.x().shape() == Shape{2}))
+    c.refuse("takes a state of tensor<2xui64>");
   const Tensor key = c.x().select(0, 0), counter = c.x().select(0, 1);
   const DType to = c.dtype(1);
   const Shape shape = shape_of(c.results[1].shape);

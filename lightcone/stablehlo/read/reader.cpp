@@ -17,8 +17,8 @@ constexpr std::size_t kMostProblems = 20;
 const Rules& rules() {
   static const Rules all = [] {
     Rules r;
-    for (const auto& add : {add_elementwise, add_bits, add_shapes, add_slices, add_reductions, add_windows, add_products,
-                            add_gather_scatter, add_sort, add_control, add_random, add_checks})
+    for (const auto& add : {add_elementwise, add_bits, add_shapes, add_slices, add_reductions, add_windows,
+                            add_products, add_gather_scatter, add_sort, add_control, add_random, add_checks})
       add(r);
     return r;
   }();
@@ -41,7 +41,8 @@ class AtEnd {
 bool is_return(const Operation& op) { return op.name == "func.return" || op.name == "stablehlo.return"; }
 
 bool holds_others(const Operation& op) {
-  static const std::set<std::string_view> names = {"func.call", "stablehlo.composite", "stablehlo.while", "stablehlo.if", "stablehlo.case"};
+  static const std::set<std::string_view> names = {"func.call", "stablehlo.composite", "stablehlo.while",
+                                                   "stablehlo.if", "stablehlo.case"};
   return names.contains(op.name);
 }
 // "add" of "stablehlo.add", which is a literal of a table.
@@ -98,7 +99,8 @@ std::vector<Tensor> Reader::function(const std::string& name, std::span<const Te
 
 void Reader::operation(const Operation& op) {
   if (++operations_ > kMostOperations)
-    throw Error("stablehlo", cat(str(op.at), ": the module has more than ", kMostOperations, " operations when its calls are inlined"));
+    throw Error("stablehlo", cat(str(op.at), ": the module has more than ", kMostOperations,
+                                 " operations when its calls are inlined"));
   std::vector<Tensor> r(op.results.size());
   const bool known = std::ranges::all_of(op.operands, [&](ValueId v) { return value(v).defined(); });
   // What an unsupported operation gives is left undefined, and so is all that depends on it.
@@ -119,14 +121,17 @@ std::vector<Tensor> Reader::results_of(const Operation& op) {
   const auto rule = rules().find(op.name);
   if (rule == rules().end()) throw Error("", "is not supported");
   Call c{*this, op, {}, {}, {}};
-  for (const ValueId v : op.operands) c.in.push_back(value(v)), c.types.push_back(m_.values[static_cast<std::size_t>(v)].type);
+  for (const ValueId v : op.operands)
+    c.in.push_back(value(v)), c.types.push_back(m_.values[static_cast<std::size_t>(v)].type);
   for (const ValueId v : op.results) c.results.push_back(m_.values[static_cast<std::size_t>(v)].type);
   for (const Type& t : c.results)
     if (t.is_tensor && (!dtype_of(t.element) || too_large(t.shape)))
-      throw Error("", cat(str(t), dtype_of(t.element) ? " has too many elements" : " has an element type that is not supported"));
+      throw Error("", cat(str(t), dtype_of(t.element) ? " has too many elements"
+                                                      : " has an element type that is not supported"));
   // Profiles, pictures and errors name lines of the module; what a call or a branch holds has lines of its own.
   std::optional<OpScope> scope;
-  if (!holds_others(op)) scope.emplace(Location{"module", static_cast<std::uint32_t>(op.at.line), short_name(rule->first)});
+  if (!holds_others(op))
+    scope.emplace(Location{"module", static_cast<std::uint32_t>(op.at.line), short_name(rule->first)});
   std::vector<Tensor> r = rule->second(c);
   hold_against_types(op, r);
   return r;
@@ -134,7 +139,8 @@ std::vector<Tensor> Reader::results_of(const Operation& op) {
 
 // Where the text's types are not those of its operations, the text is wrong; one that is right has no surprises later.
 void Reader::hold_against_types(const Operation& op, const std::vector<Tensor>& r) const {
-  if (r.size() != op.results.size()) throw Error("", cat("gives ", r.size(), " results, and ", op.results.size(), " are named"));
+  if (r.size() != op.results.size())
+    throw Error("", cat("gives ", r.size(), " results, and ", op.results.size(), " are named"));
   for (std::size_t k = 0; k < r.size(); ++k) {
     const Type& t = m_.values[static_cast<std::size_t>(op.results[k])].type;
     if (!r[k].defined() || !t.is_tensor) continue;
@@ -186,7 +192,8 @@ StableHloProgram Reader::run() {
 void Reader::inputs(const Function& f) {
   for (const int k : o_.parameters)
     if (k < 0 || k >= static_cast<int>(f.body.arguments.size()))
-      throw Error("stablehlo", cat("argument ", k, " is to be a parameter, and @", f.name, " has ", f.body.arguments.size(), " arguments"));
+      throw Error("stablehlo", cat("argument ", k, " is to be a parameter, and @", f.name, " has ",
+                                   f.body.arguments.size(), " arguments"));
   std::set<std::string> taken;
   for (std::size_t k = 0; k < f.body.arguments.size(); ++k) {
     const ValueId id = f.body.arguments[k];
@@ -197,25 +204,30 @@ void Reader::inputs(const Function& f) {
     program_.inputs.push_back(name);
     const bool shaped = std::ranges::find(v.type.shape, kDynamic) == v.type.shape.end();
     if (!dtype || !shaped || too_large(v.type.shape)) {
-      problem(f.at, cat("argument %", name, " of ", str(v.type), shaped ? " is not supported" : " has extents that are not known: give the module numbers"));
+      problem(f.at, cat("argument %", name, " of ", str(v.type),
+                        shaped ? " is not supported" : " has extents that are not known: give the module numbers"));
       continue;
     }
     const bool stays = std::ranges::find(o_.parameters, static_cast<int>(k)) != o_.parameters.end();
-    values_[static_cast<std::size_t>(id)] = graph().input(name, shape_of(v.type.shape), *dtype, Tensor::At::current(), stays);
+    values_[static_cast<std::size_t>(id)] =
+        graph().input(name, shape_of(v.type.shape), *dtype, Tensor::At::current(), stays);
     if (k < f.argument_attributes.size())
       for (const auto& [key, value] : f.argument_attributes[k])
-        if (key == "tf.aliasing_output") program_.donated.emplace_back(static_cast<int>(k), static_cast<int>(value.integer));
+        if (key == "tf.aliasing_output")
+          program_.donated.emplace_back(static_cast<int>(k), static_cast<int>(value.integer));
   }
 }
 
 void Reader::outputs(const Function& f, const std::vector<Tensor>& results) {
   if (results.size() != f.results.size())
-    throw Error("stablehlo", cat(str(f.at), ": @", f.name, " has ", f.results.size(), " results and returns ", results.size()));
+    throw Error("stablehlo",
+                cat(str(f.at), ": @", f.name, " has ", f.results.size(), " results and returns ", results.size()));
   for (std::size_t k = 0; k < results.size(); ++k) {
     program_.outputs.push_back(cat("out", k));
     graph().output(program_.outputs.back(), results[k]);
   }
-  std::erase_if(program_.donated, [&](const auto& d) { return d.second < 0 || d.second >= static_cast<int>(results.size()); });
+  std::erase_if(program_.donated,
+                [&](const auto& d) { return d.second < 0 || d.second >= static_cast<int>(results.size()); });
   for (std::size_t k = 0; k < checked_.size(); ++k) {
     StableHloProgram::Check& c = program_.checks[k];
     c.actual = cat("actual", k), c.expected = cat("expected", k);
@@ -224,7 +236,8 @@ void Reader::outputs(const Function& f, const std::vector<Tensor>& results) {
   }
 }
 
-void Reader::check(const Call& c, const Tensor& actual, const Tensor& expected, StableHloProgram::Check::Kind kind, double limit) {
+void Reader::check(const Call& c, const Tensor& actual, const Tensor& expected, StableHloProgram::Check::Kind kind,
+                   double limit) {
   program_.checks.push_back({.actual = {}, .expected = {}, .kind = kind, .limit = limit, .line = c.op.at.line});
   checked_.emplace_back(actual, expected);
 }
@@ -263,7 +276,8 @@ Tensor Reader::constant(const Attribute& dense) {
     if (const auto e = progression(v, s)) return graph().index(s, *e, *dtype);
   }
   const std::string name = cat("constant", program_.constants.size());
-  program_.constants.push_back({name, *dtype, dense.type.shape, std::make_shared<const std::vector<std::byte>>(dense.data)});
+  program_.constants.push_back(
+      {name, *dtype, dense.type.shape, std::make_shared<const std::vector<std::byte>>(dense.data)});
   return graph().input(name, s, *dtype, Tensor::At::current(), kParameter);
 }
 
@@ -281,7 +295,8 @@ std::optional<Integers> Reader::known(const Tensor& t) const {
     if (!seen.insert(id).second) continue;
     const Node& node = g[id];
     const auto size = product(node.shape).constant();
-    if (static_cast<std::int64_t>(seen.size()) > kMostNodes || !size || *size > 4096 || node.op == Op::Composite) return std::nullopt;
+    if (static_cast<std::int64_t>(seen.size()) > kMostNodes || !size || *size > 4096 || node.op == Op::Composite)
+      return std::nullopt;
     if (node.op == Op::Input) {
       const auto c = std::ranges::find(program_.constants, node.name, &StableHloProgram::Constant::name);
       if (c == program_.constants.end()) return std::nullopt;
@@ -331,7 +346,8 @@ Integers integers_in(const Attribute& a) {
     case Kind::Bool: return {a.integer};
     case Kind::List:
       for (const Attribute& each : a.list) {
-        if (each.kind != Kind::Integer && each.kind != Kind::Bool) throw Error("", "a list of numbers holds something else");
+        if (each.kind != Kind::Integer && each.kind != Kind::Bool)
+          throw Error("", "a list of numbers holds something else");
         r.push_back(each.integer);
       }
       return r;
@@ -341,7 +357,8 @@ Integers integers_in(const Attribute& a) {
       std::int64_t n = 1;
       for (const std::int64_t d : a.type.shape)
         if ((n *= d) > 4096) throw Error("", "an attribute of so many numbers is not read");
-      for (std::int64_t k = 0; k < n; ++k) r.push_back(load_i64(a.data.data(), *dtype, a.splat ? 0 : static_cast<std::size_t>(k)));
+      for (std::int64_t k = 0; k < n; ++k)
+        r.push_back(load_i64(a.data.data(), *dtype, a.splat ? 0 : static_cast<std::size_t>(k)));
       return r;
     }
     default: throw Error("", "whole numbers are expected");
@@ -393,9 +410,11 @@ DType Call::dtype(std::size_t result) const {
 const Block& Call::region(std::size_t k, std::size_t arguments, std::size_t wanted) const {
   if (k >= op.regions.size()) refuse(cat("has ", op.regions.size(), " regions"));
   const Block& b = op.regions[k];
-  if (b.arguments.size() != arguments) refuse(cat("has a region of ", b.arguments.size(), " arguments, not ", arguments));
+  if (b.arguments.size() != arguments)
+    refuse(cat("has a region of ", b.arguments.size(), " arguments, not ", arguments));
   for (std::size_t n = 0; n < b.operations.size(); ++n)
-    if (is_return(b.operations[n]) != (n + 1 == b.operations.size())) refuse("has a region that does not return at its end");
+    if (is_return(b.operations[n]) != (n + 1 == b.operations.size()))
+      refuse("has a region that does not return at its end");
   if (b.operations.empty() || b.operations.back().operands.size() != wanted)
     refuse(cat("has a region that does not return ", wanted, " values"));
   return b;
@@ -435,7 +454,9 @@ DType signed_of(DType t) {
 
 namespace lc {
 
-StableHloProgram read_stablehlo(std::string_view text, const StableHloOptions& o) { return read_stablehlo(hlo::parse(text), o); }
+StableHloProgram read_stablehlo(std::string_view text, const StableHloOptions& o) {
+  return read_stablehlo(hlo::parse(text), o);
+}
 StableHloProgram read_stablehlo(const hlo::Module& m, const StableHloOptions& o) { return hlo::Reader(m, o).run(); }
 
 }  // namespace lc

@@ -42,7 +42,7 @@ struct Call {
   Given<Type> types, results;  // of the operands and the results, as the text says
 
   const Tensor& x() const;  // the first operand
-  bool lifted() const;  // does a tensor stand for a scalar?
+  bool lifted() const;      // does a tensor stand for a scalar?
   Graph& graph() const;
   [[noreturn]] void refuse(const std::string& why) const;  // this operation is not supported
 
@@ -52,7 +52,7 @@ struct Call {
   std::int64_t integer(std::string_view attribute, std::int64_t otherwise) const;
   bool flag(std::string_view attribute) const;
   std::string word(std::string_view attribute, std::string_view otherwise = {}) const;  // of an enumeration, a string
-  const AttributeList& fields(std::string_view attribute) const;                          // of a struct
+  const AttributeList& fields(std::string_view attribute) const;                        // of a struct
   DType dtype(std::size_t result = 0) const;
   // A region of so many arguments, which returns so many values: at its end and nowhere else.
   const Block& region(std::size_t k, std::size_t arguments, std::size_t results) const;
@@ -95,7 +95,8 @@ class Reader {
   Tensor constant(const Attribute& dense);
   // The elements of an integer tensor that depends on constants alone.
   std::optional<Integers> known(const Tensor& t) const;
-  void check(const Call& c, const Tensor& actual, const Tensor& expected, StableHloProgram::Check::Kind kind, double limit);
+  void check(const Call& c, const Tensor& actual, const Tensor& expected, StableHloProgram::Check::Kind kind,
+             double limit);
 
  private:
   void operation(const Operation& op);
@@ -111,7 +112,7 @@ class Reader {
   std::vector<Tensor> values_;
   std::vector<std::string> problems_;
   std::vector<std::pair<Tensor, Tensor>> checked_;  // actual and expected, of program_.checks
-  std::vector<std::string> calls_;  // functions that are being inlined
+  std::vector<std::string> calls_;                  // functions that are being inlined
   std::int64_t operations_ = 0;
   int lifted_ = 0;  // within a reducer's body
 };
@@ -120,10 +121,10 @@ class Reader {
 Shape shape_of(const Integers& extents);
 Integers extents(const Tensor& t);  // numbers, as all extents here are
 bool is_scalar(const Type& t);
-Tensor to_shape(const Tensor& t, const Shape& s);  // a scalar spread, others as they are
-Tensor scalar_like(const Tensor& t, double v);     // of t's dtype and shape
+Tensor to_shape(const Tensor& t, const Shape& s);        // a scalar spread, others as they are
+Tensor scalar_like(const Tensor& t, double v);           // of t's dtype and shape
 Tensor index_along(Graph& g, const Shape& s, int axis);  // i64: the place along an axis
-DType signed_of(DType t);                        // of the same size
+DType signed_of(DType t);                                // of the same size
 // `between` elements of `with` between neighbours, `low` in front, `high` behind; negative numbers cut.
 Tensor padded(const Tensor& t, const Tensor& with, const Integers& low, const Integers& high, const Integers& between);
 // Integers in the order of TOTALORDER: -NaN < -infinity < ... < -0 < +0 < ... < NaN.
@@ -134,6 +135,7 @@ Tensor reduced(const std::string& reducer, const Tensor& t, const std::vector<in
 // t, which was reduced without it, joined with the start value.
 std::vector<Tensor> from_start(Reader& r, const Block& body, const Tensor& start, const Tensor& t);
 // Tensors reduced over an axis by a body, in a tree; `init` are scalars.
-std::vector<Tensor> fold(Reader& r, const Block& body, std::vector<Tensor> xs, const std::vector<Tensor>& init, int axis);
+std::vector<Tensor> fold(Reader& r, const Block& body, std::vector<Tensor> xs, const std::vector<Tensor>& init,
+                         int axis);
 
 }  // namespace lc::hlo

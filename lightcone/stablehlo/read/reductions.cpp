@@ -18,7 +18,7 @@ std::string simple_reducer(const Block& b) {
   const bool in_order = op.operands[0] == b.arguments[0] && op.operands[1] == b.arguments[1];
   const bool turned = op.operands[0] == b.arguments[1] && op.operands[1] == b.arguments[0];
   constexpr std::array kCommute = {"stablehlo.add", "stablehlo.multiply", "stablehlo.maximum", "stablehlo.minimum",
-                                   "stablehlo.and", "stablehlo.or", "stablehlo.xor"};
+                                   "stablehlo.and", "stablehlo.or",       "stablehlo.xor"};
   const bool commutes = std::ranges::find(kCommute, op.name) != kCommute.end();
   return (in_order || turned) && commutes ? op.name : "";
 }
@@ -59,13 +59,15 @@ std::vector<Tensor> from_start(Reader& r, const Block& body, const Tensor& start
   const Node& n = start.node();
   const std::string how = simple_reducer(body);
   // Sums start at 0 and maxima below everything, so that such a start changes nothing.
-  const bool nothing = n.op == Op::Constant && ((how == "stablehlo.add" && n.value == 0) || (how == "stablehlo.maximum" && n.value == -kInf) ||
-                                                (how == "stablehlo.minimum" && n.value == kInf));
+  const bool nothing = n.op == Op::Constant &&
+                       ((how == "stablehlo.add" && n.value == 0) || (how == "stablehlo.maximum" && n.value == -kInf) ||
+                        (how == "stablehlo.minimum" && n.value == kInf));
   if (nothing) return {t};
   return r.elementwise(body, std::vector{to_shape(start, t.shape()), t});
 }
 
-std::vector<Tensor> fold(Reader& r, const Block& body, std::vector<Tensor> xs, const std::vector<Tensor>& init, int axis) {
+std::vector<Tensor> fold(Reader& r, const Block& body, std::vector<Tensor> xs, const std::vector<Tensor>& init,
+                         int axis) {
   const std::int64_t n = *xs[0].extent(axis).constant();
   std::int64_t whole = 1;
   while (whole < n) whole *= 2;
@@ -104,12 +106,13 @@ std::vector<Tensor> reduce(const Call& c) {
       c.refuse(cat("there is no axis ", d, ", or it is there twice"));
     axes.push_back(static_cast<int>(d));
   }
-  std::vector<Tensor> xs(c.in.begin(), c.in.begin() + static_cast<std::ptrdiff_t>(n)), init(c.in.begin() + static_cast<std::ptrdiff_t>(n), c.in.end());
+  std::vector<Tensor> xs(c.in.begin(), c.in.begin() + static_cast<std::ptrdiff_t>(n)),
+      init(c.in.begin() + static_cast<std::ptrdiff_t>(n), c.in.end());
   for (std::size_t k = 0; k < n; ++k)
-    if (init[k].rank() != 0 || init[k].dtype() != xs[k].dtype() || !(xs[k].shape() == xs[0].shape())) c.refuse("operands and start values do not fit");
+    if (init[k].rank() != 0 || init[k].dtype() != xs[k].dtype() || !(xs[k].shape() == xs[0].shape()))
+      c.refuse("operands and start values do not fit");
   if (const std::string reducer = simple_reducer(body); n == 1 && !reducer.empty() && reducer != "second")
-    if (const Tensor t = reduced(reducer, xs[0], axes); t.defined())
-      return from_start(c.reader, body, init[0], t);
+    if (const Tensor t = reduced(reducer, xs[0], axes); t.defined()) return from_start(c.reader, body, init[0], t);
   std::ranges::sort(axes, std::greater());
   for (const int a : axes) xs = fold(c.reader, body, xs, init, a);
   if (axes.empty()) {
@@ -130,7 +133,8 @@ std::vector<Tensor> map(const Call& c) {
 
 std::vector<Tensor> top_k(const Call& c) {
   const std::int64_t k = c.integer("k", -1);
-  if (c.x().rank() == 0 || k < 0 || k > extents(c.x()).back()) c.refuse(cat("there are no ", k, " elements along the last axis"));
+  if (c.x().rank() == 0 || k < 0 || k > extents(c.x()).back())
+    c.refuse(cat("there are no ", k, " elements along the last axis"));
   const int last = c.x().rank() - 1;
   const Tensor key = is_float(c.x().dtype()) ? total_order(c.x()) : c.x();  // of NaN the sign counts
   const Tensor order = prim::argsort(key, last, true).slice(last, 0, k);

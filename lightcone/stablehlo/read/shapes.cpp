@@ -37,7 +37,8 @@ std::vector<Tensor> broadcast_to_shape(const Call& c, const Integers& shape) {
   std::int64_t before = -1;
   for (const int k : order) {
     const std::int64_t d = dims[static_cast<std::size_t>(k)];
-    if (d <= before || d >= static_cast<std::int64_t>(shape.size())) c.refuse("broadcast dimensions are not different axes of the result");
+    if (d <= before || d >= static_cast<std::int64_t>(shape.size()))
+      c.refuse("broadcast dimensions are not different axes of the result");
     before = d;
     const Dim n = x.extent(k);
     if (!(n == Dim(1)) && !(n == Dim(shape[static_cast<std::size_t>(d)])))
@@ -74,7 +75,8 @@ std::vector<Tensor> transpose_axes(const Call& c) {
   Integers sorted = p, all(p.size());
   std::ranges::sort(sorted);
   std::iota(all.begin(), all.end(), 0);
-  if (static_cast<int>(p.size()) != c.x().rank() || sorted != all) c.refuse("the permutation is none of the operand's axes");
+  if (static_cast<int>(p.size()) != c.x().rank() || sorted != all)
+    c.refuse("the permutation is none of the operand's axes");
   return {c.x().permute(std::vector<int>(p.begin(), p.end()))};
 }
 

@@ -10,7 +10,8 @@ namespace {
 std::vector<Tensor> slice_static(const Call& c, const Integers& start, const Integers& limit, const Integers& stride) {
   Tensor x = c.x();
   const auto rank = static_cast<std::size_t>(x.rank());
-  if (start.size() != rank || limit.size() != rank || stride.size() != rank) c.refuse("has not one number for each axis");
+  if (start.size() != rank || limit.size() != rank || stride.size() != rank)
+    c.refuse("has not one number for each axis");
   const Integers n = extents(x);
   for (std::size_t k = 0; k < rank; ++k) {
     if (start[k] < 0 || limit[k] < start[k] || limit[k] > n[k] || stride[k] < 1)
@@ -45,8 +46,10 @@ Start start_of(const Call& c, const Tensor& at, std::int64_t size, std::int64_t 
   if (at.rank() != 0 || is_float(at.dtype())) c.refuse("places are integers");
   if (size < 0 || size > extent) c.refuse(cat("a piece of ", size, " does not fit an axis of ", extent));
   if (size == extent) return {0, {}};
-  if (const auto v = c.reader.known(at); v && v->size() == 1) return {std::clamp<std::int64_t>((*v)[0], 0, extent - size), {}};
-  const Tensor t = at.dtype() == DType::U64 ? prim::cast(prim::minimum(at, full_like(at, extent)), DType::I64) : prim::cast(at, DType::I64);
+  if (const auto v = c.reader.known(at); v && v->size() == 1)
+    return {std::clamp<std::int64_t>((*v)[0], 0, extent - size), {}};
+  const Tensor t = at.dtype() == DType::U64 ? prim::cast(prim::minimum(at, full_like(at, extent)), DType::I64)
+                                            : prim::cast(at, DType::I64);
   return {{}, prim::minimum(prim::maximum(t, full_like(t, 0)), full_like(t, extent - size))};
 }
 
@@ -62,14 +65,16 @@ std::vector<Tensor> dynamic_slice(const Call& c) {
   for (std::size_t k = 0; k < n.size(); ++k) {
     const int axis = static_cast<int>(k);
     const Start start = start_of(c, c.in[k + 1], size[k], n[k]);
-    x = start.known ? x.slice(axis, *start.known, *start.known + size[k]) : index_select(x, axis, places(start.computed, size[k]));
+    x = start.known ? x.slice(axis, *start.known, *start.known + size[k])
+                    : index_select(x, axis, places(start.computed, size[k]));
   }
   return {x};
 }
 
 // x with u in it: a piece of x along the first axis that u does not fill is changed within, and put back.
 Tensor updated(const Tensor& x, const Tensor& u, const std::vector<Start>& start, int axis) {
-  for (; axis < x.rank() && x.extent(axis) == u.extent(axis); ++axis) {}
+  for (; axis < x.rank() && x.extent(axis) == u.extent(axis); ++axis) {
+  }
   if (axis == x.rank()) return u;
   const Start& at = start[static_cast<std::size_t>(axis)];
   const std::int64_t size = *u.extent(axis).constant();

@@ -24,8 +24,10 @@ class Mirror {
     if (p == first_ || q == second_) return p == first_ && q == second_;
     const Operation *f = maker(p), *g = maker(q);
     if (!f || !g) return p == q && !f && !g && !is_argument(p);  // captured
-    if (f->name != g->name || f->operands.size() != g->operands.size() || !f->regions.empty() || !g->regions.empty()) return false;
-    if (f->results.size() != 1 || g->results.size() != 1 || !same_attributes(f->attributes, g->attributes)) return false;
+    if (f->name != g->name || f->operands.size() != g->operands.size() || !f->regions.empty() || !g->regions.empty())
+      return false;
+    if (f->results.size() != 1 || g->results.size() != 1 || !same_attributes(f->attributes, g->attributes))
+      return false;
     for (std::size_t k = 0; k < f->operands.size(); ++k)
       if (!same(f->operands[k], g->operands[k], depth + 1)) return false;
     return true;
@@ -51,7 +53,8 @@ class Mirror {
 std::optional<Key> key_of(const Call& c, const Block& body) {
   const Operation& last = body.operations.back();
   if (last.name != "stablehlo.return" || last.operands.size() != 1) return std::nullopt;
-  const auto compare = std::ranges::find_if(body.operations, [&](const Operation& op) { return op.results == std::vector{last.operands[0]}; });
+  const auto compare = std::ranges::find_if(
+      body.operations, [&](const Operation& op) { return op.results == std::vector{last.operands[0]}; });
   if (compare == body.operations.end() || compare->name != "stablehlo.compare") return std::nullopt;
   const Attribute *direction = compare->find("comparison_direction"), *type = compare->find("compare_type");
   if (!direction || (direction->text != "LT" && direction->text != "GT")) return std::nullopt;
@@ -77,7 +80,8 @@ std::optional<Key> key_of(const Call& c, const Block& body) {
 // How many elements come before each: those that are less, and of equal ones those that stood before.
 Tensor order_by_counting(const Call& c, const Block& body, int axis) {
   const std::int64_t n = *c.x().extent(axis).constant();
-  if (n > kMostByCounting) c.refuse(cat("of more than ", kMostByCounting, " elements by an order of its own is not supported"));
+  if (n > kMostByCounting)
+    c.refuse(cat("of more than ", kMostByCounting, " elements by an order of its own is not supported"));
   Shape s = c.x().shape();
   s.insert(s.begin() + axis, n);  // [.., j, i, ..]
   std::vector<Tensor> forward, backward;

@@ -18,8 +18,11 @@ Windows windows_of(const Call& c, std::size_t rank) {
   w.base = c.integers("base_dilations", rank, 1);
   const Integers padding = c.integers("padding", 2 * rank, 0);
   for (std::size_t k = 0; k < rank; ++k) w.low.push_back(padding[2 * k]), w.high.push_back(padding[2 * k + 1]);
-  const auto positive = [](const Integers& v) { return std::ranges::all_of(v, [](std::int64_t n) { return n >= 1 && n < (std::int64_t{1} << 40); }); };
-  if (!positive(w.size) || !positive(w.stride) || !positive(w.dilation) || !positive(w.base)) c.refuse("sizes, strides and dilations are at least 1");
+  const auto positive = [](const Integers& v) {
+    return std::ranges::all_of(v, [](std::int64_t n) { return n >= 1 && n < (std::int64_t{1} << 40); });
+  };
+  if (!positive(w.size) || !positive(w.stride) || !positive(w.dilation) || !positive(w.base))
+    c.refuse("sizes, strides and dilations are at least 1");
   return w;
 }
 
@@ -52,7 +55,8 @@ std::vector<Tensor> reduce_window(const Call& c) {
   std::vector<Tensor> xs, init;
   for (std::size_t k = 0; k < n; ++k) {
     const Tensor &x = c.in[k], &start = c.in[n + k];
-    if (start.rank() != 0 || start.dtype() != x.dtype() || !(x.shape() == c.x().shape())) c.refuse("operands and start values do not fit");
+    if (start.rank() != 0 || start.dtype() != x.dtype() || !(x.shape() == c.x().shape()))
+      c.refuse("operands and start values do not fit");
     xs.push_back(unfolded(c, padded(x, start, w.low, w.high, between), w));
     init.push_back(start);
   }
@@ -64,7 +68,8 @@ std::vector<Tensor> reduce_window(const Call& c) {
     return t;
   };
   if (const std::string reducer = simple_reducer(body); n == 1 && !reducer.empty() && reducer != "second")
-    if (const Tensor t = reduced(reducer, xs[0], axes); t.defined()) return from_start(c.reader, body, init[0], squeezed(t));
+    if (const Tensor t = reduced(reducer, xs[0], axes); t.defined())
+      return from_start(c.reader, body, init[0], squeezed(t));
   for (auto a = axes.rbegin(); a != axes.rend(); ++a) xs = fold(c.reader, body, xs, init, *a);
   for (Tensor& x : xs) x = squeezed(x);
   if (axes.empty()) {
@@ -95,7 +100,9 @@ std::vector<Tensor> select_and_scatter(const Call& c) {
     return e;
   }());
   const Integers none(static_cast<std::size_t>(rank), 0);
-  const auto laid_out = [&](const Tensor& t, const Tensor& outside) { return unfolded(c, padded(t, outside, w.low, w.high, none), w); };
+  const auto laid_out = [&](const Tensor& t, const Tensor& outside) {
+    return unfolded(c, padded(t, outside, w.low, w.high, none), w);
+  };
   Tensor values = laid_out(x, scalar_like(full(c.graph(), {}, 0, x.dtype()), 0));
   Tensor positions = laid_out(flat, full(c.graph(), {}, -1, DType::I64));
   Shape windows = values.shape();
@@ -108,8 +115,10 @@ std::vector<Tensor> select_and_scatter(const Call& c) {
   Tensor best = values.select(rank, 0), where_best = positions.select(rank, 0);
   for (std::int64_t k = 1; k < places; ++k) {
     const Tensor v = values.select(rank, k), at = positions.select(rank, k);
-    const Tensor outside = prim::less_than(at, full_like(at, 0)), empty = prim::less_than(where_best, full_like(where_best, 0));
-    const Tensor keep = logical_or(outside, logical_and(logical_not(empty), c.reader.elementwise(select, std::vector{best, v})[0]));
+    const Tensor outside = prim::less_than(at, full_like(at, 0)),
+                 empty = prim::less_than(where_best, full_like(where_best, 0));
+    const Tensor keep =
+        logical_or(outside, logical_and(logical_not(empty), c.reader.elementwise(select, std::vector{best, v})[0]));
     best = prim::where(keep, best, v), where_best = prim::where(keep, where_best, at);
   }
   const Dim n = product(x.shape()), m = product(windows);

@@ -186,8 +186,8 @@ Attribute AttributeParser::array() {
   s_.expect("<");
   a.type.element = s_.word();
   if (a.type.element.starts_with("f")) s_.fail("an array of floats is not read");
-  if (s_.eat(":"))
-    do a.integers.push_back(s_.eat_word("true") ? 1 : s_.eat_word("false") ? 0 : s_.integer());
+  if (s_.eat(":")) do
+      a.integers.push_back(s_.eat_word("true") ? 1 : s_.eat_word("false") ? 0 : s_.integer());
     while (s_.eat(","));
   s_.expect(">");
   return a;
@@ -243,7 +243,8 @@ Attribute AttributeParser::dialect() {
 Attribute AttributeParser::convolution_dimensions(bool in_angles) {
   if (in_angles) s_.expect("<");
   Attribute a = of_kind(Kind::Struct, {}, "conv");
-  const auto side = [&](const std::string& which, const char* first, char first_letter, const char* second, char second_letter) {
+  const auto side = [&](const std::string& which, const char* first, char first_letter, const char* second,
+                        char second_letter) {
     s_.expect("[");
     std::int64_t one = -1, two = -1, axis = 0;
     std::map<std::int64_t, std::int64_t> spatial;
@@ -254,7 +255,8 @@ Attribute AttributeParser::convolution_dimensions(bool in_angles) {
       else spatial[s_.integer()] = axis;
       if (!s_.eat(",") && s_.peek() != ']') s_.expected("',' or ']'");
     }
-    if (one < 0 || two < 0) s_.fail(cat("the axes of the ", which, " lack '", std::string(1, one < 0 ? first_letter : second_letter), "'"));
+    if (one < 0 || two < 0)
+      s_.fail(cat("the axes of the ", which, " lack '", std::string(1, one < 0 ? first_letter : second_letter), "'"));
     Attribute n = of_kind(Kind::Integer);
     n.integer = one, a.fields.emplace_back(which + first, n);
     n.integer = two, a.fields.emplace_back(which + second, n);

@@ -17,13 +17,13 @@ class AttributeParser {
   std::vector<Type> types_in_round();  // (a, b), or ()
   Attribute attribute();
   Attribute number(bool with_type);  // 1 : i64; in pretty form what stands behind it is the operation's type
-  AttributeList dictionary();  // {a = 1, b}
+  AttributeList dictionary();        // {a = 1, b}
   AttributeList dictionary_or_nothing() { return s_.peek() == '{' ? dictionary() : AttributeList(); }
-  std::vector<std::int64_t> integers();  // [1, 2]
+  std::vector<std::int64_t> integers();              // [1, 2]
   Attribute convolution_dimensions(bool in_angles);  // [b, f, 0]x[o, i, 0]->[b, f, 0]
-  Attribute dense();                     // behind the word, with its type
-  void skip_location();                  // loc(...) behind an operation, where there is one
-  void alias();                          // #name = attribute, !name = type
+  Attribute dense();                                 // behind the word, with its type
+  void skip_location();                              // loc(...) behind an operation, where there is one
+  void alias();                                      // #name = attribute, !name = type
 
  private:
   Type tensor();

@@ -77,7 +77,8 @@ class Reader {
       else one();
       if (!s_.eat(",") && s_.peek() != ']') s_.expected("',' or ']'");
     }
-    if (n != t_.shape[axis]) s_.fail(cat(n, " elements were written where axis ", axis, " of ", str(t_), " has ", t_.shape[axis]));
+    if (n != t_.shape[axis])
+      s_.fail(cat(n, " elements were written where axis ", axis, " of ", str(t_), " has ", t_.shape[axis]));
   }
 
   void put(const void* from) {
@@ -152,7 +153,8 @@ class Reader {
       into.splat = true;
       return data_.assign(1, raw[0] == std::byte{0} ? std::byte{0} : std::byte{1});
     }
-    if (static_cast<std::int64_t>(raw.size()) != (wanted_ + 7) / 8) s_.fail(cat(raw.size(), " bytes are not the bits of ", str(t_)));
+    if (static_cast<std::int64_t>(raw.size()) != (wanted_ + 7) / 8)
+      s_.fail(cat(raw.size(), " bytes are not the bits of ", str(t_)));
     for (std::int64_t k = 0; k < wanted_; ++k)
       data_.push_back(raw[static_cast<std::size_t>(k / 8)] >> (k % 8) & std::byte{1});
   }

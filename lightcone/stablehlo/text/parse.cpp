@@ -128,7 +128,8 @@ Function Parser::function_of(const Operation& generic) {
   Function f;
   f.at = generic.at;
   const auto fail = [&](const std::string& what) { Scanner::fail_at(generic.at, "func.func " + what); };
-  const Attribute *name = generic.find("sym_name"), *type = generic.find("function_type"), *visible = generic.find("sym_visibility");
+  const Attribute *name = generic.find("sym_name"), *type = generic.find("function_type"),
+                  *visible = generic.find("sym_visibility");
   if (!name || name->text.empty()) fail("has no sym_name");
   if (!type || type->kind != Attribute::Kind::Type) fail("has no function_type");
   if (generic.regions.size() != 1) fail("has no body");
@@ -305,7 +306,8 @@ void Parser::define(Operation& op, const std::vector<Result>& left, const std::v
 
 void Parser::check_types(const Operation& op, const std::vector<Type>& types, Place at) const {
   if (types.size() != op.operands.size())
-    Scanner::fail_at(at, cat(op.name, " has ", op.operands.size(), " operands and ", types.size(), " types of operands"));
+    Scanner::fail_at(at,
+                     cat(op.name, " has ", op.operands.size(), " operands and ", types.size(), " types of operands"));
   for (std::size_t k = 0; k < types.size(); ++k) {
     const Value& v = m_.values[static_cast<std::size_t>(op.operands[k])];
     if (!(v.type == types[k])) Scanner::fail_at(at, cat("%", v.name, " is ", str(v.type), ", not ", str(types[k])));

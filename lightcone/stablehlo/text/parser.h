@@ -32,10 +32,10 @@ class Parser {
   void function_arguments(Function& f);
   void function_results(Function& f);
 
-  Block body();                           // { ... }, whose arguments stand before it
-  Block region();                         // ({ ^bb0(%a: ...): ... })
-  void block_arguments(Block& b);         // (%a: T, %b: T)
-  void operations(Block& b);              // up to '}'
+  Block body();                    // { ... }, whose arguments stand before it
+  Block region();                  // ({ ^bb0(%a: ...): ... })
+  void block_arguments(Block& b);  // (%a: T, %b: T)
+  void operations(Block& b);       // up to '}'
   Operation operation();
   std::vector<Result> results();
   void generic(Operation& op, const std::vector<Result>& results);

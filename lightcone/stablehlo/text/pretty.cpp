@@ -144,8 +144,8 @@ bool Parser::item(Operation& op) {
   return true;
 }
 
-// The forms of types: none; (A, B) -> C; (A, B) -> (C, D); A, B -> C; one for all; one for each operand, the last one the
-// result's.
+// The forms of types: none; (A, B) -> C; (A, B) -> (C, D); A, B -> C; one for all; one for each operand, the last one
+// the result's.
 void Parser::signature(Operation& op, const std::vector<Result>& left) {
   if (op.name == "func.return" || op.name == "stablehlo.return") {
     if (s_.eat(":")) {
@@ -230,11 +230,13 @@ void Parser::reduce_body(Operation& op, std::string_view applied, const std::vec
     const Type scalar{.element = types[0].element};
     b.arguments = {m_.value(scalar), m_.value(scalar)};
     const ValueId joined = m_.value(scalar);
-    b.operations.push_back({.name = std::string(applied), .operands = b.arguments, .results = {joined}, .regions = {}, .at = op.at});
+    b.operations.push_back(
+        {.name = std::string(applied), .operands = b.arguments, .results = {joined}, .regions = {}, .at = op.at});
     b.operations.push_back({.name = "stablehlo.return", .operands = {joined}, .regions = {}, .at = op.at});
   } else {
     if (!s_.eat_word("reducer")) s_.expected("'reducer'");
-    // (%a0: T, %b0: T) (%a1: U, %b1: U): the pairs stand together, the region takes all first ones before all second ones
+    // (%a0: T, %b0: T) (%a1: U, %b1: U): the pairs stand together, the region takes all first ones before all second
+    // ones
     std::vector<ValueId> first, second;
     while (s_.peek() == '(') {
       Block pair;
@@ -307,7 +309,8 @@ void Parser::convolution(Operation& op, const std::vector<Result>& left) {
     if (key.empty()) break;
     s_.expect("=");
     if (key == "window") window(op);
-    else if (key == "dim_numbers") op.attributes.emplace_back("dimension_numbers", attributes_.convolution_dimensions(false));
+    else if (key == "dim_numbers")
+      op.attributes.emplace_back("dimension_numbers", attributes_.convolution_dimensions(false));
     else s_.fail(cat("'", key, "' of a convolution is not known"));
     if (!s_.eat(",")) break;
   }
@@ -335,8 +338,11 @@ void Parser::window(Operation& op) {
       a.type.shape = {static_cast<std::int64_t>(a.data.size() / 16), 2};
       op.attributes.emplace_back("padding", std::move(a));
     } else {
-      const std::string name = key == "stride" ? "window_strides" : key == "lhs_dilate" ? "lhs_dilation"
-                               : key == "rhs_dilate" ? "rhs_dilation" : key == "reverse" ? "window_reversal" : key;
+      const std::string name = key == "stride"       ? "window_strides"
+                               : key == "lhs_dilate" ? "lhs_dilation"
+                               : key == "rhs_dilate" ? "rhs_dilation"
+                               : key == "reverse"    ? "window_reversal"
+                                                     : key;
       op.attributes.emplace_back(name, wholes(attributes_.integers()));
     }
     if (!s_.eat(",") && s_.peek() != '}') s_.expected("',' or '}'");

@@ -192,15 +192,13 @@ std::string text_of(const Attribute& a, bool bare = false) {
     case Attribute::Kind::String: return quoted(a.text);
     case Attribute::Kind::Symbol: return '@' + key(a.text);
     case Attribute::Kind::Type: return str(a.type);
-    case Attribute::Kind::List:
-      return '[' + joined(a.list, [&](const Attribute& x) { return text_of(x, bare); }) + ']';
+    case Attribute::Kind::List: return '[' + joined(a.list, [&](const Attribute& x) { return text_of(x, bare); }) + ']';
     case Attribute::Kind::Integers: {
       if (bare) return list_of(a.integers);
       const bool bools = a.type.element == "i1";
       const std::string element = is_integer(a.type.element) ? a.type.element : "i64";
-      const std::string values = joined(a.integers, [&](std::int64_t k) {
-        return bools ? std::string(k ? "true" : "false") : std::to_string(k);
-      });
+      const std::string values = joined(
+          a.integers, [&](std::int64_t k) { return bools ? std::string(k ? "true" : "false") : std::to_string(k); });
       return "array<" + element + (values.empty() ? "" : ": " + values) + '>';
     }
     case Attribute::Kind::Dense: return dense(a);
@@ -245,8 +243,7 @@ class Printer {
   void define(const std::vector<ValueId>& results) {
     if (results.size() == 1) return define(results[0]);
     const std::string all = '%' + std::to_string(next_++);
-    for (std::size_t k = 0; k < results.size(); ++k)
-      names_[static_cast<std::size_t>(results[k])] = cat(all, '#', k);
+    for (std::size_t k = 0; k < results.size(); ++k) names_[static_cast<std::size_t>(results[k])] = cat(all, '#', k);
   }
   std::string arguments(const std::vector<ValueId>& all, const std::vector<AttributeList>& attributes) {
     std::size_t k = 0;

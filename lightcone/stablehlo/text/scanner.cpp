@@ -111,7 +111,8 @@ std::string_view Scanner::number() {
     while (is_digit(peek())) ++at_;
     if (peek() == '.')
       for (++at_; is_digit(peek());) ++at_;
-    if ((peek() == 'e' || peek() == 'E') && (is_digit(peek(1)) || ((peek(1) == '+' || peek(1) == '-') && is_digit(peek(2)))))
+    if ((peek() == 'e' || peek() == 'E') &&
+        (is_digit(peek(1)) || ((peek(1) == '+' || peek(1) == '-') && is_digit(peek(2)))))
       for (at_ += 2; is_digit(peek());) ++at_;
   }
   const std::string_view n = since(from);
@@ -128,7 +129,8 @@ std::int64_t Scanner::integer() {
   if (hex) n.remove_prefix(2);
   std::uint64_t v = 0;
   const auto [end, problem] = std::from_chars(n.data(), n.data() + n.size(), v, hex ? 16 : 10);
-  if (problem != std::errc() || end != n.data() + n.size()) fail_at(at, cat("'", n.substr(0, 40), "' is not a whole number of 64 bits"));
+  if (problem != std::errc() || end != n.data() + n.size())
+    fail_at(at, cat("'", n.substr(0, 40), "' is not a whole number of 64 bits"));
   return static_cast<std::int64_t>(negative ? 0 - v : v);
 }
 

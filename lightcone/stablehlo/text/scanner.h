@@ -26,15 +26,15 @@ class Scanner {
   bool eat(std::string_view s);  // punctuation, and white space behind it
   bool eat_word(std::string_view w);
   void expect(std::string_view s);
-  std::string_view word();              // letters, digits, _ . $ -, not empty
+  std::string_view word();  // letters, digits, _ . $ -, not empty
   std::string_view word_or_nothing();
-  std::string suffix();                 // behind % @ # ! ^: a word, or a quoted string
-  std::string string();                 // "...", its escapes undone
-  std::int64_t integer();               // -12, 0x1F, within 64 bits; above INT64_MAX it wraps
+  std::string suffix();    // behind % @ # ! ^: a word, or a quoted string
+  std::string string();    // "...", its escapes undone
+  std::int64_t integer();  // -12, 0x1F, within 64 bits; above INT64_MAX it wraps
   bool sees_number() const;
-  std::string_view number();            // as it is written: 1, -1.5e+00, 0x7FC00000
+  std::string_view number();                         // as it is written: 1, -1.5e+00, 0x7FC00000
   std::string_view balanced(char open, char close);  // what stands between two brackets, strings left alone
-  void skip();                          // white space and comments
+  void skip();                                       // white space and comments
 
   // One character, and nothing behind it.
   void take() { ++at_; }

@@ -92,19 +92,18 @@ Block Builder::block(const std::vector<Type>& arguments,
                      std::string_view terminator) {
   std::vector<ValueId> values;
   for (const Type& t : arguments) values.push_back(module_.value(t));
-  return block_of(values, [&] { return write(values); }, terminator);
+  return block_of(
+      values, [&] { return write(values); }, terminator);
 }
 
 Block Builder::combining(std::string_view element, std::string_view combine) {
   const Type scalar{.element = std::string(element)};
-  return block({scalar, scalar}, [&](const std::vector<ValueId>& v) {
-    return std::vector{binary(combine, v[0], v[1])};
-  });
+  return block({scalar, scalar},
+               [&](const std::vector<ValueId>& v) { return std::vector{binary(combine, v[0], v[1])}; });
 }
 
-std::vector<ValueId> Builder::operation(std::string_view name, std::vector<ValueId> operands,
-                                        std::vector<Type> results, AttributeList attributes,
-                                        std::vector<Block> regions) {
+std::vector<ValueId> Builder::operation(std::string_view name, std::vector<ValueId> operands, std::vector<Type> results,
+                                        AttributeList attributes, std::vector<Block> regions) {
   Operation o;
   o.name = name;
   o.operands = std::move(operands);
@@ -208,7 +207,8 @@ ValueId Builder::pad(ValueId x, ValueId value, const Sizes& low, const Sizes& hi
   const Sizes none(to.size(), 0);
   if (low == none && high == none) return x;
   return one("stablehlo.pad", {x, value}, {true, element(x), to},
-             {{"edge_padding_low", integers(low)}, {"edge_padding_high", integers(high)},
+             {{"edge_padding_low", integers(low)},
+              {"edge_padding_high", integers(high)},
               {"interior_padding", integers(none)}});
 }
 
@@ -232,8 +232,8 @@ ValueId Builder::reduce(ValueId x, ValueId initial, const std::vector<std::size_
     if (std::ranges::find(axes, i) == axes.end()) t.shape.push_back(shape(x)[i]);
   std::vector<Block> body;
   body.push_back(combining(element(x), combine));
-  return one("stablehlo.reduce", {x, initial}, std::move(t),
-             {{"dimensions", integers({axes.begin(), axes.end()})}}, std::move(body));
+  return one("stablehlo.reduce", {x, initial}, std::move(t), {{"dimensions", integers({axes.begin(), axes.end()})}},
+             std::move(body));
 }
 
 }  // namespace lc::hlo

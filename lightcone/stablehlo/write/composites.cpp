@@ -100,10 +100,10 @@ ValueId scattered(Builder& b, ValueId base, const Places& p, ValueId updates, st
   numbers.fields.push_back({"index_vector_dim", whole(static_cast<i64>(p.axes.size()))});
   std::vector<Block> body;
   body.push_back(b.combining(b.element(base), combine));
-  return b.one("stablehlo.scatter", {base, p.index, updates}, b.type(base),
-               {{"scatter_dimension_numbers", numbers}, {"indices_are_sorted", flag(false)},
-                {"unique_indices", flag(false)}},
-               std::move(body));
+  return b.one(
+      "stablehlo.scatter", {base, p.index, updates}, b.type(base),
+      {{"scatter_dimension_numbers", numbers}, {"indices_are_sorted", flag(false)}, {"unique_indices", flag(false)}},
+      std::move(body));
 }
 
 bool surely_inside(const Graph& g, NodeId index, i64 below) {
@@ -140,9 +140,7 @@ ValueId gather(Writer& w, const Node& n) {
   return b.select(b.broadcast(in_range, shape, p.axes), found, b.like(found, 0));
 }
 
-bool writes_nothing(const Node& n) {
-  return product(n.shape) == Dim(0) || product(n.in[1].view.shape()) == Dim(0);
-}
+bool writes_nothing(const Node& n) { return product(n.shape) == Dim(0) || product(n.in[1].view.shape()) == Dim(0); }
 
 ValueId scatter_add(Writer& w, const Node& n) {
   if (writes_nothing(n)) return w.value(n.in[0]);
@@ -196,9 +194,9 @@ std::vector<ValueId> argsort(Writer& w, const Node& n) {
     const ValueId to_nan = b.both(b.compare(large, large, "NE"), b.compare(small, small, "EQ"));
     return std::vector{b.binary("stablehlo.or", less, to_nan)};
   }));
-  const auto sorted = b.operation("stablehlo.sort", {x, b.iota("i64", type.shape, axis)}, {type, order},
-                                  {{"dimension", whole(static_cast<i64>(axis))}, {"is_stable", flag(true)}},
-                                  std::move(body));
+  const auto sorted =
+      b.operation("stablehlo.sort", {x, b.iota("i64", type.shape, axis)}, {type, order},
+                  {{"dimension", whole(static_cast<i64>(axis))}, {"is_stable", flag(true)}}, std::move(body));
   return {sorted[1], sorted[0]};
 }
 

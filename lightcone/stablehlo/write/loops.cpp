@@ -9,8 +9,8 @@ namespace {
 
 // while_loop() is a scan that keeps its states once a condition fails. Where all of them do, the loop may end.
 struct Ending {
-  Edge goes_on;               // a bool of one element
-  std::vector<Edge> next;     // the states while it does
+  Edge goes_on;            // a bool of one element
+  std::vector<Edge> next;  // the states while it does
 };
 
 // One element of a condition that was repeated to the shape of a state.

@@ -307,8 +307,14 @@ AxisPlan plan_of(const AxisReading& a, const Loops& loops) {
 
 AxisPlan plan_of(const Kept& k) {
   const i64 extent = k.end - k.begin + k.low + k.high;
-  return {.begin = k.begin, .end = k.end, .low = k.low, .high = k.high, .split = {extent}, .kept = {extent},
-          .items = {{true, k.axis}}, .reversed = {false}};
+  return {.begin = k.begin,
+          .end = k.end,
+          .low = k.low,
+          .high = k.high,
+          .split = {extent},
+          .kept = {extent},
+          .items = {{true, k.axis}},
+          .reversed = {false}};
 }
 
 ValueId cut_and_pad(Builder& b, ValueId x, const std::vector<AxisPlan>& plans) {

@@ -24,15 +24,15 @@ struct Loops {
 struct AxisReading {
   std::int64_t extent = 0;  // of the axis
   std::int64_t offset = 0;
-  Sizes step;                      // of each loop
-  std::int64_t lo = 0, hi = 0;     // elsewhere zero is read
+  Sizes step;                              // of each loop
+  std::int64_t lo = 0, hi = 0;             // elsewhere zero is read
   std::vector<std::size_t> loops() const;  // those with a step, the longest step first
 };
 
 struct Reading {
   std::vector<AxisReading> axes;
-  std::size_t repeated = 0;  // the last axes are none of the operand: it is repeated along them
-  bool nothing = false;      // all that is read is padding
+  std::size_t repeated = 0;                // the last axes are none of the operand: it is repeated along them
+  bool nothing = false;                    // all that is read is padding
   std::vector<std::size_t> loops() const;  // that it depends on, in the order of the axes
 };
 

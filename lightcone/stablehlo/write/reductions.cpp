@@ -25,8 +25,7 @@ Nest nest_of(const Graph& g, NodeId id, const std::vector<int>& uses) {
   for (std::size_t level = 0;; ++level) {
     const Node& r = g[id];
     const Edge& e = r.in[0];
-    n.symbols.push_back(
-        Dim::index(ir::kReduceLoops[level], e.view.shape()[static_cast<std::size_t>(r.axis)]));
+    n.symbols.push_back(Dim::index(ir::kReduceLoops[level], e.view.shape()[static_cast<std::size_t>(r.axis)]));
     index.insert(index.begin() + r.axis, n.symbols.back());
     n.at = e.view.locate(index);
     n.unfolded = n.unfolded || unfolds(e.view);
@@ -88,9 +87,7 @@ class ReductionWriter {
     return is_float(n_.dtype) ? b_.splat(element_, {}, -kInf) : b_.splat_whole(element_, {}, info(n_.dtype).lowest);
   }
   // The padding of a window is what a sum begins with; zeros that take part in a maximum are written.
-  bool pads_here(const Window& w) const {
-    return (!sums() && !r_.padded) || w.inside.begin == w.inside.end;
-  }
+  bool pads_here(const Window& w) const { return (!sums() && !r_.padded) || w.inside.begin == w.inside.end; }
 
   // A sum counts what it reads again and again.
   void repeat(Placed& x) {
@@ -229,7 +226,8 @@ Reduction match_reduction(const Graph& g, NodeId id, const std::vector<int>& use
   Reduction found{n.operand, std::move(*r), {}, {}, false};
   found.later = unfolded_later(found.readings, summed);
   const auto windows = [&](const Readings& of) {
-    return windows_of(of.operands[0], of.loops, summed, [&](std::size_t) { return n.unfolded; }, found.later);
+    return windows_of(
+        of.operands[0], of.loops, summed, [&](std::size_t) { return n.unfolded; }, found.later);
   };
   auto all = windows(found.readings);
   if (!all) return of_view(g, id);

@@ -80,7 +80,8 @@ StableHloExport export_stablehlo(const Graph& g, const Bindings& sizes, Precisio
     main.argument_attributes.push_back(std::move(attributes));
     ++next;
   }
-  main.body = b.block_of(values, [&] { return w.write(wanted); }, "func.return");
+  main.body = b.block_of(
+      values, [&] { return w.write(wanted); }, "func.return");
   for (const StableHloExport::Result& r : e.results) main.results.push_back(hlo::type_of(r.type.dtype, r.type.shape));
   e.module.functions.push_back(std::move(main));
   return e;
