@@ -105,13 +105,11 @@ class Command(unittest.TestCase):
             self.assertIn("22 input f32[1, 3, 32, 32] pictures -\n", table)
             self.assertIn("0 output f32[1, 1000] logits\n", table)
         whole = run("export", "resnet18", "--size", "64", "--train", "--explain")
-        self.assertRegex(whole.stdout, r"stablehlo.convolution +\d\d ")
-        said = run("export", "vgg19", "--explain").stdout
+        self.assertRegex(whole.stdout.decode(), r"stablehlo.convolution +\d\d ")
+        said = run("export", "vgg19", "--explain").stdout.decode()
         self.assertRegex(said, r"stablehlo.convolution +16 +16 +16 +16")
         self.assertIn("183 in the entry computation", said)
-        story = run("export", "builtin", "--bind", "seq=4")
-        self.refuses(run("export", "builtin"), "seq in [1, ")
-        self.assertTrue(story.returncode == 0 or "give each of them, as in --bind" in story.stderr, story.stderr)
+        self.refuses(run("export", "builtin"), "seq in [1, ", "as in --bind ")
         self.refuses(run("export", "vgg20"), "vgg")
 
     def test_full_disk(self):
