@@ -83,6 +83,13 @@ std::size_t bytes_of(const Node& n) {
   return static_cast<std::size_t>(*product(n.shape).constant()) * size_of(n.dtype);
 }
 
+// total + times * each, at most 2^60: the length of while_loop is a bound, and the product of two such is no Dim.
+Dim repeated(const Dim& total, const Dim& each, std::int64_t times) {
+  constexpr double kMost = static_cast<double>(std::int64_t{1} << 60);
+  const double sum = static_cast<double>(*total.constant()) + static_cast<double>(*each.constant()) * static_cast<double>(times);
+  return sum < kMost ? total + each * Dim(times) : Dim(std::int64_t{1} << 60);
+}
+
 ScanKernel::ScanKernel(const LoopBody& body, Graph compiled, int workers, std::span<const TensorType> results)
     : graph_(std::move(compiled)),
       workers_(workers),
@@ -144,7 +151,7 @@ void ScanKernel::add_kernels() {
     for (const Edge& e : n.in) s.in.push_back(ref(e.node));
     for (const Dim& d : n.kernel->sizes()) s.sizes.push_back(*d.constant());
     operands += s.in.size();
-    flops_ = flops_ + n.kernel->flops() * Dim(prepared_.node[id] ? 1 : length_);
+    flops_ = repeated(flops_, n.kernel->flops(), prepared_.node[id] ? 1 : length_);
     (prepared_.node[id] ? once_ : steps_).push_back(std::move(s));
   }
   table_at_ = scratch_bytes_;
