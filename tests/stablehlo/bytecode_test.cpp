@@ -88,7 +88,7 @@ TEST(Bytecode, RefusesWithAPlace) {
   EXPECT_EQ(said("ML\xefQ and more"), "stablehlo: byte 0: this is no MLIR bytecode");
   EXPECT_EQ(said("ML\xefR"), "stablehlo: byte 4: the file, or a section of it, ends too early");
   std::string newer = file;
-  newer[4] = 99 << 1 | 1;
+  newer[4] = static_cast<char>(99 << 1 | 1);
   EXPECT_EQ(said(newer), "stablehlo: byte 5: version 99 of MLIR's bytecode is not read: versions to 6 are");
   for (std::size_t n = 0; n < file.size(); ++n)
     EXPECT_EQ(said(file.substr(0, n)).substr(0, 16), "stablehlo: byte ") << n;
