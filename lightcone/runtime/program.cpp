@@ -15,19 +15,6 @@ namespace lc {
 
 namespace {
 
-// The names in a size, without the loop indices, which are not the user's to bind. Where one name has two bounds, both
-// hold.
-void add_symbols(Symbols& to, const Dim& d) {
-  for (const Dim::Term& t : d.terms())
-    for (const Dim::Atom* f : t.factors) {
-      if (f->kind == Dim::Kind::Symbol && !f->is_index) {
-        Bounds& both = to.try_emplace(f->name, f->bounds).first->second;
-        both = {std::max(both.lo, f->bounds.lo), std::min(both.hi, f->bounds.hi)};
-      }
-      add_symbols(to, f->a), add_symbols(to, f->b);
-    }
-}
-
 std::string near(std::string_view wanted, const Symbols& known) {
   std::vector<std::string_view> names;
   for (const auto& [name, bounds] : known) names.push_back(name);

@@ -12,6 +12,7 @@
 #include "lightcone/device/device.h"
 #include "lightcone/device/prepared.h"
 #include "lightcone/passes/index_checks.h"
+#include "lightcone/passes/symbols.h"
 #include "lightcone/runtime/program.h"
 
 namespace lc {
@@ -33,7 +34,6 @@ struct SliceLimit {
   Location where;
 };
 
-using Symbols = std::map<std::string, Bounds, std::less<>>;
 
 struct Program::Impl {
   std::shared_ptr<Device> device;  // first: what lies in its memory goes before it does

@@ -74,6 +74,7 @@ int main(int argc, char** argv) {
   for (const auto& f : files) {
     const lc::test::Outcome o = lc::test::run_file(contents(f), compiler);
     ++count[o.kind], checks += o.checks, by_bounds += o.by_bounds;
+    if (o.by_bounds > 0) std::printf("by bounds: %s\n", f.filename().c_str());
     if (o.kind == lc::test::Outcome::Kind::Fail || o.kind == lc::test::Outcome::Kind::Unsupported)
       others.push_back(described(std::filesystem::relative(f, folder).string(), o));
   }

@@ -97,6 +97,46 @@ TEST(ReadStableHlo, ProductsAndConvolutionsAreFound) {
   EXPECT_NE(kernels.find("matmul"), std::string::npos) << kernels;
 }
 
+// As JAX writes a causal attention: the maximum starts at -infinity, and is taken with -infinity once more.
+TEST(ReadStableHlo, AttentionIsFused) {
+  const StableHloProgram s = read_stablehlo(
+      R"(func.func @main(%q: tensor<2x8x16xf32>, %k: tensor<2x8x16xf32>, %v: tensor<2x8x16xf32>) -> tensor<2x8x16xf32> {
+    %s = stablehlo.dot_general %q, %k, batching_dims = [0] x [0], contracting_dims = [2] x [2] : (tensor<2x8x16xf32>, tensor<2x8x16xf32>) -> tensor<2x8x8xf32>
+    %four = stablehlo.constant dense<4.0> : tensor<2x8x8xf32>
+    %scaled = stablehlo.divide %s, %four : tensor<2x8x8xf32>
+    %i = stablehlo.iota dim = 1 : tensor<2x8x8xi32>
+    %j = stablehlo.iota dim = 2 : tensor<2x8x8xi32>
+    %sees = stablehlo.compare GE, %i, %j, SIGNED : (tensor<2x8x8xi32>, tensor<2x8x8xi32>) -> tensor<2x8x8xi1>
+    %low = stablehlo.constant dense<0xFF800000> : tensor<2x8x8xf32>
+    %masked = stablehlo.select %sees, %scaled, %low : tensor<2x8x8xi1>, tensor<2x8x8xf32>
+    %start = stablehlo.constant dense<0xFF800000> : tensor<f32>
+    %m = stablehlo.reduce(%masked init: %start) applies stablehlo.maximum across dimensions = [2] : (tensor<2x8x8xf32>, tensor<f32>) -> tensor<2x8xf32>
+    %starts = stablehlo.broadcast_in_dim %start, dims = [] : (tensor<f32>) -> tensor<2x8xf32>
+    %most = stablehlo.maximum %starts, %m : tensor<2x8xf32>
+    %wide = stablehlo.broadcast_in_dim %most, dims = [0, 1] : (tensor<2x8xf32>) -> tensor<2x8x8xf32>
+    %d = stablehlo.subtract %masked, %wide : tensor<2x8x8xf32>
+    %e = stablehlo.exponential %d : tensor<2x8x8xf32>
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %sum = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [2] : (tensor<2x8x8xf32>, tensor<f32>) -> tensor<2x8xf32>
+    %sums = stablehlo.broadcast_in_dim %sum, dims = [0, 1] : (tensor<2x8xf32>) -> tensor<2x8x8xf32>
+    %p = stablehlo.divide %e, %sums : tensor<2x8x8xf32>
+    %y = stablehlo.dot_general %p, %v, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<2x8x8xf32>, tensor<2x8x16xf32>) -> tensor<2x8x16xf32>
+    return %y : tensor<2x8x16xf32>
+  })");
+  EXPECT_EQ(fired(transform(s.graph, generic() | cpu({.threads = 1})).log, "attention"), 1);
+}
+
+TEST(ReadStableHlo, WeightsThatStayAreParameters) {
+  const std::string text =
+      "func.func @main(%w: tensor<4xf32>, %x: tensor<4xf32>) -> tensor<4xf32> {\n"
+      "  %y = stablehlo.add %w, %x : tensor<4xf32>\n  return %y : tensor<4xf32>\n}";
+  const Program p = compile(read_stablehlo(text, {.parameters = {0}}).graph);
+  EXPECT_TRUE(p.is_parameter("w"));
+  EXPECT_FALSE(p.is_parameter("x"));
+  EXPECT_EQ(error_of([&] { read_stablehlo(text, {.parameters = {2}}); }),
+            "stablehlo: argument 2 is to be a parameter, and @main has 2 arguments");
+}
+
 TEST(ReadStableHlo, NodesKnowTheirLineOfTheModule) {
   const StableHloProgram s = read_stablehlo(R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
     %0 = call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
@@ -138,6 +178,13 @@ TEST(ReadStableHlo, TextThatIsWrongIsRefusedWithLineAndColumn) {
             "stablehlo: the module has no function @main; it has @f");
   EXPECT_EQ(error_of([] { read_stablehlo("module {"); }),
             "stablehlo: line 1, column 9: the text ends where '}' was expected");
+}
+
+TEST(ReadStableHlo, AttributesHaveTheKindThatIsNeeded) {
+  EXPECT_EQ(problem("  %y = \"stablehlo.concatenate\"(%x) <{dimension = \"zero\"}> : (tensor<4xf32>) -> tensor<4xf32>\n"
+                    "  return %y : tensor<4xf32>"),
+            "stablehlo: not all of the module can be read:\n  line 2: stablehlo.concatenate: dimension is not a whole "
+            "number");
 }
 
 TEST(ReadStableHlo, TypesHaveToBeThoseOfTheOperations) {

@@ -25,12 +25,18 @@ void set(Context& c, const std::string& name, const Value& v) {
 }
 
 // Within what rounding may do to each element, by the reference's bounds.
+struct Decided {
+  std::size_t values = 0, all = 0;
+} decided;
+
 void expect_close(const Value& got, const Value& want, const std::string& what) {
   ASSERT_EQ(got.shape, want.shape) << what;
   ASSERT_EQ(got.dtype, want.dtype) << what;
   for (std::size_t k = 0; k < got.size(); ++k) {
     const double x = got.at(k), y = want.at(k), room = kSlack * want.error_at(k);
+    ++decided.all;
     if (std::isinf(room)) continue;
+    ++decided.values;
     const bool both_nan = std::isnan(x) && std::isnan(y);
     const double tiny = is_float(want.dtype) ? std::abs(y) * 1e-6 + 1e-38 : 0;
     ASSERT_TRUE(both_nan || x == y || std::abs(x - y) <= room + tiny)
@@ -70,6 +76,9 @@ TEST(RoundTrip, OfRandomGraphs) {
     round_trip(cat("random graph ", k), g, sizes, random_inputs(g, sizes, k, k % 3 == 0),
                generic() | cpu({.threads = 1, .compiler = false}));
   }
+  // the reference leaves open what sits on an edge; a test of what is left open would test nothing
+  EXPECT_GT(decided.values, decided.all * 6 / 10) << decided.values << " of " << decided.all;
+  std::printf("%zu of %zu values were decided\n", decided.values, decided.all);
 }
 
 }  // namespace

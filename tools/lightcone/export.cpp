@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
-#include <set>
 
 #include "command.h"
 #include "commands.h"
@@ -12,6 +11,7 @@
 #include "lightcone/models/vision/vision.h"
 #include "lightcone/ops/loss.h"
 #include "lightcone/passes/passes.h"
+#include "lightcone/passes/symbols.h"
 #include "lightcone/stablehlo/write.h"
 #include "lightcone/train/trace.h"
 
@@ -65,14 +65,11 @@ Bindings bindings(const ExportOptions& o, const Graph& g) {
     b[each.substr(0, at)] = n;
   }
   std::string open, first;
-  std::set<std::string> seen;
-  for (NodeId id = 0; id < g.size(); ++id)
-    for (const Dim& d : g[id].shape)
-      for (const auto& [name, bounds] : d.symbols())
-        if (!b.contains(name) && seen.insert(name).second) {
-          if (first.empty()) first = cat(name, "=", bounds.hi);
-          open += cat(open.empty() ? "" : ", ", name, " in [", bounds.lo, ", ", bounds.hi, "]");
-        }
+  for (const auto& [name, bounds] : symbols_of(g)) {
+    if (b.contains(name)) continue;
+    if (first.empty()) first = cat(name, "=", bounds.hi);
+    open += cat(open.empty() ? "" : ", ", name, " in [", bounds.lo, ", ", bounds.hi, "]");
+  }
   if (!open.empty())
     throw Error("export", cat("a module has no sizes without numbers, and '", o.model, "' has ", open,
                               ": give each of them, as in --bind ", first));

@@ -5,47 +5,15 @@
 #include "lightcone/backends/pjrt/device.h"
 #include "lightcone/core/composite.h"
 #include "lightcone/core/error.h"
+#include "lightcone/passes/symbols.h"
 #include "lightcone/stablehlo/write.h"
 
 namespace lc::xla {
 namespace {
 
-using Symbols = std::map<std::string, Bounds>;
-
-// The names in a size, without loop indices. Where one name has two bounds, both hold.
-void add_symbols(Symbols& to, const Dim& d) {
-  for (const Dim::Term& t : d.terms())
-    for (const Dim::Atom* f : t.factors) {
-      if (f->kind == Dim::Kind::Symbol && !f->is_index) {
-        Bounds& both = to.try_emplace(f->name, f->bounds).first->second;
-        both = {std::max(both.lo, f->bounds.lo), std::min(both.hi, f->bounds.hi)};
-      }
-      add_symbols(to, f->a), add_symbols(to, f->b);
-    }
-}
-void add_symbols(Symbols& to, const Shape& s) {
-  for (const Dim& d : s) add_symbols(to, d);
-}
-void add_symbols(Symbols& to, const View& v) {
-  add_symbols(to, v.base());
-  for (const Move& m : v.moves()) add_symbols(to, m.to), add_symbols(to, m.before);
-}
-
-std::vector<Dim> symbols_of(const Graph& g) {
-  Symbols all;
-  const std::vector<bool> live = g.live();
-  for (NodeId id = 0; id < g.size(); ++id) {
-    if (!live[id]) continue;
-    add_symbols(all, g[id].shape);
-    add_symbols(all, g[id].index);
-    for (const Dim& d : extents(g[id].attributes)) add_symbols(all, d);
-    for (const TensorType& t : g[id].results) add_symbols(all, t.shape);
-    for (const Edge& e : g[id].in) add_symbols(all, e.view);
-  }
-  for (const Root& r : g.roots()) add_symbols(all, r.edge.view);
-  for (const Assignment& a : g.assignments()) add_symbols(all, a.next.view);
+std::vector<Dim> sizes_of(const Graph& g) {
   std::vector<Dim> dims;
-  for (const auto& [name, b] : all) dims.push_back(Dim::symbol(name, b.lo, b.hi));
+  for (const auto& [name, b] : symbols_of(g)) dims.push_back(Dim::symbol(name, b.lo, b.hi));
   return dims;
 }
 
@@ -79,7 +47,7 @@ ProgramKernel::ProgramKernel(const Graph& g, std::vector<std::string> operands, 
       offsets_(std::move(offsets)),
       precision_(precision),
       programs_(std::max<std::size_t>(programs, 1)),
-      sizes_(symbols_of(g)) {
+      sizes_(sizes_of(g)) {
   for (std::size_t k = 0; k < operands.size(); ++k) operands_.emplace(std::move(operands[k]), k);
 }
 

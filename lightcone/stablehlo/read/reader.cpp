@@ -373,6 +373,8 @@ Integers integers_of(const AttributeList& fields, std::string_view name) {
 }
 std::int64_t integer_of(const AttributeList& fields, std::string_view name, std::int64_t otherwise) {
   const Attribute* a = find(fields, name);
+  if (a && a->kind != Attribute::Kind::Integer && a->kind != Attribute::Kind::Bool)
+    throw Error("", cat(name, " is not a whole number"));
   return a ? a->integer : otherwise;
 }
 
