@@ -49,6 +49,7 @@ ROOMS = {
     "cpu": ["core", "ops", "ops/special", "passes", "codegen", "lowering", "device", "runtime", "cpu/target", "cpu/threads", "cpu/jit",
             "cpu/loops", "cpu/products", "cpu/conv", "cpu/attention", "cpu/random"],
     "pjrt": ["core", "passes", "stablehlo", "device"],
+    "gpu": ["core", "device"],
     "train": ["core", "ops/typed", "autograd", "optim", "runtime", "nn", "io", "io/checkpoints", "io/data"],
     "nn": ["core", "random", "ops", "ops/typed", "runtime"],
     "io": ["core"],

@@ -1,0 +1,17 @@
+#include "lightcone/backends/gpu/device.h"
+
+#include "lightcone/core/error.h"
+
+namespace lc::gpu {
+
+void GpuDevice::launch(const Launch& l) {
+  if (l.kernel->part()) {  // wanted somewhere else than where it lies
+    const auto offset = static_cast<std::size_t>(*l.kernel->part());
+    return copy(l.out, {l.in[0].buffer, l.in[0].offset + offset}, static_cast<std::size_t>(l.sizes[0]));
+  }
+  const auto* kernel = dynamic_cast<const GpuKernel*>(l.kernel);
+  if (!kernel) throw Error("device", cat("the kernel '", l.kernel->name(), "' is not for ", name()));
+  kernel->enqueue(l, *this);
+}
+
+}  // namespace lc::gpu

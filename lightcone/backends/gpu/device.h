@@ -1,0 +1,71 @@
+// An accelerator that runs kernels given as text: what CUDA, OpenCL and Metal have in common. A new one derives from
+// GpuDevice and says how its API does six things: memory, copies, compiling, starting a kernel, waiting, limits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lightcone/device/device.h"
+
+namespace lc::gpu {
+
+enum class Language : std::uint8_t { Cuda, OpenCl, Metal };
+
+// What code for a device may use.
+struct Limits {
+  std::string name;          // "NVIDIA H200"
+  std::string architecture;  // what code is compiled for, "sm_90a"
+  std::string driver;        // and by whom: with the architecture, what compiled code is valid for
+  Language language = Language::Cuda;
+  int threads = 256;                // of a group, at most
+  int warp = 1;                     // threads that exchange registers; 1: none can
+  std::size_t shared = 32 << 10;    // bytes of memory that the threads of a group may share
+  int processors = 1;               // groups that run at once, at least
+  std::size_t memory = 0;           // bytes in all
+  std::int64_t groups = 2147483647; // of a launch, at most
+  bool f64 = true;                  // numbers of 64 bits
+};
+
+// Compiled text. It lives as long as those who run it.
+class Code {
+ public:
+  virtual ~Code() = default;
+  Code(const Code&) = delete;
+  Code& operator=(const Code&) = delete;
+
+ protected:
+  Code() = default;
+};
+
+// What one start of a kernel takes: its arguments are the places, in order, and behind them the sizes, 64 bits each.
+struct Start {
+  const Code* code = nullptr;
+  std::size_t function = 0;  // in the order in which they were named to compile()
+  std::int64_t groups = 1;   // 0: nothing is started
+  int threads = 1;           // of a group
+  std::size_t shared = 0;    // bytes of shared memory beyond what the text declares
+  std::span<const Place> places;
+  std::span<const std::int64_t> sizes;
+};
+
+class GpuDevice : public Device {
+ public:
+  virtual const Limits& limits() const = 0;
+  // A program in the device's language, and which of its kernels are wanted. An Error has the compiler's words.
+  virtual std::shared_ptr<const Code> compile(const std::string& text, const std::vector<std::string>& kernels) = 0;
+  // Behind what was started before.
+  virtual void start(const Start& s) = 0;
+
+  void launch(const Launch& l) final;
+};
+
+// A kernel of such a device: one start, or several.
+class GpuKernel : public Kernel {
+ public:
+  virtual void enqueue(const Launch& l, GpuDevice& device) const = 0;
+};
+
+}  // namespace lc::gpu
