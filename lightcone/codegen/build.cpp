@@ -203,7 +203,7 @@ class Builder {
   std::map<Key, int> memo_;
   std::map<NodeId, int> copies_;
   std::map<NodeId, int> buffer_of_;
-  std::vector<NodeId> buffers_;
+  std::vector<NodeId> buffers_, reductions_;
   std::vector<bool> same_index_;
   std::set<NodeId> offenders_;
   std::pair<std::size_t, NodeId> largest_{0, 0};  // the inlined value that took most instructions
@@ -353,6 +353,7 @@ int Builder::reduction(NodeId id, const std::vector<Dim>& index, const Dim& guar
   std::vector<Dim> symbols;
   const int r = static_cast<int>(kernel_.reductions.size());
   kernel_.reductions.push_back({n.op, accumulated(n.dtype), -1, -1, -1});
+  reductions_.push_back(id);
   std::vector<int> loops;
   for (std::size_t k = 0; k < extents.size(); ++k) {
     Loop l = loop_over(kReduceLoops[reduce_loops_++], extents[k]);
@@ -504,7 +505,7 @@ Built Builder::build() {
   if (!splits_.output.empty()) kernel_.top.items.push_back({true, 0});
   choose_lanes();
   fuse_products(kernel_);
-  keep_rows(kernel_, machine_);
+  if (region_.keep_rows) keep_rows(kernel_, kept_bytes(machine_));
   kernel_.work = static_cast<double>(kernel_.instrs.size());
   for (const Reduction& r : kernel_.reductions)
     if (kernel_.loops[static_cast<std::size_t>(r.outer_loop)].depth >= kernel_.output_loops)
@@ -523,6 +524,7 @@ Built Builder::build() {
   kernel_.sizes.assign(sizes.begin(), sizes.end());
   built.kernel = std::move(kernel_);
   built.buffers = std::move(buffers_);
+  built.reductions = std::move(reductions_);
   built.same_index = std::move(same_index_);
   return built;
 }

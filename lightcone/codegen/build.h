@@ -15,12 +15,14 @@ struct Region {
   // SliceScatter: the root's value is stored at `store_shift` elements from the flat index of a
   // smaller shape; null for everything else.
   const Node* scatter = nullptr;
+  bool keep_rows = true;  // else a schedule decides about it later
 };
 
 struct Built {
   std::optional<Kernel> kernel;
   std::vector<NodeId> buffers;    // operand k of the kernel is this node
   std::vector<bool> same_index;   // operand k is read only at the index that is stored
+  std::vector<NodeId> reductions;  // reduction k of the kernel is this node
   std::vector<NodeId> offenders;  // inlining these costs too much: put them in memory first
 };
 

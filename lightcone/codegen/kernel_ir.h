@@ -153,8 +153,8 @@ inline std::int64_t tile_bytes(const Machine& m) { return kept_bytes(m) / 2 * 3;
 // would where a product has no other use, and the same expression would have other bits in another loop; then nothing equals
 // its own maximum.
 void fuse_products(Kernel& k);
-// What several loops over one row compute alike is computed by the first and kept.
-void keep_rows(Kernel& k, const Machine& m);
+// What several loops over one row compute alike is computed by the first and kept, in so many bytes at most.
+void keep_rows(Kernel& k, std::int64_t most_bytes);
 // Operands that lie across the innermost loop are read by tiles of `side` elements a side; 0: of what fits the caches,
 // where that pays.
 void tile_loops(Kernel& k, std::int64_t side, const Machine& m);

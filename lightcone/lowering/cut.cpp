@@ -139,8 +139,10 @@ void Cut::build_loops() {
     todo.pop_front();
     queued.erase(id);
     const Node& n = g_[id];
-    const ir::Region region{id, [&](NodeId k) { return k != id && buffer_[k]; }, updates(n) ? &n : nullptr};
+    const ir::Region region{id, [&](NodeId k) { return k != id && buffer_[k]; }, updates(n) ? &n : nullptr,
+                            rules_.keep_rows};
     ir::Built b = ir::build(g_, region, rules_.machine);
+    if (rules_.unfit && b.offenders.empty() && b.kernel) b.offenders = rules_.unfit(b);
     if (!b.offenders.empty()) {
       for (NodeId o : b.offenders) buffer_[o] = true;
       push(id);

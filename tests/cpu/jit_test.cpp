@@ -8,8 +8,8 @@
 
 #include "compiled.h"
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/backends/cpu/loops/kernel_names.h"
 #include "lightcone/backends/cpu/jit/llvm.h"
+#include "lightcone/codegen/kernel_names.h"
 #include "lightcone/core/tensor.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
@@ -209,7 +209,7 @@ TEST(Jit, KernelsOfOneNameAreOneKernel) {
 }
 
 TEST(Jit, TextsWithOneHashHaveTwoNames) {
-  host::KernelNames names([](const std::string& text) { return text.size(); });
+  ir::KernelNames names([](const std::string& text) { return text.size(); });
   const std::string a = names.of("one"), b = names.of("two"), c = names.of("six");
   EXPECT_EQ(a, "k_0000000000000003");
   EXPECT_EQ((std::set<std::string>{a, b, c}.size()), 3u);

@@ -153,7 +153,7 @@ Compiler cpu(CpuOptions options) {
   Compiler all;
   for (Pass& p : host::canonical_passes(options, settled)) all = all | Compiler(std::move(p));
   all = all | Compiler({"cpu", [settled](const Graph& g, PassLog& log) {
-                          host::KernelNames names;
+                          ir::KernelNames names;
                           host::Lowered l = host::lower(g, settled->device(), log, settled->options(), names);
                           host::install(l.loops, settled->options(), log);
                           return std::move(l.graph);
@@ -170,7 +170,7 @@ std::vector<Graph> cpu_batch(std::vector<const Graph*> graphs, const CpuOptions&
   whole.pass = "cpu";
   std::vector<Graph> done;
   host::Loops loops;
-  host::KernelNames names;
+  ir::KernelNames names;
   for (const Graph* given : graphs) {
     PassLog own;
     Graph g = given->clone();

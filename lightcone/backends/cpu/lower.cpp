@@ -46,7 +46,8 @@ std::shared_ptr<Kernel> attention(const Graph& g, NodeId result, lowering::Atten
   return kernel;
 }
 
-Emitter::Emitter(const Graph& g, std::shared_ptr<Device> device, PassLog& log, const CpuOptions& o, KernelNames& names)
+Emitter::Emitter(const Graph& g, std::shared_ptr<Device> device, PassLog& log, const CpuOptions& o,
+                 ir::KernelNames& names)
     : g_(g),
       device_(std::move(device)),
       log_(log),
@@ -266,7 +267,7 @@ Lowered Emitter::run() {
 }
 
 Lowered lower(const Graph& g, const std::shared_ptr<Device>& device, PassLog& log, const CpuOptions& options,
-              KernelNames& names) {
+              ir::KernelNames& names) {
   return Emitter(g, device, log, options, names).run();
 }
 

@@ -11,8 +11,8 @@
 #include "lightcone/backends/cpu/conv/conv.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/loops/epilogue.h"
-#include "lightcone/backends/cpu/loops/kernel_names.h"
 #include "lightcone/backends/cpu/products/matmul_kernel.h"
+#include "lightcone/codegen/kernel_names.h"
 #include "lightcone/device/device.h"
 #include "lightcone/lowering/attention.h"
 #include "lightcone/lowering/cut.h"
@@ -32,12 +32,12 @@ struct Lowered {
 };
 // Graphs that are compiled together share the names of their kernels.
 Lowered lower(const Graph& g, const std::shared_ptr<Device>& device, PassLog& log, const CpuOptions& options,
-              KernelNames& names);
+              ir::KernelNames& names);
 
 // Chooses a kernel for each task of the cut and puts it into a new graph.
 class Emitter {
  public:
-  Emitter(const Graph& g, std::shared_ptr<Device> device, PassLog& log, const CpuOptions& o, KernelNames& names);
+  Emitter(const Graph& g, std::shared_ptr<Device> device, PassLog& log, const CpuOptions& o, ir::KernelNames& names);
   Lowered run();
 
  private:
@@ -72,7 +72,7 @@ class Emitter {
   PassLog& log_;
   const CpuOptions& options_;
   const Machine& machine_;
-  KernelNames& names_;
+  ir::KernelNames& names_;
   bool nhwc_bf16_;  // convolutions with channels last are multiplied in bf16
   std::map<NodeId, MatmulPlan> matmuls_;
   std::map<NodeId, ConvPlan> convolutions_;

@@ -8,11 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "lightcone/codegen/simt/dialect.h"
 #include "lightcone/device/device.h"
 
 namespace lc::gpu {
 
-enum class Language : std::uint8_t { Cuda, OpenCl, Metal };
+using simt::Language;
+inline constexpr std::size_t kMostPlaces = 64;  // of a start
+inline constexpr std::size_t kMostSizes = 64;
 
 // What code for a device may use.
 struct Limits {
@@ -25,7 +28,8 @@ struct Limits {
   std::size_t shared = 32 << 10;    // bytes of memory that the threads of a group may share
   int processors = 1;               // groups that run at once, at least
   std::size_t memory = 0;           // bytes in all
-  std::int64_t groups = 2147483647; // of a launch, at most
+  std::int64_t groups = 2147483647;  // of a launch, at most
+  std::size_t places = kMostPlaces;  // arguments of a kernel that are memory, at most
   bool f64 = true;                  // numbers of 64 bits
 };
 

@@ -4,7 +4,6 @@
 #include <cstdio>
 
 namespace lc::ir {
-namespace {
 
 std::string_view suffix(DType t) {
   switch (t) {
@@ -27,8 +26,8 @@ std::string loaded_as(DType t, const std::string& v) {
   if (t == DType::Bool) return "(int)(" + v + " != 0)";
   return v;
 }
+namespace {
 std::string_view short_name(DType t) { return t == DType::Bool ? "bool" : name(t); }
-
 }  // namespace
 
 std::string_view register_type(DType t) {

@@ -9,6 +9,7 @@
 namespace lc::ir {
 
 std::string_view register_type(DType t);
+std::string_view suffix(DType t);  // of the functions on registers of this type, "_f"
 std::string number(double v, DType t);
 std::string spell_mul_add(DType operand, const std::string& a, const std::string& b, const std::string& c);
 // The C expression of an operation: its spelling in the op table with the type's suffix.
@@ -21,6 +22,7 @@ std::string converted(const std::string& v, DType from, DType to);
 // The bits of a register of type `from` as one of type `to`.
 std::string bits_as(const std::string& v, DType from, DType to);
 std::string loaded(const std::string& buffer, DType t, const std::string& offset);
+std::string loaded_as(DType t, const std::string& v);  // what memory holds as a register
 // A register holds a number of its type already.
 std::string stored(const std::string& v, DType t);
 std::string identity(const Reduction& r);

@@ -51,7 +51,7 @@ std::size_t hash(const Instr& i) {
 
 class Keeper {
  public:
-  Keeper(Kernel& k, const Machine& m) : k_(k), most_(kept_bytes(m)) {}
+  Keeper(Kernel& k, std::int64_t most_bytes) : k_(k), most_(most_bytes) {}
   void run();
 
  private:
@@ -234,8 +234,8 @@ void Keeper::run() {
 
 }  // namespace
 
-void keep_rows(Kernel& k, const Machine& m) {
-  if (k.reductions.size() + (k.output_loops > 0) > 1) Keeper(k, m).run();
+void keep_rows(Kernel& k, std::int64_t most_bytes) {
+  if (k.reductions.size() + (k.output_loops > 0) > 1) Keeper(k, most_bytes).run();
 }
 
 }  // namespace lc::ir

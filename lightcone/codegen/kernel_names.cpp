@@ -1,9 +1,9 @@
-#include "lightcone/backends/cpu/loops/kernel_names.h"
+#include "lightcone/codegen/kernel_names.h"
 
 #include <array>
 #include <cstdio>
 
-namespace lc::host {
+namespace lc::ir {
 
 const std::string& KernelNames::of(const std::string& text) {
   const auto [it, fresh] = names_.try_emplace(text);
@@ -15,4 +15,4 @@ const std::string& KernelNames::of(const std::string& text) {
   return it->second = std::move(name);
 }
 
-}  // namespace lc::host
+}  // namespace lc::ir

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-namespace lc::host {
+namespace lc::ir {
 
 class KernelNames {
  public:
@@ -21,4 +21,4 @@ class KernelNames {
   std::set<std::string> taken_;
 };
 
-}  // namespace lc::host
+}  // namespace lc::ir

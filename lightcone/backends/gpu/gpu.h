@@ -1,0 +1,27 @@
+// Compilers for accelerators: `generic() | cuda()`, `opencl()`, `metal()` turn every node of a graph into kernels of a
+// device. Kernels are text in the device's language, made by one generator (codegen/simt), and compiled when the graph is.
+#pragma once
+
+#include <memory>
+
+#include "lightcone/backends/gpu/device.h"
+#include "lightcone/passes/compiler.h"
+#include "lightcone/passes/precision.h"
+
+namespace lc {
+
+struct GpuOptions {
+  Precision precision = Precision::Highest;
+};
+
+namespace gpu {
+
+// For a device that was opened, or one of the user's own.
+Compiler compiler(std::shared_ptr<GpuDevice> device, GpuOptions options = {});
+
+// Several graphs, whose kernels are compiled together.
+std::vector<Graph> compile_batch(std::span<const Graph* const> graphs, const std::shared_ptr<GpuDevice>& device,
+                                 GpuOptions options = {}, PassLog* log = nullptr);
+
+}  // namespace gpu
+}  // namespace lc

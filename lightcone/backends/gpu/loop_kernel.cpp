@@ -1,0 +1,66 @@
+#include "lightcone/backends/gpu/loop_kernel.h"
+
+#include <map>
+
+#include "lightcone/codegen/symbols.h"
+
+namespace lc::gpu {
+
+simt::GridLimits grid_limits(const Limits& l) {
+  return {l.threads, l.warp, static_cast<std::int64_t>(l.shared)};
+}
+
+LoopKernel::LoopKernel(ir::Kernel k, std::vector<bool> same_index, const Limits& limits, Dim update_bytes)
+    : ir_(std::move(k)),
+      grid_(simt::schedule(ir_, grid_limits(limits))),
+      language_(limits.language),
+      warp_(limits.warp),
+      same_index_(std::move(same_index)),
+      update_(!(update_bytes == Dim(0))) {
+  std::map<std::string_view, Bounds> bounds;
+  const auto collect = [&](const Dim& d) {
+    ir::each_symbol(d, [&](const Dim::Atom& s) { bounds.emplace(s.name, s.bounds); });
+  };
+  for (const ir::Instr& i : ir_.instrs)
+    for (const Dim* d : {&i.offset, &i.valid, &i.stride, &i.extent}) collect(*d);
+  for (const ir::Loop& l : ir_.loops) collect(l.extent);
+  collect(ir_.store_offset);
+  for (const std::string& s : ir_.sizes) sizes_.push_back(Dim::symbol(s, bounds.at(s).lo, bounds.at(s).hi));
+  sizes_.push_back(simt::groups(ir_, grid_));
+  sizes_.push_back(update_bytes);
+}
+
+bool LoopKernel::in_place(std::size_t k) const {
+  if (update_) return k == 0;
+  return k < same_index_.size() && same_index_[k] && size_of(ir_.buffers[k]) == size_of(ir_.dtype) &&
+         ir_.reductions.empty();
+}
+
+Dim LoopKernel::flops() const {
+  Dim all = 0;
+  const auto count = [&](const auto& self, const ir::Block& b, const Dim& times) -> void {
+    for (const ir::Item& i : b.items) {
+      if (!i.is_loop) {
+        const ir::Code code = ir_.instrs[static_cast<std::size_t>(i.id)].code;
+        if (code == ir::Code::Apply || code == ir::Code::MulAdd) all = all + times;
+        continue;
+      }
+      const ir::Loop& l = ir_.loops[static_cast<std::size_t>(i.id)];
+      if (l.reduction >= 0 && ir_.reductions[static_cast<std::size_t>(l.reduction)].inner_loop == i.id)
+        all = all + times * l.extent;
+      self(self, l.body, times * l.extent);
+    }
+  };
+  count(count, ir_.top, 1);
+  return all;
+}
+
+void LoopKernel::enqueue(const Launch& l, GpuDevice& device) const {
+  const std::size_t n = ir_.sizes.size();
+  if (update_ && !(l.in[0] == l.out)) device.copy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[n + 1]));
+  start(device, Places(l, update_ ? 1 : 0), l.sizes[n], grid_.group_threads(), l.sizes.first(n));
+}
+
+std::string LoopKernel::text(std::string_view name) const { return simt::render(ir_, grid_, name, language_, warp_); }
+
+}  // namespace lc::gpu

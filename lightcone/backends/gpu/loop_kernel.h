@@ -1,0 +1,35 @@
+// A loop nest of the kernel IR, scheduled for a grid of threads, as a kernel.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lightcone/backends/gpu/text_kernel.h"
+#include "lightcone/codegen/simt/grid.h"
+
+namespace lc::gpu {
+
+class LoopKernel final : public TextKernel {
+ public:
+  // `update_bytes`: of the base that the loop overwrites in part, its operand 0; 0 where it makes a whole value.
+  LoopKernel(ir::Kernel ir, std::vector<bool> same_index, const Limits& limits, Dim update_bytes = 0);
+  std::vector<Dim> sizes() const override { return sizes_; }
+  bool in_place(std::size_t k) const override;
+  Dim flops() const override;
+  void enqueue(const Launch& l, GpuDevice& device) const override;
+  std::string text(std::string_view name) const override;
+
+ private:
+  ir::Kernel ir_;
+  simt::Grid grid_;
+  simt::Language language_;
+  int warp_;
+  std::vector<Dim> sizes_;  // the IR's own, groups, bytes of an update's base
+  std::vector<bool> same_index_;
+  bool update_;  // operand 0 is the base that is overwritten in part
+};
+
+simt::GridLimits grid_limits(const Limits& l);
+
+}  // namespace lc::gpu

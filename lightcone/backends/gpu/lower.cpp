@@ -1,0 +1,120 @@
+#include "lightcone/backends/gpu/lower.h"
+
+#include <algorithm>
+
+#include "lightcone/backends/gpu/loop_kernel.h"
+#include "lightcone/core/composite.h"
+#include "lightcone/core/error.h"
+#include "lightcone/device/kernel_rule.h"
+#include "lightcone/lowering/cut.h"
+
+namespace lc::gpu {
+namespace {
+
+using lowering::Cut;
+using lowering::CutRules;
+
+// A row of the grid is a group of threads at most: what is summed for very few of them, and read by much, is a value of
+// its own, or few threads would do everything.
+constexpr std::int64_t kFewRows = 64, kMuchWritten = 4096;
+
+std::vector<NodeId> too_narrow(const ir::Built& b) {
+  const ir::Kernel& k = *b.kernel;
+  std::vector<NodeId> found;
+  for (std::size_t r = 0; r < k.reductions.size(); ++r) {
+    const int depth = k.loops[static_cast<std::size_t>(k.reductions[r].outer_loop)].depth;
+    if (depth >= k.output_loops) continue;
+    Dim rows = 1, written = 1;
+    for (int l = 0; l < k.output_loops; ++l) (l < depth ? rows : written) = (l < depth ? rows : written) * k.loops[static_cast<std::size_t>(l)].extent;
+    if (rows.bounds().hi < kFewRows && written.bounds().hi > kMuchWritten) found.push_back(b.reductions[r]);
+  }
+  return found;
+}
+
+class Emitter {
+ public:
+  Emitter(const Graph& g, std::shared_ptr<GpuDevice> device, PassLog& log, const GpuOptions&)
+      : g_(g), device_(std::move(device)), log_(log), cut_(g, rules()), to_(g.size(), ~NodeId{0}) {}
+  Lowered run();
+
+ private:
+  CutRules rules() const;
+  std::vector<NodeId> unfit(const ir::Built& b) const;
+  void check_type(NodeId id) const;
+  NodeId emit(Graph& dst, NodeId id);
+  std::shared_ptr<Kernel> loop_kernel(NodeId id);
+
+  const Graph& g_;
+  std::shared_ptr<GpuDevice> device_;
+  PassLog& log_;
+  Cut cut_;
+  std::vector<NodeId> to_;
+  std::vector<std::shared_ptr<TextKernel>> made_;
+};
+
+std::vector<NodeId> Emitter::unfit(const ir::Built& b) const {
+  if (auto found = too_narrow(b); !found.empty()) return found;
+  if (b.buffers.size() + 1 <= device_->limits().places) return {};
+  // fewer are read when the last sum in it is a value of its own
+  return b.reductions.empty() ? std::vector<NodeId>{} : std::vector<NodeId>{b.reductions.back()};
+}
+
+CutRules Emitter::rules() const {
+  CutRules r;
+  r.match = [](const Graph&, const lowering::Factors&) { return CutRules::Match(); };
+  r.keep_rows = false;  // by the grid (codegen/simt/grid.cpp)
+  r.unfit = [this](const ir::Built& b) { return unfit(b); };
+  return r;
+}
+
+void Emitter::check_type(NodeId id) const {
+  const Limits& l = device_->limits();
+  if (g_[id].dtype == DType::F64 && !l.f64)
+    throw Error("gpu", cat(l.name, " has no f64: compute in f32 (Tensor::to), or on the CPU"), g_[id].where);
+}
+
+std::shared_ptr<Kernel> Emitter::loop_kernel(NodeId id) {
+  const auto& loop = *cut_.get<lowering::Loop>(id);
+  const Node& n = g_[id];
+  Dim base_bytes = 0;
+  if (is(n, builtin::slice_scatter())) base_bytes = product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype)));
+  return std::make_shared<LoopKernel>(*loop.kernel, loop.same_index, device_->limits(), base_bytes);
+}
+
+NodeId Emitter::emit(Graph& dst, NodeId id) {
+  const Node& n = g_[id];
+  check_type(id);
+  if (n.op == Op::Input) return dst.add(n);
+  Node out{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
+  const std::vector<NodeId> operands = cut_.operands(id);
+  for (NodeId k : operands) out.in.push_back({to_[k], View(dst[to_[k]].shape)});
+  if (n.kernel) {  // chosen before, and known
+    out.name = n.name, out.kernel = n.kernel;
+    return dst.add(std::move(out));
+  }
+  const bool loop = cut_.get<lowering::Loop>(id);
+  std::shared_ptr<Kernel> kernel = loop ? loop_kernel(id) : library_kernel(g_, n, *device_);
+  if (auto text = std::dynamic_pointer_cast<TextKernel>(kernel)) made_.push_back(std::move(text));
+  const std::string kind = loop ? "loop" : n.composite ? n.composite->name : std::string(info(n.op).name);
+  ++log_.fired[kind];
+  kernel->origin = {"gpu: " + kind, steps(g_, id, operands), {}};
+  kernel->device = device_;
+  out.name = kernel->name(), out.kernel = std::move(kernel);
+  return dst.add(std::move(out));
+}
+
+Lowered Emitter::run() {
+  Graph dst;
+  for (NodeId id = 0; id < g_.size(); ++id)
+    if (g_[id].op == Op::Input ? cut_.is_live(id) : cut_.results().contains(id)) to_[id] = emit(dst, id);
+  copy_results(g_, to_, dst);
+  return {std::move(dst), std::move(made_)};
+}
+
+}  // namespace
+
+Lowered lower(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log, const GpuOptions& options) {
+  return Emitter(g, device, log, options).run();
+}
+
+}  // namespace lc::gpu

@@ -1,0 +1,48 @@
+// Kernels that are text until they are compiled: those of a program are compiled together, and equal ones once.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lightcone/backends/gpu/device.h"
+#include "lightcone/passes/compiler.h"
+
+namespace lc::gpu {
+
+class TextKernel : public GpuKernel {
+ public:
+  std::string name() const override { return name_; }
+  std::string source() const override { return text(name_); }
+  // The kernel's definition under this name.
+  virtual std::string text(std::string_view name) const = 0;
+  void rename(std::string name) { name_ = std::move(name); }
+  void install(std::shared_ptr<const Code> code, std::size_t function) { code_ = std::move(code), function_ = function; }
+
+ protected:
+  // The places of a launch as arguments: its operands from number `first` on, and the result.
+  class Places {
+   public:
+    Places(const Launch& l, std::size_t first = 0);
+    std::span<const Place> all() const { return {places_, count_}; }
+
+   private:
+    Place places_[kMostPlaces];
+    std::size_t count_ = 0;
+  };
+  void start(GpuDevice& device, const Places& places, std::int64_t groups, int threads,
+             std::span<const std::int64_t> sizes, std::size_t shared = 0) const {
+    device.start({code_.get(), function_, groups, threads, shared, places.all(), sizes});
+  }
+
+ private:
+  std::string name_;
+  std::shared_ptr<const Code> code_;
+  std::size_t function_ = 0;
+};
+
+// Names them by what they are, compiles each text once, and installs the code.
+void compile(std::span<const std::shared_ptr<TextKernel>> kernels, GpuDevice& device, PassLog& log);
+
+}  // namespace lc::gpu

@@ -1,0 +1,181 @@
+#include "lightcone/codegen/simt/grid.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "lightcone/codegen/symbols.h"
+
+namespace lc::simt {
+namespace {
+
+using ir::Code;
+using ir::Instr;
+using ir::Kernel;
+using ir::Loop;
+
+constexpr int kGroup = 256;                // threads of a group, where nothing asks for more
+constexpr std::int64_t kWideAccess = 16;   // bytes
+constexpr std::int64_t kManyThreads = 1 << 14;  // fewer keep a device waiting for memory: elements are not joined then
+constexpr std::int64_t kInt = std::int64_t{1} << 31;
+
+// Do all numbers on the way to this one fit 32 bits?
+bool narrow(const Dim& d) {
+  const auto fits = [](const Dim& x) {
+    const Bounds b = x.bounds();
+    return b.lo > -kInt && b.hi < kInt;
+  };
+  return fits(d) && std::ranges::all_of(d.terms(), [&](const Dim::Term& t) {
+           Dim part = t.coefficient;
+           for (const Dim::Atom* f : t.factors) {
+             part = part * Dim::from(f);
+             if (f->kind != Dim::Kind::Symbol && !(narrow(f->a) && narrow(f->b))) return false;
+           }
+           return fits(part);
+         });
+}
+
+bool needs_wide(const Kernel& k) {
+  Dim all = 1;
+  for (int i = 0; i < k.output_loops; ++i) all = all * k.loops[static_cast<std::size_t>(i)].extent;
+  if (!narrow(all + Dim(2048)) || !narrow(k.store_offset)) return true;
+  for (const Loop& l : k.loops)
+    if (!narrow(l.extent + Dim(8192))) return true;
+  return std::ranges::any_of(k.instrs, [](const Instr& i) {
+    return !narrow(i.offset) || !narrow(i.valid) || !narrow(i.stride) || !narrow(i.extent);
+  });
+}
+
+const Loop& loop_at(const Kernel& k, int id) { return k.loops[static_cast<std::size_t>(id)]; }
+
+bool has_loops(const ir::Block& b) {
+  return std::ranges::any_of(b.items, [](const ir::Item& i) { return i.is_loop; });
+}
+
+// Is the Dim a multiple of n whenever the symbol is?
+bool multiple(const Dim& d, std::string_view symbol, std::int64_t n) {
+  const Dim rest = ir::renamed(d, symbol, 0);
+  return rest.offset() % n == 0 &&
+         std::ranges::all_of(rest.terms(), [&](const Dim::Term& t) { return t.coefficient % n == 0; });
+}
+
+// The loads of a loop's own body that read neighbours, and whether all of them begin at multiples of n.
+struct Neighbours {
+  std::int64_t bytes = 0;  // of the largest element
+  bool aligned = true;
+};
+Neighbours neighbours(const Kernel& k, const Loop& l, std::int64_t n) {
+  Neighbours found;
+  const auto see = [&](const Dim& offset, DType type) {
+    if (ir::coefficient(offset, l.symbol) != 1 || ir::mentions(ir::renamed(offset, l.symbol, 0), l.symbol)) return;
+    if (!(offset - ir::renamed(offset, l.symbol, 0) == ir::symbol(l))) return;
+    found.bytes = std::max(found.bytes, static_cast<std::int64_t>(size_of(type)));
+    found.aligned = found.aligned && multiple(offset, l.symbol, n);
+  };
+  for (const ir::Item& i : l.body.items) {
+    const Instr& in = k.instrs[static_cast<std::size_t>(i.id)];
+    if (!i.is_loop && in.code == Code::Load && in.valid == Dim(1)) see(in.offset, in.dtype);
+  }
+  if (l.reduction < 0) see(k.store_offset, k.dtype);
+  return found;
+}
+
+// Elements of the loop that a thread takes at once: as many as fill an access of 16 bytes.
+int vector_of(const Kernel& k, const Loop& l) {
+  const auto extent = l.extent.constant();
+  if (!extent || has_loops(l.body)) return 1;
+  const std::int64_t bytes = neighbours(k, l, 1).bytes;
+  for (std::int64_t v = bytes ? kWideAccess / bytes : 1; v > 1; v /= 2)
+    if (*extent % v == 0 && neighbours(k, l, v).aligned) return static_cast<int>(std::min<std::int64_t>(v, 8));
+  return 1;
+}
+
+std::int64_t most(const Dim& d) { return std::max<std::int64_t>(d.bounds().hi, 1); }
+
+// Along what do the loads of reductions in the innermost output loop have neighbours: what is summed, or the results?
+bool sums_neighbours(const Kernel& k) {
+  int along_sum = 0, along_result = 0;
+  const std::string inner = k.output_loops ? loop_at(k, k.output_loops - 1).symbol : "";
+  for (const ir::Reduction& r : k.reductions)
+    for (const Instr& i : k.instrs)
+      if (i.code == Code::Load) {
+        along_sum += ir::coefficient(i.offset, loop_at(k, r.inner_loop).symbol) == 1;
+        along_result += !inner.empty() && ir::coefficient(i.offset, inner) == 1;
+      }
+  return along_sum >= along_result;
+}
+
+// How often the loops of a reduction go round.
+Dim length(const Kernel& k, const ir::Reduction& r) {
+  Dim n = 1;
+  for (int l = r.inner_loop;; l = loop_at(k, l).parent) {
+    n = n * loop_at(k, l).extent;
+    if (l == r.outer_loop) return n;
+  }
+}
+
+int power_below(std::int64_t n) { return static_cast<int>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1)))); }
+
+}  // namespace
+
+Grid schedule(Kernel& k, const GridLimits& limits) {
+  Grid g;
+  g.wide = needs_wide(k);
+  const int group = std::min(kGroup, limits.group);
+  int depth = k.output_loops;
+  std::int64_t longest = 0;
+  for (const ir::Reduction& r : k.reductions) {
+    const int at = loop_at(k, r.outer_loop).depth;
+    if (at > k.output_loops) continue;  // within another one
+    depth = std::min(depth, at);
+    longest = std::max(longest, most(length(k, r)));
+  }
+  g.rows = depth;
+  std::int64_t results = 1;
+  for (int i = 0; i < depth; ++i) results = std::min(kInt, results * most(loop_at(k, i).extent));
+  const bool inside = depth == k.output_loops;
+  std::int64_t written = 1;  // of a row
+  for (int i = depth; i < k.output_loops; ++i) written = std::min(kInt, written * most(loop_at(k, i).extent));
+  if (!inside) longest = std::max(longest, written);
+  if (longest > 0 && (!inside || sums_neighbours(k) || results < kManyThreads)) {
+    const std::int64_t steps = longest / (inside ? 2 : 1);
+    g.threads = steps >= 2048 ? std::min(limits.group, steps >= 16384 && results < 512 ? 1024 : 256)
+                              : std::min({power_below(steps), 32, group});
+  }
+  if (g.threads > 1 && !inside) {
+    Kernel kept = k;
+    ir::keep_rows(kept, limits.shared / 2);
+    std::int64_t bytes = 0;
+    for (const ir::Row& r : kept.rows) bytes += r.elements * static_cast<std::int64_t>(size_of(r.dtype));
+    // several rows of a group share the memory: of long ones one is enough
+    if (bytes > 0 && bytes * std::max(1, group / g.threads) > limits.shared / 2) g.threads = group;
+    if (bytes > 0) k = std::move(kept);
+  }
+  g.rows_a_group = std::max(1, group / g.threads);
+  const Loop* inner = k.output_loops ? &loop_at(k, k.output_loops - 1) : nullptr;
+  if (g.threads == 1 && inner && inside && k.reductions.empty()) {
+    const int v = vector_of(k, *inner);
+    g.vector = results / v >= kManyThreads ? v : 1;
+  } else if (g.threads > 1) {
+    int v = 0;  // one for all loops of a row: what is kept lies where the same thread reads it
+    const auto take = [&](const Loop& l) { v = v ? std::min(v, vector_of(k, l)) : vector_of(k, l); };
+    for (const ir::Reduction& r : k.reductions)
+      if (loop_at(k, r.outer_loop).depth == depth) r.outer_loop == r.inner_loop ? take(loop_at(k, r.inner_loop)) : void(v = 1);
+    if (!inside) k.output_loops == depth + 1 ? take(*inner) : void(v = 1);
+    g.vector = std::max(v, 1);
+    while (g.vector > 1 && longest / g.vector < g.threads) g.vector /= 2;
+  }
+  return g;
+}
+
+Dim groups(const Kernel& k, const Grid& grid) {
+  Dim rows = 1;
+  for (int i = 0; i < grid.rows; ++i) rows = rows * loop_at(k, i).extent;
+  Dim all = 1;
+  for (int i = 0; i < k.output_loops; ++i) all = all * loop_at(k, i).extent;
+  if (grid.threads == 1 && grid.vector > 1) rows = rows / Dim(grid.vector);
+  // nothing is started where there is no result, though there be rows
+  const Dim none = less(all, 1);
+  return (rows + Dim(grid.rows_a_group - 1)) / Dim(grid.rows_a_group) * (Dim(1) - none);
+}
+
+}  // namespace lc::simt

@@ -1,0 +1,347 @@
+// The text before the kernels: a head for each language, and the functions that all of them share. Mathematics is the
+// language's own (each states its error in units of the last place), what no rounding may touch is written out.
+#include "lightcone/codegen/simt/dialect.h"
+
+namespace lc::simt {
+namespace {
+
+constexpr std::string_view kCudaHead = R"CUDA(
+typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long u64;
+#define LC __device__ __forceinline__
+#define LC_GLOBAL
+#define LC_LOCAL
+#define LC_SHARED(T, NAME, N) __shared__ T NAME[N]
+#define LC_GROUP blockIdx.x
+#define LC_THREAD ((int)threadIdx.x)
+#define LC_BARRIER __syncthreads()
+#define LC_WARP 32
+#define LC_UNROLL _Pragma("unroll")
+LC u32 lc_bits(float x) { return __float_as_uint(x); }
+LC float lc_float(u32 u) { return __uint_as_float(u); }
+LC u64 lc_bits_d(double x) { return (u64)__double_as_longlong(x); }
+LC double lc_double(u64 u) { return __longlong_as_double((long long)u); }
+#define LC_EXP2(x) exp2f(x)
+#define LC_LOG2(x) log2f(x)
+#define LC_SIN(x) sinf(x)
+#define LC_COS(x) cosf(x)
+#define LC_EXP(x) expf(x)
+#define LC_SQRT(x) sqrtf(x)
+#define LC_POW(x, y) powf(x, y)
+#define LC_FMOD(x, y) fmodf(x, y)
+#define LC_FMA(x, y, z) fmaf(x, y, z)
+#define LC_RINT(x) rintf(x)
+#define LC_EXP2_D(x) exp2(x)
+#define LC_LOG2_D(x) log2(x)
+#define LC_SIN_D(x) sin(x)
+#define LC_COS_D(x) cos(x)
+#define LC_EXP_D(x) exp(x)
+#define LC_SQRT_D(x) sqrt(x)
+#define LC_POW_D(x, y) pow(x, y)
+#define LC_FMOD_D(x, y) fmod(x, y)
+#define LC_FMA_D(x, y, z) fma(x, y, z)
+#define LC_FABS_D(x) fabs(x)
+#define LC_HAS_F64 1
+template <class T, int N> struct alignas(sizeof(T) * N) LcWide { T v[N]; };
+#define LC_LOADV(T, N, TO, FROM) const LcWide<T, N> TO = *(const LcWide<T, N>*)(FROM)
+#define LC_VECTOR(T, N, NAME) LcWide<T, N> NAME
+#define LC_STOREV(T, N, TO, FROM) *(LcWide<T, N>*)(TO) = FROM
+#define LC_AT(W, L) W.v[L]
+#define LC_SHUFFLE(S, T, VIA) LC T lc_shuffle_##S(T v, int by) { return (T)__shfl_xor_sync(0xffffffffu, (VIA)v, by); }
+#ifndef LC_CUDA_SHIM
+LC float lc_f16_to_f32(u16 h) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); return f; }
+LC u16 lc_f32_to_f16(float f) { u16 h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f)); return h; }
+#endif
+#define LC_HAS_F16_CONVERSIONS 1
+)CUDA";
+
+constexpr std::string_view kOpenClHead = R"(
+#pragma OPENCL FP_CONTRACT OFF
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#define LC_HAS_F64 1
+#endif
+typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long u64;
+#define LC static inline
+#define LC_GLOBAL __global
+#define LC_LOCAL __local
+#define LC_SHARED(T, NAME, N) __local T NAME[N]
+#define LC_GROUP get_group_id(0)
+#define LC_THREAD ((int)get_local_id(0))
+#define LC_BARRIER barrier(CLK_LOCAL_MEM_FENCE)
+#define LC_WARP 1
+#define LC_UNROLL
+LC u32 lc_bits(float x) { return as_uint(x); }
+LC float lc_float(u32 u) { return as_float(u); }
+#define LC_EXP2(x) exp2(x)
+#define LC_LOG2(x) log2(x)
+#define LC_SIN(x) sin(x)
+#define LC_COS(x) cos(x)
+#define LC_EXP(x) exp(x)
+#define LC_SQRT(x) sqrt(x)
+#define LC_POW(x, y) pow(x, y)
+#define LC_FMOD(x, y) fmod(x, y)
+#define LC_FMA(x, y, z) fma(x, y, z)
+#define LC_RINT(x) rint(x)
+#ifdef LC_HAS_F64
+LC u64 lc_bits_d(double x) { return as_ulong(x); }
+LC double lc_double(u64 u) { return as_double(u); }
+#define LC_EXP2_D(x) exp2(x)
+#define LC_LOG2_D(x) log2(x)
+#define LC_SIN_D(x) sin(x)
+#define LC_COS_D(x) cos(x)
+#define LC_EXP_D(x) exp(x)
+#define LC_SQRT_D(x) sqrt(x)
+#define LC_POW_D(x, y) pow(x, y)
+#define LC_FMOD_D(x, y) fmod(x, y)
+#define LC_FMA_D(x, y, z) fma(x, y, z)
+#define LC_FABS_D(x) fabs(x)
+#endif
+#define LC_LOADV(T, N, TO, FROM) T TO[N]; vstore##N(vload##N(0, FROM), 0, TO)
+#define LC_VECTOR(T, N, NAME) T NAME[N]
+#define LC_STOREV(T, N, TO, FROM) vstore##N(vload##N(0, FROM), 0, TO)
+#define LC_AT(W, L) W[L]
+)";
+
+constexpr std::string_view kMetalHead = R"MSL(
+#include <metal_stdlib>
+using namespace metal;
+typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long u64;
+#define LC static inline
+#define LC_GLOBAL device
+#define LC_LOCAL threadgroup
+#define LC_SHARED(T, NAME, N) threadgroup T NAME[N]
+#define LC_GROUP group_.x
+#define LC_THREAD ((int)thread_.x)
+#define LC_BARRIER threadgroup_barrier(mem_flags::mem_threadgroup)
+#define LC_WARP 32
+#define LC_UNROLL _Pragma("clang loop unroll(full)")
+LC u32 lc_bits(float x) { return as_type<u32>(x); }
+LC float lc_float(u32 u) { return as_type<float>(u); }
+#define LC_EXP2(x) precise::exp2(x)
+#define LC_LOG2(x) precise::log2(x)
+#define LC_SIN(x) precise::sin(x)
+#define LC_COS(x) precise::cos(x)
+#define LC_EXP(x) precise::exp(x)
+#define LC_SQRT(x) precise::sqrt(x)
+#define LC_POW(x, y) precise::pow(x, y)
+#define LC_FMOD(x, y) precise::fmod(x, y)
+#define LC_FMA(x, y, z) fma(x, y, z)
+#define LC_RINT(x) rint(x)
+template <class T, int N> struct alignas(sizeof(T) * N) LcWide { T v[N]; };
+#define LC_LOADV(T, N, TO, FROM) const LcWide<T, N> TO = *(device const LcWide<T, N>*)(FROM)
+#define LC_VECTOR(T, N, NAME) LcWide<T, N> NAME
+#define LC_STOREV(T, N, TO, FROM) *(device LcWide<T, N>*)(TO) = FROM
+#define LC_AT(W, L) W.v[L]
+#define LC_SHUFFLE(S, T, VIA) LC T lc_shuffle_##S(T v, int by) { return (T)simd_shuffle_xor((VIA)v, (ushort)by); }
+#define LC_SHUFFLE_32_BITS 1
+LC float lc_f16_to_f32(u16 h) { return (float)as_type<half>(h); }
+LC u16 lc_f32_to_f16(float f) { return as_type<u16>((half)f); }
+#define LC_HAS_F16_CONVERSIONS 1
+)MSL";
+
+constexpr std::string_view kShared = R"(
+#define __builtin_inff() lc_float(0x7f800000u)
+#define __builtin_nanf(S) lc_float(0x7fc00000u)
+#define __builtin_inf() lc_double(0x7ff0000000000000UL)
+#define __builtin_nan(S) lc_double(0x7ff8000000000000UL)
+LC long lc_floor_div(long a, long b) { if (b == 0) return 0; const long q = a / b; return q - (long)((a % b != 0) & ((a < 0) != (b < 0))); }
+LC long lc_floor_mod(long a, long b) { return b == 0 ? 0 : a - lc_floor_div(a, b) * b; }
+LC int lc_floor_div_i(int a, int b) { if (b == 0) return 0; const int q = a / b; return q - (int)((a % b != 0) & ((a < 0) != (b < 0))); }
+LC int lc_floor_mod_i(int a, int b) { return b == 0 ? 0 : a - lc_floor_div_i(a, b) * b; }
+LC float lc_exp2_f(float x) { return LC_EXP2(x); }
+LC float lc_log2_f(float x) { return LC_LOG2(x); }
+LC float lc_sin_f(float x) { return LC_SIN(x); }
+LC float lc_cos_f(float x) { return LC_COS(x); }
+LC float lc_exp_f(float x) { return LC_EXP(x); }
+LC float lc_sqrt_f(float x) { return LC_SQRT(x); }
+LC float lc_recip_f(float x) { return 1.0f / x; }
+LC float lc_add_f(float a, float b) { return a + b; }
+LC float lc_mul_f(float a, float b) { return a * b; }
+LC float lc_mul_add_f(float a, float b, float c) { return LC_FMA(a, b, c); }
+LC float lc_div_f(float a, float b) { return a / b; }
+LC float lc_mod_f(float a, float b) { return LC_FMOD(a, b); }
+LC int lc_less_f(float a, float b) { return a < b; }
+LC int lc_equal_f(float a, float b) { return a == b; }
+LC float lc_max_f(float a, float b) {
+  const float m = a > b || a != a ? a : b;
+  return a == b ? lc_float(lc_bits(a) & lc_bits(b)) : m;
+}
+LC float lc_min_f(float a, float b) {
+  const float m = a < b || a != a ? a : b;
+  return a == b ? lc_float(lc_bits(a) | lc_bits(b)) : m;
+}
+LC float lc_where_f(int c, float a, float b) { return c ? a : b; }
+LC float lc_pow_f(float a, float b) { return LC_POW(a, b); }
+#define LC_INTEGER(S, T, U) \
+LC T lc_add_##S(T a, T b) { return (T)((U)a + (U)b); } \
+LC T lc_mul_##S(T a, T b) { return (T)((U)a * (U)b); } \
+LC T lc_div_##S(T a, T b) { return b == 0 ? (T)0 : b == (T)-1 && (T)-1 < 0 ? (T)(0 - (U)a) : (T)(a / b); } \
+LC T lc_mod_##S(T a, T b) { return b == 0 || (b == (T)-1 && (T)-1 < 0) ? (T)0 : (T)(a % b); } \
+LC int lc_less_##S(T a, T b) { return a < b; } \
+LC int lc_equal_##S(T a, T b) { return a == b; } \
+LC T lc_max_##S(T a, T b) { return a < b ? b : a; } \
+LC T lc_min_##S(T a, T b) { return b < a ? b : a; } \
+LC T lc_where_##S(int c, T a, T b) { return c ? a : b; } \
+LC T lc_and_##S(T a, T b) { return (T)(a & b); } \
+LC T lc_or_##S(T a, T b) { return (T)(a | b); } \
+LC T lc_xor_##S(T a, T b) { return (T)(a ^ b); } \
+LC T lc_pow_##S(T a, T b) { if (b < 0) return a == 1 ? (T)1 : a == (T)-1 ? (b % 2 ? (T)-1 : (T)1) : (T)0; \
+  U r = 1, x = (U)a; for (; b > 0; b >>= 1, x *= x) if (b & 1) r *= x; return (T)r; }
+LC_INTEGER(c, signed char, u32)
+LC_INTEGER(i, int, u32)
+LC_INTEGER(l, long, u64)
+LC_INTEGER(s, short, u32)
+LC_INTEGER(b, u8, u32)
+LC_INTEGER(us, u16, u32)
+LC_INTEGER(u, u32, u32)
+LC_INTEGER(ul, u64, u64)
+LC int lc_and_t(int a, int b) { return a & b; }
+LC int lc_or_t(int a, int b) { return a | b; }
+LC int lc_xor_t(int a, int b) { return a ^ b; }
+LC int lc_add_t(int a, int b) { return a | b; }
+LC int lc_mul_t(int a, int b) { return a & b; }
+LC int lc_div_t(int a, int b) { return a & b; }
+LC int lc_mod_t(int a, int b) { return 0; }
+LC int lc_pow_t(int a, int b) { return b ? a : 1; }
+LC int lc_less_t(int a, int b) { return a < b; }
+LC int lc_equal_t(int a, int b) { return a == b; }
+LC int lc_max_t(int a, int b) { return a | b; }
+LC int lc_min_t(int a, int b) { return a & b; }
+LC int lc_where_t(int c, int a, int b) { return c ? a : b; }
+#ifndef LC_HAS_F16_CONVERSIONS
+LC float lc_f16_to_f32(u16 h) {
+  const u32 s = (u32)(h & 0x8000) << 16, e = (h >> 10) & 31, m = h & 0x3ff;
+  const float v = e == 31 ? lc_float(0x7f800000u | (m << 13)) : e == 0 ? (float)m * 0x1p-24f : lc_float(((e + 112) << 23) | (m << 13));
+  return lc_float(lc_bits(v) | s);
+}
+LC u16 lc_f32_to_f16(float v) {
+  const u32 u = lc_bits(v), s = (u >> 16) & 0x8000, a = u & 0x7fffffff;
+  if (a > 0x7f800000u) return (u16)(s | 0x7e00);
+  if (a >= 0x477ff000u) return (u16)(s | 0x7c00);
+  if (a < 0x38800000u) return (u16)(s | (u32)LC_RINT(lc_float(a) * 0x1p24f));
+  return (u16)(s | (((a + 0xfff + ((a >> 13) & 1)) >> 13) - (112u << 10)));
+}
+#endif
+LC float lc_round_f16(float v) { return lc_f16_to_f32(lc_f32_to_f16(v)); }
+LC float lc_bf16_to_f32(u16 h) { return lc_float((u32)h << 16); }
+LC float lc_round_bf16(float v) {
+  const u32 u = lc_bits(v);
+  return lc_float(((u & 0x7fffffff) > 0x7f800000u ? u | 0x400000u : u + 0x7fff + ((u >> 16) & 1)) & 0xffff0000u);
+}
+LC u16 lc_f32_to_bf16(float v) { return (u16)(lc_bits(lc_round_bf16(v)) >> 16); }
+#define LC_SATURATE(F, T, N, C, LO, HI) \
+LC C lc_##N##_to_##T(F v) { return v != v ? (C)0 : v <= (F)(LO) ? (C)(LO) : v >= (F)(HI) ? (C)(HI) : (C)v; }
+#define LC_INTEGERS(F, N) \
+LC_SATURATE(F, i8, N, signed char, -128, 127) \
+LC_SATURATE(F, i16, N, short, -32768, 32767) \
+LC_SATURATE(F, i32, N, int, -2147483647 - 1, 2147483647) \
+LC_SATURATE(F, i64, N, long, -9223372036854775807L - 1, 9223372036854775807L) \
+LC_SATURATE(F, u8, N, u8, 0, 255) \
+LC_SATURATE(F, u16, N, u16, 0, 65535) \
+LC_SATURATE(F, u32, N, u32, 0, 4294967295U) \
+LC_SATURATE(F, u64, N, u64, 0, 18446744073709551615UL)
+LC_INTEGERS(float, f32)
+#ifdef LC_HAS_F64
+LC double lc_exp2_d(double x) { return LC_EXP2_D(x); }
+LC double lc_log2_d(double x) { return LC_LOG2_D(x); }
+LC double lc_sin_d(double x) { return LC_SIN_D(x); }
+LC double lc_cos_d(double x) { return LC_COS_D(x); }
+LC double lc_exp_d(double x) { return LC_EXP_D(x); }
+LC double lc_sqrt_d(double x) { return LC_SQRT_D(x); }
+LC double lc_recip_d(double x) { return 1.0 / x; }
+LC double lc_add_d(double a, double b) { return a + b; }
+LC double lc_mul_d(double a, double b) { return a * b; }
+LC double lc_mul_add_d(double a, double b, double c) { return LC_FMA_D(a, b, c); }
+LC double lc_div_d(double a, double b) { return a / b; }
+LC double lc_mod_d(double a, double b) { return LC_FMOD_D(a, b); }
+LC int lc_less_d(double a, double b) { return a < b; }
+LC int lc_equal_d(double a, double b) { return a == b; }
+LC double lc_max_d(double a, double b) {
+  const double m = a > b || a != a ? a : b;
+  return a == b ? lc_double(lc_bits_d(a) & lc_bits_d(b)) : m;
+}
+LC double lc_min_d(double a, double b) {
+  const double m = a < b || a != a ? a : b;
+  return a == b ? lc_double(lc_bits_d(a) | lc_bits_d(b)) : m;
+}
+LC double lc_where_d(int c, double a, double b) { return c ? a : b; }
+LC double lc_pow_d(double a, double b) { return LC_POW_D(a, b); }
+LC float lc_odd_f(double v) {  // rounds to odd, so that rounding again is as good as rounding once
+  const float f = (float)v;
+  const u32 u = lc_bits(f);
+  if (v != v || (double)f == v || (u & 1)) return f;
+  const u32 odd = LC_FABS_D((double)f) < LC_FABS_D(v) ? u + 1 : u - 1;
+  return (odd & 0x7fffffff) > 0x7f800000u ? f : lc_float(odd);
+}
+LC u16 lc_f64_to_f16(double v) { return lc_f32_to_f16(lc_odd_f(v)); }
+LC u16 lc_f64_to_bf16(double v) { return lc_f32_to_bf16(lc_odd_f(v)); }
+LC_INTEGERS(double, f64)
+#endif
+#ifdef LC_SHUFFLE
+LC_SHUFFLE(f, float, float)
+LC_SHUFFLE(c, signed char, int)
+LC_SHUFFLE(s, short, int)
+LC_SHUFFLE(i, int, int)
+LC_SHUFFLE(b, u8, int)
+LC_SHUFFLE(us, u16, int)
+LC_SHUFFLE(u, u32, u32)
+LC_SHUFFLE(t, int, int)
+#ifndef LC_SHUFFLE_32_BITS
+LC_SHUFFLE(l, long, long)
+LC_SHUFFLE(ul, u64, u64)
+LC_SHUFFLE(d, double, double)
+#endif
+#endif
+)";
+
+constexpr Dialect kDialects[] = {
+    {"CUDA C", kCudaHead, "extern \"C\" __global__ void __launch_bounds__(%THREADS%)", "%C%void* p%K%_", "const long n%K%_",
+     "", "", "(%C%%T%*)p%K%_", true},
+    {"OpenCL C", kOpenClHead, "__kernel __attribute__((reqd_work_group_size(%THREADS%, 1, 1))) void",
+     "__global %C%char* p%K%_, const long o%K%_", "const long n%K%_", "", "", "(__global %C%%T%*)(p%K%_ + o%K%_)", true},
+    {"Metal", kMetalHead, "kernel void", "device %C%char* p%K%_ [[buffer(%K%)]]", "", "constant long* n_ [[buffer(%K%)]]",
+     "uint3 group_ [[threadgroup_position_in_grid]], uint3 thread_ [[thread_position_in_threadgroup]]",
+     "(device %C%%T%*)p%K%_", false},
+};
+
+std::string replaced(std::string s, std::string_view what, std::string_view by) {
+  for (std::size_t at = 0; (at = s.find(what, at)) != std::string::npos; at += by.size()) s.replace(at, what.size(), by);
+  return s;
+}
+
+}  // namespace
+
+const Dialect& dialect(Language l) { return kDialects[static_cast<int>(l)]; }
+
+std::string prelude(Language l) { return std::string(dialect(l).head) + std::string(kShared); }
+
+std::string begin_kernel(Language l, std::string_view name, int threads, std::span<const Parameter> places,
+                         std::size_t sizes, std::string_view index) {
+  const Dialect& d = dialect(l);
+  std::string list, body;
+  const auto add = [&](std::string_view parameter) {
+    if (!parameter.empty()) list += (list.empty() ? "" : ", ") + std::string(parameter);
+  };
+  for (std::size_t k = 0; k < places.size(); ++k) {
+    const auto filled = [&](std::string_view text) {
+      std::string s = replaced(std::string(text), "%K%", std::to_string(k));
+      s = replaced(std::move(s), "%T%", places[k].type);
+      return replaced(std::move(s), "%C%", places[k].written ? "" : "const ");
+    };
+    add(filled(d.place));
+    body += "  LC_GLOBAL " + std::string(places[k].written ? "" : "const ") + places[k].type + "* const " +
+            places[k].name + " = " + filled(d.pointer) + ";\n";
+  }
+  for (std::size_t k = 0; k < sizes; ++k) {
+    const std::string n = std::to_string(k);
+    add(replaced(std::string(d.size), "%K%", n));
+    body += "  const " + std::string(index) + " n" + n + " = (" + std::string(index) + ")" +
+            (d.size.empty() ? "n_[" + n + "]" : "n" + n + "_") + ";\n";
+  }
+  if (sizes) add(replaced(std::string(d.sizes), "%K%", std::to_string(places.size())));
+  add(d.last);
+  return replaced(std::string(d.start), "%THREADS%", std::to_string(threads)) + " " + std::string(name) + "(" + list +
+         ") {\n" + body;
+}
+
+}  // namespace lc::simt

@@ -1,0 +1,450 @@
+// Kernel IR on a grid as text.
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "lightcone/codegen/c/text.h"
+#include "lightcone/codegen/simt/grid.h"
+#include "lightcone/codegen/symbols.h"
+
+namespace lc::simt {
+namespace {
+
+using ir::Block;
+using ir::Code;
+using ir::Instr;
+using ir::Item;
+using ir::Kernel;
+using ir::Loop;
+using ir::Reduction;
+using std::to_string;
+
+class Renderer {
+ public:
+  Renderer(const Kernel& k, const Grid& g, Language language, int warp)
+      : k_(k), g_(g), language_(language), warp_(warp), index_(g.wide ? "long" : "int") {}
+  std::string text(std::string_view name);
+
+ private:
+  const Loop& loop_at(int id) const { return k_.loops[static_cast<std::size_t>(id)]; }
+  const Instr& instr(int id) const { return k_.instrs[static_cast<std::size_t>(id)]; }
+  const Reduction& reduction(int id) const { return k_.reductions[static_cast<std::size_t>(id)]; }
+  bool together() const { return g_.threads > 1; }
+
+  std::string dim(const Dim& d);
+  std::string atom(const Dim::Atom* a);
+  std::string value(int id) const { return "v" + to_string(id); }
+  std::string load(const Instr& i);
+  std::string gathered(const Instr& i);
+  std::string applied(const Instr& i);
+  std::string expression(int id);
+
+  void define(int id);
+  void straight(const Block& b);  // its values; its loops one after the other
+  void row(const Block& b, int output);
+  void indices(const std::vector<int>& loops, std::string flat, int vector);
+  std::map<int, Dim> wide_loads(const std::vector<int>& values, const Loop& along) const;
+  void lanes(const std::vector<int>& values, const Loop& along, const std::function<void()>& last);
+  void share(const std::vector<int>& loops, const std::vector<int>& values, const std::function<void()>& last);
+  void serial_reduction(int id);
+  void shared_reduction(int id);
+  void fold(const Reduction& r, const std::string& acc);
+  std::string joined(const Reduction& r, const std::string& a, const std::string& b) {
+    return ir::spell(r.op, r.dtype, a, b, "");
+  }
+  std::string fed(const Reduction& r, const std::string& acc, const std::vector<int>& in_scope);
+  void store();
+  void store_lanes(const std::vector<int>& values, const Loop& along);
+  std::vector<int> values_in(const Block& b) const;
+  bool has_loops(const Block& b) const { return std::ranges::any_of(b.items, [](const Item& i) { return i.is_loop; }); }
+  std::string row_element(int row, const Dim& at) {
+    const auto n = to_string(k_.rows[static_cast<std::size_t>(row)].elements);
+    return "row" + to_string(row) + "[" + (g_.rows_a_group > 1 ? "which_ * " + n + " + " : "") + dim(at) + "]";
+  }
+  void line(const std::string& s) { out_ += std::string(static_cast<std::size_t>(indent_) * 2, ' ') + s + "\n"; }
+  void open(const std::string& s) { line(s), ++indent_; }
+  void close() { --indent_, line("}"); }
+
+  const Kernel& k_;
+  const Grid& g_;
+  Language language_;
+  int warp_;
+  std::string index_;  // the type of indices
+  std::string out_;
+  int indent_ = 1, folds_ = 0;
+  std::map<int, std::string> wide_;  // values that lie in a wide register: its element of this lane
+};
+
+// ---- numbers ----------------------------------------------------------------------------------
+
+std::string Renderer::atom(const Dim::Atom* a) {
+  const auto plain = [](const Dim& x, const Dim& y) { return x.bounds().lo >= 0 && y.is_constant() && y.offset() > 0; };
+  const auto floored = [&](const char* f) {
+    return "lc_floor_" + std::string(f) + (g_.wide ? "(" : "_i(") + dim(a->a) + ", " + dim(a->b) + ")";
+  };
+  // A division of unsigned numbers by one that is known is shorter.
+  const std::string kind = g_.wide ? "(u64)" : "(u32)";
+  switch (a->kind) {
+    case Dim::Kind::Symbol: {
+      const auto n = std::ranges::find(k_.sizes, a->name);
+      return n == k_.sizes.end() ? a->name : "n" + to_string(n - k_.sizes.begin());
+    }
+    case Dim::Kind::Div:
+      return plain(a->a, a->b) ? "(" + index_ + ")(" + kind + dim(a->a) + " / " + dim(a->b) + "u)" : floored("div");
+    case Dim::Kind::Mod:
+      return plain(a->a, a->b) ? "(" + index_ + ")(" + kind + dim(a->a) + " % " + dim(a->b) + "u)" : floored("mod");
+    case Dim::Kind::Min: {
+      const std::string x = dim(a->a), y = dim(a->b);
+      return "(" + x + " < " + y + " ? " + x + " : " + y + ")";
+    }
+    case Dim::Kind::Less: return "(" + index_ + ")(" + dim(a->a) + " < " + dim(a->b) + ")";
+  }
+  return {};
+}
+
+std::string Renderer::dim(const Dim& d) {
+  const std::string_view suffix = g_.wide ? "L" : "";
+  const auto number = [&](std::int64_t v) {
+    if (v == INT64_MIN) return std::string("(-9223372036854775807L - 1)");
+    return v < 0 ? "(" + to_string(v) + std::string(suffix) + ")" : to_string(v) + std::string(suffix);
+  };
+  if (d.is_constant()) return d.offset() >= 0 && !g_.wide ? to_string(d.offset()) : number(d.offset());
+  std::string s;
+  for (const Dim::Term& t : d.terms()) {
+    std::string p = t.coefficient == 1 ? "" : number(t.coefficient);
+    for (const Dim::Atom* f : t.factors) p += (p.empty() ? "" : "*") + atom(f);
+    s += (s.empty() ? "" : " + ") + p;
+  }
+  if (d.offset() != 0) s += " + " + number(d.offset());
+  return "(" + s + ")";
+}
+
+std::string Renderer::load(const Instr& i) {
+  const std::string v = ir::loaded("in" + to_string(i.buffer), i.dtype, dim(i.offset));
+  if (i.valid == Dim(1)) return v;
+  return "(" + dim(i.valid) + " ? " + v + " : (" + std::string(ir::register_type(i.dtype)) + ")0)";
+}
+
+std::string Renderer::gathered(const Instr& i) {
+  const std::string j = "(long)" + value(i.a);
+  std::string guard = "(" + j + " >= 0 && " + j + " < (long)" + dim(i.extent) + ")";
+  if (!(i.valid == Dim(1))) guard = "(" + dim(i.valid) + " && " + guard + ")";
+  return "(" + guard + " ? " +
+         ir::loaded("in" + to_string(i.buffer), i.dtype, dim(i.offset) + " + " + j + " * (long)" + dim(i.stride)) +
+         " : (" + std::string(ir::register_type(i.dtype)) + ")0)";
+}
+
+std::string Renderer::applied(const Instr& i) {
+  const int last = i.c >= 0 ? i.c : i.b >= 0 ? i.b : i.a;
+  const DType operand = instr(last).dtype;
+  const auto v = [&](int id) { return id >= 0 ? value(id) : std::string(); };
+  if (i.op == Op::Bitcast) return ir::bits_as(v(i.a), operand, i.dtype);
+  const std::string e = ir::spell(i.op, operand, v(i.a), v(i.b), v(i.c));
+  return info(i.op).types == Types::Compare || i.op == Op::Where ? e : ir::rounded(e, i.dtype);
+}
+
+std::string Renderer::expression(int id) {
+  const Instr& i = instr(id);
+  if (const auto w = wide_.find(id); w != wide_.end()) return ir::loaded_as(i.dtype, w->second);
+  switch (i.code) {
+    case Code::Constant: return ir::number(i.value, i.dtype);
+    case Code::Index: return ir::converted("(long)" + dim(i.offset), DType::I64, i.dtype);
+    case Code::Load: return load(i);
+    case Code::GatherLoad: return gathered(i);
+    case Code::Apply: return applied(i);
+    case Code::MulAdd: return ir::spell_mul_add(i.dtype, value(i.a), value(i.b), value(i.c));
+    case Code::Convert: return ir::converted(value(i.a), instr(i.a).dtype, i.dtype);
+    case Code::Accumulator:
+      return ir::converted("a" + to_string(i.buffer), reduction(i.buffer).dtype, i.dtype);
+    case Code::Kept: return row_element(i.buffer, i.offset);
+  }
+  return {};
+}
+
+// ---- straight code ----------------------------------------------------------------------------
+
+void Renderer::define(int id) {
+  line("const " + std::string(ir::register_type(instr(id).dtype)) + " " + value(id) + " = " + expression(id) + ";");
+  for (const ir::Keep& keep : k_.keeps)
+    if (keep.value == id) line(row_element(keep.row, keep.at) + " = " + value(id) + ";");
+}
+
+std::vector<int> Renderer::values_in(const Block& b) const {
+  std::vector<int> all;
+  for (const Item& i : b.items)
+    if (!i.is_loop) all.push_back(i.id);
+  return all;
+}
+
+void Renderer::straight(const Block& b) {
+  for (const Item& i : b.items) {
+    if (i.is_loop) serial_reduction(i.id);
+    else define(i.id);
+  }
+}
+
+// The indices of these loops, outermost first, from a flat one that counts vectors.
+void Renderer::indices(const std::vector<int>& loops, std::string flat, int vector) {
+  for (std::size_t n = loops.size(); n-- > 0;) {
+    const Loop& l = loop_at(loops[n]);
+    const bool inner = n + 1 == loops.size();
+    const Dim extent = inner && vector > 1 ? l.extent / Dim(vector) : l.extent;
+    const std::string by = inner && vector > 1 ? " * " + to_string(vector) : "", e = dim(extent);
+    const std::string u = g_.wide ? "(u64)" : "(u32)";
+    if (n == 0) {
+      line("const " + index_ + " " + l.symbol + " = " + flat + by + ";");
+      return;
+    }
+    line("const " + index_ + " " + l.symbol + " = (" + index_ + ")(" + u + flat + " % " + u + e + ")" + by + ";");
+    const std::string next = "f" + to_string(folds_++) + "_";
+    line("const " + index_ + " " + next + " = (" + index_ + ")(" + u + flat + " / " + u + e + ");");
+    flat = next;
+  }
+}
+
+// ---- several elements at once -----------------------------------------------------------------
+
+// Loads whose lanes are neighbours: where the first of them lies.
+std::map<int, Dim> Renderer::wide_loads(const std::vector<int>& values, const Loop& along) const {
+  std::map<int, Dim> found;
+  for (int id : values) {
+    const Instr& i = instr(id);
+    if (i.code != Code::Load || !(i.valid == Dim(1))) continue;
+    const Dim first = ir::renamed(i.offset, along.symbol, 0);
+    if (i.offset - first == ir::symbol(along)) found.emplace(id, i.offset);
+  }
+  return found;
+}
+
+// The values for the elements from where the loop's symbol stands, and `last` for each of them.
+void Renderer::lanes(const std::vector<int>& values, const Loop& along, const std::function<void()>& last) {
+  if (g_.vector == 1) {
+    for (int id : values) define(id);
+    return last();
+  }
+  const std::string n = to_string(g_.vector);
+  const auto wide = wide_loads(values, along);
+  for (const auto& [id, offset] : wide)
+    line("LC_LOADV(" + std::string(info(instr(id).dtype).c) + ", " + n + ", w" + to_string(id) + ", in" +
+         to_string(instr(id).buffer) + " + " + dim(offset) + ");");
+  line("const " + index_ + " first_ = " + along.symbol + ";");
+  line("LC_UNROLL");
+  open("for (int l = 0; l < " + n + "; ++l) {");
+  line("const " + index_ + " " + along.symbol + " = first_ + l;");
+  for (const auto& [id, offset] : wide) wide_[id] = "LC_AT(w" + to_string(id) + ", l)";
+  for (int id : values) define(id);
+  last();
+  for (const auto& [id, offset] : wide) wide_.erase(id);
+  close();
+}
+
+// The threads of a row go through loops within each other, side by side.
+void Renderer::share(const std::vector<int>& loops, const std::vector<int>& values, const std::function<void()>& last) {
+  Dim all = 1;
+  for (int l : loops) all = all * loop_at(l).extent;
+  if (g_.vector > 1) all = all / Dim(g_.vector);
+  const std::string q = "q" + to_string(folds_++) + "_";
+  open("for (" + index_ + " " + q + " = lane_; " + q + " < " + dim(all) + "; " + q + " += " + to_string(g_.threads) + ") {");
+  indices(loops, q, g_.vector);
+  const Loop& inner = loop_at(loops.back());
+  if (has_loops(inner.body)) {
+    for (int id : values) define(id);
+    straight(inner.body);
+    last();
+  } else {
+    std::vector<int> all_values = values;
+    for (int id : values_in(inner.body)) all_values.push_back(id);
+    lanes(all_values, inner, last);
+  }
+  close();
+}
+
+// ---- reductions -------------------------------------------------------------------------------
+
+// Where the value is a product whose factors are in scope, it is fused with the sum.
+std::string Renderer::fed(const Reduction& r, const std::string& acc, const std::vector<int>& in_scope) {
+  const Instr& v = instr(r.value);
+  const bool here = !in_scope.empty() && in_scope.back() == r.value;
+  if (here && r.op == Op::SumReduce && v.code == Code::Apply && v.op == Op::Mul && v.dtype == r.dtype &&
+      (r.dtype == DType::F32 || r.dtype == DType::F64))
+    return ir::spell_mul_add(r.dtype, value(v.a), value(v.b), acc);
+  return joined(r, acc, value(r.value));
+}
+
+void Renderer::serial_reduction(int id) {
+  const Loop& l = loop_at(id);
+  const Reduction& r = reduction(l.reduction);
+  const std::string acc = "a" + to_string(l.reduction), type(ir::register_type(r.dtype));
+  if (id == r.outer_loop) line(type + " " + acc + " = " + ir::identity(r) + ";");
+  open("for (" + index_ + " " + l.symbol + " = 0; " + l.symbol + " < " + dim(l.extent) + "; ++" + l.symbol + ") {");
+  straight(l.body);
+  if (id == r.inner_loop) line(acc + " = " + fed(r, acc, values_in(l.body)) + ";");
+  close();
+}
+
+void Renderer::shared_reduction(int id) {
+  const int number = loop_at(id).reduction;
+  const Reduction& r = reduction(number);
+  const std::string acc = "a" + to_string(number), type(ir::register_type(r.dtype));
+  line(type + " " + acc + " = " + ir::identity(r) + ";");
+  std::vector<int> loops, values;
+  for (int l = id;;) {
+    loops.push_back(l);
+    if (l == r.inner_loop) break;
+    int next = -1;
+    for (const Item& i : loop_at(l).body.items) {
+      if (i.is_loop) next = i.id;
+      else values.push_back(i.id);
+    }
+    l = next;
+  }
+  const std::vector<int> inside = values_in(loop_at(r.inner_loop).body);
+  share(loops, values, [&] { line(acc + " = " + fed(r, acc, inside) + ";"); });
+  fold(r, acc);
+}
+
+// What the threads of a row have summed: those of a warp exchange registers, those of several go through memory; in
+// an order that depends on the number of threads alone.
+void Renderer::fold(const Reduction& r, const std::string& acc) {
+  const std::string type(ir::register_type(r.dtype)), n = to_string(folds_++);
+  const int width = language_ == Language::Metal && size_of(r.dtype) == 8 ? 1 : warp_;
+  const int exchanged = std::min(width, g_.threads);
+  if (exchanged > 1)
+    line("for (int s = " + to_string(exchanged / 2) + "; s > 0; s /= 2) " + acc + " = " +
+         joined(r, acc, "lc_shuffle" + std::string(ir::suffix(r.dtype)) + "(" + acc + ", s)") + ";");
+  if (exchanged == g_.threads) return;
+  const std::string part = "part" + n;
+  line("LC_SHARED(" + type + ", " + part + ", " + to_string(g_.group_threads() / exchanged) + ");");
+  if (exchanged > 1) {
+    line("if (LC_THREAD % " + to_string(exchanged) + " == 0) " + part + "[LC_THREAD / " + to_string(exchanged) + "] = " + acc + ";");
+    line("LC_BARRIER;");
+    const std::string first = g_.rows_a_group > 1 ? "which_ * " + to_string(g_.threads / exchanged) : "0";
+    line(acc + " = " + part + "[" + first + "];");
+    line("for (int s = 1; s < " + to_string(g_.threads / exchanged) + "; ++s) " + acc + " = " +
+         joined(r, acc, part + "[" + first + " + s]") + ";");
+    return;  // each fold has memory of its own: nobody overwrites it
+  }
+  line(part + "[LC_THREAD] = " + acc + ";");
+  line("LC_BARRIER;");
+  open("for (int s = " + to_string(g_.threads / 2) + "; s > 0; s /= 2) {");
+  line("if (lane_ < s) " + part + "[LC_THREAD] = " + joined(r, part + "[LC_THREAD]", part + "[LC_THREAD + s]") + ";");
+  line("LC_BARRIER;");
+  close();
+  line(acc + " = " + part + "[LC_THREAD - lane_];");
+}
+
+// ---- the whole --------------------------------------------------------------------------------
+
+void Renderer::store() {
+  const bool guarded = together() && g_.rows_a_group > 1;
+  const std::string first = g_.rows == k_.output_loops && together() ? "lane_ == 0" : "";
+  const std::string test = guarded && !first.empty() ? "inside_ && " + first : guarded ? "inside_" : first;
+  line((test.empty() ? "" : "if (" + test + ") ") + "out_[" + dim(k_.store_offset) + "] = " +
+       ir::stored(value(k_.result), k_.dtype) + ";");
+}
+
+// The innermost output loop, a vector at a time.
+void Renderer::store_lanes(const std::vector<int>& values, const Loop& along) {
+  const Dim first = ir::renamed(k_.store_offset, along.symbol, 0);
+  const bool whole = g_.vector > 1 && k_.store_offset - first == ir::symbol(along);
+  if (!whole) return lanes(values, along, [&] { store(); });
+  const std::string n = to_string(g_.vector), type(info(k_.dtype).c);
+  line("LC_VECTOR(" + type + ", " + n + ", to_);");
+  lanes(values, along, [&] { line("LC_AT(to_, l) = (" + type + ")(" + ir::stored(value(k_.result), k_.dtype) + ");"); });
+  line(std::string(together() && g_.rows_a_group > 1 ? "if (inside_) { " : "{ ") + "LC_STOREV(" + type + ", " + n +
+       ", out_ + " + dim(k_.store_offset) + ", to_); }");
+}
+
+// What stands in the block of output loop `output` - 1, and below it.
+void Renderer::row(const Block& b, int output) {
+  for (const Item& i : b.items) {
+    if (!i.is_loop) {
+      if (together() || g_.vector == 1 || output < k_.output_loops) define(i.id);
+      continue;
+    }
+    const Loop& l = loop_at(i.id);
+    if (l.reduction >= 0) {
+      if (together()) shared_reduction(i.id);
+      else serial_reduction(i.id);
+      if (!k_.keeps.empty()) line("LC_BARRIER;");
+    } else if (i.id < g_.rows) {
+      row(l.body, i.id + 1);
+    } else {  // the threads of the row go through the loops that are left
+      std::vector<int> loops, values;
+      for (int id = i.id; id < k_.output_loops; ++id) {
+        loops.push_back(id);
+        if (id + 1 < k_.output_loops)
+          for (const Item& in : loop_at(id).body.items)
+            if (!in.is_loop) values.push_back(in.id);
+      }
+      Dim all = 1;
+      for (int id : loops) all = all * loop_at(id).extent;
+      if (g_.vector > 1) all = all / Dim(g_.vector);
+      open("for (" + index_ + " q_ = lane_; q_ < " + dim(all) + "; q_ += " + to_string(g_.threads) + ") {");
+      indices(loops, "q_", g_.vector);
+      const Loop& inner = loop_at(loops.back());
+      if (has_loops(inner.body)) {
+        for (int id = i.id; id < k_.output_loops; ++id)
+          for (const Item& in : loop_at(id).body.items) {
+            if (!in.is_loop) define(in.id);
+            else if (loop_at(in.id).reduction >= 0) serial_reduction(in.id);
+          }
+        store();
+      } else {
+        for (int id : values_in(inner.body)) values.push_back(id);
+        store_lanes(values, inner);
+      }
+      close();
+    }
+  }
+}
+
+std::string Renderer::text(std::string_view name) {
+  std::vector<Parameter> places;
+  for (std::size_t k = 0; k < k_.buffers.size(); ++k)
+    places.push_back({std::string(info(k_.buffers[k]).c), "in" + to_string(k)});
+  places.push_back({std::string(info(k_.dtype).c), "out_", true});
+  for (std::size_t k = 0; k < k_.rows.size(); ++k)
+    line("LC_SHARED(" + std::string(ir::register_type(k_.rows[k].dtype)) + ", row" + to_string(k) + ", " +
+         to_string(k_.rows[k].elements * g_.rows_a_group) + ");");
+  Dim rows = 1;
+  std::vector<int> loops;
+  for (int i = 0; i < g_.rows; ++i) rows = rows * loop_at(i).extent, loops.push_back(i);
+  const bool vector = !together() && g_.vector > 1;
+  if (vector) rows = rows / Dim(g_.vector);
+  const std::string a_group = to_string(g_.rows_a_group), n = dim(rows);
+  const std::string group = "(" + index_ + ")LC_GROUP";
+  if (!together()) {
+    line("const " + index_ + " row_ = " + group + " * " + a_group + " + LC_THREAD;");
+    line("if (row_ >= " + n + ") return;");
+    if (g_.rows < k_.output_loops) line("const int lane_ = 0;");
+  } else if (g_.rows_a_group == 1) {
+    line("const int lane_ = LC_THREAD;");
+    line("const " + index_ + " row_ = " + group + ";");
+  } else {  // all threads stay, for those who wait for them: some compute the last row once more
+    line("const int lane_ = LC_THREAD % " + to_string(g_.threads) + ", which_ = LC_THREAD / " + to_string(g_.threads) + ";");
+    line("const int inside_ = " + group + " * " + a_group + " + which_ < " + n + ";");
+    line("const " + index_ + " row_ = inside_ ? " + group + " * " + a_group + " + which_ : " + n + " - 1;");
+  }
+  indices(loops, "row_", vector ? g_.vector : 1);
+  if (vector) {
+    const Loop& inner = loop_at(k_.output_loops - 1);
+    row(k_.top, 0);
+    store_lanes(values_in(inner.body), inner);
+  } else {
+    row(k_.top, 0);
+    if (g_.rows == k_.output_loops) store();
+  }
+  const std::string body = std::move(out_);
+  const int threads = g_.group_threads();
+  return begin_kernel(language_, name, threads, places, k_.sizes.size(), index_) + body + "}\n";
+}
+
+}  // namespace
+
+std::string render(const Kernel& k, const Grid& grid, std::string_view name, Language language, int warp) {
+  return Renderer(k, grid, language, warp).text(name);
+}
+
+}  // namespace lc::simt
