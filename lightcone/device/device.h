@@ -80,7 +80,8 @@ class Device {
 
   // Zeroed, 64-byte aligned, also of no bytes. An Error when there is not so much.
   virtual std::unique_ptr<Buffer> allocate(std::size_t bytes) = 0;
-  // Addresses whose memory comes when it is committed, zeroed. Null where there are not so many.
+  // Addresses whose memory comes when it is committed, zeroed. Null where there are not so many, or never any: then
+  // memory is allocated for the sizes at hand.
   virtual std::unique_ptr<Buffer> reserve(std::size_t bytes);
   // The caller's memory as a buffer, not copied. Null where the device cannot reach it.
   virtual std::unique_ptr<Buffer> lend(void* /*data*/, std::size_t /*bytes*/) { return nullptr; }

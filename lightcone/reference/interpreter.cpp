@@ -73,6 +73,24 @@ struct Sum {  // of one row, and what rounding may do to it
   double magnitude(double length) const { return length < 2 ? 0 : terms + std::sqrt(partial); }
 };
 
+// The samples of the greatest of whole numbers, y: those of 64 bits would be rounded as f64.
+template <class Place>
+Shift greatest_samples(const Node& n, const Value& in, i64 length, const Place& place, i64 y) {
+  Shift s = kNoShift;
+  const auto greater = on_integers(n.op, n.dtype);
+  for (std::size_t l = 0; l < kSamples; ++l) {
+    i64 greatest = info(n.dtype).lowest;
+    bool known = true;
+    for (i64 k = 0; k < length; ++k) {
+      const double e = in.shift[place(k)][l];
+      known = known && !std::isnan(e);
+      if (known) greatest = greater(greatest, eval::add(in.i[place(k)], std::llround(e)), 0);
+    }
+    s[l] = known ? apart(greatest, y) : kNaN;
+  }
+  return s;
+}
+
 // The samples of a reduced row whose value is y; place(k) is its k-th element.
 template <class Place>
 Shift reduced_samples(const Node& n, const Value& in, i64 length, const Place& place, double y, const Way& way,
@@ -94,8 +112,7 @@ Shift reduced_samples(const Node& n, const Value& in, i64 length, const Place& p
       else acc[l] = k == 0 ? x + e[l] : eval::max(acc[l], x + e[l]);
     }
   }
-  for (std::size_t l = 0; moved && l < kSamples; ++l)
-    s[l] = !known[l] ? kNaN : floats || n.op == Op::MaxReduce ? apart(acc[l], y) : acc[l];
+  for (std::size_t l = 0; moved && l < kSamples; ++l) s[l] = !known[l] ? kNaN : floats ? apart(acc[l], y) : acc[l];
   if (!floats || n.op == Op::MaxReduce) return s;
   Sum sum;
   double partial = 0, other_way = 0;
@@ -127,7 +144,10 @@ Value reduce(const Node& n, const Value& in, const IntList& shape, const Way& wa
     }
     if (is_float(n.dtype)) out.f[o] = rounded(n.dtype, acc, way.rounding);
     else out.i[o] = wrapped(n.dtype, iacc);
-    if (samples) out.shift[o] = reduced_samples(n, in, rows.length, place, out.at(o), way, o);
+    if (!samples) continue;
+    const bool whole_greatest = n.op == Op::MaxReduce && !is_float(n.dtype);
+    out.shift[o] = whole_greatest ? greatest_samples(n, in, rows.length, place, out.i[o])
+                                  : reduced_samples(n, in, rows.length, place, out.at(o), way, o);
   }
   return out;
 }

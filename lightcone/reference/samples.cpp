@@ -56,12 +56,6 @@ std::pair<double, double> within_reach(const Sampled& v) {
   return {least - kReach * far, most + kReach * far};
 }
 
-// Of integers: beyond this the samples' shifts are no longer whole.
-double apart(i64 sample, i64 value) {
-  const double d = static_cast<double>(sample) - static_cast<double>(value);
-  return std::fabs(d) < 0x1p50 ? static_cast<double>(eval::add(sample, -value)) : kNaN;
-}
-
 // Is the function undefined, or infinite on one side only, within reach of the samples?
 bool breaks(Op op, std::span<const Sampled> x, double e0, double e1) {
   const auto about_zero = [](double v, double e) { return e != 0 && !(std::fabs(v) > kReach * e); };
@@ -116,6 +110,12 @@ double spread(const double* s) {
 double apart(double sample, double value) {
   if (sample == value || (std::isnan(sample) && std::isnan(value))) return 0;
   return std::isfinite(value) ? sample - value : kNaN;
+}
+
+// Beyond this the samples' shifts are no longer whole.
+double apart(i64 sample, i64 value) {
+  const double d = static_cast<double>(sample) - static_cast<double>(value);
+  return std::fabs(d) < 0x1p50 ? static_cast<double>(eval::add(sample, -value)) : kNaN;
 }
 
 double largest(DType t) { return t == DType::F64 ? DBL_MAX : t == DType::F16 ? 65504.0 : FLT_MAX; }

@@ -52,6 +52,7 @@ struct Sampled {  // an operand at one element
 inline bool exact(const Shift& s) { return s == kNoShift; }
 double spread(const double* s);              // the farthest, infinite where one is unknown; of null 0
 double apart(double sample, double value);   // a shift
+double apart(std::int64_t sample, std::int64_t value);
 double largest(DType t);
 
 // How far the samples of y = f(x) are because those of the operands are; `i` is y where that is an integer.

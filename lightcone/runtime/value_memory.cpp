@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "lightcone/core/error.h"
 #include "lightcone/device/kernel.h"
 
 namespace lc {
@@ -12,6 +13,16 @@ bool in_arena(const MemoryPlan& p, NodeId id) { return p.nodes[id].where == Plac
 
 std::size_t at_sizes(const Dim& bytes, const Bindings& sizes) {
   return static_cast<std::size_t>(std::max<std::int64_t>(bytes.eval(sizes), 0));
+}
+
+// So many bytes to use at once; null where there are not.
+std::unique_ptr<Buffer> taken(Device& device, std::size_t bytes) {
+  if (auto reserved = device.reserve(bytes)) return reserved->commit(0, bytes) ? std::move(reserved) : nullptr;
+  try {
+    return device.allocate(bytes);
+  } catch (const Error&) {
+    return nullptr;
+  }
 }
 
 // The symbols in the sizes of some nodes, with their bounds.
@@ -87,8 +98,8 @@ bool ValueMemory::lay_out(const Bindings& planned, const Bindings& sizes, std::s
   if (!fits(p, sizes, bytes)) return false;
   std::fill(room_.begin(), room_.end(), std::size_t{0});
   memory_.reset();
-  std::unique_ptr<Buffer> fresh = device_.reserve(p.arena_bytes);
-  if (!fresh || !fresh->commit(0, fresh->size())) return false;
+  std::unique_ptr<Buffer> fresh = taken(device_, p.arena_bytes);
+  if (!fresh) return false;
   own_ = std::move(p);
   memory_ = std::move(fresh);
   for (const NodeId id : order_) room_[id] = own_.nodes[id].bytes;

@@ -1,26 +1,179 @@
-// Composites as kernels over whole, contiguous operands.
+// Composites as kernels over whole, contiguous operands: what no loop of the kernel IR can say.
+#include <functional>
+
 #include "lightcone/backends/gpu/lower.h"
+#include "lightcone/codegen/c/text.h"
 #include "lightcone/core/composite.h"
+#include "lightcone/core/error.h"
 #include "lightcone/device/kernel_rule.h"
 #include "lightcone/passes/barrier.h"
+#include "lightcone/random/random_bits.h"
 
 namespace lc::gpu {
+namespace {
+
+constexpr int kThreads = 256;
+
+// One thread for each of some elements; the text says what it does with its number, `t`.
+class ElementKernel : public TextKernel {
+ public:
+  struct Said {
+    std::vector<simt::Parameter> places;  // the result is the last one
+    std::vector<Dim> sizes;
+    Dim threads;
+    std::string body;
+    bool updates = false;  // operand 0 is the base, which is copied first where the result does not lie over it
+  };
+  ElementKernel(Language language, Said said, Dim bytes)
+      : language_(language), said_(std::move(said)), all_(said_.sizes) {
+    all_.push_back((said_.threads + Dim(kThreads - 1)) / Dim(kThreads));
+    all_.push_back(std::move(bytes));
+  }
+  std::vector<Dim> sizes() const override { return all_; }
+  bool in_place(std::size_t k) const override { return said_.updates && k == 0; }
+  Dim flops() const override { return said_.threads; }
+  void enqueue(const Launch& l, GpuDevice& device) const override {
+    const std::size_t n = said_.sizes.size();
+    if (said_.updates && !(l.in[0] == l.out)) device.copy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[n + 1]));
+    start(device, Places(l, said_.updates ? 1 : 0), l.sizes[n], kThreads, l.sizes.first(n));
+  }
+  std::string text(std::string_view name) const override {
+    return simt::begin_kernel(language_, name, kThreads, said_.places, said_.sizes.size(), "long") +
+           "  const long t = (long)LC_GROUP * " + std::to_string(kThreads) + " + LC_THREAD;\n" + said_.body + "}\n";
+  }
+
+ private:
+  Language language_;
+  Said said_;
+  std::vector<Dim> all_;
+};
+
+// What an input holds, for a clone that reads it.
+class CopyKernel final : public GpuKernel {
+ public:
+  explicit CopyKernel(Dim bytes) : bytes_(std::move(bytes)) {}
+  std::string name() const override { return "copy"; }
+  std::vector<Dim> sizes() const override { return {bytes_}; }
+  void enqueue(const Launch& l, GpuDevice& device) const override {
+    device.copy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[0]));
+  }
+
+ private:
+  Dim bytes_;
+};
+
+struct Rows {  // an axis as outer x length x inner
+  Dim outer = 1, length, inner = 1;
+  Rows(const Shape& s, int axis) : length(s[static_cast<std::size_t>(axis)]) {
+    for (int i = 0; i < axis; ++i) outer = outer * s[static_cast<std::size_t>(i)];
+    for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < s.size(); ++i) inner = inner * s[i];
+  }
+};
+
+std::string type_of(DType t) { return std::string(info(t).c); }
+
+// A thread owns a column of the result and goes through the index in order: the same sums in the same order always.
+ElementKernel::Said scatter(const Graph& g, const Node& n) {
+  const DType index = g[n.in[1].node].dtype;
+  const auto axis = static_cast<int>(n.attributes.integer("axis"));
+  const Rows base(n.in[0].view.shape(), axis);
+  const Dim count = n.in[1].view.shape()[static_cast<std::size_t>(axis)];
+  const std::string to = "out[(o * n1 + j) * n3 + i]", from = "from[(o * n2 + k) * n3 + i]";
+  const auto read = [&](const std::string& v) { return ir::loaded_as(n.dtype, v); };
+  std::string put = to + " = " + from;
+  if (!is(n, builtin::scatter()))
+    put = to + " = (" + type_of(n.dtype) + ")" +
+          ir::stored(ir::rounded(ir::spell(Op::Add, n.dtype, read(to), read(from), ""), n.dtype), n.dtype);
+  return {{{type_of(index), "index"}, {type_of(n.dtype), "from"}, {type_of(n.dtype), "out", true}},
+          {base.outer, base.length, count, base.inner},
+          base.outer * base.inner,
+          "  if (t >= n0 * n3) return;\n  const long o = t / n3, i = t % n3;\n"
+          "  for (long k = 0; k < n2; ++k) {\n    const long j = (long)index[(o * n2 + k) * n3 + i];\n"
+          "    if (j >= 0 && j < n1) " +
+              put + ";\n  }\n",
+          true};
+}
+
+// An element's place is the number of those that come before it: equal ones keep their order, a NaN is above all.
+ElementKernel::Said argsort(const Graph& g, const Node& n) {
+  const DType t = g[n.in[0].node].dtype;
+  const Rows r(n.in[0].view.shape(), static_cast<int>(n.attributes.integer("axis")));
+  const bool descending = n.attributes.integer("descending") != 0;
+  const std::string type(ir::register_type(t));
+  const auto below = [&](const std::string& a, const std::string& b) {
+    const std::string less = a + " < " + b;
+    return is_float(t) ? "(" + less + " || (" + b + " != " + b + " && " + a + " == " + a + "))" : "(" + less + ")";
+  };
+  const std::string before = descending ? below("y", "x") : below("x", "y"),
+                    after = descending ? below("x", "y") : below("y", "x");
+  const auto at = [&](const std::string& k) { return ir::loaded_as(t, "in[(o * n1 + " + k + ") * n2 + i]"); };
+  return {{{type_of(t), "in"}, {"long", "out", true}},
+          {r.outer, r.length, r.inner},
+          r.outer * r.length * r.inner,
+          "  if (t >= n0 * n1 * n2) return;\n  const long i = t % n2, me = t / n2 % n1, o = t / n2 / n1;\n  const " +
+              type + " y = " + at("me") + ";\n  long place = 0;\n  for (long k = 0; k < n1; ++k) {\n    const " + type +
+              " x = " + at("k") + ";\n    place += (" + before + " || (k < me && !" + after + ")) ? 1 : 0;\n  }\n" +
+              "  out[(o * n1 + place) * n2 + i] = me;\n"};
+}
+
+// Philox 4x32-10, a block of four words a thread (random/random_bits.h).
+ElementKernel::Said random_bits(const Node& n) {
+  const Philox::Key key = Philox::key(n.attributes.integer("seed"), n.attributes.integer("stream"));
+  const auto word = [](std::uint32_t w) { return std::to_string(w) + "u"; };
+  const Dim words = product(n.shape);
+  return {{{"long", "step"}, {"int", "out", true}},
+          {words},
+          (words + Dim(3)) / Dim(4),
+          "  if (t * 4 >= n0) return;\n  const u64 s = (u64)step[0];\n"
+          "  u32 a = (u32)t, b = (u32)((u64)t >> 32), c = (u32)s, d = (u32)(s >> 32), k = " +
+              word(key[0]) + ", m = " + word(key[1]) + ";\n  for (int round = 0; round < " +
+              std::to_string(Philox::kRounds) + "; ++round) {\n" + "    const u64 p = (u64)" +
+              word(Philox::kMultiplier[0]) + " * a, q = (u64)" + word(Philox::kMultiplier[1]) +
+              " * c;\n    a = (u32)(q >> 32) ^ b ^ k, b = (u32)q, c = (u32)(p >> 32) ^ d ^ m, d = (u32)p;\n    k += " +
+              word(Philox::kWeyl[0]) + ", m += " + word(Philox::kWeyl[1]) + ";\n  }\n" +
+              "  out[t * 4] = (int)a;\n  if (t * 4 + 1 < n0) out[t * 4 + 1] = (int)b;\n"
+              "  if (t * 4 + 2 < n0) out[t * 4 + 2] = (int)c;\n  if (t * 4 + 3 < n0) out[t * 4 + 3] = (int)d;\n"};
+}
+
+// A user's kernel for this node, or null.
+std::shared_ptr<Kernel> kernel_of(const Graph& g, const Node& n, const GpuDevice& device) {
+  static constexpr const char* names[] = {"cuda", "opencl", "metal"};
+  const KernelRule* rule = kernel_rule(*n.composite, names[static_cast<int>(device.limits().language)]);
+  if (!rule) return nullptr;
+  std::vector<TensorType> operands;
+  for (const Edge& e : n.in) operands.push_back({g[e.node].dtype, e.view.shape()});
+  return rule->make(n, operands);
+}
+
+}  // namespace
 
 bool has_kernel(const Graph& g, const Node& n, const GpuDevice& device) {
   if (n.op != Op::Composite) return true;
-  for (const CompositeRef& c : {builtin::gather(), builtin::slice_scatter(), barrier()})
+  for (const CompositeRef& c : {builtin::gather(), builtin::slice_scatter(), builtin::scatter(), builtin::scatter_add(),
+                                builtin::argsort(), builtin::random_bits(), barrier()})
     if (is(n, c)) return true;
-  return library_kernel(g, n, device) != nullptr;
+  return kernel_of(g, n, device) != nullptr;
 }
 
-std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, const GpuDevice&) {
-  const Dim size = static_cast<std::int64_t>(size_of(n.dtype));
+std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, const GpuDevice& device) {
+  const Dim bytes = product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype)));
   if (n.op == Op::Result) {
     const auto k = static_cast<std::size_t>(n.axis);
-    return part_kernel(result_offsets(g[n.in[0].node].results)[k], product(n.shape) * size);
+    return part_kernel(result_offsets(g[n.in[0].node].results)[k], bytes);
   }
-  if (is(n, barrier())) return part_kernel(0, product(n.shape) * size);  // the same memory
-  return nullptr;
+  const auto made = [&](ElementKernel::Said said) {
+    return std::make_shared<ElementKernel>(device.limits().language, std::move(said), bytes);
+  };
+  if (is(n, builtin::scatter()) || is(n, builtin::scatter_add())) return made(scatter(g, n));
+  if (is(n, builtin::argsort())) return made(argsort(g, n));
+  if (is(n, builtin::random_bits())) return made(random_bits(n));
+  if (is(n, barrier())) {
+    if (g[n.in[0].node].op != Op::Input) return part_kernel(0, bytes);  // the same memory
+    return std::make_shared<CopyKernel>(bytes);
+  }
+  auto kernel = kernel_of(g, n, device);
+  check(kernel != nullptr, "a composite that this device has no kernel for");
+  return kernel;
 }
 
 }  // namespace lc::gpu

@@ -46,6 +46,7 @@ class Renderer {
   void indices(const std::vector<int>& loops, std::string flat, int vector);
   std::map<int, Dim> wide_loads(const std::vector<int>& values, const Loop& along) const;
   void lanes(const std::vector<int>& values, const Loop& along, const std::function<void()>& last);
+  int open_shared(const std::string& q, const Dim& n);
   void share(const std::vector<int>& loops, const std::vector<int>& values, const std::function<void()>& last);
   void serial_reduction(int id);
   void shared_reduction(int id);
@@ -239,13 +240,29 @@ void Renderer::lanes(const std::vector<int>& values, const Loop& along, const st
   close();
 }
 
+// A loop over [0, n) that the threads of a row share; says how many braces it has opened. All of them go round as
+// often: what a loop of their own steps comes to, PoCL 3.1 computes wrongly where another loop is in it.
+int Renderer::open_shared(const std::string& q, const Dim& n) {
+  const std::string threads = to_string(g_.threads);
+  const auto known = n.constant();
+  if (!together()) {
+    open("for (" + index_ + " " + q + " = 0; " + q + " < " + dim(n) + "; ++" + q + ") {");
+    return 1;
+  }
+  open("for (" + index_ + " " + q + "0 = 0; " + q + "0 < " + dim(n) + "; " + q + "0 += " + threads + ") {");
+  line("const " + index_ + " " + q + " = " + q + "0 + lane_;");
+  if (known && *known % g_.threads == 0) return 1;
+  open("if (" + q + " < " + dim(n) + ") {");
+  return 2;
+}
+
 // The threads of a row go through loops within each other, side by side.
 void Renderer::share(const std::vector<int>& loops, const std::vector<int>& values, const std::function<void()>& last) {
   Dim all = 1;
   for (int l : loops) all = all * loop_at(l).extent;
   if (g_.vector > 1) all = all / Dim(g_.vector);
   const std::string q = "q" + to_string(folds_++) + "_";
-  open("for (" + index_ + " " + q + " = lane_; " + q + " < " + dim(all) + "; " + q + " += " + to_string(g_.threads) + ") {");
+  const int opened = open_shared(q, all);
   indices(loops, q, g_.vector);
   const Loop& inner = loop_at(loops.back());
   if (has_loops(inner.body)) {
@@ -257,7 +274,7 @@ void Renderer::share(const std::vector<int>& loops, const std::vector<int>& valu
     for (int id : values_in(inner.body)) all_values.push_back(id);
     lanes(all_values, inner, last);
   }
-  close();
+  for (int n = 0; n < opened; ++n) close();
 }
 
 // ---- reductions -------------------------------------------------------------------------------
@@ -327,10 +344,12 @@ void Renderer::fold(const Reduction& r, const std::string& acc) {
   }
   line(part + "[LC_THREAD] = " + acc + ";");
   line("LC_BARRIER;");
-  open("for (int s = " + to_string(g_.threads / 2) + "; s > 0; s /= 2) {");
-  line("if (lane_ < s) " + part + "[LC_THREAD] = " + joined(r, part + "[LC_THREAD]", part + "[LC_THREAD + s]") + ";");
-  line("LC_BARRIER;");
-  close();
+  for (int s = g_.threads / 2; s > 0; s /= 2) {
+    const std::string by = to_string(s);
+    line("if (lane_ < " + by + ") " + part +
+         "[LC_THREAD] = " + joined(r, part + "[LC_THREAD]", part + "[LC_THREAD + " + by + "]") + ";");
+    line("LC_BARRIER;");
+  }
   line(acc + " = " + part + "[LC_THREAD - lane_];");
 }
 
@@ -381,7 +400,7 @@ void Renderer::row(const Block& b, int output) {
       Dim all = 1;
       for (int id : loops) all = all * loop_at(id).extent;
       if (g_.vector > 1) all = all / Dim(g_.vector);
-      open("for (" + index_ + " q_ = lane_; q_ < " + dim(all) + "; q_ += " + to_string(g_.threads) + ") {");
+      const int opened = open_shared("q_", all);
       indices(loops, "q_", g_.vector);
       const Loop& inner = loop_at(loops.back());
       if (has_loops(inner.body)) {
@@ -395,7 +414,7 @@ void Renderer::row(const Block& b, int output) {
         for (int id : values_in(inner.body)) values.push_back(id);
         store_lanes(values, inner);
       }
-      close();
+      for (int n = 0; n < opened; ++n) close();
     }
   }
 }
@@ -418,7 +437,6 @@ std::string Renderer::text(std::string_view name) {
   if (!together()) {
     line("const " + index_ + " row_ = " + group + " * " + a_group + " + LC_THREAD;");
     line("if (row_ >= " + n + ") return;");
-    if (g_.rows < k_.output_loops) line("const int lane_ = 0;");
   } else if (g_.rows_a_group == 1) {
     line("const int lane_ = LC_THREAD;");
     line("const " + index_ + " row_ = " + group + ";");
