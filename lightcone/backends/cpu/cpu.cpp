@@ -19,6 +19,7 @@
 #include "lightcone/passes/composites.h"
 #include "lightcone/device/fork.h"
 #include "lightcone/device/host_device.h"
+#include "lightcone/device/loop_plan.h"
 
 namespace lc::host {
 namespace {

@@ -7,7 +7,6 @@
 
 namespace lc::host {
 
-bool has_loops(const Graph& g);
 // Gives each of them its kernel; the bodies are compiled by generic() and cpu(options).
 Graph compile_loops(const Graph& g, PassLog& log, const CpuOptions& options, int workers);
 

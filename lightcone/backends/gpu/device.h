@@ -70,6 +70,8 @@ class GpuDevice : public Device {
 class GpuKernel : public Kernel {
  public:
   virtual void enqueue(const Launch& l, GpuDevice& device) const = 0;
+  // Does it start the same kernels each time, and never look at what they made? Then it may be recorded and replayed.
+  virtual bool records() const { return true; }
 };
 
 }  // namespace lc::gpu

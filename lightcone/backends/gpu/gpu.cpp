@@ -1,6 +1,7 @@
 #include "lightcone/backends/gpu/gpu.h"
 
 #include "lightcone/backends/gpu/lower.h"
+#include "lightcone/backends/gpu/scan.h"
 #include "lightcone/lowering/canonical.h"
 #include "lightcone/lowering/order.h"
 #include "lightcone/passes/composites.h"
@@ -9,11 +10,18 @@ namespace lc::gpu {
 namespace {
 
 // What brings a graph into the form in which it is cut.
-std::vector<Pass> canonical_passes(const std::shared_ptr<GpuDevice>& device) {
+std::vector<Pass> canonical_passes(const std::shared_ptr<GpuDevice>& device, const GpuOptions& options) {
   const auto is_foreign = [device](const Graph& g, const Node& n) {
     return n.op == Op::Composite && !has_kernel(g, n, *device);
   };
   std::vector<Pass> passes;
+  passes.push_back({"loops",
+                    [=](const Graph& g, PassLog& log) {
+                      return compile_loops(g, log, rule_name(*device), compiler(device, options), 1, scan_kernel);
+                    },
+                    {},
+                    false,
+                    has_loops});
   passes.push_back({"composites",
                     [=](const Graph& g, PassLog& log) { return inline_composites(g, log, is_foreign); },
                     {},
@@ -28,7 +36,7 @@ std::vector<Pass> canonical_passes(const std::shared_ptr<GpuDevice>& device) {
 
 Compiler compiler(std::shared_ptr<GpuDevice> device, GpuOptions options) {
   Compiler all;
-  for (Pass& p : canonical_passes(device)) all = all | Compiler(std::move(p));
+  for (Pass& p : canonical_passes(device, options)) all = all | Compiler(std::move(p));
   all = all | Compiler({"gpu", [=](const Graph& g, PassLog& log) {
                           Lowered l = lower(g, device, log, options);
                           compile(l.kernels, *device, log);
@@ -46,7 +54,7 @@ std::vector<Graph> compile_batch(std::span<const Graph* const> graphs, const std
   for (const Graph* given : graphs) {
     PassLog own;
     Graph g = given->clone();
-    for (const Pass& p : canonical_passes(device))
+    for (const Pass& p : canonical_passes(device, options))
       if (!p.applies || p.applies(g)) g = p.run(g, own);
     Lowered l = lower(g, device, own, options);
     kernels.insert(kernels.end(), l.kernels.begin(), l.kernels.end());

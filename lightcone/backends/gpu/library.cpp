@@ -137,8 +137,7 @@ ElementKernel::Said random_bits(const Node& n) {
 
 // A user's kernel for this node, or null.
 std::shared_ptr<Kernel> kernel_of(const Graph& g, const Node& n, const GpuDevice& device) {
-  static constexpr const char* names[] = {"cuda", "opencl", "metal"};
-  const KernelRule* rule = kernel_rule(*n.composite, names[static_cast<int>(device.limits().language)]);
+  const KernelRule* rule = kernel_rule(*n.composite, rule_name(device));
   if (!rule) return nullptr;
   std::vector<TensorType> operands;
   for (const Edge& e : n.in) operands.push_back({g[e.node].dtype, e.view.shape()});
@@ -146,6 +145,11 @@ std::shared_ptr<Kernel> kernel_of(const Graph& g, const Node& n, const GpuDevice
 }
 
 }  // namespace
+
+std::string rule_name(const GpuDevice& device) {
+  static constexpr const char* names[] = {"cuda", "opencl", "metal"};
+  return names[static_cast<int>(device.limits().language)];
+}
 
 bool has_kernel(const Graph& g, const Node& n, const GpuDevice& device) {
   if (n.op != Op::Composite) return true;

@@ -1,0 +1,13 @@
+// Loops as kernels that start those of their body, step after step, without asking the host.
+#pragma once
+
+#include <memory>
+
+#include "lightcone/backends/gpu/device.h"
+#include "lightcone/device/loop_plan.h"
+
+namespace lc::gpu {
+
+std::shared_ptr<Kernel> scan_kernel(LoopPlan plan);
+
+}  // namespace lc::gpu
