@@ -27,6 +27,11 @@ std::string failed() {
 }
 
 const OpenClOptions kFaulty = {.library = LIGHTCONE_FAKE_OPENCL};
+// Questions about devices that are not used may go wrong.
+std::size_t devices() {
+  static const std::size_t all = cl::devices().size();
+  return all;
+}
 
 constexpr const char* kText = R"(
 kernel void twice(global char* b0, long o0, long n, local char* shared) {
@@ -50,7 +55,7 @@ void whole_story() {
 }
 
 bool may_go_unsaid(const std::string& call) {  // nobody hears what a destructor is told
-  return call.starts_with("clRelease") || call == "clFinish";
+  return call.starts_with("clRelease") || call == "clFinish" || (call == "clGetDeviceInfo" && devices() > 1);
 }
 
 TEST_F(OpenClFaults, EveryCallInTurn) {
