@@ -89,6 +89,7 @@ TEST_F(OpenCl, DevicesHaveLimits) {
     EXPECT_EQ(l.warp, 1);
     EXPECT_GE(l.shared, std::size_t{32} << 10);  // of every device with the full profile
     EXPECT_GE(l.processors, 1);
+    EXPECT_GE(l.places, 24u);
     EXPECT_GE(l.memory, std::size_t{1} << 20);
     EXPECT_FALSE(device.shares_host_memory());
     EXPECT_EQ(device.reserve(100), nullptr);
@@ -247,30 +248,31 @@ TEST_F(OpenCl, KernelsRunInOrder) {
 
 TEST_F(OpenCl, ManyArguments) {
   on_each_device([](gpu::GpuDevice& device) {
-    constexpr std::size_t kPlaces = 24, kSizes = 40;
+    const std::size_t places_count = device.limits().places, sizes_count = gpu::kMostSizes;
     std::string parameters, body;
-    for (std::size_t k = 0; k < kPlaces; ++k) {
+    for (std::size_t k = 0; k < places_count; ++k) {
       parameters += cat("global char* b", k, ", long o", k, ", ");
-      body += cat("  *(global long*)(b", k, " + o", k, ") = ", k, " + n", k % kSizes, ";\n");
+      body += cat("  *(global long*)(b", k, " + o", k, ") = ", k, " + n", k % sizes_count, ";\n");
     }
-    for (std::size_t k = 0; k < kSizes; ++k)
-      parameters += cat("long n", k, k + 1 < kSizes ? ", " : ""), body += cat("  sum += ", k + 1, " * n", k, ";\n");
+    for (std::size_t k = 0; k < sizes_count; ++k)
+      parameters += cat("long n", k, k + 1 < sizes_count ? ", " : ""),
+          body += cat("  sum += ", k + 1, " * n", k, ";\n");
     const auto code = device.compile(
         cat("kernel void many(", parameters, ") {\n  long sum = 0;\n", body, "  *(global long*)(b0 + o0) = sum;\n}"),
         {"many"});
     std::vector<std::unique_ptr<Buffer>> buffers;
     std::vector<Place> places;
-    for (std::size_t k = 0; k < kPlaces; ++k)
+    for (std::size_t k = 0; k < places_count; ++k)
       buffers.push_back(device.allocate(8 * k + 8)), places.push_back({buffers[k].get(), 8 * k});
-    std::vector<std::int64_t> sizes(kSizes);
+    std::vector<std::int64_t> sizes(sizes_count);
     std::int64_t sum = 0;
-    for (std::size_t k = 0; k < kSizes; ++k) {
+    for (std::size_t k = 0; k < sizes_count; ++k) {
       sizes[k] = (std::int64_t{1} << 40) - static_cast<std::int64_t>(k);
       sum += static_cast<std::int64_t>(k + 1) * sizes[k];
     }
     device.start({.code = code.get(), .places = places, .sizes = sizes});
     EXPECT_EQ(take<std::int64_t>(device, places[0], 1)[0], sum);
-    for (std::size_t k = 1; k < kPlaces; ++k)
+    for (std::size_t k = 1; k < places_count; ++k)
       EXPECT_EQ(take<std::int64_t>(device, places[k], 1)[0], static_cast<std::int64_t>(k) + sizes[k]);
   });
 }

@@ -31,10 +31,10 @@ inline constexpr Int kSuccess = 0, kDeviceNotFound = -1, kDeviceNotAvailable = -
 inline constexpr UInt kPlatformVersion = 0x0901, kPlatformName = 0x0902;
 inline constexpr Bits kAllDevices = 0xFFFFFFFF;
 inline constexpr UInt kDeviceType = 0x1000, kComputeUnits = 0x1002, kGroupSize = 0x1004, kItemSizes = 0x1005,
-                      kAddressBits = 0x100D, kAllocationSize = 0x1010, kSingleConfig = 0x101B, kGlobalMemory = 0x101F,
-                      kLocalMemory = 0x1023, kLittleEndian = 0x1026, kAvailable = 0x1027, kCompilerAvailable = 0x1028,
-                      kDeviceName = 0x102B, kDriverVersion = 0x102D, kProfile = 0x102E, kDoubleConfig = 0x1032,
-                      kLanguageVersion = 0x103D;
+                      kAddressBits = 0x100D, kAllocationSize = 0x1010, kParameterSize = 0x1017, kSingleConfig = 0x101B,
+                      kGlobalMemory = 0x101F, kLocalMemory = 0x1023, kLittleEndian = 0x1026, kAvailable = 0x1027,
+                      kCompilerAvailable = 0x1028, kDeviceName = 0x102B, kDriverVersion = 0x102D, kProfile = 0x102E,
+                      kDoubleConfig = 0x1032, kLanguageVersion = 0x103D;
 inline constexpr Bits kTypeCpu = 1 << 1, kTypeGpu = 1 << 2;  // of kDeviceType
 inline constexpr Bits kCorrectlyRounded = 1 << 7;            // of kSingleConfig: division and square root
 inline constexpr Bits kReadWrite = 1 << 0;                   // of a buffer

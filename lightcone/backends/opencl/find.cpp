@@ -77,6 +77,10 @@ void fill_in(const Questions& q, DeviceInfo& d) {
   l.memory = q.number<std::uint64_t>(api::kGlobalMemory, "say its memory");
   if (q.number<api::UInt>(api::kAddressBits, "say the size of its addresses") < 64)
     l.groups = std::int64_t{UINT32_MAX} / std::max(l.threads, 1);
+  // A place is a pointer and a number.
+  const auto parameters = q.number<std::size_t>(api::kParameterSize, "say how many arguments a kernel may have");
+  const std::size_t sizes = gpu::kMostSizes * sizeof(std::int64_t);
+  l.places = std::min(l.places, (std::max(parameters, sizes) - sizes) / (sizeof(void*) + sizeof(std::int64_t)));
   l.f64 = q.number<api::Bits>(api::kDoubleConfig, "say what it does in double precision") != 0;
   d.max_allocation = q.number<std::uint64_t>(api::kAllocationSize, "say the size of buffers");
   d.correctly_rounded = q.number<api::Bits>(api::kSingleConfig, "say how it rounds") & api::kCorrectlyRounded;
