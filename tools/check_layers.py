@@ -51,6 +51,7 @@ ROOMS = {
     "pjrt": ["core", "passes", "stablehlo", "device"],
     "codegen/simt": ["core", "codegen", "codegen/c"],
     "gpu": ["core", "passes", "codegen", "codegen/simt", "lowering", "device"],
+    "opencl": ["core", "gpu"],
     "train": ["core", "ops/typed", "autograd", "optim", "runtime", "nn", "io", "io/checkpoints", "io/data"],
     "nn": ["core", "random", "ops", "ops/typed", "runtime"],
     "io": ["core"],

@@ -51,8 +51,8 @@ struct Start {
   std::int64_t groups = 1;   // 0: nothing is started
   int threads = 1;           // of a group
   std::size_t shared = 0;    // bytes of shared memory beyond what the text declares
-  std::span<const Place> places;
-  std::span<const std::int64_t> sizes;
+  std::span<const Place> places = {};
+  std::span<const std::int64_t> sizes = {};
 };
 
 class GpuDevice : public Device {

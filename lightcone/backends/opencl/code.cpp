@@ -1,0 +1,87 @@
+// Text compiled by the driver.
+#include "lightcone/backends/opencl/device.h"
+#include "lightcone/backends/opencl/error.h"
+
+namespace lc::cl {
+namespace {
+
+constexpr std::size_t kLogLines = 20, kLogBytes = 2000;  // of what the compiler says, in an Error
+
+std::string first_lines(std::string log) {
+  while (!log.empty() && (log.back() == '\0' || log.back() == '\n' || log.back() == ' ')) log.pop_back();
+  std::size_t end = 0;
+  for (std::size_t line = 0; line < kLogLines && end < log.size(); ++line)
+    end = std::min(log.find('\n', end), log.size() - 1) + 1;
+  if (end = std::min(end, kLogBytes); end < log.size()) log.resize(end), log += "...";
+  return log.empty() ? "its compiler does not say why" : log;
+}
+
+std::string build_log(const Session& s, api::Program* program) {
+  const auto ask = [&](std::size_t room, void* to, std::size_t* size) {
+    return s.functions().GetProgramBuildInfo(program, s.found.device, api::kBuildLog, room, to, size);
+  };
+  std::size_t size = 0;
+  if (ask(0, nullptr, &size) != api::kSuccess) return "";
+  std::string log(size, '\0');
+  if (size && ask(size, log.data(), nullptr) != api::kSuccess) return "";
+  return log;
+}
+
+}  // namespace
+
+OpenClCode::OpenClCode(std::shared_ptr<Session> session, const std::string& text,
+                       const std::vector<std::string>& kernels)
+    : session_(std::move(session)) {
+  try {
+    build(text);
+    for (const std::string& k : kernels) find(k);
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+OpenClCode::~OpenClCode() { release(); }
+
+void OpenClCode::release() {  // what the driver still runs it keeps
+  const api::Functions& f = session_->functions();
+  for (const Function& function : functions_)
+    if (function.kernel) f.ReleaseKernel(function.kernel);
+  if (program_) f.ReleaseProgram(program_);
+}
+
+void OpenClCode::build(const std::string& text) {
+  const api::Functions& f = session_->functions();
+  const char* const data = text.data();
+  const std::size_t size = text.size();
+  api::Int code = api::kSuccess;
+  program_ = f.CreateProgramWithSource(session_->context, 1, &data, &size, &code);
+  take(code, session_->name(), "take the text of a program");
+  // Numbers as IEEE 754 has them wherever the device can: nothing that allows less is ever asked for.
+  std::string options = "-cl-std=CL1.2";
+  if (session_->found.info.correctly_rounded) options += " -cl-fp32-correctly-rounded-divide-sqrt";
+  code = f.BuildProgram(program_, 1, &session_->found.device, options.c_str(), nullptr, nullptr);
+  if (code == api::kBuildFailure)
+    throw Error("opencl", cat(session_->name(), " cannot compile a program: ", code_name(code), "\n",
+                              first_lines(build_log(*session_, program_))));
+  take(code, session_->name(), "compile a program");
+}
+
+void OpenClCode::find(const std::string& kernel) {
+  const api::Functions& f = session_->functions();
+  Function& function = functions_.emplace_back();
+  function.name = kernel;
+  api::Int code = api::kSuccess;
+  function.kernel = f.CreateKernel(program_, kernel.c_str(), &code);
+  if (code == api::kInvalidKernelName)
+    throw Error("opencl", cat("the text has no kernel '", kernel, "': ", code_name(code)));
+  take(code, session_->name(), cat("make the kernel '", kernel, "'"));
+  api::UInt arguments = 0;
+  take(f.GetKernelInfo(function.kernel, api::kArguments, sizeof arguments, &arguments, nullptr), session_->name(),
+       cat("count the arguments of '", kernel, "'"));
+  function.arguments = arguments;
+  take(f.GetKernelWorkGroupInfo(function.kernel, session_->found.device, api::kKernelGroupSize, sizeof function.threads,
+                                &function.threads, nullptr),
+       session_->name(), cat("say how large groups of '", kernel, "' may be"));
+}
+
+}  // namespace lc::cl

@@ -1,0 +1,96 @@
+// A device of OpenCL as one of Lightcone's: one context, one queue whose commands run in order.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "lightcone/backends/gpu/device.h"
+#include "lightcone/backends/opencl/find.h"
+#include "lightcone/backends/opencl/library.h"
+
+namespace lc::cl {
+
+// What buffers and compiled text stand on, too; the last of them ends it.
+struct Session {
+  std::shared_ptr<const Library> library;
+  Found found;
+  api::Context* context = nullptr;
+  api::Queue* queue = nullptr;
+  std::atomic<std::size_t> allocated{0};  // bytes of all buffers
+
+  Session() = default;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
+  const api::Functions& functions() const { return library->functions; }
+  const std::string& name() const { return found.info.limits.name; }
+};
+
+class OpenClBuffer final : public Buffer {
+ public:
+  OpenClBuffer(std::shared_ptr<Session> session, std::size_t bytes);
+  ~OpenClBuffer() override;
+  api::Memory* memory() const { return memory_; }
+  const Session* session() const { return session_.get(); }
+
+ private:
+  std::size_t taken() const { return size() ? size() : 1; }  // there are no buffers of no bytes
+  std::shared_ptr<Session> session_;
+  api::Memory* memory_ = nullptr;
+};
+
+class OpenClCode final : public gpu::Code {
+ public:
+  struct Function {
+    std::string name;
+    api::Kernel* kernel = nullptr;
+    std::size_t arguments = 0;
+    std::size_t threads = 0;  // of a group, at most
+  };
+
+  OpenClCode(std::shared_ptr<Session> session, const std::string& text, const std::vector<std::string>& kernels);
+  ~OpenClCode() override;
+  const Session* session() const { return session_.get(); }
+  const std::vector<Function>& functions() const { return functions_; }
+  // A kernel's arguments are set one by one and taken when it is started: one thread at a time.
+  std::mutex& mutex() const { return mutex_; }
+
+ private:
+  void build(const std::string& text);
+  void find(const std::string& kernel);
+  void release();
+  std::shared_ptr<Session> session_;
+  api::Program* program_ = nullptr;
+  std::vector<Function> functions_;
+  mutable std::mutex mutex_;
+};
+
+class OpenClDevice final : public gpu::GpuDevice {
+ public:
+  explicit OpenClDevice(std::shared_ptr<Session> session) : session_(std::move(session)) {}
+  ~OpenClDevice() override;
+  std::string name() const override { return session_->name(); }
+  const gpu::Limits& limits() const override { return session_->found.info.limits; }
+
+  std::unique_ptr<Buffer> allocate(std::size_t bytes) override;
+  std::unique_ptr<Buffer> reserve(std::size_t /*bytes*/) override { return nullptr; }
+  void copy_in(Place to, const void* from, std::size_t bytes) override;
+  void copy_out(void* to, Place from, std::size_t bytes) override;
+  void copy(Place to, Place from, std::size_t bytes) override;
+  void zero(Place to, std::size_t bytes) override;
+  std::shared_ptr<const gpu::Code> compile(const std::string& text, const std::vector<std::string>& kernels) override;
+  void start(const gpu::Start& s) override;
+  void synchronise() override;
+
+ private:
+  api::Memory* memory(const Place& p) const;
+  api::Memory* piece(const Place& p, std::size_t bytes) const;
+  api::Int fill(const Place& to, std::size_t bytes);  // with zeros
+  const OpenClCode::Function& function(const gpu::Start& s, const OpenClCode& code) const;
+  std::shared_ptr<Session> session_;
+};
+
+}  // namespace lc::cl

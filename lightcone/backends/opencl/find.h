@@ -1,0 +1,21 @@
+// The devices of a machine, as OpenCL lists them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "lightcone/backends/opencl/library.h"
+#include "lightcone/backends/opencl/opencl.h"
+
+namespace lc::cl {
+
+struct Found {
+  api::Device* device = nullptr;
+  api::Bits type = 0;
+  DeviceInfo info;
+};
+
+// In the order of devices().
+std::vector<Found> find_devices(const Library& library, const OpenClOptions& options);
+
+}  // namespace lc::cl

@@ -1,0 +1,68 @@
+// What tests of OpenCL share: the devices that there are, and buffers as vectors.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lightcone/backends/opencl/opencl.h"
+#include "lightcone/core/error.h"
+
+namespace lc::test {
+
+// Why there is nothing to test on; "" where there is.
+inline std::string no_devices() {
+  try {
+    for (const cl::DeviceInfo& d : cl::devices())
+      if (d.unusable.empty()) return "";
+    return "NOT TESTED: no driver of OpenCL is installed (Debian's for processors is pocl-opencl-icd)";
+  } catch (const Error& e) {
+    return cat("NOT TESTED: ", e.what());
+  }
+}
+
+class OnOpenCl : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = no_devices(); !why.empty()) GTEST_SKIP() << why;
+  }
+};
+
+inline void on_each_device(const std::function<void(gpu::GpuDevice&)>& run) {
+  const std::vector<cl::DeviceInfo> all = cl::devices();
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    if (!all[k].unusable.empty()) continue;
+    SCOPED_TRACE(cat(all[k].platform, ": ", all[k].limits.name));
+    const auto device = cl::open_device({.device = static_cast<int>(k)});
+    run(*device);
+  }
+}
+
+template <class T>
+std::unique_ptr<Buffer> put(Device& device, const std::vector<T>& values) {
+  auto b = device.allocate(values.size() * sizeof(T));
+  device.copy_in({b.get(), 0}, values.data(), values.size() * sizeof(T));
+  return b;
+}
+template <class T>
+std::vector<T> take(Device& device, Place from, std::size_t count) {
+  std::vector<T> values(count);
+  device.copy_out(values.data(), from, count * sizeof(T));
+  return values;
+}
+
+// What an Error says; "" where there is none.
+inline std::string refusal(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+inline bool says(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
+
+}  // namespace lc::test

@@ -1,0 +1,165 @@
+// Drivers that fail: each call of a whole story in turn, by a library that stands before the real one.
+#include <dlfcn.h>
+
+#include "lightcone/backends/opencl/error.h"
+#include "opencl_devices.h"
+
+using namespace lc;
+using test::put;
+using test::refusal;
+using test::says;
+using test::take;
+using OpenClFaults = test::OnOpenCl;
+
+namespace {
+
+template <class F>
+F control(const char* name) {
+  static void* const library = ::dlopen(LIGHTCONE_FAKE_OPENCL, RTLD_NOW | RTLD_LOCAL);
+  return reinterpret_cast<F>(::dlsym(library, name));
+}
+void fail(long n, cl::api::Int code) { control<void (*)(long, cl::api::Int)>("fake_fail")(n, code); }
+long calls() { return control<long (*)()>("fake_calls")(); }
+long live() { return control<long (*)()>("fake_live")(); }
+std::string failed() {
+  const char* name = control<const char* (*)()>("fake_failed")();
+  return name ? name : "";
+}
+
+const OpenClOptions kFaulty = {.library = LIGHTCONE_FAKE_OPENCL};
+// Questions about devices that are not used may go wrong.
+std::size_t devices() {
+  static const std::size_t all = cl::devices().size();
+  return all;
+}
+
+constexpr const char* kText = R"(
+kernel void twice(global char* b0, long o0, long n, local char* shared) {
+  global int* x = (global int*)(b0 + o0);
+  if (get_global_id(0) < n) x[get_global_id(0)] *= 2;
+})";
+
+// All that a device does, once.
+void whole_story() {
+  const auto device = cl::open_device(kFaulty);
+  const auto code = device->compile(kText, {"twice"});
+  const auto x = put(*device, std::vector<int>{1, 2, 3, 4});
+  const auto y = device->allocate(16);
+  const Place places[] = {{x.get(), 4}};
+  const std::int64_t sizes[] = {3};
+  device->start({.code = code.get(), .threads = 4, .shared = 16, .places = places, .sizes = sizes});
+  device->copy({y.get(), 0}, {x.get(), 0}, 16);
+  device->zero({y.get(), 0}, 4);
+  device->synchronise();
+  if (take<int>(*device, {y.get(), 0}, 4) != std::vector<int>{0, 4, 6, 8}) throw Error("story", "the result is wrong");
+}
+
+bool may_go_unsaid(const std::string& call) {  // nobody hears what a destructor is told
+  return call.starts_with("clRelease") || call == "clFinish" || (call == "clGetDeviceInfo" && devices() > 1);
+}
+
+TEST_F(OpenClFaults, EveryCallInTurn) {
+  fail(0, 0);
+  ASSERT_EQ(refusal(whole_story), "");
+  ASSERT_EQ(live(), 0);
+  const long all = calls();
+  ASSERT_GT(all, 50);
+  int errors = 0;
+  for (const cl::api::Int code : {-5, -4, -36, -9999}) {
+    for (long n = 1; n <= all; ++n) {
+      fail(n, code);
+      const std::string why = refusal(whole_story);
+      SCOPED_TRACE(cat("call ", n, " of ", all, ", ", failed(), ": ", cl::code_name(code)));
+      ASSERT_NE(failed(), "");
+      if (why.empty()) {
+        EXPECT_TRUE(may_go_unsaid(failed()));
+      } else {
+        EXPECT_TRUE(says(why, cl::code_name(code))) << why;
+        EXPECT_TRUE(says(why, "opencl: ")) << why;
+        ++errors;
+      }
+      EXPECT_EQ(live(), 0);
+    }
+    fail(0, 0);
+    EXPECT_EQ(refusal(whole_story), "");
+  }
+  EXPECT_GT(errors, 4 * 40);
+}
+
+// A device that is still there after a fault does what comes next.
+TEST_F(OpenClFaults, TheDeviceLivesOn) {
+  fail(0, 0);
+  const auto device = cl::open_device(kFaulty);
+  const auto code = device->compile(kText, {"twice"});
+  const auto x = put(*device, std::vector<int>{1, 2, 3});
+  const Place places[] = {{x.get(), 0}};
+  const std::int64_t sizes[] = {3};
+  const gpu::Start twice{.code = code.get(), .threads = 4, .shared = 16, .places = places, .sizes = sizes};
+  for (long n = 1; n <= 5; ++n) {  // four arguments, and the start itself
+    fail(n, -5);
+    const std::string why = refusal([&] { device->start(twice); });
+    EXPECT_TRUE(says(why, "CL_OUT_OF_RESOURCES (-5)") && says(why, "'twice'")) << why;
+  }
+  device->start(twice);
+  EXPECT_EQ(take<int>(*device, places[0], 3), (std::vector<int>{2, 4, 6}));
+}
+
+TEST_F(OpenClFaults, OutOfMemoryHasFigures) {
+  fail(0, 0);
+  const auto device = cl::open_device(kFaulty);
+  const auto kept = device->allocate(100);
+  const std::size_t all = device->limits().memory, most = cl::devices(kFaulty).at(0).max_allocation;
+  const std::string figures = cat(all, " bytes in all, 100 of them allocated");
+  for (const long n : {1, 2})  // when it is made, and when it is first used
+    for (const cl::api::Int code : {-4, -5, -6}) {
+      fail(n, code);
+      const std::string why = refusal([&] { device->allocate(1234567); });
+      EXPECT_TRUE(says(why, "cannot allocate 1234567 bytes") && says(why, figures)) << why;
+      EXPECT_TRUE(says(why, cl::code_name(code)) && says(why, "smaller model or batch")) << why;
+    }
+  if (most < all - 1000) {
+    fail(1, -61);
+    const std::string why = refusal([&] { device->allocate(most + 1); });
+    EXPECT_TRUE(says(why, cat("buffers of at most ", most, " bytes, CL_INVALID_BUFFER_SIZE (-61)"))) << why;
+  }
+  fail(0, 0);
+  EXPECT_EQ(take<char>(*device, {device->allocate(10).get(), 0}, 10), std::vector<char>(10));
+}
+
+TEST_F(OpenClFaults, LostDevicesAreNamedSo) {
+  fail(0, 0);
+  const auto device = cl::open_device(kFaulty);
+  for (const cl::api::Int code : {-2, -34, -36}) {
+    fail(1, code);
+    const std::string why = refusal([&] { device->synchronise(); });
+    EXPECT_TRUE(says(why, "the device was lost") && says(why, cl::code_name(code))) << why;
+  }
+}
+
+// The compiler's words may be missing, too.
+TEST_F(OpenClFaults, FailingBuildsWithoutALog) {
+  fail(0, 0);
+  const auto device = cl::open_device(kFaulty);
+  const long before = live();
+  for (long n = 0; n <= 5; ++n) {
+    fail(n, -30);
+    const std::string why = refusal([&] { device->compile("kernel void f() { not_there(); }", {"f"}); });
+    EXPECT_TRUE(says(why, "cannot")) << why;
+    if (failed() == "clGetProgramBuildInfo") {
+      EXPECT_TRUE(says(why, "does not say why")) << why;
+    }
+    EXPECT_EQ(live(), before);
+  }
+}
+
+// Runs without a driver, too.
+TEST(OpenClLibraryFaults, NoPlatformIsNoDevice) {
+  fail(1, -1001);
+  EXPECT_TRUE(cl::devices(kFaulty).empty());
+  fail(1, -1001);
+  const std::string why = refusal([] { cl::open_device(kFaulty); });
+  EXPECT_TRUE(says(why, "there are 0. Install the driver") && says(why, "/etc/OpenCL/vendors")) << why;
+  fail(0, 0);
+}
+
+}  // namespace
