@@ -50,7 +50,7 @@ ROOMS = {
             "cpu/loops", "cpu/products", "cpu/conv", "cpu/attention", "cpu/random"],
     "pjrt": ["core", "passes", "stablehlo", "device"],
     "codegen/simt": ["core", "codegen", "codegen/c"],
-    "gpu": ["core", "passes", "codegen", "codegen/simt", "lowering", "device"],
+    "gpu": ["core", "random", "passes", "codegen", "codegen/c", "codegen/simt", "lowering", "device"],
     "opencl": ["core", "gpu"],
     "train": ["core", "ops/typed", "autograd", "optim", "runtime", "nn", "io", "io/checkpoints", "io/data"],
     "nn": ["core", "random", "ops", "ops/typed", "runtime"],
