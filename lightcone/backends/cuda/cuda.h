@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lightcone/backends/gpu/device.h"
+#include "lightcone/backends/gpu/gpu.h"
 
 namespace lc {
 
@@ -18,6 +18,9 @@ struct CudaOptions {
   std::string cache = "";     // where compiled kernels are kept; "": $LIGHTCONE_CACHE, else as the CPU's; "off"
   std::size_t cache_bytes = 0;  // that it may have; 0: $LIGHTCONE_CACHE_SIZE, else 512 MB
 };
+
+// Opens the device when the first graph is compiled. All programs of one such value share it.
+Compiler cuda(CudaOptions options = {}, GpuOptions gpu = {});
 
 namespace nvidia {
 

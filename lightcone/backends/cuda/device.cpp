@@ -154,3 +154,11 @@ KernelCall kernel_call(const gpu::Start& s, const gpu::Limits& limits) {
 }
 
 }  // namespace lc::nvidia
+
+namespace lc {
+
+Compiler cuda(CudaOptions options, GpuOptions gpu) {
+  return gpu::compiler([options = std::move(options)] { return nvidia::open_device(options); }, gpu);
+}
+
+}  // namespace lc

@@ -1,5 +1,7 @@
 #include "lightcone/backends/gpu/gpu.h"
 
+#include <mutex>
+
 #include "lightcone/backends/gpu/lower.h"
 #include "lightcone/backends/gpu/scan.h"
 #include "lightcone/lowering/canonical.h"
@@ -9,44 +11,70 @@
 namespace lc::gpu {
 namespace {
 
+// A device that is opened when it is first asked for.
+class Lazy {
+ public:
+  explicit Lazy(std::function<std::shared_ptr<GpuDevice>()> open) : open_(std::move(open)) {}
+  const std::shared_ptr<GpuDevice>& device() {
+    const std::lock_guard lock(mutex_);  // an Error is one of this time: the next one tries again
+    if (!device_) device_ = open_();
+    return device_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::function<std::shared_ptr<GpuDevice>()> open_;
+  std::shared_ptr<GpuDevice> device_;
+};
+using Device = std::shared_ptr<Lazy>;
+
 // What brings a graph into the form in which it is cut.
-std::vector<Pass> canonical_passes(const std::shared_ptr<GpuDevice>& device, const GpuOptions& options) {
-  const auto is_foreign = [device](const Graph& g, const Node& n) {
-    return n.op == Op::Composite && !has_kernel(g, n, *device);
+std::vector<Pass> canonical_passes(const Device& lazy, const GpuOptions& options) {
+  const auto is_foreign = [lazy](const Graph& g, const Node& n) {
+    return n.op == Op::Composite && !has_kernel(g, n, *lazy->device());
   };
   std::vector<Pass> passes;
-  passes.push_back({"loops",
-                    [=](const Graph& g, PassLog& log) {
-                      return compile_loops(g, log, rule_name(*device), compiler(device, options), 1, scan_kernel);
-                    },
-                    {},
-                    false,
-                    has_loops});
-  passes.push_back({"composites",
-                    [=](const Graph& g, PassLog& log) { return inline_composites(g, log, is_foreign); },
-                    {},
-                    true,
-                    [=](const Graph& g) { return any_node(g, [&](const Node& n) { return is_foreign(g, n); }); }});
-  passes.push_back({"unroll windows", lowering::unroll_windows, {}, false, lowering::has_windows});
-  passes.push_back({"contiguous", [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, {}, true});
+  const auto add = [&](const char* name, std::function<bool(const Graph&)> applies,
+                       std::function<Graph(const Graph&, PassLog&)> run, bool required = false) {
+    passes.push_back({name, std::move(run), {}, required, std::move(applies)});
+  };
+  add("loops", has_loops, [=](const Graph& g, PassLog& log) {
+    const auto device = lazy->device();
+    return compile_loops(g, log, rule_name(*device), compiler(device, options), 1, scan_kernel);
+  });
+  add(
+      "composites",
+      [=](const Graph& g) { return any_node(g, [&](const Node& n) { return is_foreign(g, n); }); },
+      [=](const Graph& g, PassLog& log) { return inline_composites(g, log, is_foreign); }, true);
+  add("unroll windows", lowering::has_windows, lowering::unroll_windows);
+  add("contiguous", {}, [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, true);
   return passes;
 }
 
-}  // namespace
-
-Compiler compiler(std::shared_ptr<GpuDevice> device, GpuOptions options) {
+Compiler joined(const Device& lazy, const GpuOptions& options) {
   Compiler all;
-  for (Pass& p : canonical_passes(device, options)) all = all | Compiler(std::move(p));
+  for (Pass& p : canonical_passes(lazy, options)) all = all | Compiler(std::move(p));
   all = all | Compiler({"gpu", [=](const Graph& g, PassLog& log) {
-                          Lowered l = lower(g, device, log, options);
-                          compile(l.kernels, *device, log);
+                          Lowered l = lower(g, lazy->device(), log, options);
+                          compile(l.kernels, *lazy->device(), log);
                           return std::move(l.graph);
                         }});
   return all | Compiler({"updates early", lowering::updates_early, {}, false, lowering::has_large_updates});
 }
 
+}  // namespace
+
+Compiler compiler(std::shared_ptr<GpuDevice> device, GpuOptions options) {
+  return joined(std::make_shared<Lazy>([device = std::move(device)] { return device; }), options);
+}
+Compiler compiler(std::function<std::shared_ptr<GpuDevice>()> open, GpuOptions options) {
+  return joined(std::make_shared<Lazy>(std::move(open)), options);
+}
+
 std::vector<Graph> compile_batch(std::span<const Graph* const> graphs, const std::shared_ptr<GpuDevice>& device,
                                  GpuOptions options, PassLog* log) {
+  const auto lazy = std::make_shared<Lazy>([device] { return device; });
+  const std::vector<Pass> passes = canonical_passes(lazy, options);
   PassLog whole;
   whole.pass = "gpu";
   std::vector<Graph> done;
@@ -54,7 +82,7 @@ std::vector<Graph> compile_batch(std::span<const Graph* const> graphs, const std
   for (const Graph* given : graphs) {
     PassLog own;
     Graph g = given->clone();
-    for (const Pass& p : canonical_passes(device, options))
+    for (const Pass& p : passes)
       if (!p.applies || p.applies(g)) g = p.run(g, own);
     Lowered l = lower(g, device, own, options);
     kernels.insert(kernels.end(), l.kernels.begin(), l.kernels.end());

@@ -2,7 +2,10 @@
 // device. Kernels are text in the device's language, made by one generator (codegen/simt), and compiled when the graph is.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "lightcone/backends/gpu/device.h"
 #include "lightcone/passes/compiler.h"
@@ -16,8 +19,9 @@ struct GpuOptions {
 
 namespace gpu {
 
-// For a device that was opened, or one of the user's own.
+// For a device that was opened, or one of the user's own; or for one that is opened when the first graph is compiled.
 Compiler compiler(std::shared_ptr<GpuDevice> device, GpuOptions options = {});
+Compiler compiler(std::function<std::shared_ptr<GpuDevice>()> open, GpuOptions options = {});
 
 // Several graphs, whose kernels are compiled together.
 std::vector<Graph> compile_batch(std::span<const Graph* const> graphs, const std::shared_ptr<GpuDevice>& device,

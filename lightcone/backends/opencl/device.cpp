@@ -192,3 +192,11 @@ void OpenClDevice::start(const gpu::Start& s) {
 }
 
 }  // namespace lc::cl
+
+namespace lc {
+
+Compiler opencl(OpenClOptions options, GpuOptions gpu) {
+  return gpu::compiler([options = std::move(options)] { return cl::open_device(options); }, gpu);
+}
+
+}  // namespace lc

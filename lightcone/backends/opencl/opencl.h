@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "lightcone/backends/gpu/device.h"
+#include "lightcone/backends/gpu/gpu.h"
 
 namespace lc {
 
@@ -26,6 +26,9 @@ struct OpenClOptions {
   // The path of the library; "": what the environment variable LIGHTCONE_OPENCL names, else the system's libOpenCL.
   std::string library = {};
 };
+
+// Opens the device when the first graph is compiled. All programs of one such value share it.
+Compiler opencl(OpenClOptions options = {}, GpuOptions gpu = {});
 
 namespace cl {
 

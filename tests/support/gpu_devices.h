@@ -1,0 +1,69 @@
+// The devices that tests of GPUs run on: CUDA by the driver that runs on the CPU (tests/fake_cuda), and OpenCL where a
+// driver is installed. LIGHTCONE_GPU=cuda or opencl wants one alone; with LIGHTCONE_CUDA_DRIVER set, CUDA is that.
+#pragma once
+
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "lightcone/backends/cuda/cuda.h"
+#include "lightcone/backends/gpu/gpu.h"
+#include "lightcone/backends/opencl/opencl.h"
+#include "lightcone/core/error.h"
+
+namespace lc::test {
+
+struct GpuUnderTest {
+  std::string name;
+  std::function<std::shared_ptr<gpu::GpuDevice>()> open;
+};
+inline void PrintTo(const GpuUnderTest& d, std::ostream* out) { *out << d.name; }
+
+inline CudaOptions cuda_under_test() {
+  CudaOptions o;
+  o.cache = "off";
+  if (!std::getenv("LIGHTCONE_CUDA_DRIVER")) o.driver = o.compiler = LIGHTCONE_FAKE_CUDA;
+  return o;
+}
+
+inline std::vector<GpuUnderTest> gpus_under_test() {
+  const char* one = std::getenv("LIGHTCONE_GPU");
+  std::vector<GpuUnderTest> all;
+  const auto add = [&](const char* name, std::function<std::shared_ptr<gpu::GpuDevice>()> open) {
+    if (!one || !*one || std::string(one) == name) all.push_back({name, std::move(open)});
+  };
+  add("cuda", [] { return nvidia::open_device(cuda_under_test()); });
+  add("opencl", [] { return cl::open_device(); });
+  return all;
+}
+
+// A test for each of them. `device` is null, and the test skipped, where there is no driver of that kind.
+class OnGpu : public testing::TestWithParam<GpuUnderTest> {
+ protected:
+  void SetUp() override {
+    // opened once a program: opening takes longer than most tests
+    static std::map<std::string, std::shared_ptr<gpu::GpuDevice>> opened;
+    auto& kept = opened[GetParam().name];
+    try {
+      if (!kept) kept = GetParam().open();
+    } catch (const Error& e) {
+      if (GetParam().name == "cuda") throw;  // which is always there
+      GTEST_SKIP() << "SKIPPED: " << e.what();
+    }
+    device = kept;
+  }
+  Compiler compiler(GpuOptions o = {}) const { return gpu::compiler(device, o); }
+  std::shared_ptr<gpu::GpuDevice> device;
+};
+
+#define LIGHTCONE_ON_GPUS(Suite)                                                                    \
+  INSTANTIATE_TEST_SUITE_P(Devices, Suite, testing::ValuesIn(lc::test::gpus_under_test()), [](const auto& info) { \
+    return info.param.name;                                                                         \
+  })
+
+}  // namespace lc::test
