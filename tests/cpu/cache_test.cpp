@@ -1,5 +1,5 @@
 // The cache of compiled kernels: what is believed, what is removed, how large it grows, and who may say where it is.
-#include "lightcone/backends/cpu/jit/object_cache.h"
+#include "lightcone/cache/object_cache.h"
 
 #include <fcntl.h>
 #include <sys/auxv.h>
@@ -11,11 +11,11 @@
 
 #include "compiled.h"
 #include "lightcone/backends/cpu/jit/llvm.h"
-#include "lightcone/backends/cpu/jit/sha256.h"
+#include "lightcone/cache/sha256.h"
 
 using namespace lc;
 using host::JitOptions;
-using host::ObjectCache;
+using cache::ObjectCache;
 
 namespace {
 
@@ -35,15 +35,15 @@ void age(const std::string& file, int hours) {
 
 #define NEEDS_A_CACHE() \
   NEEDS_C_COMPILER();   \
-  if (!host::Sha256::available()) GTEST_SKIP() << "no library here computes SHA-256"
+  if (!cache::Sha256::available()) GTEST_SKIP() << "no library here computes SHA-256"
 
 }  // namespace
 
 TEST(Cache, Sha256IsTheStandards) {
-  if (!host::Sha256::available()) GTEST_SKIP() << "no library here computes SHA-256";
+  if (!cache::Sha256::available()) GTEST_SKIP() << "no library here computes SHA-256";
   // "0:" and "2:ab": `printf '0:2:ab' | sha256sum`
-  EXPECT_EQ(host::Sha256().add("").add("ab").hex(), "25ff75ad642df0e9020f081051f919d7da20906276b96a7cd1de754f06ee8e80");
-  EXPECT_NE(host::Sha256().add("a").add("b").hex(), host::Sha256().add("ab").hex());
+  EXPECT_EQ(cache::Sha256().add("").add("ab").hex(), "25ff75ad642df0e9020f081051f919d7da20906276b96a7cd1de754f06ee8e80");
+  EXPECT_NE(cache::Sha256().add("a").add("b").hex(), cache::Sha256().add("ab").hex());
 }
 
 // A valid entry under another's name would be another kernel's code.
@@ -95,7 +95,7 @@ TEST(Cache, OnlyRegularFilesOfOursThatNobodyElseWritesAreBelieved) {
 TEST(Cache, TheFolderIsOpenedOnce) {
   NEEDS_A_CACHE();
   const TempDir dir;
-  const ObjectCache cache({.cache_dir = dir / "cache"});
+  const ObjectCache cache({.folder = dir / "cache"});
   const std::string name = cache.name({"a text"}, ".so");
   cache.keep(name, "object");
   std::filesystem::rename(dir / "cache", dir / "moved");
@@ -193,7 +193,7 @@ TEST(Cache, AnObjectOfLlvmsThatCannotBeLoadedIsCompiledAgain) {
   EXPECT_EQ(compiled("f"), kCompiled);
   const std::string f = std::filesystem::path(only_entry(o.cache_dir)).filename();
   EXPECT_EQ(compiled("g"), kCompiled);
-  const ObjectCache cache(o);
+  const ObjectCache cache({o.cache_dir, o.cache_size});
   std::string other;
   for (const std::string& path : files_in(o.cache_dir))
     if (const std::string name = std::filesystem::path(path).filename(); name != f) other = cache.find(name);

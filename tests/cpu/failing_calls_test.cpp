@@ -7,14 +7,14 @@
 #include <gtest/gtest.h>
 
 #include "compiled.h"
-#include "lightcone/backends/cpu/jit/object_cache.h"
-#include "lightcone/backends/cpu/jit/sha256.h"
+#include "lightcone/cache/object_cache.h"
+#include "lightcone/cache/sha256.h"
 #include "lightcone/io/mapped_file.h"
 
 using namespace lc;
 using failing::Fault;
 using host::JitOptions;
-using host::ObjectCache;
+using cache::ObjectCache;
 
 namespace {
 
@@ -38,7 +38,7 @@ bool harmless(Fault f) { return f == Fault::Interrupted || f == Fault::Short; }
 using Right = std::function<bool(const std::string& name, const std::string& object)>;
 void expect_whole(const std::string& folder, const Right& right) {
   if (!std::filesystem::exists(folder)) return;
-  const ObjectCache cache({.cache_dir = folder});
+  const ObjectCache cache({.folder = folder});
   for (const std::string& path : files_in(folder)) {
     const std::string name = std::filesystem::path(path).filename();
     EXPECT_FALSE(name.ends_with(".tmp")) << name;
@@ -57,7 +57,7 @@ std::string object_named(const std::string& name) {
 // One visit to the cache by a process that will be killed in it: three objects are kept and one is used, in a folder
 // that is full. `visit` decides which.
 void visit_cache(const JitOptions& o, int visit) {
-  const ObjectCache cache(o);
+  const ObjectCache cache({o.cache_dir, o.cache_size});
   const auto name = [&](int k) { return cache.name({"object", std::to_string(k % 40)}, ".so"); };
   cache.find(name(visit));
   for (int k = 1; k <= 3; ++k) cache.keep(name(visit + k), object_named(name(visit + k)));
@@ -71,7 +71,7 @@ int kills() {
 
 #define NEEDS_A_CACHE() \
   NEEDS_C_COMPILER();   \
-  if (!host::Sha256::available()) GTEST_SKIP() << "no library here computes SHA-256"
+  if (!cache::Sha256::available()) GTEST_SKIP() << "no library here computes SHA-256"
 
 }  // namespace
 
@@ -100,7 +100,7 @@ TEST(FailingCalls, OfTheCompilerAndItsCache) {
         }
         failed = failing::disarm() >= n;
         expect_whole(o.cache_dir, [&](const std::string&, const std::string& object) {
-          return object == good.substr(0, good.size() - host::Sha256::kDigits);
+          return object == good.substr(0, good.size() - cache::Sha256::kDigits);
         });
         build(o);  // whatever happened before
         EXPECT_EQ(open_descriptors(), descriptors);
@@ -173,7 +173,7 @@ TEST(Killed, WhileWritingTheCache) {
     for (const std::string& f : files_in(o.cache_dir)) left_temporary += f.ends_with(".tmp");
     expect_whole(o.cache_dir,
                  [&](const std::string& name, const std::string& object) { return object == object_named(name); });
-    ObjectCache(o).trim();
+    ObjectCache({o.cache_dir, o.cache_size}).trim();
     long bytes = 0;
     for (const std::string& f : files_in(o.cache_dir)) bytes += static_cast<long>(std::filesystem::file_size(f));
     largest = std::max(largest, bytes);

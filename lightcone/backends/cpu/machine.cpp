@@ -7,8 +7,8 @@
 #include <array>
 #include <cstring>
 
-#include "lightcone/backends/cpu/target/environment.h"
-#include "lightcone/backends/cpu/jit/object_cache.h"
+#include "lightcone/cache/environment.h"
+#include "lightcone/cache/object_cache.h"
 #include "lightcone/core/error.h"
 
 #if defined(__x86_64__)
@@ -49,7 +49,9 @@ std::string small_file(const std::string& path) {
   return n > 0 ? std::string(text.data(), static_cast<std::size_t>(n)) : "";
 }
 
-std::string profile_name(const ObjectCache& cache) { return cache.name({"machine profile", processor()}, ".machine"); }
+std::string profile_name(const cache::ObjectCache& cache) {
+  return cache.name({"machine profile", processor()}, ".machine");
+}
 
 Machine found_machine() {
   const std::string wish = env("LIGHTCONE_MACHINE");
@@ -61,7 +63,7 @@ Machine found_machine() {
                                  "tune --output FILE` wrote, or 'default'"));
     return parse_machine(text);
   }
-  const ObjectCache cache{JitOptions{}};
+  const cache::ObjectCache cache{cache::CacheOptions{}};
   const std::string kept = cache ? cache.find(profile_name(cache)) : "";
   if (!kept.empty()) try {
       const Machine m = parse_machine(kept);
@@ -107,12 +109,12 @@ const Machine& this_machine() {
 }
 
 bool profile_is_kept() {
-  const ObjectCache cache{JitOptions{}};
+  const cache::ObjectCache cache{cache::CacheOptions{}};
   return !cache || !env("LIGHTCONE_MACHINE").empty() || !cache.find(profile_name(cache)).empty();
 }
 
 bool keep_profile(const Machine& m) {
-  const ObjectCache cache{JitOptions{}};
+  const cache::ObjectCache cache{cache::CacheOptions{}};
   if (!cache) return false;
   cache.keep(profile_name(cache), str(m));
   return cache.find(profile_name(cache)) == str(m);

@@ -23,8 +23,8 @@ constexpr std::size_t kWords = 600;
 constexpr int kFirstNumber = 10;
 constexpr int kUnknown = -1;  // how a process ended
 
-std::string first_words(const Descriptor& d) {
-  std::string s = read_all(d.get(), kLargest).value_or("").substr(0, kWords);
+std::string first_words(const cache::Descriptor& d) {
+  std::string s = cache::read_all(d.get(), kLargest).value_or("").substr(0, kWords);
   while (!s.empty() && s.back() == '\n') s.pop_back();
   return s.empty() ? "it said nothing; LIGHTCONE_CC names another C compiler, LIGHTCONE_CC=none does without" : s;
 }
@@ -63,11 +63,12 @@ char* const* child_environment() {
 
 }  // namespace
 
-Descriptor memory_file(std::string_view content) {
-  const Descriptor first(::memfd_create("lightcone", MFD_CLOEXEC));
-  Descriptor d(first ? uninterrupted([&] { return ::fcntl(first.get(), F_DUPFD_CLOEXEC, kFirstNumber); }) : -1);
+cache::Descriptor memory_file(std::string_view content) {
+  const cache::Descriptor first(::memfd_create("lightcone", MFD_CLOEXEC));
+  const auto again = [&] { return ::fcntl(first.get(), F_DUPFD_CLOEXEC, kFirstNumber); };
+  cache::Descriptor d(first ? cache::uninterrupted(again) : -1);
   if (!d) throw CompilerUnfit("jit", cat("the system gives no file in memory: ", std::strerror(errno)));
-  if (!write_all(d.get(), content))
+  if (!cache::write_all(d.get(), content))
     throw CompilerUnfit("jit", cat("writing a file in memory failed: ", std::strerror(errno)));
   return d;
 }
@@ -100,7 +101,7 @@ CompilerProcess::~CompilerProcess() {
 // Unknown where the program around us lets the system, or a handler of its own, wait for all children.
 int CompilerProcess::wait() {
   int status = 0;
-  const pid_t ended = uninterrupted([&] { return ::waitpid(pid_, &status, 0); });
+  const pid_t ended = cache::uninterrupted([&] { return ::waitpid(pid_, &status, 0); });
   pid_ = -1;
   return ended < 0 ? kUnknown : status;
 }
@@ -111,7 +112,7 @@ std::string CompilerProcess::finish() {
     throw CompilerUnfit("jit", cat(program_, " failed with ", WIFEXITED(status) ? "exit status " : "signal ",
                                    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status), ": ",
                                    first_words(words_)));
-  std::optional<std::string> object = read_all(out_.get(), kLargest);
+  std::optional<std::string> object = cache::read_all(out_.get(), kLargest);
   if (!object) throw CompilerUnfit("jit", cat("what ", program_, " wrote cannot be read: ", std::strerror(errno)));
   if (!whole_elf(*object, ET_DYN))
     throw CompilerUnfit("jit", cat(program_, " reported no failure but wrote ", object->empty() ? "no" : "no whole",

@@ -7,13 +7,13 @@
 #include <string_view>
 #include <vector>
 
-#include "lightcone/backends/cpu/jit/descriptor.h"
+#include "lightcone/cache/descriptor.h"
 
 namespace lc::host {
 
 // A file in memory with this content. Its number is none of those a program's standard streams have, so that giving
 // it another number in a child process never overwrites a third. CompilerUnfit when the system has none to give.
-Descriptor memory_file(std::string_view content);
+cache::Descriptor memory_file(std::string_view content);
 
 class CompilerProcess {
  public:
@@ -31,7 +31,7 @@ class CompilerProcess {
   int wait();
 
   std::string program_;
-  Descriptor in_, out_, words_;
+  cache::Descriptor in_, out_, words_;
   pid_t pid_ = -1;
 };
 

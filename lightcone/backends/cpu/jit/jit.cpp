@@ -16,10 +16,11 @@
 #include "lightcone/backends/cpu/jit/c_flags.h"
 #include "lightcone/backends/cpu/jit/compiler_process.h"
 #include "lightcone/backends/cpu/jit/elf_check.h"
-#include "lightcone/codegen/c/prelude.h"
-#include "lightcone/backends/cpu/target/environment.h"
+#include "lightcone/backends/cpu/jit/identity.h"
 #include "lightcone/backends/cpu/jit/llvm.h"
-#include "lightcone/backends/cpu/jit/object_cache.h"
+#include "lightcone/cache/environment.h"
+#include "lightcone/cache/object_cache.h"
+#include "lightcone/codegen/c/prelude.h"
 
 namespace lc::host {
 namespace {
@@ -54,7 +55,7 @@ std::string fresh_path(int fd) {
 
 // nullptr, with the reason in `problem`, when it cannot be loaded.
 std::shared_ptr<void> open_library(std::string_view object, std::string& problem) {
-  const Descriptor file = memory_file(object);
+  const cache::Descriptor file = memory_file(object);
   void* handle = ::dlopen(fresh_path(file.get()).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) problem = ::dlerror();
   return handle ? std::shared_ptr<void>(handle, [](void* h) { ::dlclose(h); }) : nullptr;
@@ -136,7 +137,8 @@ bool works(const std::vector<std::string>& args) try {
 
 // An object is kept when it was loaded, and not before: whatever else goes wrong, the cache holds nothing that
 // does not work.
-void compile_all(const std::vector<Unit*>& units, const std::vector<std::string>& args, const ObjectCache& cache) {
+void compile_all(const std::vector<Unit*>& units, const std::vector<std::string>& args,
+                 const cache::ObjectCache& cache) {
   const std::size_t jobs = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   for (std::size_t k = 0; k < units.size(); k += jobs) {
     std::vector<std::unique_ptr<CompilerProcess>> running;
@@ -160,7 +162,7 @@ void compile_all(const std::vector<Unit*>& units, const std::vector<std::string>
 
 // A compiler refuses options before it reads any text, and names the one it means.
 void compile_as_it_likes(const std::vector<Unit*>& units, const std::vector<std::string>& args,
-                         const ObjectCache& cache) {
+                         const cache::ObjectCache& cache) {
   static Refusals refusals;
   const std::vector<std::string> taken = refusals.without(args);
   try {
@@ -203,7 +205,8 @@ Jitted jit(std::span<const Source> sources, const JitOptions& options) {
   args.insert(args.begin(), compiler);
   args.insert(args.end(), {"-o", CompilerProcess::kTarget, "-", "-lm"});
   std::string toolchain = known_identity(compiler);
-  const ObjectCache cache = toolchain.empty() ? ObjectCache() : ObjectCache(options);
+  const cache::ObjectCache cache =
+      toolchain.empty() ? cache::ObjectCache() : cache::ObjectCache({options.cache_dir, options.cache_size});
   for (const std::string& a : args) toolchain += cat(" ", a);
   std::vector<Unit> units = units_of(sources);
   std::vector<Unit*> missing;

@@ -14,9 +14,10 @@
 #include <thread>
 
 #include "lightcone/backends/cpu/jit/elf_check.h"
-#include "lightcone/backends/cpu/target/environment.h"
+#include "lightcone/backends/cpu/jit/identity.h"
 #include "lightcone/backends/cpu/target/isa.h"
-#include "lightcone/backends/cpu/jit/object_cache.h"
+#include "lightcone/cache/environment.h"
+#include "lightcone/cache/object_cache.h"
 #include "lightcone/core/error.h"
 
 namespace lc::host {
@@ -362,7 +363,8 @@ Jitted jit_llvm(std::span<const Source> sources, const JitOptions& options) {
   const Api& a = l.api;
   const Processor p = processor(l, options.isa.value_or(detect_isa()));
   const std::string made_for = cat(l.identity, " ", p.cpu, " ", p.features, " ", kPasses);
-  const ObjectCache cache = l.identity.empty() ? ObjectCache() : ObjectCache(options);
+  const cache::ObjectCache cache =
+      l.identity.empty() ? cache::ObjectCache() : cache::ObjectCache({options.cache_dir, options.cache_size});
   std::vector<Unit> units = units_of(sources);
   for (Unit& u : units) {
     u.key = cache.name({u.text, made_for}, ".o");

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "lightcone/backends/cpu/target/environment.h"
+#include "lightcone/cache/environment.h"
 #include "lightcone/core/error.h"
 
 #if defined(__x86_64__)

@@ -1,10 +1,10 @@
-#include "lightcone/backends/cpu/jit/descriptor.h"
+#include "lightcone/cache/descriptor.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 
-namespace lc::host {
+namespace lc::cache {
 
 // Never twice: Linux gives the number back even when it reports a signal.
 bool Descriptor::close() {
@@ -42,4 +42,4 @@ std::optional<std::string> read_all(int fd, std::size_t limit) {
   }
 }
 
-}  // namespace lc::host
+}  // namespace lc::cache

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace lc::host {
+namespace lc {
 
 // "" when it is not set. A program with more rights than its caller (setuid, file capabilities) is told nothing: the
 // caller would choose which compiler and which compiled code it runs.
@@ -13,4 +13,4 @@ inline std::string env(const char* name) {
   return v ? v : "";
 }
 
-}  // namespace lc::host
+}  // namespace lc

@@ -1,4 +1,4 @@
-#include "lightcone/backends/cpu/jit/object_cache.h"
+#include "lightcone/cache/object_cache.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
@@ -17,11 +16,11 @@
 #include <tuple>
 #include <vector>
 
-#include "lightcone/backends/cpu/target/environment.h"
-#include "lightcone/backends/cpu/jit/sha256.h"
+#include "lightcone/cache/environment.h"
+#include "lightcone/cache/sha256.h"
 #include "lightcone/core/error.h"
 
-namespace lc::host {
+namespace lc::cache {
 namespace {
 
 constexpr std::size_t kLargest = 64u << 20;      // no object of ours comes near
@@ -29,8 +28,8 @@ constexpr std::size_t kUsualLimit = 512u << 20;  // some ten thousand objects
 constexpr std::string_view kTemporary = ".tmp";  // ends the name of what is being written
 
 // "512M" and the like, in bytes.
-std::size_t size_limit(const JitOptions& o) {
-  if (o.cache_size) return o.cache_size;
+std::size_t size_limit(const CacheOptions& o) {
+  if (o.bytes) return o.bytes;
   const std::string wish = env("LIGHTCONE_CACHE_SIZE");
   if (wish.empty()) return kUsualLimit;
   std::size_t n = 0;
@@ -39,7 +38,7 @@ std::size_t size_limit(const JitOptions& o) {
   const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
   const int shift = unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : unit.empty() ? 0 : -1;
   if (error != std::errc() || shift < 0 || n > (~std::size_t{0} >> shift))
-    throw Error("jit",
+    throw Error("cache",
                 cat("LIGHTCONE_CACHE_SIZE is '", wish, "': give a number of bytes, or one with K, M or G, like 512M"));
   return n << shift;
 }
@@ -49,8 +48,8 @@ struct Place {
   std::size_t parents = 0;  // characters of what must exist already
   bool named = false;       // on purpose
 };
-Place place(const JitOptions& o) {
-  const std::string wish = o.cache_dir.empty() ? env("LIGHTCONE_CACHE") : o.cache_dir;
+Place place(const CacheOptions& o) {
+  const std::string wish = o.folder.empty() ? env("LIGHTCONE_CACHE") : o.folder;
   if (wish == "off") return {};
   if (!wish.empty()) return {wish, 0, true};
   if (const std::string xdg = env("XDG_CACHE_HOME"); !xdg.empty()) return {xdg + "/lightcone"};
@@ -72,14 +71,17 @@ Descriptor open_folder(const Place& p, std::string& problem) {
   return {};
 }
 
-// Names we give: a hash, then ".so" or ".o", then more while it is being written.
+// Names we give: a hash, then a suffix, then more while it is being written.
+constexpr std::string_view kSuffixes[] = {".so", ".o", ".cubin"};
 bool is_ours(std::string_view name) {
   const std::size_t digits = std::min(name.find_first_not_of("0123456789abcdef"), name.size());
   name.remove_prefix(digits);
-  return digits >= 32 && (name.starts_with(".so") || name.starts_with(".o"));
+  return digits >= 32 && std::any_of(std::begin(kSuffixes), std::end(kSuffixes),
+                                     [&](std::string_view s) { return name.starts_with(s); });
 }
 bool is_entry(std::string_view name) {
-  return is_ours(name) && (name.ends_with(".so") || name.ends_with(".o"));
+  return is_ours(name) && std::any_of(std::begin(kSuffixes), std::end(kSuffixes),
+                                      [&](std::string_view s) { return name.ends_with(s); });
 }
 
 // Calls `see` with the name of each file of ours.
@@ -109,37 +111,9 @@ Descriptor open_entry(const Descriptor& folder, const std::string& name, int acc
 
 std::string seal(const std::string& name, std::string_view object) { return Sha256().add(name).add(object).hex(); }
 
-// Its model and what it can do, as the system lists them for the first core; "" when it does not.
-std::string processor() {
-  const Descriptor file(uninterrupted([] { return ::open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC); }));
-  std::string text = "\n";
-  for (std::array<char, 4096> piece; file;) {
-    const ssize_t n = uninterrupted(
-        [&] { return ::pread(file.get(), piece.data(), piece.size(), static_cast<off_t>(text.size() - 1)); });
-    if (n <= 0) break;
-    text.append(piece.data(), static_cast<std::size_t>(n));
-    for (const char* name : {"\nflags", "\nFeatures"}) {
-      const std::size_t at = text.find(name), end = text.find('\n', at == std::string::npos ? at : at + 1);
-      if (end == std::string::npos) continue;
-      const std::size_t model = std::min(text.find("\nmodel name"), at);
-      return text.substr(model, text.find('\n', model + 1) - model) + text.substr(at, end - at);
-    }
-  }
-  return "";
-}
-
 }  // namespace
 
-std::string identity(const std::string& compiler) {
-  const std::unique_ptr<char, void (*)(void*)> real(::realpath(compiler.c_str(), nullptr), std::free);
-  struct stat s {};
-  if (!real || ::stat(real.get(), &s) != 0) return "";
-  std::string id = cat(real.get(), " ", s.st_size, " ", s.st_mtim.tv_sec, ".", s.st_mtim.tv_nsec);
-  const std::string cpu = processor();
-  return cpu.empty() ? "" : id + cpu;
-}
-
-ObjectCache::ObjectCache(const JitOptions& o) {
+ObjectCache::ObjectCache(const CacheOptions& o) {
   limit_ = size_limit(o);
   const Place p = place(o);
   if (p.folder.empty()) return;
@@ -235,4 +209,4 @@ void ObjectCache::trim() const {
   }
 }
 
-}  // namespace lc::host
+}  // namespace lc::cache

@@ -7,27 +7,28 @@
 #include <string>
 #include <string_view>
 
-#include "lightcone/backends/cpu/jit/descriptor.h"
-#include "lightcone/backends/cpu/jit/jit.h"
+#include "lightcone/cache/descriptor.h"
 
-namespace lc::host {
+namespace lc::cache {
 
-// What machine code depends on besides the text and the options: the compiler's file and the processor. "" when the
-// system does not say; then nothing may be kept.
-std::string identity(const std::string& compiler);
+struct CacheOptions {
+  std::string folder = "";  // "": $LIGHTCONE_CACHE, else $XDG_CACHE_HOME/lightcone or ~/.cache/lightcone; "off"
+  std::size_t bytes = 0;    // that it may have; 0: $LIGHTCONE_CACHE_SIZE, else 512 MB
+};
 
 // A cache that fails is no error: nothing is found in it, and nothing is kept.
 class ObjectCache {
  public:
   ObjectCache() = default;  // keeps nothing
   // The folder is opened once, and all entries through it. What killed processes left behind is removed.
-  explicit ObjectCache(const JitOptions& options);
+  explicit ObjectCache(const CacheOptions& options);
 
   explicit operator bool() const { return bool(folder_); }
   // Why nothing is kept although it was asked for, as a sentence; "" otherwise.
   const std::string& problem() const { return problem_; }
 
-  // The name of an object that depends on these parts.
+  // The name of an object that depends on these parts; the suffix is ".so", ".o" or ".cubin". With another one it is kept
+  // until somebody drops it.
   std::string name(std::initializer_list<std::string_view> parts, std::string_view suffix) const;
   // "" when it is not there. What is there and not ours, or torn, is removed.
   std::string find(const std::string& name) const;
@@ -44,4 +45,4 @@ class ObjectCache {
   std::size_t limit_ = 0;
 };
 
-}  // namespace lc::host
+}  // namespace lc::cache

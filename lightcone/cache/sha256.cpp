@@ -1,4 +1,4 @@
-#include "lightcone/backends/cpu/jit/sha256.h"
+#include "lightcone/cache/sha256.h"
 
 #include <dlfcn.h>
 
@@ -7,7 +7,7 @@
 
 #include "lightcone/core/error.h"
 
-namespace lc::host {
+namespace lc::cache {
 namespace {
 
 struct Functions {
@@ -83,4 +83,4 @@ Sha256& Sha256::add(std::string_view part) {
 
 std::string Sha256::hex() { return hex_of(functions(), state_); }
 
-}  // namespace lc::host
+}  // namespace lc::cache

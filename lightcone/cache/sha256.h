@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace lc::host {
+namespace lc::cache {
 
 class Sha256 {
  public:
@@ -22,4 +22,4 @@ class Sha256 {
   alignas(16) unsigned char state_[256];  // the libraries' own need 112 and 208 bytes
 };
 
-}  // namespace lc::host
+}  // namespace lc::cache

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-namespace lc::host {
+namespace lc::cache {
 
 // A system call again for as long as a signal interrupts it.
 template <class Call>
@@ -41,4 +41,4 @@ bool write_all(int fd, std::string_view bytes, std::size_t offset = 0);
 // From the first byte to the end; nothing, with errno, when that fails or is more than `limit`.
 std::optional<std::string> read_all(int fd, std::size_t limit);
 
-}  // namespace lc::host
+}  // namespace lc::cache

@@ -1,0 +1,11 @@
+// What compiled code depends on besides its text and the options.
+#pragma once
+
+#include <string>
+
+namespace lc::host {
+
+// The compiler's file and the processor. "" when the system does not say; then nothing may be kept.
+std::string identity(const std::string& compiler);
+
+}  // namespace lc::host
