@@ -53,6 +53,7 @@ ROOMS = {
     "codegen/simt": ["core", "codegen", "codegen/c"],
     "gpu": ["core", "random", "passes", "codegen", "codegen/c", "codegen/simt", "lowering", "device"],
     "opencl": ["core", "gpu"],
+    "cuda": ["core", "cache", "device", "gpu"],
     "train": ["core", "ops/typed", "autograd", "optim", "runtime", "nn", "io", "io/checkpoints", "io/data"],
     "nn": ["core", "random", "ops", "ops/typed", "runtime"],
     "io": ["core"],

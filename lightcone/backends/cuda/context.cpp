@@ -1,0 +1,114 @@
+#include "lightcone/backends/cuda/context.h"
+
+#include "lightcone/core/error.h"
+
+namespace lc::nvidia {
+namespace {
+
+// After these the context is of no use (the driver's documentation says so of each), or the driver is gone.
+bool ends_a_context(api::Result r) {
+  using api::Result;
+  switch (r) {
+    case Result::Deinitialized:
+    case Result::DevicesUnavailable:
+    case Result::EccUncorrectable:
+    case Result::IllegalAddress:
+    case Result::LaunchTimeout:
+    case Result::HardwareStackError:
+    case Result::IllegalInstruction:
+    case Result::MisalignedAddress:
+    case Result::InvalidAddressSpace:
+    case Result::InvalidPc:
+    case Result::LaunchFailed:
+    case Result::Unknown: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Context> Context::open(std::shared_ptr<Driver> driver, int ordinal) {
+  driver->initialise();
+  int count = 0;
+  if (const api::Result r = driver->api().device_count(&count); r != api::Result::Success)
+    throw Error("cuda", cat("the CUDA driver does not count its devices: ", driver->words(r)));
+  if (ordinal < 0 || ordinal >= count)
+    throw Error("cuda", cat("there is no CUDA device ", ordinal, ": this machine has ", count, ", counted from 0",
+                            count ? "" : "; see whether nvidia-smi lists any and what CUDA_VISIBLE_DEVICES hides"));
+  std::shared_ptr<Context> before;  // which may end here, when the lock is given back
+  const std::lock_guard lock(driver->mutex);
+  Driver::Primary& primary = driver->primaries[ordinal];
+  before = primary.context.lock();
+  if (before && !primary.lost) return before;
+  std::shared_ptr<Context> fresh(new Context(driver, ordinal, primary));
+  primary.context = fresh;
+  return fresh;
+}
+
+// The driver's lock is held.
+Context::Context(std::shared_ptr<Driver> driver, int ordinal, Driver::Primary& primary)
+    : driver_(std::move(driver)), ordinal_(ordinal), primary_(primary) {
+  const auto must = [&](api::Result r) {
+    if (r != api::Result::Success)
+      throw Error("cuda", cat("the CUDA device ", ordinal_, " cannot be opened: ", driver_->words(r),
+                              "; see whether another process has it for itself, and whether it has memory left"));
+  };
+  must(api().device(&device_, ordinal));
+  if (primary.lost) {
+    must(api().reset_context(device_));
+    ++primary.resets;
+    primary.lost = false;
+  }
+  resets_ = primary.resets;
+  must(api().retain_context(&context_, device_));
+}
+
+// A context that was lost and reset since is no longer this one.
+Context::~Context() {
+  const std::lock_guard lock(driver_->mutex);
+  if (context_ && resets_ == primary_.resets && reason_ != api::Result::Deinitialized) api().release_context(device_);
+}
+
+int Context::attribute(api::DeviceAttribute a) const {
+  int value = 0;
+  check(api().device_attribute(&value, a, device_), "be asked for its properties");
+  return value;
+}
+
+void Context::enter() const {
+  if (lost_) refuse();
+  check(api().set_current(context_), "be used by this thread");
+}
+
+bool Context::note(api::Result r) const noexcept {
+  if (!ends_a_context(r)) return false;
+  if (!lost_.exchange(true)) reason_ = r;
+  if (r != api::Result::Deinitialized) primary_.lost = true;
+  return true;
+}
+
+void Context::refuse() const {
+  const api::Result r = reason_;
+  if (r == api::Result::Deinitialized)
+    throw Error("cuda", cat("the CUDA driver has shut down, as it does when a process ends: ", "nothing can be run or ",
+                            "read any more"));
+  throw Error("cuda", cat("the CUDA device ", ordinal_, " was lost: ", driver_->words(r), "; all that lay in its memory ",
+                          "is gone: open it anew, and compile and load anew. Where a kernel did this, ",
+                          "compute-sanitizer says which, and where"));
+}
+
+void Context::fail(api::Result r, std::string_view doing) const {
+  if (note(r)) refuse();
+  std::string advice;
+  if (r == api::Result::OutOfMemory)
+    advice = cat(" (", memory_words(), "); close other programs that use it, or take a smaller batch or model");
+  throw Error("cuda", cat("the CUDA device ", ordinal_, " cannot ", doing, ": ", driver_->words(r), advice));
+}
+
+std::string Context::memory_words() const {
+  std::size_t free = 0, total = 0;
+  if (api().memory_info(&free, &total) != api::Result::Success) return "it does not say how much is free";
+  return cat(free, " of its ", total, " bytes are free");
+}
+
+}  // namespace lc::nvidia

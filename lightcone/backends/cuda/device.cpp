@@ -1,0 +1,156 @@
+#include "lightcone/backends/cuda/device.h"
+
+#include <algorithm>
+
+#include "lightcone/backends/cuda/launch.h"
+#include "lightcone/backends/cuda/recording.h"
+#include "lightcone/core/error.h"
+
+namespace lc::nvidia {
+namespace {
+
+// How wide a launch may be: the number of groups goes into one axis.
+constexpr std::int64_t kMostGroups = 2147483647;
+
+struct Capability {
+  int major = 0, minor = 0;
+};
+
+class Properties {
+ public:
+  Properties(const Driver& driver, int ordinal) : driver_(driver) { must(driver.api().device(&device_, ordinal)); }
+  int operator[](api::DeviceAttribute a) const {
+    int value = 0;
+    must(driver_.api().device_attribute(&value, a, device_));
+    return value;
+  }
+  Capability capability() const {
+    return {(*this)[api::DeviceAttribute::ComputeCapabilityMajor], (*this)[api::DeviceAttribute::ComputeCapabilityMinor]};
+  }
+  std::string name() const {
+    char text[256] = {};
+    must(driver_.api().device_name(text, sizeof text - 1, device_));
+    return text;
+  }
+  std::size_t memory() const {
+    std::size_t bytes = 0;
+    must(driver_.api().device_memory(&bytes, device_));
+    return bytes;
+  }
+
+ private:
+  void must(api::Result r) const {
+    if (r != api::Result::Success) throw Error("cuda", cat("a CUDA device does not say what it can do: ", driver_.words(r)));
+  }
+  const Driver& driver_;
+  api::Device device_ = 0;
+};
+
+gpu::Limits limits_of(const Driver& driver, int ordinal) {
+  using api::DeviceAttribute;
+  const Properties p(driver, ordinal);
+  const auto [major, minor] = p.capability();
+  gpu::Limits l;
+  l.name = p.name();
+  l.architecture = cat("sm_", major, minor);
+  l.driver = "CUDA " + version_text(driver.version());
+  l.language = gpu::Language::Cuda;
+  l.threads = p[DeviceAttribute::MaxThreadsPerBlock];
+  l.warp = p[DeviceAttribute::WarpSize];
+  l.shared = static_cast<std::size_t>(p[DeviceAttribute::MaxSharedMemoryPerBlockOptin]);
+  l.processors = p[DeviceAttribute::MultiprocessorCount];
+  l.memory = p.memory();
+  l.groups = std::min<std::int64_t>(p[DeviceAttribute::MaxGridDimX], kMostGroups);
+  l.f64 = true;
+  return l;
+}
+
+api::Address checked(Place p, std::size_t bytes) {
+  const std::size_t size = p ? p.buffer->size() : 0;
+  if (p.offset > size || bytes > size - p.offset)
+    throw Error("cuda", cat(bytes, " bytes at ", p.offset, " are not within a buffer of ", size));
+  return address_of(p);
+}
+
+}  // namespace
+
+std::vector<gpu::Limits> devices(const CudaOptions& options) {
+  const std::shared_ptr<Driver> driver = Driver::open(options.driver);
+  driver->initialise();
+  int count = 0;
+  if (const api::Result r = driver->api().device_count(&count); r != api::Result::Success)
+    throw Error("cuda", cat("the CUDA driver does not count its devices: ", driver->words(r)));
+  std::vector<gpu::Limits> all;
+  for (int k = 0; k < count; ++k) all.push_back(limits_of(*driver, k));
+  return all;
+}
+
+std::shared_ptr<gpu::GpuDevice> open_device(const CudaOptions& options) {
+  return std::make_shared<CudaDevice>(options);
+}
+
+CudaDevice::CudaDevice(const CudaOptions& options)
+    : context_(Context::open(Driver::open(options.driver), options.device)),
+      compiler_(Compiler::open(options.compiler, context_->driver().version())),
+      limits_(limits_of(context_->driver(), options.device)),
+      stream_(std::make_shared<Stream>(context_)),
+      memory_(std::make_shared<Memory>(stream_)),
+      staging_(*stream_),
+      cache_({options.cache, options.cache_bytes}) {
+  const auto [major, minor] = Properties(context_->driver(), options.device).capability();
+  limits_.architecture = architecture_for(*compiler_, major, minor);
+  limits_.driver += ", NVRTC " + version_text(compiler_->version());
+}
+
+CudaDevice::~CudaDevice() { stream_->wait_quietly(); }
+
+void CudaDevice::copy_in(Place to, const void* from, std::size_t bytes) {
+  staging_.copy_in(checked(to, bytes), static_cast<const std::byte*>(from), bytes);
+}
+void CudaDevice::copy_out(void* to, Place from, std::size_t bytes) {
+  staging_.copy_out(static_cast<std::byte*>(to), checked(from, bytes), bytes);
+}
+void CudaDevice::copy(Place to, Place from, std::size_t bytes) {
+  const api::Address a = checked(to, bytes), b = checked(from, bytes);
+  if (bytes) stream_->ask("copy", [&](const api::Driver& d, api::Stream* s) { return d.copy(a, b, bytes, s); });
+}
+void CudaDevice::zero(Place to, std::size_t bytes) {
+  const api::Address a = checked(to, bytes);
+  if (bytes)
+    stream_->ask("set memory to zero", [&](const api::Driver& d, api::Stream* s) { return d.fill(a, 0, bytes, s); });
+}
+
+std::shared_ptr<const gpu::Code> CudaDevice::compile(const std::string& text, const std::vector<std::string>& kernels) {
+  return Module::make(stream_, *compiler_, cache_, limits_.architecture, limits_.shared, text, kernels);
+}
+
+void CudaDevice::start(const gpu::Start& s) {
+  if (s.groups == 0) return;
+  const KernelCall call = kernel_call(s, limits_);
+  std::array<std::uint64_t, kMostArguments> values;
+  std::size_t n = 0;
+  for (const Place& p : s.places) values[n++] = address_of(p);
+  for (const std::int64_t size : s.sizes) values[n++] = static_cast<std::uint64_t>(size);
+  stream_->ask("start a kernel", [&](const api::Driver& a, api::Stream* stream) {
+    return start_kernel(a, stream, call, {values.data(), n});
+  });
+}
+
+std::unique_ptr<Recording> CudaDevice::record(std::span<const Launch> launches) {
+  return std::make_unique<GraphRecording>(*this, launches);
+}
+
+KernelCall kernel_call(const gpu::Start& s, const gpu::Limits& limits) {
+  const auto refuse = [](std::string_view what, auto has, auto most) {
+    throw Error("cuda", cat("a kernel was to be started with ", has, " ", what, ", and the device takes at most ", most));
+  };
+  if (s.groups < 0 || s.groups > limits.groups) refuse("groups", s.groups, limits.groups);
+  if (s.threads < 1 || s.threads > limits.threads) refuse("threads in a group", s.threads, limits.threads);
+  if (s.shared > limits.shared) refuse("bytes of shared memory", s.shared, limits.shared);
+  if (s.places.size() + s.sizes.size() > kMostArguments)
+    refuse("arguments", s.places.size() + s.sizes.size(), kMostArguments);
+  return {static_cast<const Module*>(s.code)->function(s.function), static_cast<unsigned>(s.groups),
+          static_cast<unsigned>(s.threads), static_cast<unsigned>(s.shared)};
+}
+
+}  // namespace lc::nvidia

@@ -1,0 +1,46 @@
+// A CUDA device behind GpuDevice.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lightcone/backends/cuda/compile.h"
+#include "lightcone/backends/cuda/cuda.h"
+#include "lightcone/backends/cuda/memory.h"
+#include "lightcone/backends/cuda/staging.h"
+
+namespace lc::nvidia {
+
+class CudaDevice final : public gpu::GpuDevice {
+ public:
+  explicit CudaDevice(const CudaOptions& options);
+  ~CudaDevice() override;
+
+  std::string name() const override { return limits_.name; }
+  const gpu::Limits& limits() const override { return limits_; }
+  const std::shared_ptr<Stream>& stream() const { return stream_; }
+
+  std::unique_ptr<Buffer> allocate(std::size_t bytes) override { return memory_->allocate(bytes); }
+  std::unique_ptr<Buffer> reserve(std::size_t bytes) override { return memory_->reserve(bytes); }
+  void copy_in(Place to, const void* from, std::size_t bytes) override;
+  void copy_out(void* to, Place from, std::size_t bytes) override;
+  void copy(Place to, Place from, std::size_t bytes) override;
+  void zero(Place to, std::size_t bytes) override;
+  void synchronise() override { stream_->wait(); }
+
+  std::shared_ptr<const gpu::Code> compile(const std::string& text, const std::vector<std::string>& kernels) override;
+  void start(const gpu::Start& s) override;
+  // Whole runs that are repeated become graphs of the driver's.
+  std::unique_ptr<Recording> record(std::span<const Launch> launches) override;
+
+ private:
+  std::shared_ptr<Context> context_;
+  std::shared_ptr<const Compiler> compiler_;
+  gpu::Limits limits_;
+  std::shared_ptr<Stream> stream_;
+  std::shared_ptr<Memory> memory_;
+  Staging staging_;
+  cache::ObjectCache cache_;
+};
+
+}  // namespace lc::nvidia

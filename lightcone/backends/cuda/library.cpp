@@ -1,0 +1,184 @@
+#include "lightcone/backends/cuda/library.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "lightcone/cache/environment.h"
+#include "lightcone/core/error.h"
+
+namespace lc::nvidia {
+namespace {
+
+constexpr int kOldestDriver = 12000;  // what graphs of kernels are updated with is of this version
+constexpr const char* kDriverVariable = "LIGHTCONE_CUDA_DRIVER";
+constexpr const char* kCompilerVariable = "LIGHTCONE_NVRTC";
+constexpr const char* kInstallDriver = "install NVIDIA's driver for this machine";
+constexpr const char* kInstallCompiler = "install the CUDA toolkit, or NVRTC alone: pip install nvidia-cuda-nvrtc";
+
+struct Symbol {
+  const char* name;
+  void** to;
+};
+// The name of the first that the library does not have; null: it has them all.
+const char* missing(void* library, std::initializer_list<Symbol> symbols) {
+  for (const Symbol& s : symbols)
+    if (!(*s.to = ::dlsym(library, s.name))) return s.name;
+  return nullptr;
+}
+
+std::string why_not() {
+  const char* said = ::dlerror();
+  return said ? said : "the system does not say why";
+}
+
+// Drivers by the system's handle of their library: two paths of one library are one driver.
+struct Drivers {
+  std::mutex mutex;
+  std::map<void*, std::shared_ptr<Driver>> all;
+};
+Drivers& drivers() {
+  static Drivers d;
+  return d;
+}
+
+// Where NVRTC may be, best first.
+std::vector<std::string> compiler_names(int driver_version) {
+  std::vector<std::string> names = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"};
+  // A driver does not load what a compiler of a later major version made.
+  const int major = driver_version / 1000;
+  if (major) {
+    std::stable_partition(names.begin(), names.end(),
+                          [&](const std::string& n) { return std::stoi(n.substr(n.find(".so.") + 4)) <= major; });
+  }
+  names.emplace_back("libnvrtc.so");
+  const std::size_t plain = names.size();
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
+    if (const std::string home = env(variable); !home.empty())
+      for (std::size_t k = 0; k < plain; ++k) names.push_back(home + "/lib64/" + names[k]);
+  return names;
+}
+
+// Its folder holds a second library that NVRTC looks for by name alone, which finds it when it is loaded already.
+void load_builtins(const std::string& file) {
+  std::error_code ignored;
+  const auto folder = std::filesystem::path(file).parent_path();
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+    if (entry.path().filename().string().starts_with("libnvrtc-builtins.so"))
+      ::dlopen(entry.path().c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
+// The file that a function lies in.
+std::string file_of(const void* function) {
+  Dl_info info{};
+  return ::dladdr(function, &info) && info.dli_fname ? info.dli_fname : "";
+}
+
+std::string file_identity(const std::string& file) {
+  struct stat s {};
+  if (::stat(file.c_str(), &s) != 0) return "";
+  return cat(file, " ", s.st_size, " ", s.st_mtim.tv_sec, ".", s.st_mtim.tv_nsec);
+}
+
+void* open_compiler(const std::string& wish, int driver_version) {
+  if (!wish.empty()) {
+    if (void* library = ::dlopen(wish.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+    throw Error("cuda", cat("NVRTC, which compiles kernels, cannot be loaded from '", wish, "': ", why_not(), "; give ",
+                            "the path of libnvrtc.so in CudaOptions::compiler or ", kCompilerVariable));
+  }
+  for (const std::string& name : compiler_names(driver_version))
+    if (void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+  throw Error("cuda", cat("NVRTC, which compiles kernels, was not found: ", kInstallCompiler, ", and name its libnvrtc.so ",
+                          "in ", kCompilerVariable, " where the system does not find it"));
+}
+
+}  // namespace
+
+std::string version_text(int version) { return cat(version / 1000, ".", version % 1000 / 10); }
+
+// ---- the driver -------------------------------------------------------------------------------
+
+std::shared_ptr<Driver> Driver::open(const std::string& path) {
+  const std::string wish = path.empty() ? env(kDriverVariable) : path;
+  const std::string name = wish.empty() ? "libcuda.so.1" : wish;
+  Drivers& known = drivers();
+  const std::lock_guard lock(known.mutex);
+  void* const library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    throw Error("cuda", cat("the CUDA driver cannot be loaded: ", why_not(), "; ", kInstallDriver, ", or name its ",
+                            "library in ", kDriverVariable));
+  if (const auto it = known.all.find(library); it != known.all.end()) {
+    ::dlclose(library);  // it stays: it was opened once more than that
+    return it->second;
+  }
+  const std::shared_ptr<Driver> d(new Driver);
+  d->path_ = name;
+  api::Driver& a = d->api_;
+#define LIGHTCONE_SYMBOL(name, symbol, ...) {symbol, reinterpret_cast<void**>(&a.name)},
+  const char* const lacks = missing(library, {LIGHTCONE_CUDA_FUNCTIONS(LIGHTCONE_SYMBOL)});
+#undef LIGHTCONE_SYMBOL
+  const bool asked = a.driver_version && a.driver_version(&d->version_) == api::Result::Success;
+  if (lacks || !asked || d->version_ < kOldestDriver) {
+    ::dlclose(library);
+    const std::string has = d->version_ ? cat("is of version ", version_text(d->version_)) : "does not say its version";
+    throw Error("cuda", cat("the CUDA driver '", name, "' ", has, lacks ? cat(" and has no function ", lacks) : "",
+                            ": version ", version_text(kOldestDriver), " or a newer one is needed (NVIDIA's driver 525 ",
+                            "has it); ", kInstallDriver));
+  }
+  known.all.emplace(library, d);
+  return d;
+}
+
+std::string Driver::words(api::Result r) const {
+  const char *name = nullptr, *text = nullptr;
+  const bool known = api_.error_name(r, &name) == api::Result::Success &&
+                     api_.error_string(r, &text) == api::Result::Success && name && text;
+  const int code = static_cast<int>(r);
+  return known ? cat(text, " (", name, ", ", code, ")") : cat("error ", code);
+}
+
+void Driver::initialise() const {
+  const api::Result r = api_.init(0);
+  using api::Result;
+  if (r == Result::Success) return;
+  const char* advice = "see whether nvidia-smi lists the device, and whether this user may open /dev/nvidia*";
+  if (r == Result::StubLibrary)
+    advice = "the library found is the toolkit's stub: take the driver's own out of LD_LIBRARY_PATH's way";
+  if (r == Result::SystemDriverMismatch || r == Result::CompatNotSupported)
+    advice = "the driver's library and its kernel module are of different versions: restart the machine, or install the "
+             "driver anew";
+  throw Error("cuda", cat("the CUDA driver '", path_, "' finds no device: ", words(r), "; ", advice));
+}
+
+// ---- NVRTC ------------------------------------------------------------------------------------
+
+std::shared_ptr<const Compiler> Compiler::open(const std::string& path, int driver_version) {
+  const std::string wish = path.empty() ? env(kCompilerVariable) : path;
+  void* const library = open_compiler(wish, driver_version);  // stays: its threads and tables do
+  const std::shared_ptr<Compiler> c(new Compiler);
+  api::Compiler& a = c->api_;
+#define LIGHTCONE_SYMBOL(name, symbol, ...) {symbol, reinterpret_cast<void**>(&a.name)},
+  const char* const lacks = missing(library, {LIGHTCONE_NVRTC_FUNCTIONS(LIGHTCONE_SYMBOL)});
+#undef LIGHTCONE_SYMBOL
+  if (lacks) {
+    ::dlclose(library);
+    throw Error("cuda", cat("the library ", wish.empty() ? "libnvrtc" : "'" + wish + "'", " has no function ", lacks,
+                            ": NVRTC 11.2 or a newer one is needed; ", kInstallCompiler));
+  }
+  int major = 0, minor = 0, count = 0;
+  const bool asked = a.version(&major, &minor) == api::CompilerResult::Success &&
+                     a.architecture_count(&count) == api::CompilerResult::Success && count > 0;
+  if (asked) c->architectures_.resize(static_cast<std::size_t>(count));
+  if (!asked || a.architectures(c->architectures_.data()) != api::CompilerResult::Success)
+    throw Error("cuda", cat("NVRTC does not say which devices it compiles for; ", kInstallCompiler));
+  std::sort(c->architectures_.begin(), c->architectures_.end());
+  c->version_ = major * 1000 + minor * 10;
+  const std::string file = file_of(reinterpret_cast<const void*>(a.version));
+  load_builtins(file);
+  c->identity_ = cat("NVRTC ", version_text(c->version_), " ", file_identity(file));
+  return c;
+}
+
+}  // namespace lc::nvidia

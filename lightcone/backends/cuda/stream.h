@@ -1,0 +1,55 @@
+// The one ordered stream of a device: all that is asked of it happens in this order, perhaps later.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+#include "lightcone/backends/cuda/context.h"
+
+namespace lc::nvidia {
+
+class Stream {
+ public:
+  explicit Stream(std::shared_ptr<Context> context);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  const Context& context() const { return *context_; }
+  const std::shared_ptr<Context>& shared_context() const { return context_; }
+  api::Stream* get() const { return stream_; }
+
+  // One call of the driver that asks something of this stream, by whichever thread: call(api, stream).
+  template <class Call>
+  void ask(std::string_view doing, const Call& call) {
+    context_->enter();
+    const std::lock_guard lock(mutex_);
+    context_->check(call(context_->api(), stream_), doing);
+  }
+  // Until all that was asked for is done.
+  void wait();
+  void wait_quietly() const noexcept;
+
+ private:
+  std::shared_ptr<Context> context_;
+  api::Stream* stream_ = nullptr;
+  std::mutex mutex_;
+};
+
+// A moment in a stream that the host can wait for.
+class Event {
+ public:
+  explicit Event(const Context& context);
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  api::Event* get() const { return event_; }
+  void wait() const;
+
+ private:
+  const Context& context_;
+  api::Event* event_ = nullptr;
+};
+
+}  // namespace lc::nvidia

@@ -1,0 +1,76 @@
+#include "lightcone/backends/cuda/trace.h"
+
+namespace lc::nvidia {
+namespace {
+
+struct NotTraceable {};
+
+// The device as a traced launch sees it.
+class Recorder final : public gpu::GpuDevice {
+ public:
+  Recorder(CudaDevice& device, Trace& to) : device_(device), to_(to) {}
+  std::string name() const override { return device_.name(); }
+  const gpu::Limits& limits() const override { return device_.limits(); }
+  std::shared_ptr<const gpu::Code> compile(const std::string& text, const std::vector<std::string>& kernels) override {
+    return device_.compile(text, kernels);
+  }
+
+  void start(const gpu::Start& s) override {
+    if (s.groups == 0) return;
+    Trace::Step& step = add(Trace::Kind::Start, s.places.size() + s.sizes.size());
+    step.call = kernel_call(s, device_.limits());
+    for (const Place& p : s.places) to_.values.push_back(address_of(p));
+    for (const std::int64_t size : s.sizes) to_.values.push_back(static_cast<std::uint64_t>(size));
+  }
+  void copy(Place to, Place from, std::size_t bytes) override {
+    if (bytes) {
+      add(Trace::Kind::Copy, 3);
+      to_.values.insert(to_.values.end(), {address_of(to), address_of(from), bytes});
+    }
+  }
+  void zero(Place to, std::size_t bytes) override {
+    if (bytes) {
+      add(Trace::Kind::Zero, 2);
+      to_.values.insert(to_.values.end(), {address_of(to), bytes});
+    }
+  }
+
+  std::unique_ptr<Buffer> allocate(std::size_t) override { throw NotTraceable(); }
+  std::unique_ptr<Buffer> reserve(std::size_t) override { throw NotTraceable(); }
+  void copy_in(Place, const void*, std::size_t) override { throw NotTraceable(); }
+  void copy_out(void*, Place, std::size_t) override { throw NotTraceable(); }
+  void synchronise() override { throw NotTraceable(); }
+
+ private:
+  Trace::Step& add(Trace::Kind kind, std::size_t values) {
+    return to_.steps.emplace_back(Trace::Step{kind, {}, to_.values.size(), values});
+  }
+  CudaDevice& device_;
+  Trace& to_;
+};
+
+}  // namespace
+
+api::Result enqueue(const api::Driver& a, api::Stream* stream, const Trace& t, const Trace::Step& s) {
+  const std::span<const std::uint64_t> v = s.in(t);
+  switch (s.kind) {
+    case Trace::Kind::Copy: return a.copy(v[0], v[1], v[2], stream);
+    case Trace::Kind::Zero: return a.fill(v[0], 0, v[1], stream);
+    default: return start_kernel(a, stream, s.call, v);
+  }
+}
+
+bool trace(const Launch& l, CudaDevice& device, Trace& to) {
+  const std::size_t steps = to.steps.size(), values = to.values.size();
+  bool all = true;
+  try {
+    Recorder(device, to).launch(l);
+  } catch (const NotTraceable&) {
+    to.steps.resize(steps), to.values.resize(values);
+    all = false;
+  }
+  to.ends.push_back(to.steps.size());
+  return all;
+}
+
+}  // namespace lc::nvidia
