@@ -33,8 +33,6 @@ enum class Result : int {
   Deinitialized = 4,
   StubLibrary = 34,
   DevicesUnavailable = 46,
-  NoDevice = 100,
-  InvalidDevice = 101,
   InvalidImage = 200,
   NoBinaryForGpu = 209,
   EccUncorrectable = 214,

@@ -56,17 +56,14 @@ Context::Context(std::shared_ptr<Driver> driver, int ordinal, Driver::Primary& p
   must(api().device(&device_, ordinal));
   if (primary.lost) {
     must(api().reset_context(device_));
-    ++primary.resets;
     primary.lost = false;
   }
-  resets_ = primary.resets;
   must(api().retain_context(&context_, device_));
 }
 
-// A context that was lost and reset since is no longer this one.
+// Each that was retained is released, those that were reset since, too.
 Context::~Context() {
-  const std::lock_guard lock(driver_->mutex);
-  if (context_ && resets_ == primary_.resets && reason_ != api::Result::Deinitialized) api().release_context(device_);
+  if (reason_ != api::Result::Deinitialized) api().release_context(device_);
 }
 
 int Context::attribute(api::DeviceAttribute a) const {

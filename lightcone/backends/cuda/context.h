@@ -51,7 +51,7 @@ class Context {
   [[noreturn]] void refuse() const;
 
   std::shared_ptr<Driver> driver_;
-  int ordinal_, resets_;
+  int ordinal_;
   api::Device device_ = 0;
   api::Context* context_ = nullptr;
   Driver::Primary& primary_;

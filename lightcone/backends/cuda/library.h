@@ -33,8 +33,7 @@ class Driver {
   // A device's primary context, which a process has once: see Context.
   struct Primary {
     std::weak_ptr<Context> context;
-    std::atomic<bool> lost = false;
-    int resets = 0;
+    std::atomic<bool> lost = false;  // it is reset before it is retained again
   };
   std::mutex mutex;  // guards what follows
   std::map<int, Primary> primaries;

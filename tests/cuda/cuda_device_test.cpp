@@ -1,0 +1,410 @@
+// CUDA devices through a driver that runs on the CPU: libraries, memory, copies, kernels and their cache.
+#include <algorithm>
+#include <thread>
+
+#include "compiled.h"
+#include "cuda_fixture.h"
+#include "lightcone/backends/cuda/compile.h"
+#include "lightcone/cache/sha256.h"
+
+using namespace lc;
+using test::Fake;
+using test::fake_options;
+using test::iota;
+using test::kKernels;
+using test::kText;
+using test::put;
+using test::SecondDriver;
+using test::take;
+
+namespace {
+
+std::string refusal(const CudaOptions& o) {
+  return error_of([&] { nvidia::open_device(o); });
+}
+
+nvidia::api::Address address(const std::unique_ptr<Buffer>& b) {
+  return static_cast<const nvidia::DeviceBuffer&>(*b).address();
+}
+
+bool all_zero(const std::vector<std::byte>& v) {
+  return std::all_of(v.begin(), v.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+}  // namespace
+
+// ---- libraries --------------------------------------------------------------------------------
+
+TEST(CudaLibraries, WhatIsThereIsListedWithItsLimits) {
+  Fake fake;
+  const std::vector<gpu::Limits> all = nvidia::devices(fake_options());
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].architecture, "sm_90");
+  EXPECT_EQ(all[0].threads, 1024);
+  EXPECT_EQ(all[0].warp, 32);
+  EXPECT_EQ(all[0].shared, 227u << 10);
+  EXPECT_EQ(all[0].processors, 132);
+  EXPECT_EQ(all[0].memory, std::size_t{4} << 30);
+  EXPECT_EQ(all[0].groups, 2147483647);
+  EXPECT_EQ(all[0].language, gpu::Language::Cuda);
+  EXPECT_EQ(fake.live(), 0);
+  const auto device = nvidia::open_device(fake_options());
+  EXPECT_EQ(device->limits().architecture, "sm_90a");
+  EXPECT_EQ(device->limits().driver, "CUDA 13.0, NVRTC 13.0");
+  EXPECT_EQ(device->name(), all[0].name);
+}
+
+TEST(CudaLibraries, OnesThatAreMissingSayWhatToDo) {
+  CudaOptions o = fake_options();
+  o.driver = "/nonexistent/libcuda.so.1";
+  EXPECT_PRED2(contains, refusal(o), "/nonexistent/libcuda.so.1");
+  EXPECT_PRED2(contains, refusal(o), "install NVIDIA's driver");
+  EXPECT_PRED2(contains, refusal(o), "LIGHTCONE_CUDA_DRIVER");
+  o.driver = "libm.so.6";
+  EXPECT_PRED2(contains, refusal(o), "has no function cuInit");
+  o = fake_options();
+  o.compiler = "/nonexistent/libnvrtc.so";
+  EXPECT_PRED2(contains, refusal(o), "LIGHTCONE_NVRTC");
+  o.compiler = "libm.so.6";
+  EXPECT_PRED2(contains, refusal(o), "has no function nvrtcVersion");
+  o = fake_options();
+  o.device = 1;
+  EXPECT_PRED2(contains, refusal(o), "no CUDA device 1");
+  EXPECT_EQ(Fake().live(), 0);
+}
+
+TEST(CudaLibraries, AreNamedByTheEnvironment) {
+  const Setting driver("LIGHTCONE_CUDA_DRIVER", LIGHTCONE_FAKE_CUDA), compiler("LIGHTCONE_NVRTC", "/nonexistent/nvrtc");
+  EXPECT_EQ(nvidia::devices().size(), 1u);
+  EXPECT_PRED2(contains, refusal({}), "/nonexistent/nvrtc");
+  const Setting found("LIGHTCONE_NVRTC", LIGHTCONE_FAKE_CUDA);
+  EXPECT_EQ(nvidia::open_device()->limits().warp, 32);
+}
+
+TEST(CudaLibraries, NvrtcIsFoundBelowTheToolkit) {
+  const TempDir home;
+  std::filesystem::create_directory(home / "lib64");
+  std::filesystem::copy_file(LIGHTCONE_FAKE_CUDA, home / "lib64/libnvrtc.so.12");
+  const Setting driver("LIGHTCONE_CUDA_DRIVER", LIGHTCONE_FAKE_CUDA), none("LIGHTCONE_NVRTC", nullptr),
+      cuda("CUDA_HOME", home.path.c_str());
+  const auto compiler = nvidia::Compiler::open("", 12040);
+  EXPECT_NE(compiler, nullptr);
+}
+
+TEST(CudaLibraries, TooOldADriverSaysWhichIsNeeded) {
+  const SecondDriver second;
+  {
+    Fake fake(second.path);
+    fake.set("driver_version", 11080);
+    CudaOptions o = fake_options();
+    o.driver = second.path;
+    EXPECT_PRED2(contains, refusal(o), "is of version 11.8: version 12.0 or a newer one is needed");
+  }
+  Fake fake(second.path);
+  fake.set("devices", 0);
+  CudaOptions o = fake_options();
+  o.driver = second.path;
+  EXPECT_PRED2(contains, refusal(o), "finds no device: no CUDA-capable device is detected");
+}
+
+TEST(CudaLibraries, TwoDriversLiveInOneProcess) {
+  const SecondDriver second;
+  Fake one, two(second.path);
+  two.set("compute_capability", 80);
+  CudaOptions o = fake_options();
+  o.driver = o.compiler = second.path;
+  const auto a = nvidia::open_device(fake_options()), b = nvidia::open_device(o);
+  EXPECT_EQ(a->limits().architecture, "sm_90a");
+  EXPECT_EQ(b->limits().architecture, "sm_80");
+  const auto x = a->allocate(16), y = b->allocate(16);
+  EXPECT_EQ(one.get("allocations"), 1);
+  EXPECT_EQ(two.get("allocations"), 1);
+}
+
+TEST(CudaLibraries, CodeIsForTheDevicesGeneration) {
+  const auto compiler = nvidia::Compiler::open(LIGHTCONE_FAKE_CUDA);
+  const auto target = [&](int major, int minor) { return nvidia::architecture_for(*compiler, major, minor); };
+  EXPECT_EQ(target(7, 5), "sm_75");
+  EXPECT_EQ(target(8, 8), "sm_87");  // the newest below that runs there
+  EXPECT_EQ(target(9, 0), "sm_90a");
+  EXPECT_EQ(target(12, 0), "sm_120a");
+  EXPECT_PRED2(contains, error_of([&] { target(6, 1); }), "compiles for no device of compute capability 6.1: take an older");
+  EXPECT_PRED2(contains, error_of([&] { target(13, 0); }), "take a newer");
+}
+
+// ---- memory -----------------------------------------------------------------------------------
+
+TEST(CudaMemory, IsZeroedAlignedAndComesBack) {
+  Fake fake;
+  {
+    const auto d = nvidia::open_device(fake_options());
+    for (const std::size_t bytes : {0, 1, 255, 256, 257, 100000}) {
+      for (int twice = 0; twice < 2; ++twice) {  // the second time it is the block that the first gave back
+        const auto b = d->allocate(bytes);
+        EXPECT_EQ(b->size(), bytes);
+        EXPECT_EQ(b->host(), nullptr);
+        EXPECT_EQ(address(b) % 256, 0u);
+        EXPECT_TRUE(all_zero(take<std::byte>(*d, {b.get()}, bytes)));
+        put(*d, {b.get()}, std::vector<std::byte>(bytes, std::byte{7}));
+      }
+    }
+    EXPECT_LE(fake.get("allocations"), 5);
+  }
+  EXPECT_EQ(fake.live(), 0);
+}
+
+TEST(CudaMemory, WhatNobodyUsesIsGivenBackWhenItIsShort) {
+  Fake fake;
+  fake.set("memory", 64 << 20);
+  const auto d = nvidia::open_device(fake_options());
+  for (std::size_t k = 1; k <= 7; ++k) d->allocate(k << 20);
+  EXPECT_GE(fake.get("allocated_bytes"), 6 << 20);
+  const auto most = d->allocate(63 << 20);
+  EXPECT_EQ(fake.get("allocations"), 1);
+  const std::string said = error_of([&] { d->allocate(2 << 20); });
+  EXPECT_PRED2(contains, said, "no 2097152 bytes");
+  EXPECT_PRED2(contains, said, "1048576 of its 67108864 bytes are free");
+  EXPECT_PRED2(contains, said, "smaller batch");
+  EXPECT_THROW(d->allocate(~std::size_t{0} - 5), Error);
+  EXPECT_TRUE(all_zero(take<std::byte>(*d, {most.get()}, 1000)));  // nothing else is wrong
+}
+
+TEST(CudaMemory, ReservedAddressesGetMemoryWhenItIsCommitted) {
+  Fake fake;
+  fake.set("memory", 64 << 20);
+  {
+    const auto d = nvidia::open_device(fake_options());
+    const auto b = d->reserve(std::size_t{1} << 36);
+    ASSERT_NE(b, nullptr);
+    EXPECT_EQ(b->size(), std::size_t{1} << 36);
+    EXPECT_EQ(b->committed(), 0u);
+    EXPECT_TRUE(b->commit(0, 0));
+    EXPECT_TRUE(b->commit(5 << 20, 1));
+    const std::size_t once = b->committed();
+    EXPECT_GT(once, 0u);
+    EXPECT_TRUE(b->commit(5 << 20, 100));
+    EXPECT_EQ(b->committed(), once);
+    const Place at{b.get(), (5 << 20) + 3};
+    EXPECT_TRUE(all_zero(take<std::byte>(*d, at, 1000)));
+    put(*d, at, iota(100));
+    EXPECT_TRUE(b->commit(0, 20 << 20));  // around what was there
+    EXPECT_EQ(take<float>(*d, at, 100), iota(100));
+    EXPECT_TRUE(all_zero(take<std::byte>(*d, {b.get(), 9 << 20}, 10 << 20)));
+    EXPECT_FALSE(b->commit(0, std::size_t{1} << 30));  // more than there is
+    EXPECT_FALSE(b->commit(b->size() - 1, 2));         // beyond its end
+    EXPECT_EQ(take<float>(*d, at, 100), iota(100));
+    EXPECT_EQ(d->reserve(~std::size_t{0}), nullptr);
+    const auto small = d->reserve(100);
+    EXPECT_EQ(small->committed(), 100u);
+  }
+  EXPECT_EQ(fake.live(), 0);
+}
+
+TEST(CudaMemory, MayOutliveItsDevice) {
+  Fake fake;
+  auto d = nvidia::open_device(fake_options());
+  auto b = d->allocate(1000), r = d->reserve(100 << 20);
+  r->commit(0, 100);
+  auto code = d->compile(kText, kKernels);
+  d.reset();
+  EXPECT_GT(fake.live(), 0);
+  b.reset(), r.reset(), code.reset();
+  EXPECT_EQ(fake.live(), 0);
+}
+
+// ---- copies -----------------------------------------------------------------------------------
+
+class CudaCopies : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(AtOnceAndDeferred, CudaCopies, ::testing::Values(0, 1));
+
+TEST_P(CudaCopies, OfAllSizesAreWhatWasThere) {
+  Fake fake;
+  fake.set("deferred", GetParam());
+  const auto d = nvidia::open_device(fake_options());
+  for (const std::size_t n : {0u, 1u, 3u, 4096u, 1u << 20, 4u << 20, (4u << 20) + 1, 8u << 20, 37000001u})
+    for (const std::size_t offset : {0u, 1u, 77u}) {
+      std::vector<unsigned char> from(n);
+      for (std::size_t k = 0; k < n; ++k) from[k] = static_cast<unsigned char>((k + n) * 2654435761u >> 17);
+      const std::vector<unsigned char> want = from;
+      const auto a = d->allocate(n + offset), b = d->allocate(n + offset);
+      put(*d, {a.get(), offset}, from);
+      std::fill(from.begin(), from.end(), static_cast<unsigned char>(0));  // it may be changed at once
+      d->copy({b.get(), offset}, {a.get(), offset}, n);
+      d->zero({a.get(), offset}, n);
+      EXPECT_TRUE(take<unsigned char>(*d, {b.get(), offset}, n) == want) << n << " at " << offset;
+      EXPECT_TRUE(all_zero(take<std::byte>(*d, {a.get()}, n + offset))) << n << " at " << offset;
+    }
+  d->synchronise();
+}
+
+TEST_P(CudaCopies, ManySmallOnesKeepTheirOrder) {
+  Fake fake;
+  fake.set("deferred", GetParam());
+  const auto d = nvidia::open_device(fake_options());
+  const auto b = d->allocate(4000);
+  for (int k = 0; k < 40000; ++k) d->copy_in({b.get(), static_cast<std::size_t>(k % 1000) * 4}, &k, 4);
+  std::vector<int> want(1000);
+  std::iota(want.begin(), want.end(), 39000);
+  EXPECT_EQ(take<int>(*d, {b.get()}, 1000), want);
+}
+
+TEST(CudaCopiesChecked, BeyondABufferAreRefused) {
+  const auto d = nvidia::open_device(fake_options());
+  const auto b = d->allocate(100);
+  char bytes[200] = {};
+  EXPECT_PRED2(contains, error_of([&] { d->copy_in({b.get(), 50}, bytes, 51); }), "51 bytes at 50 are not within a buffer");
+  EXPECT_THROW(d->copy_out(bytes, {b.get(), 101}, 0), Error);
+  EXPECT_THROW(d->zero({b.get(), 0}, ~std::size_t{0}), Error);
+  EXPECT_THROW(d->copy({b.get(), 0}, {}, 1), Error);
+}
+
+// ---- kernels ----------------------------------------------------------------------------------
+
+TEST(CudaKernels, TakePlacesAndSizes) {
+  const auto d = nvidia::open_device(fake_options());
+  const auto code = d->compile(kText, kKernels);
+  const auto a = d->allocate(4000), b = d->allocate(4000);
+  put(*d, {a.get()}, iota(1000));
+  const Place places[] = {{a.get(), 40}, {b.get(), 400}};
+  const std::int64_t sizes[] = {900, -3};
+  gpu::Start s{.code = code.get(), .function = 0, .groups = 8, .threads = 128, .places = places, .sizes = sizes};
+  d->start(s);
+  s.groups = 0;  // nothing
+  d->start(s);
+  std::vector<float> want = iota(900, 10);
+  for (float& x : want) x *= -3;
+  EXPECT_EQ(take<float>(*d, places[1], 900), want);
+  EXPECT_EQ(take<float>(*d, {b.get()}, 100), std::vector<float>(100));
+  s.groups = std::int64_t{1} << 31;
+  EXPECT_PRED2(contains, error_of([&] { d->start(s); }), "at most 2147483647");
+  s.groups = 1, s.threads = 1025;
+  EXPECT_PRED2(contains, error_of([&] { d->start(s); }), "1025 threads in a group, and the device takes at most 1024");
+  s.threads = 1, s.shared = 1 << 20;
+  EXPECT_PRED2(contains, error_of([&] { d->start(s); }), "bytes of shared memory");
+}
+
+TEST(CudaKernels, HaveMuchSharedMemoryAndTheSameBitsInEveryOrder) {
+  Fake fake;
+  const auto d = nvidia::open_device(fake_options());
+  const auto code = d->compile(R"(
+#ifndef LC_DYNAMIC_SHARED  // the driver on the CPU has its own
+#define LC_DYNAMIC_SHARED(T, name) extern __shared__ T name[]
+#endif
+extern "C" __global__ void reversed(const float* x, float* y, long long n) {
+  LC_DYNAMIC_SHARED(float, all);
+  __shared__ float one;
+  for (long long i = threadIdx.x; i < n; i += blockDim.x) all[i] = x[i];
+  if (threadIdx.x == 0) one = 1;
+  __syncthreads();
+  for (long long i = threadIdx.x; i < n; i += blockDim.x) y[i] = all[n - 1 - i] + one;
+})",
+                               {"reversed"});
+  constexpr std::size_t kN = 50000;  // 200 KB
+  const auto a = d->allocate(kN * 4), b = d->allocate(kN * 4);
+  put(*d, {a.get()}, iota(kN));
+  std::vector<float> want = iota(kN, 1);
+  std::reverse(want.begin(), want.end());
+  const Place places[] = {{a.get()}, {b.get()}};
+  const std::int64_t sizes[] = {kN};
+  for (const int order : {0, 1, 5}) {
+    fake.set("order", order);
+    d->zero({b.get()}, kN * 4);
+    d->start({.code = code.get(), .threads = 256, .shared = kN * 4, .places = places, .sizes = sizes});
+    EXPECT_EQ(take<float>(*d, {b.get()}, kN), want) << order;
+  }
+}
+
+TEST(CudaKernels, OnesThatDoNotCompileSayWhy) {
+  Fake fake;
+  const auto d = nvidia::open_device(fake_options());
+  const std::string said = error_of([&] {
+    d->compile("extern \"C\" __global__ void broken(float* x) { x[0] = nowhere; }", {"broken"});
+  });
+  EXPECT_PRED2(contains, said, "the kernel 'broken' does not compile for sm_90a: ");
+  EXPECT_PRED2(contains, said, "nowhere");
+  EXPECT_LT(said.size(), 3000u);
+  EXPECT_PRED2(contains, error_of([&] { d->compile(kText, {"scale", "divide"}); }), "no kernel 'divide'");
+  EXPECT_EQ(fake.get("programs"), 0);
+  EXPECT_NE(d->compile(kText, kKernels), nullptr);
+}
+
+TEST(CudaKernels, AreKeptOnDisk) {
+  if (!cache::Sha256::available()) GTEST_SKIP() << "no library here computes SHA-256";
+  Fake fake;
+  const TempDir dir;
+  const auto compiled = [&](const std::string& text) {
+    const long before = fake.get("compiles");
+    const auto d = nvidia::open_device(fake_options(dir / "cache"));
+    const auto code = d->compile(text, {"scale"});
+    const auto a = d->allocate(8);
+    put(*d, {a.get()}, iota(2, 1));
+    const Place places[] = {{a.get()}, {a.get()}};
+    const std::int64_t sizes[] = {2, 3};
+    d->start({.code = code.get(), .threads = 2, .places = places, .sizes = sizes});
+    EXPECT_EQ(take<float>(*d, {a.get()}, 2), (std::vector<float>{3, 6}));
+    return fake.get("compiles") - before;
+  };
+  EXPECT_EQ(compiled(kText), 1);
+  EXPECT_EQ(compiled(kText), 0);
+  EXPECT_EQ(compiled(std::string(kText) + "\n"), 1);
+  EXPECT_EQ(files_in(dir / "cache").size(), 2u);
+  for (const std::string& file : files_in(dir / "cache")) {
+    EXPECT_TRUE(file.ends_with(".cubin")) << file;
+    std::string bytes = slurp(file);
+    bytes[bytes.size() / 2] ^= 1;
+    spit(file, bytes);
+  }
+  EXPECT_EQ(compiled(kText), 1);  // what is damaged is not loaded
+  EXPECT_EQ(compiled(kText), 0);
+  for (const std::string& file : files_in(dir / "cache"))  // whole, and nothing that a driver loads
+    cache::ObjectCache({.folder = dir / "cache"}).keep(std::filesystem::path(file).filename(), "rubbish");
+  EXPECT_EQ(compiled(kText), 1);
+  EXPECT_EQ(compiled(kText), 0);
+  Fake other;
+  other.set("compute_capability", 80);
+  EXPECT_EQ(compiled(kText), 1);  // another device's code
+}
+
+TEST(CudaKernels, CompileForAnyDeviceWithoutOne) {
+  const auto compiler = nvidia::Compiler::open(LIGHTCONE_FAKE_CUDA);
+  const std::string verbose = "--ptxas-options=-v";
+  EXPECT_FALSE(nvidia::compile_cubin(*compiler, kText, kKernels, "sm_120a", {&verbose, 1}).code.empty());
+  const std::string wrong = "--no-such-option";
+  EXPECT_PRED2(contains,
+               error_of([&] { nvidia::compile_cubin(*compiler, kText, kKernels, "sm_80", {&wrong, 1}); }),
+               "the kernels 'scale', 'add' for sm_80: it does not know an option");
+}
+
+// ---- threads ----------------------------------------------------------------------------------
+
+TEST_P(CudaCopies, AndKernelsOfManyThreadsDoNotMeet) {
+  Fake fake;
+  fake.set("deferred", GetParam());
+  const TempDir dir;
+  const auto d = nvidia::open_device(fake_options(dir / "cache"));
+  std::vector<int> wrong(4, -1);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < wrong.size(); ++t)
+    threads.emplace_back([&, t] {
+      wrong[t] = 0;
+      const auto code = d->compile(kText, kKernels);
+      const test::TextKernel scale(code, 0), add(code, 1);
+      for (int round = 0; round < 25; ++round) {
+        const std::size_t n = 1000 + 300 * t;
+        const auto a = d->allocate(n * 4), b = d->allocate(n * 4);
+        test::Launches l(2);
+        l.set(0, scale, {{a.get()}}, {b.get()}, {static_cast<std::int64_t>(n), round});
+        l.set(1, add, {{a.get()}}, {b.get()}, {static_cast<std::int64_t>(n)});
+        const auto recording = d->record(l.all);
+        for (int run = 0; run < 3; ++run) {
+          put(*d, {a.get()}, iota(n, static_cast<float>(run)));
+          recording->run(0, 2);
+          std::vector<float> want = iota(n, static_cast<float>(run));
+          for (float& x : want) x *= static_cast<float>(round + 1);
+          wrong[t] += take<float>(*d, {b.get()}, n) != want;
+        }
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, std::vector<int>(4, 0));
+}

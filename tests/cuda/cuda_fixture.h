@@ -1,0 +1,124 @@
+// What tests of CUDA devices share: the driver that runs on the CPU (tests/fake_cuda), and kernels given as text.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "data.h"
+#include "error_of.h"
+#include "lightcone/backends/cuda/cuda.h"
+#include "lightcone/backends/cuda/memory.h"
+
+namespace lc::test {
+
+// The fake driver's settings and counts; those that were set are as before when this goes.
+class Fake {
+ public:
+  explicit Fake(const std::string& path = LIGHTCONE_FAKE_CUDA) : library_(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    if (!library_) throw std::runtime_error(::dlerror());
+    set_ = reinterpret_cast<decltype(set_)>(::dlsym(library_, "fake_cuda_set"));
+    get_ = reinterpret_cast<decltype(get_)>(::dlsym(library_, "fake_cuda_get"));
+  }
+  ~Fake() {
+    for (auto it = before_.rbegin(); it != before_.rend(); ++it) set_(it->first.c_str(), it->second);
+  }
+  Fake(const Fake&) = delete;
+  void set(const std::string& name, long value) {
+    before_.emplace_back(name, get(name));
+    EXPECT_EQ(set_(name.c_str(), value), 0) << name;
+  }
+  long get(const std::string& name) const { return get_(name.c_str()); }
+  long live() const { return get("live"); }  // whatever has not been given back
+  // The n-th call from now on fails.
+  void fail(long n, long code) {
+    set_("fail_code", code);
+    set_("fail_at", n ? get("calls") + n : 0);
+  }
+
+ private:
+  void* library_;
+  int (*set_)(const char*, long);
+  long (*get_)(const char*);
+  std::vector<std::pair<std::string, long>> before_;
+};
+
+// A second driver in this process: another file, with settings and a device of its own.
+struct SecondDriver {
+  TempDir dir;
+  std::string path = dir / "libsecond_cuda.so";
+  SecondDriver() { std::filesystem::copy_file(LIGHTCONE_FAKE_CUDA, path); }
+};
+
+inline CudaOptions fake_options(const std::string& cache = "off") {
+  CudaOptions o;
+  o.driver = o.compiler = LIGHTCONE_FAKE_CUDA;
+  o.cache = cache;
+  return o;
+}
+
+template <class T>
+void put(Device& d, Place to, const std::vector<T>& v) {
+  d.copy_in(to, v.data(), v.size() * sizeof(T));
+}
+template <class T>
+std::vector<T> take(Device& d, Place from, std::size_t n) {
+  std::vector<T> v(n);
+  d.copy_out(v.data(), from, n * sizeof(T));
+  return v;
+}
+inline std::vector<float> iota(std::size_t n, float first = 0) {
+  std::vector<float> v(n);
+  std::iota(v.begin(), v.end(), first);
+  return v;
+}
+
+// y = x * factor, and y = x[i] + y[i]; one thread an element.
+inline constexpr const char* kText = R"(
+extern "C" __global__ void scale(const float* x, float* y, long long n, long long factor) {
+  const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i] * (float)factor;
+}
+extern "C" __global__ void add(const float* x, float* y, long long n) {
+  const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] += x[i];
+}
+)";
+inline const std::vector<std::string> kKernels = {"scale", "add"};
+
+// A kernel of a text, one thread an element: sizes[0] says how many.
+class TextKernel : public gpu::GpuKernel {
+ public:
+  TextKernel(std::shared_ptr<const gpu::Code> code, std::size_t function) : code_(std::move(code)), function_(function) {}
+  std::string name() const override { return "text"; }
+  void enqueue(const Launch& l, gpu::GpuDevice& device) const override {
+    std::vector<Place> places(l.in.begin(), l.in.end());
+    places.push_back(l.out);
+    device.start({.code = code_.get(), .function = function_, .groups = (l.sizes[0] + 63) / 64, .threads = 64,
+                  .places = places, .sizes = l.sizes});
+  }
+
+ private:
+  std::shared_ptr<const gpu::Code> code_;
+  std::size_t function_;
+};
+
+// Several launches and what they point to.
+struct Launches {
+  std::vector<std::vector<Place>> in;
+  std::vector<std::vector<std::int64_t>> sizes;
+  std::vector<Launch> all;
+  explicit Launches(std::size_t n) : in(n), sizes(n), all(n) {}
+  void set(std::size_t k, const Kernel& kernel, std::vector<Place> from, Place to, std::vector<std::int64_t> numbers) {
+    in[k] = std::move(from), sizes[k] = std::move(numbers);
+    all[k] = {&kernel, in[k], to, sizes[k], {}, false};
+  }
+};
+
+}  // namespace lc::test

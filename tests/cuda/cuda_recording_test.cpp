@@ -1,0 +1,270 @@
+// Recordings of CUDA devices: launches become graphs, which follow other places and sizes.
+#include <cstdlib>
+#include <new>
+
+#include "cuda_fixture.h"
+#include "lightcone/backends/cuda/device.h"
+
+using namespace lc;
+using test::Fake;
+using test::fake_options;
+using test::iota;
+using test::kKernels;
+using test::kText;
+using test::Launches;
+using test::put;
+using test::take;
+using test::TextKernel;
+
+// How often this program itself asks for memory: not the driver on the CPU, whose calls come from its own library.
+extern "C" char __executable_start, etext;
+namespace {
+thread_local long own_allocations = 0;
+}
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  const char* caller = static_cast<const char*>(__builtin_return_address(0));
+  own_allocations += caller >= &__executable_start && caller < &etext;
+  if (void* p = std::malloc(bytes)) return p;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+
+namespace {
+
+// y = x * factor without memory of its own when it is run.
+class LeanKernel final : public gpu::GpuKernel {
+ public:
+  explicit LeanKernel(std::shared_ptr<const gpu::Code> code) : code_(std::move(code)) {}
+  std::string name() const override { return "lean"; }
+  void enqueue(const Launch& l, gpu::GpuDevice& device) const override {
+    const Place places[] = {l.in[0], l.out};
+    device.start({.code = code_.get(), .groups = (l.sizes[0] + 63) / 64, .threads = 64, .places = places, .sizes = l.sizes});
+  }
+
+ private:
+  std::shared_ptr<const gpu::Code> code_;
+};
+
+// Looks at its operand on the host, which no graph can do.
+class HostKernel final : public gpu::GpuKernel {
+ public:
+  std::string name() const override { return "on the host"; }
+  void enqueue(const Launch& l, gpu::GpuDevice& device) const override {
+    std::vector<float> x = take<float>(device, l.in[0], static_cast<std::size_t>(l.sizes[0]));
+    for (float& v : x) v = -v;
+    put(device, l.out, x);
+  }
+};
+
+// Zeros where it writes, then copies half of its operand there.
+class HalfKernel final : public gpu::GpuKernel {
+ public:
+  std::string name() const override { return "half"; }
+  void enqueue(const Launch& l, gpu::GpuDevice& device) const override {
+    const auto bytes = static_cast<std::size_t>(l.sizes[0]) * 4;
+    device.zero(l.out, bytes);
+    device.copy(l.out, l.in[0], bytes / 2);
+  }
+};
+
+class PartKernel final : public Kernel {
+ public:
+  std::string name() const override { return "part"; }
+  std::optional<std::int64_t> part() const override { return 40; }
+};
+
+class StrangeKernel final : public Kernel {
+ public:
+  std::string name() const override { return "strange"; }
+};
+
+// x is scaled by 2 into y, y by 3 into z.
+struct Chain {
+  Fake fake;
+  std::shared_ptr<gpu::GpuDevice> d = nvidia::open_device(fake_options());
+  std::shared_ptr<const gpu::Code> code = d->compile(kText, kKernels);
+  TextKernel scale{code, 0}, add{code, 1};
+  std::unique_ptr<Buffer> x = d->allocate(4000), y = d->allocate(4000), z = d->allocate(4000), other = d->allocate(4000);
+  Launches l{2};
+  std::unique_ptr<Recording> recording;
+
+  Chain() {
+    set(100, {x.get()});
+    recording = d->record(l.all);
+    put(*d, {x.get()}, iota(1000));
+    put(*d, {other.get()}, iota(1000, 5000));
+  }
+  void set(std::int64_t n, Place from, std::int64_t factor = 2) {
+    l.set(0, scale, {from}, {y.get()}, {n, factor});
+    l.set(1, scale, {{y.get()}}, {z.get()}, {n, 3});
+    if (recording) recording->update();
+  }
+  // Runs, and what is right then.
+  void expect(std::size_t n, float first, float factor, const char* what) {
+    d->zero({z.get()}, 4000);
+    recording->run(0, 2);
+    std::vector<float> want = iota(n, first);
+    for (float& v : want) v *= factor;
+    want.resize(1000);
+    EXPECT_EQ(take<float>(*d, {z.get()}, 1000), want) << what;
+  }
+};
+
+}  // namespace
+
+TEST(CudaRecording, BecomesAGraphThatFollowsPlacesAndSizes) {
+  for (const int deferred : {0, 1}) {
+    Chain c;
+    c.fake.set("deferred", deferred);
+    c.expect(100, 0, 6, "launch by launch");
+    EXPECT_EQ(c.fake.get("graph_execs"), 0);
+    c.expect(100, 0, 6, "captured");
+    EXPECT_EQ(c.fake.get("graph_execs"), 1);
+    const long calls = c.fake.get("calls");
+    c.recording->run(0, 2);
+    EXPECT_LE(c.fake.get("calls") - calls, 2);  // this thread's context, one start
+    c.set(130, {c.x.get()});
+    c.expect(130, 0, 6, "more groups");
+    c.set(7, {c.other.get(), 400}, 4);
+    c.expect(7, 5100, 12, "another place");
+    c.set(7, {c.other.get(), 400}, 4);
+    c.expect(7, 5100, 12, "nothing changed");
+    c.set(1000, {c.x.get()});
+    for (int k = 0; k < 3; ++k) c.expect(1000, 0, 6, "again");
+    EXPECT_EQ(c.fake.get("graph_execs"), 1);
+  }
+  EXPECT_EQ(Fake().live(), 0);
+}
+
+// What was asked for before an update runs with what it had then.
+TEST(CudaRecording, ARunKeepsWhatItWasStartedWith) {
+  Chain c;
+  c.fake.set("deferred", 1);
+  for (int k = 0; k < 3; ++k) c.recording->run(0, 2);
+  const auto kept = c.d->allocate(400);
+  for (int k = 0; k < 5; ++k) {
+    c.set(100, {c.x.get()}, k);
+    c.recording->run(0, 2);
+    c.d->copy({kept.get(), static_cast<std::size_t>(k) * 4}, {c.z.get(), 12}, 4);
+  }
+  EXPECT_EQ(take<float>(*c.d, {kept.get()}, 5), (std::vector<float>{0, 9, 18, 27, 36}));
+}
+
+TEST(CudaRecording, PartsRunLaunchByLaunch) {
+  Chain c;
+  for (int k = 0; k < 3; ++k) {
+    c.d->zero({c.z.get()}, 4000);
+    c.recording->run(0, 1);
+    EXPECT_EQ(take<float>(*c.d, {c.y.get()}, 3), (std::vector<float>{0, 2, 4}));
+    EXPECT_EQ(take<float>(*c.d, {c.z.get()}, 3), (std::vector<float>{0, 0, 0}));
+    c.recording->run(1, 2);
+    EXPECT_EQ(take<float>(*c.d, {c.z.get()}, 3), (std::vector<float>{0, 6, 12}));
+    c.recording->run(1, 1);
+    c.expect(100, 0, 6, "whole");
+  }
+}
+
+TEST(CudaRecording, OtherStepsMakeOtherGraphs) {
+  Chain c;
+  for (int k = 0; k < 2; ++k) c.expect(100, 0, 6, "as it was");
+  c.set(0, {c.x.get()});  // no groups: nothing is started
+  for (int k = 0; k < 4; ++k) c.expect(0, 0, 6, "nothing");
+  c.set(50, {c.x.get()});
+  for (int k = 0; k < 4; ++k) c.expect(50, 0, 6, "something");
+  for (int k = 0; k < 6; ++k) {
+    c.set(k % 2 ? 20 : 0, {c.x.get()});
+    c.expect(k % 2 ? 20 : 0, 0, 6, "in turn");
+  }
+}
+
+TEST(CudaRecording, CopiesZerosAndPartsAreInTheGraph) {
+  Chain c;
+  const HalfKernel half;
+  const PartKernel part;
+  Launches l(3);
+  l.set(0, c.scale, {{c.x.get()}}, {c.y.get()}, {200, 2});
+  l.set(1, half, {{c.y.get()}}, {c.z.get()}, {200});
+  l.set(2, part, {{c.z.get()}}, {c.other.get()}, {400});
+  const auto recording = c.d->record(l.all);
+  std::vector<float> want = iota(90, 10);
+  for (float& v : want) v *= 2;
+  want.resize(100);
+  for (int k = 0; k < 5; ++k) {
+    c.d->zero({c.other.get()}, 4000);
+    recording->run(0, 3);
+    EXPECT_EQ(take<float>(*c.d, {c.other.get()}, 100), want) << k;
+  }
+  EXPECT_EQ(c.fake.get("graph_execs"), 1);
+  l.set(2, part, {{c.y.get()}}, {c.z.get()}, {400});  // a copy from and to elsewhere
+  recording->update();
+  std::vector<float> doubled = iota(100, 10);
+  for (float& v : doubled) v *= 2;
+  for (int k = 0; k < 4; ++k) {
+    c.d->zero({c.z.get()}, 4000);
+    recording->run(0, 3);
+    EXPECT_EQ(take<float>(*c.d, {c.z.get()}, 100), doubled) << k;
+  }
+}
+
+TEST(CudaRecording, WhatAGraphCannotHoldStandsBetweenTwo) {
+  Chain c;
+  const HostKernel host;
+  Launches l(4);
+  l.set(0, c.scale, {{c.x.get()}}, {c.y.get()}, {100, 2});
+  l.set(1, host, {{c.y.get()}}, {c.z.get()}, {100});
+  l.set(2, c.scale, {{c.z.get()}}, {c.other.get()}, {100, 5});
+  l.set(3, c.add, {{c.x.get()}}, {c.other.get()}, {100});
+  const auto recording = c.d->record(l.all);
+  for (int k = 0; k < 5; ++k) {
+    if (k == 3) {
+      l.set(0, c.scale, {{c.x.get()}}, {c.y.get()}, {100, 7});
+      recording->update();
+    }
+    c.d->zero({c.other.get()}, 4000);
+    recording->run(0, 4);
+    std::vector<float> want = iota(100);
+    for (float& v : want) v = v * static_cast<float>(k < 3 ? 2 : 7) * -5 + v;
+    EXPECT_EQ(take<float>(*c.d, {c.other.get()}, 100), want) << k;
+  }
+  EXPECT_EQ(c.fake.get("graph_execs"), 2);
+}
+
+TEST(CudaRecording, AKernelOfAnotherDeviceIsRefused) {
+  Chain c;
+  const StrangeKernel strange;
+  c.l.all[1].kernel = &strange;
+  EXPECT_PRED2(contains, error_of([&] { c.d->record(c.l.all); }), "the kernel 'strange' is not for");
+  EXPECT_PRED2(contains, error_of([&] { c.d->launch(c.l.all[1]); }), "the kernel 'strange' is not for");
+}
+
+TEST(CudaRecording, ARunAllocatesNothing) {
+  Chain c;
+  const LeanKernel lean(c.code);
+  Launches l(2);
+  l.set(0, lean, {{c.x.get()}}, {c.y.get()}, {100, 2});
+  l.set(1, lean, {{c.y.get()}}, {c.z.get()}, {100, 3});
+  const auto recording = c.d->record(l.all);
+  const std::vector<float> x = iota(1000);
+  std::vector<float> z(1000);
+  const auto step = [&](std::int64_t n) {
+    l.sizes[0][0] = l.sizes[1][0] = n;
+    recording->update();
+    c.d->copy_in({c.x.get()}, x.data(), 4000);
+    recording->run(0, 2);
+    c.d->copy_out(z.data(), {c.z.get()}, 4000);
+  };
+  for (int k = 0; k < 4; ++k) step(100 + k);
+  const long before = own_allocations;
+  for (int k = 0; k < 20; ++k) step(200 + k);
+  EXPECT_EQ(own_allocations, before);
+  EXPECT_EQ(z[218], 218 * 6);
+  const std::unique_ptr<int> counted(new int(1));
+  EXPECT_GT(own_allocations, before);  // they are counted
+}
+
+TEST(CudaRecording, WithNoLaunchesDoesNothing) {
+  Chain c;
+  const auto recording = c.d->record({});
+  for (int k = 0; k < 3; ++k) recording->run(0, 0);
+}
