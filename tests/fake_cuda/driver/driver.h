@@ -65,6 +65,7 @@ class Driver {
   bool alive = false;
   Code fault = kSuccess;
   std::string fault_words;
+  int refused = kSuccess;  // what the running call returns though it does its work
 
   Allocations allocations;
   AddressSpace addresses;
@@ -125,6 +126,7 @@ int driver_call(unsigned rules, Work work) {
   int refused = d.refuse(rules, still_works);
   if (refused == kSuccess) refused = injected;
   if (refused != kSuccess && !still_works) return refused;
+  d.refused = refused;
   try {
     const int code = work(d);
     return refused != kSuccess ? refused : code;

@@ -100,6 +100,7 @@ class PinnedMemory {
   Code discharge(void* p);
   bool holds(const void* p, std::size_t bytes) const;
   std::size_t bytes() const;
+  std::size_t count() const { return ranges_.size(); }
   void clear();
 
  private:

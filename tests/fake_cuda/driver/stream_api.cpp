@@ -189,15 +189,16 @@ FAKE_CUDA_API int cuStreamBeginCapture_v2(void* stream, int mode) {
   });
 }
 
+// The capture is over, whatever this returns.
 FAKE_CUDA_API int cuStreamEndCapture(void* stream, void** graph) {
-  return stream_call(kCurrentContext, stream, [&](Driver& d, Stream& s) -> Code {
+  return stream_call(kCurrentContext | kReleases, stream, [&](Driver& d, Stream& s) -> Code {
     if (graph == nullptr) return kInvalidValue;
     if (s.capture == nullptr) return kInvalidValue;
     if (s.capture->origin != &s) return break_capture(s, kStreamCaptureUnmatched);
     const std::shared_ptr<Capture> c = s.capture;
     leave_capture(d, s);
     *graph = nullptr;
-    if (c->broken) return kStreamCaptureInvalidated;
+    if (c->broken || d.refused != kSuccess) return kStreamCaptureInvalidated;
     if (!c->unjoined.empty()) return kStreamCaptureUnjoined;
     *graph = d.graphs.add(std::make_shared<Graph>(std::move(c->nodes)));
     return kSuccess;

@@ -20,22 +20,24 @@ namespace {
 
 struct Count {
   const char* name;
+  bool of_objects;
   std::size_t (*of)(const Driver&);
 };
 
 constexpr Count kCounts[] = {
-    {"contexts", [](const Driver& d) { return static_cast<std::size_t>(d.retained); }},
-    {"allocations", [](const Driver& d) { return d.allocations.count(); }},
-    {"allocated_bytes", [](const Driver& d) { return d.allocations.used() + d.addresses.used(); }},
-    {"reservations", [](const Driver& d) { return d.addresses.reservations(); }},
-    {"physical", [](const Driver& d) { return d.addresses.physical(); }},
-    {"mappings", [](const Driver& d) { return d.addresses.mapped(); }},
-    {"pinned_bytes", [](const Driver& d) { return d.pinned.bytes(); }},
-    {"modules", [](const Driver& d) { return d.modules.size(); }},
-    {"streams", [](const Driver& d) { return d.streams.size(); }},
-    {"events", [](const Driver& d) { return d.events.size(); }},
-    {"graphs", [](const Driver& d) { return d.graphs.size(); }},
-    {"graph_execs", [](const Driver& d) { return d.execs.size(); }},
+    {"contexts", true, [](const Driver& d) { return static_cast<std::size_t>(d.retained); }},
+    {"allocations", true, [](const Driver& d) { return d.allocations.count(); }},
+    {"allocated_bytes", false, [](const Driver& d) { return d.allocations.used() + d.addresses.used(); }},
+    {"reservations", true, [](const Driver& d) { return d.addresses.reservations(); }},
+    {"physical", true, [](const Driver& d) { return d.addresses.physical(); }},
+    {"mappings", true, [](const Driver& d) { return d.addresses.mapped(); }},
+    {"pinned", true, [](const Driver& d) { return d.pinned.count(); }},
+    {"pinned_bytes", false, [](const Driver& d) { return d.pinned.bytes(); }},
+    {"modules", true, [](const Driver& d) { return d.modules.size(); }},
+    {"streams", true, [](const Driver& d) { return d.streams.size(); }},
+    {"events", true, [](const Driver& d) { return d.events.size(); }},
+    {"graphs", true, [](const Driver& d) { return d.graphs.size(); }},
+    {"graph_execs", true, [](const Driver& d) { return d.execs.size(); }},
 };
 
 }  // namespace
@@ -55,7 +57,7 @@ FAKE_CUDA_API long fake_cuda_get(const char* name) {
   for (const Count& c : kCounts) {
     const long n = static_cast<long>(c.of(d));
     if (wanted == c.name) return n;
-    live += n;
+    if (c.of_objects) live += n;
   }
   return wanted == "live" ? live : -1;
 }

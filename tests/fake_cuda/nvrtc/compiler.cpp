@@ -97,7 +97,9 @@ std::vector<KernelName> kernels_of(const std::string& text) {
 
 std::string unit(const Source& source, const std::vector<KernelName>& kernels) {
   std::string text = "#define LC_CUDA_SHIM 1\n#define __CUDA_ARCH__ " + std::to_string(source.compute_capability * 10) +
-                     "\n#include \"cuda_shim.h\"\n#line 1 \"" + source.name + "\"\n" + source.text + "\n";
+                     "\n#include \"cuda_shim.h\"\n";
+  for (const auto& [name, value] : source.macros) text += "#define " + name + " " + value + "\n";
+  text += "#line 1 \"" + source.name + "\"\n" + source.text + "\n";
   text += "#line 1 \"(the table of kernels)\"\nLC_MODULE(";
   for (const KernelName& k : kernels)  // the first of the bounds is the threads of a block
     text += "LC_KERNEL(" + k.name + ", (LcFirst" + k.max_threads + ".value)) ";

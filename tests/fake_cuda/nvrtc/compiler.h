@@ -10,7 +10,8 @@ namespace fake_cuda {
 struct Source {
   std::string text, name;
   std::vector<std::pair<std::string, std::string>> headers;  // name and text
-  std::vector<std::string> flags;                            // -D and -I, -std
+  std::vector<std::pair<std::string, std::string>> macros;   // name and value, defined behind the shim
+  std::vector<std::string> flags;                            // -I and -std
   int compute_capability = 75;
 };
 

@@ -94,14 +94,20 @@ bool is_ignored(std::string_view option) {
   return false;
 }
 
+// NAME or NAME=VALUE
+void define(const std::string& macro, Program& p) {
+  const std::size_t n = std::min(macro.find('='), macro.size());
+  p.source.macros.emplace_back(macro.substr(0, n), n < macro.size() ? macro.substr(n + 1) : "1");
+}
+
 bool read_option(const std::string& option, Program& p) {
   std::string value;
   if (value_of(option, {"-arch", "--gpu-architecture"}, value)) return read_architecture(value, p);
   if (value_of(option, {"-std", "--std"}, value)) return p.source.flags.push_back("-std=" + value), true;
-  if (value_of(option, {"--define-macro"}, value)) return p.source.flags.push_back("-D" + value), true;
+  if (value_of(option, {"--define-macro"}, value)) return define(value, p), true;
   if (value_of(option, {"--include-path"}, value)) return p.source.flags.push_back("-I" + value), true;
-  if ((option.starts_with("-D") || option.starts_with("-I")) && option.size() > 2)
-    return p.source.flags.push_back(option), true;
+  if (option.starts_with("-D") && option.size() > 2) return define(option.substr(2), p), true;
+  if (option.starts_with("-I") && option.size() > 2) return p.source.flags.push_back(option), true;
   return is_ignored(option);
 }
 
@@ -177,6 +183,7 @@ FAKE_CUDA_API int nvrtcDestroyProgram(void** program) {
 FAKE_CUDA_API int nvrtcCompileProgram(void* program, int option_count, const char* const* options) {
   return program_call(program, [&](Program& p) -> int {
     p.source.flags.clear();
+    p.source.macros.clear();
     p.compiled = {};
     for (int i = 0; i < option_count; ++i)
       if (!read_option(options[i], p)) {
