@@ -41,6 +41,11 @@ Case make_case(std::uint64_t number) {
   return c;
 }
 
+std::string repeat(std::uint64_t number, const std::string& device) {
+  return cat("to repeat it: LIGHTCONE_SEED=", seed(), " LIGHTCONE_CASE=", number, " LIGHTCONE_GPU=", device,
+             " build/bin/random_graphs_test\n");
+}
+
 bool same_bits(const Results& a, const Results& b) {
   for (const auto side : {&Results::outputs, &Results::states})
     for (const auto& [name, v] : a.*side) {
@@ -82,7 +87,16 @@ TEST_P(RandomGraphs, AgreeWithTheReference) {
       tidy.push_back(transform(cases.back().graph, generic()).graph);
     }
     for (const Graph& g : tidy) graphs.push_back(&g);
-    const std::vector<Graph> made = gpu::compile_batch(graphs, device);
+    std::vector<Graph> made;
+    try {
+      made = gpu::compile_batch(graphs, device);
+    } catch (const Error&) {  // one by one, to name the guilty one
+      for (std::size_t k = 0; k < graphs.size(); ++k) try {
+          made.push_back(std::move(gpu::compile_batch({&graphs[k], 1}, device)[0]));
+        } catch (const Error& e) {
+          FAIL() << repeat(cases[k].number, GetParam().name) << e.what() << "\n" << cases[k].graph.str();
+        }
+    }
     for (std::size_t k = 0; k < cases.size() && failures < 5; ++k) {
       const Case& c = cases[k];
       std::optional<Difference> d;
@@ -101,8 +115,7 @@ TEST_P(RandomGraphs, AgreeWithTheReference) {
       }
       if (!d) continue;
       ++failures;
-      ADD_FAILURE() << "to repeat it: LIGHTCONE_SEED=" << seed() << " LIGHTCONE_CASE=" << c.number << " LIGHTCONE_GPU="
-                    << GetParam().name << "\n" << d->str() << "\n" << c.graph.str();
+      ADD_FAILURE() << repeat(c.number, GetParam().name) << d->str() << "\n" << c.graph.str();
       if (setting("LIGHTCONE_CASE"))
         for (NodeId id = 0; id < made[k].size(); ++id)
           if (made[k][id].kernel) std::printf("%s\n", made[k][id].kernel->source().c_str());

@@ -47,7 +47,9 @@ template <class T, int N> struct alignas(sizeof(T) * N) LcWide { T v[N]; };
 #define LC_STOREV(T, N, TO, FROM) *(LcWide<T, N>*)(TO) = FROM
 #define LC_AT(W, L) W.v[L]
 #define LC_SHUFFLE(S, T, VIA) LC T lc_shuffle_##S(T v, int by) { return (T)__shfl_xor_sync(0xffffffffu, (VIA)v, by); }
-#ifndef LC_CUDA_SHIM
+#ifdef LC_CUDA_SHIM  // the CPU stands in: tests/fake_cuda
+#define LC_HAS_BF16_CONVERSIONS 1
+#else
 LC float lc_f16_to_f32(u16 h) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); return f; }
 LC u16 lc_f32_to_f16(float f) { u16 h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f)); return h; }
 #endif
@@ -223,12 +225,16 @@ LC u16 lc_f32_to_f16(float v) {
 }
 #endif
 LC float lc_round_f16(float v) { return lc_f16_to_f32(lc_f32_to_f16(v)); }
+#ifndef LC_HAS_BF16_CONVERSIONS
 LC float lc_bf16_to_f32(u16 h) { return lc_float((u32)h << 16); }
+#endif
 LC float lc_round_bf16(float v) {
   const u32 u = lc_bits(v);
   return lc_float(((u & 0x7fffffff) > 0x7f800000u ? u | 0x400000u : u + 0x7fff + ((u >> 16) & 1)) & 0xffff0000u);
 }
+#ifndef LC_HAS_BF16_CONVERSIONS
 LC u16 lc_f32_to_bf16(float v) { return (u16)(lc_bits(lc_round_bf16(v)) >> 16); }
+#endif
 #define LC_SATURATE(F, T, N, C, LO, HI) \
 LC C lc_##N##_to_##T(F v) { return v != v ? (C)0 : v <= (F)(LO) ? (C)(LO) : v >= (F)(HI) ? (C)(HI) : (C)v; }
 #define LC_INTEGERS(F, N) \

@@ -43,6 +43,7 @@ class Renderer {
   void define(int id);
   void straight(const Block& b);  // its values; its loops one after the other
   void row(const Block& b, int output);
+  void rest_of_row(int first);
   void indices(const std::vector<int>& loops, std::string flat, int vector);
   std::map<int, Dim> wide_loads(const std::vector<int>& values, const Loop& along) const;
   void lanes(const std::vector<int>& values, const Loop& along, const std::function<void()>& last);
@@ -389,34 +390,38 @@ void Renderer::row(const Block& b, int output) {
       if (!k_.keeps.empty()) line("LC_BARRIER;");
     } else if (i.id < g_.rows) {
       row(l.body, i.id + 1);
-    } else {  // the threads of the row go through the loops that are left
-      std::vector<int> loops, values;
-      for (int id = i.id; id < k_.output_loops; ++id) {
-        loops.push_back(id);
-        if (id + 1 < k_.output_loops)
-          for (const Item& in : loop_at(id).body.items)
-            if (!in.is_loop) values.push_back(in.id);
-      }
-      Dim all = 1;
-      for (int id : loops) all = all * loop_at(id).extent;
-      if (g_.vector > 1) all = all / Dim(g_.vector);
-      const int opened = open_shared("q_", all);
-      indices(loops, "q_", g_.vector);
-      const Loop& inner = loop_at(loops.back());
-      if (has_loops(inner.body)) {
-        for (int id = i.id; id < k_.output_loops; ++id)
-          for (const Item& in : loop_at(id).body.items) {
-            if (!in.is_loop) define(in.id);
-            else if (loop_at(in.id).reduction >= 0) serial_reduction(in.id);
-          }
-        store();
-      } else {
-        for (int id : values_in(inner.body)) values.push_back(id);
-        store_lanes(values, inner);
-      }
-      for (int n = 0; n < opened; ++n) close();
+    } else {
+      rest_of_row(i.id);
     }
   }
+}
+
+// The output loops from this one on: the threads of the row go through them.
+void Renderer::rest_of_row(int first) {
+  std::vector<int> loops, values;
+  bool sums = false;
+  Dim all = 1;
+  for (int id = first; id < k_.output_loops; ++id) {
+    loops.push_back(id);
+    all = all * loop_at(id).extent;
+    for (const Item& i : loop_at(id).body.items)
+      if (!i.is_loop) values.push_back(i.id);
+      else sums = sums || loop_at(i.id).reduction >= 0;
+  }
+  if (g_.vector > 1) all = all / Dim(g_.vector);
+  const int opened = open_shared("q_", all);
+  indices(loops, "q_", g_.vector);
+  if (sums) {
+    for (int id : loops)
+      for (const Item& i : loop_at(id).body.items) {
+        if (!i.is_loop) define(i.id);
+        else if (loop_at(i.id).reduction >= 0) serial_reduction(i.id);
+      }
+    store();
+  } else {
+    store_lanes(values, loop_at(loops.back()));
+  }
+  for (int n = 0; n < opened; ++n) close();
 }
 
 std::string Renderer::text(std::string_view name) {
