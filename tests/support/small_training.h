@@ -20,7 +20,7 @@ struct SmallTraining {
   nn::Model<Mlp> net{g};
   std::optional<Trainer> trainer;
 
-  explicit SmallTraining(std::int64_t seed = 1, bool checked = false) {
+  explicit SmallTraining(std::int64_t seed = 1, bool checked = false, const Compiler& device = cpu({.threads = 1})) {
     const auto x = typed::input<float, 8, 4>(g, "x");
     const auto y = typed::input<std::int64_t, 8>(g, "y");
     auto loss = trace(
@@ -29,7 +29,7 @@ struct SmallTraining {
     auto d = backward(std::move(loss));
     d.clip_norm(1);
     update(net, optim::AdamW{.lr = 0.02}, std::move(d));
-    trainer.emplace(net, generic() | cpu({.threads = 1}), TrainerOptions{.seed = seed, .checked = checked});
+    trainer.emplace(net, generic() | device, TrainerOptions{.seed = seed, .checked = checked});
     std::vector<float> points;
     std::vector<std::int64_t> classes;
     std::mt19937 random(5);
