@@ -199,7 +199,24 @@ FAKE_CUDA_API int cuStreamEndCapture(void* stream, void** graph) {
     *graph = nullptr;
     if (c->broken) return kStreamCaptureInvalidated;
     if (!c->unjoined.empty()) return kStreamCaptureUnjoined;
-    *graph = d.graphs.add(std::make_shared<Graph>(std::move(c->nodes)));
+    *graph = d.graphs.add(std::make_shared<Graph>(Graph{std::move(c->nodes), std::move(c->handles)}));
+    return kSuccess;
+  });
+}
+
+// Nodes run in the order in which they were captured, so each depends on the one before it.
+FAKE_CUDA_API int cuStreamGetCaptureInfo_v2(void* stream, int* status, std::uint64_t* id, void** graph,
+                                            const void* const** last, std::size_t* count) {
+  return stream_call(kCurrentContext, stream, [&](Driver&, Stream& s) {
+    if (status == nullptr) return kInvalidValue;
+    *status = s.capture == nullptr ? 0 : s.capture->broken ? 2 : 1;
+    if (*status != 1) return kSuccess;
+    const bool any = !s.capture->handles.empty();
+    if (any) s.capture->last = s.capture->handles.back().get();
+    if (id != nullptr) *id = 1;
+    if (graph != nullptr) *graph = nullptr;
+    if (last != nullptr) *last = any ? &s.capture->last : nullptr;
+    if (count != nullptr) *count = any ? 1 : 0;
     return kSuccess;
   });
 }

@@ -72,6 +72,7 @@ Code Driver::capture(Stream& s, Operation& operation) {
   if (auto* node = std::get_if<Node>(&operation)) s.capture->nodes.push_back(std::move(*node));
   else if (auto* replay = std::get_if<Replay>(&operation))
     s.capture->nodes.insert(s.capture->nodes.end(), replay->nodes->begin(), replay->nodes->end());
+  while (s.capture->handles.size() < s.capture->nodes.size()) s.capture->handles.push_back(std::make_unique<char>());
   ++s.captured;
   if (&s != s.capture->origin) s.capture->unjoined.insert(&s);
   return kSuccess;

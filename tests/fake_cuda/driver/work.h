@@ -86,6 +86,8 @@ struct Capture {
   Stream* origin;
   int mode;
   std::vector<Node> nodes;
+  std::vector<std::unique_ptr<char>> handles;  // as in Graph
+  const void* last = nullptr;                  // what capture_info() points to
   bool broken = false;
   std::set<Stream*> unjoined;  // others that take part and that nobody has waited for
   std::set<Stream*> streams;
@@ -109,9 +111,6 @@ struct Event {
 struct Graph {
   std::vector<Node> nodes;
   std::vector<std::unique_ptr<char>> handles;  // the address of each names a node
-  explicit Graph(std::vector<Node> n) : nodes(std::move(n)) {
-    for (std::size_t i = 0; i < nodes.size(); ++i) handles.push_back(std::make_unique<char>());
-  }
 };
 
 // An executable graph keeps its nodes while a launch of them is pending: an update makes new ones.
