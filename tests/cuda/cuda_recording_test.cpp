@@ -46,15 +46,35 @@ class LeanKernel final : public gpu::GpuKernel {
   std::shared_ptr<const gpu::Code> code_;
 };
 
-// Looks at its operand on the host, which no graph can do.
+// Looks at its operand on the host, which no graph can do; and perhaps does not say so.
 class HostKernel final : public gpu::GpuKernel {
  public:
+  explicit HostKernel(bool says_so) : says_so_(says_so) {}
+  bool records() const override { return !says_so_; }
   std::string name() const override { return "on the host"; }
   void enqueue(const Launch& l, gpu::GpuDevice& device) const override {
     std::vector<float> x = take<float>(device, l.in[0], static_cast<std::size_t>(l.sizes[0]));
     for (float& v : x) v = -v;
     put(device, l.out, x);
   }
+
+ private:
+  bool says_so_;
+};
+
+// Adds its operand to the result again and again: sizes[1] times.
+class LoopKernel final : public gpu::GpuKernel {
+ public:
+  explicit LoopKernel(std::shared_ptr<const gpu::Code> code) : code_(std::move(code)) {}
+  std::string name() const override { return "loop"; }
+  void enqueue(const Launch& l, gpu::GpuDevice& device) const override {
+    const Place places[] = {l.in[0], l.out};
+    for (std::int64_t k = 0; k < l.sizes[1]; ++k)
+      device.start({.code = code_.get(), .function = 1, .threads = 1, .places = places, .sizes = l.sizes.first(1)});
+  }
+
+ private:
+  std::shared_ptr<const gpu::Code> code_;
 };
 
 // Zeros where it writes, then copies half of its operand there.
@@ -208,26 +228,46 @@ TEST(CudaRecording, CopiesZerosAndPartsAreInTheGraph) {
 }
 
 TEST(CudaRecording, WhatAGraphCannotHoldStandsBetweenTwo) {
-  Chain c;
-  const HostKernel host;
-  Launches l(4);
-  l.set(0, c.scale, {{c.x.get()}}, {c.y.get()}, {100, 2});
-  l.set(1, host, {{c.y.get()}}, {c.z.get()}, {100});
-  l.set(2, c.scale, {{c.z.get()}}, {c.other.get()}, {100, 5});
-  l.set(3, c.add, {{c.x.get()}}, {c.other.get()}, {100});
-  const auto recording = c.d->record(l.all);
-  for (int k = 0; k < 5; ++k) {
-    if (k == 3) {
-      l.set(0, c.scale, {{c.x.get()}}, {c.y.get()}, {100, 7});
-      recording->update();
+  for (const bool says_so : {true, false}) {
+    Chain c;
+    const HostKernel host(says_so);
+    Launches l(4);
+    l.set(0, c.scale, {{c.x.get()}}, {c.y.get()}, {100, 2});
+    l.set(1, host, {{c.y.get()}}, {c.z.get()}, {100});
+    l.set(2, c.scale, {{c.z.get()}}, {c.other.get()}, {100, 5});
+    l.set(3, c.add, {{c.x.get()}}, {c.other.get()}, {100});
+    const auto recording = c.d->record(l.all);
+    for (int k = 0; k < 5; ++k) {
+      if (k == 3) {
+        l.set(0, c.scale, {{c.x.get()}}, {c.y.get()}, {100, 7});
+        recording->update();
+      }
+      c.d->zero({c.other.get()}, 4000);
+      recording->run(0, 4);
+      std::vector<float> want = iota(100);
+      for (float& v : want) v = v * static_cast<float>(k < 3 ? 2 : 7) * -5 + v;
+      EXPECT_EQ(take<float>(*c.d, {c.other.get()}, 100), want) << k;
     }
-    c.d->zero({c.other.get()}, 4000);
-    recording->run(0, 4);
-    std::vector<float> want = iota(100);
-    for (float& v : want) v = v * static_cast<float>(k < 3 ? 2 : 7) * -5 + v;
-    EXPECT_EQ(take<float>(*c.d, {c.other.get()}, 100), want) << k;
+    EXPECT_EQ(c.fake.get("graph_execs"), 2);
   }
-  EXPECT_EQ(c.fake.get("graph_execs"), 2);
+}
+
+TEST(CudaRecording, ALoopOfManyStepsIsInTheGraphUnlessItIsTooLong) {
+  for (const std::int64_t steps : {300, 70000}) {
+    Chain c;
+    const LoopKernel loop(c.code);
+    Launches l(2);
+    l.set(0, c.scale, {{c.x.get()}}, {c.y.get()}, {1, 0});
+    l.set(1, loop, {{c.x.get(), 4}}, {c.y.get()}, {1, steps});
+    const auto recording = c.d->record(l.all);
+    for (int k = 0; k < 3; ++k) {
+      recording->run(0, 2);
+      EXPECT_EQ(take<float>(*c.d, {c.y.get()}, 1)[0], static_cast<float>(steps));
+    }
+    const long calls = c.fake.get("calls");
+    recording->run(0, 2);
+    EXPECT_EQ(c.fake.get("calls") - calls < 10, steps == 300);
+  }
 }
 
 TEST(CudaRecording, AKernelOfAnotherDeviceIsRefused) {

@@ -10,8 +10,7 @@
 
 namespace lc::nvidia {
 
-// What a kernel may take: the driver has room for 4 KB.
-inline constexpr std::size_t kMostArguments = 512;
+inline constexpr std::size_t kMostArguments = gpu::kMostPlaces + gpu::kMostSizes;
 
 // Where a place of this device lies; 0 for none.
 inline api::Address address_of(const Place& p) {

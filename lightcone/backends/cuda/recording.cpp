@@ -50,14 +50,18 @@ class Capture {
   api::Stream* stream_;
 };
 
-bool is_ours(const Kernel& k) { return k.part() || dynamic_cast<const gpu::GpuKernel*>(&k); }
 
 }  // namespace
 
 GraphRecording::GraphRecording(CudaDevice& device, std::span<const Launch> launches)
     : device_(device), stream_(device.stream()), launches_(launches), alone_(launches.size()) {
-  for (const Launch& l : launches)
-    if (!is_ours(*l.kernel)) throw Error("device", cat("the kernel '", l.kernel->name(), "' is not for ", device.name()));
+  for (std::size_t k = 0; k < launches.size(); ++k) {
+    if (launches[k].kernel->part()) continue;
+    const auto* kernel = dynamic_cast<const gpu::GpuKernel*>(launches[k].kernel);
+    if (!kernel)
+      throw Error("device", cat("the kernel '", launches[k].kernel->name(), "' is not for ", device.name()));
+    alone_[k] = !kernel->records();
+  }
 }
 GraphRecording::~GraphRecording() { drop(); }
 

@@ -8,7 +8,7 @@
 namespace lc::nvidia {
 namespace {
 
-constexpr std::size_t kSlot = 4u << 20;  // long enough for the bus, short enough to overlap
+constexpr std::size_t kSlot = 1u << 20;  // long enough for the bus, short enough to overlap
 constexpr std::size_t kAlignment = 256;
 
 }  // namespace

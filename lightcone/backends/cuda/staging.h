@@ -35,7 +35,7 @@ class Staging {
 
   Stream& stream_;
   std::mutex mutex_;  // guards what follows
-  std::array<std::unique_ptr<Slot>, 3> in_;  // in turn
+  std::array<std::unique_ptr<Slot>, 4> in_;  // in turn
   std::size_t current_ = 0;
   std::vector<std::unique_ptr<Slot>> out_;   // that nobody uses
 };

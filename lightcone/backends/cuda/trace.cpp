@@ -3,6 +3,9 @@
 namespace lc::nvidia {
 namespace {
 
+// Loops of many steps are one launch. A graph of more takes the driver longer to make than it saves.
+constexpr std::size_t kMostSteps = 1 << 16;
+
 struct NotTraceable {};
 
 // The device as a traced launch sees it.
@@ -43,6 +46,7 @@ class Recorder final : public gpu::GpuDevice {
 
  private:
   Trace::Step& add(Trace::Kind kind, std::size_t values) {
+    if (to_.steps.size() >= kMostSteps) throw NotTraceable();
     return to_.steps.emplace_back(Trace::Step{kind, {}, to_.values.size(), values});
   }
   CudaDevice& device_;

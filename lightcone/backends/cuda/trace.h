@@ -29,8 +29,8 @@ struct Trace {
 // Does the step in a stream.
 api::Result enqueue(const api::Driver& a, api::Stream* stream, const Trace& t, const Trace::Step& s);
 
-// Writes down what one launch asks for, behind the others. False, and nothing is written, when it does more than start
-// kernels, copy and set to zero: it waits, or brings something from the host.
+// Writes down what one launch asks for, behind the others. False, and nothing is written, when that is more than a graph
+// should hold, or not only starts of kernels, copies and zeros.
 bool trace(const Launch& l, CudaDevice& device, Trace& to);
 
 }  // namespace lc::nvidia
