@@ -1,0 +1,64 @@
+// What a test sets and reads, by fake_cuda_set, fake_cuda_get and fake_cuda_fault.
+#include <string_view>
+
+#include "nvrtc/compiler.h"
+#include "driver/driver.h"
+#include "scheduler/scheduler.h"
+
+using namespace fake_cuda;
+
+// For tests: see settings.h. 0, or -1 where the name is unknown.
+FAKE_CUDA_API int fake_cuda_set(const char* name, long value) {
+  Settings::Value* const setting = find_setting(name);
+  if (setting == nullptr) return -1;
+  *setting = value;
+  return 0;
+}
+
+namespace fake_cuda {
+namespace {
+
+struct Count {
+  const char* name;
+  std::size_t (*of)(const Driver&);
+};
+
+constexpr Count kCounts[] = {
+    {"contexts", [](const Driver& d) { return static_cast<std::size_t>(d.retained); }},
+    {"allocations", [](const Driver& d) { return d.allocations.count(); }},
+    {"allocated_bytes", [](const Driver& d) { return d.allocations.used() + d.addresses.used(); }},
+    {"reservations", [](const Driver& d) { return d.addresses.reservations(); }},
+    {"physical", [](const Driver& d) { return d.addresses.physical(); }},
+    {"mappings", [](const Driver& d) { return d.addresses.mapped(); }},
+    {"pinned_bytes", [](const Driver& d) { return d.pinned.bytes(); }},
+    {"modules", [](const Driver& d) { return d.modules.size(); }},
+    {"streams", [](const Driver& d) { return d.streams.size(); }},
+    {"events", [](const Driver& d) { return d.events.size(); }},
+    {"graphs", [](const Driver& d) { return d.graphs.size(); }},
+    {"graph_execs", [](const Driver& d) { return d.execs.size(); }},
+};
+
+}  // namespace
+}  // namespace fake_cuda
+
+
+
+// A setting, or how many objects of a kind there are; "live" adds all kinds up. -1 where the name is unknown.
+FAKE_CUDA_API long fake_cuda_get(const char* name) {
+  if (const Settings::Value* const setting = find_setting(name)) return *setting;
+  const std::string_view wanted = name;
+  Driver& d = driver();
+  const std::lock_guard lock(d.mutex);
+  if (wanted == "programs") return static_cast<long>(live_programs());
+  if (wanted == "switches") return static_cast<long>(fibers::switches());
+  long live = static_cast<long>(live_programs());
+  for (const Count& c : kCounts) {
+    const long n = static_cast<long>(c.of(d));
+    if (wanted == c.name) return n;
+    live += n;
+  }
+  return wanted == "live" ? live : -1;
+}
+
+// What the last fault of a kernel was, in words; valid until the next.
+FAKE_CUDA_API const char* fake_cuda_fault() { return driver().fault_words.c_str(); }

@@ -1,0 +1,27 @@
+// CUDA C to a sealed shared object, by the system's C++ compiler.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fake_cuda {
+
+struct Source {
+  std::string text, name;
+  std::vector<std::pair<std::string, std::string>> headers;  // name and text
+  std::vector<std::string> flags;                            // -D and -I, -std
+  int compute_capability = 75;
+};
+
+struct Compiled {
+  bool right = false;
+  std::string image, log;
+};
+
+Compiled compile(const Source& source);
+
+// NVRTC's programs that have not been destroyed.
+std::size_t live_programs();
+
+}  // namespace fake_cuda

@@ -1,0 +1,46 @@
+// What lies between the scheduler, which runs the threads of a grid as fibers, and kernels compiled for the CPU. It knows of threads,
+// warps and blocks, not of CUDA, so that other kernel languages can stand on it. It includes nothing: thousands of kernels are compiled.
+#pragma once
+
+struct LcDim3 {
+  unsigned x, y, z;
+};
+
+struct LcThread {
+  LcDim3 index;
+  unsigned lane, warp;
+};
+
+// Called by the last lane that arrives, for all of them: lanes[i] is what lane i handed in, or null where lane i takes no part.
+typedef void (*LcExchange)(void* const* lanes);
+
+struct LcScheduler {
+  const LcThread* thread;  // the one that runs now: read it anew behind each call below
+  LcDim3 block_index, block_size, grid_size;
+  void* dynamic_shared;
+  void (*block_barrier)(unsigned place);  // `place` in the text: threads of a block that meet at different ones are a fault
+  void (*warp_exchange)(unsigned mask, void* mine, LcExchange exchange);
+  void (*full_warp_exchange)(void* mine, LcExchange exchange);  // a fault unless all 32 lanes are there
+  // Copies into shared memory; their bytes arrive only when they are waited for.
+  void (*copy_async)(void* shared, const void* from, unsigned bytes);
+  void (*copy_commit)();
+  void (*copy_wait)(unsigned groups);  // all but the latest `groups` that were committed
+  void (*fault)(const char* words);    // ends the grid; does not return
+};
+
+struct LcKernel {
+  const char* name;
+  void (*call)(void* const* arguments);
+  const unsigned* sizes;       // of its arguments
+  const unsigned* alignments;  // likewise
+  unsigned arguments;
+  unsigned max_threads;  // a block, 0 where the kernel does not say
+};
+
+// The one symbol of a compiled module, by the name lc_module.
+struct LcModule {
+  LcScheduler** scheduler;  // where the module looks for it
+  char *shared_begin, *shared_end;
+  const LcKernel* kernels;
+  unsigned kernel_count;
+};
