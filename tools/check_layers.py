@@ -50,6 +50,7 @@ ROOMS = {
             "cpu/loops", "cpu/products", "cpu/conv", "cpu/attention", "cpu/random"],
     "pjrt": ["core", "passes", "stablehlo", "device"],
     "gpu": ["core", "device"],
+    "metal": ["core", "gpu"],
     "train": ["core", "ops/typed", "autograd", "optim", "runtime", "nn", "io", "io/checkpoints", "io/data"],
     "nn": ["core", "random", "ops", "ops/typed", "runtime"],
     "io": ["core"],

@@ -26,6 +26,7 @@ struct Limits {
   int processors = 1;               // groups that run at once, at least
   std::size_t memory = 0;           // bytes in all
   std::int64_t groups = 2147483647; // of a launch, at most
+  std::size_t places = 128;         // that a kernel may take
   bool f64 = true;                  // numbers of 64 bits
 };
 
@@ -47,8 +48,8 @@ struct Start {
   std::int64_t groups = 1;   // 0: nothing is started
   int threads = 1;           // of a group
   std::size_t shared = 0;    // bytes of shared memory beyond what the text declares
-  std::span<const Place> places;
-  std::span<const std::int64_t> sizes;
+  std::span<const Place> places = {};
+  std::span<const std::int64_t> sizes = {};
 };
 
 class GpuDevice : public Device {
