@@ -98,8 +98,10 @@ void release(Object* o) {
 
 void put_into_pool(Object* o) {
   if (!o) return;
-  if (pools().open.empty()) return fault("a " + o->isa->name + " is autoreleased without a pool");
-  pools().open.back().push_back(o);
+  if (!pools().open.empty()) return pools().open.back().push_back(o);
+  fault("a " + o->isa->name + " is autoreleased without a pool");
+  static std::vector<Object*> never_freed;
+  never_freed.push_back(o);
 }
 
 // A class as an object, which is never freed.
