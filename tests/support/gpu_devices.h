@@ -1,5 +1,6 @@
-// The devices that tests of GPUs run on: CUDA by the driver that runs on the CPU (tests/fake_cuda), and OpenCL where a
-// driver is installed. LIGHTCONE_GPU=cuda or opencl wants one alone; with LIGHTCONE_CUDA_DRIVER set, CUDA is that.
+// The devices that tests of GPUs run on: CUDA by the driver that runs on the CPU (tests/fake_cuda), Metal by one that
+// does (tests/fake_metal), and OpenCL where a driver is installed. LIGHTCONE_GPU=cuda, metal or opencl wants one alone;
+// with LIGHTCONE_CUDA_DRIVER set, CUDA is that.
 #pragma once
 
 #include <cstdlib>
@@ -13,6 +14,7 @@
 
 #include "lightcone/backends/cuda/cuda.h"
 #include "lightcone/backends/gpu/gpu.h"
+#include "lightcone/backends/metal/metal.h"
 #include "lightcone/backends/opencl/opencl.h"
 #include "lightcone/core/error.h"
 
@@ -38,6 +40,7 @@ inline std::vector<GpuUnderTest> gpus_under_test() {
     if (!one || !*one || std::string(one) == name) all.push_back({name, std::move(open)});
   };
   add("cuda", [] { return nvidia::open_device(cuda_under_test()); });
+  add("metal", [] { return mtl::open_device({.library = LIGHTCONE_FAKE_METAL}); });
   add("opencl", [] { return cl::open_device(); });
   return all;
 }
@@ -52,7 +55,7 @@ class OnGpu : public testing::TestWithParam<GpuUnderTest> {
     try {
       if (!kept) kept = GetParam().open();
     } catch (const Error& e) {
-      if (GetParam().name == "cuda") throw;  // which is always there
+      if (GetParam().name != "opencl") throw;  // what stands in for it is always there
       GTEST_SKIP() << "SKIPPED: " << e.what();
     }
     device = kept;

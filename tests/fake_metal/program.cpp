@@ -1,0 +1,101 @@
+#include "program.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <vector>
+
+#include "runtime.h"
+#include "translate.h"
+
+extern char** environ;
+
+namespace fake {
+namespace {
+
+const std::vector<std::string> kFlags {
+  "-std=c++14", "-O1", "-w", "-fPIC", "-shared", "-nostdlib", "-fvisibility=hidden", "-ffp-contract=off",
+      "-fno-math-errno", "-fsigned-char", "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables",
+#if defined(__x86_64__)
+      "-march=native",
+#endif
+      "-I" FAKE_METAL_SHIM, "-I" FAKE_METAL_SHIM "/../../fake_cuda/shim", "-include", "msl.h"
+};
+
+// Folders of files that are gone with them.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "fake_metal_XXXXXX").string();
+    if (::mkdtemp(name.data())) path_ = name;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  std::string file(const char* name) const { return path_ + "/" + name; }
+  bool made() const { return !path_.empty(); }
+
+ private:
+  std::string path_;
+};
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream s;
+  s << in.rdbuf();
+  return s.str();
+}
+
+bool run_compiler(const std::string& source, const std::string& to, const std::string& log) {
+  std::vector<std::string> words{FAKE_METAL_CXX};
+  words.insert(words.end(), kFlags.begin(), kFlags.end());
+  words.insert(words.end(), {source, "-lgcc", "-o", to});
+  std::vector<char*> arguments;
+  for (std::string& w : words) arguments.push_back(w.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, 2, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  pid_t child = 0;
+  const int failed = ::posix_spawnp(&child, arguments[0], &files, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&files);
+  int status = 1;
+  return !failed && ::waitpid(child, &status, 0) == child && status == 0;
+}
+
+}  // namespace
+
+std::shared_ptr<const Program> Program::make(const std::string& msl, std::string& error) {
+  static std::map<std::string, std::shared_ptr<const Program>> known;
+  if (const auto it = known.find(msl); it != known.end()) return it->second;
+  const Translation t = translate(msl, Target::Cpu);
+  if (!t.error.empty()) return error = t.error, nullptr;
+  ++control().compiles;
+  const Folder folder;
+  if (!folder.made()) return error = "there is no folder for temporary files", nullptr;
+  std::ofstream(folder.file("program.cpp")) << t.cpp;
+  if (!run_compiler(folder.file("program.cpp"), folder.file("program.so"), folder.file("log"))) {
+    error = read_file(folder.file("log"));
+    if (error.empty()) error = "the C++ compiler " FAKE_METAL_CXX " cannot be run";
+    return nullptr;
+  }
+  std::shared_ptr<Program> p(new Program);
+  p->library_ = ::dlopen(folder.file("program.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (p->library_) p->module_ = static_cast<const LcMetalModule*>(::dlsym(p->library_, "lc_metal_module"));
+  if (!p->module_) return error = std::string("the compiled program cannot be loaded: ") + ::dlerror(), nullptr;
+  return known.emplace(msl, std::move(p)).first->second;
+}
+
+Program::~Program() {
+  if (library_) ::dlclose(library_);
+}
+
+}  // namespace fake

@@ -1,0 +1,68 @@
+// The Metal that tests run on (fake_metal/fake_metal.h), and what every test of it begins and ends with.
+#pragma once
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "fake_metal/fake_metal.h"
+#include "lightcone/backends/metal/metal.h"
+#include "lightcone/core/error.h"
+
+namespace lc::test {
+
+template <class F>
+F fake_function(const char* name) {
+  static void* const library = ::dlopen(LIGHTCONE_FAKE_METAL, RTLD_NOW | RTLD_LOCAL);
+  if (!library) throw Error("test", ::dlerror());
+  return reinterpret_cast<F>(::dlsym(library, name));
+}
+inline FakeMetal& fake() {
+  static FakeMetal* const control = fake_function<FakeMetal* (*)()>("fake_metal_control")();
+  return *control;
+}
+inline std::string faults() {
+  static const auto function = fake_function<const char* (*)()>("fake_metal_faults");
+  return function();
+}
+
+// Begins with a Metal as it is when it is loaded; behind it nothing is alive that was not before, and nothing was done
+// that Metal does not allow.
+class MetalTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    reset();
+    faults();
+    objects_ = fake().objects;
+  }
+  void TearDown() override {
+    reset();
+    EXPECT_EQ(faults(), "");
+    EXPECT_EQ(fake().objects, objects_) << "objects are left";
+  }
+  static void reset() {
+    FakeMetal& f = fake();
+    f.deferred = f.separate_memory = f.old_system = false;
+    f.order = 0, f.devices = 1, f.memory = f.fail_at = 0, f.thread_width = 32;
+  }
+  static std::shared_ptr<gpu::GpuDevice> open(int device = 0) {
+    return mtl::open_device({.device = device, .library = LIGHTCONE_FAKE_METAL});
+  }
+
+ private:
+  long objects_ = 0;
+};
+
+// The sentence of the Error that f throws.
+template <class F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+}  // namespace lc::test
