@@ -21,7 +21,7 @@ namespace fake {
 namespace {
 
 const std::vector<std::string> kFlags {
-  "-std=c++14", "-O1", "-w", "-fPIC", "-shared", "-nostdlib", "-fvisibility=hidden", "-ffp-contract=off",
+  "-std=gnu++14", "-O1", "-w", "-fPIC", "-shared", "-nostdlib", "-fvisibility=hidden", "-ffp-contract=off",
       "-fno-math-errno", "-fsigned-char", "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables",
 #if defined(__x86_64__)
       "-march=native",
@@ -54,10 +54,8 @@ std::string read_file(const std::string& path) {
   return s.str();
 }
 
-bool run_compiler(const std::string& source, const std::string& to, const std::string& log) {
-  std::vector<std::string> words{FAKE_METAL_CXX};
-  words.insert(words.end(), kFlags.begin(), kFlags.end());
-  words.insert(words.end(), {source, "-lgcc", "-o", to});
+bool run_compiler(std::vector<std::string> words, const std::string& log) {
+  words.insert(words.begin(), FAKE_METAL_CXX);
   std::vector<char*> arguments;
   for (std::string& w : words) arguments.push_back(w.data());
   arguments.push_back(nullptr);
@@ -71,18 +69,33 @@ bool run_compiler(const std::string& source, const std::string& to, const std::s
   return !failed && ::waitpid(child, &status, 0) == child && status == 0;
 }
 
+// The text with its macros expanded: what is translated is the language, wherever it is written.
+std::string preprocessed(const std::string& msl, const Folder& folder) {
+  static const std::string library = "#include <metal_stdlib>";  // which is -included later
+  std::string text = msl;
+  if (const std::size_t at = text.find(library); at != std::string::npos) text.erase(at, library.size());
+  std::ofstream(folder.file("program.metal")) << text;
+  return run_compiler({"-E", "-P", "-x", "c++", "-nostdinc", "-w", folder.file("program.metal"), "-o",
+                       folder.file("program.i")}, folder.file("log"))
+             ? read_file(folder.file("program.i"))
+             : msl;
+}
+
 }  // namespace
 
 std::shared_ptr<const Program> Program::make(const std::string& msl, std::string& error) {
   static std::map<std::string, std::shared_ptr<const Program>> known;
   if (const auto it = known.find(msl); it != known.end()) return it->second;
-  const Translation t = translate(msl, Target::Cpu);
-  if (!t.error.empty()) return error = t.error, nullptr;
-  ++control().compiles;
   const Folder folder;
   if (!folder.made()) return error = "there is no folder for temporary files", nullptr;
+  // without macros as it is, so that errors have its lines
+  const Translation t = translate(msl.find("#define") == std::string::npos ? msl : preprocessed(msl, folder), Target::Cpu);
+  if (!t.error.empty()) return error = t.error, nullptr;
+  ++control().compiles;
   std::ofstream(folder.file("program.cpp")) << t.cpp;
-  if (!run_compiler(folder.file("program.cpp"), folder.file("program.so"), folder.file("log"))) {
+  std::vector<std::string> words = kFlags;
+  words.insert(words.end(), {folder.file("program.cpp"), "-lgcc", "-o", folder.file("program.so")});
+  if (!run_compiler(std::move(words), folder.file("log"))) {
     error = read_file(folder.file("log"));
     if (error.empty()) error = "the C++ compiler " FAKE_METAL_CXX " cannot be run";
     return nullptr;

@@ -81,7 +81,8 @@ LC float lc_float(u32 u) { return as_float(u); }
 #define LC_EXP(x) exp(x)
 #define LC_SQRT(x) sqrt(x)
 #define LC_POW(x, y) pow(x, y)
-#define LC_FMOD(x, y) fmod(x, y)
+// (PoCL 3.1 says that the remainder of infinity is that.)
+#define LC_FMOD(x, y) ((lc_bits(x) & 0x7fffffffu) < 0x7f800000u && (y) != 0.0f ? fmod(x, y) : lc_float(0x7fc00000u))
 #define LC_FMA(x, y, z) fma(x, y, z)
 #define LC_RINT(x) rint(x)
 #ifdef LC_HAS_F64
@@ -94,7 +95,7 @@ LC double lc_double(u64 u) { return as_double(u); }
 #define LC_EXP_D(x) exp(x)
 #define LC_SQRT_D(x) sqrt(x)
 #define LC_POW_D(x, y) pow(x, y)
-#define LC_FMOD_D(x, y) fmod(x, y)
+#define LC_FMOD_D(x, y) (fabs(x) < lc_double(0x7ff0000000000000UL) && (y) != 0.0 ? fmod(x, y) : lc_double(0x7ff8000000000000UL))
 #define LC_FMA_D(x, y, z) fma(x, y, z)
 #define LC_FABS_D(x) fabs(x)
 #endif
