@@ -239,7 +239,8 @@ int Scheduler::next_ready() const {
   return -1;
 }
 
-// A fiber runs threads that have not begun, one after the other. Where the next one has begun, it rests until somebody has another for it.
+// A fiber runs threads that have not begun, one after the other. Where the next one has begun, it rests until somebody
+// has another for it.
 void Scheduler::work() {
   for (;;) {
     threads_[current_].begun = true;
@@ -260,7 +261,8 @@ void Scheduler::wait() {
   Thread& me = threads_[current_];
   set_waiting(current_);
   const int next = next_ready();
-  if (next < 0) fault(Fault::kFailed, "the threads of the block wait for each other: a barrier that not all of them reach");
+  if (next < 0)
+    fault(Fault::kFailed, "the threads of the block wait for each other: a barrier that not all of them reach");
   take(static_cast<unsigned>(next));
   ++switches_;
   switch_context(&me.at, threads_[current_].begun ? threads_[current_].at : idle_fiber());
@@ -282,8 +284,8 @@ void Scheduler::finish() {
 void Scheduler::block_barrier(unsigned place) {
   if (done_ != 0) fault(Fault::kFailed, "it waits at a barrier, but others of its block have returned");
   if (at_barrier_ != 0 && place != barrier_place_)
-    fault(Fault::kFailed, "it waits at the barrier in line " + std::to_string(place) + ", others of its block in line " +
-                              std::to_string(barrier_place_));
+    fault(Fault::kFailed, "it waits at the barrier in line " + std::to_string(place) +
+                              ", others of its block in line " + std::to_string(barrier_place_));
   barrier_place_ = place;
   if (++at_barrier_ < count_) return wait();
   at_barrier_ = 0;
@@ -336,7 +338,8 @@ bool Scheduler::in_shared(const void* p, unsigned bytes) const {
 void Scheduler::copy_async(void* to, const void* from, unsigned bytes) {
   if (!in_shared(to, bytes)) fault(Fault::kAddress, "an asynchronous copy to what is not shared memory");
   if (reinterpret_cast<std::uintptr_t>(to) % bytes != 0 || reinterpret_cast<std::uintptr_t>(from) % bytes != 0)
-    fault(Fault::kMisaligned, "an asynchronous copy of " + std::to_string(bytes) + " bytes that is not aligned to them");
+    fault(Fault::kMisaligned,
+          "an asynchronous copy of " + std::to_string(bytes) + " bytes that is not aligned to them");
   copied_ = true;
   copies_[current_].push_back({to, from, bytes, threads_[current_].copy_groups});
   std::memset(to, 0xff, bytes);
@@ -368,9 +371,10 @@ void Scheduler::fault(Fault kind, const std::string& words) {
 // The interrupted code is the kernel's or a copy for it, so the heap is not in the middle of a change.
 Suspended Scheduler::recover(int signal, void* address) {
   char words[96];
-  std::snprintf(words, sizeof words, signal == SIGFPE   ? "an integer was divided by zero"
-                                     : signal == SIGILL ? "an instruction that this processor does not have"
-                                                        : "it touched address %p, which is not its to touch",
+  std::snprintf(words, sizeof words,
+                signal == SIGFPE   ? "an integer was divided by zero"
+                : signal == SIGILL ? "an instruction that this processor does not have"
+                                   : "it touched address %p, which is not its to touch",
                 address);
   describe(signal == SIGFPE || signal == SIGILL ? Fault::kFailed : Fault::kAddress, words);
   return main_;
