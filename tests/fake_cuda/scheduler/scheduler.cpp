@@ -72,6 +72,7 @@ class Scheduler {
   void set_waiting(unsigned number) { ready_[rank_[number] / 64] &= ~(std::uint64_t(1) << rank_[number] % 64); }
   bool in_shared(const void* p, unsigned bytes) const;
   void describe(Fault kind, const std::string& words);
+  void describe_signal();
 
   LcScheduler interface_{};
   const LcModule* module_ = nullptr;
@@ -90,6 +91,8 @@ class Scheduler {
   Suspended main_ = nullptr, abandoned_ = nullptr;
   char* shared_end_ = nullptr;  // a page that may not be touched follows
   Outcome outcome_;
+  int signal_ = 0;  // that interrupted a kernel, and the address it touched
+  void* touched_ = nullptr;
   unsigned long switches_ = 0;
 };
 
@@ -204,6 +207,7 @@ void Scheduler::run_block() {
   std::memset(interface_.dynamic_shared, 0xff, dynamic_shared_);
   take(order_[0]);
   switch_context(&main_, idle_fiber());
+  if (signal_ != 0) describe_signal();
   if (outcome_.fault == Fault::kNone) return;
   idle_.clear();  // threads that waited will never go on: there are new fibers for the next grid
   for (char* stack : stacks_) munmap(stack, kStack);
@@ -368,16 +372,22 @@ void Scheduler::fault(Fault kind, const std::string& words) {
   __builtin_unreachable();
 }
 
-// The interrupted code is the kernel's or a copy for it, so the heap is not in the middle of a change.
+// Within the signal handler, where nothing may be allocated: words are found later.
 Suspended Scheduler::recover(int signal, void* address) {
+  signal_ = signal;
+  touched_ = address;
+  return main_;
+}
+
+void Scheduler::describe_signal() {
   char words[96];
   std::snprintf(words, sizeof words,
-                signal == SIGFPE   ? "an integer was divided by zero"
-                : signal == SIGILL ? "an instruction that this processor does not have"
-                                   : "it touched address %p, which is not its to touch",
-                address);
-  describe(signal == SIGFPE || signal == SIGILL ? Fault::kFailed : Fault::kAddress, words);
-  return main_;
+                signal_ == SIGFPE   ? "an integer was divided by zero"
+                : signal_ == SIGILL ? "an instruction that this processor does not have"
+                                    : "it touched address %p, which is not its to touch",
+                touched_);
+  describe(signal_ == SIGFPE || signal_ == SIGILL ? Fault::kFailed : Fault::kAddress, words);
+  signal_ = 0;
 }
 
 }  // namespace
