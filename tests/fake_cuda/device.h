@@ -58,7 +58,7 @@ inline Compiled compile(const std::string& text, std::vector<const char*> option
   Compiled out{create(&p, text.c_str(), "kernel.cu", 0, nullptr, nullptr), "", ""};
   if (out.code != 0) return out;
   out.code = function<int(Handle, int, const char* const*)>("nvrtcCompileProgram")(p, static_cast<int>(options.size()),
-                                                                                 options.data());
+                                                                                   options.data());
   std::size_t bytes = 0;
   if (function<int(Handle, std::size_t*)>("nvrtcGetProgramLogSize")(p, &bytes) == 0) {
     out.log.resize(bytes);
@@ -82,9 +82,9 @@ struct Shape {
 };
 
 inline int launch(Handle kernel, const Shape& s, std::vector<void*> arguments, Handle stream = nullptr) {
-  return function<int(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**, void**)>(
-      "cuLaunchKernel")(kernel, s.grid_x, s.grid_y, 1, s.block_x, s.block_y, 1, s.dynamic_shared, stream,
-                        arguments.data(), nullptr);
+  return function<int(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**,
+                      void**)>("cuLaunchKernel")(kernel, s.grid_x, s.grid_y, 1, s.block_x, s.block_y, 1,
+                                                 s.dynamic_shared, stream, arguments.data(), nullptr);
 }
 
 // A module of one text, unloaded at the end.
@@ -132,7 +132,8 @@ class Array {
 class FakeCuda : public ::testing::Test {
  protected:
   void SetUp() override {
-    for (const char* zero : {"order", "deferred", "fail_at", "fail_compiles", "lost_at", "calls", "launches"}) set(zero, 0);
+    for (const char* zero : {"order", "deferred", "fail_at", "fail_compiles", "lost_at", "calls", "launches"})
+      set(zero, 0);
     set("memory", 1l << 30);
     set("devices", 1);
     set("compute_capability", 90);

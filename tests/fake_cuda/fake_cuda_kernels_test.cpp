@@ -188,10 +188,26 @@ TEST_F(Kernels, Mathematics) {
   for (int i = 0; i < 32; ++i) {
     const float v = x[i];
     const float whole = std::isnan(v) ? 0 : v >= 0x1p31f ? 0x1p31f : v <= -0x1p31f ? -0x1p31f : std::trunc(v);
-    const float want[] = {std::exp2(v), std::log2(v), std::sin(v), std::cos(v), std::exp(v), std::pow(v, 3.0f),
-                          std::fmod(v, 0.7f), std::sqrt(v), std::floor(v), std::rint(v), std::fmax(v, 0.25f), v / 3.0f,
-                          1 / v, std::fabs(v), float(std::exp2(double(v))), float(std::fma(double(v), 2.0, 1.0)),
-                          float(std::isnan(v)), whole, -v, 8 + 31 + 3 + 3 + 7};
+    const float want[] = {std::exp2(v),
+                          std::log2(v),
+                          std::sin(v),
+                          std::cos(v),
+                          std::exp(v),
+                          std::pow(v, 3.0f),
+                          std::fmod(v, 0.7f),
+                          std::sqrt(v),
+                          std::floor(v),
+                          std::rint(v),
+                          std::fmax(v, 0.25f),
+                          v / 3.0f,
+                          1 / v,
+                          std::fabs(v),
+                          float(std::exp2(double(v))),
+                          float(std::fma(double(v), 2.0, 1.0)),
+                          float(std::isnan(v)),
+                          whole,
+                          -v,
+                          8 + 31 + 3 + 3 + 7};
     for (int j = 0; j < 20; ++j)
       EXPECT_TRUE(y[i * 20 + j] == want[j] || (std::isnan(want[j]) && std::isnan(y[i * 20 + j])))
           << j << " of " << v << ": " << y[i * 20 + j] << ", " << want[j];
@@ -254,27 +270,33 @@ TEST_F(Kernels, ConversionsOfSixteenBits) {
   }
 }
 
-// One warp, C (16 x 8) = A (16 x K) B (K x 8), fragments read as PTX lays them out. `T` holds an operand, `R` of them a register.
-std::string product(const std::string& primitive, const std::string& operand, const std::string& sum, int steps, int k) {
-  const std::string per_register = std::to_string(4 / (operand == "signed char" ? 1 : operand == "unsigned short" ? 2 : 4));
+// One warp, C (16 x 8) = A (16 x K) B (K x 8), fragments read as PTX lays them out. `T` holds an operand, `R` of them a
+// register.
+std::string product(const std::string& primitive, const std::string& operand, const std::string& sum, int steps,
+                    int k) {
+  const std::string per_register = std::to_string(4 / (operand == "signed char"      ? 1
+                                                       : operand == "unsigned short" ? 2
+                                                                                     : 4));
   return "enum { K = " + std::to_string(steps * k) + ", STEP = " + std::to_string(k) + ", R = " + per_register +
          " };\nextern \"C\" __global__ void k(const " + operand + "* A, const " + operand + "* B, " + sum + R"(* C) {
     const int l = threadIdx.x, g = l >> 2, t = l & 3;
-    )" + sum + R"( d[4] = {};
+    )" + sum +
+         R"( d[4] = {};
     for (int at = 0; at < K; at += STEP) {
       unsigned a[4], b[2];
       for (int i = 0; i < 4; ++i)  // rows g and g + 8, halves of the step
         a[i] = *(const unsigned*)(A + (g + (i & 1) * 8) * K + at + (i >> 1) * STEP / 2 + t * R);
       for (int i = 0; i < 2; ++i) b[i] = *(const unsigned*)(B + g * K + at + i * STEP / 2 + t * R);
-      )" + primitive + R"((d, a, b);
+      )" +
+         primitive + R"((d, a, b);
     }
     for (int i = 0; i < 4; ++i) C[(g + (i >> 1) * 8) * 8 + t * 2 + (i & 1)] = d[i];
   })";
 }
 
 template <class T, class Sum>
-void check_product(const char* primitive, const char* operand, const char* sum, int k, const std::function<T(float)>& narrow,
-                   const std::function<double(T)>& widen) {
+void check_product(const char* primitive, const char* operand, const char* sum, int k,
+                   const std::function<T(float)>& narrow, const std::function<double(T)>& widen) {
   const int depth = 3 * k;
   std::vector<T> a, b;
   for (const float x : randoms(static_cast<std::size_t>(16 * depth), 7)) a.push_back(narrow(x));
@@ -295,8 +317,11 @@ void check_product(const char* primitive, const char* operand, const char* sum, 
 TEST_F(Kernels, ProductsOfFragmentsInEveryType) {
   using Bits = unsigned short;
   const auto bf16 = [](Bits b) { return double(from_bits(std::uint32_t(b) << 16)); };
-  check_product<Bits, float>("lc_mma_bf16", "unsigned short", "float", 16, [](float x) { return Bits(bits(x) >> 16); }, bf16);
-  const auto f16 = [](Bits b) { return std::ldexp(double(1024 + (b & 1023)), (b >> 10 & 31) - 25) * (b >> 15 ? -1 : 1); };
+  check_product<Bits, float>(
+      "lc_mma_bf16", "unsigned short", "float", 16, [](float x) { return Bits(bits(x) >> 16); }, bf16);
+  const auto f16 = [](Bits b) {
+    return std::ldexp(double(1024 + (b & 1023)), (b >> 10 & 31) - 25) * (b >> 15 ? -1 : 1);
+  };
   const auto to_f16 = [](float x) {  // some number near x
     const int e = std::ilogb(x);
     const int m = int(std::ldexp(std::fabs(x), 10 - e)) - 1024;
@@ -304,10 +329,12 @@ TEST_F(Kernels, ProductsOfFragmentsInEveryType) {
   };
   check_product<Bits, float>("lc_mma_f16", "unsigned short", "float", 16, to_f16, f16);
   const auto tf32 = [](float x) { return double(from_bits((bits(x) + 0x1000u) & ~0x1fffu)); };
-  check_product<float, float>("lc_mma_tf32", "float", "float", 8, [](float x) { return x; }, tf32);
+  check_product<float, float>(
+      "lc_mma_tf32", "float", "float", 8, [](float x) { return x; }, tf32);
   using S8 = signed char;
-  check_product<S8, int>("lc_mma_s8", "signed char", "int", 32,
-                         [](float x) { return S8(std::fmax(-128, std::fmin(127, x * 60))); }, [](S8 x) { return double(x); });
+  check_product<S8, int>(
+      "lc_mma_s8", "signed char", "int", 32, [](float x) { return S8(std::fmax(-128, std::fmin(127, x * 60))); },
+      [](S8 x) { return double(x); });
 }
 
 TEST_F(Kernels, MatricesFromSharedMemory) {
@@ -322,8 +349,9 @@ TEST_F(Kernels, MatricesFromSharedMemory) {
       lc_ldmatrix4_trans(s, tile + l * 8);
       for (int i = 0; i < 4; ++i) y[l * 8 + i] = r[i], y[l * 8 + 4 + i] = s[i];
     })");
-  const std::vector<unsigned> y =
-      in_every_order<unsigned>(256, [&](Array<unsigned>& y) { return launch(p.kernel(), {1, 32}, {y.argument()}); });
+  const std::vector<unsigned> y = in_every_order<unsigned>(256, [&](Array<unsigned>& y) {
+    return launch(p.kernel(), {1, 32}, {y.argument()});
+  });
   for (unsigned l = 0; l < 32; ++l)
     for (unsigned i = 0; i < 4; ++i) {
       const unsigned j = l / 4, t = l % 4, first = i * 64;  // of matrix i
@@ -345,8 +373,10 @@ std::string pipeline(const std::string& wait, const std::string& barrier) {
       fetch(0), fetch(1);
       float s = 0;
       for (int i = 0; i < tiles; ++i) {
-        )" + wait + R"(;
-        )" + barrier + R"(;
+        )" +
+         wait + R"(;
+        )" +
+         barrier + R"(;
         fetch(i + 2);
         for (int j = 0; j < 4; ++j) s += tile[i % 3][(t * 4 + j * 37 + 5) % 128];
       }
@@ -368,7 +398,8 @@ TEST_F(Kernels, AsynchronousCopies) {
       for (int j = 0; j < 4; ++j) want += x[i * 128 + (t * 4 + j * 37 + 5) % 128];
     EXPECT_EQ(y[t], want);
   }
-  const std::string mistakes[][2] = {{"lc_copy_wait<2>()", "__syncthreads()"}, {"", "__syncthreads()"}, {"lc_copy_wait<1>()", ""}};
+  const std::string mistakes[][2] = {
+      {"lc_copy_wait<2>()", "__syncthreads()"}, {"", "__syncthreads()"}, {"lc_copy_wait<1>()", ""}};
   for (const auto& [wait, barrier] : mistakes) {
     const Program wrong(pipeline(wait, barrier));
     Array<float> z(32);
@@ -382,7 +413,8 @@ TEST_F(Kernels, AMissingBarrierIsSeenByTheOrderOfThreads) {
     return std::string(R"(extern "C" __global__ void k(int* y) {
       __shared__ int place[64];
       place[threadIdx.x] = threadIdx.x;
-      )") + barrier + R"(
+      )") + barrier +
+           R"(
       y[threadIdx.x] = place[threadIdx.x ^ 1];
     })";
   };
@@ -423,8 +455,10 @@ TEST_F(Kernels, MistakesAreFaults) {
       {"int volatile zero = 0; y[t] = t / zero;", "divided", 719},
   };
   for (const Mistake& m : mistakes) {
-    const std::string text = std::string("extern \"C\" __global__ void k(int* y) { __shared__ __align__(16) int s[64]; "
-                                         "const int t = threadIdx.x; s[t] = t; ") + m.body + " }";
+    const std::string text = std::string(
+                                 "extern \"C\" __global__ void k(int* y) { __shared__ __align__(16) int s[64]; "
+                                 "const int t = threadIdx.x; s[t] = t; ") +
+                             m.body + " }";
     const Compiled compiled = compile(text);
     ASSERT_EQ(compiled.code, 0) << compiled.log;
     for (const long order : kOrders) {
@@ -450,8 +484,9 @@ TEST_F(Kernels, LanesThatReturnedAreNotWaitedFor) {
     if (threadIdx.x >= 20) return;
     y[threadIdx.x] = __ballot_sync(~0u, 1);
   })");
-  const std::vector<unsigned> y =
-      in_every_order<unsigned>(20, [&](Array<unsigned>& y) { return launch(p.kernel(), {1, 32}, {y.argument()}); });
+  const std::vector<unsigned> y = in_every_order<unsigned>(20, [&](Array<unsigned>& y) {
+    return launch(p.kernel(), {1, 32}, {y.argument()});
+  });
   EXPECT_EQ(y, std::vector<unsigned>(20, 0xfffffu));
 }
 

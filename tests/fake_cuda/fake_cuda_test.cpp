@@ -1,4 +1,5 @@
-// The fake driver and NVRTC as a host program meets them: contexts, memory, streams, graphs, modules, faults, and that nothing leaks.
+// The fake driver and NVRTC as a host program meets them: contexts, memory, streams, graphs, modules, faults, and that
+// nothing leaks.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -102,8 +103,9 @@ TEST_F(Driver, TheDeviceSaysWhatItIs) {
     EXPECT_EQ(function<int(int*, int, int)>("cuDeviceGetAttribute")(&v, a, 0), 0);
     return v;
   };
-  const int wanted[][2] = {{75, 9}, {76, 0}, {16, 132}, {10, 32}, {1, 1024}, {8, 48 << 10}, {97, 227 << 10}, {38, 50 << 20},
-                           {102, 1}, {5, 0x7fffffff}, {6, 65535}, {4, 64}, {81, 228 << 10}};
+  const int wanted[][2] = {{75, 9},       {76, 0},         {16, 132},      {10, 32}, {1, 1024},
+                           {8, 48 << 10}, {97, 227 << 10}, {38, 50 << 20}, {102, 1}, {5, 0x7fffffff},
+                           {6, 65535},    {4, 64},         {81, 228 << 10}};
   for (const auto& [a, value] : wanted) EXPECT_EQ(attribute(a), value) << a;
   set("compute_capability", 75);
   EXPECT_EQ(attribute(75) * 10 + attribute(76), 75);
@@ -182,7 +184,8 @@ TEST_F(Driver, VirtualMemory) {
   const auto unreserve = function<int(Address, std::size_t)>("cuMemAddressFree");
   Address place = 0, h[2];
   EXPECT_EQ((function<int(Address*, std::size_t, std::size_t, Address, unsigned long long)>("cuMemAddressReserve")(
-                &place, 4 * kUnit, 0, 0, 0)), 0);
+                &place, 4 * kUnit, 0, 0, 0)),
+            0);
   EXPECT_EQ(create(&h[0], kUnit + 1, &properties, 0), 1);
   EXPECT_EQ(create(&h[0], kUnit, &properties, 0), 0);
   EXPECT_EQ(create(&h[1], kUnit, &properties, 0), 0);
@@ -301,8 +304,9 @@ TEST_F(Driver, GraphsReplayWithNewParameters) {
     EXPECT_EQ(status, 1);
     EXPECT_EQ(launch(add, {1, 32}, {y.argument(), &three, &n}, s), 0);
     EXPECT_EQ(launch(scale, {1, 32}, {y.argument(), &ten, &n}, s), 0);
-    EXPECT_EQ((function<int(Address, Address, std::size_t, Handle)>("cuMemcpyDtoDAsync_v2")(z.address(), y.address(), 16, s)),
-              0);
+    EXPECT_EQ(
+        (function<int(Address, Address, std::size_t, Handle)>("cuMemcpyDtoDAsync_v2")(z.address(), y.address(), 16, s)),
+        0);
     ASSERT_EQ(end_capture(s, &graph), 0);
     EXPECT_EQ(synchronize(), 0);
     EXPECT_EQ(y.values()[0], 1) << "captured, not run";
@@ -346,8 +350,9 @@ TEST_F(Driver, GraphsReplayWithNewParameters) {
     ASSERT_EQ(begin_capture(s), 0);
     EXPECT_EQ(launch(add, {1, 32}, {z.argument(), &three, &n}, s), 0);
     EXPECT_EQ(launch(add, {1, 32}, {z.argument(), &three, &n}, s), 0);
-    EXPECT_EQ((function<int(Address, Address, std::size_t, Handle)>("cuMemcpyDtoDAsync_v2")(y.address(), z.address(), 16, s)),
-              0);
+    EXPECT_EQ(
+        (function<int(Address, Address, std::size_t, Handle)>("cuMemcpyDtoDAsync_v2")(y.address(), z.address(), 16, s)),
+        0);
     ASSERT_EQ(end_capture(s, &second), 0);
     EXPECT_EQ(update(exec, second, &outcome), 0);
     EXPECT_EQ(graph_launch(exec, s), 0);
@@ -382,15 +387,30 @@ TEST_F(Driver, CapturesRefuseWhatCannotBeCaptured) {
   };
   const auto allocation = [&] { return function<int(Address*, std::size_t)>("cuMemAlloc_v2")(&a, 4); };
   refused(0, allocation, 900, 901);
-  refused(2, [&] { const int code = allocation(); release(a); return code; }, 0, 0);
-  refused(1, [&] { return by_handle("cuStreamSynchronize", s); }, 900, 901);
+  refused(
+      2,
+      [&] {
+        const int code = allocation();
+        release(a);
+        return code;
+      },
+      0, 0);
+  refused(
+      1, [&] { return by_handle("cuStreamSynchronize", s); }, 900, 901);
   refused(1, synchronize, 900, 901);
-  refused(1, [&] { return record(e, s) + by_handle("cuEventSynchronize", e); }, 907, 0);
-  refused(1, [&] { return record(e, s) + wait(other, e) + fill_async(y.address(), 1, 4, other); }, 0, 904);
-  refused(1, [&] { return record(e, s) + wait(other, e) + fill_async(y.address(), 1, 4, other) + record(e, other) + wait(s, e); },
-          0, 0);
+  refused(
+      1, [&] { return record(e, s) + by_handle("cuEventSynchronize", e); }, 907, 0);
+  refused(
+      1, [&] { return record(e, s) + wait(other, e) + fill_async(y.address(), 1, 4, other); }, 0, 904);
+  refused(
+      1,
+      [&] {
+        return record(e, s) + wait(other, e) + fill_async(y.address(), 1, 4, other) + record(e, other) + wait(s, e);
+      },
+      0, 0);
   EXPECT_EQ(record(e, other), 0);
-  refused(1, [&] { return wait(s, e); }, 905, 901);
+  refused(
+      1, [&] { return wait(s, e); }, 905, 901);
   EXPECT_EQ(begin_capture(blocking), 0);
   EXPECT_EQ(fill_async(y.address(), 1, 4, nullptr), 906);
   EXPECT_EQ(end_capture(blocking, &graph), 901);
@@ -439,8 +459,7 @@ TEST_F(Driver, LaunchesHaveLimits) {
   EXPECT_EQ(launch_ex(&config, add, nullptr, extra), 0);
   EXPECT_EQ(y.values(), std::vector<int>(4, 18));
   int blocks = 0;
-  const auto occupancy =
-      function<int(int*, Handle, int, std::size_t)>("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  const auto occupancy = function<int(int*, Handle, int, std::size_t)>("cuOccupancyMaxActiveBlocksPerMultiprocessor");
   EXPECT_EQ(occupancy(&blocks, add, 256, 40 << 10), 0);
   EXPECT_EQ(blocks, 5);
   EXPECT_EQ(occupancy(&blocks, add, 1024, 0), 0);
@@ -477,8 +496,9 @@ TEST_F(Driver, NvrtcSaysWhatIsWrong) {
   EXPECT_EQ(compile(kAdd, {"-arch=sm_12"}).code, 5);
   EXPECT_EQ(compile(kAdd, {"-arch=sm_90", "--no-such-option"}).code, 5);
   EXPECT_TRUE(compile(kAdd, {"-arch=compute_90", "-fmad=false", "-std=c++17"}).image.empty()) << "no cubin of no chip";
-  const char* conditional = "#if __CUDA_ARCH__ < 800 || !defined(LC_CUDA_SHIM) || N != 3\n#error old\n#endif\n"
-                            "extern \"C\" __global__ void k(int* y) { *y = N; }";
+  const char* conditional =
+      "#if __CUDA_ARCH__ < 800 || !defined(LC_CUDA_SHIM) || N != 3\n#error old\n#endif\n"
+      "extern \"C\" __global__ void k(int* y) { *y = N; }";
   EXPECT_EQ(compile(conditional, {"-arch=sm_75", "-DN=3"}).code, 6);
   EXPECT_EQ(compile(conditional, {"-arch=sm_90a", "--define-macro=N=3"}).code, 0);
   set("fail_compiles", 1);
@@ -509,8 +529,8 @@ int host_program(std::vector<int>& out) {
   };
   void* arguments[] = {&y, &by, &n};
   const auto start = [&] {
-    return function<int(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**, void**)>(
-        "cuLaunchKernel")(f, 1, 1, 1, 32, 1, 1, 0, s, arguments, nullptr);
+    return function<int(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**,
+                        void**)>("cuLaunchKernel")(f, 1, 1, 1, 32, 1, 1, 0, s, arguments, nullptr);
   };
   step([&] { return load(&module, add_image().image); });
   step([&] { return function<int(Handle*, Handle, const char*)>("cuModuleGetFunction")(&f, module, "add"); });

@@ -19,7 +19,9 @@ struct Limits {
 
 Limits limits() {
   const long cc = settings().compute_capability;
-  const auto kib = [](int optin, int all, int threads, int blocks) { return Limits{optin << 10, all << 10, threads, blocks}; };
+  const auto kib = [](int optin, int all, int threads, int blocks) {
+    return Limits{optin << 10, all << 10, threads, blocks};
+  };
   if (cc >= 120) return kib(99, 100, 1536, 24);
   if (cc >= 90) return kib(227, 228, 2048, 32);
   if (cc == 86 || cc == 89) return kib(99, 100, 1536, cc == 86 ? 16 : 24);
@@ -28,39 +30,26 @@ Limits limits() {
   return kib(96, 96, 2048, 32);
 }
 
-enum Attribute {
-  kMaxThreadsPerBlock = 1,
-  kMaxBlockX,
-  kMaxBlockY,
-  kMaxBlockZ,
-  kMaxGridX,
-  kMaxGridY,
-  kMaxGridZ,
-  kMaxSharedPerBlock,
-  kConstantMemory,
-  kWarpSize,
-  kMaxPitch,
-  kMaxRegistersPerBlock,
-  kClockRate,
-  kTextureAlignment,
-  kGpuOverlap,
-  kMultiprocessors,
-  kLastOfFirst = kMultiprocessors
-};
-
-int first_attribute(int attribute) {
-  const int values[] = {0,      1024, 1024, 1024,       64,        0x7fffffff, 65535,
-                        65535,  48 << 10, 64 << 10, 32, 0x7fffffff, 65536,      1980000,
-                        512,    1,    static_cast<int>(settings().multiprocessors)};
-  static_assert(sizeof values / sizeof *values == kLastOfFirst + 1);
-  return values[attribute];
-}
-
 int attribute_value(int attribute) {
-  if (attribute <= kLastOfFirst) return first_attribute(attribute);
   const Limits l = limits();
   const int cc = static_cast<int>(settings().compute_capability);
   switch (attribute) {
+    case 1:                      // threads of a block
+    case 2:                      // likewise by x
+    case 3: return 1024;         // and y
+    case 4: return 64;           // and z
+    case 5: return 0x7fffffff;   // blocks of a grid by x
+    case 6:                      // and y
+    case 7: return 65535;        // and z
+    case 8: return 48 << 10;     // shared memory of a block that does not ask for more
+    case 9: return 64 << 10;     // constant memory
+    case 10: return 32;          // warp
+    case 11: return 0x7fffffff;  // pitch
+    case 12: return 65536;       // registers of a block
+    case 13: return 1980000;     // clock in kHz
+    case 14: return 512;         // alignment of textures
+    case 16: return static_cast<int>(settings().multiprocessors);
+    case 15:   // copies beside kernels
     case 19:   // can map host memory
     case 31:   // concurrent kernels
     case 32:   // ECC
@@ -68,9 +57,9 @@ int attribute_value(int attribute) {
     case 78:   // stream priorities
     case 102:  // virtual memory management
       return 1;
-    case 36: return 2619000;  // memory clock in kHz
-    case 37: return 5120;     // bits of the memory bus
-    case 38: return 50 << 20; // L2
+    case 36: return 2619000;   // memory clock in kHz
+    case 37: return 5120;      // bits of the memory bus
+    case 38: return 50 << 20;  // L2
     case 39: return l.threads_per_multiprocessor;
     case 40: return 3;  // copy engines
     case 75: return cc / 10;
@@ -88,7 +77,6 @@ int attribute_value(int attribute) {
 
 }  // namespace
 
-int largest_dynamic_shared() { return limits().shared_per_block; }
 int device_attribute(int attribute) { return attribute_value(attribute); }
 
 void* primary_context() { return &driver(); }
@@ -98,9 +86,8 @@ namespace {
 
 template <class Work>
 int device_call(int device, Work work) {
-  return driver_call(kInitialized, [&](Driver& d) -> int {
-    return device == 0 && settings().devices > 0 ? work(d) : kInvalidDevice;
-  });
+  return driver_call(
+      kInitialized, [&](Driver& d) -> int { return device == 0 && settings().devices > 0 ? work(d) : kInvalidDevice; });
 }
 
 bool valid(void* context) { return context == nullptr || context == primary_context(); }

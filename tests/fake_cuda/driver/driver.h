@@ -51,9 +51,9 @@ struct Module {
 enum Rule : unsigned {
   kAlways = 0,
   kInitialized = 1,
-  kCurrentContext = 2,       // and that it has no fault
-  kReleases = 4,             // does its work even where it returns an older or an injected error
-  kForbiddenInCapture = 8,   // would wait or allocate: breaks a capture whose mode does not allow it
+  kCurrentContext = 2,      // and that it has no fault
+  kReleases = 4,            // does its work even where it returns an older or an injected error
+  kForbiddenInCapture = 8,  // would wait or allocate: breaks a capture whose mode does not allow it
 };
 
 class Driver {
@@ -80,7 +80,9 @@ class Driver {
 
   // The error a call ends with before it begins. `still_works`: a release does its work nevertheless.
   Code refuse(unsigned rules, bool& still_works);
-  bool on_device(Address a, std::size_t bytes) const { return allocations.holds(a, bytes) || addresses.holds(a, bytes); }
+  bool on_device(Address a, std::size_t bytes) const {
+    return allocations.holds(a, bytes) || addresses.holds(a, bytes);
+  }
   bool room_for(std::size_t bytes) const;
   void set_fault(Code code, std::string words);
   void clear();  // all that the context holds

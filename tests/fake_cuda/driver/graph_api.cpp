@@ -110,8 +110,9 @@ FAKE_CUDA_API int cuGraphKernelNodeGetParams_v2(void* node, KernelNodeParameters
     if (n == nullptr) return kInvalidHandle;
     const Launch* const l = std::get_if<Launch>(n);
     if (l == nullptr || out == nullptr) return kInvalidValue;
-    *out = {l->function.get(), l->grid, l->block, l->dynamic_shared, const_cast<void**>(l->arguments->pointers()), nullptr,
-            nullptr, primary_context()};
+    *out = {
+        l->function.get(), l->grid, l->block,         l->dynamic_shared, const_cast<void**>(l->arguments->pointers()),
+        nullptr,           nullptr, primary_context()};
     return kSuccess;
   });
 }

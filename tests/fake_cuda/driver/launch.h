@@ -9,7 +9,8 @@ struct LaunchShape {
   unsigned dynamic_shared;
 };
 
-// Checks the shape against the device's and the kernel's limits; arguments by pointers to each, or packed as `extra` says.
+// Checks the shape against the device's and the kernel's limits; arguments by pointers to each, or packed as `extra`
+// says.
 Code make_launch(Driver& d, const void* function, const LaunchShape& shape, void* const* parameters, void* const* extra,
                  Launch& out);
 

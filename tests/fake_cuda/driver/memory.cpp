@@ -137,7 +137,8 @@ Code AddressSpace::map(Address a, std::size_t bytes, Address handle) {
   if (next != mapped_.end() && next->first < a + bytes) return kInvalidValue;
   const auto before = last_before(mapped_, a);
   if (before != mapped_.end() && before->first + before->second.bytes > a) return kInvalidValue;
-  if (mmap(pointer(a), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, h->second->file(), 0) == MAP_FAILED) return kOutOfMemory;
+  if (mmap(pointer(a), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, h->second->file(), 0) == MAP_FAILED)
+    return kOutOfMemory;
   mapped_.emplace(a, Mapping{bytes, h->second, false});
   return kSuccess;
 }

@@ -1,5 +1,5 @@
-// The device's memory and pinned memory of the host. An address of the device is one of this process, each allocation between pages that
-// may not be touched.
+// The device's memory and pinned memory of the host. An address of the device is one of this process, each allocation
+// between pages that may not be touched.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +16,8 @@ using Address = std::uint64_t;
 inline char* pointer(Address a) { return reinterpret_cast<char*>(a); }
 inline Address address(const void* p) { return reinterpret_cast<Address>(p); }
 
-// cuMemAlloc: filled with 0xFF (NaN); its end lies at the end of a page but for alignment to 256 bytes; freed memory stays closed until
-// much more was freed.
+// cuMemAlloc: filled with 0xFF (NaN); its end lies at the end of a page but for alignment to 256 bytes; freed memory
+// stays closed until much more was freed.
 class Allocations {
  public:
   ~Allocations() { clear(); }

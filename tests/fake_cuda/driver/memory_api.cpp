@@ -15,7 +15,8 @@ std::shared_ptr<const std::string> take(const void* host, std::size_t bytes) {
   return std::make_shared<const std::string>(static_cast<const char*>(host), bytes);
 }
 
-// Pageable memory of the host is read at the call, and written before the call returns; pinned memory when the stream comes to it.
+// Pageable memory of the host is read at the call, and written before the call returns; pinned memory when the stream
+// comes to it.
 Code copy(Driver& d, void* stream, Copy c) {
   const std::shared_ptr<Stream> s = d.stream(stream);
   if (s == nullptr) return kInvalidHandle;
@@ -183,16 +184,16 @@ FAKE_CUDA_API int cuMemRelease(Address handle) {
 }
 
 FAKE_CUDA_API int cuMemMap(Address a, std::size_t bytes, std::size_t offset, Address handle, unsigned long long flags) {
-  return driver_call(kPlain, [&](Driver& d) {
-    return offset != 0 || flags != 0 ? kInvalidValue : d.addresses.map(a, bytes, handle);
-  });
+  return driver_call(
+      kPlain, [&](Driver& d) { return offset != 0 || flags != 0 ? kInvalidValue : d.addresses.map(a, bytes, handle); });
 }
 
 FAKE_CUDA_API int cuMemUnmap(Address a, std::size_t bytes) {
   return driver_call(kPlain | kReleases, [&](Driver& d) { return d.addresses.unmap(a, bytes); });
 }
 
-FAKE_CUDA_API int cuMemSetAccess(Address a, std::size_t bytes, const AccessDescription* descriptions, std::size_t count) {
+FAKE_CUDA_API int cuMemSetAccess(Address a, std::size_t bytes, const AccessDescription* descriptions,
+                                 std::size_t count) {
   return driver_call(kPlain, [&](Driver& d) {
     if (descriptions == nullptr || count != 1 || !is_on_device(descriptions->location)) return kInvalidValue;
     return d.addresses.set_access(a, bytes, descriptions->flags);

@@ -57,7 +57,8 @@ std::shared_ptr<Function> find_kernel(const Module& m, const std::string& name) 
   return nullptr;
 }
 
-// As many blocks as threads, shared memory and blocks of a multiprocessor allow; 32 registers a thread never are too many.
+// As many blocks as threads, shared memory and blocks of a multiprocessor allow; 32 registers a thread never are too
+// many.
 int blocks_that_fit(const Function& f, unsigned threads, std::size_t dynamic_shared) {
   const std::size_t shared = f.static_shared + dynamic_shared + static_cast<std::size_t>(device_attribute(111));
   const unsigned warps = (threads + 31) / 32;

@@ -1,8 +1,8 @@
 // What a test sets and reads, by fake_cuda_set, fake_cuda_get and fake_cuda_fault.
 #include <string_view>
 
-#include "nvrtc/compiler.h"
 #include "driver/driver.h"
+#include "nvrtc/compiler.h"
 #include "scheduler/scheduler.h"
 
 using namespace fake_cuda;
@@ -42,8 +42,6 @@ constexpr Count kCounts[] = {
 
 }  // namespace
 }  // namespace fake_cuda
-
-
 
 // A setting, or how many objects of a kind there are; "live" adds all kinds up. -1 where the name is unknown.
 FAKE_CUDA_API long fake_cuda_get(const char* name) {

@@ -129,8 +129,8 @@ void Driver::run(const Launch& launch) {
   const long number = ++s.launches, lost = s.lost_at;
   if (lost != 0 && number >= lost) return set_fault(kLaunchFailed, "the device is lost");
   fibers::Grid grid{launch.grid, launch.block, launch.dynamic_shared, s.order};
-  const fibers::Outcome outcome =
-      fibers::run_grid(launch.function->library->module(), *launch.function->kernel, launch.arguments->pointers(), grid);
+  const fibers::Outcome outcome = fibers::run_grid(launch.function->library->module(), *launch.function->kernel,
+                                                   launch.arguments->pointers(), grid);
   if (outcome.fault == fibers::Fault::kNone) return;
   set_fault(outcome.fault == fibers::Fault::kAddress      ? kIllegalAddress
             : outcome.fault == fibers::Fault::kMisaligned ? kMisalignedAddress

@@ -9,8 +9,8 @@
 #include <variant>
 #include <vector>
 
-#include "nvrtc/image.h"
 #include "driver/memory.h"
+#include "nvrtc/image.h"
 
 namespace fake_cuda {
 

@@ -12,9 +12,9 @@
 #include <cstring>
 #include <string_view>
 
+#include "driver/settings.h"
 #include "nvrtc/files.h"
 #include "nvrtc/image.h"
-#include "driver/settings.h"
 
 extern char** environ;
 

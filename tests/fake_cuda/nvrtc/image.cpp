@@ -65,7 +65,8 @@ std::string seal(const std::string& object, int compute_capability) {
   return std::string(reinterpret_cast<const char*>(&h), sizeof h) + object;
 }
 
-// Objects of our own compiler, so their tables are believed. A variable of a function is a local symbol such as _ZZ4gemmE4tile.
+// Objects of our own compiler, so their tables are believed. A variable of a function is a local symbol such as
+// _ZZ4gemmE4tile.
 std::map<std::string, unsigned> shared_bytes(const std::string& object, const std::vector<std::string>& kernels) {
   std::map<std::string, unsigned> bytes;
   Elf64_Ehdr file;
@@ -89,7 +90,8 @@ std::map<std::string, unsigned> shared_bytes(const std::string& object, const st
   return bytes;
 }
 
-// The system's write() is what can copy memory that may not be there: a file that was cut short is refused, not a crash.
+// The system's write() is what can copy memory that may not be there: a file that was cut short is refused, not a
+// crash.
 std::shared_ptr<Library> Library::load(const void* image, int compute_capability, Code& code) {
   code = kInvalidImage;
   const TemporaryFolder folder;

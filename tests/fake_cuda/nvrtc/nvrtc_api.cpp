@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "nvrtc/compiler.h"
 #include "driver/driver.h"
+#include "nvrtc/compiler.h"
 
 using namespace fake_cuda;
 
@@ -197,9 +197,8 @@ FAKE_CUDA_API int nvrtcCompileProgram(void* program, int option_count, const cha
 }
 
 FAKE_CUDA_API int nvrtcGetCUBINSize(void* program, std::size_t* bytes) {
-  return program_call(program, [&](Program& p) {
-    return size_of(p.real_architecture ? p.compiled.image : "", 0, bytes);
-  });
+  return program_call(program,
+                      [&](Program& p) { return size_of(p.real_architecture ? p.compiled.image : "", 0, bytes); });
 }
 
 FAKE_CUDA_API int nvrtcGetCUBIN(void* program, char* out) {

@@ -13,8 +13,8 @@ Suspended new_context(char* stack, std::size_t bytes, void (*entry)());
 // Stores the caller's flow in *from and goes on in `to`; returns when somebody switches to *from.
 void switch_context(Suspended* from, Suspended to);
 
-// Within a signal handler, whose third argument is `signal_context`: once the handler returns, `to` goes on and the interrupted flow is lost.
-// False where that cannot be done.
+// Within a signal handler, whose third argument is `signal_context`: once the handler returns, `to` goes on and the
+// interrupted flow is lost. False where that cannot be done.
 bool switch_after_signal(void* signal_context, Suspended to);
 
 }  // namespace fibers

@@ -72,6 +72,7 @@ class Scheduler {
   void set_waiting(unsigned number) { ready_[rank_[number] / 64] &= ~(std::uint64_t(1) << rank_[number] % 64); }
   bool in_shared(const void* p, unsigned bytes) const;
   void describe(Fault kind, const std::string& words);
+  void describe_signal();
 
   LcScheduler interface_{};
   const LcModule* module_ = nullptr;
@@ -90,6 +91,8 @@ class Scheduler {
   Suspended main_ = nullptr, abandoned_ = nullptr;
   char* shared_end_ = nullptr;  // a page that may not be touched follows
   Outcome outcome_;
+  int signal_ = 0;  // that interrupted a kernel, and the address it touched
+  void* touched_ = nullptr;
   unsigned long switches_ = 0;
 };
 
@@ -204,6 +207,7 @@ void Scheduler::run_block() {
   std::memset(interface_.dynamic_shared, 0xff, dynamic_shared_);
   take(order_[0]);
   switch_context(&main_, idle_fiber());
+  if (signal_ != 0) describe_signal();
   if (outcome_.fault == Fault::kNone) return;
   idle_.clear();  // threads that waited will never go on: there are new fibers for the next grid
   for (char* stack : stacks_) munmap(stack, kStack);
@@ -239,7 +243,8 @@ int Scheduler::next_ready() const {
   return -1;
 }
 
-// A fiber runs threads that have not begun, one after the other. Where the next one has begun, it rests until somebody has another for it.
+// A fiber runs threads that have not begun, one after the other. Where the next one has begun, it rests until somebody
+// has another for it.
 void Scheduler::work() {
   for (;;) {
     threads_[current_].begun = true;
@@ -260,7 +265,8 @@ void Scheduler::wait() {
   Thread& me = threads_[current_];
   set_waiting(current_);
   const int next = next_ready();
-  if (next < 0) fault(Fault::kFailed, "the threads of the block wait for each other: a barrier that not all of them reach");
+  if (next < 0)
+    fault(Fault::kFailed, "the threads of the block wait for each other: a barrier that not all of them reach");
   take(static_cast<unsigned>(next));
   ++switches_;
   switch_context(&me.at, threads_[current_].begun ? threads_[current_].at : idle_fiber());
@@ -282,8 +288,8 @@ void Scheduler::finish() {
 void Scheduler::block_barrier(unsigned place) {
   if (done_ != 0) fault(Fault::kFailed, "it waits at a barrier, but others of its block have returned");
   if (at_barrier_ != 0 && place != barrier_place_)
-    fault(Fault::kFailed, "it waits at the barrier in line " + std::to_string(place) + ", others of its block in line " +
-                              std::to_string(barrier_place_));
+    fault(Fault::kFailed, "it waits at the barrier in line " + std::to_string(place) +
+                              ", others of its block in line " + std::to_string(barrier_place_));
   barrier_place_ = place;
   if (++at_barrier_ < count_) return wait();
   at_barrier_ = 0;
@@ -336,7 +342,8 @@ bool Scheduler::in_shared(const void* p, unsigned bytes) const {
 void Scheduler::copy_async(void* to, const void* from, unsigned bytes) {
   if (!in_shared(to, bytes)) fault(Fault::kAddress, "an asynchronous copy to what is not shared memory");
   if (reinterpret_cast<std::uintptr_t>(to) % bytes != 0 || reinterpret_cast<std::uintptr_t>(from) % bytes != 0)
-    fault(Fault::kMisaligned, "an asynchronous copy of " + std::to_string(bytes) + " bytes that is not aligned to them");
+    fault(Fault::kMisaligned,
+          "an asynchronous copy of " + std::to_string(bytes) + " bytes that is not aligned to them");
   copied_ = true;
   copies_[current_].push_back({to, from, bytes, threads_[current_].copy_groups});
   std::memset(to, 0xff, bytes);
@@ -365,15 +372,22 @@ void Scheduler::fault(Fault kind, const std::string& words) {
   __builtin_unreachable();
 }
 
-// The interrupted code is the kernel's or a copy for it, so the heap is not in the middle of a change.
+// Within the signal handler, where nothing may be allocated: words are found later.
 Suspended Scheduler::recover(int signal, void* address) {
-  char words[96];
-  std::snprintf(words, sizeof words, signal == SIGFPE   ? "an integer was divided by zero"
-                                     : signal == SIGILL ? "an instruction that this processor does not have"
-                                                        : "it touched address %p, which is not its to touch",
-                address);
-  describe(signal == SIGFPE || signal == SIGILL ? Fault::kFailed : Fault::kAddress, words);
+  signal_ = signal;
+  touched_ = address;
   return main_;
+}
+
+void Scheduler::describe_signal() {
+  char words[96];
+  std::snprintf(words, sizeof words,
+                signal_ == SIGFPE   ? "an integer was divided by zero"
+                : signal_ == SIGILL ? "an instruction that this processor does not have"
+                                    : "it touched address %p, which is not its to touch",
+                touched_);
+  describe(signal_ == SIGFPE || signal_ == SIGILL ? Fault::kFailed : Fault::kAddress, words);
+  signal_ = 0;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Runs the threads of a grid, block after block, as fibers on one thread of the system. A thread runs until it waits at a barrier or
-// for its warp, or returns; one that never waits costs no switch at all. Whoever calls holds a lock: there is one scheduler.
+// Runs the threads of a grid, block after block, as fibers on one thread of the system. A thread runs until it waits at
+// a barrier or for its warp, or returns; one that never waits costs no switch at all. Whoever calls holds a lock: there
+// is one scheduler.
 #pragma once
 #include <string>
 

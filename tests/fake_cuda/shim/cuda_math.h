@@ -1,5 +1,7 @@
 // The functions of numbers that CUDA C knows without a header, by the C library's.
 #pragma once
+// Lists of macros without semicolons are beyond clang-format.
+// clang-format off
 
 extern "C" {
 #define LC_MATH1(name) \
@@ -93,7 +95,8 @@ static inline double __drcp_rn(double x) { return 1.0 / x; }
 static inline double __dsqrt_rn(double x) { return sqrt(x); }
 static inline double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
 
-// The device's conversions to integers: what lies outside becomes the nearest end, NaN becomes zero (a cast in C++ has no such rule).
+// The device's conversions to integers: what lies outside becomes the nearest end, NaN becomes zero (a cast in C++ has
+// no such rule).
 template <class I, class F>
 static inline I lc_to_integer(F x, I lowest, I highest, F end) {
   return x != x ? 0 : x < (F)lowest ? lowest : x >= end ? highest : (I)x;

@@ -1,6 +1,8 @@
-// CUDA C on the CPU: what generated kernels use of the language and of its library. It stands in front of a kernel's text and includes
-// no system header, for those take longer to compile than the kernel.
+// CUDA C on the CPU: what generated kernels use of the language and of its library. It stands in front of a kernel's
+// text and includes no system header, for those take longer to compile than the kernel.
 #pragma once
+// Lists of macros without semicolons are beyond clang-format.
+// clang-format off
 #include "kernel_interface.h"
 
 static LcScheduler* lc_scheduler;
@@ -14,7 +16,8 @@ static LcScheduler* lc_scheduler;
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
-// One section holds all, so that the scheduler can overwrite it before each block; `used`: others write it during calls.
+// One section holds all, so that the scheduler can overwrite it before each block; `used`: others write it during
+// calls.
 #define __shared__ static __attribute__((section("lc_shared"), used))
 #define LC_DYNAMIC_SHARED(T, name) T* const name = (T*)lc_scheduler->dynamic_shared
 #define threadIdx (lc_scheduler->thread->index)

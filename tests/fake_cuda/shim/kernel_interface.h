@@ -1,5 +1,6 @@
-// What lies between the scheduler, which runs the threads of a grid as fibers, and kernels compiled for the CPU. It knows of threads,
-// warps and blocks, not of CUDA, so that other kernel languages can stand on it. It includes nothing: thousands of kernels are compiled.
+// What lies between the scheduler, which runs the threads of a grid as fibers, and kernels compiled for the CPU. It
+// knows of threads, warps and blocks, not of CUDA, so that other kernel languages can stand on it. It includes nothing:
+// thousands of kernels are compiled.
 #pragma once
 
 struct LcDim3 {
@@ -11,14 +12,16 @@ struct LcThread {
   unsigned lane, warp;
 };
 
-// Called by the last lane that arrives, for all of them: lanes[i] is what lane i handed in, or null where lane i takes no part.
+// Called by the last lane that arrives, for all of them: lanes[i] is what lane i handed in, or null where lane i takes
+// no part.
 typedef void (*LcExchange)(void* const* lanes);
 
 struct LcScheduler {
   const LcThread* thread;  // the one that runs now: read it anew behind each call below
   LcDim3 block_index, block_size, grid_size;
   void* dynamic_shared;
-  void (*block_barrier)(unsigned place);  // `place` in the text: threads of a block that meet at different ones are a fault
+  // `place` in the text: threads of a block that meet at different ones are a fault.
+  void (*block_barrier)(unsigned place);
   void (*warp_exchange)(unsigned mask, void* mine, LcExchange exchange);
   void (*full_warp_exchange)(void* mine, LcExchange exchange);  // a fault unless all 32 lanes are there
   // Copies into shared memory; their bytes arrive only when they are waited for.

@@ -1,5 +1,5 @@
-// The C++ twins of the primitives that kernels write in PTX on a device: tensor cores, ldmatrix, asynchronous copies, and
-// conversions of 16-bit floats. Fragments lie in the lanes' registers as PTX's mma.sync and ldmatrix define them.
+// The C++ twins of the primitives that kernels write in PTX on a device: tensor cores, ldmatrix, asynchronous copies,
+// and conversions of 16-bit floats. Fragments lie in the lanes' registers as PTX's mma.sync and ldmatrix define them.
 #pragma once
 
 static inline unsigned lc_bits_of(float f) {
@@ -72,8 +72,8 @@ struct LcS8Operands {
   static unsigned value(unsigned r, int i) { return (unsigned)(int)(signed char)(r >> 8 * i); }
 };
 
-// For the whole warp: lane 4 g + t holds rows g and g + 8 of a, column g of b, and of both the t-th register's columns of each half of
-// K; of d, columns 2 t and 2 t + 1 of rows g and g + 8.
+// For the whole warp: lane 4 g + t holds rows g and g + 8 of a, column g of b, and of both the t-th register's columns
+// of each half of K; of d, columns 2 t and 2 t + 1 of rows g and g + 8.
 template <class Operands>
 static void lc_multiply(void* const* lanes) {
   typedef typename Operands::Sum Sum;
@@ -128,8 +128,8 @@ static inline void lc_mma_s8(int (&d)[4], const unsigned (&a)[4], const unsigned
   lc_mma<LcS8Operands>(d, a, b);
 }
 
-// Four 8 x 8 matrices of 16-bit numbers: lane 8 i + j names row j of matrix i, and lane 4 j + t receives of it columns 2 t and
-// 2 t + 1; transposed, it receives rows 2 t and 2 t + 1 of column j.
+// Four 8 x 8 matrices of 16-bit numbers: lane 8 i + j names row j of matrix i, and lane 4 j + t receives of it columns
+// 2 t and 2 t + 1; transposed, it receives rows 2 t and 2 t + 1 of column j.
 struct LcMatrixRows {
   const unsigned short* row;
   unsigned r[4];
@@ -138,7 +138,8 @@ struct LcMatrixRows {
 template <bool transposed>
 static void lc_load_matrices(void* const* lanes) {
   for (int lane = 0; lane < 32; ++lane)
-    if ((unsigned long)((LcMatrixRows*)lanes[lane])->row & 15) lc_scheduler->fault("ldmatrix: a row is not aligned to 16 bytes");
+    if ((unsigned long)((LcMatrixRows*)lanes[lane])->row & 15)
+      lc_scheduler->fault("ldmatrix: a row is not aligned to 16 bytes");
   for (int lane = 0; lane < 32; ++lane)
     for (int i = 0; i < 4; ++i) {
       const int j = lane >> 2, t = lane & 3;
