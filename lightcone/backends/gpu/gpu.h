@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,9 @@ namespace lc {
 
 struct GpuOptions {
   Precision precision = Precision::Highest;
+  // What computes what the device cannot, which is f64 where it has none: cpu(), for instance. Each time operands are
+  // copied to the host and the result back; Program::notes() says so. Without it such a graph is an Error.
+  std::optional<Compiler> fallback = {};
 };
 
 namespace gpu {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lightcone/backends/gpu/fallback.h"
 #include "lightcone/backends/gpu/loop_kernel.h"
 #include "lightcone/core/composite.h"
 #include "lightcone/core/error.h"
@@ -33,20 +34,22 @@ std::vector<NodeId> too_narrow(const ir::Built& b) {
 
 class Emitter {
  public:
-  Emitter(const Graph& g, std::shared_ptr<GpuDevice> device, PassLog& log, const GpuOptions&)
-      : g_(g), device_(std::move(device)), log_(log), cut_(g, rules()), to_(g.size(), ~NodeId{0}) {}
+  Emitter(const Graph& g, std::shared_ptr<GpuDevice> device, PassLog& log, const GpuOptions& options)
+      : g_(g), device_(std::move(device)), log_(log), options_(options), cut_(g, rules()), to_(g.size(), ~NodeId{0}) {}
   Lowered run();
 
  private:
   CutRules rules() const;
   std::vector<NodeId> unfit(const ir::Built& b) const;
-  void check_type(NodeId id) const;
+  bool computes(NodeId id) const;
+  std::shared_ptr<Kernel> on_the_host(NodeId id, const std::vector<NodeId>& operands);
   NodeId emit(Graph& dst, NodeId id);
   std::shared_ptr<Kernel> loop_kernel(NodeId id);
 
   const Graph& g_;
   std::shared_ptr<GpuDevice> device_;
   PassLog& log_;
+  const GpuOptions& options_;
   Cut cut_;
   std::vector<NodeId> to_;
   std::vector<std::shared_ptr<TextKernel>> made_;
@@ -67,10 +70,26 @@ CutRules Emitter::rules() const {
   return r;
 }
 
-void Emitter::check_type(NodeId id) const {
-  const Limits& l = device_->limits();
-  if (g_[id].dtype == DType::F64 && !l.f64)
-    throw Error("gpu", cat(l.name, " has no f64: compute in f32 (Tensor::to), or on the CPU"), g_[id].where);
+// Has the device numbers for everything between the operands and this value? A value of f64 that is only kept or moved
+// needs none.
+bool Emitter::computes(NodeId id) const {
+  if (device_->limits().f64) return true;
+  if (const auto* loop = cut_.get<lowering::Loop>(id)) {
+    const ir::Kernel& k = *loop->kernel;
+    return k.dtype != DType::F64 && std::ranges::none_of(k.instrs, [](const ir::Instr& i) { return i.dtype == DType::F64; });
+  }
+  const auto is_f64 = [](DType t) { return t == DType::F64; };
+  return !is_f64(g_[id].dtype) && std::ranges::none_of(g_[id].in, [&](const Edge& e) { return is_f64(g_[e.node].dtype); });
+}
+
+std::shared_ptr<Kernel> Emitter::on_the_host(NodeId id, const std::vector<NodeId>& operands) {
+  if (!options_.fallback)
+    throw Error("gpu",
+                cat(device_->limits().name, " has no f64, which is computed here: use f32 (Tensor::to), or let the CPU do "
+                                            "it, GpuOptions{.fallback = cpu()}"),
+                g_[id].where);
+  ++log_.fired["on the host"];
+  return fallback_kernel(g_, id, operands, *options_.fallback);
 }
 
 std::shared_ptr<Kernel> Emitter::loop_kernel(NodeId id) {
@@ -83,7 +102,6 @@ std::shared_ptr<Kernel> Emitter::loop_kernel(NodeId id) {
 
 NodeId Emitter::emit(Graph& dst, NodeId id) {
   const Node& n = g_[id];
-  check_type(id);
   if (n.op == Op::Input) return dst.add(n);
   Node out{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
   const std::vector<NodeId> operands = cut_.operands(id);
@@ -93,7 +111,9 @@ NodeId Emitter::emit(Graph& dst, NodeId id) {
     return dst.add(std::move(out));
   }
   const bool loop = cut_.get<lowering::Loop>(id);
-  std::shared_ptr<Kernel> kernel = loop ? loop_kernel(id) : library_kernel(g_, n, *device_);
+  std::shared_ptr<Kernel> kernel = !computes(id) ? on_the_host(id, operands)
+                                   : loop        ? loop_kernel(id)
+                                                 : library_kernel(g_, n, *device_);
   if (auto text = std::dynamic_pointer_cast<TextKernel>(kernel)) made_.push_back(std::move(text));
   const std::string kind = loop ? "loop" : n.composite ? n.composite->name : std::string(info(n.op).name);
   ++log_.fired[kind];
@@ -108,6 +128,8 @@ Lowered Emitter::run() {
   for (NodeId id = 0; id < g_.size(); ++id)
     if (g_[id].op == Op::Input ? cut_.is_live(id) : cut_.results().contains(id)) to_[id] = emit(dst, id);
   copy_results(g_, to_, dst);
+  if (const auto n = log_.fired.find("on the host"); n != log_.fired.end())
+    log_.notes.push_back(cat(n->second, " kernels run on the CPU, because ", device_->limits().name, " has no f64"));
   return {std::move(dst), std::move(made_)};
 }
 

@@ -74,14 +74,14 @@ typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; 
 #define LC_UNROLL
 LC u32 lc_bits(float x) { return as_uint(x); }
 LC float lc_float(u32 u) { return as_float(u); }
-#define LC_EXP2(x) exp2(x)
+// (For PoCL 3.1 a power of a NaN that it knows is 0, and the remainder of infinity is infinity.)
+#define LC_EXP2(x) ((x) == (x) ? exp2(x) : (x))
 #define LC_LOG2(x) log2(x)
 #define LC_SIN(x) sin(x)
 #define LC_COS(x) cos(x)
-#define LC_EXP(x) exp(x)
+#define LC_EXP(x) ((x) == (x) ? exp(x) : (x))
 #define LC_SQRT(x) sqrt(x)
 #define LC_POW(x, y) pow(x, y)
-// (PoCL 3.1 says that the remainder of infinity is that.)
 #define LC_FMOD(x, y) ((lc_bits(x) & 0x7fffffffu) < 0x7f800000u && (y) != 0.0f ? fmod(x, y) : lc_float(0x7fc00000u))
 #define LC_FMA(x, y, z) fma(x, y, z)
 #define LC_RINT(x) rint(x)
