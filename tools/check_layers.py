@@ -53,7 +53,7 @@ ROOMS = {
     "codegen/simt": ["core", "codegen", "codegen/c"],
     "gpu": ["core", "random", "passes", "codegen", "codegen/c", "codegen/simt", "lowering", "device"],
     "cuda": ["core", "cache", "device", "gpu"],
-    "opencl": ["core", "gpu"],
+    "opencl": ["core", "gpu", "cache"],
     "metal": ["core", "gpu"],
     "train": ["core", "ops/typed", "autograd", "optim", "runtime", "nn", "io", "io/checkpoints", "io/data"],
     "nn": ["core", "random", "ops", "ops/typed", "runtime"],

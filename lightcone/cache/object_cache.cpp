@@ -72,7 +72,7 @@ Descriptor open_folder(const Place& p, std::string& problem) {
 }
 
 // Names we give: a hash, then a suffix, then more while it is being written.
-constexpr std::string_view kSuffixes[] = {".so", ".o", ".cubin"};
+constexpr std::string_view kSuffixes[] = {".so", ".o", ".cubin", ".clbin"};
 bool is_ours(std::string_view name) {
   const std::size_t digits = std::min(name.find_first_not_of("0123456789abcdef"), name.size());
   name.remove_prefix(digits);

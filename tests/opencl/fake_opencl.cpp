@@ -82,6 +82,12 @@ RELEASE(Memory, clReleaseMemObject)
 CREATE(Program, clCreateProgramWithSource,
        (Context * c, UInt count, const char* const* texts, const std::size_t* sizes, Int* code),
        (c, count, texts, sizes, code))
+CREATE(Program, clCreateProgramWithBinary,
+       (Context * c, UInt count, Device* const* devices, const std::size_t* sizes, const unsigned char* const* binaries,
+        Int* codes, Int* code),
+       (c, count, devices, sizes, binaries, codes, code))
+ASK(clGetProgramInfo, (Program * p, UInt what, std::size_t room, void* to, std::size_t* size),
+    (p, what, room, to, size))
 ASK(clBuildProgram,
     (Program * p, UInt count, Device* const* devices, const char* options, ProgramNotify notify, void* user),
     (p, count, devices, options, notify, user))

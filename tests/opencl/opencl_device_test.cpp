@@ -1,10 +1,13 @@
 // Memory, kernels and their compiler on every device of OpenCL that there is.
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <random>
 #include <thread>
 
+#include "data.h"
 #include "lightcone/backends/opencl/error.h"
 #include "opencl_devices.h"
 
@@ -406,6 +409,43 @@ TEST_F(OpenCl, FailingBuildsHaveTheCompilersWords) {
     add(device, *code, {b.get(), 0}, {b.get(), 4}, 1, 9);
     EXPECT_EQ(take<int>(device, {b.get(), 0}, 2), (std::vector<int>{0, 9}));
   });
+}
+
+// Compiled text is kept, is as good as new, and is compiled again where what was kept is damaged.
+TEST_F(OpenCl, CompiledTextIsKept) {
+  const auto all = cl::devices();
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    if (!all[k].unusable.empty()) continue;
+    SCOPED_TRACE(all[k].limits.name);
+    const TempDir folder;
+    const auto files = [&] {
+      std::vector<std::filesystem::path> found;
+      for (const auto& f : std::filesystem::directory_iterator(folder.path)) found.push_back(f.path());
+      return found;
+    };
+    const auto run = [&](std::int64_t value) {
+      const auto device = cl::open_device({.device = static_cast<int>(k), .cache = folder.path.string()});
+      const auto code =
+          device->compile(cat("kernel void other(global char* b, long o) { b[o] = 1; }", kAdd), {"add", "other"});
+      const auto b = device->allocate(400);
+      add(*device, *code, {b.get(), 0}, {b.get(), 200}, 50, value);
+      EXPECT_EQ(take<int>(*device, {b.get(), 200}, 50), std::vector<int>(50, static_cast<int>(value)));
+      const Place places[] = {{b.get(), 3}};
+      device->start({.code = code.get(), .function = 1, .places = places});
+      EXPECT_EQ(take<char>(*device, places[0], 1)[0], 1);
+    };
+    run(1);
+    ASSERT_EQ(files().size(), 1u);
+    EXPECT_TRUE(files()[0].string().ends_with(".clbin"));
+    run(2);
+    ASSERT_EQ(files().size(), 1u);
+    std::ofstream(files()[0]) << "damaged";
+    run(3);
+    ASSERT_EQ(files().size(), 1u);
+    std::string word(7, ' ');
+    std::ifstream(files()[0]).read(word.data(), 7);
+    EXPECT_NE(word, "damaged");
+  }
 }
 
 // Nothing is contracted or reordered, NaN and infinities are numbers, and what the device says of division is so.

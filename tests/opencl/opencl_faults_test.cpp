@@ -1,6 +1,7 @@
 // Drivers that fail: each call of a whole story in turn, by a library that stands before the real one.
 #include <dlfcn.h>
 
+#include "data.h"
 #include "lightcone/backends/opencl/error.h"
 #include "opencl_devices.h"
 
@@ -26,7 +27,7 @@ std::string failed() {
   return name ? name : "";
 }
 
-const OpenClOptions kFaulty = {.library = LIGHTCONE_FAKE_OPENCL};
+const OpenClOptions kFaulty = {.library = LIGHTCONE_FAKE_OPENCL, .cache = "off"};
 // Questions about devices that are not used may go wrong.
 std::size_t devices() {
   static const std::size_t all = cl::devices().size();
@@ -40,8 +41,8 @@ kernel void twice(global char* b0, long o0, long n, local char* shared) {
 })";
 
 // All that a device does, once.
-void whole_story() {
-  const auto device = cl::open_device(kFaulty);
+void whole_story(const OpenClOptions& options = kFaulty) {
+  const auto device = cl::open_device(options);
   const auto code = device->compile(kText, {"twice"});
   const auto x = put(*device, std::vector<int>{1, 2, 3, 4});
   const auto y = device->allocate(16);
@@ -60,7 +61,7 @@ bool may_go_unsaid(const std::string& call) {  // nobody hears what a destructor
 
 TEST_F(OpenClFaults, EveryCallInTurn) {
   fail(0, 0);
-  ASSERT_EQ(refusal(whole_story), "");
+  ASSERT_EQ(refusal([] { whole_story(); }), "");
   ASSERT_EQ(live(), 0);
   const long all = calls();
   ASSERT_GT(all, 50);
@@ -68,7 +69,7 @@ TEST_F(OpenClFaults, EveryCallInTurn) {
   for (const cl::api::Int code : {-5, -4, -36, -9999}) {
     for (long n = 1; n <= all; ++n) {
       fail(n, code);
-      const std::string why = refusal(whole_story);
+      const std::string why = refusal([] { whole_story(); });
       SCOPED_TRACE(cat("call ", n, " of ", all, ", ", failed(), ": ", cl::code_name(code)));
       ASSERT_NE(failed(), "");
       if (why.empty()) {
@@ -81,9 +82,37 @@ TEST_F(OpenClFaults, EveryCallInTurn) {
       EXPECT_EQ(live(), 0);
     }
     fail(0, 0);
-    EXPECT_EQ(refusal(whole_story), "");
+    EXPECT_EQ(refusal([] { whole_story(); }), "");
   }
   EXPECT_GT(errors, 4 * 40);
+}
+
+// What was compiled before comes from the cache; where that fails, from the text.
+TEST_F(OpenClFaults, EveryCallInTurnWithACache) {
+  const TempDir folder;
+  OpenClOptions options = kFaulty;
+  options.cache = folder.path.string();
+  fail(0, 0);
+  ASSERT_EQ(refusal([&] { whole_story(options); }), "");
+  fail(0, 0);
+  ASSERT_EQ(refusal([&] { whole_story(options); }), "");
+  const long all = calls();
+  int other_ways = 0;
+  for (long n = 1; n <= all; ++n) {
+    fail(n, -42);
+    const std::string why = refusal([&] { whole_story(options); });
+    SCOPED_TRACE(cat("call ", n, " of ", all, ", ", failed()));
+    if (const std::string call = failed(); call == "clCreateProgramWithBinary" || call == "clBuildProgram") {
+      EXPECT_EQ(why, "");
+      ++other_ways;
+    } else if (why.empty()) {
+      EXPECT_TRUE(may_go_unsaid(call));
+    }
+    EXPECT_EQ(live(), 0);
+    fail(0, 0);
+    EXPECT_EQ(refusal([&] { whole_story(options); }), "");  // and it is kept again
+  }
+  EXPECT_EQ(other_ways, 2);
 }
 
 // A device that is still there after a fault does what comes next.

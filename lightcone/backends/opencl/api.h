@@ -35,9 +35,10 @@ inline constexpr UInt kDeviceType = 0x1000, kComputeUnits = 0x1002, kGroupSize =
                       kGlobalMemory = 0x101F, kLocalMemory = 0x1023, kLittleEndian = 0x1026, kAvailable = 0x1027,
                       kCompilerAvailable = 0x1028, kDeviceName = 0x102B, kDriverVersion = 0x102D, kProfile = 0x102E,
                       kDoubleConfig = 0x1032, kLanguageVersion = 0x103D;
-inline constexpr Bits kTypeCpu = 1 << 1, kTypeGpu = 1 << 2;  // of kDeviceType
-inline constexpr Bits kCorrectlyRounded = 1 << 7;            // of kSingleConfig: division and square root
-inline constexpr Bits kReadWrite = 1 << 0;                   // of a buffer
+inline constexpr Bits kTypeCpu = 1 << 1, kTypeGpu = 1 << 2;       // of kDeviceType
+inline constexpr Bits kCorrectlyRounded = 1 << 7;                 // of kSingleConfig: division and square root
+inline constexpr Bits kReadWrite = 1 << 0;                        // of a buffer
+inline constexpr UInt kBinarySizes = 0x1165, kBinaries = 0x1166;  // of a program, one for each device
 inline constexpr UInt kBuildLog = 0x1183;
 inline constexpr UInt kArguments = 0x1191;        // of a kernel: how many
 inline constexpr UInt kKernelGroupSize = 0x11B0;  // of a kernel on a device: threads of a group, at most
@@ -60,6 +61,9 @@ struct Functions {
   Int (*ReleaseMemObject)(Memory*);
   Program* (*CreateProgramWithSource)(Context*, UInt count, const char* const* texts, const std::size_t* sizes,
                                       Int* code);
+  Program* (*CreateProgramWithBinary)(Context*, UInt count, Device* const*, const std::size_t* sizes,
+                                      const unsigned char* const* binaries, Int* codes, Int* code);
+  Int (*GetProgramInfo)(Program*, UInt what, std::size_t room, void*, std::size_t* size);
   Int (*BuildProgram)(Program*, UInt count, Device* const*, const char* options, ProgramNotify, void* user);
   Int (*GetProgramBuildInfo)(Program*, Device*, UInt what, std::size_t room, void*, std::size_t* size);
   Int (*ReleaseProgram)(Program*);

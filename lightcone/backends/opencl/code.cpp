@@ -1,4 +1,6 @@
 // Text compiled by the driver.
+#include <utility>
+
 #include "lightcone/backends/opencl/device.h"
 #include "lightcone/backends/opencl/error.h"
 
@@ -33,7 +35,7 @@ OpenClCode::OpenClCode(std::shared_ptr<Session> session, const std::string& text
                        const std::vector<std::string>& kernels)
     : session_(std::move(session)) {
   try {
-    build(text);
+    make(text);
     for (const std::string& k : kernels) find(k);
   } catch (...) {
     release();
@@ -49,17 +51,58 @@ void OpenClCode::release() {  // what the driver still runs it keeps
   if (program_) f.ReleaseProgram(program_);
 }
 
-void OpenClCode::build(const std::string& text) {
+void OpenClCode::make(const std::string& text) {
+  // Numbers as IEEE 754 has them wherever the device can: nothing that allows less is ever asked for.
+  std::string options = "-cl-std=CL1.2";
+  if (session_->found.info.correctly_rounded) options += " -cl-fp32-correctly-rounded-divide-sqrt";
+  const gpu::Limits& l = session_->found.info.limits;
+  const std::string name = session_->cache.name({text, options, l.architecture, l.driver}, ".clbin");
+  if (const std::string kept = session_->cache.find(name); !kept.empty()) {
+    if (load(kept, options.c_str())) return;
+    session_->cache.drop(name);  // sealed, and yet of no use: a driver may change and keep its version
+  }
+  build(text, options.c_str());
+  if (!session_->cache) return;
+  if (const std::string made = binary(); !made.empty()) {
+    session_->cache.keep(name, made);
+    session_->cache.trim();
+  }
+}
+
+bool OpenClCode::load(const std::string& binary, const char* options) {
+  const api::Functions& f = session_->functions();
+  const auto* data = reinterpret_cast<const unsigned char*>(binary.data());
+  const std::size_t size = binary.size();
+  api::Int taken = api::kSuccess, code = api::kSuccess;
+  api::Device* const* const device = &session_->found.device;
+  program_ = f.CreateProgramWithBinary(session_->context, 1, device, &size, &data, &taken, &code);
+  if (!program_) return false;
+  if (code == api::kSuccess && taken == api::kSuccess &&
+      f.BuildProgram(program_, 1, device, options, nullptr, nullptr) == api::kSuccess)
+    return true;
+  f.ReleaseProgram(std::exchange(program_, nullptr));
+  return false;
+}
+
+// "" where the driver does not give it.
+std::string OpenClCode::binary() const {
+  const api::Functions& f = session_->functions();
+  std::size_t size = 0;
+  if (f.GetProgramInfo(program_, api::kBinarySizes, sizeof size, &size, nullptr) != api::kSuccess) return "";
+  std::string all(size, '\0');
+  char* to = all.data();
+  if (f.GetProgramInfo(program_, api::kBinaries, sizeof to, &to, nullptr) != api::kSuccess) return "";
+  return all;
+}
+
+void OpenClCode::build(const std::string& text, const char* options) {
   const api::Functions& f = session_->functions();
   const char* const data = text.data();
   const std::size_t size = text.size();
   api::Int code = api::kSuccess;
   program_ = f.CreateProgramWithSource(session_->context, 1, &data, &size, &code);
   take(code, session_->name(), "take the text of a program");
-  // Numbers as IEEE 754 has them wherever the device can: nothing that allows less is ever asked for.
-  std::string options = "-cl-std=CL1.2";
-  if (session_->found.info.correctly_rounded) options += " -cl-fp32-correctly-rounded-divide-sqrt";
-  code = f.BuildProgram(program_, 1, &session_->found.device, options.c_str(), nullptr, nullptr);
+  code = f.BuildProgram(program_, 1, &session_->found.device, options, nullptr, nullptr);
   if (code == api::kBuildFailure)
     throw Error("opencl", cat(session_->name(), " cannot compile a program: ", code_name(code), "\n",
                               first_lines(build_log(*session_, program_))));

@@ -4,6 +4,14 @@
 
 namespace lc::cl {
 
+namespace {
+
+// PoCL keeps what it compiles by itself. For a binary it compiles each kernel once more, for groups of any size, which
+// takes longer than all else.
+bool is_pocl(const DeviceInfo& d) { return d.platform.starts_with("Portable Computing Language"); }
+
+}  // namespace
+
 std::shared_ptr<gpu::GpuDevice> open_device(const OpenClOptions& options) {
   auto session = std::make_shared<Session>();
   session->library = load_library(options.library);
@@ -23,6 +31,8 @@ std::shared_ptr<gpu::GpuDevice> open_device(const OpenClOptions& options) {
   if (!info.unusable.empty())
     throw Error("opencl", cat("the device ", options.device, " ('", session->name(), "' of ", info.platform,
                               ") cannot be used: ", info.unusable));
+  if (!options.cache.empty() || !is_pocl(info))
+    session->cache = cache::ObjectCache({options.cache, options.cache_bytes});
   const api::Functions& f = session->functions();
   api::Int code = api::kSuccess;
   session->context = f.CreateContext(nullptr, 1, &session->found.device, nullptr, nullptr, &code);

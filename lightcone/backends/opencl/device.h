@@ -10,6 +10,7 @@
 #include "lightcone/backends/gpu/device.h"
 #include "lightcone/backends/opencl/find.h"
 #include "lightcone/backends/opencl/library.h"
+#include "lightcone/cache/object_cache.h"
 
 namespace lc::cl {
 
@@ -17,6 +18,7 @@ namespace lc::cl {
 struct Session {
   std::shared_ptr<const Library> library;
   Found found;
+  cache::ObjectCache cache;  // of compiled text
   api::Context* context = nullptr;
   api::Queue* queue = nullptr;
   std::atomic<std::size_t> allocated{0};  // bytes of all buffers
@@ -59,7 +61,10 @@ class OpenClCode final : public gpu::Code {
   std::mutex& mutex() const { return mutex_; }
 
  private:
-  void build(const std::string& text);
+  void make(const std::string& text);  // from the cache, or built and kept there
+  bool load(const std::string& binary, const char* options);
+  void build(const std::string& text, const char* options);
+  std::string binary() const;
   void find(const std::string& kernel);
   void release();
   std::shared_ptr<Session> session_;

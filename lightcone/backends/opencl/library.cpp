@@ -2,9 +2,9 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
-#include <vector>
+#include <type_traits>
 
+#include "lightcone/cache/environment.h"
 #include "lightcone/core/error.h"
 
 namespace lc::cl {
@@ -43,10 +43,10 @@ void* open_system(std::string& path) {
 
 std::shared_ptr<const Library> load_library(const std::string& path) {
   auto made = std::make_shared<Library>();
-  const char* named = ::secure_getenv(kVariable);  // a setuid program's caller does not choose its code
+  const std::string named = env(kVariable);
   void* library = nullptr;
   if (!path.empty()) library = open_named(made->path = path, "OpenClOptions::library");
-  else if (named && *named) library = open_named(made->path = named, kVariable);
+  else if (!named.empty()) library = open_named(made->path = named, kVariable);
   else library = open_system(made->path);
 
   const auto find = [&](auto& function, const char* name) {
@@ -68,6 +68,8 @@ std::shared_ptr<const Library> load_library(const std::string& path) {
   LIGHTCONE_FIND(CreateBuffer);
   LIGHTCONE_FIND(ReleaseMemObject);
   LIGHTCONE_FIND(CreateProgramWithSource);
+  LIGHTCONE_FIND(CreateProgramWithBinary);
+  LIGHTCONE_FIND(GetProgramInfo);
   LIGHTCONE_FIND(BuildProgram);
   LIGHTCONE_FIND(GetProgramBuildInfo);
   LIGHTCONE_FIND(ReleaseProgram);

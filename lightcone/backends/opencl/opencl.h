@@ -21,10 +21,14 @@ namespace lc {
 
 struct OpenClOptions {
   int device = 0;  // in the order of cl::devices()
-  std::string platform =
-      {};  // only devices of platforms whose name has this in it, in small letters or capitals: "nvidia"
+  // Only devices of platforms whose name has this in it, in small letters or capitals: "nvidia".
+  std::string platform = {};
   // The path of the library; "": what the environment variable LIGHTCONE_OPENCL names, else the system's libOpenCL.
   std::string library = {};
+  // Where compiled kernels are kept; "": $LIGHTCONE_CACHE, else as the CPU's, but nowhere for PoCL, which keeps them by
+  // itself; "off".
+  std::string cache = {};
+  std::size_t cache_bytes = 0;  // that it may have; 0: $LIGHTCONE_CACHE_SIZE, else 512 MB
 };
 
 // Opens the device when the first graph is compiled. All programs of one such value share it.
