@@ -128,7 +128,8 @@ TEST(CudaLibraries, CodeIsForTheDevicesGeneration) {
   EXPECT_EQ(target(8, 8), "sm_87");  // the newest below that runs there
   EXPECT_EQ(target(9, 0), "sm_90a");
   EXPECT_EQ(target(12, 0), "sm_120a");
-  EXPECT_PRED2(contains, error_of([&] { target(6, 1); }), "compiles for no device of compute capability 6.1: take an older");
+  EXPECT_PRED2(contains, error_of([&] { target(6, 1); }),
+               "compiles for no device of compute capability 6.1: take an older");
   EXPECT_PRED2(contains, error_of([&] { target(13, 0); }), "take a newer");
 }
 
@@ -252,7 +253,10 @@ TEST(CudaCopiesChecked, BeyondABufferAreRefused) {
   const auto d = nvidia::open_device(fake_options());
   const auto b = d->allocate(100);
   char bytes[200] = {};
-  EXPECT_PRED2(contains, error_of([&] { d->copy_in({b.get(), 50}, bytes, 51); }), "51 bytes at 50 are not within a buffer");
+  EXPECT_PRED2(contains, error_of([&] {
+                 d->copy_in({b.get(), 50}, bytes, 51);
+               }),
+               "51 bytes at 50 are not within a buffer");
   EXPECT_THROW(d->copy_out(bytes, {b.get(), 101}, 0), Error);
   EXPECT_THROW(d->zero({b.get(), 0}, ~std::size_t{0}), Error);
   EXPECT_THROW(d->copy({b.get(), 0}, {}, 1), Error);
@@ -317,9 +321,8 @@ extern "C" __global__ void reversed(const float* x, float* y, long long n) {
 TEST(CudaKernels, OnesThatDoNotCompileSayWhy) {
   Fake fake;
   const auto d = nvidia::open_device(fake_options());
-  const std::string said = error_of([&] {
-    d->compile("extern \"C\" __global__ void broken(float* x) { x[0] = nowhere; }", {"broken"});
-  });
+  const std::string said =
+      error_of([&] { d->compile("extern \"C\" __global__ void broken(float* x) { x[0] = nowhere; }", {"broken"}); });
   EXPECT_PRED2(contains, said, "the kernel 'broken' does not compile for sm_90a: ");
   EXPECT_PRED2(contains, said, "nowhere");
   EXPECT_LT(said.size(), 3000u);
@@ -370,8 +373,9 @@ TEST(CudaKernels, CompileForAnyDeviceWithoutOne) {
   const std::string verbose = "--ptxas-options=-v";
   EXPECT_FALSE(nvidia::compile_cubin(*compiler, kText, kKernels, "sm_120a", {&verbose, 1}).code.empty());
   const std::string wrong = "--no-such-option";
-  EXPECT_PRED2(contains,
-               error_of([&] { nvidia::compile_cubin(*compiler, kText, kKernels, "sm_80", {&wrong, 1}); }),
+  EXPECT_PRED2(contains, error_of([&] {
+                 nvidia::compile_cubin(*compiler, kText, kKernels, "sm_80", {&wrong, 1});
+               }),
                "the kernels 'scale', 'add' for sm_80: it does not know an option");
 }
 

@@ -21,7 +21,8 @@ namespace lc::test {
 // The fake driver's settings and counts; those that were set are as before when this goes.
 class Fake {
  public:
-  explicit Fake(const std::string& path = LIGHTCONE_FAKE_CUDA) : library_(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+  explicit Fake(const std::string& path = LIGHTCONE_FAKE_CUDA)
+      : library_(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (!library_) throw std::runtime_error(::dlerror());
     set_ = reinterpret_cast<decltype(set_)>(::dlsym(library_, "fake_cuda_set"));
     get_ = reinterpret_cast<decltype(get_)>(::dlsym(library_, "fake_cuda_get"));
@@ -95,13 +96,18 @@ inline const std::vector<std::string> kKernels = {"scale", "add"};
 // A kernel of a text, one thread an element: sizes[0] says how many.
 class TextKernel : public gpu::GpuKernel {
  public:
-  TextKernel(std::shared_ptr<const gpu::Code> code, std::size_t function) : code_(std::move(code)), function_(function) {}
+  TextKernel(std::shared_ptr<const gpu::Code> code, std::size_t function)
+      : code_(std::move(code)), function_(function) {}
   std::string name() const override { return "text"; }
   void enqueue(const Launch& l, gpu::GpuDevice& device) const override {
     std::vector<Place> places(l.in.begin(), l.in.end());
     places.push_back(l.out);
-    device.start({.code = code_.get(), .function = function_, .groups = (l.sizes[0] + 63) / 64, .threads = 64,
-                  .places = places, .sizes = l.sizes});
+    device.start({.code = code_.get(),
+                  .function = function_,
+                  .groups = (l.sizes[0] + 63) / 64,
+                  .threads = 64,
+                  .places = places,
+                  .sizes = l.sizes});
   }
 
  private:

@@ -39,7 +39,8 @@ class LeanKernel final : public gpu::GpuKernel {
   std::string name() const override { return "lean"; }
   void enqueue(const Launch& l, gpu::GpuDevice& device) const override {
     const Place places[] = {l.in[0], l.out};
-    device.start({.code = code_.get(), .groups = (l.sizes[0] + 63) / 64, .threads = 64, .places = places, .sizes = l.sizes});
+    device.start(
+        {.code = code_.get(), .groups = (l.sizes[0] + 63) / 64, .threads = 64, .places = places, .sizes = l.sizes});
   }
 
  private:
@@ -105,7 +106,8 @@ struct Chain {
   std::shared_ptr<gpu::GpuDevice> d = nvidia::open_device(fake_options());
   std::shared_ptr<const gpu::Code> code = d->compile(kText, kKernels);
   TextKernel scale{code, 0}, add{code, 1};
-  std::unique_ptr<Buffer> x = d->allocate(4000), y = d->allocate(4000), z = d->allocate(4000), other = d->allocate(4000);
+  std::unique_ptr<Buffer> x = d->allocate(4000), y = d->allocate(4000), z = d->allocate(4000),
+                          other = d->allocate(4000);
   Launches l{2};
   std::unique_ptr<Recording> recording;
 

@@ -1,8 +1,9 @@
 // The part of CUDA's driver interface and of NVRTC's that Lightcone calls, written down by ourselves: neither headers
-// nor a toolkit are needed to build. https://docs.nvidia.com/cuda/cuda-driver-api and .../nvrtc say what the calls mean.
+// nor a toolkit are needed to build. https://docs.nvidia.com/cuda/cuda-driver-api and .../nvrtc say what the calls
+// mean.
 //
-// Both are binary interfaces that only grow. A function whose arguments changed has a new name that ends in _v2, and the
-// old one stays; the names here are those that the libraries export.
+// Both are binary interfaces that only grow. A function whose arguments changed has a new name that ends in _v2, and
+// the old one stays; the names here are those that the libraries export.
 #pragma once
 
 #include <cstddef>
@@ -98,6 +99,7 @@ struct KernelNodeParams {  // CUDA_KERNEL_NODE_PARAMS_v2
   Context* context = nullptr;
 };
 
+// clang-format off
 // Each function: our name, the library's, and its arguments. All give a Result.
 #define LIGHTCONE_CUDA_FUNCTIONS(F)                                                                                    \
   F(init, "cuInit", unsigned flags)                                                                                    \
@@ -157,14 +159,22 @@ struct KernelNodeParams {  // CUDA_KERNEL_NODE_PARAMS_v2
     const KernelNodeParams* params)                                                                                    \
   F(destroy_graph, "cuGraphDestroy", Graph* graph)                                                                     \
   F(destroy_graph_exec, "cuGraphExecDestroy", GraphExec* graph)
+// clang-format on
 
 struct Driver {
 #define LIGHTCONE_MEMBER(name, symbol, ...) Result (*name)(__VA_ARGS__) = nullptr;
   LIGHTCONE_CUDA_FUNCTIONS(LIGHTCONE_MEMBER)
 };
 
-enum class CompilerResult : int { Success = 0, OutOfMemory = 1, InvalidOption = 5, Compilation = 6, BuiltinFailure = 7 };
+enum class CompilerResult : int {
+  Success = 0,
+  OutOfMemory = 1,
+  InvalidOption = 5,
+  Compilation = 6,
+  BuiltinFailure = 7
+};
 
+// clang-format off
 #define LIGHTCONE_NVRTC_FUNCTIONS(F)                                                                                   \
   F(version, "nvrtcVersion", int* major, int* minor)                                                                   \
   F(architecture_count, "nvrtcGetNumSupportedArchs", int* count)                                                       \
@@ -177,6 +187,7 @@ enum class CompilerResult : int { Success = 0, OutOfMemory = 1, InvalidOption = 
   F(cubin, "nvrtcGetCUBIN", Program* program, char* to)                                                                \
   F(log_size, "nvrtcGetProgramLogSize", Program* program, std::size_t* bytes)                                          \
   F(log, "nvrtcGetProgramLog", Program* program, char* to)
+// clang-format on
 
 struct Compiler {
 #define LIGHTCONE_COMPILER_MEMBER(name, symbol, ...) CompilerResult (*name)(__VA_ARGS__) = nullptr;

@@ -126,10 +126,10 @@ std::shared_ptr<const Module> Module::make(std::shared_ptr<Stream> stream, const
   }
   const Cubin c = compile_cubin(compiler, text, kernels, architecture);
   if (!m->load(c.code))
-    throw Error("cuda", cat("the driver does not load what NVRTC ", version_text(compiler.version()), " made for ",
-                            architecture, ": the driver is for CUDA ",
-                            version_text(m->stream_->context().driver().version()),
-                            "; name a libnvrtc.so of that version or an older one in LIGHTCONE_NVRTC"));
+    throw Error("cuda",
+                cat("the driver does not load what NVRTC ", version_text(compiler.version()), " made for ",
+                    architecture, ": the driver is for CUDA ", version_text(m->stream_->context().driver().version()),
+                    "; name a libnvrtc.so of that version or an older one in LIGHTCONE_NVRTC"));
   m->find(kernels, shared);
   cache.keep(name, c.code);  // now that it was loaded
   cache.trim();

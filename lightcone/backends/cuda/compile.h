@@ -12,8 +12,8 @@
 
 namespace lc::nvidia {
 
-// What to compile for: "sm_90a" for a device of compute capability 9.0. Where NVRTC is older than the device, the newest
-// of the same generation that it knows. An Error when there is none: code of another generation does not run.
+// What to compile for: "sm_90a" for a device of compute capability 9.0. Where NVRTC is older than the device, the
+// newest of the same generation that it knows. An Error when there is none: code of another generation does not run.
 std::string architecture_for(const Compiler& compiler, int major, int minor);
 
 struct Cubin {

@@ -89,9 +89,10 @@ void Context::refuse() const {
   if (r == api::Result::Deinitialized)
     throw Error("cuda", cat("the CUDA driver has shut down, as it does when a process ends: ", "nothing can be run or ",
                             "read any more"));
-  throw Error("cuda", cat("the CUDA device ", ordinal_, " was lost: ", driver_->words(r), "; all that lay in its memory ",
-                          "is gone: open it anew, and compile and load anew. Where a kernel did this, ",
-                          "compute-sanitizer says which, and where"));
+  throw Error("cuda",
+              cat("the CUDA device ", ordinal_, " was lost: ", driver_->words(r), "; all that lay in its memory ",
+                  "is gone: open it anew, and compile and load anew. Where a kernel did this, ",
+                  "compute-sanitizer says which, and where"));
 }
 
 void Context::fail(api::Result r, std::string_view doing) const {

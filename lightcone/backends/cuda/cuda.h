@@ -12,10 +12,10 @@
 namespace lc {
 
 struct CudaOptions {
-  int device = 0;             // of those that the driver finds
-  std::string driver = "";    // the driver's library; "": $LIGHTCONE_CUDA_DRIVER, else libcuda.so.1
-  std::string compiler = "";  // NVRTC's library; "": $LIGHTCONE_NVRTC, else libnvrtc.so, also below $CUDA_HOME
-  std::string cache = "";     // where compiled kernels are kept; "": $LIGHTCONE_CACHE, else as the CPU's; "off"
+  int device = 0;               // of those that the driver finds
+  std::string driver = "";      // the driver's library; "": $LIGHTCONE_CUDA_DRIVER, else libcuda.so.1
+  std::string compiler = "";    // NVRTC's library; "": $LIGHTCONE_NVRTC, else libnvrtc.so, also below $CUDA_HOME
+  std::string cache = "";       // where compiled kernels are kept; "": $LIGHTCONE_CACHE, else as the CPU's; "off"
   std::size_t cache_bytes = 0;  // that it may have; 0: $LIGHTCONE_CACHE_SIZE, else 512 MB
 };
 
@@ -27,8 +27,8 @@ namespace nvidia {
 // What is there. An Error where there is no driver or no device, which says what to do.
 std::vector<gpu::Limits> devices(const CudaOptions& options = {});
 
-// A device with an ordered stream of its own. An Error when there is no such device, driver or NVRTC, which says what to
-// install. After a device was lost (an Error says so), this opens it anew.
+// A device with an ordered stream of its own. An Error when there is no such device, driver or NVRTC, which says what
+// to install. After a device was lost (an Error says so), this opens it anew.
 std::shared_ptr<gpu::GpuDevice> open_device(const CudaOptions& options = {});
 
 }  // namespace nvidia

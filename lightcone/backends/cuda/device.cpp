@@ -25,7 +25,8 @@ class Properties {
     return value;
   }
   Capability capability() const {
-    return {(*this)[api::DeviceAttribute::ComputeCapabilityMajor], (*this)[api::DeviceAttribute::ComputeCapabilityMinor]};
+    return {(*this)[api::DeviceAttribute::ComputeCapabilityMajor],
+            (*this)[api::DeviceAttribute::ComputeCapabilityMinor]};
   }
   std::string name() const {
     char text[256] = {};
@@ -40,7 +41,8 @@ class Properties {
 
  private:
   void must(api::Result r) const {
-    if (r != api::Result::Success) throw Error("cuda", cat("a CUDA device does not say what it can do: ", driver_.words(r)));
+    if (r != api::Result::Success)
+      throw Error("cuda", cat("a CUDA device does not say what it can do: ", driver_.words(r)));
   }
   const Driver& driver_;
   api::Device device_ = 0;
@@ -142,7 +144,8 @@ std::unique_ptr<Recording> CudaDevice::record(std::span<const Launch> launches) 
 
 KernelCall kernel_call(const gpu::Start& s, const gpu::Limits& limits) {
   const auto refuse = [](std::string_view what, auto has, auto most) {
-    throw Error("cuda", cat("a kernel was to be started with ", has, " ", what, ", and the device takes at most ", most));
+    throw Error("cuda",
+                cat("a kernel was to be started with ", has, " ", what, ", and the device takes at most ", most));
   };
   if (s.groups < 0 || s.groups > limits.groups) refuse("groups", s.groups, limits.groups);
   if (s.threads < 1 || s.threads > limits.threads) refuse("threads in a group", s.threads, limits.threads);

@@ -90,8 +90,9 @@ void* open_compiler(const std::string& wish, int driver_version) {
   }
   for (const std::string& name : compiler_names(driver_version))
     if (void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-  throw Error("cuda", cat("NVRTC, which compiles kernels, was not found: ", kInstallCompiler, ", and name its libnvrtc.so ",
-                          "in ", kCompilerVariable, " where the system does not find it"));
+  throw Error("cuda",
+              cat("NVRTC, which compiles kernels, was not found: ", kInstallCompiler, ", and name its libnvrtc.so ",
+                  "in ", kCompilerVariable, " where the system does not find it"));
 }
 
 }  // namespace
@@ -124,8 +125,8 @@ std::shared_ptr<Driver> Driver::open(const std::string& path) {
     ::dlclose(library);
     const std::string has = d->version_ ? cat("is of version ", version_text(d->version_)) : "does not say its version";
     throw Error("cuda", cat("the CUDA driver '", name, "' ", has, lacks ? cat(" and has no function ", lacks) : "",
-                            ": version ", version_text(kOldestDriver), " or a newer one is needed (NVIDIA's driver 525 ",
-                            "has it); ", kInstallDriver));
+                            ": version ", version_text(kOldestDriver),
+                            " or a newer one is needed (NVIDIA's driver 525 ", "has it); ", kInstallDriver));
   }
   known.all.emplace(library, d);
   return d;
@@ -147,8 +148,9 @@ void Driver::initialise() const {
   if (r == Result::StubLibrary)
     advice = "the library found is the toolkit's stub: take the driver's own out of LD_LIBRARY_PATH's way";
   if (r == Result::SystemDriverMismatch || r == Result::CompatNotSupported)
-    advice = "the driver's library and its kernel module are of different versions: restart the machine, or install the "
-             "driver anew";
+    advice =
+        "the driver's library and its kernel module are of different versions: restart the machine, or install the "
+        "driver anew";
   throw Error("cuda", cat("the CUDA driver '", path_, "' finds no device: ", words(r), "; ", advice));
 }
 

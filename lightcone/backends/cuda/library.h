@@ -19,8 +19,8 @@ std::string version_text(int version);
 
 class Driver {
  public:
-  // "": $LIGHTCONE_CUDA_DRIVER, else libcuda.so.1. Once a process for each library, which then stays. An Error when there
-  // is none, or one that is too old; it is not yet initialised.
+  // "": $LIGHTCONE_CUDA_DRIVER, else libcuda.so.1. Once a process for each library, which then stays. An Error when
+  // there is none, or one that is too old; it is not yet initialised.
   static std::shared_ptr<Driver> open(const std::string& path = "");
 
   const api::Driver& api() const { return api_; }

@@ -34,7 +34,10 @@ class Block final : public DeviceBuffer {
 class Range final : public DeviceBuffer {
  public:
   Range(std::shared_ptr<Memory> memory, std::size_t bytes, std::size_t granule)
-      : DeviceBuffer(bytes, 0), memory_(std::move(memory)), granule_(granule), has_memory_(up(bytes, granule) / granule) {}
+      : DeviceBuffer(bytes, 0),
+        memory_(std::move(memory)),
+        granule_(granule),
+        has_memory_(up(bytes, granule) / granule) {}
   ~Range() override;
   // False when there are not so many addresses.
   bool reserve();
@@ -68,8 +71,7 @@ bool Range::reserve() {
 Range::~Range() {
   if (!address_) return;
   memory_->stream().wait_quietly();
-  for (const Mapping& m : mappings_)
-    context().quietly([&](const api::Driver& a) { return a.unmap(m.at, m.bytes); });
+  for (const Mapping& m : mappings_) context().quietly([&](const api::Driver& a) { return a.unmap(m.at, m.bytes); });
   context().quietly([&](const api::Driver& a) { return a.free_addresses(address_, has_memory_.size() * granule_); });
 }
 
@@ -94,7 +96,8 @@ bool Range::map(std::size_t first, std::size_t last) {
   properties.location.id = context().device();
   mappings_.reserve(mappings_.size() + 1);
   api::Allocation memory = 0;
-  if (!memory_->take_from_driver([&](const api::Driver& a) { return a.create_memory(&memory, m.bytes, &properties, 0); }))
+  if (!memory_->take_from_driver(
+          [&](const api::Driver& a) { return a.create_memory(&memory, m.bytes, &properties, 0); }))
     return false;
   give_access(m, memory);
   mappings_.push_back(m);

@@ -31,7 +31,8 @@ class Memory : public std::enable_shared_from_this<Memory> {
 
   // Zeroed, at a multiple of 256. Error when there is not so much.
   std::unique_ptr<Buffer> allocate(std::size_t bytes);
-  // As Device::reserve(): null when the device has not so many addresses, or not so much memory where it cannot reserve.
+  // As Device::reserve(): null when the device has not so many addresses, or not so much memory where it cannot
+  // reserve.
   std::unique_ptr<Buffer> reserve(std::size_t bytes);
 
   Stream& stream() const { return *stream_; }
@@ -57,9 +58,9 @@ class Memory : public std::enable_shared_from_this<Memory> {
   void give(api::Address at, std::size_t bytes) noexcept;
 
   std::shared_ptr<Stream> stream_;
-  std::size_t granule_ = 0;      // of reserved memory; 0: the device cannot reserve
-  std::size_t most_kept_ = 0;    // bytes
-  std::mutex mutex_;             // guards what follows
+  std::size_t granule_ = 0;    // of reserved memory; 0: the device cannot reserve
+  std::size_t most_kept_ = 0;  // bytes
+  std::mutex mutex_;           // guards what follows
   std::size_t kept_ = 0;
   std::multimap<std::size_t, api::Address> free_;  // blocks that nobody uses, by their size
 };

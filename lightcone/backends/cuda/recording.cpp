@@ -50,7 +50,6 @@ class Capture {
   api::Stream* stream_;
 };
 
-
 }  // namespace
 
 GraphRecording::GraphRecording(CudaDevice& device, std::span<const Launch> launches)
@@ -58,8 +57,7 @@ GraphRecording::GraphRecording(CudaDevice& device, std::span<const Launch> launc
   for (std::size_t k = 0; k < launches.size(); ++k) {
     if (launches[k].kernel->part()) continue;
     const auto* kernel = dynamic_cast<const gpu::GpuKernel*>(launches[k].kernel);
-    if (!kernel)
-      throw Error("device", cat("the kernel '", launches[k].kernel->name(), "' is not for ", device.name()));
+    if (!kernel) throw Error("device", cat("the kernel '", launches[k].kernel->name(), "' is not for ", device.name()));
     alone_[k] = !kernel->records();
   }
 }
@@ -112,7 +110,8 @@ bool GraphRecording::trace_all(Trace& to) {
 void GraphRecording::capture() {
   drop();
   trace_all(now_);
-  next_.steps.reserve(now_.steps.size()), next_.values.reserve(now_.values.size()), next_.ends.reserve(now_.ends.size());
+  next_.steps.reserve(now_.steps.size()), next_.values.reserve(now_.values.size()),
+      next_.ends.reserve(now_.ends.size());
   for (std::size_t k = 0; k < launches_.size();) {
     Segment s{k, k + 1, alone_[k], nullptr, nullptr, {}};
     while (!s.alone && s.last < launches_.size() && !alone_[s.last]) ++s.last;

@@ -34,10 +34,10 @@ class Staging {
   std::size_t put(api::Address to, const std::byte* from, std::size_t bytes);
 
   Stream& stream_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;                         // guards what follows
   std::array<std::unique_ptr<Slot>, 4> in_;  // in turn
   std::size_t current_ = 0;
-  std::vector<std::unique_ptr<Slot>> out_;   // that nobody uses
+  std::vector<std::unique_ptr<Slot>> out_;  // that nobody uses
 };
 
 }  // namespace lc::nvidia

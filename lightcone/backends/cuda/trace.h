@@ -14,8 +14,8 @@ struct Trace {
   enum class Kind : std::uint8_t { Start, Copy, Zero };
   struct Step {
     Kind kind;
-    KernelCall call;                     // Start
-    std::size_t first = 0, count = 0;    // of values: arguments; to, from, bytes; or to, bytes
+    KernelCall call;                   // Start
+    std::size_t first = 0, count = 0;  // of values: arguments; to, from, bytes; or to, bytes
     std::span<const std::uint64_t> in(const Trace& t) const { return {t.values.data() + first, count}; }
   };
   std::vector<Step> steps;
@@ -29,8 +29,8 @@ struct Trace {
 // Does the step in a stream.
 api::Result enqueue(const api::Driver& a, api::Stream* stream, const Trace& t, const Trace::Step& s);
 
-// Writes down what one launch asks for, behind the others. False, and nothing is written, when that is more than a graph
-// should hold, or not only starts of kernels, copies and zeros.
+// Writes down what one launch asks for, behind the others. False, and nothing is written, when that is more than a
+// graph should hold, or not only starts of kernels, copies and zeros.
 bool trace(const Launch& l, CudaDevice& device, Trace& to);
 
 }  // namespace lc::nvidia
