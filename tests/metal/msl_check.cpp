@@ -20,29 +20,48 @@ const char* clang() {
   return found;
 }
 
+// What clang prints, and whether it is content.
+bool run_clang(const std::string& arguments, std::string& said) {
+  std::FILE* out = ::popen((std::string(clang()) + " " + arguments + " 2>&1").c_str(), "r");
+  if (!out) return said = "clang cannot be started", false;
+  char part[512];
+  said.clear();
+  while (std::fgets(part, sizeof part, out)) said += part;
+  const bool content = ::pclose(out) == 0;
+  if (!content && said.empty()) said = "clang fails without a word";
+  return content;
+}
+
+std::string check_in(const std::string& folder, const std::string& text) {
+  const std::string file = folder + "/program.cpp";
+  std::string expanded = text;
+  // What is translated is the language, wherever it is written. Without macros errors have the text's own lines.
+  if (text.find("#define") != text.npos) {
+    const std::string library = "#include <metal_stdlib>";
+    std::string alone = text;
+    if (const std::size_t at = alone.find(library); at != alone.npos) alone.erase(at, library.size());
+    std::ofstream(file) << alone;
+    if (!run_clang("-E -P -w '" + file + "'", expanded)) return expanded;
+  }
+  const fake::Translation t = fake::translate(expanded, fake::Target::Check);
+  if (!t.error.empty()) return t.error;
+  std::ofstream(file) << t.cpp;
+  std::string said;
+  run_clang("-fsyntax-only -std=gnu++14 -w -Wno-c++11-narrowing -include '" LIGHTCONE_SOURCE
+            "/tests/metal/msl_declarations.h' '" +
+                file + "'",
+            said);
+  return said;
+}
+
 }  // namespace
 
 bool can_check_msl() { return clang() != nullptr; }
 
 std::string check_msl(const std::string& text) {
-  const fake::Translation t = fake::translate(text, fake::Target::Check);
-  if (!t.error.empty()) return t.error;
   std::string folder = (std::filesystem::temp_directory_path() / "msl_check_XXXXXX").string();
   if (!::mkdtemp(folder.data())) return "there is no folder for temporary files";
-  const std::string file = folder + "/program.cpp";
-  std::ofstream(file) << t.cpp;
-  const std::string command = std::string(clang()) +
-                              " -fsyntax-only -std=c++14 -w -Wno-c++11-narrowing -include '" LIGHTCONE_SOURCE
-                              "/tests/metal/msl_declarations.h' '" +
-                              file + "' 2>&1";
-  std::string said;
-  if (std::FILE* out = ::popen(command.c_str(), "r")) {
-    char part[512];
-    while (std::fgets(part, sizeof part, out)) said += part;
-    if (::pclose(out) != 0 && said.empty()) said = "clang fails without a word";
-  } else {
-    said = "clang cannot be started";
-  }
+  std::string said = check_in(folder, text);
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);
   return said;
