@@ -306,7 +306,7 @@ constexpr Dialect kDialects[] = {
      "", "", "(%C%%T%*)p%K%_", true},
     {"OpenCL C", kOpenClHead, "__kernel __attribute__((reqd_work_group_size(%THREADS%, 1, 1))) void",
      "__global %C%char* p%K%_, const long o%K%_", "const long n%K%_", "", "", "(__global %C%%T%*)(p%K%_ + o%K%_)", true},
-    {"Metal", kMetalHead, "kernel void", "device %C%char* p%K%_ [[buffer(%K%)]]", "", "constant long* n_ [[buffer(%K%)]]",
+    {"Metal", kMetalHead, "[[max_total_threads_per_threadgroup(%THREADS%)]] kernel void", "device %C%char* p%K%_ [[buffer(%K%)]]", "", "constant long* n_ [[buffer(%K%)]]",
      "uint3 group_ [[threadgroup_position_in_grid]], uint3 thread_ [[thread_position_in_threadgroup]]",
      "(device %C%%T%*)p%K%_", false},
 };
