@@ -1,5 +1,6 @@
 #include "lightcone/backends/gpu/fallback.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -37,9 +38,13 @@ class FallbackKernel final : public GpuKernel {
   std::map<NodeId, std::size_t> inputs_;  // which operand they are; their bytes are the first sizes
   std::vector<Step> steps_;
   NodeId result_;
+  std::size_t result_bytes_;  // in sizes_
   mutable std::mutex mutex_;  // one run at a time, in memory that is kept
   mutable std::vector<std::vector<std::byte>> values_, scratch_;
 };
+
+// A kernel may read an element that nobody needs of what has none.
+void make_room(std::vector<std::byte>& value, std::size_t bytes) { value.resize(std::max<std::size_t>(bytes, 64)); }
 
 FallbackKernel::FallbackKernel(Graph compiled, std::size_t operands)
     : graph_(std::move(compiled)), result_(graph_.roots()[0].edge.node), values_(graph_.size()), scratch_(graph_.size()) {
@@ -51,6 +56,8 @@ FallbackKernel::FallbackKernel(Graph compiled, std::size_t operands)
       if (n.name == name_of(k)) inputs_[id] = k, sizes_[k] = bytes_of(n);
     if (live[id] && n.op != Op::Input) add(id);
   }
+  result_bytes_ = sizes_.size();
+  sizes_.push_back(bytes_of(graph_[result_]));
 }
 
 void FallbackKernel::add(NodeId id) {
@@ -70,10 +77,11 @@ void FallbackKernel::add(NodeId id) {
 void FallbackKernel::run(const Step& s, std::span<const std::int64_t> sizes) const {
   static const std::shared_ptr<Parallel> alone = one_thread();
   std::vector<std::byte>& out = values_[s.node];
-  out.resize(static_cast<std::size_t>(sizes[s.bytes]));
+  const auto bytes = static_cast<std::size_t>(sizes[s.bytes]);
+  make_room(out, bytes);
   if (!s.kernel) {  // a piece of its operand
     const auto at = static_cast<std::ptrdiff_t>(*graph_[s.node].kernel->part());
-    std::copy_n(values_[s.in[0]].begin() + at, out.size(), out.begin());
+    std::copy_n(values_[s.in[0]].begin() + at, bytes, out.begin());
     return;
   }
   std::vector<std::byte>& scratch = scratch_[s.node];
@@ -87,12 +95,13 @@ void FallbackKernel::run(const Step& s, std::span<const std::int64_t> sizes) con
 void FallbackKernel::enqueue(const Launch& l, GpuDevice& device) const {
   const std::lock_guard lock(mutex_);
   for (const auto& [id, operand] : inputs_) {
-    values_[id].resize(static_cast<std::size_t>(l.sizes[operand]));
-    if (!values_[id].empty()) device.copy_out(values_[id].data(), l.in[operand], values_[id].size());
+    const auto bytes = static_cast<std::size_t>(l.sizes[operand]);
+    make_room(values_[id], bytes);
+    if (bytes) device.copy_out(values_[id].data(), l.in[operand], bytes);
   }
   for (const Step& s : steps_) run(s, l.sizes);
-  const std::vector<std::byte>& result = values_[result_];
-  if (!result.empty()) device.copy_in(l.out, result.data(), result.size());
+  const auto bytes = static_cast<std::size_t>(l.sizes[result_bytes_]);
+  if (bytes) device.copy_in(l.out, values_[result_].data(), bytes);
 }
 
 // What lies between the operands and the root, as a graph of its own.

@@ -8,6 +8,7 @@
 #include "lightcone/core/error.h"
 #include "lightcone/device/kernel_rule.h"
 #include "lightcone/lowering/cut.h"
+#include "lightcone/passes/barrier.h"
 
 namespace lc::gpu {
 namespace {
@@ -78,6 +79,8 @@ bool Emitter::computes(NodeId id) const {
     const ir::Kernel& k = *loop->kernel;
     return k.dtype != DType::F64 && std::ranges::none_of(k.instrs, [](const ir::Instr& i) { return i.dtype == DType::F64; });
   }
+  const Node& n = g_[id];
+  if (n.op == Op::Result || is(n, barrier()) || (n.composite && n.composite->loop)) return true;
   const auto is_f64 = [](DType t) { return t == DType::F64; };
   return !is_f64(g_[id].dtype) && std::ranges::none_of(g_[id].in, [&](const Edge& e) { return is_f64(g_[e.node].dtype); });
 }
