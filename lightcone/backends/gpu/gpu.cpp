@@ -6,6 +6,7 @@
 #include "lightcone/backends/gpu/scan.h"
 #include "lightcone/lowering/canonical.h"
 #include "lightcone/lowering/order.h"
+#include "lightcone/lowering/reductions.h"
 #include "lightcone/passes/composites.h"
 
 namespace lc::gpu {
@@ -47,6 +48,10 @@ std::vector<Pass> canonical_passes(const Device& lazy, const GpuOptions& options
       [=](const Graph& g) { return any_node(g, [&](const Node& n) { return is_foreign(g, n); }); },
       [=](const Graph& g, PassLog& log) { return inline_composites(g, log, is_foreign); }, true);
   add("unroll windows", lowering::has_windows, lowering::unroll_windows);
+  const auto reduces = [](const Graph& g) { return any_node(g, [](const Node& n) { return info(n.op).kind == Kind::Reduce; }); };
+  add("join reductions", reduces, lowering::join_reductions);
+  add("split reductions", reduces,
+      [](const Graph& g, PassLog& log) { return lowering::split_reductions(g, log); });
   add("contiguous", {}, [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, true);
   return passes;
 }

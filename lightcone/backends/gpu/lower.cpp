@@ -66,6 +66,7 @@ std::vector<NodeId> Emitter::unfit(const ir::Built& b) const {
 CutRules Emitter::rules() const {
   CutRules r;
   r.match = [](const Graph&, const lowering::Factors&) { return CutRules::Match(); };
+  r.inner_results = 15;  // the parts of a reduction that was split are in memory
   r.keep_rows = false;  // by the grid (codegen/simt/grid.cpp)
   r.unfit = [this](const ir::Built& b) { return unfit(b); };
   return r;
