@@ -28,7 +28,7 @@ struct Pools {
   std::vector<std::vector<Object*>> open;
 };
 Pools& pools() {
-  thread_local Pools p;
+  static thread_local Pools& p = *new Pools;  // wanted by devices that end behind their thread's objects
   return p;
 }
 

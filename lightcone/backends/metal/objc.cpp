@@ -48,8 +48,9 @@ std::string first_lines(const std::string& text) {
 }  // namespace
 
 const Runtime& Runtime::load(const std::string& library) {
-  static std::mutex mutex;
-  static std::map<std::string, std::unique_ptr<const Runtime>> loaded;
+  // Both live as long as the process: a device may be one of its static objects, and ends after this would have.
+  static std::mutex& mutex = *new std::mutex;
+  static auto& loaded = *new std::map<std::string, std::unique_ptr<const Runtime>>;
   const std::lock_guard lock(mutex);
   if (const auto it = loaded.find(library); it != loaded.end()) return *it->second;
   const bool named = !library.empty();
