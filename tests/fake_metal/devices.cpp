@@ -18,7 +18,7 @@ struct Device : Object {
 };
 // Of which there is one object each, as in Metal.
 Device* device(int k) {
-  static std::vector<std::unique_ptr<Device>> all;
+  static auto& all = *new std::vector<std::unique_ptr<Device>>;  // devices may end behind it
   while (static_cast<int>(all.size()) <= k) {
     all.push_back(std::make_unique<Device>(static_cast<int>(all.size())));
     --control().objects;  // it is never freed

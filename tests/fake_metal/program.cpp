@@ -84,7 +84,7 @@ std::string preprocessed(const std::string& msl, const Folder& folder) {
 }  // namespace
 
 std::shared_ptr<const Program> Program::make(const std::string& msl, std::string& error) {
-  static std::map<std::string, std::shared_ptr<const Program>> known;
+  static auto& known = *new std::map<std::string, std::shared_ptr<const Program>>;  // devices may end behind it
   if (const auto it = known.find(msl); it != known.end()) return it->second;
   const Folder folder;
   if (!folder.made()) return error = "there is no folder for temporary files", nullptr;

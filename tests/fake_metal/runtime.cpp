@@ -14,13 +14,13 @@ struct Faults {
   std::string now, shown;
 };
 Faults& faults() {
-  static Faults f;
+  static auto& f = *new Faults;  // devices may end behind it
   return f;
 }
 
 // Objects' heads, for as long as the library is loaded.
 std::vector<std::unique_ptr<Object>>& graveyard() {
-  static std::vector<std::unique_ptr<Object>> all;
+  static auto& all = *new std::vector<std::unique_ptr<Object>>;  // devices may end behind it
   return all;
 }
 
@@ -37,7 +37,7 @@ struct Selectors {
   std::set<std::string> names;
 };
 Selectors& selectors() {
-  static Selectors s;
+  static auto& s = *new Selectors;  // devices may end behind it
   return s;
 }
 
@@ -55,7 +55,7 @@ FakeMetal& control() {
 }
 
 std::recursive_mutex& mutex() {
-  static std::recursive_mutex m;
+  static auto& m = *new std::recursive_mutex;  // devices may end behind it
   return m;
 }
 
@@ -67,7 +67,7 @@ void fault(const std::string& what) {
 bool fails() { return ++control().calls == control().fail_at; }
 
 Class& find_class(const std::string& name) {
-  static std::map<std::string, Class> all;
+  static auto& all = *new std::map<std::string, Class>;  // devices may end behind it
   Class& c = all[name];
   if (c.name.empty()) {
     c.name = name;
@@ -100,7 +100,7 @@ void put_into_pool(Object* o) {
   if (!o) return;
   if (!pools().open.empty()) return pools().open.back().push_back(o);
   fault("a " + o->isa->name + " is autoreleased without a pool");
-  static std::vector<Object*> never_freed;
+  static auto& never_freed = *new std::vector<Object*>;  // devices may end behind it
   never_freed.push_back(o);
 }
 
@@ -211,7 +211,7 @@ EXPORTED Selector sel_registerName(const char* name) {
 }
 EXPORTED Object* objc_getClass(const char* name) {
   const std::lock_guard lock(fake::mutex());
-  static std::map<std::string, std::unique_ptr<Object>> classes;
+  static auto& classes = *new std::map<std::string, std::unique_ptr<Object>>;  // devices may end behind it
   if (fake::find_class(std::string("class ") + name).methods.empty()) return nullptr;
   auto& object = classes[name];
   if (!object) object = std::make_unique<fake::ClassObject>(name);
