@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::string_view kCudaHead = R"CUDA(
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long u64;
+typedef signed char lc_i8;
 #define LC __device__ __forceinline__
 #define LC_GLOBAL
 #define LC_LOCAL
@@ -65,6 +66,7 @@ constexpr std::string_view kOpenClHead = R"(
 #define LC_HAS_F64 1
 #endif
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long u64;
+typedef char lc_i8;  // signed, and not another type beside it
 #define LC static inline
 #define LC_GLOBAL __global
 #define LC_LOCAL __local
@@ -113,6 +115,7 @@ constexpr std::string_view kMetalHead = R"MSL(
 #include <metal_stdlib>
 using namespace metal;
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long u64;
+typedef signed char lc_i8;
 #define LC static inline
 #define LC_GLOBAL device
 #define LC_LOCAL threadgroup

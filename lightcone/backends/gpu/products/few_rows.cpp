@@ -210,19 +210,26 @@ KernelText FewRows::along_columns() {
   };
   pass(kUnderWay, "for (; k + " + to_string((kUnderWay - 1) * kWarps) + " < k_end; k += " + to_string(kUnderWay * kWarps) + ") {");
   pass(1, "for (; k < k_end; k += " + to_string(kWarps) + ") {");
+  // every thread adds a column of each row; those of the first warps store them, behind all barriers
   for (int r = 0; r < rows_; ++r) {
+    const std::string total = "total" + to_string(r);
     if (r > 0) w_.line("LC_BARRIER;");
     for (int j = 0; j < columns_; ++j)
       w_.line("fold[which * " + to_string(side) + " + lane * " + to_string(columns_) + " + " + to_string(j) + "] = " + sum(j, r) + ";");
     w_.line("LC_BARRIER;");
-    w_.open("if (LC_THREAD < " + to_string(side) + " && " + to_string(r) + " < " + m + " && tile_n * " + to_string(side) + " + LC_THREAD < " + n + ") {");
-    w_.line(type_ + " sum = fold[LC_THREAD];");
-    w_.line("for (int s = 1; s < " + to_string(kWarps) + "; ++s) sum = sum + fold[s * " + to_string(side) + " + LC_THREAD];");
-    w_.let("column", "tile_n * " + to_string(side) + " + LC_THREAD");
-    const auto at = w_.indices(p_.columns, "column", "q");
-    t_.store(w_, w_.place("c" + to_string(r) + "_p", at, p_.c_columns), "sum");
+    w_.line(type_ + " " + total + " = fold[LC_THREAD % " + to_string(side) + "];");
+    for (int s = 1; s < kWarps; ++s)
+      w_.line(total + " = " + total + " + fold[" + to_string(s * side) + " + LC_THREAD % " + to_string(side) + "];");
+  }
+  w_.let("column", "tile_n * " + to_string(side) + " + LC_THREAD");
+  w_.open("if (LC_THREAD < " + to_string(side) + " && column < " + n + ") {");
+  const auto at = w_.indices(p_.columns, "column", "q");
+  for (int r = 0; r < rows_; ++r) {
+    w_.open("if (" + to_string(r) + " < " + m + ") {");
+    t_.store(w_, w_.place("c" + to_string(r) + "_p", at, p_.c_columns), "total" + to_string(r));
     w_.close();
   }
+  w_.close();
   return done(side, kWarps);
 }
 

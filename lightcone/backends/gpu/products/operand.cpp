@@ -13,7 +13,7 @@ std::string element_type(WeightType t) {
     case WeightType::F32: return "float";
     case WeightType::F16:
     case WeightType::BF16: return "u16";
-    case WeightType::I8: return "signed char";
+    case WeightType::I8: return "lc_i8";
     default: return "u8";
   }
 }
