@@ -42,6 +42,7 @@ struct CutRules {
   std::function<std::vector<NodeId>(const ir::Built&)> unfit = {};
   // Operands and sizes of what may be fused behind a product.
   std::size_t epilogue_operands = 24, epilogue_sizes = 24;
+  bool epilogue_of_any_type = false;  // what it makes need not be f32
 };
 
 // An elementwise loop run by the kernel that makes its operand, piece by piece, while the piece is still in the cache.

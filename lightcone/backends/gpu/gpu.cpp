@@ -3,8 +3,10 @@
 #include <mutex>
 
 #include "lightcone/backends/gpu/lower.h"
+#include "lightcone/backends/gpu/products/product.h"
 #include "lightcone/backends/gpu/scan.h"
 #include "lightcone/lowering/canonical.h"
+#include "lightcone/lowering/contraction.h"
 #include "lightcone/lowering/order.h"
 #include "lightcone/lowering/reductions.h"
 #include "lightcone/passes/composites.h"
@@ -53,6 +55,15 @@ std::vector<Pass> canonical_passes(const Device& lazy, const GpuOptions& options
   add("split reductions", reduces,
       [](const Graph& g, PassLog& log) { return lowering::split_reductions(g, log); });
   add("contiguous", {}, [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, true);
+  add("contractions",
+      [](const Graph& g) {
+        return any_node(g, [&](const Node& n) { return n.op == Op::SumReduce && g[n.in[0].node].op == Op::Mul; });
+      },
+      [](const Graph& g, PassLog& log) {
+        return lowering::prepare_contractions(g, log, [](const Graph& of, const lowering::Factors& f) {
+          return find_convolution(of, f).has_value();
+        });
+      });
   return passes;
 }
 

@@ -1,6 +1,7 @@
 // Composites as kernels over whole, contiguous operands: what no loop of the kernel IR can say.
 #include <functional>
 
+#include "lightcone/backends/gpu/block_kernels.h"
 #include "lightcone/backends/gpu/lower.h"
 #include "lightcone/codegen/c/text.h"
 #include "lightcone/core/composite.h"
@@ -154,7 +155,7 @@ std::string rule_name(const GpuDevice& device) {
 bool has_kernel(const Graph& g, const Node& n, const GpuDevice& device) {
   if (n.op != Op::Composite) return true;
   for (const CompositeRef& c : {builtin::gather(), builtin::slice_scatter(), builtin::scatter(), builtin::scatter_add(),
-                                builtin::argsort(), builtin::random_bits(), barrier()})
+                                builtin::argsort(), builtin::random_bits(), builtin::dequantize(), barrier()})
     if (is(n, c)) return true;
   return kernel_of(g, n, device) != nullptr;
 }
@@ -171,6 +172,9 @@ std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, const GpuD
   if (is(n, builtin::scatter()) || is(n, builtin::scatter_add())) return made(scatter(g, n));
   if (is(n, builtin::argsort())) return made(argsort(g, n));
   if (is(n, builtin::random_bits())) return made(random_bits(n));
+  if (is(n, builtin::dequantize()))
+    return std::make_shared<DequantizeKernel>(static_cast<QuantFormat>(n.attributes.integer("format")),
+                                              product(n.shape), device.limits());
   if (is(n, barrier())) {
     if (g[n.in[0].node].op != Op::Input) return part_kernel(0, bytes);  // the same memory
     return std::make_shared<CopyKernel>(bytes);

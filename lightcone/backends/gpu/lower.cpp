@@ -1,9 +1,13 @@
 #include "lightcone/backends/gpu/lower.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
+#include "lightcone/backends/gpu/block_kernels.h"
 #include "lightcone/backends/gpu/fallback.h"
 #include "lightcone/backends/gpu/loop_kernel.h"
+#include "lightcone/backends/gpu/product_kernel.h"
 #include "lightcone/core/composite.h"
 #include "lightcone/core/error.h"
 #include "lightcone/device/kernel_rule.h"
@@ -40,18 +44,25 @@ class Emitter {
   Lowered run();
 
  private:
-  CutRules rules() const;
+  CutRules rules();
+  CutRules::Match match(const lowering::Factors& f);
   std::vector<NodeId> unfit(const ir::Built& b) const;
   bool computes(NodeId id) const;
   std::shared_ptr<Kernel> on_the_host(NodeId id, const std::vector<NodeId>& operands);
   NodeId emit(Graph& dst, NodeId id);
   std::shared_ptr<Kernel> loop_kernel(NodeId id);
+  void fuse_epilogues();
+  void choose_planes();
+  NodeId planes(Graph& dst, Side& s);
 
   const Graph& g_;
   std::shared_ptr<GpuDevice> device_;
   PassLog& log_;
   const GpuOptions& options_;
-  Cut cut_;
+  std::map<NodeId, Product> products_;  // by the sum
+  Cut cut_;                             // made with match(), which fills them
+  std::map<NodeId, lowering::EpilogueLoop> epilogues_;  // by what they make
+  std::map<NodeId, NodeId> planes_;  // of parameters: in the new graph, once they are there
   std::vector<NodeId> to_;
   std::vector<std::shared_ptr<TextKernel>> made_;
 };
@@ -63,9 +74,25 @@ std::vector<NodeId> Emitter::unfit(const ir::Built& b) const {
   return b.reductions.empty() ? std::vector<NodeId>{} : std::vector<NodeId>{b.reductions.back()};
 }
 
-CutRules Emitter::rules() const {
+// A sum of products that is a contraction or a convolution, of halves as they are stored where that can be.
+CutRules::Match Emitter::match(const lowering::Factors& given) {
+  for (const lowering::Factors& f : {before_widening(g_, given), given}) {
+    if (auto c = find_convolution(g_, f)) {
+      products_[f.sum] = make_product(g_, *c);
+      return std::move(*c);
+    }
+    if (auto c = lowering::match_contraction(g_, f)) {
+      products_[f.sum] = make_product(g_, *c);
+      return std::move(*c);
+    }
+  }
+  return {};
+}
+
+CutRules Emitter::rules() {
   CutRules r;
-  r.match = [](const Graph&, const lowering::Factors&) { return CutRules::Match(); };
+  r.match = [this](const Graph&, const lowering::Factors& f) { return match(f); };
+  r.epilogue_of_any_type = true;
   r.inner_results = 15;  // the parts of a reduction that was split are in memory
   r.keep_rows = false;  // by the grid (codegen/simt/grid.cpp)
   r.unfit = [this](const ir::Built& b) { return unfit(b); };
@@ -108,18 +135,36 @@ NodeId Emitter::emit(Graph& dst, NodeId id) {
   const Node& n = g_[id];
   if (n.op == Op::Input) return dst.add(n);
   Node out{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
-  const std::vector<NodeId> operands = cut_.operands(id);
-  for (NodeId k : operands) out.in.push_back({to_[k], View(dst[to_[k]].shape)});
+  const auto fused = epilogues_.find(id);
+  const auto made = products_.find(fused == epilogues_.end() ? id : fused->second.producer);
+  std::vector<NodeId> operands;
+  std::shared_ptr<Kernel> kernel;
+  std::string kind;
+  if (made != products_.end()) {
+    Tail tail{n.dtype, {}};
+    if (fused != epilogues_.end()) tail.loop = std::make_shared<lowering::EpilogueLoop>(std::move(fused->second));
+    operands = {made->second.a.node, made->second.b.node};
+    for (NodeId k : tail.operands()) operands.push_back(k);
+    kernel = std::make_shared<ProductKernel>(made->second, std::move(tail), device_->limits(), options_.precision);
+    kind = cut_.get<lowering::Convolution>(made->first) ? "conv" : "matmul";
+  } else {
+    operands = cut_.operands(id);
+  }
+  for (NodeId k : operands) {
+    const bool packed = made != products_.end() && k == made->second.b.node && made->second.b.planes;
+    const NodeId from = packed ? planes(dst, made->second.b) : to_[k];
+    out.in.push_back({from, View(dst[from].shape)});
+  }
   if (n.kernel) {  // chosen before, and known
     out.name = n.name, out.kernel = n.kernel;
     return dst.add(std::move(out));
   }
-  const bool loop = cut_.get<lowering::Loop>(id);
-  std::shared_ptr<Kernel> kernel = !computes(id) ? on_the_host(id, operands)
-                                   : loop        ? loop_kernel(id)
-                                                 : library_kernel(g_, n, *device_);
+  if (!kernel) {
+    const bool loop = cut_.get<lowering::Loop>(id);
+    kernel = !computes(id) ? on_the_host(id, operands) : loop ? loop_kernel(id) : library_kernel(g_, n, *device_);
+    kind = loop ? "loop" : n.composite ? n.composite->name : std::string(info(n.op).name);
+  }
   if (auto text = std::dynamic_pointer_cast<TextKernel>(kernel)) made_.push_back(std::move(text));
-  const std::string kind = loop ? "loop" : n.composite ? n.composite->name : std::string(info(n.op).name);
   ++log_.fired[kind];
   kernel->origin = {"gpu: " + kind, steps(g_, id, operands), {}};
   kernel->device = device_;
@@ -127,7 +172,50 @@ NodeId Emitter::emit(Graph& dst, NodeId id) {
   return dst.add(std::move(out));
 }
 
+void Emitter::fuse_epilogues() {
+  epilogues_ = cut_.epilogues();
+  for (const auto& [id, e] : epilogues_) {
+    cut_.absorb(e.producer);
+    ++log_.fired["epilogue"];
+  }
+}
+
+// Parameters in block formats that products alone read are kept as planes: nothing is kept twice.
+void Emitter::choose_planes() {
+  std::set<NodeId> raw;
+  for (const Root& r : g_.roots()) raw.insert(r.edge.node);
+  for (const Assignment& a : g_.assignments()) raw.insert(a.state);
+  for (NodeId id : cut_.results()) {
+    const auto p = products_.find(id);
+    for (NodeId k : cut_.operands(id))
+      if (p == products_.end() || k != p->second.b.node) raw.insert(k);
+  }
+  for (auto& [id, p] : products_) {
+    const Node& b = g_[p.b.node];
+    const QuantInfo* f = lowering::block_format(p.b.type);
+    if (!f || b.op != Op::Input || !b.parameter || raw.contains(p.b.node)) continue;
+    const Dim blocks = product(b.shape) / f->bytes;
+    p.b.planes = blocks.is_constant(), p.b.blocks = blocks;
+  }
+}
+
+NodeId Emitter::planes(Graph& dst, Side& s) {
+  const auto [it, fresh] = planes_.try_emplace(s.node, 0);
+  if (!fresh) return it->second;
+  const NodeId from = to_[s.node];
+  auto kernel = std::make_shared<PlanesKernel>(*lowering::info(s.type).format, s.blocks, device_->limits());
+  kernel->device = device_;
+  made_.push_back(kernel);
+  Node n{.op = Op::Kernel, .dtype = DType::U8, .shape = {product(g_[s.node].shape)}, .where = g_[s.node].where};
+  n.in.push_back({from, View(dst[from].shape)});
+  n.name = "planes", n.kernel = std::move(kernel);
+  ++log_.fired["weight packed"];
+  return it->second = dst.add(std::move(n));
+}
+
 Lowered Emitter::run() {
+  choose_planes();
+  fuse_epilogues();
   Graph dst;
   for (NodeId id = 0; id < g_.size(); ++id)
     if (g_[id].op == Op::Input ? cut_.is_live(id) : cut_.results().contains(id)) to_[id] = emit(dst, id);

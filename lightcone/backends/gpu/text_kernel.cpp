@@ -27,6 +27,10 @@ struct Unit {
   std::shared_ptr<const Code> code;
 };
 
+std::string function_name(const std::string& kernel, std::size_t k) {
+  return k == 0 ? kernel : cat(kernel, "_", k);
+}
+
 // Several at once: compilers of the vendors take a tenth of a second for a kernel.
 void compile_all(std::vector<Unit>& units, GpuDevice& device) {
   std::vector<std::exception_ptr> errors(units.size());
@@ -59,10 +63,10 @@ void compile(std::span<const std::shared_ptr<TextKernel>> kernels, GpuDevice& de
   for (const auto& k : kernels) {
     k->rename(names.of(k->text("@")));
     if (place.contains(k->name())) continue;
-    if (units.empty() || units.back().names.size() == kUnit) units.push_back({simt::prelude(device.limits().language), {}, {}});
+    if (units.empty() || units.back().names.size() >= kUnit) units.push_back({simt::prelude(device.limits().language), {}, {}});
     place[k->name()] = {units.size() - 1, units.back().names.size()};
     units.back().text += k->text(k->name());
-    units.back().names.push_back(k->name());
+    for (std::size_t f = 0; f < k->functions(); ++f) units.back().names.push_back(function_name(k->name(), f));
   }
   compile_all(units, device);
   for (const auto& k : kernels) {

@@ -15,8 +15,9 @@ class TextKernel : public GpuKernel {
  public:
   std::string name() const override { return name_; }
   std::string source() const override { return text(name_); }
-  // The kernel's definition under this name.
+  // The kernel's definition under this name. Where it is more than one function, the others are name_1, name_2, ...
   virtual std::string text(std::string_view name) const = 0;
+  virtual std::size_t functions() const { return 1; }
   void rename(std::string name) { name_ = std::move(name); }
   void install(std::shared_ptr<const Code> code, std::size_t function) { code_ = std::move(code), function_ = function; }
 
@@ -33,7 +34,11 @@ class TextKernel : public GpuKernel {
   };
   void start(GpuDevice& device, const Places& places, std::int64_t groups, int threads,
              std::span<const std::int64_t> sizes, std::size_t shared = 0) const {
-    device.start({code_.get(), function_, groups, threads, shared, places.all(), sizes});
+    start(device, 0, places.all(), groups, threads, sizes, shared);
+  }
+  void start(GpuDevice& device, std::size_t function, std::span<const Place> places, std::int64_t groups, int threads,
+             std::span<const std::int64_t> sizes, std::size_t shared = 0) const {
+    device.start({code_.get(), function_ + function, groups, threads, shared, places, sizes});
   }
 
  private:

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "lightcone/codegen/kernel_ir.h"
@@ -36,5 +37,19 @@ Dim groups(const ir::Kernel& k, const Grid& grid);
 
 // The kernel as text. Its parameters: the operands, the result, and k.sizes as numbers.
 std::string render(const ir::Kernel& k, const Grid& grid, std::string_view name, Language language, int warp);
+
+// An elementwise kernel of two loops, without a loop: for one element, in the midst of another kernel that has just made
+// what one of the operands would be.
+struct Inlined {
+  std::string row, column;  // the indices of the loops
+  int made = -1;            // the operand that is not in memory,
+  std::string value;        // and its element
+  std::function<std::string(std::size_t)> size;  // of ir::Kernel::sizes
+  std::function<std::string(int)> operand;       // the pointer to one
+};
+struct InlinedLines {
+  std::string text, result;  // definitions, and the expression of what is to be stored
+};
+InlinedLines render_inlined(const ir::Kernel& k, const Inlined& at, bool wide, Language language);
 
 }  // namespace lc::simt

@@ -7,10 +7,11 @@ namespace {
 
 constexpr std::string_view kCudaHead = R"CUDA(
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long u64;
+typedef signed char lc_i8;
 #define LC __device__ __forceinline__
 #define LC_GLOBAL
 #define LC_LOCAL
-#define LC_SHARED(T, NAME, N) __shared__ T NAME[N]
+#define LC_SHARED(T, NAME, N) __shared__ __align__(16) T NAME[N]
 #define LC_GROUP blockIdx.x
 #define LC_THREAD ((int)threadIdx.x)
 #define LC_BARRIER __syncthreads()
@@ -45,6 +46,8 @@ template <class T, int N> struct alignas(sizeof(T) * N) LcWide { T v[N]; };
 #define LC_LOADV(T, N, TO, FROM) const LcWide<T, N> TO = *(const LcWide<T, N>*)(FROM)
 #define LC_VECTOR(T, N, NAME) LcWide<T, N> NAME
 #define LC_STOREV(T, N, TO, FROM) *(LcWide<T, N>*)(TO) = FROM
+#define LC_LOADV_LOCAL LC_LOADV
+#define LC_STOREV_LOCAL LC_STOREV
 #define LC_AT(W, L) W.v[L]
 #define LC_SHUFFLE(S, T, VIA) LC T lc_shuffle_##S(T v, int by) { return (T)__shfl_xor_sync(0xffffffffu, (VIA)v, by); }
 #ifdef LC_CUDA_SHIM  // the CPU stands in: tests/fake_cuda
@@ -63,6 +66,7 @@ constexpr std::string_view kOpenClHead = R"(
 #define LC_HAS_F64 1
 #endif
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long u64;
+typedef char lc_i8;  // signed, and not another type beside it
 #define LC static inline
 #define LC_GLOBAL __global
 #define LC_LOCAL __local
@@ -102,6 +106,8 @@ LC double lc_double(u64 u) { return as_double(u); }
 #define LC_LOADV(T, N, TO, FROM) T TO[N]; vstore##N(vload##N(0, FROM), 0, TO)
 #define LC_VECTOR(T, N, NAME) T NAME[N]
 #define LC_STOREV(T, N, TO, FROM) vstore##N(vload##N(0, FROM), 0, TO)
+#define LC_LOADV_LOCAL LC_LOADV
+#define LC_STOREV_LOCAL LC_STOREV
 #define LC_AT(W, L) W[L]
 )";
 
@@ -109,10 +115,11 @@ constexpr std::string_view kMetalHead = R"MSL(
 #include <metal_stdlib>
 using namespace metal;
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long u64;
+typedef signed char lc_i8;
 #define LC static inline
 #define LC_GLOBAL device
 #define LC_LOCAL threadgroup
-#define LC_SHARED(T, NAME, N) threadgroup T NAME[N]
+#define LC_SHARED(T, NAME, N) threadgroup T NAME[N] __attribute__((aligned(16)))
 #define LC_GROUP group_.x
 #define LC_THREAD ((int)thread_.x)
 #define LC_BARRIER threadgroup_barrier(mem_flags::mem_threadgroup)
@@ -134,6 +141,8 @@ template <class T, int N> struct alignas(sizeof(T) * N) LcWide { T v[N]; };
 #define LC_LOADV(T, N, TO, FROM) const LcWide<T, N> TO = *(device const LcWide<T, N>*)(FROM)
 #define LC_VECTOR(T, N, NAME) LcWide<T, N> NAME
 #define LC_STOREV(T, N, TO, FROM) *(device LcWide<T, N>*)(TO) = FROM
+#define LC_LOADV_LOCAL(T, N, TO, FROM) const LcWide<T, N> TO = *(const LcWide<T, N> threadgroup*)(FROM)
+#define LC_STOREV_LOCAL(T, N, TO, FROM) *(LcWide<T, N> threadgroup*)(TO) = FROM
 #define LC_AT(W, L) W.v[L]
 #define LC_SHUFFLE(S, T, VIA) LC T lc_shuffle_##S(T v, int by) { return (T)simd_shuffle_xor((VIA)v, (ushort)by); }
 #define LC_SHUFFLE_32_BITS 1

@@ -25,6 +25,7 @@ class Renderer {
   Renderer(const Kernel& k, const Grid& g, Language language, int warp)
       : k_(k), g_(g), language_(language), warp_(warp), index_(g.wide ? "long" : "int") {}
   std::string text(std::string_view name);
+  InlinedLines inlined(const Inlined& at);
 
  private:
   const Loop& loop_at(int id) const { return k_.loops[static_cast<std::size_t>(id)]; }
@@ -35,6 +36,7 @@ class Renderer {
   std::string dim(const Dim& d);
   std::string atom(const Dim::Atom* a);
   std::string value(int id) const { return "v" + to_string(id); }
+  std::string operand(int k) const { return at_ ? at_->operand(k) : "in" + to_string(k); }
   std::string load(const Instr& i);
   std::string gathered(const Instr& i);
   std::string applied(const Instr& i);
@@ -75,6 +77,7 @@ class Renderer {
   std::string index_;  // the type of indices
   std::string out_;
   int indent_ = 1, folds_ = 0;
+  const Inlined* at_ = nullptr;
   std::map<int, std::string> wide_;  // values that lie in a wide register: its element of this lane
 };
 
@@ -90,7 +93,8 @@ std::string Renderer::atom(const Dim::Atom* a) {
   switch (a->kind) {
     case Dim::Kind::Symbol: {
       const auto n = std::ranges::find(k_.sizes, a->name);
-      return n == k_.sizes.end() ? a->name : "n" + to_string(n - k_.sizes.begin());
+      if (n == k_.sizes.end()) return a->name;
+      return at_ ? at_->size(static_cast<std::size_t>(n - k_.sizes.begin())) : "n" + to_string(n - k_.sizes.begin());
     }
     case Dim::Kind::Div:
       return plain(a->a, a->b) ? "(" + index_ + ")(" + kind + dim(a->a) + " / " + dim(a->b) + "u)" : floored("div");
@@ -123,7 +127,8 @@ std::string Renderer::dim(const Dim& d) {
 }
 
 std::string Renderer::load(const Instr& i) {
-  const std::string v = ir::loaded("in" + to_string(i.buffer), i.dtype, dim(i.offset));
+  if (at_ && i.buffer == at_->made) return at_->value;
+  const std::string v = ir::loaded(operand(i.buffer), i.dtype, dim(i.offset));
   if (i.valid == Dim(1)) return v;
   return "(" + dim(i.valid) + " ? " + v + " : (" + std::string(ir::register_type(i.dtype)) + ")0)";
 }
@@ -133,7 +138,7 @@ std::string Renderer::gathered(const Instr& i) {
   std::string guard = "(" + j + " >= 0 && " + j + " < (long)" + dim(i.extent) + ")";
   if (!(i.valid == Dim(1))) guard = "(" + dim(i.valid) + " && " + guard + ")";
   return "(" + guard + " ? " +
-         ir::loaded("in" + to_string(i.buffer), i.dtype, dim(i.offset) + " + " + j + " * (long)" + dim(i.stride)) +
+         ir::loaded(operand(i.buffer), i.dtype, dim(i.offset) + " + " + j + " * (long)" + dim(i.stride)) +
          " : (" + std::string(ir::register_type(i.dtype)) + ")0)";
 }
 
@@ -464,7 +469,24 @@ std::string Renderer::text(std::string_view name) {
   return begin_kernel(language_, name, threads, places, k_.sizes.size(), index_) + body + "}\n";
 }
 
+// Straight code in the scope of whoever calls: the indices by the loops' names, then the values.
+InlinedLines Renderer::inlined(const Inlined& at) {
+  at_ = &at;
+  indent_ = 3;
+  line("const " + index_ + " " + loop_at(0).symbol + " = " + at.row + ";");
+  line("const " + index_ + " " + loop_at(1).symbol + " = " + at.column + ";");
+  for (const Block* b : {&k_.top, &loop_at(0).body, &loop_at(1).body})
+    for (int id : values_in(*b)) define(id);
+  return {std::move(out_), ir::stored(value(k_.result), k_.dtype)};
+}
+
 }  // namespace
+
+InlinedLines render_inlined(const Kernel& k, const Inlined& at, bool wide, Language language) {
+  Grid g;
+  g.wide = wide;
+  return Renderer(k, g, language, 1).inlined(at);
+}
 
 std::string render(const Kernel& k, const Grid& grid, std::string_view name, Language language, int warp) {
   return Renderer(k, grid, language, warp).text(name);

@@ -1,0 +1,39 @@
+// Block formats turned into something else: into f32, for those who do not read them as they are stored, and into planes
+// (products/blocks.h), for products.
+#pragma once
+
+#include <string>
+
+#include "lightcone/backends/gpu/text_kernel.h"
+#include "lightcone/lowering/weight_type.h"
+
+namespace lc::gpu {
+
+class DequantizeKernel final : public TextKernel {
+ public:
+  DequantizeKernel(QuantFormat format, const Dim& elements, const Limits& limits);
+  std::vector<Dim> sizes() const override { return {elements_}; }
+  void enqueue(const Launch& l, GpuDevice& device) const override;
+  std::string text(std::string_view name) const override;
+
+ private:
+  lowering::WeightType type_;
+  Dim elements_;
+  simt::Language language_;
+};
+
+// Made once, when a parameter is loaded.
+class PlanesKernel final : public TextKernel {
+ public:
+  PlanesKernel(QuantFormat format, const Dim& blocks, const Limits& limits);
+  std::vector<Dim> sizes() const override { return {blocks_}; }
+  void enqueue(const Launch& l, GpuDevice& device) const override;
+  std::string text(std::string_view name) const override;
+
+ private:
+  QuantFormat format_;
+  Dim blocks_;
+  simt::Language language_;
+};
+
+}  // namespace lc::gpu

@@ -1,0 +1,173 @@
+#include "lightcone/backends/gpu/product_kernel.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+namespace lc::gpu {
+
+namespace {
+
+constexpr std::int64_t kFewRows = 8;        // up to here B is what is read, and every group reads a part of it
+constexpr std::int64_t kManyGroups = 128;   // keep all processors of a large device at work
+constexpr std::int64_t kShortest = 256;     // of a part of a sum
+constexpr std::int64_t kMostParts = 1 << 20;  // numbers that are written as parts
+
+std::int64_t over(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t least(const Dim& d) { return std::max<std::int64_t>(d.bounds().lo, 1); }
+std::int64_t most(const Dim& d) { return std::min<std::int64_t>(d.bounds().hi, std::int64_t{1} << 40); }
+
+// CUDA's compute capability, 90 for 9.0; 0 for other languages.
+int capability(const Limits& l) {
+  if (l.language != Language::Cuda || !l.architecture.starts_with("sm_")) return 0;
+  return std::atoi(l.architecture.c_str() + 3);
+}
+
+// Products of halves and of bytes are exact in tensor cores; f32 is rounded where the user allows it.
+Cores choose_cores(const Product& p, const Limits& l, Precision precision) {
+  if (capability(l) < 80) return Cores::None;
+  if (p.exact) return Cores::I8;
+  if (p.a.type == WeightType::F16 && p.b.type == WeightType::F16) return Cores::F16;
+  if (p.a.type == WeightType::BF16 && p.b.type == WeightType::BF16) return Cores::Bf16;
+  return precision == Precision::Medium ? Cores::Bf16 : precision == Precision::High ? Cores::Tf32 : Cores::None;
+}
+
+// In a text, the kernel's name.
+std::string named(const std::string& text, const std::string& name) {
+  std::string s = text;
+  for (std::size_t at = 0; (at = s.find('@', at)) != std::string::npos; at += name.size()) s.replace(at, 1, name);
+  return s;
+}
+
+}  // namespace
+
+ProductKernel::ProductKernel(Product p, Tail tail, const Limits& limits, Precision precision)
+    : p_(std::move(p)),
+      tail_(std::move(tail)),
+      whole_{p_, tail_, limits.language, limits.warp, false},
+      parts_{p_, tail_, limits.language, limits.warp, true},
+      cores_(choose_cores(p_, limits, precision)),
+      results_(p_.results()),
+      sizes_{product(p_.rows), product(p_.columns), product(p_.batch), product(p_.sum)} {
+  if (const auto rows = sizes_[0].constant()) few_ = std::min(*rows, kFewRows);
+  add_ways();
+}
+
+ProductKernel::Way ProductKernel::choose(const Sizes& s) const {
+  if (s.rows <= kFewRows && reads_side_by_side(p_)) return {s.rows == 1 ? 1 : static_cast<int>(few_), 0};
+  const bool large = over(s.rows, 128) * over(s.columns, 128) * s.batch >= kManyGroups;
+  return {0, large ? 128 : 64};
+}
+
+std::int64_t ProductKernel::groups(const Sizes& s, const KernelText& k) const {
+  return over(s.rows, k.rows) * over(s.columns, k.columns) * s.batch;
+}
+
+// A long sum of few results is split, so that there are groups for all processors of any device: how, depends on sizes
+// alone.
+ProductKernel::Split ProductKernel::split(const Sizes& s, const KernelText& k) const {
+  const std::int64_t results = s.rows * s.columns * s.batch, there = groups(s, k);
+  std::int64_t parts = 1;
+  if (there > 0 && there < kManyGroups)
+    parts = std::min({over(kManyGroups, there), s.sum / kShortest, kMostParts / std::max<std::int64_t>(results, 1)});
+  const std::int64_t depth = std::max<std::int64_t>(over(over(s.sum, std::max<std::int64_t>(parts, 1)), k.depth), 1) * k.depth;
+  return {std::max<std::int64_t>(over(s.sum, depth), 1), depth};
+}
+
+std::size_t ProductKernel::add(KernelText k) {
+  functions_.push_back({std::move(k), sizes_.size()});
+  const std::vector<Dim>& own = functions_.back().k.sizes;
+  sizes_.insert(sizes_.end(), own.begin(), own.end());
+  return functions_.size() - 1;
+}
+
+// That some sizes within the bounds ask for.
+std::vector<ProductKernel::Way> ProductKernel::ways(Sizes small, const Sizes& large) const {
+  std::vector<Way> all{choose(small)};
+  const auto add = [&](const Way& w) {
+    if (std::find(all.begin(), all.end(), w) == all.end()) all.push_back(w);
+  };
+  for (const std::int64_t rows : {std::int64_t{2}, kFewRows + 1})
+    if (small.rows < rows && rows <= large.rows) small.rows = rows, add(choose(small));
+  add(choose(large));
+  return all;
+}
+
+// The texts of all of them.
+void ProductKernel::add_ways() {
+  const Sizes small{least(sizes_[0]), least(sizes_[1]), least(sizes_[2]), most(sizes_[3])},
+      large{most(sizes_[0]), most(sizes_[1]), most(sizes_[2]), least(sizes_[3])};
+  bool any_parts = false;
+  for (const Way& way : ways(small, large)) {
+    Choice c{way, {}, {}};
+    const auto text = [&](const ProductTexts& t) { return way.few                  ? t.few_rows(way.few)
+             : cores_ == Cores::None ? t.tiles(way.side)
+                                     : tensor_tiles(t, cores_, way.side);
+    };
+    KernelText whole = text(whole_);
+    const bool parts = split(small, whole).parts > 1, wholes = split(large, whole).parts == 1;
+    if (wholes) c.whole = add(std::move(whole));
+    if (parts) c.parts = add(text(parts_));
+    any_parts = any_parts || parts;
+    choices_.push_back(c);
+  }
+  if (any_parts) add_parts_ = add(whole_.add_parts());
+}
+
+Dim ProductKernel::scratch_bytes(int) const {
+  if (!add_parts_) return 0;
+  return std::int64_t{4} * kMostParts;
+}
+
+std::optional<Dim> ProductKernel::bytes_read(std::size_t operand) const {  // what its strides reach
+  if (operand > 1) return std::nullopt;
+  const Side& s = operand == 0 ? p_.a : p_.b;
+  if (!s.bounds.empty()) return std::nullopt;
+  Dim n = 1;
+  const auto along = [&](const std::vector<Dim>& extents, const std::vector<Dim>& strides) {
+    for (std::size_t i = 0; i < extents.size(); ++i)
+      if (!(strides[i] == Dim(0))) n = n * extents[i];
+  };
+  along(p_.batch, s.batch), along(operand == 0 ? p_.rows : p_.columns, s.own), along(p_.sum, s.sum);
+  if (const QuantInfo* f = lowering::block_format(s.type)) return n / f->elements * f->bytes;
+  return n * lowering::unit_bytes(s.type);
+}
+
+void ProductKernel::run(const Launch& l, GpuDevice& device, std::size_t function, std::span<const Place> places,
+                        std::int64_t groups, const Split& s) const {
+  const Function& f = functions_[function];
+  std::array<std::int64_t, kMostSizes> sizes{s.parts, s.depth};
+  const std::size_t own = f.k.sizes.size();
+  check(kGivenSizes + own <= sizes.size(), "a product with too many sizes");
+  std::copy_n(l.sizes.begin() + static_cast<std::ptrdiff_t>(f.sizes), own, sizes.begin() + kGivenSizes);
+  start(device, function, places, groups, f.k.threads, {sizes.data(), kGivenSizes + own});
+}
+
+void ProductKernel::enqueue(const Launch& l, GpuDevice& device) const {
+  const Sizes s{l.sizes[0], l.sizes[1], l.sizes[2], l.sizes[3]};
+  const std::int64_t results = s.rows * s.columns * s.batch;
+  if (results == 0) return;
+  const Way way = choose(s);
+  const auto choice = std::find_if(choices_.begin(), choices_.end(), [&](const Choice& c) { return c.way == way; });
+  check(choice != choices_.end(), "a product whose sizes are outside their bounds");
+  const KernelText& k = functions_[choice->whole ? *choice->whole : *choice->parts].k;
+  const Split split = this->split(s, k);
+  std::array<Place, kMostPlaces> places;
+  const std::size_t count = l.in.size() + 1;
+  check(count <= places.size(), "a product with too many operands");
+  *std::copy(l.in.begin(), l.in.end(), places.begin()) = l.out;
+  if (split.parts == 1) return run(l, device, *choice->whole, {places.data(), count}, groups(s, k), split);
+  const Place parts[] = {l.in[0], l.in[1], l.scratch};
+  run(l, device, *choice->parts, parts, groups(s, k) * split.parts, split);
+  places[1] = l.scratch;
+  run(l, device, *add_parts_, {places.data() + 1, count - 1}, over(results, functions_[*add_parts_].k.columns), split);
+}
+
+std::string ProductKernel::text(std::string_view name) const {
+  std::string all;
+  for (std::size_t f = 0; f < functions_.size(); ++f)
+    all += named(functions_[f].k.text, std::string(name) + (f ? "_" + std::to_string(f) : ""));
+  return all;
+}
+
+}  // namespace lc::gpu

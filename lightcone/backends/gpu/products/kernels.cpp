@@ -1,0 +1,78 @@
+#include "lightcone/backends/gpu/products/kernels.h"
+
+#include "lightcone/backends/gpu/products/operand.h"
+
+namespace lc::gpu {
+
+using std::to_string;
+
+std::vector<simt::Parameter> ProductTexts::places() const {
+  std::vector<simt::Parameter> all{{element_type(p.a.type), "in_a"}, {element_type(p.b.type), "in_b"}};
+  if (parts) {
+    all.push_back({sum_type(), "out_", true});
+    return all;
+  }
+  for (const simt::Parameter& more : tail.places()) all.push_back(more);
+  all.push_back({std::string(info(tail.result).c), "out_", true});
+  return all;
+}
+
+std::string ProductTexts::functions() const {
+  std::string s = value_functions(p.a.type);
+  return p.a.type == p.b.type ? s : s + value_functions(p.b.type);
+}
+
+std::string ProductTexts::finished(Writer& w, int threads) const {
+  return functions() + simt::begin_kernel(language, "@", threads, places(), kGivenSizes + w.sizes().size(), w.index()) +
+         w.text() + "}\n";
+}
+
+void ProductTexts::store(Writer& w, const std::string& place, const std::string& sum) const {
+  if (parts) return w.line("out_[part * " + w.number(p.results()) + " + " + place + "] = " + sum + ";");
+  w.let("c_at", place);
+  const simt::InlinedLines lines = tail.at(w, p, "c_at", sum, language);
+  w.raw(lines.text);
+  w.line("out_[c_at] = " + lines.result + ";");
+}
+
+// Groups that lie behind each other share columns, so that what is read of B stays in the cache.
+void ProductTexts::locate(Writer& w, int rows, int columns) const {
+  const Dim m = (product(p.rows) + Dim(rows - 1)) / Dim(rows), n = (product(p.columns) + Dim(columns - 1)) / Dim(columns);
+  const std::string tiles_m = w.number(m), tiles_n = w.number(n), u = w.index() == "long" ? "(u64)" : "(u32)";
+  const auto split = [&](const std::string& from, const std::string& by, const std::string& inner, const std::string& rest) {
+    w.let(inner, "(" + w.index() + ")(" + u + from + " % " + u + by + ")");
+    w.let(rest, "(" + w.index() + ")(" + u + from + " / " + u + by + ")");
+  };
+  w.let("group", "(" + w.index() + ")LC_GROUP");
+  split("group", tiles_m, "tile_m", "rest_m");
+  split("rest_m", tiles_n, "tile_n", "rest_n");
+  split("rest_n", "n0", "part", "batch");
+  w.let("k_begin", "part * n1");
+  const std::string k = w.number(product(p.sum));
+  w.let("k_end", "k_begin + n1 < " + k + " ? k_begin + n1 : " + k);
+  const auto batch = w.indices(p.batch, "batch", "b");
+  w.let("a_base", w.place(w.number(p.a.offset), batch, p.a.batch));
+  w.let("b_base", w.place(w.number(p.b.offset), batch, p.b.batch));
+  w.let("c_base", w.place("0", batch, p.c_batch));
+}
+
+// A thread adds the parts of one result. Predicted: splits + 1 numbers moved a result, all side by side.
+KernelText ProductTexts::add_parts() const {
+  constexpr int kThreads = 256;
+  Writer w(p.wide, kGivenSizes);
+  const std::string results = w.number(p.results());
+  w.let("at", "(" + w.index() + ")LC_GROUP * " + to_string(kThreads) + " + LC_THREAD");
+  w.line("if (at >= " + results + ") return;");
+  w.line(sum_type() + " sum = in_part[at];");
+  w.line("for (" + w.index() + " s = 1; s < n0; ++s) sum = sum + in_part[s * " + results + " + at];");
+  store(w, "at", "sum");
+  std::vector<simt::Parameter> all{{sum_type(), "in_part"}};
+  for (const simt::Parameter& more : tail.places()) all.push_back(more);
+  all.push_back({std::string(info(tail.result).c), "out_", true});
+  KernelText t{"", kThreads, w.sizes()};
+  t.text = simt::begin_kernel(language, "@", kThreads, all, kGivenSizes + w.sizes().size(), w.index()) + w.text() + "}\n";
+  t.columns = kThreads;
+  return t;
+}
+
+}  // namespace lc::gpu

@@ -1,0 +1,54 @@
+// The kernels of sums of products, as text that CUDA C, OpenCL C and Metal share (codegen/simt/dialect.h).
+//
+// Each has the order of its sums from the product's sizes alone, so that results have the same bits on any grid. Their
+// first two numbers are given with each start: in how many parts the sum is split, and how long a part is. Where it is
+// split, parts are written one behind the other and added by another kernel.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lightcone/backends/gpu/products/tail.h"
+
+namespace lc::gpu {
+
+inline constexpr std::size_t kGivenSizes = 2;
+
+struct KernelText {
+  std::string text;  // of a kernel called "@"
+  int threads = 0;   // of a group
+  std::vector<Dim> sizes;  // behind those that are given
+  // What a group makes, and at what multiples a sum may be split.
+  int rows = 1, columns = 1, depth = 1;
+};
+
+struct ProductTexts {
+  const Product& p;
+  const Tail& tail;
+  simt::Language language;
+  int warp;    // threads that exchange registers
+  bool parts;  // the sum is split: what is written are parts, without the tail
+
+  // Groups of 256 threads make tiles of 64 x 64 or 128 x 128 by way of shared memory.
+  KernelText tiles(int side) const;
+  // For up to `rows` rows. Threads read B once, side by side.
+  KernelText few_rows(int rows) const;
+  // Adds the parts.
+  KernelText add_parts() const;
+
+  // ---- what they share
+  std::vector<simt::Parameter> places() const;
+  std::string functions() const;
+  std::string finished(Writer& w, int threads) const;  // the whole kernel around what was written
+  // Stores `sum` for the result at `place`, within a scope of its own.
+  void store(Writer& w, const std::string& place, const std::string& sum) const;
+  std::string sum_type() const { return p.exact ? "int" : "float"; }
+  // Of a group: which tile, part and batch. Defines tile_m, tile_n, part, and the bases of A, B and C.
+  void locate(Writer& w, int rows, int columns) const;
+};
+
+// Can few_rows() read B, or with A and B exchanged A?
+bool reads_side_by_side(const Product& p);
+
+}  // namespace lc::gpu

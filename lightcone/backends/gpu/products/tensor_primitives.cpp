@@ -1,0 +1,59 @@
+// What CUDA C has no words for: tensor cores, loads of their fragments, copies that go on by themselves. A test's
+// compiler for the CPU has functions of these names already.
+#include "lightcone/backends/gpu/products/tensor_tiles.h"
+
+namespace lc::gpu {
+
+std::string_view tensor_primitives() {
+  return R"CUDA(
+#ifndef LC_TENSOR
+#define LC_TENSOR 1
+#ifdef LC_CUDA_SHIM
+LC u32 lc_pack_bf16(float a, float b) { return (u32)lc_f32_to_bf16(a) | (u32)lc_f32_to_bf16(b) << 16; }
+#else
+#if __CUDA_ARCH__ < 800
+#error "these kernels need bf16 products and asynchronous copies: compute capability 8.0"
+#endif
+LC u32 lc_pack_bf16(float a, float b) {
+  u32 r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
+  return r;
+}
+#define LC_MMA_HALVES(T) \
+LC void lc_mma_##T(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) { \
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." #T "." #T ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])); \
+}
+LC_MMA_HALVES(bf16)
+LC_MMA_HALVES(f16)
+LC void lc_mma_tf32(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
+  u32 x[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+#pragma unroll
+  for (int i = 0; i < 6; ++i) asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(x[i]) : "f"(__uint_as_float(x[i])));
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(x[4]), "r"(x[5]));
+}
+LC void lc_mma_s8(int (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+#define LC_LDMATRIX(NAME, HOW) \
+LC void NAME(u32 (&r)[4], const void* p) { \
+  const u32 s = (u32)__cvta_generic_to_shared(p); \
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4" HOW ".shared.b16 {%0,%1,%2,%3}, [%4];" \
+      : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(s) : "memory"); \
+}
+LC_LDMATRIX(lc_ldmatrix4, "")
+LC_LDMATRIX(lc_ldmatrix4_trans, ".trans")
+LC void lc_copy16_async(void* to, const void* from) {
+  const u32 s = (u32)__cvta_generic_to_shared(to);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(s), "l"(from) : "memory");
+}
+LC void lc_copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N> LC void lc_copy_wait() { asm volatile("cp.async.wait_group %0;" :: "n"(N) : "memory"); }
+#endif
+#endif
+)CUDA";
+}
+
+}  // namespace lc::gpu

@@ -1,0 +1,237 @@
+// Tiles of 64 x 64 (four warps of 32 x 32) or 128 x 128 (eight of 64 x 32), 64 bytes deep, through a ring of tiles in
+// shared memory: asynchronous copies where operands lie as the cores want them, else by way of registers, with the
+// conversion. Chunks of 16 bytes are permuted within the rows of a tile, so that eight rows' chunks lie in different
+// banks.
+//
+// Predicted of 128 x 128 in bf16: 48 kB shared, three tiles under way, about 130 registers: a group a processor or two;
+// 32 mma of 4096 products for 24 ldmatrix.x4 a warp and step. mma.sync reaches about two thirds of what an H200's cores
+// do with wgmma; device memory is read 64 operations a byte, so that large products are bound by the cores.
+#include "lightcone/backends/gpu/products/tensor_tiles.h"
+
+#include "lightcone/backends/gpu/products/operand.h"
+
+namespace lc::gpu {
+
+using std::to_string;
+
+namespace {
+
+constexpr int kRowBytes = 64;  // of a tile whose rows go along the sum
+constexpr int kColumns = 32;   // of a warp
+
+struct CoreInfo {
+  const char* mma;
+  int bytes;  // of an element
+  int depth;  // of an instruction
+};
+CoreInfo core_info(Cores c) {
+  switch (c) {
+    case Cores::F16: return {"lc_mma_f16", 2, 16};
+    case Cores::Tf32: return {"lc_mma_tf32", 4, 8};
+    case Cores::I8: return {"lc_mma_s8", 1, 32};
+    default: return {"lc_mma_bf16", 2, 16};
+  }
+}
+
+// One operand: how its tiles are filled and how fragments are read from them.
+class Ring {
+ public:
+  Ring(const ProductTexts& t, bool is_b, Cores cores, int side, int threads, std::string name)
+      : cores_(cores),
+        bytes_(core_info(cores).bytes),
+        chunk_(16 / bytes_),
+        side_(side),
+        name_(std::move(name)),
+        direct_(t.p, is_b, side, kRowBytes / bytes_, threads, name_, chunk_),
+        converted_(t.p, is_b, side, kRowBytes / bytes_, threads, name_, 4),
+        stored_((is_b ? t.p.b : t.p.a).type) {
+    const WeightType as = cores == Cores::F16 ? WeightType::F16 : cores == Cores::Bf16 ? WeightType::BF16 : cores == Cores::I8 ? WeightType::I8 : WeightType::F32;
+    copies_ = stored_ == as && direct_.whole_vectors() && (direct_.along_sum() || bytes_ == 2);
+    // only halves are turned round by ldmatrix
+    turned_ = !reader().along_sum() && bytes_ == 2;
+  }
+  bool copies() const { return copies_; }
+  int tile_bytes() const { return side_ * kRowBytes; }
+  void prepare(Writer& w, const std::string& first) { copies_ ? direct_.prepare(w, first) : converted_.prepare(w, first); }
+  // Asynchronously, into the tile at `tile`.
+  void copy(Writer& w, const std::string& k, const std::string& tile) const {
+    direct_.each(
+        w, k, "k_end", [&](int v, const std::string& from) { w.line("lc_copy16_async(" + tile + " + " + chunk_of(direct_, v) + ", " + from + ");"); },
+        [&](int v) { w.line("*(uint4*)(" + tile + " + " + chunk_of(direct_, v) + ") = make_uint4(0u, 0u, 0u, 0u);"); });
+  }
+  void read(Writer& w, const std::string& k) const { converted_.read(w, k, "k_end"); }
+  void keep(Writer& w, const std::string& tile) const;
+  // Fragments for 16 own places from `own` on and the step's sums from byte `depth` on, as `r`[4]: those of eight places
+  // and the upper half of the sum follow each other as the instruction wants A (rows first) or B (sums first).
+  void fragments(Writer& w, const std::string& own, int depth, bool sums_first, const std::string& r) const;
+
+ private:
+  const TileReader& reader() const { return copies_ ? direct_ : converted_; }
+  std::string row_place(const std::string& row, const std::string& byte) const {  // of a tile along the sum
+    return "(" + row + ") * " + to_string(kRowBytes) + " + (((" + byte + ") / 16 ^ (((" + row + ") / 2) & 3)) * 16) + (" + byte + ") % 16";
+  }
+  std::string turned_place(const std::string& sum, const std::string& own) const {
+    return "(" + sum + ") * " + to_string(side_ * 2) + " + (((" + own + ") / 8 ^ ((" + sum + ") & 7)) * 16) + (" + own + ") % 8 * 2";
+  }
+  std::string chunk_of(const TileReader& r, int v) const {
+    return turned_ ? turned_place(r.place_sum(v), r.place_own(v)) : row_place(r.place_own(v), "(" + r.place_sum(v) + ") * " + to_string(bytes_));
+  }
+
+  Cores cores_;
+  int bytes_, chunk_, side_;
+  std::string name_;
+  TileReader direct_, converted_;
+  WeightType stored_;
+  bool copies_ = false, turned_ = false;
+};
+
+void Ring::keep(Writer& w, const std::string& tile) const {
+  const auto number = [&](int v, int e) { return name_ + "_r[" + to_string(v * 4 + e) + "]"; };
+  const auto pair = [&](int v, int e) {
+    const std::string a = number(v, e), b = number(v, e + 1);
+    return cores_ == Cores::F16 ? "((u32)lc_f32_to_f16(" + a + ") | (u32)lc_f32_to_f16(" + b + ") << 16)" : "lc_pack_bf16(" + a + ", " + b + ")";
+  };
+  for (int v = 0; v < converted_.vectors(); ++v) {
+    if (bytes_ == 2) {  // four side by side, along the sum or across it
+      w.line("*(uint2*)(" + tile + " + " + chunk_of(converted_, v) + ") = make_uint2(" + pair(v, 0) + ", " + pair(v, 2) + ");");
+      continue;
+    }
+    for (int e = 0; e < 4; ++e) {
+      const std::string more = e ? " + " + to_string(e) : "";
+      const std::string own = converted_.place_own(v) + (converted_.along_sum() ? "" : more),
+                        sum = converted_.place_sum(v) + (converted_.along_sum() ? more : "");
+      w.line("*(" + std::string(bytes_ == 4 ? "float" : "signed char") + "*)(" + tile + " + " +
+             row_place(own, "(" + sum + ") * " + to_string(bytes_)) + ") = (" + (bytes_ == 4 ? "float" : "signed char") + ")" + number(v, e) + ";");
+    }
+  }
+}
+
+void Ring::fragments(Writer& w, const std::string& own, int depth, bool sums_first, const std::string& r) const {
+  // matrix i of four: which eight places, and which half of the instruction's depth
+  const std::string low = "(lane / 8 & 1)", high = "(lane / 16)";
+  const std::string place = sums_first ? high : low, half = sums_first ? low : high;
+  const std::string tile = "ring_" + name_ + " + at_" + name_ + " + ";
+  if (turned_)
+    w.line("lc_ldmatrix4_trans(" + r + ", " + tile + turned_place(to_string(depth / 2) + " + " + half + " * 8 + lane % 8", own + " + " + place + " * 8") + ");");
+  else
+    w.line("lc_ldmatrix4(" + r + ", " + tile + row_place(own + " + " + place + " * 8 + lane % 8", to_string(depth) + " + " + half + " * 16") + ");");
+}
+
+class TensorTile {
+ public:
+  TensorTile(const ProductTexts& t, Cores cores, int side)
+      : t_(t),
+        core_(core_info(cores)),
+        side_(side),
+        threads_(2 * side),
+        warp_rows_(side / 2),
+        blocks_(side / 32),
+        stages_(side == 128 ? 3 : 4),
+        depth_(kRowBytes / core_.bytes),
+        a_(t, false, cores, side, threads_, "a"),
+        b_(t, true, cores, side, threads_, "b"),
+        w_(t.p.wide, kGivenSizes) {}
+  KernelText text();
+
+ private:
+  void fill(const std::string& k, const std::string& stage, bool at_once);
+  void multiply();
+  void store();
+
+  const ProductTexts& t_;
+  CoreInfo core_;
+  int side_, threads_, warp_rows_, blocks_, stages_, depth_;  // blocks_: of 16 rows, of a warp
+  Ring a_, b_;
+  Writer w_;
+};
+
+// Begins to fill a tile of the ring; what goes through registers is stored later, or at once.
+void TensorTile::fill(const std::string& k, const std::string& stage, bool at_once) {
+  for (Ring* r : {&a_, &b_}) {
+    const std::string tile = std::string("ring_") + (r == &a_ ? "a" : "b") + " + " + stage + " * " + to_string(r->tile_bytes());
+    if (r->copies()) r->copy(w_, k, tile);
+    else r->read(w_, k);
+    if (at_once && !r->copies()) r->keep(w_, tile);
+  }
+  w_.line("lc_copy_commit();");
+}
+
+void TensorTile::multiply() {
+  const int columns = kColumns / 8;
+  for (int d = 0; d < kRowBytes; d += 32) {  // every instruction takes 32 bytes of the sum
+    w_.open("{");
+    w_.line("u32 b_[" + to_string(columns / 2) + "][4];");
+    for (int j = 0; j < columns / 2; ++j) b_.fragments(w_, "warp_n + " + to_string(16 * j), d, true, "b_[" + to_string(j) + "]");
+    for (int i = 0; i < blocks_; ++i) {
+      w_.open("{");
+      w_.line("u32 a_[4];");
+      a_.fragments(w_, "warp_m + " + to_string(16 * i), d, false, "a_");
+      for (int j = 0; j < columns; ++j) {
+        const std::string b = "b_[" + to_string(j / 2) + "][" + to_string(j % 2 * 2);
+        w_.line("{ const u32 x[2] = {" + b + "], " + b + " + 1]}; " + core_.mma + "(c_[" + to_string(i * columns + j) + "], a_, x); }");
+      }
+      w_.close();
+    }
+    w_.close();
+  }
+}
+
+void TensorTile::store() {
+  const Product& p = t_.p;
+  const std::string rows = w_.number(product(p.rows)), columns = w_.number(product(p.columns));
+  for (int i = 0; i < blocks_; ++i)
+    for (int half = 0; half < 2; ++half) {
+      w_.open("{");
+      w_.let("row", "tile_m * " + to_string(side_) + " + warp_m + " + to_string(16 * i + 8 * half) + " + lane / 4");
+      w_.open("if (row < " + rows + ") {");
+      w_.let("c_row", w_.place("c_base", w_.indices(p.rows, "row", "r"), p.c_rows));
+      w_.line("LC_UNROLL");
+      w_.open("for (int j = 0; j < " + to_string(kColumns / 4) + "; ++j) {");
+      w_.let("column", "tile_n * " + to_string(side_) + " + warp_n + j / 2 * 8 + lane % 4 * 2 + j % 2");
+      w_.open("if (column < " + columns + ") {");
+      const auto in = w_.indices(p.columns, "column", "q");
+      t_.store(w_, w_.place("c_row", in, p.c_columns),
+               "c_[" + to_string(i * kColumns / 8) + " + j / 2][" + to_string(2 * half) + " + j % 2]");
+      for (int n = 0; n < 4; ++n) w_.close();
+    }
+}
+
+KernelText TensorTile::text() {
+  const std::string ahead = to_string(stages_ - 1), count = to_string(blocks_ * kColumns / 8);
+  w_.line("LC_SHARED(u8, ring_a, " + to_string(stages_ * a_.tile_bytes()) + ");");
+  w_.line("LC_SHARED(u8, ring_b, " + to_string(stages_ * b_.tile_bytes()) + ");");
+  w_.line("const int lane = LC_THREAD % 32, warp = LC_THREAD / 32;");
+  w_.line("const int warp_m = warp % 2 * " + to_string(warp_rows_) + ", warp_n = warp / 2 * " + to_string(kColumns) + ";");
+  t_.locate(w_, side_, side_);
+  a_.prepare(w_, "tile_m * " + to_string(side_));
+  b_.prepare(w_, "tile_n * " + to_string(side_));
+  w_.line(t_.sum_type() + " c_[" + count + "][4];");
+  w_.line("LC_UNROLL");
+  w_.line("for (int i = 0; i < " + count + "; ++i) c_[i][0] = c_[i][1] = c_[i][2] = c_[i][3] = 0;");
+  w_.open("for (int s = 0; s < " + ahead + "; ++s) {");
+  fill("(k_begin + s * " + to_string(depth_) + ")", "s", true);
+  w_.close();
+  w_.line("int stage = 0, next = " + ahead + ";");
+  w_.open("for (" + w_.index() + " k = k_begin; k < k_end; k += " + to_string(depth_) + ") {");
+  w_.line("lc_copy_wait<" + to_string(stages_ - 2) + ">();");
+  w_.line("LC_BARRIER;");  // this tile is there, and nobody reads the one before it any more
+  w_.let("soon", "k + " + to_string((stages_ - 1) * depth_));
+  fill("soon", "next", false);
+  w_.line("const int at_a = stage * " + to_string(a_.tile_bytes()) + ", at_b = stage * " + to_string(b_.tile_bytes()) + ";");
+  multiply();
+  if (!a_.copies()) a_.keep(w_, "ring_a + next * " + to_string(a_.tile_bytes()));
+  if (!b_.copies()) b_.keep(w_, "ring_b + next * " + to_string(b_.tile_bytes()));
+  w_.line("stage = stage + 1 == " + to_string(stages_) + " ? 0 : stage + 1, next = next + 1 == " + to_string(stages_) + " ? 0 : next + 1;");
+  w_.close();
+  w_.line("lc_copy_wait<0>();");
+  store();
+  KernelText k{std::string(tensor_primitives()) + t_.finished(w_, threads_), threads_, w_.sizes()};
+  k.rows = k.columns = side_, k.depth = depth_;
+  return k;
+}
+
+}  // namespace
+
+KernelText tensor_tiles(const ProductTexts& t, Cores cores, int side) { return TensorTile(t, cores, side).text(); }
+
+}  // namespace lc::gpu

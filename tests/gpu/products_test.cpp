@@ -1,0 +1,225 @@
+// Products and convolutions on every device against the f64 reference: shapes at the edges of tiles, every order of
+// axes, long sums, every kind of weight, tensor cores, what follows a product. On the CUDA that runs on the CPU threads
+// run in both orders, which may not change a bit.
+#include <dlfcn.h>
+
+#include <cstring>
+#include <functional>
+#include <random>
+
+#include "gpu_devices.h"
+#include "lightcone/ops/conv.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
+#include "lightcone/verify/random_graph.h"
+#include "lightcone/verify/verify.h"
+
+using namespace lc;
+
+namespace {
+
+constexpr double kBf16 = 0x1p-8, kTf32 = 0x1p-10;  // by what part operands may be rounded
+
+void set_order(long value) {
+  static void* const driver = dlopen(LIGHTCONE_FAKE_CUDA, RTLD_NOW | RTLD_NOLOAD);
+  if (driver) reinterpret_cast<void (*)(const char*, long)>(dlsym(driver, "fake_cuda_set"))("order", value);
+}
+
+class Products : public test::OnGpu {
+ protected:
+  // Right on random values, wild ones among them, and the same bits whatever the order of threads.
+  void agrees(const std::string& what, const Graph& g, Precision precision = Precision::Highest, double rounded = 0) {
+    SCOPED_TRACE(what);
+    const Compiler c = generic() | compiler({.precision = precision});
+    const VerifyReport r = verify(g, c, {.trials = 2, .shrink = false, .products = rounded});
+    EXPECT_TRUE(r.ok()) << r.str();
+    if (GetParam().name != "cuda" || std::getenv("LIGHTCONE_CUDA_DRIVER")) return;
+    const Bindings env = random_bindings(g, 1);
+    const auto inputs = fitting_inputs(g, env, 1, false);
+    const Graph made = transform(g, c).graph;
+    const Results forward = run_values(made, inputs, env);
+    set_order(1);
+    const Results reversed = run_values(made, inputs, env);
+    set_order(0);
+    for (const auto& [name, v] : forward.outputs) {
+      const Value& w = reversed.outputs.at(name);
+      std::vector<std::byte> x(v.size() * size_of(v.dtype)), y(x.size());
+      write_value(v, x.data()), write_value(w, y.data());
+      EXPECT_TRUE(x == y) << "threads in reverse order give other bits";
+    }
+  }
+  // Kernels whose origin is this: "gpu: matmul".
+  int kernels(const Graph& g, const std::string& kind) {
+    const Graph made = transform(g, generic() | compiler()).graph;
+    int n = 0;
+    for (NodeId id = 0; id < made.size(); ++id) n += made[id].kernel && made[id].kernel->origin.pass == kind;
+    return n;
+  }
+};
+LIGHTCONE_ON_GPUS(Products);
+
+Tensor turned(const Tensor& t) {
+  std::vector<int> order;
+  for (int i = 0; i < static_cast<int>(t.shape().size()); ++i) order.push_back(i);
+  std::swap(order[order.size() - 1], order[order.size() - 2]);
+  return t.permute(order);
+}
+
+// [batch, m, k] x [batch, k, n], each also lying the other way round in memory: four results, and `more` behind each.
+Graph products_of(int batch, int m, int n, int k, DType t = DType::F32, bool more = false) {
+  Graph g;
+  const Tensor x[] = {g.input("x", {batch, m, k}, t), turned(g.input("x turned", {batch, k, m}, t))};
+  const Tensor w[] = {g.input("w", {batch, k, n}, t), turned(g.input("w turned", {batch, n, k}, t))};
+  for (int a : {0, 1})
+    for (int b : {0, 1}) {
+      const Tensor y = matmul(x[a], w[b]);
+      g.output(cat("y", a, b), more ? y + g.input(cat("b", a, b), {n}, t) : y);
+    }
+  return g;
+}
+
+Tensor weight(Graph& g, const QuantInfo& q, int n, int k) {
+  return g.input(cat("w ", q.name), {n, k / q.elements * q.bytes}, DType::U8, SourceLocation::current(), kParameter);
+}
+
+}  // namespace
+
+TEST_P(Products, OfAnySizesInAnyOrder) {
+  struct Sizes {
+    int batch, m, n, k;
+  };
+  for (const auto [batch, m, n, k] : {Sizes{1, 64, 64, 32}, Sizes{1, 65, 67, 33}, Sizes{2, 72, 80, 40}, Sizes{130, 20, 24, 12},
+                                      Sizes{1, 9, 30, 1100}, Sizes{1, 1, 70, 1000}, Sizes{1, 5, 72, 520}, Sizes{3, 8, 33, 33},
+                                      Sizes{3, 40, 1, 64}, Sizes{1, 0, 20, 30}, Sizes{1, 20, 30, 0}})
+    agrees(cat("[", batch, ", ", m, ", ", k, "] x [", k, ", ", n, "]"), products_of(batch, m, n, k));
+}
+
+TEST_P(Products, OfRandomShapes) {
+  std::mt19937 random(11);
+  const auto size = [&](int most) { return 1 + static_cast<int>(random() % static_cast<unsigned>(most)); };
+  for (int i = 0; i < 6; ++i) {
+    Graph g;
+    const int heads = size(3);
+    const Tensor x = g.input("x", {size(3), 1, size(70), 4 * size(20)});
+    const Tensor w = g.input("w", {heads, x.shape()[3], size(140)});
+    g.output("y", matmul(x, w.reshape({1, heads, w.shape()[1], w.shape()[2]})));
+    agrees(cat(str(x.shape()), " x ", str(w.shape())), g);
+  }
+}
+
+TEST_P(Products, OfSymbolicSizesChooseAtEachRun) {
+  Graph g;
+  const Dim s = Dim::symbol("s", 1, 200);
+  const Tensor x = g.input("x", {s, 64}), w = g.input("w", {64, 80}), b = g.input("b", {80});
+  g.output("y", gelu(matmul(x, w) + b));
+  EXPECT_EQ(kernels(g, "gpu: matmul"), 1);
+  EXPECT_EQ(kernels(g, "gpu: loop"), 0) << "what follows is part of the product";
+  for (const std::int64_t n : {1, 2, 130}) {
+    const VerifyReport r = verify(g, generic() | compiler(), {.trials = 2, .sizes = {{"s", n}}, .shrink = false});
+    EXPECT_TRUE(r.ok()) << n << " rows: " << r.str();
+  }
+}
+
+TEST_P(Products, AreFollowedByWhatReadsThem) {
+  for (const int m : {1, 70}) {
+    Graph g;
+    const Tensor x = g.input("x", {m, 40}), w = g.input("w", {40, 66}), b = g.input("b", {66}), r = g.input("r", {m, 66});
+    g.output("y", gelu(matmul(x, w) + b) * 0.5 + r);
+    EXPECT_EQ(kernels(g, "gpu: loop"), 0);
+    agrees(cat("behind ", m, " rows"), g);
+  }
+  Graph g;  // in parts, which another kernel adds
+  const Tensor x = g.input("x", {3, 2048}), w = g.input("w", {2048, 40}), b = g.input("b", {40});
+  g.output("y", relu(matmul(x, w)) + b);
+  agrees("behind parts of a sum", g);
+}
+
+TEST_P(Products, OfWeightsAsTheyAreStored) {
+  for (const int m : {1, 3, 12}) {
+    Graph g;
+    const Tensor x = g.input("x", {m, 256});
+    for (const QuantInfo& q : kQuantFormats)
+      if (m == 3 || q.format == QuantFormat::Q8_0 || q.format == QuantFormat::Q6_K)
+        g.output(std::string(q.name), matmul(x, turned(prim::dequantize(weight(g, q, 40, 256), q.format))));
+    EXPECT_EQ(kernels(g, "gpu: loop"), 0);
+    agrees(cat(m, " rows"), g);
+  }
+  Graph g;  // read by something else, too: not kept as planes
+  const Tensor x = g.input("x", {2, 256});
+  for (const QuantInfo& q : {info(QuantFormat::Q4_1), info(QuantFormat::Q5_K)}) {
+    const Tensor w = prim::dequantize(weight(g, q, 10, 256), q.format);
+    g.output(std::string(q.name), matmul(x, turned(w)));
+    g.output(cat(q.name, " doubled"), w * 2.0);
+  }
+  agrees("blocks that others read", g);
+}
+
+TEST_P(Products, OfHalves) {
+  for (const DType t : {DType::F16, DType::BF16})
+    for (const auto [m, k] : {std::pair{2, 64}, std::pair{72, t == DType::F16 ? 33 : 64}}) {
+      const Graph g = products_of(1, m, 80, k, t);
+      EXPECT_EQ(kernels(g, "gpu: loop"), 0) << "halves are read and written as they are";
+      agrees(cat(m, " rows of ", name(t), ", depth ", k), g);
+    }
+}
+
+TEST_P(Products, OfBytesAreExact) {
+  for (const int m : {4, 70})
+    for (const int k : {64, 33}) {
+      Graph g;
+      const Tensor x = g.input("x", {m, k}, DType::I8), w = g.input("w", {k, 40}, DType::I8),
+                   v = turned(g.input("v", {40, k}, DType::I8));
+      for (const DType to : {DType::I32, DType::F32})
+        for (const bool turn : {false, true})
+          g.output(cat(name(to), turn ? " turned" : ""), matmul(prim::cast(x, to), prim::cast(turn ? v : w, to)));
+      agrees(cat(m, " rows, depth ", k), g);
+    }
+}
+
+// Operands rounded where the user allows it; where there are no tensor cores as exact as ever.
+TEST_P(Products, AsExactAsIsAskedFor) {
+  for (const Precision p : {Precision::Medium, Precision::High})
+    for (const int k : {64, 33, 200})
+      agrees(cat("depth ", k), products_of(1, 72, 76, k, DType::F32, true), p, p == Precision::Medium ? kBf16 : kTf32);
+  Graph g;  // in large tiles
+  g.output("y", matmul(g.input("x", {130, 40, 64}), g.input("w", {130, 64, 40})));
+  agrees("many tiles", g, Precision::Medium, kBf16);
+  Graph blocks;
+  const Tensor x = blocks.input("x", {12, 256});
+  for (const QuantInfo& q : {info(QuantFormat::Q4_0), info(QuantFormat::Q4_K)})
+    blocks.output(std::string(q.name), matmul(x, turned(prim::dequantize(weight(blocks, q, 40, 256), q.format))));
+  agrees("block formats", blocks, Precision::Medium, kBf16);
+}
+
+TEST_P(Products, AsConvolutions) {
+  const auto image = [](Graph& g, const Shape& s) { return g.input("x", s); };
+  struct Case {
+    const char* what;
+    std::function<Tensor(Graph&)> make;
+  };
+  const Case cases[] = {
+      {"plain", [&](Graph& g) { return conv2d(image(g, {1, 8, 8, 8}), g.input("w", {72, 8, 3, 3}), {}, 1, 1); }},
+      {"groups and strides",
+       [&](Graph& g) { return relu(conv2d(image(g, {2, 6, 11, 13}), g.input("w", {8, 3, 3, 3}), g.input("b", {8}), 2, 1, 1, 2)); }},
+      {"dilated",
+       [&](Graph& g) { return conv2d(image(g, {2, 5, 17, 13}), g.input("w", {9, 5, 3, 2}), g.input("b", {9}), {1, 2}, {2, 1}, {2, 1}); }},
+      {"one axis", [&](Graph& g) { return conv1d(image(g, {2, 4, 20}), g.input("w", {6, 4, 5}), {}, 2, 2); }},
+      {"three axes", [&](Graph& g) { return conv3d(image(g, {1, 2, 5, 6, 7}), g.input("w", {3, 2, 3, 3, 3}), {}, 1, 1); }},
+      {"a group a channel", [&](Graph& g) { return conv2d(image(g, {2, 8, 9, 9}), g.input("w", {8, 1, 3, 3}), {}, 1, 1, 1, 8); }},
+      {"channels last",
+       [&](Graph& g) {
+         const Tensor x = image(g, {2, 9, 9, 8}).permute({0, 3, 1, 2}), w = g.input("w", {3, 3, 8, 12}).permute({3, 2, 0, 1});
+         return conv2d(x, w, {}, 1, 1).permute({0, 2, 3, 1});
+       }},
+  };
+  for (const Case& c : cases) {
+    Graph g;
+    g.output("y", c.make(g));
+    EXPECT_GE(kernels(g, "gpu: conv") + kernels(g, "gpu: matmul"), 1) << c.what;
+    agrees(c.what, g);
+  }
+  Graph g;
+  g.output("y", cases[2].make(g));
+  agrees("by tensor cores", g, Precision::Medium, kBf16);
+}
