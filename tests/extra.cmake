@@ -72,6 +72,13 @@ if(LIGHTCONE_TOOLS)
   add_test(NAME command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR} ${LIGHTCONE_DATA})
   add_test(NAME train_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/train_command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR})
   set_tests_properties(train_command PROPERTIES ENVIRONMENT LIGHTCONE_MACHINE=default)
+  if(TARGET fake_metal)
+    add_test(NAME device_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/device_command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR}
+             $<TARGET_FILE:fake_cuda> $<TARGET_FILE:fake_metal>)
+    set_tests_properties(device_command PROPERTIES ENVIRONMENT LIGHTCONE_MACHINE=default)
+  endif()
+  add_test(NAME new_device_output COMMAND new_device)
+  set_tests_properties(new_device_output PROPERTIES PASS_REGULAR_EXPRESSION "^[0-9] kernels on the new device, 0 nodes left to the interpreter\nsoftmax of equal numbers: 0.125\nverified\n$")
 endif()
 # The library's system calls pass through tests/cpu/failing_calls.cpp, which makes them fail.
 if(TARGET failing_calls_test)
