@@ -15,8 +15,8 @@ int main() {
   const Compiler compiler = generic() | example::new_device(device);
 
   const Program program = compile(g, compiler);
-  std::cout << program.kernels() << " kernels on the " << program.device()->name() << ", " << program.interpreted()
-            << " nodes left to the interpreter\n";
+  std::cout << "kernels on the " << program.device()->name() << ": " << program.kernels()
+            << ", nodes left to the interpreter: " << program.interpreted() << '\n';
   Context run(program);
   run.bind("n", 2).set("x", std::vector<float>(16, 1)).set("w", std::vector<float>(64, 0.5f)).run();
   std::cout << "softmax of equal numbers: " << run.get("y")[0] << '\n';

@@ -39,7 +39,7 @@ TEST(NewDevice, RandomGraphsAgreeWithTheReference) {
   VerifyReport::Checked seen;
   int failures = 0;
   std::size_t kernels = 0, interpreted = 0;
-  for (std::uint64_t i = 8000000; i < 8001000 && failures < 5; ++i) {
+  for (std::uint64_t i = 8000000; i < 8002000 && failures < 5; ++i) {
     const Graph g = random_graph(i, {.nodes = 4 + static_cast<int>(i % 14), .elements = 200});
     const Bindings env = random_bindings(g, i);
     const auto inputs = random_inputs(g, env, i, i % 3 == 0);
