@@ -36,8 +36,13 @@ if(LIGHTCONE_IO AND TARGET lightcone_pjrt)
   set_target_properties(docs_driver PROPERTIES ENABLE_EXPORTS ON)
   add_test(NAME docs COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/docs/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR} $<TARGET_FILE:docs_driver>)
   add_dependencies(docs_driver lightcone_pjrt)
+  set(gpus "")  # of docs/guide/gpus.md
+  if(TARGET fake_metal)
+    add_dependencies(docs_driver fake_cuda fake_metal)
+    set(gpus "LIGHTCONE_CUDA_DRIVER=$<TARGET_FILE:fake_cuda>;LIGHTCONE_NVRTC=$<TARGET_FILE:fake_cuda>;LIGHTCONE_METAL=$<TARGET_FILE:fake_metal>")
+  endif()
   set_tests_properties(docs PROPERTIES
-    ENVIRONMENT "LIGHTCONE_MACHINE=default;PJRT_NAMES_AND_LIBRARY_PATHS=lightcone:$<TARGET_FILE:lightcone_pjrt>")
+    ENVIRONMENT "LIGHTCONE_MACHINE=default;PJRT_NAMES_AND_LIBRARY_PATHS=lightcone:$<TARGET_FILE:lightcone_pjrt>;${gpus}")
   if(NOT LIGHTCONE_SANITIZE)
     add_test(NAME docs_cmake COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/docs/cmake.py ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR}
              ${PROJECT_SOURCE_DIR}/docs/guide/cmake.md)
