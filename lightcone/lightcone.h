@@ -1,8 +1,11 @@
-// Everything a small program needs: the typed face, sessions, compilers, the CPU.
+// Everything a small program needs: the typed face, sessions, compilers, the CPU and GPUs.
 // Files, tokenizers and models have headers of their own (lightcone/io, lightcone/models).
 #pragma once
 
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cuda/cuda.h"
+#include "lightcone/backends/metal/metal.h"
+#include "lightcone/backends/opencl/opencl.h"
 #include "lightcone/core/graph.h"
 #include "lightcone/core/tensor.h"
 #include "lightcone/lowering/mixed_precision.h"

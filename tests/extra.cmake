@@ -36,8 +36,13 @@ if(LIGHTCONE_IO AND TARGET lightcone_pjrt)
   set_target_properties(docs_driver PROPERTIES ENABLE_EXPORTS ON)
   add_test(NAME docs COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/docs/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR} $<TARGET_FILE:docs_driver>)
   add_dependencies(docs_driver lightcone_pjrt)
+  set(gpus "")  # of docs/guide/gpus.md
+  if(TARGET fake_metal)
+    add_dependencies(docs_driver fake_cuda fake_metal)
+    set(gpus "LIGHTCONE_CUDA_DRIVER=$<TARGET_FILE:fake_cuda>;LIGHTCONE_NVRTC=$<TARGET_FILE:fake_cuda>;LIGHTCONE_METAL=$<TARGET_FILE:fake_metal>")
+  endif()
   set_tests_properties(docs PROPERTIES
-    ENVIRONMENT "LIGHTCONE_MACHINE=default;PJRT_NAMES_AND_LIBRARY_PATHS=lightcone:$<TARGET_FILE:lightcone_pjrt>")
+    ENVIRONMENT "LIGHTCONE_MACHINE=default;PJRT_NAMES_AND_LIBRARY_PATHS=lightcone:$<TARGET_FILE:lightcone_pjrt>;${gpus}")
   if(NOT LIGHTCONE_SANITIZE)
     add_test(NAME docs_cmake COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/docs/cmake.py ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR}
              ${PROJECT_SOURCE_DIR}/docs/guide/cmake.md)
@@ -72,6 +77,13 @@ if(LIGHTCONE_TOOLS)
   add_test(NAME command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR} ${LIGHTCONE_DATA})
   add_test(NAME train_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/train_command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR})
   set_tests_properties(train_command PROPERTIES ENVIRONMENT LIGHTCONE_MACHINE=default)
+  if(TARGET fake_metal)
+    add_test(NAME device_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/device_command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR}
+             $<TARGET_FILE:fake_cuda> $<TARGET_FILE:fake_metal>)
+    set_tests_properties(device_command PROPERTIES ENVIRONMENT LIGHTCONE_MACHINE=default)
+  endif()
+  add_test(NAME new_device_output COMMAND new_device)
+  set_tests_properties(new_device_output PROPERTIES PASS_REGULAR_EXPRESSION "^kernels on the new device: [1-9], nodes left to the interpreter: 0\nsoftmax of equal numbers: 0.125\nverified\n$")
 endif()
 # The library's system calls pass through tests/cpu/failing_calls.cpp, which makes them fail.
 if(TARGET failing_calls_test)

@@ -55,7 +55,7 @@ ROOMS = {
     "gpu": ["core", "random", "passes", "codegen", "codegen/c", "codegen/simt", "lowering", "device", "gpu/products"],
     "cuda": ["core", "cache", "device", "gpu"],
     "opencl": ["core", "gpu", "cache"],
-    "metal": ["core", "gpu"],
+    "metal": ["core", "gpu", "cache"],
     "train": ["core", "ops/typed", "autograd", "optim", "runtime", "nn", "io", "io/checkpoints", "io/data"],
     "nn": ["core", "random", "ops", "ops/typed", "runtime"],
     "io": ["core"],

@@ -114,7 +114,9 @@ void Context::Impl::grow(NodeId id, std::size_t bytes) {
       for (const auto& [name, b] : product(n.shape).symbols())
         names += cat(names.empty() ? ": lower '" : ", '", name, "'");
       throw Error("memory", cat("'", n.name, "' of shape ", str(n.shape), " takes ", bytes, " bytes (", most,
-                                " for the largest sizes), which the system has not to give", names));
+                                " for the largest sizes), which ",
+                                device->shares_host_memory() ? "the system" : device->name(), " has not to give",
+                                names));
     }
     if (m) device->copy({larger.get(), 0}, {m.get(), 0}, have);
     put(id, {larger.get(), 0});

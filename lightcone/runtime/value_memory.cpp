@@ -124,7 +124,7 @@ void ValueMemory::refuse(const Bindings& sizes) const {
   throw Error("memory",
               cat("the values in flight take ", now, " bytes", bound.empty() ? "" : " for " + bound,
                   now == largest_.arena_bytes ? "" : cat(" (", largest_.arena_bytes, " for the largest sizes)"),
-                  ", which the system has not to give",
+                  ", which ", device_.shares_host_memory() ? "the system" : device_.name(), " has not to give",
                   counts_most.empty() ? "" : cat(": lower '", counts_most, "', which counts most")));
 }
 

@@ -82,7 +82,7 @@ TEST_F(MetalDevice, SystemsWithoutItSaySo) {
   EXPECT_NE(none.find("Metal is a framework of macOS"), none.npos) << none;
   EXPECT_NE(none.find("cpu()"), none.npos) << none;
 #endif
-  const std::string missing = error_of([] { mtl::devices("/nowhere/libmetal.so"); });
+  const std::string missing = error_of([] { mtl::devices({.library = "/nowhere/libmetal.so"}); });
   EXPECT_NE(missing.find("'/nowhere/libmetal.so' cannot be loaded"), missing.npos) << missing;
   const std::string other = error_of([] { mtl::open_device({.device = 0, .library = "libc.so.6"}); });
   EXPECT_NE(other.find("has no function objc_msgSend"), other.npos) << other;
@@ -91,12 +91,29 @@ TEST_F(MetalDevice, SystemsWithoutItSaySo) {
 TEST_F(MetalDevice, DevicesAreNamedAndChosen) {
   fake().devices = 2;
   const std::vector<std::string> both{"Fake Metal device", "Fake Metal device 2"};
-  EXPECT_EQ(mtl::devices(LIGHTCONE_FAKE_METAL), both);
+  const std::vector<gpu::Limits> found = mtl::devices({.library = LIGHTCONE_FAKE_METAL});
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].name, both[0]);
+  EXPECT_EQ(found[1].name, both[1]);
+  EXPECT_FALSE(found[1].f64);
   EXPECT_EQ(open(1)->name(), both[1]);
   EXPECT_NE(error_of([] { open(2); }).find("there is no device 2: Metal finds 2"), std::string::npos);
   EXPECT_NE(error_of([] { open(-1); }).find("there is no device -1"), std::string::npos);
   fake().devices = 0;
   EXPECT_NE(error_of([] { open(); }).find("Metal finds no GPU"), std::string::npos);
+  EXPECT_NE(error_of([] { mtl::devices({.library = LIGHTCONE_FAKE_METAL}); }).find("Metal finds no GPU"),
+            std::string::npos);
+}
+
+TEST_F(MetalDevice, TheEnvironmentNamesTheLibrary) {
+  ::setenv("LIGHTCONE_METAL", LIGHTCONE_FAKE_METAL, 1);
+  EXPECT_EQ(mtl::open_device()->name(), "Fake Metal device");
+  ::setenv("LIGHTCONE_METAL", "/nowhere/libmetal.so", 1);
+  EXPECT_EQ(open()->name(), "Fake Metal device") << "what the program says counts more";
+  const std::string missing = error_of([] { mtl::open_device(); });
+  EXPECT_NE(missing.find("'/nowhere/libmetal.so' cannot be loaded"), missing.npos) << missing;
+  EXPECT_NE(missing.find("LIGHTCONE_METAL names it"), missing.npos) << missing;
+  ::unsetenv("LIGHTCONE_METAL");
 }
 
 TEST_F(MetalDevice, LimitsAreTheDevices) {

@@ -45,6 +45,36 @@ double seconds(const std::function<void()>& f) {
   return now() - t;
 }
 
+// What is measured: the CPU, or a GPU, of which no limits are known and beside which no library of the CPU is set.
+class Where {
+ public:
+  explicit Where(const BenchOptions& o, const std::string& cache = "") : o_(o), device_(open_device(o.device, cache)) {}
+  bool is_cpu() const { return !device_; }
+  std::string name() const { return device_ ? device_->name() : cpu_name(); }
+  Compiler compiler(CpuOptions options) const {
+    options.threads = o_.threads;
+    return compiler_for(device_, options);
+  }
+  // A GPU may still be at work when run() returns.
+  void run(Context& c) const {
+    c.run();
+    if (device_) device_->synchronise();
+  }
+  // The CPU reads the memory where it is.
+  void give(Context& c, const std::string& input, const Memory& values) const {
+    if (device_) c.set_bytes(input, values.data(), values.size());
+    else c.use(input, const_cast<std::byte*>(values.data()), values.size());
+  }
+  Json explain(const std::string& title, const Program& p, Context& c, const std::function<void()>& step) const {
+    if (!o_.explain.wanted()) return {};
+    return tool::explain(title, p, c, measure_limits(o_.threads, o_.device), step, o_.explain, o_.json);
+  }
+
+ private:
+  const BenchOptions& o_;
+  std::shared_ptr<gpu::GpuDevice> device_;
+};
+
 // Random bytes that make sense as a weight of this kind, small enough that nothing overflows.
 void fill(std::byte* p, std::size_t bytes, DType dtype, std::optional<QuantFormat> quant, std::uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -91,12 +121,12 @@ Json decode(const BenchOptions& o, std::optional<QuantFormat> format) {
     return p;
   });
   const TempDir cache;
-  const CpuOptions cpu_options{.threads = o.threads,
-                               .precision = format ? Precision::Medium : Precision::Highest,
-                               .jit = {.cache_dir = cache.path}};
+  const Where where(o, cache.path);
+  const Compiler compiler =
+      where.compiler({.precision = format ? Precision::Medium : Precision::Highest, .jit = {.cache_dir = cache.path}});
   Program p;
-  const double cold = seconds([&] { p = compile(g, generic() | cpu(cpu_options)); });
-  const double warm = seconds([&] { p = compile(g, generic() | cpu(cpu_options)); });
+  const double cold = seconds([&] { p = compile(g, compiler); });
+  const double warm = seconds([&] { p = compile(g, compiler); });
   print_notes(p);
   for (auto& [name, m] : weights) {
     p.load(name, m.data(), m.size());
@@ -105,24 +135,23 @@ Json decode(const BenchOptions& o, std::optional<QuantFormat> format) {
   p.load("rope.frequencies", config.rope_frequencies.data(), config.rope_frequencies.size() * 8);
   Context c(p);
   const std::vector<std::int64_t> prompt(64, 7), one(1, 9);
-  const double prefill = seconds([&] { c.bind("seq", 64).bind("past", 0).set("tokens", prompt).run(); });
+  const auto feed = [&](const std::vector<std::int64_t>& tokens, std::int64_t past) {
+    where.run(c.bind("seq", static_cast<std::int64_t>(tokens.size())).bind("past", past).set("tokens", tokens));
+  };
+  const double prefill = seconds([&] { feed(prompt, 0); });
   auto pool = host::threads(o.threads);
   std::vector<double> rate, limit;
   std::int64_t past = o.past;
   double peak = 0;
   for (int round = 0; round < 6; ++round) {
     const double t = seconds([&] {
-      for (int i = 0; i < 8; ++i) c.bind("seq", 1).bind("past", past++).set("tokens", one).run();
+      for (int i = 0; i < 8; ++i) feed(one, past++);
     });
     rate.push_back(8 / t);
     if (round == 0) peak = peak_rss_bytes();  // before the limit's own memory
-    limit.push_back(host::read_bandwidth(*pool, 512u << 20, 0.2));
+    if (where.is_cpu()) limit.push_back(host::read_bandwidth(*pool, 512u << 20, 0.2));
   }
-  Json why;
-  if (o.explain.wanted())
-    why = explain(
-        "decode " + kind, p, c, o.threads, [&] { c.bind("seq", 1).bind("past", past++).set("tokens", one).run(); },
-        o.explain, o.json);
+  const Json why = where.explain("decode " + kind, p, c, [&] { feed(one, past++); });
   const MemoryPlan& plan = p.plan();
   const auto planned = static_cast<double>(plan.total_bytes());
   const double used = median(rate) * static_cast<double>(read_per_token);
@@ -130,12 +159,10 @@ Json decode(const BenchOptions& o, std::optional<QuantFormat> format) {
          {"kv_cache", cat(name(o.kv_cache), " from ", o.past, ", ", plan.state_bytes, " bytes")},
          {"tok_per_s", median(rate)},
          {"prefill_tok_per_s", 64 / prefill},
-         {"read_GB_per_s", used / 1e9},
-         {"limit_GB_per_s", median(limit) / 1e9},
-         {"share_of_limit", used / median(limit)},
-         {"compile_cold_s", cold},
-         {"compile_warm_s", warm},
-         {"peak_rss_over_plan", peak / planned}};
+         {"read_GB_per_s", used / 1e9}};
+  if (where.is_cpu()) j["limit_GB_per_s"] = median(limit) / 1e9, j["share_of_limit"] = used / median(limit);
+  j["compile_cold_s"] = cold, j["compile_warm_s"] = warm;
+  if (where.is_cpu()) j["peak_rss_over_plan"] = peak / planned;
   if (!why.is_null()) j["explain"] = why;
   return j;
 }
@@ -168,34 +195,38 @@ Json matmuls(const BenchOptions& o) {
   for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_VERBOSE", "ONEDNN_MAX_CPU_ISA"})
     ::unsetenv(name);  // a machine image may hold a peer back by these
   ::setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
-  const auto blas = peer<CblasSgemm>("libopenblas.so.0", "cblas_sgemm");
+  const Where where(o);
+  const auto blas = where.is_cpu() ? peer<CblasSgemm>("libopenblas.so.0", "cblas_sgemm") : nullptr;
   DnnlSgemm dnnl = nullptr;
   for (const char* name : {"libdnnl.so.3", "libdnnl.so.2", "libdnnl.so"})
-    if (!dnnl) dnnl = peer<DnnlSgemm>(name, "dnnl_sgemm");
+    if (!dnnl && where.is_cpu()) dnnl = peer<DnnlSgemm>(name, "dnnl_sgemm");
   if (const auto set = peer<void (*)(int)>("libopenblas.so.0", "openblas_set_num_threads")) set(threads);
   Json all = Json::array();
   for (int n : {512, 1024, 2048}) {
     Graph g;
     const Tensor a = g.input("a", {n, n}), b = g.input("b", {n, n});
     g.output("c", matmul(a, b));
-    const Program p = compile(g, generic() | cpu({.threads = o.threads}));
+    const Program p = compile(g, where.compiler({}));
     print_notes(p);
     Context c(p);
     const auto count = static_cast<std::size_t>(n) * static_cast<std::size_t>(n);
-    std::vector<float> x(count), y(count), z(count);
-    fill(reinterpret_cast<std::byte*>(x.data()), count * 4, DType::F32, {}, 1);
-    fill(reinterpret_cast<std::byte*>(y.data()), count * 4, DType::F32, {}, 2);
-    c.use("a", x.data(), count * 4).use("b", y.data(), count * 4);
-    c.run();
+    const Memory a_bytes(count * 4), b_bytes(count * 4);
+    fill(a_bytes.data(), count * 4, DType::F32, {}, 1);
+    fill(b_bytes.data(), count * 4, DType::F32, {}, 2);
+    const auto* const x = reinterpret_cast<const float*>(a_bytes.data());
+    const auto* const y = reinterpret_cast<const float*>(b_bytes.data());
+    std::vector<float> z(count);
+    where.give(c, "a", a_bytes), where.give(c, "b", b_bytes);
+    where.run(c);
     std::vector<double> ours, theirs[2];
     for (int round = 0; round < 5; ++round) {
-      ours.push_back(warm_seconds([&] { c.run(); }));
+      ours.push_back(warm_seconds([&] { where.run(c); }));
       if (blas)
         theirs[0].push_back(
-            warm_seconds([&] { blas(101, 111, 111, n, n, n, 1, x.data(), n, y.data(), n, 0, z.data(), n); }));
+            warm_seconds([&] { blas(101, 111, 111, n, n, n, 1, x, n, y, n, 0, z.data(), n); }));
       if (dnnl)
         theirs[1].push_back(
-            warm_seconds([&] { dnnl('N', 'N', n, n, n, 1, x.data(), n, y.data(), n, 0, z.data(), n); }));
+            warm_seconds([&] { dnnl('N', 'N', n, n, n, 1, x, n, y, n, 0, z.data(), n); }));
     }
     const double work = 2.0 * n * n * n / 1e9;
     Json j{{"n", n}, {"GFLOP_per_s", work / median(ours)}};
@@ -203,11 +234,7 @@ Json matmuls(const BenchOptions& o) {
     if (blas) j["openblas"] = work / median(theirs[0]), best = std::max(best, work / median(theirs[0]));
     if (dnnl) j["onednn"] = work / median(theirs[1]), best = std::max(best, work / median(theirs[1]));
     if (best > 0) j["share_of_best"] = work / median(ours) / best;
-    if (o.explain.wanted())
-      if (Json why = explain(
-              cat("matmul ", n), p, c, o.threads, [&] { c.run(); }, o.explain, o.json);
-          !why.is_null())
-        j["explain"] = why;
+    if (Json why = where.explain(cat("matmul ", n), p, c, [&] { c.run(); }); !why.is_null()) j["explain"] = why;
     all.push_back(j);
   }
   return all;
@@ -222,33 +249,29 @@ Json fused(const BenchOptions& o) {
                         {"layer_norm", [](Tensor x) { return layer_norm(x, {x.extent(-1)}); }},
                         {"gelu", [](Tensor x) { return gelu(x); }}};
   auto pool = host::threads(o.threads);
+  const Where where(o);
   Json all = Json::array();
   for (const Case& k : cases) {
     Graph g;
     g.output("y", k.f(g.input("x", {4096, 4096})));
-    const Program p = compile(g, generic() | cpu({.threads = o.threads}));
+    const Program p = compile(g, where.compiler({}));
     print_notes(p);
     Context c(p);
     const std::size_t n = 4096 * 4096;
-    Memory x(n * 4);
+    const Memory x(n * 4);
     fill(x.data(), n * 4, DType::F32, {}, 3);
-    c.use("x", x.data(), n * 4);
-    c.run();
+    where.give(c, "x", x);
+    where.run(c);
     std::vector<double> rate, limit;
     for (int round = 0; round < 7; ++round) {
-      rate.push_back(2.0 * static_cast<double>(n) * 4 / seconds([&] { c.run(); }));
-      limit.push_back(host::copy_bandwidth(*pool, 128u << 20, 0.05));
+      rate.push_back(2.0 * static_cast<double>(n) * 4 / seconds([&] { where.run(c); }));
+      if (where.is_cpu()) limit.push_back(host::copy_bandwidth(*pool, 128u << 20, 0.05));
     }
-    all.push_back({{"op", k.name},
-                   {"kernels", p.kernels()},
-                   {"GB_per_s", median(rate) / 1e9},
-                   {"copy_GB_per_s", median(limit) / 1e9},
-                   {"share_of_copy", median(rate) / median(limit)}});
-    if (o.explain.wanted())
-      if (Json why = explain(
-              k.name, p, c, o.threads, [&] { c.run(); }, o.explain, o.json);
-          !why.is_null())
-        all.back()["explain"] = why;
+    Json row{{"op", k.name}, {"kernels", p.kernels()}, {"GB_per_s", median(rate) / 1e9}};
+    if (where.is_cpu())
+      row["copy_GB_per_s"] = median(limit) / 1e9, row["share_of_copy"] = median(rate) / median(limit);
+    if (Json why = where.explain(k.name, p, c, [&] { c.run(); }); !why.is_null()) row["explain"] = why;
+    all.push_back(row);
   }
   return all;
 }
@@ -265,11 +288,11 @@ Json compiling(const BenchOptions& o) {
   for (const ScaledGraph& s : scaled_graphs())
     for (const std::size_t nodes : o.nodes) {
       const TempDir cache;
+      const Where where(o, "off");
       const Graph g = s.make(nodes);
       Program p;
       const double before = processor();
-      const double wall =
-          seconds([&] { p = compile(g, generic() | cpu({.threads = o.threads, .jit = {.cache_dir = cache.path}})); });
+      const double wall = seconds([&] { p = compile(g, where.compiler({.jit = {.cache_dir = cache.path}})); });
       const double used = processor() - before;
       print_notes(p);
       all.push_back({{"graph", s.name},
@@ -280,13 +303,6 @@ Json compiling(const BenchOptions& o) {
                      {"us_per_node", 1e6 * used / static_cast<double>(g.size())}});
     }
   return all;
-}
-
-std::string cpu_name() {
-  std::ifstream f("/proc/cpuinfo");
-  for (std::string line; std::getline(f, line);)
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  return "unknown processor";
 }
 
 void print(const Json& j) {
@@ -312,7 +328,8 @@ void print(const Json& j) {
 
 void bench(const BenchOptions& o) {
   if (o.machine) return write_stdout(str(host::this_machine()));
-  Json j{{"machine", cat(cpu_name(), ", ", o.threads > 0 ? o.threads : host::available_cores(), " threads")}};
+  const int threads = o.threads > 0 ? o.threads : host::available_cores();
+  Json j{{"machine", o.device.is_cpu() ? cat(cpu_name(), ", ", threads, " threads") : Where(o).name()}};
   const auto wanted = [&](const char* part) { return o.what == "all" || o.what == part; };
   for (const QuantFormat f :
        {QuantFormat::Q4_K, QuantFormat::Q8_0})  // the smaller first: memory is measured by its peak

@@ -38,6 +38,7 @@ bool wait_for_input(int descriptor);  // false: a signal came first
 std::string human_bytes(double n);
 double peak_rss_bytes();
 std::size_t physical_memory();             // bytes this machine has
+std::string cpu_name();                    // as the system says it
 double now();                              // seconds
 void write_stdout(std::string_view text);  // Error when it cannot be written (a full disk)
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "device.h"
 #include "explain.h"
-#include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/models/llama/sampler.h"
 
 namespace lc::tool {
@@ -16,6 +16,7 @@ namespace lc::tool {
 struct SpeakOptions {
   std::string model, tokenizer;
   int max_tokens = 256, threads = 0;
+  DeviceChoice device;
   std::int64_t context = 0;
   Precision precision = Precision::Highest;
   DType kv_cache = DType::F32;
@@ -37,6 +38,11 @@ struct ChatCommand : SpeakOptions {
 };
 int chat(const ChatCommand& o);
 
+struct DevicesOptions {
+  bool json = false;
+};
+void devices(const DevicesOptions& o);
+
 struct InspectOptions {
   std::string model;
   bool tensors = false, json = false;
@@ -47,6 +53,7 @@ void inspect(const InspectOptions& o);
 
 struct ViewOptions {
   std::string model, out;
+  DeviceChoice device;
   bool dot = false, memory = false, text = false;
   int layers = 0;
 };
@@ -67,6 +74,7 @@ struct BenchOptions {
   bool json = false, machine = false;
   std::vector<std::size_t> nodes = {10000, 30000, 100000};
   ExplainOptions explain;
+  DeviceChoice device;
   DType kv_cache = DType::F32;
   std::int64_t past = 64;  // positions in the cache before the first token
 };
@@ -84,6 +92,7 @@ struct TrainOptions {
   std::string output;   // a folder in place of the configuration's
   std::string example;  // print this one and do nothing else
   int threads = 0;
+  DeviceChoice device;
   bool resume = false, overwrite = false, checked = false;
   bool plan = false;  // say what is known beforehand, and no more
 };

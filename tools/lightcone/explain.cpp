@@ -12,18 +12,18 @@
 
 namespace lc::tool {
 
-MachineLimits measure_limits(int threads) {
+MachineLimits measure_limits(int threads, const DeviceChoice& device) {
+  if (!device.is_cpu()) return {};
   const auto pool = host::threads(threads);
   return {host::read_bandwidth(*pool), host::fma_rate(*pool)};
 }
 
-nlohmann::ordered_json explain(const std::string& title, const Program& p, Context& c, int threads,
+nlohmann::ordered_json explain(const std::string& title, const Program& p, Context& c, const MachineLimits& limits,
                                const std::function<void()>& step, const ExplainOptions& o, bool json) {
   c.profile(true);
   for (int i = 0; i < 5; ++i) step();
   const Profile found = c.profile();
   c.profile(false);
-  const MachineLimits limits = measure_limits(threads);
   if (!o.trace.empty()) write_file(o.trace, found.trace());
   if (json) return nlohmann::ordered_json::parse(found.json(limits));
   const MemoryTimeline memory = memory_timeline(p.graph(), p.plan());

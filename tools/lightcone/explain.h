@@ -6,6 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "device.h"
 #include "lightcone/runtime/program.h"
 
 namespace lc::tool {
@@ -17,11 +18,11 @@ struct ExplainOptions {
   bool wanted() const { return on || !source.empty() || !trace.empty(); }
 };
 
-// This machine's limits, measured now.
-MachineLimits measure_limits(int threads);
+// The CPU's limits, measured now; of GPUs nothing is known so far.
+MachineLimits measure_limits(int threads, const DeviceChoice& device);
 
 // Runs `step` a few times under the profiler; prints what was found, or returns it for a JSON report.
-nlohmann::ordered_json explain(const std::string& title, const Program& p, Context& c, int threads,
+nlohmann::ordered_json explain(const std::string& title, const Program& p, Context& c, const MachineLimits& limits,
                                const std::function<void()>& step, const ExplainOptions& o, bool json);
 
 void write_file(const std::string& path, const std::string& text);

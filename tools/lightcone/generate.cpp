@@ -76,7 +76,7 @@ int generate(const GenerateOptions& o) {
   if (!o.profile.empty()) {
     const Profile p = session.context().profile();
     write_file(o.profile, p.trace());
-    if (!o.quiet) std::fputs(p.table(measure_limits(o.threads)).c_str(), stderr);
+    if (!o.quiet) std::fputs(p.table(measure_limits(o.threads, o.device)).c_str(), stderr);
   }
   if (!o.quiet) report(model, t, o, s.seed);
   const int signal = caught_signal();

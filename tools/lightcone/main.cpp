@@ -42,6 +42,19 @@ void add_threads(CLI::App& command, int& threads) {
       ->type_name("N");
 }
 
+void add_device(CLI::App& command, DeviceChoice& device) {
+  command
+      .add_option_function<std::string>(
+          "--device", [&device](const std::string& given) { read_device(given, device); },
+          "what runs the model: cpu (default), cuda, opencl or metal; cuda:1 is the second of its\n"
+          "kind. 'lightcone devices' lists them")
+      ->check([](const std::string& given) {
+        DeviceChoice ignored;
+        return read_device(given, ignored);
+      })
+      ->type_name("NAME");
+}
+
 std::string joined(const std::vector<std::string>& words, const char* between) {
   std::string all;
   for (const std::string& w : words) all += (all.empty() ? "" : between) + w;
@@ -123,6 +136,7 @@ void add_speaking(CLI::App& c, SpeakOptions& o) {
   c.add_option("--seed", o.seed, "the same seed gives the same text; 0 to 18446744073709551615")
       ->check(whole_number)
       ->type_name("N");
+  add_device(c, o.device);
   add_threads(c, o.threads);
   add_precision(c, o.precision);
   add_kv_cache(c, o.kv_cache);
@@ -177,6 +191,17 @@ void add_chat(CLI::App& app, int& exit_code) {
   c->callback([o, &exit_code] { exit_code = chat(*o); });
 }
 
+void add_devices(CLI::App& app) {
+  auto o = std::make_shared<DevicesOptions>();
+  CLI::App* c = app.add_subcommand("devices", "What this machine has to run models on");
+  c->footer(
+      "A line for each device, which begins with what --device takes; of CUDA, OpenCL or Metal without one, a line\n"
+      "says why and what to do. Libraries are looked for where the system has them, or where LIGHTCONE_CUDA_DRIVER,\n"
+      "LIGHTCONE_NVRTC, LIGHTCONE_OPENCL and LIGHTCONE_METAL say. docs/guide/gpus.md says more.");
+  c->add_flag("--json", o->json, "for scripts");
+  c->callback([o] { devices(*o); });
+}
+
 void add_inspect(CLI::App& app) {
   auto o = std::make_shared<InspectOptions>();
   CLI::App* c = app.add_subcommand("inspect", "What a checkpoint holds, and the exact memory running it will take");
@@ -213,6 +238,7 @@ void add_view(CLI::App& app) {
       ->type_name("N");
   c->add_flag("--dot", o->dot, "Graphviz text of the graph as written instead");
   c->add_flag("--memory", o->memory, "draw the working memory over the steps of a run");
+  add_device(*c, o->device);
   c->add_flag("--text", o->text, "with --memory: a table instead of a page")->needs("--memory");
   c->callback([o] { view(*o); });
 }
@@ -256,7 +282,8 @@ void add_bench(CLI::App& app) {
       "compile: how the time of compiling grows with the graph, without a cache of kernels.\n"
       "--explain adds a table of kernels: what each computes and for which line of the program, its time,\n"
       "bytes and operations, and the share of this machine's limits, measured in the same run. A share\n"
-      "above 100 % means that the data stayed in the caches. docs/profiling.md reads one with you.");
+      "above 100 % means that the data stayed in the caches. docs/profiling.md reads one with you.\n"
+      "With --device the same runs on a GPU: its times alone, because its limits are not measured.");
   std::vector<std::string> parts{"all", "decode", "decode-bf16", "matmul", "fused", "compile"};
   for (const QuantInfo& q : kQuantFormats) parts.push_back("decode-" + std::string(q.name));
   one_of(c->add_option("PART", o->what,
@@ -274,6 +301,7 @@ void add_bench(CLI::App& app) {
       ->check(CLI::Range(64, 1 << 20))
       ->type_name("N");
   add_explain(*c, o->explain);
+  add_device(*c, o->device);
   add_threads(*c, o->threads);
   c->add_flag("--json", o->json, "for scripts");
   c->add_flag("--machine", o->machine, "only print the machine profile that kernels are compiled for");
@@ -315,6 +343,7 @@ void add_train(CLI::App& app, int& exit_code) {
   c->add_flag("--overwrite", o->overwrite, "begin anew in a folder that holds a run");
   c->add_flag("--checked", o->checked, "look at every value, so that a NaN is named at its operation; slow");
   c->add_flag("--plan", o->plan, "say what is known beforehand and stop");
+  add_device(*c, o->device);
   add_threads(*c, o->threads);
   c->callback([o, &exit_code] { exit_code = train(*o); });
 }
@@ -367,6 +396,7 @@ int run(int argc, char** argv) {
       "  lightcone generate builtin \"Once upon a time\"     a story from the model inside this program\n"
       "  lightcone generate llama.gguf \"Hello\" -n 50       any Llama, Mistral, TinyLlama or Qwen checkpoint\n"
       "  lightcone chat llama.gguf                         questions and answers, as its chat template wants them\n"
+      "  lightcone devices                                 GPUs here; --device cuda runs a model on one\n"
       "  lightcone inspect llama.gguf                      what is in a file, and what it will need\n"
       "  lightcone view builtin -o graph.html              the graph before and after compiling\n"
       "  lightcone train mlp.json                          a model of your own (--example mlp prints that file)\n"
@@ -380,6 +410,7 @@ int run(int argc, char** argv) {
   int exit_code = 0;
   add_generate(app, exit_code);
   add_chat(app, exit_code);
+  add_devices(app);
   add_inspect(app);
   add_view(app);
   add_export(app);

@@ -18,12 +18,14 @@
 namespace lc::tool {
 
 Llama load_model(const SpeakOptions& o) {
+  const std::shared_ptr<gpu::GpuDevice> device = open_device(o.device);
   Progress progress;
   LlamaOptions load{.context = o.context,
                     .kv_cache = o.kv_cache,
+                    .compiler = compiler_for(device, {.threads = o.threads, .precision = o.precision}),
                     .threads = o.threads,
                     .precision = o.precision,
-                    .memory_limit = physical_memory(),
+                    .memory_limit = device ? device->limits().memory : physical_memory(),
                     .tokenizer = o.tokenizer};
   load.progress = [&](std::string_view what, double part) { progress.show(what, part); };
   Llama model = Llama::load(open_model(o.model, !o.copy), load);
@@ -87,18 +89,22 @@ double program_bytes(const std::string& model) {
 
 void report(const Llama& m, const Timing& t, const SpeakOptions& o, std::uint64_t seed) {
   const double rss = peak_rss_bytes(), program = program_bytes(o.model);
-  const double planned = static_cast<double>(m.program().plan().total_bytes());
+  const std::string planned = human_bytes(static_cast<double>(m.program().plan().total_bytes()));
   const double rate = t.decode > 0 ? static_cast<double>(t.decoded) / t.decode : 0;
-  const double limit = host::read_bandwidth(*host::threads(o.threads));
-  // every weight but the embedding table is read for each token; a tied table is read as the head
-  const double per_token = static_cast<double>(m.bytes_per_token());
-  std::fprintf(stderr,
-               "prompt %zu tokens, %.1f tok/s | decode %zu tokens, %.1f tok/s, %.0f %% of %.1f GB/s | "
-               "peak %s, plan %s, program%s and libraries %s | seed %llu\n",
-               t.prompt_tokens, t.prompt > 0 ? static_cast<double>(t.prompt_tokens) / t.prompt : 0, t.decoded, rate,
-               100 * rate * per_token / limit, limit / 1e9, human_bytes(rss).c_str(), human_bytes(planned).c_str(),
-               o.model == "builtin" ? " with its model" : "", human_bytes(program).c_str(),
-               static_cast<unsigned long long>(seed));
+  std::fprintf(stderr, "prompt %zu tokens, %.1f tok/s | decode %zu tokens, %.1f tok/s", t.prompt_tokens,
+               t.prompt > 0 ? static_cast<double>(t.prompt_tokens) / t.prompt : 0, t.decoded, rate);
+  if (o.device.is_cpu()) {
+    const double limit = host::read_bandwidth(*host::threads(o.threads));
+    // every weight but the embedding table is read for each token; a tied table is read as the head
+    const double per_token = static_cast<double>(m.bytes_per_token());
+    std::fprintf(stderr, ", %.0f %% of %.1f GB/s | peak %s, plan %s, program%s and libraries %s",
+                 100 * rate * per_token / limit, limit / 1e9, human_bytes(rss).c_str(), planned.c_str(),
+                 o.model == "builtin" ? " with its model" : "", human_bytes(program).c_str());
+  } else {
+    std::fprintf(stderr, " | on %s: plan %s | here: peak %s", printable(m.program().device()->name(), 200).c_str(),
+                 planned.c_str(), human_bytes(rss).c_str());
+  }
+  std::fprintf(stderr, " | seed %llu\n", static_cast<unsigned long long>(seed));
 }
 
 }  // namespace lc::tool

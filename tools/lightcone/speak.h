@@ -34,7 +34,8 @@ struct Timing {
   double prompt = 0, decode = 0;
   std::size_t prompt_tokens = 0, decoded = 0;
 };
-// One line: speed, how near the memory's limit, and memory used: what the plan said, and what is no part of it.
+// One line: speed, on the CPU how near the memory's limit, and memory used: what the plan said, and what is no part of
+// it.
 void report(const Llama& m, const Timing& t, const SpeakOptions& o, std::uint64_t seed);
 
 }  // namespace lc::tool

@@ -40,7 +40,7 @@ void give(const ViewOptions& o, const Stages& stages, const Program& p) {
 // A configuration of `lightcone train`: one step.
 void view_training(const ViewOptions& o) {
   const TrainConfig config = read_train_config(o.model);
-  const Task task(config, 0, false);
+  const Task task(config, 0, o.device, false);
   const Program& step = task.trainer().program();
   Stages stages;
   stages.emplace_back("as written", task.graph().clone());
@@ -54,7 +54,7 @@ void view(const ViewOptions& o) {
   if (o.model.ends_with(".json")) return view_training(o);
   const Weights w = open_model(o.model);
   Stages stages;
-  LlamaOptions load{.load_weights = false, .layers = o.layers};
+  LlamaOptions load{.compiler = compiler_for(open_device(o.device), {}), .load_weights = false, .layers = o.layers};
   load.observe = [&](const Pass& p, const Graph& before, const Graph& after) {
     if (stages.empty()) stages.emplace_back("as written", before.clone());
     if (!(before == after)) stages.emplace_back("after " + p.name, after.clone());

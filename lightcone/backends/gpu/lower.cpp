@@ -221,7 +221,8 @@ Lowered Emitter::run() {
     if (g_[id].op == Op::Input ? cut_.is_live(id) : cut_.results().contains(id)) to_[id] = emit(dst, id);
   copy_results(g_, to_, dst);
   if (const auto n = log_.fired.find("on the host"); n != log_.fired.end())
-    log_.notes.push_back(cat(n->second, " kernels run on the CPU, because ", device_->limits().name, " has no f64"));
+    log_.notes.push_back(cat(n->second, n->second == 1 ? " kernel runs" : " kernels run", " on the CPU, because ",
+                             device_->limits().name, " has no f64"));
   return {std::move(dst), std::move(made_)};
 }
 

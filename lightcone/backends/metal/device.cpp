@@ -64,7 +64,7 @@ gpu::Limits read_limits(const Runtime& r, Id device) {
   return l;
 }
 
-// All of them, the preferred one first.
+// All of them, the preferred one first. An Error where there is none.
 std::vector<Ref> find_devices(const Runtime& r) {
   std::vector<Ref> found;
   if (const Id preferred = r.default_device()) found.push_back(Ref::owned(r, preferred));
@@ -75,24 +75,24 @@ std::vector<Ref> find_devices(const Runtime& r) {
     const auto same = [&](const Ref& other) { return other.get() == device.get(); };
     if (device && std::none_of(found.begin(), found.end(), same)) found.push_back(std::move(device));
   }
+  if (found.empty()) throw Error("metal", "Metal finds no GPU here: a virtual machine may have none; use cpu()");
   return found;
 }
 
 }  // namespace
 
-std::vector<std::string> devices(const std::string& library) {
-  const Runtime& r = Runtime::load(library);
+std::vector<gpu::Limits> devices(const MetalOptions& options) {
+  const Runtime& r = Runtime::load(options.library);
   const Pool pool(r);
-  std::vector<std::string> names;
-  for (const Ref& d : find_devices(r)) names.push_back(text_of(r, r.send(d.get(), "name")));
-  return names;
+  std::vector<gpu::Limits> all;
+  for (const Ref& d : find_devices(r)) all.push_back(read_limits(r, d.get()));
+  return all;
 }
 
 std::shared_ptr<gpu::GpuDevice> open_device(const MetalOptions& options) {
   const Runtime& r = Runtime::load(options.library);
   const Pool pool(r);
   std::vector<Ref> found = find_devices(r);
-  if (found.empty()) throw Error("metal", "Metal finds no GPU here: a virtual machine may have none; use cpu()");
   if (options.device < 0 || static_cast<std::size_t>(options.device) >= found.size())
     throw Error("metal", cat("there is no device ", options.device, ": Metal finds ", found.size(), ", from 0 on"));
   return std::make_shared<MetalDevice>(r, std::move(found[static_cast<std::size_t>(options.device)]));

@@ -11,8 +11,10 @@
 namespace lc {
 
 struct MetalOptions {
-  int device = 0;            // of devices(); 0 is the one that the system prefers
-  std::string library = {};  // one that has Objective-C's run time and Metal; empty: those of macOS
+  int device = 0;  // of devices(); 0 is the one that the system prefers
+  // One that has Objective-C's run time and Metal; "": what the environment variable LIGHTCONE_METAL names, else those
+  // of macOS.
+  std::string library = {};
 };
 
 // Opens the device when the first graph is compiled. All programs of one such value share it.
@@ -20,8 +22,8 @@ Compiler metal(MetalOptions options = {}, GpuOptions gpu = {});
 
 namespace mtl {
 
-// The names of all GPUs of this machine. An Error where there is no Metal.
-std::vector<std::string> devices(const std::string& library = {});
+// All GPUs of this machine. An Error where there is no Metal or no GPU.
+std::vector<gpu::Limits> devices(const MetalOptions& options = {});
 
 // Memory, a queue and a compiler of one GPU. Kernels are texts in Metal's shading language; their places are
 // [[buffer(0)]] and so on, in order, and their sizes one array behind them, `constant long*`. Threads are counted along

@@ -6,11 +6,13 @@
 #include <memory>
 #include <mutex>
 
+#include "lightcone/cache/environment.h"
 #include "lightcone/core/error.h"
 
 namespace lc::mtl {
 namespace {
 
+constexpr const char* kVariable = "LIGHTCONE_METAL";
 constexpr const char* kObjc = "/usr/lib/libobjc.A.dylib";
 constexpr const char* kMetal = "/System/Library/Frameworks/Metal.framework/Metal";
 // A process that draws nothing has a default device only when this is loaded, too.
@@ -21,7 +23,9 @@ void* open_library(const std::string& path, bool named) {
   if (void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
   const char* why = ::dlerror();
   const std::string said = why ? why : "the system does not say why";
-  if (named) throw Error("metal", cat("the library '", path, "' cannot be loaded: ", said));
+  if (named)
+    throw Error("metal", cat("the library '", path, "' cannot be loaded: ", said, "; MetalOptions::library or ", kVariable,
+                             " names it"));
   throw Error("metal", cat("Metal is a framework of macOS, and this system has none (", said,
                            "): compile for another device, cpu() for instance, which is everywhere"));
 }
@@ -47,7 +51,8 @@ std::string first_lines(const std::string& text) {
 
 }  // namespace
 
-const Runtime& Runtime::load(const std::string& library) {
+const Runtime& Runtime::load(const std::string& path) {
+  const std::string library = path.empty() ? env(kVariable) : path;
   // Both live as long as the process: a device may be one of its static objects, and ends after this would have.
   static std::mutex& mutex = *new std::mutex;
   static auto& loaded = *new std::map<std::string, std::unique_ptr<const Runtime>>;

@@ -26,9 +26,9 @@ struct Range {
 // The Objective-C run time and Metal.
 class Runtime {
  public:
-  // One library that has both; empty: those of macOS. It is loaded once a process and stays. An Error when there is
-  // none.
-  static const Runtime& load(const std::string& library);
+  // One library that has both; empty: $LIGHTCONE_METAL, else those of macOS. It is loaded once a process and stays. An
+  // Error when there is none.
+  static const Runtime& load(const std::string& path);
 
   Selector selector(const char* name) const { return register_selector_(name); }
   Id find_class(const char* name) const { return get_class_(name); }

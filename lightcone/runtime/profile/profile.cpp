@@ -73,18 +73,20 @@ double KernelProfile::share_of(const MachineLimits& m) const {
 }
 
 std::string Profile::table(const MachineLimits& limits, bool grouped) const {
-  std::string s = format("%lld runs, %.3f ms each; limits %.1f GB/s, %.0f GFLOP/s\n", static_cast<long long>(runs),
-                         1e3 * ratio(seconds, static_cast<double>(runs)), limits.bytes_per_second / 1e9,
-                         limits.flops_per_second / 1e9);
+  std::string s = format("%lld runs, %.3f ms each", static_cast<long long>(runs),
+                         1e3 * ratio(seconds, static_cast<double>(runs)));
+  if (limits.known())
+    s += format("; limits %.1f GB/s, %.0f GFLOP/s", limits.bytes_per_second / 1e9, limits.flops_per_second / 1e9);
+  s += "\n";
   for (const std::string& note : notes) s += "note: " + note + "\n";
   s += "     ms/run  share   GB/s  GFLOP/s  of limit  kB/call    kFLOP/call  calls/run  kernel\n";
   for (const Group& g : groups(*this, grouped)) {
     const KernelProfile& k = g.sum;
     const double calls = static_cast<double>(k.calls), each = static_cast<double>(runs);
-    s += format("%11.4f %5.1f%% %6.1f %8.1f %8.0f%% %8.1f %13.1f %10.0f  ", 1e3 * ratio(k.seconds, each),
+    const std::string share = limits.known() ? format("%.0f%%", 100 * k.share_of(limits)) : "-";
+    s += format("%11.4f %5.1f%% %6.1f %8.1f %9s %8.1f %13.1f %10.0f  ", 1e3 * ratio(k.seconds, each),
                 100 * ratio(k.seconds, seconds), ratio(k.bytes(), k.seconds) / 1e9, ratio(k.flops, k.seconds) / 1e9,
-                100 * k.share_of(limits), ratio(k.bytes(), calls) / 1e3, ratio(k.flops, calls) / 1e3,
-                ratio(calls, each));
+                share.c_str(), ratio(k.bytes(), calls) / 1e3, ratio(k.flops, calls) / 1e3, ratio(calls, each));
     s += cat(shortened(k.title, 120), " -> ", k.shape, "\n", std::string(14, ' '), k.name, " [", k.pass, "]");
     s += cat(k.where.empty() ? "" : "  at " + shortened(k.where, 100), "\n");
   }
@@ -108,7 +110,7 @@ std::string Profile::json(const MachineLimits& limits) const {
     s += format(
         ", \"calls\": %lld, \"seconds\": %.9g, \"flops\": %.17g, \"bytes_read\": %.17g, \"bytes_written\": %.17g",
         static_cast<long long>(k.calls), k.seconds, k.flops, k.bytes_read, k.bytes_written);
-    s += format(", \"share_of_limit\": %.4g}", k.share_of(limits));
+    s += limits.known() ? format(", \"share_of_limit\": %.4g}", k.share_of(limits)) : "}";
   }
   return s + "]}\n";
 }

@@ -15,9 +15,11 @@
 
 namespace lc {
 
-// What the machine can do, measured (backends/cpu/limits.h): what speeds are compared with.
+// What the machine can do, measured (backends/cpu/limits.h): what speeds are compared with. Zeros: nobody knows, as of
+// GPUs so far, and nothing is compared.
 struct MachineLimits {
   double bytes_per_second = 0, flops_per_second = 0;
+  bool known() const { return bytes_per_second > 0 || flops_per_second > 0; }
 };
 
 struct KernelProfile {

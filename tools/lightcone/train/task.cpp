@@ -82,7 +82,8 @@ void give(Context& c, const Arrays& batch) {
 }  // namespace
 
 template <class M>
-void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shape& y_shape, int threads, bool checked) {
+void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shape& y_shape, const Compiler& compiler,
+                 bool checked) {
   graph_ = std::make_unique<Graph>(), other_graph_ = std::make_unique<Graph>();
   auto model = std::make_unique<nn::Model<M>>(*graph_, module, "", c_.train.seed);
   Graph& g = *graph_;
@@ -95,7 +96,7 @@ void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shap
   if (c_.train.clip > 0) gradients.clip_norm(c_.train.clip);
   const Tensor done = optim::counter(g);
   optim::step(groups(c_.train, gradients.updates()), {.lr = schedule(c_.train)(done), .step = done});
-  trainer_ = std::make_unique<Trainer>(*model, generic() | cpu({.threads = threads}),
+  trainer_ = std::make_unique<Trainer>(*model, compiler,
                                        TrainerOptions{.seed = c_.train.seed, .checked = checked});
   model_ = std::move(model);
 
@@ -105,23 +106,24 @@ void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shap
   const Tensor logits = as_rows((*other)(ex));
   cross_entropy(logits, ey, {.reduction = Reduction::None}).retrieve("losses");
   to(eq(argmax(logits, 1), ey), DType::F32).retrieve("right");
-  evaluation_ = compile(e, generic() | cpu({.threads = threads}));
+  evaluation_ = compile(e, compiler);
   other_model_ = std::move(other);
 }
 
-Task::Task(const TrainConfig& c, int threads, bool checked) : c_(c) {
+Task::Task(const TrainConfig& c, int threads, const DeviceChoice& device, bool checked) : c_(c) {
+  const Compiler compiler = compiler_for(open_device(device), {.threads = threads});
   const i64 batch = c.train.batch;
   if (c.language()) {
     rows_ = c.model.context;
     llama_.emplace(llama_config(c.model), LlamaModelOptions{.tied = c.model.tied});
-    build(*llama_, {batch, rows_}, DType::I64, {batch, rows_}, threads, checked);
+    build(*llama_, {batch, rows_}, DType::I64, {batch, rows_}, compiler, checked);
     return;
   }
   Shape x{batch};
   for (const i64 d : c.data.shape) x.push_back(d);
-  if (c.model.kind == "mlp") build(Mlp(c.model, c.data), x, DType::F32, {batch}, threads, checked);
-  if (c.model.kind == "vgg") build(Vgg(c.model, c.data), x, DType::F32, {batch}, threads, checked);
-  if (c.model.kind == "resnet") build(ResNet(c.model, c.data), x, DType::F32, {batch}, threads, checked);
+  if (c.model.kind == "mlp") build(Mlp(c.model, c.data), x, DType::F32, {batch}, compiler, checked);
+  if (c.model.kind == "vgg") build(Vgg(c.model, c.data), x, DType::F32, {batch}, compiler, checked);
+  if (c.model.kind == "resnet") build(ResNet(c.model, c.data), x, DType::F32, {batch}, compiler, checked);
 }
 
 std::string Task::known_beforehand() const {

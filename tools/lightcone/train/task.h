@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "../device.h"
 #include "config.h"
 #include "lightcone/io/data/dataset.h"
 #include "lightcone/models/llama/llama_model.h"
@@ -19,7 +20,7 @@ struct Measured {
 class Task {
  public:
   // Compiles; no data is read. `checked` looks at every value.
-  Task(const TrainConfig& c, int threads, bool checked);
+  Task(const TrainConfig& c, int threads, const DeviceChoice& device, bool checked);
 
   // Parameters, exact memory, arithmetic: lines for people.
   std::string known_beforehand() const;
@@ -39,7 +40,7 @@ class Task {
 
  private:
   template <class M>
-  void build(const M& module, const Shape& x, DType x_type, const Shape& y, int threads, bool checked);
+  void build(const M& module, const Shape& x, DType x_type, const Shape& y, const Compiler& compiler, bool checked);
   const TrainConfig& c_;
   i64 rows_ = 1;
   std::unique_ptr<Graph> graph_, other_graph_;

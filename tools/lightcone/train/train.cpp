@@ -86,7 +86,7 @@ class Run {
   i64 first_step_ = 0;
 };
 
-Run::Run(const TrainConfig& c, const TrainOptions& o) : c_(c), o_(o), task_(c, o.threads, o.checked) {
+Run::Run(const TrainConfig& c, const TrainOptions& o) : c_(c), o_(o), task_(c, o.threads, o.device, o.checked) {
   facts_ = cat("model       ", c.model.kind, "\n", task_.known_beforehand());
   write_stdout(facts_);
   print_notes(task_.trainer().program());

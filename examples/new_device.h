@@ -1,0 +1,128 @@
+// A back end in one file: a device, one kind of kernel for it, and the compiler that puts such kernels into a graph.
+// docs/adding-a-device.md goes through it. Its memory is out of the host's reach, as a card's is, and its "processor"
+// is the interpreter of kernel IR: put your own in the place of the three lines that are marked.
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lightcone/codegen/interpret.h"
+#include "lightcone/codegen/symbols.h"
+#include "lightcone/core/composite.h"
+#include "lightcone/core/error.h"
+#include "lightcone/device/device.h"
+#include "lightcone/lowering/canonical.h"
+#include "lightcone/lowering/cut.h"
+#include "lightcone/passes/composites.h"
+
+namespace example {
+
+using namespace lc;
+
+// ---- memory -----------------------------------------------------------------------------------
+
+class Memory final : public Buffer {
+ public:
+  // It gives Buffer no address, so that host() is null; and an empty tensor has a place, too.
+  explicit Memory(std::size_t size) : Buffer(size), bytes(size + 64) {}
+  std::vector<std::byte> bytes;  // (1) a handle of your device's memory
+};
+inline std::byte* at(Place p) { return static_cast<Memory*>(p.buffer)->bytes.data() + p.offset; }
+
+// ---- kernels ----------------------------------------------------------------------------------
+
+// A loop nest. Everything that is no leaf of the graph becomes one of these.
+class LoopKernel final : public Kernel {
+ public:
+  explicit LoopKernel(ir::Kernel ir) : ir_(std::move(ir)) {
+    // The sizes it wants each run: those that the nest names, and how often its outermost loop runs.
+    std::map<std::string_view, Bounds> bounds;
+    const auto collect = [&](const Dim& d) {
+      ir::each_symbol(d, [&](const Dim::Atom& s) { bounds.emplace(s.name, s.bounds); });
+    };
+    for (const ir::Instr& i : ir_.instrs)
+      for (const Dim* d : {&i.offset, &i.valid, &i.stride, &i.extent}) collect(*d);
+    for (const ir::Loop& l : ir_.loops) collect(l.extent);
+    collect(ir_.store_offset);
+    for (const std::string& s : ir_.sizes) sizes_.push_back(Dim::symbol(s, bounds.at(s).lo, bounds.at(s).hi));
+    sizes_.push_back(ir_.output_loops ? ir_.loops[0].extent : Dim(1));
+    Dim elements = 1;
+    for (int k = 0; k < ir_.output_loops; ++k) elements = elements * ir::times(ir_.loops[static_cast<std::size_t>(k)]);
+    sizes_.push_back(elements);
+  }
+  std::string name() const override { return ir_.name; }
+  std::vector<Dim> sizes() const override { return sizes_; }
+  void run(const Launch& l) const {
+    std::vector<const void*> in;
+    for (const Place& p : l.in) in.push_back(at(p));
+    const std::int64_t outermost = l.sizes[ir_.sizes.size()], elements = l.sizes.back();
+    if (elements == 0) return;
+    ir::interpret(ir_, in.data(), at(l.out), l.sizes.data(), 0, outermost);  // (2) what runs a kernel
+  }
+
+ private:
+  ir::Kernel ir_;
+  std::vector<Dim> sizes_;
+};
+
+// ---- the device -------------------------------------------------------------------------------
+
+class NewDevice final : public Device {
+ public:
+  std::string name() const override { return "new device"; }
+  std::unique_ptr<Buffer> allocate(std::size_t bytes) override { return std::make_unique<Memory>(bytes); }
+  // (3) its copies
+  void copy_in(Place to, const void* from, std::size_t bytes) override { std::memcpy(at(to), from, bytes); }
+  void copy_out(void* to, Place from, std::size_t bytes) override { std::memcpy(to, at(from), bytes); }
+  void copy(Place to, Place from, std::size_t bytes) override { std::memcpy(at(to), at(from), bytes); }
+  void zero(Place to, std::size_t bytes) override { std::memset(at(to), 0, bytes); }
+  void launch(const Launch& l) override {
+    const auto* kernel = dynamic_cast<const LoopKernel*>(l.kernel);
+    if (!kernel) throw Error("device", cat("the kernel '", l.kernel->name(), "' is not for the ", name()));
+    kernel->run(l);
+  }
+};
+
+// ---- the compiler -----------------------------------------------------------------------------
+
+// The cut says which values lie in memory and which loop nest makes each; every nest becomes a kernel.
+inline Graph lower(const Graph& g, PassLog& log, const std::shared_ptr<Device>& device) {
+  lowering::CutRules rules;
+  rules.match = [](const Graph&, const lowering::Factors&) { return lowering::CutRules::Match(); };  // none but loops
+  const lowering::Cut cut(g, std::move(rules));
+  Graph made;
+  std::vector<NodeId> to(g.size(), ~NodeId{0});
+  for (NodeId id = 0; id < g.size(); ++id) {
+    Node n = g[id];
+    if (n.op == Op::Input ? !cut.is_live(id) : !cut.results().contains(id)) continue;
+    if (const auto* loop = cut.get<lowering::Loop>(id)) {
+      const std::vector<NodeId> operands = cut.operands(id);
+      auto kernel = std::make_shared<LoopKernel>(*loop->kernel);
+      kernel->origin = {"new device: loop", steps(g, id, operands)};  // for profiles: which of the user's operations
+      kernel->device = device;
+      n = {.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .kernel = std::move(kernel), .where = n.where};
+      for (const NodeId k : operands) n.in.push_back({to[k], View(g[k].shape)});
+      ++log.fired["loop"];
+    } else {  // no kernel: the reference interpreter runs it on the host, through copies
+      for (Edge& e : n.in) e.node = to[e.node];
+    }
+    to[id] = made.add(std::move(n));
+  }
+  copy_results(g, to, made);
+  return made;
+}
+
+// Of composites, loop nests know the elementwise ones and gather; any other becomes its definition in the twelve.
+inline bool has_no_loop(const Graph&, const Node& n) { return n.op == Op::Composite && !is(n, builtin::gather()); }
+
+inline Compiler new_device(std::shared_ptr<Device> device) {
+  const auto define = [](const Graph& g, PassLog& log) { return inline_composites(g, log, has_no_loop); };
+  return Compiler({"composites", define, {}, true}) |
+         Compiler({"contiguous", [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, {}, true}) |
+         Compiler({"new device", [device](const Graph& g, PassLog& log) { return lower(g, log, device); }, {}, true});
+}
+
+}  // namespace example
