@@ -55,6 +55,26 @@ Dim LoopKernel::flops() const {
   return all;
 }
 
+Dim LoopKernel::results() const {
+  Dim all = 1;
+  for (int l = 0; l < ir_.output_loops; ++l) all = all * ir_.loops[static_cast<std::size_t>(l)].extent;
+  return all;
+}
+
+// Of a table of which rows are picked, no more than one element for each result.
+std::optional<Dim> LoopKernel::bytes_read(std::size_t k) const {
+  if (update_ && k == 0) return 0;  // overwritten in part, not read
+  const auto buffer = static_cast<int>(k) - static_cast<int>(update_);
+  bool picked = ir_.reductions.empty();
+  for (const ir::Instr& i : ir_.instrs) picked = picked && (i.code != ir::Code::Load || i.buffer != buffer);
+  if (!picked) return std::nullopt;
+  return results() * Dim(static_cast<std::int64_t>(size_of(ir_.buffers[static_cast<std::size_t>(buffer)])));
+}
+
+std::optional<Dim> LoopKernel::bytes_written() const {
+  return update_ ? std::optional(results() * Dim(static_cast<std::int64_t>(size_of(ir_.dtype)))) : std::nullopt;
+}
+
 void LoopKernel::enqueue(const Launch& l, GpuDevice& device) const {
   const std::size_t n = ir_.sizes.size();
   if (update_ && !(l.in[0] == l.out)) device.copy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[n + 1]));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,10 +18,13 @@ class LoopKernel final : public TextKernel {
   std::vector<Dim> sizes() const override { return sizes_; }
   bool in_place(std::size_t k) const override;
   Dim flops() const override;
+  std::optional<Dim> bytes_read(std::size_t k) const override;
+  std::optional<Dim> bytes_written() const override;
   void enqueue(const Launch& l, GpuDevice& device) const override;
   std::string text(std::string_view name) const override;
 
  private:
+  Dim results() const;
   ir::Kernel ir_;
   simt::Grid grid_;
   simt::Language language_;

@@ -16,6 +16,8 @@ using ir::Loop;
 constexpr int kGroup = 256;                // threads of a group, where nothing asks for more
 constexpr std::int64_t kWideAccess = 16;   // bytes
 constexpr std::int64_t kManyThreads = 1 << 14;  // fewer keep a device waiting for memory: elements are not joined then
+constexpr std::int64_t kSector = 32;            // bytes that a device reads at least
+constexpr std::int64_t kManyGroups = 256;       // fewer leave processors idle
 constexpr std::int64_t kInt = std::int64_t{1} << 31;
 
 // Do all numbers on the way to this one fit 32 bits?
@@ -60,7 +62,7 @@ bool multiple(const Dim& d, std::string_view symbol, std::int64_t n) {
 
 // The loads of a loop's own body that read neighbours, and whether all of them begin at multiples of n.
 struct Neighbours {
-  std::int64_t bytes = 0;  // of the largest element
+  std::int64_t bytes = 0;  // of the smallest element
   bool aligned = true;
 };
 Neighbours neighbours(const Kernel& k, const Loop& l, std::int64_t n) {
@@ -68,7 +70,8 @@ Neighbours neighbours(const Kernel& k, const Loop& l, std::int64_t n) {
   const auto see = [&](const Dim& offset, DType type) {
     if (ir::coefficient(offset, l.symbol) != 1 || ir::mentions(ir::renamed(offset, l.symbol, 0), l.symbol)) return;
     if (!(offset - ir::renamed(offset, l.symbol, 0) == ir::symbol(l))) return;
-    found.bytes = std::max(found.bytes, static_cast<std::int64_t>(size_of(type)));
+    const auto bytes = static_cast<std::int64_t>(size_of(type));
+    found.bytes = found.bytes ? std::min(found.bytes, bytes) : bytes;
     found.aligned = found.aligned && multiple(offset, l.symbol, n);
   };
   for (const ir::Item& i : l.body.items) {
@@ -79,7 +82,7 @@ Neighbours neighbours(const Kernel& k, const Loop& l, std::int64_t n) {
   return found;
 }
 
-// Elements of the loop that a thread takes at once: as many as fill an access of 16 bytes.
+// Elements of the loop that a thread takes at once: as many as fill an access of 16 bytes to the smallest of them.
 int vector_of(const Kernel& k, const Loop& l) {
   const auto extent = l.extent.constant();
   if (!extent || has_loops(l.body)) return 1;
@@ -115,6 +118,29 @@ Dim length(const Kernel& k, const ir::Reduction& r) {
 
 int power_below(std::int64_t n) { return static_cast<int>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1)))); }
 
+// The same for all loops that the threads of a row share: what is kept lies where the same thread reads it.
+int row_vector(const Kernel& k, int depth) {
+  int v = 0;
+  const auto take = [&](int at_most) { v = v ? std::min(v, at_most) : at_most; };
+  for (const ir::Reduction& r : k.reductions)
+    if (loop_at(k, r.outer_loop).depth == depth)
+      take(r.outer_loop == r.inner_loop ? vector_of(k, loop_at(k, r.inner_loop)) : 1);
+  if (depth < k.output_loops) take(k.output_loops == depth + 1 ? vector_of(k, loop_at(k, depth)) : 1);
+  return std::max(v, 1);
+}
+
+// Threads that each sum a piece of a column: neighbours have neighbouring columns, so that what they read together is
+// whole sectors.
+void lay_across(Grid& g, const Kernel& k, const GridLimits& limits, std::int64_t results, std::int64_t longest) {
+  std::int64_t bytes = kSector;
+  for (const DType t : k.buffers) bytes = std::min(bytes, static_cast<std::int64_t>(size_of(t)));
+  const int group = power_below(std::min(limits.group, 1024));
+  g.across = true;
+  g.rows_a_group = std::min(32, group / 2);
+  while (results / g.rows_a_group < kManyGroups && g.rows_a_group * bytes > kSector) g.rows_a_group /= 2;
+  g.threads = std::max(2, std::min(group / g.rows_a_group, power_below(longest / 4)));
+}
+
 }  // namespace
 
 Grid schedule(Kernel& k, const GridLimits& limits) {
@@ -141,6 +167,14 @@ Grid schedule(Kernel& k, const GridLimits& limits) {
     g.threads = steps >= 2048 ? std::min(limits.group, steps >= 16384 && results < 512 ? 1024 : 256)
                               : std::min({power_below(steps), 32, group});
   }
+  if (g.threads > 1 && inside && !sums_neighbours(k)) {
+    lay_across(g, k, limits, results, longest);
+    return g;
+  }
+  // of short rows, many: rather wide accesses than many threads
+  if (const int fewer = power_below(longest / row_vector(k, depth));
+      g.threads > 2 && fewer < g.threads && results * fewer >= kManyThreads)
+    g.threads = std::max(fewer, 2);
   if (g.threads > 1 && !inside) {
     Kernel kept = k;
     ir::keep_rows(kept, limits.shared / 2);
@@ -156,12 +190,7 @@ Grid schedule(Kernel& k, const GridLimits& limits) {
     const int v = vector_of(k, *inner);
     g.vector = results / v >= kManyThreads ? v : 1;
   } else if (g.threads > 1) {
-    int v = 0;  // one for all loops of a row: what is kept lies where the same thread reads it
-    const auto take = [&](const Loop& l) { v = v ? std::min(v, vector_of(k, l)) : vector_of(k, l); };
-    for (const ir::Reduction& r : k.reductions)
-      if (loop_at(k, r.outer_loop).depth == depth) r.outer_loop == r.inner_loop ? take(loop_at(k, r.inner_loop)) : void(v = 1);
-    if (!inside) k.output_loops == depth + 1 ? take(*inner) : void(v = 1);
-    g.vector = std::max(v, 1);
+    g.vector = row_vector(k, depth);
     while (g.vector > 1 && longest / g.vector < g.threads) g.vector /= 2;
   }
   return g;

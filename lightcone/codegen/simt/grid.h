@@ -25,6 +25,7 @@ struct Grid {
   int rows = 0;            // output loops that are spread over the grid
   int threads = 1;         // of a row
   int rows_a_group = 1;    // the threads of a group are both multiplied
+  bool across = false;     // neighbouring threads have neighbouring rows, and not the same one
   int vector = 1;          // elements side by side that a thread reads and writes at once along the innermost loop
   bool wide = false;       // indices need 64 bits
   int group_threads() const { return threads * rows_a_group; }

@@ -43,7 +43,6 @@ LC double lc_double(u64 u) { return __longlong_as_double((long long)u); }
 #define LC_FABS_D(x) fabs(x)
 #define LC_HAS_F64 1
 template <class T, int N> struct alignas(sizeof(T) * N) LcWide { T v[N]; };
-#define LC_LOADV(T, N, TO, FROM) const LcWide<T, N> TO = *(const LcWide<T, N>*)(FROM)
 #define LC_VECTOR(T, N, NAME) LcWide<T, N> NAME
 #define LC_STOREV(T, N, TO, FROM) *(LcWide<T, N>*)(TO) = FROM
 #define LC_LOADV_LOCAL LC_LOADV
@@ -52,9 +51,31 @@ template <class T, int N> struct alignas(sizeof(T) * N) LcWide { T v[N]; };
 #define LC_SHUFFLE(S, T, VIA) LC T lc_shuffle_##S(T v, int by) { return (T)__shfl_xor_sync(0xffffffffu, (VIA)v, by); }
 #ifdef LC_CUDA_SHIM  // the CPU stands in: tests/fake_cuda
 #define LC_HAS_BF16_CONVERSIONS 1
+#define LC_LOADV(T, N, TO, FROM) const LcWide<T, N> TO = *(const LcWide<T, N>*)(FROM)
 #else
+// Read as words: NVRTC takes what is read as halves apart into single ones where other memory is written in between.
+template <int BYTES> struct LcWords { uint4 w[BYTES / 16]; };
+template <> struct LcWords<8> { uint2 w; };
+template <> struct LcWords<4> { u32 w; };
+template <> struct LcWords<2> { u16 w; };
+template <class T, int N> LC LcWide<T, N> lc_read_wide(const T* from) {
+  union { LcWords<sizeof(T) * N> words; LcWide<T, N> wide; };
+  words = *(const LcWords<sizeof(T) * N>*)from;
+  return wide;
+}
+#define LC_LOADV(T, N, TO, FROM) const LcWide<T, N> TO = lc_read_wide<T, N>(FROM)
 LC float lc_f16_to_f32(u16 h) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); return f; }
 LC u16 lc_f32_to_f16(float f) { u16 h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f)); return h; }
+#if __CUDA_ARCH__ >= 800
+LC float lc_bf16_to_f32(u16 h) { return lc_float((u32)h << 16); }
+LC u16 lc_f32_to_bf16(float f) { u16 h; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(f)); return h; }
+LC float lc_round_bf16(float f) { return lc_bf16_to_f32(lc_f32_to_bf16(f)); }
+LC float lc_max_f(float a, float b) { float m; asm("max.NaN.f32 %0, %1, %2;" : "=f"(m) : "f"(a), "f"(b)); return m; }
+LC float lc_min_f(float a, float b) { float m; asm("min.NaN.f32 %0, %1, %2;" : "=f"(m) : "f"(a), "f"(b)); return m; }
+#define LC_HAS_BF16_CONVERSIONS 1
+#define LC_HAS_BF16_ROUNDING 1
+#define LC_HAS_NAN_WINS 1
+#endif
 #endif
 #define LC_HAS_F16_CONVERSIONS 1
 )CUDA";
@@ -174,6 +195,7 @@ LC float lc_div_f(float a, float b) { return a / b; }
 LC float lc_mod_f(float a, float b) { return LC_FMOD(a, b); }
 LC int lc_less_f(float a, float b) { return a < b; }
 LC int lc_equal_f(float a, float b) { return a == b; }
+#ifndef LC_HAS_NAN_WINS
 LC float lc_max_f(float a, float b) {
   const float m = a > b || a != a ? a : b;
   return a == b ? lc_float(lc_bits(a) & lc_bits(b)) : m;
@@ -182,6 +204,7 @@ LC float lc_min_f(float a, float b) {
   const float m = a < b || a != a ? a : b;
   return a == b ? lc_float(lc_bits(a) | lc_bits(b)) : m;
 }
+#endif
 LC float lc_where_f(int c, float a, float b) { return c ? a : b; }
 LC float lc_pow_f(float a, float b) { return LC_POW(a, b); }
 #define LC_INTEGER(S, T, U) \
@@ -238,10 +261,12 @@ LC float lc_round_f16(float v) { return lc_f16_to_f32(lc_f32_to_f16(v)); }
 #ifndef LC_HAS_BF16_CONVERSIONS
 LC float lc_bf16_to_f32(u16 h) { return lc_float((u32)h << 16); }
 #endif
+#ifndef LC_HAS_BF16_ROUNDING
 LC float lc_round_bf16(float v) {
   const u32 u = lc_bits(v);
   return lc_float(((u & 0x7fffffff) > 0x7f800000u ? u | 0x400000u : u + 0x7fff + ((u >> 16) & 1)) & 0xffff0000u);
 }
+#endif
 #ifndef LC_HAS_BF16_CONVERSIONS
 LC u16 lc_f32_to_bf16(float v) { return (u16)(lc_bits(lc_round_bf16(v)) >> 16); }
 #endif

@@ -332,7 +332,7 @@ void Renderer::shared_reduction(int id) {
 void Renderer::fold(const Reduction& r, const std::string& acc) {
   const std::string type(ir::register_type(r.dtype)), n = to_string(folds_++);
   const int width = language_ == Language::Metal && size_of(r.dtype) == 8 ? 1 : warp_;
-  const int exchanged = std::min(width, g_.threads);
+  const int exchanged = g_.across ? 1 : std::min(width, g_.threads);
   if (exchanged > 1)
     line("for (int s = " + to_string(exchanged / 2) + "; s > 0; s /= 2) " + acc + " = " +
          joined(r, acc, "lc_shuffle" + std::string(ir::suffix(r.dtype)) + "(" + acc + ", s)") + ";");
@@ -351,12 +351,11 @@ void Renderer::fold(const Reduction& r, const std::string& acc) {
   line(part + "[LC_THREAD] = " + acc + ";");
   line("LC_BARRIER;");
   for (int s = g_.threads / 2; s > 0; s /= 2) {
-    const std::string by = to_string(s);
-    line("if (lane_ < " + by + ") " + part +
-         "[LC_THREAD] = " + joined(r, part + "[LC_THREAD]", part + "[LC_THREAD + " + by + "]") + ";");
+    const std::string other = "[LC_THREAD + " + to_string(g_.across ? s * g_.rows_a_group : s) + "]";
+    line("if (lane_ < " + to_string(s) + ") " + part + "[LC_THREAD] = " + joined(r, part + "[LC_THREAD]", part + other) + ";");
     line("LC_BARRIER;");
   }
-  line(acc + " = " + part + "[LC_THREAD - lane_];");
+  line(acc + " = " + part + (g_.across ? "[which_];" : "[LC_THREAD - lane_];"));
 }
 
 // ---- the whole --------------------------------------------------------------------------------
@@ -451,7 +450,9 @@ std::string Renderer::text(std::string_view name) {
     line("const int lane_ = LC_THREAD;");
     line("const " + index_ + " row_ = " + group + ";");
   } else {  // all threads stay, for those who wait for them: some compute the last row once more
-    line("const int lane_ = LC_THREAD % " + to_string(g_.threads) + ", which_ = LC_THREAD / " + to_string(g_.threads) + ";");
+    const std::string by = to_string(g_.across ? g_.rows_a_group : g_.threads);
+    const std::string quotient = "LC_THREAD / " + by, rest = "LC_THREAD % " + by;
+    line("const int lane_ = " + (g_.across ? quotient : rest) + ", which_ = " + (g_.across ? rest : quotient) + ";");
     line("const int inside_ = " + group + " * " + a_group + " + which_ < " + n + ";");
     line("const " + index_ + " row_ = inside_ ? " + group + " * " + a_group + " + which_ : " + n + " - 1;");
   }

@@ -1,0 +1,75 @@
+#include "compiling_device.h"
+
+#include <fstream>
+
+#include "lightcone/core/error.h"
+
+namespace lc::gpu_kernels {
+namespace {
+
+constexpr std::size_t kKb = 1024;
+
+struct Cubin final : gpu::Code {
+  std::string file;
+  std::vector<std::string> functions;
+};
+
+struct NoMemory final : Buffer {
+  explicit NoMemory(std::size_t bytes) : Buffer(bytes) {}
+};
+
+}  // namespace
+
+const std::vector<Gpu>& gpus() {
+  static const std::vector<Gpu> all = {{"NVIDIA T4", 7, 5, 40, 64 * kKb},
+                                       {"NVIDIA A100", 8, 0, 108, 163 * kKb},
+                                       {"NVIDIA H200", 9, 0, 132, 227 * kKb},
+                                       {"NVIDIA B200", 10, 0, 148, 227 * kKb},
+                                       {"NVIDIA GeForce RTX 5090", 12, 0, 170, 99 * kKb}};
+  return all;
+}
+
+CompilingDevice::CompilingDevice(std::shared_ptr<const nvidia::Compiler> compiler, const Gpu& gpu, std::string folder)
+    : compiler_(std::move(compiler)), folder_(std::move(folder)) {
+  limits_.name = gpu.name;
+  limits_.architecture = nvidia::architecture_for(*compiler_, gpu.major, gpu.minor);
+  limits_.driver = "NVRTC " + nvidia::version_text(compiler_->version());
+  limits_.language = gpu::Language::Cuda;
+  limits_.threads = 1024;
+  limits_.warp = 32;
+  limits_.shared = gpu.shared;
+  limits_.processors = gpu.processors;
+  limits_.memory = std::size_t{16} << 30;
+}
+
+std::unique_ptr<Buffer> CompilingDevice::allocate(std::size_t bytes) { return std::make_unique<NoMemory>(bytes); }
+
+void CompilingDevice::copy_out(void*, Place, std::size_t) {
+  throw Error("gpu_kernels", "a kernel wants to see what another one made, and nothing runs here");
+}
+
+std::shared_ptr<const gpu::Code> CompilingDevice::compile(const std::string& text,
+                                                          const std::vector<std::string>& kernels) {
+  const std::string code = nvidia::compile_cubin(*compiler_, text, kernels, limits_.architecture).code;
+  auto cubin = std::make_shared<Cubin>();
+  cubin->functions = kernels;
+  {
+    const std::lock_guard lock(mutex_);
+    cubin->file = cat(folder_, "/", limits_.architecture, ".", files_++, ".cubin");
+  }
+  std::ofstream(cubin->file, std::ios::binary) << code;
+  return cubin;
+}
+
+void CompilingDevice::start(const gpu::Start& s) {
+  const auto& cubin = static_cast<const Cubin&>(*s.code);
+  started_.push_back({cubin.functions.at(s.function), cubin.file, s.groups, s.threads, s.shared});
+}
+
+std::vector<CompilingDevice::Started> CompilingDevice::started(const Launch& l) {
+  started_.clear();
+  launch(l);
+  return started_;
+}
+
+}  // namespace lc::gpu_kernels

@@ -1,0 +1,56 @@
+// A device that compiles and runs nothing: kernels are lowered for a GPU of NVIDIA's that need not be here, NVRTC makes
+// machine code of them, and a launch only says what would be started.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "lightcone/backends/cuda/compile.h"
+#include "lightcone/backends/gpu/device.h"
+
+namespace lc::gpu_kernels {
+
+// One GPU an architecture, whose limits stand for it.
+struct Gpu {
+  std::string name;
+  int major, minor, processors;
+  std::size_t shared;  // bytes that a group may have
+};
+const std::vector<Gpu>& gpus();
+
+class CompilingDevice final : public gpu::GpuDevice {
+ public:
+  // Machine code is written to `folder`.
+  CompilingDevice(std::shared_ptr<const nvidia::Compiler> compiler, const Gpu& gpu, std::string folder);
+
+  struct Started {
+    std::string function, file;  // in which it is
+    std::int64_t groups = 0;
+    int threads = 0;
+    std::size_t shared = 0;  // beyond what the text declares
+  };
+  // What this launch would start.
+  std::vector<Started> started(const Launch& l);
+
+  std::string name() const override { return limits_.name; }
+  const gpu::Limits& limits() const override { return limits_; }
+  std::unique_ptr<Buffer> allocate(std::size_t bytes) override;
+  void copy_in(Place, const void*, std::size_t) override {}
+  void copy_out(void* to, Place from, std::size_t bytes) override;
+  void copy(Place, Place, std::size_t) override {}
+  void zero(Place, std::size_t) override {}
+  std::shared_ptr<const gpu::Code> compile(const std::string& text, const std::vector<std::string>& kernels) override;
+  void start(const gpu::Start& s) override;
+
+ private:
+  std::shared_ptr<const nvidia::Compiler> compiler_;
+  gpu::Limits limits_;
+  std::string folder_;
+  std::mutex mutex_;  // guards what follows: several texts are compiled at once
+  int files_ = 0;
+  std::vector<Started> started_;
+};
+
+}  // namespace lc::gpu_kernels

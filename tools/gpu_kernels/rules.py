@@ -1,0 +1,79 @@
+"""What must hold of our kernels' machine code, and what an H200 needs at least for the work of one."""
+import re
+
+import machine_code
+
+COPY, F32, BF16 = 4.3e12, 60e12, 800e12  # bytes and operations a second of an H200
+
+PRODUCT = r"\b(linear|matmul|conv\w*|scaled_dot_product_attention|attention|baddbmm|einsum)\b|backward \(mul, sum"
+# What a back end's kernels for products are to be made of, by architecture; checked for the kinds named in MATRIX_KINDS.
+# Products of halves belong there as soon as kernels for them exist.
+MATRIX_UNITS = {75: "HMMA", 80: "HMMA", 90: "HGMMA", 100: "HGMMA", 120: "HMMA"}
+MATRIX_KINDS = set()
+
+MUCH = 1e6     # bytes: what moves fewer waits for its start, not for memory
+WIDE = 0.9     # of the accesses to global memory, those of 16 bytes a thread
+
+# Kernels that may have local memory: words, why.
+LOCAL = [(r"\b(sin|cos|rope)\b", "the table of NVIDIA's sine for large numbers is read through local memory")]
+# Kernels that may have narrow accesses: case, words -> result, why.
+NARROW = [
+    (r"", r"softmax -> \w+ \[8192, 50257\]", "rows of odd length begin anywhere"),
+    (r"rows of a length known when it runs|story|Llama-3", r"\b(n|seq|past)\b", "rows whose length is a symbol begin anywhere"),
+    (r"", r"-> \w+ \[(4096|768|2304|3072|64|64, 1024)\]$", "columns are summed by threads that read 32 bytes and more together"),
+    (r"i8: to f32|f32: where", r"", "bytes are read by eights, beside numbers of four bytes"),
+    (r"joined|embedding|Llama-3|story", r"concat|embedding|slice_scatter", "where an element lies is decided one by one"),
+    (r"transposed", r"", "no kernel turns tiles round yet: it reads columns"),
+    (r"running sums", r"", "sums of pieces that begin anywhere"),
+    (r"", r"dequantize", "blocks of 34 bytes"),
+    (r"", r"(max|avg)_pool", "windows are read element by element"),
+    (r"GPT-2", r"LayerNorm -> f32 \[8, 1024, 768\]", "one number a row beside the row's vectors"),
+]
+
+
+def kind(row):
+    """"product", or "bandwidth" for what should go as fast as memory."""
+    return "product" if re.search(PRODUCT, row.words) else "bandwidth"
+
+
+def floor(use, kind_of_kernel):
+    rate = BF16 if kind_of_kernel == "product" else F32
+    return max((use["read"] + use["written"]) / COPY, use["flops"] / rate)
+
+
+def local_memory(row):
+    c = row.code
+    if not (c.stack or c.local or c.spills()) or any(re.search(words, row.words) for words, _ in LOCAL):
+        return None
+    return "local memory: a stack of %d bytes, %d accesses" % (c.stack + c.local, c.spills())
+
+
+def narrow(row):
+    if kind(row) != "bandwidth" or max(u["read"] + u["written"] for u in row.uses) < MUCH:
+        return None
+    computes = "%s -> %s" % (row.words, row.result)
+    if any(re.search(case, row.case) and re.search(words, computes) for case, words, _ in NARROW):
+        return None
+    c = row.code
+    loads = max(c.count("LDG") - row.scalars, c.wide("LDG"))  # one number that all threads read costs nothing
+    stores = c.count("STG")
+    if all(16 * u["written"] <= u["read"] for u in row.uses):
+        stores = 0  # one number a row, written by one thread
+    part = (c.wide("LDG") + min(c.wide("STG"), stores)) / max(loads + stores, 1)
+    return None if part >= WIDE else "only %.0f %% of its accesses are 16 bytes wide" % (100 * part)
+
+
+def without_matrix_unit(row):
+    if kind(row) not in MATRIX_KINDS or "16" not in row.result:
+        return None
+    unit = MATRIX_UNITS[machine_code.architecture(row.architecture)]
+    return None if row.code.count(unit) else "a product of halves without %s" % unit
+
+
+def broken(rows):
+    found = []
+    for r in rows:
+        for why in (local_memory(r), narrow(r), without_matrix_unit(r)):
+            if why:
+                found.append("%s, %s | %s -> %s: %s" % (r.architecture, r.case, r.words, r.result, why))
+    return found
