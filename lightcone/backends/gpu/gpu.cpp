@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "lightcone/backends/gpu/attention_kernel.h"
 #include "lightcone/backends/gpu/lower.h"
 #include "lightcone/backends/gpu/scan.h"
 #include "lightcone/lowering/canonical.h"
@@ -48,6 +49,9 @@ std::vector<Pass> canonical_passes(const Device& lazy, const GpuOptions& options
       [=](const Graph& g, PassLog& log) { return inline_composites(g, log, is_foreign); }, true);
   add("unroll windows", lowering::has_windows, lowering::unroll_windows);
   add("contiguous", {}, [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, true);
+  add("attention",
+      [](const Graph& g) { return any_node(g, [](const Node& n) { return n.op == Op::Exp || n.op == Op::Exp2; }); },
+      [=](const Graph& g, PassLog& log) { return fuse_attention(g, lazy->device(), log); });
   return passes;
 }
 
