@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "attention_graphs.h"
 #include "guarded.h"
 #include "lightcone/backends/cpu/attention/attention.h"
 #include "lightcone/backends/cpu/cpu.h"
@@ -21,6 +22,8 @@
 
 using namespace lc;
 using namespace lc::host;
+using test::cached;
+using test::Masked;
 
 namespace {
 
@@ -69,15 +72,6 @@ int fired(const Graph& g, const char* what) {
   return n;
 }
 
-enum class Masked { No, Causal, Window, Bool, Bias, Both };
-
-// Keys or values as a cache holds them; whole numbers come with a scale for each key.
-Tensor held(Graph& g, const std::string& name, const Shape& shape, DType stored) {
-  const Tensor numbers = prim::cast(g.input(name, shape, stored), DType::F32);
-  if (stored != DType::I8) return numbers;
-  return numbers * g.input(name + ".scale", {shape[0], shape[1], 1});
-}
-
 // What the kernel reads its keys and values from.
 std::pair<DType, DType> read_from(const Graph& g) {
   PassLog log;
@@ -86,30 +80,6 @@ std::pair<DType, DType> read_from(const Graph& g) {
     if (const Node& n = fused[id]; n.op == Op::Kernel && n.in.size() > 2)
       return {fused[n.in[1].node].dtype, fused[n.in[2].node].dtype};
   return {DType::Bool, DType::Bool};
-}
-
-// Grouped heads over a cache of `context` keys, of which past + seq are read.
-struct Sizes {
-  std::int64_t kv = 2, group = 2, depth = 64, width = 64, context = 700;
-};
-Graph cached(const Sizes& z, Masked masked, DType stored = DType::F32, double fill = -kInf) {
-  Graph g;
-  const Dim seq = Dim::symbol("seq", 1, 300), past = Dim::symbol("past", 0, z.context - 300), keys = past + seq;
-  const Tensor q =
-      g.input("q", {seq, z.kv * z.group, z.depth}).permute({1, 0, 2}).reshape({z.kv, z.group, seq, z.depth});
-  const Tensor k = held(g, "k", {z.kv, z.context, z.depth}, stored).slice(1, 0, keys).unsqueeze(1);
-  const Tensor v = held(g, "v", {z.kv, z.context, z.width}, stored).slice(1, 0, keys).unsqueeze(1);
-  Tensor s = matmul(q, k.transpose(2, 3)) * 0.3;
-  const Shape plane{seq, keys};
-  const Tensor row = g.index(plane, past + Dim::index(0, seq)), column = g.index(plane, Dim::index(1, keys));
-  if (masked == Masked::Causal) s = where(column <= row, s, fill);
-  if (masked == Masked::Window) s = where(logical_and(column <= row, row - column < 70.0), s, fill);
-  if (masked == Masked::Bool || masked == Masked::Both)
-    s = masked_fill(s, g.input("mask", {300, z.context}, DType::Bool).slice(0, 0, seq).slice(1, 0, keys), fill);
-  if (masked == Masked::Bias || masked == Masked::Both)
-    s = s + g.input("bias", {z.group, 1, z.context}).slice(2, 0, keys);
-  g.output("y", matmul(softmax(s, -1), v));
-  return g;
 }
 
 }  // namespace

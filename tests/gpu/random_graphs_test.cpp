@@ -7,8 +7,6 @@
 #include <cstring>
 #include <optional>
 
-#include <dlfcn.h>
-
 #include "gpu_devices.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/passes/passes.h"
@@ -58,13 +56,6 @@ bool same_bits(const Results& a, const Results& b) {
   return true;
 }
 
-// The order of threads and when work is done, where the driver is the one for tests.
-void set_order(const char* what, long value) {
-  static void* const driver = dlopen(LIGHTCONE_FAKE_CUDA, RTLD_NOW | RTLD_NOLOAD);
-  if (!driver) return;
-  reinterpret_cast<void (*)(const char*, long)>(dlsym(driver, "fake_cuda_set"))(what, value);
-}
-
 class RandomGraphs : public test::OnGpu {};
 LIGHTCONE_ON_GPUS(RandomGraphs);
 
@@ -107,9 +98,9 @@ TEST_P(RandomGraphs, AgreeWithTheReference) {
         const Results got = run_values(made[k], c.inputs, c.env);
         d = compare(c.want, got, 4, &seen);
         if (fake && !d) {
-          set_order("order", 1), set_order("deferred", 1);
+          test::set_fake_cuda("order", 1), test::set_fake_cuda("deferred", 1);
           const Results reversed = run_values(made[k], c.inputs, c.env);
-          set_order("order", 0), set_order("deferred", 0);
+          test::set_fake_cuda("order", 0), test::set_fake_cuda("deferred", 0);
           if (!same_bits(got, reversed)) d.emplace().problem = "threads in reverse order give other bits";
         }
       } catch (const std::exception& e) {

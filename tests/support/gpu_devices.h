@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include "lightcone/backends/cuda/cuda.h"
@@ -31,6 +32,13 @@ inline CudaOptions cuda_under_test() {
   o.cache = "off";
   if (!std::getenv("LIGHTCONE_CUDA_DRIVER")) o.driver = o.compiler = LIGHTCONE_FAKE_CUDA;
   return o;
+}
+
+// How the driver that runs on the CPU orders its threads and when it works (tests/fake_cuda); false where CUDA is another.
+inline bool set_fake_cuda(const char* what, long value) {
+  static void* const driver = std::getenv("LIGHTCONE_CUDA_DRIVER") ? nullptr : dlopen(LIGHTCONE_FAKE_CUDA, RTLD_NOW | RTLD_NOLOAD);
+  if (driver) reinterpret_cast<void (*)(const char*, long)>(dlsym(driver, "fake_cuda_set"))(what, value);
+  return driver;
 }
 
 inline std::vector<GpuUnderTest> gpus_under_test() {

@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "lightcone/backends/gpu/attention_kernel.h"
 #include "lightcone/backends/gpu/lower.h"
 #include "lightcone/backends/gpu/products/product.h"
 #include "lightcone/backends/gpu/scan.h"
@@ -50,11 +51,10 @@ std::vector<Pass> canonical_passes(const Device& lazy, const GpuOptions& options
       [=](const Graph& g) { return any_node(g, [&](const Node& n) { return is_foreign(g, n); }); },
       [=](const Graph& g, PassLog& log) { return inline_composites(g, log, is_foreign); }, true);
   add("unroll windows", lowering::has_windows, lowering::unroll_windows);
-  const auto reduces = [](const Graph& g) { return any_node(g, [](const Node& n) { return info(n.op).kind == Kind::Reduce; }); };
-  add("join reductions", reduces, lowering::join_reductions);
-  add("split reductions", reduces,
-      [](const Graph& g, PassLog& log) { return lowering::split_reductions(g, log); });
   add("contiguous", {}, [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, true);
+  add("attention",
+      [](const Graph& g) { return any_node(g, [](const Node& n) { return n.op == Op::Exp || n.op == Op::Exp2; }); },
+      [=](const Graph& g, PassLog& log) { return fuse_attention(g, lazy->device(), log); });
   add("contractions",
       [](const Graph& g) {
         return any_node(g, [&](const Node& n) { return n.op == Op::SumReduce && g[n.in[0].node].op == Op::Mul; });
@@ -64,6 +64,12 @@ std::vector<Pass> canonical_passes(const Device& lazy, const GpuOptions& options
           return find_convolution(of, f).has_value();
         });
       });
+  const auto reduces = [](const Graph& g) {
+    return any_node(g, [](const Node& n) { return info(n.op).kind == Kind::Reduce; });
+  };
+  add("join reductions", reduces, lowering::join_reductions);
+  add("split reductions", reduces,
+      [](const Graph& g, PassLog& log) { return lowering::split_reductions(g, log); });
   return passes;
 }
 

@@ -1,0 +1,81 @@
+#include "lightcone/backends/gpu/attention/tile.h"
+
+#include <algorithm>
+#include <bit>
+#include <initializer_list>
+
+namespace lc::gpu {
+namespace {
+
+using lowering::Attention;
+
+constexpr std::int64_t kStaticShared = 48 << 10;  // what CUDA lets a text declare
+constexpr int kStep = 32;
+
+int up(int n, int multiple) { return (n + multiple - 1) / multiple * multiple; }
+int head(const Dim& d) { return static_cast<int>(*d.constant()); }
+
+// Long rows of a table for each row: where its query, its result and what its steps read begin.
+std::int64_t shared_bytes(const Attention& a, const AttentionTile& t, int warp) {
+  const std::int64_t floats = t.depth(head(a.layout.depth)) * t.rows + t.chunk() + t.keys * t.weight_pitch() +
+                              t.rows * (t.parts(warp) + (t.parts(warp) > 16 ? 16 : 0));
+  return floats * 4 + t.rows * 8 * (2 + a.scores.steps) + 64;
+}
+
+std::optional<AttentionTile> fitted(const Attention& a, const AttentionTarget& target, int rows, int keys, int teams,
+                                    int lanes) {
+  const int depth = head(a.layout.depth), width = head(a.layout.width);
+  AttentionTile t{rows, keys, teams, lanes, 0, (width + lanes - 1) / lanes, keys};
+  const int steps = (depth + kStep - 1) / kStep;
+  t.step = up((depth + steps - 1) / steps, depth % 16 == 0 ? 16 : depth % 4 == 0 ? 4 : 1);
+  if (t.columns > 2) t.columns = up(t.columns, 4);
+  while (t.span > 1 && t.span * t.columns * t.lanes > t.chunk()) t.span /= 2;
+  const bool fits = shared_bytes(a, t, target.warp) <= std::min(target.shared, kStaticShared);
+  if (!fits || t.threads() > target.threads || t.threads() % target.warp != 0) return std::nullopt;
+  return t;
+}
+
+}  // namespace
+
+int AttentionTile::chunk() const { return std::max(step * pitch(), std::min(keys, 8) * columns * lanes); }
+int AttentionTile::parts(int warp) const { return lanes > warp ? lanes / warp : 1; }
+
+std::optional<AttentionTile> tile_of_many_rows(const Attention& a, const AttentionTarget& target) {
+  struct Shape {
+    int rows, keys, teams;
+  };
+  for (const Shape s : {Shape{64, 64, 16}, {32, 64, 8}, {32, 32, 8}, {16, 32, 4}, {16, 16, 4}, {8, 16, 2}})
+    if (const auto t = fitted(a, target, s.rows, s.keys, s.teams, 16)) return t;
+  return std::nullopt;
+}
+
+std::optional<AttentionTile> tile_of_few_rows(const Attention& a, const AttentionTarget& target) {
+  constexpr int kThreads = 128;
+  const int width = head(a.layout.width), lanes = width > 64 ? 128 : width > 32 ? 64 : 32;
+  const auto least = static_cast<unsigned>(std::clamp<std::int64_t>(rows_of(a).bounds().lo, 1, 16));
+  for (int rows = static_cast<int>(std::bit_ceil(least)); rows > 0; rows /= 2)
+    for (int l = lanes; l >= 32; l /= 2)
+      for (int keys = 128; keys >= l; keys /= 2)
+        if (const auto t = fitted(a, target, rows, keys, std::min(rows, kThreads / l), l)) return t;
+  return std::nullopt;
+}
+
+Dim rows_of(const Attention& a) {
+  Dim n = 1;
+  for (int i = a.batches; i < a.axes; ++i) n = n * a.layout.axis[static_cast<std::size_t>(i)].extent;
+  return n;
+}
+Dim batches_of(const Attention& a) {
+  Dim n = 1;
+  for (int i = 0; i < a.batches; ++i) n = n * a.layout.axis[static_cast<std::size_t>(i)].extent;
+  return n;
+}
+
+KeySplits split_keys(std::int64_t keys, const AttentionTile& tile) {
+  const std::int64_t most = std::clamp<std::int64_t>(keys / kSplitKeys, 1, kMostSplits);
+  const std::int64_t tiles = (keys + tile.keys - 1) / tile.keys;
+  const std::int64_t stretch = (tiles + most - 1) / most * tile.keys;
+  return {stretch, (keys + stretch - 1) / stretch};
+}
+
+}  // namespace lc::gpu

@@ -1,0 +1,68 @@
+// How the work of attention is divided on an accelerator. A group of threads takes a tile of rows (queries of all heads
+// that share their keys) and walks over tiles of keys; the threads of a group form a grid of `teams` x `lanes`, where a
+// thread owns some rows of its team, and of these rows the scores of some keys and some columns of the result.
+//
+// What that comes to, predicted and not measured:
+// - Many rows, heads of 128, 32 rows x 64 keys, 128 threads: for each key of a row 256 multiply-adds, and for each 16
+//   of them two reads of 16 bytes from shared memory: bound by f32 arithmetic. K and V are read from memory once every
+//   32 rows: 32 operations a byte of f32, 64 of bf16. Shared: 16 KiB of queries, 8.5 of keys or values, 9 of weights;
+//   6 groups an SM of 228 KiB.
+// - Few rows (one token, a group of 4 heads), 4 rows x 128 keys: K and V are read once, 512 bytes a key of bf16, with
+//   2048 multiply-adds and about 20 reads of shared memory by a warp: 25 bytes a cycle and SM, while the memory of an
+//   H200 gives about 18. Shared: 2 KiB of queries, 17 of keys or values, 4 of weights; 9 groups an SM.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "lightcone/codegen/simt/dialect.h"
+#include "lightcone/lowering/attention.h"
+
+namespace lc::gpu {
+
+// What of a device a tile has to know.
+struct AttentionTarget {
+  simt::Language language;
+  int threads;  // of a group, at most
+  int warp;     // threads that exchange registers
+  std::int64_t shared;
+};
+
+inline constexpr int kMostHead = 256;       // numbers of a key or of a value
+inline constexpr std::int64_t kFewRows = 64;  // up to so many the keys are split over groups
+inline constexpr std::int64_t kSplitKeys = 256, kMostSplits = 64;
+
+struct AttentionTile {
+  int rows, keys;
+  int teams, lanes;
+  int step;     // numbers of a key that are in shared memory at once
+  int columns;  // of the result that a thread owns
+  int span;     // values that are in shared memory at once
+
+  int threads() const { return teams * lanes; }
+  int my_rows() const { return rows / teams; }
+  int my_keys() const { return keys / lanes; }
+  int side() const { return columns < 4 ? columns : 4; }  // columns that lie side by side
+  int depth(int head) const { return (head + step - 1) / step * step; }
+  int pitch() const { return keys + 4; }  // of keys in shared memory, where they stand side by side
+  int weight_pitch() const { return rows % 8 == 0 ? rows + 4 : rows; }
+  int chunk() const;      // numbers of keys or values in shared memory
+  int parts(int warp) const;  // partial results of a row that go through shared memory when lanes fold theirs
+};
+
+// Null where the device has not enough threads or memory for the heads.
+std::optional<AttentionTile> tile_of_many_rows(const lowering::Attention& a, const AttentionTarget& target);
+std::optional<AttentionTile> tile_of_few_rows(const lowering::Attention& a, const AttentionTarget& target);
+
+Dim rows_of(const lowering::Attention& a);
+Dim batches_of(const lowering::Attention& a);
+
+// The keys of a split and how many splits that makes: from the number of keys alone, so that a result has the same bits
+// on any device.
+struct KeySplits {
+  std::int64_t keys, count;
+};
+KeySplits split_keys(std::int64_t keys, const AttentionTile& tile);
+
+}  // namespace lc::gpu

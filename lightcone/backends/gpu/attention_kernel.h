@@ -1,0 +1,22 @@
+// Attention as one kernel node of an accelerator: many rows take one start, few rows two when the keys are split.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "lightcone/backends/gpu/gpu.h"
+#include "lightcone/backends/gpu/text_kernel.h"
+#include "lightcone/lowering/attention.h"
+
+namespace lc::gpu {
+
+struct AttentionParts {
+  std::shared_ptr<GpuKernel> kernel;                // null where the device has none for it
+  std::vector<std::shared_ptr<TextKernel>> pieces;  // that wait for their code
+};
+AttentionParts attention_kernel(lowering::Attention match, const Limits& limits);
+
+// Every attention of a graph that has a kernel, whose code is compiled here.
+Graph fuse_attention(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log);
+
+}  // namespace lc::gpu

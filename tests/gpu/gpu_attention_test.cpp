@@ -1,0 +1,260 @@
+// Fused attention on every device: found in a graph, right for all types, masks and lengths, never wrong about NaN,
+// infinities and rows that see nothing. The judge is the f64 interpreter.
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "attention_graphs.h"
+#include "gpu_devices.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/models/llama/llama_graph.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/verify/random_graph.h"
+#include "lightcone/verify/verify.h"
+
+using namespace lc;
+using test::cached;
+using test::Masked;
+
+namespace {
+
+using Inputs = std::map<std::string, Value>;
+
+class AttentionOnGpu : public test::OnGpu {
+ protected:
+  // The compiled graph. Without the kernel nothing here is tested.
+  Graph compiled(const Graph& g, int kernels = 1) const {
+    auto t = transform(g, generic() | compiler());
+    EXPECT_EQ(fired(t.log, "attention"), kernels);
+    return std::move(t.graph);
+  }
+  static int fired(const std::vector<PassLog>& log, const char* what) {
+    int n = 0;
+    for (const PassLog& l : log)
+      if (const auto it = l.fired.find(what); it != l.fired.end()) n += it->second;
+    return n;
+  }
+  // On the CUDA that runs on the CPU once more with its threads in reverse order.
+  void agree(const Graph& g, const Graph& made, const Inputs& inputs, const Bindings& env = {}) const {
+    const Results want = interpret(g, inputs, env, Rounding::Wide, true), got = run_values(made, inputs, env);
+    const auto d = compare(want, got, 4);
+    ASSERT_FALSE(d) << d->str();
+    if (GetParam().name != "cuda" || !test::set_fake_cuda("order", 1)) return;
+    const Results reversed = run_values(made, inputs, env);
+    test::set_fake_cuda("order", 0);
+    ASSERT_TRUE(same_bits(got, reversed)) << "the order of threads changes bits";
+  }
+  void agree(const Graph& g, const Inputs& inputs, const Bindings& env = {}) const {
+    agree(g, compiled(g), inputs, env);
+  }
+  static bool same_bits(const Results& a, const Results& b) {
+    for (const auto& [name, v] : a.outputs)
+      if (std::memcmp(v.f.data(), b.outputs.at(name).f.data(), v.size() * sizeof v.f[0]) != 0) return false;
+    return true;
+  }
+};
+LIGHTCONE_ON_GPUS(AttentionOnGpu);
+
+Inputs draw(const Graph& g, std::uint64_t seed, const Bindings& env = {}) { return random_inputs(g, env, seed, false); }
+
+constexpr DType kStored[] = {DType::F32, DType::F16, DType::BF16, DType::I8};
+
+}  // namespace
+
+// Few queries and many, from an empty cache and from a full one.
+TEST_P(AttentionOnGpu, HeadSizes) {
+  for (const auto& [depth, width] : {std::pair{1, 5}, {8, 8}, {100, 5}, {64, 130}, {128, 128}, {256, 256}}) {
+    const Graph g = cached({.depth = depth, .width = width}, Masked::Causal), made = compiled(g);
+    for (const auto& [seq, past] : {std::pair{1, 0}, {1, 77}, {3, 20}, {40, 9}}) {
+      const Bindings env{{"seq", seq}, {"past", past}};
+      agree(g, made, draw(g, 1, env), env);
+    }
+  }
+}
+
+TEST_P(AttentionOnGpu, LengthsGroupsAndMasks) {
+  for (const auto& [group, m] : {std::pair{1, Masked::No},
+                                 {3, Masked::Causal},
+                                 {8, Masked::Window},
+                                 {1, Masked::Bool},
+                                 {8, Masked::Bias},
+                                 {3, Masked::Both}}) {
+    const Graph g = cached({.kv = 2, .group = group, .depth = 16, .width = 24}, m), made = compiled(g);
+    for (const auto& [seq, past] : {std::pair{1, 0}, {1, 63}, {1, 64}, {2, 390}, {64, 0}, {70, 75}}) {
+      const Bindings env{{"seq", seq}, {"past", past}};
+      agree(g, made, draw(g, 2, env), env);
+    }
+  }
+}
+
+// Long enough that the keys are split, into pieces that are not all as long.
+TEST_P(AttentionOnGpu, SplitKeys) {
+  for (const auto& [stored, m] : {std::pair{DType::F32, Masked::No},
+                                  {DType::F16, Masked::Window},
+                                  {DType::BF16, Masked::Bool},
+                                  {DType::I8, Masked::Both}}) {
+    const Graph g = cached({.kv = 1, .group = 2, .depth = 32, .width = 32, .context = 3000}, m, stored), made = compiled(g);
+    for (const auto& [seq, past] : {std::pair{1, 2699}, {1, 600}, {9, 1900}}) {
+      const Bindings env{{"seq", seq}, {"past", past}};
+      agree(g, made, draw(g, 3, env), env);
+    }
+  }
+}
+
+TEST_P(AttentionOnGpu, NarrowKeysAndValues) {
+  for (const DType t : {DType::F16, DType::BF16, DType::I8})
+    for (const auto& [depth, width, group, m] :
+         {std::tuple{40, 33, 2, Masked::Causal}, {128, 128, 4, Masked::Both}, {5, 16, 1, Masked::No}}) {
+      const Graph g = cached({.group = group, .depth = depth, .width = width, .context = 400}, m, t), made = compiled(g);
+      for (NodeId id = 0; id < made.size(); ++id)
+        if (made[id].kernel && made[id].kernel->name() == "attention") {
+          EXPECT_EQ(made[made[id].in[1].node].dtype, t) << "is widened in memory first";
+          EXPECT_EQ(made[made[id].in[2].node].dtype, t);
+        }
+      for (const auto& [seq, past] : {std::pair{1, 99}, {3, 66}, {45, 30}}) {
+        const Bindings env{{"seq", seq}, {"past", past}};
+        agree(g, made, draw(g, 4, env), env);
+      }
+    }
+}
+
+TEST_P(AttentionOnGpu, RowsThatSeeNothing) {
+  const Bindings few{{"seq", 20}, {"past", 100}}, many{{"seq", 50}, {"past", 100}};
+  for (const double fill : {-kInf, -1e9, -3e38, 0.0}) {
+    const Graph g = cached({.depth = 16, .width = 16}, Masked::Bool, DType::F32, fill), made = compiled(g);
+    for (const Bindings& env : {few, many}) {
+      Inputs in = draw(g, 5, env);
+      Value& mask = in.at("mask");
+      for (int row : {0, 7, 19})
+        for (std::int64_t j = 0; j < mask.shape[1]; ++j) mask.i[static_cast<std::size_t>(row * mask.shape[1] + j)] = 1;
+      agree(g, made, in, env);
+      for (std::int64_t& m : mask.i) m = 1;
+      agree(g, made, in, env);
+    }
+  }
+}
+
+// A value that a mask hides is multiplied by zero all the same: 0 * inf is NaN.
+TEST_P(AttentionOnGpu, NanAndInfinity) {
+  const Bindings many{{"seq", 40}, {"past", 90}}, one{{"seq", 1}, {"past", 150}}, split{{"seq", 1}, {"past", 600}};
+  for (const auto& [m, stored] : {std::pair{Masked::No, DType::F32},
+                                  {Masked::Causal, DType::BF16},
+                                  {Masked::Window, DType::F32},
+                                  {Masked::Both, DType::I8}}) {
+    const Graph g = cached({.depth = 8, .width = 20, .context = 1000}, m, stored), made = compiled(g);
+    for (const char* where : {"q", "k", "v"})
+      for (const double odd : {kNaN, kInf, -kInf, 1e30, -0.0})
+        for (const Bindings& env : {many, one, split}) {
+          Inputs in = draw(g, 6, env);
+          Value& v = in.at(stored == DType::I8 && *where != 'q' ? cat(where, ".scale") : where);
+          for (const std::size_t k : {std::size_t{3}, v.size() / 2, v.size() - 1}) v.f[k] = odd;
+          agree(g, made, in, env);
+        }
+  }
+}
+
+// An infinity behind the diagonal, in a tile that no row of a block may see.
+TEST_P(AttentionOnGpu, ValuesBehindTheDiagonal) {
+  const Bindings env{{"seq", 192}, {"past", 0}};
+  const Graph g = cached({.kv = 1, .group = 1, .depth = 8, .width = 20}, Masked::Causal), made = compiled(g);
+  for (const std::size_t key : {20u, 100u, 191u})
+    for (const double odd : {kNaN, kInf}) {
+      Inputs in = draw(g, 28, env);
+      in.at("v").f[key * 20 + 7] = odd;
+      agree(g, made, in, env);
+    }
+}
+
+TEST_P(AttentionOnGpu, HugeScores) {
+  const Graph g = cached({.depth = 4, .width = 8}, Masked::Causal), made = compiled(g);
+  for (const int seq : {9, 60}) {
+    const Bindings env{{"seq", seq}, {"past", 130}};
+    Inputs in = draw(g, 7, env);
+    for (double& x : in.at("q").f) x = std::ldexp(std::round(x * 4), 60);  // products that f32 holds exactly
+    for (double& x : in.at("k").f) x = std::round(x * 4);
+    agree(g, made, in, env);
+  }
+}
+
+TEST_P(AttentionOnGpu, OrdinaryFunction) {
+  Graph g;
+  const Tensor q = g.input("q", {2, 8, 45, 32}), k = g.input("k", {2, 2, 45, 32}), v = g.input("v", {2, 2, 45, 32});
+  g.output("plain", scaled_dot_product_attention(q, k, v));
+  agree(g, draw(g, 8));
+  Graph c;
+  c.output("causal", scaled_dot_product_attention(c.input("q", {3, 4, 50, 16}), c.input("k", {3, 4, 70, 16}),
+                                                  c.input("v", {3, 4, 70, 16}), {.is_causal = true}));
+  agree(c, draw(c, 9));
+  for (const DType t : {DType::Bool, DType::F32}) {
+    Graph m;
+    m.output("masked", scaled_dot_product_attention(m.input("q", {2, 3, 33, 8}), m.input("k", {2, 3, 65, 8}),
+                                                    m.input("v", {2, 3, 65, 8}), m.input("mask", {2, 1, 33, 65}, t)));
+    agree(m, draw(m, 10));
+  }
+}
+
+// Keys stored transposed, every other value, a scale for all of them.
+TEST_P(AttentionOnGpu, OddViews) {
+  for (const DType t : kStored)
+    for (const std::int64_t queries : {4, 70}) {
+      Graph g;
+      const Tensor q = g.input("q", {2, 3, 24, queries}).transpose(2, 3);
+      Tensor k = prim::cast(g.input("k", {2, 1, 24, 90}, t), DType::F32).transpose(2, 3);
+      Tensor v = prim::cast(g.input("v", {2, 1, 90, 40}, t), DType::F32).slice(3, 1, 39, 2);
+      if (t == DType::I8) k = k * g.input("k.scale", {2, 1, 90, 1}), v = v * g.input("v.scale", {1, 1, 90, 1});
+      g.output("y", matmul(softmax(matmul(q, k.transpose(2, 3)), -1), v));
+      agree(g, draw(g, 13));
+    }
+}
+
+// Shapes, types and masks as they fall.
+TEST_P(AttentionOnGpu, RandomShapes) {
+  for (std::uint32_t seed = 0; seed < 12; ++seed) {
+    std::mt19937 random(seed);
+    const auto pick = [&](std::int64_t lo, std::int64_t hi) { return lo + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(hi - lo + 1)); };
+    const test::CacheSizes z{.kv = pick(1, 3), .group = pick(1, 9), .depth = pick(1, 90), .width = pick(1, 90), .context = pick(301, 1200)};
+    const Graph g = cached(z, static_cast<Masked>(pick(0, 5)), kStored[pick(0, 3)], pick(0, 2) ? -kInf : -1e9);
+    const Graph made = compiled(g);
+    for (int run = 0; run < 3; ++run) {
+      const Bindings env{{"seq", run == 0 ? 1 : pick(1, run == 1 ? 12 : 90)}, {"past", pick(0, z.context - 300)}};
+      SCOPED_TRACE(cat("seed ", seed, " seq ", env.at("seq"), " past ", env.at("past")));
+      agree(g, made, random_inputs(g, env, seed, seed % 3 == 0), env);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// What the kernel cannot do stays as it was: scores that are a result too, heads it has no room for.
+TEST_P(AttentionOnGpu, WhatItIsNotFor) {
+  for (const bool keep : {true, false}) {
+    Graph g;
+    const std::int64_t depth = keep ? 8 : 257;
+    const Tensor p = softmax(matmul(g.input("q", {2, 20, depth}), g.input("k", {2, depth, 30})), -1);
+    if (keep) g.output("weights", p);
+    g.output("y", matmul(p, g.input("v", {2, 30, 8})));
+    agree(g, compiled(g, 0), draw(g, 14));
+  }
+}
+
+TEST_P(AttentionOnGpu, EveryLayerOfLlama) {
+  LlamaConfig c{.vocab = 50,
+                .hidden = 32,
+                .intermediate = 40,
+                .layers = 3,
+                .heads = 4,
+                .kv_heads = 2,
+                .head_dim = 8,
+                .context = 64,
+                .rope_frequencies = {1, 0.5, 0.25, 0.125}};
+  const Graph g = llama_graph(c, {.context = 64, .chunk = 16, .cache = DType::F16},
+                              [](Graph& graph, const std::string& path, Shape s) -> nn::Parameter {
+                                if (path.ends_with(".bias") || path.ends_with("_norm.weight")) return {};
+                                return nn::parameter(graph, path, s, DType::F32, std::nullopt);
+                              });
+  compiled(g, 3);
+  for (const auto& [seq, past] : {std::pair{1, 40}, {16, 3}}) {
+    const VerifyReport r = verify(g, generic() | compiler({.fallback = cpu({.threads = 1})}),
+                                  {.trials = 1, .wild = false, .sizes = {{"seq", seq}, {"past", past}}});
+    EXPECT_TRUE(r.ok()) << r.str();
+  }
+}
