@@ -8,6 +8,8 @@
 #include "lightcone/backends/opencl/opencl.h"
 #include "lightcone/core/graph.h"
 #include "lightcone/core/tensor.h"
+#include "lightcone/lowering/half_precision.h"
+#include "lightcone/lowering/int8.h"
 #include "lightcone/lowering/mixed_precision.h"
 #include "lightcone/nn/session.h"
 #include "lightcone/ops/conv.h"

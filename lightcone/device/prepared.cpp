@@ -23,10 +23,12 @@ bool worth_keeping(const Graph& g, const Node& n) {
 }  // namespace
 
 Prepared find_prepared(const Graph& g) {
+  constexpr NodeId kSeveral = ~NodeId{0};
   Prepared p{std::vector<bool>(g.size()), std::vector<bool>(g.size())};
-  std::vector<bool> fixed(g.size());  // the same in every run
+  std::vector<bool> fixed(g.size());   // the same in every run
+  std::vector<NodeId> made(g.size());  // of which parameter
   for (NodeId id = 0; id < g.size(); ++id)
-    fixed[id] = g[id].op == Op::Input && g[id].parameter && constant(g[id].shape);
+    fixed[id] = g[id].op == Op::Input && g[id].parameter && constant(g[id].shape), made[id] = id;
   for (const Assignment& a : g.assignments()) fixed[a.state] = false;
   const auto live = g.live();
   for (NodeId id = 0; id < g.size(); ++id) {
@@ -35,8 +37,11 @@ Prepared find_prepared(const Graph& g) {
     if (n.op == Op::Kernel && !n.in.empty() && constant(n.shape) && constant(n.kernel->sizes()))
       p.node[id] = fixed[id] =
           std::all_of(n.in.begin(), n.in.end(), [&](const Edge& e) { return fixed[e.node]; }) && worth_keeping(g, n);
-    // with several operands, loading one again needs the others
-    if (!p.node[id] || n.in.size() > 1)
+    if (p.node[id]) made[id] = made[n.in[0].node];
+    for (const Edge& e : n.in)
+      if (p.node[id] && made[e.node] != made[id]) made[id] = kSeveral;
+    // made of several parameters, it needs the others when one is loaded again
+    if (!p.node[id] || made[id] == kSeveral)
       for (const Edge& e : n.in) p.resident[e.node] = true;
   }
   for (const Root& r : g.roots()) p.resident[r.edge.node] = true;

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "lightcone/core/composite.h"
+#include "lightcone/lowering/products.h"
 
 namespace lc::lowering {
 
@@ -22,6 +23,7 @@ Stored look_through(const Graph& g, const Edge& e) {
   if (n.op == Op::Contiguous && n.in[0].view.identity()) {
     const DType t = g[n.in[0].node].dtype;
     if (is_half(t)) return {{n.in[0].node, e.view}, t == DType::F16 ? WeightType::F16 : WeightType::BF16};
+    if (t == DType::I8) return {{n.in[0].node, e.view}, WeightType::Bytes};
   }
   if (is(n, builtin::dequantize()) && n.in[0].view.identity())
     return {{n.in[0].node, View()}, weight_type(static_cast<QuantFormat>(n.attributes.integer("format")))};
@@ -68,8 +70,7 @@ std::optional<Contraction> match_contraction(const Graph& g, const Factors& s) {
     c.type = WeightType::I8;
     c.a_node = g[c.a_node].in[0].node, c.b_node = g[c.b_node].in[0].node;
     c.to_f32 = g[id].dtype == DType::F32;
-  }
-  if (w.type != WeightType::F32 && k_stride == Dim(1)) {
+  } else if (w.type != WeightType::F32 && k_stride == Dim(1)) {
     const QuantInfo* format = block_format(w.type);
     const Dim block = format ? format->elements : 1;
     bool whole = l[b]->offset % block == Dim(0) && sum_extent(g, id) % block == Dim(0);
@@ -101,39 +102,18 @@ Graph prepare_contractions(const Graph& g, PassLog& log,
     const auto s = factors(dst, id);
     if (!s || taken(dst, *s) || match_contraction(dst, *s)) return made;
     // copy what cannot be read by strides, along the axes it really has, and expand it again
-    const Node sum = dst[id];
-    Shape full = sum.shape;
-    full.push_back(sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)]);
     std::vector<Tensor> in;
     for (int side = 0; side < 2; ++side) {
-      const Node& mul = dst[sum.in[0].node];
-      // the operand in the order (output axes, summed axis)
-      Tensor t(dst, s->edge[side]);
-      Tensor seen = t;
-      const View& v = sum.in[0].view;
-      if (!v.identity() && !(v.base() == mul.shape)) return made;
-      seen = t.with(t.view().then(v));
-      std::vector<int> order;
-      for (int i = 0; i <= static_cast<int>(sum.shape.size()); ++i)
-        if (i != sum.axis) order.push_back(i);
-      order.push_back(sum.axis);
-      seen = seen.permute(order);
+      const auto factor = aligned(dst, *s, side);
+      if (!factor) return made;
       if (s->at[side].valid == Dim(1) && linear(s->at[side].offset, s->symbols)) {
-        in.push_back(seen);
+        in.push_back(factor->whole);
         continue;
       }
-      const auto used = s->at[side].offset.symbols(), valid = s->at[side].valid.symbols();
-      Tensor small = seen;
-      for (std::size_t i = 0; i < full.size(); ++i) {
-        const auto name = s->symbols[i].name();
-        const bool some = small.extent(static_cast<int>(i)).bounds().lo > 0;  // an empty axis has no first element
-        if (some && name && !used.contains(*name) && !valid.contains(*name))
-          small = small.slice(static_cast<int>(i), 0, 1);
-      }
-      in.push_back(prim::contiguous(small).expand(full));
+      in.push_back(prim::contiguous(factor->small).expand(factor->whole.shape()));
       ++log.fired["operand copied for a contraction"];
     }
-    return prim::sum_reduce(prim::mul(in[0], in[1]), static_cast<int>(full.size()) - 1).edge();
+    return prim::sum_reduce(prim::mul(in[0], in[1]), in[0].rank() - 1).edge();
   });
 }
 

@@ -12,6 +12,14 @@ bool is_library(const Node& n) {
   return (n.op == Op::Composite && !is(n, builtin::gather())) || n.op == Op::Result || n.op == Op::Kernel;
 }
 
+// A half or a byte as it is computed with.
+bool widens(const Graph& g, NodeId id) {
+  const Node& n = g[id];
+  if (n.op != Op::Contiguous || n.dtype != DType::F32 || !n.in[0].view.identity()) return false;
+  const DType from = g[n.in[0].node].dtype;
+  return is_half(from) || from == DType::I8;
+}
+
 // It overwrites a part of its first operand, and what it writes is a loop.
 bool updates(const Node& n) { return is(n, builtin::slice_scatter()); }
 
@@ -25,10 +33,11 @@ Cut::Cut(const Graph& g, CutRules rules) : g_(g), rules_(std::move(rules)), live
   count_readers();
 }
 
-// Cheap enough to compute wherever it is read: constants, indices, and arithmetic on them.
+// Cheap enough to compute wherever it is read: constants, indices, and arithmetic on them; what merely widens a number
+// that lies in memory as it is.
 bool Cut::trivial(NodeId id) const {
   const Node& n = g_[id];
-  if (n.op == Op::Constant || n.op == Op::Index) return true;
+  if (n.op == Op::Constant || n.op == Op::Index || widens(g_, id)) return true;
   const Kind k = info(n.op).kind;
   if (k != Kind::Elementwise && k != Kind::Copy) return false;
   return std::all_of(n.in.begin(), n.in.end(), [&](const Edge& e) {
@@ -62,14 +71,20 @@ void Cut::choose_buffers() {
     CutRules::Match match = rules_.match(g_, *f);
     if (auto* c = std::get_if<Convolution>(&match)) tasks_[id] = std::move(*c);
     else if (auto* c = std::get_if<Contraction>(&match)) tasks_[id] = std::move(*c);
-    else continue;
+    else {
+      // a loop reads its factors over and over: what was rounded for it lies in memory so, and not what it was made of
+      for (const Edge& e : f->edge)
+        if (widens(g_, e.node)) buffer_[g_[e.node].in[0].node] = true;
+      continue;
+    }
     buffer_[id] = true;
     for (NodeId k : operands(id)) buffer_[k] = true;
   }
 }
 
 // What is made of parameters alone and spread over something larger, like a normalisation's scales, is a value
-// of its own: it is computed when they are loaded (device/prepared.h), or once a run where they are trained.
+// of its own: it is computed when they are loaded (device/prepared.h), or once a run where they are trained. So is what
+// takes fewer bytes than the parameter that it is made of, which then need not be kept.
 void Cut::choose_prepared() {
   std::vector<bool> fixed(g_.size()), loaded(g_.size());
   for (NodeId id = 0; id < g_.size(); ++id) {
@@ -85,6 +100,30 @@ void Cut::choose_prepared() {
       if (!live_[id] || fixed[id] || !fixed[e.node] || !loaded[e.node] || from.op == Op::Input) continue;
       const auto size = product(from.shape).constant();
       if (size && *size <= rules_.prepared && product(n.shape).bounds().lo > *size) buffer_[e.node] = true;
+    }
+  }
+  choose_narrowed();
+}
+
+// It is a value where it meets what is not made of parameters, be it as wider numbers.
+void Cut::choose_narrowed() {
+  std::vector<bool> assigned(g_.size()), loaded(g_.size());  // loaded: it is made of parameters, and of nothing else
+  for (const Assignment& a : g_.assignments()) assigned[a.state] = true;
+  for (NodeId id = 0; id < g_.size(); ++id) {
+    const Node& n = g_[id];
+    const Kind kind = info(n.op).kind;
+    if (n.op == Op::Input) loaded[id] = n.parameter && !assigned[id];
+    bool all = kind == Kind::Elementwise || kind == Kind::Copy || kind == Kind::Reduce;
+    for (const Edge& e : n.in) {
+      const Op op = g_[e.node].op;
+      loaded[id] = loaded[id] || loaded[e.node];
+      all = all && (loaded[e.node] || op == Op::Constant || op == Op::Index);
+    }
+    loaded[id] = loaded[id] && (all || n.op == Op::Input);
+    for (const Edge& e : n.in) {
+      const Node& from = g_[e.node];
+      const bool narrows = from.op == Op::Contiguous && size_of(from.dtype) < size_of(g_[from.in[0].node].dtype);
+      if (live_[id] && narrows && loaded[e.node] && (!loaded[id] || widens(g_, id))) buffer_[e.node] = true;
     }
   }
 }

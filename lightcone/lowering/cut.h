@@ -82,6 +82,7 @@ class Cut {
   bool trivial(NodeId id) const;
   void choose_buffers();
   void choose_prepared();
+  void choose_narrowed();
   void settle_inlining();
   void build_loops();
   void count_readers();

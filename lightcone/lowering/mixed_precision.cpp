@@ -1,9 +1,7 @@
 #include "lightcone/lowering/mixed_precision.h"
 
-#include <set>
-
-#include "lightcone/lowering/attention.h"
 #include "lightcone/lowering/factors.h"
+#include "lightcone/lowering/products.h"
 #include "lightcone/passes/gradient_marks.h"
 
 namespace lc {
@@ -12,55 +10,21 @@ namespace {
 using namespace prim;
 using lowering::Factors;
 
-// The sums of products inside of attention, which a device computes as a whole if it finds it as it was written.
-std::set<NodeId> inside_attention(const Graph& g) {
-  std::set<NodeId> inside;
-  const std::vector<int> uses = g.uses();
-  for (NodeId id = 0; id < g.size(); ++id) {
-    if (g[id].op != Op::SumReduce) continue;
-    const auto match = lowering::match_attention(g, uses, id);
-    if (!match) continue;
-    std::set<NodeId> seen{id};
-    for (const Edge& e : match->operands) seen.insert(e.node);
-    std::vector<NodeId> open{id};
-    while (!open.empty()) {
-      const NodeId at = open.back();
-      open.pop_back();
-      if (g[at].op == Op::SumReduce) inside.insert(at);
-      for (const Edge& e : g[at].in)
-        if (seen.insert(e.node).second) open.push_back(e.node);
-    }
-  }
-  return inside;
-}
-
 Tensor rounded(const Tensor& x, DType to) { return cast(cast(x, to), x.dtype()); }
-
-// Is it a number of half precision already, in f32 for the sake of the sum?
-bool is_narrow(const Graph& g, const Node& n) {
-  return (n.op == Op::Contiguous && is_half(g[n.in[0].node].dtype)) || is(n, builtin::dequantize());
-}
-
-// A product of two matrices, or of a weight and a vector: not a sum within a norm.
-bool is_product(const Graph& g, const Factors& f) {
-  const bool own[2] = {has_own_axis(f, 0), has_own_axis(f, 1)};
-  const Node& w = g[f.edge[own[0] ? 0 : 1].node];
-  return (own[0] && own[1]) || (w.op == Op::Input && w.parameter);
-}
 
 // Sums of products over operands that are rounded.
 Graph round_products(const Graph& g, DType to, PassLog& log) {
-  const std::set<NodeId> left_alone = inside_attention(g);
+  const std::vector<bool> left_alone = lowering::inside_attention(g);
   return copy_graph(g, [&](Graph& dst, NodeId was, Node n) {
     const NodeId id = dst.add(std::move(n));
     const Edge made{id, View(dst[id].shape)};
-    const auto f = left_alone.contains(was) ? std::nullopt : lowering::factors(dst, id);
-    if (!f || dst[id].dtype != DType::F32 || !is_product(dst, *f)) return made;
+    const auto f = left_alone[was] ? std::nullopt : lowering::factors(dst, id);
+    if (!f || dst[id].dtype != DType::F32 || !lowering::is_product(dst, *f)) return made;
     std::vector<Tensor> in;
     for (const Edge& e : f->edge) {
       const bool is_f32 = dst[e.node].dtype == DType::F32;
       const Tensor whole(dst, {e.node, View(dst[e.node].shape)});
-      in.push_back((is_f32 && !is_narrow(dst, dst[e.node]) ? rounded(whole, to) : whole).with(e.view));
+      in.push_back((is_f32 && !lowering::is_narrow(dst, dst[e.node]) ? rounded(whole, to) : whole).with(e.view));
     }
     const Node sum = dst[id];
     const Tensor product = mul(in[0], in[1]);

@@ -11,8 +11,11 @@
 
 namespace lc::lowering {
 
-// Plain types, the block formats, and signed bytes, for exact products alone.
-enum class WeightType : std::uint8_t { F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, I8 };
+// Plain types, the block formats, and signed bytes: I8 for exact products with other bytes, Bytes as numbers that meet
+// f32.
+enum class WeightType : std::uint8_t {
+  F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, I8, Bytes
+};
 struct WeightInfo {
   WeightType type;
   std::string_view name;
@@ -35,6 +38,7 @@ inline constexpr WeightInfo kWeightTypes[] = {
     block_weights(WeightType::Q5_K, QuantFormat::Q5_K),
     block_weights(WeightType::Q6_K, QuantFormat::Q6_K),
     {WeightType::I8, "i8", 1},
+    {WeightType::Bytes, "bytes", 1},
 };
 constexpr const WeightInfo& info(WeightType t) { return kWeightTypes[static_cast<int>(t)]; }
 
@@ -54,7 +58,7 @@ consteval bool weight_rows_follow_the_enum() {
     if (static_cast<int>(row.type) != i++) return false;
   for (const QuantInfo& q : kQuantFormats)
     if (*info(weight_type(q.format)).format != q.format || name(weight_type(q.format)) != q.name) return false;
-  return std::size(kWeightTypes) == static_cast<std::size_t>(WeightType::I8) + 1;
+  return std::size(kWeightTypes) == static_cast<std::size_t>(WeightType::Bytes) + 1;
 }
 static_assert(weight_rows_follow_the_enum(), "one row a type, in order, and one for every block format");
 

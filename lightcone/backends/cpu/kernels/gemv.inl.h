@@ -102,7 +102,7 @@ void rows(const Gemm& g, i64 row, i64 m0) {
 // Streams a thread. Measured against the machine's read bandwidth, two threads: Q8_0 reads 90 % of it in
 // eight and 86 % in four, bf16 84 % in four and 70 % in eight.
 template <WeightType T>
-constexpr int kStreams = T == WeightType::Q8_0 ? 8 : 4;
+constexpr int kStreams = T == WeightType::Q8_0 || T == WeightType::Bytes ? 8 : 4;
 
 template <WeightType T, int M>
 void gemv_m(const Gemm& g, i64 begin, i64 end, i64 m0) {

@@ -229,6 +229,12 @@ struct Plain<WeightType::BF16> {
   static vf get(const std::byte* p, i64 i) { return from_bf16(reinterpret_cast<const std::uint16_t*>(p) + i); }
   static float one(const std::byte* p, i64 i) { return bf16_to_f32(reinterpret_cast<const std::uint16_t*>(p)[i]); }
 };
+template <>
+struct Plain<WeightType::Bytes> {
+  static constexpr i64 bytes = 1;
+  static vf get(const std::byte* p, i64 i) { return as_float(host::bytes(reinterpret_cast<const std::int8_t*>(p) + i)); }
+  static float one(const std::byte* p, i64 i) { return reinterpret_cast<const std::int8_t*>(p)[i]; }
+};
 
 // Calls f.template operator()<T>() for the type, one of those for which `among` is true.
 template <auto among, class F>

@@ -150,7 +150,7 @@ std::optional<Dim> MatmulKernel::bytes_read(std::size_t operand) const {  // wha
   if (c.type == WeightType::I8) return n;
   if (operand == 0 || c.type == WeightType::F32) return n * 4;
   const QuantInfo* format = block_format(c.type);
-  return format ? n / format->elements * format->bytes : n * 2;
+  return format ? n / format->elements * format->bytes : n * unit_bytes(c.type);
 }
 
 constexpr std::size_t kMaxAxes = 16;

@@ -56,6 +56,7 @@ inline constexpr WeightFormat kWeightFormats[] = {
     {WeightType::Q5_K, {256, 256, 0, 256, 64, true}, Arithmetic::Int8Step32Min},
     {WeightType::Q6_K, {256, 32, 32, 256, 128}, Arithmetic::Int8Step16},
     {WeightType::I8, {64, 0, 0, 512, 0}, Arithmetic::Int8Exact},
+    {WeightType::Bytes, kNotPacked, Arithmetic::F32},
 };
 constexpr const WeightFormat& weight_format(WeightType t) { return kWeightFormats[static_cast<int>(t)]; }
 
