@@ -181,7 +181,7 @@ void Cut::build_loops() {
     const ir::Region region{id, [&](NodeId k) { return k != id && buffer_[k]; }, updates(n) ? &n : nullptr,
                             rules_.keep_rows};
     ir::Built b = ir::build(g_, region, rules_.machine);
-    if (rules_.unfit && b.offenders.empty() && b.kernel) b.offenders = rules_.unfit(b);
+    if (rules_.unfit && b.offenders.empty() && b.kernel) b.offenders = rules_.unfit(id, b);
     if (!b.offenders.empty()) {
       for (NodeId o : b.offenders) buffer_[o] = true;
       push(id);

@@ -37,9 +37,9 @@ struct CutRules {
   // What depends on parameters alone and is read by something larger is computed at load up to this many numbers.
   std::int64_t prepared = 1 << 16;
   bool keep_rows = true;  // in the loops (codegen/schedule/rows.cpp); else the device does it, or does not
-  // Values that a loop shall find in memory, where the device cannot run it as it was built; more than once, if need
-  // be.
-  std::function<std::vector<NodeId>(const ir::Built&)> unfit = {};
+  // Values that the loop which makes `root` shall find in memory, where the device cannot run it as it was built; asked
+  // until there are none.
+  std::function<std::vector<NodeId>(NodeId root, const ir::Built&)> unfit = {};
   // Operands and sizes of what may be fused behind a product.
   std::size_t epilogue_operands = 24, epilogue_sizes = 24;
   bool epilogue_of_any_type = false;  // what it makes need not be f32

@@ -46,3 +46,15 @@ TEST_P(Networks, Llama) {
   right("llama, bf16 cache", llama(DType::BF16), prompt);
   right("llama, Q8_0", llama(DType::F32, QuantFormat::Q8_0), prompt);
 }
+
+// More operands than a kernel of any device may take.
+TEST_P(Networks, OfVeryManyOperands) {
+  Graph g;
+  std::vector<Tensor> parts;
+  for (int k = 0; k < 150; ++k) parts.push_back(g.input(cat("x", k), {3}));
+  g.output("side by side", lc::cat(parts, 0));
+  Tensor all = parts[0];
+  for (const Tensor& t : parts) all = all * 0.5 + t;
+  g.output("sum", all);
+  right("150 operands", g);
+}

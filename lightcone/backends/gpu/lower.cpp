@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <map>
+#include <set>
 
 #include "lightcone/backends/gpu/block_kernels.h"
 #include "lightcone/backends/gpu/fallback.h"
@@ -46,7 +48,7 @@ class Emitter {
  private:
   CutRules rules();
   CutRules::Match match(const lowering::Factors& f);
-  std::vector<NodeId> unfit(const ir::Built& b) const;
+  std::vector<NodeId> unfit(NodeId root, const ir::Built& b) const;
   bool computes(NodeId id) const;
   std::shared_ptr<Kernel> on_the_host(NodeId id, const std::vector<NodeId>& operands);
   NodeId emit(Graph& dst, NodeId id);
@@ -67,11 +69,28 @@ class Emitter {
   std::vector<std::shared_ptr<TextKernel>> made_;
 };
 
-std::vector<NodeId> Emitter::unfit(const ir::Built& b) const {
+std::vector<NodeId> Emitter::unfit(NodeId root, const ir::Built& b) const {
   if (auto found = too_narrow(b); !found.empty()) return found;
-  if (b.buffers.size() + 1 <= device_->limits().places) return {};
-  // fewer are read when the last sum in it is a value of its own
-  return b.reductions.empty() ? std::vector<NodeId>{} : std::vector<NodeId>{b.reductions.back()};
+  const std::size_t most = device_->limits().places - 2;  // the result's, and one to spare
+  if (b.buffers.size() <= most) return {};
+  // The inlined value that reads as many of the buffers as one kernel may becomes one itself.
+  const std::set<NodeId> buffers(b.buffers.begin(), b.buffers.end());
+  std::map<NodeId, std::set<NodeId>> reads;
+  std::pair<std::size_t, NodeId> best{1, root};
+  const auto look = [&](const auto& self, NodeId id) -> const std::set<NodeId>& {
+    if (const auto it = reads.find(id); it != reads.end()) return it->second;
+    std::set<NodeId> here;
+    if (buffers.contains(id)) here.insert(id);
+    else
+      for (const Edge& e : g_[id].in) {
+        const std::set<NodeId>& below = self(self, e.node);
+        here.insert(below.begin(), below.end());
+      }
+    if (id != root && here.size() <= most) best = std::max(best, {here.size(), id});
+    return reads[id] = std::move(here);
+  };
+  look(look, root);
+  return best.second == root ? std::vector<NodeId>{} : std::vector<NodeId>{best.second};
 }
 
 // A sum of products that is a contraction or a convolution, of halves as they are stored where that can be.
@@ -95,7 +114,7 @@ CutRules Emitter::rules() {
   r.epilogue_of_any_type = true;
   r.inner_results = 15;  // the parts of a reduction that was split are in memory
   r.keep_rows = false;  // by the grid (codegen/simt/grid.cpp)
-  r.unfit = [this](const ir::Built& b) { return unfit(b); };
+  r.unfit = [this](NodeId root, const ir::Built& b) { return unfit(root, b); };
   return r;
 }
 
