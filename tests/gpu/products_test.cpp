@@ -89,9 +89,10 @@ TEST_P(Products, OfAnySizesInAnyOrder) {
   struct Sizes {
     int batch, m, n, k;
   };
-  for (const auto [batch, m, n, k] : {Sizes{1, 64, 64, 32}, Sizes{1, 65, 67, 33}, Sizes{2, 72, 80, 40}, Sizes{130, 20, 24, 12},
-                                      Sizes{1, 9, 30, 1100}, Sizes{1, 1, 70, 1000}, Sizes{1, 5, 72, 520}, Sizes{3, 8, 33, 33},
-                                      Sizes{3, 40, 1, 64}, Sizes{1, 0, 20, 30}, Sizes{1, 20, 30, 0}})
+  for (const auto [batch, m, n, k] :
+       {Sizes{1, 64, 64, 32}, Sizes{1, 65, 67, 33}, Sizes{2, 72, 80, 40}, Sizes{130, 20, 24, 12}, Sizes{1, 9, 30, 1100},
+        Sizes{1, 1, 70, 1000}, Sizes{1, 5, 72, 520}, Sizes{3, 8, 33, 33}, Sizes{3, 40, 1, 64}, Sizes{1, 0, 20, 30},
+        Sizes{1, 20, 30, 0}})
     agrees(cat("[", batch, ", ", m, ", ", k, "] x [", k, ", ", n, "]"), products_of(batch, m, n, k));
 }
 
@@ -124,7 +125,8 @@ TEST_P(Products, OfSymbolicSizesChooseAtEachRun) {
 TEST_P(Products, AreFollowedByWhatReadsThem) {
   for (const int m : {1, 70}) {
     Graph g;
-    const Tensor x = g.input("x", {m, 40}), w = g.input("w", {40, 66}), b = g.input("b", {66}), r = g.input("r", {m, 66});
+    const Tensor x = g.input("x", {m, 40}), w = g.input("w", {40, 66}), b = g.input("b", {66}),
+                 r = g.input("r", {m, 66});
     g.output("y", gelu(matmul(x, w) + b) * 0.5 + r);
     EXPECT_EQ(kernels(g, "gpu: loop"), 0);
     agrees(cat("behind ", m, " rows"), g);
@@ -199,17 +201,34 @@ TEST_P(Products, AsConvolutions) {
     std::function<Tensor(Graph&)> make;
   };
   const Case cases[] = {
-      {"plain", [&](Graph& g) { return conv2d(image(g, {1, 8, 8, 8}), g.input("w", {72, 8, 3, 3}), {}, 1, 1); }},
+      {"plain",
+       [&](Graph& g) {
+         return conv2d(image(g, {1, 8, 8, 8}), g.input("w", {72, 8, 3, 3}), {}, 1, 1);
+       }},
       {"groups and strides",
-       [&](Graph& g) { return relu(conv2d(image(g, {2, 6, 11, 13}), g.input("w", {8, 3, 3, 3}), g.input("b", {8}), 2, 1, 1, 2)); }},
+       [&](Graph& g) {
+         return relu(conv2d(image(g, {2, 6, 11, 13}), g.input("w", {8, 3, 3, 3}), g.input("b", {8}), 2, 1, 1, 2));
+       }},
       {"dilated",
-       [&](Graph& g) { return conv2d(image(g, {2, 5, 17, 13}), g.input("w", {9, 5, 3, 2}), g.input("b", {9}), {1, 2}, {2, 1}, {2, 1}); }},
-      {"one axis", [&](Graph& g) { return conv1d(image(g, {2, 4, 20}), g.input("w", {6, 4, 5}), {}, 2, 2); }},
-      {"three axes", [&](Graph& g) { return conv3d(image(g, {1, 2, 5, 6, 7}), g.input("w", {3, 2, 3, 3, 3}), {}, 1, 1); }},
-      {"a group a channel", [&](Graph& g) { return conv2d(image(g, {2, 8, 9, 9}), g.input("w", {8, 1, 3, 3}), {}, 1, 1, 1, 8); }},
+       [&](Graph& g) {
+         return conv2d(image(g, {2, 5, 17, 13}), g.input("w", {9, 5, 3, 2}), g.input("b", {9}), {1, 2}, {2, 1}, {2, 1});
+       }},
+      {"one axis",
+       [&](Graph& g) {
+         return conv1d(image(g, {2, 4, 20}), g.input("w", {6, 4, 5}), {}, 2, 2);
+       }},
+      {"three axes",
+       [&](Graph& g) {
+         return conv3d(image(g, {1, 2, 5, 6, 7}), g.input("w", {3, 2, 3, 3, 3}), {}, 1, 1);
+       }},
+      {"a group a channel",
+       [&](Graph& g) {
+         return conv2d(image(g, {2, 8, 9, 9}), g.input("w", {8, 1, 3, 3}), {}, 1, 1, 1, 8);
+       }},
       {"channels last",
        [&](Graph& g) {
-         const Tensor x = image(g, {2, 9, 9, 8}).permute({0, 3, 1, 2}), w = g.input("w", {3, 3, 8, 12}).permute({3, 2, 0, 1});
+         const Tensor x = image(g, {2, 9, 9, 8}).permute({0, 3, 1, 2}),
+                      w = g.input("w", {3, 3, 8, 12}).permute({3, 2, 0, 1});
          return conv2d(x, w, {}, 1, 1).permute({0, 2, 3, 1});
        }},
   };

@@ -19,8 +19,8 @@ void DequantizeKernel::enqueue(const Launch& l, GpuDevice& device) const {
 std::string DequantizeKernel::text(std::string_view name) const {
   const simt::Parameter places[] = {{"u8", "blocks"}, {"float", "out_", true}};
   return value_functions(type_) + simt::begin_kernel(language_, name, kThreads, places, 1, "long") +
-         "  const long i = (long)LC_GROUP * " + std::to_string(kThreads) + " + LC_THREAD;\n  if (i < n0) out_[i] = " +
-         value(type_, "blocks", "i") + ";\n}\n";
+         "  const long i = (long)LC_GROUP * " + std::to_string(kThreads) +
+         " + LC_THREAD;\n  if (i < n0) out_[i] = " + value(type_, "blocks", "i") + ";\n}\n";
 }
 
 PlanesKernel::PlanesKernel(QuantFormat format, const Dim& blocks, const Limits& limits)

@@ -1,5 +1,5 @@
-// Block formats turned into something else: into f32, for those who do not read them as they are stored, and into planes
-// (products/blocks.h), for products.
+// Block formats turned into something else: into f32, for those who do not read them as they are stored, and into
+// planes (products/blocks.h), for products.
 #pragma once
 
 #include <string>

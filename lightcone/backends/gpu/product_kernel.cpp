@@ -8,9 +8,9 @@ namespace lc::gpu {
 
 namespace {
 
-constexpr std::int64_t kFewRows = 8;        // up to here B is what is read, and every group reads a part of it
-constexpr std::int64_t kManyGroups = 128;   // keep all processors of a large device at work
-constexpr std::int64_t kShortest = 256;     // of a part of a sum
+constexpr std::int64_t kFewRows = 8;          // up to here B is what is read, and every group reads a part of it
+constexpr std::int64_t kManyGroups = 128;     // keep all processors of a large device at work
+constexpr std::int64_t kShortest = 256;       // of a part of a sum
 constexpr std::int64_t kMostParts = 1 << 20;  // numbers that are written as parts
 
 std::int64_t over(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -70,7 +70,8 @@ ProductKernel::Split ProductKernel::split(const Sizes& s, const KernelText& k) c
   std::int64_t parts = 1;
   if (there > 0 && there < kManyGroups)
     parts = std::min({over(kManyGroups, there), s.sum / kShortest, kMostParts / std::max<std::int64_t>(results, 1)});
-  const std::int64_t depth = std::max<std::int64_t>(over(over(s.sum, std::max<std::int64_t>(parts, 1)), k.depth), 1) * k.depth;
+  const std::int64_t depth =
+      std::max<std::int64_t>(over(over(s.sum, std::max<std::int64_t>(parts, 1)), k.depth), 1) * k.depth;
   return {std::max<std::int64_t>(over(s.sum, depth), 1), depth};
 }
 
@@ -100,7 +101,8 @@ void ProductKernel::add_ways() {
   bool any_parts = false;
   for (const Way& way : ways(small, large)) {
     Choice c{way, {}, {}};
-    const auto text = [&](const ProductTexts& t) { return way.few                  ? t.few_rows(way.few)
+    const auto text = [&](const ProductTexts& t) {
+      return way.few                 ? t.few_rows(way.few)
              : cores_ == Cores::None ? t.tiles(way.side)
                                      : tensor_tiles(t, cores_, way.side);
     };

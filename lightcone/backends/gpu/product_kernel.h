@@ -30,7 +30,7 @@ class ProductKernel final : public TextKernel {
   struct Sizes {
     std::int64_t rows, columns, batch, sum;
   };
-  struct Way {  // of computing it
+  struct Way {    // of computing it
     int few = 0;  // rows at most, or 0: tiles
     int side = 0;
     friend bool operator==(const Way&, const Way&) = default;
@@ -52,8 +52,8 @@ class ProductKernel final : public TextKernel {
   std::int64_t groups(const Sizes& s, const KernelText& k) const;
   void add_ways();
   std::size_t add(KernelText k);
-  void run(const Launch& l, GpuDevice& device, std::size_t function, std::span<const Place> places,
-           std::int64_t groups, const Split& s) const;
+  void run(const Launch& l, GpuDevice& device, std::size_t function, std::span<const Place> places, std::int64_t groups,
+           const Split& s) const;
 
   Product p_;
   Tail tail_;

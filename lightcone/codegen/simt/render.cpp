@@ -20,6 +20,9 @@ using ir::Loop;
 using ir::Reduction;
 using std::to_string;
 
+// What memory holds. A language may have another word for signed bytes, of which it has vectors (prelude.cpp).
+std::string memory_type(DType t) { return t == DType::I8 ? "lc_i8" : std::string(info(t).c); }
+
 class Renderer {
  public:
   Renderer(const Kernel& k, const Grid& g, Language language, int warp)
@@ -233,7 +236,7 @@ void Renderer::lanes(const std::vector<int>& values, const Loop& along, const st
   const std::string n = to_string(g_.vector);
   const auto wide = wide_loads(values, along);
   for (const auto& [id, offset] : wide)
-    line("LC_LOADV(" + std::string(info(instr(id).dtype).c) + ", " + n + ", w" + to_string(id) + ", in" +
+    line("LC_LOADV(" + memory_type(instr(id).dtype) + ", " + n + ", w" + to_string(id) + ", in" +
          to_string(instr(id).buffer) + " + " + dim(offset) + ");");
   line("const " + index_ + " first_ = " + along.symbol + ";");
   line("LC_UNROLL");
@@ -373,7 +376,7 @@ void Renderer::store_lanes(const std::vector<int>& values, const Loop& along) {
   const Dim first = ir::renamed(k_.store_offset, along.symbol, 0);
   const bool whole = g_.vector > 1 && k_.store_offset - first == ir::symbol(along);
   if (!whole) return lanes(values, along, [&] { store(); });
-  const std::string n = to_string(g_.vector), type(info(k_.dtype).c);
+  const std::string n = to_string(g_.vector), type = memory_type(k_.dtype);
   line("LC_VECTOR(" + type + ", " + n + ", to_);");
   lanes(values, along, [&] { line("LC_AT(to_, l) = (" + type + ")(" + ir::stored(value(k_.result), k_.dtype) + ");"); });
   line(std::string(together() && g_.rows_a_group > 1 ? "if (inside_) { " : "{ ") + "LC_STOREV(" + type + ", " + n +
@@ -431,8 +434,8 @@ void Renderer::rest_of_row(int first) {
 std::string Renderer::text(std::string_view name) {
   std::vector<Parameter> places;
   for (std::size_t k = 0; k < k_.buffers.size(); ++k)
-    places.push_back({std::string(info(k_.buffers[k]).c), "in" + to_string(k)});
-  places.push_back({std::string(info(k_.dtype).c), "out_", true});
+    places.push_back({memory_type(k_.buffers[k]), "in" + to_string(k)});
+  places.push_back({memory_type(k_.dtype), "out_", true});
   for (std::size_t k = 0; k < k_.rows.size(); ++k)
     line("LC_SHARED(" + std::string(ir::register_type(k_.rows[k].dtype)) + ", row" + to_string(k) + ", " +
          to_string(k_.rows[k].elements * g_.rows_a_group) + ");");

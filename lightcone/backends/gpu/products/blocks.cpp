@@ -21,14 +21,16 @@ std::string half_at(const Side& s, int at) {
   return "lc_f16_to_f32((u16)(" + byte_at(s, at) + " | " + byte_at(s, at + 1) + " << 8))";
 }
 std::string shift_of(const QuantWay& w) {
-  return "(k / " + to_string(w.turn) + " % " + to_string(w.turns) + " * " + to_string(w.step) + " + " + to_string(w.first) + ")";
+  return "(k / " + to_string(w.turn) + " % " + to_string(w.turns) + " * " + to_string(w.step) + " + " +
+         to_string(w.first) + ")";
 }
 std::string place_of(const QuantWay& w) {
-  return "k / " + to_string(w.per) + " % " + to_string(w.around) + " + k / " + to_string(w.large) + " * " + to_string(w.jump);
+  return "k / " + to_string(w.per) + " % " + to_string(w.around) + " + k / " + to_string(w.large) + " * " +
+         to_string(w.jump);
 }
 std::string bits(const Side& s, const QuantField& f) {
-  return "(((int)" + byte_at(s, f.at, place_of(f.way)) + " >> " + shift_of(f.way) + " & " + to_string((1 << f.way.width) - 1) +
-         ") << " + to_string(f.place) + ")";
+  return "(((int)" + byte_at(s, f.at, place_of(f.way)) + " >> " + shift_of(f.way) + " & " +
+         to_string((1 << f.way.width) - 1) + ") << " + to_string(f.place) + ")";
 }
 std::string code(const Side& s, const QuantSum<QuantField>& c) {
   std::string t;
@@ -43,7 +45,8 @@ std::string code(const Side& s, const QuantSum<QuantField>& c) {
 void words(Writer& w, const Side& s, const QuantField& f, const std::string& name, bool first) {
   const std::string mask = to_string(((1u << f.way.width) - 1) * 0x01010101u) + "u", put = first ? " = " : " |= ";
   if (f.way.per == 8) {  // a bit each
-    w.line("const u32 bits_ = (u32)" + byte_at(s, f.at, "k / 8") + " | (u32)" + byte_at(s, f.at + 1, "k / 8") + " << 8;");
+    w.line("const u32 bits_ = (u32)" + byte_at(s, f.at, "k / 8") + " | (u32)" + byte_at(s, f.at + 1, "k / 8") +
+           " << 8;");
     for (int t = 0; t < 4; ++t)
       w.line("{ const u32 x = bits_ >> " + to_string(4 * t) + " & 15u; " + name + "[" + to_string(t) + "]" + put +
              "((x | x << 7 | x << 14 | x << 21) & 16843009u) << " + to_string(f.place) + "; }");
@@ -51,8 +54,8 @@ void words(Writer& w, const Side& s, const QuantField& f, const std::string& nam
   }
   w.line("{ LC_LOADV(u32, 4, v_, (const LC_GLOBAL u32*)&" + byte_at(s, f.at, place_of(f.way)) + ");");
   for (int t = 0; t < 4; ++t)
-    w.line("  " + name + "[" + to_string(t) + "]" + put + "(LC_AT(v_, " + to_string(t) + ") >> " + shift_of(f.way) + " & " + mask +
-           ") << " + to_string(f.place) + ";");
+    w.line("  " + name + "[" + to_string(t) + "]" + put + "(LC_AT(v_, " + to_string(t) + ") >> " + shift_of(f.way) +
+           " & " + mask + ") << " + to_string(f.place) + ";");
   w.line("}");
 }
 
@@ -63,7 +66,10 @@ std::string value_function(QuantFormat format, bool planes) {
   s.type = lowering::weight_type(format), s.planes = planes;
   std::string v = half_at(s, f.d) + " * " + code(s, f.scale) + " * " + code(s, f.q);
   if (f.d_min >= 0) v += " - " + half_at(s, f.d_min) + " * " + code(s, f.min);
-  const std::string main = to_string(f.bytes - rest.bytes), last = rest.bytes ? "p + " + main + " * blocks + i / " + to_string(f.elements) + " * " + to_string(rest.bytes) : "p";
+  const std::string main = to_string(f.bytes - rest.bytes), last = rest.bytes ? "p + " + main + " * blocks + i / " +
+                                                                                    to_string(f.elements) + " * " +
+                                                                                    to_string(rest.bytes)
+                                                                              : "p";
   return "LC float lc_value_" + std::string(f.name) + (planes ? "_planes" : "") + "(const LC_GLOBAL u8* p, long i" +
          (planes ? ", long blocks" : "") + ") {\n  const int k = (int)(i % " + to_string(f.elements) +
          ");\n  const LC_GLOBAL u8* const main = p + i / " + to_string(f.elements) + " * " + main + ";\n" +
@@ -74,7 +80,8 @@ std::string value_function(QuantFormat format, bool planes) {
 
 std::string block_functions(QuantFormat f) {
   const std::string name = "LC_VALUE_" + std::string(info(f).name);
-  return "#ifndef " + name + "\n#define " + name + "\n" + value_function(f, false) + value_function(f, true) + "#endif\n";
+  return "#ifndef " + name + "\n#define " + name + "\n" + value_function(f, false) + value_function(f, true) +
+         "#endif\n";
 }
 
 BlockRest block_rest(QuantFormat f) {
@@ -102,8 +109,8 @@ void read_sixteen(Writer& w, const Side& s, const std::string& place, const std:
   w.line("const int k = (int)((" + place + ") % " + to_string(f.elements) + ");");
   w.line("const LC_GLOBAL u8* main = in_b + (long)block * " + to_string(f.bytes - rest.bytes) + ";");
   if (rest.bytes)
-    w.line("const LC_GLOBAL u8* rest = in_b + " + to_string(f.bytes - rest.bytes) + " * (long)" + w.number(s.blocks) + " + (long)block * " +
-           to_string(rest.bytes) + ";");
+    w.line("const LC_GLOBAL u8* rest = in_b + " + to_string(f.bytes - rest.bytes) + " * (long)" + w.number(s.blocks) +
+           " + (long)block * " + to_string(rest.bytes) + ";");
   w.line("const float scale = " + half_at(s, f.d) + " * " + code(s, f.scale) + ";");
   w.line("const float least = " + (f.d_min >= 0 ? "-" + half_at(s, f.d_min) + " * " + code(s, f.min) : "0.0f") + ";");
   w.line("u32 codes[4];");
@@ -114,8 +121,8 @@ void read_sixteen(Writer& w, const Side& s, const std::string& place, const std:
   const std::string sign = f.q.is_signed ? " ^ 2155905152u" : "";
   for (int e = 0; e < 16; ++e) {
     const std::string word = "(codes[" + to_string(e / 4) + "]" + sign + ")";
-    w.line(name + "[" + to_string(e) + "] = lc_mul_add_f(scale, lc_float(1258291200u | (" + word + " >> " + to_string(e % 4 * 8) +
-           " & 255u)) - " + to_string(8388608 - bias) + ".0f, least);");
+    w.line(name + "[" + to_string(e) + "] = lc_mul_add_f(scale, lc_float(1258291200u | (" + word + " >> " +
+           to_string(e % 4 * 8) + " & 255u)) - " + to_string(8388608 - bias) + ".0f, least);");
   }
   w.close();
 }
@@ -128,11 +135,12 @@ std::string planes_text(QuantFormat format, std::string_view name, int threads, 
   const auto copy = [](const std::string& to, const std::string& from, int bytes) {
     return bytes ? "  for (int i = 0; i < " + to_string(bytes) + "; ++i) " + to + " = " + from + ";\n" : std::string();
   };
-  return simt::begin_kernel(language, name, threads, places, 1, "long") + "  const long b = (long)LC_GROUP * " + to_string(threads) +
-         " + LC_THREAD;\n  if (b >= n0) return;\n" +
+  return simt::begin_kernel(language, name, threads, places, 1, "long") + "  const long b = (long)LC_GROUP * " +
+         to_string(threads) + " + LC_THREAD;\n  if (b >= n0) return;\n" +
          copy("planes[b * " + to_string(main) + " + i]", "blocks[b * " + to_string(f.bytes) + " + i]", rest.first) +
          copy("planes[b * " + to_string(main) + " + " + to_string(rest.first) + " + i]",
-              "blocks[b * " + to_string(f.bytes) + " + " + to_string(rest.first + rest.bytes) + " + i]", main - rest.first) +
+              "blocks[b * " + to_string(f.bytes) + " + " + to_string(rest.first + rest.bytes) + " + i]",
+              main - rest.first) +
          copy("planes[n0 * " + to_string(main) + " + b * " + to_string(rest.bytes) + " + i]",
               "blocks[b * " + to_string(f.bytes) + " + " + to_string(rest.first) + " + i]", rest.bytes) +
          "}\n";

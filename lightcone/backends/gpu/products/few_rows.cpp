@@ -35,7 +35,8 @@ class FewRows {
   void row_places();
   std::string sum(int j, int r) const { return "c_[" + to_string(j * rows_ + r) + "]"; }
   void add(const std::string& to, const std::string& x, const std::string& y) {
-    w_.line(to + " = " + (p_.exact ? to + " + " + x + " * " + y : "lc_mul_add_f(" + x + ", " + y + ", " + to + ")") + ";");
+    w_.line(to + " = " + (p_.exact ? to + " + " + x + " * " + y : "lc_mul_add_f(" + x + ", " + y + ", " + to + ")") +
+            ";");
   }
   void read_column(int j, int u);
   void multiply(int u);
@@ -70,8 +71,11 @@ void FewRows::row_places() {
 void FewRows::read_column(int j, int u) {
   const std::string n = to_string(j) + "_" + to_string(u), place = "b" + to_string(j) + "_p + k" + to_string(u);
   if (lowering::block_format(p_.b.type) && vector_ > 1) return read_sixteen(w_, p_.b, place, "b" + n);
-  if (vector_ > 1) return w_.line("LC_LOADV(" + element_type(p_.b.type) + ", " + to_string(vector_) + ", b" + n + ", in_b + " + place + ");");
-  w_.line("const " + type_ + " b" + n + " = " + value(w_, p_.b, "in_b", "b" + to_string(j) + "_p + " + w_.times("k" + to_string(u), p_.b.sum[0])) + ";");
+  if (vector_ > 1)
+    return w_.line("LC_LOADV(" + element_type(p_.b.type) + ", " + to_string(vector_) + ", b" + n + ", in_b + " + place +
+                   ");");
+  w_.line("const " + type_ + " b" + n + " = " +
+          value(w_, p_.b, "in_b", "b" + to_string(j) + "_p + " + w_.times("k" + to_string(u), p_.b.sum[0])) + ";");
 }
 
 void FewRows::multiply(int u) {
@@ -86,7 +90,8 @@ void FewRows::multiply(int u) {
     w_.open("{");
     const std::string a = "a" + to_string(r) + "_p";
     for (int f = 0; f < fours_; ++f)
-      w_.line("LC_LOADV(" + element_type(p_.a.type) + ", 4, x" + to_string(f) + ", in_a + " + a + " + " + k + " + " + to_string(4 * f) + ");");
+      w_.line("LC_LOADV(" + element_type(p_.a.type) + ", 4, x" + to_string(f) + ", in_a + " + a + " + " + k + " + " +
+              to_string(4 * f) + ");");
     for (int e = 0; e < vector_; ++e) {
       std::string x = "LC_AT(x" + to_string(e / 4) + ", " + to_string(e % 4) + ")";
       if (!fours_) x = value(w_, p_.a, "in_a", a + " + " + w_.times("(" + k + " + " + to_string(e) + ")", p_.a.sum[0]));
@@ -104,7 +109,8 @@ void FewRows::fold(int count) {
   for (int i = 0; i < count; ++i) {
     const std::string c = "c_[" + to_string(i) + "]", mine = "fold[LC_THREAD]";
     if (t_.warp >= kLanes) {
-      w_.line("for (int s = 16; s > 0; s /= 2) " + c + " = " + c + " + lc_shuffle_" + (p_.exact ? "i" : "f") + "(" + c + ", s);");
+      w_.line("for (int s = 16; s > 0; s /= 2) " + c + " = " + c + " + lc_shuffle_" + (p_.exact ? "i" : "f") + "(" + c +
+              ", s);");
       continue;
     }
     w_.line("LC_BARRIER;");
@@ -123,7 +129,8 @@ void FewRows::store_sums() {
   for (int j = 0; j < columns_; ++j)
     for (int r = 0; r < rows_; ++r) {
       const std::string column = "column" + to_string(j);
-      w_.open("if (lane == " + to_string((j * rows_ + r) % kLanes) + " && " + to_string(r) + " < " + m + " && which_column + " + to_string(j) + " < " + n + ") {");
+      w_.open("if (lane == " + to_string((j * rows_ + r) % kLanes) + " && " + to_string(r) + " < " + m +
+              " && which_column + " + to_string(j) + " < " + n + ") {");
       const auto at = w_.indices(p_.columns, column, "q");
       t_.store(w_, w_.place("c" + to_string(r) + "_p", at, p_.c_columns), sum(j, r));
       w_.close();
@@ -140,7 +147,8 @@ KernelText FewRows::along_sum() {
   const bool blocks = lowering::block_format(p_.b.type) != nullptr;
   const int wide = p_.b.type == WeightType::F32 ? 4 : p_.b.type == WeightType::I8 || blocks ? 16 : 8;
   const auto fits = [&](const Side& s, int v) {
-    return s.sum[0] == Dim(1) && multiple(s.offset, v) && multiples(s.batch, v, 0) && multiples(s.own, v, 0) && multiple(p_.sum[0], v);
+    return s.sum[0] == Dim(1) && multiple(s.offset, v) && multiples(s.batch, v, 0) && multiples(s.own, v, 0) &&
+           multiple(p_.sum[0], v);
   };
   if (fits(p_.b, wide) && (!blocks || reads_sixteen(p_.b))) vector_ = wide;
   if (vector_ > 1 && fits(p_.a, 4)) fours_ = vector_ / 4;
@@ -167,7 +175,8 @@ KernelText FewRows::along_sum() {
     w_.close();
   };
   if (under_way > 1)
-    pass(under_way, "for (; k + " + to_string((under_way - 1) * step) + " < k_end; k += " + to_string(under_way * step) + ") {");
+    pass(under_way,
+         "for (; k + " + to_string((under_way - 1) * step) + " < k_end; k += " + to_string(under_way * step) + ") {");
   pass(1, "for (; k < k_end; k += " + to_string(step) + ") {");
   fold(rows_ * columns_);
   store_sums();
@@ -176,7 +185,8 @@ KernelText FewRows::along_sum() {
 
 KernelText FewRows::along_columns() {
   const Side& b = p_.b;
-  const bool wide = multiple(p_.columns.back(), 4) && multiple(b.offset, 4) && multiples(b.batch, 4, 0) && multiples(b.own, 4, 1) && multiples(b.sum, 4, 0);
+  const bool wide = multiple(p_.columns.back(), 4) && multiple(b.offset, 4) && multiples(b.batch, 4, 0) &&
+                    multiples(b.own, 4, 1) && multiples(b.sum, 4, 0);
   columns_ = wide ? 4 : 1;
   const int side = kLanes * columns_;
   constexpr int kUnderWay = 4;
@@ -201,21 +211,24 @@ KernelText FewRows::along_columns() {
     for (int u = 0; u < count; ++u)
       for (int r = 0; r < rows_; ++r) {
         const std::string s = to_string(u), x = "x" + s + "_" + to_string(r);
-        w_.line("const " + type_ + " " + x + " = " + value(w_, p_.a, "in_a", "a" + to_string(r) + "_p + " + w_.times("k" + s, p_.a.sum[0])) + ";");
+        w_.line("const " + type_ + " " + x + " = " +
+                value(w_, p_.a, "in_a", "a" + to_string(r) + "_p + " + w_.times("k" + s, p_.a.sum[0])) + ";");
         for (int j = 0; j < columns_; ++j) {
           add(sum(j, r), wide ? widened(b.type, "LC_AT(b" + s + ", " + to_string(j) + ")") : "b" + s, x);
         }
       }
     w_.close();
   };
-  pass(kUnderWay, "for (; k + " + to_string((kUnderWay - 1) * kWarps) + " < k_end; k += " + to_string(kUnderWay * kWarps) + ") {");
+  pass(kUnderWay,
+       "for (; k + " + to_string((kUnderWay - 1) * kWarps) + " < k_end; k += " + to_string(kUnderWay * kWarps) + ") {");
   pass(1, "for (; k < k_end; k += " + to_string(kWarps) + ") {");
   // every thread adds a column of each row; those of the first warps store them, behind all barriers
   for (int r = 0; r < rows_; ++r) {
     const std::string total = "total" + to_string(r);
     if (r > 0) w_.line("LC_BARRIER;");
     for (int j = 0; j < columns_; ++j)
-      w_.line("fold[which * " + to_string(side) + " + lane * " + to_string(columns_) + " + " + to_string(j) + "] = " + sum(j, r) + ";");
+      w_.line("fold[which * " + to_string(side) + " + lane * " + to_string(columns_) + " + " + to_string(j) +
+              "] = " + sum(j, r) + ";");
     w_.line("LC_BARRIER;");
     w_.line(type_ + " " + total + " = fold[LC_THREAD % " + to_string(side) + "];");
     for (int s = 1; s < kWarps; ++s)

@@ -37,9 +37,11 @@ void ProductTexts::store(Writer& w, const std::string& place, const std::string&
 
 // Groups that lie behind each other share columns, so that what is read of B stays in the cache.
 void ProductTexts::locate(Writer& w, int rows, int columns) const {
-  const Dim m = (product(p.rows) + Dim(rows - 1)) / Dim(rows), n = (product(p.columns) + Dim(columns - 1)) / Dim(columns);
+  const Dim m = (product(p.rows) + Dim(rows - 1)) / Dim(rows),
+            n = (product(p.columns) + Dim(columns - 1)) / Dim(columns);
   const std::string tiles_m = w.number(m), tiles_n = w.number(n), u = w.index() == "long" ? "(u64)" : "(u32)";
-  const auto split = [&](const std::string& from, const std::string& by, const std::string& inner, const std::string& rest) {
+  const auto split = [&](const std::string& from, const std::string& by, const std::string& inner,
+                         const std::string& rest) {
     w.let(inner, "(" + w.index() + ")(" + u + from + " % " + u + by + ")");
     w.let(rest, "(" + w.index() + ")(" + u + from + " / " + u + by + ")");
   };
@@ -70,7 +72,8 @@ KernelText ProductTexts::add_parts() const {
   for (const simt::Parameter& more : tail.places()) all.push_back(more);
   all.push_back({std::string(info(tail.result).c), "out_", true});
   KernelText t{"", kThreads, w.sizes()};
-  t.text = simt::begin_kernel(language, "@", kThreads, all, kGivenSizes + w.sizes().size(), w.index()) + w.text() + "}\n";
+  t.text =
+      simt::begin_kernel(language, "@", kThreads, all, kGivenSizes + w.sizes().size(), w.index()) + w.text() + "}\n";
   t.columns = kThreads;
   return t;
 }

@@ -16,8 +16,8 @@ namespace lc::gpu {
 inline constexpr std::size_t kGivenSizes = 2;
 
 struct KernelText {
-  std::string text;  // of a kernel called "@"
-  int threads = 0;   // of a group
+  std::string text;        // of a kernel called "@"
+  int threads = 0;         // of a group
   std::vector<Dim> sizes;  // behind those that are given
   // What a group makes, and at what multiples a sum may be split.
   int rows = 1, columns = 1, depth = 1;

@@ -24,17 +24,22 @@ std::string value_functions(WeightType t) {
 }
 
 std::string widened(WeightType t, const std::string& v) {
-  return t == WeightType::F16 ? "lc_f16_to_f32(" + v + ")" : t == WeightType::BF16 ? "lc_bf16_to_f32(" + v + ")" : t == WeightType::I8 ? "(int)" + v : v;
+  return t == WeightType::F16    ? "lc_f16_to_f32(" + v + ")"
+         : t == WeightType::BF16 ? "lc_bf16_to_f32(" + v + ")"
+         : t == WeightType::I8   ? "(int)" + v
+                                 : v;
 }
 
 std::string value(WeightType t, const std::string& pointer, const std::string& place) {
-  if (lowering::block_format(t)) return "lc_value_" + std::string(lowering::name(t)) + "(" + pointer + ", " + place + ")";
+  if (lowering::block_format(t))
+    return "lc_value_" + std::string(lowering::name(t)) + "(" + pointer + ", " + place + ")";
   return widened(t, pointer + "[" + place + "]");
 }
 
 std::string value(Writer& w, const Side& s, const std::string& pointer, const std::string& place) {
   if (!s.planes) return value(s.type, pointer, place);
-  return "lc_value_" + std::string(lowering::name(s.type)) + "_planes(" + pointer + ", " + place + ", " + w.number(s.blocks) + ")";
+  return "lc_value_" + std::string(lowering::name(s.type)) + "_planes(" + pointer + ", " + place + ", " +
+         w.number(s.blocks) + ")";
 }
 
 TileReader::TileReader(const Product& p, bool is_b, int own, int depth, int threads, std::string name, int width)
@@ -46,7 +51,8 @@ TileReader::TileReader(const Product& p, bool is_b, int own, int depth, int thre
       threads_(threads),
       width_(width),
       n_(std::move(name)) {
-  const bool sum_near = !s_.sum.empty() && s_.sum.back() == Dim(1), own_near = !s_.own.empty() && s_.own.back() == Dim(1);
+  const bool sum_near = !s_.sum.empty() && s_.sum.back() == Dim(1),
+             own_near = !s_.own.empty() && s_.own.back() == Dim(1);
   along_sum_ = sum_near || !own_near;
   vector_ = fits_vectors();
 }
@@ -56,23 +62,28 @@ bool TileReader::fits_vectors() const {
   if (lowering::block_format(s_.type)) return false;
   const std::vector<Dim>& along = along_sum_ ? s_.sum : s_.own;
   const std::vector<Dim>& extents = along_sum_ ? p_.sum : extents_;
-  if (along.empty() || !(along.back() == Dim(1)) || !multiple(extents.back(), width_) || !multiple(s_.offset, width_)) return false;
+  if (along.empty() || !(along.back() == Dim(1)) || !multiple(extents.back(), width_) || !multiple(s_.offset, width_))
+    return false;
   const auto all = [this](const std::vector<Dim>& strides, std::size_t count) {
-    return std::all_of(strides.begin(), strides.begin() + static_cast<std::ptrdiff_t>(count), [this](const Dim& d) { return multiple(d, width_); });
+    return std::all_of(strides.begin(), strides.begin() + static_cast<std::ptrdiff_t>(count),
+                       [this](const Dim& d) { return multiple(d, width_); });
   };
   if (!all(s_.batch, s_.batch.size()) || !all(s_.own, s_.own.size() - (along_sum_ ? 0 : 1)) ||
       !all(s_.sum, s_.sum.size() - (along_sum_ ? 1 : 0)))
     return false;
-  return std::all_of(s_.bounds.begin(), s_.bounds.end(), [&](const Side::Bound& b) { return (along_sum_ ? b.sum : b.own).back() == 0; });
+  return std::all_of(s_.bounds.begin(), s_.bounds.end(),
+                     [&](const Side::Bound& b) { return (along_sum_ ? b.sum : b.own).back() == 0; });
 }
 
 std::string TileReader::place_own(int v) const {
   const std::string q = "(LC_THREAD" + (v ? " + " + to_string(v * threads_) : "") + ")";
-  return along_sum_ ? q + " / " + to_string(depth_ / width_) : q + " % " + to_string(own_ / width_) + " * " + to_string(width_);
+  return along_sum_ ? q + " / " + to_string(depth_ / width_)
+                    : q + " % " + to_string(own_ / width_) + " * " + to_string(width_);
 }
 std::string TileReader::place_sum(int v) const {
   const std::string q = "(LC_THREAD" + (v ? " + " + to_string(v * threads_) : "") + ")";
-  return along_sum_ ? q + " % " + to_string(depth_ / width_) + " * " + to_string(width_) : q + " / " + to_string(own_ / width_);
+  return along_sum_ ? q + " % " + to_string(depth_ / width_) + " * " + to_string(width_)
+                    : q + " / " + to_string(own_ / width_);
 }
 
 void TileReader::prepare(Writer& w, const std::string& first) {
@@ -103,7 +114,8 @@ void TileReader::sum_place(Writer& w, const std::string& k, const std::string& n
 }
 
 // Does the place lie in the operand and in the part of the sum?
-std::string TileReader::inside(Writer& w, const std::string& own, const std::string& sum, const std::string& end) const {
+std::string TileReader::inside(Writer& w, const std::string& own, const std::string& sum,
+                               const std::string& end) const {
   std::string test = own + "_in && " + sum + " < " + end;
   for (std::size_t j = 0; j < s_.bounds.size(); ++j) {
     const std::string c = own + "_c" + to_string(j) + " + " + sum + "_c" + to_string(j);
@@ -122,7 +134,8 @@ void TileReader::read(Writer& w, const std::string& k, const std::string& end) c
         w, k, end,
         [&](int v, const std::string& from) {
           w.line("LC_LOADV(" + element_type(s_.type) + ", " + to_string(width_) + ", v_, " + from + ");");
-          for (int e = 0; e < width_; ++e) w.line(r(v, e) + " = (" + type + ")" + widened(s_.type, "LC_AT(v_, " + to_string(e) + ")") + ";");
+          for (int e = 0; e < width_; ++e)
+            w.line(r(v, e) + " = (" + type + ")" + widened(s_.type, "LC_AT(v_, " + to_string(e) + ")") + ";");
         },
         [&](int v) {
           for (int e = 0; e < width_; ++e) w.line(r(v, e) + " = " + zero + ";");
@@ -135,14 +148,16 @@ void TileReader::read(Writer& w, const std::string& k, const std::string& end) c
         w.let(s, k + " + " + place_sum(v) + (e ? " + " + to_string(e) : ""));
         sum_place(w, s, s);
       }
-      w.line(r(v, e) + " = " + inside(w, at, s, end) + " ? " + value(w, s_, pointer, at + "_p + " + s + "_p") + " : " + zero + ";");
+      w.line(r(v, e) + " = " + inside(w, at, s, end) + " ? " + value(w, s_, pointer, at + "_p + " + s + "_p") + " : " +
+             zero + ";");
     }
     w.close();
   }
 }
 
 void TileReader::each(Writer& w, const std::string& k, const std::string& end,
-                      const std::function<void(int v, const std::string& from)>& in, const std::function<void(int v)>& out) const {
+                      const std::function<void(int v, const std::string& from)>& in,
+                      const std::function<void(int v)>& out) const {
   for (int v = 0; v < vectors(); ++v) {
     const std::string at = n_ + to_string(v * width_);
     w.open("{");
@@ -166,7 +181,8 @@ void TileReader::keep(Writer& w, const std::string& tile, int pitch) const {
     if (!along_sum_) {
       w.line("{ LC_VECTOR(" + type + ", " + to_string(width_) + ", v_);");
       for (int e = 0; e < width_; ++e) w.line("  LC_AT(v_, " + to_string(e) + ") = " + r(e) + ";");
-      w.line("  LC_STOREV_LOCAL(" + type + ", " + to_string(width_) + ", " + tile + " + " + sum + ") * " + to_string(pitch) + " + " + own + ", v_); }");
+      w.line("  LC_STOREV_LOCAL(" + type + ", " + to_string(width_) + ", " + tile + " + " + sum + ") * " +
+             to_string(pitch) + " + " + own + ", v_); }");
       continue;
     }
     for (int e = 0; e < width_; ++e)

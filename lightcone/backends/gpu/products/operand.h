@@ -32,7 +32,8 @@ class TileReader {
   void read(Writer& w, const std::string& k, const std::string& end) const;
   // Instead of read(), where vectors are whole: for each vector what is to be done with it, "{" and lines that may use
   // `from`, its address, and an else behind them.
-  void each(Writer& w, const std::string& k, const std::string& end, const std::function<void(int v, const std::string& from)>& inside,
+  void each(Writer& w, const std::string& k, const std::string& end,
+            const std::function<void(int v, const std::string& from)>& inside,
             const std::function<void(int v)>& outside) const;
   // What read() brought, as element [k][own] of a tile in shared memory, rows of which are `pitch` apart.
   void keep(Writer& w, const std::string& tile, int pitch) const;

@@ -103,8 +103,24 @@ Product make_product(const Graph& g, const Contraction& c) {
 // With channels last the pixels are rows and the filters B; else the filters are A and the pixels columns.
 Product make_product(const Graph& g, const Convolution& c) {
   Product p;
-  Side image{.node = c.image_node, .type = WeightType::F32, .offset = c.image_offset, .batch = {}, .own = {}, .sum = {}, .bounds = {}, .planes = false, .blocks = 0};
-  Side weight{.node = c.weight_node, .type = c.stored, .offset = c.weight_offset, .batch = {}, .own = {}, .sum = {}, .bounds = {}, .planes = false, .blocks = 0};
+  Side image{.node = c.image_node,
+             .type = WeightType::F32,
+             .offset = c.image_offset,
+             .batch = {},
+             .own = {},
+             .sum = {},
+             .bounds = {},
+             .planes = false,
+             .blocks = 0};
+  Side weight{.node = c.weight_node,
+              .type = c.stored,
+              .offset = c.weight_offset,
+              .batch = {},
+              .own = {},
+              .sum = {},
+              .bounds = {},
+              .planes = false,
+              .blocks = 0};
   (c.channels_last ? p.a : p.b) = image;
   (c.channels_last ? p.b : p.a) = weight;
   const auto axis = [&](const Dim& extent, const Dim& of_image, const Dim& of_weight, const Dim& out) {
@@ -117,7 +133,8 @@ Product make_product(const Graph& g, const Convolution& c) {
   const std::size_t before = pixels.size();  // images: their coordinates do not move
   Dim stride = c.channels_last ? c.rows.extent : Dim(1);
   std::array<Dim, lowering::kSpatial> out;
-  for (int j = lowering::kSpatial; j-- > 0;) out[static_cast<std::size_t>(j)] = stride, stride = stride * c.pixels[j].extent;
+  for (int j = lowering::kSpatial; j-- > 0;)
+    out[static_cast<std::size_t>(j)] = stride, stride = stride * c.pixels[j].extent;
   std::vector<int> spatial;  // of the axes behind
   for (int j = 0; j < lowering::kSpatial; ++j) {
     const Convolution::Pixel& x = c.pixels[j];
@@ -141,7 +158,9 @@ Product make_product(const Graph& g, const Convolution& c) {
   // the axis of the sum along which neighbours lie in memory goes round fastest
   for (std::size_t i = 0; i + 1 < p.sum.size(); ++i) {
     if (!(p.a.sum[i] == Dim(1)) || !(p.b.sum[i] == Dim(1))) continue;
-    const auto last = [i](auto& v) { std::rotate(v.begin() + static_cast<std::ptrdiff_t>(i), v.begin() + static_cast<std::ptrdiff_t>(i) + 1, v.end()); };
+    const auto last = [i](auto& v) {
+      std::rotate(v.begin() + static_cast<std::ptrdiff_t>(i), v.begin() + static_cast<std::ptrdiff_t>(i) + 1, v.end());
+    };
     last(p.sum), last(p.a.sum), last(p.b.sum);
     for (Side::Bound& b : seen.bounds) last(b.sum);
     break;

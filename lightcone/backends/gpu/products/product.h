@@ -20,8 +20,8 @@ struct Side {
   WeightType type = WeightType::F32;
   Dim offset;
   std::vector<Dim> batch, own, sum;  // own: rows of A, columns of B
-  // Where it is an image: how a step along an own axis or a summed one moves a coordinate, and between which bounds that
-  // coordinate must be; zero is read elsewhere.
+  // Where it is an image: how a step along an own axis or a summed one moves a coordinate, and between which bounds
+  // that coordinate must be; zero is read elsewhere.
   struct Bound {
     std::vector<std::int64_t> own, sum;
     Dim lo, hi;
@@ -32,8 +32,8 @@ struct Side {
 };
 
 struct Product {
-  std::vector<Dim> batch, rows, columns, sum;        // extents, innermost last
-  std::vector<Dim> c_batch, c_rows, c_columns;       // strides of the result, which is dense
+  std::vector<Dim> batch, rows, columns, sum;   // extents, innermost last
+  std::vector<Dim> c_batch, c_rows, c_columns;  // strides of the result, which is dense
   Side a, b;
   Dim row = 1;          // what lies side by side in the result, as epilogues see it
   bool exact = false;   // bytes, summed as numbers of 32 bits

@@ -45,36 +45,47 @@ class Ring {
         direct_(t.p, is_b, side, kRowBytes / bytes_, threads, name_, chunk_),
         converted_(t.p, is_b, side, kRowBytes / bytes_, threads, name_, 4),
         stored_((is_b ? t.p.b : t.p.a).type) {
-    const WeightType as = cores == Cores::F16 ? WeightType::F16 : cores == Cores::Bf16 ? WeightType::BF16 : cores == Cores::I8 ? WeightType::I8 : WeightType::F32;
+    const WeightType as = cores == Cores::F16    ? WeightType::F16
+                          : cores == Cores::Bf16 ? WeightType::BF16
+                          : cores == Cores::I8   ? WeightType::I8
+                                                 : WeightType::F32;
     copies_ = stored_ == as && direct_.whole_vectors() && (direct_.along_sum() || bytes_ == 2);
     // only halves are turned round by ldmatrix
     turned_ = !reader().along_sum() && bytes_ == 2;
   }
   bool copies() const { return copies_; }
   int tile_bytes() const { return side_ * kRowBytes; }
-  void prepare(Writer& w, const std::string& first) { copies_ ? direct_.prepare(w, first) : converted_.prepare(w, first); }
+  void prepare(Writer& w, const std::string& first) {
+    copies_ ? direct_.prepare(w, first) : converted_.prepare(w, first);
+  }
   // Asynchronously, into the tile at `tile`.
   void copy(Writer& w, const std::string& k, const std::string& tile) const {
     direct_.each(
-        w, k, "k_end", [&](int v, const std::string& from) { w.line("lc_copy16_async(" + tile + " + " + chunk_of(direct_, v) + ", " + from + ");"); },
+        w, k, "k_end",
+        [&](int v, const std::string& from) {
+          w.line("lc_copy16_async(" + tile + " + " + chunk_of(direct_, v) + ", " + from + ");");
+        },
         [&](int v) { w.line("*(uint4*)(" + tile + " + " + chunk_of(direct_, v) + ") = make_uint4(0u, 0u, 0u, 0u);"); });
   }
   void read(Writer& w, const std::string& k) const { converted_.read(w, k, "k_end"); }
   void keep(Writer& w, const std::string& tile) const;
-  // Fragments for 16 own places from `own` on and the step's sums from byte `depth` on, as `r`[4]: those of eight places
-  // and the upper half of the sum follow each other as the instruction wants A (rows first) or B (sums first).
+  // Fragments for 16 own places from `own` on and the step's sums from byte `depth` on, as `r`[4]: those of eight
+  // places and the upper half of the sum follow each other as the instruction wants A (rows first) or B (sums first).
   void fragments(Writer& w, const std::string& own, int depth, bool sums_first, const std::string& r) const;
 
  private:
   const TileReader& reader() const { return copies_ ? direct_ : converted_; }
   std::string row_place(const std::string& row, const std::string& byte) const {  // of a tile along the sum
-    return "(" + row + ") * " + to_string(kRowBytes) + " + (((" + byte + ") / 16 ^ (((" + row + ") / 2) & 3)) * 16) + (" + byte + ") % 16";
+    return "(" + row + ") * " + to_string(kRowBytes) + " + (((" + byte + ") / 16 ^ (((" + row +
+           ") / 2) & 3)) * 16) + (" + byte + ") % 16";
   }
   std::string turned_place(const std::string& sum, const std::string& own) const {
-    return "(" + sum + ") * " + to_string(side_ * 2) + " + (((" + own + ") / 8 ^ ((" + sum + ") & 7)) * 16) + (" + own + ") % 8 * 2";
+    return "(" + sum + ") * " + to_string(side_ * 2) + " + (((" + own + ") / 8 ^ ((" + sum + ") & 7)) * 16) + (" + own +
+           ") % 8 * 2";
   }
   std::string chunk_of(const TileReader& r, int v) const {
-    return turned_ ? turned_place(r.place_sum(v), r.place_own(v)) : row_place(r.place_own(v), "(" + r.place_sum(v) + ") * " + to_string(bytes_));
+    return turned_ ? turned_place(r.place_sum(v), r.place_own(v))
+                   : row_place(r.place_own(v), "(" + r.place_sum(v) + ") * " + to_string(bytes_));
   }
 
   Cores cores_;
@@ -89,11 +100,13 @@ void Ring::keep(Writer& w, const std::string& tile) const {
   const auto number = [&](int v, int e) { return name_ + "_r[" + to_string(v * 4 + e) + "]"; };
   const auto pair = [&](int v, int e) {
     const std::string a = number(v, e), b = number(v, e + 1);
-    return cores_ == Cores::F16 ? "((u32)lc_f32_to_f16(" + a + ") | (u32)lc_f32_to_f16(" + b + ") << 16)" : "lc_pack_bf16(" + a + ", " + b + ")";
+    return cores_ == Cores::F16 ? "((u32)lc_f32_to_f16(" + a + ") | (u32)lc_f32_to_f16(" + b + ") << 16)"
+                                : "lc_pack_bf16(" + a + ", " + b + ")";
   };
   for (int v = 0; v < converted_.vectors(); ++v) {
     if (bytes_ == 2) {  // four side by side, along the sum or across it
-      w.line("*(uint2*)(" + tile + " + " + chunk_of(converted_, v) + ") = make_uint2(" + pair(v, 0) + ", " + pair(v, 2) + ");");
+      w.line("*(uint2*)(" + tile + " + " + chunk_of(converted_, v) + ") = make_uint2(" + pair(v, 0) + ", " +
+             pair(v, 2) + ");");
       continue;
     }
     for (int e = 0; e < 4; ++e) {
@@ -101,7 +114,8 @@ void Ring::keep(Writer& w, const std::string& tile) const {
       const std::string own = converted_.place_own(v) + (converted_.along_sum() ? "" : more),
                         sum = converted_.place_sum(v) + (converted_.along_sum() ? more : "");
       w.line("*(" + std::string(bytes_ == 4 ? "float" : "signed char") + "*)(" + tile + " + " +
-             row_place(own, "(" + sum + ") * " + to_string(bytes_)) + ") = (" + (bytes_ == 4 ? "float" : "signed char") + ")" + number(v, e) + ";");
+             row_place(own, "(" + sum + ") * " + to_string(bytes_)) + ") = (" +
+             (bytes_ == 4 ? "float" : "signed char") + ")" + number(v, e) + ";");
     }
   }
 }
@@ -112,9 +126,11 @@ void Ring::fragments(Writer& w, const std::string& own, int depth, bool sums_fir
   const std::string place = sums_first ? high : low, half = sums_first ? low : high;
   const std::string tile = "ring_" + name_ + " + at_" + name_ + " + ";
   if (turned_)
-    w.line("lc_ldmatrix4_trans(" + r + ", " + tile + turned_place(to_string(depth / 2) + " + " + half + " * 8 + lane % 8", own + " + " + place + " * 8") + ");");
+    w.line("lc_ldmatrix4_trans(" + r + ", " + tile +
+           turned_place(to_string(depth / 2) + " + " + half + " * 8 + lane % 8", own + " + " + place + " * 8") + ");");
   else
-    w.line("lc_ldmatrix4(" + r + ", " + tile + row_place(own + " + " + place + " * 8 + lane % 8", to_string(depth) + " + " + half + " * 16") + ");");
+    w.line("lc_ldmatrix4(" + r + ", " + tile +
+           row_place(own + " + " + place + " * 8 + lane % 8", to_string(depth) + " + " + half + " * 16") + ");");
 }
 
 class TensorTile {
@@ -148,7 +164,8 @@ class TensorTile {
 // Begins to fill a tile of the ring; what goes through registers is stored later, or at once.
 void TensorTile::fill(const std::string& k, const std::string& stage, bool at_once) {
   for (Ring* r : {&a_, &b_}) {
-    const std::string tile = std::string("ring_") + (r == &a_ ? "a" : "b") + " + " + stage + " * " + to_string(r->tile_bytes());
+    const std::string tile =
+        std::string("ring_") + (r == &a_ ? "a" : "b") + " + " + stage + " * " + to_string(r->tile_bytes());
     if (r->copies()) r->copy(w_, k, tile);
     else r->read(w_, k);
     if (at_once && !r->copies()) r->keep(w_, tile);
@@ -161,14 +178,16 @@ void TensorTile::multiply() {
   for (int d = 0; d < kRowBytes; d += 32) {  // every instruction takes 32 bytes of the sum
     w_.open("{");
     w_.line("u32 b_[" + to_string(columns / 2) + "][4];");
-    for (int j = 0; j < columns / 2; ++j) b_.fragments(w_, "warp_n + " + to_string(16 * j), d, true, "b_[" + to_string(j) + "]");
+    for (int j = 0; j < columns / 2; ++j)
+      b_.fragments(w_, "warp_n + " + to_string(16 * j), d, true, "b_[" + to_string(j) + "]");
     for (int i = 0; i < blocks_; ++i) {
       w_.open("{");
       w_.line("u32 a_[4];");
       a_.fragments(w_, "warp_m + " + to_string(16 * i), d, false, "a_");
       for (int j = 0; j < columns; ++j) {
         const std::string b = "b_[" + to_string(j / 2) + "][" + to_string(j % 2 * 2);
-        w_.line("{ const u32 x[2] = {" + b + "], " + b + " + 1]}; " + core_.mma + "(c_[" + to_string(i * columns + j) + "], a_, x); }");
+        w_.line("{ const u32 x[2] = {" + b + "], " + b + " + 1]}; " + core_.mma + "(c_[" + to_string(i * columns + j) +
+                "], a_, x); }");
       }
       w_.close();
     }
@@ -201,7 +220,8 @@ KernelText TensorTile::text() {
   w_.line("LC_SHARED(u8, ring_a, " + to_string(stages_ * a_.tile_bytes()) + ");");
   w_.line("LC_SHARED(u8, ring_b, " + to_string(stages_ * b_.tile_bytes()) + ");");
   w_.line("const int lane = LC_THREAD % 32, warp = LC_THREAD / 32;");
-  w_.line("const int warp_m = warp % 2 * " + to_string(warp_rows_) + ", warp_n = warp / 2 * " + to_string(kColumns) + ";");
+  w_.line("const int warp_m = warp % 2 * " + to_string(warp_rows_) + ", warp_n = warp / 2 * " + to_string(kColumns) +
+          ";");
   t_.locate(w_, side_, side_);
   a_.prepare(w_, "tile_m * " + to_string(side_));
   b_.prepare(w_, "tile_n * " + to_string(side_));
@@ -217,11 +237,13 @@ KernelText TensorTile::text() {
   w_.line("LC_BARRIER;");  // this tile is there, and nobody reads the one before it any more
   w_.let("soon", "k + " + to_string((stages_ - 1) * depth_));
   fill("soon", "next", false);
-  w_.line("const int at_a = stage * " + to_string(a_.tile_bytes()) + ", at_b = stage * " + to_string(b_.tile_bytes()) + ";");
+  w_.line("const int at_a = stage * " + to_string(a_.tile_bytes()) + ", at_b = stage * " + to_string(b_.tile_bytes()) +
+          ";");
   multiply();
   if (!a_.copies()) a_.keep(w_, "ring_a + next * " + to_string(a_.tile_bytes()));
   if (!b_.copies()) b_.keep(w_, "ring_b + next * " + to_string(b_.tile_bytes()));
-  w_.line("stage = stage + 1 == " + to_string(stages_) + " ? 0 : stage + 1, next = next + 1 == " + to_string(stages_) + " ? 0 : next + 1;");
+  w_.line("stage = stage + 1 == " + to_string(stages_) + " ? 0 : stage + 1, next = next + 1 == " + to_string(stages_) +
+          " ? 0 : next + 1;");
   w_.close();
   w_.line("lc_copy_wait<0>();");
   store();

@@ -55,7 +55,8 @@ void Tile::multiply() {
       const std::string c = "c_[" + to_string(i * each + j) + "]";
       const std::string x = "LC_AT(a" + to_string(i / 4) + "_, " + to_string(i % 4) + ")",
                         y = "LC_AT(b" + to_string(j / 4) + "_, " + to_string(j % 4) + ")";
-      w.line(c + " = " + (t.p.exact ? c + " + " + x + " * " + y : "lc_mul_add_f(" + x + ", " + y + ", " + c + ")") + ";");
+      w.line(c + " = " + (t.p.exact ? c + " + " + x + " * " + y : "lc_mul_add_f(" + x + ", " + y + ", " + c + ")") +
+             ";");
     }
   w.close();
 }
@@ -83,7 +84,8 @@ KernelText Tile::text() {
   const std::string type = t.sum_type(), one = to_string(depth * pitch);
   w.line("LC_SHARED(" + type + ", tile_a, " + to_string(2 * depth * pitch) + ");");
   w.line("LC_SHARED(" + type + ", tile_b, " + to_string(2 * depth * pitch) + ");");
-  w.line("const int tx = LC_THREAD % " + to_string(kThreadsOfRow) + ", ty = LC_THREAD / " + to_string(kThreadsOfRow) + ";");
+  w.line("const int tx = LC_THREAD % " + to_string(kThreadsOfRow) + ", ty = LC_THREAD / " + to_string(kThreadsOfRow) +
+         ";");
   t.locate(w, side, side);
   a.prepare(w, "tile_m * " + to_string(side));
   b.prepare(w, "tile_n * " + to_string(side));

@@ -17,7 +17,8 @@ class Writer {
 
   // A number in the text: itself where it is known, else a parameter.
   std::string number(const Dim& d) {
-    if (const auto n = d.constant(); n && (index_ == "long" || (*n > -(std::int64_t{1} << 31) && *n < std::int64_t{1} << 31)))
+    if (const auto n = d.constant();
+        n && (index_ == "long" || (*n > -(std::int64_t{1} << 31) && *n < std::int64_t{1} << 31)))
       return *n < 0 ? "(" + std::to_string(*n) + suffix() + ")" : std::to_string(*n) + suffix();
     auto at = std::find(sizes_.begin(), sizes_.end(), d);
     if (at == sizes_.end()) at = sizes_.insert(sizes_.end(), d);
@@ -33,7 +34,9 @@ class Writer {
   void line(const std::string& s) { text_ += std::string(static_cast<std::size_t>(indent_) * 2, ' ') + s + "\n"; }
   void open(const std::string& s) { line(s), ++indent_; }
   void close(const std::string& s = "}") { --indent_, line(s); }
-  void let(const std::string& name, const std::string& value) { line("const " + index_ + " " + name + " = " + value + ";"); }
+  void let(const std::string& name, const std::string& value) {
+    line("const " + index_ + " " + name + " = " + value + ";");
+  }
   void raw(const std::string& s) { text_ += s; }
   const std::string& text() const { return text_; }
 
