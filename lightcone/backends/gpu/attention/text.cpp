@@ -29,8 +29,9 @@ std::string filled(std::string_view text, Names names) {
 }
 
 std::string number(float v) { return ir::number(v, DType::F32); }
-std::string_view stored_type(CacheType t) {
-  return t == CacheType::F32 ? "float" : t == CacheType::I8 ? "signed char" : "u16";
+std::string_view stored_type(CacheType t, simt::Language l) {
+  if (t == CacheType::I8) return l == simt::Language::OpenCl ? "char" : "signed char";  // what vload16 is defined for
+  return t == CacheType::F32 ? "float" : "u16";
 }
 std::string widened(CacheType t, const std::string& v) {
   switch (t) {
@@ -378,7 +379,7 @@ std::string Text::stage_keys() const {
   const std::string from = "k + k_first + key * k_key + (d0 + d) * k_depth", to = "chunk[(d + l) * PITCH + kk]";
   const std::string read =
       n == 1 ? "              chunk[d * PITCH + kk] = " + widened(type, "*(" + from + ")") + scaled + ";\n"
-             : "              LC_LOADV(" + std::string(stored_type(type)) + ", " + by + ", w, " + from +
+             : "              LC_LOADV(" + std::string(stored_type(type, target_.language)) + ", " + by + ", w, " + from +
                    ");\n              LC_UNROLL\n              for (int l = 0; l < " + by + "; ++l) " + to + " = " +
                    widened(type, "LC_AT(w, l)") + scaled + ";\n";
   const std::string units = "KEYS * STEP / " + by;
@@ -405,7 +406,7 @@ std::string Text::stage_values() const {
   const std::string from = "v + v_first + key * v_key + c * v_width";
   const std::string read =
       n == 1 ? "              chunk[kk * COLUMNS + c] = " + widened(type, "*(" + from + ")") + scaled + ";\n"
-             : "              LC_LOADV(" + std::string(stored_type(type)) + ", " + by + ", w, " + from +
+             : "              LC_LOADV(" + std::string(stored_type(type, target_.language)) + ", " + by + ", w, " + from +
                    ");\n              LC_UNROLL\n              for (int l = 0; l < " + by + "; ++l) " + to + " = " +
                    widened(type, "LC_AT(w, l)") + scaled + ";\n";
   return filled(kStage, {{"UNITS", "SPAN * COLUMNS / " + by},
@@ -464,8 +465,8 @@ void Text::fold(const std::string& v, const std::string& joined) {
 std::string Text::tiles(const AttentionTile& tile, bool splits, std::string_view name) {
   tile_ = tile;
   std::vector<simt::Parameter> places(a_.operands.size());
-  places[0] = {"float", "q"}, places[1] = {std::string(stored_type(a_.scores.k_type)), "k"};
-  places[2] = {std::string(stored_type(a_.scores.v_type)), "v"};
+  places[0] = {"float", "q"}, places[1] = {std::string(stored_type(a_.scores.k_type, target_.language)), "k"};
+  places[2] = {std::string(stored_type(a_.scores.v_type, target_.language)), "v"};
   if (a_.k_scale) places[static_cast<std::size_t>(a_.k_scale)] = {"float", "k_scale"};
   if (a_.v_scale) places[static_cast<std::size_t>(a_.v_scale)] = {"float", "v_scale"};
   std::string aliases;
