@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lightcone/codegen/symbols.h"
 #include "lightcone/core/composite.h"
 #include "lightcone/lowering/contraction.h"
 #include "lightcone/lowering/products.h"
@@ -59,6 +60,12 @@ std::optional<Weighted> weighted(const Graph& g, NodeId sum, const std::set<std:
   return w;
 }
 
+// A convolution, those of one pixel too, which are products of matrices by their strides.
+bool is_filter(const Graph& g, const Weighted& w) {
+  const Shape& s = parameter_of(g, w.factors.edge[w.side])->shape;
+  return !lowering::match_contraction(g, w.factors) || (s.size() > 2 && s.back() == Dim(1));
+}
+
 std::set<std::string, std::less<>> names_of_parameters(const Graph& g) {
   std::set<std::string, std::less<>> names;
   const std::vector<bool> loaded = lowering::loaded_parameters(g);
@@ -72,16 +79,19 @@ Tensor absolute(const Tensor& x) { return maximum(x, mul(x, number(x, -1))); }
 // [.., k] -> [.., 1]
 Tensor largest(const Tensor& x) { return max_reduce(absolute(x), x.rank() - 1).unsqueeze(-1); }
 
-// The nearest whole number, ties to even, as signed bytes; what is larger is cut off, NaN is 0.
-Tensor nearest_byte(const Tensor& x) {
-  const Tensor whole = cast(cast(x, DType::I32), x.dtype()), rest = add(x, mul(whole, number(x, -1)));
-  const Tensor odd = equal(absolute(mod(whole, number(x, 2))), number(x, 1));
+// The nearest whole number from -127 to 127, ties to even, as signed bytes; of NaN 0. A first guess is by half a step off
+// at most, and what it is off is exact.
+Tensor nearest_byte(const Tensor& given) {
+  const Tensor x = minimum(maximum(where(equal(given, given), given, number(given, 0)), number(given, -127)), number(given, 127));
+  const Tensor guess = add(cast(cast(add(x, number(x, 128.5)), DType::I32), x.dtype()), number(x, -128));
+  const Tensor rest = add(x, mul(guess, number(x, -1)));
+  const Tensor odd = equal(absolute(mod(guess, number(x, 2))), number(x, 1));
   const auto beyond = [&](const Tensor& r) {  // by more than a half, or by a half from an odd one
     const Tensor half = number(r, 0.5);
     return cast(bitwise_or(less_than(half, r), bitwise_and(equal(half, r), odd)), x.dtype());
   };
   const Tensor down = mul(beyond(mul(rest, number(x, -1))), number(x, -1));
-  return cast(add(whole, add(beyond(rest), down)), DType::I8);
+  return cast(add(guess, add(beyond(rest), down)), DType::I8);
 }
 
 struct Quantised {
@@ -166,8 +176,7 @@ void InBytes::check_names() const {
 }
 
 bool InBytes::wanted(NodeId sum, const Weighted& w) const {
-  if (options_.leave.contains(w.parameter)) return false;
-  if (!options_.convolutions && !lowering::match_contraction(g_, w.factors)) return false;
+  if (options_.leave.contains(w.parameter) || (!options_.convolutions && is_filter(g_, w))) return false;
   const Dim k = g_[sum].in[0].view.shape()[static_cast<std::size_t>(g_[sum].axis)];
   if (options_.group && !(k % Dim(options_.group) == Dim(0)))
     throw Error("int8", cat("'", w.parameter, "' is summed along ", k.str(), " numbers, which groups of ", options_.group,
@@ -202,8 +211,7 @@ Tensor InBytes::by_channels(Graph& dst, const Weighted& w) {
   if (most > 0 && std::isfinite(most)) {
     const Tensor from(dst, {x.whole.edge().node, View(x.whole.node().shape)});
     const double step = static_cast<float>(most / 127);
-    const Tensor steps = minimum(maximum(div(from, number(from, step)), number(from, -127)), number(from, 127));
-    factor = cast(nearest_byte(steps), DType::F32).with(x.whole.view());
+    factor = cast(nearest_byte(div(from, number(from, step))), DType::F32).with(x.whole.view());
     scale = mul(scale, number(scale, step));
     ++log_.fired["product of bytes"];
   }
@@ -216,17 +224,24 @@ Tensor InBytes::product(Graph& dst, const Weighted& w) {
   return options_.group ? in_groups(dst, w) : by_channels(dst, w);
 }
 
+// Does an index say the same along the last axis?
+bool of_whole_rows(const Edge& index) {
+  const std::vector<Dim> at = index_symbols(index.view.shape());
+  const auto last = at.back().name();
+  return !last || !index.view.locate(at).offset.symbols().contains(*last);
+}
+
 // An embedding of a matrix whose rows are bytes.
 std::optional<Tensor> InBytes::rows(Graph& dst, const Node& n) const {
   if (!is(n, builtin::gather()) || n.attributes.integer("axis") != 0 || !n.in[0].view.identity()) return std::nullopt;
   const Node* p = parameter_of(dst, n.in[0]);
-  if (!p || !rows_.contains(p->name)) return std::nullopt;
-  const Tensor ids(dst, n.in[1]);
+  if (!p || !rows_.contains(p->name) || !of_whole_rows(n.in[1])) return std::nullopt;
+  const Tensor ids(dst, n.in[1]), row = ids.slice(1, 0, 1);
+  const auto rows_of = [&](const Tensor& t) { return gather(t, row.expand({ids.extent(0), t.extent(1)}), 0); };
   const Tensor w = cast(Tensor(dst, {n.in[0].node, View(dst[n.in[0].node].shape)}), DType::F32);
-  if (options_.group) return cast(gather(dequantize(in_blocks(w, options_.group), QuantFormat::Q8_0), ids, 0), n.dtype);
+  if (options_.group) return cast(dequantize(rows_of(in_blocks(w, options_.group)), QuantFormat::Q8_0), n.dtype);
   const Quantised q = by_channel(w);
-  const Tensor scale = gather(q.scale.expand(w.shape()), ids, 0);
-  return cast(mul(cast(gather(q.codes, ids, 0), DType::F32), scale), n.dtype);
+  return cast(mul(cast(rows_of(q.codes), DType::F32), rows_of(q.scale).expand(ids.shape())), n.dtype);
 }
 
 Edge InBytes::emit(Graph& dst, NodeId was, Node n) {
@@ -260,7 +275,7 @@ Calibration::Calibration(const Graph& g) {
   graph_ = copy_graph(g, [&](Graph& dst, NodeId was, Node n) {
     const NodeId id = dst.add(std::move(n));
     const auto w = attention[was] ? std::nullopt : weighted(dst, id, names);
-    if (w && lowering::match_contraction(dst, w->factors)) {
+    if (w && !is_filter(dst, *w)) {
       Tensor x = absolute(lowering::aligned(dst, w->factors, 1 - w->side)->small);
       while (x.rank() > 1) x = max_reduce(x, 0);
       seen.push_back({w->parameter, contiguous(x).edge()});

@@ -6,8 +6,8 @@
 //
 // Parameters are given as before (Program::load, load of a checkpoint), in f32, f16 or bf16, and are not kept where
 // nothing else reads them: Program::plan() says what is. An embedding that is a product's matrix as well reads its bytes.
-// code = round(w / scale), ties to even, scale = the largest |w| / 127; a weight of NaN or infinity makes its whole
-// channel NaN.
+// code = round(w / scale), ties to even, scale = the largest |w| / 127; the results of a channel with a weight that is
+// not finite are not, either.
 //
 // With a Calibration activations are whole numbers, too, and products exact sums of bytes, which processors multiply
 // faster than f32:
@@ -41,7 +41,7 @@ struct Int8Options {
   bool convolutions = false;
   std::set<std::string, std::less<>> leave = {};  // parameters that stay as they are
   // Products whose parameter is named here round their other factor as well, to the largest value seen times k / 127,
-  // and cut it off there.
+  // and cut it off there; a NaN becomes 0.
   ActivationRanges activations = {};
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lightcone/runtime/program.h"
 #include "lightcone/verify/verify.h"
 #include "random_inputs.h"
 

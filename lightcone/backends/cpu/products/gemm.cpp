@@ -65,7 +65,12 @@ i64 a_bytes(const Gemm& g, const DenseUnit& u) {
 i64 rows_bytes(const Gemm& g, const DenseUnit& u) { return g.rows ? up(u.mr * g.k * 4, 64) : 0; }
 // Rows of A in another order, or sums of them, when they are few.
 i64 few_bytes(const Gemm& g) { return up(std::min(g.m, kFewRows) * g.k * 4, 64); }
+// Never more than a few rows, of a B that is streamed as it is stored.
+bool streams(const Gemm& g, const DenseUnit& u) {
+  return g.m <= kFewRows && !u.exact() && g.a_k == 1 && g.type != WeightType::F32;
+}
 i64 scratch_bytes(const Gemm& g, const DenseUnit& u) {
+  if (streams(g, u)) return few_bytes(g);
   return up(std::max(a_bytes(g, u) + panel_bytes(g, u), few_bytes(g)), 64);
 }
 

@@ -127,6 +127,7 @@ Dim MatmulKernel::scratch_bytes(int workers) const {
     const Gemm largest{.m = rows.bounds().hi,
                        .n = p.c.axes.back().extent.bounds().hi,
                        .k = c_.k.extent.bounds().hi,
+                       .a_k = c_.k.a == Dim(1) ? 1 : 0,
                        .type = c_.packed ? c_.kept() : c_.type,
                        .packed = c_.packed,
                        .unit = c_.unit,
