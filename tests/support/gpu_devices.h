@@ -57,8 +57,9 @@ inline std::vector<GpuUnderTest> gpus_under_test() {
 class OnGpu : public testing::TestWithParam<GpuUnderTest> {
  protected:
   void SetUp() override {
-    // opened once a program: opening takes longer than most tests
-    static std::map<std::string, std::shared_ptr<gpu::GpuDevice>> opened;
+    // Opened once a program, because opening takes longer than most tests, and never closed: while a process ends, a
+    // driver may be gone before its devices.
+    static auto& opened = *new std::map<std::string, std::shared_ptr<gpu::GpuDevice>>;
     auto& kept = opened[GetParam().name];
     try {
       if (!kept) kept = GetParam().open();
