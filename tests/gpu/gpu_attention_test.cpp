@@ -63,9 +63,9 @@ constexpr DType kStored[] = {DType::F32, DType::F16, DType::BF16, DType::I8};
 
 // Few queries and many, from an empty cache and from a full one.
 TEST_P(AttentionOnGpu, HeadSizes) {
-  for (const auto& [depth, width] : {std::pair{1, 5}, {8, 8}, {100, 5}, {64, 130}, {128, 128}, {256, 256}}) {
+  for (const auto& [depth, width] : {std::pair{1, 5}, {100, 130}, {128, 128}, {256, 256}}) {
     const Graph g = cached({.depth = depth, .width = width}, Masked::Causal), made = compiled(g);
-    for (const auto& [seq, past] : {std::pair{1, 0}, {1, 77}, {3, 20}, {40, 9}}) {
+    for (const auto& [seq, past] : {std::pair{1, 0}, {3, 70}, {40, 9}}) {
       const Bindings env{{"seq", seq}, {"past", past}};
       agree(g, made, draw(g, 1, env), env);
     }
@@ -80,7 +80,7 @@ TEST_P(AttentionOnGpu, LengthsGroupsAndMasks) {
                                  {8, Masked::Bias},
                                  {3, Masked::Both}}) {
     const Graph g = cached({.kv = 2, .group = group, .depth = 16, .width = 24}, m), made = compiled(g);
-    for (const auto& [seq, past] : {std::pair{1, 0}, {1, 63}, {1, 64}, {2, 390}, {64, 0}, {70, 75}}) {
+    for (const auto& [seq, past] : {std::pair{1, 63}, {2, 390}, {64, 0}, {70, 75}}) {
       const Bindings env{{"seq", seq}, {"past", past}};
       agree(g, made, draw(g, 2, env), env);
     }
@@ -102,25 +102,26 @@ TEST_P(AttentionOnGpu, SplitKeys) {
 }
 
 TEST_P(AttentionOnGpu, NarrowKeysAndValues) {
-  for (const DType t : {DType::F16, DType::BF16, DType::I8})
-    for (const auto& [depth, width, group, m] :
-         {std::tuple{40, 33, 2, Masked::Causal}, {128, 128, 4, Masked::Both}, {5, 16, 1, Masked::No}}) {
-      const Graph g = cached({.group = group, .depth = depth, .width = width, .context = 400}, m, t), made = compiled(g);
-      for (NodeId id = 0; id < made.size(); ++id)
-        if (made[id].kernel && made[id].kernel->name() == "attention") {
-          EXPECT_EQ(made[made[id].in[1].node].dtype, t) << "is widened in memory first";
-          EXPECT_EQ(made[made[id].in[2].node].dtype, t);
-        }
-      for (const auto& [seq, past] : {std::pair{1, 99}, {3, 66}, {45, 30}}) {
-        const Bindings env{{"seq", seq}, {"past", past}};
-        agree(g, made, draw(g, 4, env), env);
+  for (const auto& [t, depth, width, group, m] : {std::tuple{DType::F16, 40, 33, 2, Masked::Causal},
+                                                  {DType::BF16, 128, 128, 4, Masked::Both},
+                                                  {DType::I8, 64, 96, 4, Masked::Causal},
+                                                  {DType::I8, 5, 16, 1, Masked::No}}) {
+    const Graph g = cached({.group = group, .depth = depth, .width = width, .context = 400}, m, t), made = compiled(g);
+    for (NodeId id = 0; id < made.size(); ++id)
+      if (made[id].kernel && made[id].kernel->name() == "attention") {
+        EXPECT_EQ(made[made[id].in[1].node].dtype, t) << "is widened in memory first";
+        EXPECT_EQ(made[made[id].in[2].node].dtype, t);
       }
+    for (const auto& [seq, past] : {std::pair{1, 99}, {3, 66}, {45, 30}}) {
+      const Bindings env{{"seq", seq}, {"past", past}};
+      agree(g, made, draw(g, 4, env), env);
     }
+  }
 }
 
 TEST_P(AttentionOnGpu, RowsThatSeeNothing) {
   const Bindings few{{"seq", 20}, {"past", 100}}, many{{"seq", 50}, {"past", 100}};
-  for (const double fill : {-kInf, -1e9, -3e38, 0.0}) {
+  for (const double fill : {-kInf, -3e38}) {
     const Graph g = cached({.depth = 16, .width = 16}, Masked::Bool, DType::F32, fill), made = compiled(g);
     for (const Bindings& env : {few, many}) {
       Inputs in = draw(g, 5, env);
@@ -137,13 +138,11 @@ TEST_P(AttentionOnGpu, RowsThatSeeNothing) {
 // A value that a mask hides is multiplied by zero all the same: 0 * inf is NaN.
 TEST_P(AttentionOnGpu, NanAndInfinity) {
   const Bindings many{{"seq", 40}, {"past", 90}}, one{{"seq", 1}, {"past", 150}}, split{{"seq", 1}, {"past", 600}};
-  for (const auto& [m, stored] : {std::pair{Masked::No, DType::F32},
-                                  {Masked::Causal, DType::BF16},
-                                  {Masked::Window, DType::F32},
-                                  {Masked::Both, DType::I8}}) {
+  for (const auto& [m, stored] :
+       {std::pair{Masked::No, DType::BF16}, {Masked::Window, DType::F32}, {Masked::Both, DType::I8}}) {
     const Graph g = cached({.depth = 8, .width = 20, .context = 1000}, m, stored), made = compiled(g);
     for (const char* where : {"q", "k", "v"})
-      for (const double odd : {kNaN, kInf, -kInf, 0x1p100, -0.0})
+      for (const double odd : {kNaN, kInf, 0x1p100})
         for (const Bindings& env : {many, one, split}) {
           SCOPED_TRACE(cat(where, " ", odd, " masked ", static_cast<int>(m), " seq ", env.at("seq")));
           Inputs in = draw(g, 6, env);
@@ -196,21 +195,20 @@ TEST_P(AttentionOnGpu, OrdinaryFunction) {
 
 // Keys stored transposed, every other value, a scale for all of them.
 TEST_P(AttentionOnGpu, OddViews) {
-  for (const DType t : kStored)
-    for (const std::int64_t queries : {4, 70}) {
-      Graph g;
-      const Tensor q = g.input("q", {2, 3, 24, queries}).transpose(2, 3);
-      Tensor k = prim::cast(g.input("k", {2, 1, 24, 90}, t), DType::F32).transpose(2, 3);
-      Tensor v = prim::cast(g.input("v", {2, 1, 90, 40}, t), DType::F32).slice(3, 1, 39, 2);
-      if (t == DType::I8) k = k * g.input("k.scale", {2, 1, 90, 1}), v = v * g.input("v.scale", {1, 1, 90, 1});
-      g.output("y", matmul(softmax(matmul(q, k.transpose(2, 3)), -1), v));
-      agree(g, draw(g, 13));
-    }
+  for (const auto& [t, queries] : {std::pair{DType::F32, 4}, {DType::F32, 70}, {DType::F16, 70}, {DType::I8, 4}}) {
+    Graph g;
+    const Tensor q = g.input("q", {2, 3, 24, queries}).transpose(2, 3);
+    Tensor k = prim::cast(g.input("k", {2, 1, 24, 90}, t), DType::F32).transpose(2, 3);
+    Tensor v = prim::cast(g.input("v", {2, 1, 90, 40}, t), DType::F32).slice(3, 1, 39, 2);
+    if (t == DType::I8) k = k * g.input("k.scale", {2, 1, 90, 1}), v = v * g.input("v.scale", {1, 1, 90, 1});
+    g.output("y", matmul(softmax(matmul(q, k.transpose(2, 3)), -1), v));
+    agree(g, draw(g, 13));
+  }
 }
 
 // Shapes, types and masks as they fall.
 TEST_P(AttentionOnGpu, RandomShapes) {
-  for (std::uint32_t seed = 0; seed < 12; ++seed) {
+  for (std::uint32_t seed = 0; seed < 8; ++seed) {
     std::mt19937 random(seed);
     const auto pick = [&](std::int64_t lo, std::int64_t hi) { return lo + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(hi - lo + 1)); };
     const test::CacheSizes z{.kv = pick(1, 3), .group = pick(1, 9), .depth = pick(1, 90), .width = pick(1, 90), .context = pick(301, 1200)};

@@ -1,7 +1,6 @@
 // Initialisation, the device and its primary context.
 #include <cstdio>
 #include <cstring>
-#include <vector>
 
 #include "driver/driver.h"
 
@@ -10,7 +9,21 @@ using namespace fake_cuda;
 namespace fake_cuda {
 namespace {
 
-thread_local std::vector<void*> contexts;  // of this thread; the last is current
+// Without a destructor: static objects call the driver when what the thread owned is gone.
+class ContextStack {
+ public:
+  bool empty() const { return count_ == 0; }
+  bool full() const { return count_ == kMost; }
+  void*& back() { return all_[count_ - 1]; }
+  void push_back(void* context) { all_[count_++] = context; }
+  void pop_back() { --count_; }
+
+ private:
+  static constexpr int kMost = 64;
+  void* all_[kMost] = {};
+  int count_ = 0;
+};
+thread_local ContextStack contexts;  // of this thread; the last is current
 
 // What differs between generations of devices, by CUDA's programming guide.
 struct Limits {
@@ -212,6 +225,7 @@ FAKE_CUDA_API int cuCtxGetCurrent(void** context) {
 FAKE_CUDA_API int cuCtxPushCurrent_v2(void* context) {
   return driver_call(kInitialized, [&](Driver& d) {
     if (context == nullptr || !valid(context) || !d.alive) return kInvalidContext;
+    if (contexts.full()) return kOutOfMemory;
     contexts.push_back(context);
     return kSuccess;
   });
