@@ -23,6 +23,15 @@ set_tests_properties(stablehlo_xla PROPERTIES SKIP_RETURN_CODE 77)
 # Where NVIDIA's headers are.
 add_test(NAME cuda_headers COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/cuda/header_check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR})
 set_tests_properties(cuda_headers PROPERTIES SKIP_RETURN_CODE 77)
+# Where NVRTC and its disassembler are: the machine code of kernels.
+if(LIGHTCONE_IO AND LIGHTCONE_TOOLS)
+  add_test(NAME gpu_kernels COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/gpu_kernels/table.py $<TARGET_FILE:lightcone_gpu_kernels>)
+  set_tests_properties(gpu_kernels PROPERTIES SKIP_RETURN_CODE 77)
+endif()
+if(LIGHTCONE_IO AND LIGHTCONE_BUILD_BENCH AND NOT LIGHTCONE_SANITIZE)  # the script, by the CUDA that runs on the CPU
+  add_test(NAME gpu_check COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/bench/gpu_check --dry-run --build ${PROJECT_BINARY_DIR}
+           --output ${PROJECT_BINARY_DIR}/gpu-check)
+endif()
 add_test(NAME compile_fail COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR})
 add_test(NAME compile_time COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/compile_time/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR})
 set_tests_properties(compile_time PROPERTIES RUN_SERIAL ON)

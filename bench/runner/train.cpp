@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "lightcone/lowering/mixed_precision.h"
+#include "lightcone/lowering/types/mixed_precision.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/train/trace.h"
 #include "lightcone/train/trainer.h"

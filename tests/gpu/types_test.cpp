@@ -1,8 +1,8 @@
 // half() and int8() on every device: the same graphs in fewer bits, held against the CPU's answers and the f64 reference.
 #include "gpu_devices.h"
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/lowering/half_precision.h"
-#include "lightcone/lowering/int8.h"
+#include "lightcone/lowering/types/half_precision.h"
+#include "lightcone/lowering/types/int8.h"
 #include "lightcone/passes/passes.h"
 #include "narrow.h"
 #include "nets.h"

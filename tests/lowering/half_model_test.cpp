@@ -1,5 +1,5 @@
 // half(): a model in f16 or bf16. What is stored and computed in it, what stays, and what it costs.
-#include "lightcone/lowering/half_precision.h"
+#include "lightcone/lowering/types/half_precision.h"
 
 #include "error_of.h"
 #include "lightcone/lightcone.h"

@@ -1,5 +1,5 @@
 // int8(): weights as bytes, by channels and by groups, activations as bytes where data said how large they become.
-#include "lightcone/lowering/int8.h"
+#include "lightcone/lowering/types/int8.h"
 
 #include "error_of.h"
 #include "lightcone/lightcone.h"

@@ -15,7 +15,7 @@
 
 #include "data.h"
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/lowering/mixed_precision.h"
+#include "lightcone/lowering/types/mixed_precision.h"
 #include "lightcone/nn/module.h"
 #include "lightcone/ops/loss.h"
 #include "lightcone/passes/passes.h"

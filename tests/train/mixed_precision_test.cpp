@@ -1,5 +1,5 @@
 // autocast(): which products they round, what training makes of it, and how the loss scale moves.
-#include "lightcone/lowering/mixed_precision.h"
+#include "lightcone/lowering/types/mixed_precision.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@ import machine_code
 COPY, F32, BF16 = 4.3e12, 60e12, 800e12  # bytes and operations a second of an H200
 
 PRODUCT = r"\b(linear|matmul|conv\w*|scaled_dot_product_attention|attention|baddbmm|einsum)\b|backward \(mul, sum"
-# What a back end's kernels for products are to be made of, by architecture; checked for the kinds named in MATRIX_KINDS.
-# Products of halves belong there as soon as kernels for them exist.
+# The matrix instructions that products of halves must hold, by architecture. The rule is for the kinds of kernels named in
+# MATRIX_KINDS, of which there are none while products are plain loops; {"product"} switches it on.
 MATRIX_UNITS = {75: "HMMA", 80: "HMMA", 90: "HGMMA", 100: "HGMMA", 120: "HMMA"}
 MATRIX_KINDS = set()
 
@@ -23,6 +23,7 @@ NARROW = [
     (r"", r"-> \w+ \[(4096|768|2304|3072|64|64, 1024)\]$", "columns are summed by threads that read 32 bytes and more together"),
     (r"i8: to f32|f32: where", r"", "bytes are read by eights, beside numbers of four bytes"),
     (r"joined|embedding|Llama-3|story", r"concat|embedding|slice_scatter", "where an element lies is decided one by one"),
+    (r"Llama-3", r"^add, rms_norm -> f32 \[1\]$", "picks a row of the embedding, whose bytes count as those of the whole table"),
     (r"transposed", r"", "no kernel turns tiles round yet: it reads columns"),
     (r"running sums", r"", "sums of pieces that begin anywhere"),
     (r"", r"dequantize", "blocks of 34 bytes"),

@@ -1,4 +1,4 @@
-#include "lightcone/lowering/half_precision.h"
+#include "lightcone/lowering/types/half_precision.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "lightcone/lowering/int8.h"
+#include "lightcone/lowering/types/int8.h"
 
 #include <algorithm>
 #include <cmath>

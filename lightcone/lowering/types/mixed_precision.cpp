@@ -1,4 +1,4 @@
-#include "lightcone/lowering/mixed_precision.h"
+#include "lightcone/lowering/types/mixed_precision.h"
 
 #include "lightcone/lowering/factors.h"
 #include "lightcone/lowering/products.h"

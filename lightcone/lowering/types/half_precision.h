@@ -9,7 +9,7 @@
 // Sums, norms, softmax, attention's scores and losses are computed in f32, and arithmetic within a kernel.
 //
 // Names, shapes and types of inputs and outputs stay; so do states, f64, whole numbers, weights that are narrow already
-// and weights in training, which autocast() is for (lowering/mixed_precision.h).
+// and weights in training, which autocast() is for (lowering/types/mixed_precision.h).
 #pragma once
 
 #include "lightcone/passes/compiler.h"

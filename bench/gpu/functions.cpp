@@ -1,0 +1,117 @@
+// Functions that a kernel or a few compute, by the library's own.
+#include "bench/runner/protocol.h"
+#include "lightcone/core/graph.h"
+#include "lightcone/nn/parameter.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/optim/optim.h"
+#include "lightcone/passes/passes.h"
+#include "rows.h"
+
+namespace lc::gpu_bench {
+namespace {
+
+using i64 = std::int64_t;
+using Build = std::function<void(Graph& g)>;
+
+// A graph, compiled for the device; its inputs hold random numbers, parameters what makes sense to their format.
+class Net {
+ public:
+  Net(const Setting& s, const Build& build) : program_([&] {
+    Graph g;
+    build(g);
+    return compile(g, generic() | gpu::compiler(s.device));
+  }()) {
+    const Graph& g = program_.graph();
+    for (const std::string& name : program_.inputs()) fill(g, name);
+    context_ = std::make_unique<Context>(program_);
+    for (const auto& [name, values] : values_) context_->set(name, values);
+  }
+  double seconds(const Setting& s) {
+    return time_of(s, [&] { context_->run(); });
+  }
+  std::size_t kernels() const { return program_.kernels(); }
+
+ private:
+  void fill(const Graph& g, const std::string& name) {
+    for (NodeId id = 0; id < g.size(); ++id) {
+      const Node& n = g[id];
+      if (n.op != Op::Input || n.name != name) continue;
+      const auto elements = static_cast<std::size_t>(*product(n.shape).constant());
+      if (!program_.is_parameter(name)) {
+        if (is_float(n.dtype)) values_[name] = bench::input_values(name, elements);
+        continue;
+      }
+      // small bytes: as numbers of bf16 and f16, and as scales of blocks, they are finite
+      std::vector<unsigned char> bytes(elements * size_of(n.dtype));
+      for (std::size_t k = 0; k < bytes.size(); ++k) bytes[k] = static_cast<unsigned char>(k * 2654435761u >> 26);
+      program_.load(name, bytes.data(), bytes.size());
+    }
+  }
+  Program program_;
+  std::map<std::string, std::vector<float>> values_;
+  std::unique_ptr<Context> context_;
+};
+
+// What goes as fast as memory: `bytes` of an element of [rows, columns], read and written.
+Row streaming(std::string name, double bytes, DType type, std::function<void(Graph&, const Shape&, DType)> build) {
+  return {std::move(name), [=](const Setting& s) -> Json {
+            const i64 rows = s.tiny ? 16 : 8192, columns = s.tiny ? 64 : 4096;
+            Net net(s, [&](Graph& g) { build(g, {rows, columns}, type); });
+            const double t = net.seconds(s);
+            return {{"gbytes_per_s", 1e-9 * bytes * static_cast<double>(rows * columns) / t}, {"kernels", net.kernels()}};
+          }};
+}
+Row streaming(std::string name, double bytes, DType type, Tensor (*f)(const Tensor&)) {
+  return streaming(std::move(name), bytes, type,
+                   [=](Graph& g, const Shape& s, DType t) { g.output("y", f(g.input("x", s, t))); });
+}
+
+// y = x w^T, rows of x that number `rows`.
+Row product(std::string name, i64 rows, i64 in, i64 out, DType type, std::optional<QuantFormat> quant = {}) {
+  return {std::move(name), [=](const Setting& s) -> Json {
+            const i64 m = s.tiny ? std::min<i64>(rows, 16) : rows, k = s.tiny ? 64 : in, n = s.tiny ? 64 : out;
+            Net net(s, [&](Graph& g) {
+              Tensor x = g.input("x", {m, k});
+              if (is_half(type)) x = to(to(x, type), DType::F32);
+              g.output("y", nn::linear(x, nn::parameter(g, "w", {n, k}, type, quant)));
+            });
+            const double t = net.seconds(s);
+            const double bits = quant ? 8.5 : 8.0 * static_cast<double>(size_of(type));
+            const double weight = bits / 8 * static_cast<double>(n * k), rest = 4.0 * static_cast<double>(m * (k + n));
+            return {{"tflops", 2e-12 * static_cast<double>(m * n * k) / t},
+                    {"gbytes_per_s", 1e-9 * (weight + rest) / t},
+                    {"kernels", net.kernels()}};
+          }};
+}
+
+}  // namespace
+
+std::vector<Row> functions() {
+  const auto norm = [](Graph& g, const Shape& s, DType t) {
+    g.output("y", layer_norm(g.input("x", s, t), Shape{s[1]}, g.input("w", {s[1]}, t), g.input("b", {s[1]}, t)));
+  };
+  return {
+      streaming("gelu f32", 8, DType::F32, [](const Tensor& x) { return gelu(x); }),
+      streaming("gelu bf16", 4, DType::BF16, [](const Tensor& x) { return gelu(x); }),
+      streaming("add f32", 12, DType::F32,
+                [](Graph& g, const Shape& s, DType t) { g.output("y", g.input("a", s, t) + g.input("b", s, t)); }),
+      streaming("softmax f32", 8, DType::F32, [](const Tensor& x) { return softmax(x, 1); }),
+      streaming("softmax bf16", 4, DType::BF16, [](const Tensor& x) { return softmax(x, 1); }),
+      streaming("layer norm f32", 8, DType::F32, norm),
+      streaming("layer norm bf16", 4, DType::BF16, norm),
+      streaming("sums of rows f32", 4, DType::F32, [](const Tensor& x) { return sum(x, 1); }),
+      streaming("sums of columns f32", 4, DType::F32, [](const Tensor& x) { return sum(x, 0); }),
+      streaming("transposed f32", 8, DType::F32, [](const Tensor& x) { return x.transpose(0, 1) * 2.0; }),
+      streaming("AdamW f32", 28, DType::F32,
+                [](Graph& g, const Shape& s, DType t) {
+                  optim::step(optim::AdamW{}, {{g.input("w", s, t), g.input("gradient", s, t)}});
+                }),
+      product("gemv bf16 4096 x 14336", 1, 4096, 14336, DType::BF16),
+      product("gemv Q8_0 4096 x 14336", 1, 4096, 14336, DType::BF16, QuantFormat::Q8_0),
+      product("gemm bf16 512 x 4096 x 4096", 512, 4096, 4096, DType::BF16),
+      product("gemm bf16 4096^3", 4096, 4096, 4096, DType::BF16),
+      product("gemm f32 2048^3", 2048, 2048, 2048, DType::F32),
+  };
+}
+
+}  // namespace lc::gpu_bench
