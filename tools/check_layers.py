@@ -28,6 +28,7 @@ ROOMS = {
     "codegen/c": ["core", "codegen"],
     "codegen/llvm": ["core", "codegen"],
     "lowering": ["core", "passes", "codegen"],
+    "lowering/types": ["core", "passes", "codegen", "lowering"],
     "device": ["core", "passes"],
     "stablehlo": ["core", "passes"],
     "stablehlo/text": ["core", "stablehlo"],

@@ -86,6 +86,7 @@ constexpr std::string_view kOpenClHead = R"(
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #define LC_HAS_F64 1
 #endif
+#define signed  // clang takes a signed char for another type than char, which is what vload and vstore know
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long u64;
 typedef char lc_i8;  // signed, and not another type beside it
 #define LC static inline

@@ -63,7 +63,7 @@ std::optional<Weighted> weighted(const Graph& g, NodeId sum, const std::set<std:
 // A convolution, those of one pixel too, which are products of matrices by their strides.
 bool is_filter(const Graph& g, const Weighted& w) {
   const Shape& s = parameter_of(g, w.factors.edge[w.side])->shape;
-  return !lowering::match_contraction(g, w.factors) || (s.size() > 2 && s.back() == Dim(1));
+  return s.size() > 2 && (s.back() == Dim(1) || !lowering::match_contraction(g, w.factors));
 }
 
 std::set<std::string, std::less<>> names_of_parameters(const Graph& g) {
@@ -120,10 +120,10 @@ Tensor in_blocks(const Tensor& w, int group) {
   const Tensor bits = bitcast(scale, DType::U16).expand(repeated).reshape(one);
   const Tensor low = cast(bitwise_and(bits, number(bits, 255)), DType::U8), high = cast(div(bits, number(bits, 256)), DType::U8);
   const int last = codes.rank() - 1;
-  const Tensor block = add(add(low.pad(last, 0, q.bytes - 1), high.pad(last, 1, q.bytes - 2)), codes.pad(last, 2, 0));
   Shape bytes = w.shape();
   bytes.back() = k / Dim(q.elements) * Dim(q.bytes);
-  return block.reshape(bytes);
+  const auto at = [&](const Tensor& t, int before, int behind) { return t.pad(last, before, behind).reshape(bytes); };
+  return add(add(at(low, 0, q.bytes - 1), at(high, 1, q.bytes - 2)), at(codes, 2, 0));
 }
 
 class InBytes {
