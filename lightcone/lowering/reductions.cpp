@@ -30,7 +30,8 @@ std::optional<std::int64_t> wanted_parts(const Node& n, const SplitRules& r) {
   if (!length || *length <= 0) return std::nullopt;
   const bool row = static_cast<std::size_t>(n.axis) + 1 == from.size();
   const std::int64_t threads = row ? r.group : 1, shortest = row ? r.row : r.column;
-  const std::int64_t most = std::min(*length / shortest, r.threads / threads / results);
+  // (of columns one thread less: threads that are fewer read neighbouring columns together, codegen/simt/grid.cpp)
+  const std::int64_t most = std::min(*length / shortest, (r.threads - (row ? 0 : 1)) / threads / results);
   return most < 2 ? std::nullopt : parts(*length, most);
 }
 

@@ -159,7 +159,7 @@ TEST_P(Products, OfWeightsAsTheyAreStored) {
 
 TEST_P(Products, OfHalves) {
   for (const DType t : {DType::F16, DType::BF16})
-    for (const auto [m, k] : {std::pair{2, 64}, std::pair{72, t == DType::F16 ? 33 : 64}}) {
+    for (const auto& [m, k] : {std::pair{2, 64}, std::pair{72, t == DType::F16 ? 33 : 64}}) {
       const Graph g = products_of(1, m, 80, k, t);
       EXPECT_EQ(kernels(g, "gpu: loop"), 0) << "halves are read and written as they are";
       agrees(cat(m, " rows of ", name(t), ", depth ", k), g);

@@ -15,7 +15,8 @@ MUCH = 1e6     # bytes: what moves fewer waits for its start, not for memory
 WIDE = 0.9     # of the accesses to global memory, those of 16 bytes a thread
 
 # Kernels that may have local memory: words, why.
-LOCAL = [(r"\b(sin|cos|rope)\b", "the table of NVIDIA's sine for large numbers is read through local memory")]
+LOCAL = [(r"\b(sin|cos|rope)\b", "the table of NVIDIA's sine for large numbers is read through local memory"),
+         (r"^attention \[2, 3", "a few registers too many for the story's small heads")]
 # Kernels that may have narrow accesses: case, words -> result, why.
 NARROW = [
     (r"", r"softmax -> \w+ \[8192, 50257\]", "rows of odd length begin anywhere"),
@@ -28,6 +29,9 @@ NARROW = [
     (r"running sums", r"", "sums of pieces that begin anywhere"),
     (r"", r"dequantize", "blocks of 34 bytes"),
     (r"", r"(max|avg)_pool", "windows are read element by element"),
+    (r"Q8_0", r"^ -> u8", "blocks are taken apart into planes once, when they are loaded"),
+    (r"reduction bf16", r"-> bf16 \[\]$", "the last sum, of few parts"),
+    (r"GPT-2", r"^backward( \(add\))? -> ", "what lies side by side is read element by element"),
     (r"GPT-2", r"LayerNorm -> f32 \[8, 1024, 768\]", "one number a row beside the row's vectors"),
 ]
 

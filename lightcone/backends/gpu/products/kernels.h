@@ -48,7 +48,7 @@ struct ProductTexts {
   void locate(Writer& w, int rows, int columns) const;
 };
 
-// Can few_rows() read B, or with A and B exchanged A?
+// Can few_rows() read B?
 bool reads_side_by_side(const Product& p);
 
 }  // namespace lc::gpu

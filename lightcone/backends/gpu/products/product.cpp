@@ -172,9 +172,4 @@ Product make_product(const Graph& g, const Convolution& c) {
   return p;
 }
 
-Product exchanged(Product p) {
-  std::swap(p.a, p.b), std::swap(p.rows, p.columns), std::swap(p.c_rows, p.c_columns);
-  return p;
-}
-
 }  // namespace lc::gpu

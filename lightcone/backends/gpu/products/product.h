@@ -50,8 +50,6 @@ std::optional<lowering::Convolution> find_convolution(const Graph& g, const lowe
 
 Product make_product(const Graph& g, const lowering::Contraction& c);
 Product make_product(const Graph& g, const lowering::Convolution& c);
-// The same with A and B, rows and columns exchanged.
-Product exchanged(Product p);
 
 // Is the number a multiple of n, whatever its symbols are?
 bool multiple(const Dim& d, std::int64_t n);
