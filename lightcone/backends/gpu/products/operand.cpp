@@ -13,7 +13,8 @@ std::string element_type(WeightType t) {
     case WeightType::F32: return "float";
     case WeightType::F16:
     case WeightType::BF16: return "u16";
-    case WeightType::I8: return "lc_i8";
+    case WeightType::I8:
+    case WeightType::Bytes: return "lc_i8";
     default: return "u8";
   }
 }
@@ -27,6 +28,7 @@ std::string widened(WeightType t, const std::string& v) {
   return t == WeightType::F16    ? "lc_f16_to_f32(" + v + ")"
          : t == WeightType::BF16 ? "lc_bf16_to_f32(" + v + ")"
          : t == WeightType::I8   ? "(int)" + v
+         : t == WeightType::Bytes ? "(float)" + v
                                  : v;
 }
 
