@@ -21,7 +21,7 @@ LOCAL = [(r"\b(sin|cos|rope)\b", "the table of NVIDIA's sine for large numbers i
 NARROW = [
     (r"", r"softmax -> \w+ \[8192, 50257\]", "rows of odd length begin anywhere"),
     (r"rows of a length known when it runs|story|Llama-3", r"\b(n|seq|past)\b", "rows whose length is a symbol begin anywhere"),
-    (r"", r"-> \w+ \[(4096|768|2304|3072|64|64, 1024)\]$", "columns are summed by threads that read 32 bytes and more together"),
+    (r"", r"-> \w+ \[(\d+, )?(4096|768|2304|3072|64|64, 1024)\]$", "columns are summed by threads that read 32 bytes and more together"),
     (r"i8: to f32|f32: where", r"", "bytes are read by eights, beside numbers of four bytes"),
     (r"joined|embedding|Llama-3|story", r"concat|embedding|slice_scatter", "where an element lies is decided one by one"),
     (r"Llama-3", r"^add, rms_norm -> f32 \[1\]$", "picks a row of the embedding, whose bytes count as those of the whole table"),
