@@ -4,13 +4,12 @@
 #pragma once
 
 #include <cstring>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "lightcone/codegen/interpret.h"
-#include "lightcone/codegen/symbols.h"
+#include "lightcone/codegen/sizes.h"
 #include "lightcone/core/composite.h"
 #include "lightcone/core/error.h"
 #include "lightcone/device/device.h"
@@ -37,17 +36,8 @@ inline std::byte* at(Place p) { return static_cast<Memory*>(p.buffer)->bytes.dat
 // A loop nest. Everything that is no leaf of the graph becomes one of these.
 class LoopKernel final : public Kernel {
  public:
-  explicit LoopKernel(ir::Kernel ir) : ir_(std::move(ir)) {
+  explicit LoopKernel(ir::Kernel ir) : ir_(std::move(ir)), sizes_(ir::size_symbols(ir_)) {
     // The sizes it wants each run: those that the nest names, and how often its outermost loop runs.
-    std::map<std::string_view, Bounds> bounds;
-    const auto collect = [&](const Dim& d) {
-      ir::each_symbol(d, [&](const Dim::Atom& s) { bounds.emplace(s.name, s.bounds); });
-    };
-    for (const ir::Instr& i : ir_.instrs)
-      for (const Dim* d : {&i.offset, &i.valid, &i.stride, &i.extent}) collect(*d);
-    for (const ir::Loop& l : ir_.loops) collect(l.extent);
-    collect(ir_.store_offset);
-    for (const std::string& s : ir_.sizes) sizes_.push_back(Dim::symbol(s, bounds.at(s).lo, bounds.at(s).hi));
     sizes_.push_back(ir_.output_loops ? ir_.loops[0].extent : Dim(1));
     Dim elements = 1;
     for (int k = 0; k < ir_.output_loops; ++k) elements = elements * ir::times(ir_.loops[static_cast<std::size_t>(k)]);
@@ -81,7 +71,7 @@ class NewDevice final : public Device {
   void zero(Place to, std::size_t bytes) override { std::memset(at(to), 0, bytes); }
   void launch(const Launch& l) override {
     const auto* kernel = dynamic_cast<const LoopKernel*>(l.kernel);
-    if (!kernel) throw Error("device", cat("the kernel '", l.kernel->name(), "' is not for the ", name()));
+    if (!kernel) throw Error("device", str_cat("the kernel '", l.kernel->name(), "' is not for the ", name()));
     kernel->run(l);
   }
 };

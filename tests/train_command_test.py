@@ -17,6 +17,7 @@ import tempfile
 import time
 import unittest
 import xml.etree.ElementTree
+import zlib
 
 LIGHTCONE, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
 
@@ -39,6 +40,14 @@ def npy(kind, shape, values):
     head = repr({"descr": kind, "fortran_order": False, "shape": tuple(shape)})
     head += " " * (-(len(head) + 11) % 64) + "\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<%d%s" % (len(values), kind[1] if kind[1] == "f" else "q"), *values)
+
+
+def png(size, values):
+    """A picture of size x size pixels in RGB."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = b"".join(b"\0" + bytes(values[3 * size * y:3 * size * (y + 1)]) for y in range(size))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
 def tensors(path):
@@ -104,6 +113,71 @@ class Train(unittest.TestCase):
         """Bright at the left or at the right: u8 [n, 8, 8]."""
         labels = [k % 2 for k in range(count)]
         return labels, [min(255, max(0, int(self.random.gauss(160 if (x < 4) == (y == 0) else 60, 30)))) for y in labels for _ in range(8) for x in range(8)]
+
+    def photos(self, folder, classes, count=12):
+        """Folders of pictures of 40 x 40 pixels that are bright in one channel, a class each."""
+        for channel, name in enumerate(classes):
+            (self.d / folder / name).mkdir(parents=True)
+            for k in range(count):
+                values = [min(255, max(0, int(self.random.gauss(180 if c == channel else 80, 20)))) for _ in range(1600) for c in range(3)]
+                (self.d / folder / name / ("%d.png" % k)).write_bytes(png(40, values))
+
+    def images(self, classes=3, steps=30, **more):
+        return {"model": {"kind": "resnet18", "width_divisor": 8, **more},
+                "data": {"format": "images", "train": "photos", "shape": [3, 32, 32], "classes": classes, "held_out": 0.2},
+                "train": {"steps": steps, "batch": 8, "optimizer": "sgd", "lr": 0.01, "momentum": 0.9},
+                "evaluate": {"every": steps}, "log": {"every": 5}}
+
+    def test_folders_of_pictures_and_weights_from_another_run(self):
+        self.photos("photos", ["blue", "green", "red"])
+        r = run("train", self.write(self.images(), "first"))
+        if b"no decoders" in r.stderr:
+            self.skipTest("this build has no decoders of pictures")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn("28 samples of [3, 32, 32] in 3 classes (blue, green, red) to learn from, 8 held out", r.stdout.decode())
+        self.learns("first.run", 0.6)
+        self.photos("pair", ["day", "night"])
+        c = self.images(2, 1, weights="first.run/best.safetensors", reinitialize=["fc"])
+        c["data"]["train"], c["train"]["lr"] = "pair", 0
+        r = run("train", self.write(c, "second"))
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertRegex(r.stdout.decode(), r"weights     from '.*best.safetensors', but new ones for fc\n")
+        before, after = tensors(self.d / "first.run/best.safetensors"), tensors(self.d / "second.run/best.safetensors")
+        kept = [k for k in before if k.endswith(".weight") and not k.startswith("fc.")]
+        self.assertGreater(len(kept), 30)
+        for k in kept:
+            self.assertEqual(before[k], after[k], k)  # with a rate of 0
+        self.assertEqual((len(before["fc.weight"]), len(after["fc.weight"])), (3 * 64 * 4, 2 * 64 * 4))
+
+    def test_wrong_pictures_and_weights(self):
+        self.photos("photos", ["blue", "green", "red"], 6)
+        self.photos("others", ["blue", "green", "yellow"], 2)
+        if b"no decoders" in run("train", self.write(self.images(2))).stderr:
+            self.skipTest("this build has no decoders of pictures")
+        self.refuses(run("train", self.write(self.images(2))), "it has 3 folders, a class each, data.classes says 2")
+        c = self.images()
+        c["data"]["test"] = "others"
+        del c["data"]["held_out"]
+        self.refuses(run("train", self.write(c)), "the folder 'yellow' stands where data.train has 'red'")
+        c = self.images()
+        c["data"]["shape"] = [32, 32]
+        self.refuses(run("train", self.write(c)), "data.shape must be [3, height, width]")
+        c = self.images()
+        c["data"]["mean"] = [0.5, 0.5]
+        self.refuses(run("train", self.write(c)), "data.mean", "a list of 3 numbers")
+        (self.d / "photos/blue/0.png").write_bytes(b"no picture")
+        self.refuses(run("train", self.write(self.images())), "0.png")
+        (self.d / "photos/blue/0.png").unlink()
+        self.refuses(run("train", self.write(self.images(reinitialize=["fc"]))), "model.weights, which is missing")
+        self.refuses(run("train", self.write(self.images(weights="none.safetensors"))), "none.safetensors")
+        self.flowers()
+        self.assertEqual(run("train", self.write(self.mlp(1), "flowers")).returncode, 0)
+        self.refuses(run("train", self.write(self.images(weights="flowers.run/best.safetensors"))), "has no ", "model.reinitialize")
+        c = self.mlp(1)
+        c["model"].update(hidden=[8], weights="flowers.run/best.safetensors")
+        self.refuses(run("train", self.write(c)), "'layers.0.weight' is F32 [16, 4]", "the model has f32 [8, 4]", "model.reinitialize")
+        c["model"]["reinitialize"] = ["layer"]
+        self.refuses(run("train", self.write(c)), "no layer and no parameter is called 'layer'")
 
     def test_a_classifier_on_csv(self):
         self.flowers()
@@ -349,7 +423,7 @@ class Train(unittest.TestCase):
         (self.d / "j.json").write_text("{\n  \"model\": }")
         self.refuses(run("train", self.d / "j.json"), "line 2")
         self.refuses(run("train", self.d / "none.json"), "none.json")
-        self.refuses(run("train", "--example", "none"), "mlp, vgg, resnet, llama, stories")
+        self.refuses(run("train", "--example", "none"), "mlp, vgg, resnet, images, llama, stories")
         c = self.mlp(model={"kind": "vgg", "depth": 3}, data={"format": "idx", "train": ["x", "y"], "shape": [7, 30], "classes": 2})
         self.refuses(run("train", self.write(c)), "model.depth is 3", "to nothing")
         c = self.mlp()

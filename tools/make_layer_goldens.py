@@ -233,6 +233,16 @@ case("TransformerDecoder", nn.TransformerDecoder(nn.TransformerDecoderLayer(**sm
 case("Transformer", nn.Transformer(**small, num_encoder_layers=1, num_decoder_layers=2), (2, 4, 4), (2, 3, 4), padding,
      call=lambda l, s, t, p: l(s, t, tgt_mask=causal(3), src_key_padding_mask=p.bool(), memory_key_padding_mask=p.bool()))
 
+def padded(layer, x, n):
+    """As sequences of n elements, behind which x is padding."""
+    y, last = layer(nn.utils.rnn.pack_padded_sequence(x, n, enforce_sorted=False))
+    return nn.utils.rnn.pad_packed_sequence(y, total_length=x.shape[0])[0], last
+
+
+LENGTHS = torch.tensor([2, 4, 1])
+case("LSTM padded", nn.LSTM(3, 2, num_layers=2, bidirectional=True), (4, 3, 3), LENGTHS, call=padded)
+case("GRU padded", nn.GRU(3, 2), (4, 3, 3), LENGTHS, call=padded)
+
 path = os.path.join(os.path.dirname(__file__), "..", "tests", "goldens", "layers.txt")
 with open(path, "w") as f:
     f.write("\n".join(out) + "\n")

@@ -92,6 +92,7 @@ for name, f in {
     "slice -1": lambda a: a[..., 1:-1], "atleast_3d": lambda a: torch.atleast_3d(a[0]), "atleast_2d": lambda a: torch.atleast_2d(a[0, 0]),
     "cat": lambda a: torch.cat([a, a]), "cat 1": lambda a: torch.cat([a, a], 1), "stack": lambda a: torch.stack([a, a]), "hstack": lambda a: torch.hstack([a, a]),
     "hstack vectors": lambda a: torch.hstack([a[0, 0], a[0, 1]]), "vstack": lambda a: torch.vstack([a[0, 0], a[0, 1]]), "dstack": lambda a: torch.dstack([a[0], a[1]]),
+    "column_stack": lambda a: torch.column_stack([a[0], a[0, :, 0], a[1]]), "tensor_split": lambda a: torch.tensor_split(a, 3, 2)[1], "tensor_split at": lambda a: torch.tensor_split(a, (1, -1, 9), -1)[1], "tensor_split empty": lambda a: torch.tensor_split(a, (2, 1), 1)[1],
     "split 2": lambda a: a.split(2, 1), "split sizes": lambda a: a.split([1, 3], -1), "chunk": lambda a: a.chunk(2, 2), "unbind": lambda a: a.unbind(1),
     "tile": lambda a: a.tile(2, 3), "repeat": lambda a: a.repeat(2, 1, 1, 3), "repeat_interleave": lambda a: a.repeat_interleave(2), "repeat_interleave 1": lambda a: a.repeat_interleave(3, 1),
     "flip": lambda a: a.flip(1), "fliplr": lambda a: a.fliplr(), "flipud": lambda a: a.flipud(), "rot90": lambda a: a.rot90(), "rot90 -1": lambda a: a.rot90(-1, (1, 2)), "rot90 2": lambda a: a.rot90(2, (2, 0)),

@@ -156,6 +156,16 @@ for r in REDUCTIONS:
     loss("ctc_loss feasible " + r, lambda a, t, i, l: F.ctc_loss(a.log_softmax(2), t, i, l, reduction=r), x(8, 4, 5), SAID, FEASIBLE, LENGTHS)
 loss("ctc_loss blank 4", lambda a, t, i, l: F.ctc_loss(a.log_softmax(2), t, i, l, blank=4), x(9, 2, 5), I([[0, 1, 0], [2, 2, 3]]), I([9, 7]), I([3, 3]))
 loss("ctc_loss one", lambda a, t, i, l: F.ctc_loss(a.log_softmax(1), t, i, l), x(7, 5), I([1, 3, 3]), I(7), I(3))
+with torch.random.fork_rng():  # what follows draws the numbers it always drew
+    CLASSES, LISTS = I([2, 0, 4, 1]), I([[1, 3, -1, 0, 2], [-1, 2, 2, 2, 2], [4, 0, 1, 2, 3], [2, 2, 0, -1, 4]])
+    for r in REDUCTIONS:
+        loss("multi_margin_loss " + r, lambda a, t: F.multi_margin_loss(a, t, reduction=r), x(4, 5), CLASSES)
+        loss("multi_margin_loss weight " + r, lambda a, t, w: F.multi_margin_loss(a, t, p=2, margin=0.5, weight=w, reduction=r), x(4, 5), CLASSES, x(5).abs(), differentiable=1)
+        loss("multilabel_margin_loss " + r, lambda a, t: F.multilabel_margin_loss(a, t, reduction=r), x(4, 5), LISTS)
+        loss("multilabel_soft_margin_loss " + r, lambda a, t: F.multilabel_soft_margin_loss(a, t, reduction=r), x(4, 5), x(4, 5).sigmoid().round())
+        loss("multilabel_soft_margin_loss weight " + r, lambda a, t, w: F.multilabel_soft_margin_loss(a, t, w, reduction=r), x(4, 5), x(4, 5).sigmoid(), x(5).abs(), differentiable=2)
+    loss("multi_margin_loss one", F.multi_margin_loss, x(5), I(3))
+    loss("multilabel_margin_loss one", F.multilabel_margin_loss, x(5), LISTS[0])
 write("losses.txt")
 
 # ---- optimisers ----------------------------------------------------------------------------------

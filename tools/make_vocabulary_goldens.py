@@ -178,6 +178,43 @@ def linalg():
     g.case("cholesky_solve", lambda b, l: torch.cholesky_solve(b, l.tril()), x(2, 4, 3), lower)
     g.case("cholesky_solve upper", lambda b, l: torch.cholesky_solve(b, l.triu(), upper=True), x(2, 4, 3), lower.mT.contiguous())
     g.case("cholesky_inverse", lambda l: torch.cholesky_inverse(l.tril()), lower)
+    def spectrum(a, uplo="L"):
+        w, v = L.eigh(a, uplo)
+        return v @ torch.diag_embed(torch.exp(w / 4)) @ v.mT
+
+    def roots(a):
+        u, w, v = L.svd(a, full_matrices=False)
+        return u @ torch.diag_embed(w.sqrt()) @ v
+    for n in (1, 2, 5, 12):
+        a = x(n, n)
+        g.case("eigvalsh @ %d" % n, L.eigvalsh, a + a.mT)
+        g.case("eigh function @ %d" % n, spectrum, a + a.mT)
+    a = x(2, 3, 4, 4)
+    g.case("eigvalsh @ batch", L.eigvalsh, a + a.mT)
+    g.case("eigvalsh @ f32", L.eigvalsh, (a + a.mT).float())
+    g.case("eigvalsh @ equal", L.eigvalsh, torch.diag(I([2.0, 3.0, 2.0, 2.0, -1.0]).double()), grad=False)
+    g.case("eigvalsh @ zero", L.eigvalsh, torch.zeros(3, 3, dtype=D), grad=False)
+    g.case("eigvalsh @ large", L.eigvalsh, ((x(5, 5) + 4 * torch.eye(5, dtype=D)).tril() * 1e30).float(), grad=False)
+    g.case("eigvalsh @ one triangle", L.eigvalsh, x(5, 5), grad=False)
+    g.case("eigvalsh upper", lambda a: L.eigvalsh(a, "U"), x(5, 5), grad=False)
+    g.case("eigvalsh @ empty", L.eigvalsh, x(2, 0, 0))
+    for shape in ((1, 1), (2, 2), (5, 3), (3, 5), (12, 12), (7, 2), (2, 6, 6), (4, 1)):
+        note = " @ " + " ".join(map(str, shape))
+        g.case("svdvals" + note, L.svdvals, x(*shape))
+        g.case("svd function" + note, roots, x(*shape))
+        g.case("pinv" + note, L.pinv, x(*shape))
+        g.case("cond" + note, L.cond, x(*shape))
+    low = x(6, 2).round() @ x(2, 5).round()
+    g.case("svdvals @ low rank", L.svdvals, low, grad=False)
+    g.case("svdvals @ zero", L.svdvals, torch.zeros(3, 2, dtype=D), grad=False)
+    g.case("svdvals @ f32", L.svdvals, x(8, 5).float())
+    g.case("svdvals @ empty", L.svdvals, x(2, 0, 3))
+    g.case("pinv @ low rank", L.pinv, low, grad=False)
+    g.case("pinv rtol", lambda a: L.pinv(a, rtol=0.3), x(5, 4), grad=False)
+    g.case("matrix_rank", L.matrix_rank, torch.stack([low, x(6, 5), torch.zeros(6, 5, dtype=D)]))
+    for p in (2, -2, "nuc"):
+        g.case("matrix_norm %s" % p, lambda a: L.matrix_norm(a, p), x(2, 3, 4))
+    g.case("matrix_norm nuc axes", lambda a: L.matrix_norm(a, "nuc", dim=(2, 0), keepdim=True), x(3, 2, 4))
     g.write()
 
 
@@ -271,6 +308,24 @@ def special():
         g.case(name + " @ bf16", f, (x(8) / 8).bfloat16())
     g.case("i0 @ large", torch.i0, I([19.0, 19.99, 20.0, 20.01, 50.0, 300.0, 700.0, -25.0]).double())
     g.case("erfinv @ ends", torch.erfinv, I([1 - 2.0**-40, -1 + 2.0**-50, 0.85, 0.8499, 1e-200]).double())
+    # torch's trigamma has eight digits, zeta(2, x) all
+    g.case("polygamma 1", lambda a: torch.special.zeta(2, a), torch.cat([real[real > 0], I([NAN, 0.0, 1e20, 300.0]).double()]), grad=False)
+    for n in (2, 3, 6):
+        a = real if n < 6 else real[(real.abs() > 0.1) & (real != -7.5)]  # torch loses digits there
+        g.case("polygamma %d" % n, lambda a: torch.polygamma(n, a), a)
+        g.case("polygamma %d @ f32" % n, lambda a: torch.polygamma(n, a.double()).float(), a.float())
+        g.case("polygamma %d @ odd" % n, lambda a: torch.polygamma(n, a), I([NAN, 0.0, 1e20, 1e-3, 300.0]).double(), grad=False)
+    g.case("polygamma 3 @ i64", lambda a: torch.polygamma(3, a), I([1, 2, 5]))
+    g.case("polygamma 0", lambda a: torch.polygamma(0, a), real)
+    frexp = lambda a: tuple(torch.frexp(a))
+    for t in (D, torch.float32, torch.float16, torch.bfloat16):
+        g.case("frexp @ " + NAMES[t], frexp, real.to(t))
+        g.case("frexp @ odd " + NAMES[t], frexp, I([NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 0.5, 1.9990234375, -5e4, torch.finfo(t).tiny, -torch.finfo(t).tiny / 2, torch.finfo(t).max]).to(t), grad=False)
+    g.case("frexp @ smallest", frexp, I([5e-324, -2.0**-1050, 2.0**-1022]).double(), grad=False)
+    p = I([[1.0, 2.0, NAN], [INF, -0.0, 7.0]])
+    for note, t in (("", I([0.0, 2.0, NAN, INF])), (" @ one", I([7.0])), (" @ empty", torch.zeros(0)), (" @ i64", I([2, 7, 2]))):
+        g.case("isin" + note, torch.isin, p, t)
+        g.case("isin not" + note, lambda a, b: torch.isin(a, b, invert=True), p, t)
     g.case("ldexp", torch.ldexp, x(6), I([0, 1, -3, 10, -20, 4]))
     g.case("ldexp @ whole", torch.ldexp, I([1, 2, 3]), I([0, 1, -3]))
     for t, note in ((D, ""), (torch.float32, " @ f32"), (torch.float16, " @ f16")):

@@ -140,7 +140,7 @@ std::vector<Entry> entries(const Dims& d, const std::string& quant) {
   const std::size_t kv = d.hidden / d.heads * d.kv_heads;
   matrix("token_embd.weight", d.vocab, d.hidden);
   for (std::uint32_t i = 0; i < d.layers; ++i) {
-    const std::string at = cat("blk.", i, ".");
+    const std::string at = str_cat("blk.", i, ".");
     e.push_back({at + "attn_norm.weight", "f32", 0, d.hidden});
     matrix(at + "attn_q.weight", d.hidden, d.hidden);
     matrix(at + "attn_k.weight", kv, d.hidden);
@@ -163,7 +163,7 @@ void tokenizer(Writer& w, std::uint32_t vocab) {
   for (std::uint32_t i = 0; i < vocab; ++i) {
     char byte[8];
     std::snprintf(byte, sizeof byte, "<0x%02X>", (i - 3) & 0xFF);
-    w.text(i == 0 ? "<unk>" : i == 1 ? "<s>" : i == 2 ? "</s>" : i < 259 ? byte : cat("w", i));
+    w.text(i == 0 ? "<unk>" : i == 1 ? "<s>" : i == 2 ? "</s>" : i < 259 ? byte : str_cat("w", i));
   }
   w.array("tokenizer.ggml.scores", 6, vocab);
   for (std::uint32_t i = 0; i < vocab; ++i) w.raw(i < 259 ? 0.0f : -static_cast<float>(i));

@@ -34,7 +34,7 @@ std::unique_ptr<Workload> vgg19(const Json& w) {
       x = max_pool(x, {2}, {2});
       continue;
     }
-    const std::string name = cat("conv", n++);
+    const std::string name = str_cat("conv", n++);
     x = relu(conv(x, net.parameter(name + ".weight", {width, channels, 3, 3}), net.parameter(name + ".bias", {width}),
                   {.padding = {1}}));
     channels = width;
@@ -60,7 +60,7 @@ std::unique_ptr<Workload> resnet50(const Json& w) {
   const int blocks[] = {3, 4, 6, 3};
   for (int stage = 0; stage < 4; ++stage)
     for (int b = 0; b < blocks[stage]; ++b) {
-      const std::string name = cat("layer", stage, ".", b);
+      const std::string name = str_cat("layer", stage, ".", b);
       const i64 width = i64{64} << stage, out = width * 4;
       const int stride = stage > 0 && b == 0 ? 2 : 1;
       Tensor y = relu(conv_bn(net, x, name + ".a", in, width, 1, 1));
@@ -84,7 +84,7 @@ std::unique_ptr<Workload> mobilenet(const Json& w) {
                 {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
   for (int stage = 0; const auto& s : stages) {
     for (int b = 0; b < s.count; ++b) {
-      const std::string name = cat("layer", stage, ".", b);
+      const std::string name = str_cat("layer", stage, ".", b);
       const i64 width = in * s.wider;
       const int stride = b == 0 ? s.stride : 1;
       Tensor y = s.wider > 1 ? relu6(conv_bn(net, x, name + ".a", in, width, 1, 1)) : x;
@@ -109,36 +109,57 @@ std::unique_ptr<Workload> depthwise(const Json& w) {
 }
 
 Tensor norm(Net& net, Tensor x, const std::string& name, i64 width) {
-  return layer_norm(x, {x.extent(-1)}, net.parameter(name + "norm.weight", {width}), net.parameter(name + "norm.bias", {width}));
+  return layer_norm(x, {x.extent(-1)}, net.parameter(name + "norm.weight", {width}),
+                    net.parameter(name + "norm.bias", {width}));
 }
 
-// x [batch, seq, width] -> attention over heads, projected.
-Tensor attend(Net& net, Tensor x, i64 batch, i64 seq, i64 width, i64 heads, bool causal) {
+// x [batch, seq, width] -> attention over heads, projected. With `joined` one product gives queries, keys and values.
+Tensor attend(Net& net, Tensor x, const std::string& in, i64 batch, i64 seq, i64 width, i64 heads, bool causal,
+              bool joined) {
   const i64 size = width / heads;
-  const auto split = [&](const char* name) {
-    return dense(net, x, name, width, width).reshape({batch, seq, heads, size}).permute({0, 2, 1, 3});
-  };
-  const Tensor q = split("query"), k = split("key"), v = split("value");
-  const Tensor y = scaled_dot_product_attention(q, k, v, AttentionOptions{.is_causal = causal});
-  return dense(net, y.permute({0, 2, 1, 3}).reshape({batch, seq, width}), "out", width, width);
+  const auto split = [&](const Tensor& t) { return t.reshape({batch, seq, heads, size}).permute({0, 2, 1, 3}); };
+  std::vector<Tensor> qkv;
+  if (joined) {
+    const Tensor all = dense(net, x, in + "qkv", width, 3 * width);
+    for (i64 k = 0; k < 3; ++k) qkv.push_back(split(all.slice(2, k * width, (k + 1) * width)));
+  } else {
+    for (const char* name : {"query", "key", "value"}) qkv.push_back(split(dense(net, x, in + name, width, width)));
+  }
+  const Tensor y = scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], AttentionOptions{.is_causal = causal});
+  return dense(net, y.permute({0, 2, 1, 3}).reshape({batch, seq, width}), in + "out", width, width);
+}
+
+// Words, places and kinds of segments.
+Tensor embedded(Net& net, i64 batch, i64 seq, i64 width, i64 vocabulary) {
+  const Tensor words = embedding(net.ids("ids", {batch, seq}, vocabulary), net.parameter("word", {vocabulary, width}));
+  const Tensor kinds = embedding(net.ids("kinds", {batch, seq}, 2), net.parameter("kind", {2, width}));
+  return norm(net, words + net.parameter("place", {512, width}).slice(0, 0, seq) + kinds, "embedding_", width);
 }
 
 std::unique_ptr<Workload> bert(const Json& w) {
   Net net(w);
   const i64 batch = w.at("batch").get<i64>(), seq = w.at("tokens").get<i64>(), width = 768;
-  Tensor x = net.input("x", {batch, seq, width});
-  x = norm(net, x + attend(net, x, batch, seq, width, 12, false), "attention_", width);
-  const Tensor y = dense(net, gelu(dense(net, x, "up", width, 4 * width)), "down", 4 * width, width);
-  return net.finish(norm(net, x + y, "output_", width));
+  const int layers = w.value("layers", 1);
+  const bool joined = w.value("joined", false);
+  Tensor x = w.contains("vocabulary") ? embedded(net, batch, seq, width, w.at("vocabulary").get<i64>())
+                                      : net.input("x", {batch, seq, width});
+  for (int k = 0; k < layers; ++k) {
+    const std::string in = layers > 1 ? str_cat("layer", k, ".") : std::string();
+    x = norm(net, x + attend(net, x, in, batch, seq, width, 12, false, joined), in + "attention_", width);
+    const Tensor y = dense(net, gelu(dense(net, x, in + "up", width, 4 * width)), in + "down", 4 * width, width);
+    x = norm(net, x + y, in + "output_", width);
+  }
+  return net.finish(x);
 }
 
 std::unique_ptr<Workload> gpt(const Json& w) {
   Net net(w);
-  const i64 batch = w.at("batch").get<i64>(), seq = w.at("tokens").get<i64>(), width = 384;
+  const i64 batch = w.at("batch").get<i64>(), seq = w.at("tokens").get<i64>(), width = w.value("width", 384);
   Tensor x = net.input("x", {batch, seq, width});
-  x = x + attend(net, norm(net, x, "attention_", width), batch, seq, width, 6, true);
+  x = x +
+      attend(net, norm(net, x, "attention_", width), "", batch, seq, width, width / 64, true, w.value("joined", false));
   const Tensor y = dense(net, norm(net, x, "mlp_", width), "up", width, 4 * width);
-  return net.finish(x + dense(net, gelu(y), "down", 4 * width, width));
+  return net.finish(x + dense(net, gelu(y, w.value("gelu", "none")), "down", 4 * width, width));
 }
 
 }  // namespace

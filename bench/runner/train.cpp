@@ -46,7 +46,7 @@ Phase phase(const KernelProfile& k) {
 Json costliest(const Profile& p) {
   std::map<std::string, KernelProfile> alike;
   for (const KernelProfile& k : p.kernels) {
-    KernelProfile& sum = alike.try_emplace(cat(k.name, k.shape, k.what), k).first->second;
+    KernelProfile& sum = alike.try_emplace(str_cat(k.name, k.shape, k.what), k).first->second;
     if (sum.node == k.node) continue;
     sum.calls += k.calls;
     sum.seconds += k.seconds;

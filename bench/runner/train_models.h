@@ -138,7 +138,7 @@ struct Llama {
         head(o.width, o.vocabulary, {.bias = false}) {}
   void visit(nn::Visitor& v) {
     v("token", token)("rotary", rotary);
-    for (std::size_t k = 0; k < blocks.size(); ++k) v(cat("blocks.", k), blocks[k]);
+    for (std::size_t k = 0; k < blocks.size(); ++k) v(str_cat("blocks.", k), blocks[k]);
     v("norm", norm)("head", head);
   }
   Tensor operator()(const Tensor& ids) const {
@@ -186,7 +186,7 @@ struct Resnet18 {
   }
   void visit(nn::Visitor& v) {
     v("stem", stem);
-    for (std::size_t k = 0; k < blocks.size(); ++k) v(cat("blocks.", k), blocks[k]);
+    for (std::size_t k = 0; k < blocks.size(); ++k) v(str_cat("blocks.", k), blocks[k]);
     v("fc", fc);
   }
   template <class Mode>

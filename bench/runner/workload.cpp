@@ -47,6 +47,16 @@ Tensor Net::input(const std::string& name, std::vector<std::int64_t> shape, floa
   return graph_.input(name, Shape(shape.begin(), shape.end()));
 }
 
+Tensor Net::ids(const std::string& name, std::vector<std::int64_t> shape, std::int64_t below) {
+  constexpr std::int64_t kPrime = 7919;  // far apart, as words are
+  std::int64_t count = 1;
+  for (const std::int64_t n : shape) count *= n;
+  std::vector<float> values;
+  for (std::int64_t k = 0; k < count; ++k) values.push_back(static_cast<float>(k * kPrime % below));
+  given_.push_back({name, DType::I32, std::move(values), false});
+  return graph_.input(name, Shape(shape.begin(), shape.end()), DType::I32);
+}
+
 std::unique_ptr<Workload> Net::finish(Tensor y) {
   graph_.output("y", y);
   Program p = compile(graph_, generic() | cpu(options_));

@@ -25,6 +25,7 @@ class Net {
   // A parameter with values by the rule, stored as the workload's dtype (vectors always as f32).
   Tensor parameter(const std::string& name, std::vector<std::int64_t> shape);
   Tensor input(const std::string& name, std::vector<std::int64_t> shape, float scale = 1);
+  Tensor ids(const std::string& name, std::vector<std::int64_t> shape, std::int64_t below);  // i32
   std::unique_ptr<Workload> finish(Tensor y);
 
  private:

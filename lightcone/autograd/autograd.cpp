@@ -11,7 +11,7 @@ namespace {
 
 std::string said(const Tensor& t) {
   const Node& n = t.node();
-  return cat(n.op == Op::Input ? "'" + n.name + "'" : describe(n), " ", str(t.shape()));
+  return str_cat(n.op == Op::Input ? "'" + n.name + "'" : describe(n), " ", str(t.shape()));
 }
 
 // The first operation on a way from `w` to the outputs that passes no derivative on.
@@ -34,8 +34,8 @@ std::string why_unreached(const Graph& g, const Tensor& w, const std::vector<Ten
   for (NodeId id = 0; id < g.size(); ++id)
     if (cuts(id)) {
       const Location& at = g[id].where;
-      return cat(at.known() && *at.op ? std::string(at.op) + " (" + at.str() + ")" : describe(g[id]),
-                 " has no derivative and cuts the path");
+      return str_cat(at.known() && *at.op ? std::string(at.op) + " (" + at.str() + ")" : describe(g[id]),
+                     " has no derivative and cuts the path");
     }
   return "no operation on the way to the loss reads it";
 }
@@ -48,17 +48,18 @@ void one_graph(const std::vector<Tensor>& some, const Graph& g, const char* op) 
 void differentiable(const std::vector<Tensor>& wrt, const char* op) {
   for (const Tensor& w : wrt) {
     if (!w.edge().view.identity())
-      throw Error(op, cat("with respect to a view of ", said(w), ": name the tensor itself"));
-    if (!is_float(w.dtype())) throw Error(op, cat(said(w), " is ", name(w.dtype()), ": derivatives need floating elements"));
+      throw Error(op, str_cat("with respect to a view of ", said(w), ": name the tensor itself"));
+    if (!is_float(w.dtype()))
+      throw Error(op, str_cat(said(w), " is ", name(w.dtype()), ": derivatives need floating elements"));
   }
 }
 
 void fit(const std::vector<Tensor>& of, const std::vector<Tensor>& v, const char* op, const char* what) {
-  if (of.size() != v.size()) throw Error(op, cat(v.size(), " ", what, "s for ", of.size(), " tensors"));
+  if (of.size() != v.size()) throw Error(op, str_cat(v.size(), " ", what, "s for ", of.size(), " tensors"));
   for (std::size_t k = 0; k < of.size(); ++k)
     if (of[k].shape() != v[k].shape() || of[k].dtype() != v[k].dtype())
-      throw Error(op, cat("the ", what, " of ", name(of[k].dtype()), " ", str(of[k].shape()), " is ",
-                          name(v[k].dtype()), " ", str(v[k].shape())));
+      throw Error(op, str_cat("the ", what, " of ", name(of[k].dtype()), " ", str(of[k].shape()), " is ",
+                              name(v[k].dtype()), " ", str(v[k].shape())));
 }
 
 std::vector<Tensor> swept(const std::vector<Tensor>& outputs, const std::vector<Tensor>& wrt,
@@ -79,11 +80,12 @@ std::vector<Tensor> swept(const std::vector<Tensor>& outputs, const std::vector<
     d.push_back(sweep.cotangent(w.edge().node));
     if (d.back().defined()) continue;
     if (!allow_unused)
-      unused += cat(unused.empty() ? "" : "; ", said(w), ": ", why_unreached(g, w, outputs, sweep.flat()));
+      unused += str_cat(unused.empty() ? "" : "; ", said(w), ": ", why_unreached(g, w, outputs, sweep.flat()));
     d.back() = full_like(w, 0);
   }
   if (!unused.empty())
-    throw Error(op, cat("the loss does not depend on ", unused, ". Leave out what is not trained, or allow_unused"));
+    throw Error(op,
+                str_cat("the loss does not depend on ", unused, ". Leave out what is not trained, or allow_unused"));
   return d;
 }
 
@@ -104,8 +106,8 @@ Tensor placeholder(const Tensor& x, std::int64_t number) {
 std::vector<Tensor> gradients(Operand loss, const std::vector<Tensor>& wrt, const GradientOptions& o) {
   const OpScope scope("gradients", loss.at);
   if (!is_float(loss->dtype()) || !(product(loss->shape()) == Dim(1)))
-    throw Error("gradients", cat("the loss is ", name(loss->dtype()), " ", str(loss->shape()),
-                                 ", not one floating element; reduce it with sum or mean first"));
+    throw Error("gradients", str_cat("the loss is ", name(loss->dtype()), " ", str(loss->shape()),
+                                     ", not one floating element; reduce it with sum or mean first"));
   const Tensor seed = call(gradient_seed(), {full_like(loss, 1)})[0];
   std::vector<Tensor> d = swept({loss}, wrt, {seed}, o.allow_unused, "gradients");
   for (Tensor& each : d) each = call(gradient_result(), {each})[0];
@@ -127,7 +129,7 @@ std::vector<Tensor> jvp(const std::vector<Tensor>& outputs, const std::vector<Te
   fit(wrt, tangents, "jvp", "tangent");
   std::vector<Tensor> u;
   for (const Tensor& y : outputs) {
-    if (!is_float(y.dtype())) throw Error("jvp", cat(said(y), " is ", name(y.dtype()), ": it has no derivative"));
+    if (!is_float(y.dtype())) throw Error("jvp", str_cat(said(y), " is ", name(y.dtype()), ": it has no derivative"));
     u.push_back(placeholder(y, static_cast<std::int64_t>(u.size())));
   }
   const std::vector<Tensor> back = swept(outputs, wrt, u, true, "jvp");

@@ -36,7 +36,7 @@ class Backward {
 };
 
 Tensor Backward::input(const TensorType& t, bool captured) {
-  const Tensor in = b_.graph.input(cat("in", b_.inputs.size()), t.shape, t.dtype, Tensor::At::current(), captured);
+  const Tensor in = b_.graph.input(str_cat("in", b_.inputs.size()), t.shape, t.dtype, Tensor::At::current(), captured);
   b_.inputs.push_back(in.edge().node);
   return in;
 }
@@ -107,11 +107,11 @@ void Backward::outputs() {
     const bool state = moving_[k] < f_.states;
     const auto kept = state ? kept_.find(moving_[k]) : kept_.end();
     const Tensor sum = !state ? carried_[k] : kept != kept_.end() ? kept->second : zeros_like(carried_[k]);
-    g.root(cat("out", k), added(sum, cotangent(moving_[k])).edge());
+    g.root(str_cat("out", k), added(sum, cotangent(moving_[k])).edge());
   }
   for (std::size_t k = 0; k < sliced_.size(); ++k) {
     const Tensor d = cotangent(sliced_[k]);
-    g.root(cat("out", moving_.size() + k), (d.defined() ? d : zeros_like(step_[sliced_[k]])).edge());
+    g.root(str_cat("out", moving_.size() + k), (d.defined() ? d : zeros_like(step_[sliced_[k]])).edge());
   }
   b_.ys = sliced_.size();
 }

@@ -123,9 +123,9 @@ void ReverseSweep::visit(NodeId id, const Pending& p) {
     if (!wants[k] || !back[k].defined()) continue;
     passes = true;
     if (back[k].shape() != in[k].shape() || back[k].dtype() != in[k].dtype())
-      throw Error("gradients", cat("the rule of ", n.composite ? n.composite->name : std::string(info(n.op).name),
-                                   " gives ", name(back[k].dtype()), " ", str(back[k].shape()), " for an operand ",
-                                   name(in[k].dtype()), " ", str(in[k].shape())));
+      throw Error("gradients", str_cat("the rule of ", n.composite ? n.composite->name : std::string(info(n.op).name),
+                                       " gives ", name(back[k].dtype()), " ", str(back[k].shape()), " for an operand ",
+                                       name(in[k].dtype()), " ", str(in[k].shape())));
     add(edges[k], back[k]);
   }
   if (!passes) flat_.insert(id);

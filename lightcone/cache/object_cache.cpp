@@ -38,8 +38,8 @@ std::size_t size_limit(const CacheOptions& o) {
   const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
   const int shift = unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : unit.empty() ? 0 : -1;
   if (error != std::errc() || shift < 0 || n > (~std::size_t{0} >> shift))
-    throw Error("cache",
-                cat("LIGHTCONE_CACHE_SIZE is '", wish, "': give a number of bytes, or one with K, M or G, like 512M"));
+    throw Error("cache", str_cat("LIGHTCONE_CACHE_SIZE is '", wish,
+                                 "': give a number of bytes, or one with K, M or G, like 512M"));
   return n << shift;
 }
 
@@ -64,7 +64,7 @@ Descriptor open_folder(const Place& p, std::string& problem) {
     if (k == dir.size() || dir[k] == '/') ::mkdir(dir.substr(0, k).c_str(), 0700);
   Descriptor d(uninterrupted([&] { return ::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); }));
   struct stat s {};
-  if (!d || ::fstat(d.get(), &s) != 0) problem = cat("the folder cannot be opened: ", std::strerror(errno));
+  if (!d || ::fstat(d.get(), &s) != 0) problem = str_cat("the folder cannot be opened: ", std::strerror(errno));
   else if (s.st_uid != ::geteuid()) problem = "the folder belongs to another user";
   else if (s.st_mode & 022) problem = "others may write to the folder";
   else return d;
@@ -72,7 +72,7 @@ Descriptor open_folder(const Place& p, std::string& problem) {
 }
 
 // Names we give: a hash, then a suffix, then more while it is being written.
-constexpr std::string_view kSuffixes[] = {".so", ".o", ".cubin", ".clbin"};
+constexpr std::string_view kSuffixes[] = {".so", ".o", ".cubin", ".clbin", ".choice"};
 bool is_ours(std::string_view name) {
   const std::size_t digits = std::min(name.find_first_not_of("0123456789abcdef"), name.size());
   name.remove_prefix(digits);
@@ -122,7 +122,7 @@ ObjectCache::ObjectCache(const CacheOptions& o) {
   else folder_ = open_folder(p, why);
   if (folder_) sweep();
   else if (p.named || !Sha256::available())
-    problem_ = cat("compiled kernels are not kept in '", p.folder, "': ", why);
+    problem_ = str_cat("compiled kernels are not kept in '", p.folder, "': ", why);
 }
 
 // What is being written is locked; what is not locked has lost its writer.
@@ -173,7 +173,7 @@ std::string ObjectCache::find(const std::string& name) const {
 void ObjectCache::keep(const std::string& name, std::string_view object) const {
   if (!folder_ || object.empty() || object.size() > std::min(kLargest, limit_)) return;
   static std::atomic<unsigned> counter{0};
-  const std::string temp = cat(name, ".", ::getpid(), "-", counter++, kTemporary);
+  const std::string temp = str_cat(name, ".", ::getpid(), "-", counter++, kTemporary);
   Descriptor d(uninterrupted([&] {
     return ::openat(folder_.get(), temp.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   }));

@@ -27,8 +27,8 @@ class ObjectCache {
   // Why nothing is kept although it was asked for, as a sentence; "" otherwise.
   const std::string& problem() const { return problem_; }
 
-  // The name of an object that depends on these parts; the suffix is ".so", ".o", ".cubin" or ".clbin". With another one it is kept
-  // until somebody drops it.
+  // The name of an object that depends on these parts; the suffix is ".so", ".o", ".cubin", ".clbin" or ".choice". With
+  // another one it is kept until somebody drops it.
   std::string name(std::initializer_list<std::string_view> parts, std::string_view suffix) const;
   // "" when it is not there. What is there and not ours, or torn, is removed.
   std::string find(const std::string& name) const;

@@ -30,7 +30,7 @@ void each_rate(M& m, const F& see) {
 }
 
 [[noreturn]] void refuse(std::string_view name, std::string_view value, std::string_view why) {
-  throw Error("machine", cat("the profile's '", name.substr(0, 40), "' is '", value.substr(0, 40), "': ", why));
+  throw Error("machine", str_cat("the profile's '", name.substr(0, 40), "' is '", value.substr(0, 40), "': ", why));
 }
 
 template <class T>
@@ -51,7 +51,7 @@ void put(Machine& m, std::string_view name, std::string_view value) {
   each_number(m, [&](std::string_view n, std::int64_t& v, std::int64_t least, std::int64_t most) {
     if (n != name) return;
     known = true, v = number<std::int64_t>(name, value);
-    if (v < least || v > most) refuse(name, value, cat("it is to be between ", least, " and ", most));
+    if (v < least || v > most) refuse(name, value, str_cat("it is to be between ", least, " and ", most));
   });
   each_rate(m, [&](std::string_view n, double& v) {
     if (n != name) return;
@@ -65,11 +65,12 @@ void put(Machine& m, std::string_view name, std::string_view value) {
 }  // namespace
 
 std::string str(const Machine& m) {
-  std::string s = cat("processor ", m.processor, "\n");
-  each_number(m, [&](std::string_view n, std::int64_t v, std::int64_t, std::int64_t) { s += cat(n, " ", v, "\n"); });
-  s += cat("pipeline ", m.pipeline ? "true" : "false", "\n");
+  std::string s = str_cat("processor ", m.processor, "\n");
+  each_number(m,
+              [&](std::string_view n, std::int64_t v, std::int64_t, std::int64_t) { s += str_cat(n, " ", v, "\n"); });
+  s += str_cat("pipeline ", m.pipeline ? "true" : "false", "\n");
   each_rate(m, [&](std::string_view n, double v) {
-    if (v > 0) s += cat(n, " ", v, "\n");
+    if (v > 0) s += str_cat(n, " ", v, "\n");
   });
   return s;
 }

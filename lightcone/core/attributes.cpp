@@ -10,7 +10,7 @@ namespace {
 template <class T>
 const T& typed(const Attributes::Value* v, std::string_view name, const char* kind) {
   if (const T* found = v ? std::get_if<T>(v) : nullptr) return *found;
-  throw Error("composite", cat("it has no attribute '", name, "' that is ", kind));
+  throw Error("composite", str_cat("it has no attribute '", name, "' that is ", kind));
 }
 
 std::size_t mix(std::size_t h, std::size_t v) { return h ^ (v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2)); }
@@ -54,7 +54,7 @@ std::size_t Attributes::hash() const {
 std::string Attributes::str() const {
   std::string s;
   for (const Entry& e : entries_)
-    s += (s.empty() ? "" : ", ") + e.name + "=" + std::visit([](const auto& v) { return cat(v); }, e.value);
+    s += (s.empty() ? "" : ", ") + e.name + "=" + std::visit([](const auto& v) { return str_cat(v); }, e.value);
   return s;
 }
 

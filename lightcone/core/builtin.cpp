@@ -21,7 +21,7 @@ std::string shapes(Types in) {
 }
 
 void axis_exists(int axis, const Shape& s) {
-  if (axis < 0 || axis >= static_cast<int>(s.size())) refuse(cat("axis ", axis, " is not an axis of ", str(s)));
+  if (axis < 0 || axis >= static_cast<int>(s.size())) refuse(str_cat("axis ", axis, " is not an axis of ", str(s)));
 }
 
 // Operands 0 and 1 may differ along the axis only.
@@ -31,7 +31,7 @@ void along_axis(Types in, int axis) {
   if (data.size() != index.size()) refuse(shapes(in) + " have different ranks");
   for (std::size_t i = 0; i < data.size(); ++i)
     if (static_cast<int>(i) != axis && !(data[i] == index[i]))
-      refuse(cat(shapes(in), " differ at axis ", i, ": ", versus(data[i], index[i])));
+      refuse(str_cat(shapes(in), " differ at axis ", i, ": ", versus(data[i], index[i])));
 }
 
 void integer_index(const TensorType& t) {
@@ -55,7 +55,7 @@ std::vector<TensorType> infer_scatter(const Attributes& a, Types in) {
   const Shape &index = in[1].shape, &source = in[2].shape;
   if (index.size() != source.size()) refuse(shapes(in) + " have different ranks");
   for (std::size_t i = 0; i < index.size(); ++i)
-    if (!(index[i] == source[i])) refuse(cat(shapes(in), " differ at axis ", i, ": ", versus(index[i], source[i])));
+    if (!(index[i] == source[i])) refuse(str_cat(shapes(in), " differ at axis ", i, ": ", versus(index[i], source[i])));
   integer_index(in[1]);
   same_types(in[0], in[2]);
   return {in[0]};
@@ -68,7 +68,7 @@ std::vector<TensorType> infer_slice_scatter(const Attributes& a, Types in) {
   const auto at = static_cast<std::size_t>(axis);
   const Dim &start = a.dim("start"), room = in[0].shape[at] - start - in[1].shape[at];
   if (start.bounds().hi < 0 || room.bounds().hi < 0)
-    refuse(cat("[", start, ", ", start + in[1].shape[at], ") leaves axis ", axis, " of ", str(in[0].shape)));
+    refuse(str_cat("[", start, ", ", start + in[1].shape[at], ") leaves axis ", axis, " of ", str(in[0].shape)));
   return {in[0]};
 }
 
@@ -82,7 +82,7 @@ std::vector<TensorType> infer_dequantize(const Attributes& a, Types in) {
   Shape s = in[0].shape;
   if (in[0].dtype != DType::U8 || s.empty()) refuse("needs rows of u8 blocks");
   if (!(s.back() % Dim(q.bytes) == Dim(0)))
-    refuse(cat("rows of ", s.back(), " bytes are not whole ", q.name, " blocks of ", q.bytes));
+    refuse(str_cat("rows of ", s.back(), " bytes are not whole ", q.name, " blocks of ", q.bytes));
   s.back() = s.back() / Dim(q.bytes) * Dim(q.elements);
   return {{DType::F32, s}};
 }

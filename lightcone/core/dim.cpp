@@ -132,8 +132,8 @@ Dim Dim::make(i64 constant, std::vector<Term> terms) {
 Dim Dim::symbol(std::string_view name, i64 lo, i64 hi) {
   if (name.empty()) throw Error("Dim::symbol", "a symbol needs a name");
   if (name[0] == 'i' && name.find_first_not_of("0123456789", 1) == name.npos && name.size() > 1)
-    throw Error("Dim::symbol", cat("'", name, "' is the name of a loop index; take another"));
-  if (lo > hi) throw Error("Dim::symbol", cat("the bounds of '", name, "' are empty: ", lo, " > ", hi));
+    throw Error("Dim::symbol", str_cat("'", name, "' is the name of a loop index; take another"));
+  if (lo > hi) throw Error("Dim::symbol", str_cat("the bounds of '", name, "' are empty: ", lo, " > ", hi));
   if (lo == hi) return lo;
   return from(atom(Kind::Symbol, std::string(name), {lo, hi}, 0, 0));
 }
@@ -176,7 +176,7 @@ i64 Dim::eval(const Bindings& env) const {
       switch (f->kind) {
         case Kind::Symbol: {
           const auto it = env.find(f->name);
-          if (it == env.end()) throw Error("Dim", cat("the size '", f->name, "' has no value yet: bind it"));
+          if (it == env.end()) throw Error("Dim", str_cat("the size '", f->name, "' has no value yet: bind it"));
           p = exact(__int128{p} * it->second);
           break;
         }
@@ -484,9 +484,9 @@ Dim product(const Shape& s) {
 
 std::string versus(const Dim& a, const Dim& b) {
   const auto text = [same = a.str() == b.str()](const Dim& d) {
-    return same ? cat(d, " in [", d.bounds().lo, ", ", d.bounds().hi, "]") : d.str();
+    return same ? str_cat(d, " in [", d.bounds().lo, ", ", d.bounds().hi, "]") : d.str();
   };
-  return cat(text(a), " vs ", text(b));
+  return str_cat(text(a), " vs ", text(b));
 }
 std::string str(const Shape& s) {
   std::string r = "[";

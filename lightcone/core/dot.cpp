@@ -7,7 +7,7 @@ namespace {
 std::string quoted(std::string_view text) {
   std::string s;
   for (const char c : text) (c == '"' || c == '\\' ? s += '\\' : s) += c;
-  return cat('"', s, '"');
+  return str_cat('"', s, '"');
 }
 
 }  // namespace
@@ -15,12 +15,12 @@ std::string quoted(std::string_view text) {
 std::string Graph::label(NodeId id) const {
   const Node& n = (*this)[id];
   if (n.op == Op::Input) return n.name;
-  if (n.op == Op::Constant) return cat(n.value);
+  if (n.op == Op::Constant) return str_cat(n.value);
   if (n.op == Op::Kernel) return n.name.empty() ? "kernel" : n.name;
   std::string s(info(n.op).name);
   if (n.op == Op::Index) s += " " + n.index.str();
   for (const Edge& e : n.in)
-    if ((*this)[e.node].op == Op::Constant) s += cat(" ", (*this)[e.node].value);
+    if ((*this)[e.node].op == Op::Constant) s += str_cat(" ", (*this)[e.node].value);
   return s;
 }
 
@@ -30,14 +30,14 @@ std::string Graph::dot() const {
   for (NodeId id = 0; id < size(); ++id) {
     const Node& n = (*this)[id];
     if (!alive[id] || n.op == Op::Constant) continue;
-    s += cat("  n", id, " [label=", quoted(cat(label(id), " ", lc::name(n.dtype), lc::str(n.shape))), "];\n");
+    s += str_cat("  n", id, " [label=", quoted(str_cat(label(id), " ", lc::name(n.dtype), lc::str(n.shape))), "];\n");
     for (const Edge& e : n.in)
       if ((*this)[e.node].op != Op::Constant)
-        s += cat("  n", e.node, " -> n", id, e.view.identity() ? "" : " [style=dashed]", ";\n");
+        s += str_cat("  n", e.node, " -> n", id, e.view.identity() ? "" : " [style=dashed]", ";\n");
   }
-  for (const Root& r : roots()) s += cat("  n", r.edge.node, " -> ", quoted(r.name), ";\n");
+  for (const Root& r : roots()) s += str_cat("  n", r.edge.node, " -> ", quoted(r.name), ";\n");
   for (const Assignment& a : assignments())
-    s += cat("  n", a.next.node, " -> n", a.state, " [style=dotted, constraint=false];\n");
+    s += str_cat("  n", a.next.node, " -> n", a.state, " [style=dotted, constraint=false];\n");
   return s + "}\n";
 }
 

@@ -72,8 +72,8 @@ class Error : public std::runtime_error {
   Location where_;
 };
 
-// Texts, numbers and what has a str(), joined: cat("rank ", 3, " is too high"). Numbers look as a stream writes them; a
-// stream in a header would be compiled by every file that has something to say.
+// Texts, numbers and what has a str(), joined: str_cat("rank ", 3, " is too high"). Numbers look as a stream writes
+// them; a stream in a header would be compiled by every file that has something to say.
 void append_number(std::string& to, long long n);
 void append_number(std::string& to, unsigned long long n);
 void append_number(std::string& to, double x);
@@ -89,7 +89,7 @@ template <class T>
 concept Part =
     std::is_convertible_v<const T&, std::string_view> || std::is_arithmetic_v<T> || requires(const T& t) { t.str(); };
 template <Part... Ts>
-std::string cat(const Ts&... parts) {
+std::string str_cat(const Ts&... parts) {
   std::string s;
   (append_part(s, parts), ...);
   return s;

@@ -70,13 +70,13 @@ void same_shapes(const Node& n, std::size_t first) {
     const Shape &a = n.in[first].view.shape(), &b = n.in[k].view.shape();
     if (a.size() != b.size()) refuse(n, operands(n) + " have different ranks");
     for (std::size_t i = 0; i < a.size(); ++i)
-      if (!(a[i] == b[i])) refuse(n, cat(operands(n), " differ at axis ", i, ": ", versus(a[i], b[i])));
+      if (!(a[i] == b[i])) refuse(n, str_cat(operands(n), " differ at axis ", i, ": ", versus(a[i], b[i])));
   }
 }
 
 void axis_exists(const Node& n, const Shape& s) {
   if (n.axis < 0 || n.axis >= static_cast<int>(s.size()))
-    refuse(n, cat("axis ", n.axis, " is not an axis of ", str(s)));
+    refuse(n, str_cat("axis ", n.axis, " is not an axis of ", str(s)));
 }
 
 void infer_elementwise(Node& n, const Graph& g) {
@@ -86,19 +86,19 @@ void infer_elementwise(Node& n, const Graph& g) {
   n.shape = n.in[0].view.shape();
   if (op.types == Types::Bits) {
     if (type(0) == DType::Bool || n.dtype == DType::Bool || size_of(type(0)) != size_of(n.dtype))
-      refuse(n, cat("the bits of ", name(type(0)), " are none of ", name(n.dtype),
-                    "; the sizes are the same, bool has none"));
+      refuse(n, str_cat("the bits of ", name(type(0)), " are none of ", name(n.dtype),
+                        "; the sizes are the same, bool has none"));
     return;
   }
   const std::size_t first = op.types == Types::Select ? 1 : 0;
-  if (first == 1 && type(0) != DType::Bool) refuse(n, cat("the condition is ", name(type(0)), ", not bool"));
+  if (first == 1 && type(0) != DType::Bool) refuse(n, str_cat("the condition is ", name(type(0)), ", not bool"));
   for (std::size_t k = first + 1; k < n.in.size(); ++k)
     if (type(k) != type(first))
-      refuse(n, cat("element types differ: ", name(type(first)), " and ", name(type(k)), "; convert one"));
+      refuse(n, str_cat("element types differ: ", name(type(first)), " and ", name(type(k)), "; convert one"));
   if (op.types == Types::Float && !is_float(type(0)))
-    refuse(n, cat("needs a floating point operand, not ", name(type(0)), "; convert it"));
+    refuse(n, str_cat("needs a floating point operand, not ", name(type(0)), "; convert it"));
   if (op.types == Types::Integer && is_float(type(0)))
-    refuse(n, cat("needs an operand of integers or bool, not ", name(type(0)), "; convert it, or take its bits"));
+    refuse(n, str_cat("needs an operand of integers or bool, not ", name(type(0)), "; convert it, or take its bits"));
   n.dtype = op.types == Types::Compare ? DType::Bool : type(first);
 }
 
@@ -106,7 +106,7 @@ void infer_composite(Node& n, const Graph& g) {
   check(n.composite != nullptr, "a composite node without a composite");
   const Composite& c = *n.composite;
   if (static_cast<int>(n.in.size()) != c.arity)
-    throw Error(c.name, cat("takes ", c.arity, " operands, not ", n.in.size()));
+    throw Error(c.name, str_cat("takes ", c.arity, " operands, not ", n.in.size()));
   std::vector<TensorType> in, results;
   for (const Edge& e : n.in) in.push_back({g[e.node].dtype, e.view.shape()});
   n.results.clear();
@@ -128,7 +128,7 @@ void infer_composite(Node& n, const Graph& g) {
 void infer_result(Node& n, const Graph& g) {
   const std::vector<TensorType>& of = g[n.in[0].node].results;
   if (n.axis < 0 || n.axis >= static_cast<int>(of.size()) || !n.in[0].view.identity())
-    refuse(n, cat("there is no result ", n.axis, " of ", of.size()));
+    refuse(n, str_cat("there is no result ", n.axis, " of ", of.size()));
   n.dtype = of[static_cast<std::size_t>(n.axis)].dtype, n.shape = of[static_cast<std::size_t>(n.axis)].shape;
 }
 
@@ -137,7 +137,7 @@ void infer_result(Node& n, const Graph& g) {
 void infer(Node& n, const Graph& g) {
   const OpInfo& op = info(n.op);
   if (op.kind != Kind::Kernel && op.kind != Kind::Composite && static_cast<int>(n.in.size()) != op.arity)
-    refuse(n, cat("takes ", op.arity, " operands, not ", n.in.size()));
+    refuse(n, str_cat("takes ", op.arity, " operands, not ", n.in.size()));
   switch (op.kind) {
     case Kind::Leaf:
     case Kind::Kernel: return;
@@ -243,11 +243,11 @@ Tensor Graph::input(std::string_view name, Shape shape, DType dtype, const Sourc
   if (name.empty()) throw Error("input", "an input needs a name");
   for (const Dim& d : shape)
     if (d.bounds().lo < 0)
-      throw Error("input", cat("'", name, "' of shape ", lc::str(shape), " has a negative extent"));
+      throw Error("input", str_cat("'", name, "' of shape ", lc::str(shape), " has a negative extent"));
   const View view(shape);
   Node n{.op = Op::Input, .dtype = dtype, .shape = std::move(shape), .parameter = parameter, .name = std::string(name)};
   const auto [place, fresh] = impl_->input_names.insert(n.name);
-  if (!fresh) throw Error("input", cat("'", name, "' exists already; names are unique in a graph"));
+  if (!fresh) throw Error("input", str_cat("'", name, "' exists already; names are unique in a graph"));
   try {
     return Tensor(*this, {add(std::move(n)), view});
   } catch (...) {
@@ -287,7 +287,7 @@ void Graph::root(std::string_view name, Edge e) {
   if (r.name.empty()) r.name = "out" + std::to_string(impl_->roots.size());
   make_room(impl_->roots);
   if (!impl_->root_names.insert(r.name).second)
-    throw Error("output", cat("'", r.name, "' exists already; names are unique in a graph"));
+    throw Error("output", str_cat("'", r.name, "' exists already; names are unique in a graph"));
   impl_->roots.push_back(std::move(r));
 }
 
@@ -299,15 +299,16 @@ void Graph::assign(const Operand& state, const Operand& next) {
   if ((*this)[s.node].op != Op::Input || !s.view.identity())
     throw Error("assign", "only an input, read as it is, can be state");
   if (state->shape() != next->shape() || state->dtype() != next->dtype())
-    throw Error("assign", cat("'", (*this)[s.node].name, "' is ", name(state->dtype()), " ", lc::str(state->shape()),
-                              ", the new value ", name(next->dtype()), " ", lc::str(next->shape())));
+    throw Error("assign",
+                str_cat("'", (*this)[s.node].name, "' is ", name(state->dtype()), " ", lc::str(state->shape()),
+                        ", the new value ", name(next->dtype()), " ", lc::str(next->shape())));
   assignment(s.node, next->edge());
 }
 
 void Graph::assignment(NodeId state, Edge next) {
   make_room(impl_->assignments);
   if (!impl_->assigned.insert(state).second)
-    throw Error("assign", cat("'", (*this)[state].name, "' is assigned twice"));
+    throw Error("assign", str_cat("'", (*this)[state].name, "' is assigned twice"));
   impl_->assignments.push_back({state, std::move(next)});
 }
 
@@ -347,7 +348,7 @@ std::string describe(const Node& n) {
   if (n.op == Op::Kernel) return n.name.empty() ? "kernel" : n.name;
   std::string s = n.composite ? n.composite->name : std::string(info(n.op).name);
   if (n.op == Op::Input) s += " " + n.name;
-  if (n.op == Op::Constant) s += " " + cat(n.value);
+  if (n.op == Op::Constant) s += " " + str_cat(n.value);
   if (n.op == Op::Index) s += " " + n.index.str();
   if (info(n.op).kind == Kind::Reduce || n.op == Op::Result) s += "<" + std::to_string(n.axis) + ">";
   if (!n.attributes.empty()) s += "<" + n.attributes.str() + ">";

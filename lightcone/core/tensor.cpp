@@ -32,7 +32,7 @@ DType Tensor::dtype() const { return node().dtype; }
 
 int wrap_axis(int axis, int rank, const Shape& shape, const char* op) {
   const int a = axis < 0 ? axis + rank : axis;
-  if (a < 0 || a >= rank) throw Error(op, cat("axis ", axis, " is not an axis of ", str(shape)));
+  if (a < 0 || a >= rank) throw Error(op, str_cat("axis ", axis, " is not an axis of ", str(shape)));
   return a;
 }
 // Every `step`-th of an axis from `begin` on.
@@ -76,10 +76,14 @@ Tensor Tensor::reshape(Shape to, const At& at) const {
     *rest = 1;
     const Dim all = product(shape()), others = product(to);
     if (others == Dim(0) || !(all / others * others == all))
-      throw Error("reshape", cat("the extents beside -1 make ", others, ", which does not divide ", str(shape())));
+      throw Error("reshape", str_cat("the extents beside -1 make ", others, ", which does not divide ", str(shape())));
     *rest = all / others;
   }
   return with(view().reshape(std::move(to)));
+}
+Tensor Tensor::to(DType dtype, const At& at) const {
+  const OpScope scope("to", at);
+  return prim::cast(Operand(*this, at), dtype);
 }
 Tensor Tensor::t(const At& at) const {
   const OpScope scope("t", at);
@@ -91,7 +95,7 @@ Tensor Tensor::select(int axis, Dim index, const At& at) const {
   const int a = wrap_axis(axis, rank(), shape(), "select");
   const Dim n = extent(a), i = index.bounds().hi < 0 ? n + index : index;
   if (i.bounds().hi < 0 || provably_below(n, i + 1))
-    throw Error("select", cat("there is no element ", index, " of axis ", a, " of ", str(shape())));
+    throw Error("select", str_cat("there is no element ", index, " of axis ", a, " of ", str(shape())));
   return slice(a, i, i + 1).squeeze(a);
 }
 Tensor Tensor::unsqueeze(int axis, const At& at) const {
@@ -104,7 +108,7 @@ Tensor Tensor::squeeze(int axis, const At& at) const {
   const OpScope scope("squeeze", at);
   Shape s = shape();
   const int a = wrap_axis(axis, rank(), s, "squeeze");
-  if (!(s[a] == Dim(1))) throw Error("squeeze", cat("axis ", a, " of ", str(s), " is not 1"));
+  if (!(s[a] == Dim(1))) throw Error("squeeze", str_cat("axis ", a, " of ", str(s), " is not 1"));
   s.erase(s.begin() + a);
   return with(view().reshape(std::move(s)));
 }
@@ -113,8 +117,8 @@ Tensor Tensor::slice(int axis, Dim begin, Dim end, std::int64_t step, const At& 
   const int a = wrap_axis(axis, rank(), shape(), "slice");
   if (begin.bounds().hi < 0) begin = extent(a) + begin;
   if (end.bounds().hi < 0) end = extent(a) + end;
-  if (step < 1) throw Error("slice", cat("the step ", step, " is not positive; flip the axis first"));
-  if ((end - begin).bounds().hi < 0) throw Error("slice", cat("the end ", end, " is before the beginning ", begin));
+  if (step < 1) throw Error("slice", str_cat("the step ", step, " is not positive; flip the axis first"));
+  if ((end - begin).bounds().hi < 0) throw Error("slice", str_cat("the end ", end, " is before the beginning ", begin));
   return with(strided(view(), a, begin, (end - begin + (step - 1)) / Dim(step), step));
 }
 Tensor Tensor::flip(int axis, const At& at) const {

@@ -51,6 +51,7 @@ class Tensor {
   Tensor unfold(int axis, Dim size, std::int64_t stride = 1, std::int64_t dilation = 1,
                 const At& at = At::current()) const;
   Tensor with(const View& v) const;
+  Tensor to(DType dtype, const At& at = At::current()) const;  // the numbers in another element type
 
   // Makes the value a result of the graph, named `name` or "out<n>".
   Tensor retrieve(std::string_view name = {}) const;

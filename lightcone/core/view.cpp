@@ -185,7 +185,8 @@ View View::expand(Shape to) const {
 
 View View::reshape(Shape to) const {
   const Dim have = product(shape()), want = product(to);
-  if (!(have == want)) throw Error("reshape", cat(str(shape()), " has ", have, " elements, ", str(to), " has ", want));
+  if (!(have == want))
+    throw Error("reshape", str_cat(str(shape()), " has ", have, " elements, ", str(to), " has ", want));
   return with({MoveKind::Reshape, std::move(to)});
 }
 
@@ -198,8 +199,8 @@ View View::slice(Shape begin, Shape extent, std::vector<std::int64_t> step) cons
     const Dim low = step[i] < 0 ? last : begin[i], high = step[i] < 0 ? begin[i] : last;
     if (extent[i].bounds().hi <= 0) continue;  // reads nothing
     if (low.bounds().hi < 0 || (high - shape()[i]).bounds().lo >= 0)
-      throw Error("slice", cat("[", begin[i], " : +", extent[i], " : step ", step[i], "] leaves axis ", i, " of ",
-                               str(shape())));
+      throw Error("slice", str_cat("[", begin[i], " : +", extent[i], " : step ", step[i], "] leaves axis ", i, " of ",
+                                   str(shape())));
   }
   return with({MoveKind::Slice, std::move(extent), {}, std::move(begin), std::move(step)});
 }
@@ -211,7 +212,7 @@ View View::pad(Shape before, Shape after) const {
   bool nothing = true;
   for (std::size_t i = 0; i < before.size(); ++i) {
     if (before[i].bounds().hi < 0 || after[i].bounds().hi < 0)
-      throw Error("pad", cat("widths (", before[i], ", ", after[i], ") of axis ", i, " are negative"));
+      throw Error("pad", str_cat("widths (", before[i], ", ", after[i], ") of axis ", i, " are negative"));
     to.push_back(before[i] + shape()[i] + after[i]);
     nothing = nothing && before[i] == Dim(0) && after[i] == Dim(0);
   }
@@ -220,12 +221,12 @@ View View::pad(Shape before, Shape after) const {
 
 View View::unfold(int axis, Dim size, std::int64_t stride, std::int64_t dilation) const {
   if (axis < 0 || axis >= static_cast<int>(shape().size()))
-    throw Error("unfold", cat("axis ", axis, " is not an axis of ", str(shape())));
+    throw Error("unfold", str_cat("axis ", axis, " is not an axis of ", str(shape())));
   if (stride < 1 || dilation < 1)
-    throw Error("unfold", cat("stride ", stride, " and dilation ", dilation, " must be positive"));
+    throw Error("unfold", str_cat("stride ", stride, " and dilation ", dilation, " must be positive"));
   const Dim reach = (size - 1) * Dim(dilation) + 1;
   if (size.bounds().hi < 1 || provably_below(shape()[axis], reach))
-    throw Error("unfold", cat("a window of ", reach, " does not fit axis ", axis, " of ", str(shape())));
+    throw Error("unfold", str_cat("a window of ", reach, " does not fit axis ", axis, " of ", str(shape())));
   Shape to = shape();
   to[axis] = (shape()[axis] - reach) / Dim(stride) + 1;
   to.push_back(size);

@@ -35,7 +35,7 @@ class Lent final : public Buffer {
 
 const HostKernel& host_kernel(const Kernel& k) {
   if (const auto* host = dynamic_cast<const HostKernel*>(&k)) return *host;
-  throw Error("device", cat("the kernel '", k.name(), "' is not one of the host's"));
+  throw Error("device", str_cat("the kernel '", k.name(), "' is not one of the host's"));
 }
 
 // Addresses are looked up when places change, and runs do nothing but call.

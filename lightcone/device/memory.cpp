@@ -45,7 +45,7 @@ std::byte* pages(std::size_t bytes, int access) {
 
 Memory::Memory(std::size_t bytes) : bytes_(std::max<std::size_t>(bytes, 1)) {
   data_ = pages(bytes_, PROT_READ | PROT_WRITE);
-  if (!data_) throw Error("memory", cat("the system has no ", bytes, " bytes to give"));
+  if (!data_) throw Error("memory", str_cat("the system has no ", bytes, " bytes to give"));
 }
 Memory::Memory(Memory&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}

@@ -18,7 +18,7 @@ constexpr std::int64_t kMost = std::int64_t{1} << 46;  // bytes of one value, or
 
 std::string names_of(const Dim& d) {
   std::string names;
-  for (const auto& [name, b] : d.symbols()) names += cat(names.empty() ? "" : ", ", name, " <= ", b.hi);
+  for (const auto& [name, b] : d.symbols()) names += str_cat(names.empty() ? "" : ", ", name, " <= ", b.hi);
   return names;
 }
 
@@ -41,8 +41,9 @@ std::size_t upper(const Dim& d, const Bindings& sizes, const char* what, const L
   if (most < 0) return 0;
   if (most > kMost)
     throw Error("plan",
-                d.is_constant() ? cat(what, " needs ", most, " bytes")
-                                : cat(what, " may need ", most, " bytes; lower the bounds of its sizes: ", names_of(d)),
+                d.is_constant()
+                    ? str_cat(what, " needs ", most, " bytes")
+                    : str_cat(what, " may need ", most, " bytes; lower the bounds of its sizes: ", names_of(d)),
                 where);
   return static_cast<std::size_t>(most);
 }
@@ -283,8 +284,8 @@ MemoryPlan make_plan(const Graph& g, int workers, const Bindings& sizes) {
 }
 
 std::string MemoryPlan::str() const {
-  return cat("inputs and weights ", input_bytes, " B, prepared weights ", prepared_bytes, " B, state ", state_bytes,
-             " B, arena ", arena_bytes, " B");
+  return str_cat("inputs and weights ", input_bytes, " B, prepared weights ", prepared_bytes, " B, state ", state_bytes,
+                 " B, arena ", arena_bytes, " B");
 }
 
 }  // namespace lc

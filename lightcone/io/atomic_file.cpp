@@ -36,13 +36,13 @@ Descriptor open_in(int folder, const char* name, int flags) {
   return Descriptor(::fcntl(d.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
 }
 
-std::string path_of(const Descriptor& d) { return cat("/proc/self/fd/", d.get()); }
+std::string path_of(const Descriptor& d) { return str_cat("/proc/self/fd/", d.get()); }
 
 // A name that no other save has now: the process and a number. A process elsewhere, of the same number, may have it all
 // the same; the one who finds it taken asks for the next.
 std::string fresh_name() {
   static std::atomic<std::uint64_t> next{0};
-  return cat(".lightcone-", ::getpid(), "-", next++, ".tmp");
+  return str_cat(".lightcone-", ::getpid(), "-", next++, ".tmp");
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ void Descriptor::reset(int fd) {
 AtomicFile::AtomicFile(std::string op, const std::string& path) : op_(std::move(op)), path_(path) {
   look_at_old(path);
   folder_ = open_in(AT_FDCWD, folder_name_.c_str(), O_RDONLY | O_DIRECTORY);
-  if (!folder_) fail(cat("cannot open the folder ", in_quotes(folder_name_)));
+  if (!folder_) fail(str_cat("cannot open the folder ", in_quotes(folder_name_)));
   buffer_.reserve(kBuffer);
   create();
 }
@@ -106,7 +106,7 @@ void AtomicFile::create_named() {
   } while (!file_ && errno == EEXIST);
   if (file_) return;
   temporary_.clear();
-  fail(cat("cannot create a file in the folder ", in_quotes(folder_name_)));
+  fail(str_cat("cannot create a file in the folder ", in_quotes(folder_name_)));
 }
 
 void AtomicFile::name_it() {

@@ -24,7 +24,7 @@ struct Opened {
   explicit Opened(const std::string& path) {
     do fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (fd < 0 && errno == EINTR);  // a slow file system waits
-    if (fd < 0) throw Error("load", cat("cannot open ", named(path), ": ", std::strerror(errno)));
+    if (fd < 0) throw Error("load", str_cat("cannot open ", named(path), ": ", std::strerror(errno)));
     try {
       check(path);
     } catch (...) {
@@ -39,10 +39,10 @@ struct Opened {
  private:
   void check(const std::string& path) {
     struct stat s = {};
-    if (::fstat(fd, &s) != 0) throw Error("load", cat("cannot read ", named(path), ": ", std::strerror(errno)));
-    if (S_ISDIR(s.st_mode)) throw Error("load", cat(named(path), " is a directory"));
-    if (!S_ISREG(s.st_mode)) throw Error("load", cat(named(path), " is not a regular file"));
-    if (s.st_size == 0) throw Error("load", cat(named(path), " is empty"));
+    if (::fstat(fd, &s) != 0) throw Error("load", str_cat("cannot read ", named(path), ": ", std::strerror(errno)));
+    if (S_ISDIR(s.st_mode)) throw Error("load", str_cat(named(path), " is a directory"));
+    if (!S_ISREG(s.st_mode)) throw Error("load", str_cat(named(path), " is not a regular file"));
+    if (s.st_size == 0) throw Error("load", str_cat(named(path), " is empty"));
     size = static_cast<std::size_t>(s.st_size);
   }
 };
@@ -55,7 +55,7 @@ std::shared_ptr<MappedFile> MappedFile::map(const std::string& path, std::size_t
   void* p = ::mmap(nullptr, size, file ? PROT_READ : PROT_READ | PROT_WRITE,
                    file ? MAP_PRIVATE : MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
   if (p == MAP_FAILED)
-    throw Error("load", cat("cannot ", file ? "map " : "get memory for ", named(path), ": ", std::strerror(errno)));
+    throw Error("load", str_cat("cannot ", file ? "map " : "get memory for ", named(path), ": ", std::strerror(errno)));
   std::shared_ptr<MappedFile> f(new MappedFile);
   f->path_ = path;
   f->bytes_ = {static_cast<const std::byte*>(p), size};
@@ -71,15 +71,15 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
 
 std::shared_ptr<const MappedFile> MappedFile::read(const std::string& path, std::size_t limit) {
   const Opened file(path);
-  if (file.size > limit) throw Error("load", cat(named(path), " is too large: ", file.size, " bytes"));
+  if (file.size > limit) throw Error("load", str_cat(named(path), " is too large: ", file.size, " bytes"));
   const auto copy = map(path, file.size, -1);
   auto* to = const_cast<std::byte*>(copy->bytes_.data());
   for (std::size_t done = 0; done < file.size;) {
     const ssize_t n = ::read(file.fd, to + done, file.size - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw Error("load", cat("cannot read ", named(path), ": ", std::strerror(errno)));
+    if (n < 0) throw Error("load", str_cat("cannot read ", named(path), ": ", std::strerror(errno)));
     if (n == 0)
-      throw Error("load", cat(named(path), " became shorter while it was read: ", done, " bytes of ", file.size));
+      throw Error("load", str_cat(named(path), " became shorter while it was read: ", done, " bytes of ", file.size));
     done += static_cast<std::size_t>(n);
   }
   return copy;

@@ -23,7 +23,7 @@ std::string for_terminal(std::string_view text);
 // An Error about a file, clean whatever its parts are.
 template <class... Ts>
 Error file_error(std::string_view op, std::string_view path, const Ts&... problem) {
-  return Error(op, printable(path, 500) + ": " + printable(cat(problem...)));
+  return Error(op, printable(path, 500) + ": " + printable(str_cat(problem...)));
 }
 
 }  // namespace lc

@@ -21,7 +21,7 @@ void require_utf8(std::string_view text, std::string_view what) {
     if (n == 0) {
       char byte[8];
       std::snprintf(byte, sizeof byte, "0x%02x", static_cast<unsigned>(static_cast<unsigned char>(text[at])));
-      throw Error("tokenizer", cat(what, " is not UTF-8: byte ", byte, " at offset ", at));
+      throw Error("tokenizer", str_cat(what, " is not UTF-8: byte ", byte, " at offset ", at));
     }
     at += n;
   }

@@ -524,7 +524,7 @@ std::string described(const Attention& a) {
   Shape queries;
   for (int i = 0; i < a.axes; ++i) queries.push_back(a.layout.axis[static_cast<std::size_t>(i)].extent);
   queries.push_back(a.layout.depth);
-  return cat("attention ", str(queries), " over ", a.layout.keys);
+  return str_cat("attention ", str(queries), " over ", a.layout.keys);
 }
 
 Graph fuse_attention(const Graph& g, PassLog& log, const AttentionKernels& kernels) {

@@ -43,7 +43,7 @@ std::string shapes_of(const Contraction& c, const std::vector<Dim>& others) {
   std::string columns = c.axes.back().extent.str();
   for (const Dim& more : others) columns += " + " + more.str();
   const std::string left = str(a), right = str(b);
-  return cat(left, " x ", right.substr(0, right.size() - 1), ", ", columns, "]");
+  return str_cat(left, " x ", right.substr(0, right.size() - 1), ", ", columns, "]");
 }
 
 std::optional<Contraction> match_contraction(const Graph& g, const Factors& s) {

@@ -141,7 +141,7 @@ bool apart(const Convolution& c) {
 }
 
 std::string shapes_of(const Graph& g, const Convolution& c) {
-  return cat(str(g[c.image_node].shape), " x ", str(g[c.weight_node].shape));
+  return str_cat(str(g[c.image_node].shape), " x ", str(g[c.weight_node].shape));
 }
 
 std::optional<NodeId> filters_parameter(const Graph& g, NodeId operand) {

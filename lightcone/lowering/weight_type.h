@@ -47,6 +47,9 @@ constexpr WeightType weight_type(QuantFormat f) {
   while (row->format != f) ++row;
   return row->type;
 }
+// Where it must be a constant, block_format(t) is not compared with null: with -fsanitize=undefined GCC 12 does not know that
+// an address is not null (PR 71962).
+constexpr bool is_quantised(WeightType t) { return info(t).format.has_value(); }
 constexpr const QuantInfo* block_format(WeightType t) {  // null for a plain type
   return info(t).format ? &lc::info(*info(t).format) : nullptr;
 }

@@ -225,7 +225,7 @@ class AlphaDropout : public AsksForMode<"AlphaDropout: say whether the model tra
   template <class X>
   X operator()(const X& x, Training& mode, const At& at = At::current()) const {
     const Operand a(x, at);
-    if (!(p_ >= 0 && p_ <= 1)) throw Error("AlphaDropout", cat("p is ", p_, ", not a probability"));
+    if (!(p_ >= 0 && p_ <= 1)) throw Error("AlphaDropout", str_cat("p is ", p_, ", not a probability"));
     if (p_ == 1) return as_typed(x, a.tensor * 0.0);
     constexpr double kLow = -1.7580993408473766;  // -scale alpha of SELU
     const double scale = 1 / std::sqrt((1 - p_) * (1 + p_ * kLow * kLow));

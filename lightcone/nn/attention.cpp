@@ -30,11 +30,11 @@ lc::Tensor lower(Graph& g, const Dim& queries, const Dim& keys, const Dim& past 
 MultiheadAttention::MultiheadAttention(std::int64_t width, int heads, const AttentionLayerOptions& o)
     : width_(width), heads_(heads), o_(o) {
   if (heads < 1 || width < 1 || width % heads != 0)
-    throw Error("MultiheadAttention", cat(heads, " heads do not divide a width of ", width));
+    throw Error("MultiheadAttention", str_cat(heads, " heads do not divide a width of ", width));
   if (o.kv_heads < 0 || heads % kv_heads() != 0)
-    throw Error("MultiheadAttention", cat(o.kv_heads, " heads of keys and values do not divide ", heads));
+    throw Error("MultiheadAttention", str_cat(o.kv_heads, " heads of keys and values do not divide ", heads));
   if (!(o.dropout >= 0 && o.dropout <= 1) || o.kdim < 0 || o.vdim < 0)
-    throw Error("MultiheadAttention", cat("dropout is ", o.dropout, ", kdim ", o.kdim, ", vdim ", o.vdim));
+    throw Error("MultiheadAttention", str_cat("dropout is ", o.dropout, ", kdim ", o.kdim, ", vdim ", o.vdim));
 }
 
 void MultiheadAttention::visit(Visitor& v) {
@@ -74,19 +74,19 @@ lc::Tensor MultiheadAttention::mask(const AttentionMasks& m, const Dim& batch, c
   const auto take = [&](const lc::Tensor& t, const Shape& shape) {
     if (t.dtype() == DType::Bool) restrict_to(logical_not(t.reshape(shape)));
     else if (is_float(t.dtype())) added = added.defined() ? added + t.reshape(shape) : t.reshape(shape);
-    else throw Error("MultiheadAttention", cat("a mask is bool or floating, not ", name(t.dtype())));
+    else throw Error("MultiheadAttention", str_cat("a mask is bool or floating, not ", name(t.dtype())));
   };
   if (const lc::Tensor& t = m.key_padding_mask; t.defined()) {
     if (t.shape() != Shape{batch, keys})
       throw Error("MultiheadAttention",
-                  cat("key_padding_mask is ", str(t.shape()), " and not ", str(Shape{batch, keys})));
+                  str_cat("key_padding_mask is ", str(t.shape()), " and not ", str(Shape{batch, keys})));
     take(t, {batch, 1, 1, keys});
   }
   if (const lc::Tensor& t = m.attn_mask; t.defined()) {
     const Shape each{batch * Dim(heads_), n, keys}, same{n, keys};
     if (t.shape() != each && t.shape() != same)
       throw Error("MultiheadAttention",
-                  cat("attn_mask is ", str(t.shape()), " and neither ", str(same), " nor ", str(each)));
+                  str_cat("attn_mask is ", str(t.shape()), " and neither ", str(same), " nor ", str(each)));
     take(t, t.rank() == 2 ? Shape{1, 1, n, keys} : Shape{batch, heads_, n, keys});
   }
   if (m.causal || o_.causal) restrict_to(lower(g, n, keys));
@@ -104,10 +104,11 @@ void MultiheadAttention::check_shapes(const lc::Tensor& query, const lc::Tensor&
   const lc::Tensor* const in[] = {&query, &key, &value};
   for (const Part p : {kQuery, kKey, kValue})
     if (in[p]->rank() != 3 || !(in[p]->extent(2) == Dim(input_of(p))))
-      throw Error("MultiheadAttention", cat(str(in[p]->shape()), " is not [batch, length, ", input_of(p), "]"));
+      throw Error("MultiheadAttention", str_cat(str(in[p]->shape()), " is not [batch, length, ", input_of(p), "]"));
   if (!(query.extent(0) == key.extent(0)) || !(key.extent(0) == value.extent(0)) || !(key.extent(1) == value.extent(1)))
-    throw Error("MultiheadAttention", cat("queries ", str(query.shape()), ", keys ", str(key.shape()), " and values ",
-                                          str(value.shape()), " have one batch, keys and values one length"));
+    throw Error("MultiheadAttention",
+                str_cat("queries ", str(query.shape()), ", keys ", str(key.shape()), " and values ", str(value.shape()),
+                        " have one batch, keys and values one length"));
 }
 
 lc::Tensor MultiheadAttention::attend(Operand query, const lc::Tensor& key, const lc::Tensor& value,
@@ -154,7 +155,7 @@ lc::Tensor MultiheadAttention::decode(const lc::Tensor& x, const KeyValueCache& 
   const auto remembered = [&](const lc::Tensor& state, const lc::Tensor& now) {
     if (state.rank() != 4 || now.extent(0) != state.extent(0) || now.extent(1) != state.extent(1) ||
         now.extent(3) != state.extent(3))
-      throw Error("MultiheadAttention", cat("a cache ", str(state.shape()), " does not take ", str(now.shape())));
+      throw Error("MultiheadAttention", str_cat("a cache ", str(state.shape()), " does not take ", str(now.shape())));
     const lc::Tensor next = prim::slice_scatter(state, now, 2, cache.past);
     x.graph().assign(state, next);
     return next.slice(2, 0, all);

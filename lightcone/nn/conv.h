@@ -19,7 +19,7 @@ template <int Spatial>
 std::vector<std::int64_t> kernel_of(const char* layer, std::vector<std::int64_t> kernel) {
   if (kernel.size() == 1) kernel.assign(Spatial, kernel[0]);
   if (kernel.size() != Spatial)
-    throw Error(layer, cat("the kernel has ", kernel.size(), " extents for ", Spatial, " spatial axes"));
+    throw Error(layer, str_cat("the kernel has ", kernel.size(), " extents for ", Spatial, " spatial axes"));
   return kernel;
 }
 inline Init conv_init(std::int64_t channels, const std::vector<std::int64_t>& kernel) {
@@ -52,7 +52,7 @@ class Conv {
         has_bias_(bias),
         padding_mode_(padding_mode) {
     if (o_.groups < 1 || in_ % o_.groups != 0 || out_ % o_.groups != 0)
-      throw Error("Conv", cat(o_.groups, " groups do not divide ", in_, " channels in and ", out_, " out"));
+      throw Error("Conv", str_cat(o_.groups, " groups do not divide ", in_, " channels in and ", out_, " out"));
   }
   void visit(Visitor& v) {
     Shape s{out_, in_ / o_.groups};
@@ -131,7 +131,8 @@ class ConvTranspose {
         o_(std::move(o)),
         has_bias_(bias) {
     if (o_.groups < 1 || in_ % o_.groups != 0 || out_ % o_.groups != 0)
-      throw Error("ConvTranspose", cat(o_.groups, " groups do not divide ", in_, " channels in and ", out_, " out"));
+      throw Error("ConvTranspose",
+                  str_cat(o_.groups, " groups do not divide ", in_, " channels in and ", out_, " out"));
   }
   void visit(Visitor& v) {
     Shape s{in_, out_ / o_.groups};

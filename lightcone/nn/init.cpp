@@ -17,21 +17,21 @@ std::string text(const Extents& shape) { return str(Shape(shape.begin(), shape.e
 std::size_t elements(const Extents& shape, const char* op) {
   constexpr i64 kMost = i64{1} << 48;
   for (const i64 n : shape)
-    if (n < 0) throw Error(op, cat("a shape ", text(shape), " has a negative extent"));
+    if (n < 0) throw Error(op, str_cat("a shape ", text(shape), " has a negative extent"));
   i64 n = 1;
   for (const i64 extent : shape) {
     if (extent == 0) return 0;
-    if (n > kMost / extent) throw Error(op, cat("a shape ", text(shape), " has more than 2^48 elements"));
+    if (n > kMost / extent) throw Error(op, str_cat("a shape ", text(shape), " has more than 2^48 elements"));
     n *= extent;
   }
   return static_cast<std::size_t>(n);
 }
 
 void matrix(const Extents& shape, const char* op) {
-  if (shape.size() != 2) throw Error(op, cat("needs a matrix, not ", text(shape)));
+  if (shape.size() != 2) throw Error(op, str_cat("needs a matrix, not ", text(shape)));
 }
 void finite(double v, const char* op, const char* what) {
-  if (!std::isfinite(static_cast<float>(v))) throw Error(op, cat(what, " is ", v, ", which is no finite f32"));
+  if (!std::isfinite(static_cast<float>(v))) throw Error(op, str_cat(what, " is ", v, ", which is no finite f32"));
 }
 
 // ---- numbers -------------------------------------------------------------------------------------------
@@ -143,10 +143,11 @@ Values eye(const Extents& shape) {
 
 Values dirac(const Extents& shape, std::int64_t groups) {
   if (shape.size() < 3 || shape.size() > 5)
-    throw Error("dirac", cat("needs the filters of a convolution, [out, in, k...] of rank 3 to 5, not ", text(shape)));
+    throw Error("dirac",
+                str_cat("needs the filters of a convolution, [out, in, k...] of rank 3 to 5, not ", text(shape)));
   Values v = zeros(shape);
   if (groups < 1 || shape[0] % groups != 0)
-    throw Error("dirac", cat(shape[0], " outputs do not fall into ", groups, " groups"));
+    throw Error("dirac", str_cat(shape[0], " outputs do not fall into ", groups, " groups"));
   i64 taps = 1, centre = 0;
   for (std::size_t axis = 2; axis < shape.size(); ++axis) {
     taps *= shape[axis];
@@ -164,7 +165,7 @@ Values dirac(const Extents& shape, std::int64_t groups) {
 
 Values uniform(const Extents& shape, const Source& source, double low, double high) {
   finite(low, "uniform", "low"), finite(high, "uniform", "high");
-  if (!(low <= high)) throw Error("uniform", cat("[", low, ", ", high, ") has its bounds the wrong way round"));
+  if (!(low <= high)) throw Error("uniform", str_cat("[", low, ", ", high, ") has its bounds the wrong way round"));
   const auto from = static_cast<float>(low), to = static_cast<float>(high), below = std::nextafter(to, from);
   if (from == to) return constant(shape, from);
   Numbers numbers(source);
@@ -175,19 +176,19 @@ Values uniform(const Extents& shape, const Source& source, double low, double hi
 
 Values normal(const Extents& shape, const Source& source, double mean, double std) {
   finite(mean, "normal", "the mean"), finite(std, "normal", "std");
-  if (std < 0) throw Error("normal", cat("std is ", std, "; a standard deviation is not negative"));
+  if (std < 0) throw Error("normal", str_cat("std is ", std, "; a standard deviation is not negative"));
   Numbers numbers(source);
   return filled(shape, "normal", [&](std::size_t k) { return mean + std * quantile(numbers.unit(k)); });
 }
 
 Values trunc_normal(const Extents& shape, const Source& source, double mean, double std, double low, double high) {
   finite(mean, "trunc_normal", "the mean"), finite(std, "trunc_normal", "std");
-  if (!(std > 0)) throw Error("trunc_normal", cat("std is ", std, "; it must be positive"));
-  if (!(low < high)) throw Error("trunc_normal", cat("[", low, ", ", high, "] has no lower bound below its upper"));
+  if (!(std > 0)) throw Error("trunc_normal", str_cat("std is ", std, "; it must be positive"));
+  if (!(low < high)) throw Error("trunc_normal", str_cat("[", low, ", ", high, "] has no lower bound below its upper"));
   double a = (low - mean) / std, b = (high - mean) / std;
   if (a > 8 || b < -8)
-    throw Error("trunc_normal", cat("[", low, ", ", high, "] begins more than 8 standard deviations from the mean ",
-                                    mean, ": move the bounds or the mean"));
+    throw Error("trunc_normal", str_cat("[", low, ", ", high, "] begins more than 8 standard deviations from the mean ",
+                                        mean, ": move the bounds or the mean"));
   const double side = a > 0 ? -1 : 1;  // small probabilities are exact, those near 1 are not
   if (side < 0) b = -std::exchange(a, -b);
   const double first = distribution(a), part = distribution(b) - first;
@@ -201,7 +202,7 @@ Values trunc_normal(const Extents& shape, const Source& source, double mean, dou
 
 Fans calculate_fans(const Extents& shape) {
   if (shape.size() < 2)
-    throw Error("calculate_fans", cat("needs [out, in, ...], not ", text(shape), ": one axis has no fans"));
+    throw Error("calculate_fans", str_cat("needs [out, in, ...], not ", text(shape), ": one axis has no fans"));
   elements(shape, "calculate_fans");
   i64 taps = 1;
   for (std::size_t axis = 2; axis < shape.size(); ++axis) taps *= shape[axis];
@@ -276,7 +277,7 @@ void orthonormalise(std::vector<double>& v, std::size_t count, std::size_t n) {
 }  // namespace
 
 Values orthogonal(const Extents& shape, const Source& source, double gain) {
-  if (shape.size() < 2) throw Error("orthogonal", cat("needs two axes or more, not ", text(shape)));
+  if (shape.size() < 2) throw Error("orthogonal", str_cat("needs two axes or more, not ", text(shape)));
   finite(gain, "orthogonal", "the gain");
   Values result(elements(shape, "orthogonal"));
   if (result.empty()) return result;
@@ -297,7 +298,8 @@ Values orthogonal(const Extents& shape, const Source& source, double gain) {
 
 Values sparse(const Extents& shape, const Source& source, double sparsity, double std) {
   matrix(shape, "sparse");
-  if (!(sparsity >= 0 && sparsity <= 1)) throw Error("sparse", cat("a sparsity of ", sparsity, " is outside [0, 1]"));
+  if (!(sparsity >= 0 && sparsity <= 1))
+    throw Error("sparse", str_cat("a sparsity of ", sparsity, " is outside [0, 1]"));
   Values v = normal(shape, source, 0, std);
   const auto rows = static_cast<std::size_t>(shape[0]), columns = static_cast<std::size_t>(shape[1]);
   const auto zeros = static_cast<std::size_t>(std::ceil(sparsity * static_cast<double>(rows)));

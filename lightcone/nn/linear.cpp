@@ -18,7 +18,7 @@ lc::Tensor Bilinear::operator()(const lc::Tensor& a, const lc::Tensor& b, const 
   t.back() = s.back();
   if (!fits || s != t)
     throw Error("Bilinear",
-                cat(str(a.shape()), " and ", str(b.shape()), " are not [..., ", in1_, "] and [..., ", in2_, "]"));
+                str_cat(str(a.shape()), " and ", str(b.shape()), " are not [..., ", in1_, "] and [..., ", in2_, "]"));
   s.pop_back();
   const Dim n = product(s);
   // a with every matrix of the weight, [n, out, in2], then the inner product with b
@@ -31,7 +31,7 @@ lc::Tensor Bilinear::operator()(const lc::Tensor& a, const lc::Tensor& b, const 
 
 Init embedding_init(std::int64_t rows, std::optional<std::int64_t> padding_idx) {
   if (padding_idx && (*padding_idx < 0 || *padding_idx >= rows))
-    throw Error("Embedding", cat("padding_idx is ", *padding_idx, ", and there are ", rows, " rows"));
+    throw Error("Embedding", str_cat("padding_idx is ", *padding_idx, ", and there are ", rows, " rows"));
   return [padding_idx](const init::Extents& s, const init::Source& from) {
     init::Values v = init::normal(s, from);
     if (padding_idx) std::fill_n(v.begin() + *padding_idx * s[1], s[1], 0.0f);
@@ -55,10 +55,10 @@ lc::Tensor EmbeddingBag::of_rows(Operand ids, const lc::Tensor& weights) const {
   const OpScope scope("EmbeddingBag", ids.at);
   require_visited("EmbeddingBag", weight);
   if (ids->rank() != 2)
-    throw Error("EmbeddingBag", cat("ids are [bags, n], or [n] with offsets [bags], and not ", str(ids->shape())));
+    throw Error("EmbeddingBag", str_cat("ids are [bags, n], or [n] with offsets [bags], and not ", str(ids->shape())));
   if (weights.defined() && (o_.mode != BagMode::Sum || weights.shape() != ids->shape()))
-    throw Error("EmbeddingBag", cat("weights ", str(weights.shape()), " of ids ", str(ids->shape()),
-                                    ": they have one shape, and are for the mode Sum"));
+    throw Error("EmbeddingBag", str_cat("weights ", str(weights.shape()), " of ids ", str(ids->shape()),
+                                        ": they have one shape, and are for the mode Sum"));
   lc::Tensor rows = rows_of(weight, ids, o_.padding_idx);
   const lc::Tensor counts = counted(ids, o_.padding_idx, rows.dtype());
   if (o_.mode == BagMode::Max) {
@@ -81,7 +81,7 @@ lc::Tensor EmbeddingBag::of_offsets(Operand ids, const lc::Tensor& offsets) cons
   require_visited("EmbeddingBag", weight);
   if (ids->rank() != 1 || offsets.rank() != 1)
     throw Error("EmbeddingBag",
-                cat("ids ", str(ids->shape()), " and offsets ", str(offsets.shape()), " are [n] and [bags]"));
+                str_cat("ids ", str(ids->shape()), " and offsets ", str(offsets.shape()), " are [n] and [bags]"));
   if (o_.mode == BagMode::Max) throw Error("EmbeddingBag", "the mode Max takes ids [bags, n]");
   // an id belongs to the last bag that begins at it or before
   const Dim n = ids->extent(0), bags = offsets.extent(0);

@@ -9,7 +9,7 @@ namespace {
 
 std::int64_t extent(const Dim& d, const std::string& name) {
   const auto n = d.constant();
-  if (!n) throw Error("parameter", cat("'", name, "' has an extent ", d, ": those of parameters are numbers"));
+  if (!n) throw Error("parameter", str_cat("'", name, "' has an extent ", d, ": those of parameters are numbers"));
   return *n;
 }
 
@@ -96,9 +96,9 @@ std::string ModelBase::summary() const {
   const auto column = [&](std::string text, std::size_t w) { s += text + std::string(w + 2 - text.size(), ' '); };
   for (const Entry& e : entries_) {
     column(e.name, width), column(str(e.tensor.shape()), shapes);
-    s += cat(elements(e), word(e.kind), "\n");
+    s += str_cat(elements(e), word(e.kind), "\n");
   }
-  return s + cat(count(), " trained elements\n");
+  return s + str_cat(count(), " trained elements\n");
 }
 
 void ModelBase::initialise(Program& p, std::int64_t seed) const {

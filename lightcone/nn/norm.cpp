@@ -76,7 +76,7 @@ lc::Tensor local_response_norm(Operand x, int size, double alpha, double beta, d
   const OpScope scope("LocalResponseNorm", x.at);
   if (x->rank() < 3 || size < 1)
     throw Error("LocalResponseNorm",
-                cat(size, " neighbours of ", str(x->shape()), ", which is not [batch, channels, ...]"));
+                str_cat(size, " neighbours of ", str(x->shape()), ", which is not [batch, channels, ...]"));
   // windows over the channels of the squares with zeros around them; torch divides by `size` at the edges, too
   const lc::Tensor squares = pad(square(x), 1, size / 2, (size - 1) / 2);
   const lc::Tensor m = mean(squares.unfold(1, size), {-1});

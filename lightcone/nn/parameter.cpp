@@ -14,7 +14,7 @@ Parameter parameter(Graph& g, const std::string& path, Shape shape, DType dtype,
   if (!quant) return {nn::stored(g, path, std::move(shape), dtype), {}};
   const QuantInfo& q = info(*quant);
   if (shape.empty() || !(shape.back() % Dim(q.elements) == Dim(0)))
-    throw Error("parameter", cat(path, ": rows of ", str(shape), " are not whole blocks of ", q.elements));
+    throw Error("parameter", str_cat(path, ": rows of ", str(shape), " are not whole blocks of ", q.elements));
   shape.back() = shape.back() / Dim(q.elements) * Dim(q.bytes);
   return {nn::stored(g, path, std::move(shape), DType::U8), quant};
 }

@@ -53,7 +53,7 @@ class Pool {
   lc::Tensor checked(const Operand& x) const {
     const OpScope scope(kName, x.at);
     if (x->rank() != Spatial + 2)
-      throw Error(kName, cat("needs [batch, channels, ", Spatial, " spatial axes], not ", str(x->shape())));
+      throw Error(kName, str_cat("needs [batch, channels, ", Spatial, " spatial axes], not ", str(x->shape())));
     return pooled(Kind, x, kernel_, o_);
   }
   std::vector<int> kernel_;
@@ -134,7 +134,8 @@ class AdaptivePool {
   }
   lc::Tensor untyped(const Operand& x) const {
     if (x->rank() != Spatial + 2)
-      throw Error("adaptive pool", cat("needs [batch, channels, ", Spatial, " spatial axes], not ", str(x->shape())),
+      throw Error("adaptive pool",
+                  str_cat("needs [batch, channels, ", Spatial, " spatial axes], not ", str(x->shape())),
                   Location::here(x.at));
     return Kind == PoolKind::Avg ? lc::adaptive_avg_pool(x, output_) : lc::adaptive_max_pool(x, output_);
   }

@@ -37,22 +37,29 @@ RecurrentState stepped(RecurrentKind kind, Nonlinearity f, const lc::Tensor& x, 
   return {f == Nonlinearity::Tanh ? tanh(h) : relu(h)};
 }
 
-// One layer in one direction: x [length, batch, in].
+// One layer in one direction: x [length, batch, in]; `inside` bool [length, batch, 1], where there is one, is false
+// behind the end of a sequence.
 struct Ran {
   lc::Tensor output;
   RecurrentState last;
 };
 Ran ran(RecurrentKind kind, Nonlinearity f, const lc::Tensor& x, const RecurrentState& initial,
-        const RecurrentWeights& w, bool reverse) {
+        const RecurrentWeights& w, const lc::Tensor& inside, bool reverse) {
   const bool has_c = kind == RecurrentKind::LSTM;
+  std::vector<lc::Tensor> xs{of_inputs(kind, x, w)};
+  if (inside.defined()) xs.push_back(inside);
   std::vector<lc::Tensor> state{initial.h};
   if (has_c) state.push_back(initial.c);
   const Scanned r = scan(
       [&](const std::vector<lc::Tensor>& s, const std::vector<lc::Tensor>& now) {
         const RecurrentState next = stepped(kind, f, now[0], has_c ? RecurrentState(s[0], s[1]) : s[0], w);
-        return Scanned{has_c ? std::vector{next.h, next.c} : std::vector{next.h}, {next.h}};
+        std::vector<lc::Tensor> states{next.h};
+        if (has_c) states.push_back(next.c);
+        if (now.size() == 1) return Scanned{states, {next.h}};
+        for (std::size_t k = 0; k < states.size(); ++k) states[k] = where(now[1], states[k], s[k]);
+        return Scanned{states, {where(now[1], next.h, 0.0)}};
       },
-      state, {of_inputs(kind, x, w)}, {.reverse = reverse});
+      state, xs, {.reverse = reverse});
   return {r.ys[0], has_c ? RecurrentState(r.state[0], r.state[1]) : r.state[0]};
 }
 
@@ -71,10 +78,12 @@ Recurrent::Recurrent(RecurrentKind kind, std::int64_t in, std::int64_t hidden, c
     : kind_(kind), in_(in), hidden_(hidden), o_(o) {
   const char* const layer = name(kind);
   if (in < 1 || hidden < 1 || o.num_layers < 1)
-    throw Error(layer, cat("sizes ", in, " and ", hidden, " with ", o.num_layers, " layers: all are at least 1"));
-  if (!(o.dropout >= 0 && o.dropout <= 1)) throw Error(layer, cat("a dropout of ", o.dropout, " is no probability"));
+    throw Error(layer, str_cat("sizes ", in, " and ", hidden, " with ", o.num_layers, " layers: all are at least 1"));
+  if (!(o.dropout >= 0 && o.dropout <= 1))
+    throw Error(layer, str_cat("a dropout of ", o.dropout, " is no probability"));
   if (o.proj_size < 0 || o.proj_size >= hidden || (o.proj_size > 0 && kind != RecurrentKind::LSTM))
-    throw Error(layer, cat("proj_size is ", o.proj_size, ": only an LSTM projects, to less than its hidden ", hidden));
+    throw Error(layer,
+                str_cat("proj_size is ", o.proj_size, ": only an LSTM projects, to less than its hidden ", hidden));
   weights.resize(static_cast<std::size_t>(o.num_layers * directions()));
 }
 
@@ -84,8 +93,8 @@ void Recurrent::visit(Visitor& v) {
   for (std::size_t k = 0; k < weights.size(); ++k) {
     const int layer = static_cast<int>(k) / directions();
     const bool reverse = static_cast<int>(k) % directions() == 1;
-    visit_weights(v, cat("_l", layer, reverse ? "_reverse" : ""), weights[k], gates(kind_) * hidden_, input_of(layer),
-                  width(), hidden_, o_.bias);
+    visit_weights(v, str_cat("_l", layer, reverse ? "_reverse" : ""), weights[k], gates(kind_) * hidden_,
+                  input_of(layer), width(), hidden_, o_.bias);
   }
 }
 
@@ -96,11 +105,20 @@ lc::Tensor Recurrent::initial(const lc::Tensor& given, const char* state, const 
   if (!given.defined()) return full(x.graph(), {layers, x.extent(1), width}, 0, weights[0].ih.dtype());
   const Shape wanted = batched ? Shape{layers, x.extent(1), width} : Shape{layers, width};
   if (given.shape() != wanted)
-    throw Error(name(kind_), cat("the initial ", state, " is ", str(given.shape()), " and not ", str(wanted)));
+    throw Error(name(kind_), str_cat("the initial ", state, " is ", str(given.shape()), " and not ", str(wanted)));
   return batched ? given : given.unsqueeze(1);
 }
 
-Recurrent::Result Recurrent::run(Operand operand, const RecurrentState& given, Random* random, bool knows_mode) const {
+// Which elements of x [length, batch, in] are before the end of their sequence: bool [length, batch, 1].
+lc::Tensor Recurrent::inside(const lc::Tensor& lengths, const lc::Tensor& x) const {
+  if (!lengths.defined()) return {};
+  if (is_float(lengths.dtype()) || lengths.dtype() == DType::Bool || lengths.shape() != Shape{x.extent(1)})
+    throw Error(name(kind_), str_cat("the lengths are ", lc::name(lengths.dtype()), " ", str(lengths.shape()),
+                                     " and not integers of the batch, ", str(Shape{x.extent(1)})));
+  return lt(arange(x.graph(), x.extent(0)).unsqueeze(1), lengths).unsqueeze(-1);
+}
+
+Recurrent::Result Recurrent::run(Operand operand, const RecurrentStart& given, Random* random, bool knows_mode) const {
   const OpScope scope(name(kind_), operand.at);
   require_visited(name(kind_), weights[0].ih);
   if (o_.dropout > 0 && o_.num_layers > 1 && !knows_mode)
@@ -109,8 +127,8 @@ Recurrent::Result Recurrent::run(Operand operand, const RecurrentState& given, R
   const bool batched = x.rank() == 3;
   if ((!batched && x.rank() != 2) || !(x.extent(-1) == Dim(in_)))
     throw Error(name(kind_),
-                cat(str(x.shape()), " is neither ", o_.batch_first ? "[batch, length, " : "[length, batch, ", in_,
-                    "] nor [length, ", in_, "]"));
+                str_cat(str(x.shape()), " is neither ", o_.batch_first ? "[batch, length, " : "[length, batch, ", in_,
+                        "] nor [length, ", in_, "]"));
   const bool lstm = kind_ == RecurrentKind::LSTM;
   if (!lstm && given.c.defined()) throw Error(name(kind_), "it has no state c");
   if (lstm && given.h.defined() != given.c.defined())
@@ -119,6 +137,8 @@ Recurrent::Result Recurrent::run(Operand operand, const RecurrentState& given, R
   else if (o_.batch_first) x = x.transpose(0, 1);
   const lc::Tensor h_0 = initial(given.h, "h", x, batched, width()),
                    c_0 = lstm ? initial(given.c, "c", x, batched, hidden_) : lc::Tensor();
+  if (!batched && given.lengths.defined()) throw Error(name(kind_), "lengths are those of a batch, and x has none");
+  const lc::Tensor before_end = inside(given.lengths, x);
   std::vector<lc::Tensor> h_n, c_n;
   for (int layer = 0; layer < o_.num_layers; ++layer) {
     if (layer > 0 && random) x = random->dropout(x, o_.dropout);
@@ -127,7 +147,7 @@ Recurrent::Result Recurrent::run(Operand operand, const RecurrentState& given, R
       const int k = layer * directions() + d;
       const auto of_layer = [k](const lc::Tensor& t) { return t.slice(0, k, k + 1).squeeze(0); };
       const RecurrentState begin = lstm ? RecurrentState(of_layer(h_0), of_layer(c_0)) : of_layer(h_0);
-      const Ran r = ran(kind_, o_.nonlinearity, x, begin, weights[static_cast<std::size_t>(k)], d == 1);
+      const Ran r = ran(kind_, o_.nonlinearity, x, begin, weights[static_cast<std::size_t>(k)], before_end, d == 1);
       sides.push_back(r.output);
       h_n.push_back(r.last.h);
       if (lstm) c_n.push_back(r.last.c);
@@ -145,24 +165,24 @@ Recurrent::Result Recurrent::run(Operand operand, const RecurrentState& given, R
 RecurrentCell::RecurrentCell(RecurrentKind kind, std::int64_t in, std::int64_t hidden, const CellOptions& o)
     : kind_(kind), in_(in), hidden_(hidden), o_(o) {
   if (in < 1 || hidden < 1)
-    throw Error(cat(name(kind), "Cell"), cat("sizes ", in, " and ", hidden, ": both are at least 1"));
+    throw Error(str_cat(name(kind), "Cell"), str_cat("sizes ", in, " and ", hidden, ": both are at least 1"));
 }
 void RecurrentCell::visit(Visitor& v) {
   visit_weights(v, "", weights, gates(kind_) * hidden_, in_, hidden_, hidden_, o_.bias);
 }
 RecurrentState RecurrentCell::step(Operand x, const RecurrentState& given) const {
-  const std::string layer = cat(name(kind_), "Cell");
+  const std::string layer = str_cat(name(kind_), "Cell");
   const OpScope scope(name(kind_), x.at);
   require_visited(layer, weights.ih);
   if ((x->rank() != 1 && x->rank() != 2) || !(x->extent(-1) == Dim(in_)))
-    throw Error(layer, cat(str(x->shape()), " is neither [batch, ", in_, "] nor [", in_, "]"));
+    throw Error(layer, str_cat(str(x->shape()), " is neither [batch, ", in_, "] nor [", in_, "]"));
   const bool lstm = kind_ == RecurrentKind::LSTM;
   if (lstm && given.h.defined() != given.c.defined()) throw Error(layer, "h and c are given together, or none of them");
   Shape wanted = x->shape();
   wanted.back() = hidden_;
   const auto state = [&](const lc::Tensor& t) {
     if (!t.defined()) return full(x->graph(), wanted, 0, weights.ih.dtype());
-    if (t.shape() != wanted) throw Error(layer, cat("a state is ", str(t.shape()), " and not ", str(wanted)));
+    if (t.shape() != wanted) throw Error(layer, str_cat("a state is ", str(t.shape()), " and not ", str(wanted)));
     return t;
   };
   const RecurrentState begin = lstm ? RecurrentState(state(given.h), state(given.c)) : state(given.h);

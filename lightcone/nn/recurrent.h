@@ -4,6 +4,7 @@
 //   nn::LSTM<> lstm(64, 128, {.num_layers = 2, .batch_first = true, .dropout = 0.1});
 //   auto [output, h_n, c_n] = lstm(x, mode);             // x [batch, length, 64], states begin at 0
 //   auto [y, h, c] = lstm(x, {h_0, c_0}, mode);
+//   auto [z, last, cells] = lstm(x, {{}, {}, lengths}, mode);   // of padded sequences
 //
 // x is [length, batch, in], [batch, length, in] with batch_first, or [length, in]; the length is a number. output has
 // [.., directions * hidden] in place of `in`: the states of the last layer at all times. h_n and c_n, and the states
@@ -27,11 +28,21 @@ struct RecurrentOptions {
   std::int64_t proj_size = 0;                      // of an LSTM: states h are projected to this width; 0: they are not
   Nonlinearity nonlinearity = Nonlinearity::Tanh;  // of an RNN
 };
-// The states to begin with: h, and c for an LSTM. Undefined: zeros.
+// h, and c of an LSTM.
 struct RecurrentState {
   RecurrentState() = default;
   RecurrentState(const lc::Tensor& h_0, const lc::Tensor& c_0 = {}) : h(h_0), c(c_0) {}
   lc::Tensor h, c;
+};
+// What a layer begins with, zeros where it is not said; and of sequences that are padded how long each is, integers
+// [batch]: a direction goes over the elements before its end alone, whose last state is the one in h_n and c_n, and
+// behind it the output is 0 (torch.nn.utils.rnn.pack_padded_sequence with enforce_sorted=False, then
+// pad_packed_sequence; a length of 0 is allowed, and leaves the initial state).
+struct RecurrentStart {
+  RecurrentStart() = default;
+  RecurrentStart(const lc::Tensor& h_0, const lc::Tensor& c_0 = {}, const lc::Tensor& lengths = {})
+      : h(h_0), c(c_0), lengths(lengths) {}
+  lc::Tensor h, c, lengths;
 };
 
 // The parameters of one direction of one layer: weight_ih [gates * hidden, in], weight_hh [gates * hidden, width of h],
@@ -50,7 +61,7 @@ class Recurrent {
     lc::Tensor output, h_n, c_n;
   };
   // `random` is null while the model does not train; `knows_mode` is false where nobody said.
-  Result run(Operand x, const RecurrentState& initial, Random* random, bool knows_mode) const;
+  Result run(Operand x, const RecurrentStart& start, Random* random, bool knows_mode) const;
 
   std::vector<RecurrentWeights> weights;  // of layer 0, layer 0 reversed, layer 1, ...
 
@@ -60,6 +71,7 @@ class Recurrent {
   int directions() const { return o_.bidirectional ? 2 : 1; }
   lc::Tensor initial(const lc::Tensor& given, const char* name, const lc::Tensor& x, bool batched,
                      std::int64_t width) const;
+  lc::Tensor inside(const lc::Tensor& lengths, const lc::Tensor& x) const;
 
   RecurrentKind kind_;
   std::int64_t in_, hidden_;
@@ -106,18 +118,18 @@ class RecurrentLayer {
   void visit(Visitor& v) { layer_.visit(v); }
 
   template <class X>
-  auto operator()(const X& x, const RecurrentState& initial = {}, const At& at = At::current()) const {
-    return results(x, layer_.run(Operand(x, at), initial, nullptr, false));
+  auto operator()(const X& x, const RecurrentStart& start = {}, const At& at = At::current()) const {
+    return results(x, layer_.run(Operand(x, at), start, nullptr, false));
   }
   template <class X, class Mode>
     requires(is_mode<Mode>)
   auto operator()(const X& x, Mode& mode, const At& at = At::current()) const {
-    return (*this)(x, RecurrentState(), mode, at);
+    return (*this)(x, RecurrentStart(), mode, at);
   }
   template <class X, class Mode>
     requires(is_mode<Mode>)
-  auto operator()(const X& x, const RecurrentState& initial, Mode& mode, const At& at = At::current()) const {
-    return results(x, layer_.run(Operand(x, at), initial, draws(mode, drops_), true));
+  auto operator()(const X& x, const RecurrentStart& start, Mode& mode, const At& at = At::current()) const {
+    return results(x, layer_.run(Operand(x, at), start, draws(mode, drops_), true));
   }
   const std::vector<RecurrentWeights>& weights() const { return layer_.weights; }
 

@@ -89,7 +89,7 @@ class Upsample {
     if (Scale > 0) o_.scale_factor = Scale;
     if (o_.scale_factor < 1 || (!o_.size.empty() && o_.scale_factor != 1))
       throw Error("Upsample",
-                  cat("a scale of ", o_.scale_factor, " with ", o_.size.size(), " sizes: it is one or the other"));
+                  str_cat("a scale of ", o_.scale_factor, " with ", o_.size.size(), " sizes: it is one or the other"));
   }
   void visit(Visitor&) {}
   template <class E, typed::Dim... A>
@@ -115,7 +115,7 @@ class Upsample {
     std::vector<int> size = o_.size;
     for (int i = 2; o_.size.empty() && i < x->rank(); ++i) {
       const auto n = x->extent(i).constant();
-      if (!n) throw Error("Upsample", cat("the extents of ", str(x->shape()), " have to be numbers"));
+      if (!n) throw Error("Upsample", str_cat("the extents of ", str(x->shape()), " have to be numbers"));
       size.push_back(static_cast<int>(*n) * o_.scale_factor);
     }
     return lc::interpolate(x, size, o_.mode, o_.align_corners);
@@ -148,7 +148,7 @@ struct ChannelShuffle {
     const Operand in(x, at);
     Shape s = in->shape();
     if (s.size() < 2 || groups < 1 || !(s[1] % Dim(groups) == Dim(0)))
-      throw Error("ChannelShuffle", cat(groups, " groups do not divide the channels of ", str(s)));
+      throw Error("ChannelShuffle", str_cat(groups, " groups do not divide the channels of ", str(s)));
     s[1] = s[1] / Dim(groups);
     s.insert(s.begin() + 1, groups);
     return as_typed(x, in->reshape(s).transpose(1, 2).reshape(in->shape()));
@@ -163,7 +163,7 @@ class Pad {
   explicit Pad(std::vector<int> padding, double value = 0) : padding_(std::move(padding)), value_(value) {
     if (padding_.size() == 1) padding_.assign(2 * Spatial, padding_[0]);
     if (padding_.size() != 2 * Spatial)
-      throw Error("Pad", cat(padding_.size(), " numbers for ", 2 * Spatial, " sides"));
+      throw Error("Pad", str_cat(padding_.size(), " numbers for ", 2 * Spatial, " sides"));
   }
   void visit(Visitor&) {}
   template <class E, typed::Dim... A>

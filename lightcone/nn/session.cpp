@@ -66,13 +66,14 @@ struct Session::Impl {
 Session::Session() : impl_(std::make_unique<Impl>()) {}
 Session::~Session() = default;
 Graph& Session::graph() { return impl_->graph; }
-std::string Session::next_name() { return cat("input", impl_->inputs++); }
+std::string Session::next_name() { return str_cat("input", impl_->inputs++); }
 
 void Session::put(const Tensor& input, const void* data, std::size_t elements) {
   const Node& n = input.node();
   const Bounds b = product(n.shape).bounds();
   const auto count = static_cast<std::int64_t>(elements);
-  if (count < b.lo || count > b.hi) throw Error("set", cat(elements, " elements for a tensor of ", lc::str(n.shape)));
+  if (count < b.lo || count > b.hi)
+    throw Error("set", str_cat(elements, " elements for a tensor of ", lc::str(n.shape)));
   const auto* p = static_cast<const std::byte*>(data);
   auto& bytes = impl_->values[n.name];
   bytes.assign(p, p + elements * size_of(n.dtype));
@@ -83,7 +84,8 @@ void Session::put(const Tensor& input, const void* data, std::size_t elements) {
 void Session::put(const Tensor& input, const ArrayView& array) {
   const Node& n = input.node();
   check_array("set", n, array);
-  if (array.bytes.size() % size_of(n.dtype) != 0) throw Error("set", cat("the array for '", n.name, "' is cut short"));
+  if (array.bytes.size() % size_of(n.dtype) != 0)
+    throw Error("set", str_cat("the array for '", n.name, "' is cut short"));
   put(input, array.bytes.data(), array.bytes.size() / size_of(n.dtype));
 }
 
@@ -116,9 +118,9 @@ Session& Session::load(const std::map<std::string, ArrayView, std::less<>>& tens
   }
   for (const auto& [name, array] : tensors)
     if (!known.contains(name)) unknown += (unknown.empty() ? "" : ", ") + name;
-  if (!missing.empty()) throw Error("load", cat("there is no tensor for the parameters ", missing));
+  if (!missing.empty()) throw Error("load", str_cat("there is no tensor for the parameters ", missing));
   if (strict && !unknown.empty())
-    throw Error("load", cat("no parameter is called ", unknown, "; strict = false ignores them"));
+    throw Error("load", str_cat("no parameter is called ", unknown, "; strict = false ignores them"));
   for (const NodeId id : impl_->parameters()) check_array("load", impl_->graph[id], tensors.at(impl_->graph[id].name));
   for (const NodeId id : impl_->parameters())
     put(Tensor(impl_->graph, {id, View(impl_->graph[id].shape)}), tensors.at(impl_->graph[id].name));
@@ -130,7 +132,8 @@ std::map<std::string, ArrayView, std::less<>> Session::parameters() const {
   for (const NodeId id : impl_->parameters()) {
     const Node& n = impl_->graph[id];
     const auto it = impl_->values.find(n.name);
-    if (it == impl_->values.end()) throw Error("parameters", cat("'", n.name, "' has no value yet: set or load it"));
+    if (it == impl_->values.end())
+      throw Error("parameters", str_cat("'", n.name, "' has no value yet: set or load it"));
     ArrayView& view = all[n.name] = {n.dtype, {}, it->second};
     for (const Dim& d : n.shape) view.shape.push_back(d.constant().value_or(0));
   }
@@ -162,9 +165,10 @@ Session& Session::bind(std::string_view name, std::int64_t value) {
         known.merge(names);
       }
   const auto it = known.find(std::string(name));
-  if (it == known.end()) throw Error("bind", cat("no extent of an input is named '", name, "'"));
+  if (it == known.end()) throw Error("bind", str_cat("no extent of an input is named '", name, "'"));
   if (value < it->second.lo || value > it->second.hi)
-    throw Error("bind", cat(name, " = ", value, " is outside its bounds [", it->second.lo, ", ", it->second.hi, "]"));
+    throw Error("bind",
+                str_cat(name, " = ", value, " is outside its bounds [", it->second.lo, ", ", it->second.hi, "]"));
   impl_->bindings[std::string(name)] = value;
   if (impl_->context && !waits) impl_->context->bind(name, value);
   return *this;

@@ -73,7 +73,8 @@ Tensor selu(Operand a) {
 Tensor gelu(Operand a, std::string_view approximate) {
   if (approximate == "tanh") return gelu_tanh(a);
   if (approximate != "none")
-    throw Error("gelu", cat("approximate is \"none\" or \"tanh\", not \"", approximate, "\""), Location::here(a.at));
+    throw Error("gelu", str_cat("approximate is \"none\" or \"tanh\", not \"", approximate, "\""),
+                Location::here(a.at));
   LC_SCOPE("gelu");
   LC_RETURN_IF_HALF(a, gelu(a));
   const Tensor x = as_float(a);
@@ -158,10 +159,10 @@ Tensor prelu(Operand a, Operand weight) {
   const Dim n = weight->rank() == 0 ? Dim(1) : weight->extent(0);
   const bool one = n == Dim(1);
   if (weight->rank() > 1 || (!one && (a->rank() < 2 || !(a->extent(1) == n))))
-    throw Error("prelu", cat("a weight ", str(weight->shape()), " does not fit the channels of ", str(a->shape())));
+    throw Error("prelu", str_cat("a weight ", str(weight->shape()), " does not fit the channels of ", str(a->shape())));
   if (weight->dtype() != a->dtype())
     throw Error("prelu",
-                cat("the weight is ", name(weight->dtype()), ", the tensor ", name(a->dtype()), "; convert one"));
+                str_cat("the weight is ", name(weight->dtype()), ", the tensor ", name(a->dtype()), "; convert one"));
   Shape s(static_cast<std::size_t>(a->rank()), 1);
   if (!one) s[1] = n;
   const Tensor slope = weight->reshape(s).expand(a->shape());
@@ -172,7 +173,7 @@ Tensor glu(Operand a, int axis) {
   LC_RETURN_IF_HALF(a, glu(a, axis));
   axis = wrap_axis(axis, a->rank(), a->shape(), "glu");
   const Dim n = a->extent(axis), half = n / Dim(2);
-  if (!(half * Dim(2) == n)) throw Error("glu", cat("axis ", axis, " of ", str(a->shape()), " has no halves"));
+  if (!(half * Dim(2) == n)) throw Error("glu", str_cat("axis ", axis, " of ", str(a->shape()), " has no halves"));
   return prim::mul(as_float(a->slice(axis, 0, half)), sigmoid(a->slice(axis, half, n)));
 }
 

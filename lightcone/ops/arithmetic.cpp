@@ -26,8 +26,8 @@ DType promote(DType a, DType b) {
   if (wide_unsigned(a) || wide_unsigned(b))
     throw Error(
         "promote_types",
-        cat(name(a), " and ", name(b), " are brought to no common type, as in PyTorch; cast one: ",
-            a == DType::U64 || b == DType::U64 ? "u64 fits into no signed type" : "i64 holds the numbers of both"));
+        str_cat(name(a), " and ", name(b), " are brought to no common type, as in PyTorch; cast one: ",
+                a == DType::U64 || b == DType::U64 ? "u64 fits into no signed type" : "i64 holds the numbers of both"));
   if (a == DType::Bool || b == DType::Bool) return a == DType::Bool ? b : a;
   if (size_of(a) == size_of(b)) return DType::I16;  // u8 and i8: neither holds the other's numbers
   return size_of(a) > size_of(b) ? a : b;
@@ -38,7 +38,7 @@ Shape broadcast(const Shape& a, const Shape& b, const char* op) {
   for (std::size_t k = 0; k < r.size(); ++k) {
     const Dim x = k < a.size() ? a[a.size() - 1 - k] : Dim(1), y = k < b.size() ? b[b.size() - 1 - k] : Dim(1);
     if (!(x == y) && !(x == Dim(1)) && !(y == Dim(1)))
-      throw Error(op, cat(str(a), " and ", str(b), " differ at axis ", r.size() - 1 - k, ": ", versus(x, y)));
+      throw Error(op, str_cat(str(a), " and ", str(b), " differ at axis ", r.size() - 1 - k, ": ", versus(x, y)));
     r[r.size() - 1 - k] = x == Dim(1) ? y : x;
   }
   return r;
@@ -200,8 +200,8 @@ namespace {
 void in_place(Tensor& a, const Tensor& y, const char* op, const SourceLocation& at) {
   const OpScope scope(op, at);
   if (y.dtype() != a.dtype() || y.shape() != a.shape())
-    throw Error(op, cat("a tensor of ", name(a.dtype()), " ", str(a.shape()), " would become one of ", name(y.dtype()),
-                        " ", str(y.shape()), "; write a = a + b, or convert"));
+    throw Error(op, str_cat("a tensor of ", name(a.dtype()), " ", str(a.shape()), " would become one of ",
+                            name(y.dtype()), " ", str(y.shape()), "; write a = a + b, or convert"));
   a = y;
 }
 }  // namespace
@@ -444,7 +444,7 @@ Tensor where(Operand condition, TensorOrNumber a, TensorOrNumber b) {
 Tensor masked_fill(Operand a, Operand mask, Scalar value) {
   LC_SCOPE("masked_fill");
   if (!is_float(a->dtype()) && !value.whole && value.value != std::floor(value.value))
-    throw Error("masked_fill", cat(name(a->dtype()), " cannot hold ", value.value, "; convert the tensor first"));
+    throw Error("masked_fill", str_cat(name(a->dtype()), " cannot hold ", value.value, "; convert the tensor first"));
   const Shape s = broadcast(a->shape(), mask->shape(), "masked_fill");
   const Tensor x = expand_to(a, s);
   return prim::where(expand_to(prim::cast(mask, DType::Bool), s), full_like(x, value), x);

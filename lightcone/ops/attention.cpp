@@ -62,14 +62,16 @@ Tensor attention(const Operand& q, const Operand& k, const Operand& v, Attention
   const char* op = "scaled_dot_product_attention";
   const OpScope scope(op, q.at);
   if (q->rank() < 2 || k->rank() != q->rank() || v->rank() != q->rank())
-    throw Error(op, cat("q ", str(q->shape()), ", k ", str(k->shape()), " and v ", str(v->shape()),
-                        " have one rank, at least 2"));
+    throw Error(op, str_cat("q ", str(q->shape()), ", k ", str(k->shape()), " and v ", str(v->shape()),
+                            " have one rank, at least 2"));
   const auto d = q->extent(-1).constant();
-  const auto said = [&] { return cat("q ", str(q->shape()), ", k ", str(k->shape()), ", v ", str(v->shape()), ": "); };
+  const auto said = [&] {
+    return str_cat("q ", str(q->shape()), ", k ", str(k->shape()), ", v ", str(v->shape()), ": ");
+  };
   if (!(q->extent(-1) == k->extent(-1)))
-    throw Error(op, cat(said(), "head sizes differ: ", versus(q->extent(-1), k->extent(-1))));
+    throw Error(op, str_cat(said(), "head sizes differ: ", versus(q->extent(-1), k->extent(-1))));
   if (!(k->extent(-2) == v->extent(-2)))
-    throw Error(op, cat(said(), "keys and values differ: ", versus(k->extent(-2), v->extent(-2))));
+    throw Error(op, str_cat(said(), "keys and values differ: ", versus(k->extent(-2), v->extent(-2))));
   if (!o.scale && !d) throw Error(op, "give a scale when the head size is symbolic");
   const double scale = o.scale ? *o.scale : 1 / std::sqrt(static_cast<double>(*d));
   if (o.dropout_p != 0 && !o.random)
@@ -84,7 +86,7 @@ Tensor attention(const Operand& q, const Operand& k, const Operand& v, Attention
     const Dim heads = q->extent(-3), kv = k->extent(-3);
     const auto group = kv == Dim(0) ? std::nullopt : (heads / kv).constant();
     if (!group || !(kv * Dim(*group) == heads))
-      throw Error(op, cat(kv, " key heads do not divide ", heads, " query heads"));
+      throw Error(op, str_cat(kv, " key heads do not divide ", heads, " query heads"));
     keys = repeat_interleave(keys, static_cast<int>(*group), -3);
     values = repeat_interleave(values, static_cast<int>(*group), -3);
   }

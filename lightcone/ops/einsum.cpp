@@ -23,7 +23,9 @@ struct Equation {
   std::string output;
   bool explicit_output = false;
 
-  [[noreturn]] void refuse(const std::string& problem) const { throw Error("einsum", cat("'", text, "': ", problem)); }
+  [[noreturn]] void refuse(const std::string& problem) const {
+    throw Error("einsum", str_cat("'", text, "': ", problem));
+  }
 
   explicit Equation(std::string_view equation) : text(equation) {
     std::string s;
@@ -47,7 +49,7 @@ struct Equation {
     if (at != t.npos) t.erase(at, 3);
     for (const char c : t)
       if (!std::isalpha(static_cast<unsigned char>(c)))
-        refuse(cat("letters, commas, one ... an operand and an arrow are understood, not '", c, "'"));
+        refuse(str_cat("letters, commas, one ... an operand and an arrow are understood, not '", c, "'"));
     if (at != t.npos) t.insert(at, 1, '.');
   }
 };
@@ -125,14 +127,14 @@ Factor contract(const Factor& a, const Factor& b, const Labels& first, const Kee
 
 std::vector<Factor> factors(const Equation& e, const std::vector<Tensor>& operands, DType type, int& dots) {
   if (e.terms.size() != operands.size())
-    e.refuse(cat("names ", e.terms.size(), " operands, ", operands.size(), " were given"));
+    e.refuse(str_cat("names ", e.terms.size(), " operands, ", operands.size(), " were given"));
   std::vector<Factor> all;
   std::map<int, Dim> extents;
   for (std::size_t t = 0; t < operands.size(); ++t) {
     const bool open = e.terms[t].find('.') != std::string::npos;
     const int more = operands[t].rank() - static_cast<int>(e.terms[t].size()) + open;
     if (more < 0 || (more > 0 && !open))
-      e.refuse(cat("'", e.terms[t], "' does not name the axes of ", str(operands[t].shape())));
+      e.refuse(str_cat("'", e.terms[t], "' does not name the axes of ", str(operands[t].shape())));
     dots = std::max(dots, more);
     Factor f{prim::cast(operands[t], type), label(e.terms[t], more)};
     for (std::size_t k = 0; k < f.labels.size(); ++k) {
@@ -140,8 +142,9 @@ std::vector<Factor> factors(const Equation& e, const std::vector<Tensor>& operan
       const auto [it, fresh] = extents.try_emplace(f.labels[k], n);
       if (it->second == Dim(1)) it->second = n;
       if (!(it->second == n) && !(n == Dim(1)))
-        e.refuse(cat(f.labels[k] < kDots ? cat("'", static_cast<char>(f.labels[k]), "'") : "an axis of the ellipsis",
-                     " is both ", it->second, " and ", n));
+        e.refuse(
+            str_cat(f.labels[k] < kDots ? str_cat("'", static_cast<char>(f.labels[k]), "'") : "an axis of the ellipsis",
+                    " is both ", it->second, " and ", n));
     }
     take_diagonals(f);
     all.push_back(std::move(f));
@@ -161,8 +164,8 @@ Labels output_labels(const Equation& e, const std::vector<Factor>& all, int dots
     return out;
   }
   for (const char c : e.output) {
-    if (c != '.' && !seen.contains(c)) e.refuse(cat("'", c, "' of the result is in no operand"));
-    if (std::count(e.output.begin(), e.output.end(), c) > 1) e.refuse(cat("'", c, "' is twice in the result"));
+    if (c != '.' && !seen.contains(c)) e.refuse(str_cat("'", c, "' of the result is in no operand"));
+    if (std::count(e.output.begin(), e.output.end(), c) > 1) e.refuse(str_cat("'", c, "' is twice in the result"));
   }
   if (all.empty()) return {};
   return label(e.output, dots);

@@ -15,7 +15,7 @@ Tensor gather(Operand a, int axis, Operand index) {
   Tensor data = a;  // other axes may be longer than the index
   for (int i = 0; i < a->rank() && index->rank() == a->rank(); ++i)
     if (i != axis && provably_below(a->extent(i), index->extent(i)))
-      throw Error("gather", cat("an index ", str(index->shape()), " leaves ", str(a->shape()), " at axis ", i));
+      throw Error("gather", str_cat("an index ", str(index->shape()), " leaves ", str(a->shape()), " at axis ", i));
   for (int i = 0; i < a->rank() && index->rank() == a->rank(); ++i)
     if (i != axis && !(index->extent(i) == a->extent(i))) data = data.slice(i, 0, index->extent(i));
   return prim::gather(data, in_range(index, data.extent(axis)), axis);
@@ -46,7 +46,8 @@ Tensor without_derivative_of(const Tensor& rows, const Tensor& ids, std::int64_t
 Tensor embedding(Operand ids, Operand weight, std::optional<std::int64_t> padding_idx) {
   const OpScope scope("embedding", ids.at);
   if (is_float(ids->dtype()))
-    throw Error("embedding", cat("ids come first, and are integers, not ", name(ids->dtype()), " ", str(ids->shape())));
+    throw Error("embedding",
+                str_cat("ids come first, and are integers, not ", name(ids->dtype()), " ", str(ids->shape())));
   if (weight->rank() != 2) throw Error("embedding", "the weight has rank 2, not " + str(weight->shape()));
   const Dim n = product(ids->shape()), d = weight->extent(1);
   const Tensor index = in_range(ids, weight->extent(0)).reshape({n, 1}).expand({n, d});
@@ -57,8 +58,8 @@ Tensor embedding(Operand ids, Operand weight, std::optional<std::int64_t> paddin
 }
 Tensor one_hot(Operand ids, Dim classes) {
   const OpScope scope("one_hot", ids.at);
-  if (is_float(ids->dtype())) throw Error("one_hot", cat("the classes are integers, not ", name(ids->dtype())));
-  if (classes.bounds().hi < 1) throw Error("one_hot", cat(classes, " classes"));
+  if (is_float(ids->dtype())) throw Error("one_hot", str_cat("the classes are integers, not ", name(ids->dtype())));
+  if (classes.bounds().hi < 1) throw Error("one_hot", str_cat(classes, " classes"));
   Shape s = ids->shape();
   s.push_back(classes);
   const Tensor i = ids->graph().index(s, Dim::index(ids->rank(), classes), ids->dtype());
@@ -71,20 +72,20 @@ Tensor scattered(const Operand& a, int axis, const Operand& index, const Operand
   const OpScope scope(op, a.at);
   axis = wrap_axis(axis, a->rank(), a->shape(), op);
   if (index->rank() != a->rank() || src->rank() != a->rank())
-    throw Error(op, cat(str(a->shape()), ", index ", str(index->shape()), " and source ", str(src->shape()),
-                        " have different ranks"));
+    throw Error(op, str_cat(str(a->shape()), ", index ", str(index->shape()), " and source ", str(src->shape()),
+                            " have different ranks"));
   if (src->dtype() != a->dtype())
-    throw Error(op, cat("the source is ", name(src->dtype()), ", the tensor ", name(a->dtype()), "; convert one"));
+    throw Error(op, str_cat("the source is ", name(src->dtype()), ", the tensor ", name(a->dtype()), "; convert one"));
   Tensor at = in_range(index, a->extent(axis)), from = src;
   for (int i = 0; i < a->rank(); ++i) {
     const Dim n = index->extent(i), room = a->extent(i) - n;
     if (provably_below(src->extent(i), n))
-      throw Error(op, cat("a source ", str(src->shape()), " is smaller than its index ", str(index->shape())));
+      throw Error(op, str_cat("a source ", str(src->shape()), " is smaller than its index ", str(index->shape())));
     if (!(src->extent(i) == n)) from = from.slice(i, 0, n);
     if (i == axis || room == Dim(0)) continue;
-    if (room.bounds().lo < 0) throw Error(op, cat("an index ", str(index->shape()), " leaves ", str(a->shape())));
+    if (room.bounds().lo < 0) throw Error(op, str_cat("an index ", str(index->shape()), " leaves ", str(a->shape())));
     const auto more = room.constant();
-    if (!more) throw Error(op, cat("an index ", str(index->shape()), " does not fit ", str(a->shape())));
+    if (!more) throw Error(op, str_cat("an index ", str(index->shape()), " does not fit ", str(a->shape())));
     at = pad(at, i, 0, static_cast<int>(*more), PadMode::Constant, -1);  // which writes nothing
     from = from.pad(i, 0, room);
   }
@@ -106,8 +107,8 @@ Tensor along(const Operand& a, int& axis, const Operand& index, const Operand& s
   axis = wrap_axis(axis, a->rank(), a->shape(), op);
   if (index->rank() != 1) throw Error(op, "the index has rank 1, not " + str(index->shape()));
   if (src->rank() != a->rank() || !(src->extent(axis) == index->extent(0)))
-    throw Error(op, cat("a source ", str(src->shape()), " does not fit ", index->extent(0), " places of axis ", axis,
-                        " of ", str(a->shape())));
+    throw Error(op, str_cat("a source ", str(src->shape()), " does not fit ", index->extent(0), " places of axis ",
+                            axis, " of ", str(a->shape())));
   Shape s(static_cast<std::size_t>(a->rank()), 1);
   s[static_cast<std::size_t>(axis)] = index->extent(0);
   return index->reshape(s).expand(src->shape());
@@ -136,9 +137,9 @@ Sorted sort(Operand a, int axis, bool descending) {
 Sorted topk(Operand a, Dim k, int axis, bool largest) {
   LC_SCOPE("topk");
   axis = wrap_axis(axis, a->rank(), a->shape(), "topk");
-  if (k.bounds().hi < 0) throw Error("topk", cat("k is ", k));
+  if (k.bounds().hi < 0) throw Error("topk", str_cat("k is ", k));
   if (provably_below(a->extent(axis), k))
-    throw Error("topk", cat("k is ", k, ", axis ", axis, " of ", str(a->shape()), " has fewer elements"));
+    throw Error("topk", str_cat("k is ", k, ", axis ", axis, " of ", str(a->shape()), " has fewer elements"));
   const Tensor i = prim::argsort(a, axis, largest).slice(axis, 0, k);
   return {prim::gather(a, i, axis), i};
 }

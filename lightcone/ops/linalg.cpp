@@ -15,12 +15,13 @@ Tensor matmul(Operand a, Operand b) {
   if (row) x = x.unsqueeze(0);
   if (column) y = y.unsqueeze(1);
   if (!(x.extent(-1) == y.extent(-2)))
-    throw Error("matmul", cat(str(a->shape()), " x ", str(b->shape()),
-                              ": inner dimensions differ: ", versus(x.extent(-1), y.extent(-2))));
+    throw Error("matmul", str_cat(str(a->shape()), " x ", str(b->shape()),
+                                  ": inner dimensions differ: ", versus(x.extent(-1), y.extent(-2))));
   const Dim m = x.extent(-2), k = x.extent(-1), n = y.extent(-1);
   for (int i = std::min(x.rank(), y.rank()); i > 2; --i)
     if (const Dim p = x.extent(-i), q = y.extent(-i); !(p == q) && !(p == Dim(1)) && !(q == Dim(1)))
-      throw Error("matmul", cat(str(a->shape()), " x ", str(b->shape()), ": batch dimensions differ: ", versus(p, q)));
+      throw Error("matmul",
+                  str_cat(str(a->shape()), " x ", str(b->shape()), ": batch dimensions differ: ", versus(p, q)));
   Shape xb = x.shape(), yb = y.shape();
   xb.resize(xb.size() - 2);
   yb.resize(yb.size() - 2);
@@ -39,8 +40,8 @@ Tensor linear(Operand x, Operand weight) {
   const OpScope scope("linear", x.at);
   if (weight->rank() != 2) throw Error("linear", "the weight has rank 2, not " + str(weight->shape()));
   if (x->rank() == 0 || !(x->extent(-1) == weight->extent(1)))
-    throw Error("linear", cat(str(x->shape()), " with a weight ", str(weight->shape()), ": the last axis must be ",
-                              weight->extent(1)));
+    throw Error("linear", str_cat(str(x->shape()), " with a weight ", str(weight->shape()), ": the last axis must be ",
+                                  weight->extent(1)));
   return matmul(x, weight->permute({1, 0}));
 }
 Tensor linear(Operand x, Operand weight, Operand bias) {
@@ -48,14 +49,14 @@ Tensor linear(Operand x, Operand weight, Operand bias) {
   if (x->dtype() == bias->dtype()) LC_RETURN_IF_EITHER_HALF(x, weight, linear(x, weight, bias));
   const Tensor y = linear(x, weight);
   if (bias->rank() != 1 || !(bias->extent(0) == weight->extent(0)))
-    throw Error("linear", cat("a bias ", str(bias->shape()), " does not fit a weight ", str(weight->shape())));
+    throw Error("linear", str_cat("a bias ", str(bias->shape()), " does not fit a weight ", str(weight->shape())));
   return y + bias.tensor;
 }
 
 Tensor outer(Operand a, Operand b) {
   LC_SCOPE("outer");
   if (a->rank() != 1 || b->rank() != 1)
-    throw Error("outer", cat(str(a->shape()), " and ", str(b->shape()), ": both have rank 1"));
+    throw Error("outer", str_cat(str(a->shape()), " and ", str(b->shape()), ": both have rank 1"));
   return a->unsqueeze(1) * b->unsqueeze(0);
 }
 Tensor trace(Operand a) {

@@ -9,22 +9,22 @@
 namespace lc {
 namespace {
 
-std::string described(const Tensor& t) { return cat(name(t.dtype()), " ", str(t.shape())); }
+std::string described(const Tensor& t) { return str_cat(name(t.dtype()), " ", str(t.shape())); }
 
 // How many steps there are.
 std::int64_t length_of(const std::vector<Tensor>& xs, const ScanOptions& o) {
   std::optional<std::int64_t> length = o.length;
-  if (length && *length < 0) throw Error("scan", cat("a length of ", *length));
+  if (length && *length < 0) throw Error("scan", str_cat("a length of ", *length));
   for (const Tensor& x : xs) {
     if (x.rank() == 0) throw Error("scan", "xs have an axis of steps, axis 0: a scalar has none");
     const auto n = x.extent(0).constant();
     if (!n)
-      throw Error("scan", cat("the length of ", str(x.shape()), " is not known when the graph is built: axis 0 is ",
-                              x.extent(0), ", and has to be a number"));
+      throw Error("scan", str_cat("the length of ", str(x.shape()), " is not known when the graph is built: axis 0 is ",
+                                  x.extent(0), ", and has to be a number"));
     if (length && *length != *n)
       throw Error("scan", o.length && &x == xs.data()
-                              ? cat("the length is ", *length, ", and axis 0 of ", str(x.shape()), " is ", *n)
-                              : cat("xs differ in their length: ", str(xs[0].shape()), " and ", str(x.shape())));
+                              ? str_cat("the length is ", *length, ", and axis 0 of ", str(x.shape()), " is ", *n)
+                              : str_cat("xs differ in their length: ", str(xs[0].shape()), " and ", str(x.shape())));
     length = *n;
   }
   if (!length) throw Error("scan", "without xs it needs a length: ScanOptions{.length = n}");
@@ -34,18 +34,18 @@ std::int64_t length_of(const std::vector<Tensor>& xs, const ScanOptions& o) {
 // The next states have the types of those before.
 void check_state(const std::vector<Tensor>& before, const std::vector<Tensor>& next) {
   if (before.size() != next.size())
-    throw Error("scan", cat("there are ", before.size(), " states, and the function gives ", next.size()));
+    throw Error("scan", str_cat("there are ", before.size(), " states, and the function gives ", next.size()));
   for (std::size_t k = 0; k < before.size(); ++k) {
-    if (!next[k].defined()) throw Error("scan", cat("the function gives no state ", k));
+    if (!next[k].defined()) throw Error("scan", str_cat("the function gives no state ", k));
     if (before[k].shape() == next[k].shape() && before[k].dtype() == next[k].dtype()) continue;
-    throw Error("scan", cat("state ", k, " is ", described(before[k]), ", and the function makes it ",
-                            described(next[k]), ": a state keeps its shape and its dtype"));
+    throw Error("scan", str_cat("state ", k, " is ", described(before[k]), ", and the function makes it ",
+                                described(next[k]), ": a state keeps its shape and its dtype"));
   }
 }
 
 void check_ys(const std::vector<Tensor>& ys) {
   for (std::size_t k = 0; k < ys.size(); ++k)
-    if (!ys[k].defined()) throw Error("scan", cat("the function gives no y ", k));
+    if (!ys[k].defined()) throw Error("scan", str_cat("the function gives no y ", k));
 }
 
 Scanned of_no_steps(const ScanBody& f, const std::vector<Tensor>& state, const std::vector<Tensor>& xs) {
@@ -103,8 +103,10 @@ Extraction::Extraction(const Graph& from, const std::vector<Tensor>& given) : fr
 }
 
 void Extraction::input(const Tensor& t, bool captured) {
-  const NodeId id = body_.graph.input(cat("in", body_.inputs.size()), t.shape(), t.dtype(), Tensor::At::current(), captured)
-                        .edge().node;
+  const NodeId id =
+      body_.graph.input(str_cat("in", body_.inputs.size()), t.shape(), t.dtype(), Tensor::At::current(), captured)
+          .edge()
+          .node;
   body_.inputs.push_back(id);
   to_[t.edge().node] = id;
 }
@@ -146,7 +148,7 @@ LoopBody Extraction::run(const std::vector<Tensor>& outputs) {
       to.derivative(to_[id], std::make_shared<const Derivative>(std::move(own)));
     }
   }
-  for (std::size_t k = 0; k < outputs.size(); ++k) to.root(cat("out", k), moved(outputs[k].edge()));
+  for (std::size_t k = 0; k < outputs.size(); ++k) to.root(str_cat("out", k), moved(outputs[k].edge()));
   body_.captures = captured_.size();
   return std::move(body_);
 }
@@ -169,7 +171,9 @@ std::vector<TensorType> result_types(const LoopBody& b) {
 }
 
 bool has_known_sizes(const LoopBody& b) {
-  const auto known = [](const Shape& s) { return std::ranges::all_of(s, [](const Dim& d) { return d.is_constant(); }); };
+  const auto known = [](const Shape& s) {
+    return std::ranges::all_of(s, [](const Dim& d) { return d.is_constant(); });
+  };
   for (NodeId id = 0; id < b.graph.size(); ++id)
     if (!known(b.graph[id].shape)) return false;
   return std::ranges::all_of(b.graph.roots(), [&](const Root& r) { return known(r.edge.view.shape()); });
@@ -178,7 +182,8 @@ bool has_known_sizes(const LoopBody& b) {
 std::vector<Tensor> unrolled(const LoopBody& b, std::span<const Tensor> in) {
   Graph& g = in[0].graph();
   std::vector<Tensor> now(in.begin(), in.end());
-  std::vector<std::vector<Tensor>> rows(b.ys + (b.keeps ? b.states : 0), std::vector<Tensor>(static_cast<std::size_t>(b.length)));
+  std::vector<std::vector<Tensor>> rows(b.ys + (b.keeps ? b.states : 0),
+                                        std::vector<Tensor>(static_cast<std::size_t>(b.length)));
   for (std::int64_t step = 0; step < b.length; ++step) {
     const std::int64_t at = b.slice_of(step);
     for (std::size_t k = b.states; k < b.states + b.slices; ++k) now[k] = in[k].slice(0, at, at + 1).squeeze(0);
@@ -194,7 +199,8 @@ std::vector<Tensor> unrolled(const LoopBody& b, std::span<const Tensor> in) {
 
 }  // namespace
 
-std::vector<Tensor> instantiate(const LoopBody& body, std::span<const Tensor> inputs, Graph& g) {
+std::vector<Tensor> instantiate(const LoopBody& body, std::span<const Tensor> inputs, Graph& g,
+                                const std::map<NodeId, Tensor>& replaced) {
   const Graph& from = body.graph;
   std::vector<Edge> to(from.size());
   for (std::size_t k = 0; k < inputs.size(); ++k) to[body.inputs[k]] = inputs[k].edge();
@@ -204,6 +210,10 @@ std::vector<Tensor> instantiate(const LoopBody& body, std::span<const Tensor> in
   };
   for (NodeId id = 0; id < from.size(); ++id) {
     if (from[id].op == Op::Input) continue;
+    if (const auto other = replaced.find(id); other != replaced.end()) {
+      to[id] = other->second.edge();
+      continue;
+    }
     const OpScope scope(from[id].where);
     const NodeId made = g.adopt(from[id], moved(from[id].in));
     to[id] = {made, View(g[made].shape)};
@@ -224,11 +234,7 @@ std::vector<Tensor> call_loop(const std::shared_ptr<const LoopBody>& body, std::
   return call(std::make_shared<const Composite>(std::move(c)), std::move(operands));
 }
 
-Scanned scan(const ScanBody& f, std::vector<Tensor> state, std::vector<Tensor> xs, const ScanOptions& o,
-             const Tensor::At& at) {
-  const OpScope scope("scan", at);
-  const std::int64_t n = length_of(xs, o);
-  if (n == 0) return of_no_steps(f, state, xs);
+TracedLoop trace_loop(const ScanBody& f, std::vector<Tensor> state, std::vector<Tensor> xs, std::int64_t length) {
   if (state.empty() && xs.empty()) throw Error("scan", "there is neither a state nor any xs");
   const Graph& g = state.empty() ? xs[0].graph() : state[0].graph();
   std::vector<Tensor> s, x;
@@ -247,13 +253,24 @@ Scanned scan(const ScanBody& f, std::vector<Tensor> state, std::vector<Tensor> x
   Extraction extraction(g, given);
   auto body = std::make_shared<LoopBody>(extraction.run(outputs));
   body->states = state.size(), body->slices = xs.size(), body->ys = step.ys.size();
-  body->length = n, body->reverse = o.reverse;
+  body->length = length;
   std::vector<Tensor> operands = std::move(state);
   operands.insert(operands.end(), xs.begin(), xs.end());
   operands.insert(operands.end(), extraction.captured().begin(), extraction.captured().end());
+  return {std::move(body), std::move(operands)};
+}
+
+Scanned scan(const ScanBody& f, std::vector<Tensor> state, std::vector<Tensor> xs, const ScanOptions& o,
+             const Tensor::At& at) {
+  const OpScope scope("scan", at);
+  const std::int64_t n = length_of(xs, o);
+  if (n == 0) return of_no_steps(f, state, xs);
+  TracedLoop loop = trace_loop(f, std::move(state), std::move(xs), n);
+  const std::shared_ptr<LoopBody>& body = loop.body;
   const bool known = has_known_sizes(*body);
-  body->keeps = known && o.keep_states;
-  const std::vector<Tensor> results = known ? call_loop(body, std::move(operands)) : unrolled(*body, operands);
+  body->reverse = o.reverse, body->keeps = known && o.keep_states;
+  const std::vector<Tensor> results =
+      known ? call_loop(body, std::move(loop.operands)) : unrolled(*body, loop.operands);
   const auto after = [&](std::size_t k) { return results.begin() + static_cast<std::ptrdiff_t>(k); };
   return {{results.begin(), after(body->states)}, {after(body->states), after(body->states + body->ys)}};
 }
@@ -262,11 +279,12 @@ std::vector<Tensor> while_loop(const WhileCondition& condition, const WhileBody&
                                std::int64_t max_steps, const Tensor::At& at) {
   const OpScope scope("while_loop", at);
   if (state.empty()) throw Error("while_loop", "there is no state");
-  if (max_steps < 0) throw Error("while_loop", cat("at most ", max_steps, " steps"));
+  if (max_steps < 0) throw Error("while_loop", str_cat("at most ", max_steps, " steps"));
   const ScanBody step = [&](const std::vector<Tensor>& now, const std::vector<Tensor>&) {
     const Tensor go = condition(now);
     if (go.dtype() != DType::Bool || go.rank() != 0)
-      throw Error("while_loop", cat("the condition is ", name(go.dtype()), " ", str(go.shape()), ", not a bool []"));
+      throw Error("while_loop",
+                  str_cat("the condition is ", name(go.dtype()), " ", str(go.shape()), ", not a bool []"));
     Scanned r{.state = body(now)};
     check_state(now, r.state);
     for (std::size_t k = 0; k < now.size(); ++k) {

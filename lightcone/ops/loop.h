@@ -10,13 +10,15 @@
 //   r.state[0];  // [n]
 //   r.ys[0];     // [t, n]
 //
-// The function writes graph code. It is called once, before anything runs, and what it wrote is one node of the graph:
-// a device compiles it once and runs it once a step, or unrolls it. (With symbolic extents it is unrolled at once.) It may read tensors from outside of it, which stay
-// the same from step to step, random numbers among them: draw what should differ outside, for all steps. Derivatives go
-// through all of it (autograd/loops.cpp): the backward pass is a scan, too, and computes a step again from its state.
+// The function writes graph code. It is called once, before anything runs, and what it wrote is one node of the graph: a
+// device compiles it once and runs it once a step, or unrolls it. (With symbolic extents it is unrolled at once.) It may
+// read tensors from outside of it, which stay the same from step to step, random numbers among them: draw what should
+// differ outside, for all steps. Derivatives go through all of it (autograd/loops.cpp): the backward pass is a scan, too,
+// and computes a step again from its state.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -63,6 +65,15 @@ std::vector<Tensor> while_loop(const WhileCondition& condition, const WhileBody&
 
 std::vector<Tensor> call_loop(const std::shared_ptr<const LoopBody>& body, std::vector<Tensor> operands);
 // The outputs of a body for these inputs, appended to their graph, with the derivatives that its operations have.
-std::vector<Tensor> instantiate(const LoopBody& body, std::span<const Tensor> inputs, Graph& g);
+// `replaced` are nodes of the body, and what stands in their place.
+std::vector<Tensor> instantiate(const LoopBody& body, std::span<const Tensor> inputs, Graph& g,
+                                const std::map<NodeId, Tensor>& replaced = {});
+
+// What scan() makes of a function before it is a node.
+struct TracedLoop {
+  std::shared_ptr<LoopBody> body;
+  std::vector<Tensor> operands;  // initial states, xs, captures
+};
+TracedLoop trace_loop(const ScanBody& f, std::vector<Tensor> state, std::vector<Tensor> xs, std::int64_t length);
 
 }  // namespace lc

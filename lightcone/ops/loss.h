@@ -108,6 +108,26 @@ struct TripletMarginOptions {
 // [N, D] or [D] three times: max(0, |a - p + eps| - |a - n + eps| + margin), the norm over the last axis.
 Tensor triplet_margin_loss(Operand anchor, Operand positive, Operand negative, const TripletMarginOptions& o = {});
 
+// ---- of scores of classes [N, C] or [C] -----------------------------------------------------------
+struct MultiMarginOptions {
+  double p = 1;  // 1 or 2
+  double margin = 1;
+  Tensor weight = {};  // of each class, floating [C]
+  Reduction reduction = Reduction::Mean;
+};
+// The mean over the classes, the target's own counting 0, of weight[target] max(0, margin - x[target] + x[class])^p.
+// Targets are classes, integers [N] or [].
+Tensor multi_margin_loss(Operand input, Operand target, const MultiMarginOptions& o = {});
+// Of all pairs of a label and a class that is none: max(0, 1 - (x[label] - x[class])), their sum divided by C. Targets
+// are lists of labels, integers of input's shape, which end before the first negative number.
+Tensor multilabel_margin_loss(Operand input, Operand target, Reduction reduction = Reduction::Mean);
+struct MultilabelSoftMarginOptions {
+  Tensor weight = {};  // broadcasts to the shape of input
+  Reduction reduction = Reduction::Mean;
+};
+// binary_cross_entropy_with_logits, the mean over the last axis. Targets are 0 or 1, of input's shape.
+Tensor multilabel_soft_margin_loss(Operand input, Operand target, const MultilabelSoftMarginOptions& o = {});
+
 // ---- of sequences ------------------------------------------------------------------------------------
 struct CtcOptions {
   std::int64_t blank = 0;

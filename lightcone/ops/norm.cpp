@@ -22,11 +22,11 @@ void check_last(const Shape& s, const Shape& normalized_shape, std::initializer_
                 const char* op) {
   const auto n = static_cast<std::ptrdiff_t>(normalized_shape.size());
   if (n < 1 || n > static_cast<std::ptrdiff_t>(s.size()) || Shape(s.end() - n, s.end()) != normalized_shape)
-    throw Error(op, cat(str(s), " does not end with the normalized shape ", str(normalized_shape)));
+    throw Error(op, str_cat(str(s), " does not end with the normalized shape ", str(normalized_shape)));
   for (const OptionalOperand* p : parameters)
     if (p->given() && (*p)->shape() != normalized_shape)
-      throw Error(op, cat("a weight or bias ", str((*p)->shape()), " does not fit the normalized shape ",
-                          str(normalized_shape)));
+      throw Error(op, str_cat("a weight or bias ", str((*p)->shape()), " does not fit the normalized shape ",
+                              str(normalized_shape)));
 }
 Tensor scaled(Tensor t, const OptionalOperand& weight, const OptionalOperand& bias) {
   if (weight.given()) t = t * *weight;
@@ -45,8 +45,8 @@ void check_channels(const Operand& x, std::initializer_list<const OptionalOperan
   if (x->rank() < 2) throw Error(op, "needs [batch, channels, ...], not " + str(x->shape()));
   for (const OptionalOperand* p : parameters)
     if (p->given() && ((*p)->rank() != 1 || !((*p)->extent(0) == x->extent(1))))
-      throw Error(op, cat("statistics, a weight or a bias of ", str((*p)->shape()), " do not fit the channels of ",
-                          str(x->shape())));
+      throw Error(op, str_cat("statistics, a weight or a bias of ", str((*p)->shape()), " do not fit the channels of ",
+                              str(x->shape())));
 }
 }  // namespace
 
@@ -78,7 +78,7 @@ Tensor group_norm(Operand x, int num_groups, OptionalOperand weight, OptionalOpe
   check_channels(x, {&weight, &bias}, "group_norm");
   const Dim n = x->extent(0), c = x->extent(1);
   if (num_groups < 1 || !(c % Dim(num_groups) == Dim(0)))
-    throw Error("group_norm", cat(num_groups, " groups do not divide ", c, " channels"));
+    throw Error("group_norm", str_cat(num_groups, " groups do not divide ", c, " channels"));
   LC_RETURN_IF_HALF(x, group_norm(x, num_groups, weight, bias, eps));
   Dim rest = c / Dim(num_groups);
   for (int i = 2; i < x->rank(); ++i) rest = rest * x->extent(i);
@@ -165,10 +165,11 @@ Tensor rope(Operand x, Operand cos, Operand sin, bool interleaved) {
   if (cos->dtype() == x->dtype() && sin->dtype() == x->dtype()) LC_RETURN_IF_HALF(x, rope(x, cos, sin, interleaved));
   const Shape s = x->shape();
   if (s.empty() || cos->rank() == 0 || cos->shape() != sin->shape())
-    throw Error("rope", cat("cosines ", str(cos->shape()), " and sines ", str(sin->shape()), " do not fit ", str(s)));
+    throw Error("rope",
+                str_cat("cosines ", str(cos->shape()), " and sines ", str(sin->shape()), " do not fit ", str(s)));
   const Dim half = s.back() / Dim(2);
   if (!(half * 2 == s.back()) || !(cos->extent(-1) == half))
-    throw Error("rope", cat("angles of ", str(cos->shape()), " do not fit ", str(s)));
+    throw Error("rope", str_cat("angles of ", str(cos->shape()), " do not fit ", str(s)));
   Shape pairs = s;
   pairs.back() = interleaved ? half : Dim(2);
   pairs.push_back(interleaved ? Dim(2) : half);

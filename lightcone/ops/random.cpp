@@ -12,7 +12,7 @@ using namespace detail;
 Tensor random_bits(Operand step, Shape shape, std::int64_t seed, std::int64_t stream) {
   const OpScope scope("random_bits", step.at);
   std::vector<Attributes::Entry> attributes = {{"seed", seed}, {"stream", stream}};
-  for (const Dim& d : shape) attributes.push_back({cat("extent", attributes.size() - 2), d});
+  for (const Dim& d : shape) attributes.push_back({str_cat("extent", attributes.size() - 2), d});
   return call(builtin::random_bits(), {step}, Attributes(std::move(attributes)), step.at)[0];
 }
 
@@ -48,11 +48,11 @@ Tensor unsigned_word(const Tensor& word) {
 
 float finite_float(double v, const char* op, const char* what) {
   const auto f = static_cast<float>(v);
-  if (!std::isfinite(f)) throw Error(op, cat(what, " is ", v, ", which is no finite f32"));
+  if (!std::isfinite(f)) throw Error(op, str_cat(what, " is ", v, ", which is no finite f32"));
   return f;
 }
 void probability(double p, const char* op) {
-  if (!(p >= 0 && p <= 1)) throw Error(op, cat("a probability of ", p, " is outside [0, 1]"));
+  if (!(p >= 0 && p <= 1)) throw Error(op, str_cat("a probability of ", p, " is outside [0, 1]"));
 }
 
 // ---- the normal distribution -----------------------------------------------------------------------
@@ -92,7 +92,7 @@ Tensor Random::draw(Shape shape, std::string_view stream) {
   const std::int64_t id = stream.empty() ? next_++ : random_stream(stream);
   if (!stream.empty() && !named_.insert(id).second)
     throw Error(OpScope::current().op,
-                cat("the stream '", stream, "' was drawn from already, and would give the same numbers again"));
+                str_cat("the stream '", stream, "' was drawn from already, and would give the same numbers again"));
   return random_bits(step_, std::move(shape), seed_, id);
 }
 
@@ -113,7 +113,7 @@ Tensor Random::bits(Shape shape, std::string_view stream, const At& at) {
 Tensor Random::uniform(Shape shape, double low, double high, std::string_view stream, const At& at) {
   const OpScope scope("uniform", at);
   const float from = finite_float(low, "uniform", "low"), to = finite_float(high, "uniform", "high");
-  if (!(low <= high)) throw Error("uniform", cat("[", low, ", ", high, ") has its bounds the wrong way round"));
+  if (!(low <= high)) throw Error("uniform", str_cat("[", low, ", ", high, ") has its bounds the wrong way round"));
   const float width = finite_float(static_cast<double>(to) - static_cast<double>(from), "uniform", "high - low");
   const Tensor u = unit(draw(std::move(shape), stream));
   if (from == 0 && to == 1) return u;
@@ -125,7 +125,7 @@ Tensor Random::uniform(Shape shape, double low, double high, std::string_view st
 Tensor Random::normal(Shape shape, double mean, double std, std::string_view stream, const At& at) {
   const OpScope scope("normal", at);
   const float centre = finite_float(mean, "normal", "the mean"), scale = finite_float(std, "normal", "std");
-  if (!(std >= 0)) throw Error("normal", cat("std is ", std, "; a standard deviation is not negative"));
+  if (!(std >= 0)) throw Error("normal", str_cat("std is ", std, "; a standard deviation is not negative"));
   Tensor second;
   const Tensor u = unit_above_zero(of_two_words(shape, stream, &second));
   const Tensor radius = prim::sqrt(detail::mul(prim::log2(u), -2 * std::numbers::ln2));
@@ -138,12 +138,14 @@ Tensor Random::truncated_normal(Shape shape, double mean, double std, double low
                                 const At& at) {
   const OpScope scope("truncated_normal", at);
   finite_float(mean, "truncated_normal", "the mean"), finite_float(std, "truncated_normal", "std");
-  if (!(std > 0)) throw Error("truncated_normal", cat("std is ", std, "; it must be positive"));
-  if (!(low < high)) throw Error("truncated_normal", cat("[", low, ", ", high, "] has no lower bound below its upper"));
+  if (!(std > 0)) throw Error("truncated_normal", str_cat("std is ", std, "; it must be positive"));
+  if (!(low < high))
+    throw Error("truncated_normal", str_cat("[", low, ", ", high, "] has no lower bound below its upper"));
   double a = (low - mean) / std, b = (high - mean) / std;
   if (a > 4 || b < -4)
-    throw Error("truncated_normal", cat("[", low, ", ", high, "] begins more than 4 standard deviations from the mean ",
-                                        mean, ": move the bounds or the mean"));
+    throw Error("truncated_normal",
+                str_cat("[", low, ", ", high, "] begins more than 4 standard deviations from the mean ", mean,
+                        ": move the bounds or the mean"));
   const bool mirrored = a > 0;  // small probabilities are exact, those near 1 are not
   if (mirrored) b = -std::exchange(a, -b);
   const double first = below(a), part = below(b) - first;
@@ -162,15 +164,15 @@ Tensor Random::bernoulli(Shape shape, double p, std::string_view stream, const A
 
 Tensor Random::bernoulli(Operand p, std::string_view stream) {
   const OpScope scope("bernoulli", p.at);
-  if (!is_float(p->dtype())) throw Error("bernoulli", cat("probabilities are floating, not ", name(p->dtype())));
+  if (!is_float(p->dtype())) throw Error("bernoulli", str_cat("probabilities are floating, not ", name(p->dtype())));
   return prim::cast(prim::less_than(unit(draw(p->shape(), stream)), prim::cast(p, DType::F32)), p->dtype());
 }
 
 Tensor Random::randint(std::int64_t low, std::int64_t high, Shape shape, std::string_view stream, const At& at) {
   const OpScope scope("randint", at);
-  if (low >= high) throw Error("randint", cat("there is no number in [", low, ", ", high, ")"));
+  if (low >= high) throw Error("randint", str_cat("there is no number in [", low, ", ", high, ")"));
   const auto count = static_cast<std::int64_t>(static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low));
-  if (count < 0) throw Error("randint", cat("[", low, ", ", high, ") holds 2^63 numbers or more"));
+  if (count < 0) throw Error("randint", str_cat("[", low, ", ", high, ") holds 2^63 numbers or more"));
   const auto number = [&](const Tensor& like, std::int64_t v) {
     return like.graph().constant(v, DType::I64).reshape(Shape(like.shape().size(), 1)).expand(like.shape());
   };
@@ -191,7 +193,7 @@ Tensor Random::categorical(Operand logits, std::string_view stream) {
   const OpScope scope("categorical", logits.at);
   if (logits->rank() == 0) throw Error("categorical", "logits need an axis of classes, the last one");
   if (!is_float(logits->dtype()))
-    throw Error("categorical", cat("logits are floating, not ", name(logits->dtype()), "; convert them"));
+    throw Error("categorical", str_cat("logits are floating, not ", name(logits->dtype()), "; convert them"));
   // 1 - u is as exact as u near 0, where it decides which of many classes is the largest
   const Tensor u = unit_above_zero(draw(logits->shape(), stream));
   const Tensor exponential = neg(log1p(detail::mul(u, 0x1p-24 - 1)));  // u = 1 would be infinite
@@ -205,7 +207,7 @@ Tensor Random::categorical(Operand logits, std::string_view stream) {
 
 Tensor Random::permutation(Dim n, std::string_view stream, const At& at) {
   const OpScope scope("permutation", at);
-  if (n.bounds().lo < 0) throw Error("permutation", cat("of ", n, " numbers"));
+  if (n.bounds().lo < 0) throw Error("permutation", str_cat("of ", n, " numbers"));
   Tensor second;
   const Tensor first = of_two_words({n}, stream, &second);
   const Tensor upper = prim::cast(first, DType::I64);
@@ -216,7 +218,7 @@ Tensor Random::permutation(Dim n, std::string_view stream, const At& at) {
 Tensor Random::dropout(Operand x, double p, std::string_view stream) {
   const OpScope scope("dropout", x.at);
   probability(p, "dropout");
-  if (!is_float(x->dtype())) throw Error("dropout", cat("x is floating, not ", name(x->dtype()), "; convert it"));
+  if (!is_float(x->dtype())) throw Error("dropout", str_cat("x is floating, not ", name(x->dtype()), "; convert it"));
   const Tensor words = draw(x->shape(), stream);  // p = 0, too: other draws keep their streams
   if (p == 0) return x;
   if (p == 1) return prim::mul(x, full_like(x, 0));

@@ -34,7 +34,7 @@ Tensor number(const Tensor& t, const Dim& n) {
 }
 void not_empty(const Tensor& t, const Axes& axes, const char* op) {
   for (const int x : axes)
-    if (t.extent(x) == Dim(0)) throw Error(op, cat("axis ", x, " of ", str(t.shape()), " has no elements"));
+    if (t.extent(x) == Dim(0)) throw Error(op, str_cat("axis ", x, " of ", str(t.shape()), " has no elements"));
 }
 // What was reduced over axes of a shape, with extents of 1 in their place; and at each element it was made of.
 Tensor keep(const Tensor& t, const Axes& axes, Shape from) {

@@ -66,13 +66,21 @@ Tensor stack(const std::vector<Tensor>& tensors, int dim = 0, const Tensor::At& 
 Tensor hstack(const std::vector<Tensor>& tensors, const Tensor::At& at = Tensor::At::current());
 Tensor vstack(const std::vector<Tensor>& tensors, const Tensor::At& at = Tensor::At::current());
 Tensor dstack(const std::vector<Tensor>& tensors, const Tensor::At& at = Tensor::At::current());
+Tensor column_stack(const std::vector<Tensor>& tensors, const Tensor::At& at = Tensor::At::current());
 std::vector<Tensor> split(Operand a, const std::vector<Dim>& sizes, int dim = 0);
 namespace detail {
 std::vector<Tensor> split_by(Operand a, std::int64_t size, int dim);
+std::vector<Tensor> split_in(Operand a, std::int64_t sections, int dim);
 }
 template <std::integral Size>  // one number is the size of each piece; the last may be smaller
 std::vector<Tensor> split(Operand a, Size split_size, int dim = 0) {
   return detail::split_by(a, static_cast<std::int64_t>(split_size), dim);
+}
+// Before each of the places that are given, which may be negative; or in so many parts, the first of them one longer.
+std::vector<Tensor> tensor_split(Operand a, const std::vector<std::int64_t>& indices, int dim = 0);
+template <std::integral Sections>
+std::vector<Tensor> tensor_split(Operand a, Sections sections, int dim = 0) {
+  return detail::split_in(a, static_cast<std::int64_t>(sections), dim);
 }
 std::vector<Tensor> chunk(Operand a, int chunks, int dim = 0);
 std::vector<Tensor> unbind(Operand a, int dim = 0);

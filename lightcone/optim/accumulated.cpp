@@ -51,7 +51,7 @@ Rule rule(const Adagrad& o, const Clock& c) {
 }
 
 Rule rule(const Adadelta& o, const Clock& c) {
-  if (!(o.rho >= 0 && o.rho <= 1)) throw Error("Adadelta", cat("rho is ", o.rho, "; it lies between 0 and 1"));
+  if (!(o.rho >= 0 && o.rho <= 1)) throw Error("Adadelta", str_cat("rho is ", o.rho, "; it lies between 0 and 1"));
   not_negative(o.eps, "Adadelta", "eps");
   not_negative(o.weight_decay, "Adadelta", "weight_decay");
   return [o, lr = c.lr](Slot& s) {

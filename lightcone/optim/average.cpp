@@ -12,7 +12,7 @@ std::vector<Tensor> averages(const Step& s, const char* suffix, const Next& next
   std::vector<Tensor> r;
   for (std::size_t k = 0; k < s.parameters.size(); ++k) {
     const Tensor value = prim::cast(s.next.at(k), wide(s.next[k].dtype()));
-    const Tensor state = value.graph().input(cat(name_of(s.parameters[k]), suffix), value.shape(), value.dtype());
+    const Tensor state = value.graph().input(str_cat(name_of(s.parameters[k]), suffix), value.shape(), value.dtype());
     r.push_back(assign_when(s.when, state, next(state, value)));
   }
   return r;
@@ -30,7 +30,7 @@ void must_have_stepped(const Step& s, const char* op) {
 std::vector<Tensor> ema(const Step& s, double decay, const Tensor::At& at) {
   const OpScope scope("ema", at);
   must_have_stepped(s, "ema");
-  if (!(decay >= 0 && decay <= 1)) throw Error("ema", cat("decay is ", decay, "; it lies between 0 and 1"));
+  if (!(decay >= 0 && decay <= 1)) throw Error("ema", str_cat("decay is ", decay, "; it lies between 0 and 1"));
   const Tensor first = prim::equal(s.step, full_like(s.step, 0));
   return averages(s, ".ema", [&](const Tensor& average, const Tensor& value) {
     return where_scalar(first, value, moved(average, value, 1 - decay));
@@ -42,7 +42,7 @@ std::vector<Tensor> swa(const Step& s, std::int64_t start, std::int64_t every, c
   must_have_stepped(s, "swa");
   if (start < 0 || every < 1)
     throw Error("swa",
-                cat("averages from step ", start, " on every ", every, "; give a step from 0 and a number from 1"));
+                str_cat("averages from step ", start, " on every ", every, "; give a step from 0 and a number from 1"));
   Graph& g = s.step.graph();
   const auto number = [&](std::int64_t v) { return g.constant(v, DType::I64); };
   const Tensor since = prim::add(s.step, number(-start)), first = prim::equal(since, number(0));

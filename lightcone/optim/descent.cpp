@@ -8,9 +8,9 @@ namespace lc::optim {
 Rule rule(const SGD& o, const Clock& c) {
   not_negative(o.momentum, "SGD", "momentum");
   not_negative(o.weight_decay, "SGD", "weight_decay");
-  if (!std::isfinite(o.dampening)) throw Error("SGD", cat("dampening is ", o.dampening));
+  if (!std::isfinite(o.dampening)) throw Error("SGD", str_cat("dampening is ", o.dampening));
   if (o.nesterov && (o.momentum == 0 || o.dampening != 0))
-    throw Error("SGD", cat("nesterov needs a momentum and no dampening, not ", o.momentum, " and ", o.dampening));
+    throw Error("SGD", str_cat("nesterov needs a momentum and no dampening, not ", o.momentum, " and ", o.dampening));
   return [o, lr = c.lr](Slot& s) {
     s.descend(o.maximize, o.weight_decay);
     Tensor d = s.g();
@@ -64,14 +64,14 @@ Rule rule(const Muon& o, const Clock& c) {
   not_negative(o.eps, "Muon", "eps");
   below_one(o.momentum, "Muon", "momentum");
   if (o.ns_steps < 0 || o.ns_steps >= 100)
-    throw Error("Muon", cat("ns_steps is ", o.ns_steps, "; it lies between 0 and 99"));
+    throw Error("Muon", str_cat("ns_steps is ", o.ns_steps, "; it lies between 0 and 99"));
   return [o, lr = c.lr](Slot& s) {
     const Shape shape = s.p().shape();
     const auto rows = shape.size() == 2 ? shape[0].constant() : std::nullopt;
     const auto columns = shape.size() == 2 ? shape[1].constant() : std::nullopt;
     if (!rows || !columns || *rows < 1 || *columns < 1)
-      throw Error("Muon", cat("is for matrices of known sizes, not for '", s.name(), "' ", str(shape),
-                              "; give other parameters to AdamW"));
+      throw Error("Muon", str_cat("is for matrices of known sizes, not for '", s.name(), "' ", str(shape),
+                                  "; give other parameters to AdamW"));
     s.shrink(o.weight_decay);
     const Tensor b = s.state("momentum_buffer"), kept = s.keep(b, moved(b, s.g(), 1 - o.momentum));
     const Tensor u = o.nesterov ? moved(s.g(), kept, o.momentum) : kept;

@@ -16,8 +16,8 @@ void all_fit(const std::vector<Update>& updates, const char* op) {
   for (const Update& u : updates) {
     must_fit(u, op);
     if (&u.gradient.graph() != &updates[0].gradient.graph())
-      throw Error(
-          op, cat("'", name_of(u.parameter), "' belongs to another graph than '", name_of(updates[0].parameter), "'"));
+      throw Error(op, str_cat("'", name_of(u.parameter), "' belongs to another graph than '",
+                              name_of(updates[0].parameter), "'"));
   }
 }
 
@@ -28,7 +28,7 @@ Clipped clip_grad_norm(const std::vector<Update>& updates, double max_norm, doub
   const OpScope scope(op, at);
   all_fit(updates, op);
   not_negative(max_norm, op, "max_norm");
-  if (!(norm_type > 0)) throw Error(op, cat("norm_type is ", norm_type, "; it must be above 0"));
+  if (!(norm_type > 0)) throw Error(op, str_cat("norm_type is ", norm_type, "; it must be above 0"));
   DType type = DType::F32;
   for (const Update& u : updates)
     if (u.gradient.dtype() == DType::F64) type = DType::F64;
@@ -62,11 +62,11 @@ Accumulated accumulate(const std::vector<Update>& updates, int runs, Reduction r
   const char* op = "accumulate";
   const OpScope scope(op, at);
   all_fit(updates, op);
-  if (runs < 1) throw Error(op, cat("a step in every ", runs, " runs; there must be at least 1"));
+  if (runs < 1) throw Error(op, str_cat("a step in every ", runs, " runs; there must be at least 1"));
   if (reduction != Reduction::Sum && reduction != Reduction::Mean)
     throw Error(op, "gradients are added up (Reduction::Sum) or averaged (Mean)");
   Graph& g = updates[0].gradient.graph();
-  const Tensor run = g.input(cat(name, ".accumulated_runs"), {}, DType::I64, at);
+  const Tensor run = g.input(str_cat(name, ".accumulated_runs"), {}, DType::I64, at);
   Accumulated r;
   r.when = prim::equal(run, full_like(run, runs - 1));
   const Tensor first = prim::equal(run, full_like(run, 0));

@@ -11,10 +11,10 @@ namespace lc::optim {
 namespace {
 
 void finite(double v, const char* op, const char* option) {
-  if (!std::isfinite(v)) throw Error(op, cat(option, " is ", v, "; it must be finite"));
+  if (!std::isfinite(v)) throw Error(op, str_cat(option, " is ", v, "; it must be finite"));
 }
 void at_least_one(std::int64_t v, const char* op, const char* option) {
-  if (v < 1) throw Error(op, cat(option, " is ", v, "; it must be at least 1"));
+  if (v < 1) throw Error(op, str_cat(option, " is ", v, "; it must be at least 1"));
 }
 
 Tensor real(const Tensor& t) { return prim::cast(t, DType::F64); }
@@ -35,8 +35,8 @@ Tensor half_cosine(const Tensor& part, double top, double bottom) {
 Tensor Schedule::operator()(Operand steps) const {
   const OpScope scope("schedule", steps.at);
   if (steps->dtype() != DType::I64 || steps->rank() != 0)
-    throw Error("schedule", cat("steps are ", name(steps->dtype()), " ", str(steps->shape()),
-                                "; they must be i64 without axes, as counter() gives"));
+    throw Error("schedule", str_cat("steps are ", name(steps->dtype()), " ", str(steps->shape()),
+                                    "; they must be i64 without axes, as counter() gives"));
   return formula_(steps);
 }
 
@@ -126,9 +126,9 @@ Schedule one_cycle(double max_lr, std::int64_t total_steps, const OneCycle& o) {
   not_negative(max_lr, op, "max_lr");
   at_least_one(total_steps, op, "total_steps");
   if (!(o.pct_start >= 0 && o.pct_start <= 1))
-    throw Error(op, cat("pct_start is ", o.pct_start, "; it lies between 0 and 1"));
+    throw Error(op, str_cat("pct_start is ", o.pct_start, "; it lies between 0 and 1"));
   for (const double v : {o.div_factor, o.final_div_factor})
-    if (!(v > 0)) throw Error(op, cat("a rate is divided by ", v, "; div_factor and final_div_factor are above 0"));
+    if (!(v > 0)) throw Error(op, str_cat("a rate is divided by ", v, "; div_factor and final_div_factor are above 0"));
   struct Phase {
     double end, from, to;
   };
@@ -158,7 +158,7 @@ Schedule one_cycle(double max_lr, std::int64_t total_steps, const OneCycle& o) {
 Schedule sequential(std::vector<Schedule> schedules, std::vector<std::int64_t> milestones) {
   if (schedules.empty() || milestones.size() + 1 != schedules.size())
     throw Error("sequential",
-                cat(schedules.size(), " schedules need one milestone between each two, not ", milestones.size()));
+                str_cat(schedules.size(), " schedules need one milestone between each two, not ", milestones.size()));
   if (std::adjacent_find(milestones.begin(), milestones.end(), std::greater_equal<>()) != milestones.end() ||
       (!milestones.empty() && milestones[0] < 0))
     throw Error("sequential", "milestones must rise, from 0");
@@ -171,7 +171,7 @@ Schedule sequential(std::vector<Schedule> schedules, std::vector<std::int64_t> m
 }
 Schedule warm_up(const Schedule& then, std::int64_t steps, double start_factor) {
   const Schedule ramp = linear(1, start_factor, 1, std::max<std::int64_t>(steps, 1));
-  if (steps < 0) throw Error("warm_up", cat("steps is ", steps, "; it must not be negative"));
+  if (steps < 0) throw Error("warm_up", str_cat("steps is ", steps, "; it must not be negative"));
   return Schedule([=](const Tensor& t) {
     const Tensor rising = prim::mul(then(whole(t, 0)), ramp(t));
     return prim::where(before(t, steps), rising, then(minus(t, whole(t, steps))));
@@ -181,9 +181,9 @@ Schedule warm_up(const Schedule& then, std::int64_t steps, double start_factor) 
 ReduceOnPlateau::ReduceOnPlateau(double lr, const Options& o) : o_(o), lr_(lr) {
   const char* op = "ReduceOnPlateau";
   not_negative(lr, op, "lr");
-  if (!(o.factor > 0 && o.factor < 1)) throw Error(op, cat("factor is ", o.factor, "; it lies between 0 and 1"));
+  if (!(o.factor > 0 && o.factor < 1)) throw Error(op, str_cat("factor is ", o.factor, "; it lies between 0 and 1"));
   if (o.patience < 0 || o.cooldown < 0)
-    throw Error(op, cat("patience is ", o.patience, ", cooldown ", o.cooldown, "; neither may be negative"));
+    throw Error(op, str_cat("patience is ", o.patience, ", cooldown ", o.cooldown, "; neither may be negative"));
   not_negative(o.threshold, op, "threshold");
   not_negative(o.min_lr, op, "min_lr");
   not_negative(o.eps, op, "eps");

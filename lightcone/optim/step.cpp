@@ -8,10 +8,10 @@ constexpr const char* kStep = "optim.step";
 }
 
 void not_negative(double v, const char* op, const char* option) {
-  if (!(v >= 0 && v < kInf)) throw Error(op, cat(option, " is ", v, "; it must be a number that is not negative"));
+  if (!(v >= 0 && v < kInf)) throw Error(op, str_cat(option, " is ", v, "; it must be a number that is not negative"));
 }
 void below_one(double v, const char* op, const char* option) {
-  if (!(v >= 0 && v < 1)) throw Error(op, cat(option, " is ", v, "; it lies in [0, 1)"));
+  if (!(v >= 0 && v < 1)) throw Error(op, str_cat(option, " is ", v, "; it lies in [0, 1)"));
 }
 
 const std::string& name_of(const Tensor& parameter) { return parameter.node().name; }
@@ -21,21 +21,23 @@ void must_fit(const Update& u, const char* op) {
     throw Error(op, "an update needs a parameter and a gradient; one of them was never given a value");
   const Tensor &p = u.parameter, &g = u.gradient;
   if (p.node().op != Op::Input || !p.view().identity())
-    throw Error(op, cat("the parameter ", str(p.shape()), " is not an input read as it is, so it cannot be a state"));
+    throw Error(op,
+                str_cat("the parameter ", str(p.shape()), " is not an input read as it is, so it cannot be a state"));
   const std::string& name = name_of(p);
-  if (&p.impl() != &g.impl()) throw Error(op, cat("'", name, "' and its gradient belong to different graphs"));
+  if (&p.impl() != &g.impl()) throw Error(op, str_cat("'", name, "' and its gradient belong to different graphs"));
   if (!is_float(p.dtype()) || !is_float(g.dtype()))
-    throw Error(op, cat("'", name, "' is ", lc::name(p.dtype()), ", its gradient ", lc::name(g.dtype()),
-                        "; both must be floating"));
+    throw Error(op, str_cat("'", name, "' is ", lc::name(p.dtype()), ", its gradient ", lc::name(g.dtype()),
+                            "; both must be floating"));
   if (p.shape() != g.shape())
-    throw Error(op, cat("'", name, "' is ", str(p.shape()), ", its gradient ", str(g.shape())));
+    throw Error(op, str_cat("'", name, "' is ", str(p.shape()), ", its gradient ", str(g.shape())));
 }
 
 void must_be_scalar(const Tensor& t, const Graph& g, const char* op, const char* what, bool right_type,
                     const char* type) {
-  if (&t.graph() != &g) throw Error(op, cat(what, " belongs to another graph"));
+  if (&t.graph() != &g) throw Error(op, str_cat(what, " belongs to another graph"));
   if (t.rank() != 0 || !right_type)
-    throw Error(op, cat(what, " is ", name(t.dtype()), " ", str(t.shape()), "; it must be ", type, " without axes"));
+    throw Error(op,
+                str_cat(what, " is ", name(t.dtype()), " ", str(t.shape()), "; it must be ", type, " without axes"));
 }
 
 Tensor over(const Tensor& scalar, const Shape& shape) { return scalar.reshape(Shape(shape.size(), 1)).expand(shape); }
@@ -103,7 +105,8 @@ Graph& graph_of(const std::vector<Group>& groups) {
     for (const Update& u : g.updates) {
       if (!first) first = &u.parameter;
       if (&first->graph() != &u.parameter.graph())
-        throw Error(kStep, cat("'", name_of(u.parameter), "' belongs to another graph than '", name_of(*first), "'"));
+        throw Error(kStep,
+                    str_cat("'", name_of(u.parameter), "' belongs to another graph than '", name_of(*first), "'"));
     }
   if (!first) throw Error(kStep, "there is no parameter to update");
   return first->graph();
@@ -112,8 +115,9 @@ Graph& graph_of(const std::vector<Group>& groups) {
 Tensor new_counter(Graph& g, const std::string& name, const Tensor& when, const Tensor::At& at) {
   for (NodeId id = 0; id < g.size(); ++id)
     if (g[id].op == Op::Input && g[id].name == name)
-      throw Error(kStep, cat("'", name, "' counts the steps of this graph already: give it as .step, or these steps a .name ",
-                             "of their own"));
+      throw Error(kStep, str_cat("'", name,
+                                 "' counts the steps of this graph already: give it as .step, or these steps a .name ",
+                                 "of their own"));
   return counter(g, name, when, at);
 }
 
@@ -126,7 +130,7 @@ Step step(const std::vector<Group>& groups, const StepOptions& o, const Tensor::
   Step s;
   s.when = o.when;
   if (o.step.defined()) must_be_scalar(o.step, g, kStep, "step", o.step.dtype() == DType::I64, "i64");
-  s.step = o.step.defined() ? o.step : new_counter(g, cat(o.name, ".step"), o.when, at);
+  s.step = o.step.defined() ? o.step : new_counter(g, str_cat(o.name, ".step"), o.when, at);
   s.states.push_back(s.step);
   Clock clock{.name = std::string(o.name),
               .done = s.step,
@@ -136,7 +140,7 @@ Step step(const std::vector<Group>& groups, const StepOptions& o, const Tensor::
               .lr = {},
               .states = &s.states};
   for (std::size_t k = 0; k < groups.size(); ++k) {
-    if (k > 0) clock.name = cat(o.name, ".", k);
+    if (k > 0) clock.name = str_cat(o.name, ".", k);
     clock.lr = rate(groups[k], o, clock.t);
     const Rule next = std::visit([&](const auto& optimizer) { return rule(optimizer, clock); }, groups[k].optimizer);
     for (const Update& u : groups[k].updates) {

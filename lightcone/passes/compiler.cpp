@@ -60,7 +60,20 @@ Compiler repeat(const Compiler& c, int limit) {
   return Compiler(std::move(p));
 }
 
+namespace {
+void check_skipped(const Compiler& c, const CompileOptions& options) {
+  for (const std::string& s : options.skip) {
+    const auto is = [&](const Pass& p) { return p.name == s; };
+    if (std::any_of(c.passes().begin(), c.passes().end(), is)) continue;
+    std::string names;
+    for (const Pass& p : c.passes()) names += (names.empty() ? "" : ", ") + p.name;
+    throw Error("compile", str_cat("there is no pass '", s, "' to skip; there are ", names.empty() ? "none" : names));
+  }
+}
+}  // namespace
+
 Compiled transform(const Graph& g, const Compiler& c, const CompileOptions& options) {
+  check_skipped(c, options);
   Compiled result{g.clone(), {}};
   for (const Pass& p : c.passes()) {
     if (std::find(options.skip.begin(), options.skip.end(), p.name) != options.skip.end()) {
@@ -125,9 +138,9 @@ Graph copy_graph(const Graph& src, const std::function<Edge(Graph&, NodeId, Node
     to[id] = emit(dst, id, std::move(n));
     if (to[id].view.shape() != src[id].shape || dst[to[id].node].dtype != src[id].dtype)
       throw Error("compile",
-                  cat("a pass turned ", str(src[id].shape), " ", name(src[id].dtype), " into ",
-                      str(to[id].view.shape()), " ", name(dst[to[id].node].dtype),
-                      "; a node keeps its shape and its element type, so cast back what replaces it"),
+                  str_cat("a pass turned ", str(src[id].shape), " ", name(src[id].dtype), " into ",
+                          str(to[id].view.shape()), " ", name(dst[to[id].node].dtype),
+                          "; a node keeps its shape and its element type, so cast back what replaces it"),
                   src[id].where);
   }
   for (const Root& r : src.roots()) dst.root(r.name, moved(r.edge));

@@ -7,7 +7,7 @@ namespace lc {
 
 std::optional<std::string> IndexCheck::problem(std::int64_t least, std::int64_t most, std::int64_t end) const {
   if (least > most || (least >= 0 && most < end)) return std::nullopt;  // without elements the least is above
-  return cat("the index ", least < 0 ? least : most, " is out of range: there are ", end, " places");
+  return str_cat("the index ", least < 0 ? least : most, " is out of range: there are ", end, " places");
 }
 
 IndexChecks index_checks(const Graph& g, bool with_outputs) {
@@ -29,8 +29,8 @@ IndexChecks index_checks(const Graph& g, bool with_outputs) {
     const Tensor high = prim::max_reduce(flat, 0),
                  least = prim::max_reduce(others, 0);  // -1 - x turns the order around
     const Tensor low = prim::add(prim::mul(least, full_like(least, -1)), full_like(least, -1));
-    IndexCheck c{cat("index check ", made.checks.size(), " low"), cat("index check ", made.checks.size(), " high"),
-                 g[id].attributes.dim("below"), g[id].where};
+    IndexCheck c{str_cat("index check ", made.checks.size(), " low"),
+                 str_cat("index check ", made.checks.size(), " high"), g[id].attributes.dim("below"), g[id].where};
     made.graph.output(c.low, low);
     made.graph.output(c.high, high);
     made.checks.push_back(std::move(c));

@@ -82,14 +82,14 @@ std::string in_words(const Origin& o) {
   if (calls.size() > 1) std::erase_if(calls, [](const Call& c) { return c.name == "contiguous"; });  // casts and copies
   std::string text;
   for (const Call& c : calls) {
-    text += cat(text.empty() ? "" : ", ", c.name, c.shapes);
+    text += str_cat(text.empty() ? "" : ", ", c.name, c.shapes);
     if (!spans_model(c.name) || c.ops.empty() || !c.shapes.empty()) continue;
     std::string ops;
-    for (const std::string_view op : c.ops) ops += cat(ops.empty() ? "" : ", ", op);
-    text += cat(" (", ops, ")");
+    for (const std::string_view op : c.ops) ops += str_cat(ops.empty() ? "" : ", ", op);
+    text += str_cat(" (", ops, ")");
   }
   if (o.kind.empty()) return text;
-  return text.empty() ? o.kind : cat(o.kind, " (", text, ")");
+  return text.empty() ? o.kind : str_cat(o.kind, " (", text, ")");
 }
 
 }  // namespace lc

@@ -77,10 +77,10 @@ std::array<Tensor, 2> words_of(const Words& w, const Tensor& step) {
 std::vector<TensorType> infer_random_bits(const Attributes& a, std::span<const TensorType> in) {
   a.integer("seed"), a.integer("stream");
   if (in[0].dtype != DType::I64 || !in[0].shape.empty())
-    throw Error("", cat("the step is one i64 without axes, not ", name(in[0].dtype), " ", str(in[0].shape)));
+    throw Error("", str_cat("the step is one i64 without axes, not ", name(in[0].dtype), " ", str(in[0].shape)));
   Shape shape = extents(a);
   for (const Dim& d : shape)
-    if (d.bounds().lo < 0) throw Error("", cat("a shape ", str(shape), " has a negative extent"));
+    if (d.bounds().lo < 0) throw Error("", str_cat("a shape ", str(shape), " has a negative extent"));
   return {{DType::I32, std::move(shape)}};
 }
 

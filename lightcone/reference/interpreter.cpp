@@ -344,7 +344,7 @@ Results Interpreter::run(const std::map<std::string, Value>& inputs) {
     const auto it = inputs.find(n.name);
     if (it == inputs.end()) throw Error("run", "input '" + n.name + "' has no value");
     if (it->second.shape != numbers(n.shape, env_) || it->second.dtype != n.dtype)
-      throw Error("run", cat("input '", n.name, "' does not have the shape ", str(n.shape)));
+      throw Error("run", str_cat("input '", n.name, "' does not have the shape ", str(n.shape)));
     values_[id] = it->second;
     values_[id].error.clear();
   }

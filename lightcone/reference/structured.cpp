@@ -90,7 +90,7 @@ Value slice_scatter(const Node& n, Operands in, const Bindings& env) {
   const Rows base(in[0]->shape, axis_of(n)), src(in[1]->shape, axis_of(n));
   const i64 start = n.attributes.dim("start").eval(env);
   if (start < 0 || start + src.length > base.length)
-    throw Error("slice_scatter", cat("[", start, ", ", start + src.length, ") leaves an axis of ", base.length));
+    throw Error("slice_scatter", str_cat("[", start, ", ", start + src.length, ") leaves an axis of ", base.length));
   src.each([&](i64 o, i64 k, i64 i) { copy_element(*in[1], src.at(o, k, i), out, base.at(o, start + k, i)); });
   return out;
 }
@@ -180,7 +180,7 @@ std::vector<Value> defined(const Node& n, Operands in, const Bindings& env, cons
   std::vector<Tensor> operands;
   std::map<std::string, Value> given;
   for (std::size_t k = 0; k < in.size(); ++k) {
-    const std::string name = cat("operand ", k);
+    const std::string name = str_cat("operand ", k);
     operands.push_back(g.input(name, Shape(in[k]->shape.begin(), in[k]->shape.end()), in[k]->dtype));
     given[name] = *in[k];
   }
@@ -193,7 +193,7 @@ std::vector<Value> defined(const Node& n, Operands in, const Bindings& env, cons
   at_these_sizes.attributes = Attributes(std::move(attributes));
   std::vector<std::string> names;
   for (const Tensor& t : define_all(at_these_sizes, operands)) {
-    names.push_back(cat("result ", names.size()));
+    names.push_back(str_cat("result ", names.size()));
     g.output(names.back(), t);
   }
   Results r = interpret_samples(g, given, way);
@@ -236,12 +236,12 @@ Value composite(const Node& n, Operands in, const IntList& shape, const Bindings
                                                    : defined(n, in, env, way);
   const std::size_t wanted = n.results.empty() ? 1 : n.results.size();
   if (results.size() != wanted)
-    throw Error(n.composite->name, cat("its evaluation gives ", results.size(), " results, its infer() ", wanted));
+    throw Error(n.composite->name, str_cat("its evaluation gives ", results.size(), " results, its infer() ", wanted));
   for (std::size_t k = 0; k < wanted; ++k) {
     const DType t = n.results.empty() ? n.dtype : n.results[k].dtype;
     const IntList s = n.results.empty() ? shape : numbers(n.results[k].shape, env);
     if (results[k].dtype != t || results[k].shape != s)
-      throw Error(n.composite->name, cat("result ", k, " of its evaluation is not what its infer() says"));
+      throw Error(n.composite->name, str_cat("result ", k, " of its evaluation is not what its infer() says"));
   }
   if (n.results.empty()) return std::move(results[0]);
   Value all;

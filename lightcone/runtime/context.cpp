@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -75,7 +76,7 @@ std::optional<NodeId> Context::Impl::given_id(const char* op, std::string_view n
   if (!id) return id;
   for (NodeId p : program->prepared_order)
     for (const Edge& e : graph()[p].in)
-      if (e.node == *id) throw Error(op, cat("'", name, "' is a parameter: give it to Program::load"));
+      if (e.node == *id) throw Error(op, str_cat("'", name, "' is a parameter: give it to Program::load"));
   return id;
 }
 
@@ -112,11 +113,11 @@ void Context::Impl::grow(NodeId id, std::size_t bytes) {
       const Node& n = graph()[id];
       std::string names;
       for (const auto& [name, b] : product(n.shape).symbols())
-        names += cat(names.empty() ? ": lower '" : ", '", name, "'");
-      throw Error("memory", cat("'", n.name, "' of shape ", str(n.shape), " takes ", bytes, " bytes (", most,
-                                " for the largest sizes), which ",
-                                device->shares_host_memory() ? "the system" : device->name(), " has not to give",
-                                names));
+        names += str_cat(names.empty() ? ": lower '" : ", '", name, "'");
+      throw Error("memory",
+                  str_cat("'", n.name, "' of shape ", str(n.shape), " takes ", bytes, " bytes (", most,
+                          " for the largest sizes), which ",
+                          device->shares_host_memory() ? "the system" : device->name(), " has not to give", names));
     }
     if (m) device->copy({larger.get(), 0}, {m.get(), 0}, have);
     put(id, {larger.get(), 0});
@@ -134,7 +135,8 @@ void Context::Impl::bring(NodeId id, const void* from) {
 Context::Context(const Program& p, std::shared_ptr<Parallel> parallel) {
   std::shared_ptr<Device> device = p.impl().device;
   if (parallel && !device->parallel())
-    throw Error("context", cat("the program runs on ", device->name(), ", which has no use for the host's threads"));
+    throw Error("context",
+                str_cat("the program runs on ", device->name(), ", which has no use for the host's threads"));
   if (parallel) device = host_device(std::move(parallel));
   impl_ = std::make_unique<Impl>(p.impl_, std::move(device));
 }
@@ -142,8 +144,8 @@ Context::Context(const Program& p, std::shared_ptr<Device> device) {
   const Device& own = *p.impl().device;
   if (!device) device = p.impl().device;
   if (device.get() != &own && !(device->parallel() && own.parallel()))
-    throw Error("context", cat("the program was compiled for ", own.name(), " and cannot run on ", device->name(),
-                               ": compile the graph for that"));
+    throw Error("context", str_cat("the program was compiled for ", own.name(), " and cannot run on ", device->name(),
+                                   ": compile the graph for that"));
   impl_ = std::make_unique<Impl>(p.impl_, std::move(device));
 }
 Context::Context(Context&&) noexcept = default;
@@ -167,6 +169,17 @@ Context& Context::bind(std::string_view symbol, std::int64_t value) {
 
 namespace {
 
+// Whole numbers may be given as f32; others would be cut off in silence.
+void check_whole(const Node& n, std::span<const float> values) {
+  if (is_float(n.dtype) || n.dtype == DType::Bool) return;
+  const auto bad =
+      std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v) || v != std::trunc(v); });
+  if (bad != values.end())
+    throw Error("set", str_cat("'", n.name, "' is ", name(n.dtype), " and does not hold ", *bad, ", its element ",
+                               bad - values.begin()));
+}
+void check_whole(const Node&, std::span<const std::int64_t>) {}
+
 template <class T>
 void fill(void* to, DType type, std::span<const T> values) {
   for (std::size_t k = 0; k < values.size(); ++k)
@@ -177,8 +190,8 @@ void fill(void* to, DType type, std::span<const T> values) {
 // The bytes of so many elements; an Error when there are never so many.
 std::size_t check_room(const Node& n, std::size_t have, std::size_t most) {
   if (have > most / size_of(n.dtype))
-    throw Error("set", cat("'", n.name, "' of shape ", str(n.shape), " takes at most ", most / size_of(n.dtype),
-                           " elements, not ", have));
+    throw Error("set", str_cat("'", n.name, "' of shape ", str(n.shape), " takes at most ", most / size_of(n.dtype),
+                               " elements, not ", have));
   return have * size_of(n.dtype);
 }
 
@@ -190,6 +203,7 @@ void Context::Impl::set(std::string_view name, std::span<const T> values) {
   if (!id) return;
   const Node& n = graph()[*id];
   const std::size_t size = check_room(n, values.size(), largest().nodes[*id].bytes);
+  check_whole(n, values);
   const Place to = buffer(*id, size);
   if (device->shares_host_memory()) {
     device->synchronise();
@@ -225,8 +239,9 @@ Context& Context::set_bytes(std::string_view input, const void* data, std::size_
   if (!id) return *this;
   const Node& n = impl_->graph()[*id];
   if (bytes % size_of(n.dtype) != 0)
-    throw Error("set", cat(bytes, " bytes for '", n.name, "' are no whole number of elements of ", size_of(n.dtype)));
-  if (!data && bytes) throw Error("set", cat("the data of '", n.name, "' have no address"));
+    throw Error("set",
+                str_cat(bytes, " bytes for '", n.name, "' are no whole number of elements of ", size_of(n.dtype)));
+  if (!data && bytes) throw Error("set", str_cat("the data of '", n.name, "' have no address"));
   const std::size_t elements = bytes / size_of(n.dtype);
   check_room(n, elements, impl_->largest().nodes[*id].bytes);
   const Place to = impl_->buffer(*id, bytes);
@@ -238,7 +253,7 @@ Context& Context::use(std::string_view input, void* data, std::size_t bytes) {
   const std::optional<NodeId> id = impl_->given_id("use", input);
   if (!id) return *this;
   const std::size_t most = impl_->largest().nodes[*id].bytes;
-  if (bytes < most) throw Error("use", cat("'", input, "' needs ", most, " bytes, not ", bytes));
+  if (bytes < most) throw Error("use", str_cat("'", input, "' needs ", most, " bytes, not ", bytes));
   check_data("use", impl_->graph()[*id], data, bytes);
   std::unique_ptr<Buffer> there = impl_->device->lend(data, bytes);
   if (!there) impl_->buffer(*id, 0);
@@ -280,7 +295,7 @@ std::size_t Context::memory_bytes() const {
 Place Context::Impl::readable(NodeId id, bool before) {
   const std::size_t need = bytes_now(id);
   const auto missing = [&](const char* what) {
-    throw Error("get", cat("'", describe(graph()[id]), "' of shape ", str(graph()[id].shape), " ", what));
+    throw Error("get", str_cat("'", describe(graph()[id]), "' of shape ", str(graph()[id].shape), " ", what));
   };
   if (before)
     for (const auto& [state, offset] : plan().snapshots)
@@ -312,8 +327,8 @@ const Edge& Context::Impl::output(std::string_view name) const {
     std::vector<std::string_view> have;
     for (const auto& [output, root] : program->outputs) have.push_back(output);
     const std::string names = names_near(name, std::move(have));
-    throw Error("get", cat("the program has no output '", name, "'; retrieve() it before compiling",
-                           names.empty() ? "" : " (" + names + ")"));
+    throw Error("get", str_cat("the program has no output '", name, "'; retrieve() it before compiling",
+                               names.empty() ? "" : " (" + names + ")"));
   }
   return graph().roots()[it->second].edge;
 }
@@ -358,14 +373,14 @@ float Context::scalar(std::string_view output) const {
     }
   }
   const auto v = get(output);
-  if (v.size() != 1) throw Error("scalar", cat("'", output, "' has ", v.size(), " elements"));
+  if (v.size() != 1) throw Error("scalar", str_cat("'", output, "' has ", v.size(), " elements"));
   return v[0];
 }
 std::span<const std::byte> Context::bytes(std::string_view output) const {
   const auto input = impl_->program->inputs.find(output);
   const bool of_input = !impl_->program->outputs.contains(output) && input != impl_->program->inputs.end();
   const Edge e = of_input ? Edge{input->second, View(impl_->graph()[input->second].shape)} : impl_->output(output);
-  if (!e.view.identity()) throw Error("bytes", cat("the output '", output, "' is a view; use get()"));
+  if (!e.view.identity()) throw Error("bytes", str_cat("the output '", output, "' is a view; use get()"));
   const std::size_t size = impl_->bytes_now(e.node);
   HostView bytes(*impl_->device, impl_->readable(e.node, !of_input), size);
   if (impl_->device->shares_host_memory()) return {bytes.data(), size};

@@ -15,10 +15,10 @@ std::int64_t times(std::int64_t a, std::int64_t b) {
 }
 
 [[noreturn]] void too_small(const Node& n) {
-  throw Error("run", cat("an extent of ", str(n.shape), " is negative for these sizes"), n.where);
+  throw Error("run", str_cat("an extent of ", str(n.shape), " is negative for these sizes"), n.where);
 }
 [[noreturn]] void too_large(const Node& n) {
-  throw Error("run", cat(str(n.shape), " is larger than planned for these sizes"), n.where);
+  throw Error("run", str_cat(str(n.shape), " is larger than planned for these sizes"), n.where);
 }
 
 }  // namespace
@@ -39,13 +39,15 @@ std::size_t Context::Impl::bytes_now(NodeId id) const {
 void Context::Impl::refresh() {
   moved = true;
   for (const auto& [name, b] : program->symbols)
-    if (!bindings.contains(name)) throw Error("run", cat("the size '", name, "' has no value: bind it"));
+    if (!bindings.contains(name)) throw Error("run", str_cat("the size '", name, "' has no value: bind it"));
   for (std::size_t k = 0; k < dims.size(); ++k) dims[k] = program->dims[k].eval(bindings);
   for (const SliceLimit& s : program->slices) {
     const std::int64_t count = s.extent.eval(bindings), first = s.first.eval(bindings), room = s.room.eval(bindings);
     if (count > 0 && (first < 0 || room < 0))
-      throw Error("slice", cat(count, " elements from ", first, " on leave axis ", s.axis, " of ", str(s.of), " by ",
-                               std::max(-first, -room), " for these sizes"), {s.where.file, s.where.line});
+      throw Error("slice",
+                  str_cat(count, " elements from ", first, " on leave axis ", s.axis, " of ", str(s.of), " by ",
+                          std::max(-first, -room), " for these sizes"),
+                  {s.where.file, s.where.line});
   }
   const auto measure = [&](NodeId id) {
     const Node& n = graph()[id];
@@ -73,13 +75,13 @@ void Context::Impl::refresh() {
 void Context::Impl::check_inputs() const {
   for (const auto& [name, id] : program->inputs) {
     if (!program->prepared.resident[id]) continue;
-    if (!input[id]) throw Error("run", cat("input '", name, "' has no value: set or load it"));
+    if (!input[id]) throw Error("run", str_cat("input '", name, "' has no value: set or load it"));
     if (given[id] < 0) continue;
     std::int64_t want = 1;
     for (std::size_t k : program->shapes[id]) want = times(want, dims[k]);
     if (want != given[id])
-      throw Error("run", cat("input '", name, "' of shape ", str(graph()[id].shape), " needs ", want,
-                             " elements for these sizes, not ", given[id]));
+      throw Error("run", str_cat("input '", name, "' of shape ", str(graph()[id].shape), " needs ", want,
+                                 " elements for these sizes, not ", given[id]));
   }
   for (NodeId id : program->prepared_order)
     if (!input[id])
@@ -107,7 +109,9 @@ void Context::Impl::write(const Value& v, Place to) const {
 void Context::Impl::interpret_node(NodeId id) {
   const Node& n = graph()[id];
   const OpScope scope(n.where);
-  const auto behind = [](Place p, std::int64_t bytes) { return Place{p.buffer, p.offset + static_cast<std::size_t>(bytes)}; };
+  const auto behind = [](Place p, std::int64_t bytes) {
+    return Place{p.buffer, p.offset + static_cast<std::size_t>(bytes)};
+  };
   if (n.op == Op::Result) {  // it lies in the value of all of them
     const NodeId all = n.in[0].node;
     const auto at = result_offsets(graph()[all].results)[static_cast<std::size_t>(n.axis)];
@@ -195,14 +199,11 @@ Context& Context::run() {
   return *this;
 }
 
-Context& Context::run_checked() {
+Context& Context::run_checked(Infinities infinities) {
   Impl& c = *impl_;
   const Graph& g = c.graph();
-  std::vector<bool> nan(g.size());
-  const auto look = [&](NodeId id) {
-    const Node& n = g[id];
-    nan[id] = is_float(n.dtype) && holds_nan(c.view(id).data(), n.dtype, c.bytes_now(id) / size_of(n.dtype));
-  };
+  NotFinite seen(g);
+  const auto look = [&](NodeId id) { seen.look(id, c.view(id).data(), c.bytes_now(id) / size_of(g[id].dtype)); };
   if (c.stale) c.refresh();
   c.check_inputs();
   for (const auto& [id, from] : c.mirrored) c.bring(id, from);
@@ -214,7 +215,8 @@ Context& Context::run_checked() {
       if (g[part].in[0].node == id) look(part);
   });
   for (const Root& r : g.roots())
-    if (nan[r.edge.node]) throw Error("run", cat("the output '", r.name, "' ", where_from(g, r.edge.node, nan)));
+    if (const NodeId id = r.edge.node; seen.nan(id) || (infinities == Infinities::Refused && seen.infinite(id)))
+      throw Error("run", str_cat("the output '", r.name, "' ", seen.where_from(id)));
   return *this;
 }
 

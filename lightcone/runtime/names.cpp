@@ -41,7 +41,7 @@ std::string names_near(std::string_view wanted, std::vector<std::string_view> ha
     s += near[k].second.substr(0, kLongest);
     if (near[k].second.size() > kLongest) s += "...";
   }
-  return near.size() > shown ? cat(s, " and ", near.size() - shown, " more") : s;
+  return near.size() > shown ? str_cat(s, " and ", near.size() - shown, " more") : s;
 }
 
 }  // namespace lc

@@ -1,4 +1,4 @@
-// Where a value that is not a number came from.
+// Where a value that is no finite number came from.
 #pragma once
 
 #include <string>
@@ -10,8 +10,20 @@ namespace lc {
 
 bool holds_nan(const void* data, DType type, std::size_t elements);
 
-// "holds NaN: it first appears in matmul (at model.cpp:12), which reads 'layers.3.weight'": follows the NaN from `node`
-// back to the value that has it first. `nan`, by NodeId, says which values hold one.
-std::string where_from(const Graph& g, NodeId node, const std::vector<bool>& nan);
+// Which values, by NodeId, hold NaN and which an infinity.
+class NotFinite {
+ public:
+  explicit NotFinite(const Graph& g) : g_(g), nan_(g.size()), infinite_(g.size()) {}
+  void look(NodeId id, const void* data, std::size_t elements);
+  bool nan(NodeId id) const { return nan_[id]; }
+  bool infinite(NodeId id) const { return infinite_[id]; }
+  // "holds NaN: it first appears in matmul (at model.cpp:12), which reads 'layers.3.weight'": follows it from `id` back
+  // to the value that has it first, and from there, where NaN is made of an infinity, to that one's beginning.
+  std::string where_from(NodeId id) const;
+
+ private:
+  const Graph& g_;
+  std::vector<bool> nan_, infinite_;
+};
 
 }  // namespace lc

@@ -98,8 +98,8 @@ void Program::Impl::choose_device() {
     const std::shared_ptr<Device>& wanted = graph[id].kernel->device;
     if (!device) device = wanted;
     if (device != wanted && !(device->parallel() && wanted->parallel()))
-      throw Error("compile", cat("kernels of two devices, ", device->name(), " and ", wanted->name(),
-                                 ", are in one graph: compile each part for one"));
+      throw Error("compile", str_cat("kernels of two devices, ", device->name(), " and ", wanted->name(),
+                                     ", are in one graph: compile each part for one"));
   }
   if (!device) device = host_device();
 }
@@ -158,6 +158,9 @@ void Program::Impl::remember_slices(const Graph& users) {
 }
 
 Program compile(const Graph& g, const Compiler& c, const CompileOptions& options) {
+  if (g.roots().empty() && g.assignments().empty())
+    throw Error("compile",
+                "the graph has no results: retrieve() what the program is to compute, or give a state its next value");
   Program p;
   p.impl_ = std::make_shared<Program::Impl>();
   IndexChecks checked;
@@ -175,10 +178,10 @@ Program compile(const Graph& g, const Compiler& c, const CompileOptions& options
 }
 
 void check_data(const char* op, const Node& input, const void* data, std::size_t bytes) {
-  if (!data && bytes) throw Error(op, cat("the data of '", input.name, "' have no address"));
+  if (!data && bytes) throw Error(op, str_cat("the data of '", input.name, "' have no address"));
   if (reinterpret_cast<std::uintptr_t>(data) % size_of(input.dtype) != 0)
-    throw Error(
-        op, cat("the data of '", input.name, "' is not aligned to its elements of ", size_of(input.dtype), " bytes"));
+    throw Error(op, str_cat("the data of '", input.name, "' is not aligned to its elements of ", size_of(input.dtype),
+                            " bytes"));
 }
 
 void check_array(const char* op, const Node& input, const ArrayView& array) {
@@ -189,19 +192,19 @@ void check_array(const char* op, const Node& input, const ArrayView& array) {
     fits = array.shape[i] >= b.lo && array.shape[i] <= b.hi;
   }
   if (!fits)
-    throw Error(op, cat("an array of ", name(array.dtype), " ", str(given), " for '", input.name, "', which is ",
-                        name(input.dtype), " ", str(input.shape)));
+    throw Error(op, str_cat("an array of ", name(array.dtype), " ", str(given), " for '", input.name, "', which is ",
+                            name(input.dtype), " ", str(input.shape)));
 }
 
 void check_symbol(const char* op, const Symbols& known, std::string_view name, std::int64_t value) {
   const auto it = known.find(name);
   if (it == known.end()) {
     const std::string names = near(name, known);
-    throw Error(op, cat("no size of the graph is named '", name, "'; ",
-                        names.empty() ? "all of them are numbers" : names));
+    throw Error(
+        op, str_cat("no size of the graph is named '", name, "'; ", names.empty() ? "all of them are numbers" : names));
   }
   if (value < it->second.lo || value > it->second.hi)
-    throw Error(op, cat(name, " = ", value, " is outside its bounds [", it->second.lo, ", ", it->second.hi, "]"));
+    throw Error(op, str_cat(name, " = ", value, " is outside its bounds [", it->second.lo, ", ", it->second.hi, "]"));
 }
 
 std::optional<NodeId> Program::Impl::find_input(const char* op, std::string_view name) const {
@@ -209,7 +212,7 @@ std::optional<NodeId> Program::Impl::find_input(const char* op, std::string_view
   if (it != inputs.end()) return it->second;
   if (known.contains(name)) return std::nullopt;
   const std::string names = names_near(name, {known.begin(), known.end()});
-  throw Error(op, cat("the graph has no input '", name, "'; ", names.empty() ? "it has none" : names));
+  throw Error(op, str_cat("the graph has no input '", name, "'; ", names.empty() ? "it has none" : names));
 }
 
 Program::Impl& Program::impl() const {
@@ -224,8 +227,8 @@ Program& Program::load(std::string_view input, const void* data, std::size_t byt
   const Node& n = p.graph[*id];
   const std::size_t want = upper_bytes(n);
   if (bytes != want)
-    throw Error("load", cat("'", std::string(input), "' of shape ", str(n.shape), " ", name(n.dtype), " takes ", want,
-                            " bytes, not ", bytes));
+    throw Error("load", str_cat("'", std::string(input), "' of shape ", str(n.shape), " ", name(n.dtype), " takes ",
+                                want, " bytes, not ", bytes));
   check_data("load", n, data, bytes);
   // An empty tensor may come without an address. A kernel may load what would be its first element, for a loop that
   // then has no step.

@@ -111,8 +111,10 @@ class Context {
 
   Context& run();
   // The same with every value looked at, kernel by kernel: where an output holds NaN, an Error says in which operation
-  // it appeared first, and which parameters that reads.
-  Context& run_checked();
+  // it appeared first, which parameters that reads, and where the infinity came from that it was made of, if it was. An
+  // infinity in an output may be refused in the same way.
+  enum class Infinities : std::uint8_t { Allowed, Refused };
+  Context& run_checked(Infinities infinities = Infinities::Allowed);
 
   // The plan for what is bound so far (Program::plan() is for the largest sizes), and the bytes this context has from
   // the system: for values of the largest sizes so far, for states and for inputs that were set.

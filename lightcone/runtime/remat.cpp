@@ -244,8 +244,8 @@ Graph Search::run(PassLog& log) {
   std::optional<Tried> best = cheap();
   if (!best) best = segments();
   if (!best)
-    throw Error("remat", cat("the step needs ", least_, " bytes with values computed again and ", plain.bytes,
-                             " without; the budget is ", budget_, ". Smaller batches need less"));
+    throw Error("remat", str_cat("the step needs ", least_, " bytes with values computed again and ", plain.bytes,
+                                 " without; the budget is ", budget_, ". Smaller batches need less"));
   log.fired["value computed again"] += best->clones;
   return std::move(best->graph);
 }

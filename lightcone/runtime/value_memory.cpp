@@ -116,16 +116,16 @@ void ValueMemory::refuse(const Bindings& sizes) const {
   for (const auto& [name, b] : symbols_of(g_, order_)) {
     const auto at = sizes.find(name);
     if (at == sizes.end()) continue;
-    bound += cat(bound.empty() ? "" : ", ", name, " = ", at->second);
+    bound += str_cat(bound.empty() ? "" : ", ", name, " = ", at->second);
     Bindings smaller = sizes;
     smaller[name] = b.lo;
     if (const std::size_t without = needed(smaller); without < least) least = without, counts_most = name;
   }
   throw Error("memory",
-              cat("the values in flight take ", now, " bytes", bound.empty() ? "" : " for " + bound,
-                  now == largest_.arena_bytes ? "" : cat(" (", largest_.arena_bytes, " for the largest sizes)"),
-                  ", which ", device_.shares_host_memory() ? "the system" : device_.name(), " has not to give",
-                  counts_most.empty() ? "" : cat(": lower '", counts_most, "', which counts most")));
+              str_cat("the values in flight take ", now, " bytes", bound.empty() ? "" : " for " + bound,
+                      now == largest_.arena_bytes ? "" : str_cat(" (", largest_.arena_bytes, " for the largest sizes)"),
+                      ", which ", device_.shares_host_memory() ? "the system" : device_.name(), " has not to give",
+                      counts_most.empty() ? "" : str_cat(": lower '", counts_most, "', which counts most")));
 }
 
 }  // namespace lc

@@ -30,9 +30,11 @@ struct Type {
   bool is_tensor = true;
   std::string element = "f32";           // "f32", "ui8", "i1", "complex<f32>"; of another type the whole spelling
   std::vector<std::int64_t> shape = {};  // kDynamic where it is not known
+  // Nothing, or for each axis the largest extent that it may have; kDynamic where none is given.
+  std::vector<std::int64_t> bounds = {};
   friend bool operator==(const Type&, const Type&) = default;
 };
-std::string str(const Type& t);  // "tensor<2x3xf32>"
+std::string str(const Type& t);  // "tensor<2x3xf32>", "tensor<?x3xf32, #stablehlo.bounds<8, ?>>"
 // f32 f64 f16 bf16 i8 i16 i32 i64 ui8 ui16 ui32 ui64 i1, none for others.
 std::optional<DType> dtype_of(std::string_view element);
 std::string_view element_of(DType t);

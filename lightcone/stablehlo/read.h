@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -31,6 +32,11 @@ struct StableHloOptions {
   // The arguments, from 0, that stay the same from run to run: weights. They become parameters of the graph, loaded by
   // Program::load() under their names and laid out once for the kernels that read them.
   std::vector<int> parameters = {};
+  // By an argument's number its shape, where its type leaves extents open ('?').
+  std::map<int, std::vector<std::int64_t>> shapes = {};
+  // By an argument's number its value, where others' extents follow from it: a module may take sizes as whole numbers
+  // beside its arrays. Such an argument is a number of the graph and no input of it.
+  std::map<int, std::int64_t> sizes = {};
   // A while loop whose steps cannot be told beforehand ends after so many.
   std::int64_t max_steps = std::int64_t{1} << 40;
 };
@@ -38,7 +44,7 @@ struct StableHloOptions {
 // A function of a module as a graph. Inputs and outputs stand in the order of the function's arguments and results.
 struct StableHloProgram {
   Graph graph;
-  std::vector<std::string> inputs;                // named as the arguments are: "arg0"
+  std::vector<std::string> inputs;                // named as the arguments are: "arg0"; "" for one of the sizes
   std::vector<std::string> outputs;               // "out0", "out1", ...
   std::vector<std::pair<int, int>> donated = {};  // argument, and the result that may take its memory
 
@@ -68,7 +74,7 @@ struct StableHloProgram {
 };
 
 // Error with line and column for text that cannot be read, and one that lists everything in it that is not supported,
-// with lines. Unknown extents ('?') are found from the operands, where these say them.
+// with lines. Extents that the text leaves open ('?') follow from the arguments' shapes: a graph has static ones.
 StableHloProgram read_stablehlo(std::string_view text, const StableHloOptions& o = {});
 StableHloProgram read_stablehlo(const hlo::Module& m, const StableHloOptions& o = {});
 

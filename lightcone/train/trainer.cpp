@@ -5,6 +5,7 @@
 
 #include "lightcone/io/checkpoints/save.h"
 #include "lightcone/io/checkpoints/weights.h"
+#include "lightcone/io/printable.h"
 
 namespace lc {
 namespace {
@@ -13,7 +14,8 @@ std::vector<std::int64_t> extents(const Node& n) {
   std::vector<std::int64_t> s;
   for (const Dim& d : n.shape) {
     const auto known = d.constant();
-    if (!known) throw Error("trainer", cat("the state '", n.name, "' has an extent ", d, ": states of training are numbers"));
+    if (!known)
+      throw Error("trainer", str_cat("the state '", n.name, "' has an extent ", d, ": states of training are numbers"));
     s.push_back(*known);
   }
   return s;
@@ -46,12 +48,16 @@ Trainer::Trainer(const nn::ModelBase& model, const Compiler& c, const TrainerOpt
 }
 
 float Trainer::step() {
-  if (checked_) context_.run_checked();
+  if (checked_) context_.run_checked(Context::Infinities::Refused);
   else context_.run();
   const float loss = context_.scalar(loss_);
   if (!std::isfinite(loss))
-    throw Error("step", cat("the loss of step ", steps_, " is ", loss,
-                            checked_ ? "" : "; with TrainerOptions::checked the operation that gave the first NaN is named"));
+    throw Error(
+        "step",
+        str_cat("the loss of step ", steps_, " is ", loss,
+                checked_
+                    ? ""
+                    : "; with TrainerOptions::checked the operation that gave the first NaN or infinity is named"));
   ++steps_;
   return loss;
 }
@@ -63,7 +69,7 @@ void Trainer::copy_to(Program& other, const std::string& average) const {
     found = found || averaged;
     load_copy(other, s.name, context_.bytes(averaged ? s.name + average : s.name));
   }
-  if (!found) throw Error("copy_to", cat("no parameter has a state '<parameter>", average, "'"));
+  if (!found) throw Error("copy_to", str_cat("no parameter has a state '<parameter>", average, "'"));
 }
 
 void Trainer::write(const std::string& path, const std::vector<Stored>& what,
@@ -74,17 +80,22 @@ void Trainer::write(const std::string& path, const std::vector<Stored>& what,
 }
 
 // All of the file is looked at before any of it is taken.
-std::map<std::string, std::string> Trainer::read(const std::string& path, const std::vector<Stored>& what) {
+std::map<std::string, std::string> Trainer::read(const std::string& path, const std::vector<Stored>& what,
+                                                 bool convert) {
   const Weights file = Weights::open(path);
   for (const Stored& s : what) {
     const StoredTensor* t = file.find(s.name);
-    if (!t) throw Error("load", cat("'", path, "' has no '", s.name, "'"));
-    if (t->dtype != s.dtype || t->shape != s.shape)
-      throw Error("load", cat("'", s.name, "' is ", t->type, " ", str(Shape(t->shape.begin(), t->shape.end())), " in '",
-                              path, "', the model has ", name(s.dtype), " ", str(Shape(s.shape.begin(), s.shape.end()))));
+    if (!t) throw Error("load", str_cat("'", path, "' has no '", s.name, "'"));
+    const bool fits = t->dtype == s.dtype || (convert && s.dtype == DType::F32 && (!t->dtype || is_float(*t->dtype)));
+    if (!fits || t->shape != s.shape)
+      throw Error("load",
+                  str_cat("'", s.name, "' is ", t->type, " ", str(Shape(t->shape.begin(), t->shape.end())), " in '",
+                          path, "', the model has ", name(s.dtype), " ", str(Shape(s.shape.begin(), s.shape.end()))));
   }
   for (const Stored& s : what) {
-    const auto bytes = file.at(s.name).bytes;
+    const StoredTensor& t = file.at(s.name);
+    const std::vector<float> converted = t.dtype == s.dtype ? std::vector<float>() : Weights::read(t);
+    const auto bytes = t.dtype == s.dtype ? t.bytes : std::as_bytes(std::span(converted));
     if (s.state) context_.set_bytes(s.name, bytes.data(), bytes.size());
     else load_copy(program_, s.name, bytes);
   }
@@ -92,7 +103,16 @@ std::map<std::string, std::string> Trainer::read(const std::string& path, const 
 }
 
 void Trainer::save_parameters(const std::string& path) const { write(path, parameters_, {}); }
-void Trainer::load_parameters(const std::string& path) { read(path, parameters_); }
+void Trainer::load_parameters(const std::string& path, const std::vector<std::string>& except) {
+  std::vector<Stored> wanted = parameters_;
+  for (const std::string& layer : except) {
+    const auto of_layer = [&](const Stored& s) { return s.name == layer || s.name.starts_with(layer + "."); };
+    if (std::ranges::none_of(parameters_, of_layer))
+      throw Error("load_parameters", str_cat("no layer and no parameter is called ", in_quotes(layer)));
+    std::erase_if(wanted, of_layer);
+  }
+  read(path, wanted, true);
+}
 
 void Trainer::save(const std::string& path, std::map<std::string, std::string> metadata) const {
   metadata["lightcone.steps"] = std::to_string(steps_);
@@ -101,7 +121,7 @@ void Trainer::save(const std::string& path, std::map<std::string, std::string> m
 std::map<std::string, std::string> Trainer::load(const std::string& path) {
   auto metadata = read(path, all_);
   const auto steps = metadata.find("lightcone.steps");
-  if (steps == metadata.end()) throw Error("load", cat("'", path, "' holds parameters, not a run"));
+  if (steps == metadata.end()) throw Error("load", str_cat("'", path, "' holds parameters, not a run"));
   steps_ = std::strtoll(steps->second.c_str(), nullptr, 10);
   return metadata;
 }

@@ -40,7 +40,10 @@ class Trainer {
 
   // Parameters and buffers alone, with PyTorch's names: safetensors.
   void save_parameters(const std::string& path) const;
-  void load_parameters(const std::string& path);
+  // Stored numbers of another floating type are converted. Layers that `except` names ("fc", "layer4.1") keep the
+  // values they have, as one of another number of classes must. Error where such a name is none, and where the file has
+  // no tensor of a parameter's name or one of another shape: no value is changed then.
+  void load_parameters(const std::string& path, const std::vector<std::string>& except = {});
   // Everything that a run changes: those, what the optimiser remembers, counters and random states. `metadata` is kept
   // with it (a DataLoader's position), and load() gives it back.
   void save(const std::string& path, std::map<std::string, std::string> metadata = {}) const;
@@ -55,7 +58,8 @@ class Trainer {
   };
   std::vector<Stored> all_, parameters_;
   void write(const std::string& path, const std::vector<Stored>& what, std::map<std::string, std::string> metadata) const;
-  std::map<std::string, std::string> read(const std::string& path, const std::vector<Stored>& what);
+  std::map<std::string, std::string> read(const std::string& path, const std::vector<Stored>& what,
+                                          bool convert = false);
   std::string loss_;
   bool checked_;
   std::int64_t steps_ = 0;

@@ -27,7 +27,7 @@ class Generator {
   }
   Tensor any() { return pool_[static_cast<std::size_t>(below(static_cast<int>(pool_.size())))]; }
   bool fits(const Shape& s) const { return product(s).bounds().hi <= o_.elements; }
-  std::string fresh() { return cat("x", names_++); }
+  std::string fresh() { return str_cat("x", names_++); }
 
   DType dtype();
   Shape shape();
@@ -435,7 +435,7 @@ Graph Generator::run() {
     if (fits(t.shape()) && t.rank() <= 5) pool_.push_back(t);
   }
   g_.output("y", pool_.back());
-  for (int i = below(3); i > 0; --i) g_.output(cat("y", i), any());
+  for (int i = below(3); i > 0; --i) g_.output(str_cat("y", i), any());
   if (chance(20)) {  // something is remembered
     const Tensor next = any();
     bool symbolic = false;

@@ -62,8 +62,8 @@ std::optional<Difference> compare_values(const std::string& name, const Value& w
                       0,
                       0,
                       0,
-                      cat("has ", got.size(), " elements of ", lc::name(got.dtype), ", not ", want.size(), " of ",
-                          lc::name(want.dtype))};
+                      str_cat("has ", got.size(), " elements of ", lc::name(got.dtype), ", not ", want.size(), " of ",
+                              lc::name(want.dtype))};
   const double scale = size_of_values(want);
   for (std::size_t k = 0; k < want.size(); ++k) {
     const double w = want.at(k), g = got.at(k), bound = want.error_at(k);
@@ -105,7 +105,7 @@ Graph piece(const Graph& g, NodeId root, const std::vector<NodeId>& cut) {
   for (NodeId id = 0; id <= root; ++id) {
     if (!needed[id]) continue;
     if (std::find(cut.begin(), cut.end(), id) != cut.end()) {
-      to[id] = out.input(cat("cut", id), g[id].shape, g[id].dtype).edge().node;
+      to[id] = out.input(str_cat("cut", id), g[id].shape, g[id].dtype).edge().node;
       continue;
     }
     std::vector<Edge> in;
@@ -273,9 +273,9 @@ VerifyReport Verifier::run() {
 }  // namespace
 
 std::string Difference::str() const {
-  if (!problem.empty()) return output.empty() ? problem : cat("'", output, "' ", problem);
-  return cat("'", output, "'[", element, "] is ", number(got), ", the reference says ", number(want), " within ",
-             number(allowed));
+  if (!problem.empty()) return output.empty() ? problem : str_cat("'", output, "' ", problem);
+  return str_cat("'", output, "'[", element, "] is ", number(got), ", the reference says ", number(want), " within ",
+                 number(allowed));
 }
 
 std::optional<Difference> compare(const Results& want, const Results& got, double slack, VerifyReport::Checked* stats,
@@ -303,7 +303,7 @@ Results run_values(const Graph& g, const Inputs& inputs, const Bindings& env) {
   std::map<std::string, std::vector<std::byte>> bytes;
   for (const std::string& name : p.inputs()) {
     const auto it = inputs.find(name);
-    if (it == inputs.end()) throw Error("verify", cat("the input '", name, "' is missing"));
+    if (it == inputs.end()) throw Error("verify", str_cat("the input '", name, "' is missing"));
     std::vector<std::byte>& b = bytes[name];
     b.resize(it->second.size() * size_of(it->second.dtype));
     write_value(it->second, b.data());
@@ -389,22 +389,22 @@ std::string VerifyReport::str() const {
   if (!fault && !compared()) s += "NOTHING was compared: no pass, no result, or every value undecided\n";
   for (const Checked& p : passes)
     if (p.undecided > p.elements)
-      s += cat("MOST of it was not compared: the error bound decides ", p.elements, " of ", p.elements + p.undecided,
-               " values after '", p.pass, "'\n");
+      s += str_cat("MOST of it was not compared: the error bound decides ", p.elements, " of ",
+                   p.elements + p.undecided, " values after '", p.pass, "'\n");
   for (const Checked& p : passes) {
     // a pass that is at fault was compared up to its first wrong value
-    s += cat(p.pass, ": ", p.elements, " values compared, ", p.undecided, " of ", p.elements + p.undecided,
-             " undecided, worst error ", number(p.worst * 100), " % of what is allowed");
+    s += str_cat(p.pass, ": ", p.elements, " values compared, ", p.undecided, " of ", p.elements + p.undecided,
+                 " undecided, worst error ", number(p.worst * 100), " % of what is allowed");
     if (const std::size_t wild = p.wild_elements + p.wild_undecided; wild > 0)
-      s += cat("; with NaN, infinities and zeros among the inputs ", p.wild_elements, " compared, ", p.wild_undecided,
-               " of ", wild, " undecided");
-    for (const auto& [rule, n] : p.fired) s += cat("\n  ", rule, " x", n);
+      s += str_cat("; with NaN, infinities and zeros among the inputs ", p.wild_elements, " compared, ",
+                   p.wild_undecided, " of ", wild, " undecided");
+    for (const auto& [rule, n] : p.fired) s += str_cat("\n  ", rule, " x", n);
     s += "\n";
   }
   if (!fault) return s;
   const Difference d{fault->output, fault->element, fault->want, fault->got, fault->allowed, fault->problem};
-  return s + cat("WRONG: pass '", fault->pass, "'", fault->rule.empty() ? "" : ", rule '" + fault->rule + "'", ": ",
-                 d.str(), "\non\n", fault->graph);
+  return s + str_cat("WRONG: pass '", fault->pass, "'", fault->rule.empty() ? "" : ", rule '" + fault->rule + "'", ": ",
+                     d.str(), "\non\n", fault->graph);
 }
 
 }  // namespace lc

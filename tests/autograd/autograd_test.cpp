@@ -85,8 +85,12 @@ TEST(Views, EachMoveHasItsTranspose) {
   check("flip and step", [](Case& c) { return square(c.in("x", {7}).flip(0).slice(0, 1, 7, 2)); });
   check("pad", [](Case& c) { return square(c.in("x", {2, 3}).pad(1, 2, 1)) * c.in("y", {2, 6}); });
   const auto windows = [](std::int64_t n, std::int64_t size, std::int64_t stride, std::int64_t dilation) {
-    check(cat("windows of ", size, " by ", stride, " dilated by ", dilation, " of ", n),
-          [=](Case& c) { return square(c.in("x", {2, n, 3}).unfold(1, size, stride, dilation)); }, 1);
+    check(
+        str_cat("windows of ", size, " by ", stride, " dilated by ", dilation, " of ", n),
+        [=](Case& c) {
+          return square(c.in("x", {2, n, 3}).unfold(1, size, stride, dilation));
+        },
+        1);
   };
   windows(7, 3, 1, 1), windows(9, 3, 2, 1), windows(9, 3, 1, 2), windows(11, 2, 3, 4), windows(8, 2, 2, 1),
       windows(9, 2, 3, 1), windows(40, 35, 1, 1), windows(80, 36, 2, 2), windows(6, 3, 3, 1), windows(3, 3, 1, 1);
@@ -97,7 +101,7 @@ TEST(Views, WindowsOfASizeThatIsNotKnown) {
   for (const std::int64_t size : {1, 2, 3, 8}) {
     Case d;
     const Tensor z = square(d.in("x", {9, 2}).unfold(0, k, 2, 1));
-    check_gradients(d.g, z, d.inputs, cat("k = ", size), 1, {{"k", size}});
+    check_gradients(d.g, z, d.inputs, str_cat("k = ", size), 1, {{"k", size}});
   }
 }
 

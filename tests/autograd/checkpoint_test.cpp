@@ -28,8 +28,10 @@ struct Net {
     Random random(g, 7);
     Tensor h = x;
     for (int l = 0; l < kLayers; ++l) {
-      weights.push_back(g.input(cat("w", l), {4 * kWidth, kWidth}, DType::F32, SourceLocation::current(), kParameter));
-      weights.push_back(g.input(cat("v", l), {kWidth, 4 * kWidth}, DType::F32, SourceLocation::current(), kParameter));
+      weights.push_back(
+          g.input(str_cat("w", l), {4 * kWidth, kWidth}, DType::F32, SourceLocation::current(), kParameter));
+      weights.push_back(
+          g.input(str_cat("v", l), {kWidth, 4 * kWidth}, DType::F32, SourceLocation::current(), kParameter));
       const Tensor w = weights[weights.size() - 2], v = weights.back();
       const auto block = [&](const Tensor& in) {
         const Tensor wide = gelu(linear(layer_norm(in, {in.extent(-1)}), w));
@@ -42,7 +44,7 @@ struct Net {
     std::vector<Tensor> wrt = weights;
     wrt.push_back(x);
     d = gradients(loss, wrt);
-    for (std::size_t k = 0; k < d.size(); ++k) d[k].retrieve(cat("d", k));
+    for (std::size_t k = 0; k < d.size(); ++k) d[k].retrieve(str_cat("d", k));
   }
 };
 

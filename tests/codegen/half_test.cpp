@@ -26,8 +26,9 @@ std::vector<std::string> compilers(const TempDir& dir) {
 #ifdef __x86_64__
   for (const char* target : {"-march=x86-64", "-march=haswell"}) {
     // what it is called says that it is clang
-    all.push_back(dir / cat(std::filesystem::canonical(host::find_compiler()).filename().string(), "-", all.size()));
-    spit(all.back(), cat("#!/bin/sh\nexec ", host::find_compiler(), " \"$@\" ", target, "\n"));
+    all.push_back(dir /
+                  str_cat(std::filesystem::canonical(host::find_compiler()).filename().string(), "-", all.size()));
+    spit(all.back(), str_cat("#!/bin/sh\nexec ", host::find_compiler(), " \"$@\" ", target, "\n"));
     ::chmod(all.back().c_str(), 0755);
   }
 #endif

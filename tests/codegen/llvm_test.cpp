@@ -113,7 +113,7 @@ Trial trial(const std::string& what, const std::vector<DType>& types,
   Trial t{what, {}, {}, false};
   std::vector<Tensor> in;
   for (std::size_t k = 0; k < types.size(); ++k) {
-    const std::string name = cat("x", k);
+    const std::string name = str_cat("x", k);
     in.push_back(t.graph.input(name, {count}, types[k]));
     t.values[name] = all_tuples(types[k], sizes, k, count);
   }
@@ -129,7 +129,7 @@ void expect_same(const Trial& t, const Value& c, const Value& llvm) {
     if (same(c, llvm, k)) continue;
     ++shown;
     std::string operands;
-    for (const auto& [name, v] : t.values) operands += cat(" ", v.at(k));
+    for (const auto& [name, v] : t.values) operands += str_cat(" ", v.at(k));
     ADD_FAILURE() << t.what << " of" << operands << ": C gives " << c.at(k) << ", LLVM " << llvm.at(k);
   }
 }
@@ -148,18 +148,18 @@ TEST(Llvm, EveryOperationGivesTheBitsOfTheCCompiler) {
         continue;
       std::vector<DType> types(static_cast<std::size_t>(op.arity), t.dtype);
       if (op.types == Types::Select) types[0] = DType::Bool;
-      trials.push_back(trial(cat(op.name, " ", t.name), types, [&](const std::vector<Tensor>& x) {
+      trials.push_back(trial(str_cat(op.name, " ", t.name), types, [&](const std::vector<Tensor>& x) {
         Node n{.op = op.op, .dtype = op.types == Types::Compare ? DType::Bool : t.dtype, .shape = x[0].shape()};
         for (const Tensor& e : x) n.in.push_back(e.edge());
         return Tensor(x[0].graph(), {x[0].graph().add(n), View(x[0].shape())});
       }));
     }
     for (const DTypeInfo& to : kDTypes)
-      trials.push_back(trial(cat(t.name, " to ", to.name), {t.dtype},
+      trials.push_back(trial(str_cat(t.name, " to ", to.name), {t.dtype},
                              [&](const std::vector<Tensor>& x) { return prim::cast(x[0], to.dtype); }));
     for (const DTypeInfo& to : kDTypes)
       if (to.bytes == t.bytes && to.dtype != DType::Bool && t.dtype != DType::Bool)
-        trials.push_back(trial(cat("bits of ", t.name, " as ", to.name), {t.dtype},
+        trials.push_back(trial(str_cat("bits of ", t.name, " as ", to.name), {t.dtype},
                                [&](const std::vector<Tensor>& x) { return prim::bitcast(x[0], to.dtype); }));
   }
   std::vector<const Graph*> graphs;
@@ -236,7 +236,7 @@ TEST(Llvm, RefusalsAreErrors) {
 
 TEST(Llvm, CodeIsKeptOnDiskAndLivesAsLongAsItsOwner) {
   NEEDS_LLVM();
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / cat("lightcone_llvm_", ::getpid());
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / str_cat("lightcone_llvm_", ::getpid());
   const JitOptions o{.compiler = "llvm", .cache_dir = folder.string()};
   const auto compiled = [&](const std::string& name) {
     const host::Source s{name, "define void @" + name + "() {\n  ret void\n}\n"};

@@ -81,7 +81,7 @@ bool same(DType t, const std::vector<std::byte>& a, const std::vector<std::byte>
 }
 
 void same_as_one_by_one(const char* what, const Make& make, DType t, std::int64_t columns) {
-  SCOPED_TRACE(cat(what, " ", name(t), " ", columns));
+  SCOPED_TRACE(str_cat(what, " ", name(t), " ", columns));
   const Dim any = Dim::symbol("n", 1, kElements / columns);
   for (const std::int64_t rows : {1, 2, 3, 4, 5, 8, 11}) {
     const Compiled plain = kernel_of(make, t, rows, columns, kC);
@@ -193,7 +193,7 @@ TEST(PipelinedRows, ThroughLlvm) {
   if (host::find_llvm().path.empty()) GTEST_SKIP() << "LLVM's library is not here";
   for (const auto& [what, make] : cases())
     for (const std::int64_t columns : {64, 257, 1031}) {
-      SCOPED_TRACE(cat(what, " ", columns));
+      SCOPED_TRACE(str_cat(what, " ", columns));
       const Dim any = Dim::symbol("n", 1, kElements / columns);
       const auto through = [&, &make = make](const std::string& compiler) {
         Graph g;

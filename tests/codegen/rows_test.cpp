@@ -62,7 +62,7 @@ std::string sources(const Graph& g) {
 // one exp2 a copy of its loop's body.
 void agree(const std::function<Tensor(Tensor)>& make, DType t, std::size_t rows, std::int64_t columns,
            const Value* x = nullptr) {
-  SCOPED_TRACE(cat(name(t), " ", columns));
+  SCOPED_TRACE(str_cat(name(t), " ", columns));
   Graph g;
   const Dim c = Dim::symbol("c", 1, 2000);
   g.output("y", make(g.input("x", {3, c}, t)));
@@ -151,7 +151,7 @@ namespace {
 
 // Every alignment of the result, past the caches and not: the same bits, and nothing beside them.
 void streams(const std::function<Tensor(Tensor)>& make, DType t, std::int64_t columns, const std::string& compiler) {
-  SCOPED_TRACE(cat(name(t), " ", columns, " ", compiler));
+  SCOPED_TRACE(str_cat(name(t), " ", columns, " ", compiler));
   constexpr std::int64_t kRows = 5;
   Graph g;
   const Dim n = Dim::symbol("n", 1, 10'000'000 / columns);

@@ -96,7 +96,7 @@ TEST(Tile, EveryEdgeOfATransposeOfEveryType) {
   const Dim n = Dim::symbol("n", 1, 200), m = Dim::symbol("m", 1, 2000);
   for (const DType t : kTypes)
     for (const std::int64_t side : {3, 16, 0}) {
-      SCOPED_TRACE(cat(name(t), " ", side));
+      SCOPED_TRACE(str_cat(name(t), " ", side));
       const Trial trial(side, 1, [&](Graph& g) { return copy(g.input("x", {n, m}, t).transpose(0, 1)); });
       for (const std::int64_t a : {1, 2, 3, 4, 15, 17, 33, 150})
         for (const std::int64_t b : {1, 2, 7, 16, 31, 129}) trial.agree({{"n", a}, {"m", b}});
@@ -192,7 +192,7 @@ TEST(Tile, SameBitsAtEveryAlignmentAndRange) {
   for (const std::string& compiler : compilers)
     for (const DType t : {DType::F32, DType::F64, DType::F16})
       for (const std::int64_t side : {0, 40}) {
-        SCOPED_TRACE(cat(name(t), " ", side, " ", compiler));
+        SCOPED_TRACE(str_cat(name(t), " ", side, " ", compiler));
         const Dim n = Dim::symbol("n", 1, 100'000);
         Graph g;
         g.output("y", turned(g.input("x", {100, n}, t)) + g.input("z", {n, 100}, t));

@@ -35,6 +35,14 @@ configure all -DHEADERS="$work/headers.cpp" >/dev/null
 "$work/all/io"
 "$work/all/train"
 
+# Without CMake.
+export PKG_CONFIG_PATH
+PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name lightcone.pc)")
+"$compiler" -std=c++20 "$source/core.cpp" $(pkg-config --cflags --libs lightcone) -o "$work/plain_core"
+"$work/plain_core"
+"$compiler" -std=c++20 "$source/io.cpp" $(pkg-config --cflags --libs lightcone_io) -o "$work/plain_io"
+"$work/plain_io"
+
 # Beside the libraries: the command, licence, pages, and examples that build with what is installed.
 test "$("$work"/prefix/bin/lightcone --version)" = "$("$build"/bin/lightcone --version)"
 doc=$work/prefix/share/doc/lightcone

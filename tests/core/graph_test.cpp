@@ -80,7 +80,7 @@ void expect_as_a_stream(T v) {
   std::ostringstream s;
   s.imbue(std::locale::classic());
   s << v;
-  EXPECT_EQ(cat("<", v, ">"), "<" + s.str() + ">");
+  EXPECT_EQ(str_cat("<", v, ">"), "<" + s.str() + ">");
 }
 TEST(Sentences, AreWrittenAsAStreamWouldWhateverTheLocale) {
   struct Thousands : std::numpunct<char> {
@@ -96,7 +96,7 @@ TEST(Sentences, AreWrittenAsAStreamWouldWhateverTheLocale) {
   expect_as_a_stream('c'), expect_as_a_stream("text"), expect_as_a_stream(std::string("a\0b", 3));
   expect_as_a_stream(std::string_view()), expect_as_a_stream(Dim::symbol("seq", 1, 8) * 3 + 1);
   std::locale::global(before);
-  EXPECT_EQ(cat(), "");
+  EXPECT_EQ(str_cat(), "");
 }
 
 TEST(Graph, WhereIsTheCallersLine) {

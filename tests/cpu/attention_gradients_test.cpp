@@ -71,7 +71,7 @@ void expect_right(const Case& c, const std::function<void(Inputs&)>& change = {}
       const Value &a = one.outputs.at(name), &b = two.outputs.at(name);
       ASSERT_EQ(std::memcmp(a.f.data(), b.f.data(), a.f.size() * sizeof(double)), 0) << name << ": threads change bits";
       for (std::size_t k = 0; k < v.size(); ++k) {
-        const std::string at = cat(host::name(isa), " ", name, "[", k, "]");
+        const std::string at = str_cat(host::name(isa), " ", name, "[", k, "]");
         if (std::isnan(v.at(k))) ASSERT_TRUE(std::isnan(a.at(k))) << at << ": " << a.at(k);
         else if (std::isinf(v.at(k))) ASSERT_EQ(a.at(k), v.at(k)) << at;
         else ASSERT_NEAR(a.at(k), v.at(k), 4 * v.error_at(k) + 1e-5) << at;

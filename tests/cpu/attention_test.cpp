@@ -190,7 +190,7 @@ TEST(Attention, NarrowNanAndInfinity) {
           const Graph g = cached({.depth = 32, .width = 32}, m, t);
           for (const Bindings& env : {many, one}) {
             Inputs in = draw(g, 15, env);
-            Value& v = in.at(t == DType::I8 ? cat(where, ".scale") : where);
+            Value& v = in.at(t == DType::I8 ? str_cat(where, ".scale") : where);
             for (const std::size_t k : {std::size_t{3}, v.size() / 2, v.size() - 1}) v.f[k] = odd;
             agree(g, in, env);
           }

@@ -105,7 +105,7 @@ void every_unit(const Shapes& s, const Inputs* given = nullptr) {
     const auto two = convolve(*c, *u, 2, in.at("x"), in.at("w"), y.size());
     ASSERT_EQ(one.size(), y.size()) << "no pairs\n" << g.str();
     ASSERT_EQ(std::memcmp(one.data(), two.data(), one.size() * 4), 0) << "threads change bits: " << u->name;
-    expect_close(y, one, cat(u->name, "\n", g.str()));
+    expect_close(y, one, str_cat(u->name, "\n", g.str()));
   }
 }
 
@@ -226,7 +226,7 @@ TEST(ConvPairs, InAGraph) {
         for (const int workers : {1, 2}) {
           const Graph made = transform(g, generic() | cpu({.threads = workers, .precision = Precision::Medium})).graph;
           const Value got = test::run_guarded(made, in, env, test::Against::Back).outputs.at("y");
-          expect_close(want.outputs.at("y"), {got.f.begin(), got.f.end()}, cat("batch ", batch, " at "));
+          expect_close(want.outputs.at("y"), {got.f.begin(), got.f.end()}, str_cat("batch ", batch, " at "));
           if (workers == 1) first = got.f;
           else EXPECT_EQ(first, got.f) << "threads change bits";
         }

@@ -123,7 +123,7 @@ void every_tile(const Shapes& s, bool image_last = true, const Inputs* given = n
   const auto rows = static_cast<std::size_t>(s.w[0]);
   const std::size_t pixels = y.size() / rows / static_cast<std::size_t>(s.x[0]);
   for (const Isa isa : isas()) {
-    const std::string what = cat(nhwc_bf16_table(isa).name, "\n", user.str());
+    const std::string what = str_cat(nhwc_bf16_table(isa).name, "\n", user.str());
     const auto one = convolve(*wide, isa, 1, image, in.at("w"), y.size());
     ASSERT_EQ(std::memcmp(one.data(), convolve(*wide, isa, 2, image, in.at("w"), y.size()).data(), y.size() * 4), 0)
         << "threads change bits: " << what;
@@ -131,7 +131,7 @@ void every_tile(const Shapes& s, bool image_last = true, const Inputs* given = n
         << "as stored: " << what;
     for (std::size_t k = 0; k < one.size(); ++k) {
       const std::size_t b = k / rows / pixels, p = k / rows % pixels, at = (b * rows + k % rows) * pixels + p;
-      expect_number(static_cast<double>(one[k]), y.at(at), y.error_at(at), cat(at, " ", what));
+      expect_number(static_cast<double>(one[k]), y.at(at), y.error_at(at), str_cat(at, " ", what));
       if (testing::Test::HasFatalFailure()) return;
     }
   }

@@ -138,7 +138,8 @@ void every_way(const Shapes& s, const Inputs* given = nullptr) {
       const auto two = run_kernel(make_kernel, 2, in.at("x"), in.at("w"), y.size());
       ASSERT_EQ(std::memcmp(one.data(), two.data(), one.size() * 4), 0) << "threads or caches change bits: " << name(isa);
       for (std::size_t k = 0; k < one.size(); ++k) {
-        const std::string at = cat(name(isa), way == ConvWay::Winograd ? " winograd " : " direct ", k, "\n", g.str());
+        const std::string at =
+            str_cat(name(isa), way == ConvWay::Winograd ? " winograd " : " direct ", k, "\n", g.str());
         expect_number(static_cast<double>(one[k]), y.at(k),
                       y.error_at(k) * 4 + (way == ConvWay::Winograd ? tile : 1e-30), at);
         if (testing::Test::HasFatalFailure()) return;
@@ -206,7 +207,7 @@ void channels_last_way(const Shapes& s, bool image_last, const Inputs* given = n
         const std::size_t b = k / rows / pixels, p = k / rows % pixels, at = (b * rows + k % rows) * pixels + p;
         expect_number(static_cast<double>(one[k]), y.at(at),
                       y.error_at(at) * 4 + (way == ConvWay::Winograd ? tile : 1e-30),
-                      cat(name(isa), way == ConvWay::Winograd ? " winograd " : " direct ", at, "\n", g.str()));
+                      str_cat(name(isa), way == ConvWay::Winograd ? " winograd " : " direct ", at, "\n", g.str()));
         if (testing::Test::HasFatalFailure()) return;
       }
     }
@@ -290,7 +291,7 @@ TEST(Conv, LayoutOfANet) {
     Graph g;
     int parameters = 0;
     const auto parameter = [&](const Shape& s) {
-      return g.input(cat("p", parameters++), s, DType::F32, SourceLocation::current(), kParameter);
+      return g.input(str_cat("p", parameters++), s, DType::F32, SourceLocation::current(), kParameter);
     };
     const auto block = [&](const Tensor& x, int in, int out, int kernel, int stride) {
       const Tensor y = conv(x, parameter({out, in, kernel, kernel}), {.stride = {stride}, .padding = {kernel / 2}});
@@ -407,7 +408,7 @@ TEST(Conv, Epilogue) {
     const int n = winograd ? 30 : 9, channels = winograd ? 64 : 6;
     const Tensor x = g.input("x", {2, channels, n, n}), r = g.input("r", {2, channels, n, n});
     Tensor p[5];
-    for (int i = 0; i < 5; ++i) p[i] = g.input(cat("p", i), {channels});
+    for (int i = 0; i < 5; ++i) p[i] = g.input(str_cat("p", i), {channels});
     const ConvOptions o{.padding = {1}};
     const Tensor y = conv(x, g.input("w", {channels, channels, 3, 3}), p[4], o);
     g.output("y", relu(batch_norm(y, p[0], p[1] * p[1], p[2], p[3]) + r));

@@ -139,11 +139,11 @@ TEST(Cpu, OddFloats) {
     const Tensor most[] = {prim::maximum(a, b), prim::minimum(a, b), prim::max_reduce(g.input("rows", {n, 2}, t), 1),
                            prim::max_reduce(g.input("columns", {2, n}, t), 0), prim::mod(a, b)};
     for (std::size_t i = 0; i < std::size(most); ++i) {
-      g.output(cat("y", i), most[i]);
-      g.output(cat("sign", i), prim::recip(most[i]));
+      g.output(str_cat("y", i), most[i]);
+      g.output(str_cat("sign", i), prim::recip(most[i]));
     }
     for (const DTypeInfo& to : kDTypes)
-      if (to.dtype != t) g.output(cat("to ", to.name), prim::cast(a, to.dtype));
+      if (to.dtype != t) g.output(str_cat("to ", to.name), prim::cast(a, to.dtype));
     g.output("less", prim::less_than(a, b));
     g.output("equal", prim::equal(a, b));
     agree(g, pairs);
@@ -171,7 +171,7 @@ TEST(Cpu, OddIntegers) {
           prim::minimum(a, b), prim::less_than(a, b), prim::equal(a, b), prim::bitwise_and(a, b),
           prim::bitwise_or(a, b), prim::bitwise_xor(a, b), prim::max_reduce(g.input("rows", {n, 2}, t), 1),
           prim::sum_reduce(g.input("columns", {2, n}, t), 0)})
-      g.output(cat("y", i++), y);
+      g.output(str_cat("y", i++), y);
     agree(g, pairs);
   }
 }

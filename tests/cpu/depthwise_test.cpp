@@ -58,7 +58,7 @@ void agree(const Graph& g, const Inputs& in, const Bindings& env = {}) {
     const Graph made = transform(g, generic() | cpu(o)).graph;
     const Results got = test::run_guarded(made, in, env, o.threads == 1 ? test::Against::Front : test::Against::Back);
     for (const auto& [name, v] : want.outputs) {
-      expect_close(v, got.outputs.at(name), cat(name, " ", o.compiler ? "compiled " : "interpreted "));
+      expect_close(v, got.outputs.at(name), str_cat(name, " ", o.compiler ? "compiled " : "interpreted "));
       if (o.threads == 2 && v.size() > 0) {
         EXPECT_EQ(std::memcmp(got.outputs.at(name).f.data(), first.outputs.at(name).f.data(), v.size() * 8), 0)
             << "threads change bits";
@@ -96,7 +96,7 @@ struct Case {
   ConvOptions o = {};
   int filters = 1;  // of a channel
 };
-std::string str(const Case& c, const Graph& g) { return cat(c.channels, " channels\n", g.str()); }
+std::string str(const Case& c, const Graph& g) { return str_cat(c.channels, " channels\n", g.str()); }
 
 Graph make(const Case& c, bool last) {
   Graph g;
@@ -139,7 +139,7 @@ void pixels_side_by_side(const Case& s, const Inputs* given = nullptr) {
           EXPECT_EQ(k->name(), "conv_depthwise");
           return run(*k, {&in.at("x"), &in.at("w")}, want.shape, *pool);
         },
-        cat(name(isa), " ", str(s, g)));
+        str_cat(name(isa), " ", str(s, g)));
 }
 
 void channels_side_by_side(const Case& s, const Inputs* given = nullptr) {
@@ -163,7 +163,7 @@ void channels_side_by_side(const Case& s, const Inputs* given = nullptr) {
           EXPECT_EQ(k->name(), "conv_depthwise_nhwc");
           return run(*k, {&in.at("x"), &w}, want.shape, *pool);
         },
-        cat("last ", name(isa), " ", str(s, g)));
+        str_cat("last ", name(isa), " ", str(s, g)));
   }
 }
 
@@ -281,9 +281,9 @@ TEST(Depthwise, InANet) {
       Graph g;
       int parameters = 0;
       const auto block = [&](const Tensor& x, int in, int out, int kernel, int stride, int groups) {
-        const Tensor w = parameter(g, cat("p", parameters++), {out, in / groups, kernel, kernel});
+        const Tensor w = parameter(g, str_cat("p", parameters++), {out, in / groups, kernel, kernel});
         const Tensor y = conv(x, w, {.stride = {stride}, .padding = {kernel / 2}, .groups = groups});
-        const Tensor v = parameter(g, cat("p", parameters++), {out});
+        const Tensor v = parameter(g, str_cat("p", parameters++), {out});
         return batch_norm(y, v * 0.5, v * v, v, v);
       };
       Tensor x = g.input("x", {Dim::symbol("b", 1, 3), 3, 31, 34});

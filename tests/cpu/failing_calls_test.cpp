@@ -25,9 +25,9 @@ struct QuickCompiler {
   QuickCompiler() {
     const std::string text = times(2).text, object = dir / "times.so";
     spit(dir / "times.c", text);
-    const std::string build = cat(host::find_compiler(), " -O1 -shared -fPIC -o ", object, " ", dir / "times.c");
+    const std::string build = str_cat(host::find_compiler(), " -O1 -shared -fPIC -o ", object, " ", dir / "times.c");
     EXPECT_EQ(std::system(build.c_str()), 0);
-    path = script(dir / "cc", cat("exec cat ", object, " >&3"));
+    path = script(dir / "cc", str_cat("exec cat ", object, " >&3"));
   }
 };
 
@@ -89,8 +89,8 @@ TEST(FailingCalls, OfTheCompilerAndItsCache) {
       long errors = 0, n = 0;
       for (bool failed = true; failed;) {  // until there is no n-th call
         ++n;
-        SCOPED_TRACE(cat(failing::name(f), " at call ", n, kept ? ", kept" : ", new"));
-        const JitOptions o{.compiler = cc.path, .cache_dir = dir / cat(failing::name(f), kept, n)};
+        SCOPED_TRACE(str_cat(failing::name(f), " at call ", n, kept ? ", kept" : ", new"));
+        const JitOptions o{.compiler = cc.path, .cache_dir = dir / str_cat(failing::name(f), kept, n)};
         if (kept) build(o);
         failing::arm(f, n);
         try {
@@ -127,7 +127,7 @@ TEST(FailingCalls, OfTheFileLoader) {
       long errors = 0, n = 0;
       for (bool failed = true; failed;) {
         ++n;
-        SCOPED_TRACE(cat(failing::name(f), " at call ", n, copied ? ", copied" : ", mapped"));
+        SCOPED_TRACE(str_cat(failing::name(f), " at call ", n, copied ? ", copied" : ", mapped"));
         const auto same = [&] {
           const auto file = copied ? MappedFile::read(dir / "x") : MappedFile::open(dir / "x");
           return file->bytes().size() == bytes.size() && !std::memcmp(file->bytes().data(), bytes.data(), bytes.size());

@@ -102,7 +102,7 @@ void each(const std::function<void(const Weights&, std::int64_t m, int threads, 
                               Weights{DType::U8, QuantFormat::Q6_K, Precision::Highest}})
     for (const std::int64_t m : {1, 3, 4, 5, 40})
       for (const int threads : {1, 2})
-        see(kind, m, threads, cat("m ", m, ", threads ", threads, ", ", lc::name(kind.dtype)));
+        see(kind, m, threads, str_cat("m ", m, ", threads ", threads, ", ", lc::name(kind.dtype)));
 }
 
 // Alone each product is a kernel of its own: the same bits are wanted from all of them together.
@@ -245,7 +245,7 @@ TEST(Group, DeepModelsNeedNoMoreMemory) {
     const Weights k{DType::F32, {}, Precision::Highest};
     Tensor x = g.input("x", {seq(), kDepth});
     for (int layer = 0; layer < layers; ++layer) {
-      const std::string name = cat("layer", layer);
+      const std::string name = str_cat("layer", layer);
       const Tensor a = nn::linear(x, weight(g, (name + "a").c_str(), kDepth, k)),
                    b = nn::linear(x, weight(g, (name + "b").c_str(), kDepth, k));
       x = softmax(a, 1) + flip(softmax(b, 1), {1});
@@ -292,7 +292,7 @@ TEST(Rows, OfAnyLoopThatMakesThemInOrder) {
   for (const std::int64_t m : {1, 2, 7, 48}) {
     const Ran made = run(build, kind, m, 2, "y"), lies = run(build, kind, m, 1);
     EXPECT_EQ(lies.rows, 0);
-    same_bits(made.outputs.at("y"), lies.outputs.at("y"), cat("m ", m));
+    same_bits(made.outputs.at("y"), lies.outputs.at("y"), str_cat("m ", m));
   }
 }
 

@@ -43,10 +43,11 @@ struct Interruptions {
 // Works only where the system keeps its children for it: clang waits for children of its own.
 std::string strict_compiler(const TempDir& dir, const std::string& real) {
   const std::string path = dir / "strict";
-  spit(path + ".c", cat("#include <signal.h>\n#include <unistd.h>\n"
-                        "int main(int n, char** v) { return signal(SIGCHLD, SIG_DFL) == SIG_IGN ? n : execv(*v = \"",
-                        real, "\", v); }\n"));
-  EXPECT_EQ(std::system(cat(real, " -o ", path, " ", path, ".c").c_str()), 0);
+  spit(path + ".c",
+       str_cat("#include <signal.h>\n#include <unistd.h>\n"
+               "int main(int n, char** v) { return signal(SIGCHLD, SIG_DFL) == SIG_IGN ? n : execv(*v = \"",
+               real, "\", v); }\n"));
+  EXPECT_EQ(std::system(str_cat(real, " -o ", path, " ", path, ".c").c_str()), 0);
   return path;
 }
 
@@ -103,8 +104,8 @@ TEST(Jit, ChildrenMayBeWaitedForByTheSystem) {
 TEST(Jit, AnObjectIsKeptOnlyWhenItWasLoaded) {
   NEEDS_C_COMPILER();
   const TempDir dir;
-  const std::string cc = script(dir / "cc", cat("if mkdir ", dir / "once", " 2>&-; then echo torn >&3; else exec ",
-                                                host::find_compiler(), " \"$@\"; fi"));
+  const std::string cc = script(dir / "cc", str_cat("if mkdir ", dir / "once", " 2>&-; then echo torn >&3; else exec ",
+                                                    host::find_compiler(), " \"$@\"; fi"));
   const JitOptions o{.compiler = cc, .cache_dir = dir / "cache"};
   EXPECT_THROW(built(2, o), Error);
   EXPECT_EQ(files_in(dir / "cache").size(), 0u);
@@ -117,9 +118,9 @@ TEST(Jit, AKeptObjectThatCannotBeLoadedIsCompiledAgain) {
   NEEDS_C_COMPILER();
   const TempDir dir;
   const std::string real = host::find_compiler(), gone = dir / "libgone.so";
-  ASSERT_EQ(std::system(cat("echo 'int gone;' | ", real, " -x c -shared -fPIC -o ", gone, " -").c_str()), 0);
-  const std::string cc = script(dir / "cc", cat("[ -e ", gone, " ] && set -- \"$@\" -x none -Wl,--no-as-needed ", gone,
-                                                "\nexec ", real, " \"$@\""));
+  ASSERT_EQ(std::system(str_cat("echo 'int gone;' | ", real, " -x c -shared -fPIC -o ", gone, " -").c_str()), 0);
+  const std::string cc = script(dir / "cc", str_cat("[ -e ", gone, " ] && set -- \"$@\" -x none -Wl,--no-as-needed ",
+                                                    gone, "\nexec ", real, " \"$@\""));
   const JitOptions o{.compiler = cc, .cache_dir = dir / "cache"};
   EXPECT_EQ(built(2, o), kCompiled);
   EXPECT_EQ(built(2, o), kFromCache);
@@ -169,8 +170,8 @@ TEST(Jit, ACompilerThatRefusesAnOptionOfGccIsCalledWithoutIt) {
   const TempDir dir;
   const std::string asked = dir / "asked", real = host::find_compiler();
   const std::string refuses = "echo \"clang: error: unknown argument: '-fvect-cost-model=dynamic'\" >&2; exit 1";
-  const std::string cc = script(dir / "cc", cat("case \"$*\" in *-fvect*) echo . >>", asked, "; ", refuses,
-                                                ";; esac\nexec ", real, " \"$@\""));
+  const std::string cc = script(dir / "cc", str_cat("case \"$*\" in *-fvect*) echo . >>", asked, "; ", refuses,
+                                                    ";; esac\nexec ", real, " \"$@\""));
   const JitOptions o{.compiler = cc, .cache_dir = dir / "cache"};
   EXPECT_EQ(built(2, o), kCompiled);
   EXPECT_EQ(built(2, o), kFromCache);
@@ -254,8 +255,8 @@ TEST(Fallback, ACompilerThatDoesNotWorkIsReplacedAndThatIsSaid) {
 TEST(Fallback, ACompilerWithoutItsToolsIsReplaced) {
   NEEDS_C_COMPILER();
   const TempDir dir;
-  script(dir / "cc", cat("PATH=/nonexistent exec ", host::find_compiler(), " -no-integrated-as \"$@\""));
-  if (std::system(cat("echo 'int a;' | ", dir / "cc", " -x c -c -o ", dir / "a.o", " - 2>&1").c_str()) == 0)
+  script(dir / "cc", str_cat("PATH=/nonexistent exec ", host::find_compiler(), " -no-integrated-as \"$@\""));
+  if (std::system(str_cat("echo 'int a;' | ", dir / "cc", " -x c -c -o ", dir / "a.o", " - 2>&1").c_str()) == 0)
     GTEST_SKIP() << "this compiler finds its assembler without PATH";
   const Outcome o = compiled_graph(dir.path.string(), kMissing);
   ASSERT_EQ(o.notes.size(), 1u);

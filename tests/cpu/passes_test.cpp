@@ -79,6 +79,22 @@ TEST(Passes, EachFires) {
   EXPECT_TRUE(right(everything(), done.graph));
 }
 
+// JAX's exact GELU, x erfc(-x / sqrt 2) / 2, is part of the product before it, as relu is.
+TEST(Passes, GeluByErfcRunsBehindAProduct) {
+  const auto kernels = [](Tensor (*f)(const Tensor&)) {
+    Graph g;
+    g.output("y", f(matmul(g.input("x", {64, 48}), parameter(g, "w", {48, 96}))));
+    const Graph made = transform(g, generic() | cpu({.threads = 1})).graph;
+    EXPECT_TRUE(right(g, made));
+    int n = 0;
+    for (NodeId id = 0; id < made.size(); ++id) n += made[id].op == Op::Kernel;
+    return n;
+  };
+  EXPECT_EQ(kernels([](const Tensor& x) { return x * 0.5 * erfc(x * -0.7071067811865476); }),
+            kernels([](const Tensor& x) { return relu(x); }));
+  EXPECT_GT(kernels([](const Tensor& x) { return softmax(x, 0); }), kernels([](const Tensor& x) { return relu(x); }));
+}
+
 TEST(Passes, MayBeSkippedOrSayThatTheyMayNot) {
   const Graph g = everything();
   int refused = 0;
@@ -89,7 +105,7 @@ TEST(Passes, MayBeSkippedOrSayThatTheyMayNot) {
       EXPECT_TRUE(right(g, done.graph)) << "without " << pass;
     } catch (const Error& e) {
       ++refused;
-      EXPECT_EQ(std::string(e.what()), cat("compile: the pass '", pass, "' cannot be skipped: later ones need it"));
+      EXPECT_EQ(std::string(e.what()), str_cat("compile: the pass '", pass, "' cannot be skipped: later ones need it"));
     }
   }
   EXPECT_EQ(refused, 2);  // composites and contiguous

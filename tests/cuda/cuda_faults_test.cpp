@@ -66,7 +66,7 @@ TEST_P(CudaFaults, InEveryCallInTurn) {
   ASSERT_GT(all, 80);
   long errors = 0;
   for (long n = 1; n <= all; ++n) {
-    SCOPED_TRACE(cat("error ", code, " at call ", n, " of ", all));
+    SCOPED_TRACE(str_cat("error ", code, " at call ", n, " of ", all));
     fake.fail(n, code);
     const std::string said = error_of([&] { story(kept); });
     fake.fail(0, 0);
@@ -118,7 +118,7 @@ TEST(CudaLost, SaysSoAtOnceUntilItIsOpenedAnew) {
       const std::string said = error_of([&] { d->zero({b.get()}, 100); });
       EXPECT_PRED2(contains, said, "the CUDA device 0 was lost") << code;
       EXPECT_PRED2(contains, said, "open it anew");
-      EXPECT_PRED2(contains, said, cat(code));
+      EXPECT_PRED2(contains, said, str_cat(code));
       const long calls = fake.get("calls");
       for (const std::function<void()>& f : std::vector<std::function<void()>>{
                [&] { d->copy_in({b.get()}, &x, 4); }, [&] { d->copy_out(&x, {b.get()}, 4); }, [&] { d->synchronise(); },

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Holds our declarations of CUDA's driver and of NVRTC against NVIDIA's own headers, where those are here: arguments of
-every function, layouts of structures, numbers of enumerators.
+"""Holds our declarations of CUDA's driver, of NVRTC and of cuBLASLt against NVIDIA's own headers, where those are here:
+arguments of every function, layouts of structures, numbers of enumerators. cuBLASLt's header is optional.
   header_check.py COMPILER SOURCE_FOLDER
 Looks in $LIGHTCONE_CUDA_HEADERS, a folder or several joined by ':', in $CUDA_HOME/include and in /usr/local/cuda/include."""
 import os
@@ -46,6 +46,22 @@ ENUMERATORS = {
     "CompilerResult": {"Success": "NVRTC_SUCCESS", "OutOfMemory": "NVRTC_ERROR_OUT_OF_MEMORY",
                        "InvalidOption": "NVRTC_ERROR_INVALID_OPTION", "Compilation": "NVRTC_ERROR_COMPILATION",
                        "BuiltinFailure": "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE"},
+    "LtStatus": {"Success": "CUBLAS_STATUS_SUCCESS", "AllocationFailed": "CUBLAS_STATUS_ALLOC_FAILED",
+                 "NotSupported": "CUBLAS_STATUS_NOT_SUPPORTED"},
+    "LtType": {"F32": "CUDA_R_32F", "F16": "CUDA_R_16F", "BF16": "CUDA_R_16BF"},
+    "LtCompute": {"F32": "CUBLAS_COMPUTE_32F", "F32AsBF16": "CUBLAS_COMPUTE_32F_FAST_16BF",
+                  "F32AsTF32": "CUBLAS_COMPUTE_32F_FAST_TF32"},
+    "LtProductAttribute": {"TransposeA": "CUBLASLT_MATMUL_DESC_TRANSA", "TransposeB": "CUBLASLT_MATMUL_DESC_TRANSB"},
+    "LtLayoutAttribute": {"BatchCount": "CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT",
+                          "BatchStride": "CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET"},
+    "LtPreferenceAttribute": {"MostWorkspace": "CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES",
+                              "Reductions": "CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK",
+                              "AlignmentA": "CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES",
+                              "AlignmentB": "CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES",
+                              "AlignmentC": "CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES",
+                              "AlignmentD": "CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES"},
+    "LtTranspose": {"No": "CUBLAS_OP_N", "Yes": "CUBLAS_OP_T"},
+    "LtReduction": {"InF32": "CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE"},
 }
 STRUCTURES = {
     "Location": ("CUmemLocation", {"type": "type", "id": "id"}),
@@ -56,6 +72,11 @@ STRUCTURES = {
     "KernelNodeParams": ("CUDA_KERNEL_NODE_PARAMS_v2",
                          {"function": "func", "grid": "gridDimX", "block": "blockDimX", "shared_bytes": "sharedMemBytes",
                           "arguments": "kernelParams", "extra": "extra", "kernel": "kern", "context": "ctx"}),
+}
+LT_STRUCTURES = {
+    "LtAlgorithm": ("cublasLtMatmulAlgo_t", {"data": "data"}),
+    "LtChoice": ("cublasLtMatmulHeuristicResult_t", {"algorithm": "algo", "workspace": "workspaceSize", "state": "state",
+                                                     "waves": "wavesCount", "reserved": "reserved"}),
 }
 # Defaults that are numbers of theirs.
 VALUES = {"Location{}.type": "CU_MEM_LOCATION_TYPE_DEVICE", "AllocationProperties{}.type": "CU_MEM_ALLOCATION_TYPE_PINNED",
@@ -68,13 +89,15 @@ HEAD = r"""
 #include <nvrtc.h>
 #include <cstddef>
 #include <type_traits>
-#include "lightcone/backends/cuda/api.h"
+#include "lightcone/backends/cuda/cublas_lt_api.h"
 namespace api = lc::nvidia::api;
 template <class T, class = void> struct Complete : std::false_type {};
 template <class T> struct Complete<T, std::void_t<decltype(sizeof(T))>> : std::true_type {};
 // The same for the processor: pointers to things of one size, or numbers of one size.
 template <class A, class B> constexpr bool alike() {
-  if constexpr (std::is_pointer_v<A> != std::is_pointer_v<B>) return false;
+  // cuBLASLt takes addresses of the device as pointers
+  if constexpr (std::is_same_v<A, api::Address> && std::is_pointer_v<B>) return sizeof(A) == sizeof(B);
+  else if constexpr (std::is_pointer_v<A> != std::is_pointer_v<B>) return false;
   else if constexpr (std::is_pointer_v<A>) {
     using P = std::remove_cv_t<std::remove_pointer_t<A>>; using Q = std::remove_cv_t<std::remove_pointer_t<B>>;
     if constexpr (std::is_void_v<P> || std::is_void_v<Q> || !Complete<P>::value || !Complete<Q>::value) return true;
@@ -100,33 +123,42 @@ def folders():
     return wish + ["/usr/local/cuda/include"]
 
 
-def program(text):
-    lines = [HEAD]
+def program(text, structures, values):
+    lines = []
     functions = re.findall(r'F\((\w+), "(\w+)"', text)
     for ours, theirs in functions:
-        table = "Compiler" if theirs.startswith("nvrtc") else "Driver"
+        table = "Compiler" if theirs.startswith("nvrtc") else "Lt" if theirs.startswith("cublasLt") else "Driver"
         lines.append('static_assert(Same<decltype(api::%s::%s), decltype(&::%s)>::value, "%s");' % (table, ours, theirs, theirs))
-    for enum, names in re.findall(r"enum class (\w+) : \w+ \{([^}]*)\}", text):
+    for enum, names in re.findall(r"enum class (\w+) : [\w:]+ \{([^}]*)\}", text):
         for ours in re.findall(r"(\w+) = ", names):
             theirs = ENUMERATORS[enum][ours]
             lines.append('static_assert(static_cast<long>(api::%s::%s) == static_cast<long>(%s), "%s");' % (enum, ours, theirs, theirs))
-    for ours, (theirs, fields) in STRUCTURES.items():
+    for ours, (theirs, fields) in structures.items():
         lines.append('static_assert(sizeof(api::%s) == sizeof(%s), "%s");' % (ours, theirs, theirs))
         for a, b in fields.items():
             lines.append('static_assert(offsetof(api::%s, %s) == offsetof(%s, %s), "%s.%s");' % (ours, a, theirs, b, theirs, b))
-    for ours, theirs in VALUES.items():
+    for ours, theirs in values.items():
         lines.append('static_assert(api::%s == static_cast<int>(%s), "%s");' % (ours, theirs, theirs))
     return "\n".join(lines) + "\n", len(functions)
 
 
 found = folders()
-missing = [h for h in ("cuda.h", "nvrtc.h") if not any((pathlib.Path(f) / h).exists() for f in found)]
+has = lambda h: any((pathlib.Path(f) / h).exists() for f in found)
+missing = [h for h in ("cuda.h", "nvrtc.h") if not has(h)]
 if missing:
     print("skipped: no %s in %s; name folders in LIGHTCONE_CUDA_HEADERS" % (" and no ".join(missing), ", ".join(found)))
     sys.exit(77)
-code, count = program((source / "lightcone/backends/cuda/api.h").read_text())
+folder = source / "lightcone/backends/cuda"
+code, count = program((folder / "api.h").read_text(), STRUCTURES, VALUES)
 if count < 40:
     sys.exit("only %d functions were found in api.h" % count)
+code = HEAD + code
+if has("cublasLt.h") and has("crt/host_defines.h"):  # of the toolkit, which it includes
+    more, lt_count = program((folder / "cublas_lt_api.h").read_text(), LT_STRUCTURES, {})
+    if lt_count < 13:
+        sys.exit("only %d functions were found in cublas_lt_api.h" % lt_count)
+    code, count = "#include <cublasLt.h>\n" + code + more, count + lt_count
+    STRUCTURES.update(LT_STRUCTURES)
 with tempfile.TemporaryDirectory() as folder:
     file = pathlib.Path(folder) / "check.cpp"
     file.write_text(code)

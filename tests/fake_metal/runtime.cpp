@@ -27,8 +27,14 @@ std::vector<std::unique_ptr<Object>>& graveyard() {
 struct Pools {
   std::vector<std::vector<Object*>> open;
 };
+// Wanted by devices that end behind their thread's objects, so that threads' pools stay: in a list, that it is no leak.
 Pools& pools() {
-  static thread_local Pools& p = *new Pools;  // wanted by devices that end behind their thread's objects
+  static auto& mutex = *new std::mutex;
+  static auto& all = *new std::vector<std::unique_ptr<Pools>>;
+  static thread_local Pools& p = [&]() -> Pools& {
+    const std::lock_guard lock(mutex);
+    return *all.emplace_back(std::make_unique<Pools>());
+  }();
   return p;
 }
 

@@ -227,7 +227,7 @@ TEST_P(DataFiles, ArraysOrAnError) {
                       first = from_environment("LIGHTCONE_FUZZ_SEED", 20240101);
   std::uint64_t loaded = 0;
   for (std::uint64_t k = 0; k < count && !HasFailure(); ++k) {
-    SCOPED_TRACE(cat(r.name, " ", k, " of LIGHTCONE_FUZZ_SEED=", first));
+    SCOPED_TRACE(str_cat(r.name, " ", k, " of LIGHTCONE_FUZZ_SEED=", first));
     const std::uint64_t seed = first * 1000003 + k * 7919 + 17;
     Liar truth(seed);
     std::string bytes = r.make(truth);

@@ -79,12 +79,12 @@ std::string safetensors(const std::string& header, std::size_t data = 0) {
 std::string header_of_many(std::size_t tensors) {
   std::string h = "{";
   for (std::size_t i = 0; i < tensors; ++i)
-    h += cat(i ? "," : "", "\"t", i, "\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[", i, ",", i + 1, "]}");
+    h += str_cat(i ? "," : "", "\"t", i, "\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[", i, ",", i + 1, "]}");
   return h + "}";
 }
 std::string vocabulary_json(std::size_t n, const std::string& more = "", const char* type = "WordPiece") {
-  std::string s = cat("{\"model\":{\"type\":\"", type, "\",\"unk_token\":\"[UNK]\",\"vocab\":{\"[UNK]\":0");
-  for (std::size_t i = 1; i < n; ++i) s += cat(",\"w", i, "\":", i);
+  std::string s = str_cat("{\"model\":{\"type\":\"", type, "\",\"unk_token\":\"[UNK]\",\"vocab\":{\"[UNK]\":0");
+  for (std::size_t i = 1; i < n; ++i) s += str_cat(",\"w", i, "\":", i);
   return s + "},\"merges\":[]}" + more + "}";
 }
 
@@ -100,7 +100,7 @@ TEST(Hostile, GgufColumnsAreAsLongAsTheTokens) {
                     g.metadata["tokenizer.ggml.tokens"] = std::vector<std::string>(6, ends[0]);
                     g.metadata[key] = std::vector<double>(n, 3);
                   }),
-                  cat("'", key, "' has ", n, " values for 6 tokens"));
+                  str_cat("'", key, "' has ", n, " values for 6 tokens"));
   EXPECT_EQ(refusal([](Gguf& g) { g.metadata.erase("tokenizer.ggml.token_type"); }), "");
 }
 
@@ -179,15 +179,15 @@ TEST(Hostile, SafetensorsHeadersTakeTimeInProportion) {
   spit(dir / "x.safetensors", safetensors("{\"a\":{\"shape\":[" + header_of_many(n) + "]}}"));
   EXPECT_LT(seconds([&] { EXPECT_THROW(Weights::open(dir / "x.safetensors"), Error); }), 1);
   std::vector<TensorToSave> many;
-  for (std::size_t i = 0; i < n; ++i) many.push_back({cat("t", i), DType::U8, {0}, {}});
+  for (std::size_t i = 0; i < n; ++i) many.push_back({str_cat("t", i), DType::U8, {0}, {}});
   EXPECT_LT(seconds([&] { save_safetensors(dir / "y.safetensors", many); }), 2);
 }
 
 TEST(Hostile, TokenizerJsonTakesTimeInProportion) {
   std::string around = ",\"post_processor\":{\"type\":\"Sequence\",\"processors\":[";
   for (int i = 0; i < 20000; ++i)
-    around +=
-        cat(i ? "," : "", "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"w", i, "\"}}]}");
+    around += str_cat(i ? "," : "", "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"w", i,
+                      "\"}}]}");
   const TempDir dir;
   spit(dir / "tokenizer.json", vocabulary_json(50000, around + "]}"));
   EXPECT_LT(seconds([&] { EXPECT_EQ(load_tokenizer(dir / "tokenizer.json")->bos(), 19999); }), 2);
@@ -226,7 +226,7 @@ TEST(Hostile, WordsOfAnyLengthTakeTimeInProportion) {
   v.kind = Vocabulary::Kind::SentencePiece;
   v.types.assign(v.pieces.size(), Vocabulary::Type::UserDefined);
   v.pieces.emplace_back("x"), v.types.push_back(Vocabulary::Type::Normal);
-  for (int i = 0; i < 3000; ++i) v.pieces.push_back(cat("a", i)), v.types.push_back(Vocabulary::Type::UserDefined);
+  for (int i = 0; i < 3000; ++i) v.pieces.push_back(str_cat("a", i)), v.types.push_back(Vocabulary::Type::UserDefined);
   EXPECT_LT(seconds([&] { EXPECT_EQ(make_tokenizer(v)->encode(word, false).size(), word.size()); }), 1);
 }
 
@@ -294,13 +294,13 @@ TEST(Hostile, AnArrayOfBytesIsNotWidened) {
 TEST(Hostile, BudgetsAreKept) {
   Gguf g = tiny_llama_with_tokens();
   std::vector<std::string> tokens(20000);
-  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = cat("token ", i);
+  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = str_cat("token ", i);
   g.metadata["tokenizer.ggml.tokens"] = tokens;
   g.metadata.erase("tokenizer.ggml.scores"), g.metadata.erase("tokenizer.ggml.token_type");
   std::string proto, llama2c(4, 1);
   for (int i = 0; i < 20000; ++i) {
-    const std::string p = cat("a", i);
-    proto += cat("\x0a", static_cast<char>(p.size() + 2), "\x0a", static_cast<char>(p.size()), p);
+    const std::string p = str_cat("a", i);
+    proto += str_cat("\x0a", static_cast<char>(p.size() + 2), "\x0a", static_cast<char>(p.size()), p);
     const std::uint32_t head[2] = {0, static_cast<std::uint32_t>(p.size())};
     llama2c.append(reinterpret_cast<const char*>(head), 8) += p;
   }

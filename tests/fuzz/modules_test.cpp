@@ -210,7 +210,7 @@ TEST(Modules, OfChangedWordsAreReadOrRefused) {
     if (HasFailure()) return;
   }
   RecordProperty("read", static_cast<int>(read));
-  EXPECT_GT(read, times / 50);
+  EXPECT_GT(read, times / 100);
   EXPECT_GT(refused, times / 50);
 }
 

@@ -22,7 +22,7 @@ TEST_P(Columns, AreSummed) {
   int number = 0;
   for (const auto& [rows, columns] : std::vector<std::pair<int, int>>{{9, 33}, {257, 1}, {1000, 70}, {515, 300}})
     for (const DType t : {DType::F32, DType::BF16}) {
-      const std::string name = cat("x", number++);
+      const std::string name = str_cat("x", number++);
       const Tensor x = g.input(name, {rows, columns}, t);
       g.output(name + ".sum", sum(to(x, DType::F32), 0)), g.output(name + ".max", amax(x, 0));
       for (int k = 0; k < rows * columns; ++k) inputs[name].push_back(static_cast<float>(k * 7919 % 251) / 64 - 2);

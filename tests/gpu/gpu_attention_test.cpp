@@ -28,12 +28,6 @@ class AttentionOnGpu : public test::OnGpu {
     EXPECT_EQ(fired(t.log, "attention"), kernels);
     return std::move(t.graph);
   }
-  static int fired(const std::vector<PassLog>& log, const char* what) {
-    int n = 0;
-    for (const PassLog& l : log)
-      if (const auto it = l.fired.find(what); it != l.fired.end()) n += it->second;
-    return n;
-  }
   // On the CUDA that runs on the CPU once more with its threads in reverse order.
   void agree(const Graph& g, const Graph& made, const Inputs& inputs, const Bindings& env = {}) const {
     const Results want = interpret(g, inputs, env, Rounding::Wide, true), got = run_values(made, inputs, env);
@@ -144,9 +138,9 @@ TEST_P(AttentionOnGpu, NanAndInfinity) {
     for (const char* where : {"q", "k", "v"})
       for (const double odd : {kNaN, kInf, 0x1p100})
         for (const Bindings& env : {many, one, split}) {
-          SCOPED_TRACE(cat(where, " ", odd, " masked ", static_cast<int>(m), " seq ", env.at("seq")));
+          SCOPED_TRACE(str_cat(where, " ", odd, " masked ", static_cast<int>(m), " seq ", env.at("seq")));
           Inputs in = draw(g, 6, env);
-          Value& v = in.at(stored == DType::I8 && *where != 'q' ? cat(where, ".scale") : where);
+          Value& v = in.at(stored == DType::I8 && *where != 'q' ? str_cat(where, ".scale") : where);
           for (const std::size_t k : {std::size_t{3}, v.size() / 2, v.size() - 1}) v.f[k] = odd;
           agree(g, made, in, env);
         }
@@ -216,7 +210,7 @@ TEST_P(AttentionOnGpu, RandomShapes) {
     const Graph made = compiled(g);
     for (int run = 0; run < 3; ++run) {
       const Bindings env{{"seq", run == 0 ? 1 : pick(1, run == 1 ? 12 : 90)}, {"past", pick(0, z.context - 300)}};
-      SCOPED_TRACE(cat("seed ", seed, " seq ", env.at("seq"), " past ", env.at("past")));
+      SCOPED_TRACE(str_cat("seed ", seed, " seq ", env.at("seq"), " past ", env.at("past")));
       agree(g, made, random_inputs(g, env, seed, seed % 3 == 0), env);
       if (HasFatalFailure()) return;
     }

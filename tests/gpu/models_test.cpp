@@ -1,5 +1,6 @@
 // Models on every device: greedy texts of real checkpoints, training steps with the CPU's losses, and the same random
 // numbers.
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -93,6 +94,37 @@ TEST_P(Models, DrawTheSameRandomNumbers) {
   }
 }
 
+// Numbers that a device lacks are computed on the CPU where that was asked for, which the log says, and nowhere else.
+TEST_P(Models, ComputeF64OnTheHostOnlyWhenAsked) {
+  Graph g;
+  const Tensor x = g.input("x", {3, 5});
+  g.output("y", sum(exp(x.to(DType::F64)) * 2.0, {1}).to(DType::F32) + 1.0);
+  std::vector<float> points(15), want(3, 1);
+  for (std::size_t k = 0; k < points.size(); ++k) {
+    points[k] = std::sin(static_cast<float>(k));
+    want[k / 5] += static_cast<float>(2 * std::exp(static_cast<double>(points[k])));
+  }
+  const bool lacks = !device->limits().f64;
+  if (lacks) {
+    try {
+      compile(g, generic() | compiler());
+      FAIL() << "f64 was computed without being asked for";
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("has no f64"), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find("GpuOptions{.fallback = cpu()}"), std::string::npos) << e.what();
+    }
+  }
+  const Program p = compile(g, generic() | compiler({.fallback = cpu({.threads = 1})}));
+  EXPECT_EQ(fired(p.log(), "on the host") > 0, lacks);
+  const auto said = [](const PassLog& l) {
+    return std::ranges::any_of(l.notes, [](const std::string& n) { return n.find("on the CPU, because") != n.npos; });
+  };
+  EXPECT_EQ(std::ranges::any_of(p.log(), said), lacks);
+  Context c(p);
+  const auto got = c.set("x", points).run().get("y");
+  for (std::size_t k = 0; k < want.size(); ++k) EXPECT_NEAR(got[k], want[k], 1e-5);
+}
+
 // A recurrence over slices that begin anywhere, and a loop that ends when nothing changes any more.
 TEST_P(Models, RunLoops) {
   Graph g;
@@ -111,6 +143,7 @@ TEST_P(Models, RunLoops) {
   g.output("root", root[0]);
   const Program here = compile(g, generic() | cpu({.threads = 1})), there = compile(g, generic() | compiler({.fallback = cpu({.threads = 1})}));
   EXPECT_EQ(there.interpreted(), 0u);
+  EXPECT_EQ(fired(there.log(), "loop compiled"), 2);
   Context a(here), b(there);
   std::vector<float> points(37 * 3), weights(9);
   for (std::size_t k = 0; k < points.size(); ++k) points[k] = std::sin(static_cast<float>(k));

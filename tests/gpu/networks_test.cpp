@@ -51,7 +51,7 @@ TEST_P(Networks, Llama) {
 TEST_P(Networks, OfVeryManyOperands) {
   Graph g;
   std::vector<Tensor> parts;
-  for (int k = 0; k < 150; ++k) parts.push_back(g.input(cat("x", k), {3}));
+  for (int k = 0; k < 150; ++k) parts.push_back(g.input(str_cat("x", k), {3}));
   g.output("side by side", lc::cat(parts, 0));
   Tensor all = parts[0];
   for (const Tensor& t : parts) all = all * 0.5 + t;

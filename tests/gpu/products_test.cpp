@@ -74,13 +74,14 @@ Graph products_of(int batch, int m, int n, int k, DType t = DType::F32, bool mor
   for (int a : {0, 1})
     for (int b : {0, 1}) {
       const Tensor y = matmul(x[a], w[b]);
-      g.output(cat("y", a, b), more ? y + g.input(cat("b", a, b), {n}, t) : y);
+      g.output(str_cat("y", a, b), more ? y + g.input(str_cat("b", a, b), {n}, t) : y);
     }
   return g;
 }
 
 Tensor weight(Graph& g, const QuantInfo& q, int n, int k) {
-  return g.input(cat("w ", q.name), {n, k / q.elements * q.bytes}, DType::U8, SourceLocation::current(), kParameter);
+  return g.input(str_cat("w ", q.name), {n, k / q.elements * q.bytes}, DType::U8, SourceLocation::current(),
+                 kParameter);
 }
 
 }  // namespace
@@ -93,7 +94,7 @@ TEST_P(Products, OfAnySizesInAnyOrder) {
        {Sizes{1, 64, 64, 32}, Sizes{1, 65, 67, 33}, Sizes{2, 72, 80, 40}, Sizes{130, 20, 24, 12}, Sizes{1, 9, 30, 1100},
         Sizes{1, 1, 70, 1000}, Sizes{1, 5, 72, 520}, Sizes{3, 8, 33, 33}, Sizes{3, 40, 1, 64}, Sizes{1, 0, 20, 30},
         Sizes{1, 20, 30, 0}})
-    agrees(cat("[", batch, ", ", m, ", ", k, "] x [", k, ", ", n, "]"), products_of(batch, m, n, k));
+    agrees(str_cat("[", batch, ", ", m, ", ", k, "] x [", k, ", ", n, "]"), products_of(batch, m, n, k));
 }
 
 TEST_P(Products, OfRandomShapes) {
@@ -105,7 +106,7 @@ TEST_P(Products, OfRandomShapes) {
     const Tensor x = g.input("x", {size(3), 1, size(70), 4 * size(20)});
     const Tensor w = g.input("w", {heads, x.shape()[3], size(140)});
     g.output("y", matmul(x, w.reshape({1, heads, w.shape()[1], w.shape()[2]})));
-    agrees(cat(str(x.shape()), " x ", str(w.shape())), g);
+    agrees(str_cat(str(x.shape()), " x ", str(w.shape())), g);
   }
 }
 
@@ -129,7 +130,7 @@ TEST_P(Products, AreFollowedByWhatReadsThem) {
                  r = g.input("r", {m, 66});
     g.output("y", gelu(matmul(x, w) + b) * 0.5 + r);
     EXPECT_EQ(kernels(g, "gpu: loop"), 0);
-    agrees(cat("behind ", m, " rows"), g);
+    agrees(str_cat("behind ", m, " rows"), g);
   }
   Graph g;  // in parts, which another kernel adds
   const Tensor x = g.input("x", {3, 2048}), w = g.input("w", {2048, 40}), b = g.input("b", {40});
@@ -145,14 +146,14 @@ TEST_P(Products, OfWeightsAsTheyAreStored) {
       if (m == 3 || q.format == QuantFormat::Q8_0 || q.format == QuantFormat::Q6_K)
         g.output(std::string(q.name), matmul(x, turned(prim::dequantize(weight(g, q, 40, 256), q.format))));
     EXPECT_EQ(kernels(g, "gpu: loop"), 0);
-    agrees(cat(m, " rows"), g);
+    agrees(str_cat(m, " rows"), g);
   }
   Graph g;  // read by something else, too: not kept as planes
   const Tensor x = g.input("x", {2, 256});
   for (const QuantInfo& q : {info(QuantFormat::Q4_1), info(QuantFormat::Q5_K)}) {
     const Tensor w = prim::dequantize(weight(g, q, 10, 256), q.format);
     g.output(std::string(q.name), matmul(x, turned(w)));
-    g.output(cat(q.name, " doubled"), w * 2.0);
+    g.output(str_cat(q.name, " doubled"), w * 2.0);
   }
   agrees("blocks that others read", g);
 }
@@ -162,7 +163,7 @@ TEST_P(Products, OfHalves) {
     for (const auto& [m, k] : {std::pair{2, 64}, std::pair{72, t == DType::F16 ? 33 : 64}}) {
       const Graph g = products_of(1, m, 80, k, t);
       EXPECT_EQ(kernels(g, "gpu: loop"), 0) << "halves are read and written as they are";
-      agrees(cat(m, " rows of ", name(t), ", depth ", k), g);
+      agrees(str_cat(m, " rows of ", name(t), ", depth ", k), g);
     }
 }
 
@@ -174,8 +175,8 @@ TEST_P(Products, OfBytesAreExact) {
                    v = turned(g.input("v", {40, k}, DType::I8));
       for (const DType to : {DType::I32, DType::F32})
         for (const bool turn : {false, true})
-          g.output(cat(name(to), turn ? " turned" : ""), matmul(prim::cast(x, to), prim::cast(turn ? v : w, to)));
-      agrees(cat(m, " rows, depth ", k), g);
+          g.output(str_cat(name(to), turn ? " turned" : ""), matmul(prim::cast(x, to), prim::cast(turn ? v : w, to)));
+      agrees(str_cat(m, " rows, depth ", k), g);
     }
 }
 
@@ -183,7 +184,8 @@ TEST_P(Products, OfBytesAreExact) {
 TEST_P(Products, AsExactAsIsAskedFor) {
   for (const Precision p : {Precision::Medium, Precision::High})
     for (const int k : {64, 33, 200})
-      agrees(cat("depth ", k), products_of(1, 72, 76, k, DType::F32, true), p, p == Precision::Medium ? kBf16 : kTf32);
+      agrees(str_cat("depth ", k), products_of(1, 72, 76, k, DType::F32, true), p,
+             p == Precision::Medium ? kBf16 : kTf32);
   Graph g;  // in large tiles
   g.output("y", matmul(g.input("x", {130, 40, 64}), g.input("w", {130, 64, 40})));
   agrees("many tiles", g, Precision::Medium, kBf16);

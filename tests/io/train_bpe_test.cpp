@@ -62,7 +62,7 @@ TEST(TrainBpe, CharactersAlone) {
 
 TEST(TrainBpe, TheSameTextsGiveTheSamePieces) {
   Texts texts;
-  for (int k = 0; k < 200; ++k) texts.push_back(cat("w", static_cast<char>('a' + k % 26), "x yz", k));
+  for (int k = 0; k < 200; ++k) texts.push_back(str_cat("w", static_cast<char>('a' + k % 26), "x yz", k));
   EXPECT_EQ(train_bpe(texts, {.size = 380}).pieces, train_bpe(texts, {.size = 380}).pieces);
 }
 

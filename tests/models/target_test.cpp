@@ -64,7 +64,8 @@ TEST(Target, TheStoryModelForEveryKnownOne) {
           LlamaSession session(*m);
           FAIL() << str(t) << " was run on " << str(this_target());
         } catch (const Error& e) {
-          EXPECT_EQ(std::string(e.what()).find(cat("run: the program was compiled for ", str(t), ", which this")), 0u)
+          EXPECT_EQ(std::string(e.what()).find(str_cat("run: the program was compiled for ", str(t), ", which this")),
+                    0u)
               << e.what();
         }
         continue;

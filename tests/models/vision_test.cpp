@@ -19,7 +19,7 @@ TEST(Vision, StateDictsAreTorchvisions) {
     std::uint64_t hash = 0xCBF29CE484222325;
     for (const nn::Entry& e : net.entries()) {
       std::string shape;
-      for (const Dim& d : e.tensor.shape()) shape += cat(shape.empty() ? "" : " ", d);
+      for (const Dim& d : e.tensor.shape()) shape += str_cat(shape.empty() ? "" : " ", d);
       for (const char c : e.name + " [" + shape + "]\n") hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
     }
     std::ostringstream hex;

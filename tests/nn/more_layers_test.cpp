@@ -38,10 +38,11 @@ TEST(MoreLayers, ProductsAndEmbeddingsArePyTorchs) {
   cases.add("Embedding", nn::Embedding<5, 3>({.padding_idx = 1}), one_input, 0);
   using enum nn::BagMode;
   for (const auto& [name, mode] : {std::pair{"sum", Sum}, {"mean", Mean}, {"max", Max}}) {
-    cases.add(cat("EmbeddingBag ", name), nn::EmbeddingBag(5, 3, {.mode = mode}), one_input);
-    cases.add(cat("EmbeddingBag ", name, " padded"), nn::EmbeddingBag(5, 3, {.mode = mode, .padding_idx = 1}),
+    cases.add(str_cat("EmbeddingBag ", name), nn::EmbeddingBag(5, 3, {.mode = mode}), one_input);
+    cases.add(str_cat("EmbeddingBag ", name, " padded"), nn::EmbeddingBag(5, 3, {.mode = mode, .padding_idx = 1}),
               one_input);
-    if (mode != Max) cases.add(cat("EmbeddingBag ", name, " offsets"), nn::EmbeddingBag(5, 3, {.mode = mode}), both);
+    if (mode != Max)
+      cases.add(str_cat("EmbeddingBag ", name, " offsets"), nn::EmbeddingBag(5, 3, {.mode = mode}), both);
   }
   cases.add("EmbeddingBag offsets padded", nn::EmbeddingBag(5, 3, {.padding_idx = 1}), both);
   cases.add("EmbeddingBag weighted", nn::EmbeddingBag(5, 3, {.mode = Sum}),

@@ -39,6 +39,15 @@ TEST(Recurrent, LayersArePyTorchs) {
   });
   cases.add("GRU", nn::GRU<>(3, 4), two);
   cases.add("GRU deep", nn::GRU<>(3, 2, {.num_layers = 2, .bias = false, .bidirectional = true}), two_of_state);
+  cases.add("LSTM padded", nn::LSTM<>(3, 2, {.num_layers = 2, .bidirectional = true}),
+            [](const auto& layer, const Tensors& x, auto&) {
+              const auto [output, h_n, c_n] = layer(x[0], {{}, {}, x[1]});
+              return joined({output, h_n, c_n});
+            });
+  cases.add("GRU padded", nn::GRU<>(3, 2), [](const auto& layer, const Tensors& x, auto&) {
+    const auto [output, h_n] = layer(x[0], {{}, {}, x[1]});
+    return joined({output, h_n});
+  });
   cases.add("GRU unbatched", nn::GRU<>(3, 4), two_of_state);
   cases.check();
 }
@@ -99,6 +108,30 @@ TEST(Recurrent, DropsOutBetweenLayersWhileItTrains) {
   c.set("x", std::vector<float>(30, 1)).set("other", std::vector<float>(30, -1)).run();
   EXPECT_EQ(c.scalar("training"), 0);
   EXPECT_GT(c.scalar("inference"), 0.01f);
+}
+
+// What stands behind the end of a sequence is not looked at, NaN neither; a sequence may be empty.
+TEST(Recurrent, PaddingIsNotLookedAt) {
+  Graph g;
+  nn::Model<nn::GRU<>> gru(g, nn::GRU<>(3, 4, {.batch_first = true, .bidirectional = true}));
+  const Tensor x = g.input("x", {3, 5, 3}), n = g.input("n", {3}, DType::I64), h = g.input("h", {2, 3, 4});
+  const auto [y, last] = gru.module()(x, {h, {}, n});
+  y.retrieve("y"), last.retrieve("last");
+  gru.module()(x.slice(0, 1, 2).slice(1, 0, 2), h.slice(1, 1, 2))
+      .output.retrieve("alone");  // the second without padding
+  for (const bool compiled : {false, true}) {
+    Program p = compile(g, compiled ? generic() | cpu({.threads = 1}) : Compiler());
+    gru.initialise(p, 1);
+    std::vector<float> points(45), begin(24, 0.25f);
+    for (std::size_t k = 0; k < 45; ++k) points[k] = std::sin(static_cast<float>(k));
+    std::fill(points.begin() + 15 + 6, points.begin() + 30, NAN);
+    Context c(p);
+    c.set("x", points).set("h", begin).set("n", std::vector<std::int64_t>{5, 2, 0}).run();
+    const auto out = c.get("y"), alone = c.get("alone"), states = c.get("last");
+    for (std::size_t k = 0; k < 16; ++k) EXPECT_NEAR(out[40 + k], alone[k], 1e-6) << k;
+    for (std::size_t k = 56; k < 120; ++k) EXPECT_EQ(out[k], 0) << k;
+    for (std::size_t k = 0; k < 4; ++k) EXPECT_EQ(states[8 + k], 0.25f);
+  }
 }
 
 struct Remembers {
@@ -164,6 +197,10 @@ TEST(Recurrent, MistakesAreSentences) {
   says("LSTM: [2, 4] is neither [length, batch, 3] nor [length, 3]", [&] { lstm.module()(g.input("a", {2, 4})); });
   says("RNN: [2, 2, 4] is neither [batch, length, 3] nor [length, 3]", [&] { rnn.module()(g.input("b", {2, 2, 4})); });
   says("RNN: the initial h is [1, 2, 4] and not [1, 5, 4]", [&] { rnn.module()(x, h); });
+  const Tensor lengths = g.input("lengths", {2}, DType::I32), reals = g.input("reals", {2});
+  says("RNN: the lengths are i32 [2] and not integers of the batch, [5]", [&] { rnn.module()(x, {{}, {}, lengths}); });
+  says("LSTM: the lengths are f32 [2] and not integers of the batch, [2]", [&] { lstm.module()(x, {{}, {}, reals}); });
+  says("LSTM: lengths are those of a batch, and x has none", [&] { lstm.module()(row, {{}, {}, lengths}); });
   says("LSTM: the initial h is [2, 2, 4] and not [1, 2, 4]", [&] { lstm.module()(x, {g.input("c", {2, 2, 4}), h}); });
   says("LSTM: h and c are given together, or none of them", [&] { lstm.module()(x, h); });
   says("RNN: it has no state c", [&] { rnn.module()(x, {h, h}); });

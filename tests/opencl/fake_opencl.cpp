@@ -2,8 +2,11 @@
 // Where there is no real one, it has no platforms.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
+#include <string>
 
 #include "lightcone/backends/opencl/api.h"
 
@@ -14,6 +17,7 @@ namespace {
 std::atomic<long> calls{0}, live{0}, failing{0};
 std::atomic<Int> wanted{0};
 std::atomic<const char*> failed{nullptr};
+std::string platform, options;  // whose name is told, where it is not empty; of the last program that was built
 
 void* real() {
   static void* const library = [] {
@@ -43,6 +47,8 @@ void fake_fail(long n, Int code) { calls = 0, failing = n, wanted = code, failed
 long fake_calls() { return calls; }
 long fake_live() { return live; }
 const char* fake_failed() { return failed; }  // which one it was; null: none yet
+void fake_platform(const char* name) { platform = name; }
+const char* fake_options() { return options.c_str(); }
 
 #define ASK(name, parameters, arguments)                                         \
   Int name parameters {                                                          \
@@ -66,8 +72,15 @@ const char* fake_failed() { return failed; }  // which one it was; null: none ye
   }
 
 ASK(clGetPlatformIDs, (UInt room, Platform** to, UInt* count), (room, to, count))
-ASK(clGetPlatformInfo, (Platform * p, UInt what, std::size_t room, void* to, std::size_t* size),
-    (p, what, room, to, size))
+Int clGetPlatformInfo(Platform* p, UInt what, std::size_t room, void* to, std::size_t* size) {
+  static const auto own = find(&clGetPlatformInfo, "clGetPlatformInfo");
+  if (fails("clGetPlatformInfo")) return wanted;
+  if (!own) return kPlatformNotFound;
+  if (what != kPlatformName || platform.empty()) return own(p, what, room, to, size);
+  if (size) *size = platform.size() + 1;
+  if (to) std::memcpy(to, platform.c_str(), std::min(room, platform.size() + 1));
+  return kSuccess;
+}
 ASK(clGetDeviceIDs, (Platform * p, Bits type, UInt room, Device** to, UInt* count), (p, type, room, to, count))
 ASK(clGetDeviceInfo, (Device * d, UInt what, std::size_t room, void* to, std::size_t* size), (d, what, room, to, size))
 CREATE(Context, clCreateContext,
@@ -88,9 +101,11 @@ CREATE(Program, clCreateProgramWithBinary,
        (c, count, devices, sizes, binaries, codes, code))
 ASK(clGetProgramInfo, (Program * p, UInt what, std::size_t room, void* to, std::size_t* size),
     (p, what, room, to, size))
-ASK(clBuildProgram,
-    (Program * p, UInt count, Device* const* devices, const char* options, ProgramNotify notify, void* user),
-    (p, count, devices, options, notify, user))
+Int clBuildProgram(Program* p, UInt count, Device* const* devices, const char* with, ProgramNotify notify, void* user) {
+  static const auto own = find(&clBuildProgram, "clBuildProgram");
+  options = with ? with : "";
+  return fails("clBuildProgram") ? Int{wanted} : own ? own(p, count, devices, with, notify, user) : kPlatformNotFound;
+}
 ASK(clGetProgramBuildInfo, (Program * p, Device* d, UInt what, std::size_t room, void* to, std::size_t* size),
     (p, d, what, room, to, size))
 RELEASE(Program, clReleaseProgram)

@@ -76,7 +76,7 @@ TEST(OpenClErrors, CodesHaveNames) {
   EXPECT_EQ(cl::code_name(-68), "CL_INVALID_DEVICE_PARTITION_COUNT (-68)");
   EXPECT_EQ(cl::code_name(-1001), "CL_PLATFORM_NOT_FOUND_KHR (-1001)");
   for (const int code : {-20, -29, -69, -9999, 1, INT32_MIN, INT32_MAX})
-    EXPECT_TRUE(says(cl::code_name(code), cat("(", code, ")"))) << code;
+    EXPECT_TRUE(says(cl::code_name(code), str_cat("(", code, ")"))) << code;
 }
 
 // ---- finding devices --------------------------------------------------------------------------
@@ -210,8 +210,8 @@ TEST_F(OpenCl, MoreThanThereIsIsAnErrorWithFigures) {
     const auto kept = device.allocate(1000);
     for (const std::size_t n : {device.limits().memory, device.limits().memory + 1, SIZE_MAX}) {
       const std::string why = refusal([&] { device.allocate(n); });
-      EXPECT_TRUE(says(why, cat("cannot allocate ", n, " bytes"))) << why;
-      EXPECT_TRUE(says(why, cat(device.limits().memory, " bytes in all, 1000 of them allocated"))) << why;
+      EXPECT_TRUE(says(why, str_cat("cannot allocate ", n, " bytes"))) << why;
+      EXPECT_TRUE(says(why, str_cat(device.limits().memory, " bytes in all, 1000 of them allocated"))) << why;
     }
     EXPECT_EQ(take<char>(device, {device.allocate(1000).get(), 0}, 1000), std::vector<char>(1000));
   });
@@ -254,15 +254,15 @@ TEST_F(OpenCl, ManyArguments) {
     const std::size_t places_count = device.limits().places, sizes_count = gpu::kMostSizes;
     std::string parameters, body;
     for (std::size_t k = 0; k < places_count; ++k) {
-      parameters += cat("global char* b", k, ", long o", k, ", ");
-      body += cat("  *(global long*)(b", k, " + o", k, ") = ", k, " + n", k % sizes_count, ";\n");
+      parameters += str_cat("global char* b", k, ", long o", k, ", ");
+      body += str_cat("  *(global long*)(b", k, " + o", k, ") = ", k, " + n", k % sizes_count, ";\n");
     }
     for (std::size_t k = 0; k < sizes_count; ++k)
-      parameters += cat("long n", k, k + 1 < sizes_count ? ", " : ""),
-          body += cat("  sum += ", k + 1, " * n", k, ";\n");
-    const auto code = device.compile(
-        cat("kernel void many(", parameters, ") {\n  long sum = 0;\n", body, "  *(global long*)(b0 + o0) = sum;\n}"),
-        {"many"});
+      parameters += str_cat("long n", k, k + 1 < sizes_count ? ", " : ""),
+          body += str_cat("  sum += ", k + 1, " * n", k, ";\n");
+    const auto code = device.compile(str_cat("kernel void many(", parameters, ") {\n  long sum = 0;\n", body,
+                                             "  *(global long*)(b0 + o0) = sum;\n}"),
+                                     {"many"});
     std::vector<std::unique_ptr<Buffer>> buffers;
     std::vector<Place> places;
     for (std::size_t k = 0; k < places_count; ++k)
@@ -381,8 +381,8 @@ TEST_F(OpenCl, ThreadsOfTheHostShareTheDevice) {
             add(device, *code, {x.get(), 0}, {y.get(), 8}, static_cast<std::int64_t>(n), static_cast<int>(t));
             std::vector<int> expected = numbers(n);
             for (int& v : expected) v += static_cast<int>(t);
-            if (take<int>(device, {y.get(), 8}, n) != expected) throw Error("test", cat("thread ", t, " is wrong"));
-            if (round % 10 == 0) static_cast<void>(device.compile(cat("// ", t, "\n", kAdd), {"add"}));
+            if (take<int>(device, {y.get(), 8}, n) != expected) throw Error("test", str_cat("thread ", t, " is wrong"));
+            if (round % 10 == 0) static_cast<void>(device.compile(str_cat("// ", t, "\n", kAdd), {"add"}));
           }
         });
       });
@@ -399,7 +399,7 @@ TEST_F(OpenCl, FailingBuildsHaveTheCompilersWords) {
     EXPECT_TRUE(says(why, "cannot compile a program: CL_BUILD_PROGRAM_FAILURE (-11)")) << why;
     EXPECT_TRUE(says(why, "not_there")) << why;
     std::string many = "kernel void f(global int* x) {\n";
-    for (int k = 0; k < 1000; ++k) many += cat("  *x = not_there_", k, ";\n");
+    for (int k = 0; k < 1000; ++k) many += str_cat("  *x = not_there_", k, ";\n");
     EXPECT_LT(refusal([&] { device.compile(many + "}", {"f"}); }).size(), 2500u);
     EXPECT_TRUE(says(refusal([&] { device.compile(kAdd, {"add", "subtract"}); }), "no kernel 'subtract'"));
     EXPECT_NE(refusal([&] { device.compile("", {"add"}); }), "");
@@ -426,7 +426,7 @@ TEST_F(OpenCl, CompiledTextIsKept) {
     const auto run = [&](std::int64_t value) {
       const auto device = cl::open_device({.device = static_cast<int>(k), .cache = folder.path.string()});
       const auto code =
-          device->compile(cat("kernel void other(global char* b, long o) { b[o] = 1; }", kAdd), {"add", "other"});
+          device->compile(str_cat("kernel void other(global char* b, long o) { b[o] = 1; }", kAdd), {"add", "other"});
       const auto b = device->allocate(400);
       add(*device, *code, {b.get(), 0}, {b.get(), 200}, 50, value);
       EXPECT_EQ(take<int>(*device, {b.get(), 200}, 50), std::vector<int>(50, static_cast<int>(value)));

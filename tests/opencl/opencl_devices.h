@@ -20,7 +20,7 @@ inline std::string no_devices() {
       if (d.unusable.empty()) return "";
     return "NOT TESTED: no driver of OpenCL is installed (Debian's for processors is pocl-opencl-icd)";
   } catch (const Error& e) {
-    return cat("NOT TESTED: ", e.what());
+    return str_cat("NOT TESTED: ", e.what());
   }
 }
 
@@ -35,7 +35,7 @@ inline void on_each_device(const std::function<void(gpu::GpuDevice&)>& run) {
   const std::vector<cl::DeviceInfo> all = cl::devices();
   for (std::size_t k = 0; k < all.size(); ++k) {
     if (!all[k].unusable.empty()) continue;
-    SCOPED_TRACE(cat(all[k].platform, ": ", all[k].limits.name));
+    SCOPED_TRACE(str_cat(all[k].platform, ": ", all[k].limits.name));
     const auto device = cl::open_device({.device = static_cast<int>(k)});
     run(*device);
   }

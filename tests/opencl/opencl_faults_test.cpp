@@ -27,6 +27,9 @@ std::string failed() {
   return name ? name : "";
 }
 
+void name_platform(const char* name) { control<void (*)(const char*)>("fake_platform")(name); }
+std::string options() { return control<const char* (*)()>("fake_options")(); }
+
 const OpenClOptions kFaulty = {.library = LIGHTCONE_FAKE_OPENCL, .cache = "off"};
 // Questions about devices that are not used may go wrong.
 std::size_t devices() {
@@ -59,6 +62,22 @@ bool may_go_unsaid(const std::string& call) {  // nobody hears what a destructor
   return call.starts_with("clRelease") || call == "clFinish" || (call == "clGetDeviceInfo" && devices() > 1);
 }
 
+// opencl.h says what is wrong with that compiler. Here another driver has its name.
+TEST_F(OpenClFaults, IntelsCompilerForProcessorsMayNotOptimise) {
+  const cl::DeviceInfo device = cl::devices(kFaulty)[0];
+  whole_story();
+  EXPECT_EQ(options().find("-cl-opt-disable") == std::string::npos, device.optimised) << options();
+  name_platform("Intel(R) OpenCL");
+  const std::string why = refusal([] { whole_story(); });
+  const bool optimised = cl::devices(kFaulty)[0].optimised;
+  name_platform("");
+  EXPECT_EQ(why, "");
+  EXPECT_EQ(options().find("-cl-opt-disable") == std::string::npos, optimised) << options();
+  if (device.platform == "Portable Computing Language") {
+    EXPECT_FALSE(optimised);
+  }
+}
+
 TEST_F(OpenClFaults, EveryCallInTurn) {
   fail(0, 0);
   ASSERT_EQ(refusal([] { whole_story(); }), "");
@@ -70,7 +89,7 @@ TEST_F(OpenClFaults, EveryCallInTurn) {
     for (long n = 1; n <= all; ++n) {
       fail(n, code);
       const std::string why = refusal([] { whole_story(); });
-      SCOPED_TRACE(cat("call ", n, " of ", all, ", ", failed(), ": ", cl::code_name(code)));
+      SCOPED_TRACE(str_cat("call ", n, " of ", all, ", ", failed(), ": ", cl::code_name(code)));
       ASSERT_NE(failed(), "");
       if (why.empty()) {
         EXPECT_TRUE(may_go_unsaid(failed()));
@@ -101,7 +120,7 @@ TEST_F(OpenClFaults, EveryCallInTurnWithACache) {
   for (long n = 1; n <= all; ++n) {
     fail(n, -42);
     const std::string why = refusal([&] { whole_story(options); });
-    SCOPED_TRACE(cat("call ", n, " of ", all, ", ", failed()));
+    SCOPED_TRACE(str_cat("call ", n, " of ", all, ", ", failed()));
     if (const std::string call = failed(); call == "clCreateProgramWithBinary" || call == "clBuildProgram") {
       EXPECT_EQ(why, "");
       ++other_ways;
@@ -138,7 +157,7 @@ TEST_F(OpenClFaults, OutOfMemoryHasFigures) {
   const auto device = cl::open_device(kFaulty);
   const auto kept = device->allocate(100);
   const std::size_t all = device->limits().memory, most = cl::devices(kFaulty).at(0).max_allocation;
-  const std::string figures = cat(all, " bytes in all, 100 of them allocated");
+  const std::string figures = str_cat(all, " bytes in all, 100 of them allocated");
   for (const long n : {1, 2})  // when it is made, and when it is first used
     for (const cl::api::Int code : {-4, -5, -6}) {
       fail(n, code);
@@ -149,7 +168,7 @@ TEST_F(OpenClFaults, OutOfMemoryHasFigures) {
   if (most < all - 1000) {
     fail(1, -61);
     const std::string why = refusal([&] { device->allocate(most + 1); });
-    EXPECT_TRUE(says(why, cat("buffers of at most ", most, " bytes, CL_INVALID_BUFFER_SIZE (-61)"))) << why;
+    EXPECT_TRUE(says(why, str_cat("buffers of at most ", most, " bytes, CL_INVALID_BUFFER_SIZE (-61)"))) << why;
   }
   fail(0, 0);
   EXPECT_EQ(take<char>(*device, {device->allocate(10).get(), 0}, 10), std::vector<char>(10));

@@ -109,7 +109,7 @@ const std::vector<Function>& functions() {
     F(acosh,       3, std::acosh(x),                          acosh(x)),
     F(atanh,       3.5, std::atanh(x),                          atanh(x)),
     F(erf,         5, std::erf(x),                            erf(x)),
-    F(erfc,        2, std::erfc(x),                           erfc(x)),
+    F(erfc,        4, std::erfc(x),                           erfc(x)),
     F(logit,       4.5, logit_from(x, std::log(x / (1 - x)), std::log1p((2 * x - 1) / (1 - x))), log(x / (1.0 - x))),
     F(sigmoid,     2.5, sigmoid_from(x, std::exp(-std::fabs(x))), logistic(x)),
     F(logsigmoid,  2.5, negative(x) - std::log1p(std::exp(-std::fabs(x))), -log_sum(-x)),

@@ -74,7 +74,7 @@ Cases all_cases() {
   for (const Golden& golden : goldens("integers.txt")) {
     std::vector<Tensor> in;
     for (const Value& v : golden.in) {
-      const std::string name = cat("x", c.in.size());
+      const std::string name = str_cat("x", c.in.size());
       in.push_back(c.g.input(name, Shape(v.shape.begin(), v.shape.end()), v.dtype));
       c.in[name] = v;
     }
@@ -147,7 +147,8 @@ TEST(Integers, PromoteAsInPyTorch) {
     Graph g;
     const Tensor x = g.input("x", {2}, type_named(a)), y = g.input("y", {2}, type_named(b));
     if (both == "none") {
-      EXPECT_NE(error_of([&] { x + y; }).find(cat(a, " and ", b, " are brought to no common type")), std::string::npos);
+      EXPECT_NE(error_of([&] { x + y; }).find(str_cat(a, " and ", b, " are brought to no common type")),
+                std::string::npos);
     } else {
       EXPECT_EQ(name((x + y).dtype()), both) << a << " with " << b;
     }
@@ -162,10 +163,10 @@ TEST(Integers, ConstantsAreExact) {
   std::map<std::string, std::uint64_t> want;
   for (const std::uint64_t n : kNumbers) {
     const Tensor c = g.constant(n, DType::U64), one = g.constant(1, DType::U64);
-    g.output(cat(n), c), want[cat(n)] = n;
-    g.output(cat(n, " + 1"), prim::add(c, one)), want[cat(n, " + 1")] = n + 1;
-    g.output(cat(n, " / 3"), prim::div(c, g.constant(3, DType::U64))), want[cat(n, " / 3")] = n / 3;
-    g.output(cat(n, " xor 1"), prim::bitwise_xor(c, one)), want[cat(n, " xor 1")] = n ^ 1;
+    g.output(str_cat(n), c), want[str_cat(n)] = n;
+    g.output(str_cat(n, " + 1"), prim::add(c, one)), want[str_cat(n, " + 1")] = n + 1;
+    g.output(str_cat(n, " / 3"), prim::div(c, g.constant(3, DType::U64))), want[str_cat(n, " / 3")] = n / 3;
+    g.output(str_cat(n, " xor 1"), prim::bitwise_xor(c, one)), want[str_cat(n, " xor 1")] = n ^ 1;
   }
   g.output("-1", g.constant(-1, DType::U64)), want["-1"] = ~std::uint64_t{0};
   g.output("-5", full(g, {}, -5.0, DType::U64)), want["-5"] = ~std::uint64_t{0} - 4;
@@ -195,15 +196,15 @@ TEST(Integers, ShiftsByNumbersAndByTensors) {
     in["x"].i = {0, 1, t.highest, t.lowest, t.highest / 3};
     const std::set<int> places{0, 1, 7, bits - 1, bits, bits + 9, -1};
     for (const int k : places) {
-      const Tensor number = full(g, {}, k, t.dtype), tensor = g.input(cat("by ", k), {5}, t.dtype);
-      in[cat("by ", k)] = make_value(t.dtype, {5});
+      const Tensor number = full(g, {}, k, t.dtype), tensor = g.input(str_cat("by ", k), {5}, t.dtype);
+      in[str_cat("by ", k)] = make_value(t.dtype, {5});
       std::uint64_t raw = 0;
       store_i64(&raw, t.dtype, 0, k);
-      in[cat("by ", k)].i.assign(5, load_i64(&raw, t.dtype, 0));
-      bitwise_left_shift(x, number).retrieve(cat("left ", k, " number"));
-      bitwise_left_shift(x, tensor).retrieve(cat("left ", k, " tensor"));
-      bitwise_right_shift(x, number).retrieve(cat("right ", k, " number"));
-      bitwise_right_shift(x, tensor).retrieve(cat("right ", k, " tensor"));
+      in[str_cat("by ", k)].i.assign(5, load_i64(&raw, t.dtype, 0));
+      bitwise_left_shift(x, number).retrieve(str_cat("left ", k, " number"));
+      bitwise_left_shift(x, tensor).retrieve(str_cat("left ", k, " tensor"));
+      bitwise_right_shift(x, number).retrieve(str_cat("right ", k, " number"));
+      bitwise_right_shift(x, tensor).retrieve(str_cat("right ", k, " tensor"));
     }
     const auto r = interpret(g, in).outputs;
     for (const int k : places)
@@ -218,8 +219,8 @@ TEST(Integers, ShiftsByNumbersAndByTensors) {
                                    : inside ? x >> k
                                             : (t.lowest < 0 && x < 0 ? -1 : 0);
         for (const char* by : {" number", " tensor"}) {
-          EXPECT_EQ(r.at(cat("left ", k, by)).i[e], left) << t.name << " " << x << " << " << k << by;
-          EXPECT_EQ(r.at(cat("right ", k, by)).i[e], right) << t.name << " " << x << " >> " << k << by;
+          EXPECT_EQ(r.at(str_cat("left ", k, by)).i[e], left) << t.name << " " << x << " << " << k << by;
+          EXPECT_EQ(r.at(str_cat("right ", k, by)).i[e], right) << t.name << " " << x << " >> " << k << by;
         }
       }
   }

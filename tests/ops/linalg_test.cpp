@@ -3,6 +3,7 @@
 
 #include "differences.h"
 #include "error_of.h"
+#include "lightcone/runtime/program.h"
 #include "torch_cases.h"
 
 using namespace lc;
@@ -10,6 +11,16 @@ using namespace lc;
 namespace {
 
 using T = const std::vector<Tensor>&;
+
+// What does not depend on the signs of vectors: functions of a matrix.
+Tensor spectrum(const Tensor& a) {
+  const auto [w, v] = linalg::eigh(a);
+  return matmul(v * exp(w / 4.0).unsqueeze(-2), v.transpose(-1, -2));
+}
+Tensor roots(const Tensor& a) {
+  const auto [u, s, vh] = linalg::svd(a, false);
+  return matmul(u * sqrt(s).unsqueeze(-2), vh);
+}
 
 #define B(n, ...)                                                   \
   {                                                                 \
@@ -39,6 +50,9 @@ const TorchBuilders kBuilders{
     B("solve_triangular 100", linalg::solve_triangular(t[0], t[1], true, false)), B("solve_triangular 101", linalg::solve_triangular(t[0], t[1], true, false, true)), B("solve_triangular 110", linalg::solve_triangular(t[0], t[1], true)), B("solve_triangular 111", linalg::solve_triangular(t[0], t[1], true, true, true)),
     B("solve", linalg::solve(t[0], t[1])), B("solve right", linalg::solve(t[0], t[1], false)), B("inv", linalg::inv(t[0])), B("det", linalg::det(t[0])), P("slogdet", linalg::slogdet(t[0])), B("logdet", logdet(t[0])),
     P("lu_factor", linalg::lu_factor(t[0])), B("lu_solve", linalg::lu_solve(t[0], t[1], t[2])), P("qr", linalg::qr(t[0])), B("lstsq", linalg::lstsq(t[0], t[1])),
+    B("eigvalsh", linalg::eigvalsh(t[0])), B("eigvalsh upper", linalg::eigvalsh(t[0], "U")), B("eigh function", spectrum(t[0])), B("svdvals", linalg::svdvals(t[0])), B("svd function", roots(t[0])),
+    B("pinv", linalg::pinv(t[0])), B("pinv rtol", linalg::pinv(t[0], 0.3)), B("cond", linalg::cond(t[0])), B("matrix_rank", linalg::matrix_rank(t[0])),
+    B("matrix_norm 2", matrix_norm(t[0], 2)), B("matrix_norm -2", matrix_norm(t[0], -2)), B("matrix_norm nuc", matrix_norm(t[0], "nuc")), B("matrix_norm nuc axes", matrix_norm(t[0], "nuc", {2, 0}, true)),
     B("cholesky_solve", cholesky_solve(t[0], t[1])), B("cholesky_solve upper", cholesky_solve(t[0], t[1], true)), B("cholesky_inverse", cholesky_inverse(t[0])),
 };
 // clang-format on
@@ -111,8 +125,11 @@ TEST(Linalg, Mistakes) {
   expect([&] { cross(a, a, 1); }, "cross: axis 1 of [3, 4] has 4 elements, not 3");
   expect([&] { cdist(a, s); }, "cdist: [3, 4] and [3, 3] are not [.., p, m] and [.., r, m]");
   expect([&] { cdist(a, a, -1); }, "cdist: a norm of -1");
-  expect([&] { matrix_norm(a, 2); }, "matrix_norm: 2 needs singular values, which are not here");
-  expect([&] { matrix_norm(a, "nuc"); }, "matrix_norm: \"nuc\" needs singular values, which are not here");
+  expect([&] { matrix_norm(a, 3); }, "matrix_norm: there is no norm 3: \"fro\", \"nuc\", 1, -1, 2, -2, inf and -inf");
+  expect([&] { linalg::eigh(a); }, "eigh: needs a square matrix, not [3, 4]");
+  expect([&] { linalg::eigh(s, "lower"); }, "eigh: the triangle is \"L\" or \"U\", not \"lower\"");
+  expect([&] { linalg::svd(i); }, "svd: of i64 there are no fractions; convert to a floating type");
+  expect([&] { linalg::cond(g.input("e", {2, 0, 3})); }, "cond: [2, 0, 3] has no singular value");
   expect([&] { linalg::cholesky(a); }, "cholesky: needs a square matrix, not [3, 4]");
   expect([&] { linalg::cholesky(i); }, "cholesky: of i64 there are no fractions; convert to a floating type");
   expect([&] { linalg::inv(n); },
@@ -123,6 +140,65 @@ TEST(Linalg, Mistakes) {
          "solve: X A = B of a vector B: give it two axes, or solve with the transposed matrix");
   expect([&] { matrix_power(a, 2); }, "matrix_power: needs a square matrix, not [3, 4]");
   expect([&] { chain_matmul({a, s}); }, "chain_matmul: [3, 4] x [3, 3]: inner dimensions differ: 4 vs 3");
+}
+
+// A = U diag(S) Vh with bases that are orthonormal, whole ones where they are asked for, and where singular values are
+// 0.
+TEST(Linalg, BasesAreOrthonormal) {
+  std::mt19937_64 random(5);
+  std::normal_distribution<double> normal;
+  for (const auto& [m, n, rank] : {std::tuple{7, 4, 4}, {4, 7, 2}, {6, 6, 3}, {5, 5, 0}, {64, 48, 48}, {1, 3, 1}})
+    for (const bool full : {true, false}) {
+      Graph g;
+      const Tensor a = g.input("a", {m, n});
+      const auto [u, s, vh] = linalg::svd(a, full);
+      const int k = std::min(m, n);
+      const auto error = [](const Tensor& t) { return amax(abs(t)); };
+      const auto product = [](const Tensor& x, const Tensor& y) { return matmul(x, y); };
+      error(product(u.slice(1, 0, k) * s, vh.slice(0, 0, k)) - a).retrieve("product");
+      error(product(u.t(), u) - eye(u, u.extent(1))).retrieve("u");
+      error(product(vh, vh.t()) - eye(vh, vh.extent(0))).retrieve("vh");
+      const auto [w, v] = linalg::eigh(matmul(a, a.t()));
+      error(product(v * w, v.t()) - matmul(a, a.t())).retrieve("symmetric");
+      error(product(v.t(), v) - eye(v, m)).retrieve("v");
+      const Program p = compile(g, generic() | cpu({.threads = 2}));
+      std::vector<float> left(static_cast<std::size_t>(m * rank)), right(static_cast<std::size_t>(rank * n)), x;
+      for (auto* values : {&left, &right})
+        for (float& z : *values) z = static_cast<float>(normal(random));
+      for (int i = 0; i < m; ++i)
+        for (int j = 0; j < n; ++j) {
+          float sum = 0;
+          for (int r = 0; r < rank; ++r)
+            sum += left[static_cast<std::size_t>(i * rank + r)] * right[static_cast<std::size_t>(r * n + j)];
+          x.push_back(sum);
+        }
+      Context c(p);
+      c.set("a", x).run();
+      const float most = *std::max_element(x.begin(), x.end()) + 1;
+      SCOPED_TRACE(testing::Message() << m << " x " << n << " of rank " << rank << (full ? ", full" : ""));
+      EXPECT_LT(c.scalar("product"), 2e-6f * static_cast<float>(k) * most);
+      EXPECT_LT(c.scalar("symmetric"), 4e-6f * static_cast<float>(m) * most * most);
+      for (const char* basis : {"u", "vh", "v"})
+        EXPECT_LT(c.scalar(basis), 5e-6f + 3e-7f * static_cast<float>(m)) << basis;
+    }
+}
+
+// What is not finite gives NaN, and ends.
+TEST(Linalg, SpectraOfNaNAreNaN) {
+  for (const float bad : {INFINITY, NAN}) {
+    Graph g;
+    const Tensor a = g.input("a", {2, 3, 3});
+    linalg::eigvalsh(a).retrieve("w"), linalg::svdvals(a).retrieve("s");
+    const Program p = compile(g, generic() | cpu({.threads = 1}));
+    std::vector<float> x(18, 0.5f);
+    x[3] = bad;
+    Context c(p);
+    c.set("a", x).run();
+    for (const char* name : {"w", "s"}) {
+      const auto y = c.get(name);
+      for (std::size_t k = 0; k < 6; ++k) EXPECT_EQ(std::isnan(y[k]), k < 3) << name << " " << k;
+    }
+  }
 }
 
 // The graph does not grow with the matrix.

@@ -36,8 +36,8 @@ TEST(Scan, GoesFromStepToStep) {
   const Scanned forward = scan(linear_recurrence, {s}, {a, b}),
                 backward = scan(linear_recurrence, {s}, {a, b}, {.reverse = true});
   forward.state[0].retrieve("s forward"), backward.state[0].retrieve("s backward");
-  for (int k = 0; k < 2; ++k) forward.ys[static_cast<std::size_t>(k)].retrieve(cat("forward ", k));
-  for (int k = 0; k < 2; ++k) backward.ys[static_cast<std::size_t>(k)].retrieve(cat("backward ", k));
+  for (int k = 0; k < 2; ++k) forward.ys[static_cast<std::size_t>(k)].retrieve(str_cat("forward ", k));
+  for (int k = 0; k < 2; ++k) backward.ys[static_cast<std::size_t>(k)].retrieve(str_cat("backward ", k));
   const Inputs in = {{"a", numbers({3, 2}, {1, 2, 3, 4, 5, 6})},
                      {"b", numbers({3, 2}, {1, 0, 0, 1, 2, 2})},
                      {"s", numbers({2}, {1, -1})}};
@@ -171,7 +171,7 @@ TEST(Scan, OddBodiesAreCompiledToo) {
         return Scanned{{s[1], inner.state[0], s[2]}, {s[0], x[0].flip(0), s[2] + 1.0}};
       },
       {a, b, a * 2.0}, {x}, {.reverse = true});
-  for (std::size_t k = 0; k < 3; ++k) r.state[k].retrieve(cat("s", k)), r.ys[k].retrieve(cat("y", k));
+  for (std::size_t k = 0; k < 3; ++k) r.state[k].retrieve(str_cat("s", k)), r.ys[k].retrieve(str_cat("y", k));
   const VerifyReport v = verify(g, generic() | cpu());
   EXPECT_TRUE(v.ok()) << v.str();
   EXPECT_EQ(compile(g, generic() | cpu()).interpreted(), 0u);

@@ -33,7 +33,7 @@ struct Given {
     std::int64_t n = 1;
     for (const Dim& d : s) v.shape.push_back(*d.constant()), n *= v.shape.back();
     for (std::int64_t k = 0; k < n; ++k) one(v);
-    const std::string name = cat("in", values.size());
+    const std::string name = str_cat("in", values.size());
     values[name] = v;
     return g.input(name, s, type);
   }
@@ -120,6 +120,10 @@ const std::vector<Case> kCases{
     {"soft_margin_loss",
      [](Given& in, Reduction r) {
        return soft_margin_loss(in.numbers({2, 3}), in.signs({2, 3}), r);
+     }},
+    {"multilabel_soft_margin_loss",
+     [](Given& in, Reduction r) {
+       return multilabel_soft_margin_loss(in.numbers({2, 3}), in.numbers({2, 3}, 0, 1), {.reduction = r});
      }},
     {"triplet_margin_loss",
      [](Given& in, Reduction r) {

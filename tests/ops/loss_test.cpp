@@ -57,6 +57,11 @@ const std::vector<Case> kCases{
     B("hinge_embedding_loss", hinge_embedding_loss(t[0], t[1], 1.5, r)),
     B("margin_ranking_loss", margin_ranking_loss(t[0], t[1], t[2], 0.5, r)),
     B("soft_margin_loss", soft_margin_loss(t[0], t[1], r)),
+    B("multi_margin_loss", multi_margin_loss(t[0], t[1], {.reduction = r})), B("multi_margin_loss one", multi_margin_loss(t[0], t[1])),
+    B("multi_margin_loss weight", multi_margin_loss(t[0], t[1], {.p = 2, .margin = 0.5, .weight = t[2], .reduction = r})),
+    B("multilabel_margin_loss", multilabel_margin_loss(t[0], t[1], r)), B("multilabel_margin_loss one", multilabel_margin_loss(t[0], t[1])),
+    B("multilabel_soft_margin_loss", multilabel_soft_margin_loss(t[0], t[1], {.reduction = r})),
+    B("multilabel_soft_margin_loss weight", multilabel_soft_margin_loss(t[0], t[1], {.weight = t[2], .reduction = r})),
     B("triplet_margin_loss", triplet_margin_loss(t[0], t[1], t[2], {.reduction = r})),
     B("triplet_margin_loss swap", triplet_margin_loss(t[0], t[1], t[2], {.margin = 2, .p = 1, .swap = true, .reduction = r})),
     B("gaussian_nll_loss", gaussian_nll_loss(t[0], t[1], t[2], {.reduction = r})),
@@ -107,7 +112,7 @@ struct Everything {
       std::vector<Tensor> in, wrt;
       for (Value v : c.in) {
         if (is_float(v.dtype)) v.dtype = type;
-        const std::string name = cat(c.name, " in ", in.size());
+        const std::string name = str_cat(c.name, " in ", in.size());
         in.push_back(g.input(name, Shape(v.shape.begin(), v.shape.end()), v.dtype));
         if (is_float(v.dtype) && wrt.size() + 1 < c.out.size()) wrt.push_back(in.back());
         inputs[name] = v;
@@ -118,7 +123,7 @@ struct Everything {
       result(c.name + " loss", y, c.out[0]);
       if (wrt.empty()) continue;
       const std::vector<Tensor> d = vjp({y}, wrt, {prim::cast(cotangent(y), type)});
-      for (std::size_t k = 0; k < d.size(); ++k) result(cat(c.name, " gradient ", k), d[k], c.out[k + 1]);
+      for (std::size_t k = 0; k < d.size(); ++k) result(str_cat(c.name, " gradient ", k), d[k], c.out[k + 1]);
     }
   }
   void result(const std::string& name, const Tensor& t, const Value& golden) {

@@ -95,7 +95,7 @@ TEST(OpsAccuracy, RelativeErrorOverAllMagnitudes) {
       const auto [error, at] = worst(f, type, 20000);
       const double allowed = type == DType::F32 ? f.f32 : f.f64;
       EXPECT_LE(error, allowed) << f.name << " of " << name(type) << " at " << at;
-      RecordProperty(cat(f.name, "_", name(type)), cat(error));
+      RecordProperty(str_cat(f.name, "_", name(type)), str_cat(error));
     }
 }
 
@@ -150,8 +150,8 @@ void expect_within_bounds(const std::vector<float>& x, const Answers& answers, c
     std::vector<double> want(x.size());
     f.exact(x.data(), want.data(), static_cast<long>(x.size()));
     const accuracy::Worst w = accuracy::worst(f, x, answers.at(f.name), want);
-    EXPECT_LE(w.ulps, f.bound) << what << ": " << f.name << " of " << cat(x[w.at]) << " is "
-                               << cat(answers.at(f.name)[w.at]) << ", not " << cat(want[w.at]);
+    EXPECT_LE(w.ulps, f.bound) << what << ": " << f.name << " of " << str_cat(x[w.at]) << " is "
+                               << str_cat(answers.at(f.name)[w.at]) << ", not " << str_cat(want[w.at]);
   }
 }
 
@@ -189,7 +189,7 @@ TEST(OpsAccuracy, DoublePrecisionIsAJudge) {
       if (std::isnan(want) && std::isnan(got[k])) continue;
       const bool both_too_large = std::fabs(want) > 1e39 && std::fabs(got[k]) > 1e39 && want * got[k] > 0;
       if (want == got[k] || both_too_large || (std::fabs(want) < 1e-60 && std::fabs(got[k]) < 1e-60)) continue;
-      EXPECT_LE(std::fabs(got[k] - want), 0x1p-40 * std::fabs(want)) << f.name << " of " << cat(x[k]);
+      EXPECT_LE(std::fabs(got[k] - want), 0x1p-40 * std::fabs(want)) << f.name << " of " << str_cat(x[k]);
     }
   }
 #endif

@@ -163,6 +163,10 @@ TEST(OpsErrors, SayWhatIsWrongAndWhere) {
   SAYS("conv: needs [batch, channels, 1 to 3 spatial axes], not [5]", conv(v, v));
   SAYS("conv: a weight [5] does not fit [1, 4, 8, 8]", conv(x, v));
   SAYS("conv: a weight [2, 3, 4] does not fit [1, 4, 8, 8]", conv(x, a));
+  SAYS(
+      "conv: a weight [16, 3, 2, 2] in 1 groups does not fit [1, 8, 8, 3]; channels come second, [N, C, H, W]: permute "
+      "the axes to 0, 3, 1, 2",
+      conv(g.input("nhwc", {1, 8, 8, 3}), g.input("w16", {16, 3, 2, 2})));
   SAYS("conv: a weight [3, 5, 2, 2] in 1 groups does not fit [1, 4, 8, 8]", conv(x, g.input("w1", {3, 5, 2, 2})));
   SAYS("conv: filter [3, 4, 9, 9] is larger than the padded image [1, 4, 8, 8]", conv(x, g.input("w2", {3, 4, 9, 9})));
   SAYS("conv: a weight [3, 2, 2, 2] in 2 groups does not fit [1, 4, 8, 8]", conv(x, g.input("w3", {3, 2, 2, 2}), {.groups = 2}));

@@ -45,6 +45,8 @@ Tensor some_q(const Tensor& t) {
 // clang-format off
 const TorchBuilders kBuilders{
     U(lgamma), U(digamma), U(erfinv), U(i0), U(sinc), U(deg2rad), U(rad2deg), D(ldexp),
+    B("polygamma 0", polygamma(0, t[0])), B("polygamma 1", polygamma(1, t[0])), B("polygamma 2", polygamma(2, t[0])), B("polygamma 3", polygamma(3, t[0])), B("polygamma 6", polygamma(6, t[0])),
+    E("frexp", frexp(t[0])), D(isin), B("isin not", isin(t[0], t[1], true)),
     B("addcmul", addcmul(t[0], t[1], t[2], -0.5)), B("addcdiv", addcdiv(t[0], t[1], t[2], 2)), B("addcmul whole", addcmul(t[0], t[1], t[2], 3)),
     D(copysign), B("copysign number", copysign(t[0], -0.0)), D(nextafter), D(heaviside), D(fmax), D(fmin), D(isclose), B("isclose nan", isclose(t[0], t[1], 0.1, 0.5, true)), D(allclose),
     U(bitwise_not), D(bitwise_and), D(bitwise_or), D(bitwise_xor), D(bitwise_left_shift), D(bitwise_right_shift), D(gcd), D(lcm),

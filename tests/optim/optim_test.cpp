@@ -154,15 +154,15 @@ class Wanted {
     for (std::size_t i = 0; i < problem_.names.size(); ++i) {
       const Value got = state(problem_.names[i] + case_.suffix), &all = golden_.out.at(i);
       for (std::size_t e = 0; e < got.size(); ++e)
-        expect(cat(problem_.names[i], "[", e, "] in step ", k), all.f.at(static_cast<std::size_t>(k) * got.size() + e),
-               got.f[e]);
+        expect(str_cat(problem_.names[i], "[", e, "] in step ", k),
+               all.f.at(static_cast<std::size_t>(k) * got.size() + e), got.f[e]);
     }
   }
   void end(const std::function<Value(const std::string&)>& state) const {
     for (const auto& [name, want] : golden_.states) {
       const Value got = state(name);
       ASSERT_EQ(got.size(), want.size()) << case_.name << ": " << name;
-      for (std::size_t e = 0; e < want.size(); ++e) expect(cat(name, "[", e, "]"), want.f[e], got.f[e]);
+      for (std::size_t e = 0; e < want.size(); ++e) expect(str_cat(name, "[", e, "]"), want.f[e], got.f[e]);
     }
   }
 

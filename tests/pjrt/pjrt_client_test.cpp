@@ -24,7 +24,7 @@ const std::vector<float> kA{1, 2, 3, 4, 5, 6}, kB{10, 20, 30, 40, 50, 60}, kSum{
     kTurned{10, 40, 20, 50, 30, 60};
 
 std::string identity(std::string_view type) {
-  return cat("module { func.func public @main(%x: ", type, ") -> ", type, " { return %x : ", type, " } }");
+  return str_cat("module { func.func public @main(%x: ", type, ") -> ", type, " { return %x : ", type, " } }");
 }
 
 }  // namespace
@@ -96,10 +96,10 @@ TEST_P(Client, EveryElementType) {
     for (const std::vector<std::int64_t>& shape : {std::vector<std::int64_t>{}, {7}, {2, 3}, {0, 4}, {1, 2, 1, 3}}) {
       std::size_t n = 1;
       std::string type = "tensor<";
-      for (const std::int64_t d : shape) n *= static_cast<std::size_t>(d), type += cat(d, "x");
+      for (const std::int64_t d : shape) n *= static_cast<std::size_t>(d), type += str_cat(d, "x");
       static constexpr std::string_view kNames[] = {"f32", "f64", "f16",  "bf16", "i8",   "i16", "i32",
                                                     "i64", "ui8", "ui16", "ui32", "ui64", "i1"};
-      type += cat(kNames[static_cast<int>(t.dtype)], ">");
+      type += str_cat(kNames[static_cast<int>(t.dtype)], ">");
       std::vector<std::byte> data(n * t.bytes);
       for (std::size_t k = 0; k < data.size(); ++k)
         data[k] = static_cast<std::byte>(t.dtype == DType::Bool ? k % 2 : (k * 37 + 11) % 113);  // no NaN among them
@@ -187,7 +187,7 @@ TEST_P(Client, ThreadsRunOneProgramAtOnce) {
 // ---- where plugins come from ----------------------------------------------------------------------
 
 TEST(Plugin, IsFoundByANameOfTheEnvironment) {
-  const std::string listed = cat("other:/nowhere/other.so,mine:", LIGHTCONE_PJRT_PLUGIN, ",nonsense");
+  const std::string listed = str_cat("other:/nowhere/other.so,mine:", LIGHTCONE_PJRT_PLUGIN, ",nonsense");
   ::setenv("PJRT_NAMES_AND_LIBRARY_PATHS", listed.c_str(), 1);
   EXPECT_EQ(xla::Plugin::load("mine"), xla::Plugin::load(LIGHTCONE_PJRT_PLUGIN));
   EXPECT_NE(refusal([] { xla::Plugin::load("other"); }).find("'/nowhere/other.so' cannot be loaded"),

@@ -106,7 +106,7 @@ TEST(FaultyPlugin, VersionsThatAreNotUnderstood) {
     const std::string said = refusal([&] { whole_story(table); });
     EXPECT_EQ(said.empty(), good) << said;
     if (good) continue;
-    EXPECT_NE(said.find(cat("version ", major, ".", minor)), std::string::npos) << said;
+    EXPECT_NE(said.find(str_cat("version ", major, ".", minor)), std::string::npos) << said;
   }
   EXPECT_NE(refusal([] { xla::Plugin::of(nullptr, "nothing"); }).find("gives nothing"), std::string::npos);
 }
@@ -137,7 +137,7 @@ TEST(FaultyPlugin, FunctionsThatAreMissing) {
     const std::string said = refusal([&] { whole_story(table); });
     if (said.empty()) continue;
     ++missed;
-    EXPECT_NE(said.find(cat("has no function ", k, ";")), std::string::npos) << said;
+    EXPECT_NE(said.find(str_cat("has no function ", k, ";")), std::string::npos) << said;
   }
   EXPECT_EQ(missed, 28);  // those of the story, and all that destroy
 }

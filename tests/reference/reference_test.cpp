@@ -191,7 +191,7 @@ TEST(Reference, SummedProductsAreThoseLaidOut) {
     Graph kept = g.clone();  // every product is looked at, so none is left out
     const auto live = g.live();
     for (NodeId id = 0; id < g.size(); ++id)
-      if (live[id] && g[id].op == Op::Mul) kept.root(cat("product", id), {id, View(g[id].shape)}), ++products;
+      if (live[id] && g[id].op == Op::Mul) kept.root(str_cat("product", id), {id, View(g[id].shape)}), ++products;
     const Results a = interpret(g, inputs, env, Rounding::Storage), b = interpret(kept, inputs, env, Rounding::Storage);
     for (const auto& [name, v] : a.outputs)
       ASSERT_TRUE(same_bits(v, b.outputs.at(name))) << "seed " << seed << "\n" << g.str();
@@ -204,7 +204,7 @@ TEST(Reference, BoundsDoNotGrowThroughSoftmaxAndNorms) {
   Graph g;
   Tensor x = g.input("x", {6, 32});
   for (int i = 0; i < 10; ++i) {
-    const Tensor w = g.input(cat("w", i), {32, 32});
+    const Tensor w = g.input(str_cat("w", i), {32, 32});
     x = layer_norm(x + matmul(softmax(matmul(x, w), 1), w), {x.extent(-1)});
   }
   g.output("y", x);

@@ -235,12 +235,12 @@ TEST(Allocation, OfSizesThatGrow) {
 // A sentence is whole, or there is none.
 TEST(Allocation, OfASentence) {
   const std::string word(300, 'x');
-  const std::string want = cat("a ", word, 12345, " and ", 0.5, word);
+  const std::string want = str_cat("a ", word, 12345, " and ", 0.5, word);
   long threw = 0;
   for (long n = 1; n < 100; ++n) {
     seen = 0, failing = n;
     try {
-      const std::string got = cat("a ", word, 12345, " and ", 0.5, word);
+      const std::string got = str_cat("a ", word, 12345, " and ", 0.5, word);
       failing = -1;
       ASSERT_EQ(got, want) << n;
     } catch (const std::bad_alloc&) {

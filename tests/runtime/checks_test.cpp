@@ -64,7 +64,7 @@ TEST(Checks, AnIndexOutOfRangeIsAnErrorThatNamesTheOperationAndTheLine) {
           EXPECT_EQ(said, "no error") << c.op;
           continue;
         }
-        EXPECT_PRED2(contains, said, cat(c.op, ": the index ", bad, " is out of range: there are 5 places"));
+        EXPECT_PRED2(contains, said, str_cat(c.op, ": the index ", bad, " is out of range: there are 5 places"));
         EXPECT_PRED2(contains, said, "checks_test.cpp:");
       }
     }

@@ -73,14 +73,14 @@ TEST(Runtime, LargerSizesAllocateNothing) {
 
 TEST(Runtime, SharedForksAllocateNothing) {
   Graph g;
-  for (int k = 0; k < 8; ++k) g.output(cat("y", k), exp(g.input(cat("x", k), {20000})));
+  for (int k = 0; k < 8; ++k) g.output(str_cat("y", k), exp(g.input(str_cat("x", k), {20000})));
   const Program p = compile(g, generic() | cpu({.threads = 2}));
   const auto& fork = p.plan().fork;
   bool shared = false;
   for (NodeId id = 0; id < fork.size(); ++id) shared = shared || fork[id] != id;
   EXPECT_TRUE(shared);
   Context c(p);
-  for (int k = 0; k < 8; ++k) c.set(cat("x", k), std::vector<float>(20000, 0.25f));
+  for (int k = 0; k < 8; ++k) c.set(str_cat("x", k), std::vector<float>(20000, 0.25f));
   c.run();
   const long before = allocations();
   for (int i = 0; i < 20; ++i) c.run();
@@ -142,7 +142,7 @@ TEST(Runtime, ThePlanIsExactAndReusesMemory) {
   const auto plan = [](int layers) {
     Graph g;
     Tensor t = g.input("x", {1000, 10});
-    for (int i = 0; i < layers; ++i) t = matmul(relu(t), g.input(cat("w", i), {10, 10}));
+    for (int i = 0; i < layers; ++i) t = matmul(relu(t), g.input(str_cat("w", i), {10, 10}));
     g.output("y", t);
     return compile(g, generic() | cpu({.threads = 1})).plan();
   };

@@ -46,8 +46,8 @@ constexpr std::int64_t kSize = 3000;
 Graph adam(int parameters) {
   Graph g;
   for (int k = 0; k < parameters; ++k) {
-    const auto state = [&](const char* name) { return g.input(cat(name, k), {kSize}); };
-    const Tensor p = state("p"), m = state("m"), v = state("v"), grad = g.input(cat("g", k), {kSize});
+    const auto state = [&](const char* name) { return g.input(str_cat(name, k), {kSize}); };
+    const Tensor p = state("p"), m = state("m"), v = state("v"), grad = g.input(str_cat("g", k), {kSize});
     const Tensor m1 = 0.9 * m + 0.1 * grad, v1 = 0.99 * v + 0.01 * (grad * grad);
     g.assign(m, m1);
     g.assign(v, v1);
@@ -117,13 +117,13 @@ TEST(Fork, AnOptimisersStepIsTwoForksAndInPlace) {
     nothing_is_shared(p);
     Context c(p);
     for (int k = 0; k < kParameters; ++k) {
-      c.set(cat("p", k), normals(kSize, static_cast<unsigned>(k)));
-      c.set(cat("g", k), normals(kSize, static_cast<unsigned>(100 + k)));
-      for (const char* zero : {"m", "v"}) c.set(cat(zero, k), std::vector<float>(kSize));
+      c.set(str_cat("p", k), normals(kSize, static_cast<unsigned>(k)));
+      c.set(str_cat("g", k), normals(kSize, static_cast<unsigned>(100 + k)));
+      for (const char* zero : {"m", "v"}) c.set(str_cat(zero, k), std::vector<float>(kSize));
     }
     for (int step = 0; step < 3; ++step) c.run();
     for (int k = 0; k < kParameters; ++k) {
-      const auto have = c.get(cat("p", k));
+      const auto have = c.get(str_cat("p", k));
       if (threads == 1) want.push_back(have);
       EXPECT_EQ(std::memcmp(have.data(), want[static_cast<std::size_t>(k)].data(), kSize * 4), 0) << k;
       EXPECT_NE(have, normals(kSize, static_cast<unsigned>(k)));
@@ -165,9 +165,9 @@ TEST(Fork, ValuesLiveUntilTheForkIsDone) {
   const auto build = [](int chains) {
     Graph g;
     for (int k = 0; k < chains; ++k) {
-      Tensor t = g.input(cat("x", k), {kSize});
+      Tensor t = g.input(str_cat("x", k), {kSize});
       for (int depth = 0; depth < 3; ++depth) t = cumsum(exp(t * 0.01), 0) * 1e-4;  // a kernel each
-      g.output(cat("y", k), t);
+      g.output(str_cat("y", k), t);
     }
     return g;
   };
@@ -180,10 +180,10 @@ TEST(Fork, ValuesLiveUntilTheForkIsDone) {
     EXPECT_LE(p.plan().arena_bytes, arena + (2 << 20));
     nothing_is_shared(p);
     Context c(p);
-    for (int k = 0; k < 20; ++k) c.set(cat("x", k), normals(kSize, static_cast<unsigned>(k)));
+    for (int k = 0; k < 20; ++k) c.set(str_cat("x", k), normals(kSize, static_cast<unsigned>(k)));
     c.run();
     for (int k = 0; k < 20; ++k) {
-      const auto have = c.get(cat("y", k));
+      const auto have = c.get(str_cat("y", k));
       if (threads == 1) want.push_back(have);
       EXPECT_EQ(std::memcmp(have.data(), want[static_cast<std::size_t>(k)].data(), kSize * 4), 0) << k;
       EXPECT_TRUE(std::all_of(have.begin(), have.end(), [](float v) { return v > 0 && std::isfinite(v); })) << k;
@@ -196,7 +196,7 @@ TEST(Fork, NobodyWritesOverWhatAnotherReads) {
   Graph g;
   const Tensor t = cumsum(g.input("x", {kSize}), 0);
   Tensor a = exp(t), b = sin(t);
-  for (const Tensor& other : {a, b}) g.output(cat("y", other.edge().node), cumsum(other, 0));
+  for (const Tensor& other : {a, b}) g.output(str_cat("y", other.edge().node), cumsum(other, 0));
   for (const int threads : {1, 2}) {
     const Program p = compile(g, generic() | cpu({.threads = threads}));
     EXPECT_EQ(forks(p) > 0, threads > 1);

@@ -59,7 +59,7 @@ std::vector<Graph> stages(const Graph& g, const Compiler& compiler = generic() |
 
 std::string page_of(const std::vector<Graph>& stages, std::string_view title = "net") {
   std::vector<Picture> pictures;
-  for (const Graph& g : stages) pictures.push_back({cat("stage ", pictures.size()), &g});
+  for (const Graph& g : stages) pictures.push_back({str_cat("stage ", pictures.size()), &g});
   return graph_html(pictures, title);
 }
 
@@ -80,7 +80,7 @@ Graph deep(int layers) {
   test::Net n;
   Tensor x = n.input("x", {1, 16, 32});
   for (int i = 0; i < layers; ++i) {
-    const std::string at = cat("layers.", i, ".");
+    const std::string at = str_cat("layers.", i, ".");
     x = x + n.dense(gelu(n.dense(n.norm(x, at + "norm", 32), at + "up", 32, 64)), at + "down", 64, 32);
     x = x + softmax(n.dense(n.norm(x, at + "norm2", 32), at + "mix", 32, 32), -1);
   }
@@ -305,7 +305,7 @@ TEST(View, GroupsAreNoCircles) {
   test::Net n;
   Tensor a = n.input("a", {4, 8}), b = n.input("b", {4, 8});
   for (int i = 0; i < 6; ++i) {
-    const Tensor c = n.dense(a, cat("left.", i), 8, 8), d = n.dense(b, cat("right.", i), 8, 8);
+    const Tensor c = n.dense(a, str_cat("left.", i), 8, 8), d = n.dense(b, str_cat("right.", i), 8, 8);
     a = d + c, b = tanh(c);
   }
   check_grouping(n.done(a + b), "turns");
@@ -321,7 +321,7 @@ TEST(View, TenThousandNodesAreQuick) {
     EXPECT_LT(seconds, 2) << name;
     EXPECT_LT(page.size(), 2u << 20) << name;
     if (const char* folder = std::getenv("LIGHTCONE_VIEW_PAGES"))
-      std::ofstream(std::filesystem::path(folder) / cat(name, ".html")) << page;
+      std::ofstream(std::filesystem::path(folder) / str_cat(name, ".html")) << page;
   }
 }
 
@@ -330,16 +330,17 @@ TEST(View, LayoutKeepsToItsRules) {
     GTEST_SKIP() << "there is no node to run the page's layout with";
   const char* kept = std::getenv("LIGHTCONE_VIEW_PAGES");  // a folder, to look at the pages
   const std::filesystem::path folder =
-      kept ? std::filesystem::path(kept) : std::filesystem::temp_directory_path() / cat("lightcone_view_", std::rand());
+      kept ? std::filesystem::path(kept)
+           : std::filesystem::temp_directory_path() / str_cat("lightcone_view_", std::rand());
   std::filesystem::create_directories(folder);
   auto all = nets();
   all["deep"].push_back(deep(118));
   all["flat"].push_back(flat(5600));
-  std::string command = cat("MOST_MS=2000 node ", LIGHTCONE_SOURCE, "/tests/runtime/view_layout.js");
+  std::string command = str_cat("MOST_MS=2000 node ", LIGHTCONE_SOURCE, "/tests/runtime/view_layout.js");
   for (const auto& [name, graphs] : all) {
     const auto path = folder / (name + ".html");
     std::ofstream(path) << page_of(graphs, name);
-    command += cat(" ", path.string());
+    command += str_cat(" ", path.string());
   }
   EXPECT_EQ(std::system((command + " 2>&1").c_str()), 0);
   if (!kept) std::filesystem::remove_all(folder);

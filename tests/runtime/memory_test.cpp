@@ -142,8 +142,8 @@ TEST(Memory, TooLargeNamesTheSymbolAndBothFigures) {
       EXPECT_EQ(small.bind("width", 2).bind("batch", 4).run().get("y"), want);
       const std::string said = message([&] { small.bind("batch", 1 << 16).run(); });
       EXPECT_TRUE(says(said, "'batch'")) << said;
-      EXPECT_TRUE(says(said, cat(p.plan().arena_bytes))) << said;
-      EXPECT_TRUE(says(said, cat(small.plan().arena_bytes))) << said;
+      EXPECT_TRUE(says(said, str_cat(p.plan().arena_bytes))) << said;
+      EXPECT_TRUE(says(said, str_cat(small.plan().arena_bytes))) << said;
       EXPECT_EQ(small.bind("batch", 4).run().get("y"), want);
     }
   }
@@ -155,7 +155,7 @@ TEST(Memory, ProgramsWithoutNamesSayWhatTheyTake) {
   const Program p = compile(g, generic());
   const Limit tight(RLIMIT_AS, 200u << 20);
   const std::string said = message([&] { Context c(p); });
-  EXPECT_TRUE(says(said, cat(p.plan().arena_bytes))) << said;
+  EXPECT_TRUE(says(said, str_cat(p.plan().arena_bytes))) << said;
 }
 #endif
 

@@ -23,7 +23,7 @@ Gguf tiny(unsigned layers) {
   const auto first = g.tensors;
   for (unsigned k = 1; k < layers; ++k)
     for (const auto& [name, t] : first)
-      if (name.starts_with("blk.0.")) g.tensors[cat("blk.", k, ".", name.substr(6))] = t;
+      if (name.starts_with("blk.0.")) g.tensors[str_cat("blk.", k, ".", name.substr(6))] = t;
   return g;
 }
 
@@ -103,4 +103,41 @@ TEST(NaN, ASessionGoesOnAfterwards) {
   EXPECT_EQ(b.tokens().size(), 2u);
   const auto want = a.feed(5), have = b.feed(5);
   EXPECT_EQ(std::vector<float>(want.begin(), want.end()), std::vector<float>(have.begin(), have.end()));
+}
+
+// exp(x) of a large x, times weights one of which is 0.
+TEST(NaN, OfAnInfinityIsFollowedToItsBeginning) {
+  for (const bool compiled : {false, true}) {
+    Graph g;
+    const Tensor x = g.input("x", {2, 64}), w = g.input("w", {64, 3});
+    matmul(exp(x), w).retrieve("y");
+    const Program p = compile(g, compiled ? generic() | cpu({.threads = 1}) : Compiler());
+    std::vector<float> weights(192, 1);
+    weights[5] = 0;
+    Context c(p);
+    std::vector<float> points(128, 1);
+    points[1] = 1000;
+    const auto said = [&](Context::Infinities i) -> std::string {
+      try {
+        c.set("x", points).set("w", weights).run_checked(i);
+        return "";
+      } catch (const Error& e) {
+        return e.what();
+      }
+    };
+    const std::string nan = said(Context::Infinities::Allowed);
+    for (const char* word : {"the output 'y' holds NaN: it first appears in matmul",
+                             ", of an infinity that first appears in exp", "nan_test.cpp"})
+      EXPECT_NE(nan.find(word), std::string::npos) << nan;
+    weights[5] = 1;
+    EXPECT_EQ(said(Context::Infinities::Allowed), "");
+    const std::string infinity = said(Context::Infinities::Refused);
+    for (const char* word : {"the output 'y' holds an infinity: it first appears in exp", "nan_test.cpp"})
+      EXPECT_NE(infinity.find(word), std::string::npos) << infinity;
+    points[1] = -1000, points[2] = INFINITY;
+    const std::string given = said(Context::Infinities::Refused);
+    EXPECT_NE(given.find("there is an infinity in 'x'"), std::string::npos) << given;
+    points[2] = 1;
+    EXPECT_EQ(said(Context::Infinities::Refused), "");
+  }
 }

@@ -33,7 +33,7 @@ const KernelProfile& only(const Profile& p, std::string_view name) {
       EXPECT_EQ(found, nullptr) << "two kernels " << name;
       found = &k;
     }
-  if (!found) throw Error("test", cat("no kernel ", name));
+  if (!found) throw Error("test", str_cat("no kernel ", name));
   return *found;
 }
 
@@ -65,7 +65,7 @@ TEST(Profile, AMatrixProductInNumbers) {
 
 TEST(Profile, AFusedKernelNamesWhatItFused) {
   Graph g;
-  const auto line = cat("profile_test.cpp:", __LINE__ + 1);
+  const auto line = str_cat("profile_test.cpp:", __LINE__ + 1);
   g.output("y", softmax(g.input("x", {128, 256}), -1));
   const Program p = compile(g, generic() | cpu({.threads = 1}));
   const Profile found = profiled(p, 2, [](Context& c) { c.set("x", std::vector<float>(128 * 256)); });

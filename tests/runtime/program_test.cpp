@@ -52,7 +52,7 @@ TEST(Program, PreparedValuesAndStatesAreOneBlock) {
   const Tensor x = g.input("x", {4, 64});
   for (const char* name : {"v", "w"}) {
     const Tensor weight = g.input(name, {32, 64}, DType::F32, SourceLocation::current(), kParameter);
-    const Tensor y = matmul(x, weight.permute({1, 0})), s = g.input(cat("state of ", name), {4, 32});
+    const Tensor y = matmul(x, weight.permute({1, 0})), s = g.input(str_cat("state of ", name), {4, 32});
     g.assign(s, prim::add(s, y));
   }
   const Program p = compile(g, generic() | cpu({.threads = 1}));
@@ -205,13 +205,40 @@ TEST(Program, NamesThatTheGraphNeverHadAreRefused) {
   }
 }
 
+// What would be cut off, left out or skipped in silence.
+TEST(Program, WhatCannotBeMeantIsRefused) {
+  const auto refused = [](const auto& f) -> std::string {
+    try {
+      f();
+    } catch (const Error& e) {
+      return e.problem();
+    }
+    return "nothing was said";
+  };
+  Graph g;
+  const Tensor ids = g.input("ids", {3}, DType::I64);
+  EXPECT_EQ(refused([&] { compile(g, cpu({.threads = 1})); }),
+            "the graph has no results: retrieve() what the program is to compute, or give a state its next value");
+  g.output("y", prim::mul(ids, ids));
+  const Program p = compile(g, generic());
+  Context c(p);
+  EXPECT_EQ(refused([&] {
+              c.set("ids", std::vector<float>{1, 2, 1.5f});
+            }),
+            "'ids' is i64 and does not hold 1.5, its element 2");
+  EXPECT_NE(refused([&] { c.set("ids", std::vector<float>{NAN, 2, 1}); }).find("does not hold nan"), std::string::npos);
+  EXPECT_NO_THROW(c.set("ids", std::vector<float>{1, -2, 3}).run());
+  EXPECT_EQ(refused([&] { compile(g, generic(), {.skip = {"genric"}}); }),
+            "there is no pass 'genric' to skip; there are generic");
+}
+
 // A hundred parameters are no answer: ten names, and first what was probably meant.
 TEST(Program, AnUnknownNameIsAnsweredWithTheNearestOnes) {
   Graph g;
   const Dim seq = Dim::symbol("sequence", 1, 8);
   Tensor y = g.input("tokens", {seq, 2});
   for (int i = 0; i < 100; ++i) {
-    const Tensor w = g.input(cat("layers.", i, ".", std::string(100, 'w'), ".weight"), {2}, DType::F32,
+    const Tensor w = g.input(str_cat("layers.", i, ".", std::string(100, 'w'), ".weight"), {2}, DType::F32,
                              SourceLocation::current(), kParameter);
     y = prim::add(y, w.reshape({1, 2}).expand({seq, 2}));
   }
@@ -229,7 +256,7 @@ TEST(Program, AnUnknownNameIsAnsweredWithTheNearestOnes) {
   };
   const auto bounded = [&](const std::function<void()>& f, const char* op) {
     const std::string s = said(f);
-    EXPECT_EQ(s.find(cat(op, ": the graph has no input 'tokns'; it has tokens, ")), 0u) << s;
+    EXPECT_EQ(s.find(str_cat(op, ": the graph has no input 'tokns'; it has tokens, ")), 0u) << s;
     EXPECT_EQ(std::count(s.begin(), s.end(), ','), 9) << s;
     EXPECT_NE(s.find(" and 91 more"), std::string::npos) << s;
     EXPECT_LT(s.size(), 1200u);

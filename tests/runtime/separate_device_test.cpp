@@ -282,10 +282,10 @@ TEST(SeparateDevice, AProgramRunsWhereItsKernelsAreFor) {
     for (NodeId id = 0; id < part->size(); ++id) {
       if ((*part)[id].op != Op::Kernel) continue;
       Node n = (*part)[id];
-      const NodeId x = both.input(cat("x", both.size()), {8}).edge().node;
+      const NodeId x = both.input(str_cat("x", both.size()), {8}).edge().node;
       n.in = {{x, View(both[x].shape)}};
       const NodeId y = both.add(std::move(n));
-      both.root(cat("y", y), {y, View(both[y].shape)});
+      both.root(str_cat("y", y), {y, View(both[y].shape)});
     }
   EXPECT_NE(refusal([&] { compile(both); }).find("kernels of two devices"), std::string::npos);
 }

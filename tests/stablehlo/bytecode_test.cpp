@@ -61,6 +61,20 @@ TEST(Bytecode, KeepsNamesAndAttributes) {
   EXPECT_EQ(f.body.operations.back().name, "func.return");
 }
 
+// abs of a tensor<?x2xf32, #stablehlo.bounds<4, ?>>, as jaxlib writes it for StableHLO 1.0.0.
+TEST(Bytecode, KeepsBoundsOfExtents) {
+  constexpr const char* kBounded =
+      "4d4cef520d537461626c65484c4f5f76312e302e300001190501050901030b03070f1317032d1707010d0b1313131313030b0b0b"
+      "330b0b03073b1707027d050d170101011701030317010323170105151701070b0301230325051100ffffffffffffffff1d0f1d11"
+      "2b110500ffffffffffffffff0905110301030109044b050150030107043b0301050350050307042703050b030307000506090301"
+      "030107040b03030603010501007f13030b05150f110f0b116275696c74696e0076686c6f006d6f64756c650066756e635f763100"
+      "6162735f76310072657475726e5f7631002d006d61696e00000815050501010b0d0f0d1315";
+  const hlo::Module m = hlo::parse(file_of({"bounded", "", kBounded}));
+  EXPECT_EQ(str(m.function("main")->results.at(0)), "tensor<?x2xf32, #stablehlo.bounds<4, ?>>");
+  EXPECT_EQ(error_of([&] { read_stablehlo(m, {.shapes = {{0, {5, 2}}}}); }),
+            "stablehlo: argument %arg0 of tensor<?x2xf32, #stablehlo.bounds<4, ?>> cannot have the shape [5, 2]");
+}
+
 // What VHLO has, and no graph can: the place is a byte of the file.
 TEST(Bytecode, NamesTheByteOfWhatIsNotSupported) {
   std::string file = file_of(test::kArtifacts[0]);

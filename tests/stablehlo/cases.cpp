@@ -2,14 +2,12 @@
 //
 //   stablehlo_cases FOLDER [first random graph] [how many]
 //
-// A folder for each case: program.mlir, in0.npy ..., want0.npy ..., error0.npy ... (how far a right answer may be), and
-// types.txt, the element types of arguments and results. Numbers are f64, whole ones i64.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 
+#include "case_files.h"
 #include "graphs.h"
 #include "lightcone/stablehlo/write.h"
 #include "lightcone/verify/random_graph.h"
@@ -18,44 +16,16 @@ namespace {
 
 using namespace lc;
 
-// https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html, version 1.0
-template <class T>
-void save(const std::filesystem::path& to, const std::vector<std::int64_t>& shape, const std::vector<T>& values) {
-  const char* kind = std::is_floating_point_v<T> ? "f8" : "i8";
-  std::string header = cat("{'descr': '<", kind, "', 'fortran_order': False, 'shape': (");
-  for (const std::int64_t n : shape) header += cat(n, ", ");
-  header += "), }";
-  header.append(63 - (header.size() + 10) % 64, ' ');
-  header += '\n';
-  std::ofstream file(to, std::ios::binary);
-  file << "\x93NUMPY" << '\x01' << '\0' << static_cast<char>(header.size() % 256)
-       << static_cast<char>(header.size() / 256) << header;
-  file.write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(T)));
-}
-void save(const std::filesystem::path& to, const Value& v) {
-  if (is_float(v.dtype)) save(to, v.shape, v.f);
-  else save(to, v.shape, v.i);
-}
-
-void write_case(const std::filesystem::path& folder, const Graph& g, const Bindings& sizes,
-                const std::map<std::string, Value>& inputs) {
+void write_graph(const std::filesystem::path& folder, const Graph& g, const Bindings& sizes,
+                 const std::map<std::string, Value>& inputs) {
   const Results want = interpret(g, inputs, sizes, Rounding::Wide, true);
   const StableHloExport e = export_stablehlo(g, sizes);
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / "program.mlir") << e.text();
-  std::ofstream types(folder / "types.txt");
-  int k = 0;
-  for (const auto& a : e.arguments) {
-    types << "in " << hlo::element_of(a.type.dtype) << '\n';
-    save(folder / cat("in", k++, ".npy"), inputs.at(a.name));
-  }
-  k = 0;
-  for (const auto& r : e.results) {
-    const Value& v = (r.state ? want.states : want.outputs).at(r.name);
-    types << "out " << hlo::element_of(r.type.dtype) << ' ' << r.name << '\n';
-    save(folder / cat("want", k, ".npy"), v);
-    save(folder / cat("error", k++, ".npy"), v.shape, v.error.empty() ? std::vector<double>(v.size(), 0.0) : v.error);
-  }
+  test::Case c{.program = e.text()};
+  for (const auto& a : e.arguments) c.in.emplace_back(std::string(hlo::element_of(a.type.dtype)), inputs.at(a.name));
+  for (const auto& r : e.results)
+    c.out.push_back(
+        {std::string(hlo::element_of(r.type.dtype)), r.name, (r.state ? want.states : want.outputs).at(r.name)});
+  test::write_case(folder, c);
 }
 
 // XLA takes a square of whole numbers for positive, and divides it by a shift, also where it has wrapped around.
@@ -90,13 +60,14 @@ int main(int count, char** words) {
     }
   };
   for (const test::Named& n : test::named_graphs())
-    attempt(n.name, [&] { write_case(folder / n.name, n.graph, n.sizes, fitting_inputs(n.graph, n.sizes, 1, false)); });
+    attempt(n.name,
+            [&] { write_graph(folder / n.name, n.graph, n.sizes, fitting_inputs(n.graph, n.sizes, 1, false)); });
   for (std::uint64_t k = first; k < first + many; ++k)
-    attempt(cat("random graph ", k), [&] {
+    attempt(str_cat("random graph ", k), [&] {
       const Graph g = random_graph(k, {.nodes = 4 + static_cast<int>(k % 14)});
       if (divides_a_square(g)) return;
       const Bindings sizes = random_bindings(g, k);
-      write_case(folder / cat("random", k), g, sizes, random_inputs(g, sizes, k, k % 3 == 0));
+      write_graph(folder / str_cat("random", k), g, sizes, random_inputs(g, sizes, k, k % 3 == 0));
     });
   return failed > 0;
 }

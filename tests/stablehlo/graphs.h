@@ -30,7 +30,7 @@ inline Tensor parameter(Graph& g, const std::string& name, Shape s) {
 inline void with_gradients(Graph& g, const Tensor& y, const std::vector<Tensor>& wrt) {
   g.output("y", y);
   const std::vector<Tensor> d = gradients(sum(y * y), wrt);
-  for (std::size_t k = 0; k < d.size(); ++k) g.output(cat("d", k), d[k]);
+  for (std::size_t k = 0; k < d.size(); ++k) g.output(str_cat("d", k), d[k]);
 }
 
 inline Graph mlp_graph() {
@@ -76,7 +76,7 @@ inline Graph cnn_graph() {
   const Tensor loss = cross_entropy(logits, g.input("label", {2}, DType::I64));
   g.output("loss", loss);
   const std::vector<Tensor> d = gradients(loss, {w1, b1, w2, w3});
-  for (std::size_t k = 0; k < d.size(); ++k) g.output(cat("d", k), d[k]);
+  for (std::size_t k = 0; k < d.size(); ++k) g.output(str_cat("d", k), d[k]);
   return g;
 }
 
@@ -122,7 +122,7 @@ inline Graph transformer_graph(bool gradient) {
   g.output("y", x);
   if (!gradient) return g;
   const std::vector<Tensor> d = gradients(loss, all);
-  for (std::size_t i = 0; i < d.size(); ++i) g.output(cat("d", i), d[i]);
+  for (std::size_t i = 0; i < d.size(); ++i) g.output(str_cat("d", i), d[i]);
   return g;
 }
 
@@ -159,7 +159,7 @@ inline Graph scan_graph(bool reverse) {
       {h}, {xs}, {.reverse = reverse});
   g.output("ys", r.ys[0]), g.output("last", r.state[0]);
   const std::vector<Tensor> d = gradients(sum(r.ys[0] * r.ys[0]), {w, h, xs});
-  for (std::size_t k = 0; k < d.size(); ++k) g.output(cat("d", k), d[k]);
+  for (std::size_t k = 0; k < d.size(); ++k) g.output(str_cat("d", k), d[k]);
   return g;
 }
 

@@ -72,6 +72,38 @@ TEST(ReadStableHlo, ArgumentsAndResultsStandInOrder) {
   EXPECT_EQ(c.get("out1"), (std::vector<float>{6, 13}));
 }
 
+// Numbers whose sums and products are none of 64 bits.
+TEST(ReadStableHlo, NumbersAtTheEdgesOf64Bits) {
+  const hlo::Module ends = hlo::parse(R"(func.func @main() {
+    %a = stablehlo.constant dense<[9223372036854775807, -9223372036854775808]> : tensor<2xi64>
+    %b = stablehlo.reverse %a, dims = [0] : tensor<2xi64>
+    check.expect_eq_const %b, dense<[-9223372036854775808, 9223372036854775807]> : tensor<2xi64>
+    %c = stablehlo.constant dense<[-9223372036854775808, -9223372036854775807, -9223372036854775806]> : tensor<3xi64>
+    %d = stablehlo.reverse %c, dims = [0] : tensor<3xi64>
+    check.expect_eq_const %d, dense<[-9223372036854775806, -9223372036854775807, -9223372036854775808]> : tensor<3xi64>
+    return
+  })");
+  expect_passes(ends, "by the reference", Compiler());
+  expect_passes(ends, "by the CPU", generic() | cpu({.threads = 1}));
+
+  for (const std::string far : {"9223372036854775807", "-9223372036854775808"})
+    EXPECT_EQ(problem("  %z = stablehlo.constant dense<0.0> : tensor<f32>\n  %y = stablehlo.pad %x, %z, low = [" + far + "], high = [" + far +
+                      "], interior = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>\n  return %y : tensor<4xf32>"),
+              "stablehlo: not all of the module can be read:\n  line 3: stablehlo.pad: padding of axis 0 makes more than "
+              "2^48 elements, or cuts as many");
+
+  const StableHloProgram none = read_stablehlo(R"(func.func @main(%x: tensor<4xf32>) -> tensor<0xf32> {
+    %z = stablehlo.constant dense<0.0> : tensor<f32>
+    %y = "stablehlo.reduce_window"(%x, %z) <{window_dimensions = array<i64: 549755813888>, window_dilations = array<i64: 549755813888>}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %s = stablehlo.add %a, %b : tensor<f32>
+        "stablehlo.return"(%s) : (tensor<f32>) -> ()
+    }) : (tensor<4xf32>, tensor<f32>) -> tensor<0xf32>
+    return %y : tensor<0xf32>
+  })");
+  EXPECT_EQ(lc::str(none.graph[none.graph.roots()[0].edge.node].shape), "[0]");
+}
+
 TEST(ReadStableHlo, CountedLoopsAreScansAndOthersEndWhereTheyShould) {
   const StableHloProgram s = read_stablehlo(module_text("control.mlir"));
   std::vector<std::int64_t> lengths;
@@ -150,6 +182,97 @@ TEST(ReadStableHlo, NodesKnowTheirLineOfTheModule) {
   EXPECT_EQ(n.op, Op::Sin);
   EXPECT_EQ(n.where.str(), "module:6");
   EXPECT_STREQ(n.where.op, "sine");
+}
+
+// ---- extents that the text leaves open --------------------------------------------------------------
+
+// As jax.export writes a function of symbolic shapes: sizes come from get_dimension_size, and conditions on them are
+// asserted.
+constexpr const char* kOpen = R"(func.func public @main(%x: tensor<?x2xf32>) -> (tensor<?xf32>, tensor<?x?xi32>) {
+  %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x2xf32>) -> tensor<i32>
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %enough = stablehlo.compare GE, %n, %two, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  stablehlo.custom_call @shape_assertion(%enough, %n) {api_version = 2 : i32, error_message = "two rows, not {0}", has_side_effect = true} : (tensor<i1>, tensor<i32>) -> ()
+  %r:2 = call @f(%n, %x) : (tensor<i32>, tensor<?x2xf32>) -> (tensor<?xf32>, tensor<?x?xi32>)
+  return %r#0, %r#1 : tensor<?xf32>, tensor<?x?xi32>
+}
+func.func private @f(%n: tensor<i32>, %x: tensor<?x2xf32>) -> (tensor<?xf32>, tensor<?x?xi32>) {
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %all = stablehlo.multiply %n, %two : tensor<i32>
+  %s = stablehlo.reshape %all : (tensor<i32>) -> tensor<1xi32>
+  %flat = stablehlo.dynamic_reshape %x, %s : (tensor<?x2xf32>, tensor<1xi32>) -> tensor<?xf32>
+  %one = stablehlo.constant dense<1> : tensor<1xi32>
+  %step = stablehlo.constant dense<2> : tensor<1xi32>
+  %odd = stablehlo.real_dynamic_slice %flat, %one, %s, %step : (tensor<?xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>
+  %m = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+  %square = stablehlo.concatenate %m, %m, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %i = stablehlo.dynamic_iota %square, dim = 1 : (tensor<2xi32>) -> tensor<?x?xi32>
+  return %odd, %i : tensor<?xf32>, tensor<?x?xi32>
+})";
+
+TEST(ReadOpenExtents, FollowFromTheArgumentsShapes) {
+  for (const std::int64_t n : {2, 5}) {
+    const StableHloProgram s = read_stablehlo(kOpen, {.shapes = {{0, {n, 2}}}});
+    std::vector<float> x(static_cast<std::size_t>(2 * n)), odd, columns;
+    for (std::size_t k = 0; k < x.size(); ++k) x[k] = static_cast<float>(k);
+    for (std::int64_t k = 0; k < n; ++k) odd.push_back(static_cast<float>(2 * k + 1));
+    for (std::int64_t k = 0; k < n * n; ++k) columns.push_back(static_cast<float>(k % n));
+    Context c(compile(s.graph, generic() | cpu({.threads = 1})));
+    c.set("x", x).run();
+    EXPECT_EQ(c.get("out0"), odd);
+    EXPECT_EQ(c.get("out1"), columns);
+  }
+}
+
+TEST(ReadOpenExtents, SizesAmongTheArgumentsAreNumbers) {
+  const std::string text = R"(func.func @main(%n: tensor<i64>, %x: tensor<?xf32>) -> tensor<?x?xf32> {
+    %m = stablehlo.reshape %n : (tensor<i64>) -> tensor<1xi64>
+    %s = stablehlo.concatenate %m, %m, dim = 0 : (tensor<1xi64>, tensor<1xi64>) -> tensor<2xi64>
+    %y = stablehlo.dynamic_broadcast_in_dim %x, %s, dims = [1] : (tensor<?xf32>, tensor<2xi64>) -> tensor<?x?xf32>
+    return %y : tensor<?x?xf32>
+  })";
+  const StableHloProgram s = read_stablehlo(text, {.shapes = {{1, {2}}}, .sizes = {{0, 2}}});
+  EXPECT_EQ(s.inputs, (std::vector<std::string>{"", "x"}));
+  Context c(compile(s.graph, generic() | cpu({.threads = 1})));
+  c.set("x", std::vector<float>{1, 2}).run();
+  EXPECT_EQ(c.get("out0"), (std::vector<float>{1, 2, 1, 2}));
+  EXPECT_EQ(error_of([&] { read_stablehlo(text, {.shapes = {{1, {2}}}}); }),
+            "stablehlo: not all of the module can be read:\n"
+            "  line 4: stablehlo.dynamic_broadcast_in_dim: sizes depend on data: a graph has static shapes");
+  EXPECT_EQ(error_of([&] { read_stablehlo(text, {.sizes = {{1, 2}}}); }),
+            "stablehlo: argument %x of tensor<?xf32> cannot be a size: a whole number can");
+  EXPECT_EQ(error_of([&] { read_stablehlo(text, {.sizes = {{2, 2}}}); }),
+            "stablehlo: argument 2 is to be a size, and @main has 2 arguments");
+}
+
+TEST(ReadOpenExtents, BoundsAreTheLargestShape) {
+  const std::string text =
+      R"(func.func @main(%x: tensor<?x2xf32, #stablehlo.bounds<4, ?>>) -> tensor<?x2xf32, #stablehlo.bounds<4, ?>> {
+    %n = stablehlo.constant dense<2> : tensor<i32>
+    %y = stablehlo.set_dimension_size %x, %n, dim = 0 : (tensor<?x2xf32, #stablehlo.bounds<4, ?>>, tensor<i32>) -> tensor<?x2xf32, #stablehlo.bounds<4, ?>>
+    return %y : tensor<?x2xf32, #stablehlo.bounds<4, ?>>
+  })";
+  EXPECT_EQ(hlo::print(hlo::parse(hlo::print(hlo::parse(text)))), hlo::print(hlo::parse(text)));
+  Context c(compile(read_stablehlo(text, {.shapes = {{0, {3, 2}}}}).graph, generic() | cpu({.threads = 1})));
+  c.set("x", std::vector<float>{1, 2, 3, 4, 5, 6}).run();
+  EXPECT_EQ(c.get("out0"), (std::vector<float>{1, 2, 3, 4}));
+  const std::string type = "stablehlo: argument %x of tensor<?x2xf32, #stablehlo.bounds<4, ?>> cannot have the shape ";
+  EXPECT_EQ(error_of([&] { read_stablehlo(text, {.shapes = {{0, {5, 2}}}}); }), type + "[5, 2]");
+  EXPECT_EQ(error_of([&] { read_stablehlo(text, {.shapes = {{0, {4, 3}}}}); }), type + "[4, 3]");
+  EXPECT_EQ(error_of([&] { read_stablehlo(text, {.shapes = {{0, {-4, 2}}}}); }), type + "[-4, 2]");
+  EXPECT_EQ(error_of([&] { read_stablehlo(text, {.shapes = {{0, {1, 2}}}}); }),
+            "stablehlo: not all of the module can be read:\n"
+            "  line 3: stablehlo.set_dimension_size: axis 0 of 1 elements cannot have a size outside of 0 to 1");
+}
+
+TEST(ReadOpenExtents, WhatTheModuleDoesNotAllowIsRefused) {
+  EXPECT_EQ(error_of([] { read_stablehlo(kOpen, {.shapes = {{0, {1, 2}}}}); }),
+            "stablehlo: not all of the module can be read:\n"
+            "  line 5: stablehlo.custom_call: the module does not allow these shapes: two rows, not 1");
+  EXPECT_EQ(error_of([] { read_stablehlo(kOpen); }),
+            "stablehlo: not all of the module can be read:\n"
+            "  line 1: argument %x of tensor<?x2xf32> has extents that are not known: StableHloOptions::shapes gives "
+            "them numbers");
 }
 
 // ---- what it refuses ----------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ void round_trip(const std::string& name, const Graph& g, const Bindings& sizes,
   c.run();
   for (std::size_t k = 0; k < s.outputs.size(); ++k) {
     const auto& r = e.results[k];
-    expect_close(c.value(s.outputs[k]), (r.state ? want.states : want.outputs).at(r.name), cat(name, ", ", r.name));
+    expect_close(c.value(s.outputs[k]), (r.state ? want.states : want.outputs).at(r.name), str_cat(name, ", ", r.name));
   }
 }
 
@@ -73,7 +73,7 @@ TEST(RoundTrip, OfRandomGraphs) {
   for (std::uint64_t k = first; k < first + 300 && !HasFailure(); ++k) {
     const Graph g = random_graph(k, {.nodes = 4 + static_cast<int>(k % 14)});
     const Bindings sizes = random_bindings(g, k);
-    round_trip(cat("random graph ", k), g, sizes, random_inputs(g, sizes, k, k % 3 == 0),
+    round_trip(str_cat("random graph ", k), g, sizes, random_inputs(g, sizes, k, k % 3 == 0),
                generic() | cpu({.threads = 1, .compiler = false}));
   }
   // the reference leaves open what sits on an edge; a test of what is left open would test nothing

@@ -2,7 +2,8 @@
 //
 //   stablehlo_run NAME.mlir NAME.in.npz NAME.out.npz [parameters [--time | --profile]]
 //
-// The first so many arguments are parameters: weights, which are loaded once.
+// The first so many arguments are parameters: weights, which are loaded once. Where types leave extents open ('?') the
+// arrays say them.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -32,6 +33,9 @@ int main(int argc, char** argv) try {
   double start = seconds();
   StableHloOptions options;
   for (int k = 0; argc > 4 && k < std::atoi(argv[4]); ++k) options.parameters.push_back(k);
+  const Arrays in = read_npz(argv[2]), out = read_npz(argv[3]);
+  for (int k = 0; in.contains("arg" + std::to_string(k)); ++k)
+    options.shapes[k] = in.at("arg" + std::to_string(k)).shape;
   const StableHloProgram s = read_stablehlo(text, options);
   std::printf("read in %.3f s, %zu inputs, %zu nodes\n", seconds() - start, s.inputs.size(), s.graph.size());
   start = seconds();
@@ -41,7 +45,6 @@ int main(int argc, char** argv) try {
   for (const PassLog& pass : p.log())
     for (const auto& [what, times] : pass.fired) std::printf("%s %s: %d\n", pass.pass.c_str(), what.c_str(), times);
   const std::size_t parameters = options.parameters.size();
-  const Arrays in = read_npz(argv[2]), out = read_npz(argv[3]);
   const auto view = [](const Array& a) { return ArrayView{a.dtype, a.shape, a.bytes}; };
   for (std::size_t k = 0; k < parameters; ++k) p.load(s.inputs[k], view(in.at("arg" + std::to_string(k))));
   Context c(p);

@@ -12,13 +12,15 @@
 #include <random>
 
 #include "lightcone/backends/pjrt/pjrt.h"
-#include "lightcone/io/checkpoints/save.h"
 #include "lightcone/lightcone.h"
 #include "lightcone/models/vision/vision.h"
 #include "lightcone/stablehlo/write.h"
 #include "lightcone/train/trace.h"
+#include "npz.h"
 
 using namespace lc;
+using test::Npz;
+using test::numbers;
 
 namespace {
 
@@ -97,32 +99,6 @@ int compare(const Trained& a, const Trained& b, const char* who) {
   std::printf("%s: %zu gradients within %.2g of their largest element, losses of %d steps within %.2g\n", who,
               a.gradients.size(), gradients, kSteps, losses);
   return !(gradients <= 1e-4 && losses <= 1e-3);
-}
-
-class Npz {
- public:
-  void add(const std::string& name, const Value& v) {
-    bytes_.emplace_back(v.size() * size_of(v.dtype));
-    write_value(v, bytes_.back().data());
-    names_.push_back(name), types_.push_back({v.dtype, v.shape});
-  }
-  void save(const std::filesystem::path& to) const {
-    std::vector<TensorToSave> all;
-    for (std::size_t k = 0; k < names_.size(); ++k)
-      all.push_back({names_[k], types_[k].first, types_[k].second, bytes_[k]});
-    save_npz(to.string(), all);
-  }
-
- private:
-  std::vector<std::string> names_;
-  std::vector<std::pair<DType, std::vector<std::int64_t>>> types_;
-  std::vector<std::vector<std::byte>> bytes_;
-};
-
-Value numbers(const std::vector<float>& v) {
-  Value r = make_value(DType::F32, {static_cast<std::int64_t>(v.size())});
-  r.f.assign(v.begin(), v.end());
-  return r;
 }
 
 void write(const std::filesystem::path& folder, const Step& s, const Program& p, const Trained& t) {

@@ -19,9 +19,9 @@
 
 // A kernel that multiplies by `factor`. All of them have one name.
 inline lc::host::Source times(int factor) {
-  return {"times", lc::cat("void times(const void* const* in, void* out, const long* n, long begin, long end) {"
-                           " for (long i = begin; i < end; ++i) ((float*)out)[i] = ",
-                           factor, " * ((const float*)in[0])[i]; }\n")};
+  return {"times", lc::str_cat("void times(const void* const* in, void* out, const long* n, long begin, long end) {"
+                               " for (long i = begin; i < end; ++i) ((float*)out)[i] = ",
+                               factor, " * ((const float*)in[0])[i]; }\n")};
 }
 inline float called(const lc::host::Jitted& j, float x) {
   float y = 0;

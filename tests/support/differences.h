@@ -57,21 +57,21 @@ inline void check_gradients(Graph& g, const Tensor& y, Inputs inputs, const std:
     if (g[id].op == Op::Input && g[id].dtype == DType::F64) wrt.emplace_back(g, Edge{id, View(g[id].shape)});
   Tensor loss = weighted(y, what + ".c");
   for (int k = 1; k <= order; ++k) {
-    const std::string name = cat(what, ".loss", k);
+    const std::string name = str_cat(what, ".loss", k);
     loss.retrieve(name);
     const std::vector<Tensor> d = gradients(loss, wrt, {.allow_unused = true});
     Tensor next;
     for (std::size_t i = 0; i < d.size(); ++i) {
       const std::string input = wrt[i].node().name;
-      d[i].retrieve(cat(name, ".d.", input));
-      const Tensor part = weighted(d[i], cat(name, ".c.", input));
+      d[i].retrieve(str_cat(name, ".d.", input));
+      const Tensor part = weighted(d[i], str_cat(name, ".c.", input));
       next = next.defined() ? next + part : part;
     }
     const auto found = interpret(g, inputs, env).outputs;
     for (const Tensor& w : wrt) {
       const std::string input = w.node().name;
       const std::vector<double> expected = central_differences(g, inputs, input, name, env);
-      const Value& got = found.at(cat(name, ".d.", input));
+      const Value& got = found.at(str_cat(name, ".d.", input));
       ASSERT_EQ(got.size(), expected.size()) << what;
       double largest = 1;
       for (const double e : expected) largest = std::max(largest, std::abs(e));

@@ -38,7 +38,7 @@ struct GradientBatch {
     std::set<std::string> used;
     std::vector<Tensor> in, wrt;
     for (const Value& v : c.in) {
-      const std::string name = cat(c.name, " in ", in.size());
+      const std::string name = str_cat(c.name, " in ", in.size());
       in.push_back(g.input(name, Shape(v.shape.begin(), v.shape.end()), v.dtype));
       if (v.dtype == DType::F64) wrt.push_back(in.back());
       inputs[name] = v;
@@ -48,7 +48,7 @@ struct GradientBatch {
       if (y.dtype() == DType::F64) results.push_back(y), cotangents.push_back(cotangent(y));
     const std::vector<Tensor> d = vjp(results, wrt, cotangents, {.allow_unused = true});
     ASSERT_EQ(d.size(), c.out.size()) << c.name;
-    for (std::size_t k = 0; k < d.size(); ++k) g.output(cat(c.name, " d", k), d[k]);
+    for (std::size_t k = 0; k < d.size(); ++k) g.output(str_cat(c.name, " d", k), d[k]);
     cases.push_back(&c);
   }
 
@@ -61,7 +61,7 @@ struct GradientBatch {
       const double w = want.f[k], g = got.f[k];
       const bool same = std::isfinite(w) ? std::abs(w - g) <= 1e-10 * std::abs(w) + 1e-12 * largest + 1e-300
                                          : std::isnan(w) == std::isnan(g) && (std::isnan(w) || w == g);
-      if (!same) return cat("[", k, "] is ", g, ", not ", w);
+      if (!same) return str_cat("[", k, "] is ", g, ", not ", w);
     }
     return {};
   }
@@ -71,7 +71,7 @@ struct GradientBatch {
     const auto compiled = run_values(transform(g, generic() | device).graph, inputs, {}).outputs;
     for (const Golden* c : cases)
       for (std::size_t k = 0; k < c->out.size(); ++k) {
-        const std::string name = cat(c->name, " d", k);
+        const std::string name = str_cat(c->name, " d", k);
         const std::string one = difference(c->out[k], reference.at(name)), two = difference(c->out[k], compiled.at(name));
         if (reason_to_differ(c->name).empty()) {
           EXPECT_EQ(one, "") << "reference: " << name;

@@ -132,7 +132,7 @@ struct BuiltLayer {
       : model(g, std::move(layer), path) {
     const std::string before = path.empty() ? "" : path + ".";
     for (const Value& v : c.in) {
-      const std::string input = cat(before, "x", x.size());
+      const std::string input = str_cat(before, "x", x.size());
       x.push_back(g.input(input, Shape(v.shape.begin(), v.shape.end()), v.dtype));
       inputs[input] = v;
     }
@@ -172,7 +172,7 @@ inline void check_directions(Graph& g, Inputs inputs, const Tensor& y, const std
   std::uniform_real_distribution<double> uniform(-1, 1);
   std::vector<std::string> constants;
   const auto weighted = [&](const Tensor& t) {
-    const std::string name = cat("c", constants.size());
+    const std::string name = str_cat("c", constants.size());
     constants.push_back(name);
     Value v = make_value(DType::F64, {});
     for (const Dim& d : t.shape()) v.shape.push_back(*d.constant());
@@ -185,13 +185,13 @@ inline void check_directions(Graph& g, Inputs inputs, const Tensor& y, const std
   };
   Tensor loss = weighted(y);
   for (int order = 1; order <= orders; ++order) {
-    const std::string name = cat("loss ", order);
+    const std::string name = str_cat("loss ", order);
     loss.retrieve(name);
     const std::vector<Tensor> d = gradients(loss, wrt, {.allow_unused = true});
-    for (std::size_t k = 0; k < d.size(); ++k) d[k].retrieve(cat(name, " d ", names[k]));
+    for (std::size_t k = 0; k < d.size(); ++k) d[k].retrieve(str_cat(name, " d ", names[k]));
     const auto found = interpret(g, inputs).outputs;
     for (std::size_t k = 0; k < d.size(); ++k) {
-      const Value at = inputs.at(names[k]), &slope = found.at(cat(name, " d ", names[k]));
+      const Value at = inputs.at(names[k]), &slope = found.at(str_cat(name, " d ", names[k]));
       double expected = 0, largest = 1;
       std::map<std::string, Value> up = inputs, down = inputs;
       const double h = 1e-6;
@@ -225,7 +225,7 @@ class LayerCases {
     SCOPED_TRACE(name);
     ASSERT_TRUE(layer_goldens().contains(name));
     const LayerGolden& c = layer_goldens().at(name);
-    const std::string path = cat("case ", cases_++, " ", name), before = path + ".";
+    const std::string path = str_cat("case ", cases_++, " ", name), before = path + ".";
     const BuiltLayer<M, Mode, Call> b(g_, path, inputs_, c, layer, call);
     result(path, b.y, c.out, 1e-5);
     const std::vector<Tensor> d = vjp({b.y}, b.wrt, {golden_cotangent(b.y)}, {.allow_unused = true});

@@ -87,7 +87,7 @@ inline Graph vgg() {
       x = max_pool(x, {2}, {2});
       continue;
     }
-    const std::string name = cat("conv", k++);
+    const std::string name = str_cat("conv", k++);
     x = relu(conv(x, n.parameter(name + ".weight", {width, channels, 3, 3}), n.parameter(name + ".bias", {width}),
                   {.padding = {1}}));
     channels = width;
@@ -102,7 +102,7 @@ inline Graph resnet() {
   int in = 8;
   for (int stage = 0; stage < 3; ++stage)
     for (int b = 0; b < 2; ++b) {
-      const std::string name = cat("layer", stage, ".", b);
+      const std::string name = str_cat("layer", stage, ".", b);
       const int width = 8 << stage, out = width * 4, stride = stage > 0 && b == 0 ? 2 : 1;
       Tensor y = relu(n.conv_bn(x, name + ".a", in, width, 1, 1));
       y = relu(n.conv_bn(y, name + ".b", width, width, 3, stride));
@@ -117,7 +117,7 @@ inline Graph mobilenet() {
   Tensor x = relu6(n.conv_bn(n.input("x", {1, 3, 32, 32}), "stem", 3, 16, 3, 2));
   int in = 16;
   for (int b = 0; b < 3; ++b) {
-    const std::string name = cat("layer", b);
+    const std::string name = str_cat("layer", b);
     const int width = in * 3, out = b == 0 ? 24 : in, stride = b == 0 ? 2 : 1;
     Tensor y = relu6(n.conv_bn(x, name + ".a", in, width, 1, 1));
     y = relu6(n.conv_bn(y, name + ".b", width, width, 3, stride, width));

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "lightcone/codegen/interpret.h"
-#include "lightcone/codegen/symbols.h"
+#include "lightcone/codegen/sizes.h"
 #include "lightcone/core/composite.h"
 #include "lightcone/core/error.h"
 #include "lightcone/lowering/canonical.h"
@@ -29,7 +29,7 @@ std::byte* address(Place p) { return static_cast<ClosedBuffer*>(p.buffer)->addre
 ClosedBuffer::ClosedBuffer(std::size_t bytes, bool reserved)
     : Buffer(std::max<std::size_t>(bytes, 1)), pages_(up(std::max<std::size_t>(bytes, 1))) {
   void* p = ::mmap(nullptr, pages_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) throw Error("memory", cat("the device has no ", bytes, " bytes to give"));
+  if (p == MAP_FAILED) throw Error("memory", str_cat("the device has no ", bytes, " bytes to give"));
   data_ = static_cast<std::byte*>(p);
   if (!reserved) ranges_.emplace(0, pages_);
 }
@@ -103,7 +103,7 @@ void SeparateDevice::zero(Place to, std::size_t bytes) {
 }
 void SeparateDevice::launch(const Launch& l) {
   const auto* kernel = dynamic_cast<const SeparateKernel*>(l.kernel);
-  if (!kernel) throw Error("device", cat("the kernel '", l.kernel->name(), "' is not for the separate device"));
+  if (!kernel) throw Error("device", str_cat("the kernel '", l.kernel->name(), "' is not for the separate device"));
   std::vector<ClosedBuffer::Open> open;
   std::vector<const void*> in;
   for (const Place& p : l.in) open.emplace_back(p.buffer), in.push_back(address(p));
@@ -115,16 +115,10 @@ void SeparateDevice::launch(const Launch& l) {
 // ---- its kernels ------------------------------------------------------------------------------
 
 SeparateKernel::SeparateKernel(ir::Kernel k, std::vector<bool> same_index, Dim update_bytes)
-    : ir_(std::move(k)), same_index_(std::move(same_index)), update_(!(update_bytes == Dim(0))) {
-  std::map<std::string_view, Bounds> bounds;
-  const auto collect = [&](const Dim& d) {
-    ir::each_symbol(d, [&](const Dim::Atom& s) { bounds.emplace(s.name, s.bounds); });
-  };
-  for (const ir::Instr& i : ir_.instrs)
-    for (const Dim* d : {&i.offset, &i.valid, &i.stride, &i.extent}) collect(*d);
-  for (const ir::Loop& l : ir_.loops) collect(l.extent);
-  collect(ir_.store_offset);
-  for (const std::string& s : ir_.sizes) sizes_.push_back(Dim::symbol(s, bounds.at(s).lo, bounds.at(s).hi));
+    : ir_(std::move(k)),
+      sizes_(ir::size_symbols(ir_)),
+      same_index_(std::move(same_index)),
+      update_(!(update_bytes == Dim(0))) {
   Dim all = 1;
   for (int i = 0; i < ir_.output_loops; ++i) all = all * ir::times(ir_.loops[static_cast<std::size_t>(i)]);
   sizes_.push_back(ir_.output_loops ? ir_.loops[0].extent : Dim(1));

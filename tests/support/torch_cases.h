@@ -82,21 +82,21 @@ class TorchBatch {
     used.insert(key);
     std::vector<Tensor> in, wrt;
     for (const Value& v : c.in) {
-      const std::string name = cat(c.name, " in ", in.size());
+      const std::string name = str_cat(c.name, " in ", in.size());
       in.push_back(g_.input(name, Shape(v.shape.begin(), v.shape.end()), v.dtype));
       if (is_float(v.dtype)) wrt.push_back(in.back());
       inputs_[name] = v;
     }
     const std::vector<Tensor> out = build->second(g_, in);
     ASSERT_EQ(out.size(), c.out.size()) << c.name;
-    for (std::size_t k = 0; k < out.size(); ++k) expect(cat(c.name, " out ", k), out[k], c.out[k], false);
+    for (std::size_t k = 0; k < out.size(); ++k) expect(str_cat(c.name, " out ", k), out[k], c.out[k], false);
     if (c.slopes.empty() || !slopes) return;
     std::vector<Tensor> results, cotangents;
     for (const Tensor& y : out)
       if (is_float(y.dtype())) results.push_back(y), cotangents.push_back(cotangent(y));
     const std::vector<Tensor> d = vjp(results, wrt, cotangents, {.allow_unused = true});
     ASSERT_EQ(d.size(), c.slopes.size()) << c.name;
-    for (std::size_t k = 0; k < d.size(); ++k) expect(cat(c.name, " d ", k), d[k], c.slopes[k], true);
+    for (std::size_t k = 0; k < d.size(); ++k) expect(str_cat(c.name, " d ", k), d[k], c.slopes[k], true);
   }
 
   void check() const {
@@ -136,7 +136,7 @@ class TorchBatch {
   std::string difference(const Expected& e, const Value& got) const {
     const Value& want = e.want;
     if (want.shape != got.shape) return "another shape";
-    if (want.dtype != got.dtype) return cat(name(got.dtype), ", not ", name(want.dtype));
+    if (want.dtype != got.dtype) return str_cat(name(got.dtype), ", not ", name(want.dtype));
     double largest = 0;
     for (std::size_t k = 0; k < want.size(); ++k)
       if (std::isfinite(want.at(k))) largest = std::max(largest, std::abs(want.at(k)));
@@ -147,7 +147,7 @@ class TorchBatch {
       const bool same = !is_float(want.dtype) ? want.i[k] == got.i[k]
                         : !std::isfinite(w)   ? std::isnan(w) ? std::isnan(g) : w == g
                                               : std::abs(w - g) <= part * (std::abs(w) + share * largest) + 1e-300;
-      if (!same) return cat("[", k, "] is ", g, ", not ", w);
+      if (!same) return str_cat("[", k, "] is ", g, ", not ", w);
     }
     return {};
   }

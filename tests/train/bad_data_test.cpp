@@ -158,7 +158,7 @@ TEST(BadData, ANanOfAFusedKernelIsNamedAtTheUsersLine) {
   for (int k = 0; k < 32; ++k) points.push_back(static_cast<float>(k % 7) - 3);
   const std::string said = error_of([&] { t.context().set("x", points), t.step(); });
   EXPECT_PRED2(contains, said, "the output 'loss' holds NaN: it first appears in");
-  EXPECT_PRED2(contains, said, cat("bad_data_test.cpp:", Logarithm::kLine)) << "the line of the logarithm";
+  EXPECT_PRED2(contains, said, str_cat("bad_data_test.cpp:", Logarithm::kLine)) << "the line of the logarithm";
   EXPECT_PRED2(contains, said, "log") << said;
   EXPECT_PRED2(contains, said, "'fc.weight'") << "what it reads";
   Trainer fresh(net, generic() | cpu({.threads = 1}), {.checked = true});  // the parameters have taken that step

@@ -41,9 +41,9 @@ Range cases_of(std::uint64_t first, int count) {
 }
 bool all_cases() { return !setting("LIGHTCONE_CASE"); }
 std::string repeat(std::uint64_t number) {
-  return cat("case ", number, ", to repeat it: LIGHTCONE_SEED=", seed(), " LIGHTCONE_CASE=", number,
-             " build/bin/random_test --gtest_filter=Random.",
-             testing::UnitTest::GetInstance()->current_test_info()->name(), "\n");
+  return str_cat("case ", number, ", to repeat it: LIGHTCONE_SEED=", seed(), " LIGHTCONE_CASE=", number,
+                 " build/bin/random_test --gtest_filter=Random.",
+                 testing::UnitTest::GetInstance()->current_test_info()->name(), "\n");
 }
 
 class SaySeed : public testing::Environment {
@@ -165,7 +165,7 @@ TEST(Random, PrimitivesOnlyGiveTheSame) {
     c.inputs = random_inputs(c.graph, c.env, number_of(seed(), i - 2000000), false);
     Graph everything = c.graph.clone();
     for (NodeId id = 0; id < c.graph.size(); ++id)
-      if (c.graph[id].op != Op::Input) everything.root(cat("node", id), {id, View(c.graph[id].shape)});
+      if (c.graph[id].op != Op::Input) everything.root(str_cat("node", id), {id, View(c.graph[id].shape)});
     bool finite = true;
     for (const auto& [name, v] : interpret(everything, c.inputs, c.env).outputs)
       for (std::size_t k = 0; k < v.size(); ++k) finite = finite && std::isfinite(v.at(k));

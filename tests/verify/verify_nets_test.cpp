@@ -213,7 +213,7 @@ std::vector<Sabotage> wrong_rules() {
        index(DType::Bool,
              [](const Node& n) {
                const int row = static_cast<int>(n.shape.size()) - 2;
-               const std::string name = cat("i", row);
+               const std::string name = str_cat("i", row);
                return n.index.substitute([&](const std::string& s) -> std::optional<Dim> {
                  if (s != name) return std::nullopt;
                  return Dim::index(row, n.shape[static_cast<std::size_t>(row)]) + 1;

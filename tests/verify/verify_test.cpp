@@ -227,7 +227,7 @@ TEST(Rules, ExactRulesAreExact) {
       const std::int64_t n = std::size(odd) * std::size(odd);
       for (std::size_t v = 0; v < names.size(); ++v) {
         const DType type = condition[v] ? DType::Bool : t;
-        const std::string name = cat("v", v);
+        const std::string name = str_cat("v", v);
         variables[names[v]] = g.input(name, {n}, type);
         Value value = make_value(type, {n});
         for (std::int64_t k = 0; k < n; ++k) {

@@ -3,6 +3,7 @@
 #include "bench/runner/train_models.h"
 #include "lightcone/models/llama/llama.h"
 #include "lightcone/models/vgg/vgg.h"
+#include "lightcone/ops/conv.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/ops/shape.h"
 #include "lightcone/passes/passes.h"
@@ -77,7 +78,7 @@ constexpr std::int64_t kRows = 8192, kColumns = 4096, kOdd = 4099;
 void add_elementwise(std::vector<Case>& all) {
   const Shape s{kRows, kColumns};
   for (const DType t : {DType::F32, DType::BF16, DType::F16}) {
-    const std::string type = cat("elementwise ", info(t).name, ": ");
+    const std::string type = str_cat("elementwise ", info(t).name, ": ");
     all.push_back(one(type + "gelu", s, t, [](const Tensor& x) { return gelu(x); }));
     all.push_back(function(type + "swiglu", [=](Graph& g) {
       g.output("y", silu(g.input("gate", s, t)) * g.input("up", s, t));
@@ -111,13 +112,13 @@ void add_rows(std::vector<Case>& all) {
   for (const DType t : {DType::F32, DType::BF16}) {
     const std::string type(info(t).name);
     for (const std::int64_t n : {std::int64_t{128}, std::int64_t{1024}, kColumns, std::int64_t{50257}})
-      all.push_back(one(cat("softmax ", type, ": rows of ", n), {kRows, n}, t, [](const Tensor& x) { return softmax(x, 1); }));
+      all.push_back(one(str_cat("softmax ", type, ": rows of ", n), {kRows, n}, t, [](const Tensor& x) { return softmax(x, 1); }));
     all.push_back(one("softmax " + type + ": columns", {kRows, kColumns}, t, [](const Tensor& x) { return softmax(x, 0); }));
     for (const std::int64_t n : {std::int64_t{768}, kColumns}) {
-      all.push_back(function(cat("layer norm ", type, ": rows of ", n), [=](Graph& g) {
+      all.push_back(function(str_cat("layer norm ", type, ": rows of ", n), [=](Graph& g) {
         g.output("y", layer_norm(g.input("x", {kRows, n}, t), Shape{n}, g.input("w", {n}, t), g.input("b", {n}, t)));
       }));
-      all.push_back(function(cat("rms norm ", type, ": rows of ", n), [=](Graph& g) {
+      all.push_back(function(str_cat("rms norm ", type, ": rows of ", n), [=](Graph& g) {
         g.output("y", rms_norm(g.input("x", {kRows, n}, t), Shape{n}, g.input("w", {n}, t)));
       }));
     }
@@ -127,7 +128,7 @@ void add_rows(std::vector<Case>& all) {
 void add_reductions(std::vector<Case>& all) {
   const Shape s{kRows, kColumns};
   for (const DType t : {DType::F32, DType::BF16}) {
-    const std::string type = cat("reduction ", info(t).name, ": ");
+    const std::string type = str_cat("reduction ", info(t).name, ": ");
     all.push_back(one(type + "sums of rows", s, t, [](const Tensor& x) { return sum(x, 1); }));
     all.push_back(one(type + "sums of columns", s, t, [](const Tensor& x) { return sum(x, 0); }));
     all.push_back(one(type + "sum of all", s, t, [](const Tensor& x) { return sum(x); }));
@@ -140,6 +141,31 @@ void add_reductions(std::vector<Case>& all) {
   }
   all.push_back(one("reduction f32: where the largest stand", s, DType::F32, [](const Tensor& x) { return argmax(x, 1); }));
   all.push_back(one("reduction f32: running sums", {64, kColumns}, DType::F32, [](const Tensor& x) { return cumsum(x, 1); }));
+}
+
+// Of 96 channels with filters of their own, by PyTorch's layout and with the channels last.
+void add_depthwise(std::vector<Case>& all) {
+  for (const int stride : {1, 2}) {
+    const auto convolved = [=](Graph& g, const Tensor& x) {
+      return conv2d(x, g.input("w", {96, 1, 3, 3}), g.input("b", {96}), stride, 1, 1, 96);
+    };
+    all.push_back(function(str_cat("depthwise f32: 3 x 3, stride ", stride), [=](Graph& g) {
+      g.output("y", convolved(g, g.input("x", {32, 96, 56, 56})));
+    }));
+    all.push_back(function(str_cat("depthwise f32: channels last, stride ", stride), [=](Graph& g) {
+      g.output("y", convolved(g, g.input("x", {32, 56, 56, 96}).permute({0, 3, 1, 2})).permute({0, 2, 3, 1}));
+    }));
+  }
+}
+
+void add_sorts(std::vector<Case>& all) {
+  all.push_back(one("order f32: of rows", {kRows, 128}, DType::F32, [](const Tensor& x) { return argsort(x, 1); }));
+  all.push_back(one("order f32: of a million", {1 << 20}, DType::F32, [](const Tensor& x) { return argsort(x, 0); }));
+  all.push_back(one("order i64: of columns", {kColumns, 256}, DType::I64, [](const Tensor& x) { return argsort(x, 0); }));
+  all.push_back(function("order f32: gradient of an embedding", [](Graph& g) {
+    const Tensor ids = g.input("ids", {kRows}, DType::I64), gradient = g.input("gradient", {kRows, 768});
+    g.output("y", index_add(g.input("w", {50257, 768}), 0, ids, gradient));
+  }));
 }
 
 void add_optimisers(std::vector<Case>& all) {
@@ -171,6 +197,8 @@ std::vector<Case> all_cases(const std::string& story_model) {
   add_elementwise(all);
   add_rows(all);
   add_reductions(all);
+  add_depthwise(all);
+  add_sorts(all);
   add_optimisers(all);
   return all;
 }

@@ -55,7 +55,7 @@ std::shared_ptr<const gpu::Code> CompilingDevice::compile(const std::string& tex
   cubin->functions = kernels;
   {
     const std::lock_guard lock(mutex_);
-    cubin->file = cat(folder_, "/", limits_.architecture, ".", files_++, ".cubin");
+    cubin->file = str_cat(folder_, "/", limits_.architecture, ".", files_++, ".cubin");
   }
   std::ofstream(cubin->file, std::ios::binary) << code;
   return cubin;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lightcone/backends/cuda/compile.h"
-#include "lightcone/backends/gpu/device.h"
+#include "lightcone/backends/gpu/device/device.h"
 
 namespace lc::gpu_kernels {
 

@@ -5,7 +5,7 @@ import machine_code
 
 COPY, F32, BF16 = 4.3e12, 60e12, 800e12  # bytes and operations a second of an H200
 
-PRODUCT = r"\b(linear|matmul|conv\w*|scaled_dot_product_attention|attention|baddbmm|einsum)\b|backward \(mul, sum"
+PRODUCT = r"\b(linear|matmul|conv\w*|scaled_dot_product_attention|attention|attention_gradients|baddbmm|einsum)\b|backward \(mul, sum"
 # The matrix instructions that products of halves must hold, by architecture. The rule is for the kinds of kernels named in
 # MATRIX_KINDS, of which there are none while products are plain loops; {"product"} switches it on.
 MATRIX_UNITS = {75: "HMMA", 80: "HMMA", 90: "HGMMA", 100: "HGMMA", 120: "HMMA"}
@@ -27,6 +27,7 @@ NARROW = [
     (r"Llama-3", r"^add, rms_norm -> f32 \[1\]$", "picks a row of the embedding, whose bytes count as those of the whole table"),
     (r"transposed", r"", "no kernel turns tiles round yet: it reads columns"),
     (r"running sums", r"", "sums of pieces that begin anywhere"),
+    (r"^order", r"argsort|index_add", "elements go one by one to where they belong"),
     (r"", r"dequantize", "blocks of 34 bytes"),
     (r"", r"(max|avg)_pool", "windows are read element by element"),
     (r"Q8_0", r"^ -> u8", "blocks are taken apart into planes once, when they are loaded"),

@@ -156,7 +156,7 @@ Json decode(const BenchOptions& o, std::optional<QuantFormat> format) {
   const auto planned = static_cast<double>(plan.total_bytes());
   const double used = median(rate) * static_cast<double>(read_per_token);
   Json j{{"model", "TinyLlama 1.1B, " + kind},
-         {"kv_cache", cat(name(o.kv_cache), " from ", o.past, ", ", plan.state_bytes, " bytes")},
+         {"kv_cache", str_cat(name(o.kv_cache), " from ", o.past, ", ", plan.state_bytes, " bytes")},
          {"tok_per_s", median(rate)},
          {"prefill_tok_per_s", 64 / prefill},
          {"read_GB_per_s", used / 1e9}};
@@ -234,7 +234,7 @@ Json matmuls(const BenchOptions& o) {
     if (blas) j["openblas"] = work / median(theirs[0]), best = std::max(best, work / median(theirs[0]));
     if (dnnl) j["onednn"] = work / median(theirs[1]), best = std::max(best, work / median(theirs[1]));
     if (best > 0) j["share_of_best"] = work / median(ours) / best;
-    if (Json why = where.explain(cat("matmul ", n), p, c, [&] { c.run(); }); !why.is_null()) j["explain"] = why;
+    if (Json why = where.explain(str_cat("matmul ", n), p, c, [&] { c.run(); }); !why.is_null()) j["explain"] = why;
     all.push_back(j);
   }
   return all;
@@ -329,7 +329,7 @@ void print(const Json& j) {
 void bench(const BenchOptions& o) {
   if (o.machine) return write_stdout(str(host::this_machine()));
   const int threads = o.threads > 0 ? o.threads : host::available_cores();
-  Json j{{"machine", o.device.is_cpu() ? cat(cpu_name(), ", ", threads, " threads") : Where(o).name()}};
+  Json j{{"machine", o.device.is_cpu() ? str_cat(cpu_name(), ", ", threads, " threads") : Where(o).name()}};
   const auto wanted = [&](const char* part) { return o.what == "all" || o.what == part; };
   for (const QuantFormat f :
        {QuantFormat::Q4_K, QuantFormat::Q8_0})  // the smaller first: memory is measured by its peak

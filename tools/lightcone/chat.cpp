@@ -31,7 +31,7 @@ class Lines {
       char bytes[4096];
       const ssize_t n = ::read(STDIN_FILENO, bytes, sizeof bytes);
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) throw Error("read", cat("cannot read the standard input: ", std::strerror(errno)));
+      if (n < 0) throw Error("read", str_cat("cannot read the standard input: ", std::strerror(errno)));
       if (n > 0) {
         held_.append(bytes, static_cast<std::size_t>(n));
         continue;
@@ -56,7 +56,7 @@ std::string as_json(const std::vector<std::string>& variables) {
   nlohmann::ordered_json all = nlohmann::ordered_json::object();
   for (const std::string& v : variables) {
     const std::size_t equals = v.find('=');
-    if (equals == v.npos || equals == 0) throw Error("--set", cat(in_quotes(v), " is not NAME=VALUE"));
+    if (equals == v.npos || equals == 0) throw Error("--set", str_cat(in_quotes(v), " is not NAME=VALUE"));
     const std::string value = v.substr(equals + 1);
     auto parsed = nlohmann::ordered_json::parse(value, nullptr, false);
     all[v.substr(0, equals)] = parsed.is_discarded() ? nlohmann::ordered_json(value) : parsed;
@@ -156,9 +156,9 @@ bool Conversation::ask(const std::string& words) try {
   all_.prompt += r.read_seconds, all_.decode += r.said_seconds;
   all_.prompt_tokens += r.read, all_.decoded += r.said;
   if (r.end == LlamaChat::End::Context)
-    note(cat("the answer ends with the context of ", chat_.model().shape().context,
-             " positions; /clear begins anew, --context asks for more"));
-  if (r.end == LlamaChat::End::MaxTokens) note(cat("the answer ends after ", r.said, " tokens (--max-tokens)"));
+    note(str_cat("the answer ends with the context of ", chat_.model().shape().context,
+                 " positions; /clear begins anew, --context asks for more"));
+  if (r.end == LlamaChat::End::MaxTokens) note(str_cat("the answer ends after ", r.said, " tokens (--max-tokens)"));
   say("\n");
   return true;
 } catch (const Error& e) {

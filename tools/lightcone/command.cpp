@@ -128,7 +128,7 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 
 void write_stdout(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw Error("write", cat("cannot write to the standard output: ", std::strerror(errno)));
+    throw Error("write", str_cat("cannot write to the standard output: ", std::strerror(errno)));
 }
 
 }  // namespace lc::tool

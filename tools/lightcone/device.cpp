@@ -17,14 +17,14 @@ std::string read_device(const std::string& words, DeviceChoice& choice) {
   const std::size_t colon = words.find(':');
   const std::string api = words.substr(0, colon);
   if (std::find(apis.begin(), apis.end(), api) == apis.end())
-    return cat(in_quotes(api), " is none of cpu, cuda, opencl, metal", did_you_mean(api, apis));
+    return str_cat(in_quotes(api), " is none of cpu, cuda, opencl, metal", did_you_mean(api, apis));
   choice = {api, 0};
   if (colon == words.npos) return "";
   const std::string number = words.substr(colon + 1);
   const char* const last = number.data() + number.size();
   const auto [end, error] = std::from_chars(number.data(), last, choice.index);
   if (error != std::errc() || end != last || choice.index < 0)
-    return cat(in_quotes(words), " has no number behind the colon, as in ", api, ":1");
+    return str_cat(in_quotes(words), " has no number behind the colon, as in ", api, ":1");
   if (choice.is_cpu() && choice.index > 0) return "there is one CPU; --threads says how much of it";
   return "";
 }

@@ -88,20 +88,22 @@ std::string shortened(const std::string& s) { return s.size() <= 48 ? s : s.subs
 
 // For people, who want one line; JSON has every word.
 std::string line(const Json& j) {
-  std::string s = cat(j["name"].get<std::string>(), ", ");
+  std::string s = str_cat(j["name"].get<std::string>(), ", ");
   if (j.contains("cores")) {
-    s += cat(j["cores"].get<int>(), " cores, ", j["instructions"].get<std::string>(), ", ", bytes(j["memory_bytes"]));
-    if (j.contains("read_bytes_per_s")) s += cat(", reads ", bytes(j["read_bytes_per_s"]), "/s");
-    if (j.contains("copy_bytes_per_s")) s += cat(", copies ", bytes(j["copy_bytes_per_s"]), "/s");
-    if (j.contains("flops_per_s")) s += cat(", ", std::lround(j["flops_per_s"].get<double>() / 1e9), " GFLOP/s in f32");
+    s += str_cat(j["cores"].get<int>(), " cores, ", j["instructions"].get<std::string>(), ", ",
+                 bytes(j["memory_bytes"]));
+    if (j.contains("read_bytes_per_s")) s += str_cat(", reads ", bytes(j["read_bytes_per_s"]), "/s");
+    if (j.contains("copy_bytes_per_s")) s += str_cat(", copies ", bytes(j["copy_bytes_per_s"]), "/s");
+    if (j.contains("flops_per_s"))
+      s += str_cat(", ", std::lround(j["flops_per_s"].get<double>() / 1e9), " GFLOP/s in f32");
     return s + (j.contains("read_bytes_per_s") ? "" : " ('lightcone tune' measures its limits)");
   }
   const std::string architecture = j["architecture"];
   if (architecture.find(j["name"].get<std::string>()) == architecture.npos) s += architecture + ", ";
-  s += cat(bytes(j["memory_bytes"]), ", ", j["processors"].get<int>(), " processors, groups of ",
-           j["threads_of_a_group"].get<int>(), " threads with ", bytes(j["shared_bytes_of_a_group"]), ", ",
-           j["f64"].get<bool>() ? "f64" : "no f64", ", driver: ", shortened(j["driver"]));
-  return s + (j.contains("unusable") ? cat(": cannot be used: ", j["unusable"].get<std::string>()) : "");
+  s += str_cat(bytes(j["memory_bytes"]), ", ", j["processors"].get<int>(), " processors, groups of ",
+               j["threads_of_a_group"].get<int>(), " threads with ", bytes(j["shared_bytes_of_a_group"]), ", ",
+               j["f64"].get<bool>() ? "f64" : "no f64", ", driver: ", shortened(j["driver"]));
+  return s + (j.contains("unusable") ? str_cat(": cannot be used: ", j["unusable"].get<std::string>()) : "");
 }
 
 }  // namespace
@@ -112,7 +114,7 @@ void devices(const DevicesOptions& o) {
       {"cuda", cuda_devices}, {"opencl", opencl_devices}, {"metal", metal_devices}};
   for (const auto& [api, list] : apis) try {
       int k = 0;
-      for (const Found& f : list()) all["devices"].push_back(gpu_row(cat(api, ":", k++), f));
+      for (const Found& f : list()) all["devices"].push_back(gpu_row(str_cat(api, ":", k++), f));
     } catch (const Error& e) {
       all["missing"].push_back({{"api", api}, {"why", printable(e.problem(), 1000)}});
     }

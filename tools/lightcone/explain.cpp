@@ -28,12 +28,12 @@ nlohmann::ordered_json explain(const std::string& title, const Program& p, Conte
   if (json) return nlohmann::ordered_json::parse(found.json(limits));
   const MemoryTimeline memory = memory_timeline(p.graph(), p.plan());
   std::string s = title + ": " + found.table(limits);
-  s += cat("arena ", human_bytes(static_cast<double>(memory.arena_bytes)), ", most in use at step ", memory.peak(),
-           " of ", memory.steps.size(), "\n");
+  s += str_cat("arena ", human_bytes(static_cast<double>(memory.arena_bytes)), ", most in use at step ", memory.peak(),
+               " of ", memory.steps.size(), "\n");
   if (!o.source.empty()) {
     const std::string text = p.source(o.source);
     if (!text.empty()) s += text;
-    else s += cat("no kernel '", o.source, "' with a C text in this program\n");
+    else s += str_cat("no kernel '", o.source, "' with a C text in this program\n");
   }
   write_stdout(s + "\n");
   return {};
@@ -43,7 +43,7 @@ void write_file(const std::string& path, const std::string& text) {
   std::ofstream f(path, std::ios::binary);
   f << text;
   f.close();
-  if (!f) throw Error("write", cat("cannot write ", path));
+  if (!f) throw Error("write", str_cat("cannot write ", path));
 }
 
 }  // namespace lc::tool

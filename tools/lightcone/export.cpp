@@ -61,18 +61,18 @@ Bindings bindings(const ExportOptions& o, const Graph& g) {
     char* end = nullptr;
     const std::int64_t n = at == std::string::npos ? 0 : std::strtoll(each.c_str() + at + 1, &end, 10);
     if (at == std::string::npos || *end || end == each.c_str() + at + 1)
-      throw Error("export", cat("--bind is NAME=NUMBER, not '", each, "'"));
+      throw Error("export", str_cat("--bind is NAME=NUMBER, not '", each, "'"));
     b[each.substr(0, at)] = n;
   }
   std::string open, first;
   for (const auto& [name, bounds] : symbols_of(g)) {
     if (b.contains(name)) continue;
-    if (first.empty()) first = cat(name, "=", bounds.hi);
-    open += cat(open.empty() ? "" : ", ", name, " in [", bounds.lo, ", ", bounds.hi, "]");
+    if (first.empty()) first = str_cat(name, "=", bounds.hi);
+    open += str_cat(open.empty() ? "" : ", ", name, " in [", bounds.lo, ", ", bounds.hi, "]");
   }
   if (!open.empty())
-    throw Error("export", cat("a module has no sizes without numbers, and '", o.model, "' has ", open,
-                              ": give each of them, as in --bind ", first));
+    throw Error("export", str_cat("a module has no sizes without numbers, and '", o.model, "' has ", open,
+                                  ": give each of them, as in --bind ", first));
   return b;
 }
 
@@ -82,17 +82,17 @@ std::string table_of_arguments(const StableHloExport& e) {
   for (std::size_t k = 0; k < e.arguments.size(); ++k) {
     const auto& a = e.arguments[k];
     using Kind = StableHloExport::Argument::Kind;
-    s += cat(k, " ",
-             a.kind == Kind::Parameter ? "parameter"
-             : a.kind == Kind::State   ? "state"
-                                       : "input",
-             " ", name(a.type.dtype), str(a.type.shape), " ", a.name, " ");
-    s += a.result < 0 ? std::string("-\n") : cat(a.result, "\n");
+    s += str_cat(k, " ",
+                 a.kind == Kind::Parameter ? "parameter"
+                 : a.kind == Kind::State   ? "state"
+                                           : "input",
+                 " ", name(a.type.dtype), str(a.type.shape), " ", a.name, " ");
+    s += a.result < 0 ? std::string("-\n") : str_cat(a.result, "\n");
   }
   s += "# result kind type name\n";
   for (std::size_t k = 0; k < e.results.size(); ++k) {
     const auto& r = e.results[k];
-    s += cat(k, " ", r.state ? "state" : "output", " ", name(r.type.dtype), str(r.type.shape), " ", r.name, "\n");
+    s += str_cat(k, " ", r.state ? "state" : "output", " ", name(r.type.dtype), str(r.type.shape), " ", r.name, "\n");
   }
   return s;
 }

@@ -22,8 +22,8 @@ std::vector<int> begin_text(const Llama& m, const std::string& prompt) {
   if (t.vocabulary().add_eos && !ids.empty() && ids.back() == t.eos()) ids.pop_back();
   if (ids.empty()) throw Error("generate", "the prompt is empty, and this model has no token that begins a text");
   if (static_cast<std::int64_t>(ids.size()) > m.shape().context)
-    throw Error("generate", cat("the prompt is ", ids.size(), " tokens long, which do not fit the context of ",
-                                m.shape().context, ": shorten it, or ask for more with --context"));
+    throw Error("generate", str_cat("the prompt is ", ids.size(), " tokens long, which do not fit the context of ",
+                                    m.shape().context, ": shorten it, or ask for more with --context"));
   return ids;
 }
 
@@ -72,7 +72,8 @@ int generate(const GenerateOptions& o) {
   t.decode = now() - begin;
   out.finish();
   if (full)
-    note(cat("stopped at the end of the context of ", model.shape().context, " positions; --context asks for more"));
+    note(
+        str_cat("stopped at the end of the context of ", model.shape().context, " positions; --context asks for more"));
   if (!o.profile.empty()) {
     const Profile p = session.context().profile();
     write_file(o.profile, p.trace());

@@ -81,24 +81,24 @@ void print(const Json& j) {
   std::size_t shown = 0;
   line("file", plain(j["file"]));
   line("format", j["format"]);
-  line("parameters", cat(j["parameters"].get<std::int64_t>(), " in ", j["tensors"].get<std::size_t>(), " tensors, ",
-                         bytes(j["bytes"])));
+  line("parameters", str_cat(j["parameters"].get<std::int64_t>(), " in ", j["tensors"].get<std::size_t>(), " tensors, ",
+                             bytes(j["bytes"])));
   for (const auto& [type, n] : j["types"].items()) line("  " + type, bytes(n));
   if (j.contains("model"))
     for (const auto& [key, v] : j["model"].items()) line(key, plain(v));
   if (j.contains("needs")) {
     const Json& n = j["needs"];
     line("memory to run",
-         cat(bytes(n["total"]), " = weights ", bytes(n["weights"]), " + KV cache ", bytes(n["kv_cache"]), " (",
-             n["context"].dump(), " positions, ", plain(n["kv_cache_type"]), ") + working ", bytes(n["working"])));
+         str_cat(bytes(n["total"]), " = weights ", bytes(n["weights"]), " + KV cache ", bytes(n["kv_cache"]), " (",
+                 n["context"].dump(), " positions, ", plain(n["kv_cache_type"]), ") + working ", bytes(n["working"])));
     if (n["unpacked_at_load"].get<double>() > 0)
-      line("", cat(bytes(n["unpacked_at_load"]), " of the weights are unpacked to f32 at load"));
+      line("", str_cat(bytes(n["unpacked_at_load"]), " of the weights are unpacked to f32 at load"));
   }
   if (j.contains("not_runnable")) line("cannot run", plain(j["not_runnable"]));
   if (j.contains("metadata"))
     for (const auto& [key, v] : j["metadata"].items()) {
       if (shown++ == kMostValues) {
-        s += cat("  ... and ", j["metadata"].size() - kMostValues, " more (--json has them all)\n");
+        s += str_cat("  ... and ", j["metadata"].size() - kMostValues, " more (--json has them all)\n");
         break;
       }
       s += "  " + printable(key, 200) + " = " + plain(v) + "\n";

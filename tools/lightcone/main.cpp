@@ -32,12 +32,12 @@ void complain(const char* what, const char* more = "") {
 // More threads than cores only wait for each other, and each wants memory of its own.
 void add_threads(CLI::App& command, int& threads) {
   const int cores = host::available_cores(), most = 4 * cores;
-  command.add_option("--threads", threads, cat("0: all cores (", cores, " here); at most 4 for each, ", most))
+  command.add_option("--threads", threads, str_cat("0: all cores (", cores, " here); at most 4 for each, ", most))
       ->capture_default_str()
       ->check([cores, most](const std::string& given) -> std::string {
         const CLI::Range whole(0, most);
         if (whole(given).empty()) return "";
-        return cat(given, " is not between 0 (all ", cores, " cores) and ", most, " (4 for each core)");
+        return str_cat(given, " is not between 0 (all ", cores, " cores) and ", most, " (4 for each core)");
       })
       ->type_name("N");
 }
@@ -68,7 +68,7 @@ CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words) 
         std::string small = given;
         std::transform(small.begin(), small.end(), small.begin(), [](unsigned char c) { return std::tolower(c); });
         if (std::find(words.begin(), words.end(), small) != words.end()) return given = small, "";
-        return cat(in_quotes(given), " is none of ", joined(words, ", "), did_you_mean(small, words));
+        return str_cat(in_quotes(given), " is none of ", joined(words, ", "), did_you_mean(small, words));
       },
       ""));
 }
@@ -326,7 +326,9 @@ void add_train(CLI::App& app, int& exit_code) {
   CLI::App* c = app.add_subcommand("train", "Train a model: a classifier, an image network or a language model");
   c->footer(
       "CONFIG is a JSON file with comments. The quickest way to one is a complete example:\n"
-      "  lightcone train --example mlp > mlp.json      mlp (csv, npy), vgg and resnet (IDX, CIFAR, npz), llama (text)\n"
+      "  lightcone train --example mlp > mlp.json      mlp (csv, npy), vgg and resnet (IDX, CIFAR, npz),\n"
+      "                                                 images (folders of them, from torchvision's weights), llama "
+      "(text)\n"
       "  lightcone train mlp.json\n"
       "Sections: model (kind and sizes), data (format, files, shape, classes), train (steps, batch, optimizer,\n"
       "lr, schedule, ...), evaluate (every, samples, patience), save (folder, every), log (every). Without CONFIG\n"
@@ -336,7 +338,7 @@ void add_train(CLI::App& app, int& exit_code) {
       "without a stop), loss.html, log.jsonl, log.csv, and of a language model model.gguf, for\n"
       "lightcone generate. Ctrl-C saves and stops. docs/training.md says more.");
   c->add_option("CONFIG", o->config, "the configuration")->type_name("");
-  c->add_option("--example", o->example, "print a complete configuration: mlp, vgg, resnet, llama or stories")
+  c->add_option("--example", o->example, "print a complete configuration: mlp, vgg, resnet, images, llama or stories")
       ->type_name("NAME");
   c->add_option("-o,--output", o->output, "a folder for the results, in place of save.folder")->type_name("FOLDER");
   c->add_flag("--resume", o->resume, "go on from the last checkpoint, where there is one");
@@ -366,12 +368,12 @@ std::string not_expected(CLI::App& app) {
   for (const std::string& word : words) {
     if (word == "--") continue;
     if (word.starts_with("-"))
-      return cat(word, ": no such option", of, did_you_mean(word.substr(0, word.find('=')), options));
+      return str_cat(word, ": no such option", of, did_you_mean(word.substr(0, word.find('=')), options));
     rest.push_back(word);
   }
   if (command == &app && !rest.empty())
-    return cat(rest.front(), ": no such command", did_you_mean(rest.front(), commands_of(app)));
-  return rest.empty() ? "" : cat(command->get_name(), " does not take '", joined(rest, " "), "'");
+    return str_cat(rest.front(), ": no such command", did_you_mean(rest.front(), commands_of(app)));
+  return rest.empty() ? "" : str_cat(command->get_name(), " does not take '", joined(rest, " "), "'");
 }
 
 // Help and the version go to the standard output; a mistake is a sentence like any other.

@@ -47,7 +47,7 @@ Graph wide(std::size_t nodes) {
   Graph g;
   const Tensor x = g.input("x", {256});
   for (int k = 0; g.size() < nodes; ++k)
-    g.output(cat("y", k), relu(x * g.input(cat("w", k), {256})) + g.input(cat("b", k), {256}));
+    g.output(str_cat("y", k), relu(x * g.input(str_cat("w", k), {256})) + g.input(str_cat("b", k), {256}));
   return g;
 }
 
@@ -56,8 +56,8 @@ Graph states(std::size_t nodes) {
   Graph g;
   const Tensor x = g.input("x", {256});
   for (int k = 0; g.size() < nodes; ++k) {
-    const Tensor s = g.input(cat("s", k), {256});
-    g.assign(s, s * 0.9 + x * g.input(cat("w", k), {256}));
+    const Tensor s = g.input(str_cat("s", k), {256});
+    g.assign(s, s * 0.9 + x * g.input(str_cat("w", k), {256}));
   }
   return g;
 }
@@ -67,8 +67,8 @@ Graph blocks(std::size_t nodes) {
   Graph g;
   Tensor t = g.input("x", {32, 64});
   for (int k = 0; g.size() < nodes; ++k) {
-    const Tensor h = matmul(layer_norm(t, {t.extent(-1)}), g.input(cat("up", k), {64, 128}));
-    t = t + matmul(gelu(h + g.input(cat("bias", k), {128})), g.input(cat("down", k), {128, 64}));
+    const Tensor h = matmul(layer_norm(t, {t.extent(-1)}), g.input(str_cat("up", k), {64, 128}));
+    t = t + matmul(gelu(h + g.input(str_cat("bias", k), {128})), g.input(str_cat("down", k), {128, 64}));
   }
   g.output("y", t);
   return g;

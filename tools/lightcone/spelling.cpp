@@ -40,7 +40,7 @@ std::string meant(std::string_view word, const std::vector<std::string>& known) 
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
   const std::string best = meant(word, known);
-  return best.empty() ? "" : cat("; did you mean ", best, "?");
+  return best.empty() ? "" : str_cat("; did you mean ", best, "?");
 }
 
 }  // namespace lc::tool

@@ -10,7 +10,7 @@ namespace {
 
 std::size_t element_size(BufferType t) {
   const std::optional<DType> own = dtype_of(t);
-  if (!own) unimplemented(cat("arrays of PJRT's element type ", static_cast<int>(t), " are not supported"));
+  if (!own) unimplemented(str_cat("arrays of PJRT's element type ", static_cast<int>(t), " are not supported"));
   return size_of(*own);
 }
 
@@ -18,7 +18,7 @@ std::size_t total_bytes(std::size_t element, const std::vector<std::int64_t>& di
   std::size_t bytes = element;
   bool empty = false;
   for (const std::int64_t d : dims) {
-    if (d < 0) invalid(cat("an extent of an array is ", d));
+    if (d < 0) invalid(str_cat("an extent of an array is ", d));
     empty = empty || d == 0;
   }
   for (std::size_t k = 0; !empty && k < dims.size(); ++k)
@@ -56,18 +56,18 @@ std::vector<std::int64_t> strides_of(const Layout* layout, const ArrayType& t) {
   const std::size_t rank = t.dims.size();
   if (!layout) return strides;
   if (layout->kind == LayoutKind::Strides) {
-    if (layout->strides.rank != rank) invalid(cat("a layout of ", layout->strides.rank, " strides for ", t.str()));
+    if (layout->strides.rank != rank) invalid(str_cat("a layout of ", layout->strides.rank, " strides for ", t.str()));
     strides.assign(layout->strides.byte_strides, layout->strides.byte_strides + rank);
     return strides;
   }
   if (layout->tiled.tiles) unimplemented("tiled layouts are not supported: rows of elements are");
-  if (layout->tiled.rank != rank) invalid(cat("a layout of ", layout->tiled.rank, " axes for ", t.str()));
+  if (layout->tiled.rank != rank) invalid(str_cat("a layout of ", layout->tiled.rank, " axes for ", t.str()));
   std::vector<bool> seen(rank);
   auto stride = static_cast<std::int64_t>(t.element);
   for (std::size_t k = 0; k < rank; ++k) {
     const std::int64_t axis = layout->tiled.minor_to_major[k];
     if (axis < 0 || axis >= static_cast<std::int64_t>(rank) || seen[static_cast<std::size_t>(axis)])
-      invalid(cat("minor_to_major of a layout is no order of the ", rank, " axes"));
+      invalid(str_cat("minor_to_major of a layout is no order of the ", rank, " axes"));
     seen[static_cast<std::size_t>(axis)] = true;
     strides[static_cast<std::size_t>(axis)] = stride;
     stride *= t.dims[static_cast<std::size_t>(axis)];
@@ -79,7 +79,7 @@ void from_host(ClientBufferFromHostBuffer& args) {
   ArrayType type(args.type, {args.dims, args.dims + args.rank});
   if (!args.data && type.bytes) invalid("the data of a buffer have no address");
   if (args.strides && args.strides != args.rank)
-    invalid(cat(args.strides, " strides for an array of ", args.rank, " axes"));
+    invalid(str_cat(args.strides, " strides for an array of ", args.rank, " axes"));
   auto bytes = std::make_shared<Bytes>(type.bytes);
   const std::vector<std::int64_t> dense = row_major(type);
   const auto* from = static_cast<const std::byte*>(args.data);
@@ -94,7 +94,7 @@ void create_view(ClientCreateView& args) {
   ArrayType type(args.type, {args.dims, args.dims + args.rank});
   if (!args.data && type.bytes) invalid("the data of a buffer have no address");
   if (reinterpret_cast<std::uintptr_t>(args.data) % type.element)
-    invalid(cat("the data of a buffer are not aligned to its elements of ", type.element, " bytes"));
+    invalid(str_cat("the data of a buffer are not aligned to its elements of ", type.element, " bytes"));
   if (strides_of(args.layout, type) != row_major(type)) unimplemented("a view of columns is not supported: rows are");
   const std::size_t size = type.bytes;
   args.buffer = new Buffer(std::move(type), std::make_shared<Bytes>(args.data, size, args.on_delete, args.user));
@@ -108,7 +108,7 @@ void to_host(BufferToHostBuffer& args) {
     return;
   }
   if (args.size < type.bytes)
-    invalid(cat(type.str(), " has ", type.bytes, " bytes, and there is room for ", args.size));
+    invalid(str_cat(type.str(), " has ", type.bytes, " bytes, and there is room for ", args.size));
   const std::vector<std::int64_t> strides = strides_of(args.layout, type), dense = row_major(type);
   if (type.bytes) copy_strided(static_cast<std::byte*>(args.to), strides.data(), bytes->data(), dense.data(), type);
   args.done = done();
@@ -118,7 +118,7 @@ void raw_to_host(BufferCopyRawToHost& args) {
   const std::shared_ptr<Bytes> bytes = args.of->bytes();
   const auto size = static_cast<std::int64_t>(bytes->size());
   if (args.offset < 0 || args.size < 0 || args.offset > size || args.size > size - args.offset)
-    throw Failure(ErrorCode::OutOfRange, cat(args.size, " bytes from ", args.offset, " on leave a buffer of ", size));
+    throw Failure(ErrorCode::OutOfRange, str_cat(args.size, " bytes from ", args.offset, " on leave a buffer of ", size));
   if (args.size && !args.to) invalid("there is no address to copy to");
   if (args.size) std::memcpy(args.to, bytes->data() + args.offset, static_cast<std::size_t>(args.size));
   args.done = done();
@@ -163,8 +163,8 @@ ArrayType::ArrayType(BufferType t, std::vector<std::int64_t> d)
     : type(t), dims(std::move(d)), element(element_size(t)), bytes(total_bytes(element, dims)) {}
 
 std::string ArrayType::str() const {
-  std::string s = cat("an array of ", lc::name(*dtype_of(type)), " [");
-  for (std::size_t k = 0; k < dims.size(); ++k) s += cat(k ? ", " : "", dims[k]);
+  std::string s = str_cat("an array of ", lc::name(*dtype_of(type)), " [");
+  for (std::size_t k = 0; k < dims.size(); ++k) s += str_cat(k ? ", " : "", dims[k]);
   return s + "]";
 }
 

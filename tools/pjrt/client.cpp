@@ -23,7 +23,7 @@ void create(ClientCreate& args) {
   for (std::size_t k = 0; k < args.count; ++k) {
     const NamedValue& option = args.options[k];
     const std::string_view name(option.name, option.name_size);
-    if (name != "threads") invalid(cat("there is no option '", name, "': there is 'threads'"));
+    if (name != "threads") invalid(str_cat("there is no option '", name, "': there is 'threads'"));
     if (option.kind != ValueKind::Int64 || option.int64 < 0 || option.int64 > 4096)
       invalid("'threads' is an integer from 0, which means all cores, to 4096");
     client->threads = static_cast<int>(option.int64);
@@ -45,12 +45,12 @@ void list_memories(Args& args) {
 }
 template <Function F>
 void lookup(Lookup<F>& args) {
-  if (args.id != 0) throw Failure(ErrorCode::NotFound, cat("there is no device ", args.id, ": there is device 0"));
+  if (args.id != 0) throw Failure(ErrorCode::NotFound, str_cat("there is no device ", args.id, ": there is device 0"));
   args.device = &machine().device;
 }
 void default_assignment(ClientDefaultDeviceAssignment& args) {
   if (args.replicas != 1 || args.partitions != 1)
-    invalid(cat(args.replicas, " replicas of ", args.partitions, " partitions do not fit on one device"));
+    invalid(str_cat(args.replicas, " replicas of ", args.partitions, " partitions do not fit on one device"));
   if (args.size < 1 || !args.assignment) invalid("the assignment has no room for one device");
   args.assignment[0] = 0;
 }

@@ -187,7 +187,7 @@ Error* guarded(const F& body) noexcept {
 template <class Args>
 void check_size(const Args* args) {
   if (!args || args->head.size < known_size<Args>())
-    invalid(cat("the arguments of function ", static_cast<int>(Args::function), " have ", args ? args->head.size : 0,
+    invalid(str_cat("the arguments of function ", static_cast<int>(Args::function), " have ", args ? args->head.size : 0,
                 " bytes, fewer than the ", known_size<Args>(), " of version 0.58"));
 }
 
@@ -198,7 +198,7 @@ void add(Api& table) {
     return guarded([&] {
       check_size(args);
       if constexpr (requires { args->of; })
-        if (!args->of) invalid(cat("function ", static_cast<int>(Args::function), " was given no object"));
+        if (!args->of) invalid(str_cat("function ", static_cast<int>(Args::function), " was given no object"));
       Body(*args);
     });
   };

@@ -55,7 +55,7 @@ void check_options(std::string_view proto) {
     if (all.number != kBuildOptions) continue;
     for (Fields build(all.bytes); build.next();)
       if ((build.number == kReplicas || build.number == kPartitions) && build.value > 1)
-        unimplemented(cat("a program of ", build.value, build.number == kReplicas ? " replicas" : " partitions",
+        unimplemented(str_cat("a program of ", build.value, build.number == kReplicas ? " replicas" : " partitions",
                           " needs as many devices, and there is one"));
   }
 }

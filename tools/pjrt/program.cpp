@@ -64,7 +64,7 @@ void describe(const StableHloProgram& p, Compiled& c) {
     const auto a = static_cast<std::size_t>(argument), r = static_cast<std::size_t>(result);
     if (a >= c.arguments.size() || r >= c.results.size()) invalid("a donated argument or its result does not exist");
     if (c.arguments[a].bytes != c.results[r].bytes)
-      invalid(cat("argument ", a, ", ", c.arguments[a].str(), ", cannot give its memory to ", c.results[r].str()));
+      invalid(str_cat("argument ", a, ", ", c.arguments[a].str(), ", cannot give its memory to ", c.results[r].str()));
     c.takes_memory_of[r] = argument;
   }
 }
@@ -72,7 +72,7 @@ void describe(const StableHloProgram& p, Compiled& c) {
 void compile(ClientCompile& args) {
   if (!args.program || !args.program->code) invalid("there is no program to compile");
   const std::string_view format(args.program->format, args.program->format_size);
-  if (format != "mlir") unimplemented(cat("a program of format '", format, "': StableHLO, of format 'mlir', is supported"));
+  if (format != "mlir") unimplemented(str_cat("a program of format '", format, "': StableHLO, of format 'mlir', is supported"));
   check_options({args.options, args.options_size});
   const std::string_view text(args.program->code, args.program->code_size);
   const hlo::Module module = parse(text);
@@ -116,17 +116,17 @@ class Borrowed {
 };
 
 void check_arguments(const LoadedExecutableExecute& args, const Compiled& c) {
-  if (args.devices != 1) invalid(cat("the program runs on one device, not on ", args.devices));
+  if (args.devices != 1) invalid(str_cat("the program runs on one device, not on ", args.devices));
   if (args.device && args.device != &machine().device) invalid("there is no such device: there is one");
   if (args.options && (args.options->callback_counts[0] || args.options->callback_counts[1]))
     unimplemented("send and receive callbacks are not supported");
   if (args.count != c.arguments.size())
-    invalid(cat("the program takes ", c.arguments.size(), " arguments, and there are ", args.count));
+    invalid(str_cat("the program takes ", c.arguments.size(), " arguments, and there are ", args.count));
   for (std::size_t k = 0; k < args.count; ++k) {
     const Buffer* b = args.arguments[0][k];
-    if (!b) invalid(cat("argument ", k, " is no buffer"));
+    if (!b) invalid(str_cat("argument ", k, " is no buffer"));
     if (!(b->type == c.arguments[k]))
-      invalid(cat("argument ", k, " is ", b->type.str(), ", and the program takes ", c.arguments[k].str()));
+      invalid(str_cat("argument ", k, " is ", b->type.str(), ", and the program takes ", c.arguments[k].str()));
   }
 }
 
@@ -218,7 +218,7 @@ void optimised(ExecutableOptimizedProgram& args) {
   const std::string code = args.of->compiled->program.graph().str();
   args.program->format = "lightcone", args.program->format_size = 9;
   if (args.program->code) {
-    if (args.program->code_size < code.size()) invalid(cat("the program has ", code.size(), " bytes"));
+    if (args.program->code_size < code.size()) invalid(str_cat("the program has ", code.size(), " bytes"));
     std::memcpy(args.program->code, code.data(), code.size());
   }
   args.program->code_size = code.size();

@@ -46,7 +46,7 @@ void on_ready(EventOnReady& args) {
 
 template <int N>
 Error* not_implemented(void*) noexcept {
-  return guarded([] { unimplemented(cat("the lightcone plugin does not implement function ", N, " of PJRT")); });
+  return guarded([] { unimplemented(str_cat("the lightcone plugin does not implement function ", N, " of PJRT")); });
 }
 template <int... N>
 void fill(Api& table, std::integer_sequence<int, N...>) {

@@ -47,7 +47,7 @@ std::int64_t CpuCall::extent(std::string_view name) const {
     if (e.name == name) return launch_.sizes[at];
     ++at;
   }
-  throw Error("composite", cat("it has no attribute '", name, "' that is an extent"));
+  throw Error("composite", str_cat("it has no attribute '", name, "' that is an extent"));
 }
 
 std::shared_ptr<const KernelRule> cpu_kernel(

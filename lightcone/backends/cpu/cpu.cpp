@@ -138,9 +138,10 @@ void install(const Loops& loops, const CpuOptions& o, PassLog& log) {
   }
   log.fired["loops interpreted"] = static_cast<int>(loops.size());
   if (named) return;
-  log.notes.push_back(cat(problem.empty() ? "neither a C compiler nor LLVM's library was found" : problem,
-                          ": kernels are interpreted, some 14 times slower; install gcc, clang or libllvm14, or name a "
-                          "compiler that works in LIGHTCONE_CC"));
+  log.notes.push_back(
+      str_cat(problem.empty() ? "neither a C compiler nor LLVM's library was found" : problem,
+              ": kernels are interpreted, some 14 times slower; install gcc, clang or libllvm14, or name a "
+              "compiler that works in LIGHTCONE_CC"));
 }
 
 }  // namespace

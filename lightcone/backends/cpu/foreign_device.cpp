@@ -29,8 +29,8 @@ class ForeignDevice final : public Device {
 
  private:
   [[noreturn]] void refuse() const {
-    throw Error("run", cat("the program was compiled for ", target_, ", which this processor (", str(this_target()),
-                           ") is not: compile it without CpuOptions::target, or run it there"));
+    throw Error("run", str_cat("the program was compiled for ", target_, ", which this processor (", str(this_target()),
+                               ") is not: compile it without CpuOptions::target, or run it there"));
   }
   int workers_;
   std::string target_;

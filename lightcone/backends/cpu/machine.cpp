@@ -59,8 +59,9 @@ Machine found_machine() {
   if (!wish.empty()) {
     const std::string text = small_file(wish);
     if (text.empty())
-      throw Error("machine", cat("the profile '", wish, "' (LIGHTCONE_MACHINE) cannot be read: name a file that `lightcone "
-                                 "tune --output FILE` wrote, or 'default'"));
+      throw Error("machine", str_cat("the profile '", wish,
+                                     "' (LIGHTCONE_MACHINE) cannot be read: name a file that `lightcone "
+                                     "tune --output FILE` wrote, or 'default'"));
     return parse_machine(text);
   }
   const cache::ObjectCache cache{cache::CacheOptions{}};
@@ -78,7 +79,7 @@ Machine found_machine() {
 std::string processor() {
 #if defined(__x86_64__)
   const Family f = family();
-  return cat(f.vendor, "-", f.family, "-", f.model, "-", f.stepping);
+  return str_cat(f.vendor, "-", f.family, "-", f.model, "-", f.stepping);
 #elif defined(__aarch64__)
   std::string id = small_file("/sys/devices/system/cpu/cpu0/regs/identification/midr_el1");
   return "aarch64-" + (id.empty() ? "unknown" : id.substr(0, id.find('\n')));

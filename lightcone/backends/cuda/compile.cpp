@@ -11,7 +11,7 @@ constexpr std::size_t kLines = 12, kCharacters = 2000;  // of what the compiler 
 
 std::string join(const std::vector<std::string>& names) {
   std::string s;
-  for (const std::string& n : names) s += cat(s.empty() ? "'" : ", '", n, "'");
+  for (const std::string& n : names) s += str_cat(s.empty() ? "'" : ", '", n, "'");
   return names.size() == 1 ? "the kernel " + s : "the kernels " + s;
 }
 
@@ -29,7 +29,7 @@ class Program {
   Program(const Compiler& compiler, const std::string& text) : api_(compiler.api()) {
     if (const auto r = api_.create(&program_, text.c_str(), "kernels.cu", 0, nullptr, nullptr);
         r != api::CompilerResult::Success)
-      throw Error("cuda", cat("NVRTC does not take a text of ", text.size(), " bytes: ", words(r)));
+      throw Error("cuda", str_cat("NVRTC does not take a text of ", text.size(), " bytes: ", words(r)));
   }
   ~Program() { api_.destroy(&program_); }
   Program(const Program&) = delete;
@@ -54,7 +54,7 @@ class Program {
     std::string s(r == api::CompilerResult::Success ? bytes : 0, '\0');
     if (!s.empty()) r = api_.cubin(program_, s.data());
     if (s.empty() || r != api::CompilerResult::Success)
-      throw Error("cuda", cat("NVRTC gives no code for what it compiled: ", words(r)));
+      throw Error("cuda", str_cat("NVRTC gives no code for what it compiled: ", words(r)));
     return s;
   }
   static std::string words(api::CompilerResult r) {
@@ -63,7 +63,7 @@ class Program {
     if (r == CompilerResult::InvalidOption) return "it does not know an option";
     if (r == CompilerResult::BuiltinFailure)
       return "its library libnvrtc-builtins.so was not found: it belongs beside libnvrtc.so";
-    return cat("its error ", static_cast<int>(r));
+    return str_cat("its error ", static_cast<int>(r));
   }
 
  private:
@@ -82,12 +82,13 @@ std::string architecture_for(const Compiler& compiler, int major, int minor) {
   const int wanted = major * 10 + minor;
   // From sm_90 on there are instructions of one architecture alone, which the letter allows.
   const bool letter = wanted >= 100 || (wanted == 90 && compiler.version() >= 12000);
-  if (std::find(known.begin(), known.end(), wanted) != known.end()) return cat("sm_", wanted, letter ? "a" : "");
+  if (std::find(known.begin(), known.end(), wanted) != known.end()) return str_cat("sm_", wanted, letter ? "a" : "");
   const auto above = std::upper_bound(known.begin(), known.end(), wanted);
-  if (above != known.begin() && *(above - 1) / 10 == major) return cat("sm_", *(above - 1));
-  throw Error("cuda", cat("NVRTC ", version_text(compiler.version()), " compiles for no device of compute capability ",
-                          major, ".", minor, ": take ", above == known.begin() ? "an older" : "a newer",
-                          " version, and name its libnvrtc.so in LIGHTCONE_NVRTC"));
+  if (above != known.begin() && *(above - 1) / 10 == major) return str_cat("sm_", *(above - 1));
+  throw Error("cuda",
+              str_cat("NVRTC ", version_text(compiler.version()), " compiles for no device of compute capability ",
+                      major, ".", minor, ": take ", above == known.begin() ? "an older" : "a newer",
+                      " version, and name its libnvrtc.so in LIGHTCONE_NVRTC"));
 }
 
 Cubin compile_cubin(const Compiler& compiler, const std::string& text, const std::vector<std::string>& kernels,
@@ -98,11 +99,11 @@ Cubin compile_cubin(const Compiler& compiler, const std::string& text, const std
   const api::CompilerResult r = program.compile(options);
   Cubin c{"", program.log()};
   if (r == api::CompilerResult::Compilation)
-    throw Error("cuda", cat(join(kernels), kernels.size() == 1 ? " does" : " do", " not compile for ", architecture,
-                            ": ", first_lines(c.log)));
+    throw Error("cuda", str_cat(join(kernels), kernels.size() == 1 ? " does" : " do", " not compile for ", architecture,
+                                ": ", first_lines(c.log)));
   if (r != api::CompilerResult::Success)
-    throw Error("cuda", cat("NVRTC ", version_text(compiler.version()), " cannot compile ", join(kernels), " for ",
-                            architecture, ": ", Program::words(r), c.log.empty() ? "" : "; " + first_lines(c.log)));
+    throw Error("cuda", str_cat("NVRTC ", version_text(compiler.version()), " cannot compile ", join(kernels), " for ",
+                                architecture, ": ", Program::words(r), c.log.empty() ? "" : "; " + first_lines(c.log)));
   c.code = program.code();
   return c;
 }
@@ -126,10 +127,10 @@ std::shared_ptr<const Module> Module::make(std::shared_ptr<Stream> stream, const
   }
   const Cubin c = compile_cubin(compiler, text, kernels, architecture);
   if (!m->load(c.code))
-    throw Error("cuda",
-                cat("the driver does not load what NVRTC ", version_text(compiler.version()), " made for ",
-                    architecture, ": the driver is for CUDA ", version_text(m->stream_->context().driver().version()),
-                    "; name a libnvrtc.so of that version or an older one in LIGHTCONE_NVRTC"));
+    throw Error("cuda", str_cat("the driver does not load what NVRTC ", version_text(compiler.version()), " made for ",
+                                architecture, ": the driver is for CUDA ",
+                                version_text(m->stream_->context().driver().version()),
+                                "; name a libnvrtc.so of that version or an older one in LIGHTCONE_NVRTC"));
   m->find(kernels, shared);
   cache.keep(name, c.code);  // now that it was loaded
   cache.trim();
@@ -153,7 +154,7 @@ void Module::find(const std::vector<std::string>& kernels, std::size_t shared) {
     api::Function* f = nullptr;
     const api::Result r = c.api().function(&f, module_, name.c_str());
     if (r == api::Result::NotFound)
-      throw Error("cuda", cat("the text has no kernel '", name, "': declare it extern \"C\" __global__"));
+      throw Error("cuda", str_cat("the text has no kernel '", name, "': declare it extern \"C\" __global__"));
     c.check(r, "find a kernel in compiled code");
     int own = 0;
     c.check(c.api().function_attribute(&own, api::FunctionAttribute::SharedSizeBytes, f), "describe a kernel");

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lightcone/backends/cuda/stream.h"
-#include "lightcone/backends/gpu/device.h"
+#include "lightcone/backends/gpu/device/device.h"
 #include "lightcone/cache/object_cache.h"
 
 namespace lc::nvidia {

@@ -31,10 +31,10 @@ std::shared_ptr<Context> Context::open(std::shared_ptr<Driver> driver, int ordin
   driver->initialise();
   int count = 0;
   if (const api::Result r = driver->api().device_count(&count); r != api::Result::Success)
-    throw Error("cuda", cat("the CUDA driver does not count its devices: ", driver->words(r)));
+    throw Error("cuda", str_cat("the CUDA driver does not count its devices: ", driver->words(r)));
   if (ordinal < 0 || ordinal >= count)
-    throw Error("cuda", cat("there is no CUDA device ", ordinal, ": this machine has ", count, ", counted from 0",
-                            count ? "" : "; see whether nvidia-smi lists any and what CUDA_VISIBLE_DEVICES hides"));
+    throw Error("cuda", str_cat("there is no CUDA device ", ordinal, ": this machine has ", count, ", counted from 0",
+                                count ? "" : "; see whether nvidia-smi lists any and what CUDA_VISIBLE_DEVICES hides"));
   std::shared_ptr<Context> before;  // which may end here, when the lock is given back
   const std::lock_guard lock(driver->mutex);
   Driver::Primary& primary = driver->primaries[ordinal];
@@ -50,8 +50,8 @@ Context::Context(std::shared_ptr<Driver> driver, int ordinal, Driver::Primary& p
     : driver_(std::move(driver)), ordinal_(ordinal), primary_(primary) {
   const auto must = [&](api::Result r) {
     if (r != api::Result::Success)
-      throw Error("cuda", cat("the CUDA device ", ordinal_, " cannot be opened: ", driver_->words(r),
-                              "; see whether another process has it for itself, and whether it has memory left"));
+      throw Error("cuda", str_cat("the CUDA device ", ordinal_, " cannot be opened: ", driver_->words(r),
+                                  "; see whether another process has it for itself, and whether it has memory left"));
   };
   must(api().device(&device_, ordinal));
   if (primary.lost) {
@@ -87,26 +87,26 @@ bool Context::note(api::Result r) const noexcept {
 void Context::refuse() const {
   const api::Result r = reason_;
   if (r == api::Result::Deinitialized)
-    throw Error("cuda", cat("the CUDA driver has shut down, as it does when a process ends: ", "nothing can be run or ",
-                            "read any more"));
+    throw Error("cuda", str_cat("the CUDA driver has shut down, as it does when a process ends: ",
+                                "nothing can be run or ", "read any more"));
   throw Error("cuda",
-              cat("the CUDA device ", ordinal_, " was lost: ", driver_->words(r), "; all that lay in its memory ",
-                  "is gone: open it anew, and compile and load anew. Where a kernel did this, ",
-                  "compute-sanitizer says which, and where"));
+              str_cat("the CUDA device ", ordinal_, " was lost: ", driver_->words(r), "; all that lay in its memory ",
+                      "is gone: open it anew, and compile and load anew. Where a kernel did this, ",
+                      "compute-sanitizer says which, and where"));
 }
 
 void Context::fail(api::Result r, std::string_view doing) const {
   if (note(r)) refuse();
   std::string advice;
   if (r == api::Result::OutOfMemory)
-    advice = cat(" (", memory_words(), "); close other programs that use it, or take a smaller batch or model");
-  throw Error("cuda", cat("the CUDA device ", ordinal_, " cannot ", doing, ": ", driver_->words(r), advice));
+    advice = str_cat(" (", memory_words(), "); close other programs that use it, or take a smaller batch or model");
+  throw Error("cuda", str_cat("the CUDA device ", ordinal_, " cannot ", doing, ": ", driver_->words(r), advice));
 }
 
 std::string Context::memory_words() const {
   std::size_t free = 0, total = 0;
   if (api().memory_info(&free, &total) != api::Result::Success) return "it does not say how much is free";
-  return cat(free, " of its ", total, " bytes are free");
+  return str_cat(free, " of its ", total, " bytes are free");
 }
 
 }  // namespace lc::nvidia

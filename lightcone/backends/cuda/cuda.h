@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,11 @@ struct CudaOptions {
   std::string compiler = "";    // NVRTC's library; "": $LIGHTCONE_NVRTC, else libnvrtc.so, also below $CUDA_HOME
   std::string cache = "";       // where compiled kernels are kept; "": $LIGHTCONE_CACHE, else as the CPU's; "off"
   std::size_t cache_bytes = 0;  // that it may have; 0: $LIGHTCONE_CACHE_SIZE, else 512 MB
+  // Are large products of known sizes left to NVIDIA's cuBLASLt? Nothing said: where it is there and was measured to be
+  // faster when the graph was compiled.
+  std::optional<bool> cublas_lt = {};
+  std::string cublas_lt_library = "";        // its file; "": $LIGHTCONE_CUBLASLT ("off": none), else libcublasLt.so.13
+  std::int64_t cublas_lt_least = 100000000;  // operations of a product that is large
 };
 
 // Opens the device when the first graph is compiled. All programs of one such value share it.

@@ -42,7 +42,7 @@ class Properties {
  private:
   void must(api::Result r) const {
     if (r != api::Result::Success)
-      throw Error("cuda", cat("a CUDA device does not say what it can do: ", driver_.words(r)));
+      throw Error("cuda", str_cat("a CUDA device does not say what it can do: ", driver_.words(r)));
   }
   const Driver& driver_;
   api::Device device_ = 0;
@@ -54,7 +54,7 @@ gpu::Limits limits_of(const Driver& driver, int ordinal) {
   const auto [major, minor] = p.capability();
   gpu::Limits l;
   l.name = p.name();
-  l.architecture = cat("sm_", major, minor);
+  l.architecture = str_cat("sm_", major, minor);
   l.driver = "CUDA " + version_text(driver.version());
   l.language = gpu::Language::Cuda;
   l.threads = p[DeviceAttribute::MaxThreadsPerBlock];
@@ -70,7 +70,7 @@ gpu::Limits limits_of(const Driver& driver, int ordinal) {
 api::Address checked(Place p, std::size_t bytes) {
   const std::size_t size = p ? p.buffer->size() : 0;
   if (p.offset > size || bytes > size - p.offset)
-    throw Error("cuda", cat(bytes, " bytes at ", p.offset, " are not within a buffer of ", size));
+    throw Error("cuda", str_cat(bytes, " bytes at ", p.offset, " are not within a buffer of ", size));
   return address_of(p);
 }
 
@@ -81,7 +81,7 @@ std::vector<gpu::Limits> devices(const CudaOptions& options) {
   driver->initialise();
   int count = 0;
   if (const api::Result r = driver->api().device_count(&count); r != api::Result::Success)
-    throw Error("cuda", cat("the CUDA driver does not count its devices: ", driver->words(r)));
+    throw Error("cuda", str_cat("the CUDA driver does not count its devices: ", driver->words(r)));
   std::vector<gpu::Limits> all;
   for (int k = 0; k < count; ++k) all.push_back(limits_of(*driver, k));
   return all;
@@ -98,7 +98,8 @@ CudaDevice::CudaDevice(const CudaOptions& options)
       stream_(std::make_shared<Stream>(context_)),
       memory_(std::make_shared<Memory>(stream_)),
       staging_(*stream_),
-      cache_({options.cache, options.cache_bytes}) {
+      cache_({options.cache, options.cache_bytes}),
+      options_(options) {
   const auto [major, minor] = Properties(context_->driver(), options.device).capability();
   limits_.architecture = architecture_for(*compiler_, major, minor);
   limits_.driver += ", NVRTC " + version_text(compiler_->version());
@@ -138,6 +139,36 @@ void CudaDevice::start(const gpu::Start& s) {
   });
 }
 
+std::shared_ptr<const gpu::LibraryProduct> CudaDevice::library_product(const gpu::MatrixProduct& p) {
+  if (p.operations() < static_cast<double>(options_.cublas_lt_least)) return nullptr;
+  const std::lock_guard lock(lt_mutex_);
+  if (!lt_asked_) lt_ = CublasLt::open(options_, context_, lt_problem_);
+  lt_asked_ = true;
+  return lt_ ? lt_->product(p) : nullptr;
+}
+
+bool CudaDevice::prefers(const gpu::LibraryProduct& p, const std::string& text,
+                         const std::function<std::optional<double>()>& measure) {
+  if (options_.cublas_lt) return *options_.cublas_lt;
+  const std::string made_by =
+      str_cat(limits_.name, ", ", limits_.architecture, ", ", limits_.driver, ", ", compiler_->identity());
+  return static_cast<const CublasLtProduct&>(p).lt().prefers(text, cache_, made_by, measure);
+}
+
+std::string CudaDevice::library_problem() const {
+  const std::lock_guard lock(lt_mutex_);
+  return lt_problem_;
+}
+
+void CudaDevice::multiply(const gpu::LibraryProduct& p, Place a, Place b, Place to, Place scratch) {
+  const auto& product = static_cast<const CublasLtProduct&>(p);
+  const CublasLtProduct::Places places{address_of(a), address_of(b), address_of(to), address_of(scratch)};
+  stream_->ask("multiply", [&](const api::Driver&, api::Stream* stream) {
+    product.enqueue(stream, places);
+    return api::Result::Success;
+  });
+}
+
 std::unique_ptr<Recording> CudaDevice::record(std::span<const Launch> launches) {
   return std::make_unique<GraphRecording>(*this, launches);
 }
@@ -145,7 +176,7 @@ std::unique_ptr<Recording> CudaDevice::record(std::span<const Launch> launches) 
 KernelCall kernel_call(const gpu::Start& s, const gpu::Limits& limits) {
   const auto refuse = [](std::string_view what, auto has, auto most) {
     throw Error("cuda",
-                cat("a kernel was to be started with ", has, " ", what, ", and the device takes at most ", most));
+                str_cat("a kernel was to be started with ", has, " ", what, ", and the device takes at most ", most));
   };
   if (s.groups < 0 || s.groups > limits.groups) refuse("groups", s.groups, limits.groups);
   if (s.threads < 1 || s.threads > limits.threads) refuse("threads in a group", s.threads, limits.threads);

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "lightcone/backends/cuda/compile.h"
+#include "lightcone/backends/cuda/cublas_lt.h"
 #include "lightcone/backends/cuda/cuda.h"
 #include "lightcone/backends/cuda/memory.h"
 #include "lightcone/backends/cuda/staging.h"
@@ -30,6 +32,11 @@ class CudaDevice final : public gpu::GpuDevice {
 
   std::shared_ptr<const gpu::Code> compile(const std::string& text, const std::vector<std::string>& kernels) override;
   void start(const gpu::Start& s) override;
+  std::shared_ptr<const gpu::LibraryProduct> library_product(const gpu::MatrixProduct& p) override;
+  bool prefers(const gpu::LibraryProduct& p, const std::string& text,
+               const std::function<std::optional<double>()>& measure) override;
+  void multiply(const gpu::LibraryProduct& p, Place a, Place b, Place to, Place scratch) override;
+  std::string library_problem() const override;
   // Whole runs that are repeated become graphs of the driver's.
   std::unique_ptr<Recording> record(std::span<const Launch> launches) override;
 
@@ -41,6 +48,11 @@ class CudaDevice final : public gpu::GpuDevice {
   std::shared_ptr<Memory> memory_;
   Staging staging_;
   cache::ObjectCache cache_;
+  const CudaOptions options_;
+  mutable std::mutex lt_mutex_;  // guards what follows
+  bool lt_asked_ = false;        // its file is large, and loaded when a large product is compiled
+  std::string lt_problem_;
+  std::shared_ptr<CublasLt> lt_;
 };
 
 }  // namespace lc::nvidia

@@ -79,25 +79,25 @@ std::string file_of(const void* function) {
 std::string file_identity(const std::string& file) {
   struct stat s {};
   if (::stat(file.c_str(), &s) != 0) return "";
-  return cat(file, " ", s.st_size, " ", s.st_mtim.tv_sec, ".", s.st_mtim.tv_nsec);
+  return str_cat(file, " ", s.st_size, " ", s.st_mtim.tv_sec, ".", s.st_mtim.tv_nsec);
 }
 
 void* open_compiler(const std::string& wish, int driver_version) {
   if (!wish.empty()) {
     if (void* library = ::dlopen(wish.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-    throw Error("cuda", cat("NVRTC, which compiles kernels, cannot be loaded from '", wish, "': ", why_not(), "; give ",
-                            "the path of libnvrtc.so in CudaOptions::compiler or ", kCompilerVariable));
+    throw Error("cuda", str_cat("NVRTC, which compiles kernels, cannot be loaded from '", wish, "': ", why_not(),
+                                "; give ", "the path of libnvrtc.so in CudaOptions::compiler or ", kCompilerVariable));
   }
   for (const std::string& name : compiler_names(driver_version))
     if (void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
   throw Error("cuda",
-              cat("NVRTC, which compiles kernels, was not found: ", kInstallCompiler, ", and name its libnvrtc.so ",
-                  "in ", kCompilerVariable, " where the system does not find it"));
+              str_cat("NVRTC, which compiles kernels, was not found: ", kInstallCompiler, ", and name its libnvrtc.so ",
+                      "in ", kCompilerVariable, " where the system does not find it"));
 }
 
 }  // namespace
 
-std::string version_text(int version) { return cat(version / 1000, ".", version % 1000 / 10); }
+std::string version_text(int version) { return str_cat(version / 1000, ".", version % 1000 / 10); }
 
 // ---- the driver -------------------------------------------------------------------------------
 
@@ -108,8 +108,8 @@ std::shared_ptr<Driver> Driver::open(const std::string& path) {
   const std::lock_guard lock(known.mutex);
   void* const library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
-    throw Error("cuda", cat("the CUDA driver cannot be loaded: ", why_not(), "; ", kInstallDriver, ", or name its ",
-                            "library in ", kDriverVariable));
+    throw Error("cuda", str_cat("the CUDA driver cannot be loaded: ", why_not(), "; ", kInstallDriver, ", or name its ",
+                                "library in ", kDriverVariable));
   if (const auto it = known.all.find(library); it != known.all.end()) {
     ::dlclose(library);  // it stays: it was opened once more than that
     return it->second;
@@ -123,10 +123,12 @@ std::shared_ptr<Driver> Driver::open(const std::string& path) {
   const bool asked = a.driver_version && a.driver_version(&d->version_) == api::Result::Success;
   if (lacks || !asked || d->version_ < kOldestDriver) {
     ::dlclose(library);
-    const std::string has = d->version_ ? cat("is of version ", version_text(d->version_)) : "does not say its version";
-    throw Error("cuda", cat("the CUDA driver '", name, "' ", has, lacks ? cat(" and has no function ", lacks) : "",
-                            ": version ", version_text(kOldestDriver),
-                            " or a newer one is needed (NVIDIA's driver 525 ", "has it); ", kInstallDriver));
+    const std::string has =
+        d->version_ ? str_cat("is of version ", version_text(d->version_)) : "does not say its version";
+    throw Error("cuda",
+                str_cat("the CUDA driver '", name, "' ", has, lacks ? str_cat(" and has no function ", lacks) : "",
+                        ": version ", version_text(kOldestDriver), " or a newer one is needed (NVIDIA's driver 525 ",
+                        "has it); ", kInstallDriver));
   }
   known.all.emplace(library, d);
   return d;
@@ -137,7 +139,7 @@ std::string Driver::words(api::Result r) const {
   const bool known = api_.error_name(r, &name) == api::Result::Success &&
                      api_.error_string(r, &text) == api::Result::Success && name && text;
   const int code = static_cast<int>(r);
-  return known ? cat(text, " (", name, ", ", code, ")") : cat("error ", code);
+  return known ? str_cat(text, " (", name, ", ", code, ")") : str_cat("error ", code);
 }
 
 void Driver::initialise() const {
@@ -151,7 +153,7 @@ void Driver::initialise() const {
     advice =
         "the driver's library and its kernel module are of different versions: restart the machine, or install the "
         "driver anew";
-  throw Error("cuda", cat("the CUDA driver '", path_, "' finds no device: ", words(r), "; ", advice));
+  throw Error("cuda", str_cat("the CUDA driver '", path_, "' finds no device: ", words(r), "; ", advice));
 }
 
 // ---- NVRTC ------------------------------------------------------------------------------------
@@ -166,20 +168,20 @@ std::shared_ptr<const Compiler> Compiler::open(const std::string& path, int driv
 #undef LIGHTCONE_SYMBOL
   if (lacks) {
     ::dlclose(library);
-    throw Error("cuda", cat("the library ", wish.empty() ? "libnvrtc" : "'" + wish + "'", " has no function ", lacks,
-                            ": NVRTC 11.2 or a newer one is needed; ", kInstallCompiler));
+    throw Error("cuda", str_cat("the library ", wish.empty() ? "libnvrtc" : "'" + wish + "'", " has no function ",
+                                lacks, ": NVRTC 11.2 or a newer one is needed; ", kInstallCompiler));
   }
   int major = 0, minor = 0, count = 0;
   const bool asked = a.version(&major, &minor) == api::CompilerResult::Success &&
                      a.architecture_count(&count) == api::CompilerResult::Success && count > 0;
   if (asked) c->architectures_.resize(static_cast<std::size_t>(count));
   if (!asked || a.architectures(c->architectures_.data()) != api::CompilerResult::Success)
-    throw Error("cuda", cat("NVRTC does not say which devices it compiles for; ", kInstallCompiler));
+    throw Error("cuda", str_cat("NVRTC does not say which devices it compiles for; ", kInstallCompiler));
   std::sort(c->architectures_.begin(), c->architectures_.end());
   c->version_ = major * 1000 + minor * 10;
   const std::string file = file_of(reinterpret_cast<const void*>(a.version));
   load_builtins(file);
-  c->identity_ = cat("NVRTC ", version_text(c->version_), " ", file_identity(file));
+  c->identity_ = str_cat("NVRTC ", version_text(c->version_), " ", file_identity(file));
   return c;
 }
 

@@ -143,8 +143,8 @@ Memory::~Memory() {
 
 std::unique_ptr<Buffer> Memory::allocate(std::size_t bytes) {
   if (std::unique_ptr<Buffer> b = allocate_or_null(bytes)) return b;
-  throw Error("cuda", cat("the device has no ", bytes, " bytes to give: ", stream_->context().memory_words(),
-                          "; close other programs that use it, or take a smaller batch, context or model"));
+  throw Error("cuda", str_cat("the device has no ", bytes, " bytes to give: ", stream_->context().memory_words(),
+                              "; close other programs that use it, or take a smaller batch, context or model"));
 }
 
 std::unique_ptr<Buffer> Memory::allocate_or_null(std::size_t bytes) {

@@ -34,7 +34,7 @@ class Capture {
     std::size_t count = 0;
     context_.check(context_.api().capture_info(stream_, &status, &id, &graph, &nodes, &count), "look into a graph");
     if (status != api::CaptureStatus::Active || count != 1)
-      throw Error("cuda", cat("a graph ends in ", count, " nodes after one launch"));
+      throw Error("cuda", str_cat("a graph ends in ", count, " nodes after one launch"));
     return nodes[0];
   }
   api::Graph* end() {
@@ -57,7 +57,8 @@ GraphRecording::GraphRecording(CudaDevice& device, std::span<const Launch> launc
   for (std::size_t k = 0; k < launches.size(); ++k) {
     if (launches[k].kernel->part()) continue;
     const auto* kernel = dynamic_cast<const gpu::GpuKernel*>(launches[k].kernel);
-    if (!kernel) throw Error("device", cat("the kernel '", launches[k].kernel->name(), "' is not for ", device.name()));
+    if (!kernel)
+      throw Error("device", str_cat("the kernel '", launches[k].kernel->name(), "' is not for ", device.name()));
     alone_[k] = !kernel->records();
   }
 }
@@ -152,7 +153,7 @@ bool GraphRecording::same_steps(const Trace& next) const {
   if (next.ends != now_.ends) return false;
   for (std::size_t k = 0; k < next.steps.size(); ++k) {
     const Trace::Step &a = now_.steps[k], &b = next.steps[k];
-    if (a.kind != b.kind) return false;
+    if (a.kind != b.kind || a.product != b.product) return false;
     if (a.kind != Trace::Kind::Start && !std::ranges::equal(a.in(now_), b.in(next))) return false;
   }
   return true;

@@ -25,6 +25,10 @@ class Recorder final : public gpu::GpuDevice {
     for (const Place& p : s.places) to_.values.push_back(address_of(p));
     for (const std::int64_t size : s.sizes) to_.values.push_back(static_cast<std::uint64_t>(size));
   }
+  void multiply(const gpu::LibraryProduct& p, Place a, Place b, Place to, Place scratch) override {
+    add(Trace::Kind::Product, 4).product = static_cast<const CublasLtProduct*>(&p);
+    to_.values.insert(to_.values.end(), {address_of(a), address_of(b), address_of(to), address_of(scratch)});
+  }
   void copy(Place to, Place from, std::size_t bytes) override {
     if (bytes) {
       add(Trace::Kind::Copy, 3);
@@ -47,7 +51,7 @@ class Recorder final : public gpu::GpuDevice {
  private:
   Trace::Step& add(Trace::Kind kind, std::size_t values) {
     if (to_.steps.size() >= kMostSteps) throw NotTraceable();
-    return to_.steps.emplace_back(Trace::Step{kind, {}, to_.values.size(), values});
+    return to_.steps.emplace_back(Trace::Step{kind, {}, to_.values.size(), values, nullptr});
   }
   CudaDevice& device_;
   Trace& to_;
@@ -58,6 +62,7 @@ class Recorder final : public gpu::GpuDevice {
 api::Result enqueue(const api::Driver& a, api::Stream* stream, const Trace& t, const Trace::Step& s) {
   const std::span<const std::uint64_t> v = s.in(t);
   switch (s.kind) {
+    case Trace::Kind::Product: s.product->enqueue(stream, {v[0], v[1], v[2], v[3]}); return api::Result::Success;
     case Trace::Kind::Copy: return a.copy(v[0], v[1], v[2], stream);
     case Trace::Kind::Zero: return a.fill(v[0], 0, v[1], stream);
     default: return start_kernel(a, stream, s.call, v);

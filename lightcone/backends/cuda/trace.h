@@ -1,4 +1,5 @@
-// What launches ask of a device, written down instead of done: starts of kernels, copies and zeros.
+// What launches ask of a device, written down instead of done: starts of kernels, products of a library, copies and
+// zeros.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +12,12 @@
 namespace lc::nvidia {
 
 struct Trace {
-  enum class Kind : std::uint8_t { Start, Copy, Zero };
+  enum class Kind : std::uint8_t { Start, Product, Copy, Zero };
   struct Step {
     Kind kind;
     KernelCall call;                   // Start
-    std::size_t first = 0, count = 0;  // of values: arguments; to, from, bytes; or to, bytes
+    std::size_t first = 0, count = 0;  // of values: arguments; a, b, to, scratch; to, from, bytes; or to, bytes
+    const CublasLtProduct* product = nullptr;
     std::span<const std::uint64_t> in(const Trace& t) const { return {t.values.data() + first, count}; }
   };
   std::vector<Step> steps;
@@ -26,11 +28,11 @@ struct Trace {
   std::size_t begin_of(std::size_t launch) const { return launch ? ends[launch - 1] : 0; }
 };
 
-// Does the step in a stream.
+// Does the step in a stream. An Error where a library fails.
 api::Result enqueue(const api::Driver& a, api::Stream* stream, const Trace& t, const Trace::Step& s);
 
 // Writes down what one launch asks for, behind the others. False, and nothing is written, when that is more than a
-// graph should hold, or not only starts of kernels, copies and zeros.
+// graph should hold, or something else than those steps.
 bool trace(const Launch& l, CudaDevice& device, Trace& to);
 
 }  // namespace lc::nvidia

@@ -1,11 +1,12 @@
-// Attention as one kernel node of an accelerator: many rows take one start, few rows two when the keys are split.
+// Attention as one kernel node of an accelerator: many rows take one start, few rows two when the keys are split. And its
+// derivative as another: a start for the queries, one for the keys, and where a mask is causal one before them.
 #pragma once
 
 #include <memory>
 #include <vector>
 
+#include "lightcone/backends/gpu/device/text_kernel.h"
 #include "lightcone/backends/gpu/gpu.h"
-#include "lightcone/backends/gpu/text_kernel.h"
 #include "lightcone/lowering/attention.h"
 
 namespace lc::gpu {
@@ -18,5 +19,10 @@ AttentionParts attention_kernel(lowering::Attention match, const Limits& limits)
 
 // Every attention of a graph that has a kernel, whose code is compiled here.
 Graph fuse_attention(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log);
+
+// Is it a node of ops/attention.h's attention_gradients()? And its kernel: null where the device has none for its types
+// and heads.
+bool is_attention_gradients(const Node& n);
+std::shared_ptr<TextKernel> attention_gradients_kernel(const Graph& g, const Node& n, const Limits& limits);
 
 }  // namespace lc::gpu

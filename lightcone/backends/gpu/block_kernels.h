@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "lightcone/backends/gpu/text_kernel.h"
+#include "lightcone/backends/gpu/device/text_kernel.h"
 #include "lightcone/lowering/weight_type.h"
 
 namespace lc::gpu {

@@ -11,7 +11,7 @@
 namespace lc::gpu {
 namespace {
 
-std::string name_of(std::size_t operand) { return cat("operand ", operand); }
+std::string name_of(std::size_t operand) { return str_cat("operand ", operand); }
 
 Dim bytes_of(const Node& n) { return product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype))); }
 
@@ -64,7 +64,7 @@ void FallbackKernel::add(NodeId id) {
   const Node& n = graph_[id];
   const auto* kernel = dynamic_cast<const HostKernel*>(n.kernel.get());
   if (!kernel && !(n.kernel && n.kernel->part()))
-    throw Error("gpu", cat("the fallback has no kernel of the host for '", n.name, "'"));
+    throw Error("gpu", str_cat("the fallback has no kernel of the host for '", n.name, "'"));
   Step s{id, kernel, {}, sizes_.size(), n.kernel->sizes().size(), 0};
   for (const Edge& e : n.in) s.in.push_back(e.node);
   for (const Dim& d : n.kernel->sizes()) sizes_.push_back(d);

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "lightcone/backends/gpu/device.h"
+#include "lightcone/backends/gpu/device/device.h"
 #include "lightcone/core/graph.h"
 #include "lightcone/passes/compiler.h"
 

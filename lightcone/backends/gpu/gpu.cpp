@@ -4,7 +4,9 @@
 
 #include "lightcone/backends/gpu/attention_kernel.h"
 #include "lightcone/backends/gpu/lower.h"
+#include "lightcone/backends/gpu/product_kernel.h"
 #include "lightcone/backends/gpu/products/product.h"
+#include "lightcone/backends/gpu/running_kernel.h"
 #include "lightcone/backends/gpu/scan.h"
 #include "lightcone/lowering/canonical.h"
 #include "lightcone/lowering/contraction.h"
@@ -55,6 +57,8 @@ std::vector<Pass> canonical_passes(const Device& lazy, const GpuOptions& options
   add("attention",
       [](const Graph& g) { return any_node(g, [](const Node& n) { return n.op == Op::Exp || n.op == Op::Exp2; }); },
       [=](const Graph& g, PassLog& log) { return fuse_attention(g, lazy->device(), log); });
+  add("running", [](const Graph& g) { return any_node(g, [](const Node& n) { return n.op == Op::Where; }); },
+      [=](const Graph& g, PassLog& log) { return fuse_running(g, lazy->device(), log); });
   add("contractions",
       [](const Graph& g) {
         return any_node(g, [&](const Node& n) { return n.op == Op::SumReduce && g[n.in[0].node].op == Op::Mul; });
@@ -79,6 +83,7 @@ Compiler joined(const Device& lazy, const GpuOptions& options) {
   all = all | Compiler({"gpu", [=](const Graph& g, PassLog& log) {
                           Lowered l = lower(g, lazy->device(), log, options);
                           compile(l.kernels, *lazy->device(), log);
+                          settle_products(l.kernels, *lazy->device(), log);
                           return std::move(l.graph);
                         }});
   return all | Compiler({"updates early", lowering::updates_early, {}, false, lowering::has_large_updates});
@@ -111,6 +116,7 @@ std::vector<Graph> compile_batch(std::span<const Graph* const> graphs, const std
     done.push_back(lowering::updates_early(l.graph, own));
   }
   compile(kernels, *device, whole);
+  settle_products(kernels, *device, whole);
   if (log) *log = std::move(whole);
   return done;
 }

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "lightcone/backends/gpu/device.h"
+#include "lightcone/backends/gpu/device/device.h"
 #include "lightcone/passes/compiler.h"
 #include "lightcone/passes/precision.h"
 

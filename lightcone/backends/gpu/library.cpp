@@ -1,8 +1,11 @@
 // Composites as kernels over whole, contiguous operands: what no loop of the kernel IR can say.
+#include <algorithm>
 #include <functional>
 
+#include "lightcone/backends/gpu/attention_kernel.h"
 #include "lightcone/backends/gpu/block_kernels.h"
 #include "lightcone/backends/gpu/lower.h"
+#include "lightcone/backends/gpu/sort_kernel.h"
 #include "lightcone/codegen/c/text.h"
 #include "lightcone/core/composite.h"
 #include "lightcone/core/error.h"
@@ -63,18 +66,13 @@ class CopyKernel final : public GpuKernel {
   Dim bytes_;
 };
 
-struct Rows {  // an axis as outer x length x inner
-  Dim outer = 1, length, inner = 1;
-  Rows(const Shape& s, int axis) : length(s[static_cast<std::size_t>(axis)]) {
-    for (int i = 0; i < axis; ++i) outer = outer * s[static_cast<std::size_t>(i)];
-    for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < s.size(); ++i) inner = inner * s[i];
-  }
-};
-
 std::string type_of(DType t) { return std::string(info(t).c); }
 
-// A thread owns a column of the result and goes through the index in order: the same sums in the same order always.
-ElementKernel::Said scatter(const Graph& g, const Node& n) {
+// Few indices: a thread owns a column of the result and goes through them in order. Many are sorted (sort_kernel.h).
+// The sums are the same in either case: in the order of the source.
+constexpr std::int64_t kFewIndices = 32;
+
+ElementKernel::Said scatter_few(const Graph& g, const Node& n) {
   const DType index = g[n.in[1].node].dtype;
   const auto axis = static_cast<int>(n.attributes.integer("axis"));
   const Rows base(n.in[0].view.shape(), axis);
@@ -95,26 +93,24 @@ ElementKernel::Said scatter(const Graph& g, const Node& n) {
           true};
 }
 
-// An element's place is the number of those that come before it: equal ones keep their order, a NaN is above all.
-ElementKernel::Said argsort(const Graph& g, const Node& n) {
-  const DType t = g[n.in[0].node].dtype;
-  const Rows r(n.in[0].view.shape(), static_cast<int>(n.attributes.integer("axis")));
-  const bool descending = n.attributes.integer("descending") != 0;
-  const std::string type(ir::register_type(t));
-  const auto below = [&](const std::string& a, const std::string& b) {
-    const std::string less = a + " < " + b;
-    return is_float(t) ? "(" + less + " || (" + b + " != " + b + " && " + a + " == " + a + "))" : "(" + less + ")";
-  };
-  const std::string before = descending ? below("y", "x") : below("x", "y"),
-                    after = descending ? below("x", "y") : below("y", "x");
-  const auto at = [&](const std::string& k) { return ir::loaded_as(t, "in[(o * n1 + " + k + ") * n2 + i]"); };
-  return {{{type_of(t), "in"}, {"long", "out", true}},
-          {r.outer, r.length, r.inner},
-          r.outer * r.length * r.inner,
-          "  if (t >= n0 * n1 * n2) return;\n  const long i = t % n2, me = t / n2 % n1, o = t / n2 / n1;\n  const " +
-              type + " y = " + at("me") + ";\n  long place = 0;\n  for (long k = 0; k < n1; ++k) {\n    const " + type +
-              " x = " + at("k") + ";\n    place += (" + before + " || (k < me && !" + after + ")) ? 1 : 0;\n  }\n" +
-              "  out[(o * n1 + place) * n2 + i] = me;\n"};
+// Are a row's indices one number for all columns behind the axis, as those of an embedding's gradient?
+bool same_in_all_columns(const Graph& g, const Node& n, int axis) {
+  const Node& index = g[n.in[1].node];
+  if (index.op != Op::Contiguous) return false;
+  const auto strided = index.in[0].view.strided();
+  if (!strided) return false;
+  const auto begin = strided->strides.begin() + axis + 1;
+  return std::all_of(begin, strided->strides.end(), [](const Dim& stride) { return stride == Dim(0); });
+}
+
+std::shared_ptr<Kernel> scatter_many(const Graph& g, const Node& n, simt::Language language) {
+  const auto axis = static_cast<int>(n.attributes.integer("axis"));
+  const Scatter s{.index = g[n.in[1].node].dtype,
+                  .type = n.dtype,
+                  .adds = !is(n, builtin::scatter()),
+                  .same_columns = same_in_all_columns(g, n, axis)};
+  const Dim& count = n.in[1].view.shape()[static_cast<std::size_t>(axis)];
+  return std::make_shared<SortedScatterKernel>(s, Rows(n.in[0].view.shape(), axis), count, language);
 }
 
 // Philox 4x32-10, a block of four words a thread (random/random_bits.h).
@@ -157,6 +153,7 @@ bool has_kernel(const Graph& g, const Node& n, const GpuDevice& device) {
   for (const CompositeRef& c : {builtin::gather(), builtin::slice_scatter(), builtin::scatter(), builtin::scatter_add(),
                                 builtin::argsort(), builtin::random_bits(), builtin::dequantize(), barrier()})
     if (is(n, c)) return true;
+  if (is_attention_gradients(n)) return attention_gradients_kernel(g, n, device.limits()) != nullptr;
   return kernel_of(g, n, device) != nullptr;
 }
 
@@ -169,8 +166,15 @@ std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, const GpuD
   const auto made = [&](ElementKernel::Said said) {
     return std::make_shared<ElementKernel>(device.limits().language, std::move(said), bytes);
   };
-  if (is(n, builtin::scatter()) || is(n, builtin::scatter_add())) return made(scatter(g, n));
-  if (is(n, builtin::argsort())) return made(argsort(g, n));
+  if (is(n, builtin::scatter()) || is(n, builtin::scatter_add())) {
+    const Dim count = n.in[1].view.shape()[static_cast<std::size_t>(n.attributes.integer("axis"))];
+    if (count.bounds().hi <= kFewIndices) return made(scatter_few(g, n));
+    return scatter_many(g, n, device.limits().language);
+  }
+  if (is(n, builtin::argsort()))
+    return std::make_shared<ArgSortKernel>(g[n.in[0].node].dtype,
+                                           Rows(n.in[0].view.shape(), static_cast<int>(n.attributes.integer("axis"))),
+                                           n.attributes.integer("descending") != 0, device.limits().language);
   if (is(n, builtin::random_bits())) return made(random_bits(n));
   if (is(n, builtin::dequantize()))
     return std::make_shared<DequantizeKernel>(static_cast<QuantFormat>(n.attributes.integer("format")),
@@ -179,6 +183,7 @@ std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, const GpuD
     if (g[n.in[0].node].op != Op::Input) return part_kernel(0, bytes);  // the same memory
     return std::make_shared<CopyKernel>(bytes);
   }
+  if (is_attention_gradients(n)) return attention_gradients_kernel(g, n, device.limits());
   auto kernel = kernel_of(g, n, device);
   check(kernel != nullptr, "a composite that this device has no kernel for");
   return kernel;

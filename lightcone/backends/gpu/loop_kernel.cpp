@@ -1,8 +1,6 @@
 #include "lightcone/backends/gpu/loop_kernel.h"
 
-#include <map>
-
-#include "lightcone/codegen/symbols.h"
+#include "lightcone/codegen/sizes.h"
 
 namespace lc::gpu {
 
@@ -15,17 +13,9 @@ LoopKernel::LoopKernel(ir::Kernel k, std::vector<bool> same_index, const Limits&
       grid_(simt::schedule(ir_, grid_limits(limits))),
       language_(limits.language),
       warp_(limits.warp),
+      sizes_(ir::size_symbols(ir_)),
       same_index_(std::move(same_index)),
       update_(!(update_bytes == Dim(0))) {
-  std::map<std::string_view, Bounds> bounds;
-  const auto collect = [&](const Dim& d) {
-    ir::each_symbol(d, [&](const Dim::Atom& s) { bounds.emplace(s.name, s.bounds); });
-  };
-  for (const ir::Instr& i : ir_.instrs)
-    for (const Dim* d : {&i.offset, &i.valid, &i.stride, &i.extent}) collect(*d);
-  for (const ir::Loop& l : ir_.loops) collect(l.extent);
-  collect(ir_.store_offset);
-  for (const std::string& s : ir_.sizes) sizes_.push_back(Dim::symbol(s, bounds.at(s).lo, bounds.at(s).hi));
   sizes_.push_back(simt::groups(ir_, grid_));
   sizes_.push_back(update_bytes);
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lightcone/backends/gpu/text_kernel.h"
+#include "lightcone/backends/gpu/device/text_kernel.h"
 #include "lightcone/codegen/simt/grid.h"
 
 namespace lc::gpu {

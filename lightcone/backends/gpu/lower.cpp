@@ -135,8 +135,9 @@ bool Emitter::computes(NodeId id) const {
 std::shared_ptr<Kernel> Emitter::on_the_host(NodeId id, const std::vector<NodeId>& operands) {
   if (!options_.fallback)
     throw Error("gpu",
-                cat(device_->limits().name, " has no f64, which is computed here: use f32 (Tensor::to), or let the CPU do "
-                                            "it, GpuOptions{.fallback = cpu()}"),
+                str_cat(device_->limits().name,
+                        " has no f64, which is computed here: use f32 (Tensor::to), or let the CPU do "
+                        "it, GpuOptions{.fallback = cpu()}"),
                 g_[id].where);
   ++log_.fired["on the host"];
   return fallback_kernel(g_, id, operands, *options_.fallback);
@@ -164,7 +165,12 @@ NodeId Emitter::emit(Graph& dst, NodeId id) {
     if (fused != epilogues_.end()) tail.loop = std::make_shared<lowering::EpilogueLoop>(std::move(fused->second));
     operands = {made->second.a.node, made->second.b.node};
     for (NodeId k : tail.operands()) operands.push_back(k);
-    kernel = std::make_shared<ProductKernel>(made->second, std::move(tail), device_->limits(), options_.precision);
+    std::vector<Dim> bytes;
+    for (NodeId k : operands)
+      bytes.push_back(product(g_[k].shape) * Dim(static_cast<std::int64_t>(size_of(g_[k].dtype))));
+    auto p = std::make_shared<ProductKernel>(made->second, std::move(tail), device_->limits(), options_.precision);
+    p->offer(*device_, options_.precision, std::move(bytes));
+    kernel = std::move(p);
     kind = cut_.get<lowering::Convolution>(made->first) ? "conv" : "matmul";
   } else {
     operands = cut_.operands(id);
@@ -185,7 +191,7 @@ NodeId Emitter::emit(Graph& dst, NodeId id) {
   }
   if (auto text = std::dynamic_pointer_cast<TextKernel>(kernel)) made_.push_back(std::move(text));
   ++log_.fired[kind];
-  kernel->origin = {"gpu: " + kind, steps(g_, id, operands), {}};
+  kernel->origin = {"gpu: " + kind, steps(g_, id, operands), std::move(kernel->origin.kind)};
   kernel->device = device_;
   out.name = kernel->name(), out.kernel = std::move(kernel);
   return dst.add(std::move(out));
@@ -240,8 +246,8 @@ Lowered Emitter::run() {
     if (g_[id].op == Op::Input ? cut_.is_live(id) : cut_.results().contains(id)) to_[id] = emit(dst, id);
   copy_results(g_, to_, dst);
   if (const auto n = log_.fired.find("on the host"); n != log_.fired.end())
-    log_.notes.push_back(cat(n->second, n->second == 1 ? " kernel runs" : " kernels run", " on the CPU, because ",
-                             device_->limits().name, " has no f64"));
+    log_.notes.push_back(str_cat(n->second, n->second == 1 ? " kernel runs" : " kernels run", " on the CPU, because ",
+                                 device_->limits().name, " has no f64"));
   return {std::move(dst), std::move(made_)};
 }
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "lightcone/backends/gpu/device/text_kernel.h"
 #include "lightcone/backends/gpu/gpu.h"
-#include "lightcone/backends/gpu/text_kernel.h"
 
 namespace lc::gpu {
 

@@ -113,11 +113,13 @@ void ProductKernel::add_ways() {
     any_parts = any_parts || parts;
     choices_.push_back(c);
   }
-  if (any_parts) add_parts_ = add(whole_.add_parts());
+  splits_ = any_parts;
+  if (splits_) add_parts_ = add(whole_.add_parts());
 }
 
 Dim ProductKernel::scratch_bytes(int) const {
-  if (!add_parts_) return 0;
+  if (by_library()) return sums_bytes() + static_cast<std::int64_t>(library_->product->scratch_bytes());
+  if (!splits_) return 0;
   return std::int64_t{4} * kMostParts;
 }
 
@@ -146,6 +148,11 @@ void ProductKernel::run(const Launch& l, GpuDevice& device, std::size_t function
 }
 
 void ProductKernel::enqueue(const Launch& l, GpuDevice& device) const {
+  if (by_library()) enqueue_library(l, device);
+  else enqueue_own(l, device);
+}
+
+void ProductKernel::enqueue_own(const Launch& l, GpuDevice& device) const {
   const Sizes s{l.sizes[0], l.sizes[1], l.sizes[2], l.sizes[3]};
   const std::int64_t results = s.rows * s.columns * s.batch;
   if (results == 0) return;

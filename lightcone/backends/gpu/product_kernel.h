@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "lightcone/backends/gpu/device/text_kernel.h"
+#include "lightcone/backends/gpu/matrices.h"
 #include "lightcone/backends/gpu/products/tensor_tiles.h"
-#include "lightcone/backends/gpu/text_kernel.h"
 #include "lightcone/passes/precision.h"
 
 namespace lc::gpu {
@@ -16,6 +17,7 @@ namespace lc::gpu {
 class ProductKernel final : public TextKernel {
  public:
   ProductKernel(Product p, Tail tail, const Limits& limits, Precision precision);
+  std::string name() const override { return by_library() ? library_->product->library() : TextKernel::name(); }
   std::vector<Dim> sizes() const override { return sizes_; }
   Dim scratch_bytes(int workers) const override;
   Dim flops() const override { return results_ * product(p_.sum) * 2; }
@@ -24,6 +26,18 @@ class ProductKernel final : public TextKernel {
   std::string text(std::string_view name) const override;
   std::size_t functions() const override { return functions_.size(); }
   NodeId operand(int k) const { return k == 0 ? p_.a.node : p_.b.node; }
+
+  // Before the text is asked for: may the device's library compute this? `operand_bytes`, of all operands, are for
+  // measuring it.
+  void offer(GpuDevice& device, Precision precision, std::vector<Dim> operand_bytes);
+  // Once the text is compiled: whether it does, in words for a log, "" where it was not offered; and how much of our
+  // kernel's time it takes, where that was measured now.
+  struct Settled {
+    std::string words;
+    std::optional<double> part;
+  };
+  Settled settle(GpuDevice& device);
+  bool by_library() const { return library_ && library_->taken; }
 
  private:
   // What a product's cost depends on.
@@ -55,6 +69,18 @@ class ProductKernel final : public TextKernel {
   void run(const Launch& l, GpuDevice& device, std::size_t function, std::span<const Place> places, std::int64_t groups,
            const Split& s) const;
 
+  // The product of a library, which writes the result itself, or sums in f32 that our kernel finishes.
+  struct Library {
+    std::shared_ptr<const LibraryProduct> product;
+    Matrices matrices;
+    std::vector<Dim> operand_bytes;
+    bool direct = true, taken = false;
+  };
+  std::int64_t sums_bytes() const;
+  void enqueue_own(const Launch& l, GpuDevice& device) const;
+  void enqueue_library(const Launch& l, GpuDevice& device) const;
+  std::optional<double> measure(GpuDevice& device) const;
+
   Product p_;
   Tail tail_;
   ProductTexts whole_, parts_;  // the sum in one piece, and in parts
@@ -64,7 +90,13 @@ class ProductKernel final : public TextKernel {
   std::vector<Dim> sizes_;
   std::vector<Function> functions_;
   std::vector<Choice> choices_;
+  bool splits_ = false;  // for some sizes
   std::optional<std::size_t> add_parts_;
+  std::optional<Library> library_;
 };
+
+// For kernels that were compiled: decides for each product that was offered to the device's library, and notes what was
+// decided.
+void settle_products(std::span<const std::shared_ptr<TextKernel>> kernels, GpuDevice& device, PassLog& log);
 
 }  // namespace lc::gpu

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "lightcone/backends/gpu/device.h"
+#include "lightcone/backends/gpu/device/device.h"
 #include "lightcone/device/loop_plan.h"
 
 namespace lc::gpu {

@@ -50,7 +50,7 @@ gpu::Limits read_limits(const Runtime& r, Id device) {
   l.name = text_of(r, r.send(device, "name"));
   const long generation = family(r, device);
   if (r.responds(device, "architecture")) l.architecture = text_of(r, r.send(r.send(device, "architecture"), "name"));
-  if (l.architecture.empty()) l.architecture = generation ? cat("apple", generation - kFirstFamily + 1) : "mac";
+  if (l.architecture.empty()) l.architecture = generation ? str_cat("apple", generation - kFirstFamily + 1) : "mac";
   const Id process = r.send(r.find_class("NSProcessInfo"), "processInfo");
   l.driver = text_of(r, r.send(process, "operatingSystemVersionString"));
   l.threads = static_cast<int>(std::min(r.send<Size>(device, "maxThreadsPerThreadgroup").width, 1024ul));
@@ -94,7 +94,7 @@ std::shared_ptr<gpu::GpuDevice> open_device(const MetalOptions& options) {
   const Pool pool(r);
   std::vector<Ref> found = find_devices(r);
   if (options.device < 0 || static_cast<std::size_t>(options.device) >= found.size())
-    throw Error("metal", cat("there is no device ", options.device, ": Metal finds ", found.size(), ", from 0 on"));
+    throw Error("metal", str_cat("there is no device ", options.device, ": Metal finds ", found.size(), ", from 0 on"));
   return std::make_shared<MetalDevice>(r, std::move(found[static_cast<std::size_t>(options.device)]));
 }
 
@@ -125,7 +125,7 @@ MetalBuffer& MetalDevice::check_range(Place p, std::size_t bytes, std::string_vi
     throw Error(doing, p.buffer ? "the buffer is another device's: copy it by way of the host" : "there is no buffer");
   if (p.offset > b->size() || bytes > b->size() - p.offset)
     throw Error(doing,
-                cat(bytes, " bytes from byte ", p.offset, " on are not within a buffer of ", b->size(), " bytes"));
+                str_cat(bytes, " bytes from byte ", p.offset, " on are not within a buffer of ", b->size(), " bytes"));
   return *b;
 }
 
@@ -142,11 +142,11 @@ std::unique_ptr<MetalBuffer> MetalDevice::make_buffer(std::size_t bytes, bool sh
   }
   if (!object) {
     const auto used = runtime_.send<unsigned long>(device_.get(), "currentAllocatedSize");
-    throw Error("memory", cat("'", limits_.name, "' has no buffer of ", bytes, " bytes to give: ", used, " of ",
-                              limits_.memory, " bytes are in use, and a buffer has ", largest_, " at most"));
+    throw Error("memory", str_cat("'", limits_.name, "' has no buffer of ", bytes, " bytes to give: ", used, " of ",
+                                  limits_.memory, " bytes are in use, and a buffer has ", largest_, " at most"));
   }
   std::byte* contents = shared ? runtime_.send<std::byte*>(object.get(), "contents") : nullptr;
-  if (shared && !contents) throw Error("memory", cat("'", limits_.name, "' does not say where a buffer lies"));
+  if (shared && !contents) throw Error("memory", str_cat("'", limits_.name, "' does not say where a buffer lies"));
   return std::make_unique<MetalBuffer>(this, std::move(object), bytes, contents);
 }
 
@@ -256,20 +256,20 @@ Ref MetalDevice::make_options() const {
 MetalCode::Function MetalDevice::make_function(Id library, const std::string& name) const {
   const Ref wanted = make_string(runtime_, name);
   const Ref function = Ref::owned(runtime_, runtime_.send(library, "newFunctionWithName:", wanted.get()));
-  if (!function) throw Error("metal", cat("the program has no kernel '", name, "'"));
+  if (!function) throw Error("metal", str_cat("the program has no kernel '", name, "'"));
   Id error = nullptr;
   MetalCode::Function f{
       name, Ref::owned(runtime_, runtime_.send(device_.get(),
                                                "newComputePipelineStateWithFunction:error:", function.get(), &error))};
   if (!f.pipeline)
-    throw Error("metal", cat("'", limits_.name, "' cannot run the kernel '", name, "': ", what(runtime_, error)));
+    throw Error("metal", str_cat("'", limits_.name, "' cannot run the kernel '", name, "': ", what(runtime_, error)));
   const auto number = [&](const char* of) { return runtime_.send<unsigned long>(f.pipeline.get(), of); };
   f.threads = number("maxTotalThreadsPerThreadgroup");
   f.shared = number("staticThreadgroupMemoryLength");
   const auto width = number("threadExecutionWidth");
   if (limits_.warp > 1 && width != static_cast<unsigned long>(limits_.warp))
-    throw Error("metal", cat("'", limits_.name, "' runs ", width, " threads of '", name, "' at once and not ",
-                             limits_.warp, ", as kernels for its family expect: use another device"));
+    throw Error("metal", str_cat("'", limits_.name, "' runs ", width, " threads of '", name, "' at once and not ",
+                                 limits_.warp, ", as kernels for its family expect: use another device"));
   return f;
 }
 
@@ -282,7 +282,7 @@ std::shared_ptr<const gpu::Code> MetalDevice::compile(const std::string& text,
       runtime_,
       runtime_.send(device_.get(), "newLibraryWithSource:options:error:", source.get(), options.get(), &error));
   if (!library)
-    throw Error("metal", cat("the compiler of '", limits_.name, "' refuses a program: ", what(runtime_, error)));
+    throw Error("metal", str_cat("the compiler of '", limits_.name, "' refuses a program: ", what(runtime_, error)));
   std::vector<MetalCode::Function> functions;
   for (const std::string& name : kernels) functions.push_back(make_function(library.get(), name));
   return std::make_shared<const MetalCode>(this, std::move(functions));
@@ -293,14 +293,14 @@ void MetalDevice::start(const gpu::Start& s) {
   if (!code || code->owner() != this || s.function >= code->functions().size())
     throw Error("metal", "a kernel is started that was not compiled for this device");
   const MetalCode::Function& f = code->functions()[s.function];
-  const auto refuse = [&](const std::string& why) { throw Error("metal", cat("the kernel '", f.name, "' ", why)); };
+  const auto refuse = [&](const std::string& why) { throw Error("metal", str_cat("the kernel '", f.name, "' ", why)); };
   if (s.groups < 0 || s.groups > limits_.groups)
-    refuse(cat("has ", s.groups, " groups, and 0 to ", limits_.groups, " can be started at once"));
+    refuse(str_cat("has ", s.groups, " groups, and 0 to ", limits_.groups, " can be started at once"));
   if (s.threads < 1 || static_cast<std::size_t>(s.threads) > f.threads)
-    refuse(cat("has groups of ", s.threads, " threads, and 1 to ", f.threads, " can be started"));
-  if (s.places.size() > kPlaces) refuse(cat("takes ", s.places.size(), " places, more than ", kPlaces));
+    refuse(str_cat("has groups of ", s.threads, " threads, and 1 to ", f.threads, " can be started"));
+  if (s.places.size() > kPlaces) refuse(str_cat("takes ", s.places.size(), " places, more than ", kPlaces));
   if (f.shared > limits_.shared || whole_words(s.shared) > limits_.shared - f.shared)
-    refuse(cat("shares ", f.shared, " + ", s.shared, " bytes, and a group has ", limits_.shared));
+    refuse(str_cat("shares ", f.shared, " + ", s.shared, " bytes, and a group has ", limits_.shared));
   for (const Place& p : s.places) check_range(p, 0, "metal");
   if (s.groups == 0) return;
   const Pool pool(runtime_);

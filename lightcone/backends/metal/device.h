@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lightcone/backends/gpu/device.h"
+#include "lightcone/backends/gpu/device/device.h"
 #include "lightcone/backends/metal/objc.h"
 #include "lightcone/backends/metal/stream.h"
 

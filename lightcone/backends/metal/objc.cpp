@@ -24,19 +24,20 @@ void* open_library(const std::string& path, bool named) {
   const char* why = ::dlerror();
   const std::string said = why ? why : "the system does not say why";
   if (named)
-    throw Error("metal", cat("the library '", path, "' cannot be loaded: ", said, "; MetalOptions::library or ", kVariable,
-                             " names it"));
-  throw Error("metal", cat("Metal is a framework of macOS, and this system has none (", said,
-                           "): compile for another device, cpu() for instance, which is everywhere"));
+    throw Error("metal", str_cat("the library '", path, "' cannot be loaded: ", said, "; MetalOptions::library or ",
+                                 kVariable, " names it"));
+  throw Error("metal", str_cat("Metal is a framework of macOS, and this system has none (", said,
+                               "): compile for another device, cpu() for instance, which is everywhere"));
 }
 
 template <class F>
 void find(void* library, const std::string& path, const char* name, F& function) {
   function = reinterpret_cast<F>(::dlsym(library, name));
   if (!function)
-    throw Error("metal", cat("'", path, "' has no function ", name,
-                             ", so it is not Metal with its Objective-C run time: leave the name of the library empty ",
-                             "to use those of macOS 10.14 or newer"));
+    throw Error("metal",
+                str_cat("'", path, "' has no function ", name,
+                        ", so it is not Metal with its Objective-C run time: leave the name of the library empty ",
+                        "to use those of macOS 10.14 or newer"));
 }
 
 std::string first_lines(const std::string& text) {

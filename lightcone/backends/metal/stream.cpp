@@ -103,8 +103,9 @@ void Stream::wait() {
     why.swap(failed_);
   }
   if (!why.empty())
-    throw Error("metal", cat("a kernel that was started before failed: ", why,
-                             "; what was computed since the last time that somebody waited is not to be relied on"));
+    throw Error("metal",
+                str_cat("a kernel that was started before failed: ", why,
+                        "; what was computed since the last time that somebody waited is not to be relied on"));
 }
 
 }  // namespace lc::mtl

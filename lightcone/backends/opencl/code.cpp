@@ -55,6 +55,7 @@ void OpenClCode::make(const std::string& text) {
   // Numbers as IEEE 754 has them wherever the device can: nothing that allows less is ever asked for.
   std::string options = "-cl-std=CL1.2";
   if (session_->found.info.correctly_rounded) options += " -cl-fp32-correctly-rounded-divide-sqrt";
+  if (!session_->found.info.optimised) options += " -cl-opt-disable";
   const gpu::Limits& l = session_->found.info.limits;
   const std::string name = session_->cache.name({text, options, l.architecture, l.driver}, ".clbin");
   if (const std::string kept = session_->cache.find(name); !kept.empty()) {
@@ -104,8 +105,8 @@ void OpenClCode::build(const std::string& text, const char* options) {
   take(code, session_->name(), "take the text of a program");
   code = f.BuildProgram(program_, 1, &session_->found.device, options, nullptr, nullptr);
   if (code == api::kBuildFailure)
-    throw Error("opencl", cat(session_->name(), " cannot compile a program: ", code_name(code), "\n",
-                              first_lines(build_log(*session_, program_))));
+    throw Error("opencl", str_cat(session_->name(), " cannot compile a program: ", code_name(code), "\n",
+                                  first_lines(build_log(*session_, program_))));
   take(code, session_->name(), "compile a program");
 }
 
@@ -116,15 +117,15 @@ void OpenClCode::find(const std::string& kernel) {
   api::Int code = api::kSuccess;
   function.kernel = f.CreateKernel(program_, kernel.c_str(), &code);
   if (code == api::kInvalidKernelName)
-    throw Error("opencl", cat("the text has no kernel '", kernel, "': ", code_name(code)));
-  take(code, session_->name(), cat("make the kernel '", kernel, "'"));
+    throw Error("opencl", str_cat("the text has no kernel '", kernel, "': ", code_name(code)));
+  take(code, session_->name(), str_cat("make the kernel '", kernel, "'"));
   api::UInt arguments = 0;
   take(f.GetKernelInfo(function.kernel, api::kArguments, sizeof arguments, &arguments, nullptr), session_->name(),
-       cat("count the arguments of '", kernel, "'"));
+       str_cat("count the arguments of '", kernel, "'"));
   function.arguments = arguments;
   take(f.GetKernelWorkGroupInfo(function.kernel, session_->found.device, api::kKernelGroupSize, sizeof function.threads,
                                 &function.threads, nullptr),
-       session_->name(), cat("say how large groups of '", kernel, "' may be"));
+       session_->name(), str_cat("say how large groups of '", kernel, "' may be"));
 }
 
 }  // namespace lc::cl

@@ -18,19 +18,20 @@ std::shared_ptr<gpu::GpuDevice> open_device(const OpenClOptions& options) {
   const std::vector<Found> all = find_devices(*session->library, options);
   if (options.device < 0 || static_cast<std::size_t>(options.device) >= all.size()) {
     std::string known;
-    for (const Found& f : all) known += cat(known.empty() ? ": " : ", ", f.info.limits.name);
-    throw Error("opencl", cat("there is no device ", options.device,
-                              options.platform.empty() ? "" : cat(" of a platform named '", options.platform, "'"),
-                              "; there are ", all.size(), known,
-                              all.empty() ? ". Install the driver of your device (for the processor, Debian's is "
-                                            "pocl-opencl-icd); the loader looks for drivers in /etc/OpenCL/vendors"
-                                          : ", counted from 0"));
+    for (const Found& f : all) known += str_cat(known.empty() ? ": " : ", ", f.info.limits.name);
+    throw Error("opencl",
+                str_cat("there is no device ", options.device,
+                        options.platform.empty() ? "" : str_cat(" of a platform named '", options.platform, "'"),
+                        "; there are ", all.size(), known,
+                        all.empty() ? ". Install the driver of your device (for the processor, Debian's is "
+                                      "pocl-opencl-icd); the loader looks for drivers in /etc/OpenCL/vendors"
+                                    : ", counted from 0"));
   }
   session->found = all[static_cast<std::size_t>(options.device)];
   const DeviceInfo& info = session->found.info;
   if (!info.unusable.empty())
-    throw Error("opencl", cat("the device ", options.device, " ('", session->name(), "' of ", info.platform,
-                              ") cannot be used: ", info.unusable));
+    throw Error("opencl", str_cat("the device ", options.device, " ('", session->name(), "' of ", info.platform,
+                                  ") cannot be used: ", info.unusable));
   if (!options.cache.empty() || !is_pocl(info))
     session->cache = cache::ObjectCache({options.cache, options.cache_bytes});
   const api::Functions& f = session->functions();
@@ -52,9 +53,10 @@ Session::~Session() {
 namespace {
 
 [[noreturn]] void refuse(const Session& s, std::size_t bytes, std::string_view why) {
-  throw Error("opencl", cat(s.name(), " cannot allocate ", bytes, " bytes: ", why, " (", s.found.info.limits.memory,
-                            " bytes in all, ", s.allocated.load(), " of them allocated). Free some of it, or take a ",
-                            "smaller model or batch, or another device"));
+  throw Error("opencl",
+              str_cat(s.name(), " cannot allocate ", bytes, " bytes: ", why, " (", s.found.info.limits.memory,
+                      " bytes in all, ", s.allocated.load(), " of them allocated). Free some of it, or take a ",
+                      "smaller model or batch, or another device"));
 }
 
 }  // namespace
@@ -74,7 +76,7 @@ OpenClBuffer::OpenClBuffer(std::shared_ptr<Session> session, std::size_t bytes)
   const std::size_t most = session_->found.info.max_allocation;
   refuse(*session_, bytes,
          code == api::kInvalidBufferSize && bytes > most
-             ? cat("its driver has buffers of at most ", most, " bytes, ", code_name(code))
+             ? str_cat("its driver has buffers of at most ", most, " bytes, ", code_name(code))
              : code_name(code));
 }
 
@@ -97,7 +99,7 @@ std::unique_ptr<Buffer> OpenClDevice::allocate(std::size_t bytes) {
 api::Memory* OpenClDevice::memory(const Place& p) const {
   const auto* buffer = dynamic_cast<const OpenClBuffer*>(p.buffer);
   if (!buffer || buffer->session() != session_.get())
-    throw Error("opencl", cat("a place is in no memory of ", name(), ": copy the values there first"));
+    throw Error("opencl", str_cat("a place is in no memory of ", name(), ": copy the values there first"));
   return buffer->memory();
 }
 
@@ -106,7 +108,7 @@ api::Memory* OpenClDevice::piece(const Place& p, std::size_t bytes) const {
   const std::size_t size = p.buffer->size();
   if (p.offset > size || bytes > size - p.offset)
     throw Error("opencl",
-                cat(bytes, " bytes from byte ", p.offset, " on are asked for, of a buffer of ", size, " bytes"));
+                str_cat(bytes, " bytes from byte ", p.offset, " on are asked for, of a buffer of ", size, " bytes"));
   return m;
 }
 
@@ -153,21 +155,23 @@ std::shared_ptr<const gpu::Code> OpenClDevice::compile(const std::string& text,
 // The one that is to be started, which it can be.
 const OpenClCode::Function& OpenClDevice::function(const gpu::Start& s, const OpenClCode& code) const {
   if (s.function >= code.functions().size())
-    throw Error("opencl", cat("kernel ", s.function, " of ", code.functions().size(), " is asked for"));
+    throw Error("opencl", str_cat("kernel ", s.function, " of ", code.functions().size(), " is asked for"));
   const OpenClCode::Function& f = code.functions()[s.function];
   const std::size_t given = 2 * s.places.size() + s.sizes.size() + (s.shared ? 1 : 0);
   if (given != f.arguments)
-    throw Error("opencl", cat("the kernel '", f.name, "' has ", f.arguments, " arguments, and ", given,
-                              " are given: two for a place, one for a size, one for shared memory"));
+    throw Error("opencl", str_cat("the kernel '", f.name, "' has ", f.arguments, " arguments, and ", given,
+                                  " are given: two for a place, one for a size, one for shared memory"));
   if (s.threads < 1 || static_cast<std::size_t>(s.threads) > f.threads || s.threads > limits().threads)
-    throw Error("opencl", cat("the kernel '", f.name, "' cannot run in groups of ", s.threads, " threads on ", name(),
-                              ", which has at most ", std::min<std::size_t>(f.threads, limits().threads), " for it"));
+    throw Error("opencl",
+                str_cat("the kernel '", f.name, "' cannot run in groups of ", s.threads, " threads on ", name(),
+                        ", which has at most ", std::min<std::size_t>(f.threads, limits().threads), " for it"));
   if (s.groups < 0 || s.groups > limits().groups)
-    throw Error("opencl", cat("the kernel '", f.name, "' cannot be started as ", s.groups, " groups: ", name(),
-                              " has at most ", limits().groups));
+    throw Error("opencl", str_cat("the kernel '", f.name, "' cannot be started as ", s.groups, " groups: ", name(),
+                                  " has at most ", limits().groups));
   if (s.shared > limits().shared)
-    throw Error("opencl", cat("the kernel '", f.name, "' needs ", s.shared, " bytes of shared memory, and a group on ",
-                              session_->name(), " has at most ", limits().shared));
+    throw Error("opencl",
+                str_cat("the kernel '", f.name, "' needs ", s.shared, " bytes of shared memory, and a group on ",
+                        session_->name(), " has at most ", limits().shared));
   return f;
 }
 
@@ -175,13 +179,13 @@ void OpenClDevice::start(const gpu::Start& s) {
   if (s.groups == 0) return;
   const auto* code = dynamic_cast<const OpenClCode*>(s.code);
   if (!code || code->session() != session_.get())
-    throw Error("opencl", cat("what is to be started was not compiled for ", name()));
+    throw Error("opencl", str_cat("what is to be started was not compiled for ", name()));
   const OpenClCode::Function& f = function(s, *code);
   const api::Functions& cl = session_->functions();
   api::UInt index = 0;
   const auto set = [&](std::size_t bytes, const void* value) {
     const api::Int result = cl.SetKernelArg(f.kernel, index, bytes, value);
-    if (result != api::kSuccess) fail(result, name(), cat("set argument ", index, " of the kernel '", f.name, "'"));
+    if (result != api::kSuccess) fail(result, name(), str_cat("set argument ", index, " of the kernel '", f.name, "'"));
     ++index;
   };
   const std::lock_guard lock(code->mutex());
@@ -198,7 +202,8 @@ void OpenClDevice::start(const gpu::Start& s) {
   const api::Int result =
       cl.EnqueueNDRangeKernel(session_->queue, f.kernel, 1, nullptr, &global, &threads, 0, nullptr, nullptr);
   if (result != api::kSuccess)
-    fail(result, name(), cat("start the kernel '", f.name, "' as ", s.groups, " groups of ", s.threads, " threads"));
+    fail(result, name(),
+         str_cat("start the kernel '", f.name, "' as ", s.groups, " groups of ", s.threads, " threads"));
 }
 
 }  // namespace lc::cl

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lightcone/backends/gpu/device.h"
+#include "lightcone/backends/gpu/device/device.h"
 #include "lightcone/backends/opencl/find.h"
 #include "lightcone/backends/opencl/library.h"
 #include "lightcone/cache/object_cache.h"

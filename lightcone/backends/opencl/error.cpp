@@ -98,14 +98,15 @@ std::string code_name(api::Int code) {
   const auto from = [code](api::Int first) {
     return static_cast<std::size_t>(first - static_cast<std::int64_t>(code));
   };
-  if (code <= 0 && from(0) < std::size(kRuntime)) return cat("CL_", kRuntime[from(0)], " (", code, ")");
-  if (code <= -30 && from(-30) < std::size(kInvalid)) return cat("CL_INVALID_", kInvalid[from(-30)], " (", code, ")");
-  if (code == api::kPlatformNotFound) return cat("CL_PLATFORM_NOT_FOUND_KHR (", code, ")");
-  return cat("a code of the driver's own (", code, ")");
+  if (code <= 0 && from(0) < std::size(kRuntime)) return str_cat("CL_", kRuntime[from(0)], " (", code, ")");
+  if (code <= -30 && from(-30) < std::size(kInvalid))
+    return str_cat("CL_INVALID_", kInvalid[from(-30)], " (", code, ")");
+  if (code == api::kPlatformNotFound) return str_cat("CL_PLATFORM_NOT_FOUND_KHR (", code, ")");
+  return str_cat("a code of the driver's own (", code, ")");
 }
 
 void fail(api::Int code, std::string_view who, std::string_view doing) {
-  throw Error("opencl", cat(who, " cannot ", doing, ": ", code_name(code), advice(code)));
+  throw Error("opencl", str_cat(who, " cannot ", doing, ": ", code_name(code), advice(code)));
 }
 
 }  // namespace lc::cl

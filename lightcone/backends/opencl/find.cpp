@@ -53,7 +53,8 @@ int as_int(std::size_t n) { return static_cast<int>(std::min<std::size_t>(n, 1 <
 std::string unusable(const Questions& q, const DeviceInfo& d) {
   int major = 0, minor = 0;
   std::sscanf(d.version.c_str(), "OpenCL C %d.%d", &major, &minor);
-  if (major < 1 || (major == 1 && minor < 2)) return cat("it compiles '", d.version, "', and OpenCL C 1.2 is needed");
+  if (major < 1 || (major == 1 && minor < 2))
+    return str_cat("it compiles '", d.version, "', and OpenCL C 1.2 is needed");
   if (!q.number<api::UInt>(api::kAvailable, "say whether it is there"))
     return "its driver says that it is not available";
   if (!q.number<api::UInt>(api::kCompilerAvailable, "say whether it compiles")) return "its driver has no compiler";
@@ -68,8 +69,8 @@ void fill_in(const Questions& q, DeviceInfo& d) {
   gpu::Limits& l = d.limits;
   l.name = q.text(api::kDeviceName, "say its name");
   d.version = q.text(api::kLanguageVersion, "say what it compiles");
-  l.architecture = cat(l.name, ", ", d.version);
-  l.driver = cat(d.platform, ", ", q.text(api::kDriverVersion, "say the version of its driver"));
+  l.architecture = str_cat(l.name, ", ", d.version);
+  l.driver = str_cat(d.platform, ", ", q.text(api::kDriverVersion, "say the version of its driver"));
   const auto group = q.number<std::size_t>(api::kGroupSize, "say the size of groups");
   l.threads = as_int(std::min(group, q.items("say the sizes of groups")));
   l.shared = q.number<std::uint64_t>(api::kLocalMemory, "say its local memory");
@@ -96,6 +97,7 @@ Found ask(const api::Functions& f, api::Device* device, const std::string& platf
     const Questions q(f, device);
     found.type = q.number<api::Bits>(api::kDeviceType, "say what kind it is");
     fill_in(q, found.info);
+    found.info.optimised = !(found.type & api::kTypeCpu && platform.find("Intel") != std::string::npos);
   } catch (const Error& e) {
     found.info.unusable = e.problem();
   }
@@ -134,7 +136,7 @@ std::vector<Found> find_devices(const Library& library, const OpenClOptions& opt
     };
     const std::string name = said(api::kPlatformName);
     if (!contains(name, options.platform)) continue;
-    const std::string platform = cat(name, ", ", said(api::kPlatformVersion));
+    const std::string platform = str_cat(name, ", ", said(api::kPlatformVersion));
     const auto list = [&](api::UInt room, api::Device** to, api::UInt* count) {
       return f.GetDeviceIDs(p, api::kAllDevices, room, to, count);
     };

@@ -25,7 +25,7 @@ void* open(const std::string& path) { return ::dlopen(path.c_str(), RTLD_NOW | R
 
 void* open_named(const std::string& path, const char* who) {
   if (void* const library = open(path)) return library;
-  throw Error("opencl", cat("the library '", path, "' that ", who, " names cannot be loaded: ", why(), kAdvice));
+  throw Error("opencl", str_cat("the library '", path, "' that ", who, " names cannot be loaded: ", why(), kAdvice));
 }
 
 void* open_system(std::string& path) {
@@ -33,10 +33,10 @@ void* open_system(std::string& path) {
   for (const char* name : {"libOpenCL.so.1", "libOpenCL.so", "/System/Library/Frameworks/OpenCL.framework/OpenCL"}) {
     path = name;
     if (void* const library = open(path)) return library;
-    tried += cat(tried.empty() ? "" : "; ", why());
+    tried += str_cat(tried.empty() ? "" : "; ", why());
   }
-  throw Error("opencl",
-              cat("there is no OpenCL on this machine (", tried, ")", kAdvice, ", or name the library in ", kVariable));
+  throw Error("opencl", str_cat("there is no OpenCL on this machine (", tried, ")", kAdvice,
+                                ", or name the library in ", kVariable));
 }
 
 }  // namespace
@@ -52,8 +52,8 @@ std::shared_ptr<const Library> load_library(const std::string& path) {
   const auto find = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
     if (!function)
-      throw Error("opencl", cat("'", made->path, "' has no function ", name,
-                                ": it is no library of OpenCL 1.2 or newer", kAdvice));
+      throw Error("opencl", str_cat("'", made->path, "' has no function ", name,
+                                    ": it is no library of OpenCL 1.2 or newer", kAdvice));
   };
   api::Functions& f = made->functions;
 #define LIGHTCONE_FIND(name) find(f.name, "cl" #name)

@@ -44,6 +44,9 @@ struct DeviceInfo {
   std::size_t max_allocation = 0;  // bytes of a buffer that the device promises; it may have larger ones
   // Division and square root of f32 to the last bit. Where not, they are off by 2.5 and 3 units of it at most.
   bool correctly_rounded = false;
+  // Whether its compiler may optimise. Intel's for processors may not: a negated number that is kept across a barrier
+  // becomes that of the group's last item (version 2026.22: softmax(0.5f * x) over rows of five).
+  bool optimised = true;
 };
 
 // Every device of every platform, GPUs first; empty where no driver is installed. An Error where there is no OpenCL.

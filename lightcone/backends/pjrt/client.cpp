@@ -41,7 +41,7 @@ std::size_t bytes_of(DType t, std::span<const std::int64_t> shape) {
   std::size_t bytes = size_of(t);
   bool empty = false;
   for (const std::int64_t d : shape) {
-    if (d < 0) throw Error("pjrt", cat("an extent of an array is ", d));
+    if (d < 0) throw Error("pjrt", str_cat("an extent of an array is ", d));
     empty = empty || d == 0;
   }
   if (empty) return 0;
@@ -97,8 +97,8 @@ const Plugin& Array::plugin() const { return handle_.client()->plugin(); }
 DType Array::dtype() const {
   const auto type = ask<api::BufferElementType>(plugin(), get(), "name the element type of an array");
   if (const auto t = dtype_of(type)) return *t;
-  throw Error("pjrt", cat("an array has PJRT's element type ", static_cast<int>(type),
-                          ", which Lightcone has not: convert it within the program"));
+  throw Error("pjrt", str_cat("an array has PJRT's element type ", static_cast<int>(type),
+                              ", which Lightcone has not: convert it within the program"));
 }
 std::vector<std::int64_t> Array::shape() const {
   api::BufferDimensions args{};
@@ -111,7 +111,7 @@ std::size_t Array::bytes() const { return bytes_of(dtype(), shape()); }
 void Array::to_host(void* to, std::size_t bytes) const {
   const std::vector<std::int64_t> dims = shape();
   const std::size_t want = bytes_of(dtype(), dims);
-  if (bytes != want) throw Error("pjrt", cat("an array of ", want, " bytes does not fit ", bytes));
+  if (bytes != want) throw Error("pjrt", str_cat("an array of ", want, " bytes does not fit ", bytes));
   std::vector<std::int64_t> minor_to_major(dims.size());
   for (std::size_t k = 0; k < dims.size(); ++k) minor_to_major[k] = static_cast<std::int64_t>(dims.size() - 1 - k);
   api::Layout layout{};  // none would be that of the device
@@ -198,7 +198,7 @@ std::shared_ptr<const Client> Client::create(std::shared_ptr<const Plugin> plugi
   devices.of = c->client_;
   c->plugin_->call(devices, "list its devices");
   c->devices_.assign(devices.list, devices.list + devices.count);
-  if (c->devices_.empty()) throw Error("pjrt", cat("'", c->plugin_->name(), "' finds no device on this machine"));
+  if (c->devices_.empty()) throw Error("pjrt", str_cat("'", c->plugin_->name(), "' finds no device on this machine"));
   return c;
 }
 
@@ -217,8 +217,8 @@ std::string Client::platform_version() const {
 
 api::Device* Client::device_at(int index) const {
   if (index < 0 || static_cast<std::size_t>(index) >= devices_.size())
-    throw Error("pjrt", cat("there is no device ", index, ": '", plugin_->name(), "' has ", devices_.size(),
-                            ", counted from 0"));
+    throw Error("pjrt", str_cat("there is no device ", index, ": '", plugin_->name(), "' has ", devices_.size(),
+                                ", counted from 0"));
   return devices_[static_cast<std::size_t>(index)];
 }
 
@@ -245,7 +245,7 @@ Executable Client::compile(std::string_view text, int device) const {
 Array Client::to_device(const ArrayView& array, int device) const {
   const std::size_t want = bytes_of(array.dtype, array.shape);
   if (array.bytes.size() != want)
-    throw Error("pjrt", cat("an array of this shape and type has ", want, " bytes, not ", array.bytes.size()));
+    throw Error("pjrt", str_cat("an array of this shape and type has ", want, " bytes, not ", array.bytes.size()));
   alignas(64) static constexpr std::byte kNothing[64] = {};
   api::ClientBufferFromHostBuffer args{};
   args.of = client_, args.data = want ? array.bytes.data() : kNothing, args.type = type_of(array.dtype);

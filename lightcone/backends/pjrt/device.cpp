@@ -157,7 +157,7 @@ void PjrtDevice::launch(const Launch& l) {
     return copy(l.out, {l.in[0].buffer, l.in[0].offset + offset}, static_cast<std::size_t>(l.sizes[0]));
   }
   const auto* program = dynamic_cast<const ProgramKernel*>(l.kernel);
-  if (!program) throw Error("device", cat("the kernel '", l.kernel->name(), "' is not for ", name()));
+  if (!program) throw Error("device", str_cat("the kernel '", l.kernel->name(), "' is not for ", name()));
   program->run(l, *this);
 }
 

@@ -61,8 +61,8 @@ std::shared_ptr<const ProgramKernel::Compiled> ProgramKernel::compile(const Bind
   }
   for (const StableHloExport::Result& r : exported.results) done->results.push_back(settle(r.type));
   if (done->executable.results() != done->results.size())
-    throw Error("pjrt", cat("the plugin makes ", done->executable.results(), " results of a program that has ",
-                            done->results.size(), ": it does not do what StableHLO says"));
+    throw Error("pjrt", str_cat("the plugin makes ", done->executable.results(), " results of a program that has ",
+                                done->results.size(), ": it does not do what StableHLO says"));
   return done;
 }
 

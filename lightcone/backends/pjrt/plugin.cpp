@@ -37,11 +37,11 @@ std::string path_of(const std::string& name) {
     const std::size_t colon = entry.find(':');
     if (colon == entry.npos) continue;
     if (entry.substr(0, colon) == name) return std::string(entry.substr(colon + 1));
-    known += cat(known.empty() ? "" : ", ", entry.substr(0, colon));
+    known += str_cat(known.empty() ? "" : ", ", entry.substr(0, colon));
   }
   throw Error("pjrt",
-              cat("no plugin is named '", name, "'; ", kNames, " ", known.empty() ? "names none" : "names " + known,
-                  ": give the path of the plugin's library, or set it to 'name:path'"));
+              str_cat("no plugin is named '", name, "'; ", kNames, " ", known.empty() ? "names none" : "names " + known,
+                      ": give the path of the plugin's library, or set it to 'name:path'"));
 }
 
 // Plugins by their tables: each is initialised once a process, and its library stays.
@@ -75,14 +75,14 @@ Attributes read_attributes(const api::NamedValue* values, std::size_t count) {
 }
 
 Plugin::Plugin(const api::Api* table, std::string name) : table_(table), name_(std::move(name)) {
-  if (!table) throw Error("pjrt", cat("'", name_, "' is no plugin that works: its GetPjrtApi() gives nothing"));
+  if (!table) throw Error("pjrt", str_cat("'", name_, "' is no plugin that works: its GetPjrtApi() gives nothing"));
   if (table->head.size < offsetof(api::Api, functions))
-    throw Error("pjrt", cat("the table of functions of '", name_, "' has ", table->head.size,
-                            " bytes, which is not even room for its version: take another build of the plugin"));
+    throw Error("pjrt", str_cat("the table of functions of '", name_, "' has ", table->head.size,
+                                " bytes, which is not even room for its version: take another build of the plugin"));
   const auto& [head, major, minor] = table->version;
   if (major != 0 || minor < kOldestMinor)
-    throw Error("pjrt", cat("'", name_, "' speaks version ", major, ".", minor, " of PJRT; from 0.", kOldestMinor,
-                            " on and below 1.0 it is understood: take another version of the plugin"));
+    throw Error("pjrt", str_cat("'", name_, "' speaks version ", major, ".", minor, " of PJRT; from 0.", kOldestMinor,
+                                " on and below 1.0 it is understood: take another version of the plugin"));
   using api::Function;
   for (const Function f : {Function::ErrorDestroy, Function::EventDestroy, Function::ClientDestroy,
                            Function::ExecutableDestroy, Function::LoadedExecutableDestroy, Function::BufferDestroy})
@@ -101,19 +101,20 @@ std::shared_ptr<const Plugin> Plugin::of(const api::Api* table, std::string name
 
 std::shared_ptr<const Plugin> Plugin::load(const std::string& path_or_name) {
   if (path_or_name.empty())
-    throw Error("pjrt", cat("no plugin is named: give the path of its library, or a name that ", kNames, " knows"));
+    throw Error("pjrt", str_cat("no plugin is named: give the path of its library, or a name that ", kNames, " knows"));
   const std::string path = is_path(path_or_name) ? path_or_name : path_of(path_or_name);
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* why = ::dlerror();
-    throw Error("pjrt", cat("the plugin '", path, "' cannot be loaded: ", why ? why : "the system does not say why",
-                            "; libraries that it needs are looked for in LD_LIBRARY_PATH"));
+    throw Error("pjrt", str_cat("the plugin '", path, "' cannot be loaded: ", why ? why : "the system does not say why",
+                                "; libraries that it needs are looked for in LD_LIBRARY_PATH"));
   }
   const auto get = reinterpret_cast<const api::Api* (*)()>(::dlsym(library, "GetPjrtApi"));
   if (!get) {
     ::dlclose(library);
-    throw Error("pjrt", cat("'", path, "' is a library without a function GetPjrtApi, which is no PJRT plugin: the ",
-                            "library of one is named like xla_cuda_plugin.so or lightcone_pjrt.so"));
+    throw Error("pjrt",
+                str_cat("'", path, "' is a library without a function GetPjrtApi, which is no PJRT plugin: the ",
+                        "library of one is named like xla_cuda_plugin.so or lightcone_pjrt.so"));
   }
   return of(get(), path.substr(path.rfind('/') + 1));
 }
@@ -126,8 +127,8 @@ bool Plugin::has(api::Function f) const {
 
 api::AnyFunction Plugin::function(api::Function f, std::string_view doing) const {
   if (!has(f))
-    throw Error("pjrt", cat("'", name_, "' cannot ", doing, ": its version of PJRT, 0.", minor_version(),
-                            ", has no function ", static_cast<int>(f), "; take a newer version of the plugin"));
+    throw Error("pjrt", str_cat("'", name_, "' cannot ", doing, ": its version of PJRT, 0.", minor_version(),
+                                ", has no function ", static_cast<int>(f), "; take a newer version of the plugin"));
   return table_->functions[static_cast<int>(f)];
 }
 
@@ -150,8 +151,8 @@ void Plugin::take(api::Error* e, std::string_view doing) const {
     api::ErrorDestroy destroy{{sizeof destroy, nullptr}, e, {}};
     reinterpret_cast<F>(table_->functions[static_cast<int>(api::ErrorDestroy::function)])(&destroy);
   }
-  throw Error("pjrt", cat("'", name_, "' cannot ", doing, ": ", said.empty() ? "it does not say why" : said, " (",
-                          code_name(code.value), ")"));
+  throw Error("pjrt", str_cat("'", name_, "' cannot ", doing, ": ", said.empty() ? "it does not say why" : said, " (",
+                              code_name(code.value), ")"));
 }
 
 void Plugin::initialise() {

@@ -6,10 +6,12 @@
 // log2(1 + f) = f + f q(f). sin and cos: reduction by pi and a polynomial in double precision for |x| < 1e6, libm beyond.
 #include "lightcone/codegen/c/prelude.h"
 
-namespace lc::ir {
+#include <string>
 
-std::string_view c_prelude() {
-  static constexpr std::string_view text = R"(
+namespace lc::ir {
+namespace {
+
+constexpr std::string_view kHead = R"(
 typedef unsigned int u32; typedef unsigned long u64; typedef unsigned short u16; typedef unsigned char u8;
 double exp2(double); double log2(double); double sin(double); double cos(double); double fmod(double, double); double pow(double, double);
 float fmodf(float, float); float powf(float, float); float sinf(float); float cosf(float);
@@ -21,9 +23,63 @@ LC double lc_double(u64 u) { double x; __builtin_memcpy(&x, &u, 8); return x; }
 // Floats as integers in the same order: -0 below +0, every NaN above infinity.
 LC int lc_key_f(float x) { const int b = (int)lc_bits(x); return x == x ? b ^ ((b >> 31) & 0x7fffffff) : 0x7fffffff; }
 LC float lc_unkey_f(int k) { return lc_float((u32)(k ^ ((k >> 31) & 0x7fffffff))); }
-LC long lc_floor_div(long a, long b) { if (b == 0) return 0; long q = a / b; return q - ((a % b != 0) & ((a < 0) != (b < 0))); }
-LC long lc_floor_mod(long a, long b) { return b == 0 ? 0 : a - lc_floor_div(a, b) * b; }
+)";
 
+constexpr std::string_view kWholeNumbers = R"(
+LC long lc_floor_div(long a, long b) { if (b == 0) return 0; const long q = a / b; return q - (long)((a % b != 0) & ((a < 0) != (b < 0))); }
+LC long lc_floor_mod(long a, long b) { return b == 0 ? 0 : a - lc_floor_div(a, b) * b; }
+LC int lc_floor_div_i(int a, int b) { if (b == 0) return 0; const int q = a / b; return q - (int)((a % b != 0) & ((a < 0) != (b < 0))); }
+LC int lc_floor_mod_i(int a, int b) { return b == 0 ? 0 : a - lc_floor_div_i(a, b) * b; }
+#define LC_INTEGER(S, T, U) \
+LC T lc_add_##S(T a, T b) { return (T)((U)a + (U)b); } \
+LC T lc_mul_##S(T a, T b) { return (T)((U)a * (U)b); } \
+LC T lc_div_##S(T a, T b) { return b == 0 ? (T)0 : b == (T)-1 && (T)-1 < 0 ? (T)(0 - (U)a) : (T)(a / b); } \
+LC T lc_mod_##S(T a, T b) { return b == 0 || (b == (T)-1 && (T)-1 < 0) ? (T)0 : (T)(a % b); } \
+LC int lc_less_##S(T a, T b) { return a < b; } \
+LC int lc_equal_##S(T a, T b) { return a == b; } \
+LC T lc_max_##S(T a, T b) { return a < b ? b : a; } \
+LC T lc_min_##S(T a, T b) { return b < a ? b : a; } \
+LC T lc_where_##S(int c, T a, T b) { return c ? a : b; } \
+LC T lc_and_##S(T a, T b) { return (T)(a & b); } \
+LC T lc_or_##S(T a, T b) { return (T)(a | b); } \
+LC T lc_xor_##S(T a, T b) { return (T)(a ^ b); } \
+LC T lc_pow_##S(T a, T b) { if (b < 0) return a == 1 ? (T)1 : a == (T)-1 ? (b % 2 ? (T)-1 : (T)1) : (T)0; \
+  U r = 1, x = (U)a; for (; b > 0; b >>= 1, x *= x) if (b & 1) r *= x; return (T)r; }
+LC_INTEGER(c, signed char, u32)
+LC_INTEGER(i, int, u32)
+LC_INTEGER(l, long, u64)
+LC_INTEGER(s, short, u32)
+LC_INTEGER(b, u8, u32)
+LC_INTEGER(us, u16, u32)
+LC_INTEGER(u, u32, u32)
+LC_INTEGER(ul, u64, u64)
+LC int lc_and_t(int a, int b) { return a & b; }
+LC int lc_or_t(int a, int b) { return a | b; }
+LC int lc_xor_t(int a, int b) { return a ^ b; }
+LC int lc_add_t(int a, int b) { return a | b; }
+LC int lc_mul_t(int a, int b) { return a & b; }
+LC int lc_div_t(int a, int b) { return a & b; }
+LC int lc_mod_t(int a, int b) { return 0; }
+LC int lc_pow_t(int a, int b) { return b ? a : 1; }
+LC int lc_less_t(int a, int b) { return a < b; }
+LC int lc_equal_t(int a, int b) { return a == b; }
+LC int lc_max_t(int a, int b) { return a | b; }
+LC int lc_min_t(int a, int b) { return a & b; }
+LC int lc_where_t(int c, int a, int b) { return c ? a : b; }
+#define LC_SATURATE(F, T, N, C, LO, HI) \
+LC C lc_##N##_to_##T(F v) { return v != v ? (C)0 : v <= (F)(LO) ? (C)(LO) : v >= (F)(HI) ? (C)(HI) : (C)v; }
+#define LC_INTEGERS(F, N) \
+LC_SATURATE(F, i8, N, signed char, -128, 127) \
+LC_SATURATE(F, i16, N, short, -32768, 32767) \
+LC_SATURATE(F, i32, N, int, -2147483647 - 1, 2147483647) \
+LC_SATURATE(F, i64, N, long, -9223372036854775807L - 1, 9223372036854775807L) \
+LC_SATURATE(F, u8, N, u8, 0, 255) \
+LC_SATURATE(F, u16, N, u16, 0, 65535) \
+LC_SATURATE(F, u32, N, u32, 0, 4294967295U) \
+LC_SATURATE(F, u64, N, u64, 0, 18446744073709551615UL)
+)";
+
+constexpr std::string_view kFloats = R"(
 LC float lc_exp2_f(float x) {
   const u32 b = lc_bits(x), m = b & 0x7fffffffu;
   const float c = lc_float((b & 0x80000000u) | (m < 0x43200000u ? m : 0x43200000u));  // within +-160, a NaN too
@@ -234,43 +290,6 @@ LC double lc_max_d(double a, double b) { return a != a ? a : b != b ? b : a > b 
 LC double lc_min_d(double a, double b) { return a != a ? a : b != b ? b : a < b ? a : b < a ? b : b == 0 && __builtin_signbit(b) ? b : a; }
 LC double lc_where_d(int c, double a, double b) { return c ? a : b; }
 
-#define LC_INTEGER(S, T, U) \
-LC T lc_add_##S(T a, T b) { return (T)((U)a + (U)b); } \
-LC T lc_mul_##S(T a, T b) { return (T)((U)a * (U)b); } \
-LC T lc_div_##S(T a, T b) { return b == 0 ? 0 : b == (T)-1 && (T)-1 < 0 ? (T)(0 - (U)a) : (T)(a / b); } \
-LC T lc_mod_##S(T a, T b) { return b == 0 || (b == (T)-1 && (T)-1 < 0) ? 0 : (T)(a % b); } \
-LC int lc_less_##S(T a, T b) { return a < b; } \
-LC int lc_equal_##S(T a, T b) { return a == b; } \
-LC T lc_max_##S(T a, T b) { return a < b ? b : a; } \
-LC T lc_min_##S(T a, T b) { return b < a ? b : a; } \
-LC T lc_where_##S(int c, T a, T b) { return c ? a : b; } \
-LC T lc_and_##S(T a, T b) { return a & b; } \
-LC T lc_or_##S(T a, T b) { return a | b; } \
-LC T lc_xor_##S(T a, T b) { return a ^ b; } \
-LC T lc_pow_##S(T a, T b) { if (b < 0) return a == 1 ? 1 : a == (T)-1 ? (b % 2 ? -1 : 1) : 0; \
-  U r = 1, x = (U)a; for (; b > 0; b >>= 1, x *= x) if (b & 1) r *= x; return (T)r; }
-LC_INTEGER(c, signed char, u32)
-LC_INTEGER(i, int, u32)
-LC_INTEGER(l, long, u64)
-LC_INTEGER(s, short, u32)
-LC_INTEGER(b, u8, u32)
-LC_INTEGER(us, u16, u32)
-LC_INTEGER(u, u32, u32)
-LC_INTEGER(ul, u64, u64)
-LC int lc_and_t(int a, int b) { return a & b; }
-LC int lc_or_t(int a, int b) { return a | b; }
-LC int lc_xor_t(int a, int b) { return a ^ b; }
-LC int lc_add_t(int a, int b) { return a | b; }
-LC int lc_mul_t(int a, int b) { return a & b; }
-LC int lc_div_t(int a, int b) { return a & b; }
-LC int lc_mod_t(int a, int b) { return 0; }
-LC int lc_pow_t(int a, int b) { return b ? a : 1; }
-LC int lc_less_t(int a, int b) { return a < b; }
-LC int lc_equal_t(int a, int b) { return a == b; }
-LC int lc_max_t(int a, int b) { return a | b; }
-LC int lc_min_t(int a, int b) { return a & b; }
-LC int lc_where_t(int c, int a, int b) { return c ? a : b; }
-
 // Stores past the caches. Elements of `size` bytes before the first vector of 16 that is aligned for it.
 LC long lc_unaligned(const void* to, long size, int stream) {
   const long whole = 16 * size < 64 ? 16 * size : 64;
@@ -419,20 +438,16 @@ LC float lc_odd_f(double v) {  /* rounds to odd, so that rounding again is as go
 }
 LC u16 lc_f64_to_f16(double v) { return lc_f32_to_f16(lc_odd_f(v)); }
 LC u16 lc_f64_to_bf16(double v) { return lc_f32_to_bf16(lc_odd_f(v)); }
-#define LC_SATURATE(F, T, N, C, LO, HI) \
-LC C lc_##N##_to_##T(F v) { return v != v ? 0 : v <= (F)(LO) ? (C)(LO) : v >= (F)(HI) ? (C)(HI) : (C)v; }
-#define LC_INTEGERS(F, N) \
-LC_SATURATE(F, i8, N, signed char, -128, 127) \
-LC_SATURATE(F, i16, N, short, -32768, 32767) \
-LC_SATURATE(F, i32, N, int, -2147483647 - 1, 2147483647) \
-LC_SATURATE(F, i64, N, long, -9223372036854775807L - 1, 9223372036854775807L) \
-LC_SATURATE(F, u8, N, u8, 0, 255) \
-LC_SATURATE(F, u16, N, u16, 0, 65535) \
-LC_SATURATE(F, u32, N, u32, 0, 4294967295U) \
-LC_SATURATE(F, u64, N, u64, 0, 18446744073709551615UL)
 LC_INTEGERS(float, f32)
 LC_INTEGERS(double, f64)
 )";
+
+}  // namespace
+
+std::string_view whole_number_functions() { return kWholeNumbers; }
+
+std::string_view c_prelude() {
+  static const std::string text = std::string(kHead) + std::string(kWholeNumbers) + std::string(kFloats);
   return text;
 }
 

@@ -6,5 +6,8 @@
 namespace lc::ir {
 
 std::string_view c_prelude();  // put before every unit
+// The part of it about integers and bool, which C for GPUs shares. Wants LC, which stands before a function, and u8 to
+// u64.
+std::string_view whole_number_functions();
 
 }  // namespace lc::ir

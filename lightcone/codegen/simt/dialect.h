@@ -15,12 +15,12 @@ enum class Language : std::uint8_t { Cuda, OpenCl, Metal };
 struct Dialect {
   std::string_view name;
   std::string_view head;     // types, address spaces, bit casts, mathematics, shuffles
-  std::string_view start;    // of a kernel's definition; %THREADS% stands for those of a group
-  std::string_view place;    // a parameter that is memory; %K% its number
+  std::string_view start;    // of a kernel's definition; $THREADS stands for those of a group, $LEAST for `resident`
+  std::string_view place;    // a parameter that is memory; $K its number
   std::string_view size;     // a parameter that is a number; "": all of them come in one array, n_
   std::string_view sizes;    // that array
   std::string_view last;     // parameters behind all others
-  std::string_view pointer;  // how a place becomes a pointer; %C% "const " or "", %T% the type, %K% the number
+  std::string_view pointer;  // how a place becomes a pointer; $C "const " or "", $T the type, $K the number
   bool f64;                  // does the language have numbers of 64 bits?
 };
 const Dialect& dialect(Language l);
@@ -29,12 +29,13 @@ const Dialect& dialect(Language l);
 std::string prelude(Language l);
 
 // "<start> name(<parameters>) {" and the pointers p0, p1, ... and sizes n0, n1, ... that they become. `sizes` are of
-// type `index`, "int" or "long".
+// type `index`, "int" or "long". `resident`: so many groups at least are to fit a multiprocessor at once, for which the
+// compiler of CUDA leaves a thread fewer registers; elsewhere it says nothing.
 struct Parameter {
   std::string type, name;
   bool written = false;
 };
 std::string begin_kernel(Language l, std::string_view name, int threads, std::span<const Parameter> places,
-                         std::size_t sizes, std::string_view index);
+                         std::size_t sizes, std::string_view index, int resident = 1);
 
 }  // namespace lc::simt

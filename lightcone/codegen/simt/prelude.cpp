@@ -1,6 +1,8 @@
 // The text before the kernels: a head for each language, and the functions that all of them share. Mathematics is the
 // language's own (each states its error in units of the last place), what no rounding may touch is written out.
+#include "lightcone/codegen/c/prelude.h"
 #include "lightcone/codegen/simt/dialect.h"
+#include "lightcone/codegen/simt/filled.h"
 
 namespace lc::simt {
 namespace {
@@ -17,6 +19,7 @@ typedef signed char lc_i8;
 #define LC_BARRIER __syncthreads()
 #define LC_WARP 32
 #define LC_UNROLL _Pragma("unroll")
+#define LC_LOOP _Pragma("unroll 1")
 LC u32 lc_bits(float x) { return __float_as_uint(x); }
 LC float lc_float(u32 u) { return __uint_as_float(u); }
 LC u64 lc_bits_d(double x) { return (u64)__double_as_longlong(x); }
@@ -98,6 +101,7 @@ typedef char lc_i8;  // signed, and not another type beside it
 #define LC_BARRIER barrier(CLK_LOCAL_MEM_FENCE)
 #define LC_WARP 1
 #define LC_UNROLL
+#define LC_LOOP
 LC u32 lc_bits(float x) { return as_uint(x); }
 LC float lc_float(u32 u) { return as_float(u); }
 // (For PoCL 3.1 a power of a NaN that it knows is 0, and the remainder of infinity is infinity.)
@@ -147,6 +151,7 @@ typedef signed char lc_i8;
 #define LC_BARRIER threadgroup_barrier(mem_flags::mem_threadgroup)
 #define LC_WARP 32
 #define LC_UNROLL _Pragma("clang loop unroll(full)")
+#define LC_LOOP _Pragma("clang loop unroll(disable)")
 LC u32 lc_bits(float x) { return as_type<u32>(x); }
 LC float lc_float(u32 u) { return as_type<float>(u); }
 #define LC_EXP2(x) precise::exp2(x)
@@ -178,10 +183,6 @@ constexpr std::string_view kShared = R"(
 #define __builtin_nanf(S) lc_float(0x7fc00000u)
 #define __builtin_inf() lc_double(0x7ff0000000000000UL)
 #define __builtin_nan(S) lc_double(0x7ff8000000000000UL)
-LC long lc_floor_div(long a, long b) { if (b == 0) return 0; const long q = a / b; return q - (long)((a % b != 0) & ((a < 0) != (b < 0))); }
-LC long lc_floor_mod(long a, long b) { return b == 0 ? 0 : a - lc_floor_div(a, b) * b; }
-LC int lc_floor_div_i(int a, int b) { if (b == 0) return 0; const int q = a / b; return q - (int)((a % b != 0) & ((a < 0) != (b < 0))); }
-LC int lc_floor_mod_i(int a, int b) { return b == 0 ? 0 : a - lc_floor_div_i(a, b) * b; }
 LC float lc_exp2_f(float x) { return LC_EXP2(x); }
 LC float lc_log2_f(float x) { return LC_LOG2(x); }
 LC float lc_sin_f(float x) { return LC_SIN(x); }
@@ -208,42 +209,6 @@ LC float lc_min_f(float a, float b) {
 #endif
 LC float lc_where_f(int c, float a, float b) { return c ? a : b; }
 LC float lc_pow_f(float a, float b) { return LC_POW(a, b); }
-#define LC_INTEGER(S, T, U) \
-LC T lc_add_##S(T a, T b) { return (T)((U)a + (U)b); } \
-LC T lc_mul_##S(T a, T b) { return (T)((U)a * (U)b); } \
-LC T lc_div_##S(T a, T b) { return b == 0 ? (T)0 : b == (T)-1 && (T)-1 < 0 ? (T)(0 - (U)a) : (T)(a / b); } \
-LC T lc_mod_##S(T a, T b) { return b == 0 || (b == (T)-1 && (T)-1 < 0) ? (T)0 : (T)(a % b); } \
-LC int lc_less_##S(T a, T b) { return a < b; } \
-LC int lc_equal_##S(T a, T b) { return a == b; } \
-LC T lc_max_##S(T a, T b) { return a < b ? b : a; } \
-LC T lc_min_##S(T a, T b) { return b < a ? b : a; } \
-LC T lc_where_##S(int c, T a, T b) { return c ? a : b; } \
-LC T lc_and_##S(T a, T b) { return (T)(a & b); } \
-LC T lc_or_##S(T a, T b) { return (T)(a | b); } \
-LC T lc_xor_##S(T a, T b) { return (T)(a ^ b); } \
-LC T lc_pow_##S(T a, T b) { if (b < 0) return a == 1 ? (T)1 : a == (T)-1 ? (b % 2 ? (T)-1 : (T)1) : (T)0; \
-  U r = 1, x = (U)a; for (; b > 0; b >>= 1, x *= x) if (b & 1) r *= x; return (T)r; }
-LC_INTEGER(c, signed char, u32)
-LC_INTEGER(i, int, u32)
-LC_INTEGER(l, long, u64)
-LC_INTEGER(s, short, u32)
-LC_INTEGER(b, u8, u32)
-LC_INTEGER(us, u16, u32)
-LC_INTEGER(u, u32, u32)
-LC_INTEGER(ul, u64, u64)
-LC int lc_and_t(int a, int b) { return a & b; }
-LC int lc_or_t(int a, int b) { return a | b; }
-LC int lc_xor_t(int a, int b) { return a ^ b; }
-LC int lc_add_t(int a, int b) { return a | b; }
-LC int lc_mul_t(int a, int b) { return a & b; }
-LC int lc_div_t(int a, int b) { return a & b; }
-LC int lc_mod_t(int a, int b) { return 0; }
-LC int lc_pow_t(int a, int b) { return b ? a : 1; }
-LC int lc_less_t(int a, int b) { return a < b; }
-LC int lc_equal_t(int a, int b) { return a == b; }
-LC int lc_max_t(int a, int b) { return a | b; }
-LC int lc_min_t(int a, int b) { return a & b; }
-LC int lc_where_t(int c, int a, int b) { return c ? a : b; }
 #ifndef LC_HAS_F16_CONVERSIONS
 LC float lc_f16_to_f32(u16 h) {
   const u32 s = (u32)(h & 0x8000) << 16, e = (h >> 10) & 31, m = h & 0x3ff;
@@ -271,17 +236,6 @@ LC float lc_round_bf16(float v) {
 #ifndef LC_HAS_BF16_CONVERSIONS
 LC u16 lc_f32_to_bf16(float v) { return (u16)(lc_bits(lc_round_bf16(v)) >> 16); }
 #endif
-#define LC_SATURATE(F, T, N, C, LO, HI) \
-LC C lc_##N##_to_##T(F v) { return v != v ? (C)0 : v <= (F)(LO) ? (C)(LO) : v >= (F)(HI) ? (C)(HI) : (C)v; }
-#define LC_INTEGERS(F, N) \
-LC_SATURATE(F, i8, N, signed char, -128, 127) \
-LC_SATURATE(F, i16, N, short, -32768, 32767) \
-LC_SATURATE(F, i32, N, int, -2147483647 - 1, 2147483647) \
-LC_SATURATE(F, i64, N, long, -9223372036854775807L - 1, 9223372036854775807L) \
-LC_SATURATE(F, u8, N, u8, 0, 255) \
-LC_SATURATE(F, u16, N, u16, 0, 65535) \
-LC_SATURATE(F, u32, N, u32, 0, 4294967295U) \
-LC_SATURATE(F, u64, N, u64, 0, 18446744073709551615UL)
 LC_INTEGERS(float, f32)
 #ifdef LC_HAS_F64
 LC double lc_exp2_d(double x) { return LC_EXP2_D(x); }
@@ -337,53 +291,50 @@ LC_SHUFFLE(d, double, double)
 )";
 
 constexpr Dialect kDialects[] = {
-    {"CUDA C", kCudaHead, "extern \"C\" __global__ void __launch_bounds__(%THREADS%)", "%C%void* p%K%_", "const long n%K%_",
-     "", "", "(%C%%T%*)p%K%_", true},
-    {"OpenCL C", kOpenClHead, "__kernel __attribute__((reqd_work_group_size(%THREADS%, 1, 1))) void",
-     "__global %C%char* p%K%_, const long o%K%_", "const long n%K%_", "", "", "(__global %C%%T%*)(p%K%_ + o%K%_)", true},
-    {"Metal", kMetalHead, "[[max_total_threads_per_threadgroup(%THREADS%)]] kernel void", "device %C%char* p%K%_ [[buffer(%K%)]]", "", "constant long* n_ [[buffer(%K%)]]",
+    {"CUDA C", kCudaHead, "extern \"C\" __global__ void __launch_bounds__($THREADS$LEAST)", "$Cvoid* p$K_", "const long n$K_",
+     "", "", "($C$T*)p$K_", true},
+    {"OpenCL C", kOpenClHead, "__kernel __attribute__((reqd_work_group_size($THREADS, 1, 1))) void",
+     "__global $Cchar* p$K_, const long o$K_", "const long n$K_", "", "", "(__global $C$T*)(p$K_ + o$K_)", true},
+    {"Metal", kMetalHead, "[[max_total_threads_per_threadgroup($THREADS)]] kernel void",
+     "device $Cchar* p$K_ [[buffer($K)]]", "", "constant long* n_ [[buffer($K)]]",
      "uint3 group_ [[threadgroup_position_in_grid]], uint3 thread_ [[thread_position_in_threadgroup]]",
-     "(device %C%%T%*)p%K%_", false},
+     "(device $C$T*)p$K_", false},
 };
-
-std::string replaced(std::string s, std::string_view what, std::string_view by) {
-  for (std::size_t at = 0; (at = s.find(what, at)) != std::string::npos; at += by.size()) s.replace(at, what.size(), by);
-  return s;
-}
 
 }  // namespace
 
 const Dialect& dialect(Language l) { return kDialects[static_cast<int>(l)]; }
 
-std::string prelude(Language l) { return std::string(dialect(l).head) + std::string(kShared); }
+std::string prelude(Language l) {
+  const Dialect& d = dialect(l);
+  return std::string(d.head) + std::string(ir::whole_number_functions()) + std::string(kShared);
+}
 
 std::string begin_kernel(Language l, std::string_view name, int threads, std::span<const Parameter> places,
-                         std::size_t sizes, std::string_view index) {
+                         std::size_t sizes, std::string_view index, int resident) {
   const Dialect& d = dialect(l);
   std::string list, body;
   const auto add = [&](std::string_view parameter) {
     if (!parameter.empty()) list += (list.empty() ? "" : ", ") + std::string(parameter);
   };
   for (std::size_t k = 0; k < places.size(); ++k) {
-    const auto filled = [&](std::string_view text) {
-      std::string s = replaced(std::string(text), "%K%", std::to_string(k));
-      s = replaced(std::move(s), "%T%", places[k].type);
-      return replaced(std::move(s), "%C%", places[k].written ? "" : "const ");
-    };
-    add(filled(d.place));
-    body += "  LC_GLOBAL " + std::string(places[k].written ? "" : "const ") + places[k].type + "* const " +
-            places[k].name + " = " + filled(d.pointer) + ";\n";
+    const std::string kept = places[k].written ? "" : "const ";
+    const Names names = {{"K", std::to_string(k)}, {"T", std::string(places[k].type)}, {"C", kept}};
+    add(filled(d.place, names));
+    body +=
+        "  LC_GLOBAL " + kept + places[k].type + "* const " + places[k].name + " = " + filled(d.pointer, names) + ";\n";
   }
   for (std::size_t k = 0; k < sizes; ++k) {
     const std::string n = std::to_string(k);
-    add(replaced(std::string(d.size), "%K%", n));
+    add(filled(d.size, {{"K", n}}));
     body += "  const " + std::string(index) + " n" + n + " = (" + std::string(index) + ")" +
             (d.size.empty() ? "n_[" + n + "]" : "n" + n + "_") + ";\n";
   }
-  if (sizes) add(replaced(std::string(d.sizes), "%K%", std::to_string(places.size())));
+  if (sizes) add(filled(d.sizes, {{"K", std::to_string(places.size())}}));
   add(d.last);
-  return replaced(std::string(d.start), "%THREADS%", std::to_string(threads)) + " " + std::string(name) + "(" + list +
-         ") {\n" + body;
+  const std::string least = resident > 1 ? ", " + std::to_string(resident) : "";
+  return filled(d.start, {{"THREADS", std::to_string(threads)}, {"LEAST", least}}) + " " + std::string(name) + "(" + list + ") {\n" +
+         body;
 }
 
 }  // namespace lc::simt

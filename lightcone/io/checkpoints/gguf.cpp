@@ -259,11 +259,11 @@ std::string str(const GgufValue& v, std::size_t limit) {
       [&]<class T>(const T& x) -> std::string {
         if constexpr (std::is_same_v<T, std::string_view>) return printable(x, limit);
         else if constexpr (std::is_same_v<T, bool>) return x ? "true" : "false";
-        else if constexpr (std::is_arithmetic_v<T>) return cat(x);
+        else if constexpr (std::is_arithmetic_v<T>) return str_cat(x);
         else {
-          std::string s = cat(x.size(), " values: ");
+          std::string s = str_cat(x.size(), " values: ");
           for (std::size_t i = 0; i < std::min<std::size_t>(x.size(), 8); ++i)
-            s += cat(i ? ", " : "", x[i]).substr(0, limit);
+            s += str_cat(i ? ", " : "", x[i]).substr(0, limit);
           return printable(s + (x.size() > 8 ? ", ..." : ""), limit);
         }
       },

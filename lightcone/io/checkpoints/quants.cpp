@@ -132,7 +132,7 @@ bool can_dequantize(std::uint32_t type) {
 
 void dequantize_gguf(std::uint32_t type, const std::byte* data, std::int64_t elements, float* out) {
   const Row* row = find(type);
-  if (!row || !row->read) throw Error("load", cat("values of type ", ggml_type_name(type), " cannot be read yet"));
+  if (!row || !row->read) throw Error("load", str_cat("values of type ", ggml_type_name(type), " cannot be read yet"));
   const auto* b = reinterpret_cast<const u8*>(data);
   for (std::int64_t i = 0; i < elements; i += row->type.elements, b += row->type.bytes) row->read(b, out + i);
 }

@@ -62,7 +62,7 @@ class SafetensorsReader {
 
 Span SafetensorsReader::tensor(std::string_view name, const Json& entry, const MappedFile& file, std::uint64_t data) {
   const std::string& path = file.path();
-  const std::string where = cat("tensor ", in_quotes(name));
+  const std::string where = str_cat("tensor ", in_quotes(name));
   const Json type = entry["dtype"], shape = entry["shape"], offsets = entry["data_offsets"];
   if (entry.size() != 3 || !type.is(Json::Kind::String) || !shape.is(Json::Kind::Array) || offsets.size() != 2 ||
       !offsets.is(Json::Kind::Array))

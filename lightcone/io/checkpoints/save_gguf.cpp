@@ -83,14 +83,15 @@ class Header {
 void check(std::span<const TensorToSave> tensors, const GgufFields& metadata) {
   io::check_tensors("save_gguf", tensors);
   for (const TensorToSave& t : tensors) {
-    if (!ggml_number(t.dtype)) throw Error("save_gguf", cat(in_quotes(t.name), ": GGUF has no type ", name(t.dtype)));
+    if (!ggml_number(t.dtype))
+      throw Error("save_gguf", str_cat(in_quotes(t.name), ": GGUF has no type ", name(t.dtype)));
     if (t.name.size() > kLongestName || t.shape.size() > kMostAxes)
-      throw Error("save_gguf", cat(in_quotes(t.name), ": names have at most ", kLongestName, " bytes, tensors at most ",
-                                   kMostAxes, " axes"));
+      throw Error("save_gguf", str_cat(in_quotes(t.name), ": names have at most ", kLongestName,
+                                       " bytes, tensors at most ", kMostAxes, " axes"));
   }
   std::set<std::string_view> keys;
   for (const auto& [key, value] : metadata)
-    if (!keys.insert(key).second) throw Error("save_gguf", cat("the key ", in_quotes(key), " is there twice"));
+    if (!keys.insert(key).second) throw Error("save_gguf", str_cat("the key ", in_quotes(key), " is there twice"));
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ std::string_view descr(const TensorToSave& t) {
     case DType::BF16: break;
   }
   throw Error("save_npz",
-              cat(in_quotes(t.name), " is bf16, which numpy does not have: save it as f32, or as safetensors"));
+              str_cat(in_quotes(t.name), " is bf16, which numpy does not have: save it as f32, or as safetensors"));
 }
 
 // Little-endian numbers, one after another.
@@ -49,15 +49,15 @@ struct Bytes {
 };
 
 std::string npy_header(const TensorToSave& t) {
-  std::string dict = cat("{'descr': '", descr(t), "', 'fortran_order': False, 'shape': (");
-  for (std::size_t i = 0; i < t.shape.size(); ++i) dict += cat(i ? " " : "", t.shape[i], ",");
+  std::string dict = str_cat("{'descr': '", descr(t), "', 'fortran_order': False, 'shape': (");
+  for (std::size_t i = 0; i < t.shape.size(); ++i) dict += str_cat(i ? " " : "", t.shape[i], ",");
   if (t.shape.size() > 1) dict.pop_back();
   dict += "), }";
   const std::size_t before = 10;  // magic, version, length
   dict.resize((before + dict.size() + 1 + 63) / 64 * 64 - before - 1, ' ');
   dict += '\n';
-  if (dict.size() > 0xffff) throw Error("save_npz", cat(in_quotes(t.name), " has ", t.shape.size(), " axes"));
-  return cat(std::string_view("\x93NUMPY\1\0", 8), Bytes().u16(dict.size()).s, dict);
+  if (dict.size() > 0xffff) throw Error("save_npz", str_cat(in_quotes(t.name), " has ", t.shape.size(), " axes"));
+  return str_cat(std::string_view("\x93NUMPY\1\0", 8), Bytes().u16(dict.size()).s, dict);
 }
 
 std::uint32_t crc_of(std::string_view header, std::span<const std::byte> values) {
@@ -123,10 +123,10 @@ void check_names(std::span<const TensorToSave> tensors) {
   for (const TensorToSave& t : tensors) {
     for (std::size_t at = 0, n; at < t.name.size(); at += n)
       if (n = utf8_length(t.name, at); n == 0)
-        throw Error("save_npz", cat("the name ", in_quotes(t.name), " is not UTF-8"));
+        throw Error("save_npz", str_cat("the name ", in_quotes(t.name), " is not UTF-8"));
     if (t.name.find('\0') != t.name.npos || t.name.size() > kLongest)
       throw Error("save_npz",
-                  cat("the name ", in_quotes(t.name), " holds a NUL or is longer than ", kLongest, " bytes"));
+                  str_cat("the name ", in_quotes(t.name), " holds a NUL or is longer than ", kLongest, " bytes"));
   }
 }
 

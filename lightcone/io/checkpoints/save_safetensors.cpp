@@ -58,8 +58,8 @@ std::string header_of(std::span<const TensorToSave* const> tensors,
   text += "}";
   text.resize((text.size() + 7) / 8 * 8, ' ');
   if (text.size() > kMaxHeader)
-    throw Error("save_safetensors", cat("the names and metadata make a header of ", text.size(),
-                                        " bytes, readers take at most ", kMaxHeader));
+    throw Error("save_safetensors", str_cat("the names and metadata make a header of ", text.size(),
+                                            " bytes, readers take at most ", kMaxHeader));
   return text;
 } catch (const nlohmann::json::exception&) {
   throw Error("save_safetensors", "a name or a word of the metadata is not UTF-8");
@@ -80,11 +80,11 @@ void io::check_tensors(std::string_view op, std::span<const TensorToSave> tensor
     const std::optional<std::int64_t> n = io::elements_of(t.shape);
     std::uint64_t needs;
     if (!n || __builtin_mul_overflow(static_cast<std::uint64_t>(*n), size_of(t.dtype), &needs))
-      throw Error(op, cat(in_quotes(t.name), " has a shape that no memory holds"));
+      throw Error(op, str_cat(in_quotes(t.name), " has a shape that no memory holds"));
     if (needs != t.bytes.size())
-      throw Error(op, cat(in_quotes(t.name), " has ", t.bytes.size(), " bytes, its shape needs ", needs));
+      throw Error(op, str_cat(in_quotes(t.name), " has ", t.bytes.size(), " bytes, its shape needs ", needs));
     if (!names.insert(t.name).second)
-      throw Error(op, cat("two tensors are called ", in_quotes(t.name), ", or the name is reserved"));
+      throw Error(op, str_cat("two tensors are called ", in_quotes(t.name), ", or the name is reserved"));
   }
 }
 

@@ -23,7 +23,8 @@ std::int64_t StoredTensor::elements() const {
 
 StoredTensor::operator ArrayView() const {
   ArrayView view{dtype.value_or(DType::U8), shape, bytes};
-  if (!dtype && !quant) throw Error("load", cat("a tensor of type ", printable(type), " is read with Weights::read()"));
+  if (!dtype && !quant)
+    throw Error("load", str_cat("a tensor of type ", printable(type), " is read with Weights::read()"));
   if (quant) view.shape.back() = view.shape.back() / info(*quant).elements * info(*quant).bytes;
   return view;
 }
@@ -59,7 +60,7 @@ void Llama2cReader::tensor(const std::string& name, std::vector<std::int64_t> sh
 }
 
 void Llama2cReader::each_layer(const std::string& name, std::vector<std::int64_t> shape) {
-  for (std::int32_t i = 0; i < w_.llama2c_[2]; ++i) tensor(cat("model.layers.", i, ".", name, ".weight"), shape);
+  for (std::int32_t i = 0; i < w_.llama2c_[2]; ++i) tensor(str_cat("model.layers.", i, ".", name, ".weight"), shape);
 }
 
 void Llama2cReader::read() {
@@ -167,7 +168,7 @@ Weights Weights::open(std::shared_ptr<const MappedFile> file, const ReadOptions&
 
 Weights Weights::open(const std::string& path, const ReadOptions& o) {
   std::error_code ec;
-  if (!fs::exists(fs::symlink_status(path, ec))) throw Error("load", cat("there is no file ", in_quotes(path)));
+  if (!fs::exists(fs::symlink_status(path, ec))) throw Error("load", str_cat("there is no file ", in_quotes(path)));
   const std::string file = io::is_folder(path) ? inside(path) : path;
   Budget budget(o, path);
   if (!file.ends_with(".json") && !file.ends_with(".safetensors")) {
@@ -217,7 +218,7 @@ std::size_t Weights::bytes() const {
 
 std::vector<float> Weights::read(const StoredTensor& t) {
   const bool readable = t.ggml >= 0 ? can_dequantize(static_cast<std::uint32_t>(t.ggml)) : t.dtype.has_value();
-  if (!readable) throw Error("load", cat("values of type ", printable(t.type, 40), " cannot be read yet"));
+  if (!readable) throw Error("load", str_cat("values of type ", printable(t.type, 40), " cannot be read yet"));
   std::vector<float> v(static_cast<std::size_t>(t.elements()));
   if (t.ggml >= 0) {
     dequantize_gguf(static_cast<std::uint32_t>(t.ggml), t.bytes.data(), t.elements(), v.data());

@@ -22,7 +22,8 @@ Array Array::from(DType dtype, std::vector<std::int64_t> shape, std::span<const 
   const std::optional<std::int64_t> n = io::elements_of(shape);
   const std::size_t given = values.size() / size_of(dtype);
   if (!n || static_cast<std::size_t>(*n) != given)
-    throw Error("array", cat(given, " values for a shape of ", n ? cat(*n) : "no possible number of", " elements"));
+    throw Error("array",
+                str_cat(given, " values for a shape of ", n ? str_cat(*n) : "no possible number of", " elements"));
   Array a;
   a.dtype = dtype;
   a.shape = std::move(shape);
@@ -44,7 +45,7 @@ std::size_t Array::row_bytes() const {
 }
 
 void Array::expect(DType wanted) const {
-  if (dtype != wanted) throw Error("array", cat("its elements are ", name(dtype), ", not ", name(wanted)));
+  if (dtype != wanted) throw Error("array", str_cat("its elements are ", name(dtype), ", not ", name(wanted)));
 }
 
 }  // namespace lc

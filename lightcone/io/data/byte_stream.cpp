@@ -46,7 +46,7 @@ void ByteStream::expect_room(std::uint64_t bytes, std::string_view what) const {
   if (z_ && __builtin_mul_overflow(std::uint64_t{all_}, kMostOfAByte, &most)) return;
   if (bytes > most)
     throw file_error("load", where_, what, " needs ", bytes, " bytes, and ",
-                     z_ ? cat(all_, " packed bytes hold no more than ", most) : cat("only ", most, " follow"));
+                     z_ ? str_cat(all_, " packed bytes hold no more than ", most) : str_cat("only ", most, " follow"));
 }
 
 void ByteStream::expect_end() {
@@ -54,7 +54,7 @@ void ByteStream::expect_end() {
   if (z_ ? some({&one, 1}) != 0 : !rest_.empty())
     throw file_error("load", where_,
                      z_ ? std::string("it unpacks to more bytes than it says")
-                        : cat(rest_.size(), " bytes too many for what it says"));
+                        : str_cat(rest_.size(), " bytes too many for what it says"));
   if (!rest_.empty()) throw file_error("load", where_, rest_.size(), " bytes follow the packed ones");
 }
 

@@ -195,9 +195,9 @@ Csv read_csv(const std::string& path, const CsvOptions& csv, const ReadOptions& 
 
 Array Csv::column(std::string_view name) const {
   const auto found = std::find(columns.begin(), columns.end(), name);
-  if (found == columns.end()) throw Error("csv", cat("there is no column ", in_quotes(name)));
+  if (found == columns.end()) throw Error("csv", str_cat("there is no column ", in_quotes(name)));
   if (std::find(found + 1, columns.end(), name) != columns.end())
-    throw Error("csv", cat("several columns are called ", in_quotes(name)));
+    throw Error("csv", str_cat("several columns are called ", in_quotes(name)));
   const auto at = static_cast<std::size_t>(found - columns.begin()), rows = static_cast<std::size_t>(values.rows()),
              each = size_of(values.dtype);
   Array c = Array::zeros(values.dtype, {values.rows()});

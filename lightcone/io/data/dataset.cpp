@@ -10,17 +10,17 @@ Dataset::Dataset(Arrays arrays) : arrays_(std::move(arrays)) {
   if (arrays_.empty()) throw Error("data set", "it has no arrays");
   const auto& [first, array] = *arrays_.begin();
   for (const auto& [name, a] : arrays_) {
-    if (a.shape.empty()) throw Error("data set", cat(in_quotes(name), " is one number: it has no axis of samples"));
+    if (a.shape.empty()) throw Error("data set", str_cat(in_quotes(name), " is one number: it has no axis of samples"));
     if (a.rows() != array.rows())
       throw Error("data set",
-                  cat(in_quotes(name), " has ", a.rows(), " samples, ", in_quotes(first), " has ", array.rows()));
+                  str_cat(in_quotes(name), " has ", a.rows(), " samples, ", in_quotes(first), " has ", array.rows()));
   }
   size_ = array.rows();
 }
 
 const Array& Dataset::at(std::string_view name) const {
   const auto it = arrays_.find(name);
-  if (it == arrays_.end()) throw Error("data set", cat("it has no array ", in_quotes(name)));
+  if (it == arrays_.end()) throw Error("data set", str_cat("it has no array ", in_quotes(name)));
   return it->second;
 }
 
@@ -32,11 +32,11 @@ static std::int64_t sample_of(const Array& a, std::size_t element) {
 const Dataset& Dataset::expect_classes(std::string_view name, std::int64_t classes) const {
   const Array& a = at(name);
   if (is_float(a.dtype))
-    throw Error("data set", cat(in_quotes(name), " is ", lc::name(a.dtype), ": classes are integers"));
+    throw Error("data set", str_cat(in_quotes(name), " is ", lc::name(a.dtype), ": classes are integers"));
   for (std::size_t k = 0; k < a.bytes.size() / size_of(a.dtype); ++k)
     if (const std::int64_t c = load_i64(a.bytes.data(), a.dtype, k); c < 0 || c >= classes)
-      throw Error("data set", cat(in_quotes(name), " of sample ", sample_of(a, k), " is ", c, ", and there are ",
-                                  classes, " classes"));
+      throw Error("data set", str_cat(in_quotes(name), " of sample ", sample_of(a, k), " is ", c, ", and there are ",
+                                      classes, " classes"));
   return *this;
 }
 
@@ -45,13 +45,13 @@ const Dataset& Dataset::expect_finite(std::string_view name) const {
   if (!is_float(a.dtype)) return *this;
   for (std::size_t k = 0; k < a.bytes.size() / size_of(a.dtype); ++k)
     if (const double v = load_f64(a.bytes.data(), a.dtype, k); !std::isfinite(v))
-      throw Error("data set", cat(in_quotes(name), " of sample ", sample_of(a, k), " holds ", v));
+      throw Error("data set", str_cat(in_quotes(name), " of sample ", sample_of(a, k), " holds ", v));
   return *this;
 }
 
 Dataset Dataset::part(std::int64_t first, std::int64_t count) const {
   if (first < 0 || count < 0 || first > size_ || count > size_ - first)
-    throw Error("data set", cat("samples ", first, " and ", count, " more of ", size_));
+    throw Error("data set", str_cat("samples ", first, " and ", count, " more of ", size_));
   Arrays parts;
   for (const auto& [name, a] : arrays_) {
     Array& p = parts[name];

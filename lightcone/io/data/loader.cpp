@@ -23,7 +23,7 @@ class BatchMaker {
   void check(LoaderPosition p) const {
     if (p.epoch < 0 || p.batch < 0 || p.batch >= batches())
       throw Error("data loader",
-                  cat("there is no batch ", p.batch, " of epoch ", p.epoch, ": an epoch has ", batches()));
+                  str_cat("there is no batch ", p.batch, " of epoch ", p.epoch, ": an epoch has ", batches()));
   }
   LoaderPosition after(LoaderPosition p) const {
     return p.batch + 1 < batches() ? LoaderPosition{p.epoch, p.batch + 1} : LoaderPosition{p.epoch + 1, 0};
@@ -41,11 +41,11 @@ class BatchMaker {
 
 BatchMaker::BatchMaker(std::shared_ptr<const Dataset> data, const LoaderOptions& o) : data_(std::move(data)), o_(o) {
   if (!data_ || data_->size() == 0) throw Error("data loader", "the data set has no samples");
-  if (o.batch_size < 1) throw Error("data loader", cat("a batch of ", o.batch_size, " samples"));
-  if (o.prefetch < 0) throw Error("data loader", cat("prefetch is ", o.prefetch, ", it must be 0 or more"));
+  if (o.batch_size < 1) throw Error("data loader", str_cat("a batch of ", o.batch_size, " samples"));
+  if (o.prefetch < 0) throw Error("data loader", str_cat("prefetch is ", o.prefetch, ", it must be 0 or more"));
   if (batches() == 0)
-    throw Error("data loader", cat("a batch of ", o.batch_size, " is more than the ", data_->size(),
-                                   " samples there are: Rest::Wrap would repeat them"));
+    throw Error("data loader", str_cat("a batch of ", o.batch_size, " is more than the ", data_->size(),
+                                       " samples there are: Rest::Wrap would repeat them"));
   for (const auto& [name, list] : o.transforms) data_->at(name);
   for (const auto& [name, a] : data_->arrays()) {
     const auto list = o.transforms.find(name);
@@ -89,7 +89,7 @@ Batch BatchMaker::make(LoaderPosition p) {
 
 const Array& Batch::at(std::string_view name) const {
   const auto it = arrays.find(name);
-  if (it == arrays.end()) throw Error("batch", cat("it has no array ", in_quotes(name)));
+  if (it == arrays.end()) throw Error("batch", str_cat("it has no array ", in_quotes(name)));
   return it->second;
 }
 
@@ -105,7 +105,7 @@ struct DataLoader::Impl {
     try {
       thread = std::thread([this, from = next] { make_from(from); });
     } catch (const std::system_error& e) {
-      throw Error("data loader", cat("no thread can be started: ", e.what(), "; with prefetch = 0 none is needed"));
+      throw Error("data loader", str_cat("no thread can be started: ", e.what(), "; with prefetch = 0 none is needed"));
     }
   }
   void stop() {

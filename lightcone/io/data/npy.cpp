@@ -69,7 +69,7 @@ class HeaderParser {
       if (key == "descr") once(descr, key), h.element = element(type(), where_);
       else if (key == "fortran_order") once(order, key), h.first_axis_fastest = boolean();
       else if (key == "shape") once(shape, key), h.shape = tuple();
-      else wrong(cat("the key ", in_quotes(key)));
+      else wrong(str_cat("the key ", in_quotes(key)));
       if (!at('}')) expect(',');
     }
     expect('}');
@@ -84,7 +84,7 @@ class HeaderParser {
     throw file_error("load", where_, "not a header of NumPy's: it has ", what);
   }
   void once(bool& seen, std::string_view key) const {
-    if (seen) wrong(cat(in_quotes(key), " twice"));
+    if (seen) wrong(str_cat(in_quotes(key), " twice"));
     seen = true;
   }
   void skip_space() {
@@ -96,7 +96,7 @@ class HeaderParser {
     return !text_.empty() && text_[0] == c;
   }
   void expect(char c) {
-    if (!at(c)) wrong(cat("no '", c, "' where one must be"));
+    if (!at(c)) wrong(str_cat("no '", c, "' where one must be"));
     text_.remove_prefix(1);
   }
   std::string_view string() {
@@ -125,7 +125,7 @@ class HeaderParser {
     std::vector<std::int64_t> v;
     expect('(');
     while (!at(')')) {
-      if (v.size() == kMostAxes) wrong(cat("more than ", kMostAxes, " axes"));
+      if (v.size() == kMostAxes) wrong(str_cat("more than ", kMostAxes, " axes"));
       v.push_back(extent());
       if (at(',')) text_.remove_prefix(1);
       else if (v.size() == 1 || !at(')')) wrong("no ',' where one must be");  // (3) is no tuple
@@ -193,7 +193,7 @@ Arrays read_npz(const MappedFile& file, const ReadOptions& o) {
   Budget budget = io::budget_for(file, o);
   Arrays arrays;
   for (const io::ZipMember& m : io::read_zip(file, budget)) {
-    const std::string where = cat(file.path(), ", member ", in_quotes(m.name));
+    const std::string where = str_cat(file.path(), ", member ", in_quotes(m.name));
     if (!m.name.ends_with(kSuffix)) throw file_error("load", where, "its name does not end with .npy");
     budget.take(sizeof(Arrays::value_type) + 64 + m.name.size());
     Array a = read_member(m, where, budget);

@@ -13,7 +13,8 @@ namespace {
 std::string_view character(std::string_view text, std::size_t at) {
   const std::size_t n = utf8_length(text, at);
   if (n == 0)
-    throw Error("vocabulary", cat("the text is not UTF-8 at byte ", at, "; CharVocabulary::bytes() takes any bytes"));
+    throw Error("vocabulary",
+                str_cat("the text is not UTF-8 at byte ", at, "; CharVocabulary::bytes() takes any bytes"));
   return text.substr(at, n);
 }
 
@@ -50,7 +51,7 @@ CharVocabulary CharVocabulary::bytes() {
 }
 
 const std::string& CharVocabulary::piece(std::int64_t id) const {
-  if (id < 0 || id >= size()) throw Error("vocabulary", cat("there is no number ", id, " among ", size()));
+  if (id < 0 || id >= size()) throw Error("vocabulary", str_cat("there is no number ", id, " among ", size()));
   return pieces_[static_cast<std::size_t>(id)];
 }
 
@@ -65,7 +66,7 @@ Array CharVocabulary::encode(std::string_view text) const {
     const std::string_view c = character(text, at);
     const auto it = ids_.find(c);
     if (it == ids_.end())
-      throw Error("vocabulary", cat("the character ", in_quotes(c), " at byte ", at, " is not in the vocabulary"));
+      throw Error("vocabulary", str_cat("the character ", in_quotes(c), " at byte ", at, " is not in the vocabulary"));
     ids.push_back(it->second);
     at += c.size();
   }
@@ -81,9 +82,9 @@ std::string CharVocabulary::decode(std::span<const std::int64_t> ids) const {
 Dataset next_token_samples(std::span<const std::int64_t> tokens, std::int64_t length, std::int64_t stride) {
   const auto n = static_cast<std::int64_t>(tokens.size());
   if (length < 1 || stride < 1)
-    throw Error("next_token_samples", cat("length ", length, ", stride ", stride, ": both must be 1 or more"));
+    throw Error("next_token_samples", str_cat("length ", length, ", stride ", stride, ": both must be 1 or more"));
   if (n <= length)
-    throw Error("next_token_samples", cat(n, " tokens hold no sample of ", length, " and the token that follows"));
+    throw Error("next_token_samples", str_cat(n, " tokens hold no sample of ", length, " and the token that follows"));
   const std::int64_t samples = (n - 1 - length) / stride + 1;
   Array x = Array::zeros(DType::I64, {samples, length}), y = x;
   for (std::int64_t i = 0; i < samples; ++i) {

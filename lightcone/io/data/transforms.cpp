@@ -21,7 +21,7 @@ void need(bool right, const char* transform, const std::string& what) {
   if (!right) throw Error(transform, what);
 }
 void need_image(const std::vector<std::int64_t>& shape, const char* transform) {
-  need(shape.size() >= 2, transform, cat("a sample of ", shape.size(), " axes, an image has two or more"));
+  need(shape.size() >= 2, transform, str_cat("a sample of ", shape.size(), " axes, an image has two or more"));
 }
 
 // What comes out of a transform; Error when it does not fit what goes in.
@@ -38,18 +38,18 @@ Kind after(const ToFloat& t, Kind in) {
   return {DType::F32, in.shape};
 }
 Kind after(const ChannelsFirst&, Kind in) {
-  need(in.shape.size() == 3, "ChannelsFirst", cat("a sample of ", in.shape.size(), " axes, it needs three"));
+  need(in.shape.size() == 3, "ChannelsFirst", str_cat("a sample of ", in.shape.size(), " axes, it needs three"));
   return {in.dtype, {in.shape[2], in.shape[0], in.shape[1]}};
 }
 std::size_t channels(const Shape& shape) {
   return shape.size() < 3 ? 1 : static_cast<std::size_t>(shape[shape.size() - 3]);
 }
 Kind after(const Normalize& t, Kind in) {
-  need(in.dtype == DType::F32, "Normalize", cat("samples of ", name(in.dtype), ": put ToFloat before it"));
+  need(in.dtype == DType::F32, "Normalize", str_cat("samples of ", name(in.dtype), ": put ToFloat before it"));
   need_image(in.shape, "Normalize");
   const std::size_t c = channels(in.shape);
   need(t.mean.size() == c && t.std.size() == c, "Normalize",
-       cat(t.mean.size(), " means and ", t.std.size(), " standard deviations for ", c, " channels"));
+       str_cat(t.mean.size(), " means and ", t.std.size(), " standard deviations for ", c, " channels"));
   need(std::find(t.std.begin(), t.std.end(), 0.f) == t.std.end(), "Normalize", "a standard deviation of 0");
   return in;
 }
@@ -58,9 +58,10 @@ Kind after(const RandomCrop& t, Kind in) {
   need_image(in.shape, "RandomCrop");
   std::int64_t &height = in.shape[in.shape.size() - 2], &width = in.shape.back();
   need(t.padding >= 0 && t.padding <= kMost && t.height >= 0 && t.width >= 0, "RandomCrop",
-       cat(t.height, " x ", t.width, ", padding ", t.padding, ": these are no sizes"));
+       str_cat(t.height, " x ", t.width, ", padding ", t.padding, ": these are no sizes"));
   need(t.height - height <= 2 * t.padding && t.width - width <= 2 * t.padding, "RandomCrop",
-       cat(t.height, " x ", t.width, " from ", height, " x ", width, " and a padding of ", t.padding, ": too little"));
+       str_cat(t.height, " x ", t.width, " from ", height, " x ", width, " and a padding of ", t.padding,
+               ": too little"));
   height = t.height, width = t.width;
   return in;
 }
@@ -72,13 +73,13 @@ Kind after(const RandomHorizontalFlip& t, Kind in) {
 Kind of_size(Kind in, std::int64_t height, std::int64_t width, const char* transform) {
   need_image(in.shape, transform);
   need(height > 0 && width > 0 && height <= kMost && width <= kMost, transform,
-       cat(height, " x ", width, ": these are no sizes"));
+       str_cat(height, " x ", width, ": these are no sizes"));
   in.shape[in.shape.size() - 2] = height, in.shape.back() = width;
   return in;
 }
 Kind after(const Resize& t, Kind in) {
   need(in.dtype == DType::U8 || in.dtype == DType::F32, "Resize",
-       cat("samples of ", name(in.dtype), ", it needs u8 or f32"));
+       str_cat("samples of ", name(in.dtype), ", it needs u8 or f32"));
   need_image(in.shape, "Resize");
   need(in.shape[in.shape.size() - 2] > 0 && in.shape.back() > 0, "Resize", "a picture without pixels");
   return of_size(std::move(in), t.height, t.width, "Resize");

@@ -102,7 +102,7 @@ ZipMember member(const Places& p, std::uint64_t& at, std::uint64_t directory) {
   ZipMember m{p.text(at + kCentral, name), {}, method == 8, 0, static_cast<std::uint32_t>(p.u32(at + 16)), 0, 0};
   const std::uint64_t extra_at = at + kCentral + name;
   numbers_of_64_bits(p, extra_at, extra_at + extra, {&size, &packed, &local});
-  const auto refuse = [&](std::string_view what) { p.wrong(cat("the member ", in_quotes(m.name), " ", what)); };
+  const auto refuse = [&](std::string_view what) { p.wrong(str_cat("the member ", in_quotes(m.name), " ", what)); };
   if (flags & 1) refuse("is encrypted");
   if (method != 0 && method != 8) refuse("is packed by another method than deflate");
   if (p.u16(at + 34) != 0) refuse("lies on another disk");
@@ -133,11 +133,11 @@ std::vector<ZipMember> read_zip(const MappedFile& file, Budget& budget) {
   // Members that share bytes, or a name, are how small files become large ones.
   std::sort(members.begin(), members.end(), [](const ZipMember& a, const ZipMember& b) { return a.name < b.name; });
   for (std::size_t i = 1; i < members.size(); ++i)
-    if (members[i].name == members[i - 1].name) p.wrong(cat("two members are called ", in_quotes(members[i].name)));
+    if (members[i].name == members[i - 1].name) p.wrong(str_cat("two members are called ", in_quotes(members[i].name)));
   std::sort(members.begin(), members.end(), [](const ZipMember& a, const ZipMember& b) { return a.begin < b.begin; });
   for (std::size_t i = 1; i < members.size(); ++i)
     if (members[i].begin < members[i - 1].end)
-      p.wrong(cat("the member ", in_quotes(members[i].name), " overlaps another"));
+      p.wrong(str_cat("the member ", in_quotes(members[i].name), " overlaps another"));
   return members;
 }
 

@@ -127,8 +127,8 @@ Array read_image(const std::string& path, const ReadOptions& o) { return read_im
 
 ImageFolder read_image_folder(const std::string& folder, const ImageFolderOptions& options, const ReadOptions& o) {
   if (options.resize < 0 || options.height < 0 || options.width < 0 || (options.height > 0) != (options.width > 0))
-    throw Error("load", cat("image folder: resize ", options.resize, ", ", options.height, " x ", options.width,
-                            ": these are no sizes"));
+    throw Error("load", str_cat("image folder: resize ", options.resize, ", ", options.height, " x ", options.width,
+                                ": these are no sizes"));
   Budget budget(o, folder);
   Found found = find_pictures(folder, budget);
   const auto n = static_cast<std::int64_t>(found.files.size());

@@ -241,7 +241,7 @@ Value escaped(Meter& m, const std::string& s) {
 
 Value first_or_last(Meter& m, const Value& v, bool first) {
   const std::vector<Value> all = members(m, v);
-  if (all.empty()) return undefined(cat("No ", first ? "first" : "last", " item, sequence was empty."));
+  if (all.empty()) return undefined(str_cat("No ", first ? "first" : "last", " item, sequence was empty."));
   return first ? all.front() : all.back();
 }
 

@@ -25,7 +25,7 @@ class Lexer {
   static std::string with_plain_line_ends(std::string_view source);
   template <class... Ts>
   [[noreturn]] void fail(const Ts&... what) const {
-    throw SyntaxFault{cat(what...), line_};
+    throw SyntaxFault{str_cat(what...), line_};
   }
   char at(std::size_t i) const { return i < s_.size() ? s_[i] : '\0'; }
   bool here(std::string_view what) const { return std::string_view(s_).substr(at_).starts_with(what); }

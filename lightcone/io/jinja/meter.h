@@ -15,7 +15,7 @@ struct Fault {
 };
 template <class... Ts>
 [[noreturn]] void fail(const Ts&... what) {
-  throw Fault{cat(what...)};
+  throw Fault{str_cat(what...)};
 }
 
 struct Limits {

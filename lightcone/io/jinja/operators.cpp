@@ -119,7 +119,7 @@ Value item(Meter& m, const Value& of, const Value& key) {
     }
   }
   const std::string shown = key.text() ? in_quotes(*key.text()) : is_number(key) ? str(m, key) : type_name(key);
-  return undefined(cat(type_name(of), " object has no element ", shown));
+  return undefined(str_cat(type_name(of), " object has no element ", shown));
 }
 
 Value member(Meter& m, const Value& of, std::string_view name) {
@@ -131,7 +131,7 @@ Value member(Meter& m, const Value& of, std::string_view name) {
       if (key.text() && *key.text() == name) return value;
     }
   return undefined(
-      cat("'", of.none() ? "None" : cat(type_name(of), " object"), "' has no attribute ", in_quotes(name)));
+      str_cat("'", of.none() ? "None" : str_cat(type_name(of), " object"), "' has no attribute ", in_quotes(name)));
 }
 
 Value slice(Meter& m, const Value& of, const Value* begin, const Value* end, const Value* step) {

@@ -28,7 +28,7 @@ class Parser {
   const Token& ahead() const { return tokens_[std::min(at_ + 1, tokens_.size() - 1)]; }
   template <class... Ts>
   [[noreturn]] void fail(const Ts&... what) const {
-    throw SyntaxFault{cat(what...), now().line};
+    throw SyntaxFault{str_cat(what...), now().line};
   }
   std::string shown() const {
     switch (now().kind) {
@@ -182,11 +182,11 @@ Ref Parser::statement() {
     return add(Kind::Scope, line, {inner});
   }
   if (word == "break" || word == "continue") {
-    if (loops_ == 0) throw SyntaxFault{cat("'", word, "' outside a loop"), line};
+    if (loops_ == 0) throw SyntaxFault{str_cat("'", word, "' outside a loop"), line};
     need_end(What::BlockEnd);
     return add(word == "break" ? Kind::Break : Kind::Continue, line, {});
   }
-  throw SyntaxFault{cat("the tag ", in_quotes(word), " is unknown here, or not supported"), line};
+  throw SyntaxFault{str_cat("the tag ", in_quotes(word), " is unknown here, or not supported"), line};
 }
 
 Ref Parser::if_statement(std::uint32_t line) {

@@ -316,7 +316,7 @@ Value Renderer::name(const Node& n) {
       if (word == n.text) return v;
     }
   m_.make(n.text.size() + 64);
-  return undefined(cat(in_quotes(n.text), " is undefined"));
+  return undefined(str_cat(in_quotes(n.text), " is undefined"));
 }
 
 Value Renderer::joined(const Node& n) {
@@ -369,7 +369,7 @@ Value Renderer::member_of(const Value& of, std::string_view name) {
       m_.step();
       if (word == name) return v;
     }
-    return undefined(cat("the namespace has no attribute ", in_quotes(name)));
+    return undefined(str_cat("the namespace has no attribute ", in_quotes(name)));
   }
   const auto* loop = of.as<Loop*>();
   if (!loop) return member(m_, of, name);
@@ -388,7 +388,7 @@ Value Renderer::member_of(const Value& of, std::string_view name) {
   if (name == "nextitem" && i + 1 < n) return l.items->items[l.index + 1];
   return undefined(name == "previtem"   ? "there is no previous item"
                    : name == "nextitem" ? "there is no next item"
-                                        : cat("'loop' has no attribute ", in_quotes(name)));
+                                        : str_cat("'loop' has no attribute ", in_quotes(name)));
 }
 
 Value Renderer::item_of(const Node& n) {
@@ -460,7 +460,7 @@ Value Renderer::call_macro(const Macro& macro, const Arguments& a) {
     const Node* otherwise = n.parts[i + 1];
     set(n.words[i], given       ? *given
                     : otherwise ? eval(*otherwise)
-                                : undefined(cat("parameter ", in_quotes(n.words[i]), " was not provided")));
+                                : undefined(str_cat("parameter ", in_quotes(n.words[i]), " was not provided")));
   }
   return text(m_, captured(*n.parts[0], nullptr));
 }
@@ -497,7 +497,7 @@ Value Renderer::loop_method(Loop& l, std::string_view name, const Arguments& a) 
 
 Template::Template(std::string_view source, std::string name) : name_(std::move(name)) {
   if (source.size() > kLongestTemplate)
-    refuse(0, cat("a template of ", source.size(), " bytes, and at most ", kLongestTemplate, " are read"));
+    refuse(0, str_cat("a template of ", source.size(), " bytes, and at most ", kLongestTemplate, " are read"));
   try {
     tree_ = parse(source);
   } catch (const SyntaxFault& wrong) {
@@ -508,7 +508,7 @@ Template::Template(std::string_view source, std::string name) : name_(std::move(
 }
 
 void Template::refuse(std::uint32_t line, const std::string& what) const {
-  throw file_error("chat template", name_, line ? cat("line ", line, ": ") : "", what);
+  throw file_error("chat template", name_, line ? str_cat("line ", line, ": ") : "", what);
 }
 
 std::string Template::run(Meter& m, Variables variables, std::time_t now) const {

@@ -54,7 +54,7 @@ void append_str(Meter& m, std::string& out, const Value& v, bool within) {
   else if (const auto* d = v.as<double>()) append(m, out, number(*d));
   else if (const std::string* s = v.text()) within ? append_quoted(m, out, *s) : append(m, out, *s);
   else if (v.list() || v.dict()) append_members(m, out, v);
-  else append(m, out, cat("<", type_name(v), ">"));
+  else append(m, out, str_cat("<", type_name(v), ">"));
 }
 
 void append_json(Meter& m, std::string& out, const Value& v, int indent, int depth, bool sorted);

@@ -69,7 +69,8 @@ std::string Tokenizer::decode(std::span<const int> ids) const {
   std::string s;
   bool first = true;
   for (int id : ids) {
-    if (id < 0 || id >= size()) throw Error("tokenizer", cat("token ", id, " is outside the vocabulary of ", size()));
+    if (id < 0 || id >= size())
+      throw Error("tokenizer", str_cat("token ", id, " is outside the vocabulary of ", size()));
     std::string p = bytes_of(id);
     if (first && !p.empty()) {
       if (v_.kind == Vocabulary::Kind::SentencePiece && v_.space_prefix && p.front() == ' ') p.erase(0, 1);
@@ -89,14 +90,14 @@ std::shared_ptr<const Tokenizer> make_tokenizer(Vocabulary v, Budget* budget) {
   if (n > static_cast<std::size_t>(std::numeric_limits<int>::max()))
     throw Error("tokenizer", "the vocabulary is too large");
   if (!v.types.empty() && v.types.size() != n)
-    throw Error("tokenizer", cat(v.types.size(), " token types for ", n, " tokens"));
+    throw Error("tokenizer", str_cat(v.types.size(), " token types for ", n, " tokens"));
   if (!v.scores.empty() && v.scores.size() != n)
-    throw Error("tokenizer", cat(v.scores.size(), " scores for ", n, " tokens"));
+    throw Error("tokenizer", str_cat(v.scores.size(), " scores for ", n, " tokens"));
   if (std::any_of(v.scores.begin(), v.scores.end(), [](float s) { return std::isnan(s); }))
     throw Error("tokenizer", "a score is not a number");
   for (int* id : {&v.bos, &v.eos, &v.unk})
     if (*id < -1 || *id >= static_cast<int>(n))
-      throw Error("tokenizer", cat("the special token ", *id, " is outside the vocabulary of ", n));
+      throw Error("tokenizer", str_cat("the special token ", *id, " is outside the vocabulary of ", n));
   switch (v.kind) {
     case Vocabulary::Kind::SentencePiece: return make_sentencepiece(std::move(v), budget);
     case Vocabulary::Kind::ByteBpe: return make_byte_bpe(std::move(v));

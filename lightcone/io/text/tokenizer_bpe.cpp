@@ -48,14 +48,14 @@ class Pattern {
  public:
   explicit Pattern(std::string text) : text_(std::move(text)) {
     if (text_.size() > kLongestPattern)
-      throw Error("tokenizer", cat("the split pattern ", in_quotes(text_), " is ", text_.size(), " bytes long"));
+      throw Error("tokenizer", str_cat("the split pattern ", in_quotes(text_), " is ", text_.size(), " bytes long"));
     int error = 0;
     PCRE2_SIZE at = 0;
     code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(),
                               PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &at, nullptr));
     if (!code_)
       throw Error("tokenizer",
-                  cat("the split pattern ", in_quotes(text_), " is wrong at ", at, ": ", pcre2_words(error)));
+                  str_cat("the split pattern ", in_quotes(text_), " is wrong at ", at, ": ", pcre2_words(error)));
     pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);  // where it cannot, matching interprets
   }
 
@@ -70,15 +70,15 @@ class Pattern {
         rc = match.find(code_.get(), text, at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT);
       if (rc == PCRE2_ERROR_NOMATCH) break;
       if (rc < 0)
-        throw Error("tokenizer", cat("the tokenizer's split pattern ", in_quotes(text_), " gives up on the text at byte ",
-                                     at, ": ", pcre2_words(rc)));
+        throw Error("tokenizer", str_cat("the tokenizer's split pattern ", in_quotes(text_),
+                                         " gives up on the text at byte ", at, ": ", pcre2_words(rc)));
       const PCRE2_SIZE* v = pcre2_get_ovector_pointer(match.data.get());
       if (v[1] <= v[0]) {  // an empty match cuts nothing; \K in a look-ahead puts the end before the beginning
         at = std::max(at, v[1]);
         at += std::max<std::size_t>(1, at < text.size() ? utf8_length(text, at) : 1);
         continue;
       }
-      if (v[0] < done) throw Error("tokenizer", cat("the split pattern ", in_quotes(text_), " goes backwards"));
+      if (v[0] < done) throw Error("tokenizer", str_cat("the split pattern ", in_quotes(text_), " goes backwards"));
       if (v[0] > done) piece(done, v[0]);
       piece(v[0], v[1]);
       at = done = v[1];
@@ -131,7 +131,7 @@ ByteBpe::ByteBpe(Vocabulary v) : Tokenizer(std::move(v)) {
   for (int i = 0; i < size(); ++i) ids_.try_emplace(v_.pieces[static_cast<std::size_t>(i)], i);
   index();
   if (v_.split.size() > kMostPatterns)
-    throw Error("tokenizer", cat(v_.split.size(), " split patterns; at most ", kMostPatterns, " are supported"));
+    throw Error("tokenizer", str_cat(v_.split.size(), " split patterns; at most ", kMostPatterns, " are supported"));
   for (const std::string& s : v_.split) patterns_.emplace_back(s);
 }
 
@@ -162,7 +162,7 @@ std::string compose(std::string_view text) {
       utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
                    &made, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(made, std::free);
-  if (n < 0) throw Error("tokenizer", cat("cannot normalise the text: ", utf8proc_errmsg(n)));
+  if (n < 0) throw Error("tokenizer", str_cat("cannot normalise the text: ", utf8proc_errmsg(n)));
   return {reinterpret_cast<const char*>(made), static_cast<std::size_t>(n)};
 }
 
@@ -258,7 +258,7 @@ std::vector<std::string> split_patterns(std::string_view pre) {
   if (is({"gpt-2", "gpt2", "mpt", "olmo", "jais", "phi-2", "roberta-bpe", "jina-es", "jina-de", "a.x-4.0", "mellum"}))
     return {gpt2};
   if (is({"", "default"})) return {R"([\p{P}\$\+<=>\^~\|]+)", gpt2, R"(\p{N}+)", R"([0-9][0-9][0-9])"};
-  throw Error("tokenizer", cat("the pre-tokenizer ", in_quotes(pre), " is not known"));
+  throw Error("tokenizer", str_cat("the pre-tokenizer ", in_quotes(pre), " is not known"));
 }
 
 }  // namespace lc

@@ -106,7 +106,7 @@ void SentencePiece::encode_text(std::string_view text, bool first, std::vector<i
     for (char c : symbol) {
       const int id = bytes_[static_cast<unsigned char>(c)];
       if (id < 0 && v_.unk < 0)
-        throw Error("tokenizer", cat("no token for ", in_quotes(symbol), ", no byte tokens and no unknown token"));
+        throw Error("tokenizer", str_cat("no token for ", in_quotes(symbol), ", no byte tokens and no unknown token"));
       out.push_back(id < 0 ? v_.unk : id);
       if (id < 0) break;  // one unknown token a symbol
     }

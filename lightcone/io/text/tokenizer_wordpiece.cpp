@@ -78,7 +78,7 @@ void WordPiece::encode_text(std::string_view text, bool, std::vector<int>& out) 
       utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
                    &made, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE));
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(made, std::free);
-  if (n < 0) throw Error("tokenizer", cat("cannot normalise the text: ", utf8proc_errmsg(n)));
+  if (n < 0) throw Error("tokenizer", str_cat("cannot normalise the text: ", utf8proc_errmsg(n)));
   const std::string_view s(reinterpret_cast<const char*>(made), static_cast<std::size_t>(n));
   std::string word;
   const auto flush = [&] {

@@ -29,7 +29,7 @@ template <class Each>
 void each_character(const std::string& text, std::string_view space, const Each& each) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t n = utf8_length(text, at);
-    if (n == 0) throw Error("train_bpe", cat("the text is not UTF-8 at byte ", at));
+    if (n == 0) throw Error("train_bpe", str_cat("the text is not UTF-8 at byte ", at));
     const std::string_view c = std::string_view(text).substr(at, n);
     each(c == " " ? space : c);
     at += n;
@@ -161,8 +161,8 @@ Vocabulary train_bpe(std::span<const std::string> texts, const BpeOptions& o) {
   if (o.merges) characters.emplace(kSpace);
   const auto size = static_cast<std::size_t>(o.size);
   if (o.size < 1 || v.pieces.size() + characters.size() > size)
-    throw Error("train_bpe", cat("a vocabulary of ", o.size, " pieces has no room for ", v.pieces.size(),
-                                 " special ones and the ", characters.size(), " characters of the text"));
+    throw Error("train_bpe", str_cat("a vocabulary of ", o.size, " pieces has no room for ", v.pieces.size(),
+                                     " special ones and the ", characters.size(), " characters of the text"));
   if (o.merges) {
     Merger m;
     for (const auto& [word, count] : words_of(texts)) m.add(word, count);
@@ -173,7 +173,7 @@ Vocabulary train_bpe(std::span<const std::string> texts, const BpeOptions& o) {
         add(v, m.symbols()[first], -static_cast<float>(first), Type::Normal);
   }
   for (const std::string& c : characters) add(v, c, -1e6f - static_cast<float>(v.pieces.size()), Type::Normal);
-  while (v.pieces.size() < size) add(v, cat("<unused", v.pieces.size(), ">"), -2e6f, Type::Unused);
+  while (v.pieces.size() < size) add(v, str_cat("<unused", v.pieces.size(), ">"), -2e6f, Type::Unused);
   return v;
 }
 

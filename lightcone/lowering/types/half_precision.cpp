@@ -58,7 +58,7 @@ Halved::Halved(const Graph& g, DType to, PassLog& log)
     const auto f = live_[id] ? lowering::factors(g, id) : std::nullopt;
     if (f && lowering::is_product(g, *f)) factors_[g[id].in[0].node] = true;
   }
-  if (!any) throw Error("half", cat("nothing in the graph is f32, so there is nothing to round to ", name(to)));
+  if (!any) throw Error("half", str_cat("nothing in the graph is f32, so there is nothing to round to ", name(to)));
   find_crossings();
 }
 
@@ -96,7 +96,7 @@ Edge Halved::parameter(Graph& dst, NodeId was, Node n) {
   const NodeId given = dst.add(std::move(n));
   const Edge computed = rounded(Tensor(dst, {given, View(dst[given].shape)})).edge();
   given_[computed.node] = {given, uses_[was]};
-  ++log_.fired[cat("parameter in ", name(to_))];
+  ++log_.fired[str_cat("parameter in ", name(to_))];
   return computed;
 }
 
@@ -146,9 +146,9 @@ Edge Halved::emit(Graph& dst, NodeId was, Node n) {
   Tensor made(dst, {id, View(dst[id].shape)});
   const bool sums = g_[was].op == Op::SumReduce && g_[was].dtype == DType::F32 && factors_[g_[was].in[0].node];
   if (const auto f = sums && !attention_[was] ? lowering::factors(dst, id) : std::nullopt)
-    if (const auto half = product(dst, *f)) made = *half, ++log_.fired[cat("product in ", name(to_))];
+    if (const auto half = product(dst, *f)) made = *half, ++log_.fired[str_cat("product in ", name(to_))];
   if (!crossing_[was]) return made.edge();
-  ++log_.fired[cat("value in ", name(to_))];
+  ++log_.fired[str_cat("value in ", name(to_))];
   return rounded(made).edge();
 }
 
@@ -159,9 +159,9 @@ Graph Halved::run() {
 }  // namespace
 
 Compiler half(DType to) {
-  if (!is_half(to)) throw Error("half", cat("to ", name(to), ": a model is rounded to f16 or bf16"));
+  if (!is_half(to)) throw Error("half", str_cat("to ", name(to), ": a model is rounded to f16 or bf16"));
   Pass p;
-  p.name = cat("half ", name(to));
+  p.name = str_cat("half ", name(to));
   p.redefines = true;
   p.run = [to](const Graph& g, PassLog& log) { return Halved(g, to, log).run(); };
   return Compiler(std::move(p));

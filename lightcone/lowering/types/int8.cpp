@@ -167,7 +167,7 @@ InBytes::InBytes(const Graph& g, const Int8Options& o, PassLog& log)
 
 void InBytes::check_names() const {
   const auto known = [&](const std::string& name) {
-    if (!names_.contains(name)) throw Error("int8", cat("the graph has no parameter '", name, "'"));
+    if (!names_.contains(name)) throw Error("int8", str_cat("the graph has no parameter '", name, "'"));
   };
   for (const std::string& name : options_.leave) known(name);
   for (const auto& [name, of] : options_.activations) known(name);
@@ -179,8 +179,9 @@ bool InBytes::wanted(NodeId sum, const Weighted& w) const {
   if (options_.leave.contains(w.parameter) || (!options_.convolutions && is_filter(g_, w))) return false;
   const Dim k = g_[sum].in[0].view.shape()[static_cast<std::size_t>(g_[sum].axis)];
   if (options_.group && !(k % Dim(options_.group) == Dim(0)))
-    throw Error("int8", cat("'", w.parameter, "' is summed along ", k.str(), " numbers, which groups of ", options_.group,
-                            " do not divide: another group, or leave it as it is, Int8Options::leave"),
+    throw Error("int8",
+                str_cat("'", w.parameter, "' is summed along ", k.str(), " numbers, which groups of ", options_.group,
+                        " do not divide: another group, or leave it as it is, Int8Options::leave"),
                 g_[sum].where);
   return true;
 }
@@ -260,7 +261,8 @@ Graph InBytes::run() {
 
 Compiler int8(Int8Options options) {
   if (options.group != 0 && options.group != 32 && options.group != 64 && options.group != 128)
-    throw Error("int8", cat("groups of ", options.group, ": 32, 64 or 128 weights share a scale, or with 0 a channel"));
+    throw Error("int8",
+                str_cat("groups of ", options.group, ": 32, 64 or 128 weights share a scale, or with 0 a channel"));
   Pass p;
   p.name = "int8";
   p.redefines = true;
@@ -284,7 +286,7 @@ Calibration::Calibration(const Graph& g) {
   });
   if (seen.empty()) throw Error("Calibration", "no product has a parameter for a factor: there is nothing to calibrate");
   for (std::size_t k = 0; k < seen.size(); ++k) {
-    outputs_.push_back({cat("range ", k, " of ", seen[k].first), seen[k].first});
+    outputs_.push_back({str_cat("range ", k, " of ", seen[k].first), seen[k].first});
     graph_.root(outputs_.back().first, seen[k].second);
   }
 }

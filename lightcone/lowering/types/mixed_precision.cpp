@@ -132,7 +132,7 @@ Graph Scaled::run() {
 }  // namespace
 
 Compiler autocast(DType to, const LossScaling& scaling) {
-  if (!is_half(to)) throw Error("autocast", cat("to ", name(to), ": products are rounded to bf16 or f16"));
+  if (!is_half(to)) throw Error("autocast", str_cat("to ", name(to), ": products are rounded to bf16 or f16"));
   if (to == DType::BF16) return rounding(to);
   Pass p;
   p.name = "loss_scale";

@@ -81,8 +81,8 @@ LlamaChat::Reply LlamaChat::say(std::string_view words, const std::function<bool
     const std::vector<int> ids = tokens();
     const std::int64_t context = model_.shape().context;
     if (static_cast<std::int64_t>(ids.size()) > context)
-      throw Error("chat", cat("the conversation is ", ids.size(), " tokens long, which do not fit the context of ",
-                              context, " positions: begin a new one, or load the model with a larger context"));
+      throw Error("chat", str_cat("the conversation is ", ids.size(), " tokens long, which do not fit the context of ",
+                                  context, " positions: begin a new one, or load the model with a larger context"));
     const std::span<const int> held = session_.tokens();
     r.kept = static_cast<std::size_t>(std::mismatch(held.begin(), held.end(), ids.begin(), ids.end() - 1).first -
                                       held.begin());

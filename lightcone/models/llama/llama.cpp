@@ -61,12 +61,12 @@ bool readable_in_place(const StoredTensor& t) {
 
 void check_tensor(const Weights& w, const std::string& name, const StoredTensor& t, const Shape& want) {
   if (t.dtype && !is_float(*t.dtype))  // times scales that lie elsewhere, and that nobody here would look for
-    throw Error("load", cat(w.path(), ": '", name, "' holds whole numbers (", t.type, "), not weights"));
+    throw Error("load", str_cat(w.path(), ": '", name, "' holds whole numbers (", t.type, "), not weights"));
   bool same = t.shape.size() == want.size();
   for (std::size_t i = 0; same && i < want.size(); ++i) same = Dim(t.shape[i]) == want[i];
   Shape have(t.shape.begin(), t.shape.end());
   if (!same)
-    throw Error("load", cat(w.path(), ": '", name, "' has the shape ", str(have), ", the model needs ", str(want)));
+    throw Error("load", str_cat(w.path(), ": '", name, "' has the shape ", str(have), ", the model needs ", str(want)));
 }
 
 void check_memory(const Llama& m, std::size_t limit) {
@@ -74,10 +74,10 @@ void check_memory(const Llama& m, std::size_t limit) {
   const std::size_t weights = plan.prepared_bytes + m.converted_bytes(),
                     needs = plan.state_bytes + plan.arena_bytes + weights;
   if (limit > 0 && needs > limit)
-    throw Error("load", cat("a context of ", m.shape().context, " positions takes ", needs / 1000000, " MB (KV cache ",
-                            plan.state_bytes / 1000000, ", working memory ", plan.arena_bytes / 1000000,
-                            ", weights packed or unpacked ", weights / 1000000, "), and there are ", limit / 1000000,
-                            " MB: ask for a smaller context"));
+    throw Error("load", str_cat("a context of ", m.shape().context, " positions takes ", needs / 1000000,
+                                " MB (KV cache ", plan.state_bytes / 1000000, ", working memory ",
+                                plan.arena_bytes / 1000000, ", weights packed or unpacked ", weights / 1000000,
+                                "), and there are ", limit / 1000000, " MB: ask for a smaller context"));
 }
 
 std::shared_ptr<const Tokenizer> find_tokenizer(const Weights& w, const LlamaOptions& o, std::int64_t vocab) {
@@ -102,14 +102,14 @@ void check_tokenizer(const Weights& w, const Tokenizer& t, const LlamaConfig& c,
   const auto rows = static_cast<std::size_t>(c.vocab), tokens = v.pieces.size();
   bool ordinary = tokens < rows - rows / 10;
   for (std::size_t id = rows; id < tokens; ++id) ordinary = ordinary || v.types.empty() || !special(id);
-  if (ordinary) refuse(cat("it has ", tokens, " tokens, the embedding ", rows, " rows"));
+  if (ordinary) refuse(str_cat("it has ", tokens, " tokens, the embedding ", rows, " rows"));
   if (v.types.empty() || c.eos.empty()) return;
   const auto known = [&](int id) {
     return static_cast<std::size_t>(id) >= tokens || t.is_end(id) || special(static_cast<std::size_t>(id));
   };
   if (std::none_of(c.eos.begin(), c.eos.end(), known))
-    refuse(cat("the model ends a text by token ", c.eos[0], ", which it spells ",
-               in_quotes(v.pieces[static_cast<std::size_t>(c.eos[0])])));
+    refuse(str_cat("the model ends a text by token ", c.eos[0], ", which it spells ",
+                   in_quotes(v.pieces[static_cast<std::size_t>(c.eos[0])])));
 }
 
 }  // namespace
@@ -191,10 +191,11 @@ std::span<const float> LlamaSession::feed(std::span<const int> tokens) {
   const LlamaShape& s = model_.shape();
   if (tokens.empty()) throw Error("feed", "no tokens");
   if (static_cast<std::int64_t>(tokens.size()) > room())
-    throw Error("feed", cat(tokens.size(), " tokens after ", tokens_.size(), " do not fit the context of ", s.context));
+    throw Error("feed",
+                str_cat(tokens.size(), " tokens after ", tokens_.size(), " do not fit the context of ", s.context));
   for (int t : tokens)
     if (t < 0 || t >= model_.config().vocab)
-      throw Error("feed", cat("token ", t, " is outside the vocabulary of ", model_.config().vocab));
+      throw Error("feed", str_cat("token ", t, " is outside the vocabulary of ", model_.config().vocab));
   logits_.clear();
   std::span<const float> last;
   const auto past = static_cast<std::int64_t>(tokens_.size());
@@ -231,7 +232,7 @@ std::span<const float> LlamaSession::step(std::span<const int> tokens, std::int6
 
 // What the cache holds beyond them is written again before anything looks at it.
 void LlamaSession::truncate(std::size_t tokens) {
-  if (tokens > tokens_.size()) throw Error("truncate", cat("there are ", tokens_.size(), " tokens, not ", tokens));
+  if (tokens > tokens_.size()) throw Error("truncate", str_cat("there are ", tokens_.size(), " tokens, not ", tokens));
   tokens_.resize(tokens);
 }
 

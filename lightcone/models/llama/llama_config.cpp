@@ -265,7 +265,7 @@ std::string llama_gguf_name(const std::string& path) {
   static constexpr std::pair<std::string_view, std::string_view> whole_names[] = {
       {"model.embed_tokens.", "token_embd."}, {"model.norm.", "output_norm."}, {"lm_head.", "output."}};
   for (const auto& [ours, theirs] : whole_names)
-    if (path.starts_with(ours)) return cat(theirs, path.substr(ours.size()));
+    if (path.starts_with(ours)) return str_cat(theirs, path.substr(ours.size()));
   static constexpr std::pair<std::string_view, std::string_view> parts[] = {
       {"input_layernorm", "attn_norm"},    {"post_attention_layernorm", "ffn_norm"},
       {"self_attn.q_proj", "attn_q"},      {"self_attn.k_proj", "attn_k"},
@@ -279,7 +279,7 @@ std::string llama_gguf_name(const std::string& path) {
   const std::string number = path.substr(layers.size(), dot - layers.size()),
                     part = path.substr(dot + 1, last - dot - 1);
   for (const auto& [ours, theirs] : parts)
-    if (part == ours) return cat("blk.", number, ".", theirs, path.substr(last));
+    if (part == ours) return str_cat("blk.", number, ".", theirs, path.substr(last));
   return path;
 }
 

@@ -55,8 +55,8 @@ Tensor Builder::remember(const std::string& name, Tensor now) const {
 Tensor Builder::attention(Tensor x, int i) const {
   const Tensor key = layers_.key(i, x, angles_);
   const Tensor q = layers_.query(i, wanted(x, i), {wanted(angles_.cos, i), wanted(angles_.sin, i)});
-  const Tensor k = remember(cat("cache.", i, ".key"), key);
-  const Tensor v = remember(cat("cache.", i, ".value"), layers_.value(i, x));
+  const Tensor k = remember(str_cat("cache.", i, ".key"), key);
+  const Tensor v = remember(str_cat("cache.", i, ".value"), layers_.value(i, x));
   return layers_.attend(i, q, k, v, wanted(mask_, i));
 }
 
@@ -76,9 +76,9 @@ void Builder::build() {
 
 Graph llama_graph(const LlamaConfig& c, const LlamaShape& s, const ParameterSource& parameters) {
   if (s.context < 1 || s.chunk < 1 || s.chunk > s.context)
-    throw Error("llama", cat("a cache of ", s.context, " positions cannot take chunks of ", s.chunk));
+    throw Error("llama", str_cat("a cache of ", s.context, " positions cannot take chunks of ", s.chunk));
   if (s.cache != DType::F32 && s.cache != DType::F16 && s.cache != DType::BF16 && s.cache != DType::I8)
-    throw Error("llama", cat("a cache of ", name(s.cache), ": it can be f32, f16, bf16 or i8"));
+    throw Error("llama", str_cat("a cache of ", name(s.cache), ": it can be f32, f16, bf16 or i8"));
   Graph g;
   Builder(g, c, s, parameters).build();
   return g;

@@ -19,7 +19,7 @@ LlamaLayers::LlamaLayers(Graph& g, const LlamaConfig& c, const ParameterSource& 
 
 nn::Parameter LlamaLayers::required(const std::string& path, Shape shape) const {
   nn::Parameter p = parameter(path, std::move(shape));
-  if (!p.defined()) throw Error("llama", cat("the checkpoint has no '", path, "'"));
+  if (!p.defined()) throw Error("llama", str_cat("the checkpoint has no '", path, "'"));
   return p;
 }
 

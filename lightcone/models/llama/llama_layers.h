@@ -34,7 +34,7 @@ class LlamaLayers {
   Tensor logits(Tensor x) const;               // [..., rows, vocab]
 
  private:
-  static std::string at(int i) { return cat("model.layers.", i, "."); }
+  static std::string at(int i) { return str_cat("model.layers.", i, "."); }
   nn::Parameter parameter(const std::string& path, Shape shape) const {
     return parameters_(g_, path, std::move(shape));
   }

@@ -10,10 +10,10 @@ namespace {
 
 void check(const LlamaConfig& c) {
   for (const std::int64_t n : {c.vocab, c.hidden, c.intermediate, c.layers, c.heads, c.kv_heads, c.head_dim, c.context})
-    if (n < 1) throw Error("llama", cat("one of its sizes is ", n, ", which makes no model"));
+    if (n < 1) throw Error("llama", str_cat("one of its sizes is ", n, ", which makes no model"));
   if (c.heads % c.kv_heads != 0)
-    throw Error("llama", cat(c.kv_heads, " key heads do not divide ", c.heads, " query heads"));
-  if (c.head_dim % 2 != 0) throw Error("llama", cat("heads of size ", c.head_dim, " cannot be rotated"));
+    throw Error("llama", str_cat(c.kv_heads, " key heads do not divide ", c.heads, " query heads"));
+  if (c.head_dim % 2 != 0) throw Error("llama", str_cat("heads of size ", c.head_dim, " cannot be rotated"));
   for (std::size_t i = 0; i < c.rope_frequencies.size(); ++i) {
     const double plain = std::pow(c.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(c.head_dim));
     if (std::abs(c.rope_frequencies[i] - plain) > 1e-9 * plain)
@@ -31,7 +31,7 @@ std::vector<LlamaModel::Part> LlamaModel::parts() const {
   std::vector<Part> all{{"model.embed_tokens.weight", {c.vocab, c.hidden}}};
   for (std::int64_t i = 0; i < c.layers; ++i) {
     const auto add = [&](const char* path, std::vector<std::int64_t> shape) {
-      all.push_back({cat("model.layers.", i, ".", path), std::move(shape)});
+      all.push_back({str_cat("model.layers.", i, ".", path), std::move(shape)});
     };
     add("input_layernorm.weight", {c.hidden});
     add("self_attn.q_proj.weight", {q, c.hidden});
@@ -62,7 +62,7 @@ void LlamaModel::visit(nn::Visitor& v) {
 }
 
 Tensor LlamaModel::operator()(const Tensor& ids) const {
-  if (ids.rank() != 2) throw Error("llama", cat("ids of ", str(ids.shape()), " are not [batch, length]"));
+  if (ids.rank() != 2) throw Error("llama", str_cat("ids of ", str(ids.shape()), " are not [batch, length]"));
   const LlamaConfig& c = config_;
   Graph& g = ids.graph();
   const ParameterSource mine = [&](Graph&, const std::string& path, const Shape&) {

@@ -73,10 +73,10 @@ void save_llama(const std::string& path, const LlamaModel& model, const LlamaVal
                 DType type, const std::string& name) {
   const LlamaConfig& c = model.config();
   if (type != DType::F32 && type != DType::F16 && type != DType::BF16)
-    throw Error("save_llama", cat("weights of type ", lc::name(type), ": they can be f32, f16 or bf16"));
+    throw Error("save_llama", str_cat("weights of type ", lc::name(type), ": they can be f32, f16 or bf16"));
   if (tokens.kind != Vocabulary::Kind::SentencePiece || static_cast<std::int64_t>(tokens.pieces.size()) != c.vocab)
-    throw Error("save_llama", cat("the vocabulary must be SentencePiece's kind and have the model's ", c.vocab,
-                                  " pieces; it has ", tokens.pieces.size()));
+    throw Error("save_llama", str_cat("the vocabulary must be SentencePiece's kind and have the model's ", c.vocab,
+                                      " pieces; it has ", tokens.pieces.size()));
   std::vector<std::vector<std::byte>> kept;
   std::vector<TensorToSave> tensors;
   for (const LlamaModel::Part& p : model.parts()) {

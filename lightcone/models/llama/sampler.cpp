@@ -9,7 +9,7 @@ namespace lc {
 
 Sampler::Sampler(const SamplerOptions& o) : o_(o), random_(o.seed) {
   const auto refuse = [](const char* what, double v, const char* range) {
-    throw Error("sampler", cat(what, " is ", v, ", it must be ", range));
+    throw Error("sampler", str_cat(what, " is ", v, ", it must be ", range));
   };
   if (!(o.temperature >= 0) || std::isinf(o.temperature)) refuse("temperature", o.temperature, "0 or more");
   if (o.top_k < 0) refuse("top_k", o.top_k, "0 or more");

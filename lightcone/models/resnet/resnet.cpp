@@ -10,14 +10,14 @@ std::vector<int> blocks(int depth) {
     case 50: return {3, 4, 6, 3};
     case 101: return {3, 4, 23, 3};
     case 152: return {3, 8, 36, 3};
-    default: throw Error("ResNet", cat("there is none of ", depth, " layers; they have 18, 34, 50, 101 or 152"));
+    default: throw Error("ResNet", str_cat("there is none of ", depth, " layers; they have 18, 34, 50, 101 or 152"));
   }
 }
 bool has_bottlenecks(const ResNetOptions& o) { return o.depth >= 50; }
 
 std::int64_t base_width(const ResNetOptions& o) {
   if (o.width_divisor < 1 || 64 % o.width_divisor != 0)
-    throw Error("ResNet", cat("a width_divisor of ", o.width_divisor, " leaves no whole number of 64 channels"));
+    throw Error("ResNet", str_cat("a width_divisor of ", o.width_divisor, " leaves no whole number of 64 channels"));
   return 64 / o.width_divisor;
 }
 std::int64_t out_width(const ResNetOptions& o, int stage) {
@@ -38,13 +38,14 @@ ResNet::Block ResNet::bottleneck(std::int64_t in, std::int64_t width, std::int64
 
 ResNet::ResNet(const ResNetOptions& o) : stem_(3, base_width(o), 7, 2), fc_(out_width(o, 3), o.num_classes) {
   if (!has_bottlenecks(o) && (o.groups != 1 || o.width_per_group != 64))
-    throw Error("ResNet", cat("a network of ", o.depth, " layers has no bottlenecks, which alone have groups"));
+    throw Error("ResNet", str_cat("a network of ", o.depth, " layers has no bottlenecks, which alone have groups"));
   std::int64_t in = base_width(o);
   for (const int count : blocks(o.depth)) {
     const int stage = static_cast<int>(layers_.size());
     const std::int64_t out = out_width(o, stage), width = (base_width(o) << stage) * o.width_per_group / 64 * o.groups;
     if (width < 1)
-      throw Error("ResNet", cat(o.groups, " groups of ", o.width_per_group, " channels leave nothing of a bottleneck"));
+      throw Error("ResNet",
+                  str_cat(o.groups, " groups of ", o.width_per_group, " channels leave nothing of a bottleneck"));
     std::vector<Block>& layer = layers_.emplace_back();
     for (int k = 0; k < count; ++k) {
       const int stride = stage > 0 && k == 0 ? 2 : 1;
@@ -59,15 +60,15 @@ ResNet::ResNet(const ResNetOptions& o) : stem_(3, base_width(o), 7, 2), fc_(out_
 
 void ResNet::require_pictures(const Tensor& x) {
   if (x.rank() != 4 || x.extent(1) != Dim(3))
-    throw Error("ResNet", cat("needs pictures [batch, 3, height, width], not ", str(x.shape())));
+    throw Error("ResNet", str_cat("needs pictures [batch, 3, height, width], not ", str(x.shape())));
 }
 
 void ResNet::Block::visit(nn::Visitor& v) {
   for (std::size_t k = 0; k < body.size(); ++k) {
-    v(cat("conv", k + 1), body[k].conv);
+    v(str_cat("conv", k + 1), body[k].conv);
     std::optional<nn::Visitor::Beginning> zero;
     if (zero_init && k + 1 == body.size()) zero.emplace(v, nn::Init{}, nn::Init{}, nn::constant_init(0));
-    v(cat("bn", k + 1), body[k].norm);
+    v(str_cat("bn", k + 1), body[k].norm);
   }
   if (downsample) v("downsample.0", downsample->conv)("downsample.1", downsample->norm);
 }
@@ -80,7 +81,7 @@ void ResNet::visit(nn::Visitor& v) {
   {
     const nn::Visitor::Beginning first(v, kaiming);
     v("conv1", stem_.conv)("bn1", stem_.norm);
-    for (std::size_t k = 0; k < layers_.size(); ++k) v(cat("layer", k + 1), layers_[k]);
+    for (std::size_t k = 0; k < layers_.size(); ++k) v(str_cat("layer", k + 1), layers_[k]);
   }
   v("fc", fc_);
 }

@@ -12,13 +12,13 @@ std::vector<int> convolutions(int depth) {
     case 13: return {2, 2, 2, 2, 2};
     case 16: return {2, 2, 3, 3, 3};
     case 19: return {2, 2, 4, 4, 4};
-    default: throw Error("VGG", cat("there is none of ", depth, " layers; they have 11, 13, 16 or 19"));
+    default: throw Error("VGG", str_cat("there is none of ", depth, " layers; they have 11, 13, 16 or 19"));
   }
 }
 
 std::int64_t divided(std::int64_t width, int divisor) {
   if (divisor < 1 || width % divisor != 0)
-    throw Error("VGG", cat("a width_divisor of ", divisor, " leaves no whole number of ", width, " channels"));
+    throw Error("VGG", str_cat("a width_divisor of ", divisor, " leaves no whole number of ", width, " channels"));
   return width / divisor;
 }
 
@@ -49,7 +49,7 @@ VGG::VGG(const VGGOptions& o) : classifier_(classifier(o)) {
 void VGG::require_pictures(const Tensor& x) {
   const auto small = [&](int axis) { return x.extent(axis).constant().value_or(32) < 32; };
   if (x.rank() != 4 || x.extent(1) != Dim(3) || small(2) || small(3))
-    throw Error("VGG", cat("needs pictures [batch, 3, height, width] of 32 x 32 or more, not ", str(x.shape())));
+    throw Error("VGG", str_cat("needs pictures [batch, 3, height, width] of 32 x 32 or more, not ", str(x.shape())));
 }
 
 void VGG::visit(nn::Visitor& v) {
@@ -62,7 +62,7 @@ void VGG::visit(nn::Visitor& v) {
   {
     const nn::Visitor::Beginning first(v, kaiming, zero);
     for (std::size_t k = 0; k < features_.size(); ++k)
-      std::visit([&](auto& layer) { v(cat("features.", k), layer); }, features_[k]);
+      std::visit([&](auto& layer) { v(str_cat("features.", k), layer); }, features_[k]);
   }
   const nn::Visitor::Beginning first(v, narrow, zero);
   v("classifier", classifier_);

@@ -54,18 +54,18 @@ VisionModel vision_model(std::string_view name, const VisionOptions& o) {
     if (known == name) return VGG(with(options, o));
   for (const auto& [known, options] : kResNets)
     if (known == name) return ResNet(with(options, o));
-  throw Error("vision_model", cat("there is no '", name, "'; ", names_near(name, vision_model_names())));
+  throw Error("vision_model", str_cat("there is no '", name, "'; ", names_near(name, vision_model_names())));
 }
 
 Array picture_for_classification(const Array& picture, const PictureOptions& o) {
   if (picture.dtype != DType::U8 || picture.shape.size() != 3 || picture.shape[0] != 3 || picture.bytes.empty())
     throw Error("picture_for_classification",
-                cat("needs a picture u8 [3, height, width], as read_image() gives it, not ", name(picture.dtype),
-                    " with ", picture.shape.size(), " axes"));
+                str_cat("needs a picture u8 [3, height, width], as read_image() gives it, not ", name(picture.dtype),
+                        " with ", picture.shape.size(), " axes"));
   const std::int64_t height = picture.shape[1], width = picture.shape[2], shorter = std::min(height, width);
   if (shorter * kNarrowest < std::max(height, width))  // resized it would fill the memory
     throw Error("picture_for_classification",
-                cat("a picture of ", height, " x ", width, " is too narrow to be resized"));
+                str_cat("a picture of ", height, " x ", width, " is too narrow to be resized"));
   Transforms list({Resize{o.resize_size * height / shorter, o.resize_size * width / shorter},
                    CenterCrop{o.crop_size, o.crop_size}, ToFloat{}, Normalize{o.mean, o.std}},
                   picture.dtype, picture.shape);

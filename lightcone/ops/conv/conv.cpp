@@ -14,7 +14,7 @@ int spatial_axes(const Operand& x, const char* op) {
 std::vector<int> per_axis(std::vector<int> v, int n, const char* op, const char* what) {
   if (v.size() == 1) v.assign(static_cast<std::size_t>(n), v[0]);
   if (static_cast<int>(v.size()) != n)
-    throw Error(op, cat(what, " has ", v.size(), " numbers for ", n, " spatial axes"));
+    throw Error(op, str_cat(what, " has ", v.size(), " numbers for ", n, " spatial axes"));
   return v;
 }
 
@@ -33,7 +33,7 @@ namespace {
 
 Tensor add_channels(Tensor y, const Operand& bias, const char* op) {
   if (bias->rank() != 1 || !(bias->extent(0) == y.extent(1)))
-    throw Error(op, cat("a bias ", str(bias->shape()), " does not fit ", y.extent(1), " output channels"));
+    throw Error(op, str_cat("a bias ", str(bias->shape()), " does not fit ", y.extent(1), " output channels"));
   Shape s(static_cast<std::size_t>(y.rank()), 1);
   s[1] = y.extent(1);
   return y + bias->reshape(s);
@@ -53,7 +53,7 @@ struct Steps {
       if (stride[i] < 1 || dilation[i] < 1 || padding[i] < 0)
         throw Error(op, "stride and dilation are at least 1, padding at least 0");
     if (x->dtype() != weight->dtype())
-      throw Error(op, cat("x is ", name(x->dtype()), ", the weight ", name(weight->dtype()), "; convert one"));
+      throw Error(op, str_cat("x is ", name(x->dtype()), ", the weight ", name(weight->dtype()), "; convert one"));
   }
 };
 
@@ -128,6 +128,17 @@ Tensor vjp_of_filter(const Tensor& g, const Tensor& x, const Tensor& weight, con
   return d.transpose(0, 1);
 }
 
+// Pictures often come with their channels last.
+std::string_view if_channels_last(const Operand& x, const Dim& channels) {
+  static constexpr std::string_view kSecond[] = {
+      "; channels come second, [N, C, L]: permute the axes to 0, 2, 1",
+      "; channels come second, [N, C, H, W]: permute the axes to 0, 3, 1, 2",
+      "; channels come second, [N, C, D, H, W]: permute the axes to 0, 4, 1, 2, 3",
+  };
+  if (x->extent(1) == channels || !(x->extent(-1) == channels)) return {};
+  return kSecond[x->rank() - 3];
+}
+
 }  // namespace
 
 Tensor conv(Operand x, Operand weight, const ConvOptions& o) {
@@ -135,12 +146,13 @@ Tensor conv(Operand x, Operand weight, const ConvOptions& o) {
   const OpScope scope(op, x.at);
   const int n = spatial_axes(x, op);
   if (weight->rank() != n + 2)
-    throw Error(op, cat("a weight ", str(weight->shape()), " does not fit ", str(x->shape())));
+    throw Error(op, str_cat("a weight ", str(weight->shape()), " does not fit ", str(x->shape())));
   const auto [stride, padding, dilation] = Steps(o, n, x, weight, op);
   LC_RETURN_IF_EITHER_HALF(x, weight, conv(x, weight, o));
   const Dim out = weight->extent(0), in = weight->extent(1);
   if (o.groups < 1 || !(in * Dim(o.groups) == x->extent(1)) || !(out % Dim(o.groups) == Dim(0)))
-    throw Error(op, cat("a weight ", str(weight->shape()), " in ", o.groups, " groups does not fit ", str(x->shape())));
+    throw Error(op, str_cat("a weight ", str(weight->shape()), " in ", o.groups, " groups does not fit ",
+                            str(x->shape()), if_channels_last(x, in * Dim(o.groups))));
   Tensor t = x;
   std::vector<Dim> kernel;
   for (int i = 0; i < n; ++i) {
@@ -148,7 +160,7 @@ Tensor conv(Operand x, Operand weight, const ConvOptions& o) {
     kernel.push_back(weight->extent(2 + i));
     const Dim reach = (kernel.back() - 1) * Dim(dilation[static_cast<std::size_t>(i)]) + 1;
     if (provably_below(t.extent(2 + i), reach))
-      throw Error(op, cat("filter ", str(weight->shape()), " is larger than the padded image ", str(t.shape())));
+      throw Error(op, str_cat("filter ", str(weight->shape()), " is larger than the padded image ", str(t.shape())));
   }
   t = windows(t, n, kernel, stride, dilation);  // [b, c, out..., k...]
   const Dim b = x->extent(0), g = o.groups;
@@ -256,9 +268,9 @@ Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o) {
   LC_RETURN_IF_EITHER_HALF(x, weight, conv_transpose(x, weight, o));
   const auto extra = per_axis(o.output_padding, n, op, "output_padding");
   if (weight->rank() != n + 2 || !(weight->extent(0) == x->extent(1)))
-    throw Error(op, cat("a weight ", str(weight->shape()), " does not fit ", str(x->shape())));
+    throw Error(op, str_cat("a weight ", str(weight->shape()), " does not fit ", str(x->shape())));
   if (o.groups < 1 || !(x->extent(1) % Dim(o.groups) == Dim(0)))
-    throw Error(op, cat(o.groups, " groups do not divide ", str(x->shape())));
+    throw Error(op, str_cat(o.groups, " groups do not divide ", str(x->shape())));
   const Dim g = o.groups, in = x->extent(1) / g, out = weight->extent(1);
   Shape image, filter, to{x->extent(0), g * out};
   std::vector<Dim> size;
@@ -267,13 +279,13 @@ Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o) {
     image.push_back(x->extent(2 + i));
     filter.push_back(weight->extent(2 + i));
     if (!filter.back().constant() || filter.back() == Dim(0))
-      throw Error(op, cat("a filter ", str(weight->shape()), " needs extents of 1 or more that are numbers"));
+      throw Error(op, str_cat("a filter ", str(weight->shape()), " needs extents of 1 or more that are numbers"));
     if (extra[k] < 0 || extra[k] >= std::max(stride[k], dilation[k]))
       throw Error(op, "output_padding is smaller than the stride or the dilation");
     size.push_back((image.back() - 1) * Dim(stride[k]) + (filter.back() - 1) * Dim(dilation[k]) + 1 + extra[k] -
                    2 * padding[k]);
     if (size.back().bounds().hi < 1)
-      throw Error(op, cat("a padding of ", padding[k], " leaves nothing of ", str(x->shape())));
+      throw Error(op, str_cat("a padding of ", padding[k], " leaves nothing of ", str(x->shape())));
   }
   to.insert(to.end(), filter.begin(), filter.end());
   to.insert(to.end(), image.begin(), image.end());

@@ -8,8 +8,8 @@ using namespace detail;
 namespace {
 void check_axes(const Operand& x, int n, const char* op) {
   if (x->rank() != n + 2)
-    throw Error(
-        op, cat("needs [batch, channels, ", n, n == 1 ? " spatial axis" : " spatial axes", "], not ", str(x->shape())));
+    throw Error(op, str_cat("needs [batch, channels, ", n, n == 1 ? " spatial axis" : " spatial axes", "], not ",
+                            str(x->shape())));
 }
 }  // namespace
 

@@ -22,11 +22,11 @@ struct Pool {
       if (kernel[i] < 1 || stride[i] < 1 || dilation[i] < 1 || padding[i] < 0)
         throw Error(op, "kernel, stride and dilation are at least 1, padding at least 0");
       if (2 * padding[i] > kernel[i])
-        throw Error(op, cat("a padding of ", padding[i], " is more than half of the kernel's ", kernel[i]));
+        throw Error(op, str_cat("a padding of ", padding[i], " is more than half of the kernel's ", kernel[i]));
       const int reach = (kernel[i] - 1) * dilation[i] + 1;
       const Dim size = x->extent(2 + static_cast<int>(i)), room = size + 2 * padding[i] - reach;
       if (room.bounds().hi < 0)
-        throw Error(op, cat("a window of ", reach, " is larger than the padded image ", padded(x)));
+        throw Error(op, str_cat("a window of ", reach, " is larger than the padded image ", padded(x)));
       if (!ceil_mode) continue;
       const auto known = size.constant();
       if (!known) throw Error(op, "ceil_mode needs known extents");
@@ -131,14 +131,14 @@ Tensor interpolate(Operand x, std::vector<int> size, Interpolation mode, bool al
   const int n = spatial_axes(x, "interpolate");
   size = per_axis(size, n, "interpolate", "size");
   if (mode == Interpolation::Bilinear && !is_float(x->dtype()))
-    throw Error("interpolate", cat("between ", name(x->dtype()), " there is nothing; convert to a floating type"));
+    throw Error("interpolate", str_cat("between ", name(x->dtype()), " there is nothing; convert to a floating type"));
   Tensor t = x;
   for (int i = 0; i < n; ++i) {
     const int axis = 2 + i;
     const auto len = t.extent(axis).constant();
     if (!len) throw Error("interpolate", "needs known extents");
     const int m = size[static_cast<std::size_t>(i)];
-    if (m < 1 || *len < 1) throw Error("interpolate", cat(str(x->shape()), " to a size of ", m));
+    if (m < 1 || *len < 1) throw Error("interpolate", str_cat(str(x->shape()), " to a size of ", m));
     if (m == *len) continue;  // between an element and its neighbour lies nothing: 0 times the neighbour may be NaN
     Shape s = t.shape();
     s[static_cast<std::size_t>(axis)] = m;
@@ -175,7 +175,7 @@ Tensor shuffled(const Operand& x, const Shape& parts, const Axes& order, const S
   return x->reshape(split).permute(axes).reshape(joined);
 }
 void check_factor(int factor, const Operand& x, const char* op) {
-  if (factor < 1 || x->rank() < 3) throw Error(op, cat("a factor of ", factor, " for ", str(x->shape())));
+  if (factor < 1 || x->rank() < 3) throw Error(op, str_cat("a factor of ", factor, " for ", str(x->shape())));
 }
 }  // namespace
 
@@ -184,7 +184,7 @@ Tensor pixel_shuffle(Operand x, int factor) {
   check_factor(factor, x, "pixel_shuffle");
   const Dim f = factor, f2 = f * f, c = x->extent(-3) / f2, h = x->extent(-2), w = x->extent(-1);
   if (!(c * f2 == x->extent(-3)))
-    throw Error("pixel_shuffle", cat(f2, " does not divide the channels of ", str(x->shape())));
+    throw Error("pixel_shuffle", str_cat(f2, " does not divide the channels of ", str(x->shape())));
   return shuffled(x, {c, f, f, h, w}, {0, 3, 1, 4, 2}, {c, h * f, w * f});
 }
 Tensor pixel_unshuffle(Operand x, int factor) {
@@ -192,7 +192,7 @@ Tensor pixel_unshuffle(Operand x, int factor) {
   check_factor(factor, x, "pixel_unshuffle");
   const Dim f = factor, c = x->extent(-3), h = x->extent(-2) / f, w = x->extent(-1) / f;
   if (!(h * f == x->extent(-2)) || !(w * f == x->extent(-1)))
-    throw Error("pixel_unshuffle", cat(factor, " does not divide ", str(x->shape())));
+    throw Error("pixel_unshuffle", str_cat(factor, " does not divide ", str(x->shape())));
   return shuffled(x, {c, h, f, w, f}, {0, 2, 4, 1, 3}, {c * f * f, h, w});
 }
 

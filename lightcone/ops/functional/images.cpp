@@ -11,7 +11,7 @@ std::size_t u(int i) { return static_cast<std::size_t>(i); }
 
 std::int64_t known(const Dim& d, const char* op) {
   const auto n = d.constant();
-  if (!n) throw Error(op, cat("needs an extent that is known when the graph is built, not ", d));
+  if (!n) throw Error(op, str_cat("needs an extent that is known when the graph is built, not ", d));
   return *n;
 }
 
@@ -84,22 +84,22 @@ Tensor interpolate(Operand x, const InterpolateOptions& o) {
       (o.mode == "linear" && n == 1) || (o.mode == "bilinear" && n == 2) || (o.mode == "trilinear" && n == 3);
   const bool cubic_mode = o.mode == "bicubic" && n == 2;
   if (!nearest_mode && !linear_mode && !cubic_mode && o.mode != "area")
-    throw Error(op, cat("there is no mode \"", o.mode, "\" of ", n, " spatial axes"));
+    throw Error(op, str_cat("there is no mode \"", o.mode, "\" of ", n, " spatial axes"));
   if (o.align_corners && (nearest_mode || o.mode == "area"))
-    throw Error(op, cat("\"", o.mode, "\" has no corners to align"));
+    throw Error(op, str_cat("\"", o.mode, "\" has no corners to align"));
   if (o.size.empty() == o.scale_factor.empty()) throw Error(op, "needs a size or a scale_factor, one of them");
   if (!nearest_mode) LC_RETURN_IF_HALF(x, interpolate(x, o));
   if (!nearest_mode && !is_float(x->dtype()))
-    throw Error(op, cat("between ", name(x->dtype()), " there is nothing; convert to a floating type"));
+    throw Error(op, str_cat("between ", name(x->dtype()), " there is nothing; convert to a floating type"));
   if (!o.scale_factor.empty() && o.scale_factor.size() != 1 && o.scale_factor.size() != u(n))
-    throw Error(op, cat(o.scale_factor.size(), " scale factors for ", n, " spatial axes"));
+    throw Error(op, str_cat(o.scale_factor.size(), " scale factors for ", n, " spatial axes"));
   std::vector<int> size = o.size.empty() ? std::vector<int>(u(n)) : per_axis(o.size, n, op, "size");
   std::vector<Axis> axes;
   for (int i = 0; i < n; ++i) {
     Axis a{2 + i, known(x->extent(2 + i), op), size[u(i)], 0, o.align_corners};
     const double factor = o.scale_factor.empty() ? 0 : o.scale_factor[o.scale_factor.size() == 1 ? 0 : u(i)];
     if (factor > 0) a.m = static_cast<std::int64_t>(std::floor(static_cast<double>(a.n) * factor));
-    if (a.m < 1 || a.n < 1) throw Error(op, cat(str(x->shape()), " to a size of ", a.m));
+    if (a.m < 1 || a.n < 1) throw Error(op, str_cat(str(x->shape()), " to a size of ", a.m));
     if (a.align) a.step = a.m > 1 ? static_cast<double>(a.n - 1) / static_cast<double>(a.m - 1) : 0;
     else if (factor > 0 && !o.recompute_scale_factor) a.step = 1 / factor;
     else a.step = static_cast<double>(a.n) / static_cast<double>(a.m);
@@ -145,14 +145,14 @@ Tensor grid_sample(Operand x, Operand grid, std::string_view mode, std::string_v
   const int n = x->rank() - 2;
   if ((n != 2 && n != 3) || grid->rank() != n + 2 || !(grid->extent(-1) == Dim(n)) ||
       !(grid->extent(0) == x->extent(0)))
-    throw Error(op, cat("an image ", str(x->shape()), " and a grid ", str(grid->shape()),
-                        " are not [b, c, h, w] and [b, oh, ow, 2] (or with one axis more)"));
+    throw Error(op, str_cat("an image ", str(x->shape()), " and a grid ", str(grid->shape()),
+                            " are not [b, c, h, w] and [b, oh, ow, 2] (or with one axis more)"));
   if (mode != "bilinear" && mode != "nearest")
-    throw Error(op, cat("mode is \"bilinear\" or \"nearest\", not \"", mode, "\""));
+    throw Error(op, str_cat("mode is \"bilinear\" or \"nearest\", not \"", mode, "\""));
   if (padding_mode != "zeros" && padding_mode != "border" && padding_mode != "reflection")
-    throw Error(op, cat("padding_mode is \"zeros\", \"border\" or \"reflection\", not \"", padding_mode, "\""));
+    throw Error(op, str_cat("padding_mode is \"zeros\", \"border\" or \"reflection\", not \"", padding_mode, "\""));
   if (!is_float(x->dtype()) || x->dtype() != grid->dtype())
-    throw Error(op, cat("of one floating type, not ", name(x->dtype()), " and ", name(grid->dtype())));
+    throw Error(op, str_cat("of one floating type, not ", name(x->dtype()), " and ", name(grid->dtype())));
   const Outside outside = padding_mode == "zeros"    ? Outside::Zeros
                           : padding_mode == "border" ? Outside::Border
                                                      : Outside::Reflection;
@@ -203,8 +203,8 @@ Tensor affine_grid(Operand theta, const Shape& size, bool align_corners) {
   const int n = static_cast<int>(size.size()) - 2;
   if ((n != 2 && n != 3) || theta->rank() != 3 || !(theta->extent(0) == size[0]) || !(theta->extent(1) == Dim(n)) ||
       !(theta->extent(2) == Dim(n + 1)))
-    throw Error(op, cat("theta ", str(theta->shape()), " and a size ", str(size),
-                        " are not [b, 2, 3] and [b, c, h, w] (or with one axis more)"));
+    throw Error(op, str_cat("theta ", str(theta->shape()), " and a size ", str(size),
+                            " are not [b, 2, 3] and [b, c, h, w] (or with one axis more)"));
   Shape of(size.begin() + 2, size.end());
   Dim count = 1;
   for (const Dim& d : of) count = count * d;

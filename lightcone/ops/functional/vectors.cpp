@@ -18,8 +18,8 @@ Tensor gumbel_softmax(Random& random, Operand logits, double tau, bool hard, int
   const OpScope scope("gumbel_softmax", logits.at);
   LC_RETURN_IF_HALF(logits, gumbel_softmax(random, logits, tau, hard, axis));
   if (!is_float(logits->dtype()))
-    throw Error("gumbel_softmax", cat("needs a floating type, not ", name(logits->dtype())));
-  if (!(tau > 0)) throw Error("gumbel_softmax", cat("tau is ", tau));
+    throw Error("gumbel_softmax", str_cat("needs a floating type, not ", name(logits->dtype())));
+  if (!(tau > 0)) throw Error("gumbel_softmax", str_cat("tau is ", tau));
   axis = wrap_axis(axis, logits->rank(), logits->shape(), "gumbel_softmax");
   // between the 2^24 places that uniform() has, so that no logarithm is of 0
   const Tensor uniform = add(random.uniform(logits->shape()), 0x1p-25);
@@ -40,10 +40,10 @@ Bag bag_of(std::string_view mode) {
   if (mode == "sum") return Bag::Sum;
   if (mode == "mean") return Bag::Mean;
   if (mode == "max") return Bag::Max;
-  throw Error("embedding_bag", cat("mode is \"sum\", \"mean\" or \"max\", not \"", mode, "\""));
+  throw Error("embedding_bag", str_cat("mode is \"sum\", \"mean\" or \"max\", not \"", mode, "\""));
 }
 void check_ids(const Operand& ids, int rank, const Operand& weight) {
-  if (is_float(ids->dtype())) throw Error("embedding_bag", cat("ids are integers, not ", name(ids->dtype())));
+  if (is_float(ids->dtype())) throw Error("embedding_bag", str_cat("ids are integers, not ", name(ids->dtype())));
   if (ids->rank() != rank)
     throw Error("embedding_bag", rank == 2 ? "ids are [b, n], or [n] with offsets; not " + str(ids->shape())
                                            : "ids that offsets cut are [n], not " + str(ids->shape()));
@@ -83,7 +83,7 @@ struct CutIds {
 CutIds cut(const Operand& ids, const Operand& offsets, bool include_last) {
   if (offsets->rank() != 1 || is_float(offsets->dtype()))
     throw Error("embedding_bag",
-                cat("offsets are integers [b], not ", name(offsets->dtype()), " ", str(offsets->shape())));
+                str_cat("offsets are integers [b], not ", name(offsets->dtype()), " ", str(offsets->shape())));
   const Dim n = ids->extent(0), count = offsets->extent(0) - (include_last ? 1 : 0);
   const Tensor place = ids->graph().index({n}, Dim::index(0, n));
   const Tensor starts = prim::cast(offsets, DType::I64).slice(0, 0, count);
@@ -112,7 +112,7 @@ Tensor embedding_bag_weighted(Operand ids, Operand weight, Operand per_sample_we
   const OpScope scope("embedding_bag", ids.at);
   check_ids(ids, 2, weight);
   if (per_sample_weights->shape() != ids->shape())
-    throw Error("embedding_bag", cat("weights ", str(per_sample_weights->shape()), " for ids ", str(ids->shape())));
+    throw Error("embedding_bag", str_cat("weights ", str(per_sample_weights->shape()), " for ids ", str(ids->shape())));
   return bags_of_ids(one_row(ids), weight, rows_in_turn(ids), ids->extent(0), {.mode = "sum"},
                      one_row(per_sample_weights));
 }
@@ -120,7 +120,7 @@ Tensor embedding_bag_weighted(Operand ids, Operand weight, Operand offsets, Oper
   const OpScope scope("embedding_bag", ids.at);
   check_ids(ids, 1, weight);
   if (per_sample_weights->shape() != ids->shape())
-    throw Error("embedding_bag", cat("weights ", str(per_sample_weights->shape()), " for ids ", str(ids->shape())));
+    throw Error("embedding_bag", str_cat("weights ", str(per_sample_weights->shape()), " for ids ", str(ids->shape())));
   const CutIds c = cut(ids, offsets, false);
   return bags_of_ids(ids, weight, c.bag, c.count, {.mode = "sum"}, per_sample_weights);
 }
@@ -152,7 +152,7 @@ Attended batched(const Tensor& query, const Tensor& key, const Tensor& value, co
   const Dim d = width / heads;
   const auto head_size = d.constant();
   if (o.num_heads < 1 || !(d * heads == width) || !head_size)
-    throw Error(op, cat(o.num_heads, " heads do not divide a width of ", width));
+    throw Error(op, str_cat(o.num_heads, " heads do not divide a width of ", width));
   const Tensor own[3] = {o.q_proj_weight, o.k_proj_weight, o.v_proj_weight}, given[3] = {query, key, value};
   Tensor t[3];
   for (int k = 0; k < 3; ++k) {
@@ -202,8 +202,8 @@ Attended multi_head_attention_forward(Operand query, Operand key, Operand value,
   const OpScope scope(op, query.at);
   const int r = query->rank();
   if ((r != 2 && r != 3) || key->rank() != r || value->rank() != r)
-    throw Error(op, cat("query ", str(query->shape()), ", key ", str(key->shape()), " and value ", str(value->shape()),
-                        " are [l, n, e] and [s, n, e], or without n"));
+    throw Error(op, str_cat("query ", str(query->shape()), ", key ", str(key->shape()), " and value ",
+                            str(value->shape()), " are [l, n, e] and [s, n, e], or without n"));
   if (r == 3) return batched(query, key, value, o);
   MultiHeadAttentionArguments one = o;
   if (o.key_padding_mask.defined()) one.key_padding_mask = o.key_padding_mask.unsqueeze(0);

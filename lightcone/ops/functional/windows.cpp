@@ -22,12 +22,12 @@ struct Columns {
         size(image) {
     for (std::size_t i = 0; i < 2; ++i) {
       if (kernel[i] < 1 || dilation[i] < 1 || padding[i] < 0 || stride[i] < 1)
-        throw Error(op, cat("a kernel of ", kernel[i], ", dilation ", dilation[i], ", padding ", padding[i],
-                            ", stride ", stride[i]));
+        throw Error(op, str_cat("a kernel of ", kernel[i], ", dilation ", dilation[i], ", padding ", padding[i],
+                                ", stride ", stride[i]));
       const std::int64_t room = size[i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1;
       if (room < 0)
-        throw Error(
-            op, cat("a window of ", dilation[i] * (kernel[i] - 1) + 1, " in an image of ", size[i] + 2 * padding[i]));
+        throw Error(op, str_cat("a window of ", dilation[i] * (kernel[i] - 1) + 1, " in an image of ",
+                                size[i] + 2 * padding[i]));
       count.push_back(room / stride[i] + 1);
     }
   }
@@ -37,7 +37,7 @@ struct Columns {
 
 std::int64_t known(const Dim& d, const char* op) {
   const auto n = d.constant();
-  if (!n) throw Error(op, cat("needs an extent that is known when the graph is built, not ", d));
+  if (!n) throw Error(op, str_cat("needs an extent that is known when the graph is built, not ", d));
   return *n;
 }
 
@@ -66,7 +66,7 @@ Tensor fold(Operand x, std::vector<int> output, std::vector<int> kernel, std::ve
   const Columns c({output[0], output[1]}, "fold", kernel, dilation, padding, stride);
   const Dim channels = x->extent(1) / Dim(c.area());
   if (!(channels * Dim(c.area()) == x->extent(1)) || !(x->extent(2) == Dim(c.windows())))
-    throw Error("fold", cat(str(x->shape()), " is not [b, channels * ", c.area(), ", ", c.windows(), "]"));
+    throw Error("fold", str_cat(str(x->shape()), " is not [b, channels * ", c.area(), ", ", c.windows(), "]"));
   // where each element of each window belongs; -1 in the padding
   Dim at = 0, inside = 1;
   for (int i = 0; i < 2; ++i) {
@@ -142,8 +142,8 @@ Tensor max_unpool(Operand x, Operand indices, std::vector<int> kernel, std::vect
   padding = per_axis(padding, n, "max_unpool", "padding");
   if (!output.empty()) output = per_axis(output, n, "max_unpool", "output");
   if (indices->shape() != x->shape() || is_float(indices->dtype()))
-    throw Error("max_unpool", cat("indices are integers of ", str(x->shape()), ", not ", name(indices->dtype()), " ",
-                                  str(indices->shape())));
+    throw Error("max_unpool", str_cat("indices are integers of ", str(x->shape()), ", not ", name(indices->dtype()),
+                                      " ", str(indices->shape())));
   Shape to{x->extent(0), x->extent(1)}, row = to, from = to;
   Dim all = 1, count = 1;
   for (int i = 0; i < n; ++i) {
@@ -160,7 +160,7 @@ Tensor local_response_norm(Operand x, int size, double alpha, double beta, doubl
   const OpScope scope("local_response_norm", x.at);
   LC_RETURN_IF_HALF(x, local_response_norm(x, size, alpha, beta, k));
   if (x->rank() < 3) throw Error("local_response_norm", "needs [b, c, n...], not " + str(x->shape()));
-  if (size < 1) throw Error("local_response_norm", cat("a size of ", size));
+  if (size < 1) throw Error("local_response_norm", str_cat("a size of ", size));
   const Tensor t = as_float(x);
   const Tensor around = prim::mul(t, t).pad(1, size / 2, (size - 1) / 2).unfold(1, size);
   const Tensor mean = mul(prim::sum_reduce(around, around.rank() - 1), alpha / size);
@@ -172,7 +172,7 @@ Tensor channel_shuffle(Operand x, int groups) {
   if (x->rank() < 3) throw Error("channel_shuffle", "needs [b, c, n...], not " + str(x->shape()));
   const Dim each = groups < 1 ? Dim(0) : x->extent(1) / Dim(groups);
   if (groups < 1 || !(each * Dim(groups) == x->extent(1)))
-    throw Error("channel_shuffle", cat(groups, " groups of ", x->extent(1), " channels"));
+    throw Error("channel_shuffle", str_cat(groups, " groups of ", x->extent(1), " channels"));
   Shape s = x->shape();
   s[1] = groups;
   s.insert(s.begin() + 2, each);

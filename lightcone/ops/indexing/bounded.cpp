@@ -9,7 +9,7 @@ using namespace places;
 namespace {
 
 Dim room(const Tensor& row, const std::optional<Dim>& capacity, const char* op) {
-  if (capacity && capacity->bounds().hi < 0) throw Error(op, cat("a capacity of ", *capacity));
+  if (capacity && capacity->bounds().hi < 0) throw Error(op, str_cat("a capacity of ", *capacity));
   return capacity.value_or(row.extent(0));
 }
 Tensor count_of(const Tensor& mask) { return prim::sum_reduce(prim::cast(mask, DType::I64), 0); }
@@ -42,7 +42,7 @@ Nonzero nonzero(Operand a, std::optional<Dim> capacity) {
 
 Selected masked_select(Operand a, Operand mask, std::optional<Dim> capacity) {
   LC_SCOPE("masked_select");
-  if (mask->dtype() != DType::Bool) throw Error("masked_select", cat("a mask is bool, not ", name(mask->dtype())));
+  if (mask->dtype() != DType::Bool) throw Error("masked_select", str_cat("a mask is bool, not ", name(mask->dtype())));
   const Shape s = broadcast(a->shape(), mask->shape(), "masked_select");
   const Tensor m = flat(expand_to(mask, s));
   return {prim::gather(flat(expand_to(a, s)), places_of(m, room(m, capacity, "masked_select")), 0), count_of(m)};

@@ -8,7 +8,7 @@ using namespace places;
 
 Tensor places::from_start(const Operand& index, const Dim& n, const char* op) {
   if (is_float(index->dtype()) || index->dtype() == DType::Bool)
-    throw Error(op, cat("indices are integers, not ", name(index->dtype())));
+    throw Error(op, str_cat("indices are integers, not ", name(index->dtype())));
   const Tensor i = prim::cast(index, DType::I64);
   const Tensor size =
       n.is_constant() ? full_like(i, static_cast<double>(*n.constant())) : i.graph().index(i.shape(), n);
@@ -21,7 +21,7 @@ Tensor places::flat(const Tensor& t) { return t.reshape({product(t.shape())}); }
 
 void places::same_type(const Operand& a, const Operand& src, const char* op) {
   if (src->dtype() != a->dtype())
-    throw Error(op, cat("the source is ", name(src->dtype()), ", the tensor ", name(a->dtype()), "; convert one"));
+    throw Error(op, str_cat("the source is ", name(src->dtype()), ", the tensor ", name(a->dtype()), "; convert one"));
 }
 
 namespace {
@@ -34,7 +34,7 @@ struct Indexed {
 };
 Indexed indexed(const Operand& a, const std::vector<Tensor>& indices, const char* op) {
   if (indices.empty() || static_cast<int>(indices.size()) > a->rank())
-    throw Error(op, cat(indices.size(), " indices for ", str(a->shape())));
+    throw Error(op, str_cat(indices.size(), " indices for ", str(a->shape())));
   Shape to = indices[0].shape();
   for (const Tensor& t : indices) {
     if (t.dtype() == DType::Bool)
@@ -67,7 +67,7 @@ Tensor index_put(Operand a, const std::vector<Tensor>& indices, Operand values, 
   const Indexed x = indexed(a, indices, "index_put");
   same_type(a, values, "index_put");
   if (broadcast(values->shape(), x.shape, "index_put") != x.shape)
-    throw Error("index_put", cat("values ", str(values->shape()), " do not stretch to ", str(x.shape)));
+    throw Error("index_put", str_cat("values ", str(values->shape()), " do not stretch to ", str(x.shape)));
   const Tensor src = expand_to(values, x.shape).reshape({x.at.extent(0), x.rows.extent(1)});
   const Tensor at = across(x.at, x.rows.extent(1));
   return (accumulate ? prim::scatter_add(x.rows, at, src, 0) : prim::scatter(x.rows, at, src, 0)).reshape(a->shape());
@@ -91,7 +91,7 @@ Tensor put(Operand a, Operand index, Operand source, bool accumulate) {
   same_type(a, source, "put");
   const Tensor row = flat(a), i = flat(from_start(index, row.extent(0), "put"));
   if (!(product(source->shape()) == i.extent(0)))
-    throw Error("put", cat("a source ", str(source->shape()), " for ", i.extent(0), " indices"));
+    throw Error("put", str_cat("a source ", str(source->shape()), " for ", i.extent(0), " indices"));
   const Tensor src = flat(source);
   return (accumulate ? prim::scatter_add(row, i, src, 0) : prim::scatter(row, i, src, 0)).reshape(a->shape());
 }
@@ -100,7 +100,7 @@ Tensor take_along_dim(Operand a, Operand indices, int axis) {
   axis = wrap_axis(axis, a->rank(), a->shape(), "take_along_dim");
   if (indices->rank() != a->rank())
     throw Error("take_along_dim",
-                cat(str(a->shape()), " and indices ", str(indices->shape()), " have different ranks"));
+                str_cat(str(a->shape()), " and indices ", str(indices->shape()), " have different ranks"));
   Shape x = a->shape(), y = indices->shape();
   const auto at = static_cast<std::size_t>(axis);
   x[at] = y[at] = 1;
@@ -116,7 +116,7 @@ Tensor take_along_dim(Operand a, Operand indices) {
 Tensor masked_scatter(Operand a, Operand mask, Operand source) {
   LC_SCOPE("masked_scatter");
   same_type(a, source, "masked_scatter");
-  if (mask->dtype() != DType::Bool) throw Error("masked_scatter", cat("a mask is bool, not ", name(mask->dtype())));
+  if (mask->dtype() != DType::Bool) throw Error("masked_scatter", str_cat("a mask is bool, not ", name(mask->dtype())));
   const Shape s = broadcast(a->shape(), mask->shape(), "masked_scatter");
   const Tensor m = expand_to(mask, s);
   const Tensor which = add(cumsum(flat(m), 0), -1).reshape(s);
@@ -180,7 +180,8 @@ Tensor diagonal_scatter(Operand a, Operand src, int offset, int axis1, int axis2
   LC_SCOPE("diagonal_scatter");
   same_type(a, src, "diagonal_scatter");
   const Shape want = diagonal(a, offset, axis1, axis2).shape();
-  if (src->shape() != want) throw Error("diagonal_scatter", cat("a source ", str(src->shape()), ", not ", str(want)));
+  if (src->shape() != want)
+    throw Error("diagonal_scatter", str_cat("a source ", str(src->shape()), ", not ", str(want)));
   axis1 = wrap_axis(axis1, a->rank(), a->shape(), "diagonal_scatter");
   axis2 = wrap_axis(axis2, a->rank(), a->shape(), "diagonal_scatter");
   const Tensor t = axes_last(a, axis1, axis2);
@@ -193,10 +194,10 @@ Tensor select_scatter(Operand a, Operand src, int axis, std::int64_t index) {
   axis = wrap_axis(axis, a->rank(), a->shape(), "select_scatter");
   Shape want = a->shape();
   want.erase(want.begin() + axis);
-  if (src->shape() != want) throw Error("select_scatter", cat("a source ", str(src->shape()), ", not ", str(want)));
+  if (src->shape() != want) throw Error("select_scatter", str_cat("a source ", str(src->shape()), ", not ", str(want)));
   const Dim n = a->extent(axis), at = index < 0 ? n + index : Dim(index);
   if (at.bounds().hi < 0 || !provably_below(at, n))
-    throw Error("select_scatter", cat("index ", index, " of axis ", axis, " of ", str(a->shape())));
+    throw Error("select_scatter", str_cat("index ", index, " of axis ", axis, " of ", str(a->shape())));
   return prim::slice_scatter(a, src->unsqueeze(axis), axis, at);
 }
 Tensor slice_scatter(Operand a, Operand src, int axis, std::int64_t start, std::int64_t end, std::int64_t step) {
@@ -206,13 +207,13 @@ Tensor slice_scatter(Operand a, Operand src, int axis, std::int64_t start, std::
   const auto n = a->extent(axis).constant();
   if (!n)
     throw Error("slice_scatter",
-                cat("needs an axis whose extent is known when the graph is built, not ", a->extent(axis)));
-  if (step < 1) throw Error("slice_scatter", cat("a step of ", step));
+                str_cat("needs an axis whose extent is known when the graph is built, not ", a->extent(axis)));
+  if (step < 1) throw Error("slice_scatter", str_cat("a step of ", step));
   const auto bound = [&](std::int64_t i) { return std::clamp<std::int64_t>(i < 0 ? i + *n : i, 0, *n); };
   const std::int64_t from = bound(start), to = std::max(from, bound(end)), count = (to - from + step - 1) / step;
   Shape want = a->shape();
   want[static_cast<std::size_t>(axis)] = count;
-  if (src->shape() != want) throw Error("slice_scatter", cat("a source ", str(src->shape()), ", not ", str(want)));
+  if (src->shape() != want) throw Error("slice_scatter", str_cat("a source ", str(src->shape()), ", not ", str(want)));
   if (count == 0) return a;
   if (step == 1) return prim::slice_scatter(a, src, axis, from);
   const Dim i = Dim::index(axis, *n);
@@ -232,7 +233,7 @@ Tensor indices_where(Graph& g, std::int64_t rows, std::int64_t columns, const Di
   return stack({row, column}, 0);
 }
 void check_sizes(std::int64_t rows, std::int64_t columns, const char* op) {
-  if (rows < 0 || columns < 0) throw Error(op, cat("a matrix of ", rows, " x ", columns));
+  if (rows < 0 || columns < 0) throw Error(op, str_cat("a matrix of ", rows, " x ", columns));
 }
 std::int64_t below_diagonal(std::int64_t rows, std::int64_t columns, std::int64_t offset) {
   std::int64_t count = 0;

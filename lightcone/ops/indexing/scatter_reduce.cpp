@@ -16,8 +16,8 @@ Reduce named(std::string_view reduce, const char* op, bool sums) {
   if (reduce == "mean") return Reduce::Mean;
   if (reduce == "amax") return Reduce::Amax;
   if (reduce == "amin") return Reduce::Amin;
-  throw Error(
-      op, cat("reduce is ", sums ? "\"sum\", " : "", "\"prod\", \"mean\", \"amax\" or \"amin\", not \"", reduce, "\""));
+  throw Error(op, str_cat("reduce is ", sums ? "\"sum\", " : "", "\"prod\", \"mean\", \"amax\" or \"amin\", not \"",
+                          reduce, "\""));
 }
 
 Tensor combined(Reduce r, const Tensor& a, const Tensor& b) {
@@ -115,8 +115,8 @@ Tensor scatter_reduce(Operand a, int axis, Operand index, Operand src, std::stri
     return scatter_reduce(a->reshape({1}), 0, index->reshape({1}), src->reshape({1}), reduce, include_self).reshape({});
   axis = wrap_axis(axis, a->rank(), a->shape(), op);
   if (index->rank() != a->rank() || src->rank() != a->rank())
-    throw Error(op, cat(str(a->shape()), ", index ", str(index->shape()), " and source ", str(src->shape()),
-                        " have different ranks"));
+    throw Error(op, str_cat(str(a->shape()), ", index ", str(index->shape()), " and source ", str(src->shape()),
+                            " have different ranks"));
   if (is_half(a->dtype())) {
     const auto wide = [](const Operand& t) { return Operand(prim::cast(t, DType::F32), t.at); };
     return prim::cast(scatter_reduce(wide(a), axis, index, wide(src), reduce, include_self), a->dtype());
@@ -125,11 +125,11 @@ Tensor scatter_reduce(Operand a, int axis, Operand index, Operand src, std::stri
   for (int i = 0; i < a->rank(); ++i) {
     const Dim n = index->extent(i);
     if (provably_below(src->extent(i), n))
-      throw Error(op, cat("a source ", str(src->shape()), " is smaller than its index ", str(index->shape())));
+      throw Error(op, str_cat("a source ", str(src->shape()), " is smaller than its index ", str(index->shape())));
     if (!(src->extent(i) == n)) from = from.slice(i, 0, n);
     if (i == axis || a->extent(i) == n) continue;
     const auto more = (a->extent(i) - n).constant();
-    if (!more || *more < 0) throw Error(op, cat("an index ", str(index->shape()), " leaves ", str(a->shape())));
+    if (!more || *more < 0) throw Error(op, str_cat("an index ", str(index->shape()), " leaves ", str(a->shape())));
     at = pad(at, i, 0, static_cast<int>(*more), PadMode::Constant, -1);  // which writes nothing
     from = from.pad(i, 0, *more);
   }
@@ -142,8 +142,8 @@ Tensor index_reduce(Operand a, int axis, Operand index, Operand source, std::str
   axis = wrap_axis(axis, a->rank(), a->shape(), "index_reduce");
   if (index->rank() != 1) throw Error("index_reduce", "the index has rank 1, not " + str(index->shape()));
   if (source->rank() != a->rank() || !(source->extent(axis) == index->extent(0)))
-    throw Error("index_reduce", cat("a source ", str(source->shape()), " does not fit ", index->extent(0),
-                                    " places of axis ", axis, " of ", str(a->shape())));
+    throw Error("index_reduce", str_cat("a source ", str(source->shape()), " does not fit ", index->extent(0),
+                                        " places of axis ", axis, " of ", str(a->shape())));
   Shape s(static_cast<std::size_t>(a->rank()), 1);
   s[static_cast<std::size_t>(axis)] = index->extent(0);
   return scatter_reduce(a, axis, index->reshape(s).expand(source->shape()), source, reduce, include_self);

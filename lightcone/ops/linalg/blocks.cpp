@@ -9,11 +9,11 @@ Matrix matrix(const Tensor& a, std::string_view op) {
   const Shape s = a.shape();
   if (s.size() < 2) throw Error(op, "needs a matrix, not " + str(s));
   if (!is_float(a.dtype()))
-    throw Error(op, cat("of ", name(a.dtype()), " there are no fractions; convert to a floating type"));
+    throw Error(op, str_cat("of ", name(a.dtype()), " there are no fractions; convert to a floating type"));
   for (const Dim& d : s)
     if (!d.is_constant())
-      throw Error(op, cat("needs extents that are known when the graph is built, not ", str(s), ": ", d,
-                          " is a symbol, and the blocks are counted"));
+      throw Error(op, str_cat("needs extents that are known when the graph is built, not ", str(s), ": ", d,
+                              " is a symbol, and the blocks are counted"));
   const std::int64_t rows = *s[s.size() - 2].constant(), columns = *s[s.size() - 1].constant();
   const Shape batch(s.begin(), s.end() - 2);
   return {a.reshape({product(batch), rows, columns}), batch, rows, columns};

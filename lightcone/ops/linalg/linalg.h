@@ -9,6 +9,7 @@
 // is singular or not positive definite, the result has NaN or infinities in it.
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -50,8 +51,8 @@ Tensor matrix_power(Operand a, int n);  // [.., k, k]; 0 is the identity, negati
 // torch.linalg.vector_norm over `axes` (none given: all). The derivative of p > 1 is 0 where the norm is 0.
 Tensor vector_norm(Operand a, double p = 2, Axes axes = {}, bool keepdim = false);
 // torch.linalg.matrix_norm of the matrices that two axes span: "fro" (the root of all squares) or 1, -1, inf and -inf
-// (the largest or smallest sum of magnitudes of a column, of a row). 2, -2 and "nuc" need singular values, which are
-// not here: an Error.
+// (the largest or smallest sum of magnitudes of a column, of a row), 2, -2 and "nuc" (the largest, the smallest and the
+// sum of the singular values).
 Tensor matrix_norm(Operand a, std::string_view ord = "fro", Axes axes = {-2, -1}, bool keepdim = false);
 Tensor matrix_norm(Operand a, double ord, Axes axes = {-2, -1}, bool keepdim = false);
 
@@ -105,6 +106,29 @@ Qr qr(Operand a);
 // The least squares solution of A X = B for A [.., m, n] of full rank and B [.., m, k] -> [.., n, k], by qr(); of
 // m < n the shortest. Without full rank NaN, infinities or nonsense (torch's default, "gelsy", chooses a solution).
 Tensor lstsq(Operand a, Operand b);
+
+struct Eigh {
+  Tensor eigenvalues, eigenvectors;
+};
+// A V = V diag(w) for symmetric A [.., n, n], of which one triangle is read: w [.., n] rises, the columns of V [.., n,
+// n] are orthonormal, their signs anybody's. By Jacobi's rotations, which are no products of matrices: meant for tens
+// of rows (docs/linear-algebra.md). The derivative of vectors whose eigenvalues are the same is infinite.
+Eigh eigh(Operand a, std::string_view uplo = "L");
+Tensor eigvalsh(Operand a, std::string_view uplo = "L");
+
+struct Svd {
+  Tensor u, s, vh;
+};
+// A = U diag(S) Vh for A [.., m, n]: S [.., k] falls, k = min(m, n); U [.., m, m] and Vh [.., n, n], or [.., m, k] and
+// [.., k, n]. By one-sided Jacobi rotations, as eigh(). The derivative is that of the first k columns of U and rows of
+// Vh, and infinite where singular values are the same or 0.
+Svd svd(Operand a, bool full_matrices = true);
+Tensor svdvals(Operand a);
+// The pseudo-inverse [.., n, m] of [.., m, n]; singular values up to rtol times the largest count as 0. Without rtol:
+// max(m, n) times the distance of 1 to the next number.
+Tensor pinv(Operand a, std::optional<double> rtol = {});
+Tensor matrix_rank(Operand a, std::optional<double> rtol = {});  // i64 [..]
+Tensor cond(Operand a);                                          // the largest singular value over the smallest
 
 inline Tensor multi_dot(const std::vector<Tensor>& m, const Tensor::At& at = Tensor::At::current()) {
   return chain_matmul(m, at);

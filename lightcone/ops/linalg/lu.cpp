@@ -180,7 +180,8 @@ Tensor lu_solve(Operand lu, Operand pivots, Operand b) {
   LC_RETURN_IF_EITHER_HALF(lu, b, lu_solve(lu, pivots, b));
   const Pair p = matched(lu, b, "lu_solve");
   if (is_float(pivots->dtype()) || pivots->rank() + 1 != lu->rank())
-    throw Error("lu_solve", cat("pivots are integers [.., n], not ", name(pivots->dtype()), " ", str(pivots->shape())));
+    throw Error("lu_solve",
+                str_cat("pivots are integers [.., n], not ", name(pivots->dtype()), " ", str(pivots->shape())));
   const Matrix m = square(p.a, "lu_solve"), right = matrix(p.b, "lu_solve");
   Shape s = m.batch;
   s.push_back(m.rows);
@@ -210,7 +211,8 @@ Tensor solve(Operand a, Operand b, bool left) {
     return solve(a, Operand(b->unsqueeze(-1), b.at), true).squeeze(-1);
   }
   if (!left) {
-    if (a->rank() < 2 || b->rank() < 2) throw Error("solve", cat("needs matrices, not ", str(s), " and ", str(of_b)));
+    if (a->rank() < 2 || b->rank() < 2)
+      throw Error("solve", str_cat("needs matrices, not ", str(s), " and ", str(of_b)));
     return mirrored(solve(mirrored(a), mirrored(b), true));
   }
   const Pair p = matched(a, b, "solve");

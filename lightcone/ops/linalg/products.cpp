@@ -10,7 +10,7 @@ namespace {
 
 void ranks(const Operand& a, int of_a, const Operand& b, int of_b, const char* op) {
   if (a->rank() != of_a || b->rank() != of_b)
-    throw Error(op, cat(str(a->shape()), " x ", str(b->shape()), ": the ranks are ", of_a, " and ", of_b));
+    throw Error(op, str_cat(str(a->shape()), " x ", str(b->shape()), ": the ranks are ", of_a, " and ", of_b));
 }
 
 }  // namespace
@@ -24,8 +24,8 @@ Tensor bmm(Operand a, Operand b) {
   LC_SCOPE("bmm");
   ranks(a, 3, b, 3, "bmm");
   if (!(a->extent(0) == b->extent(0)))
-    throw Error("bmm",
-                cat(str(a->shape()), " x ", str(b->shape()), ": batches differ: ", a->extent(0), " vs ", b->extent(0)));
+    throw Error("bmm", str_cat(str(a->shape()), " x ", str(b->shape()), ": batches differ: ", a->extent(0), " vs ",
+                               b->extent(0)));
   return matmul(a, b);
 }
 Tensor mv(Operand a, Operand v) {
@@ -58,14 +58,14 @@ Tensor added(const char* op, const Operand& input, const Operand& a, const Opera
   const OpScope scope(op, input.at);
   const DType type = promote(input->dtype(), promote(a->dtype(), b->dtype()));
   if (!is_float(type) && (beta != std::floor(beta) || alpha != std::floor(alpha)))
-    throw Error(op, cat("beta and alpha of ", name(type), " are whole, not ", beta, " and ", alpha));
+    throw Error(op, str_cat("beta and alpha of ", name(type), " are whole, not ", beta, " and ", alpha));
   const DType exact = is_half(type) ? DType::F32 : type;
   const auto wide = [&](const Operand& t) { return Operand(prim::cast(t, exact), t.at); };
   Tensor y = product(wide(a), wide(b));
   if (alpha != 1) y = mul(y, alpha);
   const Shape s = y.shape();
   if (const Shape to = broadcast(input->shape(), s, op); to != s)
-    throw Error(op, cat("an input ", str(input->shape()), " does not stretch to ", str(s)));
+    throw Error(op, str_cat("an input ", str(input->shape()), " does not stretch to ", str(s)));
   if (beta != 0) {
     const Tensor first = expand_to(wide(input).tensor, s);
     y = prim::add(beta == 1 ? first : mul(first, beta), y);
@@ -143,8 +143,8 @@ Tensor chain_matmul(const std::vector<Tensor>& matrices, const Tensor::At& at) {
   for (std::size_t k = 0; k < m.size(); ++k) {
     if (m[k].rank() != 2) throw Error("chain_matmul", "needs matrices, not " + str(m[k].shape()));
     if (k && !(m[k - 1].extent(1) == m[k].extent(0)))
-      throw Error("chain_matmul", cat(str(m[k - 1].shape()), " x ", str(m[k].shape()),
-                                      ": inner dimensions differ: ", m[k - 1].extent(1), " vs ", m[k].extent(0)));
+      throw Error("chain_matmul", str_cat(str(m[k - 1].shape()), " x ", str(m[k].shape()),
+                                          ": inner dimensions differ: ", m[k - 1].extent(1), " vs ", m[k].extent(0)));
   }
   Tensor y = Chain(m).product(0, m.size() - 1);
   if (column) y = y.squeeze(1);
@@ -154,7 +154,7 @@ Tensor chain_matmul(const std::vector<Tensor>& matrices, const Tensor::At& at) {
 Tensor tensordot(Operand a, Operand b, Axes axes_a, Axes axes_b) {
   LC_SCOPE("tensordot");
   if (axes_a.size() != axes_b.size())
-    throw Error("tensordot", cat(axes_a.size(), " axes of the first tensor, ", axes_b.size(), " of the second"));
+    throw Error("tensordot", str_cat(axes_a.size(), " axes of the first tensor, ", axes_b.size(), " of the second"));
   // [what is left of a, summed] x [summed, what is left of b]
   const auto split = [](const Operand& t, Axes& axes, bool sums_last, Shape& left, Dim& summed) {
     for (int& x : axes) x = wrap_axis(x, t->rank(), t->shape(), "tensordot");
@@ -176,14 +176,14 @@ Tensor tensordot(Operand a, Operand b, Axes axes_a, Axes axes_b) {
   const Tensor x = split(a, axes_a, true, left, of_a), y = split(b, axes_b, false, left, of_b);
   for (std::size_t k = 0; k < axes_a.size(); ++k)
     if (const Dim p = a->extent(axes_a[k]), q = b->extent(axes_b[k]); !(p == q))
-      throw Error("tensordot", cat("axis ", axes_a[k], " of ", str(a->shape()), " and axis ", axes_b[k], " of ",
-                                   str(b->shape()), " differ: ", p, " vs ", q));
+      throw Error("tensordot", str_cat("axis ", axes_a[k], " of ", str(a->shape()), " and axis ", axes_b[k], " of ",
+                                       str(b->shape()), " differ: ", p, " vs ", q));
   return matmul(x, y).reshape(left);
 }
 Tensor tensordot(Operand a, Operand b, int dims) {
   LC_SCOPE("tensordot");
   if (dims < 0 || dims > a->rank() || dims > b->rank())
-    throw Error("tensordot", cat(dims, " axes of ", str(a->shape()), " and ", str(b->shape())));
+    throw Error("tensordot", str_cat(dims, " axes of ", str(a->shape()), " and ", str(b->shape())));
   Axes x, y;
   for (int i = 0; i < dims; ++i) x.push_back(a->rank() - dims + i), y.push_back(i);
   return tensordot(a, b, x, y);
@@ -209,7 +209,8 @@ Tensor cross(Operand a, Operand b, int axis) {
   const Pair p = promoted(a, b, "cross");
   axis = wrap_axis(axis, p.a.rank(), p.a.shape(), "cross");
   if (!(p.a.extent(axis) == Dim(3)))
-    throw Error("cross", cat("axis ", axis, " of ", str(p.a.shape()), " has ", p.a.extent(axis), " elements, not 3"));
+    throw Error("cross",
+                str_cat("axis ", axis, " of ", str(p.a.shape()), " has ", p.a.extent(axis), " elements, not 3"));
   const auto part = [axis](const Tensor& t, int k) { return t.slice(axis, k % 3, k % 3 + 1); };
   std::vector<Tensor> parts;
   for (int k = 0; k < 3; ++k)
@@ -258,10 +259,23 @@ Tensor vector_norm(Operand a, double p, Axes axes, bool keepdim) {
 namespace {
 
 Axes two_axes(const Operand& a, Axes axes) {
-  if (axes.size() != 2) throw Error("matrix_norm", cat("a matrix has two axes, not ", axes.size()));
+  if (axes.size() != 2) throw Error("matrix_norm", str_cat("a matrix has two axes, not ", axes.size()));
   for (int& x : axes) x = wrap_axis(x, a->rank(), a->shape(), "matrix_norm");
   if (axes[0] == axes[1]) throw Error("matrix_norm", "the two axes are one");
   return axes;
+}
+
+// Of the matrices that two axes span, as a last axis.
+Tensor singular_values(const Operand& a, const Axes& axes) {
+  std::vector<int> order;
+  for (int k = 0; k < a->rank(); ++k)
+    if (k != axes[0] && k != axes[1]) order.push_back(k);
+  order.insert(order.end(), {axes[0], axes[1]});
+  return linalg::svdvals(Operand(as_float(a).permute(order), a.at));
+}
+// The two axes again, with one element each.
+Tensor with_axes(const Tensor& y, const Axes& axes) {
+  return y.unsqueeze(std::min(axes[0], axes[1])).unsqueeze(std::max(axes[0], axes[1]));
 }
 
 }  // namespace
@@ -270,16 +284,22 @@ Tensor matrix_norm(Operand a, std::string_view ord, Axes axes, bool keepdim) {
   LC_SCOPE("matrix_norm");
   axes = two_axes(a, std::move(axes));
   if (ord == "fro") return vector_norm(a, 2, axes, keepdim);
-  throw Error("matrix_norm", ord == "nuc" ? "\"nuc\" needs singular values, which are not here"
-                                          : cat("there is no norm \"", ord, "\": \"fro\", 1, -1, inf and -inf"));
+  if (ord != "nuc")
+    throw Error("matrix_norm", str_cat("there is no norm \"", ord, "\": \"fro\", \"nuc\", 1, -1, 2, -2, inf and -inf"));
+  LC_RETURN_IF_HALF(a, matrix_norm(a, ord, std::move(axes), keepdim));
+  const Tensor y = sum(singular_values(a, axes), {-1});
+  return keepdim ? with_axes(y, axes) : y;
 }
 Tensor matrix_norm(Operand a, double ord, Axes axes, bool keepdim) {
   LC_SCOPE("matrix_norm");
   LC_RETURN_IF_HALF(a, matrix_norm(a, ord, std::move(axes), keepdim));
   axes = two_axes(a, std::move(axes));
+  if (std::abs(ord) == 2) {
+    const Tensor s = singular_values(a, axes), y = ord > 0 ? amax(s, {-1}) : amin(s, {-1});
+    return keepdim ? with_axes(y, axes) : y;
+  }
   if (std::abs(ord) != 1 && !std::isinf(ord))
-    throw Error("matrix_norm", std::abs(ord) == 2 ? cat(ord, " needs singular values, which are not here")
-                                                  : cat("there is no norm ", ord, ": \"fro\", 1, -1, inf and -inf"));
+    throw Error("matrix_norm", str_cat("there is no norm ", ord, ": \"fro\", \"nuc\", 1, -1, 2, -2, inf and -inf"));
   const bool columns = std::abs(ord) == 1;
   const Tensor sums = sum(abs(as_float(a)), {columns ? axes[0] : axes[1]}, true);
   const Axes other{columns ? axes[1] : axes[0]};
@@ -291,8 +311,8 @@ Tensor cdist(Operand a, Operand b, double p) {
   LC_SCOPE("cdist");
   LC_RETURN_IF_EITHER_HALF(a, b, cdist(a, b, p));
   if (a->rank() < 2 || b->rank() < 2 || !(a->extent(-1) == b->extent(-1)))
-    throw Error("cdist", cat(str(a->shape()), " and ", str(b->shape()), " are not [.., p, m] and [.., r, m]"));
-  if (!(p >= 0)) throw Error("cdist", cat("a norm of ", p));
+    throw Error("cdist", str_cat(str(a->shape()), " and ", str(b->shape()), " are not [.., p, m] and [.., r, m]"));
+  if (!(p >= 0)) throw Error("cdist", str_cat("a norm of ", p));
   const Tensor difference = a->unsqueeze(-2) - b->unsqueeze(b->rank() - 2);
   if (difference.extent(-1) == Dim(0)) return sum(as_float(difference), {-1});
   return vector_norm(difference, p, {-1});

@@ -146,10 +146,10 @@ Tensor lstsq(Operand a, Operand b) {
   const OpScope scope("lstsq", a.at);
   LC_RETURN_IF_EITHER_HALF(a, b, lstsq(a, b));
   if (a->rank() < 2 || b->rank() < 2)
-    throw Error("lstsq", cat("needs matrices, not ", str(a->shape()), " and ", str(b->shape())));
+    throw Error("lstsq", str_cat("needs matrices, not ", str(a->shape()), " and ", str(b->shape())));
   if (!(a->extent(-2) == b->extent(-2)))
-    throw Error("lstsq", cat(str(a->shape()), " and ", str(b->shape()), ": their rows differ: ", a->extent(-2), " vs ",
-                             b->extent(-2)));
+    throw Error("lstsq", str_cat(str(a->shape()), " and ", str(b->shape()), ": their rows differ: ", a->extent(-2),
+                                 " vs ", b->extent(-2)));
   const Matrix m = matrix(a, "lstsq");
   if (m.rows >= m.columns) {
     const Qr f = qr(a);

@@ -10,11 +10,11 @@ namespace blocks {
 // [.., n, n] and [.., n, k] with one batch, known extents and one floating type.
 Pair matched(const Operand& a, const Operand& b, const char* op) {
   if (a->rank() < 2 || b->rank() < 2)
-    throw Error(op, cat("needs matrices, not ", str(a->shape()), " and ", str(b->shape())));
+    throw Error(op, str_cat("needs matrices, not ", str(a->shape()), " and ", str(b->shape())));
   if (!(a->extent(-1) == a->extent(-2))) throw Error(op, "needs a square matrix, not " + str(a->shape()));
   if (!(a->extent(-1) == b->extent(-2)))
-    throw Error(op, cat(str(a->shape()), " and ", str(b->shape()), ": their rows differ: ", a->extent(-2), " vs ",
-                        b->extent(-2)));
+    throw Error(op, str_cat(str(a->shape()), " and ", str(b->shape()), ": their rows differ: ", a->extent(-2), " vs ",
+                            b->extent(-2)));
   const DType type = promote(a->dtype(), b->dtype());
   Shape x = a->shape(), y = b->shape();
   const Shape ends{x.back(), y.back()};
@@ -57,7 +57,7 @@ Tensor solve_triangular(Operand a, Operand b, bool upper, bool left, bool unitri
   LC_RETURN_IF_EITHER_HALF(a, b, solve_triangular(a, b, upper, left, unitriangular));
   if (!left) {
     if (a->rank() < 2 || b->rank() < 2)
-      throw Error("solve_triangular", cat("needs matrices, not ", str(a->shape()), " and ", str(b->shape())));
+      throw Error("solve_triangular", str_cat("needs matrices, not ", str(a->shape()), " and ", str(b->shape())));
     return mirrored(solve_triangular(mirrored(a), mirrored(b), !upper, true, unitriangular));
   }
   const Pair p = matched(a, b, "solve_triangular");

@@ -15,11 +15,11 @@ int class_axis(const Operand& input, const char* op) {
 
 void must_be_classes(const Operand& input, const Operand& target, int axis, const char* op) {
   if (is_float(target->dtype()) || target->dtype() == DType::Bool)
-    throw Error(op, cat("target is ", name(target->dtype()), "; classes are integers"));
+    throw Error(op, str_cat("target is ", name(target->dtype()), "; classes are integers"));
   Shape s = input->shape();
   s.erase(s.begin() + axis);
   if (target->shape() != s)
-    throw Error(op, cat("input ", str(input->shape()), " has classes of ", str(s), ", not ", str(target->shape())));
+    throw Error(op, str_cat("input ", str(input->shape()), " has classes of ", str(s), ", not ", str(target->shape())));
 }
 
 // The weights of the classes as x's type; undefined where there are none.
@@ -27,7 +27,7 @@ Tensor class_weights(const Tensor& weight, const Tensor& x, int axis, const char
   if (!weight.defined()) return {};
   must_be_floating(weight, op, "weight");
   if (weight.rank() != 1 || !(weight.extent(0) == x.extent(axis)))
-    throw Error(op, cat("a weight ", str(weight.shape()), " does not fit ", x.extent(axis), " classes"));
+    throw Error(op, str_cat("a weight ", str(weight.shape()), " does not fit ", x.extent(axis), " classes"));
   return prim::cast(weight, x.dtype());
 }
 Tensor along_classes(const Tensor& weight, const Tensor& x, int axis) {
@@ -106,7 +106,8 @@ Tensor of_probabilities(const Tensor& x, const Operand& target, int axis, const 
                         const char* op) {
   must_match(x, target, op, "a target of probabilities");
   if (o.ignore_index >= 0)
-    throw Error(op, cat("ignore_index is ", o.ignore_index, ", and the target is probabilities; it is for classes"));
+    throw Error(op,
+                str_cat("ignore_index is ", o.ignore_index, ", and the target is probabilities; it is for classes"));
   Tensor p = prim::cast(target, x.dtype());
   if (o.label_smoothing > 0) {
     const Tensor classes = prim::cast(x.graph().index(x.shape(), x.extent(axis)), x.dtype());
@@ -126,7 +127,7 @@ Tensor cross_entropy(Operand input, Operand target, const CrossEntropyOptions& o
   LC_RETURN_IF_HALF(input, cross_entropy(input, target, o));
   const int axis = class_axis(input, op);
   if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
-    throw Error(op, cat("label_smoothing is ", o.label_smoothing, "; it lies between 0 and 1"));
+    throw Error(op, str_cat("label_smoothing is ", o.label_smoothing, "; it lies between 0 and 1"));
   return is_float(target->dtype()) ? of_probabilities(input, target, axis, o, op)
                                    : of_classes(input, target, axis, o, op);
 }

@@ -41,9 +41,9 @@ Tensor per_row(const Tensor& t, const Dim& columns) { return t.unsqueeze(1).expa
 
 Tensor as_lengths(const Operand& t, const Dim& n, const char* what) {
   if (is_float(t->dtype()) || t->dtype() == DType::Bool)
-    throw Error(kOp, cat(what, " are ", name(t->dtype()), "; lengths are integers"));
+    throw Error(kOp, str_cat(what, " are ", name(t->dtype()), "; lengths are integers"));
   if (t->rank() != 1 || !(t->extent(0) == n))
-    throw Error(kOp, cat(what, " are ", str(t->shape()), "; one for each of ", n, " sequences is wanted"));
+    throw Error(kOp, str_cat(what, " are ", str(t->shape()), "; one for each of ", n, " sequences is wanted"));
   return prim::cast(t, DType::I64);
 }
 
@@ -93,23 +93,23 @@ Tensor ctc_loss(Operand log_probs, Operand targets, Operand input_lengths, Opera
   LC_RETURN_IF_HALF(log_probs, ctc_loss(log_probs, targets, input_lengths, target_lengths, o));
   must_be_floating(log_probs, kOp, "log_probs");
   if (is_float(targets->dtype()) || targets->dtype() == DType::Bool)
-    throw Error(kOp, cat("targets are ", name(targets->dtype()), "; classes are integers"));
+    throw Error(kOp, str_cat("targets are ", name(targets->dtype()), "; classes are integers"));
   const int rank = log_probs->rank();
   if ((rank != 2 && rank != 3) || targets->rank() != rank - 1)
-    throw Error(kOp, cat("log_probs ", str(log_probs->shape()), " and targets ", str(targets->shape()),
-                         " are [T, N, C] and [N, S], or [T, C] and [S]"));
+    throw Error(kOp, str_cat("log_probs ", str(log_probs->shape()), " and targets ", str(targets->shape()),
+                             " are [T, N, C] and [N, S], or [T, C] and [S]"));
   if (!log_probs->extent(0).constant())
-    throw Error(kOp, cat("log_probs ", str(log_probs->shape()), " has ", log_probs->extent(0),
-                         " steps; they must be a number when the graph is written"));
+    throw Error(kOp, str_cat("log_probs ", str(log_probs->shape()), " has ", log_probs->extent(0),
+                             " steps; they must be a number when the graph is written"));
   if (o.blank < 0 || !provably_below(Dim(o.blank), log_probs->extent(-1)))
-    throw Error(kOp, cat("blank is ", o.blank, ", and there are ", log_probs->extent(-1), " classes"));
+    throw Error(kOp, str_cat("blank is ", o.blank, ", and there are ", log_probs->extent(-1), " classes"));
   const bool one = rank == 2;
   const auto batched = [&](const Operand& t, int axis) { return one ? t->unsqueeze(axis) : t.tensor; };
   const auto lengths_of = [&](const Operand& t) { return one && t->rank() == 0 ? t->unsqueeze(0) : t.tensor; };
   const Tensor lp = batched(log_probs, 1), labels = prim::cast(batched(targets, 0), DType::I64);
   if (!(labels.extent(0) == lp.extent(1)))
-    throw Error(kOp, cat("log_probs ", str(log_probs->shape()), " and targets ", str(targets->shape()),
-                         " have different numbers of sequences"));
+    throw Error(kOp, str_cat("log_probs ", str(log_probs->shape()), " and targets ", str(targets->shape()),
+                             " have different numbers of sequences"));
   const Tensor times = as_lengths(lengths_of(input_lengths), lp.extent(1), "input_lengths"),
                lengths = as_lengths(lengths_of(target_lengths), lp.extent(1), "target_lengths");
   Tensor losses = losses_of(lp, labels, times, lengths, o.blank);

@@ -19,13 +19,14 @@ Tensor reduced(const Tensor& losses, Reduction reduction, const char* op) {
 }
 
 void must_be_floating(const Operand& t, const char* op, const char* what) {
-  if (!is_float(t->dtype())) throw Error(op, cat(what, " is ", name(t->dtype()), "; convert it to a floating type"));
+  if (!is_float(t->dtype()))
+    throw Error(op, str_cat(what, " is ", name(t->dtype()), "; convert it to a floating type"));
 }
 
 void must_match(const Operand& input, const Operand& other, const char* op, const char* what) {
   if (input->shape() != other->shape())
-    throw Error(op, cat("input ", str(input->shape()), " and ", what, " ", str(other->shape()),
-                        " differ; nothing is broadcast"));
+    throw Error(op, str_cat("input ", str(input->shape()), " and ", what, " ", str(other->shape()),
+                            " differ; nothing is broadcast"));
 }
 
 Pair compared(const Operand& input, const Operand& target, const char* op) {
@@ -36,13 +37,13 @@ Pair compared(const Operand& input, const Operand& target, const char* op) {
 }
 
 void must_be_positive(double v, const char* op, const char* option) {
-  if (!(v > 0)) throw Error(op, cat(option, " is ", v, "; it must be above 0"));
+  if (!(v > 0)) throw Error(op, str_cat(option, " is ", v, "; it must be above 0"));
 }
 
 Tensor spread(const Tensor& option, const Tensor& t, const char* op, const char* what) {
   must_be_floating(option, op, what);
   if (broadcast(option.shape(), t.shape(), op) != t.shape())
-    throw Error(op, cat(what, " ", str(option.shape()), " does not broadcast to ", str(t.shape())));
+    throw Error(op, str_cat(what, " ", str(option.shape()), " does not broadcast to ", str(t.shape())));
   return expand_to(prim::cast(option, t.dtype()), t.shape());
 }
 
@@ -123,8 +124,8 @@ Tensor variance_of(const Operand& var, const Tensor& x) {
   for (std::size_t i = 0; fits && i < s.size(); ++i)
     if (!(s[i] == full[i])) fits = s[i] == Dim(1) && ++ones == 1;
   if (!fits)
-    throw Error("gaussian_nll_loss", cat("var ", str(var->shape()), " does not fit input ", str(full),
-                                         "; it has that shape, one axis of 1 in it, or no last axis"));
+    throw Error("gaussian_nll_loss", str_cat("var ", str(var->shape()), " does not fit input ", str(full),
+                                             "; it has that shape, one axis of 1 in it, or no last axis"));
   return prim::cast(var, x.dtype()).reshape(s).expand(full);
 }
 }  // namespace
@@ -161,7 +162,7 @@ Tensor cosine_embedding_loss(Operand input1, Operand input2, Operand target, dou
   Shape rows = a.shape();
   rows.pop_back();
   if (target->shape() != rows)
-    throw Error(op, cat("a target ", str(target->shape()), " does not fit inputs ", str(a.shape())));
+    throw Error(op, str_cat("a target ", str(target->shape()), " does not fit inputs ", str(a.shape())));
   constexpr double kEps = 1e-12;  // aten/src/ATen/native/Loss.cpp
   const Tensor aa = add(sum(square(a), {-1}), kEps), bb = add(sum(square(b), {-1}), kEps);
   const Tensor cosine = prim::div(sum(prim::mul(a, b), {-1}), prim::sqrt(prim::mul(aa, bb)));

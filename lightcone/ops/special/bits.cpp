@@ -11,7 +11,7 @@ namespace {
 Pair integers(const Operand& a, const Operand& b, const char* op, bool bools) {
   const Pair p = promoted(a, b, op);
   if (is_float(p.a.dtype()) || (p.a.dtype() == DType::Bool && !bools))
-    throw Error(op, cat("is for integers", bools ? " and bool" : "", ", not ", name(p.a.dtype())));
+    throw Error(op, str_cat("is for integers", bools ? " and bool" : "", ", not ", name(p.a.dtype())));
   return p;
 }
 int bits_of(DType t) { return static_cast<int>(8 * size_of(t)); }
@@ -20,7 +20,7 @@ int bits_of(DType t) { return static_cast<int>(8 * size_of(t)); }
 template <class F>
 Tensor of_bits(const Operand& a, const char* op, const F& f) {
   const OpScope scope(op, a.at);
-  if (!is_integer(a->dtype())) throw Error(op, cat("is for integers, not ", name(a->dtype())));
+  if (!is_integer(a->dtype())) throw Error(op, str_cat("is for integers, not ", name(a->dtype())));
   return prim::cast(f(prim::cast(a, unsigned_of(a->dtype()))), a->dtype());
 }
 // The bits of a byte, in each byte.
@@ -45,7 +45,7 @@ Tensor ones_in(Tensor u) {  // by sums of neighbours: H. S. Warren, "Hacker's De
 
 Tensor bitwise_not(Operand a) {
   LC_SCOPE("bitwise_not");
-  if (is_float(a->dtype())) throw Error("bitwise_not", cat("is for integers and bool, not ", name(a->dtype())));
+  if (is_float(a->dtype())) throw Error("bitwise_not", str_cat("is for integers and bool, not ", name(a->dtype())));
   if (a->dtype() == DType::Bool) return logical_not(a);
   return prim::bitwise_xor(a, full_like(a, -1));
 }
@@ -123,6 +123,32 @@ Tensor count_leading_zeros(Operand a) {
     for (int k = 1; k < bits_of(u.dtype()); k *= 2) u = prim::bitwise_or(u, over_power(u, k));
     return ones_in(bitwise_not(u));
   });
+}
+
+namespace {
+// Of a number that is not 0 and finite: the number with the exponent of [0.5, 1), and the exponent that it had.
+std::pair<Tensor, Tensor> fields(const Tensor& a) {
+  const bool f64 = a.dtype() == DType::F64;
+  const DType type = f64 ? DType::F64 : DType::F32, word = f64 ? DType::I64 : DType::I32;
+  const int digits = f64 ? 52 : 23, half = f64 ? 1022 : 126, up = f64 ? 54 : 30;  // IEEE 754's; and for subnormal ones
+  const Tensor x = prim::cast(a, type), is_small = prim::less_than(abs(x), full_like(x, std::exp2(-half)));
+  const Tensor normal = prim::where(is_small, mul(x, std::exp2(up)), x);
+  const Tensor field = over_power(bitcast(abs(normal), word), digits),
+               below = prim::add(neg(field), full_like(field, half));
+  const Tensor mantissa = bitcast(prim::add(bitcast(normal, word), times_power(below, digits)), type);
+  const Tensor lifted = prim::where(is_small, full_like(field, up), full_like(field, 0));
+  return {mantissa, neg(prim::add(below, lifted))};
+}
+}  // namespace
+
+std::pair<Tensor, Tensor> frexp(Operand a) {
+  LC_SCOPE("frexp");
+  const Tensor x = as_float(a);
+  const auto [mantissa, exponent] = fields(x);
+  const Tensor same = logical_or(prim::equal(x, full_like(x, 0)), logical_not(isfinite(x)));
+  const auto slope = [](const Tensor& x, const Tensor&) { return ldexp(full_like(x, 1), neg(frexp(x).second)); };
+  return {with_slope(prim::where(same, x, prim::cast(mantissa, x.dtype())), x, slope),
+          prim::cast(prim::where(same, full_like(exponent, 0), exponent), DType::I32)};
 }
 
 namespace {

@@ -89,6 +89,61 @@ Tensor digamma_f64(const Tensor& x) {
   const Tensor y = prim::where(pole, full_like(x, kNaN), prim::where(negative, left, right));
   return prim::where(is(x, 0), neg(prim::recip(x)), y);
 }
+
+Tensor power(Tensor x, int n) {  // n >= 1, by squares
+  Tensor y;
+  for (;; x = prim::mul(x, x)) {
+    if (n % 2) y = y.defined() ? prim::mul(y, x) : x;
+    if ((n /= 2) == 0) return y;
+  }
+}
+// n! zeta(n + 1, x), x >= 0, zeta being Hurwitz's: the first terms, and Euler and Maclaurin's formula for the others
+// (F. Johansson, "Rigorous high-precision computation of the Hurwitz zeta function", 2013, equation 5).
+Tensor zeta_times_factorial(const Tensor& x, int n) {
+  constexpr double kBernoulli[] = {1.0 / 6,       -1.0 / 30, 1.0 / 42,      -1.0 / 30,     5.0 / 66,
+                                   -691.0 / 2730, 7.0 / 6,   -3617.0 / 510, 43867.0 / 798, -174611.0 / 330};
+  const int terms = std::max(kShift, n);
+  const double factorial = std::tgamma(n + 1.0);
+  Tensor sum = power(prim::recip(x), n + 1);
+  for (int k = 1; k < terms; ++k) sum = prim::add(sum, power(prim::recip(add(x, k)), n + 1));
+  const Tensor r = prim::recip(add(x, terms));
+  std::vector<double> series;  // in r^2, from the lowest power: (n + 2j - 1)! B_2j / (2j)!
+  double c = factorial / 2;    // (n + 2j - 1)! / (2j)!, for j = 1
+  for (int j = 1; j <= static_cast<int>(std::size(kBernoulli)); ++j) {
+    if (j == 1) c = factorial * (n + 1) / 2;
+    else c *= (n + 2.0 * j - 2) * (n + 2.0 * j - 1) / ((2.0 * j - 1) * (2.0 * j));
+    series.push_back(c * kBernoulli[j - 1]);
+  }
+  const Tensor z = prim::mul(r, r), last = prim::mul(z, polynomial(z, {series.rbegin(), series.rend()}));
+  const Tensor rest = add(prim::add(mul(r, factorial / 2), last), factorial / n);
+  return prim::add(mul(sum, factorial), prim::mul(power(r, n), rest));
+}
+// The n-th derivative of cot(t) as a polynomial in cot(t), the highest power first.
+std::vector<double> derivative_of_cotangent(int n) {
+  std::vector<double> p{0, 1};  // from the lowest power
+  for (int k = 0; k < n; ++k) {
+    std::vector<double> next(p.size() + 1);
+    for (std::size_t i = 1; i < p.size(); ++i) {
+      next[i - 1] -= static_cast<double>(i) * p[i];
+      next[i + 1] -= static_cast<double>(i) * p[i];
+    }
+    p = next;
+  }
+  return {p.rbegin(), p.rend()};
+}
+Tensor polygamma_f64(const Tensor& x, int n) {  // "Handbook of mathematical functions", 6.4.1, 6.4.7 and 6.4.10
+  const Tensor zero = full_like(x, 0), negative = below(x, 0);
+  const Tensor up = zeta_times_factorial(prim::where(negative, add(neg(x), 1), prim::where(is(x, 0), zero, x)), n);
+  const Tensor right = n % 2 ? up : neg(up);
+  const Tensor part = prim::where(negative, prim::add(x, neg(round(x))), full_like(x, 0.25));
+  const Tensor near = below(abs(part), 0.25), off = prim::where(near, abs(part), add(neg(abs(part)), 0.5));
+  const Tensor tangent = tan(mul(off, std::numbers::pi));  // of the smaller angle, so that a small cotangent is exact
+  const Tensor size = prim::where(near, prim::recip(prim::where(near, tangent, full_like(x, 1))), tangent);
+  const Tensor cotangent = prim::where(below(part, 0), neg(size), size);
+  const Tensor slope = mul(polynomial(cotangent, derivative_of_cotangent(n)), -std::pow(std::numbers::pi, n + 1));
+  const Tensor left = prim::add(slope, n % 2 ? neg(right) : right);
+  return prim::where(prim::mul(negative, is_whole(x)), full_like(x, kNaN), prim::where(negative, left, right));
+}
 // M. J. Wichura, "Algorithm AS 241: the percentage points of the normal distribution" (1988), PPND16.
 Tensor erfinv_f64(const Tensor& x) {
   const Tensor q = mul(x, 0.5), m = abs(q), near = add(neg(prim::mul(q, q)), 0.180625);
@@ -152,6 +207,12 @@ Tensor lgamma(Operand a) {
 Tensor digamma(Operand a) {
   LC_SCOPE("digamma");
   return in_f64(a, digamma_f64);
+}
+Tensor polygamma(int n, Operand a) {
+  LC_SCOPE("polygamma");
+  if (n < 0) throw Error("polygamma", str_cat("the ", n, "-th derivative"));
+  if (n == 0) return digamma(a);
+  return in_f64(a, [n](const Tensor& x) { return polygamma_f64(x, n); });
 }
 Tensor erfinv(Operand a) {
   LC_SCOPE("erfinv");

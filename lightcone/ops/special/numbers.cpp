@@ -29,7 +29,7 @@ Tensor added(const char* op, const Operand& input, const Operand& a, const Opera
   const OpScope scope(op, input.at);
   const DType type = result_type(input, f(a, b));
   if (!is_float(type) && value != std::floor(value))
-    throw Error(op, cat("the value of ", name(type), " is whole, not ", value));
+    throw Error(op, str_cat("the value of ", name(type), " is whole, not ", value));
   const auto wide = [&](const Operand& t) {
     return Operand(is_half(type) ? prim::cast(t, DType::F32) : t.tensor, t.at);
   };
@@ -44,7 +44,7 @@ Tensor addcmul(Operand input, Operand a, Operand b, double value) {
 Tensor addcdiv(Operand input, Operand a, Operand b, double value) {
   const OpScope scope("addcdiv", input.at);
   if (!is_float(a->dtype()) && !is_float(b->dtype()))
-    throw Error("addcdiv", cat("divides floating types, not ", name(a->dtype()), " by ", name(b->dtype())));
+    throw Error("addcdiv", str_cat("divides floating types, not ", name(a->dtype()), " by ", name(b->dtype())));
   return added("addcdiv", input, a, b, value, [](Operand x, Operand y) { return x / y; });
 }
 
@@ -83,7 +83,7 @@ Spacing spacing(DType t) {
 Tensor nextafter(Operand a, Operand towards) {
   LC_SCOPE("nextafter");
   const Pair p = promoted(a, towards, "nextafter");
-  if (!is_float(p.a.dtype())) throw Error("nextafter", cat("needs a floating type, not ", name(p.a.dtype())));
+  if (!is_float(p.a.dtype())) throw Error("nextafter", str_cat("needs a floating type, not ", name(p.a.dtype())));
   const DType type = p.a.dtype(), exact = is_half(type) ? DType::F32 : type;
   const Spacing s = spacing(type);
   const Tensor x = prim::cast(p.a, exact), y = prim::cast(p.b, exact), m = abs(x);
@@ -121,7 +121,7 @@ Tensor fmin(Operand a, Operand b) { return chosen(a, b, "fmin", prim::minimum); 
 
 Tensor isclose(Operand a, Operand b, double rtol, double atol, bool equal_nan) {
   LC_SCOPE("isclose");
-  if (!(rtol >= 0) || !(atol >= 0)) throw Error("isclose", cat("tolerances of ", rtol, " and ", atol));
+  if (!(rtol >= 0) || !(atol >= 0)) throw Error("isclose", str_cat("tolerances of ", rtol, " and ", atol));
   const Pair p = promoted(a, b, "isclose");
   Tensor close = prim::equal(p.a, p.b);
   if (equal_nan) close = logical_or(close, logical_and(isnan(p.a), isnan(p.b)));
@@ -143,7 +143,7 @@ Tensor nansum(Operand a, Axes axes, bool keepdim) {
 Tensor nanmean(Operand a, Axes axes, bool keepdim) {
   LC_SCOPE("nanmean");
   LC_RETURN_IF_HALF(a, nanmean(a, std::move(axes), keepdim));
-  if (!is_float(a->dtype())) throw Error("nanmean", cat("needs a floating type, not ", name(a->dtype())));
+  if (!is_float(a->dtype())) throw Error("nanmean", str_cat("needs a floating type, not ", name(a->dtype())));
   const Tensor count = sum(prim::cast(logical_not(isnan(a)), a->dtype()), axes, keepdim);
   return prim::div(nansum(a, std::move(axes), keepdim), count);
 }
@@ -190,14 +190,14 @@ Tensor areas(const Operand& y, const Operand* x, double dx, int& axis, const cha
   Tensor at = as_float(*x);
   if (at.rank() == 1 && y->rank() > 1) {
     if (!(at.extent(0) == y->extent(axis)))
-      throw Error(op, cat(at.extent(0), " points for axis ", axis, " of ", str(y->shape())));
+      throw Error(op, str_cat(at.extent(0), " points for axis ", axis, " of ", str(y->shape())));
     Shape s(static_cast<std::size_t>(y->rank()), 1);
     s[static_cast<std::size_t>(axis)] = at.extent(0);
     at = at.reshape(s);
   }
   const int own = axis - y->rank() + at.rank();
   if (own < 0 || !(at.extent(own) == y->extent(axis)))
-    throw Error(op, cat("points ", str((*x)->shape()), " for axis ", axis, " of ", str(y->shape())));
+    throw Error(op, str_cat("points ", str((*x)->shape()), " for axis ", axis, " of ", str(y->shape())));
   const Pair w = sides(at, own);
   return (w.a - w.b) * both / 2.0;
 }
@@ -224,8 +224,8 @@ Tensor cumulative_trapezoid(Operand y, Operand x, int axis) {
 
 Tensor logspace(Graph& g, double from, double to, int steps, double base, DType dtype, const Tensor::At& at) {
   const OpScope scope("logspace", at);
-  if (steps < 0) throw Error("logspace", cat(steps, " steps"));
-  if (!is_float(dtype)) throw Error("logspace", cat("of ", name(dtype), "; powers are of a floating type"));
+  if (steps < 0) throw Error("logspace", str_cat(steps, " steps"));
+  if (!is_float(dtype)) throw Error("logspace", str_cat("of ", name(dtype), "; powers are of a floating type"));
   const Tensor i = arange(g, steps, DType::F64);
   const Tensor exponent = add(mul(i, steps > 1 ? (to - from) / (steps - 1) : 0), from);
   return prim::cast(prim::pow(full_like(exponent, base), exponent), dtype);
@@ -233,13 +233,13 @@ Tensor logspace(Graph& g, double from, double to, int steps, double base, DType 
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& vectors, std::string_view indexing, const Tensor::At& at) {
   const OpScope scope("meshgrid", at);
   if (indexing != "ij" && indexing != "xy")
-    throw Error("meshgrid", cat("indexing is \"ij\" or \"xy\", not \"", indexing, "\""));
+    throw Error("meshgrid", str_cat("indexing is \"ij\" or \"xy\", not \"", indexing, "\""));
   if (vectors.empty()) throw Error("meshgrid", "needs at least one vector");
   Shape to;
   for (const Tensor& t : vectors) {
     if (t.rank() > 1) throw Error("meshgrid", "needs vectors, not " + str(t.shape()));
     if (t.dtype() != vectors[0].dtype())
-      throw Error("meshgrid", cat("of one type, not ", name(vectors[0].dtype()), " and ", name(t.dtype())));
+      throw Error("meshgrid", str_cat("of one type, not ", name(vectors[0].dtype()), " and ", name(t.dtype())));
     to.push_back(product(t.shape()));
   }
   std::vector<Tensor> grids;

@@ -13,7 +13,7 @@ Tensor place(const Tensor& like, int axis) {
 }
 Tensor extent_like(const Tensor& like, const Dim& n) { return like.graph().index(like.shape(), n); }
 void not_empty(const Operand& a, int axis, const char* op) {
-  if (a->extent(axis) == Dim(0)) throw Error(op, cat("axis ", axis, " of ", str(a->shape()), " has no elements"));
+  if (a->extent(axis) == Dim(0)) throw Error(op, str_cat("axis ", axis, " of ", str(a->shape()), " has no elements"));
 }
 Tensor nans(const Tensor& a, int axis) {  // how many, i64 with an extent of 1
   return prim::sum_reduce(prim::cast(isnan(a), DType::I64), axis).unsqueeze(axis);
@@ -75,7 +75,7 @@ Extreme kthvalue(Operand a, std::int64_t k, int axis, bool keepdim) {
   axis = wrap_axis(axis, a->rank(), a->shape(), "kthvalue");
   if (k < 1 || provably_below(a->extent(axis), k))
     throw Error("kthvalue",
-                cat("k is ", k, ", axis ", axis, " of ", str(a->shape()), " has ", a->extent(axis), " elements"));
+                str_cat("k is ", k, ", axis ", axis, " of ", str(a->shape()), " has ", a->extent(axis), " elements"));
   Shape s = a->shape();
   s[static_cast<std::size_t>(axis)] = 1;
   const Tensor at = full(a->graph(), s, static_cast<double>(k - 1), DType::I64);
@@ -114,8 +114,8 @@ Between between(std::string_view name, const char* op) {
   if (name == "higher") return Between::Higher;
   if (name == "nearest") return Between::Nearest;
   if (name == "midpoint") return Between::Midpoint;
-  throw Error(
-      op, cat("interpolation is \"linear\", \"lower\", \"higher\", \"nearest\" or \"midpoint\", not \"", name, "\""));
+  throw Error(op, str_cat("interpolation is \"linear\", \"lower\", \"higher\", \"nearest\" or \"midpoint\", not \"",
+                          name, "\""));
 }
 
 // q is a vector; the result has its axis first.
@@ -152,10 +152,10 @@ Tensor quantile_of(const Operand& a, const Tensor& q, std::optional<int> axis, b
   const char* op = without_nan ? "nanquantile" : "quantile";
   const OpScope scope(op, a.at);
   const Between how = between(name, op);
-  if (!is_float(a->dtype())) throw Error(op, cat("needs a floating type, not ", lc::name(a->dtype())));
+  if (!is_float(a->dtype())) throw Error(op, str_cat("needs a floating type, not ", lc::name(a->dtype())));
   if (q.rank() > 1) throw Error(op, "q has rank 0 or 1, not " + str(q.shape()));
   if (q.dtype() != a->dtype())
-    throw Error(op, cat("q is ", lc::name(q.dtype()), ", the tensor ", lc::name(a->dtype())));
+    throw Error(op, str_cat("q is ", lc::name(q.dtype()), ", the tensor ", lc::name(a->dtype())));
   const DType half = a->dtype(), exact = is_half(half) ? DType::F32 : half;
   const Tensor x = prim::cast(a, exact), row = axis ? x : x.reshape({product(x.shape())});
   const int along = axis ? wrap_axis(*axis, a->rank(), a->shape(), op) : 0;
@@ -173,7 +173,7 @@ Tensor numbers(const Operand& a, const std::vector<double>& q, const char* op) {
   const OpScope scope(op, a.at);
   std::vector<Tensor> parts;
   for (const double v : q) {
-    if (!(v >= 0 && v <= 1)) throw Error(op, cat("q is in [0, 1], not ", v));
+    if (!(v >= 0 && v <= 1)) throw Error(op, str_cat("q is in [0, 1], not ", v));
     parts.push_back(full(a->graph(), {}, v, a->dtype()));
   }
   if (parts.empty()) return full(a->graph(), {0}, 0, a->dtype());
@@ -212,7 +212,7 @@ Tensor searchsorted(Operand sorted, Operand values, bool right) {
     if (!x.empty() && !y.empty()) x.back() = y.back();
     if (x != y)
       throw Error("searchsorted",
-                  cat(str(sorted->shape()), " and values ", str(values->shape()), " differ before the last axis"));
+                  str_cat(str(sorted->shape()), " and values ", str(values->shape()), " differ before the last axis"));
   }
   const int axis = row.rank() - 1;
   const Dim n = row.extent(axis);
@@ -236,13 +236,25 @@ Tensor bucketize(Operand values, Operand boundaries, bool right) {
   if (boundaries->rank() != 1) throw Error("bucketize", "the boundaries have rank 1, not " + str(boundaries->shape()));
   return searchsorted(boundaries, values, right);
 }
+Tensor isin(Operand elements, Operand test_elements, bool invert) {
+  const OpScope scope("isin", elements.at);
+  const DType type = promote(elements->dtype(), test_elements->dtype());
+  const Tensor v = prim::cast(elements, type), flat = v.reshape({product(v.shape())});
+  const Tensor among = prim::cast(test_elements, type);
+  const Tensor row = sort(among.reshape({product(among.shape())})).values;
+  // NaN, which is last and equal to nothing, is searched as infinity; a place behind the last reads 0.
+  const Tensor place = searchsorted(is_float(type) ? prim::where(isnan(row), full_like(row, kInf), row) : row, flat);
+  const Tensor there = prim::less_than(place, place.graph().index(place.shape(), row.extent(0)));
+  const Tensor found = logical_and(there, prim::equal(prim::gather(row, place, 0), flat)).reshape(v.shape());
+  return invert ? logical_not(found) : found;
+}
 
 Tensor histc(Operand a, std::int64_t bins, double min, double max) {
   LC_SCOPE("histc");
   LC_RETURN_IF_HALF(a, histc(a, bins, min, max));
-  if (!is_float(a->dtype())) throw Error("histc", cat("needs a floating type, not ", name(a->dtype())));
-  if (bins < 1) throw Error("histc", cat(bins, " bins"));
-  if (!(min <= max)) throw Error("histc", cat("from ", min, " to ", max));
+  if (!is_float(a->dtype())) throw Error("histc", str_cat("needs a floating type, not ", name(a->dtype())));
+  if (bins < 1) throw Error("histc", str_cat(bins, " bins"));
+  if (!(min <= max)) throw Error("histc", str_cat("from ", min, " to ", max));
   const Tensor x = a->reshape({product(a->shape())});
   Tensor low = full(x.graph(), {1}, min, x.dtype()), high = full(x.graph(), {1}, max, x.dtype());
   if (min == max && !(x.extent(0) == Dim(0))) {
@@ -263,8 +275,8 @@ Tensor histc(Operand a, std::int64_t bins, double min, double max) {
 namespace {
 void check_ids(const Operand& ids, const Dim& length) {
   if (ids->rank() != 1 || is_float(ids->dtype()) || ids->dtype() == DType::Bool)
-    throw Error("bincount", cat("needs a vector of integers, not ", name(ids->dtype()), " ", str(ids->shape())));
-  if (length.bounds().hi < 0) throw Error("bincount", cat("a length of ", length));
+    throw Error("bincount", str_cat("needs a vector of integers, not ", name(ids->dtype()), " ", str(ids->shape())));
+  if (length.bounds().hi < 0) throw Error("bincount", str_cat("a length of ", length));
 }
 }  // namespace
 Tensor bincount(Operand ids, Dim length) {
@@ -277,7 +289,7 @@ Tensor bincount(Operand ids, Operand weights, Dim length) {
   const OpScope scope("bincount", ids.at);
   check_ids(ids, length);
   if (weights->shape() != ids->shape())
-    throw Error("bincount", cat("weights ", str(weights->shape()), " for ids ", str(ids->shape())));
+    throw Error("bincount", str_cat("weights ", str(weights->shape()), " for ids ", str(ids->shape())));
   const DType type = weights->dtype() == DType::F32 ? DType::F32 : DType::F64;
   const Tensor at = prim::cast(ids, DType::I64), w = prim::cast(weights, type);
   return prim::scatter_add(full(at.graph(), {length}, 0, type), at, w, 0);

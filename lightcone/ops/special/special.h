@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lightcone/core/composite.h"
@@ -19,12 +20,17 @@ namespace lc {
 // log |Gamma(x)|: infinite at 0 and negative whole numbers.
 Tensor lgamma(Operand a);
 Tensor digamma(Operand a);  // its derivative; -infinity at 0, infinity at -0, NaN at negative whole numbers
+// The n-th derivative of digamma(), n >= 0: infinite at 0, NaN at negative whole numbers (infinite in torch).
+Tensor polygamma(int n, Operand a);
 Tensor erfinv(Operand a);   // erf(erfinv(x)) = x; infinite at -1 and 1, NaN beyond
 Tensor i0(Operand a);       // the modified Bessel function of order 0; infinite at infinity (NaN in torch)
 Tensor sinc(Operand a);     // sin(pi x) / (pi x), 1 at 0
 Tensor deg2rad(Operand a);
 Tensor rad2deg(Operand a);
 Tensor ldexp(Operand a, Operand exponent);                              // a 2^exponent
+// {mantissa, exponent}: a = mantissa 2^exponent with |mantissa| in [0.5, 1), exponent i32; {a, 0} where a is 0,
+// infinite or NaN. The mantissa's derivative is 2^-exponent.
+std::pair<Tensor, Tensor> frexp(Operand a);
 Tensor addcmul(Operand input, Operand a, Operand b, double value = 1);  // input + value a b
 Tensor addcdiv(Operand input, Operand a, Operand b, double value = 1);  // input + value a / b, of floating types
 Tensor copysign(Operand a, Operand sign);  // |a| with the sign of the other, also of its zeros (not of its NaN)
@@ -87,6 +93,9 @@ Tensor nanquantile(Operand a, double q, std::optional<int> axis = {}, bool keepd
 // not larger with `right`. i64 like values. NaN is largest.
 Tensor searchsorted(Operand sorted, Operand values, bool right = false);
 Tensor bucketize(Operand values, Operand boundaries, bool right = false);  // boundaries [n], ascending
+
+// Which elements are among test_elements: bool like `elements`. NaN is nowhere.
+Tensor isin(Operand elements, Operand test_elements, bool invert = false);
 
 // ---- counting -----------------------------------------------------------------------------------
 // How many elements lie in each of `bins` equal parts of [min, max], which is the range of a's elements where both are

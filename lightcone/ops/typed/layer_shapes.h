@@ -34,6 +34,13 @@ struct Window {
   Each stride = 1, padding = 0, dilation = 1;
   int groups = 1;
 };
+// Pictures often come with their channels last.
+constexpr const char* if_channels_last(const Shape& x, const Dim& channels) {
+  if (!channels.number() || x.d[1] == channels || !(x.d[x.rank - 1] == channels)) return "";
+  return x.rank == 3   ? "; channels come second, [N, C, L]: permute the axes to 0, 2, 1"
+         : x.rank == 4 ? "; channels come second, [N, C, H, W]: permute the axes to 0, 3, 1, 2"
+                       : "; channels come second, [N, C, D, H, W]: permute the axes to 0, 4, 1, 2, 3";
+}
 constexpr Inferred infer_conv(const Shape& x, const Shape& w, int spatial, const Window& o) {
   Inferred r;
   r.out.push(x.d[0]), r.out.push(w.d[0]);
@@ -47,7 +54,13 @@ constexpr Inferred infer_conv(const Shape& x, const Shape& w, int spatial, const
   }
   const bool channels = w.d[1].number() && x.d[1].number() && w.d[1].n * o.groups != x.d[1].n;
   if (o.groups < 1 || channels || (w.d[0].number() && w.d[0].n % o.groups != 0))
-    r.error.add("conv: a weight ").add(w).add(" in ").add(std::int64_t{o.groups}).add(" groups does not fit ").add(x);
+    r.error.add("conv: a weight ")
+        .add(w)
+        .add(" in ")
+        .add(std::int64_t{o.groups})
+        .add(" groups does not fit ")
+        .add(x)
+        .add(if_channels_last(x, times(w.d[1], o.groups)));
   Shape padded = x;  // as far as it is padded when the axis is looked at
   for (int i = 2; i < x.rank; ++i) {
     if (x.d[i].number()) padded.d[i] = static_cast<long>(x.d[i].n + 2 * o.padding[i - 2]);

@@ -85,6 +85,15 @@ struct Inferred {
   constexpr bool ok() const { return error.empty(); }
 };
 
+// A refusal, with what is known of the result all the same.
+template <class... Words>
+constexpr Inferred refused(const Shape& out, const char* op, const Words&... words) {
+  Inferred r{out, Text(op)};
+  r.error.add(": ");
+  (r.error.add(words), ...);
+  return r;
+}
+
 constexpr Text extents(const Shape& s) {
   Text e;
   for (int i = 0; i < s.rank; ++i)
@@ -95,6 +104,15 @@ constexpr Text extents(const Shape& s) {
 // Can the two be the same? Numbers and names are compared now; dyn waits for the build.
 constexpr bool differ(const Dim& a, const Dim& b) { return a != dyn && b != dyn && !(a == b); }
 constexpr Dim better(const Dim& a, const Dim& b) { return a == dyn ? b : a; }
+
+// Sums and products of extents, as far as they are known.
+constexpr Dim plus(const Dim& a, std::int64_t n) {
+  return n == 0 ? a : a.number() ? Dim(static_cast<long>(a.n + n)) : dyn;
+}
+constexpr Dim times(const Dim& a, const Dim& b) {
+  if (a == Dim(1) || b == Dim(1)) return a == Dim(1) ? b : a;
+  return a.number() && b.number() ? Dim(static_cast<long>(a.n * b.n)) : dyn;
+}
 
 constexpr int wrap(int axis, int rank) { return axis < 0 ? axis + rank : axis; }
 
@@ -192,6 +210,11 @@ constexpr Inferred infer_reduce(const char* op, const Shape& a, const int* axes,
 
 constexpr Inferred infer_along(const char* op, const Shape& a, int axis) {
   return is_axis(axis, a) ? Inferred{a, {}} : bad_axis(op, axis, a);
+}
+
+constexpr Inferred infer_flip(const Shape& a, const int* axes, int count) {
+  const Inferred r = infer_reduce("flip", a, axes, count, true);
+  return r.ok() ? Inferred{a, {}} : r;
 }
 
 constexpr Inferred infer_permute(const Shape& a, const int* axes, int count) {

@@ -68,6 +68,7 @@ lc::Tensor make_input(Graph& g, const char* name, const Shape& s, DType dtype, s
                       const At& at, bool parameter = false);
 lc::Shape reshape_to(lc::Tensor t, const Shape& s);
 lc::Shape stretch_to(lc::Tensor t, const Shape& s);
+lc::Shape extents_in(const GraphOf& in, const Shape& s);  // names are those of the graph; dyn is -1, what is left
 // The range of a named extent in one graph. An Error when the graph has the name with another range already.
 void bound(Graph& g, const char* name, std::int64_t low, std::int64_t high);
 // The same for every graph that does not say otherwise, in the whole program. Without it: 1 to 4096. An Error when the
@@ -82,8 +83,9 @@ template <class E, Shape S, int... I>
 auto tensor_of(std::integer_sequence<int, I...>) -> Tensor<E, S.d[I]...>;
 template <class E, Shape S>
 using TensorOf = decltype(tensor_of<E, S>(std::make_integer_sequence<int, S.rank>()));  // of this shape
+// Always inline: g++ 12 gives two equal shapes that were made in different ways one symbol, and defines it twice.
 template <class E, Shape S>
-TensorOf<E, S> wrap_as(lc::Tensor t) {
+[[gnu::always_inline]] inline TensorOf<E, S> wrap_as(lc::Tensor t) {
   return TensorOf<E, S>(t, 0);
 }
 
@@ -139,6 +141,10 @@ class Tensor : public lc::Tensor {
   template <class B>
   auto matmul(const B& b, const At& at = At::current()) const {
     return typed::matmul(*this, b, at);
+  }
+  template <class To>
+  Tensor<To, D...> to(const At& at = At::current()) const {
+    return wrap_as<To, static_shape>(lc::Tensor::to(dtype_of<To>::value, at));
   }
   // One element of the first axis, which goes away.
   auto operator[](lc::Dim index) const {

@@ -55,18 +55,18 @@ void bound(const char* name, std::int64_t low, std::int64_t high) {
   const std::lock_guard hold(r.lock);
   const Bounds b = r.of.try_emplace(name, Bounds{low, high}).first->second;
   if (b.lo != low || b.hi != high)
-    throw Error("bound", lc::cat("'", name, "' is in use from ", b.lo, " to ", b.hi,
-                                 "; bound it before its first use, once, or with bound(graph, ...) for one graph"));
+    throw Error("bound", lc::str_cat("'", name, "' is in use from ", b.lo, " to ", b.hi,
+                                     "; bound it before its first use, once, or with bound(graph, ...) for one graph"));
 }
 
 void bound(Graph& g, const char* name, std::int64_t low, std::int64_t high) {
   if (low == high)
-    throw Error("bound", lc::cat("'", name, "' is always ", low, ": write the number instead of the name"));
+    throw Error("bound", lc::str_cat("'", name, "' is always ", low, ": write the number instead of the name"));
   if (const lc::Dim::Atom* used = find(g, name)) {
     const Bounds b = used->bounds;
     if (b.lo == low && b.hi == high) return;
-    throw Error("bound", lc::cat("'", name, "' is in use in this graph from ", b.lo, " to ", b.hi,
-                                 "; bound it before the first tensor that has it, once"));
+    throw Error("bound", lc::str_cat("'", name, "' is in use in this graph from ", b.lo, " to ", b.hi,
+                                     "; bound it before the first tensor that has it, once"));
   }
   g.index({lc::Dim::symbol(name, low, high)}, 0);
 }
@@ -80,8 +80,9 @@ lc::Tensor check_as(lc::Tensor t, const Shape& to, DType dtype, const At& at) {
     if (to.d[i].number()) ok = d == lc::Dim(to.d[i].n);
     if (to.d[i].named()) ok = d.name() == to.d[i].name;
   }
-  if (!ok) throw Error("as", lc::cat("a tensor of ", str(have), " is not a ", text(to)));
-  if (t.dtype() != dtype) throw Error("as", lc::cat("a tensor of ", name(t.dtype()), " is not one of ", name(dtype)));
+  if (!ok) throw Error("as", lc::str_cat("a tensor of ", str(have), " is not a ", text(to)));
+  if (t.dtype() != dtype)
+    throw Error("as", lc::str_cat("a tensor of ", name(t.dtype()), " is not one of ", name(dtype)));
   return t;
 }
 
@@ -94,11 +95,11 @@ lc::Tensor make_input(Graph& g, const char* name, const Shape& s, DType dtype, s
     if (s.d[i].number()) shape.push_back(s.d[i].n);
     else if (s.d[i].named()) shape.push_back(symbol(g, s.d[i].name));
     else if (next != dims.end()) shape.push_back(*next++);
-    else throw Error("input", lc::cat("'", name, "' of ", text(s), " needs a number for each ?"));
+    else throw Error("input", lc::str_cat("'", name, "' of ", text(s), " needs a number for each ?"));
   }
   if (next != dims.end())
-    throw Error("input",
-                lc::cat("'", name, "' of ", text(s), " takes ", next - dims.begin(), " numbers, not ", dims.size()));
+    throw Error("input", lc::str_cat("'", name, "' of ", text(s), " takes ", next - dims.begin(), " numbers, not ",
+                                     dims.size()));
   return g.input(name, std::move(shape), dtype, at, parameter);
 }
 
@@ -122,7 +123,7 @@ lc::Shape reshape_to(lc::Tensor t, const Shape& s) {
   }
   if (open < 0) return shape;
   const lc::Dim rest = product(shape);
-  if (rest == lc::Dim(0)) throw Error("reshape", lc::cat("the open extent of ", text(s), " could be anything"));
+  if (rest == lc::Dim(0)) throw Error("reshape", lc::str_cat("the open extent of ", text(s), " could be anything"));
   shape[static_cast<std::size_t>(open)] = product(t.shape()) / rest;
   return shape;
 }
@@ -131,6 +132,13 @@ lc::Shape stretch_to(lc::Tensor t, const Shape& s) {
   lc::Shape shape;
   for (int i = 0; i < s.rank; ++i)
     shape.push_back(s.d[i].number() ? lc::Dim(s.d[i].n) : s.d[i].named() ? own(t, s.d[i].name) : t.extent(i - s.rank));
+  return shape;
+}
+
+lc::Shape extents_in(const GraphOf& in, const Shape& s) {
+  lc::Shape shape;
+  for (int i = 0; i < s.rank; ++i)
+    shape.push_back(s.d[i].number() ? lc::Dim(s.d[i].n) : s.d[i].named() ? symbol(in.graph, s.d[i].name) : lc::Dim(-1));
   return shape;
 }
 

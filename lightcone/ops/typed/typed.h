@@ -25,7 +25,19 @@
 
 #include "lightcone/ops/typed/tensor.h"
 
+namespace lc {
+
+// sum<1>(x, keepdim): the axis stays, with an extent of 1. In lc, so that `using namespace lc` is enough to say it:
+// operations are found by their operands, a constant is not.
+inline constexpr struct Keepdim {
+} keepdim;
+
+}  // namespace lc
+
 namespace lc::typed {
+
+using lc::keepdim;
+using lc::Keepdim;
 
 #define LC_AT const At& at = At::current()
 #define LC_OUT(R, RULE)        \
@@ -245,8 +257,6 @@ auto matmul(const Tensor<E, A...>& a, const Tensor<F, B...>& b, const At& at) {
   (lc::matmul(Operand(a, at), Operand(b, at)));
 }
 // ---- reductions: sum<1>(x), mean<0, 2>(x), sum(x) over all, sum<1>(x, keepdim) ------------------------
-inline constexpr struct Keepdim {
-} keepdim;
 #define LC_REDUCE(f, RESULT, SOME)                                                                      \
   template <int... Axes, class E, Dim... A>                                                             \
   auto f(const Tensor<E, A...>& a, LC_AT) {                                                             \
@@ -284,23 +294,30 @@ struct ValuesAndIndices {
   T values;
   I indices;
 };
-#define LC_EXTREME(f, LOWER)                                                                      \
-  template <class E, Dim... A>                                                                    \
-  auto f(const Tensor<E, A...>& a, LC_AT) {                                                       \
-    LC_OUT(E, infer_reduce(#f, Tensor<E, A...>::static_shape, nullptr, 0, false, true))           \
-    (lc::f(Operand(a, at)));                                                                      \
-  }                                                                                               \
-  template <int Axis, class E, Dim... A>                                                          \
-  auto f(const Tensor<E, A...>& a, LC_AT) {                                                       \
-    constexpr int axes[] = {Axis};                                                                \
-    constexpr Inferred r = infer_reduce(#f, Tensor<E, A...>::static_shape, axes, 1, false, true); \
-    require<r.error>();                                                                           \
-    const Extreme both = lc::f(Operand(a, at), Axis);                                             \
-    return ValuesAndIndices<TensorOf<E, r.out>, TensorOf<std::int64_t, r.out>>{                   \
-        wrap_as<E, r.out>(both.values), wrap_as<std::int64_t, r.out>(both.indices)};              \
+template <class E, Shape S>
+[[gnu::always_inline]] inline auto both_of(const Extreme& e) {
+  return ValuesAndIndices<TensorOf<E, S>, TensorOf<std::int64_t, S>>{wrap_as<E, S>(e.values),
+                                                                     wrap_as<std::int64_t, S>(e.indices)};
+}
+#define LC_EXTREME(f)                                                                   \
+  template <class E, Dim... A>                                                          \
+  auto f(const Tensor<E, A...>& a, LC_AT) {                                             \
+    LC_OUT(E, infer_reduce(#f, Tensor<E, A...>::static_shape, nullptr, 0, false, true)) \
+    (lc::f(Operand(a, at)));                                                            \
+  }                                                                                     \
+  LC_OF_AXIS(f, false, )                                                                \
+  LC_OF_AXIS(f, true, Keepdim, )
+#define LC_OF_AXIS(f, KEEP, ...)                                                                 \
+  template <int Axis, class E, Dim... A>                                                         \
+  auto f(const Tensor<E, A...>& a, __VA_ARGS__ LC_AT) {                                          \
+    constexpr int axes[] = {Axis};                                                               \
+    constexpr Inferred r = infer_reduce(#f, Tensor<E, A...>::static_shape, axes, 1, KEEP, true); \
+    require<r.error>();                                                                          \
+    return both_of<E, r.out>(lc::f(Operand(a, at), Axis, KEEP));                                 \
   }
-LC_EXTREME(max, amax)
-LC_EXTREME(min, amin)
+LC_EXTREME(max)
+LC_EXTREME(min)
+#undef LC_OF_AXIS
 #undef LC_EXTREME
 #define LC_SO_FAR(f)                                                                                                  \
   template <int Axis, class E, Dim... A>                                                                              \
@@ -323,27 +340,41 @@ auto topk(const Tensor<E, A...>& a, bool largest = true, LC_AT) {
   return ValuesAndIndices<TensorOf<E, r.out>, TensorOf<std::int64_t, r.out>>{
       wrap_as<E, r.out>(both.values), wrap_as<std::int64_t, r.out>(both.indices)};
 }
-template <int Axis, class E, Dim... A>
-auto prod(const Tensor<E, A...>& a, LC_AT) {
-  constexpr int axes[] = {Axis};
-  LC_OUT(SumOf<E>, infer_reduce("prod", Tensor<E, A...>::static_shape, axes, 1, false))(lc::prod(Operand(a, at), Axis));
+template <class E, Dim... A>
+Tensor<SumOf<E>> prod(const Tensor<E, A...>& a, LC_AT) {
+  return wrap_as<SumOf<E>, Shape{}>(lc::prod(Operand(a, at)));
 }
-template <int... Axes, class E, Dim... A>
-auto norm(const Tensor<E, A...>& a, double p = 2, LC_AT) {
-  constexpr int axes[] = {Axes..., 0};
-  LC_OUT(FloatOf<E>, infer_reduce("norm", Tensor<E, A...>::static_shape, axes, sizeof...(Axes), false))
-  (lc::norm(Operand(a, at), p, {Axes...}));
-}
-#define LC_ARG(f)                                                                               \
-  template <int Axis, class E, Dim... A>                                                        \
-  auto f(const Tensor<E, A...>& a, LC_AT) {                                                     \
-    constexpr int axes[] = {Axis};                                                              \
-    LC_OUT(std::int64_t, infer_reduce(#f, Tensor<E, A...>::static_shape, axes, 1, false, true)) \
-    (lc::f(Operand(a, at), Axis));                                                              \
+#define LC_NORM(KEEP, ...)                                                                               \
+  template <int... Axes, class E, Dim... A>                                                              \
+  auto norm(const Tensor<E, A...>& a, __VA_ARGS__ LC_AT) {                                               \
+    constexpr int axes[] = {Axes..., 0};                                                                 \
+    LC_OUT(FloatOf<E>, infer_reduce("norm", Tensor<E, A...>::static_shape, axes, sizeof...(Axes), KEEP)) \
+    (lc::norm(Operand(a, at), p, {Axes...}, KEEP));                                                      \
   }
+LC_NORM(false, double p = 2, )
+LC_NORM(true, double p, Keepdim, )
+#undef LC_NORM
+// Of one axis; argmax(x), argmin(x) of all elements in row-major order.
+#define LC_OF_AXIS(f, RESULT, SOME, KEEP, ...)                                           \
+  template <int Axis, class E, Dim... A>                                                 \
+  auto f(const Tensor<E, A...>& a, __VA_ARGS__ LC_AT) {                                  \
+    constexpr int axes[] = {Axis};                                                       \
+    LC_OUT(RESULT, infer_reduce(#f, Tensor<E, A...>::static_shape, axes, 1, KEEP, SOME)) \
+    (lc::f(Operand(a, at), Axis, KEEP));                                                 \
+  }
+#define LC_ARG(f)                                                 \
+  LC_OF_AXIS(f, std::int64_t, true, false, )                      \
+  LC_OF_AXIS(f, std::int64_t, true, true, Keepdim, )              \
+  template <class E, Dim... A>                                    \
+  Tensor<std::int64_t> f(const Tensor<E, A...>& a, LC_AT) {       \
+    return wrap_as<std::int64_t, Shape{}>(lc::f(Operand(a, at))); \
+  }
+LC_OF_AXIS(prod, SumOf<E>, false, false, )
+LC_OF_AXIS(prod, SumOf<E>, false, true, Keepdim, )
 LC_ARG(argmax)
 LC_ARG(argmin)
 #undef LC_ARG
+#undef LC_OF_AXIS
 #define LC_ALONG(f, RESULT)                                                                            \
   template <int Axis, class E, Dim... A>                                                               \
   auto f(const Tensor<E, A...>& a, LC_AT) {                                                            \
@@ -435,9 +466,10 @@ auto pad(const Tensor<E, A...>& a, double value = 0, LC_AT) {
   LC_OUT(E, infer_pad(Tensor<E, A...>::static_shape, Axis, Before, After))
   (lc::pad(Operand(a, at), Axis, Before, After, PadMode::Constant, value));
 }
-template <int Axis, class E, Dim... A>
-auto flip(const Tensor<E, A...>& a, LC_AT) {
-  LC_OUT(E, infer_along("flip", Tensor<E, A...>::static_shape, Axis))(a.lc::Tensor::flip(Axis, at));
+template <int... Axes, class E, Dim... A>
+Tensor<E, A...> flip(const Tensor<E, A...>& a, LC_AT) {
+  constexpr int axes[] = {Axes..., 0};
+  LC_OUT(E, infer_flip(Tensor<E, A...>::static_shape, axes, sizeof...(Axes)))(lc::flip(Operand(a, at), {Axes...}));
 }
 template <int Axis, class E, Dim... A>
 auto roll(const Tensor<E, A...>& a, std::int64_t shift, LC_AT) {
@@ -496,3 +528,6 @@ Tensor<std::int64_t, A..., Classes> one_hot(const Tensor<I, A...>& ids, LC_AT) {
 }  // namespace lc::typed
 
 #include "lightcone/ops/typed/layers.h"
+#include "lightcone/ops/typed/loss.h"
+#include "lightcone/ops/typed/random.h"
+#include "lightcone/ops/typed/views.h"

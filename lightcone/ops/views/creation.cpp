@@ -32,7 +32,7 @@ Tensor empty_like(Operand a, std::optional<DType> dtype) { return full_like(a, 0
 
 Tensor arange(GraphOf in, Dim end, DType dtype) {
   LC_IN("arange");
-  if (end.bounds().hi < 0) throw Error("arange", cat(end, " elements"));
+  if (end.bounds().hi < 0) throw Error("arange", str_cat(end, " elements"));
   return in.graph.index({end}, Dim::index(0, end), dtype);
 }
 Tensor arange(GraphOf in, Scalar start, Scalar end, Scalar step, std::optional<DType> dtype) {
@@ -40,7 +40,7 @@ Tensor arange(GraphOf in, Scalar start, Scalar end, Scalar step, std::optional<D
   if (step.value == 0) throw Error("arange", "the step is zero");
   const bool whole = start.whole && end.whole && step.whole;
   if (step.value > 0 ? end.value < start.value : end.value > start.value)
-    throw Error("arange", cat("a step of ", step.value, " does not lead from ", start.value, " to ", end.value));
+    throw Error("arange", str_cat("a step of ", step.value, " does not lead from ", start.value, " to ", end.value));
   if (whole) {
     const std::int64_t from = *start.whole, by = *step.whole, n = (*end.whole - from + by - (by > 0 ? 1 : -1)) / by;
     return in.graph.index({n}, Dim::index(0, n) * Dim(by) + from, dtype.value_or(DType::I64));
@@ -53,7 +53,7 @@ Tensor arange(GraphOf in, Scalar start, Scalar end, Scalar step, std::optional<D
 }
 Tensor linspace(GraphOf in, double start, double end, int steps, DType dtype) {
   LC_IN("linspace");
-  if (steps < 0) throw Error("linspace", cat(steps, " steps"));
+  if (steps < 0) throw Error("linspace", str_cat(steps, " steps"));
   const double step = steps > 1 ? (end - start) / (steps - 1) : 0;
   const Tensor i = arange(in.graph, steps, is_float(dtype) ? dtype : DType::F64);
   // from the nearer end, so that both are met exactly
@@ -63,7 +63,7 @@ Tensor linspace(GraphOf in, double start, double end, int steps, DType dtype) {
 }
 Tensor eye(GraphOf in, Dim n, Dim m, DType dtype) {
   LC_IN("eye");
-  if (n.bounds().hi < 0 || m.bounds().hi < 0) throw Error("eye", cat(n, " rows and ", m, " columns"));
+  if (n.bounds().hi < 0 || m.bounds().hi < 0) throw Error("eye", str_cat(n, " rows and ", m, " columns"));
   const Dim i = Dim::index(0, n), j = Dim::index(1, m);
   return in.graph.index({n, m}, less(i, j + 1) * less(j, i + 1), dtype);
 }

@@ -32,7 +32,7 @@ Tensor picked(Tensor t, std::vector<Picked> by) {
       throw Error("index",
                   "an index is a mask: where(), masked_fill() and masked_scatter() write by masks, "
                   "masked_select() reads");
-    if (is_float(p.index.dtype())) throw Error("index", cat("indices are integers, not ", name(p.index.dtype())));
+    if (is_float(p.index.dtype())) throw Error("index", str_cat("indices are integers, not ", name(p.index.dtype())));
     common = broadcast(common, p.index.shape(), "index");
   }
   bool together = true;
@@ -78,7 +78,7 @@ Tensor index(Operand a, const std::vector<Index>& indices) {
     named += !std::holds_alternative<EllipsisIndex>(i) && !std::holds_alternative<NewAxisIndex>(i);
   }
   if (gaps > 1) throw Error("index", "two ellipses");
-  if (named > a->rank()) throw Error("index", cat(named, " indices for ", str(a->shape())));
+  if (named > a->rank()) throw Error("index", str_cat(named, " indices for ", str(a->shape())));
   Tensor t = a;
   std::vector<Picked> tensors;
   int axis = 0;

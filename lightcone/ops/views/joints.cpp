@@ -17,7 +17,7 @@ Tensor concat(const std::vector<Tensor>& parts, int axis, const Tensor::At& at) 
     if (x.size() != y.size()) throw Error("concat", str(x) + " and " + str(y) + " have different ranks");
     for (std::size_t i = 0; i < x.size(); ++i)
       if (static_cast<int>(i) != axis && !(x[i] == y[i]))
-        throw Error("concat", cat(str(x), " and ", str(y), " differ at axis ", i, ": ", versus(x[i], y[i])));
+        throw Error("concat", str_cat(str(x), " and ", str(y), " differ at axis ", i, ": ", versus(x[i], y[i])));
     total = total + p.extent(axis);
   }
   // each part padded to the whole; a mask decides, because 0 + -0 is not -0
@@ -41,7 +41,7 @@ Tensor stack(const std::vector<Tensor>& parts, int axis, const Tensor::At& at) {
   if (parts.empty()) throw Error("stack", "needs at least one tensor");
   for (const Tensor& p : parts)
     if (p.shape() != parts[0].shape())
-      throw Error("stack", cat(str(parts[0].shape()), " and ", str(p.shape()), " differ"));
+      throw Error("stack", str_cat(str(parts[0].shape()), " and ", str(p.shape()), " differ"));
   std::vector<Tensor> with_axis;
   for (const Tensor& p : parts) with_axis.push_back(p.unsqueeze(axis));
   return concat(with_axis, axis);
@@ -72,13 +72,17 @@ Tensor vstack(const std::vector<Tensor>& parts, const Tensor::At& at) {
 Tensor dstack(const std::vector<Tensor>& parts, const Tensor::At& at) {
   return joined(parts, 2, atleast_3d, "dstack", at);
 }
+Tensor column_stack(const std::vector<Tensor>& parts, const Tensor::At& at) {
+  const auto column = [](Operand a) { return a->rank() < 2 ? a->reshape({product(a->shape()), 1}) : Tensor(a); };
+  return joined(parts, 1, column, "column_stack", at);
+}
 std::vector<Tensor> detail::split_by(Operand a, std::int64_t size, int axis) {
   LC_SCOPE("split");
   axis = wrap_axis(axis, a->rank(), a->shape(), "split");
   const auto n = a->extent(axis).constant();
   if (!n || size < 1)
     throw Error("split",
-                cat("pieces of ", size, " need an extent known when the graph is built, not ", a->extent(axis)));
+                str_cat("pieces of ", size, " need an extent known when the graph is built, not ", a->extent(axis)));
   std::vector<Dim> sizes;
   for (std::int64_t left = *n; left > 0 || sizes.empty(); left -= size) sizes.push_back(std::min(left, size));
   return split(a, sizes, axis);
@@ -89,12 +93,41 @@ std::vector<Tensor> split(Operand a, const std::vector<Dim>& sizes, int axis) {
   std::vector<Tensor> parts;
   Dim start = 0;
   for (const Dim& n : sizes) {
-    if (n.bounds().hi < 0) throw Error("split", cat("a size is ", n));
+    if (n.bounds().hi < 0) throw Error("split", str_cat("a size is ", n));
     parts.push_back(a->slice(axis, start, start + n));
     start = start + n;
   }
   if (!(start == a->extent(axis)))
-    throw Error("split", cat("the sizes add up to ", start, ", the axis has ", a->extent(axis)));
+    throw Error("split", str_cat("the sizes add up to ", start, ", the axis has ", a->extent(axis)));
+  return parts;
+}
+namespace {
+std::int64_t known_extent(const Operand& a, int axis, const char* op) {
+  if (const auto n = a->extent(axis).constant()) return *n;
+  throw Error(op, str_cat("needs an extent known when the graph is built, not ", a->extent(axis)));
+}
+}  // namespace
+std::vector<Tensor> detail::split_in(Operand a, std::int64_t sections, int axis) {
+  LC_SCOPE("tensor_split");
+  axis = wrap_axis(axis, a->rank(), a->shape(), "tensor_split");
+  const std::int64_t n = known_extent(a, axis, "tensor_split");
+  if (sections < 1) throw Error("tensor_split", str_cat(sections, " sections"));
+  std::vector<Dim> sizes;
+  for (std::int64_t k = 0; k < sections; ++k) sizes.push_back(n / sections + (k < n % sections));
+  return split(a, sizes, axis);
+}
+std::vector<Tensor> tensor_split(Operand a, const std::vector<std::int64_t>& indices, int axis) {
+  LC_SCOPE("tensor_split");
+  axis = wrap_axis(axis, a->rank(), a->shape(), "tensor_split");
+  const std::int64_t n = known_extent(a, axis, "tensor_split");
+  std::vector<Tensor> parts;
+  std::int64_t begin = 0;
+  const auto part = [&](std::int64_t end) { parts.push_back(a->slice(axis, begin, std::max(begin, end))); };
+  for (std::int64_t at : indices) {
+    at = std::clamp<std::int64_t>(at < 0 ? at + n : at, 0, n);
+    part(at), begin = at;
+  }
+  part(n);
   return parts;
 }
 std::vector<Tensor> chunk(Operand a, int chunks, int axis) {
@@ -114,14 +147,14 @@ Tensor pad(Operand a, int axis, int before, int after, PadMode mode, double valu
   const Dim n = a->extent(axis), total = n + before + after, i = Dim::index(axis, total);
   if (mode == PadMode::Constant && (before < 0 || after < 0)) {  // a negative padding cuts
     if ((n + std::min(0, before) + std::min(0, after)).bounds().hi < 0)
-      throw Error("pad", cat("cutting (", before, ", ", after, ") from ", n, " elements"));
+      throw Error("pad", str_cat("cutting (", before, ", ", after, ") from ", n, " elements"));
     const Tensor cut = a->slice(axis, std::max(0, -before), n + std::min(0, after));
     return pad(cut, axis, std::max(0, before), std::max(0, after), mode, value);
   }
   if (before < 0 || after < 0) throw Error("pad", "only constant padding may be negative");
   if (mode == PadMode::Circular) {
     if (before > n.bounds().hi || after > n.bounds().hi)
-      throw Error("pad", cat("wrapping ", std::max(before, after), " elements around needs as many, not ", n));
+      throw Error("pad", str_cat("wrapping ", std::max(before, after), " elements around needs as many, not ", n));
     Shape s = a->shape();
     s[static_cast<std::size_t>(axis)] = total;
     return prim::gather(a, a->graph().index(s, (i - before) % n), axis);
@@ -132,10 +165,12 @@ Tensor pad(Operand a, int axis, int before, int after, PadMode mode, double valu
     const Tensor inside = a->graph().index(p.shape(), less(Dim(before) - 1, i) * less(i, n + before), DType::Bool);
     return prim::where(inside, p, full_like(p, value));
   }
-  if (n.bounds().hi < 1) throw Error("pad", cat("axis ", axis, " of ", str(a->shape()), " has no elements to repeat"));
+  if (n.bounds().hi < 1)
+    throw Error("pad", str_cat("axis ", axis, " of ", str(a->shape()), " has no elements to repeat"));
   const Dim from = i - before;
   if (mode == PadMode::Reflect && (before >= n.bounds().hi || after >= n.bounds().hi))
-    throw Error("pad", cat("reflecting ", std::max(before, after), " elements needs an extent above that, not ", n));
+    throw Error("pad",
+                str_cat("reflecting ", std::max(before, after), " elements needs an extent above that, not ", n));
   const Dim source = mode == PadMode::Replicate
                          ? min(max(from, 0), n - 1)
                          : (n - 1) - max((n - 1) - max(from, Dim(0) - from), max(from, Dim(0) - from) - (n - 1));
@@ -146,7 +181,7 @@ Tensor pad(Operand a, int axis, int before, int after, PadMode mode, double valu
 Tensor pad(Operand a, const IntList& pads, PadMode mode, double value) {
   LC_SCOPE("pad");
   if (pads.size() % 2 != 0 || static_cast<int>(pads.size()) > 2 * a->rank())
-    throw Error("pad", cat(pads.size(), " numbers for ", str(a->shape()), "; two an axis, the last axis first"));
+    throw Error("pad", str_cat(pads.size(), " numbers for ", str(a->shape()), "; two an axis, the last axis first"));
   Tensor t = a;
   for (int k = 0; k < static_cast<int>(pads.size()) / 2; ++k) {
     const auto at = static_cast<std::size_t>(2 * k);
@@ -160,7 +195,7 @@ Tensor roll(Operand a, std::int64_t shift) {
 }
 Tensor roll(Operand a, const std::vector<std::int64_t>& shifts, const IntList& axes) {
   LC_SCOPE("roll");
-  if (shifts.size() != axes.size()) throw Error("roll", cat(shifts.size(), " shifts for ", axes.size(), " axes"));
+  if (shifts.size() != axes.size()) throw Error("roll", str_cat(shifts.size(), " shifts for ", axes.size(), " axes"));
   Tensor t = a;
   for (std::size_t k = 0; k < axes.size(); ++k) t = roll(t, shifts[k], axes[k]);
   return t;
@@ -175,7 +210,7 @@ Tensor roll(Operand a, std::int64_t shift, int axis) {
 Tensor repeat(Operand a, const std::vector<int>& times) {
   LC_SCOPE("repeat");
   if (static_cast<int>(times.size()) < a->rank())
-    throw Error("repeat", cat(times.size(), " counts for the axes of ", str(a->shape())));
+    throw Error("repeat", str_cat(times.size(), " counts for the axes of ", str(a->shape())));
   if (std::any_of(times.begin(), times.end(), [](int n) { return n < 0; }))
     throw Error("repeat", "a count is negative");
   Shape s = a->shape();
@@ -200,7 +235,7 @@ Tensor repeat_interleave(Operand a, int times, std::optional<int> dim) {
   if (!dim) return repeat_interleave(ravel(a), times, 0);
   int axis = *dim;
   axis = wrap_axis(axis, a->rank(), a->shape(), "repeat_interleave");
-  if (times < 0) throw Error("repeat_interleave", cat("a count of ", times));
+  if (times < 0) throw Error("repeat_interleave", str_cat("a count of ", times));
   Shape s = a->shape();
   Tensor t = a->unsqueeze(axis + 1);
   Shape wide = t.shape();
@@ -220,7 +255,7 @@ Tensor flipud(Operand a) {
 Tensor rot90(Operand a, int k, const IntList& axes) {
   LC_SCOPE("rot90");
   const IntList both = wrap_axes(axes, a, "rot90");
-  if (axes.size() != 2) throw Error("rot90", cat(axes.size(), " axes; a plane has two"));
+  if (axes.size() != 2) throw Error("rot90", str_cat(axes.size(), " axes; a plane has two"));
   const int from = wrap_axis(axes[0], a->rank(), a->shape(), "rot90"),
             to = wrap_axis(axes[1], a->rank(), a->shape(), "rot90");
   switch ((k % 4 + 4) % 4) {
@@ -247,7 +282,7 @@ std::vector<Tensor> unbind(Operand a, int axis) {
 }
 Tensor diff(Operand a, int n, int axis) {
   LC_SCOPE("diff");
-  if (n < 0) throw Error("diff", cat(n, " times"));
+  if (n < 0) throw Error("diff", str_cat(n, " times"));
   axis = wrap_axis(axis, a->rank(), a->shape(), "diff");
   Tensor t = a;
   for (; n > 0 && !(t.extent(axis) == Dim(0)); --n) {

@@ -60,7 +60,7 @@ Tensor flatten(Operand a, int first, int last) {
   if (a->rank() == 0 && first >= -1 && first <= 0 && last >= -1 && last <= 0) return a->reshape({1});
   first = wrap_axis(first, a->rank(), a->shape(), "flatten");
   last = wrap_axis(last, a->rank(), a->shape(), "flatten");
-  if (first > last) throw Error("flatten", cat("axis ", first, " comes after axis ", last));
+  if (first > last) throw Error("flatten", str_cat("axis ", first, " comes after axis ", last));
   Shape s;
   Dim merged = 1;
   for (int i = 0; i < a->rank(); ++i) {
@@ -84,7 +84,7 @@ Tensor unflatten(Operand a, int dim, const Shape& sizes) {
     if (!(d == Dim(-1))) known = known * d;
   for (Dim& d : parts)
     if (d == Dim(-1) && !(known == Dim(0))) d = n / known;
-  if (!(product(parts) == n)) throw Error("unflatten", cat(str(sizes), " does not make ", n, " elements"));
+  if (!(product(parts) == n)) throw Error("unflatten", str_cat(str(sizes), " does not make ", n, " elements"));
   s.erase(s.begin() + dim);
   s.insert(s.begin() + dim, parts.begin(), parts.end());
   return a->reshape(s);
@@ -92,7 +92,7 @@ Tensor unflatten(Operand a, int dim, const Shape& sizes) {
 Tensor movedim(Operand a, const IntList& source, const IntList& destination) {
   LC_SCOPE("movedim");
   if (source.size() != destination.size())
-    throw Error("movedim", cat(source.size(), " axes go to ", destination.size(), " places"));
+    throw Error("movedim", str_cat(source.size(), " axes go to ", destination.size(), " places"));
   wrap_axes(source, a, "movedim"), wrap_axes(destination, a, "movedim");  // that none is named twice
   std::vector<int> order(static_cast<std::size_t>(a->rank()), -1), rest;
   std::vector<bool> moved(order.size());
@@ -117,7 +117,8 @@ Tensor narrow(Operand a, int dim, Dim start, Dim length) {
   dim = wrap_axis(dim, a->rank(), a->shape(), "narrow");
   const Dim n = a->extent(dim), from = start.bounds().hi < 0 ? n + start : start;
   if (length.bounds().hi < 0 || from.bounds().hi < 0 || provably_below(n, from + length))
-    throw Error("narrow", cat(length, " elements from ", start, " on are not in axis ", dim, " of ", str(a->shape())));
+    throw Error("narrow",
+                str_cat(length, " elements from ", start, " on are not in axis ", dim, " of ", str(a->shape())));
   return a->slice(dim, from, from + length);
 }
 Tensor slice(Operand a, int axis, std::int64_t begin, std::int64_t end, std::int64_t step) {

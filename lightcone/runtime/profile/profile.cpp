@@ -41,7 +41,7 @@ std::vector<Group> groups(const Profile& p, bool grouped) {
   std::map<std::string, std::size_t> known;
   for (const KernelProfile& k : p.kernels) {
     const std::string key =
-        cat(k.name, '\n', k.title, '\n', k.what, '\n', k.where, '\n', k.shape, '\n', grouped ? 0 : k.node);
+        str_cat(k.name, '\n', k.title, '\n', k.what, '\n', k.where, '\n', k.shape, '\n', grouped ? 0 : k.node);
     const auto [it, fresh] = known.try_emplace(key, all.size());
     if (fresh) {
       all.push_back({k, 1});
@@ -87,8 +87,8 @@ std::string Profile::table(const MachineLimits& limits, bool grouped) const {
     s += format("%11.4f %5.1f%% %6.1f %8.1f %9s %8.1f %13.1f %10.0f  ", 1e3 * ratio(k.seconds, each),
                 100 * ratio(k.seconds, seconds), ratio(k.bytes(), k.seconds) / 1e9, ratio(k.flops, k.seconds) / 1e9,
                 share.c_str(), ratio(k.bytes(), calls) / 1e3, ratio(k.flops, calls) / 1e3, ratio(calls, each));
-    s += cat(shortened(k.title, 120), " -> ", k.shape, "\n", std::string(14, ' '), k.name, " [", k.pass, "]");
-    s += cat(k.where.empty() ? "" : "  at " + shortened(k.where, 100), "\n");
+    s += str_cat(shortened(k.title, 120), " -> ", k.shape, "\n", std::string(14, ' '), k.name, " [", k.pass, "]");
+    s += str_cat(k.where.empty() ? "" : "  at " + shortened(k.where, 100), "\n");
   }
   const double rest = seconds - in_kernels(*this);
   s += format("%11.4f %5.1f%%  outside of kernels: sizes, checks, states\n",
@@ -104,9 +104,9 @@ std::string Profile::json(const MachineLimits& limits) const {
   s += "], \"kernels\": [";
   for (const KernelProfile& k : kernels) {
     if (&k != kernels.data()) s += ",";
-    s += cat("\n  {\"node\": ", k.node, ", \"name\": ", in_quotes(k.name), ", \"title\": ", in_quotes(k.title),
-             ", \"what\": ", in_quotes(k.what), ", \"where\": ", in_quotes(k.where),
-             ", \"shape\": ", in_quotes(k.shape), ", \"pass\": ", in_quotes(k.pass));
+    s += str_cat("\n  {\"node\": ", k.node, ", \"name\": ", in_quotes(k.name), ", \"title\": ", in_quotes(k.title),
+                 ", \"what\": ", in_quotes(k.what), ", \"where\": ", in_quotes(k.where),
+                 ", \"shape\": ", in_quotes(k.shape), ", \"pass\": ", in_quotes(k.pass));
     s += format(
         ", \"calls\": %lld, \"seconds\": %.9g, \"flops\": %.17g, \"bytes_read\": %.17g, \"bytes_written\": %.17g",
         static_cast<long long>(k.calls), k.seconds, k.flops, k.bytes_read, k.bytes_written);
@@ -122,18 +122,18 @@ std::string Profile::trace() const {
   for (const ProfileEvent& e : events) workers = std::max(workers, e.worker + 1);
   std::string s = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [";
   for (int row = 0; row <= workers; ++row)
-    s += cat(row ? "," : "", "\n{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": 1, \"tid\": ", row,
-             ", \"args\": {\"name\": ", row ? in_quotes(cat("worker ", row - 1)) : "\"program\"", "}}");
+    s += str_cat(row ? "," : "", "\n{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": 1, \"tid\": ", row,
+                 ", \"args\": {\"name\": ", row ? in_quotes(str_cat("worker ", row - 1)) : "\"program\"", "}}");
   for (const ProfileEvent& e : events) {
     const KernelProfile& k = *by_node.at(e.node);
-    s += cat(",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": ", e.worker + 1, ", \"name\": ", in_quotes(k.title));
+    s += str_cat(",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": ", e.worker + 1, ", \"name\": ", in_quotes(k.title));
     s += format(", \"ts\": %.3f, \"dur\": %.3f, \"args\": {\"busy_us\": %.3f", 1e6 * e.begin, 1e6 * (e.end - e.begin),
                 1e6 * e.busy);
     if (e.worker < 0)
-      s += cat(", \"kernel\": ", in_quotes(k.name), ", \"what\": ", in_quotes(k.what),
-               ", \"shape\": ", in_quotes(k.shape), ", \"where\": ", in_quotes(k.where),
-               format(", \"kB\": %.3f, \"kFLOP\": %.3f", ratio(k.bytes(), static_cast<double>(k.calls)) / 1e3,
-                      ratio(k.flops, static_cast<double>(k.calls)) / 1e3));
+      s += str_cat(", \"kernel\": ", in_quotes(k.name), ", \"what\": ", in_quotes(k.what),
+                   ", \"shape\": ", in_quotes(k.shape), ", \"where\": ", in_quotes(k.where),
+                   format(", \"kB\": %.3f, \"kFLOP\": %.3f", ratio(k.bytes(), static_cast<double>(k.calls)) / 1e3,
+                          ratio(k.flops, static_cast<double>(k.calls)) / 1e3));
     s += "}}";
   }
   return s + "\n]}\n";

@@ -25,12 +25,12 @@ std::string described(const Origin& o) {
     auto it = std::find_if(calls.begin(), calls.end(), [&](const auto& c) { return c.first == call; });
     if (it == calls.end()) it = calls.insert(it, {call, ""});
     std::string& ops = it->second;
-    if ((", " + ops + ",").find(cat(", ", s.op, ",")) != std::string::npos) continue;
-    ops += cat(ops.empty() ? "" : ", ", s.op);
+    if ((", " + ops + ",").find(str_cat(", ", s.op, ",")) != std::string::npos) continue;
+    ops += str_cat(ops.empty() ? "" : ", ", s.op);
   }
   std::string text;
   for (const auto& [call, ops] : calls)
-    text += cat(text.empty() ? "" : ", ", call, ops == call ? "" : " (" + ops + ")");
+    text += str_cat(text.empty() ? "" : ", ", call, ops == call ? "" : " (" + ops + ")");
   return text;
 }
 

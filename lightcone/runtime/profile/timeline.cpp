@@ -53,7 +53,7 @@ MemoryTimeline memory_timeline(const Graph& g, const MemoryPlan& plan) {
     const std::size_t step = t.steps.size();
     t.steps.push_back(id);
     t.names.push_back(
-        cat(title_of(n), " -> ", name(n.dtype), str(n.shape), n.where.known() ? " at " : "", n.where.str()));
+        str_cat(title_of(n), " -> ", name(n.dtype), str(n.shape), n.where.known() ? " at " : "", n.where.str()));
     const Placement& p = plan.nodes[id];
     for (const Edge& e : n.in)
       if (const std::size_t s = span_of[e.node]; s != ~std::size_t{0}) {
@@ -93,17 +93,17 @@ std::size_t MemoryTimeline::peak() const {
 std::string MemoryTimeline::text() const {
   if (steps.empty()) return "nothing is computed\n";
   const std::size_t top = peak(), most = in_use[top];
-  std::string s = cat("arena ", binary_bytes(arena_bytes), ", most in use ", binary_bytes(most), " at step ", top, ": ",
-                      names[top], "\n");
+  std::string s = str_cat("arena ", binary_bytes(arena_bytes), ", most in use ", binary_bytes(most), " at step ", top,
+                          ": ", names[top], "\n");
   for (const MemorySpan& m : spans)
     if (m.first <= top && top <= m.last)
       s += format("  %10s at %-10zu steps %zu to %zu  %s\n", binary_bytes(m.bytes).c_str(), m.offset, m.first, m.last,
-                  m.scratch ? "scratch" : cat("%", m.node).c_str());
+                  m.scratch ? "scratch" : str_cat("%", m.node).c_str());
   s += "step      in use\n";
   for (std::size_t k = 0; k < steps.size(); ++k) {
     const std::size_t bar = most ? in_use[k] * 30 / most : 0;
     s += format("%4zu %11s |%-30s| ", k, binary_bytes(in_use[k]).c_str(), std::string(bar, '#').c_str());
-    s += cat("%", steps[k], " ", names[k], "\n");
+    s += str_cat("%", steps[k], " ", names[k], "\n");
   }
   return s;
 }
@@ -136,14 +136,14 @@ std::string MemoryTimeline::html(const std::string& title) const {
   const double x = width / static_cast<double>(count), y = height / static_cast<double>(bytes);
   const auto across = [&](std::size_t step) { return left + static_cast<double>(step) * x; };
   const auto up = [&](std::size_t byte) { return top + height - static_cast<double>(byte) * y; };
-  std::string s =
-      cat("<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" "
-          "content=\"width=device-width\"><title>",
-          escape(title), "</title>", kStyle, "<h1>", escape(title), "</h1><p>The arena of ", binary_bytes(arena_bytes),
-          " over the ", steps.size(),
-          " steps of a run. A box is a value from the step that makes it to the last that reads it, at "
-          "its addresses; grey is scratch memory of one kernel. The blue line is what is in use");
-  if (!steps.empty()) s += cat(", ", binary_bytes(in_use[peak()]), " at most, at step ", peak());
+  std::string s = str_cat(
+      "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width\"><title>",
+      escape(title), "</title>", kStyle, "<h1>", escape(title), "</h1><p>The arena of ", binary_bytes(arena_bytes),
+      " over the ", steps.size(),
+      " steps of a run. A box is a value from the step that makes it to the last that reads it, at "
+      "its addresses; grey is scratch memory of one kernel. The blue line is what is in use");
+  if (!steps.empty()) s += str_cat(", ", binary_bytes(in_use[peak()]), " at most, at step ", peak());
   s += ".</p>";
   s += format("<svg viewBox=\"0 0 %.0f %.0f\">", left + width + 20, top + height + bottom);
   for (std::size_t byte = 0, each = tick(bytes, 10, true); byte <= bytes; byte += each)
@@ -167,8 +167,8 @@ std::string MemoryTimeline::html(const std::string& title) const {
     s += format("<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" ", across(m.first), up(m.offset) - h, w, h);
     s += m.scratch ? std::string("class=\"scratch\"") : format("fill=\"hsl(%u,42%%,60%%)\"", m.node * 47 % 360);
     s += "><title>" +
-         escape(cat(m.scratch ? "scratch of " : "", "%", m.node, " ", names[m.first], "\n", binary_bytes(m.bytes),
-                    " at ", m.offset, ", steps ", m.first, " to ", m.last)) +
+         escape(str_cat(m.scratch ? "scratch of " : "", "%", m.node, " ", names[m.first], "\n", binary_bytes(m.bytes),
+                        " at ", m.offset, ", steps ", m.first, " to ", m.last)) +
          "</title></rect>";
   }
   if (!steps.empty()) {

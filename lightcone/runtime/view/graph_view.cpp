@@ -40,10 +40,10 @@ class Texts {
  public:
   std::size_t operator()(const std::string& s) {
     const auto [at, fresh] = known_.try_emplace(s, known_.size());
-    if (fresh) json_ += cat(json_.empty() ? "" : ",", in_quotes(s));
+    if (fresh) json_ += str_cat(json_.empty() ? "" : ",", in_quotes(s));
     return at->second;
   }
-  std::string json() const { return cat('[', json_, ']'); }
+  std::string json() const { return str_cat('[', json_, ']'); }
 
  private:
   std::unordered_map<std::string, std::size_t> known_;
@@ -53,14 +53,14 @@ class Texts {
 template <class T>
 void append(std::string& list, const T& x) {
   if (!list.empty()) list += ',';
-  list += cat(x);
+  list += str_cat(x);
 }
 
 std::string in_words(const View& v) {
   static constexpr const char* kNames[] = {"permute", "expand", "reshape", "slice", "pad", "unfold"};
   std::string s;
-  for (const Move& m : v.moves()) s += cat(s.empty() ? "" : ", ", kNames[static_cast<int>(m.kind)]);
-  return s.empty() ? s : cat(s, " to ", str(v.shape()));
+  for (const Move& m : v.moves()) s += str_cat(s.empty() ? "" : ", ", kNames[static_cast<int>(m.kind)]);
+  return s.empty() ? s : str_cat(s, " to ", str(v.shape()));
 }
 
 // What a node is, as page/ draws it.
@@ -81,7 +81,7 @@ class Drawing {
   std::string label(NodeId id) const;
   std::string about(NodeId id) const;
   void node(NodeId id);
-  void edge(int from, int to, const View& v) { append(edges_, cat(from, ',', to, ',', texts_(in_words(v)))); }
+  void edge(int from, int to, const View& v) { append(edges_, str_cat(from, ',', to, ',', texts_(in_words(v)))); }
 
   const Graph& g_;
   Texts& texts_;
@@ -100,7 +100,7 @@ void Drawing::name_parts() {
       if (const auto at = n.kernel->part()) parts[n.in[0].node][*at] = id;
   for (const auto& [whole, all] : parts) {
     int k = 0;
-    for (const auto& [at, id] : all) parts_[id] = cat("result ", ++k, " of ", all.size());
+    for (const auto& [at, id] : all) parts_[id] = str_cat("result ", ++k, " of ", all.size());
   }
 }
 
@@ -136,13 +136,13 @@ std::string Drawing::label(NodeId id) const {
   if (const auto at = parts_.find(id); at != parts_.end()) return at->second;
   if (n.op == Op::Kernel) return title_of(n);
   if (n.composite) return n.composite->name;
-  if (grouping_.beside[id] && grouping_.fixed[id]) return cat(value(id));
-  if (n.op == Op::Contiguous && g_[n.in[0].node].dtype != n.dtype) return cat("cast to ", name(n.dtype));
+  if (grouping_.beside[id] && grouping_.fixed[id]) return str_cat(value(id));
+  if (n.op == Op::Contiguous && g_[n.in[0].node].dtype != n.dtype) return str_cat("cast to ", name(n.dtype));
   if (n.op == Op::Contiguous) return "copy";
   if (grouping_.alone[id] && *n.where.op && !std::string_view(n.where.op).starts_with("operator") &&
       n.where.op != info(n.op).name)
     return n.where.op;
-  if (info(n.op).kind == Kind::Reduce) return cat(info(n.op).name, " over axis ", n.axis);
+  if (info(n.op).kind == Kind::Reduce) return str_cat(info(n.op).name, " over axis ", n.axis);
   return n.op == Op::Index ? n.index.str() : g_.label(id);
 }
 
@@ -150,7 +150,7 @@ std::string Drawing::about(NodeId id) const {
   const Node& n = g_[id];
   std::string s;
   const auto line = [&](std::string_view key, const std::string& value) {
-    if (!value.empty()) s += cat(s.empty() ? "" : "\n", key, "\t", value);
+    if (!value.empty()) s += str_cat(s.empty() ? "" : "\n", key, "\t", value);
   };
   if (n.op == Op::Kernel) {
     if (!n.kernel->origin.steps.empty()) line("computes", what_it_computes(n));
@@ -172,7 +172,7 @@ void Drawing::node(NodeId id) {
   append(ids_, id);
   append(looks_, static_cast<int>(look(id)));
   append(labels_, texts_(label(id)));
-  append(shapes_, texts_(cat(name(n.dtype), str(n.shape))));
+  append(shapes_, texts_(str_cat(name(n.dtype), str(n.shape))));
   append(abouts_, texts_(about(id)));
   append(groups_, grouping_.of[id]);
   append(beside_, grouping_.beside[id] ? 1 : 0);
@@ -189,13 +189,13 @@ std::string Drawing::json() {
   }
   for (const Assignment& a : g_.assignments())
     if (place_[a.state] >= 0 && place_[a.next.node] >= 0)
-      append(writes_, cat(place_[a.next.node], ',', place_[a.state]));
+      append(writes_, str_cat(place_[a.next.node], ',', place_[a.state]));
   for (const Root& r : g_.roots()) {
     const Node& n = g_[r.edge.node];
     append(ids_, -1);
     append(looks_, static_cast<int>(Look::Output));
     append(labels_, texts_(r.name));
-    append(shapes_, texts_(cat(name(n.dtype), str(r.edge.view.shape()))));
+    append(shapes_, texts_(str_cat(name(n.dtype), str(r.edge.view.shape()))));
     append(abouts_, texts_(""));
     append(groups_, -1);
     append(beside_, 0);
@@ -208,10 +208,10 @@ std::string Drawing::json() {
     append(calls, texts_(k.calls));
     append(wheres, texts_(k.where.str()));
   }
-  return cat("{\"id\":[", ids_, "],\n\"look\":[", looks_, "],\n\"label\":[", labels_, "],\n\"shape\":[", shapes_,
-             "],\n\"about\":[", abouts_, "],\n\"group\":[", groups_, "],\n\"beside\":[", beside_, "],\n\"edges\":[",
-             edges_, "],\n\"writes\":[", writes_, "],\n\"groups\":{\"parent\":[", parents, "],\"name\":[", names,
-             "],\"calls\":[", calls, "],\"where\":[", wheres, "]}}");
+  return str_cat("{\"id\":[", ids_, "],\n\"look\":[", looks_, "],\n\"label\":[", labels_, "],\n\"shape\":[", shapes_,
+                 "],\n\"about\":[", abouts_, "],\n\"group\":[", groups_, "],\n\"beside\":[", beside_, "],\n\"edges\":[",
+                 edges_, "],\n\"writes\":[", writes_, "],\n\"groups\":{\"parent\":[", parents, "],\"name\":[", names,
+                 "],\"calls\":[", calls, "],\"where\":[", wheres, "]}}");
 }
 
 }  // namespace
@@ -221,9 +221,10 @@ std::string graph_html(const std::vector<Picture>& pictures, std::string_view ti
   std::string data, titles;
   for (const Picture& p : pictures) {
     append(titles, in_quotes(p.title));
-    data += cat("<script type=\"application/json\" class=\"picture\">", Drawing(*p.graph, texts).json(), "</script>\n");
+    data +=
+        str_cat("<script type=\"application/json\" class=\"picture\">", Drawing(*p.graph, texts).json(), "</script>\n");
   }
-  return cat(
+  return str_cat(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width\">"
       "<title>",

@@ -161,7 +161,7 @@ void Grouper::find_calls() {
     const Node& n = g_[id];
     if (!out_.drawn[id] || out_.beside[id] || info(n.op).kind == Kind::Leaf) continue;
     if (spans_model(n.where.op))
-      join(id, through.try_emplace(cat(n.where.op, ' ', n.where.file, ' ', n.where.line), id).first->second);
+      join(id, through.try_emplace(str_cat(n.where.op, ' ', n.where.file, ' ', n.where.line), id).first->second);
     if (!of_one_call(id)) continue;
     for (const Edge& e : n.in)
       if (out_.drawn[e.node] && same_call(n.where, g_[e.node].where) && of_one_call(e.node)) join(id, e.node);
@@ -255,7 +255,7 @@ void Grouper::assign(const Nodes& nodes, bool within_a_call) {
   }
   for (const auto& [call, members] : of_call) {
     Path path = known[call].path;
-    if (members.size() > 1) path.push_back(cat(kCall, call));
+    if (members.size() > 1) path.push_back(str_cat(kCall, call));
     for (const NodeId id : members) path_[id] = path;
   }
 }
@@ -316,8 +316,8 @@ std::vector<Grouper::Item> Grouper::items(const Nodes& nodes, std::size_t depth)
   for (const auto& [name, members] : named) {
     std::vector<Nodes> pieces = convex(members, nodes);
     for (std::size_t k = 0; k < pieces.size(); ++k)
-      all.push_back({k == 0 || name.starts_with(kCall) ? name : cat(name, " (", k + 1, ")"), std::move(pieces[k]), true,
-                     depth + 1});
+      all.push_back({k == 0 || name.starts_with(kCall) ? name : str_cat(name, " (", k + 1, ")"), std::move(pieces[k]),
+                     true, depth + 1});
   }
   return all;
 }
@@ -428,7 +428,7 @@ std::string Grouper::calls(const Nodes& nodes) const {
       if (call == "contiguous" || std::find(all.begin(), all.end(), call) != all.end()) continue;
       if (all.size() == kMostCalls) return text + ", ...";
       all.push_back(call);
-      text += cat(text.empty() ? "" : ", ", call);
+      text += str_cat(text.empty() ? "" : ", ", call);
     }
   return text;
 }
@@ -453,7 +453,7 @@ void Grouper::place(const std::vector<Item>& items, int parent) {
       const bool named =
           part.size() > 1 && !first.empty() && !last.empty() && !first.starts_with(kCall) && !last.starts_with(kCall);
       const int made =
-          group(named ? cat(first, " to ", last) : cat("part ", begin + 1, " to ", end), nodes, parent, false);
+          group(named ? str_cat(first, " to ", last) : str_cat("part ", begin + 1, " to ", end), nodes, parent, false);
       parts_.insert(made);
       place(part, made);
       begin = end;

@@ -7,7 +7,7 @@
 namespace lc::hlo {
 
 void Cursor::fail_at(std::size_t byte, const std::string& problem) {
-  throw Error("stablehlo", cat("byte ", byte, ": ", problem));
+  throw Error("stablehlo", str_cat("byte ", byte, ": ", problem));
 }
 
 std::uint8_t Cursor::byte() {
@@ -37,23 +37,23 @@ std::pair<std::uint64_t, bool> Cursor::flagged_varint() {
 std::size_t Cursor::count(std::string_view of) {
   const std::size_t from = at_;
   const std::uint64_t n = varint();
-  if (n > left()) fail_at(from, cat(n, " ", of, " are said to follow, and ", left(), " bytes do"));
+  if (n > left()) fail_at(from, str_cat(n, " ", of, " are said to follow, and ", left(), " bytes do"));
   return static_cast<std::size_t>(n);
 }
 
 std::size_t Cursor::index(std::size_t below, std::string_view of) {
   const std::size_t from = at_;
   const std::uint64_t k = varint();
-  if (k >= below) fail_at(from, cat("there is no ", of, " ", k, ": there are ", below));
+  if (k >= below) fail_at(from, str_cat("there is no ", of, " ", k, ": there are ", below));
   return static_cast<std::size_t>(k);
 }
 std::size_t Cursor::checked(std::uint64_t index, std::size_t below, std::string_view of) const {
-  if (index >= below) fail(cat("there is no ", of, " ", index, ": there are ", below));
+  if (index >= below) fail(str_cat("there is no ", of, " ", index, ": there are ", below));
   return static_cast<std::size_t>(index);
 }
 
 Stretch Cursor::take(std::uint64_t bytes) {
-  if (bytes > left()) fail(cat(bytes, " bytes are said to follow, and ", left(), " do"));
+  if (bytes > left()) fail(str_cat(bytes, " bytes are said to follow, and ", left(), " do"));
   const Stretch s{at_, at_ + static_cast<std::size_t>(bytes)};
   at_ = s.to;
   return s;

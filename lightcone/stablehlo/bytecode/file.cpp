@@ -31,7 +31,7 @@ Section read_section(Cursor& c) {
   if (first & kAligned) {
     const std::uint64_t alignment = c.varint();
     if (alignment == 0 || (alignment & (alignment - 1)))
-      c.fail(cat("a section is aligned to ", alignment, ", which is no power of 2"));
+      c.fail(str_cat("a section is aligned to ", alignment, ", which is no power of 2"));
     while (c.at() % alignment)
       if (c.byte() != kPadding) c.fail("bytes before an aligned section are not its padding");
   }
@@ -46,19 +46,19 @@ File::File(std::span<const std::byte> all) : bytes(all) {
     Cursor::fail_at(0, "this is no MLIR bytecode");
   version = c.varint();
   if (version > kNewest)
-    c.fail(cat("version ", version, " of MLIR's bytecode is not read: versions to ", kNewest, " are"));
+    c.fail(str_cat("version ", version, " of MLIR's bytecode is not read: versions to ", kNewest, " are"));
   producer = c.zero_terminated();
 
   std::array<std::optional<Stretch>, kSections> sections;
   while (!c.done()) {
     const std::size_t from = c.at();
     const Section s = read_section(c);
-    if (s.id >= kSections) Cursor::fail_at(from, cat("section ", int{s.id}, " is not known"));
-    if (sections[s.id]) Cursor::fail_at(from, cat("section ", int{s.id}, " stands there twice"));
+    if (s.id >= kSections) Cursor::fail_at(from, str_cat("section ", int{s.id}, " is not known"));
+    if (sections[s.id]) Cursor::fail_at(from, str_cat("section ", int{s.id}, " stands there twice"));
     sections[s.id] = s.data;
   }
   for (const std::uint8_t id : {kStrings, kDialects, kData, kOffsets, kOperations})
-    if (!sections[id]) c.fail(cat("the file has no section ", int{id}));
+    if (!sections[id]) c.fail(str_cat("the file has no section ", int{id}));
   read_strings(cursor(*sections[kStrings]));
   read_dialects(cursor(*sections[kDialects]));
   read_offsets(cursor(*sections[kOffsets]), *sections[kData]);

@@ -111,13 +111,13 @@ void Reader::function(Cursor& c) {
     Cursor::fail_at(h.at, "a function has operands or results as an operation has");
   if (h.name->dialect == kSharding && h.regions == 0) return;  // a mesh
   if (h.name->dialect != "vhlo" || without_version(h.name->name) != "func")
-    Cursor::fail_at(h.at, cat("a function is expected, and there is ", h.name->dialect, ".", h.name->name));
+    Cursor::fail_at(h.at, str_cat("a function is expected, and there is ", h.name->dialect, ".", h.name->name));
   Function f;
   f.at = place(h.at);
   set_function_attributes(f, h);
   regions(c, h, [&](Cursor& inner, std::size_t count, Block& b) {
     for (std::size_t k = 0; k < b.arguments.size(); ++k)  // as text calls them; a file has no names of values
-      m_.values[static_cast<std::size_t>(b.arguments[k])].name = cat("arg", k);
+      m_.values[static_cast<std::size_t>(b.arguments[k])].name = str_cat("arg", k);
     operations(inner, count, b, "func.return");
     f.body = std::move(b);
   });
@@ -156,16 +156,16 @@ void Reader::operations(Cursor& c, std::size_t count, Block& b, std::string_view
 
 // VHLO has one operation that ends blocks; `ends` is what the one of this block is called.
 std::string name_of(const File::OperationName& n, std::string_view ends) {
-  if (n.dialect != "vhlo") return cat(n.dialect, ".", n.name);
+  if (n.dialect != "vhlo") return str_cat(n.dialect, ".", n.name);
   const std::string_view name = without_version(n.name);
-  return name == "return" ? std::string(ends) : cat(name == "call" ? "func." : "stablehlo.", name);
+  return name == "return" ? std::string(ends) : str_cat(name == "call" ? "func." : "stablehlo.", name);
 }
 
 Operation Reader::operation(Cursor& c, std::string_view ends) {
   Header h = header(c);
   if (h.name->dialect != "vhlo" && h.name->dialect != kSharding && h.name->name != kCast)
-    Cursor::fail_at(h.at, cat("operations of the dialect '", h.name->dialect, "' are not read (", h.name->name,
-                              "): write the module as a portable artifact"));
+    Cursor::fail_at(h.at, str_cat("operations of the dialect '", h.name->dialect, "' are not read (", h.name->name,
+                                  "): write the module as a portable artifact"));
   Operation op;
   op.at = place(h.at);
   op.name = name_of(*h.name, ends);
@@ -178,7 +178,7 @@ Operation Reader::operation(Cursor& c, std::string_view ends) {
     op.regions.push_back(std::move(b));
   });
   std::ranges::copy(op.results, scopes_.back().values.begin() + static_cast<std::ptrdiff_t>(h.first_result));
-  if (op.regions.size() != h.regions) Cursor::fail_at(h.at, cat(op.name, " has an empty region"));
+  if (op.regions.size() != h.regions) Cursor::fail_at(h.at, str_cat(op.name, " has an empty region"));
   return op;
 }
 
@@ -200,7 +200,7 @@ Reader::Header Reader::header(Cursor& c) {
   if (has & kOrders) skip_use_orders(c, h.results.size());
   if (has & kRegions) {
     const auto [n, isolated] = c.flagged_varint();
-    if (n > c.left()) c.fail(cat(n, " regions are said to follow"));
+    if (n > c.left()) c.fail(str_cat(n, " regions are said to follow"));
     h.regions = static_cast<std::size_t>(n), h.isolated = isolated;
   }
   return h;
@@ -217,9 +217,9 @@ void Reader::properties(Cursor& c, Header& h) {
   }
   if (h.name->dialect != "vhlo") return;
   const std::vector<std::string_view> names = properties_of(h.name->name);
-  if (names.empty() && !p.done()) Cursor::fail_at(h.at, cat("the operation vhlo.", h.name->name, " is not known"));
+  if (names.empty() && !p.done()) Cursor::fail_at(h.at, str_cat("the operation vhlo.", h.name->name, " is not known"));
   for (const std::string_view name : names) h.attributes.push_back({name, attribute_index(p)});
-  if (!p.done()) p.fail(cat("vhlo.", h.name->name, " has more properties than are known"));
+  if (!p.done()) p.fail(str_cat("vhlo.", h.name->name, " has more properties than are known"));
 }
 
 // They have their numbers before operands are read and regions have theirs, and are not known in either.
@@ -257,7 +257,7 @@ void Reader::skip_use_orders(Cursor& c, std::size_t values) {
   for (std::size_t k = 0; k < n; ++k) {
     if (values > 1) c.varint();
     const std::uint64_t uses = c.flagged_varint().first;
-    if (uses > c.left()) c.fail(cat(uses, " uses are said to follow"));
+    if (uses > c.left()) c.fail(str_cat(uses, " uses are said to follow"));
     for (std::uint64_t u = 0; u < uses; ++u) c.varint();
   }
 }
@@ -267,7 +267,7 @@ void Reader::skip_use_orders(Cursor& c, std::size_t values) {
 template <class Body>
 void Reader::regions(Cursor& c, const Header& h, const Body& body) {
   if (h.regions == 0) return;
-  if (++depth_ > kDeepest) c.fail(cat("regions are nested more than ", kDeepest, " deep"));
+  if (++depth_ > kDeepest) c.fail(str_cat("regions are nested more than ", kDeepest, " deep"));
   if (h.isolated && file_.version >= kSections) {
     const Section s = read_section(c);
     if (s.id != kOperationSection) c.fail("regions are expected");
@@ -304,7 +304,7 @@ void Reader::region(Cursor& c, bool isolated, const Body& body) {
 // Gives the number of operations.
 std::size_t Reader::block_header(Cursor& c, Block& b) {
   const auto [count, has_arguments] = c.flagged_varint();
-  if (count > c.left()) c.fail(cat(count, " operations are said to follow, and ", c.left(), " bytes do"));
+  if (count > c.left()) c.fail(str_cat(count, " operations are said to follow, and ", c.left(), " bytes do"));
   if (has_arguments) block_arguments(c, b);
   return static_cast<std::size_t>(count);
 }

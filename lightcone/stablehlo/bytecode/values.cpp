@@ -77,8 +77,8 @@ std::size_t weight_of(const Attribute& a) {
 
 void Allowance::pay(std::size_t bytes, std::size_t at) {
   if (bytes > left_)
-    Cursor::fail_at(at,
-                    cat("the module takes more than 256 times the memory of its file, which has ", file_, " bytes"));
+    Cursor::fail_at(
+        at, str_cat("the module takes more than 256 times the memory of its file, which has ", file_, " bytes"));
   left_ -= bytes;
 }
 
@@ -87,7 +87,7 @@ class Values::Deeper {
   Deeper(int& depth, std::size_t at) : depth_(depth) {
     if (++depth_ > kDeepest) {
       --depth_;
-      Cursor::fail_at(at, cat("attributes or types are nested more than ", kDeepest, " deep"));
+      Cursor::fail_at(at, str_cat("attributes or types are nested more than ", kDeepest, " deep"));
     }
   }
   ~Deeper() { --depth_; }
@@ -213,7 +213,7 @@ Attribute Values::integer(Cursor& c) {
   const bool is_unsigned = t.element.starts_with("ui");
   const std::size_t bytes = element_bytes(t.element);
   if (t.is_tensor || bytes == 0 || t.element.find('f') != std::string::npos)
-    Cursor::fail_at(from, cat("a whole number is of type ", str(t)));
+    Cursor::fail_at(from, str_cat("a whole number is of type ", str(t)));
   Attribute a = whole(bytes == 1 ? c.byte() : c.signed_varint(), t.element);
   const int unused = static_cast<int>(64 - 8 * bytes);
   const auto bits = static_cast<std::uint64_t>(a.integer) << unused;
@@ -226,7 +226,7 @@ Attribute Values::real(Cursor& c) {
   const std::size_t from = c.at();
   const Type t = child_type(c);
   const auto dtype = dtype_of(t.element);
-  if (t.is_tensor || !dtype || !is_float(*dtype)) Cursor::fail_at(from, cat("a real number is of type ", str(t)));
+  if (t.is_tensor || !dtype || !is_float(*dtype)) Cursor::fail_at(from, str_cat("a real number is of type ", str(t)));
   const std::int64_t bits = c.signed_varint();
   Attribute a = of_kind(Kind::Real);
   a.real = load_f64(&bits, *dtype, 0);
@@ -258,9 +258,9 @@ Attribute Values::accuracy(Cursor& c) {
 
 Attribute Values::enumeration(Cursor& c, std::uint64_t code) {
   const auto* e = std::ranges::find(kEnumerations, code, &Enumeration::code);
-  if (e == std::end(kEnumerations)) c.fail(cat("attribute ", code, " of VHLO is not read"));
+  if (e == std::end(kEnumerations)) c.fail(str_cat("attribute ", code, " of VHLO is not read"));
   const std::uint64_t k = c.varint();
-  if (k >= e->words.size() || e->words[k].empty()) c.fail(cat("there is no ", e->name, " ", k));
+  if (k >= e->words.size() || e->words[k].empty()) c.fail(str_cat("there is no ", e->name, " ", k));
   Attribute a = text(Kind::Enum, e->words[k]);
   a.name = e->name;
   return a;
@@ -344,7 +344,7 @@ Type Values::read_type(const File::Entry& e) {
   const std::string_view dialect = file_.dialects[e.dialect];
   if (dialect == "vhlo") return vhlo_type(c);
   if (dialect == "builtin") return builtin_type(c);
-  c.fail(cat("types of the dialect '", dialect, "' are not read: write the module as a portable artifact"));
+  c.fail(str_cat("types of the dialect '", dialect, "' are not read: write the module as a portable artifact"));
 }
 
 Type Values::vhlo_type(Cursor& c) {
@@ -360,7 +360,7 @@ Type Values::vhlo_type(Cursor& c) {
     case kTupleType: return named("tuple<" + types_in_round(c) + ">");
     case kUnrankedType: return named("tensor<*x" + child_type(c).element + ">");
     default:
-      if (code >= std::size(kTypes) || kTypes[code].empty()) c.fail(cat("type ", code, " of VHLO is not read"));
+      if (code >= std::size(kTypes) || kTypes[code].empty()) c.fail(str_cat("type ", code, " of VHLO is not read"));
       return named(std::string(kTypes[code]));
   }
 }
@@ -370,8 +370,8 @@ Type Values::builtin_type(Cursor& c) {
   switch (code) {
     case kOwnIntegerType: {
       const std::uint64_t v = c.varint(), width = v >> 2, sign = v & 3;  // without one, with one, unsigned
-      if (width == 0 || width > 64 || sign > 2) c.fail(cat("an integer of ", width, " bits is not read"));
-      return named(cat(sign == 0 ? "i" : sign == 1 ? "si" : "ui", width));
+      if (width == 0 || width > 64 || sign > 2) c.fail(str_cat("an integer of ", width, " bits is not read"));
+      return named(str_cat(sign == 0 ? "i" : sign == 1 ? "si" : "ui", width));
     }
     case kOwnIndexType: return named("index");
     case kOwnFunctionType: {
@@ -385,16 +385,29 @@ Type Values::builtin_type(Cursor& c) {
     case kOwnTupleType: return named("tuple<" + types_in_round(c) + ">");
     default:
       if (code < 3 || code >= 3 + std::size(kOwnFloatTypes))
-        c.fail(cat("type ", code, " of MLIR's own dialect is not read"));
+        c.fail(str_cat("type ", code, " of MLIR's own dialect is not read"));
       return named(std::string(kOwnFloatTypes[code - 3]));
   }
 }
 
-// An encoding, bounds or a layout, is not kept.
+// VHLO's bounds of extents; none in another encoding, a layout.
+std::vector<std::int64_t> Values::bounds(const File::Entry& encoding) {
+  Cursor c = file_.cursor(encoding.at);
+  std::vector<std::int64_t> all;
+  if (encoding.is_text || file_.dialects[encoding.dialect] != "vhlo" || c.varint() != kBounds) return all;
+  std::size_t left = c.count("bounds");
+  if (left > 64) c.fail("bounds of more than 64 axes");
+  for (; left > 0; --left) {
+    const std::int64_t n = c.signed_varint();
+    all.push_back(n < 0 ? kDynamic : n);
+  }
+  return all;
+}
+
 Type Values::ranked(Cursor& c, bool encoded) {
   constexpr std::int64_t kLargest = std::int64_t{1} << 48;
-  if (encoded) c.index(file_.attributes.size(), "attribute");
   Type t;
+  if (encoded) t.bounds = bounds(file_.attributes[c.index(file_.attributes.size(), "attribute")]);
   const std::size_t rank = c.count("extents");
   if (rank > 64) c.fail("a tensor of more than 64 axes");
   for (std::size_t k = 0; k < rank; ++k) {
@@ -402,6 +415,7 @@ Type Values::ranked(Cursor& c, bool encoded) {
     if (n >= kLargest) c.fail("an extent above 2^48");
     t.shape.push_back(n < 0 ? kDynamic : n);  // a number far below zero means one that is not known
   }
+  if (!t.bounds.empty() && t.bounds.size() != rank) c.fail("bounds are not one for each axis");
   const Type element = child_type(c);
   if (element.is_tensor) c.fail("a tensor of tensors");
   t.element = element.element;
@@ -450,7 +464,7 @@ void set_bits(Attribute& dense, std::span<const std::byte> raw, std::uint64_t n,
     dense.splat = true;
     return;
   }
-  if (raw.size() != n / 8 + (n % 8 != 0)) c.fail(cat(raw.size(), " bytes are not the bits of ", str(dense.type)));
+  if (raw.size() != n / 8 + (n % 8 != 0)) c.fail(str_cat(raw.size(), " bytes are not the bits of ", str(dense.type)));
   allowance.pay(n, c.at());
   for (std::uint64_t k = 0; k < n; ++k) dense.data.push_back(raw[k / 8] >> (k % 8) & std::byte{1});
 }
@@ -460,7 +474,7 @@ void set_bits(Attribute& dense, std::span<const std::byte> raw, std::uint64_t n,
 void set_elements(Attribute& dense, std::span<const std::byte> raw, const Cursor& c, Allowance& allowance) {
   const Type& t = dense.type;
   const std::size_t size = element_bytes(t.element);
-  if (!t.is_tensor || size == 0) c.fail(cat("elements of type ", str(t), " are not read"));
+  if (!t.is_tensor || size == 0) c.fail(str_cat("elements of type ", str(t), " are not read"));
   std::uint64_t n = 1;
   for (const std::int64_t d : t.shape) {
     if (d == kDynamic) c.fail("a constant needs a shape of numbers");
@@ -470,8 +484,9 @@ void set_elements(Attribute& dense, std::span<const std::byte> raw, const Cursor
   }
   if (n == 0) return;
   if (t.element == "i1") return set_bits(dense, raw, n, c, allowance);
-  if (raw.size() != size && raw.size() / size != n) c.fail(cat(raw.size(), " bytes are not the elements of ", str(t)));
-  if (raw.size() % size) c.fail(cat(raw.size(), " bytes are not whole elements of ", str(t)));
+  if (raw.size() != size && raw.size() / size != n)
+    c.fail(str_cat(raw.size(), " bytes are not the elements of ", str(t)));
+  if (raw.size() % size) c.fail(str_cat(raw.size(), " bytes are not whole elements of ", str(t)));
   dense.data.assign(raw.begin(), raw.end());
   dense.splat = n != 1 && raw.size() == size;
 }

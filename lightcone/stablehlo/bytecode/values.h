@@ -62,6 +62,7 @@ class Values {
   Type read_type(const File::Entry& e);
   Type vhlo_type(Cursor& c);
   Type builtin_type(Cursor& c);
+  std::vector<std::int64_t> bounds(const File::Entry& encoding);
   Type ranked(Cursor& c, bool encoded);
   std::string types_in_round(Cursor& c);
   std::string_view string(Cursor& c);

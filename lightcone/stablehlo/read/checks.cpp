@@ -1,4 +1,5 @@
-// What test modules hold against what they expect: the dialect check, and custom calls of its names.
+// What modules hold against what they expect: the dialect check of test modules and custom calls of its names, and
+// conditions on shapes, which JAX's exports state.
 #include "lightcone/stablehlo/read/reader.h"
 
 namespace lc::hlo {
@@ -34,11 +35,27 @@ std::vector<Tensor> check_against(const Call& c, const std::string& what) {
 
 std::vector<Tensor> check_operation(const Call& c) { return check_against(c, c.op.name); }
 
+// A condition on extents, which are numbers by now: its message says {0}, {1}, ... for the operands behind it.
+std::vector<Tensor> shape_assertion(const Call& c) {
+  const auto holds = c.reader.known(c.in.at(0));
+  if (!holds || holds->size() != 1) c.refuse("asserts what depends on data: shapes alone are asserted");
+  if ((*holds)[0]) return {};
+  std::string message = c.word("error_message", "it says no more");
+  for (std::size_t k = 1; k < c.in.size(); ++k) {
+    const auto v = c.reader.known(c.in[k]);
+    const std::string name = str_cat("{", k - 1, "}"), number = v && v->size() == 1 ? str_cat((*v)[0]) : "?";
+    for (std::size_t at = 0; (at = message.find(name, at)) != std::string::npos; at += number.size())
+      message.replace(at, name.size(), number);
+  }
+  c.refuse("the module does not allow these shapes: " + message);
+}
+
 std::vector<Tensor> custom_call(const Call& c) {
   const std::string target = c.word("call_target_name");
   if (target.starts_with("check.")) return check_against(c, target);
+  if (target == "shape_assertion") return shape_assertion(c);
   if (target == "Sharding" || target == "annotate_device_placement") return {c.in.at(0)};
-  c.refuse(cat("of '", target, "' is not supported"));
+  c.refuse(str_cat("of '", target, "' is not supported"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "lightcone/ops/loop.h"
 #include "lightcone/stablehlo/read/reader.h"
+#include "lightcone/stablehlo/read/scans.h"
 
 namespace lc::hlo {
 namespace {
@@ -77,8 +78,8 @@ std::optional<std::int64_t> fixed(const Call& c, const Block& b, ValueId v) {
   return (*known)[0];
 }
 
-// The number of steps of `while (i < limit) i += step`.
-std::optional<std::int64_t> trip_count(const Call& c) {
+// What counts in `while (i < limit) i += step`.
+std::optional<Counter> counter_of(const Call& c) {
   const Block &condition = c.op.regions[0], &body = c.op.regions[1];
   const Operation& last = condition.operations.back();
   const Operation* compare = last.operands.size() == 1 ? maker(condition, last.operands[0]) : nullptr;
@@ -102,7 +103,7 @@ std::optional<std::int64_t> trip_count(const Call& c) {
       *step > kFar)
     return std::nullopt;
   if (to > info(c.in[k].dtype()).highest) return std::nullopt;  // it would wrap around
-  return from >= to ? 0 : (to - from + *step - 1) / *step;
+  return Counter{k, from, *step, from >= to ? 0 : (to - from + *step - 1) / *step};
 }
 
 std::vector<Tensor> defined_or_refuse(const Call& c, std::vector<Tensor> r) {
@@ -116,11 +117,12 @@ std::vector<Tensor> while_do(const Call& c) {
   const Block &condition = c.region(0, c.in.size(), 1), &body = c.region(1, c.in.size(), c.in.size());
   const auto step = [&](const std::vector<Tensor>& state) { return defined_or_refuse(c, c.reader.block(body, state)); };
   if (c.in.empty()) c.refuse("carries nothing");
-  if (const auto n = trip_count(c)) {
+  if (const auto counter = counter_of(c)) {
     const auto f = [&](const std::vector<Tensor>& state, const std::vector<Tensor>&) {
       return Scanned{step(state), {}};
     };
-    return scan(f, c.in, {}, {.length = *n, .keep_states = false}).state;
+    if (counter->steps == 0) return scan(f, c.in, {}, {.length = 0}).state;
+    return run_counted(c.reader, trace_loop(f, c.in, {}, counter->steps), *counter);
   }
   const auto holds = [&](const std::vector<Tensor>& state) {
     return defined_or_refuse(c, c.reader.block(condition, state))[0];

@@ -12,7 +12,7 @@ namespace {
 
 // In the body of a reducer a captured or a constant scalar meets tensors.
 std::vector<Tensor> alike(const Call& c, std::size_t arity) {
-  if (c.in.size() != arity) c.refuse(cat("takes ", arity, " operands, not ", c.in.size()));
+  if (c.in.size() != arity) c.refuse(str_cat("takes ", arity, " operands, not ", c.in.size()));
   const Tensor* largest = &c.in[0];
   for (const Tensor& t : c.in)
     if (t.rank() > largest->rank()) largest = &t;
@@ -20,7 +20,7 @@ std::vector<Tensor> alike(const Call& c, std::size_t arity) {
   for (const Tensor& t : c.in) r.push_back(to_shape(t, largest->shape()));
   for (const Tensor& t : r)
     if (!(t.shape() == largest->shape()))
-      c.refuse(cat("shapes differ: ", lc::str(t.shape()), " and ", lc::str(largest->shape())));
+      c.refuse(str_cat("shapes differ: ", lc::str(t.shape()), " and ", lc::str(largest->shape())));
   return r;
 }
 
@@ -113,7 +113,7 @@ std::vector<Tensor> compare(const Call& c) {
   if (d == "LE") return {le(a, b)};
   if (d == "GT") return {gt(a, b)};
   if (d == "GE") return {ge(a, b)};
-  c.refuse(cat("'", d, "' is not a direction of comparison"));
+  c.refuse(str_cat("'", d, "' is not a direction of comparison"));
 }
 
 // ---- functions ----------------------------------------------------------------------------------------

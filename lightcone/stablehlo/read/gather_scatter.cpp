@@ -60,7 +60,7 @@ Places::Places(const Call& c, const Tensor& operand, const Tensor& indices, Numb
   if (static_cast<std::int64_t>(piece.size()) != rank) c.refuse("has not one size of a piece for each axis");
   for (const Integers* v : {&n_.collapsed, &n_.operand_batch, &n_.start_map})
     for (const std::int64_t a : *v)
-      if (a < 0 || a >= rank) c.refuse(cat("there is no axis ", a, " in the operand"));
+      if (a < 0 || a >= rank) c.refuse(str_cat("there is no axis ", a, " in the operand"));
   if (n_.vector_axis < 0 || n_.vector_axis > indices.rank() || n_.operand_batch.size() != n_.indices_batch.size())
     c.refuse("its dimension numbers do not fit");
   Tensor index = indices.dtype() == DType::U64 ? prim::minimum(indices, full_like(indices, INT64_MAX)) : indices;
@@ -82,9 +82,9 @@ Places::Places(const Call& c, const Tensor& operand, const Tensor& indices, Numb
     const Dim full = operand_[static_cast<std::size_t>(a)];
     const std::int64_t size = piece[static_cast<std::size_t>(a)];
     if (size < 0 || size > *full.constant())
-      c.refuse(cat("a piece of ", size, " does not fit axis ", a, " of ", lc::str(operand_)));
+      c.refuse(str_cat("a piece of ", size, " does not fit axis ", a, " of ", lc::str(operand_)));
     const bool gone = contains(n_.collapsed, a) || contains(n_.operand_batch, a);
-    if (gone && size > 1) c.refuse(cat("axis ", a, " goes away and has ", size, " elements of a piece"));
+    if (gone && size > 1) c.refuse(str_cat("axis ", a, " goes away and has ", size, " elements of a piece"));
     const bool is_whole = !gone && full == Dim(size) && (clamped || !contains(n_.start_map, a));
     (is_whole ? whole_ : moving_).push_back(a);
     if (is_whole) whole_shape_.push_back(full);
@@ -193,8 +193,7 @@ std::vector<Tensor> gather_with(const Call& c, const Integers& piece) {
                  piece, true);
   Shape s = p.rows().shape();
   s.insert(s.end(), p.whole().begin(), p.whole().end());
-  if (product(s) == Dim(0))
-    return {full(c.graph(), c.results.at(0).shape.size() == s.size() ? shape_of(c.results[0].shape) : s, 0, x.dtype())};
+  if (product(s) == Dim(0)) return {full(c.graph(), s, 0, x.dtype()).permute(p.order())};
   const Tensor rows = index_select(p.to_rows(x), 0, p.rows().reshape({product(p.rows().shape())}));
   return {rows.reshape(s).permute(p.order())};
 }
@@ -214,7 +213,7 @@ std::vector<Tensor> dynamic_gather(const Call& c) {
 Tensor row_by_row(const Call& c, const Block& body, const Tensor& base, const Tensor& index, const Tensor& from) {
   constexpr std::int64_t kMostRows = 1 << 20;
   if (*index.extent(0).constant() > kMostRows)
-    c.refuse(cat("joins more than ", kMostRows, " rows by a body of its own"));
+    c.refuse(str_cat("joins more than ", kMostRows, " rows by a body of its own"));
   const Scanned r = scan(
       [&](const std::vector<Tensor>& state, const std::vector<Tensor>& x) {
         const Tensor at = x[0].reshape({1}), row = index_select(state[0], 0, prim::maximum(at, full_like(at, 0)));
@@ -269,7 +268,7 @@ std::vector<Tensor> scatter(const Call& c) {
   Shape s = p.rows().shape();
   s.insert(s.end(), p.whole().begin(), p.whole().end());
   if (updates.rank() != static_cast<int>(back.size()) || !(updates.permute(back).shape() == s))
-    c.refuse(cat("updates of ", lc::str(updates.shape()), " do not fit the indices and the operand"));
+    c.refuse(str_cat("updates of ", lc::str(updates.shape()), " do not fit the indices and the operand"));
   const Dim rows = product(p.rows().shape());
   const Tensor from = updates.permute(back).reshape({rows, product(p.whole())});
   return {p.from_rows(joined(c, body, p.to_rows(x), p.rows().reshape({rows}), from))};

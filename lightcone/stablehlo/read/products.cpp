@@ -56,7 +56,7 @@ Tensor dot(const Call& c, const Integers& a_batch, const Integers& a_sum, const 
     return true;
   };
   if (!fits(a_batch, b_batch) || !fits(a_sum, b_sum))
-    c.refuse(cat(lc::str(a.shape()), " and ", lc::str(b.shape()), " do not fit"));
+    c.refuse(str_cat(lc::str(a.shape()), " and ", lc::str(b.shape()), " do not fit"));
   const Tensor product =
       c.dtype() == DType::Bool
           ? prim::max_reduce(
@@ -142,10 +142,14 @@ std::vector<Tensor> convolution_with(const Call& c, const Integers& padding) {
   x = padded(x, full(c.graph(), {}, 0, x.dtype()), low, high, between);
   for (std::size_t a = 0; a < n; ++a)
     if (reversal[a]) kernel = kernel.flip(static_cast<int>(a) + 2);
-  for (std::size_t a = 0; a < n; ++a) {  // no window fits
+  bool none = false;  // no window fits
+  Shape windows;      // along each axis
+  for (std::size_t a = 0; a < n; ++a) {
     const int axis = static_cast<int>(a) + 2;
-    const std::int64_t reach = (*kernel.extent(axis).constant() - 1) * dilation[a] + 1;
-    if (reach > *x.extent(axis).constant()) return {full(c.graph(), shape_of(c.results.at(0).shape), 0, c.dtype())};
+    const std::int64_t size = *kernel.extent(axis).constant(), there = *x.extent(axis).constant();
+    const bool fits = size == 0 || (there > 0 && size - 1 <= (there - 1) / dilation[a]);
+    none |= !fits;
+    windows.push_back(fits ? (there - (size - 1) * dilation[a] - 1) / stride[a] + 1 : 0);
   }
   std::int64_t all_groups = groups;
   if (batches > 1) {  // batch [g, n] and features f: n images of features [g, f]
@@ -159,7 +163,9 @@ std::vector<Tensor> convolution_with(const Call& c, const Integers& padding) {
     x = x.reshape(s).transpose(0, 1).reshape(joined);
     all_groups = batches;
   }
-  const Tensor y = convolved(x, kernel, stride, dilation, all_groups);
+  Shape empty = {x.extent(0), kernel.extent(0)};
+  empty.insert(empty.end(), windows.begin(), windows.end());
+  const Tensor y = none ? full(c.graph(), empty, 0, c.dtype()) : convolved(x, kernel, stride, dilation, all_groups);
   std::vector<int> back(static_cast<std::size_t>(y.rank()));
   const std::vector<int> order = out.order();
   for (std::size_t a = 0; a < order.size(); ++a) back[static_cast<std::size_t>(order[a])] = static_cast<int>(a);

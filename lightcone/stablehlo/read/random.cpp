@@ -70,12 +70,12 @@ Tensor words_of_32(const Call& c, Shape shape, const Tensor& key, const Tensor& 
 
 std::vector<Tensor> rng_bit_generator(const Call& c) {
   const std::string algorithm = c.word("rng_algorithm", "DEFAULT");
-  if (algorithm != "THREE_FRY") c.refuse(cat("by ", algorithm, " is not supported: THREE_FRY is"));
+  if (algorithm != "THREE_FRY") c.refuse(str_cat("by ", algorithm, " is not supported: THREE_FRY is"));
   if (c.in.size() != 1 || c.x().dtype() != DType::U64 || !(c.x().shape() == Shape{2}))
     c.refuse("takes a state of tensor<2xui64>");
   const Tensor key = c.x().select(0, 0), counter = c.x().select(0, 1);
   const DType to = c.dtype(1);
-  const Shape shape = shape_of(c.results[1].shape);
+  const Shape shape = shape_of(static_shape(c, 1));
   std::int64_t used = *product(shape).constant();
   Tensor bits;
   if (used == 0) {
@@ -87,7 +87,7 @@ std::vector<Tensor> rng_bit_generator(const Call& c) {
     const Tensor high = prim::cast(w.high, DType::U64);
     bits = bitcast(bitwise_or(prim::cast(w.low, DType::U64), bitwise_left_shift(high, full_like(high, 32))), to);
   } else {
-    c.refuse(cat("gives ", name(to), ", which is not supported: integers of 32 and 64 bits are"));
+    c.refuse(str_cat("gives ", name(to), ", which is not supported: integers of 32 and 64 bits are"));
   }
   const Tensor next = cat({key.reshape({1}), plus(counter, used).reshape({1})}, 0);
   return {next, bits};

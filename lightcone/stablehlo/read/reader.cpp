@@ -11,7 +11,6 @@ namespace lc::hlo {
 namespace {
 
 constexpr std::int64_t kMostOperations = 1'000'000;  // when every call is inlined
-constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
 constexpr std::size_t kMostProblems = 20;
 
 const Rules& rules() {
@@ -48,22 +47,13 @@ bool holds_others(const Operation& op) {
 // "add" of "stablehlo.add", which is a literal of a table.
 const char* short_name(std::string_view rule) { return rule.data() + rule.find('.') + 1; }
 
-bool too_large(const Integers& shape) {
-  std::int64_t n = 1;
-  for (const std::int64_t d : shape) {
-    if (d > 0 && n > kMostElements / d) return true;
-    n *= std::max<std::int64_t>(d, 1);
-  }
-  return false;
-}
-
 }  // namespace
 
 // ---- blocks ---------------------------------------------------------------------------------------
 
 std::vector<Tensor> Reader::block(const Block& b, std::span<const Tensor> arguments) {
   if (arguments.size() != b.arguments.size())
-    throw Error("", cat("a region of ", b.arguments.size(), " arguments is given ", arguments.size()));
+    throw Error("", str_cat("a region of ", b.arguments.size(), " arguments is given ", arguments.size()));
   for (std::size_t k = 0; k < arguments.size(); ++k) values_[static_cast<std::size_t>(b.arguments[k])] = arguments[k];
   for (const Operation& op : b.operations) {
     if (is_return(op)) {
@@ -74,7 +64,7 @@ std::vector<Tensor> Reader::block(const Block& b, std::span<const Tensor> argume
     operation(op);
   }
   if (b.operations.empty()) return {};
-  throw Error("stablehlo", cat(str(b.operations.back().at), ": a region or a function ends without returning"));
+  throw Error("stablehlo", str_cat(str(b.operations.back().at), ": a region or a function ends without returning"));
 }
 
 std::vector<Tensor> Reader::elementwise(const Block& b, std::span<const Tensor> arguments) {
@@ -90,8 +80,8 @@ std::vector<Tensor> Reader::elementwise(const Block& b, std::span<const Tensor> 
 
 std::vector<Tensor> Reader::function(const std::string& name, std::span<const Tensor> arguments) {
   const Function* f = m_.function(name);
-  if (!f || f->body.operations.empty()) throw Error("", cat("there is no function @", name));
-  if (std::ranges::find(calls_, name) != calls_.end()) throw Error("", cat("@", name, " calls itself"));
+  if (!f || f->body.operations.empty()) throw Error("", str_cat("there is no function @", name));
+  if (std::ranges::find(calls_, name) != calls_.end()) throw Error("", str_cat("@", name, " calls itself"));
   calls_.push_back(name);
   const AtEnd pop([this] { calls_.pop_back(); });
   return block(f->body, arguments);
@@ -99,8 +89,8 @@ std::vector<Tensor> Reader::function(const std::string& name, std::span<const Te
 
 void Reader::operation(const Operation& op) {
   if (++operations_ > kMostOperations)
-    throw Error("stablehlo", cat(str(op.at), ": the module has more than ", kMostOperations,
-                                 " operations when its calls are inlined"));
+    throw Error("stablehlo", str_cat(str(op.at), ": the module has more than ", kMostOperations,
+                                     " operations when its calls are inlined"));
   std::vector<Tensor> r(op.results.size());
   const bool known = std::ranges::all_of(op.operands, [&](ValueId v) { return value(v).defined(); });
   // What an unsupported operation gives is left undefined, and so is all that depends on it.
@@ -110,7 +100,7 @@ void Reader::operation(const Operation& op) {
     } catch (const Error& e) {
       const std::string_view all = e.what();
       if (all.starts_with("stablehlo: line") || all.starts_with("stablehlo: byte")) throw;
-      problem(op.at, cat(op.name, ": ", e.problem()));
+      problem(op.at, str_cat(op.name, ": ", e.problem()));
       r.assign(op.results.size(), Tensor());
     }
   }
@@ -126,8 +116,8 @@ std::vector<Tensor> Reader::results_of(const Operation& op) {
   for (const ValueId v : op.results) c.results.push_back(m_.values[static_cast<std::size_t>(v)].type);
   for (const Type& t : c.results)
     if (t.is_tensor && (!dtype_of(t.element) || too_large(t.shape)))
-      throw Error("", cat(str(t), dtype_of(t.element) ? " has too many elements"
-                                                      : " has an element type that is not supported"));
+      throw Error("", str_cat(str(t), dtype_of(t.element) ? " has too many elements"
+                                                          : " has an element type that is not supported"));
   // Profiles, pictures and errors name lines of the module; what a call or a branch holds has lines of its own.
   std::optional<OpScope> scope;
   if (!holds_others(op))
@@ -140,7 +130,7 @@ std::vector<Tensor> Reader::results_of(const Operation& op) {
 // Where the text's types are not those of its operations, the text is wrong; one that is right has no surprises later.
 void Reader::hold_against_types(const Operation& op, const std::vector<Tensor>& r) const {
   if (r.size() != op.results.size())
-    throw Error("", cat("gives ", r.size(), " results, and ", op.results.size(), " are named"));
+    throw Error("", str_cat("gives ", r.size(), " results, and ", op.results.size(), " are named"));
   for (std::size_t k = 0; k < r.size(); ++k) {
     const Type& t = m_.values[static_cast<std::size_t>(op.results[k])].type;
     if (!r[k].defined() || !t.is_tensor) continue;
@@ -154,12 +144,13 @@ void Reader::hold_against_types(const Operation& op, const std::vector<Tensor>& 
       return true;
     }();
     if (!same_shape || r[k].dtype() != *dtype_of(t.element))
-      throw Error("", cat("gives ", name(r[k].dtype()), " ", lc::str(r[k].shape()), ", and its type says ", str(t)));
+      throw Error("",
+                  str_cat("gives ", name(r[k].dtype()), " ", lc::str(r[k].shape()), ", and its type says ", str(t)));
   }
 }
 
 void Reader::problem(Place at, const std::string& what) {
-  const std::string line = cat(str(at), ": ", what);
+  const std::string line = str_cat(str(at), ": ", what);
   if (std::ranges::find(problems_, line) == problems_.end()) problems_.push_back(line);
 }
 
@@ -171,7 +162,8 @@ StableHloProgram Reader::run() {
     std::string all;
     for (const Function& other : m_.functions)
       if (other.is_public && all.size() < 200) all += (all.empty() ? "@" : ", @") + other.name;
-    throw Error("stablehlo", cat("the module has no function @", o_.function, all.empty() ? "" : "; it has " + all));
+    throw Error("stablehlo",
+                str_cat("the module has no function @", o_.function, all.empty() ? "" : "; it has " + all));
   }
   values_.resize(m_.values.size());
   inputs(*f);
@@ -182,55 +174,26 @@ StableHloProgram Reader::run() {
   if (!problems_.empty()) {
     std::string all;
     for (std::size_t k = 0; k < std::min(problems_.size(), kMostProblems); ++k) all += "\n  " + problems_[k];
-    if (problems_.size() > kMostProblems) all += cat("\n  and ", problems_.size() - kMostProblems, " more");
-    throw Error("stablehlo", cat("not all of the module can be read:", all));
+    if (problems_.size() > kMostProblems) all += str_cat("\n  and ", problems_.size() - kMostProblems, " more");
+    throw Error("stablehlo", str_cat("not all of the module can be read:", all));
   }
   outputs(*f, results);
   return std::move(program_);
 }
 
-void Reader::inputs(const Function& f) {
-  for (const int k : o_.parameters)
-    if (k < 0 || k >= static_cast<int>(f.body.arguments.size()))
-      throw Error("stablehlo", cat("argument ", k, " is to be a parameter, and @", f.name, " has ",
-                                   f.body.arguments.size(), " arguments"));
-  std::set<std::string> taken;
-  for (std::size_t k = 0; k < f.body.arguments.size(); ++k) {
-    const ValueId id = f.body.arguments[k];
-    const Value& v = m_.values[static_cast<std::size_t>(id)];
-    const auto dtype = v.type.is_tensor ? dtype_of(v.type.element) : std::nullopt;
-    std::string name = v.name.empty() ? cat("arg", k) : v.name;
-    while (!taken.insert(name).second) name += "_";
-    program_.inputs.push_back(name);
-    const bool shaped = std::ranges::find(v.type.shape, kDynamic) == v.type.shape.end();
-    if (!dtype || !shaped || too_large(v.type.shape)) {
-      problem(f.at, cat("argument %", name, " of ", str(v.type),
-                        shaped ? " is not supported" : " has extents that are not known: give the module numbers"));
-      continue;
-    }
-    const bool stays = std::ranges::find(o_.parameters, static_cast<int>(k)) != o_.parameters.end();
-    values_[static_cast<std::size_t>(id)] =
-        graph().input(name, shape_of(v.type.shape), *dtype, Tensor::At::current(), stays);
-    if (k < f.argument_attributes.size())
-      for (const auto& [key, value] : f.argument_attributes[k])
-        if (key == "tf.aliasing_output")
-          program_.donated.emplace_back(static_cast<int>(k), static_cast<int>(value.integer));
-  }
-}
-
 void Reader::outputs(const Function& f, const std::vector<Tensor>& results) {
   if (results.size() != f.results.size())
     throw Error("stablehlo",
-                cat(str(f.at), ": @", f.name, " has ", f.results.size(), " results and returns ", results.size()));
+                str_cat(str(f.at), ": @", f.name, " has ", f.results.size(), " results and returns ", results.size()));
   for (std::size_t k = 0; k < results.size(); ++k) {
-    program_.outputs.push_back(cat("out", k));
+    program_.outputs.push_back(str_cat("out", k));
     graph().output(program_.outputs.back(), results[k]);
   }
   std::erase_if(program_.donated,
                 [&](const auto& d) { return d.second < 0 || d.second >= static_cast<int>(results.size()); });
   for (std::size_t k = 0; k < checked_.size(); ++k) {
     StableHloProgram::Check& c = program_.checks[k];
-    c.actual = cat("actual", k), c.expected = cat("expected", k);
+    c.actual = str_cat("actual", k), c.expected = str_cat("expected", k);
     graph().output(c.actual, checked_[k].first);
     graph().output(c.expected, checked_[k].second);
   }
@@ -250,10 +213,11 @@ namespace {
 std::optional<Dim> progression(const std::vector<std::int64_t>& v, const Shape& s) {
   if (s.size() != 1 || v.size() < 2) return std::nullopt;
   constexpr std::int64_t kSmall = std::int64_t{1} << 40;
+  const auto small = [](std::int64_t n) { return n >= -kSmall && n <= kSmall; };  // a sum of two is a number of 64 bits
+  if (!small(v[0]) || !small(v[1])) return std::nullopt;
   const std::int64_t first = v[0], step = v[1] - v[0];
-  if (std::abs(first) > kSmall || std::abs(step) > kSmall) return std::nullopt;
-  for (std::size_t k = 0; k < v.size(); ++k)
-    if (v[k] != first + step * static_cast<std::int64_t>(k)) return std::nullopt;
+  for (std::size_t k = 2; k < v.size(); ++k)
+    if (!small(v[k]) || v[k] != v[k - 1] + step) return std::nullopt;
   return Dim(first) + Dim::index(0, s[0]) * Dim(step);
 }
 
@@ -261,7 +225,7 @@ std::optional<Dim> progression(const std::vector<std::int64_t>& v, const Shape& 
 
 Tensor Reader::constant(const Attribute& dense) {
   const auto dtype = dtype_of(dense.type.element);
-  if (!dtype) throw Error("", cat("elements of type ", dense.type.element, " are not supported"));
+  if (!dtype) throw Error("", str_cat("elements of type ", dense.type.element, " are not supported"));
   const Shape s = shape_of(dense.type.shape);
   const std::size_t n = dense.data.size() / size_of(*dtype);
   if (n == 0) return full(graph(), s, 0, *dtype);
@@ -275,7 +239,7 @@ Tensor Reader::constant(const Attribute& dense) {
     for (std::size_t k = 0; k < n; ++k) v.push_back(load_i64(dense.data.data(), *dtype, k));
     if (const auto e = progression(v, s)) return graph().index(s, *e, *dtype);
   }
-  const std::string name = cat("constant", program_.constants.size());
+  const std::string name = str_cat("constant", program_.constants.size());
   program_.constants.push_back(
       {name, *dtype, dense.type.shape, std::make_shared<const std::vector<std::byte>>(dense.data)});
   return graph().input(name, s, *dtype, Tensor::At::current(), kParameter);
@@ -374,19 +338,19 @@ Integers integers_of(const AttributeList& fields, std::string_view name) {
 std::int64_t integer_of(const AttributeList& fields, std::string_view name, std::int64_t otherwise) {
   const Attribute* a = find(fields, name);
   if (a && a->kind != Attribute::Kind::Integer && a->kind != Attribute::Kind::Bool)
-    throw Error("", cat(name, " is not a whole number"));
+    throw Error("", str_cat(name, " is not a whole number"));
   return a ? a->integer : otherwise;
 }
 
 Integers Call::integers(std::string_view attribute) const {
   const Attribute* a = op.find(attribute);
-  if (!a) refuse(cat("has no ", attribute));
+  if (!a) refuse(str_cat("has no ", attribute));
   return integers_in(*a);
 }
 Integers Call::integers(std::string_view attribute, std::size_t n, std::int64_t otherwise) const {
   const Attribute* a = op.find(attribute);
   Integers r = a ? integers_in(*a) : Integers(n, otherwise);
-  if (r.size() != n) refuse(cat(attribute, " has ", r.size(), " numbers, not ", n));
+  if (r.size() != n) refuse(str_cat(attribute, " has ", r.size(), " numbers, not ", n));
   return r;
 }
 std::int64_t Call::integer(std::string_view attribute, std::int64_t otherwise) const {
@@ -402,23 +366,23 @@ std::string Call::word(std::string_view attribute, std::string_view otherwise) c
 }
 const AttributeList& Call::fields(std::string_view attribute) const {
   const Attribute* a = op.find(attribute);
-  if (!a || a->kind != Attribute::Kind::Struct) refuse(cat("has no ", attribute));
+  if (!a || a->kind != Attribute::Kind::Struct) refuse(str_cat("has no ", attribute));
   return a->fields;
 }
 DType Call::dtype(std::size_t result) const {
-  if (result >= results.size()) refuse(cat("has no result ", result));
+  if (result >= results.size()) refuse(str_cat("has no result ", result));
   return *dtype_of(results[result].element);
 }
 const Block& Call::region(std::size_t k, std::size_t arguments, std::size_t wanted) const {
-  if (k >= op.regions.size()) refuse(cat("has ", op.regions.size(), " regions"));
+  if (k >= op.regions.size()) refuse(str_cat("has ", op.regions.size(), " regions"));
   const Block& b = op.regions[k];
   if (b.arguments.size() != arguments)
-    refuse(cat("has a region of ", b.arguments.size(), " arguments, not ", arguments));
+    refuse(str_cat("has a region of ", b.arguments.size(), " arguments, not ", arguments));
   for (std::size_t n = 0; n < b.operations.size(); ++n)
     if (is_return(b.operations[n]) != (n + 1 == b.operations.size()))
       refuse("has a region that does not return at its end");
   if (b.operations.empty() || b.operations.back().operands.size() != wanted)
-    refuse(cat("has a region that does not return ", wanted, " values"));
+    refuse(str_cat("has a region that does not return ", wanted, " values"));
   return b;
 }
 
@@ -428,10 +392,24 @@ Shape shape_of(const Integers& extents) { return Shape(extents.begin(), extents.
 Integers extents(const Tensor& t) {
   Integers r;
   for (const Dim& d : t.shape()) {
-    if (!d.constant()) throw Error("", cat("an extent of ", lc::str(t.shape()), " is not known"));
+    if (!d.constant()) throw Error("", str_cat("an extent of ", lc::str(t.shape()), " is not known"));
     r.push_back(*d.constant());
   }
   return r;
+}
+bool too_large(const Integers& shape) {
+  constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
+  std::int64_t n = 1;
+  for (const std::int64_t d : shape) {
+    if (d > 0 && n > kMostElements / d) return true;
+    n *= std::max<std::int64_t>(d, 1);
+  }
+  return false;
+}
+const Integers& static_shape(const Call& c, std::size_t result) {
+  const Integers& s = c.results.at(result).shape;
+  if (std::ranges::find(s, kDynamic) != s.end()) c.refuse("needs a shape of numbers");
+  return s;
 }
 bool is_scalar(const Type& t) { return t.is_tensor && t.shape.empty(); }
 Tensor to_shape(const Tensor& t, const Shape& s) {

@@ -26,7 +26,7 @@ class Given : public std::vector<T> {
   using std::vector<T>::vector;
   const T& operator[](std::size_t k) const { return at(k); }
   const T& at(std::size_t k) const {
-    if (k >= this->size()) throw Error("", cat("has too few operands or results: ", this->size()));
+    if (k >= this->size()) throw Error("", str_cat("has too few operands or results: ", this->size()));
     return std::vector<T>::operator[](k);
   }
   const T& front() const { return at(0); }
@@ -104,6 +104,8 @@ class Reader {
   void hold_against_types(const Operation& op, const std::vector<Tensor>& results) const;
   void problem(Place at, const std::string& what);
   void inputs(const Function& f);
+  Type bound_type(const std::string& name, int k, const Type& t) const;
+  Tensor size(const std::string& name, std::int64_t value, const Type& t);
   void outputs(const Function& f, const std::vector<Tensor>& results);
 
   const Module& m_;
@@ -119,7 +121,9 @@ class Reader {
 
 // ---- words that several rules use ------------------------------------------------------------------
 Shape shape_of(const Integers& extents);
-Integers extents(const Tensor& t);  // numbers, as all extents here are
+Integers extents(const Tensor& t);                                    // numbers, as all extents here are
+bool too_large(const Integers& shape);                                // for a tensor; what is not known counts as one
+const Integers& static_shape(const Call& c, std::size_t result = 0);  // as the result's type says it, without '?'
 bool is_scalar(const Type& t);
 Tensor to_shape(const Tensor& t, const Shape& s);        // a scalar spread, others as they are
 Tensor scalar_like(const Tensor& t, double v);           // of t's dtype and shape

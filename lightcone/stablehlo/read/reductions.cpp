@@ -103,7 +103,7 @@ std::vector<Tensor> reduce(const Call& c) {
   std::vector<int> axes;
   for (const std::int64_t d : c.integers("dimensions")) {
     if (d < 0 || d >= c.x().rank() || std::ranges::find(axes, static_cast<int>(d)) != axes.end())
-      c.refuse(cat("there is no axis ", d, ", or it is there twice"));
+      c.refuse(str_cat("there is no axis ", d, ", or it is there twice"));
     axes.push_back(static_cast<int>(d));
   }
   std::vector<Tensor> xs(c.in.begin(), c.in.begin() + static_cast<std::ptrdiff_t>(n)),
@@ -134,7 +134,7 @@ std::vector<Tensor> map(const Call& c) {
 std::vector<Tensor> top_k(const Call& c) {
   const std::int64_t k = c.integer("k", -1);
   if (c.x().rank() == 0 || k < 0 || k > extents(c.x()).back())
-    c.refuse(cat("there are no ", k, " elements along the last axis"));
+    c.refuse(str_cat("there are no ", k, " elements along the last axis"));
   const int last = c.x().rank() - 1;
   const Tensor key = is_float(c.x().dtype()) ? total_order(c.x()) : c.x();  // of NaN the sign counts
   const Tensor order = prim::argsort(key, last, true).slice(last, 0, k);

@@ -10,7 +10,7 @@ namespace {
 
 // The extents that an operand says, where they can be told.
 Integers told(const Call& c, std::size_t operand) {
-  if (operand >= c.in.size()) c.refuse(cat("has no operand ", operand));
+  if (operand >= c.in.size()) c.refuse(str_cat("has no operand ", operand));
   const auto known = c.reader.known(c.in[operand]);
   if (!known) c.refuse("sizes depend on data: a graph has static shapes");
   return *known;
@@ -42,7 +42,7 @@ std::vector<Tensor> broadcast_to_shape(const Call& c, const Integers& shape) {
     before = d;
     const Dim n = x.extent(k);
     if (!(n == Dim(1)) && !(n == Dim(shape[static_cast<std::size_t>(d)])))
-      c.refuse(cat("axis ", k, " of ", lc::str(x.shape()), " does not fit axis ", d, " of the result"));
+      c.refuse(str_cat("axis ", k, " of ", lc::str(x.shape()), " does not fit axis ", d, " of the result"));
     between[static_cast<std::size_t>(d)] = n;
   }
   return {x.permute(order).reshape(between).expand(shape_of(shape))};
@@ -50,7 +50,7 @@ std::vector<Tensor> broadcast_to_shape(const Call& c, const Integers& shape) {
 
 std::vector<Tensor> broadcast_in_dim(const Call& c) {
   if (stays_scalar(c)) return {c.x()};
-  return broadcast_to_shape(c, c.results.at(0).shape);
+  return broadcast_to_shape(c, static_shape(c));
 }
 std::vector<Tensor> dynamic_broadcast_in_dim(const Call& c) { return broadcast_to_shape(c, result_shape(c, 1)); }
 // Leading axes.
@@ -64,10 +64,10 @@ std::vector<Tensor> broadcast(const Call& c) {
 std::vector<Tensor> reshaped(const Call& c, const Integers& to) {
   if (stays_scalar(c)) return {c.x()};
   if (!(product(c.x().shape()) == product(shape_of(to))))
-    c.refuse(cat(lc::str(c.x().shape()), " has another number of elements than ", lc::str(shape_of(to))));
+    c.refuse(str_cat(lc::str(c.x().shape()), " has another number of elements than ", lc::str(shape_of(to))));
   return {c.x().reshape(shape_of(to))};
 }
-std::vector<Tensor> reshape_to(const Call& c) { return reshaped(c, c.results.at(0).shape); }
+std::vector<Tensor> reshape_to(const Call& c) { return reshaped(c, static_shape(c)); }
 std::vector<Tensor> dynamic_reshape(const Call& c) { return reshaped(c, result_shape(c, 1)); }
 
 std::vector<Tensor> transpose_axes(const Call& c) {
@@ -81,7 +81,7 @@ std::vector<Tensor> transpose_axes(const Call& c) {
 }
 
 int axis_of(const Call& c, std::int64_t axis, int rank) {
-  if (axis < 0 || axis >= rank) c.refuse(cat("there is no axis ", axis));
+  if (axis < 0 || axis >= rank) c.refuse(str_cat("there is no axis ", axis));
   return static_cast<int>(axis);
 }
 
@@ -116,16 +116,21 @@ std::vector<Tensor> iota_of(const Call& c, const Integers& shape) {
   const int axis = axis_of(c, c.integer("iota_dimension", 0), static_cast<int>(shape.size()));
   return {prim::cast(index_along(c.graph(), shape_of(shape), axis), c.dtype())};
 }
-std::vector<Tensor> iota(const Call& c) {
-  const Integers& s = c.results.at(0).shape;
-  if (std::ranges::find(s, kDynamic) != s.end()) c.refuse("needs a shape of numbers");
-  return iota_of(c, s);
-}
+std::vector<Tensor> iota(const Call& c) { return iota_of(c, static_shape(c)); }
 std::vector<Tensor> dynamic_iota(const Call& c) { return iota_of(c, result_shape(c, 0)); }
 
 std::vector<Tensor> dimension_size(const Call& c) {
   const int axis = axis_of(c, c.integer("dimension", 0), c.x().rank());
   return {full(c.graph(), {}, extents(c.x())[static_cast<std::size_t>(axis)], DType::I32)};
+}
+// The front of an axis; what lies behind it is not part of the tensor any more.
+std::vector<Tensor> set_dimension_size(const Call& c) {
+  const int axis = axis_of(c, c.integer("dimension", 0), c.x().rank());
+  const Integers size = told(c, 1);
+  const std::int64_t extent = extents(c.x())[static_cast<std::size_t>(axis)];
+  if (size.size() != 1 || size[0] < 0 || size[0] > extent)
+    c.refuse(str_cat("axis ", axis, " of ", extent, " elements cannot have a size outside of 0 to ", extent));
+  return {c.x().slice(axis, 0, size[0])};
 }
 
 }  // namespace
@@ -135,10 +140,14 @@ Tensor padded(const Tensor& t, const Tensor& with, const Integers& low, const In
   Tensor x = t, inside = full(t.graph(), t.shape(), 1, DType::Bool);
   for (int a = 0; a < t.rank(); ++a) {
     const auto k = static_cast<std::size_t>(a);
+    if (between[k] < 0 || between[k] >= (std::int64_t{1} << 31))
+      throw Error("", "interior padding is negative or too large");
+    constexpr std::int64_t kFar = std::int64_t{1} << 48;  // no axis is longer
     const std::int64_t n = *x.extent(a).constant(), step = between[k] + 1;
-    if (step < 1 || step > (std::int64_t{1} << 31)) throw Error("", "interior padding is negative or too large");
+    if (n > kFar / step || std::min(low[k], high[k]) < -kFar || std::max(low[k], high[k]) > kFar)
+      throw Error("", str_cat("padding of axis ", a, " makes more than 2^48 elements, or cuts as many"));
     const std::int64_t spread = n == 0 ? 0 : (n - 1) * step + 1, length = spread + low[k] + high[k];
-    if (length < 0) throw Error("", cat("axis ", a, " would have ", length, " elements"));
+    if (length < 0) throw Error("", str_cat("axis ", a, " would have ", length, " elements"));
     for (Tensor* part : {&x, &inside}) {
       Tensor& p = *part;
       if (step > 1 && n > 0) {  // each element with its gap behind it, as an axis of its own
@@ -171,6 +180,7 @@ void add_shapes(Rules& r) {
   r["stablehlo.iota"] = iota;
   r["stablehlo.dynamic_iota"] = dynamic_iota;
   r["stablehlo.get_dimension_size"] = dimension_size;
+  r["stablehlo.set_dimension_size"] = set_dimension_size;
 }
 
 }  // namespace lc::hlo

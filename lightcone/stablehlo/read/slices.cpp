@@ -15,7 +15,7 @@ std::vector<Tensor> slice_static(const Call& c, const Integers& start, const Int
   const Integers n = extents(x);
   for (std::size_t k = 0; k < rank; ++k) {
     if (start[k] < 0 || limit[k] < start[k] || limit[k] > n[k] || stride[k] < 1)
-      c.refuse(cat("[", start[k], ":", limit[k], ":", stride[k], "] is no piece of an axis of ", n[k]));
+      c.refuse(str_cat("[", start[k], ":", limit[k], ":", stride[k], "] is no piece of an axis of ", n[k]));
     x = x.slice(static_cast<int>(k), start[k], limit[k], stride[k]);
   }
   return {x};
@@ -44,7 +44,7 @@ struct Start {
 // Where a piece of `size` begins: moved so that it lies within the axis.
 Start start_of(const Call& c, const Tensor& at, std::int64_t size, std::int64_t extent) {
   if (at.rank() != 0 || is_float(at.dtype())) c.refuse("places are integers");
-  if (size < 0 || size > extent) c.refuse(cat("a piece of ", size, " does not fit an axis of ", extent));
+  if (size < 0 || size > extent) c.refuse(str_cat("a piece of ", size, " does not fit an axis of ", extent));
   if (size == extent) return {0, {}};
   if (const auto v = c.reader.known(at); v && v->size() == 1)
     return {std::clamp<std::int64_t>((*v)[0], 0, extent - size), {}};

@@ -81,7 +81,7 @@ std::optional<Key> key_of(const Call& c, const Block& body) {
 Tensor order_by_counting(const Call& c, const Block& body, int axis) {
   const std::int64_t n = *c.x().extent(axis).constant();
   if (n > kMostByCounting)
-    c.refuse(cat("of more than ", kMostByCounting, " elements by an order of its own is not supported"));
+    c.refuse(str_cat("of more than ", kMostByCounting, " elements by an order of its own is not supported"));
   Shape s = c.x().shape();
   s.insert(s.begin() + axis, n);  // [.., j, i, ..]
   std::vector<Tensor> forward, backward;
@@ -104,7 +104,7 @@ std::vector<Tensor> sort(const Call& c) {
   const Block& body = c.region(0, 2 * c.in.size(), 1);
   std::int64_t axis = c.integer("dimension", -1);
   if (axis < 0) axis += c.x().rank();
-  if (axis < 0 || axis >= c.x().rank()) c.refuse(cat("there is no axis ", axis));
+  if (axis < 0 || axis >= c.x().rank()) c.refuse(str_cat("there is no axis ", axis));
   if (product(c.x().shape()) == Dim(0)) return c.in;
   const int a = static_cast<int>(axis);
   const auto key = key_of(c, body);

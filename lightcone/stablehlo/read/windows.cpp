@@ -31,8 +31,8 @@ Tensor unfolded(const Call& c, const Tensor& t, const Windows& w) {
   Tensor x = t;
   for (int a = 0; a < t.rank(); ++a) {
     const auto k = static_cast<std::size_t>(a);
-    const std::int64_t reach = (w.size[k] - 1) * w.dilation[k] + 1, n = *x.extent(a).constant();
-    if (reach > n) {  // no window fits
+    const std::int64_t n = *x.extent(a).constant();
+    if (n == 0 || w.size[k] - 1 > (n - 1) / w.dilation[k]) {  // no window fits
       Shape s = x.shape();
       s[k] = 0;
       s.push_back(w.size[k]);
@@ -92,7 +92,7 @@ std::vector<Tensor> select_and_scatter(const Call& c) {
   const Windows w = windows_of(c, static_cast<std::size_t>(rank));
   std::int64_t places = 1;
   for (const std::int64_t s : w.size)
-    if ((places *= s) > kMostPlaces) c.refuse(cat("windows of more than ", kMostPlaces, " places are not read"));
+    if ((places *= s) > kMostPlaces) c.refuse(str_cat("windows of more than ", kMostPlaces, " places are not read"));
   // Beside the elements their positions in the operand, -1 where the window leaves it.
   const Tensor flat = c.graph().index(x.shape(), [&] {
     Dim e = 0;
@@ -109,7 +109,7 @@ std::vector<Tensor> select_and_scatter(const Call& c) {
   windows.resize(static_cast<std::size_t>(rank));
   Shape together = windows;
   if (!(windows == source.shape()) || source.dtype() != x.dtype() || start.rank() != 0 || start.dtype() != x.dtype())
-    c.refuse(cat("the source has to be of ", lc::str(windows)));
+    c.refuse(str_cat("the source has to be of ", lc::str(windows)));
   together.push_back(places);
   values = values.reshape(together), positions = positions.reshape(together);
   Tensor best = values.select(rank, 0), where_best = positions.select(rank, 0);

@@ -53,9 +53,19 @@ Type AttributeParser::tensor() {
   if (s_.peek() == '<') s_.balanced('<', '>');
   t.element = s_.since(from);
   while (!t.element.empty() && t.element.back() == ' ') t.element.pop_back();
-  if (s_.eat(",")) attribute();  // an encoding: a layout, bounds
+  if (s_.eat(",")) s_.sees("#stablehlo.bounds") ? bounds(t) : (void)attribute();  // another encoding is a layout
   s_.expect(">");
   return t;
+}
+
+// #stablehlo.bounds<8, ?>: the largest extents.
+void AttributeParser::bounds(Type& t) {
+  s_.expect("#stablehlo.bounds");
+  s_.expect("<");
+  do t.bounds.push_back(s_.eat("?") ? kDynamic : s_.integer());
+  while (t.bounds.size() < t.shape.size() && s_.eat(","));
+  if (t.bounds.size() != t.shape.size()) s_.fail("bounds are one for each axis");
+  s_.expect(">");
 }
 
 Type AttributeParser::type() {
@@ -150,7 +160,7 @@ Attribute AttributeParser::number(bool with_type) {
     try {
       a.integer = digits.integer();
     } catch (const Error&) {
-      Scanner::fail_at(at, cat("'", n.substr(0, 40), "' is not a whole number of 64 bits"));
+      Scanner::fail_at(at, str_cat("'", n.substr(0, 40), "' is not a whole number of 64 bits"));
     }
     a.type.element = "i64";
   }
@@ -215,7 +225,7 @@ Attribute AttributeParser::dialect() {
   s_.take();
   const std::string name = s_.suffix();
   if (const auto it = aliases_.find(name); it != aliases_.end()) return it->second;
-  if (s_.peek() != '<') s_.fail(cat("#", name, " is not defined"));
+  if (s_.peek() != '<') s_.fail(str_cat("#", name, " is not defined"));
   if (name == "stablehlo.conv") return convolution_dimensions(true);
   const std::size_t dot = name.find('.');
   if (dot == std::string::npos) {  // an enumeration; others are kept as they are written
@@ -256,13 +266,14 @@ Attribute AttributeParser::convolution_dimensions(bool in_angles) {
       if (!s_.eat(",") && s_.peek() != ']') s_.expected("',' or ']'");
     }
     if (one < 0 || two < 0)
-      s_.fail(cat("the axes of the ", which, " lack '", std::string(1, one < 0 ? first_letter : second_letter), "'"));
+      s_.fail(
+          str_cat("the axes of the ", which, " lack '", std::string(1, one < 0 ? first_letter : second_letter), "'"));
     Attribute n = of_kind(Kind::Integer);
     n.integer = one, a.fields.emplace_back(which + first, n);
     n.integer = two, a.fields.emplace_back(which + second, n);
     Attribute axes = of_kind(Kind::Integers);
     for (std::int64_t k = 0; const auto& [number, at] : spatial) {
-      if (number != k++) s_.fail(cat("the spatial axes of the ", which, " are not 0, 1, ..."));
+      if (number != k++) s_.fail(str_cat("the spatial axes of the ", which, " are not 0, 1, ..."));
       axes.integers.push_back(at);
     }
     a.fields.emplace_back(which + "_spatial_dimensions", axes);

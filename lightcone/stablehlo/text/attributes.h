@@ -27,6 +27,7 @@ class AttributeParser {
 
  private:
   Type tensor();
+  void bounds(Type& t);
   Attribute list();
   Attribute array();
   Attribute dialect();

@@ -40,7 +40,7 @@ class Reader {
   Reader(Scanner& s, Attribute& into, const Type& t) : s_(s), data_(into.data), e_(element(t.element)), t_(t) {}
 
   void read(Attribute& into) {
-    if (!e_.bytes) s_.fail(cat("elements of type ", t_.element, " are not read"));
+    if (!e_.bytes) s_.fail(str_cat("elements of type ", t_.element, " are not read"));
     wanted_ = 1;
     for (const std::int64_t n : t_.shape) {
       if (n == kDynamic) s_.fail("a constant needs a shape of numbers");
@@ -61,14 +61,14 @@ class Reader {
  private:
   std::size_t size() const { return e_.bytes * static_cast<std::size_t>(e_.parts); }
   void check_count(std::int64_t n) const {
-    if (n != wanted_) s_.fail(cat(n, " elements were written for ", str(t_), ", which has ", wanted_));
+    if (n != wanted_) s_.fail(str_cat(n, " elements were written for ", str(t_), ", which has ", wanted_));
   }
   void empty() const {
-    if (wanted_ != 0) s_.fail(cat("no elements were written for ", str(t_)));
+    if (wanted_ != 0) s_.fail(str_cat("no elements were written for ", str(t_)));
   }
 
   void list(std::size_t axis) {
-    if (axis >= t_.shape.size()) s_.fail(cat("the elements are nested deeper than ", str(t_), " has axes"));
+    if (axis >= t_.shape.size()) s_.fail(str_cat("the elements are nested deeper than ", str(t_), " has axes"));
     s_.expect("[");
     std::int64_t n = 0;
     for (; !s_.eat("]"); ++n) {
@@ -78,7 +78,7 @@ class Reader {
       if (!s_.eat(",") && s_.peek() != ']') s_.expected("',' or ']'");
     }
     if (n != t_.shape[axis])
-      s_.fail(cat(n, " elements were written where axis ", axis, " of ", str(t_), " has ", t_.shape[axis]));
+      s_.fail(str_cat(n, " elements were written where axis ", axis, " of ", str(t_), " has ", t_.shape[axis]));
   }
 
   void put(const void* from) {
@@ -96,7 +96,7 @@ class Reader {
   void part() {
     if (s_.sees_word("true") || s_.sees_word("false")) {
       const std::uint8_t v = s_.eat_word("true") ? 1 : (s_.eat_word("false"), 0);
-      if (e_.bytes != 1) s_.fail(cat("a truth value among elements of type ", t_.element));
+      if (e_.bytes != 1) s_.fail(str_cat("a truth value among elements of type ", t_.element));
       return put(&v);
     }
     const std::string n(s_.number());
@@ -143,7 +143,7 @@ class Reader {
     }
     if (e_.is_bool) return bits(raw, into);
     if (raw.size() == size() && wanted_ != 1) into.splat = true;
-    else if (raw.size() % size()) s_.fail(cat(raw.size(), " bytes are not whole elements of ", str(t_)));
+    else if (raw.size() % size()) s_.fail(str_cat(raw.size(), " bytes are not whole elements of ", str(t_)));
     else check_count(static_cast<std::int64_t>(raw.size() / size()));
     data_ = std::move(raw);
   }
@@ -154,7 +154,7 @@ class Reader {
       return data_.assign(1, raw[0] == std::byte{0} ? std::byte{0} : std::byte{1});
     }
     if (static_cast<std::int64_t>(raw.size()) != (wanted_ + 7) / 8)
-      s_.fail(cat(raw.size(), " bytes are not the bits of ", str(t_)));
+      s_.fail(str_cat(raw.size(), " bytes are not the bits of ", str(t_)));
     for (std::int64_t k = 0; k < wanted_; ++k)
       data_.push_back(raw[static_cast<std::size_t>(k / 8)] >> (k % 8) & std::byte{1});
   }

@@ -27,13 +27,15 @@ void count(const Block& b, bool entry, Instructions& all) {
 
 }  // namespace
 
-std::string str(Place at) { return at.line > 0 ? cat("line ", at.line) : cat("byte ", at.column); }
+std::string str(Place at) { return at.line > 0 ? str_cat("line ", at.line) : str_cat("byte ", at.column); }
 
 std::string str(const Type& t) {
   if (!t.is_tensor) return t.element;
-  std::string s = "tensor<";
-  for (const std::int64_t d : t.shape) s += (d == kDynamic ? "?" : std::to_string(d)) + "x";
-  return s + t.element + ">";
+  const auto number = [](std::int64_t d) { return d == kDynamic ? "?" : std::to_string(d); };
+  std::string s = "tensor<", bounds;
+  for (const std::int64_t d : t.shape) s += number(d) + "x";
+  for (const std::int64_t d : t.bounds) bounds += (bounds.empty() ? ", #stablehlo.bounds<" : ", ") + number(d);
+  return s + t.element + bounds + (bounds.empty() ? ">" : ">>");
 }
 
 std::optional<DType> dtype_of(std::string_view element) {

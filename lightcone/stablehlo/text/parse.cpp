@@ -278,22 +278,22 @@ ValueId Parser::operand() {
     if (const auto it = scope->find(name); it != scope->end()) {
       const auto& values = it->second.values;
       if (which < 0 || which >= static_cast<std::int64_t>(values.size()))
-        Scanner::fail_at(at, cat("%", name, " has ", values.size(), " values, and no number ", which));
+        Scanner::fail_at(at, str_cat("%", name, " has ", values.size(), " values, and no number ", which));
       return values[static_cast<std::size_t>(which)];
     }
-  Scanner::fail_at(at, cat("%", name, " is not defined"));
+  Scanner::fail_at(at, str_cat("%", name, " is not defined"));
 }
 
 void Parser::define(const std::string& name, std::vector<ValueId> values, Place at) {
   if (!scopes_.back().try_emplace(name, Names{std::move(values)}).second)
-    Scanner::fail_at(at, cat("%", name, " is defined twice"));
+    Scanner::fail_at(at, str_cat("%", name, " is defined twice"));
 }
 
 void Parser::define(Operation& op, const std::vector<Result>& left, const std::vector<Type>& types, Place at) {
   std::int64_t wanted = 0;
   for (const Result& r : left) wanted += r.count;
   if (!left.empty() && wanted != static_cast<std::int64_t>(types.size()))
-    Scanner::fail_at(at, cat(op.name, " has ", types.size(), " results, not ", wanted));
+    Scanner::fail_at(at, str_cat(op.name, " has ", types.size(), " results, not ", wanted));
   for (const Type& t : types) op.results.push_back(m_.value(t));
   std::size_t next = 0;
   for (const Result& r : left) {
@@ -306,11 +306,11 @@ void Parser::define(Operation& op, const std::vector<Result>& left, const std::v
 
 void Parser::check_types(const Operation& op, const std::vector<Type>& types, Place at) const {
   if (types.size() != op.operands.size())
-    Scanner::fail_at(at,
-                     cat(op.name, " has ", op.operands.size(), " operands and ", types.size(), " types of operands"));
+    Scanner::fail_at(
+        at, str_cat(op.name, " has ", op.operands.size(), " operands and ", types.size(), " types of operands"));
   for (std::size_t k = 0; k < types.size(); ++k) {
     const Value& v = m_.values[static_cast<std::size_t>(op.operands[k])];
-    if (!(v.type == types[k])) Scanner::fail_at(at, cat("%", v.name, " is ", str(v.type), ", not ", str(types[k])));
+    if (!(v.type == types[k])) Scanner::fail_at(at, str_cat("%", v.name, " is ", str(v.type), ", not ", str(types[k])));
   }
 }
 

@@ -10,9 +10,9 @@ namespace {
 
 using Kind = Attribute::Kind;
 
-Attribute whole(std::int64_t v) {
+Attribute whole(std::int64_t v) {  // all that the pretty form names without a type are of 32 bits
   Attribute a;
-  a.kind = Kind::Integer, a.integer = v;
+  a.kind = Kind::Integer, a.integer = v, a.type.element = "i32";
   return a;
 }
 Attribute wholes(std::vector<std::int64_t> v) {
@@ -25,9 +25,9 @@ Attribute enumeration(std::string value, std::string name) {
   a.kind = Kind::Enum, a.text = std::move(value), a.name = std::move(name);
   return a;
 }
-Attribute text(std::string value) {
+Attribute text(std::string value, Kind kind = Kind::String) {
   Attribute a;
-  a.kind = Kind::String, a.text = std::move(value);
+  a.kind = kind, a.text = std::move(value);
   return a;
 }
 
@@ -66,14 +66,17 @@ constexpr std::array kRenames = {
 void rename_pretty_attributes(Operation& op) {
   for (const Rename& r : kRenames)
     if (op.name == r.op)
-      if (auto it = std::ranges::find(op.attributes, r.pretty, &NamedAttribute::first); it != op.attributes.end())
+      if (auto it = std::ranges::find(op.attributes, r.pretty, &NamedAttribute::first); it != op.attributes.end()) {
         it->first = r.generic;
+        if (it->second.kind == Kind::Enum) it->second.name = r.generic;
+      }
   if (op.name == "stablehlo.reduce_precision")
-    if (const Attribute* format = op.find("format"); format && format->kind == Kind::String) {  // e5m10
+    if (const Attribute* format = op.find("format"); format && !format->text.empty()) {  // e5m10
       Scanner s(std::string_view(format->text).substr(1));
       const std::int64_t exponent = s.integer();
       if (!s.eat("m")) s.expected("e<bits>m<bits>");
       const std::int64_t mantissa = s.integer();
+      std::erase_if(op.attributes, [](const NamedAttribute& a) { return a.first == "format"; });
       op.attributes.emplace_back("exponent_bits", whole(exponent));
       op.attributes.emplace_back("mantissa_bits", whole(mantissa));
     }
@@ -137,8 +140,9 @@ bool Parser::item(Operation& op) {
   else if (key == "precision") precision(op);
   else if (key == "algorithm" && s_.peek() == '<') s_.balanced('<', '>');
   else if (s_.peek() == '[') op.attributes.emplace_back(key, wholes(attributes_.integers()));
-  else if (key == "format" || key == "algorithm" || key == "distribution" || key == "type")
-    op.attributes.emplace_back(key, text(std::string(s_.word())));
+  else if (key == "format") op.attributes.emplace_back(key, text(std::string(s_.word())));
+  else if (key == "algorithm" || key == "distribution" || key == "type")
+    op.attributes.emplace_back(key, enumeration(std::string(s_.word()), key));
   else if (s_.peek() == '"') op.attributes.emplace_back(key, text(s_.string()));
   else op.attributes.emplace_back(key, s_.sees_number() ? attributes_.number(false) : attributes_.attribute());
   return true;
@@ -272,7 +276,7 @@ void Parser::while_loop(Operation& op, const std::vector<Result>& left) {
   check_types(op, types, at);
   if (s_.eat_word("attributes")) op.attributes = attributes_.dictionary();
   for (const char* part : {"cond", "do"}) {
-    if (!s_.eat_word(part)) s_.expected(cat("'", part, "'"));
+    if (!s_.eat_word(part)) s_.expected(str_cat("'", part, "'"));
     Block b;
     scopes_.emplace_back();
     for (std::size_t k = 0; k < names.size(); ++k) {
@@ -290,7 +294,8 @@ void Parser::while_loop(Operation& op, const std::vector<Result>& left) {
 // @f(%a, %b) {attributes} : (A, B) -> C
 void Parser::symbol_call(Operation& op, const std::vector<Result>& left) {
   s_.expect("@");
-  op.attributes.emplace_back(op.name == "func.call" ? "callee" : "call_target_name", text(s_.suffix()));
+  if (op.name == "func.call") op.attributes.emplace_back("callee", text(s_.suffix(), Kind::Symbol));
+  else op.attributes.emplace_back("call_target_name", text(s_.suffix()));
   operands_in_round(op);
   for (auto& a : attributes_.dictionary_or_nothing()) op.attributes.push_back(std::move(a));
   s_.expect(":");
@@ -311,7 +316,7 @@ void Parser::convolution(Operation& op, const std::vector<Result>& left) {
     if (key == "window") window(op);
     else if (key == "dim_numbers")
       op.attributes.emplace_back("dimension_numbers", attributes_.convolution_dimensions(false));
-    else s_.fail(cat("'", key, "' of a convolution is not known"));
+    else s_.fail(str_cat("'", key, "' of a convolution is not known"));
     if (!s_.eat(",")) break;
   }
   for (auto& a : attributes_.dictionary_or_nothing()) op.attributes.push_back(std::move(a));

@@ -153,7 +153,7 @@ std::string axes_of(const Attribute& a, const std::string& operand, const std::s
                     const std::string& second, char second_letter) {
   std::vector<std::string> axes;
   const auto set = [&](std::int64_t at, std::string word) {
-    if (at < 0 || at > 64) throw Error("print", cat("axis ", at, " of a convolution"));
+    if (at < 0 || at > 64) throw Error("print", str_cat("axis ", at, " of a convolution"));
     if (axes.size() <= static_cast<std::size_t>(at)) axes.resize(static_cast<std::size_t>(at) + 1);
     axes[static_cast<std::size_t>(at)] = std::move(word);
   };
@@ -243,7 +243,8 @@ class Printer {
   void define(const std::vector<ValueId>& results) {
     if (results.size() == 1) return define(results[0]);
     const std::string all = '%' + std::to_string(next_++);
-    for (std::size_t k = 0; k < results.size(); ++k) names_[static_cast<std::size_t>(results[k])] = cat(all, '#', k);
+    for (std::size_t k = 0; k < results.size(); ++k)
+      names_[static_cast<std::size_t>(results[k])] = str_cat(all, '#', k);
   }
   std::string arguments(const std::vector<ValueId>& all, const std::vector<AttributeList>& attributes) {
     std::size_t k = 0;
@@ -280,7 +281,7 @@ class Printer {
     if (!o.results.empty()) {
       define(o.results);
       const std::string& first = name(o.results[0]);
-      out_ += o.results.size() == 1 ? first : cat(first.substr(0, first.find('#')), ':', o.results.size());
+      out_ += o.results.size() == 1 ? first : str_cat(first.substr(0, first.find('#')), ':', o.results.size());
       out_ += " = ";
     }
     out_ += quoted(o.name) + '(' + joined(o.operands, [&](ValueId v) { return name(v); }) + ')';

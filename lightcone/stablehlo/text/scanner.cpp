@@ -23,14 +23,14 @@ Place Scanner::place() const {
 }
 
 void Scanner::fail_at(Place at, const std::string& problem) {
-  throw Error("stablehlo", cat("line ", at.line, ", column ", at.column, ": ", problem));
+  throw Error("stablehlo", str_cat("line ", at.line, ", column ", at.column, ": ", problem));
 }
 
 void Scanner::expected(std::string_view what) const {
-  if (done()) fail(cat("the text ends where ", what, " was expected"));
+  if (done()) fail(str_cat("the text ends where ", what, " was expected"));
   std::string found;
   for (std::size_t k = 0; k < 20 && peek(k) > ' '; ++k) found += peek(k) > 126 ? '?' : peek(k);
-  fail(cat(what, " was expected, not '", found, "'"));
+  fail(str_cat(what, " was expected, not '", found, "'"));
 }
 
 void Scanner::skip() {
@@ -52,7 +52,7 @@ bool Scanner::eat(std::string_view s) {
 }
 bool Scanner::eat_word(std::string_view w) { return sees_word(w) && eat(w); }
 void Scanner::expect(std::string_view s) {
-  if (!eat(s)) expected(cat("'", s, "'"));
+  if (!eat(s)) expected(str_cat("'", s, "'"));
 }
 
 std::string_view Scanner::word_or_nothing() {
@@ -130,12 +130,12 @@ std::int64_t Scanner::integer() {
   std::uint64_t v = 0;
   const auto [end, problem] = std::from_chars(n.data(), n.data() + n.size(), v, hex ? 16 : 10);
   if (problem != std::errc() || end != n.data() + n.size())
-    fail_at(at, cat("'", n.substr(0, 40), "' is not a whole number of 64 bits"));
+    fail_at(at, str_cat("'", n.substr(0, 40), "' is not a whole number of 64 bits"));
   return static_cast<std::int64_t>(negative ? 0 - v : v);
 }
 
 std::string_view Scanner::balanced(char open, char close) {
-  if (peek() != open) expected(cat("'", std::string(1, open), "'"));
+  if (peek() != open) expected(str_cat("'", std::string(1, open), "'"));
   const Place start = place();
   const std::size_t from = at_ + 1;
   int depth = 0;
@@ -153,7 +153,7 @@ std::string_view Scanner::balanced(char open, char close) {
       return inside;
     }
   }
-  fail_at(start, cat("this '", std::string(1, open), "' is not closed"));
+  fail_at(start, str_cat("this '", std::string(1, open), "' is not closed"));
 }
 
 }  // namespace lc::hlo

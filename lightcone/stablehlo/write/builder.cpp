@@ -13,7 +13,7 @@ namespace {
 
 std::size_t bytes_of(std::string_view element) {
   if (const auto t = dtype_of(element)) return size_of(*t);
-  throw Error("export_stablehlo", cat("a constant of ", element, ", whose size is unknown"));
+  throw Error("export_stablehlo", str_cat("a constant of ", element, ", whose size is unknown"));
 }
 
 // No operation that is written here has an effect but its results, and no region reads what stands outside of it.

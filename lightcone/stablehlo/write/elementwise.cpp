@@ -38,7 +38,7 @@ ValueId of_bools(Builder& b, const Node& n, const std::vector<ValueId>& in) {
     case Op::BitXor: return b.binary("stablehlo.xor", in[0], in[1]);
     default: break;
   }
-  throw Error("export_stablehlo", cat(info(n.op).name, " of bool has no meaning in StableHLO"), n.where);
+  throw Error("export_stablehlo", str_cat(info(n.op).name, " of bool has no meaning in StableHLO"), n.where);
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ ValueId write_elementwise(Builder& b, const Node& n, const std::vector<ValueId>&
     case Op::Bitcast: return b.bitcast(in[0], element_of(n.dtype));
     default: break;
   }
-  throw Error("export_stablehlo", cat(info(n.op).name, " has no counterpart in StableHLO"), n.where);
+  throw Error("export_stablehlo", str_cat(info(n.op).name, " has no counterpart in StableHLO"), n.where);
 }
 
 }  // namespace lc::hlo

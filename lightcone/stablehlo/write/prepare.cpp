@@ -72,11 +72,11 @@ class Binder {
     const auto at = sizes_.find(name);
     if (at == sizes_.end())
       throw Error("export_stablehlo",
-                  cat("'", name, "' is a size without a number, and StableHLO needs one: give it, as in ",
-                      "export_stablehlo(graph, {{\"", name, "\", ", bounds.hi, "}})"));
+                  str_cat("'", name, "' is a size without a number, and StableHLO needs one: give it, as in ",
+                          "export_stablehlo(graph, {{\"", name, "\", ", bounds.hi, "}})"));
     if (at->second < bounds.lo || at->second > bounds.hi)
       throw Error("export_stablehlo",
-                  cat("'", name, "' is ", at->second, ", and lies in [", bounds.lo, ", ", bounds.hi, "]"));
+                  str_cat("'", name, "' is ", at->second, ", and lies in [", bounds.lo, ", ", bounds.hi, "]"));
   }
 
   const Bindings& sizes_;
@@ -93,8 +93,8 @@ Graph with_sizes(const Graph& g, const Bindings& sizes) {
     const OpScope scope(n.where);
     if (n.op == Op::Kernel)
       throw Error("export_stablehlo",
-                  cat("the graph holds ", n.name.empty() ? "a kernel" : n.name,
-                      ", which a back end made: give the graph as it was before cpu() compiled it"));
+                  str_cat("the graph holds ", n.name.empty() ? "a kernel" : n.name,
+                          ", which a back end made: give the graph as it was before cpu() compiled it"));
     for (Edge& e : n.in) e = {moved[e.node], binder.bound(e.view)};
     n.shape = info(n.op).kind == Kind::Leaf ? binder.bound(n.shape) : Shape{};
     if (n.op == Op::Index) n.index = binder.bound(n.index, n.shape);

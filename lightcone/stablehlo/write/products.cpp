@@ -287,9 +287,9 @@ class ProductWriter {
     for (const auto& [operand, first, second] :
          {std::array{"input", "batch", "feature"}, std::array{"kernel", "output_feature", "input_feature"},
           std::array{"output", "batch", "feature"}}) {
-      numbers.fields.push_back({cat(operand, "_", first, "_dimension"), whole(0)});
-      numbers.fields.push_back({cat(operand, "_", second, "_dimension"), whole(1)});
-      numbers.fields.push_back({cat(operand, "_spatial_dimensions"), integers(spatial)});
+      numbers.fields.push_back({str_cat(operand, "_", first, "_dimension"), whole(0)});
+      numbers.fields.push_back({str_cat(operand, "_", second, "_dimension"), whole(1)});
+      numbers.fields.push_back({str_cat(operand, "_spatial_dimensions"), integers(spatial)});
     }
     return with_precision({{"window_strides", integers(stride)},
                            {"padding", dense_pairs(padding)},

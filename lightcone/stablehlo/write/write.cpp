@@ -28,7 +28,7 @@ void check_names(const Graph& g, const Bindings& sizes) {
   for (const Root& r : g.roots())
     for (const Move& m : r.edge.view.moves()) look_at(m.to), look_at(m.before);
   for (const auto& [name, value] : sizes)
-    if (!known.contains(name)) throw Error("export_stablehlo", cat("the graph has no size '", name, "'"));
+    if (!known.contains(name)) throw Error("export_stablehlo", str_cat("the graph has no size '", name, "'"));
 }
 
 // The inputs that anything needs, and the states.

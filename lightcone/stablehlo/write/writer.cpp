@@ -84,7 +84,7 @@ std::vector<ValueId> Writer::written(NodeId id) {
   switch (info(n.op).kind) {
     case Kind::Leaf:
       if (n.op == Op::Input)
-        throw Error("export_stablehlo", cat("nothing was given for the input '", n.name, "'"), n.where);
+        throw Error("export_stablehlo", str_cat("nothing was given for the input '", n.name, "'"), n.where);
       return {write_index(b_, n.index, shape, n.dtype)};
     case Kind::Elementwise: {
       std::vector<ValueId> in;
@@ -105,7 +105,7 @@ std::vector<ValueId> Writer::written(NodeId id) {
     case Kind::Result: return {results(n.in[0].node).at(static_cast<std::size_t>(n.axis))};
     case Kind::Kernel: break;
   }
-  throw Error("export_stablehlo", cat(info(n.op).name, " has no counterpart in StableHLO"), n.where);
+  throw Error("export_stablehlo", str_cat(info(n.op).name, " has no counterpart in StableHLO"), n.where);
 }
 
 bool pads(const View& v) {

@@ -104,7 +104,7 @@ class Driver {
   void run(const Launch& launch);
   void run(const Copy& copy);
   void run(const Fill& fill);
-  void run(const Empty&) {}
+  void run(const std::shared_ptr<const LibraryWork>& work);
   std::shared_ptr<Mark> end_of(Stream& s);
   Code capture(Stream& s, Operation& operation);
   void wait_for_others(Stream& s);

@@ -54,7 +54,7 @@ Node* find_node(Driver& d, const void* handle) {
   return nullptr;
 }
 
-constexpr int kTypes[] = {0, 1, 2, 5};  // CUgraphNodeType of Launch, Copy, Fill, Empty
+constexpr int kTypes[] = {0, 1, 2, 0};  // CUgraphNodeType of Launch, Copy, Fill, LibraryWork
 
 }  // namespace
 }  // namespace fake_cuda

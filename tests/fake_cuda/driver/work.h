@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "driver/library_work.h"
 #include "driver/memory.h"
 #include "nvrtc/image.h"
 
@@ -60,9 +61,7 @@ struct Fill {
   std::size_t bytes;
 };
 
-struct Empty {};
-
-using Node = std::variant<Launch, Copy, Fill, Empty>;
+using Node = std::variant<Launch, Copy, Fill, std::shared_ptr<const LibraryWork>>;
 
 struct Stream;
 

@@ -9,6 +9,7 @@
 #include "lightcone/core/error.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/printable.h"
+#include "lightcone/models/vision/vision.h"
 
 namespace lc::tool {
 namespace {
@@ -28,7 +29,7 @@ class Section {
   }
   template <class... Ts>
   [[noreturn]] void fail(const Ts&... what) const {
-    throw Error("config", cat(printable(path_, 300), ": ", what...));
+    throw Error("config", str_cat(printable(path_, 300), ": ", what...));
   }
   template <class... Ts>
   [[noreturn]] void wrong(const std::string& key, const Ts&... what) const {
@@ -78,7 +79,27 @@ class Section {
     if (!good) wrong(key, ", it must be a list of at most ", most, " whole numbers above 0");
     values = v.get<std::vector<i64>>();
   }
+  void numbers(const std::string& key, std::vector<double>& values, std::size_t count, double least, double most) {
+    if (!take(key, false)) return;
+    const Json& v = j_.at(key);
+    bool good = v.is_array() && v.size() == count;
+    for (std::size_t k = 0; good && k < count; ++k)
+      good = v[k].is_number() && v[k].get<double>() >= least && v[k].get<double>() <= most;
+    if (!good) wrong(key, ", it must be a list of ", count, " numbers from ", least, " to ", most);
+    values = v.get<std::vector<double>>();
+  }
+  void texts(const std::string& key, std::vector<std::string>& values) {
+    if (!take(key, false)) return;
+    const Json& v = j_.at(key);
+    if (!v.is_array() || !std::ranges::all_of(v, [](const Json& t) { return t.is_string() && t != ""; }))
+      wrong(key, ", it must be a list of texts in quotes");
+    values = v.get<std::vector<std::string>>();
+  }
   // A path, or a list of them, behind the folder of the file.
+  void file(const std::string& key, std::string& path) {
+    text(key, path);
+    if (!path.empty()) path = beside(path);
+  }
   void files(const std::string& key, std::vector<std::string>& paths, bool needed) {
     if (!take(key, needed)) return;
     const Json& v = j_.at(key);
@@ -86,8 +107,7 @@ class Section {
     bool good = list.is_array() && !list.empty();
     for (const Json& p : list) good = good && p.is_string();
     if (!good) wrong(key, ", it must be a path in quotes, or a list of them");
-    for (const Json& p : list)
-      paths.push_back((std::filesystem::path(path_).parent_path() / p.get<std::string>()).string());
+    for (const Json& p : list) paths.push_back(beside(p.get<std::string>()));
   }
   // Nothing was written that nobody reads.
   void finish() const {
@@ -100,11 +120,14 @@ class Section {
   }
 
  private:
+  std::string beside(const std::string& path) const {
+    return (std::filesystem::path(path_).parent_path() / path).string();
+  }
   bool take(const std::string& key, bool needed) {
     known_.insert(key);
     if (j_.contains(key)) {
       if (decisive_ && !(name_ == "train" && key == "steps"))
-        decisive_->push_back(cat(name_, ".", key, " = ", quoted(j_.at(key))));
+        decisive_->push_back(str_cat(name_, ".", key, " = ", quoted(j_.at(key))));
       return true;
     }
     if (needed) fail(name_, ".", key, " is missing");
@@ -117,8 +140,13 @@ class Section {
   std::vector<std::string>* decisive_;
 };
 
+// Is it one of torchvision's networks?
+bool is_vision_model(const std::string& kind) { return std::ranges::count(vision_model_names(), kind) > 0; }
+
 void read_model(Section s, ModelConfig& m) {
-  s.one_of("kind", m.kind, {"mlp", "vgg", "resnet", "llama"}, true);
+  std::vector<std::string> kinds = {"mlp", "vgg", "resnet", "llama"};
+  kinds.insert(kinds.end(), vision_model_names().begin(), vision_model_names().end());
+  s.one_of("kind", m.kind, kinds, true);
   if (m.kind == "mlp") s.wholes("hidden", m.hidden, 100);
   if (m.kind == "mlp" || m.kind == "vgg") s.number("dropout", m.dropout, 0, 0.99);
   if (m.kind == "vgg") m.depth = 3, m.width = 32;
@@ -127,6 +155,12 @@ void read_model(Section s, ModelConfig& m) {
   if (m.kind == "resnet" && (m.depth < 8 || m.depth % 6 != 2))
     s.fail("model.depth is ", m.depth, ", a ResNet for small pictures has 6 n + 2 layers: 8, 14, 20, 32, 44, 56, ...");
   if (m.kind == "vgg" && m.depth > 5) s.fail("model.depth is ", m.depth, ", a VGG has at most 5 blocks");
+  if (is_vision_model(m.kind)) s.whole("width_divisor", m.width_divisor, 1);
+  if (m.kind != "llama") {
+    s.file("weights", m.weights), s.texts("reinitialize", m.reinitialize);
+    if (m.weights.empty() && !m.reinitialize.empty())
+      s.fail("model.reinitialize names layers that do not take their values from model.weights, which is missing");
+  }
   if (m.kind == "llama") {
     s.whole("layers", m.layers, 1, true), s.whole("width", m.width, 2, true), s.whole("heads", m.heads, 1, true);
     m.kv_heads = m.heads, m.intermediate = (m.width * 8 / 3 + 31) / 32 * 32, m.tokenizer = "bpe";
@@ -143,21 +177,38 @@ void read_model(Section s, ModelConfig& m) {
 }
 
 void read_samples(Section& s, const ModelConfig& m, DataConfig& d) {
-  const bool pictures = d.format == "idx" || d.format.starts_with("cifar");
+  const bool known = d.format == "idx" || d.format.starts_with("cifar");
   if (d.format == "csv") s.text("label", d.label), s.flag("header", d.header);
   if (d.format == "npz") s.text("x", d.x), s.text("y", d.y);
   if (d.format == "idx") d.shape = {28, 28}, d.classes = 10;
   if (d.format == "cifar10") d.shape = {3, 32, 32}, d.classes = 10;
   if (d.format == "cifar100") d.shape = {3, 32, 32}, d.classes = 100;
   if (!d.format.starts_with("cifar")) {
-    s.wholes("shape", d.shape, 3, !pictures);
-    s.whole("classes", d.classes, 2, !pictures);
+    s.wholes("shape", d.shape, 3, !known);
+    s.whole("classes", d.classes, 2, !known);
   }
   if (d.shape.empty()) s.fail("data.shape is empty, it must say how large a sample is");
   s.number("scale", d.scale, 1e-30, 1e30);
   if (m.kind != "mlp") s.flag("augment", d.augment);
   if (m.kind != "mlp" && d.shape.size() < 2)
     s.fail("data.shape must be [height, width] or [channels, height, width] for a ", m.kind);
+  if ((is_vision_model(m.kind) || d.format == "images") && (d.shape.size() != 3 || d.shape[0] != 3))
+    s.fail("data.shape must be [3, height, width] for ", d.format == "images" ? d.format : m.kind);
+  if (is_vision_model(m.kind)) {
+    const PictureOptions imagenet;
+    d.mean.assign(imagenet.mean.begin(), imagenet.mean.end()), d.std.assign(imagenet.std.begin(), imagenet.std.end());
+  }
+  if (d.shape.size() > 1) {
+    const std::size_t channels = d.shape.size() == 3 ? static_cast<std::size_t>(d.shape[0]) : 1;
+    s.numbers("mean", d.mean, channels, -1e30, 1e30), s.numbers("std", d.std, channels, 1e-30, 1e30);
+    if (d.mean.empty() != d.std.empty()) s.fail("data.mean and data.std are given together");
+  }
+  if (d.format == "images") {
+    d.resize = std::max(d.shape[1], d.shape[2]) * 8 / 7;  // torchvision's 256 for 224
+    s.whole("resize", d.resize, 1);
+    if (d.train.size() != 1 || d.test.size() > 1)
+      s.fail("data.train and data.test must be one folder each for images, with a folder in it for each class");
+  }
   if (m.kind == "vgg" && std::min(d.shape.back(), d.shape[d.shape.size() - 2]) >> m.depth == 0)
     s.fail("model.depth is ", m.depth, ", which halves pictures of data.shape to nothing");
   if (d.format == "csv" && d.shape.size() != 1) s.fail("data.shape must be [features] for csv");
@@ -170,7 +221,7 @@ void read_samples(Section& s, const ModelConfig& m, DataConfig& d) {
 void read_data(Section s, const ModelConfig& m, DataConfig& d) {
   const bool language = m.kind == "llama";
   if (language) s.one_of("format", d.format, {"text", "stories"}, true);
-  else s.one_of("format", d.format, {"csv", "npy", "npz", "idx", "cifar10", "cifar100"}, true);
+  else s.one_of("format", d.format, {"csv", "npy", "npz", "idx", "cifar10", "cifar100", "images"}, true);
   if (d.format != "stories") {
     s.files("train", d.train, true);
     s.files("test", d.test, false);
@@ -221,9 +272,9 @@ TrainConfig parse(const std::string& text, const std::string& path) {
   } catch (const Json::exception& e) {
     const std::string why = e.what();  // "[json.exception.parse_error.101] parse error at line 3, column 5: ..."
     const std::size_t begin = why.find("] ") == why.npos ? 0 : why.find("] ") + 2;
-    throw Error("config", cat(printable(path, 300), ": ", printable(why.substr(begin), 300)));
+    throw Error("config", str_cat(printable(path, 300), ": ", printable(why.substr(begin), 300)));
   }
-  if (!j.is_object()) throw Error("config", cat(printable(path, 300), ": it must be an object, { ... }"));
+  if (!j.is_object()) throw Error("config", str_cat(printable(path, 300), ": it must be an object, { ... }"));
   TrainConfig c;
   const std::filesystem::path file(path);
   c.name = file.stem().string();
@@ -234,8 +285,8 @@ TrainConfig parse(const std::string& text, const std::string& path) {
   c.folder = (file.parent_path() / (c.folder.empty() ? c.name + ".run" : c.folder)).string();
   for (const auto& [key, value] : j.items())
     if (key != "model" && key != "data" && key != "train" && key != "evaluate" && key != "save" && key != "log")
-      throw Error("config", cat(printable(path, 300), ": there is no section \"", printable(key, 100),
-                                "\"; sections are model, data, train, evaluate, save and log"));
+      throw Error("config", str_cat(printable(path, 300), ": there is no section \"", printable(key, 100),
+                                    "\"; sections are model, data, train, evaluate, save and log"));
   return c;
 }
 

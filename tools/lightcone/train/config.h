@@ -11,7 +11,7 @@ namespace lc::tool {
 using i64 = std::int64_t;
 
 struct ModelConfig {
-  std::string kind;          // mlp, vgg, resnet or llama
+  std::string kind;          // mlp, vgg, resnet, llama, or a network of torchvision's by its name there
   std::vector<i64> hidden;   // mlp: widths between features and classes
   double dropout = 0;        // mlp, vgg
   i64 depth = 0, width = 0;  // vgg: blocks of two convolutions; resnet: 6 n + 2 layers. width: channels of the first
@@ -19,11 +19,15 @@ struct ModelConfig {
   i64 layers = 0, heads = 0, kv_heads = 0, intermediate = 0, context = 0, vocabulary = 0;
   std::string tokenizer;  // bpe or char
   bool tied = true;
+  // not llama
+  std::string weights;                    // a file that the first values come from
+  std::vector<std::string> reinitialize;  // layers that have new ones instead
+  i64 width_divisor = 1;                  // torchvision's: makes all widths smaller
 };
 
 struct DataConfig {
-  std::string format;                    // csv, npy, npz, idx, cifar10, cifar100, text or stories
-  std::vector<std::string> train, test;  // files; of idx and npy: pictures, then labels
+  std::string format;                    // csv, npy, npz, idx, cifar10, cifar100, images, text or stories
+  std::vector<std::string> train, test;  // files; of idx and npy: pictures, then labels; of images: one folder
   std::string label = "label";           // csv: the column of classes
   std::string x = "x", y = "y";          // npz: the arrays
   bool header = true;                    // csv
@@ -31,6 +35,8 @@ struct DataConfig {
   i64 classes = 0;
   double held_out = 0.1;  // the part at the end that is held out where there is no `test`
   double scale = 0;       // numbers are divided by it; 0: 255 for bytes, 1 for others
+  i64 resize = 0;         // images: the shorter side, before the middle is cut out
+  std::vector<double> mean, std;  // pictures: of each channel, subtracted and divided by behind `scale`
   bool augment = false;   // pictures: shifted by up to 4 pixels and mirrored
   std::string separator;  // text: what stands between documents
 };
@@ -61,7 +67,7 @@ TrainConfig read_train_config(const std::string& path);
 // The configuration that the story model was trained with.
 TrainConfig story_config();
 
-// A complete configuration: mlp, vgg, resnet, llama or stories. Error for another name.
+// A complete configuration: mlp, vgg, resnet, images, llama or stories. Error for another name.
 std::string_view example_config(const std::string& name);
 std::string example_names();
 

@@ -86,6 +86,30 @@ constexpr Example kExamples[] = {
   "log": {"every": 50}
 }
 )"},
+    {"images",
+     R"(// A network of torchvision's on folders of pictures, begun from its checkpoint: photos/train/CLASS/NAME.jpg.
+{
+  "model": {
+    "kind": "resnet18",         // or resnet50, vgg16_bn, resnext50_32x4d, ...: torchvision's names
+    "weights": "resnet18.safetensors",  // first values; without it they are drawn
+    "reinitialize": ["fc"]      // layers that the file has for other classes: drawn
+  },
+  "data": {
+    "format": "images",         // JPEG and PNG
+    "train": "photos/train",
+    "test": "photos/val",       // without it the last part of the training data is held out
+    "shape": [3, 224, 224],     // the middle of each picture,
+    "resize": 256,              // whose shorter side is so long
+    "classes": 2,               // folders in photos/train
+    "augment": true             // shifted by up to 4 pixels, mirrored
+    // "mean", "std": of the channels, from 0 to 1; ImageNet's where the network is torchvision's
+  },
+  "train": {"steps": 500, "batch": 16, "optimizer": "sgd", "lr": 0.001, "momentum": 0.9},
+  "evaluate": {"every": 50},
+  "save": {"folder": "images.run", "every": 50},
+  "log": {"every": 5}
+}
+)"},
     {"llama", R"(// A language model of the Llama family on a text; model.gguf, which is written whenever the held-out
 // loss is better than ever, is for `lightcone generate`.
 {
@@ -137,14 +161,14 @@ constexpr Example kExamples[] = {
 
 std::string example_names() {
   std::string all;
-  for (const Example& e : kExamples) all += cat(all.empty() ? "" : ", ", e.name);
+  for (const Example& e : kExamples) all += str_cat(all.empty() ? "" : ", ", e.name);
   return all;
 }
 
 std::string_view example_config(const std::string& name) {
   for (const Example& e : kExamples)
     if (e.name == name) return e.text;
-  throw Error("train", cat("there is no example ", in_quotes(name), "; there are ", example_names()));
+  throw Error("train", str_cat("there is no example ", in_quotes(name), "; there are ", example_names()));
 }
 
 }  // namespace lc::tool

@@ -24,7 +24,7 @@ class Mlp {
     layers_.emplace_back(in, d.classes);
   }
   void visit(nn::Visitor& v) {
-    for (std::size_t k = 0; k < layers_.size(); ++k) v(cat("layers.", k), layers_[k]);
+    for (std::size_t k = 0; k < layers_.size(); ++k) v(str_cat("layers.", k), layers_[k]);
   }
   template <class Mode>
   Tensor operator()(const Tensor& x, Mode& mode) const {
@@ -71,7 +71,7 @@ class Vgg {
   }
   void visit(nn::Visitor& v) {
     for (std::size_t k = 0; k < convs_.size(); ++k)
-      v(cat("features.", k, ".conv"), convs_[k].conv)(cat("features.", k, ".norm"), convs_[k].norm);
+      v(str_cat("features.", k, ".conv"), convs_[k].conv)(str_cat("features.", k, ".norm"), convs_[k].norm);
     v("classifier", fc_);
   }
   template <class Mode>
@@ -130,7 +130,7 @@ class ResNet {
   void visit(nn::Visitor& v) {
     v("conv1", stem_.conv)("bn1", stem_.norm);
     const std::size_t each = blocks_.size() / 3;
-    for (std::size_t k = 0; k < blocks_.size(); ++k) v(cat("layer", k / each + 1, ".", k % each), blocks_[k]);
+    for (std::size_t k = 0; k < blocks_.size(); ++k) v(str_cat("layer", k / each + 1, ".", k % each), blocks_[k]);
     v("fc", fc_);
   }
   template <class Mode>

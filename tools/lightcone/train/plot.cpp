@@ -93,12 +93,12 @@ class Chart {
 std::string Chart::axes() const {
   std::string s;
   const auto line = [&](double x1, double y1, double x2, double y2) {
-    s += cat("<line class=\"grid\" x1=\"", number(x1, "%.1f"), "\" y1=\"", number(y1, "%.1f"), "\" x2=\"",
-             number(x2, "%.1f"), "\" y2=\"", number(y2, "%.1f"), "\"/>\n");
+    s += str_cat("<line class=\"grid\" x1=\"", number(x1, "%.1f"), "\" y1=\"", number(y1, "%.1f"), "\" x2=\"",
+                 number(x2, "%.1f"), "\" y2=\"", number(y2, "%.1f"), "\"/>\n");
   };
   const auto text = [&](double tx, double ty, const char* anchor, const std::string& what) {
-    s += cat("<text x=\"", number(tx, "%.1f"), "\" y=\"", number(ty, "%.1f"), "\" text-anchor=\"", anchor, "\">", what,
-             "</text>\n");
+    s += str_cat("<text x=\"", number(tx, "%.1f"), "\" y=\"", number(ty, "%.1f"), "\" text-anchor=\"", anchor, "\">",
+                 what, "</text>\n");
   };
   for (const double v : ticks_) {
     line(kLeft, y(v), kWidth - kRight, y(v));
@@ -114,7 +114,7 @@ std::string Chart::axes() const {
 }
 
 std::string polyline(const Chart& chart, const Curve& c, const char* kind) {
-  std::string s = cat("<polyline class=\"", kind, "\" points=\"");
+  std::string s = str_cat("<polyline class=\"", kind, "\" points=\"");
   for (const Point& p : c) s += chart.at(p) + " ";
   return s + "\"/>\n";
 }
@@ -166,8 +166,8 @@ std::string table(const std::string& facts) {
     const std::size_t end = std::min(facts.find('\n', at), facts.size());
     const std::string line = facts.substr(at, end - at);
     const std::size_t gap = std::min(line.find("  "), line.size());
-    s += cat("<tr><td>", escaped(line.substr(0, gap)), "</td><td>",
-             escaped(line.substr(std::min(line.find_first_not_of(' ', gap), line.size()))), "</td></tr>\n");
+    s += str_cat("<tr><td>", escaped(line.substr(0, gap)), "</td><td>",
+                 escaped(line.substr(std::min(line.find_first_not_of(' ', gap), line.size()))), "</td></tr>\n");
     at = end + 1;
   }
   return s + "</table>\n";
@@ -186,24 +186,24 @@ std::string loss_page(const std::string& title, const std::string& facts, const 
     if (l.best) best = &l;
   }
   const auto measured = [&](const LogLine& l) {
-    return cat(number(*l.held_out_loss), l.measure ? cat(", ", measure, " ", number(*l.measure)) : "");
+    return str_cat(number(*l.held_out_loss), l.measure ? str_cat(", ", measure, " ", number(*l.measure)) : "");
   };
   const Chart chart({&losses, &held});
-  std::string s = cat("<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n",
-                      "<head><meta charset=\"utf-8\"/><title>", escaped(title), "</title>\n<style>", kStyle,
-                      "</style></head>\n<body>\n<h1>", escaped(title), "</h1>\n");
+  std::string s = str_cat("<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n",
+                          "<head><meta charset=\"utf-8\"/><title>", escaped(title), "</title>\n<style>", kStyle,
+                          "</style></head>\n<body>\n<h1>", escaped(title), "</h1>\n");
   s += "<p>loss<span class=\"key\" style=\"background:#2563c4\"></span>training"
        "<span class=\"key\" style=\"background:#d9622b\"></span>held out";
-  if (best) s += cat("; best ", measured(*best), " at step ", best->step);
-  s += cat("</p>\n<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", Chart::kWidth, " ", Chart::kHeight,
-           "\">\n", chart.axes(), polyline(chart, losses, "raw"), polyline(chart, smooth(losses), "line"),
-           polyline(chart, held, "held"));
+  if (best) s += str_cat("; best ", measured(*best), " at step ", best->step);
+  s += str_cat("</p>\n<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", Chart::kWidth, " ", Chart::kHeight,
+               "\">\n", chart.axes(), polyline(chart, losses, "raw"), polyline(chart, smooth(losses), "line"),
+               polyline(chart, held, "held"));
   for (const LogLine& l : lines)
     if (l.held_out_loss && std::isfinite(*l.held_out_loss)) {
       const Point p{static_cast<double>(l.step), *l.held_out_loss};
-      s += cat("<circle class=\"", &l == best ? "best" : "dot", "\" cx=\"", number(chart.x(p.x), "%.1f"), "\" cy=\"",
-               number(chart.y(p.y), "%.1f"), "\" r=\"", &l == best ? 6 : 3, "\"><title>step ", l.step, ": ",
-               measured(l), "</title></circle>\n");
+      s += str_cat("<circle class=\"", &l == best ? "best" : "dot", "\" cx=\"", number(chart.x(p.x), "%.1f"),
+                   "\" cy=\"", number(chart.y(p.y), "%.1f"), "\" r=\"", &l == best ? 6 : 3, "\"><title>step ", l.step,
+                   ": ", measured(l), "</title></circle>\n");
     }
   return s + "</svg>\n" + table(facts) + "</body>\n</html>\n";
 }

@@ -33,7 +33,7 @@ void write_whole(const std::string& path, const std::string& text) {
 
 void append(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary | std::ios::app);
-  if (!(file << text) || !file.flush()) throw Error("train", cat("cannot write ", in_quotes(path)));
+  if (!(file << text) || !file.flush()) throw Error("train", str_cat("cannot write ", in_quotes(path)));
 }
 
 LogLine parse(const std::string& text, const std::string& measure) {
@@ -62,7 +62,7 @@ RunLog::RunLog(std::string folder, std::string title, std::string measure, std::
       for (std::string one; std::getline(lines, one) && !lines.eof();)
         if (const LogLine l = parse(one, measure_); l.step <= step) lines_.push_back(l);
     } catch (const Json::exception& e) {
-      throw Error("train", cat(in_quotes(path), " is no log of a run: ", printable(e.what(), 200)));
+      throw Error("train", str_cat(in_quotes(path), " is no log of a run: ", printable(e.what(), 200)));
     }
   }
   std::string all, table = header();
@@ -82,9 +82,9 @@ void RunLog::write_page(const std::string& facts) const {
 }
 
 std::string RunLog::json(const LogLine& l) const {
-  std::string s = cat("{\"step\": ", l.step);
+  std::string s = str_cat("{\"step\": ", l.step);
   const auto add = [&](const std::string& key, const std::optional<double>& v) {
-    if (v) s += cat(", \"", key, "\": ", number(*v));
+    if (v) s += str_cat(", \"", key, "\": ", number(*v));
   };
   add("loss", l.loss), add("seconds", l.seconds), add("rate", l.rate), add("held_out_loss", l.held_out_loss);
   add(measure_, l.measure);
@@ -92,8 +92,8 @@ std::string RunLog::json(const LogLine& l) const {
 }
 std::string RunLog::header() const { return "step,loss,seconds,rate,held_out_loss,held_out_" + measure_ + "\n"; }
 std::string RunLog::csv(const LogLine& l) const {
-  return cat(l.step, ",", number(l.loss), ",", number(l.seconds), ",", number(l.rate), ",", number(l.held_out_loss),
-             ",", number(l.measure), "\n");
+  return str_cat(l.step, ",", number(l.loss), ",", number(l.seconds), ",", number(l.rate), ",", number(l.held_out_loss),
+                 ",", number(l.measure), "\n");
 }
 
 }  // namespace lc::tool

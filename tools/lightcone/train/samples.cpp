@@ -8,6 +8,7 @@
 #include "lightcone/io/data/csv.h"
 #include "lightcone/io/data/loader.h"
 #include "lightcone/io/data/readers.h"
+#include "lightcone/io/images/images.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/reference/interpreter.h"
 #include "nets.h"
@@ -66,9 +67,24 @@ Dataset from_csv(const std::string& path, const DataConfig& d) {
   return Dataset(Arrays{{"x", std::move(x)}, {"y", std::move(y)}});
 }
 
-Dataset read_files(const std::vector<std::string>& files, const DataConfig& d) {
+// A folder of pictures. Those held out have the classes of those to learn from.
+Dataset from_folder(const std::string& path, const DataConfig& d, std::vector<std::string>& classes) {
+  ImageFolder f = read_image_folder(path, {.resize = d.resize, .height = d.shape[1], .width = d.shape[2]}, kOptions);
+  if (static_cast<i64>(f.classes.size()) != d.classes)
+    throw file_error("train", path, "it has ", f.classes.size(), " folders, a class each, data.classes says ",
+                     d.classes);
+  if (classes.empty()) classes = f.classes;
+  for (std::size_t k = 0; k < classes.size(); ++k)
+    if (f.classes[k] != classes[k])
+      throw file_error("train", path, "the folder ", in_quotes(f.classes[k]), " stands where data.train has ",
+                       in_quotes(classes[k]), ": both must have the same classes");
+  return std::move(f.data);
+}
+
+Dataset read_files(const std::vector<std::string>& files, const DataConfig& d, std::vector<std::string>& classes) {
   const auto of = [&](const Dataset& s) { return Dataset(Arrays{{"x", s.at("image")}, {"y", s.at("label")}}); };
   if (d.format == "csv") return from_csv(files[0], d);
+  if (d.format == "images") return of(from_folder(files[0], d, classes));
   if (d.format == "idx") return of(read_mnist(files[0], files[1], d.classes, kOptions));
   if (d.format == "cifar10") return of(read_cifar10(files, kOptions));
   if (d.format == "cifar100") return of(read_cifar100(files[0], kOptions));
@@ -98,9 +114,9 @@ void check_labels(const Array& y, i64 classes, const std::string& file) {
                      ", data.classes says 0 to ", classes - 1);
 }
 
-// A data set that fits the configuration.
-Dataset read_checked(const std::vector<std::string>& files, const DataConfig& d) {
-  const Dataset raw = read_files(files, d);
+// A data set that fits the configuration. `classes`: their names, where the data have some.
+Dataset read_checked(const std::vector<std::string>& files, const DataConfig& d, std::vector<std::string>& classes) {
+  const Dataset raw = read_files(files, d, classes);
   if (raw.size() == 0) throw file_error("train", files[0], "it has no samples");
   const std::vector<i64> sample(raw.at("x").shape.begin() + 1, raw.at("x").shape.end());
   std::vector<i64> last = d.shape;  // [channels, height, width] may lie as [height, width, channels]
@@ -130,10 +146,10 @@ Dataset picked(const Dataset& all, const std::vector<i64>& order, std::size_t fi
 class Samples final : public TrainingData {
  public:
   explicit Samples(const TrainConfig& c) : c_(c) {
-    auto all = std::make_shared<const Dataset>(read_checked(c.data.train, c.data));
+    auto all = std::make_shared<const Dataset>(read_checked(c.data.train, c.data, classes_));
     const auto seed = static_cast<std::uint64_t>(c.train.seed);
     if (!c.data.test.empty()) {
-      learned_ = all, held_out_ = std::make_shared<const Dataset>(read_checked(c.data.test, c.data));
+      learned_ = all, held_out_ = std::make_shared<const Dataset>(read_checked(c.data.test, c.data, classes_));
     } else {
       const auto n = static_cast<std::size_t>(all->size());
       const auto out = static_cast<std::size_t>(std::ceil(static_cast<double>(n) * c.data.held_out));
@@ -157,8 +173,10 @@ class Samples final : public TrainingData {
   i64 held_out() const override { return held_out_->size(); }
   Arrays held_out_batch(i64 first) override { return at(*held_loader_, {0, first / c_.train.batch}); }
   std::string summary() const override {
-    return cat(learned_->size(), " samples of ", shape_of(c_.data.shape), " in ", c_.data.classes,
-               " classes to learn from, ", held_out_->size(), " held out");
+    std::string names;
+    for (const std::string& name : classes_) names += (names.empty() ? " (" : ", ") + printable(name, 40);
+    return str_cat(learned_->size(), " samples of ", shape_of(c_.data.shape), " in ", c_.data.classes, " classes",
+                   names, names.empty() ? "" : ")", " to learn from, ", held_out_->size(), " held out");
   }
 
  private:
@@ -178,9 +196,11 @@ class Samples final : public TrainingData {
     }
     const double scale = d.scale > 0 ? d.scale : x.dtype == DType::U8 ? 255 : 1;
     list.emplace_back(ToFloat{static_cast<float>(scale)});
+    if (!d.mean.empty()) list.emplace_back(Normalize{{d.mean.begin(), d.mean.end()}, {d.std.begin(), d.std.end()}});
     return list;
   }
   const TrainConfig& c_;
+  std::vector<std::string> classes_;  // names, by label, where the data have some
   std::shared_ptr<const Dataset> learned_, held_out_;
   std::optional<DataLoader> loader_, held_loader_;
 };

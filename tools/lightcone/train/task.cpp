@@ -6,6 +6,8 @@
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/core/graph.h"
 #include "lightcone/device/kernel.h"
+#include "lightcone/io/printable.h"
+#include "lightcone/models/vision/vision.h"
 #include "lightcone/optim/schedule.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/train/trace.h"
@@ -124,6 +126,22 @@ Task::Task(const TrainConfig& c, int threads, const DeviceChoice& device, bool c
   if (c.model.kind == "mlp") build(Mlp(c.model, c.data), x, DType::F32, {batch}, compiler, checked);
   if (c.model.kind == "vgg") build(Vgg(c.model, c.data), x, DType::F32, {batch}, compiler, checked);
   if (c.model.kind == "resnet") build(ResNet(c.model, c.data), x, DType::F32, {batch}, compiler, checked);
+  if (!trainer_) {
+    const VisionOptions o{.num_classes = c.data.classes, .width_divisor = static_cast<int>(c.model.width_divisor)};
+    build(vision_model(c.model.kind, o), x, DType::F32, {batch}, compiler, checked);
+  }
+}
+
+std::string Task::load_weights() try {
+  const ModelConfig& m = c_.model;
+  trainer_->load_parameters(m.weights, m.reinitialize);
+  std::string anew;
+  for (const std::string& layer : m.reinitialize) anew += (anew.empty() ? ", but new ones for " : ", ") + layer;
+  return str_cat("weights     from ", in_quotes(m.weights), printable(anew, 500), "\n");
+} catch (const Error& e) {
+  throw Error("train", str_cat(e.what(),
+                               ". Layers that shall begin with new values are named by model.reinitialize: "
+                               "[\"fc\"] is the last one of a ResNet"));
 }
 
 std::string Task::known_beforehand() const {
@@ -133,11 +151,11 @@ std::string Task::known_beforehand() const {
   char work[96];
   std::snprintf(work, sizeof work, "%.2f GFLOP a step, %.3g TFLOP in %lld steps", flops / 1e9,
                 flops * static_cast<double>(c_.train.steps) / 1e12, static_cast<long long>(c_.train.steps));
-  return cat("parameters  ", model_->count(), "\n",                                                        //
-             "memory      ", bytes(step.total_bytes()), " a step: ", bytes(step.state_bytes),              //
-             " of parameters and what the optimiser keeps, ", bytes(step.arena_bytes), " for values; ",    //
-             bytes(evaluation_.plan().total_bytes()), " to evaluate\n",                                   //
-             "arithmetic  ", work, "\n");
+  return str_cat("parameters  ", model_->count(), "\n",                                                      //
+                 "memory      ", bytes(step.total_bytes()), " a step: ", bytes(step.state_bytes),            //
+                 " of parameters and what the optimiser keeps, ", bytes(step.arena_bytes), " for values; ",  //
+                 bytes(evaluation_.plan().total_bytes()), " to evaluate\n",                                  //
+                 "arithmetic  ", work, "\n");
 }
 
 float Task::step(const Arrays& batch) {

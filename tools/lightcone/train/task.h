@@ -24,6 +24,8 @@ class Task {
 
   // Parameters, exact memory, arithmetic: lines for people.
   std::string known_beforehand() const;
+  // First values from a file, but for what begins anew; a line for people. Error where the file does not fit.
+  std::string load_weights();
   // One step on a batch ("x" and "y"); gives its loss.
   float step(const Arrays& batch);
   // Parameters go to the other program, then batches, of which so many samples count.

@@ -40,7 +40,7 @@ class Stories final : public TrainingData {
   i64 held_out() const override { return c_.held_out_samples; }
   Arrays held_out_batch(i64 first) override { return windows(seed(2), first); }
   std::string summary() const override {
-    return cat("stories without end; ", c_.held_out_samples, " samples of ", c_.model.context, " tokens held out");
+    return str_cat("stories without end; ", c_.held_out_samples, " samples of ", c_.model.context, " tokens held out");
   }
   const Tokenizer* tokenizer() const override { return tokens_.get(); }
 
@@ -95,7 +95,7 @@ class Texts final : public TrainingData {
     if (!c.data.test.empty()) rest = read_all(c.data.test, separator);
     else rest = cut_off(text, c.data.held_out);
     const std::vector<std::string> documents = split(text, separator);
-    if (documents.empty()) throw Error("train", cat(in_quotes(c.data.train[0]), " holds no text to learn from"));
+    if (documents.empty()) throw Error("train", str_cat(in_quotes(c.data.train[0]), " holds no text to learn from"));
     tokens_ = tokenizer_for(documents, c.model);
     learned_ = windows(documents, "to learn from");
     held_out_ = windows(split(rest, separator), "to hold out");
@@ -119,8 +119,8 @@ class Texts final : public TrainingData {
     return held_loader_->next().arrays;
   }
   std::string summary() const override {
-    return cat(characters_, " bytes of text; ", learned_->size(), " samples of ", c_.model.context,
-               " tokens to learn from, ", held_out_->size(), " held out");
+    return str_cat(characters_, " bytes of text; ", learned_->size(), " samples of ", c_.model.context,
+                   " tokens to learn from, ", held_out_->size(), " held out");
   }
   const Tokenizer* tokenizer() const override { return tokens_.get(); }
 
@@ -144,7 +144,7 @@ class Texts final : public TrainingData {
     }
     const i64 length = c_.model.context, n = static_cast<i64>(ids.size());
     if (n <= length)
-      throw Error("train", cat("the text ", purpose, " has ", n, " tokens, less than one sample of ", length + 1));
+      throw Error("train", str_cat("the text ", purpose, " has ", n, " tokens, less than one sample of ", length + 1));
     return std::make_shared<const Dataset>(next_token_samples(ids, length, length));
   }
   void require_known(const std::vector<int>& ids) const {

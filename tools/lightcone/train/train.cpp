@@ -87,19 +87,21 @@ class Run {
 };
 
 Run::Run(const TrainConfig& c, const TrainOptions& o) : c_(c), o_(o), task_(c, o.threads, o.device, o.checked) {
-  facts_ = cat("model       ", c.model.kind, "\n", task_.known_beforehand());
+  facts_ = str_cat("model       ", c.model.kind, "\n", task_.known_beforehand());
   write_stdout(facts_);
   print_notes(task_.trainer().program());
   if (o.plan) return;
   if (!o.resume && !o.overwrite && fs::exists(path("run.safetensors")))
-    throw Error("train", cat(in_quotes(c_.folder), " holds a run already: --resume goes on with it, --overwrite begins "
-                             "anew, \"save\": {\"folder\": ...} or --output names another folder"));
+    throw Error("train", str_cat(in_quotes(c_.folder),
+                                 " holds a run already: --resume goes on with it, --overwrite begins "
+                                 "anew, \"save\": {\"folder\": ...} or --output names another folder"));
   data_ = c.language() ? read_texts(c) : read_samples(c);
-  const std::string summary = cat("data        ", data_->summary(), "\n");
+  const std::string summary = str_cat("data        ", data_->summary(), "\n");
   facts_ += summary;
   write_stdout(summary);
   prepare_folder();
   if (o.resume && fs::exists(path("run.safetensors"))) resume();
+  else if (!c.model.weights.empty()) write_stdout(task_.load_weights());
   first_step_ = task_.trainer().steps();
   log_.emplace(c.folder, c.name, measure_name(), first_step_);
 }
@@ -108,11 +110,11 @@ Run::Run(const TrainConfig& c, const TrainOptions& o) : c_(c), o_(o), task_(c, o
 void Run::prepare_folder() const {
   std::error_code wrong;
   fs::create_directories(c_.folder, wrong);
-  if (wrong) throw Error("train", cat("cannot make the folder ", in_quotes(c_.folder), ": ", wrong.message()));
+  if (wrong) throw Error("train", str_cat("cannot make the folder ", in_quotes(c_.folder), ": ", wrong.message()));
   if (o_.resume) return;
   for (const char* name : {"run.safetensors", "best.safetensors", "model.gguf"})
     if (fs::remove(path(name), wrong); wrong)
-      throw Error("train", cat("cannot remove ", in_quotes(path(name)), ": ", wrong.message()));
+      throw Error("train", str_cat("cannot remove ", in_quotes(path(name)), ": ", wrong.message()));
 }
 
 // The same text, the same vocabulary.
@@ -130,7 +132,7 @@ void Run::resume() {
   const auto word = [&](const char* key) {
     const auto it = saved.find(key);
     if (it == saved.end())
-      throw Error("train", cat(in_quotes(file), " is no run of this command: it has no '", key, "'"));
+      throw Error("train", str_cat(in_quotes(file), " is no run of this command: it has no '", key, "'"));
     return it->second;
   };
   std::string decisive;
@@ -140,16 +142,17 @@ void Run::resume() {
     std::string other = "a key is missing";
     for (std::string line; std::getline(old, line);)
       if (std::find(c_.decisive.begin(), c_.decisive.end(), line) == c_.decisive.end()) other = line;
-    throw Error("train", cat("the run in ", in_quotes(c_.folder), " was begun with another configuration (",
-                             printable(other, 200), "): only steps, evaluate, save and log may change"));
+    throw Error("train", str_cat("the run in ", in_quotes(c_.folder), " was begun with another configuration (",
+                                 printable(other, 200), "): only steps, evaluate, save and log may change"));
   }
   if (word("vocabulary") != vocabulary_mark())
-    throw Error("train", cat("the run in ", in_quotes(c_.folder), " was begun with another vocabulary: the text is not "
-                             "the one it learned from"));
+    throw Error("train", str_cat("the run in ", in_quotes(c_.folder),
+                                 " was begun with another vocabulary: the text is not "
+                                 "the one it learned from"));
   task_.trainer().load(file);
   at_ = {number(word("best")),   std::stoll(word("best_step")), std::stoll(word("evaluations_since")),
          number(word("sum")),    std::stoll(word("summed")),    number(word("seconds"))};
-  write_stdout(cat("resumed     at step ", task_.trainer().steps(), "\n"));
+  write_stdout(str_cat("resumed     at step ", task_.trainer().steps(), "\n"));
 }
 
 void Run::save() {
@@ -177,9 +180,9 @@ void Run::show_progress(float loss) {
   const double each = (now() - begin_) / static_cast<double>(step - first_step_),
                left = each * static_cast<double>(c_.train.steps - step);
   const double part = static_cast<double>(step) / static_cast<double>(c_.train.steps);
-  progress_.show(cat("step ", step, "/", c_.train.steps), part,
-                 cat("loss ", shortened(static_cast<double>(loss)), "  ", shortened(rate()), " ", rate_unit(), "  ",
-                     duration(left), " left"));
+  progress_.show(str_cat("step ", step, "/", c_.train.steps), part,
+                 str_cat("loss ", shortened(static_cast<double>(loss)), "  ", shortened(rate()), " ", rate_unit(), "  ",
+                         duration(left), " left"));
 }
 
 void Run::keep_best() {
@@ -203,10 +206,10 @@ void Run::evaluate(LogLine& line) {
   if (line.best) at_.best = m.loss, at_.best_step = line.step;
   at_.evaluations_since = line.best ? 0 : at_.evaluations_since + 1;
   progress_.clear();
-  const std::string measured = c_.language() ? cat("perplexity ", shortened(*line.measure))
-                                             : cat("accuracy ", shortened(100 * *line.measure), " %");
-  write_stdout(cat("step ", line.step, "/", c_.train.steps, "  held out: loss ", shortened(m.loss), ", ", measured,
-                   line.best ? "  (best so far)" : "", "\n"));
+  const std::string measured = c_.language() ? str_cat("perplexity ", shortened(*line.measure))
+                                             : str_cat("accuracy ", shortened(100 * *line.measure), " %");
+  write_stdout(str_cat("step ", line.step, "/", c_.train.steps, "  held out: loss ", shortened(m.loss), ", ", measured,
+                       line.best ? "  (best so far)" : "", "\n"));
   if (line.best) keep_best();
 }
 
@@ -216,9 +219,11 @@ float Run::checked_step() try {
 } catch (const Error& e) {
   const std::string what = e.what();
   if (o_.checked || what.find("the loss of step") == what.npos) throw;
-  throw Error("train", cat(what.substr(0, what.find(';')), ": a smaller train.lr, or train.clip, is what helps most "
-                           "often; --resume --checked goes on from the last checkpoint and names the operation where a "
-                           "NaN comes from"));
+  throw Error("train",
+              str_cat(what.substr(0, what.find(';')),
+                      ": a smaller train.lr, or train.clip, is what helps most "
+                      "often; --resume --checked goes on from the last checkpoint and names the operation where it "
+                      "comes from"));
 }
 
 void Run::one_step() {
@@ -234,8 +239,8 @@ void Run::one_step() {
   line.rate = rate();
   at_.sum = 0, at_.summed = 0;
   if (!progress_.terminal())
-    write_stdout(cat("step ", line.step, "/", c_.train.steps, "  loss ", shortened(*line.loss), "  ",
-                     shortened(line.rate), " ", rate_unit(), "  ", duration(line.seconds), "\n"));
+    write_stdout(str_cat("step ", line.step, "/", c_.train.steps, "  loss ", shortened(*line.loss), "  ",
+                         shortened(line.rate), " ", rate_unit(), "  ", duration(line.seconds), "\n"));
   if (evaluates) evaluate(line);
   log_->add(line);
 }
@@ -243,10 +248,10 @@ void Run::one_step() {
 int Run::finished(const std::string& why) {
   progress_.clear();
   save();
-  write_stdout(cat(why, " after ", task_.trainer().steps(), " steps and ", duration(at_.seconds),
-                   "; best held-out loss ", shortened(at_.best), " at step ", at_.best_step, "\nresults     ",
-                   printable(c_.folder, 500), c_.language() ? ": model.gguf (lightcone generate), " : ": ",
-                   "best.safetensors, run.safetensors, loss.html, log.jsonl, log.csv\n"));
+  write_stdout(str_cat(why, " after ", task_.trainer().steps(), " steps and ", duration(at_.seconds),
+                       "; best held-out loss ", shortened(at_.best), " at step ", at_.best_step, "\nresults     ",
+                       printable(c_.folder, 500), c_.language() ? ": model.gguf (lightcone generate), " : ": ",
+                       "best.safetensors, run.safetensors, loss.html, log.jsonl, log.csv\n"));
   return 0;
 }
 
@@ -257,14 +262,14 @@ int Run::go() {
   session_seconds_ = at_.seconds;
   while (task_.trainer().steps() < c_.train.steps) {
     if (c_.patience > 0 && at_.evaluations_since >= c_.patience)
-      return finished(cat("stopped early: no better for ", c_.patience, " evaluations,"));
+      return finished(str_cat("stopped early: no better for ", c_.patience, " evaluations,"));
     one_step();
     const int signal = caught_signal();
     if (signal == 0 && due(c_.save_every)) save();
     if (signal == 0) continue;
     progress_.clear();
     save();
-    write_stdout(cat("stopped and saved after step ", task_.trainer().steps(), "; --resume goes on\n"));
+    write_stdout(str_cat("stopped and saved after step ", task_.trainer().steps(), "; --resume goes on\n"));
     return 128 + signal;
   }
   return finished("done");

@@ -67,9 +67,9 @@ cache::Descriptor memory_file(std::string_view content) {
   const cache::Descriptor first(::memfd_create("lightcone", MFD_CLOEXEC));
   const auto again = [&] { return ::fcntl(first.get(), F_DUPFD_CLOEXEC, kFirstNumber); };
   cache::Descriptor d(first ? cache::uninterrupted(again) : -1);
-  if (!d) throw CompilerUnfit("jit", cat("the system gives no file in memory: ", std::strerror(errno)));
+  if (!d) throw CompilerUnfit("jit", str_cat("the system gives no file in memory: ", std::strerror(errno)));
   if (!cache::write_all(d.get(), content))
-    throw CompilerUnfit("jit", cat("writing a file in memory failed: ", std::strerror(errno)));
+    throw CompilerUnfit("jit", str_cat("writing a file in memory failed: ", std::strerror(errno)));
   return d;
 }
 
@@ -91,7 +91,7 @@ CompilerProcess::CompilerProcess(const std::vector<std::string>& args, std::stri
   }
   if (error == 0) return;
   pid_ = -1;
-  throw CompilerUnfit("jit", cat("cannot start ", program_, ": ", std::strerror(error)));
+  throw CompilerUnfit("jit", str_cat("cannot start ", program_, ": ", std::strerror(error)));
 }
 
 CompilerProcess::~CompilerProcess() {
@@ -109,14 +109,15 @@ int CompilerProcess::wait() {
 std::string CompilerProcess::finish() {
   const int status = wait();
   if (status != kUnknown && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
-    throw CompilerUnfit("jit", cat(program_, " failed with ", WIFEXITED(status) ? "exit status " : "signal ",
-                                   WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status), ": ",
-                                   first_words(words_)));
+    throw CompilerUnfit("jit",
+                        str_cat(program_, " failed with ", WIFEXITED(status) ? "exit status " : "signal ",
+                                WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status), ": ", first_words(words_)));
   std::optional<std::string> object = cache::read_all(out_.get(), kLargest);
-  if (!object) throw CompilerUnfit("jit", cat("what ", program_, " wrote cannot be read: ", std::strerror(errno)));
+  if (!object) throw CompilerUnfit("jit", str_cat("what ", program_, " wrote cannot be read: ", std::strerror(errno)));
   if (!whole_elf(*object, ET_DYN))
-    throw CompilerUnfit("jit", cat(program_, " reported no failure but wrote ", object->empty() ? "no" : "no whole",
-                                   " shared object, so it is no C compiler for this machine: ", first_words(words_)));
+    throw CompilerUnfit("jit",
+                        str_cat(program_, " reported no failure but wrote ", object->empty() ? "no" : "no whole",
+                                " shared object, so it is no C compiler for this machine: ", first_words(words_)));
   return std::move(*object);
 }
 

@@ -40,7 +40,7 @@ std::string identity(const std::string& compiler) {
   const std::unique_ptr<char, void (*)(void*)> real(::realpath(compiler.c_str(), nullptr), std::free);
   struct stat s {};
   if (!real || ::stat(real.get(), &s) != 0) return "";
-  std::string id = cat(real.get(), " ", s.st_size, " ", s.st_mtim.tv_sec, ".", s.st_mtim.tv_nsec);
+  std::string id = str_cat(real.get(), " ", s.st_size, " ", s.st_mtim.tv_sec, ".", s.st_mtim.tv_nsec);
   const std::string cpu = processor();
   return cpu.empty() ? "" : id + cpu;
 }

@@ -154,7 +154,7 @@ void compile_all(const std::vector<Unit*>& units, const std::vector<std::string>
         throw;
       }
       if (const std::string problem = u.load(object); !problem.empty())
-        throw CompilerUnfit("jit", cat("what ", args.front(), " compiled cannot be loaded: ", problem));
+        throw CompilerUnfit("jit", str_cat("what ", args.front(), " compiled cannot be loaded: ", problem));
       cache.keep(u.key, object);
     }
   }
@@ -183,9 +183,10 @@ std::string find_compiler(const JitOptions& o) {
   if (wish == kLlvm) return wish;
   if (!wish.empty()) {
     if (std::string found = on_path(wish); !found.empty()) return found;
-    throw Error("jit", cat("the C compiler '", wish,
-                           "' (LIGHTCONE_CC) is no program that can be run: name another, 'llvm' for LLVM's library or "
-                           "'none' for interpreted kernels"));
+    throw Error("jit",
+                str_cat("the C compiler '", wish,
+                        "' (LIGHTCONE_CC) is no program that can be run: name another, 'llvm' for LLVM's library or "
+                        "'none' for interpreted kernels"));
   }
   for (const char* name : {"cc", "gcc", "clang"})
     if (const std::string found = on_path(name); !found.empty()) return found;
@@ -207,7 +208,7 @@ Jitted jit(std::span<const Source> sources, const JitOptions& options) {
   std::string toolchain = known_identity(compiler);
   const cache::ObjectCache cache =
       toolchain.empty() ? cache::ObjectCache() : cache::ObjectCache({options.cache_dir, options.cache_size});
-  for (const std::string& a : args) toolchain += cat(" ", a);
+  for (const std::string& a : args) toolchain += str_cat(" ", a);
   std::vector<Unit> units = units_of(sources);
   std::vector<Unit*> missing;
   for (Unit& u : units) {

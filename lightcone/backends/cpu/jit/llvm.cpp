@@ -200,7 +200,7 @@ std::unique_ptr<Library> open(const std::string& name) {
   auto l = std::make_unique<Library>();
   void* handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
-    l->found.problem = cat("LLVM's library cannot be loaded: ", ::dlerror());
+    l->found.problem = str_cat("LLVM's library cannot be loaded: ", ::dlerror());
     return l;
   }
   const Api& a = l->api;
@@ -241,8 +241,8 @@ const Library& library(const JitOptions& o) {
   }
   std::unique_ptr<Library> l;  // kept when the search is done: an Error or a lack of memory may come between
   std::vector<std::string> names;
-  for (int version = 20; version >= 18; --version) names.push_back(cat("libLLVM.so.", version, ".1"));
-  for (int version = 17; version >= 13; --version) names.push_back(cat("libLLVM-", version, ".so.1"));
+  for (int version = 20; version >= 18; --version) names.push_back(str_cat("libLLVM.so.", version, ".1"));
+  for (int version = 17; version >= 13; --version) names.push_back(str_cat("libLLVM-", version, ".so.1"));
   for (const char* name : {"libLLVM.so", "libLLVM.so.1"}) names.push_back(name);
   for (const std::string& name : names)
     if (l = open(name); !l->found.path.empty()) return *(kept = std::move(l));
@@ -362,7 +362,7 @@ Jitted jit_llvm(std::span<const Source> sources, const JitOptions& options) {
   if (l.found.path.empty()) throw CompilerUnfit("jit", l.found.problem);
   const Api& a = l.api;
   const Processor p = processor(l, options.isa.value_or(detect_isa()));
-  const std::string made_for = cat(l.identity, " ", p.cpu, " ", p.features, " ", kPasses);
+  const std::string made_for = str_cat(l.identity, " ", p.cpu, " ", p.features, " ", kPasses);
   const cache::ObjectCache cache =
       l.identity.empty() ? cache::ObjectCache() : cache::ObjectCache({options.cache_dir, options.cache_size});
   std::vector<Unit> units = units_of(sources);

@@ -15,7 +15,6 @@ namespace lc::host {
 namespace {
 
 using u8 = std::uint8_t;
-constexpr bool is_quantised(WeightType t) { return block_format(t) != nullptr; }
 constexpr int kStep = 32;  // elements a step
 
 inline std::uint32_t word(const u8* p) {

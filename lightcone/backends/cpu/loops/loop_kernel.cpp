@@ -3,25 +3,16 @@
 
 #include "lightcone/backends/cpu/loops/loop_kernel.h"
 #include "lightcone/codegen/interpret.h"
-#include "lightcone/codegen/symbols.h"
+#include "lightcone/codegen/sizes.h"
 #include "lightcone/device/divided.h"
 
 namespace lc::host {
 LoopKernel::LoopKernel(ir::Kernel k, std::vector<bool> same_index, Dim update_bytes)
     : ir_(std::move(k)),
+      sizes_(ir::size_symbols(ir_)),
       same_index_(std::move(same_index)),
       update_(!(update_bytes == Dim(0))),
       work_(ir_.work) {
-  std::map<std::string_view, Bounds> bounds;
-  const auto collect = [&](const Dim& d) {
-    ir::each_symbol(d, [&](const Dim::Atom& s) { bounds.emplace(s.name, s.bounds); });
-  };
-  for (const ir::Instr& i : ir_.instrs)
-    for (const Dim* d : {&i.offset, &i.valid, &i.stride, &i.extent}) collect(*d);
-  for (const ir::Tile& t : ir_.tiles) collect(t.offset);
-  for (const ir::Loop& l : ir_.loops) collect(l.extent);
-  collect(ir_.store_offset);
-  for (const std::string& s : ir_.sizes) sizes_.push_back(Dim::symbol(s, bounds.at(s).lo, bounds.at(s).hi));
   Dim all = 1;
   for (int k = 0; k < ir_.output_loops; ++k) all = all * times(ir_.loops[static_cast<std::size_t>(k)]);
   sizes_.push_back(ir_.streams ? less(Dim(ir_.stream / static_cast<std::int64_t>(size_of(ir_.dtype))), all)

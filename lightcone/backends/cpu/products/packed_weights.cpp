@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "lightcone/core/dtype.h"
 #include "lightcone/device/host_kernel.h"
@@ -100,18 +101,19 @@ void pack_q5_k(const u8* p, const Lane& to) {
 }
 
 using PackBlock = void (*)(const u8* p, const Lane& to);
-constexpr PackBlock pack_block(WeightType t) {  // null for what has no packed form, and for plain types
+// None for what has no packed form, and for plain types. (Not null: see weight_type.h on constants.)
+constexpr std::optional<PackBlock> pack_block(WeightType t) {
   switch (t) {
     case WeightType::Q4_0: return pack_q4_0;
     case WeightType::Q8_0: return pack_q8_0;
     case WeightType::Q4_K: return pack_q4_k;
     case WeightType::Q5_K: return pack_q5_k;
     case WeightType::Q6_K: return pack_q6_k;
-    default: return nullptr;
+    default: return {};
   }
 }
 static_assert(std::all_of(std::begin(kWeightFormats), std::end(kWeightFormats), [](const WeightFormat& f) {
-  return (pack_block(f.type) != nullptr) == (block_format(f.type) && f.packed.block > 0);
+  return pack_block(f.type).has_value() == (is_quantised(f.type) && f.packed.block > 0);
 }));
 
 // Units (one weight, or a pair of neighbours) of up to sixteen rows, some at a time: what is written stays in the
@@ -166,7 +168,7 @@ class PackKernel final : public HostKernel {
     if (rows < kRows || (!q && k_ % layout.block)) std::memset(to, 0, static_cast<std::size_t>(bytes));
     if (!q) return pack_plain(type_, from + first * k_ * unit_bytes(type_), rows, k_, to);
     const i64 blocks = k_ / layout.block;
-    const PackBlock pack = pack_block(type_);
+    const PackBlock pack = *pack_block(type_);
     for (i64 b = 0; b < blocks; ++b)
       for (i64 r = 0; r < rows; ++r)
         pack(from + ((first + r) * blocks + b) * q->bytes,

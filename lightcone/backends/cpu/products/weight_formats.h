@@ -10,6 +10,7 @@
 namespace lc::host {
 
 using lowering::block_format;
+using lowering::is_quantised;
 using lowering::WeightType;
 
 enum class Arithmetic : std::uint8_t {
@@ -73,15 +74,16 @@ struct Int8Format {
   int zero;
 };
 constexpr Int8Format int8_format(WeightType t) {
+  if (!is_quantised(t)) return {weight_format(t).int8, 0};
   const QuantInfo* q = block_format(t);
-  return {weight_format(t).int8, !q ? 0 : q->q.is_signed ? 128 : -q->q.bias};
+  return {weight_format(t).int8, q->q.is_signed ? 128 : -q->q.bias};
 }
 
 consteval bool weight_formats_are_complete() {
   for (int i = 0; const WeightFormat& row : kWeightFormats) {
     if (static_cast<int>(row.type) != i++) return false;
+    if (!is_quantised(row.type)) continue;
     const QuantInfo* q = block_format(row.type);
-    if (!q) continue;
     const bool min = row.int8 == Arithmetic::Int8Step32Min || row.int8 == Arithmetic::Int8Step16Min;
     if (!min && row.int8 != Arithmetic::Int8Step32 && row.int8 != Arithmetic::Int8Step16) return false;
     if (min != (q->d_min >= 0) || (row.packed.block > 0 && row.packed.block != q->elements)) return false;

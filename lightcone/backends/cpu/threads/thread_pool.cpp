@@ -79,8 +79,8 @@ ThreadPool::Team::Team(int workers) : crowded_(workers > available_cores()) {
   } catch (const std::exception& e) {
     const std::size_t made = threads_.size();
     stop();
-    throw Error("threads", cat("the system gave ", made, " threads beside the caller's, not ", workers - 1, " (",
-                               e.what(), "): ask for fewer"));
+    throw Error("threads", str_cat("the system gave ", made, " threads beside the caller's, not ", workers - 1, " (",
+                                   e.what(), "): ask for fewer"));
   }
 }
 

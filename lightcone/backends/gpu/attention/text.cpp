@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lightcone/codegen/c/text.h"
+#include "lightcone/codegen/simt/filled.h"
 
 namespace lc::gpu {
 namespace {
@@ -15,18 +16,8 @@ namespace {
 using lowering::Attention;
 using lowering::AttentionStep;
 using lowering::CacheType;
+using simt::filled;
 using std::to_string;
-
-using Names = std::initializer_list<std::pair<std::string_view, std::string>>;
-
-// A text in which $NAME stands for what is given.
-std::string filled(std::string_view text, Names names) {
-  std::string s(text);
-  for (const auto& [name, value] : names)
-    for (std::size_t at = 0; (at = s.find("$" + std::string(name), at)) != std::string::npos; at += value.size())
-      s.replace(at, name.size() + 1, value);
-  return s;
-}
 
 std::string number(float v) { return ir::number(v, DType::F32); }
 std::string_view stored_type(CacheType t, simt::Language l) {

@@ -1,8 +1,6 @@
 #include "lightcone/backends/gpu/products/tail.h"
 
-#include <map>
-
-#include "lightcone/codegen/symbols.h"
+#include "lightcone/codegen/sizes.h"
 
 namespace lc::gpu {
 
@@ -12,6 +10,15 @@ std::vector<NodeId> Tail::operands() const {
     for (NodeId k : loop->operands)
       if (k != loop->producer) all.push_back(k);
   return all;
+}
+
+bool Tail::only_rounds() const {
+  if (!loop) return true;
+  const ir::Kernel& k = loop->kernel;
+  if (k.result < 0 || loop->operands.size() != 1) return false;
+  const ir::Instr* i = &k.instrs[static_cast<std::size_t>(k.result)];
+  while (i->code == ir::Code::Convert && i->dtype == result) i = &k.instrs[static_cast<std::size_t>(i->a)];
+  return i->code == ir::Code::Load && i->dtype == DType::F32;
 }
 
 std::vector<simt::Parameter> Tail::places() const {
@@ -27,12 +34,7 @@ simt::InlinedLines Tail::at(Writer& w, const Product& p, const std::string& plac
                             simt::Language language) const {
   if (!loop) return {"", p.exact && p.to_f32 ? "(float)(" + sum + ")" : sum};
   const ir::Kernel& k = loop->kernel;
-  std::map<std::string_view, Bounds> bounds;
-  const auto collect = [&](const Dim& d) {
-    ir::each_symbol(d, [&](const Dim::Atom& s) { bounds.emplace(s.name, s.bounds); });
-  };
-  for (const ir::Instr& i : k.instrs)
-    for (const Dim* d : {&i.offset, &i.valid, &i.stride, &i.extent}) collect(*d);
+  const std::vector<Dim> sizes = ir::size_symbols(k);
   simt::Inlined in;
   const std::string row = w.number(p.row);
   in.row = p.row == p.results() ? "0" : "(" + place + ") / " + row;
@@ -40,11 +42,7 @@ simt::InlinedLines Tail::at(Writer& w, const Product& p, const std::string& plac
   for (std::size_t i = 0; i < loop->operands.size(); ++i)
     if (loop->operands[i] == loop->producer) in.made = static_cast<int>(i);
   in.value = p.exact && p.to_f32 ? "(float)(" + sum + ")" : sum;
-  in.size = [&](std::size_t i) {
-    if (i == loop->begin_size) return std::string("0");
-    const auto b = bounds.find(k.sizes[i]);
-    return b == bounds.end() ? std::string("0") : w.number(Dim::symbol(k.sizes[i], b->second.lo, b->second.hi));
-  };
+  in.size = [&](std::size_t i) { return i == loop->begin_size ? std::string("0") : w.number(sizes[i]); };
   in.operand = [](int i) { return "more" + std::to_string(i); };
   return simt::render_inlined(k, in, w.index() == "long", language);
 }

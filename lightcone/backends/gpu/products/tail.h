@@ -18,6 +18,8 @@ struct Tail {
 
   // The operands that lie in memory, in order.
   std::vector<NodeId> operands() const;
+  // Is the result the sum, rounded to the result's type, and nothing else?
+  bool only_rounds() const;
   std::vector<simt::Parameter> places() const;
   // Lines that compute the result's element at `place` from `sum`, and its expression as memory has it.
   simt::InlinedLines at(Writer& w, const Product& p, const std::string& place, const std::string& sum,

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lightcone/backends/gpu/device.h"
+#include "lightcone/backends/gpu/device/device.h"
 #include "lightcone/passes/compiler.h"
 
 namespace lc::gpu {

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "lightcone/backends/gpu/device/library_product.h"
 #include "lightcone/codegen/simt/dialect.h"
 #include "lightcone/device/device.h"
 
@@ -62,6 +65,19 @@ class GpuDevice : public Device {
   virtual std::shared_ptr<const Code> compile(const std::string& text, const std::vector<std::string>& kernels) = 0;
   // Behind what was started before.
   virtual void start(const Start& s) = 0;
+
+  // How the device's library computes this product; null where there is none, or it does not take it.
+  virtual std::shared_ptr<const LibraryProduct> library_product(const MatrixProduct& /*p*/) { return nullptr; }
+  // Is the library to be taken instead of our kernel of this text? measure() gives how much of our kernel's time the
+  // library takes, nothing where that cannot be found out. What was decided once stays so.
+  virtual bool prefers(const LibraryProduct& /*p*/, const std::string& /*text*/,
+                       const std::function<std::optional<double>()>& /*measure*/) {
+    return false;
+  }
+  // Behind what was started before. Of a device that gave such a product.
+  virtual void multiply(const LibraryProduct& p, Place a, Place b, Place to, Place scratch);
+  // Why there is no library although one was asked for, as a sentence; "" otherwise.
+  virtual std::string library_problem() const { return {}; }
 
   void launch(const Launch& l) final;
 };

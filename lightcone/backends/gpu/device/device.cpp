@@ -1,8 +1,12 @@
-#include "lightcone/backends/gpu/device.h"
+#include "lightcone/backends/gpu/device/device.h"
 
 #include "lightcone/core/error.h"
 
 namespace lc::gpu {
+
+void GpuDevice::multiply(const LibraryProduct& p, Place, Place, Place, Place) {
+  throw Error("device", str_cat(name(), " does not run products of ", p.library()));
+}
 
 void GpuDevice::launch(const Launch& l) {
   if (l.kernel->part()) {  // wanted somewhere else than where it lies
@@ -10,7 +14,7 @@ void GpuDevice::launch(const Launch& l) {
     return copy(l.out, {l.in[0].buffer, l.in[0].offset + offset}, static_cast<std::size_t>(l.sizes[0]));
   }
   const auto* kernel = dynamic_cast<const GpuKernel*>(l.kernel);
-  if (!kernel) throw Error("device", cat("the kernel '", l.kernel->name(), "' is not for ", name()));
+  if (!kernel) throw Error("device", str_cat("the kernel '", l.kernel->name(), "' is not for ", name()));
   kernel->enqueue(l, *this);
 }
 

@@ -1,4 +1,4 @@
-#include "lightcone/backends/gpu/text_kernel.h"
+#include "lightcone/backends/gpu/device/text_kernel.h"
 
 #include <algorithm>
 #include <exception>
@@ -28,7 +28,7 @@ struct Unit {
 };
 
 std::string function_name(const std::string& kernel, std::size_t k) {
-  return k == 0 ? kernel : cat(kernel, "_", k);
+  return k == 0 ? kernel : str_cat(kernel, "_", k);
 }
 
 // Several at once: compilers of the vendors take a tenth of a second for a kernel.

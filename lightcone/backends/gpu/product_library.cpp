@@ -1,0 +1,128 @@
+// Products by a library of the device's vendor, where it takes them and is preferred to our kernels.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <map>
+
+#include "lightcone/backends/gpu/product_kernel.h"
+#include "lightcone/core/error.h"
+
+namespace lc::gpu {
+namespace {
+
+constexpr int kRunsAtOnce = 8, kRounds = 3;
+constexpr std::int64_t kAlign = 256;  // of pieces of scratch memory
+
+std::int64_t rounded_up(std::int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
+// Seconds of one run, at best.
+template <class Run>
+double seconds(GpuDevice& device, const Run& run) {
+  using Clock = std::chrono::steady_clock;
+  run();  // what is loaded with the first run is loaded now
+  device.synchronise();
+  double best = 1e30;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto begin = Clock::now();
+    for (int k = 0; k < kRunsAtOnce; ++k) run();
+    device.synchronise();
+    best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count() / kRunsAtOnce);
+  }
+  return best;
+}
+
+}  // namespace
+
+void ProductKernel::offer(GpuDevice& device, Precision precision, std::vector<Dim> operand_bytes) {
+  const auto known = [](const std::vector<Dim>& all) {
+    return std::ranges::all_of(all, [](const Dim& d) { return d.constant().has_value(); });
+  };
+  auto m = as_matrices(p_, precision);
+  if (!m || !known(operand_bytes) || !known(sizes_)) return;
+  const bool direct = tail_.only_rounds() && (tail_.result == DType::F32 || tail_.result == m->product.type);
+  if (direct) m->product.result = tail_.result;
+  auto product = device.library_product(m->product);
+  if (!product) return;
+  library_ = {std::move(product), *m, std::move(operand_bytes), direct, false};
+  if (!direct && !add_parts_) add_parts_ = add(whole_.add_parts());
+}
+
+std::int64_t ProductKernel::sums_bytes() const { return library_->direct ? 0 : rounded_up(4 * *results_.constant()); }
+
+// Where the library does not write the result itself, its sums are one part, which our kernel that adds parts finishes.
+void ProductKernel::enqueue_library(const Launch& l, GpuDevice& device) const {
+  const std::size_t a = library_->matrices.swapped ? 1 : 0;
+  const auto sums = static_cast<std::size_t>(sums_bytes());
+  const Place to = library_->direct ? l.out : l.scratch;
+  const Place scratch = library_->product->scratch_bytes() ? Place{l.scratch.buffer, l.scratch.offset + sums} : Place{};
+  device.multiply(*library_->product, l.in[a], l.in[1 - a], to, scratch);
+  if (library_->direct) return;
+  std::array<Place, kMostPlaces> places;
+  check(l.in.size() <= places.size(), "a product with too many operands");
+  std::size_t count = 0;
+  places[count++] = l.scratch;
+  for (std::size_t k = 2; k < l.in.size(); ++k) places[count++] = l.in[k];
+  places[count++] = l.out;
+  const std::int64_t columns = functions_[*add_parts_].k.columns;
+  run(l, device, *add_parts_, {places.data(), count}, (*results_.constant() + columns - 1) / columns, {1, l.sizes[3]});
+}
+
+// How much of our kernel's time the library takes, on memory of zeros; nothing where there is not so much memory.
+std::optional<double> ProductKernel::measure(GpuDevice& device) const {
+  try {
+    std::vector<std::unique_ptr<Buffer>> buffers;
+    std::vector<Place> in;
+    const auto place = [&](std::int64_t bytes) {
+      return Place{buffers.emplace_back(device.allocate(static_cast<std::size_t>(bytes))).get(), 0};
+    };
+    for (const Dim& bytes : library_->operand_bytes) in.push_back(place(*bytes.constant()));
+    const Place out = place(*results_.constant() * static_cast<std::int64_t>(size_of(tail_.result)));
+    const std::int64_t own = *scratch_bytes(1).constant(),
+                       theirs = sums_bytes() + static_cast<std::int64_t>(library_->product->scratch_bytes());
+    std::vector<std::int64_t> sizes;
+    for (const Dim& d : sizes_) sizes.push_back(*d.constant());
+    const Launch l{this, in, out, sizes, place(std::max(own, theirs)), false};
+    const double ours = seconds(device, [&] { enqueue_own(l, device); });
+    return seconds(device, [&] { enqueue_library(l, device); }) / std::max(ours, 1e-9);
+  } catch (const Error&) {  // of a device that is lost the next call says so
+    return std::nullopt;
+  }
+}
+
+ProductKernel::Settled ProductKernel::settle(GpuDevice& device) {
+  if (!library_) return {};
+  Settled s;
+  library_->taken = device.prefers(*library_->product, text("@"), [&] { return s.part = measure(device); });
+  const MatrixProduct& m = library_->matrices.product;
+  s.words = str_cat(m.batches == 1 ? "" : str_cat(m.batches, " x "), "[", m.rows, ", ", m.sum, "] x [", m.sum, ", ",
+                    m.columns, "] of ", info(m.type).name, library_->taken ? " by " : " not by ",
+                    library_->product->library());
+  if (!library_->taken) library_.reset();
+  return s;
+}
+
+void settle_products(std::span<const std::shared_ptr<TextKernel>> kernels, GpuDevice& device, PassLog& log) {
+  if (std::string problem = device.library_problem(); !problem.empty()) log.notes.push_back(std::move(problem));
+  struct Said {
+    int times = 0;
+    std::optional<double> part;
+  };
+  std::map<std::string, Said> said;
+  for (const auto& k : kernels) {
+    auto* product = dynamic_cast<ProductKernel*>(k.get());
+    if (!product) continue;
+    const ProductKernel::Settled settled = product->settle(device);
+    if (settled.words.empty()) continue;
+    Said& s = said[settled.words];
+    ++s.times;
+    if (settled.part) s.part = settled.part;
+    if (product->by_library()) ++log.fired["products by library"];
+  }
+  for (const auto& [words, s] : said)
+    log.notes.push_back(
+        str_cat(s.times, s.times == 1 ? " product " : " products ", words,
+                s.part ? str_cat(", which takes ", std::round(*s.part * 100) / 100, " of our kernel's time") : ""));
+}
+
+}  // namespace lc::gpu

@@ -1,0 +1,192 @@
+#include "lightcone/backends/gpu/running_kernel.h"
+
+#include <array>
+#include <limits>
+#include <optional>
+
+#include "lightcone/backends/gpu/device/text_kernel.h"
+#include "lightcone/codegen/c/text.h"
+#include "lightcone/core/error.h"
+#include "lightcone/core/tensor.h"
+
+namespace lc::gpu {
+namespace {
+
+using i64 = std::int64_t;
+using std::to_string;
+
+// ---- what is found in the graph ----------------------------------------------------------------
+
+// Of shorter rows the steps are few, and a group of threads would have little to do.
+constexpr i64 kShortest = 256;
+
+struct Running {
+  Op op;
+  DType type;
+  Dim rows, length;
+  Edge of;
+};
+
+double identity_of(Op op, DType t) {
+  if (op == Op::Add) return 0;
+  if (op == Op::Mul) return 1;
+  return is_float(t) ? -std::numeric_limits<double>::infinity() : static_cast<double>(info(t).lowest);
+}
+
+// y = op(x, x moved on by `step`), where what is not there is the identity: x.
+std::optional<Edge> without_step(const Graph& g, const Node& y, int axis, i64 step) {
+  const auto& shape = y.shape;
+  if (y.in.size() != 2) return std::nullopt;
+  const Edge x = y.in[0];
+  const Node& chosen = g[y.in[1].node];
+  if (chosen.op != Op::Where || !y.in[1].view.identity() || chosen.in.size() != 3) return std::nullopt;
+  const Node &inside = g[chosen.in[0].node], &identity = g[chosen.in[2].node];
+  const auto at = static_cast<std::size_t>(axis);
+  if (inside.op != Op::Index || !chosen.in[0].view.identity() ||
+      !(inside.index == less(Dim(step) - 1, Dim::index(axis, shape[at]))))
+    return std::nullopt;
+  if (identity.op != Op::Constant || identity.value != identity_of(y.op, y.dtype)) return std::nullopt;
+  Shape before(shape.size(), 0), after(shape.size(), 0);
+  before[at] = step;
+  if (chosen.in[1].node != x.node || !(chosen.in[1].view == x.view.pad(before, after).slice(after, shape)))
+    return std::nullopt;
+  return x;
+}
+
+std::optional<Running> match(const Graph& g, const Node& last) {
+  if ((last.op != Op::Add && last.op != Op::Mul && last.op != Op::Maximum) || last.shape.empty()) return std::nullopt;
+  if (is_half(last.dtype) || last.dtype == DType::Bool) return std::nullopt;
+  int axis = static_cast<int>(last.shape.size()) - 1;
+  while (axis > 0 && last.shape[static_cast<std::size_t>(axis)] == Dim(1)) --axis;
+  const Dim length = last.shape[static_cast<std::size_t>(axis)];
+  if (length.bounds().hi < kShortest) return std::nullopt;
+  i64 steps = 1;
+  while (steps < length.bounds().hi && steps < (i64{1} << 61)) steps *= 2;
+  const Node* n = &last;
+  Edge x;
+  for (i64 step = steps / 2; step >= 1; step /= 2) {
+    const auto before = without_step(g, *n, axis, step);
+    if (!before) return std::nullopt;
+    x = *before;
+    n = &g[x.node];
+    if (step > 1 && (n->op != last.op || !x.view.identity())) return std::nullopt;
+  }
+  Dim rows = 1;
+  for (int i = 0; i < axis; ++i) rows = rows * last.shape[static_cast<std::size_t>(i)];
+  return Running{last.op, last.dtype, rows, length, x};
+}
+
+// ---- the kernel --------------------------------------------------------------------------------
+
+constexpr int kThreads = 256, kItems = 4;
+constexpr i64 kTile = kThreads * kItems, kChunk = 4 * kTile;
+
+enum Way : i64 { Totals, Whole, Behind };  // of chunks alone; each chunk for itself; behind the totals of those before
+
+// Sizes: rows, their length, elements of a chunk, the way. A group goes through a chunk tile by tile. The chunks are
+// the same on every device, and so are the bits.
+constexpr std::string_view kText = R"(
+  const int t = LC_THREAD;
+  const long chunks = (n1 + n2 - 1) / n2, row = (long)LC_GROUP / chunks, chunk = (long)LC_GROUP % chunks;
+  const long begin = chunk * n2, end = begin + n2 < n1 ? begin + n2 : n1;
+  T carry = n3 == 2 && chunk > 0 ? totals[row * chunks + chunk - 1] : IDENTITY;
+  for (long tile = begin; tile < end; tile += THREADS * ITEMS) {
+    const long first = tile + t * ITEMS;
+    T x[ITEMS];
+    LC_UNROLL
+    for (int u = 0; u < ITEMS; ++u) {
+      x[u] = first + u < end ? in[row * n1 + first + u] : IDENTITY;
+      if (u > 0) x[u] = COMBINE(x[u - 1], x[u]);
+    }
+    sums[t] = x[ITEMS - 1];
+    for (int by = 1; by < THREADS; by *= 2) {
+      LC_BARRIER;
+      const T sum = t >= by ? COMBINE(sums[t - by], sums[t]) : sums[t];
+      LC_BARRIER;
+      sums[t] = sum;
+    }
+    LC_BARRIER;
+    if (n3 > 0) {
+      const T before = t > 0 ? COMBINE(carry, sums[t - 1]) : carry;
+      LC_UNROLL
+      for (int u = 0; u < ITEMS; ++u)
+        if (first + u < end) out[row * n1 + first + u] = COMBINE(before, x[u]);
+    }
+    carry = COMBINE(carry, sums[THREADS - 1]);
+    LC_BARRIER;
+  }
+  if (n3 == 0 && t == 0) totals[row * chunks + chunk] = carry;
+}
+)";
+
+class RunningKernel final : public TextKernel {
+ public:
+  RunningKernel(const Running& r, simt::Language language) : r_(r), language_(language) {}
+  std::vector<Dim> sizes() const override { return {r_.rows, r_.length}; }
+  Dim flops() const override { return r_.rows * r_.length; }
+  Dim scratch_bytes(int) const override {
+    if (r_.length.bounds().hi <= kChunk) return 0;
+    return r_.rows * ((r_.length + Dim(kChunk - 1)) / Dim(kChunk)) * Dim(static_cast<i64>(size_of(r_.type)));
+  }
+  void enqueue(const Launch& l, GpuDevice& device) const override {
+    const i64 rows = l.sizes[0], length = l.sizes[1], chunks = (length + kChunk - 1) / kChunk;
+    if (rows == 0 || length == 0) return;
+    if (chunks == 1) return run(device, l.in[0], l.out, l.out, {rows, length, length, Whole}, rows);
+    run(device, l.in[0], l.scratch, l.out, {rows, length, kChunk, Totals}, rows * chunks);
+    run(device, l.scratch, l.scratch, l.scratch, {rows, chunks, chunks, Whole}, rows);
+    run(device, l.in[0], l.scratch, l.out, {rows, length, kChunk, Behind}, rows * chunks);
+  }
+  std::string text(std::string_view name) const override {
+    const std::string type(info(r_.type).c);
+    const simt::Parameter places[] = {{type, "in"}, {type, "totals", true}, {type, "out", true}};
+    const auto define = [](std::string_view what, const std::string& as) {
+      return str_cat("#define ", what, " ", as, "\n");
+    };
+    return define("T", type) + define("IDENTITY", ir::number(identity_of(r_.op, r_.type), r_.type)) +
+           define("THREADS", to_string(kThreads)) + define("ITEMS", to_string(kItems)) + define("COMBINE(a, b)", ir::spell(r_.op, r_.type, "a", "b", "")) +
+           simt::begin_kernel(language_, name, kThreads, places, 4, "long") + "  LC_SHARED(T, sums, THREADS);" +
+           std::string(kText) + "#undef T\n#undef IDENTITY\n#undef THREADS\n#undef ITEMS\n#undef COMBINE\n";
+  }
+
+ private:
+  void run(GpuDevice& device, Place in, Place totals, Place out, const std::array<i64, 4>& sizes, i64 groups) const {
+    const Place places[] = {in, totals, out};
+    start(device, 0, places, groups, kThreads, sizes);
+  }
+  Running r_;
+  simt::Language language_;
+};
+
+}  // namespace
+
+Graph fuse_running(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log) {
+  std::vector<std::shared_ptr<TextKernel>> made;
+  std::vector<NodeId> to(g.size());
+  Graph out;
+  const std::vector<bool> live = g.live();
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (!live[id]) continue;
+    Node n = g[id];
+    const auto found = match(g, n);
+    if (found && (n.dtype != DType::F64 || device->limits().f64)) {
+      auto kernel = std::make_shared<RunningKernel>(*found, device->limits().language);
+      const std::vector<NodeId> operands{found->of.node};
+      kernel->origin = {"gpu: running", steps(g, id, operands), {}};
+      kernel->device = device;
+      made.push_back(kernel);
+      const Edge of{to[found->of.node], found->of.view};
+      n = Node{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
+      n.in = {of.view.identity() ? of : prim::contiguous(Tensor(out, of)).edge()};
+      n.name = "running", n.kernel = std::move(kernel);
+      ++log.fired["running"];
+    } else {
+      for (Edge& e : n.in) e.node = to[e.node];
+    }
+    to[id] = out.add(std::move(n));
+  }
+  copy_results(g, to, out);
+  compile(made, *device, log);
+  return out;
+}
+
+}  // namespace lc::gpu

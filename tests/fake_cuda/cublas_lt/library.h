@@ -1,0 +1,66 @@
+// A cuBLASLt for the driver that runs on the CPU: what descriptors hold, and the product that they describe.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "driver/library_work.h"
+
+namespace fake_cublas_lt {
+
+// cublasStatus_t, cudaDataType_t, cublasComputeType_t, by NVIDIA's numbers.
+enum Status : int {
+  kSuccess = 0,
+  kNotInitialized = 1,
+  kAllocFailed = 3,
+  kInvalidValue = 7,
+  kExecutionFailed = 13,
+  kNotSupported = 15
+};
+enum Type : int { kF32 = 0, kF16 = 2, kBf16 = 14 };
+enum Compute : int { kCompute32F = 68, kComputeFast16BF = 75, kComputeFastTf32 = 77 };
+
+struct Product {
+  int compute = 0, scale = 0, transpose_a = 0, transpose_b = 0;
+  friend bool operator==(const Product&, const Product&) = default;
+};
+struct Layout {
+  int type = 0;
+  std::uint64_t rows = 0, columns = 0;
+  std::int64_t pitch = 0, stride = 0;
+  std::int32_t batches = 1;
+  friend bool operator==(const Layout&, const Layout&) = default;
+  std::size_t element() const { return type == kF32 ? 4 : 2; }
+};
+struct Preference {
+  std::uint64_t workspace = 0;
+  std::uint32_t reductions = 7, alignments[4] = {256, 256, 256, 256};
+};
+struct Handle {};
+
+// D = op(A) * op(B) as descriptors say it.
+struct Problem {
+  Product product;
+  Layout a, b, c, d;
+  // What is wrong with it, or nothing.
+  Status check() const;
+  std::uint64_t hash() const;
+  // Computes it at these addresses, on the host. Words for memory that is not the device's.
+  std::string compute(std::uint64_t at_a, std::uint64_t at_b, std::uint64_t at_d,
+                      fake_cuda::LibraryWork::OnDevice on_device) const;
+};
+
+struct Settings {
+  std::atomic<long> version = 130000;
+  std::atomic<long> refuses = 0;       // 1: there is no algorithm for anything
+  std::atomic<long> delay_ms = 0;      // that a product takes at least
+  std::atomic<long> workspace = 1000;  // bytes that an algorithm wants
+  std::atomic<long> products = 0;      // computed so far
+  std::atomic<long> live = 0;          // handles and descriptors that were not destroyed
+};
+Settings& settings();
+
+}  // namespace fake_cublas_lt
