@@ -16,6 +16,7 @@
 #include "lightcone/models/llama/sampler.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/verify/verify.h"
+#include "paths.h"
 
 using namespace lc;
 using host::JitOptions;
@@ -178,7 +179,7 @@ TEST(Llvm, EveryOperationGivesTheBitsOfTheCCompiler) {
 
 TEST(Llvm, TellsTheSameStory) {
   NEEDS_LLVM();
-  const std::string folder = std::string(LIGHTCONE_SOURCE) + "/models/story/";
+  const std::string folder = std::string(paths::kSource) + "/models/story/";
   const auto want = nlohmann::json::parse(std::ifstream(folder + "reference.json"))["ids"].get<std::vector<int>>();
   for (int threads : {1, 2}) {
     const Compiler compiler = generic() | cpu({.threads = threads, .jit = {.compiler = "llvm"}});

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "cuda_fixture.h"
+#include "paths.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
@@ -16,7 +17,7 @@ namespace {
 // The fake library's settings; zero again when this goes.
 class FakeLt {
  public:
-  explicit FakeLt(const std::string& path = LIGHTCONE_FAKE_CUBLASLT)
+  explicit FakeLt(const std::string& path = paths::kFakeCublasLt)
       : library_(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (!library_) throw std::runtime_error(::dlerror());
     set_ = reinterpret_cast<decltype(set_)>(::dlsym(library_, "fake_cublas_lt_set"));
@@ -37,7 +38,7 @@ class FakeLt {
 CudaOptions options(std::optional<bool> wish = true) {
   static const TempDir kept;  // kernels of ours are compiled once
   CudaOptions o = test::fake_options(kept / "cache");
-  o.cublas_lt = wish, o.cublas_lt_library = LIGHTCONE_FAKE_CUBLASLT, o.cublas_lt_least = 0;
+  o.cublas_lt = wish, o.cublas_lt_library = paths::kFakeCublasLt, o.cublas_lt_least = 0;
   return o;
 }
 
@@ -169,10 +170,10 @@ TEST(CublasLt, IsReplacedByOurKernels) {
   check(o, "cuBLASLt was not found as /no/such/libcublasLt.so");
   const TempDir dir;
   o.cublas_lt_library = dir / "libcublasLt.so";
-  std::filesystem::copy_file(LIGHTCONE_FAKE_CUBLASLT, o.cublas_lt_library);
+  std::filesystem::copy_file(paths::kFakeCublasLt, o.cublas_lt_library);
   FakeLt(o.cublas_lt_library).set("version", 110900);
   check(o, "cuBLASLt 11.9 is too old");
-  o.cublas_lt_library = LIGHTCONE_FAKE_CUDA;  // which is another library
+  o.cublas_lt_library = paths::kFakeCuda;  // which is another library
   check(o, "cuBLASLt has no function cublasLt");
   o.cublas_lt_library = "";  // the system's, which speaks to another driver
   check(o, "another driver was named");

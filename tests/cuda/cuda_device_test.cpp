@@ -4,6 +4,7 @@
 
 #include "compiled.h"
 #include "cuda_fixture.h"
+#include "paths.h"
 #include "lightcone/backends/cuda/compile.h"
 #include "lightcone/cache/sha256.h"
 
@@ -74,18 +75,18 @@ TEST(CudaLibraries, OnesThatAreMissingSayWhatToDo) {
 }
 
 TEST(CudaLibraries, AreNamedByTheEnvironment) {
-  const Setting driver("LIGHTCONE_CUDA_DRIVER", LIGHTCONE_FAKE_CUDA), compiler("LIGHTCONE_NVRTC", "/nonexistent/nvrtc");
+  const Setting driver("LIGHTCONE_CUDA_DRIVER", paths::kFakeCuda), compiler("LIGHTCONE_NVRTC", "/nonexistent/nvrtc");
   EXPECT_EQ(nvidia::devices().size(), 1u);
   EXPECT_PRED2(contains, refusal({}), "/nonexistent/nvrtc");
-  const Setting found("LIGHTCONE_NVRTC", LIGHTCONE_FAKE_CUDA);
+  const Setting found("LIGHTCONE_NVRTC", paths::kFakeCuda);
   EXPECT_EQ(nvidia::open_device()->limits().warp, 32);
 }
 
 TEST(CudaLibraries, NvrtcIsFoundBelowTheToolkit) {
   const TempDir home;
   std::filesystem::create_directory(home / "lib64");
-  std::filesystem::copy_file(LIGHTCONE_FAKE_CUDA, home / "lib64/libnvrtc.so.12");
-  const Setting driver("LIGHTCONE_CUDA_DRIVER", LIGHTCONE_FAKE_CUDA), none("LIGHTCONE_NVRTC", nullptr),
+  std::filesystem::copy_file(paths::kFakeCuda, home / "lib64/libnvrtc.so.12");
+  const Setting driver("LIGHTCONE_CUDA_DRIVER", paths::kFakeCuda), none("LIGHTCONE_NVRTC", nullptr),
       cuda("CUDA_HOME", home.path.c_str());
   const auto compiler = nvidia::Compiler::open("", 12040);
   EXPECT_NE(compiler, nullptr);
@@ -122,7 +123,7 @@ TEST(CudaLibraries, TwoDriversLiveInOneProcess) {
 }
 
 TEST(CudaLibraries, CodeIsForTheDevicesGeneration) {
-  const auto compiler = nvidia::Compiler::open(LIGHTCONE_FAKE_CUDA);
+  const auto compiler = nvidia::Compiler::open(paths::kFakeCuda);
   const auto target = [&](int major, int minor) { return nvidia::architecture_for(*compiler, major, minor); };
   EXPECT_EQ(target(7, 5), "sm_75");
   EXPECT_EQ(target(8, 8), "sm_87");  // the newest below that runs there
@@ -369,7 +370,7 @@ TEST(CudaKernels, AreKeptOnDisk) {
 }
 
 TEST(CudaKernels, CompileForAnyDeviceWithoutOne) {
-  const auto compiler = nvidia::Compiler::open(LIGHTCONE_FAKE_CUDA);
+  const auto compiler = nvidia::Compiler::open(paths::kFakeCuda);
   const std::string verbose = "--ptxas-options=-v";
   EXPECT_FALSE(nvidia::compile_cubin(*compiler, kText, kKernels, "sm_120a", {&verbose, 1}).code.empty());
   const std::string wrong = "--no-such-option";

@@ -13,6 +13,7 @@
 
 #include "data.h"
 #include "error_of.h"
+#include "paths.h"
 #include "lightcone/backends/cuda/cuda.h"
 #include "lightcone/backends/cuda/memory.h"
 
@@ -21,7 +22,7 @@ namespace lc::test {
 // The fake driver's settings and counts; those that were set are as before when this goes.
 class Fake {
  public:
-  explicit Fake(const std::string& path = LIGHTCONE_FAKE_CUDA)
+  explicit Fake(const std::string& path = paths::kFakeCuda)
       : library_(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (!library_) throw std::runtime_error(::dlerror());
     set_ = reinterpret_cast<decltype(set_)>(::dlsym(library_, "fake_cuda_set"));
@@ -54,12 +55,12 @@ class Fake {
 struct SecondDriver {
   TempDir dir;
   std::string path = dir / "libsecond_cuda.so";
-  SecondDriver() { std::filesystem::copy_file(LIGHTCONE_FAKE_CUDA, path); }
+  SecondDriver() { std::filesystem::copy_file(paths::kFakeCuda, path); }
 };
 
 inline CudaOptions fake_options(const std::string& cache = "off") {
   CudaOptions o;
-  o.driver = o.compiler = LIGHTCONE_FAKE_CUDA;
+  o.driver = o.compiler = paths::kFakeCuda;
   o.cache = cache;
   return o;
 }

@@ -9,13 +9,15 @@
 #include <string>
 #include <vector>
 
+#include "paths.h"
+
 namespace fake_cuda_test {
 
 using Address = std::uint64_t;
 using Handle = void*;
 
 inline void* library() {
-  static void* const handle = dlopen(LIGHTCONE_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
+  static void* const handle = dlopen(paths::kFakeCuda, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) throw std::runtime_error(dlerror());
   return handle;
 }

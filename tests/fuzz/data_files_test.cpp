@@ -2,7 +2,6 @@
 // within its budget. LIGHTCONE_FUZZ and LIGHTCONE_FUZZ_SEED make more of them, and other ones.
 #include <algorithm>
 #include <cstdlib>
-#include <ctime>
 #include <functional>
 
 #include <gtest/gtest.h>
@@ -14,7 +13,9 @@
 #include "lightcone/io/images/images.h"
 #include "lightcone/io/printable.h"
 #include "memory.h"
+#include "paths.h"
 #include "pictures.h"
+#include "processor_time.h"
 #include "zip_writer.h"
 
 using namespace lc;
@@ -146,7 +147,7 @@ std::string make_png(Liar& l) {
 }
 // Pillow's files with lies in their segments' lengths and content, and in their pixels.
 std::string make_jpeg(Liar& l) {
-  static const made::Pictures pictures(LIGHTCONE_SOURCE);
+  static const made::Pictures pictures(paths::kSource);
   static const char* const kNames[] = {"jpeg_444", "jpeg_420", "jpeg_progressive", "jpeg_grey"};
   const std::string& from = pictures.files.at(kNames[l.draw(std::size(kNames))]).file;
   std::string s = from.substr(0, 2);
@@ -189,28 +190,24 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   return s && *s ? std::strtoull(s, nullptr, 10) : otherwise;
 }
 
-double cpu_seconds() {
-  timespec t = {};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-
 // "" for what loaded, the Error's sentence otherwise.
 std::string read(const Reader& r, const std::string& bytes, const ReadOptions& o) {
   const auto file = MappedFile::view("x", std::as_bytes(std::span(bytes.data(), bytes.size())));
   std::string error;
   counted::reset_most();
   const std::size_t before = counted::live();
-  const double begin = cpu_seconds();
-  try {
-    r.read(*file, o);
-  } catch (const Error& e) {
-    error = e.what();
-  }
+  const double seconds = test::least_seconds(2, [&] {
+    error.clear();
+    try {
+      r.read(*file, o);
+    } catch (const Error& e) {
+      error = e.what();
+    }
+  });
   const std::size_t budget = o.memory ? o.memory : Budget::kFloor + Budget::kEachByte * bytes.size();
   // beside the budget: zlib's window, a piece that is converted, the sentence of an Error
   EXPECT_LE(counted::most() - before, budget + (16u << 10) + (o.memory ? 0 : 64u << 10)) << error;
-  EXPECT_LT(cpu_seconds() - begin, 2);
+  EXPECT_LT(seconds, 2);
   EXPECT_EQ(error, printable(error, 4000));
   return error;
 }

@@ -26,6 +26,7 @@
 #include "lightcone/io/text/tokenizer.h"
 #include "lightcone/models/llama/llama.h"
 #include "memory.h"
+#include "processor_time.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -115,13 +116,14 @@ class Case {
     for (const auto& [name, bytes] : files_.files)
       std::ofstream(folder_ / name, std::ios::binary) << bytes, size_ += bytes.size();
     const std::string path = (folder_ / (files_.files.size() > 1 ? "" : files_.files[0].first)).string();
-    const double begin = cpu_seconds();
     bool good = true;
-    if (format_.weights) good = guarded([&] { weights(path); }) && good;
-    if (format_.tokenizer) good = guarded([&] { tokenizer(path); }) && good;
-    if (format_.chat) good = guarded([&] { chat(path); }) && good;
-    if (const double s = cpu_seconds() - begin; s > kSeconds)
-      throw Failure{"it took " + std::to_string(s) + " seconds"};
+    const double seconds = lc::test::least_seconds(kSeconds, [&] {
+      good = true;
+      if (format_.weights) good = guarded([&] { weights(path); }) && good;
+      if (format_.tokenizer) good = guarded([&] { tokenizer(path); }) && good;
+      if (format_.chat) good = guarded([&] { chat(path); }) && good;
+    });
+    if (seconds > kSeconds) throw Failure{"it took " + std::to_string(seconds) + " seconds"};
     if (honest_ && options_.memory == 0 && !good) throw Failure{"a sound file was refused: " + refusal_};
     fs::remove_all(folder_);
     return good;

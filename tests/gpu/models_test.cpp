@@ -15,6 +15,7 @@
 #include "lightcone/ops/loop.h"
 #include "lightcone/ops/random.h"
 #include "lightcone/passes/passes.h"
+#include "paths.h"
 #include "small_training.h"
 
 using namespace lc;
@@ -37,7 +38,7 @@ std::vector<int> greedy(const Llama& m, std::vector<int> ids, std::size_t length
 }  // namespace
 
 TEST_P(Models, TellTheStoryOfTheCpu) {
-  const std::string folder = std::string(LIGHTCONE_SOURCE) + "/models/story/";
+  const std::string folder = std::string(paths::kSource) + "/models/story/";
   const auto want = Json::parse(std::ifstream(folder + "reference.json"))["ids"].get<std::vector<int>>();
   const Llama m = Llama::load(folder + "story.gguf", {.context = 64, .compiler = generic() | compiler({.fallback = cpu({.threads = 1})})});
   EXPECT_EQ(m.program().interpreted(), 0u);

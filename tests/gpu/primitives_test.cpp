@@ -7,6 +7,7 @@
 #include <random>
 
 #include "gpu_devices.h"
+#include "paths.h"
 #include "lightcone/codegen/simt/dialect.h"
 
 using namespace lc;
@@ -22,7 +23,7 @@ class Primitives : public test::OnGpu {
     OnGpu::SetUp();
     if (IsSkipped()) return;
     if (GetParam().name != "cuda") GTEST_SKIP() << "these are CUDA's";
-    static const auto fake = nvidia::open_device({.driver = LIGHTCONE_FAKE_CUDA, .compiler = LIGHTCONE_FAKE_CUDA, .cache = "off"});
+    static const auto fake = nvidia::open_device({.driver = paths::kFakeCuda, .compiler = paths::kFakeCuda, .cache = "off"});
     twin = fake;
   }
   // out[t] for each t; `body` reads in[t] and in[t + 1], and in[n0] is there, too.

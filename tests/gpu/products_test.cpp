@@ -8,6 +8,7 @@
 #include <random>
 
 #include "gpu_devices.h"
+#include "paths.h"
 #include "lightcone/ops/conv.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
@@ -22,7 +23,7 @@ namespace {
 constexpr double kBf16 = 0x1p-8, kTf32 = 0x1p-10;  // by what part operands may be rounded
 
 void set_order(long value) {
-  static void* const driver = dlopen(LIGHTCONE_FAKE_CUDA, RTLD_NOW | RTLD_NOLOAD);
+  static void* const driver = dlopen(paths::kFakeCuda, RTLD_NOW | RTLD_NOLOAD);
   if (driver) reinterpret_cast<void (*)(const char*, long)>(dlsym(driver, "fake_cuda_set"))("order", value);
 }
 

@@ -10,6 +10,7 @@
 #include "data.h"
 #include "error_of.h"
 #include "gguf_writer.h"
+#include "paths.h"
 
 using namespace lc;
 using Json = nlohmann::ordered_json;
@@ -45,7 +46,7 @@ double seconds(const std::function<void()>& f) {
 }  // namespace
 
 TEST(ChatTemplate, AsPythonMakesThem) {
-  const Json goldens = Json::parse(slurp(std::string(LIGHTCONE_SOURCE) + "/tests/goldens/chat_templates.json"));
+  const Json goldens = Json::parse(slurp(std::string(paths::kSource) + "/tests/goldens/chat_templates.json"));
   std::size_t texts = 0, failures = 0;
   for (const Json& c : goldens["cases"]) {
     const std::string word = c["template"], name = c["name"];
@@ -204,7 +205,7 @@ TEST(ChatTemplate, ThatWouldNeverEnd) {
 TEST(ChatTemplate, LongConversationsAreNoHarm) {
   std::vector<ChatMessage> messages;
   for (int i = 0; i < 2000; ++i) messages.push_back({i % 2 ? "assistant" : "user", std::string(1000, 'x')});
-  const Json goldens = Json::parse(slurp(std::string(LIGHTCONE_SOURCE) + "/tests/goldens/chat_templates.json"));
+  const Json goldens = Json::parse(slurp(std::string(paths::kSource) + "/tests/goldens/chat_templates.json"));
   for (const char* name : {"llama2", "llama3", "mistral", "qwen3", "gemma3", "deepseek", "phi3"}) {
     const ChatTemplate t(goldens["templates"][name].get<std::string>());
     std::string text;

@@ -6,6 +6,7 @@
 #include "data.h"
 #include "error_of.h"
 #include "lightcone/io/data/loader.h"
+#include "paths.h"
 #include "pictures.h"
 #include "zip_writer.h"
 
@@ -14,7 +15,7 @@ using namespace lc;
 namespace {
 
 const made::Pictures& pictures() {
-  static const made::Pictures p(LIGHTCONE_SOURCE);
+  static const made::Pictures p(paths::kSource);
   return p;
 }
 std::shared_ptr<const MappedFile> view(const std::string& bytes) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "fake_metal/fake_metal.h"
+#include "paths.h"
 #include "lightcone/backends/metal/metal.h"
 #include "lightcone/core/error.h"
 
@@ -14,7 +15,7 @@ namespace lc::test {
 
 template <class F>
 F fake_function(const char* name) {
-  static void* const library = ::dlopen(LIGHTCONE_FAKE_METAL, RTLD_NOW | RTLD_LOCAL);
+  static void* const library = ::dlopen(paths::kFakeMetal, RTLD_NOW | RTLD_LOCAL);
   if (!library) throw Error("test", ::dlerror());
   return reinterpret_cast<F>(::dlsym(library, name));
 }
@@ -47,7 +48,7 @@ class MetalTest : public testing::Test {
     f.order = 0, f.devices = 1, f.memory = f.fail_at = 0, f.thread_width = 32;
   }
   static std::shared_ptr<gpu::GpuDevice> open(int device = 0) {
-    return mtl::open_device({.device = device, .library = LIGHTCONE_FAKE_METAL});
+    return mtl::open_device({.device = device, .library = paths::kFakeMetal});
   }
 
  private:

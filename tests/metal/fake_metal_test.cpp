@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "fake.h"
+#include "paths.h"
 #include "lightcone/backends/metal/objc.h"
 
 namespace lc::test {
@@ -79,7 +80,7 @@ class FakeMetalTest : public MetalTest {
     other = owned(send(device, "newBufferWithLength:options:", kBytes, 0ul));
   }
 
-  const Runtime& r = Runtime::load(LIGHTCONE_FAKE_METAL);
+  const Runtime& r = Runtime::load(paths::kFakeMetal);
   std::unique_ptr<Pool> pool;
   Ref device, queue, buffer, other;
 };

@@ -7,6 +7,7 @@
 #include "lightcone/passes/passes.h"
 #include "lightcone/verify/random_graph.h"
 #include "msl_check.h"
+#include "paths.h"
 
 namespace lc::test {
 namespace {
@@ -39,7 +40,7 @@ class GeneratedMsl : public MetalTest {};
 
 TEST_F(GeneratedMsl, PointersSayWhereTheyPoint) {
   if (!can_check_msl()) GTEST_SKIP() << "there is no clang++: the texts of kernels are not checked";
-  const Compiler compiler = generic() | metal({.device = 0, .library = LIGHTCONE_FAKE_METAL});
+  const Compiler compiler = generic() | metal({.device = 0, .library = paths::kFakeMetal});
   int checked = 0;
   for (std::uint64_t number = 0; number < 60 && checked < 15; ++number) {
     const Graph g = random_graph(7000000 + number, {.nodes = 4 + static_cast<int>(number % 14)});

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "fake.h"
+#include "paths.h"
 
 namespace lc::test {
 namespace {
@@ -32,7 +33,7 @@ const std::vector<std::string> kFunctions{"scale", "last_size", "turn"};
 // A device with the kernels above.
 struct Machine {
   explicit Machine(int number = 0)
-      : device(mtl::open_device({.device = number, .library = LIGHTCONE_FAKE_METAL})),
+      : device(mtl::open_device({.device = number, .library = paths::kFakeMetal})),
         code(device->compile(kScale, kFunctions)) {}
   void scale(Place y, Place x, std::int64_t n, std::int64_t by) const {
     const Place places[] = {x, y};
@@ -91,7 +92,7 @@ TEST_F(MetalDevice, SystemsWithoutItSaySo) {
 TEST_F(MetalDevice, DevicesAreNamedAndChosen) {
   fake().devices = 2;
   const std::vector<std::string> both{"Fake Metal device", "Fake Metal device 2"};
-  const std::vector<gpu::Limits> found = mtl::devices({.library = LIGHTCONE_FAKE_METAL});
+  const std::vector<gpu::Limits> found = mtl::devices({.library = paths::kFakeMetal});
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].name, both[0]);
   EXPECT_EQ(found[1].name, both[1]);
@@ -101,12 +102,12 @@ TEST_F(MetalDevice, DevicesAreNamedAndChosen) {
   EXPECT_NE(error_of([] { open(-1); }).find("there is no device -1"), std::string::npos);
   fake().devices = 0;
   EXPECT_NE(error_of([] { open(); }).find("Metal finds no GPU"), std::string::npos);
-  EXPECT_NE(error_of([] { mtl::devices({.library = LIGHTCONE_FAKE_METAL}); }).find("Metal finds no GPU"),
+  EXPECT_NE(error_of([] { mtl::devices({.library = paths::kFakeMetal}); }).find("Metal finds no GPU"),
             std::string::npos);
 }
 
 TEST_F(MetalDevice, TheEnvironmentNamesTheLibrary) {
-  ::setenv("LIGHTCONE_METAL", LIGHTCONE_FAKE_METAL, 1);
+  ::setenv("LIGHTCONE_METAL", paths::kFakeMetal, 1);
   EXPECT_EQ(mtl::open_device()->name(), "Fake Metal device");
   ::setenv("LIGHTCONE_METAL", "/nowhere/libmetal.so", 1);
   EXPECT_EQ(open()->name(), "Fake Metal device") << "what the program says counts more";

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "fake_metal/translate.h"
+#include "paths.h"
 
 namespace lc::test {
 namespace {
@@ -47,9 +48,8 @@ std::string check_in(const std::string& folder, const std::string& text) {
   if (!t.error.empty()) return t.error;
   std::ofstream(file) << t.cpp;
   std::string said;
-  run_clang("-fsyntax-only -std=gnu++14 -w -Wno-c++11-narrowing -include '" LIGHTCONE_SOURCE
-            "/tests/metal/msl_declarations.h' '" +
-                file + "'",
+  run_clang(std::string("-fsyntax-only -std=gnu++14 -w -Wno-c++11-narrowing -include '") + paths::kSource +
+                "/tests/metal/msl_declarations.h' '" + file + "'",
             said);
   return said;
 }

@@ -6,6 +6,7 @@
 
 #include "fake.h"
 #include "msl_check.h"
+#include "paths.h"
 
 namespace lc::test {
 namespace {
@@ -16,7 +17,7 @@ const std::string kHead = "#include <metal_stdlib>\nusing namespace metal;\n";
 template <class Out, class In>
 std::vector<Out> run(const std::string& text, const std::vector<In>& x, std::size_t n, int threads,
                      std::vector<std::int64_t> sizes = {}) {
-  const auto d = mtl::open_device({.device = 0, .library = LIGHTCONE_FAKE_METAL});
+  const auto d = mtl::open_device({.device = 0, .library = paths::kFakeMetal});
   const auto code = d->compile(kHead + text, {"k"});
   const auto a = d->allocate(x.size() * sizeof(In)), b = d->allocate(n * sizeof(Out));
   d->copy_in({a.get()}, x.data(), x.size() * sizeof(In));

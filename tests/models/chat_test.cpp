@@ -6,12 +6,13 @@
 #include "data.h"
 #include "error_of.h"
 #include "gguf_writer.h"
+#include "paths.h"
 
 using namespace lc;
 
 namespace {
 
-const std::string kStory = std::string(LIGHTCONE_SOURCE) + "/models/story/story.gguf";
+const std::string kStory = std::string(paths::kSource) + "/models/story/story.gguf";
 const char kWords[] =
     "{{ bos_token }}{% for m in messages %}{{ m.content }}{% if not loop.last %} {% endif %}{% endfor %}";
 

@@ -8,12 +8,13 @@
 #include "lightcone/models/llama/llama.h"
 #include "lightcone/models/llama/sampler.h"
 #include "lightcone/passes/passes.h"
+#include "paths.h"
 
 using namespace lc;
 using Json = nlohmann::json;
 
 TEST(Story, GreedyTextAndLogits) {
-  const std::string folder = std::string(LIGHTCONE_SOURCE) + "/models/story/";
+  const std::string folder = std::string(paths::kSource) + "/models/story/";
   const Json want = Json::parse(std::ifstream(folder + "reference.json"));
   const auto ids = want["ids"].get<std::vector<int>>();
   ASSERT_GT(ids.size(), 50u);
@@ -35,7 +36,7 @@ TEST(Story, GreedyTextAndLogits) {
 
 // A session shares its model: where the Llama goes that it was made from does not matter.
 TEST(Story, ASessionOutlivesTheHandleItWasMadeFrom) {
-  const std::string file = std::string(LIGHTCONE_SOURCE) + "/models/story/story.gguf";
+  const std::string file = std::string(paths::kSource) + "/models/story/story.gguf";
   const LlamaOptions small{.context = 16, .chunk = 4, .threads = 1};
   const auto logits_of = [](LlamaSession& s) {
     const std::span<const float> logits = s.feed(std::vector<int>{1, 300, 301});
@@ -57,7 +58,7 @@ TEST(Story, ASessionOutlivesTheHandleItWasMadeFrom) {
 }
 
 TEST(Story, APrimopsOnlyDeviceTellsIt) {
-  const std::string folder = std::string(LIGHTCONE_SOURCE) + "/models/story/";
+  const std::string folder = std::string(paths::kSource) + "/models/story/";
   const Json want = Json::parse(std::ifstream(folder + "reference.json"));
   auto ids = want["ids"].get<std::vector<int>>();
   ids.resize(12);

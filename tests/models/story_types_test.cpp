@@ -10,12 +10,13 @@
 #include "lightcone/models/llama/llama.h"
 #include "lightcone/models/llama/sampler.h"
 #include "lightcone/passes/passes.h"
+#include "paths.h"
 
 using namespace lc;
 
 namespace {
 
-const std::string kFolder = std::string(LIGHTCONE_SOURCE) + "/models/story/";
+const std::string kFolder = std::string(paths::kSource) + "/models/story/";
 
 std::vector<int> reference_text() {
   return nlohmann::json::parse(std::ifstream(kFolder + "reference.json"))["ids"].get<std::vector<int>>();

@@ -7,6 +7,7 @@
 #include "lightcone/models/llama/llama.h"
 #include "lightcone/models/llama/sampler.h"
 #include "lightcone/passes/passes.h"
+#include "paths.h"
 
 using namespace lc;
 using namespace lc::host;
@@ -14,7 +15,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-std::string folder() { return std::string(LIGHTCONE_SOURCE) + "/models/story/"; }
+std::string folder() { return std::string(paths::kSource) + "/models/story/"; }
 
 LlamaOptions for_target(const Target& t, Precision p, const std::string& compiler) {
   LlamaOptions o;

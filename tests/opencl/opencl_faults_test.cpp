@@ -4,6 +4,7 @@
 #include "data.h"
 #include "lightcone/backends/opencl/error.h"
 #include "opencl_devices.h"
+#include "paths.h"
 
 using namespace lc;
 using test::put;
@@ -16,7 +17,7 @@ namespace {
 
 template <class F>
 F control(const char* name) {
-  static void* const library = ::dlopen(LIGHTCONE_FAKE_OPENCL, RTLD_NOW | RTLD_LOCAL);
+  static void* const library = ::dlopen(paths::kFakeOpenCl, RTLD_NOW | RTLD_LOCAL);
   return reinterpret_cast<F>(::dlsym(library, name));
 }
 void fail(long n, cl::api::Int code) { control<void (*)(long, cl::api::Int)>("fake_fail")(n, code); }
@@ -30,7 +31,7 @@ std::string failed() {
 void name_platform(const char* name) { control<void (*)(const char*)>("fake_platform")(name); }
 std::string options() { return control<const char* (*)()>("fake_options")(); }
 
-const OpenClOptions kFaulty = {.library = LIGHTCONE_FAKE_OPENCL, .cache = "off"};
+const OpenClOptions kFaulty = {.library = paths::kFakeOpenCl, .cache = "off"};
 // Questions about devices that are not used may go wrong.
 std::size_t devices() {
   static const std::size_t all = cl::devices().size();

@@ -10,6 +10,7 @@
 #include "lightcone/ops/ops.h"
 #include "lightcone/reference/interpreter.h"
 #include "ops_cases.h"
+#include "paths.h"
 
 namespace lc {
 
@@ -47,7 +48,7 @@ inline Value parse_value(std::istringstream& s) {
 }
 
 inline std::vector<Golden> goldens(const std::string& file = "ops.txt") {
-  std::ifstream f(std::string(LIGHTCONE_SOURCE) + "/tests/goldens/" + file);
+  std::ifstream f(std::string(paths::kSource) + "/tests/goldens/" + file);
   std::vector<Golden> all;
   for (std::string line; std::getline(f, line);) {
     std::istringstream s(line);

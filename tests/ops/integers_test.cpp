@@ -13,6 +13,7 @@
 
 #include "error_of.h"
 #include "goldens.h"
+#include "paths.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/jit/llvm.h"
 #include "lightcone/ops/special/special.h"
@@ -108,7 +109,7 @@ std::map<std::string, Value> compiled(const Cases& c, const std::string& compile
 
 // The goldens' lines "promote A B C".
 std::vector<std::array<std::string, 3>> promotions() {
-  std::ifstream f(std::string(LIGHTCONE_SOURCE) + "/tests/goldens/integers.txt");
+  std::ifstream f(std::string(paths::kSource) + "/tests/goldens/integers.txt");
   std::vector<std::array<std::string, 3>> all;
   for (std::string line; std::getline(f, line);) {
     std::istringstream s(line);

@@ -18,6 +18,7 @@
 #include "lightcone/verify/verify.h"
 #include "lightcone/runtime/program.h"
 #include "goldens.h"
+#include "paths.h"
 
 using namespace lc;
 
@@ -181,7 +182,7 @@ TEST(Ops, AnswerAsPyTorchDoesOnNaNAndInfinity) {
 
 TEST(Ops, EveryFunctionHasAnAnswerToMeet) {
   const auto text = [](const char* path) {
-    std::ifstream f(std::string(LIGHTCONE_SOURCE) + path);
+    std::ifstream f(std::string(paths::kSource) + path);
     return std::string(std::istreambuf_iterator<char>(f), {});
   };
   const std::string header = text("/lightcone/ops/ops.h") + text("/lightcone/ops/shape.h") +

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../ops/goldens.h"
+#include "paths.h"
 
 namespace lc {
 
@@ -15,7 +16,7 @@ struct OptimGolden {
 };
 inline const std::map<std::string, OptimGolden>& optim_goldens() {
   static const std::map<std::string, OptimGolden> all = [] {
-    std::ifstream f(std::string(LIGHTCONE_SOURCE) + "/tests/goldens/optim.txt");
+    std::ifstream f(std::string(paths::kSource) + "/tests/goldens/optim.txt");
     std::map<std::string, OptimGolden> cases;
     OptimGolden* c = nullptr;
     for (std::string line; std::getline(f, line);) {

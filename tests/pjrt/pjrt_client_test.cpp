@@ -4,6 +4,7 @@
 #include <limits>
 #include <thread>
 
+#include "paths.h"
 #include "plugins.h"
 
 using namespace lc;
@@ -187,9 +188,9 @@ TEST_P(Client, ThreadsRunOneProgramAtOnce) {
 // ---- where plugins come from ----------------------------------------------------------------------
 
 TEST(Plugin, IsFoundByANameOfTheEnvironment) {
-  const std::string listed = str_cat("other:/nowhere/other.so,mine:", LIGHTCONE_PJRT_PLUGIN, ",nonsense");
+  const std::string listed = str_cat("other:/nowhere/other.so,mine:", paths::kPjrtPlugin, ",nonsense");
   ::setenv("PJRT_NAMES_AND_LIBRARY_PATHS", listed.c_str(), 1);
-  EXPECT_EQ(xla::Plugin::load("mine"), xla::Plugin::load(LIGHTCONE_PJRT_PLUGIN));
+  EXPECT_EQ(xla::Plugin::load("mine"), xla::Plugin::load(paths::kPjrtPlugin));
   EXPECT_NE(refusal([] { xla::Plugin::load("other"); }).find("'/nowhere/other.so' cannot be loaded"),
             std::string::npos);
   const std::string unknown = refusal([] { xla::Plugin::load("tpu"); });

@@ -17,6 +17,7 @@
 #include "lightcone/runtime/program.h"
 #include "lightcone/verify/random_graph.h"
 #include "lightcone/verify/verify.h"
+#include "paths.h"
 #include "plugins.h"
 
 using namespace lc;
@@ -97,7 +98,7 @@ xla::api::Error* count_run(xla::api::LoadedExecutableExecute* args) {
 }
 std::shared_ptr<const xla::Client> counting_client() {
   static const std::shared_ptr<const xla::Plugin> plugin = [] {
-    void* const library = ::dlopen(LIGHTCONE_PJRT_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+    void* const library = ::dlopen(paths::kPjrtPlugin, RTLD_NOW | RTLD_LOCAL);
     real_table = reinterpret_cast<const xla::api::Api* (*)()>(::dlsym(library, "GetPjrtApi"))();
     static xla::api::Api table = *real_table;
     count<xla::api::ClientBufferFromHostBuffer, &Counts::from_host>(table);
@@ -339,15 +340,15 @@ TEST(PjrtDevice, ARunThatFailsLeavesStatesAsTheyWere) {
 
 TEST(PjrtDevice, MistakesAreErrors) {
   EXPECT_NE(refusal([] { pjrt({.plugin = "/nowhere/plugin.so"}); }).find("cannot be loaded"), std::string::npos);
-  EXPECT_NE(refusal([] { pjrt({.plugin = LIGHTCONE_PJRT_PLUGIN, .device = 1}); }).find("there is no device 1"),
+  EXPECT_NE(refusal([] { pjrt({.plugin = paths::kPjrtPlugin, .device = 1}); }).find("there is no device 1"),
             std::string::npos);
   EXPECT_NE(refusal([] {
-              pjrt({.plugin = LIGHTCONE_PJRT_PLUGIN, .options = {{"x", true}}});
+              pjrt({.plugin = paths::kPjrtPlugin, .options = {{"x", true}}});
             }).find("no option 'x'"),
             std::string::npos);
   Graph g;
   g.output("y", g.input("x", {4}) + 1.0);
-  const Program p = compile(g, pjrt({.plugin = LIGHTCONE_PJRT_PLUGIN}));
+  const Program p = compile(g, pjrt({.plugin = paths::kPjrtPlugin}));
   EXPECT_NE(p.device()->name().find("LightconeDevice"), std::string::npos);
   Context c(p);
   EXPECT_NE(refusal([&] { c.run(); }).find("input 'x' has no value"), std::string::npos);
@@ -356,7 +357,7 @@ TEST(PjrtDevice, MistakesAreErrors) {
 
 // A table of arrays is bytes to everyone else.
 TEST(PjrtDevice, ATableIsBytes) {
-  const auto client = xla::Client::create(xla::Plugin::load(LIGHTCONE_PJRT_PLUGIN));
+  const auto client = xla::Client::create(xla::Plugin::load(paths::kPjrtPlugin));
   xla::PjrtDevice device(client, 0);
   std::mt19937 random(7);
   const auto below = [&](std::size_t n) { return random() % n; };

@@ -3,6 +3,7 @@
 
 #include <deque>
 
+#include "paths.h"
 #include "plugins.h"
 
 using namespace lc;
@@ -20,7 +21,7 @@ constexpr int kFunctions = static_cast<int>(Function::Count);
 
 const Api& real() {
   static const Api* const table = [] {
-    void* const library = ::dlopen(LIGHTCONE_PJRT_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+    void* const library = ::dlopen(paths::kPjrtPlugin, RTLD_NOW | RTLD_LOCAL);
     return reinterpret_cast<const Api* (*)()>(::dlsym(library, "GetPjrtApi"))();
   }();
   return *table;

@@ -10,11 +10,12 @@
 
 #include "lightcone/backends/pjrt/client.h"
 #include "lightcone/core/error.h"
+#include "paths.h"
 
 namespace lc::test {
 
 inline std::vector<std::string> plugin_paths() {
-  std::vector<std::string> all{LIGHTCONE_PJRT_PLUGIN};
+  std::vector<std::string> all{paths::kPjrtPlugin};
   if (const char* other = std::getenv("LIGHTCONE_TEST_PJRT_PLUGIN")) all.push_back(other);
   return all;
 }

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "counted_calls.h"
+#include "paths.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/threads/work_stealing.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
@@ -24,7 +25,7 @@ using namespace lc;
 using test::allocations;
 
 namespace {
-std::string story() { return std::string(LIGHTCONE_SOURCE) + "/models/story/story.gguf"; }
+std::string story() { return std::string(paths::kSource) + "/models/story/story.gguf"; }
 }  // namespace
 
 TEST(Runtime, RunAllocatesNothing) {

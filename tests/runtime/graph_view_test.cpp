@@ -18,6 +18,7 @@
 #include "lightcone/runtime/view/groups.h"
 #include "lightcone/train/trace.h"
 #include "nets.h"
+#include "paths.h"
 #include "processor_time.h"
 #include "resnet20.h"
 
@@ -336,7 +337,7 @@ TEST(View, LayoutKeepsToItsRules) {
   auto all = nets();
   all["deep"].push_back(deep(118));
   all["flat"].push_back(flat(5600));
-  std::string command = str_cat("MOST_MS=2000 node ", LIGHTCONE_SOURCE, "/tests/runtime/view_layout.js");
+  std::string command = str_cat("MOST_MS=2000 node ", paths::kSource, "/tests/runtime/view_layout.js");
   for (const auto& [name, graphs] : all) {
     const auto path = folder / (name + ".html");
     std::ofstream(path) << page_of(graphs, name);

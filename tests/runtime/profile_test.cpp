@@ -13,6 +13,7 @@
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
 #include "lightcone/runtime/profile/timeline.h"
+#include "paths.h"
 
 using namespace lc;
 
@@ -38,7 +39,7 @@ const KernelProfile& only(const Profile& p, std::string_view name) {
 }
 
 Llama story(int threads) {
-  return Llama::load(std::string(LIGHTCONE_SOURCE) + "/models/story/story.gguf", {.threads = threads});
+  return Llama::load(std::string(paths::kSource) + "/models/story/story.gguf", {.threads = threads});
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
+#include "paths.h"
 #include "syscalls.h"
 
 using namespace lc;
@@ -28,7 +29,7 @@ struct Decoder {
   Llama model;
   Context context;
   explicit Decoder(int threads)
-      : model(Llama::load(std::string(LIGHTCONE_SOURCE) + "/models/story/story.gguf", {.threads = threads})),
+      : model(Llama::load(std::string(paths::kSource) + "/models/story/story.gguf", {.threads = threads})),
         context(model.program()) {
     const std::vector<std::int64_t> prompt{1, 300, 301, 302}, one{303};
     context.bind("seq", 4).bind("past", 0).set("tokens", prompt).run();

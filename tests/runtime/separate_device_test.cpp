@@ -1,5 +1,6 @@
 // A device with memory of its own, whose pages the host may not touch, runs whole programs: plan, Program and Context
 // reach a device's bytes through copies alone.
+#include "paths.h"
 #include "separate_device.h"
 
 #include <sys/mman.h>
@@ -116,7 +117,7 @@ TEST(SeparateDevice, TouchingItsMemoryFromTheHostIsAFault) {
 }
 
 TEST(SeparateDevice, TellsTheStoryOfTheCpu) {
-  const std::string folder = std::string(LIGHTCONE_SOURCE) + "/models/story/";
+  const std::string folder = std::string(paths::kSource) + "/models/story/";
   auto ids = nlohmann::json::parse(std::ifstream(folder + "reference.json"))["ids"].get<std::vector<int>>();
   const auto device = std::make_shared<SeparateDevice>();
   const auto tell = [&](const LlamaOptions& o) {

@@ -7,20 +7,21 @@
 #include "error_of.h"
 #include "lightcone/ops/loop.h"
 #include "module_checks.h"
+#include "paths.h"
 
 using namespace lc;
 
 namespace {
 
 std::string module_text(const std::string& name) {
-  std::ifstream f(std::string(LIGHTCONE_SOURCE) + "/tests/stablehlo/modules/" + name);
+  std::ifstream f(std::string(paths::kSource) + "/tests/stablehlo/modules/" + name);
   EXPECT_TRUE(f) << name;
   return {std::istreambuf_iterator<char>(f), {}};
 }
 
 std::vector<std::string> module_names() {
   std::vector<std::string> all;
-  for (const auto& e : std::filesystem::directory_iterator(std::string(LIGHTCONE_SOURCE) + "/tests/stablehlo/modules"))
+  for (const auto& e : std::filesystem::directory_iterator(std::string(paths::kSource) + "/tests/stablehlo/modules"))
     all.push_back(e.path().filename().string());
   return all;
 }

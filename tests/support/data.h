@@ -11,7 +11,9 @@
 
 #include <gtest/gtest.h>
 
-inline std::string data(const std::string& name) { return std::string(LIGHTCONE_DATA) + "/" + name; }
+#include "paths.h"
+
+inline std::string data(const std::string& name) { return std::string(paths::kData) + "/" + name; }
 
 #define NEEDS_DATA(name) \
   if (!std::filesystem::exists(data(name))) GTEST_SKIP() << "the reference data " << name << " is not here"

@@ -18,6 +18,7 @@
 #include "lightcone/backends/metal/metal.h"
 #include "lightcone/backends/opencl/opencl.h"
 #include "lightcone/core/error.h"
+#include "paths.h"
 
 namespace lc::test {
 
@@ -30,13 +31,13 @@ inline void PrintTo(const GpuUnderTest& d, std::ostream* out) { *out << d.name; 
 inline CudaOptions cuda_under_test() {
   CudaOptions o;
   o.cache = "off";
-  if (!std::getenv("LIGHTCONE_CUDA_DRIVER")) o.driver = o.compiler = LIGHTCONE_FAKE_CUDA;
+  if (!std::getenv("LIGHTCONE_CUDA_DRIVER")) o.driver = o.compiler = paths::kFakeCuda;
   return o;
 }
 
 // How the driver that runs on the CPU orders its threads and when it works (tests/fake_cuda); false where CUDA is another.
 inline bool set_fake_cuda(const char* what, long value) {
-  static void* const driver = std::getenv("LIGHTCONE_CUDA_DRIVER") ? nullptr : dlopen(LIGHTCONE_FAKE_CUDA, RTLD_NOW | RTLD_NOLOAD);
+  static void* const driver = std::getenv("LIGHTCONE_CUDA_DRIVER") ? nullptr : dlopen(paths::kFakeCuda, RTLD_NOW | RTLD_NOLOAD);
   if (driver) reinterpret_cast<void (*)(const char*, long)>(dlsym(driver, "fake_cuda_set"))(what, value);
   return driver;
 }
@@ -48,7 +49,7 @@ inline std::vector<GpuUnderTest> gpus_under_test() {
     if (!one || !*one || std::string(one) == name) all.push_back({name, std::move(open)});
   };
   add("cuda", [] { return nvidia::open_device(cuda_under_test()); });
-  add("metal", [] { return mtl::open_device({.library = LIGHTCONE_FAKE_METAL}); });
+  add("metal", [] { return mtl::open_device({.library = paths::kFakeMetal}); });
   add("opencl", [] { return cl::open_device(); });
   return all;
 }

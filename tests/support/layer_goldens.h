@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "differences.h"
+#include "paths.h"
 #include "lightcone/autograd/autograd.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/nn/module.h"
@@ -51,7 +52,7 @@ inline Value golden_numbers(std::istringstream& s, DType type) {
 
 inline const std::map<std::string, LayerGolden>& layer_goldens() {
   static const std::map<std::string, LayerGolden> kept = [] {
-    std::ifstream f(std::string(LIGHTCONE_SOURCE) + "/tests/goldens/layers.txt");
+    std::ifstream f(std::string(paths::kSource) + "/tests/goldens/layers.txt");
     std::map<std::string, LayerGolden> all;
     LayerGolden* now = nullptr;
     for (std::string line; std::getline(f, line);) {

@@ -19,6 +19,7 @@
 #include "lightcone/passes/passes.h"
 #include "lightcone/reference/interpreter.h"
 #include "lightcone/verify/verify.h"
+#include "paths.h"
 
 namespace lc {
 
@@ -49,7 +50,7 @@ inline Value torch_value(std::istringstream& s) {
 }
 
 inline std::vector<TorchCase> torch_cases(const std::string& file) {
-  std::ifstream f(std::string(LIGHTCONE_SOURCE) + "/tests/goldens/" + file);
+  std::ifstream f(std::string(paths::kSource) + "/tests/goldens/" + file);
   std::vector<TorchCase> all;
   for (std::string line; std::getline(f, line);) {
     std::istringstream s(line);

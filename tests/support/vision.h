@@ -22,6 +22,7 @@
 #include "lightcone/train/load.h"
 #include "lightcone/train/trace.h"
 #include "lightcone/train/trainer.h"
+#include "paths.h"
 #include "statistics.h"
 
 namespace lc::test {
@@ -51,7 +52,7 @@ struct VisionGoldens {
 inline const VisionGoldens& vision_goldens() {
   static const VisionGoldens goldens = [] {
     VisionGoldens g;
-    std::ifstream file(std::string(LIGHTCONE_SOURCE) + "/tests/goldens/vision.txt");
+    std::ifstream file(std::string(paths::kSource) + "/tests/goldens/vision.txt");
     std::string of;
     for (std::string line; std::getline(file, line);) {
       std::istringstream s(line);

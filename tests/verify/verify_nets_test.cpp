@@ -12,6 +12,7 @@
 #include "lightcone/passes/passes.h"
 #include "lightcone/verify/verify.h"
 #include "nets.h"
+#include "paths.h"
 #include "sabotage.h"
 
 using namespace lc;
@@ -81,7 +82,7 @@ TEST(VerifyNets, WildInputsAreCountedApart) {
 
 // The story model with its own weights.
 TEST(VerifyNets, TheUsersOwnWeights) {
-  const Weights file = Weights::open(std::string(LIGHTCONE_SOURCE) + "/models/story/story.gguf");
+  const Weights file = Weights::open(std::string(paths::kSource) + "/models/story/story.gguf");
   const LlamaConfig c = LlamaConfig::from(file);
   const Graph g = llama_graph(c, {.context = 32, .chunk = 8},
                               [&](Graph& graph, const std::string& path, Shape s) -> nn::Parameter {
