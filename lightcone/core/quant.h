@@ -6,7 +6,6 @@
 // and the tests of every kernel come from this table; how a device multiplies a format is that device's own.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <string_view>

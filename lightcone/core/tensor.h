@@ -14,6 +14,13 @@ namespace lc {
 
 struct GraphSlot;  // graph_impl.h
 
+// The 5 of x[5], and the line where it stands (see Operand).
+struct IndexAt {
+  Dim index;
+  SourceLocation at;
+  IndexAt(const std::convertible_to<Dim> auto& i, const SourceLocation& at = SourceLocation::current()) : index(i), at(at) {}
+};
+
 class Tensor {
  public:
   Tensor() = default;  // refers to nothing; using it is an Error
@@ -45,7 +52,7 @@ class Tensor {
   // Elements [begin, end) of an axis, every step-th. Negative numbers count from the end; past the end is an Error.
   Tensor slice(int axis, Dim begin, Dim end, std::int64_t step = 1, const At& at = At::current()) const;
   Tensor select(int axis, Dim index, const At& at = At::current()) const;  // the axis goes away
-  Tensor operator[](Dim index) const { return select(0, index, At("", 0)); }
+  Tensor operator[](const IndexAt& i) const { return select(0, i.index, i.at); }
   Tensor flip(int axis, const At& at = At::current()) const;
   Tensor pad(int axis, Dim before, Dim after, const At& at = At::current()) const;  // with zeros
   Tensor unfold(int axis, Dim size, std::int64_t stride = 1, std::int64_t dilation = 1,

@@ -29,14 +29,14 @@ class Sequential {
     std::apply([&v, k = 0](Layers&... layer) mutable { (v(std::to_string(k++), layer), ...); }, layers_);
   }
   template <class X>
-  auto operator()(const X& x) const {
+  auto operator()(const X& x, const At& at = At::current()) const {
     Inference mode;
-    return through<0>(x, mode);
+    return through<0>(x, mode, at);
   }
   template <class X, class Mode>
     requires(is_mode<Mode>)
-  auto operator()(const X& x, Mode& mode) const {
-    return through<0>(x, mode);
+  auto operator()(const X& x, Mode& mode, const At& at = At::current()) const {
+    return through<0>(x, mode, at);
   }
   template <std::size_t K>
   auto& layer() {
@@ -45,9 +45,9 @@ class Sequential {
 
  private:
   template <std::size_t K, class X, class Mode>
-  auto through(const X& x, Mode& mode) const {
+  auto through(const X& x, Mode& mode, const At& at) const {
     if constexpr (K == sizeof...(Layers)) return x;
-    else return through<K + 1>(nn::apply(std::get<K>(layers_), mode, x), mode);
+    else return through<K + 1>(nn::apply(std::get<K>(layers_), mode, at, x), mode, at);
   }
   std::tuple<Layers...> layers_;
 };
@@ -64,14 +64,14 @@ class SplitInto {
     std::apply([&v, k = 0](Modules&... m) mutable { (v(std::to_string(k++), m), ...); }, modules_);
   }
   template <class X>
-  auto operator()(const X& x) const {
+  auto operator()(const X& x, const At& at = At::current()) const {
     Inference mode;
-    return (*this)(x, mode);
+    return (*this)(x, mode, at);
   }
   template <class X, class Mode>
     requires(is_mode<Mode>)
-  auto operator()(const X& x, Mode& mode) const {
-    return std::apply([&](const Modules&... m) { return std::tuple{nn::apply(m, mode, x)...}; }, modules_);
+  auto operator()(const X& x, Mode& mode, const At& at = At::current()) const {
+    return std::apply([&](const Modules&... m) { return std::tuple{nn::apply(m, mode, at, x)...}; }, modules_);
   }
 
  private:
@@ -92,62 +92,65 @@ class AddInto {
     requires(sizeof...(X) == sizeof...(Modules) && sizeof...(X) > 1)
   auto operator()(const X&... x) const {
     Inference mode;
-    return sum(mode, std::index_sequence_for<X...>(), x...);
+    return sum(mode, At::current(), std::index_sequence_for<X...>(), x...);
   }
   template <class... X>
-  auto operator()(const std::tuple<X...>& x) const {
-    return std::apply([this](const X&... parts) { return (*this)(parts...); }, x);
+  auto operator()(const std::tuple<X...>& x, const At& at = At::current()) const {
+    Inference mode;
+    return (*this)(x, mode, at);
   }
   template <class... X, class Mode>
     requires(is_mode<Mode> && sizeof...(X) == sizeof...(Modules))
-  auto operator()(const std::tuple<X...>& x, Mode& mode) const {
-    return std::apply([&](const X&... parts) { return sum(mode, std::index_sequence_for<X...>(), parts...); }, x);
+  auto operator()(const std::tuple<X...>& x, Mode& mode, const At& at = At::current()) const {
+    return std::apply([&](const X&... parts) { return sum(mode, at, std::index_sequence_for<X...>(), parts...); }, x);
   }
 
  private:
   template <class Mode, std::size_t... K, class... X>
-  auto sum(Mode& mode, std::index_sequence<K...>, const X&... x) const {
-    return (nn::apply(std::get<K>(modules_), mode, x) + ...);
+  auto sum(Mode& mode, const At& at, std::index_sequence<K...>, const X&... x) const {
+    return (nn::apply(std::get<K>(modules_), mode, at, x) + ...);
   }
   std::tuple<Modules...> modules_;
 };
 
 // Two modules that read the same, and what both give together: f(x) + r(x) and f(x) * r(x), their parameters named f
 // and r.
-#define LC_BESIDE(Name, OP)                                  \
-  template <class F, class R>                                \
-  struct Name {                                              \
-    F f = {};                                                \
-    R r = {};                                                \
-    void visit(Visitor& v) { v("f", f)("r", r); }            \
-    template <class X>                                       \
-    auto operator()(const X& x) const {                      \
-      return f(x) OP r(x);                                   \
-    }                                                        \
-    template <class X, class Mode>                           \
-      requires(is_mode<Mode>)                                \
-    auto operator()(const X& x, Mode& mode) const {          \
-      return nn::apply(f, mode, x) OP nn::apply(r, mode, x); \
-    }                                                        \
+#define LC_BESIDE(Name, OP)                                                         \
+  template <class F, class R>                                                       \
+  struct Name {                                                                     \
+    F f = {};                                                                       \
+    R r = {};                                                                       \
+    void visit(Visitor& v) { v("f", f)("r", r); }                                   \
+    template <class X>                                                              \
+    auto operator()(const X& x, const At& at = At::current()) const {               \
+      Inference mode;                                                               \
+      return (*this)(x, mode, at);                                                  \
+    }                                                                               \
+    template <class X, class Mode>                                                  \
+      requires(is_mode<Mode>)                                                       \
+    auto operator()(const X& x, Mode& mode, const At& at = At::current()) const {   \
+      return located(nn::apply(f, mode, at, x), at) OP nn::apply(r, mode, at, x); \
+    }                                                                               \
   };
 LC_BESIDE(GeneralizedAdd, +)
 LC_BESIDE(GeneralizedMul, *)
 #undef LC_BESIDE
 // x + module(x) and x * module(x); the parameters have the module's names.
-#define LC_SHORTCUT(Name, OP)                       \
-  template <class M>                                \
-  struct Name {                                     \
-    M module = {};                                  \
-    void visit(Visitor& v) { module.visit(v); }     \
-    template <class X>                              \
-    auto operator()(const X& x) const {             \
-      return x OP module(x);                        \
-    }                                               \
-    template <class X, class Mode>                  \
-      requires(is_mode<Mode>)                       \
-    auto operator()(const X& x, Mode& mode) const { \
-      return x OP nn::apply(module, mode, x);       \
-    }                                               \
+#define LC_SHORTCUT(Name, OP)                                                     \
+  template <class M>                                                              \
+  struct Name {                                                                   \
+    M module = {};                                                                \
+    void visit(Visitor& v) { module.visit(v); }                                   \
+    template <class X>                                                            \
+    auto operator()(const X& x, const At& at = At::current()) const {             \
+      Inference mode;                                                             \
+      return (*this)(x, mode, at);                                                \
+    }                                                                             \
+    template <class X, class Mode>                                                \
+      requires(is_mode<Mode>)                                                     \
+    auto operator()(const X& x, Mode& mode, const At& at = At::current()) const { \
+      return located(x, at) OP nn::apply(module, mode, at, x);             \
+    }                                                                             \
   };
 LC_SHORTCUT(Residual, +)
 LC_SHORTCUT(ResidualMul, *)
@@ -160,14 +163,14 @@ class Repeated {
   Repeated(const M& m = {}) { modules_.assign(N, m); }
   void visit(Visitor& v) { v("", modules_); }
   template <class X>
-  X operator()(const X& x) const {
+  X operator()(const X& x, const At& at = At::current()) const {
     Inference mode;
-    return (*this)(x, mode);
+    return (*this)(x, mode, at);
   }
   template <class X, class Mode>
     requires(is_mode<Mode>)
-  X operator()(X x, Mode& mode) const {
-    for (const M& m : modules_) x = nn::apply(m, mode, x);
+  X operator()(X x, Mode& mode, const At& at = At::current()) const {
+    for (const M& m : modules_) x = nn::apply(m, mode, at, x);
     return x;
   }
 

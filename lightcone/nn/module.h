@@ -140,12 +140,41 @@ inline constexpr bool is_mode = is_training<Mode> || std::is_same_v<std::remove_
 inline Random* draws(const Inference&, double) { return nullptr; }
 inline Random* draws(const Training& mode, double p) { return p > 0 ? &mode.random() : nullptr; }
 
-// layer(x, mode) where the layer asks for a mode, layer(x) where it does not.
+using At = SourceLocation;
+
+// layer(x, mode, at): the mode where the layer asks for one, and the line that Errors name where it takes one.
 template <class L, class Mode, class... X>
-auto apply(const L& layer, Mode& mode, const X&... x) {
-  if constexpr (std::is_invocable_v<const L&, const X&..., Mode&>) return layer(x..., mode);
+auto apply(const L& layer, Mode& mode, const At& at, const X&... x) {
+  if constexpr (std::is_invocable_v<const L&, const X&..., Mode&, const At&>) return layer(x..., mode, at);
+  else if constexpr (std::is_invocable_v<const L&, const X&..., Mode&>) return layer(x..., mode);
+  else if constexpr (std::is_invocable_v<const L&, const X&..., const At&>) return layer(x..., at);
   else return layer(x...);
 }
+
+// model(x), model(x, y), ... as a call of Self::call(at, x...), where `at` is the caller's line. (A parameter behind a pack
+// has no default: three operands and more have no line of their own.)
+template <class Self>
+class Callable {
+ public:
+  auto operator()(const At& at = At::current()) const { return self().call(at); }
+  template <class X>
+  auto operator()(const X& x, const At& at = At::current()) const {
+    return self().call(at, x);
+  }
+  template <class X, class Y>
+    requires(!std::is_same_v<Y, At>)
+  auto operator()(const X& x, const Y& y, const At& at = At::current()) const {
+    return self().call(at, x, y);
+  }
+  template <class X, class Y, class Z, class... More>
+    requires(!std::is_same_v<Z, At>)
+  auto operator()(const X& x, const Y& y, const Z& z, const More&... more) const {
+    return self().call(At::current(), x, y, z, more...);
+  }
+
+ private:
+  const Self& self() const { return static_cast<const Self&>(*this); }
+};
 
 // What every model knows, whatever it is made of.
 class ModelBase {
@@ -175,7 +204,7 @@ class ModelBase {
 };
 
 template <class M>
-class Model : public ModelBase {
+class Model : public ModelBase, public Callable<Model<M>> {
  public:
   // The parameters of `module` become inputs of `g`, their names behind `path`. `seed` is that of dropout.
   explicit Model(Graph& g, M module = {}, const std::string& path = "", std::int64_t seed = 0)
@@ -185,18 +214,18 @@ class Model : public ModelBase {
   }
   const M& module() const { return module_; }
 
-  // Inference.
-  template <class... X>
-  auto operator()(const X&... x) const {
-    Inference mode;
-    return nn::apply(module_, mode, x...);
-  }
-
  private:
+  friend class Callable<Model<M>>;
+  template <class... X>
+  auto call(const At& at, const X&... x) const {
+    Inference mode;
+    return nn::apply(module_, mode, at, x...);
+  }
   M module_;
 };
 
-// A module whose parameters are not trained: they have no gradients, and no optimiser keeps anything for them.
+// A module whose parameters are not trained: they have no gradients, and no optimiser keeps anything for them. Its mode is
+// that of the model around it, as with requires_grad_(False).
 template <class M>
 struct Frozen {
   M module = {};
@@ -204,23 +233,39 @@ struct Frozen {
     const Visitor::Freezing freezing(v);
     module.visit(v);
   }
-  template <class... X>
-  auto operator()(const X&... x) const {
+  template <class X>
+  auto operator()(const X& x, const At& at = At::current()) const {
     Inference mode;
-    return nn::apply(module, mode, x...);
+    return nn::apply(module, mode, at, x);
+  }
+  template <class X, class Mode>
+    requires(is_mode<Mode>)
+  auto operator()(const X& x, Mode& mode, const At& at = At::current()) const {
+    return nn::apply(module, mode, at, x);
+  }
+  template <class X, class Y, class... More>
+    requires(!is_mode<Y> && !std::is_same_v<Y, At>)
+  auto operator()(const X& x, const Y& y, const More&... more) const {
+    Inference mode;
+    return nn::apply(module, mode, At::current(), x, y, more...);
   }
 };
 
 // ---- what layers are written with ---------------------------------------------------------------------
 
 using typed::dyn;
-using At = SourceLocation;
 
 // An extent as it was written or, for dyn, as it was given.
 template <typed::Dim D>
 constexpr std::int64_t extent_of(std::int64_t given) {
   return D.number() ? D.n : given;
 }
+// An operand of an operator that stands at a line of the caller's.
+template <class E, typed::Dim... A>
+typed::Located<typed::Tensor<E, A...>> located(const typed::Tensor<E, A...>& x, const At& at) {
+  return {x, at};
+}
+inline Operand located(const lc::Tensor& x, const At& at) { return Operand(x, at); }
 // Before a layer reads its parameters: an Error that names the layer where no visit() came by, because whoever holds it
 // left it out of its own.
 void require_visited(std::string_view layer, const Tensor& parameter);

@@ -21,19 +21,20 @@ namespace lc {
 
 // A model while it trains: called with operands alone, it passes the mode on.
 template <class M>
-class InTraining {
+class InTraining : public nn::Callable<InTraining<M>> {
  public:
   explicit InTraining(nn::Model<M>& model) : model_(model), mode_(model) {}
-  template <class... X>
-  auto operator()(const X&... x) {
-    return nn::apply(model_.module(), mode_, x...);
-  }
   const M& module() const { return model_.module(); }
   nn::Training& mode() { return mode_; }
 
  private:
+  friend class nn::Callable<InTraining<M>>;
+  template <class... X>
+  auto call(const SourceLocation& at, const X&... x) const {
+    return nn::apply(model_.module(), mode_, at, x...);
+  }
   nn::Model<M>& model_;
-  nn::Training mode_;
+  mutable nn::Training mode_;  // a reference, which layers ask for as one that draws
 };
 
 // A loss of a model in training: only trace() makes one, and backward() uses it up.

@@ -50,6 +50,38 @@ TEST(Module, FrozenPartsHaveNoGradients) {
   for (const optim::Update& u : d.updates()) EXPECT_NE(u.parameter.node().name, "embed.weight");
 }
 
+TEST(Module, FrozenLayersStandInModelsThatTrain) {
+  Graph g;
+  nn::Model<nn::Sequential<nn::Frozen<nn::Linear<8, 8>>, nn::Frozen<nn::Dropout>, nn::Linear<8, 1>>> net(g);
+  const auto x = typed::input<float, 4, 8>(g, "x");
+  auto d = backward(trace(net, [](auto& net, auto x) { return mean(net(x)); }, x));
+  ASSERT_EQ(d.updates().size(), 2u);
+  EXPECT_EQ(d.updates()[0].parameter.node().name, "2.weight");
+}
+
+// Whatever stands around the layer.
+TEST(Module, ErrorsNameTheLineOfTheCall) {
+  Graph g;
+  const Tensor x = g.input("x", {2, 8}), narrow = g.input("narrow", {2, 7});
+  const auto at = [](int line) { return str_cat("module_test.cpp:", line); };
+  nn::Model<nn::Linear<>> alone(g, {8, 4}, "alone");
+  EXPECT_PRED2(contains, error_of([&] { alone(narrow); }), at(__LINE__));
+  nn::Sequential blocks(nn::Repeated<nn::Sequential<nn::Linear<>, nn::ReLU>, 2>(nn::Sequential(nn::Linear<>{8, 8}, nn::ReLU())),
+                        nn::Frozen<nn::Linear<>>{{8, 4}});
+  nn::Model net(g, blocks, "net");
+  EXPECT_EQ(net(x).shape(), (Shape{2, 4}));
+  EXPECT_PRED2(contains, error_of([&] { net(narrow); }), at(__LINE__));
+  InTraining training(net);
+  EXPECT_PRED2(contains, error_of([&] { training(narrow); }), at(__LINE__));
+  nn::Model<nn::Residual<nn::Linear<>>> shortcut(g, {{8, 4}}, "shortcut");
+  EXPECT_PRED2(contains, error_of([&] { shortcut(x); }), at(__LINE__));
+  nn::Model<nn::Bilinear> two(g, {8, 8, 4}, "two");
+  EXPECT_PRED2(contains, error_of([&] { two(x, narrow); }), at(__LINE__));
+  EXPECT_PRED2(contains, error_of([&] { x[2]; }), at(__LINE__));
+  const Dim n = Dim::symbol("n", 1, 8);
+  EXPECT_EQ(g.input("rows", {n, 3})[n - 1].node().where.line, static_cast<std::uint32_t>(__LINE__));
+}
+
 TEST(Module, DropsOutOnlyWhileItTrains) {
   Graph g;
   nn::Model<nn::Sequential<nn::Dropout>> net(g);

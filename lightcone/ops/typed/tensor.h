@@ -147,7 +147,7 @@ class Tensor : public lc::Tensor {
     return wrap_as<To, static_shape>(lc::Tensor::to(dtype_of<To>::value, at));
   }
   // One element of the first axis, which goes away.
-  auto operator[](lc::Dim index) const {
+  auto operator[](const IndexAt& index) const {
     constexpr Inferred r = infer_select(static_shape, 0);
     require<r.error>();
     return wrap_as<E, r.out>(lc::Tensor::operator[](index));
