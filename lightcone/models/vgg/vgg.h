@@ -32,7 +32,7 @@ class VGG {
     require_pictures(pictures);
     Tensor x = pictures;
     for (const Layer& layer : features_)
-      x = std::visit([&](const auto& l) -> Tensor { return nn::apply(l, mode, x); }, layer);
+      x = std::visit([&](const auto& l) -> Tensor { return nn::apply(l, mode, nn::At::current(), x); }, layer);
     return classifier_(flatten(avgpool_(x), 1), mode);
   }
 
