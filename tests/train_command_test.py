@@ -355,6 +355,31 @@ class Train(unittest.TestCase):
         (self.d / "t.txt").write_text("a nose is a nose is a nose. " * 60)
         self.refuses(run("train", half, "-o", self.d / "parts", "--resume"), "another vocabulary")
 
+    def test_a_checkpoint_goes_on_learning(self):
+        (self.d / "t.txt").write_text("The owl said: boats are for ponds, kites are for hills.\n\n" * 60)
+        c = example("finetune")
+        c["model"].update(weights=str(SOURCE / "models/story/story.gguf"), context=32)
+        c["data"]["train"] = "t.txt"
+        c["train"].update(steps=30, lr=1e-3, warmup=3)
+        c["evaluate"] = {"every": 10, "samples": 8}
+        r = run("train", self.write(c, "tuned"))
+        self.assertEqual(r.returncode, 0, r.stderr)
+        log = [json.loads(line) for line in (self.d / "finetune.run/log.jsonl").read_text().splitlines()]
+        held = [line["held_out_loss"] for line in log if line.get("held_out_loss") is not None]
+        self.assertEqual(log[0]["step"], 0)
+        self.assertLess(held[0], 6.5)  # a model of 1,024 tokens that knows nothing: 6.93
+        self.assertLess(held[-1], held[0] / 2)
+        r = run("generate", self.d / "finetune.run/model.gguf", "The owl said:", "-t", "0", "-n", "20", "-q")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn("boats are for ponds", r.stdout.decode())
+        c["model"]["layers"] = 2
+        self.refuses(run("train", self.write(c, "wrong")), "there is no model.layers; here \"model\" has context, kind, weights")
+        del c["model"]["layers"]
+        c["model"]["context"] = 100000
+        self.refuses(run("train", self.write(c, "wrong")), "model.context is 100000", "was made for")
+        c["model"]["weights"] = "none.gguf"
+        self.refuses(run("train", self.write(c, "wrong")), "none.gguf")
+
     def test_stories(self):
         c = example("stories")
         c["model"].update(layers=1, width=32, heads=2, kv_heads=1, intermediate=64, context=32)
@@ -423,7 +448,7 @@ class Train(unittest.TestCase):
         (self.d / "j.json").write_text("{\n  \"model\": }")
         self.refuses(run("train", self.d / "j.json"), "line 2")
         self.refuses(run("train", self.d / "none.json"), "none.json")
-        self.refuses(run("train", "--example", "none"), "mlp, vgg, resnet, images, llama, stories")
+        self.refuses(run("train", "--example", "none"), "mlp, vgg, resnet, images, llama, finetune, stories")
         c = self.mlp(model={"kind": "vgg", "depth": 3}, data={"format": "idx", "train": ["x", "y"], "shape": [7, 30], "classes": 2})
         self.refuses(run("train", self.write(c)), "model.depth is 3", "to nothing")
         c = self.mlp()

@@ -27,6 +27,8 @@ void load_copy(Program& p, const std::string& name, std::span<const std::byte> b
   p.load(name, kept->data(), kept->size(), kept);
 }
 
+std::string same_name(const std::string& name) { return name; }
+
 }  // namespace
 
 Trainer::Trainer(const nn::ModelBase& model, const Compiler& c, const TrainerOptions& o)
@@ -80,30 +82,33 @@ void Trainer::write(const std::string& path, const std::vector<Stored>& what,
 }
 
 // All of the file is looked at before any of it is taken.
-std::map<std::string, std::string> Trainer::read(const std::string& path, const std::vector<Stored>& what,
-                                                 bool convert) {
-  const Weights file = Weights::open(path);
+void Trainer::read(const Weights& file, const std::vector<Stored>& what, Types types,
+                   const std::function<std::string(const std::string&)>& name_in_file) {
   for (const Stored& s : what) {
-    const StoredTensor* t = file.find(s.name);
-    if (!t) throw Error("load", str_cat("'", path, "' has no '", s.name, "'"));
-    const bool fits = t->dtype == s.dtype || (convert && s.dtype == DType::F32 && (!t->dtype || is_float(*t->dtype)));
-    if (!fits || t->shape != s.shape)
-      throw Error("load",
-                  str_cat("'", s.name, "' is ", t->type, " ", str(Shape(t->shape.begin(), t->shape.end())), " in '",
-                          path, "', the model has ", name(s.dtype), " ", str(Shape(s.shape.begin(), s.shape.end()))));
+    const std::string in_file = name_in_file(s.name);
+    const StoredTensor* t = file.find(in_file);
+    if (!t) throw Error("load", str_cat("'", file.path(), "' has no '", in_file, "'"));
+    const bool converts = types == Types::Converted && s.dtype == DType::F32 && (!t->dtype || is_float(*t->dtype));
+    if ((t->dtype != s.dtype && !converts) || t->shape != s.shape)
+      throw Error("load", str_cat("'", in_file, "' is ", t->type, " ", str(Shape(t->shape.begin(), t->shape.end())),
+                                  " in '", file.path(), "', the model has ", name(s.dtype), " ",
+                                  str(Shape(s.shape.begin(), s.shape.end()))));
   }
   for (const Stored& s : what) {
-    const StoredTensor& t = file.at(s.name);
+    const StoredTensor& t = file.at(name_in_file(s.name));
     const std::vector<float> converted = t.dtype == s.dtype ? std::vector<float>() : Weights::read(t);
     const auto bytes = t.dtype == s.dtype ? t.bytes : std::as_bytes(std::span(converted));
     if (s.state) context_.set_bytes(s.name, bytes.data(), bytes.size());
     else load_copy(program_, s.name, bytes);
   }
-  return file.metadata();
 }
 
 void Trainer::save_parameters(const std::string& path) const { write(path, parameters_, {}); }
 void Trainer::load_parameters(const std::string& path, const std::vector<std::string>& except) {
+  load_parameters(Weights::open(path), same_name, except);
+}
+void Trainer::load_parameters(const Weights& file, const std::function<std::string(const std::string&)>& name_in_file,
+                              const std::vector<std::string>& except) {
   std::vector<Stored> wanted = parameters_;
   for (const std::string& layer : except) {
     const auto of_layer = [&](const Stored& s) { return s.name == layer || s.name.starts_with(layer + "."); };
@@ -111,7 +116,7 @@ void Trainer::load_parameters(const std::string& path, const std::vector<std::st
       throw Error("load_parameters", str_cat("no layer and no parameter is called ", in_quotes(layer)));
     std::erase_if(wanted, of_layer);
   }
-  read(path, wanted, true);
+  read(file, wanted, Types::Converted, name_in_file);
 }
 
 void Trainer::save(const std::string& path, std::map<std::string, std::string> metadata) const {
@@ -119,7 +124,9 @@ void Trainer::save(const std::string& path, std::map<std::string, std::string> m
   write(path, all_, std::move(metadata));
 }
 std::map<std::string, std::string> Trainer::load(const std::string& path) {
-  auto metadata = read(path, all_);
+  const Weights file = Weights::open(path);
+  read(file, all_, Types::Same, same_name);
+  const auto& metadata = file.metadata();
   const auto steps = metadata.find("lightcone.steps");
   if (steps == metadata.end()) throw Error("load", str_cat("'", path, "' holds parameters, not a run"));
   steps_ = std::strtoll(steps->second.c_str(), nullptr, 10);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -15,6 +16,8 @@
 #include "lightcone/runtime/program.h"
 
 namespace lc {
+
+class Weights;
 
 struct TrainerOptions {
   std::int64_t seed = 0;         // of the first values of the parameters
@@ -44,6 +47,10 @@ class Trainer {
   // values they have, as one of another number of classes must. Error where such a name is none, and where the file has
   // no tensor of a parameter's name or one of another shape: no value is changed then.
   void load_parameters(const std::string& path, const std::vector<std::string>& except = {});
+  // The same of a file that is open, whatever its format; the file has a parameter under the name that `name_in_file`
+  // gives for it (GGUF's: llama_file_name()).
+  void load_parameters(const Weights& file, const std::function<std::string(const std::string&)>& name_in_file,
+                       const std::vector<std::string>& except = {});
   // Everything that a run changes: those, what the optimiser remembers, counters and random states. `metadata` is kept
   // with it (a DataLoader's position), and load() gives it back.
   void save(const std::string& path, std::map<std::string, std::string> metadata = {}) const;
@@ -58,8 +65,9 @@ class Trainer {
   };
   std::vector<Stored> all_, parameters_;
   void write(const std::string& path, const std::vector<Stored>& what, std::map<std::string, std::string> metadata) const;
-  std::map<std::string, std::string> read(const std::string& path, const std::vector<Stored>& what,
-                                          bool convert = false);
+  enum class Types : std::uint8_t { Same, Converted };
+  void read(const Weights& file, const std::vector<Stored>& what, Types types,
+            const std::function<std::string(const std::string&)>& name_in_file);
   std::string loss_;
   bool checked_;
   std::int64_t steps_ = 0;

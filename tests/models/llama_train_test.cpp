@@ -1,18 +1,21 @@
 // The Llama that trains: against PyTorch, and against the Llama that speaks.
 #include <cmath>
 #include <fstream>
+#include <random>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "data.h"
 #include "error_of.h"
+#include "lightcone/io/checkpoints/save.h"
 #include "lightcone/io/text/train_bpe.h"
 #include "lightcone/models/llama/llama.h"
 #include "lightcone/models/llama/llama_model.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/train/trace.h"
 #include "lightcone/train/trainer.h"
+#include "paths.h"
 
 using namespace lc;
 using Json = nlohmann::json;
@@ -26,7 +29,8 @@ struct Training {
   std::optional<Trainer> trainer;
 
   Training(const LlamaConfig& c, const optim::Optimizer& o, std::int64_t batch, std::int64_t length)
-      : model(g, LlamaModel(c)) {
+      : Training(LlamaModel(c), o, batch, length) {}
+  Training(const LlamaModel& m, const optim::Optimizer& o, std::int64_t batch, std::int64_t length) : model(g, m) {
     const Tensor x = g.input("x", {batch, length}, DType::I64), y = g.input("y", {batch, length}, DType::I64);
     auto loss = trace(
         model, [](auto& net, const Tensor& x, const Tensor& y) { return next_token_loss(net, x, y); }, x, y);
@@ -42,6 +46,31 @@ struct Training {
     trainer->context().set("x", x).set("y", y);
   }
 };
+
+LlamaValues values_of(Training& t) {
+  return [&t](const std::string& path) {
+    const auto bytes = t.trainer->context().bytes(path);
+    return std::span(reinterpret_cast<const float*>(bytes.data()), bytes.size() / 4);
+  };
+}
+
+// The mean loss of rows, by the model that speaks.
+double loss_of(const Llama& speaks, const std::vector<std::vector<std::int64_t>>& rows) {
+  double sum = 0, count = 0;
+  const auto vocab = static_cast<std::size_t>(speaks.config().vocab);
+  for (const auto& r : rows) {
+    LlamaSession s(speaks);
+    const std::vector<int> ids(r.begin(), r.end() - 1);
+    const auto logits = s.feed(ids);
+    for (std::size_t k = 0; k < ids.size(); ++k, ++count) {
+      const auto row = logits.subspan(k * vocab, vocab);
+      double all = 0;
+      for (const float v : row) all += std::exp(static_cast<double>(v));
+      sum += std::log(all) - static_cast<double>(row[static_cast<std::size_t>(r[k + 1])]);
+    }
+  }
+  return sum / count;
+}
 
 double off(const std::vector<float>& have, const std::vector<float>& want) {
   double difference = 0, size = 0;
@@ -126,31 +155,109 @@ TEST(LlamaModel, SpeaksAsItTrained) {
     for (int k = 0; k < 4; ++k) t.trainer->step();
     const Vocabulary tokens = train_bpe(std::vector<std::string>{"abc abc"}, {.size = 300});
     const TempDir folder;
-    const auto values = [&](const std::string& path) {
-      const auto bytes = t.trainer->context().bytes(path);
-      return std::span(reinterpret_cast<const float*>(bytes.data()), bytes.size() / 4);
-    };
-    save_llama(folder / "m.gguf", t.model.module(), values, tokens, DType::F32, "test");
+    save_llama(folder / "m.gguf", t.model.module(), values_of(t), tokens, DType::F32, "test");
     const Llama speaks = Llama::load(folder / "m.gguf", {.all_logits = true});
-    double sum = 0;
-    for (const auto& r : rows) {
-      LlamaSession s(speaks);
-      const std::vector<int> ids(r.begin(), r.end() - 1);
-      const auto logits = s.feed(ids);
-      for (std::size_t k = 0; k < ids.size(); ++k) {
-        const auto row = logits.subspan(k * 300, 300);
-        double all = 0;
-        for (const float v : row) all += std::exp(static_cast<double>(v));
-        sum += std::log(all) - static_cast<double>(row[static_cast<std::size_t>(r[k + 1])]);
-      }
-    }
+    const double said = loss_of(speaks, rows);
     const float now = t.trainer->step();
-    EXPECT_NEAR(sum / 36, now, 1e-4);
+    EXPECT_NEAR(said, now, 1e-4);
     EXPECT_LT(now, first);
     EXPECT_EQ(speaks.tokenizer().size(), 300);
-    const auto as_bytes = [&] { save_llama(folder / "i.gguf", t.model.module(), values, tokens, DType::I8); };
+    const auto as_bytes = [&] { save_llama(folder / "i.gguf", t.model.module(), values_of(t), tokens, DType::I8); };
     EXPECT_PRED2(contains, error_of(as_bytes), "f32, f16 or bf16");
   }
+}
+
+namespace {
+
+// Training begins with the loss that the checkpoint has, and what it writes has the loss that training ends with, the
+// same tokenizer and the same numbers.
+void goes_on_from(const std::string& checkpoint, const std::string& result) {
+  SCOPED_TRACE(checkpoint);
+  const Weights w = Weights::open(checkpoint);
+  const Llama before = Llama::load(checkpoint, {.all_logits = true});
+  const auto rows = some_rows(before.config().vocab);
+  Training t(LlamaModel::of(w), optim::SGD{.lr = 0.1}, 3, 12);
+  t.trainer->load_parameters(w, [&](const std::string& path) { return llama_file_name(w, path); });
+  t.show(rows);
+  const float first = t.trainer->step();
+  EXPECT_NEAR(loss_of(before, rows), first, 1e-4 * (1 + first));
+  for (int k = 0; k < 3; ++k) t.trainer->step();
+  save_llama_like(w, result, t.model.module(), values_of(t), DType::F32);
+  const Llama after = Llama::load(result, {.all_logits = true});
+  const double said = loss_of(after, rows);
+  const float last = t.trainer->step();
+  EXPECT_NEAR(said, last, 1e-4 * (1 + last));
+  EXPECT_LT(last, first);
+  EXPECT_EQ(after.config().rope_frequencies, before.config().rope_frequencies);
+  EXPECT_EQ(after.config().eos, before.config().eos);
+  EXPECT_EQ(after.config().eps, before.config().eps);
+  EXPECT_EQ(after.has_tokenizer(), before.has_tokenizer());
+  if (before.has_tokenizer()) {
+    const char* text = "Once upon a time, there was a fox. \xC3\xA4 123";
+    EXPECT_EQ(after.tokenizer().encode(text), before.tokenizer().encode(text));
+  }
+  EXPECT_EQ(after.chat_template().text, before.chat_template().text);
+  const Weights saved = Weights::open(result);
+  for (const auto& [name, tensor] : w.tensors()) EXPECT_EQ(saved.at(name).shape, tensor.shape) << name;
+}
+
+// A folder as Hugging Face's, of random values.
+void make_folder(const std::string& folder, const LlamaConfig& c, const LlamaModelOptions& o, const std::string& config) {
+  std::vector<std::vector<float>> values;
+  std::vector<TensorToSave> tensors;
+  std::mt19937 random(7);
+  for (const LlamaModel::Part& p : LlamaModel(c, o).parts()) {
+    std::normal_distribution<float> normal(p.shape.size() == 1 && !p.path.ends_with("bias") ? 1.0f : 0.0f, 0.2f);
+    std::int64_t n = 1;
+    for (const std::int64_t d : p.shape) n *= d;
+    std::vector<float>& v = values.emplace_back(static_cast<std::size_t>(n));
+    for (float& x : v) x = normal(random);
+  }
+  std::size_t k = 0;
+  for (const LlamaModel::Part& p : LlamaModel(c, o).parts())
+    tensors.push_back({p.path, DType::F32, p.shape, std::as_bytes(std::span(values[k++]))});
+  std::filesystem::create_directories(folder);
+  save_safetensors(folder + "/model.safetensors", tensors);
+  spit(folder + "/config.json", config);
+}
+
+const char* const kNumbers = R"("vocab_size": 300, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+  "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "max_position_embeddings": 24, "rms_norm_eps": 1e-5)";
+
+}  // namespace
+
+TEST(LlamaModel, GoesOnFromACheckpoint) {
+  const TempDir dir;
+  goes_on_from(std::string(paths::kSource) + "/models/story/story.gguf", dir / "story.gguf");
+  for (const char* file : {"llm/stories260K/gguf", "llm/babyllama361/gguf"})
+    if (std::filesystem::exists(data(file)))
+      for (const auto& e : std::filesystem::directory_iterator(data(file)))
+        if (e.path().extension() == ".gguf") goes_on_from(e.path().string(), dir / e.path().filename().string());
+  for (const char* folder : {"hf", "hf-bf16-sharded"})
+    if (const std::string from = data(std::string("llm/stories260K/") + folder); std::filesystem::exists(from))
+      goes_on_from(from, dir / folder);
+}
+
+// Qwen 2 has biases, Qwen 3 norms of queries and keys, Llama 3 frequencies that are scaled.
+TEST(LlamaModel, GoesOnFromEveryKind) {
+  const TempDir dir;
+  const std::string numbers = kNumbers;
+  make_folder(dir / "qwen2", kSmall,
+              {.tied = false, .biases = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}},
+              R"({"model_type": "qwen2", )" + numbers + "}");
+  make_folder(dir / "qwen3", kSmall, {.query_key_norms = true}, R"({"model_type": "qwen3", )" + numbers + "}");
+  make_folder(dir / "llama3", kSmall, {},
+              R"({"model_type": "llama", "rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1,
+  "high_freq_factor": 4, "original_max_position_embeddings": 16}, )" + numbers + "}");
+  for (const char* kind : {"qwen2", "qwen3", "llama3"}) goes_on_from(dir / kind, dir / (std::string(kind) + ".after"));
+  EXPECT_NE(LlamaConfig::from(Weights::open(dir / "llama3")).rope_frequencies,
+            LlamaConfig::from(Weights::open(dir / "qwen3")).rope_frequencies);
+  const Weights w = Weights::open(dir / "qwen2");
+  Training t(LlamaModel::of(w), optim::SGD{}, 3, 12);
+  EXPECT_PRED2(contains, error_of([&] { save_llama_like(w, dir / "qwen2", t.model.module(), values_of(t)); }),
+               "that is the folder which training began from");
+  EXPECT_PRED2(contains, error_of([&] { save_llama_like(w, dir / "x", t.model.module(), values_of(t), DType::I8); }),
+               "f32, f16 or bf16");
 }
 
 TEST(LlamaModel, RefusesWhatMakesNoModel) {
@@ -161,6 +268,6 @@ TEST(LlamaModel, RefusesWhatMakesNoModel) {
   EXPECT_PRED2(contains, error_of([&] { LlamaModel m(c); }), "makes no model");
   c = kSmall, c.head_dim = 7;
   EXPECT_PRED2(contains, error_of([&] { LlamaModel m(c); }), "cannot be rotated");
-  c = kSmall, c.rope_frequencies = {0.5, 0.1, 0.01, 0.001};
-  EXPECT_PRED2(contains, error_of([&] { LlamaModel m(c); }), "RoPE is scaled");
+  c = kSmall, c.rope_frequencies = {0.5, 0.1, 0.01};
+  EXPECT_PRED2(contains, error_of([&] { LlamaModel m(c); }), "3 frequencies of RoPE, heads of size 8 have 4");
 }

@@ -168,6 +168,8 @@ double GgufNumbers::operator[](std::size_t i) const {
   }
 }
 
+bool GgufNumbers::is_float() const { return type_ == F32 || type_ == F64; }
+
 GgufFile read_gguf(const std::string& path, const ReadOptions& o) {
   return read_gguf(o.map ? MappedFile::open(path) : MappedFile::read(path), o);
 }

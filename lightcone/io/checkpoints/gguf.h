@@ -29,6 +29,7 @@ class GgufNumbers {
       : type_(type), each_(each), bytes_(bytes) {}
   std::size_t size() const { return bytes_.size() / each_; }
   double operator[](std::size_t i) const;
+  bool is_float() const;
 
  private:
   std::uint32_t type_ = 0;

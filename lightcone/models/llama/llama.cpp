@@ -80,8 +80,8 @@ void check_memory(const Llama& m, std::size_t limit) {
                                 "), and there are ", limit / 1000000, " MB: ask for a smaller context"));
 }
 
-std::shared_ptr<const Tokenizer> find_tokenizer(const Weights& w, const LlamaOptions& o, std::int64_t vocab) {
-  if (!o.tokenizer.empty()) return load_tokenizer(o.tokenizer, static_cast<int>(vocab), w.options());
+std::shared_ptr<const Tokenizer> find_tokenizer(const Weights& w, const std::string& given, std::int64_t vocab) {
+  if (!given.empty()) return load_tokenizer(given, static_cast<int>(vocab), w.options());
   if (w.gguf() && w.gguf()->metadata.contains("tokenizer.ggml.tokens"))
     return tokenizer_from_gguf(*w.gguf(), w.options());
   const std::string file = find_tokenizer_file(w.path());
@@ -90,10 +90,10 @@ std::shared_ptr<const Tokenizer> find_tokenizer(const Weights& w, const LlamaOpt
 
 // A tokenizer of another model makes garbage of every text, without a word: what can be seen of that is an Error.
 // Embedding tables are often padded, and files name tokens that a model was never given rows for.
-void check_tokenizer(const Weights& w, const Tokenizer& t, const LlamaConfig& c, const LlamaOptions& o) {
+void check_tokenizer(const Weights& w, const Tokenizer& t, const LlamaConfig& c, const std::string& given) {
   const Vocabulary& v = t.vocabulary();
   const auto refuse = [&](const std::string& why) {
-    throw file_error("tokenizer", w.path(), "the tokenizer", o.tokenizer.empty() ? "" : " ", o.tokenizer,
+    throw file_error("tokenizer", w.path(), "the tokenizer", given.empty() ? "" : " ", given,
                      " is not this model's: ", why);
   };
   const auto special = [&](std::size_t id) {
@@ -114,6 +114,12 @@ void check_tokenizer(const Weights& w, const Tokenizer& t, const LlamaConfig& c,
 
 }  // namespace
 
+std::shared_ptr<const Tokenizer> llama_tokenizer(const Weights& w, const LlamaConfig& c, const std::string& file) {
+  const auto tokens = find_tokenizer(w, file, c.vocab);
+  if (tokens) check_tokenizer(w, *tokens, c, file);
+  return tokens;
+}
+
 Llama Llama::load(const std::string& path, const LlamaOptions& o) {
   if (o.progress) o.progress("reading", 0);
   return load(Weights::open(path, {.map = o.map}), o);
@@ -132,8 +138,7 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
   m.shape.chunk = std::clamp<std::int64_t>(o.chunk, 1, m.shape.context);
   m.shape.all_logits = o.all_logits;
   m.shape.cache = o.kv_cache;
-  m.tokenizer = find_tokenizer(*weights, o, m.config.vocab);
-  if (m.tokenizer) check_tokenizer(*weights, *m.tokenizer, m.config, o);
+  m.tokenizer = llama_tokenizer(*weights, m.config, o.tokenizer);
   m.chat_template = find_chat_template(*weights);
 
   std::vector<Binding> bindings;

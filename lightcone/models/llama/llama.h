@@ -50,6 +50,10 @@ struct LlamaOptions {
   std::function<void(std::string_view stage, double part)> progress = {};
 };
 
+// The tokenizer that is in a checkpoint or beside it, or in `file`; null where there is none. Error where it is another
+// model's.
+std::shared_ptr<const Tokenizer> llama_tokenizer(const Weights& w, const LlamaConfig& c, const std::string& file = "");
+
 // A handle: copies and sessions share the model, which lives as long as any of them. Moving one copies it, so that a
 // Llama always has a model.
 class Llama {

@@ -4,6 +4,7 @@
 //   nn::Model<LlamaModel> model(g, LlamaModel(config));
 //   auto loss = trace(model, next_token_loss, ids, next);   // i64 [batch, length] each
 //
+// It also goes on from a checkpoint: LlamaModel::of(weights), and Trainer::load_parameters(weights, ...) for the values.
 // save_llama() writes what Llama::load() and the command `lightcone generate` read.
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "lightcone/io/text/tokenizer.h"
 #include "lightcone/models/llama/llama_config.h"
@@ -20,14 +22,18 @@
 namespace lc {
 
 struct LlamaModelOptions {
-  bool tied = true;  // the head is the embedding table; otherwise lm_head.weight
+  bool tied = true;                      // the head is the embedding table; otherwise lm_head.weight
+  std::vector<std::string> biases = {};  // linear layers of a block that have one: "self_attn.q_proj", ... (Qwen 2)
+  bool query_key_norms = false;          // of each head (Qwen 3)
 };
 
 class LlamaModel {
  public:
-  // Error where the numbers make no model, and where RoPE is scaled. Frequencies that are left out are those of
-  // rope_theta.
+  // Error where the numbers make no model. Frequencies of RoPE that are left out are those of rope_theta.
   explicit LlamaModel(LlamaConfig c, const LlamaModelOptions& o = {});
+  // The model of a checkpoint: its numbers, its biases and norms, and whether it has a head of its own. Its values:
+  //   trainer.load_parameters(w, [&](const std::string& path) { return llama_file_name(w, path); });
+  static LlamaModel of(const Weights& w);
   // First values: normal(0, 0.02), what ends a layer's halves divided by sqrt(2 layers) (GPT-2), norms 1.
   void visit(nn::Visitor& v);
   // ids i64 [batch, length] -> logits [batch, length, vocab], each of the token behind.
@@ -58,9 +64,14 @@ Tensor next_token_loss(Model& model, const Tensor& ids, const Tensor& next, Redu
 // The f32 values of a part, by its path.
 using LlamaValues = std::function<std::span<const float>(const std::string& path)>;
 
-// A GGUF file with the tokenizer inside: matrices as `type` (F32, F16 or BF16), norms in f32. Error for
+// A GGUF file with the tokenizer (of SentencePiece's kind) inside: matrices as `type` (F32, F16 or BF16), norms in f32. Error for
 // another type, and as save_gguf().
 void save_llama(const std::string& path, const LlamaModel& model, const LlamaValues& values, const Vocabulary& tokens,
                 DType type = DType::BF16, const std::string& name = "");
+// A checkpoint of the kind of `like`, which the model is of, with everything else that is said there: a GGUF file with
+// the same metadata (any tokenizer), or a folder with the same config.json and tokenizer and one model.safetensors.
+// Types as above. Error for llama2.c's files, which have no place for types.
+void save_llama_like(const Weights& like, const std::string& path, const LlamaModel& model, const LlamaValues& values,
+                     DType type = DType::BF16);
 
 }  // namespace lc

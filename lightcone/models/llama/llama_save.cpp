@@ -3,6 +3,7 @@
 #include "lightcone/io/checkpoints/save.h"
 #include "lightcone/models/llama/llama_graph.h"
 #include "lightcone/models/llama/llama_model.h"
+#include "lightcone/models/llama/llama_stored.h"
 
 namespace lc {
 namespace {
@@ -54,6 +55,13 @@ std::vector<float> rotated_as_in_gguf(std::span<const float> w, std::int64_t hea
   return out;
 }
 
+}  // namespace
+
+void require_stored_type(std::string_view op, DType type) {
+  if (type != DType::F32 && type != DType::F16 && type != DType::BF16)
+    throw Error(op, str_cat("weights of type ", name(type), ": they can be f32, f16 or bf16"));
+}
+
 std::vector<std::byte> stored_as(std::span<const float> w, DType type) {
   std::vector<std::byte> bytes(w.size() * size_of(type));
   for (std::size_t k = 0; k < w.size(); ++k) {
@@ -67,13 +75,10 @@ std::vector<std::byte> stored_as(std::span<const float> w, DType type) {
   return bytes;
 }
 
-}  // namespace
-
 void save_llama(const std::string& path, const LlamaModel& model, const LlamaValues& values, const Vocabulary& tokens,
                 DType type, const std::string& name) {
   const LlamaConfig& c = model.config();
-  if (type != DType::F32 && type != DType::F16 && type != DType::BF16)
-    throw Error("save_llama", str_cat("weights of type ", lc::name(type), ": they can be f32, f16 or bf16"));
+  require_stored_type("save_llama", type);
   if (tokens.kind != Vocabulary::Kind::SentencePiece || static_cast<std::int64_t>(tokens.pieces.size()) != c.vocab)
     throw Error("save_llama", str_cat("the vocabulary must be SentencePiece's kind and have the model's ", c.vocab,
                                       " pieces; it has ", tokens.pieces.size()));

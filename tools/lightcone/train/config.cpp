@@ -161,7 +161,9 @@ void read_model(Section s, ModelConfig& m) {
     if (m.weights.empty() && !m.reinitialize.empty())
       s.fail("model.reinitialize names layers that do not take their values from model.weights, which is missing");
   }
-  if (m.kind == "llama") {
+  if (m.kind == "llama") s.file("weights", m.weights);
+  if (m.kind == "llama" && !m.weights.empty()) s.whole("context", m.context, 1);
+  if (m.kind == "llama" && m.weights.empty()) {
     s.whole("layers", m.layers, 1, true), s.whole("width", m.width, 2, true), s.whole("heads", m.heads, 1, true);
     m.kv_heads = m.heads, m.intermediate = (m.width * 8 / 3 + 31) / 32 * 32, m.tokenizer = "bpe";
     s.whole("kv_heads", m.kv_heads, 1), s.whole("intermediate", m.intermediate, 1);
@@ -220,7 +222,8 @@ void read_samples(Section& s, const ModelConfig& m, DataConfig& d) {
 
 void read_data(Section s, const ModelConfig& m, DataConfig& d) {
   const bool language = m.kind == "llama";
-  if (language) s.one_of("format", d.format, {"text", "stories"}, true);
+  if (language && m.weights.empty()) s.one_of("format", d.format, {"text", "stories"}, true);
+  else if (language) s.one_of("format", d.format, {"text"}, true);
   else s.one_of("format", d.format, {"csv", "npy", "npz", "idx", "cifar10", "cifar100", "images"}, true);
   if (d.format != "stories") {
     s.files("train", d.train, true);

@@ -19,9 +19,8 @@ struct ModelConfig {
   i64 layers = 0, heads = 0, kv_heads = 0, intermediate = 0, context = 0, vocabulary = 0;
   std::string tokenizer;  // bpe or char
   bool tied = true;
-  // not llama
-  std::string weights;                    // a file that the first values come from
-  std::vector<std::string> reinitialize;  // layers that have new ones instead
+  std::string weights;                    // what the first values come from; of llama the rest, but for context, too
+  std::vector<std::string> reinitialize;  // not llama: layers that have new ones instead
   i64 width_divisor = 1;                  // torchvision's: makes all widths smaller
 };
 
@@ -59,6 +58,7 @@ struct TrainConfig {
   // What decides about every bit of the run, "section.key = value" each: what --resume compares.
   std::vector<std::string> decisive;
   bool language() const { return model.kind == "llama"; }
+  bool pretrained() const { return language() && !model.weights.empty(); }
 };
 
 // Error, which names the key, for what is missing, unknown, of another type or makes no sense. Paths are relative to
@@ -67,7 +67,7 @@ TrainConfig read_train_config(const std::string& path);
 // The configuration that the story model was trained with.
 TrainConfig story_config();
 
-// A complete configuration: mlp, vgg, resnet, images, llama or stories. Error for another name.
+// A complete configuration: mlp, vgg, resnet, images, llama, finetune or stories. Error for another name.
 std::string_view example_config(const std::string& name);
 std::string example_names();
 

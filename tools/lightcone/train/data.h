@@ -27,6 +27,7 @@ class TrainingData {
 // configuration says, labels out of range, numbers that are not finite, too few samples, and a text that does not fit
 // the vocabulary.
 std::unique_ptr<TrainingData> read_samples(const TrainConfig& c);
-std::unique_ptr<TrainingData> read_texts(const TrainConfig& c);
+// `tokenizer`: of the checkpoint that training goes on from; null where the text makes one.
+std::unique_ptr<TrainingData> read_texts(const TrainConfig& c, std::shared_ptr<const Tokenizer> tokenizer);
 
 }  // namespace lc::tool

@@ -138,6 +138,29 @@ constexpr Example kExamples[] = {
   "log": {"every": 10}
 }
 )"},
+    {"finetune", R"(// A checkpoint of the Llama family goes on learning from a text of yours. What is written is of the
+// checkpoint's kind: model.gguf, or the folder model/ with its config.json and tokenizer.
+{
+  "model": {
+    "kind": "llama",
+    "weights": "model.gguf",    // GGUF, a folder of Hugging Face's with safetensors, or llama2.c's .bin
+    "context": 256              // tokens that it sees while it learns; default: its own, at most 512
+  },
+  "data": {
+    "format": "text",
+    "train": "input.txt",       // UTF-8
+    "held_out": 0.1,            // the end of it; or "test": another file
+    "separator": "\n\n"         // between documents: each then begins and ends with a token of its own
+  },
+  "train": {
+    "steps": 200, "batch": 4, "optimizer": "adamw", "lr": 2e-5, "beta2": 0.95, "weight_decay": 0.01,
+    "warmup": 20, "clip": 1.0
+  },
+  "evaluate": {"every": 20, "samples": 100, "patience": 3},
+  "save": {"folder": "finetune.run", "every": 50, "weights": "bf16"},
+  "log": {"every": 5}
+}
+)"},
     {"stories", R"(// The model inside the command: `lightcone train` without a file does this. The text has no end:
 // a grammar writes it, and no story is read twice.
 {

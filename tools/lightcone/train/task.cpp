@@ -112,12 +112,14 @@ void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shap
   other_model_ = std::move(other);
 }
 
-Task::Task(const TrainConfig& c, int threads, const DeviceChoice& device, bool checked) : c_(c) {
+Task::Task(const TrainConfig& c, const Pretrained* first, int threads, const DeviceChoice& device, bool checked)
+    : c_(c), first_(first) {
   const Compiler compiler = compiler_for(open_device(device), {.threads = threads});
   const i64 batch = c.train.batch;
   if (c.language()) {
     rows_ = c.model.context;
-    llama_.emplace(llama_config(c.model), LlamaModelOptions{.tied = c.model.tied});
+    if (first) llama_.emplace(first->model);
+    else llama_.emplace(llama_config(c.model), LlamaModelOptions{.tied = c.model.tied});
     build(*llama_, {batch, rows_}, DType::I64, {batch, rows_}, compiler, checked);
     return;
   }
@@ -134,11 +136,17 @@ Task::Task(const TrainConfig& c, int threads, const DeviceChoice& device, bool c
 
 std::string Task::load_weights() try {
   const ModelConfig& m = c_.model;
+  if (first_) {
+    const auto name_in_file = [&](const std::string& path) { return llama_file_name(first_->weights, path); };
+    trainer_->load_parameters(first_->weights, name_in_file);
+    return str_cat("weights     from ", in_quotes(m.weights), "\n");
+  }
   trainer_->load_parameters(m.weights, m.reinitialize);
   std::string anew;
   for (const std::string& layer : m.reinitialize) anew += (anew.empty() ? ", but new ones for " : ", ") + layer;
   return str_cat("weights     from ", in_quotes(m.weights), printable(anew, 500), "\n");
 } catch (const Error& e) {
+  if (first_) throw;
   throw Error("train", str_cat(e.what(),
                                ". Layers that shall begin with new values are named by model.reinitialize: "
                                "[\"fc\"] is the last one of a ResNet"));
@@ -188,7 +196,8 @@ void Task::save_language_model(const std::string& path, const Vocabulary& tokens
     const auto bytes = trainer_->context().bytes(part);
     return std::span(reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float));
   };
-  save_llama(path, *llama_, values, tokens, type, name);
+  if (first_) first_->save(path, values, type, name);
+  else save_llama(path, *llama_, values, tokens, type, name);
 }
 
 }  // namespace lc::tool

@@ -9,6 +9,7 @@
 #include "lightcone/io/data/dataset.h"
 #include "lightcone/models/llama/llama_model.h"
 #include "lightcone/train/trainer.h"
+#include "pretrained.h"
 
 namespace lc::tool {
 
@@ -19,8 +20,8 @@ struct Measured {
 
 class Task {
  public:
-  // Compiles; no data is read. `checked` looks at every value.
-  Task(const TrainConfig& c, int threads, const DeviceChoice& device, bool checked);
+  // Compiles; no data is read. `checked` looks at every value. `first`: the checkpoint of a language model, or null.
+  Task(const TrainConfig& c, const Pretrained* first, int threads, const DeviceChoice& device, bool checked);
 
   // Parameters, exact memory, arithmetic: lines for people.
   std::string known_beforehand() const;
@@ -44,6 +45,7 @@ class Task {
   template <class M>
   void build(const M& module, const Shape& x, DType x_type, const Shape& y, const Compiler& compiler, bool checked);
   const TrainConfig& c_;
+  const Pretrained* first_;
   i64 rows_ = 1;
   std::unique_ptr<Graph> graph_, other_graph_;
   std::unique_ptr<nn::ModelBase> model_, other_model_;

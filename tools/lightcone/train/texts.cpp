@@ -89,14 +89,14 @@ std::string read_all(const std::vector<std::string>& paths, const std::string& b
 
 class Texts final : public TrainingData {
  public:
-  explicit Texts(const TrainConfig& c) : c_(c) {
+  Texts(const TrainConfig& c, std::shared_ptr<const Tokenizer> tokenizer) : c_(c), tokens_(std::move(tokenizer)) {
     const std::string& separator = c.data.separator;
     std::string text = read_all(c.data.train, separator), rest;
     if (!c.data.test.empty()) rest = read_all(c.data.test, separator);
     else rest = cut_off(text, c.data.held_out);
     const std::vector<std::string> documents = split(text, separator);
     if (documents.empty()) throw Error("train", str_cat(in_quotes(c.data.train[0]), " holds no text to learn from"));
-    tokens_ = tokenizer_for(documents, c.model);
+    if (!tokens_) tokens_ = tokenizer_for(documents, c.model);
     learned_ = windows(documents, "to learn from");
     held_out_ = windows(split(rest, separator), "to hold out");
     characters_ = text.size();
@@ -138,15 +138,17 @@ class Texts final : public TrainingData {
     for (const std::string& d : documents) {
       const std::vector<int> one = tokens_->encode(d, false);
       if (c_.model.tokenizer == "char") require_known(one);
-      ids.push_back(tokens_->bos());
+      if (begins_with_bos()) ids.push_back(tokens_->bos());
       ids.insert(ids.end(), one.begin(), one.end());
-      ids.push_back(tokens_->eos());
+      if (tokens_->eos() >= 0) ids.push_back(tokens_->eos());
     }
     const i64 length = c_.model.context, n = static_cast<i64>(ids.size());
     if (n <= length)
       throw Error("train", str_cat("the text ", purpose, " has ", n, " tokens, less than one sample of ", length + 1));
     return std::make_shared<const Dataset>(next_token_samples(ids, length, length));
   }
+  // As the model is used to.
+  bool begins_with_bos() const { return tokens_->bos() >= 0 && (!c_.pretrained() || tokens_->vocabulary().add_bos); }
   void require_known(const std::vector<int>& ids) const {
     if (std::ranges::count(ids, tokens_->vocabulary().unk) > 0)
       throw Error("train", "the held-out text has characters that the text to learn from has not: a vocabulary of "
@@ -161,9 +163,9 @@ class Texts final : public TrainingData {
 
 }  // namespace
 
-std::unique_ptr<TrainingData> read_texts(const TrainConfig& c) {
+std::unique_ptr<TrainingData> read_texts(const TrainConfig& c, std::shared_ptr<const Tokenizer> tokenizer) {
   if (c.data.format == "stories") return std::make_unique<Stories>(c);
-  return std::make_unique<Texts>(c);
+  return std::make_unique<Texts>(c, std::move(tokenizer));
 }
 
 }  // namespace lc::tool

@@ -54,7 +54,7 @@ struct Progressed {
 
 class Run {
  public:
-  Run(const TrainConfig& c, const TrainOptions& o);
+  Run(const TrainConfig& c, const Pretrained* first, const TrainOptions& o);
   int go();
 
  private:
@@ -71,10 +71,13 @@ class Run {
   int finished(const std::string& why);
   double rate() const;
   bool due(i64 every) const { return task_.trainer().steps() % every == 0; }
+  // What a language model is saved as.
+  const char* spoken_name() const { return first_ ? Pretrained::result_name(first_->weights) : "model.gguf"; }
   std::string rate_unit() const { return c_.language() ? "tok/s" : "samples/s"; }
   std::string measure_name() const { return c_.language() ? "perplexity" : "accuracy"; }
 
   const TrainConfig& c_;
+  const Pretrained* first_;
   const TrainOptions& o_;
   Task task_;
   std::string facts_;
@@ -86,7 +89,8 @@ class Run {
   i64 first_step_ = 0;
 };
 
-Run::Run(const TrainConfig& c, const TrainOptions& o) : c_(c), o_(o), task_(c, o.threads, o.device, o.checked) {
+Run::Run(const TrainConfig& c, const Pretrained* first, const TrainOptions& o)
+    : c_(c), first_(first), o_(o), task_(c, first, o.threads, o.device, o.checked) {
   facts_ = str_cat("model       ", c.model.kind, "\n", task_.known_beforehand());
   write_stdout(facts_);
   print_notes(task_.trainer().program());
@@ -95,7 +99,7 @@ Run::Run(const TrainConfig& c, const TrainOptions& o) : c_(c), o_(o), task_(c, o
     throw Error("train", str_cat(in_quotes(c_.folder),
                                  " holds a run already: --resume goes on with it, --overwrite begins "
                                  "anew, \"save\": {\"folder\": ...} or --output names another folder"));
-  data_ = c.language() ? read_texts(c) : read_samples(c);
+  data_ = c.language() ? read_texts(c, first ? first->tokenizer : nullptr) : read_samples(c);
   const std::string summary = str_cat("data        ", data_->summary(), "\n");
   facts_ += summary;
   write_stdout(summary);
@@ -112,8 +116,8 @@ void Run::prepare_folder() const {
   fs::create_directories(c_.folder, wrong);
   if (wrong) throw Error("train", str_cat("cannot make the folder ", in_quotes(c_.folder), ": ", wrong.message()));
   if (o_.resume) return;
-  for (const char* name : {"run.safetensors", "best.safetensors", "model.gguf"})
-    if (fs::remove(path(name), wrong); wrong)
+  for (const char* name : {"run.safetensors", "best.safetensors", "model.gguf", "model/model.safetensors"})
+    if (fs::remove(path(name), wrong); wrong && wrong != std::errc::not_a_directory)
       throw Error("train", str_cat("cannot remove ", in_quotes(path(name)), ": ", wrong.message()));
 }
 
@@ -189,7 +193,7 @@ void Run::keep_best() {
   task_.trainer().save_parameters(path("best.safetensors"));
   if (!c_.language()) return;
   const DType type = c_.weights == "f32" ? DType::F32 : c_.weights == "f16" ? DType::F16 : DType::BF16;
-  task_.save_language_model(path("model.gguf"), data_->tokenizer()->vocabulary(), type, c_.name);
+  task_.save_language_model(path(spoken_name()), data_->tokenizer()->vocabulary(), type, c_.name);
 }
 
 void Run::evaluate(LogLine& line) {
@@ -250,7 +254,7 @@ int Run::finished(const std::string& why) {
   save();
   write_stdout(str_cat(why, " after ", task_.trainer().steps(), " steps and ", duration(at_.seconds),
                        "; best held-out loss ", shortened(at_.best), " at step ", at_.best_step, "\nresults     ",
-                       printable(c_.folder, 500), c_.language() ? ": model.gguf (lightcone generate), " : ": ",
+                       printable(c_.folder, 500), c_.language() ? str_cat(": ", spoken_name(), " (lightcone generate), ") : ": ",
                        "best.safetensors, run.safetensors, loss.html, log.jsonl, log.csv\n"));
   return 0;
 }
@@ -260,6 +264,11 @@ int Run::go() {
   catch_signals();       // a step that has begun is finished, then the run is saved
   begin_ = now();
   session_seconds_ = at_.seconds;
+  if (first_ && task_.trainer().steps() == 0) {  // what it says before; no better, and it stays the best
+    LogLine line;
+    evaluate(line);
+    log_->add(line);
+  }
   while (task_.trainer().steps() < c_.train.steps) {
     if (c_.patience > 0 && at_.evaluations_since >= c_.patience)
       return finished(str_cat("stopped early: no better for ", c_.patience, " evaluations,"));
@@ -284,7 +293,9 @@ int train(const TrainOptions& o) {
   }
   TrainConfig c = o.config.empty() ? story_config() : read_train_config(o.config);
   if (!o.output.empty()) c.folder = o.output;
-  Run run(c, o);
+  std::optional<Pretrained> first;
+  if (c.pretrained()) first.emplace(Pretrained::open(c));
+  Run run(c, first ? &*first : nullptr, o);
   return run.go();
 }
 

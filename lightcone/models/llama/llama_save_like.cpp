@@ -1,0 +1,119 @@
+// A trained Llama in the form of the checkpoint that it began from.
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+
+#include "lightcone/io/atomic_file.h"
+#include "lightcone/io/checkpoints/gguf.h"
+#include "lightcone/io/checkpoints/save.h"
+#include "lightcone/io/mapped_file.h"
+#include "lightcone/io/printable.h"
+#include "lightcone/models/llama/llama_graph.h"
+#include "lightcone/models/llama/llama_model.h"
+#include "lightcone/models/llama/llama_stored.h"
+
+namespace lc {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Readers take a number in any width; what is written has 32 bits, in which every number of a model's fits.
+template <class To, class From>
+To in_32_bits(From v, const std::string& key) {
+  using Limits = std::numeric_limits<To>;
+  const auto d = static_cast<double>(v);
+  if (!(d >= static_cast<double>(Limits::min()) && d <= static_cast<double>(Limits::max())))
+    throw Error("save_llama_like", str_cat("'", printable(key, 200), "' is ", v, ", which 32 bits do not hold"));
+  return static_cast<To>(v);
+}
+
+struct AsField {
+  const std::string& key;
+  GgufField operator()(std::int64_t v) const { return in_32_bits<std::int32_t>(v, key); }
+  GgufField operator()(std::uint64_t v) const { return in_32_bits<std::uint32_t>(v, key); }
+  GgufField operator()(double v) const { return static_cast<float>(v); }
+  GgufField operator()(bool v) const { return v; }
+  GgufField operator()(std::string_view v) const { return std::string(v); }
+  GgufField operator()(const std::vector<std::string_view>& v) const {
+    return std::vector<std::string>(v.begin(), v.end());
+  }
+  GgufField operator()(const GgufNumbers& v) const {
+    std::vector<float> numbers(v.size());
+    for (std::size_t i = 0; i < v.size(); ++i) numbers[i] = static_cast<float>(v[i]);
+    if (v.is_float()) return numbers;
+    std::vector<std::int32_t> whole(v.size());
+    for (std::size_t i = 0; i < v.size(); ++i) whole[i] = in_32_bits<std::int32_t>(v[i], key);
+    return whole;
+  }
+};
+
+// What a file says of itself, but for how its tensors were stored.
+GgufFields fields_like(const GgufFile& file, DType type) {
+  GgufFields fields;
+  for (const auto& [key, value] : file.metadata)
+    if (key != "general.file_type" && key != "general.quantization_version" && key != "general.alignment")
+      fields.emplace_back(key, std::visit(AsField{key}, value));
+  const std::uint32_t kind = type == DType::F32 ? 0 : type == DType::F16 ? 1 : 32;  // llama.cpp's numbers of file types
+  fields.emplace_back("general.file_type", kind);
+  return fields;
+}
+
+// The parts of the model, and what the file has beside them (rope_freqs.weight).
+class Tensors {
+ public:
+  Tensors(const Weights& like, const LlamaModel& model, const LlamaValues& values, DType type) {
+    for (const LlamaModel::Part& p : model.parts()) {
+      const DType stored = p.shape.size() == 2 || !like.gguf() ? type : DType::F32;
+      bytes_.push_back(stored_as(values(p.path), stored));
+      all.push_back({llama_file_name(like, p.path), stored, p.shape, bytes_.back()});
+    }
+    const std::size_t parts = all.size();
+    for (const auto& [name, t] : like.tensors()) {
+      const auto same = [&, &name = name](const TensorToSave& s) { return s.name == name; };
+      if (std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(parts), same)) continue;
+      if (!t.dtype) throw file_error("save_llama_like", like.path(), "'", name, "' is no part of the model, and ", t.type);
+      all.push_back({name, *t.dtype, t.shape, t.bytes});
+    }
+  }
+  std::vector<TensorToSave> all;
+
+ private:
+  std::vector<std::vector<std::byte>> bytes_;
+};
+
+// Everything beside the weights that transformers and we read.
+constexpr const char* kBeside[] = {"config.json",       "generation_config.json",  "tokenizer.json",    "tokenizer_config.json",
+                                   "tokenizer.model",   "special_tokens_map.json", "added_tokens.json", "vocab.json",
+                                   "merges.txt",        "chat_template.jinja",     "chat_template.json"};
+
+void copy_beside(const Weights& like, const std::string& folder) {
+  const fs::path from = fs::is_directory(like.path()) ? fs::path(like.path()) : fs::path(like.path()).parent_path();
+  std::error_code wrong;
+  fs::create_directories(folder, wrong);
+  if (wrong) throw file_error("save_llama_like", folder, "it cannot be made: ", wrong.message());
+  if (fs::equivalent(from, folder, wrong))
+    throw file_error("save_llama_like", folder, "that is the folder which training began from");
+  for (const char* name : kBeside) {
+    if (!fs::is_regular_file(from / name, wrong)) continue;
+    const auto file = MappedFile::open((from / name).string());
+    io::AtomicFile copy("save_llama_like", (fs::path(folder) / name).string());
+    copy.write(file->bytes());
+    copy.commit();
+  }
+}
+
+}  // namespace
+
+void save_llama_like(const Weights& like, const std::string& path, const LlamaModel& model, const LlamaValues& values,
+                     DType type) {
+  require_stored_type("save_llama_like", type);
+  if (like.format() == "llama2.c")
+    throw file_error("save_llama_like", like.path(), "a llama2.c file has no place for types of weights; save_llama() "
+                                                     "writes a GGUF file");
+  const Tensors tensors(like, model, values, type);
+  if (like.gguf()) return save_gguf(path, tensors.all, fields_like(*like.gguf(), type));
+  copy_beside(like, path);
+  save_safetensors((fs::path(path) / "model.safetensors").string(), tensors.all, {{"format", "pt"}});
+}
+
+}  // namespace lc

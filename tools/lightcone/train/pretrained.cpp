@@ -1,0 +1,27 @@
+#include "pretrained.h"
+
+#include "lightcone/core/error.h"
+#include "lightcone/io/printable.h"
+#include "lightcone/models/llama/llama.h"
+
+namespace lc::tool {
+
+Pretrained Pretrained::open(TrainConfig& c) {
+  Weights w = Weights::open(c.model.weights);
+  LlamaModel model = LlamaModel::of(w);
+  const LlamaConfig& has = model.config();
+  auto tokenizer = llama_tokenizer(w, has);
+  if (!tokenizer) throw file_error("train", c.model.weights, "it has no tokenizer, and none lies beside it");
+  if (c.model.context > has.context)
+    throw Error("train", str_cat("model.context is ", c.model.context, ", ", in_quotes(c.model.weights), " was made for ",
+                                 has.context, " tokens"));
+  if (c.model.context == 0) c.model.context = std::min<i64>(has.context, 512);
+  return {std::move(w), std::move(model), std::move(tokenizer)};
+}
+
+void Pretrained::save(const std::string& path, const LlamaValues& values, DType type, const std::string& name) const {
+  if (weights.format() == "llama2.c") save_llama(path, model, values, tokenizer->vocabulary(), type, name);
+  else save_llama_like(weights, path, model, values, type);
+}
+
+}  // namespace lc::tool
