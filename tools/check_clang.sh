@@ -16,4 +16,4 @@ cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_REL
 cmake --build "$build" --target lightcone_command "${tests[@]}"
 export LIGHTCONE_CC=${cxx/++/}
 "$build/bin/lightcone" generate builtin "Once upon a time" -n 20 --temperature 0
-ctest --test-dir "$build" -j "$(nproc)" --output-on-failure --no-tests=error -R "^($(IFS='|'; echo "${tests[*]}"))\$"
+ctest --test-dir "$build" -j "$(nproc)" --timeout 1200 --output-on-failure --no-tests=error -R "^($(IFS='|'; echo "${tests[*]}"))\$"

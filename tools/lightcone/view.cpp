@@ -39,8 +39,9 @@ void give(const ViewOptions& o, const Stages& stages, const Program& p) {
 
 // A configuration of `lightcone train`: one step.
 void view_training(const ViewOptions& o) {
-  const TrainConfig config = read_train_config(o.model);
-  const Task task(config, 0, o.device, false);
+  TrainConfig config = read_train_config(o.model);
+  const std::optional<Pretrained> first = Pretrained::of(config);
+  const Task task(config, first ? &*first : nullptr, 0, o.device, false);
   const Program& step = task.trainer().program();
   Stages stages;
   stages.emplace_back("as written", task.graph().clone());

@@ -371,7 +371,10 @@ const AttributeList& Call::fields(std::string_view attribute) const {
 }
 DType Call::dtype(std::size_t result) const {
   if (result >= results.size()) refuse(str_cat("has no result ", result));
-  return *dtype_of(results[result].element);
+  const Type& t = results[result];
+  const auto dtype = t.is_tensor ? dtype_of(t.element) : std::nullopt;
+  if (!dtype) refuse(str_cat("gives ", str(t), ", which is no tensor of numbers"));
+  return *dtype;
 }
 const Block& Call::region(std::size_t k, std::size_t arguments, std::size_t wanted) const {
   if (k >= op.regions.size()) refuse(str_cat("has ", op.regions.size(), " regions"));

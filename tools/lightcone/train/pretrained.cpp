@@ -1,12 +1,15 @@
 #include "pretrained.h"
 
+#include <algorithm>
+
 #include "lightcone/core/error.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/models/llama/llama.h"
 
 namespace lc::tool {
 
-Pretrained Pretrained::open(TrainConfig& c) {
+std::optional<Pretrained> Pretrained::of(TrainConfig& c) {
+  if (!c.pretrained()) return std::nullopt;
   Weights w = Weights::open(c.model.weights);
   LlamaModel model = LlamaModel::of(w);
   const LlamaConfig& has = model.config();
@@ -16,7 +19,7 @@ Pretrained Pretrained::open(TrainConfig& c) {
     throw Error("train", str_cat("model.context is ", c.model.context, ", ", in_quotes(c.model.weights), " was made for ",
                                  has.context, " tokens"));
   if (c.model.context == 0) c.model.context = std::min<i64>(has.context, 512);
-  return {std::move(w), std::move(model), std::move(tokenizer)};
+  return Pretrained{std::move(w), std::move(model), std::move(tokenizer)};
 }
 
 void Pretrained::save(const std::string& path, const LlamaValues& values, DType type, const std::string& name) const {

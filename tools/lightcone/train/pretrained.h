@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "config.h"
 #include "lightcone/io/checkpoints/weights.h"
@@ -15,9 +17,9 @@ struct Pretrained {
   LlamaModel model;
   std::shared_ptr<const Tokenizer> tokenizer;
 
-  // Opens model.weights of the configuration, and gives the configuration the context it leaves open. Error where that
-  // is no Llama, has no tokenizer, or is shorter than the context that was asked for.
-  static Pretrained open(TrainConfig& c);
+  // Opens model.weights of a language model's configuration, where it has them, and gives the configuration the context
+  // that it leaves open. Error where that is no Llama, has no tokenizer, or is shorter than the context asked for.
+  static std::optional<Pretrained> of(TrainConfig& c);
   // What `lightcone generate` reads, in the folder: model.gguf, or the folder model/ for a checkpoint in a folder.
   static const char* result_name(const Weights& w) { return w.format() == "safetensors" ? "model" : "model.gguf"; }
   void save(const std::string& path, const LlamaValues& values, DType type, const std::string& name) const;

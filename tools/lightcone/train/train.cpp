@@ -293,8 +293,7 @@ int train(const TrainOptions& o) {
   }
   TrainConfig c = o.config.empty() ? story_config() : read_train_config(o.config);
   if (!o.output.empty()) c.folder = o.output;
-  std::optional<Pretrained> first;
-  if (c.pretrained()) first.emplace(Pretrained::open(c));
+  const std::optional<Pretrained> first = Pretrained::of(c);
   Run run(c, first ? &*first : nullptr, o);
   return run.go();
 }
