@@ -29,7 +29,10 @@ To in_32_bits(From v, const std::string& key) {
 
 struct AsField {
   const std::string& key;
-  GgufField operator()(std::int64_t v) const { return in_32_bits<std::int32_t>(v, key); }
+  GgufField operator()(std::int64_t v) const {  // sizes and ids are unsigned, and readers insist on it
+    if (v < 0) return in_32_bits<std::int32_t>(v, key);
+    return in_32_bits<std::uint32_t>(v, key);
+  }
   GgufField operator()(std::uint64_t v) const { return in_32_bits<std::uint32_t>(v, key); }
   GgufField operator()(double v) const { return static_cast<float>(v); }
   GgufField operator()(bool v) const { return v; }
