@@ -74,7 +74,8 @@ class Tensors {
     for (const auto& [name, t] : like.tensors()) {
       const auto same = [&, &name = name](const TensorToSave& s) { return s.name == name; };
       if (std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(parts), same)) continue;
-      if (!t.dtype) throw file_error("save_llama_like", like.path(), "'", name, "' is no part of the model, and ", t.type);
+      if (!t.dtype)
+        throw file_error("save_llama_like", like.path(), "'", name, "' is no part of the model, and ", t.type);
       all.push_back({name, *t.dtype, t.shape, t.bytes});
     }
   }
@@ -85,9 +86,10 @@ class Tensors {
 };
 
 // Everything beside the weights that transformers and we read.
-constexpr const char* kBeside[] = {"config.json",       "generation_config.json",  "tokenizer.json",    "tokenizer_config.json",
-                                   "tokenizer.model",   "special_tokens_map.json", "added_tokens.json", "vocab.json",
-                                   "merges.txt",        "chat_template.jinja",     "chat_template.json"};
+constexpr const char* kBeside[] = {
+    "config.json",     "generation_config.json",  "tokenizer.json",     "tokenizer_config.json",
+    "tokenizer.model", "special_tokens_map.json", "added_tokens.json",  "vocab.json",
+    "merges.txt",      "chat_template.jinja",     "chat_template.json", "tokenizer.bin"};
 
 void copy_beside(const Weights& like, const std::string& folder) {
   const fs::path from = fs::is_directory(like.path()) ? fs::path(like.path()) : fs::path(like.path()).parent_path();
@@ -111,8 +113,9 @@ void save_llama_like(const Weights& like, const std::string& path, const LlamaMo
                      DType type) {
   require_stored_type("save_llama_like", type);
   if (like.format() == "llama2.c")
-    throw file_error("save_llama_like", like.path(), "a llama2.c file has no place for types of weights; save_llama() "
-                                                     "writes a GGUF file");
+    throw file_error("save_llama_like", like.path(),
+                     "a llama2.c file has no place for types of weights; save_llama() "
+                     "writes a GGUF file");
   const Tensors tensors(like, model, values, type);
   if (like.gguf()) return save_gguf(path, tensors.all, fields_like(*like.gguf(), type));
   copy_beside(like, path);

@@ -14,10 +14,12 @@ std::optional<Pretrained> Pretrained::of(TrainConfig& c) {
   LlamaModel model = LlamaModel::of(w);
   const LlamaConfig& has = model.config();
   auto tokenizer = llama_tokenizer(w, has);
-  if (!tokenizer) throw file_error("train", c.model.weights, "it has no tokenizer, and none lies beside it");
+  if (!tokenizer)
+    throw file_error("train", c.model.weights,
+                     "it has no tokenizer, and no tokenizer.json, tokenizer.model or tokenizer.bin lies beside it");
   if (c.model.context > has.context)
-    throw Error("train", str_cat("model.context is ", c.model.context, ", ", in_quotes(c.model.weights), " was made for ",
-                                 has.context, " tokens"));
+    throw Error("train", str_cat("model.context is ", c.model.context, ", ", in_quotes(c.model.weights),
+                                 " was made for ", has.context, " tokens"));
   if (c.model.context == 0) c.model.context = std::min<i64>(has.context, 512);
   return Pretrained{std::move(w), std::move(model), std::move(tokenizer)};
 }
