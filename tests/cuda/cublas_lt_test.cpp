@@ -3,11 +3,11 @@
 #include <filesystem>
 
 #include "cuda_fixture.h"
-#include "paths.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
 #include "lightcone/verify/verify.h"
+#include "paths.h"
 
 using namespace lc;
 using test::Fake;

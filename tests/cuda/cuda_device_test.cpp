@@ -4,9 +4,9 @@
 
 #include "compiled.h"
 #include "cuda_fixture.h"
-#include "paths.h"
 #include "lightcone/backends/cuda/compile.h"
 #include "lightcone/cache/sha256.h"
+#include "paths.h"
 
 using namespace lc;
 using test::Fake;

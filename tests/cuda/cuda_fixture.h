@@ -13,17 +13,16 @@
 
 #include "data.h"
 #include "error_of.h"
-#include "paths.h"
 #include "lightcone/backends/cuda/cuda.h"
 #include "lightcone/backends/cuda/memory.h"
+#include "paths.h"
 
 namespace lc::test {
 
 // The fake driver's settings and counts; those that were set are as before when this goes.
 class Fake {
  public:
-  explicit Fake(const std::string& path = paths::kFakeCuda)
-      : library_(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+  explicit Fake(const std::string& path = paths::kFakeCuda) : library_(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (!library_) throw std::runtime_error(::dlerror());
     set_ = reinterpret_cast<decltype(set_)>(::dlsym(library_, "fake_cuda_set"));
     get_ = reinterpret_cast<decltype(get_)>(::dlsym(library_, "fake_cuda_get"));

@@ -7,8 +7,8 @@
 #include <random>
 
 #include "gpu_devices.h"
-#include "paths.h"
 #include "lightcone/codegen/simt/dialect.h"
+#include "paths.h"
 
 using namespace lc;
 
@@ -23,7 +23,8 @@ class Primitives : public test::OnGpu {
     OnGpu::SetUp();
     if (IsSkipped()) return;
     if (GetParam().name != "cuda") GTEST_SKIP() << "these are CUDA's";
-    static const auto fake = nvidia::open_device({.driver = paths::kFakeCuda, .compiler = paths::kFakeCuda, .cache = "off"});
+    static const auto fake =
+        nvidia::open_device({.driver = paths::kFakeCuda, .compiler = paths::kFakeCuda, .cache = "off"});
     twin = fake;
   }
   // out[t] for each t; `body` reads in[t] and in[t + 1], and in[n0] is there, too.

@@ -8,13 +8,13 @@
 #include <random>
 
 #include "gpu_devices.h"
-#include "paths.h"
 #include "lightcone/ops/conv.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
 #include "lightcone/verify/random_graph.h"
 #include "lightcone/verify/verify.h"
+#include "paths.h"
 
 using namespace lc;
 

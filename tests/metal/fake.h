@@ -7,9 +7,9 @@
 #include <string>
 
 #include "fake_metal/fake_metal.h"
-#include "paths.h"
 #include "lightcone/backends/metal/metal.h"
 #include "lightcone/core/error.h"
+#include "paths.h"
 
 namespace lc::test {
 

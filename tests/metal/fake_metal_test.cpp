@@ -2,8 +2,8 @@
 #include <thread>
 
 #include "fake.h"
-#include "paths.h"
 #include "lightcone/backends/metal/objc.h"
+#include "paths.h"
 
 namespace lc::test {
 namespace {

@@ -202,7 +202,8 @@ void goes_on_from(const std::string& checkpoint, const std::string& result) {
 }
 
 // A folder as Hugging Face's, of random values.
-void make_folder(const std::string& folder, const LlamaConfig& c, const LlamaModelOptions& o, const std::string& config) {
+void make_folder(const std::string& folder, const LlamaConfig& c, const LlamaModelOptions& o,
+                 const std::string& config) {
   std::vector<std::vector<float>> values;
   std::vector<TensorToSave> tensors;
   std::mt19937 random(7);
@@ -248,7 +249,8 @@ TEST(LlamaModel, GoesOnFromEveryKind) {
   make_folder(dir / "qwen3", kSmall, {.query_key_norms = true}, R"({"model_type": "qwen3", )" + numbers + "}");
   make_folder(dir / "llama3", kSmall, {},
               R"({"model_type": "llama", "rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1,
-  "high_freq_factor": 4, "original_max_position_embeddings": 16}, )" + numbers + "}");
+  "high_freq_factor": 4, "original_max_position_embeddings": 16}, )" +
+                  numbers + "}");
   for (const char* kind : {"qwen2", "qwen3", "llama3"}) goes_on_from(dir / kind, dir / (std::string(kind) + ".after"));
   EXPECT_NE(LlamaConfig::from(Weights::open(dir / "llama3")).rope_frequencies,
             LlamaConfig::from(Weights::open(dir / "qwen3")).rope_frequencies);

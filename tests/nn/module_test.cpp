@@ -54,7 +54,8 @@ TEST(Module, FrozenLayersStandInModelsThatTrain) {
   Graph g;
   nn::Model<nn::Sequential<nn::Frozen<nn::Linear<8, 8>>, nn::Frozen<nn::Dropout>, nn::Linear<8, 1>>> net(g);
   const auto x = typed::input<float, 4, 8>(g, "x");
-  auto d = backward(trace(net, [](auto& net, auto x) { return mean(net(x)); }, x));
+  auto d = backward(trace(
+      net, [](auto& net, auto x) { return mean(net(x)); }, x));
   ASSERT_EQ(d.updates().size(), 2u);
   EXPECT_EQ(d.updates()[0].parameter.node().name, "2.weight");
 }
@@ -66,8 +67,9 @@ TEST(Module, ErrorsNameTheLineOfTheCall) {
   const auto at = [](int line) { return str_cat("module_test.cpp:", line); };
   nn::Model<nn::Linear<>> alone(g, {8, 4}, "alone");
   EXPECT_PRED2(contains, error_of([&] { alone(narrow); }), at(__LINE__));
-  nn::Sequential blocks(nn::Repeated<nn::Sequential<nn::Linear<>, nn::ReLU>, 2>(nn::Sequential(nn::Linear<>{8, 8}, nn::ReLU())),
-                        nn::Frozen<nn::Linear<>>{{8, 4}});
+  nn::Sequential blocks(
+      nn::Repeated<nn::Sequential<nn::Linear<>, nn::ReLU>, 2>(nn::Sequential(nn::Linear<>{8, 8}, nn::ReLU())),
+      nn::Frozen<nn::Linear<>>{{8, 4}});
   nn::Model net(g, blocks, "net");
   EXPECT_EQ(net(x).shape(), (Shape{2, 4}));
   EXPECT_PRED2(contains, error_of([&] { net(narrow); }), at(__LINE__));

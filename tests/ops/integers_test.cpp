@@ -13,12 +13,12 @@
 
 #include "error_of.h"
 #include "goldens.h"
-#include "paths.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/jit/llvm.h"
 #include "lightcone/ops/special/special.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/verify/verify.h"
+#include "paths.h"
 
 using namespace lc;
 

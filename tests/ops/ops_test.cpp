@@ -12,12 +12,12 @@
 
 #include <gtest/gtest.h>
 
+#include "goldens.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
 #include "lightcone/verify/random_graph.h"
 #include "lightcone/verify/verify.h"
-#include "lightcone/runtime/program.h"
-#include "goldens.h"
 #include "paths.h"
 
 using namespace lc;

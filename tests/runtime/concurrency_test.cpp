@@ -11,15 +11,15 @@
 #include <gtest/gtest.h>
 
 #include "counted_calls.h"
-#include "paths.h"
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/backends/cpu/threads/work_stealing.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
+#include "lightcone/backends/cpu/threads/work_stealing.h"
 #include "lightcone/core/error.h"
 #include "lightcone/models/llama/llama.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
+#include "paths.h"
 
 using namespace lc;
 using test::allocations;

@@ -11,8 +11,8 @@
 #include "lightcone/models/llama/llama.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
-#include "lightcone/runtime/program.h"
 #include "lightcone/runtime/profile/timeline.h"
+#include "lightcone/runtime/program.h"
 #include "paths.h"
 
 using namespace lc;

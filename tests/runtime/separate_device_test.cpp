@@ -1,7 +1,7 @@
 // A device with memory of its own, whose pages the host may not touch, runs whole programs: plan, Program and Context
 // reach a device's bytes through copies alone.
-#include "paths.h"
 #include "separate_device.h"
+#include "paths.h"
 
 #include <sys/mman.h>
 #include <sys/wait.h>

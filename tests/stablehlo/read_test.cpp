@@ -324,17 +324,18 @@ TEST(ReadStableHlo, TypesHaveToBeThoseOfTheOperations) {
 
 // A file may say that an operation gives a number and no tensor of numbers, or of bits that nobody knows.
 TEST(ReadStableHlo, ResultsOfArithmeticAreTensors) {
-  const std::string dots = "dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [0], "
-                           "rhs_contracting_dimensions = [0]>";
+  const std::string dots =
+      "dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [0], "
+      "rhs_contracting_dimensions = [0]>";
   const std::pair<const char*, std::string> operations[] = {
       {"stablehlo.dot_general", "(%x, %x) <{" + dots + "}> : (tensor<4xf32>, tensor<4xf32>)"},
       {"stablehlo.convert", "(%x) : (tensor<4xf32>)"},
       {"stablehlo.bitcast_convert", "(%x) : (tensor<4xf32>)"}};
   for (const auto& [name, operands] : operations)
     for (const char* type : {"f8E5M2FNUZ", "f32", "!stablehlo.token"}) {
-      const std::string e = problem("  %y = \"" + std::string(name) + "\"" + operands + " -> " + type +
-                                    "\n  %z = \"stablehlo.tanh\"(%y) : (" + type + ") -> " + type +
-                                    "\n  return %x : tensor<4xf32>");
+      const std::string e =
+          problem("  %y = \"" + std::string(name) + "\"" + operands + " -> " + type +
+                  "\n  %z = \"stablehlo.tanh\"(%y) : (" + type + ") -> " + type + "\n  return %x : tensor<4xf32>");
       EXPECT_PRED2(contains, e, name) << type;
       EXPECT_PRED2(contains, e, "which is no tensor of numbers") << type;
     }

@@ -37,7 +37,8 @@ inline CudaOptions cuda_under_test() {
 
 // How the driver that runs on the CPU orders its threads and when it works (tests/fake_cuda); false where CUDA is another.
 inline bool set_fake_cuda(const char* what, long value) {
-  static void* const driver = std::getenv("LIGHTCONE_CUDA_DRIVER") ? nullptr : dlopen(paths::kFakeCuda, RTLD_NOW | RTLD_NOLOAD);
+  static void* const driver =
+      std::getenv("LIGHTCONE_CUDA_DRIVER") ? nullptr : dlopen(paths::kFakeCuda, RTLD_NOW | RTLD_NOLOAD);
   if (driver) reinterpret_cast<void (*)(const char*, long)>(dlsym(driver, "fake_cuda_set"))(what, value);
   return driver;
 }

@@ -14,12 +14,12 @@
 #include <gtest/gtest.h>
 
 #include "differences.h"
-#include "paths.h"
 #include "lightcone/autograd/autograd.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/nn/module.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/verify/verify.h"
+#include "paths.h"
 
 namespace lc {
 

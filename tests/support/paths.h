@@ -4,12 +4,12 @@
 
 namespace paths {
 
-extern const char* const kSource;       // the root of the repository
-extern const char* const kData;         // ../shared/data
-extern const char* const kFakeCuda;     // a CUDA driver and an NVRTC that run on the CPU; "" where they are not built
+extern const char* const kSource;    // the root of the repository
+extern const char* const kData;      // ../shared/data
+extern const char* const kFakeCuda;  // a CUDA driver and an NVRTC that run on the CPU; "" where they are not built
 extern const char* const kFakeCublasLt;
 extern const char* const kFakeMetal;
-extern const char* const kFakeOpenCl;   // stands before the real one
-extern const char* const kPjrtPlugin;   // this library as a plugin; "" where it is not built
+extern const char* const kFakeOpenCl;  // stands before the real one
+extern const char* const kPjrtPlugin;  // this library as a plugin; "" where it is not built
 
 }  // namespace paths

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "lightcone/core/composite.h"
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/core/composite.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/verify/verify.h"

@@ -16,8 +16,8 @@ void check(const LlamaConfig& c) {
     throw Error("llama", str_cat(c.kv_heads, " key heads do not divide ", c.heads, " query heads"));
   if (c.head_dim % 2 != 0) throw Error("llama", str_cat("heads of size ", c.head_dim, " cannot be rotated"));
   if (!c.rope_frequencies.empty() && static_cast<std::int64_t>(c.rope_frequencies.size()) != c.head_dim / 2)
-    throw Error("llama", str_cat(c.rope_frequencies.size(), " frequencies of RoPE, heads of size ", c.head_dim, " have ",
-                                 c.head_dim / 2));
+    throw Error("llama", str_cat(c.rope_frequencies.size(), " frequencies of RoPE, heads of size ", c.head_dim,
+                                 " have ", c.head_dim / 2));
 }
 
 // Linear layers of a block: those of attention, then those of the feed-forward half.

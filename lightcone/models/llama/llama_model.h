@@ -4,8 +4,8 @@
 //   nn::Model<LlamaModel> model(g, LlamaModel(config));
 //   auto loss = trace(model, next_token_loss, ids, next);   // i64 [batch, length] each
 //
-// It also goes on from a checkpoint: LlamaModel::of(weights), and Trainer::load_parameters(weights, ...) for the values.
-// save_llama() writes what Llama::load() and the command `lightcone generate` read.
+// It also goes on from a checkpoint: LlamaModel::of(weights), and Trainer::load_parameters(weights, ...) for the
+// values. save_llama() writes what Llama::load() and the command `lightcone generate` read.
 #pragma once
 
 #include <functional>
@@ -64,8 +64,8 @@ Tensor next_token_loss(Model& model, const Tensor& ids, const Tensor& next, Redu
 // The f32 values of a part, by its path.
 using LlamaValues = std::function<std::span<const float>(const std::string& path)>;
 
-// A GGUF file with the tokenizer (of SentencePiece's kind) inside: matrices as `type` (F32, F16 or BF16), norms in f32. Error for
-// another type, and as save_gguf().
+// A GGUF file with the tokenizer (of SentencePiece's kind) inside: matrices as `type` (F32, F16 or BF16), norms in f32.
+// Error for another type, and as save_gguf().
 void save_llama(const std::string& path, const LlamaModel& model, const LlamaValues& values, const Vocabulary& tokens,
                 DType type = DType::BF16, const std::string& name = "");
 // A checkpoint of the kind of `like`, which the model is of, with everything else that is said there: a GGUF file with

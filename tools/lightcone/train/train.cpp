@@ -254,7 +254,8 @@ int Run::finished(const std::string& why) {
   save();
   write_stdout(str_cat(why, " after ", task_.trainer().steps(), " steps and ", duration(at_.seconds),
                        "; best held-out loss ", shortened(at_.best), " at step ", at_.best_step, "\nresults     ",
-                       printable(c_.folder, 500), c_.language() ? str_cat(": ", spoken_name(), " (lightcone generate), ") : ": ",
+                       printable(c_.folder, 500),
+                       c_.language() ? str_cat(": ", spoken_name(), " (lightcone generate), ") : ": ",
                        "best.safetensors, run.safetensors, loss.html, log.jsonl, log.csv\n"));
   return 0;
 }
