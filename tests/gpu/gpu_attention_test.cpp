@@ -187,6 +187,24 @@ TEST_P(AttentionOnGpu, OrdinaryFunction) {
   }
 }
 
+// Masks of which 16, 8, 4 keys or one are read at once, for each head or for all, few rows and many, and rows of a mask
+// that hide all keys.
+TEST_P(AttentionOnGpu, MasksAreReadSideBySide) {
+  for (const auto& [queries, keys, heads] :
+       {std::tuple{70, 96, 1}, {70, 88, 3}, {65, 68, 3}, {65, 70, 1}, {5, 144, 3}, {1, 600, 1}}) {
+    SCOPED_TRACE(str_cat(queries, " queries, ", keys, " keys, masks of ", heads, " heads"));
+    Graph g;
+    const Tensor q = g.input("q", {2, 3, queries, 16}), k = g.input("k", {2, 3, keys, 16}),
+                 v = g.input("v", {2, 3, keys, 16}), mask = g.input("mask", {1, heads, queries, keys}, DType::Bool);
+    g.output("y", scaled_dot_product_attention(q, k, v, mask));
+    Inputs in = draw(g, 14);
+    const Graph made = compiled(g);
+    agree(g, made, in);
+    for (std::int64_t j = 0; j < keys; ++j) in.at("mask").i[static_cast<std::size_t>(j)] = 0;
+    agree(g, made, in);
+  }
+}
+
 // Keys stored transposed, every other value, a scale for all of them.
 TEST_P(AttentionOnGpu, OddViews) {
   for (const auto& [t, queries] : {std::pair{DType::F32, 4}, {DType::F32, 70}, {DType::F16, 70}, {DType::I8, 4}}) {

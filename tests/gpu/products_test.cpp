@@ -245,3 +245,87 @@ TEST_P(Products, AsConvolutions) {
   g.output("y", cases[2].make(g));
   agrees("by tensor cores", g, Precision::Medium, kBf16);
 }
+
+// A filter for each channel: pixels and channels side by side, vectors that end where lines do and such that do not.
+TEST_P(Products, AsConvolutionsOfEachChannel) {
+  struct Case {
+    int batch, channels, height, width, down, across, stride, padding, dilation;
+    DType type = DType::F32;
+  };
+  const Case cases[] = {{2, 8, 9, 12, 3, 3, 1, 1, 1},  {1, 5, 11, 7, 3, 3, 1, 1, 1},  {2, 6, 10, 16, 3, 3, 2, 1, 1},
+                        {1, 12, 13, 15, 5, 5, 2, 2, 1}, {1, 4, 14, 14, 3, 3, 1, 2, 2}, {1, 3, 9, 10, 2, 3, 1, 0, 1},
+                        {1, 8, 12, 12, 7, 7, 1, 3, 1},  {3, 7, 8, 6, 1, 5, 1, 2, 1},   {1, 8, 6, 8, 3, 3, 3, 1, 1},
+                        {1, 8, 9, 12, 3, 3, 1, 1, 1, DType::F16}, {2, 4, 7, 8, 3, 3, 2, 1, 1, DType::BF16}};
+  for (const Case& c : cases)
+    for (const bool last : {false, true}) {
+      SCOPED_TRACE(str_cat(c.height, " x ", c.width, " by ", c.down, " x ", c.across, last ? ", channels last" : ""));
+      Graph g;
+      const Shape first{c.batch, c.channels, c.height, c.width}, behind{c.batch, c.height, c.width, c.channels};
+      const Tensor given = g.input("x", last ? behind : first, c.type), x = last ? given.permute({0, 3, 1, 2}) : given;
+      const Tensor w = g.input("w", {c.channels, 1, c.down, c.across}, c.type), b = g.input("b", {c.channels}, c.type);
+      const Tensor y = relu(conv2d(x, w, b, c.stride, c.padding, c.dilation, c.channels));
+      g.output("y", last ? y.permute({0, 2, 3, 1}) : y);
+      EXPECT_EQ(kernels(g, "gpu: conv"), 1);
+      agrees("of each channel", g);
+    }
+}
+
+// So many results that a thread makes several lines of them, the last of which are not all there.
+TEST_P(Products, AsLargeConvolutionsOfEachChannel) {
+  for (const bool last : {false, true}) {
+    Graph g;
+    const Dim n = Dim::symbol("n", 1, 8);
+    const Tensor given = g.input("x", last ? Shape{n, 94, 91, 32} : Shape{n, 32, 94, 91});
+    const Tensor x = last ? given.permute({0, 3, 1, 2}) : given;
+    const Tensor w = last ? g.input("w", {3, 3, 32, 1}).permute({2, 3, 0, 1}) : g.input("w", {32, 1, 3, 3});
+    const Tensor y = conv2d(x, w, {}, 1, 1, 1, 32);
+    g.output("y", last ? y.permute({0, 2, 3, 1}) : y);
+    EXPECT_EQ(kernels(g, "gpu: conv"), 1);
+    for (const std::int64_t images : {1, 2}) {
+      const Bindings sizes{{"n", images}};
+      const VerifyReport r = verify(g, generic() | compiler(), {.trials = 1, .sizes = sizes, .shrink = false});
+      EXPECT_TRUE(r.ok()) << images << " images: " << r.str();
+    }
+  }
+}
+
+// The same where the result has its channels last, too, as no pass of the GPU's makes it: by hand.
+TEST_P(Products, AsConvolutionsOfEachChannelThatLiesLast) {
+  struct Case {
+    int channels, height, width, taps, stride, padding, dilation;
+  };
+  for (const Case& c :
+       {Case{8, 9, 12, 3, 1, 1, 1}, {6, 7, 11, 3, 2, 1, 1}, {5, 8, 8, 5, 1, 2, 1}, {12, 9, 9, 3, 1, 0, 2}})
+    for (const bool filter_last : {false, true}) {
+      SCOPED_TRACE(str_cat(c.channels, " channels of ", c.height, " x ", c.width));
+      Graph g;
+      const Tensor x = g.input("x", {2, c.height, c.width, c.channels});
+      const Tensor w = filter_last ? g.input("w", {c.taps, c.taps, c.channels}).permute({2, 0, 1})
+                                   : g.input("w", {c.channels, c.taps, c.taps});
+      Tensor t = x.pad(1, c.padding, c.padding).pad(2, c.padding, c.padding);
+      t = t.unfold(1, c.taps, c.stride, c.dilation).unfold(2, c.taps, c.stride, c.dilation);
+      const Shape full = t.shape();
+      Shape rows(full.begin(), full.end() - 2);
+      rows.push_back(c.taps * c.taps);
+      const Tensor filters = w.reshape({1, 1, 1, c.channels, c.taps, c.taps}).expand(full).reshape(rows);
+      const Tensor y = prim::sum_reduce(prim::mul(t.reshape(rows), filters), 4);
+      g.output("y", relu(y.reshape({2, full[1], full[2], c.channels}) + g.input("b", {c.channels})));
+      EXPECT_EQ(kernels(g, "gpu: conv"), 1);
+      agrees("of each channel", g);
+    }
+}
+
+// One axis and three, and a filter that lies with its channels last.
+TEST_P(Products, AsConvolutionsOfEachChannelAlongOtherAxes) {
+  Graph one;
+  one.output("y", conv1d(one.input("x", {2, 8, 37}), one.input("w", {8, 1, 5}), one.input("b", {8}), 1, 2, 1, 8));
+  agrees("one axis", one);
+  Graph three;
+  three.output("y", conv3d(three.input("x", {1, 4, 5, 6, 8}), three.input("w", {4, 1, 3, 3, 3}), {}, 1, 1, 1, 4));
+  agrees("three axes", three);
+  Graph filters;
+  const Tensor x = filters.input("x", {1, 9, 10, 8}).permute({0, 3, 1, 2});
+  const Tensor w = filters.input("w", {3, 3, 8, 1}).permute({2, 3, 0, 1});
+  filters.output("y", gelu(conv2d(x, w, filters.input("b", {8}), 1, 1, 1, 8)).permute({0, 2, 3, 1}));
+  agrees("a filter with channels last", filters);
+}

@@ -1,6 +1,7 @@
 #include "cases.h"
 
 #include "bench/runner/train_models.h"
+#include "lightcone/autograd/autograd.h"
 #include "lightcone/models/llama/llama.h"
 #include "lightcone/models/vgg/vgg.h"
 #include "lightcone/ops/conv.h"
@@ -141,6 +142,8 @@ void add_reductions(std::vector<Case>& all) {
   }
   all.push_back(one("reduction f32: where the largest stand", s, DType::F32, [](const Tensor& x) { return argmax(x, 1); }));
   all.push_back(one("reduction f32: running sums", {64, kColumns}, DType::F32, [](const Tensor& x) { return cumsum(x, 1); }));
+  all.push_back(one("reduction f32: running sums of a million", {1 << 20}, DType::F32,
+                    [](const Tensor& x) { return cumsum(x, 0); }));
 }
 
 // Of 96 channels with filters of their own, by PyTorch's layout and with the channels last.
@@ -156,6 +159,45 @@ void add_depthwise(std::vector<Case>& all) {
       g.output("y", convolved(g, g.input("x", {32, 56, 56, 96}).permute({0, 3, 1, 2})).permute({0, 2, 3, 1}));
     }));
   }
+}
+
+// The same as programs from elsewhere have it, whose results have their channels last.
+void add_depthwise_last(std::vector<Case>& all) {
+  all.push_back(function("depthwise f32: channels last, in and out", [](Graph& g) {
+    const Tensor x = g.input("x", {32, 56, 56, 96}), w = g.input("w", {3, 3, 96});
+    const Tensor windows = x.pad(1, 1, 1).pad(2, 1, 1).unfold(1, 3).unfold(2, 3);
+    const Tensor filters = w.permute({2, 0, 1}).reshape({1, 1, 1, 96, 3, 3}).expand(windows.shape());
+    const Shape rows{32, 56, 56, 96, 9};
+    const Tensor y = prim::sum_reduce(prim::mul(windows.reshape(rows), filters.reshape(rows)), 4);
+    g.output("y", y.reshape({32, 56, 56, 96}) + g.input("b", {96}));
+  }));
+}
+
+// Of numbers that matrix instructions take as they are, without and with something behind the sum.
+void add_products(std::vector<Case>& all) {
+  const Shape s{kColumns, kColumns};
+  for (const DType t : {DType::BF16, DType::F16})
+    all.push_back(function(str_cat("product ", info(t).name, ": with gelu"), [=](Graph& g) {
+      g.output("y", gelu(matmul(g.input("x", s, t), g.input("w", s, t)) + g.input("b", {kColumns}, t)));
+    }));
+  all.push_back(function("product i8: sums of 32 bits", [=](Graph& g) {
+    const auto widened = [&](const char* name) { return to(g.input(name, s, DType::I8), DType::I32); };
+    g.output("y", matmul(widened("x"), widened("w")));
+  }));
+}
+
+// Of GPT-2's sizes, with a mask that all heads share: a causal one is in its block.
+void add_attention(std::vector<Case>& all) {
+  const auto attention = [](Graph& g, bool derivative) {
+    const Shape s{8, 12, 1024, 64};
+    const Tensor q = g.input("q", s), k = g.input("k", s), v = g.input("v", s);
+    const Tensor y = scaled_dot_product_attention(q, k, v, g.input("mask", {1, 1, 1024, 1024}, DType::Bool));
+    if (!derivative) return g.output("y", y);
+    const std::vector<Tensor> d = vjp({y}, {q, k, v}, {g.input("gradient", s)});
+    g.output("dq", d[0]), g.output("dk", d[1]), g.output("dv", d[2]);
+  };
+  all.push_back(function("attention f32: with a mask", [=](Graph& g) { attention(g, false); }));
+  all.push_back(function("attention f32: derivative with a mask", [=](Graph& g) { attention(g, true); }));
 }
 
 void add_sorts(std::vector<Case>& all) {
@@ -198,6 +240,9 @@ std::vector<Case> all_cases(const std::string& story_model) {
   add_rows(all);
   add_reductions(all);
   add_depthwise(all);
+  add_depthwise_last(all);
+  add_products(all);
+  add_attention(all);
   add_sorts(all);
   add_optimisers(all);
   return all;

@@ -6,17 +6,16 @@ import machine_code
 COPY, F32, BF16 = 4.3e12, 60e12, 800e12  # bytes and operations a second of an H200
 
 PRODUCT = r"\b(linear|matmul|conv\w*|scaled_dot_product_attention|attention|attention_gradients|baddbmm|einsum)\b|backward \(mul, sum"
-# The matrix instructions that products of halves must hold, by architecture. The rule is for the kinds of kernels named in
-# MATRIX_KINDS, of which there are none while products are plain loops; {"product"} switches it on.
-MATRIX_UNITS = {75: "HMMA", 80: "HMMA", 90: "HGMMA", 100: "HGMMA", 120: "HMMA"}
-MATRIX_KINDS = set()
+# The matrix instructions that products must hold, by case; from compute capability 8.0 on, where ours use them. (HMMA is
+# what Hopper and Blackwell have for a warp; the faster ones of four warps, HGMMA and UTCHMMA, no kernel of ours uses.)
+MATRIX_UNITS = [(r"^product (bf16|f16)", "HMMA|HGMMA"), (r"^product i8", "IMMA")]
+MATRIX_SINCE = 80
 
 MUCH = 1e6     # bytes: what moves fewer waits for its start, not for memory
 WIDE = 0.9     # of the accesses to global memory, those of 16 bytes a thread
 
 # Kernels that may have local memory: words, why.
-LOCAL = [(r"\b(sin|cos|rope)\b", "the table of NVIDIA's sine for large numbers is read through local memory"),
-         (r"^attention \[2, 3", "a few registers too many for the story's small heads")]
+LOCAL = [(r"\b(sin|cos|rope)\b", "the table of NVIDIA's sine for large numbers is read through local memory")]
 # Kernels that may have narrow accesses: case, words -> result, why.
 NARROW = [
     (r"", r"softmax -> \w+ \[8192, 50257\]", "rows of odd length begin anywhere"),
@@ -30,6 +29,7 @@ NARROW = [
     (r"^order", r"argsort|index_add", "elements go one by one to where they belong"),
     (r"", r"dequantize", "blocks of 34 bytes"),
     (r"", r"(max|avg)_pool", "windows are read element by element"),
+    (r"^depthwise", r"mul, sum, add", "what is added behind a sum is read number by number, from the cache"),
     (r"Q8_0", r"^ -> u8", "blocks are taken apart into planes once, when they are loaded"),
     (r"reduction bf16", r"-> bf16 \[\]$", "the last sum, of few parts"),
     (r"GPT-2", r"^backward( \(add\))? -> ", "what lies side by side is read element by element"),
@@ -70,10 +70,13 @@ def narrow(row):
 
 
 def without_matrix_unit(row):
-    if kind(row) not in MATRIX_KINDS or "16" not in row.result:
+    if machine_code.architecture(row.architecture) < MATRIX_SINCE:
         return None
-    unit = MATRIX_UNITS[machine_code.architecture(row.architecture)]
-    return None if row.code.count(unit) else "a product of halves without %s" % unit
+    for case, units in MATRIX_UNITS:
+        instructions = "|".join(machine_code.MATRIX[u] for u in units.split("|"))
+        if re.search(case, row.case) and not row.code.count(instructions):
+            return "a product without %s" % units.replace("|", " or ")
+    return None
 
 
 def broken(rows):

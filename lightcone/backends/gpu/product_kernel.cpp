@@ -12,6 +12,7 @@ constexpr std::int64_t kFewRows = 8;          // up to here B is what is read, a
 constexpr std::int64_t kManyGroups = 128;     // keep all processors of a large device at work
 constexpr std::int64_t kShortest = 256;       // of a part of a sum
 constexpr std::int64_t kMostParts = 1 << 20;  // numbers that are written as parts
+constexpr std::int64_t kManyResults = 1 << 19;  // of windows: a thread may make 16 of them, and there are threads left
 
 std::int64_t over(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t least(const Dim& d) { return std::max<std::int64_t>(d.bounds().lo, 1); }
@@ -48,12 +49,14 @@ ProductKernel::ProductKernel(Product p, Tail tail, const Limits& limits, Precisi
       parts_{p_, tail_, limits.language, limits.warp, true},
       cores_(choose_cores(p_, limits, precision)),
       results_(p_.results()),
+      lines_(window_lines(p_)),
       sizes_{product(p_.rows), product(p_.columns), product(p_.batch), product(p_.sum)} {
   if (const auto rows = sizes_[0].constant()) few_ = std::min(*rows, kFewRows);
   add_ways();
 }
 
 ProductKernel::Way ProductKernel::choose(const Sizes& s) const {
+  if (lines_) return {0, 0, s.rows * s.columns * s.batch >= kManyResults ? lines_ : 1};
   if (s.rows <= kFewRows && reads_side_by_side(p_)) return {s.rows == 1 ? 1 : static_cast<int>(few_), 0};
   const bool large = over(s.rows, 128) * over(s.columns, 128) * s.batch >= kManyGroups;
   return {0, large ? 128 : 64};
@@ -66,6 +69,7 @@ std::int64_t ProductKernel::groups(const Sizes& s, const KernelText& k) const {
 // A long sum of few results is split, so that there are groups for all processors of any device: how, depends on sizes
 // alone.
 ProductKernel::Split ProductKernel::split(const Sizes& s, const KernelText& k) const {
+  if (lines_) return {1, std::max<std::int64_t>(s.sum, 1)};
   const std::int64_t results = s.rows * s.columns * s.batch, there = groups(s, k);
   std::int64_t parts = 1;
   if (there > 0 && there < kManyGroups)
@@ -102,13 +106,15 @@ void ProductKernel::add_ways() {
   for (const Way& way : ways(small, large)) {
     Choice c{way, {}, {}};
     const auto text = [&](const ProductTexts& t) {
-      return way.few                 ? t.few_rows(way.few)
+      return way.lines               ? t.windows(way.lines)
+             : way.few               ? t.few_rows(way.few)
              : cores_ == Cores::None ? t.tiles(way.side)
                                      : tensor_tiles(t, cores_, way.side);
     };
     KernelText whole = text(whole_);
     const bool parts = split(small, whole).parts > 1, wholes = split(large, whole).parts == 1;
     if (wholes) c.whole = add(std::move(whole));
+    if (way.lines) sizes_.push_back(window_threads(p_, way.lines));
     if (parts) c.parts = add(text(parts_));
     any_parts = any_parts || parts;
     choices_.push_back(c);
@@ -165,7 +171,11 @@ void ProductKernel::enqueue_own(const Launch& l, GpuDevice& device) const {
   const std::size_t count = l.in.size() + 1;
   check(count <= places.size(), "a product with too many operands");
   *std::copy(l.in.begin(), l.in.end(), places.begin()) = l.out;
-  if (split.parts == 1) return run(l, device, *choice->whole, {places.data(), count}, groups(s, k), split);
+  if (split.parts == 1) {
+    const std::size_t threads = functions_[*choice->whole].sizes + k.sizes.size();
+    const std::int64_t groups = way.lines ? over(l.sizes[threads], k.threads) : this->groups(s, k);
+    return run(l, device, *choice->whole, {places.data(), count}, groups, split);
+  }
   const Place parts[] = {l.in[0], l.in[1], l.scratch};
   run(l, device, *choice->parts, parts, groups(s, k) * split.parts, split);
   places[1] = l.scratch;

@@ -45,13 +45,14 @@ class ProductKernel final : public TextKernel {
     std::int64_t rows, columns, batch, sum;
   };
   struct Way {    // of computing it
-    int few = 0;  // rows at most, or 0: tiles
+    int few = 0;  // rows at most, or 0: tiles or windows
     int side = 0;
+    int lines = 0;  // of windows, a thread's
     friend bool operator==(const Way&, const Way&) = default;
   };
   struct Function {
     KernelText k;
-    std::size_t sizes = 0;  // where its own begin
+    std::size_t sizes = 0;  // where its own begin; behind those of windows, how many threads they take
   };
   struct Choice {
     Way way;
@@ -86,6 +87,7 @@ class ProductKernel final : public TextKernel {
   ProductTexts whole_, parts_;  // the sum in one piece, and in parts
   Cores cores_;
   Dim results_;
+  int lines_ = 0;         // of windows, at most; 0: it is no convolution with a filter for each channel
   std::int64_t few_ = 8;  // rows of a text for more than one of them
   std::vector<Dim> sizes_;
   std::vector<Function> functions_;

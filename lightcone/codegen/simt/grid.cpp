@@ -62,7 +62,7 @@ bool multiple(const Dim& d, std::string_view symbol, std::int64_t n) {
 
 // The loads of a loop's own body that read neighbours, and whether all of them begin at multiples of n.
 struct Neighbours {
-  std::int64_t bytes = 0;  // of the smallest element
+  std::int64_t bytes = 0, largest = 0;  // of the smallest element and of the largest
   bool aligned = true;
 };
 Neighbours neighbours(const Kernel& k, const Loop& l, std::int64_t n) {
@@ -72,6 +72,7 @@ Neighbours neighbours(const Kernel& k, const Loop& l, std::int64_t n) {
     if (!(offset - ir::renamed(offset, l.symbol, 0) == ir::symbol(l))) return;
     const auto bytes = static_cast<std::int64_t>(size_of(type));
     found.bytes = found.bytes ? std::min(found.bytes, bytes) : bytes;
+    found.largest = std::max(found.largest, bytes);
     found.aligned = found.aligned && multiple(offset, l.symbol, n);
   };
   for (const ir::Item& i : l.body.items) {
@@ -82,13 +83,15 @@ Neighbours neighbours(const Kernel& k, const Loop& l, std::int64_t n) {
   return found;
 }
 
-// Elements of the loop that a thread takes at once: as many as fill an access of 16 bytes to the smallest of them.
+// Elements of the loop that a thread takes at once: as many as fill an access of 16 bytes to the smallest of them, but
+// eight at most where bytes meet larger ones.
 int vector_of(const Kernel& k, const Loop& l) {
   const auto extent = l.extent.constant();
   if (!extent || has_loops(l.body)) return 1;
-  const std::int64_t bytes = neighbours(k, l, 1).bytes;
-  for (std::int64_t v = bytes ? kWideAccess / bytes : 1; v > 1; v /= 2)
-    if (*extent % v == 0 && neighbours(k, l, v).aligned) return static_cast<int>(std::min<std::int64_t>(v, 8));
+  const Neighbours found = neighbours(k, l, 1);
+  const std::int64_t most = found.largest == 1 && k.reductions.empty() ? kWideAccess : 8;
+  for (std::int64_t v = found.bytes ? kWideAccess / found.bytes : 1; v > 1; v /= 2)
+    if (*extent % v == 0 && neighbours(k, l, v).aligned) return static_cast<int>(std::min(v, most));
   return 1;
 }
 

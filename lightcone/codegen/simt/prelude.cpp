@@ -20,6 +20,7 @@ typedef signed char lc_i8;
 #define LC_WARP 32
 #define LC_UNROLL _Pragma("unroll")
 #define LC_LOOP _Pragma("unroll 1")
+#define LC_UNROLL_4 _Pragma("unroll 4")
 LC u32 lc_bits(float x) { return __float_as_uint(x); }
 LC float lc_float(u32 u) { return __uint_as_float(u); }
 LC u64 lc_bits_d(double x) { return (u64)__double_as_longlong(x); }
@@ -102,6 +103,7 @@ typedef char lc_i8;  // signed, and not another type beside it
 #define LC_WARP 1
 #define LC_UNROLL
 #define LC_LOOP
+#define LC_UNROLL_4
 LC u32 lc_bits(float x) { return as_uint(x); }
 LC float lc_float(u32 u) { return as_float(u); }
 // (For PoCL 3.1 a power of a NaN that it knows is 0, and the remainder of infinity is infinity.)
@@ -152,6 +154,7 @@ typedef signed char lc_i8;
 #define LC_WARP 32
 #define LC_UNROLL _Pragma("clang loop unroll(full)")
 #define LC_LOOP _Pragma("clang loop unroll(disable)")
+#define LC_UNROLL_4 _Pragma("clang loop unroll_count(4)")
 LC u32 lc_bits(float x) { return as_type<u32>(x); }
 LC float lc_float(u32 u) { return as_type<float>(u); }
 #define LC_EXP2(x) precise::exp2(x)

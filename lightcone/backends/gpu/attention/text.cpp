@@ -81,13 +81,18 @@ constexpr std::string_view kVote = R"(
     work = votes[phase == 0 ? 2 : phase - 1];
 )";
 
+// One vector after the other: all under way at once would push sums out of registers.
 constexpr std::string_view kOddValues = R"(
     if (!work) {
       float odd = 0.0f;
-      for (int u0 = 0; u0 < KEYS * WIDTH; u0 += THREADS) {
-        const int u = u0 + t;
-        const long key = j0 + u / WIDTH;
-        if (u < KEYS * WIDTH && key < end) odd += $VALUE * 0.0f;
+      LC_LOOP
+      for (int u0 = 0; u0 < KEYS * WIDTH / $N; u0 += THREADS) {
+        const int u = u0 + t, c = u % (WIDTH / $N) * $N;
+        const long key = j0 + u / (WIDTH / $N);
+        if (u < KEYS * WIDTH / $N && key < end) {
+$READ          LC_UNROLL
+          for (int l = 0; l < $N; ++l) odd += $VALUE * 0.0f;
+        }
       }$VOTE    }
 )";
 
@@ -99,10 +104,11 @@ constexpr std::string_view kScores = R"(
         LC_UNROLL
         for (int j = 0; j < MY_KEYS; ++j) s[i][j] = 0.0f;
       }
+      LC_LOOP
       for (int d0 = 0; d0 < PADDED_DEPTH; d0 += STEP) {
         LC_BARRIER;
 $LOAD_KEYS        LC_BARRIER;
-        LC_UNROLL
+        LC_UNROLL_4
         for (int d = 0; d < STEP; ++d) {
           float x[MY_ROWS], y[MY_KEYS];
           LC_UNROLL
@@ -148,9 +154,11 @@ constexpr std::string_view kWeights = R"(
         LC_UNROLL
         for (int c = 0; c < MY_COLUMNS; ++c) sum[i][c] *= shrink;
       }
+      LC_LOOP
       for (int k0 = 0; k0 < KEYS && j0 + k0 < end; k0 += SPAN) {
         LC_BARRIER;
 $LOAD_VALUES        LC_BARRIER;
+        LC_UNROLL_4
         for (int k = 0; k < SPAN; ++k) {
           float x[MY_ROWS], y[MY_COLUMNS];
           LC_UNROLL
@@ -221,10 +229,9 @@ class Text {
   void masks();
   std::string vote(const std::string& says) const { return filled(kVote, {{"SAYS", says}}); }
   std::string scale(bool keys) const;
-  std::string value(const std::string& key, const std::string& column) const;
+  std::string odd_values() const;
   std::string stage_keys() const;
   std::string stage_values() const;
-  int vector_of(CacheType t, const Dim& along, int extent, int piece, std::vector<Dim> strides) const;
   std::string steps() const;
   void fold(const std::string& v, const std::string& joined);
   bool is_mask(int s) const { return a_.scores.step[static_cast<std::size_t>(s)].kind == AttentionStep::Mask; }
@@ -294,6 +301,8 @@ void Text::place_rows() {
     if (!reads(s)) continue;
     const auto k = static_cast<std::size_t>(s);
     line("  LC_SHARED(long, step" + to_string(s) + "_at, ROWS);");
+    if (const int n = mask_vector(a_, k); n > 1)
+      line("  LC_SHARED(u16, bits" + to_string(s) + ", ROWS * KEYS / " + to_string(n) + ");");
     own.push_back({"step" + to_string(s) + "_at[r]", 0, [k](const Axis& x) { return x.step[k]; }});
     common.push_back({"const long step" + to_string(s) + "_batch", l_.step_at[k], own.back().stride});
     added.push_back("step" + to_string(s) + "_batch");
@@ -306,23 +315,60 @@ void Text::place_rows() {
   line("    }\n  }");
 }
 
+// Bits of a tile's mask in shared memory, N a number, each read once; then those of a thread's scores.
+constexpr std::string_view kWideMask = R"(    for (int u0 = 0; u0 < ROWS * KEYS / $N; u0 += THREADS) {
+      const int u = u0 + t, r = u / (KEYS / $N), c = u % (KEYS / $N) * $N;
+      if (u < ROWS * KEYS / $N) {
+        u32 bits = 0;
+        if (j0 + c < end && first + r < $ROWS) {
+          LC_LOADV(u8, $N, w, step$K + step$K_at[r] + j0 + c);
+          LC_UNROLL
+          for (int l = 0; l < $N; ++l) bits |= LC_AT(w, l) $KEEP ? 1u << l : 0u;
+        }
+        bits$K[u] = (u16)bits;
+      }
+    }
+    LC_BARRIER;
+    LC_UNROLL
+    for (int i = 0; i < MY_ROWS; ++i) {
+      LC_UNROLL
+      for (int j = 0; j < MY_KEYS; ++j) {
+        const int key = lane * MY_KEYS + j;
+        kept$K |= ((u32)bits$K[(mine + i) * (KEYS / $N) + key / $N] >> key % $N & 1u) << (i * MY_KEYS + j);
+      }
+    }
+)";
+constexpr std::string_view kNarrowMask = R"(    LC_UNROLL
+    for (int i = 0; i < MY_ROWS; ++i) {
+      const int r = mine + i;
+      LC_UNROLL
+      for (int j = 0; j < MY_KEYS; ++j) {
+        const long key = j0 + lane * MY_KEYS + j;
+        if (key < end && first + r < $ROWS && step$K[step$K_at[r] + key * step$K_key] $KEEP)
+          kept$K |= 1u << (i * MY_KEYS + j);
+      }
+    }
+)";
+
 // What masks keep, one bit a score; and whether there is anything to do where rows may be left without a key.
 void Text::masks() {
   std::string seen;
   for (int s = 0; s < a_.scores.steps; ++s) {
     if (!is_mask(s)) continue;
-    const std::string n = to_string(s), keep = a_.scores.step[static_cast<std::size_t>(s)].keep ? "!= 0" : "== 0";
-    line("    u32 kept" + n + " = 0;");
-    line("    LC_UNROLL\n    for (int i = 0; i < MY_ROWS; ++i) {\n      const int r = mine + i;\n      LC_UNROLL");
-    line("      for (int j = 0; j < MY_KEYS; ++j) {\n        const long key = j0 + lane * MY_KEYS + j;");
-    line("        if (key < end && first + r < " + sizes_.rows() + " && step" + n + "[step" + n + "_at[r] + key * step" + n +
-         "_key] " + keep + ") kept" + n + " |= 1u << (i * MY_KEYS + j);\n      }\n    }");
-    if (s >= a_.scores.skips) seen += (seen.empty() ? "" : " & ") + ("kept" + n);
+    const std::string k = to_string(s);
+    const int n = mask_vector(a_, static_cast<std::size_t>(s));
+    line("    u32 kept" + k + " = 0;");
+    out_ += filled(n > 1 ? kWideMask : kNarrowMask,
+                   {{"KEEP", a_.scores.step[static_cast<std::size_t>(s)].keep ? "!= 0" : "== 0"},
+                    {"K", k},
+                    {"N", to_string(n)},
+                    {"ROWS", sizes_.rows()}});
+    if (s >= a_.scores.skips) seen += (seen.empty() ? "" : " & ") + ("kept" + k);
   }
   if (seen.empty()) return;
   out_ += vote("(" + seen + ") != 0");
   if (a_.scores.v_type != CacheType::I8 || a_.v_scale)
-    out_ += filled(kOddValues, {{"VALUE", value("key", "(u % WIDTH)")}, {"VOTE", vote("odd != 0.0f")}});
+    out_ += odd_values();
 }
 
 std::string Text::scale(bool keys) const {
@@ -330,20 +376,15 @@ std::string Text::scale(bool keys) const {
   const std::string c = keys ? "k" : "v";
   return c + "_scale[" + c + "_scale_first + key * " + c + "_scale_key]";
 }
-std::string Text::value(const std::string& key, const std::string& column) const {
-  const std::string v = widened(a_.scores.v_type, "v[v_first + " + key + " * v_key + " + column + " * v_width]");
-  return a_.v_scale ? "(" + v + " * " + scale(false) + ")" : v;
-}
 
-// How many neighbours are read at once: 16 bytes where all strides allow that.
-int Text::vector_of(CacheType t, const Dim& along, int extent, int piece, std::vector<Dim> strides) const {
-  if (!(along == Dim(1))) return 1;
-  int n = static_cast<int>(16 / lowering::cache_bytes(t));
-  const auto fits = [&](int by) {
-    return extent % by == 0 && piece % by == 0 && std::ranges::all_of(strides, [&](const Dim& d) { return d % Dim(by) == Dim(0); });
-  };
-  while (n > 1 && !fits(n)) n /= 2;
-  return n;
+std::string Text::odd_values() const {
+  const CacheType type = a_.scores.v_type;
+  const std::string by = to_string(value_vector(a_, tile_)), from = "v + v_first + key * v_key + c * v_width";
+  const std::string stored(stored_type(type, target_.language));
+  const std::string read = by == "1" ? "" : "          LC_LOADV(" + stored + ", " + by + ", w, " + from + ");\n";
+  std::string value = widened(type, by == "1" ? "*(" + from + ")" : "LC_AT(w, l)");
+  if (a_.v_scale) value = "(" + value + " * " + scale(false) + ")";
+  return filled(kOddValues, {{"READ", read}, {"VALUE", value}, {"VOTE", vote("odd != 0.0f")}, {"N", by}});
 }
 
 constexpr std::string_view kStage = R"(        for (int u0 = 0; u0 < $UNITS; u0 += THREADS) {
@@ -360,10 +401,8 @@ $READ            } else {
 )";
 
 std::string Text::stage_keys() const {
-  std::vector<Dim> strides = {l_.k_at, l_.k_key};
-  for (int i = 0; i < a_.batches; ++i) strides.push_back(l_.axis[static_cast<std::size_t>(i)].k);
   const CacheType type = a_.scores.k_type;
-  const int n = vector_of(type, l_.k_depth, static_cast<int>(*l_.depth.constant()), tile_.step, strides);
+  const int n = key_vector(a_, tile_);
   const bool along_keys = l_.k_key == Dim(1) && !(l_.k_depth == Dim(1));  // neighbours in memory for neighbouring threads
   const std::string by = to_string(n), scaled = a_.k_scale ? " * factor" : "";
   const std::string factor = a_.k_scale ? "              const float factor = " + scale(true) + ";\n" : "";
@@ -386,15 +425,11 @@ std::string Text::stage_keys() const {
 }
 
 std::string Text::stage_values() const {
-  std::vector<Dim> strides = {l_.v_at, l_.v_key};
-  for (int i = 0; i < a_.batches; ++i) strides.push_back(l_.axis[static_cast<std::size_t>(i)].v);
   const CacheType type = a_.scores.v_type;
-  const int columns = tile_.columns * tile_.lanes;
-  const int n = vector_of(type, l_.v_width, static_cast<int>(*l_.width.constant()), columns, strides);
+  const int n = value_vector(a_, tile_);
   const std::string by = to_string(n), scaled = a_.v_scale ? " * factor" : "";
   const std::string factor = a_.v_scale ? "              const float factor = " + scale(false) + ";\n" : "";
-  const std::string to = "chunk[kk * COLUMNS + c + l]";
-  const std::string from = "v + v_first + key * v_key + c * v_width";
+  const std::string to = "chunk[kk * COLUMNS + c + l]", from = "v + v_first + key * v_key + c * v_width";
   const std::string read =
       n == 1 ? "              chunk[kk * COLUMNS + c] = " + widened(type, "*(" + from + ")") + scaled + ";\n"
              : "              LC_LOADV(" + std::string(stored_type(type, target_.language)) + ", " + by + ", w, " + from +
@@ -471,7 +506,9 @@ std::string Text::tiles(const AttentionTile& tile, bool splits, std::string_view
   }
   places.push_back({"float", "out", true});
   if (splits) places.push_back({"float", "partial", true});
-  out_ = "\n" + simt::begin_kernel(target_.language, name, tile.threads(), places, sizes_.count(), "long") + aliases;
+  out_ = "\n" + simt::begin_kernel(target_.language, name, tile.threads(), places, sizes_.count(), "long",
+                                   tile.resident()) +
+         aliases;
   constants(tile);
   for (const auto& [stride, v] : std::initializer_list<std::pair<const char*, Dim>>{
            {"keys", l_.keys}, {"q_depth", l_.q_depth}, {"k_key", l_.k_key}, {"k_depth", l_.k_depth}, {"v_key", l_.v_key},

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <initializer_list>
+#include <span>
+#include <vector>
 
 namespace lc::gpu {
 namespace {
@@ -15,11 +17,22 @@ constexpr int kStep = 32;
 int up(int n, int multiple) { return (n + multiple - 1) / multiple * multiple; }
 int head(const Dim& d) { return static_cast<int>(*d.constant()); }
 
+// How many neighbours along an axis of this stride are read at once: up to `most`, of which all that an address is made
+// of are multiples.
+int side_by_side(std::int64_t most, const Dim& stride, std::span<const Dim> multiples) {
+  std::int64_t n = stride == Dim(1) ? most : 1;
+  while (n > 1 && !std::ranges::all_of(multiples, [&](const Dim& d) { return d % Dim(n) == Dim(0); })) n /= 2;
+  return static_cast<int>(n);
+}
+
 // Long rows of a table for each row: where its query, its result and what its steps read begin.
 std::int64_t shared_bytes(const Attention& a, const AttentionTile& t, int warp) {
   const std::int64_t floats = t.depth(head(a.layout.depth)) * t.rows + t.chunk() + t.keys * t.weight_pitch() +
                               t.rows * (t.parts(warp) + (t.parts(warp) > 16 ? 16 : 0));
-  return floats * 4 + t.rows * 8 * (2 + a.scores.steps) + 64;
+  std::int64_t masks = 0;
+  for (std::size_t s = 0; s < static_cast<std::size_t>(a.scores.steps); ++s)
+    if (const int n = mask_vector(a, s); n > 1) masks += t.rows * t.keys / n * 2;
+  return floats * 4 + masks + t.rows * 8 * (2 + a.scores.steps) + 64;
 }
 
 std::optional<AttentionTile> fitted(const Attention& a, const AttentionTarget& target, int rows, int keys, int teams,
@@ -36,6 +49,26 @@ std::optional<AttentionTile> fitted(const Attention& a, const AttentionTarget& t
 }
 
 }  // namespace
+
+int key_vector(const Attention& a, const AttentionTile& t) {
+  std::vector<Dim> multiples = {a.layout.depth, Dim(t.step), a.layout.k_at, a.layout.k_key};
+  for (int i = 0; i < a.batches; ++i) multiples.push_back(a.layout.axis[static_cast<std::size_t>(i)].k);
+  return side_by_side(16 / lowering::cache_bytes(a.scores.k_type), a.layout.k_depth, multiples);
+}
+
+int value_vector(const Attention& a, const AttentionTile& t) {
+  std::vector<Dim> multiples = {a.layout.width, Dim(t.columns * t.lanes), a.layout.v_at, a.layout.v_key};
+  for (int i = 0; i < a.batches; ++i) multiples.push_back(a.layout.axis[static_cast<std::size_t>(i)].v);
+  return side_by_side(16 / lowering::cache_bytes(a.scores.v_type), a.layout.v_width, multiples);
+}
+
+int mask_vector(const Attention& a, std::size_t step) {
+  if (a.scores.step[step].kind != lowering::AttentionStep::Mask) return 1;
+  std::vector<Dim> multiples = {a.layout.keys, a.layout.step_at[step]};
+  for (const auto& axis : a.layout.axis) multiples.push_back(axis.step[step]);
+  const int n = side_by_side(16, a.layout.step_key[step], multiples);
+  return n < 4 ? 1 : n;
+}
 
 int AttentionTile::chunk() const { return std::max(step * pitch(), std::min(keys, 8) * columns * lanes); }
 int AttentionTile::parts(int warp) const { return lanes > warp ? lanes / warp : 1; }

@@ -41,6 +41,8 @@ struct AttentionTile {
   int span;     // values that are in shared memory at once
 
   int threads() const { return teams * lanes; }
+  // Groups that are to fit a multiprocessor: one computes while the other waits. Small ones do so anyway.
+  int resident() const { return threads() > 128 ? 2 : 1; }
   int my_rows() const { return rows / teams; }
   int my_keys() const { return keys / lanes; }
   int side() const { return columns < 4 ? columns : 4; }  // columns that lie side by side
@@ -54,6 +56,13 @@ struct AttentionTile {
 // Null where the device has not enough threads or memory for the heads.
 std::optional<AttentionTile> tile_of_many_rows(const lowering::Attention& a, const AttentionTarget& target);
 std::optional<AttentionTile> tile_of_few_rows(const lowering::Attention& a, const AttentionTarget& target);
+
+// How many numbers of a key or of a value are read at once.
+int key_vector(const lowering::Attention& a, const AttentionTile& t);
+int value_vector(const lowering::Attention& a, const AttentionTile& t);
+// How many keys of a step's mask are read at once, whose bits are then in shared memory. 1: the step has no such mask,
+// or each thread reads what its scores need.
+int mask_vector(const lowering::Attention& a, std::size_t step);
 
 Dim rows_of(const lowering::Attention& a);
 Dim batches_of(const lowering::Attention& a);

@@ -34,6 +34,8 @@ struct ProductTexts {
   KernelText tiles(int side) const;
   // For up to `rows` rows. Threads read B once, side by side.
   KernelText few_rows(int rows) const;
+  // Where window_lines() is not 0: threads of a group make four results side by side of so many lines each.
+  KernelText windows(int lines) const;
   // Adds the parts.
   KernelText add_parts() const;
 

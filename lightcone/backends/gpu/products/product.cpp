@@ -81,7 +81,8 @@ lowering::Factors before_widening(const Graph& g, lowering::Factors f) {
 
 std::optional<Convolution> find_convolution(const Graph& g, const lowering::Factors& f) {
   auto c = lowering::match_convolution(g, f);
-  if (!c || !(c->rows.image == Dim(0))) return std::nullopt;
+  if (!c) return std::nullopt;
+  if (!(c->rows.image == Dim(0)) && !window_lines(make_product(g, *c))) return std::nullopt;
   if (c->channels_last && lowering::match_contraction(g, f)) return std::nullopt;
   return c;
 }

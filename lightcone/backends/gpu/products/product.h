@@ -45,11 +45,17 @@ struct Product {
 
 // The factors of a sum, where they were widened from f16 or bf16 as they were before.
 lowering::Factors before_widening(const Graph& g, lowering::Factors f);
-// A convolution that kernels here compute: not one that is a product of matrices already.
+// A convolution that kernels here compute: not one that is a product of matrices already, and with a filter for each
+// channel where channels lie last only what windows.cpp takes.
 std::optional<lowering::Convolution> find_convolution(const Graph& g, const lowering::Factors& f);
 
 Product make_product(const Graph& g, const lowering::Contraction& c);
 Product make_product(const Graph& g, const lowering::Convolution& c);
+
+// Is it a convolution of few taps with a filter for each channel (windows.cpp)? Then of how many lines a thread makes
+// results, at most, else 0; and how many threads that takes.
+int window_lines(const Product& p);
+Dim window_threads(const Product& p, int lines);
 
 // Is the number a multiple of n, whatever its symbols are?
 bool multiple(const Dim& d, std::int64_t n);
