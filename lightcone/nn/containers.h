@@ -115,22 +115,22 @@ class AddInto {
 
 // Two modules that read the same, and what both give together: f(x) + r(x) and f(x) * r(x), their parameters named f
 // and r.
-#define LC_BESIDE(Name, OP)                                                         \
-  template <class F, class R>                                                       \
-  struct Name {                                                                     \
-    F f = {};                                                                       \
-    R r = {};                                                                       \
-    void visit(Visitor& v) { v("f", f)("r", r); }                                   \
-    template <class X>                                                              \
-    auto operator()(const X& x, const At& at = At::current()) const {               \
-      Inference mode;                                                               \
-      return (*this)(x, mode, at);                                                  \
-    }                                                                               \
-    template <class X, class Mode>                                                  \
-      requires(is_mode<Mode>)                                                       \
-    auto operator()(const X& x, Mode& mode, const At& at = At::current()) const {   \
+#define LC_BESIDE(Name, OP)                                                       \
+  template <class F, class R>                                                     \
+  struct Name {                                                                   \
+    F f = {};                                                                     \
+    R r = {};                                                                     \
+    void visit(Visitor& v) { v("f", f)("r", r); }                                 \
+    template <class X>                                                            \
+    auto operator()(const X& x, const At& at = At::current()) const {             \
+      Inference mode;                                                             \
+      return (*this)(x, mode, at);                                                \
+    }                                                                             \
+    template <class X, class Mode>                                                \
+      requires(is_mode<Mode>)                                                     \
+    auto operator()(const X& x, Mode& mode, const At& at = At::current()) const { \
       return located(nn::apply(f, mode, at, x), at) OP nn::apply(r, mode, at, x); \
-    }                                                                               \
+    }                                                                             \
   };
 LC_BESIDE(GeneralizedAdd, +)
 LC_BESIDE(GeneralizedMul, *)
@@ -149,7 +149,7 @@ LC_BESIDE(GeneralizedMul, *)
     template <class X, class Mode>                                                \
       requires(is_mode<Mode>)                                                     \
     auto operator()(const X& x, Mode& mode, const At& at = At::current()) const { \
-      return located(x, at) OP nn::apply(module, mode, at, x);             \
+      return located(x, at) OP nn::apply(module, mode, at, x);                    \
     }                                                                             \
   };
 LC_SHORTCUT(Residual, +)
@@ -160,7 +160,10 @@ LC_SHORTCUT(ResidualMul, *)
 template <class M, int N>
 class Repeated {
  public:
-  Repeated(const M& m = {}) { modules_.assign(N, m); }
+  Repeated()
+    requires(std::is_default_constructible_v<M>)
+      : Repeated(M()) {}
+  Repeated(const M& m) { modules_.assign(N, m); }
   void visit(Visitor& v) { v("", modules_); }
   template <class X>
   X operator()(const X& x, const At& at = At::current()) const {

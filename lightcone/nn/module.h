@@ -151,8 +151,8 @@ auto apply(const L& layer, Mode& mode, const At& at, const X&... x) {
   else return layer(x...);
 }
 
-// model(x), model(x, y), ... as a call of Self::call(at, x...), where `at` is the caller's line. (A parameter behind a pack
-// has no default: three operands and more have no line of their own.)
+// model(x), model(x, y), ... as a call of Self::call(at, x...), where `at` is the caller's line. (A parameter behind a
+// pack has no default: three operands and more have no line of their own.)
 template <class Self>
 class Callable {
  public:
@@ -224,8 +224,8 @@ class Model : public ModelBase, public Callable<Model<M>> {
   M module_;
 };
 
-// A module whose parameters are not trained: they have no gradients, and no optimiser keeps anything for them. Its mode is
-// that of the model around it, as with requires_grad_(False).
+// A module whose parameters are not trained: they have no gradients, and no optimiser keeps anything for them. Its mode
+// is that of the model around it, as with requires_grad_(False).
 template <class M>
 struct Frozen {
   M module = {};
