@@ -9,6 +9,8 @@ import math
 import os
 import pathlib
 import random
+import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -20,6 +22,7 @@ import xml.etree.ElementTree
 import zlib
 
 LIGHTCONE, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
+FOLDER = SOURCE.parent / "shared/data/llm/stories260K/hf"  # a small checkpoint of Hugging Face's kind
 
 
 def run(*args, **kw):
@@ -381,12 +384,82 @@ class Train(unittest.TestCase):
         known = json.loads((self.d / "known.run/log.jsonl").read_text().splitlines()[0])
         self.assertLess(known["held_out_loss"], 3)
         c["model"]["layers"] = 2
-        self.refuses(run("train", self.write(c, "wrong")), "there is no model.layers; here \"model\" has context, kind, weights")
+        self.refuses(run("train", self.write(c, "wrong")), "there is no model.layers; here \"model\" has context, kind, lora_alpha, lora_rank, lora_targets, weights")
         del c["model"]["layers"]
         c["model"]["context"] = 100000
         self.refuses(run("train", self.write(c, "wrong")), "model.context is 100000", "was made for")
         c["model"]["weights"] = "none.gguf"
         self.refuses(run("train", self.write(c, "wrong")), "none.gguf")
+
+    def test_adapters_go_on_learning(self):
+        (self.d / "t.txt").write_text("The owl said: boats are for ponds, kites are for hills.\n\n" * 60)
+        c = example("finetune")
+        c["model"].update(weights=str(SOURCE / "models/story/story.gguf"), context=32, lora_rank=8, lora_targets=["q_proj", "v_proj", "down_proj"])
+        c["data"]["train"] = "t.txt"
+        c["train"].update(steps=60, lr=1e-2, warmup=3)
+        c["evaluate"] = {"every": 30, "samples": 8}
+        r = run("train", self.write(c, "adapted"))
+        self.assertEqual(r.returncode, 0, r.stderr)
+        log = [json.loads(line) for line in (self.d / "finetune.run/log.jsonl").read_text().splitlines()]
+        held = [line["held_out_loss"] for line in log if line.get("held_out_loss") is not None]
+        self.assertLess(held[-1], held[0] / 2)
+        made = tensors(self.d / "finetune.run/adapter/adapter_model.safetensors")
+        layers = {name.split("layers.")[1].split(".")[0] for name in made}
+        self.assertEqual(len(made), len(layers) * 3 * 2)
+        config = json.loads((self.d / "finetune.run/adapter/adapter_config.json").read_text())
+        self.assertEqual((config["peft_type"], config["r"], config["lora_alpha"]), ("LORA", 8, 16))
+        # the model has them added
+        r = run("generate", self.d / "finetune.run/model.gguf", "The owl said:", "-t", "0", "-n", "20", "-q")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn("boats are for ponds", r.stdout.decode())
+        c["model"]["lora_targets"] = ["query"]
+        self.refuses(run("train", self.write(c, "wrong"), "--overwrite"), "no layer is called 'query'")
+        del c["model"]["lora_rank"]
+        self.refuses(run("train", self.write(c, "wrong"), "--overwrite"), "model.lora_rank is missing")
+
+    def test_answers_are_learned(self):
+        c = example("finetune")
+        c["model"].update(weights=str(SOURCE / "models/story/story.gguf"), context=48)
+        c["data"] = {"format": "jsonl", "train": "t.jsonl", "held_out": 0.2}
+        c["train"].update(steps=40, lr=1e-3, warmup=3)
+        c["evaluate"] = {"every": 20, "samples": 8}
+        question = "Tell me, dear owl, and tell me well, for I have to know it now: what are boats for?"
+        line = {"prompt": question, "completion": " Boats are for ponds."}
+        (self.d / "t.jsonl").write_text((json.dumps(line) + "\n") * 40 + "\n")
+        r = run("train", self.write(c, "answers"))
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn("32 examples to learn from, 8 held out", r.stdout.decode())
+        r = run("generate", self.d / "finetune.run/model.gguf", question, "-t", "0", "-n", "20", "-q")
+        self.assertIn("Boats are for ponds.", r.stdout.decode())
+        # the answer's tokens are learned, and not those of the question, which alone are more
+        answers = int(re.search(r"(\d+) tokens of answers", (self.d / "finetune.run/loss.html").read_text())[1])
+        self.assertEqual(answers % 40, 0)
+        self.assertLess(answers // 40, 20)
+        for text, words in (('{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}', "has no chat template"),
+                            ("[1]", "it is no object"), ("{", "it is no JSON"), ('{"prompt": "a"}', 'its "completion" is no text'),
+                            ('{"q": "a"}', 'none of "messages", "prompt" and "text"'), ('{"messages": [{"role": "user", "content": "a"}]}', "nothing to learn")):
+            (self.d / "t.jsonl").write_text(json.dumps(line) + "\n" + text + "\n")
+            self.refuses(run("train", self.write(c, "wrong"), "--overwrite"), "line 2: ", words)
+        (self.d / "t.jsonl").write_text("\n")
+        self.refuses(run("train", self.write(c, "wrong"), "--overwrite"), "no example to learn from")
+
+    @unittest.skipUnless(FOLDER.exists(), "../shared/data is not here")
+    def test_conversations_are_written_as_the_checkpoint_says(self):
+        shutil.copytree(FOLDER, self.d / "base")
+        shutil.copy(FOLDER.parent / "tokenizer.bin", self.d / "base")
+        (self.d / "base/chat_template.jinja").write_text(
+            "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}")
+        c = example("finetune")
+        c["model"].update(weights="base", context=64)
+        c["data"] = {"format": "jsonl", "train": "t.jsonl", "held_out": 0.2}
+        c["train"].update(steps=60, lr=3e-3, warmup=3)
+        c["evaluate"] = {"every": 30, "samples": 8}
+        turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello Tom"}, {"role": "user", "content": "bye"}, {"role": "assistant", "content": "see you"}]
+        (self.d / "t.jsonl").write_text((json.dumps({"messages": turns}) + "\n") * 30)
+        r = run("train", self.write(c, "chats"))
+        self.assertEqual(r.returncode, 0, r.stderr)
+        r = run("generate", self.d / "finetune.run/model", "user: hi\nassistant:", "-t", "0", "-n", "12", "-q")
+        self.assertIn("hello Tom", r.stdout.decode())
 
     def test_stories(self):
         c = example("stories")

@@ -16,7 +16,7 @@ PAGE = ROOT / "docs/pytorch.md"
 NAMES = {
     "Creation": """zeros ones empty full zeros_like ones_like empty_like full_like arange linspace logspace eye meshgrid
         tril_indices triu_indices tensor from_numpy rand randn randint randperm normal bernoulli multinomial manual_seed
-        diag diag_embed complex heaviside""",
+        diag diag_embed heaviside""",
     "Shapes": """reshape view flatten ravel unflatten squeeze unsqueeze permute transpose swapaxes swapdims t movedim moveaxis expand
         expand_as view_as broadcast_to broadcast_tensors narrow select split chunk tensor_split unbind cat concat concatenate stack hstack
         vstack dstack column_stack tile repeat repeat_interleave flip fliplr flipud rot90 roll atleast_1d atleast_2d
@@ -31,7 +31,7 @@ NAMES = {
     "Functions": """exp exp2 expm1 log log2 log10 log1p logaddexp logaddexp2 xlogy sqrt rsqrt reciprocal sin cos tan asin acos
         atan atan2 sinh cosh tanh asinh acosh atanh sinc hypot deg2rad rad2deg floor ceil trunc round frac nan_to_num logit
         erf erfc erfinv lgamma digamma polygamma i0 sigmoid""",
-    "Comparison": """eq ne lt le gt ge equal isclose allclose isnan isinf isposinf isneginf isfinite isreal isin logical_not
+    "Comparison": """eq ne lt le gt ge equal isclose allclose isnan isinf isposinf isneginf isfinite isin logical_not
         logical_and logical_or logical_xor sort argsort topk kthvalue msort""",
     "Reductions": """sum mean prod amax amin aminmax max min argmax argmin any all std var std_mean var_mean norm logsumexp
         count_nonzero nansum nanmean median nanmedian quantile nanquantile mode cumsum cumprod cummax cummin logcumsumexp
@@ -41,6 +41,9 @@ NAMES = {
         linalg.solve_triangular linalg.inv linalg.det linalg.slogdet linalg.qr linalg.lstsq linalg.lu_factor
         linalg.lu_solve linalg.multi_dot linalg.cross linalg.vecdot linalg.vector_norm linalg.matrix_norm linalg.svd
         linalg.eigh linalg.eig linalg.pinv""",
+    "Complex numbers and Fourier transforms": """complex polar view_as_real view_as_complex conj angle real imag isreal
+        fft.fft fft.ifft fft.rfft fft.irfft fft.fft2 fft.ifft2 fft.rfft2 fft.irfft2 fft.fftn fft.ifftn fft.fftshift fft.ifftshift
+        fft.fftfreq fft.rfftfreq stft istft hann_window""",
     "Activations": """relu relu6 leaky_relu prelu elu selu celu gelu silu mish softplus softsign tanhshrink hardshrink softshrink
         hardtanh hardsigmoid hardswish threshold glu logsigmoid softmax softmin log_softmax gumbel_softmax rrelu""",
     "Layers as functions": """linear bilinear embedding embedding_bag one_hot conv1d conv2d conv3d conv_transpose1d
@@ -59,6 +62,10 @@ NAMES = {
 # Not under this name, or not as a function of the library: what to write instead. What stands in backquotes first is
 # looked up in the headers.
 ELSEWHERE = {
+    "real": "the member `Complex::real`", "imag": "the member `Complex::imag`",
+    "fft.fft2": "`fft::fftn(x, {-2, -1})`", "fft.ifft2": "`fft::ifftn(x, {-2, -1})`",
+    "fft.rfft2": "`fft::fftn(fft::rfft(x), {-2})`", "fft.irfft2": "`fft::irfft(fft::ifftn(x, {-2}))`",
+    "stft": "`fft::stft`, the sizes as StftOptions", "hann_window": "`fft::hann_window`",
     "tensor": "`Context::set()`, `Session::tensor<...>().set()`: numbers are given when a program runs",
     "from_numpy": "`read_npy()`, `read_npz()`",
     "rand": "`Random::uniform()`",
@@ -125,10 +132,13 @@ DIFFERS = {
     "mean": "integers give f32; torch raises an error",
     "multi_head_attention_forward": "see the header for what is left out",
     "grid_sample": "see the header",
+    "complex": "a pair of real tensors, `Complex`: there is no complex element type, and functions take either",
+    "conj": "of a Complex", "angle": "of a Complex", "polar": "gives a Complex",
+    "view_as_real": "a new array of both parts", "view_as_complex": "gives a Complex",
+    "fft.fftn": "axes are named", "fft.ifftn": "axes are named",
 }
 MISSING = {
-    "complex": "complex numbers are not there",
-    "isreal": "complex numbers are not there",
+    "isreal": "there is no complex element type",
     "linalg.eig": "its results are complex",
 }
 LATER = "not yet"
@@ -150,7 +160,7 @@ def declared():
                 names.add("linalg." + m[1])
             for m in re.finditer(r"(?:^|\s)(?:[\w:]+(?:<[^()]*>)?[&*]?) (\w+)\((?=[A-Z]|const |std::|int |double |bool )", text):
                 if not text.startswith(" ") or "inline" in text:
-                    names.add(("linalg." if "linalg" in space else "") + m[1])
+                    names.add(("linalg." if "linalg" in space else "fft." if space == "lc::fft" else "") + m[1])
     return names
 
 

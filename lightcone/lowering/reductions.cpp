@@ -15,24 +15,24 @@ Tensor reduced(Op op, const Tensor& t, int axis) {
   return op == Op::SumReduce ? prim::sum_reduce(t, axis) : prim::max_reduce(t, axis);
 }
 
-// The largest number of parts up to `most` that divides the length; none where there is none near it.
-std::optional<std::int64_t> parts(std::int64_t length, std::int64_t most) {
+// The largest number of parts up to `most` that divides the length; 1 where there is none near it.
+std::int64_t parts(std::int64_t length, std::int64_t most) {
   for (std::int64_t p = std::min(most, length); p >= 2 && p * 4 >= most; --p)
     if (length % p == 0) return p;
-  return std::nullopt;
+  return 1;
 }
 
 // Into how many parts a reduction is cut.
-std::optional<std::int64_t> wanted_parts(const Node& n, const SplitRules& r) {
+std::int64_t wanted_parts(const Node& n, const SplitRules& r) {
   const Shape& from = n.in[0].view.shape();
   const auto length = from[static_cast<std::size_t>(n.axis)].constant();
   const std::int64_t results = std::max<std::int64_t>(product(n.shape).bounds().hi, 1);
-  if (!length || *length <= 0) return std::nullopt;
+  if (!length || *length <= 0) return 1;
   const bool row = static_cast<std::size_t>(n.axis) + 1 == from.size();
   const std::int64_t threads = row ? r.group : 1, shortest = row ? r.row : r.column;
   // (of columns one thread less: threads that are fewer read neighbouring columns together, codegen/simt/grid.cpp)
   const std::int64_t most = std::min(*length / shortest, (r.threads - (row ? 0 : 1)) / threads / results);
-  return most < 2 ? std::nullopt : parts(*length, most);
+  return most < 2 ? 1 : parts(*length, most);
 }
 
 }  // namespace
@@ -61,8 +61,8 @@ Graph join_reductions(const Graph& src, PassLog& log) {
 
 Graph split_reductions(const Graph& src, PassLog& log, const SplitRules& rules) {
   return copy_graph(src, [&](Graph& dst, NodeId id, Node n) {
-    const auto p = reduces(n) && !factors(src, id) ? wanted_parts(n, rules) : std::nullopt;
-    if (!p) {
+    const std::int64_t p = reduces(n) && !factors(src, id) ? wanted_parts(n, rules) : 1;
+    if (p < 2) {
       const NodeId made = dst.add(std::move(n));
       return Edge{made, View(dst[made].shape)};
     }
@@ -72,8 +72,8 @@ Graph split_reductions(const Graph& src, PassLog& log, const SplitRules& rules) 
     if (is_half(type)) t = prim::cast(t, DType::F32);
     Shape cut = t.shape();
     const auto axis = static_cast<std::size_t>(n.axis);
-    cut.insert(cut.begin() + n.axis, *p);
-    cut[axis + 1] = cut[axis + 1] / Dim(*p);
+    cut.insert(cut.begin() + n.axis, p);
+    cut[axis + 1] = cut[axis + 1] / Dim(p);
     Tensor y = reduced(n.op, reduced(n.op, t.reshape(cut), n.axis + 1), n.axis);
     if (is_half(type)) y = prim::cast(y, type);
     ++log.fired["reduction split"];

@@ -1,6 +1,7 @@
 #include "lightcone/nn/module.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "lightcone/runtime/program.h"
 
@@ -52,11 +53,57 @@ void Visitor::add(const std::string& name, Tensor& slot, Shape shape, Init init,
   path_.resize(length);
 }
 
+namespace {
+
+// "model.layers.0.self_attn.q_proj.weight" is that of "q_proj" and of "self_attn.q_proj".
+bool is_weight_of(std::string_view path, std::string_view target) {
+  constexpr std::string_view kWeight = ".weight";
+  if (!path.ends_with(kWeight)) return false;
+  path.remove_suffix(kWeight.size());
+  return path.ends_with(target) && (path.size() == target.size() || path[path.size() - target.size() - 1] == '.');
+}
+
+}  // namespace
+
+Visitor::Adapting::Adapting(Visitor& v, const LoraOptions& o)
+    : v_(v), freezing_(v), first_(v.adapters_.size()), before_(std::exchange(v.lora_, &o)) {
+  if (o.rank < 1 || o.targets.empty())
+    throw Error("Lora",
+                str_cat("a rank of ", o.rank, " and ", o.targets.size(), " targets: there is nothing to train"));
+}
+
+void Visitor::Adapting::require_all() const {
+  for (const std::string& target : v_.lora_->targets)
+    if (std::none_of(v_.adapters_.begin() + static_cast<std::ptrdiff_t>(first_), v_.adapters_.end(),
+                     [&](const Adapter& a) { return is_weight_of(a.weight, target); }))
+      throw Error("Lora", str_cat("no layer is called '", target, "', or its weight is no matrix"));
+}
+
+void Visitor::adapt(const std::string& name, Tensor& slot) {
+  const std::size_t length = enter(name);
+  const std::string weight = path_;
+  path_.resize(length);
+  if (std::ranges::none_of(lora_->targets, [&](const std::string& t) { return is_weight_of(weight, t); })) return;
+  const std::string layer = name.substr(0, name.size() - std::string_view("weight").size());
+  const Dim out = slot.extent(0), in = slot.extent(1), rank(lora_->rank);
+  const double scale = lora_->alpha / static_cast<double>(lora_->rank);
+  Tensor a, b;
+  const auto uniform = [](const init::Extents& s, const init::Source& from) {
+    return init::kaiming_uniform(s, from, {.a = std::sqrt(5.0)});
+  };
+  add(layer + "lora_A.weight", a, {rank, in}, uniform, DType::F32, Entry::Kind::Parameter);
+  add(layer + "lora_B.weight", b, {out, rank}, constant_init(0), DType::F32, Entry::Kind::Parameter);
+  slot = slot + matmul(b, a) * scale;
+  const std::string before = weight.substr(0, weight.size() - std::string_view("weight").size());
+  adapters_.push_back({weight, before + "lora_A.weight", before + "lora_B.weight", scale});
+}
+
 Visitor& Visitor::parameter(const std::string& name, Tensor& slot, Shape shape, Init init) {
   const Init& first = shape.size() > 1 ? first_.matrices : name == "bias" ? first_.biases : first_.scales;
   if (first) init = first;
   add(name, slot, std::move(shape), std::move(init), DType::F32,
       frozen_ ? Entry::Kind::Frozen : Entry::Kind::Parameter);
+  if (lora_ && slot.rank() == 2) adapt(name, slot);
   return *this;
 }
 Visitor& Visitor::buffer(const std::string& name, Tensor& slot, Shape shape, Init init, DType dtype) {
@@ -101,21 +148,25 @@ std::string ModelBase::summary() const {
   return s + str_cat(count(), " trained elements\n");
 }
 
+ModelBase::FirstValue ModelBase::first_value(const Entry& e, std::int64_t seed) {
+  init::Values v = e.init(extents(e), {.seed = seed, .parameter = e.name});
+  if (e.tensor.dtype() == DType::F32) {
+    const auto kept = std::make_shared<const init::Values>(std::move(v));
+    return {kept, std::as_bytes(std::span(*kept))};
+  }
+  Value value = make_value(e.tensor.dtype(), extents(e));
+  for (std::size_t k = 0; k < v.size(); ++k)
+    if (is_float(value.dtype)) value.f[k] = v[k];
+    else value.i[k] = static_cast<std::int64_t>(v[k]);
+  const auto kept = std::make_shared<std::vector<std::byte>>(value.size() * size_of(value.dtype));
+  write_value(value, kept->data());
+  return {kept, *kept};
+}
+
 void ModelBase::initialise(Program& p, std::int64_t seed) const {
   for (const Entry& e : entries_) {
-    const init::Values v = e.init(extents(e), {.seed = seed, .parameter = e.name});
-    if (e.tensor.dtype() == DType::F32) {
-      const auto kept = std::make_shared<const init::Values>(v);
-      p.load(e.name, kept->data(), kept->size() * sizeof(float), kept);
-      continue;
-    }
-    Value value = make_value(e.tensor.dtype(), extents(e));
-    for (std::size_t k = 0; k < v.size(); ++k)
-      if (is_float(value.dtype)) value.f[k] = v[k];
-      else value.i[k] = static_cast<std::int64_t>(v[k]);
-    const auto kept = std::make_shared<std::vector<std::byte>>(value.size() * size_of(value.dtype));
-    write_value(value, kept->data());
-    p.load(e.name, kept->data(), kept->size(), kept);
+    const FirstValue v = first_value(e, seed);
+    p.load(e.name, v.bytes.data(), v.bytes.size(), v.owner);
   }
 }
 

@@ -19,6 +19,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -54,10 +55,24 @@ struct Entry {
   Kind kind;
 };
 
+// A matrix that is not trained and has the product of two small ones added to it, which are: weight + scale b a.
+// LoRA: E. J. Hu and others, "LoRA: low-rank adaptation of large language models", 2021.
+struct LoraOptions {
+  std::int64_t rank = 8;
+  double alpha = 16;  // scale = alpha / rank
+  // Layers whose weight has one, by the last words of their path: "q_proj", "mlp.up_proj", "fc1".
+  std::vector<std::string> targets = {"q_proj", "v_proj"};
+};
+struct Adapter {
+  std::string weight, a, b;  // names of entries: [out, in], [rank, in], [out, rank]
+  double scale;
+};
+
 // Goes through a module: what visit() is given. Each call names a part.
 class Visitor {
  public:
-  Visitor(Graph& g, std::string path, std::vector<Entry>& entries) : g_(g), path_(std::move(path)), entries_(entries) {}
+  Visitor(Graph& g, std::string path, std::vector<Entry>& entries, std::vector<Adapter>& adapters)
+      : g_(g), path_(std::move(path)), entries_(entries), adapters_(adapters) {}
 
   // A part with parts of its own.
   template <class M>
@@ -109,13 +124,33 @@ class Visitor {
     bool before_;
   };
 
+  // While it lives, what is visited is not trained, and the weights of the layers that the options name have adapters
+  // (see Lora).
+  class Adapting {
+   public:
+    Adapting(Visitor& v, const LoraOptions& o);  // Error for a rank below 1, or no target
+    ~Adapting() { v_.lora_ = before_; }
+    Adapting(const Adapting&) = delete;
+    Adapting& operator=(const Adapting&) = delete;
+    void require_all() const;  // Error that names a target which no layer has been
+
+   private:
+    Visitor& v_;
+    Freezing freezing_;
+    std::size_t first_;
+    const LoraOptions* before_;
+  };
+
  private:
+  void adapt(const std::string& name, Tensor& slot);  // where it is the weight of a target
   std::size_t enter(const std::string& name);
   void add(const std::string& name, Tensor& slot, Shape shape, Init init, DType dtype, Entry::Kind kind);
 
   Graph& g_;
   std::string path_;
   std::vector<Entry>& entries_;
+  std::vector<Adapter>& adapters_;
+  const LoraOptions* lora_ = nullptr;
   bool frozen_ = false;
   Beginning::First first_ = {};
 };
@@ -152,7 +187,7 @@ auto apply(const L& layer, Mode& mode, const At& at, const X&... x) {
 }
 
 // model(x), model(x, y), ... as a call of Self::call(at, x...), where `at` is the caller's line. (A parameter behind a
-// pack has no default: three operands and more have no line of their own.)
+// pack has no default: five operands and more have no line of their own.)
 template <class Self>
 class Callable {
  public:
@@ -166,10 +201,20 @@ class Callable {
   auto operator()(const X& x, const Y& y, const At& at = At::current()) const {
     return self().call(at, x, y);
   }
-  template <class X, class Y, class Z, class... More>
+  template <class X, class Y, class Z>
     requires(!std::is_same_v<Z, At>)
-  auto operator()(const X& x, const Y& y, const Z& z, const More&... more) const {
-    return self().call(At::current(), x, y, z, more...);
+  auto operator()(const X& x, const Y& y, const Z& z, const At& at = At::current()) const {
+    return self().call(at, x, y, z);
+  }
+  template <class X, class Y, class Z, class W>
+    requires(!std::is_same_v<W, At>)
+  auto operator()(const X& x, const Y& y, const Z& z, const W& w, const At& at = At::current()) const {
+    return self().call(at, x, y, z, w);
+  }
+  template <class X, class Y, class Z, class W, class V, class... More>
+    requires(!std::is_same_v<V, At>)
+  auto operator()(const X& x, const Y& y, const Z& z, const W& w, const V& v, const More&... more) const {
+    return self().call(At::current(), x, y, z, w, v, more...);
   }
 
  private:
@@ -184,6 +229,7 @@ class ModelBase {
 
   Graph& graph() const { return graph_; }
   const std::vector<Entry>& entries() const { return entries_; }
+  const std::vector<Adapter>& adapters() const { return adapters_; }  // of Lora
   std::vector<Tensor> parameters() const;  // those that are trained
   // Those of them whose name the predicate takes: groups with options of their own.
   std::vector<Tensor> parameters(const std::function<bool(std::string_view name)>& wanted) const;
@@ -191,6 +237,12 @@ class ModelBase {
   std::string summary() const;  // a table: name, shape, elements
   // Loads the first values into a program of the graph. The same seed gives the same bits on every machine.
   void initialise(Program& p, std::int64_t seed) const;
+  // The first value of an entry, in its element type.
+  struct FirstValue {
+    std::shared_ptr<const void> owner;
+    std::span<const std::byte> bytes;
+  };
+  static FirstValue first_value(const Entry& e, std::int64_t seed);
   // Where training draws its random numbers from; made when it is first asked for.
   Random& random();
 
@@ -200,6 +252,7 @@ class ModelBase {
   Graph& graph_;
   std::int64_t seed_;
   std::vector<Entry> entries_;
+  std::vector<Adapter> adapters_;
   std::unique_ptr<Random> random_;
 };
 
@@ -209,7 +262,7 @@ class Model : public ModelBase, public Callable<Model<M>> {
   // The parameters of `module` become inputs of `g`, their names behind `path`. `seed` is that of dropout.
   explicit Model(Graph& g, M module = {}, const std::string& path = "", std::int64_t seed = 0)
       : ModelBase(g, seed), module_(std::move(module)) {
-    Visitor v(g, path, entries_);
+    Visitor v(g, path, entries_, adapters_);
     module_.visit(v);
   }
   const M& module() const { return module_; }
@@ -249,6 +302,39 @@ struct Frozen {
     Inference mode;
     return nn::apply(module, mode, At::current(), x, y, more...);
   }
+};
+
+// A model of which adapters alone are trained (peft.LoraConfig, without dropout). Their parameters are called
+// lora_A.weight (first values of kaiming_uniform) and lora_B.weight (zeros, so that the model begins as it was), beside
+// the weight; the mode is that of the model around it. Error for a target that is no layer's name. Trainer::merged()
+// gives the sums.
+//   nn::Model<nn::Lora<LlamaModel>> model(g, nn::Lora(LlamaModel::of(w), {.rank = 8}));
+template <class M>
+class Lora : public Callable<Lora<M>> {
+ public:
+  explicit Lora(M module = {}, LoraOptions o = {}) : module_(std::move(module)), options_(std::move(o)) {}
+  void visit(Visitor& v) {
+    const Visitor::Adapting adapting(v, options_);
+    module_.visit(v);
+    adapting.require_all();
+  }
+  const M& module() const { return module_; }
+  template <class X, class Mode>
+    requires(is_mode<Mode>)
+  auto operator()(const X& x, Mode& mode, const At& at = At::current()) const {
+    return nn::apply(module_, mode, at, x);
+  }
+  using Callable<Lora<M>>::operator();
+
+ private:
+  friend class Callable<Lora<M>>;
+  template <class... X>
+  auto call(const At& at, const X&... x) const {
+    Inference mode;
+    return nn::apply(module_, mode, at, x...);
+  }
+  M module_;
+  LoraOptions options_;
 };
 
 // ---- what layers are written with ---------------------------------------------------------------------

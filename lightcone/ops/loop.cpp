@@ -285,7 +285,7 @@ std::vector<Tensor> while_loop(const WhileCondition& condition, const WhileBody&
     if (go.dtype() != DType::Bool || go.rank() != 0)
       throw Error("while_loop",
                   str_cat("the condition is ", name(go.dtype()), " ", str(go.shape()), ", not a bool []"));
-    Scanned r{.state = body(now)};
+    Scanned r{.state = body(now), .ys = {}};
     check_state(now, r.state);
     for (std::size_t k = 0; k < now.size(); ++k) {
       const Shape s = now[k].shape();

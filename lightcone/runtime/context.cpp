@@ -21,9 +21,7 @@ Context::Impl::Impl(std::shared_ptr<const Program::Impl> p, std::shared_ptr<Devi
   is_state.resize(nodes);
   borrowed.resize(nodes);
   bytes.resize(nodes);
-  for (const auto& [id, w] : program->weights) input[id] = program->fixed(id), loaded.push_back(w.buffer);
-  loaded.push_back(program->prepared_values);
-  for (NodeId id : program->prepared_order) input[id] = program->fixed(id);
+  take_weights();
   if (largest().state_block) states = device->allocate(largest().state_block);
   for (const Assignment& a : graph().assignments()) {
     is_state[a.state] = true;
@@ -36,6 +34,19 @@ Context::Impl::Impl(std::shared_ptr<const Program::Impl> p, std::shared_ptr<Devi
   dims.resize(program->dims.size());
   prepare_launches();
   if (program->symbols.empty()) refresh();
+}
+
+// What the program has now, but for states, which are this context's once it has them, and for what the user set here.
+void Context::Impl::take_weights() {
+  loaded = {program->prepared_values};
+  for (const auto& [id, w] : program->weights) {
+    if ((is_state[id] || given[id] >= 0 || borrowed[id]) && input[id]) continue;
+    input[id] = program->fixed(id);
+    loaded.push_back(w.buffer);
+  }
+  for (const NodeId id : program->prepared_order) input[id] = program->fixed(id);
+  loads = program->loads;
+  moved = true;
 }
 
 void Context::Impl::prepare_launches() {

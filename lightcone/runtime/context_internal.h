@@ -18,7 +18,8 @@ struct Context::Impl {
   std::map<NodeId, std::unique_ptr<Buffer>> owned;  // other states, and inputs this context holds
   std::map<NodeId, std::unique_ptr<Buffer>> lent;   // the caller's memory, where the device reads it,
   std::map<NodeId, void*> mirrored;                 // and where it has a copy
-  std::vector<std::shared_ptr<Buffer>> loaded;      // what the program had when this context was made
+  std::vector<std::shared_ptr<Buffer>> loaded;      // what the program had when this context took it
+  std::uint64_t loads = 0;                          // and how often it had been loaded
   std::vector<Place> input;                         // by NodeId
   std::vector<std::int64_t> given;                  // by NodeId: elements set, -1 for whatever the size
   std::vector<bool> is_state, borrowed;             // by NodeId; the caller's memory
@@ -38,6 +39,7 @@ struct Context::Impl {
   const MemoryPlan& plan() const { return values.plan(); }
   const MemoryPlan& largest() const { return own_plan.nodes.empty() ? program->plan : own_plan; }
   std::optional<NodeId> given_id(const char* op, std::string_view name) const;
+  void take_weights();
   void prepare_launches();
   void record();
   Place buffer(NodeId id, std::size_t bytes);

@@ -159,6 +159,7 @@ void Context::Impl::commit_states() {
 template <class Done>
 void Context::Impl::run(const Done& done) {
   constexpr bool kWatched = !std::is_same_v<Done, std::nullptr_t>;
+  if (loads != program->loads) take_weights();
   if (stale) refresh();
   check_inputs();
   for (const auto& [id, from] : mirrored) bring(id, from);
@@ -204,6 +205,7 @@ Context& Context::run_checked(Infinities infinities) {
   const Graph& g = c.graph();
   NotFinite seen(g);
   const auto look = [&](NodeId id) { seen.look(id, c.view(id).data(), c.bytes_now(id) / size_of(g[id].dtype)); };
+  if (c.loads != c.program->loads) c.take_weights();
   if (c.stale) c.refresh();
   c.check_inputs();
   for (const auto& [id, from] : c.mirrored) c.bring(id, from);

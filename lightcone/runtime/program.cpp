@@ -239,6 +239,7 @@ Program& Program::load(std::string_view input, const void* data, std::size_t byt
     if (bytes) p.device->copy_in({buffer.get(), 0}, data, bytes);
     owner.reset();
   }
+  ++p.loads;
   p.weights[*id] = {std::move(owner), std::move(buffer)};
   p.compute_prepared(*id);
   return *this;

@@ -37,10 +37,11 @@ namespace lc {
 class Program {
  public:
   // Gives an input its bytes for every context: a weight. `owner` keeps them alive; nothing is
-  // copied where the device shares the host's memory. The data must be aligned to its element size. Of a state it is the value that each new
-  // context begins with, in a copy of its own.
-  // What depends on parameters alone (nn::parameter) is computed here, into memory of the program. An input that the
-  // compilers found no use for may be loaded, too; a name that the graph never had is an Error.
+  // copied where the device shares the host's memory. The data must be aligned to its element size. Of a state it is
+  // the value that each new context begins with, in a copy of its own. What depends on parameters alone (nn::parameter)
+  // is computed here, into memory of the program. An input that the compilers found no use for may be loaded, too; a
+  // name that the graph never had is an Error. Contexts that exist take what is loaded later with their next run, but
+  // for states; none may be running meanwhile.
   Program& load(std::string_view input, const void* data, std::size_t bytes, std::shared_ptr<const void> owner = {});
   // The same with the shape and the element type, which must be those of the input; the bytes outlive the program, or
   // `owner` keeps them alive.

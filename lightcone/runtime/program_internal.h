@@ -59,6 +59,7 @@ struct Program::Impl {
   std::set<std::string, std::less<>> known;  // its inputs, needed or not,
   Symbols known_symbols;                     // and the names in its sizes
   std::map<NodeId, Weight> weights;
+  std::uint64_t loads = 0;  // how often a weight was loaded
   Prepared prepared;
   std::vector<IndexCheck> checks;
   std::vector<SliceLimit> slices;

@@ -32,10 +32,14 @@ std::string same_name(const std::string& name) { return name; }
 }  // namespace
 
 Trainer::Trainer(const nn::ModelBase& model, const Compiler& c, const TrainerOptions& o)
-    : loss_(o.loss), checked_(o.checked), program_(compile(model.graph(), c, o.compile)), context_([&] {
+    : loss_(o.loss),
+      checked_(o.checked),
+      program_(compile(model.graph(), c, o.compile)),
+      context_([&] {
         model.initialise(program_, o.seed);
         return Context(program_);
-      }()) {
+      }()),
+      adapters_(model.adapters()) {
   const Graph &g = model.graph(), &compiled = program_.graph();  // compilers may add states: a loss scale
   std::map<std::string, Stored> states;
   const auto add = [&](const Node& n) { states.insert({n.name, {n.name, n.dtype, extents(n), false}}); };
@@ -44,7 +48,9 @@ Trainer::Trainer(const nn::ModelBase& model, const Compiler& c, const TrainerOpt
   for (const nn::Entry& e : model.entries()) {
     const Node& n = g[e.tensor.edge().node];
     add(n);  // frozen ones too
-    parameters_.push_back(states.at(n.name));
+    const Stored& s = states.at(n.name);
+    parameters_.push_back(s);
+    if (!s.state) frozen_[s.name] = nn::ModelBase::first_value(e, o.seed);
   }
   for (auto& [name, s] : states) all_.push_back(std::move(s));
 }
@@ -69,7 +75,7 @@ void Trainer::copy_to(Program& other, const std::string& average) const {
   for (const Stored& s : parameters_) {
     const bool averaged = std::ranges::any_of(all_, [&](const Stored& o) { return o.name == s.name + average; });
     found = found || averaged;
-    load_copy(other, s.name, context_.bytes(averaged ? s.name + average : s.name));
+    load_copy(other, s.name, bytes(averaged ? s.name + average : s.name));
   }
   if (!found) throw Error("copy_to", str_cat("no parameter has a state '<parameter>", average, "'"));
 }
@@ -77,7 +83,7 @@ void Trainer::copy_to(Program& other, const std::string& average) const {
 void Trainer::write(const std::string& path, const std::vector<Stored>& what,
                     std::map<std::string, std::string> metadata) const {
   std::vector<TensorToSave> tensors;
-  for (const Stored& s : what) tensors.push_back({s.name, s.dtype, s.shape, context_.bytes(s.name)});
+  for (const Stored& s : what) tensors.push_back({s.name, s.dtype, s.shape, bytes(s.name)});
   save_safetensors(path, tensors, metadata);
 }
 
@@ -98,8 +104,13 @@ void Trainer::read(const Weights& file, const std::vector<Stored>& what, Types t
     const StoredTensor& t = file.at(name_in_file(s.name));
     const std::vector<float> converted = t.dtype == s.dtype ? std::vector<float>() : Weights::read(t);
     const auto bytes = t.dtype == s.dtype ? t.bytes : std::as_bytes(std::span(converted));
-    if (s.state) context_.set_bytes(s.name, bytes.data(), bytes.size());
-    else load_copy(program_, s.name, bytes);
+    if (s.state) {
+      context_.set_bytes(s.name, bytes.data(), bytes.size());
+      continue;
+    }
+    const auto kept = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+    program_.load(s.name, kept->data(), kept->size(), kept);
+    frozen_[s.name] = {kept, *kept};
   }
 }
 
@@ -117,6 +128,44 @@ void Trainer::load_parameters(const Weights& file, const std::function<std::stri
     std::erase_if(wanted, of_layer);
   }
   read(file, wanted, Types::Converted, name_in_file);
+}
+
+const Trainer::Stored& Trainer::parameter(const std::string& name) const {
+  const auto found = std::ranges::find(parameters_, name, &Stored::name);
+  if (found == parameters_.end()) throw Error("trainer", str_cat("no parameter is called ", in_quotes(name)));
+  return *found;
+}
+std::span<const std::byte> Trainer::bytes(const std::string& name) const {
+  const auto kept = frozen_.find(name);
+  return kept == frozen_.end() ? context_.bytes(name) : kept->second.bytes;
+}
+std::span<const float> Trainer::values(const std::string& name) const {
+  const auto b = bytes(parameter(name).name);
+  return {reinterpret_cast<const float*>(b.data()), b.size() / sizeof(float)};
+}
+
+std::vector<float> Trainer::merged(const std::string& weight) const {
+  const std::span<const float> from = values(weight);
+  std::vector<float> w(from.begin(), from.end());
+  const auto adapter = std::ranges::find(adapters_, weight, &nn::Adapter::weight);
+  if (adapter == adapters_.end()) return w;
+  const std::span<const float> a = values(adapter->a), b = values(adapter->b);
+  const auto in = static_cast<std::size_t>(parameter(weight).shape[1]);
+  const std::size_t rank = a.size() / in, out = w.size() / in;
+  for (std::size_t o = 0; o < out; ++o)
+    for (std::size_t r = 0; r < rank; ++r) {
+      const float by = b[o * rank + r] * static_cast<float>(adapter->scale);
+      for (std::size_t i = 0; i < in; ++i) w[o * in + i] += by * a[r * in + i];
+    }
+  return w;
+}
+
+void Trainer::save_adapters(const std::string& path) const {
+  std::vector<TensorToSave> tensors;
+  for (const nn::Adapter& each : adapters_)
+    for (const std::string& name : {each.a, each.b})
+      tensors.push_back({"base_model.model." + name, DType::F32, parameter(name).shape, bytes(name)});
+  save_safetensors(path, tensors, {{"format", "pt"}});
 }
 
 void Trainer::save(const std::string& path, std::map<std::string, std::string> metadata) const {

@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "lightcone/nn/module.h"
 #include "lightcone/runtime/program.h"
@@ -51,6 +53,14 @@ class Trainer {
   // gives for it (GGUF's: llama_file_name()).
   void load_parameters(const Weights& file, const std::function<std::string(const std::string&)>& name_in_file,
                        const std::vector<std::string>& except = {});
+  // The f32 values that a parameter has now, until the next step.
+  std::span<const float> values(const std::string& name) const;
+  // Of a model with adapters (nn::Lora): the weight of that name with the product of its adapter added, as it is with
+  // one that has none. Row-major f32.
+  std::vector<float> merged(const std::string& weight) const;
+  // The adapters alone, under the names that Hugging Face's peft has for them: adapter_model.safetensors.
+  void save_adapters(const std::string& path) const;
+  const std::vector<nn::Adapter>& adapters() const { return adapters_; }
   // Everything that a run changes: those, what the optimiser remembers, counters and random states. `metadata` is kept
   // with it (a DataLoader's position), and load() gives it back.
   void save(const std::string& path, std::map<std::string, std::string> metadata = {}) const;
@@ -64,6 +74,8 @@ class Trainer {
     bool state = true;  // a run changes it
   };
   std::vector<Stored> all_, parameters_;
+  const Stored& parameter(const std::string& name) const;
+  std::span<const std::byte> bytes(const std::string& name) const;
   void write(const std::string& path, const std::vector<Stored>& what, std::map<std::string, std::string> metadata) const;
   enum class Types : std::uint8_t { Same, Converted };
   void read(const Weights& file, const std::vector<Stored>& what, Types types,
@@ -73,6 +85,9 @@ class Trainer {
   std::int64_t steps_ = 0;
   Program program_;
   Context context_;
+  // What no run changes, as it was given: a program may keep it in another order alone.
+  std::map<std::string, nn::ModelBase::FirstValue> frozen_;
+  std::vector<nn::Adapter> adapters_;
 };
 
 }  // namespace lc

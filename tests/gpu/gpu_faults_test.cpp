@@ -76,7 +76,9 @@ TEST(GpuFaults, EveryCallOfTheDriverInTurn) {
       }
       driver.fail(0, 0);
       ASSERT_EQ(driver.live(), live) << "after call " << call << " failed with " << code;
-      if (call % 8 == 0) ASSERT_EQ(run(g, compiler()), want) << "after call " << call << " failed with " << code;
+      if (call % 8 == 0) {
+        ASSERT_EQ(run(g, compiler()), want) << "after call " << call << " failed with " << code;
+      }
     }
   std::printf("%d of %d failing calls gave an Error\n", errors, tried);
   EXPECT_GT(errors, tried / 2);

@@ -60,6 +60,17 @@ TEST(Module, FrozenLayersStandInModelsThatTrain) {
   EXPECT_EQ(d.updates()[0].parameter.node().name, "2.weight");
 }
 
+struct Sum {
+  void visit(nn::Visitor&) {}
+  Tensor operator()(const Tensor& a, const Tensor& b, const Tensor& c, const nn::At& at = nn::At::current()) const {
+    return nn::located(a, at) + b + nn::located(c, at) * nn::located(a, at);
+  }
+  Tensor operator()(const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d,
+                    const nn::At& at = nn::At::current()) const {
+    return (*this)(a, b, nn::located(c, at) + d, at);
+  }
+};
+
 // Whatever stands around the layer.
 TEST(Module, ErrorsNameTheLineOfTheCall) {
   Graph g;
@@ -79,6 +90,9 @@ TEST(Module, ErrorsNameTheLineOfTheCall) {
   EXPECT_PRED2(contains, error_of([&] { shortcut(x); }), at(__LINE__));
   nn::Model<nn::Bilinear> two(g, {8, 8, 4}, "two");
   EXPECT_PRED2(contains, error_of([&] { two(x, narrow); }), at(__LINE__));
+  nn::Model<Sum> sum(g);
+  EXPECT_PRED2(contains, error_of([&] { sum(x, x, narrow); }), at(__LINE__));
+  EXPECT_PRED2(contains, error_of([&] { sum(x, x, x, narrow); }), at(__LINE__));
   EXPECT_PRED2(contains, error_of([&] { x[2]; }), at(__LINE__));
   const Dim n = Dim::symbol("n", 1, 8);
   EXPECT_EQ(g.input("rows", {n, 3})[n - 1].node().where.line, static_cast<std::uint32_t>(__LINE__));

@@ -123,7 +123,9 @@ TEST(Functional, AttentionDropsWeights) {
   for (std::size_t k = 0; k < r.at("all").size(); ++k) {
     const double v = r.at("some").f[k];
     dropped += v == 0;
-    if (v != 0) EXPECT_NEAR(v, 2 * r.at("all").f[k], 1e-5);
+    if (v != 0) {
+      EXPECT_NEAR(v, 2 * r.at("all").f[k], 1e-5);
+    }
   }
   EXPECT_GT(dropped, 5);
   EXPECT_LT(dropped, 31);

@@ -302,6 +302,40 @@ TEST(Program, ALoadedStateIsTheFirstValue) {
 }
 
 // An output that is a state has its value before the run, and the state is overwritten in place all the same.
+// Whether kernels read a weight as it was loaded, packed, or both, a context that exists has all of the new ones or
+// none.
+TEST(Program, ContextsTakeWeightsThatAreLoadedLater) {
+  Graph g;
+  const Tensor x = g.input("x", {2, 16});
+  const auto weight = [&](const char* name, Shape s) {
+    return g.input(name, std::move(s), DType::F32, SourceLocation::current(), kParameter);
+  };
+  const Tensor w = weight("w", {16, 16}), b = weight("b", {16}), s = weight("s", {16});
+  (matmul(x, w) * s + b).retrieve("y");
+  const Tensor count = g.input("count", {});
+  g.assign(count, count + sum(x));
+  Program p = compile(g, generic() | cpu());
+  std::vector<std::vector<float>> kept;
+  const auto load = [&](float by) {
+    for (const auto& [name, n] : {std::pair{"w", 256}, {"b", 16}, {"s", 16}}) {
+      kept.emplace_back(static_cast<std::size_t>(n), by);
+      p.load(name, kept.back().data(), kept.back().size() * sizeof(float));
+    }
+  };
+  kept.reserve(20);
+  load(1);
+  const std::vector<float> ones(32, 1);
+  Context c(p);
+  c.set("x", ones).set("count", std::vector<float>{5}).run();
+  EXPECT_EQ(c.get("y")[0], 17);  // 16 + 1
+  load(2);
+  EXPECT_EQ(c.run().get("y")[0], 66);  // 32 * 2 + 2
+  EXPECT_EQ(c.get("y"), Context(p).set("x", ones).set("count", std::vector<float>{0}).run().get("y"));
+  EXPECT_EQ(c.scalar("count"), 69);  // goes on
+  load(3);
+  EXPECT_EQ(c.run_checked().get("y")[0], 147);
+}
+
 TEST(Program, AStateThatIsAnOutputIsWrittenInPlace) {
   Graph g;
   const Tensor s = g.input("s", {8}), x = g.input("x", {8});

@@ -162,7 +162,12 @@ void read_model(Section s, ModelConfig& m) {
       s.fail("model.reinitialize names layers that do not take their values from model.weights, which is missing");
   }
   if (m.kind == "llama") s.file("weights", m.weights);
-  if (m.kind == "llama" && !m.weights.empty()) s.whole("context", m.context, 1);
+  if (m.kind == "llama" && !m.weights.empty()) {
+    s.whole("context", m.context, 1), s.whole("lora_rank", m.lora_rank, 1);
+    s.number("lora_alpha", m.lora_alpha, 1e-6, 1e6), s.texts("lora_targets", m.lora_targets);
+    if (m.lora_rank == 0 && (s.has("lora_alpha") || s.has("lora_targets")))
+      s.fail("model.lora_alpha and model.lora_targets say how adapters are trained: model.lora_rank is missing");
+  }
   if (m.kind == "llama" && m.weights.empty()) {
     s.whole("layers", m.layers, 1, true), s.whole("width", m.width, 2, true), s.whole("heads", m.heads, 1, true);
     m.kv_heads = m.heads, m.intermediate = (m.width * 8 / 3 + 31) / 32 * 32, m.tokenizer = "bpe";
@@ -223,7 +228,7 @@ void read_samples(Section& s, const ModelConfig& m, DataConfig& d) {
 void read_data(Section s, const ModelConfig& m, DataConfig& d) {
   const bool language = m.kind == "llama";
   if (language && m.weights.empty()) s.one_of("format", d.format, {"text", "stories"}, true);
-  else if (language) s.one_of("format", d.format, {"text"}, true);
+  else if (language) s.one_of("format", d.format, {"text", "jsonl"}, true);
   else s.one_of("format", d.format, {"csv", "npy", "npz", "idx", "cifar10", "cifar100", "images"}, true);
   if (d.format != "stories") {
     s.files("train", d.train, true);

@@ -21,11 +21,14 @@ struct ModelConfig {
   bool tied = true;
   std::string weights;                    // what the first values come from; of llama the rest, but for context, too
   std::vector<std::string> reinitialize;  // not llama: layers that have new ones instead
+  i64 lora_rank = 0;                      // of llama with weights: above 0 adapters alone are trained
+  double lora_alpha = 16;
+  std::vector<std::string> lora_targets = {"q_proj", "v_proj"};
   i64 width_divisor = 1;                  // torchvision's: makes all widths smaller
 };
 
 struct DataConfig {
-  std::string format;                    // csv, npy, npz, idx, cifar10, cifar100, images, text or stories
+  std::string format;                    // csv, npy, npz, idx, cifar10, cifar100, images, text, jsonl or stories
   std::vector<std::string> train, test;  // files; of idx and npy: pictures, then labels; of images: one folder
   std::string label = "label";           // csv: the column of classes
   std::string x = "x", y = "y";          // npz: the arrays

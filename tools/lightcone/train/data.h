@@ -7,6 +7,7 @@
 
 #include "config.h"
 #include "lightcone/io/data/dataset.h"
+#include "lightcone/io/text/chat_template.h"
 #include "lightcone/io/text/tokenizer.h"
 
 namespace lc::tool {
@@ -29,5 +30,9 @@ class TrainingData {
 std::unique_ptr<TrainingData> read_samples(const TrainConfig& c);
 // `tokenizer`: of the checkpoint that training goes on from; null where the text makes one.
 std::unique_ptr<TrainingData> read_texts(const TrainConfig& c, std::shared_ptr<const Tokenizer> tokenizer);
+// Lines of JSON: {"messages": [{"role": ..., "content": ...}]}, {"prompt": ..., "completion": ...} or {"text": ...}.
+// "y" is -100 where a token is not learned. `source`: the checkpoint's chat template.
+std::unique_ptr<TrainingData> read_chats(const TrainConfig& c, std::shared_ptr<const Tokenizer> tokenizer,
+                                         const ChatTemplateSource& source);
 
 }  // namespace lc::tool

@@ -144,13 +144,16 @@ constexpr Example kExamples[] = {
   "model": {
     "kind": "llama",
     "weights": "model.gguf",    // GGUF, a folder of Hugging Face's with safetensors, or llama2.c's .bin
+    // Adapters alone learn (LoRA), in a fraction of the memory; the folder adapter/ is for peft, the model has them added:
+    // "lora_rank": 8, "lora_alpha": 16, "lora_targets": ["q_proj", "v_proj"],
     "context": 256              // tokens that it sees while it learns; default: its own, at most 512
   },
   "data": {
-    "format": "text",
+    "format": "text",           // or "jsonl": lines {"messages": [{"role": ..., "content": ...}]}, {"prompt": ...,
+                                // "completion": ...} or {"text": ...}, of which the answers are learned
     "train": "input.txt",       // UTF-8
     "held_out": 0.1,            // the end of it; or "test": another file
-    "separator": "\n\n"         // between documents: each then begins and ends with a token of its own
+    "separator": "\n\n"         // of "text", between documents: each then begins and ends with a token of its own
   },
   "train": {
     "steps": 200, "batch": 4, "optimizer": "adamw", "lr": 2e-5, "beta2": 0.95, "weight_decay": 0.01,

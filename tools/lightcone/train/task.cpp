@@ -1,11 +1,16 @@
 #include "task.h"
 
 #include <cstdio>
+#include <filesystem>
+#include <map>
+
+#include <nlohmann/json.hpp>
 
 #include "../command.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/core/graph.h"
 #include "lightcone/device/kernel.h"
+#include "lightcone/io/atomic_file.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/models/vision/vision.h"
 #include "lightcone/optim/schedule.h"
@@ -120,7 +125,10 @@ Task::Task(const TrainConfig& c, const Pretrained* first, int threads, const Dev
     rows_ = c.model.context;
     if (first) llama_.emplace(first->model);
     else llama_.emplace(llama_config(c.model), LlamaModelOptions{.tied = c.model.tied});
-    build(*llama_, {batch, rows_}, DType::I64, {batch, rows_}, compiler, checked);
+    const Shape ids{batch, rows_};
+    const nn::LoraOptions lora{c.model.lora_rank, c.model.lora_alpha, c.model.lora_targets};
+    if (lora.rank > 0) build(nn::Lora(*llama_, lora), ids, DType::I64, ids, compiler, checked);
+    else build(*llama_, ids, DType::I64, ids, compiler, checked);
     return;
   }
   Shape x{batch};
@@ -138,7 +146,10 @@ std::string Task::load_weights() try {
   const ModelConfig& m = c_.model;
   if (first_) {
     const auto name_in_file = [&](const std::string& path) { return llama_file_name(first_->weights, path); };
-    trainer_->load_parameters(first_->weights, name_in_file);
+    std::vector<std::string> adapters;
+    for (const nn::Adapter& a : trainer_->adapters())
+      for (const std::string& name : {a.a, a.b}) adapters.push_back(name.substr(0, name.rfind(".weight")));
+    trainer_->load_parameters(first_->weights, name_in_file, adapters);
     return str_cat("weights     from ", in_quotes(m.weights), "\n");
   }
   trainer_->load_parameters(m.weights, m.reinitialize);
@@ -180,21 +191,48 @@ void Task::evaluate(const Arrays& batch, i64 samples) {
   give(*context_, batch);
   context_->run();
   const std::vector<float> losses = context_->get("losses"), right = context_->get("right");
-  const i64 count = samples * rows_;
-  for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k)
+  const auto wanted = batch.at("y").values<i64>();
+  for (std::size_t k = 0; k < static_cast<std::size_t>(samples * rows_); ++k) {
+    if (wanted[k] < 0) continue;  // a token that is not learned
     loss_ += static_cast<double>(losses[k]), right_ += static_cast<double>(right[k]);
-  counted_ += count;
+    ++counted_;
+  }
 }
 Measured Task::end_evaluation() const {
   const double n = static_cast<double>(counted_);
   return {loss_ / n, right_ / n};
 }
 
+void Task::save_adapters(const std::string& folder) const {
+  if (trainer_->adapters().empty()) return;
+  std::error_code wrong;
+  std::filesystem::create_directories(folder, wrong);
+  if (wrong) throw Error("train", str_cat("cannot make the folder ", in_quotes(folder), ": ", wrong.message()));
+  trainer_->save_adapters(folder + "/adapter_model.safetensors");
+  const nlohmann::json config = {
+      {"peft_type", "LORA"},
+      {"task_type", "CAUSAL_LM"},
+      {"base_model_name_or_path", std::filesystem::path(c_.model.weights).filename().string()},
+      {"r", c_.model.lora_rank},
+      {"lora_alpha", c_.model.lora_alpha},
+      {"lora_dropout", 0.0},
+      {"target_modules", c_.model.lora_targets},
+      {"bias", "none"},
+      {"fan_in_fan_out", false},
+      {"inference_mode", true}};
+  const std::string text = config.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  io::AtomicFile f("train", folder + "/adapter_config.json");
+  f.write(text);
+  f.commit();
+}
+
 void Task::save_language_model(const std::string& path, const Vocabulary& tokens, DType type,
                                const std::string& name) const {
+  std::map<std::string, std::vector<float>> merged;
+  for (const nn::Adapter& a : trainer_->adapters()) merged[a.weight] = trainer_->merged(a.weight);
   const auto values = [&](const std::string& part) {
-    const auto bytes = trainer_->context().bytes(part);
-    return std::span(reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float));
+    if (const auto sum = merged.find(part); sum != merged.end()) return std::span<const float>(sum->second);
+    return trainer_->values(part);
   };
   if (first_) first_->save(path, values, type, name);
   else save_llama(path, *llama_, values, tokens, type, name);

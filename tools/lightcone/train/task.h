@@ -37,7 +37,9 @@ class Task {
   Trainer& trainer() const { return *trainer_; }
   const Graph& graph() const { return *graph_; }  // of a step, as it was written
   i64 rows_of_a_sample() const { return rows_; }  // tokens, or 1
-  // A language model with the values it has now.
+  // The language model's adapters: a folder as Hugging Face's peft reads it. Nothing where it has none.
+  void save_adapters(const std::string& folder) const;
+  // A language model with the values it has now, those of adapters added to the weights.
   void save_language_model(const std::string& path, const Vocabulary& tokens, DType type,
                            const std::string& name) const;
 

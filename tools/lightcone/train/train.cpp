@@ -99,7 +99,8 @@ Run::Run(const TrainConfig& c, const Pretrained* first, const TrainOptions& o)
     throw Error("train", str_cat(in_quotes(c_.folder),
                                  " holds a run already: --resume goes on with it, --overwrite begins "
                                  "anew, \"save\": {\"folder\": ...} or --output names another folder"));
-  data_ = c.language() ? read_texts(c, first ? first->tokenizer : nullptr) : read_samples(c);
+  if (c.data.format == "jsonl") data_ = read_chats(c, first->tokenizer, find_chat_template(first->weights));
+  else data_ = c.language() ? read_texts(c, first ? first->tokenizer : nullptr) : read_samples(c);
   const std::string summary = str_cat("data        ", data_->summary(), "\n");
   facts_ += summary;
   write_stdout(summary);
@@ -193,6 +194,7 @@ void Run::keep_best() {
   task_.trainer().save_parameters(path("best.safetensors"));
   if (!c_.language()) return;
   const DType type = c_.weights == "f32" ? DType::F32 : c_.weights == "f16" ? DType::F16 : DType::BF16;
+  task_.save_adapters(path("adapter"));
   task_.save_language_model(path(spoken_name()), data_->tokenizer()->vocabulary(), type, c_.name);
 }
 
@@ -256,6 +258,7 @@ int Run::finished(const std::string& why) {
                        "; best held-out loss ", shortened(at_.best), " at step ", at_.best_step, "\nresults     ",
                        printable(c_.folder, 500),
                        c_.language() ? str_cat(": ", spoken_name(), " (lightcone generate), ") : ": ",
+                       task_.trainer().adapters().empty() ? "" : "adapter (LoRA's, for peft), ",
                        "best.safetensors, run.safetensors, loss.html, log.jsonl, log.csv\n"));
   return 0;
 }

@@ -10,10 +10,12 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#define LC_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #elif defined(__aarch64__)
 #include <arm_neon.h>
-#define LC_CLONES
+#endif
+// Which clone runs is decided while the program is loaded, when ThreadSanitizer is not there yet.
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#define LC_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define LC_CLONES
 #endif

@@ -1,0 +1,67 @@
+// Complex numbers as two real tensors, and what torch has for them.
+//
+// A graph knows real numbers alone: a complex tensor is a pair of parts of one shape and type, f32 or f64, and whatever
+// moves data (views, cat, gather, where ...) is done to each part. The parts broadcast and promote as operands do.
+// Derivatives are those of the two parts: of a real loss, the parts of torch's gradient.
+//
+// Functions that lose digits in f32 by cancellation (log, sqrt, asin and their kind, tanh, quotients) are computed in
+// f64 and rounded once. Formulas: W. Kahan, "Branch cuts for complex elementary functions", 1987, which also says on
+// which side of a cut a signed zero lies.
+#pragma once
+
+#include "lightcone/ops/ops.h"
+
+namespace lc {
+
+struct Complex {
+  Tensor real, imag;
+  DType dtype() const { return real.dtype(); }  // of the parts
+  Shape shape() const { return real.shape(); }
+};
+
+// ---- making and taking apart ------------------------------------------------------------------------
+// The parts broadcast and promote, integers and halves to f32.
+Complex complex(Operand real, Operand imag);
+Complex polar(Operand abs, Operand angle);  // abs e^(i angle)
+Complex view_as_complex(Operand a);         // [.., 2] -> [..]
+Tensor view_as_real(const Complex& z);      // [..] -> [.., 2], as torch lays complex tensors out in memory
+Complex conj(const Complex& z);
+Tensor abs(const Complex& z);    // infinite where a part is
+Tensor angle(const Complex& z);  // in (-pi, pi]
+
+// ---- arithmetic -------------------------------------------------------------------------------------
+Complex operator+(const Complex& a, const Complex& b);
+Complex operator-(const Complex& a, const Complex& b);
+Complex operator-(const Complex& a);
+Complex operator*(const Complex& a, const Complex& b);
+Complex operator/(const Complex& a, const Complex& b);  // NaN for b = 0
+Complex scale(const Complex& a, Operand by);            // a times real numbers
+Complex reciprocal(const Complex& a);
+Complex matmul(const Complex& a, const Complex& b);
+Tensor eq(const Complex& a, const Complex& b);
+Complex where(Operand condition, const Complex& a, const Complex& b);
+
+// ---- functions: principal values, cuts as in torch ----------------------------------------------------
+Complex exp(const Complex& a);
+Complex expm1(const Complex& a);
+Complex log(const Complex& a);
+Complex log1p(const Complex& a);
+Complex sqrt(const Complex& a);
+Complex rsqrt(const Complex& a);
+Complex pow(const Complex& a, const Complex& b);  // 1 for b = 0; of a = 0 otherwise 0
+Complex sigmoid(const Complex& a);
+Complex sgn(const Complex& a);  // a / |a|, 0 for 0
+Complex sin(const Complex& a);
+Complex cos(const Complex& a);
+Complex tan(const Complex& a);
+Complex sinh(const Complex& a);
+Complex cosh(const Complex& a);
+Complex tanh(const Complex& a);
+Complex asin(const Complex& a);
+Complex acos(const Complex& a);
+Complex atan(const Complex& a);
+Complex asinh(const Complex& a);
+Complex acosh(const Complex& a);
+Complex atanh(const Complex& a);
+
+}  // namespace lc

@@ -1,0 +1,203 @@
+// Fourier transforms as products with small matrices.
+#include "lightcone/ops/complex/fft.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "lightcone/ops/internal.h"
+
+namespace lc::fft {
+namespace {
+
+constexpr std::int64_t kMostDirect = 64;  // a matrix of so many rows is not taken apart
+constexpr double kTurn = 2 * std::numbers::pi;
+
+// e^(i turn t / n), where t is a whole number of [0, n): the angle is rounded once, however long the transform is.
+Complex roots(Graph& g, const Shape& s, const Dim& t, std::int64_t n, double turn, DType type) {
+  const Tensor angle = detail::mul(g.index(s, t, DType::F64), turn / static_cast<double>(n));
+  return {prim::contiguous(prim::cast(cos(angle), type)), prim::contiguous(prim::cast(sin(angle), type))};
+}
+
+// [2n, 2n]: [real parts | imaginary parts] times it is the transform, laid out the same way.
+Tensor matrix(Graph& g, std::int64_t n, double sign, DType type) {
+  const Dim t = Dim::index(0, n) * Dim::index(1, n) % Dim(n);
+  const Complex w = roots(g, {n, n}, t, n, sign * kTurn, type);
+  return prim::contiguous(cat({cat({w.real, w.imag}, 1), cat({detail::neg(w.imag), w.real}, 1)}, 0));
+}
+
+std::int64_t length(const Tensor& t, const char* op) {
+  const auto n = t.extent(-1).constant();
+  if (!n || *n < 1)
+    throw Error(op, str_cat(str(t.shape()), ": the axis has at least one element, and their number is no name"));
+  return *n;
+}
+
+Complex direct(const Complex& x, std::int64_t n, double sign) {
+  const Tensor y = matmul(cat({x.real, x.imag}, -1), matrix(x.real.graph(), n, sign, x.dtype()));
+  return {narrow(y, -1, 0, n), narrow(y, -1, n, n)};
+}
+
+Complex each(const Complex& x, const auto& f) { return {f(x.real), f(x.imag)}; }
+Complex turned(const Complex& x) {
+  return each(x, [](const Tensor& t) { return t.transpose(-1, -2); });
+}
+Shape with_end(const Shape& s, std::initializer_list<std::int64_t> end) {
+  Shape r(s.begin(), s.end() - 1);
+  r.insert(r.end(), end.begin(), end.end());
+  return r;
+}
+
+Complex transform(const Complex& x, double sign);
+
+// Of a prime length: 2 j k = j^2 + k^2 - (k - j)^2 makes it a convolution, which a longer transform computes.
+Complex bluestein(const Complex& x, std::int64_t n, double sign) {
+  std::int64_t m = 1;
+  while (m < 2 * n - 1) m *= 2;
+  Graph& g = x.real.graph();
+  const Dim k = Dim::index(0, n);
+  const Complex chirp = roots(g, {n}, k * k % Dim(2 * n), n, sign * std::numbers::pi, x.dtype());
+  const auto filled = [&](const Tensor& t) { return pad(t, {0, static_cast<int>(m - n)}); };
+  // conj(chirp) at 0, 1, ..., n - 1 and, from the end, at -1, -2, ...
+  const Complex wave = each(conj(chirp), [&](const Tensor& t) {
+    return cat({t, zeros(g, {m - 2 * n + 1}, t.dtype()), flip(narrow(t, 0, 1, n - 1), {0})}, 0);
+  });
+  const Complex y = transform(each(x * chirp, filled), -1) * transform(wave, -1);
+  const Complex back = each(transform(y, 1), [&](const Tensor& t) { return narrow(t, -1, 0, n); });
+  return scale(back * chirp, full(g, {}, 1.0 / static_cast<double>(m), x.dtype()));
+}
+
+// Sums along the last axis of x e^(sign 2 pi i j k / n).
+Complex transform(const Complex& x, double sign) {
+  const std::int64_t n = length(x.real, "fft");
+  if (n <= kMostDirect) return direct(x, n, sign);
+  std::int64_t b = kMostDirect;
+  while (n % b) --b;
+  if (b == 1) return bluestein(x, n, sign);
+  const std::int64_t a = n / b;
+  // Element j = j1 b + j2 of x, k = k1 + a k2 of the result: a transform over j1 for each j2, a turn by j2 k1 / n, a
+  // transform over j2 for each k1.
+  const Complex rows = turned(each(x, [&](const Tensor& t) { return t.reshape(with_end(t.shape(), {a, b})); }));
+  const Dim t = Dim::index(0, b) * Dim::index(1, a) % Dim(n);
+  const Complex twiddled = transform(rows, sign) * roots(x.real.graph(), {b, a}, t, n, sign * kTurn, x.dtype());
+  const Complex y = turned(direct(turned(twiddled), b, sign));
+  return each(y, [&](const Tensor& u) { return u.reshape(with_end(x.shape(), {n})); });
+}
+
+// The axis last, with n elements.
+Tensor prepared(const Tensor& x, Length n, int dim, const char* op) {
+  if (x.rank() == 0) throw Error(op, "a scalar has no axis");
+  const Tensor t = movedim(x, dim, -1);
+  const std::int64_t has = length(t, op), wanted = n.value_or(has);
+  if (wanted < 1) throw Error(op, str_cat("a length is at least 1, not ", wanted));
+  if (wanted <= has) return narrow(t, -1, 0, wanted);
+  return pad(t, {0, static_cast<int>(wanted - has)});
+}
+double factor(Norm norm, std::int64_t n, bool forward) {
+  const double size = static_cast<double>(n);
+  if (norm == Norm::Ortho) return 1 / std::sqrt(size);
+  return (norm == Norm::Forward) == forward ? 1 / size : 1;
+}
+Tensor finished(const Tensor& t, double by, int dim) { return movedim(by == 1 ? t : detail::mul(t, by), -1, dim); }
+
+Complex whole(const Complex& z, Length n, int dim, Norm norm, bool forward, const char* op) {
+  const OpScope scope(op, Tensor::At::current());
+  const Complex x = each(complex(z.real, z.imag), [&](const Tensor& t) { return prepared(t, n, dim, op); });
+  const double by = factor(norm, length(x.real, op), forward);
+  return each(transform(x, forward ? -1 : 1), [&](const Tensor& t) { return finished(t, by, dim); });
+}
+
+}  // namespace
+
+Complex fft(const Complex& x, Length n, int dim, Norm norm) { return whole(x, n, dim, norm, true, "fft"); }
+Complex ifft(const Complex& x, Length n, int dim, Norm norm) { return whole(x, n, dim, norm, false, "ifft"); }
+
+Complex rfft(Operand a, Length n, int dim, Norm norm) {
+  const OpScope scope("rfft", a.at);
+  const Tensor x = prepared(a->dtype() == DType::F64 ? a.tensor : prim::cast(a, DType::F32), n, dim, "rfft");
+  const std::int64_t size = length(x, "rfft");
+  const Complex all = transform({x, detail::mul(x, 0)}, -1);
+  const double by = factor(norm, size, true);
+  return each(all, [&](const Tensor& t) { return finished(narrow(t, -1, 0, size / 2 + 1), by, dim); });
+}
+
+Tensor irfft(const Complex& z, Length n, int dim, Norm norm) {
+  const OpScope scope("irfft", Tensor::At::current());
+  const Tensor probe = movedim(z.real, dim, -1);
+  const std::int64_t size = n.value_or(2 * (length(probe, "irfft") - 1));
+  if (size < 1) throw Error("irfft", str_cat("a length is at least 1, not ", size));
+  const Complex half =
+      each(complex(z.real, z.imag), [&](const Tensor& t) { return prepared(t, size / 2 + 1, dim, "irfft"); });
+  // The elements behind the middle are the conjugates of those before it, in reverse.
+  const std::int64_t rest = size - (size / 2 + 1);
+  const auto mirrored = [&](const Tensor& t) { return flip(narrow(t, -1, 1, rest), {-1}); };
+  const Complex all{cat({half.real, mirrored(half.real)}, -1), cat({half.imag, detail::neg(mirrored(half.imag))}, -1)};
+  return finished(transform(rest > 0 ? all : half, 1).real, factor(norm, size, false), dim);
+}
+
+Complex fftn(const Complex& x, const IntList& dims, Norm norm) {
+  Complex r = x;
+  for (const int d : dims) r = fft(r, {}, d, norm);
+  return r;
+}
+Complex ifftn(const Complex& x, const IntList& dims, Norm norm) {
+  Complex r = x;
+  for (const int d : dims) r = ifft(r, {}, d, norm);
+  return r;
+}
+
+namespace {
+Tensor rolled(const Operand& x, const IntList& dims, const char* op, bool forward) {
+  Tensor r = x;
+  for (const int d : dims) {
+    const std::int64_t n = length(movedim(r, d, -1), op);
+    r = roll(r, forward ? n / 2 : -(n / 2), d);
+  }
+  return r;
+}
+}  // namespace
+
+Tensor fftshift(Operand x, const IntList& dims) {
+  const OpScope scope("fftshift", x.at);
+  return rolled(x, dims, "fftshift", true);
+}
+Tensor ifftshift(Operand x, const IntList& dims) {
+  const OpScope scope("ifftshift", x.at);
+  return rolled(x, dims, "ifftshift", false);
+}
+
+Complex stft(Operand a, const StftOptions& o, OptionalOperand window) {
+  const OpScope scope("stft", a.at);
+  const std::int64_t hop = o.hop_length ? o.hop_length : o.n_fft / 4;
+  if (o.n_fft < 1 || hop < 1) throw Error("stft", "n_fft and hop_length are at least 1");
+  if (a->rank() == 0) throw Error("stft", "a scalar has no samples");
+  Tensor x = a;
+  if (o.center) {
+    const int edge = static_cast<int>(o.n_fft / 2);
+    x = pad(x, {edge, edge}, PadMode::Reflect);
+  }
+  Tensor frames = x.unfold(-1, o.n_fft, static_cast<int>(hop));  // [.., frames, n_fft]
+  if (window.given()) frames = frames * *window;
+  const Complex y = rfft(frames, {}, -1, o.normalized ? Norm::Ortho : Norm::Backward);
+  return turned(y);
+}
+
+Tensor hann_window(GraphOf in, std::int64_t n, bool periodic, DType dtype) {
+  const OpScope scope("hann_window", in.at);
+  if (n < 1) throw Error("hann_window", str_cat("a window has at least one element, not ", n));
+  const double period = static_cast<double>(periodic ? n : std::max<std::int64_t>(n - 1, 1));
+  const Tensor half = sin(detail::mul(arange(in, Dim(n), DType::F64), std::numbers::pi / period));
+  return prim::cast(n == 1 ? full(in, {1}, 1.0, DType::F64) : half * half, dtype);
+}
+
+Tensor fftfreq(GraphOf in, std::int64_t n, double d) {
+  const OpScope scope("fftfreq", in.at);
+  const Dim k = Dim::index(0, n), negative = less(Dim((n - 1) / 2), k);
+  const Tensor t = in.graph.index({n}, k - negative * Dim(n), DType::F64);
+  return prim::cast(detail::mul(t, 1 / (static_cast<double>(n) * d)), DType::F32);
+}
+Tensor rfftfreq(GraphOf in, std::int64_t n, double d) {
+  const OpScope scope("rfftfreq", in.at);
+  return prim::cast(detail::mul(arange(in, Dim(n / 2 + 1), DType::F64), 1 / (static_cast<double>(n) * d)), DType::F32);
+}
+
+}  // namespace lc::fft

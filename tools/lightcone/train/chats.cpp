@@ -1,0 +1,195 @@
+// Conversations, questions with their answers and texts, one a line of JSON: what a language model learns are the
+// answers.
+#include <algorithm>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "data.h"
+#include "lightcone/core/error.h"
+#include "lightcone/io/data/loader.h"
+#include "lightcone/io/data/text.h"
+#include "lightcone/io/printable.h"
+#include "lightcone/io/utf8.h"
+
+namespace lc::tool {
+namespace {
+
+using Json = nlohmann::json;
+constexpr i64 kNotLearned = -100;  // cross_entropy's ignore_index
+
+// Tokens, and which of them are learned.
+struct Example {
+  std::vector<int> ids;
+  std::vector<bool> learned;
+};
+
+std::size_t common(const std::vector<int>& a, const std::vector<int>& b) {
+  return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
+class Examples {
+ public:
+  Examples(const Tokenizer& tokens, const ChatTemplateSource& source) : tokens_(tokens) {
+    if (!source.text.empty()) template_.emplace(source, &tokens);
+  }
+  Example of(const Json& line) const {
+    if (!line.is_object()) throw Error("", "it is no object, { ... }");
+    if (line.contains("messages")) return conversation(messages(line.at("messages")));
+    if (line.contains("prompt")) {
+      const std::string prompt = text(line, "prompt"), answer = text(line, "completion");
+      if (template_) return conversation({{"user", prompt}, {"assistant", answer}});
+      return continued(prompt, answer);
+    }
+    if (line.contains("text")) return continued("", text(line, "text"));
+    throw Error("", "it has none of \"messages\", \"prompt\" and \"text\"");
+  }
+
+ private:
+  static std::string text(const Json& line, const char* key) {
+    if (!line.contains(key) || !line.at(key).is_string()) throw Error("", str_cat("its \"", key, "\" is no text"));
+    return line.at(key).get<std::string>();
+  }
+  static std::vector<ChatMessage> messages(const Json& list) {
+    if (!list.is_array() || list.empty()) throw Error("", "its \"messages\" are no list");
+    std::vector<ChatMessage> r;
+    for (const Json& m : list) {
+      if (!m.is_object()) throw Error("", "a message is no object, { ... }");
+      r.push_back({text(m, "role"), text(m, "content")});
+    }
+    if (std::ranges::count(r, "assistant", &ChatMessage::role) == 0)
+      throw Error("", "no message is the assistant's: there is nothing to learn");
+    return r;
+  }
+  // As generate and chat read it: what is behind the tokens that two texts share is where they differ.
+  Example conversation(const std::vector<ChatMessage>& all) const {
+    if (!template_)
+      throw Error("",
+                  "the checkpoint has no chat template, which says how messages are written down: use "
+                  "\"prompt\" and \"completion\", or \"text\"");
+    const auto written = [&](std::size_t count, bool asks) {
+      const std::string t = template_->apply(std::span(all).first(count), {.generation_prompt = asks});
+      return tokens_.encode(t, false, true);
+    };
+    Example e{written(all.size(), false), {}};
+    e.learned.assign(e.ids.size(), false);
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      if (all[k].role != "assistant") continue;
+      const std::size_t from = common(written(k, true), e.ids), to = common(written(k + 1, false), e.ids);
+      std::fill(e.learned.begin() + static_cast<std::ptrdiff_t>(from),
+                e.learned.begin() + static_cast<std::ptrdiff_t>(std::max(from, to)), true);
+    }
+    return e;
+  }
+  Example continued(const std::string& prompt, const std::string& answer) const {
+    Example e{tokens_.encode(prompt + answer), {}};
+    const std::size_t from = prompt.empty() ? 1 : common(tokens_.encode(prompt), e.ids);
+    if (tokens_.eos() >= 0) e.ids.push_back(tokens_.eos());
+    for (std::size_t k = 0; k < e.ids.size(); ++k) e.learned.push_back(k >= from);
+    return e;
+  }
+
+  const Tokenizer& tokens_;
+  std::optional<ChatTemplate> template_;
+};
+
+class Chats final : public TrainingData {
+ public:
+  Chats(const TrainConfig& c, std::shared_ptr<const Tokenizer> tokenizer, const ChatTemplateSource& source)
+      : c_(c), tokens_(std::move(tokenizer)), examples_(*tokens_, source) {
+    std::vector<Example> learn = read(c.data.train), hold = read(c.data.test);
+    if (c.data.test.empty()) {
+      const auto count = static_cast<double>(learn.size());
+      const auto at = static_cast<std::ptrdiff_t>(learn.size()) -
+                      static_cast<std::ptrdiff_t>(std::llround(count * c.data.held_out));
+      hold.assign(learn.begin() + at, learn.end());
+      learn.erase(learn.begin() + at, learn.end());
+    }
+    learned_ = rows(learn, "to learn from"), held_out_ = rows(hold, "to hold out");
+    if (c.held_out_samples > 0 && held_out_->size() > c.held_out_samples)
+      held_out_ = std::make_shared<const Dataset>(held_out_->part(0, c.held_out_samples));
+    loader_.emplace(
+        learned_,
+        LoaderOptions{.batch_size = c.train.batch, .shuffle = true, .seed = static_cast<std::uint64_t>(c.train.seed)});
+    held_loader_.emplace(held_out_, LoaderOptions{.batch_size = c.train.batch, .rest = Rest::Wrap, .prefetch = 0});
+  }
+  Arrays batch(i64 step) override { return at(*loader_, {step / loader_->batches(), step % loader_->batches()}); }
+  i64 held_out() const override { return held_out_->size(); }
+  Arrays held_out_batch(i64 first) override { return at(*held_loader_, {0, first / c_.train.batch}); }
+  std::string summary() const override {
+    return str_cat(learned_->size(), " examples to learn from, ", held_out_->size(), " held out; ", answers_,
+                   " tokens of answers", cut_ ? str_cat("; ", cut_, " cut at ", c_.model.context, " tokens") : "",
+                   left_out_ ? str_cat("; ", left_out_, " left out, whose answers begin behind that") : "");
+  }
+  const Tokenizer* tokenizer() const override { return tokens_.get(); }
+
+ private:
+  static Arrays at(DataLoader& loader, const LoaderPosition& where) {
+    if (!(loader.position() == where)) loader.seek(where);
+    return loader.next().arrays;
+  }
+  std::vector<Example> read(const std::vector<std::string>& paths) const {
+    std::vector<Example> all;
+    for (const std::string& path : paths) {
+      const std::string file = read_text(path, {.memory = std::size_t{4} << 30});
+      require_utf8(file, in_quotes(path));
+      std::size_t number = 0;
+      for (std::size_t from = 0; from < file.size();) {
+        const std::size_t end = std::min(file.find('\n', from), file.size());
+        const std::string_view line = std::string_view(file).substr(from, end - from);
+        from = end + 1, ++number;
+        if (line.find_first_not_of(" \t\r") == line.npos) continue;
+        try {
+          all.push_back(examples_.of(Json::parse(line)));
+        } catch (const Json::exception&) {
+          throw Error("train", str_cat(in_quotes(path), ", line ", number, ": it is no JSON"));
+        } catch (const Error& e) {
+          throw Error("train", str_cat(in_quotes(path), ", line ", number, ": ", printable(e.problem(), 500)));
+        }
+      }
+    }
+    return all;
+  }
+  // One example a row, filled up behind its end with tokens that nothing reads.
+  std::shared_ptr<const Dataset> rows(const std::vector<Example>& all, const char* purpose) {
+    const auto length = static_cast<std::size_t>(c_.model.context);
+    std::vector<i64> x, y;
+    for (const Example& e : all) {
+      const std::size_t n = std::min(e.ids.size(), length + 1);
+      const auto answers = std::count(e.learned.begin() + 1, e.learned.begin() + static_cast<std::ptrdiff_t>(n), true);
+      cut_ += e.ids.size() > n && answers > 0;
+      left_out_ += answers == 0;
+      if (answers == 0) continue;
+      answers_ += answers;
+      for (std::size_t k = 0; k < length; ++k) {
+        x.push_back(k < n ? e.ids[k] : std::max(tokens_->eos(), 0));
+        y.push_back(k + 1 < n && e.learned[k + 1] ? e.ids[k + 1] : kNotLearned);
+      }
+    }
+    if (x.empty()) throw Error("train", str_cat("there is no example ", purpose));
+    const i64 count = static_cast<i64>(x.size()) / c_.model.context;
+    Arrays a;
+    for (const auto& [name, values] : {std::pair{"x", &x}, {"y", &y}}) {
+      Array array = Array::zeros(DType::I64, {count, c_.model.context});
+      std::ranges::copy(*values, array.values<i64>().begin());
+      a.emplace(name, std::move(array));
+    }
+    return std::make_shared<const Dataset>(std::move(a));
+  }
+
+  const TrainConfig& c_;
+  std::shared_ptr<const Tokenizer> tokens_;
+  Examples examples_;
+  std::shared_ptr<const Dataset> learned_, held_out_;
+  std::optional<DataLoader> loader_, held_loader_;
+  i64 answers_ = 0, cut_ = 0, left_out_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<TrainingData> read_chats(const TrainConfig& c, std::shared_ptr<const Tokenizer> tokenizer,
+                                         const ChatTemplateSource& source) {
+  return std::make_unique<Chats>(c, std::move(tokenizer), source);
+}
+
+}  // namespace lc::tool
