@@ -182,6 +182,34 @@ def open_block(rng):
     return lambda p, x: block(x, p, 4, True, True)[:, ::2], (block_weights(rng, 64, 256), normal(rng, 2, 7, 64, scale=1))
 
 
+def spectra(rng):
+    """Complex numbers: filters by Fourier transforms of all kinds of lengths with their gradient, rotary positions as
+    turns of complex numbers, a recurrence with a complex state."""
+    def filtered(p, x):
+        spectrum = jnp.fft.rfft(x, axis=-1)
+        y = jnp.fft.irfft(spectrum * (p["re"] + 1j * p["im"]), n=x.shape[-1], axis=-1)
+        return y, jnp.abs(jnp.fft.fftn(x.astype(jnp.complex64), axes=(0, 2)))
+
+    def rotary(x):
+        pairs = x[..., ::2] + 1j * x[..., 1::2]
+        turn = jnp.exp(1j * jnp.arange(x.shape[1])[:, None] * 0.1 ** jnp.arange(x.shape[-1] // 2))
+        turned = pairs * turn
+        return jnp.stack([turned.real, turned.imag], -1).reshape(x.shape)
+
+    def recurrence(p, x):
+        decay = jnp.exp(-jnp.abs(p["re"]) + 1j * p["im"])
+        last, all_states = lax.scan(lambda h, u: (decay * h + u, h.real), jnp.zeros(p["re"].shape, jnp.complex64), x)
+        return all_states, jnp.angle(last), jnp.sqrt(last), jnp.log(last), jnp.tanh(last)
+
+    def f(p, x):
+        loss = lambda p: (filtered(p, x)[0] ** 2).sum() + (rotary(x[:, :, :64]) * p["re"][0]).sum()
+        states = recurrence({k: v[:33] for k, v in p.items()}, x[0, :, :33])
+        return filtered(p, x), rotary(x[:, :, :64]), states, jax.grad(loss)(p)
+
+    n = 67 + 33
+    return f, ({"re": normal(rng, n // 2 + 1, scale=1), "im": normal(rng, n // 2 + 1, scale=1)}, normal(rng, 3, 7, n, scale=1))
+
+
 def exported(f, arguments):
     """With b and t in place of the last argument's first extents."""
     b, t = export.symbolic_shape("b, t")
@@ -190,7 +218,7 @@ def exported(f, arguments):
     return export.export(f)(*kept, jax.ShapeDtypeStruct((b, t, *x.shape[2:]), x.dtype)).mlir_module()
 
 
-NETWORKS = [open_block, gpt_block, gpt_loss_gradients, bert, resnet50, small_resnet_gradients, lstm, random_numbers, searches]
+NETWORKS = [open_block, gpt_block, gpt_loss_gradients, bert, resnet50, small_resnet_gradients, lstm, random_numbers, searches, spectra]
 
 
 def main():

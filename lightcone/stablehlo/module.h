@@ -39,6 +39,18 @@ std::string str(const Type& t);  // "tensor<2x3xf32>", "tensor<?x3xf32, #stableh
 std::optional<DType> dtype_of(std::string_view element);
 std::string_view element_of(DType t);
 
+// What "!quant.uniform<i8<-127:127>:f32:1, {0.5:3, 0.25}>" says: a number is scale * (stored - zero_point), with a
+// scale for all elements, or for each place along an axis.
+struct Quantization {
+  std::string storage = "i8", expressed = "f32";  // element types
+  std::int64_t least = -128, most = 127;          // of the stored numbers
+  int axis = -1;                                  // -1: one scale
+  std::vector<double> scales = {};
+  std::vector<std::int64_t> zero_points = {};  // as many
+};
+// None for an element type that is not quantised; an Error for one that is, in a way that is not supported.
+std::optional<Quantization> quantization_of(std::string_view element);
+
 struct Attribute;
 using NamedAttribute = std::pair<std::string, Attribute>;
 using AttributeList = std::vector<NamedAttribute>;

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,7 +33,8 @@ struct StableHloOptions {
   // The arguments, from 0, that stay the same from run to run: weights. They become parameters of the graph, loaded by
   // Program::load() under their names and laid out once for the kernels that read them.
   std::vector<int> parameters = {};
-  // By an argument's number its shape, where its type leaves extents open ('?').
+  // By an argument's number its shape, where its type leaves extents open ('?'); of complex numbers without the last
+  // axis that their input has.
   std::map<int, std::vector<std::int64_t>> shapes = {};
   // By an argument's number its value, where others' extents follow from it: a module may take sizes as whole numbers
   // beside its arrays. Such an argument is a number of the graph and no input of it.
@@ -47,6 +49,10 @@ struct StableHloProgram {
   std::vector<std::string> inputs;                // named as the arguments are: "arg0"; "" for one of the sizes
   std::vector<std::string> outputs;               // "out0", "out1", ...
   std::vector<std::pair<int, int>> donated = {};  // argument, and the result that may take its memory
+
+  // Those that are complex, by their places: arrays of f32 or f64 with a last axis of two, real and imaginary parts,
+  // which is how complex numbers lie in memory. Quantised ones are the integers that are stored.
+  std::set<int> complex_inputs = {}, complex_outputs = {};
 
   // Arrays that the text spells out and that no expression says: parameters of the graph, to be loaded.
   struct Constant {

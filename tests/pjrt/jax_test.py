@@ -37,6 +37,7 @@ from jax import lax
 
 HERE, THERE = jax.devices("lightcone")[0], jax.devices("cpu")[0]
 X = np.random.default_rng(1).standard_normal((4, 6)).astype(np.float32)
+Z = (X + 1j * np.random.default_rng(4).standard_normal((4, 6))).astype(np.complex64)
 IMAGE = np.random.default_rng(2).standard_normal((2, 3, 8, 8)).astype(np.float32)
 KERNEL = np.random.default_rng(3).standard_normal((5, 3, 3, 3)).astype(np.float32)
 
@@ -69,6 +70,11 @@ PROGRAMS = {
     "convolution": (lambda x, k: lax.conv(x, k, (2, 1), "SAME"), IMAGE, KERNEL),
     "convolution's gradients": (jax.grad(lambda x, k: (pool(lax.conv(x, k, (1, 1), "SAME")) ** 2).sum(), (0, 1)), IMAGE, KERNEL),
     "factorisations": (lambda x: (jnp.linalg.cholesky(x @ x.T + jnp.eye(4)), jnp.linalg.solve(x @ x.T + jnp.eye(4), x)), X),
+    "complex": (lambda x, z: (z * z, z / (z + 2), jnp.exp(z), jnp.sqrt(z), jnp.abs(z), z.real + x, jnp.conj(z) @ z.T, (z ** 2).sum(0), jnp.arctan(z)), X, Z),
+    "complex loops": (lambda z: (lax.fori_loop(0, 5, lambda i, c: c * z + 1, z), jnp.cumsum(z, 1), lax.scan(lambda c, r: (c * r, c), z[0], z)), Z),
+    "complex gradient": (jax.grad(lambda x: jnp.abs(jnp.exp(1j * x) + x).sum()), X),
+    "fourier transforms": (lambda x, z: (jnp.fft.fft(z), jnp.fft.ifft(z, 7), jnp.fft.rfft(x), jnp.fft.irfft(z, 9), jnp.fft.fft2(z), jnp.fft.fftshift(x)), X, Z),
+    "integers of 4 bits": (lambda x: ((x * 3).astype(jnp.int4).astype(jnp.float32) @ x.T, (x * 3).astype(jnp.int4) + jnp.int4(7) > 0), X),
     "empty": (lambda x: (x[:0].sum(0), jnp.concatenate([x[:, :0], x], 1)), X),
     "random bits": (lambda key: (jax.random.bits(key, (5,)), jax.random.permutation(key, 9), jax.random.bernoulli(key, 0.3, (6,))), jax.random.PRNGKey(7)),
     "random numbers": (lambda key: (jax.random.normal(key, (3, 4)), jax.random.uniform(key, (5,)), jax.random.categorical(key, jnp.ones((4, 6)))),
@@ -89,7 +95,8 @@ def expect_same(name, got, want, tolerance=2e-5):
             np.testing.assert_array_equal(g, w, err_msg=name)
         else:
             within = tolerance if g.dtype.itemsize > 2 else 2e-2
-            np.testing.assert_allclose(g.astype(np.float64), w.astype(np.float64), rtol=within, atol=within, err_msg=name)
+            wide = np.complex128 if g.dtype.kind == "c" else np.float64
+            np.testing.assert_allclose(g.astype(wide), w.astype(wide), rtol=within, atol=within, err_msg=name)
 
 
 def test_programs():
@@ -161,13 +168,13 @@ def test_compiled():
 
 
 def test_refusals():
-    for f, a, words in ((jnp.fft.fft, X, "complex"), (lambda x: x * 1j, X, "complex")):
+    for f, a, words in ((lambda x: x.astype(jnp.float8_e4m3fn).astype(jnp.float32), X, "f8E4M3FN"),):
         try:
             on(HERE, f, a)
         except jax.errors.JaxRuntimeError as e:
             assert "UNIMPLEMENTED" in str(e) and words in str(e), e
         else:
-            raise AssertionError("complex numbers were computed")
+            raise AssertionError("8-bit floats were computed")
     expect_same("after an error", on(HERE, lambda x: x + 1, X), X + 1)
     print("what is not supported is said")
 

@@ -9,7 +9,7 @@ import sys
 
 PLUGIN = sys.argv[1]
 INVALID_ARGUMENT, NOT_FOUND, OUT_OF_RANGE, UNIMPLEMENTED = 3, 5, 11, 12
-F32, S32, PRED = 11, 4, 1
+F32, S32, PRED, C64 = 11, 4, 1, 14
 
 (ERROR_DESTROY, ERROR_MESSAGE, ERROR_CODE, INITIALISE, ATTRIBUTES, EVENT_DESTROY, EVENT_READY, EVENT_ERROR, EVENT_AWAIT,
  EVENT_ON_READY, CLIENT_CREATE, CLIENT_DESTROY, PLATFORM, PROCESS, PLATFORM_VERSION, DEVICES, ADDRESSABLE, LOOKUP) = range(18)
@@ -265,7 +265,7 @@ def test_buffers(client, device):
     scalar = from_host(client, device, struct.pack("<i", -5), S32, [])
     assert struct.unpack("<i", to_host(scalar, [])) == (-5,)
     some = ctypes.create_string_buffer(8)
-    for kind, dims, code in ((11, [-1], INVALID_ARGUMENT), (14, [2], UNIMPLEMENTED), (99, [2], UNIMPLEMENTED),
+    for kind, dims, code in ((11, [-1], INVALID_ARGUMENT), (16, [2], UNIMPLEMENTED), (99, [2], UNIMPLEMENTED),
                              (11, [1 << 40, 1 << 40], 8), (11, [1 << 62], 8), (2, [1 << 60], 8)):
         fails(code, FROM_HOST, 120, (16, client), (24, some), (32, struct.pack("<i", kind)), (40, words(dims)),
               (48, len(dims)), (80, device))
@@ -342,6 +342,29 @@ def test_programs(client, device):
     return y
 
 
+# Elements are pairs of numbers: the client's bytes as they are, in and out.
+def test_complex(client, device):
+    program = compile_text(client, b"""func.func public @main(%z: tensor<3xcomplex<f32>>) -> (tensor<3xcomplex<f32>>, tensor<3xf32>) {
+      %0 = stablehlo.multiply %z, %z : tensor<3xcomplex<f32>>
+      %1 = stablehlo.abs %z : (tensor<3xcomplex<f32>>) -> tensor<3xf32>
+      return %0, %1 : tensor<3xcomplex<f32>>, tensor<3xf32>
+    }""")
+    z = from_host(client, device, struct.pack("<6f", 1, 2, 3, 4, -1, 0), C64, [3])
+    assert floats(to_host(z)) == [1, 2, 3, 4, -1, 0]
+    square, size = execute(program, [z], 2)
+    assert call(ELEMENT_TYPE, 28, (16, square)).int(24) == C64
+    assert floats(to_host(square)) == [-3, 4, -7, 24, 1, 0], floats(to_host(square))
+    assert all(abs(a - b) < 1e-6 for a, b in zip(floats(to_host(size)), (5 ** 0.5, 5, 1)))
+    every_other = from_host(client, device, struct.pack("<8f", 1, 2, 9, 9, 3, 4, 9, 9), C64, [2], strides=[16])
+    assert floats(to_host(every_other)) == [1, 2, 3, 4]
+    pairs = from_host(client, device, struct.pack("<6f", 1, 2, 3, 4, -1, 0), F32, [3, 2])
+    try:
+        execute(program, [pairs], 2)
+        raise AssertionError("pairs of numbers were taken for complex ones")
+    except Failed as e:
+        assert e.code == INVALID_ARGUMENT and "complex" in str(e), e
+
+
 def test_wrong_programs(client):
     def code_of(*args, **named):
         try:
@@ -377,6 +400,7 @@ device = test_client()
 client = call(CLIENT_CREATE, 88).word(64)
 test_buffers(client, device)
 results = test_programs(client, device)
+test_complex(client, device)
 test_wrong_programs(client)
 call(CLIENT_DESTROY, 24, (16, client))  # before its buffers
 assert floats(to_host(results[1])) == [10.0, 40, 20, 50, 30, 60]

@@ -278,15 +278,30 @@ TEST(ReadOpenExtents, WhatTheModuleDoesNotAllowIsRefused) {
 
 // ---- what it refuses ----------------------------------------------------------------------------------
 
+// What rewriting a module leaves to be refused.
+TEST(ReadStableHlo, WhatRewritingCannotTakeIsRefused) {
+  const auto expect = [](const std::string& body, const std::string& words) {
+    EXPECT_PRED2(contains, problem(body + "\n  return %x : tensor<4xf32>"), "line 2: " + words);
+  };
+  expect("  %a = stablehlo.uniform_quantize %x : (tensor<4xf32>) -> tensor<4x!quant.uniform<i8:f32:{0:2}, {0.5, 1.0}>>",
+         "stablehlo.uniform_quantize");
+  expect("  %a = stablehlo.uniform_quantize %x : (tensor<4xf32>) -> tensor<4x!quant.uniform<i8:f32, -1.0>>",
+         "stablehlo.uniform_quantize");
+  expect("  %a = stablehlo.add %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xcomplex<f32>>",
+         "stablehlo.add (complex): is not supported");
+  expect("  %c = stablehlo.constant dense<3> : tensor<4xi4> %d = stablehlo.popcnt %c : tensor<4xi4>",
+         "stablehlo.popcnt (of 2 or 4 bits): is not supported");
+}
+
 TEST(ReadStableHlo, EverythingThatIsNotSupportedIsListedWithItsLine) {
   const std::string e = problem(
-      R"(  %a = "stablehlo.fft"(%x) <{fft_type = #stablehlo<fft_type RFFT>, fft_length = array<i64: 4>}> : (tensor<4xf32>) -> tensor<3xcomplex<f32>>
-  %b = stablehlo.real %a : (tensor<3xcomplex<f32>>) -> tensor<3xf32>
+      R"(  %a = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+  %b = stablehlo.add %a, %a : tensor<4xf32>
   %c = stablehlo.custom_call @somebody(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %c : tensor<4xf32>)");
   EXPECT_EQ(e,
             "stablehlo: not all of the module can be read:\n"
-            "  line 2: stablehlo.fft: is not supported\n"
+            "  line 2: stablehlo.collective_permute: is not supported\n"
             "  line 4: stablehlo.custom_call: of 'somebody' is not supported");
 }
 

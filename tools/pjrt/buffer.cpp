@@ -8,10 +8,16 @@
 namespace lc::xla::api {
 namespace {
 
+// Of complex numbers the type of the two parts that lie beside each other.
+std::optional<DType> part_of(BufferType t) {
+  return t == BufferType::C64 ? DType::F32 : t == BufferType::C128 ? DType::F64 : dtype_of(t);
+}
+bool is_complex(BufferType t) { return t == BufferType::C64 || t == BufferType::C128; }
+
 std::size_t element_size(BufferType t) {
-  const std::optional<DType> own = dtype_of(t);
+  const std::optional<DType> own = part_of(t);
   if (!own) unimplemented(str_cat("arrays of PJRT's element type ", static_cast<int>(t), " are not supported"));
-  return size_of(*own);
+  return size_of(*own) * (is_complex(t) ? 2 : 1);
 }
 
 std::size_t total_bytes(std::size_t element, const std::vector<std::int64_t>& dims) {
@@ -93,8 +99,9 @@ void from_host(ClientBufferFromHostBuffer& args) {
 void create_view(ClientCreateView& args) {
   ArrayType type(args.type, {args.dims, args.dims + args.rank});
   if (!args.data && type.bytes) invalid("the data of a buffer have no address");
-  if (reinterpret_cast<std::uintptr_t>(args.data) % type.element)
-    invalid(str_cat("the data of a buffer are not aligned to its elements of ", type.element, " bytes"));
+  const std::size_t alignment = size_of(*part_of(type.type));
+  if (reinterpret_cast<std::uintptr_t>(args.data) % alignment)
+    invalid(str_cat("the data of a buffer are not aligned to numbers of ", alignment, " bytes"));
   if (strides_of(args.layout, type) != row_major(type)) unimplemented("a view of columns is not supported: rows are");
   const std::size_t size = type.bytes;
   args.buffer = new Buffer(std::move(type), std::make_shared<Bytes>(args.data, size, args.on_delete, args.user));
@@ -163,7 +170,8 @@ ArrayType::ArrayType(BufferType t, std::vector<std::int64_t> d)
     : type(t), dims(std::move(d)), element(element_size(t)), bytes(total_bytes(element, dims)) {}
 
 std::string ArrayType::str() const {
-  std::string s = str_cat("an array of ", lc::name(*dtype_of(type)), " [");
+  const auto part = lc::name(*part_of(type));
+  std::string s = str_cat("an array of ", is_complex(type) ? str_cat("complex ", part) : std::string(part), " [");
   for (std::size_t k = 0; k < dims.size(); ++k) s += str_cat(k ? ", " : "", dims[k]);
   return s + "]";
 }

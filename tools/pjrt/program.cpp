@@ -1,6 +1,8 @@
 // Programs: StableHLO, as text or bytecode, compiled by generic() and cpu(), and their runs.
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <set>
 
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/pjrt/client.h"
@@ -43,10 +45,13 @@ hlo::Module parse(std::string_view text) {
   }
 }
 
-ArrayType type_of(const TensorType& t) {
+// Complex numbers are arrays of their parts in a graph, with a last axis of two, and lie in memory the same way.
+ArrayType type_of(const TensorType& t, bool is_complex) {
   std::vector<std::int64_t> dims;
   for (const Dim& d : t.shape) dims.push_back(d.eval({}));
-  return {xla::type_of(t.dtype), std::move(dims)};
+  if (!is_complex) return {xla::type_of(t.dtype), std::move(dims)};
+  dims.pop_back();
+  return {t.dtype == DType::F64 ? BufferType::C128 : BufferType::C64, std::move(dims)};
 }
 
 // What the program takes and gives, in the order of @main's arguments and results.
@@ -57,8 +62,14 @@ void describe(const StableHloProgram& p, Compiled& c) {
   for (const Root& r : p.graph.roots())
     outputs.emplace(r.name, TensorType{p.graph[r.edge.node].dtype, r.edge.view.shape()});
   c.inputs = p.inputs, c.outputs = p.outputs;
-  for (const std::string& name : p.inputs) c.arguments.push_back(type_of(inputs.at(name)));
-  for (const std::string& name : p.outputs) c.results.push_back(type_of(outputs.at(name)));
+  const auto types = [](const auto& names, const auto& all, const std::set<int>& complex) {
+    std::vector<ArrayType> r;
+    for (const std::string& name : names)
+      r.push_back(type_of(all.at(name), complex.contains(static_cast<int>(r.size()))));
+    return r;
+  };
+  c.arguments = types(p.inputs, inputs, p.complex_inputs);
+  c.results = types(p.outputs, outputs, p.complex_outputs);
   c.takes_memory_of.assign(c.results.size(), -1);
   for (const auto& [argument, result] : p.donated) {
     const auto a = static_cast<std::size_t>(argument), r = static_cast<std::size_t>(result);

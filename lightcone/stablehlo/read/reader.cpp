@@ -16,8 +16,9 @@ constexpr std::size_t kMostProblems = 20;
 const Rules& rules() {
   static const Rules all = [] {
     Rules r;
-    for (const auto& add : {add_elementwise, add_bits, add_shapes, add_slices, add_reductions, add_windows,
-                            add_products, add_gather_scatter, add_sort, add_control, add_random, add_checks})
+    for (const auto& add :
+         {add_elementwise, add_complex, add_quantized, add_narrow_integers, add_bits, add_shapes, add_slices,
+          add_reductions, add_windows, add_products, add_gather_scatter, add_sort, add_control, add_random, add_checks})
       add(r);
     return r;
   }();
@@ -440,6 +441,27 @@ namespace lc {
 StableHloProgram read_stablehlo(std::string_view text, const StableHloOptions& o) {
   return read_stablehlo(hlo::parse(text), o);
 }
-StableHloProgram read_stablehlo(const hlo::Module& m, const StableHloOptions& o) { return hlo::Reader(m, o).run(); }
+StableHloProgram read_stablehlo(const hlo::Module& m, const StableHloOptions& o) {
+  if (hlo::has_quantized(m) || hlo::has_narrow_integers(m)) {
+    hlo::Module whole = hlo::widen_integers(hlo::expand_quantized(m));
+    if (!hlo::has_quantized(whole)) return read_stablehlo(whole, o);
+    return hlo::Reader(whole, o).run();  // which says what is not supported
+  }
+  if (!hlo::has_complex(m)) return hlo::Reader(m, o).run();
+  std::set<int> inputs, outputs;
+  StableHloOptions options = o;
+  if (const hlo::Function* f = m.function(o.function)) {
+    for (std::size_t k = 0; k < f->body.arguments.size(); ++k)
+      if (hlo::is_complex(m.values[static_cast<std::size_t>(f->body.arguments[k])].type))
+        inputs.insert(static_cast<int>(k));
+    for (std::size_t k = 0; k < f->results.size(); ++k)
+      if (hlo::is_complex(f->results[k])) outputs.insert(static_cast<int>(k));
+  }
+  for (auto& [k, shape] : options.shapes)
+    if (inputs.contains(k)) shape.push_back(2);
+  StableHloProgram p = hlo::Reader(hlo::split_complex(m, o.function), options).run();
+  p.complex_inputs = std::move(inputs), p.complex_outputs = std::move(outputs);
+  return p;
+}
 
 }  // namespace lc

@@ -64,6 +64,9 @@ using Rule = std::vector<Tensor> (*)(const Call&);
 using Rules = std::map<std::string_view, Rule>;
 // Each file of this folder adds those of its operations.
 void add_elementwise(Rules& r);
+void add_complex(Rules& r);
+void add_quantized(Rules& r);
+void add_narrow_integers(Rules& r);
 void add_bits(Rules& r);
 void add_shapes(Rules& r);
 void add_slices(Rules& r);
@@ -75,6 +78,20 @@ void add_sort(Rules& r);
 void add_control(Rules& r);
 void add_random(Rules& r);
 void add_checks(Rules& r);
+
+// Modules rewritten before they are read, so that rules see numbers that a graph has: quantised types and integers of 2
+// and 4 bits become integers of whole bytes, complex numbers their parts.
+bool hands_on(const Operation& op);  // values to a function, a branch or a loop, and back
+bool moves(const Operation& op);     // elements to other places, and changes none
+bool has_quantized(const Module& m);
+Module expand_quantized(Module m);
+bool has_narrow_integers(const Module& m);
+Module widen_integers(Module m);
+bool is_complex(const Type& t);
+bool has_complex(const Module& m);
+Module split_complex(Module m, std::string_view entry);  // `entry` is the function that is read
+// Operations that the last one makes: [.., 2] into two parts, and back.
+inline constexpr const char *kSplitComplex = "lightcone.split_complex", *kJoinComplex = "lightcone.join_complex";
 
 class Reader {
  public:

@@ -1,0 +1,137 @@
+// Operations of complex numbers, whose operands and results are pairs of parts (complex_parts.cpp).
+#include "lightcone/ops/complex/complex.h"
+
+#include "lightcone/ops/complex/fft.h"
+#include "lightcone/ops/special/special.h"
+#include "lightcone/stablehlo/read/reader.h"
+
+namespace lc::hlo {
+namespace {
+
+// In the body of a reducer a captured or a constant scalar meets tensors.
+std::vector<Complex> operands(const Call& c, std::size_t n) {
+  if (c.in.size() != 2 * n) c.refuse(str_cat("takes ", n, " complex operands"));
+  Shape largest;
+  for (const Tensor& t : c.in)
+    if (t.shape().size() > largest.size()) largest = t.shape();
+  std::vector<Complex> r;
+  for (std::size_t k = 0; k < 2 * n; k += 2) r.push_back({to_shape(c.in[k], largest), to_shape(c.in[k + 1], largest)});
+  for (const Complex& z : r)
+    if (!(z.real.shape() == largest) || !(z.imag.shape() == largest)) c.refuse("shapes of the operands differ");
+  return r;
+}
+std::vector<Tensor> given(const Complex& z) { return {z.real, z.imag}; }
+
+template <Complex (*F)(const Complex&)>
+std::vector<Tensor> unary(const Call& c) {
+  return given(F(operands(c, 1)[0]));
+}
+template <Complex (*F)(const Complex&, const Complex&)>
+std::vector<Tensor> binary(const Call& c) {
+  const std::vector<Complex> in = operands(c, 2);
+  return given(F(in[0], in[1]));
+}
+
+Complex cube_root(const Complex& z) {
+  const Tensor third = scalar_like(z.real, 1.0 / 3);
+  return pow(z, Complex{third, scalar_like(third, 0)});
+}
+// -i log((x + i y) / sqrt(x^2 + y^2))
+Complex angle_of(const Complex& y, const Complex& x) {
+  const Complex r = log(Complex{x.real - y.imag, x.imag + y.real} / sqrt(x * x + y * y));
+  return {r.imag, scalar_like(r.real, -1) * r.real};
+}
+// Of a NaN both parts are NaN.
+Complex sign_of(const Complex& z) {
+  const Complex r = sgn(z);
+  const Tensor none = isnan(abs(z)), nan = scalar_like(r.real, kNaN);
+  return {prim::where(none, nan, r.real), prim::where(none, nan, r.imag)};
+}
+
+std::vector<Tensor> compare(const Call& c) {
+  const std::vector<Complex> in = operands(c, 2);
+  const std::string d = c.word("comparison_direction");
+  if (d != "EQ" && d != "NE") c.refuse("complex numbers have no order");
+  const Tensor same = eq(in[0], in[1]);
+  return {d == "EQ" ? same : logical_not(same)};
+}
+
+// Of numbers in order of their real parts, then of the imaginary ones.
+template <bool Largest>
+std::vector<Tensor> extreme(const Call& c) {
+  const std::vector<Complex> in = operands(c, 2);
+  const Complex &a = in[Largest ? 1 : 0], &b = in[Largest ? 0 : 1];
+  const Tensor less =
+      logical_or(prim::less_than(a.real, b.real), logical_and(eq(a.real, b.real), prim::less_than(a.imag, b.imag)));
+  return given(where(less, in[0], in[1]));
+}
+
+// From real numbers or to them; the imaginary part is lost.
+std::vector<Tensor> convert(const Call& c) {
+  const Tensor real = prim::cast(c.x(), c.dtype());
+  if (c.in.size() == 2) return {real};
+  return {real, scalar_like(real, 0)};
+}
+
+std::vector<Tensor> transform(const Call& c) {
+  const Integers n = c.integers("fft_length");
+  const std::string type = c.word("fft_type");
+  const auto axes = static_cast<int>(n.size());
+  if (axes < 1 || axes > 3 || c.x().rank() < axes) c.refuse("takes one to three of the last axes");
+  IntList all, others;
+  for (int a = 1; a <= axes; ++a) all.push_back(-a);
+  others.assign(all.begin() + 1, all.end());
+  if (type == "RFFT" && c.in.size() == 1) return given(fft::fftn(fft::rfft(c.x(), n.back()), others));
+  const Complex z = operands(c, 1)[0];
+  if (type == "FFT") return given(fft::fftn(z, all));
+  if (type == "IFFT") return given(fft::ifftn(z, all));
+  if (type == "IRFFT") return {fft::irfft(fft::ifftn(z, others), n.back())};
+  c.refuse(str_cat("'", type, "' is not a transform of these operands"));
+}
+
+std::vector<Tensor> split(const Call& c) { return given(view_as_complex(c.x())); }
+std::vector<Tensor> join(const Call& c) { return {view_as_real(operands(c, 1)[0])}; }
+
+}  // namespace
+
+void add_complex(Rules& r) {
+  r[kSplitComplex] = split;
+  r[kJoinComplex] = join;
+  r["stablehlo.real"] = [](const Call& c) { return std::vector{c.x()}; };  // of real numbers, as the next one
+  r["stablehlo.imag"] = [](const Call& c) { return std::vector{scalar_like(c.x(), 0)}; };
+  r["stablehlo.fft (complex)"] = transform;
+  r["stablehlo.convert (complex)"] = convert;
+  r["stablehlo.compare (complex)"] = compare;
+  r["stablehlo.abs (complex)"] = [](const Call& c) { return std::vector{abs(operands(c, 1)[0])}; };
+  r["stablehlo.multiply (complex)"] = binary < operator*>;
+  r["stablehlo.divide (complex)"] = binary < operator/>;
+  r["stablehlo.maximum (complex)"] = extreme<true>;
+  r["stablehlo.minimum (complex)"] = extreme<false>;
+  r["stablehlo.power (complex)"] = binary<lc::pow>;
+  r["stablehlo.atan2 (complex)"] = binary<angle_of>;
+  r["stablehlo.sign (complex)"] = unary<sign_of>;
+  r["stablehlo.exponential (complex)"] = unary<lc::exp>;
+  r["stablehlo.exponential_minus_one (complex)"] = unary<lc::expm1>;
+  r["stablehlo.log (complex)"] = unary<lc::log>;
+  r["stablehlo.log_plus_one (complex)"] = unary<lc::log1p>;
+  r["stablehlo.logistic (complex)"] = unary<lc::sigmoid>;
+  r["stablehlo.sqrt (complex)"] = unary<lc::sqrt>;
+  r["stablehlo.rsqrt (complex)"] = unary<lc::rsqrt>;
+  r["stablehlo.cbrt (complex)"] = unary<cube_root>;
+  r["stablehlo.sine (complex)"] = unary<lc::sin>;
+  r["stablehlo.cosine (complex)"] = unary<lc::cos>;
+  r["stablehlo.tan (complex)"] = unary<lc::tan>;
+  r["stablehlo.tanh (complex)"] = unary<lc::tanh>;
+  r["chlo.conj (complex)"] = unary<lc::conj>;
+  r["chlo.tan (complex)"] = unary<lc::tan>;
+  r["chlo.sinh (complex)"] = unary<lc::sinh>;
+  r["chlo.cosh (complex)"] = unary<lc::cosh>;
+  r["chlo.asin (complex)"] = unary<lc::asin>;
+  r["chlo.acos (complex)"] = unary<lc::acos>;
+  r["chlo.atan (complex)"] = unary<lc::atan>;
+  r["chlo.asinh (complex)"] = unary<lc::asinh>;
+  r["chlo.acosh (complex)"] = unary<lc::acosh>;
+  r["chlo.atanh (complex)"] = unary<lc::atanh>;
+}
+
+}  // namespace lc::hlo
