@@ -249,27 +249,27 @@ namespace {
 Dim upper(const Dim& d) {
   Dim v = d.offset();
   for (const Dim::Term& t : d.terms()) {
+    if (std::ranges::any_of(t.factors, [](const Dim::Atom* f) { return f->bounds.lo < 0; })) return d.bounds().hi;
+    if (t.coefficient < 0) continue;  // the smallest product of non-negative factors is 0
     Dim p = t.coefficient;
-    bool non_negative = true;
-    for (const Dim::Atom* f : t.factors) non_negative = non_negative && f->bounds.lo >= 0;
     for (const Dim::Atom* f : t.factors) {
       Dim top = f->bounds.hi;
       if (f->kind == Dim::Kind::Symbol) top = f->is_index ? f->a - 1 : Dim::symbol(f->name, f->bounds.lo, f->bounds.hi);
       else if (f->kind == Dim::Kind::Mod && f->b.bounds().lo >= 0) top = f->b - 1;
       p = p * top;
     }
-    if (t.coefficient > 0 && non_negative) v = v + p;
-    else if (t.coefficient < 0 && non_negative) v = v + 0;  // the smallest product of non-negative factors
-    else return d.bounds().hi;
+    v = v + p;
   }
   return v;
 }
 
 }  // namespace
 
-bool provably_below(const Dim& a, const Dim& b) {
+bool provably_below(const Dim& a, const Dim& b) try {
   if ((b - a).bounds().lo > 0) return true;
   return !a.is_constant() && (b - upper(a)).bounds().lo > 0;
+} catch (const Error&) {  // of a bound beyond 2^62, which proves nothing
+  return false;
 }
 
 bool provably_different(const Dim& a, const Dim& b) {

@@ -145,3 +145,14 @@ TEST(Dim, OverflowIsAnError) {
   // a long division that comes to 2^84 is not carried on
   EXPECT_NO_THROW(n * n * n * n * n * n * n * n / (n + 4096));
 }
+
+// A bound beyond 2^62 proves nothing; asking for a proof is no fault of the caller's.
+TEST(Dim, WhatHasNoBoundIsNotBelow) {
+  const Dim n = Dim::symbol("n", 1, 9), any = Dim::symbol("any", -3, 3);
+  const Dim open = n / any;
+  EXPECT_FALSE(provably_below(open * 4, n));
+  EXPECT_FALSE(provably_below(open, n - 20));
+  const Dim below = less(open * 2, n);
+  EXPECT_EQ(below.eval({{"n", 8}, {"any", -1}}), 1);
+  EXPECT_EQ(below.eval({{"n", 8}, {"any", 1}}), 0);
+}
