@@ -345,6 +345,8 @@ int Builder::reduction(NodeId id, const std::vector<Dim>& index, const Dim& guar
   // A reduction that inner loops do not change stands outside of them, which block_at() ensures; one that
   // outer loops do not change would be computed again in each round of theirs.
   if (again(index, guard, depth) > 1.5 && id != region_.root) return in_memory(id, index, guard);
+  // Another loop of the kernel would add in another order, and the maximum of some sums would be none of them.
+  if (copies_[id] > 1 && n.op == Op::SumReduce && is_float(n.dtype)) return in_memory(id, index, guard);
   const std::vector<int> saved(path_.begin() + depth, path_.end());
   path_.resize(static_cast<std::size_t>(depth));
   std::vector<Dim>& extents =

@@ -41,15 +41,18 @@ struct Instr {
   int buffer = 0;
   Op op = Op::Input;
   int a = -1, b = -1, c = -1;
+  friend bool operator==(const Instr& x, const Instr& y);  // of numbers that have the same bits
 };
 
 struct Loop;
 struct Item {  // in order: a value, or a loop
   bool is_loop;
   int id;
+  friend bool operator==(const Item&, const Item&) = default;
 };
 struct Block {
   std::vector<Item> items;
+  friend bool operator==(const Block&, const Block&) = default;
 };
 struct Loop {
   int index = 0;       // of Dim::index,
@@ -62,6 +65,7 @@ struct Loop {
   int parent = -1;        // the loop around it
   std::int64_t step = 1;  // above 1, its symbol says where a tile begins, and another loop goes through the tile:
   int tile = -1;          // this one does, through that of loop `tile`
+  friend bool operator==(const Loop&, const Loop&) = default;
 };
 inline Loop loop_over(int index, const Dim& extent) {
   return {.index = index, .symbol = Dim::index_name(index), .extent = extent, .body = {}};
@@ -77,6 +81,7 @@ struct Reduction {
   DType dtype;                 // of the accumulator
   int outer_loop, inner_loop;  // started before the outer, fed in the inner
   int value;                   // what is accumulated
+  friend bool operator==(const Reduction&, const Reduction&) = default;
 };
 
 // Memory of the kernel's own for what several loops over one row need and one of them computes (rows.cpp).
@@ -84,10 +89,12 @@ struct Row {
   DType dtype;
   std::int64_t elements;
   int copies = 1;  // a power of two: rows of the result that are under way at once (pipeline_rows.cpp)
+  friend bool operator==(const Row&, const Row&) = default;
 };
 struct Keep {  // `value` is also written to element `at` of `row`
   int value, row;
   Dim at;
+  friend bool operator==(const Keep&, const Keep&) = default;
 };
 
 // A piece of an operand that lies across the innermost loop, turned round (tile.cpp). To loads, tile t is the buffer
@@ -100,6 +107,7 @@ struct Tile {
   Dim stride;                    // of the operand along the innermost loop; along the other one it is 1
   int across;                    // the loop around the innermost one; the tile is filled before it begins
   std::int64_t pitch, elements;  // of the tile's own memory
+  friend bool operator==(const Tile&, const Tile&) = default;
 };
 
 struct Prefetch {
@@ -107,6 +115,7 @@ struct Prefetch {
   int buffer;
   Dim offset;     // over the symbols of the loop and of those around it
   int level = 1;  // of the cache
+  friend bool operator==(const Prefetch&, const Prefetch&) = default;
 };
 
 struct Kernel {

@@ -5,6 +5,10 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "lightcone/codegen/kernel_ir.h"
 
 namespace lc::ir {
 
@@ -14,11 +18,14 @@ class KernelNames {
   explicit KernelNames(Hash hash = std::hash<std::string>{}) : hash_(std::move(hash)) {}
   // "k_" and the text's hash; a number behind it where another text has that name already.
   const std::string& of(const std::string& text);
+  // The text of a kernel is asked for where none of the same code has a name yet: the layers of a model are alike.
+  const std::string& of(const Kernel& k, const std::function<std::string()>& text);
 
  private:
   Hash hash_;
   std::map<std::string, std::string> names_;  // by text
   std::set<std::string> taken_;
+  std::unordered_multimap<std::size_t, std::pair<Kernel, std::string>> known_;
 };
 
 }  // namespace lc::ir

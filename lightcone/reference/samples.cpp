@@ -5,6 +5,7 @@
 #include <bit>
 #include <cfloat>
 #include <cmath>
+#include <numbers>
 #include <utility>
 
 #include "lightcone/reference/internal.h"
@@ -74,7 +75,8 @@ bool breaks(Op op, std::span<const Sampled> x, double e0, double e1) {
   }
 }
 
-// A comparison, a remainder: the two results an implementation may see, if there are two.
+// A comparison, a remainder, a sine of who knows which angle: the two results an implementation may see, or the farthest
+// two of many.
 bool jumps(const Node& n, std::span<const Sampled> x, double y, std::uint64_t bits, Shift& s) {
   if (n.op == Op::LessThan || n.op == Op::Equal) {
     double e = 0;
@@ -84,6 +86,12 @@ bool jumps(const Node& n, std::span<const Sampled> x, double y, std::uint64_t bi
     }
     if (!(std::fabs(x[0].x - x[1].x) <= kReach * e)) return false;
     s = either(0, 1, y, bits);
+    return true;
+  }
+  if (n.op == Op::Sin || n.op == Op::Cos) {
+    const double reach = kReach * spread(x[0].s);
+    if (!std::isfinite(reach) || reach < std::numbers::pi) return false;
+    s = either(-1, 1, y, bits);  // eight samples may all lie in the same part of their periods
     return true;
   }
   if (n.op != Op::Mod) return false;

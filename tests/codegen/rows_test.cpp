@@ -120,6 +120,23 @@ TEST(Rows, NothingIsKeptThatIsCheapOrLong) {
   EXPECT_EQ(count(sources(transform(g, generic() | cpu({.threads = 1})).graph), "row0["), 0u);
 }
 
+// A sum is added once: the loops of a kernel would each add it in an order of their own, and where it is large the
+// exponential of what is left of it minus its maximum would be above 1.
+TEST(Rows, ASumThatSeveralLoopsReadIsOneNumber) {
+  Graph g;
+  const Tensor s = sum(g.input("x", {40, 8}), {0}, true);
+  const Tensor z = s * s - 1.0;
+  g.output("y", exp2(z - amax(z, {1}, true)));
+  std::map<std::string, Value> in{{"x", numbers(DType::F32, {40, 8}, 1)}};
+  for (double& v : in.at("x").f) v *= 100;
+  std::vector<CpuOptions> ways{{.threads = 1}, {.threads = 1, .compiler = false}};
+  if (!host::find_llvm().path.empty()) ways.push_back({.threads = 1, .jit = {.compiler = "llvm"}});
+  for (const CpuOptions& o : ways) {
+    const Value y = run_values(transform(g, generic() | cpu(o)).graph, in, {}).outputs.at("y");
+    EXPECT_EQ(*std::max_element(y.f.begin(), y.f.end()), 1);
+  }
+}
+
 TEST(Rows, OddNumbersAreKeptToo) {
   Value x = numbers(DType::F32, {3, 100}, 2);
   x.f[5] = std::nan("");

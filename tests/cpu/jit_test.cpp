@@ -217,6 +217,27 @@ TEST(Jit, TextsWithOneHashHaveTwoNames) {
   EXPECT_EQ(names.of("one") + names.of("two") + names.of("six"), a + b + c);
 }
 
+// Layers that are alike are not written out to learn it; numbers that compare equal are not always the same number.
+TEST(KernelNames, KernelsOfTheSameCodeShareOneAndAreWrittenOnce) {
+  ir::KernelNames names;
+  ir::Kernel zero;
+  zero.instrs.push_back({.value = 0.0});
+  ir::Kernel minus = zero, other = zero;
+  minus.instrs[0].value = -0.0;
+  other.store_offset = 1;
+  int written = 0;
+  const auto of = [&](const ir::Kernel& k) {
+    return names.of(k, [&] { return str_cat("text ", ++written); });
+  };
+  const std::string first = of(zero);
+  zero.name = "another";
+  EXPECT_EQ(of(zero), first);
+  EXPECT_EQ(written, 1);
+  EXPECT_NE(of(minus), first);
+  EXPECT_NE(of(other), first);
+  EXPECT_EQ(written, 3);
+}
+
 // What a compiler says when it cannot work, whatever it is given.
 TEST(Fallback, ACompilerThatDoesNotWorkIsReplacedAndThatIsSaid) {
   const TempDir dir;

@@ -293,6 +293,21 @@ TEST(Reference, WhatMayTieWithAnInfinityHasNoPlace) {
   EXPECT_EQ((Ints{order.i.begin() + 3, order.i.end()}), (Ints{2, 0, 1}));
 }
 
+// Of an angle that is known to no more than a period every sine is possible, wherever the samples happen to lie.
+TEST(Reference, SinesOfLargeAnglesAreUndecided) {
+  Graph g;
+  const Tensor x = g.input("x", {4096}), angle = exp2(x * 3.0);
+  g.output("sin", sin(angle));
+  g.output("cos", cos(angle));
+  Value v = make_value(DType::F32, {4096});
+  for (std::size_t k = 0; k < v.size(); ++k) v.f[k] = 9 + static_cast<float>(k) * 1e-4f;
+  const Results r = interpret(g, {{"x", v}}, {}, Rounding::Wide, true);
+  for (const char* name : {"sin", "cos"}) {
+    const Value& y = r.outputs.at(name);
+    for (std::size_t k = 0; k < y.size(); ++k) ASSERT_GE(y.error_at(k), 1 + std::fabs(y.at(k)) - 1e-6) << name << k;
+  }
+}
+
 // A number that may overflow is not zero for all that.
 TEST(Reference, WhatMayOverflowIsTrue) {
   Graph g;

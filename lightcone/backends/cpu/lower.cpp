@@ -167,7 +167,9 @@ std::shared_ptr<const Kernel> Emitter::here(std::shared_ptr<Kernel> kernel) cons
 }
 
 // Equal loops are one function.
-void Emitter::name_loop(LoopKernel& k) { k.rename(names_.of(k.text("@"))); }
+void Emitter::name_loop(LoopKernel& k) {
+  k.rename(names_.of(k.ir(), [&] { return k.text("@"); }));
+}
 
 std::shared_ptr<HostKernel> Emitter::conv_kernel(const ConvPlan& c, std::shared_ptr<Epilogue> epilogue) const {
   const ConvWay way = options_.winograd ? ConvWay::Cheapest : ConvWay::Direct;

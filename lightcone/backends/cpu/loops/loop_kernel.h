@@ -34,6 +34,7 @@ class LoopKernel final : public HostKernel {
   void install(KernelFunction f, std::shared_ptr<const void> code) { function_ = f, code_ = std::move(code); }
   std::string text(std::string_view name) const { return ir::render(ir_, name); }
   std::string llvm_text(const ir::llvm::Target& target = {}) const { return ir::render_llvm(ir_, ir_.name, target); }
+  const ir::Kernel& ir() const { return ir_; }
   void rename(std::string name) { ir_.name = std::move(name); }
 
  private:
