@@ -99,6 +99,9 @@ if(LIGHTCONE_TOOLS)
   add_test(NAME command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR} ${LIGHTCONE_DATA})
   add_test(NAME train_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/train_command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR})
   set_tests_properties(train_command PROPERTIES ENVIRONMENT LIGHTCONE_MACHINE=default)
+  add_test(NAME llama_peers COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/models/llama_peers_check.py $<TARGET_FILE:lightcone_command>
+           ${PROJECT_SOURCE_DIR}/models/story/story.gguf)
+  set_tests_properties(llama_peers PROPERTIES SKIP_RETURN_CODE 77)
   if(TARGET fake_metal)
     add_test(NAME device_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/device_command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR}
              $<TARGET_FILE:fake_cuda> $<TARGET_FILE:fake_metal>)

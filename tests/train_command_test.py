@@ -408,6 +408,8 @@ class Train(unittest.TestCase):
         self.assertEqual(len(made), len(layers) * 3 * 2)
         config = json.loads((self.d / "finetune.run/adapter/adapter_config.json").read_text())
         self.assertEqual((config["peft_type"], config["r"], config["lora_alpha"]), ("LORA", 8, 16))
+        self.assertEqual(config["target_modules"], ["down_proj", "q_proj", "v_proj"])
+        self.assertEqual(config["base_model_name_or_path"], str(SOURCE / "models/story/story.gguf"))
         # the model has them added
         r = run("generate", self.d / "finetune.run/model.gguf", "The owl said:", "-t", "0", "-n", "20", "-q")
         self.assertEqual(r.returncode, 0, r.stderr)

@@ -192,6 +192,16 @@ Shift carried(const Node& n, DType operands, std::span<const Sampled> x, double 
   return s;
 }
 
+// Where samples lie so far apart that an implementation may overflow, half of them do.
+static void stray_over(DType t, double y, std::uint64_t bits, Shift& s) {
+  double far = 0;
+  for (const double d : s)
+    if (std::isfinite(d)) far = std::max(far, std::fabs(d));
+  if (!std::isfinite(y) || !overflows(t, std::fabs(y) + kReach * far)) return;
+  for (int k = 0; k < kSamples; ++k)
+    if (double& d = s[static_cast<std::size_t>(k)]; std::isfinite(d) && heads(bits, k)) d = std::copysign(kInf, d);
+}
+
 Shift converted(DType from, DType to, const Sampled& x, double y, i64 i, std::uint64_t bits) {
   Shift s;
   if (is_float(from) && !is_float(to)) {
@@ -214,6 +224,7 @@ Shift converted(DType from, DType to, const Sampled& x, double y, i64 i, std::ui
     else if (is_float(to)) d = apart(is_float(from) ? sample(x, k) : to_f64(whole_sample(x, k), from), y);
     else d = apart(is_float(from) ? whole(to, sample(x, k)) : wrapped(to, whole_sample(x, k)), i);
   }
+  if (is_float(to)) stray_over(to, y, bits, s);
   return s;
 }
 
@@ -229,6 +240,7 @@ void round_samples(DType t, double unit, double y, double magnitude, std::uint64
     if (std::fabs(y) < magnitude * 0.5) d = kNaN;
     else if (heads(bits, k)) d = std::copysign(kInf, y);
   }
+  if (!over) stray_over(t, y, bits, s);
 }
 
 void reread(DType t, double x, std::uint64_t bits, Shift& s) {

@@ -6,6 +6,7 @@
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
+#include "lightcone/verify/verify.h"
 
 using namespace lc;
 
@@ -15,6 +16,17 @@ class Columns : public test::OnGpu {};
 LIGHTCONE_ON_GPUS(Columns);
 
 }  // namespace
+
+// One sum over rows and columns of what another sum of each row scales: threads share the rows.
+TEST_P(Columns, OfRowsThatAreNormed) {
+  for (const int rows : {2, 3, 70}) {
+    Graph g;
+    const Tensor x = g.input("x", {rows, 16}), by = g.input("by", {1, 1});
+    g.output("y", sum(x * (1.0 / sqrt(sum(x * x, 1, true) + 1.0)) * by));
+    const VerifyReport r = verify(g, generic() | compiler());
+    EXPECT_TRUE(r.ok()) << rows << ": " << r.str();
+  }
+}
 
 TEST_P(Columns, AreSummed) {
   Graph g;

@@ -258,6 +258,7 @@ TEST(Tokenizer, SentencePieceUnusedPiecesAndPrefixes) {
   EXPECT_EQ(t->encode("ab", false), (std::vector<int>{7, 5}));
   EXPECT_EQ(t->encode("ab<sep>ab", false), (std::vector<int>{7, 5, 8, 7, 5}));
   EXPECT_EQ(t->encode("<s>a", false, true), (std::vector<int>{1, 7}));
+  EXPECT_EQ(t->encode("a<unk>a", false, true), (std::vector<int>{7, 0, 7}));  // as llama.cpp has it
   EXPECT_EQ(t->piece(-1), "");
   EXPECT_EQ(t->piece(10), "");  // an embedding table may have more rows
   EXPECT_THROW(t->decode(std::vector<int>{10}), Error);
@@ -300,6 +301,43 @@ TEST(Tokenizer, SentencePieceFromJson) {
   EXPECT_EQ(t->encode("ab ab", false), (std::vector<int>{9, 9}));
   EXPECT_EQ(t->encode("\xC3\xA9", false), (std::vector<int>{5, 3, 4}));
   EXPECT_EQ(t->decode(t->encode("ab \xC3\xA9")), "ab \xC3\xA9");
+}
+
+// Metaspace, as transformers 5 writes it for Llama: a text's own space is its prefix; "first" leaves what follows a
+// special token alone. (Expected: transformers' own ids.)
+TEST(Tokenizer, SpacesOfMetaspace) {
+  const auto tokenizer = [](const std::string& scheme) {
+    const TempDir dir;
+    spit(dir / "tokenizer.json", R"({
+      "added_tokens": [{"id": 0, "content": "<unk>", "special": true}, {"id": 1, "content": "</s>", "special": true}],
+      "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": ")" +
+                                     scheme + R"(", "split": false},
+      "model": {"type": "BPE", "unk_token": "<unk>", "vocab": {"<unk>": 0, "</s>": 1, "\u2581": 2, "a": 3, "b": 4, "\u2581a": 5, "\u2581b": 6},
+                "merges": ["\u2581 a", "\u2581 b"]}})");
+    return load_tokenizer(dir / "tokenizer.json");
+  };
+  using Ids = std::vector<int>;
+  struct Row {
+    std::string text;
+    Ids first, always, never;
+  };
+  const Row rows[] = {{"a", {5}, {5}, {3}},
+                      {" a", {5}, {5}, {5}},
+                      {"  a", {2, 5}, {2, 5}, {2, 5}},
+                      {"\u2581"
+                       "a",
+                       {5},
+                       {5},
+                       {5}},
+                      {"a</s>b", {5, 1, 4}, {5, 1, 6}, {3, 1, 4}},
+                      {"</s> b", {1, 6}, {1, 6}, {1, 6}},
+                      {"</s>b", {1, 4}, {1, 6}, {1, 4}}};
+  const auto first = tokenizer("first"), always = tokenizer("always"), never = tokenizer("never");
+  for (const Row& r : rows) {
+    EXPECT_EQ(first->encode(r.text, false, true), r.first) << r.text;
+    EXPECT_EQ(always->encode(r.text, false, true), r.always) << r.text;
+    EXPECT_EQ(never->encode(r.text, false, true), r.never) << r.text;
+  }
 }
 
 TEST(Tokenizer, DamagedFilesGiveErrors) {

@@ -8,6 +8,7 @@
 
 #include "data.h"
 #include "error_of.h"
+#include "lightcone/io/checkpoints/gguf.h"
 #include "lightcone/io/checkpoints/save.h"
 #include "lightcone/io/text/train_bpe.h"
 #include "lightcone/models/llama/llama.h"
@@ -167,6 +168,99 @@ TEST(LlamaModel, SpeaksAsItTrained) {
   }
 }
 
+// Numbers that GGUF's "llama" has no field for: positions that are scaled are divisors in the file, and a model with
+// norms of queries and keys is a "qwen3".
+TEST(LlamaModel, SaysWhatTheArchitectureDoesNot) {
+  const Vocabulary tokens = train_bpe(std::vector<std::string>{"abc abc"}, {.size = 300});
+  for (const bool norms : {false, true}) {
+    LlamaConfig c = kSmall;
+    if (!norms)
+      for (std::int64_t i = 0; i < c.head_dim / 2; ++i)
+        c.rope_frequencies.push_back(
+            std::pow(c.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(c.head_dim)) / (i < 2 ? 1 : 8));
+    Training t(LlamaModel(c, {.query_key_norms = norms}), optim::SGD{.lr = 0.1}, 3, 12);
+    const auto rows = some_rows(c.vocab);
+    t.show(rows);
+    for (int k = 0; k < 3; ++k) t.trainer->step();
+    const TempDir folder;
+    save_llama(folder / "m.gguf", t.model.module(), values_of(t), tokens, DType::F32);
+    const Llama speaks = Llama::load(folder / "m.gguf", {.all_logits = true});
+    const double said = loss_of(speaks, rows);
+    EXPECT_NEAR(said, t.trainer->step(), 1e-4);
+    const Weights w = Weights::open(folder / "m.gguf");
+    EXPECT_EQ(w.gguf()->text("general.architecture"), norms ? "qwen3" : "llama");
+    EXPECT_EQ(w.find("rope_freqs.weight") != nullptr, !norms);
+    EXPECT_EQ(w.gguf()->number("general.file_type"), 0);
+    c.rope_interleaved = true;
+    if (!norms) continue;
+    const LlamaModel neighbours(c, {.query_key_norms = true});
+    EXPECT_PRED2(contains, error_of([&] { save_llama(folder / "n.gguf", neighbours, values_of(t), tokens); }),
+                 "no architecture of GGUF has norms of queries and keys and rotates neighbours");
+  }
+}
+
+// What a llama2.c vocabulary spells as it is written has GGUF's spelling in the file, and texts the same ids.
+TEST(LlamaModel, SpellsSpacesAsGgufDoes) {
+  Vocabulary v{.pieces = {"<unk>", "\n<s>\n", "\n</s>\n", " ", "a", "b", " a", "ab", " ab"}, .escape_spaces = false};
+  v.scores = {0, 0, 0, -5, -6, -7, -2, -3, -1};
+  using Type = Vocabulary::Type;
+  v.types = {Type::Unknown, Type::Control, Type::Control};
+  v.types.resize(v.pieces.size(), Type::Normal);
+  v.unk = 0, v.bos = 1, v.eos = 2, v.add_bos = true;
+  LlamaConfig c = kSmall;
+  c.vocab = static_cast<std::int64_t>(v.pieces.size());
+  Training t(LlamaModel(c), optim::SGD{}, 3, 12);
+  const TempDir folder;
+  save_llama(folder / "m.gguf", t.model.module(), values_of(t), v, DType::F32);
+  const Llama m = Llama::load(folder / "m.gguf");
+  const auto before = make_tokenizer(v);
+  EXPECT_EQ(m.tokenizer().encode("ab a b"), before->encode("ab a b"));
+  EXPECT_EQ(m.tokenizer().decode(m.tokenizer().encode("ab a b")), "ab a b");
+  EXPECT_EQ(m.tokenizer().vocabulary().pieces[1], "<s>");
+}
+
+// Adapters are what peft adds to the model as Hugging Face has it: rows of queries and keys in halves of a head, an
+// embedding's matrices the other way round.
+TEST(LlamaModel, AdaptersAreThoseOfHuggingFacesModel) {
+  LlamaConfig c = kSmall;
+  c.rope_interleaved = true;
+  const LlamaModel model(c);
+  const auto q = static_cast<std::size_t>(c.heads * c.head_dim), hidden = static_cast<std::size_t>(c.hidden),
+             vocab = static_cast<std::size_t>(c.vocab);
+  std::map<std::string, std::vector<float>> values;
+  const auto numbered = [&](const std::string& name, std::size_t n) {
+    for (std::size_t k = 0; k < n; ++k) values[name].push_back(static_cast<float>(k));
+  };
+  const std::string query = "model.layers.1.self_attn.q_proj", table = "model.embed_tokens";
+  numbered("qa", 2 * hidden), numbered("qb", q * 2), numbered("ea", 2 * hidden), numbered("eb", vocab * 2);
+  const std::vector<nn::Adapter> adapters{{query + ".weight", "qa", "qb", 3.0}, {table + ".weight", "ea", "eb", 3.0}};
+  const TempDir dir;
+  save_llama_adapters(
+      dir / "adapter", model, adapters, [&](const std::string& n) { return std::span<const float>(values.at(n)); },
+      "somewhere/base");
+  const Weights w = Weights::open(dir / "adapter/adapter_model.safetensors");
+  const std::string at = "base_model.model.";
+  const std::vector<float> b = Weights::read(w.at(at + query + ".lora_B.weight"));
+  const auto half = static_cast<std::size_t>(c.head_dim) / 2;
+  for (std::size_t row = 0; row < q; ++row) {  // head, part, place in the half
+    const std::size_t head = row / (2 * half), part = row / half % 2, i = row % half;
+    EXPECT_EQ(b[row * 2], values["qb"][((head * half + i) * 2 + part) * 2]) << row;
+  }
+  EXPECT_EQ(Weights::read(w.at(at + query + ".lora_A.weight")), values["qa"]);
+  const StoredTensor& ea = w.at(at + table + ".lora_embedding_A");
+  EXPECT_EQ(ea.shape, (std::vector<std::int64_t>{2, c.vocab}));
+  EXPECT_EQ(Weights::read(ea)[1], values["eb"][2]);
+  EXPECT_EQ(Weights::read(w.at(at + table + ".lora_embedding_B"))[1], values["ea"][hidden]);
+  EXPECT_EQ(Weights::read(w.at(at + "lm_head.lora_B.weight")), values["eb"]);  // the table is the head, too
+  const Json config = Json::parse(std::ifstream(dir / "adapter/adapter_config.json"));
+  EXPECT_EQ(config["r"], 2);
+  EXPECT_EQ(config["lora_alpha"], 6);
+  EXPECT_EQ(config["target_modules"], (Json{"embed_tokens", query}));
+  EXPECT_EQ(config["ensure_weight_tying"], true);
+  EXPECT_EQ(config["base_model_name_or_path"], "somewhere/base");
+  EXPECT_PRED2(contains, error_of([&] { save_llama_adapters(dir / "x", model, {}, {}); }), "there are no adapters");
+}
+
 namespace {
 
 // Training begins with the loss that the checkpoint has, and what it writes has the loss that training ends with, the
@@ -199,6 +293,10 @@ void goes_on_from(const std::string& checkpoint, const std::string& result) {
   EXPECT_EQ(after.chat_template().text, before.chat_template().text);
   const Weights saved = Weights::open(result);
   for (const auto& [name, tensor] : w.tensors()) EXPECT_EQ(saved.at(name).shape, tensor.shape) << name;
+  if (!w.gguf()) {
+    const Json config = Json::parse(std::ifstream(result + "/config.json"));
+    EXPECT_EQ(config[config.contains("dtype") ? "dtype" : "torch_dtype"], "float32");
+  }
 }
 
 // A folder as Hugging Face's, of random values.

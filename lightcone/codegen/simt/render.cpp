@@ -317,16 +317,20 @@ void Renderer::shared_reduction(int id) {
   std::vector<int> loops, values;
   for (int l = id;;) {
     loops.push_back(l);
-    if (l == r.inner_loop) break;
+    const Block& body = loop_at(l).body;
+    // where another reduction stands in the body, too, each thread goes through what is left by itself
+    if (l == r.inner_loop || std::ranges::count_if(body.items, &Item::is_loop) > 1) break;
     int next = -1;
-    for (const Item& i : loop_at(l).body.items) {
+    for (const Item& i : body.items) {
       if (i.is_loop) next = i.id;
       else values.push_back(i.id);
     }
     l = next;
   }
   const std::vector<int> inside = values_in(loop_at(r.inner_loop).body);
-  share(loops, values, [&] { line(acc + " = " + fed(r, acc, inside) + ";"); });
+  share(loops, values, [&] {
+    if (loops.back() == r.inner_loop) line(acc + " = " + fed(r, acc, inside) + ";");
+  });
   fold(r, acc);
 }
 

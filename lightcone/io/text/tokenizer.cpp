@@ -16,8 +16,9 @@ namespace {
 std::shared_ptr<const LongestMatch> tokens_in_text(const Vocabulary& v, bool control) {
   std::vector<std::pair<std::string_view, int>> found;
   for (std::size_t i = 0; i < std::min(v.types.size(), v.pieces.size()); ++i)
-    if (!v.pieces[i].empty() &&
-        (v.types[i] == Vocabulary::Type::UserDefined || (control && v.types[i] == Vocabulary::Type::Control)))
+    if (const Vocabulary::Type t = v.types[i];
+        !v.pieces[i].empty() && (t == Vocabulary::Type::UserDefined ||
+                                 (control && (t == Vocabulary::Type::Control || t == Vocabulary::Type::Unknown))))
       found.emplace_back(v.pieces[i], static_cast<int>(i));
   return found.empty() ? nullptr : std::make_shared<const LongestMatch>(std::move(found), true);
 }
@@ -57,7 +58,8 @@ std::vector<int> Tokenizer::encode(std::string_view text, bool specials, bool pa
       flush(at - bytes);
       out.push_back(id);
       begin = at;
-      first = v_.kind == Vocabulary::Kind::SentencePiece;  // a space prefix follows a special token again
+      // a space prefix follows a special token again
+      first = v_.kind == Vocabulary::Kind::SentencePiece && v_.prefix != Vocabulary::Prefix::Text;
     });
   }
   flush(text.size());

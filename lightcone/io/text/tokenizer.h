@@ -35,6 +35,9 @@ struct Vocabulary {
   std::vector<int> ends;  // further tokens that end a text: <|eot_id|>, <|im_end|>, ...
   bool add_bos = false, add_eos = false;
   bool space_prefix = true;   // SentencePiece: a space before the first word
+  // Which texts get it: what begins and what follows a special token, whatever they begin with; the same but for those
+  // that begin with a space; what begins alone, unless it begins with a space (tokenizer.json's "always" and "first").
+  enum class Prefix : std::uint8_t { Segment, Unspaced, Text } prefix = Prefix::Segment;
   bool escape_spaces = true;  // SentencePiece: spaces are written as U+2581 in pieces
   bool whole_words = false;   // ByteBpe: a word that is a token is not merged (Llama 3)
   bool nfc = false;           // ByteBpe: text is composed first (Qwen)

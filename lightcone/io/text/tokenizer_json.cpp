@@ -151,6 +151,7 @@ void Reader::splits() {
     } else if (type == "Metaspace") {
       const std::string_view scheme = text(p, "prepend_scheme");
       v_.space_prefix = scheme.empty() ? flag(p, "add_prefix_space", true) : scheme != "never";
+      v_.prefix = scheme == "first" ? Vocabulary::Prefix::Text : Vocabulary::Prefix::Unspaced;
     }
   }
 }

@@ -88,7 +88,8 @@ int SentencePiece::byte_of(int id) const {
 void SentencePiece::encode_text(std::string_view text, bool first, std::vector<int>& out) const {
   std::string s;
   const std::string_view space = v_.escape_spaces ? kSpace : std::string_view(" ");
-  if (first && v_.space_prefix) s += space;
+  const bool spaced = v_.prefix != Vocabulary::Prefix::Segment && (text.starts_with(' ') || text.starts_with(space));
+  if (first && v_.space_prefix && !spaced) s += space;
   for (char c : text) c == ' ' ? s.append(space) : s.append(1, c);
   const auto join = [&](int left, int right) -> std::optional<Joined> {
     const int id = joins_.find(left, right);

@@ -212,6 +212,9 @@ LlamaConfig from_gguf(const Weights& w) {
     const std::vector<float> by = Weights::read(*f);
     for (std::size_t i = 0; i < by.size(); ++i) c.rope_frequencies[i] /= static_cast<double>(by[i]);
   }
+  if (c.rope_interleaved && w.find("blk.0.attn_q_norm.weight"))
+    throw file_error("load", w.path(), "a model of architecture ", in_quotes(arch),
+                     " with norms of queries (blk.0.attn_q_norm.weight), which qwen3 has, is not supported");
   if (number("attention.sliding_window").value_or(0) > 0) c.window = need("attention.sliding_window");
   if (const auto e = g.number("tokenizer.ggml.eos_token_id")) add_token(c.eos, *e);
   return c;

@@ -45,6 +45,7 @@ class LlamaModel {
     std::vector<std::int64_t> shape;
   };
   std::vector<Part> parts() const;
+  bool has_query_key_norms() const { return o_.query_key_norms; }
 
  private:
   LlamaConfig config_;
@@ -65,7 +66,9 @@ Tensor next_token_loss(Model& model, const Tensor& ids, const Tensor& next, Redu
 using LlamaValues = std::function<std::span<const float>(const std::string& path)>;
 
 // A GGUF file with the tokenizer (of SentencePiece's kind) inside: matrices as `type` (F32, F16 or BF16), norms in f32.
-// Error for another type, and as save_gguf().
+// Its architecture is "llama", or "qwen3" where queries and keys have norms; scaled positions are rope_freqs.weight.
+// llama.cpp reads no sliding window of these: behind one it computes something else. Error for another type, and as
+// save_gguf().
 void save_llama(const std::string& path, const LlamaModel& model, const LlamaValues& values, const Vocabulary& tokens,
                 DType type = DType::BF16, const std::string& name = "");
 // A checkpoint of the kind of `like`, which the model is of, with everything else that is said there: a GGUF file with
@@ -73,5 +76,12 @@ void save_llama(const std::string& path, const LlamaModel& model, const LlamaVal
 // Types as above. Error for llama2.c's files, which have no place for types.
 void save_llama_like(const Weights& like, const std::string& path, const LlamaModel& model, const LlamaValues& values,
                      DType type = DType::BF16);
+
+// Adapters (nn::Lora) of the model as Hugging Face's peft has them: adapter_model.safetensors and adapter_config.json
+// in the folder, with queries' and keys' rows as in Hugging Face's checkpoints whatever file the model came from.
+// `base`: where that is, as its name on a hub or as a path. Error where there are no adapters, or one is of another
+// model.
+void save_llama_adapters(const std::string& folder, const LlamaModel& model, std::span<const nn::Adapter> adapters,
+                         const LlamaValues& values, const std::string& base = "");
 
 }  // namespace lc

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <limits>
 
+#include <nlohmann/json.hpp>
+
 #include "lightcone/io/atomic_file.h"
 #include "lightcone/io/checkpoints/gguf.h"
 #include "lightcone/io/checkpoints/save.h"
@@ -50,14 +52,20 @@ struct AsField {
   }
 };
 
+// "tokenizer.ggml.padding_token_id" and the like, where it is the number that says "none": readers take it for a token.
+bool names_no_token(const GgufFile& file, const std::string& key, std::int64_t vocabulary) {
+  const auto id = key.ends_with("_token_id") ? file.number(key) : std::nullopt;
+  return id && !(*id >= 0 && *id < static_cast<double>(vocabulary));
+}
+
 // What a file says of itself, but for how its tensors were stored.
-GgufFields fields_like(const GgufFile& file, DType type) {
+GgufFields fields_like(const GgufFile& file, std::int64_t vocabulary, DType type) {
   GgufFields fields;
   for (const auto& [key, value] : file.metadata)
-    if (key != "general.file_type" && key != "general.quantization_version" && key != "general.alignment")
+    if (key != "general.file_type" && key != "general.quantization_version" && key != "general.alignment" &&
+        !names_no_token(file, key, vocabulary))
       fields.emplace_back(key, std::visit(AsField{key}, value));
-  const std::uint32_t kind = type == DType::F32 ? 0 : type == DType::F16 ? 1 : 32;  // llama.cpp's numbers of file types
-  fields.emplace_back("general.file_type", kind);
+  fields.emplace_back("general.file_type", gguf_file_type(type));
   return fields;
 }
 
@@ -85,13 +93,24 @@ class Tensors {
   std::vector<std::vector<std::byte>> bytes_;
 };
 
+constexpr std::string_view kConfig = "config.json";
+
 // Everything beside the weights that transformers and we read.
 constexpr const char* kBeside[] = {
     "config.json",     "generation_config.json",  "tokenizer.json",     "tokenizer_config.json",
     "tokenizer.model", "special_tokens_map.json", "added_tokens.json",  "vocab.json",
     "merges.txt",      "chat_template.jinja",     "chat_template.json", "tokenizer.bin"};
 
-void copy_beside(const Weights& like, const std::string& folder) {
+// transformers loads numbers as what config.json says they are, not as what they are stored as.
+std::string config_with(std::span<const std::byte> text, DType type) {
+  const auto* begin = reinterpret_cast<const char*>(text.data());
+  auto j = nlohmann::ordered_json::parse(begin, begin + text.size());  // which was read before as a model's
+  const char* key = j.contains("dtype") ? "dtype" : "torch_dtype";
+  j[key] = type == DType::F32 ? "float32" : type == DType::F16 ? "float16" : "bfloat16";
+  return j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+void copy_beside(const Weights& like, const std::string& folder, DType type) {
   const fs::path from = fs::is_directory(like.path()) ? fs::path(like.path()) : fs::path(like.path()).parent_path();
   std::error_code wrong;
   fs::create_directories(folder, wrong);
@@ -102,7 +121,8 @@ void copy_beside(const Weights& like, const std::string& folder) {
     if (!fs::is_regular_file(from / name, wrong)) continue;
     const auto file = MappedFile::open((from / name).string());
     io::AtomicFile copy("save_llama_like", (fs::path(folder) / name).string());
-    copy.write(file->bytes());
+    if (name == kConfig) copy.write(config_with(file->bytes(), type));
+    else copy.write(file->bytes());
     copy.commit();
   }
 }
@@ -117,8 +137,8 @@ void save_llama_like(const Weights& like, const std::string& path, const LlamaMo
                      "a llama2.c file has no place for types of weights; save_llama() "
                      "writes a GGUF file");
   const Tensors tensors(like, model, values, type);
-  if (like.gguf()) return save_gguf(path, tensors.all, fields_like(*like.gguf(), type));
-  copy_beside(like, path);
+  if (like.gguf()) return save_gguf(path, tensors.all, fields_like(*like.gguf(), model.config().vocab, type));
+  copy_beside(like, path, type);
   save_safetensors((fs::path(path) / "model.safetensors").string(), tensors.all, {{"format", "pt"}});
 }
 

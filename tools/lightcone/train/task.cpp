@@ -4,13 +4,10 @@
 #include <filesystem>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
 #include "../command.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/core/graph.h"
 #include "lightcone/device/kernel.h"
-#include "lightcone/io/atomic_file.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/models/vision/vision.h"
 #include "lightcone/optim/schedule.h"
@@ -205,25 +202,12 @@ Measured Task::end_evaluation() const {
 
 void Task::save_adapters(const std::string& folder) const {
   if (trainer_->adapters().empty()) return;
-  std::error_code wrong;
-  std::filesystem::create_directories(folder, wrong);
-  if (wrong) throw Error("train", str_cat("cannot make the folder ", in_quotes(folder), ": ", wrong.message()));
-  trainer_->save_adapters(folder + "/adapter_model.safetensors");
-  const nlohmann::json config = {
-      {"peft_type", "LORA"},
-      {"task_type", "CAUSAL_LM"},
-      {"base_model_name_or_path", std::filesystem::path(c_.model.weights).filename().string()},
-      {"r", c_.model.lora_rank},
-      {"lora_alpha", c_.model.lora_alpha},
-      {"lora_dropout", 0.0},
-      {"target_modules", c_.model.lora_targets},
-      {"bias", "none"},
-      {"fan_in_fan_out", false},
-      {"inference_mode", true}};
-  const std::string text = config.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  io::AtomicFile f("train", folder + "/adapter_config.json");
-  f.write(text);
-  f.commit();
+  std::string base = c_.model.weights;  // peft looks for it from wherever it runs
+  if (!base.empty()) base = std::filesystem::absolute(base).lexically_normal().string();
+  while (base.size() > 1 && base.ends_with('/')) base.pop_back();
+  save_llama_adapters(
+      folder, first_ ? first_->model : *llama_, trainer_->adapters(),
+      [&](const std::string& name) { return trainer_->values(name); }, base);
 }
 
 void Task::save_language_model(const std::string& path, const Vocabulary& tokens, DType type,

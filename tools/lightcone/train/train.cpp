@@ -117,7 +117,8 @@ void Run::prepare_folder() const {
   fs::create_directories(c_.folder, wrong);
   if (wrong) throw Error("train", str_cat("cannot make the folder ", in_quotes(c_.folder), ": ", wrong.message()));
   if (o_.resume) return;
-  for (const char* name : {"run.safetensors", "best.safetensors", "model.gguf", "model/model.safetensors"})
+  for (const char* name : {"run.safetensors", "best.safetensors", "model.gguf", "model/model.safetensors",
+                           "adapter/adapter_model.safetensors", "adapter/adapter_config.json"})
     if (fs::remove(path(name), wrong); wrong && wrong != std::errc::not_a_directory)
       throw Error("train", str_cat("cannot remove ", in_quotes(path(name)), ": ", wrong.message()));
 }
