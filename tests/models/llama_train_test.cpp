@@ -201,7 +201,9 @@ TEST(LlamaModel, SaysWhatTheArchitectureDoesNot) {
 
 // What a llama2.c vocabulary spells as it is written has GGUF's spelling in the file, and texts the same ids.
 TEST(LlamaModel, SpellsSpacesAsGgufDoes) {
-  Vocabulary v{.pieces = {"<unk>", "\n<s>\n", "\n</s>\n", " ", "a", "b", " a", "ab", " ab"}, .escape_spaces = false};
+  Vocabulary v;
+  v.pieces = {"<unk>", "\n<s>\n", "\n</s>\n", " ", "a", "b", " a", "ab", " ab"};
+  v.escape_spaces = false;
   v.scores = {0, 0, 0, -5, -6, -7, -2, -3, -1};
   using Type = Vocabulary::Type;
   v.types = {Type::Unknown, Type::Control, Type::Control};
