@@ -172,6 +172,11 @@ void ModelBase::initialise(Program& p, std::int64_t seed) const {
 
 Random& Training::random() const { return model_.random(); }
 
+void ModelBase::check_not_traced(const At& at) const {
+  if (traces_ > 0)
+    throw Error("trace", "the function calls the model itself, which is inference: call its first argument", Location::here(at, "trace"));
+}
+
 Random& ModelBase::random() {
   if (!random_) random_ = std::make_unique<Random>(graph_, seed_);
   return *random_;

@@ -246,6 +246,18 @@ class ModelBase {
   // Where training draws its random numbers from; made when it is first asked for.
   Random& random();
 
+  // While it lives, the model trains, and calling it as it is, which would be inference, is an Error.
+  class InTrace {
+   public:
+    explicit InTrace(ModelBase& model) : model_(model) { ++model_.traces_; }
+    ~InTrace() { --model_.traces_; }
+    InTrace(const InTrace&) = delete;
+    InTrace& operator=(const InTrace&) = delete;
+
+   private:
+    ModelBase& model_;
+  };
+
  protected:
   ModelBase(Graph& g, std::int64_t seed) : graph_(g), seed_(seed) {}
 
@@ -253,7 +265,10 @@ class ModelBase {
   std::int64_t seed_;
   std::vector<Entry> entries_;
   std::vector<Adapter> adapters_;
+  void check_not_traced(const At& at) const;
+
   std::unique_ptr<Random> random_;
+  int traces_ = 0;
 };
 
 template <class M>
@@ -271,6 +286,7 @@ class Model : public ModelBase, public Callable<Model<M>> {
   friend class Callable<Model<M>>;
   template <class... X>
   auto call(const At& at, const X&... x) const {
+    check_not_traced(at);
     Inference mode;
     return nn::apply(module_, mode, at, x...);
   }

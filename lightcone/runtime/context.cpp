@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -180,16 +181,23 @@ Context& Context::bind(std::string_view symbol, std::int64_t value) {
 
 namespace {
 
-// Whole numbers may be given as f32; others would be cut off in silence.
-void check_whole(const Node& n, std::span<const float> values) {
+// Whole numbers may be given as f32 or i64; what the type has no number for would be another number in silence.
+template <class T>
+void check_held(const Node& n, std::span<const T> values) {
   if (is_float(n.dtype) || n.dtype == DType::Bool) return;
-  const auto bad =
-      std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v) || v != std::trunc(v); });
+  const auto held = [&](T v) {
+    if constexpr (std::is_floating_point_v<T>)
+      if (!(v >= -0x1p63f && v < 0x1p63f) || v != std::trunc(v)) return n.dtype == DType::U64 && v >= 0x1p63f && v < 0x1p64f;
+    const auto whole = static_cast<std::int64_t>(v);
+    std::array<std::byte, sizeof whole> bytes;
+    store_i64(bytes.data(), n.dtype, 0, whole);
+    return load_i64(bytes.data(), n.dtype, 0) == whole && (n.dtype != DType::U64 || whole >= 0);
+  };
+  const auto bad = std::ranges::find_if_not(values, held);
   if (bad != values.end())
     throw Error("set", str_cat("'", n.name, "' is ", name(n.dtype), " and does not hold ", *bad, ", its element ",
                                bad - values.begin()));
 }
-void check_whole(const Node&, std::span<const std::int64_t>) {}
 
 template <class T>
 void fill(void* to, DType type, std::span<const T> values) {
@@ -214,7 +222,7 @@ void Context::Impl::set(std::string_view name, std::span<const T> values) {
   if (!id) return;
   const Node& n = graph()[*id];
   const std::size_t size = check_room(n, values.size(), largest().nodes[*id].bytes);
-  check_whole(n, values);
+  check_held(n, values);
   const Place to = buffer(*id, size);
   if (device->shares_host_memory()) {
     device->synchronise();
@@ -306,8 +314,13 @@ std::size_t Context::memory_bytes() const {
 Place Context::Impl::readable(NodeId id, bool before) {
   const std::size_t need = bytes_now(id);
   const auto missing = [&](const char* what) {
-    throw Error("get", str_cat("'", describe(graph()[id]), "' of shape ", str(graph()[id].shape), " ", what));
+    const auto root = std::ranges::find(graph().roots(), id, [](const Root& r) { return r.edge.node; });
+    const std::string called = root == graph().roots().end() ? describe(graph()[id]) : root->name;
+    throw Error("get", str_cat("'", called, "' of shape ", str(graph()[id].shape), " ", what));
   };
+  const bool of_sizes = !std::ranges::all_of(graph()[id].shape, &Dim::is_constant);
+  if (ran && stale && of_sizes && plan().nodes[id].where == Placement::Where::Arena)
+    missing("has no value for these sizes yet, which were bound after the last run: run() again");
   if (before)
     for (const auto& [state, offset] : plan().snapshots)
       if (state == id) {
@@ -370,7 +383,12 @@ std::vector<std::int64_t> Context::get_i64(std::string_view output) const {
   const Value v = value(output);
   if (!is_float(v.dtype)) return v.i;
   std::vector<std::int64_t> r;
-  for (double x : v.f) r.push_back(load_i64(&x, DType::F64, 0));
+  for (const double x : v.f) {
+    if (!(x >= -0x1p63 && x < 0x1p63) || x != std::trunc(x))
+      throw Error("get_i64", str_cat("'", output, "' is ", name(v.dtype), " and holds ", x, ", its element ", r.size(),
+                                     ", which is no whole number: get() gives it"));
+    r.push_back(static_cast<std::int64_t>(x));
+  }
   return r;
 }
 // A loss is read behind each step of training, which allocates nothing.

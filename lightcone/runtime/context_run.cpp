@@ -83,6 +83,12 @@ void Context::Impl::check_inputs() const {
       throw Error("run", str_cat("input '", name, "' of shape ", str(graph()[id].shape), " needs ", want,
                                  " elements for these sizes, not ", given[id]));
   }
+  if (!ran)  // a state begins with zeros, but no model with weights of zeros was meant
+    for (const Assignment& a : graph().assignments())
+      if (const Node& n = graph()[a.state];
+          n.parameter && !program->weights.contains(a.state) && given[a.state] < 0 && !borrowed[a.state])
+        throw Error("run", str_cat("the parameter '", n.name,
+                                   "' has no value: a Trainer gives it the first one, Program::load() that of a file"));
   for (NodeId id : program->prepared_order)
     if (!input[id])
       throw Error("run", "a parameter has no value: load all of them into the program before making contexts",

@@ -117,10 +117,12 @@ template <class T>
 inline constexpr typed::Text kOtherModel = typed::Text(sizeof(T) ? "update: these are the gradients of another model" : "");
 }  // namespace detail
 
-// The loss that `f` computes with the model in training and `x`.
+// The loss that `f` computes with the model in training, its first argument, and `x`. Error where it calls the model
+// itself, which is inference.
 template <class M, class F, class... X>
 auto trace(nn::Model<M>& model, F&& f, const X&... x) {
   InTraining<M> in_training(model);
+  const nn::ModelBase::InTrace traced(model);
   const auto loss = std::forward<F>(f)(in_training, x...);
   typed::require<detail::scalar(static_cast<const decltype(loss)*>(nullptr))>();
   return Traced<M>(model, loss);

@@ -29,12 +29,34 @@ void load_copy(Program& p, const std::string& name, std::span<const std::byte> b
 
 std::string same_name(const std::string& name) { return name; }
 
+void check_trains(const nn::ModelBase& model) {
+  const auto assigned = model.graph().assignments();
+  const auto is_assigned = [&](const nn::Entry& e) {
+    return std::ranges::find(assigned, e.tensor.edge().node, &Assignment::state) != assigned.end();
+  };
+  if (!model.entries().empty() && std::ranges::none_of(model.entries(), is_assigned))
+    throw Error("trainer",
+                "no step would change a parameter: update(model, optimizer, backward(std::move(loss))) is missing");
+}
+
+// A buffer that PyTorch counts batches in, and nobody reads.
+constexpr std::string_view kCounter = "num_batches_tracked";
+
+bool is_of(const std::string& name, const std::string& layer) {
+  return name == layer || name.starts_with(layer + ".");
+}
+
 }  // namespace
 
 Trainer::Trainer(const nn::ModelBase& model, const Compiler& c, const TrainerOptions& o)
     : loss_(o.loss),
       checked_(o.checked),
-      program_(compile(model.graph(), c, o.compile)),
+      program_(compile(model.graph(), c, [&] {
+        check_trains(model);
+        CompileOptions options = o.compile;
+        options.checks = options.checks || o.checked;
+        return options;
+      }())),
       context_([&] {
         model.initialise(program_, o.seed);
         return Context(program_);
@@ -116,18 +138,34 @@ void Trainer::read(const Weights& file, const std::vector<Stored>& what, Types t
 
 void Trainer::save_parameters(const std::string& path) const { write(path, parameters_, {}); }
 void Trainer::load_parameters(const std::string& path, const std::vector<std::string>& except) {
-  load_parameters(Weights::open(path), same_name, except);
+  const Weights file = Weights::open(path);
+  for (const auto& [name, tensor] : file.tensors())
+    if (!has(parameters_, name) && !name.ends_with(kCounter) &&
+        std::ranges::none_of(except, [&, &name = name](const std::string& layer) { return is_of(name, layer); }))
+      throw Error("load_parameters", str_cat(in_quotes(path), " holds ", in_quotes(name),
+                                             ", which the model has not: name it in `except` to leave it where it is"));
+  load_parameters(file, same_name, except);
 }
 void Trainer::load_parameters(const Weights& file, const std::function<std::string(const std::string&)>& name_in_file,
                               const std::vector<std::string>& except) {
   std::vector<Stored> wanted = parameters_;
   for (const std::string& layer : except) {
-    const auto of_layer = [&](const Stored& s) { return s.name == layer || s.name.starts_with(layer + "."); };
-    if (std::ranges::none_of(parameters_, of_layer))
+    const auto of_layer = [&](const Stored& s) { return is_of(s.name, layer); };
+    const auto in_file = [&](const auto& tensor) { return is_of(tensor.first, layer); };
+    if (std::ranges::none_of(parameters_, of_layer) && std::ranges::none_of(file.tensors(), in_file))
       throw Error("load_parameters", str_cat("no layer and no parameter is called ", in_quotes(layer)));
     std::erase_if(wanted, of_layer);
   }
+  // A checkpoint from before there were adapters: they stay as they are.
+  const std::vector<Stored> adapters = of_adapters();
+  const auto in_file = [&](const Stored& s) { return file.find(name_in_file(s.name)) != nullptr; };
+  if (std::ranges::none_of(adapters, in_file))
+    std::erase_if(wanted, [&](const Stored& s) { return has(adapters, s.name); });
   read(file, wanted, Types::Converted, name_in_file);
+}
+
+bool Trainer::has(const std::vector<Stored>& all, const std::string& name) {
+  return std::ranges::find(all, name, &Stored::name) != all.end();
 }
 
 const Trainer::Stored& Trainer::parameter(const std::string& name) const {
@@ -168,12 +206,29 @@ void Trainer::save_adapters(const std::string& path) const {
   save_safetensors(path, tensors, {{"format", "pt"}});
 }
 
+void Trainer::load_adapters(const std::string& path) {
+  if (adapters_.empty()) throw Error("load_adapters", "the model has no adapters: nn::Lora goes around it");
+  read(Weights::open(path), of_adapters(), Types::Converted,
+       [](const std::string& name) { return "base_model.model." + name; });
+}
+
+std::vector<Trainer::Stored> Trainer::of_adapters() const {
+  std::vector<Stored> all;
+  for (const nn::Adapter& each : adapters_)
+    for (const std::string& name : {each.a, each.b}) all.push_back(parameter(name));
+  return all;
+}
+
 void Trainer::save(const std::string& path, std::map<std::string, std::string> metadata) const {
   metadata["lightcone.steps"] = std::to_string(steps_);
   write(path, all_, std::move(metadata));
 }
 std::map<std::string, std::string> Trainer::load(const std::string& path) {
   const Weights file = Weights::open(path);
+  for (const auto& [name, tensor] : file.tensors())
+    if (!has(all_, name))
+      throw Error("load", str_cat(in_quotes(path), " holds ", in_quotes(name),
+                                  ", which this run has not: it is of another model or optimizer"));
   read(file, all_, Types::Same, same_name);
   const auto& metadata = file.metadata();
   const auto steps = metadata.find("lightcone.steps");

@@ -24,7 +24,8 @@ class Weights;
 struct TrainerOptions {
   std::int64_t seed = 0;         // of the first values of the parameters
   std::string loss = "loss";     // the output that step() gives
-  bool checked = false;          // look at every value: slow, but a NaN is named where it came from
+  // Look at every value and index: slow, but a NaN is named where it came from, and an index that is out of range.
+  bool checked = false;
   CompileOptions compile = {};
 };
 
@@ -46,8 +47,9 @@ class Trainer {
   // Parameters and buffers alone, with PyTorch's names: safetensors.
   void save_parameters(const std::string& path) const;
   // Stored numbers of another floating type are converted. Layers that `except` names ("fc", "layer4.1") keep the
-  // values they have, as one of another number of classes must. Error where such a name is none, and where the file has
-  // no tensor of a parameter's name or one of another shape: no value is changed then.
+  // values they have, as one of another number of classes must, and so do adapters (nn::Lora) where the file has none.
+  // Error where such a name is none, where the file has no tensor of a parameter's name or one of another shape, and
+  // where it has one that the model has not, unless `except` names it: no value is changed then.
   void load_parameters(const std::string& path, const std::vector<std::string>& except = {});
   // The same of a file that is open, whatever its format; the file has a parameter under the name that `name_in_file`
   // gives for it (GGUF's: llama_file_name()).
@@ -60,9 +62,11 @@ class Trainer {
   std::vector<float> merged(const std::string& weight) const;
   // The adapters alone, under the names that Hugging Face's peft has for them: adapter_model.safetensors.
   void save_adapters(const std::string& path) const;
+  void load_adapters(const std::string& path);  // what that wrote, or peft for a model with the same names
   const std::vector<nn::Adapter>& adapters() const { return adapters_; }
   // Everything that a run changes: those, what the optimiser remembers, counters and random states. `metadata` is kept
-  // with it (a DataLoader's position), and load() gives it back.
+  // with it (a DataLoader's position), and load() gives it back, with "lightcone.steps". Error for the file of a run of
+  // another model or optimiser.
   void save(const std::string& path, std::map<std::string, std::string> metadata = {}) const;
   std::map<std::string, std::string> load(const std::string& path);
 
@@ -73,6 +77,8 @@ class Trainer {
     std::vector<std::int64_t> shape;
     bool state = true;  // a run changes it
   };
+  static bool has(const std::vector<Stored>& all, const std::string& name);
+  std::vector<Stored> of_adapters() const;
   std::vector<Stored> all_, parameters_;
   const Stored& parameter(const std::string& name) const;
   std::span<const std::byte> bytes(const std::string& name) const;

@@ -6,8 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include "error_of.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/lowering/types/half_precision.h"
 #include "lightcone/nn/parameter.h"
 #include "lightcone/nn/session.h"
 #include "lightcone/passes/passes.h"
@@ -230,6 +232,64 @@ TEST(Program, WhatCannotBeMeantIsRefused) {
   EXPECT_NO_THROW(c.set("ids", std::vector<float>{1, -2, 3}).run());
   EXPECT_EQ(refused([&] { compile(g, generic(), {.skip = {"genric"}}); }),
             "there is no pass 'genric' to skip; there are generic");
+  EXPECT_EQ(refused([&] { compile(g, generic() | cpu({.threads = 1}) | half()); }),
+            "the pass 'half f16' stands behind one that made kernels, as cpu() does, and would change nothing: put it before");
+}
+
+// A number that the type has not is not another number.
+TEST(Program, NumbersThatATypeHasNotAreRefused) {
+  Graph g;
+  std::vector<std::string> names;
+  for (const DType t : {DType::I8, DType::U8, DType::I16, DType::U32, DType::U64, DType::I64}) {
+    names.push_back(std::string(name(t)));
+    g.output("y" + names.back(), prim::contiguous(g.input(names.back(), {1}, t)));
+  }
+  const Program p = compile(g, generic());
+  Context c(p);
+  const auto holds = [&](const char* input, std::int64_t v) {
+    const bool whole = error_of([&] { c.set(input, std::vector<std::int64_t>{v}); }) == "no error";
+    const auto real = static_cast<float>(v);
+    if (real < 0x1p63f && static_cast<std::int64_t>(real) == v) {
+      EXPECT_EQ(error_of([&] { c.set(input, std::vector<float>{real}); }) == "no error", whole) << input << " " << v;
+    }
+    return whole;
+  };
+  EXPECT_TRUE(holds("i8", -128) && holds("i8", 127) && holds("u8", 255) && holds("i16", -32768) && holds("u64", 1));
+  EXPECT_TRUE(holds("u32", 4294967295) && holds("i64", INT64_MIN) && holds("u64", INT64_MAX));
+  EXPECT_FALSE(holds("i8", 128) || holds("i8", -129) || holds("u8", -1) || holds("u8", 256) || holds("i16", 32768));
+  EXPECT_FALSE(holds("u32", -1) || holds("u32", std::int64_t{1} << 32) || holds("u64", -1));
+  EXPECT_EQ(error_of([&] { c.set("i8", std::vector<std::int64_t>{300}); }),
+            "set: 'i8' is i8 and does not hold 300, its element 0");
+  EXPECT_NO_THROW(c.set("u64", std::vector<float>{0x1p63f}));
+  EXPECT_THROW(c.set("i64", std::vector<float>{0x1p63f}), Error);
+
+  Graph reals;
+  reals.output("y", prim::contiguous(reals.input("x", {2})));
+  Context r(compile(reals, generic()));
+  EXPECT_EQ(r.set("x", std::vector<float>{3, -4}).run().get_i64("y"), (std::vector<std::int64_t>{3, -4}));
+  r.set("x", std::vector<float>{3, 1.5}).run();
+  EXPECT_EQ(error_of([&] { r.get_i64("y"); }),
+            "get_i64: 'y' is f32 and holds 1.5, its element 1, which is no whole number: get() gives it");
+}
+
+// What a run left behind is of the sizes that it had.
+TEST(Program, ResultsOfOtherSizesAreRefused) {
+  Graph g;
+  const Dim n = Dim::symbol("n", 1, 8);
+  g.output("y", prim::exp2(g.input("x", {2, n})));
+  g.output("fixed", prim::exp2(g.input("z", {2})));
+  for (const Compiler& compiler : {generic(), generic() | cpu({.threads = 1})}) {
+    Context c(compile(g, compiler));
+    c.bind("n", 2).set("x", std::vector<float>{0, 1, 2, 3}).set("z", std::vector<float>{1, 2}).run();
+    c.bind("n", 2);
+    EXPECT_EQ(c.get("y").size(), 4u);
+    c.bind("n", 1);
+    EXPECT_EQ(error_of([&] { c.get("y"); }),
+              "get: 'y' of shape [2, n] has no value for these sizes yet, which were bound after the last run: run() again");
+    EXPECT_EQ(c.get("fixed"), (std::vector<float>{2, 4}));
+    c.set("x", std::vector<float>{4, 5}).run();
+    EXPECT_EQ(c.get("y"), (std::vector<float>{16, 32}));
+  }
 }
 
 // A hundred parameters are no answer: ten names, and first what was probably meant.
@@ -552,6 +612,8 @@ TEST(Program, WhatDependsOnParametersAloneIsComputedWhenTheyAreLoaded) {
   EXPECT_EQ(p.plan().input_bytes, 1024u);
   const std::vector<float> ones(256, 1.0f);
   EXPECT_THROW(Context(p).set(x, ones).run(), Error);
+  const std::vector<float> zeros(4);
+  p.load("s", zeros.data(), 16);
   for (const double scale : {1.0, 0.25}) {
     std::vector<std::byte> blocks(20 * 144);
     Value value = make_value(DType::U8, {20, 144});

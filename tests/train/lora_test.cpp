@@ -150,6 +150,28 @@ TEST(Lora, FilesHaveTheNamesOfPeft) {
   EXPECT_EQ(w.at("base_model.model.down.lora_A.weight").shape, (std::vector<std::int64_t>{2, 8}));
 }
 
+// A checkpoint from before there were adapters leaves them as they are; saved ones are loaded again.
+TEST(Lora, BeginsFromTheModelsOwnCheckpoint) {
+  const TempDir folder;
+  Graph g;
+  nn::Model<Net> plain(g);
+  auto loss = trace(
+      plain, [](auto& net, const Tensor& x) { return sum(net(x)); }, g.input("x", {6, 4}));
+  loss.loss().retrieve("loss");
+  update(plain, optim::SGD{.lr = 0.1}, backward(std::move(loss)));
+  const Trainer base(plain, generic() | cpu(), TrainerOptions{.seed = 77});
+  base.save_parameters(folder / "base.safetensors");
+  Adapted a, b;
+  a.trainer->load_parameters(folder / "base.safetensors");
+  const std::span<const float> saved = base.values("mlp.up.weight");
+  EXPECT_EQ(a.value("mlp.up.weight"), std::vector<float>(saved.begin(), saved.end()));
+  for (int k = 0; k < 3; ++k) a.trainer->step();
+  a.trainer->save_adapters(folder / "adapter_model.safetensors");
+  b.trainer->load_parameters(folder / "base.safetensors");
+  b.trainer->load_adapters(folder / "adapter_model.safetensors");
+  EXPECT_EQ(a.trainer->merged("down.weight"), b.trainer->merged("down.weight"));
+}
+
 TEST(Lora, ResumesBitForBit) {
   const TempDir folder;
   Adapted a, b;

@@ -5,6 +5,7 @@
 
 #include "data.h"
 #include "error_of.h"
+#include "lightcone/io/checkpoints/save.h"
 #include "small_training.h"
 
 using namespace lc;
@@ -77,6 +78,54 @@ TEST(Trainer, AveragesCanBeEvaluated) {
   EXPECT_NE(w, t.context().get("weight"));
   EXPECT_NEAR(c.set("x", std::vector<float>{1, 10}).run().get("y")[0], w[0] + 10 * w[1] + b[0], 1e-6);
   EXPECT_PRED2(contains, error_of([&] { t.copy_to(p, ".swa"); }), "no parameter has a state '<parameter>.swa'");
+}
+
+// What would train nothing, or something else, without a word.
+TEST(Trainer, WhatCannotBeMeantIsRefused) {
+  Graph g;
+  nn::Model<nn::Linear<2, 1>> net(g);
+  const Tensor x = g.input("x", {3, 2});
+  EXPECT_PRED2(contains, error_of([&] { (void)trace(net, [&](auto&, const Tensor& x) { return sum(net(x)); }, x); }),
+               "trace: the function calls the model itself, which is inference: call its first argument");
+  EXPECT_EQ(net(x).shape().size(), 2u);  // and behind it the model is as it was
+  auto loss = trace(
+      net, [](auto& net, const Tensor& x) { return sum(square(net(x))); }, x);
+  loss.loss().retrieve("loss");
+  EXPECT_PRED2(contains, error_of([&] { Trainer(net, generic() | cpu()); }), "no step would change a parameter: update(");
+  update(net, optim::SGD{.lr = 0.01}, backward(std::move(loss)));
+  EXPECT_NO_THROW(Trainer(net, generic() | cpu()));
+  Context bare(compile(g, generic() | cpu()));
+  bare.set("x", std::vector<float>{1, 2, 3, 4, 5, 6});
+  EXPECT_PRED2(contains, error_of([&] { bare.run(); }), "run: the parameter 'weight' has no value: a Trainer gives it");
+}
+
+// A file of another model or optimiser is that of another run; what a model has not is named to be left out.
+TEST(Trainer, FilesOfOthersAreRefused) {
+  const TempDir folder;
+  const auto linear = [](const optim::Optimizer& o) {
+    auto g = std::make_unique<Graph>();
+    auto net = std::make_unique<nn::Model<nn::Linear<2, 1>>>(*g);
+    auto loss = trace(
+        *net, [](auto& net, const Tensor& x) { return sum(square(net(x))); }, g->input("x", {3, 2}));
+    loss.loss().retrieve("loss");
+    update(*net, o, backward(std::move(loss)));
+    Trainer t(*net, generic() | cpu());
+    return std::tuple(std::move(g), std::move(net), std::move(t));
+  };
+  auto adam = linear(optim::AdamW{}), sgd = linear(optim::SGD{.lr = 0.1});
+  std::get<2>(adam).save(folder / "adam.safetensors");
+  EXPECT_PRED2(contains, error_of([&] { std::get<2>(sgd).load(folder / "adam.safetensors"); }),
+               "which this run has not: it is of another model or optimizer");
+  const std::vector<float> values{1, 2};
+  const auto of = [&](const char* name, std::vector<std::int64_t> shape) {
+    return TensorToSave{name, DType::F32, shape, std::as_bytes(std::span(values).first(shape.size()))};
+  };
+  std::vector<TensorToSave> file{of("weight", {1, 2}), of("bias", {1}), of("head.weight", {1, 2})};
+  save_safetensors(folder / "more.safetensors", file);
+  EXPECT_PRED2(contains, error_of([&] { std::get<2>(sgd).load_parameters(folder / "more.safetensors"); }),
+               "holds 'head.weight', which the model has not: name it in `except`");
+  std::get<2>(sgd).load_parameters(folder / "more.safetensors", {"head"});
+  EXPECT_EQ(std::get<2>(sgd).values("weight")[1], 2);
 }
 
 TEST(Trainer, ALossThatIsNoNumberIsAnError) {

@@ -12,6 +12,8 @@
 #include <map>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "lightcone/io/text/tokenizer.h"
@@ -62,8 +64,21 @@ Tensor next_token_loss(Model& model, const Tensor& ids, const Tensor& next, Redu
   return cross_entropy(logits.reshape({tokens, logits.extent(2)}), next.reshape({tokens}), {.reduction = reduction});
 }
 
-// The f32 values of a part, by its path.
-using LlamaValues = std::function<std::span<const float>(const std::string& path)>;
+// The f32 values of a part, by its path: any function that gives a span or a vector (Trainer::values, Trainer::merged).
+class LlamaValues {
+ public:
+  template <class F>
+    requires(!std::is_same_v<F, LlamaValues>)
+  LlamaValues(F f)
+      : of_([f = std::move(f)](const std::string& path) {
+          const auto& values = f(path);
+          return std::vector<float>(values.begin(), values.end());
+        }) {}
+  std::vector<float> operator()(const std::string& path) const { return of_(path); }
+
+ private:
+  std::function<std::vector<float>(const std::string&)> of_;
+};
 
 // A GGUF file with the tokenizer (of SentencePiece's kind) inside: matrices as `type` (F32, F16 or BF16), norms in f32.
 // Its architecture is "llama", or "qwen3" where queries and keys have norms; scaled positions are rope_freqs.weight.

@@ -131,11 +131,10 @@ void save_llama(const std::string& path, const LlamaModel& model, const LlamaVal
   const std::vector<LlamaModel::Part> parts = model.parts();
   kept.reserve(parts.size() + 1);
   for (const LlamaModel::Part& p : parts) {
-    std::span<const float> w = values(p.path);
-    std::vector<float> moved;
+    std::vector<float> w = values(p.path);
     const bool query = p.path.find("q_proj") != p.path.npos;
     if (!norms && !c.rope_interleaved && (query || p.path.find("k_proj") != p.path.npos))
-      w = moved = neighbours_of_halves(w, query ? c.heads : c.kv_heads, c.head_dim);
+      w = neighbours_of_halves(w, query ? c.heads : c.kv_heads, c.head_dim);
     const DType stored = p.shape.size() == 2 ? type : DType::F32;
     kept.push_back(stored_as(w, stored));
     tensors.push_back({llama_gguf_name(p.path), stored, p.shape, kept.back()});
