@@ -174,7 +174,8 @@ Random& Training::random() const { return model_.random(); }
 
 void ModelBase::check_not_traced(const At& at) const {
   if (traces_ > 0)
-    throw Error("trace", "the function calls the model itself, which is inference: call its first argument", Location::here(at, "trace"));
+    throw Error("trace", "the function calls the model itself, which is inference: call its first argument",
+                Location::here(at, "trace"));
 }
 
 Random& ModelBase::random() {

@@ -81,7 +81,9 @@ Compiled transform(const Graph& g, const Compiler& c, const CompileOptions& opti
       continue;
     }
     if ((p.redefines || p.extends) && any_node(result.graph, [](const Node& n) { return n.op == Op::Kernel; }))
-      throw Error("compile", "the pass '" + p.name + "' stands behind one that made kernels, as cpu() does, and would change nothing: put it before");
+      throw Error("compile",
+                  "the pass '" + p.name +
+                      "' stands behind one that made kernels, as cpu() does, and would change nothing: put it before");
     PassLog log{p.name, 0, live_nodes(result.graph), 0, {}};
     if (p.applies && !p.applies(result.graph)) {
       log.nodes_after = log.nodes_before;

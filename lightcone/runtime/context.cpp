@@ -187,7 +187,8 @@ void check_held(const Node& n, std::span<const T> values) {
   if (is_float(n.dtype) || n.dtype == DType::Bool) return;
   const auto held = [&](T v) {
     if constexpr (std::is_floating_point_v<T>)
-      if (!(v >= -0x1p63f && v < 0x1p63f) || v != std::trunc(v)) return n.dtype == DType::U64 && v >= 0x1p63f && v < 0x1p64f;
+      if (!(v >= -0x1p63f && v < 0x1p63f) || v != std::trunc(v))
+        return n.dtype == DType::U64 && v >= 0x1p63f && v < 0x1p64f;
     const auto whole = static_cast<std::int64_t>(v);
     std::array<std::byte, sizeof whole> bytes;
     store_i64(bytes.data(), n.dtype, 0, whole);

@@ -42,21 +42,20 @@ void check_trains(const nn::ModelBase& model) {
 // A buffer that PyTorch counts batches in, and nobody reads.
 constexpr std::string_view kCounter = "num_batches_tracked";
 
-bool is_of(const std::string& name, const std::string& layer) {
-  return name == layer || name.starts_with(layer + ".");
-}
+bool is_of(const std::string& name, const std::string& layer) { return name == layer || name.starts_with(layer + "."); }
 
 }  // namespace
 
 Trainer::Trainer(const nn::ModelBase& model, const Compiler& c, const TrainerOptions& o)
     : loss_(o.loss),
       checked_(o.checked),
-      program_(compile(model.graph(), c, [&] {
-        check_trains(model);
-        CompileOptions options = o.compile;
-        options.checks = options.checks || o.checked;
-        return options;
-      }())),
+      program_(compile(model.graph(), c,
+                       [&] {
+                         check_trains(model);
+                         CompileOptions options = o.compile;
+                         options.checks = options.checks || o.checked;
+                         return options;
+                       }())),
       context_([&] {
         model.initialise(program_, o.seed);
         return Context(program_);

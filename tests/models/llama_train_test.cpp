@@ -189,8 +189,9 @@ TEST(LlamaModel, SaysWhatTheArchitectureDoesNot) {
     EXPECT_NEAR(said, t.trainer->step(), 1e-4);
     // values may be made for the call, as Trainer::merged() makes them
     save_llama(folder / "now.gguf", t.model.module(), values_of(t), tokens, DType::F32);
-    save_llama(folder / "merged.gguf", t.model.module(), [&](const std::string& p) { return t.trainer->merged(p); }, tokens,
-               DType::F32);
+    save_llama(
+        folder / "merged.gguf", t.model.module(), [&](const std::string& p) { return t.trainer->merged(p); }, tokens,
+        DType::F32);
     EXPECT_EQ(loss_of(Llama::load(folder / "merged.gguf", {.all_logits = true}), rows),
               loss_of(Llama::load(folder / "now.gguf", {.all_logits = true}), rows));
     const Weights w = Weights::open(folder / "m.gguf");
@@ -266,7 +267,10 @@ TEST(LlamaModel, AdaptersAreThoseOfHuggingFacesModel) {
   EXPECT_EQ(config["target_modules"], (Json{"embed_tokens", query}));
   EXPECT_EQ(config["ensure_weight_tying"], true);
   EXPECT_EQ(config["base_model_name_or_path"], "somewhere/base");
-  EXPECT_PRED2(contains, error_of([&] { save_llama_adapters(dir / "x", model, {}, [](const std::string&) { return std::vector<float>(); }); }), "there are no adapters");
+  EXPECT_PRED2(contains, error_of([&] {
+                 save_llama_adapters(dir / "x", model, {}, [](const std::string&) { return std::vector<float>(); });
+               }),
+               "there are no adapters");
 }
 
 namespace {

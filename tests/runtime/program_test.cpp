@@ -9,11 +9,11 @@
 #include "error_of.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/device/memory.h"
 #include "lightcone/lowering/types/half_precision.h"
 #include "lightcone/nn/parameter.h"
 #include "lightcone/nn/session.h"
 #include "lightcone/passes/passes.h"
-#include "lightcone/device/memory.h"
 
 using namespace lc;
 
@@ -233,7 +233,8 @@ TEST(Program, WhatCannotBeMeantIsRefused) {
   EXPECT_EQ(refused([&] { compile(g, generic(), {.skip = {"genric"}}); }),
             "there is no pass 'genric' to skip; there are generic");
   EXPECT_EQ(refused([&] { compile(g, generic() | cpu({.threads = 1}) | half()); }),
-            "the pass 'half f16' stands behind one that made kernels, as cpu() does, and would change nothing: put it before");
+            "the pass 'half f16' stands behind one that made kernels, as cpu() does, and would change nothing: put it "
+            "before");
 }
 
 // A number that the type has not is not another number.
@@ -284,8 +285,9 @@ TEST(Program, ResultsOfOtherSizesAreRefused) {
     c.bind("n", 2);
     EXPECT_EQ(c.get("y").size(), 4u);
     c.bind("n", 1);
-    EXPECT_EQ(error_of([&] { c.get("y"); }),
-              "get: 'y' of shape [2, n] has no value for these sizes yet, which were bound after the last run: run() again");
+    EXPECT_EQ(
+        error_of([&] { c.get("y"); }),
+        "get: 'y' of shape [2, n] has no value for these sizes yet, which were bound after the last run: run() again");
     EXPECT_EQ(c.get("fixed"), (std::vector<float>{2, 4}));
     c.set("x", std::vector<float>{4, 5}).run();
     EXPECT_EQ(c.get("y"), (std::vector<float>{16, 32}));

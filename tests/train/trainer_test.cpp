@@ -85,13 +85,17 @@ TEST(Trainer, WhatCannotBeMeantIsRefused) {
   Graph g;
   nn::Model<nn::Linear<2, 1>> net(g);
   const Tensor x = g.input("x", {3, 2});
-  EXPECT_PRED2(contains, error_of([&] { (void)trace(net, [&](auto&, const Tensor& x) { return sum(net(x)); }, x); }),
+  EXPECT_PRED2(contains, error_of([&] {
+                 (void)trace(
+                     net, [&](auto&, const Tensor& x) { return sum(net(x)); }, x);
+               }),
                "trace: the function calls the model itself, which is inference: call its first argument");
   EXPECT_EQ(net(x).shape().size(), 2u);  // and behind it the model is as it was
   auto loss = trace(
       net, [](auto& net, const Tensor& x) { return sum(square(net(x))); }, x);
   loss.loss().retrieve("loss");
-  EXPECT_PRED2(contains, error_of([&] { Trainer(net, generic() | cpu()); }), "no step would change a parameter: update(");
+  EXPECT_PRED2(contains, error_of([&] { Trainer(net, generic() | cpu()); }),
+               "no step would change a parameter: update(");
   update(net, optim::SGD{.lr = 0.01}, backward(std::move(loss)));
   EXPECT_NO_THROW(Trainer(net, generic() | cpu()));
   Context bare(compile(g, generic() | cpu()));
