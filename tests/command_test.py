@@ -158,6 +158,11 @@ class Command(unittest.TestCase):
             self.refuses(run("generate", pathlib.Path(d) / "x.gguf", "Once"), "no tokenizer", "--tokenizer FILE")
             self.refuses(run("chat", pathlib.Path(d) / "x.gguf", input=b"Once"), "no tokenizer", "--tokenizer FILE")
 
+    def test_a_context_beyond_the_trained_one_is_said(self):
+        r = run("generate", "builtin", "Once upon a time", "--context", "400", "-n", "2", "-q")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn("--context 400 is beyond the 384 positions", r.stderr.decode())
+
     def test_the_end_of_the_context_is_said(self):
         r = run("generate", "builtin", "Once upon a time", "--context", "12", "-n", "50", "-q")
         self.assertEqual(r.returncode, 0)

@@ -31,6 +31,9 @@ Llama load_model(const SpeakOptions& o) {
   Llama model = Llama::load(open_model(o.model, !o.copy), load);
   progress.clear();
   print_notes(model.program());
+  if (o.context > model.config().context)
+    note(str_cat("--context ", o.context, " is beyond the ", model.config().context,
+                 " positions that the model was trained for: behind them it says what nobody taught it"));
   if (!model.has_tokenizer())
     throw Error("tokenizer",
                 "the checkpoint holds no tokenizer and none lies beside it: name one with --tokenizer FILE");
