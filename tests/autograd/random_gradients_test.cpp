@@ -85,12 +85,22 @@ bool has_halves(const Graph& g) {
   return any_node(g, [](const Node& n) { return is_half(n.dtype); });
 }
 
+// Whole numbers that become floating ones, and beside whose products a step of 1e-6 is nothing.
+bool drowns_steps(const Case& c) {
+  const bool converts = any_node(c.graph, [&](const Node& n) {
+    return n.op == Op::Contiguous && is_float(n.dtype) && !is_float(c.graph[n.in[0].node].dtype);
+  });
+  return converts && std::ranges::any_of(c.inputs, [](const auto& input) {
+           return std::ranges::any_of(input.second.i, [](std::int64_t v) { return v > 1'000'000 || v < -1'000'000; });
+         });
+}
+
 TEST(RandomGradients, AreWhatDifferencesSay) {
   int decided = 0, tried = 0, failures = 0, no_number = 0;
   const auto only = setting("LIGHTCONE_CASE");
   for (std::uint64_t i = only.value_or(0); i < (only ? *only + 1 : kCases) && failures < 5; ++i) {
     const auto c = make_case(i);
-    if (!c || has_halves(c->graph)) continue;  // what is rounded to a half moves in steps
+    if (!c || has_halves(c->graph) || drowns_steps(*c)) continue;  // what is rounded to a half moves in steps
     ++tried;
     const double slope = interpret(c->graph, c->inputs, c->env).outputs.at("slope").f[0];
     // a kink, a jump, too steep a curve or several periods of a remainder between the places decide nothing
