@@ -65,7 +65,9 @@ ELSEWHERE = {
     "real": "the member `Complex::real`", "imag": "the member `Complex::imag`",
     "fft.fft2": "`fft::fftn(x, {-2, -1})`", "fft.ifft2": "`fft::ifftn(x, {-2, -1})`",
     "fft.rfft2": "`fft::fftn(fft::rfft(x), {-2})`", "fft.irfft2": "`fft::irfft(fft::ifftn(x, {-2}))`",
-    "stft": "`fft::stft`, the sizes as StftOptions", "hann_window": "`fft::hann_window`",
+    "stft": "`fft::stft(x, {.n_fft = 400}, window)`: StftOptions has n_fft, hop_length (0: n_fft / 4), center and normalized. The window is [n_fft]; there is no "
+            "win_length: pad a shorter one with zeros, `window.pad(0, left, n_fft - n - left)` with left = (n_fft - n) / 2. The result is one-sided; center pads by reflection",
+    "hann_window": "`fft::hann_window(g, n)`: the graph comes first",
     "tensor": "`Context::set()`, `Session::tensor<...>().set()`: numbers are given when a program runs",
     "from_numpy": "`read_npy()`, `read_npz()`",
     "rand": "`Random::uniform()`",
@@ -93,6 +95,10 @@ ELSEWHERE = {
     "lp_pool1d": "`lp_pool()`, by rank", "lp_pool2d": "`lp_pool()`, by rank",
     "max_unpool1d": "`max_unpool()`, by rank", "max_unpool2d": "`max_unpool()`, by rank", "max_unpool3d": "`max_unpool()`, by rank",
 }
+NORM = "`norm` is an enum: fft::Norm::Backward, Ortho or Forward"
+SHIFT = "of a real tensor, the axes are given; of a Complex each part: `Complex{fft::fftshift(z.real, {-1}), fft::fftshift(z.imag, {-1})}`"
+POOL = "integers give f32; torch's are cut off"
+KEEPS = "integers stay integers; torch raises an error"
 # There, and not quite the same.
 DIFFERS = {
     "zeros": "the graph comes first, as in `zeros(g, {2, 3})` or `zeros(x, {2, 3})`",
@@ -122,20 +128,53 @@ DIFFERS = {
     "one_hot": "`num_classes` is needed; an id out of range gives zeros; an Error in checked programs",
     "std": "with `using namespace lc` write lc::std(x), or stddev(x)",
     "max": "of an axis it gives {values, indices}, as torch does", "min": "of an axis it gives {values, indices}",
-    "softshrink": "NaN stays NaN; torch gives 0",
+    "softshrink": "NaN stays NaN; torch gives 0; " + KEEPS,
     "interpolate": "by a size", "pad": "also of one axis: pad(x, axis, before, after)",
     "scaled_dot_product_attention": "is_causal and a mask together; a row that may look nowhere is NaN; dropout needs a Random (AttentionOptions)",
     "batch_norm": "training moves running statistics that are inputs of the graph, once a run",
     "instance_norm": "running statistics as in batch_norm",
     "embedding_bag": "see nn::EmbeddingBag for the layer",
     "where": "three operands; nonzero() has a capacity; a condition of another type than bool is true where it is not 0",
-    "mean": "integers give f32; torch raises an error",
     "multi_head_attention_forward": "see the header for what is left out",
     "grid_sample": "see the header",
-    "complex": "a pair of real tensors, `Complex`: there is no complex element type, and functions take either",
-    "conj": "of a Complex", "angle": "of a Complex", "polar": "gives a Complex",
+    "complex": "a pair of real tensors, `Complex`: there is no complex element type",
+    "conj": "of a Complex alone", "angle": "of a Complex alone", "polar": "gives a Complex",
     "view_as_real": "a new array of both parts", "view_as_complex": "gives a Complex",
-    "fft.fftn": "axes are named", "fft.ifftn": "axes are named",
+    "fft.fft": NORM + "; of a Complex (`fft::rfft` takes real numbers)", "fft.ifft": NORM + "; of a Complex",
+    "fft.rfft": NORM, "fft.irfft": NORM,
+    "fft.fftn": NORM + "; of a Complex; the axes are given, there is no `s`", "fft.ifftn": NORM + "; of a Complex; the axes are given, there is no `s`",
+    "fft.fftshift": SHIFT, "fft.ifftshift": SHIFT,
+    "fft.fftfreq": "the graph comes first; f32", "fft.rfftfreq": "the graph comes first; f32",
+    "avg_pool1d": POOL, "avg_pool2d": POOL, "avg_pool3d": POOL,
+    "adaptive_avg_pool1d": KEEPS, "adaptive_avg_pool2d": KEEPS, "adaptive_avg_pool3d": KEEPS,
+    "leaky_relu": KEEPS, "hardshrink": KEEPS,
+}
+# Which element types are taken where torch raises an error: each is added to what the name's note says.
+PROMOTES = """matmul mm bmm mv dot vdot inner addmm addmv baddbmm addbmm chain_matmul tensordot einsum cross cdist cholesky_solve
+    linalg.solve linalg.lstsq linalg.multi_dot linalg.cross linalg.vecdot linear lerp complex scaled_dot_product_attention
+    binary_cross_entropy"""
+FLOATS = """softmax softmin log_softmax gelu silu mish softplus elu selu celu glu logsigmoid hardsigmoid hardswish layer_norm rms_norm
+    group_norm instance_norm normalize cosine_similarity mean var var_mean std std_mean norm logcumsumexp logaddexp logaddexp2 hypot
+    lerp cdist linalg.vector_norm linalg.matrix_norm"""
+TAKES = {}
+for names, note in ((PROMOTES, "different element types are promoted"), (FLOATS, "integers give f32")):
+    for name in names.split():
+        TAKES.setdefault(name, []).append(note)
+for name, notes in TAKES.items():
+    said = " and ".join(notes) + "; torch raises an error"
+    DIFFERS[name] = DIFFERS[name] + "; " + said if name in DIFFERS else said
+
+# What stands above the rows of a group.
+FOREWORD = {
+    "Complex numbers and Fourier transforms": """`Complex` (`lightcone/ops/complex/complex.h`) is a pair of real tensors of one shape, f32 or f64: `{real, imag}`. It has
+
+- arithmetic: `+ - * /` and unary `-` between two of them, `reciprocal`, `scale(z, x)` with a real tensor `x`, `matmul`, `eq`, `where`;
+- functions: `exp`, `expm1`, `log`, `log1p`, `sqrt`, `rsqrt`, `pow(z, w)`, `sigmoid`, `sgn`, `sin`, `cos`, `tan`, `sinh`, `cosh`, `tanh` and the inverses of these six;
+- parts: `abs`, `angle`, `conj`, `view_as_real`, and those in the table.
+
+No other function takes one. There is no `2.0 * z`, `z + 1.0`, `sum`, `mean`, `reshape`, slice, `cat`, `gather` or `z * x` with a real tensor `x`: write these for `z.real` and
+`z.imag`, as in `Complex{2.0 * z.real, 2.0 * z.imag}` or `Complex{sum(z.real, 0), sum(z.imag, 0)}`.
+""",
 }
 MISSING = {
     "isreal": "there is no complex element type",
@@ -170,6 +209,14 @@ def exists(words, text):
     return m is None or re.search(r"\b%s\b" % m[2], text) is not None
 
 
+def together(notes):
+    """Rows of a table: names that have one note stand in one row."""
+    rows = {}
+    for name, note in notes:
+        rows.setdefault(note, []).append("`%s`" % name)
+    return ["| %s | %s |" % (", ".join(names), note) for note, names in rows.items()]
+
+
 def page():
     there = declared()
     headers = "".join(p.read_text() for p in (ROOT / "lightcone").rglob("*.h"))
@@ -181,25 +228,29 @@ def page():
         rows = {"same": [], "different": [], "missing": []}
         for n in names.split():
             if n in there and n in DIFFERS:
-                rows["different"].append("| `%s` | %s |" % (n, DIFFERS[n]))
+                rows["different"].append((n, DIFFERS[n]))
             elif n in there and n not in ELSEWHERE:
                 rows["same"].append("`%s`" % n)
                 if n in MISSING:
                     wrong.append("%s is said to be missing, and is there" % n)
             elif n in ELSEWHERE:
-                rows["different"].append("| `%s` | %s |" % (n, ELSEWHERE[n]))
+                rows["different"].append((n, ELSEWHERE[n]))
                 if not exists(ELSEWHERE[n], headers):
                     wrong.append("the note about %s names what is not there" % n)
             else:
                 if n in DIFFERS:
                     wrong.append("%s is said to differ, and is not there" % n)
-                rows["missing"].append("| `%s` | %s |" % (n, MISSING.get(n, LATER)))
+                rows["missing"].append((n, MISSING.get(n, LATER)))
         for k, r in rows.items():
             counts[k] += len(r)
-        body += "\n## %s\n\nSame: %s.\n" % (group, ", ".join(rows["same"]))
+        body += "\n## %s\n" % group
+        if group in FOREWORD:
+            body += "\n" + FOREWORD[group]
+        if rows["same"]:
+            body += "\nSame: %s.\n" % ", ".join(rows["same"])
         for k, title in (("different", "different"), ("missing", "missing")):
             if rows[k]:
-                body += "\n| %s | |\n|---|---|\n%s\n" % (title, "\n".join(rows[k]))
+                body += "\n| %s | |\n|---|---|\n%s\n" % (title, "\n".join(together(rows[k])))
     head = """# PyTorch's names
 
 What `torch`, `torch.nn.functional` and `torch.linalg` call it, and what it is here: %d names, of which %d are the same (name, order of
