@@ -3,10 +3,11 @@
 //   auto loss = trace(net, [](auto& net, auto x, auto y) { return cross_entropy(net(x), y); }, x, y);
 //   update(net, optim::AdamW{.lr = 3e-4}, backward(std::move(loss)));
 //
-// Inside the function the model trains: dropout drops, batch_norm looks at the batch. Outside, net(x) is inference, and a
-// loss made of it is no traced one. What does not compile, each with a sentence in the first line: a backward() of a loss
-// that was not traced or is not moved, a loss that is no scalar, gradients of one model for another one. Gradients that
-// nobody uses are a warning; those that were used already, and of another model of the same type, an Error.
+// The function's first argument is the model that trains: dropout drops, batch_norm looks at the batch. Outside, net(x)
+// is inference, and a loss made of it is no traced one. What does not compile, each with a sentence in the compiler's
+// message: a backward() of a loss that was not traced or is not moved, a loss that is no scalar, gradients of one model
+// for another one. Gradients that nobody uses are a warning; those that were used already, and of another model of the
+// same type, an Error.
 #pragma once
 
 #include <utility>

@@ -16,7 +16,7 @@ namespace lc {
 struct Array {
   DType dtype = DType::F32;
   std::vector<std::int64_t> shape = {0};  // row-major, the last axis contiguous; empty: one number
-  std::vector<std::byte> bytes;           // as many as the shape needs; Context::set_bytes() takes them
+  std::vector<std::byte> bytes;           // as many as the shape needs; Context::set() takes an Array
 
   // Error when an extent is negative or no memory holds them.
   static Array zeros(DType dtype, std::vector<std::int64_t> shape);

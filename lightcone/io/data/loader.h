@@ -4,8 +4,7 @@
 //                             .transforms = {{"image", {RandomCrop{32, 32, 4}, RandomHorizontalFlip{}, ToFloat{}}}}});
 //   for (int step = 0; step < 1000; ++step) {
 //     const Batch b = batches.next();
-//     const Array& x = b.at("image");  // f32 [128, 3, 32, 32]
-//     context.set_bytes("x", x.bytes.data(), x.bytes.size());
+//     context.set("x", b.at("image"));  // f32 [128, 3, 32, 32]
 //     ...
 //   }
 #pragma once

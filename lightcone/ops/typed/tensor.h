@@ -13,9 +13,9 @@ namespace lc::typed {
 
 using At = SourceLocation;
 
-// How a sentence becomes the first line of an error. C++26 and clang 17 take it as the message of
-// a static_assert; g++ 12 and 13 print it as the argument of a deleted function, in the first
-// line of the message and again in the line that begins with "error:".
+// How a sentence gets into an error. C++26 and clang 17 take it as the message of a static_assert;
+// g++ 12 and 13 print it as the argument of a deleted function, in the line "In instantiation of"
+// and again in the line with "error:".
 #if (defined(__cpp_static_assert) && __cpp_static_assert >= 202306L) || (defined(__clang__) && __clang_major__ >= 17)
 #if defined(__clang__)
 #pragma clang diagnostic push

@@ -10,7 +10,7 @@
 // Tensor<...>::from(t) and as<...>() make a promise out of what is only known at run time, and
 // check it when the graph is built.
 //
-// A mistake is one error, and its first line says it in words:
+// A mistake is one error, whose lines "In instantiation of" and "error:" say it in words (g++ 12):
 //   matmul: [32, 784] x [512, 10]: inner dimensions differ: 784 vs 512
 // Overloads are not constrained: g++ 12 cannot print such types when it is overload resolution that
 // fails, so operations accept everything and assert (require, in tensor.h).
