@@ -109,8 +109,8 @@ void Trainer::write(const std::string& path, const std::vector<Stored>& what,
 }
 
 // All of the file is looked at before any of it is taken.
-void Trainer::read(const Weights& file, const std::vector<Stored>& what, Types types,
-                   const std::function<std::string(const std::string&)>& name_in_file) {
+void Trainer::read(const Weights& file, const std::vector<Stored>& what, Types types, const Names& name_in_file,
+                   const std::function<void()>& also) {
   for (const Stored& s : what) {
     const std::string in_file = name_in_file(s.name);
     const StoredTensor* t = file.find(in_file);
@@ -121,6 +121,7 @@ void Trainer::read(const Weights& file, const std::vector<Stored>& what, Types t
                                   " in '", file.path(), "', the model has ", name(s.dtype), " ",
                                   str(Shape(s.shape.begin(), s.shape.end()))));
   }
+  if (also) also();
   for (const Stored& s : what) {
     const StoredTensor& t = file.at(name_in_file(s.name));
     const std::vector<float> converted = t.dtype == s.dtype ? std::vector<float>() : Weights::read(t);
@@ -138,29 +139,34 @@ void Trainer::read(const Weights& file, const std::vector<Stored>& what, Types t
 void Trainer::save_parameters(const std::string& path) const { write(path, parameters_, {}); }
 void Trainer::load_parameters(const std::string& path, const std::vector<std::string>& except) {
   const Weights file = Weights::open(path);
-  for (const auto& [name, tensor] : file.tensors())
-    if (!has(parameters_, name) && !name.ends_with(kCounter) &&
-        std::ranges::none_of(except, [&, &name = name](const std::string& layer) { return is_of(name, layer); }))
-      throw Error("load_parameters", str_cat(in_quotes(path), " holds ", in_quotes(name),
-                                             ", which the model has not: name it in `except` to leave it where it is"));
-  load_parameters(file, same_name, except);
+  read(file, wanted(file, same_name, except), Types::Converted, same_name, [&] {
+    for (const auto& [name, tensor] : file.tensors())
+      if (!has(parameters_, name) && !name.ends_with(kCounter) &&
+          std::ranges::none_of(except, [&, &name = name](const std::string& layer) { return is_of(name, layer); }))
+        throw Error("load_parameters", str_cat(in_quotes(path), " holds ", in_quotes(name),
+                                               ", which the model has not: name it in `except` to leave it"));
+  });
 }
-void Trainer::load_parameters(const Weights& file, const std::function<std::string(const std::string&)>& name_in_file,
-                              const std::vector<std::string>& except) {
-  std::vector<Stored> wanted = parameters_;
+void Trainer::load_parameters(const Weights& file, const Names& name_in_file, const std::vector<std::string>& except) {
+  read(file, wanted(file, name_in_file, except), Types::Converted, name_in_file);
+}
+
+std::vector<Trainer::Stored> Trainer::wanted(const Weights& file, const Names& name_in_file,
+                                             const std::vector<std::string>& except) const {
+  std::vector<Stored> all = parameters_;
   for (const std::string& layer : except) {
     const auto of_layer = [&](const Stored& s) { return is_of(s.name, layer); };
     const auto in_file = [&](const auto& tensor) { return is_of(tensor.first, layer); };
     if (std::ranges::none_of(parameters_, of_layer) && std::ranges::none_of(file.tensors(), in_file))
       throw Error("load_parameters", str_cat("no layer and no parameter is called ", in_quotes(layer)));
-    std::erase_if(wanted, of_layer);
+    std::erase_if(all, of_layer);
   }
   // A checkpoint from before there were adapters: they stay as they are.
   const std::vector<Stored> adapters = of_adapters();
   const auto in_file = [&](const Stored& s) { return file.find(name_in_file(s.name)) != nullptr; };
   if (std::ranges::none_of(adapters, in_file))
-    std::erase_if(wanted, [&](const Stored& s) { return has(adapters, s.name); });
-  read(file, wanted, Types::Converted, name_in_file);
+    std::erase_if(all, [&](const Stored& s) { return has(adapters, s.name); });
+  return all;
 }
 
 bool Trainer::has(const std::vector<Stored>& all, const std::string& name) {
@@ -224,11 +230,12 @@ void Trainer::save(const std::string& path, std::map<std::string, std::string> m
 }
 std::map<std::string, std::string> Trainer::load(const std::string& path) {
   const Weights file = Weights::open(path);
-  for (const auto& [name, tensor] : file.tensors())
-    if (!has(all_, name))
-      throw Error("load", str_cat(in_quotes(path), " holds ", in_quotes(name),
-                                  ", which this run has not: it is of another model or optimizer"));
-  read(file, all_, Types::Same, same_name);
+  read(file, all_, Types::Same, same_name, [&] {
+    for (const auto& [name, tensor] : file.tensors())
+      if (!has(all_, name))
+        throw Error("load", str_cat(in_quotes(path), " holds ", in_quotes(name),
+                                    ", which this run has not: it is of another model or optimizer"));
+  });
   const auto& metadata = file.metadata();
   const auto steps = metadata.find("lightcone.steps");
   if (steps == metadata.end()) throw Error("load", str_cat("'", path, "' holds parameters, not a run"));

@@ -84,8 +84,11 @@ class Trainer {
   std::span<const std::byte> bytes(const std::string& name) const;
   void write(const std::string& path, const std::vector<Stored>& what, std::map<std::string, std::string> metadata) const;
   enum class Types : std::uint8_t { Same, Converted };
-  void read(const Weights& file, const std::vector<Stored>& what, Types types,
-            const std::function<std::string(const std::string&)>& name_in_file);
+  using Names = std::function<std::string(const std::string&)>;  // a parameter's name in a file
+  // Before anything is taken, `also` may find something wrong, too.
+  void read(const Weights& file, const std::vector<Stored>& what, Types types, const Names& name_in_file,
+            const std::function<void()>& also = {});
+  std::vector<Stored> wanted(const Weights& file, const Names& name_in_file, const std::vector<std::string>& except) const;
   std::string loss_;
   bool checked_;
   std::int64_t steps_ = 0;
