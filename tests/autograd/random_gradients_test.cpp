@@ -2,6 +2,7 @@
 // derivatives compiled, against the reference.
 //
 // LIGHTCONE_SEED=20270131 draws others, LIGHTCONE_CASE=17 runs one alone, as in random_test.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
