@@ -186,7 +186,7 @@ class Command(unittest.TestCase):
             p.stdout.close(), p.stderr.close()
         self.assertEqual(p.returncode, 130, err)
         self.assertTrue((said + rest).endswith(b"\n"))
-        self.assertRegex(err.decode(), r"^prompt 5 tokens, .* \| decode \d+ tokens, .*\n$")
+        self.assertRegex(err.decode(), r"^lightcone: note: --context 100000 .*\nprompt 5 tokens, .* \| decode \d+ tokens, .*\n$")
 
     def test_numbers_that_make_no_sense(self):
         generate = lambda *args: run("generate", "builtin", "x", *args)
