@@ -1,4 +1,4 @@
-// expect: conv: a weight [8, 4, 3, 3] in 1 groups does not fit [1, 3, 9, 9]
+// expect: conv: a weight [8, 4, 3, 3] takes 4 channels, and [1, 3, 9, 9] has 3
 #include "lightcone/lightcone.h"
 using namespace lc::typed;
 

@@ -1,4 +1,4 @@
-// expect: does not fit [1, 8, 8, 3]; channels come second, [N, C, H, W]: permute the axes to 0, 3, 1, 2
+// expect: takes 3 channels, and [1, 8, 8, 3] has 8; channels come second, [N, C, H, W]: permute the axes to 0, 3, 1, 2
 #include "lightcone/lightcone.h"
 using namespace lc::typed;
 

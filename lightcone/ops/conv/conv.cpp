@@ -139,20 +139,33 @@ std::string_view if_channels_last(const Operand& x, const Dim& channels) {
   return kSecond[x->rank() - 3];
 }
 
+void check_groups(const Operand& x, const Operand& weight, int groups, const char* op) {
+  if (groups < 1) throw Error(op, str_cat(groups, " groups: there is at least one"));
+  const std::string of =
+      str_cat("a weight ", str(weight->shape()), groups == 1 ? "" : str_cat(" in ", groups, " groups"));
+  const Dim wanted = weight->extent(1) * Dim(groups);
+  if (!(wanted == x->extent(1)))
+    throw Error(op, str_cat(of, " takes ", wanted, " channels, and ", str(x->shape()), " has ", x->extent(1),
+                            if_channels_last(x, wanted)));
+  if (!(weight->extent(0) % Dim(groups) == Dim(0)))
+    throw Error(op, str_cat(of, ": they do not divide its ", weight->extent(0), " channels out"));
+}
+
 }  // namespace
 
 Tensor conv(Operand x, Operand weight, const ConvOptions& o) {
   const char* op = "conv";
   const OpScope scope(op, x.at);
+  if (weight->rank() >= 3 && weight->rank() <= 5 && x->rank() == weight->rank() - 1)
+    throw Error(op, str_cat(str(x->shape()), " has no batch axis for a weight ", str(weight->shape()),
+                            ": x.unsqueeze(0) is a batch of one"));
   const int n = spatial_axes(x, op);
   if (weight->rank() != n + 2)
     throw Error(op, str_cat("a weight ", str(weight->shape()), " does not fit ", str(x->shape())));
   const auto [stride, padding, dilation] = Steps(o, n, x, weight, op);
   LC_RETURN_IF_EITHER_HALF(x, weight, conv(x, weight, o));
   const Dim out = weight->extent(0), in = weight->extent(1);
-  if (o.groups < 1 || !(in * Dim(o.groups) == x->extent(1)) || !(out % Dim(o.groups) == Dim(0)))
-    throw Error(op, str_cat("a weight ", str(weight->shape()), " in ", o.groups, " groups does not fit ",
-                            str(x->shape()), if_channels_last(x, in * Dim(o.groups))));
+  check_groups(x, weight, o.groups, op);
   Tensor t = x;
   std::vector<Dim> kernel;
   for (int i = 0; i < n; ++i) {

@@ -52,15 +52,25 @@ constexpr Inferred infer_conv(const Shape& x, const Shape& w, int spatial, const
     r.error.add("conv: a weight ").add(w).add(" does not fit ").add(x);
     return r;
   }
-  const bool channels = w.d[1].number() && x.d[1].number() && w.d[1].n * o.groups != x.d[1].n;
-  if (o.groups < 1 || channels || (w.d[0].number() && w.d[0].n % o.groups != 0))
-    r.error.add("conv: a weight ")
-        .add(w)
-        .add(" in ")
-        .add(std::int64_t{o.groups})
-        .add(" groups does not fit ")
+  const Dim wanted = times(w.d[1], o.groups);
+  if (o.groups < 1) {
+    r.error.add("conv: ").add(std::int64_t{o.groups}).add(" groups: there is at least one");
+    return r;
+  }
+  const auto of = [&]() -> Text& {
+    r.error.add("conv: a weight ").add(w);
+    return o.groups == 1 ? r.error : r.error.add(" in ").add(std::int64_t{o.groups}).add(" groups");
+  };
+  if (w.d[1].number() && x.d[1].number() && wanted.n != x.d[1].n)
+    of().add(" takes ")
+        .add(wanted)
+        .add(" channels, and ")
         .add(x)
-        .add(if_channels_last(x, times(w.d[1], o.groups)));
+        .add(" has ")
+        .add(x.d[1])
+        .add(if_channels_last(x, wanted));
+  else if (w.d[0].number() && w.d[0].n % o.groups != 0)
+    of().add(": they do not divide its ").add(w.d[0]).add(" channels out");
   Shape padded = x;  // as far as it is padded when the axis is looked at
   for (int i = 2; i < x.rank; ++i) {
     if (x.d[i].number()) padded.d[i] = static_cast<long>(x.d[i].n + 2 * o.padding[i - 2]);
