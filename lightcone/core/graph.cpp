@@ -145,13 +145,12 @@ void infer(Node& n, const Graph& g) {
     case Kind::Copy:  // keeps the requested dtype
       n.shape = n.in[0].view.shape();
       return;
-    case Kind::Reduce: {
+    case Kind::Reduce:
       n.shape = n.in[0].view.shape();
       axis_exists(n, n.shape);
       n.shape.erase(n.shape.begin() + n.axis);
       n.dtype = g[n.in[0].node].dtype;
       return;
-    }
     case Kind::Composite: return infer_composite(n, g);
     case Kind::Result: return infer_result(n, g);
   }

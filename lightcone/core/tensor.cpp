@@ -73,6 +73,7 @@ Tensor Tensor::expand(Shape to, const At& at) const {
 Tensor Tensor::reshape(Shape to, const At& at) const {
   const OpScope scope("reshape", at);
   if (const auto rest = std::find(to.begin(), to.end(), Dim(-1)); rest != to.end()) {
+    if (std::count(to.begin(), to.end(), Dim(-1)) > 1) throw Error("reshape", str(to) + ": only one extent can be -1");
     *rest = 1;
     const Dim all = product(shape()), others = product(to);
     if (others == Dim(0) || !(all / others * others == all))

@@ -124,6 +124,7 @@ TEST(Names, WrongCallsSayWhatIsWrong) {
                  x.reshape({-1, 4});
                }),
                "reshape: the extents beside -1 make 4, which does not divide [2, 3]");
+  EXPECT_PRED2(contains, error_of([&] { x.reshape({-1, -1}); }), "reshape: [-1, -1]: only one extent can be -1");
   EXPECT_PRED2(contains, error_of([&] { embedding(x, i); }),
                "embedding: ids come first, and are integers, not f32 [2, 3]");
   EXPECT_PRED2(contains, error_of([&] { clamp(x, {}, {}); }), "clamp: needs an end: min or max");
