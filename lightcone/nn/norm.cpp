@@ -46,9 +46,12 @@ lc::Tensor batch_norm(Operand x, const lc::Tensor& weight, const lc::Tensor& bia
   Axes others;
   for (int i = 0; i < x->rank(); ++i)
     if (i != 1) others.push_back(i);
-  const lc::Tensor mean = lc::mean(x, others), var = lc::var(x, others, 0);
   Dim n = 1;
   for (const int i : others) n = n * x->extent(i);
+  if (n == Dim(1))
+    throw Error("batch_norm", str_cat("training needs more than one value in a channel, and ", str(x->shape()),
+                                      " has one: take a larger batch"));
+  const lc::Tensor mean = lc::mean(x, others), var = lc::var(x, others, 0);
   if (o.track_running_stats) {
     const lc::Tensor batches = running.batches + 1;
     x->graph().assign(running.batches, batches);

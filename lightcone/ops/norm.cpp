@@ -123,6 +123,9 @@ Tensor batch_norm(Operand x, OptionalOperand running_mean, OptionalOperand runni
   Dim n = 1;
   for (int i = 0; i < x->rank(); ++i)
     if (i != 1) others.push_back(i), n = n * x->extent(i);
+  if (n == Dim(1))
+    throw Error("batch_norm", str_cat("training needs more than one value in a channel, and ", str(x->shape()),
+                                      " has one: take a larger batch"));
   const Tensor m = mean(t, others), v = var(t, others, 0);
   move_statistics(running_mean, running_var, m, v, n, momentum);
   return by_statistics(t, m, v, weight, bias, eps);

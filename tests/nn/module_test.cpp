@@ -136,6 +136,17 @@ TEST(Module, BatchNormKeepsStatistics) {
   EXPECT_NEAR(c.get("inference")[0], 1 / std::sqrt(1 + 1e-5), 1e-5);  // by the statistics before the run
 }
 
+TEST(Module, BatchNormDoesNotTrainOnOneValue) {
+  Graph g;
+  nn::Model<nn::BatchNorm1d<2>> net(g);
+  const Tensor one = g.input("one", {1, 2});
+  net(one);  // by the statistics so far
+  InTraining<nn::BatchNorm1d<2>> training(net);
+  EXPECT_PRED2(contains, error_of([&] { training(one); }),
+               "batch_norm: training needs more than one value in a channel, and [1, 2] has one: take a larger batch");
+  training(g.input("some", {Dim::symbol("n", 1, 9), 2}));  // whether it is one is not known now
+}
+
 TEST(Module, FirstValuesDependOnTheSeedAlone) {
   const auto values = [](std::int64_t seed) {
     Graph g;

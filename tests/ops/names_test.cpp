@@ -130,6 +130,8 @@ TEST(Names, WrongCallsSayWhatIsWrong) {
   EXPECT_PRED2(contains, error_of([&] { clamp(x, {}, {}); }), "clamp: needs an end: min or max");
   EXPECT_PRED2(contains, error_of([&] { masked_fill(i, m, 0.5); }),
                "masked_fill: i64 cannot hold 0.5; convert the tensor first");
+  EXPECT_PRED2(contains, error_of([&] { batch_norm(x.slice(0, 0, 1), {}, {}, {}, {}, true); }),
+               "batch_norm: training needs more than one value in a channel, and [1, 3] has one: take a larger batch");
   EXPECT_PRED2(contains, error_of([&] { conv2d(x, x); }),
                "conv2d: needs [batch, channels, 2 spatial axes], not [2, 3]");
   EXPECT_PRED2(contains, error_of([&] { x + g.input("y", {4}); }),
