@@ -290,8 +290,10 @@ TEST(Fft, LengthsAxesAndNorms) {
   expect_close(e.compiled(fft::fft(e.input(numbers(6, 4)), 4)), sums(shorter, -1), 1e-13, "shorter");
   Graph g;
   const Tensor open = g.input("x", {Dim::symbol("n", 1, 9)}), none = g.input("y", {0});
-  EXPECT_NE(error_of([&] { fft::rfft(open); }).find("their number is no name"), std::string::npos);
-  EXPECT_NE(error_of([&] { fft::rfft(none); }).find("at least one element"), std::string::npos);
+  EXPECT_PRED2(contains, error_of([&] { fft::rfft(open); }),
+               "rfft: the length of the axis is n in [n], and has to be a number: give the input a fixed size");
+  EXPECT_PRED2(contains, error_of([&] { fft::rfft(none); }),
+               "rfft: the axis of [0] is empty: it needs at least one element");
   EXPECT_NE(error_of([&] { fft::rfft(open, -2); }).find("rfft"), std::string::npos);
 }
 

@@ -27,8 +27,10 @@ Tensor matrix(Graph& g, std::int64_t n, double sign, DType type) {
 
 std::int64_t length(const Tensor& t, const char* op) {
   const auto n = t.extent(-1).constant();
-  if (!n || *n < 1)
-    throw Error(op, str_cat(str(t.shape()), ": the axis has at least one element, and their number is no name"));
+  if (!n)
+    throw Error(op, str_cat("the length of the axis is ", t.extent(-1), " in ", str(t.shape()),
+                            ", and has to be a number: give the input a fixed size"));
+  if (*n < 1) throw Error(op, str_cat("the axis of ", str(t.shape()), " is empty: it needs at least one element"));
   return *n;
 }
 
