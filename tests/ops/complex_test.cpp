@@ -318,6 +318,19 @@ TEST(Fft, Frames) {
       fft::stft(c.input(x).real, {.n_fft = 8, .hop_length = 4}, fft::hann_window(c.g, 8, true, DType::F64));
   EXPECT_EQ(str(z.shape()), "[5, 6]");
   expect_close(c.compiled(z), expected, 1e-13, "stft");
+  // A window of 5 is that of 8 with a zero before it and two behind it.
+  const std::vector<C> padded{0, 1, 2, 3, 4, 5, 0, 0};
+  const auto windowed = [&](const std::vector<C>& window) {
+    Checked w(DType::F64);
+    return w.by_reference(fft::stft(w.input(x).real, {.n_fft = 8, .hop_length = 4}, w.input(window).real));
+  };
+  EXPECT_EQ(windowed({1, 2, 3, 4, 5}), windowed(padded));
+  EXPECT_NE(std::abs(windowed(padded)[1]), 0);
+  Checked wrong(DType::F64);
+  const Tensor in = wrong.input(x).real, window = wrong.input(padded).real;
+  EXPECT_PRED2(contains, error_of([&] { fft::stft(in, {}); }), "stft: it needs the length of a frame: {.n_fft = 400}");
+  EXPECT_PRED2(contains, error_of([&] { fft::stft(in, {.n_fft = 4}, window); }),
+               "stft: a window [8] for frames of n_fft = 4: it has one axis of 1 to 4 elements");
   Checked d(DType::F32);
   const Tensor f = fft::fftfreq(d.g, 5, 0.5), r = fft::rfftfreq(d.g, 5, 0.5);
   const auto got = d.by_reference({f, f});

@@ -167,9 +167,22 @@ Tensor ifftshift(Operand x, const IntList& dims) {
   return rolled(x, dims, "ifftshift", false);
 }
 
+namespace {
+// A window with zeros around it where it is shorter than a frame.
+Tensor of_frame(const Tensor& window, std::int64_t n_fft) {
+  const auto n = window.rank() == 1 ? window.extent(0).constant() : std::nullopt;
+  if (!n || *n < 1 || *n > n_fft)
+    throw Error("stft", str_cat("a window ", str(window.shape()), " for frames of n_fft = ", n_fft,
+                                ": it has one axis of 1 to ", n_fft, " elements"));
+  const std::int64_t before = (n_fft - *n) / 2;
+  return *n == n_fft ? window : pad(window, {static_cast<int>(before), static_cast<int>(n_fft - *n - before)});
+}
+}  // namespace
+
 Complex stft(Operand a, const StftOptions& o, OptionalOperand window) {
   const OpScope scope("stft", a.at);
   const std::int64_t hop = o.hop_length ? o.hop_length : o.n_fft / 4;
+  if (o.n_fft == 0) throw Error("stft", "it needs the length of a frame: {.n_fft = 400}");
   if (o.n_fft < 1 || hop < 1) throw Error("stft", "n_fft and hop_length are at least 1");
   if (a->rank() == 0) throw Error("stft", "a scalar has no samples");
   Tensor x = a;
@@ -178,7 +191,7 @@ Complex stft(Operand a, const StftOptions& o, OptionalOperand window) {
     x = pad(x, {edge, edge}, PadMode::Reflect);
   }
   Tensor frames = x.unfold(-1, o.n_fft, static_cast<int>(hop));  // [.., frames, n_fft]
-  if (window.given()) frames = frames * *window;
+  if (window.given()) frames = frames * of_frame(*window, o.n_fft);
   const Complex y = rfft(frames, {}, -1, o.normalized ? Norm::Ortho : Norm::Backward);
   return turned(y);
 }

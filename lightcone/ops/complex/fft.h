@@ -36,12 +36,13 @@ Tensor fftshift(Operand x, const IntList& dims);
 Tensor ifftshift(Operand x, const IntList& dims);
 
 struct StftOptions {
-  std::int64_t n_fft = 400;
+  std::int64_t n_fft = 0;       // the length of a frame; there is no default
   std::int64_t hop_length = 0;  // 0: n_fft / 4
   bool center = true;           // frames around multiples of the hop: n_fft / 2 elements are reflected at both ends
   bool normalized = false;      // divided by sqrt(n_fft)
 };
-// [.., samples] -> [.., n_fft / 2 + 1, frames]; `window`, [n_fft], may be left out. torch.stft(return_complex=True).
+// [.., samples] -> [.., n_fft / 2 + 1, frames]; `window` may be left out. torch.stft(return_complex=True), whose
+// win_length is how many elements the window has: one shorter than n_fft stands in the middle of zeros.
 Complex stft(Operand x, const StftOptions& o, OptionalOperand window = {});
 // torch.hann_window: [n], of a period of n, or of n - 1 where it is not periodic.
 Tensor hann_window(GraphOf in, std::int64_t n, bool periodic = true, DType dtype = DType::F32);
