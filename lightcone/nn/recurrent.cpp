@@ -129,6 +129,9 @@ Recurrent::Result Recurrent::run(Operand operand, const RecurrentStart& given, R
     throw Error(name(kind_),
                 str_cat(str(x.shape()), " is neither ", o_.batch_first ? "[batch, length, " : "[length, batch, ", in_,
                         "] nor [length, ", in_, "]"));
+  if (const int steps = batched && o_.batch_first ? 1 : 0; !x.extent(steps).constant())
+    throw Error(name(kind_), str_cat("the length of ", str(x.shape()), " is not known when the graph is built: axis ",
+                                     steps, " is ", x.extent(steps), ", and has to be a number"));
   const bool lstm = kind_ == RecurrentKind::LSTM;
   if (!lstm && given.c.defined()) throw Error(name(kind_), "it has no state c");
   if (lstm && given.h.defined() != given.c.defined())

@@ -205,10 +205,16 @@ TEST(Recurrent, MistakesAreSentences) {
   says("LSTM: h and c are given together, or none of them", [&] { lstm.module()(x, h); });
   says("RNN: it has no state c", [&] { rnn.module()(x, {h, h}); });
   says(
-      "LSTM: the length of [length, 2, 16] is not known when the graph is built: axis 0 is length, and has to be a "
+      "LSTM: the length of [length, 2, 3] is not known when the graph is built: axis 0 is length, and has to be a "
       "number",
       [&] {
         lstm.module()(g.input("d", {Dim::symbol("length", 1, 9), 2, 3}));
+      });
+  says(
+      "RNN: the length of [2, length, 3] is not known when the graph is built: axis 1 is length, and has to be a "
+      "number",
+      [&] {
+        rnn.module()(g.input("batch first", {2, Dim::symbol("length", 1, 9), 3}));
       });
   says("GRUCell: [2, 5, 3] is neither [batch, 3] nor [3]", [&] { cell.module()(g.input("e", {2, 5, 3})); });
   says("GRUCell: a state is [1, 2, 4] and not [2, 4]", [&] { cell.module()(row, h); });
