@@ -55,12 +55,13 @@ TEST(SessionParameters, SayWhatDoesNotFit) {
     Session cx;
     cx.parameter<2, 3>("w");
     EXPECT_PRED2(contains, error_of([&] { cx.load(path); }), "load: no parameter is called more; strict = false");
-    EXPECT_EQ(error_of([&] { cx.load(path, false); }), "load: an array of f32 [3, 2] for 'w', which is f32 [2, 3]");
+    EXPECT_EQ(error_of([&] { cx.load(path, false); }),
+              "load: an array of f32 [3, 2] for 'w', which is f32 [2, 3]: it is the transpose");
   }
   Session cx;
   auto w = cx.parameter<3, 2>("w");
   cx.parameter<2>("absent");
-  EXPECT_EQ(error_of([&] { cx.load(path, false); }), "load: there is no tensor for the parameters absent");
+  EXPECT_EQ(error_of([&] { cx.load(path); }), "load: there is no tensor for the parameters absent; given are more, w");
   w.set({{1, 2}, {3, 4}, {5, 6}});
   EXPECT_EQ(error_of([&] { cx.save(file("never.safetensors")); }),
             "parameters: 'absent' has no value yet: set or load it");
@@ -68,6 +69,19 @@ TEST(SessionParameters, SayWhatDoesNotFit) {
   w.set(weights.at("w"));
   EXPECT_EQ(error_of([&] { w.set(weights.at("more")); }), "set: an array of f32 [2] for 'w', which is f32 [3, 2]");
   EXPECT_PRED2(contains, error_of([&] { cx.parameter<2>("absent"); }), "absent");
+  // A wrapper's names, and names that are many, long and no text.
+  std::map<std::string, ArrayView, std::less<>> given;
+  for (const char* name : {"module.absent", "module.w", "x.absent"}) given.emplace(name, weights.at("w"));
+  EXPECT_EQ(
+      error_of([&] { cx.load(given); }),
+      "load: there is no tensor for the parameters w, absent: all of them are there with 'module.' before their names");
+  given.erase("module.w");
+  for (const char* name : {"\x1b[2J", "a", "b", "c", "d", "e"}) given.emplace(name, weights.at("w"));
+  EXPECT_EQ(error_of([&] { cx.load(given); }),
+            "load: there is no tensor for the parameters w, absent; given are ?[2J, a, b, c, d and 3 more");
+  given = {{"w", weights.at("w")}, {"absent", weights.at("more")}, {std::string(500, 'z'), weights.at("w")}};
+  EXPECT_EQ(error_of([&] { cx.load(given); }),
+            "load: no parameter is called " + std::string(100, 'z') + "...; strict = false ignores them");
 }
 
 TEST(SessionParameters, OfAModelComeFromAFile) {
