@@ -84,8 +84,9 @@ std::vector<Tensor> swept(const std::vector<Tensor>& outputs, const std::vector<
     d.back() = full_like(w, 0);
   }
   if (!unused.empty())
-    throw Error(op,
-                str_cat("the loss does not depend on ", unused, ". Leave out what is not trained, or allow_unused"));
+    throw Error(op, str_cat("the loss does not depend on ", unused,
+                            ". Leave out what is not trained: in a model nn::Frozen does; gradients() and vjp() take "
+                            "{.allow_unused = true}"));
   return d;
 }
 

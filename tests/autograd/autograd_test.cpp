@@ -194,7 +194,8 @@ TEST(Gradients, MistakesAreSentences) {
   const Tensor x = g.input("x", {3}), w = g.input("w", {3}), k = g.input("k", {3}, DType::I64);
   EXPECT_PRED2(contains, error_of([&] { gradients(x, {x}); }), "not one floating element; reduce it");
   EXPECT_PRED2(contains, error_of([&] { gradients(sum(x), {w}); }),
-              "the loss does not depend on 'w' [3]: no operation on the way to the loss reads it");
+               "the loss does not depend on 'w' [3]: no operation on the way to the loss reads it. Leave out what is "
+               "not trained: in a model nn::Frozen does; gradients() and vjp() take {.allow_unused = true}");
   EXPECT_PRED2(contains, error_of([&] { gradients(sum(x), {k}); }), "derivatives need floating elements");
   EXPECT_PRED2(contains, error_of([&] { gradients(sum(x), {x.reshape({1, 3})}); }), "name the tensor itself");
   EXPECT_PRED2(contains, error_of([&] { gradients(sum(x * stop_gradient(w)), {w}); }), "stop_gradient");
