@@ -437,13 +437,21 @@ class Train(unittest.TestCase):
         answers = int(re.search(r"(\d+) tokens of answers", (self.d / "finetune.run/loss.html").read_text())[1])
         self.assertEqual(answers % 40, 0)
         self.assertLess(answers // 40, 20)
-        for text, words in (('{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}', "has no chat template"),
+        for text, words in (('{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}', "chat_template.jinja beside its safetensors"),
+                            ('{"messages": [{"role": "usr", "content": "a"}, {"role": "assistant", "content": "b"}]}', "the role 'usr' is none of system, user, assistant and tool"),
+                            ('{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": ""}]}', 'its "content" is empty'),
+                            ('{"prompt": "a", "completion": ""}', 'its "completion" is empty'), ('{"text": ""}', 'its "text" is empty'),
                             ("[1]", "it is no object"), ("{", "it is no JSON"), ('{"prompt": "a"}', 'its "completion" is no text'),
                             ('{"q": "a"}', 'none of "messages", "prompt" and "text"'), ('{"messages": [{"role": "user", "content": "a"}]}', "nothing to learn")):
             (self.d / "t.jsonl").write_text(json.dumps(line) + "\n" + text + "\n")
             self.refuses(run("train", self.write(c, "wrong"), "--overwrite"), "line 2: ", words)
         (self.d / "t.jsonl").write_text("\n")
-        self.refuses(run("train", self.write(c, "wrong"), "--overwrite"), "no example to learn from")
+        self.refuses(run("train", self.write(c, "wrong"), "--overwrite"), "no example to learn from: ", "t.jsonl' has no line of JSON")
+        (self.d / "t.jsonl").write_text((json.dumps(line) + "\n") * 2)
+        self.refuses(run("train", self.write(c, "wrong"), "--overwrite"), "no example to hold out: of 2 data.held_out = 0.2 leaves none")
+        (self.d / "t.jsonl").write_text((json.dumps(line) + "\n") * 20)
+        c["model"]["context"] = 4
+        self.refuses(run("train", self.write(c, "wrong"), "--overwrite"), "no example to learn from: the answers of all 16 begin behind 4 tokens: raise model.context")
 
     @unittest.skipUnless(FOLDER.exists(), "../shared/data is not here")
     def test_conversations_are_written_as_the_checkpoint_says(self):
@@ -462,6 +470,8 @@ class Train(unittest.TestCase):
         self.assertEqual(r.returncode, 0, r.stderr)
         r = run("generate", self.d / "finetune.run/model", "user: hi\nassistant:", "-t", "0", "-n", "12", "-q")
         self.assertIn("hello Tom", r.stdout.decode())
+        (self.d / "base/chat_template.jinja").write_text("{# nothing #}")
+        self.refuses(run("train", self.write(c, "chats"), "--overwrite"), "the answers of all 24 have no tokens: does the chat template write them?")
 
     def test_stories(self):
         c = example("stories")

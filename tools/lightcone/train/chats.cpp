@@ -37,11 +37,11 @@ class Examples {
     if (!line.is_object()) throw Error("", "it is no object, { ... }");
     if (line.contains("messages")) return conversation(messages(line.at("messages")));
     if (line.contains("prompt")) {
-      const std::string prompt = text(line, "prompt"), answer = text(line, "completion");
+      const std::string prompt = text(line, "prompt"), answer = learned(line, "completion");
       if (template_) return conversation({{"user", prompt}, {"assistant", answer}});
       return continued(prompt, answer);
     }
-    if (line.contains("text")) return continued("", text(line, "text"));
+    if (line.contains("text")) return continued("", learned(line, "text"));
     throw Error("", "it has none of \"messages\", \"prompt\" and \"text\"");
   }
 
@@ -50,12 +50,25 @@ class Examples {
     if (!line.contains(key) || !line.at(key).is_string()) throw Error("", str_cat("its \"", key, "\" is no text"));
     return line.at(key).get<std::string>();
   }
+  // A text that is to be learned.
+  static std::string learned(const Json& line, const char* key) {
+    std::string t = text(line, key);
+    if (t.empty()) throw Error("", str_cat("its \"", key, "\" is empty: there is nothing to learn"));
+    return t;
+  }
+  static std::string role(const Json& message) {
+    std::string r = text(message, "role");
+    if (r != "system" && r != "user" && r != "assistant" && r != "tool")
+      throw Error("", str_cat("the role ", in_quotes(r), " is none of system, user, assistant and tool"));
+    return r;
+  }
   static std::vector<ChatMessage> messages(const Json& list) {
     if (!list.is_array() || list.empty()) throw Error("", "its \"messages\" are no list");
     std::vector<ChatMessage> r;
     for (const Json& m : list) {
       if (!m.is_object()) throw Error("", "a message is no object, { ... }");
-      r.push_back({text(m, "role"), text(m, "content")});
+      const std::string from = role(m);
+      r.push_back({from, from == "assistant" ? learned(m, "content") : text(m, "content")});
     }
     if (std::ranges::count(r, "assistant", &ChatMessage::role) == 0)
       throw Error("", "no message is the assistant's: there is nothing to learn");
@@ -65,8 +78,8 @@ class Examples {
   Example conversation(const std::vector<ChatMessage>& all) const {
     if (!template_)
       throw Error("",
-                  "the checkpoint has no chat template, which says how messages are written down: use "
-                  "\"prompt\" and \"completion\", or \"text\"");
+                  "the checkpoint has no chat template, which says how messages are written down: put a "
+                  "chat_template.jinja beside its safetensors, or use \"prompt\" and \"completion\", or \"text\"");
     const auto written = [&](std::size_t count, bool asks) {
       const std::string t = template_->apply(std::span(all).first(count), {.generation_prompt = asks});
       return tokens_.encode(t, false, true);
@@ -98,6 +111,7 @@ class Chats final : public TrainingData {
   Chats(const TrainConfig& c, std::shared_ptr<const Tokenizer> tokenizer, const ChatTemplateSource& source)
       : c_(c), tokens_(std::move(tokenizer)), examples_(*tokens_, source) {
     std::vector<Example> learn = read(c.data.train), hold = read(c.data.test);
+    read_ = learn.size();
     if (c.data.test.empty()) {
       const auto count = static_cast<double>(learn.size());
       const auto at = static_cast<std::ptrdiff_t>(learn.size()) -
@@ -150,13 +164,26 @@ class Chats final : public TrainingData {
     }
     return all;
   }
+  // Why nothing is left of these examples, and what to change.
+  std::string why_none(const std::vector<Example>& all) const {
+    const auto length = static_cast<std::size_t>(c_.model.context);
+    if (std::ranges::any_of(all, [&](const Example& e) { return e.ids.size() > length + 1; }))
+      return str_cat("the answers of all ", all.size(), " begin behind ", length, " tokens: raise model.context");
+    if (!all.empty())
+      return str_cat("the answers of all ", all.size(), " have no tokens: does the chat template write them?");
+    if (read_ == 0) return str_cat(in_quotes(c_.data.train[0]), " has no line of JSON");
+    if (!c_.data.test.empty()) return str_cat(in_quotes(c_.data.test[0]), " has no line of JSON");
+    return str_cat("of ", read_, " data.held_out = ", c_.data.held_out,
+                   " leaves none: change it, write more, or name a file as data.test");
+  }
   // One example a row, filled up behind its end with tokens that nothing reads.
   std::shared_ptr<const Dataset> rows(const std::vector<Example>& all, const char* purpose) {
     const auto length = static_cast<std::size_t>(c_.model.context);
     std::vector<i64> x, y;
     for (const Example& e : all) {
       const std::size_t n = std::min(e.ids.size(), length + 1);
-      const auto answers = std::count(e.learned.begin() + 1, e.learned.begin() + static_cast<std::ptrdiff_t>(n), true);
+      i64 answers = 0;
+      for (std::size_t k = 1; k < n; ++k) answers += e.learned[k];
       cut_ += e.ids.size() > n && answers > 0;
       left_out_ += answers == 0;
       if (answers == 0) continue;
@@ -166,7 +193,7 @@ class Chats final : public TrainingData {
         y.push_back(k + 1 < n && e.learned[k + 1] ? e.ids[k + 1] : kNotLearned);
       }
     }
-    if (x.empty()) throw Error("train", str_cat("there is no example ", purpose));
+    if (x.empty()) throw Error("train", str_cat("there is no example ", purpose, ": ", why_none(all)));
     const i64 count = static_cast<i64>(x.size()) / c_.model.context;
     Arrays a;
     for (const auto& [name, values] : {std::pair{"x", &x}, {"y", &y}}) {
@@ -182,6 +209,7 @@ class Chats final : public TrainingData {
   Examples examples_;
   std::shared_ptr<const Dataset> learned_, held_out_;
   std::optional<DataLoader> loader_, held_loader_;
+  std::size_t read_ = 0;  // examples of data.train
   i64 answers_ = 0, cut_ = 0, left_out_ = 0;
 };
 
