@@ -385,7 +385,9 @@ int said(CLI::App& app, const CLI::ParseError& e) try {
     return 0;
   }
   const std::string rest = not_expected(app);
-  complain(rest.empty() ? e.what() : rest.c_str(), " (lightcone --help says more)");
+  const auto called = app.get_subcommands();
+  const std::string command = called.empty() ? "" : called.front()->get_name() + " ";
+  complain(rest.empty() ? e.what() : rest.c_str(), str_cat(" (lightcone ", command, "--help says more)").c_str());
   return 1;
 } catch (const Error& wrong) {
   complain(wrong.what());
