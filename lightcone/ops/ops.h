@@ -230,9 +230,9 @@ Tensor einsum(std::string_view equation, const Operand& first, const Operands&..
 // ---- convolution and pooling; NC... layout, 1 to 3 spatial axes ----------------------------------
 // torch.nn.functional.conv1d to conv3d by rank, with options; `conv.h` has each of them with PyTorch's arguments.
 struct ConvOptions {
-  std::vector<int> stride = {1}, padding = {0}, dilation = {1};  // one number for all axes, or one each
+  IntList stride = 1, padding = 0, dilation = 1;  // one number for all axes, or one each
   int groups = 1;
-  std::vector<int> output_padding = {0};  // conv_transpose alone
+  IntList output_padding = 0;  // conv_transpose alone
 };
 // x [b, in, n...], weight [out, in / groups, k...], bias [out]
 // -> [b, out, m...] with m = (n + 2 padding - dilation (k - 1) - 1) / stride + 1.

@@ -18,13 +18,12 @@ const auto both = [](const auto& layer, const Tensors& x, auto&) { return layer(
 TEST(MoreLayers, ConvolutionsArePyTorchs) {
   LayerCases cases;
   cases.add("ConvTranspose1d",
-            nn::ConvTranspose1d<>(4, 6, 3, {.stride = {2}, .padding = {1}, .groups = 2, .output_padding = {1}}),
-            one_input);
+            nn::ConvTranspose1d<>(4, 6, 3, {.stride = 2, .padding = 1, .groups = 2, .output_padding = 1}), one_input);
   cases.add("ConvTranspose1d", nn::ConvTranspose1d<4, 6, 3, 2, 1, 1, 2>(), one_input);
   cases.add("ConvTranspose2d", nn::ConvTranspose2d<>(3, 2, {3, 2}, {.stride = {2, 1}, .dilation = {1, 2}}, false),
             one_input);
   cases.add("ConvTranspose3d", nn::ConvTranspose3d<>(2, 2, 2, {.stride = {2}}), one_input);
-  cases.add("Conv1d", nn::Conv1d<>(4, 3, 3, {.padding = {2}, .dilation = {2}}, true, PadMode::Circular), one_input);
+  cases.add("Conv1d", nn::Conv1d<>(4, 3, 3, {.padding = 2, .dilation = 2}, true, PadMode::Circular), one_input);
   cases.add("Conv2d reflect", nn::Conv2d<>(2, 3, {3, 2}, {.padding = {1, 0}}, false, PadMode::Reflect), one_input);
   cases.add("Conv3d", nn::Conv3d<>(2, 3, 2, {.padding = {1}}, true, PadMode::Replicate), one_input);
   cases.check();
