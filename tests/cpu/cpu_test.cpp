@@ -10,6 +10,7 @@
 #include <random>
 
 #include "data.h"
+#include "error_of.h"
 #include "guarded.h"
 #include "lightcone/backends/cpu/jit/llvm.h"
 #include "lightcone/ops/ops.h"
@@ -553,6 +554,11 @@ TEST(Jit, NoCompilerMeansTheInterpreterOfTheIr) {
   EXPECT_EQ(fired(done.log, "C units compiled"), 0);
   EXPECT_EQ(fired(done.log, "C units from cache"), 0);
   EXPECT_THROW(transform(g, cpu({.threads = 1, .jit = {.compiler = "/bin/false", .cache_dir = "off"}})), Error);
+}
+
+TEST(Cpu, ThreadsAreCounted) {
+  EXPECT_EQ(error_of([&] { cpu({.threads = -3}); }),
+            "cpu: -3 threads: there is at least 1, and 0 is one for each core");
 }
 
 // Longer than a kernel may be: cut, and right. (Once this never finished compiling.)

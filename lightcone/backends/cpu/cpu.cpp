@@ -151,6 +151,8 @@ void install(const Loops& loops, const CpuOptions& o, PassLog& log) {
 namespace lc {
 
 Compiler cpu(CpuOptions options) {
+  if (options.threads < 0)
+    throw Error("cpu", str_cat(options.threads, " threads: there is at least 1, and 0 is one for each core"));
   const auto settled = std::make_shared<host::Settled>(options);
   Compiler all;
   for (Pass& p : host::canonical_passes(options, settled)) all = all | Compiler(std::move(p));
