@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data.h"
+#include "error_of.h"
 #include "gguf_writer.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/core/error.h"
@@ -490,6 +491,10 @@ TEST(Sampler, FiltersAndSeeds) {
   for (int i = 0; i < 100; ++i) EXPECT_NE(min_p(logits), 2);
   EXPECT_EQ(Sampler({.repetition_penalty = 10})(std::vector<float>{-1, -2}, std::vector<int>{0}), 1);  // -10 and -2
   EXPECT_EQ(Sampler({.repetition_penalty = 10, .penalty_window = 1})(logits, std::vector<int>{1, 4}), 1);
+  EXPECT_EQ(Sampler({.repetition_penalty = 10, .penalty_window = 0})(logits), 1);
+  EXPECT_EQ(error_of([&] { Sampler({.repetition_penalty = 10})(logits); }),
+            "sampler: repetition_penalty is 10, and no tokens are given that could repeat: "
+            "pick(logits, session.tokens())");
   // probabilities 0.1, 0.2, 0.3, 0.4: which ids may come
   const auto possible = [](const SamplerOptions& o, double scale = 1) {
     std::vector<float> l;

@@ -27,7 +27,12 @@ int Sampler::operator()(std::span<const float> logits, std::span<const int> hist
     // a NaN is never chosen, and never hides a number
     all_[i] = {std::isnan(logits[i]) ? -std::numeric_limits<float>::infinity() : logits[i], static_cast<int>(i)};
   }
-  if (o_.repetition_penalty != 1) penalise(history);
+  if (o_.repetition_penalty != 1 && o_.penalty_window > 0) {
+    if (history.empty())
+      throw Error("sampler", str_cat("repetition_penalty is ", o_.repetition_penalty,
+                                     ", and no tokens are given that could repeat: pick(logits, session.tokens())"));
+    penalise(history);
+  }
   const auto likelier = [](const Candidate& a, const Candidate& b) {
     return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
   };

@@ -21,6 +21,7 @@ struct SamplerOptions {
 class Sampler {
  public:
   explicit Sampler(const SamplerOptions& o);  // Error for options that make no sense
+  // `history` are the tokens so far: Error where a repetition_penalty has none to look at.
   int operator()(std::span<const float> logits, std::span<const int> history = {});
 
  private:
