@@ -65,8 +65,8 @@ ELSEWHERE = {
     "real": "the member `Complex::real`", "imag": "the member `Complex::imag`",
     "fft.fft2": "`fft::fftn(x, {-2, -1})`", "fft.ifft2": "`fft::ifftn(x, {-2, -1})`",
     "fft.rfft2": "`fft::fftn(fft::rfft(x), {-2})`", "fft.irfft2": "`fft::irfft(fft::ifftn(x, {-2}))`",
-    "stft": "`fft::stft(x, {.n_fft = 400}, window)`: StftOptions has n_fft, hop_length (0: n_fft / 4), center and normalized. The window is [n_fft]; there is no "
-            "win_length: pad a shorter one with zeros, `window.pad(0, left, n_fft - n - left)` with left = (n_fft - n) / 2. The result is one-sided; center pads by reflection",
+    "stft": "`fft::stft(x, {.n_fft = 400}, window)`: StftOptions has n_fft, hop_length (0: n_fft / 4), center and normalized. win_length is how long the window is. "
+            "The result is one-sided; center pads by reflection",
     "hann_window": "`fft::hann_window(g, n)`: the graph comes first",
     "tensor": "`Context::set()`, `Session::tensor<...>().set()`: numbers are given when a program runs",
     "from_numpy": "`read_npy()`, `read_npz()`",
