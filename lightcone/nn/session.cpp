@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "lightcone/runtime/names.h"
 #include "lightcone/runtime/program.h"
 
 namespace lc {
@@ -34,51 +35,6 @@ void rows(std::span<const std::string> words, std::span<const std::int64_t> shap
     rows(words.subspan(i * each, each), shape.subspan(1), width, indent + 1, out);
   }
   out += "]";
-}
-
-constexpr std::size_t kMostListed = 5, kLongestName = 100;
-
-// Names that may come from a file: a few of them, cut, and nothing in them that moves a cursor.
-std::string listed(const std::vector<std::string>& names) {
-  std::string s;
-  for (std::size_t k = 0; k < std::min(names.size(), kMostListed); ++k) {
-    std::string name = names[k].substr(0, kLongestName);
-    for (char& c : name)
-      if (c < ' ' || c > '~') c = '?';
-    s += (s.empty() ? "" : ", ") + name + (names[k].size() > kLongestName ? "..." : "");
-  }
-  return names.size() > kMostListed ? str_cat(s, " and ", names.size() - kMostListed, " more") : s;
-}
-
-// What stands before every one of the names among the tensors: "module." where a wrapper was saved.
-std::string common_prefix(const std::vector<std::string>& names,
-                          const std::map<std::string, ArrayView, std::less<>>& tensors) {
-  for (const auto& [name, array] : tensors) {
-    if (!name.ends_with("." + names[0])) continue;
-    const std::string prefix = name.substr(0, name.size() - names[0].size());
-    if (std::ranges::all_of(names, [&](const std::string& n) { return tensors.contains(prefix + n); })) return prefix;
-  }
-  return "";
-}
-
-std::string what_is_missing(const std::vector<std::string>& missing,
-                            const std::map<std::string, ArrayView, std::less<>>& tensors) {
-  const std::string problem = str_cat("there is no tensor for the parameters ", listed(missing));
-  if (const std::string prefix = common_prefix(missing, tensors); !prefix.empty())
-    return str_cat(problem, ": all of them are there with '", listed({prefix}), "' before their names");
-  std::vector<std::string> given;
-  for (const auto& [name, array] : tensors) given.push_back(name);
-  return problem + (given.empty() ? "; none is given" : "; given are " + listed(given));
-}
-
-void check_fits(const Node& n, const ArrayView& array) {
-  try {
-    check_array("load", n, array);
-  } catch (const Error& e) {
-    const bool matrices = n.shape.size() == 2 && array.shape.size() == 2 && array.dtype == n.dtype;
-    if (!matrices || !(n.shape[0] == Dim(array.shape[1]) && n.shape[1] == Dim(array.shape[0]))) throw;
-    throw Error("load", e.problem() + ": it is the transpose");
-  }
 }
 
 }  // namespace
@@ -163,10 +119,14 @@ Session& Session::load(const std::map<std::string, ArrayView, std::less<>>& tens
   }
   for (const auto& [name, array] : tensors)
     if (!known.contains(name)) unknown.push_back(name);
-  if (!missing.empty()) throw Error("load", what_is_missing(missing, tensors));
+  if (!missing.empty()) {
+    std::vector<std::string> given;
+    for (const auto& [name, array] : tensors) given.push_back(name);
+    throw Error("load", missing_among(missing, given));
+  }
   if (strict && !unknown.empty())
     throw Error("load", str_cat("no parameter is called ", listed(unknown), "; strict = false ignores them"));
-  for (const NodeId id : impl_->parameters()) check_fits(impl_->graph[id], tensors.at(impl_->graph[id].name));
+  for (const NodeId id : impl_->parameters()) check_array("load", impl_->graph[id], tensors.at(impl_->graph[id].name));
   for (const NodeId id : impl_->parameters())
     put(Tensor(impl_->graph, {id, View(impl_->graph[id].shape)}), tensors.at(impl_->graph[id].name));
   return *this;

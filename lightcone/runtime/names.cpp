@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "lightcone/core/error.h"
@@ -28,7 +29,37 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+// What stands before every one of the names among the given ones.
+std::string common_prefix(const std::vector<std::string>& names, const std::vector<std::string>& given) {
+  const std::set<std::string_view> all(given.begin(), given.end());
+  for (const std::string& name : given) {
+    if (!name.ends_with("." + names[0])) continue;
+    const std::string prefix = name.substr(0, name.size() - names[0].size());
+    if (std::ranges::all_of(names, [&](const std::string& n) { return all.contains(prefix + n); })) return prefix;
+  }
+  return "";
+}
+
 }  // namespace
+
+std::string listed(const std::vector<std::string>& names) {
+  constexpr std::size_t kListed = 5;
+  std::string s;
+  for (std::size_t k = 0; k < std::min(names.size(), kListed); ++k) {
+    std::string name = names[k].substr(0, kLongest);
+    for (char& c : name)
+      if (c < ' ' || c > '~') c = '?';
+    s += (s.empty() ? "" : ", ") + name + (names[k].size() > kLongest ? "..." : "");
+  }
+  return names.size() > kListed ? str_cat(s, " and ", names.size() - kListed, " more") : s;
+}
+
+std::string missing_among(const std::vector<std::string>& missing, const std::vector<std::string>& given) {
+  const std::string problem = str_cat("there is no tensor for the parameters ", listed(missing));
+  if (const std::string prefix = common_prefix(missing, given); !prefix.empty())
+    return str_cat(problem, ": all of them are there with '", listed({prefix}), "' before their names");
+  return problem + (given.empty() ? "; none is given" : "; given are " + listed(given));
+}
 
 std::string names_near(std::string_view wanted, std::vector<std::string_view> have) {
   std::vector<std::pair<std::size_t, std::string_view>> near;

@@ -191,9 +191,10 @@ void check_array(const char* op, const Node& input, const ArrayView& array) {
     const Bounds b = input.shape[i].bounds();
     fits = array.shape[i] >= b.lo && array.shape[i] <= b.hi;
   }
+  const bool transposed = given.size() == 2 && input.shape == Shape{given[1], given[0]} && array.dtype == input.dtype;
   if (!fits)
     throw Error(op, str_cat("an array of ", name(array.dtype), " ", str(given), " for '", input.name, "', which is ",
-                            name(input.dtype), " ", str(input.shape)));
+                            name(input.dtype), " ", str(input.shape), transposed ? ": it is the transpose" : ""));
 }
 
 void check_symbol(const char* op, const Symbols& known, std::string_view name, std::int64_t value) {

@@ -6,6 +6,7 @@
 #include "lightcone/io/checkpoints/save.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/nn/session.h"
+#include "lightcone/runtime/names.h"
 
 namespace lc {
 namespace {
@@ -26,13 +27,13 @@ using Tensors = std::map<std::string, StoredTensor, std::less<>>;
 // `owner` keeps the bytes; `source` is what an Error calls the tensors.
 void load(Program& program, const Tensors& tensors, const std::shared_ptr<const void>& owner, const std::string& source,
           bool strict) {
-  std::string missing, unknown;
+  std::vector<std::string> missing, unknown;
   std::map<std::string, DType, std::less<>> parameters;
   const Graph& g = program.graph();
   for (NodeId id = 0; id < g.size(); ++id)
     if (g[id].op == Op::Input && g[id].parameter) parameters.emplace(g[id].name, g[id].dtype);
   for (const auto& [name, dtype] : parameters)
-    if (!tensors.contains(name)) missing += (missing.empty() ? "" : ", ") + name;
+    if (!tensors.contains(name)) missing.push_back(name);
   // a parameter that no result needs is gone from the compiled graph; load() takes its name all the same
   const auto known = [&](const std::string& name) {
     try {
@@ -43,15 +44,21 @@ void load(Program& program, const Tensors& tensors, const std::shared_ptr<const 
     }
   };
   for (const auto& [name, tensor] : tensors)
-    if (!parameters.contains(name) && !known(name)) unknown += (unknown.empty() ? "" : ", ") + in_quotes(name);
-  if (!missing.empty()) throw file_error("load", source, "there is no tensor for the parameters ", missing);
-  if (strict && !unknown.empty())
-    throw file_error("load", source, "no parameter is called ", unknown, "; strict = false ignores them");
-  for (const auto& [name, dtype] : parameters) {
-    std::shared_ptr<const void> kept = owner;
-    const ArrayView array = fitted(tensors.at(name), dtype, kept);
-    program.load(name, array, std::move(kept));
+    if (!parameters.contains(name) && !known(name)) unknown.push_back(name);
+  if (!missing.empty()) {
+    std::vector<std::string> given;
+    for (const auto& [name, tensor] : tensors) given.push_back(name);
+    throw file_error("load", source, missing_among(missing, given));
   }
+  if (strict && !unknown.empty())
+    throw file_error("load", source, "no parameter is called ", listed(unknown), "; strict = false ignores them");
+  for (const auto& [name, dtype] : parameters) try {
+      std::shared_ptr<const void> kept = owner;
+      const ArrayView array = fitted(tensors.at(name), dtype, kept);
+      program.load(name, array, std::move(kept));
+    } catch (const Error& e) {
+      throw file_error("load", source, e.problem());
+    }
 }
 
 }  // namespace
@@ -81,7 +88,11 @@ Session& Session::load(const std::string& path, bool strict) {
     if (it != types.end()) tensors.emplace(name, fitted(t, it->second, kept.emplace_back()));
     else if (strict) tensors.emplace(name, ArrayView{DType::U8, t.shape, t.bytes});  // named in the Error
   }
-  return load(tensors, strict);
+  try {
+    return load(tensors, strict);
+  } catch (const Error& e) {
+    throw file_error("load", path, e.problem());
+  }
 }
 
 void Session::save(const std::string& path) const {

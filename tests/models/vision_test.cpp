@@ -62,12 +62,12 @@ TEST(Vision, LoadsTorchsFiles) {
     EXPECT_EQ(logits([&](Program& p) { load(p, changed); }), want) << name;
     changed.emplace("head.weight", f64);
     EXPECT_EQ(error_of([&] { logits([&](Program& p) { load(p, changed); }); }),
-              "load: arrays: no parameter is called 'head.weight'; strict = false ignores them");
+              "load: arrays: no parameter is called head.weight; strict = false ignores them");
     EXPECT_EQ(logits([&](Program& p) { load(p, changed, false); }), want) << name;
     const std::string last = name[0] == 'v' ? "classifier.6.bias" : "fc.bias";
     changed.erase(last);
-    EXPECT_EQ(error_of([&] { logits([&](Program& p) { load(p, changed, false); }); }),
-              "load: arrays: there is no tensor for the parameters " + last);
+    EXPECT_PRED2(contains, error_of([&] { logits([&](Program& p) { load(p, changed, false); }); }),
+                 "load: arrays: there is no tensor for the parameters " + last + "; given are ");
   }
 }
 
