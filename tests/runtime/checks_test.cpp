@@ -118,7 +118,7 @@ TEST(Checks, AnArrayHasTheShapeAndTheTypeOfWhatItIsSetTo) {
   EXPECT_EQ(error_of([&] {
               p.load("w", ArrayView{DType::F32, {3, 2}, bytes.first(24)});
             }),
-            "load: an array of f32 [3, 2] for 'w', which is f32 [2, 3]");
+            "load: an array of f32 [3, 2] for 'w', which is f32 [2, 3]: it is the transpose");
   EXPECT_EQ(error_of([&] {
               p.load("w", ArrayView{DType::I32, {2, 3}, bytes.first(24)});
             }),
@@ -132,7 +132,7 @@ TEST(Checks, AnArrayHasTheShapeAndTheTypeOfWhatItIsSetTo) {
   EXPECT_EQ(error_of([&] {
               c.set("x", ArrayView{DType::F32, {128, 784}, bytes});
             }),
-            "set: an array of f32 [128, 784] for 'x', which is f32 [784, 128]");
+            "set: an array of f32 [128, 784] for 'x', which is f32 [784, 128]: it is the transpose");
   EXPECT_EQ(c.set(x, ArrayView{DType::F32, {784, 128}, bytes}).run().scalar("y"), 784 * 128 + 6);
 }
 
