@@ -75,8 +75,8 @@ bool breaks(Op op, std::span<const Sampled> x, double e0, double e1) {
   }
 }
 
-// A comparison, a remainder, a sine of who knows which angle: the two results an implementation may see, or the farthest
-// two of many.
+// A comparison, a remainder: the two results an implementation may see, if there are two. A sine of who knows which angle:
+// some of all.
 bool jumps(const Node& n, std::span<const Sampled> x, double y, std::uint64_t bits, Shift& s) {
   if (n.op == Op::LessThan || n.op == Op::Equal) {
     double e = 0;
@@ -91,7 +91,9 @@ bool jumps(const Node& n, std::span<const Sampled> x, double y, std::uint64_t bi
   if (n.op == Op::Sin || n.op == Op::Cos) {
     const double reach = kReach * spread(x[0].s);
     if (!std::isfinite(reach) || reach < std::numbers::pi) return false;
-    s = either(-1, 1, y, bits);  // eight samples may all lie in the same part of their periods
+    // Eight angles may all lie in the same part of their periods, and -1 and 1 alone have one square.
+    constexpr std::array<double, kSamples> kSines{-1, 1, 0, -0.7, 1, -1, 0, 0.7};
+    for (std::size_t k = 0; k < kSamples; ++k) s[k] = apart(kSines[(k + (bits >> 32)) % kSamples], y);
     return true;
   }
   if (n.op != Op::Mod) return false;

@@ -299,6 +299,7 @@ TEST(Reference, SinesOfLargeAnglesAreUndecided) {
   const Tensor x = g.input("x", {4096}), angle = exp2(x * 3.0);
   g.output("sin", sin(angle));
   g.output("cos", cos(angle));
+  g.output("squared", square(sin(angle)));
   Value v = make_value(DType::F32, {4096});
   for (std::size_t k = 0; k < v.size(); ++k) v.f[k] = 9 + static_cast<float>(k) * 1e-4f;
   const Results r = interpret(g, {{"x", v}}, {}, Rounding::Wide, true);
@@ -306,6 +307,8 @@ TEST(Reference, SinesOfLargeAnglesAreUndecided) {
     const Value& y = r.outputs.at(name);
     for (std::size_t k = 0; k < y.size(); ++k) ASSERT_GE(y.error_at(k), 1 + std::fabs(y.at(k)) - 1e-6) << name << k;
   }
+  const Value& y = r.outputs.at("squared");
+  for (std::size_t k = 0; k < y.size(); ++k) ASSERT_GE(y.error_at(k), std::max(y.at(k), 1 - y.at(k)) - 1e-6) << k;
 }
 
 // A number that may overflow is not zero for all that.
