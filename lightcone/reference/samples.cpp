@@ -5,7 +5,6 @@
 #include <bit>
 #include <cfloat>
 #include <cmath>
-#include <numbers>
 #include <utility>
 
 #include "lightcone/reference/internal.h"
@@ -90,10 +89,13 @@ bool jumps(const Node& n, std::span<const Sampled> x, double y, std::uint64_t bi
   }
   if (n.op == Op::Sin || n.op == Op::Cos) {
     const double reach = kReach * spread(x[0].s);
-    if (!std::isfinite(reach) || reach < std::numbers::pi) return false;
+    if (!std::isfinite(reach) || reach < 1) return false;  // a radian: below it a sine is nearly straight
     // Eight angles may all lie in the same part of their periods, and -1 and 1 alone have one square.
-    constexpr std::array<double, kSamples> kSines{-1, 1, 0, -0.7, 1, -1, 0, 0.7};
-    for (std::size_t k = 0; k < kSamples; ++k) s[k] = apart(kSines[(k + (bits >> 32)) % kSamples], y);
+    constexpr std::array<double, kSamples> kSizes{1, 1, 0, 1, 0.7, 1, 1, 0.3};
+    for (int k = 0; k < kSamples; ++k) {
+      const double size = kSizes[(static_cast<std::size_t>(k) + (bits & 7)) % kSamples];
+      s[static_cast<std::size_t>(k)] = apart(heads(bits, k) ? size : -size, y);
+    }
     return true;
   }
   if (n.op != Op::Mod) return false;
