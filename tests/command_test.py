@@ -109,7 +109,12 @@ class Command(unittest.TestCase):
         said = run("export", "vgg19", "--explain").stdout.decode()
         self.assertRegex(said, r"stablehlo.convolution +16 +16 +16 +16")
         self.assertIn("183 in the entry computation", said)
-        self.refuses(run("export", "builtin"), "seq in [1, ", "as in --bind ")
+        self.refuses(run("export", "builtin"), "seq in [1, ", "as in --bind ", "--open")
+        pictures = run("export", "resnet18", "--size", "64", "--open", "--batch", "8", "--bounds").stdout.decode()
+        self.assertIn("%pictures: tensor<?x3x64x64xf32, #stablehlo.bounds<8, ?, ?, ?>>", pictures)
+        story = run("export", "builtin", "--open").stdout.decode()
+        self.assertIn("tensor<?xi64>", story)
+        self.assertNotIn("bounds", story)
         self.refuses(run("export", "vgg20"), "vgg")
 
     def test_full_disk(self):

@@ -1,4 +1,5 @@
-// Writes graphs as StableHLO with inputs and with what the f64 reference makes of them, for xla_check.py:
+// Writes graphs as StableHLO with inputs and with what the f64 reference makes of them, for xla_check.py; graphs with
+// symbolic extents twice, with numbers and with '?':
 //
 //   stablehlo_cases FOLDER [first random graph] [how many]
 //
@@ -9,19 +10,24 @@
 
 #include "case_files.h"
 #include "graphs.h"
+#include "lightcone/passes/symbols.h"
 #include "lightcone/stablehlo/write.h"
 #include "lightcone/verify/random_graph.h"
+#include "static_main.h"
 
 namespace {
 
 using namespace lc;
 
 void write_graph(const std::filesystem::path& folder, const Graph& g, const Bindings& sizes,
-                 const std::map<std::string, Value>& inputs) {
+                 const std::map<std::string, Value>& inputs, UnboundSizes unbound = UnboundSizes::Error) {
   const Results want = interpret(g, inputs, sizes, Rounding::Wide, true);
-  const StableHloExport e = export_stablehlo(g, sizes);
-  test::Case c{.program = e.text()};
-  for (const auto& a : e.arguments) c.in.emplace_back(std::string(hlo::element_of(a.type.dtype)), inputs.at(a.name));
+  const bool open = unbound == UnboundSizes::Open;
+  const StableHloExport e = export_stablehlo(g, open ? Bindings() : sizes, Precision::Highest, unbound);
+  test::Case c{.program = open ? test::with_static_main(e.module, test::bound(e, sizes)) : e.text()};
+  for (const auto& a : e.arguments)
+    if (a.kind != StableHloExport::Argument::Kind::Size)
+      c.in.emplace_back(std::string(hlo::element_of(a.type.dtype)), inputs.at(a.name));
   for (const auto& r : e.results)
     c.out.push_back(
         {std::string(hlo::element_of(r.type.dtype)), r.name, (r.state ? want.states : want.outputs).at(r.name)});
@@ -59,15 +65,22 @@ int main(int count, char** words) {
       ++failed;
     }
   };
-  for (const test::Named& n : test::named_graphs())
-    attempt(n.name,
-            [&] { write_graph(folder / n.name, n.graph, n.sizes, fitting_inputs(n.graph, n.sizes, 1, false)); });
+  for (const test::Named& n : test::named_graphs()) {
+    const auto inputs = fitting_inputs(n.graph, n.sizes, 1, false);
+    attempt(n.name, [&] { write_graph(folder / n.name, n.graph, n.sizes, inputs); });
+    if (n.sizes.empty()) continue;
+    const std::string open = n.name + "_open";
+    attempt(open, [&] { write_graph(folder / open, n.graph, n.sizes, inputs, UnboundSizes::Open); });
+  }
   for (std::uint64_t k = first; k < first + many; ++k)
     attempt(str_cat("random graph ", k), [&] {
       const Graph g = random_graph(k, {.nodes = 4 + static_cast<int>(k % 14)});
       if (divides_a_square(g)) return;
       const Bindings sizes = random_bindings(g, k);
-      write_graph(folder / str_cat("random", k), g, sizes, random_inputs(g, sizes, k, k % 3 == 0));
+      const auto inputs = random_inputs(g, sizes, k, k % 3 == 0);
+      write_graph(folder / str_cat("random", k), g, sizes, inputs);
+      if (!symbols_of(g).empty())
+        write_graph(folder / str_cat("random", k, "_open"), g, sizes, inputs, UnboundSizes::Open);
     });
   return failed > 0;
 }

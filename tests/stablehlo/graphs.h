@@ -65,24 +65,24 @@ inline Graph pool_graph(bool max, std::vector<int> kernel, std::vector<int> stri
   return g;
 }
 
-inline Graph cnn_graph() {
+inline Graph cnn_graph(const Dim& batch) {
   Graph g;
-  const Tensor x = g.input("x", {2, 3, 16, 16});
+  const Tensor x = g.input("x", {batch, 3, 16, 16});
   const Tensor w1 = parameter(g, "conv1.weight", {8, 3, 3, 3}), b1 = parameter(g, "conv1.bias", {8}),
                w2 = parameter(g, "conv2.weight", {8, 8, 3, 3}), w3 = parameter(g, "fc.weight", {10, 128});
   Tensor h = max_pool(relu(conv(x, w1, b1, {.padding = {1}})), {2});
   h = max_pool(relu(conv(h, w2, {.padding = {1}})), {2});
-  const Tensor logits = linear(h.reshape({2, 128}), w3);
-  const Tensor loss = cross_entropy(logits, g.input("label", {2}, DType::I64));
+  const Tensor logits = linear(h.reshape({batch, 128}), w3);
+  const Tensor loss = cross_entropy(logits, g.input("label", {batch}, DType::I64));
   g.output("loss", loss);
   const std::vector<Tensor> d = gradients(loss, {w1, b1, w2, w3});
   for (std::size_t k = 0; k < d.size(); ++k) g.output(str_cat("d", k), d[k]);
   return g;
 }
 
-inline Graph resnet_block_graph() {
+inline Graph resnet_block_graph(const Dim& batch) {
   Graph g;
-  const Tensor x = g.input("x", {2, 4, 8, 8});
+  const Tensor x = g.input("x", {batch, 4, 8, 8});
   std::vector<Tensor> all;
   const auto param = [&](const char* name, Shape s) { return all.emplace_back(parameter(g, name, std::move(s))); };
   const auto norm = [&](const Tensor& t, const char* weight, const char* bias) {
@@ -99,10 +99,10 @@ inline Graph resnet_block_graph() {
 }
 
 // Pre-norm attention with a causal mask, and a perceptron.
-inline Graph transformer_graph(bool gradient) {
+inline Graph transformer_graph(bool gradient, const Dim& batch, const Dim& seq) {
   Graph g;
-  constexpr int kSeq = 10, kWidth = 16, kHeads = 2;
-  const Tensor ids = g.input("ids", {2, kSeq}, DType::I64);
+  constexpr int kWidth = 16, kHeads = 2;
+  const Tensor ids = g.input("ids", {batch, seq}, DType::I64);
   std::vector<Tensor> all;
   const auto param = [&](const char* name, Shape s) { return all.emplace_back(parameter(g, name, std::move(s))); };
   const auto norm = [&](const Tensor& t, const char* weight, const char* bias) {
@@ -111,11 +111,13 @@ inline Graph transformer_graph(bool gradient) {
   Tensor x = embedding(ids, param("embedding", {20, kWidth}));
   const Tensor h = norm(x, "norm1.weight", "norm1.bias");
   const auto heads = [&](const char* name) {
-    return linear(h, param(name, {kWidth, kWidth})).reshape({2, kSeq, kHeads, kWidth / kHeads}).permute({0, 2, 1, 3});
+    return linear(h, param(name, {kWidth, kWidth}))
+        .reshape({batch, seq, kHeads, kWidth / kHeads})
+        .permute({0, 2, 1, 3});
   };
   const Tensor q = heads("q"), k = heads("k"), v = heads("v");
   const Tensor a = scaled_dot_product_attention(q, k, v, AttentionOptions{.is_causal = true});
-  x = x + linear(a.permute({0, 2, 1, 3}).reshape({2, kSeq, kWidth}), param("o", {kWidth, kWidth}));
+  x = x + linear(a.permute({0, 2, 1, 3}).reshape({batch, seq, kWidth}), param("o", {kWidth, kWidth}));
   const Tensor up = linear(norm(x, "norm2.weight", "norm2.bias"), param("up", {32, kWidth}));
   x = x + linear(gelu(up), param("down", {kWidth, 32}));
   const Tensor loss = mean(x * x);
@@ -126,10 +128,11 @@ inline Graph transformer_graph(bool gradient) {
   return g;
 }
 
-inline Graph indexing_graph() {
+inline Graph indexing_graph(const Dim& rows) {
   Graph g;
-  const Tensor table = parameter(g, "table", {9, 4}), ids = g.input("ids", {3, 5}, DType::I64);
-  const Tensor x = g.input("x", {4, 7}), places = g.input("places", {4, 3}, DType::I32), src = g.input("src", {4, 3});
+  const Tensor table = parameter(g, "table", {9, 4}), ids = g.input("ids", {rows, 5}, DType::I64);
+  const Tensor x = g.input("x", {rows, 7}), places = g.input("places", {rows, 3}, DType::I32),
+               src = g.input("src", {rows, 3});
   const Tensor e = embedding(ids, table);
   g.output("embedding", e);
   g.output("d table", gradient(sum(e * e), table));
@@ -145,12 +148,17 @@ inline Graph indexing_graph() {
   g.output("cumsum", cumsum(x, 1));
   g.output("tril", tril(x));
   g.output("windows", x.unfold(1, 3, 2, 1));
+  g.output("by columns", prim::gather(x.t(), places.t(), 0));
+  g.output("upside down", x.flip(0));
+  g.output("one row", x.select(0, 0));
+  g.output("every other", x.slice(0, 0, rows, 2));
+  g.output("rows joined", concat({x, x * 2}, 0));
   return g;
 }
 
-inline Graph scan_graph(bool reverse) {
+inline Graph scan_graph(bool reverse, const Dim& batch) {
   Graph g;
-  const Tensor xs = g.input("xs", {6, 4}), w = parameter(g, "w", {4, 4}), h = g.input("h", {4});
+  const Tensor xs = g.input("xs", {6, 4, batch}), w = parameter(g, "w", {4, 4}), h = g.input("h", {4, batch});
   const Scanned r = scan(
       [&](const std::vector<Tensor>& s, const std::vector<Tensor>& x) {
         const Tensor next = tanh(matmul(w, s[0]) + x[0]);
@@ -175,24 +183,38 @@ inline Graph while_graph(std::int64_t most = 40) {
   return g;
 }
 
-inline Graph random_numbers_graph() {
+inline Graph random_numbers_graph(const Dim& rows) {
   Graph g;
   Random random(g, 42);
-  g.output("bits", random.bits({3, 7}));
-  g.output("uniform", random.uniform({10}));
-  g.output("dropped", random.dropout(g.input("x", {5, 5}), 0.4));
+  g.output("bits", random.bits({rows, 7}));
+  g.output("uniform", random.uniform({rows, 5}));
+  g.output("dropped", random.dropout(g.input("x", {rows, 5}), 0.4));
   g.output("given", random_bits(g.input("step", {}, DType::I64), {9}, -7, 3));
   return g;
 }
 
-inline Graph training_graph() {
+inline Graph training_graph(const Dim& batch) {
   Graph g;
-  const Tensor x = g.input("x", {8, 6}), w1 = parameter(g, "w1", {12, 6}), b1 = parameter(g, "b1", {12}),
+  const Tensor x = g.input("x", {batch, 6}), w1 = parameter(g, "w1", {12, 6}), b1 = parameter(g, "b1", {12}),
                w2 = parameter(g, "w2", {3, 12});
-  const Tensor loss = cross_entropy(linear(gelu(linear(x, w1, b1)), w2), g.input("label", {8}, DType::I64));
+  const Tensor loss = cross_entropy(linear(gelu(linear(x, w1, b1)), w2), g.input("label", {batch}, DType::I64));
   const auto d = gradients(loss, {w1, b1, w2});
   optim::step(optim::AdamW{.lr = 1e-2}, {{w1, d[0]}, {b1, d[1]}, {w2, d[2]}});
   g.output("loss", loss);
+  return g;
+}
+
+// New keys go behind those that are there, and a query looks at all of them. No argument tells how many there were.
+inline Graph cache_graph() {
+  Graph g;
+  const Dim past = Dim::symbol("past", 0, 12), n = Dim::symbol("n", 1, 4);
+  const Tensor cache = g.input("cache", {16, 8}), fresh = g.input("fresh", {n, 8}), q = g.input("q", {n, 8});
+  const Tensor all = prim::slice_scatter(cache, fresh, 0, past);
+  const Tensor keys = all.slice(0, 0, past + n);
+  const Tensor scores = matmul(q, keys.t());
+  const Tensor seen = g.index({n, past + n}, less(Dim::index(1, past + n), Dim::index(0, n) + past + 1), DType::Bool);
+  g.output("cache", all);
+  g.output("y", matmul(softmax(where(seen, scores, full_like(scores, -1e9)), 1), keys));
   return g;
 }
 
@@ -243,7 +265,19 @@ inline std::vector<Named> named_graphs() {
   const auto add = [&](const char* name, Graph g, Bindings sizes = {}) {
     all.push_back({name, std::move(g), std::move(sizes)});
   };
+  const Dim batch = Dim::symbol("batch", 1, 9), seq = Dim::symbol("seq", 1, 32), rows = Dim::symbol("rows", 1, 6);
   add("mlp", mlp_graph(), {{"batch", 7}});
+  add("cnn_of_batch", cnn_graph(batch), {{"batch", 3}});
+  add("resnet_block_of_batch", resnet_block_graph(batch), {{"batch", 3}});
+  add("conv1d_of_length", conv_graph({2, 4, seq}, {6, 4, 3}, {.stride = {2}, .padding = {1}}), {{"seq", 11}});
+  add("conv2d_of_height", conv_graph({batch, 3, seq, 7}, {4, 3, 3, 3}, {.padding = {1}}), {{"batch", 2}, {"seq", 6}});
+  add("transformer_of_sizes", transformer_graph(false, batch, seq), {{"batch", 3}, {"seq", 7}});
+  add("transformer_gradient_of_sizes", transformer_graph(true, batch, seq), {{"batch", 2}, {"seq", 5}});
+  add("indexing_of_rows", indexing_graph(rows), {{"rows", 5}});
+  add("scan_of_batch", scan_graph(false, batch), {{"batch", 3}});
+  add("random_numbers_of_rows", random_numbers_graph(rows), {{"rows", 5}});
+  add("training_step_of_batch", training_graph(batch), {{"batch", 5}});
+  add("cache", cache_graph(), {{"past", 5}, {"n", 3}});
   add("conv1d", conv_graph({2, 4, 11}, {6, 4, 3}, {.stride = {2}, .padding = {1}}));
   add("conv2d", conv_graph({2, 3, 8, 7}, {4, 3, 3, 3}, {.padding = {1}}));
   add("conv2d_strided", conv_graph({2, 3, 9, 8}, {4, 3, 3, 3}, {.stride = {2, 3}, .padding = {1, 0}}));
@@ -258,16 +292,16 @@ inline std::vector<Named> named_graphs() {
   add("max_pool_overlapping", pool_graph(true, {3}, {2}, {1}));
   add("avg_pool", pool_graph(false, {2}, {2}, {0}));
   add("avg_pool_overlapping", pool_graph(false, {3, 2}, {1, 2}, {1, 0}));
-  add("cnn", cnn_graph());
-  add("resnet_block", resnet_block_graph());
-  add("transformer", transformer_graph(false));
-  add("transformer_gradient", transformer_graph(true));
-  add("indexing", indexing_graph());
-  add("scan", scan_graph(false));
-  add("scan_reversed", scan_graph(true));
+  add("cnn", cnn_graph(2));
+  add("resnet_block", resnet_block_graph(2));
+  add("transformer", transformer_graph(false, 2, 10));
+  add("transformer_gradient", transformer_graph(true, 2, 10));
+  add("indexing", indexing_graph(4));
+  add("scan", scan_graph(false, 1));
+  add("scan_reversed", scan_graph(true, 1));
   add("while", while_graph());
-  add("random_numbers", random_numbers_graph());
-  add("training_step", training_graph());
+  add("random_numbers", random_numbers_graph(3));
+  add("training_step", training_graph(8));
   add("halves", halves_graph());
   add("whole_numbers", whole_numbers_graph());
   add("dequantize", dequantize_graph());

@@ -9,45 +9,11 @@
 #include "case_files.h"
 #include "lightcone/verify/random_graph.h"
 #include "module_checks.h"
+#include "static_main.h"
 
 namespace {
 
 using namespace lc;
-
-// A function of static types that calls the module's own: sizes are constants, arrays are converted to types with '?'.
-std::string with_static_main(hlo::Module m, const StableHloOptions& bound) {
-  const hlo::Function open = *m.function("main");
-  hlo::Function f{.results = open.results};
-  hlo::Operation call, end;
-  call.name = "func.call", end.name = "func.return";
-  call.attributes = {{"callee", {.kind = hlo::Attribute::Kind::Symbol, .text = "open"}}};
-  for (int k = 0; const hlo::ValueId v : open.body.arguments) {
-    const hlo::Type type = m.values[static_cast<std::size_t>(v)].type;
-    call.operands.push_back(m.value(type));
-    hlo::Operation given;
-    given.name = "stablehlo.convert", given.results = {call.operands.back()};
-    if (const auto n = bound.sizes.find(k); n != bound.sizes.end()) {
-      const auto* bytes = reinterpret_cast<const std::byte*>(&n->second);
-      given.name = "stablehlo.constant";
-      given.attributes = {{"value", {.kind = hlo::Attribute::Kind::Dense, .type = type, .data = {bytes, bytes + 8}}}};
-    } else {
-      hlo::Type fixed = type;
-      if (const auto s = bound.shapes.find(k); s != bound.shapes.end()) fixed.shape = s->second, fixed.bounds.clear();
-      f.body.arguments.push_back(m.value(fixed));
-      given.operands = {f.body.arguments.back()};
-    }
-    f.body.operations.push_back(given);
-    ++k;
-  }
-  for (const hlo::Type& t : open.results) call.results.push_back(m.value(t));
-  end.operands = call.results;
-  f.body.operations.push_back(call);
-  f.body.operations.push_back(end);
-  for (hlo::Function& each : m.functions)
-    if (each.name == "main") each.name = "open", each.is_public = false;
-  m.functions.push_back(f);
-  return hlo::print(m);
-}
 
 void write_module(const std::filesystem::path& folder, const hlo::Module& m) {
   const hlo::Function& main = *m.function("main");
@@ -56,7 +22,7 @@ void write_module(const std::filesystem::path& folder, const hlo::Module& m) {
   std::map<std::string, Value> inputs = fitting_inputs(s.graph, {}, 1, false);
   for (const auto& c : s.constants) inputs[c.name] = read_value(c.bytes->data(), c.dtype, c.shape);
   const Results want = interpret(s.graph, inputs, {}, Rounding::Wide, true);
-  test::Case c{.program = with_static_main(m, bound)};
+  test::Case c{.program = test::with_static_main(m, bound)};
   for (std::size_t k = 0; k < s.inputs.size(); ++k)
     if (!s.inputs[k].empty())
       c.in.emplace_back(m.values[static_cast<std::size_t>(main.body.arguments[k])].type.element,

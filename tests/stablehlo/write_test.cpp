@@ -62,10 +62,10 @@ TEST(WriteStableHlo, ProductsAndTheirGradientsAreDotGeneral) {
   EXPECT_EQ(count(mlp, "dot_general"), 5);  // two forward, two for weights, one for what lies between
   EXPECT_EQ(count(mlp, "transpose"), 0);
   EXPECT_EQ(products_unseen(mlp), 0);
-  const StableHloExport attention = export_stablehlo(test::transformer_graph(false));
+  const StableHloExport attention = export_stablehlo(test::transformer_graph(false, 2, 10));
   EXPECT_EQ(count(attention, "dot_general"), 8);
   EXPECT_EQ(count(attention, "gather"), 1);
-  const StableHloExport gradient = export_stablehlo(test::transformer_graph(true));
+  const StableHloExport gradient = export_stablehlo(test::transformer_graph(true, 2, 10));
   EXPECT_GE(count(gradient, "dot_general"), 24);  // two more for each
   EXPECT_EQ(count(gradient, "scatter"), 1);
   EXPECT_EQ(products_unseen(gradient), 0);
@@ -116,7 +116,7 @@ TEST(WriteStableHlo, PoolsAreReduceWindow) {
   const StableHloExport average = export_stablehlo(test::pool_graph(false, {2}, {2}, {0}));
   EXPECT_EQ(count(average, "reduce_window"), 1);
   EXPECT_EQ(products_unseen(largest) + products_unseen(average), 0);
-  const StableHloExport cnn = export_stablehlo(test::cnn_graph());
+  const StableHloExport cnn = export_stablehlo(test::cnn_graph(2));
   EXPECT_EQ(count(cnn, "convolution"), 5);
   EXPECT_GE(count(cnn, "reduce_window"), 2);
   EXPECT_EQ(products_unseen(cnn), 0);
@@ -166,7 +166,7 @@ TEST(WriteStableHlo, ALoopEndsWhenItsConditionDoes) {
 }
 
 TEST(WriteStableHlo, AScanStaysALoop) {
-  const StableHloExport e = export_stablehlo(test::scan_graph(false));
+  const StableHloExport e = export_stablehlo(test::scan_graph(false, 1));
   EXPECT_EQ(count(e, "while"), 2);  // and its gradient
   EXPECT_LT(hlo::instructions(e.module).all.total, 150);
 }
@@ -248,11 +248,36 @@ TEST(WriteStableHlo, NumbersAreWrittenExactly) {
 
 // ---- what cannot be written ----------------------------------------------------------------------------------------
 
+TEST(WriteStableHlo, SizesMayStayOpen) {
+  Graph g;
+  const Dim n = Dim::symbol("n", 1, 8), first = Dim::symbol("first", 0, 5);
+  const Tensor x = g.input("x", {n * 2 + 1, 4}), bias = g.input("bias", {4}), table = g.input("table", {20});
+  g.output("y", x + bias);
+  g.output("piece", table.slice(0, first, first + n));
+  StableHloExport e = export_stablehlo(g, {}, Precision::Highest, UnboundSizes::Open);
+  ASSERT_EQ(e.arguments.size(), 4u);  // no shape tells the last one
+  EXPECT_EQ(e.arguments[3].name, "first");
+  EXPECT_EQ(e.arguments[3].kind, StableHloExport::Argument::Kind::Size);
+  const std::string text = e.text();
+  for (const char* line :
+       {"@main(%x: tensor<?x4xf32>, %bias: tensor<4xf32>, %table: tensor<20xf32>, %first: tensor<i64>) -> "
+        "(tensor<?x4xf32>, tensor<?xf32>)",
+        R"("stablehlo.get_dimension_size"(%x) <{dimension = 0 : i64}> : (tensor<?x4xf32>) -> tensor<i32>)",
+        R"("stablehlo.dynamic_broadcast_in_dim"(%bias, )", R"("stablehlo.real_dynamic_slice"(%table, )"})
+    EXPECT_PRED2(contains, text, line);
+  EXPECT_EQ(hlo::print(hlo::parse(text)), text);
+
+  e = export_stablehlo(g, {{"first", 2}}, Precision::Highest, UnboundSizes::Bounded);
+  EXPECT_EQ(e.arguments.size(), 3u);
+  EXPECT_PRED2(contains, e.text(),
+               "-> (tensor<?x4xf32, #stablehlo.bounds<17, ?>>, tensor<?xf32, #stablehlo.bounds<8>>)");
+}
+
 TEST(WriteStableHlo, SizesNeedNumbers) {
   const Graph g = test::mlp_graph();
   EXPECT_PRED2(contains, error_of([&] { export_stablehlo(g); }),
                "'batch' is a size without a number, and StableHLO needs one: give it, as in export_stablehlo(graph, "
-               "{{\"batch\", 64}})");
+               "{{\"batch\", 64}}), or leave it open with UnboundSizes::Open");
   EXPECT_PRED2(contains, error_of([&] { export_stablehlo(g, {{"batch", 65}}); }), "'batch' is 65, and lies in [1, 64]");
   EXPECT_PRED2(contains, error_of([&] {
                  export_stablehlo(g, {{"batch", 5}, {"seq", 1}});

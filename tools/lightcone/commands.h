@@ -61,7 +61,7 @@ void view(const ViewOptions& o);
 
 struct ExportOptions {
   std::string model, out, arguments;
-  bool stablehlo = true, explain = false, train = false;
+  bool stablehlo = true, explain = false, train = false, open = false, bounds = false;
   std::int64_t batch = 1, size = 224;
   double learning_rate = 0.01;
   std::vector<std::string> sizes;  // NAME=NUMBER

@@ -27,12 +27,13 @@ bool is_vision(const std::string& name) {
 Graph vision_graph(const ExportOptions& o) {
   Graph g;
   nn::Model<VisionModel> net(g, vision_model(o.model));
-  const Tensor pictures = g.input("pictures", {o.batch, 3, o.size, o.size});
+  const Dim batch = o.open ? Dim::symbol("batch", 1, o.batch) : Dim(o.batch);
+  const Tensor pictures = g.input("pictures", {batch, 3, o.size, o.size});
   if (!o.train) {
     net(pictures).retrieve("logits");
     return g;
   }
-  const Tensor labels = g.input("labels", {o.batch}, DType::I64);
+  const Tensor labels = g.input("labels", {batch}, DType::I64);
   auto loss = trace(
       net, [](auto& n, const Tensor& x, const Tensor& y) { return cross_entropy(n(x), y); }, pictures, labels);
   loss.loss().retrieve("loss");
@@ -53,7 +54,7 @@ Graph language_graph(const ExportOptions& o) {
   return written;
 }
 
-// The graph's symbolic extents, as StableHLO has none, with the numbers that were given.
+// The graph's symbolic extents with the numbers that were given: all of them, where they may not stay open.
 Bindings bindings(const ExportOptions& o, const Graph& g) {
   Bindings b;
   for (const std::string& each : o.sizes) {
@@ -64,6 +65,7 @@ Bindings bindings(const ExportOptions& o, const Graph& g) {
       throw Error("export", str_cat("--bind is NAME=NUMBER, not '", each, "'"));
     b[each.substr(0, at)] = n;
   }
+  if (o.open) return b;
   std::string open, first;
   for (const auto& [name, bounds] : symbols_of(g)) {
     if (b.contains(name)) continue;
@@ -71,8 +73,8 @@ Bindings bindings(const ExportOptions& o, const Graph& g) {
     open += str_cat(open.empty() ? "" : ", ", name, " in [", bounds.lo, ", ", bounds.hi, "]");
   }
   if (!open.empty())
-    throw Error("export", str_cat("a module has no sizes without numbers, and '", o.model, "' has ", open,
-                                  ": give each of them, as in --bind ", first));
+    throw Error("export", str_cat("'", o.model, "' has sizes without a number: ", open,
+                                  ". Give each of them one, as in --bind ", first, ", or leave them open with --open"));
   return b;
 }
 
@@ -85,6 +87,7 @@ std::string table_of_arguments(const StableHloExport& e) {
     s += str_cat(k, " ",
                  a.kind == Kind::Parameter ? "parameter"
                  : a.kind == Kind::State   ? "state"
+                 : a.kind == Kind::Size    ? "size"
                                            : "input",
                  " ", name(a.type.dtype), str(a.type.shape), " ", a.name, " ");
     s += a.result < 0 ? std::string("-\n") : str_cat(a.result, "\n");
@@ -126,9 +129,13 @@ std::string table_of_instructions(const ExportOptions& o, const hlo::Instruction
 void export_model(const ExportOptions& o) {
   const Graph g = is_vision(o.model) ? vision_graph(o) : language_graph(o);
   const Bindings sizes = bindings(o, g);
-  const StableHloExport written = export_stablehlo(g, sizes);
+  const UnboundSizes unbound = o.bounds ? UnboundSizes::Bounded : o.open ? UnboundSizes::Open : UnboundSizes::Error;
+  const auto as_module = [&](const Graph& graph) {
+    return export_stablehlo(graph, sizes, Precision::Highest, unbound);
+  };
+  const StableHloExport written = as_module(g);
   if (o.explain) {
-    const StableHloExport after = export_stablehlo(transform(g, generic()).graph, sizes);
+    const StableHloExport after = as_module(transform(g, generic()).graph);
     write_stdout(table_of_instructions(o, hlo::instructions(written.module), hlo::instructions(after.module)));
   } else if (o.out.empty()) {
     write_stdout(written.text());

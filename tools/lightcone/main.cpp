@@ -268,6 +268,9 @@ void add_export(CLI::App& app) {
   c->add_option("--learning-rate", o->learning_rate, "of --train")->capture_default_str()->type_name("R");
   c->add_option("--bind", o->sizes, "of a language model: the number behind a symbolic extent")
       ->type_name("NAME=N ...");
+  c->add_flag("--open", o->open,
+              "sizes that --bind gives no number stay open: '?'; of a network of pictures the batch (at most --batch)");
+  c->add_flag("--bounds", o->bounds, "with --open: types say how large an open extent may be")->needs("--open");
   c->callback([o] { export_model(*o); });
 }
 

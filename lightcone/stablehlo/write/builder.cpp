@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <set>
 #include <utility>
 
 #include "lightcone/core/error.h"
+#include "lightcone/stablehlo/write/index.h"
 
 namespace lc::hlo {
 namespace {
@@ -74,10 +74,6 @@ Attribute enumerated(std::string_view name, std::string_view text) {
 bool is_float_element(std::string_view element) { return element.starts_with('f') || element.starts_with("bf"); }
 bool is_unsigned_element(std::string_view element) { return element == "i1" || element.starts_with("ui"); }
 
-std::int64_t elements(const Sizes& s) {
-  return std::accumulate(s.begin(), s.end(), std::int64_t{1}, std::multiplies<>());
-}
-
 Block Builder::block_of(std::vector<ValueId> arguments, const std::function<std::vector<ValueId>()>& write,
                         std::string_view terminator) {
   Scope outside = std::exchange(scope_, {});
@@ -123,10 +119,11 @@ ValueId Builder::one(std::string_view name, std::vector<ValueId> operands, Type 
 ValueId Builder::constant(std::string_view element, const Sizes& shape, std::vector<std::byte> data) {
   const auto [at, is_new] = scope_.constants.try_emplace({std::string(element), shape, data}, ValueId{0});
   if (!is_new) return at->second;
+  if (is_open(shape)) return at->second = broadcast(constant(element, {}, std::move(data)), shape, {});
   Attribute a;
   a.kind = Attribute::Kind::Dense, a.type = {true, std::string(element), shape};
   a.splat = true;
-  if (elements(shape) > 0) a.data = std::move(data);
+  if (!is_empty(shape)) a.data = std::move(data);
   const Type type = a.type;
   return at->second = one("stablehlo.constant", {}, type, {{"value", std::move(a)}});
 }
@@ -148,9 +145,29 @@ ValueId Builder::splat_whole(std::string_view element, const Sizes& shape, std::
   return constant(element, shape, std::move(data));
 }
 
+ValueId Builder::scalar(std::int64_t size) {
+  if (!is_open(size)) return splat_whole("i64", {}, size);
+  if (const auto known = scope_.scalars.find(size); known != scope_.scalars.end()) return known->second;
+  return scope_.scalars[size] = write_size(*this, sizes_.dim(size));
+}
+
+ValueId Builder::list(const Sizes& s) {
+  if (const auto known = scope_.lists.find(s); known != scope_.lists.end()) return known->second;
+  std::vector<ValueId> parts;
+  for (const std::int64_t n : s) parts.push_back(is_open(n) ? reshape(scalar(n), {1}) : splat_whole("i64", {1}, n));
+  return scope_.lists[s] = concatenate(parts, 0);
+}
+
+ValueId Builder::like_size(ValueId x, std::int64_t size) {
+  if (!is_open(size)) return like_whole(x, size);
+  return broadcast(convert(scalar(size), element(x)), shape(x), {});
+}
+
 ValueId Builder::iota(std::string_view element, const Sizes& shape, std::size_t axis) {
-  return one("stablehlo.iota", {}, {true, std::string(element), shape},
-             {{"iota_dimension", whole(static_cast<std::int64_t>(axis))}});
+  const Type type{true, std::string(element), shape};
+  AttributeList along{{"iota_dimension", whole(static_cast<std::int64_t>(axis))}};
+  if (is_open(shape)) return one("stablehlo.dynamic_iota", {list(shape)}, type, std::move(along));
+  return one("stablehlo.iota", {}, type, std::move(along));
 }
 
 ValueId Builder::compare(ValueId a, ValueId b, std::string_view direction) {
@@ -174,7 +191,9 @@ ValueId Builder::bitcast(ValueId x, std::string_view to) {
 ValueId Builder::reshape(ValueId x, const Sizes& to) {
   if (const auto from = scope_.reshaped.find(x); from != scope_.reshaped.end()) x = from->second;
   if (shape(x) == to) return x;
-  const ValueId y = one("stablehlo.reshape", {x}, {true, element(x), to});
+  const Type type{true, element(x), to};
+  const ValueId y =
+      is_open(to) ? one("stablehlo.dynamic_reshape", {x, list(to)}, type) : one("stablehlo.reshape", {x}, type);
   scope_.reshaped[y] = x;
   return y;
 }
@@ -189,23 +208,30 @@ ValueId Builder::transpose(ValueId x, const std::vector<std::size_t>& permutatio
 
 ValueId Builder::broadcast(ValueId x, const Sizes& to, const std::vector<std::size_t>& axes) {
   if (shape(x) == to && std::is_sorted(axes.begin(), axes.end())) return x;
-  return one("stablehlo.broadcast_in_dim", {x}, {true, element(x), to},
-             {{"broadcast_dimensions", integers({axes.begin(), axes.end()})}});
+  const Type type{true, element(x), to};
+  AttributeList where{{"broadcast_dimensions", integers({axes.begin(), axes.end()})}};
+  if (is_open(to)) return one("stablehlo.dynamic_broadcast_in_dim", {x, list(to)}, type, std::move(where));
+  return one("stablehlo.broadcast_in_dim", {x}, type, std::move(where));
 }
 
 ValueId Builder::slice(ValueId x, const Sizes& begin, const Sizes& end, const Sizes& step) {
   Sizes to;
-  for (std::size_t i = 0; i < begin.size(); ++i) to.push_back((end[i] - begin[i] + step[i] - 1) / step[i]);
+  for (std::size_t i = 0; i < begin.size(); ++i)
+    to.push_back(sizes_.of((sizes_.dim(end[i]) - sizes_.dim(begin[i]) + (step[i] - 1)) / Dim(step[i])));
   if (to == shape(x)) return x;
+  if (is_open(begin) || is_open(end))
+    return one("stablehlo.real_dynamic_slice", {x, list(begin), list(end), list(step)}, {true, element(x), to});
   return one("stablehlo.slice", {x}, {true, element(x), to},
              {{"start_indices", integers(begin)}, {"limit_indices", integers(end)}, {"strides", integers(step)}});
 }
 
 ValueId Builder::pad(ValueId x, ValueId value, const Sizes& low, const Sizes& high) {
   Sizes to = shape(x);
-  for (std::size_t i = 0; i < to.size(); ++i) to[i] += low[i] + high[i];
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] = sizes_.sum(to[i], sizes_.sum(low[i], high[i]));
   const Sizes none(to.size(), 0);
   if (low == none && high == none) return x;
+  if (is_open(low) || is_open(high))
+    return one("stablehlo.dynamic_pad", {x, value, list(low), list(high), list(none)}, {true, element(x), to});
   return one("stablehlo.pad", {x, value}, {true, element(x), to},
              {{"edge_padding_low", integers(low)},
               {"edge_padding_high", integers(high)},
@@ -221,8 +247,17 @@ ValueId Builder::concatenate(const std::vector<ValueId>& parts, std::size_t axis
   if (parts.size() == 1) return parts[0];
   Type t = type(parts[0]);
   t.shape[axis] = 0;
-  for (const ValueId p : parts) t.shape[axis] += shape(p)[axis];
+  for (const ValueId p : parts) t.shape[axis] = sizes_.sum(t.shape[axis], shape(p)[axis]);
   return one("stablehlo.concatenate", parts, std::move(t), {{"dimension", whole(static_cast<std::int64_t>(axis))}});
+}
+
+ValueId Builder::gather(ValueId x, ValueId index, Attribute dimension_numbers, const Sizes& sizes, const Sizes& to) {
+  const Type type{true, element(x), to};
+  AttributeList how{{"dimension_numbers", std::move(dimension_numbers)}};
+  if (!is_open(sizes)) how.push_back({"slice_sizes", integers(sizes)});
+  how.push_back({"indices_are_sorted", flag(false)});
+  if (is_open(sizes)) return one("stablehlo.dynamic_gather", {x, index, list(sizes)}, type, std::move(how));
+  return one("stablehlo.gather", {x, index}, type, std::move(how));
 }
 
 ValueId Builder::reduce(ValueId x, ValueId initial, const std::vector<std::size_t>& axes, std::string_view combine) {

@@ -1,7 +1,7 @@
 // Writes operations into a block of a module, with the types that StableHLO gives their results.
 //
 // What would do nothing (a transposition that keeps the order, a reshape to the same shape) is not written, and what
-// nothing reads is taken away again.
+// nothing reads is taken away again. Where an extent is open, the operation is the one that takes shapes as operands.
 #pragma once
 
 #include <functional>
@@ -13,10 +13,9 @@
 #include <vector>
 
 #include "lightcone/stablehlo/module.h"
+#include "lightcone/stablehlo/write/sizes.h"
 
 namespace lc::hlo {
-
-using Sizes = std::vector<std::int64_t>;
 
 Attribute flag(bool v);
 Attribute whole(std::int64_t v, std::string element = "i64");
@@ -27,15 +26,24 @@ Attribute enumerated(std::string_view name, std::string_view text);
 
 bool is_float_element(std::string_view element);
 bool is_unsigned_element(std::string_view element);  // and i1
-std::int64_t elements(const Sizes& s);
 
 class Builder {
  public:
   explicit Builder(Module& m) : module_(m) {}
 
-  const Type& type(ValueId v) const { return module_.values[static_cast<std::size_t>(v)].type; }
-  const Sizes& shape(ValueId v) const { return type(v).shape; }
-  const std::string& element(ValueId v) const { return type(v).element; }
+  SizeTable& sizes() { return sizes_; }
+  Sizes sizes(const Shape& s) { return sizes_.of(s); }
+  // In this block the symbol is this number, a scalar of i64.
+  void tell(const std::string& symbol, ValueId v) { scope_.symbols[symbol] = v; }
+  const std::map<std::string, ValueId>& told() const { return scope_.symbols; }
+  // An extent as a scalar of i64, and several as a list.
+  ValueId scalar(std::int64_t size);
+  ValueId list(const Sizes& s);
+
+  // Copies: a value that is made moves all others.
+  Type type(ValueId v) const { return module_.values[static_cast<std::size_t>(v)].type; }
+  Sizes shape(ValueId v) const { return type(v).shape; }
+  std::string element(ValueId v) const { return type(v).element; }
 
   // What `write` makes stands in a block of its own, with arguments of these types.
   Block block(const std::vector<Type>& arguments,
@@ -55,6 +63,7 @@ class Builder {
   ValueId splat_whole(std::string_view element, const Sizes& shape, std::int64_t v);
   ValueId like(ValueId x, double v) { return splat(element(x), shape(x), v); }
   ValueId like_whole(ValueId x, std::int64_t v) { return splat_whole(element(x), shape(x), v); }
+  ValueId like_size(ValueId x, std::int64_t size);  // of a whole type
   ValueId iota(std::string_view element, const Sizes& shape, std::size_t axis);
 
   ValueId unary(std::string_view name, ValueId x) { return one(name, {x}, type(x)); }
@@ -76,6 +85,8 @@ class Builder {
   ValueId pad(ValueId x, ValueId value, const Sizes& low, const Sizes& high);
   ValueId reverse(ValueId x, const std::vector<std::size_t>& axes);
   ValueId concatenate(const std::vector<ValueId>& parts, std::size_t axis);
+  // `sizes`: of the slices. `to`: the shape of the result.
+  ValueId gather(ValueId x, ValueId index, Attribute dimension_numbers, const Sizes& sizes, const Sizes& to);
   ValueId reduce(ValueId x, ValueId initial, const std::vector<std::size_t>& axes, std::string_view combine);
 
   // Of two scalars: what a reduction or a scatter applies.
@@ -89,8 +100,12 @@ class Builder {
     std::vector<Operation> operations;
     std::map<std::tuple<std::string, Sizes, std::vector<std::byte>>, ValueId> constants;
     std::map<ValueId, ValueId> reshaped;  // from what
+    std::map<std::string, ValueId> symbols;
+    std::map<std::int64_t, ValueId> scalars;  // of tickets
+    std::map<Sizes, ValueId> lists;
   };
   Module& module_;
+  SizeTable sizes_;
   Scope scope_;
 };
 

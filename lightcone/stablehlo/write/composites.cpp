@@ -34,9 +34,10 @@ Places places_of(Writer& w, const Edge& e, std::size_t axis) {
   Shape some = shape;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const auto name = symbols[i].name();
-    if (i == axis || (name && (read.contains(*name) || padded.contains(*name)))) {
+    const bool may_be_empty = shape[i].bounds().lo == 0;  // then there is no first place to look at
+    if (i == axis || may_be_empty || (name && (read.contains(*name) || padded.contains(*name)))) {
       if (i == axis) r.at = r.axes.size();
-      r.axes.push_back(i), extents.push_back(*shape[i].constant());
+      r.axes.push_back(i), extents.push_back(b.sizes().of(shape[i]));
     } else {
       some[i] = 1;
     }
@@ -70,7 +71,11 @@ ValueId gathered(Builder& b, ValueId data, const Places& p) {
   const auto axis = static_cast<i64>(p.axes[p.at]);
   const Batches batches = batches_of(p);
   Sizes sizes = b.shape(data), to = sizes;
-  for (std::size_t k = 0; k < p.axes.size(); ++k) sizes[p.axes[k]] = 1, to[p.axes[k]] = b.shape(p.index)[k];
+  for (std::size_t k = 0; k < p.axes.size(); ++k) {
+    std::int64_t& piece = sizes[p.axes[k]];
+    piece = b.sizes().of(min(b.sizes().dim(piece), 1));  // of an open axis that may be empty
+    to[p.axes[k]] = b.shape(p.index)[k];
+  }
   Attribute numbers;
   numbers.kind = Attribute::Kind::Struct, numbers.name = "gather";
   numbers.fields = {{"offset_dims", integers(others(to.size(), p.axes))}, {"collapsed_slice_dims", integers({axis})}};
@@ -80,8 +85,7 @@ ValueId gathered(Builder& b, ValueId data, const Places& p) {
   }
   numbers.fields.push_back({"start_index_map", integers({axis})});
   numbers.fields.push_back({"index_vector_dim", whole(static_cast<i64>(p.axes.size()))});
-  return b.one("stablehlo.gather", {data, p.index}, {true, b.element(data), to},
-               {{"dimension_numbers", numbers}, {"slice_sizes", integers(sizes)}, {"indices_are_sorted", flag(false)}});
+  return b.gather(data, p.index, std::move(numbers), sizes, to);
 }
 
 // base with `updates` combined into its places; those out of range are left out.
@@ -106,10 +110,10 @@ ValueId scattered(Builder& b, ValueId base, const Places& p, ValueId updates, st
       std::move(body));
 }
 
-bool surely_inside(const Graph& g, NodeId index, i64 below) {
+bool surely_inside(const Graph& g, NodeId index, const Dim& below) {
   const Node& n = g[index];
   if (is(n, builtin::argsort())) return true;
-  return n.op == Op::Index && n.index.bounds().lo >= 0 && n.index.bounds().hi < below;
+  return n.op == Op::Index && n.index.bounds().lo >= 0 && n.index.bounds().hi < below.bounds().lo;
 }
 
 // data[.., argsort(data), ..] is what the sort has made beside the order.
@@ -128,15 +132,15 @@ std::optional<ValueId> sorted(Writer& w, const Node& n) {
 
 ValueId gather(Writer& w, const Node& n) {
   Builder& b = w.builder();
-  const Sizes shape = sizes_of(n.shape);
-  const i64 below = *n.in[0].view.shape()[axis_of(n)].constant();
-  if (elements(shape) == 0 || below == 0) return b.splat(element_of(n.dtype), shape, 0);
+  const Sizes shape = b.sizes(n.shape);
+  const Dim& below = n.in[0].view.shape()[axis_of(n)];
+  if (is_empty(shape) || below == Dim(0)) return b.splat(element_of(n.dtype), shape, 0);
   if (const auto s = sorted(w, n)) return *s;
   const Places p = places_of(w, n.in[1], axis_of(n));
   const ValueId found = gathered(b, w.value(n.in[0]), p);
   if (surely_inside(w.graph(), n.in[1].node, below)) return found;
   const ValueId in_range = b.both(b.compare(p.index, b.like_whole(p.index, 0), "GE"),
-                                  b.compare(p.index, b.like_whole(p.index, below), "LT"));
+                                  b.compare(p.index, b.like_size(p.index, b.sizes().of(below)), "LT"));
   return b.select(b.broadcast(in_range, shape, p.axes), found, b.like(found, 0));
 }
 
@@ -156,7 +160,7 @@ ValueId scatter(Writer& w, const Node& n) {
   const Places p = places_of(w, n.in[1], axis_of(n));
   Places compact{p.index, {}, p.at};
   Sizes extents;
-  const Sizes shape = sizes_of(n.shape);
+  const Sizes shape = b.sizes(n.shape);
   for (std::size_t k = 0; k < p.axes.size(); ++k) compact.axes.push_back(k), extents.push_back(shape[p.axes[k]]);
   const ValueId number = b.iota("i32", b.shape(p.index), p.at);
   const ValueId none = b.splat_whole("i32", extents, -1);
@@ -169,10 +173,10 @@ ValueId scatter(Writer& w, const Node& n) {
 ValueId slice_scatter(Writer& w, const Node& n) {
   Builder& b = w.builder();
   std::vector<ValueId> operands{w.value(n.in[0]), w.value(n.in[1])};
-  const i64 start = *n.attributes.dim("start").constant();
+  if (is_empty(b.shape(operands[1]))) return operands[0];
+  const i64 start = b.sizes().of(n.attributes.dim("start"));
   for (std::size_t i = 0; i < n.shape.size(); ++i)
-    operands.push_back(b.splat_whole("i32", {}, i == axis_of(n) ? start : 0));
-  if (elements(b.shape(operands[1])) == 0) return operands[0];
+    operands.push_back(i == axis_of(n) ? b.convert(b.scalar(start), "i32") : b.splat_whole("i32", {}, 0));
   const Type type = b.type(operands[0]);
   return b.one("stablehlo.dynamic_update_slice", std::move(operands), type);
 }
@@ -183,7 +187,7 @@ std::vector<ValueId> argsort(Writer& w, const Node& n) {
   const ValueId x = w.value(n.in[0]);
   const std::size_t axis = axis_of(n);
   const Type type = b.type(x), order{true, "i64", type.shape};
-  if (elements(type.shape) == 0) return {b.splat_whole("i64", type.shape, 0), x};
+  if (is_empty(type.shape)) return {b.splat_whole("i64", type.shape, 0), x};
   const bool descending = n.attributes.integer("descending") != 0;
   const Type scalar{.element = type.element}, place{.element = "i64"};
   std::vector<Block> body;

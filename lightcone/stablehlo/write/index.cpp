@@ -1,15 +1,18 @@
-// Expressions of indices, computed from iotas. Comparisons are worth 1 or 0, and masks are made of them as bool.
+// Expressions of indices are computed from iotas. Comparisons are worth 1 or 0, and masks are made of them as bool.
+#include "lightcone/stablehlo/write/index.h"
+
 #include <algorithm>
 #include <map>
+#include <optional>
 
-#include "lightcone/stablehlo/write/writer.h"
+#include "lightcone/core/error.h"
 
 namespace lc::hlo {
 namespace {
 
 class IndexWriter {
  public:
-  // `axes`: which index symbols the axes of the shape are.
+  // `axes`: which index symbols the axes of the shape are. Other symbols are sizes.
   IndexWriter(Builder& b, Sizes shape, std::vector<std::string> axes, std::string_view element)
       : b_(b), shape_(std::move(shape)), axes_(std::move(axes)), element_(element) {}
 
@@ -55,7 +58,7 @@ class IndexWriter {
     switch (a.kind) {
       case Dim::Kind::Symbol: {
         const auto at = std::ranges::find(axes_, a.name);
-        check(at != axes_.end(), "an index expression names a loop that there is not");
+        if (at == axes_.end()) return size(a.name);
         return b_.iota(element_, shape_, static_cast<std::size_t>(at - axes_.begin()));
       }
       case Dim::Kind::Min: return b_.binary("stablehlo.minimum", number(a.a), number(a.b));
@@ -64,6 +67,11 @@ class IndexWriter {
       case Dim::Kind::Mod: return quotient(a);
     }
     return -1;
+  }
+  ValueId size(const std::string& symbol) {
+    const auto at = b_.told().find(symbol);
+    check(at != b_.told().end(), "an expression names a size that nobody tells");
+    return b_.broadcast(b_.convert(at->second, element_), shape_, {});
   }
   // Rounded down, where StableHLO rounds towards zero.
   ValueId quotient(const Dim::Atom& a) {
@@ -100,6 +108,8 @@ bool is_small(const Dim& d) {
 }
 
 }  // namespace
+
+ValueId write_size(Builder& b, const Dim& d) { return IndexWriter(b, {}, {}, "i64").number(d); }
 
 // Only the axes that an expression names are computed, and repeated along the others.
 ValueId write_index(Builder& b, const Dim& d, const Sizes& shape, DType type) {

@@ -14,6 +14,7 @@ struct Box {
   friend bool operator==(const Box&, const Box&) = default;
 };
 
+// An axis that is open stays whole.
 bool cut(const Dim& below, const std::vector<Dim>& symbols, Box& box) {  // below < 0
   const auto l = lowering::linear(below * Dim(-1) - 1, symbols);
   if (!l || !l->offset.constant()) return false;
@@ -23,14 +24,14 @@ bool cut(const Dim& below, const std::vector<Dim>& symbols, Box& box) {  // belo
     if (axis || !(l->strides[i] == Dim(1) || l->strides[i] == Dim(-1))) return false;
     axis = i;
   }
-  if (!axis) return false;
+  if (!axis || is_open(box.hi[*axis])) return false;
   if (l->strides[*axis] == Dim(1)) box.lo[*axis] = std::max(box.lo[*axis], -*l->offset.constant());
   else box.hi[*axis] = std::min(box.hi[*axis], *l->offset.constant() + 1);
   return true;
 }
 
-std::optional<Box> box_of(const Dim& mask, const Shape& shape) {
-  Box box{Sizes(shape.size(), 0), sizes_of(shape)};
+std::optional<Box> box_of(SizeTable& sizes, const Dim& mask, const Shape& shape) {
+  Box box{Sizes(shape.size(), 0), sizes.of(shape)};
   if (mask == Dim(1)) return box;
   if (mask.offset() != 0 || mask.terms().size() != 1 || mask.terms()[0].coefficient != 1) return std::nullopt;
   const std::vector<Dim> symbols = index_symbols(shape);
@@ -44,13 +45,13 @@ struct Padded {
   Edge x;
   Box box;
 };
-std::optional<Padded> padded(const Edge& e) {
+std::optional<Padded> padded(SizeTable& sizes, const Edge& e) {
   const auto moves = e.view.moves();
   if (moves.empty() || moves.back().kind != MoveKind::Pad) return std::nullopt;
   Padded p{{e.node, e.view.without_last(1)}, {}};
-  const Sizes inner = sizes_of(p.x.view.shape());
-  p.box.lo = sizes_of(moves.back().before);
-  for (std::size_t i = 0; i < inner.size(); ++i) p.box.hi.push_back(p.box.lo[i] + inner[i]);
+  const Sizes inner = sizes.of(p.x.view.shape());
+  p.box.lo = sizes.of(moves.back().before);
+  for (std::size_t i = 0; i < inner.size(); ++i) p.box.hi.push_back(sizes.sum(p.box.lo[i], inner[i]));
   return p;
 }
 
@@ -61,39 +62,39 @@ const Node* mask_of(const Graph& g, const Node& n) {
 
 }  // namespace
 
-std::optional<Padding> match_padding(const Graph& g, NodeId id) {
+std::optional<Padding> match_padding(SizeTable& sizes, const Graph& g, NodeId id) {
   const Node& n = g[id];
   if (n.op != Op::Where || g[n.in[2].node].op != Op::Constant || pads(n.in[2].view)) return std::nullopt;
   const Node* mask = mask_of(g, n);
-  const auto p = padded(n.in[1]);
-  const auto box = mask ? box_of(mask->index, n.shape) : std::nullopt;
+  const auto p = padded(sizes, n.in[1]);
+  const auto box = mask ? box_of(sizes, mask->index, n.shape) : std::nullopt;
   if (!p || !box || !(*box == p->box)) return std::nullopt;
-  Padding r{p->x, p->box.lo, sizes_of(n.shape), g[n.in[2].node].value};
-  for (std::size_t i = 0; i < r.high.size(); ++i) r.high[i] -= p->box.hi[i];
+  Padding r{p->x, p->box.lo, {}, g[n.in[2].node].value};
+  for (std::size_t i = 0; i < n.shape.size(); ++i) r.high.push_back(sizes.of(n.shape[i] - sizes.dim(p->box.hi[i])));
   return r;
 }
 
-std::optional<Joint> match_joint(const Graph& g, NodeId id, const std::vector<int>& uses) {
+std::optional<Joint> match_joint(SizeTable& sizes, const Graph& g, NodeId id, const std::vector<int>& uses) {
   Joint j;
   std::optional<std::size_t> axis;
   std::int64_t end = 0;  // of the piece that is looked at, along the axis
   const auto whole_but_for_axis = [&](const Box& box, const Shape& s) {
     for (std::size_t i = 0; i < s.size(); ++i)
-      if (i != *axis && (box.lo[i] != 0 || Dim(box.hi[i]) != s[i])) return false;
+      if (i != *axis && (box.lo[i] != 0 || box.hi[i] != sizes.of(s[i]))) return false;
     return true;
   };
   for (NodeId at = id;;) {  // from the last piece to the first
     const Node& n = g[at];
     if (n.op != Op::Where) return std::nullopt;
     const Node* mask = mask_of(g, n);
-    const auto before = mask ? box_of(mask->index, n.shape) : std::nullopt;
-    const auto piece = padded(n.in[2]);
+    const auto before = mask ? box_of(sizes, mask->index, n.shape) : std::nullopt;
+    const auto piece = padded(sizes, n.in[2]);
     if (!before || !piece) return std::nullopt;
     if (!axis) {
       for (std::size_t i = 0; i < n.shape.size(); ++i)
         if (piece->box.lo[i] != 0) axis = i;
-      if (!axis) return std::nullopt;
-      end = *n.shape[*axis].constant();
+      if (!axis || is_open(piece->box.hi[*axis])) return std::nullopt;
+      end = sizes.of(n.shape[*axis]);
     }
     const std::int64_t begin = before->hi[*axis];
     if (before->lo[*axis] != 0 || !whole_but_for_axis(*before, n.shape) || !whole_but_for_axis(piece->box, n.shape) ||
@@ -101,7 +102,7 @@ std::optional<Joint> match_joint(const Graph& g, NodeId id, const std::vector<in
       return std::nullopt;
     j.pieces.push_back(piece->x);
     end = begin;
-    if (const auto first = padded(n.in[1])) {
+    if (const auto first = padded(sizes, n.in[1])) {
       if (first->box.lo[*axis] != 0 || first->box.hi[*axis] != end || !whole_but_for_axis(first->box, n.shape))
         return std::nullopt;
       j.pieces.push_back(first->x);

@@ -17,14 +17,14 @@ struct Padding {
   Sizes low, high;
   double value;
 };
-std::optional<Padding> match_padding(const Graph& g, NodeId id);
+std::optional<Padding> match_padding(SizeTable& sizes, const Graph& g, NodeId id);
 
 // where(i < s, pad(first pieces), pad(last piece)), as concat() writes it
 struct Joint {
   std::vector<Edge> pieces;
   std::size_t axis;
 };
-std::optional<Joint> match_joint(const Graph& g, NodeId id, const std::vector<int>& uses);
+std::optional<Joint> match_joint(SizeTable& sizes, const Graph& g, NodeId id, const std::vector<int>& uses);
 
 ValueId write_padding(Writer& w, const Padding& p);
 ValueId write_joint(Writer& w, const Joint& j);

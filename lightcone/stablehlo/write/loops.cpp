@@ -32,7 +32,7 @@ std::optional<Ending> ending_of(const LoopBody& body, const Graph& g, const std:
     }
     const Node& n = g[e.node];
     if (!identity || n.op != Op::Where || n.in[2].node != inputs[k] || !n.in[2].view.identity() ||
-        product(n.shape) == Dim(0))
+        product(n.shape).bounds().lo == 0)
       return std::nullopt;
     const Edge condition = one_of(n.in[0]);
     const auto place = [](const Edge& c) { return c.view.locate({}); };
@@ -50,7 +50,11 @@ std::optional<Ending> ending_of(const LoopBody& body, const Graph& g, const std:
 class LoopWriter {
  public:
   LoopWriter(Writer& w, const Node& n)
-      : w_(w), b_(w.builder()), n_(n), body_(*n.composite->loop), g_(prepare(body_.graph, w.sizes())) {
+      : w_(w),
+        b_(w.builder()),
+        n_(n),
+        body_(*n.composite->loop),
+        g_(prepare(body_.graph, w.options().sizes, w.options().unbound)) {
     for (const NodeId input : body_.inputs) inputs_.push_back(input_named(body_.graph[input].name));
     ending_ = ending_of(body_, g_, inputs_);
   }
@@ -59,11 +63,12 @@ class LoopWriter {
     std::vector<ValueId> carried{b_.splat_whole("i64", {}, 0)};
     for (std::size_t k = 0; k < body_.states; ++k) carried.push_back(w_.value(n_.in[k]));
     for (std::size_t k = body_.states; k < n_.results.size(); ++k)
-      carried.push_back(b_.splat(element_of(n_.results[k].dtype), sizes_of(n_.results[k].shape), 0));
+      carried.push_back(b_.splat(element_of(n_.results[k].dtype), b_.sizes(n_.results[k].shape), 0));
     if (n_.results.empty() && body_.states == 0)  // a single result is not a list
-      carried.push_back(b_.splat(element_of(n_.dtype), sizes_of(n_.shape), 0));
+      carried.push_back(b_.splat(element_of(n_.dtype), b_.sizes(n_.shape), 0));
     stacked_ = carried.size() - 1 - body_.states;
     for (std::size_t k = body_.states; k < n_.in.size(); ++k) carried.push_back(w_.value(n_.in[k]));
+    for (const auto& [symbol, v] : b_.told()) symbols_.push_back(symbol), carried.push_back(v);
     std::vector<Type> types;
     for (const ValueId v : carried) types.push_back(b_.type(v));
     std::vector<Block> regions;
@@ -84,7 +89,8 @@ class LoopWriter {
 
   // The inputs of a step, of which those that `slices` leaves out are not read.
   Writer inside(const std::vector<ValueId>& v, const ValueId* at) {
-    Writer inner(b_, g_, w_.products(), w_.sizes());
+    for (std::size_t k = 0; k < symbols_.size(); ++k) b_.tell(symbols_[k], v[v.size() - symbols_.size() + k]);
+    Writer inner(b_, g_, w_.options());
     for (std::size_t k = 0; k < inputs_.size(); ++k) {
       if (inputs_[k] == g_.size()) continue;
       const bool state = k < body_.states, slice = !state && k < body_.states + body_.slices;
@@ -102,11 +108,26 @@ class LoopWriter {
   ValueId slice_of(ValueId x, ValueId at) {
     Type t = b_.type(x);
     t.shape[0] = 1;
+    if (is_open(t.shape)) return row_of(x, at, t);
     std::vector<ValueId> operands{x};
     for (const ValueId s : starts(x, at)) operands.push_back(s);
     const Sizes shape(t.shape.begin() + 1, t.shape.end()), sizes = t.shape;
     return b_.reshape(b_.one("stablehlo.dynamic_slice", operands, std::move(t), {{"slice_sizes", integers(sizes)}}),
                       shape);
+  }
+  // A piece of open extents, as a gather of one: dynamic_slice wants numbers.
+  ValueId row_of(ValueId x, ValueId at, Type t) {
+    const Sizes piece = t.shape;
+    t.shape.erase(t.shape.begin());
+    Attribute numbers;
+    numbers.kind = Attribute::Kind::Struct, numbers.name = "gather";
+    Sizes offset;
+    for (std::size_t i = 0; i < t.shape.size(); ++i) offset.push_back(static_cast<std::int64_t>(i));
+    numbers.fields = {{"offset_dims", integers(offset)},
+                      {"collapsed_slice_dims", integers({0})},
+                      {"start_index_map", integers({0})},
+                      {"index_vector_dim", whole(0)}};
+    return b_.gather(x, b_.reshape(at, {1}), std::move(numbers), piece, t.shape);
   }
   ValueId with_row(ValueId rows, ValueId row, ValueId at) {
     Sizes shape = b_.shape(rows);
@@ -148,6 +169,7 @@ class LoopWriter {
   std::vector<NodeId> inputs_;
   std::optional<Ending> ending_;
   std::size_t stacked_ = 0;
+  std::vector<std::string> symbols_;  // sizes that are told: carried along behind all else
 };
 
 }  // namespace

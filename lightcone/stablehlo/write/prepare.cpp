@@ -11,7 +11,7 @@ namespace {
 
 class Binder {
  public:
-  explicit Binder(const Bindings& sizes) : sizes_(sizes) {}
+  Binder(const Bindings& sizes, UnboundSizes unbound) : sizes_(sizes), unbound_(unbound) {}
 
   Dim bound(const Dim& d) const {
     if (d.is_constant()) return d;
@@ -70,20 +70,22 @@ class Binder {
   }
   void check_symbol(const std::string& name, const Bounds& bounds) const {
     const auto at = sizes_.find(name);
+    if (at == sizes_.end() && unbound_ != UnboundSizes::Error) return;
     if (at == sizes_.end())
       throw Error("export_stablehlo",
                   str_cat("'", name, "' is a size without a number, and StableHLO needs one: give it, as in ",
-                          "export_stablehlo(graph, {{\"", name, "\", ", bounds.hi, "}})"));
+                          "export_stablehlo(graph, {{\"", name, "\", ", bounds.hi,
+                          "}}), or leave it open with UnboundSizes::Open"));
     if (at->second < bounds.lo || at->second > bounds.hi)
       throw Error("export_stablehlo",
                   str_cat("'", name, "' is ", at->second, ", and lies in [", bounds.lo, ", ", bounds.hi, "]"));
   }
 
   const Bindings& sizes_;
+  UnboundSizes unbound_;
 };
 
-Graph with_sizes(const Graph& g, const Bindings& sizes) {
-  const Binder binder(sizes);
+Graph with_sizes(const Graph& g, const Binder& binder) {
   Graph to;
   std::vector<NodeId> moved(g.size());
   const std::vector<bool> live = g.live();
@@ -95,7 +97,11 @@ Graph with_sizes(const Graph& g, const Bindings& sizes) {
       throw Error("export_stablehlo",
                   str_cat("the graph holds ", n.name.empty() ? "a kernel" : n.name,
                           ", which a back end made: give the graph as it was before cpu() compiled it"));
-    for (Edge& e : n.in) e = {moved[e.node], binder.bound(e.view)};
+    for (Edge& e : n.in) {
+      const NodeId from = moved[e.node];
+      // All results of a node lie in one buffer, which is as large as they are now.
+      e = {from, n.op == Op::Result ? View(to[from].shape) : binder.bound(e.view)};
+    }
     n.shape = info(n.op).kind == Kind::Leaf ? binder.bound(n.shape) : Shape{};
     if (n.op == Op::Index) n.index = binder.bound(n.index, n.shape);
     n.attributes = binder.bound(n.attributes);
@@ -109,10 +115,10 @@ Graph with_sizes(const Graph& g, const Bindings& sizes) {
 
 }  // namespace
 
-Graph prepare(const Graph& g, const Bindings& sizes) {
+Graph prepare(const Graph& g, const Bindings& sizes, UnboundSizes unbound) {
   PassLog log;
   const auto by_definition = [](const Graph&, const Node& n) { return is_composite(n) && !is_written(n); };
-  return transform(inline_composites(with_sizes(g, sizes), log, by_definition), generic()).graph;
+  return transform(inline_composites(with_sizes(g, Binder(sizes, unbound)), log, by_definition), generic()).graph;
 }
 
 }  // namespace lc::hlo

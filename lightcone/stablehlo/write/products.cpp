@@ -41,7 +41,8 @@ void lay_out(const Graph& g, const Factors& f, int side, Product& p, View::Posit
   p.shape[side] = {};
   for (std::size_t i = 0; i < extent.size(); ++i) {
     const auto name = f.symbols[i].name();
-    if (!name || (!read.contains(*name) && !padded.contains(*name))) {
+    const bool may_be_empty = extent[i].bounds().lo == 0;  // then there is no first place to look at
+    if (!name || (!may_be_empty && !read.contains(*name) && !padded.contains(*name))) {
       extent[i] = 1;
       continue;
     }
@@ -66,7 +67,7 @@ std::optional<std::vector<Window>> windows(const Graph& g, const Factors& f, con
 
 }  // namespace
 
-std::optional<Product> match_product(const Graph& g, NodeId id) {
+std::optional<Product> match_product(SizeTable& sizes, const Graph& g, NodeId id) {
   if (g[id].op != Op::SumReduce || g[id].dtype == DType::Bool) return std::nullopt;
   auto f = lowering::factors_of_any_type(g, id);
   if (!f || product(g[g[id].in[0].node].shape) == Dim(0)) return std::nullopt;
@@ -83,12 +84,12 @@ std::optional<Product> match_product(const Graph& g, NodeId id) {
     laid_out[static_cast<std::size_t>(side)] = true;
   };
   for (;;) {
-    auto r = read_in_loops(f->symbols, at, p.shape);
+    auto r = read_in_loops(sizes, f->symbols, at, p.shape);
     if (!r) {
       int side = laid_out[0] ? 1 : 0;
       for (int k = 0; k < 2; ++k)
         if (!laid_out[static_cast<std::size_t>(k)] &&
-            !read_in_loops(f->symbols, {at[static_cast<std::size_t>(k)]}, {&p.shape[k], 1}))
+            !read_in_loops(sizes, f->symbols, {at[static_cast<std::size_t>(k)]}, {&p.shape[k], 1}))
           side = k;
       lay_out_side(side);
       continue;
@@ -131,12 +132,12 @@ class ProductWriter {
 
   ValueId write() {
     for (int side = 0; side < 2; ++side)
-      if (reading(side).nothing) return b_.splat(element_of(n_.dtype), sizes_of(n_.shape), 0);
+      if (reading(side).nothing) return b_.splat(element_of(n_.dtype), b_.sizes(n_.shape), 0);
     Placed y = p_.image ? convolution(*p_.image) : dot();
     Items order;
     for (std::size_t k = 0; k < loops_.size(); ++k)
       if (!is_summed(k)) order.push_back({false, k});
-    const ValueId out = b_.reshape(arrange(b_, y, order, loops_), sizes_of(n_.shape));
+    const ValueId out = b_.reshape(arrange(b_, y, order, loops_), b_.sizes(n_.shape));
     return b_.convert(out, element_of(n_.dtype));
   }
 
@@ -147,15 +148,19 @@ class ProductWriter {
     const auto all = reading(side).loops();
     return std::ranges::find(all, loop) != all.end();
   }
-  ValueId operand(int side) { return b_.reshape(w_.value(p_.operand[side]), sizes_of(p_.shape[side])); }
+  ValueId operand(int side) { return b_.reshape(w_.value(p_.operand[side]), b_.sizes(p_.shape[side])); }
   std::int64_t extent(const Items& items) const {
-    std::int64_t n = 1;
-    for (const Placed::Item& i : items) n *= loops_.extents[i.at];
-    return n;
+    Sizes all;
+    for (const Placed::Item& i : items) all.push_back(loops_.extents[i.at]);
+    return b_.sizes().product(all);
+  }
+  static Items both(Items a, const Items& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
   }
   Type result(const Sizes& shape) const { return {true, std::string(element_of(sum_type(n_.dtype))), shape}; }
   AttributeList with_precision(AttributeList a) const {
-    if (is_float(n_.dtype)) a.push_back({"precision_config", precision(w_.products())});
+    if (is_float(n_.dtype)) a.push_back({"precision_config", precision(w_.options().products)});
     return a;
   }
 
@@ -229,7 +234,7 @@ class ProductWriter {
       else if (f) out.push_back({false, k});
     }
     const ValueId x = image_of(image, batch, groups, in), f = filters_of(filters, groups, out, in);
-    Sizes shape{extent(batch), extent(groups) * extent(out)}, apart;
+    Sizes shape{extent(batch), extent(both(groups, out))}, apart;
     Placed y;
     for (const Items* items : {&batch, &groups, &out}) y.items.insert(y.items.end(), items->begin(), items->end());
     std::vector<std::size_t> reversed;
@@ -248,7 +253,7 @@ class ProductWriter {
     std::vector<Kept> kept;
     Items order;
     for (const Items* items : {&batch, &groups, &in}) order.insert(order.end(), items->begin(), items->end());
-    Sizes shape{extent(batch), extent(groups) * extent(in)};
+    Sizes shape{extent(batch), extent(both(groups, in))};
     for (const Window& w : p_.windows) {
       const bool empty = w.inside.begin == w.inside.end;  // nothing but padding, which is written then
       kept.push_back({w.axis, w.inside.begin, w.inside.end, empty ? w.inside.low : 0, 0});

@@ -19,7 +19,7 @@ struct Product {
   std::vector<Window> windows;  // of the image; none: a product of matrices
 };
 
-std::optional<Product> match_product(const Graph& g, NodeId id);
+std::optional<Product> match_product(SizeTable& sizes, const Graph& g, NodeId id);
 ValueId write_product(Writer& w, const Node& n, const Product& p);
 
 }  // namespace lc::hlo

@@ -23,8 +23,9 @@ std::array<ValueId, 2> product(Builder& b, ValueId word, std::uint32_t by) {
 }  // namespace
 
 ValueId write_random_bits(Builder& b, const Node& n, ValueId step) {
-  const Sizes shape = sizes_of(n.shape);
-  const std::int64_t count = elements(shape), blocks = (count + 3) / 4;
+  const Sizes shape = b.sizes(n.shape);
+  const Dim all_words = lc::product(n.shape), all_blocks = (all_words + 3) / 4;
+  const std::int64_t count = b.sizes().of(all_words), blocks = b.sizes().of(all_blocks);
   if (count == 0) return b.splat("i32", shape, 0);
   const auto everywhere = [&](ValueId scalar) { return b.broadcast(scalar, {blocks}, {}); };
   const auto block = words_of(b, b.iota("ui64", {blocks}, 0)), at = words_of(b, b.bitcast(step, "ui64"));
@@ -40,7 +41,7 @@ ValueId write_random_bits(Builder& b, const Node& n, ValueId step) {
   }
   std::vector<ValueId> columns;
   for (const ValueId word : c) columns.push_back(b.reshape(word, {blocks, 1}));
-  const ValueId all = b.reshape(b.concatenate(columns, 1), {4 * blocks});
+  const ValueId all = b.reshape(b.concatenate(columns, 1), {b.sizes().of(all_blocks * 4)});
   return b.bitcast(b.reshape(b.slice(all, {0}, {count}, {1}), shape), "i32");
 }
 

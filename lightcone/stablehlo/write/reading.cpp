@@ -21,7 +21,7 @@ struct Part {
 
 class Cutter {
  public:
-  explicit Cutter(const Loops& loops) : loops_(loops), cuts_(loops.size()) {}
+  Cutter(SizeTable& sizes, const Loops& loops) : sizes_(sizes), loops_(loops), cuts_(loops.size()) {}
 
   // Where the loops would have to be cut for / and % in this expression to go away.
   void look_at(const Dim& d) {
@@ -49,12 +49,12 @@ class Cutter {
         now.push_back(loops_.symbols[k]);
         continue;
       }
-      Dim whole = 0;
-      i64 outer = loops_.extents[k];
+      Dim whole = 0, outer = sizes_.dim(loops_.extents[k]);
       for (const i64 unit : units) {
-        if (outer % unit != 0 || made >= ir::kExportParts.count) return std::nullopt;
-        all.extents.push_back(outer / unit);
-        all.symbols.push_back(Dim::index(ir::kExportParts[static_cast<std::size_t>(made++)], outer / unit));
+        if (!(outer % Dim(unit) == Dim(0)) || made >= ir::kExportParts.count) return std::nullopt;
+        const Dim extent = outer / Dim(unit);
+        all.extents.push_back(sizes_.of(extent));
+        all.symbols.push_back(Dim::index(ir::kExportParts[static_cast<std::size_t>(made++)], extent));
         all.from.push_back(loops_.from[k]);
         whole = whole + all.symbols.back() * Dim(unit);
         outer = unit;
@@ -86,29 +86,34 @@ class Cutter {
     const i64 step = std::abs(term.coefficient);
     if (!part || step == 0 || by % step != 0) return;
     const i64 unit = part->unit * (by / step);
-    if (unit > 1 && unit < loops_.extents[part->loop]) cuts_[part->loop].insert(unit);
+    const i64 extent = loops_.extents[part->loop];
+    if (unit > 1 && (is_open(extent) || unit < extent)) cuts_[part->loop].insert(unit);
   }
 
+  SizeTable& sizes_;
   const Loops& loops_;
   std::vector<std::set<i64>> cuts_;
 };
 
-Loops given(const std::vector<Dim>& symbols) {
+// How far a loop goes.
+Dim extent_of(const Dim& symbol) { return symbol.terms()[0].factors[0]->a; }
+
+Loops given(SizeTable& sizes, const std::vector<Dim>& symbols) {
   Loops l;
   for (std::size_t k = 0; k < symbols.size(); ++k)
     if (symbols[k].name()) {
       l.symbols.push_back(symbols[k]);
-      l.extents.push_back(symbols[k].bounds().hi + 1);
+      l.extents.push_back(sizes.of(extent_of(symbols[k])));
       l.from.push_back(k);
     }
   return l;
 }
 
 // Every index in parts of the loops that leave no / and % that a cut could take away.
-std::optional<Loops> cut_loops(Loops loops, std::vector<View::Position>& at) {
+std::optional<Loops> cut_loops(SizeTable& sizes, Loops loops, std::vector<View::Position>& at) {
   int made = 0;
   for (int round = 0; round < 4; ++round) {
-    Cutter cutter(loops);
+    Cutter cutter(sizes, loops);
     for (const View::Position& p : at) {
       for (const Dim& d : p.index) cutter.look_at(d);
       cutter.look_at(p.valid);
@@ -167,6 +172,7 @@ bool bound(const Steps& f, const Loops& loops, Reading& r, std::vector<Mask>& ma
   Sizes back;
   for (const i64 s : f.step) back.push_back(-s);
   for (AxisReading& a : r.axes) {
+    if (is_open(a.extent)) continue;
     if (a.step == f.step) return a.lo = std::max(a.lo, a.offset - f.offset), true;
     if (a.step == back) return a.hi = std::min(a.hi, a.offset + f.offset + 1), true;
   }
@@ -176,6 +182,7 @@ bool bound(const Steps& f, const Loops& loops, Reading& r, std::vector<Mask>& ma
     if (loop || std::abs(f.step[k]) != 1) return false;
     loop = k;
   }
+  if (is_open(loops.extents[*loop])) return false;
   for (const AxisReading& a : r.axes)
     if (a.step[*loop] != 0) return false;
   auto mask = std::ranges::find(masks, *loop, &Mask::loop);
@@ -206,13 +213,28 @@ bool bounds(const Dim& valid, const Loops& loops, Reading& r) {
   return true;
 }
 
-std::optional<Reading> reading_of(const View::Position& p, const Shape& base, const Loops& loops) {
+// Does each element of the axis have its turn, one after the other?
+bool reads_whole(SizeTable& sizes, const AxisReading& a, const Loops& loops) {
+  Dim reach = 1;
+  const auto by = a.loops();
+  for (std::size_t k = by.size(); k-- > 0;) {
+    if (!(reach == Dim(a.step[by[k]]))) return false;
+    reach = reach * sizes.dim(loops.extents[by[k]]);
+  }
+  return a.offset == 0 && reach == sizes.dim(a.extent);
+}
+
+std::optional<Reading> reading_of(SizeTable& sizes, const View::Position& p, const Shape& base, const Loops& loops) {
   Reading r;
   for (std::size_t i = 0; i < base.size(); ++i) {
-    const i64 extent = *base[i].constant();
+    const i64 extent = sizes.of(base[i]);
     const auto s = steps(p.index[i], loops);
     if (!s) return std::nullopt;
     r.axes.push_back({extent, s->offset, s->step, 0, extent});
+    const AxisReading& a = r.axes.back();
+    const bool open =
+        is_open(extent) || std::ranges::any_of(a.loops(), [&](std::size_t k) { return is_open(loops.extents[k]); });
+    if (open && !reads_whole(sizes, a, loops)) return std::nullopt;
   }
   if (!bounds(p.valid, loops, r)) return std::nullopt;
   return r;
@@ -235,13 +257,13 @@ std::vector<std::size_t> Reading::loops() const {
   return all;
 }
 
-std::optional<Readings> read_in_loops(const std::vector<Dim>& symbols, std::vector<View::Position> at,
+std::optional<Readings> read_in_loops(SizeTable& sizes, const std::vector<Dim>& symbols, std::vector<View::Position> at,
                                       std::span<const Shape> bases) {
-  auto loops = cut_loops(given(symbols), at);
+  auto loops = cut_loops(sizes, given(sizes, symbols), at);
   if (!loops) return std::nullopt;
   Readings all{std::move(*loops), {}};
   for (std::size_t k = 0; k < at.size(); ++k) {
-    auto r = reading_of(at[k], bases[k], all.loops);
+    auto r = reading_of(sizes, at[k], bases[k], all.loops);
     if (!r) return std::nullopt;
     all.operands.push_back(std::move(*r));
   }
@@ -250,6 +272,7 @@ std::optional<Readings> read_in_loops(const std::vector<Dim>& symbols, std::vect
 
 bool is_plain(const AxisReading& axis, const Loops& loops) {
   const auto by = axis.loops();
+  if (is_open(axis.extent)) return true;  // it is read whole
   for (std::size_t k = 0; k + 1 < by.size(); ++k) {
     const i64 outer = std::abs(axis.step[by[k]]), inner = std::abs(axis.step[by[k + 1]]);
     if (outer % inner != 0 || outer / inner < loops.extents[by[k + 1]]) return false;
@@ -285,7 +308,21 @@ struct AxisPlan {
   std::vector<bool> reversed;
 };
 
+// Of an axis that is open: it is only split.
+AxisPlan plan_of_whole(const AxisReading& a, const Loops& loops) {
+  AxisPlan p;
+  p.end = a.extent;
+  for (const std::size_t k : a.loops()) {
+    p.split.push_back(loops.extents[k]);
+    p.items.push_back({false, k});
+    p.reversed.push_back(false);
+  }
+  p.kept = p.split;
+  return p;
+}
+
 AxisPlan plan_of(const AxisReading& a, const Loops& loops) {
+  if (is_open(a.extent)) return plan_of_whole(a, loops);
   AxisPlan p;
   const auto by = a.loops();
   i64 start = a.offset, count = 1;
@@ -305,6 +342,7 @@ AxisPlan plan_of(const AxisReading& a, const Loops& loops) {
   return p;
 }
 
+// Windows are never open.
 AxisPlan plan_of(const Kept& k) {
   const i64 extent = k.end - k.begin + k.low + k.high;
   return {.begin = k.begin,
@@ -322,7 +360,7 @@ ValueId cut_and_pad(Builder& b, ValueId x, const std::vector<AxisPlan>& plans) {
   bool pads = false;
   for (const AxisPlan& p : plans) {
     begin.push_back(p.begin), end.push_back(p.end), low.push_back(p.low), high.push_back(p.high);
-    step.push_back(p.step), padded.push_back(p.end - p.begin + p.low + p.high);
+    step.push_back(p.step), padded.push_back(is_open(p.end) ? p.end : p.end - p.begin + p.low + p.high);
     pads = pads || p.low > 0 || p.high > 0;
   }
   if (!pads) return b.slice(x, begin, end, step);

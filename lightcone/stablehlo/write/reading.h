@@ -2,7 +2,8 @@
 //
 // An index of a view is an expression over the loops, with / and % where axes were joined or split. Loops are cut into
 // parts until every index is a sum of steps; then an axis that follows one loop is a slice, one that follows several
-// with room between them a reshape, and one that follows two that overlap a window of a convolution or a pool.
+// with room between them a reshape, and one that follows two that overlap a window of a convolution or a pool. Axes and
+// loops that are open (sizes.h) are read whole or not at all.
 #pragma once
 
 #include <optional>
@@ -16,7 +17,7 @@ namespace lc::hlo {
 
 struct Loops {
   std::vector<Dim> symbols;
-  Sizes extents;                  // above 1
+  Sizes extents;                  // above 1, or open
   std::vector<std::size_t> from;  // which of the loops that were given it is a part of
   std::size_t size() const { return extents.size(); }
 };
@@ -41,8 +42,9 @@ struct Readings {
   std::vector<Reading> operands;
 };
 
-// `symbols`: the loops; those of extent 1 are numbers. Nothing where an index is no sum of steps, however it is cut.
-std::optional<Readings> read_in_loops(const std::vector<Dim>& symbols, std::vector<View::Position> at,
+// `symbols`: the loops; those of extent 1 are numbers. Nothing where an index is no sum of steps, however it is cut, or
+// a part of what is open would be read.
+std::optional<Readings> read_in_loops(SizeTable& sizes, const std::vector<Dim>& symbols, std::vector<View::Position> at,
                                       std::span<const Shape> bases);
 
 // Can slices, a reshape and reversals bring each loop of the axis to an axis of its own?

@@ -39,13 +39,13 @@ Nest nest_of(const Graph& g, NodeId id, const std::vector<int>& uses) {
 }
 
 // The operand as its edge shows it: an axis for each loop.
-Reduction of_view(const Graph& g, NodeId id) {
+Reduction of_view(SizeTable& sizes, const Graph& g, NodeId id) {
   const Node& n = g[id];
   std::vector<Dim> symbols = index_symbols(n.shape), index = symbols;
   const Shape& seen = n.in[0].view.shape();
   symbols.push_back(Dim::index(ir::kReduceLoops[0], seen[static_cast<std::size_t>(n.axis)]));
   index.insert(index.begin() + n.axis, symbols.back());
-  auto r = read_in_loops(symbols, {View(seen).locate(index)}, {&seen, 1});
+  auto r = read_in_loops(sizes, symbols, {View(seen).locate(index)}, {&seen, 1});
   check(r.has_value(), "the axes of a tensor are loops");
   return {n.in[0], std::move(*r), {}};
 }
@@ -60,7 +60,7 @@ class ReductionWriter {
 
   ValueId write() {
     const Reading& reading = r_.readings.operands[0];
-    if (reading.nothing) return b_.splat(element_of(n_.dtype), sizes_of(n_.shape), 0);  // zeros
+    if (reading.nothing) return b_.splat(element_of(n_.dtype), b_.sizes(n_.shape), 0);  // zeros
     std::vector<Kept> kept;
     for (const Window& w : r_.windows) {
       const bool here = pads_here(w);
@@ -69,14 +69,14 @@ class ReductionWriter {
     for (const std::size_t axis : r_.later) kept.push_back(whole(axis));
     Placed x = place(b_, w_.value(r_.operand), reading, loops_, kept);
     x.value = b_.convert(x.value, element_);
-    if (sums()) repeat(x);
+    repeat(x);
     reduce(x);
     if (!r_.windows.empty()) pool(x);
     for (const std::size_t axis : r_.later) unfold(x, axis);
     Items order;
     for (std::size_t k = 0; k < loops_.size(); ++k)
       if (loops_.from[k] < summed_) order.push_back({false, k});
-    const ValueId y = b_.reshape(arrange(b_, x, order, loops_), sizes_of(n_.shape));
+    const ValueId y = b_.reshape(arrange(b_, x, order, loops_), b_.sizes(n_.shape));
     return b_.convert(y, element_of(n_.dtype));
   }
 
@@ -89,12 +89,14 @@ class ReductionWriter {
   // The padding of a window is what a sum begins with; zeros that take part in a maximum are written.
   bool pads_here(const Window& w) const { return (!sums() && !r_.padded) || w.inside.begin == w.inside.end; }
 
-  // A sum counts what it reads again and again.
+  // A sum counts what it reads again and again. A maximum does not, but of nothing it is the least number.
   void repeat(Placed& x) {
     const auto moving = r_.readings.operands[0].loops();
+    const auto counts = [&](std::size_t k) { return sums() || b_.sizes().dim(loops_.extents[k]).bounds().lo == 0; };
     Items order = x.items;
     for (std::size_t k = 0; k < loops_.size(); ++k)
-      if (loops_.from[k] >= summed_ && std::ranges::find(moving, k) == moving.end()) order.push_back({false, k});
+      if (loops_.from[k] >= summed_ && std::ranges::find(moving, k) == moving.end() && counts(k))
+        order.push_back({false, k});
     x = {arrange(b_, x, order, loops_), order};
   }
 
@@ -186,7 +188,7 @@ std::vector<std::size_t> unfolded_later(const Readings& r, std::size_t summed) {
   for (std::size_t i = 0; i < r.operands[0].axes.size(); ++i) {
     const AxisReading& a = r.operands[0].axes[i];
     const auto by = a.loops();
-    if (is_plain(a, r.loops) || by.size() != 2 || r.loops.extents[by[1]] > kFew) continue;
+    if (is_open(a.extent) || is_plain(a, r.loops) || by.size() != 2 || r.loops.extents[by[1]] > kFew) continue;
     if (std::ranges::all_of(by, [&](std::size_t k) { return r.loops.from[k] < summed && a.step[k] > 0; }))
       all.push_back(i);
   }
@@ -194,13 +196,13 @@ std::vector<std::size_t> unfolded_later(const Readings& r, std::size_t summed) {
 }
 
 // The operand without padding that is the least number there is, axis by axis, where only windows read it.
-void without_padding(const Graph& g, const Node& n, Reduction& r, const auto& windows) {
+void without_padding(SizeTable& sizes, const Graph& g, const Node& n, Reduction& r, const auto& windows) {
   if (n.op != Op::MaxReduce || !is_float(n.dtype)) return;
   const auto is_window = [&](std::size_t axis) {
     return std::ranges::find(r.windows, axis, &Window::axis) != r.windows.end();
   };
   while (r.operand.view.identity()) {
-    const auto p = match_padding(g, r.operand.node);
+    const auto p = match_padding(sizes, g, r.operand.node);
     if (!p || p->value != -kInf) return;
     Readings inner = r.readings;
     for (std::size_t i = 0; i < p->low.size(); ++i) {
@@ -217,11 +219,11 @@ void without_padding(const Graph& g, const Node& n, Reduction& r, const auto& wi
 
 }  // namespace
 
-Reduction match_reduction(const Graph& g, NodeId id, const std::vector<int>& uses) {
+Reduction match_reduction(SizeTable& sizes, const Graph& g, NodeId id, const std::vector<int>& uses) {
   const Nest n = nest_of(g, id, uses);
   const Shape& base = n.operand.view.shape();
-  auto r = read_in_loops(n.symbols, {n.at}, {&base, 1});
-  if (!r) return of_view(g, id);
+  auto r = read_in_loops(sizes, n.symbols, {n.at}, {&base, 1});
+  if (!r) return of_view(sizes, g, id);
   const std::size_t summed = g[id].shape.size();
   Reduction found{n.operand, std::move(*r), {}, {}, false};
   found.later = unfolded_later(found.readings, summed);
@@ -230,9 +232,9 @@ Reduction match_reduction(const Graph& g, NodeId id, const std::vector<int>& use
         of.operands[0], of.loops, summed, [&](std::size_t) { return n.unfolded; }, found.later);
   };
   auto all = windows(found.readings);
-  if (!all) return of_view(g, id);
+  if (!all) return of_view(sizes, g, id);
   found.windows = std::move(*all);
-  without_padding(g, g[id], found, windows);
+  without_padding(sizes, g, g[id], found, windows);
   return found;
 }
 

@@ -20,7 +20,7 @@ struct Reduction {
 };
 
 // A reduction of a reduction that nothing else reads is one over several axes, and so is the maximum of a pool.
-Reduction match_reduction(const Graph& g, NodeId id, const std::vector<int>& uses);
+Reduction match_reduction(SizeTable& sizes, const Graph& g, NodeId id, const std::vector<int>& uses);
 ValueId write_reduction(Writer& w, const Node& n, const Reduction& r);
 
 }  // namespace lc::hlo

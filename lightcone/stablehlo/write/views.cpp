@@ -11,14 +11,14 @@ using i64 = std::int64_t;
 
 std::optional<ValueId> at_once(Builder& b, ValueId x, const View& v) {
   const std::vector<Dim> symbols = index_symbols(v.shape());
-  const auto r = read_in_loops(symbols, {v.locate(symbols)}, {&v.base(), 1});
+  const auto r = read_in_loops(b.sizes(), symbols, {v.locate(symbols)}, {&v.base(), 1});
   if (!r) return std::nullopt;
   const Reading& reading = r->operands[0];
-  if (reading.nothing) return b.splat(b.element(x), sizes_of(v.shape()), 0);
+  if (reading.nothing) return b.splat(b.element(x), b.sizes(v.shape()), 0);
   if (!is_plain(reading, r->loops)) return std::nullopt;
   std::vector<Placed::Item> order;
   for (std::size_t k = 0; k < r->loops.size(); ++k) order.push_back({false, k});
-  return b.reshape(arrange(b, place(b, x, reading, r->loops), order, r->loops), sizes_of(v.shape()));
+  return b.reshape(arrange(b, place(b, x, reading, r->loops), order, r->loops), b.sizes(v.shape()));
 }
 
 // The windows by themselves, as slices that begin at their first, second, ... element.
@@ -35,7 +35,7 @@ ValueId few_places(Builder& b, ValueId x, std::size_t axis, i64 windows, i64 siz
   return b.concatenate(places, from.size());
 }
 
-// The same of large windows, by index.
+// The same of large windows, and of open ones, by index.
 ValueId many_places(Builder& b, ValueId x, std::size_t axis, i64 windows, i64 size, i64 stride, i64 dilation) {
   const Sizes table{windows, size};
   const auto along = [&](std::size_t i, i64 step) {
@@ -54,19 +54,44 @@ ValueId many_places(Builder& b, ValueId x, std::size_t axis, i64 windows, i64 si
                     {"collapsed_slice_dims", integers({at})},
                     {"start_index_map", integers({at})},
                     {"index_vector_dim", whole(2)}};
-  return b.one("stablehlo.gather", {x, index}, {true, b.element(x), to},
-               {{"dimension_numbers", numbers}, {"slice_sizes", integers(sizes)}, {"indices_are_sorted", flag(false)}});
+  return b.gather(x, index, std::move(numbers), sizes, to);
 }
 
 ValueId unfolded(Builder& b, ValueId x, const Move& m) {
   constexpr i64 kFew = 8;
   const auto axis = static_cast<std::size_t>(m.axes[0]);
-  const i64 windows = *m.to[axis].constant(), size = *m.to.back().constant();
-  return (size <= kFew ? few_places : many_places)(b, x, axis, windows, size, m.step[0], m.step[1]);
+  const i64 windows = b.sizes().of(m.to[axis]), size = b.sizes().of(m.to.back());
+  const bool few = size <= kFew && !is_open(size) && !is_open(windows);
+  return (few ? few_places : many_places)(b, x, axis, windows, size, m.step[0], m.step[1]);
+}
+
+ValueId sliced(Builder& b, ValueId x, const Move& m) {
+  std::vector<std::size_t> reversed;
+  Sizes begin, end, step;
+  for (std::size_t i = 0; i < m.to.size(); ++i) {
+    if (m.to[i] == Dim(0)) {
+      begin.push_back(0), end.push_back(0), step.push_back(1);
+      continue;
+    }
+    const Dim &first = m.before[i], last = first + (m.to[i] - 1) * Dim(m.step[i]);
+    // Where an open extent is 0, `last` lies on the other side of `first`.
+    const bool back = m.step[i] < 0;
+    begin.push_back(b.sizes().of(back ? min(last, first + 1) : first));
+    end.push_back(b.sizes().of(back ? first + 1 : max(first, last + 1)));
+    step.push_back(std::abs(m.step[i]));
+    if (back && !(m.to[i] == Dim(1))) reversed.push_back(i);
+  }
+  return b.reverse(b.slice(x, begin, end, step), reversed);
+}
+
+Shape dims_of(Builder& b, ValueId x) {
+  Shape all;
+  for (const i64 n : b.shape(x)) all.push_back(b.sizes().dim(n));
+  return all;
 }
 
 ValueId moved(Builder& b, ValueId x, const Move& m) {
-  const Sizes from = b.shape(x), to = sizes_of(m.to);
+  const Sizes to = b.sizes(m.to);
   std::vector<std::size_t> axes;
   switch (m.kind) {
     case MoveKind::Permute: return b.transpose(x, {m.axes.begin(), m.axes.end()});
@@ -74,26 +99,12 @@ ValueId moved(Builder& b, ValueId x, const Move& m) {
       for (std::size_t i = 0; i < to.size(); ++i) axes.push_back(i);
       return b.broadcast(x, to, axes);
     case MoveKind::Reshape: return b.reshape(x, to);
-    case MoveKind::Slice: {
-      const Sizes first = sizes_of(m.before);
-      Sizes begin, end, step;
-      for (std::size_t i = 0; i < to.size(); ++i) {
-        if (to[i] == 0) {
-          begin.push_back(0), end.push_back(0), step.push_back(1);
-          continue;
-        }
-        const i64 last = first[i] + (to[i] - 1) * m.step[i];
-        begin.push_back(std::min(first[i], last)), end.push_back(std::max(first[i], last) + 1);
-        step.push_back(std::abs(m.step[i]));
-        if (m.step[i] < 0 && to[i] > 1) axes.push_back(i);
-      }
-      return b.reverse(b.slice(x, begin, end, step), axes);
-    }
+    case MoveKind::Slice: return sliced(b, x, m);
     case MoveKind::Pad: {
-      const Sizes low = sizes_of(m.before);
-      Sizes high;
-      for (std::size_t i = 0; i < to.size(); ++i) high.push_back(to[i] - low[i] - from[i]);
-      return b.pad(x, b.splat(b.element(x), {}, 0), low, high);
+      const Shape from = dims_of(b, x);
+      Shape high;
+      for (std::size_t i = 0; i < to.size(); ++i) high.push_back(m.to[i] - m.before[i] - from[i]);
+      return b.pad(x, b.splat(b.element(x), {}, 0), b.sizes(m.before), b.sizes(high));
     }
     case MoveKind::Unfold: return unfolded(b, x, m);
   }
@@ -106,8 +117,8 @@ bool is_empty(const Shape& s) { return product(s) == Dim(0); }
 
 ValueId write_view(Builder& b, ValueId x, const View& v) {
   if (v.identity()) return x;
-  if (is_empty(v.shape())) return b.splat(b.element(x), sizes_of(v.shape()), 0);
-  if (is_empty(v.base())) return b.splat(b.element(x), sizes_of(v.shape()), 0);  // all of it is padding
+  if (is_empty(v.shape())) return b.splat(b.element(x), b.sizes(v.shape()), 0);
+  if (is_empty(v.base())) return b.splat(b.element(x), b.sizes(v.shape()), 0);  // all of it is padding
   if (const auto y = at_once(b, x, v)) return *y;
   for (const Move& m : v.moves()) x = moved(b, x, m);
   return x;

@@ -9,7 +9,7 @@ namespace {
 std::optional<Window> window_of(const Reading& r, std::size_t axis, const Loops& loops, std::size_t summed) {
   const AxisReading& a = r.axes[axis];
   const auto by = a.loops();
-  if (by.size() != 2) return std::nullopt;
+  if (by.size() != 2 || is_open(a.extent)) return std::nullopt;
   const bool first_is_tap = loops.from[by[0]] >= summed, second_is_tap = loops.from[by[1]] >= summed;
   if (first_is_tap == second_is_tap) return std::nullopt;
   const std::size_t tap = by[first_is_tap ? 0 : 1], place = by[first_is_tap ? 1 : 0];

@@ -1,9 +1,11 @@
 #include "lightcone/stablehlo/write.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "lightcone/core/composite.h"
+#include "lightcone/passes/symbols.h"
 #include "lightcone/stablehlo/write/writer.h"
 
 namespace lc {
@@ -48,14 +50,72 @@ std::vector<StableHloExport::Argument> arguments_of(const Graph& g) {
   return all;
 }
 
+// An axis whose extent is a multiple of a symbol, and something.
+struct Teller {
+  std::size_t argument, axis;
+  std::int64_t multiple, more;
+};
+std::optional<Teller> teller_of(const std::string& symbol, const std::vector<StableHloExport::Argument>& arguments) {
+  for (std::size_t k = 0; k < arguments.size(); ++k)
+    for (std::size_t axis = 0; axis < arguments[k].type.shape.size(); ++axis) {
+      const Dim& d = arguments[k].type.shape[axis];
+      if (d.terms().size() != 1 || d.terms()[0].factors.size() != 1 || d.terms()[0].coefficient <= 0) continue;
+      const Dim::Atom& a = *d.terms()[0].factors[0];
+      if (a.kind == Dim::Kind::Symbol && a.name == symbol) return Teller{k, axis, d.terms()[0].coefficient, d.offset()};
+    }
+  return std::nullopt;
+}
+
+void add_all(Symbols& to, const Graph& g) {
+  to.merge(symbols_of(g));
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (g[id].composite && g[id].composite->loop) add_all(to, g[id].composite->loop->graph);
+}
+
+// Sizes that the module finds out itself.
+class OpenSizes {
+ public:
+  // Those that no argument's shape tells become arguments.
+  OpenSizes(const Graph& g, std::vector<StableHloExport::Argument>& arguments) {
+    Symbols all;
+    add_all(all, g);
+    for (const auto& [name, bounds] : all) {
+      if (const auto t = teller_of(name, arguments)) {
+        tellers_.emplace_back(name, *t);
+      } else {
+        tellers_.emplace_back(name, Teller{arguments.size(), 0, 0, 0});
+        arguments.push_back({name, {DType::I64, {}}, Kind::Size});
+      }
+    }
+  }
+  void write(hlo::Builder& b, const std::vector<hlo::ValueId>& arguments) const {
+    for (const auto& [name, t] : tellers_) {
+      const hlo::ValueId x = arguments[t.argument];
+      b.tell(name, t.multiple == 0 ? x : told(b, x, t));
+    }
+  }
+
+ private:
+  static hlo::ValueId told(hlo::Builder& b, hlo::ValueId x, const Teller& t) {
+    const hlo::Type scalar{.element = "i32"};
+    hlo::ValueId n = b.one("stablehlo.get_dimension_size", {x}, scalar,
+                           {{"dimension", hlo::whole(static_cast<std::int64_t>(t.axis))}});
+    n = b.convert(n, "i64");
+    if (t.more != 0) n = b.add(n, b.like_whole(n, -t.more));
+    return t.multiple == 1 ? n : b.binary("stablehlo.divide", n, b.like_whole(n, t.multiple));
+  }
+  std::vector<std::pair<std::string, Teller>> tellers_;
+};
+
 }  // namespace
 
-StableHloExport export_stablehlo(const Graph& g, const Bindings& sizes, Precision products) {
+StableHloExport export_stablehlo(const Graph& g, const Bindings& sizes, Precision products, UnboundSizes unbound) {
   check_names(g, sizes);
-  const Graph ready = hlo::prepare(g, sizes);
+  const Graph ready = hlo::prepare(g, sizes, unbound);
   StableHloExport e;
   e.module.name = "lightcone";
   e.arguments = arguments_of(ready);
+  const OpenSizes open(ready, e.arguments);
   std::vector<Edge> wanted;
   for (const Root& r : ready.roots()) {
     wanted.push_back(r.edge);
@@ -66,23 +126,30 @@ StableHloExport export_stablehlo(const Graph& g, const Bindings& sizes, Precisio
     e.results.push_back({ready[a.state].name, {ready[a.state].dtype, a.next.view.shape()}, true});
   }
   hlo::Builder b(e.module);
-  hlo::Writer w(b, ready, products, sizes);
+  const hlo::WriteOptions options{sizes, products, unbound};
+  hlo::Writer w(b, ready, options);
+  const auto type_of = [&](const TensorType& t) {
+    return hlo::Type{true, std::string(hlo::element_of(t.dtype)), b.sizes(t.shape)};
+  };
   hlo::Function main;
   std::vector<hlo::ValueId> values;
-  std::size_t next = 0;
-  for (NodeId id = 0; id < ready.size() && next < e.arguments.size(); ++id) {
-    const StableHloExport::Argument& a = e.arguments[next];
-    if (ready[id].op != Op::Input || ready[id].name != a.name) continue;
-    values.push_back(e.module.value(hlo::type_of(a.type.dtype, a.type.shape), a.name));
-    w.give(id, values.back());
+  for (const StableHloExport::Argument& a : e.arguments) {
+    values.push_back(e.module.value(type_of(a.type), a.name));
     hlo::AttributeList attributes;
     if (a.result >= 0) attributes.push_back({"tf.aliasing_output", hlo::whole(a.result, "i32")});
     main.argument_attributes.push_back(std::move(attributes));
-    ++next;
   }
-  main.body = b.block_of(
-      values, [&] { return w.write(wanted); }, "func.return");
-  for (const StableHloExport::Result& r : e.results) main.results.push_back(hlo::type_of(r.type.dtype, r.type.shape));
+  std::size_t next = 0;
+  for (NodeId id = 0; id < ready.size() && next < e.arguments.size(); ++id)
+    if (ready[id].op == Op::Input && ready[id].name == e.arguments[next].name) w.give(id, values[next++]);
+  const auto body = [&] {
+    open.write(b, values);
+    return w.write(wanted);
+  };
+  main.body = b.block_of(values, body, "func.return");
+  const auto sealed = [&](hlo::Type t) { return b.sizes().sealed(std::move(t), unbound == UnboundSizes::Bounded); };
+  for (const StableHloExport::Result& r : e.results) main.results.push_back(sealed(type_of(r.type)));
+  for (hlo::Value& v : e.module.values) v.type = sealed(std::move(v.type));
   e.module.functions.push_back(std::move(main));
   return e;
 }

@@ -3,21 +3,12 @@
 #include <algorithm>
 #include <set>
 
+#include "lightcone/stablehlo/write/index.h"
+
 namespace lc::hlo {
 
-Sizes sizes_of(const Shape& s) {
-  Sizes n;
-  for (const Dim& d : s) {
-    check(d.is_constant(), "a size that is not a number");
-    n.push_back(*d.constant());
-  }
-  return n;
-}
-
-Type type_of(DType t, const Shape& s) { return {true, std::string(element_of(t)), sizes_of(s)}; }
-
-Writer::Writer(Builder& b, const Graph& g, Precision products, const Bindings& sizes)
-    : b_(b), g_(g), products_(products), sizes_(sizes), uses_(g.uses()) {}
+Writer::Writer(Builder& b, const Graph& g, const WriteOptions& options)
+    : b_(b), g_(g), options_(options), uses_(g.uses()) {}
 
 const Writer::Plan& Writer::plan(NodeId id) {
   const auto [at, is_new] = plans_.try_emplace(id);
@@ -29,9 +20,9 @@ const Writer::Plan& Writer::plan(NodeId id) {
     return match.has_value();
   };
   if (info(n.op).kind == Kind::Reduce && !(product(n.in[0].view.shape()) == Dim(0))) {
-    if (!found(match_product(g_, id))) p = match_reduction(g_, id, uses_);
+    if (!found(match_product(b_.sizes(), g_, id))) p = match_reduction(b_.sizes(), g_, id, uses_);
   } else if (n.op == Op::Where) {
-    if (!found(match_padding(g_, id))) found(match_joint(g_, id, uses_));
+    if (!found(match_padding(b_.sizes(), g_, id))) found(match_joint(b_.sizes(), g_, id, uses_));
   }
   return p;
 }
@@ -80,7 +71,7 @@ std::vector<ValueId> Writer::written(NodeId id) {
   if (const auto* reduction = std::get_if<Reduction>(&p)) return {write_reduction(*this, n, *reduction)};
   if (const auto* padding = std::get_if<Padding>(&p)) return {write_padding(*this, *padding)};
   if (const auto* joint = std::get_if<Joint>(&p)) return {write_joint(*this, *joint)};
-  const Sizes shape = sizes_of(n.shape);
+  const Sizes shape = b_.sizes(n.shape);
   switch (info(n.op).kind) {
     case Kind::Leaf:
       if (n.op == Op::Input)
@@ -115,8 +106,8 @@ bool pads(const View& v) {
 ValueId Writer::value(const Edge& e) {
   const Node& n = g_[e.node];
   if (n.op == Op::Constant) {  // written where it is read
-    if (!pads(e.view)) return b_.splat(element_of(n.dtype), sizes_of(e.view.shape()), n.value);
-    return write_view(b_, b_.splat(element_of(n.dtype), sizes_of(n.shape), n.value), e.view);
+    if (!pads(e.view)) return b_.splat(element_of(n.dtype), b_.sizes(e.view.shape()), n.value);
+    return write_view(b_, b_.splat(element_of(n.dtype), b_.sizes(n.shape), n.value), e.view);
   }
   const ValueId whole = values_.at(e.node)[0];
   if (e.view.identity()) return whole;

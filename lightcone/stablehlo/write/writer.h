@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "lightcone/passes/precision.h"
+#include "lightcone/stablehlo/write.h"
 #include "lightcone/stablehlo/write/builder.h"
 #include "lightcone/stablehlo/write/joints.h"
 #include "lightcone/stablehlo/write/products.h"
@@ -15,18 +15,23 @@
 
 namespace lc::hlo {
 
+struct WriteOptions {
+  const Bindings& sizes;
+  Precision products;
+  UnboundSizes unbound;
+};
+
 class Writer {
  public:
   // `g` as prepare() leaves it.
-  Writer(Builder& b, const Graph& g, Precision products, const Bindings& sizes);
+  Writer(Builder& b, const Graph& g, const WriteOptions& options);
   void give(NodeId input, ValueId v) { values_[input] = {v}; }
   // What these edges need, and what an edge shows. Everything else is left out.
   std::vector<ValueId> write(std::span<const Edge> results);
 
   Builder& builder() { return b_; }
   const Graph& graph() const { return g_; }
-  Precision products() const { return products_; }
-  const Bindings& sizes() const { return sizes_; }
+  const WriteOptions& options() const { return options_; }
   ValueId value(const Edge& e);
   // All results of a node that was written.
   const std::vector<ValueId>& results(NodeId id) const { return values_.at(id); }
@@ -39,30 +44,26 @@ class Writer {
 
   Builder& b_;
   const Graph& g_;
-  Precision products_;
-  const Bindings& sizes_;
+  const WriteOptions& options_;
   std::vector<int> uses_;
   std::map<NodeId, Plan> plans_;
   std::map<NodeId, std::vector<ValueId>> values_;
   std::map<NodeId, std::vector<std::pair<View, ValueId>>> seen_;  // views of values
 };
 
-// Sizes of a shape whose extents are numbers.
-Sizes sizes_of(const Shape& s);
-Type type_of(DType t, const Shape& s);
 bool pads(const View& v);  // does it read zeros that are nowhere?
 
 // ---- one kind of node each -------------------------------------------------------------------------------------
 
 ValueId write_view(Builder& b, ValueId x, const View& v);  // views.cpp
-ValueId write_index(Builder& b, const Dim& d, const Sizes& shape, DType type);
 ValueId write_elementwise(Builder& b, const Node& n, const std::vector<ValueId>& in, bool divides_by_zero);
 std::vector<ValueId> write_composite(Writer& w, NodeId id);
 ValueId write_random_bits(Builder& b, const Node& n, ValueId step);
 std::vector<ValueId> write_loop(Writer& w, const Node& n);
 
-// A graph whose sizes are numbers, without composites that are to be written by their definition.
-Graph prepare(const Graph& g, const Bindings& sizes);
+// A graph whose sizes are these numbers, without composites that are to be written by their definition. Sizes without a
+// number are an Error unless they may stay open.
+Graph prepare(const Graph& g, const Bindings& sizes, UnboundSizes unbound);
 // Composites that are written as themselves.
 bool is_written(const Node& n);
 

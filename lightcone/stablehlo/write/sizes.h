@@ -1,0 +1,40 @@
+// Extents while a module is written: numbers, and tickets for those that nobody knows before the module runs.
+//
+// A ticket stands for an expression over the graph's symbols. Two extents that are the same expression have the same
+// ticket, so that shapes are compared as lists of numbers are. In the finished module a ticket is `?`.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "lightcone/core/dim.h"
+#include "lightcone/stablehlo/module.h"
+
+namespace lc::hlo {
+
+using Sizes = std::vector<std::int64_t>;
+
+inline bool is_open(std::int64_t size) { return size < kDynamic; }  // a ticket
+bool is_open(const Sizes& s);                                       // is one of them?
+bool is_empty(const Sizes& s);                                      // surely without elements
+
+class SizeTable {
+ public:
+  std::int64_t of(const Dim& d);
+  Sizes of(const Shape& s);
+  Dim dim(std::int64_t size) const;
+  std::int64_t product(const Sizes& s);
+  std::int64_t sum(std::int64_t a, std::int64_t b) { return of(dim(a) + dim(b)); }
+  // The type as the module has it: `?` where there is a ticket, and perhaps its bound.
+  Type sealed(Type t, bool bounded) const;
+
+ private:
+  struct Hash {
+    std::size_t operator()(const Dim& d) const { return d.hash(); }
+  };
+  std::vector<Dim> open_;
+  std::unordered_map<Dim, std::int64_t, Hash> tickets_;
+};
+
+}  // namespace lc::hlo

@@ -1,0 +1,61 @@
+// Modules that leave extents open, as XLA takes them: called from a function whose types are static.
+#pragma once
+
+#include <algorithm>
+#include <string>
+
+#include "lightcone/stablehlo/read.h"
+#include "lightcone/stablehlo/write.h"
+
+namespace lc::test {
+
+// The extents and sizes that a caller gives an exported module, from those of the graph.
+inline StableHloOptions bound(const StableHloExport& e, const Bindings& sizes) {
+  StableHloOptions o;
+  for (std::size_t k = 0; k < e.arguments.size(); ++k) {
+    const auto& a = e.arguments[k];
+    if (a.kind == StableHloExport::Argument::Kind::Size) {
+      o.sizes[static_cast<int>(k)] = sizes.at(a.name);
+    } else if (!std::ranges::all_of(a.type.shape, &Dim::is_constant)) {
+      for (const Dim& d : a.type.shape) o.shapes[static_cast<int>(k)].push_back(d.eval(sizes));
+    }
+  }
+  return o;
+}
+
+// A function of static types that calls the module's own: sizes are constants, arrays are converted to types with '?'.
+inline std::string with_static_main(hlo::Module m, const StableHloOptions& bound) {
+  const hlo::Function open = *m.function("main");
+  hlo::Function f{.results = open.results};
+  hlo::Operation call, end;
+  call.name = "func.call", end.name = "func.return";
+  call.attributes = {{"callee", {.kind = hlo::Attribute::Kind::Symbol, .text = "open"}}};
+  for (int k = 0; const hlo::ValueId v : open.body.arguments) {
+    const hlo::Type type = m.values[static_cast<std::size_t>(v)].type;
+    call.operands.push_back(m.value(type));
+    hlo::Operation given;
+    given.name = "stablehlo.convert", given.results = {call.operands.back()};
+    if (const auto n = bound.sizes.find(k); n != bound.sizes.end()) {
+      const auto* bytes = reinterpret_cast<const std::byte*>(&n->second);
+      given.name = "stablehlo.constant";
+      given.attributes = {{"value", {.kind = hlo::Attribute::Kind::Dense, .type = type, .data = {bytes, bytes + 8}}}};
+    } else {
+      hlo::Type fixed = type;
+      if (const auto s = bound.shapes.find(k); s != bound.shapes.end()) fixed.shape = s->second, fixed.bounds.clear();
+      f.body.arguments.push_back(m.value(fixed));
+      given.operands = {f.body.arguments.back()};
+    }
+    f.body.operations.push_back(given);
+    ++k;
+  }
+  for (const hlo::Type& t : open.results) call.results.push_back(m.value(t));
+  end.operands = call.results;
+  f.body.operations.push_back(call);
+  f.body.operations.push_back(end);
+  for (hlo::Function& each : m.functions)
+    if (each.name == "main") each.name = "open", each.is_public = false;
+  m.functions.push_back(f);
+  return hlo::print(m);
+}
+
+}  // namespace lc::test
