@@ -12,7 +12,7 @@ tests=("$@")
                        rows_test pipeline_rows_test tile_test gemm_test dense_unit_test group_test attention_test conv_test
                        depthwise_test concurrency_test gguf_test story_test autograd_test module_test)
 build=build-$cxx
-cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="-O1 -DNDEBUG" -DCMAKE_CXX_COMPILER="$cxx"
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DLIGHTCONE_UNITY=ON -DCMAKE_CXX_FLAGS_RELEASE="-O1 -DNDEBUG" -DCMAKE_CXX_COMPILER="$cxx"
 cmake --build "$build" --target lightcone_command "${tests[@]}"
 export LIGHTCONE_CC=${cxx/++/}
 "$build/bin/lightcone" generate builtin "Once upon a time" -n 20 --temperature 0

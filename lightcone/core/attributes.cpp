@@ -13,8 +13,6 @@ const T& typed(const Attributes::Value* v, std::string_view name, const char* ki
   throw Error("composite", str_cat("it has no attribute '", name, "' that is ", kind));
 }
 
-std::size_t mix(std::size_t h, std::size_t v) { return h ^ (v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2)); }
-
 std::size_t hash_of(const Attributes::Value& v) {
   if (const auto* i = std::get_if<std::int64_t>(&v)) return static_cast<std::size_t>(*i);
   if (const auto* d = std::get_if<double>(&v)) return std::bit_cast<std::uint64_t>(*d);
@@ -22,7 +20,7 @@ std::size_t hash_of(const Attributes::Value& v) {
   return std::hash<std::string>{}(std::get<std::string>(v));
 }
 
-bool same(const Attributes::Value& a, const Attributes::Value& b) {
+bool same_value(const Attributes::Value& a, const Attributes::Value& b) {
   if (const auto* x = std::get_if<double>(&a))
     if (const auto* y = std::get_if<double>(&b))
       return std::bit_cast<std::uint64_t>(*x) == std::bit_cast<std::uint64_t>(*y);
@@ -61,7 +59,7 @@ std::string Attributes::str() const {
 bool operator==(const Attributes& a, const Attributes& b) {
   if (a.entries_.size() != b.entries_.size()) return false;
   for (std::size_t k = 0; k < a.entries_.size(); ++k)
-    if (a.entries_[k].name != b.entries_[k].name || !same(a.entries_[k].value, b.entries_[k].value)) return false;
+    if (a.entries_[k].name != b.entries_[k].name || !same_value(a.entries_[k].value, b.entries_[k].value)) return false;
   return true;
 }
 

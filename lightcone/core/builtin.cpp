@@ -7,14 +7,14 @@ namespace {
 
 using namespace prim;
 using namespace definitions;
-using Types = std::span<const TensorType>;
+using Operands = std::span<const TensorType>;
 
 int axis_of(const Attributes& a) { return static_cast<int>(a.integer("axis")); }
 const QuantInfo& format_of(const Attributes& a) { return info(static_cast<QuantFormat>(a.integer("format"))); }
 
 [[noreturn]] void refuse(const std::string& problem) { throw Error("", problem); }  // of the composite that asked
 
-std::string shapes(Types in) {
+std::string shapes(Operands in) {
   std::string s;
   for (const TensorType& t : in) s += (s.empty() ? "" : " and ") + str(t.shape);
   return s;
@@ -25,7 +25,7 @@ void axis_exists(int axis, const Shape& s) {
 }
 
 // Operands 0 and 1 may differ along the axis only.
-void along_axis(Types in, int axis) {
+void along_axis(Operands in, int axis) {
   const Shape &data = in[0].shape, &index = in[1].shape;
   axis_exists(axis, data);
   if (data.size() != index.size()) refuse(shapes(in) + " have different ranks");
@@ -44,13 +44,13 @@ void same_types(const TensorType& base, const TensorType& source) {
 
 // ---- shapes ------------------------------------------------------------------------------------
 
-std::vector<TensorType> infer_gather(const Attributes& a, Types in) {
+std::vector<TensorType> infer_gather(const Attributes& a, Operands in) {
   along_axis(in, axis_of(a));
   integer_index(in[1]);
   return {{in[0].dtype, in[1].shape}};
 }
 
-std::vector<TensorType> infer_scatter(const Attributes& a, Types in) {
+std::vector<TensorType> infer_scatter(const Attributes& a, Operands in) {
   along_axis(in, axis_of(a));
   const Shape &index = in[1].shape, &source = in[2].shape;
   if (index.size() != source.size()) refuse(shapes(in) + " have different ranks");
@@ -61,7 +61,7 @@ std::vector<TensorType> infer_scatter(const Attributes& a, Types in) {
   return {in[0]};
 }
 
-std::vector<TensorType> infer_slice_scatter(const Attributes& a, Types in) {
+std::vector<TensorType> infer_slice_scatter(const Attributes& a, Operands in) {
   const int axis = axis_of(a);
   along_axis(in, axis);
   same_types(in[0], in[1]);
@@ -72,12 +72,12 @@ std::vector<TensorType> infer_slice_scatter(const Attributes& a, Types in) {
   return {in[0]};
 }
 
-std::vector<TensorType> infer_argsort(const Attributes& a, Types in) {
+std::vector<TensorType> infer_argsort(const Attributes& a, Operands in) {
   axis_exists(axis_of(a), in[0].shape);
   return {{DType::I64, in[0].shape}};
 }
 
-std::vector<TensorType> infer_dequantize(const Attributes& a, Types in) {
+std::vector<TensorType> infer_dequantize(const Attributes& a, Operands in) {
   const QuantInfo& q = format_of(a);
   Shape s = in[0].shape;
   if (in[0].dtype != DType::U8 || s.empty()) refuse("needs rows of u8 blocks");

@@ -35,8 +35,6 @@ i64 exact(__int128 v) {
   return static_cast<i64>(v);
 }
 
-std::size_t mix(std::size_t h, std::size_t v) { return h ^ (v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2)); }
-
 // Ordering by text, not by address, keeps every run and every machine alike.
 bool before(const Dim::Atom* a, const Dim::Atom* b) {
   if (a == b) return false;

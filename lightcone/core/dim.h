@@ -94,6 +94,9 @@ struct Dim::Sum {
   std::size_t hash;
 };
 
+// Of hashes of several things one.
+inline std::size_t mix(std::size_t h, std::size_t v) { return h ^ (v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2)); }
+
 using Shape = std::vector<Dim>;
 Dim product(const Shape& shape);
 std::string str(const Shape& shape);  // "[2, seq, 64]"

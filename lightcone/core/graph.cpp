@@ -15,8 +15,6 @@
 namespace lc {
 namespace {
 
-std::size_t mix(std::size_t h, std::size_t v) { return h ^ (v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2)); }
-
 std::size_t hash(const Node& n) {
   std::size_t h = static_cast<std::size_t>(n.op) * 31 + static_cast<std::size_t>(n.dtype);
   for (const Edge& e : n.in) h = mix(mix(h, e.node), e.view.hash());

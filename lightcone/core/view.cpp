@@ -15,10 +15,10 @@ struct View::Data {
 
 namespace {
 
-std::size_t mix(std::size_t h, std::size_t v) { return (h ^ v) * 0x100000001b3ull; }
-std::size_t mix(std::size_t h, const Shape& s) {
-  for (const Dim& d : s) h = mix(h, d.hash());
-  return mix(h, s.size());
+std::size_t fnv(std::size_t h, std::size_t v) { return (h ^ v) * 0x100000001b3ull; }
+std::size_t fnv(std::size_t h, const Shape& s) {
+  for (const Dim& d : s) h = fnv(h, d.hash());
+  return fnv(h, s.size());
 }
 
 struct Cursor {
@@ -101,7 +101,7 @@ Dim ravel(std::span<const Dim> index, const Shape& shape) {
 std::vector<Dim> unravel(Dim offset, const Shape& shape) {
   // the layers of a model ask the same again and again
   thread_local std::vector<std::tuple<Dim, Shape, std::vector<Dim>>> known(4096);
-  auto& [known_offset, known_shape, answer] = known[mix(offset.hash(), shape) % known.size()];
+  auto& [known_offset, known_shape, answer] = known[fnv(offset.hash(), shape) % known.size()];
   if (!shape.empty() && known_offset == offset && known_shape == shape) return answer;
   known_shape.clear();  // nothing is known until all of it is: an Error or a lack of memory may come between
   known_offset = offset;
@@ -128,7 +128,7 @@ View::View() : View(Shape{}) {}
 View::View(Shape base) {
   // the shapes of a graph are few, and each pass asks for the plain view of every node
   thread_local std::vector<std::shared_ptr<const Data>> known(256);
-  const std::size_t h = mix(0xcbf29ce484222325ull, base);
+  const std::size_t h = fnv(0xcbf29ce484222325ull, base);
   std::shared_ptr<const Data>& d = known[h % known.size()];
   if (!d || d->base != base) d = std::make_shared<const Data>(Data{std::move(base), {}, h});
   data_ = d;
@@ -153,11 +153,11 @@ View View::with(Move m) const {
       m = std::move(*both);
     }
   if (!does_nothing(m, d.moves.empty() ? d.base : d.moves.back().to)) d.moves.push_back(std::move(m));
-  d.hash = mix(0xcbf29ce484222325ull, d.base);
+  d.hash = fnv(0xcbf29ce484222325ull, d.base);
   for (const Move& x : d.moves) {
-    d.hash = mix(mix(mix(d.hash, static_cast<std::size_t>(x.kind)), x.to), x.before);
-    for (int a : x.axes) d.hash = mix(d.hash, static_cast<std::size_t>(a));
-    for (auto s : x.step) d.hash = mix(d.hash, static_cast<std::size_t>(s));
+    d.hash = fnv(fnv(fnv(d.hash, static_cast<std::size_t>(x.kind)), x.to), x.before);
+    for (int a : x.axes) d.hash = fnv(d.hash, static_cast<std::size_t>(a));
+    for (auto s : x.step) d.hash = fnv(d.hash, static_cast<std::size_t>(s));
   }
   View v;
   v.data_ = std::make_shared<const Data>(std::move(d));

@@ -42,6 +42,7 @@ struct Place {
   Buffer* buffer = nullptr;
   std::size_t offset = 0;
   explicit operator bool() const { return buffer; }
+  Place behind(std::size_t bytes) const { return {buffer, offset + bytes}; }
   std::byte* host() const { return buffer && buffer->host() ? buffer->host() + offset : nullptr; }
   friend bool operator==(const Place&, const Place&) = default;
 };

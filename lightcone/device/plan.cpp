@@ -12,9 +12,9 @@ namespace lc {
 namespace {
 
 constexpr std::size_t kAlign = 64;
-std::size_t aligned(std::size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+std::size_t up_to_line(std::size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
-constexpr std::int64_t kMost = std::int64_t{1} << 46;  // bytes of one value, or of all in flight
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 46;  // bytes of one value, or of all in flight
 
 std::string names_of(const Dim& d) {
   std::string names;
@@ -39,7 +39,7 @@ std::int64_t largest(const Dim& d, const Bindings& sizes) {
 std::size_t upper(const Dim& d, const Bindings& sizes, const char* what, const Location& where) {
   const std::int64_t most = largest(d, sizes);
   if (most < 0) return 0;
-  if (most > kMost)
+  if (most > kMostBytes)
     throw Error("plan",
                 d.is_constant()
                     ? str_cat(what, " needs ", most, " bytes")
@@ -53,7 +53,7 @@ std::size_t upper(const Dim& d, const Bindings& sizes, const char* what, const L
 class Arena {
  public:
   std::size_t take(std::size_t bytes) {
-    bytes = aligned(std::max<std::size_t>(bytes, 1));
+    bytes = up_to_line(std::max<std::size_t>(bytes, 1));
     const auto fit = by_size_.lower_bound(bytes);
     if (fit == by_size_.end()) return grow(bytes);
     const std::size_t at = fit->second, size = fit->first;
@@ -62,7 +62,7 @@ class Arena {
     return at;
   }
   void give(std::size_t at, std::size_t bytes) {
-    bytes = aligned(std::max<std::size_t>(bytes, 1));
+    bytes = up_to_line(std::max<std::size_t>(bytes, 1));
     auto next = by_place_.lower_bound(at);
     if (next != by_place_.end() && next->first == at + bytes) {
       bytes += next->second;
@@ -92,7 +92,7 @@ class Arena {
       }
     }
     end_ = at + bytes;
-    if (end_ > static_cast<std::size_t>(kMost))
+    if (end_ > static_cast<std::size_t>(kMostBytes))
       throw Error("plan", "the values in flight may need more than 2^46 bytes; give the symbols smaller bounds");
     return at;
   }
@@ -203,12 +203,12 @@ struct Planner {
     if (n.op == Op::Input || prepared.node[id]) {
       p = {Placement::Where::Input, 0, id, p.bytes};
       if (prepared.node[id]) {
-        p.offset = aligned(plan.prepared_bytes);
+        p.offset = up_to_line(plan.prepared_bytes);
         plan.prepared_bytes = p.offset + p.bytes;
       } else if (is_state[id]) {
-        plan.state_bytes = aligned(plan.state_bytes) + p.bytes;
+        plan.state_bytes = up_to_line(plan.state_bytes) + p.bytes;
         if (std::all_of(n.shape.begin(), n.shape.end(), [](const Dim& d) { return d.is_constant(); })) {
-          p.offset = aligned(plan.state_block);
+          p.offset = up_to_line(plan.state_block);
           plan.state_block = p.offset + p.bytes;
         }
       } else if (prepared.resident[id]) {

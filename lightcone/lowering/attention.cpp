@@ -31,17 +31,17 @@ struct Cached {  // keys or values as they are stored
   CacheType type = CacheType::F32;
   std::optional<Read> scale;
 };
-struct Cut {  // an axis of the result, in two because operands see only one part of it
+struct AxisCut {  // an axis of the result, in two because operands see only one part of it
   std::size_t axis;
   Dim by;
 };
 
 class Matcher {
  public:
-  Matcher(const Graph& g, NodeId root, const std::vector<Cut>& cuts, bool scales)
+  Matcher(const Graph& g, NodeId root, const std::vector<AxisCut>& cuts, bool scales)
       : g_(g), root_(root), cuts_(cuts), scales_(scales) {}
   std::optional<Attention> match(const std::vector<int>& uses);
-  std::optional<Cut> wish;
+  std::optional<AxisCut> wish;
   bool scaled = false;  // keys or values were taken for numbers and scales
 
  private:
@@ -80,7 +80,7 @@ class Matcher {
 
   const Graph& g_;
   NodeId root_;
-  const std::vector<Cut>& cuts_;
+  const std::vector<AxisCut>& cuts_;
   bool scales_;  // may keys and values come with scales?
   std::vector<Axis> axes_;
   Index index_;    // of the result
@@ -120,7 +120,7 @@ void Matcher::look_for_cut(const Dim& d) {
       if (f->kind != Dim::Kind::Div && f->kind != Dim::Kind::Mod) continue;
       for (std::size_t i = 0; !wish && i < g_[root_].shape.size(); ++i) {
         const Dim s = Dim::index(static_cast<int>(i), g_[root_].shape[i]);
-        if (f->a == s && f->b.bounds().lo > 0 && g_[root_].shape[i] % f->b == Dim(0)) wish = Cut{i, f->b};
+        if (f->a == s && f->b.bounds().lo > 0 && g_[root_].shape[i] % f->b == Dim(0)) wish = AxisCut{i, f->b};
       }
     }
 }
@@ -193,7 +193,7 @@ std::optional<Read> Matcher::read_small(const Edge& e, const Index& index) {
 void Matcher::make_axes() {
   const Shape& shape = g_[root_].shape;
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    const auto cut = std::find_if(cuts_.begin(), cuts_.end(), [&](const Cut& c) { return c.axis == i; });
+    const auto cut = std::find_if(cuts_.begin(), cuts_.end(), [&](const AxisCut& c) { return c.axis == i; });
     const Dim stride = product(Shape(shape.begin() + static_cast<std::ptrdiff_t>(i) + 1, shape.end()));
     if (cut == cuts_.end()) {
       axes_.push_back({Dim::index(static_cast<int>(i), shape[i]), shape[i], stride});
@@ -510,7 +510,7 @@ std::optional<Attention> Matcher::match(const std::vector<int>& uses) {
 
 std::optional<Attention> match_attention(const Graph& g, const std::vector<int>& uses, NodeId id) {
   if (g[id].op != Op::SumReduce) return std::nullopt;
-  std::vector<Cut> cuts;
+  std::vector<AxisCut> cuts;
   for (bool scales = true;;) {
     Matcher m(g, id, cuts, scales);
     if (auto plan = m.match(uses)) return plan;

@@ -10,7 +10,7 @@
 namespace lc {
 namespace {
 
-constexpr std::size_t kMost = 10, kLongest = 80;
+constexpr std::size_t kMostNamed = 10, kLongest = 80;
 
 // Letters to insert, to remove or to replace until one is the other; upper and lower case are alike.
 std::size_t distance(std::string_view a, std::string_view b) {
@@ -64,7 +64,7 @@ std::string missing_among(const std::vector<std::string>& missing, const std::ve
 std::string names_near(std::string_view wanted, std::vector<std::string_view> have) {
   std::vector<std::pair<std::size_t, std::string_view>> near;
   for (std::string_view name : have) near.emplace_back(distance(wanted, name), name);
-  const std::size_t shown = std::min(kMost, near.size());
+  const std::size_t shown = std::min(kMostNamed, near.size());
   std::partial_sort(near.begin(), near.begin() + static_cast<std::ptrdiff_t>(shown), near.end());
   std::string s;
   for (std::size_t k = 0; k < shown; ++k) {

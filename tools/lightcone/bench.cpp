@@ -305,7 +305,7 @@ Json compiling(const BenchOptions& o) {
   return all;
 }
 
-void print(const Json& j) {
+void print_table(const Json& j) {
   std::string s = j["machine"].get<std::string>() + "\n";
   for (const auto& [part, rows] : j.items()) {
     if (!rows.is_array()) continue;
@@ -341,7 +341,7 @@ void bench(const BenchOptions& o) {
   if (wanted("compile")) j["compile"] = compiling(o);
   if (wanted("matmul")) j["matmul"] = matmuls(o);  // last: the other libraries leave busy threads
   if (o.json) write_stdout(j.dump(2) + "\n");
-  else print(j);
+  else print_table(j);
 }
 
 }  // namespace lc::tool

@@ -9,7 +9,7 @@ namespace lc::nvidia {
 namespace {
 
 constexpr std::size_t kSlot = 1u << 20;  // long enough for the bus, short enough to overlap
-constexpr std::size_t kAlignment = 256;
+constexpr std::size_t kPieceAlignment = 256;
 
 }  // namespace
 
@@ -55,7 +55,7 @@ std::size_t Staging::put(api::Address to, const std::byte* from, std::size_t byt
     stream_.wait_quietly();  // it may be on its way, and no event says when it is there
     throw;
   }
-  s.used = std::min((s.used + n + kAlignment - 1) / kAlignment * kAlignment, kSlot);
+  s.used = std::min((s.used + n + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment, kSlot);
   return n;
 }
 

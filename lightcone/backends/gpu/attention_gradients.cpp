@@ -11,9 +11,6 @@ namespace {
 
 using i64 = std::int64_t;
 
-i64 over(i64 a, i64 b) { return (a + b - 1) / b; }
-Place behind(Place p, i64 bytes) { return {p.buffer, p.offset + static_cast<std::size_t>(bytes)}; }
-
 class AttentionGradientsKernel final : public TextKernel {
  public:
   AttentionGradientsKernel(AttentionGradients of, const GradientsTile& tile, const Node& n, simt::Language language)
@@ -47,7 +44,7 @@ class AttentionGradientsKernel final : public TextKernel {
 void AttentionGradientsKernel::enqueue(const Launch& l, GpuDevice& device) const {
   const std::span<const i64> n = l.sizes.last(4), arguments = l.sizes.first(l.sizes.size() - 4);
   const i64 heads = n[0], key_heads = n[1], queries = n[2], keys = n[3];
-  const Place dq = behind(l.out, offsets_[0]), dk = behind(l.out, offsets_[1]), dv = behind(l.out, offsets_[2]);
+  const Place dq = l.out.behind(offsets_[0]), dk = l.out.behind(offsets_[1]), dv = l.out.behind(offsets_[2]);
   const auto run = [&](std::size_t function, std::span<const Place> places, i64 groups) {
     start(device, function, places, groups, tile_.threads(), arguments);
   };
@@ -63,8 +60,6 @@ void AttentionGradientsKernel::enqueue(const Launch& l, GpuDevice& device) const
   places[operands] = l.scratch, places[operands + 1] = dk, places[operands + 2] = dv;
   run(1, std::span(places).first(operands + 3), key_heads * over(keys, tile_.rows));
 }
-
-bool is_head(const Dim& d) { return d.constant() && *d.constant() >= 1 && *d.constant() <= kMostHead; }
 
 // The mask's axes as those of [..., h, s, t], over which it is broadcast.
 std::vector<AttentionGradients::MaskAxis> mask_axes(const Shape& mask, Shape scores) {

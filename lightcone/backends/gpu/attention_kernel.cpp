@@ -128,8 +128,6 @@ class AttentionKernel final : public GpuKernel {
   std::shared_ptr<const JoinKernel> join_;         // null where the keys are never split
 };
 
-bool is_head(const Dim& d) { return d.constant() && *d.constant() >= 1 && *d.constant() <= kMostHead; }
-
 }  // namespace
 
 AttentionParts attention_kernel(Attention match, const Limits& limits) {

@@ -16,7 +16,7 @@
 namespace lc::gpu {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kElementThreads = 256;
 
 // One thread for each of some elements; the text says what it does with its number, `t`.
 class ElementKernel : public TextKernel {
@@ -30,7 +30,7 @@ class ElementKernel : public TextKernel {
   };
   ElementKernel(Language language, Said said, Dim bytes)
       : language_(language), said_(std::move(said)), all_(said_.sizes) {
-    all_.push_back((said_.threads + Dim(kThreads - 1)) / Dim(kThreads));
+    all_.push_back((said_.threads + Dim(kElementThreads - 1)) / Dim(kElementThreads));
     all_.push_back(std::move(bytes));
   }
   std::vector<Dim> sizes() const override { return all_; }
@@ -39,11 +39,12 @@ class ElementKernel : public TextKernel {
   void enqueue(const Launch& l, GpuDevice& device) const override {
     const std::size_t n = said_.sizes.size();
     if (said_.updates && !(l.in[0] == l.out)) device.copy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[n + 1]));
-    start(device, Places(l, said_.updates ? 1 : 0), l.sizes[n], kThreads, l.sizes.first(n));
+    start(device, Places(l, said_.updates ? 1 : 0), l.sizes[n], kElementThreads, l.sizes.first(n));
   }
   std::string text(std::string_view name) const override {
-    return simt::begin_kernel(language_, name, kThreads, said_.places, said_.sizes.size(), "long") +
-           "  const long t = (long)LC_GROUP * " + std::to_string(kThreads) + " + LC_THREAD;\n" + said_.body + "}\n";
+    return simt::begin_kernel(language_, name, kElementThreads, said_.places, said_.sizes.size(), "long") +
+           "  const long t = (long)LC_GROUP * " + std::to_string(kElementThreads) + " + LC_THREAD;\n" + said_.body +
+           "}\n";
   }
 
  private:

@@ -24,7 +24,7 @@ using lowering::CutRules;
 
 // A row of the grid is a group of threads at most: what is summed for very few of them, and read by much, is a value of
 // its own, or few threads would do everything.
-constexpr std::int64_t kFewRows = 64, kMuchWritten = 4096;
+constexpr std::int64_t kFewLoopRows = 64, kMuchWritten = 4096;
 
 std::vector<NodeId> too_narrow(const ir::Built& b) {
   const ir::Kernel& k = *b.kernel;
@@ -34,7 +34,7 @@ std::vector<NodeId> too_narrow(const ir::Built& b) {
     if (depth >= k.output_loops) continue;
     Dim rows = 1, written = 1;
     for (int l = 0; l < k.output_loops; ++l) (l < depth ? rows : written) = (l < depth ? rows : written) * k.loops[static_cast<std::size_t>(l)].extent;
-    if (rows.bounds().hi < kFewRows && written.bounds().hi > kMuchWritten) found.push_back(b.reductions[r]);
+    if (rows.bounds().hi < kFewLoopRows && written.bounds().hi > kMuchWritten) found.push_back(b.reductions[r]);
   }
   return found;
 }

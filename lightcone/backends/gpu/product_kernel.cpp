@@ -8,13 +8,12 @@ namespace lc::gpu {
 
 namespace {
 
-constexpr std::int64_t kFewRows = 8;          // up to here B is what is read, and every group reads a part of it
+constexpr std::int64_t kFewProductRows = 8;   // up to here B is what is read, and every group reads a part of it
 constexpr std::int64_t kManyGroups = 128;     // keep all processors of a large device at work
-constexpr std::int64_t kShortest = 256;       // of a part of a sum
+constexpr std::int64_t kShortestPart = 256;   // of a part of a sum
 constexpr std::int64_t kMostParts = 1 << 20;  // numbers that are written as parts
 constexpr std::int64_t kManyResults = 1 << 19;  // of windows: a thread may make 16 of them, and there are threads left
 
-std::int64_t over(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t least(const Dim& d) { return std::max<std::int64_t>(d.bounds().lo, 1); }
 std::int64_t most(const Dim& d) { return std::min<std::int64_t>(d.bounds().hi, std::int64_t{1} << 40); }
 
@@ -51,13 +50,13 @@ ProductKernel::ProductKernel(Product p, Tail tail, const Limits& limits, Precisi
       results_(p_.results()),
       lines_(window_lines(p_)),
       sizes_{product(p_.rows), product(p_.columns), product(p_.batch), product(p_.sum)} {
-  if (const auto rows = sizes_[0].constant()) few_ = std::min(*rows, kFewRows);
+  if (const auto rows = sizes_[0].constant()) few_ = std::min(*rows, kFewProductRows);
   add_ways();
 }
 
 ProductKernel::Way ProductKernel::choose(const Sizes& s) const {
   if (lines_) return {0, 0, s.rows * s.columns * s.batch >= kManyResults ? lines_ : 1};
-  if (s.rows <= kFewRows && reads_side_by_side(p_)) return {s.rows == 1 ? 1 : static_cast<int>(few_), 0};
+  if (s.rows <= kFewProductRows && reads_side_by_side(p_)) return {s.rows == 1 ? 1 : static_cast<int>(few_), 0};
   const bool large = over(s.rows, 128) * over(s.columns, 128) * s.batch >= kManyGroups;
   return {0, large ? 128 : 64};
 }
@@ -73,7 +72,8 @@ ProductKernel::Split ProductKernel::split(const Sizes& s, const KernelText& k) c
   const std::int64_t results = s.rows * s.columns * s.batch, there = groups(s, k);
   std::int64_t parts = 1;
   if (there > 0 && there < kManyGroups)
-    parts = std::min({over(kManyGroups, there), s.sum / kShortest, kMostParts / std::max<std::int64_t>(results, 1)});
+    parts =
+        std::min({over(kManyGroups, there), s.sum / kShortestPart, kMostParts / std::max<std::int64_t>(results, 1)});
   const std::int64_t depth =
       std::max<std::int64_t>(over(over(s.sum, std::max<std::int64_t>(parts, 1)), k.depth), 1) * k.depth;
   return {std::max<std::int64_t>(over(s.sum, depth), 1), depth};
@@ -92,7 +92,7 @@ std::vector<ProductKernel::Way> ProductKernel::ways(Sizes small, const Sizes& la
   const auto add = [&](const Way& w) {
     if (std::find(all.begin(), all.end(), w) == all.end()) all.push_back(w);
   };
-  for (const std::int64_t rows : {std::int64_t{2}, kFewRows + 1})
+  for (const std::int64_t rows : {std::int64_t{2}, kFewProductRows + 1})
     if (small.rows < rows && rows <= large.rows) small.rows = rows, add(choose(small));
   add(choose(large));
   return all;

@@ -18,7 +18,7 @@ using std::to_string;
 // ---- what is found in the graph ----------------------------------------------------------------
 
 // Of shorter rows the steps are few, and a group of threads would have little to do.
-constexpr i64 kShortest = 256;
+constexpr i64 kShortestRun = 256;
 
 struct Running {
   Op op;
@@ -59,7 +59,7 @@ std::optional<Running> match(const Graph& g, const Node& last) {
   int axis = static_cast<int>(last.shape.size()) - 1;
   while (axis > 0 && last.shape[static_cast<std::size_t>(axis)] == Dim(1)) --axis;
   const Dim length = last.shape[static_cast<std::size_t>(axis)];
-  if (length.bounds().hi < kShortest) return std::nullopt;
+  if (length.bounds().hi < kShortestRun) return std::nullopt;
   i64 steps = 1;
   while (steps < length.bounds().hi && steps < (i64{1} << 61)) steps *= 2;
   const Node* n = &last;
@@ -78,8 +78,8 @@ std::optional<Running> match(const Graph& g, const Node& last) {
 
 // ---- the kernel --------------------------------------------------------------------------------
 
-constexpr int kThreads = 256, kItems = 4;
-constexpr i64 kTile = kThreads * kItems, kChunk = 4 * kTile;
+constexpr int kRunThreads = 256, kItems = 4;
+constexpr i64 kTile = kRunThreads * kItems, kChunk = 4 * kTile;
 
 enum Way : i64 { Totals, Whole, Behind };  // of chunks alone; each chunk for itself; behind the totals of those before
 
@@ -143,15 +143,16 @@ class RunningKernel final : public TextKernel {
       return str_cat("#define ", what, " ", as, "\n");
     };
     return define("T", type) + define("IDENTITY", ir::number(identity_of(r_.op, r_.type), r_.type)) +
-           define("THREADS", to_string(kThreads)) + define("ITEMS", to_string(kItems)) + define("COMBINE(a, b)", ir::spell(r_.op, r_.type, "a", "b", "")) +
-           simt::begin_kernel(language_, name, kThreads, places, 4, "long") + "  LC_SHARED(T, sums, THREADS);" +
+           define("THREADS", to_string(kRunThreads)) + define("ITEMS", to_string(kItems)) +
+           define("COMBINE(a, b)", ir::spell(r_.op, r_.type, "a", "b", "")) +
+           simt::begin_kernel(language_, name, kRunThreads, places, 4, "long") + "  LC_SHARED(T, sums, THREADS);" +
            std::string(kText) + "#undef T\n#undef IDENTITY\n#undef THREADS\n#undef ITEMS\n#undef COMBINE\n";
   }
 
  private:
   void run(GpuDevice& device, Place in, Place totals, Place out, const std::array<i64, 4>& sizes, i64 groups) const {
     const Place places[] = {in, totals, out};
-    start(device, 0, places, groups, kThreads, sizes);
+    start(device, 0, places, groups, kRunThreads, sizes);
   }
   Running r_;
   simt::Language language_;

@@ -36,8 +36,6 @@ class ScanKernel final : public GpuKernel {
   std::vector<std::size_t> copied_at_;  // of a slice; 0: it is read where it lies
 };
 
-Place behind(Place p, std::size_t bytes) { return {p.buffer, p.offset + bytes}; }
-
 struct ScanKernel::Run {
   const ScanKernel& kernel;
   const LoopPlan& k;
@@ -46,17 +44,17 @@ struct ScanKernel::Run {
   int parity = 0;
   std::int64_t slice = 0;
 
-  Place state(std::size_t i, int of) const { return behind(l.scratch, k.state_at[of][i]); }
+  Place state(std::size_t i, int of) const { return l.scratch.behind(k.state_at[of][i]); }
   Place result(std::size_t i, std::int64_t at = 0, std::size_t bytes = 0) const {
-    return behind(l.out, static_cast<std::size_t>(k.result_at[i]) + static_cast<std::size_t>(at) * bytes);
+    return l.out.behind(static_cast<std::size_t>(k.result_at[i]) + static_cast<std::size_t>(at) * bytes);
   }
   Place at(const LoopPlan::Ref& r) const {
     switch (r.base) {
-      case LoopPlan::Ref::Scratch: return behind(l.scratch, r.at);
+      case LoopPlan::Ref::Scratch: return l.scratch.behind(r.at);
       case LoopPlan::Ref::Operand: return l.in[r.at];
       case LoopPlan::Ref::Slice:
-        if (const std::size_t copy = kernel.copied_at_[r.at - k.states]) return behind(l.scratch, copy);
-        return behind(l.in[r.at], static_cast<std::size_t>(slice) * k.bytes[r.at]);
+        if (const std::size_t copy = kernel.copied_at_[r.at - k.states]) return l.scratch.behind(copy);
+        return l.in[r.at].behind(static_cast<std::size_t>(slice) * k.bytes[r.at]);
       case LoopPlan::Ref::State: return state(r.at, parity);
     }
     return {};
@@ -67,13 +65,13 @@ struct ScanKernel::Run {
   void launch(const LoopPlan::Step& s) const {
     Place in[kMostOperands];
     for (std::size_t i = 0; i < s.in.size(); ++i) in[i] = at(s.in[i]);
-    device.launch({s.kernel, {in, s.in.size()}, behind(l.scratch, s.out.at), s.sizes, behind(l.scratch, s.scratch)});
+    device.launch({s.kernel, {in, s.in.size()}, l.scratch.behind(s.out.at), s.sizes, l.scratch.behind(s.scratch)});
   }
   void step() {
     for (std::size_t i = 0; i < k.slices; ++i)
       if (const std::size_t to = kernel.copied_at_[i]) {
         const std::size_t bytes = k.bytes[k.states + i];
-        copy(behind(l.scratch, to), behind(l.in[k.states + i], static_cast<std::size_t>(slice) * bytes), bytes);
+        copy(l.scratch.behind(to), l.in[k.states + i].behind(static_cast<std::size_t>(slice) * bytes), bytes);
       }
     if (k.keeps)
       for (std::size_t i = 0; i < k.states; ++i)

@@ -7,8 +7,6 @@ namespace {
 
 using i64 = std::int64_t;
 
-i64 over(i64 a, i64 b) { return (a + b - 1) / b; }
-Place behind(Place p, std::size_t bytes) { return {p.buffer, p.offset + bytes}; }
 std::string numbered(std::string_view name, std::size_t k) { return k ? str_cat(name, "_", k) : std::string(name); }
 
 }  // namespace
@@ -39,8 +37,8 @@ void SortingKernel::sort(GpuDevice& device, Place in, Place out, Place scratch, 
   if (merges_) {
     const auto elements = static_cast<std::size_t>(rows * s.length);
     const std::size_t of_keys = elements * key_bytes(sort_.type), of_places = elements * place_bytes(sort_.wide);
-    keys[0] = scratch, keys[1] = behind(scratch, of_keys);
-    places[0] = behind(scratch, 2 * of_keys), places[1] = behind(scratch, 2 * of_keys + of_places);
+    keys[0] = scratch, keys[1] = scratch.behind(of_keys);
+    places[0] = scratch.behind(2 * of_keys), places[1] = scratch.behind(2 * of_keys + of_places);
   }
   const i64 rows_a_group = kSortTile / sort_.span;
   const i64 sizes[kTileSizes] = {s.outer, s.length, s.columns, s.input_columns, tiles == 1};
@@ -77,7 +75,7 @@ void SortedScatterKernel::enqueue(const Launch& l, GpuDevice& device) const {
     device.copy(l.out, l.in[0], static_cast<std::size_t>(bytes));
   }
   const i64 columns = scatter_.same_columns ? 1 : inner;
-  const Place order = l.scratch, rest = behind(l.scratch, static_cast<std::size_t>(outer * count * columns) * 8);
+  const Place order = l.scratch, rest = l.scratch.behind(static_cast<std::size_t>(outer * count * columns) * 8);
   if (inner == 0) return;
   sort(device, l.in[1], order, rest, {outer, count, columns, inner});
   const Place places[] = {l.in[1], order, l.in[2], l.out};

@@ -17,20 +17,19 @@ std::vector<Dim> sizes_of(const Graph& g) {
   return dims;
 }
 
-struct Type {
-  DType dtype;
-  std::vector<std::int64_t> shape;
-  std::size_t bytes;
-};
-Type settle(const TensorType& t) {
-  Type s{t.dtype, {}, size_of(t.dtype)};
-  for (const Dim& d : t.shape) s.shape.push_back(d.eval({})), s.bytes *= static_cast<std::size_t>(s.shape.back());
-  return s;
-}
-
 }  // namespace
 
 struct ProgramKernel::Compiled {
+  struct Type {
+    DType dtype;
+    std::vector<std::int64_t> shape;
+    std::size_t bytes;
+  };
+  static Type settle(const TensorType& t) {
+    Type s{t.dtype, {}, size_of(t.dtype)};
+    for (const Dim& d : t.shape) s.shape.push_back(d.eval({})), s.bytes *= static_cast<std::size_t>(s.shape.back());
+    return s;
+  }
   Executable executable;
   struct Argument {
     std::size_t operand;
@@ -57,9 +56,9 @@ std::shared_ptr<const ProgramKernel::Compiled> ProgramKernel::compile(const Bind
   for (const StableHloExport::Argument& a : exported.arguments) {
     const auto at = operands_.find(a.name);
     check(at != operands_.end(), "an argument of the program is no input of the graph");
-    done->arguments.push_back({at->second, settle(a.type), a.result >= 0});
+    done->arguments.push_back({at->second, Compiled::settle(a.type), a.result >= 0});
   }
-  for (const StableHloExport::Result& r : exported.results) done->results.push_back(settle(r.type));
+  for (const StableHloExport::Result& r : exported.results) done->results.push_back(Compiled::settle(r.type));
   if (done->executable.results() != done->results.size())
     throw Error("pjrt", str_cat("the plugin makes ", done->executable.results(), " results of a program that has ",
                                 done->results.size(), ": it does not do what StableHLO says"));

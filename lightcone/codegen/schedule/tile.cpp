@@ -12,7 +12,7 @@ namespace lc::ir {
 namespace {
 
 constexpr std::int64_t kSide = 128;                       // elements
-constexpr std::int64_t kShortest = 8, kShortestRow = 32;  // a few rows are read well as they lie
+constexpr std::int64_t kShortestTile = 8, kShortestRow = 32;  // a few rows are read well as they lie
 constexpr std::int64_t kLine = 64;         // bytes between the rows of a tile, so that they do not share a cache's sets
 constexpr std::int64_t kCollide = 512;
 constexpr std::int64_t kFewRounds = 64;  // of a loop that threads share out
@@ -71,7 +71,7 @@ bool Tiler::near(const Instr& i, int across) {
 
 std::vector<int> Tiler::loads(int across) {
   std::vector<int> all;
-  if (too_short(loop(across), kShortest)) return all;
+  if (too_short(loop(across), kShortestTile)) return all;
   for (const Item& i : loop(along_).body.items)
     if (const Instr& in = k_.instrs[static_cast<std::size_t>(i.id)]; turned(in, across) && !near(in, across))
       all.push_back(i.id);

@@ -92,7 +92,7 @@ constexpr Row kOthers[] = {
     {{39, "MXFP4", 32, 17}},
 };
 // These and the formats of core/quant.h, by ggml's number.
-constexpr auto kTypes = [] {
+constexpr auto kTensorTypes = [] {
   constexpr std::size_t formats = std::size(kQuantFormats);
   std::array<Row, formats + std::size(kOthers)> all = {};
   [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -105,13 +105,14 @@ constexpr auto kTypes = [] {
   std::sort(all.begin(), all.end(), [](const Row& a, const Row& b) { return a.type.type < b.type.type; });
   return all;
 }();
-static_assert(std::adjacent_find(kTypes.begin(), kTypes.end(), [](const Row& a, const Row& b) {
+static_assert(std::adjacent_find(kTensorTypes.begin(), kTensorTypes.end(), [](const Row& a, const Row& b) {
                 return a.type.type == b.type.type;
-              }) == kTypes.end());
+              }) == kTensorTypes.end());
 
 const Row* find(std::uint32_t type) {
-  const auto it = std::find_if(kTypes.begin(), kTypes.end(), [&](const Row& r) { return r.type.type == type; });
-  return it == kTypes.end() ? nullptr : &*it;
+  const auto it =
+      std::find_if(kTensorTypes.begin(), kTensorTypes.end(), [&](const Row& r) { return r.type.type == type; });
+  return it == kTensorTypes.end() ? nullptr : &*it;
 }
 
 }  // namespace

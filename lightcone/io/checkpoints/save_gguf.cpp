@@ -80,7 +80,7 @@ class Header {
   std::string bytes_ = "GGUF";
 };
 
-void check(std::span<const TensorToSave> tensors, const GgufFields& metadata) {
+void check_all(std::span<const TensorToSave> tensors, const GgufFields& metadata) {
   io::check_tensors("save_gguf", tensors);
   for (const TensorToSave& t : tensors) {
     if (!ggml_number(t.dtype))
@@ -97,7 +97,7 @@ void check(std::span<const TensorToSave> tensors, const GgufFields& metadata) {
 }  // namespace
 
 void save_gguf(const std::string& path, std::span<const TensorToSave> tensors, const GgufFields& metadata) {
-  check(tensors, metadata);
+  check_all(tensors, metadata);
   Header h;
   h.put(std::uint32_t{3});
   h.put(static_cast<std::uint64_t>(tensors.size())), h.put(static_cast<std::uint64_t>(metadata.size()));

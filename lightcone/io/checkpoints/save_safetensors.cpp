@@ -15,21 +15,21 @@
 namespace lc {
 namespace {
 
-constexpr std::size_t kMaxHeader = 100'000'000;  // what the reference implementation reads
+constexpr std::size_t kLongestHeader = 100'000'000;  // what the reference implementation reads
 
-struct TypeRow {
+struct NameRow {
   DType dtype;
   std::string_view name;
 };
 // In the order the Python library gives tensors, by falling alignment.
-constexpr TypeRow kTypes[] = {{DType::U64, "U64"},  {DType::I64, "I64"}, {DType::F64, "F64"},   {DType::F32, "F32"},
+constexpr NameRow kNames[] = {{DType::U64, "U64"},  {DType::I64, "I64"}, {DType::F64, "F64"},   {DType::F32, "F32"},
                               {DType::U32, "U32"},  {DType::I32, "I32"}, {DType::BF16, "BF16"}, {DType::F16, "F16"},
                               {DType::U16, "U16"},  {DType::I16, "I16"}, {DType::I8, "I8"},     {DType::U8, "U8"},
                               {DType::Bool, "BOOL"}};
 
-const TypeRow* row(DType d) {
-  const TypeRow* r = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeRow& t) { return t.dtype == d; });
-  check(r != std::end(kTypes), "a dtype that save_safetensors() does not know");
+const NameRow* row(DType d) {
+  const NameRow* r = std::find_if(std::begin(kNames), std::end(kNames), [&](const NameRow& t) { return t.dtype == d; });
+  check(r != std::end(kNames), "a dtype that save_safetensors() does not know");
   return r;
 }
 
@@ -57,9 +57,9 @@ std::string header_of(std::span<const TensorToSave* const> tensors,
   }
   text += "}";
   text.resize((text.size() + 7) / 8 * 8, ' ');
-  if (text.size() > kMaxHeader)
+  if (text.size() > kLongestHeader)
     throw Error("save_safetensors", str_cat("the names and metadata make a header of ", text.size(),
-                                            " bytes, readers take at most ", kMaxHeader));
+                                            " bytes, readers take at most ", kLongestHeader));
   return text;
 } catch (const nlohmann::json::exception&) {
   throw Error("save_safetensors", "a name or a word of the metadata is not UTF-8");

@@ -10,7 +10,6 @@
 #include "lightcone/io/printable.h"
 
 namespace lc {
-namespace {
 
 // Makes the batch of any position, from nothing but the data and the options.
 class BatchMaker {
@@ -84,8 +83,6 @@ Batch BatchMaker::make(LoaderPosition p) {
   }
   return b;
 }
-
-}  // namespace
 
 const Array& Batch::at(std::string_view name) const {
   const auto it = arrays.find(name);

@@ -28,23 +28,23 @@ void need_image(const std::vector<std::int64_t>& shape, const char* transform) {
 // ----------------------------------------------
 
 using Shape = std::vector<std::int64_t>;
-struct Kind {
+struct TransformKind {
   DType dtype;
   Shape shape;
 };
 
-Kind after(const ToFloat& t, Kind in) {
+TransformKind after(const ToFloat& t, TransformKind in) {
   need(t.divisor != 0 && std::isfinite(t.divisor), "ToFloat", "the divisor must be a number other than 0");
   return {DType::F32, in.shape};
 }
-Kind after(const ChannelsFirst&, Kind in) {
+TransformKind after(const ChannelsFirst&, TransformKind in) {
   need(in.shape.size() == 3, "ChannelsFirst", str_cat("a sample of ", in.shape.size(), " axes, it needs three"));
   return {in.dtype, {in.shape[2], in.shape[0], in.shape[1]}};
 }
 std::size_t channels(const Shape& shape) {
   return shape.size() < 3 ? 1 : static_cast<std::size_t>(shape[shape.size() - 3]);
 }
-Kind after(const Normalize& t, Kind in) {
+TransformKind after(const Normalize& t, TransformKind in) {
   need(in.dtype == DType::F32, "Normalize", str_cat("samples of ", name(in.dtype), ": put ToFloat before it"));
   need_image(in.shape, "Normalize");
   const std::size_t c = channels(in.shape);
@@ -54,7 +54,7 @@ Kind after(const Normalize& t, Kind in) {
   return in;
 }
 constexpr std::int64_t kMost = 1 << 20;  // pixels of a side that somebody may ask for
-Kind after(const RandomCrop& t, Kind in) {
+TransformKind after(const RandomCrop& t, TransformKind in) {
   need_image(in.shape, "RandomCrop");
   std::int64_t &height = in.shape[in.shape.size() - 2], &width = in.shape.back();
   need(t.padding >= 0 && t.padding <= kMost && t.height >= 0 && t.width >= 0, "RandomCrop",
@@ -65,27 +65,29 @@ Kind after(const RandomCrop& t, Kind in) {
   height = t.height, width = t.width;
   return in;
 }
-Kind after(const RandomHorizontalFlip& t, Kind in) {
+TransformKind after(const RandomHorizontalFlip& t, TransformKind in) {
   need_image(in.shape, "RandomHorizontalFlip");
   need(t.probability >= 0 && t.probability <= 1, "RandomHorizontalFlip", "a probability lies between 0 and 1");
   return in;
 }
-Kind of_size(Kind in, std::int64_t height, std::int64_t width, const char* transform) {
+TransformKind of_size(TransformKind in, std::int64_t height, std::int64_t width, const char* transform) {
   need_image(in.shape, transform);
   need(height > 0 && width > 0 && height <= kMost && width <= kMost, transform,
        str_cat(height, " x ", width, ": these are no sizes"));
   in.shape[in.shape.size() - 2] = height, in.shape.back() = width;
   return in;
 }
-Kind after(const Resize& t, Kind in) {
+TransformKind after(const Resize& t, TransformKind in) {
   need(in.dtype == DType::U8 || in.dtype == DType::F32, "Resize",
        str_cat("samples of ", name(in.dtype), ", it needs u8 or f32"));
   need_image(in.shape, "Resize");
   need(in.shape[in.shape.size() - 2] > 0 && in.shape.back() > 0, "Resize", "a picture without pixels");
   return of_size(std::move(in), t.height, t.width, "Resize");
 }
-Kind after(const CenterCrop& t, Kind in) { return of_size(std::move(in), t.height, t.width, "CenterCrop"); }
-Kind after(const EachSample& t, Kind in) {
+TransformKind after(const CenterCrop& t, TransformKind in) {
+  return of_size(std::move(in), t.height, t.width, "CenterCrop");
+}
+TransformKind after(const EachSample& t, TransformKind in) {
   need(static_cast<bool>(t.apply), "EachSample", "it has no function");
   return in;
 }
@@ -264,7 +266,7 @@ void apply(const EachSample& t, Work& w) {
 
 Transforms::Transforms(std::vector<Transform> list, DType dtype, std::vector<std::int64_t> sample_shape)
     : list_(std::move(list)) {
-  Kind kind{dtype, std::move(sample_shape)};
+  TransformKind kind{dtype, std::move(sample_shape)};
   const auto keep = [&] {
     stages_.push_back({kind.dtype, kind.shape, Array::zeros(kind.dtype, kind.shape).bytes.size()});
   };

@@ -9,7 +9,7 @@
 namespace lc::jinja {
 namespace {
 
-using Kind = Token::Kind;
+using TokenKind = Token::Kind;
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 bool begins_name(char c) {
@@ -29,7 +29,7 @@ class Lexer {
   }
   char at(std::size_t i) const { return i < s_.size() ? s_[i] : '\0'; }
   bool here(std::string_view what) const { return std::string_view(s_).substr(at_).starts_with(what); }
-  void add(Kind kind, std::string text) { out_.push_back({kind, line_, std::move(text)}); }
+  void add(TokenKind kind, std::string text) { out_.push_back({kind, line_, std::move(text)}); }
   void move_to(std::size_t end) {
     line_ += static_cast<std::uint32_t>(
         std::count(s_.begin() + static_cast<std::ptrdiff_t>(at_), s_.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
@@ -84,7 +84,7 @@ void Lexer::data(std::size_t end, char sign, bool block) {
     const bool whole_line = newline != text.npos || line_begins_;
     if (whole_line && begin < text.size() && after_space(at_ + begin) >= end) text.resize(begin);
   }
-  if (!text.empty()) add(Kind::Data, std::move(text));
+  if (!text.empty()) add(TokenKind::Data, std::move(text));
   move_to(end);
 }
 
@@ -126,14 +126,14 @@ void Lexer::comment() {
 
 void Lexer::tag(char open) {
   const bool block = open == '%';
-  add(block ? Kind::BlockBegin : Kind::PrintBegin, "");
+  add(block ? TokenKind::BlockBegin : TokenKind::PrintBegin, "");
   move_to(at_ + 2 + (at(at_ + 2) == '-' || at(at_ + 2) == '+'));
   for (;;) {
     move_to(after_space(at_));
     if (at_ >= s_.size()) fail("a ", block ? "{%" : "{{", " is not closed");
     if (open_.empty())
       if (const std::size_t end = end_of_tag(at_, block ? '%' : '}', block)) {
-        add(block ? Kind::BlockEnd : Kind::PrintEnd, "");
+        add(block ? TokenKind::BlockEnd : TokenKind::PrintEnd, "");
         move_to(end);
         return;
       }
@@ -148,7 +148,7 @@ void Lexer::token() {
   if (begins_name(c)) {
     std::size_t end = at_;
     while (begins_name(at(end)) || digit(at(end))) ++end;
-    add(Kind::Name, s_.substr(at_, end - at_));
+    add(TokenKind::Name, s_.substr(at_, end - at_));
     return move_to(end);
   }
   static constexpr std::string_view signs[] = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
@@ -160,7 +160,7 @@ void Lexer::token() {
     if (open_.empty() || open_.back() != c) fail("unexpected '", c, "'");
     open_.pop_back();
   }
-  add(Kind::Sign, std::string(*sign));
+  add(TokenKind::Sign, std::string(*sign));
   move_to(at_ + sign->size());
 }
 
@@ -172,7 +172,7 @@ void Lexer::number() {
   };
   bool is_real = false;
   digits();
-  const bool after_dot = !out_.empty() && out_.back().kind == Kind::Sign && out_.back().text == ".";
+  const bool after_dot = !out_.empty() && out_.back().kind == TokenKind::Sign && out_.back().text == ".";
   if (!after_dot && at(i) == '.' && digit(at(i + 1))) is_real = true, text += '.', ++i, digits();
   if (const std::size_t sign = at(i + 1) == '-' || at(i + 1) == '+' ? 1 : 0;
       !after_dot && (at(i) == 'e' || at(i) == 'E') && digit(at(i + 1 + sign))) {
@@ -180,7 +180,7 @@ void Lexer::number() {
     text += s_.substr(i, 1 + sign), i += 1 + sign;
     digits();
   }
-  add(is_real ? Kind::Real : Kind::Whole, text);
+  add(is_real ? TokenKind::Real : TokenKind::Whole, text);
   move_to(i);
 }
 
@@ -226,7 +226,7 @@ void Lexer::string() {
       i = n;
     }
   }
-  add(Kind::String, std::move(out));
+  add(TokenKind::String, std::move(out));
   move_to(end + 1);
 }
 
@@ -236,7 +236,7 @@ std::vector<Token> Lexer::run() {
     while (next != s_.npos && at(next + 1) != '{' && at(next + 1) != '%' && at(next + 1) != '#')
       next = s_.find('{', next + 1);
     if (next == s_.npos) {
-      add(Kind::Data, s_.substr(at_));
+      add(TokenKind::Data, s_.substr(at_));
       move_to(s_.size());
       break;
     }
@@ -245,7 +245,7 @@ std::vector<Token> Lexer::run() {
     if (open == '#') comment();
     else if (open == '{' || !raw()) tag(open);
   }
-  add(Kind::End, "");
+  add(TokenKind::End, "");
   return std::move(out_);
 }
 

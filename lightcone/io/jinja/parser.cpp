@@ -10,7 +10,7 @@
 namespace lc::jinja {
 namespace {
 
-using Kind = Node::Kind;
+using NodeKind = Node::Kind;
 using What = Token::Kind;
 using Ref = const Node*;
 using Names = std::initializer_list<std::string_view>;
@@ -66,11 +66,11 @@ class Parser {
     tree_.nodes.push_back(std::move(n));
     return &tree_.nodes.back();
   }
-  Ref add(Kind kind, std::uint32_t line, std::vector<Ref> parts, std::string text = "") {
+  Ref add(NodeKind kind, std::uint32_t line, std::vector<Ref> parts, std::string text = "") {
     return add({.kind = kind, .text = std::move(text), .parts = std::move(parts)}, line);
   }
   Ref literal(std::uint32_t line, Value v) {
-    return add({.kind = Kind::Literal, .text = "", .value = std::move(v)}, line);
+    return add({.kind = NodeKind::Literal, .text = "", .value = std::move(v)}, line);
   }
   Value text_value(std::string s) { return {std::make_shared<const std::string>(std::move(s))}; }
 
@@ -149,11 +149,12 @@ Ref Parser::block(Names ends) {
   for (;;) {
     const std::uint32_t here = now().line;
     if (now().kind == What::Data) {
-      parts.push_back(add({.kind = Kind::Data, .text = "", .value = text_value(std::move(tokens_[at_].text))}, here));
+      parts.push_back(
+          add({.kind = NodeKind::Data, .text = "", .value = text_value(std::move(tokens_[at_].text))}, here));
       ++at_;
     } else if (now().kind == What::PrintBegin) {
       ++at_;
-      parts.push_back(add(Kind::Print, here, {tuple(true, false)}));
+      parts.push_back(add(NodeKind::Print, here, {tuple(true, false)}));
       need_end(What::PrintEnd);
     } else if (now().kind == What::BlockBegin) {
       ++at_;
@@ -164,7 +165,7 @@ Ref Parser::block(Names ends) {
       break;
     }
   }
-  return add(Kind::Block, line, std::move(parts));
+  return add(NodeKind::Block, line, std::move(parts));
 }
 
 Ref Parser::statement() {
@@ -179,12 +180,12 @@ Ref Parser::statement() {
   if (word == "generation") {  // transformers marks what a model says by it
     const Ref inner = body({"endgeneration"});
     end("endgeneration");
-    return add(Kind::Scope, line, {inner});
+    return add(NodeKind::Scope, line, {inner});
   }
   if (word == "break" || word == "continue") {
     if (loops_ == 0) throw SyntaxFault{str_cat("'", word, "' outside a loop"), line};
     need_end(What::BlockEnd);
-    return add(word == "break" ? Kind::Break : Kind::Continue, line, {});
+    return add(word == "break" ? NodeKind::Break : NodeKind::Continue, line, {});
   }
   throw SyntaxFault{str_cat("the tag ", in_quotes(word), " is unknown here, or not supported"), line};
 }
@@ -198,7 +199,7 @@ Ref Parser::if_statement(std::uint32_t line) {
   }
   if (take_name("else")) parts.push_back(body({"endif"}));
   end("endif");
-  return add(Kind::If, line, std::move(parts));
+  return add(NodeKind::If, line, std::move(parts));
 }
 
 Ref Parser::for_statement(std::uint32_t line) {
@@ -212,7 +213,7 @@ Ref Parser::for_statement(std::uint32_t line) {
   --loops_;
   const Ref none = take_name("else") ? body({"endfor"}) : nullptr;
   end("endfor");
-  return add(Kind::For, line, {to, in, condition, inner, none});
+  return add(NodeKind::For, line, {to, in, condition, inner, none});
 }
 
 Ref Parser::set_statement(std::uint32_t line) {
@@ -220,17 +221,17 @@ Ref Parser::set_statement(std::uint32_t line) {
   if (take_sign("=")) {
     const Ref value = tuple(true, false);
     need_end(What::BlockEnd);
-    return add(Kind::Set, line, {to, value});
+    return add(NodeKind::Set, line, {to, value});
   }
   Ref through = nullptr;
   while (sign("|")) through = filter(through);
   const Ref inner = body({"endset"});
   end("endset");
-  return add(Kind::SetBlock, line, {to, through, inner});
+  return add(NodeKind::SetBlock, line, {to, through, inner});
 }
 
 Ref Parser::macro_statement(std::uint32_t line) {
-  Node n{.kind = Kind::Macro, .text = any_name(), .parts = {nullptr}};
+  Node n{.kind = NodeKind::Macro, .text = any_name(), .parts = {nullptr}};
   need_sign("(");
   while (!sign(")")) {
     if (!n.words.empty()) need_sign(",");
@@ -253,7 +254,7 @@ Ref Parser::filter_statement(std::uint32_t line) {
   while (sign("|")) through = filter(through);
   const Ref inner = body({"endfilter"});
   end("endfilter");
-  return add(Kind::FilterOf, line, {through, inner});
+  return add(NodeKind::FilterOf, line, {through, inner});
 }
 
 Ref Parser::with_statement(std::uint32_t line) {
@@ -266,7 +267,7 @@ Ref Parser::with_statement(std::uint32_t line) {
   }
   parts[0] = body({"endwith"});
   end("endwith");
-  return add(Kind::With, line, std::move(parts));
+  return add(NodeKind::With, line, std::move(parts));
 }
 
 // What a value is given to: a name, names with commas, or a member of a namespace.
@@ -278,15 +279,15 @@ Ref Parser::target(bool of_namespace) {
     const std::string word = any_name();
     if (word == "true" || word == "false" || word == "none" || word == "True" || word == "False" || word == "None")
       fail(in_quotes(word), " cannot be given a value");
-    names.push_back(add(Kind::Name, line, {}, word));
-    if (of_namespace && names.size() == 1 && take_sign(".")) return add(Kind::Member, line, {names[0]}, any_name());
+    names.push_back(add(NodeKind::Name, line, {}, word));
+    if (of_namespace && names.size() == 1 && take_sign(".")) return add(NodeKind::Member, line, {names[0]}, any_name());
     if (!take_sign(",")) break;
     if (now().kind != What::Name || name("in")) break;
   }
   if (brackets) need_sign(")");
   return names.size() == 1 && !(tokens_[at_ - 1].kind == What::Sign && tokens_[at_ - 1].text == ",")
              ? names[0]
-             : add(Kind::TupleOf, line, std::move(names));
+             : add(NodeKind::TupleOf, line, std::move(names));
 }
 
 Ref Parser::expression(bool condition) {
@@ -295,7 +296,7 @@ Ref Parser::expression(bool condition) {
   Ref n = either();
   while (condition && take_name("if")) {
     const Ref when = either();
-    n = add(Kind::Condition, line, {when, n, take_name("else") ? expression() : nullptr});
+    n = add(NodeKind::Condition, line, {when, n, take_name("else") ? expression() : nullptr});
   }
   return n;
 }
@@ -314,7 +315,7 @@ Ref Parser::tuple(bool condition, bool parentheses, std::string_view stop) {
   }
   if (!commas && !parts.empty()) return parts[0];
   if (parts.empty() && !parentheses) fail("an expression is expected, and there is ", shown());
-  return add(Kind::TupleOf, line, std::move(parts));
+  return add(NodeKind::TupleOf, line, std::move(parts));
 }
 
 template <class Next>
@@ -324,7 +325,7 @@ Ref Parser::left_to_right(Names signs, const Next& next) {
   while (now().kind == What::Sign && std::find(signs.begin(), signs.end(), now().text) != signs.end()) {
     const std::string op = tokens_[at_++].text;
     const Ref right = next();
-    n = add(Kind::Binary, line, {n, right}, op);
+    n = add(NodeKind::Binary, line, {n, right}, op);
   }
   return n;
 }
@@ -334,7 +335,7 @@ Ref Parser::either() {
   Ref n = both();
   while (take_name("or")) {
     const Ref right = both();
-    n = add(Kind::Or, line, {n, right});
+    n = add(NodeKind::Or, line, {n, right});
   }
   return n;
 }
@@ -344,7 +345,7 @@ Ref Parser::both() {
   Ref n = negation();
   while (take_name("and")) {
     const Ref right = negation();
-    n = add(Kind::And, line, {n, right});
+    n = add(NodeKind::And, line, {n, right});
   }
   return n;
 }
@@ -353,11 +354,11 @@ Ref Parser::negation() {
   const std::uint32_t line = now().line;
   if (!take_name("not")) return comparison();
   const Nested level(depth_, line);
-  return add(Kind::Unary, line, {negation()}, "not");
+  return add(NodeKind::Unary, line, {negation()}, "not");
 }
 
 Ref Parser::comparison() {
-  Node n{.kind = Kind::Compare, .text = "", .parts = {sum()}};
+  Node n{.kind = NodeKind::Compare, .text = "", .parts = {sum()}};
   const std::uint32_t line = now().line;
   for (;;) {
     static constexpr std::string_view kSigns[] = {"==", "!=", "<", "<=", ">", ">="};
@@ -381,7 +382,7 @@ Ref Parser::joined() {
   const std::uint32_t line = now().line;
   std::vector<Ref> parts{product()};
   while (take_sign("~")) parts.push_back(product());
-  return parts.size() == 1 ? parts[0] : add(Kind::Join, line, std::move(parts));
+  return parts.size() == 1 ? parts[0] : add(NodeKind::Join, line, std::move(parts));
 }
 
 Ref Parser::unary(bool filters) {
@@ -390,7 +391,7 @@ Ref Parser::unary(bool filters) {
   if (sign("-") || sign("+")) {
     const Nested level(depth_, line);
     const std::string op = tokens_[at_++].text;
-    n = add(Kind::Unary, line, {unary(false)}, op);
+    n = add(NodeKind::Unary, line, {unary(false)}, op);
   } else {
     n = primary();
   }
@@ -405,7 +406,7 @@ Ref Parser::primary() {
     if (word == "true" || word == "True") return literal(line, {true});
     if (word == "false" || word == "False") return literal(line, {false});
     if (word == "none" || word == "None") return literal(line, {None{}});
-    return add(Kind::Name, line, {}, word);
+    return add(NodeKind::Name, line, {}, word);
   }
   if (now().kind == What::String) {
     std::string s;
@@ -440,7 +441,7 @@ Ref Parser::list() {
     parts.push_back(expression());
   }
   need_sign("]");
-  return add(Kind::ListOf, line, std::move(parts));
+  return add(NodeKind::ListOf, line, std::move(parts));
 }
 
 Ref Parser::dict() {
@@ -455,7 +456,7 @@ Ref Parser::dict() {
     parts.push_back(expression());
   }
   need_sign("}");
-  return add(Kind::DictOf, line, std::move(parts));
+  return add(NodeKind::DictOf, line, std::move(parts));
 }
 
 Ref Parser::postfix(Ref n) {
@@ -464,7 +465,7 @@ Ref Parser::postfix(Ref n) {
     if (sign(".") || sign("[")) {
       n = subscript(n);
     } else if (sign("(")) {
-      Node call{.kind = Kind::Call, .text = "", .parts = {n}};
+      Node call{.kind = NodeKind::Call, .text = "", .parts = {n}};
       arguments(call);
       n = add(std::move(call), line);
     } else {
@@ -476,9 +477,9 @@ Ref Parser::postfix(Ref n) {
 Ref Parser::subscript(Ref n) {
   const std::uint32_t line = now().line;
   if (take_sign(".")) {
-    if (now().kind == What::Name) return add(Kind::Member, line, {n}, any_name());
+    if (now().kind == What::Name) return add(NodeKind::Member, line, {n}, any_name());
     if (now().kind != What::Whole) fail("a name is expected, and there is ", shown());
-    return add(Kind::Item, line, {n, primary()});
+    return add(NodeKind::Item, line, {n, primary()});
   }
   need_sign("[");
   Ref parts[3] = {nullptr, nullptr, nullptr};
@@ -489,9 +490,9 @@ Ref Parser::subscript(Ref n) {
     ++colons;
   }
   need_sign("]");
-  if (colons) return add(Kind::Slice, line, {n, parts[0], parts[1], parts[2]});
+  if (colons) return add(NodeKind::Slice, line, {n, parts[0], parts[1], parts[2]});
   if (!parts[0]) fail("there is nothing between the brackets");
-  return add(Kind::Item, line, {n, parts[0]});
+  return add(NodeKind::Item, line, {n, parts[0]});
 }
 
 Ref Parser::filtered(Ref n) {
@@ -512,7 +513,7 @@ std::string Parser::dotted_name() {
 Ref Parser::filter(Ref n) {
   const std::uint32_t line = now().line;
   need_sign("|");
-  Node f{.kind = Kind::Filter, .text = dotted_name(), .parts = {n}};
+  Node f{.kind = NodeKind::Filter, .text = dotted_name(), .parts = {n}};
   if (sign("(")) arguments(f);
   return add(std::move(f), line);
 }
@@ -521,7 +522,7 @@ Ref Parser::test(Ref n) {
   const std::uint32_t line = now().line;
   need_name("is");
   const bool negated = take_name("not");
-  Node t{.kind = Kind::Test, .text = dotted_name(), .parts = {n}};
+  Node t{.kind = NodeKind::Test, .text = dotted_name(), .parts = {n}};
   const bool operand = now().kind == What::String || now().kind == What::Whole || now().kind == What::Real ||
                        sign("[") || sign("{") ||
                        (now().kind == What::Name && !name("else") && !name("or") && !name("and"));
@@ -532,7 +533,7 @@ Ref Parser::test(Ref n) {
     t.parts.push_back(postfix(primary()));
   }
   const Ref found = add(std::move(t), line);
-  return negated ? add(Kind::Unary, line, {found}, "not") : found;
+  return negated ? add(NodeKind::Unary, line, {found}, "not") : found;
 }
 
 void Parser::arguments(Node& n) {

@@ -22,7 +22,7 @@ struct Macro {
 
 namespace {
 
-using Kind = Node::Kind;
+using NodeKind = Node::Kind;
 
 class Renderer {
  public:
@@ -132,8 +132,8 @@ void Renderer::set(std::string_view name, Value v) {
 }
 
 void Renderer::assign(const Node& target, const Value& v) {
-  if (target.kind == Kind::Name) return set(target.text, v);
-  if (target.kind == Kind::Member) {
+  if (target.kind == NodeKind::Name) return set(target.text, v);
+  if (target.kind == NodeKind::Member) {
     const Value of = name(*target.parts[0]);
     if (!of.as<Space*>()) fail("cannot assign attribute on non-namespace object");
     Space& space = **of.as<Space*>();
@@ -162,38 +162,38 @@ Renderer::Flow Renderer::run(const Node& n) {
   m_.step();
   line_ = n.line;
   switch (n.kind) {
-    case Kind::Data: write(*n.value.text()); return Flow::On;
-    case Kind::Print: {
+    case NodeKind::Data: write(*n.value.text()); return Flow::On;
+    case NodeKind::Print: {
       const Value v = eval(*n.parts[0]);
       if (const std::string* s = v.text()) write(*s);
       else write(str(m_, v));
       return Flow::On;
     }
-    case Kind::Block: return block(n);
-    case Kind::If: return branch(n);
-    case Kind::For: return loop(n);
-    case Kind::Set: assign(*n.parts[0], eval(*n.parts[1])); return Flow::On;
-    case Kind::SetBlock: return set_block(n);
-    case Kind::Macro: define(n); return Flow::On;
-    case Kind::FilterOf: {
+    case NodeKind::Block: return block(n);
+    case NodeKind::If: return branch(n);
+    case NodeKind::For: return loop(n);
+    case NodeKind::Set: assign(*n.parts[0], eval(*n.parts[1])); return Flow::On;
+    case NodeKind::SetBlock: return set_block(n);
+    case NodeKind::Macro: define(n); return Flow::On;
+    case NodeKind::FilterOf: {
       Flow flow = Flow::On;
       const Value inner = text(m_, captured(*n.parts[1], &flow));
       write(str(m_, filtered(*n.parts[0], &inner)));
       return flow;
     }
-    case Kind::With: {
+    case NodeKind::With: {
       std::vector<Value> values;
       for (std::size_t i = 2; i < n.parts.size(); i += 2) values.push_back(eval(*n.parts[i]));
       const Scope inner(*this);
       for (std::size_t i = 1; i < n.parts.size(); i += 2) assign(*n.parts[i], values[i / 2]);
       return run(*n.parts[0]);
     }
-    case Kind::Scope: {
+    case NodeKind::Scope: {
       const Scope inner(*this);
       return run(*n.parts[0]);
     }
-    case Kind::Break: return Flow::Break;
-    case Kind::Continue: return Flow::Continue;
+    case NodeKind::Break: return Flow::Break;
+    case NodeKind::Continue: return Flow::Continue;
     default: fail("an expression stands where a statement should");
   }
 }
@@ -271,37 +271,37 @@ Value Renderer::eval(const Node& n) {
   m_.step();
   line_ = n.line;
   switch (n.kind) {
-    case Kind::Literal: return n.value;
-    case Kind::Name: return name(n);
-    case Kind::ListOf: return list_of(n, false);
-    case Kind::TupleOf: return list_of(n, true);
-    case Kind::DictOf: return dict_of(n);
-    case Kind::Member: return member_of(eval(*n.parts[0]), n.text);
-    case Kind::Item: return item_of(n);
-    case Kind::Slice: return sliced(n);
-    case Kind::Call: return called(n);
-    case Kind::Filter: return filtered(n, nullptr);
-    case Kind::Test: return {test(m_, n.text, arguments(n, 0))};
-    case Kind::Unary: {
+    case NodeKind::Literal: return n.value;
+    case NodeKind::Name: return name(n);
+    case NodeKind::ListOf: return list_of(n, false);
+    case NodeKind::TupleOf: return list_of(n, true);
+    case NodeKind::DictOf: return dict_of(n);
+    case NodeKind::Member: return member_of(eval(*n.parts[0]), n.text);
+    case NodeKind::Item: return item_of(n);
+    case NodeKind::Slice: return sliced(n);
+    case NodeKind::Call: return called(n);
+    case NodeKind::Filter: return filtered(n, nullptr);
+    case NodeKind::Test: return {test(m_, n.text, arguments(n, 0))};
+    case NodeKind::Unary: {
       const Value v = eval(*n.parts[0]);
       return n.text == "not" ? Value{!truthy(v)} : negative(v, n.text == "-");
     }
-    case Kind::Binary: {
+    case NodeKind::Binary: {
       const Value a = eval(*n.parts[0]), b = eval(*n.parts[1]);
       line_ = n.line;
       return binary(m_, n.text, a, b);
     }
-    case Kind::Join: return joined(n);
-    case Kind::Compare: return compared(n);
-    case Kind::And: {
+    case NodeKind::Join: return joined(n);
+    case NodeKind::Compare: return compared(n);
+    case NodeKind::And: {
       Value a = eval(*n.parts[0]);
       return truthy(a) ? eval(*n.parts[1]) : a;
     }
-    case Kind::Or: {
+    case NodeKind::Or: {
       Value a = eval(*n.parts[0]);
       return truthy(a) ? a : eval(*n.parts[1]);
     }
-    case Kind::Condition:
+    case NodeKind::Condition:
       if (truthy(eval(*n.parts[0]))) return eval(*n.parts[1]);
       return n.parts[2] ? eval(*n.parts[2])
                         : undefined("the condition is false, and there is no value for that: an 'else' is missing");
@@ -418,9 +418,9 @@ Arguments Renderer::arguments(const Node& n, std::size_t first) {
 Value Renderer::filtered(const Node& n, const Value* of) {
   Arguments a;
   // a chain of filters behind a block begins with the block's text
-  a.given.push_back(!n.parts[0]                              ? *of
-                    : n.parts[0]->kind == Kind::Filter && of ? filtered(*n.parts[0], of)
-                                                             : eval(*n.parts[0]));
+  a.given.push_back(!n.parts[0]                                  ? *of
+                    : n.parts[0]->kind == NodeKind::Filter && of ? filtered(*n.parts[0], of)
+                                                                 : eval(*n.parts[0]));
   for (std::size_t i = 1; i < n.parts.size(); ++i) a.given.push_back(eval(*n.parts[i]));
   for (const auto& [word, part] : n.named) a.named.emplace_back(word, eval(*part));
   line_ = n.line;
@@ -430,15 +430,15 @@ Value Renderer::filtered(const Node& n, const Value* of) {
 Value Renderer::called(const Node& n) {
   const Node& what = *n.parts[0];
   Value object, f;
-  if (what.kind == Kind::Member) {
+  if (what.kind == NodeKind::Member) {
     object = eval(*what.parts[0]);
     if (object.as<Space*>()) f = member_of(object, what.text);
   } else {
     f = eval(what);
   }
   const Arguments a = arguments(n, 1);
-  if (what.kind == Kind::Member && object.as<Loop*>()) return loop_method(**object.as<Loop*>(), what.text, a);
-  if (what.kind == Kind::Member && !object.as<Space*>()) return method(m_, object, what.text, a);
+  if (what.kind == NodeKind::Member && object.as<Loop*>()) return loop_method(**object.as<Loop*>(), what.text, a);
+  if (what.kind == NodeKind::Member && !object.as<Space*>()) return method(m_, object, what.text, a);
   if (const auto* macro = f.as<const Macro*>()) return call_macro(**macro, a);
   if (const auto* function = f.as<Function>())
     return *function == Function::Namespace ? make_namespace(a) : jinja::function(m_, *function, a, now_);

@@ -14,7 +14,6 @@ namespace {
 
 using io::Json;
 using Type = Vocabulary::Type;
-constexpr std::string_view kSpace = "\xE2\x96\x81";
 
 class Reader {
  public:

@@ -17,6 +17,9 @@ std::shared_ptr<const Tokenizer> make_sentencepiece(Vocabulary v, Budget* budget
 std::shared_ptr<const Tokenizer> make_byte_bpe(Vocabulary v);
 std::shared_ptr<const Tokenizer> make_wordpiece(Vocabulary v);
 
+// U+2581, which stands for a space in pieces, and begins a word in WordPiece vocabularies of GGUF files.
+inline constexpr std::string_view kSpace = "\xE2\x96\x81";
+
 // Lookup by words, the first of equal keys; what the keys refer to must outlive it. No file can choose words that make
 // it slow.
 struct StringHash {

@@ -9,8 +9,6 @@
 namespace lc {
 namespace {
 
-constexpr std::string_view kSpace = "\xE2\x96\x81";
-
 class SentencePiece final : public Tokenizer {
  public:
   SentencePiece(Vocabulary v, Budget* budget);

@@ -14,8 +14,6 @@
 namespace lc {
 namespace {
 
-constexpr std::string_view kSpace = "\xE2\x96\x81";  // begins a word in GGUF vocabularies
-
 class WordPiece final : public Tokenizer {
  public:
   explicit WordPiece(Vocabulary v) : Tokenizer(std::move(v)), pieces_(all_pieces(), false) {

@@ -12,12 +12,11 @@
 #include <vector>
 
 #include "lightcone/core/error.h"
+#include "lightcone/io/text/tokenizer_kinds.h"
 #include "lightcone/io/utf8.h"
 
 namespace lc {
 namespace {
-
-constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581, which stands for a space
 
 bool in_word(std::string_view c) {
   const unsigned char b = static_cast<unsigned char>(c[0]);

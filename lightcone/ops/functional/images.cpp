@@ -7,14 +7,6 @@ using namespace detail;
 
 namespace {
 
-std::size_t u(int i) { return static_cast<std::size_t>(i); }
-
-std::int64_t known(const Dim& d, const char* op) {
-  const auto n = d.constant();
-  if (!n) throw Error(op, str_cat("needs an extent that is known when the graph is built, not ", d));
-  return *n;
-}
-
 // One axis of an image: n elements become m, `step` of them for each.
 struct Axis {
   int axis;

@@ -5,9 +5,13 @@
 namespace lc {
 using namespace detail;
 
-namespace {
+std::int64_t detail::known(const Dim& d, const char* op) {
+  const auto n = d.constant();
+  if (!n) throw Error(op, str_cat("needs an extent that is known when the graph is built, not ", d));
+  return *n;
+}
 
-std::size_t u(int i) { return static_cast<std::size_t>(i); }
+namespace {
 
 // Windows of an image with two axes of known extents.
 struct Columns {
@@ -34,12 +38,6 @@ struct Columns {
   std::int64_t area() const { return kernel[0] * kernel[1]; }
   std::int64_t windows() const { return count[0] * count[1]; }
 };
-
-std::int64_t known(const Dim& d, const char* op) {
-  const auto n = d.constant();
-  if (!n) throw Error(op, str_cat("needs an extent that is known when the graph is built, not ", d));
-  return *n;
-}
 
 }  // namespace
 

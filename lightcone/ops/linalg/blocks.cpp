@@ -37,6 +37,17 @@ Blocks::Blocks(std::int64_t n)
           kBlock, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1)))))),
       count(std::max<std::int64_t>(1, (n + size - 1) / size)) {}
 
+Tensor place(const Tensor& t, int axis, const Shape& shape) {
+  return t.graph().index(shape, Dim::index(axis, shape[static_cast<std::size_t>(axis)]), DType::I32);
+}
+Tensor whole_of(const Tensor& number, const Shape& shape) {
+  return number.reshape(Shape(shape.size(), 1)).expand(shape);
+}
+Tensor same(const Tensor& place, const Tensor& number) { return prim::equal(place, whole_of(number, place.shape())); }
+Tensor above(const Tensor& place, const Tensor& number) {
+  return prim::less_than(whole_of(number, place.shape()), place);
+}
+
 Tensor mask(const Tensor& t, const Dim& expression) { return t.graph().index(t.shape(), expression, DType::Bool); }
 
 Tensor identity(const Tensor& like, std::int64_t n) {

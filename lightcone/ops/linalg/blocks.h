@@ -31,6 +31,11 @@ struct Blocks {
   std::int64_t padded() const { return size * count; }
 };
 
+// The places along an axis of the shape, i32; which of them are a number, or above it.
+Tensor place(const Tensor& t, int axis, const Shape& shape);
+Tensor same(const Tensor& place, const Tensor& number);
+Tensor above(const Tensor& place, const Tensor& number);
+Tensor whole_of(const Tensor& number, const Shape& shape);  // everywhere
 // `expression` over i0, i1, ... where it is not 0, as a mask of the shape of t.
 Tensor mask(const Tensor& t, const Dim& expression);
 Tensor identity(const Tensor& like, std::int64_t n);  // [batch of like, n, n]

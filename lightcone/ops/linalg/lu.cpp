@@ -22,15 +22,6 @@ Tensor row_at(const Tensor& t, const Tensor& at) {
 Tensor in_order(const Tensor& t, const Tensor& order) {
   return prim::gather(t, order.unsqueeze(2).expand(t.shape()), 1);
 }
-Tensor place(const Tensor& t, int axis, const Shape& shape) {
-  return t.graph().index(shape, Dim::index(axis, shape[static_cast<std::size_t>(axis)]), DType::I32);
-}
-Tensor same(const Tensor& a, const Tensor& number) {
-  return prim::equal(a, number.reshape(Shape(static_cast<std::size_t>(a.rank()), 1)).expand(a.shape()));
-}
-Tensor above(const Tensor& a, const Tensor& number) {
-  return prim::less_than(number.reshape(Shape(static_cast<std::size_t>(a.rank()), 1)).expand(a.shape()), a);
-}
 
 // Eliminates the columns [first, first + size) of a matrix, which `panel` [b, n, size] holds, from row `first` on.
 struct Panel {

@@ -1,8 +1,8 @@
 // QR by Householder's reflections, and least squares.
 //
 // A block of reflections is I - V T V^T with an upper triangular T (R. Schreiber and C. Van Loan, "A storage-efficient
-// WY representation for products of Householder transformations", 1989): T = inv(I + D U) D of the reflections' factors
-// D and the upper half U of V^T V.
+// WY representation for products of Householder transformations", 1989): T = inv(I + D U) D of the reflections'
+// qr_factors D and the upper half U of V^T V.
 #include "lightcone/ops/linalg/blocks.h"
 
 namespace lc {
@@ -11,29 +11,18 @@ using namespace blocks;
 
 namespace {
 
-Tensor place(const Tensor& t, int axis, const Shape& shape) {
-  return t.graph().index(shape, Dim::index(axis, shape[static_cast<std::size_t>(axis)]), DType::I32);
-}
-Tensor whole_of(const Tensor& number, const Shape& shape) {
-  return number.reshape(Shape(shape.size(), 1)).expand(shape);
-}
-Tensor below(const Tensor& place, const Tensor& number) {
-  return prim::less_than(whole_of(number, place.shape()), place);
-}
-Tensor same(const Tensor& place, const Tensor& number) { return prim::equal(place, whole_of(number, place.shape())); }
-
 // Reflects the columns [first, first + size) of a matrix, which `panel` [b, m, size] holds, one after the other, as
-// LAPACK's geqr2 does: R on and above the diagonal, below it the vectors, whose first elements are 1.
-struct Panel {
+// LAPACK's geqr2 does: R on and above the diagonal, above it the vectors, whose first elements are 1.
+struct Reflected {
   Tensor packed, tau;  // [b, m, size], [b, size]
 };
-Panel reflect(const Tensor& panel, const Tensor& first) {
+Reflected reflect(const Tensor& panel, const Tensor& first) {
   const Dim batch = panel.extent(0), m = panel.extent(1), size = panel.extent(2);
   const Tensor row = place(panel, 1, {batch, m, 1}), column = place(panel, 2, {batch, 1, size});
   const auto step = [&](const std::vector<Tensor>& s, const std::vector<Tensor>& x) -> Scanned {
     const Tensor here = prim::add(x[0], first);
     const Tensor own = prim::gather(s[0], whole_of(x[0], {batch, m, 1}), 2), none = full_like(own, 0);
-    const Tensor is_here = same(row, here), is_below = below(row, here);
+    const Tensor is_here = same(row, here), is_below = above(row, here);
     const Tensor low = prim::where(is_below, own, none);
     const auto sum = [](const Tensor& t) { return prim::sum_reduce(t, 1).unsqueeze(1); };  // [b, 1, .]
     const Tensor squares = sum(prim::mul(low, low)), alpha = sum(prim::where(is_here, own, none));
@@ -48,7 +37,7 @@ Panel reflect(const Tensor& panel, const Tensor& first) {
     const Tensor rest = prim::add(s[0], neg(prim::mul(v.expand(to), along.expand(to))));
     const Tensor kept =
         prim::where(is_here, prim::where(nothing, alpha, beta).expand(own.shape()), prim::where(is_below, v, own));
-    const Tensor next = prim::where(below(column, x[0]).expand(to), rest,
+    const Tensor next = prim::where(above(column, x[0]).expand(to), rest,
                                     prim::where(same(column, x[0]).expand(to), kept.expand(to), s[0]));
     return {.state = {next}, .ys = {tau.reshape({batch})}};
   };
@@ -57,7 +46,7 @@ Panel reflect(const Tensor& panel, const Tensor& first) {
   return {r.state[0], r.ys[0].permute({1, 0})};
 }
 
-// T of the vectors v [b, m, size] with the factors tau [b, size].
+// T of the vectors v [b, m, size] with the qr_factors tau [b, size].
 Tensor triangle_of(const Tensor& v, const Tensor& tau) {
   const Tensor products = triu(matmul(mirrored(v), v), 1), d = tau.unsqueeze(2).expand(products.shape());
   const Tensor inverse = mirrored(inverse_of_lower(mirrored(prim::mul(d, products)), true));
@@ -65,7 +54,7 @@ Tensor triangle_of(const Tensor& v, const Tensor& tau) {
 }
 
 // Q [b, m, k] and R [b, k, n] of [b, m, n].
-linalg::Qr factors(const Tensor& a) {
+linalg::Qr qr_factors(const Tensor& a) {
   const std::int64_t m = *a.extent(1).constant(), n = *a.extent(2).constant(), k = std::min(m, n);
   const Dim batch = a.extent(0);
   const Shape of_q{batch, m, k};
@@ -79,14 +68,14 @@ linalg::Qr factors(const Tensor& a) {
     const Tensor first = x[0], last = lc::detail::add(first, static_cast<double>(size - 1));
     const Tensor row = place(a, 1, columns), own = place(a, 2, columns);
     const Tensor diagonal = prim::add(own, whole_of(first, columns));
-    const Panel p = reflect(prim::gather(s[0], diagonal, 2), first);
+    const Reflected p = reflect(prim::gather(s[0], diagonal, 2), first);
     const Tensor v =
         prim::where(prim::less_than(diagonal, row), p.packed, prim::cast(prim::equal(diagonal, row), a.dtype()));
     const Tensor t = triangle_of(v, p.tau);
     const Tensor rest = prim::add(s[0], neg(matmul(v, matmul(mirrored(t), matmul(mirrored(v), s[0])))));
     const Tensor column = place(a, 2, whole);
     const Tensor placed = prim::gather(p.packed, prim::add(column, neg(whole_of(first, whole))), 2);
-    const Tensor next = prim::where(below(column, last), rest,
+    const Tensor next = prim::where(above(column, last), rest,
                                     prim::where(prim::less_than(column, whole_of(first, whole)), s[0], placed));
     return {.state = {next}, .ys = {v, t}};
   };
@@ -131,7 +120,7 @@ Qr qr(Operand a) {
   }
   const Matrix given = matrix(a, "qr");
   const std::int64_t m = given.rows, n = given.columns, k = std::min(m, n);
-  const Qr f = factors(given.t);
+  const Qr f = qr_factors(given.t);
   const Dim batch = given.t.extent(0);
   const Tensor both = prim::contiguous(concat({f.q.reshape({batch, m * k}), f.r.reshape({batch, k * n})}, 1));
   with_vjp(both, {given.t}, [m, n](const VjpCall& c) -> std::vector<Tensor> {

@@ -5,16 +5,10 @@
 #include <map>
 
 #include "lightcone/core/error.h"
+#include "lightcone/runtime/profile/profiler.h"
 
 namespace lc {
 namespace {
-
-template <class... Ts>
-std::string format(const char* how, Ts... parts) {
-  char text[256];
-  std::snprintf(text, sizeof text, how, parts...);
-  return text;
-}
 
 std::string in_quotes(std::string_view s) {
   std::string out = "\"";

@@ -12,13 +12,6 @@
 namespace lc {
 namespace {
 
-template <class... Ts>
-std::string format(const char* how, Ts... parts) {
-  char text[512];
-  std::snprintf(text, sizeof text, how, parts...);
-  return text;
-}
-
 // Bytes as they are counted in memory: "768 B", "1.5 KiB", "12 MiB".
 std::string binary_bytes(std::size_t bytes) {
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};

@@ -9,7 +9,7 @@ namespace lc::hlo {
 namespace {
 
 // Versions of the format, and from which on something is so.
-constexpr std::uint64_t kDialectVersions = 1, kCountOfOperations = 4, kProperties = 5, kNewest = 6;
+constexpr std::uint64_t kDialectVersions = 1, kCountOfOperations = 4, kPropertiesVersion = 5, kNewest = 6;
 
 enum : std::uint8_t {
   kStrings,
@@ -18,7 +18,7 @@ enum : std::uint8_t {
   kOffsets,
   kOperations = kOperationSection,
   kPropertyTable = 8,
-  kSections = 9
+  kCountOfSections = 9
 };
 
 }  // namespace
@@ -49,11 +49,11 @@ File::File(std::span<const std::byte> all) : bytes(all) {
     c.fail(str_cat("version ", version, " of MLIR's bytecode is not read: versions to ", kNewest, " are"));
   producer = c.zero_terminated();
 
-  std::array<std::optional<Stretch>, kSections> sections;
+  std::array<std::optional<Stretch>, kCountOfSections> sections;
   while (!c.done()) {
     const std::size_t from = c.at();
     const Section s = read_section(c);
-    if (s.id >= kSections) Cursor::fail_at(from, str_cat("section ", int{s.id}, " is not known"));
+    if (s.id >= kCountOfSections) Cursor::fail_at(from, str_cat("section ", int{s.id}, " is not known"));
     if (sections[s.id]) Cursor::fail_at(from, str_cat("section ", int{s.id}, " stands there twice"));
     sections[s.id] = s.data;
   }
@@ -88,7 +88,7 @@ void File::read_dialects(Cursor c) {
   while (!c.done()) {
     const std::string_view dialect = dialects[c.index(dialects.size(), "dialect")];
     for (std::size_t left = c.count("operations' names"); left > 0; --left) {
-      const std::uint64_t name = version < kProperties ? c.varint() : c.flagged_varint().first;
+      const std::uint64_t name = version < kPropertiesVersion ? c.varint() : c.flagged_varint().first;
       operations.push_back({dialect, strings[c.checked(name, strings.size(), "string")]});
     }
   }

@@ -8,10 +8,10 @@
 namespace lc::hlo {
 namespace {
 
-constexpr int kDeepest = 100;
+constexpr int kDeepestRegion = 100;
 constexpr std::string_view kSharding = "sdy";                     // the dialect that says which device has which part
 constexpr std::string_view kCast = "unrealized_conversion_cast";  // stands around its operations, and changes nothing
-constexpr std::uint64_t kSections = 2, kUseOrders = 3,
+constexpr std::uint64_t kSectionsVersion = 2, kUseOrders = 3,
                         kFewerLocations = 4;  // versions from which on regions stand in them, ...
 
 // What an operation of a file has.
@@ -22,7 +22,7 @@ enum : std::uint8_t {
   kSuccessors = 8,
   kRegions = 16,
   kOrders = 32,
-  kProperties = 64
+  kHasProperties = 64
 };
 
 class Reader {
@@ -193,7 +193,7 @@ Reader::Header Reader::header(Cursor& c) {
     const std::size_t at = c.at();
     h.attributes = values_.fields_of(attribute_index(c), at);
   }
-  if (has & kProperties) properties(c, h);
+  if (has & kHasProperties) properties(c, h);
   if (has & kResults) results(c, h);
   if (has & kOperands) operands(c, h);
   if (has & kSuccessors) c.fail("branches between blocks are not read");
@@ -267,8 +267,8 @@ void Reader::skip_use_orders(Cursor& c, std::size_t values) {
 template <class Body>
 void Reader::regions(Cursor& c, const Header& h, const Body& body) {
   if (h.regions == 0) return;
-  if (++depth_ > kDeepest) c.fail(str_cat("regions are nested more than ", kDeepest, " deep"));
-  if (h.isolated && file_.version >= kSections) {
+  if (++depth_ > kDeepestRegion) c.fail(str_cat("regions are nested more than ", kDeepestRegion, " deep"));
+  if (h.isolated && file_.version >= kSectionsVersion) {
     const Section s = read_section(c);
     if (s.id != kOperationSection) c.fail("regions are expected");
     Cursor inner = file_.cursor(s.data);

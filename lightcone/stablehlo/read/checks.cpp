@@ -5,7 +5,7 @@
 namespace lc::hlo {
 namespace {
 
-using Kind = StableHloProgram::Check::Kind;
+using CheckKind = StableHloProgram::Check::Kind;
 
 double number(const Call& c, std::string_view attribute, double otherwise) {
   const Attribute* a = c.op.find(attribute);
@@ -25,10 +25,10 @@ std::vector<Tensor> check_against(const Call& c, const std::string& what) {
   if (!(expected.shape() == c.x().shape()) || expected.dtype() != c.x().dtype())
     c.refuse("compares tensors of different types");
   if (what.starts_with("check.expect_almost_eq"))
-    c.reader.check(c, c.x(), expected, Kind::Tolerance, number(c, "tolerance", 0.001));
-  else if (what.starts_with("check.expect_eq")) c.reader.check(c, c.x(), expected, Kind::Equal, 0);
+    c.reader.check(c, c.x(), expected, CheckKind::Tolerance, number(c, "tolerance", 0.001));
+  else if (what.starts_with("check.expect_eq")) c.reader.check(c, c.x(), expected, CheckKind::Equal, 0);
   else if (what == "check.expect_close")
-    c.reader.check(c, c.x(), expected, Kind::Ulps, number(c, "max_ulp_difference", 3));
+    c.reader.check(c, c.x(), expected, CheckKind::Ulps, number(c, "max_ulp_difference", 3));
   else c.refuse("is not supported");
   return {};
 }

@@ -23,7 +23,7 @@ std::vector<Complex> operands(const Call& c, std::size_t n) {
 std::vector<Tensor> given(const Complex& z) { return {z.real, z.imag}; }
 
 template <Complex (*F)(const Complex&)>
-std::vector<Tensor> unary(const Call& c) {
+std::vector<Tensor> unary_complex(const Call& c) {
   return given(F(operands(c, 1)[0]));
 }
 template <Complex (*F)(const Complex&, const Complex&)>
@@ -48,7 +48,7 @@ Complex sign_of(const Complex& z) {
   return {prim::where(none, nan, r.real), prim::where(none, nan, r.imag)};
 }
 
-std::vector<Tensor> compare(const Call& c) {
+std::vector<Tensor> compare_complex(const Call& c) {
   const std::vector<Complex> in = operands(c, 2);
   const std::string d = c.word("comparison_direction");
   if (d != "EQ" && d != "NE") c.refuse("complex numbers have no order");
@@ -67,7 +67,7 @@ std::vector<Tensor> extreme(const Call& c) {
 }
 
 // From real numbers or to them; the imaginary part is lost.
-std::vector<Tensor> convert(const Call& c) {
+std::vector<Tensor> convert_complex(const Call& c) {
   const Tensor real = prim::cast(c.x(), c.dtype());
   if (c.in.size() == 2) return {real};
   return {real, scalar_like(real, 0)};
@@ -100,8 +100,8 @@ void add_complex(Rules& r) {
   r["stablehlo.real"] = [](const Call& c) { return std::vector{c.x()}; };  // of real numbers, as the next one
   r["stablehlo.imag"] = [](const Call& c) { return std::vector{scalar_like(c.x(), 0)}; };
   r["stablehlo.fft (complex)"] = transform;
-  r["stablehlo.convert (complex)"] = convert;
-  r["stablehlo.compare (complex)"] = compare;
+  r["stablehlo.convert (complex)"] = convert_complex;
+  r["stablehlo.compare (complex)"] = compare_complex;
   r["stablehlo.abs (complex)"] = [](const Call& c) { return std::vector{abs(operands(c, 1)[0])}; };
   r["stablehlo.multiply (complex)"] = binary < operator*>;
   r["stablehlo.divide (complex)"] = binary < operator/>;
@@ -109,29 +109,29 @@ void add_complex(Rules& r) {
   r["stablehlo.minimum (complex)"] = extreme<false>;
   r["stablehlo.power (complex)"] = binary<lc::pow>;
   r["stablehlo.atan2 (complex)"] = binary<angle_of>;
-  r["stablehlo.sign (complex)"] = unary<sign_of>;
-  r["stablehlo.exponential (complex)"] = unary<lc::exp>;
-  r["stablehlo.exponential_minus_one (complex)"] = unary<lc::expm1>;
-  r["stablehlo.log (complex)"] = unary<lc::log>;
-  r["stablehlo.log_plus_one (complex)"] = unary<lc::log1p>;
-  r["stablehlo.logistic (complex)"] = unary<lc::sigmoid>;
-  r["stablehlo.sqrt (complex)"] = unary<lc::sqrt>;
-  r["stablehlo.rsqrt (complex)"] = unary<lc::rsqrt>;
-  r["stablehlo.cbrt (complex)"] = unary<cube_root>;
-  r["stablehlo.sine (complex)"] = unary<lc::sin>;
-  r["stablehlo.cosine (complex)"] = unary<lc::cos>;
-  r["stablehlo.tan (complex)"] = unary<lc::tan>;
-  r["stablehlo.tanh (complex)"] = unary<lc::tanh>;
-  r["chlo.conj (complex)"] = unary<lc::conj>;
-  r["chlo.tan (complex)"] = unary<lc::tan>;
-  r["chlo.sinh (complex)"] = unary<lc::sinh>;
-  r["chlo.cosh (complex)"] = unary<lc::cosh>;
-  r["chlo.asin (complex)"] = unary<lc::asin>;
-  r["chlo.acos (complex)"] = unary<lc::acos>;
-  r["chlo.atan (complex)"] = unary<lc::atan>;
-  r["chlo.asinh (complex)"] = unary<lc::asinh>;
-  r["chlo.acosh (complex)"] = unary<lc::acosh>;
-  r["chlo.atanh (complex)"] = unary<lc::atanh>;
+  r["stablehlo.sign (complex)"] = unary_complex<sign_of>;
+  r["stablehlo.exponential (complex)"] = unary_complex<lc::exp>;
+  r["stablehlo.exponential_minus_one (complex)"] = unary_complex<lc::expm1>;
+  r["stablehlo.log (complex)"] = unary_complex<lc::log>;
+  r["stablehlo.log_plus_one (complex)"] = unary_complex<lc::log1p>;
+  r["stablehlo.logistic (complex)"] = unary_complex<lc::sigmoid>;
+  r["stablehlo.sqrt (complex)"] = unary_complex<lc::sqrt>;
+  r["stablehlo.rsqrt (complex)"] = unary_complex<lc::rsqrt>;
+  r["stablehlo.cbrt (complex)"] = unary_complex<cube_root>;
+  r["stablehlo.sine (complex)"] = unary_complex<lc::sin>;
+  r["stablehlo.cosine (complex)"] = unary_complex<lc::cos>;
+  r["stablehlo.tan (complex)"] = unary_complex<lc::tan>;
+  r["stablehlo.tanh (complex)"] = unary_complex<lc::tanh>;
+  r["chlo.conj (complex)"] = unary_complex<lc::conj>;
+  r["chlo.tan (complex)"] = unary_complex<lc::tan>;
+  r["chlo.sinh (complex)"] = unary_complex<lc::sinh>;
+  r["chlo.cosh (complex)"] = unary_complex<lc::cosh>;
+  r["chlo.asin (complex)"] = unary_complex<lc::asin>;
+  r["chlo.acos (complex)"] = unary_complex<lc::acos>;
+  r["chlo.atan (complex)"] = unary_complex<lc::atan>;
+  r["chlo.asinh (complex)"] = unary_complex<lc::asinh>;
+  r["chlo.acosh (complex)"] = unary_complex<lc::acosh>;
+  r["chlo.atanh (complex)"] = unary_complex<lc::atanh>;
 }
 
 }  // namespace lc::hlo

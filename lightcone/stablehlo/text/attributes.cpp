@@ -9,8 +9,6 @@ namespace {
 
 using Kind = Attribute::Kind;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 Attribute of_kind(Kind k, std::string text = {}, std::string name = {}) {
   Attribute a;
   a.kind = k, a.text = std::move(text), a.name = std::move(name);

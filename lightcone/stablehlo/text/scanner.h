@@ -9,6 +9,8 @@
 
 namespace lc::hlo {
 
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) { skip(); }

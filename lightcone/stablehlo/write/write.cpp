@@ -11,7 +11,7 @@
 namespace lc {
 namespace {
 
-using Kind = StableHloExport::Argument::Kind;
+using ArgumentKind = StableHloExport::Argument::Kind;
 
 // A size that no extent is named after is a slip of the pen.
 void check_names(const Graph& g, const Bindings& sizes) {
@@ -41,10 +41,12 @@ std::vector<StableHloExport::Argument> arguments_of(const Graph& g) {
   for (NodeId id = 0; id < g.size(); ++id) {
     const Node& n = g[id];
     if (n.op != Op::Input || !live[id]) continue;
-    StableHloExport::Argument a{n.name, {n.dtype, n.shape}, n.parameter ? Kind::Parameter : Kind::Input};
+    StableHloExport::Argument a{
+        n.name, {n.dtype, n.shape}, n.parameter ? ArgumentKind::Parameter : ArgumentKind::Input};
     const auto at = std::ranges::find(assigned, id, &Assignment::state);
     if (at != assigned.end())
-      a.kind = Kind::State, a.result = static_cast<int>(g.roots().size()) + static_cast<int>(at - assigned.begin());
+      a.kind = ArgumentKind::State,
+      a.result = static_cast<int>(g.roots().size()) + static_cast<int>(at - assigned.begin());
     all.push_back(std::move(a));
   }
   return all;
@@ -84,7 +86,7 @@ class OpenSizes {
         tellers_.emplace_back(name, *t);
       } else {
         tellers_.emplace_back(name, Teller{arguments.size(), 0, 0, 0});
-        arguments.push_back({name, {DType::I64, {}}, Kind::Size});
+        arguments.push_back({name, {DType::I64, {}}, ArgumentKind::Size});
       }
     }
   }

@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 constexpr i64 kNotLearned = -100;  // cross_entropy's ignore_index
 
 // Tokens, and which of them are learned.
-struct Example {
+struct ChatTokens {
   std::vector<int> ids;
   std::vector<bool> learned;
 };
@@ -33,7 +33,7 @@ class Examples {
   Examples(const Tokenizer& tokens, const ChatTemplateSource& source) : tokens_(tokens) {
     if (!source.text.empty()) template_.emplace(source, &tokens);
   }
-  Example of(const Json& line) const {
+  ChatTokens of(const Json& line) const {
     if (!line.is_object()) throw Error("", "it is no object, { ... }");
     if (line.contains("messages")) return conversation(messages(line.at("messages")));
     if (line.contains("prompt")) {
@@ -75,7 +75,7 @@ class Examples {
     return r;
   }
   // As generate and chat read it: what is behind the tokens that two texts share is where they differ.
-  Example conversation(const std::vector<ChatMessage>& all) const {
+  ChatTokens conversation(const std::vector<ChatMessage>& all) const {
     if (!template_)
       throw Error("",
                   "the checkpoint has no chat template, which says how messages are written down: put a "
@@ -84,7 +84,7 @@ class Examples {
       const std::string t = template_->apply(std::span(all).first(count), {.generation_prompt = asks});
       return tokens_.encode(t, false, true);
     };
-    Example e{written(all.size(), false), {}};
+    ChatTokens e{written(all.size(), false), {}};
     e.learned.assign(e.ids.size(), false);
     for (std::size_t k = 0; k < all.size(); ++k) {
       if (all[k].role != "assistant") continue;
@@ -94,8 +94,8 @@ class Examples {
     }
     return e;
   }
-  Example continued(const std::string& prompt, const std::string& answer) const {
-    Example e{tokens_.encode(prompt + answer), {}};
+  ChatTokens continued(const std::string& prompt, const std::string& answer) const {
+    ChatTokens e{tokens_.encode(prompt + answer), {}};
     const std::size_t from = prompt.empty() ? 1 : common(tokens_.encode(prompt), e.ids);
     if (tokens_.eos() >= 0) e.ids.push_back(tokens_.eos());
     for (std::size_t k = 0; k < e.ids.size(); ++k) e.learned.push_back(k >= from);
@@ -110,7 +110,7 @@ class Chats final : public TrainingData {
  public:
   Chats(const TrainConfig& c, std::shared_ptr<const Tokenizer> tokenizer, const ChatTemplateSource& source)
       : c_(c), tokens_(std::move(tokenizer)), examples_(*tokens_, source) {
-    std::vector<Example> learn = read(c.data.train), hold = read(c.data.test);
+    std::vector<ChatTokens> learn = read(c.data.train), hold = read(c.data.test);
     read_ = learn.size();
     if (c.data.test.empty()) {
       const auto count = static_cast<double>(learn.size());
@@ -142,8 +142,8 @@ class Chats final : public TrainingData {
     if (!(loader.position() == where)) loader.seek(where);
     return loader.next().arrays;
   }
-  std::vector<Example> read(const std::vector<std::string>& paths) const {
-    std::vector<Example> all;
+  std::vector<ChatTokens> read(const std::vector<std::string>& paths) const {
+    std::vector<ChatTokens> all;
     for (const std::string& path : paths) {
       const std::string file = read_text(path, {.memory = std::size_t{4} << 30});
       require_utf8(file, in_quotes(path));
@@ -165,9 +165,9 @@ class Chats final : public TrainingData {
     return all;
   }
   // Why nothing is left of these examples, and what to change.
-  std::string why_none(const std::vector<Example>& all) const {
+  std::string why_none(const std::vector<ChatTokens>& all) const {
     const auto length = static_cast<std::size_t>(c_.model.context);
-    if (std::ranges::any_of(all, [&](const Example& e) { return e.ids.size() > length + 1; }))
+    if (std::ranges::any_of(all, [&](const ChatTokens& e) { return e.ids.size() > length + 1; }))
       return str_cat("the answers of all ", all.size(), " begin behind ", length, " tokens: raise model.context");
     if (!all.empty())
       return str_cat("the answers of all ", all.size(), " have no tokens: does the chat template write them?");
@@ -177,10 +177,10 @@ class Chats final : public TrainingData {
                    " leaves none: change it, write more, or name a file as data.test");
   }
   // One example a row, filled up behind its end with tokens that nothing reads.
-  std::shared_ptr<const Dataset> rows(const std::vector<Example>& all, const char* purpose) {
+  std::shared_ptr<const Dataset> rows(const std::vector<ChatTokens>& all, const char* purpose) {
     const auto length = static_cast<std::size_t>(c_.model.context);
     std::vector<i64> x, y;
-    for (const Example& e : all) {
+    for (const ChatTokens& e : all) {
       const std::size_t n = std::min(e.ids.size(), length + 1);
       i64 answers = 0;
       for (std::size_t k = 1; k < n; ++k) answers += e.learned[k];

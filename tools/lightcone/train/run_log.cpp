@@ -16,14 +16,14 @@
 namespace lc::tool {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using LogJson = nlohmann::ordered_json;
 
-std::string number(double v) {
+std::string number_of(double v) {
   char text[40];
   std::snprintf(text, sizeof text, "%.9g", v);
   return text;
 }
-std::string number(const std::optional<double>& v) { return v ? number(*v) : ""; }
+std::string number_of(const std::optional<double>& v) { return v ? number_of(*v) : ""; }
 
 void write_whole(const std::string& path, const std::string& text) {
   io::AtomicFile file("train", path);
@@ -36,8 +36,8 @@ void append(const std::string& path, const std::string& text) {
   if (!(file << text) || !file.flush()) throw Error("train", str_cat("cannot write ", in_quotes(path)));
 }
 
-LogLine parse(const std::string& text, const std::string& measure) {
-  const Json j = Json::parse(text);
+LogLine parse_line(const std::string& text, const std::string& measure) {
+  const LogJson j = LogJson::parse(text);
   const auto maybe = [&](const std::string& key) {
     return j.contains(key) ? std::optional<double>(j.at(key).get<double>()) : std::nullopt;
   };
@@ -60,8 +60,8 @@ RunLog::RunLog(std::string folder, std::string title, std::string measure, std::
     try {
       // a line that a kill cut off is behind the checkpoint
       for (std::string one; std::getline(lines, one) && !lines.eof();)
-        if (const LogLine l = parse(one, measure_); l.step <= step) lines_.push_back(l);
-    } catch (const Json::exception& e) {
+        if (const LogLine l = parse_line(one, measure_); l.step <= step) lines_.push_back(l);
+    } catch (const LogJson::exception& e) {
       throw Error("train", str_cat(in_quotes(path), " is no log of a run: ", printable(e.what(), 200)));
     }
   }
@@ -84,7 +84,7 @@ void RunLog::write_page(const std::string& facts) const {
 std::string RunLog::json(const LogLine& l) const {
   std::string s = str_cat("{\"step\": ", l.step);
   const auto add = [&](const std::string& key, const std::optional<double>& v) {
-    if (v) s += str_cat(", \"", key, "\": ", number(*v));
+    if (v) s += str_cat(", \"", key, "\": ", number_of(*v));
   };
   add("loss", l.loss), add("seconds", l.seconds), add("rate", l.rate), add("held_out_loss", l.held_out_loss);
   add(measure_, l.measure);
@@ -92,8 +92,8 @@ std::string RunLog::json(const LogLine& l) const {
 }
 std::string RunLog::header() const { return "step,loss,seconds,rate,held_out_loss,held_out_" + measure_ + "\n"; }
 std::string RunLog::csv(const LogLine& l) const {
-  return str_cat(l.step, ",", number(l.loss), ",", number(l.seconds), ",", number(l.rate), ",", number(l.held_out_loss),
-                 ",", number(l.measure), "\n");
+  return str_cat(l.step, ",", number_of(l.loss), ",", number_of(l.seconds), ",", number_of(l.rate), ",",
+                 number_of(l.held_out_loss), ",", number_of(l.measure), "\n");
 }
 
 }  // namespace lc::tool

@@ -15,9 +15,9 @@ using i64 = std::int64_t;
 namespace {
 
 constexpr i64 kNarrowest = 8;   // the smallest nr
-constexpr i64 kMostPixels = 1024;  // of a task, whatever the caches
+constexpr i64 kMostTaskPixels = 1024;  // of a task, whatever the caches
 constexpr i64 kPackStrip = 12;  // cycles that packing a strip of pixels takes for each tap
-constexpr i64 kTask = 20;       // what a task costs beside, for each tap
+constexpr i64 kTaskCost = 20;   // what a task costs beside, for each tap
 
 // Products whose weights are the same follow each other: `images` of each of `groups`.
 struct DirectJob {
@@ -34,7 +34,7 @@ void direct_task(void* arg, int task, int worker) {
   const i64 row = task % across * j.rows, group = task / across / along;
   i64 strip = task / across % along * j.strips_task;
   const i64 end = std::min(j.images * j.strips, strip + j.strips_task);
-  Span spans[kMostPixels / kNarrowest];
+  Span spans[kMostTaskPixels / kNarrowest];
   std::size_t count = 0;
   while (strip < end) {
     const i64 image = strip / j.strips, first = strip % j.strips, n = std::min(end - strip, j.strips - first);
@@ -54,7 +54,7 @@ void split(DirectJob& j, int workers) {
   for (i64 n = most; n > 0; --n)
     for (i64 pieces = 1; pieces <= std::min<i64>(panels, 2 * workers); ++pieces) {
       const i64 tasks = groups * parts(strips, n) * pieces, height = parts(panels, pieces);
-      const i64 cost = height * (n * mr + (b.packed ? 1 : 8)) + n * kPackStrip + kTask;
+      const i64 cost = height * (n * mr + (b.packed ? 1 : 8)) + n * kPackStrip + kTaskCost;
       const i64 all = parts(tasks, workers) * cost;
       if (least > 0 && all >= least) continue;
       least = all, j.strips_task = n, j.rows = height * mr;
@@ -82,7 +82,9 @@ const ConvTable& conv_table(Isa isa) {
 
 i64 depth_step(i64 depth) { return parts(depth, std::max<i64>(1, parts(depth, kDepth))); }
 
-i64 direct_pixels(const Blocking& b) { return std::clamp<i64>(b.half() * 5 / 4 / kDepth / 32 * 32, 64, kMostPixels); }
+i64 direct_pixels(const Blocking& b) {
+  return std::clamp<i64>(b.half() * 5 / 4 / kDepth / 32 * 32, 64, kMostTaskPixels);
+}
 i64 direct_floats(const ConvRun& run) { return kDepth * (direct_pixels(run.blocking) + run.t->mr) + 16; }
 
 void direct_part(const ConvRun& run, const Span* spans, std::size_t count, i64 row, i64 rows, float* scratch) {

@@ -24,6 +24,9 @@ class Epilogue;
 struct NchwBf16;
 using lowering::kSpatial;
 
+// Winograd's F(4x4, 3x3): 4 x 4 results from products at 6 x 6 points.
+inline constexpr std::int64_t kWinogradOut = 4, kWinogradSide = 6, kWinogradPoints = kWinogradSide * kWinogradSide;
+
 // How this CPU computes a convolution.
 struct ConvPlan : lowering::Convolution {
   bool packed = false;                       // weight_node holds panels, as pack_weights_kernel makes them

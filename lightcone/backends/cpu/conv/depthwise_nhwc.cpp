@@ -13,8 +13,8 @@ namespace {
 using i64 = std::int64_t;
 constexpr i64 kSegment = 16;         // pixels whose taps' addresses are found at a time
 constexpr i64 kAddresses = 1 << 10;  // at most
-constexpr i64 kTask = 1 << 14;       // multiplications worth handing to a thread
-constexpr i64 kTasks = 4;            // of a worker, about
+constexpr i64 kTaskWork = 1 << 14;   // multiplications worth handing to a thread
+constexpr i64 kTasksOfWorker = 4;    // of a worker, about
 
 class DepthwiseNhwcKernel final : public HostKernel {
  public:
@@ -99,7 +99,7 @@ void DepthwiseNhwcKernel::run(const HostLaunch& l) const {
   Job j{*this, l, d_.pixels() * l.sizes[1], 1};
   if (j.pixels <= 0) return;
   std::fill_n(reinterpret_cast<float*>(l.scratch), d_.filters, 0.0f);
-  j.each = std::max(parts(j.pixels, kTasks * l.parallel.workers()), parts(kTask, d_.taps() * d_.filters));
+  j.each = std::max(parts(j.pixels, kTasksOfWorker * l.parallel.workers()), parts(kTaskWork, d_.taps() * d_.filters));
   const auto task = [](void* arg, int number, int) {
     const Job& j = *static_cast<Job*>(arg);
     const i64 end = std::min(j.pixels, (number + 1) * j.each), most = j.k.segment_;

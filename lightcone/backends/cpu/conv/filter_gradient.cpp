@@ -11,13 +11,12 @@ namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-using Shape = FilterGradientShape;
 constexpr i64 kTilePixels = 128;      // that a tile adds up before it adds to memory: it decides bits
-constexpr i64 kMostPixels = 1 << 12;  // of a block
+constexpr i64 kMostBlockPixels = 1 << 12;  // of a block
 constexpr i64 kBlockFloats = 1 << 18;  // of both factors in a block, about: all tasks read them
-constexpr i64 kMostTaps = 1 << 10;
+constexpr i64 kMostFilterTaps = 1 << 10;
 constexpr i64 kMostOfOne = 64;  // of an image of one channel
-constexpr i64 kTasks = 48;
+constexpr i64 kTilesTasks = 48;
 
 const FilterGradientTable& table(Isa isa) {
   switch (isa) {
@@ -27,16 +26,17 @@ const FilterGradientTable& table(Isa isa) {
   }
 }
 
-void move(Shape::At& to, i64 steps, const Shape::At& by) { to.rows += steps * by.rows,
-    to.columns += steps * by.columns; }
+void move(FilterGradientShape::At& to, i64 steps, const FilterGradientShape::At& by) {
+  to.rows += steps * by.rows, to.columns += steps * by.columns;
+}
 
 class FilterGradientKernel final : public HostKernel {
  public:
-  FilterGradientKernel(const ConvPlan& c, const Shape& s, const FilterGradientTable& t)
+  FilterGradientKernel(const ConvPlan& c, const FilterGradientShape& s, const FilterGradientTable& t)
       : s_(s), t_(t), sizes_{c.image_offset, c.weight_offset, c.sums[0].extent} {
-    block_ = std::clamp(kBlockFloats / (s.rows + s.columns), kTilePixels, kMostPixels) / kTilePixels * kTilePixels;
+    block_ = std::clamp(kBlockFloats / (s.rows + s.columns), kTilePixels, kMostBlockPixels) / kTilePixels * kTilePixels;
     for (std::size_t i = 1; i < s.pixels.size(); ++i) inner_ *= s.pixels[i].extent;
-    for (const Shape::Group& g : s.groups) groups_ *= g.extent;
+    for (const FilterGradientShape::Group& g : s.groups) groups_ *= g.extent;
     flops_ = Dim(2 * groups_ * taps() * s.rows * s.columns * inner_) * c.sums[0].extent;
   }
   std::string name() const override { return "conv_filter_gradient"; }
@@ -59,16 +59,16 @@ class FilterGradientKernel final : public HostKernel {
     bool add;
   };
   i64 taps() const { return s_.down.extent * s_.across.extent; }
-  Shape::Pixels place(i64 pixel) const;
+  FilterGradientShape::Pixels place(i64 pixel) const;
   template <class F>
   void each_pixel(const Job& j, i64 tap, const F& f) const;
   void list(const Job& j, i64 tap) const;
   void add(const Job& j, i64 task) const;
-  Shape::Group group(i64 index) const;
+  FilterGradientShape::Group group(i64 index) const;
   bool finite(const Job& j) const;
   void poison(const Job& j) const;
 
-  Shape s_;
+  FilterGradientShape s_;
   const FilterGradientTable& t_;
   std::vector<Dim> sizes_;
   Dim flops_;
@@ -76,10 +76,10 @@ class FilterGradientKernel final : public HostKernel {
 };
 
 // Where a pixel lies, and its part of the coordinates.
-Shape::Pixels FilterGradientKernel::place(i64 pixel) const {
-  Shape::Pixels to;
+FilterGradientShape::Pixels FilterGradientKernel::place(i64 pixel) const {
+  FilterGradientShape::Pixels to;
   for (std::size_t i = s_.pixels.size(); i-- > 0;) {
-    const Shape::Pixels& p = s_.pixels[i];
+    const FilterGradientShape::Pixels& p = s_.pixels[i];
     const i64 k = i == 0 ? pixel : pixel % p.extent;
     if (i > 0) pixel /= p.extent;
     move(to.at, k, p.at);
@@ -88,8 +88,8 @@ Shape::Pixels FilterGradientKernel::place(i64 pixel) const {
   return to;
 }
 
-Shape::Group FilterGradientKernel::group(i64 index) const {
-  Shape::Group to;
+FilterGradientShape::Group FilterGradientKernel::group(i64 index) const {
+  FilterGradientShape::Group to;
   for (std::size_t i = s_.groups.size(); i-- > 0; index /= s_.groups[i].extent) {
     const i64 k = index % s_.groups[i].extent;
     move(to.at, k, s_.groups[i].at);
@@ -101,12 +101,12 @@ Shape::Group FilterGradientKernel::group(i64 index) const {
 // f(rows, columns, exists) for each pixel of the block, in floats from its first.
 template <class F>
 void FilterGradientKernel::each_pixel(const Job& j, i64 tap, const F& f) const {
-  const Shape::Pixels first = place(j.first), &x = s_.pixels.back();
+  const FilterGradientShape::Pixels first = place(j.first), &x = s_.pixels.back();
   const i64 down = tap / s_.across.extent * s_.down.step, across = tap % s_.across.extent * s_.across.step;
   for (i64 p = 0, run = 0; p < j.count; p += run) {
-    const Shape::Pixels begin = place(j.first + p);
+    const FilterGradientShape::Pixels begin = place(j.first + p);
     run = s_.pixels.size() == 1 ? j.count : std::min(j.count - p, x.extent - (j.first + p) % x.extent);
-    Shape::At at = begin.at;
+    FilterGradientShape::At at = begin.at;
     move(at, -1, first.at);
     for (i64 k = 0; k < run; ++k, move(at, 1, x.at)) {
       const i64 y = down + begin.down + k * x.down, z = across + begin.across + k * x.across;
@@ -129,7 +129,7 @@ void FilterGradientKernel::list(const Job& j, i64 tap) const {
 void FilterGradientKernel::add(const Job& j, i64 task) const {
   const i64 down = task % s_.down.extent, chunk = task / s_.down.extent % j.chunks;
   const i64 rest = task / s_.down.extent / j.chunks, panel = rest % j.panels;
-  const Shape::Group g = group(rest / j.panels);
+  const FilterGradientShape::Group g = group(rest / j.panels);
   const float* rows = j.rows + g.at.rows + down * s_.down.at.rows;
   const float* columns = j.columns + g.at.columns + down * s_.down.at.columns + panel * t_.nr;
   float* out = j.out + g.out + down * s_.down.out + panel * t_.nr;
@@ -152,7 +152,7 @@ bool FilterGradientKernel::finite(const Job& j) const {
   const i64 channels = s_.image_in_rows ? s_.columns : s_.rows;
   bool all = true;
   for (i64 k = 0; k < groups_; ++k) {
-    const Shape::Group g = group(k);
+    const FilterGradientShape::Group g = group(k);
     each_pixel(j, 0, [&](i64 rows, i64 columns, bool) {
       const float* p = cotangent + (s_.image_in_rows ? columns + g.at.columns : rows + g.at.rows);
       float sum = 0;
@@ -170,7 +170,7 @@ void FilterGradientKernel::poison(const Job& j) const {
   const i64 step = s_.image_in_rows ? 1 : s_.out_row, along = s_.image_in_rows ? s_.out_row : 1;
   for (i64 tap = 0; tap < taps(); ++tap)
     for (i64 k = 0; k < groups_; ++k) {
-      const Shape::Group g = group(k);
+      const FilterGradientShape::Group g = group(k);
       float* out = j.out + g.out + tap / s_.across.extent * s_.down.out + tap % s_.across.extent * s_.across.out;
       each_pixel(j, tap, [&](i64 rows, i64 columns, bool exists) {
         const float* p = cotangent + (s_.image_in_rows ? columns + g.at.columns : rows + g.at.rows);
@@ -187,12 +187,12 @@ void FilterGradientKernel::run(const HostLaunch& l) const {
   const i64 all = l.sizes[2] * inner_, tiles = parts(s_.rows, t_.mr), panels = parts(s_.columns, t_.nr);
   const i64 others = groups_ * panels * s_.down.extent;
   Job j{*this, nullptr, nullptr, static_cast<float*>(l.out), 0, 0, 0, 0, panels, nullptr, nullptr, false};
-  j.chunk = std::clamp<i64>(tiles * others / kTasks, 1, 8), j.chunks = parts(tiles, j.chunk);
+  j.chunk = std::clamp<i64>(tiles * others / kTilesTasks, 1, 8), j.chunks = parts(tiles, j.chunk);
   j.pixels = reinterpret_cast<PixelPair*>(l.scratch);
   j.kept = reinterpret_cast<i64*>(j.pixels + taps() * block_);
   for (i64 first = 0; first == 0 || first < all; first += block_) {
     j.first = first, j.count = std::min(block_, all - first), j.add = first > 0;
-    const Shape::At at = place(first).at;
+    const FilterGradientShape::At at = place(first).at;
     j.rows = (s_.image_in_rows ? image : cotangent) + at.rows;
     j.columns = (s_.image_in_rows ? cotangent : image) + at.columns;
     const auto list = [](void* arg, int task, int) {
@@ -210,10 +210,10 @@ void FilterGradientKernel::run(const HostLaunch& l) const {
 }
 
 // Offsets of a block's pixels fit 32 bits.
-bool fits(const Shape& s, i64 inner) {
+bool fits(const FilterGradientShape& s, i64 inner) {
   i64 reach = 0;
   for (std::size_t i = 0; i < s.pixels.size(); ++i) {
-    const i64 steps = i == 0 ? kMostPixels / inner + 2 : s.pixels[i].extent;
+    const i64 steps = i == 0 ? kMostBlockPixels / inner + 2 : s.pixels[i].extent;
     reach += steps * std::max(std::abs(s.pixels[i].at.rows), std::abs(s.pixels[i].at.columns));
   }
   return reach < std::numeric_limits<std::int32_t>::max();
@@ -230,25 +230,25 @@ std::optional<FilterGradientShape> filter_gradient_shape(const ConvPlan& c) {
     return v.value_or(1);
   };
   // Axes of the result: two of taps, channels of the image, which are its columns where those of the cotangent are not.
-  Shape s;
+  FilterGradientShape s;
   s.image_in_rows = c.channels_last;
   const int taps = c.channels_last ? 1 : 0, other = c.channels_last ? 0 : 2;
   const auto at = [&](const Dim& image, const Dim& cotangent) {
     const i64 i = number(image), k = number(cotangent);
-    return s.image_in_rows ? Shape::At{i, k} : Shape::At{k, i};
+    return s.image_in_rows ? FilterGradientShape::At{i, k} : FilterGradientShape::At{k, i};
   };
   i64 out[kSpatial], stride = c.channels_last ? number(c.rows.extent) : 1;
   for (int k = kSpatial; k-- > 0;) out[k] = stride, stride *= number(c.pixels[k].extent);
   for (int k = 0; k < 2; ++k) {
     const auto& p = c.pixels[taps + k];
-    Shape::Taps& t = k == 0 ? s.down : s.across;
+    FilterGradientShape::Taps& t = k == 0 ? s.down : s.across;
     t = {number(p.extent), out[taps + k], at(p.image, 0), p.step, number(p.lo), number(p.hi)};
   }
   const auto& free = c.pixels[other];
   if (free.step != 0 || !(free.lo == Dim(-ConvPlan::kFar)) || !(free.hi == Dim(ConvPlan::kFar))) return std::nullopt;
   i64 channels = 1, channel_out = 0;
   bool found = false;
-  const auto axis = [&](const Shape::Group& a) {
+  const auto axis = [&](const FilterGradientShape::Group& a) {
     const i64 image = s.image_in_rows ? a.at.rows : a.at.columns,
         cotangent = s.image_in_rows ? a.at.columns : a.at.rows;
     if (!found && image == 1 && cotangent == 0) channels = a.extent, channel_out = a.out, found = true;
@@ -269,7 +269,7 @@ std::optional<FilterGradientShape> filter_gradient_shape(const ConvPlan& c) {
     if (i > 0) inner *= extent;
   }
   const i64 all = s.down.extent * s.across.extent;
-  if (!known || s.pixels.empty() || s.rows * s.columns * inner * all == 0 || all > kMostTaps) return std::nullopt;
+  if (!known || s.pixels.empty() || s.rows * s.columns * inner * all == 0 || all > kMostFilterTaps) return std::nullopt;
   if (!found && (!s.groups.empty() || s.pixels.size() < 3 || all > kMostOfOne)) return std::nullopt;
   if (s.image_in_rows && rows_out != 1) return std::nullopt;
   return fits(s, inner) ? std::optional(s) : std::nullopt;

@@ -15,7 +15,7 @@ using lowering::factors;
 constexpr int kRank = 5;
 constexpr std::int64_t kManySums = 512, kForEachPlace = 16;  // an image's convolution has fewer, or more places
 
-bool candidate(const Graph& g, const Node& n) {
+bool is_filter_gradient(const Graph& g, const Node& n) {
   return n.op == Op::SumReduce && n.dtype == DType::F32 && n.shape.size() == kRank && n.axis == kRank &&
          n.in[0].view.identity() && g[n.in[0].node].op == Op::Mul;
 }
@@ -108,7 +108,7 @@ bool like_filter_gradient(const Graph& g, const lowering::Convolution& c) {
 
 bool may_have_filter_gradients(const Graph& g) {
   for (NodeId id = 0; id < g.size(); ++id) {
-    const auto f = candidate(g, g[id]) ? factors(g, id) : std::nullopt;
+    const auto f = is_filter_gradient(g, g[id]) ? factors(g, id) : std::nullopt;
     const auto c = f ? lowering::match_convolution(g, *f) : std::nullopt;
     if (c && like_filter_gradient(g, *c)) return true;
   }
@@ -118,7 +118,7 @@ bool may_have_filter_gradients(const Graph& g) {
 Graph filter_gradients_last(const Graph& g, PassLog& log) {
   return copy_graph(g, [&](Graph& dst, NodeId, Node n) {
     const NodeId id = dst.add(std::move(n));
-    const auto edge = candidate(dst, dst[id]) ? written_last(dst, id) : std::nullopt;
+    const auto edge = is_filter_gradient(dst, dst[id]) ? written_last(dst, id) : std::nullopt;
     if (edge) ++log.fired["channels last"];
     return edge ? *edge : Edge{id, View(dst[id].shape)};
   });

@@ -10,7 +10,7 @@ namespace {
 
 using i64 = std::int64_t;
 using Word = std::uint32_t;  // a pair
-constexpr i64 kGroup = 16;
+constexpr i64 kLanes = 16;
 constexpr i64 kBlock = kTileDepth / 2;  // pairs packed at a time
 
 // The pixels of some images, one behind the other, are the columns of one product.
@@ -30,7 +30,7 @@ i64 most_columns(const NchwBf16& p, const Blocking& b) {
   return p.planes ? up(columns, nr) : up(std::min(8 * columns, columns * kTileDepth / depth), nr);
 }
 i64 panel_bytes(const NchwBf16& p, const Blocking& b) {
-  return most_columns(p, b) / kGroup * p.unit->b_bytes(std::min(p.depth(), kTileDepth));
+  return most_columns(p, b) / kLanes * p.unit->b_bytes(std::min(p.depth(), kTileDepth));
 }
 // Rows of the planes that `rows` rows of the output read.
 i64 plane_rows(const NchwBf16& p, i64 rows) { return rows + p.y.length - p.y.extent; }
@@ -80,7 +80,7 @@ void make_planes(const Job& j, const float* image, i64 pair, i64 pairs, i64 firs
         for (i64 x = end; x < p.x.length; ++x) to[i * plane + x] = 0;
       }
       const i64 from = y * p.y.unit + (px + begin * p.x.step) * p.x.unit, step = p.x.step * p.x.unit;
-      j.t->round(image + from, p.channels.data() + 2 * pair, pairs, step, end - begin, to + begin, plane, 0, kGroup);
+      j.t->round(image + from, p.channels.data() + 2 * pair, pairs, step, end - begin, to + begin, plane, 0, kLanes);
     }
   }
 }
@@ -101,7 +101,7 @@ void from_image(const Job& j, const Panel& to) {
     const float* from = j.run->problem(to.group, image).image;
     for_rows(p, pixel, n, [&](i64 y, i64 x, i64 some) {
       j.t->round(from + y * p.y.unit + x * p.x.unit, p.channels.data() + 2 * to.k, to.count, p.x.unit, some, to.to,
-                 kGroup, c - to.begin, to.step);
+                 kLanes, c - to.begin, to.step);
       c += some;
     });
   });
@@ -124,9 +124,9 @@ void from_planes(const Job& j, const Panel& to, Word* planes) {
     make_planes(j, from, first, last - first + 1, top, rows(pixel, n), planes, plane);
     for_rows(p, pixel, n, [&](i64 y, i64 x, i64 some) {
       for (i64 m = 0; some > 0; some -= m, c += m, x += m) {
-        const i64 column = c - to.begin, lane = column % kGroup;
-        m = std::min(kGroup - lane, some);
-        j.t->gather(planes + (y - top) * p.row_words + x, at, to.count, m, to.to + column / kGroup * to.step + lane);
+        const i64 column = c - to.begin, lane = column % kLanes;
+        m = std::min(kLanes - lane, some);
+        j.t->gather(planes + (y - top) * p.row_words + x, at, to.count, m, to.to + column / kLanes * to.step + lane);
       }
     });
     planes += rows(pixel, n) * p.row_words;
@@ -182,14 +182,14 @@ void some_tiles(void* arg, int task, int worker) {
     panel.count = std::min(kBlock, pairs - panel.k), panel.step = u.b_bytes(2 * panel.count) / 4;
     if (p.planes) from_planes(j, panel, reinterpret_cast<Word*>(scratch + panel_bytes(p, j.blocking)));
     else from_image(j, panel);
-    for (i64 c = 0; c < panel.end - column; c += kGroup)  // what a step has more
-      std::fill(panel.to + c / kGroup * panel.step + panel.count * kGroup, panel.to + (c / kGroup + 1) * panel.step, 0);
+    for (i64 c = 0; c < panel.end - column; c += kLanes)  // what a step has more
+      std::fill(panel.to + c / kLanes * panel.step + panel.count * kLanes, panel.to + (c / kLanes + 1) * panel.step, 0);
     for (i64 r = row; r < end; r += u.mr) {
       const i64 rows = std::min<i64>(u.mr, end - r);
       const std::byte* a = weights + r / u.mr * u.a_bytes(p.depth()) + u.a_bytes(2 * panel.k);
       for (i64 c = column; c < panel.end; c += u.nr)
         compute(j, panel,
-                {r, rows, c, std::min<i64>(u.nr, panel.end - c), a, panel.to + (c - column) / kGroup * panel.step});
+                {r, rows, c, std::min<i64>(u.nr, panel.end - c), a, panel.to + (c - column) / kLanes * panel.step});
       if (panel.k + panel.count == pairs) finish(j, panel, r, rows);  // while they are in the cache
     }
   }
@@ -200,7 +200,7 @@ void some_tiles(void* arg, int task, int worker) {
 void split(Job& j, int workers) {
   const NchwBf16& p = *j.p;
   const DenseUnit& u = *p.unit;
-  const i64 tile = u.mr * u.nr / kGroup, pack = (p.planes ? 12 : 20) * u.nr / 32, weights = 6;
+  const i64 tile = u.mr * u.nr / kLanes, pack = (p.planes ? 12 : 20) * u.nr / 32, weights = 6;
   const i64 tiles = parts(j.columns, u.nr), strips = parts(p.rows, u.mr);
   i64 least = 0;
   for (i64 n = std::min(tiles, most_columns(p, j.blocking) / u.nr); n > 0; --n)

@@ -35,7 +35,7 @@ bool padded_axis(const ConvPlan& c, int j, NhwcShape::Axis& a) {
   return true;
 }
 
-bool is_padded(const ConvPlan::Pixel& p) {
+bool is_padded_or_moved(const ConvPlan::Pixel& p) {
   return p.step != 0 || !(p.lo == Dim(-ConvPlan::kFar)) || !(p.hi == Dim(ConvPlan::kFar));
 }
 
@@ -187,7 +187,7 @@ std::optional<NhwcShape> nhwc_shape(const ConvPlan& c) {
   NhwcShape s = {};
   const auto batch = number(c.pixels[0].image), y = number(c.pixels[1].extent), x = number(c.pixels[2].extent);
   const auto y_step = number(c.pixels[1].image), x_step = number(c.pixels[2].image), rows = number(c.rows.extent);
-  if (!c.outer.empty() || is_padded(c.pixels[0]) || !batch || !y || !x || !y_step || !x_step || !rows)
+  if (!c.outer.empty() || is_padded_or_moved(c.pixels[0]) || !batch || !y || !x || !y_step || !x_step || !rows)
     return std::nullopt;
   s.batch_image = s.batch_step = *batch, s.rows = *rows;
   s.y.extent = *y, s.x.extent = *x, s.y.step = *y_step, s.x.step = *x_step;
@@ -197,7 +197,7 @@ std::optional<NhwcShape> nhwc_shape(const ConvPlan& c) {
     s.sums.push_back({*extent, *read, *weight}), s.depth *= *extent;
   }
   if (s.depth == 0 || s.rows == 0 || s.y.extent == 0 || s.x.extent == 0) return std::nullopt;
-  if ((is_padded(c.pixels[1]) || is_padded(c.pixels[2])) && !copied(c, s)) return std::nullopt;
+  if ((is_padded_or_moved(c.pixels[1]) || is_padded_or_moved(c.pixels[2])) && !copied(c, s)) return std::nullopt;
   std::stable_sort(s.sums.begin(), s.sums.end(), [](const auto& a, const auto& b) { return a.read > b.read; });
   std::erase_if(s.sums, [](const auto& a) { return a.extent == 1; });
   if (!s.sums.empty() && s.sums.back().read != 1) return std::nullopt;

@@ -14,7 +14,7 @@ constexpr i64 kStep = 128;    // taps added before a tile is stored: their weigh
 constexpr i64 kFewest = 48;   // pixels of a task that are long
 constexpr i64 kChunk = 4;     // panels after which the epilogue runs, while they are in the cache
 constexpr i64 kWeights = 16;  // cycles that a tap's weights cost a task
-constexpr i64 kTask = 20;     // what a task costs beside, for each tap
+constexpr i64 kTileTaskCost = 20;  // what a task costs beside, for each tap
 constexpr i64 kRounds = 4;    // more rounds of smaller tasks than the fewest that are tried
 
 }  // namespace
@@ -57,7 +57,7 @@ NhwcTiles::Split NhwcTiles::split(i64 pixels, i64 most, int workers) const {
     const i64 height = parts(all, pieces), across = parts(all, height), rounds = parts(fewest * across, workers);
     for (i64 r = rounds; r < rounds + kRounds; ++r) {  // the smallest tasks that are done in so many rounds
       const i64 n = parts(pixels, std::clamp(r * workers / across, fewest, pixels)), tasks = parts(pixels, n) * across;
-      const i64 cost = parts(tasks, workers) * (height * (n * vectors + kWeights) + kTask);
+      const i64 cost = parts(tasks, workers) * (height * (n * vectors + kWeights) + kTileTaskCost);
       if (least > 0 && cost >= least) continue;
       least = cost, best = {n, height, across, tasks};
     }

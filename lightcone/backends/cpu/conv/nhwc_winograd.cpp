@@ -12,9 +12,8 @@ namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kPoints = 36, kSide = 6, kOut = 4;
-constexpr i64 kFewest = 128, kMost = 512;  // tiles of a block
-constexpr i64 kTilesTask = 4, kChannelsTask = 16;
+constexpr i64 kFewestTiles = 128, kMostTiles = 512;  // tiles of a block
+constexpr i64 kTilesTask = 4, kFilterChannels = 16;
 // Channels added before a product is stored: it decides bits.
 constexpr i64 kChannelsStep = 128;
 
@@ -32,7 +31,7 @@ bool fits(const NhwcShape& s) {
 bool pays(const NhwcShape& s, i64 images, i64 tiles) {
   const auto d = [](i64 v) { return static_cast<double>(v); };
   const double filters = d(s.channels) * d(s.rows), pixels = d(s.y.extent * s.x.extent * images);
-  const double direct = filters * (9 * pixels / 32 + 6), products = filters * (kPoints * d(tiles) / 32 + 80);
+  const double direct = filters * (9 * pixels / 32 + 6), products = filters * (kWinogradPoints * d(tiles) / 32 + 80);
   return s.channels >= 16 && s.rows >= 16 && products + d(tiles) * (9 * d(s.channels) + 7 * d(s.rows)) < 0.9 * direct;
 }
 
@@ -60,14 +59,20 @@ std::optional<NhwcWinograd> NhwcWinograd::make(const NhwcShape& s, i64 images, C
 
 // A block's tiles, before and behind the products, stay in the last-level cache.
 NhwcWinograd::NhwcWinograd(const NhwcShape& s, const NhwcTable& t, i64 images, const Blocking& blocking)
-    : s_(s), t_(&t), down_(parts(s.y.extent, kOut)), across_(parts(s.x.extent, kOut)), panels_(parts(s.rows, t.nr)) {
-  block_ = std::min(std::clamp(blocking.shared(8) / 4 / (kPoints * (s.channels + s.rows)), kFewest, kMost),
-                    std::max<i64>(1, tiles(images)));
+    : s_(s),
+      t_(&t),
+      down_(parts(s.y.extent, kWinogradOut)),
+      across_(parts(s.x.extent, kWinogradOut)),
+      panels_(parts(s.rows, t.nr)) {
+  block_ =
+      std::min(std::clamp(blocking.shared(8) / 4 / (kWinogradPoints * (s.channels + s.rows)), kFewestTiles, kMostTiles),
+               std::max<i64>(1, tiles(images)));
 }
 
 i64 NhwcWinograd::floats() const {
-  const i64 tasks = std::max(panels_ * parts(s_.channels, kChannelsTask), parts(block_, kTilesTask));
-  return kPoints * (panels_ * s_.channels * t_->nr + block_ * (s_.channels + s_.rows)) + s_.channels + up(tasks, 16);
+  const i64 tasks = std::max(panels_ * parts(s_.channels, kFilterChannels), parts(block_, kTilesTask));
+  return kWinogradPoints * (panels_ * s_.channels * t_->nr + block_ * (s_.channels + s_.rows)) + s_.channels +
+         up(tasks, 16);
 }
 
 // Tiles of the image -> [point][tile][channel].
@@ -75,11 +80,11 @@ void NhwcWinograd::transform(const Job& j, int task) const {
   const i64 begin = task * kTilesTask, end = std::min(j.count, begin + kTilesTask);
   bool good = true;
   for (i64 i = begin; i < end; ++i) {
-    const i64 tile = j.first + i, x0 = tile % across_ * kOut, y0 = tile / across_ % down_ * kOut;
+    const i64 tile = j.first + i, x0 = tile % across_ * kWinogradOut, y0 = tile / across_ % down_ * kWinogradOut;
     const float* image = j.image + tile / across_ / down_ * s_.batch_image;
-    const float* at[kPoints];
-    for (i64 q = 0; q < kPoints; ++q) {
-      const i64 y = y0 + q / kSide, x = x0 + q % kSide;
+    const float* at[kWinogradPoints];
+    for (i64 q = 0; q < kWinogradPoints; ++q) {
+      const i64 y = y0 + q / kWinogradSide, x = x0 + q % kWinogradSide;
       const bool inside = y >= s_.y.lo && y < s_.y.hi && x >= s_.x.lo && x < s_.x.hi;
       at[q] = inside ? image + y * s_.y.unit + x * s_.x.unit : j.zeros;
     }
@@ -112,18 +117,19 @@ void NhwcWinograd::write(const Job& j, int task) const {
   auto* out = static_cast<float*>(j.l.out);
   const i64 begin = task * kTilesTask, end = std::min(j.count, begin + kTilesTask);
   for (i64 i = begin; i < end; ++i) {
-    const i64 tile = j.first + i, x0 = tile % across_ * kOut, y0 = tile / across_ % down_ * kOut;
+    const i64 tile = j.first + i, x0 = tile % across_ * kWinogradOut, y0 = tile / across_ % down_ * kWinogradOut;
     const i64 image = tile / across_ / down_;
-    float* at[kOut * kOut];
-    for (i64 q = 0; q < kOut * kOut; ++q) {
-      const i64 y = y0 + q / kOut, x = x0 + q % kOut;
+    float* at[kWinogradOut * kWinogradOut];
+    for (i64 q = 0; q < kWinogradOut * kWinogradOut; ++q) {
+      const i64 y = y0 + q / kWinogradOut, x = x0 + q % kWinogradOut;
       const bool inside = y < s_.y.extent && x < s_.x.extent;
       at[q] = inside ? out + ((image * s_.y.extent + y) * s_.x.extent + x) * s_.rows : nullptr;
     }
     t_->pixels_out(j.behind + i * s_.rows, j.count * s_.rows, s_.rows, at);
-    for (i64 y = 0; j.epilogue && y < std::min(kOut, s_.y.extent - y0); ++y)  // the pixels of a line lie side by side
-      j.epilogue->run(j.l.in.data() + 2, out, j.sizes, (at[y * kOut] - out) / s_.rows, std::min(kOut, s_.x.extent - x0),
-                      0, s_.rows);
+    for (i64 y = 0; j.epilogue && y < std::min(kWinogradOut, s_.y.extent - y0);
+         ++y)  // the pixels of a line lie side by side
+      j.epilogue->run(j.l.in.data() + 2, out, j.sizes, (at[y * kWinogradOut] - out) / s_.rows,
+                      std::min(kWinogradOut, s_.x.extent - x0), 0, s_.rows);
   }
 }
 
@@ -131,13 +137,13 @@ void NhwcWinograd::write(const Job& j, int task) const {
 bool NhwcWinograd::filters(const Job& j) const {
   const auto task = [](void* arg, int number, int) {
     const Job& k = *static_cast<const Job*>(arg);
-    const i64 c = k.w.s_.channels, nr = k.w.t_->nr, some = parts(c, kChannelsTask);
-    const i64 panel = number / some, first = number % some * kChannelsTask;
+    const i64 c = k.w.s_.channels, nr = k.w.t_->nr, some = parts(c, kFilterChannels);
+    const i64 panel = number / some, first = number % some * kFilterChannels;
     const float* w = static_cast<const float*>(k.l.in[1]) + (panel * 9 * c + first) * nr;
-    k.bad[number] = !k.w.t_->filters_in(w, c * nr, std::min(kChannelsTask, c - first),
+    k.bad[number] = !k.w.t_->filters_in(w, c * nr, std::min(kFilterChannels, c - first),
                                         k.filters + (panel * c + first) * nr, k.w.panels_ * c * nr);
   };
-  const i64 tasks = panels_ * parts(s_.channels, kChannelsTask);
+  const i64 tasks = panels_ * parts(s_.channels, kFilterChannels);
   j.l.parallel.run(static_cast<int>(tasks), task, const_cast<Job*>(&j));
   return std::none_of(j.bad, j.bad + tasks, [](unsigned char b) { return b != 0; });
 }
@@ -149,7 +155,7 @@ bool NhwcWinograd::block(Job& j) const {
       tasks, +[](void* arg, int task, int) { static_cast<Job*>(arg)->w.transform(*static_cast<Job*>(arg), task); });
   if (std::any_of(j.bad, j.bad + tasks, [](unsigned char b) { return b != 0; })) return false;
   run(
-      kPoints * panels_,
+      kWinogradPoints * panels_,
       +[](void* arg, int task, int) { static_cast<Job*>(arg)->w.multiply(*static_cast<Job*>(arg), task); });
   run(
       tasks, +[](void* arg, int task, int) { static_cast<Job*>(arg)->w.write(*static_cast<Job*>(arg), task); });
@@ -159,9 +165,9 @@ bool NhwcWinograd::block(Job& j) const {
 bool NhwcWinograd::run(const HostLaunch& l, const float* image, i64 images, const Epilogue* epilogue, const i64* sizes,
                        float* scratch) const {
   Job j{*this, l, image, images, epilogue, sizes, scratch, nullptr, nullptr, nullptr, nullptr};
-  j.before = j.filters + kPoints * panels_ * s_.channels * t_->nr;
-  j.behind = j.before + kPoints * block_ * s_.channels;
-  j.zeros = j.behind + kPoints * block_ * s_.rows;
+  j.before = j.filters + kWinogradPoints * panels_ * s_.channels * t_->nr;
+  j.behind = j.before + kWinogradPoints * block_ * s_.channels;
+  j.zeros = j.behind + kWinogradPoints * block_ * s_.rows;
   j.bad = reinterpret_cast<unsigned char*>(j.zeros + s_.channels);
   std::fill_n(j.zeros, s_.channels, 0.0f);
   if (!filters(j)) return false;

@@ -15,7 +15,7 @@ namespace {
 using i64 = std::int64_t;
 constexpr i64 kFewPixels = 1024;     // without overlap, strips packed for L1 are better above
 constexpr i64 kStrips = 8;           // of a task, at most
-constexpr i64 kChannelsTask = 16;    // that a task copies
+constexpr i64 kPlanesTask = 16;      // that a task copies
 constexpr i64 kSlack = 64;           // behind the last plane: what the last vectors read
 
 i64 most_copied(const ConvRun& run) { return run.blocking.shared(16) / 4; }  // floats
@@ -25,7 +25,7 @@ i64 most_strips(const ConvRun& run) {
 }
 
 // How the copy is laid out.
-struct Copy {
+struct PaddedCopy {
   struct Axis {
     i64 extent, step, unit;  // of the output; coordinates of a pixel; floats of a coordinate
     i64 lo, hi;
@@ -40,7 +40,7 @@ struct Copy {
 
 bool window(const ConvPlan::Sum& s, int axis) { return s.dilation[axis] != 0; }
 
-std::optional<Copy> layout(const ConvRun& run) {
+std::optional<PaddedCopy> layout(const ConvRun& run) {
   const ConvProblem& p = run.base;
   if (p.extent[0] != 1 || p.step[0] != 0 || p.pixels == 0 || p.depth == 0) return std::nullopt;
   i64 reach[kSpatial] = {}, unit[kSpatial] = {}, planes = 1;
@@ -64,7 +64,7 @@ std::optional<Copy> layout(const ConvRun& run) {
     if (step < 0 || (step > 0 && p.image_step[j] != step * unit[j])) return std::nullopt;
     if (step == 0 && reach[j] > 0 && p.extent[j] > 1) return std::nullopt;
   }
-  const auto axis = [&](int j) -> Copy::Axis {
+  const auto axis = [&](int j) -> PaddedCopy::Axis {
     const i64 step = std::max<i64>(p.step[j], 1), read = (p.extent[j] - 1) * step + reach[j] + 1;  // no further
     return {p.extent[j],
             step,
@@ -74,7 +74,7 @@ std::optional<Copy> layout(const ConvRun& run) {
             std::min(step, reach[j] + 1),
             p.extent[j] + reach[j] / step};
   };
-  Copy c{axis(1), axis(2), 0, 0, planes, 0, 0};
+  PaddedCopy c{axis(1), axis(2), 0, 0, planes, 0, 0};
   c.phase = c.y.length * c.x.length;
   c.plane = up(c.y.phases * c.x.phases * c.phase + 16, 16) | 16;  // an odd number of cache lines apart, and slack
   c.pixels = (c.y.extent - 1) * c.x.length + c.x.extent;
@@ -82,9 +82,9 @@ std::optional<Copy> layout(const ConvRun& run) {
   return c;
 }
 
-struct Job {
+struct SlideJob {
   const ConvRun* run;
-  Copy copy;
+  PaddedCopy copy;
   i64* at;                  // of each tap, in the copy
   i64* from;                // of each plane, in the image
   float *planes, *workers;  // a worker's: sums of a panel, and the panel if it is not packed
@@ -96,7 +96,7 @@ struct Job {
 i64 worker_floats(const ConvTable& t) { return up(kStrips * t.nr * t.mr + kDepth * t.mr + 16, 16); }
 
 // Where the taps and planes lie; taps are in the order of the sums.
-void find_taps(Job& j) {
+void find_taps(SlideJob& j) {
   const ConvRun& r = *j.run;
   const std::size_t n = r.shape->sums.size();
   i64 index[16] = {}, last = -1;
@@ -110,7 +110,7 @@ void find_taps(Job& j) {
         plane = plane * r.sum_extent[i] + index[i], image += index[i] * r.sum_image[i];
       }
     }
-    const Copy& c = j.copy;
+    const PaddedCopy& c = j.copy;
     const i64 phase = d[1] % c.y.step * c.x.phases + d[2] % c.x.step;
     j.at[k] = plane * c.plane + phase * c.phase + d[1] / c.y.step * c.x.length + d[2] / c.x.step;
     if (plane > last) last = plane, j.from[plane] = image;
@@ -118,8 +118,8 @@ void find_taps(Job& j) {
   }
 }
 
-void copy_plane(const Job& j, const ConvProblem& p, i64 plane, float* to) {
-  const Copy& c = j.copy;
+void copy_plane(const SlideJob& j, const ConvProblem& p, i64 plane, float* to) {
+  const PaddedCopy& c = j.copy;
   const float* image = p.image + j.from[plane];
   to += plane * c.plane;
   const auto steps = [&c](i64 d) { return d <= 0 ? 0 : (d + c.x.step - 1) / c.x.step; };
@@ -135,9 +135,9 @@ void copy_plane(const Job& j, const ConvProblem& p, i64 plane, float* to) {
 }
 
 // Rows of a panel as they were summed -> the output's pixels.
-void write_rows(const Job& j, const ConvProblem& p, i64 row, i64 rows, i64 begin, i64 end, const float* sums,
+void write_rows(const SlideJob& j, const ConvProblem& p, i64 row, i64 rows, i64 begin, i64 end, const float* sums,
                 i64 width) {
-  const Copy& c = j.copy;
+  const PaddedCopy& c = j.copy;
   i64 y = begin / c.x.length, x = begin % c.x.length, first = -1, last = 0;
   for (i64 at = begin; at < end; ++y, x = 0) {
     const i64 n = std::min(end - at, c.x.length - x), kept = std::min(n, c.x.extent - x);
@@ -150,7 +150,7 @@ void write_rows(const Job& j, const ConvProblem& p, i64 row, i64 rows, i64 begin
   if (first >= 0) j.run->finish(p, row, rows, first, last);
 }
 
-void part(const Job& j, const ConvProblem& p, const float* planes, i64 row, i64 rows, i64 strip, i64 strips,
+void part(const SlideJob& j, const ConvProblem& p, const float* planes, i64 row, i64 rows, i64 strip, i64 strips,
           float* scratch) {
   const ConvTable& t = *j.run->t;
   const i64 depth = p.depth, step = depth_step(depth), width = strips * t.nr;
@@ -176,13 +176,13 @@ void part(const Job& j, const ConvProblem& p, const float* planes, i64 row, i64 
 }
 
 void copy_task(void* arg, int task, int) {
-  const Job& j = *static_cast<const Job*>(arg);
-  const i64 end = std::min(j.copy.planes, (task + 1) * kChannelsTask);
-  for (i64 plane = task * kChannelsTask; plane < end; ++plane) copy_plane(j, j.p, plane, j.planes);
+  const SlideJob& j = *static_cast<const SlideJob*>(arg);
+  const i64 end = std::min(j.copy.planes, (task + 1) * kPlanesTask);
+  for (i64 plane = task * kPlanesTask; plane < end; ++plane) copy_plane(j, j.p, plane, j.planes);
 }
 
 void part_task(void* arg, int task, int worker) {
-  const Job& j = *static_cast<const Job*>(arg);
+  const SlideJob& j = *static_cast<const SlideJob*>(arg);
   const i64 row = task % j.across * j.rows, strip = task / j.across * j.strips_task;
   part(j, j.p, j.planes, row, std::min(j.rows, j.p.rows - row), strip, std::min(j.strips_task, j.copy.strips - strip),
        j.workers + worker * j.worker_floats);
@@ -190,7 +190,7 @@ void part_task(void* arg, int task, int worker) {
 
 // A product alone: its copy is the worker's own.
 void whole_task(void* arg, int task, int worker) {
-  const Job& j = *static_cast<const Job*>(arg);
+  const SlideJob& j = *static_cast<const SlideJob*>(arg);
   const i64 images = j.run->images();
   const ConvProblem p = j.run->problem(task / images, task % images);
   float* planes = j.planes + worker * up(j.copy.floats(), 16);
@@ -201,7 +201,7 @@ void whole_task(void* arg, int task, int worker) {
 }
 
 // Even parts for the threads, few of them: rows first, for a task reads its pixels again for each panel.
-void split(Job& j, int workers) {
+void split(SlideJob& j, int workers) {
   const i64 mr = j.run->t->mr, panels = parts(j.p.rows, mr);
   i64 least = 0;
   for (i64 n = std::min(most_strips(*j.run), j.copy.strips); n > 0; --n)
@@ -232,7 +232,7 @@ i64 slide_floats(const ConvRun& largest, int workers) {
 void slide(const ConvRun& run, float* scratch) {
   const int workers = run.launch->parallel.workers();
   const i64 depth = run.base.depth;
-  Job j{&run, *layout(run), reinterpret_cast<i64*>(scratch), nullptr, nullptr, nullptr, 0, run.base, 0, 0, 0};
+  SlideJob j{&run, *layout(run), reinterpret_cast<i64*>(scratch), nullptr, nullptr, nullptr, 0, run.base, 0, 0, 0};
   j.from = j.at + depth;
   j.planes = scratch + up(2 * (depth + depth), 16);
   find_taps(j);
@@ -244,7 +244,7 @@ void slide(const ConvRun& run, float* scratch) {
   const i64 images = run.images();
   for (i64 product = 0; product < run.count; ++product) {
     j.p = run.problem(product / images, product % images);
-    run.launch->parallel.run(static_cast<int>(parts(j.copy.planes, kChannelsTask)), copy_task, &j);
+    run.launch->parallel.run(static_cast<int>(parts(j.copy.planes, kPlanesTask)), copy_task, &j);
     run.launch->parallel.run(static_cast<int>(parts(j.copy.strips, j.strips_task) * j.across), part_task, &j);
   }
 }

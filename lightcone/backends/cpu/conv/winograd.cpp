@@ -14,16 +14,15 @@ namespace {
 
 using i64 = std::int64_t;
 constexpr i64 kTiles = 128;       // of a block, about: it decides bits, where numbers cannot be mixed
-constexpr i64 kMostTiles = 256;   // of one row of the image
+constexpr i64 kMostTilesOfRow = 256;  // of one row of the image
 constexpr i64 kChannels = 64;     // summed at a time: it decides bits
 constexpr i64 kPanels = 2;        // of filters a task transforms, where there are enough
 constexpr i64 kFewTasks = 8;      // with fewer, threads would wait for each other
 constexpr i64 kPart = 16;         // channels of an image task
 constexpr i64 kPad = 16;          // a panel's last vector is wider than the panel
-constexpr i64 kPoints = 36, kOut = 4;
 
 // Filters worth keeping transformed: they lie in the second-level cache for the most part.
-i64 most_kept(const Blocking& b) { return b.half() * 9 / 2 / kPoints; }
+i64 most_kept(const Blocking& b) { return b.half() * 9 / 2 / kWinogradPoints; }
 
 // How the work is cut. All but `whole` follows from the sizes alone: it decides bits.
 struct Plan {
@@ -40,7 +39,7 @@ struct Plan {
     const ConvProblem& p = run.base;
     channels = p.depth / 9, rows = p.rows, height = p.extent[1], width = p.extent[2];
     images = run.images(), groups = images ? run.groups() : 0;
-    down = parts(height, kOut), across = std::max<i64>(1, parts(width, kOut));
+    down = parts(height, kWinogradOut), across = std::max<i64>(1, parts(width, kWinogradOut));
     const i64 all = std::max<i64>(1, images * down);
     blocks = parts(all, std::max<i64>(1, kTiles / across));
     block_rows = parts(all, blocks), blocks = parts(all, block_rows);
@@ -50,18 +49,20 @@ struct Plan {
     task_panels = parts(panels, kPanels) < kFewTasks ? 1 : kPanels;
     whole = blocks * groups >= 4 * workers || parts(panels, task_panels) < 2 * workers;
   }
-  i64 points_floats() const { return tiles * kPoints * channels; }
+  i64 points_floats() const { return tiles * kWinogradPoints * channels; }
   i64 image_floats() const { return points_floats() + tiles * static_cast<i64>(sizeof(WinogradTile) / sizeof(float)); }
-  i64 filter_floats(const ConvTable& t, i64 depth, i64 count) const { return kPoints * count * (depth * t.mr + kPad); }
+  i64 filter_floats(const ConvTable& t, i64 depth, i64 count) const {
+    return kWinogradPoints * count * (depth * t.mr + kPad);
+  }
   i64 kept_floats(const ConvTable& t) const { return keep ? filter_floats(t, channels, panels) + up(panels, 16) : 0; }
   i64 worker_floats(const ConvRun& run) const {
     const ConvTable& t = *run.t;
     const i64 filters = keep ? 0 : filter_floats(t, kChannels, kPanels);
-    return up(std::max(filters + kPoints * kPanels * t.mr * tiles, direct_floats(run)), 16);
+    return up(std::max(filters + kWinogradPoints * kPanels * t.mr * tiles, direct_floats(run)), 16);
   }
 };
 
-struct Job {
+struct WinogradJob {
   const ConvRun* run;
   Plan plan;
   float *kept, *images, *workers;
@@ -74,11 +75,11 @@ struct Job {
 };
 
 // Tile t of a block.
-WinogradTile place(const Job& j, i64 group, i64 block, i64 t) {
+WinogradTile place(const WinogradJob& j, i64 group, i64 block, i64 t) {
   const Plan& n = j.plan;
-  const i64 row = block * n.block_rows + t / n.across, x = t % n.across * kOut;
+  const i64 row = block * n.block_rows + t / n.across, x = t % n.across * kWinogradOut;
   if (t >= n.block_rows * n.across || row >= n.images * n.down) return {};
-  const i64 y = row % n.down * kOut;
+  const i64 y = row % n.down * kWinogradOut;
   const ConvProblem p = j.run->problem(group, row / n.down);
   const auto low = [&](int a, i64 at) { return std::clamp<i64>(p.lo[a] - at, 0, 6); };
   const auto high = [&](int a, i64 at) { return std::clamp<i64>(std::min(p.hi[a], p.extent[a] + 2) - at, 0, 6); };
@@ -88,22 +89,22 @@ WinogradTile place(const Job& j, i64 group, i64 block, i64 t) {
           high(1, y),
           low(2, x),
           high(2, x),
-          std::min(kOut, n.height - y),
-          std::min(kOut, n.width - x)};
+          std::min(kWinogradOut, n.height - y),
+          std::min(kWinogradOut, n.width - x)};
 }
 
-void find_places(const Job& j, i64 group, i64 block, WinogradTile* to) {
+void find_places(const WinogradJob& j, i64 group, i64 block, WinogradTile* to) {
   for (i64 t = 0; t < j.plan.tiles; ++t) to[t] = place(j, group, block, t);
 }
 
 // Channels [first, first + count) of a block of tiles, transformed: [strip][point][channel][nr].
-bool transform_image(const Job& j, i64 first, i64 count, float* to) {
+bool transform_image(const WinogradJob& j, i64 first, i64 count, float* to) {
   const ConvTable& t = *j.run->t;
   const ConvProblem& b = j.run->base;
   const i64 lanes = t.lanes, stride = j.plan.channels * t.nr;
   bool good = true;
   for (i64 i = 0; i < j.plan.tiles; i += lanes) {
-    float* strip = to + i / t.nr * kPoints * stride + i % t.nr;
+    float* strip = to + i / t.nr * kWinogradPoints * stride + i % t.nr;
     for (i64 c = first; c < first + count; ++c)
       good &=
           t.image_in(j.places(to) + i, b.taps[9 * c].image, b.image_step[1], b.image_step[2], strip + c * t.nr, stride);
@@ -112,12 +113,12 @@ bool transform_image(const Job& j, i64 first, i64 count, float* to) {
 }
 
 // The block's pixels in the direct way.
-void direct_block(const Job& j, i64 group, i64 block, i64 row, i64 rows, float* scratch) {
+void direct_block(const WinogradJob& j, i64 group, i64 block, i64 row, i64 rows, float* scratch) {
   const Plan& n = j.plan;
   const i64 end = std::min(n.images * n.down, (block + 1) * n.block_rows);
   for (i64 r = block * n.block_rows; r < end; ++r) {
-    const i64 y = r % n.down * kOut;
-    const i64 last = std::min(n.height, y + kOut) * n.width;
+    const i64 y = r % n.down * kWinogradOut;
+    const i64 last = std::min(n.height, y + kWinogradOut) * n.width;
     const i64 pixels = direct_pixels(j.run->blocking);
     for (i64 at = y * n.width; at < last; at += pixels) {
       const Span span{j.run->problem(group, r / n.down), at, std::min(last, at + pixels)};
@@ -126,7 +127,7 @@ void direct_block(const Job& j, i64 group, i64 block, i64 row, i64 rows, float* 
   }
 }
 
-void write_tiles(const Job& j, i64 row, i64 rows, const float* products, const WinogradTile* places) {
+void write_tiles(const WinogradJob& j, i64 row, i64 rows, const float* products, const WinogradTile* places) {
   const ConvTable& t = *j.run->t;
   const Plan& n = j.plan;
   for (i64 i = 0; i < n.tiles; i += t.lanes)
@@ -136,19 +137,19 @@ void write_tiles(const Job& j, i64 row, i64 rows, const float* products, const W
 }
 
 // The epilogue of a block: the rows of pixels it holds of each image.
-void finish_block(const Job& j, i64 group, i64 block, i64 row, i64 rows) {
+void finish_block(const WinogradJob& j, i64 group, i64 block, i64 row, i64 rows) {
   const Plan& n = j.plan;
   const i64 end = std::min(n.images * n.down, (block + 1) * n.block_rows);
   for (i64 r = block * n.block_rows; r < end;) {
     const i64 image = r / n.down, next = std::min(end, (image + 1) * n.down);
-    j.run->finish(j.run->problem(group, image), row, rows, r % n.down * kOut * n.width,
-                  std::min(n.height, ((next - 1) % n.down + 1) * kOut) * n.width);
+    j.run->finish(j.run->problem(group, image), row, rows, r % n.down * kWinogradOut * n.width,
+                  std::min(n.height, ((next - 1) % n.down + 1) * kWinogradOut) * n.width);
     r = next;
   }
 }
 
 // Some panels of filters over a block.
-void multiply(const Job& j, i64 group, i64 block, i64 pair, float* image, int worker) {
+void multiply(const WinogradJob& j, i64 group, i64 block, i64 pair, float* image, int worker) {
   const ConvTable& t = *j.run->t;
   const Plan& n = j.plan;
   const ConvProblem p = j.run->problem(group, 0);
@@ -157,7 +158,7 @@ void multiply(const Job& j, i64 group, i64 block, i64 pair, float* image, int wo
   const i64 heights = parts(rows, t.mr), count = n.block_rows * n.across;
   const i64 depth_step = n.keep ? n.channels : std::min(n.channels, kChannels);
   const i64 panel = depth_step * t.mr + kPad, point = (n.keep ? n.panels : n.task_panels) * panel;
-  float *products = scratch, *filters = scratch + kPoints * n.task_panels * t.mr * n.tiles;
+  float *products = scratch, *filters = scratch + kWinogradPoints * n.task_panels * t.mr * n.tiles;
   if (n.keep) filters = j.kept + pair * n.task_panels * panel;
   bool good = true;
   for (i64 c = 0; c < n.channels && good; c += depth_step) {
@@ -166,11 +167,11 @@ void multiply(const Job& j, i64 group, i64 block, i64 pair, float* image, int wo
       good = good && (n.keep ? !j.bad_filters[pair * n.task_panels + h]
                              : t.weights_in(p, row + h * t.mr, std::min<i64>(t.mr, rows - h * t.mr), c, depth,
                                             filters + h * panel, point));
-    for (i64 q = 0; q < kPoints && good; ++q)
+    for (i64 q = 0; q < kWinogradPoints && good; ++q)
       for (i64 h = 0; h < heights; ++h)
         for (i64 k = 0; k < depth; k += kChannels)
           for (i64 s = 0; s < count; s += t.nr) {
-            const float* strip = image + s * kPoints * n.channels + (q * n.channels + c + k) * t.nr;
+            const float* strip = image + s * kWinogradPoints * n.channels + (q * n.channels + c + k) * t.nr;
             t.tile(filters + q * point + h * panel + k * t.mr, strip, std::min(kChannels, depth - k),
                    products + (q * n.task_panels + h) * t.mr * n.tiles + s, n.tiles,
                    std::min<i64>(t.mr, rows - h * t.mr), count - s <= t.lanes ? t.lanes : t.nr, c + k > 0);
@@ -182,14 +183,14 @@ void multiply(const Job& j, i64 group, i64 block, i64 pair, float* image, int wo
 }
 
 void keep_task(void* arg, int task, int) {
-  const Job& j = *static_cast<const Job*>(arg);
+  const WinogradJob& j = *static_cast<const WinogradJob*>(arg);
   const i64 mr = j.run->t->mr, panel = j.plan.channels * mr + kPad, row = task * mr;
   j.bad_filters[task] = !j.run->t->weights_in(j.run->problem(j.group, 0), row, std::min(mr, j.plan.rows - row), 0,
                                               j.plan.channels, j.kept + task * panel, j.plan.panels * panel);
 }
 
-void whole_task(void* arg, int block, int worker) {
-  const Job& j = *static_cast<const Job*>(arg);
+void whole_plane_task(void* arg, int block, int worker) {
+  const WinogradJob& j = *static_cast<const WinogradJob*>(arg);
   float *image = j.image(worker), *scratch = j.scratch(worker);
   find_places(j, j.group, block, j.places(image));
   if (!transform_image(j, 0, j.plan.channels, image)) return direct_block(j, j.group, block, 0, j.plan.rows, scratch);
@@ -198,13 +199,13 @@ void whole_task(void* arg, int block, int worker) {
 }
 
 void image_task(void* arg, int task, int) {
-  const Job& j = *static_cast<const Job*>(arg);
+  const WinogradJob& j = *static_cast<const WinogradJob*>(arg);
   const i64 first = task * kPart;
   j.bad_images[task] = !transform_image(j, first, std::min(kPart, j.plan.channels - first), j.images);
 }
 
 void pair_task(void* arg, int pair, int worker) {
-  const Job& j = *static_cast<const Job*>(arg);
+  const WinogradJob& j = *static_cast<const WinogradJob*>(arg);
   const i64 height = j.plan.task_panels * j.run->t->mr, row = pair * height,
             image_parts = parts(j.plan.channels, kPart);
   if (std::any_of(j.bad_images, j.bad_images + image_parts, [](unsigned char b) { return b != 0; }))
@@ -232,7 +233,7 @@ bool winograd_fits(const ConvPlan& c) {
 bool winograd_pays(const ConvRun& run) {
   const ConvProblem& p = run.base;
   const Plan n(run, 1);
-  if (n.channels < 16 || n.rows < 16 || n.across > kMostTiles) return false;
+  if (n.channels < 16 || n.rows < 16 || n.across > kMostTilesOfRow) return false;
   if (n.height == 0 || n.width == 0 || n.images == 0) return false;
   for (int a = 1; a < kSpatial; ++a)  // a window of nothing but padding is zero, not nearly zero
     if (p.lo[a] > 1 || p.hi[a] < p.extent[a] + 1) return false;
@@ -240,7 +241,7 @@ bool winograd_pays(const ConvRun& run) {
   const double lanes = 2 * run.t->lanes, filters = d(n.channels) * d(n.rows), count = d(n.block_rows) * d(n.blocks);
   const double direct = 9 * filters * d(up(p.pixels, run.t->lanes)) * d(n.images) / lanes;
   const double tiles = d(up(n.block_rows * n.across, run.t->lanes)) * d(n.blocks);
-  const double products = kPoints * filters * tiles / lanes;
+  const double products = kWinogradPoints * filters * tiles / lanes;
   const bool wide = run.t->lanes == 16;  // has shuffles that turn tiles
   const double tile = wide ? 9 * d(n.channels) + 7 * d(n.rows) : 40 * d(n.channels) + 30 * d(n.rows);
   const double transforms = tiles * tile + (p.packed ? 8 : 20) * filters * (n.keep ? 2 : d(n.blocks));
@@ -258,7 +259,7 @@ i64 winograd_floats(const ConvRun& largest, int workers) {
 
 void winograd(const ConvRun& run, float* scratch) {
   const int workers = run.launch->parallel.workers();
-  Job j{&run, Plan(run, workers), scratch, nullptr, nullptr, nullptr, nullptr};
+  WinogradJob j{&run, Plan(run, workers), scratch, nullptr, nullptr, nullptr, nullptr};
   const Plan& n = j.plan;
   j.images = j.kept + up(n.kept_floats(*run.t), 16);
   j.workers = j.images + (n.whole ? workers : 1) * n.image_floats();
@@ -267,7 +268,7 @@ void winograd(const ConvRun& run, float* scratch) {
   for (j.group = 0; j.group < n.groups; ++j.group) {
     if (n.keep) run.launch->parallel.run(static_cast<int>(n.panels), keep_task, &j);
     if (n.whole) {
-      run.launch->parallel.run(static_cast<int>(n.blocks), whole_task, &j);
+      run.launch->parallel.run(static_cast<int>(n.blocks), whole_plane_task, &j);
       continue;
     }
     for (j.block = 0; j.block < n.blocks; ++j.block) {

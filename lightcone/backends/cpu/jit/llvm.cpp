@@ -23,7 +23,7 @@
 namespace lc::host {
 namespace {
 
-constexpr std::size_t kFunctionsPerUnit = 6;
+constexpr std::size_t kFunctionsPerModule = 6;
 constexpr const char* kPasses = "default<O2>";
 
 #if defined(__aarch64__)
@@ -267,13 +267,13 @@ std::string joined(std::span<const Source* const> sources) {
   return text + functions;
 }
 
-struct Unit {
+struct IrUnit {
   std::string text, key, object;
   bool cached = false;
   std::exception_ptr problem = nullptr;
 };
 
-void compile_all(const Library& l, const Processor& p, const std::vector<Unit*>& units) {
+void compile_all(const Library& l, const Processor& p, const std::vector<IrUnit*>& units) {
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t k; (k = next++) < units.size();) try {
@@ -291,7 +291,7 @@ void compile_all(const Library& l, const Processor& p, const std::vector<Unit*>&
     }
     work();
   }
-  for (const Unit* u : units)
+  for (const IrUnit* u : units)
     if (u->problem) std::rethrow_exception(u->problem);
 }
 
@@ -300,7 +300,7 @@ struct Loaded {
   std::shared_ptr<void> code;
   std::vector<KernelFunction> functions;  // of the sources
 };
-Loaded loaded(const Api& a, const std::vector<Unit>& units, std::span<const Source> sources) {
+Loaded loaded(const Api& a, const std::vector<IrUnit>& units, std::span<const Source> sources) {
   Handle jit = nullptr, generator = nullptr;
   expect(a, a.OrcCreateLLJIT(&jit, nullptr));
   Loaded done{std::shared_ptr<void>(jit, a.OrcDisposeLLJIT), {}};
@@ -316,7 +316,7 @@ Loaded loaded(const Api& a, const std::vector<Unit>& units, std::span<const Sour
   expect(a, a.OrcCreateDynamicLibrarySearchGeneratorForProcess(&generator, a.OrcLLJITGetGlobalPrefix(jit), nullptr,
                                                                nullptr));
   a.OrcJITDylibAddGenerator(main, generator);
-  for (const Unit& u : units)
+  for (const IrUnit& u : units)
     expect(a, a.OrcLLJITAddObjectFile(
                   jit, main, a.CreateMemoryBufferWithMemoryRangeCopy(u.object.data(), u.object.size(), u.key.c_str())));
   for (const Source& s : sources) {
@@ -327,7 +327,7 @@ Loaded loaded(const Api& a, const std::vector<Unit>& units, std::span<const Sour
   return done;
 }
 
-std::vector<Unit> units_of(std::span<const Source> sources) {
+std::vector<IrUnit> ir_units_of(std::span<const Source> sources) {
   std::map<std::string_view, const Source*> distinct;
   for (const Source& s : sources) {
     const auto [it, fresh] = distinct.emplace(s.name, &s);
@@ -335,15 +335,15 @@ std::vector<Unit> units_of(std::span<const Source> sources) {
   }
   std::vector<const Source*> unique;
   for (const auto& [name, s] : distinct) unique.push_back(s);
-  std::vector<Unit> units;
-  for (std::size_t k = 0; k < unique.size(); k += kFunctionsPerUnit)
-    units.push_back({joined(std::span(unique).subspan(k, std::min(kFunctionsPerUnit, unique.size() - k))), "", ""});
+  std::vector<IrUnit> units;
+  for (std::size_t k = 0; k < unique.size(); k += kFunctionsPerModule)
+    units.push_back({joined(std::span(unique).subspan(k, std::min(kFunctionsPerModule, unique.size() - k))), "", ""});
   return units;
 }
 
-std::vector<Unit*> not_cached(std::vector<Unit>& units) {
-  std::vector<Unit*> missing;
-  for (Unit& u : units)
+std::vector<IrUnit*> not_cached(std::vector<IrUnit>& units) {
+  std::vector<IrUnit*> missing;
+  for (IrUnit& u : units)
     if (!u.cached) missing.push_back(&u);
   return missing;
 }
@@ -365,13 +365,13 @@ Jitted jit_llvm(std::span<const Source> sources, const JitOptions& options) {
   const std::string made_for = str_cat(l.identity, " ", p.cpu, " ", p.features, " ", kPasses);
   const cache::ObjectCache cache =
       l.identity.empty() ? cache::ObjectCache() : cache::ObjectCache({options.cache_dir, options.cache_size});
-  std::vector<Unit> units = units_of(sources);
-  for (Unit& u : units) {
+  std::vector<IrUnit> units = ir_units_of(sources);
+  for (IrUnit& u : units) {
     u.key = cache.name({u.text, made_for}, ".o");
     u.object = cache.find(u.key);
     u.cached = whole_elf(u.object, ET_REL);
   }
-  std::vector<Unit*> missing = not_cached(units);
+  std::vector<IrUnit*> missing = not_cached(units);
   compile_all(l, p, missing);
   Loaded done;
   try {
@@ -379,7 +379,7 @@ Jitted jit_llvm(std::span<const Source> sources, const JitOptions& options) {
   } catch (const CompilerUnfit&) {
     if (missing.size() == units.size()) throw;
     // What was kept is of no use: compiled again, once.
-    for (Unit& u : units) {
+    for (IrUnit& u : units) {
       if (u.cached) cache.drop(u.key);
       u.cached = false;
     }
@@ -387,7 +387,7 @@ Jitted jit_llvm(std::span<const Source> sources, const JitOptions& options) {
     compile_all(l, p, missing);
     done = loaded(a, units, sources);
   }
-  for (const Unit* u : missing) cache.keep(u->key, u->object);  // now that they were loaded
+  for (const IrUnit* u : missing) cache.keep(u->key, u->object);  // now that they were loaded
   if (!missing.empty()) cache.trim();
   result.compiled = static_cast<int>(missing.size());
   result.cached = static_cast<int>(units.size() - missing.size());

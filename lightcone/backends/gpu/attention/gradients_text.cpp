@@ -15,16 +15,12 @@ using simt::filled;
 using std::to_string;
 
 constexpr int kLanes = GradientsTile::kLanes;
-constexpr std::int64_t kStaticShared = 48 << 10;  // what CUDA lets a text declare
-constexpr int kStep = 32, kSums = 32;
-
-int up(int n, int multiple) { return (n + multiple - 1) / multiple * multiple; }
-std::string number(float v) { return ir::number(v, DType::F32); }
+constexpr int kSums = 32;
 
 // ---- pieces -------------------------------------------------------------------------------------
 
 // COUNT rows of a matrix [END][N] from BEGIN on, and of each COLUMNS numbers from D0 on; zeros where it has none.
-constexpr std::string_view kStage = R"(        for (int u0 = 0; u0 < $COUNT * $COLUMNS / $V; u0 += THREADS) {
+constexpr std::string_view kGradientsStage = R"(        for (int u0 = 0; u0 < $COUNT * $COLUMNS / $V; u0 += THREADS) {
           const int u = u0 + t, r = u / ($COLUMNS / $V), c = u % ($COLUMNS / $V) * $V;
           if (u < $COUNT * $COLUMNS / $V) {
             if ($BEGIN + r < $END && $D0 + c < $N) {
@@ -109,7 +105,7 @@ constexpr std::string_view kZeros = R"(  float $SUM[MY_ROWS][$MY];
   }
 )";
 
-constexpr std::string_view kResults = R"(  LC_UNROLL
+constexpr std::string_view kGradientResults = R"(  LC_UNROLL
   for (int i = 0; i < MY_ROWS; ++i) {
     LC_UNROLL
     for (int c = 0; c < $MY; c += $V) {
@@ -128,7 +124,7 @@ constexpr std::string_view kScore = R"(          const long own = first + mine +
 )";
 
 // Does any thread say so?
-constexpr std::string_view kVote = R"(  if (t == 0) odd[0] = 0;
+constexpr std::string_view kVoteOfBlock = R"(  if (t == 0) odd[0] = 0;
   LC_BARRIER;
   if ($SAYS) odd[0] = 1;
   LC_BARRIER;
@@ -204,7 +200,7 @@ $SCORE          s[i][j] = score;
 
 // The lanes' together, in their order. A query that sees nothing has NaN for its share: its maximum is taken from
 // itself.
-constexpr std::string_view kJoin = R"(  LC_UNROLL
+constexpr std::string_view kGradientsJoin = R"(  LC_UNROLL
   for (int i = 0; i < MY_ROWS; ++i) {
     const int at = ((mine + i) * LANES + lane) * 3;
     weights[at] = top[i];
@@ -299,9 +295,9 @@ struct Matrix {
   int head;
 };
 
-class Text {
+class GradientsText {
  public:
-  Text(const AttentionGradients& a, const GradientsTile& tile, simt::Language l)
+  GradientsText(const AttentionGradients& a, const GradientsTile& tile, simt::Language l)
       : a_(a), tile_(tile), language_(l), symbolic_(a.symbolic()) {}
   std::string finite(std::string_view name) const;
   std::string queries(std::string_view name) const;
@@ -328,21 +324,21 @@ class Text {
   std::vector<Dim> symbolic_;
 };
 
-std::string Text::size(const Dim& d) const {
+std::string GradientsText::size(const Dim& d) const {
   if (const auto c = d.constant()) return to_string(*c) + "L";
   return "n" + to_string(std::ranges::find(symbolic_, d) - symbolic_.begin());
 }
 
-std::string Text::ours(std::string_view text) const {
+std::string GradientsText::ours(std::string_view text) const {
   return filled(text, {{"QUERIES", size(a_.queries)},
                        {"KEYS", size(a_.keys)},
                        {"ROWS", size(a_.rows())},
                        {"GROUP", to_string(a_.group) + "L"},
-                       {"SCALE", number(a_.scale)},
-                       {"EXPONENT", number(std::numbers::log2e_v<float>)}});
+                       {"SCALE", ir::number(a_.scale, DType::F32)},
+                       {"EXPONENT", ir::number(std::numbers::log2e_v<float>, DType::F32)}});
 }
 
-std::string Text::begin(std::string_view name, const std::vector<simt::Parameter>& places) const {
+std::string GradientsText::begin(std::string_view name, const std::vector<simt::Parameter>& places) const {
   std::string all;
   for (const auto& [n, v] :
        std::initializer_list<std::pair<const char*, int>>{{"ROWS", tile_.rows},
@@ -364,27 +360,27 @@ std::string Text::begin(std::string_view name, const std::vector<simt::Parameter
 // 16 bytes at once where rows begin at a multiple of them.
 int wide(int head) { return head % 4 == 0 ? 4 : 1; }
 
-std::string Text::stage(const Matrix& m, int count, const std::string& d0, int columns, int pitch,
-                        const std::string& at) const {
+std::string GradientsText::stage(const Matrix& m, int count, const std::string& d0, int columns, int pitch,
+                                 const std::string& at) const {
   const int v = wide(m.head);
   const std::string from = m.rows + " + (" + m.begin + " + r) * " + to_string(m.head) + " + " + d0 + " + c";
   const std::string to = "chunk[$AT + r * $PITCH + c";
   const std::string read = v == 1 ? "              " + to + "] = *(" + from + ");\n"
                                   : "              LC_LOADV(float, 4, w, " + from + ");\n              LC_UNROLL\n" +
                                         "              for (int l = 0; l < 4; ++l) " + to + " + l] = LC_AT(w, l);\n";
-  return filled(kStage, {{"READ", read},
-                         {"COUNT", to_string(count)},
-                         {"COLUMNS", to_string(columns)},
-                         {"BEGIN", m.begin},
-                         {"END", m.end},
-                         {"D0", d0},
-                         {"PITCH", to_string(pitch)},
-                         {"AT", at},
-                         {"N", to_string(m.head)},
-                         {"V", to_string(v)}});
+  return filled(kGradientsStage, {{"READ", read},
+                                  {"COUNT", to_string(count)},
+                                  {"COLUMNS", to_string(columns)},
+                                  {"BEGIN", m.begin},
+                                  {"END", m.end},
+                                  {"D0", d0},
+                                  {"PITCH", to_string(pitch)},
+                                  {"AT", at},
+                                  {"N", to_string(m.head)},
+                                  {"V", to_string(v)}});
 }
 
-std::string Text::products(const std::string& sum, const Matrix& own, const Matrix& others) const {
+std::string GradientsText::products(const std::string& sum, const Matrix& own, const Matrix& others) const {
   const int step = GradientsTile::step(own.head), pitch = GradientsTile::pitch(own.head);
   return filled(kProducts,
                 {{"STAGE_OWN", stage(own, tile_.rows, "d0", step, pitch, "0")},
@@ -395,7 +391,7 @@ std::string Text::products(const std::string& sum, const Matrix& own, const Matr
                  {"N", to_string(own.head)}});
 }
 
-std::string Text::accumulate(const std::string& sum, const Matrix& others) const {
+std::string GradientsText::accumulate(const std::string& sum, const Matrix& others) const {
   const int my = GradientsTile::columns(others.head), span = tile_.span(others.head);
   Matrix at_once = others;
   at_once.begin = "o0 + k0";
@@ -407,11 +403,12 @@ std::string Text::accumulate(const std::string& sum, const Matrix& others) const
                               {"END", others.end}});
 }
 
-std::string Text::zeros(const std::string& sum, int head) const {
+std::string GradientsText::zeros(const std::string& sum, int head) const {
   return filled(kZeros, {{"SUM", sum}, {"MY", to_string(GradientsTile::columns(head))}});
 }
 
-std::string Text::results(const std::string& sum, const std::string& out, const std::string& end, int head) const {
+std::string GradientsText::results(const std::string& sum, const std::string& out, const std::string& end,
+                                   int head) const {
   const int my = GradientsTile::columns(head), side = std::min(my, 4), v = side == 4 ? wide(head) : 1;
   const std::string to = out + " + row * " + to_string(head) + " + column";
   const std::string write =
@@ -419,15 +416,15 @@ std::string Text::results(const std::string& sum, const std::string& out, const 
              : "        LC_VECTOR(float, 4, w);\n        LC_UNROLL\n        for (int l = 0; l < 4; ++l) "
                "LC_AT(w, l) = " +
                    sum + "[i][c + l];\n        LC_STOREV(float, 4, " + to + ", w);\n";
-  return filled(kResults, {{"WRITE", write},
-                           {"MY", to_string(my)},
-                           {"SIDE", to_string(side)},
-                           {"END", end},
-                           {"N", to_string(head)},
-                           {"V", to_string(v)}});
+  return filled(kGradientResults, {{"WRITE", write},
+                                   {"MY", to_string(my)},
+                                   {"SIDE", to_string(side)},
+                                   {"END", end},
+                                   {"N", to_string(head)},
+                                   {"V", to_string(v)}});
 }
 
-std::string Text::score(bool of_queries) const {
+std::string GradientsText::score(bool of_queries) const {
   const std::string query = of_queries ? "own" : "other", key = of_queries ? "other" : "own";
   std::string also = a_.causal ? " && " + key + " <= " + query : "";
   if (const std::size_t n = a_.mask.size())
@@ -437,10 +434,10 @@ std::string Text::score(bool of_queries) const {
   return filled(kScore, {{"OWN_END", ends[of_queries ? 0 : 1]},
                          {"OTHER_END", ends[of_queries ? 1 : 0]},
                          {"AND", also},
-                         {"SCALE", number(a_.scale)}});
+                         {"SCALE", ir::number(a_.scale, DType::F32)}});
 }
 
-std::string Text::place_mask() const {
+std::string GradientsText::place_mask() const {
   std::string rest = "head", sum = "0";
   for (std::size_t i = a_.mask.size(); i-- > 2;) {
     const AttentionGradients::MaskAxis& axis = a_.mask[i - 2];
@@ -451,28 +448,28 @@ std::string Text::place_mask() const {
 }
 
 // Adds 0, or NaN where a number of a tile is not finite.
-std::string Text::odd_numbers(const std::string& name, int head) const {
+std::string GradientsText::odd_numbers(const std::string& name, int head) const {
   const std::string n = to_string(head), from = name + " + (head * " + size(a_.keys) + " + first) * " + n + " + u";
   if (wide(head) == 1) return "  for (long u = t; u < rows * " + n + "; u += THREADS) sum += *(" + from + ") * 0.0f;\n";
   return "  for (long u = t * 4; u < rows * " + n + "; u += THREADS * 4) {\n    LC_LOADV(float, 4, w, " + from +
          ");\n    LC_UNROLL\n    for (int l = 0; l < 4; ++l) sum += LC_AT(w, l) * 0.0f;\n  }\n";
 }
 
-std::vector<simt::Parameter> Text::operands() const {
+std::vector<simt::Parameter> GradientsText::operands() const {
   std::vector<simt::Parameter> places = {{"float", "q"}, {"float", "k"}, {"float", "v"}, {"float", "g"}};
   if (!a_.mask.empty()) places.push_back({"u8", "mask"});
   return places;
 }
 
-std::string Text::finite(std::string_view name) const {
+std::string GradientsText::finite(std::string_view name) const {
   return begin(name, {{"float", "k"}, {"float", "v"}, {"float", "scratch", true}}) +
          filled(ours(kFiniteTile), {{"SUM_K", odd_numbers("k", a_.depth)},
                                     {"SUM_V", odd_numbers("v", a_.width)},
-                                    {"VOTE", filled(kVote, {{"SAYS", "sum != 0.0f"}})}}) +
+                                    {"VOTE", filled(kVoteOfBlock, {{"SAYS", "sum != 0.0f"}})}}) +
          "}\n";
 }
 
-std::string Text::queries(std::string_view name) const {
+std::string GradientsText::queries(std::string_view name) const {
   std::vector<simt::Parameter> places = operands();
   places.push_back({"float", "dq", true}), places.push_back({"float", "scratch", true});
   const std::string queries = size(a_.queries), keys = size(a_.keys);
@@ -484,12 +481,12 @@ std::string Text::queries(std::string_view name) const {
                   {{"SCORES", scores}, {"SLOPES", slopes}, {"SCORE", score(true)}, {"ADD", accumulate("sum", k)}});
   };
   std::string out = begin(name, places) + ours(kShared) + filled(ours(kQueriesBegin), {{"MASK", place_mask()}});
-  if (a_.causal) out += filled(ours(kQueriesCausal), {{"VOTE", filled(kVote, {{"SAYS", "hidden != 0.0f"}})}});
-  out += walk(kStatistics) + ours(kJoin) + zeros("sum", a_.depth) + walk(kSlopesOfQueries);
+  if (a_.causal) out += filled(ours(kQueriesCausal), {{"VOTE", filled(kVoteOfBlock, {{"SAYS", "hidden != 0.0f"}})}});
+  out += walk(kStatistics) + ours(kGradientsJoin) + zeros("sum", a_.depth) + walk(kSlopesOfQueries);
   return out + results("sum", "dq + head * " + queries + " * DEPTH", queries, a_.depth) + "}\n";
 }
 
-std::string Text::keys(std::string_view name) const {
+std::string GradientsText::keys(std::string_view name) const {
   std::vector<simt::Parameter> places = operands();
   places.push_back({"float", "scratch"}), places.push_back({"float", "dk", true}),
       places.push_back({"float", "dv", true});
@@ -499,7 +496,7 @@ std::string Text::keys(std::string_view name) const {
   std::string out = begin(name, places) + ours(kShared) + ours(kKeysBegin);
   // With PoCL 3.1 dK was wrong where a vote decides where the walk begins: on OpenCL nothing is left out.
   if (a_.causal && language_ != simt::Language::OpenCl)
-    out += filled(ours(kKeysCausal), {{"VOTE", filled(kVote, {{"SAYS", "hidden != 0.0f"}})}});
+    out += filled(ours(kKeysCausal), {{"VOTE", filled(kVoteOfBlock, {{"SAYS", "hidden != 0.0f"}})}});
   out += zeros("of_keys", a_.depth) + zeros("of_values", a_.width);
   out += filled(ours(kSlopesOfKeys), {{"MASK", place_mask()},
                                       {"SCORES", products("s", k, q)},
@@ -567,14 +564,14 @@ Dim gradients_scratch(const AttentionGradients& a, const GradientsTile& tile) {
 
 std::string finite_text(const AttentionGradients& a, const GradientsTile& tile, simt::Language l,
                         std::string_view name) {
-  return Text(a, tile, l).finite(name);
+  return GradientsText(a, tile, l).finite(name);
 }
 std::string queries_text(const AttentionGradients& a, const GradientsTile& tile, simt::Language l,
                          std::string_view name) {
-  return Text(a, tile, l).queries(name);
+  return GradientsText(a, tile, l).queries(name);
 }
 std::string keys_text(const AttentionGradients& a, const GradientsTile& tile, simt::Language l, std::string_view name) {
-  return Text(a, tile, l).keys(name);
+  return GradientsText(a, tile, l).keys(name);
 }
 
 }  // namespace lc::gpu

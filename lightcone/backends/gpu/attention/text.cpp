@@ -19,7 +19,6 @@ using lowering::CacheType;
 using simt::filled;
 using std::to_string;
 
-std::string number(float v) { return ir::number(v, DType::F32); }
 std::string_view stored_type(CacheType t, simt::Language l) {
   if (t == CacheType::I8) return l == simt::Language::OpenCl ? "char" : "signed char";  // what vload16 is defined for
   return t == CacheType::F32 ? "float" : "u16";
@@ -250,8 +249,8 @@ std::string Text::ours(std::string_view text) const {
                        {"BLOCKS", sizes_.blocks()},
                        {"SPLITS", sizes_.splits()},
                        {"SPLIT", sizes_.split()},
-                       {"SCALE", number(a_.scores.scale)},
-                       {"EXPONENT", number(a_.scores.exponent)}});
+                       {"SCALE", ir::number(a_.scores.scale, DType::F32)},
+                       {"EXPONENT", ir::number(a_.scores.exponent, DType::F32)}});
 }
 
 void Text::constants(const AttentionTile& t) {
@@ -451,13 +450,14 @@ std::string Text::steps() const {
     const AttentionStep& step = a_.scores.step[static_cast<std::size_t>(k)];
     const std::string n = to_string(k);
     switch (step.kind) {
-      case AttentionStep::Scale: s += "          x = x * " + number(step.value) + ";\n"; break;
-      case AttentionStep::Shift: s += "          x = x + " + number(step.value) + ";\n"; break;
+      case AttentionStep::Scale: s += "          x = x * " + ir::number(step.value, DType::F32) + ";\n"; break;
+      case AttentionStep::Shift: s += "          x = x + " + ir::number(step.value, DType::F32) + ";\n"; break;
       case AttentionStep::Bias:
         s += "          if (key < end && real) x = x + step" + n + "[step" + n + "_at[r] + key * step" + n + "_key];\n";
         break;
       case AttentionStep::Mask:
-        s += "          x = (kept" + n + " >> (i * MY_KEYS + j) & 1u) ? x : " + number(step.value) + ";\n";
+        s += "          x = (kept" + n + " >> (i * MY_KEYS + j) & 1u) ? x : " + ir::number(step.value, DType::F32) +
+             ";\n";
         break;
     }
   }

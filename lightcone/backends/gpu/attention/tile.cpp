@@ -11,10 +11,6 @@ namespace {
 
 using lowering::Attention;
 
-constexpr std::int64_t kStaticShared = 48 << 10;  // what CUDA lets a text declare
-constexpr int kStep = 32;
-
-int up(int n, int multiple) { return (n + multiple - 1) / multiple * multiple; }
 int head(const Dim& d) { return static_cast<int>(*d.constant()); }
 
 // How many neighbours along an axis of this stride are read at once: up to `most`, of which all that an address is made

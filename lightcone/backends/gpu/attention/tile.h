@@ -30,6 +30,10 @@ struct AttentionTarget {
 };
 
 inline constexpr int kMostHead = 256;       // numbers of a key or of a value
+inline bool is_head(const Dim& d) { return d.constant() && *d.constant() >= 1 && *d.constant() <= kMostHead; }
+inline constexpr int kStep = 32;                         // of those, at least so many are in shared memory at once
+inline constexpr std::int64_t kStaticShared = 48 << 10;  // what CUDA lets a text declare
+inline int up(int n, int multiple) { return (n + multiple - 1) / multiple * multiple; }
 inline constexpr std::int64_t kFewRows = 64;  // up to so many the keys are split over groups
 inline constexpr std::int64_t kSplitKeys = 256, kMostSplits = 64;
 

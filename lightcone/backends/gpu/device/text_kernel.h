@@ -11,6 +11,9 @@
 
 namespace lc::gpu {
 
+// How many groups of b hold a.
+inline std::int64_t over(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
 class TextKernel : public GpuKernel {
  public:
   std::string name() const override { return name_; }

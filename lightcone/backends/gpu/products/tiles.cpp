@@ -14,7 +14,7 @@ using std::to_string;
 
 namespace {
 
-constexpr int kThreads = 256, kThreadsOfRow = 16;
+constexpr int kTileThreads = 256, kThreadsOfRow = 16;
 
 // Where the thread's c-th row or column lies in the tile: fours, a quarter of a bank's width apart.
 std::string spread(const std::string& lane, int c) {
@@ -30,11 +30,11 @@ struct Tile {
   Tile(const ProductTexts& of, int size)
       : t(of),
         side(size),
-        depth(4 * kThreads / size),
+        depth(4 * kTileThreads / size),
         each(size / kThreadsOfRow),
         pitch(size + 4),
-        a(of.p, false, size, depth, kThreads, "a"),
-        b(of.p, true, size, depth, kThreads, "b"),
+        a(of.p, false, size, depth, kTileThreads, "a"),
+        b(of.p, true, size, depth, kTileThreads, "b"),
         w(of.p.wide, kGivenSizes) {}
 
   void multiply();
@@ -105,7 +105,7 @@ KernelText Tile::text() {
   w.line("LC_BARRIER;");
   w.close();
   store();
-  KernelText k{t.finished(w, kThreads), kThreads, w.sizes()};
+  KernelText k{t.finished(w, kTileThreads), kTileThreads, w.sizes()};
   k.rows = k.columns = side, k.depth = depth;
   return k;
 }

@@ -22,7 +22,7 @@ namespace {
 
 using i64 = std::int64_t;
 
-constexpr int kThreads = 256, kSide = 4;
+constexpr int kWindowThreads = 256, kSide = 4;
 constexpr i64 kMostTaps = 49;
 constexpr i64 kNear = 16;  // taps closer than this share a line
 
@@ -196,7 +196,7 @@ void Text::locate() {
   extents.back() = (s_.last().extent + Dim(kSide - 1)) / Dim(kSide);
   Dim& next = extents[extents.size() - 2];
   next = (next + Dim(lines_ - 1)) / Dim(lines_);
-  w_.let("unit", "(" + w_.index() + ")LC_GROUP * " + to_string(kThreads) + " + LC_THREAD");
+  w_.let("unit", "(" + w_.index() + ")LC_GROUP * " + to_string(kWindowThreads) + " + LC_THREAD");
   w_.line("if (unit >= " + w_.number(product(extents)) + ") return;");
   std::vector<std::string> at = w_.indices(extents, "unit", "u");
   w_.let("last", at.back() + " * " + to_string(kSide));
@@ -373,8 +373,8 @@ KernelText Text::text() {
   read_filter();
   for (int line = 0; line < static_cast<int>(image_.size()); ++line) add_line(line);
   for (int r = 0; r < lines_; ++r) store(r);
-  KernelText k{t_.finished(w_, kThreads), kThreads, w_.sizes()};
-  k.columns = kThreads;
+  KernelText k{t_.finished(w_, kWindowThreads), kWindowThreads, w_.sizes()};
+  k.columns = kWindowThreads;
   return k;
 }
 
