@@ -96,7 +96,7 @@ ELSEWHERE = {
     "max_unpool1d": "`max_unpool()`, by rank", "max_unpool2d": "`max_unpool()`, by rank", "max_unpool3d": "`max_unpool()`, by rank",
 }
 NORM = "`norm` is an enum: fft::Norm::Backward, Ortho or Forward"
-SHIFT = "of a real tensor, the axes are given; of a Complex each part: `Complex{fft::fftshift(z.real, {-1}), fft::fftshift(z.imag, {-1})}`"
+SHIFT = "the axes are given"
 POOL = "integers give f32; torch's are cut off"
 KEEPS = "integers stay integers; torch raises an error"
 # There, and not quite the same.
@@ -168,12 +168,12 @@ for name, notes in TAKES.items():
 FOREWORD = {
     "Complex numbers and Fourier transforms": """`Complex` (`lightcone/ops/complex/complex.h`) is a pair of real tensors of one shape, f32 or f64: `{real, imag}`. It has
 
-- arithmetic: `+ - * /` and unary `-` between two of them, `reciprocal`, `scale(z, x)` with a real tensor `x`, `matmul`, `eq`, `where`;
+- arithmetic: `+ - * /` between two of them, or with a real tensor or a number; unary `-`, `reciprocal`, `matmul`, `eq`, `where`, and `full_like(z, {0, 1})` for other numbers;
+- what moves elements: `reshape`, `expand`, `permute`, `transpose`, `unsqueeze`, `squeeze`, `slice`, `select`, `z[i]` and `flip` as methods, `cat`, `stack`; `sum`, `mean`, `cumsum`;
 - functions: `exp`, `expm1`, `log`, `log1p`, `sqrt`, `rsqrt`, `pow(z, w)`, `sigmoid`, `sgn`, `sin`, `cos`, `tan`, `sinh`, `cosh`, `tanh` and the inverses of these six;
 - parts: `abs`, `angle`, `conj`, `view_as_real`, and those in the table.
 
-No other function takes one. There is no `2.0 * z`, `z + 1.0`, `sum`, `mean`, `reshape`, slice, `cat`, `gather` or `z * x` with a real tensor `x`: write these for `z.real` and
-`z.imag`, as in `Complex{2.0 * z.real, 2.0 * z.imag}` or `Complex{sum(z.real, 0), sum(z.imag, 0)}`.
+No other function takes one. What moves elements is done to both parts by `each`: `z.each([](const Tensor& part) { return roll(part, 1, 0); })`.
 """,
 }
 MISSING = {

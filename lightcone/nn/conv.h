@@ -5,12 +5,12 @@
 
 namespace lc::nn {
 
-// x, padded along its spatial axes as a convolution's options say, in a way other than by zeros.
-inline lc::Tensor padded_for(const lc::Tensor& x, const ConvOptions& o, PadMode mode) {
+// x, padded along its n last axes as a convolution's options say, in a way other than by zeros.
+inline lc::Tensor padded_for(const lc::Tensor& x, int n, const ConvOptions& o, PadMode mode) {
   lc::Tensor y = x;
-  for (int i = 0; i < x.rank() - 2; ++i) {
+  for (int i = 0; i < n; ++i) {
     const int p = o.padding.at(o.padding.size() == 1 ? 0 : static_cast<std::size_t>(i));
-    if (p > 0) y = pad(y, 2 + i, p, p, mode);
+    if (p > 0) y = pad(y, x.rank() - n + i, p, p, mode);
   }
   return y;
 }
@@ -28,9 +28,9 @@ inline Init conv_init(std::int64_t channels, const std::vector<std::int64_t>& ke
   return uniform_init(fan > 0 ? 1 / std::sqrt(fan) : 0);
 }
 
-// x [b, in, n...] -> [b, out, m...], weight [out, in / groups, kernel...]. Extents, stride, padding, dilation and
-// groups are template arguments, or arguments of the constructor where In, Out and Kernel are dyn. The padding is
-// zeros, or what `padding_mode` says.
+// x [b, in, n...] -> [b, out, m...], or one sample without b; weight [out, in / groups, kernel...]. Extents, stride,
+// padding, dilation and groups are template arguments, or arguments of the constructor where In, Out and Kernel are
+// dyn. The padding is zeros, or what `padding_mode` says.
 template <int Spatial, typed::Dim In = dyn, typed::Dim Out = dyn, typed::Dim Kernel = dyn, int Stride = 1,
           int Padding = 0, int Dilation = 1, int Groups = 1>
 class Conv {
@@ -86,7 +86,7 @@ class Conv {
   lc::Tensor untyped(Operand x) const {
     require_visited("Conv", weight);
     ConvOptions o = o_;
-    if (padding_mode_ != PadMode::Constant) x.tensor = padded_for(x, o, padding_mode_), o.padding = {0};
+    if (padding_mode_ != PadMode::Constant) x.tensor = padded_for(x, Spatial, o, padding_mode_), o.padding = {0};
     return has_bias_ ? lc::conv(x, weight, bias, o) : lc::conv(x, weight, o);
   }
 

@@ -8,27 +8,25 @@ namespace lc::nn {
 enum class PoolKind : std::uint8_t { Max, Min, Avg };
 
 struct PoolOptions {
-  std::vector<int> stride = {};  // none: that of the kernel
-  std::vector<int> padding = {0};
-  std::vector<int> dilation = {1};  // not of Avg
+  IntList stride = {};  // one number or one each; none: that of the kernel
+  IntList padding = 0;
+  IntList dilation = 1;  // not of Avg
   bool ceil_mode = false;
   bool count_include_pad = true;  // of Avg
 };
-inline lc::Tensor pooled(PoolKind kind, Operand x, const std::vector<int>& kernel, const PoolOptions& o) {
-  if (kind == PoolKind::Avg) return lc::avg_pool(x, kernel, o.stride, o.padding, o.ceil_mode, o.count_include_pad);
-  if (kind == PoolKind::Max) return lc::max_pool(x, kernel, o.stride, o.padding, o.dilation, o.ceil_mode);
-  return -lc::max_pool(Operand(-x, x.at), kernel, o.stride, o.padding, o.dilation, o.ceil_mode);
-}
+// Over n spatial axes, of a batch or of one sample.
+lc::Tensor pooled(PoolKind kind, int n, Operand x, const IntList& kernel, const PoolOptions& o);
+lc::Tensor adaptively_pooled(PoolKind kind, int n, Operand x, const IntList& output);
 
-// x [b, c, n...] -> [b, c, m...] over square windows, MaxPool2d<3, 2, 1>, or windows that are told at run time,
-// MaxPool2d<>({3, 2}, {.stride = {2}}).
+// x [b, c, n...] or one sample [c, n...] -> [b, c, m...] or [c, m...], over square windows, MaxPool2d<3, 2, 1>, or
+// windows that are told at run time, MaxPool2d<>({3, 2}, {.stride = 2}).
 template <PoolKind Kind, int Spatial, int Kernel = 0, int Stride = Kernel, int Padding = 0>
 class Pool {
  public:
   Pool()
     requires(Kernel > 0)
       : kernel_{Kernel}, o_{.stride = {Stride}, .padding = {Padding}} {}
-  explicit Pool(std::vector<int> kernel, PoolOptions o = {})
+  explicit Pool(IntList kernel, PoolOptions o = {})
     requires(Kernel == 0)
       : kernel_(std::move(kernel)), o_(std::move(o)) {}
   void visit(Visitor&) {}
@@ -41,7 +39,7 @@ class Pool {
       typed::require<r.error>();
       return typed::wrap_as<E, r.out>(y);
     } else {
-      return as_typed_before<2>(x, y);
+      return as_typed_before<static_cast<int>(sizeof...(A)) - Spatial>(x, y);
     }
   }
   lc::Tensor operator()(const lc::Tensor& x, const At& at = At::current()) const { return checked(Operand(x, at)); }
@@ -50,13 +48,8 @@ class Pool {
   static constexpr const char* kName = Kind == PoolKind::Max   ? "max_pool"
                                        : Kind == PoolKind::Min ? "min_pool"
                                                                : "avg_pool";
-  lc::Tensor checked(const Operand& x) const {
-    const OpScope scope(kName, x.at);
-    if (x->rank() != Spatial + 2)
-      throw Error(kName, str_cat("needs [batch, channels, ", Spatial, " spatial axes], not ", str(x->shape())));
-    return pooled(Kind, x, kernel_, o_);
-  }
-  std::vector<int> kernel_;
+  lc::Tensor checked(const Operand& x) const { return pooled(Kind, Spatial, x, kernel_, o_); }
+  IntList kernel_;
   PoolOptions o_;
 };
 #define LC_POOL(Name, Kind, Spatial)                              \
@@ -104,7 +97,7 @@ class AdaptivePool {
   AdaptivePool()
     requires(Output > 0)
       : output_{Output} {}
-  explicit AdaptivePool(std::vector<int> output)
+  explicit AdaptivePool(IntList output)
     requires(Output == 0)
       : output_(std::move(output)) {}
   void visit(Visitor&) {}
@@ -116,7 +109,7 @@ class AdaptivePool {
       typed::require<r.error>();
       return typed::TensorOf<E, r.out>::from(y, at);
     } else {
-      return as_typed_before<2>(x, y);
+      return as_typed_before<static_cast<int>(sizeof...(A)) - Spatial>(x, y);
     }
   }
   lc::Tensor operator()(const lc::Tensor& x, const At& at = At::current()) const { return untyped(Operand(x, at)); }
@@ -132,14 +125,8 @@ class AdaptivePool {
     for (int i = 2; i < s.rank; ++i) r.out.d[i] = Output;
     return r;
   }
-  lc::Tensor untyped(const Operand& x) const {
-    if (x->rank() != Spatial + 2)
-      throw Error("adaptive pool",
-                  str_cat("needs [batch, channels, ", Spatial, " spatial axes], not ", str(x->shape())),
-                  Location::here(x.at));
-    return Kind == PoolKind::Avg ? lc::adaptive_avg_pool(x, output_) : lc::adaptive_max_pool(x, output_);
-  }
-  std::vector<int> output_;
+  lc::Tensor untyped(const Operand& x) const { return adaptively_pooled(Kind, Spatial, x, output_); }
+  IntList output_;
 };
 #define LC_POOL(Name, Kind, Spatial) \
   template <int Output = 0>          \

@@ -1,6 +1,7 @@
 // Convolutions and pools with PyTorch's names and arguments (torch.nn.functional), each a call of conv(),
 // conv_transpose(), max_pool() and so on (ops.h, which says the shapes) that checks the number of spatial axes. Sizes
-// are one number, or one for each axis.
+// are one number, or one for each axis. As in torch x may also be one sample, without the axis of a batch; so is the
+// result then.
 #pragma once
 
 #include "lightcone/ops/ops.h"

@@ -41,6 +41,7 @@ inline Tensor mul(const Tensor& t, double v) { return prim::mul(t, number_like(t
 Tensor in_range(const Tensor& index, const Dim& below);
 inline std::size_t u(int i) { return static_cast<std::size_t>(i); }
 std::int64_t known(const Dim& d, const char* op);    // an extent that has to be a number
+Operand batch_of_one(const Operand& x);              // with an axis of one in front
 int spatial_axes(const Operand& x, const char* op);  // 1 to 3, behind batch and channels
 std::vector<int> per_axis(std::vector<int> v, int n, const char* op, const char* what);
 Tensor windows(Tensor x, int n, const std::vector<Dim>& kernel, const std::vector<int>& stride,

@@ -234,23 +234,23 @@ struct ConvOptions {
   int groups = 1;
   IntList output_padding = 0;  // conv_transpose alone
 };
-// x [b, in, n...], weight [out, in / groups, k...], bias [out]
+// x [b, in, n...] or one sample [in, n...], weight [out, in / groups, k...], bias [out]
 // -> [b, out, m...] with m = (n + 2 padding - dilation (k - 1) - 1) / stride + 1.
 Tensor conv(Operand x, Operand weight, const ConvOptions& o = {});
 Tensor conv(Operand x, Operand weight, OptionalOperand bias, const ConvOptions& o = {});
-// x [b, in, n...], weight [in, out / groups, k...], bias [out] -> [b, out, m...] with
+// x [b, in, n...] or one sample, weight [in, out / groups, k...], bias [out] -> [b, out, m...] with
 // m = (n - 1) stride - 2 padding + dilation (k - 1) + output_padding + 1.
 Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o = {});
 Tensor conv_transpose(Operand x, Operand weight, OptionalOperand bias, const ConvOptions& o = {});
 // Pools: [b, c, n...] -> [b, c, m...], m as in conv; no stride given means the kernel's, padding is at most
 // half of the kernel. `ceil_mode` lets a last window begin inside and end outside.
-Tensor max_pool(Operand x, std::vector<int> kernel, std::vector<int> stride = {}, std::vector<int> padding = {0},
-                std::vector<int> dilation = {1}, bool ceil_mode = false);
-Tensor avg_pool(Operand x, std::vector<int> kernel, std::vector<int> stride = {}, std::vector<int> padding = {0},
-                bool ceil_mode = false, bool count_include_pad = true);
+Tensor max_pool(Operand x, IntList kernel, IntList stride = {}, IntList padding = 0, IntList dilation = 1,
+                bool ceil_mode = false);
+Tensor avg_pool(Operand x, IntList kernel, IntList stride = {}, IntList padding = 0, bool ceil_mode = false,
+                bool count_include_pad = true);
 // [b, c, n...] -> [b, c, output...], for extents that are numbers.
-Tensor adaptive_avg_pool(Operand x, std::vector<int> output);
-Tensor adaptive_max_pool(Operand x, std::vector<int> output);
+Tensor adaptive_avg_pool(Operand x, IntList output);
+Tensor adaptive_max_pool(Operand x, IntList output);
 enum class Interpolation : std::uint8_t { Nearest, Bilinear };
 // [b, c, n...] -> [b, c, size...], for extents that are numbers; Bilinear is linear along each of them.
 Tensor interpolate(Operand x, std::vector<int> size, Interpolation mode, bool align_corners = false);

@@ -230,8 +230,10 @@ TEST(Layers, MistakesAreSentences) {
   says("Conv: the kernel has 3 extents for 2 spatial axes", [] { nn::Conv2d<>(4, 6, {3, 3, 3}); });
   says("ConvTranspose: 4 groups do not divide 4 channels in and 6 out",
        [] { nn::ConvTranspose1d<>(4, 6, 3, {.groups = 4}); });
-  says("max_pool: needs [batch, channels, 2 spatial axes], not [2, 4, 5]", [&] { nn::MaxPool2d<2>()(x); });
-  says("adaptive pool: needs [batch, channels, 2 spatial axes], not [2, 4, 5]", [&] { nn::AdaptiveAvgPool2d<1>()(x); });
+  says("max_pool2d: needs [batch, channels, 2 spatial axes], or one sample without a batch, not [2, 3]",
+       [&] { nn::MaxPool2d<2>()(ids); });
+  says("adaptive_avg_pool2d: needs [batch, channels, 2 spatial axes], or one sample without a batch, not [2, 3]",
+       [&] { nn::AdaptiveAvgPool2d<1>()(ids); });
   says("global pool: needs [batch, channels, spatial axes], not [2, 3]", [&] { nn::AvgPoolGlobal()(ids); });
   says("Upsample: a scale of 2 with 1 sizes: it is one or the other",
        [] { nn::Upsample<>({.size = {3}, .scale_factor = 2}); });

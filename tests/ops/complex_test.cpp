@@ -1,6 +1,8 @@
 // Complex numbers and Fourier transforms, against std::complex and the sums that define them.
+#include <cmath>
 #include <complex>
 #include <cstdint>
+#include <functional>
 #include <numbers>
 #include <random>
 
@@ -129,6 +131,63 @@ TEST(Complex, FunctionsAgreeWithTheStandardLibrary) {
       expect_near(reference.by_reference(f.ours(reference.input(v))), expected, relative, f.name);
       expect_near(compiled.compiled(f.ours(compiled.input(v))), expected, relative, f.name);
     }
+}
+
+// Two rows of three, and what numbers, real tensors, views and sums make of them.
+TEST(Complex, MixesWithRealNumbersAndMovesAsTensorsDo) {
+  const std::vector<C> v = numbers(6, 3);
+  const auto made = [&](const std::function<Complex(Graph&, const Complex&)>& f) {
+    Checked c(DType::F64);
+    return c.by_reference(f(c.g, c.input(v, {2, 3})));
+  };
+  const auto each = [&](const std::function<C(const C&)>& f) {
+    std::vector<C> out;
+    for (const C& z : v) out.push_back(f(z));
+    return out;
+  };
+  using Z = const Complex&;
+  const C i(0, 1);
+  expect_near(made([](Graph&, Z z) { return 2.0 * z + 1; }), each([](const C& z) { return 2.0 * z + 1.0; }), 1e-15,
+              "2z + 1");
+  expect_near(made([](Graph&, Z z) { return 3 - z / 4.0; }), each([](const C& z) { return 3.0 - z / 4.0; }), 1e-15,
+              "3 - z/4");
+  expect_near(made([](Graph&, Z z) { return 1.0 / z - 2; }), each([](const C& z) { return 1.0 / z - 2.0; }), 1e-14,
+              "1/z - 2");
+  expect_near(made([](Graph&, Z z) {
+                return z * full_like(z, {0, 1});
+              }),
+              each([&](const C& z) { return z * i; }), 0, "iz");
+  // a row of real numbers beside two rows, and a column made larger by them
+  expect_near(made([](Graph& g, Z z) { return z * arange(g, 3, DType::F64); }),
+              {v[0] * 0.0, v[1], 2.0 * v[2], v[3] * 0.0, v[4], 2.0 * v[5]}, 1e-15, "z * real");
+  expect_near(made([](Graph& g, Z z) { return z.slice(1, 0, 1) + arange(g, 2, DType::F64); }),
+              {v[0], v[0] + 1.0, v[3], v[3] + 1.0}, 1e-15, "z + real");
+  expect_near(made([](Graph&, Z z) { return sum(z, 0); }), {v[0] + v[3], v[1] + v[4], v[2] + v[5]}, 1e-15, "sum");
+  expect_near(made([](Graph&, Z z) { return mean(z, 1); }), {(v[0] + v[1] + v[2]) / 3.0, (v[3] + v[4] + v[5]) / 3.0},
+              1e-15, "mean");
+  expect_near(made([](Graph&, Z z) { return cumsum(z, 0); }), {v[0], v[1], v[2], v[0] + v[3], v[1] + v[4], v[2] + v[5]},
+              1e-15, "cumsum");
+  expect_near(made([](Graph&, Z z) { return z[1]; }), {v[3], v[4], v[5]}, 0, "z[1]");
+  expect_near(made([](Graph&, Z z) { return z.transpose(0, 1).reshape({6}).flip(0); }),
+              {v[5], v[2], v[4], v[1], v[3], v[0]}, 0, "moved");
+  expect_near(made([](Graph&, Z z) { return cat({z.select(1, 0).unsqueeze(1), z.slice(1, 1, 3)}, 1); }), v, 0, "cat");
+  expect_near(made([](Graph&, Z z) { return stack({z[0], z[1]}); }), v, 0, "stack");
+  expect_near(made([](Graph&, Z z) { return fft::fftshift(z, {1}); }), {v[2], v[0], v[1], v[5], v[3], v[4]}, 0,
+              "fftshift");
+  expect_near(made([](Graph&, Z z) { return z.each([](const Tensor& part) { return roll(part, 1, 1); }); }),
+              {v[2], v[0], v[1], v[5], v[3], v[4]}, 0, "each");
+}
+
+TEST(Complex, AnInfinitePartTimesARealNumberLeavesTheOtherOneAlone) {
+  Checked c(DType::F64);
+  const std::vector<C> r = c.by_reference(c.input({{INFINITY, 1}}) * 2.0);
+  EXPECT_EQ(r[0], C(INFINITY, 2));
+}
+
+TEST(Complex, ErrorsOfViewsNameTheCallersLine) {
+  Checked c(DType::F64);
+  const Complex z = c.input(numbers(6, 3), {2, 3});
+  EXPECT_PRED2(contains, error_of([&] { z.reshape({5}); }), "complex_test.cpp");
 }
 
 // Each part of its own, not only beside the other one.

@@ -1,6 +1,10 @@
 // The plainest names as people who know PyTorch write them, against torch (tests/goldens/names.txt).
+#include <functional>
+
 #include "error_of.h"
+#include "lightcone/nn/pool.h"
 #include "lightcone/ops/conv.h"
+#include "lightcone/verify/random_graph.h"
 #include "torch_cases.h"
 
 using namespace lc;
@@ -111,6 +115,41 @@ TEST(Names, RunningStatisticsMoveOnceARun) {
   EXPECT_NEAR(r.states.at("var").f[0], 0.5 + 0.5 * (4.25 * 4 / 3), 1e-12);  // the unbiased variance
 }
 
+// One sample has the answer that it has in a batch, without the batch's axis.
+TEST(Names, ConvolutionsAndPoolsTakeOneSample) {
+  Graph g;
+  const Tensor x = g.input("x", {2, 4, 6, 5}), w = g.input("w", {3, 4, 3, 2}), up = g.input("up", {4, 3, 2, 2}),
+               bias = g.input("bias", {3}), line = g.input("line", {2, 4, 9}), w1 = g.input("w1", {3, 4, 3});
+  using F = std::function<Tensor(const Tensor&)>;
+  const std::vector<std::pair<Tensor, F>> cases{
+      {x, [&](const Tensor& t) { return conv2d(t, w, bias, 2, 1); }},
+      {x, [&](const Tensor& t) { return conv(t, w, bias, {.padding = 1}); }},
+      {x, [&](const Tensor& t) { return conv_transpose2d(t, up, bias, 2); }},
+      {x, [&](const Tensor& t) { return conv_transpose(t, up, {.stride = 2}); }},
+      {x, [&](const Tensor& t) { return max_pool2d(t, 2); }},
+      {x,
+       [&](const Tensor& t) {
+         return avg_pool2d(t, {2, 3}, 1, 1);
+       }},
+      {x, [&](const Tensor& t) { return adaptive_avg_pool2d(t, 2); }},
+      {line, [&](const Tensor& t) { return conv1d(t, w1, bias); }},
+      {line, [&](const Tensor& t) { return max_pool1d(t, 3); }},
+      {x, [&](const Tensor& t) { return nn::MaxPool2d<2>()(t); }},
+      {x, [&](const Tensor& t) { return nn::AvgPool2d<>(3, {.stride = 1, .padding = 1})(t); }},
+      {x, [&](const Tensor& t) { return nn::AdaptiveMaxPool2d<2>()(t); }},
+  };
+  for (std::size_t k = 0; k < cases.size(); ++k) {
+    const auto& [t, f] = cases[k];
+    g.output(str_cat("batch ", k), f(t)[1]), g.output(str_cat("one ", k), f(t[1]));
+  }
+  const auto out = interpret(g, random_inputs(g, {}, 1, false)).outputs;
+  for (std::size_t k = 0; k < cases.size(); ++k) {
+    const Value &batch = out.at(str_cat("batch ", k)), &one = out.at(str_cat("one ", k));
+    EXPECT_EQ(one.shape, batch.shape) << k;
+    EXPECT_EQ(one.f, batch.f) << k;
+  }
+}
+
 TEST(Names, WrongCallsSayWhatIsWrong) {
   Graph g;
   const Tensor x = g.input("x", {2, 3}), i = g.input("i", {2}, DType::I64), m = g.input("m", {2}, DType::Bool);
@@ -133,7 +172,7 @@ TEST(Names, WrongCallsSayWhatIsWrong) {
   EXPECT_PRED2(contains, error_of([&] { batch_norm(x.slice(0, 0, 1), {}, {}, {}, {}, true); }),
                "batch_norm: training needs more than one value in a channel, and [1, 3] has one: take a larger batch");
   EXPECT_PRED2(contains, error_of([&] { conv2d(x, x); }),
-               "conv2d: needs [batch, channels, 2 spatial axes], not [2, 3]");
+               "conv2d: needs [batch, channels, 2 spatial axes], or one sample without a batch, not [2, 3]");
   EXPECT_PRED2(contains, error_of([&] { x + g.input("y", {4}); }),
                "operator+: [2, 3] and [4] differ at axis 1: 3 vs 4");
   EXPECT_PRED2(contains, error_of([&] {

@@ -171,10 +171,6 @@ TEST(OpsErrors, SayWhatIsWrongAndWhere) {
   SAYS("conv: filter [3, 4, 9, 9] is larger than the padded image [1, 4, 8, 8]", conv(x, g.input("w2", {3, 4, 9, 9})));
   SAYS("conv: a weight [3, 2, 2, 2] in 2 groups: they do not divide its 3 channels out", conv(x, g.input("w3", {3, 2, 2, 2}), {.groups = 2}));
   SAYS("conv: a weight [4, 3, 2, 2] in 2 groups takes 6 channels, and [1, 4, 8, 8] has 4", conv(x, g.input("w3b", {4, 3, 2, 2}), {.groups = 2}));
-  SAYS("conv: [3, 16, 16] has no batch axis for a weight [8, 3, 3, 3]: x.unsqueeze(0) is a batch of one",
-       conv(g.input("picture", {3, 16, 16}), g.input("w3c", {8, 3, 3, 3})));
-  SAYS("conv: [3, 16] has no batch axis for a weight [8, 3, 3]: x.unsqueeze(0) is a batch of one",
-       conv(g.input("sound", {3, 16}), g.input("w3d", {8, 3, 3})));
   SAYS("conv: stride and dilation are at least 1, padding at least 0", conv(x, g.input("w4", {4, 4, 2, 2}), {.stride = {0}}));
   SAYS("conv: stride has 3 numbers for 2 spatial axes", conv(x, g.input("w4b", {4, 4, 2, 2}), {.stride = {1, 2, 3}}));
   SAYS("conv: stride and dilation are at least 1, padding at least 0", conv(x, g.input("w5", {4, 4, 2, 2}), {.padding = {-1}}));
@@ -182,7 +178,11 @@ TEST(OpsErrors, SayWhatIsWrongAndWhere) {
   SAYS("conv: a bias [5] does not fit 4 output channels", conv(x, g.input("w7", {4, 4, 2, 2}), v));
   SAYS("conv: x is f32, the weight f64; convert one", conv(x, g.input("w8", {4, 4, 2, 2}, DType::F64)));
   SAYS("conv: 0 groups: there is at least one", conv(x, g.input("w9", {4, 4, 2, 2}), {.groups = 0}));
-  SAYS("conv_transpose: a weight [3, 5, 2, 2] does not fit [1, 4, 8, 8]", conv_transpose(x, g.input("t1", {3, 5, 2, 2})));
+  SAYS("conv_transpose: a weight [3, 5, 2, 2] takes 3 channels in, and [1, 4, 8, 8] has 4", conv_transpose(x, g.input("t1", {3, 5, 2, 2})));
+  SAYS("conv_transpose: a weight [3, 4, 2, 2] takes 3 channels in, and [1, 4, 8, 8] has 4: its first axis is the channels in, not out",
+       conv_transpose(x, g.input("t1b", {3, 4, 2, 2})));
+  SAYS("conv_transpose: a weight [5] does not fit [1, 4, 8, 8]: it is [channels in, channels out / groups, an extent for each spatial axis]",
+       conv_transpose(x, v));
   SAYS("conv_transpose: 3 groups do not divide [1, 4, 8, 8]", conv_transpose(x, g.input("t2", {4, 5, 2, 2}), {.groups = 3}));
   SAYS("conv_transpose: output_padding is smaller than the stride or the dilation", conv_transpose(x, g.input("t3", {4, 5, 2, 2}), {.output_padding = {1}}));
   SAYS("conv_transpose: stride and dilation are at least 1, padding at least 0", conv_transpose(x, g.input("t4", {4, 5, 2, 2}), {.stride = {0}}));

@@ -9,6 +9,9 @@
 // which side of a cut a signed zero lies.
 #pragma once
 
+#include <complex>
+#include <vector>
+
 #include "lightcone/ops/ops.h"
 
 namespace lc {
@@ -17,6 +20,25 @@ struct Complex {
   Tensor real, imag;
   DType dtype() const { return real.dtype(); }  // of the parts
   Shape shape() const { return real.shape(); }
+  int rank() const { return real.rank(); }
+  Dim extent(int axis) const { return real.extent(axis); }
+
+  using At = Tensor::At;
+  // What moves elements, done to both parts: z.each([](const Tensor& part) { return roll(part, 1, 0); }).
+  template <class F>
+  Complex each(const F& f) const {
+    return {f(real), f(imag)};
+  }
+  Complex reshape(const Shape& to, const At& at = At::current()) const;
+  Complex expand(const Shape& to, const At& at = At::current()) const;
+  Complex permute(const std::vector<int>& axes, const At& at = At::current()) const;
+  Complex transpose(int a, int b, const At& at = At::current()) const;
+  Complex unsqueeze(int axis, const At& at = At::current()) const;
+  Complex squeeze(int axis, const At& at = At::current()) const;
+  Complex slice(int axis, Dim begin, Dim end, std::int64_t step = 1, const At& at = At::current()) const;
+  Complex select(int axis, Dim index, const At& at = At::current()) const;  // the axis goes away
+  Complex operator[](const IndexAt& i) const { return {real[i], imag[i]}; }
+  Complex flip(int axis, const At& at = At::current()) const;
 };
 
 // ---- making and taking apart ------------------------------------------------------------------------
@@ -35,11 +57,30 @@ Complex operator-(const Complex& a, const Complex& b);
 Complex operator-(const Complex& a);
 Complex operator*(const Complex& a, const Complex& b);
 Complex operator/(const Complex& a, const Complex& b);  // NaN for b = 0
-Complex scale(const Complex& a, Operand by);            // a times real numbers
+// With real tensors and numbers, which have no imaginary part: z * x is both parts times x, so that an infinite part
+// makes no NaN of the other one (torch multiplies by x + 0i, and gets one).
+Complex operator+(const Complex& a, const TensorOrNumber& b);
+Complex operator+(const TensorOrNumber& a, const Complex& b);
+Complex operator-(const Complex& a, const TensorOrNumber& b);
+Complex operator-(const TensorOrNumber& a, const Complex& b);
+Complex operator*(const Complex& a, const TensorOrNumber& b);
+Complex operator*(const TensorOrNumber& a, const Complex& b);
+Complex operator/(const Complex& a, const TensorOrNumber& b);
+Complex operator/(const TensorOrNumber& a, const Complex& b);
+// The same number everywhere, of the shape and type of z: z * full_like(z, {0, 1}).
+Complex full_like(const Complex& z, std::complex<double> v);
+Complex scale(const Complex& a, Operand by);  // a times real numbers
 Complex reciprocal(const Complex& a);
 Complex matmul(const Complex& a, const Complex& b);
 Tensor eq(const Complex& a, const Complex& b);
 Complex where(Operand condition, const Complex& a, const Complex& b);
+
+// ---- sums, and several as one -------------------------------------------------------------------------
+Complex sum(const Complex& a, const Axes& axes = {}, bool keepdim = false);
+Complex mean(const Complex& a, const Axes& axes = {}, bool keepdim = false);
+Complex cumsum(const Complex& a, int axis);
+Complex cat(const std::vector<Complex>& all, int dim = 0, const Tensor::At& at = Tensor::At::current());
+Complex stack(const std::vector<Complex>& all, int dim = 0, const Tensor::At& at = Tensor::At::current());
 
 // ---- functions: principal values, cuts as in torch ----------------------------------------------------
 Complex exp(const Complex& a);

@@ -166,6 +166,8 @@ Tensor ifftshift(Operand x, const IntList& dims) {
   const OpScope scope("ifftshift", x.at);
   return rolled(x, dims, "ifftshift", false);
 }
+Complex fftshift(const Complex& z, const IntList& dims) { return {fftshift(z.real, dims), fftshift(z.imag, dims)}; }
+Complex ifftshift(const Complex& z, const IntList& dims) { return {ifftshift(z.real, dims), ifftshift(z.imag, dims)}; }
 
 namespace {
 // A window with zeros around it where it is shorter than a frame.

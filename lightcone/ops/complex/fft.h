@@ -34,6 +34,8 @@ Complex ifftn(const Complex& x, const IntList& dims, Norm norm = Norm::Backward)
 // The middle of the spectrum first, or last again: torch.fft.fftshift.
 Tensor fftshift(Operand x, const IntList& dims);
 Tensor ifftshift(Operand x, const IntList& dims);
+Complex fftshift(const Complex& z, const IntList& dims);
+Complex ifftshift(const Complex& z, const IntList& dims);
 
 struct StftOptions {
   std::int64_t n_fft = 0;       // the length of a frame; there is no default

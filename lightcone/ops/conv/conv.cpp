@@ -11,6 +11,7 @@ int spatial_axes(const Operand& x, const char* op) {
   if (n < 1 || n > 3) throw Error(op, "needs [batch, channels, 1 to 3 spatial axes], not " + str(x->shape()));
   return n;
 }
+Operand batch_of_one(const Operand& x) { return {x->unsqueeze(0), x.at}; }
 std::vector<int> per_axis(std::vector<int> v, int n, const char* op, const char* what) {
   if (v.size() == 1) v.assign(static_cast<std::size_t>(n), v[0]);
   if (static_cast<int>(v.size()) != n)
@@ -30,6 +31,11 @@ Tensor windows(Tensor x, int n, const std::vector<Dim>& kernel, const std::vecto
 }  // namespace detail
 
 namespace {
+
+// As in torch an image may stand without a batch: then the weight has one axis more.
+bool is_one_sample(const Operand& x, const Operand& weight) {
+  return weight->rank() >= 3 && weight->rank() <= 5 && x->rank() == weight->rank() - 1;
+}
 
 Tensor add_channels(Tensor y, const Operand& bias, const char* op) {
   if (bias->rank() != 1 || !(bias->extent(0) == y.extent(1)))
@@ -156,9 +162,7 @@ void check_groups(const Operand& x, const Operand& weight, int groups, const cha
 Tensor conv(Operand x, Operand weight, const ConvOptions& o) {
   const char* op = "conv";
   const OpScope scope(op, x.at);
-  if (weight->rank() >= 3 && weight->rank() <= 5 && x->rank() == weight->rank() - 1)
-    throw Error(op, str_cat(str(x->shape()), " has no batch axis for a weight ", str(weight->shape()),
-                            ": x.unsqueeze(0) is a batch of one"));
+  if (is_one_sample(x, weight)) return conv(batch_of_one(x), weight, o).squeeze(0);
   const int n = spatial_axes(x, op);
   if (weight->rank() != n + 2)
     throw Error(op, str_cat("a weight ", str(weight->shape()), " does not fit ", str(x->shape())));
@@ -217,6 +221,7 @@ Tensor conv(Operand x, Operand weight, const ConvOptions& o) {
 Tensor conv(Operand x, Operand weight, OptionalOperand bias, const ConvOptions& o) {
   const OpScope scope("conv", x.at);
   if (!bias.given()) return conv(x, weight, o);
+  if (is_one_sample(x, weight)) return conv(batch_of_one(x), weight, bias, o).squeeze(0);
   if (x->dtype() == bias->dtype()) LC_RETURN_IF_EITHER_HALF(x, weight, conv(x, weight, bias, o));
   return add_channels(conv(x, weight, o), *bias, "conv");
 }
@@ -224,6 +229,7 @@ Tensor conv(Operand x, Operand weight, OptionalOperand bias, const ConvOptions& 
 Tensor conv_transpose(Operand x, Operand weight, OptionalOperand bias, const ConvOptions& o) {
   const OpScope scope("conv_transpose", x.at);
   if (!bias.given()) return conv_transpose(x, weight, o);
+  if (is_one_sample(x, weight)) return conv_transpose(batch_of_one(x), weight, bias, o).squeeze(0);
   if (x->dtype() == bias->dtype()) LC_RETURN_IF_EITHER_HALF(x, weight, conv_transpose(x, weight, bias, o));
   return add_channels(conv_transpose(x, weight, o), *bias, "conv_transpose");
 }
@@ -276,12 +282,18 @@ Tensor fold(Tensor y, int n, const std::vector<int>& stride, const std::vector<i
 Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o) {
   const char* op = "conv_transpose";
   const OpScope scope(op, x.at);
+  if (is_one_sample(x, weight)) return conv_transpose(batch_of_one(x), weight, o).squeeze(0);
   const int n = spatial_axes(x, op);
   const auto [stride, padding, dilation] = Steps(o, n, x, weight, op);
   LC_RETURN_IF_EITHER_HALF(x, weight, conv_transpose(x, weight, o));
   const auto extra = per_axis(o.output_padding, n, op, "output_padding");
-  if (weight->rank() != n + 2 || !(weight->extent(0) == x->extent(1)))
-    throw Error(op, str_cat("a weight ", str(weight->shape()), " does not fit ", str(x->shape())));
+  if (weight->rank() != n + 2)
+    throw Error(op, str_cat("a weight ", str(weight->shape()), " does not fit ", str(x->shape()),
+                            ": it is [channels in, channels out / groups, an extent for each spatial axis]"));
+  if (!(weight->extent(0) == x->extent(1)))
+    throw Error(op, str_cat("a weight ", str(weight->shape()), " takes ", weight->extent(0), " channels in, and ",
+                            str(x->shape()), " has ", x->extent(1),
+                            weight->extent(1) == x->extent(1) ? ": its first axis is the channels in, not out" : ""));
   if (o.groups < 1 || !(x->extent(1) % Dim(o.groups) == Dim(0)))
     throw Error(op, str_cat(o.groups, " groups do not divide ", str(x->shape())));
   const Dim g = o.groups, in = x->extent(1) / g, out = weight->extent(1);

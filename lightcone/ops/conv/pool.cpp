@@ -52,8 +52,7 @@ struct Pool {
 
 }  // namespace
 
-Tensor max_pool(Operand x, std::vector<int> kernel, std::vector<int> stride, std::vector<int> padding,
-                std::vector<int> dilation, bool ceil_mode) {
+Tensor max_pool(Operand x, IntList kernel, IntList stride, IntList padding, IntList dilation, bool ceil_mode) {
   const OpScope scope("max_pool", x.at);
   const Pool p(x, "max_pool", std::move(kernel), std::move(stride), std::move(padding), std::move(dilation), ceil_mode);
   Tensor t = p.over(x, -kInf);
@@ -63,8 +62,7 @@ Tensor max_pool(Operand x, std::vector<int> kernel, std::vector<int> stride, std
   }
   return t;
 }
-Tensor avg_pool(Operand x, std::vector<int> kernel, std::vector<int> stride, std::vector<int> padding, bool ceil_mode,
-                bool count_include_pad) {
+Tensor avg_pool(Operand x, IntList kernel, IntList stride, IntList padding, bool ceil_mode, bool count_include_pad) {
   const OpScope scope("avg_pool", x.at);
   LC_RETURN_IF_HALF(
       x, avg_pool(x, std::move(kernel), std::move(stride), std::move(padding), ceil_mode, count_include_pad));
@@ -113,14 +111,14 @@ Tensor adaptive(const Operand& x, const char* op, std::vector<int> output, doubl
 
 }  // namespace
 
-Tensor adaptive_avg_pool(Operand x, std::vector<int> output) {
+Tensor adaptive_avg_pool(Operand x, IntList output) {
   LC_RETURN_IF_HALF(x, adaptive_avg_pool(x, std::move(output)));
   return adaptive(x, "adaptive_avg_pool", std::move(output), 0, [](Tensor w, int axis, Dim size) {
     const Tensor total = prim::sum_reduce(w, axis);
     return prim::div(total, w.graph().index(total.shape(), size, w.dtype()));
   });
 }
-Tensor adaptive_max_pool(Operand x, std::vector<int> output) {
+Tensor adaptive_max_pool(Operand x, IntList output) {
   return adaptive(x, "adaptive_max_pool", std::move(output), -kInf,
                   [](Tensor w, int axis, Dim) { return prim::max_reduce(w, axis); });
 }
