@@ -453,6 +453,37 @@ class Train(unittest.TestCase):
         c["model"]["context"] = 4
         self.refuses(run("train", self.write(c, "wrong"), "--overwrite"), "no example to learn from: the answers of all 16 begin behind 4 tokens: raise model.context")
 
+    def test_examples_are_packed(self):
+        c = example("finetune")
+        c["model"].update(weights=str(SOURCE / "models/story/story.gguf"), context=64)
+        c["data"] = {"format": "jsonl", "train": "t.jsonl", "held_out": 0.25}
+        c["train"].update(steps=30, lr=1e-3, warmup=3)
+        c["evaluate"] = {"every": 10, "samples": 0}
+        lines = [{"prompt": "What are %s for?" % thing, "completion": " They are for %s." % place}
+                 for thing, place in (("boats", "ponds"), ("kites", "hills and for the wind"))]
+        (self.d / "t.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) * 20)
+        first = {}
+        for packing in (False, True):
+            c["data"]["packing"], c["save"] = packing, {"folder": "packed.run" if packing else "alone.run"}
+            r = run("train", self.write(c, "packing"))
+            self.assertEqual(r.returncode, 0, r.stderr)
+            said = re.search(r"30 examples to learn from, 10 held out; (\d+) tokens of answers; (\d+) rows to learn from, (\d+) % of all rows are tokens", r.stdout.decode())
+            self.assertTrue(said, r.stdout.decode())
+            first[packing] = [int(n) for n in said.groups()]
+            self.assertEqual("data.packing puts several" in r.stdout.decode(), not packing)
+        alone, packed = first[False], first[True]
+        self.assertEqual(alone[:2], [packed[0], 30])
+        self.assertLess(packed[1], 15)
+        self.assertGreater(packed[2], 75)
+        # what stands beside an example in its row changes nothing: the loss before the first step is the same
+        held = [json.loads((self.d / f / "log.jsonl").read_text().splitlines()[0])["held_out_loss"] for f in ("alone.run", "packed.run")]
+        self.assertAlmostEqual(held[0], held[1], delta=1e-4 * held[0])
+        r = run("generate", self.d / "packed.run/model.gguf", "What are boats for?", "-t", "0", "-n", "20", "-q")
+        self.assertIn("They are for ponds.", r.stdout.decode())
+        # a run goes on as it was begun
+        c["data"]["packing"] = False
+        self.refuses(run("train", self.write(c, "packing"), "-o", self.d / "packed.run", "--resume"), "data.packing")
+
     @unittest.skipUnless(FOLDER.exists(), "../shared/data is not here")
     def test_conversations_are_written_as_the_checkpoint_says(self):
         shutil.copytree(FOLDER, self.d / "base")

@@ -221,6 +221,56 @@ class Callable {
   const Self& self() const { return static_cast<const Self&>(*this); }
 };
 
+// The same of a module around another, whose mode is that of the model around both: module(x, mode), module(x, y,
+// mode),
+// ... is Self::call_in(mode, at, x...), and without a mode that of inference.
+template <class Self>
+class CallableInMode {
+ public:
+  template <class X>
+  auto operator()(const X& x, const At& at = At::current()) const {
+    return inferred(at, x);
+  }
+  template <class X, class Mode>
+    requires(is_mode<Mode>)
+  auto operator()(const X& x, Mode& mode, const At& at = At::current()) const {
+    return self().call_in(mode, at, x);
+  }
+  template <class X, class Y>
+    requires(!std::is_same_v<Y, At> && !is_mode<Y>)
+  auto operator()(const X& x, const Y& y, const At& at = At::current()) const {
+    return inferred(at, x, y);
+  }
+  template <class X, class Y, class Mode>
+    requires(is_mode<Mode>)
+  auto operator()(const X& x, const Y& y, Mode& mode, const At& at = At::current()) const {
+    return self().call_in(mode, at, x, y);
+  }
+  template <class X, class Y, class Z>
+    requires(!std::is_same_v<Z, At> && !is_mode<Y> && !is_mode<Z>)
+  auto operator()(const X& x, const Y& y, const Z& z, const At& at = At::current()) const {
+    return inferred(at, x, y, z);
+  }
+  template <class X, class Y, class Z, class Mode>
+    requires(is_mode<Mode>)
+  auto operator()(const X& x, const Y& y, const Z& z, Mode& mode, const At& at = At::current()) const {
+    return self().call_in(mode, at, x, y, z);
+  }
+  template <class X, class Y, class Z, class W, class... More>
+    requires(!std::is_same_v<W, At> && !is_mode<Z> && !is_mode<W>)
+  auto operator()(const X& x, const Y& y, const Z& z, const W& w, const More&... more) const {
+    return inferred(At::current(), x, y, z, w, more...);
+  }
+
+ private:
+  const Self& self() const { return static_cast<const Self&>(*this); }
+  template <class... X>
+  auto inferred(const At& at, const X&... x) const {
+    Inference mode;
+    return self().call_in(mode, at, x...);
+  }
+};
+
 // What every model knows, whatever it is made of.
 class ModelBase {
  public:
@@ -296,27 +346,16 @@ class Model : public ModelBase, public Callable<Model<M>> {
 // A module whose parameters are not trained: they have no gradients, and no optimiser keeps anything for them. Its mode
 // is that of the model around it, as with requires_grad_(False).
 template <class M>
-struct Frozen {
-  M module = {};
+struct Frozen : CallableInMode<Frozen<M>> {
+  Frozen(M m = {}) : module(std::move(m)) {}
+  M module;
   void visit(Visitor& v) {
     const Visitor::Freezing freezing(v);
     module.visit(v);
   }
-  template <class X>
-  auto operator()(const X& x, const At& at = At::current()) const {
-    Inference mode;
-    return nn::apply(module, mode, at, x);
-  }
-  template <class X, class Mode>
-    requires(is_mode<Mode>)
-  auto operator()(const X& x, Mode& mode, const At& at = At::current()) const {
-    return nn::apply(module, mode, at, x);
-  }
-  template <class X, class Y, class... More>
-    requires(!is_mode<Y> && !std::is_same_v<Y, At>)
-  auto operator()(const X& x, const Y& y, const More&... more) const {
-    Inference mode;
-    return nn::apply(module, mode, At::current(), x, y, more...);
+  template <class Mode, class... X>
+  auto call_in(Mode& mode, const At& at, const X&... x) const {
+    return nn::apply(module, mode, at, x...);
   }
 };
 
@@ -326,7 +365,7 @@ struct Frozen {
 // gives the sums.
 //   nn::Model<nn::Lora<LlamaModel>> model(g, nn::Lora(LlamaModel::of(w), {.rank = 8}));
 template <class M>
-class Lora : public Callable<Lora<M>> {
+class Lora : public CallableInMode<Lora<M>> {
  public:
   explicit Lora(M module = {}, LoraOptions o = {}) : module_(std::move(module)), options_(std::move(o)) {}
   void visit(Visitor& v) {
@@ -335,20 +374,12 @@ class Lora : public Callable<Lora<M>> {
     adapting.require_all();
   }
   const M& module() const { return module_; }
-  template <class X, class Mode>
-    requires(is_mode<Mode>)
-  auto operator()(const X& x, Mode& mode, const At& at = At::current()) const {
-    return nn::apply(module_, mode, at, x);
-  }
-  using Callable<Lora<M>>::operator();
-
- private:
-  friend class Callable<Lora<M>>;
-  template <class... X>
-  auto call(const At& at, const X&... x) const {
-    Inference mode;
+  template <class Mode, class... X>
+  auto call_in(Mode& mode, const At& at, const X&... x) const {
     return nn::apply(module_, mode, at, x...);
   }
+
+ private:
   M module_;
   LoraOptions options_;
 };

@@ -26,7 +26,10 @@ class Pool {
   Pool()
     requires(Kernel > 0)
       : kernel_{Kernel}, o_{.stride = {Stride}, .padding = {Padding}} {}
-  explicit Pool(IntList kernel, PoolOptions o = {})
+  explicit Pool(int kernel, PoolOptions o = {})
+    requires(Kernel == 0)
+      : kernel_(kernel), o_(std::move(o)) {}
+  explicit Pool(std::vector<int> kernel, PoolOptions o = {})
     requires(Kernel == 0)
       : kernel_(std::move(kernel)), o_(std::move(o)) {}
   void visit(Visitor&) {}
@@ -97,7 +100,10 @@ class AdaptivePool {
   AdaptivePool()
     requires(Output > 0)
       : output_{Output} {}
-  explicit AdaptivePool(IntList output)
+  explicit AdaptivePool(int output)
+    requires(Output == 0)
+      : output_(output) {}
+  explicit AdaptivePool(std::vector<int> output)
     requires(Output == 0)
       : output_(std::move(output)) {}
   void visit(Visitor&) {}

@@ -372,6 +372,29 @@ TEST(LlamaModel, GoesOnFromEveryKind) {
                "f32, f16 or bf16");
 }
 
+// Two texts in one row have the logits that each has alone; without numbers the second one sees the first.
+TEST(LlamaModel, PackedTextsDoNotSeeEachOther) {
+  Graph g;
+  const nn::Model<LlamaModel> model(g, LlamaModel(kSmall));
+  const Tensor packed = g.input("packed", {1, 12}, DType::I64), segments = g.input("segments", {1, 12}, DType::I64),
+               first = g.input("first", {1, 5}, DType::I64), second = g.input("second", {1, 7}, DType::I64);
+  model(packed, segments).retrieve("together"), model(packed).retrieve("unnumbered");
+  model(first).retrieve("one"), model(second).retrieve("two");
+  Program p = compile(g, generic() | cpu({.threads = 2}));
+  model.initialise(p, 3);
+  Context c(p);
+  const std::vector<std::int64_t> a{5, 9, 200, 7, 31}, b{12, 250, 3, 3, 80, 99, 1};
+  std::vector<std::int64_t> both = a, numbers(5, 0);
+  both.insert(both.end(), b.begin(), b.end()), numbers.resize(12, 1);
+  c.set("packed", both).set("segments", numbers).set("first", a).set("second", b).run();
+  std::vector<float> alone = c.get("one");
+  const std::vector<float> two = c.get("two");
+  alone.insert(alone.end(), two.begin(), two.end());
+  EXPECT_LT(off(c.get("together"), alone), 1e-5);
+  EXPECT_GT(off(c.get("unnumbered"), alone), 1e-2);
+  EXPECT_PRED2(contains, error_of([&] { model(packed, first); }), "segments of [1, 5] do not number ids of [1, 12]");
+}
+
 TEST(LlamaModel, RefusesWhatMakesNoModel) {
   LlamaConfig c = kSmall;
   c.kv_heads = 3;

@@ -64,6 +64,31 @@ TEST(Lora, TrainsTheAdaptersAlone) {
   EXPECT_NE(r.value("down.lora_B.weight"), std::vector<float>(6, 0));
 }
 
+struct Sum {
+  nn::Linear<> one{4, 3}, two{4, 3};
+  void visit(nn::Visitor& v) { v("one", one)("two", two); }
+  Tensor operator()(const Tensor& x, const Tensor& y) const { return one(x) + two(y); }
+};
+struct AroundSums {
+  nn::Lora<Sum> adapted{{}, {.rank = 2, .targets = {"one"}}};
+  nn::Frozen<Sum> still;
+  void visit(nn::Visitor& v) { v("adapted", adapted)("still", still); }
+  Tensor operator()(const Tensor& x, const Tensor& y, auto& mode) const {
+    return adapted(x, y, mode) + still(x, y, mode);
+  }
+};
+
+// What stands around a module takes as many operands as it, in training and out of it.
+TEST(Lora, AndFrozenTakeSeveralOperands) {
+  Graph g;
+  nn::Model<AroundSums> net(g);
+  const Tensor x = g.input("x", {5, 4}), y = g.input("y", {5, 4});
+  EXPECT_EQ(net(x, y).shape(), (Shape{5, 3}));
+  auto d = backward(trace(
+      net, [](auto& n, const Tensor& x, const Tensor& y) { return mean(n(x, y)); }, x, y));
+  EXPECT_EQ(d.updates().size(), 2u);  // lora_A and lora_B
+}
+
 // What is not trained is saved and evaluated with what is, though the program may have laid it out for its kernels
 // alone.
 TEST(Frozen, IsSavedAndCopied) {

@@ -94,6 +94,20 @@ void LlamaModel::visit(nn::Visitor& v) {
 }
 
 Tensor LlamaModel::operator()(const Tensor& ids) const {
+  return logits(ids, [](const Tensor& causal) { return causal; });
+}
+
+Tensor LlamaModel::operator()(const Tensor& ids, const Tensor& segments) const {
+  if (!(segments.shape() == ids.shape()))
+    throw Error("llama", str_cat("segments of ", str(segments.shape()), " do not number ids of ", str(ids.shape())));
+  return logits(ids, [&](const Tensor& causal) {
+    const Dim batch = ids.extent(0), length = ids.extent(1);
+    const Tensor own = eq(segments.unsqueeze(2), segments.unsqueeze(1));
+    return logical_and(causal, own).reshape({batch, 1, 1, length, length});  // of all heads
+  });
+}
+
+Tensor LlamaModel::logits(const Tensor& ids, const std::function<Tensor(const Tensor& causal)>& mask_of) const {
   if (ids.rank() != 2) throw Error("llama", str_cat("ids of ", str(ids.shape()), " are not [batch, length]"));
   const LlamaConfig& c = config_;
   Graph& g = ids.graph();
@@ -104,7 +118,7 @@ Tensor LlamaModel::operator()(const Tensor& ids) const {
   const LlamaLayers layers(g, c, mine);
   const Dim length = ids.extent(1);
   const LlamaLayers::Angles angles = layers.angles(frequencies(g, c), length, 0);
-  const Tensor mask = layers.mask(length, 0);
+  const Tensor mask = mask_of(layers.mask(length, 0));
   Tensor x = layers.embed(ids);
   for (int i = 0; i < c.layers; ++i) {
     const Tensor h = layers.attention_norm(i, x);

@@ -40,6 +40,9 @@ class LlamaModel {
   void visit(nn::Visitor& v);
   // ids i64 [batch, length] -> logits [batch, length, vocab], each of the token behind.
   Tensor operator()(const Tensor& ids) const;
+  // The same of rows into which several texts are packed: `segments` i64 [batch, length] numbers them, and a token sees
+  // those of its own number alone. (Positions go on through a row: RoPE sees distances.)
+  Tensor operator()(const Tensor& ids, const Tensor& segments) const;
   const LlamaConfig& config() const { return config_; }
   // A tensor of the model: its path, which is its name in PyTorch's state_dict, and its shape.
   struct Part {
@@ -50,6 +53,8 @@ class LlamaModel {
   bool has_query_key_norms() const { return o_.query_key_norms; }
 
  private:
+  Tensor logits(const Tensor& ids, const std::function<Tensor(const Tensor& causal)>& mask) const;
+
   LlamaConfig config_;
   LlamaModelOptions o_;
   std::map<std::string, Tensor> tensors_;  // by path, of the graph that visit() was for

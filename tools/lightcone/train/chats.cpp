@@ -2,6 +2,9 @@
 // answers.
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
+#include <numeric>
 
 #include <nlohmann/json.hpp>
 
@@ -106,6 +109,29 @@ class Examples {
   std::optional<ChatTemplate> template_;
 };
 
+// Where an example lies.
+struct Packed {
+  std::size_t row, at;
+};
+// The longest first, each into the row that it fills best of those that have room: "best fit decreasing", which needs
+// at most 11 / 9 of the fewest rows and four (D. S. Johnson and others, 1974).
+std::vector<Packed> pack(const std::vector<std::size_t>& lengths, std::size_t room) {
+  std::vector<std::size_t> order(lengths.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t k) { return lengths[k]; });
+  std::vector<Packed> all(lengths.size());
+  std::multimap<std::size_t, std::size_t> open;  // by what is left of them: rows
+  std::size_t rows = 0;
+  for (const std::size_t k : order) {
+    const auto best = open.lower_bound(lengths[k]);
+    const std::size_t left = best == open.end() ? room : best->first, row = best == open.end() ? rows++ : best->second;
+    if (best != open.end()) open.erase(best);
+    all[k] = {row, room - left};
+    open.emplace(left - lengths[k], row);
+  }
+  return all;
+}
+
 class Chats final : public TrainingData {
  public:
   Chats(const TrainConfig& c, std::shared_ptr<const Tokenizer> tokenizer, const ChatTemplateSource& source)
@@ -119,7 +145,7 @@ class Chats final : public TrainingData {
       hold.assign(learn.begin() + at, learn.end());
       learn.erase(learn.begin() + at, learn.end());
     }
-    learned_ = rows(learn, "to learn from"), held_out_ = rows(hold, "to hold out");
+    learned_ = rows(learn, "to learn from", examples_learned_), held_out_ = rows(hold, "to hold out", examples_held_);
     if (c.held_out_samples > 0 && held_out_->size() > c.held_out_samples)
       held_out_ = std::make_shared<const Dataset>(held_out_->part(0, c.held_out_samples));
     loader_.emplace(
@@ -131,8 +157,12 @@ class Chats final : public TrainingData {
   i64 held_out() const override { return held_out_->size(); }
   Arrays held_out_batch(i64 first) override { return at(*held_loader_, {0, first / c_.train.batch}); }
   std::string summary() const override {
-    return str_cat(learned_->size(), " examples to learn from, ", held_out_->size(), " held out; ", answers_,
-                   " tokens of answers", cut_ ? str_cat("; ", cut_, " cut at ", c_.model.context, " tokens") : "",
+    const auto percent = 100 * tokens_read_ / places_;
+    return str_cat(examples_learned_, " examples to learn from, ", examples_held_, " held out; ", answers_,
+                   " tokens of answers; ", learned_->size(), " rows to learn from, ", percent,
+                   " % of all rows are tokens",
+                   percent < 50 && !c_.data.packing ? " (data.packing puts several examples into one)" : "",
+                   cut_ ? str_cat("; ", cut_, " cut at ", c_.model.context, " tokens") : "",
                    left_out_ ? str_cat("; ", left_out_, " left out, whose answers begin behind that") : "");
   }
   const Tokenizer* tokenizer() const override { return tokens_.get(); }
@@ -176,31 +206,48 @@ class Chats final : public TrainingData {
     return str_cat("of ", read_, " data.held_out = ", c_.data.held_out,
                    " leaves none: change it, write more, or name a file as data.test");
   }
-  // One example a row, filled up behind its end with tokens that nothing reads.
-  std::shared_ptr<const Dataset> rows(const std::vector<ChatTokens>& all, const char* purpose) {
+  // Examples cut to the context, without those of which nothing would be learned.
+  std::vector<ChatTokens> usable(const std::vector<ChatTokens>& all) {
     const auto length = static_cast<std::size_t>(c_.model.context);
-    std::vector<i64> x, y;
+    std::vector<ChatTokens> some;
     for (const ChatTokens& e : all) {
-      const std::size_t n = std::min(e.ids.size(), length + 1);
-      i64 answers = 0;
-      for (std::size_t k = 1; k < n; ++k) answers += e.learned[k];
-      cut_ += e.ids.size() > n && answers > 0;
+      const auto n = static_cast<std::ptrdiff_t>(std::min(e.ids.size(), length + 1));
+      const i64 answers = std::count(e.learned.begin() + std::min<std::ptrdiff_t>(n, 1), e.learned.begin() + n, true);
+      cut_ += e.ids.size() > length + 1 && answers > 0;
       left_out_ += answers == 0;
-      if (answers == 0) continue;
       answers_ += answers;
-      for (std::size_t k = 0; k < length; ++k) {
-        x.push_back(k < n ? e.ids[k] : std::max(tokens_->eos(), 0));
-        y.push_back(k + 1 < n && e.learned[k + 1] ? e.ids[k + 1] : kNotLearned);
+      if (answers > 0) some.push_back({{e.ids.begin(), e.ids.begin() + n}, {e.learned.begin(), e.learned.begin() + n}});
+    }
+    return some;
+  }
+  // An example a row or, packed, several; behind them tokens that nothing reads.
+  std::shared_ptr<const Dataset> rows(const std::vector<ChatTokens>& all, const char* purpose, i64& examples) {
+    const std::vector<ChatTokens> some = usable(all);
+    if (some.empty()) throw Error("train", str_cat("there is no example ", purpose, ": ", why_none(all)));
+    examples = static_cast<i64>(some.size());
+    std::vector<std::size_t> lengths;  // an example's last token is only predicted
+    for (const ChatTokens& e : some) lengths.push_back(e.ids.size() - 1);
+    const auto length = static_cast<std::size_t>(c_.model.context);
+    std::vector<Packed> packed(some.size());
+    for (std::size_t k = 0; k < packed.size(); ++k) packed[k] = {k, 0};
+    if (c_.data.packing) packed = pack(lengths, length);
+    const std::size_t count = 1 + std::ranges::max_element(packed, {}, &Packed::row)->row;
+    const auto filled = [&](i64 v) {
+      Array a = Array::zeros(DType::I64, {static_cast<i64>(count), c_.model.context});
+      std::ranges::fill(a.values<i64>(), v);
+      return a;
+    };
+    Array x = filled(std::max(tokens_->eos(), 0)), y = filled(kNotLearned), segments = filled(-1);
+    for (std::size_t i = 0; i < some.size(); ++i)
+      for (std::size_t k = 0; k < lengths[i]; ++k) {
+        const std::size_t at = packed[i].row * length + packed[i].at + k;
+        x.values<i64>()[at] = some[i].ids[k], segments.values<i64>()[at] = static_cast<i64>(i);
+        if (some[i].learned[k + 1]) y.values<i64>()[at] = some[i].ids[k + 1];
       }
-    }
-    if (x.empty()) throw Error("train", str_cat("there is no example ", purpose, ": ", why_none(all)));
-    const i64 count = static_cast<i64>(x.size()) / c_.model.context;
+    tokens_read_ += std::accumulate(lengths.begin(), lengths.end(), std::size_t{0}), places_ += count * length;
     Arrays a;
-    for (const auto& [name, values] : {std::pair{"x", &x}, {"y", &y}}) {
-      Array array = Array::zeros(DType::I64, {count, c_.model.context});
-      std::ranges::copy(*values, array.values<i64>().begin());
-      a.emplace(name, std::move(array));
-    }
+    a.emplace("x", std::move(x)), a.emplace("y", std::move(y));
+    if (c_.data.packing) a.emplace("segments", std::move(segments));
     return std::make_shared<const Dataset>(std::move(a));
   }
 
@@ -210,7 +257,8 @@ class Chats final : public TrainingData {
   std::shared_ptr<const Dataset> learned_, held_out_;
   std::optional<DataLoader> loader_, held_loader_;
   std::size_t read_ = 0;  // examples of data.train
-  i64 answers_ = 0, cut_ = 0, left_out_ = 0;
+  i64 answers_ = 0, cut_ = 0, left_out_ = 0, examples_learned_ = 0, examples_held_ = 0;
+  std::size_t tokens_read_ = 0, places_ = 0;  // tokens of examples, and what all rows have room for
 };
 
 }  // namespace

@@ -236,6 +236,7 @@ void read_data(Section s, const ModelConfig& m, DataConfig& d) {
     if (d.test.empty()) s.number("held_out", d.held_out, 1e-6, 0.9);
   }
   if (d.format == "text") s.text("separator", d.separator);
+  if (d.format == "jsonl") s.flag("packing", d.packing);
   if (!language) read_samples(s, m, d);
   s.finish();
 }

@@ -41,6 +41,7 @@ struct DataConfig {
   std::vector<double> mean, std;  // pictures: of each channel, subtracted and divided by behind `scale`
   bool augment = false;   // pictures: shifted by up to 4 pixels and mirrored
   std::string separator;  // text: what stands between documents
+  bool packing = false;   // jsonl: several examples in one row
 };
 
 struct StepsConfig {

@@ -153,6 +153,7 @@ constexpr Example kExamples[] = {
                                 // "completion": ...} or {"text": ...}, of which the answers are learned
     "train": "input.txt",       // UTF-8
     "held_out": 0.1,            // the end of it; or "test": another file
+    // "packing": true,         // of "jsonl": several short examples in one row; none of them sees another
     "separator": "\n\n"         // of "text", between documents: each then begins and ends with a token of its own
   },
   "train": {

@@ -85,6 +85,14 @@ void give(Context& c, const Arrays& batch) {
 
 }  // namespace
 
+// Logits of a model, with the numbers of what is packed into a row where it is a language model and something is.
+template <class M, class Net>
+Tensor logits_of(Net& net, const Tensor& x, const Tensor& segments) {
+  if constexpr (std::is_same_v<M, LlamaModel> || std::is_same_v<M, nn::Lora<LlamaModel>>)
+    if (segments.defined()) return as_rows(net(x, segments));
+  return as_rows(net(x));
+}
+
 template <class M>
 void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shape& y_shape, const Compiler& compiler,
                  bool checked) {
@@ -92,9 +100,15 @@ void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shap
   auto model = std::make_unique<nn::Model<M>>(*graph_, module, "", c_.train.seed);
   Graph& g = *graph_;
   const Tensor x = g.input("x", x_shape, x_type), y = g.input("y", y_shape, DType::I64);
+  const auto segments = [&](Graph& of) {
+    return c_.data.packing ? of.input("segments", x_shape, DType::I64) : Tensor();
+  };
   auto loss = trace(
       *model,
-      [](auto& net, const Tensor& x, const Tensor& y) { return cross_entropy(as_rows(net(x)), as_targets(y)); }, x, y);
+      [](auto& net, const Tensor& x, const Tensor& y, const Tensor& s) {
+        return cross_entropy(logits_of<M>(net, x, s), as_targets(y));
+      },
+      x, y, segments(g));
   loss.loss().retrieve("loss");
   auto gradients = backward(std::move(loss));
   if (c_.train.clip > 0) gradients.clip_norm(c_.train.clip);
@@ -107,7 +121,7 @@ void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shap
   Graph& e = *other_graph_;
   auto other = std::make_unique<nn::Model<M>>(e, module);
   const Tensor ex = e.input("x", x_shape, x_type), ey = as_targets(e.input("y", y_shape, DType::I64));
-  const Tensor logits = as_rows((*other)(ex));
+  const Tensor logits = logits_of<M>(*other, ex, segments(e));
   cross_entropy(logits, ey, {.reduction = Reduction::None}).retrieve("losses");
   to(eq(argmax(logits, 1), ey), DType::F32).retrieve("right");
   evaluation_ = compile(e, compiler);
