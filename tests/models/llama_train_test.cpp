@@ -267,6 +267,29 @@ TEST(LlamaModel, AdaptersAreThoseOfHuggingFacesModel) {
   EXPECT_EQ(config["target_modules"], (Json{"embed_tokens", query}));
   EXPECT_EQ(config["ensure_weight_tying"], true);
   EXPECT_EQ(config["base_model_name_or_path"], "somewhere/base");
+  const auto again = load_llama_adapters(dir / "adapter", model, adapters);
+  EXPECT_EQ(again, values);
+  const std::vector<nn::Adapter> others{adapters[0]}, scaled{{query + ".weight", "qa", "qb", 2.0}, adapters[1]};
+  EXPECT_PRED2(contains, error_of([&] { load_llama_adapters(dir / "adapter", model, others); }),
+               "and the model no adapter there: LoraOptions::targets names the layers");
+  EXPECT_PRED2(contains, error_of([&] { load_llama_adapters(dir / "adapter", model, scaled); }),
+               "its scale, lora_alpha / r, is 3, and that of 'model.layers.1.self_attn.q_proj.weight' is 2: "
+               "LoraOptions::alpha would be 6");
+  const std::vector<nn::Adapter> more{
+      adapters[0], adapters[1], {"model.layers.0.self_attn.q_proj.weight", "a", "b", 3.0}};
+  EXPECT_PRED2(contains, error_of([&] { load_llama_adapters(dir / "adapter", model, more); }),
+               "it has no 'base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight'");
+  LlamaConfig wide = c;
+  wide.heads = 8;
+  EXPECT_PRED2(
+      contains, error_of([&] { load_llama_adapters(dir / "adapter", LlamaModel(wide), adapters); }),
+      "'base_model.model.model.layers.1.self_attn.q_proj.lora_B.weight' is [32, 2], and the model's is [64, 2]");
+  for (const char* wrong :
+       {R"({"r": 3, "lora_alpha": 9})", R"({"r": "2"})", R"({"r": 2, "lora_alpha": 6, "use_dora": true})",
+        R"({"r": 2, "lora_alpha": 6, "bias": "all"})", "[", ""}) {
+    spit(dir / "adapter/adapter_config.json", wrong);
+    EXPECT_PRED2(contains, error_of([&] { load_llama_adapters(dir / "adapter", model, adapters); }), "adapter");
+  }
   EXPECT_PRED2(contains, error_of([&] {
                  save_llama_adapters(dir / "x", model, {}, [](const std::string&) { return std::vector<float>(); });
                }),

@@ -11,6 +11,7 @@
 
 #include "lightcone/io/atomic_file.h"
 #include "lightcone/io/checkpoints/save.h"
+#include "lightcone/io/json_internal.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/models/llama/llama_model.h"
 #include "lightcone/models/llama/llama_stored.h"
@@ -29,6 +30,12 @@ std::vector<float> transposed(std::span<const float> x, std::size_t rows) {
   for (std::size_t r = 0; r < rows; ++r)
     for (std::size_t c = 0; c < columns; ++c) y[c * rows + r] = x[r * columns + c];
   return y;
+}
+
+const LlamaModel::Part& part(const std::vector<LlamaModel::Part>& parts, std::string_view op, const std::string& path) {
+  const auto at = std::ranges::find(parts, path, &LlamaModel::Part::path);
+  if (at == parts.end()) throw Error(op, str_cat("the model has no ", in_quotes(path), ", which an adapter is for"));
+  return *at;
 }
 
 class PeftFiles {
@@ -57,15 +64,9 @@ class PeftFiles {
     std::vector<float> values;
   };
 
-  const LlamaModel::Part& part(const std::string& path) const {
-    const auto at = std::ranges::find(parts_, path, &LlamaModel::Part::path);
-    if (at == parts_.end())
-      throw Error("save_llama_adapters", str_cat("the model has no ", in_quotes(path), ", which an adapter is for"));
-    return *at;
-  }
-
   void add(const nn::Adapter& each, std::span<const float> a, std::span<const float> b) {
-    const std::int64_t out = part(each.weight).shape[0], in = part(each.weight).shape[1];
+    const LlamaModel::Part& weight = part(parts_, "save_llama_adapters", each.weight);
+    const std::int64_t out = weight.shape[0], in = weight.shape[1];
     rank_ = static_cast<std::int64_t>(a.size()) / in, scale_ = each.scale;
     const std::string module = module_of(each.weight), name = last_word(module);
     std::vector<float> rows(b.begin(), b.end());
@@ -116,6 +117,95 @@ class PeftFiles {
 };
 
 }  // namespace
+
+namespace {
+
+std::string in_folder(const std::string& folder, const char* file) {
+  return (std::filesystem::path(folder) / file).string();
+}
+
+class PeftReader {
+ public:
+  PeftReader(const std::string& folder, const LlamaModel& model)
+      : folder_(folder),
+        config_(model.config()),
+        parts_(model.parts()),
+        file_(Weights::open(in_folder(folder, "adapter_model.safetensors"))) {
+    const std::string path = in_folder(folder, "adapter_config.json");
+    Budget budget(ReadOptions{}, path);
+    const io::JsonDocument document = io::read_json(path, budget);
+    const io::Json j = document.root();
+    for (const char* more : {"use_dora", "fan_in_fan_out", "alora_invocation_tokens", "rank_pattern", "alpha_pattern"})
+      if (const io::Json v = j[more];
+          !v.absent() && v.flag() != false && !(v.is(io::Json::Kind::Object) && v.size() == 0))
+        throw file_error("load_llama_adapters", path, more, " is more than the LoRA that is read here");
+    if (const io::Json v = j["bias"]; !v.absent() && v.text() != "none")
+      throw file_error("load_llama_adapters", path, "it has biases, which are not read here");
+    const auto r = j["r"].integer();
+    const auto alpha = j["lora_alpha"].number();
+    if (!r || !alpha || *r < 1)
+      throw file_error("load_llama_adapters", path, "\"r\" and \"lora_alpha\" are no numbers");
+    const auto rank = static_cast<double>(*r);
+    rank_ = *r, scale_ = *alpha / (j["use_rslora"].flag() == true ? std::sqrt(rank) : rank);
+  }
+
+  std::map<std::string, std::vector<float>> read(std::span<const nn::Adapter> adapters) {
+    std::map<std::string, std::vector<float>> all;
+    for (const nn::Adapter& each : adapters) {
+      if (std::abs(each.scale - scale_) > 1e-6 * std::abs(scale_))
+        throw file_error("load_llama_adapters", folder_, "its scale, lora_alpha / r, is ", scale_, ", and that of ",
+                         in_quotes(each.weight), " is ", each.scale, ": LoraOptions::alpha would be ",
+                         scale_ * static_cast<double>(rank_));
+      const std::string module = module_of(each.weight), name = last_word(module);
+      const LlamaModel::Part& weight = part(parts_, "load_llama_adapters", each.weight);
+      const std::int64_t out = weight.shape[0], in = weight.shape[1];
+      if (name == "embed_tokens") {
+        all[each.a] = transposed(matrix(module + ".lora_embedding_B", {in, rank_}), static_cast<std::size_t>(in));
+        all[each.b] = transposed(matrix(module + ".lora_embedding_A", {rank_, out}), static_cast<std::size_t>(rank_));
+        continue;
+      }
+      all[each.a] = matrix(module + ".lora_A.weight", {rank_, in});
+      all[each.b] = matrix(module + ".lora_B.weight", {out, rank_});
+      if (config_.rope_interleaved && (name == "q_proj" || name == "k_proj"))
+        all[each.b] =
+            neighbours_of_halves(all[each.b], name == "q_proj" ? config_.heads : config_.kv_heads, config_.head_dim);
+    }
+    for (const auto& [name, tensor] : file_.tensors())
+      if (!read_.contains(name) && name.find("lm_head") == name.npos)
+        throw file_error("load_llama_adapters", folder_, "it has ", in_quotes(name),
+                         ", and the model no adapter there: LoraOptions::targets names the layers");
+    return all;
+  }
+
+ private:
+  std::vector<float> matrix(const std::string& name, const std::vector<std::int64_t>& shape) {
+    const std::string stored = "base_model.model." + name;
+    const StoredTensor* t = file_.find(stored);
+    if (!t) throw file_error("load_llama_adapters", folder_, "it has no ", in_quotes(stored));
+    if (t->shape != shape)
+      throw file_error("load_llama_adapters", folder_, in_quotes(stored), " is ",
+                       str(Shape(t->shape.begin(), t->shape.end())), ", and the model's is ",
+                       str(Shape(shape.begin(), shape.end())));
+    read_.insert(stored);
+    return Weights::read(*t);
+  }
+
+  const std::string& folder_;
+  const LlamaConfig& config_;
+  const std::vector<LlamaModel::Part> parts_;
+  const Weights file_;
+  std::int64_t rank_ = 0;
+  double scale_ = 0;
+  std::set<std::string> read_;
+};
+
+}  // namespace
+
+std::map<std::string, std::vector<float>> load_llama_adapters(const std::string& folder, const LlamaModel& model,
+                                                              std::span<const nn::Adapter> adapters) {
+  if (adapters.empty()) throw Error("load_llama_adapters", "there are no adapters: nn::Lora goes around the model");
+  return PeftReader(folder, model).read(adapters);
+}
 
 void save_llama_adapters(const std::string& folder, const LlamaModel& model, std::span<const nn::Adapter> adapters,
                          const LlamaValues& values, const std::string& base) {

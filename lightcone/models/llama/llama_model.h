@@ -103,5 +103,12 @@ void save_llama_like(const Weights& like, const std::string& path, const LlamaMo
 // model.
 void save_llama_adapters(const std::string& folder, const LlamaModel& model, std::span<const nn::Adapter> adapters,
                          const LlamaValues& values, const std::string& base = "");
+// What that or peft wrote for the model's adapters: their values by the names of parameters, in the order that this
+// model has, from whatever file it came.
+//   for (const auto& [name, v] : load_llama_adapters("adapter", llama, trainer.adapters())) trainer.context().set(name,
+//   v);
+// Error for adapters of other layers, ranks or scales, and for what is more than LoRA.
+std::map<std::string, std::vector<float>> load_llama_adapters(const std::string& folder, const LlamaModel& model,
+                                                              std::span<const nn::Adapter> adapters);
 
 }  // namespace lc
