@@ -48,7 +48,7 @@ std::size_t Visitor::enter(const std::string& name) {
 void Visitor::add(const std::string& name, Tensor& slot, Shape shape, Init init, DType dtype, Entry::Kind kind) {
   const std::size_t length = enter(name);
   for (const Dim& d : shape) extent(d, path_);
-  slot = g_.input(path_, std::move(shape), dtype, SourceLocation::current(), kParameter);
+  slot = g_.input(path_, std::move(shape), dtype, at_, kParameter);
   entries_.push_back({path_, slot, std::move(init), kind});
   path_.resize(length);
 }

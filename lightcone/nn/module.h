@@ -71,8 +71,10 @@ struct Adapter {
 // Goes through a module: what visit() is given. Each call names a part.
 class Visitor {
  public:
-  Visitor(Graph& g, std::string path, std::vector<Entry>& entries, std::vector<Adapter>& adapters)
-      : g_(g), path_(std::move(path)), entries_(entries), adapters_(adapters) {}
+  // `at`: the line that Errors name.
+  Visitor(Graph& g, std::string path, std::vector<Entry>& entries, std::vector<Adapter>& adapters,
+          const SourceLocation& at)
+      : g_(g), path_(std::move(path)), entries_(entries), adapters_(adapters), at_(at) {}
 
   // A part with parts of its own.
   template <class M>
@@ -150,6 +152,7 @@ class Visitor {
   std::string path_;
   std::vector<Entry>& entries_;
   std::vector<Adapter>& adapters_;
+  SourceLocation at_;
   const LoraOptions* lora_ = nullptr;
   bool frozen_ = false;
   Beginning::First first_ = {};
@@ -325,9 +328,10 @@ template <class M>
 class Model : public ModelBase, public Callable<Model<M>> {
  public:
   // The parameters of `module` become inputs of `g`, their names behind `path`. `seed` is that of dropout.
-  explicit Model(Graph& g, M module = {}, const std::string& path = "", std::int64_t seed = 0)
+  explicit Model(Graph& g, M module = {}, const std::string& path = "", std::int64_t seed = 0,
+                 const At& at = At::current())
       : ModelBase(g, seed), module_(std::move(module)) {
-    Visitor v(g, path, entries_, adapters_);
+    Visitor v(g, path, entries_, adapters_, at);
     module_.visit(v);
   }
   const M& module() const { return module_; }

@@ -98,6 +98,15 @@ TEST(Module, ErrorsNameTheLineOfTheCall) {
   EXPECT_EQ(g.input("rows", {n, 3})[n - 1].node().where.line, static_cast<std::uint32_t>(__LINE__));
 }
 
+TEST(Module, OfOneNameTwiceInAGraphTheLineIsTheSecondOnes) {
+  Graph g;
+  const nn::Model<nn::Linear<4, 3>> first(g), other(g, {}, "other");
+  const int line = __LINE__ + 1;
+  const std::string said = error_of([&] { nn::Model<nn::Linear<4, 3>>{g}; });
+  EXPECT_PRED2(contains, said, "'weight' exists already");
+  EXPECT_PRED2(contains, said, str_cat("module_test.cpp:", line));
+}
+
 TEST(Module, DropsOutOnlyWhileItTrains) {
   Graph g;
   nn::Model<nn::Sequential<nn::Dropout>> net(g);
