@@ -1,4 +1,4 @@
-// expect: conv_transpose: a weight [3, 8, 2, 2] does not fit [1, 4, 6, 6]
+// expect: conv_transpose: a weight [3, 8, 2, 2] takes 3 channels in, and [1, 4, 6, 6] has 4
 #include "lightcone/lightcone.h"
 #include "lightcone/ops/typed/vocabulary.h"
 using namespace lc::typed;

@@ -47,7 +47,12 @@ constexpr Inferred infer_conv_transpose(const Shape& x, const Shape& w, int spat
                                         const Each& output_padding) {
   const char* op = "conv_transpose";
   if (x.rank != spatial + 2) return refused(x, op, "needs [batch, channels, ", spatial, " spatial axes], not ", x);
-  if (w.rank != x.rank || differ(w.d[0], x.d[1])) return refused(x, op, "a weight ", w, " does not fit ", x);
+  if (w.rank != x.rank)
+    return refused(x, op, "a weight ", w, " does not fit ", x,
+                   ": it is [channels in, channels out / groups, an extent for each spatial axis]");
+  if (differ(w.d[0], x.d[1]))
+    return refused(x, op, "a weight ", w, " takes ", w.d[0], " channels in, and ", x, " has ", x.d[1],
+                   differ(w.d[1], x.d[1]) ? "" : ": its first axis is the channels in, not out");
   if (o.groups < 1 || !divides(o.groups, x.d[1])) return refused(x, op, o.groups, " groups do not divide ", x);
   Inferred r{x, {}};
   r.out.d[1] = times(o.groups, w.d[1]);
