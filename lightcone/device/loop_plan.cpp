@@ -9,8 +9,6 @@
 namespace lc {
 namespace {
 
-std::size_t aligned(std::size_t n) { return (n + 63) / 64 * 64; }
-
 std::size_t bytes_of(const Node& n) {
   return static_cast<std::size_t>(*product(n.shape).constant()) * size_of(n.dtype);
 }

@@ -11,9 +11,6 @@
 namespace lc {
 namespace {
 
-constexpr std::size_t kAlign = 64;
-std::size_t up_to_line(std::size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
-
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 46;  // bytes of one value, or of all in flight
 
 std::string names_of(const Dim& d) {
@@ -53,7 +50,7 @@ std::size_t upper(const Dim& d, const Bindings& sizes, const char* what, const L
 class Arena {
  public:
   std::size_t take(std::size_t bytes) {
-    bytes = up_to_line(std::max<std::size_t>(bytes, 1));
+    bytes = aligned(std::max<std::size_t>(bytes, 1));
     const auto fit = by_size_.lower_bound(bytes);
     if (fit == by_size_.end()) return grow(bytes);
     const std::size_t at = fit->second, size = fit->first;
@@ -62,7 +59,7 @@ class Arena {
     return at;
   }
   void give(std::size_t at, std::size_t bytes) {
-    bytes = up_to_line(std::max<std::size_t>(bytes, 1));
+    bytes = aligned(std::max<std::size_t>(bytes, 1));
     auto next = by_place_.lower_bound(at);
     if (next != by_place_.end() && next->first == at + bytes) {
       bytes += next->second;
@@ -203,12 +200,12 @@ struct Planner {
     if (n.op == Op::Input || prepared.node[id]) {
       p = {Placement::Where::Input, 0, id, p.bytes};
       if (prepared.node[id]) {
-        p.offset = up_to_line(plan.prepared_bytes);
+        p.offset = aligned(plan.prepared_bytes);
         plan.prepared_bytes = p.offset + p.bytes;
       } else if (is_state[id]) {
-        plan.state_bytes = up_to_line(plan.state_bytes) + p.bytes;
+        plan.state_bytes = aligned(plan.state_bytes) + p.bytes;
         if (std::all_of(n.shape.begin(), n.shape.end(), [](const Dim& d) { return d.is_constant(); })) {
-          p.offset = up_to_line(plan.state_block);
+          p.offset = aligned(plan.state_block);
           plan.state_block = p.offset + p.bytes;
         }
       } else if (prepared.resident[id]) {

@@ -10,6 +10,9 @@
 
 namespace lc {
 
+// Values begin at whole lines of a cache.
+inline std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
 struct Placement {
   enum class Where : std::uint8_t {
     Nowhere,  // not live

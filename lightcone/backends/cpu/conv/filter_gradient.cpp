@@ -16,7 +16,7 @@ constexpr i64 kMostBlockPixels = 1 << 12;  // of a block
 constexpr i64 kBlockFloats = 1 << 18;  // of both factors in a block, about: all tasks read them
 constexpr i64 kMostFilterTaps = 1 << 10;
 constexpr i64 kMostOfOne = 64;  // of an image of one channel
-constexpr i64 kTilesTasks = 48;
+constexpr i64 kTasksOfTiles = 48;
 
 const FilterGradientTable& table(Isa isa) {
   switch (isa) {
@@ -187,7 +187,7 @@ void FilterGradientKernel::run(const HostLaunch& l) const {
   const i64 all = l.sizes[2] * inner_, tiles = parts(s_.rows, t_.mr), panels = parts(s_.columns, t_.nr);
   const i64 others = groups_ * panels * s_.down.extent;
   Job j{*this, nullptr, nullptr, static_cast<float*>(l.out), 0, 0, 0, 0, panels, nullptr, nullptr, false};
-  j.chunk = std::clamp<i64>(tiles * others / kTilesTasks, 1, 8), j.chunks = parts(tiles, j.chunk);
+  j.chunk = std::clamp<i64>(tiles * others / kTasksOfTiles, 1, 8), j.chunks = parts(tiles, j.chunk);
   j.pixels = reinterpret_cast<PixelPair*>(l.scratch);
   j.kept = reinterpret_cast<i64*>(j.pixels + taps() * block_);
   for (i64 first = 0; first == 0 || first < all; first += block_) {
