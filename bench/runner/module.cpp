@@ -1,0 +1,55 @@
+// A StableHLO module that somebody else wrote, on the arrays beside it.
+#include <fstream>
+#include <iterator>
+
+#include "lightcone/io/data/readers.h"
+#include "lightcone/stablehlo/read.h"
+#include "workload.h"
+
+namespace lc::bench {
+namespace {
+
+// What w["parameters"] counts are weights, loaded once.
+StableHloProgram read(const Json& w, const Arrays& given) {
+  std::ifstream file(w.at("module").get<std::string>(), std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  StableHloOptions options;
+  for (int k = 0; k < w.at("parameters").get<int>(); ++k) options.parameters.push_back(k);
+  for (int k = 0; given.contains(str_cat("arg", k)); ++k) options.shapes[k] = given.at(str_cat("arg", k)).shape;
+  return read_stablehlo(text, options);
+}
+
+class Module final : public Workload {
+ public:
+  explicit Module(const Json& w)
+      : given_(read_npz(w.at("arrays").get<std::string>())),
+        module_(read(w, given_)),
+        program_(compile(module_.graph, generic() | cpu(cpu_options(w)))),
+        context_(program_) {
+    const auto view = [&](std::size_t k) {
+      const Array& a = given_.at(str_cat("arg", k));
+      return ArrayView{a.dtype, a.shape, a.bytes};
+    };
+    const auto parameters = w.at("parameters").get<std::size_t>();
+    module_.load_constants(program_);
+    for (std::size_t k = 0; k < parameters; ++k) program_.load(module_.inputs[k], view(k));
+    for (std::size_t k = parameters; k < module_.inputs.size(); ++k) context_.set(module_.inputs[k], view(k));
+  }
+  void call() override { context_.run(); }
+  Json answer() override { return summary(context_.get(module_.outputs.front())); }
+  Json facts() override { return {{"kernels", program_.kernels()}, {"nodes", module_.graph.size()}}; }
+
+ private:
+  Arrays given_;  // which the program reads where they lie
+  StableHloProgram module_;
+  Program program_;
+  Context context_;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> make_module(const Json& w) {
+  return std::make_unique<Module>(w);
+}
+
+}  // namespace lc::bench
