@@ -70,6 +70,11 @@ PROGRAMS = {
     "convolution": (lambda x, k: lax.conv(x, k, (2, 1), "SAME"), IMAGE, KERNEL),
     "convolution's gradients": (jax.grad(lambda x, k: (pool(lax.conv(x, k, (1, 1), "SAME")) ** 2).sum(), (0, 1)), IMAGE, KERNEL),
     "factorisations": (lambda x: (jnp.linalg.cholesky(x @ x.T + jnp.eye(4)), jnp.linalg.solve(x @ x.T + jnp.eye(4), x)), X),
+    "orthogonal factors": (lambda x: (jnp.linalg.qr(x), jnp.linalg.qr(x.T), jnp.linalg.qr(jnp.stack([x @ x.T, jnp.triu(x @ x.T)])),
+                                      jnp.linalg.qr(x.T, mode="complete"), jax.grad(lambda a: jnp.linalg.qr(a)[1].sum())(x.T)), X),
+    "complex systems": (lambda x, z: (jax.scipy.linalg.solve_triangular(jnp.tril(z[:, :4]) + 3 * jnp.eye(4), z, lower=True),
+                                      jnp.linalg.solve(z[:, :4] + 3 * jnp.eye(4), z), jnp.linalg.inv(x[:, :4] + 3 * jnp.eye(4) + 0j)), X, Z),
+    "random loops": (lambda key: (jax.random.gamma(key, 2.0, (3,)), jax.random.poisson(key, 3.0, (4,)), jax.random.dirichlet(key, jnp.ones(3))), jax.random.PRNGKey(9)),
     "complex": (lambda x, z: (z * z, z / (z + 2), jnp.exp(z), jnp.sqrt(z), jnp.abs(z), z.real + x, jnp.conj(z) @ z.T, (z ** 2).sum(0), jnp.arctan(z)), X, Z),
     "complex loops": (lambda z: (lax.fori_loop(0, 5, lambda i, c: c * z + 1, z), jnp.cumsum(z, 1), lax.scan(lambda c, r: (c * r, c), z[0], z)), Z),
     "complex gradient": (jax.grad(lambda x: jnp.abs(jnp.exp(1j * x) + x).sum()), X),
@@ -155,6 +160,9 @@ def test_arrays():
     rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("i"))
     total = jax.jit(lambda x: lax.with_sharding_constraint(x * 2, rows).sum(1))(jax.device_put(X, rows))
     np.testing.assert_allclose(total, X.sum(1) * 2, rtol=1e-5)
+    joined = jax.shard_map(lambda x: lax.psum(x, "i") + lax.all_gather(x, "i").sum() * lax.axis_index("i") + lax.ppermute(x, "i", [(0, 0)]),
+                           mesh=mesh, in_specs=jax.sharding.PartitionSpec("i"), out_specs=jax.sharding.PartitionSpec("i"))
+    np.testing.assert_array_equal(jax.jit(joined)(jax.device_put(X, HERE)), 2 * X)  # collectives of a mesh of one device
     print("arrays go there and back")
 
 

@@ -301,7 +301,7 @@ TEST(ReadStableHlo, EverythingThatIsNotSupportedIsListedWithItsLine) {
   return %c : tensor<4xf32>)");
   EXPECT_EQ(e,
             "stablehlo: not all of the module can be read:\n"
-            "  line 2: stablehlo.collective_permute: is not supported\n"
+            "  line 2: stablehlo.collective_permute: sends to or from device 1, and there is one, 0\n"
             "  line 4: stablehlo.custom_call: of 'somebody' is not supported");
 }
 

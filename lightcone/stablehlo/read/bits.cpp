@@ -102,9 +102,40 @@ std::vector<Tensor> reduce_precision(const Call& c) {
   return {y};
 }
 
+// The upper 64 bits of a product of U64: by halves of 32 bits.
+Tensor upper_half_of_u64(const Tensor& a, const Tensor& b) {
+  const auto shifted = [](const Tensor& t) { return bitwise_right_shift(t, scalar_like(t, 32)); };
+  const auto low = [](const Tensor& t) { return bitwise_and(t, full_like(t, std::int64_t{0xffffffff})); };
+  const Tensor al = low(a), ah = shifted(a), bl = low(b), bh = shifted(b);
+  const Tensor cross = prim::mul(al, bh), other = prim::mul(ah, bl);
+  const Tensor middle = prim::add(prim::add(shifted(prim::mul(al, bl)), low(cross)), low(other));
+  return prim::add(prim::add(prim::mul(ah, bh), shifted(middle)), prim::add(shifted(cross), shifted(other)));
+}
+
+// chlo.mulhi: the upper half of the bits of a product.
+std::vector<Tensor> upper_half(const Call& c) {
+  if (c.in.size() != 2 || !is_integer(c.x().dtype()) || c.in[1].dtype() != c.x().dtype())
+    c.refuse("is of two integers of one type");
+  const Tensor &a = c.x(), &b = c.in[1];
+  const DType type = a.dtype();
+  if (size_of(type) < 8) {
+    const Tensor whole = prim::mul(prim::cast(a, DType::I64), prim::cast(b, DType::I64));
+    return {prim::cast(bitwise_right_shift(whole, scalar_like(whole, static_cast<double>(8 * size_of(type)))), type)};
+  }
+  const Tensor upper = upper_half_of_u64(prim::cast(a, DType::U64), prim::cast(b, DType::U64));
+  if (type == DType::U64) return {upper};
+  // As bits, a negative number is 2^64 more than it is.
+  const auto if_negative = [](const Tensor& x, const Tensor& y) {
+    const Tensor zero = scalar_like(x, 0);
+    return prim::where(prim::less_than(x, zero), y, zero);
+  };
+  return {prim::cast(upper, type) - if_negative(a, b) - if_negative(b, a)};
+}
+
 }  // namespace
 
 void add_bits(Rules& r) {
+  r["chlo.mulhi"] = upper_half;
   r["stablehlo.and"] = bitwise<bitwise_and>;
   r["stablehlo.or"] = bitwise<bitwise_or>;
   r["stablehlo.xor"] = bitwise<bitwise_xor>;

@@ -7,11 +7,6 @@ namespace {
 
 using CheckKind = StableHloProgram::Check::Kind;
 
-double number(const Call& c, std::string_view attribute, double otherwise) {
-  const Attribute* a = c.op.find(attribute);
-  return !a ? otherwise : a->kind == Attribute::Kind::Real ? a->real : static_cast<double>(a->integer);
-}
-
 std::vector<Tensor> check_against(const Call& c, const std::string& what) {
   Tensor expected;
   if (what.ends_with("_const")) {
@@ -25,10 +20,10 @@ std::vector<Tensor> check_against(const Call& c, const std::string& what) {
   if (!(expected.shape() == c.x().shape()) || expected.dtype() != c.x().dtype())
     c.refuse("compares tensors of different types");
   if (what.starts_with("check.expect_almost_eq"))
-    c.reader.check(c, c.x(), expected, CheckKind::Tolerance, number(c, "tolerance", 0.001));
+    c.reader.check(c, c.x(), expected, CheckKind::Tolerance, c.number("tolerance", 0.001));
   else if (what.starts_with("check.expect_eq")) c.reader.check(c, c.x(), expected, CheckKind::Equal, 0);
   else if (what == "check.expect_close")
-    c.reader.check(c, c.x(), expected, CheckKind::Ulps, number(c, "max_ulp_difference", 3));
+    c.reader.check(c, c.x(), expected, CheckKind::Ulps, c.number("max_ulp_difference", 3));
   else c.refuse("is not supported");
   return {};
 }
@@ -59,6 +54,12 @@ std::vector<Tensor> custom_call(const Call& c) {
   if (target.starts_with("check.")) return check_against(c, target);
   if (target == "shape_assertion") return shape_assertion(c);
   if (target == "Sharding" || target == "annotate_device_placement") return {c.in.at(0)};
+  static const Rules known = [] {
+    Rules r;
+    add_factorisation_calls(r);
+    return r;
+  }();
+  if (const auto rule = known.find(target); rule != known.end()) return rule->second(c);
   c.refuse(str_cat("of '", target, "' is not supported"));
 }
 

@@ -130,6 +130,38 @@ std::vector<Tensor> while_do(const Call& c) {
   return while_loop(holds, step, c.in, c.reader.options().max_steps);
 }
 
+// chlo.scan: the slices of the inputs and the carries go in, those of the results and the next carries come out.
+std::vector<Tensor> scan_along(const Call& c) {
+  const Integers segments = c.integers("operandSegmentSizes", 2, 0);
+  const auto inputs = static_cast<std::size_t>(segments[0]), carries = static_cast<std::size_t>(segments[1]);
+  if (segments[0] < 1 || segments[1] < 0 || inputs + carries != c.in.size() || c.results.size() < carries)
+    c.refuse("its operands are not so many inputs and carries");
+  const std::int64_t axis = c.integer("dimension", 0);
+  const std::size_t ys = c.results.size() - carries;
+  const auto split = c.in.begin() + static_cast<std::ptrdiff_t>(inputs);
+  std::vector<Tensor> xs(c.in.begin(), split), carried(split, c.in.end());
+  for (Tensor& x : xs) {
+    if (axis < 0 || axis >= x.rank()) c.refuse(str_cat("there is no axis ", axis));
+    x = movedim(x, {static_cast<int>(axis)}, {0});
+  }
+  const Block& body = c.region(0, inputs + carries, ys + carries);
+  const auto step = [&](const std::vector<Tensor>& state, const std::vector<Tensor>& slices) -> Scanned {
+    std::vector<Tensor> in = slices;
+    in.insert(in.end(), state.begin(), state.end());
+    std::vector<Tensor> r = defined_or_refuse(c, c.reader.block(body, in));
+    const auto at = r.begin() + static_cast<std::ptrdiff_t>(ys);
+    return {.state = {at, r.end()}, .ys = {r.begin(), at}};
+  };
+  const Scanned done = scan(step, carried, xs, {.reverse = c.flag("is_reverse")});
+  std::vector<Tensor> r;
+  for (const Tensor& y : done.ys) {
+    if (axis >= y.rank()) c.refuse(str_cat("a result has no axis ", axis));
+    r.push_back(movedim(y, {0}, {static_cast<int>(axis)}));
+  }
+  r.insert(r.end(), done.state.begin(), done.state.end());
+  return r;
+}
+
 }  // namespace
 
 void add_control(Rules& r) {
@@ -138,6 +170,7 @@ void add_control(Rules& r) {
   r["stablehlo.if"] = if_else;
   r["stablehlo.case"] = case_of;
   r["stablehlo.while"] = while_do;
+  r["chlo.scan"] = scan_along;
 }
 
 }  // namespace lc::hlo

@@ -160,15 +160,25 @@ std::vector<Tensor> constant(const Call& c) {
   return {c.reader.constant(*value)};
 }
 
-// chlo.broadcast_add and its like: shapes broadcast as NumPy's do.
-template <Tensor (*F)(TensorOrNumber, TensorOrNumber)>
+// chlo.broadcast_add and its like: shapes broadcast as NumPy's do, and then it is the operation without that word.
 std::vector<Tensor> broadcasting(const Call& c) {
-  if (c.in.size() != 2) c.refuse("takes two operands");
-  return {F(c.in[0], c.in[1])};
+  Call wide = c;
+  const std::vector<Tensor> in = broadcast_tensors({c.in.begin(), c.in.end()});
+  wide.in.assign(in.begin(), in.end());
+  return Reader::rule(c.op.name.substr(std::string_view("chlo.broadcast_").size()))(wide);
 }
-Tensor plus(TensorOrNumber a, TensorOrNumber b) { return a + b; }
-Tensor minus(TensorOrNumber a, TensorOrNumber b) { return a - b; }
-Tensor times(TensorOrNumber a, TensorOrNumber b) { return a * b; }
+
+std::vector<Tensor> constant_like(const Call& c) {
+  const Attribute* value = c.op.find("value");
+  if (!value || c.in.size() != 1) c.refuse("takes a number and one operand");
+  if (is_float(c.x().dtype())) return {full_like(c.x(), c.number("value", 0))};
+  return {full_like(c.x(), value->integer)};
+}
+
+template <int Sign>
+Tensor is_infinity(Operand x) {
+  return is_float(x->dtype()) ? prim::equal(x, scalar_like(x, Sign * kInf)) : ne(x.tensor, x.tensor);
+}
 
 }  // namespace
 
@@ -214,6 +224,7 @@ void add_elementwise(Rules& r) {
   r["stablehlo.cosine"] = unary<lc::cos>;
   r["stablehlo.sqrt"] = unary<lc::sqrt>;
   r["stablehlo.rsqrt"] = unary<lc::rsqrt>;
+  r["stablehlo.square"] = unary<square_of>;
   r["stablehlo.cbrt"] = wide<cbrt>;
   r["stablehlo.is_finite"] = unary<is_finite>;
   r["stablehlo.optimization_barrier"] = identity;
@@ -237,9 +248,17 @@ void add_elementwise(Rules& r) {
   r["chlo.is_inf"] = unary<is_inf>;
   r["chlo.next_after"] = binary<lc::nextafter>;
   r["chlo.bessel_i1e"] = wide<bessel_i1e>;
-  r["chlo.broadcast_add"] = broadcasting<plus>;
-  r["chlo.broadcast_subtract"] = broadcasting<minus>;
-  r["chlo.broadcast_multiply"] = broadcasting<times>;
+  r["chlo.is_pos_inf"] = unary<is_infinity<1>>;
+  r["chlo.is_neg_inf"] = unary<is_infinity<-1>>;
+  r["chlo.constant_like"] = constant_like;
+  for (const char* name : {"chlo.broadcast_add", "chlo.broadcast_subtract", "chlo.broadcast_multiply",
+                           "chlo.broadcast_divide", "chlo.broadcast_remainder", "chlo.broadcast_maximum",
+                           "chlo.broadcast_minimum", "chlo.broadcast_power", "chlo.broadcast_atan2",
+                           "chlo.broadcast_compare", "chlo.broadcast_select", "chlo.broadcast_and",
+                           "chlo.broadcast_or", "chlo.broadcast_xor", "chlo.broadcast_shift_left",
+                           "chlo.broadcast_shift_right_arithmetic", "chlo.broadcast_shift_right_logical",
+                           "chlo.broadcast_next_after"})
+    r[name] = broadcasting;
 }
 
 }  // namespace lc::hlo

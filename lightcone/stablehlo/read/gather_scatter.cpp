@@ -274,9 +274,26 @@ std::vector<Tensor> scatter(const Call& c) {
   return {p.from_rows(joined(c, body, p.to_rows(x), p.rows().reshape({rows}), from))};
 }
 
+// Of older modules: slices of one axis, at places of any shape.
+std::vector<Tensor> index_select(const Call& c) {
+  if (c.in.size() != 2 || is_float(c.in[1].dtype())) c.refuse("takes a tensor and places");
+  const std::int64_t dim = c.integer("dim", 0);
+  if (c.integer("batch_dims", 0) != 0) c.refuse("with batch axes is not supported");
+  if (dim < 0 || dim >= c.x().rank()) c.refuse(str_cat("there is no axis ", dim));
+  const auto axis = static_cast<std::size_t>(dim);
+  const Tensor places = c.in[1].reshape({product(c.in[1].shape())});
+  Shape picked = c.x().shape(), place(picked.size(), Dim(1)), to = picked;
+  const Shape some = c.in[1].shape();
+  place[axis] = picked[axis] = places.extent(0);
+  to.erase(to.begin() + dim);
+  to.insert(to.begin() + dim, some.begin(), some.end());
+  return {prim::gather(c.x(), places.reshape(place).expand(picked), static_cast<int>(dim)).reshape(to)};
+}
+
 }  // namespace
 
 void add_gather_scatter(Rules& r) {
+  r["stablehlo.torch_index_select"] = index_select;
   r["stablehlo.gather"] = gather;
   r["stablehlo.dynamic_gather"] = dynamic_gather;
   r["stablehlo.scatter"] = scatter;

@@ -181,6 +181,9 @@ std::vector<Tensor> dynamic_convolution(const Call& c) {
   return convolution_with(c, *padding);
 }
 
+// Of older modules: "ab,bc->ac".
+std::vector<Tensor> einsum_of(const Call& c) { return {einsum(c.word("einsum_config"), {c.in.begin(), c.in.end()})}; }
+
 // ---- linear algebra ---------------------------------------------------------------------------------
 
 std::vector<Tensor> cholesky_of(const Call& c) {
@@ -207,6 +210,8 @@ void add_products(Rules& r) {
   r["stablehlo.dot"] = dot_simple;
   r["stablehlo.convolution"] = convolution;
   r["stablehlo.dynamic_conv"] = dynamic_convolution;
+  r["stablehlo.einsum"] = einsum_of;
+  r["stablehlo.unary_einsum"] = einsum_of;
   r["stablehlo.cholesky"] = cholesky_of;
   r["stablehlo.triangular_solve"] = triangular_solve;
 }

@@ -18,7 +18,8 @@ const Rules& rules() {
     Rules r;
     for (const auto& add :
          {add_elementwise, add_complex, add_quantized, add_narrow_integers, add_bits, add_shapes, add_slices,
-          add_reductions, add_windows, add_products, add_gather_scatter, add_sort, add_control, add_random, add_checks})
+          add_reductions, add_windows, add_products, add_norms, add_collectives, add_gather_scatter, add_sort,
+          add_control, add_random, add_checks})
       add(r);
     return r;
   }();
@@ -42,13 +43,19 @@ bool is_return(const Operation& op) { return op.name == "func.return" || op.name
 
 bool holds_others(const Operation& op) {
   static const std::set<std::string_view> names = {"func.call", "stablehlo.composite", "stablehlo.while",
-                                                   "stablehlo.if", "stablehlo.case"};
+                                                   "stablehlo.if", "stablehlo.case", "chlo.scan"};
   return names.contains(op.name);
 }
 // "add" of "stablehlo.add", which is a literal of a table.
 const char* short_name(std::string_view rule) { return rule.data() + rule.find('.') + 1; }
 
 }  // namespace
+
+Rule Reader::rule(std::string_view name) {
+  for (const char* dialect : {"stablehlo.", "chlo."})
+    if (const auto found = rules().find(str_cat(dialect, name)); found != rules().end()) return found->second;
+  throw Error("", str_cat("there is no operation ", name));
+}
 
 // ---- blocks ---------------------------------------------------------------------------------------
 
@@ -356,6 +363,10 @@ Integers Call::integers(std::string_view attribute, std::size_t n, std::int64_t 
 }
 std::int64_t Call::integer(std::string_view attribute, std::int64_t otherwise) const {
   return integer_of(op.attributes, attribute, otherwise);
+}
+double Call::number(std::string_view attribute, double otherwise) const {
+  const Attribute* a = op.find(attribute);
+  return !a ? otherwise : a->kind == Attribute::Kind::Real ? a->real : static_cast<double>(a->integer);
 }
 bool Call::flag(std::string_view attribute) const {
   const Attribute* a = op.find(attribute);

@@ -50,6 +50,7 @@ struct Call {
   Integers integers(std::string_view attribute) const;  // array, list or dense; an Error where there is none
   Integers integers(std::string_view attribute, std::size_t n, std::int64_t otherwise) const;  // n of them
   std::int64_t integer(std::string_view attribute, std::int64_t otherwise) const;
+  double number(std::string_view attribute, double otherwise) const;
   bool flag(std::string_view attribute) const;
   std::string word(std::string_view attribute, std::string_view otherwise = {}) const;  // of an enumeration, a string
   const AttributeList& fields(std::string_view attribute) const;                        // of a struct
@@ -73,11 +74,14 @@ void add_slices(Rules& r);
 void add_reductions(Rules& r);
 void add_windows(Rules& r);
 void add_products(Rules& r);
+void add_norms(Rules& r);
+void add_collectives(Rules& r);
 void add_gather_scatter(Rules& r);
 void add_sort(Rules& r);
 void add_control(Rules& r);
 void add_random(Rules& r);
 void add_checks(Rules& r);
+void add_factorisation_calls(Rules& targets);  // of custom calls, by their targets
 
 // Modules rewritten before they are read, so that rules see numbers that a graph has: quantised types and integers of 2
 // and 4 bits become integers of whole bytes, complex numbers their parts.
@@ -101,6 +105,7 @@ class Reader {
   Graph& graph() { return program_.graph; }
   const Module& module() const { return m_; }
   const StableHloOptions& options() const { return o_; }
+  static Rule rule(std::string_view name);  // of stablehlo.NAME or chlo.NAME, which there is
 
   // What a block returns for these arguments. Constants and what it captures are scalars or as they are outside.
   std::vector<Tensor> block(const Block& b, std::span<const Tensor> arguments);

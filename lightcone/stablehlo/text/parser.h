@@ -55,6 +55,7 @@ class Parser {
   void reduce(Operation& op, const std::vector<Result>& results);
   void reduce_body(Operation& op, std::string_view applied, const std::vector<Type>& types);
   void while_loop(Operation& op, const std::vector<Result>& results);
+  void scan(Operation& op, const std::vector<Result>& results);
   void symbol_call(Operation& op, const std::vector<Result>& results);
   void convolution(Operation& op, const std::vector<Result>& results);
   void window(Operation& op);

@@ -87,6 +87,7 @@ void Parser::pretty(Operation& op, const std::vector<Result>& left) {
   if (n == "stablehlo.constant" || n == "chlo.constant") return constant(op, left);
   if (n == "stablehlo.reduce" && s_.peek() == '(') return reduce(op, left);
   if (n == "stablehlo.while") return while_loop(op, left);
+  if (n == "chlo.scan") return scan(op, left);
   if (n == "func.call" || n == "stablehlo.custom_call") return symbol_call(op, left);
   if (n == "stablehlo.convolution" || n == "stablehlo.dynamic_conv") return convolution(op, left);
   if (s_.peek() == '"' && n == "stablehlo.composite") {
@@ -289,6 +290,23 @@ void Parser::while_loop(Operation& op, const std::vector<Result>& left) {
     op.regions.push_back(std::move(b));
   }
   define(op, left, types, op.at);
+}
+
+// (%x, %y) inits(%z) dimension = 0 attributes {is_reverse = true} { ^bb0(...): ... } : types
+void Parser::scan(Operation& op, const std::vector<Result>& left) {
+  operands_in_round(op);
+  const auto inputs = static_cast<std::int64_t>(op.operands.size());
+  if (!s_.eat_word("inits")) s_.expected("'inits'");
+  operands_in_round(op);
+  const std::int64_t inits = static_cast<std::int64_t>(op.operands.size()) - inputs;
+  op.attributes.emplace_back("operandSegmentSizes", wholes({inputs, inits}));
+  if (!s_.eat_word("dimension")) s_.expected("'dimension'");
+  s_.expect("=");
+  op.attributes.emplace_back("dimension", whole(s_.integer()));
+  if (s_.eat_word("attributes"))
+    for (NamedAttribute& a : attributes_.dictionary()) op.attributes.push_back(std::move(a));
+  op.regions.push_back(region());
+  signature(op, left);
 }
 
 // @f(%a, %b) {attributes} : (A, B) -> C

@@ -48,6 +48,55 @@ Complex sign_of(const Complex& z) {
   return {prim::where(none, nan, r.real), prim::where(none, nan, r.imag)};
 }
 
+// The real part is (x - y) (x + y), without the cancellation of x^2 - y^2; of halves, whose sum is finite.
+Complex square(const Complex& z) {
+  const Tensor x = z.real * 0.5, y = z.imag * 0.5, product = z.real * z.imag;
+  return {(x - y) * (x + y) * 4.0, product + product};
+}
+
+// The upper half of the rows first, then the lower half without what those contribute; down to single rows.
+Complex solve_lower(const Complex& a, const Complex& b, bool unit) {
+  const std::int64_t n = *a.real.extent(-1).constant(), half = n / 2;
+  if (n == 0) return b;
+  const auto block = [](const Complex& z, std::int64_t r0, std::int64_t r1, std::int64_t c0, std::int64_t c1) {
+    const auto cut = [&](const Tensor& t) { return t.slice(-2, r0, r1).slice(-1, c0, c1); };
+    return Complex{cut(z.real), cut(z.imag)};
+  };
+  const auto rows = [](const Complex& z, std::int64_t from, std::int64_t to) {
+    return Complex{z.real.slice(-2, from, to), z.imag.slice(-2, from, to)};
+  };
+  if (n == 1) return unit ? b : b / a;
+  const Complex first = solve_lower(block(a, 0, half, 0, half), rows(b, 0, half), unit);
+  const Complex below = block(a, half, n, 0, half), rest = rows(b, half, n);
+  const Complex reduced{rest.real - (matmul(below.real, first.real) - matmul(below.imag, first.imag)),
+                        rest.imag - (matmul(below.real, first.imag) + matmul(below.imag, first.real))};
+  const Complex second = solve_lower(block(a, half, n, half, n), reduced, unit);
+  return {cat({first.real, second.real}, -2), cat({first.imag, second.imag}, -2)};
+}
+
+std::vector<Tensor> triangular_solve(const Call& c) {
+  constexpr std::int64_t kMost = 256;  // each row is operations of its own
+  if (c.in.size() != 4) c.refuse("takes two tensors of matrices");
+  Complex a{c.in[0], c.in[1]}, b{c.in[2], c.in[3]};
+  const Tensor& x = a.real;
+  const bool left = c.flag("left_side");
+  if (x.rank() < 2 || b.real.rank() != x.rank() || !(x.extent(-1) == x.extent(-2)) ||
+      !(x.extent(-1) == b.real.extent(left ? -2 : -1)))
+    c.refuse("its matrices do not fit");
+  if (extents(x).back() > kMost) c.refuse(str_cat("complex systems have at most ", kMost, " rows"));
+  const auto transposed = [](const Complex& z) { return Complex{z.real.transpose(-1, -2), z.imag.transpose(-1, -2)}; };
+  const auto flipped = [](const Complex& z, IntList axes) { return Complex{flip(z.real, axes), flip(z.imag, axes)}; };
+  bool lower = c.flag("lower");
+  const std::string how = c.word("transpose_a", "NO_TRANSPOSE");
+  if (how == "ADJOINT") a = conj(a);
+  if (how == "TRANSPOSE" || how == "ADJOINT") a = transposed(a), lower = !lower;
+  if (!left) a = transposed(a), b = transposed(b), lower = !lower;  // X A = B is A^T X^T = B^T
+  if (!lower) a = flipped(a, {-2, -1}), b = flipped(b, {-2});       // from the last row to the first
+  Complex solved = solve_lower(a, b, c.flag("unit_diagonal"));
+  if (!lower) solved = flipped(solved, {-2});
+  return given(left ? solved : transposed(solved));
+}
+
 std::vector<Tensor> compare_complex(const Call& c) {
   const std::vector<Complex> in = operands(c, 2);
   const std::string d = c.word("comparison_direction");
@@ -122,6 +171,9 @@ void add_complex(Rules& r) {
   r["stablehlo.cosine (complex)"] = unary_complex<lc::cos>;
   r["stablehlo.tan (complex)"] = unary_complex<lc::tan>;
   r["stablehlo.tanh (complex)"] = unary_complex<lc::tanh>;
+  r["stablehlo.square (complex)"] = unary_complex<square>;
+  r["stablehlo.triangular_solve (complex)"] = triangular_solve;
+  r["chlo.square (complex)"] = unary_complex<square>;
   r["chlo.conj (complex)"] = unary_complex<lc::conj>;
   r["chlo.tan (complex)"] = unary_complex<lc::tan>;
   r["chlo.sinh (complex)"] = unary_complex<lc::sinh>;
