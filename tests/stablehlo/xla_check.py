@@ -88,7 +88,10 @@ class Xla:
         return self.np.stack([a.real, a.imag], -1) if a.dtype.kind == "c" else a
 
     def load(self, path, element):
-        return self.np.load(path).astype(self.dtypes[element])
+        a = self.np.load(path)
+        if element.startswith("complex<"):
+            return (a[..., 0] + 1j * a[..., 1]).astype("complex64" if element == "complex<f32>" else "complex128")
+        return a.astype(self.dtypes[element])
 
     def differs(self, want, error, got, element):
         """Says how, or nothing."""
