@@ -46,6 +46,7 @@ def command(peer):
         return [BUILDS[peer]]
     return {
         "lightcone": [LIGHTCONE],
+        "module": [str(ROOT / "build/bin/lightcone_bench_module")],
         "llama.cpp": _python("llama_runner.py"),
         "torch": _python("torch_runner.py", "eager"),
         "torch.compile": _python("torch_runner.py", "compile"),

@@ -48,7 +48,6 @@ std::unique_ptr<Workload> make_net(const Json& w);      // mlp, scalar, vgg19, r
 std::unique_ptr<Workload> make_llama(const Json& w);    // decode, prompt
 std::unique_ptr<Workload> make_train(const Json& w);    // a training step: mlp, gpt, llama, resnet18
 std::unique_ptr<Workload> make_compile(const Json& w);  // compile-llama, compile-nodes
-std::unique_ptr<Workload> make_module(const Json& w);   // a StableHLO module
 std::unique_ptr<Workload> make_limit(const Json& w);    // what the machine can do
 
 // A GGUF checkpoint with random weights of a kind; see model_file.cpp.

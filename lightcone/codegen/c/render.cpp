@@ -141,6 +141,11 @@ bool CRenderer::only_stored(int id) const {
          std::none_of(k_.keeps.begin(), k_.keeps.end(), [&](const Keep& keep) { return keep.value == id; });
 }
 
+bool CRenderer::whole_vectors(const Loop& l) const {
+  const auto extent = l.extent.constant();
+  return extent && *extent % kLanes == 0;
+}
+
 // Values on both sides of a vector function live in arrays, which become registers.
 void CRenderer::find_crossing(const std::vector<int>& values) {
   std::map<int, int> segment;
@@ -331,6 +336,7 @@ void CRenderer::output_lanes(int id) {
   find_arrays(id);
   open("for (long " + base + " = " + from + "; " + base + " < " + to + "; " + base + " += " + full + ") {");
   for (const bool tail : {false, true}) {
+    if (tail && id > 0 && l.tile < 0 && whole_vectors(l)) break;  // from 0 on: there is none
     open(tail ? "else {" : "if (" + base + " + " + full + " <= " + to + ") {");
     if (tail) line("const int w = (int)(" + to + " - " + base + ");");
     const std::string width = tail ? "w" : full;

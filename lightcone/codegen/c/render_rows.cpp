@@ -83,6 +83,7 @@ void CRenderer::feed_sums(int id) {
 
 void CRenderer::rest_of_sums(int id) {
   const Loop& l = loop_at(id);
+  if (whole_vectors(l)) return;  // whole vectors are all of it
   const Reduction& r = reduction(l.reduction);
   const std::string acc = "a" + std::to_string(l.reduction) + "_[l]", base = l.symbol + "_";
   const std::vector<int> values = values_in(l.body);

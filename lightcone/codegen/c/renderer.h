@@ -37,6 +37,7 @@ class CRenderer {
   bool by_vectors(int id) const;
   std::optional<Dim> side_by_side(int id, const std::string& lane) const;
   bool only_stored(int id) const;
+  bool whole_vectors(const Loop& l) const;  // is its extent a number of them, known here?
   bool rounds_later(const Instr& i) const { return rounded_later_ >= 0 && &i == &instr(rounded_later_); }
   void fetch_ahead(int loop, const std::string& base);
   void loop(int id, bool vector, const std::string& width);

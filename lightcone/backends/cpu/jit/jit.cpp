@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -137,26 +139,33 @@ bool works(const std::vector<std::string>& args) try {
 
 // An object is kept when it was loaded, and not before: whatever else goes wrong, the cache holds nothing that
 // does not work.
-void compile_all(const std::vector<Unit*>& units, const std::vector<std::string>& args,
-                 const cache::ObjectCache& cache) {
-  const std::size_t jobs = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-  for (std::size_t k = 0; k < units.size(); k += jobs) {
-    std::vector<std::unique_ptr<CompilerProcess>> running;
-    for (std::size_t j = k; j < std::min(units.size(), k + jobs); ++j)
-      running.push_back(std::make_unique<CompilerProcess>(args, units[j]->text));
-    for (std::size_t j = 0; j < running.size(); ++j) {
-      Unit& u = *units[k + j];
-      std::string object;
-      try {
-        object = running[j]->finish();
-      } catch (const CompilerUnfit& e) {
-        if (speaks_of_text(e.problem()) && works(args)) throw Error("jit", e.problem());
-        throw;
-      }
-      if (const std::string problem = u.load(object); !problem.empty())
-        throw CompilerUnfit("jit", str_cat("what ", args.front(), " compiled cannot be loaded: ", problem));
-      cache.keep(u.key, object);
+void keep(Unit& u, CompilerProcess& process, const std::vector<std::string>& args, const cache::ObjectCache& cache) {
+  std::string object;
+  try {
+    object = process.finish();
+  } catch (const CompilerUnfit& e) {
+    if (speaks_of_text(e.problem()) && works(args)) throw Error("jit", e.problem());
+    throw;
+  }
+  if (const std::string problem = u.load(object); !problem.empty())
+    throw CompilerUnfit("jit", str_cat("what ", args.front(), " compiled cannot be loaded: ", problem));
+  cache.keep(u.key, object);
+}
+
+// One process more than there are processors: the oldest is waited for, and another may have ended before it. The
+// longest texts go first, so that none of them is left over at the end.
+void compile_all(std::vector<Unit*> units, const std::vector<std::string>& args, const cache::ObjectCache& cache) {
+  std::ranges::stable_sort(units, std::greater(), [](const Unit* u) { return u->text.size(); });
+  const auto most = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN))) + 1;
+  std::deque<std::pair<Unit*, std::unique_ptr<CompilerProcess>>> running;
+  for (std::size_t next = 0; next < units.size() || !running.empty();) {
+    if (next < units.size() && running.size() < most) {
+      running.emplace_back(units[next], std::make_unique<CompilerProcess>(args, units[next]->text));
+      ++next;
+      continue;
     }
+    keep(*running.front().first, *running.front().second, args, cache);
+    running.pop_front();
   }
 }
 

@@ -1,10 +1,13 @@
-// A StableHLO module that somebody else wrote, on the arrays beside it.
+// A StableHLO module that somebody else wrote, on the arrays beside it: Lightcone's side of bench/jax_programs.
 #include <fstream>
 #include <iterator>
 
 #include "lightcone/io/data/readers.h"
 #include "lightcone/stablehlo/read.h"
-#include "workload.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
+#include "protocol.h"
 
 namespace lc::bench {
 namespace {
@@ -24,7 +27,7 @@ class Module final : public Workload {
   explicit Module(const Json& w)
       : given_(read_npz(w.at("arrays").get<std::string>())),
         module_(read(w, given_)),
-        program_(compile(module_.graph, generic() | cpu(cpu_options(w)))),
+        program_(compile(module_.graph, generic() | cpu({.threads = w.at("threads").get<int>()}))),
         context_(program_) {
     const auto view = [&](std::size_t k) {
       const Array& a = given_.at(str_cat("arg", k));
@@ -47,9 +50,11 @@ class Module final : public Workload {
 };
 
 }  // namespace
-
-std::unique_ptr<Workload> make_module(const Json& w) {
-  return std::make_unique<Module>(w);
-}
-
 }  // namespace lc::bench
+
+int main() {
+  const auto make = [](const lc::bench::Json& w) -> std::unique_ptr<lc::bench::Workload> {
+    return std::make_unique<lc::bench::Module>(w);
+  };
+  return lc::bench::serve({make, "lightcone " LIGHTCONE_VERSION, {}});
+}
