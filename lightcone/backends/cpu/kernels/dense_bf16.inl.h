@@ -9,8 +9,21 @@ namespace {
 // A: u16 [k / 2][MR][2]. The instruction takes subnormal numbers for zero.
 constexpr int kAStep = MR * 4;
 
+// Of a matrix whose columns lie as rows, one k after the other: each is read once, where it is next to what was read.
+void pack_columns(const float* a, i64 a_k, i64 rows, i64 depth, std::uint32_t* to) {
+  for (i64 k = 0; k < depth; k += 2)
+    for (i64 i = 0; i < rows; i += MR) {
+      const float* from = a + k * a_k + i;
+      const i64 h = std::min<i64>(MR, rows - i);
+      const vf even = load_part(from, h), odd = k + 1 < depth ? load_part(from + a_k, h) : vf{};
+      store_part(reinterpret_cast<float*>(to + i * ((depth + 1) / 2) + k / 2 * MR),
+                 reinterpret_cast<vf>(pairs(rounded(even), rounded(odd))), MR);
+    }
+}
+
 void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to) {
   auto* out = static_cast<std::uint32_t*>(to);
+  if (a_m == 1 && a_k != 1) return pack_columns(a, a_k, rows, depth, out);
   for (i64 i = 0; i < rows; i += MR, out += (depth + 1) / 2 * MR) {
     const i64 h = std::min<i64>(MR, rows - i);
     for (i64 k = 0; k < depth; k += 32) {
@@ -51,8 +64,21 @@ struct TileOf {
 // A: f32 [k][MR], rounded to bf16.
 constexpr int kAStep = 2 * MR * 4;
 
+// Of a matrix whose columns lie as rows.
+void pack_columns(const float* a, i64 a_k, i64 rows, i64 depth, float* to) {
+  const i64 padded = (depth + 1) / 2 * 2;
+  for (i64 k = 0; k < padded; ++k)
+    for (i64 i = 0; i < rows; i += MR)
+      for (i64 r = 0; r < MR; r += WIDTH) {
+        const i64 n = std::min<i64>(WIDTH, MR - r), there = k < depth ? std::min(n, rows - i - r) : 0;
+        const vf x = there > 0 ? load_part(a + k * a_k + i + r, there) : vf{};
+        store_part(to + i * padded + k * MR + r, reinterpret_cast<vf>(rounded(x)), n);
+      }
+}
+
 void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to) {
   auto* out = static_cast<float*>(to);
+  if (a_m == 1 && a_k != 1) return pack_columns(a, a_k, rows, depth, out);
   for (i64 i = 0; i < rows; i += MR, out += (depth + 1) / 2 * 2 * MR) {
     for (i64 r = 0; r < MR; ++r)
       for (i64 k = 0; k < depth; k += 32) {

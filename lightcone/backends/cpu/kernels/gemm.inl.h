@@ -59,7 +59,18 @@ void pack_strip(const float* from, i64 a_m, i64 a_k, i64 h, i64 depth, float* to
   for (; k < depth; ++k)
     for (i64 r = 0; r < MR; ++r) to[k * MR + r] = r < h ? from[r * a_m + k * a_k] : 0.0f;
 }
+// Of a matrix whose columns lie as rows, one k after the other: each is read once, where it is next to what was read.
+void pack_columns(const float* a, i64 a_k, i64 rows, i64 depth, float* to) {
+  for (i64 k = 0; k < depth; ++k)
+    for (i64 i = 0; i < rows; i += MR)
+      for (i64 r = 0; r < MR; r += WIDTH) {
+        const i64 n = std::min<i64>(WIDTH, MR - r), there = std::min(n, rows - i - r);
+        const vf x = there > 0 ? load_part(a + k * a_k + i + r, there) : vf{};
+        store_part(to + i * depth + k * MR + r, x, n);
+      }
+}
 void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int /*zero*/, void* to) {
+  if (a_m == 1 && a_k != 1) return pack_columns(a, a_k, rows, depth, static_cast<float*>(to));
   for (i64 i = 0; i < rows; i += MR)
     pack_strip(a + i * a_m, a_m, a_k, std::min<i64>(MR, rows - i), depth, static_cast<float*>(to) + i * depth);
 }
