@@ -77,7 +77,7 @@ class Conv {
   lc::Tensor weight, bias;
 
  private:
-  static consteval typed::Shape weight_shape() {
+  static constexpr typed::Shape weight_shape() {
     typed::Shape s;
     s.push(Out), s.push(In.number() ? typed::Dim(static_cast<long>(In.n / Groups)) : dyn);
     for (int i = 0; i < Spatial; ++i) s.push(Kernel);

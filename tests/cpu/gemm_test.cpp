@@ -349,8 +349,9 @@ TEST(Gemm, FewRowsHaveTheBitsOfMany) {
   int checked = 0, nans = 0;
   for (const DenseUnit* u : dense_units())
     for (int type = 0; u->gemv && type <= static_cast<int>(WeightType::Q6_K); ++type)
-      for (const auto& [n, k] : {std::array{1, 32}, std::array{40, 384}, std::array{250, 416}, std::array{19, 800},
-                                 std::array{35, 256}, std::array{250, 512}, std::array{16, 1024}}) {
+      for (const auto& shape : {std::array{1, 32}, std::array{40, 384}, std::array{250, 416}, std::array{19, 800},
+                                std::array{35, 256}, std::array{250, 512}, std::array{16, 1024}}) {
+        const int n = shape[0], k = shape[1];
         const auto t = static_cast<WeightType>(type);
         const QuantInfo* q = block_format(t);
         if (!q || packed_layout(t).block == 0 || k % q->elements || int8_format(t).arithmetic != u->arithmetic)

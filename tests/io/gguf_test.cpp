@@ -149,8 +149,8 @@ TEST(Llama, NumbersOfAHeaderThatMakeNoModel) {
       {"llama.rope.freq_base", "base of RoPE"},
       {"llama.rope.scaling.factor", "factor of the RoPE scaling"},
   };
-  for (const auto& [key, words] : keys)
-    for (double v : wrong) EXPECT_SAYS(refusal([&](Gguf& g) { g.metadata[key] = v; }), words);
+  for (const auto& key : keys)
+    for (double v : wrong) EXPECT_SAYS(refusal([&](Gguf& g) { g.metadata[key.first] = v; }), key.second);
   for (double v : {0.0, -0.5, 1e300, -1e300, 4.5, 2.0, 4294967300.0, kNaN})
     EXPECT_SAYS(refusal([&](Gguf& g) { g.metadata["llama.rope.dimension_count"] = v; }), "dimensions is not supported");
   for (const char* key : {"llama.block_count", "llama.attention.head_count", "llama.context_length",

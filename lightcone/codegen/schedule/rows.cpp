@@ -157,7 +157,8 @@ void Keeper::look_at(const Group& g) {
       const auto [known, fresh] = computed.try_emplace(what, id, n);
       std::set<int> counted;
       if (!fresh && known->second.second < n && is_float(at(id).dtype) && work(id, counted) >= kWorthKeeping) {
-        const auto [value, from] = known->second;
+        const auto value = known->second.first;  // clang 14 captures no bindings
+        const auto from = known->second.second;
         auto w = std::find_if(wishes_.begin(), wishes_.end(), [&](const Wish& o) { return o.value == value; });
         const std::int64_t bytes = l.extent.bounds().hi * (at(id).dtype == DType::F64 ? 8 : 4);
         if (w != wishes_.end() || bytes_ + bytes <= most_) {

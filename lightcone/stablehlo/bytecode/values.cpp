@@ -106,7 +106,7 @@ Attribute Values::attribute(std::size_t index, std::size_t asked_at) {
     const Deeper deeper(depth_, asked_at);
     Attribute a = read_attribute(file_.attributes[index]);
     const std::size_t weight = weight_of(a);
-    known = std::make_unique<Known<Attribute>>(std::move(a), weight);
+    known = std::make_unique<Known<Attribute>>(Known<Attribute>{std::move(a), weight});
   }
   allowance_.pay(known->weight, asked_at);
   return known->value;
@@ -332,7 +332,7 @@ Type Values::type(std::size_t index, std::size_t asked_at) {
     const Deeper deeper(depth_, asked_at);
     Type t = read_type(file_.types[index]);
     const std::size_t weight = weight_of(t);
-    known = std::make_unique<Known<Type>>(std::move(t), weight);
+    known = std::make_unique<Known<Type>>(Known<Type>{std::move(t), weight});
   }
   allowance_.pay(known->weight, asked_at);
   return known->value;

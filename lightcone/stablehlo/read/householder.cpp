@@ -3,6 +3,7 @@
 // not kept. Reflection k is I - tau[k] v v^T (G. H. Golub and C. F. Van Loan, Matrix Computations, 5.1).
 #include "lightcone/ops/loop.h"
 #include "lightcone/ops/shape.h"
+#include "lightcone/ops/special/special.h"
 #include "lightcone/stablehlo/read/reader.h"
 
 namespace lc::hlo {

@@ -47,7 +47,8 @@ Matrices matrices(const Call& c, const Tensor& x, const Integers& batch, const I
 
 Tensor dot(const Call& c, const Integers& a_batch, const Integers& a_sum, const Integers& b_batch,
            const Integers& b_sum) {
-  const auto [a, b] = factors(c);
+  const auto both = factors(c);
+  const Tensor &a = both.first, &b = both.second;
   const Matrices l = matrices(c, a, a_batch, a_sum), r = matrices(c, b, b_batch, b_sum);
   const auto fits = [&](const Integers& p, const Integers& q) {
     if (p.size() != q.size()) return false;
