@@ -9,10 +9,12 @@ namespace {
 class BatchNorm {
  public:
   BatchNorm(const Call& c, std::size_t operands)
-      : epsilon_(c.number("epsilon", 0)), axis_(static_cast<int>(c.integer("feature_index", -1))) {
+      : epsilon_(c.number("epsilon", 0)) {
     if (c.in.size() != operands) c.refuse(str_cat("takes ", operands, " operands"));
     const Tensor& x = c.x();
-    if (axis_ < 0 || axis_ >= x.rank()) c.refuse(str_cat("there is no axis ", axis_));
+    const std::int64_t axis = c.integer("feature_index", -1);
+    if (axis < 0 || axis >= x.rank()) c.refuse(str_cat("there is no axis ", axis));
+    axis_ = static_cast<int>(axis);
     if (!is_float(x.dtype())) c.refuse("is of floats");
     for (const Tensor& t : c.in)
       if (t.dtype() != x.dtype() || !(t.shape() == x.shape() || t.shape() == Shape{x.extent(axis_)}))
@@ -44,7 +46,7 @@ class BatchNorm {
 
  private:
   double epsilon_;
-  int axis_;
+  int axis_ = 0;
   IntList others_;
   DType type_;
 };
