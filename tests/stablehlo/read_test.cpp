@@ -305,6 +305,31 @@ TEST(ReadStableHlo, EverythingThatIsNotSupportedIsListedWithItsLine) {
             "  line 4: stablehlo.custom_call: of 'somebody' is not supported");
 }
 
+TEST(ReadStableHlo, ProgramsForSeveralDevicesAreRefusedWhereTheyAskWhoTheyAre) {
+  const auto asked = [](const char* how) {
+    return error_of([&] {
+      read_stablehlo(str_cat(how, R"( {
+  func.func @main() -> tensor<ui32> {
+    %who = stablehlo.partition_id : tensor<ui32>
+    return %who : tensor<ui32>
+  }
+})"));
+    });
+  };
+  const char* sentence =
+      "stablehlo: not all of the module can be read:\n  line 3: stablehlo.partition_id: is part of a program for 2 "
+      "devices, and there is one";
+  EXPECT_EQ(asked("module attributes {mhlo.num_partitions = 2 : i32}"), sentence);
+  EXPECT_EQ(asked("module attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 2 : i32}"), sentence);
+  EXPECT_EQ(asked("module attributes {mhlo.num_partitions = 1 : i32}"), "no error");
+  const std::string e = problem(
+      "  %y = \"stablehlo.all_gather\"(%x) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : "
+      "tensor<1x2xi64>}> : (tensor<4xf32>) -> tensor<8xf32>\n  return %x : tensor<4xf32>");
+  EXPECT_EQ(e,
+            "stablehlo: not all of the module can be read:\n  line 2: stablehlo.all_gather: joins values of 2 devices, "
+            "and there is one");
+}
+
 TEST(ReadStableHlo, TextThatIsWrongIsRefusedWithLineAndColumn) {
   EXPECT_EQ(problem("  return %y : tensor<4xf32>"), "stablehlo: line 2, column 10: %y is not defined");
   EXPECT_EQ(problem("  %y = stablehlo.add %x, : tensor<4xf32>"),

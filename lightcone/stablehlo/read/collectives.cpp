@@ -5,10 +5,21 @@
 namespace lc::hlo {
 namespace {
 
-std::vector<Tensor> this_device(const Call& c) { return {full(c.graph(), {}, 0, c.dtype())}; }
+// JAX says in each module for how many devices it is.
+void check_for_one(const Call& c) {
+  for (const auto& [name, value] : c.reader.module().attributes)
+    if ((name == "mhlo.num_partitions" || name == "mhlo.num_replicas") && value.integer > 1)
+      c.refuse(str_cat("is part of a program for ", value.integer, " devices, and there is one"));
+}
+
+std::vector<Tensor> this_device(const Call& c) {
+  check_for_one(c);
+  return {full(c.graph(), {}, 0, c.dtype())};
+}
 
 // Are all groups of one device? Without groups all devices are one group, and there is one device.
 void check_alone(const Call& c) {
+  check_for_one(c);
   const Attribute* groups = c.op.find("replica_groups");
   const bool dense = groups && groups->kind == Attribute::Kind::Dense;
   if (dense && groups->type.shape.size() == 2 && groups->type.shape[0] != 0 && groups->type.shape[1] != 1)
@@ -22,6 +33,7 @@ std::vector<Tensor> alone(const Call& c) {
 
 // Of a device that nobody sends to the result is zeros.
 std::vector<Tensor> permute(const Call& c) {
+  check_for_one(c);
   const Integers pairs = c.integers("source_target_pairs");
   for (const std::int64_t device : pairs)
     if (device != 0) c.refuse(str_cat("sends to or from device ", device, ", and there is one, 0"));

@@ -36,6 +36,7 @@ void Parser::top_level() {
       s_.expect(":");
       attributes_.type();
       if (const Attribute* name = op.find("sym_name")) m_.name = name->text;
+      m_.attributes = std::move(op.attributes);
     } else if (s_.eat_word("module") || s_.eat_word("builtin.module")) {
       if (s_.peek() == '@') s_.take(), m_.name = s_.suffix();
       if (s_.eat_word("attributes")) m_.attributes = attributes_.dictionary();
