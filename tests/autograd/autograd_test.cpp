@@ -5,9 +5,9 @@
 
 #include "differences.h"
 #include "error_of.h"
-#include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
+#include "on_device.h"
 
 using namespace lc;
 
@@ -128,7 +128,7 @@ TEST(Gradients, OfAnMlpAreMatrixProducts) {
   const auto d = gradients(loss, {w, v});
   EXPECT_EQ(d[0].shape(), w.shape());
   d[0].retrieve("dw"), d[1].retrieve("dv");
-  const Program p = compile(g, generic() | cpu());
+  const Program p = compile(g, generic() | test::device());
   EXPECT_EQ(fired(p.log(), "matmul"), 5) << report(p.log());
 }
 
@@ -142,7 +142,7 @@ TEST(Gradients, OfLayersSideBySideAreMatrixProducts) {
   const Tensor loss = sum(silu(linear(h, weights[0])) * linear(h, weights[1]));
   weights.push_back(x);
   for (const Tensor& d : gradients(loss, weights)) d.retrieve();
-  const Program p = compile(g, generic() | cpu());
+  const Program p = compile(g, generic() | test::device());
   EXPECT_EQ(fired(p.log(), "matmul"), 6) << report(p.log());
 }
 
@@ -207,7 +207,7 @@ TEST(Gradients, AsACompiler) {
   Graph g;
   const Tensor x = g.input("x", {4}), w = g.input("w", {4}, DType::F32, SourceLocation::current(), kParameter);
   sum(square(x * w)).retrieve("loss");
-  Program p = compile(g, autograd("loss") | generic() | cpu());
+  Program p = compile(g, autograd("loss") | generic() | test::device());
   const float weights[4] = {1, 2, 3, 4};
   p.load("w", weights, sizeof weights);
   Context c(p);

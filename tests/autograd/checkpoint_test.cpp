@@ -9,6 +9,7 @@
 #include "lightcone/autograd/autograd.h"
 #include "lightcone/lightcone.h"
 #include "lightcone/ops/random.h"
+#include "on_device.h"
 
 using namespace lc;
 
@@ -70,7 +71,7 @@ std::map<std::string, std::vector<float>> results(const Net& net, const Compiler
 }  // namespace
 
 TEST(Checkpoint, GradientsAreTheSame) {
-  for (const Compiler& c : {Compiler(), generic() | cpu()}) {
+  for (const Compiler& c : {Compiler(), generic() | test::device()}) {
     const auto plain = results(Net(false), c), again = results(Net(true), c);
     ASSERT_EQ(again.size(), plain.size());
     for (const auto& [name, want] : plain) {
@@ -84,15 +85,15 @@ TEST(Checkpoint, GradientsAreTheSame) {
 
 // Of each block only the residual stream is kept: the four times as wide hidden layer is there once.
 TEST(Checkpoint, TheStepNeedsLessMemory) {
-  const Program plain = compile(Net(false, 2048).g, generic() | cpu()),
-                again = compile(Net(true, 2048).g, generic() | cpu());
+  const Program plain = compile(Net(false, 2048).g, generic() | test::device()),
+                again = compile(Net(true, 2048).g, generic() | test::device());
   const auto working = [](const Program& p) { return static_cast<double>(p.plan().arena_bytes); };
   EXPECT_LT(working(again), 0.4 * working(plain));
   EXPECT_GT(again.kernels(), plain.kernels());
 }
 
 TEST(Checkpoint, TheCompiledStepIsTheReferences) {
-  const VerifyReport r = verify(Net(true).g, generic() | cpu(), {.trials = 2});
+  const VerifyReport r = verify(Net(true).g, generic() | test::device(), {.trials = 2});
   EXPECT_TRUE(r.ok()) << r.str();
 }
 
@@ -103,7 +104,7 @@ TEST(Checkpoint, SecondDerivativesPassThrough) {
   const auto second = [&](const Tensor& y) { return gradient(sum(square(gradient(sum(y), x))), x); };
   second(f(x)).retrieve("plain");
   second(checkpoint(f, x * 1.0)).retrieve("again");
-  Program p = compile(g, generic() | cpu());
+  Program p = compile(g, generic() | test::device());
   Context c(p);
   c.set("x", std::vector<float>{-1, 0, 0.5f, 2}).run();
   for (int k = 0; k < 4; ++k)
@@ -121,7 +122,7 @@ TEST(Checkpoint, AFunctionThatHasADerivativeOfItsOwnKeepsIt) {
     return with_vjp(square(in), {in}, [](const VjpCall& c) { return std::vector{c.g() * 7.0}; });
   };
   gradient(sum(checkpoint(rule, x)), x).retrieve("e");
-  Program p = compile(g, generic() | cpu());
+  Program p = compile(g, generic() | test::device());
   Context c(p);
   c.set("x", std::vector<float>{1, 2, 3}).run();
   EXPECT_EQ(c.get("d"), (std::vector<float>{2, 2, 2}));
@@ -143,6 +144,6 @@ TEST(Checkpoint, OfAStatesNextValue) {
   g.assign(state, next);
   const Tensor y = checkpoint([](const Tensor& in) { return sin(in) * exp(in); }, next);
   gradient(sum(square(y)), x).retrieve("d");
-  const VerifyReport r = verify(g, generic() | cpu());
+  const VerifyReport r = verify(g, generic() | test::device());
   EXPECT_TRUE(r.ok()) << r.str();
 }

@@ -94,7 +94,7 @@ TEST_P(Products, OfAnySizesInAnyOrder) {
   for (const auto [batch, m, n, k] :
        {Sizes{1, 64, 64, 32}, Sizes{1, 65, 67, 33}, Sizes{2, 72, 80, 40}, Sizes{130, 20, 24, 12}, Sizes{1, 9, 30, 1100},
         Sizes{1, 1, 70, 1000}, Sizes{1, 5, 72, 520}, Sizes{3, 8, 33, 33}, Sizes{3, 40, 1, 64}, Sizes{1, 0, 20, 30},
-        Sizes{1, 20, 30, 0}})
+        Sizes{1, 20, 0, 30}, Sizes{0, 5, 6, 7}, Sizes{1, 20, 30, 0}, Sizes{1, 0, 20, 0}})
     agrees(str_cat("[", batch, ", ", m, ", ", k, "] x [", k, ", ", n, "]"), products_of(batch, m, n, k));
 }
 

@@ -5,6 +5,7 @@
 #include "lightcone/lightcone.h"
 #include "narrow.h"
 #include "nets.h"
+#include "on_device.h"
 #include "torch_cases.h"
 
 using namespace lc;
@@ -34,7 +35,7 @@ TEST(Half, NetworksAreAsFarFromF64AsTheirTypeIs) {
   const Graph nets[] = {mlp(), resnet(), gpt()};
   for (const DType t : kTypes)
     for (const Graph& g : nets) {
-      const double exact = error_in(g, generic() | cpu()), error = error_in(g, generic() | half(t) | cpu());
+      const double exact = error_in(g, generic() | test::device()), error = error_in(g, generic() | half(t) | test::device());
       EXPECT_LT(exact, 1e-6);
       EXPECT_LT(error, bound(t)) << name(t);
       EXPECT_GT(error, bound(t) / 100) << name(t) << ": nothing was rounded";
@@ -45,7 +46,7 @@ TEST(Half, NetworksAreAsFarFromF64AsTheirTypeIs) {
 TEST(Half, EveryPassBehindItIsTheReferences) {
   for (const DType t : kTypes)
     for (const Graph& g : {mlp(8, 96, 64), gpt(9, 32, 2)}) {
-      const VerifyReport r = verify(g, generic() | half(t) | generic() | cpu(),
+      const VerifyReport r = verify(g, generic() | half(t) | generic() | test::device(),
                                     {.trials = 1, .wild = false, .shrink = false, .products = t == DType::BF16 ? 0x1p-8 : 0});
       EXPECT_TRUE(r.ok()) << r.str();
     }
@@ -60,7 +61,7 @@ TEST(Half, RoundsAsPyTorch) {
     Graph g;
     g.output("y", linear(g.input("x", {static_cast<int>(c.in[0].shape[0]), k}),
                          g.input("w", {static_cast<int>(c.in[1].shape[0]), k}, DType::F32, SourceLocation::current(), kParameter)));
-    Program p = compile(g, half(c.name == "f16" ? DType::F16 : DType::BF16) | generic() | cpu());
+    Program p = compile(g, half(c.name == "f16" ? DType::F16 : DType::BF16) | generic() | test::device());
     const Inputs values{{"x", c.in[0]}, {"w", c.in[1]}};
     give(p, values);
     const Compiled rounded = transform(g, half(c.name == "f16" ? DType::F16 : DType::BF16));
@@ -89,7 +90,7 @@ TEST(Half, WeightsTakeHalfOfTheirMemory) {
       Graph g;
       const Tensor w = g.input("w", {512, 1024}, DType::F32, SourceLocation::current(), kParameter);
       g.output("y", matmul(g.input("x", {2, transposed ? 1024 : 512}), transposed ? w.t() : w));
-      const Program p = compile(g, half(t) | generic() | cpu());
+      const Program p = compile(g, half(t) | generic() | test::device());
       EXPECT_EQ(p.plan().prepared_bytes, 512u * 1024 * 2) << name(t);
       EXPECT_FALSE(p.resident("w"));
       EXPECT_EQ(p.interpreted(), 0u);
@@ -101,7 +102,7 @@ TEST(Half, ATiedEmbeddingIsStoredOnce) {
   Graph g;
   const Tensor w = g.input("w", {1024, 128}, DType::F32, SourceLocation::current(), kParameter);
   g.output("y", linear(embedding(g.input("ids", {5}, DType::I64), w), w));
-  const Program p = compile(g, generic() | half() | cpu());
+  const Program p = compile(g, generic() | half() | test::device());
   EXPECT_EQ(p.plan().prepared_bytes, 1024u * 128 * 2);
   EXPECT_FALSE(p.resident("w"));
 }
@@ -120,7 +121,7 @@ TEST(Half, StatesF64WholeNumbersAndTrainedWeightsStay) {
 TEST(Half, WhatIsTooLargeForF16IsInfinite) {
   Graph g = linear_layer(1, 4, 1);
   for (const DType t : kTypes) {
-    Program p = compile(g, half(t) | generic() | cpu());
+    Program p = compile(g, half(t) | generic() | test::device());
     Inputs v = trained_values(g, 1);
     v["x"].f = {1, 0, 0, 0}, v["fc.weight"].f = {1e5, 1, 1, 1};
     give(p, v);
@@ -133,7 +134,7 @@ TEST(Half, WhatIsTooLargeForF16IsInfinite) {
 TEST(Half, NaNAndInfinityPassThrough) {
   Graph g = linear_layer();
   for (const DType t : kTypes) {
-    Program p = compile(g, half(t) | generic() | cpu());
+    Program p = compile(g, half(t) | generic() | test::device());
     Inputs v = trained_values(g, 1);
     v["x"].f[3] = kNaN, v["x"].f[64] = kInf;
     give(p, v);
@@ -148,6 +149,6 @@ TEST(Half, Mistakes) {
   EXPECT_EQ(error_of([] { half(DType::F64); }), "half: to f64: a model is rounded to f16 or bf16");
   Graph g;
   g.output("y", g.input("ids", {3}, DType::I64) + 1);
-  EXPECT_EQ(error_of([&] { compile(g, half() | generic() | cpu()); }),
+  EXPECT_EQ(error_of([&] { compile(g, half() | generic() | test::device()); }),
             "half: nothing in the graph is f32, so there is nothing to round to f16");
 }

@@ -5,6 +5,7 @@
 #include "lightcone/lightcone.h"
 #include "narrow.h"
 #include "nets.h"
+#include "on_device.h"
 #include "torch_cases.h"
 
 using namespace lc;
@@ -23,7 +24,7 @@ Graph product(int rows, int in, int out, DType t = DType::F32) {
 
 ActivationRanges ranges_of(const Graph& g, const Inputs& values) {
   Calibration seen(g);
-  Program p = compile(seen.graph(), generic() | cpu());
+  Program p = compile(seen.graph(), generic() | test::device());
   give(p, values);
   Context c(p);
   set(c, p, values);
@@ -55,7 +56,7 @@ TEST(Int8, NetworksAreAsFarFromF64AsBytesAre) {
                         {"head of a convolution net", vgg(), {}, 1.2e-2},
                         {"convolution net", vgg(), {.convolutions = true}, 2.5e-2}};
   for (const Case& c : cases) {
-    const double error = error_in(c.g, generic() | int8(c.options) | cpu());
+    const double error = error_in(c.g, generic() | int8(c.options) | test::device());
     EXPECT_LT(error, c.bound) << c.name;
     EXPECT_GT(error, c.bound / 20) << c.name << ": nothing was rounded";
   }
@@ -64,7 +65,7 @@ TEST(Int8, NetworksAreAsFarFromF64AsBytesAre) {
 TEST(Int8, EveryPassBehindItIsTheReferences) {
   for (const Int8Options& o : {Int8Options{}, Int8Options{.group = 32}})
     for (const Graph& g : {mlp(4, 96, 64), gpt(9, 32, 2)}) {
-      const VerifyReport r = verify(g, generic() | int8(o) | generic() | cpu(), {.trials = 1, .wild = false, .shrink = false});
+      const VerifyReport r = verify(g, generic() | int8(o) | generic() | test::device(), {.trials = 1, .wild = false, .shrink = false});
       EXPECT_TRUE(r.ok()) << r.str();
     }
 }
@@ -81,7 +82,7 @@ TEST(Int8, RoundsAsPyTorch) {
     if (c.name.ends_with("32")) o.group = 32;
     if (c.name.ends_with("64")) o.group = 64;
     if (c.name.ends_with("by int8")) o.activations = ranges_of(g, values);
-    EXPECT_LT(distance(c.out[0].f, on_values(g, int8(o) | generic() | cpu(), values)), 2e-6) << c.name;
+    EXPECT_LT(distance(c.out[0].f, on_values(g, int8(o) | generic() | test::device(), values)), 2e-6) << c.name;
   }
   EXPECT_EQ(seen, 8);
 }
@@ -90,8 +91,8 @@ TEST(Int8, RoundsAsPyTorch) {
 TEST(Int8, WeightsTakeAQuarterOfTheirMemory) {
   for (const int rows : {1, 64})
     for (const DType t : {DType::F32, DType::BF16}) {
-      const Program bytes = compile(product(rows, 1024, 512, t), generic() | int8() | cpu()),
-                    blocks = compile(product(rows, 1024, 512, t), generic() | int8({.group = 32}) | cpu());
+      const Program bytes = compile(product(rows, 1024, 512, t), generic() | int8() | test::device()),
+                    blocks = compile(product(rows, 1024, 512, t), generic() | int8({.group = 32}) | test::device());
       EXPECT_EQ(bytes.plan().prepared_bytes, 512u * 1024 + 512 * 4) << rows;
       EXPECT_LE(blocks.plan().prepared_bytes, 512u * 1024 / 32 * 36) << rows;  // 34 bytes, and the scales alone
       EXPECT_FALSE(bytes.resident("w"));
@@ -105,7 +106,7 @@ TEST(Int8, WeightsTakeAQuarterOfTheirMemory) {
 // Loading a weight again makes its bytes anew, though nothing of the first one was kept.
 TEST(Int8, AWeightMayBeLoadedAgain) {
   const Graph g = product(3, 64, 32);
-  Program p = compile(g, int8() | generic() | cpu());
+  Program p = compile(g, int8() | generic() | test::device());
   const Inputs first = trained_values(g, 1), second = trained_values(g, 2);
   give(p, first);
   const auto before = answer(p, first);
@@ -122,7 +123,7 @@ TEST(Int8, AnEmbeddingReadsTheBytesOfItsHead) {
     g.output("y", linear(embedding(g.input("ids", {5}, DType::I64), w), w));
     const Compiled c = transform(g, int8({.group = group}));
     EXPECT_EQ(fired(c.log, "embedding of bytes"), 1);
-    const Program p = compile(g, generic() | int8({.group = group}) | cpu());
+    const Program p = compile(g, generic() | int8({.group = group}) | test::device());
     EXPECT_LT(p.plan().prepared_bytes, 1024u * 128 * 5 / 4);
     EXPECT_FALSE(p.resident("w"));
   }
@@ -138,7 +139,7 @@ TEST(Int8, EveryOrderOfAMatrix) {
   g.output("vector", matmul(x, parameter(g, "e", {64})));
   const Inputs v = trained_values(g, 3);
   const auto want = interpret(g, v).outputs;
-  for (const Compiler& c : {generic() | int8() | cpu(), int8() | generic() | cpu({.precision = Precision::Medium})}) {
+  for (const Compiler& c : {generic() | int8() | test::device(), int8() | generic() | test::device({.precision = Precision::Medium})}) {
     Program p = compile(g, c);
     EXPECT_EQ(fired(p.log(), "weight in bytes"), 5);
     give(p, v);
@@ -152,7 +153,7 @@ TEST(Int8, ChannelsOfZerosNaNAndInfinities) {
   for (std::size_t k = 0; k < 32; ++k) v["w"].f[k] = 0;
   v["w"].f[32 + 5] = kNaN, v["w"].f[64 + 7] = -kInf;
   for (const int group : {0, 32}) {
-    const auto y = on_values(g, generic() | int8({.group = group}) | cpu(), v);
+    const auto y = on_values(g, generic() | int8({.group = group}) | test::device(), v);
     EXPECT_EQ(y[0], 0) << group;
     EXPECT_TRUE(std::isnan(y[1])) << group;
     EXPECT_FALSE(std::isfinite(y[2])) << group;
@@ -168,7 +169,7 @@ TEST(Int8, RangesAreTheLargestThatWereSeen) {
   v["x"].f = {1, -5, 0.5, -2, 3, 0.25};
   Calibration seen(g);
   EXPECT_EQ(error_of([&] { seen.ranges(); }), "Calibration: nothing was run yet: add() a context that has run graph()");
-  Program p = compile(seen.graph(), generic() | cpu());
+  Program p = compile(seen.graph(), generic() | test::device());
   give(p, v);
   Context c(p);
   set(c, p, v);
@@ -180,11 +181,11 @@ TEST(Int8, RangesAreTheLargestThatWereSeen) {
 TEST(Int8, BytesTimesBytesAreExactSums) {
   for (const Graph& g : {mlp(8, 96, 64), gpt(9, 32, 2)}) {
     const Inputs v = trained_values(g, 1);
-    const Compiler both = generic() | int8({.activations = ranges_of(g, v)}) | cpu();
+    const Compiler both = generic() | int8({.activations = ranges_of(g, v)}) | test::device();
     const Program p = compile(g, both);
     EXPECT_GT(fired(p.log(), "product of bytes"), 2);
     const double error = distance(interpret(g, v).outputs.at("y").f, on_values(g, both, v)),
-                 weights = error_in(g, generic() | int8() | cpu());
+                 weights = error_in(g, generic() | int8() | test::device());
     EXPECT_LT(error, 3e-2);
     EXPECT_GT(error, weights);
     const VerifyReport r = verify(g, both, {.trials = 1, .wild = false, .shrink = false});
@@ -198,13 +199,13 @@ TEST(Int8, ActivationsAreCutOffAtTheirRange) {
   Inputs v;
   v["x"] = make_value(DType::F32, {1, 2}), v["w"] = make_value(DType::F32, {2, 2});
   v["x"].f = {9, -0.5}, v["w"].f = {1, 1, 0, 1};
-  EXPECT_NEAR(on_values(g, int8({.activations = {{"w", {1, 1}}}}) | generic() | cpu(), v)[0], 1 - 0.5, 0.005);
+  EXPECT_NEAR(on_values(g, int8({.activations = {{"w", {1, 1}}}}) | generic() | test::device(), v)[0], 1 - 0.5, 0.005);
 }
 
 // ---- mistakes -----------------------------------------------------------------------------------
 
 TEST(Int8, Mistakes) {
-  const auto with = [](const Int8Options& o, const Graph& g) { return error_of([&] { compile(g, int8(o) | generic() | cpu()); }); };
+  const auto with = [](const Int8Options& o, const Graph& g) { return error_of([&] { compile(g, int8(o) | generic() | test::device()); }); };
   EXPECT_EQ(error_of([] { int8({.group = 48}); }),
             "int8: groups of 48: 32, 64 or 128 weights share a scale, or with 0 a channel");
   Graph none;

@@ -16,6 +16,7 @@
 #include "lightcone/passes/passes.h"
 #include "lightcone/train/trace.h"
 #include "lightcone/train/trainer.h"
+#include "on_device.h"
 #include "paths.h"
 
 using namespace lc;
@@ -39,7 +40,7 @@ struct Training {
     auto d = backward(std::move(loss));
     for (const optim::Update& u : d.updates()) g.output("grad." + u.parameter.node().name, u.gradient);
     update(model, o, std::move(d));
-    trainer.emplace(model, generic() | cpu({.threads = 2}));
+    trainer.emplace(model, generic() | test::device({.threads = 2}));
   }
   void show(const std::vector<std::vector<std::int64_t>>& rows) {
     std::vector<std::int64_t> x, y;
@@ -403,7 +404,7 @@ TEST(LlamaModel, PackedTextsDoNotSeeEachOther) {
                first = g.input("first", {1, 5}, DType::I64), second = g.input("second", {1, 7}, DType::I64);
   model(packed, segments).retrieve("together"), model(packed).retrieve("unnumbered");
   model(first).retrieve("one"), model(second).retrieve("two");
-  Program p = compile(g, generic() | cpu({.threads = 2}));
+  Program p = compile(g, generic() | test::device({.threads = 2}));
   model.initialise(p, 3);
   Context c(p);
   const std::vector<std::int64_t> a{5, 9, 200, 7, 31}, b{12, 250, 3, 3, 80, 99, 1};

@@ -10,6 +10,7 @@
 #include "lightcone/models/llama/llama.h"
 #include "lightcone/models/llama/sampler.h"
 #include "lightcone/passes/passes.h"
+#include "on_device.h"
 #include "paths.h"
 
 using namespace lc;
@@ -22,7 +23,7 @@ std::vector<int> reference_text() {
   return nlohmann::json::parse(std::ifstream(kFolder + "reference.json"))["ids"].get<std::vector<int>>();
 }
 Llama story(const Compiler& type) {
-  return Llama::load(kFolder + "story.gguf", {.all_logits = true, .compiler = generic() | type | cpu({.threads = 1})});
+  return Llama::load(kFolder + "story.gguf", {.all_logits = true, .compiler = generic() | type | test::device({.threads = 1})});
 }
 
 // Mean negative log likelihood of a token of the text.

@@ -2,6 +2,7 @@
 #include "lightcone/models/vgg/vgg.h"
 
 #include "error_of.h"
+#include "on_device.h"
 #include "vision.h"
 
 using namespace lc;
@@ -27,7 +28,7 @@ TEST(Vgg, HalfPrecision) { test::expect_half_precision(small(11, true)); }
 TEST(Vgg, DropsOutWhileItTrains) {
   const auto losses = [](double dropout) {
     test::TrainingStep<VGG> step(small(11, false, dropout), 2, 32, optim::SGD{.lr = 0});
-    Trainer trainer(step.net, generic() | cpu());
+    Trainer trainer(step.net, generic() | test::device());
     for (const auto& [path, array] : test::formula_weights(step.net)) trainer.context().set(path, array);
     trainer.context().set("x", test::pictures(2, 32)).set("y", test::labels(2, 10));
     const float first = trainer.step();

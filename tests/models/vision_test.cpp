@@ -5,6 +5,7 @@
 
 #include "error_of.h"
 #include "lightcone/io/data/readers.h"
+#include "on_device.h"
 #include "vision.h"
 
 using namespace lc;
@@ -36,7 +37,7 @@ TEST(Vision, LoadsTorchsFiles) {
     const VisionModel model = vision_model(name, {.num_classes = 10, .width_divisor = 8});
     test::Evaluation<VisionModel> e(model, 1, 32);
     const auto logits = [&](const auto& load_into) {
-      Program p = compile(e.g, generic() | cpu());
+      Program p = compile(e.g, generic() | test::device());
       load_into(p);
       Context run(p);
       return run.set("x", test::pictures(1, 32)).run().get("logits");

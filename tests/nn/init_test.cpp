@@ -6,13 +6,13 @@
 #include <limits>
 #include <set>
 
-#include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/core/error.h"
-#include "lightcone/random/random_bits.h"
 #include "lightcone/nn/init.h"
 #include "lightcone/nn/parameter.h"
 #include "lightcone/passes/passes.h"
+#include "lightcone/random/random_bits.h"
 #include "lightcone/runtime/program.h"
+#include "on_device.h"
 #include "statistics.h"
 
 namespace lc::nn {
@@ -59,7 +59,7 @@ TEST(Init, LoadsIntoAProgram) {
   Graph g;
   const Tensor w = parameter(g, "w", {3, 4}, DType::F32).value();
   g.output("y", prim::add(w, w));
-  Program p = compile(g, generic() | cpu({.threads = 1}));
+  Program p = compile(g, generic() | test::device({.threads = 1}));
   const Values v = init::kaiming_uniform({3, 4}, {1, "w"});
   p.load("w", v.data(), v.size() * sizeof v[0]);
   const auto y = Context(p).run().get("y");

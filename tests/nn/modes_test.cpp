@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "error_of.h"
-#include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/nn/layers.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/reference/interpreter.h"
 #include "lightcone/runtime/program.h"
 #include "lightcone/train/trace.h"
+#include "on_device.h"
 
 using namespace lc;
 using typed::dyn;
@@ -22,7 +22,7 @@ std::vector<float> trained(const M& layer, const Shape& shape, const std::vector
   nn::Model<M> model(g, layer);
   nn::Training mode(model);
   layer(g.input("x", shape), mode).retrieve("y");
-  return Context(compile(g, generic() | cpu())).set("x", values).run().get("y");
+  return Context(compile(g, generic() | test::device())).set("x", values).run().get("y");
 }
 
 TEST(Modes, WholeChannelsAreDropped) {
@@ -112,7 +112,7 @@ TEST(Containers, SplitAndAdd) {
   for (const nn::Entry& e : split.entries()) names.push_back(e.name);
   EXPECT_EQ(names, (std::vector<std::string>{"split.0.weight", "split.0.bias", "split.1.1.weight", "split.1.1.bias"}));
   EXPECT_EQ(add.entries()[0].name, "add.0.weight");
-  Program p = compile(g, generic() | cpu());
+  Program p = compile(g, generic() | test::device());
   split.initialise(p, 1), add.initialise(p, 1);
   Context c(p);
   c.set("x", std::vector<float>(12, 1)).set("y", std::vector<float>(20, 2)).run();
@@ -128,7 +128,7 @@ TEST(Containers, BesideEachOther) {
   nn::Model<nn::ResidualMul<nn::Square>> residual_mul(g);
   add(x).retrieve("add"), mul(x).retrieve("mul"), residual(x).retrieve("residual"),
       residual_mul(x).retrieve("residual mul");
-  Context c(compile(g, generic() | cpu()));
+  Context c(compile(g, generic() | test::device()));
   c.set("x", std::vector<float>{1, 2, 3, -1, -2, 0}).run();
   const std::vector<float> sum{2, 6, 12, 0, 2, 0}, product{1, 8, 27, -1, -8, 0};
   EXPECT_EQ(c.get("add"), sum);

@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "error_of.h"
-#include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/nn/layers.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
 #include "lightcone/train/trace.h"
+#include "on_device.h"
 
 using namespace lc;
 
@@ -114,7 +114,7 @@ TEST(Module, DropsOutOnlyWhileItTrains) {
   net(x).retrieve("inference");
   InTraining<nn::Sequential<nn::Dropout>> training(net);
   training(x).retrieve("training");
-  Context c(compile(g, generic() | cpu()));
+  Context c(compile(g, generic() | test::device()));
   c.set("x", std::vector<float>(1000, 1)).run();
   EXPECT_EQ(c.get("inference"), std::vector<float>(1000, 1));
   const std::vector<float> dropped = c.get("training");
@@ -130,7 +130,7 @@ TEST(Module, BatchNormKeepsStatistics) {
   net(x).retrieve("inference");
   InTraining<nn::BatchNorm1d<2>> training(net);
   training(x).retrieve("training");
-  Program p = compile(g, generic() | cpu());
+  Program p = compile(g, generic() | test::device());
   net.initialise(p, 0);
   Context c(p);
   c.set("x", std::vector<float>{1, 10, 2, 10, 3, 10, 6, 10}).run();  // means 3 and 10, unbiased variances 14 / 3 and 0
@@ -161,7 +161,7 @@ TEST(Module, FirstValuesDependOnTheSeedAlone) {
     Graph g;
     nn::Model<nn::Linear<64, 32>> net(g);
     net(typed::input<float, 1, 64>(g, "x")).retrieve("y");
-    Program p = compile(g, generic() | cpu());
+    Program p = compile(g, generic() | test::device());
     net.initialise(p, seed);
     Context c(p);
     return c.set("x", std::vector<float>(64, 1)).run().get("y");

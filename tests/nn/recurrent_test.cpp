@@ -6,6 +6,7 @@
 #include "lightcone/nn/layers.h"
 #include "lightcone/runtime/program.h"
 #include "lightcone/train/trace.h"
+#include "on_device.h"
 
 using namespace lc;
 
@@ -82,7 +83,7 @@ TEST(Recurrent, TypedShapes) {
   static_assert(std::is_same_v<decltype(y), const typed::Tensor<float, 5, 4>>);
   EXPECT_EQ(h.shape(), (Shape{1, 4}));
   output.retrieve("y");
-  Program p = compile(g, generic() | cpu());
+  Program p = compile(g, generic() | test::device());
   lstm.initialise(p, 1);
   Context c(p);
   for (const std::int64_t batch : {1, 3}) {
@@ -102,7 +103,7 @@ TEST(Recurrent, DropsOutBetweenLayersWhileItTrains) {
   // nothing of the input reaches the second layer, and in inference all of it
   amax(abs(deep.module()(x, training).output - deep.module()(other, training).output)).retrieve("training");
   amax(abs(deep(x).output - deep(other).output)).retrieve("inference");
-  Program p = compile(g, generic() | cpu());
+  Program p = compile(g, generic() | test::device());
   deep.initialise(p, 1);
   Context c(p);
   c.set("x", std::vector<float>(30, 1)).set("other", std::vector<float>(30, -1)).run();
@@ -120,7 +121,7 @@ TEST(Recurrent, PaddingIsNotLookedAt) {
   gru.module()(x.slice(0, 1, 2).slice(1, 0, 2), h.slice(1, 1, 2))
       .output.retrieve("alone");  // the second without padding
   for (const bool compiled : {false, true}) {
-    Program p = compile(g, compiled ? generic() | cpu({.threads = 1}) : Compiler());
+    Program p = compile(g, compiled ? generic() | test::device({.threads = 1}) : Compiler());
     gru.initialise(p, 1);
     std::vector<float> points(45), begin(24, 0.25f);
     for (std::size_t k = 0; k < 45; ++k) points[k] = std::sin(static_cast<float>(k));
@@ -151,7 +152,7 @@ TEST(Recurrent, LearnsToRemember) {
       net, [](auto& net, auto x, auto y) { return cross_entropy(typed::squeeze<0>(net(x)), y); }, x, y);
   loss.loss().retrieve("loss");
   update(net, optim::Adam{.lr = 3e-2}, backward(std::move(loss)));
-  Program p = compile(g, generic() | cpu());
+  Program p = compile(g, generic() | test::device());
   net.initialise(p, 1);
   Context c(p);
   std::vector<float> in;

@@ -11,6 +11,7 @@
 #include "lightcone/lightcone.h"
 #include "lightcone/nn/layers.h"
 #include "lightcone/train/load.h"
+#include "on_device.h"
 
 using namespace lc;
 
@@ -26,7 +27,7 @@ TEST(SessionParameters, AreSetLoadedAndSaved) {
     auto b = cx.parameter<2>("fc.bias").set({10, 20});
     auto x = cx.tensor<1, 3>().set({{1, 0, -1}});
     auto y = linear(x, w, b).retrieve();
-    cx.compile(generic() | cpu({.threads = 1})).execute();
+    cx.compile(generic() | test::device({.threads = 1})).execute();
     EXPECT_EQ(cx.data(y), (std::vector<float>{8, 18}));
     b.set({0, 1});  // after compiling, too
     cx.execute();
@@ -38,7 +39,7 @@ TEST(SessionParameters, AreSetLoadedAndSaved) {
   auto b = cx.parameter<2>("fc.bias");
   auto x = cx.tensor<1, 3>().set({{1, 0, -1}});
   auto y = linear(x, w, b).retrieve();
-  cx.compile(generic() | cpu({.threads = 1}));
+  cx.compile(generic() | test::device({.threads = 1}));
   EXPECT_PRED2(contains, error_of([&] { cx.execute(); }), "'fc.");
   cx.load(path).execute();
   EXPECT_EQ(cx.data(y), (std::vector<float>{-2, -1}));
@@ -97,19 +98,19 @@ TEST(SessionParameters, OfAModelComeFromAFile) {
   nn::Model<nn::Linear<4, 2>> net(cx.graph());
   auto x = cx.tensor<1, 4>().set({{1, 1, 1, 1}});
   auto y = net(x).retrieve();
-  cx.compile(generic() | cpu({.threads = 1})).load(path).execute();
+  cx.compile(generic() | test::device({.threads = 1})).load(path).execute();
   EXPECT_EQ(cx.data(y), (std::vector<float>{7, 24}));
 
   Graph g;  // and those of a Program
   nn::Model<nn::Linear<4, 2>> same(g);
   g.output("y", same(g.input("x", {1, 4})));
-  Program p = compile(g, generic() | cpu({.threads = 1}));
+  Program p = compile(g, generic() | test::device({.threads = 1}));
   load(p, Weights::open(path));
   {  // a parameter that no result needs is a parameter all the same
     Graph part;
     nn::Model<nn::Linear<4, 2>> half(part);
     part.output("y", half.module().weight * 2);
-    Program weights_alone = compile(part, generic() | cpu({.threads = 1}));
+    Program weights_alone = compile(part, generic() | test::device({.threads = 1}));
     load(weights_alone, Weights::open(path));
     EXPECT_EQ(Context(weights_alone).run().get("y").at(1), 2);
   }
@@ -118,12 +119,13 @@ TEST(SessionParameters, OfAModelComeFromAFile) {
 
 // Products with a parameter read it packed.
 TEST(SessionParameters, ArePackedOnce) {
+  LIGHTCONE_CPU_ALONE();
   Session cx;
   auto w = cx.parameter<512, 512>("w");
   auto x = cx.tensor<8, 512>();
   linear(x, w).retrieve("y");
   w.set(std::vector<float>(512 * 512, 1)), x.set(std::vector<float>(8 * 512, 1));
-  cx.compile(generic() | cpu({.threads = 1})).execute();
+  cx.compile(generic() | test::device({.threads = 1})).execute();
   EXPECT_FALSE(cx.program().resident("w"));
 }
 

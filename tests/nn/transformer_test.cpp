@@ -5,6 +5,7 @@
 #include "layer_goldens.h"
 #include "lightcone/nn/transformer.h"
 #include "lightcone/runtime/program.h"
+#include "on_device.h"
 
 using namespace lc;
 
@@ -43,7 +44,7 @@ TEST(Transformer, AttentionDropsOutWhileItTrains) {
   const Tensor a = tiny.module()(x, masks, inference), b = tiny.module()(x, masks, training);
   amax(abs(a - b)).retrieve("off");
   EXPECT_EQ(a.shape(), x.shape());
-  Program p = compile(g, generic() | cpu());
+  Program p = compile(g, generic() | test::device());
   tiny.initialise(p, 1);
   Context c(p);
   std::vector<float> values;
@@ -142,7 +143,7 @@ TEST(Transformer, DecodesWithACache) {
   const Dim past = Dim::symbol("past", 0, 5), now = Dim::symbol("now", 1, 6);
   const Tensor x = g.input("x", {2, now, 8});
   attention.module().decode(x, attention.module().cache(g, "cache", 2, 6, past)).retrieve("y");
-  Program p = compile(g, generic() | cpu());
+  Program p = compile(g, generic() | test::device());
   attention.initialise(p, 1);
   Context c(p);
   std::vector<float> values;

@@ -10,12 +10,12 @@
 
 #include "error_of.h"
 #include "lightcone/autograd/autograd.h"
-#include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/ops/complex/complex.h"
 #include "lightcone/ops/complex/fft.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/reference/interpreter.h"
 #include "lightcone/runtime/program.h"
+#include "on_device.h"
 
 using namespace lc;
 
@@ -57,7 +57,7 @@ class Checked {
   }
   std::vector<C> compiled(const Complex& z) {
     g.output("re", z.real), g.output("im", z.imag);
-    Program p = compile(g, generic() | cpu());
+    Program p = compile(g, generic() | test::device());
     Context c(p);
     for (const auto& [name, x] : given_)
       if (type_ == DType::F64) c.set_bytes(name, x.f.data(), x.f.size() * sizeof(double));
@@ -411,7 +411,7 @@ TEST(Fft, HasADerivative) {
     const Complex z = fft::fft({x, x * 0.0}, {}, -1, fft::Norm::Ortho);
     const Tensor power = sum(z.real * z.real + z.imag * z.imag, {0});
     g.output("slope", gradients(power, {x})[0]);
-    Program p = compile(g, generic() | cpu());
+    Program p = compile(g, generic() | test::device());
     Context c(p);
     std::vector<double> v;
     for (const C& z : numbers(n, 2)) v.push_back(z.real());

@@ -2,6 +2,7 @@
 #include "lightcone/ops/functional/functional.h"
 
 #include "error_of.h"
+#include "on_device.h"
 #include "torch_cases.h"
 
 using namespace lc;
@@ -93,7 +94,7 @@ TEST(Functional, GumbelSoftmaxDrawsFromTheSoftmax) {
   std::map<std::string, Value> in{{"logits", make_value(DType::F32, {3})}};
   in["random.step"] = make_value(DType::I64, {});
   in["logits"].f = {0.5, -1, 1.5};
-  const auto r = run_values(transform(g, generic() | cpu({.threads = 2})).graph, in, {}).outputs;
+  const auto r = run_values(transform(g, generic() | test::device({.threads = 2})).graph, in, {}).outputs;
   for (std::size_t k = 0; k < 3; ++k) {
     EXPECT_NEAR(r.at("share").f[k], r.at("want").f[k], 0.015);
     EXPECT_NE(r.at("slope").f[k], 0);
@@ -118,7 +119,7 @@ TEST(Functional, AttentionDropsWeights) {
   for (auto& [name, v] : in)
     for (std::size_t k = 0; k < v.f.size(); ++k) v.f[k] = std::sin(static_cast<double>(7 * k + name.size()));
   in["random.step"] = make_value(DType::I64, {});
-  const auto r = run_values(transform(g, generic() | cpu({.threads = 2})).graph, in, {}).outputs;
+  const auto r = run_values(transform(g, generic() | test::device({.threads = 2})).graph, in, {}).outputs;
   int dropped = 0;
   for (std::size_t k = 0; k < r.at("all").size(); ++k) {
     const double v = r.at("some").f[k];
@@ -143,7 +144,7 @@ TEST(Functional, SymbolicBatches) {
   g.output("pooled", max_pool_with_indices(x, {2}).values);
   for (const std::int64_t size : {1, 6}) {
     const VerifyReport r =
-        verify(g, generic() | cpu({.threads = 2}), {.trials = 2, .wild = false, .sizes = {{"n", size}}});
+        verify(g, generic() | test::device({.threads = 2}), {.trials = 2, .wild = false, .sizes = {{"n", size}}});
     EXPECT_TRUE(r.ok()) << r.str();
   }
 }

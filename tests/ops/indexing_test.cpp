@@ -2,6 +2,7 @@
 #include "lightcone/ops/indexing/indexing.h"
 
 #include "error_of.h"
+#include "on_device.h"
 #include "torch_cases.h"
 
 using namespace lc;
@@ -82,7 +83,7 @@ TEST(Indexing, OutOfRange) {
     EXPECT_EQ(r.at("masked").f, (V{10, 20, 30, 0}));
   };
   look(interpret(g, in).outputs);
-  look(run_values(transform(g, generic() | cpu({.threads = 2})).graph, in, {}).outputs);
+  look(run_values(transform(g, generic() | test::device({.threads = 2})).graph, in, {}).outputs);
 }
 
 // Sizes that are known when it runs.
@@ -96,7 +97,7 @@ TEST(Indexing, SymbolicSizes) {
   g.output("put", index_put(w, {i}, a, true));
   for (const std::int64_t size : {1, 5, 12}) {
     const VerifyReport r =
-        verify(g, generic() | cpu({.threads = 2}), {.trials = 2, .wild = false, .sizes = {{"n", size}}});
+        verify(g, generic() | test::device({.threads = 2}), {.trials = 2, .wild = false, .sizes = {{"n", size}}});
     EXPECT_TRUE(r.ok()) << r.str();
   }
 }

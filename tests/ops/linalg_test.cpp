@@ -4,6 +4,7 @@
 #include "differences.h"
 #include "error_of.h"
 #include "lightcone/runtime/program.h"
+#include "on_device.h"
 #include "torch_cases.h"
 
 using namespace lc;
@@ -88,7 +89,7 @@ TEST(Linalg, SingularMatricesGiveNaNAndInfinities) {
     EXPECT_EQ(r.at("det").at(1), 64);
   };
   look(interpret(g, in).outputs);
-  look(run_values(transform(g, generic() | cpu({.threads = 2})).graph, in, {}).outputs);
+  look(run_values(transform(g, generic() | test::device({.threads = 2})).graph, in, {}).outputs);
 }
 
 TEST(Linalg, DerivativesOfSecondOrder) {
@@ -161,7 +162,7 @@ TEST(Linalg, BasesAreOrthonormal) {
       const auto [w, v] = linalg::eigh(matmul(a, a.t()));
       error(product(v * w, v.t()) - matmul(a, a.t())).retrieve("symmetric");
       error(product(v.t(), v) - eye(v, m)).retrieve("v");
-      const Program p = compile(g, generic() | cpu({.threads = 2}));
+      const Program p = compile(g, generic() | test::device({.threads = 2}));
       std::vector<float> left(static_cast<std::size_t>(m * rank)), right(static_cast<std::size_t>(rank * n)), x;
       for (auto* values : {&left, &right})
         for (float& z : *values) z = static_cast<float>(normal(random));
@@ -189,7 +190,7 @@ TEST(Linalg, SpectraOfNaNAreNaN) {
     Graph g;
     const Tensor a = g.input("a", {2, 3, 3});
     linalg::eigvalsh(a).retrieve("w"), linalg::svdvals(a).retrieve("s");
-    const Program p = compile(g, generic() | cpu({.threads = 1}));
+    const Program p = compile(g, generic() | test::device({.threads = 1}));
     std::vector<float> x(18, 0.5f);
     x[3] = bad;
     Context c(p);

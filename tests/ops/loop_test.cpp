@@ -4,13 +4,13 @@
 #include "differences.h"
 #include "error_of.h"
 #include "lightcone/autograd/autograd.h"
-#include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/ops/loop.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
 #include "lightcone/verify/random_graph.h"
 #include "lightcone/verify/verify.h"
+#include "on_device.h"
 
 using namespace lc;
 
@@ -52,7 +52,7 @@ TEST(Scan, GoesFromStepToStep) {
     EXPECT_EQ(r.at("backward 1").f, (V{21, -15, 7, -4, 1, -1}));
   };
   expect(interpret(g, in).outputs);
-  expect(run_values(transform(g, generic() | cpu()).graph, in, {}).outputs);
+  expect(run_values(transform(g, generic() | test::device()).graph, in, {}).outputs);
 }
 
 TEST(Scan, StatesMayDifferInShapeAndType) {
@@ -136,11 +136,11 @@ TEST(Scan, IsOneKernelAndTheReferences) {
         if (g[id].op == Op::Input) wrt.emplace_back(g, Edge{id, View(g[id].shape)});
       for (const Tensor& d : gradients(loss, wrt)) d.retrieve();
     }
-    const Program p = compile(g, generic() | cpu({.threads = 2}));
+    const Program p = compile(g, generic() | test::device({.threads = 2}));
     EXPECT_EQ(fired(p.log(), "loop compiled"), backward ? 2 : 1);
     EXPECT_EQ(p.interpreted(), 0u);
     EXPECT_TRUE(backward || p.kernels() == 1) << p.kernels();
-    const VerifyReport v = verify(g, generic() | cpu({.threads = 2}));
+    const VerifyReport v = verify(g, generic() | test::device({.threads = 2}));
     EXPECT_TRUE(v.ok()) << v.str();
     EXPECT_GT(v.decided(), 0.9) << v.str();
   }
@@ -153,7 +153,7 @@ TEST(Scan, ThreadsChangeNoBit) {
   std::vector<float> first;
   for (const int threads : {1, 2, 3}) {
     const Inputs in = random_inputs(g, {}, 3, false);
-    const auto y = run_values(transform(g, generic() | cpu({.threads = threads})).graph, in, {}).outputs.at("y");
+    const auto y = run_values(transform(g, generic() | test::device({.threads = threads})).graph, in, {}).outputs.at("y");
     const std::vector<float> now(y.f.begin(), y.f.end());
     if (first.empty()) first = now;
     EXPECT_EQ(now, first) << threads;
@@ -172,9 +172,9 @@ TEST(Scan, OddBodiesAreCompiledToo) {
       },
       {a, b, a * 2.0}, {x}, {.reverse = true});
   for (std::size_t k = 0; k < 3; ++k) r.state[k].retrieve(str_cat("s", k)), r.ys[k].retrieve(str_cat("y", k));
-  const VerifyReport v = verify(g, generic() | cpu());
+  const VerifyReport v = verify(g, generic() | test::device());
   EXPECT_TRUE(v.ok()) << v.str();
-  EXPECT_EQ(compile(g, generic() | cpu()).interpreted(), 0u);
+  EXPECT_EQ(compile(g, generic() | test::device()).interpreted(), 0u);
 }
 
 TEST(Scan, UnknownSizesAreUnrolled) {
@@ -182,7 +182,7 @@ TEST(Scan, UnknownSizesAreUnrolled) {
   const Dim n = Dim::symbol("n", 1, 8);
   const Tensor x = g.input("x", {3, n}), s = g.input("s", {n});
   scan([](const Tensors& s, const Tensors& x) { return Scanned{{s[0] * x[0]}, {}}; }, {s}, {x}).state[0].retrieve("y");
-  const VerifyReport v = verify(g, generic() | cpu());
+  const VerifyReport v = verify(g, generic() | test::device());
   EXPECT_TRUE(v.ok()) << v.str();
 }
 
@@ -195,7 +195,7 @@ TEST(Scan, CompilingDoesNotGrowWithTheSteps) {
   for (NodeId id = 0; id < g.size(); ++id)
     if (g[id].op == Op::Input && g[id].name == "w") gradient(loss, Tensor(g, {id, View(g[id].shape)})).retrieve("dw");
   EXPECT_LT(g.size(), 500u);
-  EXPECT_LT(compile(g, generic() | cpu()).kernels(), 12u);
+  EXPECT_LT(compile(g, generic() | test::device()).kernels(), 12u);
 }
 
 TEST(Scan, MistakesAreSentences) {
@@ -262,7 +262,7 @@ TEST(WhileLoop, StopsWhenItsConditionFails) {
                               [](const Tensors& s) { return Tensors{s[0] + 3}; }, {full(a, {}, 0, DType::I32)}, 2);
   cut[0].retrieve("cut");
   const Inputs in = {{"a", numbers({3}, {4, 2, 9})}};
-  for (const auto& r : {interpret(g, in).outputs, run_values(transform(g, generic() | cpu()).graph, in, {}).outputs}) {
+  for (const auto& r : {interpret(g, in).outputs, run_values(transform(g, generic() | test::device()).graph, in, {}).outputs}) {
     for (std::size_t k = 0; k < 3; ++k) EXPECT_NEAR(r.at("root").f[k], std::sqrt(in.at("a").f[k]), 1e-4);
     EXPECT_EQ(r.at("steps").i[0], 5);
     EXPECT_EQ(r.at("never").i[0], 11);
@@ -275,7 +275,7 @@ TEST(WhileLoop, HasADerivative) {
   const Tensor a = g.input("a", {3});
   gradients(sum(root(a, 12)), {a})[0].retrieve("d");
   const Inputs in = {{"a", numbers({3}, {4, 2, 9})}};
-  for (const auto& r : {interpret(g, in).outputs, run_values(transform(g, generic() | cpu()).graph, in, {}).outputs})
+  for (const auto& r : {interpret(g, in).outputs, run_values(transform(g, generic() | test::device()).graph, in, {}).outputs})
     for (std::size_t k = 0; k < 3; ++k) EXPECT_NEAR(r.at("d").f[k], 0.5 / std::sqrt(in.at("a").f[k]), 1e-3);
 }
 
@@ -293,7 +293,7 @@ TEST(Scan, WithoutSlicesEndsWhereItSettles) {
     r.ys[0].retrieve("ys"), r.state[0].retrieve("last");
     gradients(sum(r.ys[0]), {a})[0].retrieve("d");
     const Inputs in = {{"a", numbers({2}, {0.5, -3})}};
-    const auto want = interpret(g, in).outputs, got = run_values(transform(g, generic() | cpu()).graph, in, {}).outputs;
+    const auto want = interpret(g, in).outputs, got = run_values(transform(g, generic() | test::device()).graph, in, {}).outputs;
     for (const char* name : {"ys", "last", "d"}) EXPECT_EQ(want.at(name).f, got.at(name).f) << name;
   }
 }
@@ -302,7 +302,7 @@ TEST(Scan, WithoutSlicesEndsWhereItSettles) {
 TEST(WhileLoop, RunsNoMoreStepsThanItNeeds) {
   Graph g;
   root(g.input("a", {3}), 1'000'000'000).retrieve("root");
-  Context run(compile(g, generic() | cpu({.threads = 1})));
+  Context run(compile(g, generic() | test::device({.threads = 1})));
   run.set("a", std::vector<float>{4, 2, 9}).run();
   EXPECT_NEAR(run.get("root")[2], 3, 1e-4);
 }

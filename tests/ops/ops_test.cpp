@@ -13,11 +13,11 @@
 #include <gtest/gtest.h>
 
 #include "goldens.h"
-#include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
 #include "lightcone/verify/random_graph.h"
 #include "lightcone/verify/verify.h"
+#include "on_device.h"
 #include "paths.h"
 
 using namespace lc;
@@ -101,7 +101,7 @@ struct Batch {
 
   void check() {
     const Results reference = interpret(g, inputs, {}, Rounding::Storage);
-    const Results compiled = run_values(transform(g, generic() | cpu({.threads = 2})).graph, inputs, {});
+    const Results compiled = run_values(transform(g, generic() | test::device({.threads = 2})).graph, inputs, {});
     static const std::set<std::string> signed_zero{"floor",
                                                    "ceil",
                                                    "trunc",
@@ -209,7 +209,7 @@ TEST(Ops, EveryPassAgreesOnWildNumbers) {
   for (std::size_t at = 0; at < all.size();) {
     Batch b;
     for (const std::size_t end = std::min(all.size(), at + 100); at < end; ++at) b.add(all[at], used);
-    const VerifyReport r = verify(b.g, generic() | cpu({.threads = 2}), {.trials = 3, .seed = 7});
+    const VerifyReport r = verify(b.g, generic() | test::device({.threads = 2}), {.trials = 3, .seed = 7});
     EXPECT_TRUE(r.ok()) << r.str();
     elements += r.passes.back().elements;
   }
@@ -227,7 +227,7 @@ TEST(Ops, SymbolicShapes) {
   g.output("s", cumsum(softmax(h, 0), 0));
   for (std::int64_t size : {1, 2, 7, 40}) {
     const VerifyReport r =
-        verify(g, generic() | cpu({.threads = 2}), {.trials = 2, .wild = false, .sizes = {{"n", size}}});
+        verify(g, generic() | test::device({.threads = 2}), {.trials = 2, .wild = false, .sizes = {{"n", size}}});
     EXPECT_TRUE(r.ok()) << r.str();
     EXPECT_GT(r.passes.back().elements, 0u);
   }
@@ -288,7 +288,7 @@ Graph everything(DType type) {
 TEST(Ops, EveryFloatingType) {
   for (const DType type : {DType::F16, DType::BF16, DType::F64}) {
     const Graph g = everything(type);
-    const VerifyReport r = verify(g, generic() | cpu({.threads = 2}), {.trials = 2, .wild = false});
+    const VerifyReport r = verify(g, generic() | test::device({.threads = 2}), {.trials = 2, .wild = false});
     EXPECT_TRUE(r.ok()) << name(type) << "\n" << r.str();
     EXPECT_GT(r.passes.back().elements, 1000u) << name(type);
   }
@@ -325,7 +325,7 @@ TEST(Ops, EmptyTensors) {
       const Tensor x = g.input("x", {n, 6}), image = g.input("image", {n, 4, 7, 8}), w = g.input("w", {6, 6});
       try {
         g.output("y", build(x, image, w));
-        const VerifyReport r = verify(g, generic() | cpu({.threads = 2}),
+        const VerifyReport r = verify(g, generic() | test::device({.threads = 2}),
                                       {.trials = 1, .wild = false, .sizes = {{"n", 0}}, .shrink = false});
         EXPECT_FALSE(r.fault) << what << (symbolic ? " (symbolic)\n" : "\n") << r.str();
       } catch (const Error& e) {
@@ -423,7 +423,7 @@ TEST(Ops, SymbolicShapesOfTheRest) {
   out(eye(g, n));
   for (const auto& [a, b] : {std::pair{1, 1}, std::pair{2, 9}, std::pair{20, 1}, std::pair{13, 6}}) {
     const VerifyReport r =
-        verify(g, generic() | cpu({.threads = 2}), {.trials = 1, .wild = false, .sizes = {{"n", a}, {"m", b}}});
+        verify(g, generic() | test::device({.threads = 2}), {.trials = 1, .wild = false, .sizes = {{"n", a}, {"m", b}}});
     EXPECT_TRUE(r.ok()) << "n = " << a << ", m = " << b << "\n" << r.str();
     EXPECT_GT(r.passes.back().elements, 0u);
   }
@@ -435,7 +435,7 @@ namespace {
 Context run(const Graph& g, unsigned seed = 1) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
-  Context c(compile(g, generic() | cpu()));
+  Context c(compile(g, generic() | test::device()));
   for (NodeId id = 0; id < g.size(); ++id) {
     if (g[id].op != Op::Input) continue;
     std::vector<float> v(static_cast<std::size_t>(*product(g[id].shape).constant()));
@@ -557,7 +557,7 @@ TEST(Ops, SoftmaxRowsSumToOneAndSortIsAPermutation) {
   std::normal_distribution<float> normal;
   std::vector<float> v(50 * 33);
   for (float& f : v) f = normal(random) * 20;
-  const Program p = compile(g, generic() | cpu());
+  const Program p = compile(g, generic() | test::device());
   Context c(p);
   c.set("x", v).run();
   for (float one : c.get("ones")) EXPECT_NEAR(one, 1, 1e-5);

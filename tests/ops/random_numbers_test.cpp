@@ -6,15 +6,15 @@
 #include <limits>
 #include <set>
 
-#include "lightcone/backends/cpu/cpu.h"
+#include "counted_calls.h"
+#include "error_of.h"
 #include "lightcone/backends/cpu/random/random_bits.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/ops/random.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
 #include "lightcone/verify/verify.h"
-#include "counted_calls.h"
-#include "error_of.h"
+#include "on_device.h"
 #include "statistics.h"
 
 namespace lc {
@@ -23,11 +23,11 @@ namespace {
 using Ints = std::vector<std::int64_t>;
 using Draw = std::function<Tensor(Random&)>;
 
-Compiler on_cpu(int threads = 1) { return generic() | cpu({.threads = threads}); }
+Compiler on_device(int threads = 1) { return generic() | test::device({.threads = threads}); }
 
 // One draw, as it comes out of run number `step`.
 struct Drawn {
-  Drawn(const Draw& f, std::int64_t seed = 1, std::int64_t step = 0, const Compiler& c = on_cpu()) {
+  Drawn(const Draw& f, std::int64_t seed = 1, std::int64_t step = 0, const Compiler& c = on_device()) {
     Graph g;
     Random rng(g, seed);
     g.output("y", f(rng));
@@ -67,7 +67,7 @@ constexpr auto kSeedOfNothing = static_cast<std::int64_t>(0 - 0x9E3779B97F4A7C15
 TEST(RandomBits, KnownAnswerThroughEveryWay) {
   Graph g;
   g.output("y", random_bits(g.input("step", {}, DType::I64), {4}, kSeedOfNothing));
-  for (const Compiler& c : {Compiler(), on_cpu(), primitives_only(), primitives_only() | on_cpu()}) {
+  for (const Compiler& c : {Compiler(), on_device(), primitives_only(), primitives_only() | on_device()}) {
     Context run(compile(g, c));
     run.set("step", Ints{0}).run();
     EXPECT_EQ(run.get_i64("y"), (Ints{0x6627e8d5, static_cast<std::int32_t>(0xe169c58d),
@@ -105,7 +105,7 @@ TEST(RandomBits, OneAnswerOnEveryDevice) {
       const Philox::Key key = Philox::key(7, 3);
       for (std::size_t k = 0; k < want.size(); ++k)
         ASSERT_EQ(want[k], static_cast<std::int32_t>(Philox::words(Philox::counter(k / 4, step), key)[k % 4]));
-      for (const Compiler& how : {on_cpu(1), on_cpu(2), primitives_only(), primitives_only() | on_cpu()})
+      for (const Compiler& how : {on_device(1), on_device(2), primitives_only(), primitives_only() | on_device()})
         EXPECT_EQ(words(g, how, step, c.n), want) << str(c.shape) << " at step " << step;
     }
   }
@@ -114,17 +114,18 @@ TEST(RandomBits, OneAnswerOnEveryDevice) {
 TEST(RandomBits, AKernelRunsThem) {
   Graph g;
   g.output("y", random_bits(g.input("step", {}, DType::I64), {1000}, 7));
-  const Program p = compile(g, on_cpu());
+  const Program p = compile(g, on_device());
   EXPECT_EQ(p.kernels(), 1u);
   EXPECT_EQ(p.interpreted(), 0u);
   EXPECT_EQ(fired(p.log(), "random_bits"), 1);
 }
 
 TEST(RandomBits, DrawingAllocatesNothing) {
+  LIGHTCONE_CPU_ALONE();
   Graph g;
   Random rng(g, 1);
   g.output("y", rng.dropout(rng.normal({1000, 33}), 0.5));
-  Context run(compile(g, on_cpu(2)));
+  Context run(compile(g, on_device(2)));
   run.run();
   const long before = test::allocations();
   run.run();
@@ -150,10 +151,10 @@ TEST(RandomBits, EveryInstructionSet) {
 
 TEST(RandomBits, ThreadsMakeNoDifference) {
   const auto bits = [](Random& r) { return r.bits({3, 100003}); };
-  const Drawn one(bits, 5, 2, on_cpu(1)), two(bits, 5, 2, on_cpu(2));
+  const Drawn one(bits, 5, 2, on_device(1)), two(bits, 5, 2, on_device(2));
   EXPECT_EQ(one.integers(), two.integers());
   const auto normal = [](Random& r) { return r.normal({100003}); };
-  EXPECT_EQ(Drawn(normal, 5, 2, on_cpu(1)).numbers(), Drawn(normal, 5, 2, on_cpu(2)).numbers());
+  EXPECT_EQ(Drawn(normal, 5, 2, on_device(1)).numbers(), Drawn(normal, 5, 2, on_device(2)).numbers());
 }
 
 // Each of the 32 bits is set half of the time, and no two neighbours depend on each other.
@@ -203,7 +204,7 @@ TEST(Uniform, IsTheSameEverywhere) {
   const auto u = [](Random& r) { return r.uniform({5, 9}); };
   const auto want = Drawn(u, 3, 4, Compiler()).numbers();
   EXPECT_EQ(Drawn(u, 3, 4).numbers(), want);
-  EXPECT_EQ(Drawn(u, 3, 4, primitives_only() | on_cpu()).numbers(), want);
+  EXPECT_EQ(Drawn(u, 3, 4, primitives_only() | on_device()).numbers(), want);
 }
 
 TEST(Uniform, StaysBelowItsUpperBound) {
@@ -269,7 +270,7 @@ TEST(Bernoulli, HappensAsOftenAsItShould) {
   const Tensor b = rng.bernoulli(g.input("p", {4, 5000}));
   EXPECT_EQ(b.dtype(), DType::F32);
   g.output("rows", sum(b, {1}));
-  Context run(compile(g, on_cpu()));
+  Context run(compile(g, on_device()));
   std::vector<float> p;
   for (const double row : {0.0, 1.0, 0.25, kNaN}) p.insert(p.end(), 5000, static_cast<float>(row));
   const auto rows = run.set("p", p).run().get("rows");
@@ -314,7 +315,7 @@ TEST(Categorical, ChoosesByTheSoftmax) {
   Random rng(g, 71);
   const Tensor logits = g.input("logits", {6});
   g.output("y", rng.categorical(logits.reshape({1, 6}).expand({kMany, 6})));
-  Context run(compile(g, on_cpu()));
+  Context run(compile(g, on_device()));
   const std::vector<float> l{1, -1, 0, -std::numeric_limits<float>::infinity(), 3, 2.5};
   run.set("logits", l).run();
   double total = 0;
@@ -343,7 +344,7 @@ TEST(Permutation, IsOneAndEveryOrderIsLikely) {
   Graph g;
   Random rng(g, 82);
   g.output("y", rng.permutation(4));
-  Context run(compile(g, on_cpu()));
+  Context run(compile(g, on_device()));
   std::map<Ints, double> orders;
   constexpr int kRuns = 4800;
   for (int k = 0; k < kRuns; ++k) ++orders[run.run().get_i64("y")];
@@ -371,7 +372,7 @@ TEST(Dropout, AtTheEnds) {
   const Tensor x = g.input("x", {4});
   EXPECT_EQ(rng.dropout(x, 0).edge(), x.edge());
   g.output("all", rng.dropout(x, 1));
-  Context run(compile(g, on_cpu()));
+  Context run(compile(g, on_device()));
   const auto y = run.set("x", std::vector<float>{1, -2, std::numeric_limits<float>::infinity(), 0}).run().get("all");
   EXPECT_EQ(y[0], 0);
   EXPECT_EQ(y[1], 0);
@@ -393,7 +394,7 @@ TEST(Streams, EqualCallsDrawDifferentNumbers) {
   g.output("u", rng.uniform({kMany}));
   g.output("v", rng.uniform({kMany}));
   g.output("other", rng.normal({kMany}, 0, 1, "a name"));
-  Context run(compile(g, on_cpu()));
+  Context run(compile(g, on_device()));
   run.run();
   const auto a = run.get("a"), u = run.get("u");
   EXPECT_LT(std::fabs(correlation(a, run.get("b"))), 0.01);
@@ -422,7 +423,7 @@ TEST(Steps, ASavedStateIsResumed) {
   g.output("y", rng.dropout(x + rng.normal({64}), 0.25));
   g.output("order", rng.permutation(64));
   const std::vector<float> ones(64, 1);
-  for (const Compiler& c : {Compiler(), on_cpu()}) {
+  for (const Compiler& c : {Compiler(), on_device()}) {
     Program p = compile(g, c);
     Context run(p);
     run.set("x", ones).run().run().run();
@@ -453,7 +454,7 @@ TEST(Shapes, SymbolicAndEmpty) {
   g.output("far", rng.randint(0, std::int64_t{1} << 40, {2, n}));
   g.output("cut", rng.truncated_normal({n}));
   g.output("none", rng.uniform({0, 4}));
-  Context run(compile(g, on_cpu(2)));
+  Context run(compile(g, on_device(2)));
   Ints longest;
   for (const std::int64_t at : {300, 17, 1, 0}) {
     run.bind("n", at).set("random.step", Ints{0}).run();
@@ -484,7 +485,7 @@ TEST(Draws, AreVerified) {
   g.output("order", rng.permutation(40));
   g.output("dropout", rng.dropout(x, 0.2));
   g.output("half", rng.dropout(to(x, DType::BF16), 0.2));
-  for (const Compiler& c : {on_cpu(1), on_cpu(2)}) {
+  for (const Compiler& c : {on_device(1), on_device(2)}) {
     const VerifyReport r = verify(g, c, {.trials = 2, .wild = false});
     EXPECT_TRUE(r.ok()) << r.str();
     EXPECT_GT(r.decided(), 0.95);

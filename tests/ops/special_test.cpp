@@ -2,6 +2,7 @@
 #include "lightcone/ops/special/special.h"
 
 #include "error_of.h"
+#include "on_device.h"
 #include "torch_cases.h"
 
 using namespace lc;
@@ -75,7 +76,7 @@ TEST(Special, TheFloorOfAProductIsWhole) {
       in["a"].f[static_cast<std::size_t>(k)] = type == DType::F32 ? static_cast<float>(x) : x;
       in["b"].f[static_cast<std::size_t>(k)] = k % 7;
     }
-    const auto r = run_values(transform(g, generic() | cpu({.threads = 1})).graph, in, {}).outputs;
+    const auto r = run_values(transform(g, generic() | test::device({.threads = 1})).graph, in, {}).outputs;
     for (std::size_t k = 0; k < 64; ++k) {
       const double x = in["a"].f[k], y = in["b"].f[k];
       const double product = type == DType::F32 ? static_cast<float>(x) * static_cast<float>(y) : x * y;
@@ -97,7 +98,7 @@ TEST(Special, NextAfterIsTheNeighbour) {
     in["y"].f[static_cast<std::size_t>(k)] = k % 5 < 2 ? kInf : -1e-3;
   }
   for (double& v : in["x"].f) v = static_cast<float>(v);
-  const auto r = run_values(transform(g, generic() | cpu({.threads = 1})).graph, in, {}).outputs;
+  const auto r = run_values(transform(g, generic() | test::device({.threads = 1})).graph, in, {}).outputs;
   for (std::size_t k = 0; k < 400; ++k)
     EXPECT_EQ(r.at("next").f[k], std::nextafter(static_cast<float>(in["x"].f[k]), static_cast<float>(in["y"].f[k])))
         << in["x"].f[k] << " to " << in["y"].f[k];

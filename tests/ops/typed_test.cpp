@@ -1,4 +1,5 @@
 // The typed face: the same answers as the untyped operations, and the same sentences.
+#include "on_device.h"
 #include "typed_rules.h"
 
 using namespace lc;
@@ -59,7 +60,7 @@ TEST(Typed, NamedExtentsAreBoundWhenItRuns) {
   Session cx;
   auto x = cx.tensor<"rows", 3>();
   const auto y = ty::sum<0>(x * 2.0).retrieve();
-  cx.compile(generic() | cpu({.threads = 1}));
+  cx.compile(generic() | test::device({.threads = 1}));
   EXPECT_THROW(cx.execute(), Error);  // rows has no value
   x.set(std::vector<float>{1, 2, 3, 4, 5, 6});
   EXPECT_EQ(cx.bind("rows", 2).execute().data(y), (std::vector<float>{10, 14, 18}));
@@ -77,7 +78,7 @@ TEST(Typed, HandlesStayValidThroughEveryCompile) {
   cx.compile(generic()).execute();
   EXPECT_EQ(cx.str(b), "[[2, 4],\n [6, 8]]");
   const auto c = ty::matmul(a, b).retrieve("c");
-  cx.compile(generic() | cpu({.threads = 1})).execute();
+  cx.compile(generic() | test::device({.threads = 1})).execute();
   EXPECT_EQ(cx.data(b), (std::vector<float>{2, 4, 6, 8}));
   EXPECT_EQ(cx.data(c), (std::vector<float>{14, 20, 30, 44}));
 }

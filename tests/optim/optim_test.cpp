@@ -8,11 +8,11 @@
 #include <gtest/gtest.h>
 
 #include "error_of.h"
-#include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/optim/schedule.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
 #include "lightcone/verify/verify.h"
+#include "on_device.h"
 #include "optim_goldens.h"
 
 using namespace lc;
@@ -179,7 +179,7 @@ class Wanted {
 void run_compiled(const Case& c, DType type, double tolerance) {
   Problem p(c.parameters, type);
   c.write(p);
-  const Program program = compile(p.g, generic() | cpu());
+  const Program program = compile(p.g, generic() | test::device());
   EXPECT_EQ(program.interpreted(), 0u) << c.name;
   Context context(program);
   const auto set = [&](const std::string& name, const Value& v) {
@@ -238,7 +238,7 @@ Kernels compiled(const std::function<void(std::vector<Update>)>& write) {
   Graph g;
   const Tensor p = g.input("p", {1 << 16}), d = g.input("d", {1 << 16});
   write({{p, d}});
-  const Program program = compile(g, generic() | cpu());
+  const Program program = compile(g, generic() | test::device());
   EXPECT_EQ(program.interpreted(), 0u);
   const Graph& after = program.graph();
   Kernels c;
@@ -285,7 +285,7 @@ TEST(Optim, StatesBeginAtZero) {
   const Step s = step(NAdam{.lr = 0.1}, {{p, d}});
   EXPECT_EQ(s.states.size(), 4u);  // step, mu_product, two moments
   g.output("next", s.next[0]);
-  const Program program = compile(g, generic() | cpu());
+  const Program program = compile(g, generic() | test::device());
   Context c(program);
   const auto two_steps = [&] {
     c.set("p", std::vector<float>{1, 2, 3}).set("d", std::vector<float>{1, -1, 2}).run().run();
@@ -301,7 +301,7 @@ TEST(Optim, LoadedParametersAreStates) {
   Graph g;
   const Tensor p = g.input("p", {2}, DType::F32, SourceLocation::current(), kParameter), d = g.input("d", {2});
   step(SGD{.lr = 0.5}, {{p, d}});
-  Program program = compile(g, generic() | cpu());
+  Program program = compile(g, generic() | test::device());
   const float begin[] = {1, 2};
   program.load("p", begin, sizeof begin);
   for (const int runs : {1, 3}) {
@@ -342,7 +342,7 @@ TEST(Optim, HalvesAreRoundedOnce) {
     const Step s = step(Adam{.lr = 0.25}, clip_grad_norm({{p, d}}, 1).updates);
     EXPECT_EQ(s.next[0].dtype(), type);
     for (const Tensor& state : s.states) EXPECT_NE(state.dtype(), type);
-    const VerifyReport r = verify(g, generic() | cpu(), {.trials = 2, .wild = false});
+    const VerifyReport r = verify(g, generic() | test::device(), {.trials = 2, .wild = false});
     EXPECT_TRUE(r.ok()) << r.str();
   }
 }
@@ -369,7 +369,7 @@ TEST(Optim, SymbolicSizesAndEmptyParameters) {
   const Tensor p = g.input("p", {n, 3}), d = g.input("d", {n, 3}), e = g.input("e", {0, 4}), f = g.input("f", {0, 4});
   step(LAMB{.weight_decay = 0.1}, clip_grad_norm({{p, d}, {e, f}}, 1).updates);
   for (const std::int64_t size : {0, 1, 40}) {
-    const VerifyReport r = verify(g, generic() | cpu(), {.trials = 1, .wild = false, .sizes = {{"n", size}}});
+    const VerifyReport r = verify(g, generic() | test::device(), {.trials = 1, .wild = false, .sizes = {{"n", size}}});
     EXPECT_FALSE(r.fault) << r.str();
   }
 }

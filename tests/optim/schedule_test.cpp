@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "error_of.h"
-#include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/optim/optim.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
+#include "on_device.h"
 #include "optim_goldens.h"
 
 using namespace lc;
@@ -80,7 +80,7 @@ TEST(Schedule, CompiledBehindACounter) {
   Graph g;
   const Tensor done = counter(g);
   for (const auto& [name, s] : schedules()) g.output(name, s(done));
-  const Program p = compile(g, generic() | cpu());
+  const Program p = compile(g, generic() | test::device());
   EXPECT_EQ(p.interpreted(), 0u);
   Context c(p);
   for (std::size_t t = 0; t < 60; ++t) {

@@ -9,6 +9,7 @@
 #include "error_of.h"
 #include "lightcone/lightcone.h"
 #include "lightcone/ops/loss.h"
+#include "on_device.h"
 
 using namespace lc;
 
@@ -52,7 +53,7 @@ TEST(Checks, AnIndexOutOfRangeIsAnErrorThatNamesTheOperationAndTheLine) {
     const Tensor ids = g.input("ids", {3}, DType::I64);
     g.output("y", c.build(g.input("table", {5, 2}), ids));
     for (const bool checks : {false, true}) {
-      Context run(compile(g, generic() | cpu({.threads = 1}), {.checks = checks}));
+      Context run(compile(g, generic() | test::device({.threads = 1}), {.checks = checks}));
       if (c.op != std::string("one_hot")) run.set("table", std::vector<float>(10, 1));
       const std::set<std::string> from_end{"index", "index_put", "take", "scatter_reduce"};
       for (const std::int64_t bad : {5, -1, 1000000}) {
@@ -69,14 +70,14 @@ TEST(Checks, AnIndexOutOfRangeIsAnErrorThatNamesTheOperationAndTheLine) {
       }
     }
     const std::vector<std::string> only{"y"};
-    EXPECT_EQ(compile(g, generic() | cpu({.threads = 1}), {.checks = true}).outputs(), only);
+    EXPECT_EQ(compile(g, generic() | test::device({.threads = 1}), {.checks = true}).outputs(), only);
   }
 }
 
 TEST(Checks, WithoutThemAnIndexOutOfRangeReadsZero) {
   Graph g;
   g.output("y", embedding(g.input("ids", {2}, DType::I64), g.input("table", {2, 2})));
-  Context run(compile(g, generic() | cpu({.threads = 1})));
+  Context run(compile(g, generic() | test::device({.threads = 1})));
   run.set("ids", std::vector<std::int64_t>{1, 7}).set("table", std::vector<float>{1, 2, 3, 4}).run();
   EXPECT_EQ(run.get("y"), (std::vector<float>{3, 4, 0, 0}));
 }
@@ -85,7 +86,7 @@ TEST(Checks, SizesBoundLaterAndEmptyIndices) {
   Graph g;
   const Dim n = Dim::symbol("rows", 1, 9), m = Dim::symbol("picked", 0, 4);
   g.output("y", embedding(g.input("ids", {m}, DType::I64), g.input("table", {n, 1})));
-  Context run(compile(g, generic() | cpu({.threads = 1}), {.checks = true}));
+  Context run(compile(g, generic() | test::device({.threads = 1}), {.checks = true}));
   run.bind("rows", 3).bind("picked", 2).set("table", std::vector<float>(3, 1));
   run.set("ids", std::vector<std::int64_t>{0, 3});
   EXPECT_PRED2(contains, error_of([&] { run.run(); }), "the index 3 is out of range: there are 3 places");
@@ -112,7 +113,7 @@ TEST(Checks, AnArrayHasTheShapeAndTheTypeOfWhatItIsSetTo) {
   const Tensor x = g.input("x", {784, 128}),
                w = g.input("w", {2, 3}, DType::F32, SourceLocation::current(), kParameter);
   g.output("y", sum(x) + sum(w));
-  Program p = compile(g, generic() | cpu({.threads = 1}));
+  Program p = compile(g, generic() | test::device({.threads = 1}));
   const std::vector<float> numbers(784 * 128, 1);
   const auto bytes = std::as_bytes(std::span(numbers));
   EXPECT_EQ(error_of([&] {
@@ -163,7 +164,7 @@ TEST(Checks, ATensorThatOutlivesItsGraphIsAnError) {
 
 // What leaves an axis for some of the sizes that the bounds allow is an Error where it does, and reads nothing.
 TEST(Checks, ASliceThatLeavesItsAxisForTheSizesThatAreBound) {
-  for (const Compiler& c : {Compiler(), generic() | cpu({.threads = 1})}) {
+  for (const Compiler& c : {Compiler(), generic() | test::device({.threads = 1})}) {
     Graph g;
     const Dim first = Dim::symbol("first", 0, 7);
     const Tensor x = g.input("x", {8});
@@ -180,7 +181,7 @@ TEST(Checks, ASliceThatLeavesItsAxisForTheSizesThatAreBound) {
 TEST(Checks, ResultsAreThereOnceSomethingHasRun) {
   Graph g;
   g.output("y", g.input("x", {2}) * 2);
-  Context run(compile(g, generic() | cpu({.threads = 1})));
+  Context run(compile(g, generic() | test::device({.threads = 1})));
   run.set("x", std::vector<float>{1, 2});
   EXPECT_PRED2(contains, error_of([&] { run.get("y"); }), "get: there are no results yet: run() first");
   EXPECT_EQ(run.run().get("y"), (std::vector<float>{2, 4}));

@@ -9,6 +9,7 @@
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
+#include "on_device.h"
 
 using namespace lc;
 
@@ -111,7 +112,7 @@ TEST(NaN, OfAnInfinityIsFollowedToItsBeginning) {
     Graph g;
     const Tensor x = g.input("x", {2, 64}), w = g.input("w", {64, 3});
     matmul(exp(x), w).retrieve("y");
-    const Program p = compile(g, compiled ? generic() | cpu({.threads = 1}) : Compiler());
+    const Program p = compile(g, compiled ? generic() | test::device({.threads = 1}) : Compiler());
     std::vector<float> weights(192, 1);
     weights[5] = 0;
     Context c(p);

@@ -7,6 +7,7 @@
 #include "error_of.h"
 #include "lightcone/ops/loop.h"
 #include "module_checks.h"
+#include "on_device.h"
 #include "paths.h"
 
 using namespace lc;
@@ -41,7 +42,7 @@ TEST(ReadStableHlo, ModulesThatCheckThemselvesPass) {
   for (const std::string& name : module_names()) {
     const hlo::Module m = hlo::parse(module_text(name));
     expect_passes(m, name + " by the reference", Compiler());
-    expect_passes(m, name + " by the CPU", generic() | cpu({.threads = 1}));
+    expect_passes(m, name + " by the CPU", generic() | test::device({.threads = 1}));
     expect_passes(m, name + " by interpreted kernels", generic() | cpu({.threads = 1, .compiler = false}));
   }
 }
@@ -67,7 +68,7 @@ TEST(ReadStableHlo, ArgumentsAndResultsStandInOrder) {
   EXPECT_EQ(s.inputs, (std::vector<std::string>{"arg0", "w"}));
   EXPECT_EQ(s.outputs, (std::vector<std::string>{"out0", "out1"}));
   EXPECT_EQ(s.donated, (std::vector<std::pair<int, int>>{{0, 1}}));
-  Context c(compile(s.graph, generic() | cpu({.threads = 1})));
+  Context c(compile(s.graph, generic() | test::device({.threads = 1})));
   c.set("arg0", std::vector<float>{1, 2}).set("w", std::vector<float>{1, 2, 3, 4}).run();
   EXPECT_EQ(c.get("out0"), (std::vector<float>{5, 11}));
   EXPECT_EQ(c.get("out1"), (std::vector<float>{6, 13}));
@@ -85,7 +86,7 @@ TEST(ReadStableHlo, NumbersAtTheEdgesOf64Bits) {
     return
   })");
   expect_passes(ends, "by the reference", Compiler());
-  expect_passes(ends, "by the CPU", generic() | cpu({.threads = 1}));
+  expect_passes(ends, "by the CPU", generic() | test::device({.threads = 1}));
 
   for (const std::string far : {"9223372036854775807", "-9223372036854775808"})
     EXPECT_EQ(problem("  %z = stablehlo.constant dense<0.0> : tensor<f32>\n  %y = stablehlo.pad %x, %z, low = [" + far + "], high = [" + far +
@@ -122,7 +123,7 @@ TEST(ReadStableHlo, ProductsAndConvolutionsAreFound) {
     %1 = stablehlo.dot_general %0, %w, contracting_dims = [3] x [0] : (tensor<1x16x16x8xf32>, tensor<8x8xf32>) -> tensor<1x16x16x8xf32>
     return %1 : tensor<1x16x16x8xf32>
   })";
-  const Program p = compile(read_stablehlo(text).graph, generic() | cpu({.threads = 1}));
+  const Program p = compile(read_stablehlo(text).graph, generic() | test::device({.threads = 1}));
   std::string kernels;
   for (const PassLog& pass : p.log())
     for (const auto& [name, times] : pass.fired) kernels += name + " ";
@@ -156,7 +157,7 @@ TEST(ReadStableHlo, AttentionIsFused) {
     %y = stablehlo.dot_general %p, %v, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<2x8x8xf32>, tensor<2x8x16xf32>) -> tensor<2x8x16xf32>
     return %y : tensor<2x8x16xf32>
   })");
-  EXPECT_EQ(fired(transform(s.graph, generic() | cpu({.threads = 1})).log, "attention"), 1);
+  EXPECT_EQ(fired(transform(s.graph, generic() | test::device({.threads = 1})).log, "attention"), 1);
 }
 
 TEST(ReadStableHlo, WeightsThatStayAreParameters) {
@@ -218,7 +219,7 @@ TEST(ReadOpenExtents, FollowFromTheArgumentsShapes) {
     for (std::size_t k = 0; k < x.size(); ++k) x[k] = static_cast<float>(k);
     for (std::int64_t k = 0; k < n; ++k) odd.push_back(static_cast<float>(2 * k + 1));
     for (std::int64_t k = 0; k < n * n; ++k) columns.push_back(static_cast<float>(k % n));
-    Context c(compile(s.graph, generic() | cpu({.threads = 1})));
+    Context c(compile(s.graph, generic() | test::device({.threads = 1})));
     c.set("x", x).run();
     EXPECT_EQ(c.get("out0"), odd);
     EXPECT_EQ(c.get("out1"), columns);
@@ -234,7 +235,7 @@ TEST(ReadOpenExtents, SizesAmongTheArgumentsAreNumbers) {
   })";
   const StableHloProgram s = read_stablehlo(text, {.shapes = {{1, {2}}}, .sizes = {{0, 2}}});
   EXPECT_EQ(s.inputs, (std::vector<std::string>{"", "x"}));
-  Context c(compile(s.graph, generic() | cpu({.threads = 1})));
+  Context c(compile(s.graph, generic() | test::device({.threads = 1})));
   c.set("x", std::vector<float>{1, 2}).run();
   EXPECT_EQ(c.get("out0"), (std::vector<float>{1, 2, 1, 2}));
   EXPECT_EQ(error_of([&] { read_stablehlo(text, {.shapes = {{1, {2}}}}); }),
@@ -254,7 +255,7 @@ TEST(ReadOpenExtents, BoundsAreTheLargestShape) {
     return %y : tensor<?x2xf32, #stablehlo.bounds<4, ?>>
   })";
   EXPECT_EQ(hlo::print(hlo::parse(hlo::print(hlo::parse(text)))), hlo::print(hlo::parse(text)));
-  Context c(compile(read_stablehlo(text, {.shapes = {{0, {3, 2}}}}).graph, generic() | cpu({.threads = 1})));
+  Context c(compile(read_stablehlo(text, {.shapes = {{0, {3, 2}}}}).graph, generic() | test::device({.threads = 1})));
   c.set("x", std::vector<float>{1, 2, 3, 4, 5, 6}).run();
   EXPECT_EQ(c.get("out0"), (std::vector<float>{1, 2, 3, 4}));
   const std::string type = "stablehlo: argument %x of tensor<?x2xf32, #stablehlo.bounds<4, ?>> cannot have the shape ";

@@ -6,6 +6,7 @@
 #include "lightcone/autograd/autograd.h"
 #include "lightcone/lightcone.h"
 #include "lightcone/stablehlo/read.h"
+#include "on_device.h"
 
 using namespace lc;
 
@@ -128,7 +129,7 @@ void expect_right(const Loop& l) {
   for (; i < l.limit; i += l.by) l.step(i, c);
   for (const bool compiled : {false, true}) {
     const std::string what = l.name + (compiled ? ", compiled" : ", interpreted");
-    Context run(compile(s.graph, compiled ? generic() | cpu({.threads = 1}) : Compiler()));
+    Context run(compile(s.graph, compiled ? generic() | test::device({.threads = 1}) : Compiler()));
     const Carried before = start();
     run.set("x0", flat(before.x))
         .set("y0", flat(before.y))
@@ -222,7 +223,7 @@ TEST(ReadScans, RowsOfOtherAxesAndHigherRank) {
     }
     return %r#2 : tensor<2x3x2xf32>
   })");
-  Context c(compile(s.graph, generic() | cpu({.threads = 1})));
+  Context c(compile(s.graph, generic() | test::device({.threads = 1})));
   c.set("x0", std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}).run();
   EXPECT_EQ(c.get("out0"), (std::vector<float>{10, 12, 6, 8, 2, 4, 22, 24, 18, 20, 14, 16}));
   const LoopBody* b = loop_of(s.graph);
@@ -240,7 +241,7 @@ TEST(ReadScans, DerivativesGoThroughRows) {
   for (const Root& r : g.roots())
     if (r.name == "out1") y = Tensor(g, r.edge);
   g.output("dx", gradients(lc::sum(y, {0, 1}), {x})[0]);
-  Context c(compile(g, generic() | cpu({.threads = 1})));
+  Context c(compile(g, generic() | test::device({.threads = 1})));
   c.set("x0", std::vector<float>(12, 1)).set("y0", std::vector<float>(12, 1)).set("s0", std::vector<float>{0, 0});
   c.set("three", std::vector<std::int64_t>{3}).run();
   EXPECT_EQ(c.get("dx"), (std::vector<float>{6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1}));

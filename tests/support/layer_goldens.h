@@ -15,10 +15,10 @@
 
 #include "differences.h"
 #include "lightcone/autograd/autograd.h"
-#include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/nn/module.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/verify/verify.h"
+#include "on_device.h"
 #include "paths.h"
 
 namespace lc {
@@ -245,7 +245,7 @@ class LayerCases {
   // The reference computes in f64, with the constants and the approximations of an f32 graph.
   void check() const {
     const Results exact = interpret(g_, inputs_);
-    const auto compiled = run_values(transform(g_, generic() | cpu({.threads = 2})).graph, inputs_, {}).outputs;
+    const auto compiled = run_values(transform(g_, generic() | test::device({.threads = 2})).graph, inputs_, {}).outputs;
     for (const auto& [name, r] : results_) {
       EXPECT_LT(off_by(exact.outputs.at(name), r.want), 1e-6) << name;
       EXPECT_LT(off_by(compiled.at(name), r.want), r.tolerance) << name << ", compiled";

@@ -14,11 +14,11 @@
 #include <gtest/gtest.h>
 
 #include "lightcone/autograd/autograd.h"
-#include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/reference/interpreter.h"
 #include "lightcone/verify/verify.h"
+#include "on_device.h"
 #include "paths.h"
 
 namespace lc {
@@ -102,7 +102,7 @@ class TorchBatch {
 
   void check() const {
     const auto reference = interpret(g_, inputs_, {}, Rounding::Storage).outputs;
-    const auto compiled = run_values(transform(g_, generic() | cpu({.threads = 2})).graph, inputs_, {}).outputs;
+    const auto compiled = run_values(transform(g_, generic() | test::device({.threads = 2})).graph, inputs_, {}).outputs;
     for (const auto& [name, e] : expected_) {
       EXPECT_EQ(difference(e, reference.at(name)), "") << "reference: " << name;
       EXPECT_EQ(difference(e, compiled.at(name)), "") << "compiled: " << name;
@@ -189,7 +189,7 @@ inline std::size_t verify_cases(const std::string& file, const TorchBuilders& bu
   for (std::size_t at = 0; at < all.size();) {
     TorchBatch b(builders, {});
     for (const std::size_t end = std::min(all.size(), at + at_once); at < end; ++at) b.add(all[at], used, false);
-    const VerifyReport r = verify(b.graph(), generic() | cpu({.threads = 2}), {.trials = 2, .seed = 7});
+    const VerifyReport r = verify(b.graph(), generic() | test::device({.threads = 2}), {.trials = 2, .seed = 7});
     EXPECT_TRUE(r.ok()) << r.str();
     elements += r.passes.back().elements;
   }

@@ -14,7 +14,6 @@
 #include <gtest/gtest.h>
 
 #include "data.h"
-#include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/lowering/types/mixed_precision.h"
 #include "lightcone/nn/module.h"
 #include "lightcone/ops/loss.h"
@@ -22,6 +21,7 @@
 #include "lightcone/train/load.h"
 #include "lightcone/train/trace.h"
 #include "lightcone/train/trainer.h"
+#include "on_device.h"
 #include "paths.h"
 #include "statistics.h"
 
@@ -199,7 +199,7 @@ void expect_learns_as_torch(const std::string& name, const M& module, double lr)
   constexpr std::int64_t kBatch = 6, kSize = 64;
   const VisionGoldens::Net& want = vision_goldens().nets.at(name);
   Evaluation<M> evaluation(module, kBatch, kSize);
-  Program evaluate = compile(evaluation.g, generic() | cpu({.threads = 2}));
+  Program evaluate = compile(evaluation.g, generic() | test::device({.threads = 2}));
   const auto logits = [&] {
     Context run(evaluate);
     return run.set("x", pictures(kBatch, kSize)).run().get("logits");
@@ -208,7 +208,7 @@ void expect_learns_as_torch(const std::string& name, const M& module, double lr)
   EXPECT_LT(off(logits(), want.values.at("eval")), 1e-4);
 
   TrainingStep<M> step(module, kBatch, kSize, optim::SGD{.lr = lr, .momentum = 0.9, .weight_decay = 5e-4});
-  Trainer trainer(step.net, generic() | cpu({.threads = 2}));
+  Trainer trainer(step.net, generic() | test::device({.threads = 2}));
   for (const auto& [path, array] : formula_weights(step.net)) trainer.context().set(path, array);
   trainer.context().set("x", pictures(kBatch, kSize)).set("y", labels(kBatch, 10));
   const std::vector<double>& losses = want.values.at("loss");
@@ -239,7 +239,7 @@ template <class M>
 void expect_any_batch(const M& module) {
   constexpr std::int64_t kSize = 32;
   Evaluation<M> one(module, 1, kSize), any(module, Dim::symbol("batch", 1, 4), kSize);
-  Program alone = compile(one.g, generic() | cpu()), together = compile(any.g, generic() | cpu());
+  Program alone = compile(one.g, generic() | test::device()), together = compile(any.g, generic() | lc::test::device());
   load(alone, formula_weights(one.net)), load(together, formula_weights(any.net));
   const std::vector<float> x = pictures(3, kSize);
   Context run(together);
@@ -263,12 +263,12 @@ void expect_half_precision(const M& module) {
     Context run(p);
     return run.set("x", pictures(2, 32)).run().get("logits");
   };
-  const std::vector<float> f32 = logits(generic() | cpu());
+  const std::vector<float> f32 = logits(generic() | test::device());
   const std::vector<double> want(f32.begin(), f32.end());
-  const double half = off(logits(autocast(DType::BF16) | generic() | cpu()), want);
+  const double half = off(logits(autocast(DType::BF16) | generic() | test::device()), want);
   EXPECT_LT(half, 0.05);
   EXPECT_GT(half, 0);  // it was rounded
-  EXPECT_LT(off(logits(generic() | cpu({.precision = Precision::Medium})), want), 0.05);
+  EXPECT_LT(off(logits(generic() | test::device({.precision = Precision::Medium})), want), 0.05);
 }
 
 // The first values of a model's tensors come from the distributions that torchvision drew from.
@@ -321,7 +321,7 @@ void expect_full_size(const std::string& name, const M& module) {
   };
   {
     Evaluation<M> e(module, 2, 224);
-    Program p = compile(e.g, generic() | cpu());
+    Program p = compile(e.g, generic() | test::device());
     load(p, Weights::open(weights));
     Context run(p);
     const double logits = far(run.set("x", pictures(2, 224)).run().get("logits"), "eval");
@@ -329,7 +329,7 @@ void expect_full_size(const std::string& name, const M& module) {
     EXPECT_LT(logits, 1e-4);
   }
   TrainingStep<M> step(module, 2, 224, optim::SGD{.lr = 0});
-  Trainer trainer(step.net, generic() | cpu());
+  Trainer trainer(step.net, generic() | test::device());
   trainer.load_parameters(weights);
   trainer.context().set("x", pictures(2, 224)).set("y", labels(2, 1000));
   EXPECT_NEAR(trainer.step(), Weights::read(results.at("loss"))[0], 1e-3);

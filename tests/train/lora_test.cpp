@@ -10,6 +10,7 @@
 #include "lightcone/train/load.h"
 #include "lightcone/train/trace.h"
 #include "lightcone/train/trainer.h"
+#include "on_device.h"
 
 using namespace lc;
 
@@ -39,7 +40,7 @@ struct Adapted {
         model, [](auto& net, const Tensor& x, const Tensor& y) { return mse_loss(net(x), y); }, x, y);
     loss.loss().retrieve("loss");
     update(model, optim::AdamW{.lr = lr}, backward(std::move(loss)));
-    trainer.emplace(model, generic() | cpu(), TrainerOptions{.seed = 3});
+    trainer.emplace(model, generic() | test::device(), TrainerOptions{.seed = 3});
     trainer->context().set("x", some(24, 0.7f)).set("y", some(18, 1.3f));
   }
   std::vector<float> value(const std::string& name) const {
@@ -106,7 +107,7 @@ TEST(Frozen, IsSavedAndCopied) {
       model, [](auto& net, const Tensor& x, const Tensor& y) { return mse_loss(net(x), y); }, x, y);
   loss.loss().retrieve("loss");
   update(model, optim::SGD{.lr = 0.1}, backward(std::move(loss)));
-  Trainer t(model, generic() | cpu());
+  Trainer t(model, generic() | test::device());
   t.context().set("x", some(24, 0.7f)).set("y", some(18, 1.3f));
   t.step();
   t.save_parameters(folder / "model.safetensors");
@@ -114,7 +115,7 @@ TEST(Frozen, IsSavedAndCopied) {
   Graph other;
   nn::Model<Half> same(other);
   mse_loss(same(other.input("x", {6, 4})), other.input("y", {6, 3})).retrieve("loss");
-  Program p = compile(other, generic() | cpu());
+  Program p = compile(other, generic() | test::device());
   t.copy_to(p);
   Context c(p);
   const float evaluated = c.set("x", some(24, 0.7f)).set("y", some(18, 1.3f)).run().scalar("loss");
@@ -131,7 +132,7 @@ TEST(Lora, TheSumsAreAModelWithoutAdapters) {
     nn::Model<Net> net(g);
     const Tensor x = g.input("x", {6, 4}), y = g.input("y", {6, 3});
     mse_loss(net(x), y).retrieve("loss");
-    Program p = compile(g, generic() | cpu());
+    Program p = compile(g, generic() | test::device());
     std::map<std::string, std::vector<float>> kept;
     for (const nn::Entry& e : net.entries()) {
       auto& v = kept[e.name] = r.trainer->merged(e.name);
@@ -184,7 +185,7 @@ TEST(Lora, BeginsFromTheModelsOwnCheckpoint) {
       plain, [](auto& net, const Tensor& x) { return sum(net(x)); }, g.input("x", {6, 4}));
   loss.loss().retrieve("loss");
   update(plain, optim::SGD{.lr = 0.1}, backward(std::move(loss)));
-  const Trainer base(plain, generic() | cpu(), TrainerOptions{.seed = 77});
+  const Trainer base(plain, generic() | test::device(), TrainerOptions{.seed = 77});
   base.save_parameters(folder / "base.safetensors");
   Adapted a, b;
   a.trainer->load_parameters(folder / "base.safetensors");

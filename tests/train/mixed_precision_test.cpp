@@ -12,6 +12,7 @@
 #include "lightcone/nn/layers.h"
 #include "lightcone/train/trace.h"
 #include "lightcone/train/trainer.h"
+#include "on_device.h"
 
 using namespace lc;
 
@@ -61,9 +62,9 @@ float scale_of(Trainer& t) { return t.context().scalar("loss_scale"); }
 }  // namespace
 
 TEST(MixedPrecision, TrainsAsF32Does) {
-  const std::vector<float> f32 = losses(generic() | cpu(), 30);
+  const std::vector<float> f32 = losses(generic() | test::device(), 30);
   for (const Compiler& c : kBoth) {
-    const std::vector<float> half = losses(c | generic() | cpu(), 30);
+    const std::vector<float> half = losses(c | generic() | test::device(), 30);
     EXPECT_NE(half, f32);
     for (std::size_t k = 0; k < f32.size(); ++k) EXPECT_NEAR(half[k], f32[k], 0.02 * f32[0]) << k;
     EXPECT_LT(half.back(), 0.1 * half.front());
@@ -82,22 +83,23 @@ TEST(MixedPrecision, ProductsAreRoundedAndNothingElse) {
 TEST(MixedPrecision, TheCompiledStepIsTheReferences) {
   for (const Compiler& c : kBoth) {
     Task task;
-    const VerifyReport r = verify(task.g, c | generic() | cpu());
+    const VerifyReport r = verify(task.g, c | generic() | test::device());
     EXPECT_TRUE(r.ok()) << r.str();
     EXPECT_GT(r.decided(), 0.5) << r.str();
   }
 }
 
 TEST(MixedPrecision, NoRoundedCopyLiesInMemoryWhereProductsRound) {
+  LIGHTCONE_CPU_ALONE();
   Task task;
-  const Program plain = compile(task.g, generic() | cpu()), half = compile(task.g, autocast(DType::BF16) | generic() | cpu());
+  const Program plain = compile(task.g, generic() | test::device()), half = compile(task.g, autocast(DType::BF16) | generic() | test::device());
   if (!host::bf16_is_fast(host::detect_isa())) GTEST_SKIP() << "this processor rounds in loops of their own";
   EXPECT_EQ(half.kernels(), plain.kernels());
 }
 
 TEST(MixedPrecision, TheLossScaleIsSeenByNothingButRounding) {
-  const std::vector<float> one = losses(autocast(DType::F16, {.exponent = 0}) | generic() | cpu(), 5),
-                           many = losses(autocast(DType::F16, {.exponent = 10}) | generic() | cpu(), 5);
+  const std::vector<float> one = losses(autocast(DType::F16, {.exponent = 0}) | generic() | test::device(), 5),
+                           many = losses(autocast(DType::F16, {.exponent = 10}) | generic() | test::device(), 5);
   for (std::size_t k = 0; k < one.size(); ++k) EXPECT_NEAR(many[k], one[k], 2e-3 * one[0]);
 }
 
@@ -105,7 +107,7 @@ TEST(MixedPrecision, TheLossScaleIsSeenByNothingButRounding) {
 TEST(MixedPrecision, SmallGradientsSurviveByTheScale) {
   const auto moved = [](int exponent) {
     Task task;
-    Trainer t(task.net, autocast(DType::F16, {.exponent = exponent}) | generic() | cpu(), {.seed = 1});
+    Trainer t(task.net, autocast(DType::F16, {.exponent = exponent}) | generic() | test::device(), {.seed = 1});
     feed(t.context(), 1e-7f);
     const std::vector<float> before = t.context().get("0.weight");
     t.step();
@@ -120,7 +122,7 @@ TEST(MixedPrecision, SmallGradientsSurviveByTheScale) {
 
 TEST(MixedPrecision, AStepThatOverflowsIsLeftOutAndTheScaleHalved) {
   Task task;
-  Trainer t(task.net, autocast(DType::F16, {.exponent = 15, .growth_interval = 3}) | generic() | cpu(), {.seed = 1});
+  Trainer t(task.net, autocast(DType::F16, {.exponent = 15, .growth_interval = 3}) | generic() | test::device(), {.seed = 1});
   feed(t.context(), 1e4f);
   const std::vector<float> before = t.context().get("0.weight");
   t.step();
@@ -138,7 +140,7 @@ TEST(MixedPrecision, AStepThatOverflowsIsLeftOutAndTheScaleHalved) {
 TEST(MixedPrecision, TheScaleIsPartOfACheckpoint) {
   const std::string path = testing::TempDir() + "scaled.safetensors";
   Task task, other;
-  const Compiler c = autocast(DType::F16, {.growth_interval = 2}) | generic() | cpu();
+  const Compiler c = autocast(DType::F16, {.growth_interval = 2}) | generic() | test::device();
   Trainer t(task.net, c, {.seed = 1}), resumed(other.net, c, {.seed = 2});
   feed(t.context()), feed(resumed.context());
   for (int k = 0; k < 5; ++k) t.step();
@@ -152,6 +154,6 @@ TEST(MixedPrecision, WithinBf16AttentionIsStillFound) {
   Graph g;
   const Shape s{2, 4, 64, 32};
   scaled_dot_product_attention(g.input("q", s), g.input("k", s), g.input("v", s), {.is_causal = true}).retrieve("y");
-  EXPECT_EQ(fired(compile(g, generic() | cpu()).log(), "attention"), 1);
-  EXPECT_EQ(fired(compile(g, autocast(DType::BF16) | generic() | cpu()).log(), "attention"), 1);
+  EXPECT_EQ(fired(compile(g, generic() | test::device()).log(), "attention"), 1);
+  EXPECT_EQ(fired(compile(g, autocast(DType::BF16) | generic() | test::device()).log(), "attention"), 1);
 }

@@ -6,13 +6,14 @@
 #include <cmath>
 #include <random>
 
+#include "error_of.h"
 #include "lightcone/lightcone.h"
 #include "lightcone/nn/attention.h"
 #include "lightcone/nn/conv.h"
 #include "lightcone/nn/layers.h"
 #include "lightcone/train/trace.h"
 #include "lightcone/train/trainer.h"
-#include "error_of.h"
+#include "on_device.h"
 
 using namespace lc;
 
@@ -70,7 +71,7 @@ void feed(Context& c, std::int64_t batch, std::int64_t elements) {
 template <class M>
 void fits_and_agrees(const Shape& x, double part) {
   Task<M> task(x);
-  const Compiler plain = generic() | cpu();
+  const Compiler plain = generic() | test::device();
   Trainer a(task.net, plain, {.seed = 1});
   const auto all = a.program().plan().total_bytes(), values = a.program().plan().arena_bytes;
   const auto budget = all - static_cast<std::size_t>((1 - part) * static_cast<double>(values));
@@ -96,25 +97,25 @@ TEST(Remat, SegmentsAreComputedAgain) { fits_and_agrees<Encoder>({8, 64, 64}, 0.
 
 TEST(Remat, WhatFitsIsLeftAsItIs) {
   Task<Cnn> task({4, 3, 8, 8});
-  const Program p = compile(task.g, remat({.bytes = std::size_t{1} << 30}, generic() | cpu()));
+  const Program p = compile(task.g, remat({.bytes = std::size_t{1} << 30}, generic() | test::device()));
   EXPECT_EQ(fired(p.log(), "value computed again"), 0);
-  EXPECT_EQ(p.kernels(), compile(task.g, generic() | cpu()).kernels());
+  EXPECT_EQ(p.kernels(), compile(task.g, generic() | test::device()).kernels());
 }
 
 TEST(Remat, SaysHowLittleIsEnough) {
   Task<Cnn> task({4, 3, 8, 8});
-  const std::string what = error_of([&] { compile(task.g, remat({.bytes = 1000}, generic() | cpu())); });
+  const std::string what = error_of([&] { compile(task.g, remat({.bytes = 1000}, generic() | test::device())); });
   EXPECT_PRED2(contains, what, "remat: the step needs ");
   EXPECT_PRED2(contains, what, "the budget is 1000");
 }
 
 TEST(Remat, TheStepIsTheReferences) {
   Task<Encoder> task({2, 16, 64});
-  const auto plan = compile(task.g, generic() | cpu()).plan();
-  const Compiled again = transform(task.g, remat({.bytes = plan.total_bytes() - plan.arena_bytes / 16}, generic() | cpu()),
+  const auto plan = compile(task.g, generic() | test::device()).plan();
+  const Compiled again = transform(task.g, remat({.bytes = plan.total_bytes() - plan.arena_bytes / 16}, generic() | test::device()),
                                    {.observe = [](const Pass& p, const Graph&, const Graph& after) {
                                      if (p.name != "remat") return;
-                                     const VerifyReport r = verify(after, generic() | cpu(), {.trials = 2});
+                                     const VerifyReport r = verify(after, generic() | test::device(), {.trials = 2});
                                      EXPECT_TRUE(r.ok()) << r.str();
                                    }});
   EXPECT_GT(fired(again.log, "value computed again"), 0);
@@ -126,7 +127,7 @@ TEST(UpdatesEarly, GradientsAreNotKeptUntilTheEnd) {
                               nn::Linear<256, 256>, nn::Tanh, nn::Linear<256, 10>>;
   Task<Wide> task({512, 256});
   const auto step = [&](std::vector<std::string> skipped) {
-    Trainer t(task.net, generic() | cpu(), {.seed = 1, .compile = {.skip = std::move(skipped)}});
+    Trainer t(task.net, generic() | test::device(), {.seed = 1, .compile = {.skip = std::move(skipped)}});
     feed(t.context(), 512, 256);
     t.step(), t.step();
     return std::tuple(t.program().plan().arena_bytes, t.program().plan().copies.size(), t.step());

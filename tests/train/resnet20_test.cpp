@@ -5,13 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "data.h"
-#include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/data/readers.h"
 #include "lightcone/ops/loss.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/train/trace.h"
 #include "lightcone/train/trainer.h"
+#include "on_device.h"
 #include "resnet20.h"
 
 using namespace lc;
@@ -82,7 +82,7 @@ TEST(ResNet20, GradientsInF64ArePyTorchs) {
 TEST(ResNet20, TrainsAsInPyTorch) {
   NEEDS_DATA("training/resnet20_step");
   Step s;
-  Trainer trainer(s.net, generic() | cpu({.threads = 2}));
+  Trainer trainer(s.net, generic() | test::device({.threads = 2}));
   for (const nn::Entry& e : s.net.entries()) {
     const StoredTensor* t = s.begin.find(e.name);
     EXPECT_TRUE(t || e.name.ends_with("num_batches_tracked")) << e.name;

@@ -12,6 +12,7 @@
 
 #include "data.h"
 #include "error_of.h"
+#include "on_device.h"
 #include "small_training.h"
 
 using namespace lc;
@@ -205,7 +206,7 @@ TEST(Checkpoint, OfAnotherRunChangesNothing) {
       small, [](auto& net, const Tensor& x) { return sum(net(x)); }, x);
   loss.loss().retrieve("loss");
   update(small, optim::AdamW{}, backward(std::move(loss)));
-  Trainer other(small, generic() | cpu());
+  Trainer other(small, generic() | test::device());
   other.save(folder / "other.safetensors");
   EXPECT_PRED2(contains, error_of([&] { a.trainer->load(folder / "other.safetensors"); }), "'0.bias' is F32 [5] in");
   EXPECT_NE(error_of([&] { a.trainer->save(folder / "no such folder/run.safetensors"); }), "no error");

@@ -6,6 +6,7 @@
 #include "data.h"
 #include "error_of.h"
 #include "lightcone/io/checkpoints/save.h"
+#include "on_device.h"
 #include "small_training.h"
 
 using namespace lc;
@@ -46,7 +47,7 @@ TEST(Trainer, ParametersMoveToAnotherProgram) {
   Graph g;
   nn::Model<Mlp> net(g);
   net(typed::input<float, 1, 4>(g, "x")).retrieve("y");
-  Program p = compile(g, generic() | cpu());
+  Program p = compile(g, generic() | test::device());
   a.trainer->copy_to(p);
   Context c(p);
   const std::vector<float> y = c.set("x", std::vector<float>{1, 2, 3, 4}).run().get("y");
@@ -65,13 +66,13 @@ TEST(Trainer, AveragesCanBeEvaluated) {
       net, [](auto& net, const Tensor& x) { return sum(square(net(x))); }, x);
   loss.loss().retrieve("loss");
   optim::ema(update(net, optim::SGD{.lr = 0.01}, backward(std::move(loss))), 0.5);
-  Trainer t(net, generic() | cpu());
+  Trainer t(net, generic() | test::device());
   t.context().set("x", std::vector<float>{1, 2, 3, 4, 5, 6});
   for (int k = 0; k < 3; ++k) t.step();
   Graph other;
   nn::Model<nn::Linear<2, 1>> evaluated(other);
   evaluated(other.input("x", {1, 2})).retrieve("y");
-  Program p = compile(other, generic() | cpu());
+  Program p = compile(other, generic() | test::device());
   t.copy_to(p, ".ema");
   Context c(p);
   const std::vector<float> w = t.context().get("weight.ema"), b = t.context().get("bias.ema");
@@ -94,11 +95,11 @@ TEST(Trainer, WhatCannotBeMeantIsRefused) {
   auto loss = trace(
       net, [](auto& net, const Tensor& x) { return sum(square(net(x))); }, x);
   loss.loss().retrieve("loss");
-  EXPECT_PRED2(contains, error_of([&] { Trainer(net, generic() | cpu()); }),
+  EXPECT_PRED2(contains, error_of([&] { Trainer(net, generic() | test::device()); }),
                "no step would change a parameter: update(");
   update(net, optim::SGD{.lr = 0.01}, backward(std::move(loss)));
-  EXPECT_NO_THROW(Trainer(net, generic() | cpu()));
-  Context bare(compile(g, generic() | cpu()));
+  EXPECT_NO_THROW(Trainer(net, generic() | test::device()));
+  Context bare(compile(g, generic() | test::device()));
   bare.set("x", std::vector<float>{1, 2, 3, 4, 5, 6});
   EXPECT_PRED2(contains, error_of([&] { bare.run(); }), "run: the parameter 'weight' has no value: a Trainer gives it");
 }
@@ -113,7 +114,7 @@ TEST(Trainer, FilesOfOthersAreRefused) {
         *net, [](auto& net, const Tensor& x) { return sum(square(net(x))); }, g->input("x", {3, 2}));
     loss.loss().retrieve("loss");
     update(*net, o, backward(std::move(loss)));
-    Trainer t(*net, generic() | cpu());
+    Trainer t(*net, generic() | test::device());
     return std::tuple(std::move(g), std::move(net), std::move(t));
   };
   auto adam = linear(optim::AdamW{}), sgd = linear(optim::SGD{.lr = 0.1});

@@ -50,13 +50,13 @@ ProductKernel::ProductKernel(Product p, Tail tail, const Limits& limits, Precisi
       results_(p_.results()),
       lines_(window_lines(p_)),
       sizes_{product(p_.rows), product(p_.columns), product(p_.batch), product(p_.sum)} {
-  if (const auto rows = sizes_[0].constant()) few_ = std::min(*rows, kFewProductRows);
+  if (const auto rows = sizes_[0].constant()) few_ = std::clamp<std::int64_t>(*rows, 1, kFewProductRows);
   add_ways();
 }
 
 ProductKernel::Way ProductKernel::choose(const Sizes& s) const {
   if (lines_) return {0, 0, s.rows * s.columns * s.batch >= kManyResults ? lines_ : 1};
-  if (s.rows <= kFewProductRows && reads_side_by_side(p_)) return {s.rows == 1 ? 1 : static_cast<int>(few_), 0};
+  if (s.rows <= kFewProductRows && reads_side_by_side(p_)) return {s.rows <= 1 ? 1 : static_cast<int>(few_), 0};
   const bool large = over(s.rows, 128) * over(s.columns, 128) * s.batch >= kManyGroups;
   return {0, large ? 128 : 64};
 }
@@ -123,10 +123,28 @@ void ProductKernel::add_ways() {
   if (splits_) add_parts_ = add(whole_.add_parts());
 }
 
+const ProductKernel::Choice& ProductKernel::choice(const Sizes& s) const {
+  const Way way = choose(s);
+  const auto found = std::find_if(choices_.begin(), choices_.end(), [&](const Choice& c) { return c.way == way; });
+  check(found != choices_.end(), "a product whose sizes are outside their bounds");
+  return *found;
+}
+
+const KernelText& ProductKernel::text_of(const Choice& c) const { return functions_[c.whole ? *c.whole : *c.parts].k; }
+
+// Parts of sums: exactly as many where all sizes are known.
 Dim ProductKernel::scratch_bytes(int) const {
   if (by_library()) return sums_bytes() + static_cast<std::int64_t>(library_->product->scratch_bytes());
   if (!splits_) return 0;
-  return std::int64_t{4} * kMostParts;
+  std::array<std::int64_t, 4> n;
+  for (std::size_t i = 0; i < n.size(); ++i) {
+    const auto known = sizes_[i].constant();
+    if (!known) return 4 * std::min(kMostParts, kManyGroups * most(results_));
+    n[i] = *known;
+  }
+  const Sizes s{n[0], n[1], n[2], n[3]};
+  const std::int64_t parts = split(s, text_of(choice(s))).parts;
+  return parts == 1 ? 0 : 4 * parts * s.rows * s.columns * s.batch;
 }
 
 std::optional<Dim> ProductKernel::bytes_read(std::size_t operand) const {  // what its strides reach
@@ -162,22 +180,20 @@ void ProductKernel::enqueue_own(const Launch& l, GpuDevice& device) const {
   const Sizes s{l.sizes[0], l.sizes[1], l.sizes[2], l.sizes[3]};
   const std::int64_t results = s.rows * s.columns * s.batch;
   if (results == 0) return;
-  const Way way = choose(s);
-  const auto choice = std::find_if(choices_.begin(), choices_.end(), [&](const Choice& c) { return c.way == way; });
-  check(choice != choices_.end(), "a product whose sizes are outside their bounds");
-  const KernelText& k = functions_[choice->whole ? *choice->whole : *choice->parts].k;
+  const Choice& c = choice(s);
+  const KernelText& k = text_of(c);
   const Split split = this->split(s, k);
   std::array<Place, kMostPlaces> places;
   const std::size_t count = l.in.size() + 1;
   check(count <= places.size(), "a product with too many operands");
   *std::copy(l.in.begin(), l.in.end(), places.begin()) = l.out;
   if (split.parts == 1) {
-    const std::size_t threads = functions_[*choice->whole].sizes + k.sizes.size();
-    const std::int64_t groups = way.lines ? over(l.sizes[threads], k.threads) : this->groups(s, k);
-    return run(l, device, *choice->whole, {places.data(), count}, groups, split);
+    const std::size_t threads = functions_[*c.whole].sizes + k.sizes.size();
+    const std::int64_t groups = c.way.lines ? over(l.sizes[threads], k.threads) : this->groups(s, k);
+    return run(l, device, *c.whole, {places.data(), count}, groups, split);
   }
   const Place parts[] = {l.in[0], l.in[1], l.scratch};
-  run(l, device, *choice->parts, parts, groups(s, k) * split.parts, split);
+  run(l, device, *c.parts, parts, groups(s, k) * split.parts, split);
   places[1] = l.scratch;
   run(l, device, *add_parts_, {places.data() + 1, count - 1}, over(results, functions_[*add_parts_].k.columns), split);
 }

@@ -62,6 +62,8 @@ class ProductKernel final : public TextKernel {
     std::int64_t parts, depth;
   };
   Way choose(const Sizes& s) const;
+  const Choice& choice(const Sizes& s) const;
+  const KernelText& text_of(const Choice& c) const;
   std::vector<Way> ways(Sizes small, const Sizes& large) const;
   Split split(const Sizes& s, const KernelText& k) const;
   std::int64_t groups(const Sizes& s, const KernelText& k) const;
