@@ -7,7 +7,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # 110 more than at first: a Tensor knows when its graph is gone, views have all of their names in PyTorch, indices can be checked.
 # 170 more: integers of all sizes with an unsigned order, bitwise operations and bitcast with their definitions; the body
 # of a loop, which the reader and the writer of StableHLO know, too.
-CORE, FILE = 2780, 600
+# 20 more: two floats of 8 bits, and what the table of element types says of each float.
+CORE, FILE = 2800, 600
 
 
 def code_lines(path):

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 warnings.simplefilter("ignore")
-NAMES = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64", "bool": "bool"}
+NAMES = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64", "bool": "bool", "f8_e4m3fn": "float8_e4m3fn", "f8_e5m2": "float8_e5m2"}
 SHORT = {v: k for k, v in NAMES.items()}
 INTEGERS = [n for n in NAMES if n[0] in "iu"]
 out = []

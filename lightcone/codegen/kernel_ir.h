@@ -75,7 +75,7 @@ inline Dim symbol(const Loop& l) { return Dim::index(l.index, l.extent); }
 inline Dim times(const Loop& l) { return l.step > 1 ? Dim(1) : l.extent; }
 
 // Halves are summed in f32, and the sum is rounded once.
-inline DType accumulated(DType t) { return is_half(t) ? DType::F32 : t; }
+inline DType accumulated(DType t) { return is_narrow(t) ? DType::F32 : t; }
 struct Reduction {
   Op op;                       // SumReduce or MaxReduce
   DType dtype;                 // of the accumulator

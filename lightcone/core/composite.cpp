@@ -106,14 +106,11 @@ Tensor define_xor(const Tensor& a, const Tensor& b) {
 
 struct FloatFormat {
   int fraction, least;  // bits of the fraction; the exponent of the smallest normal number
+  bool infinite;        // has infinities
   double scale() const { return std::exp2(fraction); }
   double highest_field() const { return 3 - 2 * least; }  // that of infinity
 };
-FloatFormat format_of(DType t) {
-  if (t == DType::F64) return {52, -1022};
-  if (t == DType::F16) return {10, -14};
-  return {t == DType::F32 ? 23 : 7, -126};
-}
+FloatFormat format_of(DType t) { return {info(t).digits - 1, info(t).least_exponent, t != DType::F8E4M3FN}; }
 
 // |x| = y 2^e with y in [1, 2), found by comparisons with powers of two. All NaNs have the bits of one.
 Tensor bits_of_float(const Tensor& x) {
@@ -133,7 +130,7 @@ Tensor bits_of_float(const Tensor& x) {
   const Tensor finite =
       add(mul(cast(add(top, like(top, -f.least)), to), full_like(cast(zero, to), f.scale())), cast(digits, to));
   const Tensor infinity = like(finite, f.highest_field() * f.scale());
-  const Tensor nan = like(finite, (f.highest_field() + 0.5) * f.scale());
+  const Tensor nan = like(finite, f.highest_field() * f.scale() + (f.infinite ? f.scale() / 2 : f.scale() - 1));
   const Tensor bits = where(is_nan(a), nan, where(equal(y, like(y, kInf)), infinity, finite));
   const Tensor negative = or_(less_than(a, zero), less_than(recip(a), zero));  // -0, too
   return add(bits, mul(cast(negative, to), like(bits, std::exp2(8 * size_of(to) - 1))));
@@ -149,7 +146,8 @@ Tensor float_of_bits(const Tensor& u, DType to) {
   const auto minus_if = [&](const Tensor& c) { return add(one, mul(number(c), like(one, -2))); };
   const Tensor power = add(add(number(field), negate(normal)), like(one, f.least - f.fraction));
   const Tensor size = mul(add(digits, mul(normal, like(one, f.scale()))), exp2(power));
-  const Tensor nan = and_(less_than(like(u, f.highest_field() - 1), field), less_than(like(u, 0), fraction));
+  const Tensor nan = and_(less_than(like(u, f.highest_field() - 1), field),
+                          less_than(like(u, f.infinite ? 0 : f.scale() - 2), fraction));
   const Tensor negative = not_(less_than(u, like(u, std::exp2(8 * size_of(u.dtype()) - 1))));
   return cast(mul(add(size, log2(minus_if(nan))), minus_if(negative)), to);
 }
@@ -167,7 +165,7 @@ Tensor define_exp(const Tensor& x) { return exp2(mul(x, like(x, std::numbers::lo
 // the cosine is 1 to the last digit, the quotient has no value: `where` wants both of its sides to be numbers.
 Tensor define_cos(const Tensor& x) {
   const DType t = x.dtype();
-  const double one_below = t == DType::F64 ? 0x1p-27 : t == DType::F32 ? 0x1p-13 : 0x1p-7;
+  const double one_below = t == DType::F64 ? 0x1p-27 : t == DType::F32 ? 0x1p-13 : is_f8(t) ? 0x1p-3 : 0x1p-7;
   const Tensor one = like(x, 1), is_one = less_than(mul(x, x), like(x, one_below * one_below));
   const Tensor y = where(is_one, one, x), sine = sin(y);
   return where(is_one, one, div(sin(add(y, y)), add(sine, sine)));

@@ -1,5 +1,6 @@
 #include "lightcone/core/dtype.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -70,12 +71,27 @@ std::uint16_t f32_to_bf16(float v) {
   return static_cast<std::uint16_t>((u + 0x7fff + ((u >> 16) & 1)) >> 16);
 }
 
+// Both lie in f16's bits: E5M2 is its upper half, E4M3FN has a bias of 7 where that has 15.
+float f8_to_f32(std::uint8_t b, DType t) {
+  if (t == DType::F8E5M2) return f16_to_f32(static_cast<std::uint16_t>(b << 8));
+  if ((b & 0x7f) == 0x7f) return std::copysign(NAN, b == 0x7f ? 1.0f : -1.0f);
+  return f16_to_f32(static_cast<std::uint16_t>((b & 0x80) << 8 | (b & 0x7f) << 7)) * 256;
+}
+
+std::uint8_t f64_to_f8(double v, DType t) {
+  const unsigned bits = t == DType::F8E5M2 ? narrow(v, 2, -14, 15, 15) : narrow(v, 3, -6, 8, 7);
+  const unsigned most = t == DType::F8E5M2 || std::isnan(v) ? 0x7f : 0x7e;
+  return static_cast<std::uint8_t>((bits >> 8 & 0x80) | std::min(bits & 0x7fff, most));
+}
+
 double load_f64(const void* d, DType t, std::size_t i) {
   switch (t) {
     case DType::F32: return read<float>(d, i);
     case DType::F64: return read<double>(d, i);
     case DType::F16: return f16_to_f32(read<std::uint16_t>(d, i));
     case DType::BF16: return bf16_to_f32(read<std::uint16_t>(d, i));
+    case DType::F8E4M3FN:
+    case DType::F8E5M2: return f8_to_f32(read<std::uint8_t>(d, i), t);
     default: return to_f64(load_i64(d, t, i), t);
   }
 }
@@ -101,6 +117,8 @@ void store_f64(void* d, DType t, std::size_t i, double v) {
     case DType::F64: return write(d, i, v);
     case DType::F16: return write(d, i, f64_to_f16(v));
     case DType::BF16: return write(d, i, narrow(v, 7, -126, 127, 127));
+    case DType::F8E4M3FN:
+    case DType::F8E5M2: return write(d, i, f64_to_f8(v, t));
     case DType::Bool: return write(d, i, static_cast<std::uint8_t>(v != 0));
     case DType::U64: return write(d, i, saturate_u64(v));
     default: return store_i64(d, t, i, saturate(v, info(t).lowest, info(t).highest));

@@ -8,7 +8,7 @@
 
 namespace lc {
 
-enum class DType : std::uint8_t { F32, F64, F16, BF16, I8, I16, I32, I64, U8, U16, U32, U64, Bool };
+enum class DType : std::uint8_t { F32, F64, F16, BF16, F8E4M3FN, F8E5M2, I8, I16, I32, I64, U8, U16, U32, U64, Bool };
 
 struct DTypeInfo {
   DType dtype;
@@ -17,23 +17,28 @@ struct DTypeInfo {
   bool is_float;
   std::string_view c;            // C spelling of the stored type
   std::int64_t lowest, highest;  // of an integer; U64's highest as its bits
+  // Of a float: significant bits, the exponent of the smallest normal number, the largest finite one.
+  int digits = 0, least_exponent = 0;
+  double largest = 0;
 };
 
 // clang-format off
 inline constexpr DTypeInfo kDTypes[] = {
-  {DType::F32,  "f32",  4, true,  "float",          0,         0},
-  {DType::F64,  "f64",  8, true,  "double",         0,         0},
-  {DType::F16,  "f16",  2, true,  "unsigned short", 0,         0},
-  {DType::BF16, "bf16", 2, true,  "unsigned short", 0,         0},
-  {DType::I8,   "i8",   1, false, "signed char",    INT8_MIN,  INT8_MAX},
-  {DType::I16,  "i16",  2, false, "short",          INT16_MIN, INT16_MAX},
-  {DType::I32,  "i32",  4, false, "int",            INT32_MIN, INT32_MAX},
-  {DType::I64,  "i64",  8, false, "long",           INT64_MIN, INT64_MAX},
-  {DType::U8,   "u8",   1, false, "unsigned char",  0,         UINT8_MAX},
-  {DType::U16,  "u16",  2, false, "unsigned short", 0,         UINT16_MAX},
-  {DType::U32,  "u32",  4, false, "unsigned int",   0,         UINT32_MAX},
-  {DType::U64,  "u64",  8, false, "unsigned long",  0,         -1},
-  {DType::Bool, "bool", 1, false, "unsigned char",  0,         1},
+  {DType::F32,      "f32",       4, true,  "float",          0,         0,         24, -126,  0x1.fffffep127},
+  {DType::F64,      "f64",       8, true,  "double",         0,         0,         53, -1022, 0x1.fffffffffffffp1023},
+  {DType::F16,      "f16",       2, true,  "unsigned short", 0,         0,         11, -14,   65504},
+  {DType::BF16,     "bf16",      2, true,  "unsigned short", 0,         0,         8,  -126,  0x1.fep127},
+  {DType::F8E4M3FN, "f8_e4m3fn", 1, true,  "unsigned char",  0,         0,         4,  -6,    448},
+  {DType::F8E5M2,   "f8_e5m2",   1, true,  "unsigned char",  0,         0,         3,  -14,   57344},
+  {DType::I8,       "i8",        1, false, "signed char",    INT8_MIN,  INT8_MAX},
+  {DType::I16,      "i16",       2, false, "short",          INT16_MIN, INT16_MAX},
+  {DType::I32,      "i32",       4, false, "int",            INT32_MIN, INT32_MAX},
+  {DType::I64,      "i64",       8, false, "long",           INT64_MIN, INT64_MAX},
+  {DType::U8,       "u8",        1, false, "unsigned char",  0,         UINT8_MAX},
+  {DType::U16,      "u16",       2, false, "unsigned short", 0,         UINT16_MAX},
+  {DType::U32,      "u32",       4, false, "unsigned int",   0,         UINT32_MAX},
+  {DType::U64,      "u64",       8, false, "unsigned long",  0,         -1},
+  {DType::Bool,     "bool",      1, false, "unsigned char",  0,         1},
 };
 // clang-format on
 
@@ -42,6 +47,8 @@ constexpr std::string_view name(DType t) { return info(t).name; }
 constexpr std::size_t size_of(DType t) { return info(t).bytes; }
 constexpr bool is_float(DType t) { return info(t).is_float; }
 constexpr bool is_half(DType t) { return t == DType::F16 || t == DType::BF16; }
+constexpr bool is_f8(DType t) { return is_float(t) && size_of(t) == 1; }
+constexpr bool is_narrow(DType t) { return is_half(t) || is_f8(t); }  // computed in f32, and rounded
 constexpr bool is_integer(DType t) { return !is_float(t) && t != DType::Bool; }
 constexpr bool is_unsigned(DType t) { return is_integer(t) && info(t).lowest == 0; }
 constexpr DType unsigned_of(DType t) {  // as many bits
@@ -55,6 +62,11 @@ std::uint16_t f32_to_f16(float value);
 std::uint16_t f64_to_f16(double value);  // one rounding, not two
 constexpr float bf16_to_f32(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 std::uint16_t f32_to_bf16(float value);
+
+// The two floats of 8 bits of the OCP specification "8-bit Floating Point" (2023), PyTorch's float8_e4m3fn and
+// float8_e5m2. E4M3FN has no infinities: what is too large becomes 448, as in PyTorch, and one NaN of each sign.
+float f8_to_f32(std::uint8_t bits, DType t);
+std::uint8_t f64_to_f8(double value, DType t);
 
 struct f16 {
   std::uint16_t bits = 0;

@@ -42,7 +42,7 @@ Graph join_reductions(const Graph& src, PassLog& log) {
   return copy_graph(src, [&](Graph& dst, NodeId id, Node n) {
     const Node& was = src[id];
     // The inner one, as it is in the new graph: it is read by this one alone, whole, and reduces the axis beside it.
-    const bool alone = reduces(n) && uses[was.in[0].node] == 1 && n.in[0].view.identity() && !is_half(n.dtype);
+    const bool alone = reduces(n) && uses[was.in[0].node] == 1 && n.in[0].view.identity() && !is_narrow(n.dtype);
     const Node* inner = alone && !factors(src, was.in[0].node) ? &dst[n.in[0].node] : nullptr;
     const bool beside = inner && (inner->axis == n.axis || inner->axis == n.axis + 1);
     if (beside && inner->op == n.op && inner->dtype == n.dtype) {
@@ -69,13 +69,13 @@ Graph split_reductions(const Graph& src, PassLog& log, const SplitRules& rules) 
     // Halves are summed in f32 and rounded once, as they are without parts.
     const DType type = n.dtype;
     Tensor t(dst, n.in[0]);
-    if (is_half(type)) t = prim::cast(t, DType::F32);
+    if (is_narrow(type)) t = prim::cast(t, DType::F32);
     Shape cut = t.shape();
     const auto axis = static_cast<std::size_t>(n.axis);
     cut.insert(cut.begin() + n.axis, p);
     cut[axis + 1] = cut[axis + 1] / Dim(p);
     Tensor y = reduced(n.op, reduced(n.op, t.reshape(cut), n.axis + 1), n.axis);
-    if (is_half(type)) y = prim::cast(y, type);
+    if (is_narrow(type)) y = prim::cast(y, type);
     ++log.fired["reduction split"];
     return y.edge();
   });

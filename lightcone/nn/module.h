@@ -279,6 +279,7 @@ class ModelBase {
  public:
   ModelBase(const ModelBase&) = delete;
   ModelBase& operator=(const ModelBase&) = delete;
+  virtual ~ModelBase() = default;  // a model may be kept by its base
 
   Graph& graph() const { return graph_; }
   const std::vector<Entry>& entries() const { return entries_; }

@@ -17,6 +17,9 @@ Axes wrap_axes(Axes axes, const Operand& a, const char* op) {
 
 DType promote(DType a, DType b) {
   if (a == b) return a;
+  if (is_f8(a) || is_f8(b))
+    throw Error("promote_types",
+                str_cat(name(a), " and ", name(b), " are brought to no common type, as in PyTorch; cast one"));
   if (is_float(a) != is_float(b)) return is_float(a) ? a : b;
   if (is_float(a)) {
     if (a == DType::F64 || b == DType::F64) return DType::F64;
@@ -116,7 +119,7 @@ template <class F>
 Tensor of_two_wide(const TensorOrNumber& a, const TensorOrNumber& b, const char* name, const F& f) {
   const OpScope scope(name, a.at());
   const Pair p = promoted(a, b, name);
-  if (!is_half(p.a.dtype())) return f(p.a, p.b);
+  if (!is_narrow(p.a.dtype())) return f(p.a, p.b);
   return prim::cast(f(prim::cast(p.a, DType::F32), prim::cast(p.b, DType::F32)), p.a.dtype());
 }
 Scalar negative(Scalar v) {
@@ -413,10 +416,13 @@ Tensor isnan(Operand a) {
   if (!is_float(a->dtype())) return full(a->graph(), a->shape(), 0, DType::Bool);
   return logical_not(prim::equal(a, a));
 }
+// E4M3FN has no infinity to compare with.
+static Tensor with_infinities(const Operand& a) { return is_f8(a->dtype()) ? prim::cast(a, DType::F32) : a.tensor; }
 Tensor isinf(Operand a) {
   LC_SCOPE("isinf");
   if (!is_float(a->dtype())) return full(a->graph(), a->shape(), 0, DType::Bool);
-  return logical_or(prim::equal(a, full_like(a, kInf)), prim::equal(a, full_like(a, -kInf)));
+  const Tensor x = with_infinities(a);
+  return logical_or(prim::equal(x, full_like(x, kInf)), prim::equal(x, full_like(x, -kInf)));
 }
 Tensor isfinite(Operand a) {
   LC_SCOPE("isfinite");
@@ -453,13 +459,11 @@ Tensor masked_fill(Operand a, Operand mask, Scalar value) {
 Tensor nan_to_num(Operand a, double nan, std::optional<double> posinf, std::optional<double> neginf) {
   LC_SCOPE("nan_to_num");
   if (!is_float(a->dtype())) return a;
-  const double largest = a->dtype() == DType::F64    ? 0x1.fffffffffffffp1023
-                         : a->dtype() == DType::F16  ? 65504
-                         : a->dtype() == DType::BF16 ? 0x1.fep127
-                                                     : 0x1.fffffep127;
+  const double largest = info(a->dtype()).largest;
   Tensor finite = prim::minimum(prim::maximum(a, full_like(a, -largest)), full_like(a, largest));
+  const Tensor x = with_infinities(a);
   const auto instead = [&](double infinity, double value) {
-    finite = prim::where(prim::equal(a, full_like(a, infinity)), full_like(a, value), finite);
+    finite = prim::where(prim::equal(x, full_like(x, infinity)), full_like(a, value), finite);
   };
   if (posinf) instead(kInf, *posinf);
   if (neginf) instead(-kInf, *neginf);

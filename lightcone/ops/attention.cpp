@@ -77,7 +77,7 @@ Tensor attention(const Operand& q, const Operand& k, const Operand& v, Attention
   if (o.dropout_p != 0 && !o.random)
     throw Error(op, "dropout_p needs AttentionOptions::random, which draws the numbers");
   const Tensor* const mask = o.attn_mask.defined() ? &o.attn_mask : nullptr;
-  if (is_half(q->dtype())) {
+  if (is_narrow(q->dtype())) {
     const auto wide = [](const Operand& t) { return Operand(prim::cast(t, DType::F32), t.at); };
     return prim::cast(attention(wide(q), wide(k), wide(v), o), q->dtype());
   }

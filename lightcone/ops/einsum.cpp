@@ -178,7 +178,7 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, co
   if (operands.empty()) throw Error("einsum", "needs at least one tensor");
   DType type = operands[0].dtype();
   for (const Tensor& t : operands) type = promote(type, t.dtype());
-  if (is_half(type)) {
+  if (is_narrow(type)) {
     std::vector<Tensor> wide;
     for (const Tensor& t : operands) wide.push_back(prim::cast(t, DType::F32));
     return prim::cast(einsum(equation, wide, at), type);

@@ -18,12 +18,12 @@ Tensor as_float(Tensor t);                       // integers as f32
 // What takes several operations computes halves in f32 and rounds once, as PyTorch does: in a function of `a` whose
 // result has the type of `a`, before its first step. `call` is the function itself, and its result is returned.
 #define LC_RETURN_IF_HALF(a, call)                      \
-  if (const DType half = (a)->dtype(); is_half(half)) { \
+  if (const DType half = (a)->dtype(); is_narrow(half)) { \
     (a).tensor = prim::cast(a, DType::F32);             \
     return prim::cast(call, half);                      \
   }
 #define LC_RETURN_IF_EITHER_HALF(a, b, call)                         \
-  if (const DType half = detail::result_type(a, b); is_half(half)) { \
+  if (const DType half = detail::result_type(a, b); is_narrow(half)) { \
     (a).tensor = prim::cast(a, DType::F32);                          \
     (b).tensor = prim::cast(b, DType::F32);                          \
     return prim::cast(call, half);                                   \

@@ -7,7 +7,7 @@ using namespace detail;
 Tensor matmul(Operand a, Operand b) {
   LC_SCOPE("matmul");
   const DType type = promote(a->dtype(), b->dtype());
-  if (is_half(type)) return prim::cast(matmul(prim::cast(a, DType::F32), prim::cast(b, DType::F32)), type);
+  if (is_narrow(type)) return prim::cast(matmul(prim::cast(a, DType::F32), prim::cast(b, DType::F32)), type);
   Tensor x = prim::cast(a, type), y = prim::cast(b, type);
   if (x.rank() == 0 || y.rank() == 0)
     throw Error("matmul", str(x.shape()) + " x " + str(y.shape()) + ": both need at least one axis");

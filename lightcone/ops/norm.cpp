@@ -102,7 +102,7 @@ void move_statistics(const OptionalOperand& running_mean, const OptionalOperand&
 }
 Tensor by_statistics(const Tensor& x, const Tensor& mean, const Tensor& var, const OptionalOperand& weight,
                      const OptionalOperand& bias, double eps) {
-  const auto wide = [](const Tensor& p) { return is_half(p.dtype()) ? prim::cast(p, DType::F32) : p; };
+  const auto wide = [](const Tensor& p) { return is_narrow(p.dtype()) ? prim::cast(p, DType::F32) : p; };
   Tensor scale = rsqrt(wide(var) + eps);
   if (weight.given()) scale = wide(*weight) * scale;
   const Tensor off = wide(mean) * scale, shift = bias.given() ? wide(*bias) - off : neg(off);

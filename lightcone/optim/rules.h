@@ -26,7 +26,7 @@ void must_be_scalar(const Tensor& t, const Graph& g, const char* op, const char*
                     const char* type);
 Tensor over(const Tensor& scalar, const Shape& shape);  // a scalar spread over a shape
 const std::string& name_of(const Tensor& parameter);
-inline DType wide(DType t) { return is_half(t) ? DType::F32 : t; }
+inline DType wide(DType t) { return is_narrow(t) ? DType::F32 : t; }
 
 // The scalars of one step, for the parameters of one group.
 struct Clock {

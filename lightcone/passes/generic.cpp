@@ -43,10 +43,9 @@ std::optional<Tensor> drop_copy(const Match& m) {
 bool contains(DType b, DType a) {
   if (a == b || a == DType::Bool) return true;
   if (b == DType::Bool) return false;
-  if (is_float(a)) return (b == DType::F32 && is_half(a)) || (b == DType::F64);
+  if (is_float(a)) return b == DType::F64 || (b == DType::F32 && is_narrow(a)) || (is_half(b) && is_f8(a));
   if (!is_float(b)) return size_of(a) <= size_of(b);  // what wraps there wraps back
-  const std::size_t digits = b == DType::F64 ? 53 : b == DType::F32 ? 24 : b == DType::F16 ? 11 : 8;
-  return 8 * size_of(a) <= digits;
+  return 8 * size_of(a) <= static_cast<std::size_t>(info(b).digits);
 }
 
 // A conversion there and back again.

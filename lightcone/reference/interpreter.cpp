@@ -10,7 +10,7 @@ namespace lc {
 namespace {
 
 double most_whole(DType t) {  // up to here a float holds every whole number
-  return t == DType::F64 ? 0x1p53 : t == DType::F16 ? 0x1p11 : t == DType::BF16 ? 0x1p8 : 0x1p24;
+  return std::exp2(info(t).digits);
 }
 // Whole numbers that the type holds exactly are added and multiplied exactly: indices, masks, counts.
 bool stays_whole(const Node& n, std::span<const Sampled> x, double y) {

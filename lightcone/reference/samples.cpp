@@ -35,10 +35,11 @@ Shift either(double a, double b, double y, std::uint64_t bits) {
 }
 
 double smallest(DType t) {  // what may be lost below the smallest numbers
-  return t == DType::F64 ? 1e-300 : t == DType::F16 ? 0x1p-24 : 1e-37;
+  const DTypeInfo& f = info(t);
+  return f.least_exponent < -100 ? (t == DType::F64 ? 1e-300 : 1e-37) : std::exp2(f.least_exponent - f.digits + 1);
 }
 double roundoff(DType t) {
-  return t == DType::F64 ? 0x1p-53 : t == DType::F16 ? 0x1p-11 : t == DType::BF16 ? 0x1p-9 : 0x1p-24;
+  return t == DType::BF16 ? 0x1p-9 : std::exp2(-info(t).digits);
 }
 
 double sample(const Sampled& v, int k) { return v.s ? v.x + v.s[k] : v.x; }
@@ -130,20 +131,20 @@ double apart(i64 sample, i64 value) {
   return std::fabs(d) < 0x1p50 ? static_cast<double>(eval::add(sample, -value)) : kNaN;
 }
 
-double largest(DType t) { return t == DType::F64 ? DBL_MAX : t == DType::F16 ? 65504.0 : FLT_MAX; }
+double largest(DType t) { return info(t).largest; }
 
 bool rounds(Op op) { return op != Op::Maximum && op != Op::Minimum && op != Op::Where && op != Op::Bitcast; }
 
 double unit_of(Op op, DType t) {
   // two units in the last place for what is computed from polynomials, and as much again for luck
   const bool plain = op == Op::Add || op == Op::Mul;
-  return roundoff(t) * (is_half(t) ? (t == DType::F16 ? 2 : 4) : plain ? 4 : 8);
+  return is_narrow(t) ? std::exp2(1 - info(t).digits) : roundoff(t) * (plain ? 4 : 8);
 }
 double unit_of_sum(DType t) { return roundoff(t) * 4; }
 double against(double sum, double term) {
   return std::isinf(sum) && std::isfinite(term) && std::signbit(term) != std::signbit(sum) ? std::fabs(term) : 0;
 }
-bool overflows(DType t, double magnitude) { return magnitude >= largest(t) * (1 - 0x1p-6); }
+bool overflows(DType t, double magnitude) { return t != DType::F8E4M3FN && magnitude >= largest(t) * (1 - 0x1p-6); }
 
 // Another implementation may have another NaN, and a zero of the other sign.
 static Shift carried_bits(DType from, DType to, const Sampled& x, double y, i64 i) {
@@ -217,7 +218,7 @@ Shift converted(DType from, DType to, const Sampled& x, double y, i64 i, std::ui
       return s;
     }
   }
-  if (const double reach = kReach * spread(x.s); is_half(to) && is_float(from) && reach < std::fabs(y) * 0x1p-6) {
+  if (const double reach = kReach * spread(x.s); is_narrow(to) && is_float(from) && reach < std::fabs(y) * 0x1p-6) {
     // to the same half as the value, or to one of two
     const double low = rounded(to, x.x - reach, Rounding::Storage), high = rounded(to, x.x + reach, Rounding::Storage);
     return low == high ? kNoShift : either(low, high, y, bits);
@@ -249,7 +250,7 @@ void round_samples(DType t, double unit, double y, double magnitude, std::uint64
 
 void reread(DType t, double x, std::uint64_t bits, Shift& s) {
   if (!std::isfinite(x) || exact(s)) return;
-  stray(roundoff(t) * (is_half(t) ? 1 : 2) * std::fabs(x), bits, s);
+  stray(roundoff(t) * (is_narrow(t) ? 1 : 2) * std::fabs(x), bits, s);
 }
 
 void stray(double size, std::uint64_t bits, Shift& s) {

@@ -65,6 +65,7 @@ class Generator {
 DType Generator::dtype() {
   if (o_.floats_only) return chance(85) ? DType::F32 : DType::F64;
   if (chance(60)) return DType::F32;
+  if (chance(8)) return one_of({DType::F8E4M3FN, DType::F8E5M2});
   return one_of({DType::F64, DType::F16, DType::BF16, DType::I8, DType::I16, DType::I32, DType::I64, DType::U8,
                  DType::U16, DType::U32, DType::U64, DType::Bool});
 }

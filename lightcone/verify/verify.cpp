@@ -35,22 +35,12 @@ double size_of_values(const Value& v) {
   return std::sqrt(sum / static_cast<double>(n));
 }
 // Could a wrong number be told from a right one? Not where more is allowed than a hundredth of the value or of the
-// others beside it; of halves, and of products of rounded factors, an eighth.
+// others beside it; of halves, and of products of rounded factors, an eighth; of eight bits a half.
 bool decides(const Value& want, std::size_t k, double scale, double slack, double products) {
   const double w = want.at(k);
   if (!is_float(want.dtype) || !std::isfinite(w)) return true;
-  const double part = is_half(want.dtype) || products > 0x1p-12 ? 1.0 / 8 : 1.0 / 100;
+  const double part = is_f8(want.dtype) ? 1.0 / 2 : is_half(want.dtype) || products > 0x1p-12 ? 1.0 / 8 : 1.0 / 100;
   return slack * want.error_at(k) <= part * std::max(std::fabs(w), scale) + 1e-30;
-}
-
-// The largest finite number of a floating type.
-double largest_number(DType t) {
-  switch (t) {
-    case DType::F16: return 65504;
-    case DType::BF16: return 0x1.fep127;
-    case DType::F32: return 0x1.fffffep127;
-    default: return std::numeric_limits<double>::max();
-  }
 }
 
 // One value against its reference.
@@ -77,8 +67,9 @@ std::optional<Difference> compare_values(const std::string& name, const Value& w
     }
     if (w == g) continue;
     const double allowed = slack * bound + 1e-300;
-    if (g == (g < 0 ? -kInf : kInf) && (g < 0 ? w - allowed < -largest_number(want.dtype) : w + allowed > largest_number(want.dtype)))
-      continue;  // what is allowed reaches over the largest number there is
+    const double largest = info(want.dtype).largest;
+    // what is allowed reaches over the largest number there is
+    if ((g == kInf && w + allowed > largest) || (g == -kInf && w - allowed < -largest)) continue;
     const double error = std::abs(w - g);
     if (stats && allowed > 0 && error / allowed > stats->worst) stats->worst = error / allowed;
     if (!(error <= allowed)) return Difference{name, k, w, g, allowed, ""};

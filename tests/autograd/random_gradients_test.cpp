@@ -53,7 +53,7 @@ std::optional<Case> make_case(std::uint64_t number) {
   Graph& g = c.graph;
   std::vector<Tensor> outputs, wrt;
   for (const Root& r : g.roots())
-    if (const Tensor y(g, r.edge); is_float(y.dtype()) && !is_half(y.dtype())) outputs.push_back(y);
+    if (const Tensor y(g, r.edge); is_float(y.dtype()) && !is_narrow(y.dtype())) outputs.push_back(y);
   const auto live = g.live();
   for (NodeId id = 0; id < g.size(); ++id)
     if (live[id] && g[id].op == Op::Input && is_float(g[id].dtype)) wrt.emplace_back(g, Edge{id, View(g[id].shape)});
@@ -82,8 +82,8 @@ double loss_at(const Case& c, double step) {
   return interpret(c.graph, at, c.env).outputs.at("loss").f[0];
 }
 
-bool has_halves(const Graph& g) {
-  return any_node(g, [](const Node& n) { return is_half(n.dtype); });
+bool has_narrow(const Graph& g) {
+  return any_node(g, [](const Node& n) { return is_narrow(n.dtype); });
 }
 
 // Whole numbers that become floating ones, and beside whose products a step of 1e-6 is nothing.
@@ -101,7 +101,7 @@ TEST(RandomGradients, AreWhatDifferencesSay) {
   const auto only = setting("LIGHTCONE_CASE");
   for (std::uint64_t i = only.value_or(0); i < (only ? *only + 1 : kCases) && failures < 5; ++i) {
     const auto c = make_case(i);
-    if (!c || has_halves(c->graph) || drowns_steps(*c)) continue;  // what is rounded to a half moves in steps
+    if (!c || has_narrow(c->graph) || drowns_steps(*c)) continue;  // what is rounded to so few bits moves in steps
     ++tried;
     const double slope = interpret(c->graph, c->inputs, c->env).outputs.at("slope").f[0];
     // a kink, a jump, too steep a curve or several periods of a remainder between the places decide nothing

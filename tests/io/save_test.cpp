@@ -92,7 +92,11 @@ struct Example {
         {"i16", DType::I16, {2}, bytes(i16)},  {"u16", DType::U16, {2}, bytes(u16)},
         {"u32", DType::U32, {2}, bytes(u32)},  {"u64", DType::U64, {1, 2}, bytes(u64)},
         {"empty", DType::I64, {0, 4}, {}},     {"scalar", DType::F32, {}, bytes(f).first(4)}};
-    if (bf16) t.push_back({"brain", DType::BF16, {3}, bytes(h)});
+    if (bf16) {  // what numpy has not
+      t.push_back({"brain", DType::BF16, {3}, bytes(h)});
+      t.push_back({"f8", DType::F8E4M3FN, {5}, bytes(u)});
+      t.push_back({"f8 e5m2", DType::F8E5M2, {3, 1}, bytes(b)});
+    }
     return t;
   }
 };

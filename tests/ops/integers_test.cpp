@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "error_of.h"
-#include "goldens.h"
+#include "golden_cases.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/jit/llvm.h"
 #include "lightcone/ops/special/special.h"
@@ -57,55 +57,8 @@ const std::map<std::string, std::function<Tensor(T)>> kFunctions{
 };
 // clang-format on
 
-Tensor made(const std::string& name, T t) {
-  std::istringstream words(name);
-  std::string function, from, type;
-  words >> function >> from >> type;
-  if (function == "cast") return prim::cast(t[0], type_named(type));
-  if (function == "bitcast") return bitcast(t[0], type_named(type));
-  return kFunctions.at(function)(t);
-}
-
-struct Cases {
-  Graph g;
-  std::map<std::string, Value> in, want;
-};
-Cases all_cases() {
-  Cases c;
-  for (const Golden& golden : goldens("integers.txt")) {
-    std::vector<Tensor> in;
-    for (const Value& v : golden.in) {
-      const std::string name = str_cat("x", c.in.size());
-      in.push_back(c.g.input(name, Shape(v.shape.begin(), v.shape.end()), v.dtype));
-      c.in[name] = v;
-    }
-    c.g.output(golden.name, made(golden.name, in));
-    c.want[golden.name] = golden.out[0];
-  }
-  return c;
-}
-
-void expect_answers(const Cases& c, const std::map<std::string, Value>& got, const char* by) {
-  for (const auto& [name, want] : c.want) {
-    const Value& have = got.at(name);
-    ASSERT_EQ(have.dtype, want.dtype) << name << " by " << by;
-    ASSERT_EQ(have.shape, want.shape) << name << " by " << by;
-    for (std::size_t k = 0; k < want.size(); ++k)
-      // the reference leaves it to a device to round to f32
-      if (want.dtype == DType::F32)
-        ASSERT_EQ(static_cast<float>(have.f[k]), static_cast<float>(want.f[k])) << name << "[" << k << "] by " << by;
-      else if (is_float(want.dtype)) ASSERT_EQ(have.f[k], want.f[k]) << name << "[" << k << "] by " << by;
-      else ASSERT_EQ(have.i[k], want.i[k]) << name << "[" << k << "] by " << by;
-  }
-}
-
-std::map<std::string, Value> interpreted(const Cases& c, const Compiler& passes) {
-  return interpret(transform(c.g, passes).graph, c.in, {}, Rounding::Storage).outputs;
-}
-std::map<std::string, Value> compiled(const Cases& c, const std::string& compiler) {
-  const Compiler to = generic() | cpu({.threads = 1, .jit = {.compiler = compiler}});
-  return run_values(transform(c.g, to).graph, c.in, {}).outputs;
-}
+Tensor made(const std::string& name, T t) { return kFunctions.at(name.substr(0, name.find(' ')))(t); }
+Cases all_cases() { return cases_of("integers.txt", made); }
 
 // The goldens' lines "promote A B C".
 std::vector<std::array<std::string, 3>> promotions() {

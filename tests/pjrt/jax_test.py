@@ -52,6 +52,7 @@ PROGRAMS = {
     "erf, gamma": (lambda x: (jax.scipy.special.erf(x), jax.scipy.special.gammaln(jnp.abs(x) + 1)), X),
     "no numbers": (lambda x: (x / 0, jnp.log(-jnp.abs(x)), -x * 0), X),
     "integers": (lambda x: ((x * 10).astype(jnp.int32) // 3, (x * 100).astype(jnp.uint8) >> 2, x > 0), X),
+    "f8": (lambda x: (x.astype(jnp.float8_e4m3fn), (x * 400).astype(jnp.float8_e4m3fn).astype(jnp.float32), x.astype(jnp.float8_e5m2) * 2), X),
     "bf16, f16": (lambda x: (x.astype(jnp.bfloat16) * 2, x.astype(jnp.float16).sum(1)), X),
     "constants": (lambda x: (jnp.where(jnp.array([True, False, True, True, False, False]), x, 7), x + np.arange(24).reshape(4, 6) ** 2), X),
     "products": (lambda x: (x @ x.T, jnp.einsum("ij,kj->ikj", x, x), jnp.outer(x[0], x[1])), X),

@@ -54,6 +54,13 @@ void give(void* p) {
 
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 void* operator new(std::size_t n) { return take(n, 0); }
+void* operator new(std::size_t n, const std::nothrow_t&) noexcept {
+  try {
+    return take(n, 0);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void* operator new(std::size_t n, std::align_val_t a) { return take(n, static_cast<std::size_t>(a)); }
 void operator delete(void* p) noexcept { give(p); }
 void operator delete(void* p, std::size_t) noexcept { give(p); }

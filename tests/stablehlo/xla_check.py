@@ -20,9 +20,10 @@ import tempfile
 SKIPPED = 77
 SLACK = 4.0  # as verify() has it
 # XLA takes numbers below the normal ones for zero on a CPU.
-SMALLEST = {"f32": 2.0**-126, "bf16": 2.0**-126, "f16": 2.0**-24, "f64": 2.0**-1022}
+SMALLEST = {"f32": 2.0**-126, "bf16": 2.0**-126, "f16": 2.0**-24, "f64": 2.0**-1022,
+            "f8E4M3FN": 2.0**-9, "f8E5M2": 2.0**-16}
 LARGEST = {"f32": float.fromhex("0x1.fffffep127"), "bf16": float.fromhex("0x1.fep127"), "f16": 65504.0,
-           "f64": sys.float_info.max}
+           "f64": sys.float_info.max, "f8E4M3FN": 448.0, "f8E5M2": 57344.0}
 
 
 def find_mlir_opt():
@@ -68,7 +69,8 @@ class Xla:
         jax.config.update("jax_enable_x64", True)
         self.jax, self.np, self.client, self.mlir = jax, numpy, xla_client, _jax.mlir
         self.device = jax.devices("cpu")[0]
-        self.dtypes = {"i1": numpy.bool_, "bf16": ml_dtypes.bfloat16}
+        self.dtypes = {"i1": numpy.bool_, "bf16": ml_dtypes.bfloat16,
+                       "f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2}
         for bits in (8, 16, 32, 64):
             self.dtypes[f"i{bits}"], self.dtypes[f"ui{bits}"] = f"int{bits}", f"uint{bits}"
             if bits > 8:

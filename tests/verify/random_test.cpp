@@ -143,7 +143,7 @@ TEST(Random, EveryRuleFires) {
   if (!all_cases()) return;
   const Compiler both = generic() | cpu({.threads = 1, .compiler = false, .tile_side = 3});
   std::map<std::string, int> fired;
-  for (std::uint64_t n = 0; n < 20000; ++n)
+  for (std::uint64_t n = 0; n < 40000; ++n)
     for (const PassLog& l : transform(random_graph(n, {.nodes = 4 + static_cast<int>(n % 14)}), both).log)
       for (const auto& [rule, times] : l.fired) fired[rule] += times;
   for (const char* rule : {"matmul", "loop", "attention"}) EXPECT_GT(fired[rule], 100) << rule;

@@ -55,7 +55,7 @@ std::optional<Edge> without_step(const Graph& g, const Node& y, int axis, i64 st
 
 std::optional<Running> match(const Graph& g, const Node& last) {
   if ((last.op != Op::Add && last.op != Op::Mul && last.op != Op::Maximum) || last.shape.empty()) return std::nullopt;
-  if (is_half(last.dtype) || last.dtype == DType::Bool) return std::nullopt;
+  if (is_narrow(last.dtype) || last.dtype == DType::Bool) return std::nullopt;
   int axis = static_cast<int>(last.shape.size()) - 1;
   while (axis > 0 && last.shape[static_cast<std::size_t>(axis)] == Dim(1)) --axis;
   const Dim length = last.shape[static_cast<std::size_t>(axis)];

@@ -38,7 +38,8 @@ enum class ErrorCode : int {
   ResourceExhausted, FailedPrecondition, Aborted, OutOfRange, Unimplemented, Internal, Unavailable, DataLoss,
   Unauthenticated
 };
-enum class BufferType : int { Invalid, Pred, S8, S16, S32, S64, U8, U16, U32, U64, F16, F32, F64, BF16, C64, C128 };
+enum class BufferType : int { Invalid, Pred, S8, S16, S32, S64, U8, U16, U32, U64, F16, F32, F64, BF16, C64, C128,
+                              F8E5M2, F8E4M3FN };
 enum class HostSemantics : int { OnlyDuringCall, UntilTransferCompletes, ImmutableZeroCopy, MutableZeroCopy };
 enum class ValueKind : int { String, Int64, Int64List, Float, Bool };
 enum class LayoutKind : int { Tiled, Strides };

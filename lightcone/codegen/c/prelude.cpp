@@ -447,7 +447,7 @@ LC_INTEGERS(double, f64)
 std::string_view whole_number_functions() { return kWholeNumbers; }
 
 std::string_view c_prelude() {
-  static const std::string text = std::string(kHead) + std::string(kWholeNumbers) + std::string(kFloats);
+  static const std::string text = std::string(kHead) + std::string(kWholeNumbers) + std::string(kFloats) + std::string(f8_functions());
   return text;
 }
 

@@ -23,6 +23,7 @@ std::string_view suffix(DType t) {
 std::string loaded_as(DType t, const std::string& v) {
   if (t == DType::F16) return "lc_f16_to_f32(" + v + ")";
   if (t == DType::BF16) return "lc_bf16_to_f32(" + v + ")";
+  if (is_f8(t)) return "lc_" + std::string(name(t)) + "_to_f32(" + v + ")";
   if (t == DType::Bool) return "(int)(" + v + " != 0)";
   return v;
 }
@@ -34,7 +35,9 @@ std::string_view register_type(DType t) {
   switch (t) {
     case DType::Bool: return "int";  // as wide as a float: comparisons stay in vectors
     case DType::F16:
-    case DType::BF16: return "float";
+    case DType::BF16:
+    case DType::F8E4M3FN:
+    case DType::F8E5M2: return "float";
     default: return info(t).c;
   }
 }
@@ -86,12 +89,13 @@ std::string spell_vector(Op op, const std::string& to, const std::string& from) 
 }
 
 std::string rounded(const std::string& v, DType t) {
-  return is_half(t) ? "lc_round_" + std::string(name(t)) + "(" + v + ")" : v;
+  return is_narrow(t) ? "lc_round_" + std::string(name(t)) + "(" + v + ")" : v;
 }
 
 std::string converted(const std::string& v, DType from, DType to) {
   if (from == to) return v;
-  const auto wide = [](DType t) { return is_half(t) ? DType::F32 : t; };
+  const auto wide = [](DType t) { return is_narrow(t) ? DType::F32 : t; };
+  if (from == DType::F64 && is_f8(to)) return rounded("lc_odd_f(" + v + ")", to);
   if (from == DType::F64 && is_half(to)) {
     const std::string n(name(to));
     return "lc_" + n + "_to_f32(lc_f64_to_" + n + "(" + v + "))";
@@ -106,8 +110,8 @@ std::string converted(const std::string& v, DType from, DType to) {
 std::string bits_as(const std::string& v, DType from, DType to) {
   const auto cast = [](DType t, const std::string& x) { return "(" + std::string(info(t).c) + ")(" + x + ")"; };
   const std::string as_stored = stored(rounded(v, from), from);
-  if (is_half(to)) return loaded_as(to, cast(DType::U16, as_stored));
-  if (!is_half(from) && is_float(from))
+  if (is_narrow(to)) return loaded_as(to, cast(unsigned_of(to), as_stored));
+  if (!is_narrow(from) && is_float(from))
     return cast(to, from == DType::F64 ? "lc_bits_d(" + v + ")" : "lc_bits(" + v + ")");
   if (!is_float(to)) return cast(to, as_stored);
   return to == DType::F64 ? "lc_double(" + cast(DType::U64, v) + ")" : "lc_float(" + cast(DType::U32, v) + ")";
@@ -120,6 +124,7 @@ std::string loaded(const std::string& buffer, DType t, const std::string& offset
 std::string stored(const std::string& v, DType t) {
   if (t == DType::F16) return "lc_f32_to_f16(" + v + ")";
   if (t == DType::BF16) return "(unsigned short)(lc_bits(" + v + ") >> 16)";
+  if (is_f8(t)) return "lc_f32_to_" + std::string(name(t)) + "(" + v + ")";
   return v;
 }
 

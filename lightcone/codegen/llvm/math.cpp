@@ -246,6 +246,7 @@ Type register_type(DType t) {
 }
 Type stored_type(DType t) {
   if (is_half(t)) return Type::I16;
+  if (is_f8(t)) return Type::U8;
   return t == DType::Bool ? Type::U8 : register_type(t);
 }
 
@@ -293,8 +294,55 @@ Value apply(Op op, DType result, const Value& a, const Value& b, const Value& c)
 
 Value mul_add(const Value& a, const Value& b, const Value& c) { return a.text->call("fmuladd", {a, b, c}); }
 
+namespace {
+
+// As the prelude's functions (codegen/c/f8.cpp).
+struct F8 {
+  int places, normal, bias;  // where the fraction lies in an f32's bits, and those of the smallest normal number; of 0
+  double unit, largest;      // the smallest number, the largest
+};
+F8 f8(DType t) {
+  if (t == DType::F8E4M3FN) return {20, 0x3c800000, 0x3c000000, 0x1p-9, 448};
+  return {21, 0x38800000, 0x38000000, 0x1p-16, 57344};
+}
+Value sign_of(const Value& from, const Value& to) {  // on what has none
+  return bits(bits(to, Type::I32) | (bits(from, Type::I32) & Operand(INT32_MIN)), Type::Float);
+}
+Value nan_of(const Value& v) { return v.text->number(Type::Float, std::numeric_limits<double>::quiet_NaN()); }
+
+Value widened_f8(const Value& v, DType t) {
+  const F8 f = f8(t);
+  Text& text = *v.text;
+  const Value u = text.cast("zext", v, Type::I32), a = u & 0x7f;
+  const Value tiny = text.cast("sitofp", a, Type::Float) * f.unit, usual = bits((a << f.places) + f.bias, Type::Float);
+  Value w = select(bits(usual, Type::I32) < f.normal, tiny, usual);
+  if (t == DType::F8E4M3FN) w = select(a == 0x7f, nan_of(v), w);
+  else w = select(a < 0x7c, w, bits(((a & 3) << f.places) | 0x7f800000, Type::Float));
+  return bits(bits(w, Type::I32) | ((u & 0x80) << 24), Type::Float);
+}
+Value rounded_f8(const Value& v, DType t) {
+  const F8 f = f8(t);
+  const Value u = bits(v, Type::I32), e = u & 0x7f800000;
+  const Value low = select(e < f.normal, Operand(f.normal), e), near = select(low < 0x49000000, low, v.text->integer(Type::I32, 0x49000000));
+  const Value big = bits(near + (f.places << 23), Type::Float), r = (fabs(v) + big) - big;
+  const double beyond = t == DType::F8E4M3FN ? f.largest : std::numeric_limits<double>::infinity();
+  return sign_of(v, select(r > f.largest, beyond, r));
+}
+Value narrowed_f8(const Value& v, DType t) {  // of what was rounded
+  const F8 f = f8(t);
+  const Value u = bits(v, Type::I32), a = u & 0x7fffffff;
+  const Value tiny = v.text->cast("fptosi", bits(a, Type::Float) * (1 / f.unit), Type::I32);
+  Value m = select(a < f.normal, tiny, shift_right(a - f.bias, f.places));
+  if (t == DType::F8E5M2) m = select(a < 0x47800000, m, v.text->integer(Type::I32, 0x7c));
+  m = select(is_nan(v), Operand(t == DType::F8E5M2 ? 0x7e : 0x7f), m);
+  return v.text->cast("trunc", m | (shift_right(u, 24) & 0x80), Type::U8);
+}
+
+}  // namespace
+
 Value widened(const Value& v, DType t) {
   Text& text = *v.text;
+  if (is_f8(t)) return widened_f8(v, t);
   if (t == DType::F16) return text.cast("fpext", bits(v, Type::Half), Type::Float);
   if (t == DType::BF16) return bits(text.cast("zext", v, Type::I32) << 16, Type::Float);
   return t == DType::Bool ? v != 0 : v;
@@ -304,13 +352,17 @@ Value narrowed(const Value& v, DType t) {
   Text& text = *v.text;
   if (t == DType::F16) return bits(text.cast("fptrunc", v, Type::Half), Type::I16);
   if (t == DType::Bool) return text.cast("zext", v, Type::U8);
+  if (is_f8(t)) return narrowed_f8(v, t);
   if (t != DType::BF16) return v;
   const Value u = bits(v, Type::I32), high = shift_right(u, 16);
   const Value near = shift_right(u + 0x7fff + (high & 1), 16);
   return text.cast("trunc", select(is_nan(v), high | 0x40, near), Type::I16);
 }
 
-Value rounded(const Value& v, DType t) { return is_half(t) ? widened(narrowed(v, t), t) : v; }
+Value rounded(const Value& v, DType t) {
+  if (is_f8(t)) return rounded_f8(v, t);
+  return is_half(t) ? widened(narrowed(v, t), t) : v;
+}
 
 Value convert(const Value& v, DType from, DType to) {
   if (from == to) return v;
@@ -324,7 +376,7 @@ Value convert(const Value& v, DType from, DType to) {
     return text.cast(is_unsigned(v.type) ? "zext" : "sext", v, target);
   }
   if (!is_float(from)) return rounded(text.cast(is_unsigned(v.type) ? "uitofp" : "sitofp", v, target), to);
-  if (from == DType::F64 && is_half(to)) return rounded(odd_float(v), to);
+  if (from == DType::F64 && is_narrow(to)) return rounded(odd_float(v), to);
   if (v.type == target) return rounded(v, to);
   return rounded(text.cast(to == DType::F64 ? "fpext" : "fptrunc", v, target), to);
 }

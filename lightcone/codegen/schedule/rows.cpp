@@ -18,7 +18,7 @@ constexpr int kWorthKeeping = 8;  // simple operations
 int cost(const Instr& i) {
   if (i.code == Code::GatherLoad) return 8;
   if (i.code == Code::MulAdd) return 2;
-  if (i.code != Code::Apply) return is_half(i.dtype) ? 2 : 1;
+  if (i.code != Code::Apply) return is_narrow(i.dtype) ? 2 : 1;
   switch (i.op) {
     case Op::Log2:
     case Op::Exp2:

@@ -310,7 +310,7 @@ const Dialect& dialect(Language l) { return kDialects[static_cast<int>(l)]; }
 
 std::string prelude(Language l) {
   const Dialect& d = dialect(l);
-  return std::string(d.head) + std::string(ir::whole_number_functions()) + std::string(kShared);
+  return std::string(d.head) + std::string(ir::whole_number_functions()) + std::string(kShared) + std::string(ir::f8_functions());
 }
 
 std::string begin_kernel(Language l, std::string_view name, int threads, std::span<const Parameter> places,

@@ -31,7 +31,7 @@ constexpr TypeRow kTypes[] = {
     {"F64", 64, DType::F64}, {"F32", 32, DType::F32},      {"F16", 16, DType::F16},      {"BF16", 16, DType::BF16},
     {"I64", 64, DType::I64}, {"I32", 32, DType::I32},      {"U8", 8, DType::U8},         {"BOOL", 8, DType::Bool},
     {"I16", 16, DType::I16}, {"I8", 8, DType::I8},         {"U16", 16, DType::U16},      {"U32", 32, DType::U32},
-    {"U64", 64, DType::U64}, {"F8_E4M3", 8, std::nullopt}, {"F8_E5M2", 8, std::nullopt}, {"C64", 64, std::nullopt}};
+    {"U64", 64, DType::U64}, {"F8_E4M3", 8, DType::F8E4M3FN}, {"F8_E5M2", 8, DType::F8E5M2}, {"C64", 64, std::nullopt}};
 
 struct Span {
   std::uint64_t begin, end;

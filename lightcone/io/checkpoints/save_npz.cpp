@@ -30,10 +30,12 @@ std::string_view descr(const TensorToSave& t) {
     case DType::U32: return "<u4";
     case DType::U64: return "<u8";
     case DType::Bool: return "|b1";
-    case DType::BF16: break;
+    case DType::BF16:
+    case DType::F8E4M3FN:
+    case DType::F8E5M2: break;
   }
   throw Error("save_npz",
-              str_cat(in_quotes(t.name), " is bf16, which numpy does not have: save it as f32, or as safetensors"));
+              str_cat(in_quotes(t.name), " is ", name(t.dtype), ", which numpy does not have: save it as f32, or as safetensors"));
 }
 
 // Little-endian numbers, one after another.

@@ -60,8 +60,9 @@ bool readable_in_place(const StoredTensor& t) {
 }
 
 void check_tensor(const Weights& w, const std::string& name, const StoredTensor& t, const Shape& want) {
-  if (t.dtype && !is_float(*t.dtype))  // times scales that lie elsewhere, and that nobody here would look for
-    throw Error("load", str_cat(w.path(), ": '", name, "' holds whole numbers (", t.type, "), not weights"));
+  if (t.dtype && (!is_float(*t.dtype) || is_f8(*t.dtype)))  // times scales that lie elsewhere, and that nobody here would look for
+    throw Error("load", str_cat(w.path(), ": '", name, "' holds ", is_float(*t.dtype) ? "floats of 8 bits" : "whole numbers",
+                                " (", t.type, "), not weights"));
   bool same = t.shape.size() == want.size();
   for (std::size_t i = 0; same && i < want.size(); ++i) same = Dim(t.shape[i]) == want[i];
   Shape have(t.shape.begin(), t.shape.end());

@@ -68,7 +68,7 @@ Tensor bags_of_ids(const Operand& ids, const Operand& weight, Tensor bag, const 
                    const EmbeddingBagOptions& o, const Tensor& scale) {
   Tensor rows = embedding(ids, weight);
   const DType type = rows.dtype();
-  if (is_half(type)) rows = prim::cast(rows, DType::F32);
+  if (is_narrow(type)) rows = prim::cast(rows, DType::F32);
   if (scale.defined()) rows = prim::mul(rows, prim::cast(scale, rows.dtype()).unsqueeze(1).expand(rows.shape()));
   if (o.padding_idx >= 0) {
     const Tensor i = prim::cast(ids, DType::I64);

@@ -117,7 +117,7 @@ Tensor scatter_reduce(Operand a, int axis, Operand index, Operand src, std::stri
   if (index->rank() != a->rank() || src->rank() != a->rank())
     throw Error(op, str_cat(str(a->shape()), ", index ", str(index->shape()), " and source ", str(src->shape()),
                             " have different ranks"));
-  if (is_half(a->dtype())) {
+  if (is_narrow(a->dtype())) {
     const auto wide = [](const Operand& t) { return Operand(prim::cast(t, DType::F32), t.at); };
     return prim::cast(scatter_reduce(wide(a), axis, index, wide(src), reduce, include_self), a->dtype());
   }

@@ -213,7 +213,7 @@ namespace linalg {
 Eigh eigh(Operand a, std::string_view uplo) {
   const OpScope scope("eigh", a.at);
   if (uplo != "L" && uplo != "U") throw Error("eigh", str_cat("the triangle is \"L\" or \"U\", not \"", uplo, "\""));
-  if (const DType half = a->dtype(); is_half(half)) {
+  if (const DType half = a->dtype(); is_narrow(half)) {
     const Eigh wide = eigh(Operand(prim::cast(a, DType::F32), a.at), uplo);
     return {prim::cast(wide.eigenvalues, half), prim::cast(wide.eigenvectors, half)};
   }
@@ -234,7 +234,7 @@ Tensor eigvalsh(Operand a, std::string_view uplo) { return eigh(a, uplo).eigenva
 
 Svd svd(Operand a, bool full_matrices) {
   const OpScope scope("svd", a.at);
-  if (const DType half = a->dtype(); is_half(half)) {
+  if (const DType half = a->dtype(); is_narrow(half)) {
     const Svd wide = svd(Operand(prim::cast(a, DType::F32), a.at), full_matrices);
     return {prim::cast(wide.u, half), prim::cast(wide.s, half), prim::cast(wide.vh, half)};
   }
@@ -290,7 +290,7 @@ Tensor pinv(Operand a, std::optional<double> rtol) {
 
 Tensor matrix_rank(Operand a, std::optional<double> rtol) {
   const OpScope scope("matrix_rank", a.at);
-  const Tensor wide = is_half(a->dtype()) ? prim::cast(a, DType::F32) : a.tensor, s = svdvals(Operand(wide, a.at));
+  const Tensor wide = is_narrow(a->dtype()) ? prim::cast(a, DType::F32) : a.tensor, s = svdvals(Operand(wide, a.at));
   return sum(to(gt(s, threshold(s, Operand(wide, a.at), rtol).expand(s.shape())), DType::I64), {-1});
 }
 

@@ -157,7 +157,7 @@ namespace linalg {
 
 Lu lu_factor(Operand a) {
   const OpScope scope("lu_factor", a.at);
-  if (const DType half = a->dtype(); is_half(half)) {
+  if (const DType half = a->dtype(); is_narrow(half)) {
     const Lu wide = lu_factor(Operand(prim::cast(a, DType::F32), a.at));
     return {prim::cast(wide.lu, half), wide.pivots};
   }
@@ -240,7 +240,7 @@ Tensor det(Operand a) {
 
 SignLogDet slogdet(Operand a) {
   const OpScope scope("slogdet", a.at);
-  if (const DType half = a->dtype(); is_half(half)) {
+  if (const DType half = a->dtype(); is_narrow(half)) {
     const SignLogDet wide = slogdet(Operand(prim::cast(a, DType::F32), a.at));
     return {prim::cast(wide.sign, half), prim::cast(wide.logabsdet, half)};
   }

@@ -59,7 +59,7 @@ Tensor added(const char* op, const Operand& input, const Operand& a, const Opera
   const DType type = promote(input->dtype(), promote(a->dtype(), b->dtype()));
   if (!is_float(type) && (beta != std::floor(beta) || alpha != std::floor(alpha)))
     throw Error(op, str_cat("beta and alpha of ", name(type), " are whole, not ", beta, " and ", alpha));
-  const DType exact = is_half(type) ? DType::F32 : type;
+  const DType exact = is_narrow(type) ? DType::F32 : type;
   const auto wide = [&](const Operand& t) { return Operand(prim::cast(t, exact), t.at); };
   Tensor y = product(wide(a), wide(b));
   if (alpha != 1) y = mul(y, alpha);

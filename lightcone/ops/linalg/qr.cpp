@@ -114,7 +114,7 @@ namespace linalg {
 
 Qr qr(Operand a) {
   const OpScope scope("qr", a.at);
-  if (const DType half = a->dtype(); is_half(half)) {
+  if (const DType half = a->dtype(); is_narrow(half)) {
     const Qr wide = qr(Operand(prim::cast(a, DType::F32), a.at));
     return {prim::cast(wide.q, half), prim::cast(wide.r, half)};
   }

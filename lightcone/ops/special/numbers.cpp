@@ -31,7 +31,7 @@ Tensor added(const char* op, const Operand& input, const Operand& a, const Opera
   if (!is_float(type) && value != std::floor(value))
     throw Error(op, str_cat("the value of ", name(type), " is whole, not ", value));
   const auto wide = [&](const Operand& t) {
-    return Operand(is_half(type) ? prim::cast(t, DType::F32) : t.tensor, t.at);
+    return Operand(is_narrow(type) ? prim::cast(t, DType::F32) : t.tensor, t.at);
   };
   const Tensor t = f(wide(a), wide(b));
   return prim::cast(wide(input) + (value == 1 ? t : mul(t, value)), type);
@@ -70,12 +70,8 @@ struct Spacing {
   double unit, smallest, normal, largest;
 };
 Spacing spacing(DType t) {
-  switch (t) {
-    case DType::F64: return {0x1p-53, 0x1p-1074, 0x1p-1022, 0x1.fffffffffffffp1023};
-    case DType::F16: return {0x1p-11, 0x1p-24, 0x1p-14, 65504};
-    case DType::BF16: return {0x1p-8, 0x1p-133, 0x1p-126, 0x1.fep127};
-    default: return {0x1p-24, 0x1p-149, 0x1p-126, 0x1.fffffep127};
-  }
+  const DTypeInfo& f = info(t);
+  return {std::exp2(-f.digits), std::exp2(f.least_exponent - f.digits + 1), std::exp2(f.least_exponent), f.largest};
 }
 }  // namespace
 // S. M. Rump et al., "Computing predecessor and successor in rounding to nearest" (BIT 49, 2009): what is a little more
@@ -84,7 +80,7 @@ Tensor nextafter(Operand a, Operand towards) {
   LC_SCOPE("nextafter");
   const Pair p = promoted(a, towards, "nextafter");
   if (!is_float(p.a.dtype())) throw Error("nextafter", str_cat("needs a floating type, not ", name(p.a.dtype())));
-  const DType type = p.a.dtype(), exact = is_half(type) ? DType::F32 : type;
+  const DType type = p.a.dtype(), exact = is_narrow(type) ? DType::F32 : type;
   const Spacing s = spacing(type);
   const Tensor x = prim::cast(p.a, exact), y = prim::cast(p.b, exact), m = abs(x);
   // the distance keeps its digits, too: small numbers are taken 2^60 times as large
@@ -125,7 +121,7 @@ Tensor isclose(Operand a, Operand b, double rtol, double atol, bool equal_nan) {
   const Pair p = promoted(a, b, "isclose");
   Tensor close = prim::equal(p.a, p.b);
   if (equal_nan) close = logical_or(close, logical_and(isnan(p.a), isnan(p.b)));
-  const DType exact = is_half(p.a.dtype()) ? DType::F32 : is_float(p.a.dtype()) ? p.a.dtype() : DType::F64;
+  const DType exact = is_narrow(p.a.dtype()) ? DType::F32 : is_float(p.a.dtype()) ? p.a.dtype() : DType::F64;
   const Tensor x = prim::cast(p.a, exact), y = prim::cast(p.b, exact);
   const Tensor off = abs(prim::add(x, neg(y))), most = add(abs(mul(y, rtol)), atol);
   return logical_or(close, logical_and(isfinite(off), off <= most));
@@ -205,10 +201,10 @@ template <class Join>
 Tensor joined(Operand y, const Operand* x, double dx, int axis, const char* op, const Join& join) {
   const OpScope scope(op, y.at);
   const DType half = y->dtype();
-  if (is_half(half)) y.tensor = prim::cast(y, DType::F32);
+  if (is_narrow(half)) y.tensor = prim::cast(y, DType::F32);
   const int from_end = wrap_axis(axis, y->rank(), y->shape(), op) - y->rank();
   const Tensor t = areas(y, x, dx, axis, op), r = join(t, from_end + t.rank());
-  return is_half(half) ? prim::cast(r, half) : r;
+  return is_narrow(half) ? prim::cast(r, half) : r;
 }
 Tensor total(const Tensor& t, int axis) { return sum(t, {axis}); }
 }  // namespace

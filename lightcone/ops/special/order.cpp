@@ -156,7 +156,7 @@ Tensor quantile_of(const Operand& a, const Tensor& q, std::optional<int> axis, b
   if (q.rank() > 1) throw Error(op, "q has rank 0 or 1, not " + str(q.shape()));
   if (q.dtype() != a->dtype())
     throw Error(op, str_cat("q is ", lc::name(q.dtype()), ", the tensor ", lc::name(a->dtype())));
-  const DType half = a->dtype(), exact = is_half(half) ? DType::F32 : half;
+  const DType half = a->dtype(), exact = is_narrow(half) ? DType::F32 : half;
   const Tensor x = prim::cast(a, exact), row = axis ? x : x.reshape({product(x.shape())});
   const int along = axis ? wrap_axis(*axis, a->rank(), a->shape(), op) : 0;
   not_empty(Operand(row, a.at), along, op);

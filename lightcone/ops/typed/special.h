@@ -86,7 +86,7 @@ Tensor<FloatOf<E>, A...> copysign(const Tensor<E, A...>& a, double sign, LC_AT) 
 template <class E, Dim... A, class F, Dim... B>
 auto ldexp(const Tensor<E, A...>& a, const Tensor<F, B...>& exponent, LC_AT) {
   if constexpr (kFloating<F>) require<same_elements<E, F>("ldexp")>();
-  constexpr bool widens = is_half(dtype_of<E>::value) && !kFloating<F> && (sizeof...(B) > 0 || sizeof...(A) == 0);
+  constexpr bool widens = is_narrow(dtype_of<E>::value) && !kFloating<F> && (sizeof...(B) > 0 || sizeof...(A) == 0);
   using R = std::conditional_t<widens, float, FloatOf<E>>;
   LC_OUT(R, infer_broadcast("ldexp", LC_S(E, A), LC_S(F, B)))(lc::ldexp(Operand(a, at), exponent));
 }

@@ -74,9 +74,8 @@ std::vector<Tensor> reduce_precision(const Call& c) {
   const std::int64_t exponent = c.integer("exponent_bits", 0), mantissa = c.integer("mantissa_bits", -1);
   const Tensor x = c.x();
   if (!is_float(x.dtype())) c.refuse("is for floats");
-  const bool is_wide = x.dtype() == DType::F64;
-  const int own_exponent = is_wide ? 11 : x.dtype() == DType::F16 ? 5 : 8;
-  const int own_mantissa = is_wide ? 52 : x.dtype() == DType::F32 ? 23 : x.dtype() == DType::F16 ? 10 : 7;
+  const int own_mantissa = info(x.dtype()).digits - 1,
+            own_exponent = static_cast<int>(8 * size_of(x.dtype())) - own_mantissa - 1;
   if (exponent < 1 || mantissa < 0) c.refuse("a format of no exponent");
   Tensor y = x;
   const DType bits = signed_of(x.dtype());

@@ -38,7 +38,7 @@ std::vector<Tensor> binary(const Call& c) {
 template <Tensor (*F)(Operand)>
 std::vector<Tensor> wide(const Call& c) {
   const Tensor x = alike(c, 1)[0];
-  if (!is_half(x.dtype())) return {F(x)};
+  if (!is_narrow(x.dtype())) return {F(x)};
   return {prim::cast(F(prim::cast(x, DType::F32)), x.dtype())};
 }
 
@@ -77,7 +77,13 @@ std::vector<Tensor> select_by(const Call& c) {
   return {prim::where(in[0], in[1], in[2])};
 }
 
-std::vector<Tensor> convert(const Call& c) { return {prim::cast(alike(c, 1)[0], c.dtype())}; }
+// What f8E4M3FN does not hold is NaN in StableHLO, where prim::cast() saturates.
+std::vector<Tensor> convert(const Call& c) {
+  const Tensor x = alike(c, 1)[0], y = prim::cast(x, c.dtype());
+  if (c.dtype() != DType::F8E4M3FN || x.dtype() == c.dtype()) return {y};
+  const Tensor size = abs(x.dtype() == DType::F64 ? x : prim::cast(x, DType::F32));
+  return {prim::where(prim::less_than(scalar_like(size, 464), size), scalar_like(y, std::nan("")), y)};  // 464 is rounded to 448
+}
 
 std::vector<Tensor> power(const Call& c) {
   const std::vector<Tensor> in = alike(c, 2);

@@ -28,7 +28,7 @@ Matrices matrices(const Call& c) {
   batch.resize(batch.size() - 2);
   const std::int64_t rows = e[e.size() - 2], columns = e.back();
   const Tensor t = c.x().reshape({product(batch), rows, columns});
-  return {prim::cast(t, is_half(t.dtype()) ? DType::F32 : t.dtype()), batch, rows, columns, std::min(rows, columns)};
+  return {prim::cast(t, is_narrow(t.dtype()) ? DType::F32 : t.dtype()), batch, rows, columns, std::min(rows, columns)};
 }
 
 // Places along an axis of [batch, rows, columns] beside the number of a step, a scalar.

@@ -25,7 +25,7 @@ class BatchNorm {
   }
 
   // Halves are computed in f32.
-  Tensor wide(const Tensor& t) const { return is_half(type_) ? prim::cast(t, DType::F32) : t; }
+  Tensor wide(const Tensor& t) const { return is_narrow(type_) ? prim::cast(t, DType::F32) : t; }
   Tensor narrow(const Tensor& t) const { return prim::cast(t, type_); }
   Tensor summed(const Tensor& x) const { return sum(x, others_); }
   Tensor mean_of(const Tensor& x) const { return mean(x, others_); }

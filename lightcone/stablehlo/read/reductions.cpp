@@ -45,7 +45,7 @@ Tensor turned(const Tensor& t) {
 Tensor reduced(const std::string& reducer, const Tensor& t, const std::vector<int>& axes) {
   const bool is_bool = t.dtype() == DType::Bool;
   if (reducer == "stablehlo.add" || (is_bool && reducer == "stablehlo.or")) {
-    if (!is_half(t.dtype())) return over(t, axes, prim::sum_reduce);
+    if (!is_narrow(t.dtype())) return over(t, axes, prim::sum_reduce);
     return prim::cast(over(prim::cast(t, DType::F32), axes, prim::sum_reduce), t.dtype());
   }
   if (reducer == "stablehlo.maximum") return over(t, axes, prim::max_reduce);

@@ -18,6 +18,7 @@ struct Element {
 };
 
 std::size_t bytes_of(std::string_view e) {
+  if (e == "f8E4M3FN" || e == "f8E5M2") return 1;
   if (e == "i1" || e == "i8" || e == "ui8" || e == "i4" || e == "ui4" || e == "i2" || e == "ui2") return 1;
   if (e == "i16" || e == "ui16" || e == "f16" || e == "bf16") return 2;
   if (e == "i32" || e == "ui32" || e == "f32") return 4;
@@ -121,9 +122,9 @@ class Reader {
     }
     const double v = std::strtod(n.c_str(), nullptr);
     if (e_.part == "f64") return put(&v);
-    std::uint16_t half = 0;
-    store_f64(&half, e_.part == "f16" ? DType::F16 : DType::BF16, 0, v);
-    put(&half);
+    std::uint16_t narrow = 0;
+    store_f64(&narrow, *dtype_of(e_.part), 0, v);
+    put(&narrow);
   }
 
   // "0x0000803F...": bytes in order; a bit for each element of i1, from the lowest on. As many as one element says all.

@@ -11,6 +11,7 @@ namespace {
 // clang-format off
 constexpr std::pair<DType, std::string_view> kElements[] = {
   {DType::F32, "f32"}, {DType::F64, "f64"}, {DType::F16, "f16"}, {DType::BF16, "bf16"},
+  {DType::F8E4M3FN, "f8E4M3FN"}, {DType::F8E5M2, "f8E5M2"},
   {DType::I8, "i8"},   {DType::I16, "i16"},  {DType::I32, "i32"},  {DType::I64, "i64"},
   {DType::U8, "ui8"},  {DType::U16, "ui16"}, {DType::U32, "ui32"}, {DType::U64, "ui64"}, {DType::Bool, "i1"},
 };

@@ -60,9 +60,7 @@ std::string element_text(const std::byte* at, std::size_t size, std::string_view
     const auto v = std::bit_cast<double>(bits);
     return std::isfinite(v) ? decimal(v) : hex(bits, 16);
   }
-  const float v = element == "f32"    ? std::bit_cast<float>(static_cast<std::uint32_t>(bits))
-                  : element == "bf16" ? bf16_to_f32(static_cast<std::uint16_t>(bits))
-                                      : f16_to_f32(static_cast<std::uint16_t>(bits));
+  const auto v = static_cast<float>(load_f64(&bits, *dtype_of(element), 0));
   return std::isfinite(v) ? decimal(v) : hex(bits, static_cast<int>(2 * size));
 }
 
@@ -75,7 +73,7 @@ std::string bytes_text(const std::vector<std::byte>& data) {
 }
 
 bool is_spelled(std::string_view element) {
-  return is_integer(element) || element == "f32" || element == "f64" || element == "f16" || element == "bf16";
+  return is_integer(element) || dtype_of(element);
 }
 
 // Rows in brackets, one pair for each axis.

@@ -19,7 +19,7 @@ void look_through_widening(const Graph& g, Factors& f) {
   const auto narrow = [&](const Edge& e) -> const Node* {
     const Node& n = g[e.node];
     const bool widens = n.op == Op::Contiguous && n.dtype == DType::F32 && n.in[0].view.identity();
-    return widens && is_half(g[n.in[0].node].dtype) ? &n : nullptr;
+    return widens && is_narrow(g[n.in[0].node].dtype) ? &n : nullptr;
   };
   const Node *a = narrow(f.edge[0]), *b = narrow(f.edge[1]);
   if (!a || !b || g[a->in[0].node].dtype != g[b->in[0].node].dtype) return;
@@ -123,7 +123,7 @@ Attribute precision(Precision p) {
 }
 
 // Sums of halves are f32.
-DType sum_type(DType t) { return is_half(t) ? DType::F32 : t; }
+DType sum_type(DType t) { return is_narrow(t) ? DType::F32 : t; }
 
 class ProductWriter {
  public:

@@ -54,7 +54,7 @@ class ReductionWriter {
  public:
   ReductionWriter(Writer& w, const Node& n, const Reduction& r)
       : w_(w), b_(w.builder()), n_(n), r_(r), loops_(r.readings.loops), summed_(n.shape.size()) {
-    element_ = element_of(is_half(n.dtype) && sums() ? DType::F32 : n.dtype);
+    element_ = element_of(is_narrow(n.dtype) && sums() ? DType::F32 : n.dtype);
     combine_ = n.dtype == DType::Bool ? "stablehlo.or" : sums() ? "stablehlo.add" : "stablehlo.maximum";
   }
 
