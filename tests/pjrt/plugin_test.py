@@ -265,7 +265,7 @@ def test_buffers(client, device):
     scalar = from_host(client, device, struct.pack("<i", -5), S32, [])
     assert struct.unpack("<i", to_host(scalar, [])) == (-5,)
     some = ctypes.create_string_buffer(8)
-    for kind, dims, code in ((11, [-1], INVALID_ARGUMENT), (16, [2], UNIMPLEMENTED), (99, [2], UNIMPLEMENTED),
+    for kind, dims, code in ((11, [-1], INVALID_ARGUMENT), (18, [2], UNIMPLEMENTED), (99, [2], UNIMPLEMENTED),
                              (11, [1 << 40, 1 << 40], 8), (11, [1 << 62], 8), (2, [1 << 60], 8)):
         fails(code, FROM_HOST, 120, (16, client), (24, some), (32, struct.pack("<i", kind)), (40, words(dims)),
               (48, len(dims)), (80, device))
