@@ -1,6 +1,7 @@
 // The derivative of attention on every device: one node of kernels where it applies, right for all masks, groups and
 // odd sizes, never wrong about NaN, infinities and queries that see nothing, no scores in memory. The judge is the f64
 // interpreter.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 

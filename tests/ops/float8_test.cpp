@@ -1,7 +1,10 @@
 // Floats of 8 bits against PyTorch (tests/goldens/float8.txt): by the reference, by the definitions in the twelve, compiled
 // in each way there is and on another device.
-#include "golden_cases.h"
+#include <cmath>
+#include <limits>
+
 #include "error_of.h"
+#include "golden_cases.h"
 #include "lightcone/backends/cpu/jit/llvm.h"
 #include "on_device.h"
 

@@ -1,6 +1,8 @@
 #include "lightcone/codegen/llvm/math.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 #include "lightcone/core/error.h"
 

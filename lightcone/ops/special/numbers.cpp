@@ -1,4 +1,5 @@
 // Elementwise functions of several numbers, sums without NaN, grids and statistics.
+#include <cmath>
 #include <numbers>
 
 #include "lightcone/ops/internal.h"
