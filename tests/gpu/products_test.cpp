@@ -124,6 +124,25 @@ TEST_P(Products, OfSymbolicSizesChooseAtEachRun) {
   }
 }
 
+// A long sum of few results is split: the plan holds the parts, exactly where sizes are known, and all that bounds allow
+// where they are names.
+TEST_P(Products, PlanThePartsOfSplitSums) {
+  for (const bool symbolic : {false, true}) {
+    Graph g;
+    const Dim rows = symbolic ? Dim::symbol("s", 1, 40) : Dim(20);
+    g.output("y", matmul(g.input("x", {rows, 4096}), g.input("w", {4096, 24})));
+    const Program p = compile(g, generic() | compiler());
+    const std::size_t results = (symbolic ? 40 : 20) * 24 * sizeof(float);
+    EXPECT_GE(p.plan().arena_bytes, 2 * results);  // it is split
+    EXPECT_LE(p.plan().arena_bytes, symbolic ? 129 * results + 4096 : 17 * results + 4096);
+    for (const std::int64_t n : symbolic ? std::vector<std::int64_t>{1, 9, 40} : std::vector<std::int64_t>{20}) {
+      const Bindings sizes = symbolic ? Bindings{{"s", n}} : Bindings{};
+      const VerifyReport r = verify(g, generic() | compiler(), {.trials = 2, .sizes = sizes, .shrink = false});
+      EXPECT_TRUE(r.ok()) << n << " rows: " << r.str();
+    }
+  }
+}
+
 TEST_P(Products, AreFollowedByWhatReadsThem) {
   for (const int m : {1, 70}) {
     Graph g;

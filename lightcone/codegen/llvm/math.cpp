@@ -1,6 +1,7 @@
 #include "lightcone/codegen/llvm/math.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -304,8 +305,9 @@ struct F8 {
   double unit, largest;      // the smallest number, the largest
 };
 F8 f8(DType t) {
-  if (t == DType::F8E4M3FN) return {20, 0x3c800000, 0x3c000000, 0x1p-9, 448};
-  return {21, 0x38800000, 0x38000000, 0x1p-16, 57344};
+  const DTypeInfo& i = info(t);
+  const int normal = (127 + i.least_exponent) << 23;
+  return {24 - i.digits, normal, normal - (1 << 23), std::exp2(i.least_exponent - i.digits + 1), i.largest};
 }
 Value sign_of(const Value& from, const Value& to) {  // on what has none
   return bits(bits(to, Type::I32) | (bits(from, Type::I32) & Operand(INT32_MIN)), Type::Float);
