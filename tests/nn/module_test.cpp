@@ -9,6 +9,7 @@
 #include "on_device.h"
 
 using namespace lc;
+static_assert(std::has_virtual_destructor_v<nn::ModelBase>);  // `lightcone train` keeps models by it
 
 namespace {
 

@@ -74,6 +74,22 @@ TEST(ReadStableHlo, ArgumentsAndResultsStandInOrder) {
   EXPECT_EQ(c.get("out1"), (std::vector<float>{6, 13}));
 }
 
+// What f8E4M3FN does not hold becomes NaN here; 464, half way to it, is rounded to 448, and f8E5M2 has an infinity.
+TEST(ReadStableHlo, FloatsOf8BitsOverflow) {
+  const hlo::Module m = hlo::parse(R"(func.func @main() {
+    %x = stablehlo.constant dense<[448.0, 464.0, 464.125, -1.0e9, 0x7F800000, 17.5]> : tensor<6xf32>
+    %a = stablehlo.convert %x : (tensor<6xf32>) -> tensor<6xf8E4M3FN>
+    %b = stablehlo.convert %a : (tensor<6xf8E4M3FN>) -> tensor<6xf32>
+    check.expect_eq_const %b, dense<[448.0, 448.0, 0x7FC00000, 0x7FC00000, 0x7FC00000, 18.0]> : tensor<6xf32>
+    %c = stablehlo.convert %x : (tensor<6xf32>) -> tensor<6xf8E5M2>
+    %d = stablehlo.convert %c : (tensor<6xf8E5M2>) -> tensor<6xf32>
+    check.expect_eq_const %d, dense<[448.0, 448.0, 448.0, 0xFF800000, 0x7F800000, 16.0]> : tensor<6xf32>
+    return
+  })");
+  expect_passes(m, "by the reference", Compiler());
+  expect_passes(m, "by the device", generic() | test::device({.threads = 1}));
+}
+
 // Numbers whose sums and products are none of 64 bits.
 TEST(ReadStableHlo, NumbersAtTheEdgesOf64Bits) {
   const hlo::Module ends = hlo::parse(R"(func.func @main() {

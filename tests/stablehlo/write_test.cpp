@@ -144,6 +144,17 @@ TEST(WriteStableHlo, HalvesAreMultipliedAsTheyAreAndSummedInF32) {
   EXPECT_PRED2(contains, text, ": (tensor<4x8xbf16>, tensor<8x5xbf16>) -> tensor<4x5xf32>");
 }
 
+// Our casts to E4M3FN saturate, a convert makes NaN.
+TEST(WriteStableHlo, CastsToEightBitsAreClamped) {
+  Graph g;
+  const Tensor x = g.input("x", {3});
+  g.output("a", prim::cast(x, DType::F8E4M3FN)), g.output("b", prim::cast(x, DType::F8E5M2));
+  const std::string text = export_stablehlo(g).text();
+  EXPECT_PRED2(contains, text, "\"stablehlo.clamp\"(%0, %x, %1)");
+  EXPECT_PRED2(contains, text, "(tensor<3xf32>) -> tensor<3xf8E4M3FN>");
+  EXPECT_PRED2(contains, text, "\"stablehlo.convert\"(%x) : (tensor<3xf32>) -> tensor<3xf8E5M2>");
+}
+
 TEST(WriteStableHlo, PrecisionOfProductsIsAWish) {
   const Graph g = test::conv_graph({1, 1, 5}, {1, 1, 3}, {});
   EXPECT_PRED2(contains, export_stablehlo(g).text(), "precision HIGHEST");
