@@ -85,6 +85,46 @@ TEST(GpuFaults, EveryCallOfTheDriverInTurn) {
   EXPECT_EQ(run(g, compiler()), want);
 }
 
+// The same of a product of warpgroups, whose launches take maps that the driver encodes.
+TEST(GpuFaults, EveryCallOfAWarpgroupsProductInTurn) {
+  test::Fake driver;
+  const TempDir cache;
+  CudaOptions options = test::fake_options(cache / "");
+  options.warpgroups = true;
+  Graph g;
+  const Dim n = Dim::symbol("n", 16384, 16500);
+  g.output("y", matmul(g.input("x", {n, 8}, DType::BF16), g.input("w", {8, 8}, DType::BF16)));
+  const auto run = [&] {
+    const Program p = compile(g, generic() | cuda(options));
+    Context c(p);
+    c.set("w", numbers(64));
+    std::vector<float> all;
+    for (const std::int64_t rows : {16384, 16384, 16400}) {
+      c.bind("n", rows).set("x", numbers(static_cast<std::size_t>(rows) * 8)).run();
+      const std::vector<float> y = c.get("y");
+      all.insert(all.end(), y.begin(), y.end());
+    }
+    return all;
+  };
+  const std::vector<float> want = run();
+  const long before = driver.get("calls"), live = driver.live();
+  EXPECT_EQ(run(), want);
+  const long calls = driver.get("calls") - before;
+  int errors = 0;
+  for (long call = 0; call < calls; ++call) {
+    driver.fail(call + 1, 1);
+    try {
+      EXPECT_EQ(run(), want) << "call " << call << " gave another result";
+    } catch (const Error&) {
+      ++errors;
+    }
+    driver.fail(0, 0);
+    ASSERT_EQ(driver.live(), live) << "after call " << call << " failed";
+  }
+  EXPECT_GT(errors, calls / 2);
+  EXPECT_EQ(run(), want);
+}
+
 // What does not fit says how much was needed; what fits afterwards runs.
 TEST(GpuFaults, OutOfMemory) {
   test::Fake driver;

@@ -184,6 +184,10 @@ void add_products(std::vector<Case>& all) {
     const auto widened = [&](const char* name) { return to(g.input(name, s, DType::I8), DType::I32); };
     g.output("y", matmul(widened("x"), widened("w")));
   }));
+  all.push_back(function("product i8: of a linear layer", [=](Graph& g) {
+    const auto widened = [&](const char* name) { return to(g.input(name, s, DType::I8), DType::I32); };
+    g.output("y", matmul(widened("x"), widened("w").transpose(0, 1)));
+  }));
 }
 
 // Of GPT-2's sizes, with a mask that all heads share: a causal one is in its block.

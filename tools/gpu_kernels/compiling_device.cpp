@@ -29,7 +29,8 @@ const std::vector<Gpu>& gpus() {
   return all;
 }
 
-CompilingDevice::CompilingDevice(std::shared_ptr<const nvidia::Compiler> compiler, const Gpu& gpu, std::string folder)
+CompilingDevice::CompilingDevice(std::shared_ptr<const nvidia::Compiler> compiler, const Gpu& gpu, std::string folder,
+                                 bool warpgroups)
     : compiler_(std::move(compiler)), folder_(std::move(folder)) {
   limits_.name = gpu.name;
   limits_.architecture = nvidia::architecture_for(*compiler_, gpu.major, gpu.minor);
@@ -40,6 +41,7 @@ CompilingDevice::CompilingDevice(std::shared_ptr<const nvidia::Compiler> compile
   limits_.shared = gpu.shared;
   limits_.processors = gpu.processors;
   limits_.memory = std::size_t{16} << 30;
+  limits_.warpgroups = warpgroups && limits_.architecture == "sm_90a";
 }
 
 std::unique_ptr<Buffer> CompilingDevice::allocate(std::size_t bytes) { return std::make_unique<NoMemory>(bytes); }
@@ -55,7 +57,7 @@ std::shared_ptr<const gpu::Code> CompilingDevice::compile(const std::string& tex
   cubin->functions = kernels;
   {
     const std::lock_guard lock(mutex_);
-    cubin->file = str_cat(folder_, "/", limits_.architecture, ".", files_++, ".cubin");
+    cubin->file = str_cat(folder_, "/", limits_.architecture, limits_.warpgroups ? ".warpgroups." : ".", files_++, ".cubin");
   }
   std::ofstream(cubin->file, std::ios::binary) << code;
   return cubin;

@@ -22,8 +22,9 @@ const std::vector<Gpu>& gpus();
 
 class CompilingDevice final : public gpu::GpuDevice {
  public:
-  // Machine code is written to `folder`.
-  CompilingDevice(std::shared_ptr<const nvidia::Compiler> compiler, const Gpu& gpu, std::string folder);
+  // Machine code is written to `folder`. `warpgroups`: as CudaOptions has it, where the GPU has such instructions.
+  CompilingDevice(std::shared_ptr<const nvidia::Compiler> compiler, const Gpu& gpu, std::string folder,
+                  bool warpgroups = false);
 
   struct Started {
     std::string function, file;  // in which it is

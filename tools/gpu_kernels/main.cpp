@@ -86,6 +86,20 @@ Json kernels_of(const Case& c, const Graph& g, CompilingDevice& device) {
   return rows;
 }
 
+// What a switch that is off by default makes of the products: those of warpgroups.
+void add_warpgroups(const std::shared_ptr<const nvidia::Compiler>& compiler, const Gpu& gpu, const std::string& folder,
+                    std::span<const Case> cases, std::span<const Graph* const> graphs, Json& rows) {
+  const auto device = std::make_shared<CompilingDevice>(compiler, gpu, folder, true);
+  if (!device->limits().warpgroups) return;
+  for (std::size_t k = 0; k < cases.size(); ++k) {
+    if (!cases[k].name.starts_with("product")) continue;
+    const std::vector<Graph> compiled = gpu::compile_batch(graphs.subspan(k, 1), device);
+    Case named = cases[k];
+    named.name += ", by warpgroups";
+    for (Json& row : kernels_of(named, compiled[0], *device)) rows.push_back(std::move(row));
+  }
+}
+
 int run(const std::string& folder, const std::string& only) {
   const auto compiler = nvidia::Compiler::open();
   Json out{{"compiler", "NVRTC " + nvidia::version_text(compiler->version())}, {"kernels", Json::array()}};
@@ -100,6 +114,7 @@ int run(const std::string& folder, const std::string& only) {
     const std::vector<Graph> compiled = gpu::compile_batch(all, device);
     for (std::size_t k = 0; k < cases.size(); ++k)
       for (Json& row : kernels_of(cases[k], compiled[k], *device)) out["kernels"].push_back(std::move(row));
+    add_warpgroups(compiler, gpu, folder, cases, all, out["kernels"]);
     out["gpus"].push_back({{"name", gpu.name}, {"architecture", device->limits().architecture}, {"processors", gpu.processors}});
   }
   std::cout << out.dump(1) << "\n";

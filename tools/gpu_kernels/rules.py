@@ -7,8 +7,10 @@ COPY, F32, BF16 = 4.3e12, 60e12, 800e12  # bytes and operations a second of an H
 
 PRODUCT = r"\b(linear|matmul|conv\w*|scaled_dot_product_attention|attention|attention_gradients|baddbmm|einsum)\b|backward \(mul, sum"
 # The matrix instructions that products must hold, by case; from compute capability 8.0 on, where ours use them. (HMMA is
-# what Hopper and Blackwell have for a warp; the faster ones of four warps, HGMMA and UTCHMMA, no kernel of ours uses.)
-MATRIX_UNITS = [(r"^product (bf16|f16)", "HMMA|HGMMA"), (r"^product i8", "IMMA")]
+# what Hopper and Blackwell have for a warp. Of the faster ones of four warps, Hopper's HGMMA and IGMMA are used where
+# CudaOptions::warpgroups says so; Blackwell's UTCHMMA no kernel of ours uses.)
+MATRIX_UNITS = [(r"^product (bf16|f16).*by warpgroups", "HGMMA"), (r"^product i8: of a linear.*by warpgroups", "IGMMA"),
+                (r"^product (bf16|f16)", "HMMA|HGMMA"), (r"^product i8", "IMMA")]
 MATRIX_SINCE = 80
 
 MUCH = 1e6     # bytes: what moves fewer waits for its start, not for memory
@@ -73,9 +75,9 @@ def without_matrix_unit(row):
     if machine_code.architecture(row.architecture) < MATRIX_SINCE:
         return None
     for case, units in MATRIX_UNITS:
-        instructions = "|".join(machine_code.MATRIX[u] for u in units.split("|"))
-        if re.search(case, row.case) and not row.code.count(instructions):
-            return "a product without %s" % units.replace("|", " or ")
+        instructions = "|".join(machine_code.MATRIX.get(u, u) for u in units.split("|"))
+        if re.search(case, row.case):
+            return None if row.code.count(instructions) else "a product without %s" % units.replace("|", " or ")
     return None
 
 

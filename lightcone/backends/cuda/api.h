@@ -69,6 +69,11 @@ enum class EventFlags : unsigned { DisableTiming = 2 };
 enum class CaptureMode : int { Global = 0, ThreadLocal = 1, Relaxed = 2 };
 enum class CaptureStatus : int { None = 0, Active = 1, Invalidated = 2 };
 enum class GranularityFlags : int { Minimum = 0, Recommended = 1 };
+enum class TensorMapType : int { U8 = 0, U16 = 1 };
+enum class TensorMapInterleave : int { None = 0 };
+enum class TensorMapSwizzle : int { Bytes128 = 3 };
+enum class TensorMapPromotion : int { Bytes256 = 3 };  // of what is read into L2
+enum class TensorMapFill : int { Zeros = 0 };
 
 struct Location {
   int type = 1;  // a device
@@ -153,6 +158,9 @@ struct KernelNodeParams {  // CUDA_KERNEL_NODE_PARAMS_v2
   F(set_function_attribute, "cuFuncSetAttribute", Function* function, FunctionAttribute attribute, int value)          \
   F(launch, "cuLaunchKernel", Function* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, \
     unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream* stream, void** arguments, void** extra)         \
+  F(encode_tiled, "cuTensorMapEncodeTiled", void* map, TensorMapType type, std::uint32_t axes, Address at,              \
+    const std::uint64_t* extents, const std::uint64_t* strides, const std::uint32_t* box, const std::uint32_t* steps,  \
+    TensorMapInterleave interleave, TensorMapSwizzle swizzle, TensorMapPromotion promotion, TensorMapFill fill)        \
   F(instantiate_graph, "cuGraphInstantiateWithFlags", GraphExec** to, Graph* graph, unsigned long long flags)          \
   F(launch_graph, "cuGraphLaunch", GraphExec* graph, Stream* stream)                                                   \
   F(set_kernel_node, "cuGraphExecKernelNodeSetParams_v2", GraphExec* graph, GraphNode* node,                           \

@@ -15,10 +15,12 @@ std::string join(const std::vector<std::string>& names) {
   return names.size() == 1 ? "the kernel " + s : "the kernels " + s;
 }
 
+// From the first line that says error on: warnings may stand before it.
 std::string first_lines(const std::string& log) {
-  std::size_t end = 0;
+  const std::size_t error = log.find("error"), line = error == std::string::npos ? 0 : log.rfind('\n', error) + 1;
+  std::size_t end = line;
   for (std::size_t k = 0; k < kLines && end < log.size(); ++k) end = std::min(log.find('\n', end), log.size() - 1) + 1;
-  std::string s = log.substr(0, std::min(end, kCharacters));
+  std::string s = log.substr(line, std::min(end - line, kCharacters));
   while (!s.empty() && (s.back() == '\n' || s.back() == ' ' || s.back() == '\0')) s.pop_back();
   return s.empty() ? "it does not say why" : s;
 }

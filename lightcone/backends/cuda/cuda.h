@@ -24,6 +24,10 @@ struct CudaOptions {
   std::optional<bool> cublas_lt = {};
   std::string cublas_lt_library = "";        // its file; "": $LIGHTCONE_CUBLASLT ("off": none), else libcublasLt.so.13
   std::int64_t cublas_lt_least = 100000000;  // operations of a product that is large
+  // On a device of compute capability 9.0, are large products of halves and bytes made by its warpgroups' instructions,
+  // from tiles that it copies by itself (wgmma, TMA)? Nothing said: where $LIGHTCONE_WARPGROUPS is 1. Tests run these
+  // kernels on a CPU and NVIDIA's compiler takes them; on a GPU they were not seen yet, and so are not the default.
+  std::optional<bool> warpgroups = {};
 };
 
 // Opens the device when the first graph is compiled. All programs of one such value share it.

@@ -1,6 +1,8 @@
 #include "lightcone/backends/cuda/device.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 
 #include "lightcone/backends/cuda/launch.h"
 #include "lightcone/backends/cuda/recording.h"
@@ -67,6 +69,12 @@ gpu::Limits limits_of(const Driver& driver, int ordinal) {
   return l;
 }
 
+// Is this switched on in the environment?
+bool named(const char* variable) {
+  const char* const s = std::getenv(variable);
+  return s && std::string_view(s) == "1";
+}
+
 api::Address checked(Place p, std::size_t bytes) {
   const std::size_t size = p ? p.buffer->size() : 0;
   if (p.offset > size || bytes > size - p.offset)
@@ -102,6 +110,7 @@ CudaDevice::CudaDevice(const CudaOptions& options)
       options_(options) {
   const auto [major, minor] = Properties(context_->driver(), options.device).capability();
   limits_.architecture = architecture_for(*compiler_, major, minor);
+  limits_.warpgroups = limits_.architecture == "sm_90a" && options.warpgroups.value_or(named("LIGHTCONE_WARPGROUPS"));
   limits_.driver += ", NVRTC " + version_text(compiler_->version());
 }
 
@@ -130,10 +139,9 @@ std::shared_ptr<const gpu::Code> CudaDevice::compile(const std::string& text, co
 void CudaDevice::start(const gpu::Start& s) {
   if (s.groups == 0) return;
   const KernelCall call = kernel_call(s, limits_);
-  std::array<std::uint64_t, kMostArguments> values;
-  std::size_t n = 0;
-  for (const Place& p : s.places) values[n++] = address_of(p);
-  for (const std::int64_t size : s.sizes) values[n++] = static_cast<std::uint64_t>(size);
+  std::array<std::uint64_t, kMostWords> values;
+  const std::size_t n = words_of(s);
+  write_words(context_->driver(), s, {values.data(), n});
   stream_->ask("start a kernel", [&](const api::Driver& a, api::Stream* stream) {
     return start_kernel(a, stream, call, {values.data(), n});
   });
@@ -183,8 +191,19 @@ KernelCall kernel_call(const gpu::Start& s, const gpu::Limits& limits) {
   if (s.shared > limits.shared) refuse("bytes of shared memory", s.shared, limits.shared);
   if (s.places.size() + s.sizes.size() > kMostArguments)
     refuse("arguments", s.places.size() + s.sizes.size(), kMostArguments);
+  if (s.maps.size() > kMostMaps) refuse("maps", s.maps.size(), kMostMaps);
   return {static_cast<const Module*>(s.code)->function(s.function), static_cast<unsigned>(s.groups),
-          static_cast<unsigned>(s.threads), static_cast<unsigned>(s.shared)};
+          static_cast<unsigned>(s.threads), static_cast<unsigned>(s.shared), static_cast<unsigned>(s.maps.size())};
+}
+
+void write_words(const Driver& driver, const gpu::Start& s, std::span<std::uint64_t> to) {
+  std::size_t n = 0;
+  for (const gpu::TileMap& m : s.maps) {
+    encode(driver, m, address_of(m.at), to.subspan(n).first<kMapWords>());
+    n += kMapWords;
+  }
+  for (const Place& p : s.places) to[n++] = address_of(p);
+  for (const std::int64_t size : s.sizes) to[n++] = static_cast<std::uint64_t>(size);
 }
 
 }  // namespace lc::nvidia

@@ -1,4 +1,4 @@
-// One start of a kernel as the driver takes it: numbers of 64 bits, places as addresses before sizes.
+// One start of a kernel as the driver takes it: numbers of 64 bits, those of maps, places as addresses, sizes.
 #pragma once
 
 #include <array>
@@ -7,10 +7,12 @@
 
 #include "lightcone/backends/cuda/compile.h"
 #include "lightcone/backends/cuda/memory.h"
+#include "lightcone/backends/cuda/tensor_map.h"
 
 namespace lc::nvidia {
 
-inline constexpr std::size_t kMostArguments = gpu::kMostPlaces + gpu::kMostSizes;
+inline constexpr std::size_t kMostArguments = gpu::kMostPlaces + gpu::kMostSizes;  // but maps
+inline constexpr std::size_t kMostWords = kMostMaps * kMapWords + kMostArguments;
 
 // Where a place of this device lies; 0 for none.
 inline api::Address address_of(const Place& p) {
@@ -19,27 +21,35 @@ inline api::Address address_of(const Place& p) {
 
 struct KernelCall {
   api::Function* function = nullptr;
-  unsigned groups = 1, threads = 1, shared = 0;
+  unsigned groups = 1, threads = 1, shared = 0, maps = 0;
   friend bool operator==(const KernelCall&, const KernelCall&) = default;
 };
 // An Error for what no driver takes.
 KernelCall kernel_call(const gpu::Start& s, const gpu::Limits& limits);
 
+// How many words the arguments of a start are, and what they are.
+inline std::size_t words_of(const gpu::Start& s) {
+  return s.maps.size() * kMapWords + s.places.size() + s.sizes.size();
+}
+void write_words(const Driver& driver, const gpu::Start& s, std::span<std::uint64_t> to);
+
 // Arguments as the driver wants them: where each lies.
 class Pointers {
  public:
-  explicit Pointers(std::span<const std::uint64_t> values) {
-    for (std::size_t k = 0; k < values.size(); ++k) all_[k] = const_cast<std::uint64_t*>(&values[k]);
+  Pointers(std::span<const std::uint64_t> values, std::size_t maps) {
+    std::size_t k = 0;
+    for (std::size_t at = 0; at < values.size(); at += k <= maps ? kMapWords : 1)
+      all_[k++] = const_cast<std::uint64_t*>(&values[at]);
   }
   void** data() { return all_.data(); }
 
  private:
-  std::array<void*, kMostArguments> all_;
+  std::array<void*, kMostMaps + kMostArguments> all_;
 };
 
 inline api::Result start_kernel(const api::Driver& a, api::Stream* stream, const KernelCall& c,
                                 std::span<const std::uint64_t> values) {
-  Pointers p(values);
+  Pointers p(values, c.maps);
   return a.launch(c.function, c.groups, 1, 1, c.threads, 1, 1, c.shared, stream, p.data(), nullptr);
 }
 

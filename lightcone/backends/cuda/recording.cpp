@@ -164,7 +164,7 @@ void GraphRecording::set_nodes(Segment& s, const Trace& next) {
   for (std::size_t k = 0; k < s.nodes.size(); ++k) {
     const Trace::Step &a = now_.steps[begin + k], &b = next.steps[begin + k];
     if (!s.nodes[k] || (a.call == b.call && std::ranges::equal(a.in(now_), b.in(next)))) continue;
-    Pointers arguments(b.in(next));
+    Pointers arguments(b.in(next), b.call.maps);
     api::KernelNodeParams p;
     p.function = b.call.function;
     p.grid[0] = b.call.groups, p.block[0] = b.call.threads, p.shared_bytes = b.call.shared;

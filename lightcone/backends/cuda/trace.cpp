@@ -20,10 +20,10 @@ class Recorder final : public gpu::GpuDevice {
 
   void start(const gpu::Start& s) override {
     if (s.groups == 0) return;
-    Trace::Step& step = add(Trace::Kind::Start, s.places.size() + s.sizes.size());
+    Trace::Step& step = add(Trace::Kind::Start, words_of(s));
     step.call = kernel_call(s, device_.limits());
-    for (const Place& p : s.places) to_.values.push_back(address_of(p));
-    for (const std::int64_t size : s.sizes) to_.values.push_back(static_cast<std::uint64_t>(size));
+    to_.values.resize(step.first + step.count);
+    write_words(device_.stream()->context().driver(), s, std::span(to_.values).subspan(step.first));
   }
   void multiply(const gpu::LibraryProduct& p, Place a, Place b, Place to, Place scratch) override {
     add(Trace::Kind::Product, 4).product = static_cast<const CublasLtProduct*>(&p);

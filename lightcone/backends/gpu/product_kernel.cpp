@@ -47,6 +47,7 @@ ProductKernel::ProductKernel(Product p, Tail tail, const Limits& limits, Precisi
       whole_{p_, tail_, limits.language, limits.warp, false},
       parts_{p_, tail_, limits.language, limits.warp, true},
       cores_(choose_cores(p_, limits, precision)),
+      warpgroups_(limits.warpgroups && fits_warpgroups(p_, cores_)),
       results_(p_.results()),
       lines_(window_lines(p_)),
       sizes_{product(p_.rows), product(p_.columns), product(p_.batch), product(p_.sum)} {
@@ -57,8 +58,11 @@ ProductKernel::ProductKernel(Product p, Tail tail, const Limits& limits, Precisi
 ProductKernel::Way ProductKernel::choose(const Sizes& s) const {
   if (lines_) return {0, 0, s.rows * s.columns * s.batch >= kManyResults ? lines_ : 1};
   if (s.rows <= kFewProductRows && reads_side_by_side(p_)) return {s.rows <= 1 ? 1 : static_cast<int>(few_), 0};
-  const bool large = over(s.rows, 128) * over(s.columns, 128) * s.batch >= kManyGroups;
-  return {0, large ? 128 : 64};
+  const auto many = [&](std::int64_t columns) {
+    return over(s.rows, 128) * over(s.columns, columns) * s.batch >= kManyGroups;
+  };
+  if (warpgroups_ && many(kWarpgroupColumns)) return {0, kWarpgroupColumns};
+  return {0, many(128) ? 128 : 64};
 }
 
 std::int64_t ProductKernel::groups(const Sizes& s, const KernelText& k) const {
@@ -81,8 +85,9 @@ ProductKernel::Split ProductKernel::split(const Sizes& s, const KernelText& k) c
 
 std::size_t ProductKernel::add(KernelText k) {
   functions_.push_back({std::move(k), sizes_.size()});
-  const std::vector<Dim>& own = functions_.back().k.sizes;
-  sizes_.insert(sizes_.end(), own.begin(), own.end());
+  const auto append = [&](const std::vector<Dim>& more) { sizes_.insert(sizes_.end(), more.begin(), more.end()); };
+  append(functions_.back().k.sizes);
+  for (const OperandMap& m : functions_.back().k.maps) append(m.sizes());
   return functions_.size() - 1;
 }
 
@@ -94,7 +99,9 @@ std::vector<ProductKernel::Way> ProductKernel::ways(Sizes small, const Sizes& la
   };
   for (const std::int64_t rows : {std::int64_t{2}, kFewProductRows + 1})
     if (small.rows < rows && rows <= large.rows) small.rows = rows, add(choose(small));
-  add(choose(large));
+  const Way most = choose(large);
+  if (all.front().side == 64 && most.side == kWarpgroupColumns) add({0, 128});
+  add(most);
   return all;
 }
 
@@ -106,10 +113,11 @@ void ProductKernel::add_ways() {
   for (const Way& way : ways(small, large)) {
     Choice c{way, {}, {}};
     const auto text = [&](const ProductTexts& t) {
-      return way.lines               ? t.windows(way.lines)
-             : way.few               ? t.few_rows(way.few)
-             : cores_ == Cores::None ? t.tiles(way.side)
-                                     : tensor_tiles(t, cores_, way.side);
+      return way.lines                         ? t.windows(way.lines)
+             : way.few                         ? t.few_rows(way.few)
+             : cores_ == Cores::None           ? t.tiles(way.side)
+             : warpgroups_ && way.side >= 128 ? warpgroup_tiles(t, cores_, way.side)
+                                               : tensor_tiles(t, cores_, way.side);
     };
     KernelText whole = text(whole_);
     const bool parts = split(small, whole).parts > 1, wholes = split(large, whole).parts == 1;
@@ -168,7 +176,12 @@ void ProductKernel::run(const Launch& l, GpuDevice& device, std::size_t function
   const std::size_t own = f.k.sizes.size();
   check(kGivenSizes + own <= sizes.size(), "a product with too many sizes");
   std::copy_n(l.sizes.begin() + static_cast<std::ptrdiff_t>(f.sizes), own, sizes.begin() + kGivenSizes);
-  start(device, function, places, groups, f.k.threads, {sizes.data(), kGivenSizes + own});
+  std::array<TileMap, 2> maps;
+  std::size_t at = f.sizes + own;
+  for (std::size_t m = 0; m < f.k.maps.size(); at += f.k.maps[m++].dims())
+    maps[m] = f.k.maps[m].map(places[f.k.maps[m].place], l.sizes.subspan(at));
+  start(device, function, places, groups, f.k.threads, {sizes.data(), kGivenSizes + own}, f.k.shared,
+        {maps.data(), f.k.maps.size()});
 }
 
 void ProductKernel::enqueue(const Launch& l, GpuDevice& device) const {

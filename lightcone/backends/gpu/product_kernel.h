@@ -8,7 +8,7 @@
 
 #include "lightcone/backends/gpu/device/text_kernel.h"
 #include "lightcone/backends/gpu/matrices.h"
-#include "lightcone/backends/gpu/products/tensor_tiles.h"
+#include "lightcone/backends/gpu/products/warpgroup_tiles.h"
 #include "lightcone/passes/precision.h"
 
 namespace lc::gpu {
@@ -52,7 +52,7 @@ class ProductKernel final : public TextKernel {
   };
   struct Function {
     KernelText k;
-    std::size_t sizes = 0;  // where its own begin; behind those of windows, how many threads they take
+    std::size_t sizes = 0;  // where its own begin; behind them those of maps, or how many threads windows take
   };
   struct Choice {
     Way way;
@@ -88,6 +88,7 @@ class ProductKernel final : public TextKernel {
   Tail tail_;
   ProductTexts whole_, parts_;  // the sum in one piece, and in parts
   Cores cores_;
+  bool warpgroups_;  // large tiles are theirs
   Dim results_;
   int lines_ = 0;         // of windows, at most; 0: it is no convolution with a filter for each channel
   std::int64_t few_ = 8;  // rows of a text for more than one of them

@@ -30,12 +30,13 @@ std::string prelude(Language l);
 
 // "<start> name(<parameters>) {" and the pointers p0, p1, ... and sizes n0, n1, ... that they become. `sizes` are of
 // type `index`, "int" or "long". `resident`: so many groups at least are to fit a multiprocessor at once, for which the
-// compiler of CUDA leaves a thread fewer registers; elsewhere it says nothing.
+// compiler of CUDA leaves a thread fewer registers; elsewhere it says nothing. `first`: parameters in front of all
+// others, as the language writes them.
 struct Parameter {
   std::string type, name;
   bool written = false;
 };
 std::string begin_kernel(Language l, std::string_view name, int threads, std::span<const Parameter> places,
-                         std::size_t sizes, std::string_view index, int resident = 1);
+                         std::size_t sizes, std::string_view index, int resident = 1, std::string_view first = "");
 
 }  // namespace lc::simt

@@ -314,9 +314,9 @@ std::string prelude(Language l) {
 }
 
 std::string begin_kernel(Language l, std::string_view name, int threads, std::span<const Parameter> places,
-                         std::size_t sizes, std::string_view index, int resident) {
+                         std::size_t sizes, std::string_view index, int resident, std::string_view first) {
   const Dialect& d = dialect(l);
-  std::string list, body;
+  std::string list(first), body;
   const auto add = [&](std::string_view parameter) {
     if (!parameter.empty()) list += (list.empty() ? "" : ", ") + std::string(parameter);
   };

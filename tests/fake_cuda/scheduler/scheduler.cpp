@@ -14,6 +14,7 @@
 
 #include "scheduler/context_switch.h"
 #include "scheduler/signal_guard.h"
+#include "scheduler/tile_copy.h"
 
 namespace fibers {
 namespace {
@@ -35,6 +36,7 @@ struct Thread {
   void* handed_in = nullptr;
   LcExchange exchange = nullptr;
   unsigned copy_groups = 0;
+  const void* phase = nullptr;  // that it waits for
 };
 
 struct Warp {
@@ -55,6 +57,10 @@ class Scheduler {
   void copy_async(void* to, const void* from, unsigned bytes);
   void copy_commit() { ++threads_[current_].copy_groups; }
   void copy_wait(unsigned groups);
+  void phase_begin(void* phase, unsigned arrivals);
+  void phase_arrive(void* phase, unsigned bytes);
+  void phase_wait(void* phase, unsigned parity);
+  void copy_tile(void* to, const void* map, void* phase, unsigned axes, const int* at);
   [[noreturn]] void fault(Fault kind, const std::string& words);
   Suspended recover(int signal, void* address);
 
@@ -63,6 +69,9 @@ class Scheduler {
   void set_order(long order, unsigned block);
   void run_block();
   int next_ready() const;
+  int next_or_landed();
+  Phase& phase_at(void* phase);
+  void wake(const void* phase);
   void take(unsigned number);
   void wait();
   void finish();
@@ -83,6 +92,7 @@ class Scheduler {
   std::vector<Thread> threads_;
   std::vector<std::vector<Copy>> copies_;  // of each thread
   bool copied_ = false;
+  std::vector<TileCopy> tiles_;  // under way
   std::vector<Warp> warps_;
   std::vector<unsigned> order_, rank_;
   std::uint64_t ready_[kMostThreads / 64]{};
@@ -122,6 +132,12 @@ Scheduler::Scheduler() {
   interface_.copy_async = [](void* to, const void* from, unsigned n) { scheduler().copy_async(to, from, n); };
   interface_.copy_commit = [] { scheduler().copy_commit(); };
   interface_.copy_wait = [](unsigned groups) { scheduler().copy_wait(groups); };
+  interface_.phase_begin = [](void* phase, unsigned n) { scheduler().phase_begin(phase, n); };
+  interface_.phase_arrive = [](void* phase, unsigned bytes) { scheduler().phase_arrive(phase, bytes); };
+  interface_.phase_wait = [](void* phase, unsigned parity) { scheduler().phase_wait(phase, parity); };
+  interface_.copy_tile = [](void* to, const void* map, void* phase, unsigned axes, const int* at) {
+    scheduler().copy_tile(to, map, phase, axes, at);
+  };
   interface_.fault = [](const char* words) { scheduler().fault(Fault::kMisaligned, words); };
   shared_end_ = static_cast<char*>(map_before_guard(kMostShared)) + kMostShared;
   idle_.reserve(kMostThreads + 1);
@@ -196,6 +212,7 @@ void Scheduler::run_block() {
   if (copied_)
     for (auto& c : copies_) c.clear();
   copied_ = false;
+  tiles_.clear();
   for (unsigned w = 0; w < warps_.size(); ++w)
     warps_[w] = {count_ - w * kLanes >= kLanes ? ~0u : (1u << (count_ - w * kLanes)) - 1, 0};
   for (unsigned i = 0; i < kMostThreads / 64; ++i)
@@ -243,6 +260,19 @@ int Scheduler::next_ready() const {
   return -1;
 }
 
+// The same; where nobody can go on, the boxes under way arrive first.
+int Scheduler::next_or_landed() {
+  int next = next_ready();
+  if (next >= 0 || done_ == count_) return next;
+  const std::vector<TileCopy> landed = std::move(tiles_);
+  tiles_.clear();
+  for (const TileCopy& c : landed) {
+    fibers::copy_tile(c);
+    if (phase_at(c.phase).receive(static_cast<int>(c.map.box_bytes()))) wake(c.phase);
+  }
+  return next_ready();
+}
+
 // A fiber runs threads that have not begun, one after the other. Where the next one has begun, it rests until somebody
 // has another for it.
 void Scheduler::work() {
@@ -250,7 +280,8 @@ void Scheduler::work() {
     threads_[current_].begun = true;
     kernel_->call(arguments_);
     finish();
-    const int next = next_ready();
+    const int next = next_or_landed();
+    if (done_ == count_ && !tiles_.empty()) fault(Fault::kFailed, "its block ends while boxes are copied into its memory");
     if (next < 0 && done_ != count_) fault(Fault::kFailed, "the other threads of its block wait for each other");
     if (next >= 0) take(static_cast<unsigned>(next));
     if (next >= 0 && !threads_[current_].begun) continue;
@@ -264,7 +295,7 @@ void Scheduler::work() {
 void Scheduler::wait() {
   Thread& me = threads_[current_];
   set_waiting(current_);
-  const int next = next_ready();
+  const int next = next_or_landed();
   if (next < 0)
     fault(Fault::kFailed, "the threads of the block wait for each other: a barrier that not all of them reach");
   take(static_cast<unsigned>(next));
@@ -355,6 +386,50 @@ void Scheduler::copy_wait(unsigned groups) {
   for (; arrived < copies.size() && copies[arrived].group + groups < threads_[current_].copy_groups; ++arrived)
     std::memcpy(copies[arrived].to, copies[arrived].from, copies[arrived].bytes);
   copies.erase(copies.begin(), copies.begin() + static_cast<std::ptrdiff_t>(arrived));
+}
+
+Phase& Scheduler::phase_at(void* phase) {
+  if (!in_shared(phase, sizeof(Phase)) || reinterpret_cast<std::uintptr_t>(phase) % sizeof(Phase) != 0)
+    fault(Fault::kAddress, "a phase that is not eight bytes of shared memory");
+  Phase& p = *static_cast<Phase*>(phase);
+  if (p.magic != Phase::kMagic) fault(Fault::kFailed, "a phase that did not begin");
+  return p;
+}
+
+void Scheduler::wake(const void* phase) {
+  for (unsigned i = 0; i < count_; ++i)
+    if (threads_[i].phase == phase) threads_[i].phase = nullptr, set_ready(i);
+}
+
+void Scheduler::phase_begin(void* phase, unsigned arrivals) {
+  if (!in_shared(phase, sizeof(Phase))) fault(Fault::kAddress, "a phase that is not in shared memory");
+  static_cast<Phase*>(phase)->begin(arrivals);
+}
+
+void Scheduler::phase_arrive(void* phase, unsigned bytes) {
+  Phase& p = phase_at(phase);
+  if (p.missing == 0) fault(Fault::kFailed, "more arrive at a phase than it was begun for");
+  if (p.arrive(static_cast<int>(bytes))) wake(phase);
+}
+
+void Scheduler::phase_wait(void* phase, unsigned parity) {
+  if (phase_at(phase).ended(parity)) return;
+  threads_[current_].phase = phase;
+  wait();
+}
+
+void Scheduler::copy_tile(void* to, const void* map, void* phase, unsigned axes, const int* at) {
+  TileCopy c{};
+  std::memcpy(&c.map, map, sizeof c.map);
+  if (c.map.magic != TileMap::kMagic || c.map.axes != axes) fault(Fault::kFailed, "no map of so many axes");
+  const std::uint32_t bytes = c.map.box_bytes();
+  if (!in_shared(to, bytes)) fault(Fault::kAddress, "a box is copied to what is not shared memory");
+  if (reinterpret_cast<std::uintptr_t>(to) % 128 != 0) fault(Fault::kMisaligned, "a box's place is not aligned to 128 bytes");
+  phase_at(phase);
+  c.to = static_cast<unsigned char*>(to), c.phase = phase;
+  std::copy(at, at + axes, c.at);
+  std::memset(to, 0xff, bytes);
+  tiles_.push_back(c);
 }
 
 void Scheduler::describe(Fault kind, const std::string& words) {

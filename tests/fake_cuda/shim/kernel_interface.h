@@ -28,6 +28,12 @@ struct LcScheduler {
   void (*copy_async)(void* shared, const void* from, unsigned bytes);
   void (*copy_commit)();
   void (*copy_wait)(unsigned groups);  // all but the latest `groups` that were committed
+  // Phases in shared memory, of eight bytes each, and copies of boxes that end within one. Nothing of a box is there
+  // before nobody can go on without it.
+  void (*phase_begin)(void* phase, unsigned arrivals);
+  void (*phase_arrive)(void* phase, unsigned bytes);  // and so many bytes more are expected
+  void (*phase_wait)(void* phase, unsigned parity);
+  void (*copy_tile)(void* shared, const void* map, void* phase, unsigned axes, const int* at);
   void (*fault)(const char* words);    // ends the grid; does not return
 };
 

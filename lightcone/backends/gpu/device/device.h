@@ -2,6 +2,7 @@
 // GpuDevice and says how its API does six things: memory, copies, compiling, starting a kernel, waiting, limits.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -34,6 +35,7 @@ struct Limits {
   std::int64_t groups = 2147483647;  // of a launch, at most
   std::size_t places = kMostPlaces;  // arguments of a kernel that are memory, at most
   bool f64 = true;                  // numbers of 64 bits
+  bool warpgroups = false;           // products by four warps together, from tiles that the device copies (TileMap)
 };
 
 // Compiled text. It lives as long as those who run it.
@@ -47,7 +49,20 @@ class Code {
   Code() = default;
 };
 
-// What one start of a kernel takes: its arguments are the places, in order, and behind them the sizes, 64 bits each.
+// An array of which a kernel lets the device copy boxes into shared memory, where rows are of 128 bytes and their chunks
+// of 16 permuted, and zeros stand for what lies outside of the array: CUDA's tensor map. Axes are innermost first.
+inline constexpr std::size_t kMostAxes = 5;
+struct TileMap {
+  Place at;
+  int bytes = 2;  // of an element
+  std::size_t axes = 0;
+  std::array<std::int64_t, kMostAxes> extents{};
+  std::array<std::int64_t, kMostAxes> strides{};  // in bytes; of the first axis, whose elements are neighbours, nothing
+  std::array<int, kMostAxes> box{};
+};
+
+// What one start of a kernel takes: its arguments are the maps, the places, in order, and behind them the sizes, 64 bits
+// each.
 struct Start {
   const Code* code = nullptr;
   std::size_t function = 0;  // in the order in which they were named to compile()
@@ -56,6 +71,7 @@ struct Start {
   std::size_t shared = 0;    // bytes of shared memory beyond what the text declares
   std::span<const Place> places = {};
   std::span<const std::int64_t> sizes = {};
+  std::span<const TileMap> maps = {};  // only where Limits::warpgroups
 };
 
 class GpuDevice : public Device {

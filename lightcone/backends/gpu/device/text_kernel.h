@@ -40,8 +40,8 @@ class TextKernel : public GpuKernel {
     start(device, 0, places.all(), groups, threads, sizes, shared);
   }
   void start(GpuDevice& device, std::size_t function, std::span<const Place> places, std::int64_t groups, int threads,
-             std::span<const std::int64_t> sizes, std::size_t shared = 0) const {
-    device.start({code_.get(), function_ + function, groups, threads, shared, places, sizes});
+             std::span<const std::int64_t> sizes, std::size_t shared = 0, std::span<const TileMap> maps = {}) const {
+    device.start({code_.get(), function_ + function, groups, threads, shared, places, sizes, maps});
   }
 
  private:

@@ -22,8 +22,9 @@ std::string ProductTexts::functions() const {
   return p.a.type == p.b.type ? s : s + value_functions(p.b.type);
 }
 
-std::string ProductTexts::finished(Writer& w, int threads) const {
-  return functions() + simt::begin_kernel(language, "@", threads, places(), kGivenSizes + w.sizes().size(), w.index()) +
+std::string ProductTexts::finished(Writer& w, int threads, std::string_view first) const {
+  return functions() +
+         simt::begin_kernel(language, "@", threads, places(), kGivenSizes + w.sizes().size(), w.index(), 1, first) +
          w.text() + "}\n";
 }
 
@@ -36,7 +37,7 @@ void ProductTexts::store(Writer& w, const std::string& place, const std::string&
 }
 
 // Groups that lie behind each other share columns, so that what is read of B stays in the cache.
-void ProductTexts::locate(Writer& w, int rows, int columns) const {
+std::vector<std::string> ProductTexts::locate(Writer& w, int rows, int columns) const {
   const Dim m = (product(p.rows) + Dim(rows - 1)) / Dim(rows),
             n = (product(p.columns) + Dim(columns - 1)) / Dim(columns);
   const std::string tiles_m = w.number(m), tiles_n = w.number(n), u = w.index() == "long" ? "(u64)" : "(u32)";
@@ -52,10 +53,11 @@ void ProductTexts::locate(Writer& w, int rows, int columns) const {
   w.let("k_begin", "part * n1");
   const std::string k = w.number(product(p.sum));
   w.let("k_end", "k_begin + n1 < " + k + " ? k_begin + n1 : " + k);
-  const auto batch = w.indices(p.batch, "batch", "b");
+  std::vector<std::string> batch = w.indices(p.batch, "batch", "b");
   w.let("a_base", w.place(w.number(p.a.offset), batch, p.a.batch));
   w.let("b_base", w.place(w.number(p.b.offset), batch, p.b.batch));
   w.let("c_base", w.place("0", batch, p.c_batch));
+  return batch;
 }
 
 // A thread adds the parts of one result. Predicted: splits + 1 numbers moved a result, all side by side.

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lightcone/backends/gpu/products/operand_map.h"
 #include "lightcone/backends/gpu/products/tail.h"
 
 namespace lc::gpu {
@@ -21,6 +22,8 @@ struct KernelText {
   std::vector<Dim> sizes;  // behind those that are given
   // What a group makes, and at what multiples a sum may be split.
   int rows = 1, columns = 1, depth = 1;
+  std::vector<OperandMap> maps = {};  // that a start takes,
+  std::size_t shared = 0;             // and bytes of shared memory beyond what the text declares
 };
 
 struct ProductTexts {
@@ -42,12 +45,14 @@ struct ProductTexts {
   // ---- what they share
   std::vector<simt::Parameter> places() const;
   std::string functions() const;
-  std::string finished(Writer& w, int threads) const;  // the whole kernel around what was written
+  // The whole kernel around what was written, with parameters in front of the places.
+  std::string finished(Writer& w, int threads, std::string_view first = "") const;
   // Stores `sum` for the result at `place`, within a scope of its own.
   void store(Writer& w, const std::string& place, const std::string& sum) const;
   std::string sum_type() const { return p.exact ? "int" : "float"; }
-  // Of a group: which tile, part and batch. Defines tile_m, tile_n, part, and the bases of A, B and C.
-  void locate(Writer& w, int rows, int columns) const;
+  // Of a group: which tile, part and batch. Defines tile_m, tile_n, part, and the bases of A, B and C, and gives the
+  // names of the batch's indices.
+  std::vector<std::string> locate(Writer& w, int rows, int columns) const;
 };
 
 // Can few_rows() read B?

@@ -1,0 +1,64 @@
+#include "lightcone/backends/gpu/products/operand_map.h"
+
+#include <algorithm>
+
+namespace lc::gpu {
+
+namespace {
+
+constexpr int kAlignment = 16;  // of the copies: bytes of a place, and of every stride
+constexpr int kMostBox = 256;   // of an axis of a box
+constexpr std::int64_t kMostExtent = std::int64_t{1} << 31, kMostStride = std::int64_t{1} << 40;
+
+}  // namespace
+
+std::vector<Dim> OperandMap::sizes() const {
+  std::vector<Dim> all{offset};
+  all.insert(all.end(), extents.begin(), extents.end());
+  all.insert(all.end(), strides.begin(), strides.end());
+  return all;
+}
+
+// An axis of no length is never copied from, and yet a map has to have one.
+TileMap OperandMap::map(Place operand, std::span<const std::int64_t> sizes) const {
+  TileMap m;
+  m.at = {operand.buffer, operand.offset + static_cast<std::size_t>(sizes[0] * bytes)};
+  m.bytes = bytes, m.axes = extents.size();
+  for (std::size_t i = 0; i < m.axes; ++i) {
+    m.extents[i] = std::max<std::int64_t>(sizes[1 + i], 1);
+    m.strides[i] = i == 0 ? bytes : std::max<std::int64_t>(sizes[m.axes + i] * bytes, kAlignment);
+    m.box[i] = box[i];
+  }
+  return m;
+}
+
+std::optional<OperandMap> operand_map(const Product& p, bool is_b, int own) {
+  const Side& s = is_b ? p.b : p.a;
+  const std::vector<Dim>& extents = is_b ? p.columns : p.rows;
+  const bool halves = s.type == WeightType::F16 || s.type == WeightType::BF16;
+  if ((!halves && s.type != WeightType::I8) || !s.bounds.empty() || s.planes) return {};
+  if (p.sum.size() != 1 || extents.size() != 1) return {};
+  OperandMap m;
+  m.place = is_b, m.bytes = halves ? 2 : 1, m.offset = s.offset;
+  m.along_sum = s.sum[0] == Dim(1);
+  // only halves are turned round by the instructions
+  if (!m.along_sum && (!halves || !(s.own[0] == Dim(1)))) return {};
+  const int row = kMapRowBytes / m.bytes, unit = kAlignment / m.bytes;
+  const auto add = [&](const Dim& extent, const Dim& stride, int box) {
+    m.extents.push_back(extent), m.strides.push_back(stride), m.box.push_back(box);
+    return extent.bounds().hi < kMostExtent && stride.bounds().lo > 0 && stride.bounds().hi < kMostStride / m.bytes &&
+           multiple(stride, unit);
+  };
+  m.extents = {m.along_sum ? p.sum[0] : extents[0]}, m.box = {row};
+  bool right = m.extents[0].bounds().hi < kMostExtent && multiple(s.offset, unit);
+  right &= m.along_sum ? add(extents[0], s.own[0], std::min(own, kMostBox)) : add(p.sum[0], s.sum[0], row);
+  for (std::size_t i = 0; i < p.batch.size(); ++i) {
+    if (s.batch[i] == Dim(0)) continue;  // it is the same one
+    m.batch.push_back(i);
+    right &= add(p.batch[i], s.batch[i], 1);
+  }
+  if (!right || m.extents.size() > kMostAxes) return {};
+  return m;
+}
+
+}  // namespace lc::gpu

@@ -1,0 +1,59 @@
+// Copies of boxes of arrays into shared memory, and the phases by which threads and such copies wait for each other: on
+// a device of compute capability 9.0 cp.async.bulk.tensor and mbarrier.
+#pragma once
+#include <cstdint>
+
+namespace fibers {
+
+// What the driver's cuTensorMapEncodeTiled writes into its 128 bytes here. Axes are innermost first.
+struct TileMap {
+  static constexpr std::uint32_t kMagic = 0x4c434d50;
+  std::uint32_t magic = 0, axes = 0, bytes = 0;  // of an element
+  std::uint32_t swizzle = 0;                     // 3: chunks of 16 bytes are permuted within 128
+  std::uint64_t address = 0;
+  std::uint64_t strides[5] = {};  // in bytes
+  std::uint32_t extents[5] = {}, box[5] = {};
+
+  std::uint32_t box_bytes() const {
+    std::uint32_t n = bytes;
+    for (std::uint32_t k = 0; k < axes; ++k) n *= box[k];
+    return n;
+  }
+};
+static_assert(sizeof(TileMap) <= 128);
+
+struct TileCopy {
+  TileMap map;
+  unsigned char* to;
+  int at[5];  // of the box's first element
+  void* phase;
+};
+// Writes the box; zeros for what lies outside of the array.
+void copy_tile(const TileCopy& c);
+
+// What eight bytes of shared memory hold. A phase ends when as many have arrived as were said, and all bytes that were
+// expected are there.
+struct Phase {
+  static constexpr std::uint8_t kMagic = 0xb7;
+  std::uint8_t magic, parity, arrivals, missing;
+  std::int32_t bytes;
+
+  void begin(unsigned count) {
+    magic = kMagic, parity = 0, bytes = 0;
+    arrivals = missing = static_cast<std::uint8_t>(count);
+  }
+  bool ended(unsigned which) const { return parity != which; }
+  // True where that ended it. Of an arrival too many, nothing is said here.
+  bool arrive(int expected) { return bytes += expected, --missing, turn(); }
+  bool receive(int received) { return bytes -= received, turn(); }
+
+ private:
+  bool turn() {
+    if (missing != 0 || bytes != 0) return false;
+    missing = arrivals, parity ^= 1;
+    return true;
+  }
+};
+static_assert(sizeof(Phase) == 8);
+
+}  // namespace fibers
