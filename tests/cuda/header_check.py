@@ -43,6 +43,7 @@ ENUMERATORS = {
                       "Invalidated": "CU_STREAM_CAPTURE_STATUS_INVALIDATED"},
     "GranularityFlags": {"Minimum": "CU_MEM_ALLOC_GRANULARITY_MINIMUM",
                          "Recommended": "CU_MEM_ALLOC_GRANULARITY_RECOMMENDED"},
+    "Id": {"Overlap": "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION"},
     "TensorMapType": {"U8": "CU_TENSOR_MAP_DATA_TYPE_UINT8", "U16": "CU_TENSOR_MAP_DATA_TYPE_UINT16"},
     "TensorMapInterleave": {"None": "CU_TENSOR_MAP_INTERLEAVE_NONE"},
     "TensorMapSwizzle": {"Bytes128": "CU_TENSOR_MAP_SWIZZLE_128B"},
@@ -68,6 +69,7 @@ ENUMERATORS = {
     "LtTranspose": {"No": "CUBLAS_OP_N", "Yes": "CUBLAS_OP_T"},
     "LtReduction": {"InF32": "CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE"},
 }
+INNER = {"Id": "LaunchAttribute::Id"}
 STRUCTURES = {
     "Location": ("CUmemLocation", {"type": "type", "id": "id"}),
     "AllocationProperties": ("CUmemAllocationProp", {"type": "type", "handle_types": "requestedHandleTypes",
@@ -77,6 +79,9 @@ STRUCTURES = {
     "KernelNodeParams": ("CUDA_KERNEL_NODE_PARAMS_v2",
                          {"function": "func", "grid": "gridDimX", "block": "blockDimX", "shared_bytes": "sharedMemBytes",
                           "arguments": "kernelParams", "extra": "extra", "kernel": "kern", "context": "ctx"}),
+    "LaunchAttribute": ("CUlaunchAttribute", {"id": "id", "value": "value"}),
+    "LaunchConfig": ("CUlaunchConfig", {"grid": "gridDimX", "block": "blockDimX", "shared_bytes": "sharedMemBytes",
+                                        "stream": "hStream", "attributes": "attrs", "count": "numAttrs"}),
 }
 LT_STRUCTURES = {
     "LtAlgorithm": ("cublasLtMatmulAlgo_t", {"data": "data"}),
@@ -137,7 +142,7 @@ def program(text, structures, values):
     for enum, names in re.findall(r"enum class (\w+) : [\w:]+ \{([^}]*)\}", text):
         for ours in re.findall(r"(\w+) = ", names):
             theirs = ENUMERATORS[enum][ours]
-            lines.append('static_assert(static_cast<long>(api::%s::%s) == static_cast<long>(%s), "%s");' % (enum, ours, theirs, theirs))
+            lines.append('static_assert(static_cast<long>(api::%s::%s) == static_cast<long>(%s), "%s");' % (INNER.get(enum, enum), ours, theirs, theirs))
     for ours, (theirs, fields) in structures.items():
         lines.append('static_assert(sizeof(api::%s) == sizeof(%s), "%s");' % (ours, theirs, theirs))
         for a, b in fields.items():

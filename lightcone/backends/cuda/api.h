@@ -104,6 +104,23 @@ struct KernelNodeParams {  // CUDA_KERNEL_NODE_PARAMS_v2
   Context* context = nullptr;
 };
 
+struct LaunchAttribute {  // CUlaunchAttribute
+  enum class Id : int { Overlap = 6 };
+  Id id = Id::Overlap;
+  int padding = 0;
+  union {
+    int overlap;
+    char bytes[64];
+  } value = {1};
+};
+struct LaunchConfig {  // CUlaunchConfig
+  unsigned grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+  unsigned shared_bytes = 0;
+  Stream* stream = nullptr;
+  const LaunchAttribute* attributes = nullptr;
+  unsigned count = 0;
+};
+
 // clang-format off
 // Each function: our name, the library's, and its arguments. All give a Result.
 #define LIGHTCONE_CUDA_FUNCTIONS(F)                                                                                    \
@@ -158,6 +175,7 @@ struct KernelNodeParams {  // CUDA_KERNEL_NODE_PARAMS_v2
   F(set_function_attribute, "cuFuncSetAttribute", Function* function, FunctionAttribute attribute, int value)          \
   F(launch, "cuLaunchKernel", Function* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, \
     unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream* stream, void** arguments, void** extra)         \
+  F(launch_with, "cuLaunchKernelEx", const LaunchConfig* config, Function* function, void** arguments, void** extra)   \
   F(encode_tiled, "cuTensorMapEncodeTiled", void* map, TensorMapType type, std::uint32_t axes, Address at,              \
     const std::uint64_t* extents, const std::uint64_t* strides, const std::uint32_t* box, const std::uint32_t* steps,  \
     TensorMapInterleave interleave, TensorMapSwizzle swizzle, TensorMapPromotion promotion, TensorMapFill fill)        \

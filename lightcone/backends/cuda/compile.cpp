@@ -77,6 +77,13 @@ std::vector<std::string> options_for(const std::string& architecture) {
   return {"--gpu-architecture=" + architecture, "--std=c++17", "--fmad=false"};
 }
 
+// Does this kernel's definition begin with LC_BEGIN, as simt::begin_kernel() writes it?
+bool waits_itself(const std::string& text, const std::string& kernel) {
+  const std::size_t at = text.find(" " + kernel + "("), body = at == std::string::npos ? at : text.find("{\n", at);
+  constexpr std::string_view kBegin = "  LC_BEGIN\n";
+  return body != std::string::npos && text.compare(body + 2, kBegin.size(), kBegin) == 0;
+}
+
 }  // namespace
 
 std::string architecture_for(const Compiler& compiler, int major, int minor) {
@@ -114,11 +121,13 @@ Cubin compile_cubin(const Compiler& compiler, const std::string& text, const std
 
 std::shared_ptr<const Module> Module::make(std::shared_ptr<Stream> stream, const Compiler& compiler,
                                            const cache::ObjectCache& cache, const std::string& architecture,
-                                           std::size_t shared, const std::string& text,
-                                           const std::vector<std::string>& kernels) {
+                                           std::size_t shared, const std::string& given,
+                                           const std::vector<std::string>& kernels, bool overlap) {
+  const std::string text = overlap ? "#define LC_OVERLAP 1\n" + given : given;
   std::string made_by = compiler.identity();
   for (const std::string& o : options_for(architecture)) made_by += " " + o;
   const std::shared_ptr<Module> m(new Module(std::move(stream)));
+  for (const std::string& k : kernels) m->overlaps_.push_back(overlap && waits_itself(text, k));
   const std::string name = cache.name({text, made_by}, ".cubin");
   if (const std::string kept = cache.find(name); !kept.empty()) {
     if (m->load(kept)) {

@@ -29,11 +29,14 @@ Cubin compile_cubin(const Compiler& compiler, const std::string& text, const std
 class Module final : public gpu::Code {
  public:
   // From the cache, or compiled and kept there. `shared`: bytes of shared memory that a group of threads may have.
+  // `overlap`: launches of kernels that begin with LC_BEGIN (codegen/simt/prelude.cpp) do not wait for what is before
+  // them, because those do.
   static std::shared_ptr<const Module> make(std::shared_ptr<Stream> stream, const Compiler& compiler,
                                             const cache::ObjectCache& cache, const std::string& architecture,
                                             std::size_t shared, const std::string& text,
-                                            const std::vector<std::string>& kernels);
+                                            const std::vector<std::string>& kernels, bool overlap = false);
   ~Module() override;
+  bool overlaps(std::size_t k) const { return overlaps_.at(k); }
   api::Function* function(std::size_t k) const { return functions_.at(k); }
 
  private:
@@ -45,6 +48,7 @@ class Module final : public gpu::Code {
   std::shared_ptr<Stream> stream_;
   api::Module* module_ = nullptr;
   std::vector<api::Function*> functions_;
+  std::vector<bool> overlaps_;
 };
 
 }  // namespace lc::nvidia

@@ -28,6 +28,9 @@ struct CudaOptions {
   // from tiles that it copies by itself (wgmma, TMA)? Nothing said: where $LIGHTCONE_WARPGROUPS is 1. Tests run these
   // kernels on a CPU and NVIDIA's compiler takes them; on a GPU they were not seen yet, and so are not the default.
   std::optional<bool> warpgroups = {};
+  // From compute capability 9.0 on, does a kernel begin while the one before it still runs, and wait for that itself
+  // (programmatic dependent launch)? Nothing said: where $LIGHTCONE_OVERLAP is 1. Not seen on a GPU yet, either.
+  std::optional<bool> overlap = {};
 };
 
 // Opens the device when the first graph is compiled. All programs of one such value share it.

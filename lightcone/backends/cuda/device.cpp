@@ -111,6 +111,7 @@ CudaDevice::CudaDevice(const CudaOptions& options)
   const auto [major, minor] = Properties(context_->driver(), options.device).capability();
   limits_.architecture = architecture_for(*compiler_, major, minor);
   limits_.warpgroups = limits_.architecture == "sm_90a" && options.warpgroups.value_or(named("LIGHTCONE_WARPGROUPS"));
+  overlaps_ = major >= 9 && options.overlap.value_or(named("LIGHTCONE_OVERLAP"));
   limits_.driver += ", NVRTC " + version_text(compiler_->version());
 }
 
@@ -133,7 +134,7 @@ void CudaDevice::zero(Place to, std::size_t bytes) {
 }
 
 std::shared_ptr<const gpu::Code> CudaDevice::compile(const std::string& text, const std::vector<std::string>& kernels) {
-  return Module::make(stream_, *compiler_, cache_, limits_.architecture, limits_.shared, text, kernels);
+  return Module::make(stream_, *compiler_, cache_, limits_.architecture, limits_.shared, text, kernels, overlaps_);
 }
 
 void CudaDevice::start(const gpu::Start& s) {
@@ -179,31 +180,6 @@ void CudaDevice::multiply(const gpu::LibraryProduct& p, Place a, Place b, Place 
 
 std::unique_ptr<Recording> CudaDevice::record(std::span<const Launch> launches) {
   return std::make_unique<GraphRecording>(*this, launches);
-}
-
-KernelCall kernel_call(const gpu::Start& s, const gpu::Limits& limits) {
-  const auto refuse = [](std::string_view what, auto has, auto most) {
-    throw Error("cuda",
-                str_cat("a kernel was to be started with ", has, " ", what, ", and the device takes at most ", most));
-  };
-  if (s.groups < 0 || s.groups > limits.groups) refuse("groups", s.groups, limits.groups);
-  if (s.threads < 1 || s.threads > limits.threads) refuse("threads in a group", s.threads, limits.threads);
-  if (s.shared > limits.shared) refuse("bytes of shared memory", s.shared, limits.shared);
-  if (s.places.size() + s.sizes.size() > kMostArguments)
-    refuse("arguments", s.places.size() + s.sizes.size(), kMostArguments);
-  if (s.maps.size() > kMostMaps) refuse("maps", s.maps.size(), kMostMaps);
-  return {static_cast<const Module*>(s.code)->function(s.function), static_cast<unsigned>(s.groups),
-          static_cast<unsigned>(s.threads), static_cast<unsigned>(s.shared), static_cast<unsigned>(s.maps.size())};
-}
-
-void write_words(const Driver& driver, const gpu::Start& s, std::span<std::uint64_t> to) {
-  std::size_t n = 0;
-  for (const gpu::TileMap& m : s.maps) {
-    encode(driver, m, address_of(m.at), to.subspan(n).first<kMapWords>());
-    n += kMapWords;
-  }
-  for (const Place& p : s.places) to[n++] = address_of(p);
-  for (const std::int64_t size : s.sizes) to[n++] = static_cast<std::uint64_t>(size);
 }
 
 }  // namespace lc::nvidia

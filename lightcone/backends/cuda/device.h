@@ -44,6 +44,7 @@ class CudaDevice final : public gpu::GpuDevice {
   std::shared_ptr<Context> context_;
   std::shared_ptr<const Compiler> compiler_;
   gpu::Limits limits_;
+  bool overlaps_ = false;  // CudaOptions::overlap
   std::shared_ptr<Stream> stream_;
   std::shared_ptr<Memory> memory_;
   Staging staging_;

@@ -7,10 +7,11 @@
 
 #include "lightcone/backends/cuda/compile.h"
 #include "lightcone/backends/cuda/memory.h"
-#include "lightcone/backends/cuda/tensor_map.h"
 
 namespace lc::nvidia {
 
+inline constexpr std::size_t kMapWords = 16;  // of a map: the driver's CUtensorMap
+inline constexpr std::size_t kMostMaps = 2;   // of a start
 inline constexpr std::size_t kMostArguments = gpu::kMostPlaces + gpu::kMostSizes;  // but maps
 inline constexpr std::size_t kMostWords = kMostMaps * kMapWords + kMostArguments;
 
@@ -22,12 +23,13 @@ inline api::Address address_of(const Place& p) {
 struct KernelCall {
   api::Function* function = nullptr;
   unsigned groups = 1, threads = 1, shared = 0, maps = 0;
+  bool overlaps = false;  // it may begin before the launch in front of it has ended, for which it waits itself
   friend bool operator==(const KernelCall&, const KernelCall&) = default;
 };
 // An Error for what no driver takes.
 KernelCall kernel_call(const gpu::Start& s, const gpu::Limits& limits);
 
-// How many words the arguments of a start are, and what they are.
+// How many words the arguments of a start are, and what they are. An Error for a map that the driver does not take.
 inline std::size_t words_of(const gpu::Start& s) {
   return s.maps.size() * kMapWords + s.places.size() + s.sizes.size();
 }
@@ -50,6 +52,11 @@ class Pointers {
 inline api::Result start_kernel(const api::Driver& a, api::Stream* stream, const KernelCall& c,
                                 std::span<const std::uint64_t> values) {
   Pointers p(values, c.maps);
+  if (c.overlaps) {
+    const api::LaunchAttribute overlap;
+    const api::LaunchConfig config{{c.groups, 1, 1}, {c.threads, 1, 1}, c.shared, stream, &overlap, 1};
+    return a.launch_with(&config, c.function, p.data(), nullptr);
+  }
   return a.launch(c.function, c.groups, 1, 1, c.threads, 1, 1, c.shared, stream, p.data(), nullptr);
 }
 

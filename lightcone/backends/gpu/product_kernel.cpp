@@ -32,6 +32,19 @@ Cores choose_cores(const Product& p, const Limits& l, Precision precision) {
   return precision == Precision::Medium ? Cores::Bf16 : precision == Precision::High ? Cores::Tf32 : Cores::None;
 }
 
+// With these values of OperandMap::sizes(). An axis of no length is never copied from, and yet a map has to have one.
+TileMap tile_map(const OperandMap& m, Place operand, std::span<const std::int64_t> sizes) {
+  TileMap t;
+  t.at = {operand.buffer, operand.offset + static_cast<std::size_t>(sizes[0] * m.bytes)};
+  t.bytes = m.bytes, t.axes = m.extents.size();
+  for (std::size_t i = 0; i < t.axes; ++i) {
+    t.extents[i] = std::max<std::int64_t>(sizes[1 + i], 1);
+    t.strides[i] = i == 0 ? m.bytes : std::max<std::int64_t>(sizes[t.axes + i] * m.bytes, 16);
+    t.box[i] = m.box[i];
+  }
+  return t;
+}
+
 // In a text, the kernel's name.
 std::string named(const std::string& text, const std::string& name) {
   std::string s = text;
@@ -178,8 +191,8 @@ void ProductKernel::run(const Launch& l, GpuDevice& device, std::size_t function
   std::copy_n(l.sizes.begin() + static_cast<std::ptrdiff_t>(f.sizes), own, sizes.begin() + kGivenSizes);
   std::array<TileMap, 2> maps;
   std::size_t at = f.sizes + own;
-  for (std::size_t m = 0; m < f.k.maps.size(); at += f.k.maps[m++].dims())
-    maps[m] = f.k.maps[m].map(places[f.k.maps[m].place], l.sizes.subspan(at));
+  for (std::size_t m = 0; m < f.k.maps.size(); at += f.k.maps[m++].count())
+    maps[m] = tile_map(f.k.maps[m], places[f.k.maps[m].place], l.sizes.subspan(at));
   start(device, function, places, groups, f.k.threads, {sizes.data(), kGivenSizes + own}, f.k.shared,
         {maps.data(), f.k.maps.size()});
 }

@@ -20,6 +20,7 @@ struct Dialect {
   std::string_view size;     // a parameter that is a number; "": all of them come in one array, n_
   std::string_view sizes;    // that array
   std::string_view last;     // parameters behind all others
+  std::string_view begin;    // the first line of every kernel
   std::string_view pointer;  // how a place becomes a pointer; $C "const " or "", $T the type, $K the number
   bool f64;                  // does the language have numbers of 64 bits?
 };

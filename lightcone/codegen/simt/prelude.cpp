@@ -53,6 +53,14 @@ template <class T, int N> struct alignas(sizeof(T) * N) LcWide { T v[N]; };
 #define LC_STOREV_LOCAL LC_STOREV
 #define LC_AT(W, L) W.v[L]
 #define LC_SHUFFLE(S, T, VIA) LC T lc_shuffle_##S(T v, int by) { return (T)__shfl_xor_sync(0xffffffffu, (VIA)v, by); }
+// Where launches overlap, a kernel lets the next one begin, and waits for the end of the one before.
+#if defined(LC_OVERLAP) && defined(LC_CUDA_SHIM)
+#define LC_BEGIN lc_scheduler->wait_for_grid();
+#elif defined(LC_OVERLAP)
+#define LC_BEGIN asm volatile("griddepcontrol.launch_dependents;\ngriddepcontrol.wait;" ::: "memory");
+#else
+#define LC_BEGIN
+#endif
 #ifdef LC_CUDA_SHIM  // the CPU stands in: tests/fake_cuda
 #define LC_HAS_BF16_CONVERSIONS 1
 #define LC_LOADV(T, N, TO, FROM) const LcWide<T, N> TO = *(const LcWide<T, N>*)(FROM)
@@ -295,13 +303,13 @@ LC_SHUFFLE(d, double, double)
 
 constexpr Dialect kDialects[] = {
     {"CUDA C", kCudaHead, "extern \"C\" __global__ void __launch_bounds__($THREADS$LEAST)", "$Cvoid* p$K_", "const long n$K_",
-     "", "", "($C$T*)p$K_", true},
+     "", "", "  LC_BEGIN\n", "($C$T*)p$K_", true},
     {"OpenCL C", kOpenClHead, "__kernel __attribute__((reqd_work_group_size($THREADS, 1, 1))) void",
-     "__global $Cchar* p$K_, const long o$K_", "const long n$K_", "", "", "(__global $C$T*)(p$K_ + o$K_)", true},
+     "__global $Cchar* p$K_, const long o$K_", "const long n$K_", "", "", "", "(__global $C$T*)(p$K_ + o$K_)", true},
     {"Metal", kMetalHead, "[[max_total_threads_per_threadgroup($THREADS)]] kernel void",
      "device $Cchar* p$K_ [[buffer($K)]]", "", "constant long* n_ [[buffer($K)]]",
      "uint3 group_ [[threadgroup_position_in_grid]], uint3 thread_ [[thread_position_in_threadgroup]]",
-     "(device $C$T*)p$K_", false},
+     "", "(device $C$T*)p$K_", false},
 };
 
 }  // namespace
@@ -316,7 +324,7 @@ std::string prelude(Language l) {
 std::string begin_kernel(Language l, std::string_view name, int threads, std::span<const Parameter> places,
                          std::size_t sizes, std::string_view index, int resident, std::string_view first) {
   const Dialect& d = dialect(l);
-  std::string list(first), body;
+  std::string list(first), body(d.begin);
   const auto add = [&](std::string_view parameter) {
     if (!parameter.empty()) list += (list.empty() ? "" : ", ") + std::string(parameter);
   };

@@ -126,7 +126,8 @@ FAKE_CUDA_API int cuGraphExecKernelNodeSetParams_v2(void* exec, void* node, cons
     const auto i = static_cast<std::size_t>(at - e.handles.begin());
     if (!std::holds_alternative<Launch>((*e.nodes)[i])) return kInvalidValue;
     Launch l;
-    const LaunchShape shape{parameters->grid, parameters->block, parameters->dynamic_shared};
+    const bool overlaps = std::get<Launch>((*e.nodes)[i]).overlaps;
+    const LaunchShape shape{parameters->grid, parameters->block, parameters->dynamic_shared, overlaps};
     const Code code = make_launch(d, parameters->function, shape, parameters->parameters, parameters->extra, l);
     if (code != kSuccess) return code;
     auto nodes = std::make_shared<std::vector<Node>>(*e.nodes);

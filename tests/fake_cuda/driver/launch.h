@@ -7,6 +7,7 @@ namespace fake_cuda {
 struct LaunchShape {
   LcDim3 grid, block;
   unsigned dynamic_shared;
+  bool overlaps = false;  // with the launch before it
 };
 
 // Checks the shape against the device's and the kernel's limits; arguments by pointers to each, or packed as `extra`

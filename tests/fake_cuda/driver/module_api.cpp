@@ -82,6 +82,7 @@ struct LaunchAttribute {  // CUlaunchAttribute
   union {
     char bytes[64];
     unsigned cluster[3];
+    int allowed;
   } value;
 };
 
@@ -103,6 +104,14 @@ bool supported(const LaunchConfig& c) {
   return true;
 }
 
+// Programmatic dependent launch.
+bool overlaps(const LaunchConfig& c) {
+  constexpr int kProgrammaticStreamSerialization = 6;
+  for (unsigned i = 0; i < c.attribute_count; ++i)
+    if (c.attributes[i].id == kProgrammaticStreamSerialization && c.attributes[i].value.allowed) return true;
+  return false;
+}
+
 }  // namespace
 
 Code make_launch(Driver& d, const void* function, const LaunchShape& shape, void* const* parameters, void* const* extra,
@@ -114,7 +123,7 @@ Code make_launch(Driver& d, const void* function, const LaunchShape& shape, void
   if (f->kernel->arguments != 0 && parameters == nullptr && packed == nullptr) return kInvalidValue;
   auto arguments = parameters != nullptr ? std::make_shared<Arguments>(*f->kernel, parameters)
                                          : std::make_shared<Arguments>(*f->kernel, packed);
-  out = {std::move(f), shape.grid, shape.block, shape.dynamic_shared, std::move(arguments)};
+  out = {std::move(f), shape.grid, shape.block, shape.dynamic_shared, std::move(arguments), shape.overlaps};
   return kSuccess;
 }
 
@@ -200,7 +209,7 @@ FAKE_CUDA_API int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_
 FAKE_CUDA_API int cuLaunchKernelEx(const LaunchConfig* config, void* function, void** parameters, void** extra) {
   return driver_call(kCurrentContext, [&](Driver& d) -> Code {
     if (config == nullptr || !supported(*config)) return kInvalidValue;
-    const LaunchShape shape{config->grid, config->block, config->dynamic_shared};
+    const LaunchShape shape{config->grid, config->block, config->dynamic_shared, overlaps(*config)};
     return launch(d, function, shape, config->stream, parameters, extra);
   });
 }

@@ -26,6 +26,7 @@ constexpr Named kNames[] = {{"order", &Settings::order},
                             {"multiprocessors", &Settings::multiprocessors},
                             {"calls", &Settings::calls},
                             {"launches", &Settings::launches},
+                            {"overlapping", &Settings::overlapping},
                             {"compiles", &Settings::compiles}};
 
 std::string variable(std::string_view name) {

@@ -21,6 +21,7 @@ struct Settings {
   Value multiprocessors = 132;
   Value calls = 0;     // of the driver and of NVRTC so far
   Value launches = 0;  // of kernels so far, those in graphs included
+  Value overlapping = 0;  // of them, those that need not wait for the one before
   Value compiles = 0;  // by the C++ compiler so far
 };
 

@@ -127,8 +127,9 @@ void Driver::execute(const Node& node) {
 void Driver::run(const Launch& launch) {
   Settings& s = settings();
   const long number = ++s.launches, lost = s.lost_at;
+  s.overlapping += launch.overlaps;
   if (lost != 0 && number >= lost) return set_fault(kLaunchFailed, "the device is lost");
-  fibers::Grid grid{launch.grid, launch.block, launch.dynamic_shared, s.order};
+  fibers::Grid grid{launch.grid, launch.block, launch.dynamic_shared, s.order, launch.overlaps};
   const fibers::Outcome outcome = fibers::run_grid(launch.function->library->module(), *launch.function->kernel,
                                                    launch.arguments->pointers(), grid);
   if (outcome.fault == fibers::Fault::kNone) return;

@@ -45,6 +45,7 @@ struct Launch {
   LcDim3 grid, block;
   unsigned dynamic_shared;
   std::shared_ptr<const Arguments> arguments;
+  bool overlaps = false;
 };
 
 struct Copy {

@@ -37,6 +37,7 @@ struct Thread {
   LcExchange exchange = nullptr;
   unsigned copy_groups = 0;
   const void* phase = nullptr;  // that it waits for
+  bool waited_for_grid = false;
 };
 
 struct Warp {
@@ -61,6 +62,7 @@ class Scheduler {
   void phase_arrive(void* phase, unsigned bytes);
   void phase_wait(void* phase, unsigned parity);
   void copy_tile(void* to, const void* map, void* phase, unsigned axes, const int* at);
+  void wait_for_grid() { threads_[current_].waited_for_grid = true; }
   [[noreturn]] void fault(Fault kind, const std::string& words);
   Suspended recover(int signal, void* address);
 
@@ -91,7 +93,7 @@ class Scheduler {
   std::vector<LcThread> names_;
   std::vector<Thread> threads_;
   std::vector<std::vector<Copy>> copies_;  // of each thread
-  bool copied_ = false;
+  bool copied_ = false, overlaps_ = false;
   std::vector<TileCopy> tiles_;  // under way
   std::vector<Warp> warps_;
   std::vector<unsigned> order_, rank_;
@@ -138,6 +140,7 @@ Scheduler::Scheduler() {
   interface_.copy_tile = [](void* to, const void* map, void* phase, unsigned axes, const int* at) {
     scheduler().copy_tile(to, map, phase, axes, at);
   };
+  interface_.wait_for_grid = [] { scheduler().wait_for_grid(); };
   interface_.fault = [](const char* words) { scheduler().fault(Fault::kMisaligned, words); };
   shared_end_ = static_cast<char*>(map_before_guard(kMostShared)) + kMostShared;
   idle_.reserve(kMostThreads + 1);
@@ -147,6 +150,7 @@ void Scheduler::prepare(const Grid& grid) {
   const LcDim3 size = grid.threads;
   count_ = size.x * size.y * size.z;
   dynamic_shared_ = grid.dynamic_shared;
+  overlaps_ = grid.overlaps;
   interface_.block_size = size;
   interface_.grid_size = grid.blocks;
   interface_.dynamic_shared =
@@ -305,6 +309,8 @@ void Scheduler::wait() {
 
 void Scheduler::finish() {
   set_waiting(current_);
+  if (overlaps_ && !threads_[current_].waited_for_grid)
+    fault(Fault::kFailed, "it never waited for the grid before it, with which its launch may overlap");
   ++done_;
   Warp& warp = warps_[names_[current_].warp];
   warp.alive &= ~(1u << names_[current_].lane);

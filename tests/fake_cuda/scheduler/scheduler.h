@@ -15,6 +15,7 @@ struct Grid {
   LcDim3 blocks, threads;
   unsigned dynamic_shared = 0;  // bytes
   long order = kForward;
+  bool overlaps = false;  // it may begin before the grid in front of it has ended: its threads wait for that
 };
 
 enum class Fault { kNone, kAddress, kMisaligned, kFailed };

@@ -34,6 +34,8 @@ struct LcScheduler {
   void (*phase_arrive)(void* phase, unsigned bytes);  // and so many bytes more are expected
   void (*phase_wait)(void* phase, unsigned parity);
   void (*copy_tile)(void* shared, const void* map, void* phase, unsigned axes, const int* at);
+  // Of a grid that may begin before the one in front of it has ended: every thread has to call it.
+  void (*wait_for_grid)();
   void (*fault)(const char* words);    // ends the grid; does not return
 };
 

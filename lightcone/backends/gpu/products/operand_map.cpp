@@ -8,6 +8,7 @@ namespace {
 
 constexpr int kAlignment = 16;  // of the copies: bytes of a place, and of every stride
 constexpr int kMostBox = 256;   // of an axis of a box
+constexpr std::size_t kMostAxes = 5;
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 31, kMostStride = std::int64_t{1} << 40;
 
 }  // namespace
@@ -17,19 +18,6 @@ std::vector<Dim> OperandMap::sizes() const {
   all.insert(all.end(), extents.begin(), extents.end());
   all.insert(all.end(), strides.begin(), strides.end());
   return all;
-}
-
-// An axis of no length is never copied from, and yet a map has to have one.
-TileMap OperandMap::map(Place operand, std::span<const std::int64_t> sizes) const {
-  TileMap m;
-  m.at = {operand.buffer, operand.offset + static_cast<std::size_t>(sizes[0] * bytes)};
-  m.bytes = bytes, m.axes = extents.size();
-  for (std::size_t i = 0; i < m.axes; ++i) {
-    m.extents[i] = std::max<std::int64_t>(sizes[1 + i], 1);
-    m.strides[i] = i == 0 ? bytes : std::max<std::int64_t>(sizes[m.axes + i] * bytes, kAlignment);
-    m.box[i] = box[i];
-  }
-  return m;
 }
 
 std::optional<OperandMap> operand_map(const Product& p, bool is_b, int own) {

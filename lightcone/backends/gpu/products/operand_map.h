@@ -3,10 +3,8 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <vector>
 
-#include "lightcone/backends/gpu/device/device.h"
 #include "lightcone/backends/gpu/products/product.h"
 
 namespace lc::gpu {
@@ -22,10 +20,9 @@ struct OperandMap {
   std::vector<Dim> extents, strides;  // innermost first, in elements; a stride less: of all behind the first
   std::vector<int> box;
 
-  // What a start needs to know of them: dims() numbers.
+  // What a start needs to know: the offset, the extents, the strides.
   std::vector<Dim> sizes() const;
-  std::size_t dims() const { return 1 + extents.size() + strides.size(); }
-  TileMap map(Place operand, std::span<const std::int64_t> sizes) const;
+  std::size_t count() const { return 1 + extents.size() + strides.size(); }  // of them
 };
 
 // Of tiles of `own` rows of A or columns of B; nothing where the operand does not lie so, whatever its symbols are.

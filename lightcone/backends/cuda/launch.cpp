@@ -1,0 +1,65 @@
+#include "lightcone/backends/cuda/launch.h"
+
+#include <algorithm>
+
+#include "lightcone/core/error.h"
+
+namespace lc::nvidia {
+
+namespace {
+
+// Writes the map of what lies at `address`.
+void encode(const Driver& driver, const gpu::TileMap& m, api::Address address, std::span<std::uint64_t, kMapWords> to) {
+  struct alignas(64) Map {
+    std::array<std::uint64_t, kMapWords> words{};
+  } map;
+  std::array<std::uint64_t, gpu::kMostAxes> extents{}, strides{};
+  std::array<std::uint32_t, gpu::kMostAxes> box{}, steps{};
+  for (std::size_t k = 0; k < m.axes; ++k) {
+    extents[k] = static_cast<std::uint64_t>(m.extents[k]);
+    if (k > 0) strides[k - 1] = static_cast<std::uint64_t>(m.strides[k]);
+    box[k] = static_cast<std::uint32_t>(m.box[k]), steps[k] = 1;
+  }
+  const auto type = m.bytes == 1 ? api::TensorMapType::U8 : api::TensorMapType::U16;
+  const api::Result r = driver.api().encode_tiled(
+      map.words.data(), type, static_cast<std::uint32_t>(m.axes), address, extents.data(), strides.data(), box.data(),
+      steps.data(), api::TensorMapInterleave::None, api::TensorMapSwizzle::Bytes128, api::TensorMapPromotion::Bytes256,
+      api::TensorMapFill::Zeros);
+  if (r != api::Result::Success)
+    throw Error("cuda", str_cat("the driver takes no map of an operand of ", m.axes, " axes: ", driver.words(r)));
+  std::copy(map.words.begin(), map.words.end(), to.begin());
+}
+
+}  // namespace
+
+KernelCall kernel_call(const gpu::Start& s, const gpu::Limits& limits) {
+  const auto refuse = [](std::string_view what, auto has, auto most) {
+    throw Error("cuda",
+                str_cat("a kernel was to be started with ", has, " ", what, ", and the device takes at most ", most));
+  };
+  if (s.groups < 0 || s.groups > limits.groups) refuse("groups", s.groups, limits.groups);
+  if (s.threads < 1 || s.threads > limits.threads) refuse("threads in a group", s.threads, limits.threads);
+  if (s.shared > limits.shared) refuse("bytes of shared memory", s.shared, limits.shared);
+  if (s.places.size() + s.sizes.size() > kMostArguments)
+    refuse("arguments", s.places.size() + s.sizes.size(), kMostArguments);
+  if (s.maps.size() > kMostMaps) refuse("maps", s.maps.size(), kMostMaps);
+  const auto& code = *static_cast<const Module*>(s.code);
+  return {code.function(s.function),
+          static_cast<unsigned>(s.groups),
+          static_cast<unsigned>(s.threads),
+          static_cast<unsigned>(s.shared),
+          static_cast<unsigned>(s.maps.size()),
+          code.overlaps(s.function)};
+}
+
+void write_words(const Driver& driver, const gpu::Start& s, std::span<std::uint64_t> to) {
+  std::size_t n = 0;
+  for (const gpu::TileMap& m : s.maps) {
+    encode(driver, m, address_of(m.at), to.subspan(n).first<kMapWords>());
+    n += kMapWords;
+  }
+  for (const Place& p : s.places) to[n++] = address_of(p);
+  for (const std::int64_t size : s.sizes) to[n++] = static_cast<std::uint64_t>(size);
+}
+
+}  // namespace lc::nvidia
