@@ -12,9 +12,9 @@
 namespace lc::lowering {
 
 // Plain types, the block formats, and signed bytes: I8 for exact products with other bytes, Bytes as numbers that meet
-// f32.
+// f32. Floats of 8 bits come last: GPUs read them as they are, the CPU widens them before.
 enum class WeightType : std::uint8_t {
-  F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, I8, Bytes
+  F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, I8, Bytes, F8E4M3FN, F8E5M2
 };
 struct WeightInfo {
   WeightType type;
@@ -39,6 +39,8 @@ inline constexpr WeightInfo kWeightTypes[] = {
     block_weights(WeightType::Q6_K, QuantFormat::Q6_K),
     {WeightType::I8, "i8", 1},
     {WeightType::Bytes, "bytes", 1},
+    {WeightType::F8E4M3FN, "f8_e4m3fn", 1},
+    {WeightType::F8E5M2, "f8_e5m2", 1},
 };
 constexpr const WeightInfo& info(WeightType t) { return kWeightTypes[static_cast<int>(t)]; }
 
@@ -53,6 +55,7 @@ constexpr bool is_quantised(WeightType t) { return info(t).format.has_value(); }
 constexpr const QuantInfo* block_format(WeightType t) {  // null for a plain type
   return info(t).format ? &lc::info(*info(t).format) : nullptr;
 }
+constexpr bool is_f8(WeightType t) { return t == WeightType::F8E4M3FN || t == WeightType::F8E5M2; }
 constexpr std::int64_t unit_bytes(WeightType t) { return info(t).unit_bytes; }
 constexpr std::string_view name(WeightType t) { return info(t).name; }
 
@@ -61,7 +64,7 @@ consteval bool weight_rows_follow_the_enum() {
     if (static_cast<int>(row.type) != i++) return false;
   for (const QuantInfo& q : kQuantFormats)
     if (*info(weight_type(q.format)).format != q.format || name(weight_type(q.format)) != q.name) return false;
-  return std::size(kWeightTypes) == static_cast<std::size_t>(WeightType::Bytes) + 1;
+  return std::size(kWeightTypes) == static_cast<std::size_t>(WeightType::F8E5M2) + 1;
 }
 static_assert(weight_rows_follow_the_enum(), "one row a type, in order, and one for every block format");
 

@@ -35,7 +35,7 @@ int encode(Map& map, Address address, const Described& d) {
 std::string text(const std::string& kernel) {
   return "typedef unsigned char u8; typedef unsigned short u16; typedef unsigned u32; typedef unsigned long u64;\n" +
          std::string(lc::gpu::warpgroup_primitives()) +
-         lc::gpu::warpgroup_product(lc::gpu::Cores::F16, 128) + kernel;
+         lc::gpu::warpgroup_product({}, lc::gpu::Cores::F16, 128) + kernel;
 }
 
 constexpr const char* kStart = R"(

@@ -187,6 +187,35 @@ TEST_P(Products, OfHalves) {
     }
 }
 
+// Floats of 8 bits are read as they lie, whatever they meet, and are exact as halves; asked for less, in their own cores.
+TEST_P(Products, OfFloatsOfEightBits) {
+  constexpr std::pair<DType, DType> kNarrow[] = {{DType::F8E4M3FN, DType::F8E4M3FN}, {DType::F8E4M3FN, DType::F8E5M2},
+                                                 {DType::F8E5M2, DType::F8E4M3FN}, {DType::F8E5M2, DType::F8E5M2}},
+                                    kMixed[] = {{DType::BF16, DType::F8E4M3FN}, {DType::F8E5M2, DType::F16},
+                                                {DType::F32, DType::F8E4M3FN}};
+  const auto products = [](int m, int k, std::span<const std::pair<DType, DType>> types) {
+    Graph g;
+    for (const auto& [a, b] : types) {
+      const std::string both = str_cat(name(a), " by ", name(b));
+      const auto input = [&](const char* what, Shape s, DType t) {
+        return to(g.input(str_cat(what, ": ", both), std::move(s), t), DType::F32);
+      };
+      const Tensor x = input("x", {m, k}, a);
+      g.output(both, matmul(x, turned(input("w", {80, k}, b))));
+      g.output(both + " turned", to(matmul(x, input("v", {k, 80}, b)), a));
+    }
+    return g;
+  };
+  for (const auto& [m, k] : {std::pair{2, 64}, std::pair{72, 64}, std::pair{72, 33}}) {
+    const Graph narrow = products(m, k, kNarrow), mixed = products(m, k, kMixed);
+    const std::string what = str_cat(m, " rows, depth ", k);
+    EXPECT_EQ(kernels(narrow, "gpu: loop") + kernels(mixed, "gpu: loop"), 0) << what << ": they are read as they are";
+    agrees(what, narrow);
+    agrees(what, mixed);
+    agrees(what, narrow, Precision::Medium, kBf16);
+  }
+}
+
 TEST_P(Products, OfBytesAreExact) {
   for (const int m : {4, 70})
     for (const int k : {64, 33}) {

@@ -29,7 +29,7 @@ class WarpgroupProducts : public testing::Test {
     device = opened;
     if (!device->limits().warpgroups) GTEST_SKIP() << "SKIPPED: " << device->limits().name << " has no such products";
   }
-  Compiler compiler() const { return generic() | gpu::compiler(device); }
+  Compiler compiler() const { return generic() | gpu::compiler(device, {.precision = precision}); }
 
   // How many products of the graph have a text with these instructions.
   int by_warpgroups(const Graph& g, const std::string& instruction = "lc_wgmma_") {
@@ -61,6 +61,7 @@ class WarpgroupProducts : public testing::Test {
       }
   }
   std::shared_ptr<gpu::GpuDevice> device;
+  Precision precision = Precision::Highest;
 };
 
 Tensor turned(const Tensor& t) {
@@ -120,6 +121,19 @@ TEST_F(WarpgroupProducts, OfBytesAreExact) {
   EXPECT_EQ(by_warpgroups(g, "lc_wgmma_s8_256"), 1);
   EXPECT_EQ(by_warpgroups(g, "lc_wgmma_s8_128"), 1);
   agrees("bytes", g);
+}
+
+// Where less than f32's exactness is asked for: on the device their sums have fewer bits.
+TEST_F(WarpgroupProducts, OfFloatsOfEightBits) {
+  Graph g;
+  const auto widened = [&](const char* name, Shape s, DType t) { return to(g.input(name, std::move(s), t), DType::F32); };
+  g.output("y", matmul(widened("x", {128, 16, 48}, DType::F8E4M3FN), turned(widened("w", {128, 24, 48}, DType::F8E5M2))));
+  g.output("z", matmul(widened("u", {64, 16, 144}, DType::F8E4M3FN), turned(widened("v", {64, 136, 144}, DType::F8E4M3FN))));
+  EXPECT_EQ(by_warpgroups(g), 0) << "as exact as halves, and as those by a warp";
+  precision = Precision::Medium;
+  EXPECT_EQ(by_warpgroups(g, "lc_wgmma_e4m3_e5m2_256"), 1);
+  EXPECT_EQ(by_warpgroups(g, "lc_wgmma_e4m3_e4m3_128"), 1);
+  agrees("f8", g);
 }
 
 // Heads within rows, a matrix that all share, and an operand that begins in the middle of another.

@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include "data.h"
 #include "lightcone/backends/cuda/cuda.h"
 #include "lightcone/backends/gpu/gpu.h"
 #include "lightcone/backends/metal/metal.h"
@@ -28,9 +29,11 @@ struct GpuUnderTest {
 };
 inline void PrintTo(const GpuUnderTest& d, std::ostream* out) { *out << d.name; }
 
+// Kernels are kept for as long as the program runs, for tests compile the same ones again and again.
 inline CudaOptions cuda_under_test() {
+  static const TempDir kept;
   CudaOptions o;
-  o.cache = "off";
+  o.cache = kept / "kernels";
   if (!std::getenv("LIGHTCONE_CUDA_DRIVER")) o.driver = o.compiler = paths::kFakeCuda;
   return o;
 }

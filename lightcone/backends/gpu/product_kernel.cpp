@@ -23,12 +23,18 @@ int capability(const Limits& l) {
   return std::atoi(l.architecture.c_str() + 3);
 }
 
-// Products of halves and of bytes are exact in tensor cores; f32 is rounded where the user allows it.
+// Products of halves and of bytes are exact in tensor cores, and so are those of floats of 8 bits, which are halves, too;
+// f32 is rounded where the user allows it, and sums of products of 8 bits are less exact.
 Cores choose_cores(const Product& p, const Limits& l, Precision precision) {
   if (capability(l) < 80) return Cores::None;
   if (p.exact) return Cores::I8;
-  if (p.a.type == WeightType::F16 && p.b.type == WeightType::F16) return Cores::F16;
-  if (p.a.type == WeightType::BF16 && p.b.type == WeightType::BF16) return Cores::Bf16;
+  const auto all = [&](WeightType half) {
+    return (p.a.type == half || lowering::is_f8(p.a.type)) && (p.b.type == half || lowering::is_f8(p.b.type));
+  };
+  if (lowering::is_f8(p.a.type) && lowering::is_f8(p.b.type) && precision == Precision::Medium && capability(l) >= 89)
+    return Cores::F8;
+  if (all(WeightType::BF16)) return Cores::Bf16;
+  if (all(WeightType::F16)) return Cores::F16;
   return precision == Precision::Medium ? Cores::Bf16 : precision == Precision::High ? Cores::Tf32 : Cores::None;
 }
 

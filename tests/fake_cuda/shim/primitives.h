@@ -66,6 +66,21 @@ struct LcTf32Operands {
   enum { K = 8, in_register = 1 };
   static float value(unsigned r, int) { return lc_round_to_tf32(r); }
 };
+struct LcE4m3Operands {
+  typedef float Sum;
+  enum { K = 32, in_register = 4 };
+  static float value(unsigned r, int i) {
+    const unsigned b = r >> 8 * i & 255, e = b >> 3 & 15, m = b & 7, sign = b >> 7 << 31;
+    if ((b & 127) == 127) return lc_float_of(sign | 0x7fc00000u);
+    const float v = e ? lc_float_of((e + 120) << 23 | m << 20) : (float)m * 0x1p-9f;
+    return sign ? -v : v;
+  }
+};
+struct LcE5m2Operands {  // the upper half of an f16
+  typedef float Sum;
+  enum { K = 32, in_register = 4 };
+  static float value(unsigned r, int i) { return lc_f16_to_f32((unsigned short)((r >> 8 * i & 255) << 8)); }
+};
 struct LcS8Operands {
   typedef unsigned Sum;  // sums wrap around
   enum { K = 32, in_register = 4 };
@@ -74,10 +89,10 @@ struct LcS8Operands {
 
 // For the whole warp: lane 4 g + t holds rows g and g + 8 of a, column g of b, and of both the t-th register's columns
 // of each half of K; of d, columns 2 t and 2 t + 1 of rows g and g + 8.
-template <class Operands>
+template <class OfA, class OfB>
 static void lc_multiply(void* const* lanes) {
-  typedef typename Operands::Sum Sum;
-  enum { K = Operands::K, N = Operands::in_register };
+  typedef typename OfA::Sum Sum;
+  enum { K = OfA::K, N = OfA::in_register };
   Sum a[16][K], b[K][8], d[16][8];
   for (int lane = 0; lane < 32; ++lane) {
     const LcFragments<Sum>& f = *(const LcFragments<Sum>*)lanes[lane];
@@ -85,9 +100,9 @@ static void lc_multiply(void* const* lanes) {
     for (int half = 0; half < 2; ++half)
       for (int i = 0; i < N; ++i) {
         const int k = half * K / 2 + t * N + i;
-        a[g][k] = Operands::value(f.a[2 * half], i);
-        a[g + 8][k] = Operands::value(f.a[2 * half + 1], i);
-        b[k][g] = Operands::value(f.b[half], i);
+        a[g][k] = OfA::value(f.a[2 * half], i);
+        a[g + 8][k] = OfA::value(f.a[2 * half + 1], i);
+        b[k][g] = OfB::value(f.b[half], i);
       }
     for (int i = 0; i < 4; ++i) d[g + i / 2 * 8][2 * t + i % 2] = f.d[i];
   }
@@ -102,13 +117,13 @@ static void lc_multiply(void* const* lanes) {
       ((LcFragments<Sum>*)lanes[lane])->d[i] = d[(lane >> 2) + i / 2 * 8][2 * (lane & 3) + i % 2];
 }
 
-template <class Operands, class T>
+template <class OfA, class OfB = OfA, class T>
 static inline void lc_mma(T (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-  LcFragments<typename Operands::Sum> f;
+  LcFragments<typename OfA::Sum> f;
   __builtin_memcpy(f.d, d, sizeof d);
   __builtin_memcpy(f.a, a, sizeof a);
   __builtin_memcpy(f.b, b, sizeof b);
-  lc_scheduler->full_warp_exchange(&f, lc_multiply<Operands>);
+  lc_scheduler->full_warp_exchange(&f, lc_multiply<OfA, OfB>);
   __builtin_memcpy(d, f.d, sizeof d);
 }
 
@@ -123,6 +138,16 @@ static inline void lc_mma_f16(float (&d)[4], const unsigned (&a)[4], const unsig
 static inline void lc_mma_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
   lc_mma<LcTf32Operands>(d, a, b);
 }
+// m16n8k32, sums of f32 here, of fewer bits on some devices
+#define LC_MMA_F8(A, B, OF_A, OF_B) \
+  static inline void lc_mma_##A##_##B(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) { \
+    lc_mma<OF_A, OF_B>(d, a, b); \
+  }
+LC_MMA_F8(e4m3, e4m3, LcE4m3Operands, LcE4m3Operands)
+LC_MMA_F8(e4m3, e5m2, LcE4m3Operands, LcE5m2Operands)
+LC_MMA_F8(e5m2, e4m3, LcE5m2Operands, LcE4m3Operands)
+LC_MMA_F8(e5m2, e5m2, LcE5m2Operands, LcE5m2Operands)
+#undef LC_MMA_F8
 // m16n8k32, s32 sums
 static inline void lc_mma_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
   lc_mma<LcS8Operands>(d, a, b);

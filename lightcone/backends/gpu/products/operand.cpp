@@ -29,6 +29,7 @@ std::string widened(WeightType t, const std::string& v) {
          : t == WeightType::BF16 ? "lc_bf16_to_f32(" + v + ")"
          : t == WeightType::I8   ? "(int)" + v
          : t == WeightType::Bytes ? "(float)" + v
+         : lowering::is_f8(t)     ? "lc_" + std::string(lowering::name(t)) + "_to_f32(" + v + ")"
                                  : v;
 }
 

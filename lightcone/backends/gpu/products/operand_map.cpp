@@ -24,7 +24,7 @@ std::optional<OperandMap> operand_map(const Product& p, bool is_b, int own) {
   const Side& s = is_b ? p.b : p.a;
   const std::vector<Dim>& extents = is_b ? p.columns : p.rows;
   const bool halves = s.type == WeightType::F16 || s.type == WeightType::BF16;
-  if ((!halves && s.type != WeightType::I8) || !s.bounds.empty() || s.planes) return {};
+  if ((!halves && s.type != WeightType::I8 && !lowering::is_f8(s.type)) || !s.bounds.empty() || s.planes) return {};
   if (p.sum.size() != 1 || extents.size() != 1) return {};
   OperandMap m;
   m.place = is_b, m.bytes = halves ? 2 : 1, m.offset = s.offset;

@@ -44,6 +44,17 @@ void add_axis(Product& p, const Axis& x) {
   else add(p.batch, {&p.a.batch, &p.b.batch, &p.c_batch}, x.extent, {x.a, x.b, x.c});
 }
 
+// Of floats that kernels read as they lie.
+std::optional<WeightType> narrow_type(DType t) {
+  switch (t) {
+    case DType::F16: return WeightType::F16;
+    case DType::BF16: return WeightType::BF16;
+    case DType::F8E4M3FN: return WeightType::F8E4M3FN;
+    case DType::F8E5M2: return WeightType::F8E5M2;
+    default: return std::nullopt;
+  }
+}
+
 // The furthest place that is reached, at most.
 std::int64_t reach(const Product& p, const Side& s, const std::vector<Dim>& own) {
   Dim all = s.offset;
@@ -59,7 +70,7 @@ std::int64_t reach(const Product& p, const Side& s, const std::vector<Dim>& own)
 
 void finish(const Graph& g, Product& p) {
   for (Side* s : {&p.a, &p.b})
-    if (const DType t = g[s->node].dtype; is_half(t)) s->type = t == DType::F16 ? WeightType::F16 : WeightType::BF16;
+    if (const auto narrow = narrow_type(g[s->node].dtype)) s->type = *narrow;
   const Dim all[] = {p.results(), product(p.rows), product(p.columns), product(p.sum)};
   p.wide = reach(p, p.a, p.rows) >= kInt / 2 || reach(p, p.b, p.columns) >= kInt / 2;
   for (const Dim& d : all) p.wide = p.wide || d.bounds().hi >= kInt / 2;
@@ -70,7 +81,7 @@ void finish(const Graph& g, Product& p) {
 lowering::Factors before_widening(const Graph& g, lowering::Factors f) {
   for (int side = 0; side < 2; ++side) {
     const Node& n = g[f.edge[side].node];
-    if (n.op != Op::Contiguous || n.dtype != DType::F32 || !is_half(g[n.in[0].node].dtype)) continue;
+    if (n.op != Op::Contiguous || n.dtype != DType::F32 || !is_narrow(g[n.in[0].node].dtype)) continue;
     const View::Position before = n.in[0].view.locate(unravel(f.at[side].offset, n.shape));
     if (!(before.valid == Dim(1))) continue;
     f.at[side].offset = before.offset;

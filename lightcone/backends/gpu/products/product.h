@@ -43,7 +43,7 @@ struct Product {
   Dim results() const { return product(batch) * product(rows) * product(columns); }
 };
 
-// The factors of a sum, where they were widened from f16 or bf16 as they were before.
+// The factors of a sum, where they were widened from a float of 16 or 8 bits as they were before.
 lowering::Factors before_widening(const Graph& g, lowering::Factors f);
 // A convolution that kernels here compute: not one that is a product of matrices already, and with a filter for each
 // channel where channels lie last only what windows.cpp takes.

@@ -26,6 +26,18 @@ LC void lc_mma_##T(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) { \
 }
 LC_MMA_HALVES(bf16)
 LC_MMA_HALVES(f16)
+// Floats of 8 bits, from compute capability 8.9 on.
+#if __CUDA_ARCH__ >= 890
+#define LC_MMA_F8(A, B) \
+LC void lc_mma_##A##_##B(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) { \
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.f32." #A "." #B ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])); \
+}
+LC_MMA_F8(e4m3, e4m3)
+LC_MMA_F8(e4m3, e5m2)
+LC_MMA_F8(e5m2, e4m3)
+LC_MMA_F8(e5m2, e5m2)
+#endif
 LC void lc_mma_tf32(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
   u32 x[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
 #pragma unroll

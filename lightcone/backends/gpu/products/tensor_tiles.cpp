@@ -21,16 +21,16 @@ constexpr int kRowBytes = 64;  // of a tile whose rows go along the sum
 constexpr int kColumns = 32;   // of a warp
 
 struct CoreInfo {
-  const char* mma;
+  std::string mma;
   int bytes;  // of an element
-  int depth;  // of an instruction
 };
-CoreInfo core_info(Cores c) {
+CoreInfo core_info(Cores c, const Product& p) {
   switch (c) {
-    case Cores::F16: return {"lc_mma_f16", 2, 16};
-    case Cores::Tf32: return {"lc_mma_tf32", 4, 8};
-    case Cores::I8: return {"lc_mma_s8", 1, 32};
-    default: return {"lc_mma_bf16", 2, 16};
+    case Cores::F16: return {"lc_mma_f16", 2};
+    case Cores::Tf32: return {"lc_mma_tf32", 4};
+    case Cores::I8: return {"lc_mma_s8", 1};
+    case Cores::F8: return {"lc_mma_" + f8_name(p.a.type) + "_" + f8_name(p.b.type), 1};
+    default: return {"lc_mma_bf16", 2};
   }
 }
 
@@ -39,18 +39,14 @@ class Ring {
  public:
   Ring(const ProductTexts& t, bool is_b, Cores cores, int side, int threads, std::string name)
       : cores_(cores),
-        bytes_(core_info(cores).bytes),
+        bytes_(core_info(cores, t.p).bytes),
         chunk_(16 / bytes_),
         side_(side),
         name_(std::move(name)),
         direct_(t.p, is_b, side, kRowBytes / bytes_, threads, name_, chunk_),
         converted_(t.p, is_b, side, kRowBytes / bytes_, threads, name_, 4),
         stored_((is_b ? t.p.b : t.p.a).type) {
-    const WeightType as = cores == Cores::F16    ? WeightType::F16
-                          : cores == Cores::Bf16 ? WeightType::BF16
-                          : cores == Cores::I8   ? WeightType::I8
-                                                 : WeightType::F32;
-    copies_ = stored_ == as && direct_.whole_vectors() && (direct_.along_sum() || bytes_ == 2);
+    copies_ = stored_ == taken(cores, stored_) && direct_.whole_vectors() && (direct_.along_sum() || bytes_ == 2);
     // only halves are turned round by ldmatrix
     turned_ = !reader().along_sum() && bytes_ == 2;
   }
@@ -84,6 +80,12 @@ class Ring {
     return "(" + sum + ") * " + to_string(side_ * 2) + " + (((" + own + ") / 8 ^ ((" + sum + ") & 7)) * 16) + (" + own +
            ") % 8 * 2";
   }
+  // A register as the tile has it, of an operand whose elements are not halves.
+  std::string kept(const std::string& number) const {
+    if (bytes_ == 4) return number;
+    return "(signed char)" +
+           (lowering::is_f8(stored_) ? "lc_f32_to_" + std::string(lowering::name(stored_)) + "(" + number + ")" : number);
+  }
   std::string chunk_of(const TileReader& r, int v) const {
     return turned_ ? turned_place(r.place_sum(v), r.place_own(v))
                    : row_place(r.place_own(v), "(" + r.place_sum(v) + ") * " + to_string(bytes_));
@@ -115,8 +117,7 @@ void Ring::keep(Writer& w, const std::string& tile) const {
       const std::string own = converted_.place_own(v) + (converted_.along_sum() ? "" : more),
                         sum = converted_.place_sum(v) + (converted_.along_sum() ? more : "");
       w.line("*(" + std::string(bytes_ == 4 ? "float" : "signed char") + "*)(" + tile + " + " +
-             row_place(own, "(" + sum + ") * " + to_string(bytes_)) + ") = (" +
-             (bytes_ == 4 ? "float" : "signed char") + ")" + number(v, e) + ";");
+             row_place(own, "(" + sum + ") * " + to_string(bytes_)) + ") = " + kept(number(v, e)) + ";");
     }
   }
 }
@@ -138,7 +139,7 @@ class TensorTile {
  public:
   TensorTile(const ProductTexts& t, Cores cores, int side)
       : t_(t),
-        core_(core_info(cores)),
+        core_(core_info(cores, t.p)),
         side_(side),
         threads_(2 * side),
         warp_rows_(side / 2),
@@ -254,6 +255,18 @@ KernelText TensorTile::text() {
 }
 
 }  // namespace
+
+WeightType taken(Cores c, WeightType stored) {
+  switch (c) {
+    case Cores::F16: return WeightType::F16;
+    case Cores::Tf32: return WeightType::F32;
+    case Cores::I8: return WeightType::I8;
+    case Cores::F8: return stored;
+    default: return WeightType::BF16;
+  }
+}
+
+std::string f8_name(WeightType t) { return t == WeightType::F8E4M3FN ? "e4m3" : "e5m2"; }
 
 KernelText tensor_tiles(const ProductTexts& t, Cores cores, int side) { return TensorTile(t, cores, side).text(); }
 

@@ -96,10 +96,10 @@ template <int N> LC void lc_take_registers() { asm volatile("setmaxnreg.inc.sync
 
 // 64 x $N sums of a warpgroup, $K deep. Halves of A and B may lie across the sum.
 constexpr std::string_view kProduct = R"CUDA(
-#ifndef LC_WGMMA_$TYPE_$N
-#define LC_WGMMA_$TYPE_$N 1
+#ifndef LC_WGMMA_$TYPES_$N
+#define LC_WGMMA_$TYPES_$N 1
 #ifndef LC_CUDA_SHIM
-template <int TURNED_A, int TURNED_B> LC void lc_wgmma_$TYPE_$N($SUM (&d)[$COUNT], u64 a, u64 b) {
+template <int TURNED_A, int TURNED_B> LC void lc_wgmma_$TYPES_$N($SUM (&d)[$COUNT], u64 a, u64 b) {
   asm volatile("wgmma.mma_async.sync.aligned.m64n$Nk$K.$KINDS {$SUMS}, %$A, %$B, 1$REST;"
       : $REGISTERS : "l"(a), "l"(b)$IMMEDIATES);
 }
@@ -111,25 +111,39 @@ template <int TURNED_A, int TURNED_B> LC void lc_wgmma_$TYPE_$N($SUM (&d)[$COUNT
 
 std::string_view warpgroup_primitives() { return kPrimitives; }
 
-std::string warpgroup_product(Cores cores, int columns) {
-  const bool bytes = cores == Cores::I8, f16 = cores == Cores::F16;
+std::string warpgroup_types(const Product& p, Cores cores) {
+  switch (cores) {
+    case Cores::F16: return "f16";
+    case Cores::I8: return "s8";
+    case Cores::F8: return f8_name(p.a.type) + "_" + f8_name(p.b.type);
+    default: return "bf16";
+  }
+}
+
+std::string warpgroup_product(const Product& p, Cores cores, int columns) {
+  const bool bytes = cores == Cores::I8, f8 = cores == Cores::F8;
   const int count = columns / 2;
+  const std::string types = warpgroup_types(p, cores);
   std::string sums, registers;
   for (int i = 0; i < count; ++i) {
     sums += (i ? ", %" : "%") + to_string(i);
     registers += std::string(i ? ", " : "") + (bytes ? "\"+r\"(d[" : "\"+f\"(d[") + to_string(i) + "])";
   }
   const auto number = [&](int k) { return "%" + to_string(count + k); };
-  return simt::filled(kProduct, {{"TYPE", bytes ? "s8" : f16 ? "f16" : "bf16"},
-                                 {"KINDS", bytes ? "s32.s8.s8" : f16 ? "f32.f16.f16" : "f32.bf16.bf16"},
+  const std::string kinds = bytes ? "s32.s8.s8"
+                            : f8  ? "f32." + f8_name(p.a.type) + "." + f8_name(p.b.type)
+                                  : "f32." + types + "." + types;
+  const bool halves = !bytes && !f8;
+  return simt::filled(kProduct, {{"TYPES", types},
+                                 {"KINDS", kinds},
                                  {"SUMS", sums},
                                  {"SUM", bytes ? "int" : "float"},
                                  {"COUNT", to_string(count)},
-                                 {"REST", bytes ? "" : ", 1, 1, " + number(2) + ", " + number(3)},
+                                 {"REST", halves ? ", 1, 1, " + number(2) + ", " + number(3) : f8 ? ", 1, 1" : ""},
                                  {"REGISTERS", registers},
-                                 {"IMMEDIATES", bytes ? "" : ", \"n\"(TURNED_A), \"n\"(TURNED_B)"},
+                                 {"IMMEDIATES", halves ? ", \"n\"(TURNED_A), \"n\"(TURNED_B)" : ""},
                                  {"N", to_string(columns)},
-                                 {"K", bytes ? "32" : "16"},
+                                 {"K", halves ? "16" : "32"},
                                  {"A", to_string(count)},
                                  {"B", to_string(count + 1)}});
 }

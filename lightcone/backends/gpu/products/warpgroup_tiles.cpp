@@ -29,7 +29,7 @@ class WarpgroupTile {
       : t_(t),
         cores_(cores),
         columns_(columns),
-        depth_(kMapRowBytes / (cores == Cores::I8 ? 1 : 2)),
+        depth_(kMapRowBytes / operand_map(t.p, false, kWarpgroupRows)->bytes),
         a_(*operand_map(t.p, false, kWarpgroupRows)),
         b_(*operand_map(t.p, true, columns)),
         w_(t.p.wide, kGivenSizes) {}
@@ -109,8 +109,7 @@ std::string WarpgroupTile::matrix(const OperandMap& m, const std::string& name, 
 }
 
 void WarpgroupTile::multiply() {
-  const std::string type = cores_ == Cores::I8 ? "s8" : cores_ == Cores::F16 ? "f16" : "bf16";
-  const std::string product = "lc_wgmma_" + type + "_" + to_string(columns_) + "<" + to_string(!a_.along_sum) + ", " +
+  const std::string product = "lc_wgmma_" + warpgroup_types(t_.p, cores_) + "_" + to_string(columns_) + "<" + to_string(!a_.along_sum) + ", " +
                               to_string(!b_.along_sum) + ">";
   w_.line("lc_take_registers<232>();");
   w_.line("LC_SUMS(" + t_.sum_type() + ", " + to_string(columns_ / 2) + ", c_);");
@@ -162,7 +161,7 @@ KernelText WarpgroupTile::text() {
   produce(batch);
   multiply();
   store();
-  KernelText k{std::string(warpgroup_primitives()) + warpgroup_product(cores_, columns_) +
+  KernelText k{std::string(warpgroup_primitives()) + warpgroup_product(t_.p, cores_, columns_) +
                    t_.finished(w_, kThreads, "LC_MAP map_a, LC_MAP map_b"),
                kThreads, w_.sizes()};
   k.rows = kWarpgroupRows, k.columns = columns_, k.depth = depth_;
@@ -174,8 +173,7 @@ KernelText WarpgroupTile::text() {
 }  // namespace
 
 bool fits_warpgroups(const Product& p, Cores cores) {
-  const WeightType as = cores == Cores::F16 ? WeightType::F16 : cores == Cores::I8 ? WeightType::I8 : WeightType::BF16;
-  if (cores == Cores::None || cores == Cores::Tf32 || p.a.type != as || p.b.type != as) return false;
+  if (cores == Cores::None || p.a.type != taken(cores, p.a.type) || p.b.type != taken(cores, p.b.type)) return false;
   return operand_map(p, false, kWarpgroupRows) && operand_map(p, true, kWarpgroupColumns);
 }
 

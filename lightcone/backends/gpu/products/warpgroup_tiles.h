@@ -16,7 +16,8 @@ bool fits_warpgroups(const Product& p, Cores cores);
 KernelText warpgroup_tiles(const ProductTexts& t, Cores cores, int columns);
 
 std::string_view warpgroup_primitives();
-// The product of 64 x `columns` sums as the instruction has it, lc_wgmma_TYPE_COLUMNS.
-std::string warpgroup_product(Cores cores, int columns);
+// The product of 64 x `columns` sums as the instruction has it: lc_wgmma_TYPES_COLUMNS.
+std::string warpgroup_product(const Product& p, Cores cores, int columns);
+std::string warpgroup_types(const Product& p, Cores cores);
 
 }  // namespace lc::gpu

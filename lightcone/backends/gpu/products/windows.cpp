@@ -26,7 +26,9 @@ constexpr int kWindowThreads = 256, kSide = 4;
 constexpr i64 kMostTaps = 49;
 constexpr i64 kNear = 16;  // taps closer than this share a line
 
-bool is_plain(WeightType t) { return t == WeightType::F32 || t == WeightType::F16 || t == WeightType::BF16; }
+bool is_plain(WeightType t) {
+  return t == WeightType::F32 || t == WeightType::F16 || t == WeightType::BF16 || lowering::is_f8(t);
+}
 bool is_finite(const Dim& d) {
   return !(d == Dim(-lowering::Convolution::kFar)) && !(d == Dim(lowering::Convolution::kFar));
 }
