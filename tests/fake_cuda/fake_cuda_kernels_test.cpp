@@ -274,7 +274,7 @@ TEST_F(Kernels, ConversionsOfSixteenBits) {
 // register.
 std::string product(const std::string& primitive, const std::string& operand, const std::string& sum, int steps,
                     int k) {
-  const std::string per_register = std::to_string(4 / (operand == "signed char"      ? 1
+  const std::string per_register = std::to_string(4 / (operand.ends_with(" char")    ? 1
                                                        : operand == "unsigned short" ? 2
                                                                                      : 4));
   return "enum { K = " + std::to_string(steps * k) + ", STEP = " + std::to_string(k) + ", R = " + per_register +
@@ -310,7 +310,7 @@ void check_product(const char* primitive, const char* operand, const char* sum, 
     for (int j = 0; j < 8; ++j) {
       double want = 0;
       for (int l = 0; l < depth; ++l) want += widen(a[i * depth + l]) * widen(b[j * depth + l]);
-      EXPECT_NEAR(c[i * 8 + j], want, sizeof(T) == 1 ? 0.0 : 1e-4) << primitive << " " << i << ", " << j;
+      EXPECT_NEAR(c[i * 8 + j], want, std::is_integral_v<Sum> ? 0.0 : 1e-4) << primitive << " " << i << ", " << j;
     }
 }
 
@@ -331,6 +331,18 @@ TEST_F(Kernels, ProductsOfFragmentsInEveryType) {
   const auto tf32 = [](float x) { return double(from_bits((bits(x) + 0x1000u) & ~0x1fffu)); };
   check_product<float, float>(
       "lc_mma_tf32", "float", "float", 8, [](float x) { return x; }, tf32);
+  using F8 = unsigned char;
+  const auto e4m3 = [](F8 b) {
+    return (b & 0x78 ? std::ldexp(8.0 + (b & 7), (b >> 3 & 15) - 10) : std::ldexp(b & 7, -9)) * (b >> 7 ? -1 : 1);
+  };
+  const auto e5m2 = [](F8 b) {
+    return (b & 0x7c ? std::ldexp(4.0 + (b & 3), (b >> 2 & 31) - 17) : std::ldexp(b & 3, -16)) * (b >> 7 ? -1 : 1);
+  };
+  // any number between -4 and 4, subnormal ones, too
+  const auto to_e4m3 = [](float x) { return F8((x < 0) << 7 | int(bits(x) >> 7) % 0x48); };
+  const auto to_e5m2 = [](float x) { return F8((x < 0) << 7 | int(bits(x) >> 7) % 0x44); };
+  check_product<F8, float>("lc_mma_e4m3_e4m3", "unsigned char", "float", 32, to_e4m3, e4m3);
+  check_product<F8, float>("lc_mma_e5m2_e5m2", "unsigned char", "float", 32, to_e5m2, e5m2);
   using S8 = signed char;
   check_product<S8, int>(
       "lc_mma_s8", "signed char", "int", 32, [](float x) { return S8(std::fmax(-128, std::fmin(127, x * 60))); },

@@ -180,6 +180,10 @@ void add_products(std::vector<Case>& all) {
     all.push_back(function(str_cat("product ", info(t).name, ": with gelu"), [=](Graph& g) {
       g.output("y", gelu(matmul(g.input("x", s, t), g.input("w", s, t)) + g.input("b", {kColumns}, t)));
     }));
+  for (const DType t : {DType::F8E4M3FN, DType::F8E5M2})
+    all.push_back(function(str_cat("product ", info(t).name, ": of a linear layer"), [=](Graph& g) {
+      g.output("y", matmul(to(g.input("x", s, t), DType::F32), to(g.input("w", s, t), DType::F32).transpose(0, 1)));
+    }));
   all.push_back(function("product i8: sums of 32 bits", [=](Graph& g) {
     const auto widened = [&](const char* name) { return to(g.input(name, s, DType::I8), DType::I32); };
     g.output("y", matmul(widened("x"), widened("w")));

@@ -1,5 +1,6 @@
 #include "compiling_device.h"
 
+#include <filesystem>
 #include <fstream>
 
 #include "lightcone/core/error.h"
@@ -32,6 +33,7 @@ const std::vector<Gpu>& gpus() {
 CompilingDevice::CompilingDevice(std::shared_ptr<const nvidia::Compiler> compiler, const Gpu& gpu, std::string folder,
                                  bool warpgroups)
     : compiler_(std::move(compiler)), folder_(std::move(folder)) {
+  std::filesystem::create_directories(folder_);
   limits_.name = gpu.name;
   limits_.architecture = nvidia::architecture_for(*compiler_, gpu.major, gpu.minor);
   limits_.driver = "NVRTC " + nvidia::version_text(compiler_->version());
@@ -57,7 +59,7 @@ std::shared_ptr<const gpu::Code> CompilingDevice::compile(const std::string& tex
   cubin->functions = kernels;
   {
     const std::lock_guard lock(mutex_);
-    cubin->file = str_cat(folder_, "/", limits_.architecture, limits_.warpgroups ? ".warpgroups." : ".", files_++, ".cubin");
+    cubin->file = str_cat(folder_, "/", limits_.architecture, ".", files_++, ".cubin");
   }
   std::ofstream(cubin->file, std::ios::binary) << code;
   return cubin;

@@ -9,7 +9,7 @@ import subprocess
 # the driver. CUDA C++ Programming Guide, "Compute Capabilities".
 MULTIPROCESSORS = {75: (32, 65536, 64, 16, 0), 80: (64, 65536, 164, 32, 1), 90: (64, 65536, 228, 32, 1),
                    100: (64, 65536, 228, 32, 1), 120: (48, 65536, 100, 24, 1)}
-MATRIX = {"HMMA": r"HMMA", "HGMMA": r"HGMMA|UTCHMMA|UTCQMMA", "IMMA": r"IMMA|IGMMA|UTCIMMA"}
+MATRIX = {"HMMA": r"HMMA|QMMA", "HGMMA": r"HGMMA|QGMMA|UTCHMMA|UTCQMMA", "IMMA": r"IMMA|IGMMA|UTCIMMA"}
 
 
 class Function:

@@ -86,17 +86,29 @@ Json kernels_of(const Case& c, const Graph& g, CompilingDevice& device) {
   return rows;
 }
 
-// What a switch that is off by default makes of the products: those of warpgroups.
-void add_warpgroups(const std::shared_ptr<const nvidia::Compiler>& compiler, const Gpu& gpu, const std::string& folder,
-                    std::span<const Case> cases, std::span<const Graph* const> graphs, Json& rows) {
-  const auto device = std::make_shared<CompilingDevice>(compiler, gpu, folder, true);
-  if (!device->limits().warpgroups) return;
-  for (std::size_t k = 0; k < cases.size(); ++k) {
-    if (!cases[k].name.starts_with("product")) continue;
-    const std::vector<Graph> compiled = gpu::compile_batch(graphs.subspan(k, 1), device);
-    Case named = cases[k];
-    named.name += ", by warpgroups";
-    for (Json& row : kernels_of(named, compiled[0], *device)) rows.push_back(std::move(row));
+// What switches and options make of the products, beside what they are without.
+struct Variant {
+  const char* words;     // behind the case's name
+  const char* of;        // cases whose names begin so
+  bool warpgroups;
+  Precision precision;
+};
+constexpr Variant kVariants[] = {{", by warpgroups", "product", true, Precision::Highest},
+                                 {", medium", "product f8", false, Precision::Medium},
+                                 {", medium, by warpgroups", "product f8", true, Precision::Medium}};
+
+void add_variants(const std::shared_ptr<const nvidia::Compiler>& compiler, const Gpu& gpu, const std::string& folder,
+                  std::span<const Case> cases, std::span<const Graph* const> graphs, Json& rows) {
+  for (const Variant& v : kVariants) {
+    const auto device = std::make_shared<CompilingDevice>(compiler, gpu, str_cat(folder, "/", &v - kVariants), v.warpgroups);
+    if (v.warpgroups && !device->limits().warpgroups) continue;
+    for (std::size_t k = 0; k < cases.size(); ++k) {
+      if (!cases[k].name.starts_with(v.of)) continue;
+      const std::vector<Graph> compiled = gpu::compile_batch(graphs.subspan(k, 1), device, {.precision = v.precision});
+      Case named = cases[k];
+      named.name += v.words;
+      for (Json& row : kernels_of(named, compiled[0], *device)) rows.push_back(std::move(row));
+    }
   }
 }
 
@@ -114,7 +126,7 @@ int run(const std::string& folder, const std::string& only) {
     const std::vector<Graph> compiled = gpu::compile_batch(all, device);
     for (std::size_t k = 0; k < cases.size(); ++k)
       for (Json& row : kernels_of(cases[k], compiled[k], *device)) out["kernels"].push_back(std::move(row));
-    add_warpgroups(compiler, gpu, folder, cases, all, out["kernels"]);
+    add_variants(compiler, gpu, folder, cases, all, out["kernels"]);
     out["gpus"].push_back({{"name", gpu.name}, {"architecture", device->limits().architecture}, {"processors", gpu.processors}});
   }
   std::cout << out.dump(1) << "\n";

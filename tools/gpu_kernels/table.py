@@ -30,7 +30,7 @@ COLUMNS = """\
 # regs: registers a thread. stack: bytes of local memory a thread, spills among them. shared: bytes a group. thr: threads
 # a group. occ: warps that fit a multiprocessor, of how many. ldg, stg, lds, sts: instructions that load and store global
 # and shared memory, and behind the colon how many of them move 16 bytes or more a thread. HMMA, HGMMA, IMMA: matrix
-# instructions. instr: all. A kernel that is in a case several times has "x 3" behind it.
+# instructions, of floats of 8 bits, too. instr: all. A kernel that is in a case several times has "x 3" behind it.
 #
 # arch     regs stack shared  thr   occ     ldg     stg     lds     sts  HMMA HGMMA IMMA instr  case | computes -> result
 """
