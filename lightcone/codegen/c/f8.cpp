@@ -7,6 +7,7 @@ namespace lc::ir {
 
 std::string_view f8_functions() {
   return R"(
+#ifndef LC_HAS_F8_WIDENING
 LC float lc_f8_e4m3fn_to_f32(u8 b) {
   const u32 a = b & 0x7f;
   const float v = a == 0x7f ? lc_float(0x7fc00000u) : a < 8 ? (float)(int)a * 0x1p-9f : lc_float((a << 20) + 0x3c000000u);
@@ -17,6 +18,7 @@ LC float lc_f8_e5m2_to_f32(u8 b) {
   const float v = a >= 0x7c ? lc_float(0x7f800000u | (a & 3) << 21) : a < 4 ? (float)(int)a * 0x1p-16f : lc_float((a << 21) + 0x38000000u);
   return lc_float(lc_bits(v) | (u32)(b & 0x80) << 24);
 }
+#endif
 LC float lc_round_f8_e4m3fn(float v) {
   const u32 u = lc_bits(v), e = u & 0x7f800000u, low = e < 0x3c800000u ? 0x3c800000u : e, near = low > 0x46000000u ? 0x46000000u : low;
   const float big = lc_float(near + 0x0a000000u), r = (lc_float(u & 0x7fffffffu) + big) - big;

@@ -88,6 +88,17 @@ LC float lc_min_f(float a, float b) { float m; asm("min.NaN.f32 %0, %1, %2;" : "
 #define LC_HAS_BF16_ROUNDING 1
 #define LC_HAS_NAN_WINS 1
 #endif
+#if __CUDA_ARCH__ >= 890
+// By f16, in which both are exact: e5m2 is its upper half.
+LC float lc_f8_e4m3fn_to_f32(u8 b) {
+  float f;
+  asm("{ .reg .b16 low, high; .reg .b32 both; cvt.rn.f16x2.e4m3x2 both, %1; mov.b32 {low, high}, both; cvt.f32.f16 %0, low; }"
+      : "=f"(f) : "h"((u16)b));
+  return f;
+}
+LC float lc_f8_e5m2_to_f32(u8 b) { return lc_f16_to_f32((u16)(b << 8)); }
+#define LC_HAS_F8_WIDENING 1
+#endif
 #endif
 #define LC_HAS_F16_CONVERSIONS 1
 )CUDA";
