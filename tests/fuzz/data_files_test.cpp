@@ -196,7 +196,7 @@ std::string read(const Reader& r, const std::string& bytes, const ReadOptions& o
   std::string error;
   counted::reset_most();
   const std::size_t before = counted::live();
-  const double seconds = test::least_seconds(2, [&] {
+  const double seconds = test::least_seconds(2 * test::kSanitizersTake, [&] {
     error.clear();
     try {
       r.read(*file, o);
@@ -207,7 +207,7 @@ std::string read(const Reader& r, const std::string& bytes, const ReadOptions& o
   const std::size_t budget = o.memory ? o.memory : Budget::kFloor + Budget::kEachByte * bytes.size();
   // beside the budget: zlib's window, a piece that is converted, the sentence of an Error
   EXPECT_LE(counted::most() - before, budget + (16u << 10) + (o.memory ? 0 : 64u << 10)) << error;
-  EXPECT_LT(seconds, 2);
+  EXPECT_LT(seconds, 2 * test::kSanitizersTake);
   EXPECT_EQ(error, printable(error, 4000));
   return error;
 }

@@ -109,6 +109,15 @@ TEST(Bytecode, RefusesWithAPlace) {
   EXPECT_EQ(said(file + '\0').substr(0, 16), "stablehlo: byte ");
 }
 
+// Found by changed bytes: a whole number of such a type was shifted by less than nothing.
+TEST(Bytecode, RefusesComplexNumbersOfAnythingButFloats) {
+  std::string file = file_of(test::kArtifacts[0]);
+  file[170] = 3, file[411] = 9, file[598] = 0x57;
+  file.replace(464, 37, test::unhex("1313131313131313131313131313131313131313131313034f0b1f0b2f0b0b0b0b0b0b1f0f"));
+  EXPECT_EQ(error_of([&] { hlo::parse_bytecode(std::as_bytes(std::span(file))); }),
+            "stablehlo: byte 478: complex numbers of two tensor<2xindex> are not read");
+}
+
 // Attributes that hold each other twice, thirty times over, are 2^30 of them in a few bytes.
 TEST(Bytecode, NeverGrowsLikePowersOfTwo) {
   const auto varint = [](std::size_t v) {

@@ -7,6 +7,13 @@
 
 namespace lc::test {
 
+// How many times as long something may take with sanitizers, which fill memory that is given and look at each access.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr double kSanitizersTake = 5;
+#else
+inline constexpr double kSanitizersTake = 1;
+#endif
+
 // Seconds of this thread's processor time, or of another clock.
 inline double seconds(const std::function<void()>& f, clockid_t clock = CLOCK_THREAD_CPUTIME_ID) {
   const auto now = [clock] {

@@ -347,10 +347,20 @@ Type Values::read_type(const File::Entry& e) {
   c.fail(str_cat("types of the dialect '", dialect, "' are not read: write the module as a portable artifact"));
 }
 
+// Of two floats, as StableHLO has them.
+Type Values::complex_type(Cursor& c) {
+  const std::size_t from = c.at();
+  const Type part = child_type(c);
+  Type t = named("complex<" + part.element + ">");
+  if (part.is_tensor || element_bytes(t.element) == 0)
+    Cursor::fail_at(from, str_cat("complex numbers of two ", str(part), " are not read"));
+  return t;
+}
+
 Type Values::vhlo_type(Cursor& c) {
   const std::uint64_t code = c.varint();
   switch (code) {
-    case kComplexType: return named("complex<" + child_type(c).element + ">");
+    case kComplexType: return complex_type(c);
     case kFunctionType: {
       std::string in = types_in_round(c);
       return named(std::move(in) + " -> " + types_in_round(c));
@@ -378,7 +388,7 @@ Type Values::builtin_type(Cursor& c) {
       std::string in = types_in_round(c);
       return named(std::move(in) + " -> " + types_in_round(c));
     }
-    case kOwnComplexType: return named("complex<" + child_type(c).element + ">");
+    case kOwnComplexType: return complex_type(c);
     case kOwnNoneType: return named("none");
     case kOwnRankedType:
     case kOwnEncodedType: return ranked(c, code == kOwnEncodedType);
@@ -446,7 +456,8 @@ std::vector<Type> Values::results_of(std::size_t attribute, std::size_t asked_at
 // ---- elements -------------------------------------------------------------------------------------
 
 std::size_t element_bytes(std::string_view e) {
-  if (e.starts_with("complex<") && e.ends_with(">")) return 2 * element_bytes(e.substr(8, e.size() - 9));
+  if (e == "complex<f32>") return 8;
+  if (e == "complex<f64>") return 16;
   if (e == "index") return 8;
   for (const std::string_view small : {"i2", "i4", "ui2", "ui4"})
     if (e == small) return 1;

@@ -60,6 +60,7 @@ class Values {
   Attribute accuracy(Cursor& c);
   Attribute enumeration(Cursor& c, std::uint64_t code);
   Type read_type(const File::Entry& e);
+  Type complex_type(Cursor& c);
   Type vhlo_type(Cursor& c);
   Type builtin_type(Cursor& c);
   std::vector<std::int64_t> bounds(const File::Entry& encoding);
