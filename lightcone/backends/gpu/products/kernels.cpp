@@ -1,5 +1,7 @@
 #include "lightcone/backends/gpu/products/kernels.h"
 
+#include <algorithm>
+
 #include "lightcone/backends/gpu/products/operand.h"
 
 namespace lc::gpu {
@@ -34,6 +36,55 @@ void ProductTexts::store(Writer& w, const std::string& place, const std::string&
   const simt::InlinedLines lines = tail.at(w, p, "c_at", sum, language);
   w.raw(lines.text);
   w.line("out_[c_at] = " + lines.result + ";");
+}
+
+bool ProductTexts::pairs() const {
+  const auto even = [](const std::vector<Dim>& strides) {
+    return std::all_of(strides.begin(), strides.end(), [](const Dim& d) { return multiple(d, 2); });
+  };
+  return p.columns.size() == 1 && p.c_columns[0] == Dim(1) && multiple(p.columns[0], 2) && even(p.c_rows) &&
+         even(p.c_batch);
+}
+
+void ProductTexts::store_two(Writer& w, const std::string& place, const std::string& first,
+                             const std::string& second) const {
+  const std::string type = parts ? sum_type() : std::string(info(tail.result).c);
+  w.line("LC_VECTOR(" + type + ", 2, two_);");
+  w.let("two_at", parts ? "part * " + w.number(p.results()) + " + " + place : place);
+  for (int e = 0; e < 2; ++e) {
+    const std::string& sum = e ? second : first;
+    w.open("{");
+    if (parts) {
+      w.line("LC_AT(two_, " + to_string(e) + ") = " + sum + ";");
+    } else {
+      w.let("c_at", e ? "two_at + 1" : "two_at");
+      const simt::InlinedLines lines = tail.at(w, p, "c_at", sum, language);
+      w.raw(lines.text);
+      w.line("LC_AT(two_, " + to_string(e) + ") = " + lines.result + ";");
+    }
+    w.close();
+  }
+  w.line("LC_STOREV(" + type + ", 2, out_ + two_at, two_);");
+}
+
+void ProductTexts::store_neighbours(Writer& w, const std::string& column,
+                                    const std::function<std::string(int e)>& sum) const {
+  const std::string columns = w.number(product(p.columns));
+  if (pairs()) {
+    w.let("column", column);
+    w.open("if (column < " + columns + ") {");
+    store_two(w, "c_row + column", sum(0), sum(1));
+    return w.close();
+  }
+  for (int e = 0; e < 2; ++e) {
+    w.open("{");
+    w.let("column", column + (e ? " + 1" : ""));
+    w.open("if (column < " + columns + ") {");
+    const auto in = w.indices(p.columns, "column", "q");
+    store(w, w.place("c_row", in, p.c_columns), sum(e));
+    w.close();
+    w.close();
+  }
 }
 
 // Groups that lie behind each other share columns, so that what is read of B stays in the cache.

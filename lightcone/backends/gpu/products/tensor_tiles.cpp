@@ -199,7 +199,7 @@ void TensorTile::multiply() {
 
 void TensorTile::store() {
   const Product& p = t_.p;
-  const std::string rows = w_.number(product(p.rows)), columns = w_.number(product(p.columns));
+  const std::string rows = w_.number(product(p.rows));
   for (int i = 0; i < blocks_; ++i)
     for (int half = 0; half < 2; ++half) {
       w_.open("{");
@@ -207,13 +207,11 @@ void TensorTile::store() {
       w_.open("if (row < " + rows + ") {");
       w_.let("c_row", w_.place("c_base", w_.indices(p.rows, "row", "r"), p.c_rows));
       w_.line("LC_UNROLL");
-      w_.open("for (int j = 0; j < " + to_string(kColumns / 4) + "; ++j) {");
-      w_.let("column", "tile_n * " + to_string(side_) + " + warp_n + j / 2 * 8 + lane % 4 * 2 + j % 2");
-      w_.open("if (column < " + columns + ") {");
-      const auto in = w_.indices(p.columns, "column", "q");
-      t_.store(w_, w_.place("c_row", in, p.c_columns),
-               "c_[" + to_string(i * kColumns / 8) + " + j / 2][" + to_string(2 * half) + " + j % 2]");
-      for (int n = 0; n < 4; ++n) w_.close();
+      w_.open("for (int j = 0; j < " + to_string(kColumns / 8) + "; ++j) {");
+      t_.store_neighbours(w_, "tile_n * " + to_string(side_) + " + warp_n + j * 8 + lane % 4 * 2", [&](int e) {
+        return "c_[" + to_string(i * kColumns / 8) + " + j][" + to_string(2 * half + e) + "]";
+      });
+      for (int n = 0; n < 3; ++n) w_.close();
     }
 }
 

@@ -138,19 +138,17 @@ void WarpgroupTile::multiply() {
 // A thread has two neighbours of each eight columns, of a row and of the eighth behind it.
 void WarpgroupTile::store() {
   const Product& p = t_.p;
-  const std::string rows = w_.number(product(p.rows)), columns = w_.number(product(p.columns));
+  const std::string rows = w_.number(product(p.rows));
   for (int half = 0; half < 2; ++half) {
     w_.open("{");
     w_.let("row", "tile_m * " + to_string(kWarpgroupRows) + " + warp * 16 + " + to_string(8 * half) + " + lane / 4");
     w_.open("if (row < " + rows + ") {");
     w_.let("c_row", w_.place("c_base", w_.indices(p.rows, "row", "r"), p.c_rows));
     w_.line("LC_UNROLL");
-    w_.open("for (int j = 0; j < " + to_string(columns_ / 4) + "; ++j) {");
-    w_.let("column", "tile_n * " + to_string(columns_) + " + j / 2 * 8 + lane % 4 * 2 + j % 2");
-    w_.open("if (column < " + columns + ") {");
-    const auto in = w_.indices(p.columns, "column", "q");
-    t_.store(w_, w_.place("c_row", in, p.c_columns), "c_[j / 2 * 4 + " + to_string(2 * half) + " + j % 2]");
-    for (int n = 0; n < 4; ++n) w_.close();
+    w_.open("for (int j = 0; j < " + to_string(columns_ / 8) + "; ++j) {");
+    t_.store_neighbours(w_, "tile_n * " + to_string(columns_) + " + j * 8 + lane % 4 * 2",
+                        [&](int e) { return "c_[j * 4 + " + to_string(2 * half + e) + "]"; });
+    for (int n = 0; n < 3; ++n) w_.close();
   }
 }
 
