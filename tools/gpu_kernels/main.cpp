@@ -86,7 +86,7 @@ Json kernels_of(const Case& c, const Graph& g, CompilingDevice& device) {
   return rows;
 }
 
-// What switches and options make of the products, beside what they are without.
+// What switches and options make of products and attention, beside what they are without.
 struct Variant {
   const char* words;     // behind the case's name
   const char* of;        // cases whose names begin so
@@ -95,7 +95,8 @@ struct Variant {
 };
 constexpr Variant kVariants[] = {{", by warpgroups", "product", true, Precision::Highest},
                                  {", medium", "product f8", false, Precision::Medium},
-                                 {", medium, by warpgroups", "product f8", true, Precision::Medium}};
+                                 {", medium, by warpgroups", "product f8", true, Precision::Medium},
+                                 {", medium", "attention", false, Precision::Medium}};
 
 void add_variants(const std::shared_ptr<const nvidia::Compiler>& compiler, const Gpu& gpu, const std::string& folder,
                   std::span<const Case> cases, std::span<const Graph* const> graphs, Json& rows) {

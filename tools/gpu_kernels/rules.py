@@ -6,10 +6,11 @@ import machine_code
 COPY, F32, BF16 = 4.3e12, 60e12, 800e12  # bytes and operations a second of an H200
 
 PRODUCT = r"\b(linear|matmul|conv\w*|scaled_dot_product_attention|attention|attention_gradients|baddbmm|einsum)\b|backward \(mul, sum"
-# The matrix instructions that products must hold, by case; from compute capability 8.0 on, where ours use them. (HMMA is
+# The matrix instructions that products must hold, by case and words; from compute capability 8.0 on, where ours use them. (HMMA is
 # what Hopper and Blackwell have for a warp. Of the faster ones of four warps, Hopper's HGMMA and IGMMA are used where
 # CudaOptions::warpgroups says so; Blackwell's UTCHMMA no kernel of ours uses.)
-MATRIX_UNITS = [(r"^product f8.*medium, by warpgroups", "QGMMA"), (r"^product f8", "HMMA|QMMA"),
+MATRIX_UNITS = [(r"^attention f32: with a mask, medium \| attention \[", "HMMA"),
+                (r"^product f8.*medium, by warpgroups", "QGMMA"), (r"^product f8", "HMMA|QMMA"),
                 (r"^product (bf16|f16).*by warpgroups", "HGMMA"), (r"^product i8: of a linear.*by warpgroups", "IGMMA"),
                 (r"^product (bf16|f16)", "HMMA|HGMMA"), (r"^product i8", "IMMA")]
 MATRIX_SINCE = 80
@@ -77,7 +78,7 @@ def without_matrix_unit(row):
         return None
     for case, units in MATRIX_UNITS:
         instructions = "|".join(machine_code.MATRIX.get(u, u) for u in units.split("|"))
-        if re.search(case, row.case):
+        if re.search(case, "%s | %s" % (row.case, row.words)):
             return None if row.code.count(instructions) else "a product without %s" % units.replace("|", " or ")
     return None
 

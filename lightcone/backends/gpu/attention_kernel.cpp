@@ -130,11 +130,12 @@ class AttentionKernel final : public GpuKernel {
 
 }  // namespace
 
-AttentionParts attention_kernel(Attention match, const Limits& limits) {
+AttentionParts attention_kernel(Attention match, const Limits& limits, Precision precision) {
   if (!is_head(match.layout.depth) || !is_head(match.layout.width)) return {};
   AttentionSizes sizes(match.layout);
   if (match.operands.size() + 2 > limits.places || sizes.count() > kMostSizes) return {};
-  const AttentionTarget target{limits.language, limits.threads, limits.warp, static_cast<i64>(limits.shared)};
+  const AttentionTarget target{limits.language, limits.threads, limits.warp, static_cast<i64>(limits.shared),
+                               precision == Precision::Medium && capability(limits) >= 80};
   const auto plan = std::make_shared<const Plan>(Plan{std::move(match), target, std::move(sizes)});
   const Bounds rows = rows_of(plan->match).bounds();
   AttentionParts made;
@@ -156,13 +157,13 @@ AttentionParts attention_kernel(Attention match, const Limits& limits) {
   return made;
 }
 
-Graph fuse_attention(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log) {
+Graph fuse_attention(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log, Precision precision) {
   std::vector<std::shared_ptr<TextKernel>> pieces;
   Graph fused = lowering::fuse_attention(g, log, [&](const Graph& from, NodeId result, Attention match) {
     std::vector<NodeId> operands;
     for (const Edge& e : match.operands) operands.push_back(e.node);
     std::string kind = lowering::described(match);
-    AttentionParts made = attention_kernel(std::move(match), device->limits());
+    AttentionParts made = attention_kernel(std::move(match), device->limits(), precision);
     if (!made.kernel) return lowering::NamedKernel{};
     made.kernel->origin = {"gpu: attention", steps(from, result, operands), std::move(kind)};
     made.kernel->device = device;

@@ -15,10 +15,10 @@ struct AttentionParts {
   std::shared_ptr<GpuKernel> kernel;                // null where the device has none for it
   std::vector<std::shared_ptr<TextKernel>> pieces;  // that wait for their code
 };
-AttentionParts attention_kernel(lowering::Attention match, const Limits& limits);
+AttentionParts attention_kernel(lowering::Attention match, const Limits& limits, Precision precision);
 
 // Every attention of a graph that has a kernel, whose code is compiled here.
-Graph fuse_attention(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log);
+Graph fuse_attention(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log, Precision precision);
 
 // Is it a node of ops/attention.h's attention_gradients()? And its kernel: null where the device has none for its types
 // and heads.

@@ -56,7 +56,7 @@ std::vector<Pass> canonical_passes(const Device& lazy, const GpuOptions& options
   add("contiguous", {}, [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, true);
   add("attention",
       [](const Graph& g) { return any_node(g, [](const Node& n) { return n.op == Op::Exp || n.op == Op::Exp2; }); },
-      [=](const Graph& g, PassLog& log) { return fuse_attention(g, lazy->device(), log); });
+      [=](const Graph& g, PassLog& log) { return fuse_attention(g, lazy->device(), log, options.precision); });
   add("running", [](const Graph& g) { return any_node(g, [](const Node& n) { return n.op == Op::Where; }); },
       [=](const Graph& g, PassLog& log) { return fuse_running(g, lazy->device(), log); });
   add("contractions",

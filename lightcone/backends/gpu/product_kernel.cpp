@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
 namespace lc::gpu {
 
@@ -16,12 +15,6 @@ constexpr std::int64_t kManyResults = 1 << 19;  // of windows: a thread may make
 
 std::int64_t least(const Dim& d) { return std::max<std::int64_t>(d.bounds().lo, 1); }
 std::int64_t most(const Dim& d) { return std::min<std::int64_t>(d.bounds().hi, std::int64_t{1} << 40); }
-
-// CUDA's compute capability, 90 for 9.0; 0 for other languages.
-int capability(const Limits& l) {
-  if (l.language != Language::Cuda || !l.architecture.starts_with("sm_")) return 0;
-  return std::atoi(l.architecture.c_str() + 3);
-}
 
 // Products of halves and of bytes are exact in tensor cores, and so are those of floats of 8 bits, which are halves, too;
 // f32 is rounded where the user allows it, and sums of products of 8 bits are less exact.

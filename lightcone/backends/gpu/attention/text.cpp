@@ -7,8 +7,10 @@
 #include <set>
 #include <utility>
 
+#include "lightcone/backends/gpu/attention/pieces.h"
 #include "lightcone/codegen/c/text.h"
 #include "lightcone/codegen/simt/filled.h"
+#include "lightcone/codegen/simt/tensor_cores.h"
 
 namespace lc::gpu {
 namespace {
@@ -32,178 +34,6 @@ std::string widened(CacheType t, const std::string& v) {
   }
 }
 
-// ---- the many-row and the few-row kernel --------------------------------------------------------
-
-constexpr std::string_view kBegin = R"(
-  LC_SHARED(float, queries, PADDED_DEPTH * ROWS);
-  LC_SHARED(float, chunk, CHUNK);
-  LC_SHARED(float, weights, KEYS * WEIGHT_PITCH);
-  LC_SHARED(float, folded, ROWS * (PARTS + (PARTS > 16 ? 16 : 0)));
-  LC_SHARED(long, query_at, ROWS);
-  LC_SHARED(long, out_at, ROWS);
-  LC_SHARED(int, votes, 3);
-  const int t = LC_THREAD, lane = t % LANES, mine = t / LANES * MY_ROWS;
-  const long group = (long)LC_GROUP, split = group % $SPLITS;
-  const long block = $BLOCKS - 1 - group / $SPLITS % $BLOCKS, batch = group / $SPLITS / $BLOCKS;
-  const long first = block * ROWS;
-  const long begin = split * $SPLIT, end = begin + $SPLIT < keys ? begin + $SPLIT : keys;
-  int phase = 0;
-  if (t < 3) votes[t] = 0;
-)";
-
-// Rows beyond the last are zeros and are not written.
-constexpr std::string_view kQueries = R"(
-  LC_BARRIER;
-  for (int u0 = 0; u0 < ROWS * PADDED_DEPTH; u0 += THREADS) {
-    const int u = u0 + t, r = u / PADDED_DEPTH, d = u % PADDED_DEPTH;
-    if (u < ROWS * PADDED_DEPTH)
-      queries[d * ROWS + r] = d < DEPTH && first + r < $ROWS ? q[query_at[r] + d * q_depth] : 0.0f;
-  }
-  float sum[MY_ROWS][MY_COLUMNS], top[MY_ROWS], total[MY_ROWS];
-  LC_UNROLL
-  for (int i = 0; i < MY_ROWS; ++i) {
-    top[i] = -__builtin_inff();
-    total[i] = 0.0f;
-    LC_UNROLL
-    for (int c = 0; c < MY_COLUMNS; ++c) sum[i][c] = 0.0f;
-  }
-  for (long j0 = begin; j0 < end; j0 += KEYS) {
-    int work = 1;
-)";
-
-// Does any thread say so? The three counters take turns: one is asked while the next is cleared.
-constexpr std::string_view kVote = R"(
-    if ($SAYS) votes[phase] = 1;
-    phase = phase == 2 ? 0 : phase + 1;
-    if (t == 0) votes[phase] = 0;
-    LC_BARRIER;
-    work = votes[phase == 0 ? 2 : phase - 1];
-)";
-
-// One vector after the other: all under way at once would push sums out of registers.
-constexpr std::string_view kOddValues = R"(
-    if (!work) {
-      float odd = 0.0f;
-      LC_LOOP
-      for (int u0 = 0; u0 < KEYS * WIDTH / $N; u0 += THREADS) {
-        const int u = u0 + t, c = u % (WIDTH / $N) * $N;
-        const long key = j0 + u / (WIDTH / $N);
-        if (u < KEYS * WIDTH / $N && key < end) {
-$READ          LC_UNROLL
-          for (int l = 0; l < $N; ++l) odd += $VALUE * 0.0f;
-        }
-      }$VOTE    }
-)";
-
-constexpr std::string_view kScores = R"(
-    if (work) {
-      float s[MY_ROWS][MY_KEYS];
-      LC_UNROLL
-      for (int i = 0; i < MY_ROWS; ++i) {
-        LC_UNROLL
-        for (int j = 0; j < MY_KEYS; ++j) s[i][j] = 0.0f;
-      }
-      LC_LOOP
-      for (int d0 = 0; d0 < PADDED_DEPTH; d0 += STEP) {
-        LC_BARRIER;
-$LOAD_KEYS        LC_BARRIER;
-        LC_UNROLL_4
-        for (int d = 0; d < STEP; ++d) {
-          float x[MY_ROWS], y[MY_KEYS];
-          LC_UNROLL
-          for (int i = 0; i < MY_ROWS; ++i) x[i] = queries[(d0 + d) * ROWS + mine + i];
-          LC_UNROLL
-          for (int j = 0; j < MY_KEYS; ++j) y[j] = chunk[d * PITCH + lane * MY_KEYS + j];
-          LC_UNROLL
-          for (int i = 0; i < MY_ROWS; ++i) {
-            LC_UNROLL
-            for (int j = 0; j < MY_KEYS; ++j) s[i][j] = lc_mul_add_f(x[i], y[j], s[i][j]);
-          }
-        }
-      }
-      float m[MY_ROWS];
-      LC_UNROLL
-      for (int i = 0; i < MY_ROWS; ++i) {
-        const int r = mine + i;
-        const int real = first + r < $ROWS;
-        m[i] = -__builtin_inff();
-        LC_UNROLL
-        for (int j = 0; j < MY_KEYS; ++j) {
-          const long key = j0 + lane * MY_KEYS + j;
-          float x = s[i][j] * $SCALE;
-$STEPS          s[i][j] = key < end && real ? x : -__builtin_inff();
-          m[i] = lc_max_f(m[i], s[i][j]);
-        }
-      }
-)";
-
-constexpr std::string_view kWeights = R"(
-      LC_UNROLL
-      for (int i = 0; i < MY_ROWS; ++i) {
-        const float highest = lc_max_f(top[i], m[i]), base = highest == -__builtin_inff() ? 0.0f : highest;
-        const float shrink = lc_exp2_f((top[i] - base) * $EXPONENT);
-        top[i] = highest;
-        total[i] *= shrink;
-        LC_UNROLL
-        for (int j = 0; j < MY_KEYS; ++j) {
-          const float e = lc_exp2_f((s[i][j] - base) * $EXPONENT);
-          total[i] += e;
-          weights[(lane * MY_KEYS + j) * WEIGHT_PITCH + mine + i] = e;
-        }
-        LC_UNROLL
-        for (int c = 0; c < MY_COLUMNS; ++c) sum[i][c] *= shrink;
-      }
-      LC_LOOP
-      for (int k0 = 0; k0 < KEYS && j0 + k0 < end; k0 += SPAN) {
-        LC_BARRIER;
-$LOAD_VALUES        LC_BARRIER;
-        LC_UNROLL_4
-        for (int k = 0; k < SPAN; ++k) {
-          float x[MY_ROWS], y[MY_COLUMNS];
-          LC_UNROLL
-          for (int i = 0; i < MY_ROWS; ++i) x[i] = weights[(k0 + k) * WEIGHT_PITCH + mine + i];
-          LC_UNROLL
-          for (int c = 0; c < MY_COLUMNS; ++c)
-            y[c] = chunk[k * COLUMNS + c / SIDE * (SIDE * LANES) + lane * SIDE + c % SIDE];
-          LC_UNROLL
-          for (int i = 0; i < MY_ROWS; ++i) {
-            LC_UNROLL
-            for (int c = 0; c < MY_COLUMNS; ++c) sum[i][c] = lc_mul_add_f(x[i], y[c], sum[i][c]);
-          }
-        }
-      }
-    }
-  }
-)";
-
-// A row that sees nothing is a NaN: its maximum is taken from itself.
-constexpr std::string_view kResults = R"(
-  LC_UNROLL
-  for (int i = 0; i < MY_ROWS; ++i) {
-    const float share = top[i] == -__builtin_inff() ? top[i] - top[i] : 1.0f / total[i];
-    LC_UNROLL
-    for (int c = 0; c < MY_COLUMNS; ++c) {
-      const int column = c / SIDE * (SIDE * LANES) + lane * SIDE + c % SIDE;
-      if (first + mine + i < $ROWS && column < WIDTH) out[out_at[mine + i] + column] = sum[i][c] * share;
-    }
-  }
-)";
-constexpr std::string_view kPartials = R"(
-  LC_UNROLL
-  for (int i = 0; i < MY_ROWS; ++i) {
-    const long row = first + mine + i, at = ((batch * $ROWS + row) * $SPLITS + split) * (WIDTH + 2);
-    LC_UNROLL
-    for (int c = 0; c < MY_COLUMNS; ++c) {
-      const int column = c / SIDE * (SIDE * LANES) + lane * SIDE + c % SIDE;
-      if (row < $ROWS && column < WIDTH) partial[at + column] = sum[i][c];
-    }
-    if (row < $ROWS && lane == 0) {
-      partial[at + WIDTH] = top[i];
-      partial[at + WIDTH + 1] = total[i];
-    }
-  }
-)";
-
 class Text {
  public:
   Text(const Attention& a, const AttentionSizes& sizes, const AttentionTarget& target)
@@ -226,9 +56,11 @@ class Text {
   void place_batch();
   void place_rows();
   void masks();
-  std::string vote(const std::string& says) const { return filled(kVote, {{"SAYS", says}}); }
+  std::string vote(const std::string& says) const { return filled(pieces::kVote, {{"SAYS", says}}); }
   std::string scale(bool keys) const;
   std::string odd_values() const;
+  std::string stored(CacheType type, int n, const std::string& from, const std::string& to, const std::string& number,
+                     const std::string& scaled) const;
   std::string stage_keys() const;
   std::string stage_values() const;
   std::string steps() const;
@@ -261,6 +93,8 @@ void Text::constants(const AttentionTile& t) {
            {"MY_KEYS", t.my_keys()}, {"MY_COLUMNS", t.columns}, {"SIDE", t.side()}, {"DEPTH", depth},
            {"PADDED_DEPTH", t.depth(depth)}, {"WIDTH", width}, {"COLUMNS", t.columns * t.lanes}, {"STEP", t.step},
            {"PITCH", t.pitch()}, {"WEIGHT_PITCH", t.weight_pitch()}, {"CHUNK", t.chunk()}, {"SPAN", t.span},
+           {"ROW_STEP", t.row_step()}, {"KEY_SIDE", t.key_side()}, {"QUERY_PITCH", t.depth(depth) + kCorePad},
+           {"KEY_PITCH", t.depth(depth) + kCorePad}, {"VALUE_PITCH", t.columns * t.lanes + kCorePad},
            {"PARTS", t.parts(target_.warp)}, {"EXCHANGED", std::min(t.lanes, target_.warp)}})
     all += (all.empty() ? "" : ", ") + std::string(name) + " = " + to_string(v);
   line("  enum { " + all + " };");
@@ -314,41 +148,6 @@ void Text::place_rows() {
   line("    }\n  }");
 }
 
-// Bits of a tile's mask in shared memory, N a number, each read once; then those of a thread's scores.
-constexpr std::string_view kWideMask = R"(    for (int u0 = 0; u0 < ROWS * KEYS / $N; u0 += THREADS) {
-      const int u = u0 + t, r = u / (KEYS / $N), c = u % (KEYS / $N) * $N;
-      if (u < ROWS * KEYS / $N) {
-        u32 bits = 0;
-        if (j0 + c < end && first + r < $ROWS) {
-          LC_LOADV(u8, $N, w, step$K + step$K_at[r] + j0 + c);
-          LC_UNROLL
-          for (int l = 0; l < $N; ++l) bits |= LC_AT(w, l) $KEEP ? 1u << l : 0u;
-        }
-        bits$K[u] = (u16)bits;
-      }
-    }
-    LC_BARRIER;
-    LC_UNROLL
-    for (int i = 0; i < MY_ROWS; ++i) {
-      LC_UNROLL
-      for (int j = 0; j < MY_KEYS; ++j) {
-        const int key = lane * MY_KEYS + j;
-        kept$K |= ((u32)bits$K[(mine + i) * (KEYS / $N) + key / $N] >> key % $N & 1u) << (i * MY_KEYS + j);
-      }
-    }
-)";
-constexpr std::string_view kNarrowMask = R"(    LC_UNROLL
-    for (int i = 0; i < MY_ROWS; ++i) {
-      const int r = mine + i;
-      LC_UNROLL
-      for (int j = 0; j < MY_KEYS; ++j) {
-        const long key = j0 + lane * MY_KEYS + j;
-        if (key < end && first + r < $ROWS && step$K[step$K_at[r] + key * step$K_key] $KEEP)
-          kept$K |= 1u << (i * MY_KEYS + j);
-      }
-    }
-)";
-
 // What masks keep, one bit a score; and whether there is anything to do where rows may be left without a key.
 void Text::masks() {
   std::string seen;
@@ -357,7 +156,7 @@ void Text::masks() {
     const std::string k = to_string(s);
     const int n = mask_vector(a_, static_cast<std::size_t>(s));
     line("    u32 kept" + k + " = 0;");
-    out_ += filled(n > 1 ? kWideMask : kNarrowMask,
+    out_ += filled(n > 1 ? pieces::kWideMask : pieces::kNarrowMask,
                    {{"KEEP", a_.scores.step[static_cast<std::size_t>(s)].keep ? "!= 0" : "== 0"},
                     {"K", k},
                     {"N", to_string(n)},
@@ -383,65 +182,59 @@ std::string Text::odd_values() const {
   const std::string read = by == "1" ? "" : "          LC_LOADV(" + stored + ", " + by + ", w, " + from + ");\n";
   std::string value = widened(type, by == "1" ? "*(" + from + ")" : "LC_AT(w, l)");
   if (a_.v_scale) value = "(" + value + " * " + scale(false) + ")";
-  return filled(kOddValues, {{"READ", read}, {"VALUE", value}, {"VOTE", vote("odd != 0.0f")}, {"N", by}});
+  return filled(pieces::kOddValues, {{"READ", read}, {"VALUE", value}, {"VOTE", vote("odd != 0.0f")}, {"N", by}});
 }
 
-constexpr std::string_view kStage = R"(        for (int u0 = 0; u0 < $UNITS; u0 += THREADS) {
-          const int u = u0 + t, $SPLIT_UNIT;
-          const long key = $KEY;
-          if (u < $UNITS) {
-            if (key < end && $COLUMN < $EXTENT) {
-$READ            } else {
-              LC_UNROLL
-              for (int l = 0; l < $N; ++l) $TO = 0.0f;
-            }
-          }
-        }
-)";
+// Reads `n` numbers from `from` and keeps them: the l-th as `number`, or, as halves, side by side from `to` on.
+std::string Text::stored(CacheType type, int n, const std::string& from, const std::string& to,
+                         const std::string& number, const std::string& scaled) const {
+  const std::string indent = "              ", by = to_string(n), memory(stored_type(type, target_.language));
+  const std::string each = indent + "LC_UNROLL\n" + indent + "for (int l = 0; l < " + by + "; ++l) ";
+  const std::string read = indent + "LC_LOADV(" + memory + ", " + by + ", w, " + from + ");\n";
+  if (!tile_.cores)
+    return n == 1 ? indent + "const int l = 0;\n" + indent + number + " = " + widened(type, "*(" + from + ")") + scaled + ";\n"
+                  : read + each + number + " = " + widened(type, "LC_AT(w, l)") + scaled + ";\n";
+  const auto half = [&](const std::string& v) {
+    return type == CacheType::BF16 && scaled.empty() ? v : "lc_f32_to_bf16(" + widened(type, v) + scaled + ")";
+  };
+  if (n == 1) return indent + "*(" + to + ") = " + half("*(" + from + ")") + ";\n";
+  return read + indent + "LC_VECTOR(u16, " + by + ", z);\n" + each + "LC_AT(z, l) = " + half("LC_AT(w, l)") + ";\n" +
+         indent + "LC_STOREV(u16, " + by + ", " + to + ", z);\n";
+}
 
 std::string Text::stage_keys() const {
-  const CacheType type = a_.scores.k_type;
   const int n = key_vector(a_, tile_);
   const bool along_keys = l_.k_key == Dim(1) && !(l_.k_depth == Dim(1));  // neighbours in memory for neighbouring threads
-  const std::string by = to_string(n), scaled = a_.k_scale ? " * factor" : "";
+  const std::string by = to_string(n), depth = tile_.cores ? "PADDED_DEPTH" : "STEP";
   const std::string factor = a_.k_scale ? "              const float factor = " + scale(true) + ";\n" : "";
-  const std::string from = "k + k_first + key * k_key + (d0 + d) * k_depth", to = "chunk[(d + l) * PITCH + kk]";
-  const std::string read =
-      n == 1 ? "              chunk[d * PITCH + kk] = " + widened(type, "*(" + from + ")") + scaled + ";\n"
-             : "              LC_LOADV(" + std::string(stored_type(type, target_.language)) + ", " + by + ", w, " + from +
-                   ");\n              LC_UNROLL\n              for (int l = 0; l < " + by + "; ++l) " + to + " = " +
-                   widened(type, "LC_AT(w, l)") + scaled + ";\n";
-  const std::string units = "KEYS * STEP / " + by;
-  return filled(kStage, {{"UNITS", units},
+  const std::string number = tile_.cores ? "chunk[kk * KEY_PITCH + d + l]" : "chunk[(d + l) * PITCH + kk]";
+  return filled(pieces::kStage, {{"UNITS", "KEYS * " + depth + " / " + by},
                          {"SPLIT_UNIT", along_keys ? "kk = u % KEYS, d = u / KEYS"
-                                                   : "kk = u / (STEP / " + by + "), d = u % (STEP / " + by + ") * " + by},
+                                                   : "kk = u / (" + depth + " / " + by + "), d = u % (" + depth + " / " +
+                                                         by + ") * " + by},
                          {"KEY", "j0 + kk"},
                          {"COLUMN", "d0 + d"},
                          {"EXTENT", "DEPTH"},
-                         {"READ", factor + read},
+                         {"READ", factor + stored(a_.scores.k_type, n, "k + k_first + key * k_key + (d0 + d) * k_depth",
+                                                  "chunk + kk * KEY_PITCH + d", number, a_.k_scale ? " * factor" : "")},
                          {"N", by},
-                         {"TO", to}});
+                         {"TO", number}});
 }
 
 std::string Text::stage_values() const {
-  const CacheType type = a_.scores.v_type;
   const int n = value_vector(a_, tile_);
-  const std::string by = to_string(n), scaled = a_.v_scale ? " * factor" : "";
+  const std::string by = to_string(n), pitch = tile_.cores ? "VALUE_PITCH" : "COLUMNS";
   const std::string factor = a_.v_scale ? "              const float factor = " + scale(false) + ";\n" : "";
-  const std::string to = "chunk[kk * COLUMNS + c + l]", from = "v + v_first + key * v_key + c * v_width";
-  const std::string read =
-      n == 1 ? "              chunk[kk * COLUMNS + c] = " + widened(type, "*(" + from + ")") + scaled + ";\n"
-             : "              LC_LOADV(" + std::string(stored_type(type, target_.language)) + ", " + by + ", w, " + from +
-                   ");\n              LC_UNROLL\n              for (int l = 0; l < " + by + "; ++l) " + to + " = " +
-                   widened(type, "LC_AT(w, l)") + scaled + ";\n";
-  return filled(kStage, {{"UNITS", "SPAN * COLUMNS / " + by},
+  const std::string number = "chunk[kk * " + pitch + " + c + l]";
+  return filled(pieces::kStage, {{"UNITS", "SPAN * COLUMNS / " + by},
                          {"SPLIT_UNIT", "kk = u / (COLUMNS / " + by + "), c = u % (COLUMNS / " + by + ") * " + by},
                          {"KEY", "j0 + k0 + kk"},
                          {"COLUMN", "c"},
                          {"EXTENT", "WIDTH"},
-                         {"READ", factor + read},
+                         {"READ", factor + stored(a_.scores.v_type, n, "v + v_first + key * v_key + c * v_width",
+                                                  "chunk + kk * VALUE_PITCH + c", number, a_.v_scale ? " * factor" : "")},
                          {"N", by},
-                         {"TO", to}});
+                         {"TO", number}});
 }
 
 std::string Text::steps() const {
@@ -516,18 +309,25 @@ std::string Text::tiles(const AttentionTile& tile, bool splits, std::string_view
     line("  const long " + std::string(stride) + " = " + size(v) + ";");
   if (a_.k_scale) line("  const long k_scale_key = " + size(l_.k_scale_key) + ";");
   if (a_.v_scale) line("  const long v_scale_key = " + size(l_.v_scale_key) + ";");
-  out_ += ours(kBegin);
+  out_ += filled(ours(pieces::kBegin), {{"ARRAYS", std::string(tile.cores ? pieces::kCoreArrays : pieces::kArrays)},
+                                {"MINE", tile.cores ? "t / 32 * 16 + t % 32 / 4" : "t / LANES * MY_ROWS"}});
   place_batch();
   place_rows();
-  out_ += ours(kQueries);
+  out_ += filled(ours(pieces::kQueries), {{"KEEP_QUERY", tile.cores ? "queries[r * QUERY_PITCH + d] = lc_f32_to_bf16(x)"
+                                                            : "queries[d * ROWS + r] = x"}});
   masks();
-  out_ += filled(ours(kScores), {{"LOAD_KEYS", stage_keys()}, {"STEPS", steps()}});
+  out_ += filled(ours(pieces::kScores), {{"PRODUCTS", std::string(tile.cores ? pieces::kCoreProducts : pieces::kProducts)},
+                                 {"LOAD_KEYS", stage_keys()},
+                                 {"STEPS", steps()}});
   fold("m", "lc_max_f");
-  out_ += filled(ours(kWeights), {{"LOAD_VALUES", stage_values()}});
+  out_ += filled(ours(pieces::kWeights),
+                 {{"SUMS", std::string(tile.cores ? pieces::kCoreSums : pieces::kSums)},
+                  {"KEEP_WEIGHT", tile.cores ? "s[i][j] = e" : "weights[(lane * MY_KEYS + j) * WEIGHT_PITCH + mine + i] = e"},
+                  {"LOAD_VALUES", stage_values()}});
   fold("total", "lc_add_f");
-  if (splits) out_ += "  if (" + sizes_.splits() + " > 1) {" + ours(kPartials) + "  } else {" + ours(kResults) + "  }\n";
-  else out_ += ours(kResults);
-  return out_ + "}\n";
+  if (splits) out_ += "  if (" + sizes_.splits() + " > 1) {" + ours(pieces::kPartials) + "  } else {" + ours(pieces::kResults) + "  }\n";
+  else out_ += ours(pieces::kResults);
+  return (tile.cores ? std::string(simt::tensor_primitives()) : "") + out_ + "}\n";
 }
 
 // ---- the splits together ------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include <bit>
 #include <initializer_list>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace lc::gpu {
@@ -23,12 +24,14 @@ int side_by_side(std::int64_t most, const Dim& stride, std::span<const Dim> mult
 
 // Long rows of a table for each row: where its query, its result and what its steps read begin.
 std::int64_t shared_bytes(const Attention& a, const AttentionTile& t, int warp) {
-  const std::int64_t floats = t.depth(head(a.layout.depth)) * t.rows + t.chunk() + t.keys * t.weight_pitch() +
-                              t.rows * (t.parts(warp) + (t.parts(warp) > 16 ? 16 : 0));
+  const int depth = t.depth(head(a.layout.depth));
+  const std::int64_t numbers = t.cores ? t.rows * (depth + kCorePad) + t.chunk()
+                                       : depth * t.rows + t.chunk() + t.keys * t.weight_pitch() +
+                                             t.rows * (t.parts(warp) + (t.parts(warp) > 16 ? 16 : 0));
   std::int64_t masks = 0;
   for (std::size_t s = 0; s < static_cast<std::size_t>(a.scores.steps); ++s)
     if (const int n = mask_vector(a, s); n > 1) masks += t.rows * t.keys / n * 2;
-  return floats * 4 + masks + t.rows * 8 * (2 + a.scores.steps) + 64;
+  return numbers * (t.cores ? 2 : 4) + masks + t.rows * 8 * (2 + a.scores.steps) + 64;
 }
 
 std::optional<AttentionTile> fitted(const Attention& a, const AttentionTarget& target, int rows, int keys, int teams,
@@ -66,10 +69,25 @@ int mask_vector(const Attention& a, std::size_t step) {
   return n < 4 ? 1 : n;
 }
 
-int AttentionTile::chunk() const { return std::max(step * pitch(), std::min(keys, 8) * columns * lanes); }
+int AttentionTile::chunk() const {
+  if (cores) return keys * (std::max(core_depth, columns * lanes) + kCorePad);
+  return std::max(step * pitch(), std::min(keys, 8) * columns * lanes);
+}
 int AttentionTile::parts(int warp) const { return lanes > warp ? lanes / warp : 1; }
 
+// Rows by 16 a warp, numbers padded to what an instruction takes.
+std::optional<AttentionTile> tile_of_cores(const Attention& a, const AttentionTarget& target) {
+  const int depth = up(head(a.layout.depth), 16), width = up(head(a.layout.width), 16);
+  for (const auto& [rows, keys] : {std::pair{64, 64}, {64, 32}, {32, 32}}) {
+    AttentionTile t{rows, keys, rows / 2, 4, 16, width / 4, keys, true, depth};
+    if (shared_bytes(a, t, target.warp) <= std::min(target.shared, kStaticShared)) return t;
+  }
+  return std::nullopt;
+}
+
 std::optional<AttentionTile> tile_of_many_rows(const Attention& a, const AttentionTarget& target) {
+  if (target.cores)
+    if (const auto t = tile_of_cores(a, target)) return t;
   struct Shape {
     int rows, keys, teams;
   };

@@ -1,8 +1,15 @@
 #include "lightcone/backends/gpu/device/device.h"
 
+#include <cstdlib>
+
 #include "lightcone/core/error.h"
 
 namespace lc::gpu {
+
+int capability(const Limits& l) {
+  if (l.language != Language::Cuda || !l.architecture.starts_with("sm_")) return 0;
+  return std::atoi(l.architecture.c_str() + 3);
+}
 
 void GpuDevice::multiply(const LibraryProduct& p, Place, Place, Place, Place) {
   throw Error("device", str_cat(name(), " does not run products of ", p.library()));

@@ -38,6 +38,9 @@ struct Limits {
   bool warpgroups = false;           // products by four warps together, from tiles that the device copies (TileMap)
 };
 
+// CUDA's compute capability, 90 for 9.0; 0 for other languages.
+int capability(const Limits& l);
+
 // Compiled text. It lives as long as those who run it.
 class Code {
  public:

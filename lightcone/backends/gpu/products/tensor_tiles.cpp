@@ -10,6 +10,7 @@
 #include "lightcone/backends/gpu/products/tensor_tiles.h"
 
 #include "lightcone/backends/gpu/products/operand.h"
+#include "lightcone/codegen/simt/tensor_cores.h"
 
 namespace lc::gpu {
 
@@ -247,7 +248,7 @@ KernelText TensorTile::text() {
   w_.close();
   w_.line("lc_copy_wait<0>();");
   store();
-  KernelText k{std::string(tensor_primitives()) + t_.finished(w_, threads_), threads_, w_.sizes()};
+  KernelText k{std::string(simt::tensor_primitives()) + t_.finished(w_, threads_), threads_, w_.sizes()};
   k.rows = k.columns = side_, k.depth = depth_;
   return k;
 }

@@ -16,6 +16,5 @@ enum class Cores : std::uint8_t { None, Bf16, F16, Tf32, I8, F8 };
 WeightType taken(Cores c, WeightType stored);
 std::string f8_name(WeightType t);  // as the instructions call it: e4m3
 KernelText tensor_tiles(const ProductTexts& t, Cores cores, int side);
-std::string_view tensor_primitives();
 
 }  // namespace lc::gpu

@@ -1,8 +1,8 @@
 // What CUDA C has no words for: tensor cores, loads of their fragments, copies that go on by themselves. A test's
 // compiler for the CPU has functions of these names already.
-#include "lightcone/backends/gpu/products/tensor_tiles.h"
+#include "lightcone/codegen/simt/tensor_cores.h"
 
-namespace lc::gpu {
+namespace lc::simt {
 
 std::string_view tensor_primitives() {
   return R"CUDA(
@@ -68,4 +68,4 @@ template <int N> LC void lc_copy_wait() { asm volatile("cp.async.wait_group %0;"
 )CUDA";
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::simt

@@ -1,0 +1,286 @@
+// What the kernels of attention are put together from (text.cpp): texts with gaps.
+#pragma once
+
+#include <string_view>
+
+namespace lc::gpu::pieces {
+
+inline constexpr std::string_view kArrays = R"(  LC_SHARED(float, queries, PADDED_DEPTH * ROWS);
+  LC_SHARED(float, chunk, CHUNK);
+  LC_SHARED(float, weights, KEYS * WEIGHT_PITCH);
+  LC_SHARED(float, folded, ROWS * (PARTS + (PARTS > 16 ? 16 : 0)));
+)";
+inline constexpr std::string_view kCoreArrays = R"(  LC_SHARED(u16, queries, ROWS * QUERY_PITCH);
+  LC_SHARED(u16, chunk, CHUNK);
+)";
+
+inline constexpr std::string_view kBegin = R"(
+$ARRAYS  LC_SHARED(long, query_at, ROWS);
+  LC_SHARED(long, out_at, ROWS);
+  LC_SHARED(int, votes, 3);
+  const int t = LC_THREAD, lane = t % LANES, mine = $MINE;
+  const long group = (long)LC_GROUP, split = group % $SPLITS;
+  const long block = $BLOCKS - 1 - group / $SPLITS % $BLOCKS, batch = group / $SPLITS / $BLOCKS;
+  const long first = block * ROWS;
+  const long begin = split * $SPLIT, end = begin + $SPLIT < keys ? begin + $SPLIT : keys;
+  int phase = 0;
+  if (t < 3) votes[t] = 0;
+)";
+
+// Rows beyond the last are zeros and are not written.
+inline constexpr std::string_view kQueries = R"(
+  LC_BARRIER;
+  for (int u0 = 0; u0 < ROWS * PADDED_DEPTH; u0 += THREADS) {
+    const int u = u0 + t, r = u / PADDED_DEPTH, d = u % PADDED_DEPTH;
+    if (u < ROWS * PADDED_DEPTH) {
+      const float x = d < DEPTH && first + r < $ROWS ? q[query_at[r] + d * q_depth] : 0.0f;
+      $KEEP_QUERY;
+    }
+  }
+  float sum[MY_ROWS][MY_COLUMNS], top[MY_ROWS], total[MY_ROWS];
+  LC_UNROLL
+  for (int i = 0; i < MY_ROWS; ++i) {
+    top[i] = -__builtin_inff();
+    total[i] = 0.0f;
+    LC_UNROLL
+    for (int c = 0; c < MY_COLUMNS; ++c) sum[i][c] = 0.0f;
+  }
+  for (long j0 = begin; j0 < end; j0 += KEYS) {
+    int work = 1;
+)";
+
+// Does any thread say so? The three counters take turns: one is asked while the next is cleared.
+inline constexpr std::string_view kVote = R"(
+    if ($SAYS) votes[phase] = 1;
+    phase = phase == 2 ? 0 : phase + 1;
+    if (t == 0) votes[phase] = 0;
+    LC_BARRIER;
+    work = votes[phase == 0 ? 2 : phase - 1];
+)";
+
+// One vector after the other: all under way at once would push sums out of registers.
+inline constexpr std::string_view kOddValues = R"(
+    if (!work) {
+      float odd = 0.0f;
+      LC_LOOP
+      for (int u0 = 0; u0 < KEYS * WIDTH / $N; u0 += THREADS) {
+        const int u = u0 + t, c = u % (WIDTH / $N) * $N;
+        const long key = j0 + u / (WIDTH / $N);
+        if (u < KEYS * WIDTH / $N && key < end) {
+$READ          LC_UNROLL
+          for (int l = 0; l < $N; ++l) odd += $VALUE * 0.0f;
+        }
+      }$VOTE    }
+)";
+
+// By multiply-adds: keys in shared memory stand side by side.
+inline constexpr std::string_view kProducts = R"(      LC_LOOP
+      for (int d0 = 0; d0 < PADDED_DEPTH; d0 += STEP) {
+        LC_BARRIER;
+$LOAD_KEYS        LC_BARRIER;
+        LC_UNROLL_4
+        for (int d = 0; d < STEP; ++d) {
+          float x[MY_ROWS], y[MY_KEYS];
+          LC_UNROLL
+          for (int i = 0; i < MY_ROWS; ++i) x[i] = queries[(d0 + d) * ROWS + mine + i];
+          LC_UNROLL
+          for (int j = 0; j < MY_KEYS; ++j) y[j] = chunk[d * PITCH + lane * MY_KEYS + j];
+          LC_UNROLL
+          for (int i = 0; i < MY_ROWS; ++i) {
+            LC_UNROLL
+            for (int j = 0; j < MY_KEYS; ++j) s[i][j] = lc_mul_add_f(x[i], y[j], s[i][j]);
+          }
+        }
+      }
+)";
+
+// Rows and keys as the fragments of the cores' sums have them: a warp's 16 rows, of which a thread has two, and of each
+// eight keys two neighbours.
+inline constexpr std::string_view kCoreProducts = R"(      const int d0 = 0;
+      LC_BARRIER;
+$LOAD_KEYS      LC_BARRIER;
+      LC_UNROLL
+      for (int d = 0; d < PADDED_DEPTH; d += 16) {
+        u32 a[4];
+        lc_ldmatrix4(a, queries + (t / 32 * 16 + t % 16) * QUERY_PITCH + d + t % 32 / 16 * 8);
+        LC_UNROLL
+        for (int j = 0; j < MY_KEYS; j += 4) {  // 16 keys
+          u32 b[4];
+          lc_ldmatrix4(b, chunk + (j * 4 + t % 32 / 16 * 8 + t % 8) * KEY_PITCH + d + t / 8 % 2 * 8);
+          LC_UNROLL
+          for (int n = 0; n < 4; n += 2) {
+            const u32 y[2] = {b[n], b[n + 1]};
+            float x[4] = {s[0][j + n], s[0][j + n + 1], s[1][j + n], s[1][j + n + 1]};
+            lc_mma_bf16(x, a, y);
+            s[0][j + n] = x[0], s[0][j + n + 1] = x[1], s[1][j + n] = x[2], s[1][j + n + 1] = x[3];
+          }
+        }
+      }
+)";
+
+inline constexpr std::string_view kScores = R"(
+    if (work) {
+      float s[MY_ROWS][MY_KEYS];
+      LC_UNROLL
+      for (int i = 0; i < MY_ROWS; ++i) {
+        LC_UNROLL
+        for (int j = 0; j < MY_KEYS; ++j) s[i][j] = 0.0f;
+      }
+$PRODUCTS      float m[MY_ROWS];
+      LC_UNROLL
+      for (int i = 0; i < MY_ROWS; ++i) {
+        const int r = mine + i * ROW_STEP;
+        const int real = first + r < $ROWS;
+        m[i] = -__builtin_inff();
+        LC_UNROLL
+        for (int j = 0; j < MY_KEYS; ++j) {
+          const long key = j0 + j / KEY_SIDE * (KEY_SIDE * LANES) + lane * KEY_SIDE + j % KEY_SIDE;
+          float x = s[i][j] * $SCALE;
+$STEPS          s[i][j] = key < end && real ? x : -__builtin_inff();
+          m[i] = lc_max_f(m[i], s[i][j]);
+        }
+      }
+)";
+
+inline constexpr std::string_view kSums = R"(      LC_LOOP
+      for (int k0 = 0; k0 < KEYS && j0 + k0 < end; k0 += SPAN) {
+        LC_BARRIER;
+$LOAD_VALUES        LC_BARRIER;
+        LC_UNROLL_4
+        for (int k = 0; k < SPAN; ++k) {
+          float x[MY_ROWS], y[MY_COLUMNS];
+          LC_UNROLL
+          for (int i = 0; i < MY_ROWS; ++i) x[i] = weights[(k0 + k) * WEIGHT_PITCH + mine + i];
+          LC_UNROLL
+          for (int c = 0; c < MY_COLUMNS; ++c)
+            y[c] = chunk[k * COLUMNS + c / SIDE * (SIDE * LANES) + lane * SIDE + c % SIDE];
+          LC_UNROLL
+          for (int i = 0; i < MY_ROWS; ++i) {
+            LC_UNROLL
+            for (int c = 0; c < MY_COLUMNS; ++c) sum[i][c] = lc_mul_add_f(x[i], y[c], sum[i][c]);
+          }
+        }
+      }
+)";
+
+// Weights are fragments of A as they are, rounded; values are turned round when they are loaded.
+inline constexpr std::string_view kCoreSums = R"(      const int k0 = 0;
+      LC_BARRIER;
+$LOAD_VALUES      LC_BARRIER;
+      LC_UNROLL
+      for (int j = 0; j < MY_KEYS; j += 4) {
+        const u32 a[4] = {lc_pack_bf16(s[0][j], s[0][j + 1]), lc_pack_bf16(s[1][j], s[1][j + 1]),
+                          lc_pack_bf16(s[0][j + 2], s[0][j + 3]), lc_pack_bf16(s[1][j + 2], s[1][j + 3])};
+        LC_UNROLL
+        for (int c = 0; c < MY_COLUMNS; c += 4) {  // 16 columns
+          u32 b[4];
+          lc_ldmatrix4_trans(b, chunk + (j * 4 + t / 8 % 2 * 8 + t % 8) * VALUE_PITCH + c * 4 + t % 32 / 16 * 8);
+          LC_UNROLL
+          for (int n = 0; n < 4; n += 2) {
+            const u32 y[2] = {b[n], b[n + 1]};
+            float x[4] = {sum[0][c + n], sum[0][c + n + 1], sum[1][c + n], sum[1][c + n + 1]};
+            lc_mma_bf16(x, a, y);
+            sum[0][c + n] = x[0], sum[0][c + n + 1] = x[1], sum[1][c + n] = x[2], sum[1][c + n + 1] = x[3];
+          }
+        }
+      }
+)";
+
+inline constexpr std::string_view kWeights = R"(
+      LC_UNROLL
+      for (int i = 0; i < MY_ROWS; ++i) {
+        const float highest = lc_max_f(top[i], m[i]), base = highest == -__builtin_inff() ? 0.0f : highest;
+        const float shrink = lc_exp2_f((top[i] - base) * $EXPONENT);
+        top[i] = highest;
+        total[i] *= shrink;
+        LC_UNROLL
+        for (int j = 0; j < MY_KEYS; ++j) {
+          const float e = lc_exp2_f((s[i][j] - base) * $EXPONENT);
+          total[i] += e;
+          $KEEP_WEIGHT;
+        }
+        LC_UNROLL
+        for (int c = 0; c < MY_COLUMNS; ++c) sum[i][c] *= shrink;
+      }
+$SUMS    }
+  }
+)";
+
+// A row that sees nothing is a NaN: its maximum is taken from itself.
+inline constexpr std::string_view kResults = R"(
+  LC_UNROLL
+  for (int i = 0; i < MY_ROWS; ++i) {
+    const int r = mine + i * ROW_STEP;
+    const float share = top[i] == -__builtin_inff() ? top[i] - top[i] : 1.0f / total[i];
+    LC_UNROLL
+    for (int c = 0; c < MY_COLUMNS; ++c) {
+      const int column = c / SIDE * (SIDE * LANES) + lane * SIDE + c % SIDE;
+      if (first + r < $ROWS && column < WIDTH) out[out_at[r] + column] = sum[i][c] * share;
+    }
+  }
+)";
+inline constexpr std::string_view kPartials = R"(
+  LC_UNROLL
+  for (int i = 0; i < MY_ROWS; ++i) {
+    const long row = first + mine + i * ROW_STEP, at = ((batch * $ROWS + row) * $SPLITS + split) * (WIDTH + 2);
+    LC_UNROLL
+    for (int c = 0; c < MY_COLUMNS; ++c) {
+      const int column = c / SIDE * (SIDE * LANES) + lane * SIDE + c % SIDE;
+      if (row < $ROWS && column < WIDTH) partial[at + column] = sum[i][c];
+    }
+    if (row < $ROWS && lane == 0) {
+      partial[at + WIDTH] = top[i];
+      partial[at + WIDTH + 1] = total[i];
+    }
+  }
+)";
+
+// Bits of a tile's mask in shared memory, N a number, each read once; then those of a thread's scores.
+inline constexpr std::string_view kWideMask = R"(    for (int u0 = 0; u0 < ROWS * KEYS / $N; u0 += THREADS) {
+      const int u = u0 + t, r = u / (KEYS / $N), c = u % (KEYS / $N) * $N;
+      if (u < ROWS * KEYS / $N) {
+        u32 bits = 0;
+        if (j0 + c < end && first + r < $ROWS) {
+          LC_LOADV(u8, $N, w, step$K + step$K_at[r] + j0 + c);
+          LC_UNROLL
+          for (int l = 0; l < $N; ++l) bits |= LC_AT(w, l) $KEEP ? 1u << l : 0u;
+        }
+        bits$K[u] = (u16)bits;
+      }
+    }
+    LC_BARRIER;
+    LC_UNROLL
+    for (int i = 0; i < MY_ROWS; ++i) {
+      LC_UNROLL
+      for (int j = 0; j < MY_KEYS; ++j) {
+        const int key = j / KEY_SIDE * (KEY_SIDE * LANES) + lane * KEY_SIDE + j % KEY_SIDE;
+        kept$K |= ((u32)bits$K[(mine + i * ROW_STEP) * (KEYS / $N) + key / $N] >> key % $N & 1u) << (i * MY_KEYS + j);
+      }
+    }
+)";
+inline constexpr std::string_view kNarrowMask = R"(    LC_UNROLL
+    for (int i = 0; i < MY_ROWS; ++i) {
+      const int r = mine + i * ROW_STEP;
+      LC_UNROLL
+      for (int j = 0; j < MY_KEYS; ++j) {
+        const long key = j0 + j / KEY_SIDE * (KEY_SIDE * LANES) + lane * KEY_SIDE + j % KEY_SIDE;
+        if (key < end && first + r < $ROWS && step$K[step$K_at[r] + key * step$K_key] $KEEP)
+          kept$K |= 1u << (i * MY_KEYS + j);
+      }
+    }
+)";
+
+inline constexpr std::string_view kStage = R"(        for (int u0 = 0; u0 < $UNITS; u0 += THREADS) {
+          const int u = u0 + t, $SPLIT_UNIT;
+          const long key = $KEY;
+          if (u < $UNITS) {
+            if (key < end && $COLUMN < $EXTENT) {
+$READ            } else {
+              LC_UNROLL
+              for (int l = 0; l < $N; ++l) $TO = 0;
+            }
+          }
+        }
+)";
+
+}  // namespace lc::gpu::pieces
