@@ -194,18 +194,23 @@ void add_products(std::vector<Case>& all) {
   }));
 }
 
-// Of GPT-2's sizes, with a mask that all heads share: a causal one is in its block.
+// Of GPT-2's sizes, with a mask that all heads share: a causal one is in its block. And of Llama's heads.
 void add_attention(std::vector<Case>& all) {
-  const auto attention = [](Graph& g, bool derivative) {
-    const Shape s{8, 12, 1024, 64};
+  const auto attention = [](Graph& g, std::int64_t head, bool derivative) {
+    const bool masked = head == 64;
+    const Shape s{8, 12, 1024, head};
     const Tensor q = g.input("q", s), k = g.input("k", s), v = g.input("v", s);
-    const Tensor y = scaled_dot_product_attention(q, k, v, g.input("mask", {1, 1, 1024, 1024}, DType::Bool));
+    const Tensor y = scaled_dot_product_attention(
+        q, k, v,
+        {.attn_mask = masked ? g.input("mask", {1, 1, 1024, 1024}, DType::Bool) : Tensor(), .is_causal = !masked});
     if (!derivative) return g.output("y", y);
     const std::vector<Tensor> d = vjp({y}, {q, k, v}, {g.input("gradient", s)});
     g.output("dq", d[0]), g.output("dk", d[1]), g.output("dv", d[2]);
   };
-  all.push_back(function("attention f32: with a mask", [=](Graph& g) { attention(g, false); }));
-  all.push_back(function("attention f32: derivative with a mask", [=](Graph& g) { attention(g, true); }));
+  all.push_back(function("attention f32: with a mask", [=](Graph& g) { attention(g, 64, false); }));
+  all.push_back(function("attention f32: derivative with a mask", [=](Graph& g) { attention(g, 64, true); }));
+  all.push_back(function("attention f32: heads of 128", [=](Graph& g) { attention(g, 128, false); }));
+  all.push_back(function("attention f32: derivative of heads of 128", [=](Graph& g) { attention(g, 128, true); }));
 }
 
 void add_sorts(std::vector<Case>& all) {

@@ -9,7 +9,7 @@ PRODUCT = r"\b(linear|matmul|conv\w*|scaled_dot_product_attention|attention|atte
 # The matrix instructions that products must hold, by case and words; from compute capability 8.0 on, where ours use them. (HMMA is
 # what Hopper and Blackwell have for a warp. Of the faster ones of four warps, Hopper's HGMMA and IGMMA are used where
 # CudaOptions::warpgroups says so; Blackwell's UTCHMMA no kernel of ours uses.)
-MATRIX_UNITS = [(r"^attention f32: with a mask, medium \| attention \[", "HMMA"),
+MATRIX_UNITS = [(r"^attention f32: .*, medium \| attention \[", "HMMA"),
                 (r"^product f8.*medium, by warpgroups", "QGMMA"), (r"^product f8", "HMMA|QMMA"),
                 (r"^product (bf16|f16).*by warpgroups", "HGMMA"), (r"^product i8: of a linear.*by warpgroups", "IGMMA"),
                 (r"^product (bf16|f16)", "HMMA|HGMMA"), (r"^product i8", "IMMA")]

@@ -80,7 +80,8 @@ bool is_attention_gradients(const Node& n) {
   return is(n, attention_gradients(false)) || is(n, attention_gradients(true));
 }
 
-std::shared_ptr<TextKernel> attention_gradients_kernel(const Graph& g, const Node& n, const Limits& limits) {
+std::shared_ptr<TextKernel> attention_gradients_kernel(const Graph& g, const Node& n, const Limits& limits,
+                                                       Precision precision) {
   for (std::size_t k = 0; k < 4; ++k)
     if (g[n.in[k].node].dtype != DType::F32) return nullptr;
   const auto shape = [&](std::size_t k) -> const Shape& { return n.in[k].view.shape(); };
@@ -109,7 +110,8 @@ std::shared_ptr<TextKernel> attention_gradients_kernel(const Graph& g, const Nod
   // On PoCL 3.1 the kernels of sizes that are bound later gave wrong numbers, or none within minutes, for a reason that was
   // not found: OpenCL computes the definition of those.
   if (limits.language == simt::Language::OpenCl && !of.symbolic().empty()) return nullptr;
-  const AttentionTarget target{limits.language, limits.threads, limits.warp, static_cast<i64>(limits.shared)};
+  const AttentionTarget target{limits.language, limits.threads, limits.warp, static_cast<i64>(limits.shared),
+                               precision == Precision::Medium && capability(limits) >= 80};
   const auto tile = gradients_tile(of, target);
   if (!tile) return nullptr;
   std::string kind = str_cat("attention_gradients ", str(q), " over ", of.keys);

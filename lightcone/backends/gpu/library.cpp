@@ -154,11 +154,11 @@ bool has_kernel(const Graph& g, const Node& n, const GpuDevice& device) {
   for (const CompositeRef& c : {builtin::gather(), builtin::slice_scatter(), builtin::scatter(), builtin::scatter_add(),
                                 builtin::argsort(), builtin::random_bits(), builtin::dequantize(), barrier()})
     if (is(n, c)) return true;
-  if (is_attention_gradients(n)) return attention_gradients_kernel(g, n, device.limits()) != nullptr;
+  if (is_attention_gradients(n)) return attention_gradients_kernel(g, n, device.limits(), Precision::Highest) != nullptr;
   return kernel_of(g, n, device) != nullptr;
 }
 
-std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, const GpuDevice& device) {
+std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, const GpuDevice& device, Precision precision) {
   const Dim bytes = product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype)));
   if (n.op == Op::Result) {
     const auto k = static_cast<std::size_t>(n.axis);
@@ -184,7 +184,7 @@ std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, const GpuD
     if (g[n.in[0].node].op != Op::Input) return part_kernel(0, bytes);  // the same memory
     return std::make_shared<CopyKernel>(bytes);
   }
-  if (is_attention_gradients(n)) return attention_gradients_kernel(g, n, device.limits());
+  if (is_attention_gradients(n)) return attention_gradients_kernel(g, n, device.limits(), precision);
   auto kernel = kernel_of(g, n, device);
   check(kernel != nullptr, "a composite that this device has no kernel for");
   return kernel;

@@ -186,7 +186,7 @@ NodeId Emitter::emit(Graph& dst, NodeId id) {
   }
   if (!kernel) {
     const bool loop = cut_.get<lowering::Loop>(id);
-    kernel = !computes(id) ? on_the_host(id, operands) : loop ? loop_kernel(id) : library_kernel(g_, n, *device_);
+    kernel = !computes(id) ? on_the_host(id, operands) : loop ? loop_kernel(id) : library_kernel(g_, n, *device_, options_.precision);
     kind = loop ? "loop" : n.composite ? n.composite->name : std::string(info(n.op).name);
   }
   if (auto text = std::dynamic_pointer_cast<TextKernel>(kernel)) made_.push_back(std::move(text));

@@ -12,7 +12,7 @@ namespace lc::gpu {
 // Whose kernels for composites it takes: KernelRule::device.
 std::string rule_name(const GpuDevice& device);
 // A kernel for a composite, or for one of several results; null where there is none: then its definition is computed.
-std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, const GpuDevice& device);
+std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, const GpuDevice& device, Precision precision);
 bool has_kernel(const Graph& g, const Node& n, const GpuDevice& device);
 
 struct Lowered {

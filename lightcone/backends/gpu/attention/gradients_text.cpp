@@ -5,8 +5,10 @@
 #include <numbers>
 #include <utility>
 
+#include "lightcone/backends/gpu/attention/gradients_pieces.h"
 #include "lightcone/codegen/c/text.h"
 #include "lightcone/codegen/simt/filled.h"
+#include "lightcone/codegen/simt/tensor_cores.h"
 
 namespace lc::gpu {
 namespace {
@@ -14,280 +16,7 @@ namespace {
 using simt::filled;
 using std::to_string;
 
-constexpr int kLanes = GradientsTile::kLanes;
 constexpr int kSums = 32;
-
-// ---- pieces -------------------------------------------------------------------------------------
-
-// COUNT rows of a matrix [END][N] from BEGIN on, and of each COLUMNS numbers from D0 on; zeros where it has none.
-constexpr std::string_view kGradientsStage = R"(        for (int u0 = 0; u0 < $COUNT * $COLUMNS / $V; u0 += THREADS) {
-          const int u = u0 + t, r = u / ($COLUMNS / $V), c = u % ($COLUMNS / $V) * $V;
-          if (u < $COUNT * $COLUMNS / $V) {
-            if ($BEGIN + r < $END && $D0 + c < $N) {
-$READ            } else {
-              LC_UNROLL
-              for (int l = 0; l < $V; ++l) chunk[$AT + r * $PITCH + c + l] = 0.0f;
-            }
-          }
-        }
-)";
-
-// Products of own rows and of those at hand.
-constexpr std::string_view kProducts = R"(      float $SUM[MY_ROWS][MY_OTHERS];
-      LC_UNROLL
-      for (int i = 0; i < MY_ROWS; ++i) {
-        LC_UNROLL
-        for (int j = 0; j < MY_OTHERS; ++j) $SUM[i][j] = 0.0f;
-      }
-      LC_LOOP
-      for (int d0 = 0; d0 < $N; d0 += $STEP) {
-        LC_BARRIER;
-$STAGE_OWN$STAGE_OTHERS        LC_BARRIER;
-        LC_LOOP
-        for (int d = 0; d < $STEP; d += 4) {
-          float x[MY_ROWS][4], y[MY_OTHERS][4];
-          LC_UNROLL
-          for (int i = 0; i < MY_ROWS; ++i) {
-            LC_UNROLL
-            for (int l = 0; l < 4; ++l) x[i][l] = chunk[(mine + i) * $PITCH + d + l];
-          }
-          LC_UNROLL
-          for (int j = 0; j < MY_OTHERS; ++j) {
-            LC_UNROLL
-            for (int l = 0; l < 4; ++l) y[j][l] = chunk[(ROWS + lane + j * LANES) * $PITCH + d + l];
-          }
-          LC_UNROLL
-          for (int l = 0; l < 4; ++l) {
-            LC_UNROLL
-            for (int i = 0; i < MY_ROWS; ++i) {
-              LC_UNROLL
-              for (int j = 0; j < MY_OTHERS; ++j) $SUM[i][j] = lc_mul_add_f(x[i][l], y[j][l], $SUM[i][j]);
-            }
-          }
-        }
-      }
-)";
-
-// The weights of own rows times the rows at hand are added up.
-constexpr std::string_view kAccumulate = R"(      LC_LOOP
-      for (int k0 = 0; k0 < OTHERS && o0 + k0 < $END; k0 += $SPAN) {
-        LC_BARRIER;
-$STAGE        LC_BARRIER;
-        LC_LOOP
-        for (int k = 0; k < $SPAN; k += 4) {
-          float x[MY_ROWS][4];
-          LC_UNROLL
-          for (int i = 0; i < MY_ROWS; ++i) {
-            LC_UNROLL
-            for (int l = 0; l < 4; ++l) x[i][l] = weights[(mine + i) * WEIGHTS_PITCH + k0 + k + l];
-          }
-          LC_UNROLL
-          for (int l = 0; l < 4; ++l) {
-            float y[$MY];
-            LC_UNROLL
-            for (int c = 0; c < $MY; ++c)
-              y[c] = chunk[(k + l) * ($MY * LANES) + c / $SIDE * ($SIDE * LANES) + lane * $SIDE + c % $SIDE];
-            LC_UNROLL
-            for (int i = 0; i < MY_ROWS; ++i) {
-              LC_UNROLL
-              for (int c = 0; c < $MY; ++c) $SUM[i][c] = lc_mul_add_f(x[i][l], y[c], $SUM[i][c]);
-            }
-          }
-        }
-      }
-)";
-
-constexpr std::string_view kZeros = R"(  float $SUM[MY_ROWS][$MY];
-  LC_UNROLL
-  for (int i = 0; i < MY_ROWS; ++i) {
-    LC_UNROLL
-    for (int c = 0; c < $MY; ++c) $SUM[i][c] = 0.0f;
-  }
-)";
-
-constexpr std::string_view kGradientResults = R"(  LC_UNROLL
-  for (int i = 0; i < MY_ROWS; ++i) {
-    LC_UNROLL
-    for (int c = 0; c < $MY; c += $V) {
-      const long row = first + mine + i;
-      const int column = c / $SIDE * ($SIDE * LANES) + lane * $SIDE + c % $SIDE;
-      if (row < $END && column < $N) {
-$WRITE      }
-    }
-  }
-)";
-
-// Of score (i, j): its query, its key, and is it seen?
-constexpr std::string_view kScore = R"(          const long own = first + mine + i, other = o0 + lane + j * LANES;
-          const int real = own < $OWN_END && other < $OTHER_END, seen = real$AND;
-          const float score = seen ? s[i][j] * $SCALE : -__builtin_inff();
-)";
-
-// Does any thread say so?
-constexpr std::string_view kVoteOfBlock = R"(  if (t == 0) odd[0] = 0;
-  LC_BARRIER;
-  if ($SAYS) odd[0] = 1;
-  LC_BARRIER;
-)";
-
-// ---- the kernels --------------------------------------------------------------------------------
-
-constexpr std::string_view kFiniteTile = R"(
-  LC_SHARED(int, odd, 1);
-  const int t = LC_THREAD;
-  const long tiles = ($KEYS + OTHERS - 1) / OTHERS, head = (long)LC_GROUP / tiles;
-  const long first = (long)LC_GROUP % tiles * OTHERS;
-  const long rows = $KEYS - first < OTHERS ? $KEYS - first : OTHERS;
-  float sum = 0.0f;
-$SUM_K$SUM_V$VOTE  if (t == 0) scratch[3 * $ROWS + (long)LC_GROUP] = (float)odd[0];
-)";
-
-constexpr std::string_view kShared = R"(
-  LC_SHARED(float, chunk, CHUNK);
-  LC_SHARED(float, weights, WEIGHTS);
-  LC_SHARED(float, statistics, ROWS * 3);
-  LC_SHARED(int, odd, 1);
-  const int t = LC_THREAD, lane = t % LANES, mine = t / LANES * MY_ROWS;
-)";
-
-// The blocks that see most keys come first.
-constexpr std::string_view kQueriesBegin =
-    R"(  const long blocks = ($QUERIES + ROWS - 1) / ROWS, head = (long)LC_GROUP / blocks;
-  const long key_head = head / $GROUP, first = (blocks - 1 - (long)LC_GROUP % blocks) * ROWS;
-  LC_GLOBAL const float* const q_head = q + head * $QUERIES * DEPTH;
-  LC_GLOBAL const float* const g_head = g + head * $QUERIES * WIDTH;
-  LC_GLOBAL const float* const k_head = k + key_head * $KEYS * DEPTH;
-  LC_GLOBAL const float* const v_head = v + key_head * $KEYS * WIDTH;
-$MASK  long end = $KEYS;
-)";
-constexpr std::string_view kQueriesCausal = R"(  const long tiles = ($KEYS + OTHERS - 1) / OTHERS;
-  float hidden = 0.0f;
-  for (long u = (first + ROWS + OTHERS - 1) / OTHERS + t; u < tiles; u += THREADS)
-    hidden += scratch[3 * $ROWS + key_head * tiles + u];
-$VOTE  if (!odd[0] && first + ROWS < end) end = first + ROWS;
-)";
-
-// Each thread has a maximum, a sum and a mean of its own, over the keys that are its own.
-constexpr std::string_view kStatistics = R"(  float top[MY_ROWS], total[MY_ROWS], mean[MY_ROWS];
-  LC_UNROLL
-  for (int i = 0; i < MY_ROWS; ++i) {
-    top[i] = -__builtin_inff();
-    total[i] = mean[i] = 0.0f;
-  }
-  for (long o0 = 0; o0 < end; o0 += OTHERS) {
-$SCORES$SLOPES      LC_UNROLL
-      for (int i = 0; i < MY_ROWS; ++i) {
-        float highest = top[i];
-        LC_UNROLL
-        for (int j = 0; j < MY_OTHERS; ++j) {
-$SCORE          s[i][j] = score;
-          highest = lc_max_f(highest, score);
-        }
-        const float base = highest == -__builtin_inff() ? 0.0f : highest;
-        const float shrink = lc_exp2_f((top[i] - base) * $EXPONENT);
-        top[i] = highest;
-        total[i] *= shrink;
-        mean[i] *= shrink;
-        LC_UNROLL
-        for (int j = 0; j < MY_OTHERS; ++j) {
-          const float e = lc_exp2_f((s[i][j] - base) * $EXPONENT);
-          total[i] += e;
-          mean[i] = lc_mul_add_f(e, slope[i][j], mean[i]);
-        }
-      }
-  }
-)";
-
-// The lanes' together, in their order. A query that sees nothing has NaN for its share: its maximum is taken from
-// itself.
-constexpr std::string_view kGradientsJoin = R"(  LC_UNROLL
-  for (int i = 0; i < MY_ROWS; ++i) {
-    const int at = ((mine + i) * LANES + lane) * 3;
-    weights[at] = top[i];
-    weights[at + 1] = total[i];
-    weights[at + 2] = mean[i];
-  }
-  LC_BARRIER;
-  if (t < ROWS) {
-    float highest = -__builtin_inff(), whole = 0.0f, slopes = 0.0f;
-    for (int p = 0; p < LANES; ++p) highest = lc_max_f(highest, weights[(t * LANES + p) * 3]);
-    const float base = highest == -__builtin_inff() ? 0.0f : highest;
-    for (int p = 0; p < LANES; ++p) {
-      const int at = (t * LANES + p) * 3;
-      const float shrink = lc_exp2_f((weights[at] - base) * $EXPONENT);
-      whole += weights[at + 1] * shrink;
-      slopes += weights[at + 2] * shrink;
-    }
-    const float share = highest == -__builtin_inff() ? highest - highest : 1.0f / whole;
-    statistics[t * 3] = base;
-    statistics[t * 3 + 1] = share;
-    statistics[t * 3 + 2] = slopes * share;
-    const long row = first + t;
-    if (row < $QUERIES) {
-      scratch[head * $QUERIES + row] = base;
-      scratch[$ROWS + head * $QUERIES + row] = share;
-      scratch[2 * $ROWS + head * $QUERIES + row] = slopes * share;
-    }
-  }
-  LC_BARRIER;
-)";
-
-constexpr std::string_view kSlopesOfQueries = R"(  for (long o0 = 0; o0 < end; o0 += OTHERS) {
-$SCORES$SLOPES      LC_UNROLL
-      for (int i = 0; i < MY_ROWS; ++i) {
-        const float base = statistics[(mine + i) * 3], share = statistics[(mine + i) * 3 + 1];
-        const float average = statistics[(mine + i) * 3 + 2];
-        LC_UNROLL
-        for (int j = 0; j < MY_OTHERS; ++j) {
-$SCORE          const float p = lc_exp2_f((score - base) * $EXPONENT) * share;
-          weights[(mine + i) * WEIGHTS_PITCH + lane + j * LANES] = real ? p * (slope[i][j] - average) * $SCALE : 0.0f;
-        }
-      }
-$ADD  }
-)";
-
-constexpr std::string_view kKeysBegin =
-    R"(  const long blocks = ($KEYS + ROWS - 1) / ROWS, key_head = (long)LC_GROUP / blocks;
-  const long first = (long)LC_GROUP % blocks * ROWS;
-  LC_GLOBAL const float* const k_head = k + key_head * $KEYS * DEPTH;
-  LC_GLOBAL const float* const v_head = v + key_head * $KEYS * WIDTH;
-  long begin = 0;
-)";
-constexpr std::string_view kKeysCausal = R"(  begin = first / OTHERS * OTHERS;
-  float hidden = 0.0f;
-  for (long head = key_head * $GROUP; head < (key_head + 1) * $GROUP; ++head)
-    for (long u = t; u < begin && u < $QUERIES; u += THREADS)
-      hidden += scratch[2 * $ROWS + head * $QUERIES + u] * 0.0f;
-$VOTE  if (odd[0]) begin = 0;
-)";
-
-// One loop over the tiles of all heads.
-constexpr std::string_view kSlopesOfKeys =
-    R"(  const long tiles = begin < $QUERIES ? ($QUERIES - begin + OTHERS - 1) / OTHERS : 0;
-  for (long tile = 0; tile < tiles * $GROUP; ++tile) {
-    const long head = key_head * $GROUP + tile / tiles, o0 = begin + tile % tiles * OTHERS;
-    LC_GLOBAL const float* const q_head = q + head * $QUERIES * DEPTH;
-    LC_GLOBAL const float* const g_head = g + head * $QUERIES * WIDTH;
-$MASK$SCORES$SLOPES      LC_UNROLL
-      for (int j = 0; j < MY_OTHERS; ++j) {
-        const long query = o0 + lane + j * LANES, at = head * $QUERIES + (query < $QUERIES ? query : 0);
-        const float base = scratch[at], share = scratch[$ROWS + at], average = scratch[2 * $ROWS + at];
-        LC_UNROLL
-        for (int i = 0; i < MY_ROWS; ++i) {
-$SCORE          const float p = lc_exp2_f((score - base) * $EXPONENT) * share;
-          s[i][j] = real ? p : 0.0f;
-          slope[i][j] = real ? p * (slope[i][j] - average) * $SCALE : 0.0f;
-        }
-      }
-$KEEP_SHARES$ADD_VALUES      LC_BARRIER;
-$KEEP_SLOPES$ADD_KEYS  }
-)";
-constexpr std::string_view kKeep = R"(      LC_UNROLL
-      for (int i = 0; i < MY_ROWS; ++i) {
-        LC_UNROLL
-        for (int j = 0; j < MY_OTHERS; ++j) weights[(mine + i) * WEIGHTS_PITCH + lane + j * LANES] = $FROM[i][j];
-      }
-)";
 
 // A matrix by name, the rows of it that are read, and how long one is.
 struct Matrix {
@@ -310,9 +39,13 @@ class GradientsText {
   std::string stage(const Matrix& m, int count, const std::string& d0, int columns, int pitch,
                     const std::string& at) const;
   std::string products(const std::string& sum, const Matrix& own, const Matrix& others) const;
-  std::string accumulate(const std::string& sum, const Matrix& others) const;
+  std::string accumulate(const std::string& sum, const std::string& from, const Matrix& others) const;
   std::string zeros(const std::string& sum, int head) const;
   std::string results(const std::string& sum, const std::string& out, const std::string& end, int head) const;
+  std::string shared() const;
+  // Where a weight is kept until others are multiplied by it, and the text that keeps all of them.
+  std::string kept(const std::string& from) const;
+  std::string keep(const std::string& from) const;
   std::string score(bool of_queries) const;
   std::string place_mask() const;
   std::string odd_numbers(const std::string& name, int head) const;
@@ -334,6 +67,7 @@ std::string GradientsText::ours(std::string_view text) const {
                        {"KEYS", size(a_.keys)},
                        {"ROWS", size(a_.rows())},
                        {"GROUP", to_string(a_.group) + "L"},
+                       {"OTHER", tile_.cores ? "j / 2 * 8 + lane * 2 + j % 2" : "lane + j * LANES"},
                        {"SCALE", ir::number(a_.scale, DType::F32)},
                        {"EXPONENT", ir::number(std::numbers::log2e_v<float>, DType::F32)}});
 }
@@ -344,7 +78,8 @@ std::string GradientsText::begin(std::string_view name, const std::vector<simt::
        std::initializer_list<std::pair<const char*, int>>{{"ROWS", tile_.rows},
                                                           {"OTHERS", tile_.others},
                                                           {"THREADS", tile_.threads()},
-                                                          {"LANES", kLanes},
+                                                          {"LANES", tile_.lanes},
+                                                          {"ROW_STEP", tile_.row_step()},
                                                           {"MY_ROWS", tile_.my_rows()},
                                                           {"MY_OTHERS", tile_.my_others()},
                                                           {"DEPTH", a_.depth},
@@ -353,7 +88,8 @@ std::string GradientsText::begin(std::string_view name, const std::vector<simt::
                                                           {"WEIGHTS", tile_.weights()},
                                                           {"WEIGHTS_PITCH", tile_.weights_pitch()}})
     all += (all.empty() ? "" : ", ") + std::string(n) + " = " + to_string(v);
-  return "\n" + simt::begin_kernel(language_, name, tile_.threads(), places, symbolic_.size(), "long", tile_.resident) +
+  return std::string(tile_.cores ? simt::tensor_primitives() : "") + "\n" +
+         simt::begin_kernel(language_, name, tile_.threads(), places, symbolic_.size(), "long", tile_.resident) +
          "  enum { " + all + " };\n";
 }
 
@@ -364,64 +100,93 @@ std::string GradientsText::stage(const Matrix& m, int count, const std::string& 
                                  const std::string& at) const {
   const int v = wide(m.head);
   const std::string from = m.rows + " + (" + m.begin + " + r) * " + to_string(m.head) + " + " + d0 + " + c";
-  const std::string to = "chunk[$AT + r * $PITCH + c";
-  const std::string read = v == 1 ? "              " + to + "] = *(" + from + ");\n"
-                                  : "              LC_LOADV(float, 4, w, " + from + ");\n              LC_UNROLL\n" +
-                                        "              for (int l = 0; l < 4; ++l) " + to + " + l] = LC_AT(w, l);\n";
-  return filled(kGradientsStage, {{"READ", read},
-                                  {"COUNT", to_string(count)},
-                                  {"COLUMNS", to_string(columns)},
-                                  {"BEGIN", m.begin},
-                                  {"END", m.end},
-                                  {"D0", d0},
-                                  {"PITCH", to_string(pitch)},
-                                  {"AT", at},
-                                  {"N", to_string(m.head)},
-                                  {"V", to_string(v)}});
+  const std::string indent = "              ", to = "chunk[$AT + r * $PITCH + c";
+  std::string read = indent + "LC_LOADV(float, 4, w, " + from + ");\n";
+  if (v == 1) read = indent + to + "] = " + (tile_.cores ? "lc_f32_to_bf16(*(" + from + "))" : "*(" + from + ")") + ";\n";
+  else if (tile_.cores)
+    read += indent + "*(uint2*)&" + to + "] = make_uint2(lc_pack_bf16(LC_AT(w, 0), LC_AT(w, 1)), " +
+            "lc_pack_bf16(LC_AT(w, 2), LC_AT(w, 3)));\n";
+  else read += indent + "LC_UNROLL\n" + indent + "for (int l = 0; l < 4; ++l) " + to + " + l] = LC_AT(w, l);\n";
+  // more of them would push sums out of registers
+  const std::string under_way = tile_.cores ? "#pragma unroll " + to_string(tile_.others < 64 ? 2 : 4) + "\n" : "";
+  return filled(gradients_pieces::kGradientsStage, {{"READ", read},
+                                          {"UNROLL", under_way},
+                                          {"COUNT", to_string(count)},
+                                          {"COLUMNS", to_string(columns)},
+                                          {"BEGIN", m.begin},
+                                          {"END", m.end},
+                                          {"D0", d0},
+                                          {"PITCH", to_string(pitch)},
+                                          {"AT", at},
+                                          {"N", to_string(m.head)},
+                                          {"V", to_string(v)}});
 }
 
 std::string GradientsText::products(const std::string& sum, const Matrix& own, const Matrix& others) const {
-  const int step = GradientsTile::step(own.head), pitch = GradientsTile::pitch(own.head);
-  return filled(kProducts,
-                {{"STAGE_OWN", stage(own, tile_.rows, "d0", step, pitch, "0")},
-                 {"STAGE_OTHERS", stage(others, tile_.others, "d0", step, pitch, "ROWS * " + to_string(pitch))},
+  const int step = tile_.step(own.head), pitch = tile_.pitch(own.head);
+  const std::string d0 = tile_.cores ? "0" : "d0";
+  return filled(tile_.cores ? gradients_pieces::kCoreProducts : gradients_pieces::kFmaProducts,
+                {{"STAGE_OWN", stage(own, tile_.rows, d0, step, pitch, "0")},
+                 {"STAGE_OTHERS", stage(others, tile_.others, d0, step, pitch, "ROWS * " + to_string(pitch))},
                  {"SUM", sum},
                  {"STEP", to_string(step)},
                  {"PITCH", to_string(pitch)},
                  {"N", to_string(own.head)}});
 }
 
-std::string GradientsText::accumulate(const std::string& sum, const Matrix& others) const {
-  const int my = GradientsTile::columns(others.head), span = tile_.span(others.head);
+// `from`: the weights, where they stay in registers.
+std::string GradientsText::accumulate(const std::string& sum, const std::string& from, const Matrix& others) const {
+  const int my = tile_.columns(others.head), columns = my * tile_.lanes;
   Matrix at_once = others;
+  if (tile_.cores) {
+    at_once.begin = "o0";
+    const int pitch = columns + kCorePad;
+    return filled(gradients_pieces::kCoreAccumulate, {{"STAGE", stage(at_once, tile_.others, "0", columns, pitch, "0")},
+                                            {"SUM", sum},
+                                            {"FROM", from},
+                                            {"PITCH", to_string(pitch)},
+                                            {"MY", to_string(my)}});
+  }
+  const int span = tile_.span(others.head);
   at_once.begin = "o0 + k0";
-  return filled(kAccumulate, {{"STAGE", stage(at_once, span, "0", my * kLanes, my * kLanes, "0")},
-                              {"SUM", sum},
-                              {"SPAN", to_string(span)},
-                              {"SIDE", to_string(std::min(my, 4))},
-                              {"MY", to_string(my)},
-                              {"END", others.end}});
+  return filled(gradients_pieces::kFmaAccumulate, {{"STAGE", stage(at_once, span, "0", columns, columns, "0")},
+                                         {"SUM", sum},
+                                         {"SPAN", to_string(span)},
+                                         {"SIDE", to_string(tile_.side(others.head))},
+                                         {"MY", to_string(my)},
+                                         {"END", others.end}});
 }
 
 std::string GradientsText::zeros(const std::string& sum, int head) const {
-  return filled(kZeros, {{"SUM", sum}, {"MY", to_string(GradientsTile::columns(head))}});
+  return filled(gradients_pieces::kZeros, {{"SUM", sum}, {"MY", to_string(tile_.columns(head))}});
 }
 
 std::string GradientsText::results(const std::string& sum, const std::string& out, const std::string& end,
                                    int head) const {
-  const int my = GradientsTile::columns(head), side = std::min(my, 4), v = side == 4 ? wide(head) : 1;
-  const std::string to = out + " + row * " + to_string(head) + " + column";
+  const int my = tile_.columns(head), side = tile_.side(head), v = head % side == 0 ? side : 1;
+  const std::string to = out + " + row * " + to_string(head) + " + column", n = to_string(v);
   const std::string write =
       v == 1 ? "        *(" + to + ") = " + sum + "[i][c];\n"
-             : "        LC_VECTOR(float, 4, w);\n        LC_UNROLL\n        for (int l = 0; l < 4; ++l) "
-               "LC_AT(w, l) = " +
-                   sum + "[i][c + l];\n        LC_STOREV(float, 4, " + to + ", w);\n";
-  return filled(kGradientResults, {{"WRITE", write},
-                                   {"MY", to_string(my)},
-                                   {"SIDE", to_string(side)},
-                                   {"END", end},
-                                   {"N", to_string(head)},
-                                   {"V", to_string(v)}});
+             : "        LC_VECTOR(float, " + n + ", w);\n        LC_UNROLL\n        for (int l = 0; l < " + n +
+                   "; ++l) LC_AT(w, l) = " + sum + "[i][c + l];\n        LC_STOREV(float, " + n + ", " + to + ", w);\n";
+  return filled(gradients_pieces::kGradientResults, {{"WRITE", write},
+                                           {"MY", to_string(my)},
+                                           {"SIDE", to_string(side)},
+                                           {"END", end},
+                                           {"N", to_string(head)},
+                                           {"V", n}});
+}
+
+std::string GradientsText::shared() const {
+  return filled(gradients_pieces::kShared, {{"TYPE", tile_.cores ? "u16" : "float"},
+                                  {"MINE", tile_.cores ? "t / 32 * 16 + t % 32 / 4" : "t / LANES * MY_ROWS"}});
+}
+
+std::string GradientsText::kept(const std::string& from) const {
+  return tile_.cores ? from + "[i][j]" : "weights[(mine + i) * WEIGHTS_PITCH + lane + j * LANES]";
+}
+std::string GradientsText::keep(const std::string& from) const {
+  return tile_.cores ? "" : filled(gradients_pieces::kKeep, {{"FROM", from}});
 }
 
 std::string GradientsText::score(bool of_queries) const {
@@ -431,8 +196,9 @@ std::string GradientsText::score(bool of_queries) const {
     also += " && mask[mask_head + " + query + " * " + size(a_.mask[n - 2].stride) + " + " + key + " * " +
             size(a_.mask[n - 1].stride) + "] != 0";
   const std::string ends[] = {size(a_.queries), size(a_.keys)};
-  return filled(kScore, {{"OWN_END", ends[of_queries ? 0 : 1]},
+  return filled(gradients_pieces::kScore, {{"OWN_END", ends[of_queries ? 0 : 1]},
                          {"OTHER_END", ends[of_queries ? 1 : 0]},
+                         {"OTHER", tile_.cores ? "j / 2 * 8 + lane * 2 + j % 2" : "lane + j * LANES"},
                          {"AND", also},
                          {"SCALE", ir::number(a_.scale, DType::F32)}});
 }
@@ -463,9 +229,9 @@ std::vector<simt::Parameter> GradientsText::operands() const {
 
 std::string GradientsText::finite(std::string_view name) const {
   return begin(name, {{"float", "k"}, {"float", "v"}, {"float", "scratch", true}}) +
-         filled(ours(kFiniteTile), {{"SUM_K", odd_numbers("k", a_.depth)},
+         filled(ours(gradients_pieces::kFiniteTile), {{"SUM_K", odd_numbers("k", a_.depth)},
                                     {"SUM_V", odd_numbers("v", a_.width)},
-                                    {"VOTE", filled(kVoteOfBlock, {{"SAYS", "sum != 0.0f"}})}}) +
+                                    {"VOTE", filled(gradients_pieces::kVoteOfBlock, {{"SAYS", "sum != 0.0f"}})}}) +
          "}\n";
 }
 
@@ -478,11 +244,12 @@ std::string GradientsText::queries(std::string_view name) const {
   const std::string scores = products("s", q, k), slopes = products("slope", g, v);
   const auto walk = [&](std::string_view text) {
     return filled(ours(text),
-                  {{"SCORES", scores}, {"SLOPES", slopes}, {"SCORE", score(true)}, {"ADD", accumulate("sum", k)}});
+                  {{"SCORES", scores}, {"SLOPES", slopes}, {"SCORE", score(true)}, {"ADD", accumulate("sum", "slope", k)},
+                   {"SLOPE", kept("slope")}});
   };
-  std::string out = begin(name, places) + ours(kShared) + filled(ours(kQueriesBegin), {{"MASK", place_mask()}});
-  if (a_.causal) out += filled(ours(kQueriesCausal), {{"VOTE", filled(kVoteOfBlock, {{"SAYS", "hidden != 0.0f"}})}});
-  out += walk(kStatistics) + ours(kGradientsJoin) + zeros("sum", a_.depth) + walk(kSlopesOfQueries);
+  std::string out = begin(name, places) + shared() + filled(ours(gradients_pieces::kQueriesBegin), {{"MASK", place_mask()}});
+  if (a_.causal) out += filled(ours(gradients_pieces::kQueriesCausal), {{"VOTE", filled(gradients_pieces::kVoteOfBlock, {{"SAYS", "hidden != 0.0f"}})}});
+  out += walk(gradients_pieces::kStatistics) + ours(gradients_pieces::kGradientsJoin) + zeros("sum", a_.depth) + walk(gradients_pieces::kSlopesOfQueries);
   return out + results("sum", "dq + head * " + queries + " * DEPTH", queries, a_.depth) + "}\n";
 }
 
@@ -493,19 +260,19 @@ std::string GradientsText::keys(std::string_view name) const {
   const std::string queries = size(a_.queries), keys = size(a_.keys);
   const Matrix q{"q_head", "o0", queries, a_.depth}, k{"k_head", "first", keys, a_.depth};
   const Matrix g{"g_head", "o0", queries, a_.width}, v{"v_head", "first", keys, a_.width};
-  std::string out = begin(name, places) + ours(kShared) + ours(kKeysBegin);
+  std::string out = begin(name, places) + shared() + ours(gradients_pieces::kKeysBegin);
   // With PoCL 3.1 dK was wrong where a vote decides where the walk begins: on OpenCL nothing is left out.
   if (a_.causal && language_ != simt::Language::OpenCl)
-    out += filled(ours(kKeysCausal), {{"VOTE", filled(kVoteOfBlock, {{"SAYS", "hidden != 0.0f"}})}});
+    out += filled(ours(gradients_pieces::kKeysCausal), {{"VOTE", filled(gradients_pieces::kVoteOfBlock, {{"SAYS", "hidden != 0.0f"}})}});
   out += zeros("of_keys", a_.depth) + zeros("of_values", a_.width);
-  out += filled(ours(kSlopesOfKeys), {{"MASK", place_mask()},
+  out += filled(ours(gradients_pieces::kSlopesOfKeys), {{"MASK", place_mask()},
                                       {"SCORES", products("s", k, q)},
                                       {"SLOPES", products("slope", v, g)},
                                       {"SCORE", score(false)},
-                                      {"KEEP_SHARES", filled(kKeep, {{"FROM", "s"}})},
-                                      {"KEEP_SLOPES", filled(kKeep, {{"FROM", "slope"}})},
-                                      {"ADD_VALUES", accumulate("of_values", g)},
-                                      {"ADD_KEYS", accumulate("of_keys", q)}});
+                                      {"KEEP_SHARES", keep("s")},
+                                      {"KEEP_SLOPES", keep("slope")},
+                                      {"ADD_VALUES", accumulate("of_values", "s", g)},
+                                      {"ADD_KEYS", accumulate("of_keys", "slope", q)}});
   out += results("of_keys", "dk + key_head * " + keys + " * DEPTH", keys, a_.depth);
   return out + results("of_values", "dv + key_head * " + keys + " * WIDTH", keys, a_.width) + "}\n";
 }
@@ -520,36 +287,60 @@ std::vector<Dim> AttentionGradients::symbolic() const {
   return symbolic;
 }
 
-int GradientsTile::step(int head) {
+int GradientsTile::step(int head) const {
+  if (cores) return up(head, 16);
   const int steps = (head + kStep - 1) / kStep;
   return up((head + steps - 1) / steps, 4);
 }
-int GradientsTile::pitch(int head) { return step(head) % 8 == 0 ? step(head) + 4 : step(head); }
-int GradientsTile::columns(int head) {
-  const int n = (head + kLanes - 1) / kLanes;
+int GradientsTile::pitch(int head) const {
+  if (cores) return step(head) + kCorePad;
+  return step(head) % 8 == 0 ? step(head) + 4 : step(head);
+}
+int GradientsTile::columns(int head) const {
+  if (cores) return up(head, 16) / lanes;
+  const int n = (head + lanes - 1) / lanes;
   return n > 2 ? up(n, 4) : n;
+}
+int GradientsTile::side(int head) const {
+  const int n = std::min(columns(head), 4);
+  return cores ? 2 : n;
 }
 int GradientsTile::span(int head) const {
   int n = others;
-  while (n > 4 && n * columns(head) * kLanes > chunk) n /= 2;
+  while (n > 4 && n * columns(head) * lanes > chunk) n /= 2;
   return n;
 }
 // The lanes' statistics lie there, too.
-int GradientsTile::weights() const { return rows * std::max(weights_pitch(), 3 * kLanes); }
+int GradientsTile::weights() const { return rows * std::max(cores ? 0 : weights_pitch(), 3 * lanes); }
+std::int64_t GradientsTile::shared() const { return chunk * (cores ? 2 : 4) + (weights() + 3 * rows) * 4 + 64; }
+
+namespace {
+
+// A thread has two rows of each sum: those of 128 columns, and scores and slopes of 32 others, fit its registers.
+std::optional<GradientsTile> tile_of_cores(const AttentionGradients& a, const AttentionTarget& target) {
+  const int most = up(std::max(a.depth, a.width), 16);
+  if (most > 128) return std::nullopt;
+  GradientsTile t{64, most > 64 ? 32 : 64, 32, 4, true};
+  t.chunk = (t.rows + t.others) * (most + kCorePad);
+  return t.shared() <= std::min(target.shared, kStaticShared) ? std::optional(t) : std::nullopt;
+}
+
+}  // namespace
 
 std::optional<GradientsTile> gradients_tile(const AttentionGradients& a, const AttentionTarget& target) {
+  if (target.cores)
+    if (const auto t = tile_of_cores(a, target)) return t;
   struct Shape {
     int rows, others, teams;
   };
-  const int columns = std::max(GradientsTile::columns(a.depth), GradientsTile::columns(a.width));
-  const int pitch = std::max(GradientsTile::pitch(a.depth), GradientsTile::pitch(a.width));
   for (const Shape s : {Shape{64, 64, 16}, {32, 64, 16}, {32, 32, 8}, {16, 32, 8}, {8, 16, 4}}) {
-    GradientsTile t{s.rows, s.others, s.teams, std::max((s.rows + s.others) * pitch, 4 * columns * kLanes), 1};
+    GradientsTile t{s.rows, s.others, s.teams, 16, false};
+    const int columns = std::max(t.columns(a.depth), t.columns(a.width));
+    t.chunk = std::max((s.rows + s.others) * std::max(t.pitch(a.depth), t.pitch(a.width)), 4 * columns * t.lanes);
     const int sums = 2 * columns * t.my_rows();  // of dK and dV, in a thread's registers
     if (sums > kSums && t.my_rows() > 2) continue;
     if (sums <= kSums) t.resident = 2;
-    const std::int64_t shared = (t.chunk + t.weights() + 3 * t.rows) * 4 + 64;
-    if (shared > std::min(target.shared, kStaticShared) || t.threads() > target.threads ||
+    if (t.shared() > std::min(target.shared, kStaticShared) || t.threads() > target.threads ||
         t.threads() % target.warp != 0)
       continue;
     return t;

@@ -42,17 +42,20 @@ struct AttentionGradients {
 // A grid of teams x lanes: the kernel's own rows belong to teams, those it walks over to lanes.
 struct GradientsTile {
   int rows, others;  // of a block, and of a tile that it walks over
-  int teams;
-  int chunk;     // numbers in shared memory for what is multiplied
-  int resident;  // groups that fit a multiprocessor: one computes while the other waits for memory
-  static constexpr int kLanes = 16;
+  int teams, lanes;
+  bool cores;        // fragments of tensor cores, what is multiplied rounded to bf16: four lanes, a thread has two rows
+  int chunk = 0;     // numbers in shared memory for what is multiplied
+  int resident = 1;  // groups that fit a multiprocessor: one computes while the other waits for memory
 
-  int threads() const { return teams * kLanes; }
+  int threads() const { return teams * lanes; }
   int my_rows() const { return rows / teams; }
-  int my_others() const { return others / kLanes; }
-  static int step(int head);     // numbers of a row that are in shared memory at once
-  static int pitch(int head);    // between such rows, so that lanes read different banks
-  static int columns(int head);  // of a result that a thread owns
+  int my_others() const { return others / lanes; }
+  int row_step() const { return cores ? 8 : 1; }  // from a row of a thread to its next
+  int step(int head) const;     // numbers of a row that are in shared memory at once
+  int pitch(int head) const;    // between such rows, so that lanes read different banks
+  int columns(int head) const;  // of a result that a thread owns
+  int side(int head) const;     // of them, those that lie side by side
+  std::int64_t shared() const;  // bytes
   int span(int head) const;      // rows that are added up from shared memory at once
   int weights_pitch() const { return others + 4; }
   int weights() const;  // numbers in shared memory for probabilities or slopes

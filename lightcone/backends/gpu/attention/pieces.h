@@ -270,7 +270,7 @@ inline constexpr std::string_view kNarrowMask = R"(    LC_UNROLL
     }
 )";
 
-inline constexpr std::string_view kStage = R"(        for (int u0 = 0; u0 < $UNITS; u0 += THREADS) {
+inline constexpr std::string_view kStage = R"($UNROLL        for (int u0 = 0; u0 < $UNITS; u0 += THREADS) {
           const int u = u0 + t, $SPLIT_UNIT;
           const long key = $KEY;
           if (u < $UNITS) {

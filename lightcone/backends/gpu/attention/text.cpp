@@ -61,6 +61,8 @@ class Text {
   std::string odd_values() const;
   std::string stored(CacheType type, int n, const std::string& from, const std::string& to, const std::string& number,
                      const std::string& scaled) const;
+  // How many reads of a thread's are under way, where more would push sums out of registers.
+  std::string under_way(int n) const { return tile_.cores ? "#pragma unroll " + to_string(n) + "\n" : ""; }
   std::string stage_keys() const;
   std::string stage_values() const;
   std::string steps() const;
@@ -208,7 +210,8 @@ std::string Text::stage_keys() const {
   const std::string by = to_string(n), depth = tile_.cores ? "PADDED_DEPTH" : "STEP";
   const std::string factor = a_.k_scale ? "              const float factor = " + scale(true) + ";\n" : "";
   const std::string number = tile_.cores ? "chunk[kk * KEY_PITCH + d + l]" : "chunk[(d + l) * PITCH + kk]";
-  return filled(pieces::kStage, {{"UNITS", "KEYS * " + depth + " / " + by},
+  return filled(pieces::kStage, {{"UNROLL", under_way(tile_.core_depth > 64 ? 2 : 4)},
+                                 {"UNITS", "KEYS * " + depth + " / " + by},
                          {"SPLIT_UNIT", along_keys ? "kk = u % KEYS, d = u / KEYS"
                                                    : "kk = u / (" + depth + " / " + by + "), d = u % (" + depth + " / " +
                                                          by + ") * " + by},
@@ -226,7 +229,8 @@ std::string Text::stage_values() const {
   const std::string by = to_string(n), pitch = tile_.cores ? "VALUE_PITCH" : "COLUMNS";
   const std::string factor = a_.v_scale ? "              const float factor = " + scale(false) + ";\n" : "";
   const std::string number = "chunk[kk * " + pitch + " + c + l]";
-  return filled(pieces::kStage, {{"UNITS", "SPAN * COLUMNS / " + by},
+  return filled(pieces::kStage, {{"UNROLL", under_way(2)},
+                                 {"UNITS", "SPAN * COLUMNS / " + by},
                          {"SPLIT_UNIT", "kk = u / (COLUMNS / " + by + "), c = u % (COLUMNS / " + by + ") * " + by},
                          {"KEY", "j0 + k0 + kk"},
                          {"COLUMN", "c"},
