@@ -441,8 +441,8 @@ TEST_F(Driver, LaunchesHaveLimits) {
     unsigned count = 0;
   } config;
   struct {
-    int id = 6, padding = 0;  // programmatic stream serialization
-    unsigned value[16] = {1};
+    int id = 6, padding = 0;  // programmatic stream serialization, which this kernel is not made for
+    unsigned value[16] = {0};
   } attribute;
   config.attributes = &attribute, config.count = 1;
   const auto launch_ex = function<int(const void*, Handle, void**, void**)>("cuLaunchKernelEx");
