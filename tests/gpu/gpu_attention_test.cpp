@@ -1,5 +1,6 @@
 // Fused attention on every device: found in a graph, right for all types, masks and lengths, never wrong about NaN,
 // infinities and rows that see nothing. The judge is the f64 interpreter.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
