@@ -166,6 +166,10 @@ TEST_F(WarpgroupProducts, OfSymbolicSizesRunAgain) {
   EXPECT_EQ(by_warpgroups(g), 1);
   for (const std::int64_t n : {1, 100, 16384, 20001}) agrees(str_cat(n, " rows"), g, {{"s", n}});
 
+  Graph wide;  // of tiles of 64 x 64, 128 x 128 and 128 x 256, whichever there are more than a few of
+  wide.output("y", linear(wide.input("x", {s, 16}, DType::BF16), wide.input("w", {200, 16}, DType::BF16)));
+  for (const std::int64_t n : {100, 8200, 16400}) agrees(str_cat(n, " rows of 200"), wide, {{"s", n}});
+
   const Program p = compile(g, compiler());
   Context c(p);
   c.set("w", std::vector<float>(48 * 40, 0.5f));

@@ -112,7 +112,8 @@ std::vector<ProductKernel::Way> ProductKernel::ways(Sizes small, const Sizes& la
   for (const std::int64_t rows : {std::int64_t{2}, kFewProductRows + 1})
     if (small.rows < rows && rows <= large.rows) small.rows = rows, add(choose(small));
   const Way most = choose(large);
-  if (all.front().side == 64 && most.side == kWarpgroupColumns) add({0, 128});
+  const bool from_small = std::any_of(all.begin(), all.end(), [](const Way& w) { return w.side == 64; });
+  if (from_small && most.side == kWarpgroupColumns) add({0, 128});  // which lie between
   add(most);
   return all;
 }
