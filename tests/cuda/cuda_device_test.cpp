@@ -326,6 +326,11 @@ TEST(CudaKernels, OnesThatDoNotCompileSayWhy) {
       error_of([&] { d->compile("extern \"C\" __global__ void broken(float* x) { x[0] = nowhere; }", {"broken"}); });
   EXPECT_PRED2(contains, said, "the kernel 'broken' does not compile for sm_90a: ");
   EXPECT_PRED2(contains, said, "nowhere");
+  const std::string behind_notes = error_of([&] {
+    d->compile("#pragma message(\"a note before it\")\nextern \"C\" __global__ void broken(float* x) { x[0] = nowhere; }", {"broken"});
+  });
+  EXPECT_PRED2(contains, behind_notes, "nowhere");
+  EXPECT_EQ(behind_notes.find("a note before it"), std::string::npos) << "it begins with the error: " << behind_notes;
   EXPECT_LT(said.size(), 3000u);
   EXPECT_PRED2(contains, error_of([&] { d->compile(kText, {"scale", "divide"}); }), "no kernel 'divide'");
   EXPECT_EQ(fake.get("programs"), 0);

@@ -136,7 +136,7 @@ TEST_P(AttentionGradientsOnGpu, ByTensorCores) {
     if (GetParam().name == "cuda") {
       const Graph g = derivative(c), made = compiled(g);
       const bool cores = std::ranges::any_of(std::views::iota(NodeId{0}, made.size()), [&](NodeId id) {
-        return made[id].kernel && made[id].kernel->source().find("lc_mma_bf16(x, a, y)") != std::string::npos;
+        return made[id].kernel && made[id].kernel->source().find("lc_core_weighted(sum") != std::string::npos;
       });
       EXPECT_EQ(cores, depth <= 128);
     }

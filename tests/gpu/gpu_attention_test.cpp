@@ -261,7 +261,7 @@ TEST_P(AttentionOnGpu, OfManyRowsByTensorCores) {
   const auto by_cores = [&](const Graph& made) {
     for (NodeId id = 0; id < made.size(); ++id)
       if (made[id].kernel && made[id].kernel->name() == "attention")
-        return made[id].kernel->source().find("lc_mma_bf16(x, a, y)") != std::string::npos;
+        return made[id].kernel->source().find("lc_core_weighted(sum") != std::string::npos;
     return false;
   };
   int k = 0;

@@ -185,6 +185,7 @@ TEST_P(Products, OfHalves) {
       EXPECT_EQ(kernels(g, "gpu: loop"), 0) << "halves are read and written as they are";
       agrees(str_cat(m, " rows of ", name(t), ", depth ", k), g);
     }
+  agrees("an odd number of columns", products_of(1, 72, 79, 64, DType::BF16, true));  // not stored two by two
 }
 
 // Floats of 8 bits are read as they lie, whatever they meet, and are exact as halves; asked for less, in their own cores.

@@ -64,12 +64,7 @@ class WarpgroupProducts : public testing::Test {
   Precision precision = Precision::Highest;
 };
 
-Tensor turned(const Tensor& t) {
-  std::vector<int> order;
-  for (int i = 0; i < static_cast<int>(t.shape().size()); ++i) order.push_back(i);
-  std::swap(order[order.size() - 1], order[order.size() - 2]);
-  return t.permute(order);
-}
+Tensor turned(const Tensor& t) { return t.transpose(1, 2); }
 
 // [batch, m, k] x [batch, k, n], each also lying the other way round in memory.
 Graph products_of(int batch, int m, int n, int k, DType t) {
@@ -99,6 +94,10 @@ TEST_F(WarpgroupProducts, OfHalvesInEveryOrder) {
   const Graph narrow = products_of(64, 16, 136, 64, DType::BF16);
   EXPECT_EQ(by_warpgroups(narrow, "lc_wgmma_bf16_128"), 4);
   agrees("tiles of 128 columns", narrow);
+  Graph odd;  // not stored two by two
+  odd.output("y", matmul(odd.input("x", {128, 16, 40}, DType::BF16), odd.input("w", {128, 27, 40}, DType::BF16).transpose(1, 2)));
+  EXPECT_EQ(by_warpgroups(odd), 1);
+  agrees("an odd number of columns", odd);
   Graph deep;  // more than twice the ring
   deep.output("y", matmul(deep.input("x", {128, 16, 64 * 9 + 8}, DType::F16), deep.input("w", {128, 64 * 9 + 8, 8}, DType::F16)));
   EXPECT_EQ(by_warpgroups(deep, "lc_wgmma_f16_256"), 1);

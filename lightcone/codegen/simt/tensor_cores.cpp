@@ -64,6 +64,51 @@ LC void lc_copy16_async(void* to, const void* from) {
 LC void lc_copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N> LC void lc_copy_wait() { asm volatile("cp.async.wait_group %0;" :: "n"(N) : "memory"); }
 #endif
+// What a warp does with 16 own rows, of which a thread has two: sums of their products with N * 4 other rows, of which a
+// thread has two neighbours of each eight. Rows are bf16 in shared memory, DEPTH numbers and `pitch` apart.
+template <int DEPTH, int N> LC void lc_core_products(float (&s)[2][N], const u16* own, const u16* others, int pitch) {
+  const int t = LC_THREAD % 32;
+#pragma unroll (DEPTH > 64 ? 2 : 4)  // more would push sums out of registers
+  for (int d = 0; d < DEPTH; d += 16) {
+    u32 a[4];
+    lc_ldmatrix4(a, own + t % 16 * pitch + d + t / 16 * 8);
+#pragma unroll
+    for (int j = 0; j < N; j += 4) {  // 16 of them
+      u32 b[4];
+      lc_ldmatrix4(b, others + (j * 4 + t / 16 * 8 + t % 8) * pitch + d + t / 8 % 2 * 8);
+#pragma unroll
+      for (int n = 0; n < 4; n += 2) {
+        const u32 y[2] = {b[n], b[n + 1]};
+        float x[4] = {s[0][j + n], s[0][j + n + 1], s[1][j + n], s[1][j + n + 1]};
+        lc_mma_bf16(x, a, y);
+        s[0][j + n] = x[0], s[0][j + n + 1] = x[1], s[1][j + n] = x[2], s[1][j + n + 1] = x[3];
+      }
+    }
+  }
+}
+// Such sums, rounded to bf16, as weights of the other rows, which are turned round when they are loaded: added to `sums`,
+// of COLUMNS * 4 columns, as a thread has them.
+template <int N, int COLUMNS>
+LC void lc_core_weighted(float (&sums)[2][COLUMNS], const float (&s)[2][N], const u16* others, int pitch) {
+  const int t = LC_THREAD % 32;
+#pragma unroll
+  for (int j = 0; j < N; j += 4) {
+    const u32 a[4] = {lc_pack_bf16(s[0][j], s[0][j + 1]), lc_pack_bf16(s[1][j], s[1][j + 1]),
+                      lc_pack_bf16(s[0][j + 2], s[0][j + 3]), lc_pack_bf16(s[1][j + 2], s[1][j + 3])};
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c += 4) {  // 16 of them
+      u32 b[4];
+      lc_ldmatrix4_trans(b, others + (j * 4 + t / 8 % 2 * 8 + t % 8) * pitch + c * 4 + t / 16 * 8);
+#pragma unroll
+      for (int n = 0; n < 4; n += 2) {
+        const u32 y[2] = {b[n], b[n + 1]};
+        float x[4] = {sums[0][c + n], sums[0][c + n + 1], sums[1][c + n], sums[1][c + n + 1]};
+        lc_mma_bf16(x, a, y);
+        sums[0][c + n] = x[0], sums[0][c + n + 1] = x[1], sums[1][c + n] = x[2], sums[1][c + n + 1] = x[3];
+      }
+    }
+  }
+}
 #endif
 )CUDA";
 }

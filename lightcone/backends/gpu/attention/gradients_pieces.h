@@ -64,23 +64,7 @@ inline constexpr std::string_view kCoreProducts = R"(      float $SUM[MY_ROWS][M
       }
       LC_BARRIER;
 $STAGE_OWN$STAGE_OTHERS      LC_BARRIER;
-      LC_UNROLL
-      for (int d = 0; d < $STEP; d += 16) {
-        u32 a[4];
-        lc_ldmatrix4(a, chunk + (t / 32 * 16 + t % 16) * $PITCH + d + t % 32 / 16 * 8);
-        LC_UNROLL
-        for (int j = 0; j < MY_OTHERS; j += 4) {
-          u32 b[4];
-          lc_ldmatrix4(b, chunk + (ROWS + j * 4 + t % 32 / 16 * 8 + t % 8) * $PITCH + d + t / 8 % 2 * 8);
-          LC_UNROLL
-          for (int n = 0; n < 4; n += 2) {
-            const u32 y[2] = {b[n], b[n + 1]};
-            float x[4] = {$SUM[0][j + n], $SUM[0][j + n + 1], $SUM[1][j + n], $SUM[1][j + n + 1]};
-            lc_mma_bf16(x, a, y);
-            $SUM[0][j + n] = x[0], $SUM[0][j + n + 1] = x[1], $SUM[1][j + n] = x[2], $SUM[1][j + n + 1] = x[3];
-          }
-        }
-      }
+      lc_core_products<$STEP>($SUM, chunk + t / 32 * 16 * $PITCH, chunk + ROWS * $PITCH, $PITCH);
 )";
 
 // The weights of own rows times the rows at hand are added up.
@@ -112,26 +96,9 @@ $STAGE        LC_BARRIER;
       }
 )";
 
-// Weights are fragments as they are, rounded; rows at hand are turned round when they are loaded.
 inline constexpr std::string_view kCoreAccumulate = R"(      LC_BARRIER;
 $STAGE      LC_BARRIER;
-      LC_UNROLL
-      for (int j = 0; j < MY_OTHERS; j += 4) {
-        const u32 a[4] = {lc_pack_bf16($FROM[0][j], $FROM[0][j + 1]), lc_pack_bf16($FROM[1][j], $FROM[1][j + 1]),
-                          lc_pack_bf16($FROM[0][j + 2], $FROM[0][j + 3]), lc_pack_bf16($FROM[1][j + 2], $FROM[1][j + 3])};
-        LC_UNROLL
-        for (int c = 0; c < $MY; c += 4) {
-          u32 b[4];
-          lc_ldmatrix4_trans(b, chunk + (j * 4 + t / 8 % 2 * 8 + t % 8) * $PITCH + c * 4 + t % 32 / 16 * 8);
-          LC_UNROLL
-          for (int n = 0; n < 4; n += 2) {
-            const u32 y[2] = {b[n], b[n + 1]};
-            float x[4] = {$SUM[0][c + n], $SUM[0][c + n + 1], $SUM[1][c + n], $SUM[1][c + n + 1]};
-            lc_mma_bf16(x, a, y);
-            $SUM[0][c + n] = x[0], $SUM[0][c + n + 1] = x[1], $SUM[1][c + n] = x[2], $SUM[1][c + n + 1] = x[3];
-          }
-        }
-      }
+      lc_core_weighted($SUM, $FROM, chunk, $PITCH);
 )";
 
 inline constexpr std::string_view kZeros = R"(  float $SUM[MY_ROWS][$MY];

@@ -10,7 +10,7 @@ inline constexpr std::string_view kArrays = R"(  LC_SHARED(float, queries, PADDE
   LC_SHARED(float, weights, KEYS * WEIGHT_PITCH);
   LC_SHARED(float, folded, ROWS * (PARTS + (PARTS > 16 ? 16 : 0)));
 )";
-inline constexpr std::string_view kCoreArrays = R"(  LC_SHARED(u16, queries, ROWS * QUERY_PITCH);
+inline constexpr std::string_view kCoreArrays = R"(  LC_SHARED(u16, queries, ROWS * KEY_PITCH);
   LC_SHARED(u16, chunk, CHUNK);
 )";
 
@@ -99,23 +99,7 @@ $LOAD_KEYS        LC_BARRIER;
 inline constexpr std::string_view kCoreProducts = R"(      const int d0 = 0;
       LC_BARRIER;
 $LOAD_KEYS      LC_BARRIER;
-      LC_UNROLL
-      for (int d = 0; d < PADDED_DEPTH; d += 16) {
-        u32 a[4];
-        lc_ldmatrix4(a, queries + (t / 32 * 16 + t % 16) * QUERY_PITCH + d + t % 32 / 16 * 8);
-        LC_UNROLL
-        for (int j = 0; j < MY_KEYS; j += 4) {  // 16 keys
-          u32 b[4];
-          lc_ldmatrix4(b, chunk + (j * 4 + t % 32 / 16 * 8 + t % 8) * KEY_PITCH + d + t / 8 % 2 * 8);
-          LC_UNROLL
-          for (int n = 0; n < 4; n += 2) {
-            const u32 y[2] = {b[n], b[n + 1]};
-            float x[4] = {s[0][j + n], s[0][j + n + 1], s[1][j + n], s[1][j + n + 1]};
-            lc_mma_bf16(x, a, y);
-            s[0][j + n] = x[0], s[0][j + n + 1] = x[1], s[1][j + n] = x[2], s[1][j + n + 1] = x[3];
-          }
-        }
-      }
+      lc_core_products<PADDED_DEPTH>(s, queries + t / 32 * 16 * KEY_PITCH, chunk, KEY_PITCH);
 )";
 
 inline constexpr std::string_view kScores = R"(
@@ -163,27 +147,10 @@ $LOAD_VALUES        LC_BARRIER;
       }
 )";
 
-// Weights are fragments of A as they are, rounded; values are turned round when they are loaded.
 inline constexpr std::string_view kCoreSums = R"(      const int k0 = 0;
       LC_BARRIER;
 $LOAD_VALUES      LC_BARRIER;
-      LC_UNROLL
-      for (int j = 0; j < MY_KEYS; j += 4) {
-        const u32 a[4] = {lc_pack_bf16(s[0][j], s[0][j + 1]), lc_pack_bf16(s[1][j], s[1][j + 1]),
-                          lc_pack_bf16(s[0][j + 2], s[0][j + 3]), lc_pack_bf16(s[1][j + 2], s[1][j + 3])};
-        LC_UNROLL
-        for (int c = 0; c < MY_COLUMNS; c += 4) {  // 16 columns
-          u32 b[4];
-          lc_ldmatrix4_trans(b, chunk + (j * 4 + t / 8 % 2 * 8 + t % 8) * VALUE_PITCH + c * 4 + t % 32 / 16 * 8);
-          LC_UNROLL
-          for (int n = 0; n < 4; n += 2) {
-            const u32 y[2] = {b[n], b[n + 1]};
-            float x[4] = {sum[0][c + n], sum[0][c + n + 1], sum[1][c + n], sum[1][c + n + 1]};
-            lc_mma_bf16(x, a, y);
-            sum[0][c + n] = x[0], sum[0][c + n + 1] = x[1], sum[1][c + n] = x[2], sum[1][c + n + 1] = x[3];
-          }
-        }
-      }
+      lc_core_weighted(sum, s, chunk, VALUE_PITCH);
 )";
 
 inline constexpr std::string_view kWeights = R"(

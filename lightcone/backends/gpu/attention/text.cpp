@@ -95,7 +95,7 @@ void Text::constants(const AttentionTile& t) {
            {"MY_KEYS", t.my_keys()}, {"MY_COLUMNS", t.columns}, {"SIDE", t.side()}, {"DEPTH", depth},
            {"PADDED_DEPTH", t.depth(depth)}, {"WIDTH", width}, {"COLUMNS", t.columns * t.lanes}, {"STEP", t.step},
            {"PITCH", t.pitch()}, {"WEIGHT_PITCH", t.weight_pitch()}, {"CHUNK", t.chunk()}, {"SPAN", t.span},
-           {"ROW_STEP", t.row_step()}, {"KEY_SIDE", t.key_side()}, {"QUERY_PITCH", t.depth(depth) + kCorePad},
+           {"ROW_STEP", t.row_step()}, {"KEY_SIDE", t.key_side()},
            {"KEY_PITCH", t.depth(depth) + kCorePad}, {"VALUE_PITCH", t.columns * t.lanes + kCorePad},
            {"PARTS", t.parts(target_.warp)}, {"EXCHANGED", std::min(t.lanes, target_.warp)}})
     all += (all.empty() ? "" : ", ") + std::string(name) + " = " + to_string(v);
@@ -317,7 +317,7 @@ std::string Text::tiles(const AttentionTile& tile, bool splits, std::string_view
                                 {"MINE", tile.cores ? "t / 32 * 16 + t % 32 / 4" : "t / LANES * MY_ROWS"}});
   place_batch();
   place_rows();
-  out_ += filled(ours(pieces::kQueries), {{"KEEP_QUERY", tile.cores ? "queries[r * QUERY_PITCH + d] = lc_f32_to_bf16(x)"
+  out_ += filled(ours(pieces::kQueries), {{"KEEP_QUERY", tile.cores ? "queries[r * KEY_PITCH + d] = lc_f32_to_bf16(x)"
                                                             : "queries[d * ROWS + r] = x"}});
   masks();
   out_ += filled(ours(pieces::kScores), {{"PRODUCTS", std::string(tile.cores ? pieces::kCoreProducts : pieces::kProducts)},
