@@ -83,6 +83,18 @@ struct Shape {
   unsigned grid_x = 1, block_x = 32, dynamic_shared = 0, grid_y = 1, block_y = 1;
 };
 
+// cuLaunchKernelEx's, with one attribute: a number.
+struct LaunchConfig {
+  unsigned grid[3] = {1, 1, 1}, block[3] = {32, 1, 1}, shared = 0;
+  Handle stream = nullptr;
+  const void* attributes = nullptr;
+  unsigned count = 1;
+};
+struct LaunchAttribute {
+  int id = 6, padding = 0;  // programmatic stream serialization
+  unsigned value[16] = {};
+};
+
 inline int launch(Handle kernel, const Shape& s, std::vector<void*> arguments, Handle stream = nullptr) {
   return function<int(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**,
                       void**)>("cuLaunchKernel")(kernel, s.grid_x, s.grid_y, 1, s.block_x, s.block_y, 1,

@@ -434,17 +434,9 @@ TEST_F(Driver, LaunchesHaveLimits) {
   Handle f = nullptr;
   const auto get_function = function<int(Handle*, Handle, const char*)>("cuModuleGetFunction");
   EXPECT_EQ(get_function(&f, &n, "add"), 400);
-  struct {
-    unsigned grid[3] = {1, 1, 1}, block[3] = {32, 1, 1}, shared = 0;
-    Handle stream = nullptr;
-    const void* attributes = nullptr;
-    unsigned count = 0;
-  } config;
-  struct {
-    int id = 6, padding = 0;  // programmatic stream serialization, which this kernel is not made for
-    unsigned value[16] = {0};
-  } attribute;
-  config.attributes = &attribute, config.count = 1;
+  const LaunchAttribute attribute;  // of 0: this kernel is not made for it
+  LaunchConfig config;
+  config.attributes = &attribute;
   const auto launch_ex = function<int(const void*, Handle, void**, void**)>("cuLaunchKernelEx");
   void* pointers[] = {y.argument(), &by, &n};
   const std::vector<int> before(4, 7);

@@ -149,24 +149,17 @@ TEST_F(Warpgroups, MistakesAreFound) {
 
 // A launch that may begin before the one in front of it has ended has to wait for that, in every thread.
 TEST_F(Warpgroups, LaunchesThatOverlapWaitForEachOther) {
-  struct Config {
-    unsigned grid[3] = {1, 1, 1}, block[3] = {64, 1, 1}, shared = 0;
-    Handle stream = nullptr;
-    const void* attributes = nullptr;
-    unsigned count = 1;
-  } config;
-  struct {
-    int id = 6, padding = 0, allowed = 1;
-    char rest[60] = {};
-  } overlap;
-  config.attributes = &overlap;
+  LaunchAttribute overlap;
+  overlap.value[0] = 1;
+  LaunchConfig config;
+  config.block[0] = 64, config.attributes = &overlap;
   const Program p("extern \"C\" __global__ void k(int* y, int from) {\n"
                   "  if ((int)threadIdx.x >= from) lc_scheduler->wait_for_grid();\n  y[threadIdx.x] = 1;\n}");
   for (const int from : {0, 1}) {
     Array<int> y(64);
     int first = from;
     void* arguments[] = {y.argument(), &first};
-    ASSERT_EQ(function<int(const Config*, Handle, void**, void**)>("cuLaunchKernelEx")(&config, p.kernel(), arguments, nullptr), 0);
+    ASSERT_EQ(function<int(const LaunchConfig*, Handle, void**, void**)>("cuLaunchKernelEx")(&config, p.kernel(), arguments, nullptr), 0);
     if (from == 0) {
       EXPECT_EQ(synchronize(), 0) << fault();
     } else {
