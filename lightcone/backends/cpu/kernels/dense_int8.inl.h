@@ -12,6 +12,7 @@ constexpr i64 kFetchC = 8;
 
 template <int Step, bool Min>
 struct TileOf {
+  using S = SumsOf<PanelStep<Step, Min>::bits>;
   template <int H, int V>
   struct Of {
     static void run(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 columns, bool add,
@@ -29,19 +30,22 @@ struct TileOf {
             for (int t = 0; t < V * WIDTH; t += 16) __builtin_prefetch(c + i * c_m + t, 1, 3);
         const auto panel = [&](int t) { return B{y + t / kGroupVectors * b_group}; };
         const auto lane = [](int t) { return t % kGroupVectors * WIDTH; };
-        Sums sums[H][V];
+        S sums[H][V];
         LC_UNROLL_BY(16)
         for (int i = 0; i < H; ++i)
           for (int t = 0; t < V; ++t) sums[i][t].begin(x->start[i]);
         LC_UNROLL_STEPS(8)
         for (int v = 0; v < Step / 4; ++v) {
-          typename Sums::Codes codes[V];
+          typename S::Codes codes[V];
           for (int t = 0; t < V; ++t)
-            codes[t] = Sums::codes(words(reinterpret_cast<const u8*>(panel(t).codes() + v * kGroup + lane(t))));
+            codes[t] = S::codes(words(reinterpret_cast<const u8*>(panel(t).codes() + v * kGroup + lane(t))));
           LC_UNROLL_BY(16)
           for (int i = 0; i < H; ++i) {
-            const auto w = Sums::splat(x->codes[i] + 4 * v);
-            for (int t = 0; t < V; ++t) sums[i][t].add(codes[t], w);
+            const auto w = S::splat(x->codes[i] + 4 * v);
+            for (int t = 0; t < V; ++t) {
+              sums[i][t].add(codes[t], w);
+              if ((v + 1) % S::words(PanelStep<Step, Min>::bits) == 0 || v + 1 == Step / 4) sums[i][t].widen();
+            }
           }
         }
         LC_UNROLL_BY(4)

@@ -12,6 +12,7 @@ namespace {
 template <int Step, bool Min>
 struct PanelStep {
   static constexpr bool of_halves = Step == 32 && !Min;
+  static constexpr int bits = Step == 32 ? (Min ? 5 : 8) : (Min ? 2 : 6);  // of a code, at most
   static constexpr int scale_bytes = kGroup * (of_halves ? 2 : 4);
   static constexpr int bytes = scale_bytes + (Min ? kGroup * 4 : 0) + kGroup * Step;
   std::byte* at;
@@ -63,6 +64,7 @@ template <WeightType T>
 void panel_from_blocks(const Gemm& g, i64 n, i64 count, i64 k0, i64 depth, std::byte* to) {
   using C = Codec<T>;
   using Panel = PanelStepOf<T>;
+  static_assert(C::bits <= Panel::bits);
   constexpr int parts = kStep / C::scaled;  // steps of the panel in 32 k
   alignas(64) std::uint32_t rows[kGroup][8] = {};
   float a[parts][kGroup] = {}, b[parts][kGroup] = {};

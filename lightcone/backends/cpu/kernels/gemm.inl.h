@@ -60,13 +60,17 @@ void pack_strip(const float* from, i64 a_m, i64 a_k, i64 h, i64 depth, float* to
     for (i64 r = 0; r < MR; ++r) to[k * MR + r] = r < h ? from[r * a_m + k * a_k] : 0.0f;
 }
 // Of a matrix whose columns lie as rows, one k after the other: each is read once, where it is next to what was read.
+// Whole vectors here, too, but for the last k, behind which another strip is.
 void pack_columns(const float* a, i64 a_k, i64 rows, i64 depth, float* to) {
   for (i64 k = 0; k < depth; ++k)
     for (i64 i = 0; i < rows; i += MR)
       for (i64 r = 0; r < MR; r += WIDTH) {
-        const i64 n = std::min<i64>(WIDTH, MR - r), there = std::min(n, rows - i - r);
-        const vf x = there > 0 ? load_part(a + k * a_k + i + r, there) : vf{};
-        store_part(to + i * depth + k * MR + r, x, n);
+        const i64 n = std::min<i64>(WIDTH, MR - r), there = std::min<i64>(WIDTH, rows - i - r);
+        const float* from = a + k * a_k + i + r;
+        const vf x = there == WIDTH ? load(from) : there > 0 ? load_part(from, there) : vf{};
+        float* at = to + i * depth + k * MR + r;
+        if (k + 1 < depth) store(at, x);
+        else store_part(at, x, n);
       }
 }
 void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int /*zero*/, void* to) {

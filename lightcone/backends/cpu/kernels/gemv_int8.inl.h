@@ -77,6 +77,13 @@ struct PartCodes {
     if (w >= Row::plain) return reinterpret_cast<vu>(words(at + packed_layout(T).codes + k / Row::step * 64));
     return reinterpret_cast<vu>(words(at + (of_bytes ? k / 4 + w : k / 8 + w / 2) * 64));
   }
+  using S = SumsOf<of_bytes ? 8 : 4 + bits>;
+  // Whether the sums must be widened behind word w: of the lower four bits, or of upper ones as multiples of 16.
+  static constexpr bool full(int w) {
+    const bool upper = w >= Row::plain;
+    const int n = upper ? w + 1 - Row::plain : w + 1;
+    return n == Row::plain || n % S::words(upper ? 4 + bits : 4) == 0;
+  }
   static vi codes(vu x, int w) {
     if constexpr (of_bytes) return reinterpret_cast<vi>(x ^ (kOffset * 0x01010101u));
     if (w < Row::plain) return reinterpret_cast<vi>((w % 2 ? x >> 4 : x) & 0x0f0f0f0fu);
@@ -85,26 +92,39 @@ struct PartCodes {
   }
 };
 
-// One step of WIDTH rows of B against M rows of A, onto `acc`.
-template <WeightType T, int M, class Scale, class Min>
-inline void int8_step(const PackedStep<T>& s, const RowStep<T>*& x, vf (&acc)[M], const Scale& scale, const Min& min) {
+// One step of V vectors of rows of B against M rows of A, onto `acc`: scale(v, part), min(v).
+template <WeightType T, int M, int V, class Scale, class Min>
+inline void int8_step(const PackedStep<T>& s, const RowStep<T>*& x, vf (&acc)[V][M], const Scale& scale,
+                      const Min& min) {
   using Row = RowStep<T>;
-  const PartCodes<T> codes{s.step + s.layout.scales + 4 * s.lane};
+  using Codes = PartCodes<T>;
+  using S = typename Codes::S;
+  const u8* const at = s.step + s.layout.scales + 4 * s.lane;
   LC_UNROLL_STEPS(2)
   for (int part = 0; part < kStep; part += Row::step, x += M) {
-    Sums sums[M];
-    for (int m = 0; m < M; ++m) sums[m].begin(x[m].start);
-    vu word = {};
+    S sums[V][M];
+    for (int v = 0; v < V; ++v)
+      for (int m = 0; m < M; ++m) sums[v][m].begin(x[m].start);
+    vu word[V] = {};
     LC_UNROLL_STEPS(16)
     for (int w = 0; w < Row::words; ++w) {
-      if (codes.which(w) == 0) word = codes.word(part, w);
-      const auto four = Sums::codes(codes.codes(word, w));
-      for (int m = 0; m < M; ++m) sums[m].add(four, Sums::splat(x[m].codes + 4 * w));
+      typename S::Word rows[M];
+      for (int m = 0; m < M; ++m) rows[m] = S::splat(x[m].codes + 4 * w);
+      for (int v = 0; v < V; ++v) {
+        if (Codes::which(w) == 0) word[v] = Codes{at + 4 * WIDTH * v}.word(part, w);
+        const auto four = S::codes(Codes::codes(word[v], w));
+        for (int m = 0; m < M; ++m) {
+          sums[v][m].add(four, rows[m]);
+          if (Codes::full(w)) sums[v][m].widen();
+        }
+      }
     }
-    const vf b = scale(part);
-    for (int m = 0; m < M; ++m) {
-      acc[m] = fused(whole(sums[m].total()), splat(x[m].scale) * b, acc[m]);
-      if constexpr (PackedStep<T>::has_min) acc[m] = fused(min(), splat(x[m].sum[0]), acc[m]);
+    for (int v = 0; v < V; ++v) {
+      const vf b = scale(v, part);
+      for (int m = 0; m < M; ++m) {
+        acc[v][m] = fused(whole(sums[v][m].total()), splat(x[m].scale) * b, acc[v][m]);
+        if constexpr (PackedStep<T>::has_min) acc[v][m] = fused(min(v), splat(x[m].sum[0]), acc[v][m]);
+      }
     }
   }
 }
@@ -128,62 +148,72 @@ template <WeightType T>
 constexpr i64 kTogether = PackedStep<T>::has_min ? 4 * kStep : kStep;
 
 // The steps of a turn, the first of which is given; x becomes what comes behind them.
-template <WeightType T, int M>
-inline void int8_turn(const PackedStep<T>& first, const RowStep<T>*& x, vf (&acc)[M], i64 ahead) {
+template <WeightType T, int M, int V>
+inline void int8_turn(const PackedStep<T>& first, const RowStep<T>*& x, vf (&acc)[V][M], i64 ahead) {
   using Step = PackedStep<T>;
   constexpr PackedLayout layout = Step::layout;
+  const auto vector = [](Step s, int v) {
+    s.lane += WIDTH * v;
+    return s;
+  };
   if constexpr (Step::has_min) {
     if (first.index == 0)
       for (int line = 0; line < layout.header; line += 64) __builtin_prefetch(first.block + ahead + line, 0, 3);
-    const FourScales four = first.four();
+    FourScales four[V];
+    for (int v = 0; v < V; ++v) four[v] = vector(first, v).four();
     LC_UNROLL_BY(WIDTH == 16 ? 4 : 1)
     for (int i = 0; i < 4; ++i) {
       Step s = first;
       s.step += i * layout.step_bytes();
       for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(s.step + ahead + line, 0, 3);
-      int8_step<T, M>(
-          s, x, acc, [&](int) { return four.scale(i); }, [&] { return four.min(i); });
+      int8_step<T, M, V>(
+          s, x, acc, [&](int v, int) { return four[v].scale(i); }, [&](int v) { return four[v].min(i); });
     }
   } else {
     for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(first.step + ahead + line, 0, 3);
-    int8_step<T, M>(
-        first, x, acc, [&](int part) { return first.scale(part); }, [] { return vf{}; });
+    int8_step<T, M, V>(
+        first, x, acc, [&](int v, int part) { return vector(first, v).scale(part); }, [](int) { return vf{}; });
   }
 }
 
-// WIDTH rows of B of each group from `lane` on against M rows of A, added up as `tile` is called: see DenseUnit::gemv.
-template <WeightType T, int M, std::size_t G>
+// V vectors of rows of B of each group from `lane` on against M rows of A, added up as `tile` is called: see
+// DenseUnit::gemv.
+template <WeightType T, int M, int V, std::size_t G>
 void int8_rows(const Gemm& g, const RowStep<T>* x, const std::array<i64, G>& groups, int lane) {
   constexpr PackedLayout layout = packed_layout(T);
   static_assert(kTileDepth % kTogether<T> == 0 && layout.block % kTogether<T> == 0);
   const u8* b[G];
   for (std::size_t q = 0; q < G; ++q) b[q] = static_cast<const u8*>(g.b) + groups[q] * layout.group_bytes(g.k);
-  vf total[G][M] = {};
+  vf total[G][V][M] = {};
   for (i64 k0 = 0; k0 < g.k; k0 += kTileDepth) {
-    vf acc[G][M] = {};
+    vf acc[G][V][M] = {};
     for (i64 k = k0; k < std::min(g.k, k0 + kTileDepth); k += kTogether<T>) {
       const RowStep<T>* behind = x;
       LC_UNROLL_BY(1)
       for (std::size_t q = 0; q < G; ++q) {
         behind = x;
-        int8_turn<T, M>(PackedStep<T>(b[q], k, lane), behind, acc[q], kAhead / static_cast<i64>(G));
+        int8_turn<T, M, V>(PackedStep<T>(b[q], k, lane), behind, acc[q], kAhead / static_cast<i64>(G));
       }
       x = behind;
     }
     for (std::size_t q = 0; q < G; ++q)
-      for (int m = 0; m < M; ++m) total[q][m] = k0 > 0 ? total[q][m] + acc[q][m] : acc[q][m];
+      for (int v = 0; v < V; ++v)
+        for (int m = 0; m < M; ++m) total[q][v][m] = k0 > 0 ? total[q][v][m] + acc[q][v][m] : acc[q][v][m];
   }
   for (std::size_t q = 0; q < G; ++q)
-    if (const i64 row = groups[q] * PackedLayout::rows + lane; row < g.n)  // the last group may have fewer
-      for (int m = 0; m < M; ++m) put_rows(g, m, row, total[q][m]);
+    for (int v = 0; v < V; ++v)
+      if (const i64 row = groups[q] * PackedLayout::rows + lane + v * WIDTH; row < g.n)  // the last group may have fewer
+        for (int m = 0; m < M; ++m) put_rows(g, m, row, total[q][v][m]);
 }
 
 template <WeightType T, int M>
 void int8_groups(const Gemm& g, const void* a, i64 begin, i64 end) {
+  constexpr int kVectors = kVectorsAtOnce<M>;
   in_streams(g, begin, end, [&]<std::size_t G>(const std::array<i64, G>& groups) {
     if constexpr (G == 1 || M == 1)
-      for (int lane = 0; lane < PackedLayout::rows && groups[0] * PackedLayout::rows + lane < g.n; lane += WIDTH)
-        int8_rows<T, M>(g, static_cast<const RowStep<T>*>(a), groups, lane);
+      for (int lane = 0; lane < PackedLayout::rows && groups[0] * PackedLayout::rows + lane < g.n;
+           lane += kVectors * WIDTH)
+        int8_rows<T, M, kVectors>(g, static_cast<const RowStep<T>*>(a), groups, lane);
   });
 }
 

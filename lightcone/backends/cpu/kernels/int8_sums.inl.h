@@ -14,6 +14,14 @@ constexpr int kOffset = 128;
 constexpr int kOffset = 0;
 #endif
 
+#if defined(MADD)
+// GCC would add whole numbers in an order of its own: all products first, and sums of what then no longer fits registers.
+inline __m256i in_order(__m256i sum) {
+  asm("" : "+x"(sum));
+  return sum;
+}
+#endif
+
 // The sums of one row of A with WIDTH columns. A word is four codes of each.
 struct Sums {
 #if defined(VNNI) && WIDTH == 16
@@ -50,8 +58,8 @@ struct Sums {
     return {_mm256_unpacklo_epi8(all, zero), _mm256_unpackhi_epi8(all, zero)};
   }
   void add(const Codes& b, Word a) {
-    low = _mm256_add_epi32(low, _mm256_madd_epi16(b.low, a));
-    high = _mm256_add_epi32(high, _mm256_madd_epi16(b.high, a));
+    low = in_order(_mm256_add_epi32(low, _mm256_madd_epi16(b.low, a)));
+    high = in_order(_mm256_add_epi32(high, _mm256_madd_epi16(b.high, a)));
   }
   vi total() const { return reinterpret_cast<vi>(_mm256_hadd_epi32(low, high)); }
 #elif defined(NEON) && (defined(I8MM) || defined(DOTPROD))
@@ -95,7 +103,33 @@ struct Sums {
   }
   vi total() const { return sum; }
 #endif
+  static constexpr int words(int /*bits*/) { return 1 << 30; }  // that are added before the next widen(): any number
+  void widen() {}
 };
+
+// The same of codes of less than eight bits.
+#if defined(MADD)
+// Products of bytes, summed by pairs, fit 16 bits until widen() is called, after words(bits) of them at the latest.
+struct SmallSums {
+  using Word = __m256i;
+  using Codes = __m256i;
+  __m256i sum = _mm256_setzero_si256(), narrow = _mm256_setzero_si256();
+  static constexpr int words(int bits) { return 32767 / (2 * 127 * ((1 << bits) - 1)); }
+  void begin(std::int32_t v) { sum = _mm256_set1_epi32(v); }
+  static Word splat(const void* a) { return _mm256_set1_epi32(static_cast<int>(word(static_cast<const u8*>(a)))); }
+  static Codes codes(vi b) { return reinterpret_cast<__m256i>(b); }
+  void add(Codes b, Word a) { narrow = in_order(_mm256_add_epi16(narrow, _mm256_maddubs_epi16(b, a))); }
+  void widen() {
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(narrow, _mm256_set1_epi16(1)));
+    narrow = _mm256_setzero_si256();
+  }
+  vi total() const { return reinterpret_cast<vi>(sum); }
+};
+#else
+using SmallSums = Sums;
+#endif
+template <int Bits>
+using SumsOf = std::conditional_t<(Bits < 8), SmallSums, Sums>;
 
 }  // namespace
 }  // namespace lc::host

@@ -29,6 +29,7 @@ inline vi turned(vi v, int bits) {  // right
 struct FourScales {
   vf d, d_min;
   vi scales, minima;  // four bytes each
+  FourScales() = default;
   FourScales(const u8* block, int half, int lane) : d(halves(block + 2 * lane)), d_min(halves(block + 32 + 2 * lane)) {
     const auto word = [&](int i) { return words(block + 64 + i * 64 + 4 * lane); };
     if (half == 0) {
@@ -99,6 +100,15 @@ struct PackedStep {
 };
 
 constexpr i64 kAhead = 8192;  // bytes a stream is fetched ahead
+// How many of the vectors that a group's sixteen rows are M rows of A meet in one pass: memory is idle in a second one.
+// Plain C++ takes one, for every copy of a loop costs whoever builds the library.
+#if WIDTH == 4 && !defined(NEON)
+template <int M>
+constexpr int kVectorsAtOnce = 1;
+#else
+template <int M>
+constexpr int kVectorsAtOnce = std::max(1, PackedLayout::rows / WIDTH / M);
+#endif
 // Partial sums of one row of A: enough for additions that need not wait for each other. Eight read Q4_0 from the
 // cache 17 % faster than four.
 template <int M>
@@ -116,20 +126,20 @@ inline void put_rows(const Gemm& g, i64 m, i64 row, vf v) {
   store_part(g.c + m * g.c_m + row, v, std::min<i64>(WIDTH, g.n - row));
 }
 
-template <WeightType T, int M>
+template <WeightType T, int M, int V>
 void packed_rows(const Gemm& g, const float* sums, i64 group, int lane, i64 m0) {
   using Step = PackedStep<T>;
   constexpr PackedLayout layout = Step::layout;
   constexpr int kChains = kPackedChains<M>;
   const u8* p = static_cast<const u8*>(g.b) + group * layout.group_bytes(g.k);
   const float* x[M];
-  vf acc[M] = {};
+  vf acc[V][M] = {};
   for (int m = 0; m < M; ++m) x[m] = g.a + (m0 + m) * g.a_m;
-  for (i64 k0 = 0; k0 < g.k; k0 += layout.block, p += layout.block_bytes())
-    for (int s = 0; s < layout.block / kStep; ++s) {
-      const Step step(p, s * kStep, lane);
-      for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(step.step + kAhead + line, 0, 3);
-      const i64 k = k0 + s * kStep;
+  for (i64 k = 0; k < g.k; k += kStep)
+    for (int v = 0; v < V; ++v) {
+      const Step step(p, k, lane + v * WIDTH);
+      if (v == 0)
+        for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(step.step + kAhead + line, 0, 3);
       LC_UNROLL_STEPS(2)
       for (int part = 0; part < kStep; part += Step::scaled) {
         vf sum[M][kChains] = {};
@@ -139,12 +149,15 @@ void packed_rows(const Gemm& g, const float* sums, i64 group, int lane, i64 m0) 
           for (int m = 0; m < M; ++m) sum[m][i % kChains] = fma(w, splat(x[m][k + i]), sum[m][i % kChains]);
         }
         const vf a = step.scale(part);
-        for (int m = 0; m < M; ++m) acc[m] = fma(a, added(sum[m]), acc[m]);
+        for (int m = 0; m < M; ++m) acc[v][m] = fma(a, added(sum[m]), acc[v][m]);
       }
       if constexpr (Step::has_min)
-        for (int m = 0; m < M; ++m) acc[m] = fma(step.min(), splat(sums[(m0 + m) * (g.k / kStep) + k / kStep]), acc[m]);
+        for (int m = 0; m < M; ++m)
+          acc[v][m] = fma(step.min(), splat(sums[(m0 + m) * (g.k / kStep) + k / kStep]), acc[v][m]);
     }
-  for (int m = 0; m < M; ++m) put_rows(g, m0 + m, group * PackedLayout::rows + lane, acc[m]);
+  for (int v = 0; v < V; ++v)
+    if (const i64 row = group * PackedLayout::rows + lane + v * WIDTH; row < g.n)
+      for (int m = 0; m < M; ++m) put_rows(g, m0 + m, row, acc[v][m]);
 }
 
 // Plain weights: value k of WIDTH rows of a group that begins at p.
@@ -155,26 +168,41 @@ inline vf packed_value(const u8* p, i64 k, int lane) {
   const vi pair = words(p + k / 2 * 64 + 4 * lane);
   return reinterpret_cast<vf>(k % 2 ? pair & -65536 : pair << 16);
 }
-template <WeightType T, int M>
+// Several vectors take turns, whose lines stay in the first-level cache.
+template <WeightType T, int M, int V>
 void packed_plain_rows(const Gemm& g, i64 group, int lane, i64 m0) {
   constexpr PackedLayout layout = packed_layout(T);
   constexpr int kUnroll = 8, kChains = kPackedChains<M>;
+  const i64 whole = g.k / kUnroll * kUnroll, turn = V == 1 ? whole : 64;
   const u8* p = static_cast<const u8*>(g.b) + group * layout.group_bytes(g.k);
   const float* x[M];
-  vf acc[M][kChains] = {};
+  vf acc[V][M][kChains] = {};
   for (int m = 0; m < M; ++m) x[m] = g.a + (m0 + m) * g.a_m;
-  i64 k = 0;
-  for (; k + kUnroll <= g.k; k += kUnroll, p += layout.group_bytes(kUnroll)) {
-    for (int line = 0; line < layout.group_bytes(kUnroll); line += 64) __builtin_prefetch(p + kAhead + line, 0, 3);
-    LC_UNROLL_STEPS(8)
-    for (int i = 0; i < kUnroll; ++i) {
-      const vf w = packed_value<T>(p, i, lane);
-      for (int m = 0; m < M; ++m) acc[m][i % kChains] = fma(w, splat(x[m][k + i]), acc[m][i % kChains]);
+  for (i64 k0 = 0; k0 < whole; k0 += turn)
+    for (int v = 0; v < V; ++v) {
+      vf sum[M][kChains];
+      std::memcpy(sum, acc[v], sizeof sum);
+      for (i64 k = k0; k < std::min(whole, k0 + turn); k += kUnroll) {
+        const u8* at = p + layout.group_bytes(k);
+        if (v == 0)
+          for (int line = 0; line < layout.group_bytes(kUnroll); line += 64)
+            __builtin_prefetch(at + kAhead + line, 0, 3);
+        LC_UNROLL_STEPS(8)
+        for (int i = 0; i < kUnroll; ++i) {
+          const vf w = packed_value<T>(at, i, lane + v * WIDTH);
+          for (int m = 0; m < M; ++m) sum[m][i % kChains] = fma(w, splat(x[m][k + i]), sum[m][i % kChains]);
+        }
+      }
+      std::memcpy(acc[v], sum, sizeof sum);
     }
+  for (int v = 0; v < V; ++v) {
+    const i64 row = group * PackedLayout::rows + lane + v * WIDTH;
+    if (row >= g.n) return;
+    for (i64 k = whole; k < g.k; ++k)
+      for (int m = 0; m < M; ++m)
+        acc[v][m][0] = fma(packed_value<T>(p, k, lane + v * WIDTH), splat(x[m][k]), acc[v][m][0]);
+    for (int m = 0; m < M; ++m) put_rows(g, m0 + m, row, added(acc[v][m]));
   }
-  for (i64 i = 0; k + i < g.k; ++i)
-    for (int m = 0; m < M; ++m) acc[m][0] = fma(packed_value<T>(p, i, lane), splat(x[m][k + i]), acc[m][0]);
-  for (int m = 0; m < M; ++m) put_rows(g, m0 + m, group * PackedLayout::rows + lane, added(acc[m]));
 }
 
 constexpr bool packed_not_exact(WeightType t) { return packed_layout(t).block > 0 && not_exact(t); }
@@ -195,9 +223,10 @@ inline void with_packed_type(WeightType t, const F& f) {
 
 template <WeightType T, int M>
 void packed_group(const Gemm& g, const float* sums, i64 group, i64 m) {
-  for (int lane = 0; lane < PackedLayout::rows && group * PackedLayout::rows + lane < g.n; lane += WIDTH)
-    if constexpr (is_quantised(T)) packed_rows<T, M>(g, sums, group, lane, m);
-    else packed_plain_rows<T, M>(g, group, lane, m);
+  constexpr int V = kVectorsAtOnce<M>;
+  for (int lane = 0; lane < PackedLayout::rows && group * PackedLayout::rows + lane < g.n; lane += V * WIDTH)
+    if constexpr (is_quantised(T)) packed_rows<T, M, V>(g, sums, group, lane, m);
+    else packed_plain_rows<T, M, V>(g, group, lane, m);
 }
 [[maybe_unused]] void gemv_packed(const Gemm& g, const float* sums, i64 begin, i64 end) {
   with_packed_type(g.type, [&]<WeightType T>() {

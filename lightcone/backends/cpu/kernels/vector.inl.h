@@ -99,6 +99,9 @@ inline void store(float* p, vf v) { *reinterpret_cast<vf_stored*>(p) = v; }
 inline vf load_part(const float* p, i64 n) {
 #if WIDTH == 16
   return reinterpret_cast<vf>(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p));
+#elif WIDTH == 8 && defined(__AVX2__)
+  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return reinterpret_cast<vf>(_mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), lane)));
 #else
   vf v = {};
   for (i64 i = 0; i < n; ++i) v[i] = p[i];
@@ -108,6 +111,18 @@ inline vf load_part(const float* p, i64 n) {
 inline void store_part(float* p, vf v, i64 n) {
 #if WIDTH == 16
   _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1), reinterpret_cast<__m512>(v));
+#elif WIDTH == 8 && defined(__AVX2__)  // in halves: AMD's processors take a store under a mask apart, some 40 steps
+  if (n >= WIDTH) return store(p, v);
+  __m128 rest = _mm256_castps256_ps128(reinterpret_cast<__m256>(v));
+  if (n & 4) {
+    _mm_storeu_ps(p, rest);
+    rest = _mm256_extractf128_ps(reinterpret_cast<__m256>(v), 1), p += 4;
+  }
+  if (n & 2) {
+    _mm_storel_pi(reinterpret_cast<__m64*>(p), rest);
+    rest = _mm_movehl_ps(rest, rest), p += 2;
+  }
+  if (n & 1) _mm_store_ss(p, rest);
 #else
   for (i64 i = 0; i < n; ++i) p[i] = v[i];
 #endif
