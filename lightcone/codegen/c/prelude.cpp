@@ -157,6 +157,60 @@ LC void lc_exp_v(float* to, const float* from) {
 #define LC_TAKE(T, A) T A##t[16] __attribute__((aligned(64))); *(lc_##T##16*)A##t = A##v
 #define LC_GIVE(T, A) A##v = *(lc_##T##16*)A##t
 #define LC_DONE(T, A) *(lc_##T##16*)A##_ = A##v
+#elif defined(__AVX2__) && defined(__FMA__) && LC_VECTOR >= 32
+typedef float lc_float8 __attribute__((vector_size(32), may_alias)); typedef int lc_int8 __attribute__((vector_size(32), may_alias));
+#define LC_FMA(v, by, more) __asm__("vfmadd213ps %2, %1, %0" : "+x"(v) : "x"(by), "xm"((lc_float8){} + (more)))
+// A number to which 1.5 * 2^23 is added is rounded to a whole one, which is its last bits; where no result leaves the
+// range of normal numbers, the exponent grows by that. lc_near_8 says which numbers those are.
+#define LC_ROUND 12582912.0f
+LC lc_float8 lc_scaled_8(lc_float8 p, lc_float8 rounded) { return (lc_float8)((lc_int8)p + ((lc_int8)rounded << 23)); }
+LC lc_int8 lc_near_8(lc_float8 x, float most) { return (lc_float8)((lc_int8)x & 0x7fffffff) <= most; }
+LC lc_int8 lc_exp2_8(lc_float8* to, lc_float8 x) {
+  const lc_float8 n = x + LC_ROUND, f = x - (n - LC_ROUND);
+  lc_float8 p = (lc_float8){} + 1.535336188319500e-4f;
+  LC_FMA(p, f, 1.339887440266574e-3f);
+  LC_FMA(p, f, 9.618437357674640e-3f);
+  LC_FMA(p, f, 5.550332471162809e-2f);
+  LC_FMA(p, f, 2.402264791363012e-1f);
+  LC_FMA(p, f, 6.931472028550421e-1f);
+  LC_FMA(p, f, 1.0f);
+  *to = lc_scaled_8(p, n);
+  return lc_near_8(x, 125.0f);
+}
+LC lc_int8 lc_exp_8(lc_float8* to, lc_float8 x) {
+  const lc_float8 rounded = x * 1.44269504f + LC_ROUND, n = rounded - LC_ROUND;
+  lc_float8 r = n, f = n;
+  LC_FMA(r, (lc_float8){} - 0.693145752f, x);
+  LC_FMA(f, (lc_float8){} - 1.42860682e-6f, r);
+  lc_float8 p = (lc_float8){} + 1.38204114e-3f;
+  LC_FMA(p, f, 8.36867746e-3f);
+  LC_FMA(p, f, 4.16682698e-2f);
+  LC_FMA(p, f, 0.166665211f);
+  LC_FMA(p, f, 0.49999994f);
+  LC_FMA(p, f, 1.0f);
+  LC_FMA(p, f, 1.0f);
+  *to = lc_scaled_8(p, rounded);
+  return lc_near_8(x, 86.0f);
+}
+#define LC_EXPONENTIAL(N) \
+static __attribute__((noinline)) lc_float8 lc_##N##_far_8(lc_float8 x) { \
+  float t[8] __attribute__((aligned(32))); *(lc_float8*)t = x; \
+  for (int l = 0; l < 8; ++l) t[l] = lc_##N##_f(t[l]); \
+  return *(lc_float8*)t; \
+} \
+LC void lc_##N##_v(float* to, const float* from) { \
+  const lc_float8 x = ((const lc_float8*)from)[0], z = ((const lc_float8*)from)[1]; \
+  lc_float8 p, q; \
+  const lc_int8 near = lc_##N##_8(&p, x) & lc_##N##_8(&q, z); \
+  if (__builtin_expect(__builtin_ia32_movmskps256((lc_float8)near) != 255, 0)) p = lc_##N##_far_8(x), q = lc_##N##_far_8(z); \
+  ((lc_float8*)to)[0] = p, ((lc_float8*)to)[1] = q; \
+}
+LC_EXPONENTIAL(exp2)
+LC_EXPONENTIAL(exp)
+#define LC_CARRY(T, A) lc_##T##8 A##v = ((lc_##T##8*)A##_)[0], A##w = ((lc_##T##8*)A##_)[1]
+#define LC_TAKE(T, A) T A##t[16] __attribute__((aligned(64))); ((lc_##T##8*)A##t)[0] = A##v, ((lc_##T##8*)A##t)[1] = A##w
+#define LC_GIVE(T, A) A##v = ((lc_##T##8*)A##t)[0], A##w = ((lc_##T##8*)A##t)[1]
+#define LC_DONE(T, A) ((lc_##T##8*)A##_)[0] = A##v, ((lc_##T##8*)A##_)[1] = A##w
 #else
 LC void lc_exp2_v(float* to, const float* from) { for (int l = 0; l < 16; ++l) to[l] = lc_exp2_f(from[l]); }
 LC void lc_exp_v(float* to, const float* from) { for (int l = 0; l < 16; ++l) to[l] = lc_exp_f(from[l]); }

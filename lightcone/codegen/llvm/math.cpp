@@ -34,10 +34,28 @@ Value all(const Value& v) {
   return v.text->emit(Type::I1, 1, "icmp eq " + number + " " + mask.name + ", -1");
 }
 
-// 2^f for |f| <= 1/2, by rising powers from the last one on.
+// `fast` where that is right in all lanes, else what slow() computes.
+template <class Slow>
+Value unless_far(const Value& near, const Value& fast, const Slow& slow) {
+  Text& text = *fast.text;
+  const std::string before = text.label(), far = "slow" + text.fresh(), done = "done" + text.fresh();
+  text.branch(all(near), done, far);
+  text.begin_block(far);
+  const Value z = slow();
+  const std::string behind = text.label();
+  text.jump(done);
+  text.begin_block(done);
+  return text.emit(fast.type, fast.lanes,
+                   "phi " + text.spell(fast.type, fast.lanes) + " [ " + fast.name + ", %" + before + " ], [ " + z.name +
+                       ", %" + behind + " ]");
+}
+
+// 2^f and e^f for |f| <= 1/2 and ln 2 / 2, by rising powers from the last one on.
 constexpr std::initializer_list<double> kExp2 = {1.535336188319500e-4f, 1.339887440266574e-3f, 9.618437357674640e-3f,
                                                  5.550332471162809e-2f, 2.402264791363012e-1f, 6.931472028550421e-1f,
                                                  1.0f};
+constexpr std::initializer_list<double> kExp = {1.38204114e-3f, 8.36867746e-3f, 4.16682698e-2f, 0.166665211f,
+                                                0.49999994f,    1.0f,           1.0f};
 
 // As the prelude's functions of sixteen: vreduceps leaves x - round(x), vscalefps multiplies by 2^round(x) in one step.
 bool by_avx512(const Value& x) { return x.lanes == 16 && x.text->target().avx512; }
@@ -51,28 +69,49 @@ Value scaled(const Value& p, const Value& n) {
                         {p.name, n.name, "zeroinitializer", "-1", "4"});
 }
 
-Value exp2f(const Value& x) {
-  if (by_avx512(x)) return scaled(polynomial(rounded_part("reduce", x), kExp2), rounded_part("rndscale", x));
-  const Value b = bits(x, Type::I32), m = b & 0x7fffffff;
-  const Value near = select(m < 0x43200000, m, m.text->integer(Type::I32, 0x43200000));  // within +-160, a NaN too
-  const Value c = bits((b & -2147483648.0) | near, Type::Float);
-  const Value n = round_even(c), f = c - n;
-  const Value p = polynomial(f, kExp2);
+// p * 2^n in two steps, so that subnormal results are right.
+Value scaled_twice(const Value& p, const Value& n) {
   const Value e = to(n, Type::I32), h = e >> 1, g = e - h;
-  return select(is_nan(x), x, p * two_to(h) * two_to(g));
+  return p * two_to(h) * two_to(g);
+}
+// Within +-`most`, which has the bits `bits_of_most`; a NaN too.
+Value within(const Value& x, std::int32_t bits_of_most) {
+  const Value b = bits(x, Type::I32), m = b & 0x7fffffff;
+  const Value near = select(m < bits_of_most, m, m.text->integer(Type::I32, bits_of_most));
+  return bits((b & -2147483648.0) | near, Type::Float);
+}
+// A number to which this is added is rounded to a whole one, in its last bits; where no result leaves the range of
+// normal numbers, the exponent grows by that: as the prelude's functions for AVX2.
+constexpr double kRound = 12582912.0;
+Value exponent_moved(const Value& p, const Value& rounded) {
+  return bits(bits(p, Type::I32) + (bits(rounded, Type::I32) << 23), Type::Float);
 }
 
+Value any_exp2f(const Value& x) {
+  const Value c = within(x, 0x43200000), n = round_even(c);  // 160
+  return select(is_nan(x), x, scaled_twice(polynomial(c - n, kExp2), n));
+}
+Value exp2f(const Value& x) {
+  if (by_avx512(x)) return scaled(polynomial(rounded_part("reduce", x), kExp2), rounded_part("rndscale", x));
+  if (x.lanes == 1) return any_exp2f(x);
+  const Value rounded = x + kRound, f = x - (rounded - kRound);
+  return unless_far(fabs(x) <= 125.0, exponent_moved(polynomial(f, kExp2), rounded), [&] { return any_exp2f(x); });
+}
+
+Value rest_of_ln2(const Value& x, const Value& n) {
+  return fma(n, -1.42860682e-6f, fma(n, -0.693145752f, x));
+}
+Value any_expf(const Value& x) {
+  const Value c = within(x, 0x42e00000), turns = c * 1.44269504f;  // 112
+  const Value n = by_avx512(x) ? rounded_part("rndscale", turns) : round_even(turns);
+  const Value p = polynomial(rest_of_ln2(c, n), kExp);
+  return select(is_nan(x), x, by_avx512(x) ? scaled(p, n) : scaled_twice(p, n));
+}
 Value expf(const Value& x) {
-  const Value b = bits(x, Type::I32), m = b & 0x7fffffff;
-  const Value near = select(m < 0x42e00000, m, m.text->integer(Type::I32, 0x42e00000));  // within +-112, a NaN too
-  const Value c = bits((b & -2147483648.0) | near, Type::Float);
-  const Value turns = c * 1.44269504f, n = by_avx512(x) ? rounded_part("rndscale", turns) : round_even(turns);
-  const Value f = fma(n, -1.42860682e-6f, fma(n, -0.693145752f, c));
-  const Value p =
-      polynomial(f, {1.38204114e-3f, 8.36867746e-3f, 4.16682698e-2f, 0.166665211f, 0.49999994f, 1.0f, 1.0f});
-  if (by_avx512(x)) return select(is_nan(x), x, scaled(p, n));
-  const Value e = to(n, Type::I32), h = e >> 1, g = e - h;
-  return select(is_nan(x), x, p * two_to(h) * two_to(g));
+  if (by_avx512(x) || x.lanes == 1) return any_expf(x);
+  const Value rounded = x * 1.44269504f + kRound, n = rounded - kRound;
+  return unless_far(fabs(x) <= 86.0, exponent_moved(polynomial(rest_of_ln2(x, n), kExp), rounded),
+                    [&] { return any_expf(x); });
 }
 
 Value two_to_wide(const Value& n) { return bits((n.text->cast("sext", n, Type::I64) + 1023) << 52, Type::Double); }
@@ -121,15 +160,8 @@ Value wave(const Value& x, bool cosine) {
   const Value v = fma(r * s, p, r);
   const Value turned = (to(n, Type::I32) & 1) != (cosine ? 1.0 : 0.0);
   const Value y = text.cast("fptrunc", select(turned, text.number(v.type, -0.0) - v, v), Type::Float);
-  const std::string before = text.label(), slow = "slow" + text.fresh(), done = "done" + text.fresh();
-  text.branch(all(small), done, slow);
-  text.begin_block(slow);
-  const Value z = select(small, y, text.call(cosine ? "cos" : "sin", {x}));
-  text.jump(done);
-  text.begin_block(done);
-  const Value either = text.emit(
-      x.type, x.lanes,
-      "phi " + text.spell(x.type, x.lanes) + " [ " + y.name + ", %" + before + " ], [ " + z.name + ", %" + slow + " ]");
+  const Value either =
+      unless_far(small, y, [&] { return select(small, y, text.call(cosine ? "cos" : "sin", {x})); });
   return cosine ? either : select(x == 0.0, x, either);
 }
 

@@ -25,6 +25,9 @@ std::vector<std::string> target_flags(int vector, Isa isa) {
   else flags = {"-march=native"};
   if (isa == Isa::Avx2) flags.push_back("-mno-avx512f");
   const int most = isa == Isa::Avx512 ? 64 : 32;
+  // Sixteen numbers are several vectors then. Without these GCC keeps the loop over them, with its sums in memory, and
+  // copies them from array to array in pieces of 16 bytes.
+  if (std::min(vector, most) < 64) flags.insert(flags.end(), {"-fpeel-loops", "-fno-tree-loop-distribute-patterns"});
   flags.push_back("-mprefer-vector-width=" + std::to_string(8 * std::min(vector, most)));
   return flags;
 #else

@@ -1,5 +1,6 @@
 // Products of bf16 numbers summed in f32: by the CPU's own instruction, or by multiply-adds on the rounded values.
 #include "lightcone/backends/cpu/kernels/dense.inl.h"
+#include "lightcone/backends/cpu/kernels/pack_floats.inl.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"
 
 namespace lc::host {
@@ -64,31 +65,9 @@ struct TileOf {
 // A: f32 [k][MR], rounded to bf16.
 constexpr int kAStep = 2 * MR * 4;
 
-// Of a matrix whose columns lie as rows.
-void pack_columns(const float* a, i64 a_k, i64 rows, i64 depth, float* to) {
-  const i64 padded = (depth + 1) / 2 * 2;
-  for (i64 k = 0; k < padded; ++k)
-    for (i64 i = 0; i < rows; i += MR)
-      for (i64 r = 0; r < MR; r += WIDTH) {
-        const i64 n = std::min<i64>(WIDTH, MR - r), there = k < depth ? std::min(n, rows - i - r) : 0;
-        const vf x = there > 0 ? load_part(a + k * a_k + i + r, there) : vf{};
-        store_part(to + i * padded + k * MR + r, reinterpret_cast<vf>(rounded(x)), n);
-      }
-}
-
 void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to) {
-  auto* out = static_cast<float*>(to);
-  if (a_m == 1 && a_k != 1) return pack_columns(a, a_k, rows, depth, out);
-  for (i64 i = 0; i < rows; i += MR, out += (depth + 1) / 2 * 2 * MR) {
-    for (i64 r = 0; r < MR; ++r)
-      for (i64 k = 0; k < depth; k += 32) {
-        alignas(64) float row[32];
-        const i64 count = r < rows - i ? std::min<i64>(32, depth - k) : 0;
-        load_row(a + (i + r) * a_m + k * a_k, a_k, count, row);
-        for (int e = 0; e < 32; e += WIDTH) store(row + e, reinterpret_cast<vf>(rounded(load(row + e))));
-        for (i64 e = 0; e < std::min<i64>(32, (depth - k + 1) / 2 * 2); ++e) out[(k + e) * MR + r] = row[e];
-      }
-  }
+  pack_floats(a, a_m, a_k, rows, depth, (depth + 1) / 2 * 2, static_cast<float*>(to),
+              [](vf x) { return reinterpret_cast<vf>(rounded(x)); });
 }
 
 template <int H, int V>

@@ -1,6 +1,7 @@
 // The dense micro-kernels: WIDTH floats a vector, MR x (2 * WIDTH) accumulators.
 #include "lightcone/backends/cpu/products/dense_unit.h"
 #include "lightcone/backends/cpu/kernels/gemv.inl.h"
+#include "lightcone/backends/cpu/kernels/pack_floats.inl.h"
 #include "lightcone/backends/cpu/kernels/packed.inl.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"
 
@@ -34,49 +35,8 @@ void axpy(const Gemm& g, i64 begin, i64 end) {
 constexpr int kGroup = PackedLayout::rows;
 constexpr int kNr = std::max(kGroup, 2 * WIDTH), kVectors = kNr / WIDTH;
 
-// Rows [i, i + h) of A, side by side. Whole vectors are stored: what they write behind a row belongs to
-// the next one; only the last row of the strip ends where it must.
-void pack_strip(const float* from, i64 a_m, i64 a_k, i64 h, i64 depth, float* to) {
-  constexpr int parts = (MR + WIDTH - 1) / WIDTH;  // vectors of a row of the strip
-  i64 k = 0;
-  if (a_k == 1)
-    for (; k + WIDTH <= depth; k += WIDTH) {
-      vf v[parts][WIDTH];
-      for (int p = 0; p < parts; ++p) {
-        for (i64 r = 0; r < WIDTH; ++r) {
-          const i64 row = p * WIDTH + r;
-          v[p][r] = row < h ? load(from + row * a_m + k) : vf{};
-        }
-        transpose(v[p]);
-      }
-      for (int e = 0; e < WIDTH; ++e)
-        for (int p = 0; p < parts; ++p) {
-          float* at = to + (k + e) * MR + p * WIDTH;
-          if (e + 1 < WIDTH || (p + 1) * WIDTH <= MR) store(at, v[p][e]);
-          else store_part(at, v[p][e], MR - p * WIDTH);
-        }
-    }
-  for (; k < depth; ++k)
-    for (i64 r = 0; r < MR; ++r) to[k * MR + r] = r < h ? from[r * a_m + k * a_k] : 0.0f;
-}
-// Of a matrix whose columns lie as rows, one k after the other: each is read once, where it is next to what was read.
-// Whole vectors here, too, but for the last k, behind which another strip is.
-void pack_columns(const float* a, i64 a_k, i64 rows, i64 depth, float* to) {
-  for (i64 k = 0; k < depth; ++k)
-    for (i64 i = 0; i < rows; i += MR)
-      for (i64 r = 0; r < MR; r += WIDTH) {
-        const i64 n = std::min<i64>(WIDTH, MR - r), there = std::min<i64>(WIDTH, rows - i - r);
-        const float* from = a + k * a_k + i + r;
-        const vf x = there == WIDTH ? load(from) : there > 0 ? load_part(from, there) : vf{};
-        float* at = to + i * depth + k * MR + r;
-        if (k + 1 < depth) store(at, x);
-        else store_part(at, x, n);
-      }
-}
 void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int /*zero*/, void* to) {
-  if (a_m == 1 && a_k != 1) return pack_columns(a, a_k, rows, depth, static_cast<float*>(to));
-  for (i64 i = 0; i < rows; i += MR)
-    pack_strip(a + i * a_m, a_m, a_k, std::min<i64>(MR, rows - i), depth, static_cast<float*>(to) + i * depth);
+  pack_floats(a, a_m, a_k, rows, depth, depth, static_cast<float*>(to), [](vf x) { return x; });
 }
 
 // Values [k0, k0 + depth) of rows [n, n + count), one column of `to` each: decoded 32 at a time and
