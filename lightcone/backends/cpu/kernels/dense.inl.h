@@ -61,11 +61,6 @@ inline void store_tile(const vf (&acc)[Rows][Vectors], float* c, i64 c_m, i64 ro
   }
 }
 
-// bf16 in the upper half of each lane: to nearest, ties to even, NaN stays NaN.
-inline vu rounded(vf v) {
-  const vu u = reinterpret_cast<vu>(v);
-  return (v == v ? u + 0x7fffu + (u >> 16 & 1u) : u | 0x400000u) & 0xffff0000u;
-}
 inline vu pairs(vu even, vu odd) { return even >> 16 | odd; }
 
 struct EvenOdd {

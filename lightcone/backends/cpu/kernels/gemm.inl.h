@@ -1,7 +1,6 @@
 // The dense micro-kernels: WIDTH floats a vector, MR x (2 * WIDTH) accumulators.
 #include "lightcone/backends/cpu/products/dense_unit.h"
 #include "lightcone/backends/cpu/kernels/gemv.inl.h"
-#include "lightcone/backends/cpu/kernels/pack_floats.inl.h"
 #include "lightcone/backends/cpu/kernels/packed.inl.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"
 
@@ -35,8 +34,61 @@ void axpy(const Gemm& g, i64 begin, i64 end) {
 constexpr int kGroup = PackedLayout::rows;
 constexpr int kNr = std::max(kGroup, 2 * WIDTH), kVectors = kNr / WIDTH;
 
+// h rows side by side, each number as `as` makes it. Whole vectors are stored: what they write behind a row belongs to
+// the next one; only the last row of the strip ends where it must.
+template <class As>
+void pack_strip(const float* from, i64 a_m, i64 a_k, i64 h, i64 depth, float* to, const As& as) {
+  constexpr int parts = (MR + WIDTH - 1) / WIDTH;  // vectors of a row of the strip
+  i64 k = 0;
+  if (a_k == 1)
+    for (; k + WIDTH <= depth; k += WIDTH) {
+      vf v[parts][WIDTH];
+      for (int p = 0; p < parts; ++p) {
+        for (i64 r = 0; r < WIDTH; ++r) {
+          const i64 row = p * WIDTH + r;
+          v[p][r] = row < h ? as(load(from + row * a_m + k)) : vf{};
+        }
+        transpose(v[p]);
+      }
+      for (int e = 0; e < WIDTH; ++e)
+        for (int p = 0; p < parts; ++p) {
+          float* at = to + (k + e) * MR + p * WIDTH;
+          if (e + 1 < WIDTH || (p + 1) * WIDTH <= MR) store(at, v[p][e]);
+          else store_part(at, v[p][e], MR - p * WIDTH);
+        }
+    }
+  for (; k < depth; ++k)
+    for (i64 r = 0; r < MR; ++r) to[k * MR + r] = r < h ? as(splat(from[r * a_m + k * a_k]))[0] : 0.0f;
+}
+
+// Of a matrix whose columns lie as rows, one k after the other: each is read once, where it is next to what was read.
+// Whole vectors here, too, but for the last k, behind which another strip is.
+template <class As>
+void pack_columns(const float* a, i64 a_k, i64 rows, i64 depth, float* to, const As& as) {
+  for (i64 k = 0; k < depth; ++k)
+    for (i64 i = 0; i < rows; i += MR)
+      for (i64 r = 0; r < MR; r += WIDTH) {
+        const i64 n = std::min<i64>(WIDTH, MR - r), there = std::min<i64>(WIDTH, rows - i - r);
+        const float* from = a + k * a_k + i + r;
+        const vf x = there == WIDTH ? load(from) : there > 0 ? load_part(from, there) : vf{};
+        float* at = to + i * depth + k * MR + r;
+        if (k + 1 < depth) store(at, as(x));
+        else store_part(at, as(x), n);
+      }
+}
+
+template <class As>
+void pack_strips(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, float* to, const As& as) {
+  if (a_m == 1 && a_k != 1) return pack_columns(a, a_k, rows, depth, to, as);
+  for (i64 i = 0; i < rows; i += MR)
+    pack_strip(a + i * a_m, a_m, a_k, std::min<i64>(MR, rows - i), depth, to + i * depth, as);
+}
 void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int /*zero*/, void* to) {
-  pack_floats(a, a_m, a_k, rows, depth, depth, static_cast<float*>(to), [](vf x) { return x; });
+  pack_strips(a, a_m, a_k, rows, depth, static_cast<float*>(to), [](vf x) { return x; });
+}
+void pack_rounded_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to) {
+  pack_strips(a, a_m, a_k, rows, depth, static_cast<float*>(to),
+              [](vf x) { return reinterpret_cast<vf>(rounded(x)); });
 }
 
 // Values [k0, k0 + depth) of rows [n, n + count), one column of `to` each: decoded 32 at a time and
@@ -94,6 +146,18 @@ void pack_groups(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to
     pack_b(g, j0 + j, std::min<i64>(kGroup, columns - j), k0, depth,
            reinterpret_cast<float*>(static_cast<std::byte*>(to) + j / kGroup * b_group));
 }
+// A piece at a time, which is still in the first-level cache when it is rounded.
+void pack_rounded_groups(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
+  constexpr i64 kPiece = 64;
+  for (i64 j = 0; j < columns; j += kGroup)
+    for (i64 k = 0; k < depth; k += kPiece) {
+      const i64 d = std::min(kPiece, depth - k);
+      float* out = reinterpret_cast<float*>(static_cast<std::byte*>(to) + j / kGroup * b_group) + k * kGroup;
+      pack_b(g, j0 + j, std::min<i64>(kGroup, columns - j), k0 + k, d, out);
+      if (g.type == WeightType::BF16) continue;
+      for (i64 i = 0; i < d * kGroup; i += WIDTH) store(out + i, reinterpret_cast<vf>(rounded(load(out + i))));
+    }
+}
 
 template <int H, int V>
 struct TileOf {
@@ -113,19 +177,17 @@ struct TileOf {
   }
 };
 
+constexpr DenseUnit unit(const char* name, Arithmetic a, decltype(DenseUnit::pack_a) rows,
+                         decltype(DenseUnit::pack_b) groups) {
+  return {name,       a, MR,     kNr, 1, MR * 4, kGroup * 4, kFetched, rows, groups,
+          register_tile<TileOf, MR, kVectors>};
+}
+
 }  // namespace
 
 const GemmTable TABLE = {arrange, gemv, step_sums, gemv_packed, axpy, pack_b, dequantize};
-const DenseUnit UNIT = {UNIT_NAME,
-                        Arithmetic::F32,
-                        MR,
-                        kNr,
-                        1,
-                        MR * 4,
-                        kGroup * 4,
-                        kFetched,
-                        pack_a,
-                        pack_groups,
-                        register_tile<TileOf, MR, kVectors>};
+const DenseUnit UNIT = unit("f32_" ISA_NAME, Arithmetic::F32, pack_a, pack_groups);
+// Where there is no instruction for it, a product of numbers rounded to bf16 is one of f32.
+const DenseUnit BF16_UNIT = unit("bf16_" ISA_NAME, Arithmetic::Bf16, pack_rounded_a, pack_rounded_groups);
 
 }  // namespace lc::host

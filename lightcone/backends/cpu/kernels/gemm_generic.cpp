@@ -2,5 +2,6 @@
 #define MR 4
 #define TABLE kGemmGeneric
 #define UNIT kF32Generic
-#define UNIT_NAME "f32_generic"
+#define BF16_UNIT kBf16Generic
+#define ISA_NAME "generic"
 #include "lightcone/backends/cpu/kernels/gemm.inl.h"

@@ -127,6 +127,11 @@ inline void store_part(float* p, vf v, i64 n) {
   for (i64 i = 0; i < n; ++i) p[i] = v[i];
 #endif
 }
+// bf16 in the upper half of each lane: to nearest, ties to even, NaN stays NaN.
+inline vu rounded(vf v) {
+  const vu u = reinterpret_cast<vu>(v);
+  return (v == v ? u + 0x7fffu + (u >> 16 & 1u) : u | 0x400000u) & 0xffff0000u;
+}
 inline vf splat(float v) {  // not vf{} + v: that is an addition, because of -0
 #if WIDTH == 16
   return reinterpret_cast<vf>(_mm512_set1_ps(v));

@@ -5,7 +5,7 @@
 // weight W[N, K] side by side), each contiguous along k; a tile reads nr / 16 groups:
 //
 //   f32    f32 [k][16]
-//   bf16   u16 [k / 2][16][2]
+//   bf16   u16 [k / 2][16][2]; without an instruction for it f32 [k][16], each number rounded
 //   int8   per step of 32 or 16 k: scale[16], f32 or, for steps of 32 without minima, f16; with minima f32 min[16];
 //          u8 codes[step / 4][16][4]
 //          B = scale * (code - zero) - min, where zero is a constant of the format
