@@ -10,6 +10,10 @@ constexpr int kLine = 64;
 // C is fetched a few steps before it is needed: see tile_steps.
 constexpr i64 kFetchC = 8;
 
+// What is taken from the codes of B before they are multiplied.
+template <int Step, bool Min>
+constexpr int kTileOffset = PanelStep<Step, Min>::bits == 8 ? kCodeOffset : 0;
+
 template <int Step, bool Min>
 struct TileOf {
   using S = SumsOf<PanelStep<Step, Min>::bits>;
@@ -38,7 +42,8 @@ struct TileOf {
         for (int v = 0; v < Step / 4; ++v) {
           typename S::Codes codes[V];
           for (int t = 0; t < V; ++t)
-            codes[t] = S::codes(words(reinterpret_cast<const u8*>(panel(t).codes() + v * kGroup + lane(t))));
+            codes[t] = S::codes(words(reinterpret_cast<const u8*>(panel(t).codes() + v * kGroup + lane(t))) ^
+                                (kTileOffset<Step, Min> * 0x01010101u));
           LC_UNROLL_BY(16)
           for (int i = 0; i < H; ++i) {
             const auto w = S::splat(x->codes[i] + 4 * v);
@@ -61,7 +66,7 @@ struct TileOf {
 
 template <int Step, bool Min>
 void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int zero, void* to) {
-  quantise<MR, Step, Min>(a, a_m, a_k, rows, depth, zero, to);
+  quantise<MR, Step, Min>(a, a_m, a_k, rows, depth, zero - kTileOffset<Step, Min>, to);
 }
 template <int Step, bool Min>
 void pack_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {

@@ -12,6 +12,8 @@ namespace {
 constexpr int kExactRows = WIDTH == 16 ? 14 : 6;
 #elif defined(DOTPROD) || defined(I8MM)
 constexpr int kExactRows = 6;
+#elif defined(MADD)
+constexpr int kExactRows = 2;  // two vectors of sums each
 #else
 constexpr int kExactRows = MR;
 #endif

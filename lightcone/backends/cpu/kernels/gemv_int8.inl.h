@@ -31,7 +31,7 @@ using Bytes __attribute__((vector_size(N))) = std::int8_t;
 
 // Codes of less than eight bits are signed bytes as they are.
 template <WeightType T>
-constexpr int kCodesOffset = T == WeightType::Q8_0 ? kOffset : 0;
+constexpr int kCodesOffset = T == WeightType::Q8_0 ? kCodeOffset : 0;
 
 template <WeightType T>
 void arrange_steps(const Gemm& g, void* to) {
@@ -85,7 +85,7 @@ struct PartCodes {
     return n == Row::plain || n % S::words(upper ? 4 + bits : 4) == 0;
   }
   static vi codes(vu x, int w) {
-    if constexpr (of_bytes) return reinterpret_cast<vi>(x ^ (kOffset * 0x01010101u));
+    if constexpr (of_bytes) return reinterpret_cast<vi>(x ^ (kCodeOffset * 0x01010101u));
     if (w < Row::plain) return reinterpret_cast<vi>((w % 2 ? x >> 4 : x) & 0x0f0f0f0fu);
     const int right = which(w) * bits - 4;
     return reinterpret_cast<vi>((right < 0 ? x << -right : x >> right) & (bits == 2 ? 0x30303030u : 0x10101010u));

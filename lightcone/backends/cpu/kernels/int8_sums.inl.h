@@ -14,6 +14,13 @@ constexpr int kOffset = 128;
 constexpr int kOffset = 0;
 #endif
 
+// The same where A's codes are within +-127, which makes another way possible.
+#if defined(MADD)
+constexpr int kCodeOffset = 128;
+#else
+constexpr int kCodeOffset = kOffset;
+#endif
+
 #if defined(MADD)
 // GCC would add whole numbers in an order of its own: all products first, and sums of what then no longer fits registers.
 inline __m256i in_order(__m256i sum) {
@@ -107,9 +114,30 @@ struct Sums {
   void widen() {}
 };
 
-// The same of codes of less than eight bits.
 #if defined(MADD)
-// Products of bytes, summed by pairs, fit 16 bits until widen() is called, after words(bits) of them at the latest.
+// Of signed codes of B, and of A within +-127: B's sign moves to A, and the sum of two products fits 16 bits.
+struct CodeSums {
+  using Word = __m256i;
+  struct Codes {
+    __m256i signs, sizes;
+  };
+  __m256i sum = _mm256_setzero_si256();
+  static constexpr int words(int /*bits*/) { return 1 << 30; }
+  void begin(std::int32_t v) { sum = _mm256_set1_epi32(v); }
+  static Word splat(const void* a) { return _mm256_set1_epi32(static_cast<int>(word(static_cast<const u8*>(a)))); }
+  static Codes codes(vi b) {
+    const auto all = reinterpret_cast<__m256i>(b);
+    return {all, _mm256_abs_epi8(all)};
+  }
+  void add(const Codes& b, Word a) {
+    const __m256i pairs = _mm256_maddubs_epi16(b.sizes, _mm256_sign_epi8(a, b.signs));
+    sum = in_order(_mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))));
+  }
+  void widen() {}
+  vi total() const { return reinterpret_cast<vi>(sum); }
+};
+// Of codes of less than eight bits, as they are: products of bytes, summed by pairs, fit 16 bits until widen() is called,
+// after words(bits) of them at the latest.
 struct SmallSums {
   using Word = __m256i;
   using Codes = __m256i;
@@ -126,10 +154,11 @@ struct SmallSums {
   vi total() const { return reinterpret_cast<vi>(sum); }
 };
 #else
+using CodeSums = Sums;
 using SmallSums = Sums;
 #endif
 template <int Bits>
-using SumsOf = std::conditional_t<(Bits < 8), SmallSums, Sums>;
+using SumsOf = std::conditional_t<(Bits < 8), SmallSums, CodeSums>;
 
 }  // namespace
 }  // namespace lc::host
