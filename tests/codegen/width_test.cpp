@@ -1,5 +1,5 @@
 // The machine code of generated loops: no loop computes with vectors narrower than the target's, whatever the
-// compiler's tuning for the processor prefers. Read from the compiler's assembly text, for AVX2, AVX-512 and NEON.
+// compiler's tuning for the processor prefers, or copies them in pieces. Read from the compiler's assembly text, for AVX2, AVX-512 and NEON.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -77,8 +77,17 @@ std::vector<std::vector<std::string>> innermost_loops(const std::string& text) {
   return loops;
 }
 
+// Loads of less than a whole vector from the stack, by a loop of x86: pieces of an array that is copied.
+int pieces(const Target& t, const std::vector<std::string>& loop) {
+  static const std::regex load(R"(\tvmov\w+\t-?[0-9]*\(%r[sb]p\), (%[xy]mm)[0-9]+)");
+  int n = 0;
+  std::smatch m;
+  for (const std::string& line : loop) n += std::regex_match(line, m, load) && m[1] != t.widest;
+  return n;
+}
+
 struct Counted {
-  int loops = 0, narrow = 0;
+  int loops = 0, narrow = 0, pieces = 0;
   std::string shown;
 };
 Counted count(const Target& t, const std::string& text) {
@@ -90,8 +99,9 @@ Counted count(const Target& t, const std::string& text) {
     for (const std::string& line : loop)
       if (std::regex_match(line, packed)) ++(line.find(t.widest) != std::string::npos ? wide : narrow);
     c.loops += wide > 0;
-    if (narrow == 0) continue;
-    ++c.narrow;
+    const int copied = wide > 0 ? pieces(t, loop) : 0;
+    c.narrow += narrow > 0, c.pieces += copied;
+    if (narrow == 0 && copied == 0) continue;
     for (const std::string& line : loop) c.shown += line + "\n";
   }
   return c;
@@ -128,6 +138,7 @@ TEST(Width, OfEveryGeneratedLoop) {
       const Counted c = count(t, text);
       EXPECT_GT(c.loops, 0);
       EXPECT_EQ(c.narrow, 0) << c.shown;
+      EXPECT_EQ(c.pieces, 0) << c.shown;
     }
   if (targets == 0) GTEST_SKIP() << "there is no gcc";
 }

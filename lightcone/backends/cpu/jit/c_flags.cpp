@@ -25,9 +25,8 @@ std::vector<std::string> target_flags(int vector, Isa isa) {
   else flags = {"-march=native"};
   if (isa == Isa::Avx2) flags.push_back("-mno-avx512f");
   const int most = isa == Isa::Avx512 ? 64 : 32;
-  // Sixteen numbers are several vectors then. Without these GCC keeps the loop over them, with its sums in memory, and
-  // copies them from array to array in pieces of 16 bytes.
-  if (std::min(vector, most) < 64) flags.insert(flags.end(), {"-fpeel-loops", "-fno-tree-loop-distribute-patterns"});
+  // Sixteen numbers are several vectors then: without this GCC keeps the loop over them, with its sums in memory.
+  if (std::min(vector, most) < 64) flags.push_back("-fpeel-loops");
   flags.push_back("-mprefer-vector-width=" + std::to_string(8 * std::min(vector, most)));
   return flags;
 #else
@@ -44,7 +43,8 @@ std::vector<std::string> c_flags(const std::string& compiler, int vector, Isa is
   std::vector<std::string> flags{"-x",      "c",       "-std=gnu11",      "-O2",
                                  "-ftree-vectorize",   "-fPIC",           "-shared",
                                  "-fno-math-errno",    "-fno-trapping-math", "-ffp-contract=off",
-                                 "-w",      "-pipe",   "-DLC_VECTOR=" + std::to_string(vector)};
+                                 "-w",      "-pipe",   "-fno-tree-loop-distribute-patterns",
+                                 "-DLC_VECTOR=" + std::to_string(vector)};
   for (const std::string& f : target_flags(vector, isa)) flags.push_back(f);
   if (!is_clang(compiler)) flags.emplace_back(kGccOption);
   return flags;

@@ -168,12 +168,12 @@ inline vf packed_value(const u8* p, i64 k, int lane) {
   const vi pair = words(p + k / 2 * 64 + 4 * lane);
   return reinterpret_cast<vf>(k % 2 ? pair & -65536 : pair << 16);
 }
-// Several vectors take turns, whose lines stay in the first-level cache.
+// Several vectors take turns, short ones: what they read should come from memory evenly.
 template <WeightType T, int M, int V>
 void packed_plain_rows(const Gemm& g, i64 group, int lane, i64 m0) {
   constexpr PackedLayout layout = packed_layout(T);
   constexpr int kUnroll = 8, kChains = kPackedChains<M>;
-  const i64 whole = g.k / kUnroll * kUnroll, turn = V == 1 ? whole : 64;
+  const i64 whole = g.k / kUnroll * kUnroll, turn = V == 1 ? whole : 16;
   const u8* p = static_cast<const u8*>(g.b) + group * layout.group_bytes(g.k);
   const float* x[M];
   vf acc[V][M][kChains] = {};
@@ -184,9 +184,8 @@ void packed_plain_rows(const Gemm& g, i64 group, int lane, i64 m0) {
       std::memcpy(sum, acc[v], sizeof sum);
       for (i64 k = k0; k < std::min(whole, k0 + turn); k += kUnroll) {
         const u8* at = p + layout.group_bytes(k);
-        if (v == 0)
-          for (int line = 0; line < layout.group_bytes(kUnroll); line += 64)
-            __builtin_prefetch(at + kAhead + line, 0, 3);
+        for (int line = 64 * v; line < layout.group_bytes(kUnroll); line += 64 * V)  // each its share, no bursts
+          __builtin_prefetch(at + kAhead + line, 0, 3);
         LC_UNROLL_STEPS(8)
         for (int i = 0; i < kUnroll; ++i) {
           const vf w = packed_value<T>(at, i, lane + v * WIDTH);
