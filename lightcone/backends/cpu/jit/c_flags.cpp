@@ -43,10 +43,9 @@ std::vector<std::string> c_flags(const std::string& compiler, int vector, Isa is
   std::vector<std::string> flags{"-x",      "c",       "-std=gnu11",      "-O2",
                                  "-ftree-vectorize",   "-fPIC",           "-shared",
                                  "-fno-math-errno",    "-fno-trapping-math", "-ffp-contract=off",
-                                 "-w",      "-pipe",   "-fno-tree-loop-distribute-patterns",
-                                 "-DLC_VECTOR=" + std::to_string(vector)};
+                                 "-w",      "-pipe",   "-DLC_VECTOR=" + std::to_string(vector)};
   for (const std::string& f : target_flags(vector, isa)) flags.push_back(f);
-  if (!is_clang(compiler)) flags.emplace_back(kGccOption);
+  if (!is_clang(compiler)) flags.insert(flags.end(), kGccOptions.begin(), kGccOptions.end());
   return flags;
 }
 

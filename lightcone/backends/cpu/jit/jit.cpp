@@ -109,19 +109,22 @@ std::string known_identity(const std::string& compiler) {
   return known;
 }
 
-// Compilers that said they do not know GCC's own option: no name tells what stands behind a link or a script.
+// Compilers that said they do not know GCC's own options: no name tells what stands behind a link or a script.
 class Refusals {
  public:
-  // Is the option in `args`, and does the compiler speak of it?
+  // Is one of the options in `args`, and does the compiler speak of it?
   bool learn(const std::vector<std::string>& args, std::string_view words) {
-    const bool given = std::find(args.begin(), args.end(), kGccOption) != args.end();
-    if (!given || words.find(kGccOption) == std::string_view::npos) return false;
+    const auto refused = [&](std::string_view option) {
+      return words.find(option) != std::string_view::npos && std::find(args.begin(), args.end(), option) != args.end();
+    };
+    if (std::none_of(kGccOptions.begin(), kGccOptions.end(), refused)) return false;
     const std::lock_guard hold(lock_);
     return refused_.insert(args.front()), true;
   }
   std::vector<std::string> without(std::vector<std::string> args) {
     const std::lock_guard hold(lock_);
-    if (refused_.contains(args.front())) std::erase(args, kGccOption);
+    if (refused_.contains(args.front()))
+      for (const std::string_view option : kGccOptions) std::erase(args, option);
     return args;
   }
 
