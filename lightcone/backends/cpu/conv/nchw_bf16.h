@@ -38,6 +38,7 @@ struct NchwBf16 {
   std::int64_t group_bytes() const { return (rows + unit->mr - 1) / unit->mr * unit->a_bytes(depth()); }
 };
 // Nothing where sizes other than the batch's are symbolic, or the image is not read along two axes.
+// The unit is one of pairs of bf16, as a processor has that is fast at them.
 std::shared_ptr<const NchwBf16> make_nchw_bf16(const ConvPlan& c, WeightType stored, const DenseUnit& unit);
 // Has `c` multiplied in bf16 where the precision allows it, this CPU is fast at it and its weights are a parameter
 // that nothing else reads. `uses`: of the graph's nodes; `winograd`: is that allowed where it is faster?
