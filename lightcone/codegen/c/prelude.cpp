@@ -111,6 +111,11 @@ LC float lc_exp_f(float x) {
   p = p * lc_float((u32)(h + 127) << 23) * lc_float((u32)(g + 127) << 23);
   return x == x ? p : x + x;
 }
+// What a vector p, the highest power, goes on with; LC_FMA is of its width.
+#define LC_POWERS_OF_2(p, f) LC_FMA(p, f, 1.339887440266574e-3f); LC_FMA(p, f, 9.618437357674640e-3f); LC_FMA(p, f, 5.550332471162809e-2f); \
+  LC_FMA(p, f, 2.402264791363012e-1f); LC_FMA(p, f, 6.931472028550421e-1f); LC_FMA(p, f, 1.0f);
+#define LC_POWERS_OF_E(p, f) LC_FMA(p, f, 8.36867746e-3f); LC_FMA(p, f, 4.16682698e-2f); LC_FMA(p, f, 0.166665211f); \
+  LC_FMA(p, f, 0.49999994f); LC_FMA(p, f, 1.0f); LC_FMA(p, f, 1.0f);
 // Sixteen at once. vreduceps leaves x - round(x), 0 of an infinity; vscalefps multiplies by 2^n in one step.
 #if defined(__AVX512F__)
 typedef float lc_float16 __attribute__((vector_size(64), may_alias)); typedef int lc_int16 __attribute__((vector_size(64), may_alias));
@@ -124,12 +129,7 @@ LC void lc_exp2_v(float* to, const float* from) {
   __asm__("vreduceps $8, %1, %0" : "=v"(f) : "v"(x));
   __asm__("vrndscaleps $8, %1, %0" : "=v"(n) : "v"(x));
   p = (lc_float16){} + 1.535336188319500e-4f;
-  LC_FMA(p, f, 1.339887440266574e-3f);
-  LC_FMA(p, f, 9.618437357674640e-3f);
-  LC_FMA(p, f, 5.550332471162809e-2f);
-  LC_FMA(p, f, 2.402264791363012e-1f);
-  LC_FMA(p, f, 6.931472028550421e-1f);
-  LC_FMA(p, f, 1.0f);
+  LC_POWERS_OF_2(p, f);
   __asm__("vscalefps %1, %0, %0" : "+v"(p) : "v"(n));
   *(lc_float16*)to = p;
 }
@@ -143,12 +143,7 @@ LC void lc_exp_v(float* to, const float* from) {
   LC_FMA(r, (lc_float16){} - 0.693145752f, c);
   LC_FMA(f, (lc_float16){} - 1.42860682e-6f, r);
   p = (lc_float16){} + 1.38204114e-3f;
-  LC_FMA(p, f, 8.36867746e-3f);
-  LC_FMA(p, f, 4.16682698e-2f);
-  LC_FMA(p, f, 0.166665211f);
-  LC_FMA(p, f, 0.49999994f);
-  LC_FMA(p, f, 1.0f);
-  LC_FMA(p, f, 1.0f);
+  LC_POWERS_OF_E(p, f);
   __asm__("vscalefps %1, %0, %0" : "+v"(p) : "v"(n));
   *(lc_float16*)to = p;
 }
@@ -168,12 +163,7 @@ LC lc_int8 lc_near_8(lc_float8 x, float most) { return (lc_float8)((lc_int8)x & 
 LC lc_int8 lc_exp2_8(lc_float8* to, lc_float8 x) {
   const lc_float8 n = x + LC_ROUND, f = x - (n - LC_ROUND);
   lc_float8 p = (lc_float8){} + 1.535336188319500e-4f;
-  LC_FMA(p, f, 1.339887440266574e-3f);
-  LC_FMA(p, f, 9.618437357674640e-3f);
-  LC_FMA(p, f, 5.550332471162809e-2f);
-  LC_FMA(p, f, 2.402264791363012e-1f);
-  LC_FMA(p, f, 6.931472028550421e-1f);
-  LC_FMA(p, f, 1.0f);
+  LC_POWERS_OF_2(p, f);
   *to = lc_scaled_8(p, n);
   return lc_near_8(x, 125.0f);
 }
@@ -183,12 +173,7 @@ LC lc_int8 lc_exp_8(lc_float8* to, lc_float8 x) {
   LC_FMA(r, (lc_float8){} - 0.693145752f, x);
   LC_FMA(f, (lc_float8){} - 1.42860682e-6f, r);
   lc_float8 p = (lc_float8){} + 1.38204114e-3f;
-  LC_FMA(p, f, 8.36867746e-3f);
-  LC_FMA(p, f, 4.16682698e-2f);
-  LC_FMA(p, f, 0.166665211f);
-  LC_FMA(p, f, 0.49999994f);
-  LC_FMA(p, f, 1.0f);
-  LC_FMA(p, f, 1.0f);
+  LC_POWERS_OF_E(p, f);
   *to = lc_scaled_8(p, rounded);
   return lc_near_8(x, 86.0f);
 }
