@@ -551,6 +551,17 @@ TEST_F(Kernels, SharedMemoryHasItsLimits) {
   EXPECT_EQ(synchronize(), 700) << "an element beyond the dynamic part";
 }
 
+// What a C++ compiler takes and CUDA has not.
+TEST_F(Kernels, NvidiasCompilerIsAskedToo) {
+  if (!std::getenv("FAKE_CUDA_NVRTC")) GTEST_SKIP() << "FAKE_CUDA_NVRTC names no library of NVIDIA's (bench/setup-peers nvrtc)";
+  const long before = get("genuine_compiles");
+  EXPECT_EQ(compile("extern \"C\" __global__ void k(float* y) { y[0] = 1; }").code, 0);
+  const Compiled wrong = compile("extern \"C\" __global__ void k(float* y) { y[0] = __builtin_sinf(y[1]); }");
+  EXPECT_EQ(wrong.code, 6);
+  EXPECT_NE(wrong.log.find("error of NVRTC's: "), std::string::npos) << wrong.log;
+  EXPECT_EQ(get("genuine_compiles"), before + 2);
+}
+
 TEST_F(Kernels, CompilationIsQuick) {
   const std::string text = R"(extern "C" __global__ void k(const float* x, float* y, int n) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -27,7 +27,8 @@ constexpr Named kNames[] = {{"order", &Settings::order},
                             {"calls", &Settings::calls},
                             {"launches", &Settings::launches},
                             {"overlapping", &Settings::overlapping},
-                            {"compiles", &Settings::compiles}};
+                            {"compiles", &Settings::compiles},
+                            {"genuine_compiles", &Settings::genuine_compiles}};
 
 std::string variable(std::string_view name) {
   std::string s = "FAKE_CUDA_";

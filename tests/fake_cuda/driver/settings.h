@@ -23,6 +23,7 @@ struct Settings {
   Value launches = 0;  // of kernels so far, those in graphs included
   Value overlapping = 0;  // of them, those that need not wait for the one before
   Value compiles = 0;  // by the C++ compiler so far
+  Value genuine_compiles = 0;  // and by the NVRTC that FAKE_CUDA_NVRTC names
 };
 
 Settings& settings();

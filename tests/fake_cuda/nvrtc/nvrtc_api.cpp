@@ -10,6 +10,7 @@
 
 #include "driver/driver.h"
 #include "nvrtc/compiler.h"
+#include "nvrtc/genuine.h"
 
 using namespace fake_cuda;
 
@@ -191,6 +192,10 @@ FAKE_CUDA_API int nvrtcCompileProgram(void* program, int option_count, const cha
         return kNvrtcInvalidOption;
       }
     p.compiled = compile(p.source);
+    if (const std::string e = genuine_errors(p.source, {options, options + option_count}); !e.empty()) {
+      p.compiled.right = false;
+      p.compiled.log += e;
+    }
     p.ptx = "// PTX of a fake NVRTC: no driver loads it\n";
     return p.compiled.right ? kNvrtcSuccess : kNvrtcCompilation;
   });
