@@ -459,6 +459,31 @@ TEST(Gemm, StridesAndBatches) {
   }
 }
 
+// A as its transpose lies in memory, packed strip beside strip: the bits it has when its rows are neighbours.
+TEST(Gemm, TransposedHasTheBitsOfPlain) {
+  using test::Against, test::Guarded;
+  std::mt19937 random(4);
+  std::normal_distribution<float> normal;
+  for (const DenseUnit* u : dense_units())
+    for (const auto& [m, n, k] : {std::array{1, 20, 70}, std::array{5, 33, 1}, std::array{333, 40, 1103}, std::array{1000, 17, 45}}) {
+      if (m * n * k > 1 << 20 && std::string_view(u->name).ends_with("_emulated")) continue;
+      if (u->arithmetic != Arithmetic::F32 && u->arithmetic != Arithmetic::Bf16) continue;
+      const auto bytes = [](std::int64_t count) { return static_cast<std::size_t>(count) * 4; };
+      Guarded plain(bytes(m * k), Against::Back), turned(bytes(m * k), Against::Back), b(bytes(n * k), Against::Back);
+      const auto numbers = [](Guarded& v) { return reinterpret_cast<float*>(v.data()); };
+      for (std::int64_t i = 0; i < m * k; ++i) numbers(plain)[i] = numbers(turned)[i % k * m + i / k] = normal(random);
+      for (std::int64_t i = 0; i < n * k; ++i) numbers(b)[i] = normal(random);
+      std::vector<float> c[2];
+      for (const bool t : {false, true}) {
+        c[t].assign(static_cast<std::size_t>(m * n), NAN);
+        Gemm g{.m = m, .n = n, .k = k, .a = numbers(t ? turned : plain), .a_m = t ? 1 : k, .a_k = t ? m : 1, .type = WeightType::F32};
+        g.b = b.data(), g.b_n = 1, g.b_k = n, g.c = c[t].data(), g.c_m = n, g.unit = u;
+        run(g, {}, *threads(2), detect_isa());
+      }
+      EXPECT_EQ(0, std::memcmp(c[0].data(), c[1].data(), bytes(m * n))) << u->name << " " << m << "x" << n << "x" << k;
+    }
+}
+
 // Rows of B that overlap, as windows of a signal do: neighbours lie one element apart in every type, not in f32 alone.
 TEST(Gemm, RowsOfBThatOverlap) {
   std::mt19937 random(3);

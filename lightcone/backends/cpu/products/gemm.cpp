@@ -18,6 +18,8 @@ constexpr i64 kColumns = 128;            // columns of one task, at least
 constexpr i64 kUnpackedFor = 1024;       // rows of A that a strip of B is unpacked for, at most
 constexpr i64 kStrip = 2 * kPanelDepth;  // bytes of a strip of B, at most
 constexpr i64 kLeast = 16 << 10;         // bytes of B that one streaming task reads, at least
+constexpr i64 kSide = 16;                // strips of a transposed A packed side by side, at most
+constexpr i64 kPiece = 16;               // k of each of them at a time, at least
 constexpr i64 kGroup = PackedLayout::rows;
 
 // Of one task, at most: rows of A, and columns of B, so that its part of C stays in the cache.
@@ -74,6 +76,10 @@ i64 scratch_bytes(const Gemm& g, const DenseUnit& u) {
   return up(std::max(a_bytes(g, u) + panel_bytes(g, u), few_bytes(g)), 64);
 }
 
+// A's rows are columns in memory, and a strip is packed steps of k at a time: no sums over all of them stand behind it.
+bool in_bundles(const Gemm& g, const DenseUnit& u) {
+  return g.a_m == 1 && g.a_k != 1 && !g.rows && (u.arithmetic == Arithmetic::F32 || u.arithmetic == Arithmetic::Bf16);
+}
 i64 groups_of(const Gemm& g) { return up(g.n, kGroup) / kGroup; }
 // Several products share their groups side by side when they have equally many, else one behind the other.
 bool side_by_side(const Gemm& g) {
@@ -111,6 +117,7 @@ struct Job {
   Even strips = {};             // rows from i0 on, in strips
   Even down = {}, across = {};  // tasks: strips of A, widths of a tile
   i64 groups = 0;               // to be packed into the panel
+  Even bundles = {};            // strips that are packed by one task
   bool unpacks = false;         // else b is what the unit wants: packed weights, all k of a group
   StealingRanges* shares = nullptr;     // of a stream
 };
@@ -156,7 +163,24 @@ void stream_columns(void* arg, int task, int) {
   finish(*j.g, 0, j.g->m, begin, end);
 }
 
-// A group of columns of B, or a strip of rows of A.
+// Strips of a transposed A are neighbours in each of its rows of memory: a piece of them all, while its lines are near. The
+// next piece is fetched meanwhile, for its lines lie too far apart to be foreseen.
+void pack_bundle(const Job& j, i64 bundle) {
+  const Gemm& g = *j.g;
+  const DenseUnit& u = *j.u;
+  const i64 first = j.bundles.begin(bundle), last = j.bundles.begin(bundle + 1), piece = std::max<i64>(kPiece, u.step);
+  for (i64 k = 0; k < g.k; k += piece) {
+    const i64 chunk = k / j.depth * j.depth, depth = std::min(j.depth, g.k - chunk), d = std::min(piece, g.k - k);
+    std::byte* const to = j.a + j.strips.parts * u.a_bytes(chunk) + u.a_bytes(k - chunk);
+    for (i64 s = first; s < last; ++s) {
+      const i64 i = j.i0 + j.strips.begin(s), rows = j.strips.size(s);
+      for (i64 next = k + d; next < std::min(k + d + piece, g.k); ++next)
+        __builtin_prefetch(a_at(g, u, i + rows - 1 + next * g.a_k), 0, 2);
+      u.pack_a(a_at(g, u, i + k * g.a_k), 1, g.a_k, rows, d, g.zero, to + s * u.a_bytes(depth));
+    }
+  }
+}
+// A group of columns of B, or strips of rows of A.
 void pack(void* arg, int task, int worker) {
   const Job& j = *static_cast<Job*>(arg);
   const Gemm& g = *j.g;
@@ -165,7 +189,9 @@ void pack(void* arg, int task, int worker) {
     const i64 first = task * kGroup, bytes = u.b_bytes(g.k);
     return u.pack_b(g, j.j0 + first, std::min(kGroup, j.columns - first), 0, g.k, j.panel + task * bytes, bytes);
   }
-  const i64 strip = task - j.groups, i = j.i0 + j.strips.begin(strip), rows = j.strips.size(strip);
+  const i64 strip = task - j.groups;
+  if (in_bundles(g, u)) return pack_bundle(j, strip);
+  const i64 i = j.i0 + j.strips.begin(strip), rows = j.strips.size(strip);
   const auto to = [&](i64 k, i64 depth) { return j.a + j.strips.parts * u.a_bytes(k) + strip * u.a_bytes(depth); };
   float* made = reinterpret_cast<float*>(j.rows + worker * rows_bytes(g, u));
   if (g.rows) g.rows(g.rows_self, i, rows, made);
@@ -258,6 +284,12 @@ void share_out(Job& j, i64 workers) {
   j.across = {tiles, parts_across(j, tiles, widest, workers)};
 }
 
+// Tasks of packing A.
+i64 bundles(const Job& j, i64 workers) {
+  const i64 strips = j.strips.parts;
+  return in_bundles(*j.g, *j.u) ? std::max(up(strips, kSide) / kSide, std::min(strips, 2 * workers)) : strips;
+}
+
 // Columns [j0, j0 + columns): B as it lies in memory, or a panel of it.
 void columns(Job& j, Parallel& parallel, bool first) {
   const Gemm& g = *j.g;
@@ -268,8 +300,9 @@ void columns(Job& j, Parallel& parallel, bool first) {
     j.i0 = blocks.begin(block);
     j.strips = {m, (m + mr - 1) / mr};
     j.groups = j.panel && block == 0 ? (j.columns + kGroup - 1) / kGroup : 0;
-    const i64 packed = first || blocks.parts > 1 ? j.strips.parts : 0;  // else they lie there since the first panel
-    parallel.run(static_cast<int>(j.groups + packed), pack, &j);
+    const bool packs = first || blocks.parts > 1;  // else they lie there since the first panel
+    j.bundles = {j.strips.parts, packs ? bundles(j, parallel.workers()) : 0};
+    parallel.run(static_cast<int>(j.groups + j.bundles.parts), pack, &j);
     share_out(j, parallel.workers());
     parallel.run(static_cast<int>(j.down.parts * j.across.parts), compute_block, &j);
   }
