@@ -77,36 +77,45 @@ Dim at_values(const Dim& d, const Values& values) {
 
 constexpr std::int64_t kFarthest = std::int64_t{1} << 40;  // a bound above it is none
 
-// A guard a < b may leave a loop index one value, which is added to `only`. Gives the guard, or one that compares that
-// index alone when this says the same.
-Dim pin(const Dim::Atom* f, Values& only) {
-  if (f->kind != Dim::Kind::Less) return Dim::from(f);
+// Values that guards leave a loop index.
+struct Left {
+  Dim index;
+  std::int64_t first, last, extent;
+};
+std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0); }
+
+// What the guard a < b leaves of each index in it.
+void narrow(const Dim::Atom* f, std::map<std::string, Left>& left) {
+  if (f->kind != Dim::Kind::Less) return;
   const Dim room = f->b - f->a;  // at least 1
   for (const Dim::Term& t : room.terms()) {
     const Dim::Atom* i = t.factors[0];
     if (t.factors.size() != 1 || i->kind != Dim::Kind::Symbol || !i->is_index || !i->a.is_constant()) continue;
-    const std::int64_t most = (room - Dim(t.coefficient) * Dim::from(i)).bounds().hi, last = i->a.offset() - 1;
+    const std::int64_t extent = i->a.offset(), most = (room - Dim(t.coefficient) * Dim::from(i)).bounds().hi;
     if (most > kFarthest) continue;
-    const auto possible = [&](std::int64_t value) { return most + t.coefficient * value >= 1; };
-    const bool first = t.coefficient < 0 && possible(0) && !possible(1);
-    if (!first && !(t.coefficient > 0 && possible(last) && !possible(last - 1))) continue;
-    const Dim value = first ? 0 : last;
-    only.emplace(i->name, value);
-    if (!(at_values(Dim::from(f), {{i->name, value}}) == Dim(1))) continue;
-    return first ? less(Dim::from(i), 1) : less(value - 1, Dim::from(i));
+    Left& l = left.try_emplace(i->name, Left{Dim::from(i), 0, extent - 1, extent}).first->second;
+    if (t.coefficient < 0) l.last = std::min(l.last, floor_div(most - 1, -t.coefficient));
+    else l.first = std::max(l.first, -floor_div(most - 1, t.coefficient));
   }
-  return Dim::from(f);
 }
 
-// In the second half of two halves put side by side, the index of the halves is 1: what is read there is read at that
+// In the second of several pieces put side by side, the index of the pieces is 1: what is read there is read at that
 // value, and the divisions that join this index with others go.
 View::Position pinned(const View::Position& p) {
   const auto& terms = p.valid.terms();
   if (p.valid.offset() != 0 || terms.size() != 1 || terms[0].coefficient != 1) return p;
+  std::map<std::string, Left> left;
+  for (const Dim::Atom* f : terms[0].factors) narrow(f, left);
   Values only;
   Dim valid = 1;
-  for (const Dim::Atom* f : terms[0].factors) valid = valid * pin(f, only);
+  for (const auto& [name, l] : left) {
+    if (l.first != l.last || l.extent == 1) continue;
+    only.emplace(name, l.first);
+    if (l.first > 0) valid = valid * less(l.first - 1, l.index);
+    if (l.last + 1 < l.extent) valid = valid * less(l.index, l.last + 1);
+  }
   if (only.empty()) return p;
+  for (const Dim::Atom* f : terms[0].factors) valid = valid * at_values(Dim::from(f), only);
   View::Position at = p;
   at.offset = at_values(p.offset, only);
   for (Dim& d : at.index) d = at_values(d, only);

@@ -172,6 +172,25 @@ TEST(Rows, HalvesSideBySideAreReadWithoutDividing) {
                "C");
 }
 
+// The same of three: guards on both sides leave the middle one a single index.
+TEST(Rows, ThreePiecesSideBySideAreReadWithoutDividing) {
+  Graph g;
+  const Tensor c = g.input("c", {5, 12});
+  std::vector<Tensor> pieces;
+  for (const char* name : {"q", "k", "v"}) {  // heads' halves turned by c, and heads side by side again
+    const Tensor x = g.input(name, {2, 3, 5, 24}), a = x.slice(3, 0, 12), b = x.slice(3, 12, 24);
+    const Tensor turned = pieces.size() == 2 ? x : concat({a * c - b, a + b * c}, 3);
+    pieces.push_back(turned.permute({0, 2, 1, 3}).reshape({2, 5, 72}));
+  }
+  g.output("y", concat(pieces, 2));
+  const Graph compiled = transform(g, generic() | cpu({.threads = 1})).graph;
+  const std::string text = sources(compiled);
+  for (const char* division : {"lc_floor", " / ", " % "}) EXPECT_EQ(count(text, division), 0u) << division << text;
+  std::map<std::string, Value> in{{"c", numbers(DType::F32, {5, 12}, 1)}};
+  for (const char* name : {"q", "k", "v"}) in[name] = numbers(DType::F32, {2, 3, 5, 24}, name[0]);
+  expect_close(interpret(g, in, {}, Rounding::Wide, true), test::run_guarded(compiled, in, {}, test::Against::Back), "C");
+}
+
 namespace {
 
 // Every alignment of the result, past the caches and not: the same bits, and nothing beside them.
