@@ -191,6 +191,26 @@ TEST(Rows, ThreePiecesSideBySideAreReadWithoutDividing) {
   expect_close(interpret(g, in, {}, Rounding::Wide, true), test::run_guarded(compiled, in, {}, test::Against::Back), "C");
 }
 
+// Pieces that a loop over few numbers tells apart have a body each, in which nothing is read that another one wants. Pairs
+// of numbers are such pieces, too.
+TEST(Rows, PiecesSideBySideHaveBodiesOfTheirOwn) {
+  for (const bool pairs : {false, true}) {
+    Graph g;
+    std::vector<Tensor> pieces;
+    std::map<std::string, Value> in;
+    for (const char* name : {"q", "k", "v"}) {
+      const Tensor x = g.input(name, {2, 3, 5, 24});
+      pieces.push_back(pairs ? exp2(x).reshape({2, 3, 5, 24, 1}) : x.permute({0, 2, 1, 3}).reshape({2, 5, 72}));
+      in[name] = numbers(DType::F32, {2, 3, 5, 24}, name[0]);
+    }
+    g.output("y", concat(pieces, pairs ? 4 : 2));
+    const Graph compiled = transform(g, generic() | cpu({.threads = 1})).graph;
+    const std::string text = sources(compiled);
+    EXPECT_EQ(count(text, "> unseen"), 0u) << text;
+    expect_close(interpret(g, in, {}, Rounding::Wide, true), test::run_guarded(compiled, in, {}, test::Against::Back), "C");
+  }
+}
+
 namespace {
 
 // Every alignment of the result, past the caches and not: the same bits, and nothing beside them.

@@ -67,7 +67,17 @@ std::string CRenderer::atom(const Dim::Atom* a) {
   return {};
 }
 
-std::string CRenderer::dim(const Dim& d) {
+// Where unrolled loops stand.
+Dim CRenderer::here(const Dim& d) const {
+  if (fixed_.empty()) return d;
+  return d.substitute([&](const std::string& s) {
+    const auto it = fixed_.find(s);
+    return it == fixed_.end() ? std::nullopt : std::optional<Dim>(it->second);
+  });
+}
+
+std::string CRenderer::dim(const Dim& anywhere) {
+  const Dim d = here(anywhere);
   std::string s;
   for (const Dim::Term& t : d.terms()) {
     std::string p = t.coefficient == 1 ? "" : std::to_string(t.coefficient) + "L";
@@ -90,7 +100,9 @@ std::string CRenderer::expression(const Instr& i) {
     case Code::Index: return converted(dim(i.offset), DType::I64, i.dtype);
     case Code::Load: {
       const std::string v = loaded(buffer, i.dtype, dim(i.offset));
-      return i.valid == Dim(1) ? v : "(" + condition(i.valid) + " ? " + v + " : " + zero() + ")";
+      const Dim valid = here(i.valid);
+      if (valid == Dim(0)) return zero();
+      return valid == Dim(1) ? v : "(" + condition(valid) + " ? " + v + " : " + zero() + ")";
     }
     case Code::GatherLoad: {
       const std::string j = "(long)" + value(i.a);
@@ -351,12 +363,44 @@ void CRenderer::output_lanes(int id) {
   lane_loop_ = -1;
 }
 
+// Pieces side by side are told apart by a loop over few numbers, in the guards of what each of them reads: with a body for
+// each number nothing is computed to be thrown away. How many bodies; 0: it is a loop.
+std::int64_t CRenderer::unrolled(int id) const {
+  constexpr std::int64_t kMost = 8, kInstructions = 1000;  // bodies in all, and what stands in them
+  const Loop& l = loop_at(id);
+  if (id == 0 || id == k_.pipelined || k_.streams || !k_.tiles.empty() || !l.extent.is_constant()) return 0;
+  std::int64_t bodies = std::max<std::int64_t>(l.extent.offset(), 1);
+  for (const auto& [symbol, at] : fixed_)
+    for (const Loop& around : k_.loops)
+      if (around.symbol == symbol) bodies *= around.extent.offset();
+  if (bodies > kMost || bodies * static_cast<std::int64_t>(k_.instrs.size()) > kInstructions) return 0;
+  if (has_loops(l.body) && l.lanes) return 0;  // whose values stand side by side
+  const bool guards = std::any_of(k_.instrs.begin(), k_.instrs.end(), [&](const Instr& i) {
+    return (i.code == Code::Load || i.code == Code::GatherLoad) && i.valid.symbols().contains(l.symbol);
+  });
+  return guards ? l.extent.offset() : 0;
+}
+
+void CRenderer::bodies(int id, std::int64_t count, bool vector, const std::string& width) {
+  const Loop& l = loop_at(id);
+  for (std::int64_t k = 0; k < count; ++k) {
+    fixed_[l.symbol] = k;
+    open("{");
+    block(l.body, vector, width);
+    if (innermost_output(id)) store();
+    close();
+  }
+  fixed_.erase(l.symbol);
+}
+
 void CRenderer::loop(int id, bool vector, const std::string& width) {
   const Loop& l = loop_at(id);
   if (l.reduction >= 0) return reduction_loops(id, vector, width);
+  if (const std::int64_t count = unrolled(id)) return bodies(id, count, vector, width);
   if (l.lanes) return output_lanes(id);
   if (id == k_.pipelined) return pipelined_rows(id);
   fill_tiles(id);
+  if (innermost_output(id + 1) && unrolled(id + 1)) out_ += std::string(dialect_.parallel) + "\n";
   const std::string to = this->to(id), step = std::to_string(l.step);
   open("for (long " + l.symbol + " = " + from(id) + "; " + l.symbol + " < " + to + "; " + l.symbol + " += " + step +
        ") {");

@@ -78,6 +78,9 @@ class CRenderer {
       if (!i.is_loop) all.push_back(i.id);
     return all;
   }
+  std::int64_t unrolled(int id) const;
+  void bodies(int id, std::int64_t count, bool vector, const std::string& width);
+  Dim here(const Dim& d) const;
   bool has_loops(const Block& b) const {
     return std::any_of(b.items.begin(), b.items.end(), [](const Item& i) { return i.is_loop; });
   }
@@ -97,6 +100,7 @@ class CRenderer {
   int lane_loop_ = -1;       // the output loop whose lanes we are inside of
   std::string lane_base_;
   std::set<int> passed_;  // passed_values()
+  std::map<std::string, std::int64_t, std::less<>> fixed_;  // symbols of unrolled loops, and where they stand
 };
 
 }  // namespace lc::ir
