@@ -1,6 +1,10 @@
 // half() and int8() on every device: the same graphs in fewer bits, held against the CPU's answers and the f64 reference.
+#include <bit>
+#include <cmath>
+
 #include "gpu_devices.h"
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/core/dtype.h"
 #include "lightcone/lowering/types/half_precision.h"
 #include "lightcone/lowering/types/int8.h"
 #include "lightcone/passes/passes.h"
@@ -68,4 +72,36 @@ TEST_P(NarrowTypes, KeepActivationsAsHalves) {
   for (NodeId id = 0; id < g.size(); ++id) halves += g[id].op == Op::Kernel && g[id].dtype == DType::F16 && g[id].shape == Shape{64, 128};
   EXPECT_GE(halves, 2u);
   EXPECT_LT(narrow.plan().arena_bytes, wide.plan().arena_bytes);
+}
+
+// All numbers of 16 bits, and back again with those between them: the CPU's bits, but for those of a NaN.
+TEST_P(NarrowTypes, WidenAndRoundEveryNumber) {
+  constexpr std::int64_t kAll = 65536;
+  for (const DType t : {DType::F16, DType::BF16}) {
+    Graph g;
+    g.output("wide", to(g.input("x", {kAll}, t), DType::F32));
+    g.output("narrow", to(g.input("y", {3 * kAll}), t));
+    Program here = compile(g, generic() | cpu({.threads = 1})), there = compile(g, generic() | compiler());
+    Context want(here), got(there);
+    std::vector<std::uint16_t> x(kAll);
+    for (std::size_t k = 0; k < x.size(); ++k) x[k] = static_cast<std::uint16_t>(k);
+    std::vector<float> y;
+    for (const std::uint16_t bits : x) {  // each number, half a unit further on, and a little more
+      const float f = static_cast<float>(load_f64(reinterpret_cast<const std::byte*>(&bits), t, 0));
+      const std::uint16_t next = static_cast<std::uint16_t>(bits + 1);
+      const float half = f + (static_cast<float>(load_f64(reinterpret_cast<const std::byte*>(&next), t, 0)) - f) / 2;
+      y.insert(y.end(), {f, half, std::nextafter(half, 1e30F)});
+    }
+    for (Context* c : {&want, &got}) c->set_bytes("x", x.data(), 2 * x.size()).set("y", y).run();
+    const auto wide = want.get("wide"), wide_there = got.get("wide");
+    for (std::size_t k = 0; k < x.size(); ++k)
+      ASSERT_TRUE(std::bit_cast<std::uint32_t>(wide[k]) == std::bit_cast<std::uint32_t>(wide_there[k]) ||
+                  (std::isnan(wide[k]) && std::isnan(wide_there[k])))
+          << info(t).name << " " << k << ": " << wide_there[k] << " for " << wide[k];
+    const auto narrow = want.get("narrow"), narrow_there = got.get("narrow");
+    for (std::size_t k = 0; k < y.size(); ++k)
+      ASSERT_TRUE((narrow[k] == narrow_there[k] && std::signbit(narrow[k]) == std::signbit(narrow_there[k])) ||
+                  (std::isnan(narrow[k]) && std::isnan(narrow_there[k])))
+          << info(t).name << " of " << y[k] << ": " << narrow_there[k] << " for " << narrow[k];
+  }
 }

@@ -233,8 +233,8 @@ LC float lc_where_f(int c, float a, float b) { return c ? a : b; }
 LC float lc_pow_f(float a, float b) { return LC_POW(a, b); }
 #ifndef LC_HAS_F16_CONVERSIONS
 LC float lc_f16_to_f32(u16 h) {
-  const u32 s = (u32)(h & 0x8000) << 16, e = (h >> 10) & 31, m = h & 0x3ff;
-  const float v = e == 31 ? lc_float(0x7f800000u | (m << 13)) : e == 0 ? (float)m * 0x1p-24f : lc_float(((e + 112) << 23) | (m << 13));
+  const u32 s = (u32)(h & 0x8000) << 16, e = h & 0x7c00, m = h & 0x3ff;
+  const float v = e == 0x7c00 ? lc_float(0x7f800000u | (m << 13)) : e == 0 ? (float)m * 0x1p-24f : lc_float(((e | m) << 13) + (112u << 23));
   return lc_float(lc_bits(v) | s);
 }
 LC u16 lc_f32_to_f16(float v) {
