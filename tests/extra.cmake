@@ -86,6 +86,12 @@ add_test(NAME layers COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/c
 add_test(NAME pytorch_table COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/pytorch_table.py --check)
 add_test(NAME typed_table COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/typed_table.py)
 add_test(NAME line_budget COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/line_budget.py)
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT LIGHTCONE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_test(NAME gpu_size COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/gpu_size.py
+           "$<FILTER:$<TARGET_OBJECTS:lightcone_gpu>,INCLUDE,[.]o$>"
+           COMMAND_EXPAND_LISTS)
+  set_tests_properties(gpu_size PROPERTIES SKIP_RETURN_CODE 77)
+endif()
 if(LIGHTCONE_TOOLS)
   # The seeds print the right matrices.
   add_test(NAME seed_2023_output COMMAND seed_2023)
