@@ -67,14 +67,6 @@ Dim raveled(const std::vector<Dim>& index, const Shape& shape) {
   return known.get(hash_of(hash_of(7, index), shape), {index, shape}, [&] { return ravel(index, shape); });
 }
 
-using Values = std::map<std::string, Dim, std::less<>>;
-Dim at_values(const Dim& d, const Values& values) {
-  return d.substitute([&](const std::string& s) {
-    const auto it = values.find(s);
-    return it == values.end() ? std::nullopt : std::optional<Dim>(it->second);
-  });
-}
-
 constexpr std::int64_t kFarthest = std::int64_t{1} << 40;  // a bound above it is none
 
 // Values that guards leave a loop index.
@@ -82,7 +74,7 @@ struct Left {
   Dim index;
   std::int64_t first, last, extent;
 };
-std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0); }
+std::int64_t floor_of(std::int64_t a, std::int64_t b) { return *(Dim(a) / Dim(b)).constant(); }
 
 // What the guard a < b leaves of each index in it.
 void narrow(const Dim::Atom* f, std::map<std::string, Left>& left) {
@@ -94,8 +86,8 @@ void narrow(const Dim::Atom* f, std::map<std::string, Left>& left) {
     const std::int64_t extent = i->a.offset(), most = (room - Dim(t.coefficient) * Dim::from(i)).bounds().hi;
     if (most > kFarthest) continue;
     Left& l = left.try_emplace(i->name, Left{Dim::from(i), 0, extent - 1, extent}).first->second;
-    if (t.coefficient < 0) l.last = std::min(l.last, floor_div(most - 1, -t.coefficient));
-    else l.first = std::max(l.first, -floor_div(most - 1, t.coefficient));
+    if (t.coefficient < 0) l.last = std::min(l.last, floor_of(most - 1, -t.coefficient));
+    else l.first = std::max(l.first, -floor_of(most - 1, t.coefficient));
   }
 }
 
@@ -106,7 +98,7 @@ View::Position pinned(const View::Position& p) {
   if (p.valid.offset() != 0 || terms.size() != 1 || terms[0].coefficient != 1) return p;
   std::map<std::string, Left> left;
   for (const Dim::Atom* f : terms[0].factors) narrow(f, left);
-  Values only;
+  SymbolValues only;
   Dim valid = 1;
   for (const auto& [name, l] : left) {
     if (l.first != l.last || l.extent == 1) continue;
@@ -424,7 +416,7 @@ int Builder::value(NodeId id, std::vector<Dim> index, const Dim& guard) {
         if (n.op == Op::Constant) {
           v = add({.code = Code::Constant, .dtype = n.dtype, .value = n.value}, 0);
         } else {
-          Values axes;
+          SymbolValues axes;
           for (std::size_t a = 0; a < index.size(); ++a) axes.emplace(Dim::index_name(kAxes[a]), index[a]);
           const Dim d = at_values(n.index, axes);
           look_for_splits(d);

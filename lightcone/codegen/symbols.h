@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "lightcone/core/dim.h"
@@ -56,6 +58,15 @@ inline std::int64_t coefficient(const Dim& d, std::string_view symbol) {
     if (t.factors.size() == 1 && t.factors[0]->kind == Dim::Kind::Symbol && t.factors[0]->name == symbol)
       return t.coefficient;
   return 0;
+}
+
+// With what stands for each symbol in the place of it.
+using SymbolValues = std::map<std::string, Dim, std::less<>>;
+inline Dim at_values(const Dim& d, const SymbolValues& values) {
+  return d.substitute([&](const std::string& s) {
+    const auto it = values.find(s);
+    return it == values.end() ? std::nullopt : std::optional<Dim>(it->second);
+  });
 }
 
 inline Dim renamed(const Dim& d, std::string_view from, const Dim& to) {

@@ -67,15 +67,6 @@ std::string CRenderer::atom(const Dim::Atom* a) {
   return {};
 }
 
-// Where unrolled loops stand.
-Dim CRenderer::here(const Dim& d) const {
-  if (fixed_.empty()) return d;
-  return d.substitute([&](const std::string& s) {
-    const auto it = fixed_.find(s);
-    return it == fixed_.end() ? std::nullopt : std::optional<Dim>(it->second);
-  });
-}
-
 std::string CRenderer::dim(const Dim& anywhere) {
   const Dim d = here(anywhere);
   std::string s;
@@ -107,7 +98,9 @@ std::string CRenderer::expression(const Instr& i) {
     case Code::GatherLoad: {
       const std::string j = "(long)" + value(i.a);
       std::string guard = "(" + j + " >= 0 && " + j + " < " + dim(i.extent) + ")";
-      if (!(i.valid == Dim(1))) guard = "(" + condition(i.valid) + " && " + guard + ")";
+      const Dim valid = here(i.valid);
+      if (valid == Dim(0)) return zero();
+      if (!(valid == Dim(1))) guard = "(" + condition(valid) + " && " + guard + ")";
       return "(" + guard + " ? " + loaded(buffer, i.dtype, dim(i.offset) + " + " + j + " * " + dim(i.stride)) + " : " +
              zero() + ")";
     }
@@ -369,14 +362,14 @@ std::int64_t CRenderer::unrolled(int id) const {
   constexpr std::int64_t kMost = 8, kInstructions = 1000;  // bodies in all, and what stands in them
   const Loop& l = loop_at(id);
   if (id == 0 || id == k_.pipelined || k_.streams || !k_.tiles.empty() || !l.extent.is_constant()) return 0;
-  std::int64_t bodies = std::max<std::int64_t>(l.extent.offset(), 1);
+  std::int64_t bodies = l.extent.offset();
   for (const auto& [symbol, at] : fixed_)
     for (const Loop& around : k_.loops)
       if (around.symbol == symbol) bodies *= around.extent.offset();
   if (bodies > kMost || bodies * static_cast<std::int64_t>(k_.instrs.size()) > kInstructions) return 0;
   if (has_loops(l.body) && l.lanes) return 0;  // whose values stand side by side
   const bool guards = std::any_of(k_.instrs.begin(), k_.instrs.end(), [&](const Instr& i) {
-    return (i.code == Code::Load || i.code == Code::GatherLoad) && i.valid.symbols().contains(l.symbol);
+    return (i.code == Code::Load || i.code == Code::GatherLoad) && mentions(i.valid, l.symbol);
   });
   return guards ? l.extent.offset() : 0;
 }

@@ -10,6 +10,7 @@
 
 #include "lightcone/codegen/c/text.h"
 #include "lightcone/codegen/c/render.h"
+#include "lightcone/codegen/symbols.h"
 
 namespace lc::ir {
 
@@ -80,7 +81,7 @@ class CRenderer {
   }
   std::int64_t unrolled(int id) const;
   void bodies(int id, std::int64_t count, bool vector, const std::string& width);
-  Dim here(const Dim& d) const;
+  Dim here(const Dim& d) const { return fixed_.empty() ? d : at_values(d, fixed_); }
   bool has_loops(const Block& b) const {
     return std::any_of(b.items.begin(), b.items.end(), [](const Item& i) { return i.is_loop; });
   }
@@ -100,7 +101,7 @@ class CRenderer {
   int lane_loop_ = -1;       // the output loop whose lanes we are inside of
   std::string lane_base_;
   std::set<int> passed_;  // passed_values()
-  std::map<std::string, std::int64_t, std::less<>> fixed_;  // symbols of unrolled loops, and where they stand
+  SymbolValues fixed_;    // symbols of unrolled loops, and where they stand
 };
 
 }  // namespace lc::ir

@@ -110,15 +110,10 @@ void Keeper::find_groups(const Block& b) {
 }
 
 void Keeper::number() {
-  std::map<std::string, Dim, std::less<>> to;  // the symbols of a group are its first loop's
+  SymbolValues to;  // the symbols of a group are its first loop's
   for (const Group& g : groups_)
     for (int id : g) to.emplace(loop(id).symbol, symbol(loop(g.front())));
-  const auto in_first = [&](const Dim& d) {
-    return d.substitute([&](const std::string& s) {
-      const auto it = to.find(s);
-      return it == to.end() ? std::nullopt : std::optional<Dim>(it->second);
-    });
-  };
+  const auto in_first = [&](const Dim& d) { return at_values(d, to); };
   std::vector<Instr> known;
   std::unordered_multimap<std::size_t, int> by_hash;
   for (std::size_t id = 0; id < k_.instrs.size(); ++id) {
