@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "lightcone/codegen/kernel_ir.h"
+#include "lightcone/codegen/symbols.h"
 
 namespace lc::ir {
 namespace {
