@@ -69,10 +69,16 @@ std::vector<std::byte> pack(WeightType t, const std::vector<std::byte>& blocks, 
   return to;
 }
 
+// The caches and streams of another machine for every number of workers: neither may change a bit.
+Blocking blocking(int workers) {
+  if (workers == 2) return Blocking(Machine{.l1 = 8 << 10, .l2 = 64 << 10, .streams = 4});
+  return Blocking(workers == 3 ? Machine{.l1 = 128 << 10, .l2 = 8 << 20} : Machine{});
+}
+
+// No byte behind what gemm_scratch_bytes says can be written.
 void run(const Gemm& g, const GemmBatch& batch, Parallel& parallel, Isa isa) {
-  std::vector<std::byte> scratch(gemm_scratch_bytes(g, parallel.workers()) + 64);
-  auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
-  gemm(g, batch, parallel, aligned, isa);
+  test::Guarded scratch(gemm_scratch_bytes(g, parallel.workers()), test::Against::Back);
+  gemm(g, batch, parallel, scratch.data(), isa);
 }
 
 }  // namespace
@@ -138,7 +144,8 @@ TEST(Gemm, EveryIsaEveryTypeEverySize) {
 }
 
 // Every arithmetic under the blocked loop: packed or not, for any thread count the same bits, and as close to the
-// product as its rounding of the operands lets it be. (What each computes exactly is dense_unit_test's business.)
+// product as its rounding of the operands lets it be. (What each computes exactly is dense_unit_test's business.) With two
+// workers caches are so small that each packs the rows of its tasks itself.
 TEST(Gemm, EveryUnitEveryTypeItTakes) {
   std::mt19937 random(5);
   std::normal_distribution<float> normal;
@@ -147,14 +154,15 @@ TEST(Gemm, EveryUnitEveryTypeItTakes) {
   for (const DenseUnit* u : dense_units())
     for (int type = 0; type <= static_cast<int>(WeightType::Q6_K); ++type)
       for (const auto& [m, n, k] : {std::array{5, 31, 512}, std::array{13, 17, 256}, std::array{200, 50, 512},
-                                    std::array{33, 1100, 256}, std::array{7, 40, 37}}) {
+                                    std::array{33, 1100, 256}, std::array{7, 40, 37}, std::array{70, 17, 576},
+                                    std::array{100, 40, 1280}}) {
         const auto t = static_cast<WeightType>(type);
         const QuantInfo* q = block_format(t);
         if (u->exact()) continue;
         const bool int8 = u->arithmetic >= Arithmetic::Int8Step32 && u->arithmetic <= Arithmetic::Int8Step16Min;
         if (int8 ? !q || int8_format(t).arithmetic != u->arithmetic : q && u->arithmetic == Arithmetic::Bf16) continue;
         if (q && k % q->elements) continue;
-        if (m * n > 4000 && std::string_view(u->name).ends_with("_emulated")) continue;  // takes minutes
+        if (m * n * k > 1 << 20 && std::string_view(u->name).ends_with("_emulated")) continue;  // takes minutes
         const Weight w = make_weight(t, n, k, random);
         std::vector<float> a(static_cast<std::size_t>(m * k)), c[4];
         for (float& x : a) x = normal(random);
@@ -178,7 +186,8 @@ TEST(Gemm, EveryUnitEveryTypeItTakes) {
                        .unit = u,
                        .zero = int8_format(t).zero,
                        .c = c[way].data(),
-                       .c_m = n};
+                       .c_m = n,
+                       .blocking = blocking(parallel.workers())};
           run(g, {}, parallel, detect_isa());
           ASSERT_EQ(std::memcmp(c[0].data(), c[way].data(), c[0].size() * 4), 0)
               << u->name << " " << name(t) << " way " << way << " " << m << "x" << n << "x" << k;
@@ -202,12 +211,6 @@ TEST(Gemm, EveryUnitEveryTypeItTakes) {
           }
       }
   EXPECT_GT(checked, 10000);
-}
-
-// The caches and streams of another machine for every number of workers: neither may change a bit.
-Blocking blocking(int workers) {
-  if (workers == 2) return Blocking(Machine{.l1 = 8 << 10, .l2 = 64 << 10, .streams = 4});
-  return Blocking(workers == 3 ? Machine{.l1 = 128 << 10, .l2 = 8 << 20} : Machine{});
 }
 
 // Rows for several blocks of A, columns for several panels of B, a depth for several calls of `tile`.
@@ -395,12 +398,16 @@ TEST(Gemm, FewRowsHaveTheBitsOfMany) {
   EXPECT_GT(nans, 100);
 }
 
-// Scratch of a large product is one panel and one block of rows, however many workers share them.
+// Scratch of a large product is one panel and one block of rows, however many workers share them; of many rows and few
+// columns, a block of rows for each.
 TEST(Gemm, ScratchDoesNotGrowWithWorkers) {
   const Gemm large{.m = 512, .n = 4096, .k = 4096}, small{.m = 64, .n = 64, .k = 64};
   EXPECT_EQ(gemm_scratch_bytes(large, 16), gemm_scratch_bytes(large, 1));
   EXPECT_LE(gemm_scratch_bytes(large, 16), (1024u * 4096 * 4) + (5u << 20));
   EXPECT_EQ(gemm_scratch_bytes(small, 16), 16 * gemm_scratch_bytes(small, 1));  // a batch of them: one for each
+  const Gemm tall{.m = 100'000, .n = 512, .k = 40'000};
+  const auto rows = static_cast<std::size_t>(Blocking().rows(512) / 16 * 16);
+  EXPECT_GE(gemm_scratch_bytes(tall, 100), (512u * 40'000 + 100 * rows * 512) * 4);
 }
 
 // B with neighbours along N (a plain product), A transposed, and batches.
@@ -459,13 +466,15 @@ TEST(Gemm, StridesAndBatches) {
   }
 }
 
-// A as its transpose lies in memory, packed strip beside strip: the bits it has when its rows are neighbours.
+// A as its transpose lies in memory, packed strip beside strip: the bits it has when its rows are neighbours, also where
+// sixteen workers of small caches pack what they multiply.
 TEST(Gemm, TransposedHasTheBitsOfPlain) {
   using test::Against, test::Guarded;
   std::mt19937 random(4);
   std::normal_distribution<float> normal;
   for (const DenseUnit* u : dense_units())
-    for (const auto& [m, n, k] : {std::array{1, 20, 70}, std::array{5, 33, 1}, std::array{333, 40, 1103}, std::array{1000, 17, 45}}) {
+    for (const auto& [m, n, k] : {std::array{1, 20, 70}, std::array{5, 33, 1}, std::array{333, 40, 1103}, std::array{1000, 17, 45},
+                                  std::array{500, 17, 1045}}) {
       if (m * n * k > 1 << 20 && std::string_view(u->name).ends_with("_emulated")) continue;
       if (u->arithmetic != Arithmetic::F32 && u->arithmetic != Arithmetic::Bf16) continue;
       const auto bytes = [](std::int64_t count) { return static_cast<std::size_t>(count) * 4; };
@@ -477,8 +486,8 @@ TEST(Gemm, TransposedHasTheBitsOfPlain) {
       for (const bool t : {false, true}) {
         c[t].assign(static_cast<std::size_t>(m * n), NAN);
         Gemm g{.m = m, .n = n, .k = k, .a = numbers(t ? turned : plain), .a_m = t ? 1 : k, .a_k = t ? m : 1, .type = WeightType::F32};
-        g.b = b.data(), g.b_n = 1, g.b_k = n, g.c = c[t].data(), g.c_m = n, g.unit = u;
-        run(g, {}, *threads(2), detect_isa());
+        g.b = b.data(), g.b_n = 1, g.b_k = n, g.c = c[t].data(), g.c_m = n, g.unit = u, g.blocking = blocking(t ? 2 : 1);
+        run(g, {}, *threads(t ? 16 : 1), detect_isa());
       }
       EXPECT_EQ(0, std::memcmp(c[0].data(), c[1].data(), bytes(m * n))) << u->name << " " << m << "x" << n << "x" << k;
     }

@@ -40,11 +40,12 @@ i64 panel_bytes(const Gemm& g, const DenseUnit& u) {
   return ready(g, u) || unpacks(g, u) ? 0 : up(std::min(g.n, kPanel), kGroup) / kGroup * u.b_bytes(g.k);
 }
 // The k of one call of `tile`: its strips of A and B come from the second-level cache.
+i64 most_depth(const DenseUnit& u) {
+  return u.gemv ? kTileDepth : std::max<i64>(1, kPanelDepth / u.b_bytes(64)) * 64;
+}
 i64 tile_depth(const Gemm& g, const DenseUnit& u) {
-  if (u.gemv) return kTileDepth;
-  const i64 most = std::max<i64>(1, kPanelDepth / u.b_bytes(64)) * 64;
-  const i64 parts = (g.k + most - 1) / most;
-  return up((g.k + parts - 1) / parts, 64);
+  const i64 most = most_depth(u), parts = (g.k + most - 1) / most;
+  return u.gemv ? most : up((g.k + parts - 1) / parts, 64);
 }
 // Packed weights in another form than the unit's are brought into that strip by strip, by who multiplies it: they are
 // fetched while the strip before is, and nobody waits for a panel of them.
@@ -63,6 +64,21 @@ i64 a_bytes(const Gemm& g, const DenseUnit& u) {
   const i64 most = std::max(most_strips(g, u) * strip, packed_a(g));
   return up(!g.rows && strips > most / std::max<i64>(strip, 1) ? most : strips * strip, 64);
 }
+// Where a task has all columns of its rows, nobody else wants them packed: it does so itself, a depth of k at a time, and
+// they never leave its cache.
+bool may_pack_own(const Gemm& g, const DenseUnit& u, i64 workers) {
+  return !g.rows && !g.also && !unpacks(g, u) && (g.m + u.mr - 1) / u.mr >= 2 * workers * most_strips(g, u);
+}
+bool packs_own(const Gemm& g, const DenseUnit& u, i64 workers) {
+  return may_pack_own(g, u, workers) && g.n <= std::min(kPanel, most_columns(g));
+}
+i64 own_bytes(const Gemm& g, const DenseUnit& u) {
+  return up(most_strips(g, u) * u.a_bytes(std::min(up(g.k, 64), most_depth(u))), 64);
+}
+// All that is packed of A: for everybody, or by each worker for itself.
+i64 all_a_bytes(const Gemm& g, const DenseUnit& u, i64 workers) {
+  return std::max(a_bytes(g, u), may_pack_own(g, u, workers) ? workers * own_bytes(g, u) : 0);
+}
 // A worker's rows that are being made.
 i64 rows_bytes(const Gemm& g, const DenseUnit& u) { return g.rows ? up(u.mr * g.k * 4, 64) : 0; }
 // Rows of A in another order, or sums of them, when they are few.
@@ -71,9 +87,9 @@ i64 few_bytes(const Gemm& g) { return up(std::min(g.m, kFewRows) * g.k * 4, 64);
 bool streams(const Gemm& g, const DenseUnit& u) {
   return g.m <= kFewRows && !u.exact() && g.a_k == 1 && g.type != WeightType::F32;
 }
-i64 scratch_bytes(const Gemm& g, const DenseUnit& u) {
+i64 scratch_bytes(const Gemm& g, const DenseUnit& u, i64 workers) {
   if (streams(g, u)) return few_bytes(g);
-  return up(std::max(a_bytes(g, u) + panel_bytes(g, u), few_bytes(g)), 64);
+  return up(std::max(all_a_bytes(g, u, workers) + panel_bytes(g, u), few_bytes(g)), 64);
 }
 
 // A's rows are columns in memory, and a strip is packed steps of k at a time: no sums over all of them stand behind it.
@@ -111,6 +127,7 @@ struct Job {
   const DenseUnit* u;
   std::byte* panel = nullptr;
   std::byte* a = nullptr;        // its strips packed: those of a depth of k side by side, then of the next depth
+  bool own = false;              // or each worker's of its task, of one depth
   std::byte* rows = nullptr;     // one strip of every worker, as it is made
   const std::byte* b = nullptr;  // groups of 16 columns, all of k
   i64 depth = 0, i0 = 0, j0 = 0, columns = 0;
@@ -165,19 +182,30 @@ void stream_columns(void* arg, int task, int) {
 
 // Strips of a transposed A are neighbours in each of its rows of memory: a piece of them all, while its lines are near. The
 // next piece is fetched meanwhile, for its lines lie too far apart to be foreseen.
-void pack_bundle(const Job& j, i64 bundle) {
+void pack_bundle(const Job& j, i64 first, i64 last, i64 k0, i64 depth, std::byte* to) {
   const Gemm& g = *j.g;
   const DenseUnit& u = *j.u;
-  const i64 first = j.bundles.begin(bundle), last = j.bundles.begin(bundle + 1), piece = std::max<i64>(kPiece, u.step);
-  for (i64 k = 0; k < g.k; k += piece) {
-    const i64 chunk = k / j.depth * j.depth, depth = std::min(j.depth, g.k - chunk), d = std::min(piece, g.k - k);
-    std::byte* const to = j.a + j.strips.parts * u.a_bytes(chunk) + u.a_bytes(k - chunk);
+  const i64 piece = std::max<i64>(kPiece, u.step);
+  for (i64 k = k0; k < k0 + depth; k += piece) {
+    const i64 d = std::min(piece, k0 + depth - k);
     for (i64 s = first; s < last; ++s) {
       const i64 i = j.i0 + j.strips.begin(s), rows = j.strips.size(s);
       for (i64 next = k + d; next < std::min(k + d + piece, g.k); ++next)
         __builtin_prefetch(a_at(g, u, i + rows - 1 + next * g.a_k), 0, 2);
-      u.pack_a(a_at(g, u, i + k * g.a_k), 1, g.a_k, rows, d, g.zero, to + s * u.a_bytes(depth));
+      u.pack_a(a_at(g, u, i + k * g.a_k), 1, g.a_k, rows, d, g.zero,
+               to + (s - first) * u.a_bytes(depth) + u.a_bytes(k - k0));
     }
+  }
+}
+// Strips [first, last), k from k0 on, side by side; `made`: rows of one strip that are in no memory.
+void pack_strips(const Job& j, i64 first, i64 last, i64 k0, i64 depth, const float* made, std::byte* to) {
+  const Gemm& g = *j.g;
+  const DenseUnit& u = *j.u;
+  if (in_bundles(g, u)) return pack_bundle(j, first, last, k0, depth, to);
+  for (i64 s = first; s < last; ++s, to += u.a_bytes(depth)) {
+    const i64 i = j.i0 + j.strips.begin(s), rows = j.strips.size(s);
+    if (made) u.pack_a(made + k0, g.k, 1, rows, depth, g.zero, to);
+    else u.pack_a(a_at(g, u, i * g.a_m + k0 * g.a_k), g.a_m, g.a_k, rows, depth, g.zero, to);
   }
 }
 // A group of columns of B, or strips of rows of A.
@@ -189,16 +217,15 @@ void pack(void* arg, int task, int worker) {
     const i64 first = task * kGroup, bytes = u.b_bytes(g.k);
     return u.pack_b(g, j.j0 + first, std::min(kGroup, j.columns - first), 0, g.k, j.panel + task * bytes, bytes);
   }
-  const i64 strip = task - j.groups;
-  if (in_bundles(g, u)) return pack_bundle(j, strip);
-  const i64 i = j.i0 + j.strips.begin(strip), rows = j.strips.size(strip);
-  const auto to = [&](i64 k, i64 depth) { return j.a + j.strips.parts * u.a_bytes(k) + strip * u.a_bytes(depth); };
-  float* made = reinterpret_cast<float*>(j.rows + worker * rows_bytes(g, u));
-  if (g.rows) g.rows(g.rows_self, i, rows, made);
+  const i64 first = j.bundles.begin(task - j.groups), last = j.bundles.begin(task - j.groups + 1);
+  float* made = nullptr;
+  if (g.rows) {
+    made = reinterpret_cast<float*>(j.rows + worker * rows_bytes(g, u));
+    g.rows(g.rows_self, j.i0 + j.strips.begin(first), j.strips.size(first), made);
+  }
   for (i64 k = 0; k < g.k; k += j.depth) {
     const i64 depth = std::min(j.depth, g.k - k);
-    if (g.rows) u.pack_a(made + k, g.k, 1, rows, depth, g.zero, to(k, depth));
-    else u.pack_a(a_at(g, u, i * g.a_m + k * g.a_k), g.a_m, g.a_k, rows, depth, g.zero, to(k, depth));
+    pack_strips(j, first, last, k, depth, made, j.a + j.strips.parts * u.a_bytes(k) + first * u.a_bytes(depth));
   }
 }
 
@@ -224,19 +251,17 @@ const std::byte* stored(const Job& j, i64 c, i64 k) {
   return j.b + c / kGroup * stored_bytes(j, j.g->k) + stored_bytes(j, k / block * block);
 }
 
-void compute_block(void* arg, int task, int) {
-  const Job& j = *static_cast<Job*>(arg);
+// Columns [c0, c1) of strips [s0, s1).
+void compute(const Job& j, i64 s0, i64 s1, i64 c0, i64 c1, std::byte* own) {
   const Gemm& g = *j.g;
   const DenseUnit& u = *j.u;
-  const i64 row = task / j.across.parts, column = task % j.across.parts;
-  const i64 s0 = j.down.begin(row), s1 = j.down.begin(row + 1), i0 = j.i0 + j.strips.begin(s0);
-  const i64 c0 = j.across.begin(column) * u.nr, c1 = std::min(j.columns, j.across.begin(column + 1) * u.nr);
+  const i64 i0 = j.i0 + j.strips.begin(s0);
   alignas(64) std::byte unpacked[kStrip];
-  if (u.begin) u.begin();
   for (i64 k = 0; k < g.k; k += j.depth) {
     const i64 depth = std::min(j.depth, g.k - k), strip = u.a_bytes(depth);
     const i64 group = j.unpacks ? u.b_bytes(depth) : stored_bytes(j, g.k);
-    const std::byte* a = j.a + j.strips.parts * u.a_bytes(k);
+    const std::byte* a = own ? own : j.a + j.strips.parts * u.a_bytes(k) + s0 * strip;
+    if (own) pack_strips(j, s0, s1, k, depth, nullptr, own);
     for (i64 c = c0; c < c1; c += u.nr) {
       const bool last = c + u.nr >= c1;
       const i64 next = last ? c0 : c + u.nr, next_k = last && k + depth < g.k ? k + depth : k;
@@ -250,13 +275,21 @@ void compute_block(void* arg, int task, int) {
       const std::byte* b = j.unpacks ? unpacked : stored(j, c, k);
       for (i64 s = s0, i = i0, rows; s < s1; ++s, i += rows) {
         rows = j.i0 + j.strips.begin(s + 1) - i;
-        u.tile(a + s * strip, b, group, depth, g.c + i * g.c_m + j.j0 + c, g.c_m, rows, std::min<i64>(u.nr, c1 - c),
-               k > 0, ahead.next());
+        u.tile(a + (s - s0) * strip, b, group, depth, g.c + i * g.c_m + j.j0 + c, g.c_m, rows,
+               std::min<i64>(u.nr, c1 - c), k > 0, ahead.next());
       }
     }
   }
-  if (u.end) u.end();
   finish(g, i0, j.i0 + j.strips.begin(s1) - i0, j.j0 + c0, j.j0 + c1);
+}
+
+void compute_block(void* arg, int task, int worker) {
+  const Job& j = *static_cast<Job*>(arg);
+  const i64 nr = j.u->nr, row = task / j.across.parts, column = task % j.across.parts;
+  if (j.u->begin) j.u->begin();
+  compute(j, j.down.begin(row), j.down.begin(row + 1), j.across.begin(column) * nr,
+          std::min(j.columns, j.across.begin(column + 1) * nr), j.own ? j.a + worker * own_bytes(*j.g, *j.u) : nullptr);
+  if (j.u->end) j.u->end();
 }
 
 // Parts of the columns for every part of the rows, of at most `widest` columns: so many that all workers are busy to
@@ -275,6 +308,11 @@ void share_out(Job& j, i64 workers) {
   const i64 mr = j.u->mr, rows = j.strips.parts * mr, tiles = (j.columns + j.u->nr - 1) / j.u->nr;
   const i64 height = most_strips(*j.g, *j.u) * mr;
   j.down = {j.strips.parts, (rows + height - 1) / height};
+  if (j.own) {
+    j.down.parts = up(std::max(j.down.parts, 4 * workers), workers);
+    j.across = {tiles, 1};
+    return;
+  }
   i64 widest = most_columns(*j.g);
   if (j.unpacks) {
     const i64 across = std::max<i64>(1, tiles * j.u->nr / kColumns), wanted = (2 * workers + across - 1) / across;
@@ -293,14 +331,14 @@ i64 bundles(const Job& j, i64 workers) {
 // Columns [j0, j0 + columns): B as it lies in memory, or a panel of it.
 void columns(Job& j, Parallel& parallel, bool first) {
   const Gemm& g = *j.g;
-  const i64 mr = j.u->mr, strips = (g.m + mr - 1) / mr, most = packed_strips(g, *j.u);
+  const i64 mr = j.u->mr, strips = (g.m + mr - 1) / mr, most = j.own ? strips : packed_strips(g, *j.u);
   const Even blocks{g.m, (strips + most - 1) / most};
   for (i64 block = 0; block < blocks.parts; ++block) {
     const i64 m = blocks.size(block);
     j.i0 = blocks.begin(block);
     j.strips = {m, (m + mr - 1) / mr};
     j.groups = j.panel && block == 0 ? (j.columns + kGroup - 1) / kGroup : 0;
-    const bool packs = first || blocks.parts > 1;  // else they lie there since the first panel
+    const bool packs = !j.own && (first || blocks.parts > 1);  // else they lie there since the first panel
     j.bundles = {j.strips.parts, packs ? bundles(j, parallel.workers()) : 0};
     parallel.run(static_cast<int>(j.groups + j.bundles.parts), pack, &j);
     share_out(j, parallel.workers());
@@ -329,12 +367,13 @@ void zeros(const Gemm& g) {
 void many_rows(Job& j, Parallel& parallel, std::byte* scratch, bool first) {
   const Gemm& g = *j.g;
   j.unpacks = unpacks(g, *j.u);
+  j.own = packs_own(g, *j.u, parallel.workers());
   if (j.unpacks || ready(g, *j.u)) {
     j.b = static_cast<const std::byte*>(g.b);
     j.columns = g.n;
     return columns(j, parallel, first);
   }
-  j.b = j.panel = scratch + a_bytes(g, *j.u);
+  j.b = j.panel = scratch + all_a_bytes(g, *j.u, parallel.workers());
   for (j.j0 = 0; j.j0 < g.n; j.j0 += kPanel) {
     j.columns = std::min(kPanel, g.n - j.j0);
     columns(j, parallel, first && j.j0 == 0);
@@ -353,7 +392,7 @@ void product(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTa
     return few_rows(g, parallel, scratch, t, u);
   if (few && g.b_n == 1 && !g.packed && g.type == WeightType::F32)
     return parallel.run(static_cast<int>((g.n + kColumns - 1) / kColumns), stream_columns, &j);
-  j.a = scratch, j.rows = scratch + scratch_bytes(g, u), j.depth = tile_depth(g, u);
+  j.a = scratch, j.rows = scratch + scratch_bytes(g, u, parallel.workers()), j.depth = tile_depth(g, u);
   for (j.g = &g; j.g; j.g = j.g->also) {
     j.j0 = 0;
     many_rows(j, parallel, scratch, j.g == &g);
@@ -395,7 +434,7 @@ const GemmTable& gemm_table(Isa isa) {
 std::size_t gemm_scratch_bytes(const Gemm& g, int workers) {
   i64 most = 0, rows = 0;
   for (const Isa isa : {Isa::Generic, Isa::Avx2, Isa::Avx512, Isa::Neon}) {
-    most = std::max(most, scratch_bytes(g, unit(g, isa)));
+    most = std::max(most, scratch_bytes(g, unit(g, isa), workers));
     rows = std::max(rows, rows_bytes(g, unit(g, isa)));
   }
   return static_cast<std::size_t>(std::max(most + workers * rows, workers * std::min(most, g.blocking.l2())));
@@ -403,7 +442,7 @@ std::size_t gemm_scratch_bytes(const Gemm& g, int workers) {
 
 void gemm(const Gemm& g, const GemmBatch& batch, Parallel& parallel, std::byte* scratch, Isa isa) {
   const DenseUnit& u = unit(g, isa);
-  BatchJob j{g, batch, &gemm_table(isa), &u, scratch, scratch_bytes(g, u)};
+  BatchJob j{g, batch, &gemm_table(isa), &u, scratch, scratch_bytes(g, u, 1)};
   // small products are shared out whole, each worker with scratch of its own
   if (batch.count > 1 && g.m * g.n * g.k < (i64{1} << 22) && j.bytes <= g.blocking.l2())
     return parallel.run(static_cast<int>(batch.count), one_of_batch, &j);
