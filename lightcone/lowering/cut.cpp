@@ -25,7 +25,8 @@ bool updates(const Node& n) { return is(n, builtin::slice_scatter()); }
 
 }  // namespace
 
-Cut::Cut(const Graph& g, CutRules rules) : g_(g), rules_(std::move(rules)), live_(g.live()), buffer_(g.size()) {
+Cut::Cut(const Graph& g, CutRules rules)
+    : g_(g), rules_(std::move(rules)), live_(g.live()), buffer_(g.size()), repeated_(g.size()) {
   choose_buffers();
   choose_prepared();
   settle_inlining();
@@ -44,6 +45,44 @@ bool Cut::trivial(NodeId id) const {
     const Op op = g_[e.node].op;
     return op == Op::Constant || op == Op::Index;
   });
+}
+
+// A value larger than most caches, made by few operations of one value of its size that lies in memory for other
+// readers, too: reading that and computing anew takes no more of the memory than reading this, and this is never written.
+// (The exponentials that a loss adds up, and its derivative divides by the sum.)
+bool Cut::repeats(NodeId id, const std::vector<int>& uses) {
+  constexpr int kFew = 12;  // operations
+  constexpr std::int64_t kRow = 8;  // numbers that one of a row belongs to, at least
+  const Node& n = g_[id];
+  const std::int64_t size = product(n.shape).constant().value_or(0);
+  if (info(n.op).kind != Kind::Elementwise || uses[id] > 2 ||
+      size * static_cast<std::int64_t>(size_of(n.dtype)) < std::max<std::int64_t>(rules_.repeated, 1))
+    return false;
+  std::vector<NodeId> cone{id}, rows;
+  NodeId whole = id;
+  int reads = 0;  // of `whole`
+  for (std::size_t i = 0; i < cone.size(); ++i)
+    for (const Edge& e : g_[cone[i]].in) {
+      const Node& from = g_[e.node];
+      if (std::find(cone.begin(), cone.end(), e.node) != cone.end() || trivial(e.node)) continue;
+      if (product(from.shape).bounds().hi <= size / kRow) {
+        rows.push_back(e.node);
+      } else if (!e.view.identity()) {
+        return false;
+      } else if (buffer_[e.node]) {
+        if (whole != id && whole != e.node) return false;
+        whole = e.node, ++reads;
+      } else if (info(from.op).kind == Kind::Elementwise && uses[e.node] == 1) {
+        cone.push_back(e.node);
+      } else {
+        return false;
+      }
+    }
+  if (whole == id || uses[whole] <= reads || cone.size() > kFew || size_of(g_[whole].dtype) > size_of(n.dtype))
+    return false;
+  for (NodeId k : rows) buffer_[k] = true;
+  for (NodeId k : cone) repeated_[k] = true;
+  return true;
 }
 
 void Cut::choose_buffers() {
@@ -131,6 +170,7 @@ void Cut::choose_narrowed() {
 // Readers last to first: a value inlined into two kernels gets memory instead, and so does one that would make its
 // kernel too long.
 void Cut::settle_inlining() {
+  const std::vector<int> uses = g_.uses();
   std::vector<int> length(g_.size(), 0);  // of the kernel that ends here
   constexpr NodeId kNone = ~NodeId{0}, kMany = ~NodeId{0} - 1;
   std::vector<NodeId> kernel(g_.size(), kNone);
@@ -140,7 +180,8 @@ void Cut::settle_inlining() {
   for (NodeId id = static_cast<NodeId>(g_.size()); id-- > 0;) {
     if (!live_[id]) continue;
     const Node& n = g_[id];
-    if (!buffer_[id] && kernel[id] != kNone && !trivial(id))
+    const bool repeated = repeated_[id] || (!buffer_[id] && kernel[id] == kMany && repeats(id, uses));
+    if (!buffer_[id] && kernel[id] != kNone && !trivial(id) && !repeated)
       buffer_[id] = kernel[id] == kMany || (length[kernel[id]] += info(n.op).kind == Kind::Reduce ? rules_.reduction : 1) >
                                                rules_.longest;
     if (get<Contraction>(id) || get<Convolution>(id)) continue;  // reads its buffers, and not through the product

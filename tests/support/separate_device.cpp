@@ -143,6 +143,7 @@ namespace {
 Graph lower(const Graph& g, PassLog& log, const std::shared_ptr<Device>& device) {
   lowering::CutRules rules;
   rules.match = [](const Graph&, const lowering::Factors&) { return lowering::CutRules::Match(); };
+  rules.repeated = 0;
   const lowering::Cut cut(g, std::move(rules));
   Graph dst;
   std::vector<NodeId> to(g.size(), ~NodeId{0});

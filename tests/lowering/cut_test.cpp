@@ -1,0 +1,98 @@
+// Which values lie in memory, and which are computed again where they are read.
+#include "lightcone/lowering/cut.h"
+
+#include <gtest/gtest.h>
+
+#include "lightcone/autograd/autograd.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/ops/loss.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
+
+using namespace lc;
+using lowering::Cut;
+using lowering::CutRules;
+
+namespace {
+
+bool is_kept(const Graph& g, const Tensor& value, std::int64_t repeated) {
+  CutRules rules;
+  rules.match = [](const Graph&, const lowering::Factors&) { return CutRules::Match(); };
+  rules.repeated = repeated;
+  return Cut(g, rules).in_memory(value.edge().node);
+}
+constexpr std::int64_t kBytes = 64 * 32 * 4;  // of what the tests compute
+
+}  // namespace
+
+// The exponentials that a loss adds up and its derivative reads.
+TEST(Cut, LargeValuesOfFewOperationsAreComputedAgain) {
+  Graph g;
+  const Tensor x = g.input("x", {64, 32}), top = amax(x, {1}, true), e = exp2(x - top);
+  g.output("sums", sum(e, {1}));
+  g.output("slope", e - 1);
+  g.output("top", top);
+  EXPECT_FALSE(is_kept(g, e, kBytes));
+  EXPECT_TRUE(is_kept(g, e, kBytes + 1));
+}
+
+TEST(Cut, WhatNobodyElseWantsInMemoryIsNotReadInstead) {
+  Graph g;
+  const Tensor x = g.input("x", {64, 32}), e = exp2(x);
+  g.output("sums", sum(e, {1}));
+  g.output("squares", sum(e * e, {0}));
+  EXPECT_TRUE(is_kept(g, e, 0)) << "x has no other reader";
+}
+
+TEST(Cut, ValuesOfTwoLargeOnesAreKept) {
+  Graph g;
+  const Tensor x = g.input("x", {64, 32}), y = g.input("y", {64, 32}), both = x + y;
+  g.output("sums", sum(both, {1}));
+  g.output("columns", sum(both, {0}));
+  g.output("most of x", amax(x, {1}));
+  g.output("most of y", amax(y, {1}));
+  EXPECT_TRUE(is_kept(g, both, 0));
+}
+
+TEST(Cut, ValuesThatManyReadAreKept) {
+  Graph g;
+  const Tensor x = g.input("x", {64, 32}), e = exp2(x);
+  g.output("top", amax(x, {1}));
+  g.output("sums", sum(e, {1}));
+  g.output("columns", sum(e, {0}));
+  g.output("most", amax(e, {1}));
+  EXPECT_TRUE(is_kept(g, e, 0));
+}
+
+TEST(Cut, LongCalculationsAreKept) {
+  Graph g;
+  const Tensor x = g.input("x", {64, 32});
+  Tensor e = x;
+  for (int i = 0; i < 8; ++i) e = sin(e) + 1;
+  g.output("top", amax(x, {1}));
+  g.output("sums", sum(e, {1}));
+  g.output("columns", sum(e, {0}));
+  EXPECT_TRUE(is_kept(g, e, 0));
+}
+
+TEST(Cut, NarrowValuesAreKeptInsteadOfWideOnes) {
+  Graph g;
+  const Tensor x = g.input("x", {64, 32}), half = prim::cast(x, DType::BF16);
+  g.output("top", amax(x, {1}));
+  g.output("columns", amax(half, {0}));
+  g.output("rows", amax(half, {1}));
+  EXPECT_TRUE(is_kept(g, half, 0));
+}
+
+// A loss of logits of 17 MB and its derivative: the plan has room for both, and for no exponentials.
+TEST(Cut, ALossKeepsNoExponentials) {
+  constexpr std::int64_t kRows = 1024, kClasses = 4160, kLogits = kRows * kClasses * 4;
+  Graph g;
+  const Tensor x = g.input("x", {kRows, kClasses}), wanted = g.input("wanted", {kRows}, DType::I64);
+  const Tensor loss = cross_entropy(x, wanted);
+  g.output("loss", loss);
+  g.output("slope", gradients(loss, {x})[0]);
+  const Program p = compile(g, generic() | cpu());
+  EXPECT_LT(p.plan().total_bytes(), 2 * kLogits + kLogits / 8);
+}
