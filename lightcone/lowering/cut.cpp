@@ -20,6 +20,11 @@ bool widens(const Graph& g, NodeId id) {
   return is_half(from) || from == DType::I8;
 }
 
+// All of it, in its order.
+bool is_whole(const View& v) {
+  return product(v.shape()) == product(v.base()) && v == View(v.base()).reshape(v.shape());
+}
+
 // It overwrites a part of its first operand, and what it writes is a loop.
 bool updates(const Node& n) { return is(n, builtin::slice_scatter()); }
 
@@ -67,7 +72,7 @@ bool Cut::repeats(NodeId id, const std::vector<int>& uses) {
       if (std::find(cone.begin(), cone.end(), e.node) != cone.end() || trivial(e.node)) continue;
       if (product(from.shape).bounds().hi <= size / kRow) {
         rows.push_back(e.node);
-      } else if (!e.view.identity()) {
+      } else if (!is_whole(e.view)) {
         return false;
       } else if (buffer_[e.node]) {
         if (whole != id && whole != e.node) return false;
