@@ -28,6 +28,11 @@ bool is_whole(const View& v) {
 // It overwrites a part of its first operand, and what it writes is a loop.
 bool updates(const Node& n) { return is(n, builtin::slice_scatter()); }
 
+int cost(Op op) {
+  if (op == Op::Exp2 || op == Op::Log2 || op == Op::Sin) return 6;
+  return op == Op::Recip || op == Op::Sqrt ? 3 : 1;
+}
+
 }  // namespace
 
 Cut::Cut(const Graph& g, CutRules rules)
@@ -52,21 +57,21 @@ bool Cut::trivial(NodeId id) const {
   });
 }
 
-// A value larger than most caches, made by few operations of one value of its size that lies in memory for other
+// A value larger than caches that is made by few operations of one value of its size, which lies in memory for other
 // readers, too: reading that and computing anew takes no more of the memory than reading this, and this is never written.
-// (The exponentials that a loss adds up, and its derivative divides by the sum.)
-bool Cut::repeats(NodeId id, const std::vector<int>& uses) {
-  constexpr int kFew = 12;  // operations
+// (The exponentials that a loss adds up, and its derivative divides by the sum; the square of an activation.)
+bool Cut::repeats(NodeId id, const std::vector<int>& uses, const std::function<bool(NodeId)>& in_memory) {
   constexpr std::int64_t kRow = 8;  // numbers that one of a row belongs to, at least
   const Node& n = g_[id];
   const std::int64_t size = product(n.shape).constant().value_or(0);
-  if (info(n.op).kind != Kind::Elementwise || uses[id] > 2 ||
-      size * static_cast<std::int64_t>(size_of(n.dtype)) < std::max<std::int64_t>(rules_.repeated, 1))
-    return false;
+  const std::int64_t bytes = size * static_cast<std::int64_t>(size_of(n.dtype));
+  const int most = bytes >= rules_.repeated ? 12 : bytes >= rules_.repeated / 16 ? 2 : 0;
+  if (info(n.op).kind != Kind::Elementwise || size == 0 || uses[id] > 2) return false;
   std::vector<NodeId> cone{id}, rows;
   NodeId whole = id;
-  int reads = 0;  // of `whole`
-  for (std::size_t i = 0; i < cone.size(); ++i)
+  int reads = 0, operations = 0;  // reads: of `whole`
+  for (std::size_t i = 0; i < cone.size(); ++i) {
+    operations += cost(g_[cone[i]].op);
     for (const Edge& e : g_[cone[i]].in) {
       const Node& from = g_[e.node];
       if (std::find(cone.begin(), cone.end(), e.node) != cone.end() || trivial(e.node)) continue;
@@ -74,7 +79,7 @@ bool Cut::repeats(NodeId id, const std::vector<int>& uses) {
         rows.push_back(e.node);
       } else if (!is_whole(e.view)) {
         return false;
-      } else if (buffer_[e.node]) {
+      } else if (in_memory(e.node)) {
         if (whole != id && whole != e.node) return false;
         whole = e.node, ++reads;
       } else if (info(from.op).kind == Kind::Elementwise && uses[e.node] == 1) {
@@ -83,8 +88,9 @@ bool Cut::repeats(NodeId id, const std::vector<int>& uses) {
         return false;
       }
     }
-  if (whole == id || uses[whole] <= reads || cone.size() > kFew || size_of(g_[whole].dtype) > size_of(n.dtype))
-    return false;
+  }
+  if (whole == id || uses[whole] <= reads || operations > most || size_of(g_[whole].dtype) > size_of(n.dtype)) return false;
+  buffer_[whole] = true;
   for (NodeId k : rows) buffer_[k] = true;
   for (NodeId k : cone) repeated_[k] = true;
   return true;
@@ -182,10 +188,12 @@ void Cut::settle_inlining() {
   const auto used_by = [&](NodeId id, NodeId root) {
     kernel[id] = kernel[id] == kNone || kernel[id] == root ? root : kMany;
   };
+  // What several kernels have been seen to read is going to be.
+  const auto kept = [&](NodeId id) { return buffer_[id] || (kernel[id] == kMany && !repeated_[id] && !trivial(id)); };
   for (NodeId id = static_cast<NodeId>(g_.size()); id-- > 0;) {
     if (!live_[id]) continue;
     const Node& n = g_[id];
-    const bool repeated = repeated_[id] || (!buffer_[id] && kernel[id] == kMany && repeats(id, uses));
+    const bool repeated = repeated_[id] || (!buffer_[id] && kernel[id] == kMany && repeats(id, uses, kept));
     if (!buffer_[id] && kernel[id] != kNone && !trivial(id) && !repeated)
       buffer_[id] = kernel[id] == kMany || (length[kernel[id]] += info(n.op).kind == Kind::Reduce ? rules_.reduction : 1) >
                                                rules_.longest;

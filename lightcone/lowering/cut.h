@@ -36,8 +36,9 @@ struct CutRules {
   std::int64_t inner_results = 256;
   // What depends on parameters alone and is read by something larger is computed at load up to this many numbers.
   std::int64_t prepared = 1 << 16;
-  // From so many bytes on a value may be computed again where it is read, instead of being kept: see Cut::repeats(). Not a
-  // matter of the machine's caches, for bits depend on what is computed in one loop.
+  // From so many bytes on a value may be computed again where it is read, instead of being kept: see Cut::repeats(). (From a
+  // sixteenth on where it takes one operation or two.) Not a matter of the machine's caches, for bits depend on what is
+  // computed in one loop.
   std::int64_t repeated = 16 << 20;
   bool keep_rows = true;  // in the loops (codegen/schedule/rows.cpp); else the device does it, or does not
   // Values that the loop which makes `root` shall find in memory, where the device cannot run it as it was built; asked
@@ -83,7 +84,7 @@ class Cut {
 
  private:
   bool trivial(NodeId id) const;
-  bool repeats(NodeId id, const std::vector<int>& uses);
+  bool repeats(NodeId id, const std::vector<int>& uses, const std::function<bool(NodeId)>& in_memory);
   void choose_buffers();
   void choose_prepared();
   void choose_narrowed();

@@ -37,6 +37,19 @@ TEST(Cut, LargeValuesOfFewOperationsAreComputedAgain) {
   EXPECT_TRUE(is_kept(g, e, kBytes + 1));
 }
 
+// The square of an activation, which its function and the derivative of that read.
+TEST(Cut, ValuesOfOneOperationAreComputedAgainWhenTheyAreSmaller) {
+  Graph g;
+  const Tensor x = sin(g.input("a", {64, 32}) + g.input("b", {64, 32})), square = x * x;
+  g.output("columns", sum(square, {0}));
+  g.output("rows", sum(square, {1}));
+  g.output("top", amax(x, {1}));
+  g.output("least", amin(x, {0}));
+  EXPECT_FALSE(is_kept(g, square, kBytes * 16));
+  EXPECT_TRUE(is_kept(g, x, kBytes * 16));
+  EXPECT_TRUE(is_kept(g, square, kBytes * 16 + 16));
+}
+
 TEST(Cut, WhatNobodyElseWantsInMemoryIsNotReadInstead) {
   Graph g;
   const Tensor x = g.input("x", {64, 32}), e = exp2(x);
