@@ -71,7 +71,7 @@ bool Cut::repeats(NodeId id, const std::vector<int>& uses, const std::function<b
   NodeId whole = id;
   int reads = 0, operations = 0;  // reads: of `whole`
   for (std::size_t i = 0; i < cone.size(); ++i) {
-    operations += cost(g_[cone[i]].op);
+    if ((operations += cost(g_[cone[i]].op)) > most) return false;
     for (const Edge& e : g_[cone[i]].in) {
       const Node& from = g_[e.node];
       if (std::find(cone.begin(), cone.end(), e.node) != cone.end() || trivial(e.node)) continue;
@@ -89,7 +89,7 @@ bool Cut::repeats(NodeId id, const std::vector<int>& uses, const std::function<b
       }
     }
   }
-  if (whole == id || uses[whole] <= reads || operations > most || size_of(g_[whole].dtype) > size_of(n.dtype)) return false;
+  if (whole == id || uses[whole] <= reads || size_of(g_[whole].dtype) > size_of(n.dtype)) return false;
   buffer_[whole] = true;
   for (NodeId k : rows) buffer_[k] = true;
   for (NodeId k : cone) repeated_[k] = true;
