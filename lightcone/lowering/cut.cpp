@@ -67,7 +67,7 @@ bool Cut::repeats(NodeId id, const std::vector<int>& uses, const std::function<b
   const std::int64_t bytes = size * static_cast<std::int64_t>(size_of(n.dtype));
   const int most = bytes >= rules_.repeated ? 12 : bytes >= rules_.repeated / 16 ? 2 : 0;
   if (info(n.op).kind != Kind::Elementwise || size == 0 || uses[id] > 2) return false;
-  std::vector<NodeId> cone{id}, rows;
+  std::vector<NodeId> cone{id};
   NodeId whole = id;
   int reads = 0, operations = 0;  // reads: of `whole`
   for (std::size_t i = 0; i < cone.size(); ++i) {
@@ -75,9 +75,8 @@ bool Cut::repeats(NodeId id, const std::vector<int>& uses, const std::function<b
     for (const Edge& e : g_[cone[i]].in) {
       const Node& from = g_[e.node];
       if (std::find(cone.begin(), cone.end(), e.node) != cone.end() || trivial(e.node)) continue;
-      if (product(from.shape).bounds().hi <= size / kRow) {
-        rows.push_back(e.node);
-      } else if (!is_whole(e.view)) {
+      if (product(from.shape).bounds().hi <= size / kRow) continue;  // several kernels read it now, so that it is kept
+      if (!is_whole(e.view)) {
         return false;
       } else if (in_memory(e.node)) {
         if (whole != id && whole != e.node) return false;
@@ -90,8 +89,7 @@ bool Cut::repeats(NodeId id, const std::vector<int>& uses, const std::function<b
     }
   }
   if (whole == id || uses[whole] <= reads || size_of(g_[whole].dtype) > size_of(n.dtype)) return false;
-  buffer_[whole] = true;
-  for (NodeId k : rows) buffer_[k] = true;
+  buffer_[whole] = true;  // not computed again in its turn
   for (NodeId k : cone) repeated_[k] = true;
   return true;
 }

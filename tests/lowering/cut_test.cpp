@@ -54,7 +54,7 @@ TEST(Cut, WhatNobodyElseWantsInMemoryIsNotReadInstead) {
   Graph g;
   const Tensor x = g.input("x", {64, 32}), e = exp2(x);
   g.output("sums", sum(e, {1}));
-  g.output("squares", sum(e * e, {0}));
+  g.output("columns", sum(e, {0}));
   EXPECT_TRUE(is_kept(g, e, 0)) << "x has no other reader";
 }
 
@@ -74,6 +74,7 @@ TEST(Cut, ValuesOfTwoLargeOnesAreKept) {
   g.output("columns", sum(both, {0}));
   g.output("most of x", amax(x, {1}));
   g.output("most of y", amax(y, {1}));
+  g.output("least of y", amin(y, {1}));
   EXPECT_TRUE(is_kept(g, both, 0));
 }
 
@@ -98,13 +99,26 @@ TEST(Cut, LongCalculationsAreKept) {
   EXPECT_TRUE(is_kept(g, e, 0));
 }
 
+// A mask takes a quarter of what it is made of.
 TEST(Cut, NarrowValuesAreKeptInsteadOfWideOnes) {
   Graph g;
-  const Tensor x = g.input("x", {64, 32}), half = prim::cast(x, DType::BF16);
+  const Tensor x = g.input("x", {64, 32}), mask = lt(x, 0.5);
   g.output("top", amax(x, {1}));
-  g.output("columns", amax(half, {0}));
-  g.output("rows", amax(half, {1}));
-  EXPECT_TRUE(is_kept(g, half, 0));
+  g.output("columns", any(mask, {0}));
+  g.output("rows", any(mask, {1}));
+  ASSERT_EQ(info(g[mask.edge().node].op).kind, Kind::Elementwise);
+  EXPECT_TRUE(is_kept(g, mask, 0));
+}
+
+// A number for four is no small part of what a reader would read in addition.
+TEST(Cut, ValuesOfALargeOneAndShortRowsAreKept) {
+  for (const auto& [columns, kept] : {std::pair{4, true}, {32, false}}) {
+    Graph g;
+    const Tensor x = g.input("x", {64, columns}), d = x - amax(x, {1}, true);
+    g.output("sums", sum(d, {0}));
+    g.output("slope", d * 2);
+    EXPECT_EQ(is_kept(g, d, 0), kept) << columns;
+  }
 }
 
 // A loss of logits of 17 MB and its derivative: the plan has room for both, and for no exponentials.

@@ -39,7 +39,7 @@ bool unpacks(const Gemm& g, const DenseUnit& u);
 i64 panel_bytes(const Gemm& g, const DenseUnit& u) {
   return ready(g, u) || unpacks(g, u) ? 0 : up(std::min(g.n, kPanel), kGroup) / kGroup * u.b_bytes(g.k);
 }
-// The k of one call of `tile`: its strips of A and B come from the second-level cache.
+// The k of one call of `tile`, at most, and shared out evenly: its strips of A and B come from the second-level cache.
 i64 most_depth(const DenseUnit& u) {
   return u.gemv ? kTileDepth : std::max<i64>(1, kPanelDepth / u.b_bytes(64)) * 64;
 }
